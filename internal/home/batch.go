@@ -1,0 +1,82 @@
+package home
+
+import (
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Entry is the place in the books of one decision, or of one Kafka record that did not read as decisions.
+type Entry struct{ home Home }
+
+// Home is the home that the entry was given, None before.
+func (e *Entry) Home() Home { return e.home }
+
+// Give gives the entry its home, once: a second home, or None, is a bug in the caller and panics.
+func (e *Entry) Give(h Home) {
+	if e.home != None || h == None || h >= homes {
+		panic(fmt.Sprintf("home: %v given to an entry that has %v", h, e.home))
+	}
+	e.home = h
+}
+
+// Batch is a set of records of one partition that get their homes together. It belongs to one goroutine.
+type Batch struct {
+	account   *Account
+	records   []*kgo.Record
+	decisions [][]Entry // per record
+	arena     []Entry
+}
+
+// Records are the records of the batch in offset order.
+func (b *Batch) Records() []*kgo.Record { return b.records }
+
+// Carries says that record i carries n decisions (at least 1: a record that cannot be read counts as one) and returns
+// their entries. It is called once for every record; the entries stay where they are.
+func (b *Batch) Carries(i, n int) []Entry {
+	if b.decisions[i] != nil || n < 1 {
+		panic(fmt.Sprintf("home: record %d of a batch opened twice, or with %d decisions", i, n))
+	}
+	if len(b.arena) < n {
+		b.arena = make([]Entry, max(n, len(b.records)-i))
+	}
+	b.decisions[i], b.arena = b.arena[:n:n], b.arena[n:]
+	return b.decisions[i]
+}
+
+// HomelessError says that a batch cannot be settled: a record of it has a decision without a home.
+type HomelessError struct {
+	Topic     string
+	Partition int32
+	Offset    int64 // of the first such record
+	Decisions int   // decisions without a home in the whole batch; a record whose decisions were never counted counts as one
+}
+
+func (e *HomelessError) Error() string {
+	return fmt.Sprintf("%d decisions have no home, the first of them in %s/%d at offset %d", e.Decisions, e.Topic, e.Partition, e.Offset)
+}
+
+// Settle closes the batch when every decision of every record has a home. Otherwise it returns a [*HomelessError] and
+// nothing can be committed on the strength of this batch.
+func (b *Batch) Settle() (Settled, error) {
+	missing := HomelessError{Topic: b.account.topic, Partition: b.account.partition, Offset: -1}
+	for i, r := range b.records {
+		n := 0
+		for j := range b.decisions[i] {
+			if b.decisions[i][j].home == None {
+				n++
+			}
+		}
+		if b.decisions[i] == nil {
+			n = 1
+		}
+		if n > 0 && missing.Offset < 0 {
+			missing.Offset = r.Offset
+		}
+		missing.Decisions += n
+	}
+	if missing.Decisions > 0 {
+		return Settled{}, &missing
+	}
+	return b.account.settle(b.records), nil
+}

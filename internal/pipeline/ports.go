@@ -1,0 +1,131 @@
+package pipeline
+
+import (
+	"context"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"docket/internal/decision"
+	"docket/internal/envelope"
+	"docket/internal/errclass"
+	"docket/internal/home"
+)
+
+// Assignment is one partition that is ours for the time being.
+type Assignment interface {
+	// Fetch waits for records and returns the next batch. It ends with [ErrDone] when there is nothing more to do here,
+	// and with another error when the partition is to be given up.
+	Fetch(ctx context.Context) (*home.Batch, error)
+	// Commit writes down what is settled. It is refused when the partition is no longer ours. nil means that the
+	// broker has it, or that there was nothing new to write.
+	Commit(ctx context.Context, s home.Settled) error
+	// Leaving is done when the partition is being given up or the program stops: what is in hand may be finished, no
+	// pause is kept.
+	Leaving() context.Context
+	// Hold stops fetching for this partition until release is called; membership of the group goes on.
+	Hold() (release func())
+}
+
+// Row is a decision to be stored, with the place where it was first read.
+type Row struct {
+	Log       *decision.Log
+	Topic     string
+	Partition int32
+	Offset    int64
+	Index     int
+}
+
+// Outcome is what became of a row that the database did not refuse.
+type Outcome uint8
+
+const (
+	// Stored: the row is in the table now, and was not before.
+	Stored Outcome = iota + 1
+	// Present: the decision was there with an equal payload.
+	Present
+	// Conflicting: the decision is there with a different payload.
+	Conflicting
+)
+
+// Store is the table.
+type Store interface {
+	// Store writes rows in one transaction, all or none, and says what became of each, in order. It may be repeated
+	// with the same rows at any time: a decision is stored once. Of rows with one identity the earlier wins. fresh asks
+	// for a connection that was not used before. The error tells whose fault it is through [errclass.Classify].
+	Store(ctx context.Context, rows []Row, fresh bool) ([]Outcome, error)
+	// Probe writes a known-good row of the given time by the same statement, on a fresh connection, and takes it back.
+	Probe(ctx context.Context, at time.Time) error
+}
+
+// Publisher is the Kafka producer.
+type Publisher interface {
+	// Publish sends records and waits for the answers, never longer than its own deadline. It returns one error for
+	// each record, in order; nil means that the broker has it. An error that is kerr.MessageTooLarge says that this
+	// record alone is too large for its topic.
+	Publish(ctx context.Context, records []*kgo.Record) []error
+}
+
+// Spool is the home of last resort.
+type Spool interface {
+	// Append makes records durable, as a whole or not at all. oversize says that the broker refused them as too large.
+	Append(ctx context.Context, records []*kgo.Record, oversize bool) error
+}
+
+// Hold is a reason to stand still.
+type Hold struct {
+	Reason string // one of the Reason constants: a metric label
+	Code   string // SQLSTATE or a code of ours, empty where there is none
+	Hint   string // what an operator can do
+}
+
+// Why a partition stands still.
+const (
+	ReasonDatabaseAway    = "database_away"    // it fails for the moment's sake, and enough batches were parked
+	ReasonDatabaseRefuses = "database_refuses" // the set-up is to blame: schema, grants, space, credentials
+	ReasonReadOnly        = "read_only"        // the node takes no writes
+	ReasonNoHome          = "no_home"          // Kafka does not take it and the spool cannot
+)
+
+// Reasons lists every reason of a hold.
+func Reasons() []string {
+	return []string{ReasonDatabaseAway, ReasonDatabaseRefuses, ReasonReadOnly, ReasonNoHome}
+}
+
+// Observer is told what happens. It changes nothing, never blocks and is safe for concurrent use.
+type Observer interface {
+	// Took: n decisions of a batch were read.
+	Took(n int)
+	// Gave: n decisions that were taken are given back without a home, uncommitted.
+	Gave(n int)
+	// StoreFailed: one write failed.
+	StoreFailed(v errclass.Verdict)
+	// Retried: a write is tried again after a pause.
+	Retried()
+	// Bisected: a search for bad records ended after so many writes.
+	Bisected(writes int)
+	// PublishFailed: the broker did not take a record for this topic.
+	PublishFailed(topic string, err error)
+	// Held: a partition stands still until release is called.
+	Held(topic string, partition int32, h Hold) (release func())
+	// Homed: every decision of a batch has its home.
+	Homed(r Report)
+}
+
+// Report is a batch of which every decision has its home.
+type Report struct {
+	Topic     string
+	Partition int32
+	Records   int // Kafka records
+	Took      time.Duration
+	Decisions []Decision
+}
+
+// Decision is what a report tells of one decision.
+type Decision struct {
+	Home   home.Home
+	Offset int64          // where it was read just now
+	Time   time.Time      // the decision's own time, zero where it was not decoded
+	Cause  envelope.Cause // zero where it has a row
+	ID     string         // dead-letter id where it was forwarded
+}
