@@ -68,7 +68,7 @@ func (pc PublisherConfig) options(cfg Config, logger zerolog.Logger, reg prometh
 		// A record in flight can be given up. The broker may have it twice then, which its dead-letter id shows; without
 		// this a broker that never answers would hold the call for ever.
 		kgo.AllowIdempotentProduceCancellation(),
-		kgo.RecordDeliveryTimeout(pc.Timeout),
+		kgo.RecordDeliveryTimeout(max(time.Second, pc.Timeout)), // a second is the least the client takes
 		kgo.ProduceRequestTimeout(max(100*time.Millisecond, min(10*time.Second, pc.Timeout*8/10))),
 		kgo.UnknownTopicRetries(3),
 		kgo.ProducerBatchMaxBytes(batch),
