@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -45,4 +46,45 @@ func TestASilentRejoinAsAnotherMemberEndsEveryAssignment(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	kafkatest.Eventually(t, "the records are handled by whoever has the partition", func() bool { return seen.len() == 10 })
+}
+
+func TestRecordsOfAPollNeverEnterALaterAssignment(t *testing.T) {
+	t.Parallel()
+	c := kafkatest.New(t, kfake.SeedTopics(1, topic))
+	c.Values(t, topic, 0, values(10)...)
+	s, err := kafka.NewSource(fast(c), small(), nop, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var polls, rounds atomic.Int64
+	second := make(chan struct{})
+	kafka.BetweenPollAndQueue(s, func() {
+		if polls.Add(1) > 1 {
+			return
+		}
+		c.Fail(kmsg.Heartbeat, kerr.UnknownMemberID, 1)
+		select {
+		case <-second:
+			t.Error("the partition was assigned anew while records of it were in hand")
+		case <-time.After(1500 * time.Millisecond):
+		}
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	var seen book
+	go func() {
+		done <- s.Run(ctx, func(ctx context.Context, a *kafka.Assignment) error {
+			if rounds.Add(1) == 1 {
+				<-a.Leaving().Done()
+				return nil
+			}
+			close(second)
+			return storing(seen.note)(ctx, a)
+		})
+	}()
+	kafkatest.Eventually(t, "the later assignment commits", func() bool { return c.Committed(t, group, topic)[0] == 10 })
+	cancel()
+	if err := <-done; err != nil || seen.len() != 10 {
+		t.Errorf("err %v, %d records", err, seen.len())
+	}
 }

@@ -72,6 +72,7 @@ func (s *session) run(ctx context.Context) error {
 	watching.Go(func() { s.watch(s.polling) })
 	for s.polling.Err() == nil {
 		fetches := s.client.PollRecords(s.polling, -1)
+		s.source.polled()
 		s.take(fetches)
 		s.client.AllowRebalance()
 	}
