@@ -75,7 +75,7 @@ func (c *carrier) read(r *kgo.Record) (read decision.Record, refused *envelope.C
 			refused = &envelope.Cause{Kind: envelope.Decode, Code: codePanic, Message: "the decoder panicked on this record: a bug in Docket"}
 		}
 	}()
-	read, err := decision.Decode(r.Value, c.cfg.MaxRecordBytes)
+	read, err := c.decodeValue(r.Value, c.cfg.MaxRecordBytes)
 	if err != nil {
 		cause := refusal(err)
 		return decision.Record{}, &cause

@@ -77,10 +77,11 @@ func (c *carrier) park(it *item, v errclass.Verdict) {
 func (c *carrier) isolate(ctx context.Context, open []*item, first error) error {
 	proof := proof{carrier: c, of: open, seen: map[suspicion]bool{suspect(errclass.Classify(first), first): true}}
 	ask := func(ctx context.Context, part []*item, again bool) error {
-		if c.cfg.Replay {
-			return c.write(ctx, wanting(part), again) // the pauses of a replay are those of its attempts
+		part = wanting(part)
+		if c.cfg.Replay && len(part) > 0 {
+			return c.write(ctx, part, again) // the pauses of a replay are those of its attempts
 		}
-		return c.tries(ctx, wanting(part), again)
+		return c.tries(ctx, part, again)
 	}
 	found := bisect.Isolate(ctx, open, first, ask, func(err error) bisect.Answer { return proof.answer(ctx, err) })
 	c.observer.Bisected(found.Asked + found.Confirmed)

@@ -23,6 +23,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"docket/internal/decision"
 	"docket/internal/home"
 )
 
@@ -41,6 +42,9 @@ func (p *Pipeline) Run(ctx context.Context, a Assignment) error {
 	defer context.AfterFunc(a.Leaving(), stop)()
 
 	for {
+		if a.Leaving().Err() != nil {
+			return nil
+		}
 		b, err := a.Fetch(fetching)
 		switch {
 		case errors.Is(err, ErrDone) || fetching.Err() != nil && err != nil:
@@ -116,6 +120,8 @@ type Pipeline struct {
 	log       zerolog.Logger
 	now       func() time.Time
 
+	decodeValue func(value []byte, maxBytes int64) (decision.Record, *decision.Refusal)
+
 	parked breaker
 	hands  hands
 }
@@ -124,6 +130,6 @@ type Pipeline struct {
 func New(cfg Config, db Store, publisher Publisher, spool Spool, observer Observer, log zerolog.Logger) *Pipeline {
 	return &Pipeline{
 		cfg: cfg, db: db, publisher: publisher, spool: spool, observer: observer, log: log,
-		now: time.Now, parked: breaker{limit: int64(cfg.ParkBatches)},
+		now: time.Now, decodeValue: decision.Decode, parked: breaker{limit: int64(cfg.ParkBatches)},
 	}
 }
