@@ -37,6 +37,13 @@ func (s *scanner) peek() byte {
 }
 
 func (s *scanner) space() {
+	if s.pos < len(s.src) && s.src[s.pos] > ' ' { // compact JSON has none
+		return
+	}
+	s.spaces()
+}
+
+func (s *scanner) spaces() {
 	for s.pos < len(s.src) && isSpace(s.src[s.pos]) {
 		s.pos++
 	}
