@@ -33,7 +33,7 @@ func TestCheckSchema(t *testing.T) {
 		"no table":          {`DROP TABLE decision_logs`, levels{"table": fail}},
 		"unlogged":          {`ALTER TABLE decision_logs SET UNLOGGED`, levels{"table": fail}},
 		"column dropped":    {`ALTER TABLE decision_logs DROP COLUMN bundles`, levels{"columns": fail, "write": fail}},
-		"column retyped":    {`ALTER TABLE decision_logs ALTER COLUMN req_id TYPE int`, levels{"columns": fail, "write": fail}},
+		"column retyped":    {`ALTER TABLE decision_logs ALTER COLUMN path TYPE int USING 0`, levels{"columns": fail, "write": fail}},
 		"column added":      {`ALTER TABLE decision_logs ADD COLUMN tenant text`, levels{}},
 		"strict column":     {`ALTER TABLE decision_logs ADD COLUMN tenant text NOT NULL`, levels{"columns": fail, "write": fail}},
 		"filled column":     {`ALTER TABLE decision_logs ADD COLUMN tenant text NOT NULL DEFAULT 'us'`, levels{}},
