@@ -74,7 +74,7 @@ func (pc PublisherConfig) options(cfg Config, logger zerolog.Logger, reg prometh
 		kgo.ProducerBatchMaxBytes(batch),
 		kgo.BrokerMaxWriteBytes(max(100<<20, batch+1<<20)),
 		kgo.MaxBufferedBytes(max(pc.MaxBufferedBytes, int(batch))),
-		kgo.ProducerBatchCompression(kgo.ZstdCompression(), kgo.Lz4Compression(), kgo.NoCompression()),
+		kgo.ProducerBatchCompression(kgo.Lz4Compression(), kgo.NoCompression()),
 		kgo.ProducerLinger(0),
 		kgo.RecordPartitioner(kgo.UniformBytesPartitioner(64<<10, true, true, nil)), // by key, as Java clients do
 	)...)
