@@ -1,8 +1,11 @@
+//go:build synctests
+
 package pipeline_test
 
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -169,12 +172,15 @@ func start(t *testing.T, c *kafkatest.Cluster, db *database, disk *fstest.FS, re
 	return p
 }
 
+// storms says how many seeds to run: `go test ./internal/pipeline -run Whole -tags synctests -storms 200`.
+var storms = flag.Uint64("storms", 6, "seeds of the whole pipeline under faults")
+
 // TestWholePipelineLosesNothingUnderSeededFaults runs consumer and replayer against a broker inside the process, in
 // virtual time: the database goes and comes, the broker refuses, loses answers and commits, the disk fails, the consumer is
 // stopped and started. In the end every decision has exactly the home that it deserves.
 func TestWholePipelineLosesNothingUnderSeededFaults(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(20) {
+	for seed := range *storms {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) { storm(t, seed) })
@@ -186,7 +192,7 @@ func storm(t *testing.T, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 11))
 	c := kafkatest.NewVirtual(t, kfake.SeedTopics(3, "logs"), kfake.SeedTopics(2, "parking", "dlq", "parking-dlq"))
 	defer c.Close()
-	healed := time.Now().Add(time.Duration(1+rng.IntN(40)) * time.Minute)
+	healed := time.Now().Add(time.Duration(2+rng.IntN(15)) * time.Minute)
 	var dice sync.Mutex
 	strikes := func(chance float64) bool {
 		dice.Lock()
@@ -255,8 +261,8 @@ func storm(t *testing.T, seed uint64) {
 		}
 	}
 
-	// Everything is healed: within an hour of back-off and a little work nothing may be on its way any more.
-	time.Sleep(3 * time.Hour)
+	// Everything is healed: after the longest back-off and a little work nothing may be on its way any more.
+	time.Sleep(90 * time.Minute)
 	dead := map[string]int{}
 	for _, r := range c.ReadAll(t, "dlq") {
 		for _, h := range r.Headers {
