@@ -1,0 +1,48 @@
+package kafka_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"docket/internal/kafka"
+	"docket/internal/kafkatest"
+)
+
+// The client rejoins under a new name without a word when the group forgot it in the middle of a rebalance. Another
+// member may have owned the partition in between, so what is in hand must not be committed.
+func TestASilentRejoinAsAnotherMemberEndsEveryAssignment(t *testing.T) {
+	t.Parallel()
+	c := kafkatest.New(t, kfake.SeedTopics(1, topic))
+	c.Values(t, topic, 0, values(10)...)
+	inHand, result := make(chan struct{}), make(chan error, 1)
+	var rounds atomic.Int64
+	var seen book
+	run(t, fast(c), small(), func(ctx context.Context, a *kafka.Assignment) error {
+		if rounds.Add(1) > 1 {
+			return storing(seen.note)(ctx, a)
+		}
+		b, err := a.Fetch(ctx)
+		if err != nil {
+			return err
+		}
+		close(inHand)
+		<-ctx.Done()
+		result <- a.Commit(context.WithoutCancel(ctx), settle(b))
+		return nil
+	})
+	<-inHand
+	first := c.GroupInfo(group).Members[0].MemberID
+	c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.JoinGroup}, Group: group, Err: kerr.UnknownMemberID, Count: 1,
+		When: func(req kmsg.Request) bool { return req.(*kmsg.JoinGroupRequest).MemberID == first }})
+	run(t, fast(c), small(), storing(seen.note)) // its arrival makes the first rejoin
+	if err := <-result; !errors.Is(err, kafka.ErrNotOurs) {
+		t.Errorf("got %v", err)
+	}
+	kafkatest.Eventually(t, "the records are handled by whoever has the partition", func() bool { return seen.len() == 10 })
+}
