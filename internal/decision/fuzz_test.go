@@ -9,7 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"docket/testdata"
+	"docket/sample"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -88,7 +88,7 @@ func checkDecision(t *testing.T, part Part, value []byte) {
 }
 
 func seed(f *testing.F) {
-	for i, line := range testdata.DecisionLogs() {
+	for i, line := range sample.DecisionLogs() {
 		if i%200 == 0 && len(line) < 2000 {
 			f.Add(line)
 		}

@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"testing"
 
-	"docket/testdata"
+	"docket/sample"
 )
 
 func TestEveryRealDecisionLogDecodes(t *testing.T) {
 	t.Parallel()
-	logs := testdata.DecisionLogs()
+	logs := sample.DecisionLogs()
 	for i, line := range logs {
 		checkDecision(t, only(t, string(line)), line)
 		if t.Failed() {
@@ -33,7 +33,7 @@ func TestEveryRealDecisionLogDecodes(t *testing.T) {
 }
 
 func BenchmarkDecode(b *testing.B) {
-	logs := testdata.DecisionLogs()
+	logs := sample.DecisionLogs()
 	largest := logs[0]
 	for _, line := range logs {
 		if len(line) > len(largest) {
