@@ -115,6 +115,7 @@ func TestComplaints(t *testing.T) {
 		want string // variable and a part of the text
 	}{
 		"session as long as rebalance":         {[]string{"DOCKET_KAFKA_SESSION_TIMEOUT=90s"}, "DOCKET_KAFKA_SESSION_TIMEOUT: 1m30s is not shorter"},
+		"shutdown longer than the group waits": {[]string{"DOCKET_SHUTDOWN_TIMEOUT=72s"}, "DOCKET_SHUTDOWN_TIMEOUT: 1m12s does not fit"},
 		"retry budget too large":               {[]string{"DOCKET_STORE_TIMEOUT=30s"}, "DOCKET_KAFKA_REBALANCE_TIMEOUT: a batch may take 1m48s"},
 		"retry budget tells the way out":       {[]string{"DOCKET_STORE_TIMEOUT=30s"}, "raise it to 2m15s"},
 		"retry budget counts pauses":           {[]string{"DOCKET_RETRY_PAUSES=20s,20s"}, "DOCKET_KAFKA_REBALANCE_TIMEOUT"},

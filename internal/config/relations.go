@@ -143,6 +143,10 @@ func (l *loader) timing() {
 	if l.fine(session, rebalance) && s.KafkaSessionTimeout >= s.KafkaRebalanceTimeout {
 		l.complain(session, "%v is not shorter than %s (%v)", s.KafkaSessionTimeout, rebalance, s.KafkaRebalanceTimeout)
 	}
+	const shutdown = "DOCKET_SHUTDOWN_TIMEOUT"
+	if l.fine(shutdown, rebalance) && s.ShutdownTimeout >= s.KafkaRebalanceTimeout*8/10 {
+		l.complain(shutdown, "%v does not fit into 80%% of %s (%v); the group would not wait for the batch in hand", s.ShutdownTimeout, rebalance, s.KafkaRebalanceTimeout)
+	}
 	const most = 10
 	if len(s.RetryPauses) > most {
 		l.complain("DOCKET_RETRY_PAUSES", "has %d pauses; allowed: up to %d", len(s.RetryPauses), most)

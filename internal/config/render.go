@@ -96,6 +96,7 @@ is never out of date.
 - The retry budget fits into 80%% of `+"`DOCKET_KAFKA_REBALANCE_TIMEOUT`"+`, so that a batch reaches its homes before the group
   gives its partition to somebody else. It is the number of tries (one more than there are `+"`DOCKET_RETRY_PAUSES`"+`) times
   `+"`DOCKET_STORE_TIMEOUT`"+`, plus the pauses, plus `+"`DOCKET_PUBLISH_TIMEOUT`"+`, plus %v for the spool.
+- So does `+"`DOCKET_SHUTDOWN_TIMEOUT`"+`, which also is how long the batch in hand may go on when its partition is revoked.
 - `+"`DOCKET_PARKING_BACKOFF`"+` is at most `+"`DOCKET_PARKING_MAX_BACKOFF`"+`, `+"`DOCKET_PARKING_LOOKAHEAD`"+` at least `+"`DOCKET_BATCH_MAX_RECORDS`"+`,
   `+"`DOCKET_SPOOL_MAX_BYTES`"+` at least `+"`DOCKET_BATCH_MAX_BYTES`"+`.
 - A login needs mechanism, user and password. A client certificate needs its key, and certificates are of use only with

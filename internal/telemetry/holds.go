@@ -32,8 +32,7 @@ type holds struct {
 // Held tells that a partition stands still until release is called. The first partition for a reason writes a line,
 // and the last that goes on writes one: an outage is one event, however many partitions there are.
 func (o *Observer) Held(topic string, partition int32, h pipeline.Hold) (release func()) {
-	now := o.now()
-	s := &Standing{Hold: h, Topic: topic, Partition: partition, Since: now}
+	s := &Standing{Hold: h, Topic: topic, Partition: partition, Since: o.now()}
 	if o.holds.begin(s) {
 		e := o.log.WithLevel(severity(h.Reason)).Str(KeyReason, h.Reason).Str(KeyCode, h.Code).Str(KeyHint, h.Hint)
 		if topic != "" {
@@ -46,6 +45,13 @@ func (o *Observer) Held(topic string, partition int32, h pipeline.Hold) (release
 			o.log.Warn().Str(KeyReason, h.Reason).Dur(KeyTook, o.now().Sub(since)).Msg("going on after a hold")
 		}
 	})
+}
+
+// Marked is Held without a line, for what somebody else writes lines about.
+func (o *Observer) Marked(topic string, partition int32, h pipeline.Hold) (release func()) {
+	s := &Standing{Hold: h, Topic: topic, Partition: partition, Since: o.now()}
+	o.holds.begin(s)
+	return sync.OnceFunc(func() { o.holds.end(s) })
 }
 
 // severity is error where nothing gets better before somebody does something.
