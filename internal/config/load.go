@@ -20,7 +20,7 @@ type Complaint struct {
 	Text     string // what is wrong and what is right; never the value of a secret
 }
 
-func (c Complaint) String() string { return c.Variable + ": " + c.Text }
+func (c Complaint) Error() string { return c.Variable + ": " + c.Text }
 
 // Complaints is the error of [Load]: all there is to complain about, a line each.
 type Complaints []Complaint
@@ -28,7 +28,7 @@ type Complaints []Complaint
 func (c Complaints) Error() string {
 	lines := make([]string, len(c))
 	for i := range c {
-		lines[i] = c[i].String()
+		lines[i] = c[i].Error()
 	}
 	return strings.Join(lines, "\n")
 }
