@@ -5,6 +5,8 @@
 # shellcheck disable=SC2034 # used by the scripts that source this
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
+export HOME=${HOME:-$(getent passwd "$(id -u)" | cut -d: -f6)}
+
 # cache outlives the working tree: engine state, downloaded packages, tools.
 cache=${DOCKET_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/docket}
 mkdir -p "$cache"

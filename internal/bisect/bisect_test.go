@@ -225,32 +225,58 @@ func TestTheWorldsFaultEndsTheSearchAndAcquitsTheSuspects(t *testing.T) {
 
 func TestAnAnswerThatIsNeitherEnds(t *testing.T) {
 	t.Parallel()
-	tb := &table{refuse: among(0)}
-	got := bisect.Isolate(t.Context(), numbers(2), errData, tb.ask, func(error) bisect.Answer { return 77 })
-	expect(t, "result", got, bisect.Result[int]{Homeless: numbers(2), Err: errData})
+	for from := range 5 { // asks with an answer of Divide before
+		judged := 0
+		tb := &table{refuse: func([]int) bool { return true }}
+		got := bisect.Isolate(t.Context(), numbers(8), errData, tb.ask, func(error) bisect.Answer {
+			if judged++; judged > from {
+				return 77
+			}
+			return bisect.Divide
+		})
+		expect(t, "asks", len(tb.log), from)
+		expect(t, "homeless", got.Homeless, numbers(8))
+		if got.Err == nil {
+			t.Error("no error")
+		}
+	}
 }
 
+// A driver's word on an ask that was cut short must not condemn anybody, and
+// one that still succeeded is written.
 func TestACancelledContextEndsTheSearch(t *testing.T) {
 	t.Parallel()
-	for at := 0; at <= 12; at++ {
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		tb := &table{refuse: among(0, 3, 6)}
-		tb.before = func(ask int) error {
-			if ask == at {
+	refuse := among(0, 3, 7) // the last ask is a confirmation
+	whole := &table{refuse: refuse}
+	isolate(t, whole, 8)
+	last := len(whole.log)
+	for _, says := range []error{errData, errWorld, nil} {
+		for at := 0; at <= last; at++ {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			tb := &table{}
+			cut := false
+			tb.before = func(ask int) error {
+				if ask != at {
+					return nil
+				}
 				cancel()
-				return errData // what a driver says of it must not condemn anybody
+				cut = true
+				return says
 			}
-			return nil
+			tb.refuse = func(part []int) bool { return !cut && refuse(part) }
+			if at == 0 {
+				cancel()
+			}
+			got := bisect.Isolate(ctx, numbers(8), errData, tb.ask, judge)
+			conserved(t, tb, numbers(8), got)
+			expect(t, "asks", len(tb.log), at)
+			if at > 0 && says == nil && slices.Contains(tb.log[at-1].part, 7) { // done all the same
+				expect(t, "error and suspects", []any{got.Err, itemsOf(got.Suspects)}, []any{error(nil), []int{0, 3}})
+			} else {
+				expect(t, "error", got.Err, error(context.Canceled))
+			}
 		}
-		if at == 0 {
-			cancel()
-		}
-		got := bisect.Isolate(ctx, numbers(8), errData, tb.ask, judge)
-		expect(t, "error", got.Err, error(context.Canceled))
-		expect(t, "asks", len(tb.log), at)
-		expect(t, "counted", got.Asked+got.Confirmed, at)
-		conserved(t, tb, numbers(8), got)
 	}
 }
 

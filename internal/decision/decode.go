@@ -2,9 +2,14 @@ package decision
 
 import "bytes"
 
+// MaxDecisions is the most decisions that one Kafka record may carry. An array of millions of empty elements is small
+// and would take gigabytes once every element has its own home; no upload of OPA comes near.
+const MaxDecisions = 100_000
+
 // Decode reads the decisions out of a Kafka record's value. It inflates and reads at most maxBytes bytes. A Refusal
 // condemns the whole record; a fault of one decision is that Part's Err. What it returns aliases value where value is
-// not gzip, so value must not be written to afterwards.
+// not gzip, so value must not be written to afterwards. Beside those bytes it takes a few hundred for each Part, however
+// small: an array of nothing but digits grows to some three hundred times its size while it is read.
 func Decode(value []byte, maxBytes int64) (Record, *Refusal) {
 	if isGzip(value) {
 		plain, refusal := gunzip(value, maxBytes)
@@ -32,7 +37,7 @@ func Decode(value []byte, maxBytes int64) (Record, *Refusal) {
 	if !s.hasObjectLine() {
 		return Record{}, &Refusal{Reason: Syntax, Offset: fault}
 	}
-	return s.lines(), nil
+	return s.lines()
 }
 
 // array reads a JSON array of decisions that starts at s.pos and must end the value.
@@ -53,8 +58,11 @@ func (s *scanner) array() (Record, *Refusal) {
 		if ok {
 			more, ok = s.next(false)
 		}
-		if !ok {
+		switch {
+		case !ok:
 			return Record{}, &Refusal{Reason: Syntax, Offset: s.pos}
+		case more && len(parts) == MaxDecisions:
+			return Record{}, &Refusal{Reason: TooLarge, Offset: s.pos}
 		}
 	}
 	if !s.ends() {
@@ -64,13 +72,16 @@ func (s *scanner) array() (Record, *Refusal) {
 }
 
 // lines reads each line of the value that is not blank as a decision of its own.
-func (s *scanner) lines() Record {
+func (s *scanner) lines() (Record, *Refusal) {
 	value := s.src
 	var parts []Part
 	for line := range bytes.Lines(value) {
 		line = trim(line)
 		if len(line) == 0 {
 			continue
+		}
+		if len(parts) == MaxDecisions {
+			return Record{}, &Refusal{Reason: TooLarge}
 		}
 		parts = append(parts, Part{Index: len(parts), Value: line})
 		part := &parts[len(parts)-1]
@@ -81,7 +92,7 @@ func (s *scanner) lines() Record {
 		}
 	}
 	s.src = value
-	return Record{Parts: parts, Sole: len(parts) == 1}
+	return Record{Parts: parts, Sole: len(parts) == 1}, nil
 }
 
 // hasObjectLine tells whether any line starts with '{' in its first column and is a complete JSON object by itself.

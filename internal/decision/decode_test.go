@@ -16,6 +16,9 @@ func told(value []byte, maxBytes int64) string {
 		words[i] = part.Log.ID
 		if part.Err != nil {
 			words[i] = string(part.Err.Reason)
+			if part.Log.ID != "" || part.Log.Raw != nil {
+				words[i] += " with a log"
+			}
 		}
 		if part.Index != i {
 			words[i] += " out of place"
@@ -65,6 +68,8 @@ func TestDecodeTellsTheFormsApart(t *testing.T) {
 		"lines with a comma behind":                {d1 + ",\n" + d2, "syntax d2"},
 		"lines with other faults":                  {"{}\n3\n[" + d1 + "]\nnull\n" + d1, "missing_field wrong_type wrong_type wrong_type d1"},
 		"lines: a complete object need not be one": {"}\n{}", "syntax missing_field"},
+		"lines of scalars":                         {"3\n\"x\"\ntrue", "refused: syntax"},
+		"lines with other white space":             {d1 + "\n\v" + d2 + "\n" + d2 + "\u00a0", "d1 syntax syntax"},
 		"byte-order mark":                          {bom + d1, "refused: syntax"},
 		"byte-order mark before lines":             {bom + d1 + "\n" + d2, "syntax d2"},
 		"no line break, two objects":               {d1 + d2, "refused: syntax"},

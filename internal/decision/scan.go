@@ -7,6 +7,7 @@ import (
 )
 
 // maxDepth is how many containers may be open at once, the decision's own braces included.
+// With its default max_stack_depth of 2MB, Postgres 15 reads jsonb some 13,000 deep.
 const maxDepth = 10_000
 
 // span is a stretch of scanner.src.

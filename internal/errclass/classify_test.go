@@ -41,6 +41,12 @@ type uncomparable struct{ parts []string }
 
 func (uncomparable) Error() string { return "parts" }
 
+// overdue says that it is a deadline without being the one of context.
+type overdue struct{}
+
+func (overdue) Error() string        { return "overdue" }
+func (overdue) Is(target error) bool { return target == context.DeadlineExceeded }
+
 type verdictCase struct {
 	name  string
 	err   error
@@ -148,6 +154,7 @@ func TestFailuresWithoutASQLSTATE(t *testing.T) {
 		transient("closed connection", fmt.Errorf("write: %w", net.ErrClosed), "network"),
 		transient("closed pipe", io.ErrClosedPipe, "network"),
 		transient("own deadline", fmt.Errorf("timeout: %w", context.DeadlineExceeded), "timeout"),
+		transient("a deadline by its own word", wrapped(overdue{}), "timeout"),
 		transient("deadline of the connection", wrapped(os.ErrDeadlineExceeded), "timeout"),
 		transient("connect timed out", dial(syscall.ETIMEDOUT), "timeout"),
 		transient("deadline beside a reset", errors.Join(syscall.ECONNRESET, context.DeadlineExceeded), "timeout"),

@@ -68,8 +68,8 @@ var ownCodes = []Verdict{
 		Why: "The record alone runs into the statement's time limit, twice, while the database takes others."},
 	{Code: CodeIDConflict, Name: "decision_id_conflict", Rule: Bisect,
 		Why: "A decision with this id and time is stored already and says something else."},
-	{Code: CodePanic, Name: "panic", Rule: Bug,
-		Why: "Docket's own code panicked on the way."},
+	{Code: CodePanic, Name: "panic", Rule: Bisect,
+		Why: "Docket's own decoder panicked on this record."},
 	{Code: CodeInternal, Name: "not_recognised", Rule: RetryPark,
 		Why: "An error that no rule knows, so no record is blamed for it; on a dead letter it means XX000, which the record alone brought about twice."},
 
@@ -104,6 +104,7 @@ var ownEffects = map[string]string{
 	CodeWrongType:    refusedByDecoder,
 	CodeOutOfRange:   refusedByDecoder,
 	CodeTooLarge:     refusedByDecoder,
+	CodePanic:        refusedByDecoder,
 }
 
 // As marks err with one of our own codes, for what only the place where it

@@ -85,10 +85,10 @@ var specified = []struct {
 	{"network timeout ambiguous_commit pool_exhausted protocol", errclass.Transient, errclass.RetryPark},
 	{"dns tls config", errclass.Systemic, errclass.Hold},
 	{"canceled", errclass.Cancelled, errclass.Ignore},
-	{"pool_closed conn_busy tx_closed too_many_parameters panic", errclass.Systemic, errclass.Bug},
+	{"pool_closed conn_busy tx_closed too_many_parameters", errclass.Systemic, errclass.Bug},
 	{"commit_rollback", errclass.Systemic, errclass.RetryHold},
 	{"encode too_slow id_conflict", errclass.Data, errclass.Bisect},
-	{"empty syntax duplicate_key missing_field wrong_type out_of_range too_large", errclass.Data, errclass.Bisect},
+	{"empty syntax duplicate_key missing_field wrong_type out_of_range too_large panic", errclass.Data, errclass.Bisect},
 	{"internal", errclass.Unknown, errclass.RetryPark},
 }
 

@@ -1,6 +1,8 @@
 package fallback
 
 import (
+	"cmp"
+	"math/rand/v2"
 	"slices"
 	"time"
 )
@@ -10,7 +12,6 @@ import (
 // record.
 type history struct {
 	limit     int
-	turn      bool // failed files go first this time
 	clock     uint64
 	failed    map[string]uint64 // stem to the time of its last failure
 	delivered map[string]fault  // stem to what is wrong with the file
@@ -20,27 +21,23 @@ func newHistory(limit int) history {
 	return history{limit: limit, failed: make(map[string]uint64), delivered: make(map[string]fault)}
 }
 
-// order returns files, given oldest first, in the order they should be tried:
-// those that have not failed, oldest first, and those that have, the one
-// longest untried first. Each kind goes first every other time.
+// order returns files, given oldest first, in the order they should be tried.
+// As long as nothing fails that is by age. Otherwise a coin decides: those
+// that have not failed, oldest first, and then the others, the one longest
+// untried first; or no order at all. Any fixed order falls into step with the
+// windows sooner or later, and some file would never have its turn.
 func (h *history) order(files []stem) []stem {
-	var fresh, failed []stem
-	for _, f := range files {
-		if _, ok := h.failed[f.text]; ok {
-			failed = append(failed, f)
-		} else {
-			fresh = append(fresh, f)
-		}
+	if len(h.failed) == 0 {
+		return files
 	}
-	slices.SortStableFunc(failed, func(a, b stem) int {
-		return int(h.failed[a.text]) - int(h.failed[b.text])
+	if rand.IntN(2) == 0 {
+		rand.Shuffle(len(files), func(i, j int) { files[i], files[j] = files[j], files[i] })
+		return files
+	}
+	slices.SortStableFunc(files, func(a, b stem) int {
+		return cmp.Compare(h.failed[a.text], h.failed[b.text]) // zero where it has not
 	})
-	first, second := fresh, failed
-	if h.turn {
-		first, second = failed, fresh
-	}
-	h.turn = !h.turn
-	return append(first, second...)
+	return files
 }
 
 func (h *history) fail(f stem) {

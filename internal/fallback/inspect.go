@@ -83,6 +83,9 @@ func (r *lineReader) next() ([]byte, error) {
 			if rest {
 				r.n++
 			}
+			if long {
+				r.blame(faultLineLong)
+			}
 			r.endMember()
 			if rest {
 				return line, nil

@@ -29,8 +29,8 @@ type Recovery struct {
 // Recover takes one file, the oldest of at most ScanLimit directory entries,
 // and publishes its records. The file is read whole and judged before anything
 // is sent, and deleted only after every record was acknowledged; until then it
-// stays whole, so a record may be published twice. Files that failed take
-// turns with those that did not, so neither kind waits for the other.
+// stays whole, so a record may be published twice. After failures the
+// order is loosened, so that no file keeps the others from their turn.
 //
 // Errors: *PublishError where the publisher refused, ErrClosed, ctx's error,
 // or one that wraps what was done and the error number of the disk. None of

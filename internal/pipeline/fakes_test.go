@@ -357,7 +357,7 @@ type world struct {
 func newWorld(change ...func(*world)) *world {
 	w := &world{db: &table{}, kafka: &broker{}, spool: &disk{}, told: &watcher{}, config: Config{
 		Program: "consumer", DLQTopic: "dlq", ParkingTopic: "parking", ParkingDLQTopic: "parking-dlq",
-		MaxRecordBytes: 1 << 20, RetryPauses: []time.Duration{time.Second, 2 * time.Second}, ParkBatches: 3,
+		MaxRecordBytes: 1 << 20, BatchBytes: 1 << 20, RetryPauses: []time.Duration{time.Second, 2 * time.Second}, ParkBatches: 3,
 		ProbeInterval: time.Second, Backoff: time.Minute, MaxBackoff: time.Hour, MaxAttempts: 5, Consumer: "docket/test",
 	}}
 	for _, c := range change {

@@ -78,6 +78,35 @@ func TestOneBadDecisionNeverTakesItsNeighboursAlong(t *testing.T) {
 	})
 }
 
+func TestWhatInflatesToMoreThanABatchIsCarriedInSeveral(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(func(w *world) { w.config.BatchBytes = 10 * (itemBytes + 400) })
+		var values []string
+		for _, id := range named(40) {
+			var z bytes.Buffer
+			gz := gzip.NewWriter(&z)
+			_, _ = gz.Write([]byte(logOf(id) + strings.Repeat(" ", 1000)))
+			_, _ = gz.Write([]byte("\n" + logOf(id+"b") + "\n" + logOf(id+"c")))
+			_ = gz.Close()
+			values = append(values, z.String())
+		}
+		p := newPartition(t, recordsOf(0, values...))
+		w.run(t, p)
+		if len(w.db.rows) != 120 || p.last() != 40 {
+			t.Errorf("%d rows, committed %d", len(w.db.rows), p.last())
+		}
+		for _, write := range w.db.writes {
+			if len(write) > 18 {
+				t.Errorf("%d decisions were in hand at once", len(write))
+			}
+		}
+		if !slices.IsSorted(p.committed) || len(p.committed) != len(w.db.writes) {
+			t.Errorf("commits %v after %d writes", p.committed, len(w.db.writes))
+		}
+	})
+}
+
 func TestPanicOfTheDecoderIsOneRecordsMisfortune(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -37,7 +37,7 @@ func (c *carrier) tries(ctx context.Context, items []*item, fresh bool) error {
 	err := c.write(ctx, items, fresh)
 	parts := 1
 	for _, pause := range c.cfg.RetryPauses {
-		v := errclass.Classify(err)
+		v := judged(ctx, err)
 		if err == nil || !worthRetrying(v.Rule) || ctx.Err() != nil {
 			return err
 		}
@@ -84,7 +84,9 @@ func (c *carrier) write(ctx context.Context, items []*item, fresh bool) error {
 	outcomes, err := c.db.Store(ctx, rows, fresh)
 	c.pulse()
 	if err != nil {
-		c.observer.StoreFailed(errclass.Classify(err))
+		if ctx.Err() == nil { // what our own stopping cuts short is not a failure
+			c.observer.StoreFailed(judged(ctx, err))
+		}
 		return err
 	}
 	for i, it := range items {

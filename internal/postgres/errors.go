@@ -85,14 +85,17 @@ func (f *failure) Unwrap() []error { return f.causes }
 func clean(act string, err error) error {
 	f := &failure{act: act}
 	f.collect(err)
+	code, marked := ownMark(err)
 	if len(f.causes) == 0 {
 		f.causes = []error{&AnswerError{Problem: "an answer that is not understood"}}
-		return errclass.As(f, errclass.CodeProtocol)
+		if !marked {
+			code, marked = errclass.CodeProtocol, true
+		}
 	}
-	if code, ok := ownMark(err); ok {
-		return errclass.As(f, code)
+	if !marked {
+		return f
 	}
-	return f
+	return errclass.As(f, code)
 }
 
 // ownMark is the code that errclass.As gave err or something around its causes.

@@ -28,6 +28,8 @@ const (
 
 var noon = time.Date(2024, 5, 1, 12, 0, 0, 123456000, time.UTC)
 
+var nop = zerolog.Nop()
+
 func open(t testing.TB, url string, timeout time.Duration) *postgres.DB {
 	t.Helper()
 	db, err := postgres.Open(postgres.Config{URL: url, StoreTimeout: timeout}, zerolog.Nop())

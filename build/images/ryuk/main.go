@@ -19,6 +19,7 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -113,8 +114,8 @@ func (r *reaper) serve(conn net.Conn) {
 	lines := bufio.NewScanner(conn)
 	for lines.Scan() {
 		filters, err := url.ParseQuery(lines.Text())
-		if err != nil || len(filters) == 0 {
-			log.Print("a line that is not a set of filters was left out")
+		if err != nil || !narrow(filters) {
+			log.Print("a line that does not name labels was left out")
 			continue
 		}
 		r.mu.Lock()
@@ -124,6 +125,12 @@ func (r *reaper) serve(conn net.Conn) {
 			return
 		}
 	}
+}
+
+// narrow tells whether filters name labels: without any they would match whatever
+// is in the engine.
+func narrow(filters url.Values) bool {
+	return len(filters["label"]) > 0 && !slices.Contains(filters["label"], "")
 }
 
 func (r *reaper) count(by int) {

@@ -1,4 +1,4 @@
-package testdata
+package sample
 
 import (
 	"encoding/json"

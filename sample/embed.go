@@ -1,6 +1,6 @@
-// Package testdata holds real OPA decision logs for tests, benchmarks and the demo; it stays free of any code that
+// Package sample holds real OPA decision logs for tests, benchmarks and the demo; it stays free of any code that
 // reads what they say.
-package testdata
+package sample
 
 import (
 	"bytes"
