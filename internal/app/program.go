@@ -48,6 +48,7 @@ type Program struct {
 	pipe     *pipeline.Pipeline
 	faults   faults
 	http     *server
+	grace    time.Duration
 
 	mu       sync.Mutex
 	windows  map[*parking.Window]struct{}
@@ -63,7 +64,7 @@ func New(name config.Program, s config.Settings, log zerolog.Logger, reg *promet
 	}
 	log = log.With().Str(telemetry.KeyProgram, string(name)).Logger()
 	p := &Program{
-		name: name, settings: s, options: o, log: log, parts: o.Parts, patience: o.Patience, windows: map[*parking.Window]struct{}{},
+		name: name, settings: s, options: o, log: log, parts: o.Parts, patience: o.Patience, grace: grace, windows: map[*parking.Window]struct{}{},
 	}
 	if p.patience <= 0 {
 		p.patience = patience(s)
@@ -101,7 +102,7 @@ func (p *Program) assemble(reg *prometheus.Registry) {
 	p.pipe = pipeline.New(pipeline.Config{
 		Program:  string(p.name),
 		DLQTopic: s.KafkaDLQTopic, ParkingTopic: s.KafkaParkingTopic, ParkingDLQTopic: s.KafkaParkingDLQTopic,
-		MaxRecordBytes: int64(s.MaxRecordBytes), RetryPauses: s.RetryPauses, ParkBatches: s.ParkBatches, ProbeInterval: s.ProbeInterval,
+		MaxRecordBytes: int64(s.MaxRecordBytes), BatchBytes: int64(s.BatchMaxBytes), RetryPauses: s.RetryPauses, ParkBatches: s.ParkBatches, ProbeInterval: s.ProbeInterval,
 		Backoff: s.ParkingBackoff, MaxBackoff: s.ParkingMaxBackoff, MaxAttempts: s.ParkingMaxAttempts,
 		Consumer: reading(p.name, s).group + "/" + p.options.Instance, Replay: p.name == config.Replayer,
 	}, p.parts.Database, p.parts.Publisher, spool, p.observer, p.log)
@@ -141,7 +142,7 @@ func (p *Program) Run(ctx context.Context) error {
 	case <-fetching.Done():
 	}
 	p.stop()
-	overdue := time.NewTimer(p.settings.ShutdownTimeout + grace)
+	overdue := time.NewTimer(p.settings.ShutdownTimeout + p.grace)
 	defer overdue.Stop()
 	select {
 	case err := <-done:

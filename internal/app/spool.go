@@ -29,7 +29,7 @@ func openSpool(s config.Settings, instance string, log zerolog.Logger) (*spool, 
 type SpoolError struct{ Err error }
 
 func (e *SpoolError) Error() string {
-	return fmt.Sprintf("DOCKET_SPOOL_DIR cannot be used: %v; give every process a directory of its own on a lasting disk, or set it empty for no spool", e.Err)
+	return fmt.Sprintf("DOCKET_SPOOL_DIR cannot be used: %v; set it empty to go without a spool", e.Err)
 }
 
 // Unwrap gives the cause.

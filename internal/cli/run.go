@@ -41,7 +41,7 @@ func run(env Env) int {
 		return misuse(env, err.Error(), runCommand)
 	}
 	for _, w := range warnings {
-		log.Warn().Str(telemetry.KeyVariable, w.Variable).Str(telemetry.KeyHint, w.Text).Msg("unknown setting")
+		log.Warn().Str(telemetry.KeyProgram, string(env.Program)).Str(telemetry.KeyVariable, w.Variable).Str(telemetry.KeyHint, w.Text).Msg("unknown setting")
 	}
 	p, err := app.New(env.Program, s, log, prometheus.NewRegistry(), env.Options)
 	if err != nil {

@@ -42,7 +42,7 @@ func (o *Observer) Held(topic string, partition int32, h pipeline.Hold) (release
 	}
 	return sync.OnceFunc(func() {
 		if since, last := o.holds.end(s); last {
-			o.log.Warn().Str(KeyReason, h.Reason).Dur(KeyTook, o.now().Sub(since)).Msg("going on after a hold")
+			o.log.Warn().Str(KeyReason, h.Reason).Dur(KeyTook, o.now().Sub(since)).Msg("hold ended")
 		}
 	})
 }

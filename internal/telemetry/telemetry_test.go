@@ -259,7 +259,7 @@ func TestHoldLastsUntilTheLastPartitionGoesOn(t *testing.T) {
 	if diff := cmp.Diff(begin, lines[0]); diff != "" {
 		t.Errorf("first line (-want +got):\n%s", diff)
 	}
-	if lines[1]["message"] != "going on after a hold" || lines[1]["took"] != float64(2*time.Minute/time.Millisecond) {
+	if lines[1]["message"] != "hold ended" || lines[1]["took"] != float64(2*time.Minute/time.Millisecond) {
 		t.Errorf("last line %v", lines[1])
 	}
 }
