@@ -57,8 +57,13 @@ need_base() {
 		if docker image inspect "$base" >/dev/null 2>&1 && [ "$(label "$base" docket.standin.inputs)" = "$hash" ]; then exit; fi
 		begin=$(now)
 		need mmdebstrap mmdebstrap
-		bash "$root/build/images/base/make.sh" 2>"$logs/base.log" |
-			docker import --change "LABEL docket.standin.inputs=$hash" - "$base" >>"$logs/base.log"
+		# Under a name of its own until it is whole: half a base must never be found.
+		if ! bash "$root/build/images/base/make.sh" 2>"$logs/base.log" |
+			docker import --change "LABEL docket.standin.inputs=$hash" - "$base-new" >>"$logs/base.log"; then
+			die "$base could not be built (see $logs/base.log)"
+		fi
+		docker tag "$base-new" "$base"
+		docker rmi "$base-new" >>"$logs/base.log"
 		say "$base built in $(took "$begin")"
 	) 7>"$logs/base.lock"
 }

@@ -1,6 +1,11 @@
 # shellcheck shell=bash
 # Shared by the scripts of this folder; sourced, never run.
 
+if [ "${BASH_VERSINFO[0]}" -lt 5 ] || ! command -v flock timeout sha256sum >/dev/null; then
+	echo "${0##*/}: needs Linux with bash 5, util-linux and coreutils" >&2
+	exit 1
+fi
+
 # root is the top of the working tree.
 # shellcheck disable=SC2034 # used by the scripts that source this
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

@@ -146,6 +146,9 @@ func (s *Spool) takeOversize() (stem, bool) {
 			return f, true
 		}
 		s.note("look at oversize spool file", f.data(), err)
+		if err == nil && !s.mayExist(f.data()) { // taken away by hand
+			s.ledger.remove(f, 0)
+		}
 	}
 	return stem{}, false
 }

@@ -74,8 +74,8 @@ func TestRunBacksOffAndGoesOnByItself(t *testing.T) {
 		b := &broker{answer: away}
 		running(t, s, func() bool { return true }, b)
 		time.Sleep(time.Hour)
-		if b.calls < 55 || b.calls > 70 {
-			t.Errorf("%d tries in an hour", b.calls)
+		if n := b.tries(); n < 55 || n > 70 {
+			t.Errorf("%d tries in an hour", n)
 		}
 		b.refuse(nil)
 		time.Sleep(61 * time.Second)

@@ -48,6 +48,12 @@ func (b *broker) Publish(_ context.Context, records []*kgo.Record) []error {
 	return errs
 }
 
+func (b *broker) tries() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.calls
+}
+
 func (b *broker) keys() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

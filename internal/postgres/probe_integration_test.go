@@ -94,7 +94,7 @@ func TestTheProbeCatches(t *testing.T) {
 		t.Parallel()
 		d := pgtest.New(t)
 		d.Slow(t, time.Minute)
-		wantCode(t, nil, open(t, d.URL, time.Second).Probe(context.Background(), noon), "57014")
+		wantCode(t, nil, open(t, d.URL, 4*time.Second).Probe(context.Background(), noon), "57014")
 	})
 }
 

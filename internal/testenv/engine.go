@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"strings"
 	"sync"
 	"testing"
 
@@ -56,7 +57,8 @@ func engine(t testing.TB) *testcontainers.DockerClient {
 		shared.docker, shared.failure = docker, err
 	})
 	if shared.failure != nil {
-		t.Fatalf("no container engine answers; `make test` sets it up, or run build/engine and build/images.sh (%v)", shared.failure)
+		t.Fatalf("no container engine answers; `make test` sets it up, or run build/engine and build/images.sh (%s)",
+			strings.Join(strings.Fields(shared.failure.Error()), " "))
 	}
 	return shared.docker
 }

@@ -104,25 +104,30 @@ func TestPostgresKeepsAddressAndRowsThrough(t *testing.T) {
 	exec(t, dsn, "CREATE TABLE seen (who text)")
 
 	for i, chaos := range []struct {
-		name string
-		do   func(testing.TB)
+		name          string
+		keepsSessions bool
+		do            func(testing.TB)
 	}{
-		{"kill and start", func(t testing.TB) {
+		{"kill and start", false, func(t testing.TB) {
 			postgres.Kill(t)
 			mustNotConnect(t, dsn)
 			postgres.Start(t)
 		}},
-		{"fast restart", func(t testing.TB) { postgres.Restart(t, testenv.Fast) }},
-		{"immediate restart", func(t testing.TB) { postgres.Restart(t, testenv.Immediate) }},
-		{"pause and unpause", func(t testing.TB) {
+		{"fast restart", false, func(t testing.TB) { postgres.Restart(t, testenv.Fast) }},
+		{"immediate restart", false, func(t testing.TB) { postgres.Restart(t, testenv.Immediate) }},
+		{"pause and unpause", true, func(t testing.TB) {
 			postgres.Pause(t)
 			mustNotConnect(t, dsn)
 			postgres.Unpause(t)
 		}},
 	} {
 		exec(t, dsn, "INSERT INTO seen VALUES ('before')")
+		session := open(t, dsn)
 		begin := time.Now()
 		chaos.do(t)
+		if err := session.Ping(t.Context()); (err == nil) != chaos.keepsSessions {
+			t.Errorf("after %s an old session says %v", chaos.name, err)
+		}
 		t.Logf("%s took %s", chaos.name, time.Since(begin).Round(time.Millisecond))
 		if n := count(t, dsn); n != i+1 {
 			t.Fatalf("after %s: %d rows, want %d", chaos.name, n, i+1)
@@ -209,12 +214,18 @@ func with(t testing.TB, dsn string, do func(context.Context, *pgx.Conn) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), answerWait)
 	defer cancel()
-	conn, err := pgx.Connect(ctx, dsn)
+	if err := do(ctx, open(t, dsn)); err != nil {
+		t.Fatalf("ask: %v", err)
+	}
+}
+
+// open returns a session that lasts as long as the test, unless it is cut.
+func open(t testing.TB, dsn string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), dsn)
 	if err != nil {
 		t.Fatalf("connect: %v", err)
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	if err := do(ctx, conn); err != nil {
-		t.Fatalf("ask: %v", err)
-	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
 }
