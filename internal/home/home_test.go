@@ -209,6 +209,33 @@ func TestEntriesStayWhereTheyAre(t *testing.T) {
 	}
 }
 
+func TestCutBatchesAreSettledByThemselves(t *testing.T) {
+	t.Parallel()
+	a := NewAccount("t", 3)
+	rs := records(1, 2, 3)
+	a.Enter(rs...)
+	rest := a.Batch(rs)
+	e := rest.Carries(0, 2)
+	head := rest.Cut(1)
+	e[0].Give(Row)
+	if _, err := head.Settle(); err == nil {
+		t.Error("a cut batch was settled without all its homes")
+	}
+	e[1].Give(Row)
+	if s, err := head.Settle(); err != nil || s.Offset() != 2 {
+		t.Errorf("the head may commit %d, %v", s.Offset(), err)
+	}
+	if _, err := rest.Settle(); err == nil {
+		t.Error("the rest was settled on the strength of the head")
+	}
+	for i := range rest.Records() {
+		rest.Carries(i, 1)[0].Give(Row)
+	}
+	if s, err := rest.Settle(); err != nil || s.Offset() != 4 {
+		t.Errorf("the rest may commit %d, %v", s.Offset(), err)
+	}
+}
+
 func TestHomesHaveTheNamesOfTheContract(t *testing.T) {
 	t.Parallel()
 	want := []string{"row", "duplicate", "parked", "dead_letter", "exhausted", "spooled"}

@@ -19,8 +19,8 @@ import (
 	"docket/internal/pipeline"
 )
 
-// Partition is an assigned partition of the parking topic.
-type Partition interface {
+// Assigned is an assigned partition of the parking topic.
+type Assigned interface {
 	pipeline.Assignment
 	// Account is the partition's books.
 	Account() *home.Account
@@ -49,7 +49,7 @@ const quiet = 10 * time.Second
 // Window is the gate of one partition. It belongs to the goroutine that carries the partition; Waiting may be called
 // from anywhere.
 type Window struct {
-	Partition
+	Assigned
 	cfg Config
 
 	waiting []parked // in offset order
@@ -70,8 +70,8 @@ type parked struct {
 var _ pipeline.Assignment = (*Window)(nil)
 
 // New makes the gate of a partition that was just assigned.
-func New(cfg Config, p Partition) *Window {
-	return &Window{Partition: p, cfg: cfg}
+func New(cfg Config, a Assigned) *Window {
+	return &Window{Assigned: a, cfg: cfg}
 }
 
 // Waiting is the number of records that were read and are not let through yet.

@@ -14,27 +14,46 @@ import (
 // codePanic is the failure code of a record on which the decoder panicked.
 const codePanic = "panic"
 
-// decode opens every record and reads what it carries. What the decoder refuses is marked for the dead-letter topic,
-// and goes there when the batch gets its homes, not before.
-func (c *carrier) decode(b *home.Batch) []*item {
-	items := make([]*item, 0, len(b.Records()))
-	for i, r := range b.Records() {
-		env := c.openEnvelope(r)
-		read, refused := c.read(r)
-		if refused != nil {
-			it := &item{entry: &b.Carries(i, 1)[0], env: env, index: env.Origin.Index, value: r.Value}
-			it.send(home.DeadLetter, *refused, env.Attempt)
-			items = append(items, it)
-			continue
-		}
-		entries := b.Carries(i, len(read.Parts))
-		block := make([]item, len(read.Parts))
-		for j := range read.Parts {
-			block[j] = c.openItem(env, &entries[j], &read.Parts[j], read.Sole)
-			items = append(items, &block[j])
+// itemBytes is what a decision takes in memory besides its own bytes, roughly.
+const itemBytes = 512
+
+// decode opens records and reads what they carry, until what they inflate to fills a batch; these records are cut off
+// as the batch to carry now. What the decoder refuses is marked for the dead-letter topic, and goes there when the
+// batch gets its homes, not before.
+func (c *carrier) decode(rest *home.Batch) (*home.Batch, []*item) {
+	items := make([]*item, 0, len(rest.Records()))
+	var bytes int64
+	n := 0
+	for ; n < len(rest.Records()) && bytes < c.cfg.BatchBytes; n++ {
+		first := len(items)
+		items = c.open(rest, n, items)
+		for _, it := range items[first:] {
+			bytes += int64(len(it.value)) + itemBytes
+			if it.log != nil {
+				bytes += int64(len(it.log.Raw))
+			}
 		}
 	}
 	c.observer.Took(len(items))
+	return rest.Cut(n), items
+}
+
+// open reads record i and adds what it carries to items.
+func (c *carrier) open(b *home.Batch, i int, items []*item) []*item {
+	r := b.Records()[i]
+	env := c.openEnvelope(r)
+	read, refused := c.read(r)
+	if refused != nil {
+		it := &item{entry: &b.Carries(i, 1)[0], env: env, index: env.Origin.Index, value: r.Value}
+		it.send(home.DeadLetter, *refused, env.Attempt)
+		return append(items, it)
+	}
+	entries := b.Carries(i, len(read.Parts))
+	block := make([]item, len(read.Parts))
+	for j := range read.Parts {
+		block[j] = c.openItem(env, &entries[j], &read.Parts[j], read.Sole)
+		items = append(items, &block[j])
+	}
 	return items
 }
 
@@ -75,7 +94,7 @@ func (c *carrier) read(r *kgo.Record) (read decision.Record, refused *envelope.C
 			refused = &envelope.Cause{Kind: envelope.Decode, Code: codePanic, Message: "the decoder panicked on this record: a bug in Docket"}
 		}
 	}()
-	read, err := decision.Decode(r.Value, c.cfg.MaxRecordBytes)
+	read, err := c.decodeValue(r.Value, c.cfg.MaxRecordBytes)
 	if err != nil {
 		cause := refusal(err)
 		return decision.Record{}, &cause

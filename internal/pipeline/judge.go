@@ -14,12 +14,10 @@ import (
 // judge decides what becomes of a batch that could not be written as a whole. nil means: look again at what still
 // wants a row.
 func (c *carrier) judge(ctx context.Context, open []*item, err error) error {
-	v := errclass.Classify(err)
+	v := judged(ctx, err)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case v.Class == errclass.Cancelled:
-		return err
 	case c.worldly(v) && !c.provable(v):
 		return c.parkAll(ctx, open, v)
 	}
@@ -32,6 +30,16 @@ func (c *carrier) judge(ctx context.Context, open []*item, err error) error {
 		return c.hold(ctx, open, blame(v, perr))
 	}
 	return c.isolate(ctx, open, err)
+}
+
+// judged is the verdict on an error. A cancellation that is not ours, as our own context goes on, is one more way in
+// which the moment failed.
+func judged(ctx context.Context, err error) errclass.Verdict {
+	v := errclass.Classify(err)
+	if v.Class == errclass.Cancelled && ctx.Err() == nil {
+		v, _ = errclass.Lookup(errclass.CodeNetwork)
+	}
+	return v
 }
 
 // worldly says that a verdict blames the moment, not the records and not the set-up.
@@ -77,10 +85,11 @@ func (c *carrier) park(it *item, v errclass.Verdict) {
 func (c *carrier) isolate(ctx context.Context, open []*item, first error) error {
 	proof := proof{carrier: c, of: open, seen: map[suspicion]bool{suspect(errclass.Classify(first), first): true}}
 	ask := func(ctx context.Context, part []*item, again bool) error {
-		if c.cfg.Replay {
-			return c.write(ctx, wanting(part), again) // the pauses of a replay are those of its attempts
+		part = wanting(part)
+		if c.cfg.Replay && len(part) > 0 {
+			return c.write(ctx, part, again) // the pauses of a replay are those of its attempts
 		}
-		return c.tries(ctx, wanting(part), again)
+		return c.tries(ctx, part, again)
 	}
 	found := bisect.Isolate(ctx, open, first, ask, func(err error) bisect.Answer { return proof.answer(ctx, err) })
 	c.observer.Bisected(found.Asked + found.Confirmed)
@@ -92,7 +101,7 @@ func (c *carrier) isolate(ctx context.Context, open []*item, first error) error 
 		return c.hold(ctx, open, blame(errclass.Classify(found.Err), proof.refused))
 	case found.Err != nil:
 		// The world went away half-way: nobody is dead-lettered on the word of a dying connection.
-		return c.parkAll(ctx, wanting(open), errclass.Classify(found.Err))
+		return c.parkAll(ctx, wanting(open), judged(ctx, found.Err))
 	case len(found.Suspects) == 0:
 		return nil
 	}
@@ -141,8 +150,8 @@ type proof struct {
 }
 
 func (p *proof) answer(ctx context.Context, err error) bisect.Answer {
-	v := errclass.Classify(err)
-	if ctx.Err() != nil || v.Class == errclass.Cancelled || p.worldly(v) && !p.provable(v) {
+	v := judged(ctx, err)
+	if ctx.Err() != nil || p.worldly(v) && !p.provable(v) {
 		return bisect.End
 	}
 	s := suspect(v, err)

@@ -23,6 +23,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"docket/internal/decision"
 	"docket/internal/home"
 )
 
@@ -41,6 +42,9 @@ func (p *Pipeline) Run(ctx context.Context, a Assignment) error {
 	defer context.AfterFunc(a.Leaving(), stop)()
 
 	for {
+		if a.Leaving().Err() != nil {
+			return nil
+		}
 		b, err := a.Fetch(fetching)
 		switch {
 		case errors.Is(err, ErrDone) || fetching.Err() != nil && err != nil:
@@ -48,22 +52,24 @@ func (p *Pipeline) Run(ctx context.Context, a Assignment) error {
 		case err != nil:
 			return fmt.Errorf("fetch: %w", err)
 		}
-		if err := p.carry(ctx, a, b); err != nil {
-			if errors.Is(err, errLeft) || ctx.Err() != nil {
-				return nil
+		for len(b.Records()) > 0 { // more than once where it inflates to more than a batch
+			if err := p.carry(ctx, a, b); err != nil {
+				if errors.Is(err, errLeft) || ctx.Err() != nil {
+					return nil
+				}
+				return err
 			}
-			return err
 		}
 	}
 }
 
-// carry brings one batch home. Every step takes what is still without a home and gives it one, or leaves it marked
+// carry brings the front of a fetch home, all of it as a rule. Every step takes what is still without a home and gives it one, or leaves it marked
 // with where it has to go; what cannot get a home ends the carrying with an error, and nothing is committed.
-func (p *Pipeline) carry(ctx context.Context, a Assignment, b *home.Batch) (err error) {
+func (p *Pipeline) carry(ctx context.Context, a Assignment, rest *home.Batch) (err error) {
 	c := p.pickUp(a)
 	defer c.putDown()
 
-	items := c.decode(b)
+	b, items := c.decode(rest)
 	defer func() { c.account(items, err) }()
 
 	if err := c.store(ctx, items); err != nil { // Row, Duplicate; retry and bisect inside
@@ -93,6 +99,7 @@ type Config struct {
 	DLQTopic, ParkingTopic, ParkingDLQTopic string
 
 	MaxRecordBytes int64           // of a value after gunzip
+	BatchBytes     int64           // what the records of a batch may inflate to, at least 1; a single one may be larger
 	RetryPauses    []time.Duration // before each further try of a batch that failed for the moment's sake
 	ParkBatches    int             // whole batches parked in a row before a hold; 0: park for ever
 	ProbeInterval  time.Duration   // between two probes of a hold
@@ -116,6 +123,8 @@ type Pipeline struct {
 	log       zerolog.Logger
 	now       func() time.Time
 
+	decodeValue func(value []byte, maxBytes int64) (decision.Record, *decision.Refusal)
+
 	parked breaker
 	hands  hands
 }
@@ -124,6 +133,6 @@ type Pipeline struct {
 func New(cfg Config, db Store, publisher Publisher, spool Spool, observer Observer, log zerolog.Logger) *Pipeline {
 	return &Pipeline{
 		cfg: cfg, db: db, publisher: publisher, spool: spool, observer: observer, log: log,
-		now: time.Now, parked: breaker{limit: int64(cfg.ParkBatches)},
+		now: time.Now, decodeValue: decision.Decode, parked: breaker{limit: int64(cfg.ParkBatches)},
 	}
 }

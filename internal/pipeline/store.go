@@ -22,6 +22,7 @@ func (c *carrier) store(ctx context.Context, items []*item) error {
 		if err == nil {
 			continue
 		}
+		open = wanting(open) // a retry in parts may have stored some
 		if err := c.judge(ctx, open, err); err != nil {
 			return err
 		}
@@ -30,10 +31,13 @@ func (c *carrier) store(ctx context.Context, items []*item) error {
 
 // tries writes items, again after each of the pauses while the failure is the moment's and not the items'.
 func (c *carrier) tries(ctx context.Context, items []*item, fresh bool) error {
+	if len(items) == 0 {
+		return nil
+	}
 	err := c.write(ctx, items, fresh)
 	parts := 1
 	for _, pause := range c.cfg.RetryPauses {
-		v := errclass.Classify(err)
+		v := judged(ctx, err)
 		if err == nil || !worthRetrying(v.Rule) || ctx.Err() != nil {
 			return err
 		}
@@ -61,9 +65,6 @@ func worthRetrying(r errclass.Rule) bool {
 
 // writeParts writes items in so many parts, each all or none, on a fresh connection, up to the first that fails.
 func (c *carrier) writeParts(ctx context.Context, items []*item, parts int) error {
-	if len(items) == 0 {
-		return nil
-	}
 	for part := range slices.Chunk(items, (len(items)+parts-1)/parts) {
 		if err := c.write(ctx, part, true); err != nil {
 			return err
@@ -83,7 +84,9 @@ func (c *carrier) write(ctx context.Context, items []*item, fresh bool) error {
 	outcomes, err := c.db.Store(ctx, rows, fresh)
 	c.pulse()
 	if err != nil {
-		c.observer.StoreFailed(errclass.Classify(err))
+		if ctx.Err() == nil { // what our own stopping cuts short is not a failure
+			c.observer.StoreFailed(judged(ctx, err))
+		}
 		return err
 	}
 	for i, it := range items {

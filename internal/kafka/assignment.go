@@ -1,0 +1,256 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"docket/internal/home"
+)
+
+// ErrNotOurs is what a commit gets when its partition is no longer ours, or when what it brings was settled under
+// another assignment. It is final: what was not committed is read again by the next owner.
+var ErrNotOurs = errors.New("the partition is not ours")
+
+// ErrLeaving ends a wait for records because the partition is being given up or the program stops.
+var ErrLeaving = errors.New("the partition is being given up")
+
+// Assignment is one partition for as long as it is ours. When the partition is lost and won again, a new Assignment
+// with a new [home.Account] begins, after the handler of the old one has returned.
+//
+// Take and Fetch are for one goroutine; everything else is safe for concurrent use.
+type Assignment struct {
+	session   *session
+	topic     string
+	partition int32
+	account   *home.Account
+	member    string // the group member that it was assigned to: the token that fences a zombie
+
+	ctx     context.Context // of the handler; ends hard
+	cancel  context.CancelFunc
+	leaving context.Context
+	leave   context.CancelFunc
+	done    chan struct{} // the handler has returned
+
+	commits chan struct{} // holds the one right to commit
+
+	mu        sync.Mutex
+	dead      bool // nothing may be committed any more
+	queue     []*kgo.Record
+	bytes     int64
+	arrived   chan struct{} // closed and replaced when records come
+	full      bool          // the queue reached its mark and did not drain to half since
+	holds     int
+	finished  bool       // the handler returned and the partition stays ours
+	faulty    *partFault // nil when well
+	position  int64      // one past the last offset polled, -1 before any
+	start     int64      // where the group's commit says to begin, -1 when there is none
+	committed int64      // last committed by us or found at the start, -1 when none
+	end       int64      // one past the last offset that can be read, as last heard; -1 before that
+}
+
+// partFault is a fault of a partition and the pause that keeps it from being asked again at once.
+type partFault struct {
+	err      *FaultError
+	resting  bool      // paused; due to be asked again at next
+	next     time.Time // resting: when to ask again; else: when silence counts as well
+	failures int
+	final    bool // not before a new assignment
+}
+
+func newAssignment(s *session, topic string, partition int32, member string, base context.Context) *Assignment {
+	a := &Assignment{
+		session: s, topic: topic, partition: partition, member: member,
+		account: home.NewAccount(topic, partition),
+		done:    make(chan struct{}), commits: make(chan struct{}, 1), arrived: make(chan struct{}),
+		position: -1, start: -1, committed: -1, end: -1,
+	}
+	a.ctx, a.cancel = context.WithCancel(base)
+	a.leaving, a.leave = context.WithCancel(a.ctx)
+	return a
+}
+
+// Topic is the partition's topic.
+func (a *Assignment) Topic() string { return a.topic }
+
+// Partition is the partition's number.
+func (a *Assignment) Partition() int32 { return a.partition }
+
+// Account holds the books of this assignment.
+func (a *Assignment) Account() *home.Account { return a.account }
+
+// Leaving is done when the partition is being given up or the program stops: what is in hand may be finished and
+// committed within SourceConfig.Drain, no pause is kept. It is done as well when the partition is lost.
+func (a *Assignment) Leaving() context.Context { return a.leaving }
+
+// Fetch takes the next batch within the limits of SourceConfig and enters it in the account. It waits for the first
+// record; it ends with ErrLeaving or the context's error.
+func (a *Assignment) Fetch(ctx context.Context) (*home.Batch, error) {
+	sc := a.session.source.sc
+	records, err := a.Take(ctx, sc.BatchRecords, sc.BatchBytes, sc.BatchWait)
+	if err != nil {
+		return nil, err
+	}
+	a.account.Enter(records...)
+	return a.account.Batch(records), nil
+}
+
+// Take returns the next records of the partition in offset order: at least one, at most so many records and bytes (a
+// first record that is larger comes alone), gathered for at most wait after the first was there. When ctx ends it
+// returns ctx's error, when the partition is given up ErrLeaving; the records then stay where they are, none is lost.
+func (a *Assignment) Take(ctx context.Context, records int, bytes int64, wait time.Duration) ([]*kgo.Record, error) {
+	var gathered <-chan time.Time
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if a.leaving.Err() != nil {
+			return nil, ErrLeaving
+		}
+		a.mu.Lock()
+		n, reached := fit(a.queue, records, bytes)
+		arrived := a.arrived
+		a.mu.Unlock()
+		if n > 0 && gathered == nil {
+			timer := time.NewTimer(wait)
+			defer timer.Stop()
+			gathered = timer.C
+		}
+		if reached || (n > 0 && wait <= 0) {
+			return a.pop(n), nil
+		}
+		select {
+		case <-ctx.Done():
+		case <-a.leaving.Done():
+		case <-arrived:
+		case <-gathered:
+			return a.pop(n), nil
+		}
+	}
+}
+
+// fit says how many records from the front of the queue make the next batch, and whether a limit was reached.
+func fit(queue []*kgo.Record, records int, bytes int64) (n int, reached bool) {
+	var sum int64
+	for n < len(queue) && n < max(records, 1) {
+		size := recordBytes(queue[n])
+		if n > 0 && sum+size > bytes {
+			return n, true
+		}
+		sum += size
+		n++
+	}
+	return n, n > 0 && (n >= max(records, 1) || sum >= bytes)
+}
+
+// pop removes the first n records and lets the partition flow again when the queue is half empty.
+func (a *Assignment) pop(n int) []*kgo.Record {
+	a.mu.Lock()
+	taken := slices.Clone(a.queue[:n])
+	clear(a.queue[:n]) // the array lives on; what was taken must not live with it
+	a.queue = a.queue[n:]
+	for _, r := range taken {
+		a.bytes -= recordBytes(r)
+	}
+	if len(a.queue) == 0 {
+		a.queue = nil // lets the array go
+	}
+	sc := a.session.source.sc
+	drained := a.full && len(a.queue) <= sc.BufferBatches*sc.BatchRecords/2 && a.bytes <= int64(sc.BufferBatches)*sc.BatchBytes/2
+	if drained {
+		a.full = false
+	}
+	a.mu.Unlock()
+	if drained {
+		a.session.flow(a)
+	}
+	return taken
+}
+
+// append queues what a poll brought. It is called while the group cannot change. Records that do not go on after what
+// was polled before mean that the log was cut and grew again: nothing of this assignment can be trusted any more.
+func (a *Assignment) append(records []*kgo.Record) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.dead || a.finished || len(records) == 0 {
+		return nil
+	}
+	queued := false
+	for _, r := range records {
+		if r.Offset < a.position {
+			return fmt.Errorf("offset %d came after %d", r.Offset, a.position-1)
+		}
+		a.position = r.Offset + 1
+		if r.Attrs.IsControl() {
+			continue // a transaction's end: a place in the log, no record
+		}
+		a.queue = append(a.queue, r)
+		a.bytes += recordBytes(r)
+		queued = true
+	}
+	sc := a.session.source.sc
+	if len(a.queue) >= sc.BufferBatches*sc.BatchRecords || a.bytes >= int64(sc.BufferBatches)*sc.BatchBytes {
+		a.full = true
+	}
+	if queued {
+		close(a.arrived)
+		a.arrived = make(chan struct{})
+	}
+	return nil
+}
+
+// Hold stops fetching for this partition until release is called; membership of the group goes on. Holds are counted;
+// a release counts once.
+func (a *Assignment) Hold() (release func()) {
+	a.count(1)
+	return sync.OnceFunc(func() { a.count(-1) })
+}
+
+func (a *Assignment) count(n int) {
+	a.mu.Lock()
+	a.holds += n
+	a.mu.Unlock()
+	a.session.flow(a)
+}
+
+// paused says whether the client is to leave the partition alone.
+func (a *Assignment) paused() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.full || a.holds > 0 || a.finished || a.dead || (a.faulty != nil && a.faulty.resting)
+}
+
+// kill ends the assignment: nothing is committed after it returns, and its handler's context is done.
+func (a *Assignment) kill() {
+	a.cancel() // ends a commit that is under way
+	a.mu.Lock()
+	a.dead = true
+	a.mu.Unlock()
+	a.commits <- struct{}{}
+	<-a.commits
+	a.mu.Lock()
+	a.queue, a.bytes = nil, 0
+	a.mu.Unlock()
+}
+
+func (a *Assignment) alive() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return !a.dead
+}
+
+// recordOverhead is what a record takes in memory besides what it carries.
+const recordOverhead = 256
+
+func recordBytes(r *kgo.Record) int64 {
+	n := recordOverhead + len(r.Key) + len(r.Value)
+	for _, h := range r.Headers {
+		n += 48 + len(h.Key) + len(h.Value)
+	}
+	return int64(n)
+}

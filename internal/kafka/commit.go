@@ -1,0 +1,148 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"docket/internal/home"
+)
+
+// errFenced says that the group knows another member in our place, so the partition may have had another owner since.
+var errFenced = errors.New("the group no longer knows the member that the partition was assigned to")
+
+const (
+	commitPause    = 250 * time.Millisecond
+	commitPauseMax = 5 * time.Second
+)
+
+// Commit writes down what is settled: nil means that the broker has it, or that it is no further than what it had.
+// While the broker does not take it, it is tried again until ctx ends or the assignment does. It is refused with
+// ErrNotOurs once the partition is no longer ours, and never tried again after that.
+func (a *Assignment) Commit(ctx context.Context, s home.Settled) error {
+	if !s.Of(a.account) {
+		return a.notOurs()
+	}
+	if s.Offset() < 0 {
+		return nil
+	}
+	select {
+	case a.commits <- struct{}{}:
+		defer func() { <-a.commits }()
+	case <-ctx.Done():
+		return fmt.Errorf("commit %s/%d: %w", a.topic, a.partition, ctx.Err())
+	case <-a.ctx.Done():
+		return a.notOurs()
+	}
+	a.mu.Lock()
+	dead, behind := a.dead, s.Offset() <= a.committed
+	a.mu.Unlock()
+	switch {
+	case dead || a.ctx.Err() != nil:
+		return a.notOurs()
+	case behind:
+		return nil
+	}
+	return a.commitUntil(ctx, kgo.EpochOffset{Epoch: s.LeaderEpoch(), Offset: s.Offset()})
+}
+
+func (a *Assignment) notOurs() error {
+	return fmt.Errorf("commit %s/%d: %w", a.topic, a.partition, ErrNotOurs)
+}
+
+// commitUntil tries until the broker took the offset, the context ends or the assignment does.
+func (a *Assignment) commitUntil(ctx context.Context, at kgo.EpochOffset) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(a.ctx, cancel)()
+
+	src, pause := a.session.source, commitPause
+	for try := 1; ; try++ {
+		err := a.commitOnce(ctx, at)
+		switch {
+		case err == nil:
+			a.mu.Lock()
+			a.committed = at.Offset
+			a.mu.Unlock()
+			src.faults.clearCommit(a.topic, a.partition)
+			return nil
+		case fenced(err):
+			a.session.disown(a, err)
+			return a.notOurs()
+		}
+		if ctx.Err() == nil && try == 1 {
+			src.logger.Warn().Str("topic", a.topic).Int32("partition", a.partition).Int64("offset", at.Offset).
+				Str("code", codeOf(err)).Msg("commit failed, trying again")
+		}
+		if ctx.Err() == nil && !transient(err) {
+			src.faults.setCommit(fault("commit", a.topic, a.partition, err))
+		}
+		select {
+		case <-ctx.Done():
+			if a.ctx.Err() != nil {
+				return a.notOurs()
+			}
+			return fmt.Errorf("commit %s/%d: %w", a.topic, a.partition, ctx.Err())
+		case <-time.After(pause):
+			pause = min(2*pause, commitPauseMax)
+		}
+	}
+}
+
+// commitOnce sends one commit in the name of the member that the partition was assigned to, and of no other: after a
+// silent rejoin the client carries a new member, while a stranger may have owned the partition in between.
+func (a *Assignment) commitOnce(ctx context.Context, at kgo.EpochOffset) error {
+	ctx = kgo.PreCommitFnContext(ctx, func(req *kmsg.OffsetCommitRequest) error {
+		if req.MemberID != a.member {
+			return errFenced
+		}
+		return nil
+	})
+	var failed error
+	offsets := map[string]map[int32]kgo.EpochOffset{a.topic: {a.partition: at}}
+	a.session.client.CommitOffsetsSync(ctx, offsets, func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, resp *kmsg.OffsetCommitResponse, err error) {
+		failed = commitAnswer(resp, err)
+	})
+	return failed
+}
+
+// commitAnswer reads the answer for the one partition that was asked for. No answer for it is no commit.
+func commitAnswer(resp *kmsg.OffsetCommitResponse, err error) error {
+	if err != nil {
+		return err
+	}
+	if resp == nil || len(resp.Topics) != 1 || len(resp.Topics[0].Partitions) != 1 {
+		return errors.New("the broker's answer does not name the partition")
+	}
+	return kerr.ErrorForCode(resp.Topics[0].Partitions[0].ErrorCode)
+}
+
+// fenced says that an error is the end of the assignment.
+func fenced(err error) bool {
+	for _, end := range []error{errFenced, kerr.IllegalGeneration, kerr.UnknownMemberID, kerr.FencedInstanceID,
+		kerr.FencedMemberEpoch, kerr.StaleMemberEpoch} {
+		if errors.Is(err, end) {
+			return true
+		}
+	}
+	return false
+}
+
+// transient says that an error needs no operator.
+func transient(err error) bool {
+	code := (*kerr.Error)(nil)
+	return !errors.As(err, &code) || code.Retriable || errors.Is(err, kerr.RebalanceInProgress)
+}
+
+// codeOf is Kafka's name of an error, or a word of ours.
+func codeOf(err error) string {
+	if code := (*kerr.Error)(nil); errors.As(err, &code) {
+		return code.Message
+	}
+	return string(reasonOf(err))
+}

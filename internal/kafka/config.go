@@ -1,0 +1,156 @@
+package kafka
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/plugin/kprom"
+	"github.com/twmb/franz-go/plugin/kzerolog"
+)
+
+// Config is what every client of the package shares. Only Brokers is required.
+type Config struct {
+	// Brokers are the addresses to start from (bootstrap.servers), host:port.
+	Brokers []string
+	// ClientID is how the brokers name us in their logs and quotas (client.id). Default "docket".
+	ClientID string
+	// InstanceLabel names this process in our own log lines. It is no group.instance.id: membership stays dynamic, so
+	// that a process that ends gives its partitions back at once.
+	InstanceLabel string
+	// TLS is used for every connection when it is set.
+	TLS *tls.Config
+	// SASL authenticates every connection when it is set.
+	SASL sasl.Mechanism
+	// SessionTimeout is how long the group waits for a heartbeat (session.timeout.ms). Default 45 s.
+	SessionTimeout time.Duration
+	// RebalanceTimeout is how long members may take to give partitions up (max.poll.interval.ms has this role in Java
+	// clients). Default 90 s.
+	RebalanceTimeout time.Duration
+	// HeartbeatInterval is the pause between heartbeats (heartbeat.interval.ms). Default 3 s, at most a third of
+	// SessionTimeout.
+	HeartbeatInterval time.Duration
+	// DialTimeout ends an attempt to connect, TLS included. Default 10 s.
+	DialTimeout time.Duration
+	// RequestTimeout is added to a request's own time before its connection counts as dead. Default 10 s.
+	RequestTimeout time.Duration
+	// MetadataMinAge is the least pause between two looks at the cluster's shape while something is wrong. Default 1 s.
+	MetadataMinAge time.Duration
+	// Dialer replaces the way to connect, for tests. TLS is then put on top of what it returns.
+	Dialer func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+func (c Config) withDefaults() Config {
+	set(&c.ClientID, "docket")
+	set(&c.SessionTimeout, 45*time.Second)
+	set(&c.RebalanceTimeout, 90*time.Second)
+	set(&c.HeartbeatInterval, min(3*time.Second, c.SessionTimeout/3))
+	set(&c.DialTimeout, 10*time.Second)
+	set(&c.RequestTimeout, 10*time.Second)
+	set(&c.MetadataMinAge, time.Second)
+	return c
+}
+
+// set gives a field its default when it was left out.
+func set[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+func (c Config) validate() error {
+	if len(c.Brokers) == 0 {
+		return errors.New("no Kafka brokers are named")
+	}
+	return nil
+}
+
+// options are those of every client; more follow per client.
+func (c Config) options(logger zerolog.Logger, more ...kgo.Opt) []kgo.Opt {
+	opts := []kgo.Opt{
+		kgo.SeedBrokers(c.Brokers...),
+		kgo.ClientID(c.ClientID),
+		kgo.DialTimeout(c.DialTimeout),
+		kgo.RequestTimeoutOverhead(c.RequestTimeout),
+		kgo.MetadataMinAge(c.MetadataMinAge),
+		kgo.MetadataMaxAge(max(time.Minute, c.MetadataMinAge)),
+		kgo.Dialer(c.dial),
+		kgo.WithLogger(kzerolog.New(&logger)),
+		kgo.DisableClientMetrics(), // the brokers need no telemetry of ours
+	}
+	if c.SASL != nil {
+		opts = append(opts, kgo.SASL(c.SASL))
+	}
+	return append(opts, more...)
+}
+
+// dial connects, and notes the stage that failed: what an operator must do differs.
+func (c Config) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.DialTimeout)
+	defer cancel()
+	connect := c.Dialer
+	if connect == nil {
+		connect = (&net.Dialer{}).DialContext
+	}
+	conn, err := connect(ctx, network, address)
+	if err != nil {
+		return nil, &dialError{address: address, err: err}
+	}
+	if c.TLS == nil {
+		return conn, nil
+	}
+	conf := c.TLS.Clone()
+	if conf.ServerName == "" {
+		conf.ServerName, _, _ = net.SplitHostPort(address)
+	}
+	secure := tls.Client(conn, conf)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		conn.Close()
+		return nil, &dialError{address: address, tls: true, err: err}
+	}
+	return secure, nil
+}
+
+// dialError is a connection that could not be made.
+type dialError struct {
+	address string
+	tls     bool // the handshake failed, not the connection below it
+	err     error
+}
+
+func (e *dialError) Error() string {
+	if e.tls {
+		return "TLS handshake with " + e.address + " failed"
+	}
+	return "connection to " + e.address + " failed"
+}
+
+func (e *dialError) Unwrap() error { return e.err }
+
+// quiet is the logger that a client gets: warnings and worse, unless the program itself is set to tell less.
+func (c Config) quiet(logger zerolog.Logger, room string) zerolog.Logger {
+	l := logger.With().Str("client", room).Str("instance", c.InstanceLabel).Logger()
+	if l.GetLevel() < zerolog.WarnLevel {
+		l = l.Level(zerolog.WarnLevel)
+	}
+	return l
+}
+
+// metrics are the hooks that tell a registry of a client; none without a registry.
+func metrics(reg prometheus.Registerer, room string) []kgo.Opt {
+	if reg == nil {
+		return nil
+	}
+	return []kgo.Opt{kgo.WithHooks(kprom.NewMetrics("docket_kafka",
+		kprom.Registerer(reg),
+		kprom.WithStaticLabel(prometheus.Labels{"client": room}),
+		kprom.FetchAndProduceDetail(kprom.ByNode, kprom.ByTopic, kprom.Records, kprom.Batches, kprom.UncompressedBytes),
+	))}
+}

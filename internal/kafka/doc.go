@@ -1,0 +1,21 @@
+// Package kafka holds the only Kafka clients of the project: the [Source] that hands out one [Assignment] for each
+// partition that is ours, the [Publisher], and what `check` asks a cluster.
+//
+// It stays free of Postgres, of classes of errors and of what becomes of a record. Only a [home.Settled] can be
+// committed, only by the assignment that it was settled in, and never after that assignment has ended.
+//
+// How a record travels: one goroutine polls and appends to the queue of the record's partition, while the group cannot
+// change (BlockRebalanceOnPoll); one goroutine per partition takes from that queue. A queue that is full pauses its
+// partition alone.
+//
+// # Memory
+//
+// What is fetched and not yet taken is bounded by the sum of
+//   - per assigned partition: BufferBatches x BatchBytes (or x BatchRecords, whichever is reached first) and what one
+//     poll brings on top, at most FetchMaxPartitionBytes on the wire and what that inflates to;
+//   - in the client: MaxConcurrentFetches x FetchMaxBytes on the wire and what that inflates to; no compressed set of
+//     records may inflate beyond MaxDecompressBytes, or its partition stands still with a fault.
+//
+// A partition that is paused loses what the client had fetched for it ahead and fetches it again later, at most one
+// FetchMaxPartitionBytes for each pause. That is why a queue is resumed at half and a fetch is small against it.
+package kafka

@@ -1,0 +1,156 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Reason says what kind of trouble a [FaultError] is.
+type Reason string
+
+// The kinds of trouble with a cluster.
+const (
+	ReasonUnreachable    Reason = "unreachable"     // no broker answers
+	ReasonTLS            Reason = "tls"             // the TLS handshake fails
+	ReasonAuthentication Reason = "authentication"  // SASL credentials are refused
+	ReasonAuthorization  Reason = "authorization"   // an ACL is missing
+	ReasonTopicMissing   Reason = "topic_missing"   // the topic does not exist
+	ReasonTopicRecreated Reason = "topic_recreated" // the topic was deleted and made anew: its offsets mean something else
+	ReasonOutOfRange     Reason = "out_of_range"    // the offset to go on from is no longer in the log
+	ReasonTruncated      Reason = "truncated"       // the log lost records that were read before
+	ReasonUnreadable     Reason = "unreadable"      // a set of records is damaged, too large, or of an unknown kind
+	ReasonGroup          Reason = "group"           // the group does not take us
+	ReasonOther          Reason = "other"           // anything else; the code names it
+)
+
+var hints = map[Reason]string{
+	ReasonUnreachable:    "check the broker addresses, the network and that the brokers run",
+	ReasonTLS:            "check that the brokers expect TLS, the CA file, the names in the certificate and its dates",
+	ReasonAuthentication: "check the SASL mechanism, user name and password",
+	ReasonAuthorization:  "grant the missing ACL: READ and DESCRIBE on the source topic, READ on the group, WRITE on the others",
+	ReasonTopicMissing:   "create the topic; reading starts by itself",
+	ReasonTopicRecreated: "stop the program, reset the group's offsets for this topic, start it again",
+	ReasonOutOfRange:     "records were deleted before they were read: stop the program, reset the group's offset of this partition to the start of the log, start it again",
+	ReasonTruncated:      "the partition lost records after an unclean leader election: compare the table with the topic, then restart",
+	ReasonUnreadable:     "look at the records with a console consumer; to skip them stop the program and move the group's offset",
+	ReasonGroup:          "check the group's name, its other members' protocol and the timeouts that the brokers allow",
+	ReasonOther:          "see the brokers' logs",
+}
+
+// FaultError is a standing reason why something cannot be read or asked. Its text holds no broker's message.
+type FaultError struct {
+	Reason    Reason
+	Act       string // what was being done
+	Topic     string // empty where it is of no topic
+	Partition int32  // -1 where it is of no partition
+	Offset    int64  // where reading stopped; -1 where that is not known
+	Code      string // Kafka's name of the error, empty where there is none
+	Hint      string // what an operator can do
+	Err       error
+}
+
+func (e *FaultError) Error() string {
+	text := e.Act
+	if e.Topic != "" {
+		text += " " + e.Topic
+		if e.Partition >= 0 {
+			text += fmt.Sprintf("/%d", e.Partition)
+		}
+	}
+	if e.Offset >= 0 {
+		text += fmt.Sprintf(" at offset %d", e.Offset)
+	}
+	text += ": " + string(e.Reason)
+	if e.Code != "" {
+		text += " (" + e.Code + ")"
+	}
+	if d := (*dialError)(nil); errors.As(e.Err, &d) {
+		text += ": " + d.Error()
+	}
+	return text + "; " + e.Hint
+}
+
+func (e *FaultError) Unwrap() error { return e.Err }
+
+// fault explains err. It leaves alone what is explained already.
+func fault(act, topic string, partition int32, err error) *FaultError {
+	if f := (*FaultError)(nil); errors.As(err, &f) {
+		return f
+	}
+	f := &FaultError{Reason: reasonOf(err), Act: act, Topic: topic, Partition: partition, Offset: -1, Err: err}
+	if k := (*kerr.Error)(nil); errors.As(err, &k) {
+		f.Code = k.Message
+	}
+	if large := (*kgo.ErrDecompressTooLarge)(nil); errors.As(err, &large) {
+		f.Offset = large.Offset
+	}
+	if loss := (*kgo.ErrDataLoss)(nil); errors.As(err, &loss) {
+		f.Offset = loss.ResetTo
+	}
+	f.Hint = hints[f.Reason]
+	return f
+}
+
+var reasonsByCode = map[*kerr.Error]Reason{
+	kerr.SaslAuthenticationFailed:           ReasonAuthentication,
+	kerr.UnsupportedSaslMechanism:           ReasonAuthentication,
+	kerr.IllegalSaslState:                   ReasonAuthentication,
+	kerr.TopicAuthorizationFailed:           ReasonAuthorization,
+	kerr.GroupAuthorizationFailed:           ReasonAuthorization,
+	kerr.ClusterAuthorizationFailed:         ReasonAuthorization,
+	kerr.TransactionalIDAuthorizationFailed: ReasonAuthorization,
+	kerr.UnknownTopicOrPartition:            ReasonTopicMissing,
+	kerr.UnknownTopicID:                     ReasonTopicRecreated,
+	kerr.InconsistentTopicID:                ReasonTopicRecreated,
+	kerr.OffsetOutOfRange:                   ReasonOutOfRange,
+	kerr.CorruptMessage:                     ReasonUnreadable,
+	kerr.UnsupportedCompressionType:         ReasonUnreadable,
+	kerr.InconsistentGroupProtocol:          ReasonGroup,
+	kerr.InvalidSessionTimeout:              ReasonGroup,
+	kerr.InvalidGroupID:                     ReasonGroup,
+	kerr.GroupMaxSizeReached:                ReasonGroup,
+	kerr.FencedInstanceID:                   ReasonGroup,
+	kerr.BrokerNotAvailable:                 ReasonUnreachable,
+	kerr.NetworkException:                   ReasonUnreachable,
+	kerr.CoordinatorNotAvailable:            ReasonUnreachable,
+}
+
+func reasonOf(err error) Reason {
+	var (
+		code     *kerr.Error
+		dial     *dialError
+		loss     *kgo.ErrDataLoss
+		large    *kgo.ErrDecompressTooLarge
+		eof      *kgo.ErrFirstReadEOF
+		netErr   net.Error
+		group    *kgo.ErrGroupSession
+		byCode   Reason
+		haveCode = errors.As(err, &code)
+	)
+	if haveCode {
+		byCode = reasonsByCode[code]
+	}
+	switch {
+	case byCode != "":
+		return byCode
+	case errors.As(err, &dial) && dial.tls:
+		return ReasonTLS
+	case errors.As(err, &loss):
+		return ReasonTruncated
+	case errors.As(err, &large):
+		return ReasonUnreadable
+	case errors.As(err, &eof):
+		return ReasonTLS // one side speaks TLS, or SASL, and the other does not
+	case dial != nil, errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &netErr):
+		return ReasonUnreachable
+	case errors.As(err, &group):
+		return ReasonGroup
+	}
+	return ReasonOther
+}

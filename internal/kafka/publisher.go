@@ -1,0 +1,161 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// PublisherConfig says how long and how large a publish may be.
+type PublisherConfig struct {
+	// Timeout is the budget of one Publish, second tries included. Default 10 s.
+	Timeout time.Duration
+	// BatchBytes is the size up to which records go to the broker together, uncompressed. Default 1,000,012 bytes, the
+	// brokers' own default of max.message.bytes.
+	BatchBytes int32
+	// MaxRecordBytes is the largest record that is offered to a broker at all, uncompressed; up to it the broker
+	// decides. It must stay below the brokers' socket.request.max.bytes. Default 90 MiB.
+	MaxRecordBytes int32
+	// MaxBufferedBytes is the most that waits for answers at one time, over all calls. Default 256 MiB.
+	MaxBufferedBytes int
+}
+
+// ErrUnanswered says that no broker acknowledged a record in time. It may be in the topic all the same.
+var ErrUnanswered = errors.New("not acknowledged in time")
+
+// Publisher writes records to topics and tells which of them the brokers have.
+type Publisher struct {
+	pc     PublisherConfig
+	many   *kgo.Client // records together
+	single *kgo.Client // one record per request, of any size
+	alone  sync.Mutex  // keeps the records of single from being put together
+}
+
+// NewPublisher checks the settings; it dials nothing. reg, when it is not nil, gets the clients' metrics.
+func NewPublisher(cfg Config, pc PublisherConfig, logger zerolog.Logger, reg prometheus.Registerer) (*Publisher, error) {
+	cfg = cfg.withDefaults()
+	set(&pc.Timeout, 10*time.Second)
+	set(&pc.BatchBytes, 1000012)
+	set(&pc.MaxRecordBytes, 90<<20)
+	set(&pc.MaxBufferedBytes, 256<<20)
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("kafka publisher: %w", err)
+	}
+	// A connection that a broker leaves without an answer must not outlast the call that waits for it.
+	cfg.RequestTimeout = min(cfg.RequestTimeout, pc.Timeout)
+	p := &Publisher{pc: pc}
+	var err error
+	if p.many, err = kgo.NewClient(pc.options(cfg, logger, reg, "publisher", pc.BatchBytes)...); err != nil {
+		return nil, fmt.Errorf("kafka publisher: %w", err)
+	}
+	if p.single, err = kgo.NewClient(pc.options(cfg, logger, reg, "publisher-single", max(pc.MaxRecordBytes, pc.BatchBytes))...); err != nil {
+		p.many.Close()
+		return nil, fmt.Errorf("kafka publisher: %w", err)
+	}
+	return p, nil
+}
+
+func (pc PublisherConfig) options(cfg Config, logger zerolog.Logger, reg prometheus.Registerer, room string, batch int32) []kgo.Opt {
+	return cfg.options(cfg.quiet(logger, room), append(metrics(reg, room),
+		kgo.RequiredAcks(kgo.AllISRAcks()),
+		// A record in flight can be given up. The broker may have it twice then, which its dead-letter id shows; without
+		// this a broker that never answers would hold the call for ever.
+		kgo.AllowIdempotentProduceCancellation(),
+		kgo.RecordDeliveryTimeout(pc.Timeout),
+		kgo.ProduceRequestTimeout(max(100*time.Millisecond, min(10*time.Second, pc.Timeout*8/10))),
+		kgo.UnknownTopicRetries(3),
+		kgo.ProducerBatchMaxBytes(batch),
+		kgo.BrokerMaxWriteBytes(max(100<<20, batch+1<<20)),
+		kgo.MaxBufferedBytes(max(pc.MaxBufferedBytes, int(batch))),
+		kgo.ProducerBatchCompression(kgo.ZstdCompression(), kgo.Lz4Compression(), kgo.NoCompression()),
+		kgo.ProducerLinger(0),
+		kgo.RecordPartitioner(kgo.UniformBytesPartitioner(64<<10, true, true, nil)), // by key, as Java clients do
+	)...)
+}
+
+// Publish sends records and waits for the answers, at most for PublisherConfig.Timeout. It returns one error for each
+// record, in order: nil means that every in-sync replica has it. An error that is [kerr.MessageTooLarge] says that
+// this record alone is too large; it is never said of a record that was refused in company. An answer that was lost
+// is an error. The records are not changed, and free to be used again when Publish returns.
+func (p *Publisher) Publish(ctx context.Context, records []*kgo.Record) []error {
+	ctx, cancel := context.WithTimeout(ctx, p.pc.Timeout)
+	defer cancel()
+	errs := p.together(ctx, records)
+	for i, err := range errs {
+		if errors.Is(err, kerr.MessageTooLarge) {
+			errs[i] = p.byItself(ctx, records[i])
+		}
+	}
+	for i, err := range errs {
+		if err != nil {
+			errs[i] = fmt.Errorf("publish to %s: %w", records[i].Topic, err)
+		}
+	}
+	return errs
+}
+
+// together lets the client put records into requests as it likes.
+func (p *Publisher) together(ctx context.Context, records []*kgo.Record) []error {
+	return produce(ctx, p.many, records)
+}
+
+// byItself sends one record in a request of its own, so that the answer is about this record.
+func (p *Publisher) byItself(ctx context.Context, record *kgo.Record) error {
+	p.alone.Lock()
+	defer p.alone.Unlock()
+	return produce(ctx, p.single, []*kgo.Record{record})[0]
+}
+
+// produce answers when every record was answered or ctx ended, whatever the client still waits for.
+func produce(ctx context.Context, client *kgo.Client, records []*kgo.Record) []error {
+	type answer struct {
+		i   int
+		err error
+	}
+	answers := make(chan answer, len(records)) // late ones find room and are forgotten
+	errs := make([]error, len(records))
+	for i, r := range records {
+		errs[i] = ErrUnanswered
+		// The client writes into what it is given, maybe after we returned.
+		own := &kgo.Record{Topic: r.Topic, Key: r.Key, Value: r.Value, Headers: r.Headers, Timestamp: r.Timestamp}
+		// TryProduce: a full buffer is an answer, not a wait.
+		client.TryProduce(ctx, own, func(_ *kgo.Record, err error) { answers <- answer{i, err} })
+	}
+	for range records {
+		select {
+		case a := <-answers:
+			errs[a.i] = answered(a.err)
+		case <-ctx.Done():
+			// What is there already counts.
+			for {
+				select {
+				case a := <-answers:
+					errs[a.i] = answered(a.err)
+				default:
+					return errs
+				}
+			}
+		}
+	}
+	return errs
+}
+
+func answered(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, kgo.ErrRecordTimeout) {
+		return fmt.Errorf("%w: %w", ErrUnanswered, err)
+	}
+	return err
+}
+
+// Close ends the clients. What was not answered is given up.
+func (p *Publisher) Close() {
+	p.many.Close()
+	p.single.Close()
+}

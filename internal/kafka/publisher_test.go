@@ -1,0 +1,295 @@
+package kafka_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"docket/internal/kafka"
+	"docket/internal/kafkatest"
+)
+
+const dlq = "decision-logs-dlq"
+
+func publisher(t testing.TB, c *kafkatest.Cluster, timeout time.Duration) *kafka.Publisher {
+	t.Helper()
+	p, err := kafka.NewPublisher(fast(c), kafka.PublisherConfig{Timeout: timeout}, zerolog.Nop(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+func forwarded(n int) []*kgo.Record {
+	records := make([]*kgo.Record, n)
+	for i := range records {
+		records[i] = &kgo.Record{Topic: dlq, Key: fmt.Appendf(nil, "key-%d", i), Value: fmt.Appendf(nil, "value-%d", i),
+			Headers: []kgo.RecordHeader{{Key: "x-failure-kind", Value: []byte("data")}}}
+	}
+	return records
+}
+
+func TestWhatWasAcknowledgedIsThereByteForByte(t *testing.T) {
+	t.Parallel()
+	c := kafkatest.New(t, kfake.SeedTopics(1, dlq))
+	p := publisher(t, c, 5*time.Second)
+	records := forwarded(100)
+	records[7].Value, records[8].Key = nil, nil
+	for i, err := range p.Publish(context.Background(), records) {
+		if err != nil {
+			t.Fatalf("record %d: %v", i, err)
+		}
+	}
+	got := c.ReadAll(t, dlq)
+	if len(got) != 100 {
+		t.Fatalf("%d records", len(got))
+	}
+	for i, r := range got {
+		w := records[i]
+		if !bytes.Equal(r.Key, w.Key) || !bytes.Equal(r.Value, w.Value) || (r.Value == nil) != (w.Value == nil) || len(r.Headers) != 1 {
+			t.Errorf("record %d: %q %q", i, r.Key, r.Value)
+		}
+	}
+}
+
+func TestTheSameKeyGoesToTheSamePartitionWhateverPartitionTheRecordNames(t *testing.T) {
+	t.Parallel()
+	c := kafkatest.New(t, kfake.SeedTopics(5, dlq))
+	p := publisher(t, c, 5*time.Second)
+	for n := range int32(10) {
+		r := forwarded(1)[0]
+		r.Partition = n // of the source topic: more partitions than here
+		if err := p.Publish(context.Background(), []*kgo.Record{r})[0]; err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := c.ReadAll(t, dlq)
+	for _, r := range got {
+		if r.Partition != got[0].Partition {
+			t.Errorf("partitions %d and %d", r.Partition, got[0].Partition)
+		}
+	}
+}
+
+func TestABrokerThatNeverAnswersCostsTheDeadlineAndNoMore(t *testing.T) {
+	t.Parallel()
+	for _, key := range []kmsg.Key{kmsg.Produce, kmsg.InitProducerID, kmsg.Metadata} {
+		t.Run(key.Name(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := kafkatest.NewVirtual(t, kfake.SeedTopics(1, dlq))
+				defer c.Close()
+				heal := c.Mute(key)
+				p, err := kafka.NewPublisher(fast(c), kafka.PublisherConfig{Timeout: 3 * time.Second}, zerolog.Nop(), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer p.Close()
+				began := time.Now()
+				errs := p.Publish(t.Context(), forwarded(3))
+				if took := time.Since(began); took > 3*time.Second {
+					t.Errorf("took %v", took)
+				}
+				for _, err := range errs {
+					if !errors.Is(err, kafka.ErrUnanswered) {
+						t.Errorf("got %v", err)
+					}
+				}
+				heal()
+				for tries := 0; ; tries++ {
+					if errors.Join(p.Publish(t.Context(), forwarded(3))...) == nil {
+						return
+					}
+					if tries == 10 {
+						t.Fatal("never recovers")
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestAnAnswerThatWasLostIsAnError(t *testing.T) {
+	t.Parallel()
+	c := kafkatest.New(t, kfake.SeedTopics(1, dlq))
+	p := publisher(t, c, time.Second)
+	heal := c.LoseAnswers(dlq)
+	errs := p.Publish(context.Background(), forwarded(3))
+	heal()
+	for _, err := range errs {
+		if err == nil {
+			t.Error("a record whose answer was lost counts as acknowledged")
+		}
+	}
+	if len(c.ReadAll(t, dlq)) == 0 {
+		t.Error("the fault was to store the records")
+	}
+	if err := errors.Join(p.Publish(context.Background(), forwarded(3))...); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
+func TestOneRecordTooLargeAmongManyIsTheOnlyOneRefused(t *testing.T) {
+	t.Parallel()
+	c := kafkatest.New(t)
+	limit := "5000"
+	if err := c.CreateTopic(dlq, 1, map[string]string{"max.message.bytes": limit}); err != nil {
+		t.Fatal(err)
+	}
+	p := publisher(t, c, 10*time.Second)
+	records := forwarded(99)
+	records[42].Value = noise(9000)
+	records[77].Value = make([]byte, 2<<20) // too large for a client's batch, small on the wire
+	for i, err := range p.Publish(context.Background(), records) {
+		if (i == 42) != errors.Is(err, kerr.MessageTooLarge) || (i != 42) != (err == nil) {
+			t.Errorf("record %d: %v", i, err)
+		}
+	}
+	count := map[string]int{}
+	for _, r := range c.ReadAll(t, dlq) {
+		count[string(r.Key)]++
+	}
+	if len(count) != 98 || count["key-42"] != 0 {
+		t.Errorf("%d keys are there, key-42 %d times", len(count), count["key-42"])
+	}
+}
+
+func TestARecordRefusedInCompanyIsNotCalledTooLarge(t *testing.T) {
+	t.Parallel()
+	c := kafkatest.New(t, kfake.SeedTopics(1, dlq))
+	p := publisher(t, c, 2*time.Second)
+	// The whole set is refused, and then nobody answers.
+	c.Fail(kmsg.Produce, kerr.MessageTooLarge, 1)
+	refused := c.Watch(kmsg.Produce, func(kmsg.Request) {})
+	defer refused()
+	records := forwarded(3)
+	var once sync.Once
+	c.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		first := false
+		once.Do(func() { first = true })
+		return nil, nil, !first
+	})
+	for i, err := range p.Publish(context.Background(), records) {
+		if err == nil || errors.Is(err, kerr.MessageTooLarge) {
+			t.Errorf("record %d: %v", i, err)
+		}
+	}
+}
+
+func TestATopicThatIsMissingFailsWithinTheDeadline(t *testing.T) {
+	t.Parallel()
+	c := kafkatest.New(t)
+	p := publisher(t, c, 3*time.Second)
+	began := time.Now()
+	for _, err := range p.Publish(context.Background(), forwarded(3)) {
+		if err == nil {
+			t.Error("published to a topic that does not exist")
+		}
+	}
+	if took := time.Since(began); took > 4*time.Second {
+		t.Errorf("took %v", took)
+	}
+	if err := c.CreateTopic(dlq, 1, nil); err != nil {
+		t.Fatal(err)
+	}
+	kafkatest.Eventually(t, "it works once the topic is there", func() bool {
+		return errors.Join(p.Publish(context.Background(), forwarded(1))...) == nil
+	})
+}
+
+func TestAProducerThatTheBrokersForgotRecovers(t *testing.T) {
+	t.Parallel()
+	for _, code := range []*kerr.Error{kerr.OutOfOrderSequenceNumber, kerr.UnknownProducerID, kerr.InvalidProducerEpoch, kerr.NotEnoughReplicas, kerr.NotLeaderForPartition} {
+		t.Run(code.Message, func(t *testing.T) {
+			t.Parallel()
+			c := kafkatest.New(t, kfake.SeedTopics(1, dlq))
+			p := publisher(t, c, 5*time.Second)
+			c.Fail(kmsg.Produce, code, 1)
+			acknowledged := map[string]bool{}
+			for try := 0; len(acknowledged) < 10 && try < 5; try++ {
+				records := forwarded(10)
+				for i, err := range p.Publish(context.Background(), records) {
+					if err == nil {
+						acknowledged[string(records[i].Key)] = true
+					}
+				}
+			}
+			stored := map[string]bool{}
+			for _, r := range c.ReadAll(t, dlq) {
+				stored[string(r.Key)] = true
+			}
+			if len(acknowledged) != 10 || len(stored) != 10 {
+				t.Errorf("%d acknowledged, %d stored", len(acknowledged), len(stored))
+			}
+		})
+	}
+}
+
+func TestAConnectionThatIsCutBeforeTheAnswerIsNoAcknowledgement(t *testing.T) {
+	t.Parallel()
+	c := kafkatest.New(t, kfake.SeedTopics(1, dlq))
+	p := publisher(t, c, time.Second)
+	heal := c.HangUp(kmsg.Produce)
+	for _, err := range p.Publish(context.Background(), forwarded(3)) {
+		if err == nil {
+			t.Error("counts as acknowledged")
+		}
+	}
+	heal()
+	kafkatest.Eventually(t, "it recovers", func() bool { return errors.Join(p.Publish(context.Background(), forwarded(1))...) == nil })
+}
+
+func TestErrorsOfPublishNameTheTopicAndNoPayload(t *testing.T) {
+	t.Parallel()
+	c := kafkatest.New(t)
+	p := publisher(t, c, 500*time.Millisecond)
+	r := &kgo.Record{Topic: dlq, Key: []byte("secret-key"), Value: []byte("secret-value")}
+	err := p.Publish(context.Background(), []*kgo.Record{r})[0]
+	if err == nil || !strings.Contains(err.Error(), dlq) || strings.Contains(err.Error(), "secret") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestPublishIsSafeForManyAtOnce(t *testing.T) {
+	t.Parallel()
+	c := kafkatest.New(t, kfake.SeedTopics(3, dlq))
+	p := publisher(t, c, 10*time.Second)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 5 {
+				if err := errors.Join(p.Publish(context.Background(), forwarded(20))...); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if n := len(c.ReadAll(t, dlq)); n != 800 {
+		t.Errorf("%d records", n)
+	}
+}
+
+// noise does not compress.
+func noise(n int) []byte {
+	random := rand.New(rand.NewPCG(1, 2))
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(random.Uint32())
+	}
+	return b
+}

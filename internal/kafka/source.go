@@ -1,0 +1,270 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// SourceConfig says what is read and in what portions. Topic and Group are required.
+type SourceConfig struct {
+	// Topic is read, by this Group (group.id).
+	Topic, Group string
+	// BatchRecords is the most records of a batch. Default 500.
+	BatchRecords int
+	// BatchBytes is the most a batch takes in memory, keys, values and headers; one larger record comes alone. Default 8 MiB.
+	BatchBytes int64
+	// BatchWait is how long a batch waits for more after its first record. Zero takes what is there.
+	BatchWait time.Duration
+	// BufferBatches is how many batches of a partition are fetched ahead before it is paused. Default 4.
+	BufferBatches int
+	// Drain is how long a batch in hand may go on after leaving began. It must be below 80% of the rebalance timeout.
+	// Default half of the rebalance timeout.
+	Drain time.Duration
+	// FetchMaxBytes is the most that one answer of a broker brings, on the wire (fetch.max.bytes). Default 8 MiB.
+	FetchMaxBytes int32
+	// FetchMaxPartitionBytes is the most of it for one partition (max.partition.fetch.bytes); a larger set of records
+	// comes alone. Default 256 KiB.
+	FetchMaxPartitionBytes int32
+	// FetchWait is how long a broker without news may hold an answer back (fetch.max.wait.ms). Default 500 ms.
+	FetchWait time.Duration
+	// MaxConcurrentFetches is how many answers are asked for or held ahead. Default 4.
+	MaxConcurrentFetches int
+	// MaxDecompressBytes is what one compressed set of records may inflate to; beyond it the partition stands still
+	// with a fault. Default 64 MiB.
+	MaxDecompressBytes int
+	// Once ends Run when every assigned partition is done.
+	Once bool
+	// WatchInterval is the pause between two looks at the ends of the partitions, and at what is wrong. Default 10 s,
+	// a fifth of it while something is wrong.
+	WatchInterval time.Duration
+}
+
+func (sc SourceConfig) withDefaults(cfg Config) SourceConfig {
+	set(&sc.BatchRecords, 500)
+	set(&sc.BatchBytes, 8<<20)
+	set(&sc.BufferBatches, 4)
+	set(&sc.Drain, cfg.RebalanceTimeout/2)
+	set(&sc.FetchMaxBytes, 8<<20)
+	set(&sc.FetchMaxPartitionBytes, 256<<10)
+	set(&sc.FetchWait, 500*time.Millisecond)
+	set(&sc.MaxConcurrentFetches, 4)
+	set(&sc.MaxDecompressBytes, 64<<20)
+	set(&sc.WatchInterval, 10*time.Second)
+	return sc
+}
+
+func (sc SourceConfig) validate(cfg Config) error {
+	var errs []error
+	if sc.Topic == "" || sc.Group == "" {
+		errs = append(errs, errors.New("topic and group must be named"))
+	}
+	if sc.BatchRecords < 1 || sc.BatchBytes < 1 || sc.BufferBatches < 1 || sc.BatchWait < 0 {
+		errs = append(errs, errors.New("batch limits must be positive"))
+	}
+	if sc.Drain >= cfg.RebalanceTimeout*8/10 {
+		errs = append(errs, fmt.Errorf("a drain of %v does not fit into 80%% of the rebalance timeout of %v", sc.Drain, cfg.RebalanceTimeout))
+	}
+	return errors.Join(errs...)
+}
+
+// Source reads one topic as a member of a group.
+type Source struct {
+	cfg    Config
+	sc     SourceConfig
+	logger zerolog.Logger
+	client zerolog.Logger
+	reg    prometheus.Registerer
+	faults standing
+
+	mu      sync.Mutex
+	session *session // nil while there is none
+	end     context.CancelCauseFunc
+	closed  bool
+}
+
+// Handler carries the records of one partition. Its context ends hard when the partition is lost or when leaving took
+// longer than SourceConfig.Drain. It may end without an error only when there is nothing more to do, or once
+// [Assignment.Leaving] is done.
+type Handler func(ctx context.Context, a *Assignment) error
+
+var errClosed = errors.New("the source is closed")
+
+// NewSource checks the settings; it dials nothing. reg, when it is not nil, gets the client's metrics.
+func NewSource(cfg Config, sc SourceConfig, logger zerolog.Logger, reg prometheus.Registerer) (*Source, error) {
+	cfg = cfg.withDefaults()
+	sc = sc.withDefaults(cfg)
+	if err := errors.Join(cfg.validate(), sc.validate(cfg)); err != nil {
+		return nil, fmt.Errorf("kafka source: %w", err)
+	}
+	s := &Source{
+		cfg: cfg, sc: sc, reg: reg,
+		logger: logger.With().Str("group", sc.Group).Str("instance", cfg.InstanceLabel).Logger(),
+		client: cfg.quiet(logger, "source"),
+	}
+	s.faults.logger = s.logger
+	if err := kgo.ValidateOpts(s.options(context.Background(), &session{source: s})...); err != nil {
+		return nil, fmt.Errorf("kafka source: %w", err)
+	}
+	return s, nil
+}
+
+func (s *Source) options(base context.Context, sess *session) []kgo.Opt {
+	return s.cfg.options(s.client, append(metrics(s.reg, "source"),
+		kgo.WithContext(base),
+		kgo.WithHooks(&s.faults),
+		kgo.ConsumerGroup(s.sc.Group),
+		kgo.Balancers(kgo.CooperativeStickyBalancer()),
+		kgo.SessionTimeout(s.cfg.SessionTimeout),
+		kgo.RebalanceTimeout(s.cfg.RebalanceTimeout),
+		kgo.HeartbeatInterval(s.cfg.HeartbeatInterval),
+		kgo.DisableAutoCommit(),
+		kgo.BlockRebalanceOnPoll(),
+		kgo.OnPartitionsAssigned(sess.assigned),
+		kgo.OnPartitionsRevoked(sess.revoked),
+		kgo.OnPartitionsLost(sess.lost),
+		kgo.AdjustFetchOffsetsFn(sess.offsets),
+		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()),
+		kgo.ConsumeResetOffset(kgo.NoResetOffset()), // a jump over lost records would be silent
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		kgo.KeepControlRecords(), // they show how far the log was read; they go no further than the queue
+		kgo.FetchMaxBytes(s.sc.FetchMaxBytes),
+		kgo.FetchMaxPartitionBytes(s.sc.FetchMaxPartitionBytes),
+		kgo.BrokerMaxReadBytes(max(100<<20, 2*s.sc.FetchMaxBytes)),
+		kgo.FetchMaxWait(s.sc.FetchWait),
+		kgo.MaxConcurrentFetches(s.sc.MaxConcurrentFetches),
+		kgo.MaxDecompressBatchBytes(s.sc.MaxDecompressBytes),
+	)...)
+}
+
+// sessionPause keeps a session that cannot last from being begun again at once.
+const sessionPause = time.Second
+
+// Run reads until ctx ends, and calls handle for every partition that is assigned, each in a goroutine of its own. It
+// returns after every handler has returned and the group was left: nil when ctx ended, when Close was called, or when
+// SourceConfig.Once is set and every assigned partition is done; otherwise the error of a handler that ended although
+// its partition was still ours.
+//
+// When ctx ends, nothing more is fetched, every assignment is told to leave, batches in hand may go on for
+// SourceConfig.Drain, and heartbeats go on until then. When the group silently made another member of us, everything
+// in hand is given up uncommitted and reading begins anew.
+func (s *Source) Run(ctx context.Context, handle Handler) error {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	s.mu.Lock()
+	if s.closed || s.end != nil {
+		s.mu.Unlock()
+		return errClosed
+	}
+	s.end = end
+	s.mu.Unlock()
+
+	for {
+		err := s.runSession(ctx, handle)
+		if broken := (*brokenError)(nil); !errors.As(err, &broken) {
+			return err
+		}
+		s.logger.Warn().Str("code", codeOf(err)).Msg("group membership was lost, beginning anew")
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(sessionPause):
+		}
+	}
+}
+
+func (s *Source) runSession(ctx context.Context, handle Handler) error {
+	sess, err := newSession(ctx, s, handle)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.session = sess
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		s.session = nil
+		s.mu.Unlock()
+	}()
+	return sess.run(ctx)
+}
+
+// Close ends Run as the end of its context does. It does not wait.
+func (s *Source) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	if s.end != nil {
+		s.end(errClosed)
+	}
+}
+
+// Assigned is the number of partitions that are ours now.
+func (s *Source) Assigned() int {
+	n := 0
+	for _, a := range s.assignments() {
+		if a.leaving.Err() == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// Joined says whether the group has given us an assignment, maybe an empty one, and we are still its member.
+func (s *Source) Joined() bool {
+	s.mu.Lock()
+	sess := s.session
+	s.mu.Unlock()
+	if sess == nil {
+		return false
+	}
+	sess.mu.Lock()
+	defer sess.mu.Unlock()
+	return sess.joined && sess.broken == nil && !sess.stopping
+}
+
+// Fault is the standing reason why nothing, or not every partition, can be read; nil when all is well. It is a
+// [*FaultError].
+func (s *Source) Fault() error {
+	if f := s.faults.first(); f != nil {
+		return f
+	}
+	for _, a := range s.assignments() {
+		if f := a.fault(); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// PartitionLag is how far a partition is behind.
+type PartitionLag struct {
+	Topic     string
+	Partition int32
+	Lag       int64 // records between what is committed and what can be read
+}
+
+// Lag tells it for every partition that is ours, from what the brokers said last.
+func (s *Source) Lag() []PartitionLag {
+	var lags []PartitionLag
+	for _, a := range s.assignments() {
+		lags = append(lags, a.lag())
+	}
+	return lags
+}
+
+func (s *Source) assignments() []*Assignment {
+	s.mu.Lock()
+	sess := s.session
+	s.mu.Unlock()
+	if sess == nil {
+		return nil
+	}
+	return sess.assignments()
+}

@@ -1,0 +1,322 @@
+package kafka
+
+import (
+	"context"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// What a fault is of, apart from partitions.
+const (
+	faultCluster = iota
+	faultGroup
+	faultTopic
+	faultKinds
+)
+
+// standing keeps the faults that are of no partition. As a hook of the client it also notes when a broker last spoke.
+type standing struct {
+	logger zerolog.Logger
+	heard  atomic.Int64 // Unix nanoseconds
+
+	mu     sync.Mutex
+	faults [faultKinds]*FaultError
+	commit map[int32]*FaultError
+}
+
+// OnBrokerRead notes that a broker answered.
+func (s *standing) OnBrokerRead(_ kgo.BrokerMetadata, _ int16, _ int, _, _ time.Duration, err error) {
+	if err == nil {
+		s.heard.Store(time.Now().UnixNano())
+	}
+}
+
+// OnBrokerConnect is here for [kgo.HookBrokerConnect]; a connection is no answer yet.
+func (s *standing) OnBrokerConnect(kgo.BrokerMetadata, time.Duration, net.Conn, error) {}
+
+func (s *standing) set(kind int, f *FaultError) {
+	s.mu.Lock()
+	old := s.faults[kind]
+	s.faults[kind] = f
+	s.mu.Unlock()
+	logFault(s.logger, old, f)
+}
+
+func (s *standing) clear(kind int) {
+	s.mu.Lock()
+	old := s.faults[kind]
+	s.faults[kind] = nil
+	s.mu.Unlock()
+	logFault(s.logger, old, nil)
+}
+
+func (s *standing) setCommit(f *FaultError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.commit == nil {
+		s.commit = make(map[int32]*FaultError)
+	}
+	logFault(s.logger, s.commit[f.Partition], f)
+	s.commit[f.Partition] = f
+}
+
+func (s *standing) clearCommit(_ string, partition int32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	logFault(s.logger, s.commit[partition], nil)
+	delete(s.commit, partition)
+}
+
+// first is the fault that explains most.
+func (s *standing) first() *FaultError {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.faults {
+		if f != nil {
+			return f
+		}
+	}
+	for _, f := range s.commit {
+		return f
+	}
+	return nil
+}
+
+// logFault tells a change, not each time that the same is seen again.
+func logFault(logger zerolog.Logger, old, now *FaultError) {
+	switch {
+	case now != nil && (old == nil || old.Reason != now.Reason || old.Code != now.Code):
+		logger.Error().Str("reason", string(now.Reason)).Str("code", now.Code).Str("topic", now.Topic).
+			Int32("partition", now.Partition).Str("hint", now.Hint).Msg("kafka fault")
+	case now == nil && old != nil:
+		logger.Info().Str("reason", string(old.Reason)).Str("topic", old.Topic).
+			Int32("partition", old.Partition).Msg("kafka fault is over")
+	}
+}
+
+const (
+	restFirst = time.Second
+	restMost  = 30 * time.Second
+	trust     = 5 * time.Second // so long without an error after a rest is well again
+)
+
+// rest pauses a partition that gives an error, so that it is asked again after a while and not at once: the client
+// itself would ask as fast as it can.
+func (a *Assignment) rest(err error, now time.Time) {
+	f := fault("read", a.topic, a.partition, err)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.faulty != nil && a.faulty.final {
+		return
+	}
+	var old *FaultError
+	if a.faulty == nil {
+		a.faulty = &partFault{}
+	} else {
+		old = a.faulty.err
+	}
+	if f.Offset < 0 && f.Reason == ReasonOutOfRange {
+		f.Offset = max(a.position, a.start)
+	}
+	pause := min(restFirst<<min(a.faulty.failures, 5), restMost)
+	a.faulty.err, a.faulty.resting, a.faulty.next = f, true, now.Add(pause)
+	a.faulty.failures++
+	logFault(a.session.source.logger, old, f)
+}
+
+// well ends a fault: records came.
+func (a *Assignment) well() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.faulty == nil || a.faulty.final {
+		return
+	}
+	logFault(a.session.source.logger, a.faulty.err, nil)
+	a.faulty = nil
+}
+
+// wake asks a resting partition again when it is time, or believes its silence.
+func (a *Assignment) wake(now time.Time) {
+	a.mu.Lock()
+	f := a.faulty
+	if f == nil || f.final || now.Before(f.next) {
+		a.mu.Unlock()
+		return
+	}
+	if !f.resting {
+		a.mu.Unlock()
+		a.well()
+		return
+	}
+	f.resting, f.next = false, now.Add(trust+a.session.source.sc.FetchWait)
+	a.mu.Unlock()
+	a.session.flow(a)
+}
+
+func (a *Assignment) fault() *FaultError {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.faulty == nil {
+		return nil
+	}
+	return a.faulty.err
+}
+
+// startAt notes the group's committed offset.
+func (a *Assignment) startAt(offset int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.position < 0 {
+		a.start, a.committed = offset, offset
+	}
+}
+
+// heard notes how far the partition can be read.
+func (a *Assignment) heard(fp kgo.FetchPartition) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if fp.Err == nil {
+		a.end = max(a.end, fp.LastStableOffset)
+	}
+}
+
+func (a *Assignment) lag() PartitionLag {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return PartitionLag{Topic: a.topic, Partition: a.partition, Lag: max(0, a.end-max(a.committed, a.start, 0))}
+}
+
+// Bounds says where reading stands: next is the offset that the next record taken has or exceeds, end is one past the
+// last that can be read now (the last stable offset). Nothing is left to be taken when next has reached end.
+func (a *Assignment) Bounds(ctx context.Context) (next, end int64, err error) {
+	ends, err := a.session.admin.ListCommittedOffsets(ctx, a.topic)
+	if end, err = listed(ends, a, err); err != nil {
+		return 0, 0, err
+	}
+	a.mu.Lock()
+	switch {
+	case len(a.queue) > 0:
+		next = a.queue[0].Offset
+	default:
+		next = max(a.position, a.start)
+	}
+	a.end = max(a.end, end)
+	a.mu.Unlock()
+	if next >= 0 {
+		return next, end, nil
+	}
+	starts, err := a.session.admin.ListStartOffsets(ctx, a.topic)
+	if next, err = listed(starts, a, err); err != nil {
+		return 0, 0, err
+	}
+	return next, end, nil
+}
+
+func listed(offsets kadm.ListedOffsets, a *Assignment, err error) (int64, error) {
+	if err == nil {
+		err = offsets.Error()
+	}
+	o, ok := offsets.Lookup(a.topic, a.partition)
+	switch {
+	case ok && o.Err == nil:
+		return o.Offset, nil
+	case ok:
+		err = o.Err
+	}
+	return 0, fault("list offsets of", a.topic, a.partition, err)
+}
+
+// tick is how often a session looks after itself.
+const tick = time.Second
+
+// watch looks after what no poll tells: partitions at rest, brokers that are silent, a topic that is missing, and how
+// far the partitions go.
+func (s *session) watch(ctx context.Context) {
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	var next time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-ticker.C:
+			for _, a := range s.assignments() {
+				a.wake(now)
+			}
+			s.finishOnce(now)
+			if now.Before(next) {
+				continue
+			}
+			interval := s.source.sc.WatchInterval
+			if !s.look(ctx) {
+				interval /= 5
+			}
+			next = time.Now().Add(interval)
+		}
+	}
+}
+
+// look asks for the topic and the ends of its partitions. It says whether all is well.
+func (s *session) look(ctx context.Context) bool {
+	src := s.source
+	ctx, cancel := context.WithTimeout(ctx, src.cfg.RequestTimeout)
+	defer cancel()
+	asked := time.Now()
+	meta, err := s.admin.Metadata(ctx, src.sc.Topic)
+	if err != nil {
+		if s.polling.Err() != nil || src.faults.heard.Load() > asked.UnixNano() {
+			return false
+		}
+		src.faults.set(faultCluster, unreachable("reach the brokers", err))
+		return false
+	}
+	src.faults.clear(faultCluster)
+	if err := meta.Topics[src.sc.Topic].Err; err != nil {
+		src.faults.set(faultTopic, fault("read", src.sc.Topic, -1, err))
+		return false
+	}
+	src.faults.clear(faultTopic)
+	parts := s.assignments()
+	if len(parts) > 0 {
+		s.measure(ctx, parts)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.joined
+}
+
+// measure notes how far the partitions can be read, also of those that are paused.
+func (s *session) measure(ctx context.Context, parts []*Assignment) {
+	ends, err := s.admin.ListCommittedOffsets(ctx, s.source.sc.Topic)
+	if err != nil {
+		return
+	}
+	starts, _ := s.admin.ListStartOffsets(ctx, s.source.sc.Topic)
+	for _, a := range parts {
+		end, ok := ends.Lookup(a.topic, a.partition)
+		first, known := starts.Lookup(a.topic, a.partition)
+		a.mu.Lock()
+		if ok && end.Err == nil {
+			a.end = max(a.end, end.Offset)
+		}
+		if known && first.Err == nil && a.start < 0 {
+			a.start = first.Offset
+		}
+		a.mu.Unlock()
+	}
+}
+
+// unreachable explains an error of a request that no broker answered.
+func unreachable(act string, err error) *FaultError {
+	f := fault(act, "", -1, err)
+	if f.Reason == ReasonOther && f.Code == "" {
+		f.Reason, f.Hint = ReasonUnreachable, hints[ReasonUnreachable]
+	}
+	return f
+}

@@ -1,0 +1,177 @@
+// Package kafkatest holds a Kafka for tests: a broker inside the process, what was written to it, and its faults.
+//
+// It stays free of what is tested, so that every room can use it. What passes here agrees with a fake that shares its
+// author with the client; it is no proof about Apache Kafka.
+//
+// Inside a bubble of testing/synctest use [NewVirtual]. A commit that waits for a rebalance blocks the bubble's clock
+// unless the test is built with the tag synctests, because the client then waits on a mutex.
+package kafkatest
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Timeout ends every wait of this package.
+const Timeout = 30 * time.Second
+
+// Dial connects to a broker.
+type Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+// Cluster is a running fake. What kfake offers besides is there too.
+type Cluster struct {
+	*kfake.Cluster
+	// Dial is how to reach it; nil for the ordinary way.
+	Dial Dial
+}
+
+// New starts a cluster with one broker on a port of the loopback interface, which is closed when the test ends. More
+// options, such as kfake.SeedTopics or kfake.NumBrokers, can be given.
+func New(t testing.TB, opts ...kfake.Opt) *Cluster {
+	t.Helper()
+	c, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(1), kfake.GroupMinSessionTimeout(time.Millisecond)}, opts...)...)
+	if err != nil {
+		t.Fatalf("start the fake Kafka: %v", err)
+	}
+	t.Cleanup(c.Close)
+	return &Cluster{Cluster: c}
+}
+
+// NewVirtual starts a cluster of one broker on a network inside the process, for use in a bubble of testing/synctest.
+// The caller must Close it inside the bubble.
+func NewVirtual(t testing.TB, opts ...kfake.Opt) *Cluster {
+	t.Helper()
+	network := new(kfake.VirtualNetwork)
+	c, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(1), kfake.Ports(9092), kfake.ListenFn(network.Listen),
+		kfake.GroupMinSessionTimeout(time.Millisecond)}, opts...)...)
+	if err != nil {
+		t.Fatalf("start the fake Kafka: %v", err)
+	}
+	return &Cluster{Cluster: c, Dial: network.DialContext}
+}
+
+// Brokers are the addresses to start from.
+func (c *Cluster) Brokers() []string { return c.ListenAddrs() }
+
+// Client is a plain client of the cluster. The caller closes it.
+func (c *Cluster) Client(t testing.TB, opts ...kgo.Opt) *kgo.Client {
+	t.Helper()
+	opts = append([]kgo.Opt{kgo.SeedBrokers(c.Brokers()...), kgo.DisableClientMetrics(), kgo.MetadataMinAge(20 * time.Millisecond)}, opts...)
+	if c.Dial != nil {
+		opts = append(opts, kgo.Dialer(c.Dial))
+	}
+	client, err := kgo.NewClient(opts...)
+	if err != nil {
+		t.Fatalf("client of the fake Kafka: %v", err)
+	}
+	return client
+}
+
+// Produce writes records, to the partitions that they name, and returns when all are acknowledged.
+func (c *Cluster) Produce(t testing.TB, records ...*kgo.Record) {
+	t.Helper()
+	client := c.Client(t, kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchMaxBytes(64<<20), kgo.MaxBufferedRecords(len(records)+1))
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
+	defer cancel()
+	if err := client.ProduceSync(ctx, records...).FirstErr(); err != nil {
+		t.Fatalf("produce: %v", err)
+	}
+}
+
+// Values writes one record for each value to a partition.
+func (c *Cluster) Values(t testing.TB, topic string, partition int32, values ...string) {
+	t.Helper()
+	records := make([]*kgo.Record, len(values))
+	for i, v := range values {
+		records[i] = &kgo.Record{Topic: topic, Partition: partition, Value: []byte(v)}
+	}
+	c.Produce(t, records...)
+}
+
+// ReadAll returns every record of a topic that can be read now, by partition and offset.
+func (c *Cluster) ReadAll(t testing.TB, topic string) []*kgo.Record {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
+	defer cancel()
+	reader := c.Client(t, kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(), kgo.FetchMaxWait(100*time.Millisecond))
+	defer reader.Close()
+	admin := kadm.NewClient(reader)
+	starts, err := admin.ListStartOffsets(ctx, topic)
+	ends, err2 := admin.ListCommittedOffsets(ctx, topic)
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatalf("list offsets of %s: %v", topic, err)
+	}
+	from, missing := map[int32]kgo.Offset{}, map[int32]int64{}
+	ends.Each(func(end kadm.ListedOffset) {
+		if start, _ := starts.Lookup(topic, end.Partition); start.Offset < end.Offset {
+			from[end.Partition], missing[end.Partition] = kgo.NewOffset().At(start.Offset), end.Offset
+		}
+	})
+	if len(missing) == 0 {
+		return nil
+	}
+	reader.AddConsumePartitions(map[string]map[int32]kgo.Offset{topic: from})
+	var all []*kgo.Record
+	for len(missing) > 0 {
+		fetches := reader.PollFetches(ctx)
+		if err := fetches.Err0(); err != nil {
+			t.Fatalf("read %s: %v", topic, err)
+		}
+		fetches.EachRecord(func(r *kgo.Record) {
+			if r.Offset+1 >= missing[r.Partition] {
+				delete(missing, r.Partition)
+			}
+			if !r.Attrs.IsControl() {
+				all = append(all, r)
+			}
+		})
+	}
+	slices.SortFunc(all, func(a, b *kgo.Record) int {
+		if a.Partition != b.Partition {
+			return int(a.Partition - b.Partition)
+		}
+		return int(a.Offset - b.Offset)
+	})
+	return all
+}
+
+// Committed returns a group's committed offsets of a topic, by partition; partitions without one are not there.
+func (c *Cluster) Committed(t testing.TB, group, topic string) map[int32]int64 {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
+	defer cancel()
+	client := c.Client(t)
+	defer client.Close()
+	offsets, err := kadm.NewClient(client).FetchOffsets(ctx, group)
+	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
+		t.Fatalf("committed offsets of %s: %v", group, err)
+	}
+	committed := map[int32]int64{}
+	offsets.Each(func(o kadm.OffsetResponse) {
+		if o.Topic == topic && o.At >= 0 {
+			committed[o.Partition] = o.At
+		}
+	})
+	return committed
+}
+
+// Eventually waits until ok says so.
+func Eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(Timeout); !ok(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("never: %s", what)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
