@@ -15,9 +15,9 @@ import (
 
 // Program is one of the two programs and how to start it.
 type Program struct {
-	Name     string            // consumer or parking-replayer
-	Settings map[string]string // its environment: nothing else is to be read from the process's
-	Log      io.Writer
+	Name    string   // consumer or parking-replayer
+	Environ []string // its settings, in the form of os.Environ: no others are to be read
+	Log     io.Writer
 }
 
 // The names of the programs.

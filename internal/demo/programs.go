@@ -27,26 +27,26 @@ const maxRecordBytes = 1 << 20
 
 // settings are the programs' environment: the defaults, except for addresses and for pauses that nobody wants to sit
 // through.
-func settings(program string, at conservation.Places, dir, httpAddr string) map[string]string {
-	return map[string]string{
-		"DOCKET_KAFKA_BROKERS":           strings.Join(at.Brokers, ","),
-		"DOCKET_KAFKA_TOPIC":             at.Topic,
-		"DOCKET_KAFKA_GROUP":             at.Group,
-		"DOCKET_KAFKA_PARKING_TOPIC":     at.ParkingTopic,
-		"DOCKET_PARKING_GROUP":           at.ParkingGroup,
-		"DOCKET_KAFKA_DLQ_TOPIC":         at.DLQTopic,
-		"DOCKET_KAFKA_PARKING_DLQ_TOPIC": at.ParkingDLQ,
-		"DOCKET_DATABASE_URL":            at.DatabaseURL,
-		"DOCKET_SPOOL_DIR":               spoolDir(dir, program),
-		"DOCKET_HTTP_ADDR":               httpAddr,
-		"DOCKET_MAX_RECORD_BYTES":        fmt.Sprintf("%dKiB", maxRecordBytes>>10),
-		"DOCKET_BATCH_MAX_RECORDS":       "500",
-		"DOCKET_RETRY_PAUSES":            "500ms,1s",
-		"DOCKET_PARKING_BACKOFF":         "2s",
-		"DOCKET_PARKING_MAX_BACKOFF":     "10s",
-		"DOCKET_PROBE_INTERVAL":          "500ms",
-		"DOCKET_SHUTDOWN_TIMEOUT":        "10s",
-		"DOCKET_LOG_FORMAT":              "json",
+func settings(program string, at conservation.Places, dir, httpAddr string) []string {
+	return []string{
+		"DOCKET_KAFKA_BROKERS=" + strings.Join(at.Brokers, ","),
+		"DOCKET_KAFKA_TOPIC=" + at.Topic,
+		"DOCKET_KAFKA_GROUP=" + at.Group,
+		"DOCKET_KAFKA_PARKING_TOPIC=" + at.ParkingTopic,
+		"DOCKET_PARKING_GROUP=" + at.ParkingGroup,
+		"DOCKET_KAFKA_DLQ_TOPIC=" + at.DLQTopic,
+		"DOCKET_KAFKA_PARKING_DLQ_TOPIC=" + at.ParkingDLQ,
+		"DOCKET_DATABASE_URL=" + at.DatabaseURL,
+		"DOCKET_SPOOL_DIR=" + spoolDir(dir, program),
+		"DOCKET_HTTP_ADDR=" + httpAddr,
+		"DOCKET_MAX_RECORD_BYTES=" + fmt.Sprintf("%dKiB", maxRecordBytes>>10),
+		"DOCKET_BATCH_MAX_RECORDS=500",
+		"DOCKET_RETRY_PAUSES=500ms,1s",
+		"DOCKET_PARKING_BACKOFF=2s",
+		"DOCKET_PARKING_MAX_BACKOFF=10s",
+		"DOCKET_PROBE_INTERVAL=500ms",
+		"DOCKET_SHUTDOWN_TIMEOUT=10s",
+		"DOCKET_LOG_FORMAT=json",
 	}
 }
 
@@ -65,7 +65,7 @@ func launch(ctx context.Context, cfg Config, at conservation.Places, ended func(
 		}
 		addr := fmt.Sprintf("127.0.0.1:%d", port)
 		p.gauges[name] = newGauge("http://" + addr)
-		program := Program{Name: name, Settings: settings(name, at, cfg.Dir, addr), Log: log}
+		program := Program{Name: name, Environ: settings(name, at, cfg.Dir, addr), Log: log}
 		p.wait.Go(func() {
 			err := cfg.Launch(ctx, program)
 			if err != nil {
