@@ -89,11 +89,14 @@ ensure() {
 		return
 	fi
 	begin=$(now)
-	if ! docker image inspect "$tag" >/dev/null 2>&1 && timeout 600 docker pull -q "$tag" >"$logs/$name.log" 2>&1; then
+	if docker image inspect "$tag" >/dev/null 2>&1; then
+		say "$tag is a stand-in that has changed; building it anew"
+	elif timeout 600 docker pull -q "$tag" >"$logs/$name.log" 2>&1; then
 		say "$tag pulled in $(took "$begin")"
 		return
+	else
+		say "$tag cannot be pulled; building a stand-in"
 	fi
-	say "$tag cannot be pulled; building a stand-in"
 	context=$(mktemp -d "$cache/context.XXXXXX")
 	cp -r "$root/build/images/$name/." "$context"
 	"prepare_$name" "$context"

@@ -90,7 +90,7 @@ func (t *tally) read(in io.Reader, out io.Writer) error {
 		if line != "" {
 			var e event
 			if json.Unmarshal([]byte(line), &e) != nil {
-				fmt.Fprint(out, line)
+				_, _ = fmt.Fprint(out, line)
 			} else {
 				t.take(e, out)
 			}
@@ -112,7 +112,7 @@ func (t *tally) take(e event, out io.Writer) {
 		case e.Test != "":
 			t.output[key] = append(t.output[key], e.Output)
 		case e.Output != "PASS\n": // go test prints it only when told to be verbose
-			fmt.Fprint(out, e.Output)
+			_, _ = fmt.Fprint(out, e.Output)
 		}
 	case "pass", "skip", "fail":
 		if e.Test == "" {
@@ -162,7 +162,7 @@ func (t *tally) endPackage(e event, out io.Writer) {
 func printTest(out io.Writer, lines []string) {
 	for _, line := range lines {
 		if !strings.HasPrefix(line, "=== ") {
-			fmt.Fprint(out, line)
+			_, _ = fmt.Fprint(out, line)
 		}
 	}
 }

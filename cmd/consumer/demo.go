@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"docket/internal/app"
+	"docket/internal/cli"
 	"docket/internal/config"
 	"docket/internal/conservation"
 	"docket/internal/demo"
@@ -41,7 +42,27 @@ account of where every decision is. Exit status 1 if the account does not add up
   %s   Maven repository to fetch Postgres from
 `
 
-// runDemo is the command demo. It returns the exit status.
+// demoUntilSignal runs the demo. The first signal stops it, the second one stops waiting.
+func demoUntilSignal(env cli.Env, args []string) int {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	ended := make(chan int, 1)
+	go func() { ended <- runDemo(ctx, args, env.Stdout, env.Stderr) }()
+	for stopping := false; ; {
+		select {
+		case <-env.Signals:
+			if stopping {
+				return cli.Failed
+			}
+			stopping = true
+			stop()
+		case status := <-ended:
+			return status
+		}
+	}
+}
+
+// runDemo runs the demo until it is done or ctx ends, and returns the exit code.
 func runDemo(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -53,12 +74,12 @@ func runDemo(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	plantLoss := flags.Bool("plant-loss", false, "") // for tests: an account that cannot fail proves nothing
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
-		return 0
+		return cli.Done
 	case err != nil:
-		return 2
+		return cli.Misuse
 	case flags.NArg() > 0 || *records < conservation.MinRecords:
 		fmt.Fprintf(stderr, "demo takes no arguments but its flags, and at least %d records\n", conservation.MinRecords)
-		return 2
+		return cli.Misuse
 	}
 	dir, cache, inner := demo.Inner()
 	if !inner {
@@ -74,13 +95,13 @@ func runDemo(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		Out: stdout, Live: isTerminal(stdout),
 	})
 	if ctx.Err() != nil && !errors.Is(err, demo.ErrUnbalanced) {
-		return 0 // stopped
+		return cli.Done // stopped
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "demo: %v\n", err)
-		return 1
+		return cli.Failed
 	}
-	return 0
+	return cli.Done
 }
 
 // isTerminal says whether w is a terminal, so that a line can be written over.

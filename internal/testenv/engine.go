@@ -11,10 +11,9 @@ import (
 	"sync"
 	"testing"
 
-	tclog "github.com/testcontainers/testcontainers-go/log"
-
 	"github.com/moby/moby/client"
 	"github.com/testcontainers/testcontainers-go"
+	tclog "github.com/testcontainers/testcontainers-go/log"
 )
 
 // shared holds what all tests of the binary use.
@@ -37,8 +36,8 @@ type once[T any] struct {
 	err   error
 }
 
-func (o *once[T]) get(make func() (T, error)) (T, error) {
-	o.do.Do(func() { o.value, o.err = make() })
+func (o *once[T]) get(first func() (T, error)) (T, error) {
+	o.do.Do(func() { o.value, o.err = first() })
 	return o.value, o.err
 }
 

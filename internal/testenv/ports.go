@@ -3,6 +3,7 @@
 package testenv
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -36,7 +37,7 @@ func freeAddr() (string, error) {
 		if ports.taken[port] {
 			continue
 		}
-		listener, err := net.Listen("tcp", addr)
+		listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", addr)
 		if err != nil {
 			continue
 		}
