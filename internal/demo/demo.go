@@ -46,7 +46,7 @@ type Config struct {
 // ErrUnbalanced is the error of an account that does not add up.
 var ErrUnbalanced = errors.New("the account does not add up")
 
-// Run shows the whole demo. It returns [ErrUnbalanced], wrapped, when the account does not add up.
+// Run shows the whole demo. The error is [ErrUnbalanced] when the account does not add up.
 func Run(ctx context.Context, cfg Config) (err error) {
 	began := time.Now()
 	release, err := claim(cfg.Dir)

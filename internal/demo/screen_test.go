@@ -75,6 +75,30 @@ func TestTheStateIsToldByWhatChanged(t *testing.T) {
 	}
 }
 
+func TestEveryTurnOfAnOutageIsToldOnce(t *testing.T) {
+	t.Parallel()
+	at := func(retries, parked int, hold string, replayed int) [2]reading {
+		return [2]reading{{homes: map[string]int{"parked": parked}, retries: retries, hold: hold}, {homes: map[string]int{"row": replayed}}}
+	}
+	course := [][2]reading{
+		{}, at(0, 0, "", 0), at(1, 0, "", 0), at(2, 500, "", 0), at(3, 900, "database_away", 0), at(3, 900, "database_away", 0),
+		at(3, 900, "", 0), at(3, 900, "", 400), at(3, 900, "", 900),
+	}
+	var told []string
+	for i := range course[1:] {
+		told = append(told, events(course[i], course[i+1])...)
+	}
+	want := []string{"tried again", "parking", "HOLD (database_away)", "resumed", "replayer"}
+	if len(told) != len(want) {
+		t.Fatalf("told %q", told)
+	}
+	for i, w := range want {
+		if !strings.Contains(told[i], w) {
+			t.Errorf("%q, expected %q", told[i], w)
+		}
+	}
+}
+
 func TestThePaceIsEven(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -219,7 +219,7 @@ func (s *show) count(ctx context.Context) error {
 	balance := account.Err()
 	s.report(account, balance)
 	if balance != nil {
-		return fmt.Errorf("%w: %w", ErrUnbalanced, balance)
+		return ErrUnbalanced // what is wrong is in the report
 	}
 	return nil
 }
