@@ -42,20 +42,23 @@ account of where every decision is. Exit status 1 if the account does not add up
   %s   Maven repository to fetch Postgres from
 `
 
-// demoUntilSignal runs the demo. The first signal stops it, the second one stops waiting.
+// demoUntilSignal runs the demo. The first signal stops it, the second one stops waiting; what comes within a second
+// of the first is the same wish (some senders signal a process and its group).
 func demoUntilSignal(env cli.Env, args []string) int {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	ended := make(chan int, 1)
 	go func() { ended <- runDemo(ctx, args, env.Stdout, env.Stderr) }()
-	for stopping := false; ; {
+	var stopping time.Time
+	for {
 		select {
 		case <-env.Signals:
-			if stopping {
+			if stopping.IsZero() {
+				stopping = time.Now()
+				stop()
+			} else if time.Since(stopping) > time.Second {
 				return cli.Failed
 			}
-			stopping = true
-			stop()
 		case status := <-ended:
 			return status
 		}

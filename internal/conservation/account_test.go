@@ -153,6 +153,13 @@ func TestEveryFaultOfTheWorldIsFound(t *testing.T) {
 			func(_ *testing.T, w *world) { w.ev.Forwarded[w.deadLetter(codeMissingField)].Index = 99 },
 			func(a *Account) []Finding { return a.Invented },
 		},
+		"a dead letter without an index, of a record with several decisions": {
+			func(_ *testing.T, w *world) {
+				i := slices.IndexFunc(w.ev.Forwarded, func(f Forwarded) bool { return len(w.at(f.Place).Decisions) > 1 })
+				w.ev.Forwarded[i].Index = envelope.NoIndex
+			},
+			func(a *Account) []Finding { return a.Invented },
+		},
 		"a dead letter that does not say where it was read": {
 			func(_ *testing.T, w *world) { w.ev.Forwarded[w.deadLetter(codeSyntax)].NoOrigin = true },
 			func(a *Account) []Finding { return a.Invented },

@@ -55,6 +55,11 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	}
 	defer release()
 	scr := newScreen(cfg.Out, cfg.Live)
+	defer func() {
+		if ctx.Err() != nil {
+			scr.say("stopped    everything is shut down and cleaned up")
+		}
+	}()
 	scr.say("Docket demo: no Docker, no servers, nothing to set up.")
 	scr.say("kafka      kfake, an in-process stand-in that speaks Kafka's protocol; it shows nothing of replication or disks")
 	swept, err := sweep(ctx, filepath.Dir(cfg.Dir))
@@ -62,7 +67,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 		return fmt.Errorf("clean up after an earlier demo: %w", err)
 	}
 	if swept > 0 {
-		scr.say("           %d earlier demos that were killed are cleaned up", swept)
+		scr.say("cleaned    up after earlier demos that were killed: %d", swept)
 	}
 	database, err := prepare(ctx, cfg.Dir, cfg.Cache, scr.say)
 	if err != nil {

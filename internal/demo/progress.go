@@ -99,9 +99,13 @@ func (p *progress) tell(ctx context.Context, before, now [2]reading) {
 		return // asked again in a second
 	}
 	sum := func(home string) int { return now[0].homes[home] + now[1].homes[home] }
-	p.show.screen.progress(fmt.Sprintf("%4.0f s  produced %s  rows %s  duplicates %s  parked %s  dead letters %s  lag %s + %s parked  %s",
-		time.Since(p.show.began).Seconds(), number(p.produced.Load()), number(sum("row")), number(sum("duplicate")),
-		number(now[0].homes["parked"]), number(sum("dead_letter")), number(lag), number(parkingLag), state(before, now)))
+	format := "%4.0f s  produced %s  rows %s  duplicates %s  parked %s  dead letters %s  lag %s + %s parked  %s"
+	if p.show.cfg.Live {
+		format = "%4.0f s  %s in, %s rows, %s dup, %s parked, %s dead, lag %s+%s, %s"
+	}
+	p.show.screen.progress(fmt.Sprintf(format, time.Since(p.show.began).Seconds(),
+		number(p.produced.Load()), number(sum("row")), number(sum("duplicate")), number(now[0].homes["parked"]),
+		number(sum("dead_letter")), number(lag), number(parkingLag), state(before, now)))
 }
 
 // state says in a word what the programs are doing.

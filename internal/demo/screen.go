@@ -36,7 +36,7 @@ func (s *screen) progress(line string) {
 		return
 	}
 	s.clear()
-	fmt.Fprint(s.out, line)
+	fmt.Fprint(s.out, "\x1b[?7l"+line+"\x1b[?7h") // what is too long for the terminal is cut, not wrapped
 	s.width = utf8.RuneCountInString(line)
 }
 

@@ -22,7 +22,7 @@ func TestProgressIsALineEachOffATerminalAndOneThatChangesOnIt(t *testing.T) {
 	t.Parallel()
 	for live, want := range map[bool]string{
 		false: "1\n2\nnews\n3\n",
-		true:  "1\r\x1b[2K2\r\x1b[2Knews\n3",
+		true:  "\x1b[?7l1\x1b[?7h\r\x1b[2K\x1b[?7l2\x1b[?7h\r\x1b[2Knews\n\x1b[?7l3\x1b[?7h",
 	} {
 		var out strings.Builder
 		s := newScreen(&out, live)
