@@ -174,3 +174,6 @@ func line(s string, n int) string {
 	}
 	return s
 }
+
+// IDOf is the dead-letter id that a sealed record carries.
+func IDOf(r *kgo.Record) string { return header(r, DeadLetterID) }

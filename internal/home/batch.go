@@ -44,6 +44,14 @@ func (b *Batch) Carries(i, n int) []Entry {
 	return b.decisions[i]
 }
 
+// Cut takes the first n records off the batch, into one of their own, which is settled by itself. Their decisions may
+// have been told already; the entries stay good.
+func (b *Batch) Cut(n int) *Batch {
+	head := &Batch{account: b.account, records: b.records[:n:n], decisions: b.decisions[:n:n]}
+	b.records, b.decisions = b.records[n:], b.decisions[n:]
+	return head
+}
+
 // HomelessError says that a batch cannot be settled: a record of it has a decision without a home.
 type HomelessError struct {
 	Topic     string

@@ -31,11 +31,31 @@ type PublisherConfig struct {
 var ErrUnanswered = errors.New("not acknowledged in time")
 
 // Publisher writes records to topics and tells which of them the brokers have.
+//
+// A client that let a record run out of time is not used again: it may wait for an answer that never comes and hold
+// back everything behind it, long after the brokers are well. The next call gets new clients; the old ones are closed
+// when the calls that still use them have returned.
 type Publisher struct {
-	pc     PublisherConfig
+	pc    PublisherConfig
+	fresh func() (*clients, error)
+
+	mu  sync.Mutex
+	now *clients
+}
+
+// clients are the producers that one or more calls use.
+type clients struct {
 	many   *kgo.Client // records together
 	single *kgo.Client // one record per request, of any size
 	alone  sync.Mutex  // keeps the records of single from being put together
+
+	users   int // calls under way; guarded by Publisher.mu
+	retired bool
+}
+
+func (c *clients) close() {
+	c.many.Close()
+	c.single.Close()
 }
 
 // NewPublisher checks the settings; it dials nothing. reg, when it is not nil, gets the clients' metrics.
@@ -50,31 +70,47 @@ func NewPublisher(cfg Config, pc PublisherConfig, logger zerolog.Logger, reg pro
 	}
 	// A connection that a broker leaves without an answer must not outlast the call that waits for it.
 	cfg.RequestTimeout = min(cfg.RequestTimeout, pc.Timeout)
-	p := &Publisher{pc: pc}
-	var err error
-	if p.many, err = kgo.NewClient(pc.options(cfg, logger, reg, "publisher", pc.BatchBytes)...); err != nil {
+	many, err := newStage(reg, "publisher")
+	if err != nil {
 		return nil, fmt.Errorf("kafka publisher: %w", err)
 	}
-	if p.single, err = kgo.NewClient(pc.options(cfg, logger, reg, "publisher-single", max(pc.MaxRecordBytes, pc.BatchBytes))...); err != nil {
-		p.many.Close()
+	single, err := newStage(reg, "publisher-single")
+	if err != nil {
 		return nil, fmt.Errorf("kafka publisher: %w", err)
+	}
+	p := &Publisher{pc: pc}
+	p.fresh = func() (*clients, error) {
+		c := &clients{}
+		var err error
+		if c.many, err = kgo.NewClient(pc.options(cfg, logger, many, "publisher", pc.BatchBytes)...); err != nil {
+			return nil, fmt.Errorf("kafka publisher: %w", err)
+		}
+		if c.single, err = kgo.NewClient(pc.options(cfg, logger, single, "publisher-single", max(pc.MaxRecordBytes, pc.BatchBytes))...); err != nil {
+			c.many.Close()
+			return nil, fmt.Errorf("kafka publisher: %w", err)
+		}
+		return c, nil
+	}
+	if p.now, err = p.fresh(); err != nil {
+		return nil, err
 	}
 	return p, nil
 }
 
-func (pc PublisherConfig) options(cfg Config, logger zerolog.Logger, reg prometheus.Registerer, room string, batch int32) []kgo.Opt {
-	return cfg.options(cfg.quiet(logger, room), append(metrics(reg, room),
+func (pc PublisherConfig) options(cfg Config, logger zerolog.Logger, on *stage, room string, batch int32) []kgo.Opt {
+	return cfg.options(cfg.quiet(logger, room), append(on.play(),
 		kgo.RequiredAcks(kgo.AllISRAcks()),
 		// A record in flight can be given up. The broker may have it twice then, which its dead-letter id shows; without
 		// this a broker that never answers would hold the call for ever.
 		kgo.AllowIdempotentProduceCancellation(),
-		kgo.RecordDeliveryTimeout(max(time.Second, pc.Timeout)), // a second is the least the client takes
+		// There is no RecordDeliveryTimeout: the client counts it from the record's own timestamp, so that what waited in
+		// the spool for longer would be refused for ever. The deadline of the call is each record's.
 		kgo.ProduceRequestTimeout(max(100*time.Millisecond, min(10*time.Second, pc.Timeout*8/10))),
 		kgo.UnknownTopicRetries(3),
 		kgo.ProducerBatchMaxBytes(batch),
 		kgo.BrokerMaxWriteBytes(max(100<<20, batch+1<<20)),
 		kgo.MaxBufferedBytes(max(pc.MaxBufferedBytes, int(batch))),
-		kgo.ProducerBatchCompression(kgo.ZstdCompression(), kgo.Lz4Compression(), kgo.NoCompression()),
+		kgo.ProducerBatchCompression(kgo.Lz4Compression(), kgo.NoCompression()),
 		kgo.ProducerLinger(0),
 		kgo.RecordPartitioner(kgo.UniformBytesPartitioner(64<<10, true, true, nil)), // by key, as Java clients do
 	)...)
@@ -87,30 +123,52 @@ func (pc PublisherConfig) options(cfg Config, logger zerolog.Logger, reg prometh
 func (p *Publisher) Publish(ctx context.Context, records []*kgo.Record) []error {
 	ctx, cancel := context.WithTimeout(ctx, p.pc.Timeout)
 	defer cancel()
-	errs := p.together(ctx, records)
+	c := p.enter()
+	errs := produce(ctx, c.many, records)
 	for i, err := range errs {
 		if errors.Is(err, kerr.MessageTooLarge) {
-			errs[i] = p.byItself(ctx, records[i])
+			errs[i] = c.byItself(ctx, records[i])
 		}
 	}
+	stuck := false
 	for i, err := range errs {
 		if err != nil {
+			stuck = stuck || errors.Is(err, ErrUnanswered)
 			errs[i] = fmt.Errorf("publish to %s: %w", records[i].Topic, err)
 		}
 	}
+	p.leave(c, stuck)
 	return errs
 }
 
-// together lets the client put records into requests as it likes.
-func (p *Publisher) together(ctx context.Context, records []*kgo.Record) []error {
-	return produce(ctx, p.many, records)
+func (p *Publisher) enter() *clients {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.now.users++
+	return p.now
+}
+
+// leave ends a call; stuck says that the clients let a record run out of time.
+func (p *Publisher) leave(c *clients, stuck bool) {
+	p.mu.Lock()
+	c.users--
+	if stuck && c == p.now && !c.retired {
+		if next, err := p.fresh(); err == nil { // the same settings made the clients that we have
+			p.now, c.retired = next, true
+		}
+	}
+	unused := c.retired && c.users == 0
+	p.mu.Unlock()
+	if unused {
+		c.close()
+	}
 }
 
 // byItself sends one record in a request of its own, so that the answer is about this record.
-func (p *Publisher) byItself(ctx context.Context, record *kgo.Record) error {
-	p.alone.Lock()
-	defer p.alone.Unlock()
-	return produce(ctx, p.single, []*kgo.Record{record})[0]
+func (c *clients) byItself(ctx context.Context, record *kgo.Record) error {
+	c.alone.Lock()
+	defer c.alone.Unlock()
+	return produce(ctx, c.single, []*kgo.Record{record})[0]
 }
 
 // produce answers when every record was answered or ctx ended, whatever the client still waits for.
@@ -154,8 +212,11 @@ func answered(err error) error {
 	return err
 }
 
-// Close ends the clients. What was not answered is given up.
+// Close ends the clients. What was not answered is given up; later calls get errors.
 func (p *Publisher) Close() {
-	p.many.Close()
-	p.single.Close()
+	p.mu.Lock()
+	c := p.now
+	c.retired = true
+	p.mu.Unlock()
+	c.close()
 }

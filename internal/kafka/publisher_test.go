@@ -8,10 +8,12 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -292,4 +294,54 @@ func noise(n int) []byte {
 		b[i] = byte(random.Uint32())
 	}
 	return b
+}
+
+func TestRecordThatIsOlderThanTheTimeoutIsPublished(t *testing.T) {
+	t.Parallel()
+	c := kafkatest.New(t, kfake.SeedTopics(1, dlq))
+	p := publisher(t, c, 2*time.Second)
+	records := forwarded(3)
+	for _, r := range records {
+		r.Timestamp = time.Now().Add(-48 * time.Hour) // it waited in the spool
+	}
+	for i, err := range p.Publish(t.Context(), records) {
+		if err != nil {
+			t.Errorf("record %d: %v", i, err)
+		}
+	}
+	for _, r := range c.ReadAll(t, dlq) {
+		if time.Since(r.Timestamp) < 47*time.Hour {
+			t.Errorf("the timestamp became %v", r.Timestamp)
+		}
+	}
+}
+
+func TestClientsThatLetARecordRunOutOfTimeAreReplaced(t *testing.T) {
+	t.Parallel()
+	c := kafkatest.New(t, kfake.SeedTopics(1, dlq))
+	reg := prometheus.NewPedanticRegistry()
+	p, err := kafka.NewPublisher(fast(c), kafka.PublisherConfig{Timeout: 500 * time.Millisecond}, zerolog.Nop(), reg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	var ids atomic.Int64
+	c.Watch(kmsg.InitProducerID, func(kmsg.Request) { ids.Add(1) })
+	if err := p.Publish(t.Context(), forwarded(1))[0]; err != nil {
+		t.Fatal(err)
+	}
+	heal := c.Mute(kmsg.Produce)
+	if err := p.Publish(t.Context(), forwarded(1))[0]; !errors.Is(err, kafka.ErrUnanswered) {
+		t.Errorf("a mute broker: %v", err)
+	}
+	heal()
+	if err := p.Publish(t.Context(), forwarded(1))[0]; err != nil {
+		t.Errorf("after the broker is well again: %v", err)
+	}
+	if ids.Load() < 2 {
+		t.Error("the client that was stuck is still in use")
+	}
+	if _, err := reg.Gather(); err != nil {
+		t.Errorf("metrics of the clients collide: %v", err)
+	}
 }

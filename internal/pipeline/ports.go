@@ -14,6 +14,8 @@ import (
 
 // Assignment is one partition that is ours for the time being.
 type Assignment interface {
+	Topic() string
+	Partition() int32
 	// Fetch waits for records and returns the next batch. It ends with [ErrDone] when there is nothing more to do here,
 	// and with another error when the partition is to be given up.
 	Fetch(ctx context.Context) (*home.Batch, error)

@@ -1,0 +1,33 @@
+# One image with both programs: static binaries, no shell, no root.
+#
+# BUILDER=compile (the default) builds them here from golang:1.26.
+# BUILDER=prebuilt takes bin/ as `make stage` leaves it, for machines that cannot
+# pull golang:1.26; BuildKit never looks at the stage that is not used.
+ARG BUILDER=compile
+
+FROM golang:1.26 AS compile
+ARG VERSION=dev
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN go mod download
+COPY . .
+RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X docket/internal/buildinfo.Version=${VERSION}" \
+      -o /out/ ./cmd/consumer ./cmd/parking-replayer \
+ && cp /etc/ssl/certs/ca-certificates.crt /out/
+
+FROM scratch AS prebuilt
+COPY bin/consumer bin/parking-replayer bin/ca-certificates.crt /out/
+
+FROM ${BUILDER} AS build
+
+FROM scratch
+COPY --from=build /out/ca-certificates.crt /etc/ssl/certs/
+COPY --from=build /out/consumer /out/parking-replayer /usr/local/bin/
+# The home of the spool. A named volume that is mounted here for the first time
+# takes this folder's owner, and the programs make what they need inside.
+COPY --chown=65532:65532 build/rootfs/ /var/lib/docket/
+ENV DOCKET_SPOOL_DIR=/var/lib/docket/spool
+VOLUME /var/lib/docket
+EXPOSE 8080
+USER 65532:65532
+ENTRYPOINT ["/usr/local/bin/consumer"]

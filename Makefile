@@ -1,0 +1,85 @@
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+# Without this, a client library that takes this machine for a container dials
+# its default gateway instead of the ports that the engine publishes here.
+export TESTCONTAINERS_HOST_OVERRIDE ?= 127.0.0.1
+
+CACHE   := $(or $(DOCKET_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/docket)
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X docket/internal/buildinfo.Version=$(VERSION)
+
+GOLANGCI_VERSION    := v2.15.0
+STATICCHECK_VERSION := v0.8.2
+FUZZTIME            ?= 20s
+
+.PHONY: help
+help: ## Show this
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+##@ Trying it
+
+.PHONY: demo
+demo: ## Everything in one process, an outage included; needs nothing (ARGS="--records 5000 --keep")
+	go run ./cmd/consumer demo $(ARGS)
+
+.PHONY: up
+up: engine-compose images ## Start it all with Compose, on loopback ports
+	@build/app up -d --build --wait --wait-timeout 180
+
+.PHONY: down
+down: ## Stop what `make up` started; volumes stay (ARGS=-v removes them)
+	@build/compose down $(ARGS)
+
+##@ Building
+
+.PHONY: build
+build: ## Both programs as static binaries into bin/
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
+
+.PHONY: stage
+stage: build ## bin/ as the Dockerfile wants it for BUILDER=prebuilt
+	@if [ -r /etc/ssl/certs/ca-certificates.crt ]; then cp -L /etc/ssl/certs/ca-certificates.crt bin/; else : >bin/ca-certificates.crt; fi
+
+##@ Testing
+
+.PHONY: test
+test: engine images ## The whole: fast and integration suites, with the race detector
+	@build/test fast integration
+
+.PHONY: test-fast
+test-fast: ## Plain tests; no container engine, under a minute
+	@build/test fast
+
+.PHONY: e2e
+e2e: engine-compose images ## Compose for real: pour records in, stop Postgres under load, account for every record
+	@build/e2e
+
+.PHONY: fuzz
+fuzz: ## Every fuzz target for FUZZTIME (20s) each
+	@build/fuzz $(FUZZTIME)
+
+.PHONY: lint
+lint: ## golangci-lint, built once into the cache; staticcheck and vet where it cannot be had
+	@build/lint $(GOLANGCI_VERSION) $(STATICCHECK_VERSION)
+
+##@ Containers
+
+.PHONY: engine
+engine: ## See that a container engine answers; start one as root on Debian
+	@build/engine
+
+.PHONY: engine-compose
+engine-compose:
+	@build/engine --compose
+
+.PHONY: images
+images: engine ## Have the images of Kafka, Postgres and the reaper, or build stand-ins
+	@build/images.sh
+
+.PHONY: clean
+clean: ## Remove what was built here; CLEAN_CACHE=1 also removes downloaded tools
+	rm -rf bin dist coverage.*
+	@if [ -n "$(filter 1,$(CLEAN_CACHE))" ]; then rm -rf '$(CACHE)/tools' '$(CACHE)/compose'; fi

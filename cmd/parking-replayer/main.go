@@ -1,0 +1,31 @@
+// Command parking-replayer brings parked decision logs back into the pipeline.
+package main
+
+import (
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"docket/internal/cli"
+	"docket/internal/config"
+)
+
+func main() {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	os.Exit(run(os.Args[1:], os.Environ(), os.Stdout, os.Stderr, signals))
+}
+
+func run(args, environ []string, stdout, stderr io.Writer, signals <-chan os.Signal) int {
+	return cli.Main(cli.Env{
+		Program: config.Replayer, Args: args, Environ: environ, Stdout: stdout, Stderr: stderr, Signals: signals,
+	}, commands())
+}
+
+func commands() []cli.Command {
+	return []cli.Command{
+		cli.Run("Replay parked records when they are due; this is what happens without a command.", true),
+		cli.Health(), cli.Version(),
+	}
+}

@@ -1,0 +1,208 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+	"github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
+
+	"docket/internal/config"
+	"docket/internal/fallback"
+	"docket/internal/kafka"
+	"docket/internal/parking"
+	"docket/internal/pipeline"
+	"docket/internal/postgres"
+	"docket/internal/telemetry"
+)
+
+// Assignment is one partition that is ours, with what the replayer's gate needs besides.
+type Assignment = parking.Assigned
+
+// Source brings partitions.
+type Source interface {
+	// Run reads until ctx ends or there is nothing more to do, and calls carry for every partition that is ours. After
+	// the end of ctx it brings the batches in hand home, within the shutdown timeout, and leaves the group.
+	Run(ctx context.Context, carry func(context.Context, Assignment) error) error
+	// Assigned is how many partitions are ours.
+	Assigned() int
+	// Joined says whether the group has given us an assignment, maybe an empty one.
+	Joined() bool
+	// Lag tells how far each partition that is ours is behind.
+	Lag() []telemetry.Lag
+	// Fault is the standing reason why something cannot be read, nil when all is well.
+	Fault() error
+}
+
+// Database is the table and its migrations.
+type Database interface {
+	pipeline.Store
+	Migrate(ctx context.Context) (applied int, err error)
+}
+
+// Spool is the home of last resort with its recovery.
+type Spool interface {
+	pipeline.Spool
+	// Run recovers until ctx ends; idle says that live traffic is.
+	Run(ctx context.Context, idle func() bool, p pipeline.Publisher) error
+	Stats() telemetry.Spool
+}
+
+// Parts are what a program is made of.
+type Parts struct {
+	Source    Source
+	Database  Database
+	Publisher pipeline.Publisher
+	Spool     Spool  // nil: none
+	Close     func() // closes what was opened, in reverse order
+}
+
+// Kafka is how the clients of a program reach the brokers.
+func Kafka(s config.Settings, instance string) (kafka.Config, error) {
+	cfg := kafka.Config{
+		Brokers: s.KafkaBrokers, ClientID: "docket", InstanceLabel: instance,
+		SessionTimeout: s.KafkaSessionTimeout, RebalanceTimeout: s.KafkaRebalanceTimeout,
+		SASL: login(s),
+	}
+	var err error
+	if cfg.TLS, err = s.TLS(); err != nil {
+		return kafka.Config{}, err
+	}
+	return cfg, nil
+}
+
+func login(s config.Settings) sasl.Mechanism {
+	user, password := s.KafkaSASLUsername, s.KafkaSASLPassword.Reveal()
+	switch s.KafkaSASLMechanism {
+	case "PLAIN":
+		return plain.Auth{User: user, Pass: password}.AsMechanism()
+	case "SCRAM-SHA-256":
+		return scram.Auth{User: user, Pass: password}.AsSha256Mechanism()
+	case "SCRAM-SHA-512":
+		return scram.Auth{User: user, Pass: password}.AsSha512Mechanism()
+	}
+	return nil
+}
+
+// maxConns is the size of the pool where the URL does not say: every partition that is carried wants a connection,
+// and they are only made when they are wanted.
+const maxConns = 16
+
+// OpenDatabase prepares the pool; it dials nothing. An error is a [*postgres.ConfigError].
+func OpenDatabase(s config.Settings, program config.Program, log zerolog.Logger) (*postgres.DB, error) {
+	cfg := postgres.Config{URL: s.DatabaseURL.Reveal(), StoreTimeout: s.StoreTimeout, ApplicationName: "docket-" + string(program)}
+	if !strings.Contains(cfg.URL, "pool_max_conns") {
+		cfg.MaxConns = maxConns
+	}
+	return postgres.Open(cfg, log)
+}
+
+// Instance names this process among others: host and process id.
+func Instance() string {
+	host, err := os.Hostname()
+	if err != nil || host == "" {
+		host = "docket"
+	}
+	return fmt.Sprintf("%s-%d", host, os.Getpid())
+}
+
+// open makes the real parts. None of them dials; the spool's directory is locked.
+func open(program config.Program, s config.Settings, o Options, log zerolog.Logger, reg prometheus.Registerer) (parts *Parts, err error) {
+	var closers []func()
+	closeAll := func() {
+		for i := len(closers) - 1; i >= 0; i-- {
+			closers[i]()
+		}
+	}
+	defer func() {
+		if err != nil {
+			closeAll()
+		}
+	}()
+	brokers, err := Kafka(s, o.Instance)
+	if err != nil {
+		return nil, err
+	}
+	brokers.Dialer = o.DialKafka
+	parts = &Parts{Close: closeAll}
+
+	if s.SpoolDir != "" {
+		sp, err := openSpool(s, o.Instance, log)
+		if err != nil {
+			return nil, err
+		}
+		parts.Spool = sp
+		closers = append(closers, func() { _ = sp.spool.Close() })
+	}
+	db, err := OpenDatabase(s, program, log)
+	if err != nil {
+		return nil, err
+	}
+	parts.Database = db
+	closers = append(closers, db.Close)
+	reg.MustRegister(db.Collector())
+
+	publisher, err := kafka.NewPublisher(brokers, kafka.PublisherConfig{Timeout: s.PublishTimeout}, log, reg)
+	if err != nil {
+		return nil, err
+	}
+	parts.Publisher = publisher
+	closers = append(closers, publisher.Close)
+
+	from := reading(program, s)
+	src, err := kafka.NewSource(brokers, kafka.SourceConfig{
+		Topic: from.topic, Group: from.group, BatchRecords: s.BatchMaxRecords, BatchBytes: int64(s.BatchMaxBytes), BatchWait: s.BatchMaxWait,
+		Drain: s.ShutdownTimeout, Once: o.Once,
+	}, log, reg)
+	if err != nil {
+		return nil, err
+	}
+	parts.Source = source{src}
+	closers = append(closers, src.Close)
+	return parts, nil
+}
+
+// source makes a [Source] of Kafka's.
+type source struct{ *kafka.Source }
+
+func (s source) Run(ctx context.Context, carry func(context.Context, Assignment) error) error {
+	return s.Source.Run(ctx, func(ctx context.Context, a *kafka.Assignment) error { return carry(ctx, a) })
+}
+
+func (s source) Lag() []telemetry.Lag {
+	lags := s.Source.Lag()
+	all := make([]telemetry.Lag, len(lags))
+	for i, l := range lags {
+		all[i] = telemetry.Lag{Topic: l.Topic, Partition: l.Partition, Records: l.Lag}
+	}
+	return all
+}
+
+var (
+	_ Source   = source{}
+	_ Database = (*postgres.DB)(nil)
+	_ Spool    = (*spool)(nil)
+)
+
+// from is where a program reads.
+type from struct{ topic, group string }
+
+func reading(program config.Program, s config.Settings) from {
+	if program == config.Replayer {
+		return from{s.KafkaParkingTopic, s.ParkingGroup}
+	}
+	return from{s.KafkaTopic, s.KafkaGroup}
+}
+
+func spoolConfig(s config.Settings, instance string) fallback.Config {
+	cfg := fallback.Config{Dir: s.SpoolDir, Instance: instance, MaxBytes: int64(s.SpoolMaxBytes), MaxAge: s.SpoolMaxAge}
+	if s.SpoolOnFull == "evict" {
+		cfg.OnFull = fallback.Evict
+	}
+	return cfg
+}

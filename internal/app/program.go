@@ -1,0 +1,250 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
+
+	"docket/internal/buildinfo"
+	"docket/internal/config"
+	"docket/internal/parking"
+	"docket/internal/pipeline"
+	"docket/internal/telemetry"
+)
+
+// Options are what a program can be told beside its settings. The zero value is right for all but tests.
+type Options struct {
+	// Once ends the replayer when nothing in the parking topic is due any more.
+	Once bool
+	// Instance names this process among others. Default: host and process id.
+	Instance string
+	// Parts replaces what the settings would open.
+	Parts *Parts
+	// DialKafka replaces the way to connect to the brokers.
+	DialKafka func(ctx context.Context, network, address string) (net.Conn, error)
+	// Patience is how long a batch may go without a sign of progress before /healthz turns red; after twice as long the
+	// program ends. Default: the retry budget, at least 30 s.
+	Patience time.Duration
+}
+
+// Program is the consumer or the replayer: the same pipeline on another topic, another group, and in the replayer with
+// a gate before it.
+type Program struct {
+	name     config.Program
+	settings config.Settings
+	options  Options
+	patience time.Duration
+	log      zerolog.Logger
+	parts    *Parts
+	observer *telemetry.Observer
+	pipe     *pipeline.Pipeline
+	faults   faults
+	http     *server
+	grace    time.Duration
+
+	mu       sync.Mutex
+	windows  map[*parking.Window]struct{}
+	stopping bool
+}
+
+// New opens what the program needs and dials nobody: a database or a Kafka that is away is no error. What is one: a
+// spool that cannot be used ([*SpoolError]), a database URL that cannot be ([*postgres.ConfigError]), an HTTP
+// address that is taken. After New there has to be a Close.
+func New(name config.Program, s config.Settings, log zerolog.Logger, reg *prometheus.Registry, o Options) (*Program, error) {
+	if o.Instance == "" {
+		o.Instance = Instance()
+	}
+	log = log.With().Str(telemetry.KeyProgram, string(name)).Logger()
+	p := &Program{
+		name: name, settings: s, options: o, log: log, parts: o.Parts, patience: o.Patience, grace: grace, windows: map[*parking.Window]struct{}{},
+	}
+	if p.patience <= 0 {
+		p.patience = patience(s)
+	}
+	// The address first: a second process on the same host is told so before it touches anything.
+	listener, err := net.Listen("tcp", s.HTTPAddr)
+	if err != nil {
+		return nil, fmt.Errorf("listen on DOCKET_HTTP_ADDR %s: %w", s.HTTPAddr, err)
+	}
+	if p.parts == nil {
+		if p.parts, err = open(name, s, o, log, reg); err != nil {
+			return nil, errors.Join(err, listener.Close())
+		}
+	}
+	p.assemble(reg)
+	p.http = newServer(listener, p, reg)
+	return p, nil
+}
+
+// assemble joins the parts.
+func (p *Program) assemble(reg *prometheus.Registry) {
+	s := p.settings
+	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	told := telemetry.Config{
+		Topics:  []string{s.KafkaDLQTopic, s.KafkaParkingTopic, s.KafkaParkingDLQTopic},
+		Reasons: reasons(), Lag: p.parts.Source.Lag, Waiting: p.waiting,
+	}
+	// An interface that holds nothing is not nil to whoever is given it.
+	var spool pipeline.Spool
+	if p.parts.Spool != nil {
+		told.Spool, spool = p.parts.Spool.Stats, p.parts.Spool
+	}
+	p.observer = telemetry.New(told, reg, p.log)
+	p.faults = faults{source: p.parts.Source, observer: p.observer}
+	p.pipe = pipeline.New(pipeline.Config{
+		Program:  string(p.name),
+		DLQTopic: s.KafkaDLQTopic, ParkingTopic: s.KafkaParkingTopic, ParkingDLQTopic: s.KafkaParkingDLQTopic,
+		MaxRecordBytes: int64(s.MaxRecordBytes), BatchBytes: int64(s.BatchMaxBytes), RetryPauses: s.RetryPauses, ParkBatches: s.ParkBatches, ProbeInterval: s.ProbeInterval,
+		Backoff: s.ParkingBackoff, MaxBackoff: s.ParkingMaxBackoff, MaxAttempts: s.ParkingMaxAttempts,
+		Consumer: reading(p.name, s).group + "/" + p.options.Instance, Replay: p.name == config.Replayer,
+	}, p.parts.Database, p.parts.Publisher, spool, p.observer, p.log)
+}
+
+// Addr is where HTTP is served.
+func (p *Program) Addr() net.Addr { return p.http.listener.Addr() }
+
+// Close gives up what New opened, in reverse order. It comes after Run.
+func (p *Program) Close() {
+	p.http.close()
+	if p.parts.Close != nil {
+		p.parts.Close()
+	}
+}
+
+// grace is what leaving the group and closing may take beyond the shutdown timeout.
+const grace = 5 * time.Second
+
+// Run works until ctx ends, and returns nil then: no more fetching, the batch in hand is brought home within the
+// shutdown timeout, its offset is committed, the group is left. With Once it also ends when there is nothing more to
+// do. After [ErrWedged] and [ErrOverdue] something may still be running, and Close could wait for it for ever.
+func (p *Program) Run(ctx context.Context) error {
+	from := reading(p.name, p.settings)
+	p.log.Info().Str(telemetry.KeyVersion, buildinfo.String()).Str(telemetry.KeyInstance, p.options.Instance).
+		Str(telemetry.KeyTopic, from.topic).Str(telemetry.KeyGroup, from.group).Stringer(telemetry.KeyAddr, p.Addr()).
+		Str(telemetry.KeyDir, p.settings.SpoolDir).Msg("started")
+
+	fetching, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	done := make(chan error, 1)
+	go func() { done <- p.join(fetching, stop) }()
+
+	select {
+	case err := <-done:
+		return p.ended(err)
+	case <-fetching.Done():
+	}
+	p.stop()
+	overdue := time.NewTimer(p.settings.ShutdownTimeout + p.grace)
+	defer overdue.Stop()
+	select {
+	case err := <-done:
+		return p.ended(err)
+	case <-overdue.C:
+		err := ErrOverdue
+		if cause := context.Cause(fetching); errors.Is(cause, ErrWedged) {
+			err = ErrWedged
+		}
+		return p.ended(err)
+	}
+}
+
+func (p *Program) ended(err error) error {
+	if err != nil {
+		p.log.Error().Err(err).Msg("ended")
+		return err
+	}
+	p.log.Info().Msg("ended")
+	return nil
+}
+
+// stop notes that the program is leaving, for /readyz.
+func (p *Program) stop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stopping = true
+	p.log.Info().Msg("stopping")
+}
+
+// join runs everything until fetching ends; the first that fails ends all. What serves the source outlives it: HTTP,
+// the spool, the watchdog.
+func (p *Program) join(fetching context.Context, stop context.CancelCauseFunc) error {
+	upkeep, end := context.WithCancel(context.WithoutCancel(fetching))
+	defer end()
+	var all errgroup.Group
+	run := func(f func() error) {
+		all.Go(func() error {
+			err := f()
+			if err != nil {
+				stop(err)
+			}
+			return err
+		})
+	}
+	first := make(chan struct{})
+	tried := sync.OnceFunc(func() { close(first) })
+	if p.settings.AutoMigrate {
+		run(func() error { p.migrate(fetching, tried); return nil })
+	} else {
+		tried()
+	}
+	run(func() error {
+		defer end()
+		defer stop(nil)
+		select {
+		case <-first:
+		case <-fetching.Done():
+		case <-time.After(migrating):
+		}
+		return p.parts.Source.Run(fetching, p.carry)
+	})
+	run(func() error { return p.http.run(upkeep) })
+	run(func() error { p.faults.run(upkeep); return nil })
+	run(func() error { return p.watch(upkeep) })
+	if p.parts.Spool != nil {
+		run(func() error { return p.parts.Spool.Run(upkeep, p.pipe.Idle, p.parts.Publisher) })
+	}
+	return all.Wait()
+}
+
+// carry carries one partition.
+func (p *Program) carry(ctx context.Context, a Assignment) error {
+	if p.name != config.Replayer {
+		return p.pipe.Run(ctx, a)
+	}
+	s := p.settings
+	w := parking.New(parking.Config{
+		Lookahead: s.ParkingLookahead, LookaheadBytes: lookaheadBytes(s), MaxBackoff: s.ParkingMaxBackoff,
+		BatchRecords: s.BatchMaxRecords, BatchBytes: int64(s.BatchMaxBytes), BatchWait: s.BatchMaxWait, Once: p.options.Once,
+	}, a)
+	p.mu.Lock()
+	p.windows[w] = struct{}{}
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		delete(p.windows, w)
+		p.mu.Unlock()
+	}()
+	return p.pipe.Run(ctx, w)
+}
+
+// lookaheadBytes is what may wait in memory for each partition of the parking topic.
+func lookaheadBytes(s config.Settings) int64 { return max(64<<20, 4*int64(s.BatchMaxBytes)) }
+
+// waiting is how many parked records were read and are not due.
+func (p *Program) waiting() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := 0
+	for w := range p.windows {
+		n += w.Waiting()
+	}
+	return n
+}

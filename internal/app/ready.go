@@ -1,0 +1,96 @@
+package app
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"docket/internal/telemetry"
+)
+
+// Reason is one reason why a program is not ready or not healthy.
+type Reason struct {
+	Reason     string     `json:"reason"`
+	Code       string     `json:"code,omitempty"`
+	Hint       string     `json:"hint,omitempty"`
+	Since      *time.Time `json:"since,omitempty"`
+	Partitions []string   `json:"partitions,omitempty"` // topic/number, the first few
+	More       int        `json:"more_partitions,omitempty"`
+}
+
+// Health is the body of /healthz.
+type Health struct {
+	Healthy bool     `json:"healthy"`
+	Reasons []Reason `json:"reasons"`
+}
+
+// Health says whether the process works: it does unless a batch is stuck. A hold is no illness, as a restart does not
+// cure it.
+func (p *Program) Health() Health {
+	h := Health{Healthy: true, Reasons: []Reason{}}
+	if p.pipe.Wedged(p.patience) != nil {
+		h.Healthy = false
+		h.Reasons = append(h.Reasons, Reason{Reason: "wedged", Hint: fmt.Sprintf("a batch has shown no sign of progress for %v; the process ends by itself after %v, or restart it", p.patience, 2*p.patience)})
+	}
+	return h
+}
+
+// Readiness is the body of /readyz.
+type Readiness struct {
+	Ready    bool     `json:"ready"`
+	Program  string   `json:"program"`
+	Joined   bool     `json:"joined"`
+	Assigned int      `json:"assigned"`
+	Note     string   `json:"note,omitempty"`
+	Reasons  []Reason `json:"reasons"`
+}
+
+// Readiness says whether the program works: it has an assignment and does not stand still.
+func (p *Program) Readiness() Readiness {
+	p.faults.look()
+	r := Readiness{
+		Program: string(p.name), Joined: p.parts.Source.Joined(), Assigned: p.parts.Source.Assigned(),
+		Reasons: group(p.observer.Holds()),
+	}
+	p.mu.Lock()
+	stopping := p.stopping
+	p.mu.Unlock()
+	switch {
+	case stopping:
+		r.Reasons = append(r.Reasons, Reason{Reason: "stopping", Hint: "the batch in hand is brought home, nothing more is fetched"})
+	case !r.Joined:
+		r.Reasons = append(r.Reasons, Reason{Reason: "joining", Hint: "the group has not given this member an assignment yet"})
+	case r.Assigned == 0:
+		r.Note = "member of the group without a partition: there are more members than partitions, this one stands by"
+	}
+	r.Ready = len(r.Reasons) == 0
+	return r
+}
+
+// mostPartitions are named for a reason; an outage has all of them.
+const mostPartitions = 20
+
+// group makes one reason of all partitions that stand still for the same one.
+func group(standing []telemetry.Standing) []Reason {
+	reasons := []Reason{}
+	for _, s := range standing {
+		i := slices.IndexFunc(reasons, func(r Reason) bool { return r.Reason == s.Reason && r.Code == s.Code })
+		if i < 0 {
+			i = len(reasons)
+			reasons = append(reasons, Reason{Reason: s.Reason, Code: s.Code, Hint: s.Hint})
+		}
+		r := &reasons[i]
+		if r.Since == nil || s.Since.Before(*r.Since) {
+			since := s.Since.UTC()
+			r.Since = &since
+		}
+		switch {
+		case s.Topic == "":
+		case len(r.Partitions) < mostPartitions:
+			r.Partitions = append(r.Partitions, fmt.Sprintf("%s/%d", s.Topic, s.Partition))
+		default:
+			r.More++
+		}
+	}
+	return reasons
+}

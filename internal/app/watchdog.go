@@ -1,0 +1,39 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"docket/internal/config"
+	"docket/internal/telemetry"
+)
+
+// ErrWedged ends a program whose worker is stuck: a new process reads the batch again.
+var ErrWedged = errors.New("a batch has shown no sign of progress for too long")
+
+// ErrOverdue ends a program that did not come to rest in time after it was stopped.
+var ErrOverdue = errors.New("stopping took longer than DOCKET_SHUTDOWN_TIMEOUT allows; what was in hand stays uncommitted")
+
+const leastPatience = 30 * time.Second
+
+// patience is how long a batch may go without a sign of progress before /healthz turns red. It is longer than any
+// single thing that a batch waits for; after twice as long the program ends.
+func patience(s config.Settings) time.Duration { return max(leastPatience, s.RetryBudget()) }
+
+// watch ends the program when a batch is stuck. A hold and a pause are no lack of progress.
+func (p *Program) watch(ctx context.Context) error {
+	tick := time.NewTicker(max(time.Millisecond, p.patience/8))
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if p.pipe.Wedged(2*p.patience) != nil {
+			p.log.Error().Dur(telemetry.KeyTook, 2*p.patience).Msg("worker is stuck, ending so that another can take over")
+			return ErrWedged
+		}
+	}
+}

@@ -1,0 +1,105 @@
+// Package check looks at everything that Docket relies on, before going live: brokers, topics, ACLs, the table, the
+// spool's disk. It changes nothing.
+//
+// It stays free of how the result is shown.
+package check
+
+import (
+	"context"
+	"time"
+
+	"docket/internal/app"
+	"docket/internal/config"
+	"docket/internal/kafka"
+	"docket/internal/postgres"
+
+	"github.com/rs/zerolog"
+)
+
+// Level is how a check came out.
+type Level string
+
+// The levels.
+const (
+	OK   Level = "ok"   // as it should be
+	Warn Level = "warn" // it works, but
+	Fail Level = "fail" // it does not work, or records could get lost
+)
+
+// Result is one thing that was looked at.
+type Result struct {
+	Level  Level  `json:"level"`
+	What   string `json:"what"`
+	Detail string `json:"detail"`
+	Hint   string `json:"hint,omitempty"` // what to do, empty where all is well
+}
+
+// Timeout is how long looking at everything may take.
+const Timeout = time.Minute
+
+// All looks at everything that the settings of the consumer name, and at what the replayer needs besides.
+func All(ctx context.Context, s config.Settings) []Result {
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
+	defer cancel()
+	all := cluster(ctx, s)
+	all = append(all, database(ctx, s)...)
+	return append(all, spool(s)...)
+}
+
+// Failed says whether any of them failed.
+func Failed(all []Result) bool {
+	for _, r := range all {
+		if r.Level == Fail {
+			return true
+		}
+	}
+	return false
+}
+
+// report gathers what was found about one thing, and is ok where nothing was.
+type report struct {
+	what string
+	all  []Result
+}
+
+func (r *report) add(level Level, detail, hint string) {
+	r.all = append(r.all, Result{level, r.what, detail, hint})
+}
+
+// results are the findings, or one ok with that detail.
+func (r *report) results(fine string) []Result {
+	if len(r.all) == 0 {
+		r.add(OK, fine, "")
+	}
+	return r.all
+}
+
+func cluster(ctx context.Context, s config.Settings) []Result {
+	cfg, err := app.Kafka(s, "check")
+	if err != nil {
+		return []Result{{Fail, "brokers", err.Error(), "mend the settings that are named"}}
+	}
+	topics := []string{s.KafkaTopic, s.KafkaParkingTopic, s.KafkaDLQTopic, s.KafkaParkingDLQTopic}
+	c, err := kafka.Describe(ctx, cfg, topics, []string{s.KafkaGroup, s.ParkingGroup})
+	if err != nil {
+		return []Result{broken("brokers", err)}
+	}
+	return judge(s, c)
+}
+
+func database(ctx context.Context, s config.Settings) []Result {
+	db, err := app.OpenDatabase(s, config.Consumer, zerolog.Nop())
+	if err != nil {
+		return []Result{{Fail, "database", err.Error(), "mend DOCKET_DATABASE_URL"}}
+	}
+	defer db.Close()
+	var all []Result
+	for _, c := range db.CheckSchema(ctx) {
+		r := Result{Level(c.Level.String()), "database " + c.Name, c.Detail, c.Hint}
+		if c.Name == "table" && c.Level == postgres.Fail && s.AutoMigrate {
+			r.Level, r.Hint = Warn, "it is made at the start, as DOCKET_AUTO_MIGRATE is true; look again then"
+		}
+		all = append(all, r)
+	}
+	return all
+}

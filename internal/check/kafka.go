@@ -1,0 +1,195 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"docket/internal/config"
+	"docket/internal/kafka"
+)
+
+// headerRoom is what our headers may add to a record.
+const headerRoom = 4 << 10
+
+// deadLetterRetention is how long somebody should have to look at a dead letter.
+const deadLetterRetention = 7 * 24 * time.Hour
+
+// broken is the result of an error that says what to do.
+func broken(what string, err error) Result {
+	var f *kafka.FaultError
+	if !errors.As(err, &f) {
+		return Result{Fail, what, err.Error(), "see the brokers' logs"}
+	}
+	detail := f.Act + ": " + string(f.Reason)
+	if f.Code != "" {
+		detail += " (" + f.Code + ")"
+	}
+	return Result{Fail, what, detail, f.Hint}
+}
+
+// judge holds what a cluster told about itself against what Docket needs.
+func judge(s config.Settings, c *kafka.Cluster) []Result {
+	all := brokers(s, c)
+	var source kafka.Topic
+	for _, t := range c.Topics {
+		if t.Name == s.KafkaTopic {
+			source = t
+		}
+	}
+	for _, t := range c.Topics {
+		all = append(all, topic(s, t, source)...)
+	}
+	for _, g := range c.Groups {
+		all = append(all, consumerGroup(g)...)
+	}
+	return all
+}
+
+func brokers(s config.Settings, c *kafka.Cluster) []Result {
+	r := report{what: "brokers"}
+	for _, b := range c.Brokers {
+		if b.Err != nil {
+			one := broken("brokers", b.Err)
+			r.add(Warn, fmt.Sprintf("broker %d at %s does not answer", b.ID, b.Address), one.Hint)
+		}
+	}
+	if s.KafkaSASLMechanism == "PLAIN" && !s.KafkaTLS {
+		r.add(Warn, "the password goes over the network as it is (PLAIN without TLS)", "set DOCKET_KAFKA_TLS=true, or use SCRAM-SHA-512")
+	}
+	if len(c.Brokers) < 3 {
+		r.add(Warn, fmt.Sprintf("%d of them: no broker can fail without loss or standstill", len(c.Brokers)), "use three brokers or more")
+	}
+	return r.results(fmt.Sprintf("%d answer, version %s", len(c.Brokers), c.Version))
+}
+
+func topic(s config.Settings, t, source kafka.Topic) []Result {
+	r := report{what: "topic " + t.Name}
+	if t.Err != nil {
+		one := broken(r.what, t.Err)
+		var f *kafka.FaultError
+		if errors.As(t.Err, &f) && f.Reason == kafka.ReasonTopicMissing {
+			one.Hint = "create it: kafka-topics.sh --create --topic " + t.Name + " --partitions 12 --replication-factor 3 --config min.insync.replicas=2" + extra(s, t)
+		}
+		return []Result{one}
+	}
+	permissions(s, t, &r)
+	durability(t, &r)
+	switch {
+	case t.ConfigErr != nil:
+		r.add(Warn, "its settings cannot be read, so they were not checked", "grant DESCRIBE_CONFIGS on it")
+	default:
+		kept(s, t, &r)
+		large(s, t, source, &r)
+	}
+	return r.results(describe(t))
+}
+
+// extra are settings that a topic of this kind wants when it is made.
+func extra(s config.Settings, t kafka.Topic) string {
+	if t.Name == s.KafkaTopic {
+		return ""
+	}
+	return " --config cleanup.policy=delete --config retention.ms=" + fmt.Sprint(max(deadLetterRetention, wanted(s)).Milliseconds())
+}
+
+func describe(t kafka.Topic) string {
+	text := fmt.Sprintf("%d partitions, replication %d", t.Partitions, t.Replication)
+	if t.MinInSyncReplicas >= 0 {
+		text += fmt.Sprintf(", min.insync.replicas %d", t.MinInSyncReplicas)
+	}
+	if t.RetentionKnown && t.Retention >= 0 {
+		text += ", kept for " + t.Retention.String()
+	}
+	return text
+}
+
+func permissions(s config.Settings, t kafka.Topic, r *report) {
+	reads := t.Name == s.KafkaTopic || t.Name == s.KafkaParkingTopic
+	if reads && t.CanRead == kafka.Denied {
+		r.add(Fail, "it may not be read", "grant READ and DESCRIBE on it")
+	}
+	if t.Name != s.KafkaTopic && t.CanWrite == kafka.Denied {
+		r.add(Fail, "it may not be written to", "grant WRITE and DESCRIBE on it")
+	}
+}
+
+func durability(t kafka.Topic, r *report) {
+	if t.Leaderless > 0 {
+		r.add(Fail, fmt.Sprintf("%d of %d partitions have no leader", t.Leaderless, t.Partitions), "look after the brokers that had them")
+	}
+	if t.Replication == 1 {
+		r.add(Warn, "replication 1: what is on a broker's disk is lost with it", "use replication 3")
+		return
+	}
+	switch {
+	case t.MinInSyncReplicas == 1:
+		r.add(Warn, "min.insync.replicas 1: an acknowledged record may be on one disk only", "set min.insync.replicas=2")
+	case t.MinInSyncReplicas >= int64(t.Replication):
+		r.add(Warn, fmt.Sprintf("min.insync.replicas %d of %d replicas: writing stops when any broker does", t.MinInSyncReplicas, t.Replication), "set it one below the replication")
+	}
+}
+
+// wanted is how long the parking topic must keep a record: every rest that is to come, at its longest.
+func wanted(s config.Settings) time.Duration {
+	return s.ParkingMaxBackoff * time.Duration(s.ParkingMaxAttempts)
+}
+
+// kept looks at how long a topic keeps its records, and whether it keeps all of them.
+func kept(s config.Settings, t kafka.Topic, r *report) {
+	home := t.Name != s.KafkaTopic
+	if strings.Contains(t.CleanupPolicy, "compact") {
+		if home {
+			r.add(Fail, "cleanup.policy "+t.CleanupPolicy+": records with the same key replace each other, so it is no home", "set cleanup.policy=delete")
+		} else {
+			r.add(Warn, "cleanup.policy "+t.CleanupPolicy+": decisions with the same key replace each other before they are read", "set cleanup.policy=delete")
+		}
+	}
+	if home && t.RetentionBytes >= 0 {
+		r.add(Warn, fmt.Sprintf("retention.bytes %d: records go when it is full, however young", t.RetentionBytes), "set retention.bytes=-1, or make sure that it is never reached")
+	}
+	if !t.RetentionKnown || t.Retention < 0 {
+		return
+	}
+	switch {
+	case t.Name == s.KafkaParkingTopic && t.Retention < 2*s.ParkingMaxBackoff:
+		r.add(Fail, fmt.Sprintf("kept for %v: records may be gone before they are due (DOCKET_PARKING_MAX_BACKOFF %v)", t.Retention, s.ParkingMaxBackoff),
+			fmt.Sprintf("set retention.ms to %d or more", wanted(s).Milliseconds()))
+	case t.Name == s.KafkaParkingTopic && t.Retention < wanted(s):
+		r.add(Warn, fmt.Sprintf("kept for %v: less than %d rests of %v, so little is left for an outage of the replayer", t.Retention, s.ParkingMaxAttempts, s.ParkingMaxBackoff),
+			fmt.Sprintf("set retention.ms to %d or more", wanted(s).Milliseconds()))
+	case (t.Name == s.KafkaDLQTopic || t.Name == s.KafkaParkingDLQTopic) && t.Retention < deadLetterRetention:
+		r.add(Warn, fmt.Sprintf("kept for %v: a dead letter may be gone before anybody has looked at it", t.Retention), fmt.Sprintf("set retention.ms to %d or more", deadLetterRetention.Milliseconds()))
+	}
+}
+
+// large looks at whether what fits into the source fits into a home with our headers.
+func large(s config.Settings, t, source kafka.Topic, r *report) {
+	if t.Name == s.KafkaTopic || t.MaxMessageBytes < 0 || source.MaxMessageBytes < 0 {
+		return
+	}
+	switch need := source.MaxMessageBytes + headerRoom; {
+	case t.MaxMessageBytes < source.MaxMessageBytes:
+		r.add(Fail, fmt.Sprintf("max.message.bytes %d is less than the source's %d: large records would stay in the spool", t.MaxMessageBytes, source.MaxMessageBytes),
+			fmt.Sprintf("set max.message.bytes to %d or more", need))
+	case t.MaxMessageBytes < need:
+		r.add(Warn, fmt.Sprintf("max.message.bytes %d leaves no room for headers above the source's %d: the largest records go without most of them", t.MaxMessageBytes, source.MaxMessageBytes),
+			fmt.Sprintf("set max.message.bytes to %d or more", need))
+	}
+}
+
+func consumerGroup(g kafka.Group) []Result {
+	r := report{what: "group " + g.Name}
+	switch {
+	case g.Err != nil:
+		return []Result{broken(r.what, g.Err)}
+	case g.CanRead == kafka.Denied:
+		r.add(Fail, "it may not be joined", "grant READ and DESCRIBE on the group")
+	}
+	state := g.State
+	if state == "" || state == "Dead" {
+		state = "not there yet, which is fine"
+	}
+	return r.results(fmt.Sprintf("%s, %d members", state, g.Members))
+}

@@ -1,0 +1,172 @@
+// Package cli is what both programs do with their command line: find the command, explain, load settings, run, and
+// turn what came of it into an exit code.
+//
+// It stays free of signals and of the process's own environment: main hands both in.
+package cli
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"docket/internal/app"
+	"docket/internal/buildinfo"
+	"docket/internal/config"
+)
+
+// Exit codes.
+const (
+	Done   = 0 // done, or stopped by a signal
+	Failed = 1
+	Misuse = 2 // wrong use or settings
+)
+
+// Env is what a program is given from outside.
+type Env struct {
+	Program config.Program
+	Args    []string         // without the program's name
+	Environ []string         // as os.Environ has it
+	Stdout  io.Writer        // results
+	Stderr  io.Writer        // complaints and the log
+	Signals <-chan os.Signal // asks to stop; the second one at once
+	Options app.Options      // of the program that is run
+}
+
+// Command is one thing that a program can do.
+type Command struct {
+	Name string
+	Args string // what may follow it, for the usage line
+	Text string // one sentence
+	More string // what else its own help says
+	// Flags declares its flags, nil where there are none.
+	Flags func(*flag.FlagSet)
+	// Run does it with what is left of the arguments. It returns the exit code.
+	Run func(env Env, args []string) int
+	// Raw commands read their flags, and --help, themselves.
+	Raw bool
+}
+
+// runCommand is what a program does when no command is named.
+const runCommand = "run"
+
+// Main does what the command line says and returns the exit code.
+func Main(env Env, commands []Command) int {
+	name, args := runCommand, env.Args
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		name, args = args[0], args[1:]
+	} else if len(args) > 0 {
+		switch args[0] {
+		case "-h", "-help", "--help":
+			name, args = "help", nil
+		case "-version", "--version":
+			name, args = "version", nil
+		}
+	}
+	if name == "help" {
+		return help(env, commands, args)
+	}
+	i := slices.IndexFunc(commands, func(c Command) bool { return c.Name == name })
+	if i < 0 {
+		return unknown(env, commands, name)
+	}
+	return commands[i].do(env, args)
+}
+
+func unknown(env Env, commands []Command, name string) int {
+	names := []string{"help"}
+	for _, c := range commands {
+		names = append(names, c.Name)
+	}
+	return misuse(env, "there is no command "+quoted(name)+meant(config.Nearest(name, names)), "")
+}
+
+func meant(near string) string {
+	if near == "" {
+		return ""
+	}
+	return "; did you mean " + near + "?"
+}
+
+// quoted shows an argument, short and on one line.
+func quoted(arg string) string {
+	const most = 40
+	if len(arg) > most {
+		arg = arg[:most] + "..."
+	}
+	return fmt.Sprintf("%+q", arg)
+}
+
+func misuse(env Env, complaint, command string) int {
+	fmt.Fprintf(env.Stderr, "%s: %s\nSee %s.\n", env.Program, complaint, strings.Join(strings.Fields(fmt.Sprintf("%s %s --help", env.Program, command)), " "))
+	return Misuse
+}
+
+// do reads the command's flags and runs it.
+func (c Command) do(env Env, args []string) int {
+	if c.Raw {
+		return c.Run(env, args)
+	}
+	flags := flag.NewFlagSet(c.Name, flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	if c.Flags != nil {
+		c.Flags(flags)
+	}
+	if name := undefined(flags, args); name != "" {
+		names := []string{"--help"}
+		flags.VisitAll(func(f *flag.Flag) { names = append(names, "--"+f.Name) })
+		return misuse(env, "there is no flag "+quoted(name)+meant(config.Nearest(name, names)), c.Name)
+	}
+	switch err := flags.Parse(args); {
+	case err == flag.ErrHelp:
+		fmt.Fprint(env.Stdout, c.help(env.Program, flags))
+		return Done
+	case err != nil:
+		return misuse(env, err.Error(), c.Name)
+	}
+	if c.Args == "" && flags.NArg() > 0 {
+		return misuse(env, "there is nothing to do with "+quoted(flags.Arg(0)), c.Name)
+	}
+	return c.Run(env, flags.Args())
+}
+
+// undefined is the first argument that looks like a flag and is none.
+func undefined(flags *flag.FlagSet, args []string) string {
+	for _, a := range args {
+		if a == "--" || !strings.HasPrefix(a, "-") || a == "-" {
+			return ""
+		}
+		name, _, _ := strings.Cut(strings.TrimLeft(a, "-"), "=")
+		if name != "h" && name != "help" && flags.Lookup(name) == nil {
+			return strings.SplitN(a, "=", 2)[0]
+		}
+	}
+	return ""
+}
+
+// Version is the command that tells which build this is.
+func Version() Command {
+	return Command{Name: "version", Text: "Tell which build this is.", Run: func(env Env, _ []string) int {
+		fmt.Fprintln(env.Stdout, buildinfo.Line(string(env.Program)))
+		return Done
+	}}
+}
+
+// settings loads them, or says all that is wrong with them.
+func settings(env Env) (config.Settings, []config.Complaint, bool) {
+	s, warnings, err := config.Load(env.Program, env.Environ)
+	if err != nil {
+		fmt.Fprintln(env.Stderr, err)
+		return config.Settings{}, nil, false
+	}
+	return s, warnings, true
+}
+
+// warn tells of variables that look like settings and are none, for commands that have no log.
+func warn(env Env, warnings []config.Complaint) {
+	for _, w := range warnings {
+		fmt.Fprintf(env.Stderr, "warning: %v\n", w)
+	}
+}

@@ -1,0 +1,190 @@
+package cli
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"docket/internal/app"
+	"docket/internal/check"
+	"docket/internal/config"
+	"docket/internal/errclass"
+	"docket/internal/postgres"
+)
+
+// Check is the command that looks at everything before going live.
+func Check() Command {
+	var asJSON bool
+	return Command{
+		Name: "check", Text: "Look at brokers, topics, ACLs, table and spool before going live.",
+		Flags: func(f *flag.FlagSet) { f.BoolVar(&asJSON, "json", false, "print the results as JSON") },
+		More: "One line each: ok, warn (it works, but: replication 1, short retention, a temporary disk) or fail with what to\n" +
+			"do. Exit 1 if any fails. Nothing is changed or created.",
+		Run: func(env Env, _ []string) int {
+			s, warnings, ok := settings(env)
+			if !ok {
+				return Misuse
+			}
+			warn(env, warnings)
+			ctx, end := untilSignal(env)
+			defer end()
+			all := check.All(ctx, s)
+			if ctx.Err() != nil {
+				return Failed
+			}
+			return show(env.Stdout, all, asJSON)
+		},
+	}
+}
+
+func show(w io.Writer, all []check.Result, asJSON bool) int {
+	failed := check.Failed(all)
+	if asJSON {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		e.SetEscapeHTML(false)
+		_ = e.Encode(struct {
+			Failed bool           `json:"failed"`
+			Checks []check.Result `json:"checks"`
+		}{failed, all})
+	} else {
+		for _, r := range all {
+			line := fmt.Sprintf("%-4s  %s: %s", r.Level, r.What, r.Detail)
+			if r.Hint != "" {
+				line += "; " + r.Hint
+			}
+			fmt.Fprintln(w, line)
+		}
+	}
+	if failed {
+		return Failed
+	}
+	return Done
+}
+
+// Migrate is the command that brings the schema up to date.
+func Migrate() Command {
+	return Command{
+		Name: "migrate", Text: "Bring the database schema up to date; safe to run at any time and by several at once.",
+		More: "It needs a role that may create tables and indexes, and the server itself or a session pooler.",
+		Run: func(env Env, _ []string) int {
+			s, warnings, ok := settings(env)
+			if !ok {
+				return Misuse
+			}
+			warn(env, warnings)
+			db, err := app.OpenDatabase(s, env.Program, zerolog.Nop())
+			if err != nil {
+				return unopened(env, err)
+			}
+			defer db.Close()
+			ctx, end := untilSignal(env)
+			defer end()
+			applied, err := db.Migrate(ctx)
+			if err != nil {
+				fmt.Fprintf(env.Stderr, "%s: %v\n", env.Program, err)
+				if hint := postgres.Hint(err); hint != "" {
+					fmt.Fprintln(env.Stderr, hint)
+				}
+				return Failed
+			}
+			if applied == 0 {
+				fmt.Fprintln(env.Stdout, "the schema is up to date")
+			} else {
+				fmt.Fprintf(env.Stdout, "%d migrations applied, the schema is up to date\n", applied)
+			}
+			return Done
+		},
+	}
+}
+
+// Classify is the command that explains codes.
+func Classify() Command {
+	return Command{
+		Name: "classify", Args: "CODE...", Text: "Explain a SQLSTATE or a code of ours: whose fault it is and what is done.",
+		Run: func(env Env, codes []string) int {
+			if len(codes) == 0 {
+				return misuse(env, "name a code, like 23514 or too_large", "classify")
+			}
+			result := Done
+			for i, code := range codes {
+				if i > 0 {
+					fmt.Fprintln(env.Stdout)
+				}
+				fmt.Fprint(env.Stdout, errclass.Describe(code))
+				if !known(code) {
+					result = Failed
+				}
+			}
+			return result
+		},
+	}
+}
+
+// known says whether there is a verdict on a code, in either case.
+func known(code string) bool {
+	_, as := errclass.Lookup(code)
+	_, upper := errclass.Lookup(strings.ToUpper(code))
+	return as || upper
+}
+
+const healthTimeout = 3 * time.Second
+
+// Health is the command for a container's health check: it asks the program that runs beside it.
+func Health() Command {
+	return Command{
+		Name: "health", Text: "Ask the program that runs on this host whether it is well, for a container's health check.",
+		More: "GET /healthz at DOCKET_HTTP_ADDR, by way of loopback unless the address names a host. Exit 0 when it is well.",
+		Run: func(env Env, _ []string) int {
+			url, err := healthURL(config.Lookup(env.Program, env.Environ, "DOCKET_HTTP_ADDR"))
+			if err != nil {
+				fmt.Fprintln(env.Stderr, err)
+				return Misuse
+			}
+			if err := ask(env.Stdout, url); err != nil {
+				fmt.Fprintf(env.Stderr, "%s: not well: %v\n", env.Program, err)
+				return Failed
+			}
+			return Done
+		},
+	}
+}
+
+func healthURL(addr string) (string, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil || port == "" || port == "0" {
+		return "", config.Complaint{Variable: "DOCKET_HTTP_ADDR", Text: "is no host:port that could be asked"}
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+		if ip != nil && ip.To4() == nil {
+			host = "::1"
+		}
+	}
+	return "http://" + net.JoinHostPort(host, port) + "/healthz", nil
+}
+
+func ask(w io.Writer, url string) error {
+	// No proxy of the environment: the question is for this host.
+	client := &http.Client{Timeout: healthTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Get(url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	const most = 4 << 10
+	if _, err := io.Copy(w, io.LimitReader(resp.Body, most)); err != nil {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("the answer is %d", resp.StatusCode)
+	}
+	return nil
+}

@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"flag"
+	"fmt"
+	"strings"
+
+	"docket/internal/config"
+)
+
+const helpWidth = 100
+
+var about = map[config.Program]string{
+	config.Consumer: `Carries OPA decision logs from Kafka into Postgres, and gives every record a home before its offset is
+committed: a row, the parking topic, a dead-letter topic or the spool. With no home left it holds, says
+why in the log, in /readyz and in docket_hold, and goes on by itself.`,
+	config.Replayer: `Brings parked records back: it reads the parking topic, waits until each record is due, and stores it by
+the same path as the consumer. What fails again is parked again for longer, and after the last attempt
+goes to the parking dead-letter topic. No outage of the database uses up an attempt.`,
+}
+
+var examples = map[config.Program]string{
+	config.Consumer: `  # make the table, look at brokers, topics, grants and spool before going live, run
+  export DOCKET_KAFKA_BROKERS=kafka-1:9092,kafka-2:9092
+  export DOCKET_DATABASE_URL='postgres://docket:secret@db:5432/docket?sslmode=verify-full'
+  consumer migrate && consumer check && consumer
+
+  # with the URL from a mounted secret, logs for people, and no spool: hold instead
+  DOCKET_DATABASE_URL_FILE=/run/secrets/database-url DOCKET_LOG_FORMAT=console DOCKET_SPOOL_DIR= consumer
+
+  # what does the code in a dead letter's x-failure-code mean?
+  consumer classify 23514 too_large
+`,
+	config.Replayer: `  # beside the consumer, with the same settings
+  export DOCKET_KAFKA_BROKERS=kafka-1:9092,kafka-2:9092
+  export DOCKET_DATABASE_URL_FILE=/run/secrets/database-url
+  parking-replayer
+
+  # replay what is due now, and end
+  parking-replayer --once
+
+  # is it alive? for a container's health check
+  parking-replayer health
+`,
+}
+
+// help is what --help prints: something that a stranger can work from.
+func help(env Env, commands []Command, args []string) int {
+	if len(args) > 0 {
+		for _, c := range commands {
+			if c.Name == args[0] {
+				return c.do(env, []string{"--help"})
+			}
+		}
+		return unknown(env, commands, args[0])
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n\nUsage:\n  %s [command] [flags]\n\nCommands:\n", about[env.Program], env.Program)
+	for _, c := range commands {
+		fmt.Fprintf(&b, "  %-18s %s\n", strings.TrimSpace(c.Name+" "+c.Args), c.Text)
+	}
+	fmt.Fprintf(&b, "  %-18s %s\n", "help [command]", "Explain a command, or show this page.")
+	fmt.Fprintf(&b, "\nExamples:\n%s\nSettings (environment):\n", examples[env.Program])
+	b.WriteString("  Durations like 500ms, 10s, 1h30m; sizes like 512MiB; booleans true or false; lists by comma. Set but empty\n" +
+		"  counts as not set. Shown are default, [range or choices], and [where a secret can come from instead].\n\n")
+	b.WriteString(config.Help(env.Program, helpWidth))
+	addr := config.Lookup(env.Program, nil, "DOCKET_HTTP_ADDR")
+	fmt.Fprintf(&b, `
+HTTP (DOCKET_HTTP_ADDR, %s):
+  /metrics   Prometheus: docket_records_total{home}, docket_hold{reason}, docket_unaccounted_records and others
+  /readyz    200 when it has an assignment and does not hold, else 503 with the reason, its code and what to do
+  /healthz   503 only when the process is stuck
+
+Exit codes:
+  0  done, or stopped by a signal
+  1  failed, or stopped at once by a second signal
+  2  wrong use or settings
+`, addr)
+	fmt.Fprint(env.Stdout, b.String())
+	return Done
+}
+
+func (c Command) help(p config.Program, flags *flag.FlagSet) string {
+	var b strings.Builder
+	line := fmt.Sprintf("%s %s", p, c.Name)
+	if c.Name == runCommand {
+		line = string(p)
+	}
+	options := ""
+	flags.VisitAll(func(f *flag.Flag) { options += fmt.Sprintf("  --%-10s %s\n", f.Name, f.Usage) })
+	if options != "" {
+		line += " [flags]"
+	}
+	fmt.Fprintf(&b, "%s\n\nUsage:\n  %s\n", c.Text, strings.TrimSpace(line+" "+c.Args))
+	if options != "" {
+		fmt.Fprintf(&b, "\nFlags:\n%s", options)
+	}
+	if c.More != "" {
+		fmt.Fprintf(&b, "\n%s\n", strings.TrimSpace(c.More))
+	}
+	fmt.Fprintf(&b, "\nSettings and examples: %s --help\n", p)
+	return b.String()
+}

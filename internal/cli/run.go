@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"docket/internal/app"
+	"docket/internal/config"
+	"docket/internal/postgres"
+	"docket/internal/telemetry"
+)
+
+// Run is the command that runs the program. With once it takes --once.
+func Run(text string, once bool) Command {
+	c := Command{Name: runCommand, Text: text}
+	var o bool
+	if once {
+		c.Flags = func(f *flag.FlagSet) { f.BoolVar(&o, "once", false, "replay what is due and end") }
+	}
+	c.More = "SIGTERM or SIGINT: no more fetching, the batch in hand is brought home and committed within\n" +
+		"DOCKET_SHUTDOWN_TIMEOUT, exit 0. A second signal ends at once, exit 1; nothing is lost by it."
+	c.Run = func(env Env, _ []string) int {
+		env.Options.Once = o
+		return run(env)
+	}
+	return c
+}
+
+func run(env Env) int {
+	s, warnings, ok := settings(env)
+	if !ok {
+		return Misuse
+	}
+	log, err := telemetry.Logger(env.Stderr, s.LogLevel, s.LogFormat == "console")
+	if err != nil {
+		return misuse(env, err.Error(), runCommand)
+	}
+	for _, w := range warnings {
+		log.Warn().Str(telemetry.KeyProgram, string(env.Program)).Str(telemetry.KeyVariable, w.Variable).Str(telemetry.KeyHint, w.Text).Msg("unknown setting")
+	}
+	p, err := app.New(env.Program, s, log, prometheus.NewRegistry(), env.Options)
+	if err != nil {
+		return unopened(env, err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	return await(env, stop, ended, p.Close)
+}
+
+// unopened says why a program did not start. Settings that only the driver can judge are wrong settings all the same.
+func unopened(env Env, err error) int {
+	var url *postgres.ConfigError
+	if errors.As(err, &url) {
+		fmt.Fprintln(env.Stderr, config.Complaint{Variable: "DOCKET_DATABASE_URL", Text: url.Reason})
+		return Misuse
+	}
+	fmt.Fprintf(env.Stderr, "%s: %v\n", env.Program, err)
+	return Failed
+}
+
+// closing is how long giving everything up may take after a program came to rest.
+const closing = 15 * time.Second
+
+// await waits for the program to end and closes it. The first signal stops it, the second one stops waiting.
+func await(env Env, stop func(), ended <-chan error, release func()) int {
+	result := Done
+	var overdue <-chan time.Time
+	var released chan struct{}
+	for stopping := false; ; {
+		select {
+		case <-env.Signals:
+			if stopping {
+				return atOnce(env)
+			}
+			stopping = true
+			stop()
+		case err := <-ended:
+			if err != nil {
+				result = Failed
+			}
+			if errors.Is(err, app.ErrWedged) || errors.Is(err, app.ErrOverdue) {
+				return result // what is stuck would be waited for
+			}
+			ended, overdue, released = nil, time.After(closing), make(chan struct{})
+			go func() { defer close(released); release() }()
+		case <-released:
+			return result
+		case <-overdue:
+			fmt.Fprintf(env.Stderr, "%s: closing took longer than %v\n", env.Program, closing)
+			return Failed
+		}
+	}
+}
+
+func atOnce(env Env) int {
+	fmt.Fprintf(env.Stderr, "%s: second signal: ended at once; what was in hand is uncommitted and will be read again\n", env.Program)
+	return Failed
+}
+
+// untilSignal is a context for a command that ends with the first signal.
+func untilSignal(env Env) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		select {
+		case <-env.Signals:
+			cancel()
+		case <-ended:
+		}
+	}()
+	return ctx, func() { cancel(); close(ended) }
+}

@@ -1,0 +1,315 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/caarlos0/env/v11"
+)
+
+// Complaint is one thing that is wrong with the settings.
+type Complaint struct {
+	Variable string // the variable to change
+	Text     string // what is wrong and what is right; never the value of a secret
+}
+
+func (c Complaint) Error() string { return c.Variable + ": " + c.Text }
+
+// Complaints is the error of [Load]: all there is to complain about, a line each.
+type Complaints []Complaint
+
+func (c Complaints) Error() string {
+	lines := make([]string, len(c))
+	for i := range c {
+		lines[i] = c[i].Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+const prefix = "DOCKET_"
+
+// Load reads the settings of a program from environment variables in the form of os.Environ. The error is [Complaints]
+// with everything that is wrong. The warnings are variables that look like ours and are not.
+func Load(p Program, environ []string) (Settings, []Complaint, error) {
+	l := loader{program: p, values: ours(environ), bad: map[string]bool{}}
+	l.secretFiles()
+	l.unknown()
+	l.defaults()
+	l.parse()
+	l.ranges()
+	l.missing()
+	l.relations()
+	if len(l.complaints) > 0 {
+		l.sort()
+		return Settings{}, l.warnings, l.complaints
+	}
+	return l.settings, l.warnings, nil
+}
+
+// Lookup is the text of one setting of a program, its default where the environment has none. Commands that need no
+// more than that one use it, so that they work where the rest is not set.
+func Lookup(p Program, environ []string, name string) string {
+	for _, s := range Table() {
+		if s.Name != name {
+			continue
+		}
+		if v, ok := ours(environ)[name]; ok && (v != "" || s.keepNull) {
+			return v
+		}
+		return s.Default(p)
+	}
+	return ""
+}
+
+func ours(environ []string) map[string]string {
+	values := env.ToMap(environ)
+	for name := range values {
+		if !strings.HasPrefix(name, prefix) {
+			delete(values, name)
+		}
+	}
+	return values
+}
+
+type loader struct {
+	program    Program
+	values     map[string]string
+	settings   Settings
+	complaints Complaints
+	warnings   []Complaint
+	bad        map[string]bool // variables already complained about: no second complaint on their account
+}
+
+func (l *loader) complain(variable, format string, args ...any) {
+	l.bad[variable] = true
+	l.complaints = append(l.complaints, Complaint{Variable: variable, Text: fmt.Sprintf(format, args...)})
+}
+
+// fine says that nothing is wrong so far with any of these variables.
+func (l *loader) fine(variables ...string) bool {
+	return !slices.ContainsFunc(variables, func(v string) bool { return l.bad[v] })
+}
+
+func (l *loader) sort() {
+	order := map[string]int{}
+	for i, s := range Table() {
+		order[s.Name] = i + 1
+	}
+	slices.SortStableFunc(l.complaints, func(a, b Complaint) int { return order[a.Variable] - order[b.Variable] })
+}
+
+const (
+	fileSuffix    = "_FILE"
+	maxSecretFile = 64 << 10
+)
+
+// secretFiles puts the contents of X_FILE in the place of X.
+func (l *loader) secretFiles() {
+	for _, s := range Table() {
+		from := s.Name + fileSuffix
+		path, given := l.values[from]
+		if !s.Secret || !given {
+			continue
+		}
+		delete(l.values, from)
+		if path == "" {
+			continue
+		}
+		if l.values[s.Name] != "" {
+			l.complain(s.Name, "is set, and so is %s; set one of them", from)
+			continue
+		}
+		secret, err := readSecret(path)
+		if err != nil {
+			l.complain(from, "%v", err)
+			l.bad[s.Name] = true
+			continue
+		}
+		l.values[s.Name] = secret
+	}
+}
+
+func readSecret(path string) (string, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("the file cannot be read (%w)", bare(err))
+	case info.IsDir():
+		return "", errors.New("names a directory, not a file")
+	case info.Size() > maxSecretFile:
+		return "", fmt.Errorf("the file has %d bytes; a secret has at most %d", info.Size(), maxSecretFile)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("the file cannot be read (%w)", bare(err))
+	}
+	secret := strings.TrimRight(string(content), "\r\n")
+	if secret == "" {
+		return "", errors.New("the file is empty")
+	}
+	return secret, nil
+}
+
+// bare takes the path off a file's error: a secret may have been put where a path belongs.
+func bare(err error) error {
+	var p *os.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+// Variables that Kubernetes sets in every pod beside a Service whose name begins with docket.
+var serviceLink = regexp.MustCompile(`^DOCKET_(.*_)?(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
+
+// unknown refuses variables that are a slip of the pen away from a setting, as they would be ignored without a word.
+// Others that begin like ours may be somebody else's (a Service link, a newer release's setting after a roll-back), so
+// they get a warning.
+func (l *loader) unknown() {
+	names, secrets := []string{}, map[string]bool{}
+	for _, s := range Table() {
+		names = append(names, s.Name)
+		if s.Secret {
+			names = append(names, s.Name+fileSuffix)
+			secrets[s.Name] = true
+		}
+	}
+	given := []string{}
+	for name := range l.values {
+		if !slices.Contains(names, name) && !serviceLink.MatchString(name) {
+			given = append(given, name)
+		}
+	}
+	slices.Sort(given)
+	for _, name := range given {
+		base, isFile := strings.CutSuffix(name, fileSuffix)
+		switch near := Nearest(name, names); {
+		case isFile && slices.Contains(names, base):
+			l.complain(name, "only a secret can come from a file; set %s itself", base)
+		case near != "" && distance(name, near) <= 2:
+			l.complain(name, "there is no such setting; did you mean %s?", near)
+		case near != "":
+			l.warnings = append(l.warnings, Complaint{name, "there is no such setting, it is ignored; the nearest is " + near})
+		default:
+			l.warnings = append(l.warnings, Complaint{name, "there is no such setting, it is ignored"})
+		}
+	}
+}
+
+// defaults drops what is set but empty, as compose files leave it behind, so that it gets its default; and fills in
+// the defaults that differ from program to program.
+func (l *loader) defaults() {
+	for _, s := range Table() {
+		v, given := l.values[s.Name]
+		if given && v == "" && !s.keepNull {
+			delete(l.values, s.Name)
+			given = false
+		}
+		if d := s.Default(l.program); !given && d != "" {
+			l.values[s.Name] = d
+		}
+	}
+}
+
+func (l *loader) parse() {
+	err := env.ParseWithOptions(&l.settings, env.Options{Environment: l.values, FuncMap: parsers})
+	var all env.AggregateError
+	if !errors.As(err, &all) {
+		return
+	}
+	table := Table()
+	for _, one := range all.Errors {
+		var p env.ParseError
+		if !errors.As(one, &p) {
+			// Only a mistake in the struct's tags gets here, and every test would show it.
+			panic(one)
+		}
+		i := slices.IndexFunc(table, func(s Setting) bool { return s.field == p.Name })
+		s := table[i]
+		l.complain(s.Name, "%s %v%s", quote(l.values[s.Name]), p.Err, s.advice(l.program))
+	}
+}
+
+var parsers = map[reflect.Type]env.ParserFunc{
+	reflect.TypeFor[Secret]():          func(v string) (any, error) { return Secret(v), nil },
+	reflect.TypeFor[Size]():            func(v string) (any, error) { return ParseSize(v) },
+	reflect.TypeFor[time.Duration]():   func(v string) (any, error) { return parseDuration(v) },
+	reflect.TypeFor[[]time.Duration](): func(v string) (any, error) { return parseDurations(v) },
+	reflect.TypeFor[[]string]():        func(v string) (any, error) { return list(v), nil },
+	reflect.TypeFor[int]():             func(v string) (any, error) { return parseWhole(v) },
+	reflect.TypeFor[bool]():            func(v string) (any, error) { return parseBool(v) },
+}
+
+// quote shows a value of a setting that is no secret, short and on one line.
+func quote(v string) string {
+	const most = 40
+	if len(v) > most {
+		v = v[:most] + "..."
+	}
+	return strconv.QuoteToASCII(v)
+}
+
+// advice is what would be right, as the end of a complaint.
+func (s Setting) advice(p Program) string {
+	text := ""
+	if r := s.Range(); r != "" {
+		text = "; allowed: " + r
+	}
+	if d := s.Default(p); d != "" {
+		text += "; default: " + d
+	}
+	return text
+}
+
+// ranges holds every setting against its range and its choices.
+func (l *loader) ranges() {
+	v := reflect.ValueOf(l.settings)
+	for _, s := range Table() {
+		if !l.fine(s.Name) {
+			continue
+		}
+		text := l.values[s.Name]
+		if len(s.OneOf) > 0 && text != "" && !slices.Contains(s.OneOf, text) {
+			l.complain(s.Name, "%s is not among the choices%s", quote(text), s.advice(l.program))
+		}
+		if s.Min != "" && !s.within(v.FieldByName(s.field).Interface()) {
+			l.complain(s.Name, "%s is out of range%s", quote(text), s.advice(l.program))
+		}
+	}
+}
+
+func (s Setting) within(value any) bool {
+	switch v := value.(type) {
+	case int:
+		return v >= must(parseWhole(s.Min)) && v <= must(parseWhole(s.Max))
+	case Size:
+		return v >= must(ParseSize(s.Min)) && v <= must(ParseSize(s.Max))
+	case time.Duration:
+		return v >= must(parseDuration(s.Min)) && v <= must(parseDuration(s.Max))
+	case []time.Duration:
+		return !slices.ContainsFunc(v, func(d time.Duration) bool { return !s.within(d) })
+	}
+	panic("config: " + s.Name + " has a range, but no order")
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func (l *loader) missing() {
+	for _, s := range Table() {
+		if s.Required && l.fine(s.Name) && l.values[s.Name] == "" {
+			l.complain(s.Name, "is required (or %s with the path of a file that holds it)", s.Name+fileSuffix)
+		}
+	}
+}

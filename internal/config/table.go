@@ -1,0 +1,68 @@
+package config
+
+import (
+	"reflect"
+	"strings"
+)
+
+// Setting is one line of the table.
+type Setting struct {
+	Group    string // heading
+	Name     string // environment variable
+	Unit     string // what kind of value it takes
+	Text     string // one sentence on what it does
+	Min, Max string // range, both ends allowed; empty where there is none
+	OneOf    []string
+	Required bool
+	Secret   bool // never printed; can come from the file that Name_FILE names
+
+	field    string // of Settings
+	standard string // default
+	replayer string // default in the replayer where it differs
+	keepNull bool   // set but empty is a value of its own
+	empty    string // what empty means where it is
+}
+
+// Default is what the setting is in that program when its variable is missing, empty where there is nothing.
+func (s Setting) Default(p Program) string {
+	if p == Replayer && s.replayer != "" {
+		return s.replayer
+	}
+	return s.standard
+}
+
+// Range is the range or the choices in words, empty where anything goes.
+func (s Setting) Range() string {
+	switch {
+	case len(s.OneOf) > 0:
+		return strings.Join(s.OneOf, ", ")
+	case s.Min != "" && s.Max != "":
+		return s.Min + " to " + s.Max
+	}
+	return ""
+}
+
+// Table lists every setting in the order in which people read them.
+func Table() []Setting {
+	t := reflect.TypeFor[Settings]()
+	table := make([]Setting, 0, t.NumField())
+	group := ""
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if g := f.Tag.Get("group"); g != "" {
+			group = g
+		}
+		s := Setting{
+			Group: group, Name: f.Tag.Get("env"), Unit: f.Tag.Get("unit"), Text: f.Tag.Get("text"),
+			Min: f.Tag.Get("min"), Max: f.Tag.Get("max"),
+			Required: f.Tag.Get("required") == "true", Secret: f.Type == reflect.TypeFor[Secret](),
+			field: f.Name, standard: f.Tag.Get("default"), replayer: f.Tag.Get("replayer"), empty: f.Tag.Get("empty"),
+		}
+		if choices := f.Tag.Get("oneof"); choices != "" {
+			s.OneOf = strings.Split(choices, ",")
+		}
+		s.keepNull = s.empty != ""
+		table = append(table, s)
+	}
+	return table
+}

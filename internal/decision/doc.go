@@ -1,0 +1,22 @@
+// Package decision reads OPA decision logs out of Kafka record values, strictly and in one pass over the bytes.
+// It stays free of Kafka, SQL and of any second opinion about JSON: what it accepts, Postgres's jsonb accepts and reads alike.
+//
+// A record value is plain or gzip (told by its magic bytes, members may follow one another) and takes one of three
+// forms:
+//
+//	{…}            one decision; white space, line breaks included, may stand anywhere that JSON allows it
+//	[{…}, {…}]     an array; a syntax error condemns the record, any other fault only its element
+//	{…}\n{…}\n     lines; each line stands alone, its own syntax error included
+//
+// A value whose first byte is '[' is an array and nothing else. Any other value is one decision if it is one whole JSON
+// value; failing that it is lines if at least one line starts with '{' in its first column and is a complete JSON object
+// by itself; failing that it is refused whole. A value that is JSON but not an object (also the text null, which is
+// not Kafka's null) is a decision of the wrong type. A byte-order mark is a syntax error of the value or the line it
+// stands in.
+//
+// Where a decision has several faults the first of this order is told: syntax, duplicate_key, missing_field,
+// wrong_type, out_of_range. So a missing timestamp is told before a req_id of the wrong type.
+//
+// Left to the database on purpose, because only it knows: an index entry that is too long, and jsonb's own sizes (a
+// string or a container of 256 MiB), which lie beyond any sensible limit on a record.
+package decision

@@ -1,0 +1,75 @@
+package decision
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"sync"
+
+	"github.com/klauspost/compress/gzip"
+)
+
+func isGzip(value []byte) bool {
+	return len(value) >= 2 && value[0] == 0x1f && value[1] == 0x8b
+}
+
+// inflater keeps a decompressor's windows from one record to the next.
+type inflater struct {
+	src bytes.Reader
+	zip gzip.Reader
+}
+
+var inflaters = sync.Pool{New: func() any { return new(inflater) }}
+
+// gunzip inflates all members of value, and never more than one byte beyond limit.
+func gunzip(value []byte, limit int64) ([]byte, *Refusal) {
+	in := inflaters.Get().(*inflater)
+	defer func() {
+		in.src.Reset(nil) // the pool must not keep the record alive
+		inflaters.Put(in)
+	}()
+	in.src.Reset(value)
+	if err := in.zip.Reset(&in.src); err != nil {
+		return nil, &Refusal{Reason: Syntax}
+	}
+	plain, err := readUpTo(&in.zip, room(value), limit)
+	switch {
+	case int64(len(plain)) > limit:
+		return nil, &Refusal{Reason: TooLarge}
+	case err != nil:
+		return nil, &Refusal{Reason: Syntax, Offset: len(plain)}
+	}
+	return plain, nil
+}
+
+// room guesses what value inflates to from the size in its trailer. Anyone can write anything there, so it is believed
+// only as far as JSON usually shrinks.
+func room(value []byte) int64 {
+	if len(value) < 4 {
+		return 0
+	}
+	claimed := int64(binary.LittleEndian.Uint32(value[len(value)-4:]))
+	return min(claimed, 32*int64(len(value)))
+}
+
+// readUpTo reads to the end, or until it holds more than limit bytes; the buffer never has room for more than one more.
+func readUpTo(r io.Reader, guess, limit int64) ([]byte, error) {
+	guess = min(max(guess, 512), limit)
+	buf := make([]byte, 0, guess+1) // one more, so that the end is seen without growing
+	for {
+		n, err := r.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		switch {
+		case errors.Is(err, io.EOF):
+			return buf, nil
+		case err != nil || int64(len(buf)) > limit:
+			return buf, err
+		}
+		if len(buf) == cap(buf) {
+			grown := make([]byte, len(buf), min(2*int64(len(buf)), limit)+1)
+			copy(grown, buf)
+			buf = grown
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package decision
+
+import "math"
+
+// judge names the decision's first fault, or fills log. start is where the decision starts in s.src.
+func (d *draft) judge(s *scanner, start int, log *Log) *Refusal {
+	if refusal := d.judgeNames(s, start); refusal != nil {
+		return refusal
+	}
+	if f := d.mistyped(s); f != otherField {
+		return d.refuse(WrongType, f, start)
+	}
+	at, ok := parseTime(d.text(s, fieldTimestamp))
+	if !ok {
+		return d.refuse(WrongType, fieldTimestamp, start)
+	}
+	reqID, fits := parseInt(d.raw(s, fieldReqID))
+	if s.beyond >= 0 {
+		return &Refusal{Reason: OutOfRange, Field: fieldNames[d.beyondField], Offset: s.beyond - start}
+	}
+	if !fits {
+		return d.refuse(OutOfRange, fieldReqID, start)
+	}
+	d.fill(s, log)
+	log.Time = at
+	log.ReqID.V, log.ReqID.Valid = reqID, d.raw(s, fieldReqID) != nil
+	log.Raw = s.src[start:s.pos:s.pos]
+	return nil
+}
+
+// judgeNames looks for names that stand there twice or not at all.
+func (d *draft) judgeNames(s *scanner, start int) *Refusal {
+	if d.repeatedField != otherField {
+		return &Refusal{Reason: DuplicateKey, Field: fieldNames[d.repeatedField], Offset: d.repeated - start}
+	}
+	if at := d.others.repeated(s.src); at >= 0 {
+		return &Refusal{Reason: DuplicateKey, Offset: at - start}
+	}
+	if id := d.raw(s, fieldID); id == nil || string(id) == `""` {
+		return &Refusal{Reason: MissingField, Field: fieldNames[fieldID]}
+	}
+	if d.raw(s, fieldTimestamp) == nil {
+		return &Refusal{Reason: MissingField, Field: fieldNames[fieldTimestamp]}
+	}
+	return nil
+}
+
+// mistyped returns the first field that is not of its JSON type.
+func (d *draft) mistyped(s *scanner) field {
+	for f := fieldID; f < fieldResult; f++ {
+		raw := d.raw(s, f)
+		if raw == nil {
+			continue
+		}
+		var ok bool
+		switch f {
+		case fieldReqID:
+			ok = isInteger(raw)
+		case fieldLabels, fieldBundles:
+			ok = raw[0] == '{'
+		default:
+			ok = raw[0] == '"'
+		}
+		if !ok {
+			return f
+		}
+	}
+	return otherField
+}
+
+func (d *draft) refuse(reason Reason, f field, start int) *Refusal {
+	return &Refusal{Reason: reason, Field: fieldNames[f], Offset: d.values[f].start - start}
+}
+
+// raw returns a field's exact bytes, nil where it is absent or null.
+func (d *draft) raw(s *scanner, f field) []byte { return d.values[f].raw(s.src) }
+
+// raw returns the bytes of a value, nil where there is none or it is null.
+func (v span) raw(src []byte) []byte {
+	if v.start == v.end || src[v.start] == 'n' {
+		return nil
+	}
+	return src[v.start:v.end:v.end]
+}
+
+// text returns what a string field says.
+func (d *draft) text(s *scanner, f field) []byte {
+	raw := d.raw(s, f)
+	raw = raw[1 : len(raw)-1]
+	if hasEscape(raw) {
+		return appendText(nil, raw)
+	}
+	return raw
+}
+
+func isInteger(number []byte) bool {
+	for i, c := range number {
+		if c-'0' > 9 && (c != '-' || i != 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// parseInt reads an integer literal; no literal at all reads as 0.
+func parseInt(literal []byte) (n int64, fits bool) {
+	digits := literal
+	limit := uint64(math.MaxInt64)
+	negative := len(literal) > 0 && literal[0] == '-'
+	if negative {
+		digits = literal[1:]
+		limit++
+	}
+	if len(digits) > 19 { // of 19 digits none can overflow a uint64
+		return 0, false
+	}
+	var size uint64
+	for _, c := range digits {
+		size = size*10 + uint64(c-'0')
+	}
+	if size > limit {
+		return 0, false
+	}
+	if negative {
+		return -int64(size), true // for limit+1 the conversion wraps to the least int64, whose negation is itself
+	}
+	return int64(size), true
+}

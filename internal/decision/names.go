@@ -1,0 +1,61 @@
+package decision
+
+import (
+	"bytes"
+	"slices"
+)
+
+// names collects the keys of one object that we have no field for, to find one that stands there twice.
+type names struct {
+	few   [24]span
+	count int
+	many  []span // what few has no room for
+}
+
+func (n *names) add(key span) {
+	if n.count < len(n.few) {
+		n.few[n.count] = key
+		n.count++
+		return
+	}
+	n.many = append(n.many, key)
+}
+
+// repeated returns where a name stands that stood there before, or -1. Few names are compared each with each; many
+// are sorted, or else a record of nothing but names would cost the square of its length.
+func (n *names) repeated(src []byte) int {
+	if len(n.many) > 0 {
+		return repeatedSorted(src, append(n.few[:n.count:n.count], n.many...))
+	}
+	for i, later := range n.few[:n.count] {
+		for _, earlier := range n.few[:i] {
+			if compareNames(src, earlier, later) == 0 {
+				return later.start
+			}
+		}
+	}
+	return -1
+}
+
+func repeatedSorted(src []byte, all []span) int {
+	slices.SortStableFunc(all, func(a, b span) int { return compareNames(src, a, b) })
+	found := -1
+	for i := 1; i < len(all); i++ {
+		if compareNames(src, all[i-1], all[i]) == 0 && (found < 0 || all[i].start < found) {
+			found = all[i].start
+		}
+	}
+	return found
+}
+
+// compareNames orders two keys by what they say, escapes undone.
+func compareNames(src []byte, a, b span) int {
+	x, y := src[a.start:a.end], src[b.start:b.end]
+	if hasEscape(x) {
+		x = appendText(nil, x)
+	}
+	if hasEscape(y) {
+		y = appendText(nil, y)
+	}
+	return bytes.Compare(x, y)
+}

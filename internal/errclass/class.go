@@ -1,0 +1,40 @@
+package errclass
+
+import "fmt"
+
+// Class is the coarse answer to whose fault an error is, and a metric label.
+// The values are never renumbered.
+type Class uint8
+
+const (
+	// Unknown is not judged. It blames the world: callers treat it as
+	// Transient, so that a record nobody judged is tried again and parked.
+	Unknown Class = iota
+	// Transient blames the moment: the same write can succeed later.
+	Transient
+	// Data blames the record, provided that the database accepts a good one.
+	Data
+	// Systemic blames the set-up: every record would fail until it is mended.
+	Systemic
+	// OK is no failure.
+	OK
+	// Cancelled is our own shutdown or a revoked partition: nobody's fault.
+	Cancelled
+)
+
+var classes = [...]struct{ name, blame string }{
+	Unknown:   {"unknown", "not judged, so the moment is blamed"},
+	Transient: {"transient", "the moment is to blame"},
+	Data:      {"data", "the record is to blame"},
+	Systemic:  {"systemic", "the set-up is to blame"},
+	OK:        {"ok", "nothing failed"},
+	Cancelled: {"cancelled", "we stopped it ourselves"},
+}
+
+// String is the class as metrics and logs spell it.
+func (c Class) String() string {
+	if int(c) >= len(classes) {
+		return fmt.Sprintf("Class(%d)", uint8(c))
+	}
+	return classes[c].name
+}

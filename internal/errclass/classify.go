@@ -1,0 +1,120 @@
+package errclass
+
+import (
+	"github.com/jackc/pgerrcode"
+)
+
+// weight orders what is found in a tree of errors: the heaviest finding is the
+// verdict, and of equals the first, outer before inner.
+type weight uint8
+
+const (
+	weighsNothing weight = iota
+	weighsNetwork
+	weighsTimeout
+	weighsDNS
+	weighsTLS
+	weighsCircumstance // a mark that tells when and not why
+	weighsEcho         // 25P02, which only repeats that there was an error before
+	weighsCause        // a SQLSTATE, or a mark
+	weighsCancelled    // above a SQLSTATE: our own cancel makes the server report 57014
+)
+
+type finding struct {
+	weight  weight
+	verdict Verdict
+	marked  bool
+}
+
+func (f finding) or(other finding) finding {
+	if other.weight > f.weight {
+		return other
+	}
+	return f
+}
+
+// Classify says whose fault err is, from everything in its tree, wrapped and
+// joined:
+//
+//   - a cancelled context is our own shutdown, whatever else went wrong by it;
+//     a caller that was not stopped itself treats it as Transient
+//   - then the first SQLSTATE that is not 25P02, or the mark of As around it
+//   - then the failures that have none: TLS, a host that does not exist,
+//     timeouts, the network
+//   - what is left is CodeInternal with class Unknown
+//
+// A nil error is OK.
+func Classify(err error) Verdict {
+	if err == nil {
+		return Verdict{Code: pgerrcode.SuccessfulCompletion, Name: conditionNames[pgerrcode.SuccessfulCompletion],
+			Class: OK, Rule: Pass, Why: "There is no error."}
+	}
+	found := search(err)
+	if found.weight == weighsNothing {
+		return byCode[CodeInternal]
+	}
+	return found.verdict
+}
+
+func search(err error) finding {
+	mark, isMark := err.(*marked)
+	if isMark && !mark.circumstance() {
+		return finding{weighsCause, byCode[mark.code], true}
+	}
+	found := examine(err)
+	for _, inner := range unwrap(err) {
+		if inner != nil {
+			found = found.or(search(inner))
+		}
+	}
+	if isMark && (found.marked || found.weight < weighsCircumstance) {
+		return finding{weighsCircumstance, byCode[mark.code], true}
+	}
+	return found
+}
+
+func unwrap(err error) []error {
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		return []error{e.Unwrap()}
+	case interface{ Unwrap() []error }:
+		return e.Unwrap()
+	}
+	return nil
+}
+
+// examine looks at one error of the tree and at nothing below it.
+func examine(err error) finding {
+	if v, ok := sqlState(err); ok {
+		if v.Code == pgerrcode.InFailedSQLTransaction {
+			return finding{weight: weighsEcho, verdict: v}
+		}
+		return finding{weight: weighsCause, verdict: v}
+	}
+	if is := stateless(err); is.weight != weighsNothing {
+		return finding{weight: is.weight, verdict: byCode[is.code]}
+	}
+	return finding{}
+}
+
+// sqlState judges an error that carries a SQLSTATE itself.
+func sqlState(err error) (Verdict, bool) {
+	carrier, ok := err.(interface{ SQLState() string })
+	if !ok {
+		return Verdict{}, false
+	}
+	code := carrier.SQLState()
+	if !isSQLState(code) {
+		return Verdict{}, false
+	}
+	v, _ := Lookup(code)
+	if v.Rule == Pass { // an error all the same: taken for success it would lose the record
+		v.Rule, v.Class = Bug, rules[Bug].class
+	}
+	if code == pgerrcode.CheckViolation {
+		if c, ok := err.(interface{ ConstraintName() string }); ok && c.ConstraintName() == "" {
+			v = noPartition
+		}
+	}
+	return v, true
+}

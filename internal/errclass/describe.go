@@ -1,0 +1,140 @@
+package errclass
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+const descriptionWidth = 78
+
+// Describe explains a SQLSTATE or one of our own codes to an operator, in
+// several lines. It takes a SQLSTATE in either case. For what Lookup does not
+// know it says so and names our own codes.
+func Describe(code string) string {
+	v, ok := Lookup(code)
+	if !ok {
+		v, ok = Lookup(strings.ToUpper(code))
+	}
+	if !ok {
+		return unknownCode(code)
+	}
+	var b strings.Builder
+	if v.Code != noPartition.Code {
+		describe(&b, v)
+		return b.String()
+	}
+	b.WriteString("With the name of a constraint:\n\n")
+	describe(&b, v)
+	b.WriteString("\nWithout one:\n\n")
+	describe(&b, noPartition)
+	return b.String()
+}
+
+func describe(b *strings.Builder, v Verdict) {
+	fmt.Fprintf(b, "%s  %s\n", v.Code, v.Name)
+	fmt.Fprintf(b, "  class         %s: %s\n", v.Class, classes[v.Class].blame)
+	fmt.Fprintf(b, "  rule          %s\n", v.Rule)
+	paragraph(b, "  what happens  ", v.Effect())
+	paragraph(b, "  why           ", v.Why)
+}
+
+// paragraph writes text behind a label, its further lines indented as deep.
+func paragraph(b *strings.Builder, label, text string) {
+	b.WriteString(label)
+	column := len(label)
+	for i, word := range strings.Fields(text) {
+		switch {
+		case i == 0:
+		case column+1+len(word) > descriptionWidth:
+			b.WriteString("\n" + strings.Repeat(" ", len(label)))
+			column = len(label)
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += len(word)
+	}
+	b.WriteByte('\n')
+}
+
+func unknownCode(code string) string {
+	if len(code) > 40 {
+		code = code[:40] + "..."
+	}
+	var ours []string
+	for _, v := range ownCodes {
+		ours = append(ours, v.Code)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%q is neither a SQLSTATE (five characters of 0-9 and A-Z) nor a code of Docket.\n", code)
+	paragraph(&b, "  codes of Docket  ", strings.Join(ours, " "))
+	return b.String()
+}
+
+const pageIntroduction = `# Errors: whose fault is it?
+
+When a batch cannot be stored, one question decides what becomes of its records: whose fault was it? The database
+answers with a SQLSTATE; where none came back, the kind of failure tells. This page has the verdict for each, as the
+program has it. ` + "`consumer classify CODE`" + ` explains a single one.
+
+Five things stand above the tables:
+
+- Before the first dead letter the database must accept a known-good **probe row** (same statement, rolled back). If it
+  does not, the set-up is to blame, whatever the code said.
+- To **bisect** is to halve the batch until the bad records stand alone. Only what fails alone, twice, the second time
+  on a fresh connection, is a dead letter; every error on the way is judged afresh.
+- A fault of the set-up while the probe row is accepted is bisected too, and a record that fails alone is **parked**, so
+  that one odd record never stops a partition.
+- What nobody recognises blames the moment, never the record.
+- When several errors come together, our own shutdown outranks everything, then the first SQLSTATE counts (25P02 last,
+  as it only echoes another), then what has none.
+
+A SQLSTATE that is not listed takes the verdict of its class; one of an unknown class is left to the probe
+(` + "`probe_bisect`" + `).
+`
+
+// Markdown renders all classes, rules and verdicts as the page docs/errors.md.
+func Markdown() string {
+	var b strings.Builder
+	b.WriteString(pageIntroduction)
+	b.WriteString("\n## Classes\n\n| class | meaning |\n|---|---|\n")
+	for _, c := range classes {
+		row(&b, "`"+c.name+"`", c.blame)
+	}
+	b.WriteString("\n## Rules\n\n| rule | class | what happens |\n|---|---|---|\n")
+	for _, r := range rules {
+		row(&b, "`"+r.name+"`", "`"+r.class.String()+"`", r.effect)
+	}
+	b.WriteString("\n## SQLSTATEs\n")
+	heading := ""
+	own := false
+	for _, v := range Table() {
+		switch {
+		case isSQLState(v.Code) && v.Code[:2] != heading:
+			heading = v.Code[:2]
+			fmt.Fprintf(&b, "\n### Class %s: unlisted codes `%s`\n\n| code | name | class | rule | why |\n|---|---|---|---|---|\n", heading, classDefaults[heading])
+		case !isSQLState(v.Code) && !own:
+			own = true
+			b.WriteString("\n## Failures without a SQLSTATE\n\n| code | name | class | rule | why, and what happens |\n|---|---|---|---|---|\n")
+		}
+		row(&b, "`"+v.Code+"`", v.Name, "`"+v.Class.String()+"`", "`"+v.Rule.String()+"`", pageReason(v))
+	}
+	return b.String()
+}
+
+func pageReason(v Verdict) string {
+	if own, ok := ownEffects[v.Code]; ok {
+		return v.Why + " " + own
+	}
+	return v.Why
+}
+
+func row(b *strings.Builder, cells ...string) {
+	cells = slices.Clone(cells)
+	for i := range cells {
+		cells[i] = strings.ReplaceAll(cells[i], "|", `\|`)
+	}
+	b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
+}

@@ -1,0 +1,137 @@
+package errclass
+
+// The codes of failures that have no SQLSTATE. They appear in headers, metrics
+// and logs, and never change.
+const (
+	CodeNetwork           = "network"
+	CodeTimeout           = "timeout"
+	CodeDNS               = "dns"
+	CodeTLS               = "tls"
+	CodeConfig            = "config"
+	CodeAmbiguousCommit   = "ambiguous_commit"
+	CodeCanceled          = "canceled"
+	CodePoolExhausted     = "pool_exhausted"
+	CodePoolClosed        = "pool_closed"
+	CodeConnBusy          = "conn_busy"
+	CodeTxClosed          = "tx_closed"
+	CodeCommitRollback    = "commit_rollback"
+	CodeTooManyParameters = "too_many_parameters"
+	CodeProtocol          = "protocol"
+	CodeEncode            = "encode"
+	CodeTooSlow           = "too_slow"
+	CodeIDConflict        = "id_conflict"
+	CodePanic             = "panic"
+	CodeInternal          = "internal"
+
+	CodeEmpty        = "empty"
+	CodeSyntax       = "syntax"
+	CodeDuplicateKey = "duplicate_key"
+	CodeMissingField = "missing_field"
+	CodeWrongType    = "wrong_type"
+	CodeOutOfRange   = "out_of_range"
+	CodeTooLarge     = "too_large"
+)
+
+// ownCodes judges them; the class follows from the rule.
+var ownCodes = []Verdict{
+	{Code: CodeNetwork, Name: "network_failure", Rule: RetryPark,
+		Why: "The connection was refused, reset or closed, or no way led to the server."},
+	{Code: CodeTimeout, Name: "deadline_exceeded", Rule: RetryPark,
+		Why: "A try took longer than it may; the server can still be at it, so its own statement_timeout has to be the shorter one."},
+	{Code: CodeDNS, Name: "host_not_found", Rule: Hold,
+		Why: "The name service says for certain that there is no such host."},
+	{Code: CodeTLS, Name: "tls_refused", Rule: Hold,
+		Why: "One end refuses the other's certificate or does not speak TLS at all: unknown authority, expired, wrong name or wrong port."},
+	{Code: CodeConfig, Name: "configuration_refused", Rule: Hold,
+		Why: "A setting cannot be used as it is, such as a malformed connection string."},
+	{Code: CodeAmbiguousCommit, Name: "commit_outcome_unknown", Rule: RetryPark,
+		Why: "The connection was lost after COMMIT was sent; trying again is safe, as a row that is there already counts as stored."},
+	{Code: CodeCanceled, Name: "canceled_by_us", Rule: Ignore,
+		Why: "Docket is stopping or lost the partition."},
+	{Code: CodePoolExhausted, Name: "no_free_connection", Rule: RetryPark,
+		Why: "No connection of our pool came free in time; if it never does, the pool is smaller than the number of writers."},
+	{Code: CodePoolClosed, Name: "pool_closed", Rule: Bug,
+		Why: "Our pool was used after it was closed."},
+	{Code: CodeConnBusy, Name: "connection_busy", Rule: Bug,
+		Why: "One connection was used for two things at once."},
+	{Code: CodeTxClosed, Name: "transaction_closed", Rule: Bug,
+		Why: "A transaction was used after its end."},
+	{Code: CodeCommitRollback, Name: "commit_rolled_back", Rule: RetryHold,
+		Why: "COMMIT was answered with a rollback, as an earlier error of the transaction was swallowed; nothing was stored, and if the next try ends alike it is a bug of ours."},
+	{Code: CodeTooManyParameters, Name: "too_many_parameters", Rule: Bug,
+		Why: "One statement has more than the 65535 parameters that the protocol allows; it is for Docket to send smaller ones."},
+	{Code: CodeProtocol, Name: "malformed_answer", Rule: RetryPark,
+		Why: "What answered does not speak Postgres as we know it, such as a proxy in trouble or a wrong port."},
+	{Code: CodeEncode, Name: "value_not_encodable", Rule: Bisect,
+		Why: "The driver refused a value of the record before the server saw it, so no waiting helps."},
+	{Code: CodeTooSlow, Name: "record_too_slow", Rule: Bisect,
+		Why: "The record alone runs into the statement's time limit, twice, while the database takes others."},
+	{Code: CodeIDConflict, Name: "decision_id_conflict", Rule: Bisect,
+		Why: "A decision with this id and time is stored already and says something else."},
+	{Code: CodePanic, Name: "panic", Rule: Bisect,
+		Why: "Docket's own decoder panicked on this record."},
+	{Code: CodeInternal, Name: "not_recognised", Rule: RetryPark,
+		Why: "An error that no rule knows, so no record is blamed for it; on a dead letter it means XX000, which the record alone brought about twice."},
+
+	{Code: CodeEmpty, Name: "empty_record", Rule: Bisect,
+		Why: "The decoder found a null or blank value or an empty array."},
+	{Code: CodeSyntax, Name: "invalid_json", Rule: Bisect,
+		Why: "The decoder found no valid JSON: broken syntax, byte-order mark, trailing bytes, invalid UTF-8, broken gzip or nesting too deep."},
+	{Code: CodeDuplicateKey, Name: "duplicate_key", Rule: Bisect,
+		Why: "The decoder found the same key twice at the top of a decision."},
+	{Code: CodeMissingField, Name: "missing_field", Rule: Bisect,
+		Why: "The decoder found no decision_id or timestamp."},
+	{Code: CodeWrongType, Name: "wrong_type", Rule: Bisect,
+		Why: "The decoder found a field of another type than it must have, or no object at all."},
+	{Code: CodeOutOfRange, Name: "out_of_range", Rule: Bisect,
+		Why: "The decoder found a value that no Postgres column can hold: U+0000, a lone surrogate, or a date or number beyond its type."},
+	{Code: CodeTooLarge, Name: "record_too_large", Rule: Bisect,
+		Why: "The record is larger than DOCKET_MAX_RECORD_BYTES after gunzip."},
+}
+
+const refusedByDecoder = "Dead-lettered without asking the database, when the batch it came in gets its homes."
+
+// ownEffects is for the codes that name their record already, so that there
+// is nothing to search.
+var ownEffects = map[string]string{
+	CodeEncode:       "The record whose value it is is dead-lettered; all others get their row.",
+	CodeTooSlow:      "The record is dead-lettered; all others have their row.",
+	CodeIDConflict:   "The later record is dead-lettered; the stored decision and all others keep their row.",
+	CodeEmpty:        refusedByDecoder,
+	CodeSyntax:       refusedByDecoder,
+	CodeDuplicateKey: refusedByDecoder,
+	CodeMissingField: refusedByDecoder,
+	CodeWrongType:    refusedByDecoder,
+	CodeOutOfRange:   refusedByDecoder,
+	CodeTooLarge:     refusedByDecoder,
+	CodePanic:        refusedByDecoder,
+}
+
+// As marks err with one of our own codes, for what only the place where it
+// happened can know. The outermost mark wins over everything inside it, except
+// that CodeAmbiguousCommit and CodePoolExhausted, which tell when and not why,
+// give way to a SQLSTATE or a cancellation inside. The error's text and tree
+// stay as they are. A code that is not ours is marked CodeInternal. As of nil
+// is nil.
+func As(err error, code string) error {
+	if err == nil {
+		return nil
+	}
+	if _, ours := byCode[code]; !ours || isSQLState(code) {
+		code = CodeInternal
+	}
+	return &marked{code: code, err: err}
+}
+
+type marked struct {
+	code string
+	err  error
+}
+
+func (m *marked) Error() string { return m.err.Error() }
+func (m *marked) Unwrap() error { return m.err }
+
+// circumstance tells that the mark says when it failed and not why.
+func (m *marked) circumstance() bool {
+	return m.code == CodeAmbiguousCommit || m.code == CodePoolExhausted
+}

@@ -1,0 +1,214 @@
+package fallback
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+)
+
+// Append gives lines a home: when it returns nil, every one of them is on disk
+// in a file that is synced and named in a synced directory. On an error none
+// of them has a home here, though some may still be published later; the
+// caller keeps them all. Oversize lines go into a file of their own.
+//
+// Errors: ErrFull before anything is written; ErrTooLong and ErrClosed; any
+// other wraps what was done and the error number of the disk. A context that
+// ends is noticed between two disk operations, never inside one.
+func (s *Spool) Append(ctx context.Context, lines []Line) error {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return fmt.Errorf("append to spool: %w", err)
+	}
+	defer leave()
+	if err := s.append(ctx, lines); err != nil {
+		return fmt.Errorf("append to spool: %w", err)
+	}
+	return nil
+}
+
+func (s *Spool) append(ctx context.Context, lines []Line) error {
+	s.checkAge()
+	if s.cfg.OnFull == Hold && !s.ledger.fits(1, s.cfg.MaxBytes) {
+		return ErrFull // without compressing what has no room anyway
+	}
+	images, err := s.images(lines)
+	if err != nil || len(images) == 0 {
+		return err
+	}
+	var size int64
+	for _, im := range images {
+		size += im.size()
+	}
+	if err := s.makeRoom(ctx, size); err != nil {
+		return err
+	}
+	defer s.ledger.unreserve(size)
+	for i, im := range images {
+		if err := s.write(ctx, im); err != nil {
+			for _, done := range images[:i] {
+				s.takeBack(done)
+			}
+			return err
+		}
+	}
+	s.ledger.count(func(st *Stats) { st.AppendedRecords += uint64(len(lines)) })
+	return nil
+}
+
+// images builds one file of the ordinary lines and one of the oversize ones.
+func (s *Spool) images(lines []Line) ([]*image, error) {
+	var images []*image
+	for _, oversize := range []bool{false, true} {
+		n := 0
+		for _, l := range lines {
+			if l.Oversize == oversize {
+				n++
+			}
+		}
+		if n == 0 {
+			continue
+		}
+		im, err := s.image(n, oversize, func(add func(Line) error) error {
+			for _, l := range lines {
+				if l.Oversize != oversize {
+					continue
+				}
+				if err := add(l); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		images = append(images, im)
+	}
+	return images, nil
+}
+
+// image builds a file of n lines, which each hands to add.
+func (s *Spool) image(n int, oversize bool, each func(add func(Line) error) error) (*image, error) {
+	w, err := newImageWriter(n, s.lim)
+	if err != nil {
+		return nil, err
+	}
+	if err := each(w.add); err != nil {
+		return nil, err
+	}
+	f, err := s.name(oversize)
+	if err != nil {
+		return nil, fmt.Errorf("find a free name: %w", err)
+	}
+	return w.finish(f, time.Now())
+}
+
+// write takes an image through the protocol of the package comment. While it
+// runs the stem is claimed, so that no scan takes a meta that is a moment
+// ahead of its data for an orphan.
+func (s *Spool) write(ctx context.Context, im *image) error {
+	f := im.stem
+	if !s.ledger.claim(f) {
+		return fmt.Errorf("claim %s: %w", f.data(), fs.ErrExist)
+	}
+	defer s.ledger.release(f)
+	steps := []func() error{
+		func() error { return s.writeTmp(f.data(), im.data) },
+		func() error { return s.writeTmp(f.meta(), im.meta) },
+		func() error { return s.fsys.Rename(tmpName(f.meta()), f.meta()) },
+		func() error { return s.fsys.Rename(tmpName(f.data()), f.data()) }, // from here on it can be found
+		func() error { return s.fsys.SyncDir(".") },
+	}
+	const naming = 3 // the step that makes the data file visible
+	for i, step := range steps {
+		err := ctx.Err()
+		if err == nil {
+			err = step()
+		}
+		if err != nil {
+			s.abandon(im, i >= naming)
+			return fmt.Errorf("write %s: %w", f.data(), err)
+		}
+	}
+	s.ledger.add(f, im.size(), im.lines)
+	return nil
+}
+
+// writeTmp writes, syncs and closes a new file under its tmp name. A file
+// whose sync failed once is given up, whatever a second sync would say.
+func (s *Spool) writeTmp(name string, content []byte) error {
+	file, err := s.fsys.Create(tmpName(name))
+	if err != nil {
+		return err
+	}
+	n, err := file.Write(content)
+	if err == nil && n < len(content) {
+		err = errShortWrite
+	}
+	if err == nil {
+		err = file.Sync()
+	}
+	return errors.Join(err, file.Close())
+}
+
+var errShortWrite = errors.New("short write")
+
+// abandon removes what a failed write left, as far as the disk lets it. What
+// stays under a tmp name is swept by the next Open; a data file that stays is
+// whole, will be published, and counts.
+func (s *Spool) abandon(im *image, named bool) {
+	f := im.stem
+	for _, name := range []string{tmpName(f.data()), tmpName(f.meta()), f.data()} {
+		err := s.fsys.Remove(name)
+		if err == nil || errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		s.note("remove unfinished spool file", name, err)
+		if named && name == f.data() && s.mayExist(name) {
+			s.ledger.add(f, im.size(), im.lines)
+			return // with its meta
+		}
+	}
+	if err := s.fsys.Remove(f.meta()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.note("remove unfinished spool file", f.meta(), err)
+	}
+}
+
+func (s *Spool) mayExist(name string) bool {
+	_, err := s.fsys.Lstat(name)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// takeBack removes a whole file whose sibling could not be written, as the
+// append fails as a whole. Where that fails too the file is published later.
+func (s *Spool) takeBack(im *image) {
+	if s.ledger.claim(im.stem) {
+		defer s.ledger.release(im.stem)
+		s.note("take back spool file", im.stem.data(), s.remove(im.stem))
+	}
+}
+
+// makeRoom reserves size bytes, evicting where that is the policy.
+func (s *Spool) makeRoom(ctx context.Context, size int64) error {
+	if size > s.cfg.MaxBytes {
+		return ErrFull // no eviction could help
+	}
+	if s.cfg.OnFull == Evict {
+		s.dropExpired(ctx)
+	}
+	for !s.ledger.reserve(size, s.cfg.MaxBytes) {
+		if s.cfg.OnFull != Evict {
+			return ErrFull
+		}
+		evicted, err := s.evictOldest(ctx, size)
+		if err != nil {
+			return fmt.Errorf("evict: %w", err)
+		}
+		if evicted == 0 {
+			return ErrFull
+		}
+	}
+	return nil
+}

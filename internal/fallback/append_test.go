@@ -1,0 +1,298 @@
+package fallback_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"docket/internal/fallback"
+	"docket/internal/fallback/fstest"
+)
+
+func TestAppendedRecordsAreRecoveredAfterARestart(t *testing.T) {
+	t.Parallel()
+	m := fstest.New()
+	s := open(t, cfg(), m)
+	mustAppend(t, s, linesOf("a", "b")...)
+	mustAppend(t, s, linesOf("c")...)
+	if st := s.Stats(); st.Files != 2 || st.Bytes == 0 || st.Oldest.IsZero() || st.AppendedRecords != 3 {
+		t.Errorf("stats %+v", st)
+	}
+	wantKeys(t, settle(t, m.Reboot(fstest.Lost, 0)), "a", "b", "c")
+}
+
+func TestFileIsNamedAndDescribedAsTheContractSays(t *testing.T) {
+	t.Parallel()
+	m := fstest.New()
+	c := cfg()
+	c.Instance = "höst/../1"
+	s := open(t, c, m)
+	mustAppend(t, s, linesOf("a", "b")...)
+	name := dataFiles(m)[0]
+	if !regexp.MustCompile(`^\d{10}_h-st-\.\.-1_000001\.jsonl\.gz$`).MatchString(name) {
+		t.Errorf("name %s", name)
+	}
+	data := m.Content(name)
+	var meta struct {
+		NumEvents int       `json:"num_events"`
+		CreatedAt time.Time `json:"created_at"`
+		SHA256    string    `json:"sha256"`
+		Bytes     int       `json:"bytes"`
+	}
+	if err := json.Unmarshal(m.Content(strings.Replace(name, ".jsonl.gz", ".meta.json", 1)), &meta); err != nil {
+		t.Fatal(err)
+	}
+	if meta.NumEvents != 2 || meta.Bytes != len(data) || len(meta.SHA256) != 64 || meta.CreatedAt.IsZero() {
+		t.Errorf("meta %+v", meta)
+	}
+	if text := gunzip(t, data); strings.Count(text, "\n") != 2 || !strings.HasPrefix(text, `{"topic":"decision-logs-parking","key":"a"`) {
+		t.Errorf("data %s", text)
+	}
+}
+
+// The whole matrix: each kind of operation, each errno, once and for ever,
+// every n until Append no longer reaches it.
+func TestAnyFailingOperationLeavesAWholeFileOrNone(t *testing.T) {
+	t.Parallel()
+	ops := []fstest.Op{fstest.OpCreate, fstest.OpWrite, fstest.OpSync, fstest.OpClose, fstest.OpRename, fstest.OpRemove, fstest.OpSyncDir, fstest.OpStat, fstest.OpAny}
+	for _, op := range ops {
+		for _, errno := range fstest.Errnos {
+			for _, forever := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s/%v/%v", op, errno, forever), func(t *testing.T) {
+					t.Parallel()
+					for n := 1; failAppend(t, fstest.Fault{Op: op, N: n, Err: errno, Forever: forever}); n++ {
+						if n > 100 {
+							t.Fatal("Append always reaches the fault")
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// failAppend appends ordinary and oversize lines under a fault and says
+// whether the fault struck.
+func failAppend(t *testing.T, fault fstest.Fault) bool {
+	t.Helper()
+	m := fstest.New()
+	s := open(t, cfg(), m)
+	mustAppend(t, s, linesOf("before")...)
+	batch := linesOf("a", "b", "c")
+	batch[1].Oversize = true
+	m.Fail(fault)
+	err := s.Append(t.Context(), batch)
+	struck := m.Reached()
+	if err != nil && !errors.Is(err, fault.Err) {
+		t.Errorf("%+v: error %v does not wrap the errno", fault, err)
+	}
+	if struck && fault.Op != fstest.OpRemove && fault.Op != fstest.OpAny && err == nil {
+		t.Errorf("%+v: Append succeeded", fault)
+	}
+	m.Heal()
+	live := s.Stats()
+	again := open(t, cfg(), m.Reboot(fstest.Kept, 0)).Stats()
+	blind := fault.Op == fstest.OpAny && fault.Forever // cannot even look: rather counts one too many
+	if again.Files > live.Files || !blind && again.Files != live.Files || err == nil && again.Bytes != live.Bytes {
+		t.Errorf("%+v: counted %d files %d bytes, found %d and %d", fault, live.Files, live.Bytes, again.Files, again.Bytes)
+	}
+	for _, how := range []fstest.Aftermath{fstest.Lost, fstest.Kept, fstest.Named} {
+		checkHomes(t, settle(t, m.Reboot(how, 0)), err, "before")
+	}
+	return struck
+}
+
+// checkHomes: "before" always; the batch exactly once if Append said yes, and
+// otherwise files of it whole or not at all.
+func checkHomes(t *testing.T, got []string, err error, always ...string) {
+	t.Helper()
+	slices.Sort(got)
+	if err == nil {
+		want := slices.Sorted(slices.Values(append([]string{"a", "b", "c"}, always...)))
+		if !slices.Equal(got, want) {
+			t.Errorf("acknowledged, published %q", got)
+		}
+		return
+	}
+	for _, k := range always {
+		if !slices.Contains(got, k) {
+			t.Errorf("an earlier file was lost: %q", got)
+		}
+	}
+	if slices.Contains(got, "a") != slices.Contains(got, "c") {
+		t.Errorf("half a file was published: %q", got)
+	}
+	if len(slices.Compact(slices.Clone(got))) != len(got) {
+		t.Errorf("published twice: %q", got)
+	}
+}
+
+func TestPowerCutAtEveryOperationOfAppend(t *testing.T) {
+	t.Parallel()
+	for n := 1; ; n++ {
+		m := fstest.New()
+		s := open(t, cfg(), m)
+		mustAppend(t, s, linesOf("before")...)
+		batch := linesOf("a", "b", "c")
+		batch[1].Oversize = true
+		m.Cut(n)
+		err := s.Append(t.Context(), batch)
+		cut := m.IsCut()
+		for seed := range uint64(40) {
+			for _, how := range []fstest.Aftermath{fstest.Lost, fstest.Kept, fstest.Named, fstest.Mixed} {
+				got := settle(t, m.Reboot(how, seed))
+				if err == nil {
+					checkHomes(t, got, nil, "before")
+				} else if how == fstest.Lost || how == fstest.Kept {
+					checkHomes(t, got, err, "before")
+				} else if !slices.Contains(got, "before") {
+					t.Errorf("cut %d: an earlier file was lost", n)
+				}
+			}
+		}
+		if !cut {
+			if n < 10 {
+				t.Errorf("only %d operations", n)
+			}
+			return
+		}
+	}
+}
+
+func TestFileWhoseSyncFailedIsNeverUsedAgain(t *testing.T) {
+	t.Parallel()
+	m := fstest.New()
+	s := open(t, cfg(), m)
+	m.Fail(fstest.Fault{Op: fstest.OpSync, N: 1, Err: fstest.Errnos[1]})
+	if err := s.Append(t.Context(), linesOf("a")); !errors.Is(err, fstest.Errnos[1]) {
+		t.Fatalf("append: %v", err)
+	}
+	if len(dataFiles(m)) != 0 {
+		t.Errorf("left: %v", m.Files("."))
+	}
+	mustAppend(t, s, linesOf("a")...)
+	wantKeys(t, settle(t, m.Reboot(fstest.Lost, 0)), "a")
+}
+
+func TestFullSpoolRefusesBeforeWriting(t *testing.T) {
+	t.Parallel()
+	m := fstest.New()
+	c := cfg()
+	c.MaxBytes = 1200
+	s := open(t, c, m)
+	var err error
+	n := 0
+	for ; err == nil && n < 50; n++ {
+		created := m.Count(fstest.OpCreate)
+		if err = s.Append(t.Context(), linesOf("a")); err != nil && m.Count(fstest.OpCreate) != created {
+			t.Error("something was written")
+		}
+	}
+	if !errors.Is(err, fallback.ErrFull) || n < 2 {
+		t.Fatalf("append %d: %v", n, err)
+	}
+	if st := s.Stats(); st.Bytes > c.MaxBytes || st.DroppedRecords != 0 {
+		t.Errorf("stats %+v", st)
+	}
+	b := &broker{}
+	mustRecover(t, s, b)
+	mustAppend(t, s, linesOf("b")...)
+}
+
+func TestEvictDropsTheOldestAndOwnsUpToIt(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	m := fstest.New()
+	c := cfg()
+	c.MaxBytes, c.OnFull = 1200, fallback.Evict
+	s, err := fallback.Open(c, m, zerolog.New(&log))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, k := range []string{"a", "b", "c", "d", "e", "f"} {
+		mustAppend(t, s, linesOf(k, k)...)
+	}
+	st := s.Stats()
+	b := &broker{}
+	drain(t, s, b)
+	got := b.keys()
+	if uint64(len(got))+st.DroppedRecords != 12 || st.DroppedRecords == 0 {
+		t.Errorf("published %d, dropped %d", len(got), st.DroppedRecords)
+	}
+	if !strings.HasSuffix("aabbccddeeff", strings.Join(got, "")) {
+		t.Errorf("not the oldest were dropped: left %q", got)
+	}
+	if !strings.Contains(log.String(), `"level":"error"`) || !strings.Contains(log.String(), "data loss") {
+		t.Errorf("log: %s", log.String())
+	}
+	if err := s.Append(t.Context(), linesOf(keysFrom("too many", 3000)...)); !errors.Is(err, fallback.ErrFull) {
+		t.Errorf("what can never fit: %v", err)
+	}
+}
+
+func TestExpiredFileIsAnAlarmUnlessEvictIsOn(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []fallback.Policy{fallback.Hold, fallback.Evict} {
+		data, meta, err := fallback.ImageOf(linesOf("old1", "old2"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := fstest.New()
+		m.Plant("1500000000_w_1.jsonl.gz", data, 0o600, 1)
+		m.Plant("1500000000_w_1.meta.json", meta, 0o600, 1)
+		var log strings.Builder
+		c := cfg()
+		c.MaxAge, c.OnFull = time.Hour, policy
+		s, err := fallback.Open(c, m, zerolog.New(&log))
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustAppend(t, s, linesOf("new")...)
+		st := s.Stats()
+		if policy == fallback.Hold && (st.Files != 2 || st.DroppedRecords != 0 || st.Oldest.Unix() != 1500000000) {
+			t.Errorf("hold: %+v", st)
+		}
+		if policy == fallback.Evict && (st.Files != 1 || st.DroppedRecords != 2) {
+			t.Errorf("evict: %+v", st)
+		}
+		if n := strings.Count(log.String(), "older than DOCKET_SPOOL_MAX_AGE"); n != 1 {
+			t.Errorf("%v: %d alarms", policy, n)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestRecordBeyondTheLimitsIsRefusedAsRecoveryWouldRefuseIt(t *testing.T) {
+	t.Parallel()
+	m := fstest.New()
+	s := open(t, cfg(), m)
+	s.SetLimits(1000, 3000)
+	long := line("a")
+	long.Record.Value = make([]byte, 2000)
+	if err := s.Append(t.Context(), []fallback.Line{long}); !errors.Is(err, fallback.ErrTooLong) {
+		t.Errorf("long line: %v", err)
+	}
+	if err := s.Append(t.Context(), linesOf(keysFrom("k", 40)...)); !errors.Is(err, fallback.ErrTooLong) {
+		t.Errorf("long file: %v", err)
+	}
+	if err := s.Append(t.Context(), []fallback.Line{{Record: nil}}); err == nil {
+		t.Error("nil record was taken")
+	}
+	if n := len(dataFiles(m)); n != 0 {
+		t.Errorf("%d files", n)
+	}
+	if err := s.Append(t.Context(), []fallback.Line{{Record: &kgo.Record{Topic: "t"}}}); err != nil {
+		t.Error(err)
+	}
+}

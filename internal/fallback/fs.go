@@ -1,0 +1,67 @@
+package fallback
+
+import "io/fs"
+
+// FS is the part of a file system that the spool uses, rooted at its
+// directory. Names are relative: a file, or "corrupt/" and a file. No method
+// follows a symlink in the last element of a name.
+type FS interface {
+	// Prepare creates the directory (0700) where it is missing, makes it
+	// durable in its parent, opens it and says what it is. A symlink or a
+	// non-directory is ErrUnsafeDir.
+	Prepare() (Info, error)
+	// Chmod sets the permissions of the directory itself.
+	Chmod(mode fs.FileMode) error
+	// Lock takes the exclusive lock file of that name without waiting;
+	// ErrLocked where someone has it. Closing lets go.
+	Lock(name string) (interface{ Close() error }, error)
+	// Create makes a new file (0600) for writing; fs.ErrExist where the name is taken.
+	Create(name string) (File, error)
+	// Open opens for reading and never blocks on a FIFO or device.
+	Open(name string) (File, error)
+	// Lstat describes the name itself, not what it may point to.
+	Lstat(name string) (Info, error)
+	// Rename moves within the directory, replacing the target.
+	Rename(from, to string) error
+	// Remove unlinks a file.
+	Remove(name string) error
+	// Mkdir makes a sub-directory (0700).
+	Mkdir(name string) error
+	// SyncDir makes the entries of a directory durable; "." is the root.
+	SyncDir(name string) error
+	// ReadDir opens the root for reading names.
+	ReadDir() (Dir, error)
+	// Close lets go of the root.
+	Close() error
+}
+
+// File is an open file of an FS.
+type File interface {
+	Read(p []byte) (int, error)
+	Write(p []byte) (int, error)
+	Sync() error
+	Close() error
+	Stat() (Info, error)
+}
+
+// Dir reads the names of a directory piece by piece.
+type Dir interface {
+	// Names returns up to n further names, and io.EOF when there are none.
+	Names(n int) ([]string, error)
+	// Rewind starts again with the first name.
+	Rewind() error
+	Close() error
+}
+
+// Info is what the spool asks of a name or an open file.
+type Info struct {
+	Mode  fs.FileMode
+	Size  int64
+	Links uint64    // hard links
+	Own   bool      // belongs to the effective user
+	ID    [2]uint64 // device and inode
+}
+
+// ours reports whether a name of ours is a file that may be opened: what
+// somebody else planted is left alone.
+func (i Info) ours() bool { return i.Mode.IsRegular() && i.Links == 1 && i.Own }

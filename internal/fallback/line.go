@@ -1,0 +1,190 @@
+package fallback
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Line is one record to publish, and what the spool has to know about it.
+type Line struct {
+	// Record is what is published. Topic, key, value, headers and timestamp
+	// survive; what a broker assigns (partition, offset, producer) does not.
+	Record *kgo.Record
+	// Oversize says that the broker refused the record as too large even with
+	// the necessary headers alone: it waits in a file of its own.
+	Oversize bool
+}
+
+const (
+	encodingBase64 = "base64" // for what is not valid UTF-8
+	encodingUnix   = "unix"   // for a timestamp beyond the years of RFC 3339
+)
+
+// jsonLine is the line as it is written. Null stays null and empty stays empty.
+type jsonLine struct {
+	Topic             string       `json:"topic"`
+	TopicEncoding     string       `json:"topic_encoding,omitempty"`
+	Key               *string      `json:"key"`
+	KeyEncoding       string       `json:"key_encoding,omitempty"`
+	Value             *string      `json:"value"`
+	ValueEncoding     string       `json:"value_encoding,omitempty"`
+	Headers           []jsonHeader `json:"headers"`
+	Timestamp         *string      `json:"timestamp"`
+	TimestampEncoding string       `json:"timestamp_encoding,omitempty"`
+	Oversize          bool         `json:"oversize,omitempty"`
+}
+
+type jsonHeader struct {
+	Key         string  `json:"key"`
+	KeyEncoding string  `json:"key_encoding,omitempty"`
+	Value       *string `json:"value"`
+	Encoding    string  `json:"encoding,omitempty"` // of the value
+}
+
+// errNotARecord is all that is said of a line that cannot be read: the words
+// of a JSON error quote the line.
+var errNotARecord = errors.New("line is not a record")
+
+// encodeLine writes a line and its newline to w.
+func encodeLine(w io.Writer, l Line) error {
+	if l.Record == nil {
+		return errors.New("line has no record")
+	}
+	r := l.Record
+	out := jsonLine{Headers: make([]jsonHeader, len(r.Headers)), Oversize: l.Oversize}
+	out.Topic, out.TopicEncoding = toText([]byte(r.Topic))
+	out.Key, out.KeyEncoding = toNullText(r.Key)
+	out.Value, out.ValueEncoding = toNullText(r.Value)
+	for i, h := range r.Headers {
+		jh := &out.Headers[i]
+		jh.Key, jh.KeyEncoding = toText([]byte(h.Key))
+		jh.Value, jh.Encoding = toNullText(h.Value)
+	}
+	out.Timestamp, out.TimestampEncoding = toTime(r.Timestamp)
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(out)
+}
+
+// decodeLine reads what encodeLine wrote, or fails with errNotARecord. It is
+// strict: a field that is unknown here could matter to whoever wrote it.
+func decodeLine(line []byte) (Line, error) {
+	var in jsonLine
+	if !utf8.Valid(line) {
+		return Line{}, errNotARecord
+	}
+	dec := json.NewDecoder(bytes.NewReader(line))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&in); err != nil {
+		return Line{}, errNotARecord
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return Line{}, errNotARecord
+	}
+	r, err := in.record()
+	if err != nil {
+		return Line{}, errNotARecord
+	}
+	return Line{Record: r, Oversize: in.Oversize}, nil
+}
+
+func (in *jsonLine) record() (*kgo.Record, error) {
+	topic, errTopic := fromText(&in.Topic, in.TopicEncoding)
+	key, errKey := fromText(in.Key, in.KeyEncoding)
+	value, errValue := fromText(in.Value, in.ValueEncoding)
+	at, errTime := fromTime(in.Timestamp, in.TimestampEncoding)
+	if err := errors.Join(errTopic, errKey, errValue, errTime); err != nil {
+		return nil, err
+	}
+	if len(topic) == 0 {
+		return nil, errNotARecord
+	}
+	r := &kgo.Record{Topic: string(topic), Key: key, Value: value, Timestamp: at}
+	for _, h := range in.Headers {
+		name, errName := fromText(&h.Key, h.KeyEncoding)
+		content, errContent := fromText(h.Value, h.Encoding)
+		if err := errors.Join(errName, errContent); err != nil {
+			return nil, err
+		}
+		r.Headers = append(r.Headers, kgo.RecordHeader{Key: string(name), Value: content})
+	}
+	return r, nil
+}
+
+func toText(b []byte) (text, encoding string) {
+	if utf8.Valid(b) {
+		return string(b), ""
+	}
+	return base64.StdEncoding.EncodeToString(b), encodingBase64
+}
+
+func toNullText(b []byte) (text *string, encoding string) {
+	if b == nil {
+		return nil, ""
+	}
+	s, encoding := toText(b)
+	return &s, encoding
+}
+
+func fromText(text *string, encoding string) ([]byte, error) {
+	switch {
+	case text == nil && encoding == "":
+		return nil, nil
+	case text == nil:
+		return nil, errNotARecord
+	case encoding == "":
+		return []byte(*text), nil
+	case encoding == encodingBase64:
+		return base64.StdEncoding.Strict().DecodeString(*text)
+	}
+	return nil, errNotARecord
+}
+
+// toTime writes RFC 3339 in UTC, null for the zero time, and for a year that
+// RFC 3339 cannot write the Unix seconds with nine decimals.
+func toTime(t time.Time) (text *string, encoding string) {
+	if t.IsZero() {
+		return nil, ""
+	}
+	t = t.UTC()
+	s := t.Format(time.RFC3339Nano)
+	if y := t.Year(); y < 0 || y > 9999 {
+		s, encoding = fmt.Sprintf("%d.%09d", t.Unix(), t.Nanosecond()), encodingUnix
+	}
+	return &s, encoding
+}
+
+func fromTime(text *string, encoding string) (time.Time, error) {
+	switch {
+	case text == nil && encoding == "":
+		return time.Time{}, nil
+	case text == nil:
+		return time.Time{}, errNotARecord
+	case encoding == "":
+		t, err := time.Parse(time.RFC3339Nano, *text)
+		return t.UTC(), err
+	case encoding == encodingUnix:
+		return fromUnix(*text)
+	}
+	return time.Time{}, errNotARecord
+}
+
+func fromUnix(text string) (time.Time, error) {
+	whole, decimals, ok := strings.Cut(text, ".")
+	if !ok || len(decimals) != 9 {
+		return time.Time{}, errNotARecord
+	}
+	sec, err := strconv.ParseInt(whole, 10, 64)
+	nsec, errDecimals := strconv.ParseUint(decimals, 10, 32)
+	return time.Unix(sec, int64(nsec)).UTC(), errors.Join(err, errDecimals)
+}

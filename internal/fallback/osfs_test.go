@@ -1,0 +1,160 @@
+package fallback_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rs/zerolog"
+
+	"docket/internal/fallback"
+)
+
+func onDisk(dir string) fallback.Config { return fallback.Config{Dir: dir, Instance: "w"} }
+
+func TestSpoolOnDiskIsPrivateAndSurvives(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "spool", "consumer")
+	s, err := fallback.Open(onDisk(dir), fallback.OS(dir), zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, s, linesOf("a", "b")...)
+	if _, err := fallback.Open(onDisk(dir), fallback.OS(dir), zerolog.Nop()); !errors.Is(err, fallback.ErrLocked) {
+		t.Errorf("second open: %v", err)
+	}
+	for pattern, mode := range map[string]os.FileMode{".": 0o700, "*.jsonl.gz": 0o600, "*.meta.json": 0o600, ".lock": 0o600} {
+		names, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil || len(names) != 1 {
+			t.Fatalf("%s: %v %v", pattern, names, err)
+		}
+		if info, err := os.Lstat(names[0]); err != nil || info.Mode().Perm() != mode {
+			t.Errorf("%s: %v %v", pattern, info.Mode(), err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again := open(t, onDisk(dir), fallback.OS(dir))
+	b := &broker{}
+	drain(t, again, b)
+	wantKeys(t, b.keys(), "a", "b")
+	if left, _ := filepath.Glob(filepath.Join(dir, "*.*")); len(left) != 1 {
+		t.Errorf("left %v", left)
+	}
+}
+
+func TestUnsafeDirectoryIsRefused(t *testing.T) {
+	t.Parallel()
+	base := t.TempDir()
+	real := filepath.Join(base, "real")
+	shared := filepath.Join(base, "shared")
+	file := filepath.Join(base, "file")
+	link := filepath.Join(base, "link")
+	must(t, os.Mkdir(real, 0o700), os.Mkdir(shared, 0o700), os.WriteFile(file, nil, 0o600), os.Symlink(real, link),
+		os.WriteFile(filepath.Join(shared, "other"), nil, 0o600), os.Chmod(shared, 0o777))
+	for _, dir := range []string{link, file, shared} {
+		if _, err := fallback.Open(onDisk(dir), fallback.OS(dir), zerolog.Nop()); !errors.Is(err, fallback.ErrUnsafeDir) {
+			t.Errorf("%s: %v", filepath.Base(dir), err)
+		}
+	}
+	if info, err := os.Stat(shared); err != nil || info.Mode().Perm() != 0o777 {
+		t.Errorf("a directory with a life of its own was changed: %v", info.Mode())
+	}
+	must(t, os.Chmod(real, 0o755))
+	open(t, onDisk(real), fallback.OS(real))
+	if info, err := os.Stat(real); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("an empty directory of ours stays open to others: %v", info.Mode())
+	}
+}
+
+func TestPlantedFilesOnDiskAreNeitherOpenedNorFollowed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	data, _, err := fallback.ImageOf(linesOf("no"))
+	must(t, err)
+	at := func(name string) string { return filepath.Join(dir, name) }
+	secret := filepath.Join(t.TempDir(), "secret")
+	must(t, os.WriteFile(secret, data, 0o600), os.WriteFile(at("inside"), data, 0o600),
+		os.Symlink(secret, at("1700000000_a_1.jsonl.gz")),
+		os.Symlink("inside", at("1700000000_a_2.jsonl.gz")),
+		os.Link(secret, at("1700000000_a_3.jsonl.gz")),
+		syscall.Mkfifo(at("1700000000_a_4.jsonl.gz"), 0o600),
+		os.Mkdir(at("1700000000_a_5.jsonl.gz"), 0o700),
+		os.WriteFile(at("1700000001_a_6.jsonl.gz"), data, 0o600),
+		syscall.Mkfifo(at("1700000001_a_6.meta.json"), 0o600),
+		os.Chmod(dir, 0o700))
+	s := open(t, onDisk(dir), fallback.OS(dir))
+	b := &broker{}
+	for range 5 {
+		mustRecover(t, s, b)
+	}
+	wantKeys(t, b.keys(), "no")
+	for n := 1; n <= 5; n++ {
+		if _, err := os.Lstat(at("1700000000_a_" + itoa(n) + ".jsonl.gz")); err != nil {
+			t.Error(err)
+		}
+	}
+	must(t, os.WriteFile(at("1700000001_a_7.jsonl.gz"), []byte(strings.Repeat("x", 100)), 0o600))
+	drain(t, s, b)
+	if _, err := os.Stat(at("corrupt/1700000001_a_7.jsonl.gz.reason")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLockThatIsASymlinkIsRefused(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "target"), nil, 0o600), os.Symlink("target", filepath.Join(dir, ".lock")), os.Chmod(dir, 0o700))
+	if s, err := fallback.Open(onDisk(dir), fallback.OS(dir), zerolog.Nop()); err == nil {
+		t.Error("opened", s.Close())
+	}
+}
+
+func must(t testing.TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A batch as OPA sends them: JSON of about 1 KiB that compresses well.
+func benchLines(n int) ([]fallback.Line, int64) {
+	lines := linesOf(keysFrom("key", n)...)
+	var size int64
+	for i := range lines {
+		lines[i].Record.Value = []byte(`{"decision_id":"` + itoa(i*7919) + `","input":"` + strings.Repeat(itoa(i*104729)+",", 120) + `"}`)
+		size += int64(len(lines[i].Record.Value))
+	}
+	return lines, size
+}
+
+func BenchmarkAppend(b *testing.B) {
+	dir := b.TempDir()
+	s := open(b, onDisk(dir), fallback.OS(dir))
+	lines, size := benchLines(500)
+	b.SetBytes(size)
+	b.ReportAllocs()
+	for b.Loop() {
+		mustAppend(b, s, lines...)
+	}
+}
+
+func BenchmarkRecover(b *testing.B) {
+	dir := b.TempDir()
+	s := open(b, onDisk(dir), fallback.OS(dir))
+	lines, size := benchLines(500)
+	for range b.N {
+		mustAppend(b, s, lines...)
+	}
+	b.SetBytes(size)
+	b.ReportAllocs()
+	b.ResetTimer()
+	p := discard{}
+	for range b.N {
+		mustRecover(b, s, p)
+	}
+}

@@ -1,0 +1,165 @@
+package fallback
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// chunkRecords bounds a chunk of very small records.
+const chunkRecords = 1000
+
+// sent is what came of publishing the lines of a file.
+type sent struct {
+	acked    int
+	failed   int
+	tooLarge []int // their places in the file
+	cause    error // of the first failure
+}
+
+var errUnanswered = errors.New("publisher gave no answer")
+
+func (s sent) refusal(f stem) error {
+	if s.failed == 0 {
+		return nil
+	}
+	return &PublishError{File: f.data(), Failed: s.failed, Tried: s.acked + s.failed + len(s.tooLarge), cause: s.cause}
+}
+
+// chunk is the part of a file that is in memory at a time.
+type chunk struct {
+	records []*kgo.Record
+	places  []int
+	bytes   int
+}
+
+// publish sends every line that can be trusted, chunk by chunk. It stops after
+// a chunk of which nothing was acknowledged: the world is away, not a record.
+func (s *Spool) publish(ctx context.Context, p Publisher, f stem, found *findings) (sent, error) {
+	var out sent
+	var c chunk
+	err := s.eachLine(f, found, func(i int, l Line, size int) error {
+		c.records = append(c.records, l.Record)
+		c.places = append(c.places, i)
+		c.bytes += size
+		if c.bytes < s.chunk && len(c.records) < chunkRecords {
+			return nil
+		}
+		return out.send(ctx, p, &c)
+	})
+	if err == nil {
+		err = out.send(ctx, p, &c)
+	}
+	if errors.Is(err, errWorldAway) {
+		err = nil
+	}
+	if err != nil {
+		err = fmt.Errorf("publish %s: %w", f.data(), err)
+	}
+	return out, err
+}
+
+var errWorldAway = errors.New("nothing was acknowledged")
+
+func (s *sent) send(ctx context.Context, p Publisher, c *chunk) error {
+	if len(c.records) == 0 {
+		return nil
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	answers := p.Publish(ctx, c.records)
+	before := s.acked + len(s.tooLarge)
+	for i, place := range c.places {
+		err := errUnanswered
+		if len(answers) == len(c.records) {
+			err = answers[i]
+		}
+		switch {
+		case err == nil:
+			s.acked++
+		case errors.Is(err, kerr.MessageTooLarge):
+			s.tooLarge = append(s.tooLarge, place)
+		default:
+			s.failed++
+			if s.cause == nil {
+				s.cause = err
+			}
+		}
+	}
+	*c = chunk{}
+	if s.acked+len(s.tooLarge) == before {
+		return errWorldAway
+	}
+	return nil
+}
+
+// eachLine calls do with every line that reads as a record and can be trusted,
+// its place in the file and its size there.
+func (s *Spool) eachLine(f stem, found *findings, do func(i int, l Line, size int) error) error {
+	file, err := s.fsys.Open(f.data())
+	if err != nil {
+		return err
+	}
+	err = s.readLines(file, found, do)
+	return errors.Join(err, file.Close())
+}
+
+func (s *Spool) readLines(file File, found *findings, do func(i int, l Line, size int) error) error {
+	lr := newLineReader(file, s.lim)
+	for i := 0; ; i++ {
+		raw, err := lr.next()
+		if errors.Is(err, io.EOF) {
+			if i != found.lines {
+				return errChanged
+			}
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if !found.trusted(i) {
+			continue
+		}
+		l, err := decodeLine(raw)
+		if err != nil {
+			continue // judge has seen it: the file is broken and will be kept
+		}
+		if err := do(i, l, len(raw)); err != nil {
+			return err
+		}
+	}
+}
+
+var errChanged = errors.New("file changed while it was read")
+
+// moveOversize gives the lines at places a new home in an oversize file. The
+// room is not asked for: the file they come from leaves right after.
+func (s *Spool) moveOversize(ctx context.Context, f stem, found *findings, places []int) error {
+	im, err := s.image(len(places), true, func(add func(Line) error) error {
+		return s.pick(f, found, places, add)
+	})
+	if err != nil {
+		return err
+	}
+	if im.lines != len(places) {
+		return errChanged
+	}
+	return s.write(ctx, im)
+}
+
+// pick hands the lines at places, which are in order, to add.
+func (s *Spool) pick(f stem, found *findings, places []int, add func(Line) error) error {
+	return s.eachLine(f, found, func(i int, l Line, _ int) error {
+		if len(places) == 0 || i != places[0] {
+			return nil
+		}
+		places = places[1:]
+		l.Oversize = true
+		return add(l)
+	})
+}

@@ -1,0 +1,235 @@
+package fallback
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Publisher hands records to their topics. Publish returns one error per
+// record, in order; nil means acknowledged. An answer of another length counts
+// as a refusal of what it leaves open.
+type Publisher interface {
+	Publish(ctx context.Context, records []*kgo.Record) []error
+}
+
+// Recovery is what one Recover did.
+type Recovery struct {
+	File     string // name of the data file; empty where there was none to take
+	Acked    int    // records acknowledged
+	Oversize int    // records refused as too large, which wait in an oversize file
+	Failed   int    // records tried and not acknowledged
+	Corrupt  bool   // the file was broken and is now in corrupt/
+	Done     bool   // the file is gone from the spool
+}
+
+// Recover takes one file, the oldest of at most ScanLimit directory entries,
+// and publishes its records. The file is read whole and judged before anything
+// is sent, and deleted only after every record was acknowledged; until then it
+// stays whole, so a record may be published twice. After failures the
+// order is loosened, so that no file keeps the others from their turn.
+//
+// Errors: *PublishError where the publisher refused, ErrClosed, ctx's error,
+// or one that wraps what was done and the error number of the disk. None of
+// them loses a record.
+func (s *Spool) Recover(ctx context.Context, p Publisher) (Recovery, error) {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return Recovery{}, fmt.Errorf("recover from spool: %w", err)
+	}
+	defer leave()
+	s.recovering.Lock()
+	defer s.recovering.Unlock()
+	s.checkAge()
+	f, ok, err := s.take()
+	if err != nil {
+		return Recovery{}, fmt.Errorf("recover from spool: %w", err)
+	}
+	if !ok {
+		return Recovery{}, nil
+	}
+	defer s.ledger.release(f)
+	r := Recovery{File: f.data()}
+	if err := s.recoverFile(ctx, p, f, &r); err != nil {
+		s.history.fail(f)
+		return r, fmt.Errorf("recover from spool: %w", err)
+	}
+	if r.Done {
+		s.history.forget(f)
+	}
+	return r, nil
+}
+
+func (s *Spool) recoverFile(ctx context.Context, p Publisher, f stem, r *Recovery) error {
+	broken, delivered := s.history.delivered[f.text]
+	if delivered { // only the tidying failed last time
+		return s.settle(f, broken, r)
+	}
+	found, err := s.judge(f)
+	if err != nil {
+		return fmt.Errorf("validate %s: %w", f.data(), err)
+	}
+	sent, err := s.publish(ctx, p, f, found)
+	r.Acked, r.Failed = sent.acked, sent.failed
+	if err == nil {
+		err = sent.refusal(f)
+	}
+	if err != nil {
+		return s.giveUpExpired(ctx, f, err, r)
+	}
+	if len(sent.tooLarge) > 0 {
+		r.Oversize = len(sent.tooLarge)
+		if f.oversize() && found.fault == "" && sent.acked == 0 {
+			return nil // as it was: it waits for its next round
+		}
+		if err := s.moveOversize(ctx, f, found, sent.tooLarge); err != nil {
+			return fmt.Errorf("set oversize records of %s apart: %w", f.data(), err)
+		}
+	}
+	s.ledger.count(func(st *Stats) { st.RecoveredRecords += uint64(sent.acked) })
+	return s.settle(f, found.fault, r)
+}
+
+// take claims the file to recover. While a round of oversize files is due the
+// two kinds alternate.
+func (s *Spool) take() (stem, bool, error) {
+	due := s.rounds.due(s.ledger.snapshot().OversizeFiles)
+	if due && s.rounds.turn() {
+		if f, ok := s.takeOversize(); ok {
+			return f, true, nil
+		}
+	}
+	f, ok, err := s.takeOldest()
+	if ok || err != nil || !due {
+		return f, ok, err
+	}
+	f, ok = s.takeOversize()
+	return f, ok, nil
+}
+
+func (s *Spool) takeOldest() (stem, bool, error) {
+	files, foreign, err := s.toRecover.window()
+	if err != nil {
+		return stem{}, false, err
+	}
+	for _, name := range foreign {
+		s.warnForeign(name)
+	}
+	var last error
+	for _, f := range s.history.order(files) {
+		if f.oversize() {
+			continue
+		}
+		ok, err := s.hold(f)
+		if ok {
+			return f, true, nil
+		}
+		if err != nil {
+			last = err
+		}
+	}
+	return stem{}, false, last
+}
+
+func (s *Spool) takeOversize() (stem, bool) {
+	for s.rounds.next() {
+		f, ok := s.ledger.nextOversize()
+		if !ok {
+			continue
+		}
+		s.ledger.release(f)
+		ok, err := s.hold(f)
+		if ok {
+			return f, true
+		}
+		s.note("look at oversize spool file", f.data(), err)
+		if err == nil && !s.mayExist(f.data()) { // taken away by hand
+			s.ledger.remove(f, 0)
+		}
+	}
+	return stem{}, false
+}
+
+// hold claims a file that is ours to open. A stem that has only a meta loses
+// that, as it holds no record.
+func (s *Spool) hold(f stem) (bool, error) {
+	if !s.ledger.claim(f) {
+		return false, nil
+	}
+	info, err := s.fsys.Lstat(f.data())
+	if err == nil && info.ours() {
+		return true, nil
+	}
+	defer s.ledger.release(f)
+	switch {
+	case err == nil:
+		s.warnForeign(f.data())
+		return false, nil
+	case errors.Is(err, fs.ErrNotExist):
+		s.removeOrphan(f)
+		return false, nil
+	}
+	return false, fmt.Errorf("look at %s: %w", f.data(), err)
+}
+
+func (s *Spool) removeOrphan(f stem) {
+	for _, name := range []string{f.meta(), f.data() + metaSuffix} {
+		info, err := s.fsys.Lstat(name)
+		if err != nil || !info.ours() {
+			continue
+		}
+		err = s.fsys.Remove(name)
+		s.note("remove orphan spool meta", name, err)
+	}
+}
+
+// judge reads the whole file, and rebuilds its meta where that is lost.
+func (s *Spool) judge(f stem) (*findings, error) {
+	found, err := s.inspect(f)
+	if err != nil {
+		return nil, err
+	}
+	m, err := s.readMeta(f)
+	if err != nil {
+		return nil, err
+	}
+	found.compare(m)
+	if m == nil && found.fault == "" {
+		s.note("rebuild spool meta", f.meta(), s.rebuildMeta(f, found))
+	}
+	return found, nil
+}
+
+func (s *Spool) rebuildMeta(f stem, found *findings) error {
+	content, err := meta{
+		NumEvents: found.lines,
+		CreatedAt: f.created().UTC(),
+		SHA256:    found.sha256,
+		Bytes:     found.bytes,
+	}.encode()
+	if err != nil {
+		return err
+	}
+	old, errOld := s.fsys.Lstat(f.meta())
+	if errOld == nil && !old.ours() {
+		return errForeign
+	}
+	if err := s.writeTmp(f.meta(), content); err != nil {
+		return errors.Join(err, ignoreMissing(s.fsys.Remove(tmpName(f.meta()))))
+	}
+	if err := s.fsys.Rename(tmpName(f.meta()), f.meta()); err != nil {
+		return err
+	}
+	s.ledger.grow(int64(len(content)) - old.Size)
+	return s.fsys.SyncDir(".")
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

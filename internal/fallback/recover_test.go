@@ -1,0 +1,353 @@
+package fallback_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"docket/internal/fallback"
+	"docket/internal/fallback/fstest"
+)
+
+func plant(t testing.TB, m *fstest.FS, name string, lines []fallback.Line) {
+	t.Helper()
+	data, meta, err := fallback.ImageOf(lines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Plant(name+".jsonl.gz", data, 0o600, 1)
+	m.Plant(name+".meta.json", meta, 0o600, 1)
+}
+
+func TestRecoverTakesOneFileTheOldestFirst(t *testing.T) {
+	t.Parallel()
+	m := fstest.New()
+	plant(t, m, "1700000002_a_10", linesOf("c"))
+	plant(t, m, "1700000001_b_9", linesOf("a"))
+	plant(t, m, "1700000002_a_9", linesOf("b"))
+	s := open(t, cfg(), m)
+	b := &broker{}
+	for i, want := range [][]string{{"a"}, {"a", "b"}, {"a", "b", "c"}, {"a", "b", "c"}} {
+		mustRecover(t, s, b)
+		wantKeys(t, b.keys(), want...)
+		if st := s.Stats(); st.Files != int64(max(0, 2-i)) || st.RecoveredRecords != uint64(len(want)) {
+			t.Errorf("stats %+v", st)
+		}
+	}
+}
+
+func TestPartialAcknowledgementKeepsTheWholeFile(t *testing.T) {
+	t.Parallel()
+	m := fstest.New()
+	s := open(t, cfg(), m)
+	mustAppend(t, s, linesOf("a", "b", "c")...)
+	before := m.Files(".")
+	b := &broker{answer: func(r *kgo.Record) error {
+		if string(r.Key) == "b" {
+			return errAway
+		}
+		return nil
+	}}
+	_, err := s.Recover(t.Context(), b)
+	var refused *fallback.PublishError
+	if !errors.As(err, &refused) || refused.Failed != 1 || refused.Tried != 3 || !errors.Is(err, errAway) {
+		t.Fatalf("error %v", err)
+	}
+	if strings.Contains(err.Error(), errAway.Error()) {
+		t.Errorf("the server's words are in %q", err)
+	}
+	if !slices.Equal(before, m.Files(".")) || s.Stats().RecoveredRecords != 0 {
+		t.Errorf("left %v, %+v", m.Files("."), s.Stats())
+	}
+	b.refuse(nil)
+	mustRecover(t, s, b)
+	wantKeys(t, b.keys(), "a", "c", "a", "b", "c")
+}
+
+func TestFileWhoseTopicIsGoneDoesNotStarveTheOthers(t *testing.T) {
+	t.Parallel()
+	m := fstest.New()
+	plant(t, m, "1700000001_a_1", linesOf("poison"))
+	for i := range 5 {
+		plant(t, m, fmt.Sprintf("1700000002_a_%d", i), linesOf(fmt.Sprint(i)))
+	}
+	s := open(t, cfg(), m)
+	b := &broker{answer: func(r *kgo.Record) error {
+		if string(r.Key) == "poison" {
+			return errAway
+		}
+		return nil
+	}}
+	for range 200 { // a coin decides who goes first
+		_, _ = s.Recover(t.Context(), b)
+	}
+	got := b.keys()
+	slices.Sort(got)
+	wantKeys(t, got, "0", "1", "2", "3", "4")
+	if s.Stats().Files != 1 {
+		t.Errorf("stats %+v", s.Stats())
+	}
+}
+
+func tooLarge(limit int) func(*kgo.Record) error {
+	return func(r *kgo.Record) error {
+		if len(r.Value) > limit {
+			return fmt.Errorf("produce: %w", kerr.MessageTooLarge)
+		}
+		return nil
+	}
+}
+
+func TestOversizeRecordMovesAsideAndTheOthersGoOn(t *testing.T) {
+	t.Parallel()
+	m := fstest.New()
+	s := open(t, cfg(), m)
+	batch := linesOf("a", "big", "c")
+	batch[1].Record.Value = []byte(strings.Repeat("x", 500))
+	mustAppend(t, s, batch...)
+	mustAppend(t, s, linesOf("d")...)
+	b := &broker{answer: tooLarge(100)}
+	if r := mustRecover(t, s, b); r.Oversize != 1 || r.Acked != 2 || !r.Done {
+		t.Errorf("%+v", r)
+	}
+	drain(t, s, b)
+	wantKeys(t, b.keys(), "a", "c", "d")
+	if st := s.Stats(); st.Files != 1 || st.OversizeRecords != 1 || st.RecoveredRecords != 3 {
+		t.Errorf("stats %+v", st)
+	}
+	name := dataFiles(m)[0]
+	if text := gunzip(t, m.Content(name)); !strings.Contains(text, `"oversize":true`) || !strings.Contains(name, "_worker-1.oversize_") {
+		t.Errorf("%s: %s", name, text)
+	}
+	again := open(t, cfg(), m.Reboot(fstest.Lost, 0))
+	if st := again.Stats(); st.OversizeRecords != 1 {
+		t.Errorf("after a restart %+v", st)
+	}
+	b.refuse(nil)
+	drain(t, again, b)
+	wantKeys(t, b.keys(), "a", "c", "d", "big")
+	if st := again.Stats(); st.OversizeRecords != 0 || st.Files != 0 {
+		t.Errorf("at the end %+v", st)
+	}
+}
+
+func TestOversizeFileKeepsOnlyWhatIsStillTooLarge(t *testing.T) {
+	t.Parallel()
+	m := fstest.New()
+	s := open(t, cfg(), m)
+	batch := linesOf("a", "b")
+	batch[0].Oversize, batch[1].Oversize = true, true
+	batch[1].Record.Value = []byte(strings.Repeat("x", 500))
+	mustAppend(t, s, batch...)
+	b := &broker{answer: tooLarge(100)}
+	drain(t, s, b)
+	wantKeys(t, b.keys(), "a")
+	if st := s.Stats(); st.OversizeRecords != 1 || st.Files != 1 {
+		t.Errorf("stats %+v", st)
+	}
+	calls := b.calls
+	for range 10 {
+		mustRecover(t, s, b) // its round is over
+	}
+	if b.calls != calls {
+		t.Errorf("tried %d times more", b.calls-calls)
+	}
+}
+
+func TestRecoveryFailingAnywhereLosesNothing(t *testing.T) {
+	t.Parallel()
+	for _, op := range []fstest.Op{fstest.OpOpen, fstest.OpRead, fstest.OpReadDir, fstest.OpStat, fstest.OpRemove, fstest.OpSyncDir, fstest.OpCreate, fstest.OpWrite, fstest.OpSync, fstest.OpRename, fstest.OpClose, fstest.OpAny} {
+		for _, errno := range fstest.Errnos[:2] {
+			for _, forever := range []bool{false, true} {
+				for n := 1; failRecover(t, fstest.Fault{Op: op, N: n, Err: errno, Forever: forever}); n++ {
+					if n > 200 {
+						t.Fatal("Recover always reaches the fault")
+					}
+				}
+			}
+		}
+	}
+}
+
+func failRecover(t *testing.T, fault fstest.Fault) bool {
+	t.Helper()
+	m, s, b := mixedSpool(t)
+	m.Fail(fault)
+	for range 4 {
+		_, _ = s.Recover(t.Context(), b)
+	}
+	struck := m.Reached()
+	m.Heal()
+	for range 20 { // a file that failed comes round again
+		_, _ = s.Recover(t.Context(), b)
+	}
+	checkMixed(t, fmt.Sprint(fault), b.keys(), settle(t, m.Reboot(fstest.Lost, 0)))
+	// Where unlinking or even looking failed as well, the oversize file may be
+	// there, or be counted, twice.
+	blind := fault.Op == fstest.OpAny && fault.Forever
+	if st := s.Stats(); !blind && st.Files != int64(len(dataFiles(m))) || st.Files < 1 || st.OversizeRecords != uint64(st.Files) || st.CorruptFiles > 1 {
+		t.Errorf("%+v: stats %+v", fault, st)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	return struck
+}
+
+// mixedSpool has a good file, one with an oversize record and a broken one.
+func mixedSpool(t *testing.T) (*fstest.FS, *fallback.Spool, *broker) {
+	t.Helper()
+	m := fstest.New()
+	batch := linesOf("a", "big", "c")
+	batch[1].Record.Value = []byte(strings.Repeat("x", 500))
+	plant(t, m, "1700000001_a_1", linesOf("good"))
+	plant(t, m, "1700000002_a_2", batch)
+	m.Plant("1700000003_a_3.jsonl.gz", gz(t, `{"topic":"t","key":"saved"}`+"\nbroken\n"), 0o600, 1)
+	s, err := fallback.Open(cfg(), m, zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, s, &broker{answer: tooLarge(100)}
+}
+
+func checkMixed(t *testing.T, when string, live, later []string) {
+	t.Helper()
+	all := append(slices.Clone(live), later...)
+	for _, k := range []string{"a", "c", "good", "saved", "big"} {
+		if !slices.Contains(all, k) {
+			t.Errorf("%s: %s was lost: live %q later %q", when, k, live, later)
+		}
+	}
+}
+
+func TestPowerCutAtEveryOperationOfRecovery(t *testing.T) {
+	t.Parallel()
+	for n := 1; ; n++ {
+		m, s, b := mixedSpool(t)
+		m.Cut(n)
+		for range 6 {
+			_, _ = s.Recover(t.Context(), b)
+		}
+		cut := m.IsCut()
+		for seed := range uint64(20) {
+			for _, how := range []fstest.Aftermath{fstest.Lost, fstest.Kept, fstest.Named, fstest.Mixed} {
+				checkMixed(t, fmt.Sprintf("cut %d, aftermath %d", n, how), b.keys(), settle(t, m.Reboot(how, seed)))
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		if !cut {
+			return
+		}
+	}
+}
+
+func TestDeliveredFileThatCannotBeDeletedIsNotPublishedAgain(t *testing.T) {
+	t.Parallel()
+	m := fstest.New()
+	s := open(t, cfg(), m)
+	mustAppend(t, s, linesOf("a")...)
+	m.Fail(fstest.Fault{Op: fstest.OpRemove, N: 1, Err: fstest.Errnos[2], Forever: true})
+	b := &broker{}
+	for range 3 {
+		if _, err := s.Recover(t.Context(), b); !errors.Is(err, fstest.Errnos[2]) {
+			t.Errorf("recover: %v", err)
+		}
+	}
+	m.Heal()
+	mustRecover(t, s, b)
+	wantKeys(t, b.keys(), "a")
+	if s.Stats().Files != 0 {
+		t.Errorf("stats %+v", s.Stats())
+	}
+}
+
+func TestCostDoesNotGrowWithTheNumberOfFiles(t *testing.T) {
+	t.Parallel()
+	const files, limit = 20000, 100
+	m := fstest.New()
+	data, meta, err := fallback.ImageOf(linesOf("k"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range files {
+		name := fmt.Sprintf("17%08d_a_%d", i, i)
+		m.Plant(name+".jsonl.gz", data, 0o600, 1)
+		m.Plant(name+".meta.json", meta, 0o600, 1)
+	}
+	c := cfg()
+	c.ScanLimit = limit
+	s := open(t, c, m)
+	b := &broker{}
+	names, stats := m.NamesRead(), m.Count(fstest.OpStat)
+	for range 20 {
+		if r := mustRecover(t, s, b); !r.Done {
+			t.Fatal("a window gave nothing")
+		}
+	}
+	if got := m.NamesRead() - names; got > 20*limit {
+		t.Errorf("20 recoveries read %d names", got)
+	}
+	names = m.NamesRead()
+	mustAppend(t, s, linesOf("new")...)
+	if st := s.Stats(); st.Files != files-20+1 {
+		t.Errorf("stats %+v", st)
+	}
+	if got := m.NamesRead() - names; got != 0 {
+		t.Errorf("Append and Stats read %d names", got)
+	}
+	if got := m.Count(fstest.OpStat) - stats; got > 20*6 {
+		t.Errorf("%d names were looked at", got)
+	}
+}
+
+func TestEveryFileIsReachedHoweverSmallTheWindow(t *testing.T) {
+	t.Parallel()
+	m := fstest.New()
+	want := keysFrom("k", 60)
+	for i, k := range want {
+		plant(t, m, fmt.Sprintf("1700000000_a_%d", i), linesOf(k))
+	}
+	c := cfg()
+	c.ScanLimit = 4
+	s := open(t, c, m)
+	b := &broker{answer: func(r *kgo.Record) error {
+		if string(r.Key) < "k0010" {
+			return errAway
+		}
+		return nil
+	}}
+	for range 2000 {
+		_, _ = s.Recover(t.Context(), b)
+	}
+	got := b.keys()
+	slices.Sort(got)
+	wantKeys(t, got, want[10:]...)
+}
+
+func TestStatsDoNotWaitForASlowDisk(t *testing.T) {
+	t.Parallel()
+	m := fstest.New()
+	s := open(t, cfg(), m)
+	m.Slow(fstest.OpSync, 300*time.Millisecond)
+	done := make(chan error)
+	go func() { done <- s.Append(t.Context(), linesOf("a")) }()
+	for m.Count(fstest.OpWrite) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	start := time.Now()
+	if st := s.Stats(); st.Files != 0 || time.Since(start) > 200*time.Millisecond {
+		t.Errorf("stats %+v after %v", st, time.Since(start))
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

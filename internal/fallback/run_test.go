@@ -1,0 +1,116 @@
+package fallback_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"docket/internal/fallback"
+	"docket/internal/fallback/fstest"
+)
+
+type discard struct{}
+
+func (discard) Publish(_ context.Context, r []*kgo.Record) []error { return make([]error, len(r)) }
+
+// running starts Run and stops it at the end of the test.
+func running(t *testing.T, s *fallback.Spool, idle func() bool, p fallback.Publisher) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx, idle, p) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("run: %v", err)
+		}
+	})
+}
+
+func TestRunEmptiesTheSpoolWhileIdle(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, cfg(), fstest.New())
+		for _, k := range keysFrom("k", 40) {
+			mustAppend(t, s, linesOf(k)...)
+		}
+		b := &broker{}
+		running(t, s, func() bool { return true }, b)
+		time.Sleep(5 * time.Second)
+		wantKeys(t, b.keys(), keysFrom("k", 40)...)
+		mustAppend(t, s, linesOf("late")...)
+		time.Sleep(2 * time.Second)
+		if got := b.keys(); got[len(got)-1] != "late" {
+			t.Error("a file that came later is not recovered")
+		}
+	})
+}
+
+func TestRunTakesOneFileAMinuteWhenNeverIdle(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, cfg(), fstest.New())
+		for _, k := range keysFrom("k", 40) {
+			mustAppend(t, s, linesOf(k)...)
+		}
+		b := &broker{}
+		running(t, s, func() bool { return false }, b)
+		time.Sleep(10*time.Minute + 10*time.Second)
+		if n := len(b.keys()); n < 10 || n > 11 {
+			t.Errorf("%d files in ten minutes", n)
+		}
+	})
+}
+
+func TestRunBacksOffAndGoesOnByItself(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, cfg(), fstest.New())
+		mustAppend(t, s, linesOf("a")...)
+		b := &broker{answer: away}
+		running(t, s, func() bool { return true }, b)
+		time.Sleep(time.Hour)
+		if n := b.tries(); n < 55 || n > 70 {
+			t.Errorf("%d tries in an hour", n)
+		}
+		b.refuse(nil)
+		time.Sleep(61 * time.Second)
+		wantKeys(t, b.keys(), "a")
+	})
+}
+
+func TestRunTriesOversizeFilesAtTheStartAndEachHour(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, cfg(), fstest.New())
+		big := linesOf("big")
+		big[0].Oversize = true
+		mustAppend(t, s, big...)
+		var tries atomic.Int64
+		b := &broker{answer: func(r *kgo.Record) error {
+			if string(r.Key) == "big" {
+				tries.Add(1)
+				return tooLarge(0)(r)
+			}
+			return nil
+		}}
+		running(t, s, func() bool { return true }, b)
+		time.Sleep(time.Minute)
+		if tries.Load() != 1 {
+			t.Errorf("%d tries at the start", tries.Load())
+		}
+		mustAppend(t, s, linesOf("small")...)
+		time.Sleep(3 * time.Hour)
+		if n := tries.Load(); n != 4 {
+			t.Errorf("%d tries after three hours", n)
+		}
+		wantKeys(t, b.keys(), "small")
+		if st := s.Stats(); st.OversizeRecords != 1 {
+			t.Errorf("stats %+v", st)
+		}
+	})
+}

@@ -1,0 +1,134 @@
+package fallback
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+)
+
+// settle takes a file whose records are all elsewhere out of the spool: a
+// whole one is deleted, a broken one kept in corrupt/. Where that fails it is
+// remembered, so that the next try tidies up without publishing again.
+func (s *Spool) settle(f stem, broken fault, r *Recovery) error {
+	s.history.deliver(f, broken)
+	if broken == "" {
+		if err := s.remove(f); err != nil {
+			return err
+		}
+		r.Done = true
+		return nil
+	}
+	if err := s.quarantine(f, broken); err != nil {
+		return fmt.Errorf("move %s to %s/: %w", f.data(), corruptDir, err)
+	}
+	r.Corrupt, r.Done = true, true
+	return nil
+}
+
+// remove deletes data, then meta, then makes that durable.
+func (s *Spool) remove(f stem) error {
+	size := s.sizeOf(f)
+	if err := ignoreMissing(s.fsys.Remove(f.data())); err != nil {
+		return fmt.Errorf("delete %s: %w", f.data(), err)
+	}
+	s.ledger.remove(f, size)
+	s.note("delete spool meta", f.meta(), ignoreMissing(s.fsys.Remove(f.meta())))
+	if err := s.fsys.SyncDir("."); err != nil {
+		return fmt.Errorf("sync directory after deleting %s: %w", f.data(), err)
+	}
+	return nil
+}
+
+func (s *Spool) sizeOf(f stem) int64 {
+	var size int64
+	for _, name := range []string{f.data(), f.meta()} {
+		if info, err := s.fsys.Lstat(name); err == nil && info.ours() {
+			size += info.Size
+		}
+	}
+	return size
+}
+
+// quarantine moves a broken file and its meta to corrupt/, with the reason
+// beside them. Nothing there is ever overwritten or deleted.
+func (s *Spool) quarantine(f stem, why fault) error {
+	if err := s.makeCorrupt(); err != nil {
+		return err
+	}
+	target, err := s.freeTarget(f)
+	if err != nil {
+		return err
+	}
+	if err := s.writeReason(target+".reason", why); err != nil {
+		return err
+	}
+	size := s.sizeOf(f)
+	if err := s.fsys.Rename(f.data(), target); err != nil {
+		return err
+	}
+	s.ledger.remove(f, size)
+	s.ledger.count(func(st *Stats) { st.CorruptFiles++ })
+	s.log.Error().Str("file", f.data()).Str("reason", string(why)).Msg("broken spool file was moved to corrupt/")
+	s.note("move spool meta", f.meta(), ignoreMissing(s.fsys.Rename(f.meta(), target+metaSuffix)))
+	s.note("sync corrupt/", f.data(), s.fsys.SyncDir(corruptDir))
+	s.note("sync spool directory", f.data(), s.fsys.SyncDir("."))
+	return nil
+}
+
+func (s *Spool) makeCorrupt() error {
+	err := s.fsys.Mkdir(corruptDir)
+	if err == nil {
+		return s.fsys.SyncDir(".")
+	}
+	if !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	info, err := s.fsys.Lstat(corruptDir)
+	if err == nil && (!info.Mode.IsDir() || !info.Own) {
+		err = errForeign
+	}
+	return err
+}
+
+func (s *Spool) freeTarget(f stem) (string, error) {
+	name := corruptDir + "/" + f.data()
+	for n := 1; ; n++ {
+		_, err := s.fsys.Lstat(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			return name, nil
+		}
+		if err != nil {
+			return "", err
+		}
+		name = fmt.Sprintf("%s/%s.%d", corruptDir, f.data(), n)
+	}
+}
+
+func (s *Spool) writeReason(name string, why fault) error {
+	file, err := s.fsys.Create(name)
+	if errors.Is(err, fs.ErrExist) {
+		return nil // left by a try that ended before the move
+	}
+	if err != nil {
+		return err
+	}
+	_, err = file.Write([]byte(string(why) + "\n"))
+	if err == nil {
+		err = file.Sync()
+	}
+	return errors.Join(err, file.Close())
+}
+
+// giveUpExpired drops a file that cannot be published and has passed MaxAge,
+// where the policy is Evict. Otherwise the failure is passed on.
+func (s *Spool) giveUpExpired(ctx context.Context, f stem, failure error, r *Recovery) error {
+	if s.cfg.OnFull != Evict || !s.expired(f.created()) || ctx.Err() != nil {
+		return failure
+	}
+	if err := s.drop(f, "expired"); err != nil {
+		return errors.Join(failure, err)
+	}
+	r.Done = true
+	return failure
+}

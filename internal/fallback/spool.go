@@ -1,0 +1,176 @@
+package fallback
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+// Spool is an open spool directory. Its methods may be called from several
+// goroutines at once; Recover is one at a time.
+type Spool struct {
+	cfg     Config
+	fsys    FS
+	log     zerolog.Logger
+	lim     limits
+	chunk   int // bytes published at a time
+	lock    interface{ Close() error }
+	ledger  *ledger
+	counter atomic.Uint64
+
+	life   sync.RWMutex // held for reading by every method that touches the disk
+	closed bool
+
+	recovering sync.Mutex // guards the fields below: one file at a time
+	toRecover  scanner
+	history    history
+	rounds     rounds
+
+	evicting sync.Mutex // one eviction at a time
+	toEvict  scanner
+
+	warned warned
+	aged   atomic.Bool // the age alarm has been raised
+}
+
+// Open takes the directory for this process: it is created (0700) or checked
+// (ErrUnsafeDir), locked (ErrLocked), swept of tmp files and orphan metas, and
+// counted. No file in it can make Open fail; an error means that the directory
+// itself cannot be used, and another Open may succeed later.
+func Open(cfg Config, fsys FS, logger zerolog.Logger) (*Spool, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	cfg = cfg.withDefaults()
+	s := &Spool{
+		cfg:       cfg,
+		fsys:      fsys,
+		log:       logger,
+		lim:       defaultLimits,
+		chunk:     4 << 20,
+		ledger:    newLedger(),
+		toRecover: scanner{fsys: fsys, limit: cfg.ScanLimit},
+		toEvict:   scanner{fsys: fsys, limit: cfg.ScanLimit},
+		history:   newHistory(cfg.ScanLimit),
+	}
+	if err := s.open(); err != nil {
+		return nil, fmt.Errorf("open spool %s: %w", cfg.Dir, errors.Join(err, s.letGo()))
+	}
+	s.rounds.every = cfg.OversizeEvery
+	s.checkAge()
+	return s, nil
+}
+
+func (s *Spool) open() error {
+	info, err := s.fsys.Prepare()
+	if err != nil {
+		return err
+	}
+	if !info.Own || !info.Mode.IsDir() {
+		return ErrUnsafeDir
+	}
+	if err := s.tighten(info); err != nil {
+		return err
+	}
+	if s.lock, err = s.fsys.Lock(lockName); err != nil {
+		return fmt.Errorf("lock: %w", err)
+	}
+	return s.sweep()
+}
+
+// tighten makes a directory private that is new or already ours. Any other is
+// not touched: the setting may name a directory with a life of its own.
+func (s *Spool) tighten(info Info) error {
+	if info.Mode.Perm()&0o077 == 0 {
+		return nil
+	}
+	mine, err := s.emptyOrMine()
+	if err != nil {
+		return err
+	}
+	if mine && info.Mode&fs.ModeSticky == 0 {
+		return s.fsys.Chmod(0o700)
+	}
+	if info.Mode.Perm()&0o022 != 0 {
+		return ErrUnsafeDir
+	}
+	s.log.Warn().Str("dir", s.cfg.Dir).Msg("spool directory can be read by other users")
+	return nil
+}
+
+func (s *Spool) emptyOrMine() (bool, error) {
+	info, err := s.fsys.Lstat(lockName)
+	if err == nil {
+		return info.ours(), nil
+	}
+	dir, err := s.fsys.ReadDir()
+	if err != nil {
+		return false, err
+	}
+	names, err := dir.Names(1)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return len(names) == 0, errors.Join(err, dir.Close())
+}
+
+// Stats returns the counters of this moment; it never waits for the disk.
+func (s *Spool) Stats() Stats { return s.ledger.snapshot() }
+
+// Close waits for what is under way, then gives the directory up.
+func (s *Spool) Close() error {
+	s.life.Lock()
+	defer s.life.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	return s.letGo()
+}
+
+func (s *Spool) letGo() error {
+	errs := []error{s.toRecover.close(), s.toEvict.close()}
+	if s.lock != nil {
+		errs = append(errs, s.lock.Close())
+	}
+	return errors.Join(append(errs, s.fsys.Close())...)
+}
+
+// enter keeps Close away until leave.
+func (s *Spool) enter(ctx context.Context) (leave func(), err error) {
+	s.life.RLock()
+	if s.closed {
+		s.life.RUnlock()
+		return nil, ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		s.life.RUnlock()
+		return nil, err
+	}
+	return s.life.RUnlock, nil
+}
+
+// name generates the stem of the next file. The lock keeps other processes
+// out, so a name that is free now stays free.
+func (s *Spool) name(oversize bool) (stem, error) {
+	for {
+		f := newStem(time.Now(), s.cfg.Instance, s.counter.Add(1), oversize)
+		_, errData := s.fsys.Lstat(f.data())
+		_, errMeta := s.fsys.Lstat(f.meta())
+		if errors.Is(errData, fs.ErrNotExist) && errors.Is(errMeta, fs.ErrNotExist) {
+			return f, nil
+		}
+		for _, err := range []error{errData, errMeta} {
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return stem{}, err
+			}
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package fallback
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+)
+
+// sweep reads the directory once, at the start: tmp files and orphan metas are
+// removed, everything else is counted. One file's trouble never stops it.
+func (s *Spool) sweep() error {
+	dir, err := s.fsys.ReadDir()
+	if err != nil {
+		return fmt.Errorf("read directory: %w", err)
+	}
+	removed := false
+	for err == nil {
+		var names []string
+		names, err = dir.Names(s.cfg.ScanLimit)
+		for _, name := range names {
+			removed = s.sweepOne(name) || removed
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	if err = errors.Join(err, dir.Close()); err != nil {
+		return fmt.Errorf("read directory: %w", err)
+	}
+	slices.SortFunc(s.ledger.oversize, func(a, b oversizeFile) int { return older(a.stem, b.stem) })
+	if removed {
+		s.note("sync spool directory", "", s.fsys.SyncDir("."))
+	}
+	return nil
+}
+
+func (s *Spool) sweepOne(name string) (removed bool) {
+	f, k := classify(name)
+	switch k {
+	case kindTmp:
+		return s.sweepTmp(name)
+	case kindMeta:
+		return s.sweepMeta(f, name)
+	case kindData:
+		s.sweepData(f)
+	case kindForeign:
+		s.warnForeign(name)
+	}
+	return false
+}
+
+// sweepTmp removes what never became a home.
+func (s *Spool) sweepTmp(name string) bool {
+	info, err := s.fsys.Lstat(name)
+	if err == nil && !info.ours() {
+		s.warnForeign(name)
+		return false
+	}
+	if err == nil {
+		err = s.fsys.Remove(name)
+	}
+	s.note("sweep spool tmp file", name, err)
+	return err == nil
+}
+
+// sweepMeta removes a meta without its data: it holds no record.
+func (s *Spool) sweepMeta(f stem, name string) bool {
+	s.counter.Store(max(s.counter.Load(), f.counter))
+	info, err := s.fsys.Lstat(name)
+	if err == nil && !info.ours() {
+		s.warnForeign(name)
+		return false
+	}
+	if err != nil {
+		s.note("look at spool meta", name, err)
+		return false
+	}
+	_, err = s.fsys.Lstat(f.data())
+	switch {
+	case err == nil:
+		s.ledger.grow(info.Size)
+		return false
+	case !errors.Is(err, fs.ErrNotExist):
+		s.note("look at spool file", f.data(), err)
+		return false
+	}
+	err = s.fsys.Remove(name)
+	s.note("remove orphan spool meta", name, err)
+	return err == nil
+}
+
+func (s *Spool) sweepData(f stem) {
+	s.counter.Store(max(s.counter.Load(), f.counter))
+	info, err := s.fsys.Lstat(f.data())
+	if err == nil && !info.ours() {
+		s.warnForeign(f.data())
+		return
+	}
+	s.note("look at spool file", f.data(), err)
+	records := 0
+	if f.oversize() {
+		records = s.countRecords(f)
+	}
+	s.ledger.add(f, info.Size, records)
+}
+
+// countRecords asks the meta, or where that is lost the data. A file that
+// cannot be read counts as one record: never as none.
+func (s *Spool) countRecords(f stem) int {
+	if m, err := s.readMeta(f); err == nil && m != nil && m.NumEvents > 0 {
+		return m.NumEvents
+	}
+	found, err := s.inspect(f)
+	if err != nil {
+		return 1
+	}
+	return max(1, found.lines)
+}
+
+func (s *Spool) inspect(f stem) (*findings, error) {
+	file, err := s.fsys.Open(f.data())
+	if err != nil {
+		return nil, err
+	}
+	found, err := inspect(file, s.lim)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return nil, err
+	}
+	return found, nil
+}

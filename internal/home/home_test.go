@@ -1,0 +1,250 @@
+package home
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func records(offsets ...int64) []*kgo.Record {
+	rs := make([]*kgo.Record, len(offsets))
+	for i, o := range offsets {
+		rs[i] = &kgo.Record{Topic: "t", Partition: 3, Offset: o, LeaderEpoch: int32(o % 7)}
+	}
+	return rs
+}
+
+func mustPanic(t *testing.T, what string, f func()) {
+	t.Helper()
+	defer func() {
+		if recover() == nil {
+			t.Errorf("%s did not panic", what)
+		}
+	}()
+	f()
+}
+
+func TestBatchSettlesOnlyWhenEveryDecisionHasAHome(t *testing.T) {
+	t.Parallel()
+	a := NewAccount("t", 3)
+	rs := records(10, 11, 14)
+	a.Enter(rs...)
+	b := a.Batch(rs)
+
+	wantHomeless := func(n int, offset int64) {
+		t.Helper()
+		s, err := b.Settle()
+		var missing *HomelessError
+		if !errors.As(err, &missing) || missing.Decisions != n || missing.Offset != offset {
+			t.Fatalf("Settle() = %v, want %d decisions homeless from offset %d on", err, n, offset)
+		}
+		if s.Offset() != -1 || s.Of(a) {
+			t.Fatalf("a batch that is not settled gave %+v", s)
+		}
+	}
+	wantHomeless(3, 10) // a record whose decisions were never counted is homeless too
+	first, second, third := b.Carries(0, 1), b.Carries(1, 3), b.Carries(2, 1)
+	wantHomeless(5, 10)
+	first[0].Give(Row)
+	second[0].Give(Row)
+	second[2].Give(DeadLetter)
+	third[0].Give(Spooled)
+	wantHomeless(1, 11)
+	second[1].Give(Duplicate)
+
+	s, err := b.Settle()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Offset() != 15 || !s.Of(a) || s.LeaderEpoch() != 0 {
+		t.Fatalf("settled %+v, want offset 15 of this account", s)
+	}
+	if a.Open() != 0 {
+		t.Fatalf("%d records still open", a.Open())
+	}
+}
+
+func TestSettledNeverPassesARecordThatWaits(t *testing.T) {
+	t.Parallel()
+	a := NewAccount("t", 3)
+	rs := records(0, 1, 2, 3)
+	a.Enter(rs...)
+	settle := func(r ...*kgo.Record) int64 {
+		t.Helper()
+		b := a.Batch(r)
+		for i := range r {
+			b.Carries(i, 1)[0].Give(Row)
+		}
+		s, err := b.Settle()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Offset()
+	}
+	for _, step := range []struct {
+		settle []*kgo.Record
+		want   int64
+	}{
+		{rs[2:3], -1}, // 0 and 1 wait
+		{rs[0:1], 1},
+		{rs[3:4], 1}, // 1 waits
+		{rs[1:2], 4},
+	} {
+		if got := settle(step.settle...); got != step.want {
+			t.Errorf("after offset %d: may commit %d, want %d", step.settle[0].Offset, got, step.want)
+		}
+	}
+}
+
+func TestSettledIsTheLowestHomelessOffsetInAnyOrder(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(200) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		a := NewAccount("t", 3)
+		offsets, next := []int64{}, int64(0)
+		for range 40 {
+			next += 1 + rng.Int64N(3) // gaps
+			offsets = append(offsets, next)
+		}
+		rs := records(offsets...)
+		a.Enter(rs...)
+		waiting := slices.Clone(rs)
+		committed := int64(-1)
+		for len(waiting) > 0 {
+			var part []*kgo.Record
+			waiting = slices.DeleteFunc(waiting, func(r *kgo.Record) bool {
+				if rng.IntN(4) > 0 {
+					return false
+				}
+				part = append(part, r)
+				return true
+			})
+			b := a.Batch(part)
+			for i := range part {
+				b.Carries(i, 1)[0].Give(Row)
+			}
+			s, err := b.Settle()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.Offset() < committed {
+				t.Fatalf("seed %d: went back from %d to %d", seed, committed, s.Offset())
+			}
+			committed = s.Offset()
+			for _, r := range waiting {
+				if r.Offset < committed {
+					t.Fatalf("seed %d: may commit %d while %d waits", seed, committed, r.Offset)
+				}
+			}
+		}
+		if committed != next+1 {
+			t.Fatalf("seed %d: ended at %d, want %d", seed, committed, next+1)
+		}
+	}
+}
+
+func TestSettledOfAnEarlierAssignmentIsNotOfThisOne(t *testing.T) {
+	t.Parallel()
+	was, is := NewAccount("t", 3), NewAccount("t", 3)
+	rs := records(5)
+	was.Enter(rs...)
+	b := was.Batch(rs)
+	b.Carries(0, 1)[0].Give(Row)
+	s, err := b.Settle()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Of(is) || !s.Of(was) {
+		t.Error("what an earlier assignment settled passes as settled by this one")
+	}
+	if (Settled{}).Of(is) || (Settled{}).Of(nil) || (Settled{}).Offset() != -1 {
+		t.Error("the zero Settled is good for something")
+	}
+}
+
+func TestBooksRefuseWhatWouldSettleWrongOffsets(t *testing.T) {
+	t.Parallel()
+	a := NewAccount("t", 3)
+	rs := records(1, 2)
+	a.Enter(rs...)
+	mustPanic(t, "an offset that went back", func() { a.Enter(records(2)...) })
+	mustPanic(t, "a record of another partition", func() { a.Enter(&kgo.Record{Topic: "t", Partition: 4, Offset: 9}) })
+	mustPanic(t, "a record of another topic", func() { a.Enter(&kgo.Record{Topic: "u", Partition: 3, Offset: 9}) })
+	mustPanic(t, "a record that never entered", func() { a.Batch(records(7)) })
+	b := a.Batch(rs)
+	mustPanic(t, "a record taken twice", func() { a.Batch(rs[:1]) })
+	mustPanic(t, "a record that carries nothing", func() { b.Carries(0, 0) })
+	e := &b.Carries(0, 1)[0]
+	mustPanic(t, "a record opened twice", func() { b.Carries(0, 1) })
+	mustPanic(t, "None as a home", func() { e.Give(None) })
+	mustPanic(t, "an unknown home", func() { e.Give(homes) })
+	e.Give(Row)
+	mustPanic(t, "a second home", func() { e.Give(Row) })
+}
+
+func TestEntriesStayWhereTheyAre(t *testing.T) {
+	t.Parallel()
+	a := NewAccount("t", 3)
+	rs := records(0, 1, 2, 3)
+	a.Enter(rs...)
+	b := a.Batch(rs)
+	var all []*Entry
+	for i, n := range []int{1, 1000, 1, 3} {
+		es := b.Carries(i, n)
+		for j := range es {
+			all = append(all, &es[j])
+		}
+	}
+	for _, e := range all {
+		e.Give(Row)
+	}
+	if _, err := b.Settle(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCutBatchesAreSettledByThemselves(t *testing.T) {
+	t.Parallel()
+	a := NewAccount("t", 3)
+	rs := records(1, 2, 3)
+	a.Enter(rs...)
+	rest := a.Batch(rs)
+	e := rest.Carries(0, 2)
+	head := rest.Cut(1)
+	e[0].Give(Row)
+	if _, err := head.Settle(); err == nil {
+		t.Error("a cut batch was settled without all its homes")
+	}
+	e[1].Give(Row)
+	if s, err := head.Settle(); err != nil || s.Offset() != 2 {
+		t.Errorf("the head may commit %d, %v", s.Offset(), err)
+	}
+	if _, err := rest.Settle(); err == nil {
+		t.Error("the rest was settled on the strength of the head")
+	}
+	for i := range rest.Records() {
+		rest.Carries(i, 1)[0].Give(Row)
+	}
+	if s, err := rest.Settle(); err != nil || s.Offset() != 4 {
+		t.Errorf("the rest may commit %d, %v", s.Offset(), err)
+	}
+}
+
+func TestHomesHaveTheNamesOfTheContract(t *testing.T) {
+	t.Parallel()
+	want := []string{"row", "duplicate", "parked", "dead_letter", "exhausted", "spooled"}
+	for i, h := range All() {
+		if h.String() != want[i] {
+			t.Errorf("home %d is named %q, want %q", h, h, want[i])
+		}
+	}
+	if len(All()) != int(homes)-1 {
+		t.Error("All leaves a home out")
+	}
+}

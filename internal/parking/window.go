@@ -1,0 +1,189 @@
+// Package parking is the gate before a replay: it looks ahead in a partition of the parking topic and lets through
+// what is due, so that a record which still has to wait blocks nobody behind it.
+//
+// What it lets through is carried by the same pipeline as any other record. The books of the partition see to it that
+// nothing is committed past a record that still waits. The package stays free of clients, of storing and classifying.
+package parking
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"docket/internal/envelope"
+	"docket/internal/home"
+	"docket/internal/pipeline"
+)
+
+// Assigned is an assigned partition of the parking topic.
+type Assigned interface {
+	pipeline.Assignment
+	// Account is the partition's books.
+	Account() *home.Account
+	// Take waits for at least one record and gathers up to the limits, at most wait after the first. It ends with
+	// ctx's error, and then has taken nothing.
+	Take(ctx context.Context, records int, bytes int64, wait time.Duration) ([]*kgo.Record, error)
+	// Bounds are the next offset to be read and the end of the log now.
+	Bounds(ctx context.Context) (next, end int64, err error)
+}
+
+// Config bounds what a window holds.
+type Config struct {
+	Lookahead      int           // records past the last commit that are looked at, at least 1
+	LookaheadBytes int64         // bytes of keys, values and headers that wait in memory; one record may exceed it
+	MaxBackoff     time.Duration // a not-before further away counts as this far from the record's Kafka timestamp
+	BatchRecords   int           // let through at a time, at least 1
+	BatchBytes     int64
+	BatchWait      time.Duration // for more, after the first record
+	Once           bool          // end when nothing that is in the log now is due
+}
+
+// quiet is how long the log's end may fail to show up in a run with Once before it counts as reached: control records
+// take up offsets and are never delivered.
+const quiet = 10 * time.Second
+
+// Window is the gate of one partition. It belongs to the goroutine that carries the partition; Waiting may be called
+// from anywhere.
+type Window struct {
+	Assigned
+	cfg Config
+
+	waiting []parked // in offset order
+	bytes   int64
+	count   atomic.Int64
+
+	bounded bool // next and end are known
+	next    int64
+	end     int64
+}
+
+type parked struct {
+	record *kgo.Record
+	due    time.Time // zero: now
+	bytes  int64
+}
+
+var _ pipeline.Assignment = (*Window)(nil)
+
+// New makes the gate of a partition that was just assigned.
+func New(cfg Config, a Assigned) *Window {
+	return &Window{Assigned: a, cfg: cfg}
+}
+
+// Waiting is the number of records that were read and are not let through yet.
+func (w *Window) Waiting() int { return int(w.count.Load()) }
+
+// Fetch waits for records that are due and lets them through as a batch, in offset order.
+func (w *Window) Fetch(ctx context.Context) (*home.Batch, error) {
+	for {
+		if due := w.pass(time.Now()); len(due) > 0 {
+			return w.Account().Batch(due), nil
+		}
+		done, err := w.finished(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if done {
+			return nil, pipeline.ErrDone
+		}
+		if err := w.look(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// pass takes up to a batch of due records out of the window.
+func (w *Window) pass(now time.Time) []*kgo.Record {
+	var due []*kgo.Record
+	var bytes int64
+	keep := w.waiting[:0]
+	for _, p := range w.waiting {
+		full := len(due) >= w.cfg.BatchRecords || len(due) > 0 && bytes+p.bytes > w.cfg.BatchBytes
+		if full || p.due.After(now) {
+			keep = append(keep, p)
+			continue
+		}
+		due = append(due, p.record)
+		bytes += p.bytes
+	}
+	clear(w.waiting[len(keep):])
+	w.waiting = keep
+	w.bytes -= bytes
+	w.count.Store(int64(len(w.waiting)))
+	return due
+}
+
+// look reads on while there is room, and otherwise waits, in both cases not longer than until the next record is due.
+func (w *Window) look(ctx context.Context) error {
+	waking := ctx
+	if next, ok := w.earliest(); ok {
+		var cancel context.CancelFunc
+		waking, cancel = context.WithDeadline(ctx, next)
+		defer cancel()
+	}
+	room := w.cfg.Lookahead - w.Account().Open()
+	bytes := w.cfg.LookaheadBytes - w.bytes
+	if room <= 0 || bytes <= 0 {
+		<-waking.Done()
+		return ctx.Err()
+	}
+	if w.cfg.Once {
+		var cancel context.CancelFunc
+		waking, cancel = context.WithTimeout(waking, quiet)
+		defer cancel()
+	}
+	from := time.Now()
+	records, err := w.Take(waking, min(room, w.cfg.BatchRecords), min(bytes, w.cfg.BatchBytes), w.cfg.BatchWait)
+	if err != nil {
+		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+			if w.cfg.Once && time.Since(from) >= quiet {
+				w.next = w.end // quiet for so long: what is left of the log is control records
+			}
+			return nil
+		}
+		return err
+	}
+	w.Account().Enter(records...)
+	for _, r := range records {
+		size := int64(len(r.Key) + len(r.Value))
+		for _, h := range r.Headers {
+			size += int64(len(h.Key) + len(h.Value))
+		}
+		w.waiting = append(w.waiting, parked{record: r, due: envelope.OpenParked(r, w.cfg.MaxBackoff).NotBefore, bytes: size})
+		w.bytes += size
+		w.next = r.Offset + 1
+	}
+	w.count.Store(int64(len(w.waiting)))
+	return nil
+}
+
+// earliest is when the next waiting record is due.
+func (w *Window) earliest() (time.Time, bool) {
+	var first time.Time
+	for i, p := range w.waiting {
+		if i == 0 || p.due.Before(first) {
+			first = p.due
+		}
+	}
+	return first, len(w.waiting) > 0
+}
+
+// finished says, in a run with Once, that nothing is due and nothing more can be looked at.
+func (w *Window) finished(ctx context.Context) (bool, error) {
+	if !w.cfg.Once {
+		return false, nil
+	}
+	if !w.bounded {
+		next, end, err := w.Bounds(ctx)
+		if err != nil {
+			return false, fmt.Errorf("find the end of the partition: %w", err)
+		}
+		w.bounded, w.next, w.end = true, max(next, w.next), end
+	}
+	full := w.Account().Open() >= w.cfg.Lookahead || w.bytes >= w.cfg.LookaheadBytes
+	return w.next >= w.end || full, nil
+}

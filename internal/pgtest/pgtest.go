@@ -1,0 +1,248 @@
+// Package pgtest gives a test a real Postgres database of its own, and the faults that a database can have: codes raised
+// by a trigger, killed sessions, read-only nodes, locks, slowness and a wire that is cut at a chosen point. It stays
+// free of what a test expects; production code does not import it.
+package pgtest
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/rs/zerolog"
+
+	"docket/internal/postgres"
+	"docket/migrations"
+)
+
+// ServerVariable names the environment variable that has the URL of a server for tests, with a role that is superuser.
+const ServerVariable = "DOCKET_TEST_DATABASE_URL"
+
+// StartServer gives the URL of a server, with a role that is superuser, where the environment names none. Test files
+// with the build tag integration set it, for example to testenv.Postgres; nothing else does.
+var StartServer func(t testing.TB) string
+
+// patience is how long any single act of the harness may take.
+const patience = time.Minute
+
+// DB is a database that belongs to one test and is dropped at its end. Its schema is up to date.
+type DB struct {
+	// URL is for a role that is superuser.
+	URL  string
+	Name string
+}
+
+// New makes a database. A test without a server fails.
+func New(t testing.TB) *DB {
+	t.Helper()
+	server := serverURL(t)
+	template := ensureTemplate(t, server)
+	db := create(t, server, template)
+	t.Cleanup(func() {
+		if _, err := exec(server, `DROP DATABASE IF EXISTS `+pgx.Identifier{db.Name}.Sanitize()+` WITH (FORCE)`); err != nil {
+			t.Errorf("drop the test database: %v", err)
+		}
+	})
+	return db
+}
+
+// NewEmpty makes a database without a schema.
+func NewEmpty(t testing.TB) *DB {
+	t.Helper()
+	server := serverURL(t)
+	db := create(t, server, "template0")
+	t.Cleanup(func() {
+		if _, err := exec(server, `DROP DATABASE IF EXISTS `+pgx.Identifier{db.Name}.Sanitize()+` WITH (FORCE)`); err != nil {
+			t.Errorf("drop the test database: %v", err)
+		}
+	})
+	return db
+}
+
+func serverURL(t testing.TB) string {
+	t.Helper()
+	if u := os.Getenv(ServerVariable); u != "" {
+		return u
+	}
+	if StartServer != nil {
+		return StartServer(t)
+	}
+	t.Fatalf("no Postgres server for this test: set %s to the URL of one, with a superuser", ServerVariable)
+	return ""
+}
+
+func create(t testing.TB, server, template string) *DB {
+	t.Helper()
+	db := &DB{Name: "docket_test_" + strings.ToLower(rand.Text())}
+	sql := `CREATE DATABASE ` + pgx.Identifier{db.Name}.Sanitize() + ` TEMPLATE ` + pgx.Identifier{template}.Sanitize()
+	if _, err := exec(server, sql); err != nil {
+		t.Fatalf("create a test database: %v", err)
+	}
+	db.URL = withDatabase(t, server, db.Name)
+	return db
+}
+
+// ensureTemplate makes the database that others are copied from, once for each state of the migrations. It stays on the
+// server for the next run.
+func ensureTemplate(t testing.TB, server string) string {
+	t.Helper()
+	name := "docket_template_" + migrationsHash(t)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, server)
+	if err != nil {
+		t.Fatalf("connect to the Postgres server for tests: %v", err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	// One at a time: packages are tested side by side, in processes of their own.
+	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock(hashtext('docket test template'))`); err != nil {
+		t.Fatalf("lock the template: %v", err)
+	}
+	var ready bool
+	if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1 AND datistemplate)`, name).Scan(&ready); err != nil {
+		t.Fatalf("look for the template: %v", err)
+	}
+	if ready {
+		return name
+	}
+	quoted := pgx.Identifier{name}.Sanitize()
+	for _, sql := range []string{`DROP DATABASE IF EXISTS ` + quoted, `CREATE DATABASE ` + quoted + ` TEMPLATE template0`} {
+		if _, err := conn.Exec(ctx, sql); err != nil {
+			t.Fatalf("make the template: %v", err)
+		}
+	}
+	migrate(t, withDatabase(t, server, name))
+	if _, err := conn.Exec(ctx, `ALTER DATABASE `+quoted+` IS_TEMPLATE true`); err != nil {
+		t.Fatalf("finish the template: %v", err)
+	}
+	return name
+}
+
+func migrate(t testing.TB, url string) {
+	t.Helper()
+	db, err := postgres.Open(postgres.Config{URL: url}, zerolog.Nop())
+	if err != nil {
+		t.Fatalf("open the template: %v", err)
+	}
+	defer db.Close()
+	if _, err := db.Migrate(t.Context()); err != nil {
+		t.Fatalf("migrate the template: %v", err)
+	}
+}
+
+func migrationsHash(t testing.TB) string {
+	t.Helper()
+	hash := sha256.New()
+	names, err := fs.Glob(migrations.FS, "*.sql")
+	if err != nil {
+		t.Fatalf("list the migrations: %v", err)
+	}
+	for _, name := range names {
+		b, err := fs.ReadFile(migrations.FS, name)
+		if err != nil {
+			t.Fatalf("read a migration: %v", err)
+		}
+		fmt.Fprintf(hash, "%s\n%s\n", name, b)
+	}
+	return hex.EncodeToString(hash.Sum(nil)[:6])
+}
+
+func withDatabase(t testing.TB, server, name string) string {
+	t.Helper()
+	u, err := url.Parse(server)
+	if err != nil {
+		t.Fatalf("%s is not a URL", ServerVariable)
+	}
+	u.Path = "/" + name
+	return u.String()
+}
+
+func exec(url, sql string, args ...any) (int64, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience) // also from Cleanup, where the test's context is done
+	defer cancel()
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	tag, err := conn.Exec(ctx, sql, args...)
+	return tag.RowsAffected(), err
+}
+
+// Exec runs SQL, on a connection of its own and never read-only, and gives the number of rows affected. Several
+// statements can be joined by semicolons where there are no arguments.
+func (db *DB) Exec(t testing.TB, sql string, args ...any) int64 {
+	t.Helper()
+	n, err := exec(db.writable(t), sql, args...)
+	if err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return n
+}
+
+// writable is the database for the harness itself, whatever fault the test has put in.
+func (db *DB) writable(t testing.TB) string {
+	t.Helper()
+	u, err := url.Parse(db.URL)
+	if err != nil {
+		t.Fatalf("the database's URL: %v", err)
+	}
+	q := u.Query()
+	q.Set("default_transaction_read_only", "off")
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+// Query reads one row into dest.
+func (db *DB) Query(t testing.TB, sql string, dest ...any) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, db.writable(t))
+	if err != nil {
+		t.Fatalf("connect: %v", err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	if err := conn.QueryRow(ctx, sql).Scan(dest...); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// Count is how many decisions the table holds.
+func (db *DB) Count(t testing.TB) int {
+	t.Helper()
+	var n int
+	db.Query(t, `SELECT count(*) FROM decision_logs`, &n)
+	return n
+}
+
+// Role makes a role that may log in, connect and do what grants say ("SELECT, INSERT"; empty for nothing), and gives
+// its URL. The role goes with the database.
+func (db *DB) Role(t testing.TB, grants string) string {
+	t.Helper()
+	role := "role_" + strings.ToLower(rand.Text())
+	quoted := pgx.Identifier{role}.Sanitize()
+	db.Exec(t, `CREATE ROLE `+quoted+` LOGIN PASSWORD 'role'`)
+	t.Cleanup(func() {
+		if _, err := exec(db.writable(t), `DROP OWNED BY `+quoted+`; DROP ROLE `+quoted); err != nil {
+			t.Errorf("drop the role: %v", err)
+		}
+	})
+	if grants != "" {
+		db.Exec(t, `GRANT `+grants+` ON decision_logs TO `+quoted)
+	}
+	u, err := url.Parse(db.URL)
+	if err != nil {
+		t.Fatalf("the database's URL: %v", err)
+	}
+	u.User = url.UserPassword(role, "role")
+	return u.String()
+}

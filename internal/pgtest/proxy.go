@@ -1,0 +1,250 @@
+package pgtest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+	"net"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Cut says where the wire is cut.
+type Cut uint8
+
+const (
+	// CutNever lets everything through.
+	CutNever Cut = iota
+	// CutBeforeInsert cuts when the insert arrives; the server never sees it.
+	CutBeforeInsert
+	// CutAfterInsert cuts when the insert was answered, before its client knows.
+	CutAfterInsert
+	// CutBeforeCommit cuts when COMMIT arrives; the server never sees it, so nothing is stored.
+	CutBeforeCommit
+	// CutAfterCommit cuts when COMMIT was answered, before its client knows: all is stored.
+	CutAfterCommit
+)
+
+// Proxy stands between a client and the server, without TLS, and cuts the wire at a chosen point of a transaction that
+// inserts into decision_logs.
+type Proxy struct {
+	// URL leads through the proxy.
+	URL string
+
+	target   string
+	listener net.Listener
+
+	mu    sync.Mutex
+	cut   Cut
+	cuts  int
+	open  map[net.Conn]struct{}
+	dials int
+	wait  sync.WaitGroup
+}
+
+// NewProxy starts a proxy in front of the server of db.
+func (db *DB) NewProxy(t testing.TB) *Proxy {
+	t.Helper()
+	u, err := url.Parse(db.URL)
+	if err != nil {
+		t.Fatalf("the database's URL: %v", err)
+	}
+	p := &Proxy{target: u.Host, open: map[net.Conn]struct{}{}}
+	if u.Port() == "" {
+		p.target = net.JoinHostPort(u.Hostname(), "5432")
+	}
+	if p.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		t.Fatalf("listen: %v", err)
+	}
+	u.Host = p.listener.Addr().String()
+	q := u.Query()
+	q.Set("sslmode", "disable")
+	u.RawQuery = q.Encode()
+	p.URL = u.String()
+	p.wait.Go(p.accept)
+	t.Cleanup(func() {
+		_ = p.listener.Close()
+		p.Drop()
+		p.wait.Wait()
+	})
+	return p
+}
+
+// Cut arms the proxy: the next transaction that comes to this point is cut there, once.
+func (p *Proxy) Cut(at Cut) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cut = at
+}
+
+// Cuts is how often the wire was cut.
+func (p *Proxy) Cuts() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cuts
+}
+
+// Dials is how many connections were made through the proxy.
+func (p *Proxy) Dials() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.dials
+}
+
+// Drop cuts every connection there is.
+func (p *Proxy) Drop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.open {
+		_ = c.Close()
+	}
+}
+
+func (p *Proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		p.wait.Go(func() { p.serve(client) })
+	}
+}
+
+func (p *Proxy) serve(client net.Conn) {
+	server, err := net.Dial("tcp", p.target)
+	if err != nil {
+		_ = client.Close()
+		return
+	}
+	p.mu.Lock()
+	p.dials++
+	p.open[client], p.open[server] = struct{}{}, struct{}{}
+	p.mu.Unlock()
+	wire := &wire{proxy: p, client: client, server: server}
+	p.wait.Go(func() { wire.down(); wire.close() })
+	wire.up()
+	wire.close()
+}
+
+// wire is one connection through the proxy.
+type wire struct {
+	proxy          *Proxy
+	client, server net.Conn
+
+	mu        sync.Mutex
+	inserting bool   // the client sent an insert that is not yet committed
+	swallow   string // the tag of the answer at which to cut
+}
+
+func (w *wire) close() {
+	_ = w.client.Close()
+	_ = w.server.Close()
+	w.proxy.mu.Lock()
+	defer w.proxy.mu.Unlock()
+	delete(w.proxy.open, w.client)
+	delete(w.proxy.open, w.server)
+}
+
+// up carries what the client says, message by message.
+func (w *wire) up() {
+	startup := make([]byte, 4)
+	if _, err := io.ReadFull(w.client, startup); err != nil {
+		return
+	}
+	if _, err := w.server.Write(startup); err != nil {
+		return
+	}
+	if _, err := io.CopyN(w.server, w.client, int64(binary.BigEndian.Uint32(startup))-4); err != nil {
+		return
+	}
+	for {
+		m, err := readMessage(w.client)
+		if err != nil || w.cutsAt(m) {
+			return
+		}
+		if _, err := w.server.Write(m); err != nil {
+			return
+		}
+	}
+}
+
+// down carries what the server says.
+func (w *wire) down() {
+	for {
+		m, err := readMessage(w.server)
+		if err != nil {
+			return
+		}
+		w.mu.Lock()
+		cut := w.swallow != "" && m[0] == 'C' && bytes.HasPrefix(m[5:], []byte(w.swallow))
+		w.mu.Unlock()
+		if cut {
+			return
+		}
+		if _, err := w.client.Write(m); err != nil {
+			return
+		}
+	}
+}
+
+// cutsAt says whether the wire is to be cut instead of sending m on.
+func (w *wire) cutsAt(m []byte) bool {
+	sql := statement(m)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case strings.HasPrefix(sql, "INSERT INTO DECISION_LOGS"):
+		w.inserting = true
+		if w.proxy.disarm(CutAfterInsert) {
+			w.swallow = "INSERT"
+		}
+		return w.proxy.disarm(CutBeforeInsert)
+	case w.inserting && strings.HasPrefix(sql, "COMMIT"):
+		w.inserting = false
+		if w.proxy.disarm(CutAfterCommit) {
+			w.swallow = "COMMIT"
+		}
+		return w.proxy.disarm(CutBeforeCommit)
+	}
+	return false
+}
+
+func (p *Proxy) disarm(at Cut) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cut != at {
+		return false
+	}
+	p.cut = CutNever
+	p.cuts++
+	return true
+}
+
+// statement is the SQL of a Parse or Query message, in capitals and without leading blanks.
+func statement(m []byte) string {
+	body := m[5:]
+	switch m[0] {
+	case 'P':
+		if _, after, ok := bytes.Cut(body, []byte{0}); ok {
+			body = after
+		}
+	case 'Q':
+	default:
+		return ""
+	}
+	body = bytes.TrimSpace(body)
+	return strings.ToUpper(string(body[:min(len(body), 64)]))
+}
+
+func readMessage(from io.Reader) ([]byte, error) {
+	head := make([]byte, 5)
+	if _, err := io.ReadFull(from, head); err != nil {
+		return nil, err
+	}
+	m := make([]byte, 1+binary.BigEndian.Uint32(head[1:]))
+	copy(m, head)
+	_, err := io.ReadFull(from, m[5:])
+	return m, err
+}

@@ -1,0 +1,121 @@
+package pipeline
+
+import (
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"docket/internal/decision"
+	"docket/internal/envelope"
+	"docket/internal/errclass"
+	"docket/internal/home"
+)
+
+// codePanic is the failure code of a record on which the decoder panicked.
+const codePanic = "panic"
+
+// itemBytes is what a decision takes in memory besides its own bytes, roughly.
+const itemBytes = 512
+
+// decode opens records and reads what they carry, until what they inflate to fills a batch; these records are cut off
+// as the batch to carry now. What the decoder refuses is marked for the dead-letter topic, and goes there when the
+// batch gets its homes, not before.
+func (c *carrier) decode(rest *home.Batch) (*home.Batch, []*item) {
+	items := make([]*item, 0, len(rest.Records()))
+	var bytes int64
+	n := 0
+	for ; n < len(rest.Records()) && bytes < c.cfg.BatchBytes; n++ {
+		first := len(items)
+		items = c.open(rest, n, items)
+		for _, it := range items[first:] {
+			bytes += int64(len(it.value)) + itemBytes
+			if it.log != nil {
+				bytes += int64(len(it.log.Raw))
+			}
+		}
+	}
+	c.observer.Took(len(items))
+	return rest.Cut(n), items
+}
+
+// open reads record i and adds what it carries to items.
+func (c *carrier) open(b *home.Batch, i int, items []*item) []*item {
+	r := b.Records()[i]
+	env := c.openEnvelope(r)
+	read, refused := c.read(r)
+	if refused != nil {
+		it := &item{entry: &b.Carries(i, 1)[0], env: env, index: env.Origin.Index, value: r.Value}
+		it.send(home.DeadLetter, *refused, env.Attempt)
+		return append(items, it)
+	}
+	entries := b.Carries(i, len(read.Parts))
+	block := make([]item, len(read.Parts))
+	for j := range read.Parts {
+		block[j] = c.openItem(env, &entries[j], &read.Parts[j], read.Sole)
+		items = append(items, &block[j])
+	}
+	return items
+}
+
+func (c *carrier) openEnvelope(r *kgo.Record) envelope.Envelope {
+	if c.cfg.Replay {
+		return envelope.OpenParked(r, c.cfg.MaxBackoff)
+	}
+	return envelope.Open(r)
+}
+
+func (c *carrier) openItem(env envelope.Envelope, entry *home.Entry, part *decision.Part, sole bool) item {
+	it := item{entry: entry, env: env, index: part.Index, value: part.Value}
+	if sole {
+		it.value = env.Record.Value // byte for byte, compressed or not
+		if env.Origin.Index >= 0 {
+			it.index = env.Origin.Index // it was one of several where it was first read
+		}
+	}
+	switch {
+	case part.Err != nil:
+		it.send(home.DeadLetter, refusal(part.Err), env.Attempt)
+	case env.Parked && env.Attempt >= c.cfg.MaxAttempts:
+		it.log = &part.Log
+		it.send(home.Exhausted, exhausted(env.Code, env.Attempt), env.Attempt)
+	default:
+		it.log = &part.Log
+	}
+	return it
+}
+
+// read decodes a record's value. A panic of the decoder is this record's misfortune alone, so it is caught here, and
+// nowhere else.
+func (c *carrier) read(r *kgo.Record) (read decision.Record, refused *envelope.Cause) {
+	defer func() {
+		if v := recover(); v != nil {
+			c.log.Error().Str("topic", r.Topic).Int32("partition", r.Partition).Int64("offset", r.Offset).
+				Str("kind", fmt.Sprintf("%T", v)).Msg("decoder panicked on a record; it is dead-lettered")
+			refused = &envelope.Cause{Kind: envelope.Decode, Code: codePanic, Message: "the decoder panicked on this record: a bug in Docket"}
+		}
+	}()
+	read, err := c.decodeValue(r.Value, c.cfg.MaxRecordBytes)
+	if err != nil {
+		cause := refusal(err)
+		return decision.Record{}, &cause
+	}
+	return read, nil
+}
+
+func refusal(r *decision.Refusal) envelope.Cause {
+	return envelope.Cause{Kind: envelope.Decode, Code: string(r.Reason), Message: r.Error()}
+}
+
+func exhausted(code string, attempts int) envelope.Cause {
+	if code == "" {
+		code = "internal"
+	}
+	name := code
+	if v, ok := errclass.Lookup(code); ok && v.Name != "" {
+		name = v.Name
+	}
+	return envelope.Cause{
+		Kind: envelope.Exhausted, Code: code,
+		Message: fmt.Sprintf("%s (%s): gave up after %d attempts", name, code, attempts),
+	}
+}

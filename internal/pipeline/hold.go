@@ -1,0 +1,168 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"docket/internal/errclass"
+)
+
+// hold stands still until the database takes a known-good row again. Nothing is parked, dead-lettered or committed
+// meanwhile, fetching for this partition stops, membership of the group goes on.
+func (c *carrier) hold(ctx context.Context, open []*item, h Hold) error {
+	return c.standStill(ctx, h, func() (Hold, bool) {
+		err := c.probe(ctx, open)
+		if err == nil {
+			c.parked.reset()
+			return h, true
+		}
+		return blame(errclass.Classify(err), err), false
+	})
+}
+
+// standStill asks again and again, a probe interval apart, whether to go on; meanwhile the reason is told, anew
+// whenever it changes.
+func (c *carrier) standStill(ctx context.Context, h Hold, goOn func() (Hold, bool)) error {
+	defer c.a.Hold()()
+	tell := c.observer.Held(c.topic, c.partition, h)
+	defer func() { tell() }()
+	for {
+		if c.pause(ctx, c.cfg.ProbeInterval); ctx.Err() != nil || c.leaving() {
+			return errLeft
+		}
+		now, ok := goOn()
+		if ok {
+			return nil
+		}
+		if now.Reason != h.Reason || now.Code != h.Code {
+			tell()
+			h = now
+			tell = c.observer.Held(c.topic, c.partition, h)
+		}
+	}
+}
+
+// probe asks the database for a known-good row at the time of these items.
+func (c *carrier) probe(ctx context.Context, open []*item) error {
+	c.pulse()
+	defer c.pulse()
+	return c.db.Probe(ctx, middle(open))
+}
+
+// blame makes the reason of a hold from the failure of the batch and that of the probe, which knows better.
+func blame(v errclass.Verdict, probe error) Hold {
+	p := errclass.Classify(probe)
+	h := Hold{Reason: ReasonDatabaseRefuses, Code: p.Code, Hint: hint(p)}
+	switch {
+	case p.Code == "25006":
+		h.Reason = ReasonReadOnly
+	case p.Class == errclass.Transient || p.Class == errclass.Unknown:
+		h.Reason = ReasonDatabaseAway
+		if v.Class == errclass.Systemic {
+			h.Code, h.Hint = v.Code, hint(v)
+		}
+	}
+	return h
+}
+
+// hint is what an operator reads beside the reason.
+func hint(v errclass.Verdict) string { return words(v) }
+
+// breaker counts whole batches that were parked in a row.
+type breaker struct {
+	limit int64 // 0: there is none
+	row   atomic.Int64
+}
+
+// admit says whether one more batch may be parked.
+func (b *breaker) admit() bool {
+	if b.limit <= 0 {
+		return true
+	}
+	if b.row.Add(1) > b.limit {
+		b.row.Add(-1)
+		return false
+	}
+	return true
+}
+
+// reset is called when something was stored, or the database answered again.
+func (b *breaker) reset() { b.row.Store(0) }
+
+// carrier is one batch in hand.
+type carrier struct {
+	*Pipeline
+	a         Assignment
+	topic     string
+	partition int32
+	since     time.Time
+	beat      atomic.Int64 // Unix nanoseconds of the last sign of progress
+	resting   atomic.Bool  // keeping a pause
+}
+
+func (c *carrier) pulse() { c.beat.Store(c.now().UnixNano()) }
+
+func (c *carrier) leaving() bool { return c.a.Leaving().Err() != nil }
+
+// pause waits, but not longer than until the partition is being given up or ctx ends.
+func (c *carrier) pause(ctx context.Context, d time.Duration) {
+	c.resting.Store(true)
+	defer func() { c.pulse(); c.resting.Store(false) }()
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	case <-c.a.Leaving().Done():
+	}
+}
+
+// hands are the batches in hand.
+type hands struct {
+	mu   sync.Mutex
+	full map[*carrier]struct{}
+}
+
+func (p *Pipeline) pickUp(a Assignment) *carrier {
+	c := &carrier{Pipeline: p, a: a, topic: a.Topic(), partition: a.Partition(), since: p.now()}
+	c.pulse()
+	p.hands.mu.Lock()
+	defer p.hands.mu.Unlock()
+	if p.hands.full == nil {
+		p.hands.full = map[*carrier]struct{}{}
+	}
+	p.hands.full[c] = struct{}{}
+	return c
+}
+
+func (c *carrier) putDown() {
+	c.hands.mu.Lock()
+	defer c.hands.mu.Unlock()
+	delete(c.hands.full, c)
+}
+
+// Idle says that no batch is in hand.
+func (p *Pipeline) Idle() bool {
+	p.hands.mu.Lock()
+	defer p.hands.mu.Unlock()
+	return len(p.hands.full) == 0
+}
+
+// ErrWedged says that a batch shows no sign of progress.
+var ErrWedged = errors.New("a batch in hand shows no sign of progress")
+
+// Wedged returns [ErrWedged] when a batch in hand has shown no sign of progress for longer than limit. A hold and a
+// pause between tries are no lack of progress.
+func (p *Pipeline) Wedged(limit time.Duration) error {
+	p.hands.mu.Lock()
+	defer p.hands.mu.Unlock()
+	for c := range p.hands.full {
+		if !c.resting.Load() && p.now().UnixNano()-c.beat.Load() > int64(limit) {
+			return ErrWedged
+		}
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+package pipeline
+
+import (
+	"time"
+
+	"docket/internal/decision"
+	"docket/internal/envelope"
+	"docket/internal/home"
+)
+
+// item is a decision on its way, or a Kafka record that did not read as decisions.
+type item struct {
+	entry *home.Entry
+	env   envelope.Envelope
+	index int           // place inside its Kafka record; envelope.NoIndex where it was never decoded
+	value []byte        // what is forwarded if it is
+	log   *decision.Log // nil where the decoder refused it
+
+	to      home.Home // where it has to go; None while it may still get a row
+	cause   envelope.Cause
+	attempt int    // what x-retry-attempt will say
+	id      string // dead-letter id, once sealed
+}
+
+// open says that the item still wants a row.
+func (it *item) open() bool { return it.to == home.None && it.entry.Home() == home.None }
+
+// send marks where the item has to go, and why.
+func (it *item) send(to home.Home, c envelope.Cause, attempt int) {
+	it.to, it.cause, it.attempt = to, c, attempt
+}
+
+// wanting are the items that still want a row, in order.
+func wanting(items []*item) []*item {
+	open := make([]*item, 0, len(items))
+	for _, it := range items {
+		if it.open() {
+			open = append(open, it)
+		}
+	}
+	return open
+}
+
+// report tells of a batch of which every decision has its home.
+func (c *carrier) report(b *home.Batch, items []*item) Report {
+	r := Report{
+		Topic: c.topic, Partition: c.partition, Records: len(b.Records()), Took: c.now().Sub(c.since),
+		Decisions: make([]Decision, len(items)),
+	}
+	for i, it := range items {
+		d := Decision{Home: it.entry.Home(), Offset: it.env.Record.Offset, Cause: it.cause, ID: it.id}
+		if it.log != nil {
+			d.Time = it.log.Time
+		}
+		r.Decisions[i] = d
+	}
+	return r
+}
+
+// account gives back what was taken and did not get its home.
+func (c *carrier) account(items []*item, err error) {
+	if err != nil && len(items) > 0 {
+		c.observer.Gave(len(items))
+	}
+}
+
+// backoff is the pause before try number attempt (from 0) of a parked record.
+func (p *Pipeline) backoff(attempt int) time.Duration {
+	pause := p.cfg.Backoff
+	for range attempt {
+		if pause >= p.cfg.MaxBackoff/2 {
+			return p.cfg.MaxBackoff
+		}
+		pause *= 2
+	}
+	return min(pause, p.cfg.MaxBackoff)
+}

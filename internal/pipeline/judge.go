@@ -1,0 +1,197 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"docket/internal/bisect"
+	"docket/internal/envelope"
+	"docket/internal/errclass"
+	"docket/internal/home"
+)
+
+// judge decides what becomes of a batch that could not be written as a whole. nil means: look again at what still
+// wants a row.
+func (c *carrier) judge(ctx context.Context, open []*item, err error) error {
+	v := judged(ctx, err)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case c.worldly(v) && !c.provable(v):
+		return c.parkAll(ctx, open, v)
+	}
+	// The probe speaks before anybody is blamed: a table that refuses everything is not a pile of bad records, and
+	// what fails while the table takes a good row is one of these records.
+	if perr := c.probe(ctx, open); perr != nil {
+		if v.Rule == errclass.RetryBisect && !c.cfg.Replay {
+			return c.parkAll(ctx, open, v)
+		}
+		return c.hold(ctx, open, blame(v, perr))
+	}
+	return c.isolate(ctx, open, err)
+}
+
+// judged is the verdict on an error. A cancellation that is not ours, as our own context goes on, is one more way in
+// which the moment failed.
+func judged(ctx context.Context, err error) errclass.Verdict {
+	v := errclass.Classify(err)
+	if v.Class == errclass.Cancelled && ctx.Err() == nil {
+		v, _ = errclass.Lookup(errclass.CodeNetwork)
+	}
+	return v
+}
+
+// worldly says that a verdict blames the moment, not the records and not the set-up.
+func (c *carrier) worldly(v errclass.Verdict) bool {
+	return v.Class == errclass.Transient || v.Class == errclass.Unknown
+}
+
+// provable says that a failure of the moment is to be looked into further when the database answers the probe.
+// A replay always does: an attempt counts only against a database that is well, and only for records that fail alone.
+func (c *carrier) provable(v errclass.Verdict) bool {
+	return c.cfg.Replay || v.Rule == errclass.RetryBisect
+}
+
+// parkAll sends a whole batch to the parking topic, or holds it where enough of them went there in a row: an outage is
+// waited out, not copied. A batch that is being given up is not parked on that account.
+func (c *carrier) parkAll(ctx context.Context, open []*item, v errclass.Verdict) error {
+	if c.leaving() {
+		return errLeft
+	}
+	if !c.parked.admit() {
+		return c.hold(ctx, open, Hold{Reason: ReasonDatabaseAway, Code: v.Code, Hint: hint(v)})
+	}
+	for _, it := range open {
+		c.park(it, v)
+	}
+	return nil
+}
+
+// park sends one item to the parking topic, or to its dead-letter topic when this was its last attempt.
+func (c *carrier) park(it *item, v errclass.Verdict) {
+	attempt := 0
+	if it.env.Parked {
+		attempt = it.env.Attempt + 1
+	}
+	if it.env.Parked && attempt >= c.cfg.MaxAttempts {
+		it.send(home.Exhausted, exhausted(v.Code, attempt), attempt)
+		return
+	}
+	it.send(home.Parked, envelope.Cause{Kind: envelope.Transient, Code: v.Code, Message: words(v)}, attempt)
+}
+
+// isolate finds the records that are to blame by halving. The good ones get their rows on the way and keep them.
+func (c *carrier) isolate(ctx context.Context, open []*item, first error) error {
+	proof := proof{carrier: c, of: open, seen: map[suspicion]bool{suspect(errclass.Classify(first), first): true}}
+	ask := func(ctx context.Context, part []*item, again bool) error {
+		part = wanting(part)
+		if c.cfg.Replay && len(part) > 0 {
+			return c.write(ctx, part, again) // the pauses of a replay are those of its attempts
+		}
+		return c.tries(ctx, part, again)
+	}
+	found := bisect.Isolate(ctx, open, first, ask, func(err error) bisect.Answer { return proof.answer(ctx, err) })
+	c.observer.Bisected(found.Asked + found.Confirmed)
+
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case proof.refused != nil:
+		return c.hold(ctx, open, blame(errclass.Classify(found.Err), proof.refused))
+	case found.Err != nil:
+		// The world went away half-way: nobody is dead-lettered on the word of a dying connection.
+		return c.parkAll(ctx, wanting(open), judged(ctx, found.Err))
+	case len(found.Suspects) == 0:
+		return nil
+	}
+	// Once more, now that the accused are known: the table must still take a good row.
+	if perr := c.probe(ctx, open); perr != nil {
+		return c.hold(ctx, open, blame(errclass.Classify(found.Suspects[0].Err), perr))
+	}
+	for _, s := range found.Suspects {
+		c.sentence(s.Item, s.Err)
+	}
+	return nil
+}
+
+// sentence sends away an item that failed alone, twice, while the table took a good row.
+func (c *carrier) sentence(it *item, err error) {
+	v := errclass.Classify(err)
+	switch {
+	case v.Rule == errclass.RetryBisect:
+		v, _ = errclass.Lookup("too_slow")
+	case v.Rule == errclass.RetryProbeBisect:
+		v, _ = errclass.Lookup("internal")
+	case v.Rule == errclass.ParkOnceBisect && !it.env.Parked, v.Class != errclass.Data:
+		c.park(it, v)
+		return
+	}
+	cause := envelope.Cause{Kind: envelope.Data, Code: v.Code, Message: words(v)}
+	cause.Table, cause.Column, cause.Constraint = place(err)
+	it.send(home.DeadLetter, cause, it.env.Attempt)
+}
+
+// suspicion is what one probe vouches for.
+type suspicion struct{ code, column, constraint string }
+
+func suspect(v errclass.Verdict, err error) suspicion {
+	_, column, constraint := place(err)
+	return suspicion{v.Code, column, constraint}
+}
+
+// proof answers the bisect whether to go on after an error: only while the database takes a good row, asked anew for
+// every kind of failure that was not seen before in this search.
+type proof struct {
+	*carrier
+	of      []*item
+	seen    map[suspicion]bool
+	refused error // the probe's, when it ended the search
+}
+
+func (p *proof) answer(ctx context.Context, err error) bisect.Answer {
+	v := judged(ctx, err)
+	if ctx.Err() != nil || p.worldly(v) && !p.provable(v) {
+		return bisect.End
+	}
+	s := suspect(v, err)
+	if v.Class == errclass.Data && p.seen[s] {
+		return bisect.Divide
+	}
+	if p.refused = p.probe(ctx, p.of); p.refused != nil {
+		return bisect.End
+	}
+	p.seen[s] = true
+	return bisect.Divide
+}
+
+// place is where Postgres says that it failed, read off the error's behaviour.
+func place(err error) (table, column, constraint string) {
+	if e, ok := errors.AsType[interface {
+		error
+		TableName() string
+	}](err); ok {
+		table = e.TableName()
+	}
+	if e, ok := errors.AsType[interface {
+		error
+		ColumnName() string
+	}](err); ok {
+		column = e.ColumnName()
+	}
+	if e, ok := errors.AsType[interface {
+		error
+		ConstraintName() string
+	}](err); ok {
+		constraint = e.ConstraintName()
+	}
+	return table, column, constraint
+}
+
+// words describes a verdict in one line of our own.
+func words(v errclass.Verdict) string {
+	if v.Name == "" {
+		return v.Code
+	}
+	return fmt.Sprintf("%s: %s", v.Name, v.Why)
+}

@@ -1,0 +1,138 @@
+// Package pipeline is the life of a batch: fetch, decode, store, give homes, commit.
+//
+// One [Pipeline] serves a program; Run carries the batches of one partition, one after another, and is started once
+// for each partition that is ours. Which program it runs in is not asked here: a record's history says how often it
+// was tried, and what differs otherwise is in [Config].
+//
+//	            +--------+   +-------+   +--------+   +--------+
+//	Fetch ----> | decode |-->| store |-->| settle |-->| Commit |
+//	            +--------+   +-------+   +--------+   +--------+
+//	             refused?     retry,      publish,     takes a
+//	             remember     bisect,     spool        home.Settled
+//	             why          hold        or hold      only
+//
+// The package stays free of pgx, of Kafka and HTTP clients, of files, of metrics and of the environment: they are
+// behind the ports in ports.go.
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"docket/internal/decision"
+	"docket/internal/home"
+)
+
+// ErrDone is what Fetch returns when a partition has nothing more to do, as with `--once`.
+var ErrDone = errors.New("nothing more to do for this partition")
+
+// errLeft ends the carrying of a batch that is left uncommitted because the partition is being given up or the
+// program stops: whoever has the partition next reads it again.
+var errLeft = errors.New("left uncommitted: the partition is being given up")
+
+// Run carries batch after batch of a partition until it is given up or there is nothing more to do, and returns nil
+// then. An error says that the partition cannot go on.
+func (p *Pipeline) Run(ctx context.Context, a Assignment) error {
+	fetching, stop := context.WithCancel(ctx)
+	defer stop()
+	defer context.AfterFunc(a.Leaving(), stop)()
+
+	for {
+		if a.Leaving().Err() != nil {
+			return nil
+		}
+		b, err := a.Fetch(fetching)
+		switch {
+		case errors.Is(err, ErrDone) || fetching.Err() != nil && err != nil:
+			return nil
+		case err != nil:
+			return fmt.Errorf("fetch: %w", err)
+		}
+		for len(b.Records()) > 0 { // more than once where it inflates to more than a batch
+			if err := p.carry(ctx, a, b); err != nil {
+				if errors.Is(err, errLeft) || ctx.Err() != nil {
+					return nil
+				}
+				return err
+			}
+		}
+	}
+}
+
+// carry brings the front of a fetch home, all of it as a rule. Every step takes what is still without a home and gives it one, or leaves it marked
+// with where it has to go; what cannot get a home ends the carrying with an error, and nothing is committed.
+func (p *Pipeline) carry(ctx context.Context, a Assignment, rest *home.Batch) (err error) {
+	c := p.pickUp(a)
+	defer c.putDown()
+
+	b, items := c.decode(rest)
+	defer func() { c.account(items, err) }()
+
+	if err := c.store(ctx, items); err != nil { // Row, Duplicate; retry and bisect inside
+		return err
+	}
+	if err := c.settle(ctx, items); err != nil { // DeadLetter, Parked, Exhausted or Spooled for the rest
+		return err
+	}
+	settled, err := b.Settle()
+	if err != nil {
+		return fmt.Errorf("settle: %w", err)
+	}
+	c.observer.Homed(c.report(b, items))
+
+	if err := a.Commit(ctx, settled); err != nil {
+		// The homes stand. The offset is covered by the next commit or, where the partition is lost, the records are
+		// read again and found to be duplicates.
+		c.log.Warn().Err(err).Str("topic", c.topic).Int32("partition", c.partition).Int64("offset", settled.Offset()).Msg("offset not committed")
+	}
+	return nil
+}
+
+// Config is what differs between programs and installations.
+type Config struct {
+	Program string // for logs
+
+	DLQTopic, ParkingTopic, ParkingDLQTopic string
+
+	MaxRecordBytes int64           // of a value after gunzip
+	BatchBytes     int64           // what the records of a batch may inflate to, at least 1; a single one may be larger
+	RetryPauses    []time.Duration // before each further try of a batch that failed for the moment's sake
+	ParkBatches    int             // whole batches parked in a row before a hold; 0: park for ever
+	ProbeInterval  time.Duration   // between two probes of a hold
+	Backoff        time.Duration   // before the first replay; doubles with each attempt
+	MaxBackoff     time.Duration
+	MaxAttempts    int    // tries of a parked record
+	Consumer       string // group/instance, for the x-consumer header
+
+	// Replay says that the records come from the parking topic: their history is trusted, and an attempt counts only
+	// against a database that answers the probe.
+	Replay bool
+}
+
+// Pipeline carries batches. It is safe for concurrent use.
+type Pipeline struct {
+	cfg       Config
+	db        Store
+	publisher Publisher
+	spool     Spool
+	observer  Observer
+	log       zerolog.Logger
+	now       func() time.Time
+
+	decodeValue func(value []byte, maxBytes int64) (decision.Record, *decision.Refusal)
+
+	parked breaker
+	hands  hands
+}
+
+// New makes a pipeline. spool is nil where there is none: then a record that Kafka does not take is held.
+func New(cfg Config, db Store, publisher Publisher, spool Spool, observer Observer, log zerolog.Logger) *Pipeline {
+	return &Pipeline{
+		cfg: cfg, db: db, publisher: publisher, spool: spool, observer: observer, log: log,
+		now: time.Now, decodeValue: decision.Decode, parked: breaker{limit: int64(cfg.ParkBatches)},
+	}
+}

@@ -1,0 +1,90 @@
+//go:build integration
+
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"docket/internal/decision"
+	"docket/internal/pgtest"
+	"docket/internal/pipeline"
+)
+
+// distinct makes n rows that no other call makes.
+func distinct(call, n int) []pipeline.Row {
+	rows := make([]pipeline.Row, n)
+	for i := range rows {
+		rows[i] = full(fmt.Sprintf("%08x-1b4e-4c5a-9d2f-%012x", (call*n+i)*2654435761&0xffffffff, call*n+i), noon.Add(time.Duration(i)*time.Millisecond), 1000)
+	}
+	return rows
+}
+
+func BenchmarkStore(b *testing.B) {
+	for _, n := range []int{1, 100, 1000, 5000} {
+		b.Run(fmt.Sprintf("rows=%d", n), func(b *testing.B) {
+			db := open(b, pgtest.New(b).URL, time.Minute)
+			b.ReportAllocs()
+			call := 0
+			for b.Loop() {
+				b.StopTimer()
+				rows := distinct(call, n)
+				call++
+				b.StartTimer()
+				store(b, db, rows...)
+			}
+			b.ReportMetric(float64(call*n)/b.Elapsed().Seconds(), "rows/s")
+		})
+	}
+}
+
+func BenchmarkStoreWhatIsThere(b *testing.B) {
+	db := open(b, pgtest.New(b).URL, time.Minute)
+	rows := distinct(0, 1000)
+	store(b, db, rows...)
+	n := 0
+	for b.Loop() {
+		store(b, db, rows...)
+		n++
+	}
+	b.ReportMetric(float64(n*len(rows))/b.Elapsed().Seconds(), "rows/s")
+}
+
+// BenchmarkCopy is the measure for BenchmarkStore: the same rows by COPY into the same table, with no care for doubles.
+func BenchmarkCopy(b *testing.B) {
+	ctx := context.Background()
+	columns := []string{"decision_id", "ts", "path", "allowed", "requested_by", "req_id", "opa_id", "opa_version", "service",
+		"labels", "bundles", "raw", "source_topic", "source_partition", "source_offset", "source_index"}
+	for _, n := range []int{1000, 5000} {
+		b.Run(fmt.Sprintf("rows=%d", n), func(b *testing.B) {
+			conn, err := pgx.Connect(ctx, pgtest.New(b).URL)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer func() { _ = conn.Close(ctx) }()
+			call := 0
+			for b.Loop() {
+				b.StopTimer()
+				rows := distinct(call, n)
+				call++
+				b.StartTimer()
+				_, err := conn.CopyFrom(ctx, pgx.Identifier{"decision_logs"}, columns, pgx.CopyFromSlice(n, func(i int) ([]any, error) {
+					return values(rows[i].Log, &rows[i]), nil
+				}))
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(call*n)/b.Elapsed().Seconds(), "rows/s")
+		})
+	}
+}
+
+func values(l *decision.Log, r *pipeline.Row) []any {
+	return []any{l.ID, l.Time, l.Path.V, l.Allowed.V, l.RequestedBy.V, l.ReqID.V, l.OPAID.V, l.OPAVersion.V, l.Service.V,
+		l.Labels, l.Bundles, l.Raw, r.Topic, r.Partition, r.Offset, int32(r.Index)}
+}

@@ -1,0 +1,88 @@
+//go:build integration
+
+package postgres_test
+
+import (
+	"context"
+	"testing"
+
+	"docket/internal/pgtest"
+	"docket/internal/postgres"
+)
+
+// worst gives the checks that did not come out well.
+func worst(checks []postgres.Check) map[string]postgres.Level {
+	found := map[string]postgres.Level{}
+	for _, c := range checks {
+		if c.Level > postgres.OK {
+			found[c.Name] = c.Level
+		}
+	}
+	return found
+}
+
+func TestCheckSchema(t *testing.T) {
+	t.Parallel()
+	type levels = map[string]postgres.Level
+	const fail, warn = postgres.Fail, postgres.Warn
+	for name, c := range map[string]struct {
+		sql  string
+		want levels
+	}{
+		"all is well":       {`SELECT 1`, levels{}},
+		"no table":          {`DROP TABLE decision_logs`, levels{"table": fail}},
+		"unlogged":          {`ALTER TABLE decision_logs SET UNLOGGED`, levels{"table": fail}},
+		"column dropped":    {`ALTER TABLE decision_logs DROP COLUMN bundles`, levels{"columns": fail, "write": fail}},
+		"column retyped":    {`ALTER TABLE decision_logs ALTER COLUMN path TYPE int USING 0`, levels{"columns": fail, "write": fail}},
+		"column added":      {`ALTER TABLE decision_logs ADD COLUMN tenant text`, levels{}},
+		"strict column":     {`ALTER TABLE decision_logs ADD COLUMN tenant text NOT NULL`, levels{"columns": fail, "write": fail}},
+		"filled column":     {`ALTER TABLE decision_logs ADD COLUMN tenant text NOT NULL DEFAULT 'us'`, levels{}},
+		"optional NOT NULL": {`ALTER TABLE decision_logs ALTER COLUMN path SET NOT NULL`, levels{"columns": warn}},
+		"no identity":       {`ALTER TABLE decision_logs DROP CONSTRAINT decision_logs_pkey`, levels{"identity": fail, "write": fail}},
+		"another identity": {`ALTER TABLE decision_logs DROP CONSTRAINT decision_logs_pkey;
+			CREATE UNIQUE INDEX ON decision_logs (decision_id)`, levels{"identity": fail, "write": fail}},
+		"partial identity": {`ALTER TABLE decision_logs DROP CONSTRAINT decision_logs_pkey;
+			CREATE UNIQUE INDEX ON decision_logs (decision_id, ts) WHERE allowed`, levels{"identity": fail, "write": fail}},
+		"turned identity": {`ALTER TABLE decision_logs DROP CONSTRAINT decision_logs_pkey;
+			CREATE UNIQUE INDEX ON decision_logs (ts, decision_id) INCLUDE (path)`, levels{}},
+		"CHECK for all":  {`ALTER TABLE decision_logs ADD CONSTRAINT odd CHECK (false)`, levels{"write": fail}},
+		"not durable":    {`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database()); END $$`, levels{"durability": warn}},
+		"read-only node": {`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database()); END $$`, levels{"read_only": fail, "write": fail}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := pgtest.New(t)
+			d.Exec(t, c.sql)
+			checks := open(t, d.URL, 0).CheckSchema(context.Background())
+			same(t, worst(checks), c.want)
+			for _, c := range checks {
+				if c.Detail == "" || (c.Level > postgres.OK && c.Hint == "") {
+					t.Errorf("nothing to go by: %+v", c)
+				}
+			}
+		})
+	}
+}
+
+func TestCheckSchemaNamesGrants(t *testing.T) {
+	t.Parallel()
+	for grants, want := range map[string]string{"": "the role lacks INSERT and SELECT", "SELECT": "the role lacks INSERT", "INSERT": "the role lacks SELECT"} {
+		t.Run(grants, func(t *testing.T) {
+			t.Parallel()
+			d := pgtest.New(t)
+			for _, c := range open(t, d.Role(t, grants), 0).CheckSchema(context.Background()) {
+				if c.Name == "grants" {
+					same(t, c.Detail, want)
+					return
+				}
+			}
+			t.Fatal("grants were not looked at")
+		})
+	}
+}
+
+func TestCheckSchemaOfADatabaseThatIsAway(t *testing.T) {
+	t.Parallel()
+	checks := open(t, "postgres://docket:secret@127.0.0.1:1/docket?sslmode=disable", 0).CheckSchema(context.Background())
+	same(t, worst(checks), map[string]postgres.Level{"connection": postgres.Fail})
+}

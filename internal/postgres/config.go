@@ -1,0 +1,139 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/rs/zerolog"
+
+	"docket/internal/errclass"
+	"docket/internal/pipeline"
+)
+
+// Config says where the database is and how patient to be with it.
+type Config struct {
+	// URL is a connection URL or key-value string as libpq takes it. Several hosts are tried in order until one takes
+	// writes, whatever target_session_attrs says.
+	URL string
+	// StoreTimeout is the longest that one [DB.Store] or [DB.Probe] may take in all, connecting included. The server is
+	// given a statement_timeout and a lock_timeout below it, so that it gives up before we do. Default 30 s.
+	StoreTimeout time.Duration
+	// MaxConns is the size of the pool; a fresh connection is beside it. Default 4, or pool_max_conns of the URL. It
+	// should not be smaller than the number of partitions carried at once.
+	MaxConns int32
+	// ApplicationName is what pg_stat_activity shows. Default "docket".
+	ApplicationName string
+}
+
+const (
+	defaultStoreTimeout = 30 * time.Second
+	defaultMaxConns     = 4
+	connectTimeout      = 10 * time.Second
+	maxConnLifetime     = 30 * time.Minute
+	maxConnIdleTime     = 5 * time.Minute
+)
+
+// DB is the database. It is safe for concurrent use.
+type DB struct {
+	pool    *pgxpool.Pool
+	conn    *pgx.ConnConfig // for connections beside the pool
+	timeout time.Duration
+	logger  zerolog.Logger
+	closed  atomic.Bool
+	full    atomic.Bool // the last write found the disk full
+}
+
+var _ pipeline.Store = (*DB)(nil)
+
+// ConfigError says that the connection string cannot be used. It never holds any of it.
+type ConfigError struct {
+	// Reason is in words of our own.
+	Reason string
+}
+
+func (e *ConfigError) Error() string { return "the database URL cannot be used: " + e.Reason }
+
+// Open prepares a pool of connections and makes none: a database that is away is no error here. An error is a
+// [*ConfigError].
+func Open(cfg Config, logger zerolog.Logger) (*DB, error) {
+	pc, err := poolConfig(cfg)
+	if err != nil {
+		return nil, errclass.As(err, errclass.CodeConfig)
+	}
+	db := &DB{conn: pc.ConnConfig, timeout: cfg.StoreTimeout, logger: logger}
+	if db.timeout <= 0 {
+		db.timeout = defaultStoreTimeout
+	}
+	// The background context is the pool's own upkeep, which ends with Close.
+	if db.pool, err = pgxpool.NewWithConfig(context.Background(), pc); err != nil {
+		return nil, errclass.As(&ConfigError{Reason: "the pool's settings contradict each other"}, errclass.CodeConfig)
+	}
+	return db, nil
+}
+
+func poolConfig(cfg Config) (*pgxpool.Config, error) {
+	if strings.TrimSpace(cfg.URL) == "" {
+		return nil, &ConfigError{Reason: "it is empty"}
+	}
+	pc, err := pgxpool.ParseConfig(cfg.URL)
+	if err != nil {
+		return nil, &ConfigError{Reason: complaint(cfg.URL, err)}
+	}
+	switch {
+	case cfg.MaxConns > 0:
+		pc.MaxConns = cfg.MaxConns
+	case !strings.Contains(cfg.URL, "pool_max_conns"):
+		pc.MaxConns = defaultMaxConns
+	}
+	pc.MinConns, pc.MinIdleConns = 0, 0 // nothing is dialled before it is needed
+	pc.MaxConnLifetime, pc.MaxConnLifetimeJitter = maxConnLifetime, maxConnLifetime/10
+	pc.MaxConnIdleTime = maxConnIdleTime
+
+	cc := pc.ConnConfig
+	// Every statement by the extended protocol, unnamed: no state on the server that a pooler could mix up.
+	cc.DefaultQueryExecMode = pgx.QueryExecModeExec
+	cc.StatementCacheCapacity, cc.DescriptionCacheCapacity = 0, 0
+	cc.ValidateConnect = takesWrites
+	watchTLS(cc)
+	if cc.ConnectTimeout <= 0 {
+		cc.ConnectTimeout = connectTimeout
+	}
+	if cfg.ApplicationName == "" {
+		cfg.ApplicationName = "docket"
+	}
+	cc.RuntimeParams["application_name"] = cfg.ApplicationName
+	return pc, nil
+}
+
+// complaint tells what is wrong with a connection string without showing any of it: the driver's own error carries the
+// whole of it.
+func complaint(dsn string, err error) string {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return "a file that it names (sslrootcert, sslcert, sslkey, servicefile) cannot be read"
+	}
+	if strings.Contains(dsn, "://") {
+		u, err := url.Parse(dsn)
+		switch {
+		case err != nil:
+			return "it is not a URL; special characters in user name and password must be percent-encoded (@ is %40, / is %2F)"
+		case u.Scheme != "postgres" && u.Scheme != "postgresql":
+			return "it must begin with postgres:// or postgresql://"
+		}
+	}
+	return "it is not of the form postgres://user:password@host:5432/database?sslmode=verify-full, or a setting in it has a value that there is not"
+}
+
+// Close waits for what is under way, which is never longer than the store timeout, and closes all connections.
+// Afterwards everything fails with the code pool_closed.
+func (db *DB) Close() {
+	db.closed.Store(true)
+	db.pool.Close()
+}

@@ -1,0 +1,100 @@
+package postgres
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"syscall"
+
+	"docket/internal/errclass"
+)
+
+// describe puts a cause into words of our own; only hosts and ports come from outside.
+func describe(err error) string {
+	var errno syscall.Errno
+	switch e := err.(type) {
+	case *ServerError, *AnswerError, *ConfigError, *noTLSError:
+		return e.Error()
+	case *net.DNSError:
+		if e.IsNotFound {
+			return fmt.Sprintf("there is no host %q", e.Name)
+		}
+		return fmt.Sprintf("the name of host %q could not be looked up", e.Name)
+	case *net.OpError:
+		if e.Addr != nil {
+			return fmt.Sprintf("%s %s: %s", e.Op, e.Addr, describe(e.Err))
+		}
+		return fmt.Sprintf("%s: %s", e.Op, describe(e.Err))
+	case x509.UnknownAuthorityError:
+		return "TLS: the server's certificate is of an unknown authority"
+	case x509.HostnameError:
+		return "TLS: the server's certificate is for another host name"
+	case x509.CertificateInvalidError:
+		return "TLS: the server's certificate is not valid, expired perhaps"
+	case *tls.CertificateVerificationError:
+		return describe(e.Err)
+	case x509.SystemRootsError, tls.RecordHeaderError, tls.AlertError:
+		return "TLS: no agreement with the server"
+	}
+	switch {
+	case errors.Is(err, context.Canceled):
+		return "stopped"
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+		return "no answer in time"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
+		return "the connection was lost"
+	case errors.As(err, &errno):
+		return errno.Error()
+	}
+	return "failed"
+}
+
+// hints says for each code what an operator can do.
+var hints = map[string]string{
+	"08P01": "something between Docket and Postgres does not speak its protocol: look at the proxy or pooler",
+	"25006": "the node takes no writes: a standby, or default_transaction_read_only; list all hosts in DOCKET_DATABASE_URL so that the primary is found",
+	"28000": "the server does not let this user in from here: check user and pg_hba.conf",
+	"28P01": "check user and password in DOCKET_DATABASE_URL",
+	"3D000": "the database does not exist: check its name in DOCKET_DATABASE_URL",
+	"3F000": "the schema does not exist: check search_path",
+	"42501": "the role lacks a right: GRANT SELECT, INSERT ON decision_logs",
+	"42P01": "the table is missing: run `consumer migrate`, or check search_path",
+	"42703": "a column is missing: run `consumer migrate`",
+	"42804": "a column has another type than it should: `consumer check` names it",
+	"42P10": "the unique index on (decision_id, ts) is missing: create it again, it is what keeps duplicates out",
+	"23514": "a CHECK refuses it, or there is no partition for that time: create the partition",
+	"23502": "a column is NOT NULL that Docket does not fill: give it a default",
+	"53100": "the server's disk is full: make room; Docket goes on by itself",
+	"53200": "the server is out of memory",
+	"53300": "the server has no connection left: raise max_connections or use fewer instances",
+	"55P03": "something holds a lock on the table, DDL or a migration perhaps: look at pg_locks",
+	"57014": "the statement took too long: look for locks and load, or raise DOCKET_STORE_TIMEOUT",
+	"57P01": "the server was stopped by an administrator: it should come back",
+	"57P03": "the server is starting up or recovering: it should come back",
+	"58030": "the server cannot read or write its disk: look at its log",
+	"XX001": "the server reports corrupt data: look at its log before anything else is written",
+	"XX002": "the server reports a corrupt index: look at its log before anything else is written",
+
+	errclass.CodeNetwork:         "the database cannot be reached: check host and port in DOCKET_DATABASE_URL, and whether it runs",
+	errclass.CodeTimeout:         "the database does not answer in time: look at the network, its load and DOCKET_STORE_TIMEOUT",
+	errclass.CodeDNS:             "the host does not exist: check its name in DOCKET_DATABASE_URL",
+	errclass.CodeTLS:             "TLS with the server failed: check sslmode and sslrootcert in DOCKET_DATABASE_URL, and the server's certificate",
+	errclass.CodeConfig:          "check DOCKET_DATABASE_URL, and triggers and rules on decision_logs",
+	errclass.CodePoolExhausted:   "all connections are in use: raise pool_max_conns in DOCKET_DATABASE_URL",
+	errclass.CodeProtocol:        "what answers is not Postgres as we know it: check host, port and proxy",
+	errclass.CodeAmbiguousCommit: "the connection was lost while committing: nothing to do, storing again is safe",
+}
+
+// Hint says what an operator can do about an error of this package, in one line; it is empty where there is nothing
+// particular to say.
+func Hint(err error) string {
+	if err == nil {
+		return ""
+	}
+	return hints[errclass.Classify(err).Code]
+}

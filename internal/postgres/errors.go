@@ -1,0 +1,198 @@
+package postgres
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"unicode"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"docket/internal/errclass"
+)
+
+// ServerError is an error that the server answered with: its code and the names it gave. The server's message, detail,
+// hint and context are not kept anywhere, for they can quote the row.
+type ServerError struct {
+	code, severity, constraint, table, column string
+}
+
+// SQLState is the five-character code.
+func (e *ServerError) SQLState() string { return e.code }
+
+// Severity is ERROR, FATAL or PANIC; with the latter two the connection is gone.
+func (e *ServerError) Severity() string { return e.severity }
+
+// ConstraintName is the constraint that was violated, empty where none was named.
+func (e *ServerError) ConstraintName() string { return e.constraint }
+
+// TableName is the table concerned, empty where none was named.
+func (e *ServerError) TableName() string { return e.table }
+
+// ColumnName is the column concerned, empty where none was named.
+func (e *ServerError) ColumnName() string { return e.column }
+
+func (e *ServerError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "SQLSTATE %s", e.code)
+	if v, ok := errclass.Lookup(e.code); ok && v.Name != "" {
+		fmt.Fprintf(&b, " (%s)", v.Name)
+	}
+	for _, named := range []struct{ what, name string }{{"constraint", e.constraint}, {"table", e.table}, {"column", e.column}} {
+		if named.name != "" {
+			fmt.Fprintf(&b, ", %s %s", named.what, named.name)
+		}
+	}
+	return b.String()
+}
+
+// AnswerError says that the server answered, but not in a way that makes sense.
+type AnswerError struct {
+	// Problem is in words of our own.
+	Problem string
+}
+
+func (e *AnswerError) Error() string { return e.Problem }
+
+// failure is what leaves the package: an act, and the causes that are safe to show and to decide by.
+type failure struct {
+	act    string
+	causes []error
+}
+
+func (f *failure) Error() string {
+	var words []string
+	for _, cause := range f.causes {
+		if w := describe(cause); !slices.Contains(words, w) {
+			words = append(words, w)
+		}
+	}
+	return f.act + ": " + strings.Join(words, "; ")
+}
+
+func (f *failure) Unwrap() []error { return f.causes }
+
+// clean replaces err by what of it is safe: several hosts can have failed, each in its own way. A mark of errclass on
+// the outside stays.
+func clean(act string, err error) error {
+	f := &failure{act: act}
+	f.collect(err)
+	code, marked := ownMark(err)
+	if len(f.causes) == 0 {
+		f.causes = []error{&AnswerError{Problem: "an answer that is not understood"}}
+		if !marked {
+			code, marked = errclass.CodeProtocol, true
+		}
+	}
+	if !marked {
+		return f
+	}
+	return errclass.As(f, code)
+}
+
+// ownMark is the code that errclass.As gave err or something around its causes.
+func ownMark(err error) (string, bool) {
+	v := errclass.Classify(err)
+	_, isState := asServerError(err)
+	return v.Code, !isState && slices.Contains(markedHere, v.Code)
+}
+
+var markedHere = []string{
+	errclass.CodeAmbiguousCommit, errclass.CodePoolExhausted, errclass.CodePoolClosed,
+	errclass.CodeProtocol, errclass.CodeConfig, errclass.CodeCommitRollback, errclass.CodeTLS,
+}
+
+// collect keeps the errors that we know how to show and goes into those that only wrap.
+func (f *failure) collect(err error) {
+	if err == nil {
+		return
+	}
+	if kept, ok := safe(err); ok {
+		f.causes = append(f.causes, kept)
+		return
+	}
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		f.collect(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, inner := range e.Unwrap() {
+			f.collect(inner)
+		}
+	}
+}
+
+// safe decides by type what is kept.
+func safe(err error) (error, bool) {
+	switch e := err.(type) {
+	case *pgconn.PgError:
+		return newServerError(e), true
+	case *ServerError, *AnswerError, *ConfigError, *noTLSError, *net.DNSError, *net.OpError, syscall.Errno:
+		return err, true
+	case x509.UnknownAuthorityError, x509.HostnameError, x509.CertificateInvalidError, x509.SystemRootsError,
+		*tls.CertificateVerificationError, tls.RecordHeaderError, tls.AlertError:
+		return err, true
+	}
+	for _, known := range []error{context.Canceled, context.DeadlineExceeded, os.ErrDeadlineExceeded, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.EPIPE} {
+		if err == known {
+			return err, true
+		}
+	}
+	if err == pgconn.ErrConnClosed {
+		return net.ErrClosed, true
+	}
+	return nil, false
+}
+
+func newServerError(e *pgconn.PgError) *ServerError {
+	s := &ServerError{
+		code: e.Code, severity: e.SeverityUnlocalized,
+		constraint: name(e.ConstraintName), table: name(e.TableName), column: name(e.ColumnName),
+	}
+	if _, ok := errclass.Lookup(s.code); !ok || len(s.code) != 5 {
+		s.code = "XX000"
+	}
+	if s.severity != "FATAL" && s.severity != "PANIC" {
+		s.severity = "ERROR"
+	}
+	return s
+}
+
+// name keeps an identifier as it is and makes anything else harmless: a trigger may put what it likes there. It never
+// becomes empty, as a missing name has a meaning of its own.
+func name(s string) string {
+	const longest = 63 // what Postgres allows
+	s = strings.Map(func(r rune) rune {
+		if r == '_' || r == '$' || r == '.' || r == '-' || unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return r
+		}
+		return '?'
+	}, s)
+	if len(s) > longest {
+		s = strings.ToValidUTF8(s[:longest], "")
+	}
+	return s
+}
+
+func asServerError(err error) (*ServerError, bool) {
+	var s *ServerError
+	if errors.As(err, &s) {
+		return s, true
+	}
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return newServerError(pg), true
+	}
+	return nil, false
+}
+
+func errPoolClosed() error {
+	return errclass.As(&AnswerError{Problem: "the pool is closed"}, errclass.CodePoolClosed)
+}

@@ -1,0 +1,95 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+
+	"docket/internal/errclass"
+	"docket/migrations"
+)
+
+// Polling once a second, and not waiting inside the server: a session that waits for an advisory lock holds a snapshot,
+// for which CREATE INDEX CONCURRENTLY of the one that has the lock would wait in turn.
+const (
+	migrateLockEvery = 1 // seconds
+	migrateLockTries = 300
+)
+
+// Migration is one numbered step of the schema.
+type Migration struct {
+	Version int64
+	Name    string
+	Applied time.Time // zero where it was not yet applied
+}
+
+// MigrateError says which migration failed. What came before it stays.
+type MigrateError struct {
+	Version int64
+	Err     error // as safe to show as every error here
+}
+
+func (e *MigrateError) Error() string { return fmt.Sprintf("migration %d: %v", e.Version, e.Err) }
+
+// Unwrap gives the cause.
+func (e *MigrateError) Unwrap() error { return e.Err }
+
+// Migrate brings the schema up to date and says how many steps that took. Several may do it at once: one works, the
+// others wait for it, for five minutes at most. It needs the server itself or a session pooler.
+func (db *DB) Migrate(ctx context.Context) (int, error) {
+	var applied int
+	err := db.withGoose(func(p *goose.Provider) error {
+		results, err := p.Up(ctx)
+		applied = len(results)
+		var partial *goose.PartialError
+		if errors.As(err, &partial) {
+			applied = len(partial.Applied)
+			return &MigrateError{Version: partial.Failed.Source.Version, Err: clean("apply it", partial.Err)}
+		}
+		if err != nil {
+			return clean("migrate", err)
+		}
+		return nil
+	})
+	return applied, err
+}
+
+// MigrationStatus lists all migrations in their order. Where there is none at all yet, it creates the table that keeps
+// the books of them.
+func (db *DB) MigrationStatus(ctx context.Context) ([]Migration, error) {
+	var all []Migration
+	err := db.withGoose(func(p *goose.Provider) error {
+		status, err := p.Status(ctx)
+		if err != nil {
+			return clean("read the state of migrations", err)
+		}
+		for _, s := range status {
+			all = append(all, Migration{Version: s.Source.Version, Name: s.Source.Path, Applied: s.AppliedAt})
+		}
+		return nil
+	})
+	return all, err
+}
+
+func (db *DB) withGoose(do func(*goose.Provider) error) error {
+	if db.closed.Load() {
+		return errPoolClosed()
+	}
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(migrateLockEvery, migrateLockTries))
+	if err != nil {
+		return fmt.Errorf("prepare the lock of migrations: %w", err)
+	}
+	conns := stdlib.OpenDB(*db.conn.Copy())
+	defer func() { _ = conns.Close() }()
+	p, err := goose.NewProvider(goose.DialectPostgres, conns, migrations.FS,
+		goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
+	if err != nil {
+		return errclass.As(fmt.Errorf("read the migrations: %w", err), errclass.CodeConfig)
+	}
+	return do(p)
+}

@@ -1,0 +1,155 @@
+//go:build integration
+
+package postgres_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"docket/internal/pgtest"
+	"docket/internal/pipeline"
+	"docket/internal/postgres"
+)
+
+func incompressible(n int) string {
+	var b strings.Builder
+	source := rand.New(rand.NewPCG(3, 4))
+	for range n {
+		b.WriteByte("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"[source.IntN(64)])
+	}
+	return b.String()
+}
+
+func TestTheProbePassesAndLeavesNothing(t *testing.T) {
+	t.Parallel()
+	d := pgtest.New(t)
+	d.RaiseMarked(t)
+	db := open(t, d.URL, 0)
+	for _, at := range []time.Time{noon, time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)} {
+		if err := db.Probe(context.Background(), at); err != nil {
+			t.Fatalf("%v: %v", at, err)
+		}
+	}
+	same(t, d.Count(t), 0)
+}
+
+func TestTheProbeCatches(t *testing.T) {
+	t.Parallel()
+	const partitioned = `ALTER TABLE decision_logs RENAME TO was;
+		CREATE TABLE decision_logs (LIKE was INCLUDING DEFAULTS, PRIMARY KEY (decision_id, ts)) PARTITION BY RANGE (ts);
+		CREATE TABLE decision_logs_2023 PARTITION OF decision_logs FOR VALUES FROM ('2023-01-01') TO ('2024-01-01')`
+	for name, c := range map[string]struct{ sql, code string }{
+		"table missing":        {`DROP TABLE decision_logs`, "42P01"},
+		"table renamed":        {`ALTER TABLE decision_logs RENAME TO other`, "42P01"},
+		"column dropped":       {`ALTER TABLE decision_logs DROP COLUMN bundles`, "42703"},
+		"column retyped":       {`ALTER TABLE decision_logs ALTER COLUMN path TYPE int USING 0`, "42804"},
+		"NOT NULL added":       {`ALTER TABLE decision_logs ADD COLUMN tenant text NOT NULL`, "23502"},
+		"CHECK for all":        {`ALTER TABLE decision_logs ADD CONSTRAINT odd CHECK (false)`, "23514"},
+		"unique index dropped": {`ALTER TABLE decision_logs DROP CONSTRAINT decision_logs_pkey`, "42P10"},
+		"no partition":         {partitioned, "23514"},
+		"row swallowed":        {`CREATE RULE swallow AS ON INSERT TO decision_logs DO INSTEAD NOTHING`, "0A000"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := pgtest.New(t)
+			d.Exec(t, c.sql)
+			db := open(t, d.URL, 0)
+			wantCode(t, nil, db.Probe(context.Background(), noon), c.code)
+		})
+	}
+	for _, state := range []string{"P0001", "53100", "25006", "22012", "57014", "XX000"} {
+		t.Run("trigger raises "+state, func(t *testing.T) {
+			t.Parallel()
+			d := pgtest.New(t)
+			d.RaiseAll(t, pgtest.Fault{Code: state})
+			wantCode(t, nil, open(t, d.URL, 0).Probe(context.Background(), noon), state)
+		})
+	}
+	t.Run("trigger swallows", func(t *testing.T) {
+		t.Parallel()
+		d := pgtest.New(t)
+		d.BeforeInsert(t, `RETURN NULL;`)
+		wantCode(t, nil, open(t, d.URL, 0).Probe(context.Background(), noon), "config")
+	})
+	for _, grants := range []string{"", "INSERT", "SELECT"} {
+		t.Run("grants only "+grants, func(t *testing.T) {
+			t.Parallel()
+			d := pgtest.New(t)
+			wantCode(t, nil, open(t, d.Role(t, grants), 0).Probe(context.Background(), noon), "42501")
+		})
+	}
+	t.Run("nothing is wrong with enough grants", func(t *testing.T) {
+		t.Parallel()
+		d := pgtest.New(t)
+		db := open(t, d.Role(t, "SELECT, INSERT"), 0)
+		if err := db.Probe(context.Background(), noon); err != nil {
+			t.Fatal(err)
+		}
+		same(t, store(t, db, row("a", noon, `{}`), row("a", noon, `{}`)), []pipeline.Outcome{stored, present})
+	})
+	t.Run("hanging", func(t *testing.T) {
+		t.Parallel()
+		d := pgtest.New(t)
+		d.Slow(t, time.Minute)
+		wantCode(t, nil, open(t, d.URL, 4*time.Second).Probe(context.Background(), noon), "57014")
+	})
+}
+
+// A full disk lets one row pass where there is room in a page, so after 53100 the probe asks for more.
+func TestAfterAFullDiskTheProbeWantsRoomForMany(t *testing.T) {
+	t.Parallel()
+	d := pgtest.New(t)
+	d.Exec(t, `CREATE SEQUENCE room`)
+	d.BeforeInsert(t, `IF nextval('room') > 5 THEN RAISE EXCEPTION USING ERRCODE = '53100'; END IF; RETURN NEW;`)
+	db := open(t, d.URL, 0)
+	room := func() { d.Exec(t, `SELECT setval('room', 1, false)`) }
+
+	room()
+	if err := db.Probe(context.Background(), noon); err != nil {
+		t.Fatalf("one row fits: %v", err)
+	}
+	rows := make([]pipeline.Row, 10)
+	for i := range rows {
+		rows[i] = row(string(rune('a'+i)), noon, `{}`)
+	}
+	room()
+	code(t, db, "53100", rows...)
+	room()
+	wantCode(t, nil, db.Probe(context.Background(), noon), "53100")
+	d.Calm(t)
+	if err := db.Probe(context.Background(), noon); err != nil {
+		t.Fatal(err)
+	}
+	same(t, d.Count(t), 0)
+}
+
+func TestTheProbeDoesNotWaitForThePool(t *testing.T) {
+	t.Parallel()
+	d := pgtest.New(t)
+	d.BeforeInsert(t, `IF NEW.decision_id = 'slow' THEN PERFORM pg_sleep(2); END IF; RETURN NEW;`)
+	db, err := postgres.Open(postgres.Config{URL: d.URL, MaxConns: 1}, nop)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	done := make(chan error, 1)
+	go func() {
+		_, err := db.Store(context.Background(), []pipeline.Row{row("slow", noon, `{}`)}, false)
+		done <- err
+	}()
+	d.Sessions(t, 1, "INSERT INTO decision_logs")
+	if err := db.Probe(context.Background(), noon); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-done:
+		t.Fatalf("the probe waited for the store (%v)", err)
+	default:
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}

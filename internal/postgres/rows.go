@@ -1,0 +1,119 @@
+package postgres
+
+import (
+	"cmp"
+	"slices"
+
+	"docket/internal/pipeline"
+)
+
+// identity is what makes a decision one: its id, and its time in Postgres's microseconds.
+type identity struct {
+	id string
+	at int64
+}
+
+func identityOf(r *pipeline.Row) identity { return identity{r.Log.ID, micros(r.Log.Time)} }
+
+func (i identity) compare(o identity) int {
+	return cmp.Or(cmp.Compare(i.id, o.id), cmp.Compare(i.at, o.at))
+}
+
+// order gives the positions of rows in the order of their identity, so that two batches with rows in common lock them
+// in one order and cannot deadlock. firsts holds the first row of each identity, doubles the later ones; both are in
+// that order.
+func order(rows []pipeline.Row) (firsts, doubles []int) {
+	ids := make([]identity, len(rows))
+	all := make([]int, len(rows))
+	for i := range rows {
+		ids[i], all[i] = identityOf(&rows[i]), i
+	}
+	slices.SortFunc(all, func(a, b int) int { return cmp.Or(ids[a].compare(ids[b]), cmp.Compare(a, b)) })
+	firsts = all[:0]
+	for k, i := range all {
+		if k > 0 && ids[i] == ids[firsts[len(firsts)-1]] {
+			doubles = append(doubles, i)
+			continue
+		}
+		firsts = append(firsts, i)
+	}
+	return firsts, doubles
+}
+
+// insertColumns are the parameters of the insert, in its order, for the rows at these positions.
+func insertColumns(rows []pipeline.Row, at []int) [][]byte {
+	var size struct{ id, path, by, opa, version, service, labels, bundles, raw, topic int }
+	for _, i := range at {
+		l := rows[i].Log
+		size.id += len(l.ID)
+		size.path += len(l.Path.V)
+		size.by += len(l.RequestedBy.V)
+		size.opa += len(l.OPAID.V)
+		size.version += len(l.OPAVersion.V)
+		size.service += len(l.Service.V)
+		size.labels += len(l.Labels)
+		size.bundles += len(l.Bundles)
+		size.raw += len(l.Raw)
+		size.topic += len(rows[i].Topic)
+	}
+	n := len(at)
+	var (
+		id        = newArray(oidText, n, size.id)
+		ts        = newArray(oidTimestamptz, n, 8*n)
+		path      = newArray(oidText, n, size.path)
+		allowed   = newArray(oidBool, n, n)
+		by        = newArray(oidText, n, size.by)
+		reqID     = newArray(oidInt8, n, 8*n)
+		opaID     = newArray(oidText, n, size.opa)
+		version   = newArray(oidText, n, size.version)
+		service   = newArray(oidText, n, size.service)
+		labels    = newArray(oidText, n, size.labels)
+		bundles   = newArray(oidText, n, size.bundles)
+		raw       = newArray(oidText, n, size.raw)
+		topic     = newArray(oidText, n, size.topic)
+		partition = newArray(oidInt4, n, 4*n)
+		offset    = newArray(oidInt8, n, 8*n)
+		index     = newArray(oidInt4, n, 4*n)
+	)
+	for _, i := range at {
+		r := &rows[i]
+		l := r.Log
+		id.text(l.ID)
+		ts.int8(micros(l.Time))
+		path.nullText(l.Path)
+		allowed.nullBool(l.Allowed)
+		by.nullText(l.RequestedBy)
+		reqID.nullInt8(l.ReqID)
+		opaID.nullText(l.OPAID)
+		version.nullText(l.OPAVersion)
+		service.nullText(l.Service)
+		labels.json(l.Labels)
+		bundles.json(l.Bundles)
+		raw.json(l.Raw)
+		topic.text(r.Topic)
+		partition.int4(r.Partition)
+		offset.int8(r.Offset)
+		index.int4(int32(r.Index))
+	}
+	return [][]byte{
+		id.bytes(), ts.bytes(), path.bytes(), allowed.bytes(), by.bytes(), reqID.bytes(), opaID.bytes(), version.bytes(),
+		service.bytes(), labels.bytes(), bundles.bytes(), raw.bytes(), topic.bytes(), partition.bytes(), offset.bytes(), index.bytes(),
+	}
+}
+
+// compareColumns are the parameters of the comparison for the rows at these positions.
+func compareColumns(rows []pipeline.Row, at []int) [][]byte {
+	var ids, raws int
+	for _, i := range at {
+		ids += len(rows[i].Log.ID)
+		raws += len(rows[i].Log.Raw)
+	}
+	n := len(at)
+	id, ts, raw := newArray(oidText, n, ids), newArray(oidTimestamptz, n, 8*n), newArray(oidText, n, raws)
+	for _, i := range at {
+		id.text(rows[i].Log.ID)
+		ts.int8(micros(rows[i].Log.Time))
+		raw.json(rows[i].Log.Raw)
+	}
+	return [][]byte{id.bytes(), ts.bytes(), raw.bytes()}
+}

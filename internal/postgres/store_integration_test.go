@@ -1,0 +1,292 @@
+//go:build integration
+
+package postgres_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rs/zerolog"
+
+	"docket/internal/decision"
+	"docket/internal/pgtest"
+	"docket/internal/pipeline"
+	"docket/internal/postgres"
+)
+
+const (
+	stored      = pipeline.Stored
+	present     = pipeline.Present
+	conflicting = pipeline.Conflicting
+)
+
+var noon = time.Date(2024, 5, 1, 12, 0, 0, 123456000, time.UTC)
+
+var nop = zerolog.Nop()
+
+func open(t testing.TB, url string, timeout time.Duration) *postgres.DB {
+	t.Helper()
+	db, err := postgres.Open(postgres.Config{URL: url, StoreTimeout: timeout}, zerolog.Nop())
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	t.Cleanup(db.Close)
+	return db
+}
+
+// row is a decision with nothing but what every decision has.
+func row(id string, at time.Time, raw string) pipeline.Row {
+	return pipeline.Row{Topic: "decision-logs", Partition: 3, Offset: 42, Index: 1,
+		Log: &decision.Log{ID: id, Time: at, Raw: []byte(raw)}}
+}
+
+func some[T any](v T) sql.Null[T] { return sql.Null[T]{V: v, Valid: true} }
+
+func full(id string, at time.Time, padding int) pipeline.Row {
+	r := row(id, at, "")
+	r.Log.Path, r.Log.Service = some("shop/orders/allow"), some("shop")
+	r.Log.RequestedBy, r.Log.OPAID, r.Log.OPAVersion = some("10.0.0.1:5000"), some("opa-1"), some("1.4.2")
+	r.Log.Allowed, r.Log.ReqID = some(true), some(int64(77))
+	r.Log.Labels, r.Log.Bundles = []byte(`{"id":"opa-1","version":"1.4.2"}`), []byte(`{"shop":{"revision":"r7"}}`)
+	r.Log.Raw = fmt.Appendf(nil, `{"decision_id":%q,"timestamp":%q,"labels":%s,"bundles":%s,"path":"shop/orders/allow","result":true,"req_id":77,"input":{"pad":%q}}`,
+		id, at.Format(time.RFC3339Nano), r.Log.Labels, r.Log.Bundles, strings.Repeat("x", padding))
+	return r
+}
+
+func store(t testing.TB, db *postgres.DB, rows ...pipeline.Row) []pipeline.Outcome {
+	t.Helper()
+	out, err := db.Store(context.Background(), rows, false)
+	if err != nil {
+		t.Fatalf("store: %v", err)
+	}
+	return out
+}
+
+func same(t testing.TB, got, want any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatalf("-want +got:\n%s", diff)
+	}
+}
+
+func TestRowsAreStoredOnce(t *testing.T) {
+	t.Parallel()
+	d := pgtest.New(t)
+	db := open(t, d.URL, 0)
+	rows := []pipeline.Row{row("b", noon, `{"v":1}`), row("a", noon, `{"v":2}`), row("c", noon, `{"v":3}`)}
+	same(t, store(t, db, rows...), []pipeline.Outcome{stored, stored, stored})
+	same(t, store(t, db, rows...), []pipeline.Outcome{present, present, present})
+	same(t, d.Count(t), 3)
+}
+
+func TestNoRowsAreNoWork(t *testing.T) {
+	t.Parallel()
+	out, err := open(t, "postgres://127.0.0.1:1/none", 0).Store(context.Background(), nil, false)
+	if err != nil || len(out) != 0 {
+		t.Fatalf("got %v, %v", out, err)
+	}
+}
+
+func TestWhatIsThereIsComparedAsJSON(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		was, is string
+		want    pipeline.Outcome
+	}{
+		"byte for byte":        {`{"a":1}`, `{"a":1}`, present},
+		"key order":            {`{"a":1,"b":{"x":1,"y":2}}`, `{"b":{"y":2,"x":1},"a":1}`, present},
+		"white space":          {`{"a":[1,2]}`, "{ \"a\" :\n[1, 2] }", present},
+		"1 and 1.0":            {`{"a":1}`, `{"a":1.0}`, present},
+		"escapes":              {`{"a":"é"}`, `{"a":"\u00e9"}`, present},
+		"another value":        {`{"a":1}`, `{"a":2}`, conflicting},
+		"number and string":    {`{"a":1}`, `{"a":"1"}`, conflicting},
+		"array order":          {`{"a":[1,2]}`, `{"a":[2,1]}`, conflicting},
+		"null and absent":      {`{"a":1,"b":null}`, `{"a":1}`, conflicting},
+		"one key more":         {`{"a":1}`, `{"a":1,"b":1}`, conflicting},
+		"digits beyond double": {`{"a":9007199254740993}`, `{"a":9007199254740992}`, conflicting},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := pgtest.New(t)
+			db := open(t, d.URL, 0)
+			store(t, db, row("id", noon, c.was))
+			same(t, store(t, db, row("id", noon, c.is)), []pipeline.Outcome{c.want})
+			// Inside one batch it is the same.
+			same(t, store(t, db, row("in", noon, c.was), row("in", noon, c.is)), []pipeline.Outcome{stored, c.want})
+			same(t, d.Count(t), 2)
+		})
+	}
+}
+
+func TestInABatchTheEarlierWins(t *testing.T) {
+	t.Parallel()
+	d := pgtest.New(t)
+	db := open(t, d.URL, 0)
+	out := store(t, db,
+		row("z", noon, `{"n":1}`), row("a", noon, `{"n":2}`), row("z", noon, `{"n":3}`), row("z", noon, `{"n": 1}`),
+		row("z", noon.Add(time.Microsecond), `{"n":3}`), row("a", noon.Add(999*time.Nanosecond), `{"n":2}`))
+	same(t, out, []pipeline.Outcome{stored, stored, conflicting, present, stored, present})
+	var n int
+	d.Query(t, `SELECT (raw->>'n')::int FROM decision_logs WHERE decision_id = 'z' ORDER BY ts LIMIT 1`, &n)
+	same(t, n, 1)
+	// A double of what conflicts with the table conflicts with the table too, not with its like in the batch.
+	same(t, store(t, db, row("z", noon, `{"n":9}`), row("z", noon, `{"n":9}`), row("z", noon, `{"n":1}`)),
+		[]pipeline.Outcome{conflicting, conflicting, present})
+}
+
+func TestOutcomesComeInTheOrderOfTheRows(t *testing.T) {
+	t.Parallel()
+	d := pgtest.New(t)
+	db := open(t, d.URL, 0)
+	var rows []pipeline.Row
+	var want []pipeline.Outcome
+	var before []pipeline.Row
+	for i := range 500 {
+		id := fmt.Sprintf("id-%03d", i)
+		r := row(id, noon, fmt.Sprintf(`{"i":%d}`, i))
+		rows = append(rows, r)
+		switch i % 3 {
+		case 0:
+			want = append(want, stored)
+		case 1:
+			before, want = append(before, r), append(want, present)
+		case 2:
+			before, want = append(before, row(id, noon, `{"i":"other"}`)), append(want, conflicting)
+		}
+	}
+	store(t, db, before...)
+	rand.New(rand.NewPCG(1, 2)).Shuffle(len(rows), func(i, j int) {
+		rows[i], rows[j] = rows[j], rows[i]
+		want[i], want[j] = want[j], want[i]
+	})
+	same(t, store(t, db, rows...), want)
+}
+
+func TestEveryFieldFindsItsColumn(t *testing.T) {
+	t.Parallel()
+	d := pgtest.New(t)
+	db := open(t, d.URL, 0)
+	r := full("id", noon, 3)
+	store(t, db, r)
+	var got string
+	d.Query(t, `SELECT concat_ws('|', decision_id, extract(epoch FROM ts), path, allowed, requested_by, req_id, opa_id, opa_version, service,
+		labels->>'id', bundles->'shop'->>'revision', raw->'input'->>'pad', source_topic, source_partition, source_offset, source_index,
+		stored_at > now() - interval '1 minute') FROM decision_logs`, &got)
+	same(t, got, "id|1714564800.123456|shop/orders/allow|t|10.0.0.1:5000|77|opa-1|1.4.2|shop|opa-1|r7|xxx|decision-logs|3|42|1|t")
+}
+
+func TestWhatIsAbsentIsNull(t *testing.T) {
+	t.Parallel()
+	d := pgtest.New(t)
+	r := row("id", noon, `{}`)
+	r.Log.Path = some("") // there, and empty
+	r.Log.Allowed = some(false)
+	store(t, open(t, d.URL, 0), r, full("other", noon, 1))
+	var nulls, empty, allowed string
+	d.Query(t, `SELECT num_nulls(requested_by, req_id, opa_id, opa_version, service, labels, bundles)::text, '<' || path || '>', allowed::text
+		FROM decision_logs WHERE decision_id = 'id'`, &nulls, &empty, &allowed)
+	same(t, []string{nulls, empty, allowed}, []string{"7", "<>", "false"})
+}
+
+func TestTimesAreKeptToTheMicrosecond(t *testing.T) {
+	t.Parallel()
+	d := pgtest.New(t)
+	db := open(t, d.URL, 0)
+	for i, c := range []struct {
+		at   time.Time
+		want string
+	}{
+		{time.Date(2024, 1, 2, 3, 4, 5, 123456999, time.UTC), "2024-01-02 03:04:05.123456 AD"},
+		{time.Date(1969, 12, 31, 23, 59, 59, 999999999, time.UTC), "1969-12-31 23:59:59.999999 AD"},
+		{time.Date(0, 1, 1, 0, 0, 0, 1999, time.UTC), "0001-01-01 00:00:00.000001 BC"},
+		{time.Date(-1, 12, 31, 0, 0, 0, 0, time.UTC), "0002-12-31 00:00:00.000000 BC"},
+		{time.Date(9999, 12, 31, 23, 59, 59, 999999999, time.FixedZone("", -23*3600)), "10000-01-01 22:59:59.999999 AD"},
+	} {
+		id := fmt.Sprint(i)
+		same(t, store(t, db, row(id, c.at, `{}`)), []pipeline.Outcome{stored})
+		same(t, store(t, db, row(id, c.at, `{}`)), []pipeline.Outcome{present})
+		var got string
+		d.Query(t, `SELECT to_char(ts AT TIME ZONE 'UTC', 'FMYYYY-MM-DD HH24:MI:SS.US AD') FROM decision_logs WHERE decision_id = '`+id+`'`, &got)
+		same(t, strings.TrimLeft(got, "0"), strings.TrimLeft(c.want, "0"))
+	}
+}
+
+func TestLargeBatchesAndRows(t *testing.T) {
+	t.Parallel()
+	d := pgtest.New(t)
+	db := open(t, d.URL, time.Minute)
+	same(t, store(t, db, full("large", noon, 900<<10)), []pipeline.Outcome{stored})
+	same(t, store(t, db, full("large", noon, 900<<10)), []pipeline.Outcome{present})
+	rows := make([]pipeline.Row, 10_000)
+	for i := range rows {
+		rows[i] = full(fmt.Sprintf("id-%d", i), noon.Add(time.Duration(i)*time.Millisecond), 100)
+	}
+	for i, o := range store(t, db, rows...) {
+		if o != stored {
+			t.Fatalf("row %d: %d", i, o)
+		}
+	}
+	same(t, d.Count(t), 10_001)
+}
+
+func TestManyWritersOfTheSameRowsDoNotDeadlock(t *testing.T) {
+	t.Parallel()
+	d := pgtest.New(t)
+	db := open(t, d.URL, time.Minute)
+	rows := make([]pipeline.Row, 300)
+	for i := range rows {
+		rows[i] = full(fmt.Sprintf("id-%d", i), noon, 10)
+	}
+	const writers = 4
+	counts := make(chan int, writers)
+	for w := range writers {
+		go func() {
+			mine := append([]pipeline.Row(nil), rows...)
+			rand.New(rand.NewPCG(uint64(w), 7)).Shuffle(len(mine), func(i, j int) { mine[i], mine[j] = mine[j], mine[i] })
+			out, err := db.Store(context.Background(), mine, w%2 == 0)
+			if err != nil {
+				t.Errorf("writer %d: %v", w, err)
+			}
+			n := 0
+			for _, o := range out {
+				if o == stored {
+					n++
+				}
+			}
+			counts <- n
+		}()
+	}
+	sum := 0
+	for range writers {
+		sum += <-counts
+	}
+	same(t, []int{sum, d.Count(t)}, []int{len(rows), len(rows)})
+}
+
+func TestADecisionIsLookedUpThroughAnIndex(t *testing.T) {
+	t.Parallel()
+	d := pgtest.New(t)
+	var plan string
+	d.Query(t, `EXPLAIN (FORMAT json) SELECT * FROM decision_logs WHERE decision_id = 'x'`, &plan)
+	if !strings.Contains(plan, "decision_logs_pkey") {
+		t.Fatalf("no index in %s", plan)
+	}
+}
+
+func TestAPartitionedTableTakesTheSameRows(t *testing.T) {
+	t.Parallel()
+	d := pgtest.New(t)
+	d.Exec(t, `ALTER TABLE decision_logs RENAME TO was;
+		CREATE TABLE decision_logs (LIKE was INCLUDING DEFAULTS, PRIMARY KEY (decision_id, ts)) PARTITION BY RANGE (ts);
+		CREATE TABLE decision_logs_2024 PARTITION OF decision_logs FOR VALUES FROM ('2024-01-01') TO ('2025-01-01')`)
+	db := open(t, d.URL, 0)
+	rows := []pipeline.Row{full("a", noon, 1), full("b", noon, 1)}
+	same(t, store(t, db, rows...), []pipeline.Outcome{stored, stored})
+	same(t, store(t, db, rows...), []pipeline.Outcome{present, present})
+}

@@ -1,0 +1,170 @@
+package telemetry
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"docket/internal/decision"
+	"docket/internal/errclass"
+	"docket/internal/home"
+	"docket/internal/pipeline"
+)
+
+// Lag is how far a partition is behind the end of its log.
+type Lag struct {
+	Topic     string
+	Partition int32
+	Records   int64
+}
+
+// Spool is what the spool holds and did.
+type Spool struct {
+	Files, Bytes, Oversize int64
+	Oldest                 time.Time // of what is held; zero where nothing is
+	Recovered, Dropped     int64     // records, since the start
+}
+
+// Config says what there is to tell of. A func that is nil counts as nothing to tell: its metrics stay 0.
+type Config struct {
+	Topics  []string // that records are forwarded to
+	Reasons []string // of holds, beside those of the pipeline
+	Lag     func() []Lag
+	Spool   func() Spool
+	Waiting func() int // parked records that were read and are not due
+}
+
+type metrics struct {
+	records       *prometheus.CounterVec
+	decode        *prometheus.CounterVec
+	store         *prometheus.CounterVec
+	retries       prometheus.Counter
+	batchDuration prometheus.Histogram
+	batchRecords  prometheus.Histogram
+	bisect        prometheus.Counter
+	publish       *prometheus.CounterVec
+	hold          *prometheus.GaugeVec
+	endToEnd      prometheus.Histogram
+}
+
+// other stands for codes that are not in our table, so that a trigger which makes codes up cannot make up labels.
+const other = "other"
+
+func newMetrics(cfg Config, b *books, now func() time.Time, reg prometheus.Registerer) metrics {
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+	}
+	vec := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	histogram := func(name, help string, buckets []float64) prometheus.Histogram {
+		return prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
+	}
+	m := metrics{
+		records:       vec("docket_records_total", "Decisions that got their home, by home; an undecodable record counts as one.", "home"),
+		decode:        vec("docket_decode_failures_total", "Records and decisions that the decoder refused, by reason.", "code"),
+		store:         vec("docket_store_failures_total", "Writes to Postgres that failed, by class and code.", "class", "code"),
+		retries:       counter("docket_store_retries_total", "Writes that were tried again after a pause."),
+		batchDuration: histogram("docket_batch_duration_seconds", "From a batch in hand to the last of its homes.", prometheus.ExponentialBuckets(0.005, 2, 15)),
+		batchRecords:  histogram("docket_batch_records", "Kafka records in a batch.", []float64{1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000, 25000, 100000}),
+		bisect:        counter("docket_bisect_probes_total", "Writes that were made in search of bad records."),
+		publish:       vec("docket_publish_failures_total", "Records that Kafka did not take, by topic.", "topic"),
+		hold: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "docket_hold", Help: "1 while a partition or the program stands still for that reason.",
+		}, []string{"reason"}),
+		endToEnd: histogram("docket_end_to_end_seconds", "From OPA's timestamp to the row.",
+			[]float64{0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 14400, 86400}),
+	}
+	reg.MustRegister(m.records, m.decode, m.store, m.retries, m.batchDuration, m.batchRecords, m.bisect, m.publish, m.hold, m.endToEnd,
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "docket_unaccounted_records", Help: "Decisions consumed less homes less in flight; anything but 0 is a bug.",
+		}, func() float64 { return float64(b.unaccounted()) }),
+		outside{cfg, now})
+	m.zero(cfg)
+	return m
+}
+
+// zero makes every series whose labels are known, so that the first event is an increase and not an appearance.
+func (m metrics) zero(cfg Config) {
+	for _, h := range home.All() {
+		m.records.WithLabelValues(h.String())
+	}
+	for _, reason := range refusals() {
+		m.decode.WithLabelValues(string(reason))
+	}
+	for _, topic := range cfg.Topics {
+		m.publish.WithLabelValues(topic)
+	}
+	for _, reason := range append(pipeline.Reasons(), cfg.Reasons...) {
+		m.hold.WithLabelValues(reason)
+	}
+}
+
+func refusals() []decision.Reason {
+	return []decision.Reason{
+		decision.Empty, decision.Syntax, decision.DuplicateKey, decision.MissingField, decision.WrongType, decision.OutOfRange, decision.TooLarge,
+	}
+}
+
+// known are the codes that may become labels.
+func known() map[string]bool {
+	codes := map[string]bool{}
+	for _, v := range errclass.Table() {
+		codes[v.Code] = true
+	}
+	return codes
+}
+
+// outside collects what others count.
+type outside struct {
+	cfg Config
+	now func() time.Time
+}
+
+var (
+	lagDesc       = prometheus.NewDesc("docket_consumer_lag", "Records between what is committed and the end of the log.", []string{"topic", "partition"}, nil)
+	filesDesc     = prometheus.NewDesc("docket_spool_files", "Files in the spool.", nil, nil)
+	bytesDesc     = prometheus.NewDesc("docket_spool_bytes", "Bytes in the spool.", nil, nil)
+	oversizeDesc  = prometheus.NewDesc("docket_spool_oversize_records", "Spooled records that the broker refuses as too large.", nil, nil)
+	oldestDesc    = prometheus.NewDesc("docket_spool_oldest_seconds", "Age of the oldest spooled file; 0 where there is none.", nil, nil)
+	recoveredDesc = prometheus.NewDesc("docket_spool_recovered_records_total", "Spooled records that went on to their topic.", nil, nil)
+	droppedDesc   = prometheus.NewDesc("docket_spool_dropped_records_total", "Spooled records that were evicted: data loss.", nil, nil)
+	waitingDesc   = prometheus.NewDesc("docket_parking_waiting", "Parked records that were read and are not due.", nil, nil)
+)
+
+func (o outside) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{lagDesc, filesDesc, bytesDesc, oversizeDesc, oldestDesc, recoveredDesc, droppedDesc, waitingDesc} {
+		ch <- d
+	}
+}
+
+func (o outside) Collect(ch chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	if o.cfg.Lag != nil {
+		for _, l := range o.cfg.Lag() {
+			gauge(lagDesc, float64(l.Records), l.Topic, strconv.Itoa(int(l.Partition)))
+		}
+	}
+	var s Spool
+	if o.cfg.Spool != nil {
+		s = o.cfg.Spool()
+	}
+	age := 0.0
+	if !s.Oldest.IsZero() {
+		age = max(0, o.now().Sub(s.Oldest).Seconds())
+	}
+	waiting := 0
+	if o.cfg.Waiting != nil {
+		waiting = o.cfg.Waiting()
+	}
+	gauge(filesDesc, float64(s.Files))
+	gauge(bytesDesc, float64(s.Bytes))
+	gauge(oversizeDesc, float64(s.Oversize))
+	gauge(oldestDesc, age)
+	gauge(waitingDesc, float64(waiting))
+	ch <- prometheus.MustNewConstMetric(recoveredDesc, prometheus.CounterValue, float64(s.Recovered))
+	ch <- prometheus.MustNewConstMetric(droppedDesc, prometheus.CounterValue, float64(s.Dropped))
+}

@@ -1,0 +1,153 @@
+//go:build integration
+
+package testenv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/testcontainers/testcontainers-go"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// KafkaImage is the image that Kafka is started from.
+const KafkaImage = "apache/kafka:4.3.1"
+
+// KafkaServer is a single node of Kafka, broker and controller in one.
+type KafkaServer struct {
+	*node
+}
+
+// Kafka returns the broker that all tests of the binary share. What a test does
+// to it, it does to all: a test that pauses or kills must not run beside others,
+// or take a broker of its own from [OwnKafka].
+func Kafka(t testing.TB) *KafkaServer {
+	t.Helper()
+	docker := engine(t)
+	server, err := shared.kafka.get(func() (*KafkaServer, error) { return startKafka(docker) })
+	must(t, "Kafka", err)
+	return server
+}
+
+// OwnKafka starts a broker for this test alone, which goes when the test ends.
+func OwnKafka(t testing.TB) *KafkaServer {
+	t.Helper()
+	server, err := startKafka(engine(t))
+	must(t, "Kafka", err)
+	t.Cleanup(func() { must(t, "remove Kafka", server.remove()) })
+	return server
+}
+
+func startKafka(docker *testcontainers.DockerClient) (*KafkaServer, error) {
+	addr, err := freeAddr()
+	if err != nil {
+		return nil, err
+	}
+	// The whole set: one setting alone would drop the image's defaults.
+	req := testcontainers.ContainerRequest{Image: KafkaImage, Env: map[string]string{
+		"KAFKA_NODE_ID":                        "1",
+		"KAFKA_PROCESS_ROLES":                  "broker,controller",
+		"KAFKA_CONTROLLER_QUORUM_VOTERS":       "1@localhost:9093",
+		"KAFKA_CONTROLLER_LISTENER_NAMES":      "CONTROLLER",
+		"KAFKA_INTER_BROKER_LISTENER_NAME":     "INTERNAL",
+		"KAFKA_LISTENERS":                      "INTERNAL://:19092,EXTERNAL://:9092,CONTROLLER://:9093",
+		"KAFKA_ADVERTISED_LISTENERS":           "INTERNAL://localhost:19092,EXTERNAL://" + addr,
+		"KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": "INTERNAL:PLAINTEXT,EXTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT",
+		"KAFKA_LOG_DIRS":                       "/var/lib/kafka/data",
+		"KAFKA_AUTO_CREATE_TOPICS_ENABLE":      "false",
+
+		"KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR":                 "1",
+		"KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR":         "1",
+		"KAFKA_TRANSACTION_STATE_LOG_MIN_ISR":                    "1",
+		"KAFKA_SHARE_COORDINATOR_STATE_TOPIC_REPLICATION_FACTOR": "1",
+		"KAFKA_SHARE_COORDINATOR_STATE_TOPIC_MIN_ISR":            "1",
+		"KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS":                 "0",
+
+		// A killed broker is forgotten sooner, so its next life is let in sooner.
+		"KAFKA_BROKER_SESSION_TIMEOUT_MS":    "3000",
+		"KAFKA_BROKER_HEARTBEAT_INTERVAL_MS": "500",
+
+		"KAFKA_HEAP_OPTS":            "-Xms256m -Xmx512m",
+		"KAFKA_JVM_PERFORMANCE_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+	}}
+	server := &KafkaServer{}
+	ready := func(ctx context.Context) error { return server.serves(ctx, addr) }
+	server.node, err = launch(docker, req, "9092/tcp", addr, ready)
+	if err != nil {
+		return nil, err
+	}
+	return server, nil
+}
+
+// Brokers returns the seed brokers for a client, which stay the same.
+func (k *KafkaServer) Brokers() []string { return []string{k.addr} }
+
+// Restart stops the broker in good order and starts it again.
+func (k *KafkaServer) Restart(t testing.TB) {
+	t.Helper()
+	k.signal(t, "SIGTERM")
+	k.Start(t)
+}
+
+// serves asks for the metadata of everything: the broker must be let in by its
+// controller, and every partition must have its leader back.
+func (k *KafkaServer) serves(ctx context.Context, addr string) error {
+	cl, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.RetryTimeout(0), kgo.RequestRetries(0))
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	req := kmsg.NewPtrMetadataRequest()
+	req.Topics = nil // all of them
+	answer, err := req.RequestWith(ctx, cl)
+	if err != nil {
+		return err
+	}
+	if len(answer.Brokers) == 0 {
+		return errors.New("the controller has not let the broker in")
+	}
+	for _, topic := range answer.Topics {
+		for _, partition := range topic.Partitions {
+			if err := kerr.ErrorForCode(partition.ErrorCode); err != nil {
+				return fmt.Errorf("a partition is not served: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+var prefixes atomic.Int64
+
+// Prefix returns a prefix for topic and group names that no other test has.
+func Prefix(t testing.TB) string {
+	t.Helper()
+	name := strings.Map(func(r rune) rune {
+		if r < 128 && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9') {
+			return r
+		}
+		return '-'
+	}, t.Name())
+	return fmt.Sprintf("%.80s-%d-", name, prefixes.Add(1))
+}
+
+// CreateTopic makes a topic with so many partitions. Settings are Kafka's own,
+// such as "max.message.bytes"; nil is the broker's defaults.
+func (k *KafkaServer) CreateTopic(t testing.TB, topic string, partitions int32, settings map[string]string) {
+	t.Helper()
+	cl, err := kgo.NewClient(kgo.SeedBrokers(k.addr))
+	must(t, "create topic "+topic, err)
+	defer cl.Close()
+	given := make(map[string]*string, len(settings))
+	for name, value := range settings {
+		given[name] = &value
+	}
+	_, err = kadm.NewClient(cl).CreateTopic(t.Context(), partitions, 1, given, topic)
+	must(t, "create topic "+topic, err)
+}

@@ -1,0 +1,149 @@
+//go:build integration
+
+package testenv
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/testcontainers/testcontainers-go"
+)
+
+// PostgresImage is the image that Postgres is started from.
+const PostgresImage = "postgres:17"
+
+const password = "docket" // of a server that lives for one test run on loopback
+
+// ShutdownMode is how Postgres treats its sessions when it is told to end.
+type ShutdownMode string
+
+// The modes that Postgres documents, by the signal of each.
+const (
+	Fast      ShutdownMode = "SIGINT"  // sessions are ended with 57P01, data is checkpointed
+	Immediate ShutdownMode = "SIGQUIT" // sessions are cut, the next start recovers from the log
+)
+
+// PostgresServer is one Postgres server with any number of databases.
+type PostgresServer struct {
+	*node
+
+	templates sync.Map // name to *once[string]
+	databases atomic.Int64
+}
+
+// Postgres returns the server that all tests of the binary share. What a test
+// does to it, it does to all: a test that pauses, kills or restarts must not run
+// beside others, or take a server of its own from [OwnPostgres].
+func Postgres(t testing.TB) *PostgresServer {
+	t.Helper()
+	docker := engine(t)
+	server, err := shared.postgres.get(func() (*PostgresServer, error) { return startPostgres(docker) })
+	must(t, "Postgres", err)
+	return server
+}
+
+// OwnPostgres starts a server for this test alone, which goes when the test ends.
+func OwnPostgres(t testing.TB) *PostgresServer {
+	t.Helper()
+	server, err := startPostgres(engine(t))
+	must(t, "Postgres", err)
+	t.Cleanup(func() { must(t, "remove Postgres", server.remove()) })
+	return server
+}
+
+func startPostgres(docker *testcontainers.DockerClient) (*PostgresServer, error) {
+	addr, err := freeAddr()
+	if err != nil {
+		return nil, err
+	}
+	// Synced as in production: a killed server must come back with what it said it had.
+	req := testcontainers.ContainerRequest{
+		Image: PostgresImage,
+		Env:   map[string]string{"POSTGRES_PASSWORD": password},
+		Cmd:   []string{"postgres", "-c", "max_connections=200"},
+	}
+	server := &PostgresServer{}
+	ready := func(ctx context.Context) error { return server.exec(ctx, addr, "SELECT 1") }
+	server.node, err = launch(docker, req, "5432/tcp", addr, ready)
+	if err != nil {
+		return nil, err
+	}
+	return server, nil
+}
+
+// Restart ends the server in the given mode and starts it again.
+func (p *PostgresServer) Restart(t testing.TB, mode ShutdownMode) {
+	t.Helper()
+	p.Stop(t, mode)
+	p.Start(t)
+}
+
+// Stop ends the server in the given mode; Start brings it back.
+func (p *PostgresServer) Stop(t testing.TB, mode ShutdownMode) {
+	t.Helper()
+	p.signal(t, string(mode))
+}
+
+// Database makes an empty database for this test and returns its DSN, with the
+// rights of a superuser. It is dropped when the test ends.
+func (p *PostgresServer) Database(t testing.TB) string {
+	t.Helper()
+	return p.create(t, "template1")
+}
+
+// DatabaseFrom makes a database for this test as prepare leaves it. prepare runs
+// once for each name, against a database that is from then on only copied, so
+// that a hundred tests migrate once.
+func (p *PostgresServer) DatabaseFrom(t testing.TB, name string, prepare func(ctx context.Context, dsn string) error) string {
+	t.Helper()
+	slot, _ := p.templates.LoadOrStore(name, &once[string]{})
+	template, err := slot.(*once[string]).get(func() (string, error) {
+		database := fmt.Sprintf("template_%d", p.databases.Add(1))
+		ctx, cancel := context.WithTimeout(context.Background(), startWait)
+		defer cancel()
+		if err := p.exec(ctx, p.addr, "CREATE DATABASE "+pgx.Identifier{database}.Sanitize()); err != nil {
+			return "", err
+		}
+		return database, prepare(ctx, dsn(p.addr, database))
+	})
+	must(t, "prepare the template "+strconv.Quote(name), err)
+	return p.create(t, template)
+}
+
+func (p *PostgresServer) create(t testing.TB, template string) string {
+	t.Helper()
+	database := fmt.Sprintf("test_%d", p.databases.Add(1))
+	name := pgx.Identifier{database}.Sanitize()
+	must(t, "create a database", p.exec(t.Context(), p.addr,
+		"CREATE DATABASE "+name+" TEMPLATE "+pgx.Identifier{template}.Sanitize()))
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), stopWait)
+		defer cancel()
+		must(t, "drop a database", p.exec(ctx, p.addr, "DROP DATABASE "+name+" WITH (FORCE)"))
+	})
+	return dsn(p.addr, database)
+}
+
+// exec runs one statement in the database postgres, over a connection of its own.
+func (p *PostgresServer) exec(ctx context.Context, addr, statement string) error {
+	conn, err := pgx.Connect(ctx, dsn(addr, "postgres"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	_, err = conn.Exec(ctx, statement)
+	return err
+}
+
+func dsn(addr, database string) string {
+	return (&url.URL{
+		Scheme: "postgres", User: url.UserPassword("postgres", password), Host: addr,
+		Path: "/" + database, RawQuery: "sslmode=disable",
+	}).String()
+}
