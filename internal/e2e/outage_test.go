@@ -266,7 +266,7 @@ func TestCheckSaysWhatIsMissing(t *testing.T) {
 	kafka := testenv.Kafka(t)
 	s := newSystem(t, kafka, testenv.Postgres(t))
 	out, code := s.command(nil, "consumer", "check")
-	if code != 0 || strings.Contains(out, "fail ") || !strings.Contains(out, "ok") {
+	if code != 0 || strings.Contains("\n"+out, "\nfail ") || !strings.Contains("\n"+out, "\nok ") {
 		t.Errorf("check of a sound set-up ended with %d:\n%s", code, out)
 	}
 	out, code = s.command([]string{"DOCKET_KAFKA_DLQ_TOPIC=no-such-topic"}, "consumer", "check")

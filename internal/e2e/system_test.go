@@ -115,7 +115,12 @@ func (s *system) exec(sql string, args ...any) {
 
 func (s *system) connect() *pgx.Conn {
 	s.t.Helper()
-	conn, err := pgx.Connect(s.t.Context(), s.dsn)
+	cfg, err := pgx.ParseConfig(s.dsn)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	cfg.RuntimeParams["default_transaction_read_only"] = "off" // whatever a test made of the database
+	conn, err := pgx.ConnectConfig(s.t.Context(), cfg)
 	if err != nil {
 		s.t.Fatalf("connect to Postgres: %v", err)
 	}
