@@ -17,6 +17,9 @@ import (
 func TestManyMigrateAtOnceAndOneDoesIt(t *testing.T) {
 	t.Parallel()
 	d := pgtest.NewEmpty(t)
+	// Slow enough that all of them are at it at the same time.
+	d.Exec(t, `CREATE FUNCTION slow() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.5); END $$;
+		CREATE EVENT TRIGGER slow ON ddl_command_start EXECUTE FUNCTION slow()`)
 	entries, err := migrations.FS.ReadDir(".")
 	if err != nil {
 		t.Fatal(err)
