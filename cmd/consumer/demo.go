@@ -1,14 +1,147 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"flag"
 	"fmt"
 	"io"
+	"os"
+	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"docket/internal/app"
 	"docket/internal/cli"
+	"docket/internal/config"
+	"docket/internal/conservation"
+	"docket/internal/demo"
+	"docket/internal/postgres"
+	"docket/internal/telemetry"
+	"docket/sample"
 )
 
-// runDemo runs the demo and returns the exit code.
-func runDemo(_ []string, _, stderr io.Writer) int {
-	fmt.Fprintln(stderr, "consumer: this build has no demo")
-	return cli.Failed
+// How much the demo shows where it is not told otherwise: on two cores all of it takes less than a minute.
+const (
+	demoRecords = 50_000
+	demoSpread  = 20 * time.Second
+	demoOutage  = 8 * time.Second
+)
+
+const demoUsage = `Usage: consumer demo [--records N] [--keep]
+
+Shows Docket at work without Docker, servers or set-up: a stand-in for Kafka in the process, a real Postgres that is
+fetched once and started, real OPA decision logs with bad ones among them, an outage in the middle, and at the end the
+account of where every decision is. Exit status 1 if the account does not add up.
+
+  --records N   Kafka records to produce, at least %d (default %d)
+  --keep        stay up afterwards, until Ctrl-C, to look around
+
+  %s   bin directory of an installed Postgres to use, so that nothing is fetched
+  %s   Maven repository to fetch Postgres from
+`
+
+// demoUntilSignal runs the demo. The first signal stops it, the second one stops waiting; what comes within a second
+// of the first is the same wish (some senders signal a process and its group).
+func demoUntilSignal(env cli.Env, args []string) int {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	ended := make(chan int, 1)
+	go func() { ended <- runDemo(ctx, args, env.Stdout, env.Stderr) }()
+	var stopping time.Time
+	for {
+		select {
+		case <-env.Signals:
+			if stopping.IsZero() {
+				stopping = time.Now()
+				stop()
+			} else if time.Since(stopping) > time.Second {
+				return cli.Failed
+			}
+		case status := <-ended:
+			return status
+		}
+	}
+}
+
+// runDemo runs the demo until it is done or ctx ends, and returns the exit code.
+func runDemo(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.Usage = func() {
+		fmt.Fprintf(stderr, demoUsage, conservation.MinRecords, demoRecords, demo.EnvPostgresBin, demo.EnvPostgresRepository)
+	}
+	records := flags.Int("records", demoRecords, "")
+	keep := flags.Bool("keep", false, "")
+	plantLoss := flags.Bool("plant-loss", false, "") // for tests: an account that cannot fail proves nothing
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		return cli.Done
+	case err != nil:
+		return cli.Misuse
+	case flags.NArg() > 0 || *records < conservation.MinRecords:
+		fmt.Fprintf(stderr, "demo takes no arguments but its flags, and at least %d records\n", conservation.MinRecords)
+		return cli.Misuse
+	}
+	dir, cache, inner := demo.Inner()
+	if !inner {
+		status, err := demo.Supervise(ctx, append([]string{"demo"}, args...), stdout, stderr)
+		if err != nil {
+			fmt.Fprintf(stderr, "demo: %v\n", err)
+		}
+		return status
+	}
+	err := demo.Run(ctx, demo.Config{
+		Records: *records, Spread: demoSpread, Outage: demoOutage, Keep: *keep, PlantLoss: *plantLoss, Seed: 1,
+		Dir: dir, Cache: cache, Samples: sample.DecisionLogs(), Migrate: migrateDemo, Launch: launchDemo,
+		Out: stdout, Live: isTerminal(stdout),
+	})
+	if ctx.Err() != nil && !errors.Is(err, demo.ErrUnbalanced) {
+		return cli.Done // stopped
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "demo: %v\n", err)
+		return cli.Failed
+	}
+	return cli.Done
+}
+
+// isTerminal says whether w is a terminal, so that a line can be written over.
+func isTerminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+func migrateDemo(ctx context.Context, databaseURL string) (err error) {
+	db, err := postgres.Open(postgres.Config{URL: databaseURL}, zerolog.Nop())
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	_, err = db.Migrate(ctx)
+	return err
+}
+
+// launchDemo runs one of the two programs as their own commands do.
+func launchDemo(ctx context.Context, p demo.Program) error {
+	name := config.Program(p.Name)
+	settings, _, err := config.Load(name, p.Environ)
+	if err != nil {
+		return err
+	}
+	log, err := telemetry.Logger(p.Log, settings.LogLevel, settings.LogFormat == "console")
+	if err != nil {
+		return err
+	}
+	program, err := app.New(name, settings, log, prometheus.NewRegistry(), app.Options{})
+	if err != nil {
+		return err
+	}
+	defer program.Close()
+	return program.Run(ctx)
 }

@@ -28,7 +28,7 @@ func commands() []cli.Command {
 		cli.Run("Carry decision logs from Kafka into Postgres; this is what happens without a command.", false),
 		{
 			Name: "demo", Args: "[flags]", Text: "See it work with nothing but this program: records, an outage, the account.", Raw: true,
-			Run: func(env cli.Env, args []string) int { return runDemo(args, env.Stdout, env.Stderr) },
+			Run: demoUntilSignal,
 		},
 		cli.Check(), cli.Migrate(), cli.Classify(), cli.Health(), cli.Version(),
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rs/zerolog"
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -52,8 +53,8 @@ type Topic struct {
 // Group is what is known of one consumer group.
 type Group struct {
 	Name    string
-	Err     error // a [*FaultError]
-	State   string
+	Err     error  // a [*FaultError]
+	State   string // empty when the group does not exist yet
 	Members int
 	CanRead Permission
 }
@@ -113,24 +114,19 @@ func Describe(ctx context.Context, cfg Config, topics, groups []string) (*Cluste
 	}
 	defer client.Close()
 	admin := kadm.NewClient(client)
-	meta, err := admin.Metadata(kadm.WithAuthorizedOps(ctx), topics...)
+	meta, err := admin.BrokerMetadata(ctx)
 	if err != nil {
 		return nil, unreachable("describe the cluster", err)
 	}
 	c := &Cluster{ID: meta.Cluster}
 	c.brokers(ctx, admin, meta)
-	configs, err := admin.DescribeTopicConfigs(ctx, existing(meta, topics)...)
 	for _, name := range topics {
-		c.Topics = append(c.Topics, describeTopic(name, meta.Topics[name], configs, err))
+		c.Topics = append(c.Topics, describeTopic(ctx, admin, name))
 	}
 	for _, name := range groups {
 		c.Groups = append(c.Groups, describeGroup(ctx, admin, name))
 	}
 	return c, nil
-}
-
-func existing(meta kadm.Metadata, topics []string) []string {
-	return slices.DeleteFunc(slices.Clone(topics), func(t string) bool { return meta.Topics[t].Err != nil })
 }
 
 func (c *Cluster) brokers(ctx context.Context, admin *kadm.Client, meta kadm.Metadata) {
@@ -152,10 +148,16 @@ func (c *Cluster) brokers(ctx context.Context, admin *kadm.Client, meta kadm.Met
 	slices.SortFunc(c.Brokers, func(a, b Broker) int { return int(a.ID - b.ID) })
 }
 
-func describeTopic(name string, d kadm.TopicDetail, configs kadm.ResourceConfigs, err error) Topic {
+// describeTopic asks for one topic alone: a topic that may not be seen would hide the others.
+func describeTopic(ctx context.Context, admin *kadm.Client, name string) Topic {
 	t := Topic{Name: name, MinInSyncReplicas: -1, MaxMessageBytes: -1, Retention: -1, RetentionBytes: -1}
-	if d.Err != nil {
-		t.Err = fault("describe topic", name, -1, d.Err)
+	meta, err := admin.Metadata(kadm.WithAuthorizedOps(ctx), name)
+	d := meta.Topics[name]
+	if err == nil {
+		err = d.Err
+	}
+	if err != nil {
+		t.Err = fault("describe topic", name, -1, err)
 		return t
 	}
 	t.Partitions = len(d.Partitions)
@@ -172,6 +174,7 @@ func describeTopic(name string, d kadm.TopicDetail, configs kadm.ResourceConfigs
 	}
 	t.CanRead = permission(d.AuthorizedOperations, kmsg.ACLOperationRead)
 	t.CanWrite = permission(d.AuthorizedOperations, kmsg.ACLOperationWrite)
+	configs, err := admin.DescribeTopicConfigs(ctx, name)
 	t.settings(configs, err)
 	return t
 }
@@ -219,6 +222,8 @@ func describeGroup(ctx context.Context, admin *kadm.Client, name string) Group {
 	described, err := admin.DescribeGroups(ctx, name)
 	d, ok := described[name]
 	switch {
+	case ok && errors.Is(d.Err, kerr.GroupIDNotFound):
+		return g // it begins with its first member
 	case ok && d.Err != nil:
 		err = d.Err
 	case err == nil && !ok:

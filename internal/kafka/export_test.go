@@ -14,3 +14,6 @@ func Poll(a *Assignment, r *kgo.Record) {
 	a.session.take(kgo.Fetches{{Topics: []kgo.FetchTopic{{Topic: r.Topic, Partitions: []kgo.FetchPartition{
 		{Partition: r.Partition, Records: []*kgo.Record{r}}}}}}})
 }
+
+// BetweenPollAndQueue calls f for every poll before its records are queued.
+func BetweenPollAndQueue(s *Source, f func()) { s.polled = f }

@@ -30,7 +30,7 @@ const (
 )
 
 var hints = map[Reason]string{
-	ReasonUnreachable:    "check the broker addresses, the network and that the brokers run",
+	ReasonUnreachable:    "check the broker addresses, the network and that the brokers run; one that closes the connection at once may want TLS or other credentials",
 	ReasonTLS:            "check that the brokers expect TLS, the CA file, the names in the certificate and its dates",
 	ReasonAuthentication: "check the SASL mechanism, user name and password",
 	ReasonAuthorization:  "grant the missing ACL: READ and DESCRIBE on the source topic, READ on the group, WRITE on the others",

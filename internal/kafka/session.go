@@ -72,6 +72,7 @@ func (s *session) run(ctx context.Context) error {
 	watching.Go(func() { s.watch(s.polling) })
 	for s.polling.Err() == nil {
 		fetches := s.client.PollRecords(s.polling, -1)
+		s.source.polled()
 		s.take(fetches)
 		s.client.AllowRebalance()
 	}
@@ -373,12 +374,10 @@ func (s *session) close() {
 	s.mu.Unlock()
 	s.giveUp(s.assignments(), drain)
 
-	ctx, cancel := context.WithTimeout(s.base, leaveTimeout)
-	defer cancel()
-	if err := s.client.LeaveGroupContext(ctx); err != nil {
-		s.source.logger.Warn().Str("code", codeOf(err)).Msg("the group could not be told that we leave")
-	}
-	s.kill() // what still waits for a broker ends here
+	// What still waits for a broker after that time ends with the client's context. Leaving is part of closing: asked
+	// for apart from it, the client leaves a goroutine behind.
+	timer := time.AfterFunc(leaveTimeout, s.kill)
+	defer timer.Stop()
 	s.client.CloseAllowingRebalance()
 }
 

@@ -82,6 +82,7 @@ type Source struct {
 	client zerolog.Logger
 	reg    prometheus.Registerer
 	faults standing
+	polled func() // called between a poll and what is made of it; tests widen the gap here
 
 	mu      sync.Mutex
 	session *session // nil while there is none
@@ -104,7 +105,7 @@ func NewSource(cfg Config, sc SourceConfig, logger zerolog.Logger, reg prometheu
 		return nil, fmt.Errorf("kafka source: %w", err)
 	}
 	s := &Source{
-		cfg: cfg, sc: sc, reg: reg,
+		cfg: cfg, sc: sc, reg: reg, polled: func() {},
 		logger: logger.With().Str("group", sc.Group).Str("instance", cfg.InstanceLabel).Logger(),
 		client: cfg.quiet(logger, "source"),
 	}

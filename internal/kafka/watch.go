@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/rs/zerolog"
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -269,6 +271,11 @@ func (s *session) look(ctx context.Context) bool {
 	defer cancel()
 	asked := time.Now()
 	meta, err := s.admin.Metadata(ctx, src.sc.Topic)
+	if errors.Is(err, kerr.TopicAuthorizationFailed) {
+		src.faults.clear(faultCluster)
+		src.faults.set(faultTopic, fault("read", src.sc.Topic, -1, err))
+		return false
+	}
 	if err != nil {
 		if s.polling.Err() != nil || src.faults.heard.Load() > asked.UnixNano() {
 			return false

@@ -1,0 +1,128 @@
+package kafka_test
+
+import (
+	"context"
+	"crypto/tls"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+
+	"docket/internal/kafka"
+	"docket/internal/kafkatest"
+)
+
+func TestDescribeTellsWhatACheckNeeds(t *testing.T) {
+	t.Parallel()
+	c := kafkatest.New(t, kfake.NumBrokers(3))
+	err := c.CreateTopic(topic, 6, map[string]string{"max.message.bytes": "2097152", "retention.ms": "604800000", "min.insync.replicas": "2", "cleanup.policy": "delete"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	got, err := kafka.Describe(ctx, fast(c), []string{topic, dlq}, []string{group})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Brokers) != 3 || got.Version == "" || len(got.Topics) != 2 || len(got.Groups) != 1 {
+		t.Fatalf("got %+v", got)
+	}
+	is, isNot := got.Topics[0], got.Topics[1]
+	if is.Err != nil || is.ConfigErr != nil || is.Partitions != 6 || is.Replication < 1 || is.MaxMessageBytes != 2<<20 ||
+		is.Retention != 7*24*time.Hour || !is.RetentionKnown || is.MinInSyncReplicas != 2 || is.CleanupPolicy != "delete" || is.Leaderless != 0 {
+		t.Errorf("topic %+v", is)
+	}
+	if isNot.Name != dlq || reason(isNot.Err) != kafka.ReasonTopicMissing {
+		t.Errorf("missing topic %+v", isNot)
+	}
+	if got.Groups[0].Err != nil {
+		t.Errorf("group %+v", got.Groups[0])
+	}
+}
+
+func TestDescribeTellsOfMissingRights(t *testing.T) {
+	t.Parallel()
+	c := kafkatest.New(t, kfake.SeedTopics(1, topic, dlq))
+	c.FailTopic(kmsg.Metadata, dlq, kerr.TopicAuthorizationFailed, -1)
+	c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.DescribeGroups}, Group: group, Err: kerr.GroupAuthorizationFailed, Count: -1})
+	got, err := kafka.Describe(context.Background(), fast(c), []string{topic, dlq}, []string{group})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Topics[0].Err != nil || reason(got.Topics[1].Err) != kafka.ReasonAuthorization || reason(got.Groups[0].Err) != kafka.ReasonAuthorization {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestPingNamesWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	const password = "s3cret-passw0rd"
+	open := kafkatest.New(t)
+	refusing := kafkatest.New(t, kfake.EnableSASL(), kfake.Superuser("PLAIN", "docket", "another"))
+	refusing.ControlKey(int16(kmsg.SASLAuthenticate), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		refusing.KeepControl() // the fake hangs up where a broker says why
+		resp := req.ResponseKind().(*kmsg.SASLAuthenticateResponse)
+		resp.ErrorCode, resp.ErrorMessage = kerr.SaslAuthenticationFailed.Code, kmsg.StringPtr("for "+password)
+		return resp, nil, true
+	})
+	guarded := kafkatest.New(t, kfake.EnableSASL(), kfake.Superuser("PLAIN", "docket", "another"))
+	var down atomic.Bool
+	down.Store(true)
+
+	away := fast(open)
+	away.Dialer = downable(&down)
+	wrong := fast(refusing)
+	wrong.SASL = plain.Auth{User: "docket", Pass: password}.AsMechanism()
+	right := fast(guarded)
+	right.SASL = plain.Auth{User: "docket", Pass: "another"}.AsMechanism()
+	encrypted := fast(open)
+	encrypted.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	for name, tt := range map[string]struct {
+		cfg  kafka.Config
+		want kafka.Reason
+	}{
+		"well":                    {fast(open), ""},
+		"right password":          {right, ""},
+		"unreachable":             {away, kafka.ReasonUnreachable},
+		"wrong password":          {wrong, kafka.ReasonAuthentication},
+		"TLS to a plain listener": {encrypted, kafka.ReasonTLS},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+			defer cancel()
+			err := kafka.Ping(ctx, tt.cfg)
+			if reason(err) != tt.want || (err != nil) != (tt.want != "") {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+			if err != nil && strings.Contains(err.Error(), password) {
+				t.Error("the password is in the error")
+			}
+		})
+	}
+}
+
+func TestSettingsThatCannotWorkAreRefused(t *testing.T) {
+	t.Parallel()
+	for name, sc := range map[string]kafka.SourceConfig{
+		"no topic":                            {Group: group},
+		"a drain beyond the rebalance budget": {Topic: topic, Group: group, Drain: 73 * time.Second},
+		"a negative batch":                    {Topic: topic, Group: group, BatchRecords: -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := kafka.NewSource(kafka.Config{Brokers: []string{"localhost:1"}}, sc, nop, nil); err == nil {
+				t.Error("accepted")
+			}
+		})
+	}
+	if _, err := kafka.NewSource(kafka.Config{}, kafka.SourceConfig{Topic: topic, Group: group}, nop, nil); err == nil {
+		t.Error("accepted without brokers")
+	}
+}

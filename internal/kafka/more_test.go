@@ -1,0 +1,266 @@
+package kafka_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"docket/internal/kafka"
+	"docket/internal/kafkatest"
+)
+
+var nop = zerolog.Nop()
+
+func TestAHoldThatOutlivesItsPartitionDoesNotPauseTheNextAssignment(t *testing.T) {
+	t.Parallel()
+	c := kafkatest.New(t, kfake.SeedTopics(1, topic))
+	c.Values(t, topic, 0, values(10)...)
+	var rounds atomic.Int64
+	releases := make(chan func(), 1)
+	var seen book
+	run(t, fast(c), small(), func(ctx context.Context, a *kafka.Assignment) error {
+		if rounds.Add(1) == 1 {
+			releases <- a.Hold() // never released while it matters
+			c.Fail(kmsg.Heartbeat, kerr.UnknownMemberID, 1)
+			<-ctx.Done()
+			return nil
+		}
+		return storing(seen.note)(ctx, a)
+	})
+	release := <-releases
+	kafkatest.Eventually(t, "the next assignment reads", func() bool { return seen.len() == 10 })
+	release()
+	c.Values(t, topic, 0, values(10)...)
+	kafkatest.Eventually(t, "a late release changes nothing", func() bool { return seen.len() == 20 })
+}
+
+func TestAnEndOfTransactionsIsReachedAlthoughNoRecordMarksIt(t *testing.T) {
+	t.Parallel()
+	c := kafkatest.New(t, kfake.SeedTopics(1, topic))
+	c.Values(t, topic, 0, values(3)...)
+	client := c.Client(t, kgo.TransactionalID("tx"), kgo.DefaultProduceTopic(topic))
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	for _, end := range []kgo.TransactionEndTry{kgo.TryCommit, kgo.TryAbort} {
+		if err := client.BeginTransaction(); err != nil {
+			t.Fatal(err)
+		}
+		if err := client.ProduceSync(ctx, kgo.StringRecord("in a transaction")).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+		if err := client.EndTransaction(ctx, end); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sc := small()
+	sc.Once = true
+	var taken atomic.Int64
+	m := run(t, fast(c), sc, func(ctx context.Context, a *kafka.Assignment) error {
+		for {
+			next, end, err := a.Bounds(ctx)
+			if err != nil || next >= end {
+				return err
+			}
+			soon, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+			records, err := a.Take(soon, 10, 1<<20, 0)
+			cancel()
+			if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+				return err
+			}
+			taken.Add(int64(len(records)))
+		}
+	})
+	<-m.done
+	if m.err != nil || taken.Load() != 4 {
+		t.Errorf("err %v, %d records taken, want 4: the aborted one and the marks are none", m.err, taken.Load())
+	}
+}
+
+func TestTakeLosesNothingWhenItsContextEnds(t *testing.T) {
+	t.Parallel()
+	c := kafkatest.New(t, kfake.SeedTopics(1, topic))
+	c.Values(t, topic, 0, values(5)...)
+	result := make(chan int, 1)
+	run(t, fast(c), small(), func(ctx context.Context, a *kafka.Assignment) error {
+		for {
+			soon, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+			records, err := a.Take(soon, 10, 1<<20, time.Hour) // would gather for an hour
+			cancel()
+			if !errors.Is(err, context.DeadlineExceeded) || len(records) > 0 {
+				t.Errorf("%d records, %v", len(records), err)
+			}
+			if n, _ := kafka.Queued(a); n == 5 {
+				break
+			}
+		}
+		records, err := a.Take(ctx, 10, 1<<20, 0)
+		result <- len(records)
+		<-a.Leaving().Done()
+		return err
+	})
+	if n := <-result; n != 5 {
+		t.Errorf("%d records", n)
+	}
+}
+
+func TestABatchKeepsItsLimitsAndALargeRecordComesAlone(t *testing.T) {
+	t.Parallel()
+	c := kafkatest.New(t, kfake.SeedTopics(1, topic))
+	large := string(make([]byte, 10_000))
+	c.Values(t, topic, 0, "a", "b", large, "c", large, large)
+	sizes := make(chan []int, 1)
+	run(t, fast(c), small(), func(ctx context.Context, a *kafka.Assignment) error {
+		for n := 0; n < 6; n, _ = kafka.Queued(a) {
+			time.Sleep(time.Millisecond)
+		}
+		var got []int
+		for sum := 0; sum < 6; {
+			records, err := a.Take(ctx, 10, 5000, 0)
+			if err != nil {
+				return err
+			}
+			got, sum = append(got, len(records)), sum+len(records)
+		}
+		sizes <- got
+		<-a.Leaving().Done()
+		return nil
+	})
+	got := <-sizes
+	want := []int{2, 1, 1, 1, 1}
+	if len(got) != len(want) {
+		t.Fatalf("batches of %v, want %v", got, want)
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Fatalf("batches of %v, want %v", got, want)
+		}
+	}
+}
+
+func TestQueuesAreBoundedInBytes(t *testing.T) {
+	t.Parallel()
+	c := kafkatest.New(t, kfake.SeedTopics(1, topic))
+	random := string(noise(80 << 10)) // does not compress: what inflates is bounded apart from this
+	var set []string
+	for i := range 10 {
+		set = append(set, random[i<<13:(i+1)<<13])
+	}
+	for range 40 {
+		c.Values(t, topic, 0, set...)
+	}
+	sc := small()
+	sc.BatchRecords, sc.BatchBytes, sc.BufferBatches = 1000, 64<<10, 4
+	sc.FetchMaxPartitionBytes = 64 << 10
+	started, release := make(chan *kafka.Assignment, 1), make(chan struct{})
+	var most atomic.Int64
+	var seen book
+	run(t, fast(c), sc, func(ctx context.Context, a *kafka.Assignment) error {
+		started <- a
+		<-release
+		return storing(func(p int32, o int64) {
+			if _, bytes := kafka.Queued(a); bytes > most.Load() {
+				most.Store(bytes)
+			}
+			seen.note(p, o)
+		})(ctx, a)
+	})
+	a := <-started
+	kafkatest.Eventually(t, "the queue is full", func() bool { _, b := kafka.Queued(a); return b >= 256<<10 })
+	close(release)
+	kafkatest.Eventually(t, "all is read", func() bool { return seen.len() == 400 })
+	if bound := int64(256<<10 + 90<<10); most.Load() > bound {
+		t.Errorf("%d bytes were queued, bound %d", most.Load(), bound)
+	}
+	if n, b := kafka.Queued(a); n != 0 || b != 0 {
+		t.Errorf("an empty queue counts %d records of %d bytes", n, b)
+	}
+}
+
+func TestASetOfRecordsThatInflatesTooFarIsAFault(t *testing.T) {
+	t.Parallel()
+	c := kafkatest.New(t, kfake.SeedTopics(2, topic))
+	c.Values(t, topic, 0, string(make([]byte, 3<<20)))
+	c.Values(t, topic, 1, values(10)...)
+	sc := small()
+	sc.MaxDecompressBytes = 1 << 20
+	var seen book
+	m := run(t, fast(c), sc, storing(seen.note))
+	kafkatest.Eventually(t, "the fault says unreadable", func() bool { return reason(m.Fault()) == kafka.ReasonUnreadable })
+	kafkatest.Eventually(t, "the other partition is read", func() bool { return seen.len() == 10 })
+}
+
+func TestPausesOfADayPassInVirtualTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := kafkatest.NewVirtual(t, kfake.SeedTopics(1, topic))
+		defer c.Close()
+		c.Values(t, topic, 0, values(20)...)
+		cfg := kafka.Config{Brokers: c.Brokers(), Dialer: c.Dial}
+		s, err := kafka.NewSource(cfg, kafka.SourceConfig{Topic: topic, Group: group, BatchRecords: 10}, nop, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		began := time.Now()
+		err = s.Run(ctx, func(ctx context.Context, a *kafka.Assignment) error {
+			for range 2 {
+				b, err := a.Fetch(ctx)
+				if err != nil {
+					return err
+				}
+				release := a.Hold()
+				time.Sleep(24 * time.Hour)
+				release()
+				if err := a.Commit(ctx, settle(b)); err != nil {
+					return err
+				}
+			}
+			cancel()
+			<-a.Leaving().Done()
+			return nil
+		})
+		if at := c.Committed(t, group, topic); err != nil || at[0] != 20 || time.Since(began) < 48*time.Hour {
+			t.Errorf("err %v, committed %v after %v", err, at, time.Since(began))
+		}
+	})
+}
+
+func TestASourceRegistersItsMetricsAgainAfterASecondSession(t *testing.T) {
+	t.Parallel()
+	c := kafkatest.New(t, kfake.SeedTopics(1, topic))
+	c.Values(t, topic, 0, values(10)...)
+	c.Fail(kmsg.OffsetCommit, kerr.IllegalGeneration, 1)
+	reg := prometheus.NewRegistry()
+	s, err := kafka.NewSource(fast(c), small(), nop, reg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := kafka.NewPublisher(fast(c), kafka.PublisherConfig{}, nop, reg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	done := make(chan error, 1)
+	var seen book
+	go func() { done <- s.Run(context.Background(), storing(seen.note)) }()
+	kafkatest.Eventually(t, "it commits", func() bool { return c.Committed(t, group, topic)[0] == 10 })
+	if families, err := reg.Gather(); err != nil || len(families) == 0 {
+		t.Errorf("%d families, %v", len(families), err)
+	}
+	s.Close()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
