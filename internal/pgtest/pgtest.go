@@ -97,7 +97,7 @@ func ensureTemplate(t testing.TB, server string) string {
 	name := "docket_template_" + migrationsHash(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	conn, err := pgx.Connect(ctx, server)
+	conn, err := pgx.Connect(ctx, withDatabase(t, server, "postgres")) // an advisory lock is of one database
 	if err != nil {
 		t.Fatalf("connect to the Postgres server for tests: %v", err)
 	}

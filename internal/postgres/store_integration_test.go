@@ -18,7 +18,12 @@ import (
 	"docket/internal/pgtest"
 	"docket/internal/pipeline"
 	"docket/internal/postgres"
+	"docket/internal/testenv"
 )
+
+func init() {
+	pgtest.StartServer = func(t testing.TB) string { return testenv.Postgres(t).Database(t) }
+}
 
 const (
 	stored      = pipeline.Stored
