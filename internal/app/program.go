@@ -70,7 +70,8 @@ func New(name config.Program, s config.Settings, log zerolog.Logger, reg *promet
 		p.patience = patience(s)
 	}
 	// The address first: a second process on the same host is told so before it touches anything.
-	listener, err := net.Listen("tcp", s.HTTPAddr)
+	// Binding an address waits for nobody, so there is no context to end it.
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", s.HTTPAddr)
 	if err != nil {
 		return nil, fmt.Errorf("listen on DOCKET_HTTP_ADDR %s: %w", s.HTTPAddr, err)
 	}

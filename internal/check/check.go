@@ -8,12 +8,12 @@ import (
 	"context"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"docket/internal/app"
 	"docket/internal/config"
 	"docket/internal/kafka"
 	"docket/internal/postgres"
-
-	"github.com/rs/zerolog"
 )
 
 // Level is how a check came out.

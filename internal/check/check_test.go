@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"go.uber.org/goleak"
 
 	"docket/internal/config"
@@ -86,7 +87,10 @@ func TestCluster(t *testing.T) {
 		"topic missing": {nil, func(c *kafka.Cluster) {
 			c.Topics[parked].Err = &kafka.FaultError{Reason: kafka.ReasonTopicMissing, Act: "describe topic", Code: "UNKNOWN_TOPIC_OR_PARTITION"}
 		}, []string{"fail topic decision-logs-parking: describe topic: topic_missing (UNKNOWN_TOPIC_OR_PARTITION); create it: kafka-topics.sh --create --topic decision-logs-parking "}},
-		"group unknown to us": {nil, func(c *kafka.Cluster) {
+		"group not there yet": {nil, func(c *kafka.Cluster) {
+			c.Groups[1].Err = &kafka.FaultError{Reason: kafka.ReasonOther, Act: "describe the group", Code: "GROUP_ID_NOT_FOUND", Err: kerr.GroupIDNotFound}
+		}, nil},
+		"group refused to us": {nil, func(c *kafka.Cluster) {
 			c.Groups[0].Err = &kafka.FaultError{Reason: kafka.ReasonAuthorization, Act: "describe the group", Hint: "grant"}
 		}, []string{"fail group docket: describe the group: authorization; grant"}},
 	} {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
+
 	"docket/internal/config"
 	"docket/internal/kafka"
 )
@@ -182,6 +184,7 @@ func large(s config.Settings, t, source kafka.Topic, r *report) {
 func consumerGroup(g kafka.Group) []Result {
 	r := report{what: "group " + g.Name}
 	switch {
+	case errors.Is(g.Err, kerr.GroupIDNotFound): // as brokers from 4.0 on say it
 	case g.Err != nil:
 		return []Result{broken(r.what, g.Err)}
 	case g.CanRead == kafka.Denied:

@@ -5,6 +5,7 @@
 package cli
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -100,7 +101,7 @@ func quoted(arg string) string {
 }
 
 func misuse(env Env, complaint, command string) int {
-	fmt.Fprintf(env.Stderr, "%s: %s\nSee %s.\n", env.Program, complaint, strings.Join(strings.Fields(fmt.Sprintf("%s %s --help", env.Program, command)), " "))
+	say(env.Stderr, "%s: %s\nSee %s.\n", env.Program, complaint, strings.Join(strings.Fields(fmt.Sprintf("%s %s --help", env.Program, command)), " "))
 	return Misuse
 }
 
@@ -120,8 +121,8 @@ func (c Command) do(env Env, args []string) int {
 		return misuse(env, "there is no flag "+quoted(name)+meant(config.Nearest(name, names)), c.Name)
 	}
 	switch err := flags.Parse(args); {
-	case err == flag.ErrHelp:
-		fmt.Fprint(env.Stdout, c.help(env.Program, flags))
+	case errors.Is(err, flag.ErrHelp):
+		say(env.Stdout, "%s", c.help(env.Program, flags))
 		return Done
 	case err != nil:
 		return misuse(env, err.Error(), c.Name)
@@ -146,10 +147,13 @@ func undefined(flags *flag.FlagSet, args []string) string {
 	return ""
 }
 
+// say writes to a person. Where nobody listens any more, there is nobody to tell.
+func say(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
+
 // Version is the command that tells which build this is.
 func Version() Command {
 	return Command{Name: "version", Text: "Tell which build this is.", Run: func(env Env, _ []string) int {
-		fmt.Fprintln(env.Stdout, buildinfo.Line(string(env.Program)))
+		say(env.Stdout, "%v\n", buildinfo.Line(string(env.Program)))
 		return Done
 	}}
 }
@@ -158,7 +162,7 @@ func Version() Command {
 func settings(env Env) (config.Settings, []config.Complaint, bool) {
 	s, warnings, err := config.Load(env.Program, env.Environ)
 	if err != nil {
-		fmt.Fprintln(env.Stderr, err)
+		say(env.Stderr, "%v\n", err)
 		return config.Settings{}, nil, false
 	}
 	return s, warnings, true
@@ -167,6 +171,6 @@ func settings(env Env) (config.Settings, []config.Complaint, bool) {
 // warn tells of variables that look like settings and are none, for commands that have no log.
 func warn(env Env, warnings []config.Complaint) {
 	for _, w := range warnings {
-		fmt.Fprintf(env.Stderr, "warning: %v\n", w)
+		say(env.Stderr, "warning: %v\n", w)
 	}
 }

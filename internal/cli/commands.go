@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -60,7 +61,7 @@ func show(w io.Writer, all []check.Result, asJSON bool) int {
 			if r.Hint != "" {
 				line += "; " + r.Hint
 			}
-			fmt.Fprintln(w, line)
+			say(w, "%v\n", line)
 		}
 	}
 	if failed {
@@ -89,16 +90,16 @@ func Migrate() Command {
 			defer end()
 			applied, err := db.Migrate(ctx)
 			if err != nil {
-				fmt.Fprintf(env.Stderr, "%s: %v\n", env.Program, err)
+				say(env.Stderr, "%s: %v\n", env.Program, err)
 				if hint := postgres.Hint(err); hint != "" {
-					fmt.Fprintln(env.Stderr, hint)
+					say(env.Stderr, "%v\n", hint)
 				}
 				return Failed
 			}
 			if applied == 0 {
-				fmt.Fprintln(env.Stdout, "the schema is up to date")
+				say(env.Stdout, "the schema is up to date\n")
 			} else {
-				fmt.Fprintf(env.Stdout, "%d migrations applied, the schema is up to date\n", applied)
+				say(env.Stdout, "%d migrations applied, the schema is up to date\n", applied)
 			}
 			return Done
 		},
@@ -116,9 +117,9 @@ func Classify() Command {
 			result := Done
 			for i, code := range codes {
 				if i > 0 {
-					fmt.Fprintln(env.Stdout)
+					say(env.Stdout, "\n")
 				}
-				fmt.Fprint(env.Stdout, errclass.Describe(code))
+				say(env.Stdout, "%s", errclass.Describe(code))
 				if !known(code) {
 					result = Failed
 				}
@@ -145,11 +146,13 @@ func Health() Command {
 		Run: func(env Env, _ []string) int {
 			url, err := healthURL(config.Lookup(env.Program, env.Environ, "DOCKET_HTTP_ADDR"))
 			if err != nil {
-				fmt.Fprintln(env.Stderr, err)
+				say(env.Stderr, "%v\n", err)
 				return Misuse
 			}
-			if err := ask(env.Stdout, url); err != nil {
-				fmt.Fprintf(env.Stderr, "%s: not well: %v\n", env.Program, err)
+			ctx, end := untilSignal(env)
+			defer end()
+			if err := ask(ctx, env.Stdout, url); err != nil {
+				say(env.Stderr, "%s: not well: %v\n", env.Program, err)
 				return Failed
 			}
 			return Done
@@ -171,10 +174,14 @@ func healthURL(addr string) (string, error) {
 	return "http://" + net.JoinHostPort(host, port) + "/healthz", nil
 }
 
-func ask(w io.Writer, url string) error {
+func ask(ctx context.Context, w io.Writer, url string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return err
+	}
 	// No proxy of the environment: the question is for this host.
 	client := &http.Client{Timeout: healthTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
-	resp, err := client.Get(url)
+	resp, err := client.Do(req)
 	if err != nil {
 		return err
 	}

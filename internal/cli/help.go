@@ -76,7 +76,7 @@ Exit codes:
   1  failed, or stopped at once by a second signal
   2  wrong use or settings
 `, addr)
-	fmt.Fprint(env.Stdout, b.String())
+	say(env.Stdout, "%s", b.String())
 	return Done
 }
 

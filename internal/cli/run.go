@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -58,10 +57,10 @@ func run(env Env) int {
 func unopened(env Env, err error) int {
 	var url *postgres.ConfigError
 	if errors.As(err, &url) {
-		fmt.Fprintln(env.Stderr, config.Complaint{Variable: "DOCKET_DATABASE_URL", Text: url.Reason})
+		say(env.Stderr, "%v\n", config.Complaint{Variable: "DOCKET_DATABASE_URL", Text: url.Reason})
 		return Misuse
 	}
-	fmt.Fprintf(env.Stderr, "%s: %v\n", env.Program, err)
+	say(env.Stderr, "%s: %v\n", env.Program, err)
 	return Failed
 }
 
@@ -93,14 +92,14 @@ func await(env Env, stop func(), ended <-chan error, release func()) int {
 		case <-released:
 			return result
 		case <-overdue:
-			fmt.Fprintf(env.Stderr, "%s: closing took longer than %v\n", env.Program, closing)
+			say(env.Stderr, "%s: closing took longer than %v\n", env.Program, closing)
 			return Failed
 		}
 	}
 }
 
 func atOnce(env Env) int {
-	fmt.Fprintf(env.Stderr, "%s: second signal: ended at once; what was in hand is uncommitted and will be read again\n", env.Program)
+	say(env.Stderr, "%s: second signal: ended at once; what was in hand is uncommitted and will be read again\n", env.Program)
 	return Failed
 }
 

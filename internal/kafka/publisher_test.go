@@ -154,7 +154,7 @@ func TestOneRecordTooLargeAmongManyIsTheOnlyOneRefused(t *testing.T) {
 	p := publisher(t, c, 10*time.Second)
 	records := forwarded(99)
 	records[42].Value = noise(9000)
-	records[77].Value = make([]byte, 2<<20) // too large for a client's batch, small on the wire
+	records[77].Value = make([]byte, 1_100_000) // too large for a client's batch, small on the wire
 	for i, err := range p.Publish(context.Background(), records) {
 		if (i == 42) != errors.Is(err, kerr.MessageTooLarge) || (i != 42) != (err == nil) {
 			t.Errorf("record %d: %v", i, err)
