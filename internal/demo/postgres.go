@@ -40,35 +40,54 @@ func prepare(ctx context.Context, dir, cache string, say func(format string, arg
 	if s.port, err = freePort(); err != nil {
 		return nil, err
 	}
-	given := os.Getenv(EnvPostgresBin)
-	install := filepath.Join(dir, "postgres")
-	archive := ""
-	switch {
-	case given != "":
-		if install, err = installation(given); err != nil {
+	began := time.Now()
+	if given := os.Getenv(EnvPostgresBin); given != "" {
+		install, err := installation(given)
+		if err != nil {
 			return nil, err
 		}
 		say("postgres   taken from %s", install)
-	default:
-		if archive = cached(cache); archive == "" {
-			say("postgres   fetching the binaries of %s from Maven Central, about 15 MB, once; kept in %s", postgresVersion, cache)
+		s.bin = filepath.Join(install, "bin")
+		err = initialise(ctx, s, install, cache, dir)
+		if err != nil {
+			return nil, err
 		}
-	}
-	s.bin = filepath.Join(install, "bin")
-	began := time.Now()
-	err = initialise(ctx, s, install, cache, dir)
-	if err != nil && archive != "" && ctx.Err() == nil {
-		say("postgres   the archive in %s does not do, fetching it anew", cache)
-		err = errors.Join(os.Remove(archive), os.RemoveAll(install), os.RemoveAll(s.data))
-		if err == nil {
-			err = initialise(ctx, s, install, cache, dir)
-		}
-	}
-	if err != nil {
+	} else if err := unpacked(ctx, s, dir, cache, say); err != nil {
 		return nil, err
 	}
 	say("postgres   initialised in %.1f s", time.Since(began).Seconds())
 	return s, nil
+}
+
+// unpacked prepares with the binaries in the cache, which are fetched and unpacked first where they are missing.
+func unpacked(ctx context.Context, s *server, dir, cache string, say func(format string, args ...any)) error {
+	install := filepath.Join(cache, "postgres-"+string(postgresVersion))
+	s.bin = filepath.Join(install, "bin")
+	if _, err := os.Stat(s.bin); err == nil {
+		return hint(initialise(ctx, s, install, cache, dir), cache)
+	}
+	if !fetched(cache) {
+		say("postgres   fetching the binaries of %s from Maven Central, about 15 MB, once; kept in %s", postgresVersion, cache)
+	}
+	if err := os.MkdirAll(cache, 0o700); err != nil {
+		return fmt.Errorf("make the cache: %w", err)
+	}
+	removeHalves(cache)
+	// Unpacked beside and renamed when it has worked: half of an installation is never taken for a whole one.
+	fresh, err := os.MkdirTemp(cache, "unpacking-")
+	if err != nil {
+		return fmt.Errorf("make a directory to unpack Postgres in: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(fresh) }() // gone where it was renamed
+	s.bin = filepath.Join(fresh, "bin")
+	if err := initialise(ctx, s, fresh, cache, dir); err != nil {
+		return hint(err, cache)
+	}
+	s.bin = filepath.Join(install, "bin")
+	if err := os.Rename(fresh, install); err != nil && !errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("keep the unpacked Postgres: %w", err)
+	}
+	return nil // where it exists by now, another demo was faster
 }
 
 // initialise has the library fetch, unpack, initdb and create the database, for which it starts the server once. From
@@ -122,13 +141,28 @@ func installation(given string) (string, error) {
 	return "", fmt.Errorf("%s=%s: there is no initdb; give the directory that holds initdb, pg_ctl and postgres, such as /usr/lib/postgresql/17/bin", EnvPostgresBin, given)
 }
 
-// cached is the archive in the cache, empty where there is none.
-func cached(cache string) string {
-	found, err := filepath.Glob(filepath.Join(cache, "embedded-postgres-binaries-*-"+string(postgresVersion)+".txz"))
-	if err != nil || len(found) == 0 {
-		return ""
+// hint adds what helps when it is the cache that is broken.
+func hint(err error, cache string) error {
+	if err == nil {
+		return nil
 	}
-	return found[0]
+	return fmt.Errorf("%w; if what was fetched earlier may be broken, remove %s", err, cache)
+}
+
+// fetched says whether the archive is in the cache.
+func fetched(cache string) bool {
+	found, _ := filepath.Glob(filepath.Join(cache, "embedded-postgres-binaries-*-"+string(postgresVersion)+".txz")) // the pattern is well-formed
+	return len(found) > 0
+}
+
+// removeHalves removes what demos that were killed while they unpacked left in the cache.
+func removeHalves(cache string) {
+	halves, _ := filepath.Glob(filepath.Join(cache, "unpacking-*")) // the pattern is well-formed
+	for _, half := range halves {
+		if info, err := os.Lstat(half); err == nil && time.Since(info.ModTime()) > time.Hour {
+			_ = os.RemoveAll(half) // only room is lost where it stays
+		}
+	}
 }
 
 // freePort is a port that nobody listens on. It is drawn, so that two demos at once do not meet, and lies below those
