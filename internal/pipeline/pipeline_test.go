@@ -107,6 +107,19 @@ func TestWhatInflatesToMoreThanABatchIsCarriedInSeveral(t *testing.T) {
 	})
 }
 
+func TestBatchBytesThatAreNotSetAreNoLimit(t *testing.T) {
+	t.Parallel()
+	for _, limit := range []int64{0, -1} {
+		synctest.Test(t, func(t *testing.T) {
+			w, p := newWorld(func(w *world) { w.config.BatchBytes = limit }), newPartition(t, recordsOf(0, good("a", "b")...))
+			w.run(t, p)
+			if p.last() != 2 || len(w.db.writes) != 1 || !w.db.has("a") || !w.db.has("b") {
+				t.Errorf("limit %d: committed %d, writes %v", limit, p.last(), w.db.writes)
+			}
+		})
+	}
+}
+
 func TestPanicOfTheDecoderIsOneRecordsMisfortune(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -702,6 +715,46 @@ func TestWedgedTellsAStuckBatchFromAHeldOne(t *testing.T) {
 		synctest.Wait()
 		if err := w.pipe.Wedged(time.Second / 2); err != nil {
 			t.Errorf("a hold is %v", err)
+		}
+		p.depart()
+		<-done
+	})
+}
+
+func TestCommitThatWaitsForTheBrokersIsNoLackOfProgress(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, p := newWorld(), newPartition(t, recordsOf(0, good("a")...))
+		p.waiting = make(chan struct{})
+		done := make(chan struct{})
+		go func() { defer close(done); w.run(t, p) }()
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		if h := w.told.homes(); h["row"] != 1 || p.last() != -1 {
+			t.Fatalf("homes %v, committed %d: the commit is not what is waited for", h, p.last())
+		}
+		if err := w.pipe.Wedged(time.Minute); err != nil {
+			t.Errorf("a commit that the brokers do not take yet: %v", err)
+		}
+		close(p.waiting)
+		<-done
+		if p.last() != 1 {
+			t.Errorf("committed %d", p.last())
+		}
+	})
+}
+
+func TestBatchesThatStandStillLeaveTheTrafficIdle(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, p := newWorld(), newPartition(t, recordsOf(0, good("a")...))
+		w.db.away = func() error { return sqlstate("42P01") }
+		done := make(chan struct{})
+		go func() { defer close(done); w.run(t, p) }()
+		time.Sleep(time.Hour + time.Second/2)
+		synctest.Wait()
+		if w.told.holding[ReasonDatabaseRefuses] != 1 || !w.pipe.Idle() {
+			t.Errorf("holds %v, idle %v", w.told.holding, w.pipe.Idle())
 		}
 		p.depart()
 		<-done
