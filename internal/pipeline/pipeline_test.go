@@ -490,6 +490,33 @@ func TestSlowRecordIsFoundAndDeadLetteredSlowDatabaseIsParked(t *testing.T) {
 	})
 }
 
+func TestSlowBatchIsNotParkedWhereTheProbeBlamesTheSetUp(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[string]string{"25006": "read_only 25006", "42P01": "database_refuses 42P01", "23514": "database_refuses 23514"} {
+		synctest.Test(t, func(t *testing.T) {
+			w, p := newWorld(), newPartition(t, recordsOf(0, good("a", "b")...))
+			back := time.Now().Add(time.Minute)
+			w.db.away = func() error {
+				if time.Now().Before(back) {
+					return sqlstate("57014")
+				}
+				return nil
+			}
+			w.db.probe = func(time.Time) error {
+				if time.Now().Before(back) {
+					return sqlstate(code)
+				}
+				return nil
+			}
+			w.run(t, p)
+			equal(t, "held", w.told.held, []string{want})
+			if h := w.told.homes(); h["row"] != 2 || len(w.kafka.took) != 0 {
+				t.Errorf("homes %v, published %d", h, len(w.kafka.took))
+			}
+		})
+	}
+}
+
 func TestMissingParentIsParkedOnceThenDeadLettered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
