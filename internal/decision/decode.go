@@ -87,8 +87,8 @@ func (s *scanner) lines() (Record, *Refusal) {
 		part := &parts[len(parts)-1]
 		s.src, s.pos = line, 0
 		if !s.document(part) {
-			part.Log = Log{}
-			part.Err = &Refusal{Reason: Syntax, Offset: s.pos}
+			// All of the line: what stands behind a complete object in it has no other home.
+			part.Value, part.Log, part.Err = line, Log{}, &Refusal{Reason: Syntax, Offset: s.pos}
 		}
 	}
 	s.src = value

@@ -107,9 +107,10 @@ func TestPartValueIsTheExactBytesInside(t *testing.T) {
 		value string
 		want  []string
 	}{
-		"one":   {" \n" + a + "\r\n", []string{a}},
-		"array": {"[ " + a + " ,\t" + b + "\n,  [1] , 1.5e3 ]", []string{a, b, "[1]", "1.5e3"}},
-		"lines": {a + " \r\n\t" + b + "\n\n  {\"torn\"  \n" + a, []string{a, b, `{"torn"`, a}},
+		"one":                              {" \n" + a + "\r\n", []string{a}},
+		"array":                            {"[ " + a + " ,\t" + b + "\n,  [1] , 1.5e3 ]", []string{a, b, "[1]", "1.5e3"}},
+		"line with more behind its object": {a + " " + b + " \n" + b + ",\n" + a, []string{a + " " + b, b + ",", a}},
+		"lines":                            {a + " \r\n\t" + b + "\n\n  {\"torn\"  \n" + a, []string{a, b, `{"torn"`, a}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
