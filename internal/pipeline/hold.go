@@ -89,8 +89,20 @@ func (b *breaker) admit() bool {
 	return true
 }
 
+// trip makes the next batch that fails hold at once.
+func (b *breaker) trip() { b.row.Store(max(0, b.limit)) }
+
 // reset is called when something was stored, or the database answered again.
 func (b *breaker) reset() { b.row.Store(0) }
+
+// Away says that the database is known to be away, or to be there again: nothing is parked on the way to finding out.
+func (p *Pipeline) Away(away bool) {
+	if away {
+		p.parked.trip()
+		return
+	}
+	p.parked.reset()
+}
 
 // carrier is one batch in hand.
 type carrier struct {

@@ -192,6 +192,33 @@ func TestOutageIsParkedThriceThenWaitedOut(t *testing.T) {
 	})
 }
 
+func TestDatabaseThatIsKnownToBeAwayHasNothingParked(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, p := newWorld(), newPartition(t, recordsOf(0, good("a")...))
+		w.pipe.Away(true)
+		back := time.Now().Add(time.Hour)
+		w.db.away = func() error {
+			if time.Now().Before(back) {
+				return sqlstate("08006")
+			}
+			return nil
+		}
+		w.run(t, p)
+		equal(t, "held", w.told.held, []string{"database_away 08006"})
+		if h := w.told.homes(); h["row"] != 1 || len(w.kafka.took) != 0 {
+			t.Errorf("homes %v", h)
+		}
+		w.pipe.Away(true)
+		w.pipe.Away(false)
+		w.db.away = func() error { return sqlstate("08006") }
+		w.run(t, newPartition(t, recordsOf(0, good("b")...)))
+		if h := w.told.homes(); h["parked"] != 1 {
+			t.Errorf("homes %v", h)
+		}
+	})
+}
+
 func TestHoldThatEndsLetsBatchesBeParkedAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
