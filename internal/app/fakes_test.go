@@ -234,6 +234,7 @@ func (s *fakeSource) Lag() []telemetry.Lag {
 type fakeDB struct {
 	block   chan struct{} // Store waits for it, deaf to its context
 	migrate func() (int, error)
+	probe   func() error
 
 	mu     sync.Mutex
 	stored int
@@ -259,7 +260,12 @@ func (d *fakeDB) rows() int {
 	return d.stored
 }
 
-func (d *fakeDB) Probe(context.Context, time.Time) error { return nil }
+func (d *fakeDB) Probe(context.Context, time.Time) error {
+	if d.probe != nil {
+		return d.probe()
+	}
+	return nil
+}
 
 func (d *fakeDB) Migrate(context.Context) (int, error) {
 	if d.migrate == nil {

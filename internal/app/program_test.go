@@ -245,6 +245,48 @@ func TestStoppingDoesNotTakeForEver(t *testing.T) {
 	w.until("all has ended", func() bool { return slices.Contains(w.noted(), "spool ended") })
 }
 
+func TestDatabaseThatIsAwayAtTheStartIsAHoldUntilItAnswers(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		program config.Program
+		env     string
+		code    string
+		holds   bool
+	}{
+		"away":                       {config.Consumer, "DOCKET_PARK_BATCHES=3", errclass.CodeNetwork, true},
+		"away, for the replayer":     {config.Replayer, "DOCKET_PARK_BATCHES=0", errclass.CodeNetwork, true},
+		"away, and never waited for": {config.Consumer, "DOCKET_PARK_BATCHES=0", errclass.CodeNetwork, false},
+		"there, with another fault":  {config.Consumer, "DOCKET_PARK_BATCHES=3", errclass.CodeEncode, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, c.program, Options{}, c.env)
+			var away atomic.Bool
+			away.Store(true)
+			w.db.probe = func() error {
+				if away.Load() {
+					return errclass.As(errors.New("dial"), c.code)
+				}
+				return nil
+			}
+			w.run()
+			w.until("the source runs", func() bool { return slices.Contains(w.noted(), "source began") })
+			if !c.holds {
+				if status, r := w.ready(); status != 200 {
+					t.Errorf("%d %+v", status, r)
+				}
+				return
+			}
+			w.until("it holds", func() bool { status, _ := w.ready(); return status == 503 })
+			if _, r := w.ready(); len(r.Reasons) != 1 || r.Reasons[0].Reason != "database_away" || r.Reasons[0].Code != "network" || r.Reasons[0].Hint == "" {
+				t.Errorf("reasons %+v", r.Reasons)
+			}
+			away.Store(false)
+			w.until("the hold is over", func() bool { status, _ := w.ready(); return status == 200 })
+		})
+	}
+}
+
 func TestMigrationThatCannotRunYetIsAHoldAndNotAnExit(t *testing.T) {
 	t.Parallel()
 	w := setup(t, config.Consumer, Options{}, "DOCKET_AUTO_MIGRATE=true")

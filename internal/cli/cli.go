@@ -16,6 +16,7 @@ import (
 	"docket/internal/app"
 	"docket/internal/buildinfo"
 	"docket/internal/config"
+	"docket/internal/postgres"
 )
 
 // Exit codes.
@@ -160,7 +161,7 @@ func Version() Command {
 
 // settings loads them, or says all that is wrong with them.
 func settings(env Env) (config.Settings, []config.Complaint, bool) {
-	s, warnings, err := config.Load(env.Program, env.Environ)
+	s, warnings, err := config.LoadWith(env.Program, env.Environ, postgres.Complaint)
 	if err != nil {
 		say(env.Stderr, "%v\n", err)
 		return config.Settings{}, nil, false

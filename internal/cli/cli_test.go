@@ -133,6 +133,16 @@ func TestWrongSettingsAreAllNamedAtOnce(t *testing.T) {
 	}
 }
 
+func TestURLThatOnlyTheDriverRefusesIsNamedAmongTheOthers(t *testing.T) {
+	t.Parallel()
+	for _, command := range [][]string{nil, {"check"}, {"migrate"}} {
+		r := call(config.Consumer, []string{"DOCKET_DATABASE_URL=postgres://u:geheim@h:99999/x", "DOCKET_LOG_LEVEL=loud", "DOCKET_HTTP_ADDR=nowhere"}, command...)
+		if r.code != Misuse || strings.Count(r.err, "\n") != 3 || strings.Contains(r.err, "geheim") || !strings.HasPrefix(r.err, "DOCKET_DATABASE_URL: ") {
+			t.Errorf("%v: %d %q", command, r.code, r.err)
+		}
+	}
+}
+
 func TestURLThatOnlyTheDriverRefusesIsAWrongSetting(t *testing.T) {
 	t.Parallel()
 	env := []string{"DOCKET_DATABASE_URL=postgres://u:" + planted + "@db/x?sslmode=sometimes", "DOCKET_HTTP_ADDR=127.0.0.1:0", "DOCKET_SPOOL_DIR="}

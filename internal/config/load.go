@@ -38,7 +38,13 @@ const prefix = "DOCKET_"
 // Load reads the settings of a program from environment variables in the form of os.Environ. The error is [Complaints]
 // with everything that is wrong. The warnings are variables that look like ours and are not.
 func Load(p Program, environ []string) (Settings, []Complaint, error) {
-	l := loader{program: p, values: ours(environ), bad: map[string]bool{}}
+	return LoadWith(p, environ, func(string) string { return "" })
+}
+
+// LoadWith is Load with a judge of the database's URL, as what it means is known to the driver alone. The judge returns
+// what is wrong with it, in words that quote nothing of it, and nothing where it is fine.
+func LoadWith(p Program, environ []string, url func(string) string) (Settings, []Complaint, error) {
+	l := loader{program: p, values: ours(environ), bad: map[string]bool{}, url: url}
 	l.secretFiles()
 	l.unknown()
 	l.defaults()
@@ -84,7 +90,8 @@ type loader struct {
 	settings   Settings
 	complaints Complaints
 	warnings   []Complaint
-	bad        map[string]bool // variables already complained about: no second complaint on their account
+	url        func(string) string // judges the database's URL
+	bad        map[string]bool     // variables already complained about: no second complaint on their account
 }
 
 func (l *loader) complain(variable, format string, args ...any) {

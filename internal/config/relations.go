@@ -118,7 +118,7 @@ func (l *loader) tls() {
 	}
 }
 
-// database looks at the form alone; what the URL means is up to the driver. No error of a parser is shown, as they
+// database looks at the form itself; what the URL means is up to the driver. No error of a parser is shown, as they
 // quote what they could not read.
 func (l *loader) database() {
 	const name = "DOCKET_DATABASE_URL"
@@ -134,6 +134,11 @@ func (l *loader) database() {
 		}
 	} else if !strings.Contains(text, "=") {
 		l.complain(name, "is neither postgres://user:password@host:5432/database nor key=value words")
+	}
+	if l.fine(name) {
+		if wrong := l.url(text); wrong != "" {
+			l.complain(name, "%s", wrong)
+		}
 	}
 }
 

@@ -87,24 +87,27 @@ func (s *scanner) lines() (Record, *Refusal) {
 		part := &parts[len(parts)-1]
 		s.src, s.pos = line, 0
 		if !s.document(part) {
-			part.Log = Log{}
-			part.Err = &Refusal{Reason: Syntax, Offset: s.pos}
+			// All of the line: what stands behind a complete object in it has no other home.
+			part.Value, part.Log, part.Err = line, Log{}, &Refusal{Reason: Syntax, Offset: s.pos}
 		}
 	}
 	s.src = value
 	return Record{Parts: parts, Sole: len(parts) == 1}, nil
 }
 
-// hasObjectLine tells whether any line starts with '{' in its first column and is a complete JSON object by itself.
+// hasObjectLine tells whether any line is a complete JSON object by itself: from its first column on, or indented and
+// with a decision_id. Other indented objects are more likely the inside of one that was torn.
 func (s *scanner) hasObjectLine() bool {
 	value := s.src
 	defer func() { s.src = value }()
 	for line := range bytes.Lines(value) {
-		if line[0] != '{' || len(line) == len(value) {
+		text := trim(line)
+		if len(text) == 0 || text[0] != '{' || len(line) == len(value) {
 			continue
 		}
-		s.src, s.pos = line, 0
-		if s.value(0) && s.ends() {
+		s.src, s.pos = text, 0
+		var d draft
+		if d.scan(s) && s.ends() && (line[0] == '{' || d.seen[fieldID]) {
 			return true
 		}
 	}

@@ -61,7 +61,9 @@ func TestDecodeTellsTheFormsApart(t *testing.T) {
 		"lines ended by CRLF":                      {d1 + "\r\n" + d2 + "\r\n", "d1 d2"},
 		"lines with blank ones":                    {"\n" + d1 + "\n \t\n\r\n" + d2 + "\n\n", "d1 d2"},
 		"lines that are indented, but one":         {"  " + d1 + "\n" + d2, "d1 d2"},
-		"lines that are all indented":              {"  " + d1 + "\n " + d2, "refused: syntax"},
+		"lines that are all indented":              {"  " + d1 + "\n " + d2, "d1 d2"},
+		"indented lines with a bad one first":      {"  {\"a\"\n\t" + d2 + "\r\n", "syntax d2"},
+		"torn, with objects that are no decisions": {"{\n  \"a\":\n  {\"b\":1}\n  ,\n  {}\n", "refused: syntax"},
 		"lines with a bad one":                     {d1 + "\n{\"a\"\n" + d2, "d1 syntax d2"},
 		"lines with a bad one first":               {"x\n" + d1, "syntax d1"},
 		"lines with two on one line":               {d1 + d2 + "\n" + d2, "syntax d2"},
@@ -105,9 +107,10 @@ func TestPartValueIsTheExactBytesInside(t *testing.T) {
 		value string
 		want  []string
 	}{
-		"one":   {" \n" + a + "\r\n", []string{a}},
-		"array": {"[ " + a + " ,\t" + b + "\n,  [1] , 1.5e3 ]", []string{a, b, "[1]", "1.5e3"}},
-		"lines": {a + " \r\n\t" + b + "\n\n  {\"torn\"  \n" + a, []string{a, b, `{"torn"`, a}},
+		"one":                              {" \n" + a + "\r\n", []string{a}},
+		"array":                            {"[ " + a + " ,\t" + b + "\n,  [1] , 1.5e3 ]", []string{a, b, "[1]", "1.5e3"}},
+		"line with more behind its object": {a + " " + b + " \n" + b + ",\n" + a, []string{a + " " + b, b + ",", a}},
+		"lines":                            {a + " \r\n\t" + b + "\n\n  {\"torn\"  \n" + a, []string{a, b, `{"torn"`, a}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

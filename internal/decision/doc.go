@@ -9,8 +9,8 @@
 //	{…}\n{…}\n     lines; each line stands alone, its own syntax error included
 //
 // A value whose first byte is '[' is an array and nothing else. Any other value is one decision if it is one whole JSON
-// value; failing that it is lines if at least one line starts with '{' in its first column and is a complete JSON object
-// by itself; failing that it is refused whole. A value that is JSON but not an object (also the text null, which is
+// value; failing that it is lines if at least one line is a complete JSON object by itself, in its first column or
+// indented and with a decision_id; failing that it is refused whole. A value that is JSON but not an object (also the text null, which is
 // not Kafka's null) is a decision of the wrong type. A byte-order mark is a syntax error of the value or the line it
 // stands in.
 //

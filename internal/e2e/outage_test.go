@@ -233,6 +233,34 @@ func TestNothingIsThereYetAndItWaits(t *testing.T) {
 	}
 }
 
+func TestDatabaseThatIsAwayAtTheStartIsSaidToBeBeforeTheFirstRecord(t *testing.T) {
+	t.Parallel()
+	db := testenv.OwnPostgres(t)
+	s := newSystem(t, testenv.Kafka(t), db)
+	db.Kill(t)
+	c := s.consumer()
+	c.awaitHold("database_away")
+	s.send(logOf("a", ""))
+	eventually(t, time.Minute, "the batch fails", func() error {
+		if _, body := c.get("/metrics"); !strings.Contains(body, `docket_store_failures_total{class="transient"`) {
+			return fmt.Errorf("no failure yet")
+		}
+		return nil
+	})
+	db.Start(t)
+	s.drained(time.Minute)
+	if n, parked := s.rows("true"), c.metric(`docket_records_total{home="parked"}`); n != 1 || parked != 0 {
+		t.Errorf("%d rows, %v parked", n, parked)
+	}
+	eventually(t, 20*time.Second, "it is ready", func() error {
+		if code, body := c.get("/readyz"); code != 200 {
+			return fmt.Errorf("/readyz: %d %s", code, body)
+		}
+		return nil
+	})
+	c.sound()
+}
+
 func TestWrongPasswordHoldsWithAHintAndIsNeverPrinted(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cr3t-marker"

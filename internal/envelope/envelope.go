@@ -49,7 +49,7 @@ func OpenParked(r *kgo.Record, maxBackoff time.Duration) Envelope {
 	e.Parked = true
 	partition, perr := strconv.ParseInt(header(r, OriginalPartition), 10, 32)
 	offset, oerr := strconv.ParseInt(header(r, OriginalOffset), 10, 64)
-	if topic := header(r, OriginalTopic); topic != "" && perr == nil && oerr == nil && partition >= 0 && offset >= 0 {
+	if topic := header(r, OriginalTopic); isTopic(topic) && perr == nil && oerr == nil && partition >= 0 && offset >= 0 {
 		e.Origin.Topic, e.Origin.Partition, e.Origin.Offset = topic, int32(partition), offset
 		if i, err := strconv.ParseInt(header(r, OriginalIndex), 10, 32); err == nil && i >= 0 {
 			e.Origin.Index = int(i)
@@ -72,6 +72,18 @@ func OpenParked(r *kgo.Record, maxBackoff time.Duration) Envelope {
 	}
 	e.Code = header(r, FailureCode)
 	return e
+}
+
+// isTopic says whether Kafka would take this as the name of a topic. What is not one was not written by us, and could be
+// longer than what all headers of ours may take together.
+func isTopic(name string) bool {
+	const most = 249
+	for _, c := range []byte(name) {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '.' && c != '_' && c != '-' {
+			return false
+		}
+	}
+	return name != "" && len(name) <= most
 }
 
 // header is the value of the last header of that name, as Kafka's own clients read it; empty where there is none.

@@ -198,6 +198,20 @@ func TestOursStayWithinFourKiB(t *testing.T) {
 	}
 }
 
+func TestOriginThatNoTopicCanHaveIsNotCarriedOn(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		strings.Repeat("t", 249): strings.Repeat("t", 249), strings.Repeat("t", 250): "parking", "a\nb": "parking", "a b": "parking", "é": "parking",
+	} {
+		r := &kgo.Record{Topic: "parking", Partition: 1, Offset: 9, Timestamp: now, Headers: []kgo.RecordHeader{
+			{Key: OriginalTopic, Value: []byte(name)}, {Key: OriginalPartition, Value: []byte("3")}, {Key: OriginalOffset, Value: []byte("4")},
+		}}
+		if e := OpenParked(r, time.Hour); e.Origin.Topic != want {
+			t.Errorf("%.20q…, %d bytes, became %.20q…", name, len(name), e.Origin.Topic)
+		}
+	}
+}
+
 func TestMessageIsOneLine(t *testing.T) {
 	t.Parallel()
 	r := Open(source()).Seal(Cause{Kind: Data, Message: "a\r\nb\x1b[31m\x00c"}, Sealed{At: now})

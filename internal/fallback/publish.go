@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"docket/internal/envelope"
 )
 
 // chunkRecords bounds a chunk of very small records.
@@ -65,6 +68,8 @@ func (s *Spool) publish(ctx context.Context, p Publisher, f stem, found *finding
 
 var errWorldAway = errors.New("nothing was acknowledged")
 
+// send publishes a chunk. What is too large with its headers is sent with the necessary ones of ours alone, as it would
+// have been had the brokers been there in the first place.
 func (s *sent) send(ctx context.Context, p Publisher, c *chunk) error {
 	if len(c.records) == 0 {
 		return nil
@@ -72,9 +77,29 @@ func (s *sent) send(ctx context.Context, p Publisher, c *chunk) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	answers := p.Publish(ctx, c.records)
 	before := s.acked + len(s.tooLarge)
-	for i, place := range c.places {
+	var bare chunk
+	s.count(p.Publish(ctx, c.records), c, func(i int) {
+		if r := envelope.Bare(c.records[i]); len(r.Headers) < len(c.records[i].Headers) {
+			bare.records, bare.places = append(bare.records, r), append(bare.places, c.places[i])
+			return
+		}
+		s.tooLarge = append(s.tooLarge, c.places[i])
+	})
+	if len(bare.records) > 0 {
+		s.count(p.Publish(ctx, bare.records), &bare, func(i int) { s.tooLarge = append(s.tooLarge, bare.places[i]) })
+		slices.Sort(s.tooLarge)
+	}
+	*c = chunk{}
+	if s.acked+len(s.tooLarge) == before {
+		return errWorldAway
+	}
+	return nil
+}
+
+// count reads the answers for a chunk; refused is told of every record that is too large.
+func (s *sent) count(answers []error, c *chunk, refused func(i int)) {
+	for i := range c.records {
 		err := errUnanswered
 		if len(answers) == len(c.records) {
 			err = answers[i]
@@ -83,7 +108,7 @@ func (s *sent) send(ctx context.Context, p Publisher, c *chunk) error {
 		case err == nil:
 			s.acked++
 		case errors.Is(err, kerr.MessageTooLarge):
-			s.tooLarge = append(s.tooLarge, place)
+			refused(i)
 		default:
 			s.failed++
 			if s.cause == nil {
@@ -91,11 +116,6 @@ func (s *sent) send(ctx context.Context, p Publisher, c *chunk) error {
 			}
 		}
 	}
-	*c = chunk{}
-	if s.acked+len(s.tooLarge) == before {
-		return errWorldAway
-	}
-	return nil
 }
 
 // eachLine calls do with every line that reads as a record and can be trusted,

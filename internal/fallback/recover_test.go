@@ -138,6 +138,42 @@ func TestOversizeRecordMovesAsideAndTheOthersGoOn(t *testing.T) {
 	}
 }
 
+func TestRecordTooLargeWithItsHeadersIsRecoveredWithTheNecessaryOnesAlone(t *testing.T) {
+	t.Parallel()
+	m := fstest.New()
+	s := open(t, cfg(), m)
+	batch := linesOf("a", "wide", "huge", "away")
+	for _, l := range batch {
+		l.Record.Headers = append(l.Record.Headers, kgo.RecordHeader{Key: "traceparent", Value: []byte("t")},
+			kgo.RecordHeader{Key: "x-dead-letter-id", Value: []byte("id")})
+	}
+	mustAppend(t, s, batch...)
+	gone := true
+	b := &broker{answer: func(r *kgo.Record) error {
+		switch key, bare := string(r.Key), len(r.Headers) == 2; {
+		case key == "wide" && !bare, key == "huge", key == "away" && !bare:
+			return fmt.Errorf("produce: %w", kerr.MessageTooLarge)
+		case key == "away" && gone:
+			return errAway
+		}
+		return nil
+	}}
+	if r, err := s.Recover(t.Context(), b); err == nil || r.Done || r.Acked != 2 || r.Failed != 1 {
+		t.Errorf("a bare record that was not acknowledged: %+v, %v", r, err)
+	}
+	gone = false
+	drain(t, s, b)
+	wantKeys(t, b.keys(), "a", "wide", "a", "wide", "away")
+	for _, r := range b.got {
+		if string(r.Key) != "a" && (r.Headers[0].Key != "x-retry-attempt" || r.Headers[1].Key != "x-dead-letter-id") {
+			t.Errorf("%s was sent with %v", r.Key, r.Headers)
+		}
+	}
+	if st := s.Stats(); st.Files != 1 || st.OversizeRecords != 1 || st.RecoveredRecords != 3 {
+		t.Errorf("stats %+v", st)
+	}
+}
+
 func TestOversizeFileKeepsOnlyWhatIsStillTooLarge(t *testing.T) {
 	t.Parallel()
 	m := fstest.New()

@@ -8,11 +8,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/rs/zerolog"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sasl"
 	"github.com/twmb/franz-go/plugin/kprom"
-	"github.com/twmb/franz-go/plugin/kzerolog"
 )
 
 // Config is what every client of the package shares. Only Brokers is required.
@@ -73,7 +71,7 @@ func (c Config) validate() error {
 }
 
 // options are those of every client; more follow per client.
-func (c Config) options(logger zerolog.Logger, more ...kgo.Opt) []kgo.Opt {
+func (c Config) options(logger kgo.Logger, more ...kgo.Opt) []kgo.Opt {
 	opts := []kgo.Opt{
 		kgo.SeedBrokers(c.Brokers...),
 		kgo.ClientID(c.ClientID),
@@ -82,7 +80,7 @@ func (c Config) options(logger zerolog.Logger, more ...kgo.Opt) []kgo.Opt {
 		kgo.MetadataMinAge(c.MetadataMinAge),
 		kgo.MetadataMaxAge(max(time.Minute, c.MetadataMinAge)),
 		kgo.Dialer(c.dial),
-		kgo.WithLogger(kzerolog.New(&logger)),
+		kgo.WithLogger(logger),
 		kgo.DisableClientMetrics(), // the brokers need no telemetry of ours
 	}
 	if c.SASL != nil {
@@ -133,15 +131,6 @@ func (e *dialError) Error() string {
 }
 
 func (e *dialError) Unwrap() error { return e.err }
-
-// quiet is the logger that a client gets: warnings and worse, unless the program itself is set to tell less.
-func (c Config) quiet(logger zerolog.Logger, room string) zerolog.Logger {
-	l := logger.With().Str("client", room).Str("instance", c.InstanceLabel).Logger()
-	if l.GetLevel() < zerolog.WarnLevel {
-		l = l.Level(zerolog.WarnLevel)
-	}
-	return l
-}
 
 // metrics are the hooks that tell a registry of a client; none without a registry.
 func metrics(reg prometheus.Registerer, room string) []kgo.Opt {

@@ -97,7 +97,7 @@ func oneTime(cfg Config) (*kgo.Client, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	client, err := kgo.NewClient(cfg.options(zerolog.Nop(), kgo.RequestRetries(2))...)
+	client, err := kgo.NewClient(cfg.options(cfg.quiet(zerolog.Nop(), "describe"), kgo.RequestRetries(2))...)
 	if err != nil {
 		return nil, fmt.Errorf("kafka client: %w", err)
 	}

@@ -1,8 +1,11 @@
 package kafka_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -237,12 +240,11 @@ func TestPausesOfADayPassInVirtualTime(t *testing.T) {
 	})
 }
 
-func TestASourceRegistersItsMetricsAgainAfterASecondSession(t *testing.T) {
+func TestTheMetricsOfASecondSessionTakeThePlaceOfTheFirsts(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(1, topic))
 	c.Values(t, topic, 0, values(10)...)
-	c.Fail(kmsg.OffsetCommit, kerr.IllegalGeneration, 1)
-	reg := prometheus.NewRegistry()
+	reg := prometheus.NewPedanticRegistry()
 	s, err := kafka.NewSource(fast(c), small(), nop, reg)
 	if err != nil {
 		t.Fatal(err)
@@ -252,15 +254,81 @@ func TestASourceRegistersItsMetricsAgainAfterASecondSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
+	var members sync.Map
+	c.Watch(kmsg.OffsetCommit, func(r kmsg.Request) { members.Store(r.(*kmsg.OffsetCommitRequest).MemberID, true) })
 	done := make(chan error, 1)
 	var seen book
 	go func() { done <- s.Run(context.Background(), storing(seen.note)) }()
-	kafkatest.Eventually(t, "it commits", func() bool { return c.Committed(t, group, topic)[0] == 10 })
-	if families, err := reg.Gather(); err != nil || len(families) == 0 {
-		t.Errorf("%d families, %v", len(families), err)
+	kafkatest.Eventually(t, "the first session commits", func() bool { return c.Committed(t, group, topic)[0] == 10 })
+	c.Fail(kmsg.OffsetCommit, kerr.UnknownMemberID, 1)
+	c.Values(t, topic, 0, values(10)...)
+	kafkatest.Eventually(t, "a second session commits", func() bool { return c.Committed(t, group, topic)[0] == 20 })
+	kafkatest.Eventually(t, "it has another member", func() bool {
+		n := 0
+		members.Range(func(any, any) bool { n++; return true })
+		return n > 1
+	})
+	families, err := reg.Gather()
+	if err != nil {
+		t.Errorf("the sessions collide: %v", err)
+	}
+	fetched := 0.0
+	for _, f := range families {
+		if f.GetName() != "docket_kafka_fetch_records_total" {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			fetched += m.GetCounter().GetValue()
+		}
+	}
+	if fetched != 10 {
+		t.Errorf("%v records fetched, want the 10 of the session that is on", fetched)
 	}
 	s.Close()
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
+}
+
+func TestBrokersThatStayAwayDoNotFloodTheLog(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var down atomic.Bool
+		down.Store(true)
+		var out lockedBuffer
+		cfg := kafka.Config{Brokers: []string{"127.0.0.1:9"}, Dialer: downable(&down)}
+		s, err := kafka.NewSource(cfg, kafka.SourceConfig{Topic: topic, Group: group}, zerolog.New(&out), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if err := s.Run(ctx, func(context.Context, *kafka.Assignment) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Count(out.String(), "\n")
+		if lines < 5 || lines > 60 {
+			t.Errorf("%d lines in an hour without brokers", lines)
+		}
+		if !strings.Contains(out.String(), `"left_out":`) {
+			t.Error("nothing says how many lines were left out")
+		}
+	})
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }

@@ -78,14 +78,15 @@ func NewPublisher(cfg Config, pc PublisherConfig, logger zerolog.Logger, reg pro
 	if err != nil {
 		return nil, fmt.Errorf("kafka publisher: %w", err)
 	}
+	logs := [...]*clientLog{cfg.quiet(logger, "publisher"), cfg.quiet(logger, "publisher-single")} // outlive the clients
 	p := &Publisher{pc: pc}
 	p.fresh = func() (*clients, error) {
 		c := &clients{}
 		var err error
-		if c.many, err = kgo.NewClient(pc.options(cfg, logger, many, "publisher", pc.BatchBytes)...); err != nil {
+		if c.many, err = kgo.NewClient(pc.options(cfg, logs[0], many, pc.BatchBytes)...); err != nil {
 			return nil, fmt.Errorf("kafka publisher: %w", err)
 		}
-		if c.single, err = kgo.NewClient(pc.options(cfg, logger, single, "publisher-single", max(pc.MaxRecordBytes, pc.BatchBytes))...); err != nil {
+		if c.single, err = kgo.NewClient(pc.options(cfg, logs[1], single, max(pc.MaxRecordBytes, pc.BatchBytes))...); err != nil {
 			c.many.Close()
 			return nil, fmt.Errorf("kafka publisher: %w", err)
 		}
@@ -97,8 +98,8 @@ func NewPublisher(cfg Config, pc PublisherConfig, logger zerolog.Logger, reg pro
 	return p, nil
 }
 
-func (pc PublisherConfig) options(cfg Config, logger zerolog.Logger, on *stage, room string, batch int32) []kgo.Opt {
-	return cfg.options(cfg.quiet(logger, room), append(on.play(),
+func (pc PublisherConfig) options(cfg Config, logger kgo.Logger, on *stage, batch int32) []kgo.Opt {
+	return cfg.options(logger, append(on.play(),
 		kgo.RequiredAcks(kgo.AllISRAcks()),
 		// A record in flight can be given up. The broker may have it twice then, which its dead-letter id shows; without
 		// this a broker that never answers would hold the call for ever.

@@ -79,8 +79,8 @@ type Source struct {
 	cfg    Config
 	sc     SourceConfig
 	logger zerolog.Logger
-	client zerolog.Logger
-	reg    prometheus.Registerer
+	client *clientLog
+	stage  *stage
 	faults standing
 	polled func() // called between a poll and what is made of it; tests widen the gap here
 
@@ -105,19 +105,23 @@ func NewSource(cfg Config, sc SourceConfig, logger zerolog.Logger, reg prometheu
 		return nil, fmt.Errorf("kafka source: %w", err)
 	}
 	s := &Source{
-		cfg: cfg, sc: sc, reg: reg, polled: func() {},
+		cfg: cfg, sc: sc, polled: func() {},
 		logger: logger.With().Str("group", sc.Group).Str("instance", cfg.InstanceLabel).Logger(),
 		client: cfg.quiet(logger, "source"),
 	}
 	s.faults.logger = s.logger
-	if err := kgo.ValidateOpts(s.options(context.Background(), &session{source: s})...); err != nil {
+	err := kgo.ValidateOpts(s.options(context.Background(), &session{source: s})...)
+	if err == nil {
+		s.stage, err = newStage(reg, "source")
+	}
+	if err != nil {
 		return nil, fmt.Errorf("kafka source: %w", err)
 	}
 	return s, nil
 }
 
 func (s *Source) options(base context.Context, sess *session) []kgo.Opt {
-	return s.cfg.options(s.client, append(metrics(s.reg, "source"),
+	return s.cfg.options(s.client, append(s.stage.play(),
 		kgo.WithContext(base),
 		kgo.WithHooks(&s.faults),
 		kgo.ConsumerGroup(s.sc.Group),

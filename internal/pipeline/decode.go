@@ -24,7 +24,7 @@ func (c *carrier) decode(rest *home.Batch) (*home.Batch, []*item) {
 	items := make([]*item, 0, len(rest.Records()))
 	var bytes int64
 	n := 0
-	for ; n < len(rest.Records()) && bytes < c.cfg.BatchBytes; n++ {
+	for ; n < len(rest.Records()) && (c.cfg.BatchBytes <= 0 || bytes < c.cfg.BatchBytes); n++ {
 		first := len(items)
 		items = c.open(rest, n, items)
 		for _, it := range items[first:] {

@@ -252,6 +252,7 @@ type partition struct {
 	committed []int64
 	holds     int
 	refuse    error
+	waiting   chan struct{} // a commit waits until it is closed; nil: it does not
 }
 
 func newPartition(t *testing.T, batches ...[]*kgo.Record) *partition {
@@ -282,6 +283,9 @@ func (p *partition) Fetch(ctx context.Context) (*home.Batch, error) {
 }
 
 func (p *partition) Commit(_ context.Context, s home.Settled) error {
+	if p.waiting != nil {
+		<-p.waiting
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !s.Of(p.account) {

@@ -89,8 +89,20 @@ func (b *breaker) admit() bool {
 	return true
 }
 
+// trip makes the next batch that fails hold at once.
+func (b *breaker) trip() { b.row.Store(max(0, b.limit)) }
+
 // reset is called when something was stored, or the database answered again.
 func (b *breaker) reset() { b.row.Store(0) }
+
+// Away says that the database is known to be away, or to be there again: nothing is parked on the way to finding out.
+func (p *Pipeline) Away(away bool) {
+	if away {
+		p.parked.trip()
+		return
+	}
+	p.parked.reset()
+}
 
 // carrier is one batch in hand.
 type carrier struct {
@@ -100,17 +112,22 @@ type carrier struct {
 	partition int32
 	since     time.Time
 	beat      atomic.Int64 // Unix nanoseconds of the last sign of progress
-	resting   atomic.Bool  // keeping a pause
+	resting   atomic.Bool  // keeping a pause, or waiting until the brokers take a commit
 }
 
 func (c *carrier) pulse() { c.beat.Store(c.now().UnixNano()) }
 
 func (c *carrier) leaving() bool { return c.a.Leaving().Err() != nil }
 
+// rest says, until wake is called, that the batch waits for somebody else and makes no progress of its own.
+func (c *carrier) rest() (wake func()) {
+	c.resting.Store(true)
+	return func() { c.pulse(); c.resting.Store(false) }
+}
+
 // pause waits, but not longer than until the partition is being given up or ctx ends.
 func (c *carrier) pause(ctx context.Context, d time.Duration) {
-	c.resting.Store(true)
-	defer func() { c.pulse(); c.resting.Store(false) }()
+	defer c.rest()()
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -144,18 +161,24 @@ func (c *carrier) putDown() {
 	delete(c.hands.full, c)
 }
 
-// Idle says that no batch is in hand.
+// Idle says that no batch is in hand, or that those which are stand still: a hold leaves the brokers to the spool.
 func (p *Pipeline) Idle() bool {
 	p.hands.mu.Lock()
 	defer p.hands.mu.Unlock()
-	return len(p.hands.full) == 0
+	for c := range p.hands.full {
+		if !c.resting.Load() {
+			return false
+		}
+	}
+	return true
 }
 
 // ErrWedged says that a batch shows no sign of progress.
 var ErrWedged = errors.New("a batch in hand shows no sign of progress")
 
-// Wedged returns [ErrWedged] when a batch in hand has shown no sign of progress for longer than limit. A hold and a
-// pause between tries are no lack of progress.
+// Wedged returns [ErrWedged] when a batch in hand has shown no sign of progress for longer than limit. A hold, a
+// pause between tries and a commit that the brokers do not take yet are no lack of progress: a new process would wait
+// for them just the same.
 func (p *Pipeline) Wedged(limit time.Duration) error {
 	p.hands.mu.Lock()
 	defer p.hands.mu.Unlock()

@@ -24,7 +24,7 @@ func (c *carrier) judge(ctx context.Context, open []*item, err error) error {
 	// The probe speaks before anybody is blamed: a table that refuses everything is not a pile of bad records, and
 	// what fails while the table takes a good row is one of these records.
 	if perr := c.probe(ctx, open); perr != nil {
-		if v.Rule == errclass.RetryBisect && !c.cfg.Replay {
+		if v.Rule == errclass.RetryBisect && !c.cfg.Replay && c.worldly(judged(ctx, perr)) {
 			return c.parkAll(ctx, open, v)
 		}
 		return c.hold(ctx, open, blame(v, perr))

@@ -84,12 +84,18 @@ func (p *Pipeline) carry(ctx context.Context, a Assignment, rest *home.Batch) (e
 	}
 	c.observer.Homed(c.report(b, items))
 
-	if err := a.Commit(ctx, settled); err != nil {
+	if err := c.commit(ctx, settled); err != nil {
 		// The homes stand. The offset is covered by the next commit or, where the partition is lost, the records are
 		// read again and found to be duplicates.
 		c.log.Warn().Err(err).Str("topic", c.topic).Int32("partition", c.partition).Int64("offset", settled.Offset()).Msg("offset not committed")
 	}
 	return nil
+}
+
+// commit waits for as long as the partition is ours and the brokers do not take it.
+func (c *carrier) commit(ctx context.Context, s home.Settled) error {
+	defer c.rest()()
+	return c.a.Commit(ctx, s)
 }
 
 // Config is what differs between programs and installations.
@@ -99,7 +105,7 @@ type Config struct {
 	DLQTopic, ParkingTopic, ParkingDLQTopic string
 
 	MaxRecordBytes int64           // of a value after gunzip
-	BatchBytes     int64           // what the records of a batch may inflate to, at least 1; a single one may be larger
+	BatchBytes     int64           // what the records of a batch may inflate to, a single one may be larger; 0 or less: no limit
 	RetryPauses    []time.Duration // before each further try of a batch that failed for the moment's sake
 	ParkBatches    int             // whole batches parked in a row before a hold; 0: park for ever
 	ProbeInterval  time.Duration   // between two probes of a hold

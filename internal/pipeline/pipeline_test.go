@@ -107,6 +107,19 @@ func TestWhatInflatesToMoreThanABatchIsCarriedInSeveral(t *testing.T) {
 	})
 }
 
+func TestBatchBytesThatAreNotSetAreNoLimit(t *testing.T) {
+	t.Parallel()
+	for _, limit := range []int64{0, -1} {
+		synctest.Test(t, func(t *testing.T) {
+			w, p := newWorld(func(w *world) { w.config.BatchBytes = limit }), newPartition(t, recordsOf(0, good("a", "b")...))
+			w.run(t, p)
+			if p.last() != 2 || len(w.db.writes) != 1 || !w.db.has("a") || !w.db.has("b") {
+				t.Errorf("limit %d: committed %d, writes %v", limit, p.last(), w.db.writes)
+			}
+		})
+	}
+}
+
 func TestPanicOfTheDecoderIsOneRecordsMisfortune(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -175,6 +188,33 @@ func TestOutageIsParkedThriceThenWaitedOut(t *testing.T) {
 		}
 		if took > 10*time.Minute+2*time.Second || p.last() != 6 || p.holds != 0 {
 			t.Errorf("took %v, committed %d, holds left %d", took, p.last(), p.holds)
+		}
+	})
+}
+
+func TestDatabaseThatIsKnownToBeAwayHasNothingParked(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, p := newWorld(), newPartition(t, recordsOf(0, good("a")...))
+		w.pipe.Away(true)
+		back := time.Now().Add(time.Hour)
+		w.db.away = func() error {
+			if time.Now().Before(back) {
+				return sqlstate("08006")
+			}
+			return nil
+		}
+		w.run(t, p)
+		equal(t, "held", w.told.held, []string{"database_away 08006"})
+		if h := w.told.homes(); h["row"] != 1 || len(w.kafka.took) != 0 {
+			t.Errorf("homes %v", h)
+		}
+		w.pipe.Away(true)
+		w.pipe.Away(false)
+		w.db.away = func() error { return sqlstate("08006") }
+		w.run(t, newPartition(t, recordsOf(0, good("b")...)))
+		if h := w.told.homes(); h["parked"] != 1 {
+			t.Errorf("homes %v", h)
 		}
 	})
 }
@@ -477,6 +517,33 @@ func TestSlowRecordIsFoundAndDeadLetteredSlowDatabaseIsParked(t *testing.T) {
 	})
 }
 
+func TestSlowBatchIsNotParkedWhereTheProbeBlamesTheSetUp(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[string]string{"25006": "read_only 25006", "42P01": "database_refuses 42P01", "23514": "database_refuses 23514"} {
+		synctest.Test(t, func(t *testing.T) {
+			w, p := newWorld(), newPartition(t, recordsOf(0, good("a", "b")...))
+			back := time.Now().Add(time.Minute)
+			w.db.away = func() error {
+				if time.Now().Before(back) {
+					return sqlstate("57014")
+				}
+				return nil
+			}
+			w.db.probe = func(time.Time) error {
+				if time.Now().Before(back) {
+					return sqlstate(code)
+				}
+				return nil
+			}
+			w.run(t, p)
+			equal(t, "held", w.told.held, []string{want})
+			if h := w.told.homes(); h["row"] != 2 || len(w.kafka.took) != 0 {
+				t.Errorf("homes %v, published %d", h, len(w.kafka.took))
+			}
+		})
+	}
+}
+
 func TestMissingParentIsParkedOnceThenDeadLettered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -702,6 +769,46 @@ func TestWedgedTellsAStuckBatchFromAHeldOne(t *testing.T) {
 		synctest.Wait()
 		if err := w.pipe.Wedged(time.Second / 2); err != nil {
 			t.Errorf("a hold is %v", err)
+		}
+		p.depart()
+		<-done
+	})
+}
+
+func TestCommitThatWaitsForTheBrokersIsNoLackOfProgress(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, p := newWorld(), newPartition(t, recordsOf(0, good("a")...))
+		p.waiting = make(chan struct{})
+		done := make(chan struct{})
+		go func() { defer close(done); w.run(t, p) }()
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		if h := w.told.homes(); h["row"] != 1 || p.last() != -1 {
+			t.Fatalf("homes %v, committed %d: the commit is not what is waited for", h, p.last())
+		}
+		if err := w.pipe.Wedged(time.Minute); err != nil {
+			t.Errorf("a commit that the brokers do not take yet: %v", err)
+		}
+		close(p.waiting)
+		<-done
+		if p.last() != 1 {
+			t.Errorf("committed %d", p.last())
+		}
+	})
+}
+
+func TestBatchesThatStandStillLeaveTheTrafficIdle(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, p := newWorld(), newPartition(t, recordsOf(0, good("a")...))
+		w.db.away = func() error { return sqlstate("42P01") }
+		done := make(chan struct{})
+		go func() { defer close(done); w.run(t, p) }()
+		time.Sleep(time.Hour + time.Second/2)
+		synctest.Wait()
+		if w.told.holding[ReasonDatabaseRefuses] != 1 || !w.pipe.Idle() {
+			t.Errorf("holds %v, idle %v", w.told.holding, w.pipe.Idle())
 		}
 		p.depart()
 		<-done

@@ -78,6 +78,16 @@ func Open(cfg Config, logger zerolog.Logger) (*DB, error) {
 	return db, nil
 }
 
+// Complaint is what is wrong with a connection string, in words that quote nothing of it; empty where it can be used.
+// Nothing is dialled.
+func Complaint(url string) string {
+	_, err := poolConfig(Config{URL: url})
+	if wrong := (*ConfigError)(nil); errors.As(err, &wrong) {
+		return wrong.Reason
+	}
+	return ""
+}
+
 func poolConfig(cfg Config) (*pgxpool.Config, error) {
 	if strings.TrimSpace(cfg.URL) == "" {
 		return nil, &ConfigError{Reason: "it is empty"}

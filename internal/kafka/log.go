@@ -1,0 +1,79 @@
+package kafka
+
+import (
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/plugin/kzerolog"
+)
+
+// Of one message no more than logBurst lines are written in a logPeriod: a client says of every attempt that it failed,
+// about once a second for as long as the brokers are away.
+const (
+	logBurst  = 5
+	logPeriod = 10 * time.Minute
+	// logMessages bounds the memory; a client has far fewer messages.
+	logMessages = 1000
+)
+
+// clientLog is the logger of clients that play one room, one after another.
+type clientLog struct {
+	*kzerolog.Logger
+
+	mu   sync.Mutex
+	said map[string]*saying
+}
+
+// saying is how often a message came since a period began.
+type saying struct {
+	since  time.Time
+	lines  int
+	silent int // left out since the last line
+}
+
+// quiet is the logger that clients get: warnings and worse, unless the program itself is set to tell less, and of the
+// same message a few only.
+func (c Config) quiet(logger zerolog.Logger, room string) *clientLog {
+	l := logger.With().Str("client", room).Str("instance", c.InstanceLabel).Logger()
+	if l.GetLevel() < zerolog.WarnLevel {
+		l = l.Level(zerolog.WarnLevel)
+	}
+	return &clientLog{Logger: kzerolog.New(&l), said: make(map[string]*saying)}
+}
+
+// Log writes a line unless there were enough of that message; the next one says how many were left out.
+func (l *clientLog) Log(level kgo.LogLevel, msg string, keyvals ...any) {
+	left, ok := l.admit(msg, time.Now())
+	if !ok {
+		return
+	}
+	if left > 0 {
+		keyvals = append(keyvals[:len(keyvals):len(keyvals)], "left_out", left)
+	}
+	l.Logger.Log(level, msg, keyvals...)
+}
+
+func (l *clientLog) admit(msg string, now time.Time) (left int, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.said[msg]
+	if s == nil {
+		if len(l.said) >= logMessages {
+			clear(l.said)
+		}
+		s = &saying{since: now}
+		l.said[msg] = s
+	}
+	if now.Sub(s.since) >= logPeriod {
+		s.since, s.lines = now, 0
+	}
+	if s.lines >= logBurst {
+		s.silent++
+		return 0, false
+	}
+	left, s.silent = s.silent, 0
+	s.lines++
+	return left, true
+}
