@@ -1,0 +1,32 @@
+package kafka_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"docket/internal/kafkatest"
+)
+
+func TestAProducerThatWasForbiddenOnceWorksWhenItIsAllowedAgain(t *testing.T) {
+	t.Parallel()
+	for _, code := range []*kerr.Error{kerr.ClusterAuthorizationFailed, kerr.InvalidRequest} {
+		t.Run(code.Message, func(t *testing.T) {
+			t.Parallel()
+			c := kafkatest.New(t, kfake.SeedTopics(1, dlq))
+			p := publisher(t, c, 2*time.Second)
+			c.Fail(kmsg.InitProducerID, code, 1)
+			if err := p.Publish(context.Background(), forwarded(1))[0]; !errors.Is(err, code) {
+				t.Fatalf("got %v", err)
+			}
+			kafkatest.Eventually(t, "it publishes once the brokers allow it", func() bool {
+				return errors.Join(p.Publish(context.Background(), forwarded(1))...) == nil
+			})
+		})
+	}
+}
