@@ -100,17 +100,22 @@ type carrier struct {
 	partition int32
 	since     time.Time
 	beat      atomic.Int64 // Unix nanoseconds of the last sign of progress
-	resting   atomic.Bool  // keeping a pause
+	resting   atomic.Bool  // keeping a pause, or waiting for a commit
 }
 
 func (c *carrier) pulse() { c.beat.Store(c.now().UnixNano()) }
 
 func (c *carrier) leaving() bool { return c.a.Leaving().Err() != nil }
 
+// rest says that from now until work is called the batch waits for something that may take its time.
+func (c *carrier) rest() (work func()) {
+	c.resting.Store(true)
+	return func() { c.pulse(); c.resting.Store(false) }
+}
+
 // pause waits, but not longer than until the partition is being given up or ctx ends.
 func (c *carrier) pause(ctx context.Context, d time.Duration) {
-	c.resting.Store(true)
-	defer func() { c.pulse(); c.resting.Store(false) }()
+	defer c.rest()()
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -154,8 +159,8 @@ func (p *Pipeline) Idle() bool {
 // ErrWedged says that a batch shows no sign of progress.
 var ErrWedged = errors.New("a batch in hand shows no sign of progress")
 
-// Wedged returns [ErrWedged] when a batch in hand has shown no sign of progress for longer than limit. A hold and a
-// pause between tries are no lack of progress.
+// Wedged returns [ErrWedged] when a batch in hand has shown no sign of progress for longer than limit. A hold, a
+// pause between tries and a commit that the brokers do not take are no lack of progress: a new process would fare alike.
 func (p *Pipeline) Wedged(limit time.Duration) error {
 	p.hands.mu.Lock()
 	defer p.hands.mu.Unlock()

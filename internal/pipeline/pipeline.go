@@ -84,6 +84,7 @@ func (p *Pipeline) carry(ctx context.Context, a Assignment, rest *home.Batch) (e
 	}
 	c.observer.Homed(c.report(b, items))
 
+	defer c.rest()() // the homes stand; the broker may take its time
 	if err := a.Commit(ctx, settled); err != nil {
 		// The homes stand. The offset is covered by the next commit or, where the partition is lost, the records are
 		// read again and found to be duplicates.
