@@ -777,6 +777,24 @@ type failing struct {
 
 func (f *failing) Fetch(context.Context) (*home.Batch, error) { return nil, f.err }
 
+func TestRecordThatWasHeldIsForwardedAsOfNow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, p := newWorld(func(w *world) { w.spool = nil; w.config.ProbeInterval = time.Minute }), newPartition(t, recordsOf(0, "no JSON"))
+		well := time.Now().Add(30 * 24 * time.Hour)
+		w.kafka.fail = func(*kgoRecord) error {
+			if time.Now().Before(well) {
+				return errors.New("no such topic")
+			}
+			return nil
+		}
+		w.run(t, p)
+		if len(w.kafka.took) != 1 || time.Since(w.kafka.took[0].Timestamp) > time.Hour {
+			t.Error("the record is older than its topic keeps records, and deleted at once")
+		}
+	})
+}
+
 // reluctant is a partition whose commits are not answered until somebody lets them.
 type reluctant struct {
 	*partition
