@@ -110,6 +110,7 @@ func (pc PublisherConfig) options(cfg Config, logger zerolog.Logger, on *stage, 
 		kgo.ProducerBatchMaxBytes(batch),
 		kgo.BrokerMaxWriteBytes(max(100<<20, batch+1<<20)),
 		kgo.MaxBufferedBytes(max(pc.MaxBufferedBytes, int(batch))),
+		kgo.MaxBufferedRecords(1<<20), // bytes are the limit: one array can bring a hundred thousand decisions
 		kgo.ProducerBatchCompression(kgo.Lz4Compression(), kgo.NoCompression()),
 		kgo.ProducerLinger(0),
 		kgo.RecordPartitioner(kgo.UniformBytesPartitioner(64<<10, true, true, nil)), // by key, as Java clients do

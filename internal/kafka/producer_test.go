@@ -30,3 +30,22 @@ func TestAProducerThatWasForbiddenOnceWorksWhenItIsAllowedAgain(t *testing.T) {
 		})
 	}
 }
+
+func TestAPublishOfManySmallRecordsIsNotRefusedForTheirNumber(t *testing.T) {
+	t.Parallel()
+	c := kafkatest.New(t, kfake.SeedTopics(1, dlq))
+	p := publisher(t, c, 20*time.Second)
+	c.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
+		c.SleepControl(func() { time.Sleep(500 * time.Millisecond) })
+		return nil, nil, false
+	})
+	failed := 0
+	for _, err := range p.Publish(context.Background(), forwarded(120_000)) {
+		if err != nil {
+			failed++
+		}
+	}
+	if failed > 0 {
+		t.Errorf("%d records were refused by a client whose brokers are well", failed)
+	}
+}
