@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/rs/zerolog"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -44,7 +45,19 @@ func (s *spool) Append(ctx context.Context, records []*kgo.Record, oversize bool
 }
 
 func (s *spool) Run(ctx context.Context, idle func() bool, p pipeline.Publisher) error {
-	return s.spool.Run(ctx, idle, p)
+	return s.spool.Run(ctx, idle, late{p})
+}
+
+// late publishes what waited in the spool as of now, as a forwarded record's Kafka timestamp is the time of forwarding:
+// with that of the failure, a topic that keeps its records for less than they waited would delete them at once.
+type late struct{ pipeline.Publisher }
+
+func (l late) Publish(ctx context.Context, records []*kgo.Record) []error {
+	now := time.Now()
+	for _, r := range records {
+		r.Timestamp = now // they were read from the file for this one call
+	}
+	return l.Publisher.Publish(ctx, records)
 }
 
 func (s *spool) Stats() telemetry.Spool {

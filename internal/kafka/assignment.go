@@ -122,14 +122,14 @@ func (a *Assignment) Take(ctx context.Context, records int, bytes int64, wait ti
 			gathered = timer.C
 		}
 		if reached || (n > 0 && wait <= 0) {
-			return a.pop(n), nil
+			return a.pop(n)
 		}
 		select {
 		case <-ctx.Done():
 		case <-a.leaving.Done():
 		case <-arrived:
 		case <-gathered:
-			return a.pop(n), nil
+			return a.pop(n)
 		}
 	}
 }
@@ -148,9 +148,14 @@ func fit(queue []*kgo.Record, records int, bytes int64) (n int, reached bool) {
 	return n, n > 0 && (n >= max(records, 1) || sum >= bytes)
 }
 
-// pop removes the first n records and lets the partition flow again when the queue is half empty.
-func (a *Assignment) pop(n int) []*kgo.Record {
+// pop removes the first n records and lets the partition flow again when the queue is half empty. Where the partition
+// was lost since they were counted there are none.
+func (a *Assignment) pop(n int) ([]*kgo.Record, error) {
 	a.mu.Lock()
+	if a.dead {
+		a.mu.Unlock()
+		return nil, ErrLeaving
+	}
 	taken := slices.Clone(a.queue[:n])
 	clear(a.queue[:n]) // the array lives on; what was taken must not live with it
 	a.queue = a.queue[n:]
@@ -169,7 +174,7 @@ func (a *Assignment) pop(n int) []*kgo.Record {
 	if drained {
 		a.session.flow(a)
 	}
-	return taken
+	return taken, nil
 }
 
 // append queues what a poll brought. It is called while the group cannot change. Records that do not go on after what

@@ -19,6 +19,7 @@ var errFenced = errors.New("the group no longer knows the member that the partit
 const (
 	commitPause    = 250 * time.Millisecond
 	commitPauseMax = 5 * time.Second
+	commitPatience = 30 * time.Second // a commit that fails for so long is a fault, whatever the error
 )
 
 // Commit writes down what is settled: nil means that the broker has it, or that it is no further than what it had.
@@ -61,7 +62,7 @@ func (a *Assignment) commitUntil(ctx context.Context, at kgo.EpochOffset) error 
 	defer cancel()
 	defer context.AfterFunc(a.ctx, cancel)()
 
-	src, pause := a.session.source, commitPause
+	src, pause, began := a.session.source, commitPause, time.Now()
 	for try := 1; ; try++ {
 		err := a.commitOnce(ctx, at)
 		switch {
@@ -79,7 +80,7 @@ func (a *Assignment) commitUntil(ctx context.Context, at kgo.EpochOffset) error 
 			src.logger.Warn().Str("topic", a.topic).Int32("partition", a.partition).Int64("offset", at.Offset).
 				Str("code", codeOf(err)).Msg("commit failed, trying again")
 		}
-		if ctx.Err() == nil && !transient(err) {
+		if ctx.Err() == nil && (!transient(err) || time.Since(began) >= commitPatience) {
 			src.faults.setCommit(fault("commit", a.topic, a.partition, err))
 		}
 		select {

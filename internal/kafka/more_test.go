@@ -332,3 +332,36 @@ func (l *lockedBuffer) String() string {
 	defer l.mu.Unlock()
 	return l.b.String()
 }
+
+func TestACommitThatNobodyTakesForLongIsAFaultAndGoesThroughInTheEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := kafkatest.NewVirtual(t, kfake.SeedTopics(1, topic))
+		defer c.Close()
+		c.Values(t, topic, 0, values(10)...)
+		away := c.Fail(kmsg.OffsetCommit, kerr.CoordinatorNotAvailable, -1)
+		cfg := kafka.Config{Brokers: c.Brokers(), Dialer: c.Dial}
+		s, err := kafka.NewSource(cfg, kafka.SourceConfig{Topic: topic, Group: group, BatchRecords: 10}, nop, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var seen book
+		ended := make(chan error, 1)
+		go func() { ended <- s.Run(ctx, storing(seen.note)) }()
+		time.Sleep(10 * time.Minute)
+		if s.Fault() == nil || seen.len() != 10 {
+			t.Errorf("%d records; a commit that fails for ten minutes is no fault", seen.len())
+		}
+		away.Remove()
+		time.Sleep(time.Minute)
+		if at := c.Committed(t, group, topic)[0]; at != 10 || s.Fault() != nil {
+			t.Errorf("committed %d, fault %v", at, s.Fault())
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}

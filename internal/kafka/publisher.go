@@ -32,9 +32,9 @@ var ErrUnanswered = errors.New("not acknowledged in time")
 
 // Publisher writes records to topics and tells which of them the brokers have.
 //
-// A client that let a record run out of time is not used again: it may wait for an answer that never comes and hold
-// back everything behind it, long after the brokers are well. The next call gets new clients; the old ones are closed
-// when the calls that still use them have returned.
+// A client that let a record run out of time, or failed for a reason that is not the record's or its topic's, is not
+// used again: it may wait for an answer that never comes, or repeat the failure, long after the brokers are well. The
+// next call gets new clients; the old ones are closed when the calls that still use them have returned.
 type Publisher struct {
 	pc    PublisherConfig
 	fresh func() (*clients, error)
@@ -111,6 +111,7 @@ func (pc PublisherConfig) options(cfg Config, logger kgo.Logger, on *stage, batc
 		kgo.ProducerBatchMaxBytes(batch),
 		kgo.BrokerMaxWriteBytes(max(100<<20, batch+1<<20)),
 		kgo.MaxBufferedBytes(max(pc.MaxBufferedBytes, int(batch))),
+		kgo.MaxBufferedRecords(1<<20), // bytes are the limit: one array can bring a hundred thousand decisions
 		kgo.ProducerBatchCompression(kgo.Lz4Compression(), kgo.NoCompression()),
 		kgo.ProducerLinger(0),
 		kgo.RecordPartitioner(kgo.UniformBytesPartitioner(64<<10, true, true, nil)), // by key, as Java clients do
@@ -131,15 +132,28 @@ func (p *Publisher) Publish(ctx context.Context, records []*kgo.Record) []error 
 			errs[i] = c.byItself(ctx, records[i])
 		}
 	}
-	stuck := false
+	spent := false
 	for i, err := range errs {
 		if err != nil {
-			stuck = stuck || errors.Is(err, ErrUnanswered)
+			spent = spent || !ofTheRecord(err)
 			errs[i] = fmt.Errorf("publish to %s: %w", records[i].Topic, err)
 		}
 	}
-	p.leave(c, stuck)
+	p.leave(c, spent)
 	return errs
+}
+
+// ofTheRecord says that an error tells of a record or of its topic, and leaves the client as good as it was. Of all
+// others some stay with the client for good: a producer id that was refused once is never asked for again.
+func ofTheRecord(err error) bool {
+	for _, known := range []error{kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidRecord, kerr.InvalidTimestamp,
+		kerr.PolicyViolation, kerr.UnknownTopicOrPartition, kerr.TopicAuthorizationFailed, kerr.NotEnoughReplicas,
+		kgo.ErrMaxBuffered, context.Canceled} {
+		if errors.Is(err, known) {
+			return true
+		}
+	}
+	return false
 }
 
 func (p *Publisher) enter() *clients {
@@ -149,11 +163,11 @@ func (p *Publisher) enter() *clients {
 	return p.now
 }
 
-// leave ends a call; stuck says that the clients let a record run out of time.
-func (p *Publisher) leave(c *clients, stuck bool) {
+// leave ends a call; spent says that the clients are not to be used again.
+func (p *Publisher) leave(c *clients, spent bool) {
 	p.mu.Lock()
 	c.users--
-	if stuck && c == p.now && !c.retired {
+	if spent && c == p.now && !c.retired {
 		if next, err := p.fresh(); err == nil { // the same settings made the clients that we have
 			p.now, c.retired = next, true
 		}

@@ -148,12 +148,18 @@ func (w *Window) look(ctx context.Context) error {
 		return err
 	}
 	w.Account().Enter(records...)
+	// A clock that was ahead when the record was parked is no reason to wait for longer than any record does.
+	latest := time.Now().Add(w.cfg.MaxBackoff)
 	for _, r := range records {
 		size := int64(len(r.Key) + len(r.Value))
 		for _, h := range r.Headers {
 			size += int64(len(h.Key) + len(h.Value))
 		}
-		w.waiting = append(w.waiting, parked{record: r, due: envelope.OpenParked(r, w.cfg.MaxBackoff).NotBefore, bytes: size})
+		due := envelope.OpenParked(r, w.cfg.MaxBackoff).NotBefore
+		if due.After(latest) {
+			due = latest
+		}
+		w.waiting = append(w.waiting, parked{record: r, due: due, bytes: size})
 		w.bytes += size
 		w.next = r.Offset + 1
 	}

@@ -143,6 +143,18 @@ func TestMissingAndForgedNotBeforeAreBounded(t *testing.T) {
 	})
 }
 
+func TestRecordParkedByAClockThatWasAYearAheadWaitsNoLongerThanAnyOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		from := time.Now()
+		r := due(0, 24*365*time.Hour)
+		r.Timestamp = from.Add(24 * 365 * time.Hour)
+		if _, err := New(config(), newLog(r)).Fetch(t.Context()); err != nil || time.Since(from) != time.Hour {
+			t.Errorf("came after %v, %v", time.Since(from), err)
+		}
+	})
+}
+
 func TestLookaheadIsBoundedInRecordsAndBytes(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*Config){

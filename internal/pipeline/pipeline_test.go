@@ -883,3 +883,49 @@ type failing struct {
 }
 
 func (f *failing) Fetch(context.Context) (*home.Batch, error) { return nil, f.err }
+
+func TestRecordThatWasHeldIsForwardedAsOfNow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, p := newWorld(func(w *world) { w.spool = nil; w.config.ProbeInterval = time.Minute }), newPartition(t, recordsOf(0, "no JSON"))
+		well := time.Now().Add(30 * 24 * time.Hour)
+		w.kafka.fail = func(*kgoRecord) error {
+			if time.Now().Before(well) {
+				return errors.New("no such topic")
+			}
+			return nil
+		}
+		w.run(t, p)
+		if len(w.kafka.took) != 1 || time.Since(w.kafka.took[0].Timestamp) > time.Hour {
+			t.Error("the record is older than its topic keeps records, and deleted at once")
+		}
+	})
+}
+
+// reluctant is a partition whose commits are not answered until somebody lets them.
+type reluctant struct {
+	*partition
+	answer chan struct{}
+}
+
+func (r reluctant) Commit(ctx context.Context, s home.Settled) error {
+	<-r.answer
+	return r.partition.Commit(ctx, s)
+}
+
+func TestCommitThatTheBrokersDoNotTakeIsNoStuckBatch(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, p := newWorld(), reluctant{newPartition(t, recordsOf(0, good("a")...)), make(chan struct{})}
+		done := make(chan error)
+		go func() { done <- w.pipe.Run(t.Context(), p) }()
+		time.Sleep(24 * time.Hour)
+		if err := w.pipe.Wedged(time.Minute); err != nil {
+			t.Errorf("a batch that has its homes and waits for its commit is %v: the process would end, and the next one too", err)
+		}
+		close(p.answer)
+		if err := <-done; err != nil || p.last() != 1 {
+			t.Errorf("%v, committed %d", err, p.last())
+		}
+	})
+}

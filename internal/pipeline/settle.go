@@ -30,6 +30,9 @@ func (c *carrier) settle(ctx context.Context, items []*item) error {
 	}
 	h := Hold{Reason: ReasonNoHome, Hint: "Kafka does not take the record and the spool is off, full or failing"}
 	return c.standStill(ctx, h, func() (Hold, bool) {
+		for _, l := range letters {
+			l.record.Timestamp = c.now() // its topic's retention counts from when it is forwarded
+		}
 		letters = c.forward(ctx, letters)
 		return h, len(letters) == 0
 	})

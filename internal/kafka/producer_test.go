@@ -1,0 +1,51 @@
+package kafka_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"docket/internal/kafkatest"
+)
+
+func TestAProducerThatWasForbiddenOnceWorksWhenItIsAllowedAgain(t *testing.T) {
+	t.Parallel()
+	for _, code := range []*kerr.Error{kerr.ClusterAuthorizationFailed, kerr.InvalidRequest} {
+		t.Run(code.Message, func(t *testing.T) {
+			t.Parallel()
+			c := kafkatest.New(t, kfake.SeedTopics(1, dlq))
+			p := publisher(t, c, 2*time.Second)
+			c.Fail(kmsg.InitProducerID, code, 1)
+			if err := p.Publish(context.Background(), forwarded(1))[0]; !errors.Is(err, code) {
+				t.Fatalf("got %v", err)
+			}
+			kafkatest.Eventually(t, "it publishes once the brokers allow it", func() bool {
+				return errors.Join(p.Publish(context.Background(), forwarded(1))...) == nil
+			})
+		})
+	}
+}
+
+func TestAPublishOfManySmallRecordsIsNotRefusedForTheirNumber(t *testing.T) {
+	t.Parallel()
+	c := kafkatest.New(t, kfake.SeedTopics(1, dlq))
+	p := publisher(t, c, 20*time.Second)
+	c.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
+		c.SleepControl(func() { time.Sleep(500 * time.Millisecond) })
+		return nil, nil, false
+	})
+	failed := 0
+	for _, err := range p.Publish(context.Background(), forwarded(120_000)) {
+		if err != nil {
+			failed++
+		}
+	}
+	if failed > 0 {
+		t.Errorf("%d records were refused by a client whose brokers are well", failed)
+	}
+}
