@@ -17,3 +17,9 @@ func Poll(a *Assignment, r *kgo.Record) {
 
 // BetweenPollAndQueue calls f for every poll before its records are queued.
 func BetweenPollAndQueue(s *Source, f func()) { s.polled = f }
+
+// Member is the name under which the group knows the client of an assignment now.
+func Member(a *Assignment) string {
+	member, _ := a.session.client.GroupMetadata()
+	return member
+}

@@ -88,3 +88,47 @@ func TestRecordsOfAPollNeverEnterALaterAssignment(t *testing.T) {
 		t.Errorf("err %v, %d records", err, seen.len())
 	}
 }
+
+// Between the group's answer and the callback that tells of it the client has the new name and the old assignment is
+// not ended yet: nothing may be committed in the new name.
+func TestNothingIsCommittedInTheNameOfAnotherMember(t *testing.T) {
+	t.Parallel()
+	c := kafkatest.New(t, kfake.SeedTopics(1, topic))
+	c.Values(t, topic, 0, values(10)...)
+	inHand, result := make(chan struct{}), make(chan error, 1)
+	var rounds atomic.Int64
+	var seen book
+	run(t, fast(c), small(), func(ctx context.Context, a *kafka.Assignment) error {
+		if rounds.Add(1) > 1 {
+			return storing(seen.note)(ctx, a)
+		}
+		b, err := a.Fetch(ctx)
+		if err != nil {
+			return err
+		}
+		was := kafka.Member(a)
+		close(inHand)
+		for kafka.Member(a) == was && ctx.Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		commit, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		result <- a.Commit(commit, settle(b))
+		<-ctx.Done()
+		return nil
+	})
+	<-inHand
+	first := c.GroupInfo(group).Members[0].MemberID
+	c.ControlKey(int16(kmsg.SyncGroup), func(kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		c.SleepControl(func() { time.Sleep(200 * time.Millisecond) })
+		return nil, nil, false
+	})
+	c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.JoinGroup}, Group: group, Err: kerr.UnknownMemberID, Count: 1,
+		When: func(req kmsg.Request) bool { return req.(*kmsg.JoinGroupRequest).MemberID == first }})
+	run(t, fast(c), small(), storing(seen.note)) // its arrival makes the first rejoin
+	if err := <-result; !errors.Is(err, kafka.ErrNotOurs) {
+		t.Errorf("got %v", err)
+	}
+	kafkatest.Eventually(t, "the records are handled by whoever has the partition", func() bool { return seen.len() == 10 })
+}

@@ -1,0 +1,105 @@
+package kafka
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"docket/internal/home"
+)
+
+func TestTakeFromAPartitionThatIsLostAtThatMomentGivesNothing(t *testing.T) {
+	t.Parallel()
+	s := &session{source: &Source{sc: SourceConfig{BatchRecords: 10, BatchBytes: 1 << 20, BufferBatches: 4}}}
+	for range 100 {
+		synctest.Test(t, func(t *testing.T) {
+			a := newAssignment(s, "decision-logs", 0, "member", t.Context())
+			if err := a.append([]*kgo.Record{{Topic: "decision-logs"}}); err != nil {
+				t.Fatal(err)
+			}
+			go func() {
+				time.Sleep(time.Second) // until the very moment at which Take has waited long enough
+				a.kill()
+			}()
+			records, err := a.Take(t.Context(), 2, 1<<20, time.Second)
+			if len(records) == 0 && !errors.Is(err, ErrLeaving) || len(records) > 0 && err != nil {
+				t.Errorf("%d records, %v", len(records), err)
+			}
+			synctest.Wait()
+		})
+	}
+}
+
+func TestAnAnswerThatDoesNotNameThePartitionIsNoCommit(t *testing.T) {
+	t.Parallel()
+	for name, resp := range map[string]*kmsg.OffsetCommitResponse{
+		"none": nil, "no topic": {}, "no partition": {Topics: []kmsg.OffsetCommitResponseTopic{{}}},
+	} {
+		if commitAnswer(resp, nil) == nil {
+			t.Errorf("%s: counts as committed", name)
+		}
+	}
+}
+
+func TestLosingAPartitionWaitsForTheCommitUnderWay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAssignment(&session{}, "decision-logs", 0, "member", t.Context())
+		a.commits <- struct{}{} // as a commit has it while it runs
+		killed := make(chan struct{})
+		go func() { defer close(killed); a.kill() }()
+		synctest.Wait()
+		select {
+		case <-killed:
+			t.Error("the partition is given away while a commit of it is under way")
+		default:
+		}
+		<-a.commits
+		<-killed
+	})
+}
+
+func TestAPartitionIsGivenAwayOnlyAfterItsHandlerEnded(t *testing.T) {
+	t.Parallel()
+	for name, drain := range map[string]time.Duration{"revoked": 10 * time.Second, "lost": 0} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := &session{source: &Source{}, parts: map[int32]*Assignment{}}
+				a := newAssignment(s, "decision-logs", 0, "member", t.Context())
+				s.parts[0] = a
+				go func() {
+					<-a.ctx.Done()
+					time.Sleep(3 * time.Second) // what cannot be cut short, as a sync of the disk
+					close(a.done)
+				}()
+				from := time.Now()
+				s.giveUp([]*Assignment{a}, drain)
+				if took := time.Since(from); took != drain+3*time.Second || len(s.parts) != 0 {
+					t.Errorf("given away after %v, the handler ended after %v", took, drain+3*time.Second)
+				}
+			})
+		})
+	}
+}
+
+func TestACommitNeverGoesBack(t *testing.T) {
+	t.Parallel()
+	a := newAssignment(&session{}, "decision-logs", 0, "member", t.Context())
+	a.startAt(20)
+	records := []*kgo.Record{{Topic: "decision-logs", Offset: 9}}
+	a.account.Enter(records...)
+	b := a.account.Batch(records)
+	b.Carries(0, 1)[0].Give(home.Row)
+	settled, err := b.Settle()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Commit(t.Context(), settled); err != nil { // without a client nothing can be sent
+		t.Error(err)
+	}
+}
