@@ -10,7 +10,10 @@ ARG VERSION=dev
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
-COPY . .
+COPY cmd cmd
+COPY internal internal
+COPY migrations migrations
+COPY sample sample
 RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X docket/internal/buildinfo.Version=${VERSION}" \
       -o /out/ ./cmd/consumer ./cmd/parking-replayer \
  && cp /etc/ssl/certs/ca-certificates.crt /out/

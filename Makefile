@@ -29,6 +29,10 @@ demo: ## Everything in one process, an outage included; needs nothing (ARGS="--r
 up: engine-compose images ## Start it all with Compose, on loopback ports
 	@build/app up -d --build --wait --wait-timeout 180
 
+.PHONY: pour
+pour: ## Pour the sample of real decision logs into what `make up` started, and say what became of it
+	@go run ./build/pour $(ARGS)
+
 .PHONY: down
 down: ## Stop what `make up` started; volumes stay (ARGS=-v removes them)
 	@build/compose down $(ARGS)
@@ -54,7 +58,7 @@ test-fast: ## Plain tests; no container engine, under a minute
 	@build/test fast
 
 .PHONY: e2e
-e2e: engine-compose images ## Compose for real: pour records in, stop Postgres under load, account for every record
+e2e: engine-compose images ## Compose for real: stop Postgres under load for OUTAGE (120s), account for every decision
 	@build/e2e
 
 .PHONY: fuzz

@@ -274,7 +274,7 @@ func TestACancelledContextEndsTheSearch(t *testing.T) {
 			if at > 0 && says == nil && slices.Contains(tb.log[at-1].part, 7) { // done all the same
 				expect(t, "error and suspects", []any{got.Err, itemsOf(got.Suspects)}, []any{error(nil), []int{0, 3}})
 			} else {
-				expect(t, "error", got.Err, error(context.Canceled))
+				expect(t, "error", got.Err, context.Canceled)
 			}
 		}
 	}

@@ -332,7 +332,7 @@ func TestDocumentIsFresh(t *testing.T) {
 
 func TestNearest(t *testing.T) {
 	t.Parallel()
-	for word, want := range map[string]string{"migrat": "migrate", "chekc": "check", "versoin": "version", "frobnicate": ""} {
+	for word, want := range map[string]string{"migrat": "migrate", "chekc": "check", "vresion": "version", "frobnicate": ""} {
 		if got := Nearest(word, []string{"check", "migrate", "version", "demo"}); got != want {
 			t.Errorf("Nearest(%q) = %q, want %q", word, got, want)
 		}

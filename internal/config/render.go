@@ -88,7 +88,7 @@ is never out of date.
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", s.Name, s.defaults(), s.Unit, s.Range(), strings.ReplaceAll(s.Text, "|", "\\|"))
 	}
-	b.WriteString(fmt.Sprintf(`
+	fmt.Fprintf(&b, `
 ## What has to agree
 
 - The four topics differ from each other, and so do the two groups.
@@ -101,7 +101,7 @@ is never out of date.
   `+"`DOCKET_SPOOL_MAX_BYTES`"+` at least `+"`DOCKET_BATCH_MAX_BYTES`"+`.
 - A login needs mechanism, user and password. A client certificate needs its key, and certificates are of use only with
   `+"`DOCKET_KAFKA_TLS=true`"+`.
-`, SpoolAllowance))
+`, SpoolAllowance)
 	return b.String()
 }
 

@@ -9,8 +9,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"docket/sample"
 	"github.com/google/go-cmp/cmp"
+
+	"docket/sample"
 )
 
 // standard is a second reading of a decision, by encoding/json and package time alone.

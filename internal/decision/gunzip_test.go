@@ -93,7 +93,7 @@ func TestTooLargeCountsAfterGunzip(t *testing.T) {
 	}
 }
 
-// Not parallel: it reads how much the process has allocated.
+//nolint:paralleltest // it reads how much the process has allocated
 func TestBombIsNotInflated(t *testing.T) {
 	bomb := zip(t, strings.Repeat(" ", 200<<20))
 	liar := append(zip(t, good()), 0xff, 0xff, 0xff, 0xff)

@@ -90,7 +90,7 @@ func stopPostmaster(ctx context.Context, data string) error {
 	first, _, _ := strings.Cut(string(content), "\n")
 	pid, err := strconv.Atoi(strings.TrimSpace(first))
 	if err != nil || pid <= 1 || !serves(ctx, pid, data) {
-		return nil // the number may have gone to another process since
+		return nil //nolint:nilerr // the number may have gone to another process since
 	}
 	if err := syscall.Kill(pid, syscall.SIGQUIT); err != nil {
 		return fmt.Errorf("stop an earlier demo's Postgres (pid %d): %w", pid, err)

@@ -103,7 +103,7 @@ func runToEnd(ctx context.Context, cmd *exec.Cmd) (int, error) {
 		return 1, fmt.Errorf("wait for the demo's own process: %w", err)
 	}
 	if exit != nil && !exit.Exited() {
-		return 1, fmt.Errorf("the demo's own process ended by %v", exit)
+		return 1, fmt.Errorf("the demo's own process ended by %w", exit)
 	}
 	return cmd.ProcessState.ExitCode(), nil
 }

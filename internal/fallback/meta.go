@@ -40,7 +40,7 @@ func (s *Spool) readMeta(f stem) (*meta, error) {
 	}
 	var m meta
 	if len(b) > maxMetaBytes || json.Unmarshal(b, &m) != nil || m.SHA256 == "" {
-		return nil, nil
+		return nil, nil //nolint:nilerr // what does not read as a meta is as good as missing
 	}
 	return &m, nil
 }

@@ -50,11 +50,11 @@ func TestSpoolOnDiskIsPrivateAndSurvives(t *testing.T) {
 func TestUnsafeDirectoryIsRefused(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
-	real := filepath.Join(base, "real")
+	sound := filepath.Join(base, "real")
 	shared := filepath.Join(base, "shared")
 	file := filepath.Join(base, "file")
 	link := filepath.Join(base, "link")
-	must(t, os.Mkdir(real, 0o700), os.Mkdir(shared, 0o700), os.WriteFile(file, nil, 0o600), os.Symlink(real, link),
+	must(t, os.Mkdir(sound, 0o700), os.Mkdir(shared, 0o700), os.WriteFile(file, nil, 0o600), os.Symlink(sound, link),
 		os.WriteFile(filepath.Join(shared, "other"), nil, 0o600), os.Chmod(shared, 0o777))
 	for _, dir := range []string{link, file, shared} {
 		if _, err := fallback.Open(onDisk(dir), fallback.OS(dir), zerolog.Nop()); !errors.Is(err, fallback.ErrUnsafeDir) {
@@ -64,9 +64,9 @@ func TestUnsafeDirectoryIsRefused(t *testing.T) {
 	if info, err := os.Stat(shared); err != nil || info.Mode().Perm() != 0o777 {
 		t.Errorf("a directory with a life of its own was changed: %v", info.Mode())
 	}
-	must(t, os.Chmod(real, 0o755))
-	open(t, onDisk(real), fallback.OS(real))
-	if info, err := os.Stat(real); err != nil || info.Mode().Perm() != 0o700 {
+	must(t, os.Chmod(sound, 0o755))
+	open(t, onDisk(sound), fallback.OS(sound))
+	if info, err := os.Stat(sound); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("an empty directory of ours stays open to others: %v", info.Mode())
 	}
 }

@@ -63,7 +63,7 @@ type partFault struct {
 	final    bool // not before a new assignment
 }
 
-func newAssignment(s *session, topic string, partition int32, member string, base context.Context) *Assignment {
+func newAssignment(base context.Context, s *session, topic string, partition int32, member string) *Assignment {
 	a := &Assignment{
 		session: s, topic: topic, partition: partition, member: member,
 		account: home.NewAccount(topic, partition),
@@ -241,12 +241,6 @@ func (a *Assignment) kill() {
 	a.mu.Lock()
 	a.queue, a.bytes = nil, 0
 	a.mu.Unlock()
-}
-
-func (a *Assignment) alive() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return !a.dead
 }
 
 // recordOverhead is what a record takes in memory besides what it carries.

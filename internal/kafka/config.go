@@ -110,7 +110,7 @@ func (c Config) dial(ctx context.Context, network, address string) (net.Conn, er
 	}
 	secure := tls.Client(conn, conf)
 	if err := secure.HandshakeContext(ctx); err != nil {
-		conn.Close()
+		_ = conn.Close() // there is an error to tell already
 		return nil, &dialError{address: address, tls: true, err: err}
 	}
 	return secure, nil

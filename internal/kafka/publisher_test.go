@@ -91,6 +91,7 @@ func TestABrokerThatNeverAnswersCostsTheDeadlineAndNoMore(t *testing.T) {
 	t.Parallel()
 	for _, key := range []kmsg.Key{kmsg.Produce, kmsg.InitProducerID, kmsg.Metadata} {
 		t.Run(key.Name(), func(t *testing.T) {
+			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				c := kafkatest.NewVirtual(t, kfake.SeedTopics(1, dlq))
 				defer c.Close()

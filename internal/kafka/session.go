@@ -182,7 +182,7 @@ func (s *session) assigned(_ context.Context, client *kgo.Client, added map[stri
 	}
 	s.member, s.joined, s.changed = member, true, time.Now()
 	for _, p := range added[s.source.sc.Topic] {
-		a := newAssignment(s, s.source.sc.Topic, p, member, s.base)
+		a := newAssignment(s.base, s, s.source.sc.Topic, p, member)
 		s.parts[p] = a
 		begun = append(begun, a)
 	}

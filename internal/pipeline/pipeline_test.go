@@ -857,9 +857,9 @@ func TestEveryRuleOfAVerdictEndsInAHome(t *testing.T) {
 func TestBackoffDoublesUpToItsMaximum(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
-	want := []time.Duration{1, 2, 4, 8, 16, 32, 60, 60}
+	want := []int{1, 2, 4, 8, 16, 32, 60, 60}
 	for attempt, minutes := range want {
-		if got := w.pipe.backoff(attempt); got != minutes*time.Minute {
+		if got := w.pipe.backoff(attempt); got != time.Duration(minutes)*time.Minute {
 			t.Errorf("attempt %d: %v, want %v min", attempt, got, minutes)
 		}
 	}

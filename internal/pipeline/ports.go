@@ -42,11 +42,11 @@ type Row struct {
 type Outcome uint8
 
 const (
-	// Stored: the row is in the table now, and was not before.
+	// Stored means that the row is in the table now, and was not before.
 	Stored Outcome = iota + 1
-	// Present: the decision was there with an equal payload.
+	// Present means that the decision was there with an equal payload.
 	Present
-	// Conflicting: the decision is there with a different payload.
+	// Conflicting means that the decision is there with a different payload.
 	Conflicting
 )
 

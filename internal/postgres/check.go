@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -13,11 +14,11 @@ import (
 type Level uint8
 
 const (
-	// OK: as it should be.
+	// OK is as it should be.
 	OK Level = iota
-	// Warn: it works, but an operator should know.
+	// Warn means that it works, but an operator should know.
 	Warn
-	// Fail: Docket could not store, or what it stores could be lost.
+	// Fail means that Docket could not store, or what it stores could be lost.
 	Fail
 )
 
@@ -129,7 +130,7 @@ func checkTable(ctx context.Context, conn *pgx.Conn) (Check, error) {
 		  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		 WHERE c.oid = to_regclass('decision_logs')`).Scan(&kind, &persistence, &schema)
 	switch {
-	case err == pgx.ErrNoRows:
+	case errors.Is(err, pgx.ErrNoRows):
 		return Check{Name: name, Level: Fail, Detail: "there is no table decision_logs on the search_path", Hint: hints["42P01"]}, nil
 	case err != nil:
 		return Check{}, err

@@ -130,7 +130,7 @@ func (f *failure) collect(err error) {
 }
 
 // safe decides by type what is kept.
-func safe(err error) (error, bool) {
+func safe(err error) (error, bool) { //nolint:revive // the error is what it is about, not how it went
 	switch e := err.(type) {
 	case *pgconn.PgError:
 		return newServerError(e), true

@@ -167,6 +167,7 @@ func (m *FS) NamesRead() int {
 // Aftermath says what a power cut leaves of what was not synced.
 type Aftermath int
 
+// What a power cut can leave.
 const (
 	Lost  Aftermath = iota // neither names nor bytes
 	Kept                   // all names and bytes
