@@ -241,6 +241,11 @@ func (*source) Joined() bool         { return true }
 func (*source) Fault() error         { return nil }
 func (*source) Lag() []telemetry.Lag { return nil }
 
+// database answers the probe; nothing is ever stored in it here.
+type database struct{ app.Database }
+
+func (database) Probe(context.Context, time.Time) error { return nil }
+
 func start(t *testing.T, s *source) (code chan int, signals chan os.Signal, stderr *buffer, closed chan struct{}) {
 	t.Helper()
 	code, signals, stderr, closed = make(chan int, 1), make(chan os.Signal, 2), &buffer{}, make(chan struct{})
@@ -248,7 +253,7 @@ func start(t *testing.T, s *source) (code chan int, signals chan os.Signal, stde
 	env := Env{
 		Program: config.Consumer, Signals: signals, Stdout: &buffer{}, Stderr: stderr,
 		Environ: []string{"DOCKET_DATABASE_URL=postgres://u:" + planted + "@db/x", "DOCKET_HTTP_ADDR=127.0.0.1:0"},
-		Options: app.Options{Parts: &app.Parts{Source: s, Close: func() { close(closed) }}},
+		Options: app.Options{Parts: &app.Parts{Source: s, Database: database{}, Close: func() { close(closed) }}},
 	}
 	go func() { code <- Main(env, commands()) }()
 	<-s.begun

@@ -17,7 +17,7 @@ func TestTakeFromAPartitionThatIsLostAtThatMomentGivesNothing(t *testing.T) {
 	s := &session{source: &Source{sc: SourceConfig{BatchRecords: 10, BatchBytes: 1 << 20, BufferBatches: 4}}}
 	for range 100 {
 		synctest.Test(t, func(t *testing.T) {
-			a := newAssignment(s, "decision-logs", 0, "member", t.Context())
+			a := newAssignment(t.Context(), s, "decision-logs", 0, "member")
 			if err := a.append([]*kgo.Record{{Topic: "decision-logs"}}); err != nil {
 				t.Fatal(err)
 			}
@@ -48,7 +48,7 @@ func TestAnAnswerThatDoesNotNameThePartitionIsNoCommit(t *testing.T) {
 func TestLosingAPartitionWaitsForTheCommitUnderWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		a := newAssignment(&session{}, "decision-logs", 0, "member", t.Context())
+		a := newAssignment(t.Context(), &session{}, "decision-logs", 0, "member")
 		a.commits <- struct{}{} // as a commit has it while it runs
 		killed := make(chan struct{})
 		go func() { defer close(killed); a.kill() }()
@@ -70,7 +70,7 @@ func TestAPartitionIsGivenAwayOnlyAfterItsHandlerEnded(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				s := &session{source: &Source{}, parts: map[int32]*Assignment{}}
-				a := newAssignment(s, "decision-logs", 0, "member", t.Context())
+				a := newAssignment(t.Context(), s, "decision-logs", 0, "member")
 				s.parts[0] = a
 				go func() {
 					<-a.ctx.Done()
@@ -89,7 +89,7 @@ func TestAPartitionIsGivenAwayOnlyAfterItsHandlerEnded(t *testing.T) {
 
 func TestACommitNeverGoesBack(t *testing.T) {
 	t.Parallel()
-	a := newAssignment(&session{}, "decision-logs", 0, "member", t.Context())
+	a := newAssignment(t.Context(), &session{}, "decision-logs", 0, "member")
 	a.startAt(20)
 	records := []*kgo.Record{{Topic: "decision-logs", Offset: 9}}
 	a.account.Enter(records...)
