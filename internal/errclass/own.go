@@ -1,7 +1,7 @@
 package errclass
 
-// The codes of failures that have no SQLSTATE. They appear in headers, metrics
-// and logs, and never change.
+// The codes of failures that have no SQLSTATE. They appear in metrics and logs, in headers some of them stand for others
+// (network, timeout, internal), and they never change.
 const (
 	CodeNetwork           = "network"
 	CodeTimeout           = "timeout"

@@ -75,10 +75,10 @@ func (c *carrier) park(it *item, v errclass.Verdict) {
 		attempt = it.env.Attempt + 1
 	}
 	if it.env.Parked && attempt >= c.cfg.MaxAttempts {
-		it.send(home.Exhausted, exhausted(v.Code, attempt), attempt)
+		it.send(home.Exhausted, exhausted(promised(v.Code), attempt), attempt)
 		return
 	}
-	it.send(home.Parked, envelope.Cause{Kind: envelope.Transient, Code: v.Code, Message: words(v)}, attempt)
+	it.send(home.Parked, envelope.Cause{Kind: envelope.Transient, Code: promised(v.Code), Message: words(v)}, attempt)
 }
 
 // isolate finds the records that are to blame by halving. The good ones get their rows on the way and keep them.
@@ -127,7 +127,7 @@ func (c *carrier) sentence(it *item, err error) {
 		c.park(it, v)
 		return
 	}
-	cause := envelope.Cause{Kind: envelope.Data, Code: v.Code, Message: words(v)}
+	cause := envelope.Cause{Kind: envelope.Data, Code: promised(v.Code), Message: words(v)}
 	cause.Table, cause.Column, cause.Constraint = place(err)
 	it.send(home.DeadLetter, cause, it.env.Attempt)
 }
@@ -186,6 +186,21 @@ func place(err error) (table, column, constraint string) {
 		constraint = e.ConstraintName()
 	}
 	return table, column, constraint
+}
+
+// promised is a code as x-failure-code has it. Of the failures without a SQLSTATE users know a few by name; the others,
+// which metrics tell apart, are among these, and the message says which one it was.
+func promised(code string) string {
+	switch code {
+	case errclass.CodeAmbiguousCommit, errclass.CodeProtocol, errclass.CodeDNS, errclass.CodeTLS:
+		return errclass.CodeNetwork
+	case errclass.CodePoolExhausted:
+		return errclass.CodeTimeout
+	case errclass.CodeConfig, errclass.CodeCanceled, errclass.CodePoolClosed, errclass.CodeConnBusy, errclass.CodeTxClosed,
+		errclass.CodeCommitRollback, errclass.CodeTooManyParameters, errclass.CodeEncode:
+		return errclass.CodeInternal
+	}
+	return code
 }
 
 // words describes a verdict in one line of our own.

@@ -854,6 +854,36 @@ func TestEveryRuleOfAVerdictEndsInAHome(t *testing.T) {
 	}
 }
 
+func TestFailureCodesWithoutASQLSTATEAreTheFewThatArePromised(t *testing.T) {
+	t.Parallel()
+	promised := strings.Fields("network timeout id_conflict too_slow internal panic empty syntax duplicate_key missing_field wrong_type out_of_range too_large")
+	for _, v := range errclass.Table() {
+		if strings.ToLower(v.Code) != v.Code || len(v.Code) == 5 || v.Class == errclass.OK || v.Class == errclass.Cancelled {
+			continue
+		}
+		for _, replay := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				w, p := newWorld(func(w *world) { w.config.Replay = replay }), newPartition(t, recordsOf(0, good("a", "x")...))
+				w.db.refuse = func(id string) error {
+					if id == "x" {
+						return errclass.As(errors.New("planted"), v.Code)
+					}
+					return nil
+				}
+				w.run(t, p)
+				if len(w.kafka.took) == 0 {
+					t.Errorf("%s, replay %v: nothing was forwarded", v.Code, replay)
+				}
+				for _, r := range w.kafka.took {
+					if code := headerOf(r, "x-failure-code"); !slices.Contains(promised, code) {
+						t.Errorf("%s, replay %v: x-failure-code is %q", v.Code, replay, code)
+					}
+				}
+			})
+		}
+	}
+}
+
 func TestBackoffDoublesUpToItsMaximum(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
