@@ -1,6 +1,7 @@
 package fallback_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -385,5 +386,23 @@ func TestStatsDoNotWaitForASlowDisk(t *testing.T) {
 	}
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+}
+
+// mumbling is a publisher that leaves the answers to some of its records out.
+type mumbling struct{ answers []error }
+
+func (p mumbling) Publish(context.Context, []*kgo.Record) []error { return p.answers }
+
+func TestMissingAnswerIsNoAcknowledgement(t *testing.T) {
+	t.Parallel()
+	for name, answers := range map[string][]error{"none": nil, "fewer": {nil}, "more": {nil, nil, nil}} {
+		m := fstest.New()
+		s := open(t, cfg(), m)
+		mustAppend(t, s, linesOf("a", "b")...)
+		var refused *fallback.PublishError
+		if _, err := s.Recover(t.Context(), mumbling{answers}); !errors.As(err, &refused) || len(dataFiles(m)) != 1 {
+			t.Errorf("%s: %v, files %v", name, err, dataFiles(m))
+		}
 	}
 }

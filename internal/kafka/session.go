@@ -12,8 +12,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// leaveTimeout is how long the group may take to hear that we leave.
-const leaveTimeout = 5 * time.Second
+// leaveTimeout is how long the group may take to hear that we leave. With the drain it stays below what a program
+// grants its stopping.
+const leaveTimeout = 3 * time.Second
 
 // onceSettle is how long an empty assignment must stand before Once believes it: the first round of a cooperative
 // rebalance may give nothing while others still give up.

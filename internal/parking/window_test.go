@@ -300,3 +300,29 @@ func TestEveryRecordPassesOnceAndNoneBeforeItsTime(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatIsDoneBehindAWaitingRecordCountsAgainstTheLookahead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		from := time.Now()
+		log := []*kgo.Record{due(0, time.Hour)}
+		for i := range int64(100) {
+			log = append(log, due(i+1, 0))
+		}
+		c := config()
+		c.Lookahead = 25
+		w := New(c, newLog(log...))
+		passed := 0
+		for passed < 101 {
+			b, err := w.Fetch(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			passed += len(b.Records())
+			settle(t, b)
+			if passed > 24 && time.Since(from) < time.Hour {
+				t.Fatalf("%d records passed the one that waits: what must be remembered of them has no bound", passed)
+			}
+		}
+	})
+}

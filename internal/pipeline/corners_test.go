@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -130,6 +131,32 @@ func TestOutageInTheMiddleOfAReplaysSearchSpendsNoAttemptEvenWhenItIsOverBeforeT
 		w.run(t, p)
 		if h := w.told.homes(); h["row"] != 4 || len(w.kafka.took) != 0 || p.last() != 4 {
 			t.Errorf("homes %v, published %d, committed %d, held %v", h, len(w.kafka.took), p.last(), w.told.held)
+		}
+	})
+}
+
+func TestProbeAsksForTheTimeOfATypicalDecisionNotOfAnOddOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		logs := good("a", "b", "x", "y", "z")
+		logs[1] = strings.Replace(logs[1], "2026-", "9999-", 1)
+		logs[3] = strings.Replace(logs[3], "2026-", "0001-", 1)
+		w.db.refuse = func(id string) error {
+			if id == "x" {
+				return sqlstate("22001")
+			}
+			return nil
+		}
+		asked := 0
+		w.db.probed = func(_ int, at time.Time) {
+			if asked++; at.Year() != 2026 {
+				t.Errorf("probed at %v", at)
+			}
+		}
+		w.run(t, newPartition(t, recordsOf(0, logs...)))
+		if h := w.told.homes(); asked == 0 || h["dead_letter"] != 1 || h["row"] != 4 {
+			t.Errorf("probed %d times, homes %v", asked, h)
 		}
 	})
 }

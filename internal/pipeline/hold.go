@@ -111,11 +111,11 @@ type carrier struct {
 	topic     string
 	partition int32
 	since     time.Time
-	beat      atomic.Int64 // Unix nanoseconds of the last sign of progress
+	beat      atomic.Int64 // nanoseconds from since to the last sign of progress; a clock that is set does not move it
 	resting   atomic.Bool  // keeping a pause, or waiting until the brokers take a commit
 }
 
-func (c *carrier) pulse() { c.beat.Store(c.now().UnixNano()) }
+func (c *carrier) pulse() { c.beat.Store(int64(c.now().Sub(c.since))) }
 
 func (c *carrier) leaving() bool { return c.a.Leaving().Err() != nil }
 
@@ -183,7 +183,7 @@ func (p *Pipeline) Wedged(limit time.Duration) error {
 	p.hands.mu.Lock()
 	defer p.hands.mu.Unlock()
 	for c := range p.hands.full {
-		if !c.resting.Load() && p.now().UnixNano()-c.beat.Load() > int64(limit) {
+		if !c.resting.Load() && p.now().Sub(c.since)-time.Duration(c.beat.Load()) > limit {
 			return ErrWedged
 		}
 	}
