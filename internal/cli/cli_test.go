@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,6 +21,7 @@ import (
 	"docket/internal/app"
 	"docket/internal/check"
 	"docket/internal/config"
+	"docket/internal/pipeline"
 	"docket/internal/telemetry"
 )
 
@@ -241,6 +243,15 @@ func (*source) Joined() bool         { return true }
 func (*source) Fault() error         { return nil }
 func (*source) Lag() []telemetry.Lag { return nil }
 
+// database is there and takes everything.
+type database struct{}
+
+func (database) Store(_ context.Context, rows []pipeline.Row, _ bool) ([]pipeline.Outcome, error) {
+	return slices.Repeat([]pipeline.Outcome{pipeline.Stored}, len(rows)), nil
+}
+func (database) Probe(context.Context, time.Time) error { return nil }
+func (database) Migrate(context.Context) (int, error)   { return 0, nil }
+
 func start(t *testing.T, s *source) (code chan int, signals chan os.Signal, stderr *buffer, closed chan struct{}) {
 	t.Helper()
 	code, signals, stderr, closed = make(chan int, 1), make(chan os.Signal, 2), &buffer{}, make(chan struct{})
@@ -248,7 +259,7 @@ func start(t *testing.T, s *source) (code chan int, signals chan os.Signal, stde
 	env := Env{
 		Program: config.Consumer, Signals: signals, Stdout: &buffer{}, Stderr: stderr,
 		Environ: []string{"DOCKET_DATABASE_URL=postgres://u:" + planted + "@db/x", "DOCKET_HTTP_ADDR=127.0.0.1:0"},
-		Options: app.Options{Parts: &app.Parts{Source: s, Close: func() { close(closed) }}},
+		Options: app.Options{Parts: &app.Parts{Source: s, Database: database{}, Close: func() { close(closed) }}},
 	}
 	go func() { code <- Main(env, commands()) }()
 	<-s.begun
