@@ -194,10 +194,11 @@ func storm(t *testing.T, seed uint64) {
 	defer c.Close()
 	healed := time.Now().Add(time.Duration(2+rng.IntN(15)) * time.Minute)
 	var dice sync.Mutex
+	fate := rand.New(rand.NewPCG(seed, 12)) // rng is for this goroutine alone
 	strikes := func(chance float64) bool {
 		dice.Lock()
 		defer dice.Unlock()
-		return time.Now().Before(healed) && rng.Float64() < chance
+		return time.Now().Before(healed) && fate.Float64() < chance
 	}
 	codes := []string{"08006", "57P01", "57P03", "40001", "53300", "25006", "42P01", "53100"}
 	awayUntil, code := time.Time{}, ""
@@ -205,7 +206,7 @@ func storm(t *testing.T, seed uint64) {
 	db.away = func() error {
 		if time.Now().After(awayUntil) && strikes(0.1) {
 			dice.Lock()
-			awayUntil, code = time.Now().Add(time.Duration(rng.IntN(300))*time.Second), codes[rng.IntN(len(codes))]
+			awayUntil, code = time.Now().Add(time.Duration(fate.IntN(300))*time.Second), codes[fate.IntN(len(codes))]
 			dice.Unlock()
 		}
 		if time.Now().Before(awayUntil) && time.Now().Before(healed) {
