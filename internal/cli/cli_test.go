@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,6 +21,7 @@ import (
 	"docket/internal/app"
 	"docket/internal/check"
 	"docket/internal/config"
+	"docket/internal/pipeline"
 	"docket/internal/telemetry"
 )
 
@@ -241,10 +243,14 @@ func (*source) Joined() bool         { return true }
 func (*source) Fault() error         { return nil }
 func (*source) Lag() []telemetry.Lag { return nil }
 
-// database answers the probe; nothing is ever stored in it here.
-type database struct{ app.Database }
+// database is there and takes everything.
+type database struct{}
 
+func (database) Store(_ context.Context, rows []pipeline.Row, _ bool) ([]pipeline.Outcome, error) {
+	return slices.Repeat([]pipeline.Outcome{pipeline.Stored}, len(rows)), nil
+}
 func (database) Probe(context.Context, time.Time) error { return nil }
+func (database) Migrate(context.Context) (int, error)   { return 0, nil }
 
 func start(t *testing.T, s *source) (code chan int, signals chan os.Signal, stderr *buffer, closed chan struct{}) {
 	t.Helper()
