@@ -49,3 +49,20 @@ func TestRecordFromTheSpoolCarriesTheTimeOfItsRecovery(t *testing.T) {
 		}
 	})
 }
+
+func TestOversizeRecordIsSpooledAsSuch(t *testing.T) {
+	t.Parallel()
+	s, err := openSpool(settings(t, config.Consumer), "test", zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.spool.Close()
+	for _, oversize := range []bool{false, true} {
+		if err := s.Append(t.Context(), []*kgo.Record{{Topic: "decision-logs-dlq", Value: []byte("v")}}, oversize); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if st := s.Stats(); st.Files != 2 || st.Oversize != 1 {
+		t.Errorf("%+v", st)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -294,5 +295,20 @@ func TestRecordBeyondTheLimitsIsRefusedAsRecoveryWouldRefuseIt(t *testing.T) {
 	}
 	if err := s.Append(t.Context(), []fallback.Line{{Record: &kgo.Record{Topic: "t"}}}); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestAppendThatFailsInItsSecondFileTakesTheFirstBack(t *testing.T) {
+	t.Parallel()
+	m := fstest.New()
+	s := open(t, cfg(), m)
+	batch := linesOf("a", "b")
+	batch[1].Oversize = true
+	m.Fail(fstest.Fault{Op: fstest.OpCreate, N: 3, Err: syscall.ENOSPC}) // data and meta of the first file are the first two
+	if err := s.Append(t.Context(), batch); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("got %v", err)
+	}
+	if left := dataFiles(m); len(left) != 0 || s.Stats().Files != 0 {
+		t.Errorf("left %v, counted %d: its records are told to have no home and are published all the same", left, s.Stats().Files)
 	}
 }

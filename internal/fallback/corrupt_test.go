@@ -235,3 +235,24 @@ func TestForeignFilesAreLeftAlone(t *testing.T) {
 		t.Errorf("append after close: %v", err)
 	}
 }
+
+func TestBrokenFileNeverReplacesOneThatIsInCorruptAlready(t *testing.T) {
+	t.Parallel()
+	m := fstest.New()
+	for _, text := range []string{"the first, no gzip", "the second, no gzip"} {
+		m.Plant(stemName+".jsonl.gz", []byte(text), 0o600, 1)
+		s, err := fallback.Open(cfg(), m, zerolog.Nop())
+		if err != nil {
+			t.Fatal(err)
+		}
+		drain(t, s, &broker{})
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		m = m.Reboot(fstest.Kept, 0)
+	}
+	name := "corrupt/" + stemName + ".jsonl.gz"
+	if first, second := m.Content(name), m.Content(name+".1"); string(first) != "the first, no gzip" || string(second) != "the second, no gzip" {
+		t.Errorf("kept %q and %q", first, second)
+	}
+}

@@ -3,6 +3,7 @@ package kafka_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -47,5 +48,31 @@ func TestAPublishOfManySmallRecordsIsNotRefusedForTheirNumber(t *testing.T) {
 	}
 	if failed > 0 {
 		t.Errorf("%d records were refused by a client whose brokers are well", failed)
+	}
+}
+
+func TestClosingAPublisherEndsTheCallsUnderWay(t *testing.T) {
+	t.Parallel()
+	c := kafkatest.New(t, kfake.SeedTopics(1, dlq))
+	p := publisher(t, c, 3*time.Second)
+	var asked atomic.Bool
+	c.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		asked.Store(true)
+		return nil, nil, true // never answered
+	})
+	answers := make(chan error, 8)
+	for range cap(answers) {
+		go func() { answers <- p.Publish(context.Background(), forwarded(1))[0] }()
+	}
+	kafkatest.Eventually(t, "a call is under way", asked.Load)
+	p.Close()
+	for range cap(answers) {
+		if err := <-answers; err == nil {
+			t.Error("counts as acknowledged")
+		}
+	}
+	if err := p.Publish(context.Background(), forwarded(1))[0]; err == nil {
+		t.Error("a closed publisher acknowledges")
 	}
 }

@@ -1,0 +1,92 @@
+package app
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"docket/internal/config"
+	"docket/internal/envelope"
+	"docket/internal/kafkatest"
+)
+
+func TestOnlyTheReplayerBelievesTheHistoryOfARecord(t *testing.T) {
+	t.Parallel()
+	spent := func() *kgo.Record {
+		return decisionLog(0, kgo.RecordHeader{Key: envelope.RetryAttempt, Value: []byte("5")})
+	}
+	for name, want := range map[config.Program]int{config.Consumer: 1, config.Replayer: 0} {
+		t.Run(string(name), func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, name, Options{})
+			p := newPartition("decision-logs", spent())
+			w.source.assignments = []Assignment{p}
+			w.run()
+			w.until("the record is committed", func() bool { return p.offset() == 1 })
+			if n := w.db.rows(); n != want {
+				t.Errorf("%d rows of a record whose attempts are spent, want %d", n, want)
+			}
+			w.stop()
+			p.leave()
+			if err := w.end(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A database that takes a connection and never says a word: what is in hand cannot be brought home, and stopping takes
+// as long as it is allowed to and no longer.
+func TestStoppingWaitsForADatabaseNoLongerThanItIsTold(t *testing.T) {
+	t.Parallel()
+	mute, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mute.Close()
+	asked := make(chan net.Conn, 100)
+	go func() {
+		for {
+			conn, err := mute.Accept()
+			if err != nil {
+				close(asked)
+				return
+			}
+			asked <- conn
+		}
+	}()
+	c := kafkatest.New(t, kfake.SeedTopics(1, "decision-logs"))
+	c.Values(t, "decision-logs", 0, string(decisionLog(0).Value))
+	s := settings(t, config.Consumer, "DOCKET_DATABASE_URL=postgres://u:p@"+mute.Addr().String()+"/x?sslmode=disable",
+		"DOCKET_KAFKA_BROKERS="+c.Brokers()[0], "DOCKET_SHUTDOWN_TIMEOUT=1s", "DOCKET_AUTO_MIGRATE=false")
+	var log lockedBuffer
+	p, err := New(config.Consumer, s, zerolog.New(&log), prometheus.NewRegistry(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, program: p, log: &log, ended: make(chan error, 1)}
+	w.run()
+	select {
+	case conn := <-asked:
+		defer conn.Close()
+	case <-time.After(kafkatest.Timeout):
+		t.Fatal("nobody asked the database")
+	}
+	from := time.Now()
+	w.stop()
+	if err := w.end(); err != nil {
+		t.Errorf("Run = %v after %v", err, time.Since(from))
+	}
+	if at := c.Committed(t, s.KafkaGroup, "decision-logs"); len(at) != 0 {
+		t.Errorf("committed %v without a home", at)
+	}
+	mute.Close()
+	for conn := range asked {
+		conn.Close()
+	}
+}
