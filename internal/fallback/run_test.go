@@ -2,6 +2,7 @@ package fallback_test
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -113,4 +114,39 @@ func TestRunTriesOversizeFilesAtTheStartAndEachHour(t *testing.T) {
 			t.Errorf("stats %+v", st)
 		}
 	})
+}
+
+// closing is a publisher during whose work the spool is closed.
+type closing struct {
+	t      *testing.T
+	spool  *fallback.Spool
+	closed chan error
+}
+
+func (c *closing) Publish(_ context.Context, records []*kgo.Record) []error {
+	go func() { c.closed <- c.spool.Close() }()
+	select {
+	case err := <-c.closed:
+		c.closed <- err
+		c.t.Error("the directory was given up while a file of it was being recovered")
+	case <-time.After(100 * time.Millisecond): // long enough for a Close that does not wait
+	}
+	return make([]error, len(records))
+}
+
+func TestCloseWaitsForARecoveryUnderWay(t *testing.T) {
+	t.Parallel()
+	m := fstest.New()
+	s := open(t, cfg(), m)
+	mustAppend(t, s, linesOf("a")...)
+	p := &closing{t, s, make(chan error, 1)}
+	if r := mustRecover(t, s, p); !r.Done {
+		t.Errorf("recovered %+v", r)
+	}
+	if err := <-p.closed; err != nil {
+		t.Error(err)
+	}
+	if err := s.Append(t.Context(), linesOf("b")); !errors.Is(err, fallback.ErrClosed) {
+		t.Errorf("append to a closed spool: %v", err)
+	}
 }
