@@ -1,0 +1,333 @@
+package pipeline
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"docket/internal/errclass"
+)
+
+func TestTableThatGoesDuringABisectEndsItAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, p := newWorld(), newPartition(t, recordsOf(0, good(named(512)...)...))
+		gone := func() bool { return len(w.db.writes) > 3 && len(w.db.writes) < 12 }
+		w.db.refuse = func(id string) error {
+			if gone() {
+				return sqlstate("42P01")
+			}
+			if id == "d001" {
+				return sqlstate("23514")
+			}
+			return nil
+		}
+		w.db.probe = func(time.Time) error {
+			if p.holds == 1 {
+				w.db.writes = append(w.db.writes, make([][]string, 12)...) // mended
+			}
+			if gone() {
+				return sqlstate("42P01")
+			}
+			return nil
+		}
+		w.run(t, p)
+		equal(t, "held", w.told.held, []string{"database_refuses 42P01"})
+		equal(t, "dead letters", w.kafka.sent("dlq"), []string{"1/0 data 23514 0"})
+		if len(w.told.bisected) != 2 || w.told.bisected[0] > 5 {
+			t.Errorf("searches took %v writes, want the first to end when the table went", w.told.bisected)
+		}
+	})
+}
+
+func TestExactlyTheBadOnesAreDeadLettered(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		ids := named(100)
+		bad := map[string]bool{"d000": true, "d013": true, "d014": true, "d099": true}
+		w.db.refuse = func(id string) error {
+			if bad[id] {
+				return sqlstate("23514")
+			}
+			return nil
+		}
+		p := newPartition(t, recordsOf(0, good(ids...)...))
+		if took := w.run(t, p); took != 0 {
+			t.Errorf("a data failure was retried after pauses: %v", took)
+		}
+		equal(t, "dead letters", w.kafka.sent("dlq"), []string{"0/0 data 23514 0", "13/0 data 23514 0", "14/0 data 23514 0", "99/0 data 23514 0"})
+		for _, id := range ids {
+			if w.db.has(id) == bad[id] {
+				t.Errorf("%s: has a row: %v", id, w.db.has(id))
+			}
+		}
+		alone := map[string]int{}
+		freshAlone := map[string]bool{}
+		for i, write := range w.db.writes {
+			if len(write) == 1 {
+				alone[write[0]]++
+				freshAlone[write[0]] = freshAlone[write[0]] || w.db.fresh[i]
+			}
+		}
+		for id := range bad {
+			if alone[id] != 2 || !freshAlone[id] {
+				t.Errorf("%s was asked alone %d times, on a fresh connection: %v", id, alone[id], freshAlone[id])
+			}
+		}
+		if w.db.probes < 2 {
+			t.Errorf("%d probes, want one before the search and one before the first dead letter", w.db.probes)
+		}
+		if h := headerOf(w.kafka.took[0], "x-failure-table"); h != "decision_logs" {
+			t.Errorf("table header %q", h)
+		}
+	})
+}
+
+func TestTableThatRefusesEverythingIsNoPileOfBadRecords(t *testing.T) {
+	t.Parallel()
+	for _, code := range []string{"23502", "23514", "22P02", "42P01", "42501", "53100", "P0001", "XX000"} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				p := newPartition(t, recordsOf(0, append(good("a", "b"), "nonsense")...))
+				mended := time.Now().Add(time.Hour)
+				w.db.away = func() error {
+					if time.Now().Before(mended) {
+						if len(w.kafka.took)+len(p.committed) > 0 {
+							t.Error("something was published or committed during the hold")
+						}
+						if w.db.probes > 1 && p.holds != 1 {
+							t.Error("fetching goes on during the hold")
+						}
+						return sqlstate(code)
+					}
+					return nil
+				}
+				w.run(t, p)
+				if p.holds != 0 {
+					t.Error("fetching does not go on after the hold")
+				}
+				equal(t, "held", w.told.held, []string{"database_refuses " + code})
+				equal(t, "dead letters", w.kafka.sent("dlq"), []string{"2/ decode syntax 0"})
+				if h := w.told.homes(); h["row"] != 2 || p.last() != 3 {
+					t.Errorf("homes %v, committed %d", h, p.last())
+				}
+			})
+		})
+	}
+}
+
+func TestOneOddRecordNeverStopsAPartition(t *testing.T) {
+	t.Parallel()
+	for _, code := range []string{"42P01", "53100", "XX001", "25006", "42703"} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w, p := newWorld(), newPartition(t, recordsOf(0, good("a", "x", "b")...))
+				w.db.refuse = func(id string) error {
+					if id == "x" {
+						return sqlstate(code)
+					}
+					return nil
+				}
+				w.run(t, p)
+				equal(t, "parked", w.kafka.sent("parking"), []string{"1/0 transient " + code + " 0"})
+				if !w.db.has("a") || !w.db.has("b") || len(w.kafka.sent("dlq")) != 0 || p.last() != 3 {
+					t.Errorf("table %v, dlq %v, committed %d", w.db.rows, w.kafka.sent("dlq"), p.last())
+				}
+			})
+		})
+	}
+}
+
+func TestDatabaseThatDiesDuringABisectLeavesNoDeadLetter(t *testing.T) {
+	t.Parallel()
+	for dies := 1; dies < 24; dies++ {
+		synctest.Test(t, func(t *testing.T) {
+			w, p := newWorld(), newPartition(t, recordsOf(0, good(named(16)...)...))
+			writes := 0
+			w.db.away = func() error {
+				if writes > dies {
+					return sqlstate("57P01")
+				}
+				return nil
+			}
+			w.db.hook = func(context.Context) { writes++ }
+			w.db.refuse = func(id string) error {
+				if id == "d003" || id == "d009" {
+					return sqlstate("23514")
+				}
+				return nil
+			}
+			w.pipe.parked.limit = 0
+			w.run(t, p)
+			h := w.told.homes()
+			if h["dead_letter"] > 0 && (h["dead_letter"] != 2 || h["parked"] != 0) {
+				t.Errorf("died after %d writes: homes %v", dies, h)
+			}
+			if h["row"]+h["parked"]+h["dead_letter"] != 16 || p.last() != 16 {
+				t.Errorf("died after %d writes: homes %v, committed %d", dies, h, p.last())
+			}
+			for _, sent := range w.kafka.sent("parking") {
+				if !strings.Contains(sent, "transient 57P01 0") {
+					t.Errorf("parked as %q", sent)
+				}
+			}
+		})
+	}
+}
+
+func TestTableThatChangesDuringABisectHoldsInsteadOfDeadLettering(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, p := newWorld(), newPartition(t, recordsOf(0, good("a", "x", "b", "c")...))
+		mended := time.Now().Add(time.Minute)
+		w.db.refuse = func(id string) error {
+			if id == "x" || time.Now().Before(mended) {
+				return sqlstate("23502")
+			}
+			return nil
+		}
+		w.db.probe = func(time.Time) error { // well at first, then the column was added
+			if w.db.probes > 1 && time.Now().Before(mended) {
+				return sqlstate("23502")
+			}
+			return nil
+		}
+		w.run(t, p)
+		equal(t, "dead letters", w.kafka.sent("dlq"), []string{"1/0 data 23502 0"})
+		equal(t, "held", w.told.held, []string{"database_refuses 23502"})
+		if h := w.told.homes(); h["row"] != 3 {
+			t.Errorf("homes %v", h)
+		}
+	})
+}
+
+func TestSameDecisionWithAnotherPayloadIsAConflict(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		other := strings.Replace(logOf("a"), "true", "false", 1)
+		w, p := newWorld(), newPartition(t, recordsOf(0, logOf("a")), recordsOf(1, other, logOf("a")))
+		w.run(t, p)
+		equal(t, "dead letters", w.kafka.sent("dlq"), []string{"1/0 conflict id_conflict 0"})
+		if h := w.told.homes(); h["row"] != 1 || h["duplicate"] != 1 || h["dead_letter"] != 1 {
+			t.Errorf("homes %v", h)
+		}
+	})
+}
+
+func TestSlowRecordIsFoundAndDeadLetteredSlowDatabaseIsParked(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, p := newWorld(), newPartition(t, recordsOf(0, good("a", "x", "b")...))
+		w.db.refuse = func(id string) error {
+			if id == "x" {
+				return sqlstate("57014")
+			}
+			return nil
+		}
+		w.run(t, p)
+		equal(t, "dead letters", w.kafka.sent("dlq"), []string{"1/0 data too_slow 0"})
+
+		w, p = newWorld(), newPartition(t, recordsOf(0, good("a", "b")...))
+		w.db.away = func() error { return sqlstate("57014") }
+		w.run(t, p)
+		if n := len(w.kafka.sent("parking")); n != 2 || len(w.kafka.sent("dlq")) != 0 {
+			t.Errorf("parked %d, dead letters %v", n, w.kafka.sent("dlq"))
+		}
+	})
+}
+
+func TestSlowBatchIsNotParkedWhereTheProbeBlamesTheSetUp(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[string]string{"25006": "read_only 25006", "42P01": "database_refuses 42P01", "23514": "database_refuses 23514"} {
+		synctest.Test(t, func(t *testing.T) {
+			w, p := newWorld(), newPartition(t, recordsOf(0, good("a", "b")...))
+			back := time.Now().Add(time.Minute)
+			w.db.away = func() error {
+				if time.Now().Before(back) {
+					return sqlstate("57014")
+				}
+				return nil
+			}
+			w.db.probe = func(time.Time) error {
+				if time.Now().Before(back) {
+					return sqlstate(code)
+				}
+				return nil
+			}
+			w.run(t, p)
+			equal(t, "held", w.told.held, []string{want})
+			if h := w.told.homes(); h["row"] != 2 || len(w.kafka.took) != 0 {
+				t.Errorf("homes %v, published %d", h, len(w.kafka.took))
+			}
+		})
+	}
+}
+
+func TestMissingParentIsParkedOnceThenDeadLettered(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		orphan := func(id string) error {
+			if id == "x" {
+				return sqlstate("23503")
+			}
+			return nil
+		}
+		w, p := newWorld(), newPartition(t, recordsOf(0, good("a", "x")...))
+		w.db.refuse = orphan
+		w.run(t, p)
+		equal(t, "parked", w.kafka.sent("parking"), []string{"1/0 transient 23503 0"})
+
+		again := w.kafka.took[0]
+		again.Topic, again.Offset = "decision-logs", 0
+		r := newWorld(func(w *world) { w.config.Replay = true })
+		r.db.refuse = orphan
+		p = newPartition(t, []*kgoRecord{again})
+		r.run(t, p)
+		equal(t, "dead letters", r.kafka.sent("dlq"), []string{"1/0 data 23503 0"})
+	})
+}
+
+func TestEveryRuleOfAVerdictEndsInAHome(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, v := range errclass.Table() {
+		if len(v.Code) != 5 || strings.ToUpper(v.Code) != v.Code || v.Class == errclass.OK || seen[v.Code] {
+			continue
+		}
+		seen[v.Code] = true
+		v = errclass.Classify(sqlstate(v.Code))
+		t.Run(v.Code, func(t *testing.T) {
+			t.Parallel()
+			for _, replay := range []bool{false, true} {
+				synctest.Test(t, func(t *testing.T) {
+					w, p := newWorld(func(w *world) { w.config.Replay = replay }), newPartition(t, recordsOf(0, good("a", "b", "x", "c")...))
+					w.db.refuse = func(id string) error {
+						if id == "x" {
+							return sqlstate(v.Code)
+						}
+						return nil
+					}
+					w.run(t, p)
+					h := w.told.homes()
+					parkedWhole := !replay && v.Class == errclass.Transient && v.Rule != errclass.RetryBisect && v.Rule != errclass.ParkOnceBisect
+					rows := 3
+					if parkedWhole {
+						rows = 0 // but for those that a retry in parts could store
+					}
+					if h["row"] < rows || h["row"]+h["parked"]+h["dead_letter"] != 4 || p.last() != 4 {
+						t.Errorf("replay %v: homes %v, committed %d", replay, h, p.last())
+					}
+					if dead := h["dead_letter"]; (dead == 1) != (v.Class == errclass.Data && (replay || v.Rule != errclass.ParkOnceBisect) || v.Rule == errclass.RetryBisect) {
+						t.Errorf("replay %v: %s %v: %d dead letters", replay, v.Class, v.Rule, dead)
+					}
+				})
+			}
+		})
+	}
+}
