@@ -58,7 +58,7 @@ need_base() {
 		begin=$(now)
 		need mmdebstrap mmdebstrap
 		# Under a name of its own until it is whole: half a base must never be found.
-		if ! bash "$root/build/images/base/make.sh" 2>"$logs/base.log" |
+		if ! bash "$root/build/images/base/make.sh" "$(debian_mirror)" 2>"$logs/base.log" |
 			docker import --change "LABEL docket.standin.inputs=$hash" - "$base-new" >>"$logs/base.log"; then
 			die "$base could not be built (see $logs/base.log)"
 		fi

@@ -54,6 +54,15 @@ apt_install() {
 	) 8>"$cache/apt.lock"
 }
 
+# debian_mirror prints where this system has Debian's own packages from, or what DEBIAN_MIRROR says.
+debian_mirror() {
+	local found
+	# shellcheck disable=SC2016 # apt expands it
+	found=${DEBIAN_MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 2>/dev/null | grep -m1 '/debian/*$')} ||
+		die "this system's sources name no Debian mirror: set DEBIAN_MIRROR to one"
+	printf '%s\n' "$found"
+}
+
 # need COMMAND PACKAGE installs PACKAGE where COMMAND is missing, or says what to do.
 need() {
 	command -v "$1" >/dev/null && return
