@@ -123,20 +123,3 @@ func TestCommitThatWaitsForTheBrokersIsNoLackOfProgress(t *testing.T) {
 		}
 	})
 }
-
-func TestCommitThatTheBrokersDoNotTakeIsNoStuckBatch(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w, p := newWorld(), reluctant{newPartition(t, recordsOf(0, good("a")...)), make(chan struct{})}
-		done := make(chan error)
-		go func() { done <- w.pipe.Run(t.Context(), p) }()
-		time.Sleep(24 * time.Hour)
-		if err := w.pipe.Wedged(time.Minute); err != nil {
-			t.Errorf("a batch that has its homes and waits for its commit is %v: the process would end, and the next one too", err)
-		}
-		close(p.answer)
-		if err := <-done; err != nil || p.last() != 1 {
-			t.Errorf("%v, committed %d", err, p.last())
-		}
-	})
-}

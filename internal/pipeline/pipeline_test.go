@@ -297,14 +297,3 @@ type failing struct {
 }
 
 func (f *failing) Fetch(context.Context) (*home.Batch, error) { return nil, f.err }
-
-// reluctant is a partition whose commits are not answered until somebody lets them.
-type reluctant struct {
-	*partition
-	answer chan struct{}
-}
-
-func (r reluctant) Commit(ctx context.Context, s home.Settled) error {
-	<-r.answer
-	return r.partition.Commit(ctx, s)
-}
