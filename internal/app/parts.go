@@ -95,7 +95,13 @@ const maxConns = 16
 
 // OpenDatabase prepares the pool; it dials nothing. An error is a [*postgres.ConfigError].
 func OpenDatabase(s config.Settings, program config.Program, log zerolog.Logger) (*postgres.DB, error) {
-	cfg := postgres.Config{URL: s.DatabaseURL.Reveal(), StoreTimeout: s.StoreTimeout, ApplicationName: "docket-" + string(program)}
+	return openDatabase(s, program, nil, log)
+}
+
+func openDatabase(s config.Settings, program config.Program, dial Dial, log zerolog.Logger) (*postgres.DB, error) {
+	cfg := postgres.Config{
+		URL: s.DatabaseURL.Reveal(), StoreTimeout: s.StoreTimeout, ApplicationName: "docket-" + string(program), Dialer: dial,
+	}
 	if !strings.Contains(cfg.URL, "pool_max_conns") {
 		cfg.MaxConns = maxConns
 	}
@@ -132,14 +138,14 @@ func open(program config.Program, s config.Settings, o Options, log zerolog.Logg
 	parts = &Parts{Close: closeAll}
 
 	if s.SpoolDir != "" {
-		sp, err := openSpool(s, o.Instance, log)
+		sp, err := openSpool(s, o, log)
 		if err != nil {
 			return nil, err
 		}
 		parts.Spool = sp
 		closers = append(closers, func() { _ = sp.spool.Close() })
 	}
-	db, err := OpenDatabase(s, program, log)
+	db, err := openDatabase(s, program, o.DialDatabase, log)
 	if err != nil {
 		return nil, err
 	}

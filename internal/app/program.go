@@ -15,10 +15,14 @@ import (
 
 	"docket/internal/buildinfo"
 	"docket/internal/config"
+	"docket/internal/fallback"
 	"docket/internal/parking"
 	"docket/internal/pipeline"
 	"docket/internal/telemetry"
 )
+
+// Dial connects to an address.
+type Dial = func(ctx context.Context, network, address string) (net.Conn, error)
 
 // Options are what a program can be told beside its settings. The zero value is right for all but tests.
 type Options struct {
@@ -29,7 +33,13 @@ type Options struct {
 	// Parts replaces what the settings would open.
 	Parts *Parts
 	// DialKafka replaces the way to connect to the brokers.
-	DialKafka func(ctx context.Context, network, address string) (net.Conn, error)
+	DialKafka Dial
+	// DialDatabase replaces the way to connect to the database.
+	DialDatabase Dial
+	// Disk replaces the spool's directory where the settings name one.
+	Disk fallback.FS
+	// Listen replaces the way to listen on the HTTP address.
+	Listen func(network, address string) (net.Listener, error)
 	// Patience is how long a batch may go without a sign of progress before /healthz turns red; after twice as long the
 	// program ends. Default: the retry budget, at least 30 s.
 	Patience time.Duration
@@ -70,8 +80,13 @@ func New(name config.Program, s config.Settings, log zerolog.Logger, reg *promet
 		p.patience = patience(s)
 	}
 	// The address first: a second process on the same host is told so before it touches anything.
-	// Binding an address waits for nobody, so there is no context to end it.
-	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", s.HTTPAddr)
+	if o.Listen == nil {
+		// Binding an address waits for nobody, so there is no context to end it.
+		o.Listen = func(network, address string) (net.Listener, error) {
+			return (&net.ListenConfig{}).Listen(context.Background(), network, address)
+		}
+	}
+	listener, err := o.Listen("tcp", s.HTTPAddr)
 	if err != nil {
 		return nil, fmt.Errorf("listen on DOCKET_HTTP_ADDR %s: %w", s.HTTPAddr, err)
 	}

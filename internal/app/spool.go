@@ -17,8 +17,12 @@ import (
 // spool makes a [Spool] of the fallback's.
 type spool struct{ spool *fallback.Spool }
 
-func openSpool(s config.Settings, instance string, log zerolog.Logger) (*spool, error) {
-	sp, err := fallback.Open(spoolConfig(s, instance), fallback.OS(s.SpoolDir), log)
+func openSpool(s config.Settings, o Options, log zerolog.Logger) (*spool, error) {
+	disk := o.Disk
+	if disk == nil {
+		disk = fallback.OS(s.SpoolDir)
+	}
+	sp, err := fallback.Open(spoolConfig(s, o.Instance), disk, log)
 	if err != nil {
 		return nil, &SpoolError{Err: err}
 	}

@@ -26,7 +26,7 @@ func TestRecordFromTheSpoolCarriesTheTimeOfItsRecovery(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		s, err := openSpool(settings(t, config.Consumer, "DOCKET_SPOOL_DIR="+dir), "test", zerolog.Nop())
+		s, err := openSpool(settings(t, config.Consumer, "DOCKET_SPOOL_DIR="+dir), Options{Instance: "test"}, zerolog.Nop())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,7 +52,7 @@ func TestRecordFromTheSpoolCarriesTheTimeOfItsRecovery(t *testing.T) {
 
 func TestOversizeRecordIsSpooledAsSuch(t *testing.T) {
 	t.Parallel()
-	s, err := openSpool(settings(t, config.Consumer), "test", zerolog.Nop())
+	s, err := openSpool(settings(t, config.Consumer), Options{Instance: "test"}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}

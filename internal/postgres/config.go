@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"net"
 	"net/url"
 	"strings"
 	"sync/atomic"
@@ -30,6 +31,8 @@ type Config struct {
 	MaxConns int32
 	// ApplicationName is what pg_stat_activity shows. Default "docket".
 	ApplicationName string
+	// Dialer replaces the way to connect, for tests; names are then its own to look up.
+	Dialer func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 const (
@@ -119,6 +122,10 @@ func poolConfig(cfg Config) (*pgxpool.Config, error) {
 		cfg.ApplicationName = "docket"
 	}
 	cc.RuntimeParams["application_name"] = cfg.ApplicationName
+	if cfg.Dialer != nil {
+		cc.DialFunc = cfg.Dialer
+		cc.LookupFunc = func(_ context.Context, host string) ([]string, error) { return []string{host}, nil }
+	}
 	return pc, nil
 }
 
