@@ -58,18 +58,19 @@ func breaking() []Case {
 			same(t, store(t, open(t, s, within(10*time.Second)), row("a", noon, `{}`)), []pipeline.Outcome{stored})
 		}},
 	}
-	for at, c := range map[Cut]struct {
+	for _, c := range []struct {
+		at    Cut
 		code  string
 		after pipeline.Outcome
 	}{
-		BeforeInsert: {"network", stored}, AfterInsert: {"network", stored},
-		BeforeCommit: {"ambiguous_commit", stored}, AfterCommit: {"ambiguous_commit", present},
+		{BeforeInsert, "network", stored}, {AfterInsert, "network", stored},
+		{BeforeCommit, "ambiguous_commit", stored}, {AfterCommit, "ambiguous_commit", present},
 	} {
-		cases = append(cases, Case{"a connection cut: " + string(at), func(t *testing.T, s Server) {
+		cases = append(cases, Case{"a connection cut: " + string(c.at), func(t *testing.T, s Server) {
 			db := open(t, s)
 			rows := []pipeline.Row{row("a", noon, `{}`), row("b", noon, `{}`)}
 			store(t, db, row("warm", noon, `{}`))
-			s.Cut(t, at)
+			s.Cut(t, c.at)
 			refused(t, db, c.code, rows...)
 			same(t, store(t, db, rows...), []pipeline.Outcome{c.after, c.after})
 			same(t, s.Count(t), 3)

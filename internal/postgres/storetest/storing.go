@@ -25,7 +25,6 @@ func storing() []Case {
 				row("z", noon, `{"n":1}`), row("a", noon, `{"n":2}`), row("z", noon, `{"n":3}`), row("z", noon, `{"n": 1}`),
 				row("z", noon.Add(time.Microsecond), `{"n":3}`), row("a", noon.Add(999*time.Nanosecond), `{"n":2}`))
 			same(t, out, []pipeline.Outcome{stored, stored, conflicting, present, stored, present})
-			same(t, store(t, db, row("z", noon, s.Raw(t, "z", noon))), []pipeline.Outcome{present})
 			same(t, store(t, db, row("z", noon, `{"n":9}`), row("z", noon, `{"n":9}`), row("z", noon, `{"n":1}`)),
 				[]pipeline.Outcome{conflicting, conflicting, present})
 			same(t, s.Count(t), 3)
