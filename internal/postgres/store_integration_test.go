@@ -6,7 +6,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -26,8 +25,8 @@ func init() {
 }
 
 const (
-	stored      = pipeline.Stored
-	present     = pipeline.Present
+	stored  = pipeline.Stored
+	present = pipeline.Present
 )
 
 var noon = time.Date(2024, 5, 1, 12, 0, 0, 123456000, time.UTC)
