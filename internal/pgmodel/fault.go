@@ -19,7 +19,7 @@ const (
 	Constraints    Point = "constraints"     // SET CONSTRAINTS ALL IMMEDIATE
 	Commit         Point = "commit"          // COMMIT was read and is not applied
 	CommitApplied  Point = "commit applied"  // committed, the answer is not sent
-	Rollback       Point = "rollback"        // ROLLBACK was read; an error here is told after its effect
+	Rollback       Point = "rollback"        // ROLLBACK was read; with an error the transaction stays failed
 	Ping           Point = "ping"            // an empty query
 	Any            Point = "any"             // every point but Connect and Startup
 )

@@ -54,6 +54,12 @@ func (s *session) pause(d time.Duration) *failure {
 
 // waitFor waits for done, for elapsed, or for what ends the statement. again says that it was woken for nothing.
 func (s *session) waitFor(done <-chan struct{}, elapsed, lock <-chan time.Time) (f *failure, again bool) {
+	s.server.mu.Lock()
+	f = s.interrupted() // what woke it before it waited
+	s.server.mu.Unlock()
+	if f != nil {
+		return f, false
+	}
 	var limit <-chan time.Time
 	if !s.deadline.IsZero() {
 		timer := time.NewTimer(time.Until(s.deadline))
@@ -66,10 +72,7 @@ func (s *session) waitFor(done <-chan struct{}, elapsed, lock <-chan time.Time) 
 	case <-elapsed:
 		return nil, false
 	case <-s.wakes:
-		s.server.mu.Lock()
-		defer s.server.mu.Unlock()
-		f := s.interrupted()
-		return f, f == nil
+		return nil, true
 	case <-limit:
 		return fail("57014", "canceling statement due to statement timeout"), false
 	case <-lock:

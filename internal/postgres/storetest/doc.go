@@ -74,7 +74,7 @@ type Case struct {
 // Cases are all of them. Each wants a server of its own, and none a goroutine that outlives it.
 func Cases() []Case {
 	var all []Case
-	for _, some := range [][]Case{storing(), comparing(), refusing(), breaking(), waiting(), speaking()} {
+	for _, some := range [][]Case{storing(), comparing(), refusing(), breaking(), waiting(), vanishing(), speaking()} {
 		all = append(all, some...)
 	}
 	return all
