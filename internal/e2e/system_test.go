@@ -71,9 +71,15 @@ type system struct {
 // newSystem makes four topics, and a database that is migrated.
 func newSystem(t *testing.T, kafka *testenv.KafkaServer, db *testenv.PostgresServer, env ...string) *system {
 	t.Helper()
+	return partitioned(t, kafka, db, 6, env...)
+}
+
+// partitioned is newSystem with so many partitions of the source.
+func partitioned(t *testing.T, kafka *testenv.KafkaServer, db *testenv.PostgresServer, n int32, env ...string) *system {
+	t.Helper()
 	s := bareSystem(t, kafka, db.Database(t), env...)
 	for topic, partitions := range map[string]int32{
-		s.places.Topic: 6, s.places.DLQTopic: 3, s.places.ParkingTopic: 4, s.places.ParkingDLQ: 2,
+		s.places.Topic: n, s.places.DLQTopic: 3, s.places.ParkingTopic: 4, s.places.ParkingDLQ: 2,
 	} {
 		kafka.CreateTopic(t, topic, partitions, nil)
 	}
