@@ -98,6 +98,24 @@ func (s *system) delete(topic string) {
 	}
 }
 
+// create makes a topic and waits until the broker serves it.
+func (s *system) create(topic string, partitions int32) {
+	s.t.Helper()
+	s.kafka.CreateTopic(s.t, topic, partitions, nil)
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.places.Brokers...))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer cl.Close()
+	eventually(s.t, 30*time.Second, topic+" is served", func() error {
+		ends, err := kadm.NewClient(cl).ListEndOffsets(s.t.Context(), topic)
+		if err == nil {
+			err = ends.Error()
+		}
+		return err
+	})
+}
+
 // caughtUp waits until the consumers have committed everything, whatever became of it.
 func (s *system) caughtUp() {
 	s.t.Helper()

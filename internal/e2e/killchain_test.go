@@ -94,13 +94,13 @@ func TestKilledAgainWhileSpoolingAndRecoveringNothingIsLostOrDoubled(t *testing.
 func TestKilledAgainWhileReplayingNothingIsLostOrDoubled(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t))
-	g := s.generate(600, 202)
+	g := s.generate(300, 202)
 	s.places.SpoolDirs = append(s.places.SpoolDirs, s.spool())
 	of := replaying()
 	of.prepare(s, g)
 	s.chain("parking-replayer", []link{
-		{failpoint.ReplayStored, 1}, {failpoint.ReplayStored, 2}, {failpoint.ReParkedSent, 1}, {failpoint.ReParked, 1}, {failpoint.ReParked, 2},
-		{failpoint.CommitSent, 3}, {failpoint.OffsetCommitSent, 1}, {failpoint.OffsetCommitAcked, 1},
+		{failpoint.ReplayStored, 1}, {failpoint.ReplayStored, 2}, {failpoint.ReParked, 1}, {failpoint.ReParked, 1},
+		{failpoint.CommitSent, 3}, {failpoint.OffsetCommitAcked, 1},
 	}, "DOCKET_PARKING_MAX_ATTEMPTS=50")
 	of.mend(s)
 	r := s.replayer("DOCKET_PARKING_MAX_ATTEMPTS=50")

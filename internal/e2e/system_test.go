@@ -79,7 +79,7 @@ func partitioned(t *testing.T, kafka *testenv.KafkaServer, db *testenv.PostgresS
 	t.Helper()
 	s := bareSystem(t, kafka, db.Database(t), env...)
 	for topic, partitions := range map[string]int32{
-		s.places.Topic: n, s.places.DLQTopic: 3, s.places.ParkingTopic: 4, s.places.ParkingDLQ: 2,
+		s.places.Topic: n, s.places.DLQTopic: 3, s.places.ParkingTopic: min(4, n), s.places.ParkingDLQ: 2,
 	} {
 		kafka.CreateTopic(t, topic, partitions, nil)
 	}
