@@ -32,7 +32,7 @@ func tripped(point failpoint.Point, n int, action string) string {
 // awaitTrip waits until the program came by the point.
 func (p *process) awaitTrip(point failpoint.Point, n int, action string) {
 	p.t.Helper()
-	eventually(p.t, 40*time.Second, fmt.Sprintf("%s came by %s", p.name, point), func() error {
+	eventually(p.t, time.Minute, fmt.Sprintf("%s came by %s", p.name, point), func() error {
 		if !strings.Contains(p.out.String(), tripped(point, n, action)) {
 			return fmt.Errorf("it did not")
 		}
@@ -45,7 +45,7 @@ func (p *process) awaitKill(point failpoint.Point, n int) {
 	p.t.Helper()
 	select {
 	case <-p.ended:
-	case <-time.After(40 * time.Second):
+	case <-time.After(time.Minute):
 		p.t.Fatalf("%s did not come by %s for the %d. time", p.name, point, n)
 	}
 	status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
