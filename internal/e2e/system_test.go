@@ -41,11 +41,16 @@ func TestMain(m *testing.M) {
 		build.Stdout, build.Stderr = os.Stderr, os.Stderr
 		err = build.Run()
 	}
+	if err == nil {
+		armed := exec.Command("go", "build", "-tags", "failpoints", "-o", filepath.Join(dir, "failpoints")+"/", "docket/cmd/consumer", "docket/cmd/parking-replayer")
+		armed.Stdout, armed.Stderr = os.Stderr, os.Stderr
+		err = armed.Run()
+	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "e2e: build the programs: %v\n", err)
 		os.Exit(1)
 	}
-	// testenv.Main does not return; the folder holds nothing but two programs and goes with the machine's temp files.
+	// testenv.Main does not return; the folder holds nothing but the two programs, plain and with failpoints, and goes with the machine's temp files.
 	testenv.Main(m)
 }
 
@@ -66,9 +71,15 @@ type system struct {
 // newSystem makes four topics, and a database that is migrated.
 func newSystem(t *testing.T, kafka *testenv.KafkaServer, db *testenv.PostgresServer, env ...string) *system {
 	t.Helper()
+	return partitioned(t, kafka, db, 6, env...)
+}
+
+// partitioned is newSystem with so many partitions of the source.
+func partitioned(t *testing.T, kafka *testenv.KafkaServer, db *testenv.PostgresServer, n int32, env ...string) *system {
+	t.Helper()
 	s := bareSystem(t, kafka, db.Database(t), env...)
 	for topic, partitions := range map[string]int32{
-		s.places.Topic: 6, s.places.DLQTopic: 3, s.places.ParkingTopic: 4, s.places.ParkingDLQ: 2,
+		s.places.Topic: n, s.places.DLQTopic: 3, s.places.ParkingTopic: min(4, n), s.places.ParkingDLQ: 2,
 	} {
 		kafka.CreateTopic(t, topic, partitions, nil)
 	}
@@ -405,15 +416,22 @@ func (s *system) drained(limit time.Duration) {
 // account drains and then counts: every decision that was produced has exactly one home, the right one.
 func (s *system) account(limit time.Duration) *conservation.Account {
 	s.t.Helper()
+	a := s.settled(limit)
+	if err := a.Err(); err != nil {
+		s.t.Errorf("the account does not add up: %v", err)
+	}
+	return a
+}
+
+// settled drains and then counts.
+func (s *system) settled(limit time.Duration) *conservation.Account {
+	s.t.Helper()
 	s.drained(limit)
 	ev, err := conservation.Gather(s.t.Context(), s.places, s.ledger)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	a := conservation.Reconcile(s.ledger, ev)
-	if err := a.Err(); err != nil {
-		s.t.Errorf("the account does not add up: %v", err)
-	}
 	s.t.Logf("produced %d = %v, dead letters %v", a.Produced, a.Homes, a.DeadLetters)
 	return a
 }

@@ -69,6 +69,7 @@ func startKafka(docker *testcontainers.DockerClient) (*KafkaServer, error) {
 		"KAFKA_SHARE_COORDINATOR_STATE_TOPIC_REPLICATION_FACTOR": "1",
 		"KAFKA_SHARE_COORDINATOR_STATE_TOPIC_MIN_ISR":            "1",
 		"KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS":                 "0",
+		"KAFKA_GROUP_MIN_SESSION_TIMEOUT_MS":                     "1000",
 
 		// A killed broker is forgotten sooner, so its next life is let in sooner.
 		"KAFKA_BROKER_SESSION_TIMEOUT_MS":    "3000",
