@@ -14,6 +14,7 @@ type matter struct {
 	truth   *Truth
 	history *History
 	whole   bool // a truth was given
+	part    bool // it is a part of the source alone
 	found   map[*Decision]*found
 	rows    map[Identity][]*Row
 	unequal map[Place]bool
@@ -94,12 +95,20 @@ func (m *matter) twin(d *Decision) *Row {
 	return nil
 }
 
-// holds says whether a row has the decision's payload.
+// holds says whether a row has the decision's payload: by the row's own bytes, by what the server said, or, for a row
+// of another decision, by what that one is.
 func (m *matter) holds(row *Row, d *Decision) bool {
 	if row.Raw != nil && d.Body != nil {
 		return sameJSON(row.Raw, d.Body)
 	}
-	return !m.unequal[d.Place]
+	if m.unequal[d.Place] || row.Place == d.Place {
+		return !m.unequal[d.Place]
+	}
+	other := m.truth.At(row.Place)
+	if other == nil || other.Body == nil || d.Body == nil || other.Identity() != d.Identity() {
+		return true
+	}
+	return sameJSON(other.Body, d.Body)
 }
 
 // deserves is the code that a decision has to be dead-lettered with; empty: a row, or a duplicate of one.

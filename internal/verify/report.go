@@ -3,6 +3,7 @@ package verify
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"docket/internal/home"
@@ -46,7 +47,7 @@ type Verdict struct {
 	Note      string    // why it is not decided, or what was left out
 	Checked   int       // how many things were looked at
 	Findings  int       // how many of them are not as they have to be
-	First     []Finding // the first few of them
+	Found     []Finding // the first of them, the very first with its history
 }
 
 // String is the verdict on one line.
@@ -56,7 +57,7 @@ func (v Verdict) String() string {
 	case v.State == Undecided:
 		return text + ": " + v.Note
 	case v.Findings > 0:
-		text += fmt.Sprintf(": %d of %d, first %v", v.Findings, v.Checked, v.First[0])
+		text += fmt.Sprintf(": %d of %d, first %v", v.Findings, v.Checked, v.Found[0])
 	default:
 		text += fmt.Sprintf(" (%d)", v.Checked)
 	}
@@ -96,7 +97,7 @@ func (r *Report) Err() error {
 			continue
 		}
 		lines = append(lines, v.String())
-		for _, h := range v.First[0].History {
+		for _, h := range v.Found[0].History {
 			lines = append(lines, "      "+h)
 		}
 	}
@@ -107,4 +108,63 @@ func (r *Report) Err() error {
 		lines = append(lines, fmt.Sprintf("seed %s, build %s", r.Seed, r.Build))
 	}
 	return fmt.Errorf("%w:\n%s", ErrBroken, strings.Join(lines, "\n"))
+}
+
+// joined puts two notes together, each once.
+func joined(a, b string) string {
+	switch {
+	case a == "" || a == b:
+		return b
+	case b == "" || strings.Contains(a, b):
+		return a
+	}
+	return a + "; " + b
+}
+
+// weight orders what windows of one source say: a window that looked and could not decide leaves the whole undecided,
+// one that had nothing to look at does not.
+func (v Verdict) weight() int {
+	switch {
+	case v.State == Broken:
+		return 4
+	case v.State == Warned:
+		return 3
+	case v.State == Undecided && v.Checked > 0:
+		return 2
+	case v.State == Held:
+		return 1
+	}
+	return 0
+}
+
+// Merge adds what was found in another part of the same look: numbers add up, the graver verdict stays.
+func (r *Report) Merge(o *Report) {
+	r.Decisions += o.Decisions
+	if r.Homes == nil {
+		r.Homes = make(map[home.Home]int)
+	}
+	for h, n := range o.Homes {
+		r.Homes[h] += n
+	}
+	for _, v := range o.Verdicts {
+		i := slices.IndexFunc(r.Verdicts, func(mine Verdict) bool { return mine.Invariant == v.Invariant })
+		if i < 0 {
+			r.Verdicts = append(r.Verdicts, v)
+			continue
+		}
+		r.Verdicts[i] = r.Verdicts[i].merge(v)
+	}
+}
+
+func (v Verdict) merge(o Verdict) Verdict {
+	graver, lesser := v, o
+	if o.weight() > v.weight() {
+		graver, lesser = o, v
+	}
+	graver.Checked, graver.Findings = v.Checked+o.Checked, v.Findings+o.Findings
+	graver.Found = append(graver.Found[:len(graver.Found):len(graver.Found)], lesser.Found[:min(len(lesser.Found), kept-min(kept, len(graver.Found)))]...)
+	if lesser.weight() > 0 {
+		graver.Note = joined(graver.Note, lesser.Note)
+	}
+	return graver
 }
