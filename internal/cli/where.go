@@ -165,7 +165,7 @@ func (t *teller) forwarded(d *inspect.Decision, f *inspect.Forwarded) bool {
 	where := fmt.Sprintf("%s/%d/%d", f.Found, f.At.Partition, f.At.Offset)
 	switch f.Home {
 	case home.Spooled:
-		say(t.w, "  spooled in %s, for %s. It is published within a minute of Kafka taking it, by the program that owns the directory.\n", f.Found, f.To)
+		say(t.w, "  spooled in %s, for %s. %s\n", f.Found, f.To, recovery(f.Found))
 	case home.Parked:
 		if f.Settled {
 			say(t.w, "  was parked at %s, attempt %d, %s; the replayer is done with that\n", where, f.Attempt, name(f.Code))
@@ -186,7 +186,15 @@ func message(f *inspect.Forwarded) string {
 	if f.Message == "" {
 		return ""
 	}
-	return ": " + plain(f.Message)
+	return ": " + strings.TrimSuffix(plain(f.Message), ".")
+}
+
+// recovery says when a spooled record is published.
+func recovery(file string) string {
+	if strings.Contains(file, ".oversize_") {
+		return "The broker found it too large: raise max.message.bytes of that topic. It is tried again each hour and at each start."
+	}
+	return "The program that owns the directory publishes it within a minute of Kafka taking it."
 }
 
 // replay says when a parked record is tried again.

@@ -29,13 +29,16 @@ type Places struct {
 // Gather looks into every home, without asking Docket, in the order that [Evidence] wants. Called while records are
 // still on their way it shows them as unread, parked or spooled.
 func Gather(ctx context.Context, at Places, l *Ledger) (Evidence, error) {
-	ev := Evidence{At: time.Now(), AllRows: true}
+	ev := Evidence{At: time.Now(), Topic: at.Topic, AllRows: true}
 	kafka, err := at.reader()
 	if err != nil {
 		return ev, err
 	}
 	defer kafka.Close()
 	if ev.Committed, err = kafka.Committed(ctx, at.Group, at.Topic); err != nil {
+		return ev, err
+	}
+	if ev.Ends, err = kafka.Ends(ctx, at.Topic); err != nil {
 		return ev, err
 	}
 	if err := at.spools(&ev); err != nil {

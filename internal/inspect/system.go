@@ -80,7 +80,7 @@ const margin = time.Hour
 // look reads everything but the source and the table into evidence, in the order that makes it sound. from is when the
 // first record of interest was produced; zero: from the start of each topic.
 func (s *System) look(ctx context.Context, from time.Time) (*verify.Evidence, error) {
-	ev := &verify.Evidence{At: time.Now(), Live: true}
+	ev := &verify.Evidence{At: time.Now(), Live: true, Topic: s.settings.KafkaTopic}
 	var err error
 	if ev.Committed, err = s.kafka.Committed(ctx, s.settings.KafkaGroup, s.settings.KafkaTopic); err != nil {
 		return nil, err

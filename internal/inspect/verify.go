@@ -70,6 +70,9 @@ func (s *System) Verify(ctx context.Context, scope Scope) (*Result, error) {
 	}
 	a.result.At = ev.At
 	a.invented()
+	if err := a.beyondTheEnd(ctx); err != nil {
+		return nil, err
+	}
 	a.whole()
 	return a.result, nil
 }
@@ -96,6 +99,7 @@ type audit struct {
 	places map[verify.Place][]int // what was forwarded, by the Kafka record it was of
 	result *Result
 	tried  int
+	beyond []verify.Row // rows that name an offset which was not written when the look began
 
 	part  []verify.Decision
 	bytes int
@@ -196,6 +200,11 @@ func (a *audit) decide(ctx context.Context) error {
 	if err := a.sys.rows(ctx, truth, &ev); err != nil {
 		return err
 	}
+	for _, row := range ev.Rows {
+		if end, known := ev.Ends[row.Partition]; known && row.Topic == ev.Topic && row.Offset >= end {
+			a.beyond = append(a.beyond, row)
+		}
+	}
 	if a.scope.TryDeadLetters {
 		if err := a.try(ctx, truth, &ev); err != nil {
 			return err
@@ -273,6 +282,23 @@ func (s *System) rows(ctx context.Context, truth *verify.Truth, ev *verify.Evide
 		}
 	}
 	return flush()
+}
+
+// beyondTheEnd looks again at rows that name an offset beyond the log end: a duplicate may have come meanwhile.
+func (a *audit) beyondTheEnd(ctx context.Context) error {
+	if len(a.beyond) == 0 {
+		return nil
+	}
+	ends, err := a.sys.kafka.Ends(ctx, a.ev.Topic)
+	if err != nil {
+		return err
+	}
+	for _, row := range a.beyond {
+		if row.Offset >= ends[row.Partition] {
+			a.ev.Rows = append(a.ev.Rows, row)
+		}
+	}
+	return nil
 }
 
 // whole adds what is decided of the system as a whole.

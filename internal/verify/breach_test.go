@@ -54,6 +54,11 @@ var breaches = map[string]map[string]breach{
 		"a row of the probe that stayed": {func(w *world) {
 			w.ev.Rows = append(w.ev.Rows, Row{Place: Place{"docket-probe", 0, 0, 0}, ID: "docket-probe-x", Time: noon})
 		}, "docket-probe", nil},
+		"a row of an offset beyond the log end": {func(w *world) {
+			w.truth.Spans = map[int32]Span{0: {0, 20}, 1: {0, 20}}
+			w.ev.Topic, w.ev.AllRows = source, false
+			w.ev.Rows = append(w.ev.Rows, Row{Place: Place{source, 1, 20, 0}, ID: "x", Time: noon})
+		}, "logs/1/20/0 (x): a row that was read where nothing is: the log ends at 20", nil},
 		"a forwarded record that nobody produced":      {func(w *world) { w.in(home.Parked, 1, 12).Offset = 77 }, "logs/1/77/0: a record that nobody produced, in parking/0/", nil},
 		"an index that its record has not":             {func(w *world) { w.in(home.Parked, 1, 12).Index = 1 }, "logs/1/12/1", nil},
 		"a record that does not say where it was read": {func(w *world) { w.in(home.Parked, 1, 12).NoOrigin = true }, "does not say", nil},

@@ -8,10 +8,10 @@ import "fmt"
 // row.
 func confluence(m *matter) Verdict {
 	switch {
-	case !m.whole:
-		return undecided(sourceUnread)
 	case m.history.Reference == nil:
 		return undecided("there is no run without faults to compare with")
+	case !m.whole:
+		return undecided(sourceUnread)
 	case !m.ev.Settled:
 		return undecided("the system is not settled")
 	}

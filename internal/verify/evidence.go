@@ -13,6 +13,8 @@ import (
 type Evidence struct {
 	// At is when the look began.
 	At time.Time
+	// Topic is the source.
+	Topic string
 	// Live says that the table and its constraints may have been mended since the records were judged; what a campaign
 	// counts as broken for that reason alone is a warning here.
 	Live bool
