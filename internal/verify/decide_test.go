@@ -104,6 +104,17 @@ func TestTheLatterOfACommitOfAnotherLogMayBeLower(t *testing.T) {
 	}
 }
 
+func TestACommitWhoseAnswerWasLostOrThatWasRefusedSetsNoMark(t *testing.T) {
+	t.Parallel()
+	for _, o := range []Outcome{Unknown, Failed} {
+		w := perfect()
+		w.hist.Commits[1].Offset, w.hist.Commits[1].Outcome = 15, o
+		if v := w.decide().Of("I8"); v.State != Held {
+			t.Errorf("%v: %v", o, v)
+		}
+	}
+}
+
 func TestOnALiveSystemATableThatWasMendedIsAWarning(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"it would be stored", "a conflict with no row"} {
