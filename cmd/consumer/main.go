@@ -30,6 +30,6 @@ func commands() []cli.Command {
 			Name: "demo", Args: "[flags]", Text: "See it work with nothing but this program: records, an outage, the account.", Raw: true,
 			Run: demoUntilSignal,
 		},
-		cli.Check(), cli.Migrate(), cli.Classify(), cli.Health(), cli.Version(),
+		cli.Check(), cli.Migrate(), cli.Verify(), cli.WhereIs(), cli.Classify(), cli.Health(), cli.Version(),
 	}
 }

@@ -54,7 +54,7 @@ func commands() []Command {
 			_, _ = env.Stdout.Write([]byte("demo " + strings.Join(args, " ")))
 			return 7
 		}},
-		Check(), Migrate(), Classify(), Health(), Version(),
+		Check(), Migrate(), Verify(), WhereIs(), Classify(), Health(), Version(),
 	}
 }
 

@@ -28,6 +28,10 @@ var examples = map[config.Program]string{
   # with the URL from a mounted secret, logs for people, and no spool: hold instead
   DOCKET_DATABASE_URL_FILE=/run/secrets/database-url DOCKET_LOG_FORMAT=console DOCKET_SPOOL_DIR= consumer
 
+  # did everything that was read in the last hour get its home, and where is this record?
+  consumer verify --since 1h
+  consumer where-is decision-logs/3/12034
+
   # what does the code in a dead letter's x-failure-code mean?
   consumer classify 23514 too_large
 `,
@@ -87,7 +91,9 @@ func (c Command) help(p config.Program, flags *flag.FlagSet) string {
 		line = string(p)
 	}
 	options := ""
-	flags.VisitAll(func(f *flag.Flag) { options += fmt.Sprintf("  --%-10s %s\n", f.Name, f.Usage) })
+	width := 10
+	flags.VisitAll(func(f *flag.Flag) { width = max(width, len(f.Name)) })
+	flags.VisitAll(func(f *flag.Flag) { options += fmt.Sprintf("  --%-*s %s\n", width, f.Name, f.Usage) })
 	if options != "" {
 		line += " [flags]"
 	}

@@ -1,0 +1,209 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"docket/internal/home"
+	"docket/internal/inspect"
+	"docket/internal/verify"
+)
+
+// verifyFlags are what `verify` is told.
+type verifyFlags struct {
+	since   time.Duration
+	from    list
+	settled bool
+	spools  list
+	metrics list
+	try     bool
+	asJSON  bool
+}
+
+// list is a flag that may be given several times.
+type list []string
+
+func (l *list) String() string { return strings.Join(*l, ",") }
+
+// Set adds one.
+func (l *list) Set(s string) error {
+	if s == "" {
+		return errors.New("is empty")
+	}
+	*l = append(*l, s)
+	return nil
+}
+
+// Verify is the command that asks the checker about a live system.
+func Verify() Command {
+	var o verifyFlags
+	return Command{
+		Name: "verify", Text: "Decide from outside whether every record that was read has its home; changes nothing.",
+		Flags: func(f *flag.FlagSet) {
+			f.DurationVar(&o.since, "since", time.Hour, "look at records of the source from this long ago on (1h)")
+			f.Var(&o.from, "from", "or from TOPIC/PARTITION/OFFSET on, of these partitions alone; may be repeated")
+			f.BoolVar(&o.settled, "settled", false, "nothing is on its way: also demand that all is read, parking and spool are drained")
+			f.Var(&o.spools, "spool", "spool directory to look at instead of DOCKET_SPOOL_DIR; may be repeated")
+			f.Var(&o.metrics, "metrics", "URL of a program's /metrics; may be repeated")
+			f.BoolVar(&o.try, "try-dead-letters", false, "insert what the table refused again, alone, and roll back")
+			f.BoolVar(&o.asJSON, "json", false, "print the result as JSON")
+		},
+		More: "One line for each invariant: ok, broken, warning or not decidable here, and why; then the first that is broken, with\n" +
+			"all that is known of its record. Exit 1 if any is broken. Payloads are never shown.\n" +
+			"It reads the source up to the committed offsets, the topics, the spool and, by their primary key, the rows; it joins\n" +
+			"no group, commits nothing and stores nothing. Memory: one part of 2,000 decisions, and about half a KiB for each\n" +
+			"record that was forwarded in that time. What retention took out of topics or table shows as lost.",
+		Run: func(env Env, _ []string) int { return runVerify(env, o) },
+	}
+}
+
+func runVerify(env Env, o verifyFlags) int {
+	s, warnings, ok := settings(env)
+	if !ok {
+		return Misuse
+	}
+	warn(env, warnings)
+	scope := inspect.Scope{Since: time.Now().Add(-o.since), Settled: o.settled, Metrics: o.metrics, TryDeadLetters: o.try}
+	for _, text := range o.from {
+		q := inspect.ParseQuery(text)
+		if q.Topic != s.KafkaTopic || strings.Count(text, "/") != 2 {
+			return misuse(env, quoted(text)+" is no "+s.KafkaTopic+"/PARTITION/OFFSET", "verify")
+		}
+		if scope.From == nil {
+			scope.From = make(map[int32]int64)
+		}
+		scope.From[q.Partition] = q.Offset
+	}
+	sys, err := inspect.Open(s, inspect.Options{Spools: o.spools, Progress: func(line string) { say(env.Stderr, "%v\n", line) }})
+	if err != nil {
+		return unopened(env, err)
+	}
+	defer sys.Close()
+	ctx, end := untilSignal(env)
+	defer end()
+	result, err := sys.Verify(ctx, scope)
+	if err != nil {
+		return unlooked(env, err)
+	}
+	if o.asJSON {
+		return verifyJSON(env.Stdout, result)
+	}
+	return showVerify(env.Stdout, s.KafkaTopic, result)
+}
+
+// words are the states as a person reads them.
+var words = map[verify.State]string{
+	verify.Held: "ok", verify.Broken: "broken", verify.Warned: "warning", verify.Undecided: "not decidable here",
+}
+
+func showVerify(w io.Writer, topic string, r *inspect.Result) int {
+	say(w, "%s: %s records, %s decisions in %d partitions, up to the committed offsets; %s records above them are not read yet\n",
+		topic, grouped(r.Records), grouped(int64(r.Report.Decisions)), len(r.Spans), grouped(r.Unread))
+	for _, line := range r.Elsewhere {
+		say(w, "%s\n", line)
+	}
+	var first *verify.Verdict
+	for i, v := range r.Report.Verdicts {
+		if v.State == verify.Broken && first == nil {
+			first = &r.Report.Verdicts[i]
+		}
+		say(w, "%-3s  %-18s  %s%s\n", v.Invariant, words[v.State], v.Name, detail(v))
+	}
+	if first != nil {
+		say(w, "\nfirst broken, %s: %v\n", first.Invariant, first.Found[0])
+		for _, line := range first.Found[0].History {
+			say(w, "  %s\n", line)
+		}
+	}
+	say(w, "\nhomes:")
+	for _, h := range home.All() {
+		say(w, " %v %s,", h, grouped(int64(r.Report.Homes[h])))
+	}
+	say(w, " none %s\n", grouped(int64(r.Report.Homes[home.None])))
+	if first != nil {
+		return Failed
+	}
+	return Done
+}
+
+// detail is what stands behind an invariant's name.
+func detail(v verify.Verdict) string {
+	text := fmt.Sprintf(", %s looked at", grouped(int64(v.Checked)))
+	switch {
+	case v.State == verify.Undecided:
+		return ": " + v.Note
+	case v.Findings > 0:
+		text = fmt.Sprintf(": %s of %s, first %v", grouped(int64(v.Findings)), grouped(int64(v.Checked)), v.Found[0])
+	}
+	if v.Note != "" {
+		text += "; " + v.Note
+	}
+	return text
+}
+
+// jsonVerdict is a verdict as --json shows it.
+type jsonVerdict struct {
+	Invariant string        `json:"invariant"`
+	Name      string        `json:"name"`
+	State     verify.State  `json:"state"`
+	Note      string        `json:"note,omitempty"`
+	Checked   int           `json:"checked"`
+	Findings  int           `json:"findings"`
+	Found     []jsonFinding `json:"found,omitempty"`
+}
+
+type jsonFinding struct {
+	Place   string   `json:"place,omitempty"`
+	ID      string   `json:"id,omitempty"`
+	What    string   `json:"what"`
+	History []string `json:"history,omitempty"`
+}
+
+func verifyJSON(w io.Writer, r *inspect.Result) int {
+	out := struct {
+		Broken    bool           `json:"broken"`
+		At        time.Time      `json:"at"`
+		Records   int64          `json:"records"`
+		Decisions int            `json:"decisions"`
+		Unread    int64          `json:"unread"`
+		Elsewhere []string       `json:"elsewhere,omitempty"`
+		Homes     map[string]int `json:"homes"`
+		Verdicts  []jsonVerdict  `json:"verdicts"`
+	}{r.Report.Err() != nil, r.At.UTC(), r.Records, r.Report.Decisions, r.Unread, r.Elsewhere, make(map[string]int), nil}
+	for _, h := range append(home.All(), home.None) {
+		out.Homes[h.String()] = r.Report.Homes[h]
+	}
+	for _, v := range r.Report.Verdicts {
+		j := jsonVerdict{v.Invariant, v.Name, v.State, v.Note, v.Checked, v.Findings, nil}
+		for _, f := range v.Found {
+			place := ""
+			if f.Place != (verify.Place{}) {
+				place = f.Place.String()
+			}
+			j.Found = append(j.Found, jsonFinding{place, f.ID, f.What, f.History})
+		}
+		out.Verdicts = append(out.Verdicts, j)
+	}
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	_ = e.Encode(out)
+	if out.Broken {
+		return Failed
+	}
+	return Done
+}
+
+// grouped writes 12034 as 12,034.
+func grouped(n int64) string {
+	text := fmt.Sprint(n)
+	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}

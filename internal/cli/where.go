@@ -1,0 +1,287 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"docket/internal/config"
+	"docket/internal/errclass"
+	"docket/internal/home"
+	"docket/internal/inspect"
+	"docket/internal/kafka"
+	"docket/internal/postgres"
+)
+
+// WhereIs is the command that tells where a record is and what happens next.
+func WhereIs() Command {
+	var since time.Duration
+	var spools list
+	return Command{
+		Name: "where-is", Args: "RECORD", Text: "Tell every home of a record or a decision, and what happens to it next; changes nothing.",
+		Flags: func(f *flag.FlagSet) {
+			f.DurationVar(&since, "since", 24*time.Hour, "how far back to read for a decision without a row (24h)")
+			f.Var(&spools, "spool", "spool directory to look at instead of DOCKET_SPOOL_DIR; may be repeated")
+		},
+		More: "RECORD is TOPIC/PARTITION/OFFSET or TOPIC/PARTITION/OFFSET/INDEX, in the source or in a topic that Docket forwards to,\n" +
+			"or a decision_id. A decision_id without a row is looked for in the source itself, which takes as long as reading it.\n" +
+			"Exit 0 when it has a home or is yet to be read, 1 when it is not found.",
+		Run: func(env Env, args []string) int {
+			if len(args) != 1 || args[0] == "" {
+				return misuse(env, "name one record, like decision-logs/3/12034, or one decision_id", "where-is")
+			}
+			return runWhereIs(env, inspect.ParseQuery(args[0]), since, spools)
+		},
+	}
+}
+
+func runWhereIs(env Env, q inspect.Query, since time.Duration, spools []string) int {
+	s, warnings, ok := settings(env)
+	if !ok {
+		return Misuse
+	}
+	warn(env, warnings)
+	sys, err := inspect.Open(s, inspect.Options{Spools: spools, Progress: func(line string) { say(env.Stderr, "%v\n", line) }})
+	if err != nil {
+		return unopened(env, err)
+	}
+	defer sys.Close()
+	ctx, end := untilSignal(env)
+	defer end()
+	found, err := sys.Find(ctx, q, time.Now().Add(-since))
+	if err != nil {
+		return unlooked(env, err)
+	}
+	return showWhere(env.Stdout, s, found)
+}
+
+// unlooked says why nothing could be looked at, and what to do.
+func unlooked(env Env, err error) int {
+	if errors.Is(err, context.Canceled) {
+		return Failed
+	}
+	say(env.Stderr, "%s: %v\n", env.Program, err)
+	var of *kafka.FaultError
+	if hint := postgres.Hint(err); hint != "" && !errors.As(err, &of) {
+		say(env.Stderr, "%v\n", hint)
+	}
+	return Failed
+}
+
+func showWhere(w io.Writer, s config.Settings, found *inspect.Whereabouts) int {
+	result := Done
+	for i := range found.Records {
+		r := &found.Records[i]
+		if i > 0 {
+			say(w, "\n")
+		}
+		teller := teller{w: w, settings: s, now: found.At, record: r, looked: found.Looked}
+		if !teller.tell() {
+			result = Failed
+		}
+	}
+	if len(found.Records) == 0 {
+		say(w, "not found in %s\n", strings.Join(found.Looked, ", "))
+		return Failed
+	}
+	return result
+}
+
+// teller puts one record's whereabouts into words.
+type teller struct {
+	w        io.Writer
+	settings config.Settings
+	now      time.Time
+	record   *inspect.Record
+	looked   []string
+}
+
+// tell says everything about the record; false where a decision of it is in no home that it should have.
+func (t *teller) tell() bool {
+	r := t.record
+	name := fmt.Sprintf("%s/%d/%d", r.Topic, r.Partition, r.Offset)
+	switch {
+	case r.Ahead:
+		say(t.w, "%s is not written yet: the partition holds %s to %s\n", name, grouped(r.Start), grouped(r.End-1))
+		return false
+	case r.Gone && r.Topic != t.settings.KafkaTopic:
+		say(t.w, "%s is of another source than %s\n", name, t.settings.KafkaTopic)
+	case r.Gone:
+		say(t.w, "%s is gone from the source, which begins at %s: only what was forwarded can be found by its place, its row only by its decision_id\n", name, grouped(r.Start))
+	default:
+		say(t.w, "%s, produced %s, %s\n", name, at(r.Produced), counted(len(r.Decisions), "decision"))
+	}
+	fine := len(r.Decisions) > 0
+	for i := range r.Decisions {
+		fine = t.decision(&r.Decisions[i]) && fine
+	}
+	if len(r.Decisions) == 0 {
+		say(t.w, "not found in %s\n", strings.Join(t.looked, ", "))
+	}
+	return fine
+}
+
+func (t *teller) decision(d *inspect.Decision) bool {
+	title := fmt.Sprintf("[%d]", d.Index)
+	if d.ID != "" {
+		title += " " + plain(d.ID) + stamp(", ts ", d.Time)
+	} else if d.Refused != "" {
+		title += " cannot be read: " + name(d.Refused)
+	}
+	say(t.w, "%s\n", title)
+	housed := false
+	for _, row := range d.Rows {
+		housed = t.row(d, row) || housed
+	}
+	for i := range d.Forwarded {
+		housed = t.forwarded(d, &d.Forwarded[i]) || housed
+	}
+	if housed {
+		return true
+	}
+	return t.homeless(d)
+}
+
+// row tells of a row; false where it is another decision's.
+func (t *teller) row(d *inspect.Decision, row inspect.Row) bool {
+	switch {
+	case !row.Equal:
+		say(t.w, "  conflict: the row with its decision_id and ts, stored %s, holds another payload, first read at %v\n", at(row.StoredAt), row.Place)
+		return false
+	case row.Place == d.Place:
+		say(t.w, "  row: stored %s, ts %s. Nothing is left to do.\n", at(row.StoredAt), at(row.Time))
+	default:
+		say(t.w, "  row: an equal one was stored %s, first read at %v; this is a duplicate. Nothing is left to do.\n", at(row.StoredAt), row.Place)
+	}
+	return true
+}
+
+// forwarded tells of a forwarded record; false where it is no home any more.
+func (t *teller) forwarded(d *inspect.Decision, f *inspect.Forwarded) bool {
+	where := fmt.Sprintf("%s/%d/%d", f.Found, f.At.Partition, f.At.Offset)
+	switch f.Home {
+	case home.Spooled:
+		say(t.w, "  spooled in %s, for %s. %s\n", f.Found, f.To, recovery(f.Found))
+	case home.Parked:
+		if f.Settled {
+			say(t.w, "  was parked at %s, attempt %d, %s; the replayer is done with that\n", where, f.Attempt, name(f.Code))
+			return false
+		}
+		say(t.w, "  parked at %s, attempt %d, %s. %s\n", where, f.Attempt, name(f.Code), t.replay(f))
+	case home.Exhausted:
+		say(t.w, "  given up by the replayer, at %s, %s%s, dead-letter id %s%s. %s\n", where, name(f.Code), stamp(", ", f.FailedAt), f.ID, message(f), again)
+	default:
+		say(t.w, "  dead letter at %s, %s%s, dead-letter id %s%s. %s\n", where, name(f.Code), stamp(", ", f.FailedAt), f.ID, message(f), again)
+	}
+	return true
+}
+
+const again = "Nothing happens by itself: mend what it names, then produce the value to the source again."
+
+func message(f *inspect.Forwarded) string {
+	if f.Message == "" {
+		return ""
+	}
+	return ": " + strings.TrimSuffix(plain(f.Message), ".")
+}
+
+// recovery says when a spooled record is published.
+func recovery(file string) string {
+	if strings.Contains(file, ".oversize_") {
+		return "The broker found it too large: raise max.message.bytes of that topic. It is tried again each hour and at each start."
+	}
+	return "The program that owns the directory publishes it within a minute of Kafka taking it."
+}
+
+// replay says when a parked record is tried again.
+func (t *teller) replay(f *inspect.Forwarded) string {
+	if t.record.Replayers == 0 {
+		return "Nobody is in group " + t.settings.ParkingGroup + ": start the parking-replayer."
+	}
+	due := f.NotBefore
+	if limit := f.Stamp.Add(t.settings.ParkingMaxBackoff); due.After(limit) {
+		due = limit // as the replayer counts it
+	}
+	if left := due.Sub(t.now); left > 0 {
+		return fmt.Sprintf("It is tried again in %s.", short(left))
+	}
+	return fmt.Sprintf("It is due: the replayer tries it again once it gets there, %s before it.", counted(int(f.Before), "parked record"))
+}
+
+// homeless tells of a decision without a home: one that is not read yet is fine.
+func (t *teller) homeless(d *inspect.Decision) bool {
+	r := t.record
+	switch {
+	case r.Gone:
+		say(t.w, "  not found in %s\n", strings.Join(t.looked, ", "))
+		return false
+	case r.Committed < 0:
+		say(t.w, "  not read yet: group %s has committed nothing in this partition. %s\n", t.settings.KafkaGroup, t.reading())
+		return true
+	case r.Offset >= r.Committed:
+		say(t.w, "  not read yet: %s before it. %s\n", counted(int(r.Offset-r.Committed), "record"), t.reading())
+		return true
+	}
+	say(t.w, "  committed, and not found in %s\n  This must not be: run `%s verify --from %s/%d/%d`, and look at the spools of the other hosts.\n",
+		strings.Join(t.looked, ", "), config.Consumer, r.Topic, r.Partition, r.Offset)
+	return false
+}
+
+func (t *teller) reading() string {
+	if t.record.Readers == 0 {
+		return "Nobody is in group " + t.settings.KafkaGroup + ": start the consumer."
+	}
+	return "The consumer gets there; if it does not, /readyz says why it holds."
+}
+
+// name is a code with what it is called.
+func name(code string) string {
+	if v, ok := errclass.Lookup(code); ok && v.Name != "" && v.Name != code {
+		return code + " (" + v.Name + ")"
+	}
+	if code == "" {
+		return "without a code"
+	}
+	return plain(code)
+}
+
+// plain keeps what a stranger wrote from steering a terminal.
+func plain(text string) string {
+	const most = 200
+	if len(text) > most {
+		text = text[:most] + "..."
+	}
+	shown := fmt.Sprintf("%+q", text)
+	return strings.ReplaceAll(shown[1:len(shown)-1], `\"`, `"`)
+}
+
+func at(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999Z07:00") }
+
+func stamp(what string, t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return what + at(t)
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return grouped(int64(n)) + " " + what + "s"
+}
+
+// short is a duration without what does not matter.
+func short(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return "less than a second"
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	}
+	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
+}
