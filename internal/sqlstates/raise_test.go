@@ -22,7 +22,7 @@ import (
 type kgoRecord = kgo.Record
 
 // workers is how many codes are under way at once, each in a database of its own.
-const workers = 8
+const workers = 6
 
 // outcome is a line of the table.
 type outcome struct {
@@ -73,6 +73,7 @@ func TestEverySQLSTATELeadsWhereItsVerdictSays(t *testing.T) {
 			mine = append(mine, list[i])
 		}
 		pg := pgtest.New(t)
+		as := role(t, pg)
 		var prefixes []string
 		for _, code := range mine {
 			prefixes = append(prefixes, "one-"+code+"-", "all-"+code+"-")
@@ -81,7 +82,7 @@ func TestEverySQLSTATELeadsWhereItsVerdictSays(t *testing.T) {
 		wg.Go(func() {
 			for _, code := range mine {
 				t.Run(code, func(t *testing.T) { //nolint:paralleltest // the workers are what runs beside each other
-					o := raise(t, k, pg, code)
+					o := raise(t, k, pg, as, code)
 					mu.Lock()
 					defer mu.Unlock()
 					seen = append(seen, o)
@@ -94,15 +95,15 @@ func TestEverySQLSTATELeadsWhereItsVerdictSays(t *testing.T) {
 }
 
 // raise has one code raised on one record and on all.
-func raise(t *testing.T, k *kafkatest.Cluster, pg *pgtest.DB, code string) outcome {
+func raise(t *testing.T, k *kafkatest.Cluster, pg *pgtest.DB, as, code string) outcome {
 	began := time.Now()
 	o, want := outcome{code: code}, expect(code)
 	pg.Calm(t)
 	pg.RaiseMarked(t)
-	one := newWorld(t, k, pg, "one-"+code+"-")
+	one := newWorld(t, k, pg, as, "one-"+code+"-")
 	o.one = one.one(want, logOf(one.prefix+"odd", noon, `"raise":"`+code+`","raise_constraint":"planted"`))
 	pg.RaiseAll(t, pgtest.Fault{Code: code, Constraint: "planted"})
-	o.all = newWorld(t, k, pg, "all-"+code+"-").all(want, func() { pg.Calm(t) })
+	o.all = newWorld(t, k, pg, as, "all-"+code+"-").all(want, func() { pg.Calm(t) })
 	o.took = time.Since(began)
 	return o
 }

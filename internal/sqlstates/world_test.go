@@ -5,6 +5,7 @@ package sqlstates
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"slices"
 	"sync"
 	"testing"
@@ -49,9 +50,22 @@ func topics(prefix string) []string {
 	return []string{prefix + "logs", prefix + "parking", prefix + "dlq", prefix + "parking-dlq"}
 }
 
-func newWorld(t *testing.T, k *kafkatest.Cluster, pg *pgtest.DB, prefix string) *world {
-	return &world{t: t, kafka: k, pg: pg, prefix: prefix, url: pg.URL, timeout: 20 * time.Second,
+func newWorld(t *testing.T, k *kafkatest.Cluster, pg *pgtest.DB, as, prefix string) *world {
+	return &world{t: t, kafka: k, pg: pg, prefix: prefix, url: as, timeout: 20 * time.Second,
 		pauses: []time.Duration{time.Millisecond, time.Millisecond}}
+}
+
+// role makes a role that may do what the programs need, and gives its URL. A password that is cheap to check spares the
+// run half of its time, as every fresh connection checks it.
+func role(t *testing.T, pg *pgtest.DB) string {
+	t.Helper()
+	at := pg.Role(t, "SELECT, INSERT")
+	u, err := url.Parse(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pg.Exec(t, `SET scram_iterations = 1; ALTER ROLE `+u.User.Username()+` PASSWORD 'role'`)
+	return at
 }
 
 // cluster is a Kafka with the topics of these prefixes.
@@ -130,7 +144,7 @@ func (w *world) program(name, topic string, batch int, cfg pipeline.Config) *pro
 	}, zerolog.Nop(), nil)
 	must(err)
 	cfg.DLQTopic, cfg.ParkingTopic, cfg.ParkingDLQTopic = w.prefix+"dlq", w.prefix+"parking", w.prefix+"parking-dlq"
-	cfg.MaxRecordBytes, cfg.RetryPauses, cfg.ParkBatches, cfg.ProbeInterval = 1<<20, w.pauses, wholeBatches, 5*time.Millisecond
+	cfg.MaxRecordBytes, cfg.RetryPauses, cfg.ParkBatches, cfg.ProbeInterval = 1<<20, w.pauses, wholeBatches, 20*time.Millisecond
 	cfg.Backoff, cfg.MaxBackoff, cfg.MaxAttempts, cfg.Consumer = time.Millisecond, time.Millisecond, maxAttempts, "test/"+name
 	pipe := pipeline.New(cfg, &table{p.db, p.probed}, p.publisher, nil, p, zerolog.Nop())
 	ctx, cancel := context.WithCancel(context.Background())
