@@ -30,12 +30,23 @@ func FuzzGunzip(f *testing.F) {
 		switch {
 		case refusal == nil && (err != nil || !bytes.Equal(plain, want)):
 			t.Fatalf("inflated to %q, the standard library says %q, %v", plain, want, err)
-		case refusal != nil && err == nil && len(want) <= most:
+		case refusal != nil && err == nil && len(want) <= most && !reserved(value):
 			t.Fatalf("refused as %v, the standard library inflates it to %q", refusal, want)
 		case refusal != nil && plain != nil:
 			t.Fatalf("refused, and yet %d bytes", len(plain))
 		}
 	})
+}
+
+// reserved says that there may be a member with a flag that RFC 1952 keeps for later: such a one is refused, and the
+// standard library reads it.
+func reserved(value []byte) bool {
+	for i := range value {
+		if rest := value[i:]; len(rest) > 3 && bytes.HasPrefix(rest, []byte{0x1f, 0x8b, 8}) && rest[3]>>5 != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // FuzzTimestamp: what is taken is the instant that the standard library reads, cut to microseconds.

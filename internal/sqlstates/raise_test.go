@@ -22,7 +22,7 @@ import (
 type kgoRecord = kgo.Record
 
 // workers is how many codes are under way at once, each in a database of its own.
-const workers = 6
+const workers = 4
 
 // outcome is a line of the table.
 type outcome struct {
