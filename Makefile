@@ -61,6 +61,10 @@ test-fast: ## Plain tests; no container engine, under a minute
 e2e: engine-compose images ## Compose for real: stop Postgres under load for OUTAGE (120s), account for every decision
 	@build/e2e
 
+.PHONY: sqlstates
+sqlstates: engine images ## Every SQLSTATE raised on a real Postgres, on one record and on all: a table of what became of it
+	@build/sqlstates
+
 .PHONY: fuzz
 fuzz: ## Every fuzz target for FUZZTIME (20s) each
 	@build/fuzz $(FUZZTIME)

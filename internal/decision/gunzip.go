@@ -22,6 +22,28 @@ type inflater struct {
 
 var inflaters = sync.Pool{New: func() any { return new(inflater) }}
 
+// Read goes from member to member itself: left to the library, a record that is cut inside the name or comment of a later
+// member's header would be taken for whole.
+func (in *inflater) Read(p []byte) (int, error) {
+	for {
+		n, err := in.zip.Read(p)
+		switch {
+		case !errors.Is(err, io.EOF):
+			return n, err
+		case n > 0:
+			return n, nil
+		case in.src.Len() == 0:
+			return 0, io.EOF
+		}
+		if err := in.zip.Reset(&in.src); errors.Is(err, io.EOF) {
+			return 0, io.ErrUnexpectedEOF
+		} else if err != nil {
+			return 0, err
+		}
+		in.zip.Multistream(false)
+	}
+}
+
 // gunzip inflates all members of value, and never more than one byte beyond limit.
 func gunzip(value []byte, limit int64) ([]byte, *Refusal) {
 	in := inflaters.Get().(*inflater)
@@ -33,7 +55,8 @@ func gunzip(value []byte, limit int64) ([]byte, *Refusal) {
 	if err := in.zip.Reset(&in.src); err != nil {
 		return nil, &Refusal{Reason: Syntax}
 	}
-	plain, err := readUpTo(&in.zip, room(value), limit)
+	in.zip.Multistream(false)
+	plain, err := readUpTo(in, room(value), limit)
 	switch {
 	case int64(len(plain)) > limit:
 		return nil, &Refusal{Reason: TooLarge}

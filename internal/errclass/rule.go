@@ -14,7 +14,7 @@ const (
 	// RetryPark tries again, then parks. It is the zero value, so that a
 	// fault without a rule is never blamed on a record.
 	RetryPark Rule = iota
-	// RetryParkOnce tries again, parks for one parking pass, then holds.
+	// RetryParkOnce tries again, then parks; in the replay a refused probe holds.
 	RetryParkOnce
 	// Park parks without trying again.
 	Park
@@ -33,12 +33,13 @@ const (
 	// ProbeBisect bisects after a fresh probe for this code, constraint and
 	// column; a refused probe holds.
 	ProbeBisect
-	// ParkOnceBisect parks once, then goes on as ProbeBisect.
+	// ParkOnceBisect is as ProbeBisect, but what fails alone is parked the first
+	// time.
 	ParkOnceBisect
 	// Hold holds until a probe succeeds.
 	Hold
-	// HoldUnlessAlone holds, unless exactly one record fails and the probe
-	// succeeds.
+	// HoldUnlessAlone holds, unless the probe succeeds; then it bisects, and what
+	// fails alone is parked.
 	HoldUnlessAlone
 	// Bug is our own fault. It behaves as Hold and is logged as a bug.
 	Bug
@@ -56,7 +57,7 @@ var rules = [...]struct {
 	RetryPark: {"retry_park", Transient,
 		"The whole batch is tried again on a fresh connection after each retry pause (1 s and 2 s), then parked; when too many batches in a row went that way, Docket holds instead."},
 	RetryParkOnce: {"retry_park_once", Transient,
-		"The whole batch is tried again after each retry pause and parked for one parking pass; if that did not cure it, Docket holds until the probe row is accepted."},
+		"The whole batch is tried again after each retry pause and parked; if it fails so again in the replay, Docket holds until the probe row is accepted, and only a record that fails alone while it is spends an attempt."},
 	Park: {"park", Transient,
 		"The batch is parked without another try, and the replayer comes back to it later."},
 	RetryHalvesPark: {"retry_halves_park", Transient,
@@ -72,11 +73,11 @@ var rules = [...]struct {
 	ProbeBisect: {"probe_bisect", Data,
 		"No retry: a fresh probe row decides; if it is accepted, the batch is bisected and records that fail alone, twice, are dead-lettered; if it is refused, Docket holds."},
 	ParkOnceBisect: {"park_once_bisect", Data,
-		"The batch is parked once, as what it lacks may still arrive; if it fails again and a fresh probe row is accepted, it is bisected and records that fail alone, twice, are dead-lettered."},
+		"A fresh probe row decides; if it is accepted, the batch is bisected and a record that fails alone, twice, is parked once, as what it lacks may still arrive, and dead-lettered if it fails so again; if it is refused, Docket holds."},
 	Hold: {"hold", Systemic,
 		"Docket holds: nothing is stored or committed, and work goes on by itself once the probe row is accepted; if it is accepted all along, the batch is bisected and a record that fails alone is parked."},
 	HoldUnlessAlone: {"hold_unless_alone", Systemic,
-		"Docket holds, unless exactly one record of the batch fails while the probe row is accepted; that one is dead-lettered."},
+		"Docket holds, unless the probe row is accepted: then the batch is bisected and a record that fails alone is parked, not dead-lettered, as the set-up is the likelier culprit."},
 	Bug: {"bug", Systemic,
 		"Logged as a bug in Docket, please report it; Docket holds as for any fault of the set-up, so that no record pays for it."},
 	Pass: {"pass", OK,

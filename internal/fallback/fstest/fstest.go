@@ -81,6 +81,7 @@ type FS struct {
 	mutations int
 	cutAt     int
 	slow      map[Op]time.Duration
+	pending   []change
 }
 
 var _ fallback.FS = (*FS)(nil)

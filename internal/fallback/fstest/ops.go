@@ -5,6 +5,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"path"
 	"slices"
 	"syscall"
 
@@ -35,6 +36,8 @@ func (m *FS) Chmod(mode fs.FileMode) error {
 	m.self.Mode = m.self.Mode&^fs.ModePerm | mode
 	return nil
 }
+
+func at(name string) entry { return entry{path.Dir(name), path.Base(name)} }
 
 type lock struct {
 	m    *FS
@@ -78,6 +81,7 @@ func (m *FS) Create(name string) (fallback.File, error) {
 	}
 	n := m.node(0o600)
 	d.now[base] = n
+	m.changed(change{to: at(name), node: n})
 	return &file{m: m, n: n, name: name}, nil
 }
 
@@ -128,6 +132,7 @@ func (m *FS) Rename(from, to string) error {
 		return wrap(OpRename, from, fs.ErrNotExist)
 	}
 	dst.now[b] = src.now[a]
+	m.changed(change{from: at(from), to: at(to), node: src.now[a]})
 	delete(src.now, a)
 	return nil
 }
@@ -141,6 +146,7 @@ func (m *FS) Remove(name string) error {
 	if d == nil || d.now[base] == nil {
 		return wrap(OpRemove, name, fs.ErrNotExist)
 	}
+	m.changed(change{from: at(name), node: d.now[base]})
 	delete(d.now, base)
 	return nil
 }
@@ -167,7 +173,7 @@ func (m *FS) SyncDir(name string) error {
 	if d == nil {
 		return wrap(OpSyncDir, name, fs.ErrNotExist)
 	}
-	d.durable = maps.Clone(d.now)
+	m.settleDir(name)
 	return nil
 }
 
