@@ -50,9 +50,7 @@ func ReadSpool(dir string) ([]Forwarded, error) {
 			return nil, fmt.Errorf("read spooled file %s: %w", filepath.Base(name), err)
 		}
 		for _, r := range records {
-			f := forwardedOf(r)
-			f.Home, f.Found = home.Spooled, "the spool"
-			found = append(found, f)
+			found = append(found, ForwardedOf(r, home.Spooled, "the spool"))
 		}
 	}
 	return found, nil

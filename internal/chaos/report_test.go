@@ -1,0 +1,70 @@
+//go:build integration
+
+package chaos
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"docket/internal/home"
+)
+
+// report prints the closing table and fails the test where anything was found.
+func (c *campaign) report(t *testing.T) {
+	t.Helper()
+	c.mu.Lock()
+	table := Table{Seed: c.seed, Duration: *flagDuration, Commit: commit(), Faults: c.injected, Undone: c.failed, Kills: c.kills}
+	for _, f := range c.findings {
+		table.Findings = append(table.Findings, fmt.Sprintf("after %v in %s: %s", f.after.Round(time.Second), f.where, f.what))
+	}
+	c.mu.Unlock()
+	table.Rows = c.figures()
+	var text strings.Builder
+	table.Text(&text)
+	fmt.Fprint(os.Stderr, "\n", text.String())
+	c.note("%s", text.String())
+	if *flagOut != "" {
+		var page strings.Builder
+		table.Markdown(&page)
+		check(t, os.WriteFile(*flagOut, []byte(page.String()), 0o644))
+	}
+	if len(table.Findings) > 0 {
+		t.Errorf("seed %d: %s\nlogs are in %s/logs", c.seed, table.Findings[0], c.dir)
+	}
+}
+
+func (c *campaign) figures() []Row {
+	rows := []Row{
+		{"records produced", fmt.Sprint(c.ledger.Records())},
+		{"decisions produced", fmt.Sprint(c.ledger.Decisions())},
+		{"decisions seen at home under way", fmt.Sprint(c.result.checked.Load())},
+		{"transactions cut at COMMIT or insert", fmt.Sprint(c.wires.cut.Cuts())},
+	}
+	a := c.result.account
+	if a == nil {
+		return append(rows, Row{"account", "none"})
+	}
+	for _, h := range []home.Home{home.Row, home.Duplicate, home.DeadLetter, home.Exhausted, home.Parked, home.Spooled} {
+		rows = append(rows, Row{"home: " + h.String(), fmt.Sprint(a.Homes[h])})
+	}
+	recovery := "never"
+	if c.result.settled {
+		recovery = c.result.recovery.Round(100 * time.Millisecond).String()
+	}
+	return append(rows,
+		Row{"lost", fmt.Sprint(len(a.Lost))}, Row{"doubled", fmt.Sprint(len(a.Doubled))}, Row{"altered", fmt.Sprint(len(a.Altered))},
+		Row{"invented", fmt.Sprint(len(a.Invented))}, Row{"false dead letters", fmt.Sprint(len(a.Misplaced))},
+		Row{"recovered after the last heal", recovery})
+}
+
+func commit() string {
+	out, err := exec.Command("git", "describe", "--always", "--dirty", "--abbrev=12").Output()
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(out))
+}
