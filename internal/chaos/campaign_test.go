@@ -36,7 +36,6 @@ func TestMain(m *testing.M) {
 // TestCampaign lets real programs on real parts run through faults by a seed and accounts for every decision.
 func TestCampaign(t *testing.T) { //nolint:paralleltest // three brokers are enough for a machine
 	c := newCampaign(t)
-	defer c.close()
 	c.run(t.Context())
 	c.report(t)
 }

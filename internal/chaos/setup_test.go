@@ -3,6 +3,7 @@
 package chaos
 
 import (
+	"context"
 	"fmt"
 	"net/url"
 	"os"
@@ -19,7 +20,7 @@ import (
 const (
 	role           = "docket"
 	password       = "planted-password-that-no-log-may-have"
-	maxRecordBytes = 1 << 20
+	maxRecordBytes = 1 << 20 // DOCKET_MAX_RECORD_BYTES
 	longestPause   = 2 * time.Second // between two replays of a parked record
 	session        = "6s"
 )
@@ -48,8 +49,14 @@ func (c *campaign) setUp(t *testing.T) {
 	c.load, err = newLoad(c)
 	check(t, err)
 	c.makeSlots(t)
+	t.Cleanup(c.close)
 	for _, s := range c.slots[:members] {
 		check(t, s.start())
+	}
+	starting, cancel := context.WithTimeout(t.Context(), settleBase)
+	defer cancel()
+	if err := again(starting, func() error { return c.unsettled(starting) }); err != nil || !c.clean() {
+		t.Fatalf("the programs do not start: %v; logs are in %s/logs", err, c.dir)
 	}
 	c.say("three brokers, Postgres and %d processes are up", members)
 }
@@ -96,7 +103,7 @@ func (c *campaign) makeSlots(t *testing.T) {
 		"DOCKET_RETRY_PAUSES=200ms,400ms", "DOCKET_STORE_TIMEOUT=3s", "DOCKET_PROBE_INTERVAL=300ms",
 		"DOCKET_PARKING_BACKOFF=500ms", "DOCKET_PARKING_MAX_BACKOFF=" + longestPause.String(),
 		"DOCKET_BATCH_MAX_RECORDS=200", "DOCKET_BATCH_MAX_BYTES=1MiB", "DOCKET_PUBLISH_TIMEOUT=4s",
-		fmt.Sprintf("DOCKET_MAX_RECORD_BYTES=%d", maxRecordBytes), "DOCKET_SHUTDOWN_TIMEOUT=20s", "DOCKET_SPOOL_MAX_BYTES=64MiB",
+		"DOCKET_MAX_RECORD_BYTES=1MiB", "DOCKET_SHUTDOWN_TIMEOUT=20s", "DOCKET_SPOOL_MAX_BYTES=64MiB",
 	}
 	for i := range members + 2 {
 		program := "consumer"
