@@ -91,9 +91,14 @@ func New(name config.Program, s config.Settings, log zerolog.Logger, reg *promet
 		return nil, fmt.Errorf("listen on DOCKET_HTTP_ADDR %s: %w", s.HTTPAddr, err)
 	}
 	if p.parts == nil {
-		if p.parts, err = open(name, s, o, log, reg); err != nil {
+		wired, trip, err := tripwires(name, s, o)
+		if err == nil {
+			p.parts, err = open(name, s, wired, log, reg)
+		}
+		if err != nil {
 			return nil, errors.Join(err, listener.Close())
 		}
+		trip(p.parts)
 	}
 	p.assemble(reg)
 	p.http = newServer(listener, p, reg)

@@ -65,6 +65,7 @@ func startKafka(docker *testcontainers.DockerClient) (*KafkaServer, error) {
 		"KAFKA_TRANSACTION_STATE_LOG_MIN_ISR":                    "1",
 		"KAFKA_SHARE_COORDINATOR_STATE_TOPIC_REPLICATION_FACTOR": "1",
 		"KAFKA_SHARE_COORDINATOR_STATE_TOPIC_MIN_ISR":            "1",
+		"KAFKA_GROUP_MIN_SESSION_TIMEOUT_MS":                     "1000",
 
 		"KAFKA_HEAP_OPTS": "-Xms256m -Xmx512m",
 	})}

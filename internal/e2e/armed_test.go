@@ -1,0 +1,138 @@
+//go:build integration
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"docket/internal/failpoint"
+)
+
+// armed starts a program of the build with failpoints.
+func (s *system) armed(name, spec string, env ...string) *process {
+	s.t.Helper()
+	return s.start("failpoints/"+name, append(env, failpoint.Variable+"="+spec))
+}
+
+// tripped is what a program says before it does what a point is armed with.
+func tripped(point failpoint.Point, n int, action string) string {
+	return fmt.Sprintf(`{"failpoint":%q,"n":%d,"action":%q}`, string(point), n, action)
+}
+
+// awaitTrip waits until the program came by the point.
+func (p *process) awaitTrip(point failpoint.Point, n int, action string) {
+	p.t.Helper()
+	eventually(p.t, 40*time.Second, fmt.Sprintf("%s came by %s", p.name, point), func() error {
+		if !strings.Contains(p.out.String(), tripped(point, n, action)) {
+			return fmt.Errorf("it did not")
+		}
+		return nil
+	})
+}
+
+// awaitKill waits until the program was killed at the point, by its own hand and nowhere else.
+func (p *process) awaitKill(point failpoint.Point, n int) {
+	p.t.Helper()
+	select {
+	case <-p.ended:
+	case <-time.After(40 * time.Second):
+		p.t.Fatalf("%s did not come by %s for the %d. time", p.name, point, n)
+	}
+	status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	if !ok || !status.Signaled() || status.Signal() != syscall.SIGKILL {
+		p.t.Fatalf("%s ended with %v, not by SIGKILL", p.name, p.cmd.ProcessState)
+	}
+	if !strings.Contains(p.out.String(), tripped(point, n, "kill")) {
+		p.t.Fatalf("%s was not killed at %s:\n%s", p.name, point, tail(p.out.String(), 5))
+	}
+}
+
+// bury takes the members of a group out of it, as the brokers do by themselves when the session timeout is over. Nobody
+// alive may be in it.
+func (s *system) bury(group string) {
+	s.t.Helper()
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.places.Brokers...))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer cl.Close()
+	described, err := kadm.NewClient(cl).DescribeGroups(s.t.Context(), group)
+	if err != nil {
+		s.t.Fatalf("describe group %s: %v", group, err)
+	}
+	req := kmsg.NewPtrLeaveGroupRequest()
+	req.Group = group
+	for _, m := range described[group].Members {
+		member := kmsg.NewLeaveGroupRequestMember()
+		member.MemberID = m.MemberID
+		req.Members = append(req.Members, member)
+	}
+	if len(req.Members) == 0 {
+		return
+	}
+	if _, err := req.RequestWith(s.t.Context(), cl); err != nil {
+		s.t.Fatalf("take the dead out of group %s: %v", group, err)
+	}
+}
+
+// delete removes a topic.
+func (s *system) delete(topic string) {
+	s.t.Helper()
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.places.Brokers...))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer cl.Close()
+	if _, err := kadm.NewClient(cl).DeleteTopic(s.t.Context(), topic); err != nil {
+		s.t.Fatalf("delete %s: %v", topic, err)
+	}
+}
+
+// caughtUp waits until the consumers have committed everything, whatever became of it.
+func (s *system) caughtUp() {
+	s.t.Helper()
+	eventually(s.t, time.Minute, "everything in the source is committed", func() error {
+		lag, _, err := s.places.Lag(s.t.Context())
+		if err != nil || lag > 0 {
+			return fmt.Errorf("lag %d, %v", lag, err)
+		}
+		return nil
+	})
+}
+
+// spool is the directory that the consumers of a test share, one after another.
+func (s *system) spool() string { return filepath.Join(s.dir, "spool") }
+
+func readFile(t *testing.T, program string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(bin, program))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestReleaseHasNoFailpoints(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"consumer", "parking-replayer"} {
+		plain, armed := readFile(t, name), readFile(t, "failpoints/"+name)
+		for _, trace := range []string{failpoint.Variable, "docket/internal/failpoint", string(failpoint.SpoolTmpHalfWritten)} {
+			if strings.Contains(plain, trace) {
+				t.Errorf("%s holds %q", name, trace)
+			}
+			if !strings.Contains(armed, trace) {
+				t.Errorf("the %s that is built with the tag does not hold %q: this test sees nothing", name, trace)
+			}
+		}
+	}
+}
