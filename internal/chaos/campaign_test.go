@@ -10,8 +10,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
 
 	"docket/internal/conservation"
 	"docket/internal/testenv"
@@ -29,8 +32,11 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	// testenv.Main does not return.
-	testenv.Main(m)
+	// The proxies leave behind what hangs in a toxic when its connection ends. testenv.Main does not return.
+	testenv.Main(m,
+		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*ToxicStub).Run"),
+		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*ToxicLink).read"),
+		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*ToxicLink).write"))
 }
 
 // TestCampaign lets real programs on real parts run through faults by a seed and accounts for every decision.
@@ -56,13 +62,15 @@ type campaign struct {
 	ledger   *conservation.Ledger
 	load     *load
 	slots    []*slot
+	arms     *arms
+	resting  sync.WaitGroup // processes that killed themselves and come back
 	plan     []Fault
 	result   result
 }
 
 func newCampaign(t *testing.T) *campaign {
 	t.Helper()
-	c := &campaign{seed: *flagSeed, ledger: conservation.NewLedger(), dir: *flagDir, bin: *flagBin}
+	c := &campaign{seed: *flagSeed, ledger: conservation.NewLedger(), arms: newArms(*flagSeed), dir: *flagDir, bin: *flagBin}
 	if c.dir == "" {
 		dir, err := os.MkdirTemp("", "docket-chaos-")
 		check(t, err)
@@ -133,6 +141,7 @@ func (c *campaign) run(ctx context.Context) {
 	c.nemesis(ctx)
 	wait(ctx, time.Until(c.began.Add(*flagDuration)))
 	stopLoading()
+	c.arms.stop()
 	c.healEverything(ctx)
 	c.result.healed = time.Now()
 	<-pouring
@@ -147,9 +156,11 @@ func (c *campaign) run(ctx context.Context) {
 }
 
 func (c *campaign) close() {
+	c.arms.stop()
 	for _, s := range c.slots {
-		s.kill()
+		s.end()
 	}
+	c.resting.Wait()
 	if c.load != nil {
 		c.load.close()
 	}

@@ -17,6 +17,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"docket/internal/failpoint"
 )
 
 const (
@@ -37,17 +39,19 @@ type slot struct {
 	mu      sync.Mutex
 	cmd     *exec.Cmd
 	ended   chan struct{}
-	ordered bool // its end is the campaign's doing
-	frozen  bool
+	ordered bool   // its end is the campaign's doing
+	armed   string // what it was started with
+	over    bool   // nothing starts here any more
 }
 
-// start starts a process in the slot; one that is there already stays.
-func (s *slot) start(more ...string) error {
+// start starts a process in the slot, armed or not; one that is there already stays.
+func (s *slot) start() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.cmd != nil {
+	if s.cmd != nil || s.over {
 		return nil
 	}
+	s.armed = s.arms.draw()
 	log, err := os.OpenFile(filepath.Join(s.dir, "logs", s.name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("open the log of %s: %w", s.name, err)
@@ -56,14 +60,17 @@ func (s *slot) start(more ...string) error {
 	cmd := exec.Command(filepath.Join(s.bin, s.program))
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	cmd.Env = append(append([]string{}, s.env...), more...)
+	cmd.Env = append([]string{}, s.env...)
+	if s.armed != "" {
+		cmd.Env = append(cmd.Env, failpoint.Variable+"="+s.armed)
+	}
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", s.name, err)
 	}
-	s.note("%s started as %d %v", s.name, cmd.Process.Pid, more)
+	s.note("%s started as %d %s", s.name, cmd.Process.Pid, s.armed)
 	ended := make(chan struct{})
 	s.used.Store(true)
-	s.cmd, s.ended, s.ordered, s.frozen = cmd, ended, false, false
+	s.cmd, s.ended, s.ordered = cmd, ended, false
 	go s.await(cmd, ended)
 	return nil
 }
@@ -72,14 +79,23 @@ func (s *slot) start(more ...string) error {
 func (s *slot) await(cmd *exec.Cmd, ended chan struct{}) {
 	_ = cmd.Wait()
 	s.mu.Lock()
-	ordered := s.ordered
+	ordered, itself := s.ordered, s.armed != "" && killed(cmd)
 	s.cmd = nil
 	s.mu.Unlock()
 	s.note("%s (%d) ended: %v", s.name, cmd.Process.Pid, cmd.ProcessState)
-	if !ordered {
+	switch {
+	case ordered:
+	case itself:
+		s.rise()
+	default:
 		s.broken(s.name, "ended of its own accord: %v", cmd.ProcessState)
 	}
 	close(ended)
+}
+
+func killed(cmd *exec.Cmd) bool {
+	status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 }
 
 // order says that the end of the process is intended, and returns what to wait for; nil where there is none.
@@ -93,16 +109,22 @@ func (s *slot) order() (*os.Process, chan struct{}) {
 	return s.cmd.Process, s.ended
 }
 
-func (s *slot) running() bool {
+// unarm replaces a process that is armed by one that is not.
+func (s *slot) unarm() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.cmd != nil
+	armed := s.cmd != nil && s.armed != ""
+	s.mu.Unlock()
+	if armed && s.kill() {
+		s.count(s.kills, "at random")
+	}
 }
 
-func (s *slot) live() bool {
+// end kills the process for good.
+func (s *slot) end() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.cmd != nil && !s.frozen
+	s.over = true
+	s.mu.Unlock()
+	s.kill()
 }
 
 // kill ends the process as a power cut would; true where there was one.
@@ -131,7 +153,12 @@ func (s *slot) terminate() {
 	defer limit.Stop()
 	select {
 	case <-ended:
-		if code := cmd.ProcessState.ExitCode(); code != 0 {
+		s.mu.Lock()
+		itself := s.armed != "" && killed(cmd)
+		s.mu.Unlock()
+		if itself {
+			s.count(s.kills, "at "+s.tripped())
+		} else if code := cmd.ProcessState.ExitCode(); code != 0 {
 			s.broken(s.name, "ended with %d after SIGTERM", code)
 		}
 		s.note("%s took %v to end", s.name, time.Since(began).Round(time.Millisecond))
@@ -144,17 +171,15 @@ func (s *slot) terminate() {
 }
 
 // freeze stops the process without ending it; thaw lets it go on.
-func (s *slot) freeze() { s.signal(syscall.SIGSTOP, true) }
-func (s *slot) thaw()   { s.signal(syscall.SIGCONT, false) }
+func (s *slot) freeze() { s.signal(syscall.SIGSTOP) }
+func (s *slot) thaw()   { s.signal(syscall.SIGCONT) }
 
-func (s *slot) signal(sig syscall.Signal, frozen bool) {
+func (s *slot) signal(sig syscall.Signal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.cmd == nil {
-		return
+	if s.cmd != nil {
+		_ = s.cmd.Process.Signal(sig)
 	}
-	_ = s.cmd.Process.Signal(sig)
-	s.frozen = frozen
 }
 
 func (s *slot) get(ctx context.Context, path string) (int, string, error) {

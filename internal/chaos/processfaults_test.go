@@ -87,10 +87,12 @@ func starting(slots ...*slot) func(context.Context) error {
 	}
 }
 
-// wholeMembers has every process run that ever ran, those that came and went as well: their spools may hold records.
+// wholeMembers has every process run that ever ran, those that came and went as well: their spools may hold records. One
+// that would still kill itself is replaced.
 func (c *campaign) wholeMembers() error {
 	for _, s := range c.ran() {
 		s.thaw()
+		s.unarm()
 		if err := s.start(); err != nil {
 			return err
 		}

@@ -20,7 +20,7 @@ import (
 const (
 	role           = "docket"
 	password       = "planted-password-that-no-log-may-have"
-	maxRecordBytes = 1 << 20 // DOCKET_MAX_RECORD_BYTES
+	maxRecordBytes = 1 << 20         // DOCKET_MAX_RECORD_BYTES
 	longestPause   = 2 * time.Second // between two replays of a parked record
 	session        = "6s"
 )
