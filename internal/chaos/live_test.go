@@ -14,6 +14,7 @@ import (
 
 	"docket/internal/conservation"
 	"docket/internal/home"
+	"docket/internal/verify"
 )
 
 // live checks, while everything is under way, that each decision below the committed offsets has a home: in the order
@@ -162,7 +163,7 @@ func (l *live) remember(r *kgo.Record) {
 		l.read[r.Topic] = map[int32]int64{}
 	}
 	l.read[r.Topic][r.Partition] = r.Offset + 1
-	f := conservation.ForwardedOf(r, home.Parked, r.Topic)
+	f := verify.ForwardedOf(r, home.Parked, r.Topic)
 	at := l.origin(f)
 	if r.Topic == l.places.ParkingTopic {
 		l.parked[at] = conservation.Place{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset}

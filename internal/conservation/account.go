@@ -1,31 +1,15 @@
 package conservation
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	"docket/internal/envelope"
 	"docket/internal/home"
+	"docket/internal/verify"
 )
-
-// Finding is something that is not as it has to be.
-type Finding struct {
-	Place Place
-	ID    string // decision id or key; empty where it is not one of ours
-	What  string
-}
-
-// String is the finding on one line.
-func (f Finding) String() string {
-	if f.ID == "" {
-		return fmt.Sprintf("%v: %s", f.Place, f.What)
-	}
-	return fmt.Sprintf("%v (%s): %s", f.Place, f.ID, f.What)
-}
 
 // Account says what became of every decision that was produced. Each has at most one home here.
 type Account struct {
@@ -90,183 +74,52 @@ func first(findings []Finding) string {
 	return strings.Join(lines, "; ")
 }
 
-// found is what the evidence has of one decision.
-type found struct {
-	rows  int
-	homes map[home.Home]string // forwarded: home to failure code
-}
-
 // Reconcile matches what was produced with what was found.
 func Reconcile(l *Ledger, ev Evidence) *Account {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	list, byPlace := l.entries()
+	truth := l.Truth()
 	a := &Account{
-		Produced: len(list), Homes: make(map[home.Home]int),
+		Produced: truth.Len(), Homes: make(map[home.Home]int),
 		DeadLetters: make(map[string]int), Planted: make(map[string]int),
 	}
-	stored := a.matchRows(l, byPlace, ev)
-	a.matchForwarded(l, byPlace, ev.Forwarded)
-	wins := winners(list, stored)
-	for _, e := range list {
-		a.judge(e, wins[identityOf(e)], ev.Read)
+	report := verify.DecidePart(&ev, truth)
+	a.Lost, a.Doubled, a.Altered = report.Of("I1").Found, report.Of("I2").Found, report.Of("I3").Found
+	a.Invented, a.Misplaced = report.Of("I4").Found, report.Of("I5").Found
+	for _, f := range verify.Fates(&ev, truth) {
+		a.judge(f)
 	}
 	return a
 }
 
-func identityOf(e *entry) identity { return identity{e.decision().ID, e.decision().Time} }
-
-// matchRows finds the decision of each row and returns which decision the table has of each identity.
-func (a *Account) matchRows(l *Ledger, byPlace map[Place]*entry, ev Evidence) map[identity]*entry {
-	stored := make(map[identity]*entry, len(ev.Rows))
-	for _, row := range ev.Rows {
-		at, ok := l.canonical(row.Place)
-		if !ok {
-			a.Invented = append(a.Invented, Finding{row.Place, "", "a row"})
-			continue
+// judge enters what became of a decision.
+func (a *Account) judge(f verify.Fate) {
+	note := func(list *[]Finding, what string) {
+		id := f.ID
+		if id == "" {
+			id = f.KeyText
 		}
-		e := byPlace[at]
-		id := identity{row.ID, row.Time.UTC()}
-		if identityOf(e) != id {
-			a.Altered = append(a.Altered, Finding{at, e.named(), "its row has another decision_id or ts"})
-		}
-		if _, twice := stored[id]; twice || e.rows > 0 {
-			a.Doubled = append(a.Doubled, Finding{at, e.named(), "two rows"})
-		}
-		e.rows++
-		stored[id] = e
+		*list = append(*list, Finding{Place: f.Place, ID: id, What: what})
 	}
-	for _, p := range ev.Changed {
-		if at, ok := l.canonical(p); ok {
-			a.Altered = append(a.Altered, Finding{at, byPlace[at].named(), "its row has another payload"})
-		}
+	if f.Code != "" {
+		a.Planted[f.Code]++
 	}
-	return stored
-}
-
-// matchForwarded finds the decision of each forwarded record. Copies in one home count once: a record whose
-// acknowledgement was lost is sent again.
-func (a *Account) matchForwarded(l *Ledger, byPlace map[Place]*entry, forwarded []Forwarded) {
-	for _, f := range forwarded {
-		at, ok := l.canonical(f.Place)
-		if !ok || f.NoOrigin {
-			a.Invented = append(a.Invented, Finding{f.Place, "", "found in " + f.Found})
-			continue
-		}
-		e := byPlace[at]
-		if !same(f.Value, e.record.forwarded(e.index)) || !same(f.Key, e.record.Key) {
-			a.Altered = append(a.Altered, Finding{at, e.named(), "another key or value in " + f.Found})
-		}
-		origin := envelope.Origin{Topic: f.Topic, Partition: f.Partition, Offset: f.Offset, Index: f.Index}
-		if f.ID != envelope.ID(origin, f.Value) {
-			a.Altered = append(a.Altered, Finding{at, e.named(), "another dead-letter id in " + f.Found})
-		}
-		if f.Settled {
-			continue
-		}
-		if e.homes == nil {
-			e.homes = make(map[home.Home]string, 1)
-		}
-		if code, again := e.homes[f.Home]; again && code != f.Code && f.Home == home.DeadLetter {
-			a.Doubled = append(a.Doubled, Finding{at, e.named(), "dead-lettered as " + code + " and as " + f.Code})
-		}
-		e.homes[f.Home] = f.Code
+	if len(f.DeadAs) > 0 {
+		a.DeadLetters[f.DeadAs[0]]++
 	}
-}
-
-// same tells null from empty.
-func same(a, b []byte) bool { return (a == nil) == (b == nil) && bytes.Equal(a, b) }
-
-// group is what the ledger has of one identity that can be stored.
-type group struct {
-	winner  []byte // the payload that the table has, else the first that was produced
-	inTable bool
-}
-
-// winners finds for each identity which payload won its place in the table.
-func winners(list []*entry, stored map[identity]*entry) map[identity]group {
-	groups := make(map[identity]group, len(list))
-	for _, e := range list {
-		d := e.decision()
-		if d.Code != "" {
-			continue
-		}
-		id := identityOf(e)
-		if _, known := groups[id]; known {
-			continue
-		}
-		g := group{winner: d.Body}
-		if row, ok := stored[id]; ok {
-			g = group{winner: row.decision().Body, inTable: true}
-		}
-		groups[id] = g
+	if len(f.DeadAs) > 1 {
+		note(&a.Doubled, "dead-lettered as "+strings.Join(f.DeadAs, " and as "))
 	}
-	return groups
-}
-
-// judge gives a decision its one home in the account and compares that with where it belongs.
-func (a *Account) judge(e *entry, g group, read map[int32]int64) {
-	d := e.decision()
-	want := d.Code
-	equal := want == "" && bytes.Equal(d.Body, g.winner)
-	if want == "" && !equal {
-		want = codeConflict
-	}
-	if want != "" {
-		a.Planted[want]++
-	}
-	deadAs, dead := e.homes[home.DeadLetter]
-	_, exhausted := e.homes[home.Exhausted]
-	_, spooled := e.homes[home.Spooled]
-	_, parked := e.homes[home.Parked]
-	if ends := b2i(e.rows > 0) + b2i(dead) + b2i(exhausted); ends > 1 {
-		a.Doubled = append(a.Doubled, Finding{e.place, e.named(), "has more than one of row, dead letter and parking dead letter"})
-	}
-	misplaced := func(what string) {
-		a.Misplaced = append(a.Misplaced, Finding{e.place, e.named(), what})
-	}
-	if dead {
-		a.DeadLetters[deadAs]++
+	if f.Ends > 1 {
+		note(&a.Doubled, "has more than one of row, dead letter and parking dead letter")
 	}
 	switch {
-	case e.rows > 0:
-		a.Homes[home.Row]++
-		if want != "" {
-			misplaced("stored, and belongs with the dead letters as " + want)
-		}
-	case dead:
-		a.Homes[home.DeadLetter]++
-		if deadAs != want {
-			misplaced(fmt.Sprintf("dead-lettered as %s, and belongs %s", deadAs, belongs(want)))
-		}
-	case exhausted:
-		a.Homes[home.Exhausted]++
-		misplaced("given up by the replayer, and belongs " + belongs(want))
-	case equal && g.inTable:
-		a.Homes[home.Duplicate]++
-	case spooled:
-		a.Homes[home.Spooled]++
-	case parked:
-		a.Homes[home.Parked]++
-	case e.place.Offset >= read[e.place.Partition]:
-		a.Unread = append(a.Unread, Finding{e.place, e.named(), "belongs " + belongs(want)})
-	default:
-		a.Lost = append(a.Lost, Finding{e.place, e.named(), "belongs " + belongs(want)})
+	case f.Home == home.Row && f.Code != "":
+		note(&a.Misplaced, "stored, and belongs with the dead letters as "+f.Code)
+	case f.Home == home.None && !f.Read:
+		note(&a.Unread, "committed by nobody yet")
 	}
-}
-
-func belongs(code string) string {
-	if code == "" {
-		return "in the table"
+	if f.Home != home.None {
+		a.Homes[f.Home]++
 	}
-	return "with the dead letters as " + code
-}
-
-func b2i(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // Codes lists every failure code that was planted or found, in order.

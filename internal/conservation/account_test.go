@@ -4,9 +4,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"docket/internal/envelope"
 	"docket/internal/home"
+	"docket/internal/verify"
 )
 
 const topic = "decision-logs"
@@ -20,24 +24,24 @@ type world struct {
 // perfect has every decision where it belongs, spread over three partitions.
 func perfect(t *testing.T) world {
 	t.Helper()
-	w := world{ledger: NewLedger(), ev: Evidence{Read: map[int32]int64{}}}
-	stored := make(map[identity][]byte)
+	w := world{ledger: NewLedger(), ev: Evidence{AllRows: true, Committed: map[int32]int64{}}}
+	stored := make(map[verify.Identity][]byte)
 	for i, r := range generate(t, testConfig()) {
 		partition, offset := int32(i%3), int64(i/3)
 		w.ledger.Acknowledged(topic, partition, offset, r)
-		w.ev.Read[partition] = offset + 1
+		w.ev.Committed[partition] = offset + 1
 		for j, d := range r.Decisions {
-			at := Place{topic, partition, offset, j}
+			at := Place{Topic: topic, Partition: partition, Offset: offset, Index: j}
 			if d.Code != "" {
 				w.ev.Forwarded = append(w.ev.Forwarded, forwarded(&r, at, home.DeadLetter, d.Code))
 				continue
 			}
-			id := identity{d.ID, d.Time}
+			id := verify.Identity{ID: d.ID, Time: d.Time}
 			body, known := stored[id]
 			switch {
 			case !known:
 				stored[id] = d.Body
-				w.ev.Rows = append(w.ev.Rows, Row{at, d.ID, d.Time})
+				w.ev.Rows = append(w.ev.Rows, Row{Place: at, ID: d.ID, Time: d.Time})
 			case string(body) != string(d.Body):
 				w.ev.Forwarded = append(w.ev.Forwarded, forwarded(&r, at, home.DeadLetter, codeConflict))
 			}
@@ -47,30 +51,32 @@ func perfect(t *testing.T) world {
 }
 
 func forwarded(r *Record, at Place, h home.Home, code string) Forwarded {
-	f := Forwarded{Place: at, Home: h, Found: "a topic", Code: code, Key: r.Key, Value: r.forwarded(at.Index)}
+	index := at.Index
 	if r.Decisions[at.Index].ID == "" {
-		f.Index = envelope.NoIndex
+		index = envelope.NoIndex
 	}
-	f.ID = envelope.ID(envelope.Origin{Topic: f.Topic, Partition: f.Partition, Offset: f.Offset, Index: f.Index}, f.Value)
-	return f
+	source := &kgo.Record{Topic: at.Topic, Partition: at.Partition, Offset: at.Offset, Key: r.Key, Value: r.Value}
+	return verify.ForwardedOf(envelope.Open(source).Seal(envelope.Cause{Code: code}, envelope.Sealed{
+		Topic: "a topic", Index: index, Value: r.forwarded(at.Index), At: time.Unix(1, 0),
+	}), h, "a topic")
 }
 
 // at is the record of a row.
 func (w *world) at(p Place) *Record {
-	return w.ledger.records[Place{p.Topic, p.Partition, p.Offset, 0}]
+	return w.ledger.records[Place{Topic: p.Topic, Partition: p.Partition, Offset: p.Offset}]
 }
 
 // row is the index of a row whose decision has no duplicate and no conflict and whose record is of one decision.
 func (w *world) row(t *testing.T) int {
 	t.Helper()
-	uses := make(map[identity]int)
+	uses := make(map[verify.Identity]int)
 	for _, r := range w.ledger.records {
 		for _, d := range r.Decisions {
-			uses[identity{d.ID, d.Time}]++
+			uses[verify.Identity{ID: d.ID, Time: d.Time}]++
 		}
 	}
 	i := slices.IndexFunc(w.ev.Rows, func(r Row) bool {
-		return uses[identity{r.ID, r.Time}] == 1 && len(w.at(r.Place).Decisions) == 1
+		return uses[verify.Identity{ID: r.ID, Time: r.Time}] == 1 && len(w.at(r.Place).Decisions) == 1
 	})
 	if i < 0 {
 		t.Fatal("no such row")
@@ -131,7 +137,7 @@ func TestEveryFaultOfTheWorldIsFound(t *testing.T) {
 			func(t *testing.T, w *world) {
 				i := w.row(t)
 				row := w.ev.Rows[i]
-				w.ev.Read[row.Partition] = row.Offset
+				w.ev.Committed[row.Partition] = row.Offset
 				w.ev.Rows = slices.Delete(w.ev.Rows, i, i+1)
 			},
 			func(a *Account) []Finding { return a.Unread },
@@ -145,7 +151,7 @@ func TestEveryFaultOfTheWorldIsFound(t *testing.T) {
 		},
 		"a row that nobody produced": {
 			func(_ *testing.T, w *world) {
-				w.ev.Rows = append(w.ev.Rows, Row{Place{topic, 0, 1 << 40, 0}, "invented", testConfig().Start})
+				w.ev.Rows = append(w.ev.Rows, Row{Place: Place{Topic: topic, Partition: 0, Offset: 1 << 40}, ID: "invented", Time: testConfig().Start})
 			},
 			func(a *Account) []Finding { return a.Invented },
 		},
@@ -198,7 +204,7 @@ func TestEveryFaultOfTheWorldIsFound(t *testing.T) {
 			func(a *Account) []Finding { return a.Lost },
 		},
 		"a changed payload": {
-			func(t *testing.T, w *world) { w.ev.Changed = []Place{w.ev.Rows[w.row(t)].Place} },
+			func(t *testing.T, w *world) { w.ev.Unequal = []Place{w.ev.Rows[w.row(t)].Place} },
 			func(a *Account) []Finding { return a.Altered },
 		},
 		"a row under another id": {
@@ -207,13 +213,13 @@ func TestEveryFaultOfTheWorldIsFound(t *testing.T) {
 		},
 		"null forwarded as empty": {
 			func(_ *testing.T, w *world) {
-				i := slices.IndexFunc(w.ev.Forwarded, func(f Forwarded) bool { return f.Value == nil })
-				w.ev.Forwarded[i].Value = []byte{}
+				i := slices.IndexFunc(w.ev.Forwarded, func(f Forwarded) bool { return f.Value == verify.SumOf(nil) })
+				w.ev.Forwarded[i].Value = verify.SumOf([]byte{})
 			},
 			func(a *Account) []Finding { return a.Altered },
 		},
 		"a wrong dead-letter id": {
-			func(_ *testing.T, w *world) { w.ev.Forwarded[0].ID = "0" },
+			func(_ *testing.T, w *world) { w.ev.Forwarded[0].WrongID = true },
 			func(a *Account) []Finding { return a.Altered },
 		},
 	}

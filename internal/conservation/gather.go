@@ -2,15 +2,15 @@ package conservation
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"os"
+	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"docket/internal/home"
+	"docket/internal/kafka"
+	"docket/internal/verify"
 )
 
 // Places says where to look.
@@ -26,35 +26,34 @@ type Places struct {
 	DatabaseURL  string
 }
 
-// Gather looks into every home, without asking Docket. Called while records are still on their way it shows them as
-// unread or parked; a record that moves from home to home meanwhile can be missed, so wait until [Places.Lag] is 0.
+// Gather looks into every home, without asking Docket, in the order that [Evidence] wants. Called while records are
+// still on their way it shows them as unread, parked or spooled.
 func Gather(ctx context.Context, at Places, l *Ledger) (Evidence, error) {
-	var ev Evidence
-	var err error
-	if ev.Read, err = at.committed(ctx, at.Group, at.Topic); err != nil {
-		return ev, err
-	}
-	replayed, err := at.committed(ctx, at.ParkingGroup, at.ParkingTopic)
+	ev := Evidence{At: time.Now(), AllRows: true}
+	kafka, err := at.reader()
 	if err != nil {
 		return ev, err
 	}
-	for _, dir := range at.SpoolDirs {
-		found, err := ReadSpool(dir)
-		if err != nil {
-			return ev, err
-		}
-		ev.Forwarded = append(ev.Forwarded, found...)
+	defer kafka.Close()
+	if ev.Committed, err = kafka.Committed(ctx, at.Group, at.Topic); err != nil {
+		return ev, err
+	}
+	if err := at.spools(&ev); err != nil {
+		return ev, err
+	}
+	if ev.Replayed, err = kafka.Committed(ctx, at.ParkingGroup, at.ParkingTopic); err != nil {
+		return ev, err
 	}
 	for _, t := range []struct {
 		topic   string
 		home    home.Home
 		settled map[int32]int64
 	}{
-		{at.ParkingTopic, home.Parked, replayed},
+		{at.ParkingTopic, home.Parked, ev.Replayed},
 		{at.DLQTopic, home.DeadLetter, nil},
 		{at.ParkingDLQ, home.Exhausted, nil},
 	} {
-		found, err := ReadTopic(ctx, at.Brokers, t.topic, t.home, t.settled)
+		found, err := readTopic(ctx, kafka, t.topic, t.home, t.settled)
 		if err != nil {
 			return ev, err
 		}
@@ -68,68 +67,67 @@ func Gather(ctx context.Context, at Places, l *Ledger) (Evidence, error) {
 	if ev.Rows, err = ReadRows(ctx, conn); err != nil {
 		return ev, err
 	}
-	ev.Changed, err = ReadChanged(ctx, conn, l, ev.Rows)
+	ev.Unequal, err = ReadChanged(ctx, conn, l, ev.Rows)
 	return ev, err
+}
+
+func (at Places) reader() (*kafka.Reader, error) {
+	return kafka.NewReader(kafka.Config{Brokers: at.Brokers})
+}
+
+// spools reads the spool directories into the evidence.
+func (at Places) spools(ev *Evidence) error {
+	for _, dir := range at.SpoolDirs {
+		found, forwarded, err := verify.ReadSpool(os.DirFS(dir), dir)
+		if err != nil {
+			return err
+		}
+		ev.Spool, ev.Forwarded = append(ev.Spool, found), append(ev.Forwarded, forwarded...)
+	}
+	return nil
+}
+
+// ReadSpool reads every file of a spool directory. A directory that is not there holds nothing; a file that goes away
+// meanwhile was published, and is left out. A file that is not whole is an error.
+func ReadSpool(dir string) ([]Forwarded, error) {
+	found, forwarded, err := verify.ReadSpool(os.DirFS(dir), dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range found.Files {
+		if file.Broken != "" {
+			return nil, fmt.Errorf("read spooled file %s: it %s", file.Name, file.Broken)
+		}
+	}
+	return forwarded, nil
 }
 
 // Lag is the number of records that the two groups have not committed yet.
 func (at Places) Lag(ctx context.Context) (source, parking int64, err error) {
-	cl, err := kgo.NewClient(kgo.SeedBrokers(at.Brokers...))
+	kafka, err := at.reader()
 	if err != nil {
-		return 0, 0, fmt.Errorf("ask for lag: %w", err)
-	}
-	defer cl.Close()
-	adm := kadm.NewClient(cl)
-	if source, err = lag(ctx, adm, at.Group, at.Topic); err != nil {
 		return 0, 0, err
 	}
-	parking, err = lag(ctx, adm, at.ParkingGroup, at.ParkingTopic)
+	defer kafka.Close()
+	if source, err = lag(ctx, kafka, at.Group, at.Topic); err != nil {
+		return 0, 0, err
+	}
+	parking, err = lag(ctx, kafka, at.ParkingGroup, at.ParkingTopic)
 	return source, parking, err
 }
 
-func lag(ctx context.Context, adm *kadm.Client, group, topic string) (int64, error) {
-	done, err := offsets(ctx, adm, group, topic)
+func lag(ctx context.Context, kafka *kafka.Reader, group, topic string) (int64, error) {
+	done, err := kafka.Committed(ctx, group, topic)
 	if err != nil {
 		return 0, err
 	}
-	ends, err := adm.ListEndOffsets(ctx, topic)
-	if err == nil {
-		err = ends.Error()
-	}
+	ends, err := kafka.Ends(ctx, topic)
 	if err != nil {
-		return 0, fmt.Errorf("list offsets of %s: %w", topic, err)
+		return 0, err
 	}
 	var sum int64
-	ends.Each(func(o kadm.ListedOffset) { sum += o.Offset - done[o.Partition] })
+	for p, end := range ends {
+		sum += end - done[p]
+	}
 	return sum, nil
-}
-
-func (at Places) committed(ctx context.Context, group, topic string) (map[int32]int64, error) {
-	cl, err := kgo.NewClient(kgo.SeedBrokers(at.Brokers...))
-	if err != nil {
-		return nil, fmt.Errorf("ask for offsets: %w", err)
-	}
-	defer cl.Close()
-	return offsets(ctx, kadm.NewClient(cl), group, topic)
-}
-
-// offsets are what a group has committed; a partition without a commit is not in the map.
-func offsets(ctx context.Context, adm *kadm.Client, group, topic string) (map[int32]int64, error) {
-	responses, err := adm.FetchOffsetsForTopics(ctx, group, topic)
-	if err == nil {
-		err = responses.Error()
-	}
-	if errors.Is(err, kerr.GroupIDNotFound) {
-		return nil, nil // nobody has joined it yet
-	}
-	if err != nil {
-		return nil, fmt.Errorf("fetch offsets of group %s: %w", group, err)
-	}
-	done := make(map[int32]int64)
-	responses.Each(func(o kadm.OffsetResponse) {
-		if o.At >= 0 {
-			done[o.Partition] = o.At
-		}
-	})
-	return done, nil
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/gzip"
+
+	"docket/internal/verify"
 )
 
 var testSamples = [][]byte{
@@ -74,14 +76,14 @@ func TestEveryKindIsPlantedHoweverFewTheRecords(t *testing.T) {
 
 func TestAnIdentityIsUsedAgainOnlyWhereThatIsPlanted(t *testing.T) {
 	t.Parallel()
-	first := make(map[identity]string)
+	first := make(map[verify.Identity]string)
 	repeats := 0
 	for _, r := range generate(t, testConfig()) {
 		for _, d := range r.Decisions {
 			if d.ID == "" {
 				continue
 			}
-			id := identity{d.ID, d.Time}
+			id := verify.Identity{ID: d.ID, Time: d.Time}
 			if _, again := first[id]; again {
 				repeats++
 				switch r.Planted {

@@ -1,39 +1,12 @@
 package conservation
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"sync"
-	"time"
 
 	"docket/internal/envelope"
+	"docket/internal/verify"
 )
-
-// Place is where a decision was first read. Index is its place inside its Kafka record; that of a record that is one
-// decision, or none that can be read, is 0 here, whatever index it is forwarded with.
-type Place struct {
-	Topic     string
-	Partition int32
-	Offset    int64
-	Index     int
-}
-
-// String is the place as topic/partition/offset/index.
-func (p Place) String() string {
-	return fmt.Sprintf("%s/%d/%d/%d", p.Topic, p.Partition, p.Offset, p.Index)
-}
-
-func comparePlaces(a, b Place) int {
-	return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition),
-		cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.Index, b.Index))
-}
-
-// identity is what makes two decisions the same for the table.
-type identity struct {
-	id string
-	at time.Time
-}
 
 // Ledger is the truth: what was produced, and where the broker put it. It is safe for concurrent use.
 type Ledger struct {
@@ -82,22 +55,36 @@ func (l *Ledger) Decisions() int {
 	return l.decisions
 }
 
-// entry is a decision of the ledger and what was found of it.
-type entry struct {
-	place  Place
-	record *Record
-	index  int
-	found
+// Truth is what the ledger has now, for the checker.
+func (l *Ledger) Truth() *verify.Truth {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var topic string
+	for at := range l.records {
+		topic = at.Topic
+		break
+	}
+	t := verify.NewTruth(topic)
+	t.KnowsTable = true
+	for at, r := range l.records {
+		t.Add(r.truth(at)...)
+	}
+	return t
 }
 
-func (e *entry) decision() *Decision { return &e.record.Decisions[e.index] }
-
-// named is the decision's id, or the key of a record that cannot be read.
-func (e *entry) named() string {
-	if id := e.decision().ID; id != "" {
-		return id
+// truth is what the record at a place deserves.
+func (r *Record) truth(at Place) []verify.Decision {
+	ds := make([]verify.Decision, len(r.Decisions))
+	key := verify.SumOf(r.Key)
+	for i := range r.Decisions {
+		d := &r.Decisions[i]
+		at.Index = i
+		ds[i] = verify.Decision{
+			Place: at, ID: d.ID, Time: d.Time, Key: key, KeyText: string(r.Key),
+			Value: verify.SumOf(r.forwarded(i)), Body: d.Body, Code: d.Code,
+		}
 	}
-	return string(e.record.Key)
+	return ds
 }
 
 // canonical is the place of a decision as the ledger has it; false where nothing was produced there.
@@ -110,18 +97,4 @@ func (l *Ledger) canonical(p Place) (Place, bool) {
 		p.Index = 0
 	}
 	return p, p.Index >= 0 && p.Index < len(r.Decisions)
-}
-
-// entries lists all decisions in order of place, and by place.
-func (l *Ledger) entries() ([]*entry, map[Place]*entry) {
-	list, byPlace := make([]*entry, 0, l.decisions), make(map[Place]*entry, l.decisions)
-	for at, r := range l.records {
-		for i := range r.Decisions {
-			e := &entry{place: at, record: r, index: i}
-			e.place.Index = i
-			list, byPlace[e.place] = append(list, e), e
-		}
-	}
-	slices.SortFunc(list, func(a, b *entry) int { return comparePlaces(a.place, b.place) })
-	return list, byPlace
 }

@@ -31,6 +31,8 @@ type Config struct {
 	MaxConns int32
 	// ApplicationName is what pg_stat_activity shows. Default "docket".
 	ApplicationName string
+	// ReadOnly takes a node that takes no writes as well, for looking alone.
+	ReadOnly bool
 	// Dialer replaces the way to connect, for tests; names are then its own to look up.
 	Dialer func(ctx context.Context, network, address string) (net.Conn, error)
 }
@@ -113,7 +115,9 @@ func poolConfig(cfg Config) (*pgxpool.Config, error) {
 	// Every statement by the extended protocol, unnamed: no state on the server that a pooler could mix up.
 	cc.DefaultQueryExecMode = pgx.QueryExecModeExec
 	cc.StatementCacheCapacity, cc.DescriptionCacheCapacity = 0, 0
-	cc.ValidateConnect = takesWrites
+	if !cfg.ReadOnly {
+		cc.ValidateConnect = takesWrites
+	}
 	watchTLS(cc)
 	if cc.ConnectTimeout <= 0 {
 		cc.ConnectTimeout = connectTimeout

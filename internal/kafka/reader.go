@@ -1,0 +1,172 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Reader looks at topics and committed offsets from outside: it joins no group and commits nothing. It is safe for
+// concurrent use.
+type Reader struct {
+	cfg    Config
+	client *kgo.Client
+	admin  *kadm.Client
+}
+
+// NewReader makes a reader; it dials nothing.
+func NewReader(cfg Config) (*Reader, error) {
+	client, err := oneTime(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &Reader{cfg: cfg.withDefaults(), client: client, admin: kadm.NewClient(client)}, nil
+}
+
+// Close closes its connections.
+func (r *Reader) Close() { r.client.Close() }
+
+// Committed is what a group has committed of a topic, by partition; a partition without a commit is not in it, and a
+// group that nobody has joined yet has none. The error is a [*FaultError].
+func (r *Reader) Committed(ctx context.Context, group, topic string) (map[int32]int64, error) {
+	responses, err := r.admin.FetchOffsetsForTopics(ctx, group, topic)
+	if err == nil {
+		err = responses.Error()
+	}
+	if errors.Is(err, kerr.GroupIDNotFound) {
+		return map[int32]int64{}, nil
+	}
+	if err != nil {
+		return nil, unreachable("fetch the offsets of group "+group, err)
+	}
+	done := make(map[int32]int64)
+	responses.Each(func(o kadm.OffsetResponse) {
+		if o.Topic == topic && o.At >= 0 {
+			done[o.Partition] = o.At
+		}
+	})
+	return done, nil
+}
+
+// Starts are the first offsets that a topic still holds, by partition. The error is a [*FaultError].
+func (r *Reader) Starts(ctx context.Context, topic string) (map[int32]int64, error) {
+	return offsetsOf(topic)(r.admin.ListStartOffsets(ctx, topic))
+}
+
+// Ends are the offsets that a topic's next records will have, by partition. The error is a [*FaultError].
+func (r *Reader) Ends(ctx context.Context, topic string) (map[int32]int64, error) {
+	return offsetsOf(topic)(r.admin.ListEndOffsets(ctx, topic))
+}
+
+// Since are the first offsets whose records have a Kafka timestamp not before at, the end where there is none, by
+// partition. The error is a [*FaultError].
+func (r *Reader) Since(ctx context.Context, topic string, at time.Time) (map[int32]int64, error) {
+	return offsetsOf(topic)(r.admin.ListOffsetsAfterMilli(ctx, at.UnixMilli(), topic))
+}
+
+func offsetsOf(topic string) func(kadm.ListedOffsets, error) (map[int32]int64, error) {
+	return func(all kadm.ListedOffsets, err error) (map[int32]int64, error) {
+		if err == nil {
+			err = all.Error()
+		}
+		if err != nil {
+			return nil, fault("list the offsets of", topic, -1, err)
+		}
+		offsets := make(map[int32]int64)
+		all.Each(func(o kadm.ListedOffset) { offsets[o.Partition] = o.Offset })
+		return offsets, nil
+	}
+}
+
+// silence is how long a partition may show nothing of what it should hold before a scan gives up.
+const silence = 30 * time.Second
+
+// Scan hands each committed record of a topic to each: of the partitions in to, from the offset in from (the start of
+// the log where it is missing or gone) up to, and not with, that in to (the log end where it lies beyond). Records of
+// one partition come in order. It returns where it began in each partition. An error that is not each's own is a
+// [*FaultError].
+func (r *Reader) Scan(ctx context.Context, topic string, from, to map[int32]int64, each func(*kgo.Record) error) (map[int32]int64, error) {
+	began, left, err := r.bounds(ctx, topic, from, to)
+	if err != nil || len(left) == 0 {
+		return began, err
+	}
+	at := make(map[int32]kgo.Offset, len(left))
+	for p := range left {
+		at[p] = kgo.NewOffset().At(began[p])
+	}
+	client, err := kgo.NewClient(r.cfg.options(r.cfg.quiet(zerolog.Nop(), "reader"),
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: at}),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(),
+		kgo.FetchMaxBytes(16<<20), kgo.FetchMaxPartitionBytes(4<<20))...)
+	if err != nil {
+		return began, fmt.Errorf("kafka client: %w", err)
+	}
+	defer client.Close()
+	for len(left) > 0 {
+		if err := poll(ctx, client, topic, left, each); err != nil {
+			return began, err
+		}
+	}
+	return began, nil
+}
+
+// poll takes one answer and strikes out the partitions that were read to their end.
+func poll(ctx context.Context, client *kgo.Client, topic string, left map[int32]int64, each func(*kgo.Record) error) error {
+	waiting, cancel := context.WithTimeout(ctx, silence)
+	defer cancel()
+	fetches := client.PollRecords(waiting, 5000)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	for _, e := range fetches.Errors() {
+		return fault("read topic", topic, e.Partition, e.Err)
+	}
+	var failed error
+	fetches.EachPartition(func(p kgo.FetchTopicPartition) {
+		end, open := left[p.Partition]
+		for _, rec := range p.Records {
+			if !open || rec.Offset >= end || failed != nil {
+				break
+			}
+			if !rec.Attrs.IsControl() {
+				failed = each(rec)
+			}
+		}
+		if n := len(p.Records); n > 0 && p.Records[n-1].Offset+1 >= end {
+			delete(left, p.Partition)
+			client.PauseFetchPartitions(map[string][]int32{topic: {p.Partition}})
+		}
+	})
+	return failed
+}
+
+// bounds are where to start in each partition and, of those that hold something to read, where to end.
+func (r *Reader) bounds(ctx context.Context, topic string, from, to map[int32]int64) (began, left map[int32]int64, err error) {
+	starts, err := r.Starts(ctx, topic)
+	if err != nil {
+		return nil, nil, err
+	}
+	ends, err := r.Ends(ctx, topic)
+	if err != nil {
+		return nil, nil, err
+	}
+	began, left = make(map[int32]int64), make(map[int32]int64)
+	for _, p := range slices.Sorted(maps.Keys(to)) {
+		if _, there := ends[p]; !there {
+			continue
+		}
+		began[p] = max(from[p], starts[p])
+		if end := min(to[p], ends[p]); began[p] < end {
+			left[p] = end
+		}
+	}
+	return began, left, nil
+}

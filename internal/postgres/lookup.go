@@ -1,0 +1,147 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"docket/internal/errclass"
+	"docket/internal/pipeline"
+)
+
+// Sought is a decision to look up. Raw is compared with what is stored; nil compares nothing.
+type Sought struct {
+	ID   string
+	Time time.Time
+	Raw  []byte
+}
+
+// Found is a row that has the identity of a decision that was sought.
+type Found struct {
+	N         int // which of them, from 0
+	ID        string
+	Time      time.Time // ts, in UTC
+	Topic     string
+	Partition int32
+	Offset    int64
+	Index     int
+	StoredAt  time.Time
+	Equal     bool // its payload is that of the decision, as JSON; true where none was given
+}
+
+// lookupSQL goes by the primary key: the settings before it leave the planner no other way.
+const (
+	lookupSQL = `
+SELECT i.n - 1, d.decision_id, d.ts, d.source_topic, d.source_partition, d.source_offset, d.source_index, d.stored_at,
+       i.raw IS NULL OR d.raw IS NOT DISTINCT FROM i.raw::jsonb
+  FROM unnest($1::text[], $2::timestamptz[], $3::text[]) WITH ORDINALITY AS i(decision_id, ts, raw, n)
+  JOIN decision_logs d ON d.decision_id = i.decision_id AND d.ts = i.ts
+ ORDER BY i.n`
+	byIDSQL = `
+SELECT 0::bigint, decision_id, ts, source_topic, source_partition, source_offset, source_index, stored_at, true
+  FROM decision_logs WHERE decision_id = $1 ORDER BY ts LIMIT 100`
+	byIndexSQL = `
+SELECT set_config('statement_timeout', $1, true), set_config('enable_hashjoin', 'off', true),
+       set_config('enable_mergejoin', 'off', true), set_config('enable_seqscan', 'off', true)`
+)
+
+// Lookup finds the rows of these decisions by their identity, through the primary key, in a transaction that can
+// write nothing. Payloads are compared by the server; one that it cannot read as JSON is equal to none.
+func (db *DB) Lookup(ctx context.Context, sought []Sought) ([]Found, error) {
+	if len(sought) == 0 {
+		return nil, nil
+	}
+	ids, times, raws := make([]string, len(sought)), make([]time.Time, len(sought)), make([]*string, len(sought))
+	for i, s := range sought {
+		ids[i], times[i] = s.ID, s.Time.UTC().Truncate(time.Microsecond)
+		if s.Raw != nil {
+			text := string(s.Raw)
+			raws[i] = &text
+		}
+	}
+	found, err := db.look(ctx, lookupSQL, ids, times, raws)
+	if err == nil || errclass.Classify(err).Class != errclass.Data {
+		return found, err
+	}
+	return db.lookupApart(ctx, sought)
+}
+
+// lookupApart halves what the server could not read whole.
+func (db *DB) lookupApart(ctx context.Context, sought []Sought) ([]Found, error) {
+	if len(sought) == 1 {
+		found, err := db.Lookup(ctx, []Sought{{ID: sought[0].ID, Time: sought[0].Time}})
+		for i := range found {
+			found[i].Equal = false
+		}
+		return found, err
+	}
+	half := len(sought) / 2
+	found, err := db.Lookup(ctx, sought[:half])
+	if err != nil {
+		return nil, err
+	}
+	rest, err := db.Lookup(ctx, sought[half:])
+	for i := range rest {
+		rest[i].N += half
+	}
+	return append(found, rest...), err
+}
+
+// LookupID finds the rows of a decision_id, at most 100, through the primary key.
+func (db *DB) LookupID(ctx context.Context, id string) ([]Found, error) {
+	return db.look(ctx, byIDSQL, id)
+}
+
+func (db *DB) look(ctx context.Context, sql string, args ...any) ([]Found, error) {
+	ctx, cancel := context.WithTimeout(ctx, db.timeout)
+	defer cancel()
+	var found []Found
+	err := pgx.BeginTxFunc(ctx, db.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, byIndexSQL, string(milliseconds(db.timeout*4/5))); err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, sql, args...)
+		if err != nil {
+			return err
+		}
+		found, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (Found, error) {
+			var f Found
+			err := r.Scan(&f.N, &f.ID, &f.Time, &f.Topic, &f.Partition, &f.Offset, &f.Index, &f.StoredAt, &f.Equal)
+			f.Time = f.Time.UTC()
+			return f, err
+		})
+		return err
+	})
+	if err != nil {
+		return nil, clean("look up decisions", err)
+	}
+	return found, nil
+}
+
+// errTried takes a try back.
+var errTried = errors.New("tried")
+
+// Try stores one decision alone by the statement of [DB.Store], has deferred constraints checked, and takes it back. It
+// says what would have become of it; the error tells whose fault it is through [errclass.Classify].
+func (db *DB) Try(ctx context.Context, row pipeline.Row) (pipeline.Outcome, error) {
+	rows, outcomes := []pipeline.Row{row}, make([]pipeline.Outcome, 1)
+	err := db.transact(ctx, true, func(ctx context.Context, t *transaction) error {
+		left, err := insert(ctx, t, rows, []int{0}, outcomes)
+		if err == nil && len(left) > 0 {
+			err = compare(ctx, t, rows, left, outcomes)
+		}
+		if err == nil {
+			err = t.ask(ctx, immediateSQL, nil, nil)
+		}
+		if err != nil {
+			return err
+		}
+		return errTried
+	})
+	if errors.Is(err, errTried) {
+		return outcomes[0], nil
+	}
+	return 0, db.noted("try to store a decision", err)
+}

@@ -1,0 +1,74 @@
+package verify
+
+import "fmt"
+
+// confluence is I9: final T and final DLQ + PDLQ, as sets of (c, h), equal those of a fault-free run on the same input.
+// Of decisions with one identity and different payloads whoever comes first is stored; that may be another one here than
+// there, so of these only the number of dead letters is compared, and of a duplicate only that one of its copies has the
+// row.
+func confluence(m *matter) Verdict {
+	switch {
+	case !m.whole:
+		return undecided(sourceUnread)
+	case m.history.Reference == nil:
+		return undecided("there is no run without faults to compare with")
+	case !m.ev.Settled:
+		return undecided("the system is not settled")
+	}
+	t := m.tally()
+	ref := match(m.history.Reference, m.truth, nil)
+	contested := m.contested()
+	dead := make(map[Identity]int)
+	for _, d := range m.truth.Decisions() {
+		t.check()
+		id := d.Identity()
+		here, there := m.what(d), ref.what(d)
+		if d.ID != "" && contested[id] {
+			dead[id] += b2i(here.endedWhole(d)) - b2i(there.endedWhole(d))
+		} else if here.endedWhole(d) != there.endedWhole(d) {
+			t.broke(d, "a dead letter "+either(here.endedWhole(d)))
+		}
+		if mine, theirs := m.twin(d) != nil, ref.twin(d) != nil; mine != theirs {
+			t.broke(d, "stored "+either(mine))
+		}
+	}
+	for _, d := range m.truth.Decisions() {
+		if n := dead[d.Identity()]; d.ID != "" && n != 0 {
+			t.broke(d, fmt.Sprintf("%+d dead letters of its identity against the run without faults", n))
+			dead[d.Identity()] = 0
+		}
+	}
+	return t.verdict(false)
+}
+
+func either(here bool) string {
+	if here {
+		return "here and not in the run without faults"
+	}
+	return "in the run without faults and not here"
+}
+
+// contested are the identities that several good decisions have with different payloads, as far as their bytes tell.
+func (m *matter) contested() map[Identity]bool {
+	first, contested := make(map[Identity]*Decision), make(map[Identity]bool)
+	for _, d := range m.truth.Decisions() {
+		if d.ID == "" || d.Code != "" {
+			continue
+		}
+		id := d.Identity()
+		switch other := first[id]; {
+		case other == nil:
+			first[id] = d
+		case other.Body == nil || d.Body == nil || !sameJSON(other.Body, d.Body):
+			contested[id] = true
+		}
+	}
+	return contested
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

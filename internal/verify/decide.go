@@ -1,0 +1,62 @@
+package verify
+
+// Decide asks every invariant. t may be nil where the source was not read, h where nobody watched.
+func Decide(ev *Evidence, t *Truth, h *History) *Report {
+	return decide(match(ev, t, h), func(invariant) bool { return true })
+}
+
+// DecidePart asks the invariants that are decided record by record, about one part of the source alone. The evidence
+// has to hold everything that was forwarded of that part and every row with an identity of it. Parts are put together
+// by [Report.Merge], with what [Decide] says of the whole without a truth.
+func DecidePart(ev *Evidence, t *Truth) *Report {
+	m := match(ev, t, nil)
+	m.part = true
+	return decide(m, func(inv invariant) bool { return inv.each })
+}
+
+func decide(m *matter, asked func(invariant) bool) *Report {
+	r := &Report{Seed: m.history.Seed, Build: m.history.Build, Decisions: m.truth.Len(), Homes: m.homes()}
+	for _, inv := range invariants {
+		if !asked(inv) {
+			continue
+		}
+		v := inv.decide(m)
+		v.Invariant, v.Name = inv.id, inv.name
+		r.Verdicts = append(r.Verdicts, v)
+	}
+	return r
+}
+
+// invariant is one statement and the function that decides it.
+type invariant struct {
+	id, name string
+	each     bool // it is decided record by record
+	decide   func(*matter) Verdict
+}
+
+// invariants is the table of all statements, in order.
+var invariants = []invariant{
+	{"I1", "no loss", true, noLoss},
+	{"I2", "one row", true, oneRow},
+	{"I3", "fidelity", true, fidelity},
+	{"I4", "no invention", true, noInvention},
+	{"I5", "dead letters deserve it", true, deadLettersDeserveIt},
+	{"I6", "all that deserve it are dead letters", true, deadLettersComplete},
+	{"I7", "settled", true, settled},
+	{"I8", "commits are sane", false, commitsSane},
+	{"I9", "confluence", false, confluence},
+	{"I10", "order", true, order},
+	{"I11", "a hold holds", false, holdHolds},
+	{"I12", "the retry law", false, retryLaw},
+	{"I13", "budget", false, budget},
+	{"I14", "liveness", false, liveness},
+	{"I15", "visible", false, visible},
+	{"I16", "ledger", false, ledger},
+	{"I17", "clean", false, clean},
+	{"I18", "secrets", false, secrets},
+}
+
+const (
+	sourceUnread = "the source was not read"
+	notWatched   = "nobody watched the run"
+)

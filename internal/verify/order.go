@@ -1,0 +1,94 @@
+package verify
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"docket/internal/home"
+)
+
+// order is I10: per key, order by partition, offset of T equals input order; first-pass PK order per source partition
+// increases. Left out of the latter is what waited in the spool or was sent again bare, which is allowed to come later.
+func order(m *matter) Verdict {
+	if !m.whole {
+		return undecided(sourceUnread)
+	}
+	t := m.tally()
+	m.rowsInOrder(t)
+	m.parkedInOrder(t)
+	return t.verdict(false)
+}
+
+// rowsInOrder compares, of each key in a partition, the order that rows claim with the order of their decisions.
+func (m *matter) rowsInOrder(t *tally) {
+	type lane struct {
+		partition int32
+		key       Sum
+	}
+	type claim struct {
+		row *Row
+		d   *Decision // the first decision with the row's identity on that key
+	}
+	firsts := make(map[Identity]*Decision, m.truth.Len())
+	lanes := make(map[lane][]claim)
+	for _, d := range m.truth.Decisions() {
+		id := d.Identity()
+		if d.ID == "" || firsts[id] != nil || len(m.rows[id]) == 0 {
+			continue
+		}
+		firsts[id] = d
+		row := m.twin(d)
+		if at := m.truth.At(row.Place); at != nil && at.Identity() == id {
+			d = at // of duplicates the one that has the row
+		}
+		lanes[lane{d.Partition, d.Key}] = append(lanes[lane{d.Partition, d.Key}], claim{row, d})
+	}
+	for _, claims := range lanes {
+		slices.SortFunc(claims, func(a, b claim) int { return a.d.Place.Compare(b.d.Place) })
+		for i, c := range claims {
+			t.check()
+			if i > 0 && claims[i-1].row.Place.Compare(c.row.Place) > 0 {
+				t.broke(c.d, fmt.Sprintf("its row names %v, before that of an earlier decision with its key", c.row.Place))
+			}
+		}
+	}
+}
+
+// parkedInOrder looks at the first copy of each record that was parked for the first time.
+func (m *matter) parkedInOrder(t *tally) {
+	for _, f := range m.history.Faults {
+		if f.Kind == FaultStop {
+			t.note("a process was stopped and went on, so the order in parking means nothing")
+			return
+		}
+	}
+	type lane struct {
+		at     string
+		parted int32
+		source int32
+	}
+	seen := make(map[lane]map[Place]bool)
+	highest := make(map[lane]Place)
+	for i := range m.ev.Forwarded {
+		f := &m.ev.Forwarded[i]
+		d := m.truth.At(f.Place)
+		if f.Home != home.Parked || f.Attempt != 0 || d == nil || f.FailedAt.IsZero() || f.Stamp.Sub(f.FailedAt).Abs() > time.Millisecond {
+			continue
+		}
+		at := lane{f.Found, f.At.Partition, d.Partition}
+		if seen[at] == nil {
+			seen[at] = make(map[Place]bool)
+		}
+		if seen[at][d.Place] {
+			continue
+		}
+		seen[at][d.Place] = true
+		t.check()
+		if before, ok := highest[at]; ok && before.Compare(d.Place) > 0 {
+			t.broke(d, fmt.Sprintf("parked for the first time behind %v", before))
+			continue
+		}
+		highest[at] = d.Place
+	}
+}

@@ -1,0 +1,95 @@
+package verify
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+const unaccounted = "docket_unaccounted_records"
+
+// visible is I15: each fault raised its declared signal; consumed = stored + already present + dlq + parked + spooled +
+// in flight. What is consumed and in no sum shows as docket_unaccounted_records.
+func visible(m *matter) Verdict {
+	t := m.tally()
+	for _, name := range slices.Sorted(maps.Keys(m.ev.Metrics)) {
+		t.check()
+		n, there := m.ev.Metrics[name][unaccounted]
+		switch {
+		case !there:
+			t.fault(Place{}, "", name+" does not show "+unaccounted)
+		case n != 0:
+			t.fault(Place{}, "", fmt.Sprintf("%s: %s is %v", name, unaccounted, n), m.ev.Metrics[name].homes()...)
+		}
+	}
+	for _, f := range m.history.Faults {
+		for _, s := range f.Signals {
+			t.check()
+			if !slices.Contains(f.Raised, s) {
+				t.fault(Place{}, "", f.told()+" did not raise "+s)
+			}
+		}
+	}
+	if t.v.Checked == 0 {
+		return undecided("no metrics were given")
+	}
+	return t.verdict(false)
+}
+
+// homes are the sums that the process itself keeps, a line each.
+func (s Metrics) homes() []string {
+	var lines []string
+	for _, name := range slices.Sorted(maps.Keys(s)) {
+		if strings.HasPrefix(name, "docket_records_total{") {
+			lines = append(lines, fmt.Sprintf("%s %v", name, s[name]))
+		}
+	}
+	return lines
+}
+
+// ledger is I16: only legal transitions; each effect has one outbox row and one audit row; states sum to dead letters
+// seen.
+func ledger(*matter) Verdict { return undecided("no ledger") }
+
+// secrets is I18: planted passwords, tokens and payload markers absent from logs, metrics, headers, errors, traces.
+func secrets(m *matter) Verdict {
+	h := m.history
+	if len(h.Markers) == 0 || len(h.Texts) == 0 {
+		return undecided("no markers were planted")
+	}
+	t := m.tally()
+	for n, marker := range h.Markers {
+		for _, text := range h.Texts {
+			t.check()
+			if at := strings.Index(text.Body, marker); marker != "" && at >= 0 {
+				t.fault(Place{}, "", fmt.Sprintf("marker %d is shown in %s, line %d", n+1, text.Name, 1+strings.Count(text.Body[:at], "\n")))
+			}
+		}
+		for i := range m.ev.Forwarded {
+			f := &m.ev.Forwarded[i]
+			t.check()
+			if strings.Contains(f.Message, marker) || strings.Contains(f.Code, marker) {
+				t.fault(f.Place, "", fmt.Sprintf("marker %d is shown in a header, in %s", n+1, f.where()))
+			}
+		}
+	}
+	return t.verdict(false)
+}
+
+// ParseMetrics reads the text format of /metrics, as far as it has plain samples.
+func ParseMetrics(text string) Metrics {
+	series := make(Metrics)
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		at := strings.LastIndexByte(line, ' ')
+		if line == "" || line[0] == '#' || at < 0 {
+			continue
+		}
+		var v float64
+		if _, err := fmt.Sscanf(line[at+1:], "%g", &v); err == nil {
+			series[line[:at]] = v
+		}
+	}
+	return series
+}
