@@ -56,12 +56,40 @@ func (c *campaign) brokersEnd(ctx context.Context, numbers ...int) (func(context
 		}
 		return errors.Join(errs...)
 	}
-	for _, n := range numbers {
-		if err := c.cluster.Broker(n).End(ctx, "SIGKILL"); err != nil {
-			return heal, err
-		}
+	if err := c.inSyncEverywhere(ctx); err != nil {
+		return nil, err
 	}
-	return heal, nil
+	ended := make(chan error, len(numbers))
+	for _, n := range numbers {
+		go func() { ended <- c.cluster.Broker(n).End(ctx, "SIGKILL") }()
+	}
+	var errs []error
+	for range numbers {
+		errs = append(errs, <-ended)
+	}
+	return heal, errors.Join(errs...)
+}
+
+// inSyncEverywhere is an error unless every replica is in sync. A broker that was killed counts as having lost what it
+// had: to kill the last in-sync replica of a partition leaves it without a leader for ever, which is Kafka's to prevent
+// by its operators.
+func (c *campaign) inSyncEverywhere(ctx context.Context) error {
+	return c.admin(ctx, func(ctx context.Context, adm *kadm.Client) error {
+		details, err := adm.ListTopicsWithInternal(ctx)
+		if err != nil {
+			return fmt.Errorf("list topics: %w", err)
+		}
+		out := 0
+		details.EachPartition(func(p kadm.PartitionDetail) {
+			if len(p.ISR) < Brokers {
+				out++
+			}
+		})
+		if out > 0 {
+			return fmt.Errorf("%d partitions have a replica that is not in sync", out)
+		}
+		return nil
+	})
 }
 
 func (c *campaign) brokersPause(ctx context.Context, numbers ...int) (func(context.Context) error, error) {

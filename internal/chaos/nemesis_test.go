@@ -35,15 +35,64 @@ func (c *campaign) nemesis(ctx context.Context) {
 		}
 	}
 	c.note("plan: %+v", c.plan)
+	holds := map[string]func(int) []string{}
+	for _, kind := range c.kinds() {
+		holds[kind.Name] = kind.Holds
+	}
+	held := &holding{names: map[string]bool{}}
 	var running sync.WaitGroup
 	for _, f := range c.plan {
 		running.Go(func() {
-			if wait(ctx, time.Until(c.began.Add(f.Start))) {
-				c.suffer(ctx, f, catalogue[f.Kind])
+			if !wait(ctx, time.Until(c.began.Add(f.Start))) {
+				return
 			}
+			release, ok := held.take(ctx, holds[f.Kind](f.Target), f.Length)
+			if !ok {
+				c.note("not done: %s (%d): what it needs is not healed yet", f.Kind, f.Target)
+				c.count(c.failed, f.Kind)
+				return
+			}
+			defer release()
+			c.suffer(ctx, f, catalogue[f.Kind])
 		})
 	}
 	running.Wait()
+}
+
+// holding is what faults have for themselves just now. A heal can take longer than was planned.
+type holding struct {
+	mu    sync.Mutex
+	names map[string]bool
+}
+
+// take waits for all of the names, and gives up after patience.
+func (h *holding) take(ctx context.Context, names []string, patience time.Duration) (release func(), ok bool) {
+	for until := time.Now().Add(patience); !h.tryTake(names); {
+		if time.Now().After(until) || !wait(ctx, 200*time.Millisecond) {
+			return nil, false
+		}
+	}
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		for _, n := range names {
+			delete(h.names, n)
+		}
+	}, true
+}
+
+func (h *holding) tryTake(names []string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, n := range names {
+		if h.names[n] {
+			return false
+		}
+	}
+	for _, n := range names {
+		h.names[n] = true
+	}
+	return true
 }
 
 // healLimit is how long undoing a fault may take while others are in the way.

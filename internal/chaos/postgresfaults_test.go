@@ -40,7 +40,7 @@ func (c *campaign) tableFaults() map[string]inject {
 		"read-only": done(
 			[]string{"ALTER SYSTEM SET default_transaction_read_only = on", "SELECT pg_reload_conf()"}, readWrite),
 		"table renamed away":    done([]string{patience, "ALTER TABLE decision_logs RENAME TO decision_logs_away"}, renamedBack),
-		"NOT NULL column added": done([]string{patience, "ALTER TABLE decision_logs ADD COLUMN chaos int NOT NULL DEFAULT 0, ALTER COLUMN chaos DROP DEFAULT"}, columnDropped),
+		"NOT NULL column added": done([]string{patience, "ALTER TABLE decision_logs ADD COLUMN chaos int NOT NULL DEFAULT 0", "ALTER TABLE decision_logs ALTER COLUMN chaos DROP DEFAULT"}, columnDropped),
 		"grants taken away":     done([]string{"REVOKE INSERT ON decision_logs FROM " + role}, granted),
 		"table locked":          c.locked,
 		"sessions terminated": func(context.Context, Fault) (func(context.Context) error, error) {
