@@ -61,6 +61,10 @@ test-fast: ## Plain tests; no container engine, under a minute
 e2e: engine-compose images ## Compose for real: stop Postgres under load for OUTAGE (120s), account for every decision
 	@build/e2e
 
+.PHONY: chaos
+chaos: engine images ## Faults by SEED (1) against the real programs on three brokers and Postgres for DURATION (20m); OUT=file.md for the table
+	@build/chaos
+
 .PHONY: fuzz
 fuzz: ## Every fuzz target for FUZZTIME (20s) each
 	@build/fuzz $(FUZZTIME)

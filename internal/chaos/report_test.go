@@ -3,6 +3,7 @@
 package chaos
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"docket/internal/home"
+	"docket/internal/verify"
 )
 
 // report prints the closing table and fails the test where anything was found.
@@ -50,6 +52,15 @@ func (c *campaign) figures() []Row {
 	}
 	for _, h := range []home.Home{home.Row, home.Duplicate, home.DeadLetter, home.Exhausted, home.Parked, home.Spooled} {
 		rows = append(rows, Row{"home: " + h.String(), fmt.Sprint(a.Homes[h])})
+	}
+	if r := c.result.report; r != nil {
+		held := map[verify.State][]string{}
+		for _, v := range r.Verdicts {
+			held[v.State] = append(held[v.State], v.Invariant)
+		}
+		for _, state := range []verify.State{verify.Held, verify.Broken, verify.Warned, verify.Undecided} {
+			rows = append(rows, Row{"invariants " + string(state), cmp.Or(strings.Join(held[state], " "), "none")})
+		}
 	}
 	recovery := "never"
 	if c.result.settled {

@@ -53,7 +53,7 @@ func (c *campaign) setUp(t *testing.T) {
 	for _, s := range c.slots[:members] {
 		check(t, s.start())
 	}
-	starting, cancel := context.WithTimeout(t.Context(), settleBase)
+	starting, cancel := context.WithTimeout(t.Context(), 2*settleBase) // a machine may be busy
 	defer cancel()
 	if err := again(starting, func() error { return c.unsettled(starting) }); err != nil || !c.clean() {
 		t.Fatalf("the programs do not start: %v; logs are in %s/logs", err, c.dir)

@@ -58,6 +58,9 @@ func (c *campaign) pollCommits(ctx context.Context) {
 		}
 		source.see(now.at, now.source)
 		parking.see(now.at, now.parking)
+		if len(source.lower)+len(parking.lower) > 0 {
+			continue // an old answer, or soon a finding
+		}
 		c.mu.Lock()
 		if last := len(c.commits) - 1; last < 0 || !maps.Equal(c.commits[last].source, now.source) || !maps.Equal(c.commits[last].parking, now.parking) {
 			c.commits = append(c.commits, now)
