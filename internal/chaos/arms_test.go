@@ -35,17 +35,17 @@ func (a *arms) stop() {
 	a.off = true
 }
 
-// draw arms every other process with two or three points; empty for none.
+// draw arms three of four processes, each with three to five points; empty for none.
 func (a *arms) draw() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.off || a.rng.IntN(2) == 0 {
+	if a.off || a.rng.IntN(4) == 0 {
 		return ""
 	}
 	points := failpoint.Table()
 	a.rng.Shuffle(len(points), func(i, j int) { points[i], points[j] = points[j], points[i] })
 	var specs []string
-	for _, p := range points[:2+a.rng.IntN(2)] {
+	for _, p := range points[:3+a.rng.IntN(3)] {
 		action := "kill"
 		switch n := a.rng.IntN(10); {
 		case n == 0:
@@ -54,7 +54,7 @@ func (a *arms) draw() string {
 			action = "error"
 		}
 		// Early ones are reached even at rare points, later ones find a process at work.
-		specs = append(specs, fmt.Sprintf("%s@%d=%s", p.Point, 1+a.rng.IntN(1<<a.rng.IntN(6)), action))
+		specs = append(specs, fmt.Sprintf("%s@%d=%s", p.Point, 1+a.rng.IntN(1<<a.rng.IntN(8)), action))
 	}
 	return strings.Join(specs, ",")
 }

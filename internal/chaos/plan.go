@@ -34,8 +34,8 @@ const (
 )
 
 // Plan deals faults in waves of one to three that overlap, with a short calm between the waves, until length is over.
-// The same arguments give the same plan. Groups come in turn, so that a short plan has something of each, and no kind
-// comes again before every other of its group has been.
+// The same arguments give the same plan. Groups come in turn, so that a short plan has something of each, and a long one
+// every kind.
 func Plan(seed uint64, length time.Duration, kinds []Kind) []Fault {
 	if len(kinds) == 0 {
 		return nil
