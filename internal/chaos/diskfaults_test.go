@@ -15,8 +15,8 @@ func (c *campaign) diskFaults() map[string]inject {
 		"spool's disk full": func(_ context.Context, f Fault) (func(context.Context) error, error) {
 			return func(context.Context) error { return c.disks.emptySpool(f.Target) }, c.disks.fillSpool(f.Target)
 		},
-		"spool's disk full, dead-letter topic takes nothing": func(ctx context.Context, _ Fault) (func(context.Context) error, error) {
-			heal, err := c.refusing(ctx, c.places.DLQTopic)
+		"spool's disk full, dead-letter topic takes nothing": func(ctx context.Context, f Fault) (func(context.Context) error, error) {
+			heal, err := c.refusing(ctx, f.Target, c.places.DLQTopic)
 			if err == nil {
 				err = c.fillSpools()
 			}

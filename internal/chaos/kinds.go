@@ -94,11 +94,11 @@ func brokerWireKinds() []Kind {
 func topicKinds() []Kind {
 	g := "topic"
 	return []Kind{
-		{"dead-letter topic takes nothing", g, seconds(8), seconds(15), 1, all("topic dlq")},
-		{"parking topic takes nothing", g, seconds(8), seconds(15), 1, all("topic parking")},
-		{"database away, parking takes nothing", g, seconds(12), seconds(20), 1, all("topic parking", "postgres", "postgres wire")},
-		{"no home at all", g, seconds(10), seconds(18), 1, func(int) []string {
-			return append([]string{"topic dlq", "topic parking", "postgres", "postgres wire"}, every("spool", members)...)
+		{"dead-letter topic takes nothing", g, seconds(12), seconds(20), Brokers, all("brokers", "leaders")},
+		{"parking topic takes nothing", g, seconds(12), seconds(20), Brokers, all("brokers", "leaders")},
+		{"database away, parking takes nothing", g, seconds(15), seconds(24), Brokers, all("brokers", "leaders", "postgres", "postgres wire")},
+		{"no home at all", g, seconds(15), seconds(22), Brokers, func(int) []string {
+			return append([]string{"brokers", "leaders", "postgres", "postgres wire"}, every("spool", members)...)
 		}},
 	}
 }
@@ -150,8 +150,8 @@ func diskKinds() []Kind {
 	return []Kind{
 		{"Postgres's disk full", g, seconds(3), seconds(12), 1, all("disk")},
 		{"spool's disk full", g, seconds(4), seconds(14), members, each("spool")},
-		{"spool's disk full, dead-letter topic takes nothing", g, seconds(10), seconds(16), 1, func(int) []string {
-			return append([]string{"topic dlq"}, every("spool", members)...)
+		{"spool's disk full, dead-letter topic takes nothing", g, seconds(13), seconds(20), Brokers, func(int) []string {
+			return append([]string{"brokers", "leaders"}, every("spool", members)...)
 		}},
 	}
 }

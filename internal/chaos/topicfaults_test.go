@@ -11,19 +11,20 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 )
 
-// unwritable is more in-sync replicas than there are brokers: what is produced with acks=all is refused.
-const unwritable = Brokers + 1
+// A topic takes nothing when it wants every replica in sync and one broker is frozen: what is produced with acks=all is
+// refused then. The source topic, which wants two, goes on.
+const wantsAll = Brokers
 
 func (c *campaign) topicFaults() map[string]inject {
 	return map[string]inject{
-		"dead-letter topic takes nothing": func(ctx context.Context, _ Fault) (func(context.Context) error, error) {
-			return c.refusing(ctx, c.places.DLQTopic)
+		"dead-letter topic takes nothing": func(ctx context.Context, f Fault) (func(context.Context) error, error) {
+			return c.refusing(ctx, f.Target, c.places.DLQTopic)
 		},
-		"parking topic takes nothing": func(ctx context.Context, _ Fault) (func(context.Context) error, error) {
-			return c.refusing(ctx, c.places.ParkingTopic)
+		"parking topic takes nothing": func(ctx context.Context, f Fault) (func(context.Context) error, error) {
+			return c.refusing(ctx, f.Target, c.places.ParkingTopic)
 		},
-		"database away, parking takes nothing": func(ctx context.Context, _ Fault) (func(context.Context) error, error) {
-			heal, err := c.refusing(ctx, c.places.ParkingTopic)
+		"database away, parking takes nothing": func(ctx context.Context, f Fault) (func(context.Context) error, error) {
+			heal, err := c.refusing(ctx, f.Target, c.places.ParkingTopic)
 			if err == nil {
 				err = c.wires.postgres.refuse()
 			}
@@ -33,10 +34,13 @@ func (c *campaign) topicFaults() map[string]inject {
 	}
 }
 
-// refusing has topics take nothing.
-func (c *campaign) refusing(ctx context.Context, topics ...string) (func(context.Context) error, error) {
-	heal := func(ctx context.Context) error { return c.inSync(ctx, 2, topics...) }
-	return heal, c.inSync(ctx, unwritable, topics...)
+// refusing has topics take nothing, by freezing one broker.
+func (c *campaign) refusing(ctx context.Context, broker int, topics ...string) (func(context.Context) error, error) {
+	if err := c.inSync(ctx, wantsAll, topics...); err != nil {
+		return func(ctx context.Context) error { return c.inSync(ctx, 2, topics...) }, err
+	}
+	thaw, err := c.brokersPause(ctx, broker)
+	return func(ctx context.Context) error { return errors.Join(thaw(ctx), c.inSync(ctx, 2, topics...)) }, err
 }
 
 func (c *campaign) inSync(ctx context.Context, replicas int, topics ...string) error {
@@ -56,8 +60,8 @@ func (c *campaign) inSync(ctx context.Context, replicas int, topics ...string) e
 }
 
 // noHome takes every home away: table, topics and spools.
-func (c *campaign) noHome(ctx context.Context, _ Fault) (func(context.Context) error, error) {
-	heal, err := c.refusing(ctx, c.places.DLQTopic, c.places.ParkingTopic, c.places.ParkingDLQ)
+func (c *campaign) noHome(ctx context.Context, f Fault) (func(context.Context) error, error) {
+	heal, err := c.refusing(ctx, f.Target, c.places.DLQTopic, c.places.ParkingTopic, c.places.ParkingDLQ)
 	undo := func(ctx context.Context) error {
 		return errors.Join(heal(ctx), c.wires.postgres.heal(ctx), c.emptySpools())
 	}
