@@ -66,9 +66,16 @@ func (c *campaign) figures() []Row {
 	if c.result.settled {
 		recovery = c.result.recovery.Round(100 * time.Millisecond).String()
 	}
-	return append(rows,
-		Row{"lost", fmt.Sprint(len(a.Lost))}, Row{"doubled", fmt.Sprint(len(a.Doubled))}, Row{"altered", fmt.Sprint(len(a.Altered))},
-		Row{"invented", fmt.Sprint(len(a.Invented))}, Row{"false dead letters", fmt.Sprint(len(a.Misplaced))},
+	broken := func(invariant string) int {
+		if c.result.report == nil {
+			return 0
+		}
+		return c.result.report.Of(invariant).Findings
+	}
+	return append(rows, // the account lists the first only, where there are many
+		Row{"lost", fmt.Sprint(max(len(a.Lost), broken("I1")))}, Row{"doubled", fmt.Sprint(max(len(a.Doubled), broken("I2")))},
+		Row{"altered", fmt.Sprint(max(len(a.Altered), broken("I3")))}, Row{"invented", fmt.Sprint(max(len(a.Invented), broken("I4")))},
+		Row{"false dead letters", fmt.Sprint(max(len(a.Misplaced), broken("I5")))},
 		Row{"recovered after the last heal", recovery})
 }
 
