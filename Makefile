@@ -65,6 +65,10 @@ e2e: engine-compose images ## Compose for real: stop Postgres under load for OUT
 sqlstates: engine images ## Every SQLSTATE raised on a real Postgres, on one record and on all: a table of what became of it
 	@build/sqlstates
 
+.PHONY: chaos
+chaos: engine images ## Faults by SEED (1) against the real programs on three brokers and Postgres for DURATION (20m); OUT=file.md for the table
+	@build/chaos
+
 .PHONY: fuzz
 fuzz: ## Every fuzz target for FUZZTIME (20s) each
 	@build/fuzz $(FUZZTIME)

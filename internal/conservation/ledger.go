@@ -30,6 +30,17 @@ func (l *Ledger) Acknowledged(topic string, partition int32, offset int64, r Rec
 	l.decisions += len(r.Decisions)
 }
 
+// At is the record that the broker has at this place; false where none was acknowledged.
+func (l *Ledger) At(topic string, partition int32, offset int64) (Record, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r, ok := l.records[Place{Topic: topic, Partition: partition, Offset: offset}]
+	if !ok {
+		return Record{}, false
+	}
+	return *r, true
+}
+
 // Records is the number of Kafka records that were acknowledged.
 func (l *Ledger) Records() int {
 	l.mu.Lock()

@@ -3,6 +3,8 @@ package pgtest
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/url"
@@ -36,27 +38,38 @@ type Proxy struct {
 	target   string
 	listener net.Listener
 
-	mu    sync.Mutex
-	cut   Cut
-	cuts  int
-	open  map[net.Conn]struct{}
-	dials int
-	wait  sync.WaitGroup
+	mu     sync.Mutex
+	cut    Cut
+	cuts   int
+	open   map[net.Conn]struct{}
+	closed bool
+	dials  int
+	wait   sync.WaitGroup
 }
 
 // NewProxy starts a proxy in front of the server of db.
 func (db *DB) NewProxy(t testing.TB) *Proxy {
 	t.Helper()
-	u, err := url.Parse(db.URL)
+	p, err := Listen(db.URL)
 	if err != nil {
-		t.Fatalf("the database's URL: %v", err)
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+// Listen starts a proxy in front of the server of a database's URL. It has to be closed.
+func Listen(database string) (*Proxy, error) {
+	u, err := url.Parse(database)
+	if err != nil {
+		return nil, errors.New("the database's URL is none") // the parser's error quotes it
 	}
 	p := &Proxy{target: u.Host, open: map[net.Conn]struct{}{}}
 	if u.Port() == "" {
 		p.target = net.JoinHostPort(u.Hostname(), "5432")
 	}
 	if p.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
-		t.Fatalf("listen: %v", err)
+		return nil, fmt.Errorf("listen: %w", err)
 	}
 	u.Host = p.listener.Addr().String()
 	q := u.Query()
@@ -64,12 +77,17 @@ func (db *DB) NewProxy(t testing.TB) *Proxy {
 	u.RawQuery = q.Encode()
 	p.URL = u.String()
 	p.wait.Go(p.accept)
-	t.Cleanup(func() {
-		_ = p.listener.Close()
-		p.Drop()
-		p.wait.Wait()
-	})
-	return p
+	return p, nil
+}
+
+// Close cuts every connection and ends the proxy.
+func (p *Proxy) Close() {
+	_ = p.listener.Close()
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.Drop()
+	p.wait.Wait()
 }
 
 // Cut arms the proxy: the next transaction that comes to this point is cut there, once.
@@ -119,6 +137,11 @@ func (p *Proxy) serve(client net.Conn) {
 		return
 	}
 	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		_, _ = client.Close(), server.Close()
+		return
+	}
 	p.dials++
 	p.open[client], p.open[server] = struct{}{}, struct{}{}
 	p.mu.Unlock()

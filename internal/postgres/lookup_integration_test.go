@@ -67,7 +67,7 @@ func TestATryIsTakenBack(t *testing.T) {
 		want pipeline.Outcome
 		code string
 	}{
-		{row("new", noon, `{}`), stored, ""}, {row("there", noon, `{"n":1.0}`), present, ""}, {row("there", noon, `{"n":2}`), conflicting, ""},
+		{row("new", noon, `{}`), pipeline.Stored, ""}, {row("there", noon, `{"n":1.0}`), pipeline.Present, ""}, {row("there", noon, `{"n":2}`), pipeline.Conflicting, ""},
 		{row("bad", noon, `{"no":1}`), 0, "23514"}, {row("deep", noon, `{"n":"\u0000"}`), 0, "22P05"},
 	} {
 		got, err := db.Try(t.Context(), c.row)

@@ -133,11 +133,17 @@ func lostCommit(err error) error {
 
 // rollback ends the transaction without a trace. Where that fails the connection is closed, which has the same effect.
 func (t *transaction) rollback() {
-	if !t.pg.IsClosed() { // the driver says goodbye on a closed one by itself, at the same time
-		t.pipe.SendPipelineSync() // where none was sent after an error the server skips all that comes before this
-		t.pipe.SendQueryParams(rollbackSQL, nil, nil, nil, nil)
-		_ = t.pipe.Sync()
+	if t.pg.IsClosed() {
+		// The driver is saying goodbye on it in the background, and panics when somebody else writes there meanwhile.
+		go func() {
+			<-t.pg.CleanupDone()
+			_ = t.pipe.Close() // only lets go of the context
+		}()
+		return
 	}
+	t.pipe.SendPipelineSync() // where none was sent after an error the server skips all that comes before this
+	t.pipe.SendQueryParams(rollbackSQL, nil, nil, nil, nil)
+	_ = t.pipe.Sync()
 	_ = t.pipe.Close()
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -23,6 +24,8 @@ const KafkaImage = "apache/kafka:4.3.1"
 // KafkaServer is a single node of Kafka, broker and controller in one.
 type KafkaServer struct {
 	*node
+
+	addr string // host:port on loopback
 }
 
 // Kafka returns the broker that all tests of the binary share. What a test does
@@ -50,41 +53,50 @@ func startKafka(docker *testcontainers.DockerClient) (*KafkaServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The whole set: one setting alone would drop the image's defaults.
-	req := testcontainers.ContainerRequest{Image: KafkaImage, Env: map[string]string{
+	req := testcontainers.ContainerRequest{Image: KafkaImage, Env: brokerEnv(map[string]string{
 		"KAFKA_NODE_ID":                        "1",
-		"KAFKA_PROCESS_ROLES":                  "broker,controller",
 		"KAFKA_CONTROLLER_QUORUM_VOTERS":       "1@localhost:9093",
-		"KAFKA_CONTROLLER_LISTENER_NAMES":      "CONTROLLER",
-		"KAFKA_INTER_BROKER_LISTENER_NAME":     "INTERNAL",
 		"KAFKA_LISTENERS":                      "INTERNAL://:19092,EXTERNAL://:9092,CONTROLLER://:9093",
 		"KAFKA_ADVERTISED_LISTENERS":           "INTERNAL://localhost:19092,EXTERNAL://" + addr,
 		"KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": "INTERNAL:PLAINTEXT,EXTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT",
-		"KAFKA_LOG_DIRS":                       "/var/lib/kafka/data",
-		"KAFKA_AUTO_CREATE_TOPICS_ENABLE":      "false",
 
 		"KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR":                 "1",
 		"KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR":         "1",
 		"KAFKA_TRANSACTION_STATE_LOG_MIN_ISR":                    "1",
 		"KAFKA_SHARE_COORDINATOR_STATE_TOPIC_REPLICATION_FACTOR": "1",
 		"KAFKA_SHARE_COORDINATOR_STATE_TOPIC_MIN_ISR":            "1",
-		"KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS":                 "0",
 		"KAFKA_GROUP_MIN_SESSION_TIMEOUT_MS":                     "1000",
 
-		// A killed broker is forgotten sooner, so its next life is let in sooner.
-		"KAFKA_BROKER_SESSION_TIMEOUT_MS":    "3000",
-		"KAFKA_BROKER_HEARTBEAT_INTERVAL_MS": "500",
-
-		"KAFKA_HEAP_OPTS":            "-Xms256m -Xmx512m",
-		"KAFKA_JVM_PERFORMANCE_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-	}}
-	server := &KafkaServer{}
-	ready := func(ctx context.Context) error { return server.serves(ctx, addr) }
+		"KAFKA_HEAP_OPTS": "-Xms256m -Xmx512m",
+	})}
+	server := &KafkaServer{addr: addr}
+	ready := func(ctx context.Context) error { return serves(ctx, addr, 1) }
 	server.node, err = launch(docker, req, "9092/tcp", addr, ready)
 	if err != nil {
 		return nil, err
 	}
 	return server, nil
+}
+
+// brokerEnv is what every broker is set to, and settings of one broker. The whole set is needed: one setting alone would
+// drop the image's defaults.
+func brokerEnv(settings map[string]string) map[string]string {
+	env := map[string]string{
+		"KAFKA_PROCESS_ROLES":                    "broker,controller",
+		"KAFKA_CONTROLLER_LISTENER_NAMES":        "CONTROLLER",
+		"KAFKA_INTER_BROKER_LISTENER_NAME":       "INTERNAL",
+		"KAFKA_LOG_DIRS":                         "/var/lib/kafka/data",
+		"KAFKA_AUTO_CREATE_TOPICS_ENABLE":        "false",
+		"KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS": "0",
+
+		// A killed broker is forgotten sooner, so its next life is let in sooner.
+		"KAFKA_BROKER_SESSION_TIMEOUT_MS":    "3000",
+		"KAFKA_BROKER_HEARTBEAT_INTERVAL_MS": "500",
+
+		"KAFKA_JVM_PERFORMANCE_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+	}
+	maps.Copy(env, settings)
+	return env
 }
 
 // Brokers returns the seed brokers for a client, which stay the same.
@@ -97,9 +109,9 @@ func (k *KafkaServer) Restart(t testing.TB) {
 	k.Start(t)
 }
 
-// serves asks for the metadata of everything: the broker must be let in by its
-// controller, and every partition must have its leader back.
-func (k *KafkaServer) serves(ctx context.Context, addr string) error {
+// serves asks for the metadata of everything: so many brokers must have been let
+// in by their controller, and every partition must have its leader back.
+func serves(ctx context.Context, addr string, brokers int) error {
 	cl, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.RetryTimeout(0), kgo.RequestRetries(0))
 	if err != nil {
 		return err
@@ -111,8 +123,8 @@ func (k *KafkaServer) serves(ctx context.Context, addr string) error {
 	if err != nil {
 		return err
 	}
-	if len(answer.Brokers) == 0 {
-		return errors.New("the controller has not let the broker in")
+	if len(answer.Brokers) < brokers {
+		return errors.New("the controller has not let every broker in")
 	}
 	for _, topic := range answer.Topics {
 		for _, partition := range topic.Partitions {
@@ -142,13 +154,19 @@ func Prefix(t testing.TB) string {
 // such as "max.message.bytes"; nil is the broker's defaults.
 func (k *KafkaServer) CreateTopic(t testing.TB, topic string, partitions int32, settings map[string]string) {
 	t.Helper()
-	cl, err := kgo.NewClient(kgo.SeedBrokers(k.addr))
-	must(t, "create topic "+topic, err)
+	must(t, "create topic "+topic, createTopic(t.Context(), k.Brokers(), topic, partitions, 1, settings))
+}
+
+func createTopic(ctx context.Context, brokers []string, topic string, partitions int32, replicas int16, settings map[string]string) error {
+	cl, err := kgo.NewClient(kgo.SeedBrokers(brokers...))
+	if err != nil {
+		return err
+	}
 	defer cl.Close()
 	given := make(map[string]*string, len(settings))
 	for name, value := range settings {
 		given[name] = &value
 	}
-	_, err = kadm.NewClient(cl).CreateTopic(t.Context(), partitions, 1, given, topic)
-	must(t, "create topic "+topic, err)
+	_, err = kadm.NewClient(cl).CreateTopic(ctx, partitions, replicas, given, topic)
+	return err
 }

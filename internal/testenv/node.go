@@ -12,7 +12,6 @@ import (
 
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/network"
-	"github.com/moby/moby/client"
 	"github.com/testcontainers/testcontainers-go"
 )
 
@@ -26,7 +25,6 @@ const (
 type node struct {
 	docker *testcontainers.DockerClient
 	ctr    testcontainers.Container
-	addr   string                          // host:port on loopback
 	ready  func(ctx context.Context) error // nil once the server serves
 }
 
@@ -37,21 +35,40 @@ func launch(docker *testcontainers.DockerClient, req testcontainers.ContainerReq
 ) (*node, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startWait)
 	defer cancel()
-	at, err := netip.ParseAddrPort(addr)
+	n, err := boot(ctx, docker, req, map[string]string{inner: addr}, ready)
 	if err != nil {
-		return nil, fmt.Errorf("read the address to publish: %w", err)
+		return nil, err
 	}
-	req.ExposedPorts = []string{inner}
-	req.HostConfigModifier = func(host *container.HostConfig) {
-		host.PortBindings = network.PortMap{
-			network.MustParsePort(inner): {{HostIP: at.Addr(), HostPort: strconv.Itoa(int(at.Port()))}},
+	if err := n.await(ctx); err != nil {
+		_ = n.remove() // the reaper takes what is left
+		return nil, fmt.Errorf("start %s: %w", req.Image, err)
+	}
+	return n, nil
+}
+
+// boot starts a container with its ports, by name inside, at addresses of this
+// machine. It does not wait until the server is ready.
+func boot(ctx context.Context, docker *testcontainers.DockerClient, req testcontainers.ContainerRequest,
+	ports map[string]string, ready func(ctx context.Context) error,
+) (*node, error) {
+	bound := network.PortMap{}
+	for inner, addr := range ports {
+		at, err := netip.ParseAddrPort(addr)
+		if err != nil {
+			return nil, fmt.Errorf("read the address to publish: %w", err)
 		}
+		bound[network.MustParsePort(inner)] = []network.PortBinding{{HostIP: at.Addr(), HostPort: strconv.Itoa(int(at.Port()))}}
+		req.ExposedPorts = append(req.ExposedPorts, inner)
+	}
+	more := req.HostConfigModifier
+	req.HostConfigModifier = func(host *container.HostConfig) {
+		if more != nil {
+			more(host)
+		}
+		host.PortBindings = bound
 	}
 	ctr, err := testcontainers.GenericContainer(ctx, testcontainers.GenericContainerRequest{ContainerRequest: req, Started: true})
-	n := &node{docker: docker, ctr: ctr, addr: addr, ready: ready}
-	if err == nil {
-		err = n.await(ctx)
-	}
+	n := &node{docker: docker, ctr: ctr, ready: ready}
 	if err != nil {
 		_ = n.remove() // the reaper takes what is left
 		return nil, fmt.Errorf("start %s: %w", req.Image, err)
@@ -88,8 +105,7 @@ func (n *node) remove() error {
 // Pause freezes the server: connections stay open and nothing answers.
 func (n *node) Pause(t testing.TB) {
 	t.Helper()
-	_, err := n.docker.ContainerPause(t.Context(), n.ctr.GetContainerID(), client.ContainerPauseOptions{})
-	must(t, "pause", err)
+	must(t, "pause", n.Handle().Pause(t.Context()))
 }
 
 // Unpause lets a paused server go on and waits until it answers.
@@ -97,9 +113,7 @@ func (n *node) Unpause(t testing.TB) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), startWait)
 	defer cancel()
-	_, err := n.docker.ContainerUnpause(ctx, n.ctr.GetContainerID(), client.ContainerUnpauseOptions{})
-	must(t, "unpause", err)
-	must(t, "unpause", n.await(ctx))
+	must(t, "unpause", n.Handle().Unpause(ctx))
 }
 
 // Kill ends the server without a word to it, as a power cut would.
@@ -114,9 +128,7 @@ func (n *node) Start(t testing.TB) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), startWait)
 	defer cancel()
-	_, err := n.docker.ContainerStart(ctx, n.ctr.GetContainerID(), client.ContainerStartOptions{})
-	must(t, "start", err)
-	must(t, "start", n.await(ctx))
+	must(t, "start", n.Handle().Start(ctx))
 }
 
 // signal sends a signal that ends the server and waits until it has ended.
@@ -124,15 +136,7 @@ func (n *node) signal(t testing.TB, name string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), stopWait)
 	defer cancel()
-	id := n.ctr.GetContainerID()
-	ended := n.docker.ContainerWait(ctx, id, client.ContainerWaitOptions{Condition: container.WaitConditionNextExit})
-	_, err := n.docker.ContainerKill(ctx, id, client.ContainerKillOptions{Signal: name})
-	must(t, "send "+name, err)
-	select {
-	case <-ended.Result:
-	case err := <-ended.Error:
-		must(t, "wait for the end after "+name, err)
-	}
+	must(t, "send "+name, n.Handle().End(ctx, name))
 }
 
 func must(t testing.TB, act string, err error) {

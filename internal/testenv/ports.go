@@ -18,6 +18,10 @@ const (
 	lastPort  = 29999
 )
 
+// FreeAddr returns an address on loopback that nobody listens on, and never the same
+// one twice: for a server of the test's own that has to come back at its address.
+func FreeAddr() (string, error) { return freeAddr() }
+
 var ports struct {
 	sync.Mutex
 	taken map[int]bool

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/moby/moby/api/types/container"
 	"github.com/testcontainers/testcontainers-go"
 )
 
@@ -33,6 +34,7 @@ const (
 type PostgresServer struct {
 	*node
 
+	addr      string   // host:port on loopback
 	templates sync.Map // name to *once[string]
 	databases atomic.Int64
 }
@@ -43,7 +45,7 @@ type PostgresServer struct {
 func Postgres(t testing.TB) *PostgresServer {
 	t.Helper()
 	docker := engine(t)
-	server, err := shared.postgres.get(func() (*PostgresServer, error) { return startPostgres(docker) })
+	server, err := shared.postgres.get(func() (*PostgresServer, error) { return startPostgres(docker, PostgresOptions{}) })
 	must(t, "Postgres", err)
 	return server
 }
@@ -51,13 +53,25 @@ func Postgres(t testing.TB) *PostgresServer {
 // OwnPostgres starts a server for this test alone, which goes when the test ends.
 func OwnPostgres(t testing.TB) *PostgresServer {
 	t.Helper()
-	server, err := startPostgres(engine(t))
+	return OwnPostgresWith(t, PostgresOptions{})
+}
+
+// PostgresOptions is how a server of a test's own differs from the shared one.
+type PostgresOptions struct {
+	Settings []string // as in "max_connections=40"; the last of a name counts
+	Binds    []string // folders of this machine, as in "/host/folder:/inside"
+}
+
+// OwnPostgresWith is [OwnPostgres] with options.
+func OwnPostgresWith(t testing.TB, options PostgresOptions) *PostgresServer {
+	t.Helper()
+	server, err := startPostgres(engine(t), options)
 	must(t, "Postgres", err)
 	t.Cleanup(func() { must(t, "remove Postgres", server.remove()) })
 	return server
 }
 
-func startPostgres(docker *testcontainers.DockerClient) (*PostgresServer, error) {
+func startPostgres(docker *testcontainers.DockerClient, options PostgresOptions) (*PostgresServer, error) {
 	addr, err := freeAddr()
 	if err != nil {
 		return nil, err
@@ -68,7 +82,13 @@ func startPostgres(docker *testcontainers.DockerClient) (*PostgresServer, error)
 		Env:   map[string]string{"POSTGRES_PASSWORD": password},
 		Cmd:   []string{"postgres", "-c", "max_connections=200"},
 	}
-	server := &PostgresServer{}
+	for _, setting := range options.Settings {
+		req.Cmd = append(req.Cmd, "-c", setting)
+	}
+	if len(options.Binds) > 0 {
+		req.HostConfigModifier = func(host *container.HostConfig) { host.Binds = options.Binds }
+	}
+	server := &PostgresServer{addr: addr}
 	ready := func(ctx context.Context) error { return server.exec(ctx, addr, "SELECT 1") }
 	server.node, err = launch(docker, req, "5432/tcp", addr, ready)
 	if err != nil {

@@ -85,14 +85,16 @@ func readEntry(fsys fs.FS, name string) (SpoolFile, []*kgo.Record, error) {
 // spoolLine is a line of a spooled file, as anyone may read it.
 type spoolLine struct {
 	Topic         string  `json:"topic"`
+	TopicEncoding string  `json:"topic_encoding"`
 	Key           *string `json:"key"`
 	KeyEncoding   string  `json:"key_encoding"`
 	Value         *string `json:"value"`
 	ValueEncoding string  `json:"value_encoding"`
 	Headers       []struct {
-		Key      string  `json:"key"`
-		Value    *string `json:"value"`
-		Encoding string  `json:"encoding"`
+		Key         string  `json:"key"`
+		KeyEncoding string  `json:"key_encoding"`
+		Value       *string `json:"value"`
+		Encoding    string  `json:"encoding"`
 	} `json:"headers"`
 	Timestamp *string `json:"timestamp"`
 }
@@ -144,17 +146,19 @@ func disk(err, instead error) error {
 }
 
 func (l *spoolLine) record() (*kgo.Record, error) {
+	topic, errTopic := unspool(&l.Topic, l.TopicEncoding)
 	key, errKey := unspool(l.Key, l.KeyEncoding)
 	value, errValue := unspool(l.Value, l.ValueEncoding)
-	r := &kgo.Record{Topic: l.Topic, Key: key, Value: value}
+	r := &kgo.Record{Topic: string(topic), Key: key, Value: value}
 	if l.Timestamp != nil {
 		r.Timestamp, _ = time.Parse(time.RFC3339Nano, *l.Timestamp) // of a year beyond RFC 3339 it is of no use here
 	}
-	errs := []error{errKey, errValue}
+	errs := []error{errTopic, errKey, errValue}
 	for _, h := range l.Headers {
+		name, errName := unspool(&h.Key, h.KeyEncoding)
 		v, err := unspool(h.Value, h.Encoding)
-		errs = append(errs, err)
-		r.Headers = append(r.Headers, kgo.RecordHeader{Key: h.Key, Value: v})
+		errs = append(errs, errName, err)
+		r.Headers = append(r.Headers, kgo.RecordHeader{Key: string(name), Value: v})
 	}
 	return r, errors.Join(errs...)
 }

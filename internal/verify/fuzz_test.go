@@ -1,4 +1,4 @@
-package conservation
+package verify
 
 import (
 	"encoding/json"
@@ -7,6 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"docket/internal/envelope"
+	"docket/internal/home"
 )
 
 // FuzzForwardedOf: no headers make the reader panic, and an origin that does not read as one is told.
@@ -14,10 +15,10 @@ func FuzzForwardedOf(f *testing.F) {
 	f.Add("logs", "3", "77", "0", "23514")
 	f.Add("", "-1", "x", "99999999999999999999", "")
 	f.Fuzz(func(t *testing.T, topic, partition, offset, index, code string) {
-		got := forwardedOf(&kgo.Record{Headers: []kgo.RecordHeader{
+		got := ForwardedOf(&kgo.Record{Headers: []kgo.RecordHeader{
 			{Key: envelope.OriginalTopic, Value: []byte(topic)}, {Key: envelope.OriginalPartition, Value: []byte(partition)},
 			{Key: envelope.OriginalOffset, Value: []byte(offset)}, {Key: envelope.OriginalIndex, Value: []byte(index)}, {Key: envelope.FailureCode, Value: []byte(code)},
-		}})
+		}}, home.DeadLetter, "dlq")
 		if got.Code != code || topic == "" && !got.NoOrigin {
 			t.Fatalf("%+v", got)
 		}

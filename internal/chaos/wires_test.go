@@ -1,0 +1,141 @@
+//go:build integration
+
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	toxiproxy "github.com/Shopify/toxiproxy/v2"
+	"github.com/rs/zerolog"
+
+	"docket/internal/pgtest"
+	"docket/internal/testenv"
+)
+
+// wires are the proxies between the programs and the servers. Nothing of the campaign's own goes through them.
+type wires struct {
+	server      *toxiproxy.ApiServer
+	brokers     []*wire
+	postgres    *wire
+	cut         *pgtest.Proxy // between the proxy and the server: it knows transactions
+	databaseURL string        // for the programs
+}
+
+func newWires(cluster *testenv.KafkaCluster, database string) (*wires, error) {
+	w := &wires{server: toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())}
+	for i := range cluster.Size() {
+		wire, err := w.open(fmt.Sprintf("broker-%d", i), cluster.Advertised(i), cluster.Upstream(i))
+		if err != nil {
+			return nil, err
+		}
+		w.brokers = append(w.brokers, wire)
+	}
+	var err error
+	if w.cut, err = pgtest.Listen(database); err != nil {
+		return nil, err
+	}
+	behind, err := url.Parse(w.cut.URL)
+	if err != nil {
+		return nil, err
+	}
+	front, err := testenv.FreeAddr()
+	if err != nil {
+		return nil, err
+	}
+	if w.postgres, err = w.open("postgres", front, behind.Host); err != nil {
+		return nil, err
+	}
+	behind.Host = front
+	w.databaseURL = behind.String()
+	return w, nil
+}
+
+func (w *wires) open(name, listen, upstream string) (*wire, error) {
+	wire := &wire{server: w.server, name: name, listen: listen, upstream: upstream}
+	return wire, wire.build()
+}
+
+func (w *wires) close() {
+	for _, wire := range append(w.brokers, w.postgres) {
+		wire.proxy.Stop()
+	}
+	w.cut.Close()
+}
+
+// wire is one proxy at a fixed address.
+type wire struct {
+	server                 *toxiproxy.ApiServer
+	name, listen, upstream string
+
+	mu    sync.Mutex
+	proxy *toxiproxy.Proxy
+}
+
+// build starts a proxy without toxics.
+func (w *wire) build() error {
+	proxy := toxiproxy.NewProxy(w.server, w.name, w.listen, w.upstream)
+	if err := proxy.Start(); err != nil {
+		return fmt.Errorf("start the proxy of %s: %w", w.name, err)
+	}
+	w.proxy = proxy
+	return nil
+}
+
+// toxic puts a toxic into one direction or both: "upstream", "downstream", "both".
+func (w *wire) toxic(direction, kind string, attributes map[string]any) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	directions := []string{direction}
+	if direction == "both" {
+		directions = []string{"upstream", "downstream"}
+	}
+	for _, d := range directions {
+		body, err := json.Marshal(map[string]any{"name": kind + "_" + d, "type": kind, "stream": d, "attributes": attributes})
+		if err != nil {
+			return err
+		}
+		if _, err := w.proxy.Toxics.AddToxicJson(strings.NewReader(string(body))); err != nil {
+			return fmt.Errorf("put %s into %s: %w", kind, w.name, err)
+		}
+	}
+	return nil
+}
+
+// refuse closes the wire: connections are cut and new ones refused, until heal.
+func (w *wire) refuse() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.stop()
+}
+
+// stop ends the proxy, which does not wait for what is stuck in a toxic.
+func (w *wire) stop() error {
+	done := make(chan struct{})
+	go func() { w.proxy.Stop(); close(done) }()
+	limit := time.NewTimer(10 * time.Second)
+	defer limit.Stop()
+	select {
+	case <-done:
+		return nil
+	case <-limit.C:
+		return errors.New("the proxy of " + w.name + " does not stop")
+	}
+}
+
+// heal makes the wire sound again. Connections that met a toxic may have lost bytes and are cut: the proxy is built anew.
+func (w *wire) heal(ctx context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.stop(); err != nil {
+		return err
+	}
+	w.proxy.Toxics.ResetToxics(ctx) // links that hang in a toxic end
+	return w.build()
+}

@@ -1,0 +1,152 @@
+//go:build integration
+
+package testenv
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/testcontainers/testcontainers-go"
+	tcnetwork "github.com/testcontainers/testcontainers-go/network"
+	"golang.org/x/sync/errgroup"
+)
+
+// clusterSize is enough to lose a broker and still have two in-sync replicas.
+const clusterSize = 3
+
+// KafkaCluster is three brokers, each a controller too. A topic is replicated
+// three times and takes records while two replicas are in sync.
+//
+// Each broker is reachable in two ways. Clients that ask a broker under its
+// upstream address are told the advertised ones, where the cluster itself does
+// not listen: whoever starts it puts proxies there, and nobody gets round them.
+// Direct addresses lead past the proxies.
+type KafkaCluster struct {
+	brokers []*clusterBroker
+}
+
+type clusterBroker struct {
+	*node
+	advertised, upstream, direct string
+}
+
+// OwnCluster starts three brokers for this test alone, which go when the test
+// ends. Never have two clusters at once.
+func OwnCluster(t testing.TB) *KafkaCluster {
+	t.Helper()
+	docker := engine(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*startWait)
+	defer cancel()
+	inner, err := tcnetwork.New(ctx)
+	must(t, "make a network", err)
+	t.Cleanup(func() { _ = inner.Remove(context.WithoutCancel(t.Context())) }) // the reaper takes what is left
+	cluster := &KafkaCluster{}
+	t.Cleanup(func() { must(t, "remove the cluster", cluster.remove()) })
+	for i := range clusterSize {
+		b := &clusterBroker{}
+		for _, addr := range []*string{&b.advertised, &b.upstream, &b.direct} {
+			*addr, err = freeAddr()
+			must(t, "Kafka", err)
+		}
+		ready := func(ctx context.Context) error { return serves(ctx, b.direct, 1) }
+		b.node, err = boot(ctx, docker, clusterRequest(i+1, inner.Name, b),
+			map[string]string{"9092/tcp": b.upstream, "9094/tcp": b.direct}, ready)
+		must(t, "Kafka", err)
+		cluster.brokers = append(cluster.brokers, b)
+	}
+	must(t, "Kafka", cluster.Await(ctx))
+	return cluster
+}
+
+func clusterRequest(id int, network string, b *clusterBroker) testcontainers.ContainerRequest {
+	host := fmt.Sprintf("kafka%d", id)
+	return testcontainers.ContainerRequest{
+		Image:          KafkaImage,
+		Networks:       []string{network},
+		NetworkAliases: map[string][]string{network: {host}},
+		Env: brokerEnv(map[string]string{
+			"KAFKA_NODE_ID":                  fmt.Sprint(id),
+			"KAFKA_CONTROLLER_QUORUM_VOTERS": "1@kafka1:9093,2@kafka2:9093,3@kafka3:9093",
+			"KAFKA_LISTENERS":                "INTERNAL://:19092,EXTERNAL://:9092,DIRECT://:9094,CONTROLLER://:9093",
+			"KAFKA_ADVERTISED_LISTENERS": fmt.Sprintf("INTERNAL://%s:19092,EXTERNAL://%s,DIRECT://%s",
+				host, b.advertised, b.direct),
+			"KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": "INTERNAL:PLAINTEXT,EXTERNAL:PLAINTEXT,DIRECT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+
+			"KAFKA_MIN_INSYNC_REPLICAS":                              "2",
+			"KAFKA_DEFAULT_REPLICATION_FACTOR":                       "3",
+			"KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR":                 "3",
+			"KAFKA_OFFSETS_TOPIC_NUM_PARTITIONS":                     "6",
+			"KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR":         "3",
+			"KAFKA_TRANSACTION_STATE_LOG_MIN_ISR":                    "2",
+			"KAFKA_SHARE_COORDINATOR_STATE_TOPIC_REPLICATION_FACTOR": "3",
+			"KAFKA_SHARE_COORDINATOR_STATE_TOPIC_MIN_ISR":            "2",
+
+			"KAFKA_HEAP_OPTS": "-Xms192m -Xmx384m",
+		}),
+	}
+}
+
+// Size is the number of brokers.
+func (k *KafkaCluster) Size() int { return len(k.brokers) }
+
+// Broker has the verbs of broker i, from 0.
+func (k *KafkaCluster) Broker(i int) Handle { return k.brokers[i].Handle() }
+
+// Advertised is where clients are sent for broker i; a proxy has to listen there.
+func (k *KafkaCluster) Advertised(i int) string { return k.brokers[i].advertised }
+
+// Upstream is where the proxy of broker i leads to.
+func (k *KafkaCluster) Upstream(i int) string { return k.brokers[i].upstream }
+
+// Direct are seed brokers that lead past every proxy.
+func (k *KafkaCluster) Direct() []string {
+	var addrs []string
+	for _, b := range k.brokers {
+		addrs = append(addrs, b.direct)
+	}
+	return addrs
+}
+
+// Await returns once all brokers have been let in and every partition has a leader.
+func (k *KafkaCluster) Await(ctx context.Context) error {
+	tick := time.NewTicker(5 * pollPause)
+	defer tick.Stop()
+	for {
+		var err error
+		for _, b := range k.brokers {
+			attempt, cancel := context.WithTimeout(ctx, 5*time.Second)
+			err = serves(attempt, b.direct, len(k.brokers))
+			cancel()
+			if err != nil {
+				break
+			}
+		}
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the cluster is not ready in time: %w", err)
+		case <-tick.C:
+		}
+	}
+}
+
+// CreateTopic makes a topic with so many partitions and a replica on each broker.
+func (k *KafkaCluster) CreateTopic(ctx context.Context, topic string, partitions int32, settings map[string]string) error {
+	if err := createTopic(ctx, k.Direct(), topic, partitions, clusterSize, settings); err != nil {
+		return fmt.Errorf("create topic %s: %w", topic, err)
+	}
+	return nil
+}
+
+// remove ends all brokers at once: one that is alone waits in vain for its quorum.
+func (k *KafkaCluster) remove() error {
+	var all errgroup.Group
+	for _, b := range k.brokers {
+		all.Go(b.node.remove)
+	}
+	return all.Wait()
+}

@@ -1,0 +1,130 @@
+//go:build integration
+
+package testenv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+	"github.com/testcontainers/testcontainers-go/exec"
+)
+
+// Handle has the verbs of a server for a goroutine that is not the test's own:
+// they return an error and leave it to the caller what that means. It is safe
+// for concurrent use, as far as the verbs make sense together.
+type Handle struct {
+	n *node
+}
+
+// Handle returns the verbs that give an error instead of ending a test.
+func (n *node) Handle() Handle { return Handle{n} }
+
+// Pause freezes the server: connections stay open and nothing answers.
+func (h Handle) Pause(ctx context.Context) error {
+	_, err := h.n.docker.ContainerPause(ctx, h.n.ctr.GetContainerID(), client.ContainerPauseOptions{})
+	return act("pause", err)
+}
+
+// Thaw lets a paused server go on, without waiting for an answer of it. One that
+// is not paused is left as it is.
+func (h Handle) Thaw(ctx context.Context) error {
+	state, err := h.state(ctx)
+	if err != nil || !state.Paused {
+		return err
+	}
+	_, err = h.n.docker.ContainerUnpause(ctx, h.n.ctr.GetContainerID(), client.ContainerUnpauseOptions{})
+	return act("unpause", err)
+}
+
+// Unpause lets a paused server go on and waits until it answers.
+func (h Handle) Unpause(ctx context.Context) error {
+	if err := h.Thaw(ctx); err != nil {
+		return err
+	}
+	return h.Await(ctx)
+}
+
+// Start starts a server that was killed or stopped, at the same address and with
+// the data it had, and waits until it serves.
+func (h Handle) Start(ctx context.Context) error {
+	if _, err := h.n.docker.ContainerStart(ctx, h.n.ctr.GetContainerID(), client.ContainerStartOptions{}); err != nil {
+		return act("start", err)
+	}
+	return h.Await(ctx)
+}
+
+// Await returns once the server serves.
+func (h Handle) Await(ctx context.Context) error { return h.n.await(ctx) }
+
+// End sends a signal that ends the server and waits until it has ended. One that
+// is not running is left as it is.
+func (h Handle) End(ctx context.Context, signal string) error {
+	if state, err := h.state(ctx); err != nil || !state.Running {
+		return err
+	}
+	id := h.n.ctr.GetContainerID()
+	ended := h.n.docker.ContainerWait(ctx, id, client.ContainerWaitOptions{Condition: container.WaitConditionNextExit})
+	if _, err := h.n.docker.ContainerKill(ctx, id, client.ContainerKillOptions{Signal: signal}); err != nil {
+		return act("send "+signal, err)
+	}
+	select {
+	case <-ended.Result:
+		return nil
+	case err := <-ended.Error:
+		return act("wait for the end after "+signal, err)
+	}
+}
+
+// Running says whether the server's process is there, paused or not.
+func (h Handle) Running(ctx context.Context) (bool, error) {
+	state, err := h.state(ctx)
+	if err != nil {
+		return false, err
+	}
+	return state.Running, nil
+}
+
+func (h Handle) state(ctx context.Context) (*container.State, error) {
+	found, err := h.n.docker.ContainerInspect(ctx, h.n.ctr.GetContainerID(), client.ContainerInspectOptions{})
+	if err != nil {
+		return nil, act("look at a container", err)
+	}
+	if found.Container.State == nil {
+		return nil, errors.New("the engine does not say how a container is")
+	}
+	return found.Container.State, nil
+}
+
+// Run runs a command inside the container as root. An exit code other than 0 is an error.
+func (h Handle) Run(ctx context.Context, command ...string) error {
+	code, _, err := h.n.ctr.Exec(ctx, command, exec.WithUser("root"))
+	if err != nil {
+		return act("run "+command[0]+" in a container", err)
+	}
+	if code != 0 {
+		return fmt.Errorf("%s in a container ended with %d", command[0], code)
+	}
+	return nil
+}
+
+// Logs copies what the server has logged so far.
+func (h Handle) Logs(ctx context.Context, to io.Writer) error {
+	from, err := h.n.ctr.Logs(ctx)
+	if err != nil {
+		return act("read a container's log", err)
+	}
+	defer func() { _ = from.Close() }() // only read
+	_, err = io.Copy(to, from)
+	return act("read a container's log", err)
+}
+
+func act(what string, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}
