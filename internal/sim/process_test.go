@@ -141,18 +141,25 @@ func (p *process) pause(d time.Duration) {
 		return
 	}
 	p.standing = make(chan struct{})
-	standing := p.standing
 	p.mu.Unlock()
 	p.w.history.add("stands still", p.name, d.String())
 	p.w.later(d, func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if p.standing == standing {
-			p.standing = nil
-			close(standing)
+		if p.wake() {
 			p.w.history.add("goes on", p.name, "")
 		}
 	})
+}
+
+// wake lets a process go on, and says whether it stood still.
+func (p *process) wake() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.standing == nil {
+		return false
+	}
+	close(p.standing)
+	p.standing = nil
+	return true
 }
 
 // cut breaks every connection of a kind.

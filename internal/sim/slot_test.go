@@ -130,6 +130,7 @@ func (s *slot) start() (*process, error) {
 			time.Sleep(rigor)
 		}
 		p.program.Close()
+		p.wake()
 		w.history.add("ended", name, fmt.Sprint(p.err))
 		if p.err != nil && !p.wasStopped() {
 			w.found(fmt.Sprintf("%s ended by itself: %v", name, p.err))
