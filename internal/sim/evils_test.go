@@ -110,7 +110,7 @@ func ofBrokers() []evil {
 		{"stored, then refused", forwards, refuse(kerr.NotEnoughReplicasAfterAppend)},
 		{"too large", func(d dice, s *schedule) event {
 			e := forwards(d, s)
-			e.N = 1 + d.IntN(4)
+			e.N = one(d, 1, 2, 4, 8, 30, 100)
 			return e
 		}, func(w *world, e event) func() {
 			return w.kafka.FailTopic(kmsg.Produce, e.Arg, kerr.MessageTooLarge, e.N).Remove
@@ -191,21 +191,29 @@ func ofDisks() []evil {
 	draw := func(d dice, _ *schedule) event {
 		return event{Arg: one(d, "once", "for ever", "for ever"), N: d.IntN(1000)}
 	}
+	appending := []fstest.Op{fstest.OpAny, fstest.OpCreate, fstest.OpWrite, fstest.OpSync, fstest.OpRename, fstest.OpSyncDir}
+	both := evil{"Kafka and the disks fail", draw, func(w *world, e event) func() {
+		for _, s := range w.slots {
+			s.fs().Fail(fstest.Fault{Op: appending[e.N%len(appending)], N: 1, Err: fstest.Errnos[e.N%len(fstest.Errnos)], Forever: true})
+		}
+		refused := kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: parked, Err: kerr.NotEnoughReplicas, Count: -1}
+		also := refused
+		also.Topic = dead
+		heal := w.kafka.Fault(refused, also)
+		return func() {
+			heal.Remove()
+			for _, s := range w.slots {
+				s.fs().Heal()
+			}
+		}
+	}}
 	return []evil{
 		{"disk fails", draw, func(w *world, e event) func() {
 			fs := w.slots[e.Slot].fs()
 			fs.Fail(fstest.Fault{Op: diskOps[e.N%len(diskOps)], N: 1 + e.N%3, Err: fstest.Errnos[e.N%len(fstest.Errnos)], Forever: e.Arg == "for ever"})
 			return func() { fs.Heal(); w.slots[e.Slot].fs().Heal() }
 		}},
-		{"Kafka and the disk fail", draw, func(w *world, e event) func() {
-			fs := w.slots[e.Slot].fs()
-			fs.Fail(fstest.Fault{Op: diskOps[e.N%len(diskOps)], N: 1 + e.N%3, Err: fstest.Errnos[e.N%len(fstest.Errnos)], Forever: true})
-			refused := kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: parked, Err: kerr.NotEnoughReplicas, Count: -1}
-			also := refused
-			also.Topic = dead
-			heal := w.kafka.Fault(refused, also)
-			return func() { fs.Heal(); w.slots[e.Slot].fs().Heal(); heal.Remove() }
-		}},
+		both, both, both,
 		{"slow disk", draw, func(w *world, e event) func() {
 			fs, op := w.slots[e.Slot].fs(), diskOps[1+e.N%(len(diskOps)-1)]
 			fs.Slow(op, time.Duration(1+e.N%700)*time.Millisecond)
