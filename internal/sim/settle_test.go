@@ -91,11 +91,15 @@ const rebalanced = 20 * time.Second
 
 // unstick does what the fake does not: a rebalance that its members do not all join ends after the rebalance timeout,
 // however many joined late. The fake begins to count anew with each of them, so that members whose patience is out of
-// step can wait for each other for ever.
+// step can wait for each other for ever. Nor does it ever miss the heartbeats of a member that died while it joined.
 func (w *world) unstick() {
 	for _, group := range []string{consumers, replayers} {
 		info := w.kafka.GroupInfo(group)
-		if info == nil || info.State == "Stable" || info.State == "Empty" {
+		most := w.plan.Consumers
+		if group == replayers {
+			most = w.plan.Replayers
+		}
+		if info == nil || len(info.Members) <= most && (info.State == "Stable" || info.State == "Empty") {
 			delete(w.unrest, group)
 			continue
 		}
