@@ -2,6 +2,8 @@ package conservation
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"docket/internal/envelope"
@@ -46,6 +48,26 @@ func (l *Ledger) Records() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.records)
+}
+
+// Canonical is the place of a decision as the ledger has it, whatever index it is forwarded with; false where nothing
+// was produced there.
+func (l *Ledger) Canonical(p Place) (Place, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.canonical(p)
+}
+
+// Each calls f with every decision in order of place, and with the key of its record.
+func (l *Ledger) Each(f func(at Place, key []byte, d Decision)) {
+	l.mu.Lock()
+	records := maps.Clone(l.records)
+	l.mu.Unlock()
+	for _, at := range slices.SortedFunc(maps.Keys(records), Place.Compare) {
+		for i, d := range records[at].Decisions {
+			f(Place{Topic: at.Topic, Partition: at.Partition, Offset: at.Offset, Index: i}, records[at].Key, d)
+		}
+	}
 }
 
 // Decisions is the number of decisions in them; a record that cannot be read counts as one.

@@ -112,7 +112,24 @@ func readSpoolFile(fsys fs.FS, name string) ([]*kgo.Record, error) {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }() // only read
-	plain, err := gzip.NewReader(bufio.NewReader(file))
+	return readSpoolLines(file)
+}
+
+// ReadSpoolFile reads the content of one data file. An error says that it is not whole; it quotes nothing of it.
+func ReadSpoolFile(content io.Reader, name string) ([]Forwarded, error) {
+	records, err := readSpoolLines(content)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Forwarded, len(records))
+	for i, r := range records {
+		all[i] = ForwardedOf(r, home.Spooled, name)
+	}
+	return all, nil
+}
+
+func readSpoolLines(content io.Reader) ([]*kgo.Record, error) {
+	plain, err := gzip.NewReader(bufio.NewReader(content))
 	if err != nil {
 		return nil, disk(err, errNotWhole)
 	}
