@@ -61,6 +61,10 @@ test-fast: ## Plain tests; no container engine, under a minute
 e2e: engine-compose images ## Compose for real: stop Postgres under load for OUTAGE (120s), account for every decision
 	@build/e2e
 
+.PHONY: mutants
+mutants: engine images ## Plant bugs one at a time and see each caught by the tests (ONLY=name,… JOBS=n SEEDS=n ARGS=-markdown)
+	@go run ./build/mutants -only '$(ONLY)' $(if $(JOBS),-jobs $(JOBS)) $(if $(SEEDS),-seeds $(SEEDS)) $(ARGS)
+
 .PHONY: fuzz
 fuzz: ## Every fuzz target for FUZZTIME (20s) each
 	@build/fuzz $(FUZZTIME)

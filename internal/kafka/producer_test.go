@@ -76,3 +76,25 @@ func TestClosingAPublisherEndsTheCallsUnderWay(t *testing.T) {
 		t.Error("a closed publisher acknowledges")
 	}
 }
+
+// TestEveryInSyncReplicaIsAskedToAcknowledge: an acknowledgement of the leader alone goes with the leader.
+func TestEveryInSyncReplicaIsAskedToAcknowledge(t *testing.T) {
+	t.Parallel()
+	c := kafkatest.New(t, kfake.SeedTopics(1, dlq))
+	p := publisher(t, c, 2*time.Second)
+	var asked, wrong atomic.Int32
+	stop := c.Watch(kmsg.Produce, func(req kmsg.Request) {
+		asked.Add(1)
+		if req.(*kmsg.ProduceRequest).Acks != -1 {
+			wrong.Add(1)
+		}
+	})
+	defer stop()
+	c.Fail(kmsg.Produce, kerr.MessageTooLarge, 1) // so that each record is sent by itself too
+	if err := errors.Join(p.Publish(context.Background(), forwarded(2))...); err != nil {
+		t.Fatal(err)
+	}
+	if asked.Load() < 3 || wrong.Load() > 0 {
+		t.Errorf("%d of %d requests ask for less than all in-sync replicas", wrong.Load(), asked.Load())
+	}
+}
