@@ -31,7 +31,9 @@ import (
 //go:embed list/*.txt
 var lists embed.FS
 
-func main() {
+func main() { os.Exit(start()) }
+
+func start() int {
 	var o options
 	flag.StringVar(&o.only, "only", "", "names of the mutants to run, separated by commas; all where empty")
 	flag.IntVar(&o.jobs, "jobs", max(1, runtime.NumCPU()/2), "mutants at a time")
@@ -44,10 +46,10 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, o, os.Stdout, os.Stderr); err != nil {
-		stop()
 		fmt.Fprintln(os.Stderr, "mutants:", err)
-		os.Exit(1) //nolint:gocritic // stop was called
+		return 1
 	}
+	return 0
 }
 
 type options struct {

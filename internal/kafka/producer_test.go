@@ -9,8 +9,10 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"docket/internal/kafka"
 	"docket/internal/kafkatest"
 )
 
@@ -96,5 +98,23 @@ func TestEveryInSyncReplicaIsAskedToAcknowledge(t *testing.T) {
 	}
 	if asked.Load() < 3 || wrong.Load() > 0 {
 		t.Errorf("%d of %d requests ask for less than all in-sync replicas", wrong.Load(), asked.Load())
+	}
+}
+
+func TestNoErrorOfTheClientIsTakenForAnAcknowledgement(t *testing.T) {
+	t.Parallel()
+	for _, err := range []error{context.DeadlineExceeded, context.Canceled, kgo.ErrRecordTimeout, kgo.ErrRecordRetries, kgo.ErrMaxBuffered,
+		kgo.ErrClientClosed, kgo.ErrAborting, kerr.RequestTimedOut, kerr.NotEnoughReplicasAfterAppend, kerr.DuplicateSequenceNumber} {
+		if got := kafka.Answered(err); !errors.Is(got, err) {
+			t.Errorf("%v became %v", err, got)
+		}
+	}
+	for _, late := range []error{context.DeadlineExceeded, kgo.ErrRecordTimeout} {
+		if !errors.Is(kafka.Answered(late), kafka.ErrUnanswered) {
+			t.Errorf("%v is not told as unanswered", late)
+		}
+	}
+	if err := kafka.Answered(nil); err != nil {
+		t.Error(err)
 	}
 }
