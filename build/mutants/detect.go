@@ -49,6 +49,9 @@ func goCommand(ctx context.Context, dir string, args []string, read func(io.Read
 	return stderr.String(), errors.Join(errRead, cmd.Wait())
 }
 
+// hung is how a test fails that does not end.
+const hung = "hangs until the test's own time limit"
+
 // errEnough ends a run of tests that has shown what there is to see.
 var errEnough = errors.New("a test failed")
 
@@ -127,7 +130,7 @@ func (w *watcher) take(e event, f *finding) (failed bool, err error) {
 func (w *watcher) hear(line string) {
 	switch {
 	case strings.HasPrefix(line, "panic: test timed out"):
-		w.how = "hangs until the test's own time limit"
+		w.how = hung
 	case strings.HasPrefix(line, "panic: deadlock"), strings.HasPrefix(line, "fatal error: all goroutines are asleep"):
 		w.how = "deadlock"
 	case strings.HasPrefix(line, "panic: ") && w.how == "", strings.HasPrefix(line, "fatal error: ") && w.how == "":
