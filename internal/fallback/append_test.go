@@ -274,6 +274,22 @@ func TestExpiredFileIsAnAlarmUnlessEvictIsOn(t *testing.T) {
 	}
 }
 
+func TestSpoolWithoutRoomForAByteRefuses(t *testing.T) {
+	t.Parallel()
+	m := fstest.New()
+	s := open(t, cfg(), m)
+	mustAppend(t, s, linesOf("a")...)
+	c := cfg()
+	c.MaxBytes = s.Stats().Bytes
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, c, m)
+	if err := s.Append(t.Context(), linesOf("b")); !errors.Is(err, fallback.ErrFull) || len(dataFiles(m)) != 1 {
+		t.Errorf("%v, %v", err, dataFiles(m))
+	}
+}
+
 // TestExpiredFileThatKafkaRefusesIsGivenUpOnlyWhereEvictIsOn: age alone takes nobody's home away.
 func TestExpiredFileThatKafkaRefusesIsGivenUpOnlyWhereEvictIsOn(t *testing.T) {
 	t.Parallel()
