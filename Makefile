@@ -69,6 +69,10 @@ sqlstates: engine images ## Every SQLSTATE raised on a real Postgres, on one rec
 chaos: engine images ## Faults by SEED (1) against the real programs on three brokers and Postgres for DURATION (20m); OUT=file.md for the table
 	@build/chaos
 
+.PHONY: mutants
+mutants: engine images ## Plant bugs one at a time and see each caught by the tests (ONLY=name,… JOBS=n SEEDS=n ARGS=-markdown)
+	@go run ./build/mutants -only '$(ONLY)' $(if $(JOBS),-jobs $(JOBS)) $(if $(SEEDS),-seeds $(SEEDS)) $(ARGS)
+
 .PHONY: fuzz
 fuzz: ## Every fuzz target for FUZZTIME (20s) each
 	@build/fuzz $(FUZZTIME)

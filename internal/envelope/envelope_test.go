@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -249,4 +250,26 @@ func FuzzOpenParked(f *testing.F) {
 			t.Errorf("%s=%q read as %+v", key, value, e)
 		}
 	})
+}
+
+// TestDeadLetterIDIsTheOneOfTheContract spells the hash out: whoever reads the topics computes it without us.
+func TestDeadLetterIDIsTheOneOfTheContract(t *testing.T) {
+	t.Parallel()
+	o := Origin{Topic: "decision-logs", Partition: 3, Offset: 17}
+	seen := map[string]string{}
+	for index, hashed := range map[int]string{
+		NoIndex: "decision-logs\x003\x0017\x00\x00{}",
+		0:       "decision-logs\x003\x0017\x000\x00{}",
+		12:      "decision-logs\x003\x0017\x0012\x00{}",
+	} {
+		o.Index = index
+		id := ID(o, []byte("{}"))
+		if want := fmt.Sprintf("%x", sha256.Sum256([]byte(hashed))); id != want {
+			t.Errorf("index %d: %s, want that of %q", index, id, hashed)
+		}
+		if other, twice := seen[id]; twice {
+			t.Errorf("%q and %q share an id", other, hashed)
+		}
+		seen[id] = hashed
+	}
 }

@@ -274,6 +274,46 @@ func TestExpiredFileIsAnAlarmUnlessEvictIsOn(t *testing.T) {
 	}
 }
 
+func TestSpoolWithoutRoomForAByteRefuses(t *testing.T) {
+	t.Parallel()
+	m := fstest.New()
+	s := open(t, cfg(), m)
+	mustAppend(t, s, linesOf("a")...)
+	c := cfg()
+	c.MaxBytes = s.Stats().Bytes
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, c, m)
+	if err := s.Append(t.Context(), linesOf("b")); !errors.Is(err, fallback.ErrFull) || len(dataFiles(m)) != 1 {
+		t.Errorf("%v, %v", err, dataFiles(m))
+	}
+}
+
+// TestExpiredFileThatKafkaRefusesIsGivenUpOnlyWhereEvictIsOn: age alone takes nobody's home away.
+func TestExpiredFileThatKafkaRefusesIsGivenUpOnlyWhereEvictIsOn(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []fallback.Policy{fallback.Hold, fallback.Evict} {
+		data, meta, err := fallback.ImageOf(linesOf("old1", "old2"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := fstest.New()
+		m.Plant("1500000000_w_1.jsonl.gz", data, 0o600, 1)
+		m.Plant("1500000000_w_1.meta.json", meta, 0o600, 1)
+		c := cfg()
+		c.MaxAge, c.OnFull = time.Hour, policy
+		s := open(t, c, m)
+		if _, err := s.Recover(t.Context(), &broker{answer: away}); !errors.Is(err, errAway) {
+			t.Errorf("%v: %v", policy, err)
+		}
+		kept := len(dataFiles(m)) == 1 && s.Stats().DroppedRecords == 0
+		if kept != (policy == fallback.Hold) || !kept && s.Stats().DroppedRecords != 2 {
+			t.Errorf("%v: left %v, %+v", policy, dataFiles(m), s.Stats())
+		}
+	}
+}
+
 func TestRecordBeyondTheLimitsIsRefusedAsRecoveryWouldRefuseIt(t *testing.T) {
 	t.Parallel()
 	m := fstest.New()

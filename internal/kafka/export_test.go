@@ -23,3 +23,6 @@ func Member(a *Assignment) string {
 	member, _ := a.session.client.GroupMetadata()
 	return member
 }
+
+// Answered is what an answer of the client becomes.
+var Answered = answered

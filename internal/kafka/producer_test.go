@@ -9,8 +9,10 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"docket/internal/kafka"
 	"docket/internal/kafkatest"
 )
 
@@ -74,5 +76,45 @@ func TestClosingAPublisherEndsTheCallsUnderWay(t *testing.T) {
 	}
 	if err := p.Publish(context.Background(), forwarded(1))[0]; err == nil {
 		t.Error("a closed publisher acknowledges")
+	}
+}
+
+// TestEveryInSyncReplicaIsAskedToAcknowledge: an acknowledgement of the leader alone goes with the leader.
+func TestEveryInSyncReplicaIsAskedToAcknowledge(t *testing.T) {
+	t.Parallel()
+	c := kafkatest.New(t, kfake.SeedTopics(1, dlq))
+	p := publisher(t, c, 2*time.Second)
+	var asked, wrong atomic.Int32
+	stop := c.Watch(kmsg.Produce, func(req kmsg.Request) {
+		asked.Add(1)
+		if req.(*kmsg.ProduceRequest).Acks != -1 {
+			wrong.Add(1)
+		}
+	})
+	defer stop()
+	c.Fail(kmsg.Produce, kerr.MessageTooLarge, 1) // so that each record is sent by itself too
+	if err := errors.Join(p.Publish(context.Background(), forwarded(2))...); err != nil {
+		t.Fatal(err)
+	}
+	if asked.Load() < 3 || wrong.Load() > 0 {
+		t.Errorf("%d of %d requests ask for less than all in-sync replicas", wrong.Load(), asked.Load())
+	}
+}
+
+func TestNoErrorOfTheClientIsTakenForAnAcknowledgement(t *testing.T) {
+	t.Parallel()
+	for _, err := range []error{context.DeadlineExceeded, context.Canceled, kgo.ErrRecordTimeout, kgo.ErrRecordRetries, kgo.ErrMaxBuffered,
+		kgo.ErrClientClosed, kgo.ErrAborting, kerr.RequestTimedOut, kerr.NotEnoughReplicasAfterAppend, kerr.DuplicateSequenceNumber} {
+		if got := kafka.Answered(err); !errors.Is(got, err) {
+			t.Errorf("%v became %v", err, got)
+		}
+	}
+	for _, late := range []error{context.DeadlineExceeded, kgo.ErrRecordTimeout} {
+		if !errors.Is(kafka.Answered(late), kafka.ErrUnanswered) {
+			t.Errorf("%v is not told as unanswered", late)
+		}
+	}
+	if err := kafka.Answered(nil); err != nil {
+		t.Error(err)
 	}
 }

@@ -367,6 +367,16 @@ func TestACommitThatTheGroupFencesIsNeverTriedAgainAndReadingBeginsAnew(t *testi
 
 func TestAPartitionThatIsLostIsNotCommitted(t *testing.T) {
 	t.Parallel()
+	// With ILLEGAL_GENERATION the client keeps its member id: what fences another member's commit does not see it.
+	for _, code := range []*kerr.Error{kerr.UnknownMemberID, kerr.IllegalGeneration} {
+		t.Run(code.Message, func(t *testing.T) {
+			t.Parallel()
+			loseAndCommit(t, code)
+		})
+	}
+}
+
+func loseAndCommit(t *testing.T, code *kerr.Error) {
 	c := kafkatest.New(t, kfake.SeedTopics(1, topic))
 	c.Values(t, topic, 0, values(10)...)
 	var rounds atomic.Int64
@@ -380,7 +390,7 @@ func TestAPartitionThatIsLostIsNotCommitted(t *testing.T) {
 			<-a.Leaving().Done()
 			return nil
 		}
-		c.Fail(kmsg.Heartbeat, kerr.UnknownMemberID, 1)
+		c.Fail(kmsg.Heartbeat, code, 1)
 		<-ctx.Done()
 		result <- a.Commit(context.WithoutCancel(ctx), settle(b))
 		return nil

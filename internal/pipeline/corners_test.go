@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 func TestErrorInALaterPortionOfABatchCommitsOnlyThePortionsBeforeIt(t *testing.T) {
@@ -159,4 +161,32 @@ func TestProbeAsksForTheTimeOfATypicalDecisionNotOfAnOddOne(t *testing.T) {
 			t.Errorf("probed %d times, homes %v", asked, h)
 		}
 	})
+}
+
+// TestPanicOfAnythingButTheDecoderIsNotSwallowed: what is shared may be half changed then, so the process ends and the
+// next one reads the batch again.
+func TestPanicOfAnythingButTheDecoderIsNotSwallowed(t *testing.T) {
+	t.Parallel()
+	for name, plant := range map[string]func(*world){
+		"in the store":     func(w *world) { w.db.hook = func(context.Context) { panic("planted") } },
+		"in the publisher": func(w *world) { w.kafka.fail = func(*kgo.Record) error { panic("planted") } },
+		"in the spool": func(w *world) {
+			w.kafka.fail = func(*kgo.Record) error { return errTooLarge }
+			w.spool.fail = func() error { panic("planted") }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, p := newWorld(plant), newPartition(t, recordsOf(0, logOf("a"), "nonsense"), recordsOf(2, logOf("b")))
+			defer func() {
+				if recover() == nil {
+					t.Error("it was swallowed")
+				}
+				if p.last() >= 0 {
+					t.Errorf("committed %d", p.last())
+				}
+			}()
+			_ = w.pipe.Run(t.Context(), p)
+		})
+	}
 }

@@ -12,32 +12,69 @@ import (
 
 func TestTableThatGoesDuringABisectEndsItAtOnce(t *testing.T) {
 	t.Parallel()
+	for _, code := range []string{"42P01", "23502"} { // 23502: one more kind of failure that could be a record's
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { searchWhileTheTableIsGone(t, code) })
+		})
+	}
+}
+
+func searchWhileTheTableIsGone(t *testing.T, code string) {
+	w, p := newWorld(), newPartition(t, recordsOf(0, good(named(512)...)...))
+	gone := func() bool { return len(w.db.writes) > 3 && len(w.db.writes) < 12 }
+	w.db.refuse = func(id string) error {
+		if gone() {
+			return sqlstate(code)
+		}
+		if id == "d001" {
+			return sqlstate("23514")
+		}
+		return nil
+	}
+	w.db.probe = func(time.Time) error {
+		if p.holds == 1 {
+			w.db.writes = append(w.db.writes, make([][]string, 12)...) // mended
+		}
+		if gone() {
+			return sqlstate(code)
+		}
+		return nil
+	}
+	w.run(t, p)
+	equal(t, "held", w.told.held, []string{"database_refuses " + code})
+	equal(t, "dead letters", w.kafka.sent("dlq"), []string{"1/0 data 23514 0"})
+	if len(w.told.bisected) != 2 || w.told.bisected[0] > 5 {
+		t.Errorf("searches took %v writes, want the first to end when the table went", w.told.bisected)
+	}
+}
+
+// TestTableThatRefusesForAWhileDuringABisectCondemnsNobody has every record refused twice while the table is not well, and
+// the table well again when the search is over.
+func TestTableThatRefusesForAWhileDuringABisectCondemnsNobody(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w, p := newWorld(), newPartition(t, recordsOf(0, good(named(512)...)...))
-		gone := func() bool { return len(w.db.writes) > 3 && len(w.db.writes) < 12 }
+		w, p := newWorld(), newPartition(t, recordsOf(0, good("a", "b", "x", "d")...))
+		changed := func() bool { return p.holds == 0 && len(w.db.writes) > 1 && len(w.db.writes) < 6 }
 		w.db.refuse = func(id string) error {
-			if gone() {
-				return sqlstate("42P01")
-			}
-			if id == "d001" {
-				return sqlstate("23514")
+			switch {
+			case changed():
+				return sqlstate("23502")
+			case id == "x":
+				return sqlstate("22P02")
 			}
 			return nil
 		}
 		w.db.probe = func(time.Time) error {
-			if p.holds == 1 {
-				w.db.writes = append(w.db.writes, make([][]string, 12)...) // mended
-			}
-			if gone() {
-				return sqlstate("42P01")
+			if changed() {
+				return sqlstate("23502")
 			}
 			return nil
 		}
 		w.run(t, p)
-		equal(t, "held", w.told.held, []string{"database_refuses 42P01"})
-		equal(t, "dead letters", w.kafka.sent("dlq"), []string{"1/0 data 23514 0"})
-		if len(w.told.bisected) != 2 || w.told.bisected[0] > 5 {
-			t.Errorf("searches took %v writes, want the first to end when the table went", w.told.bisected)
+		equal(t, "dead letters", w.kafka.sent("dlq"), []string{"2/0 data 22P02 0"})
+		if h := w.told.homes(); h["row"] != 3 {
+			t.Errorf("homes %v", h)
 		}
 	})
 }

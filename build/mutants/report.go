@@ -1,0 +1,124 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// said is the test, and how it failed where that was not by its own word.
+func (f finding) said() string {
+	if f.how == "" {
+		return f.test
+	}
+	return f.test + " (" + f.how + ")"
+}
+
+// seed is what a failure of the simulation is known by: its subtests are named after their seeds.
+func (f finding) seed() string {
+	if _, seed, ok := strings.Cut(f.test, "/"); ok {
+		return "seed " + seed
+	}
+	return f.said()
+}
+
+// String is the verdict on one line.
+func (v verdict) String() string {
+	took := v.took.Round(100 * time.Millisecond)
+	switch {
+	case v.err != nil:
+		return fmt.Sprintf("%s: BROKEN: %v", v.name, v.err)
+	case v.caught.test == "":
+		return fmt.Sprintf("%s: SURVIVED (%s); it breaks: %s", v.name, took, v.breaks)
+	}
+	line := fmt.Sprintf("%s: caught by %s in %s (%s)", v.name, v.caught.said(), where(v.by), took)
+	if v.simulated != "" {
+		line += "; simulation: " + v.simulated
+	}
+	return line
+}
+
+// where is the package of a stage.
+func where(s stage) string {
+	pkg, _, _ := strings.Cut(s.args, " ")
+	pkg = strings.TrimPrefix(pkg, "./")
+	if s.integration {
+		pkg += " (integration)"
+	}
+	return pkg
+}
+
+// report prints the table and the count. Its error says that the tests do not see everything, or that the list is wrong.
+func report(out io.Writer, verdicts []verdict, markdown bool) error {
+	rows := make([][]string, len(verdicts))
+	caught, survived, broken := 0, 0, 0
+	for i, v := range verdicts {
+		by, in := v.caught.said(), where(v.by)
+		switch {
+		case v.err != nil:
+			broken++
+			by, in = "BROKEN", v.err.Error()
+		case v.caught.test == "":
+			survived++
+			by, in = "SURVIVED", ""
+		default:
+			caught++
+		}
+		rows[i] = []string{v.name, v.breaks, by, in, v.simulated, fmt.Sprintf("%.1f s", v.took.Seconds())}
+	}
+	table(out, []string{"mutant", "breaks", "caught by", "in", "by the simulation alone", "took"}, rows, markdown)
+	_, _ = fmt.Fprintf(out, "%d planted, %d caught, %d survived", len(verdicts), caught, survived)
+	if broken > 0 {
+		_, _ = fmt.Fprintf(out, ", %d broken", broken)
+	}
+	_, _ = fmt.Fprintln(out)
+	switch {
+	case broken > 0:
+		return errors.New("the list is wrong, or a run did not end: see BROKEN")
+	case survived > 0:
+		return errors.New("a bug was planted and no test noticed")
+	}
+	return nil
+}
+
+// printList prints what would be planted.
+func printList(out io.Writer, mutants []mutant, markdown bool) {
+	rows := make([][]string, len(mutants))
+	for i, m := range mutants {
+		var tests []string
+		for _, s := range m.tests {
+			tests = append(tests, where(s))
+		}
+		if m.simulation {
+			tests = append(tests, "simulation")
+		}
+		rows[i] = []string{m.name, m.breaks, m.hunks[0].file, strings.Join(tests, ", ")}
+	}
+	table(out, []string{"mutant", "breaks", "file", "asked"}, rows, markdown)
+}
+
+func table(out io.Writer, head []string, rows [][]string, markdown bool) {
+	if !markdown {
+		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+		for _, row := range append([][]string{head}, rows...) {
+			_, _ = fmt.Fprintln(w, strings.Join(row, "\t"))
+		}
+		_ = w.Flush()
+		return
+	}
+	line := func(cells []string) {
+		for i, c := range cells {
+			cells[i] = strings.ReplaceAll(c, "|", `\|`)
+		}
+		_, _ = fmt.Fprintf(out, "| %s |\n", strings.Join(cells, " | "))
+	}
+	line(head)
+	_, _ = fmt.Fprintln(out, "|"+strings.Repeat("---|", len(head)))
+	for _, row := range rows {
+		line(row)
+	}
+	_, _ = fmt.Fprintln(out)
+}
