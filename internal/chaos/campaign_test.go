@@ -72,7 +72,7 @@ func newCampaign(t *testing.T) *campaign {
 	t.Helper()
 	c := &campaign{seed: *flagSeed, ledger: conservation.NewLedger(), arms: newArms(*flagSeed), dir: *flagDir, bin: *flagBin}
 	if c.dir == "" {
-		dir, err := os.MkdirTemp("", "docket-chaos-")
+		dir, err := os.MkdirTemp("", "docket-chaos-") //nolint:usetesting // the logs stay when something was found
 		check(t, err)
 		c.dir = dir
 	}

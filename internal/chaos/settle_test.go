@@ -4,7 +4,6 @@ package chaos
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"path/filepath"
@@ -46,8 +45,9 @@ func (c *campaign) settle(ctx context.Context) {
 	c.say("everything is healed, %d records to go, %d parked; it has to settle within %v", source, parking, bound.Round(time.Second))
 	deadline := c.result.healed.Add(bound)
 	quiet := 0
-	for last := errors.New("not looked at"); ; {
-		if last = c.unsettled(ctx); last == nil {
+	for {
+		last := c.unsettled(ctx)
+		if last == nil {
 			if quiet++; quiet == 1 {
 				c.result.recovery = time.Since(c.result.healed)
 			}

@@ -79,7 +79,7 @@ func TestVerifyAndWhereIsRefuseWrongUse(t *testing.T) {
 	env := []string{"DOCKET_DATABASE_URL=postgres://u:" + planted + "@127.0.0.1:1/x", "DOCKET_KAFKA_BROKERS=127.0.0.1:1"}
 	for args, want := range map[string]string{
 		"verify --from x": `"x" is no decision-logs/PARTITION/OFFSET`, "verify --from other/1/2": "is no decision-logs/", "verify --spool=": "is empty",
-		"where-is": "name one record", "where-is a b": "name one record", "verify --sinse 1h": "did you mean --since?", "where-is --from x": "there is no flag",
+		"where-is": "name one record", "where-is a b": "name one record", "verify --sincee 1h": "did you mean --since?", "where-is --from x": "there is no flag",
 	} {
 		if r := call(config.Consumer, env, strings.Fields(args)...); r.code != Misuse || !strings.Contains(r.err, want) {
 			t.Errorf("%s: exit %d, %s", args, r.code, r.err)

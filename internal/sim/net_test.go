@@ -150,12 +150,13 @@ func (s *stream) read(p []byte) (int, error) {
 	for {
 		s.mu.Lock()
 		var wait <-chan time.Time
-		switch left := time.Duration(0); {
+		switch {
 		case s.gone:
 			s.mu.Unlock()
 			return 0, net.ErrClosed
 		case !s.deadline.IsZero():
-			if left = time.Until(s.deadline); left <= 0 {
+			left := time.Until(s.deadline)
+			if left <= 0 {
 				s.mu.Unlock()
 				return 0, os.ErrDeadlineExceeded
 			}

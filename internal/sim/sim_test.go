@@ -34,7 +34,7 @@ const longest = time.Minute
 
 // TestSimulation plays schedules: whatever goes wrong, in whatever order it heals, every decision ends in the home that it
 // deserves, and at no commit was anything without one.
-func TestSimulation(t *testing.T) {
+func TestSimulation(t *testing.T) { //nolint:paralleltest // a seed decides the random numbers of the whole process
 	from, n := *first, *schedules
 	if *single >= 0 {
 		from, n = uint64(*single), 1

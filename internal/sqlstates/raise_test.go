@@ -67,7 +67,7 @@ func TestEverySQLSTATELeadsWhereItsVerdictSays(t *testing.T) {
 	var mu sync.Mutex
 	var seen []outcome
 	var wg sync.WaitGroup
-	for n := range workers {
+	for n := range workers { //nolint:paralleltest // the workers are what runs beside each other
 		var mine []string
 		for i := n; i < len(list); i += workers {
 			mine = append(mine, list[i])
@@ -81,7 +81,7 @@ func TestEverySQLSTATELeadsWhereItsVerdictSays(t *testing.T) {
 		k := cluster(t, prefixes...)
 		wg.Go(func() {
 			for _, code := range mine {
-				t.Run(code, func(t *testing.T) { //nolint:paralleltest // the workers are what runs beside each other
+				t.Run(code, func(t *testing.T) {
 					o := raise(t, k, pg, as, code)
 					mu.Lock()
 					defer mu.Unlock()

@@ -125,9 +125,8 @@ var breaches = map[string]map[string]breach{
 			w.ev.Rows[a].Place, w.ev.Rows[b].Place = w.ev.Rows[b].Place, w.ev.Rows[a].Place
 		}, "before that of an earlier decision with its key", []string{"I3"}},
 		"parked in another order": {func(w *world) {
-			a, b := w.in(home.Parked, 1, 11), w.in(home.Parked, 1, 12)
-			b = w.in(home.Parked, 1, 12)
-			a = &w.ev.Forwarded[slices.IndexFunc(w.ev.Forwarded, func(f Forwarded) bool { return f.Home == home.Parked && f.Offset == 11 })]
+			b := w.in(home.Parked, 1, 12)
+			a := &w.ev.Forwarded[slices.IndexFunc(w.ev.Forwarded, func(f Forwarded) bool { return f.Home == home.Parked && f.Offset == 11 })]
 			*a, *b = *b, *a
 		}, "parked for the first time behind logs/1/12/0", nil},
 	},

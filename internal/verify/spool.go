@@ -70,13 +70,11 @@ func readEntry(fsys fs.FS, name string) (SpoolFile, []*kgo.Record, error) {
 		return file, nil, nil
 	}
 	records, err := readSpoolFile(fsys, name)
-	var path *fs.PathError
-	switch {
-	case errors.As(err, &path):
+	if path := (*fs.PathError)(nil); errors.As(err, &path) {
 		return file, nil, err
-	case err != nil:
-		file.Broken = err.Error()
-		return file, nil, nil
+	}
+	if err != nil {
+		file.Broken, records = err.Error(), nil
 	}
 	file.Lines = len(records)
 	return file, records, nil

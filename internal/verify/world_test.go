@@ -53,8 +53,8 @@ func perfect() *world {
 // one makes the record at a place and what became of it.
 func (w *world) one(p int32, o int64) {
 	at := Place{source, p, o, 0}
-	id, code, body := fmt.Sprintf("d-%d-%d", p, o), "", ""
-	body = fmt.Sprintf(`{"decision_id":%q,"n":%d}`, id, o)
+	id, code := fmt.Sprintf("d-%d-%d", p, o), ""
+	body := fmt.Sprintf(`{"decision_id":%q,"n":%d}`, id, o)
 	switch {
 	case p == 0 && o == 3:
 		id, code, body = "", "syntax", "{"
