@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
+	"github.com/rs/zerolog/log"
 	"go.uber.org/goleak"
 
 	"docket/internal/conservation"
@@ -32,6 +34,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	log.Logger = zerolog.Nop() // some toxics speak through the global one
 	// The proxies leave behind what hangs in a toxic when its connection ends. testenv.Main does not return.
 	testenv.Main(m,
 		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*ToxicStub).Run"),
