@@ -83,6 +83,13 @@ func TestPingNamesWhatIsWrong(t *testing.T) {
 	right.SASL = plain.Auth{User: "docket", Pass: "another"}.AsMechanism()
 	encrypted := fast(open)
 	encrypted.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	hangsUp := fast(open)
+	hangsUp.Dialer = hungUp
+	certificate, roots := selfSigned(t)
+	secure := kafkatest.New(t, kfake.TLS(&tls.Config{MinVersion: tls.VersionTLS13, Certificates: certificate, ClientAuth: tls.RequireAnyClientCert}))
+	plainly := fast(secure)
+	unproven := fast(secure)
+	unproven.TLS = &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots}
 	for name, tt := range map[string]struct {
 		cfg  kafka.Config
 		want kafka.Reason
@@ -92,6 +99,9 @@ func TestPingNamesWhatIsWrong(t *testing.T) {
 		"unreachable":             {away, kafka.ReasonUnreachable},
 		"wrong password":          {wrong, kafka.ReasonAuthentication},
 		"TLS to a plain listener": {encrypted, kafka.ReasonTLS},
+		"hangs up at once":        {hangsUp, kafka.ReasonUnreachable},
+		"plain to a TLS listener": {plainly, kafka.ReasonUnreachable},
+		"no certificate to show":  {unproven, kafka.ReasonTLS},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 
@@ -30,7 +31,7 @@ const (
 )
 
 var hints = map[Reason]string{
-	ReasonUnreachable:    "check the broker addresses, the network and that the brokers run; one that closes the connection at once may want TLS or other credentials",
+	ReasonUnreachable:    "check the broker addresses, the network and that the brokers run; one that closes connections at once may want TLS or SASL",
 	ReasonTLS:            "check that the brokers expect TLS, the CA file, the names in the certificate and its dates",
 	ReasonAuthentication: "check the SASL mechanism, user name and password",
 	ReasonAuthorization:  "grant the missing ACL: READ and DESCRIBE on the source topic, READ on the group, WRITE on the others",
@@ -127,7 +128,7 @@ func reasonOf(err error) Reason {
 		dial     *dialError
 		loss     *kgo.ErrDataLoss
 		large    *kgo.ErrDecompressTooLarge
-		eof      *kgo.ErrFirstReadEOF
+		op       *net.OpError
 		netErr   net.Error
 		group    *kgo.ErrGroupSession
 		byCode   Reason
@@ -145,9 +146,9 @@ func reasonOf(err error) Reason {
 		return ReasonTruncated
 	case errors.As(err, &large):
 		return ReasonUnreadable
-	case errors.As(err, &eof):
-		return ReasonTLS // one side speaks TLS, or SASL, and the other does not
-	case dial != nil, errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &netErr):
+	case errors.As(err, &op) && op.Op == "remote error":
+		return ReasonTLS // an alert after the handshake, which is how a broker refuses a certificate
+	case dial != nil, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &netErr):
 		return ReasonUnreachable
 	case errors.As(err, &group):
 		return ReasonGroup
