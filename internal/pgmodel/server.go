@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"slices"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -52,7 +53,8 @@ func New(cfg Config) *Server {
 	return &Server{cfg: cfg, rows: map[key]*tuple{}, lastPID: 100}
 }
 
-// Dial connects, as [net.Dialer.DialContext] does. Every address is this server's.
+// Dial connects, as [net.Dialer.DialContext] does. Every address is this server's. The port of the connection's local
+// address is the id of its backend, so that whoever dials knows its sessions again.
 func (s *Server) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if err := s.dialled(ctx); err != nil {
 		return nil, &net.OpError{Op: "dial", Net: network, Addr: addr(address), Err: err}
@@ -63,7 +65,7 @@ func (s *Server) Dial(ctx context.Context, network, address string) (net.Conn, e
 		return nil, &net.OpError{Op: "dial", Net: network, Addr: addr(address), Err: syscall.ECONNREFUSED}
 	}
 	s.lastPID++
-	client, server := newWire("client", addr(address))
+	client, server := newWire(addr("client:"+strconv.FormatUint(uint64(s.lastPID), 10)), addr(address))
 	b := newSession(s, s.lastPID, server)
 	s.sessions = append(s.sessions, b)
 	s.wait.Go(b.serve)

@@ -39,6 +39,9 @@ func newHistory() *history { return &history{began: time.Now(), trace: fnv.New64
 // since is the virtual time of now.
 func (h *history) since() time.Duration { return time.Since(h.began) }
 
+// at is a time as the history tells it.
+func (h *history) at(t time.Time) time.Duration { return t.Sub(h.began) }
+
 func (h *history) add(what, who, detail string) {
 	l := line{h.since(), what, who, detail}
 	h.mu.Lock()

@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/rs/zerolog"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"docket/internal/conservation"
@@ -24,7 +23,7 @@ func TestADayWithoutTheDatabaseIsWaitedOutAndCaughtUpAtOnce(t *testing.T) { //no
 			Brokers: 1, Partitions: 2, Forwards: 1, Consumers: 1, Replayers: 1,
 			Settings: []string{"DOCKET_KAFKA_BROKERS=localhost:9092", "DOCKET_DATABASE_URL=postgres://docket@db:5432/docket?sslmode=disable"},
 			NoSpool:  make([]bool, 2), Starts: make([]time.Duration, 2),
-		}, newHistory(), zerolog.Nop())
+		}, newHistory(), nil)
 		defer w.close()
 		for _, s := range w.slots {
 			w.running.Go(s.run)
@@ -69,6 +68,7 @@ func TestADayWithoutTheDatabaseIsWaitedOutAndCaughtUpAtOnce(t *testing.T) { //no
 		if n := len(w.kafka.ReadAll(t, exhausted)); n > 0 {
 			t.Errorf("%d good records in the parking dead-letter topic", n)
 		}
+		w.healed, w.settled = returned, time.Now()
 		w.calm()
 		w.judge()
 		for _, what := range w.broken() {

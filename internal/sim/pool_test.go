@@ -17,8 +17,8 @@ var pool = sync.OnceValue(func() []conservation.Record {
 		Records: 1200, Seed: 1, FaultEvery: 5, MaxRecordBytes: maxRecordBytes,
 		Start: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
 		Samples: [][]byte{
-			[]byte(`{"decision_id":"x","timestamp":"2026-03-01T12:00:00Z","path":"http/authz/allow","result":true,"requested_by":"10.0.0.7:41234","req_id":7,"labels":{"id":"opa-1","version":"1.2.0","region":"north"},"input":{"user":"alice","method":"GET","path":["v1","things",17]}}`),
-			[]byte(`{"timestamp":"2026-03-01T12:00:00Z","decision_id":"x","path":"k8s/admission","result":{"allowed":false,"reason":"no such namespace"},"labels":{"id":"opa-2"},"bundles":{"main":{"revision":"r9"}},"metrics":{"timer_rego_query_eval_ns":12345.5}}`),
+			[]byte(`{"decision_id":"x","timestamp":"2026-03-01T12:00:00Z","path":"http/authz/allow","result":true,"requested_by":"10.0.0.7:41234","req_id":7,"labels":{"id":"opa-1","version":"1.2.0","region":"north"},"input":{"user":"` + inPayloads + `","method":"GET","path":["v1","things",17]}}`),
+			[]byte(`{"timestamp":"2026-03-01T12:00:00Z","decision_id":"x","path":"k8s/admission","result":{"allowed":false,"reason":"no such namespace, ` + inPayloads + `"},"labels":{"id":"opa-2"},"bundles":{"main":{"revision":"r9"}},"metrics":{"timer_rego_query_eval_ns":12345.5}}`),
 			[]byte(`{"decision_id":"x","timestamp":"2026-03-01T12:00:00Z"}`),
 		},
 	})

@@ -33,15 +33,21 @@ type process struct {
 	ended    chan struct{} // closed when nothing of it is left
 	killed   chan struct{} // closed when it was killed
 	err      error         // of Run; read after ended
+	began    time.Time
+	endedAt  time.Time // read after ended
+	shown    *shown
 
-	mu       sync.Mutex
-	dead     bool
-	stopped  bool          // told to stop, or killed
-	standing chan struct{} // not nil while it stands still
-	effects  int
-	strike   *strike // what happens at one of the next effects
-	conns    []*conn // open ones, in the order in which they were made
-	locks    []interface{ Close() error }
+	mu        sync.Mutex
+	dead      bool
+	stopped   bool // told to stop, or killed
+	stoppedAt time.Time
+	gaveUp    []time.Time    // when it said that it had given partitions up
+	stood     [][2]time.Time // when it stood still
+	standing  chan struct{}  // not nil while it stands still
+	effects   int
+	strike    *strike // what happens at one of the next effects
+	conns     []*conn // open ones, in the order in which they were made
+	locks     []interface{ Close() error }
 }
 
 // strike is something that happens to a process at an effect.
@@ -104,7 +110,8 @@ func (p *process) kill() {
 		p.mu.Unlock()
 		return
 	}
-	p.dead, p.stopped = true, true
+	p.dead = true
+	p.stops()
 	conns, locks := p.conns, p.locks
 	p.conns, p.locks = nil, nil
 	standing := p.standing
@@ -124,10 +131,17 @@ func (p *process) kill() {
 	p.stop()
 }
 
+// stops notes that the process was told to stop, or killed.
+func (p *process) stops() {
+	if !p.stopped {
+		p.stopped, p.stoppedAt = true, time.Now()
+	}
+}
+
 // term is SIGTERM.
 func (p *process) term() {
 	p.mu.Lock()
-	p.stopped = true
+	p.stops()
 	p.mu.Unlock()
 	p.w.history.add("told to stop", p.name, "")
 	p.stop()
@@ -141,6 +155,7 @@ func (p *process) pause(d time.Duration) {
 		return
 	}
 	p.standing = make(chan struct{})
+	p.stood = append(p.stood, [2]time.Time{time.Now(), time.Now().Add(d)})
 	p.mu.Unlock()
 	p.w.history.add("stands still", p.name, d.String())
 	p.w.later(d, func() {
@@ -214,6 +229,9 @@ func (p *process) dialer(kind string, dial app.Dial) app.Dial {
 			return nil, err
 		}
 		c := &conn{Conn: inner, p: p, kind: kind}
+		if kind == toDatabase {
+			p.w.witness.dialled(p, inner)
+		}
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if p.dead {

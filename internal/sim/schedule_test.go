@@ -109,7 +109,7 @@ func (s *schedule) settings(d dice) {
 	s.Attempts = 5
 	s.Settings = []string{
 		"DOCKET_KAFKA_BROKERS=localhost:9092",
-		"DOCKET_DATABASE_URL=postgres://docket@db:5432/docket?sslmode=disable",
+		"DOCKET_DATABASE_URL=postgres://docket:" + inPassword + "@db:5432/docket?sslmode=disable",
 		"DOCKET_KAFKA_SESSION_TIMEOUT=6s", "DOCKET_KAFKA_REBALANCE_TIMEOUT=20s", "DOCKET_SHUTDOWN_TIMEOUT=" + one(d, "1s", "3s"),
 		"DOCKET_STORE_TIMEOUT=" + one(d, "1s", "2s"), "DOCKET_PUBLISH_TIMEOUT=" + one(d, "500ms", "1s", "2s"),
 		"DOCKET_RETRY_PAUSES=" + one(d, "1s,2s", "100ms,200ms", "500ms"),

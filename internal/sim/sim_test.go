@@ -5,16 +5,20 @@ package sim
 import (
 	"flag"
 	"fmt"
+	"io"
+	"maps"
 	"os"
+	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/cryptotest"
 	"testing/synctest"
 	"time"
 
-	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 )
 
@@ -47,7 +51,23 @@ func TestSimulation(t *testing.T) { //nolint:paralleltest // a seed decides the 
 	}
 	t.Logf("%d schedules in %v, %v of CPU each, %v virtual each", n, time.Since(began).Round(time.Millisecond),
 		((cpu() - spent) / time.Duration(n)).Round(100*time.Microsecond), (virtual / time.Duration(n)).Round(time.Millisecond))
+	for _, what := range slices.Sorted(maps.Keys(openEnds.of)) {
+		t.Logf("not decided in %d: %s", openEnds.of[what], what)
+	}
 }
+
+// build names what is tested: the commit, and whether the tree is another by now.
+var build = sync.OnceValue(func() string {
+	commit, err := exec.Command("git", "rev-parse", "--short=12", "HEAD").Output()
+	if err != nil {
+		return "unknown"
+	}
+	name := strings.TrimSpace(string(commit))
+	if changed, err := exec.Command("git", "status", "--porcelain").Output(); err != nil || len(changed) > 0 {
+		name += ", dirty"
+	}
+	return name
+})
 
 func cpu() time.Duration {
 	var u syscall.Rusage
@@ -66,26 +86,29 @@ func play(t *testing.T, seed uint64) (virtual time.Duration) {
 	})
 	defer watchdog.Stop()
 	var sum uint64
+	var broken []string
+	var told string
 	synctest.Test(t, func(t *testing.T) {
-		h, log := newHistory(), zerolog.Nop()
+		h, out := newHistory(), io.Writer(nil)
 		if *single >= 0 {
 			h.tell, h.every = func(l string) { fmt.Println(l) }, *effectsOn
 			fmt.Print(s)
 			if *logs {
-				log = zerolog.New(os.Stdout)
+				out = os.Stdout
 			}
 		}
-		w := open(t, s, h, log)
+		w := open(t, s, h, out)
 		w.play()
 		virtual, sum = h.since(), h.sum()
-		if broken := w.broken(); len(broken) > 0 {
-			told := h.String()
-			if *single >= 0 {
-				told = ""
-			}
-			t.Errorf("%s\n\n%v\n%s\nreplay: go test ./internal/sim -tags synctests -run TestSimulation -sim.seed %d", strings.Join(broken, "\n"), s, told, seed)
+		broken = w.broken()
+		if told = h.String(); *single >= 0 {
+			told = ""
 		}
 	})
+	if len(broken) > 0 {
+		t.Errorf("%s\n\nseed %d, build %s\n%v\n%s\nreplay: go test ./internal/sim -tags synctests -run '^TestSimulation$' -sim.seed %d",
+			strings.Join(broken, "\n"), seed, build(), s, told, seed)
+	}
 	if *trace {
 		fmt.Printf("seed %d trace %016x\n", seed, sum)
 	}
@@ -101,6 +124,7 @@ func (w *world) play() {
 	}
 	w.running.Go(w.feed)
 	w.happen()
+	w.healed = time.Now()
 	w.history.add("all is healed", "", "")
 	w.settle()
 	w.judge()

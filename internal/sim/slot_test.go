@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
 
 	"docket/internal/app"
 	"docket/internal/config"
@@ -106,16 +108,24 @@ func (s *slot) start() (*process, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	p := &process{
 		w: w, slot: s, name: name, settings: w.settings[s.program][!w.plan.NoSpool[s.number]], registry: prometheus.NewRegistry(),
-		stop: stop, ended: make(chan struct{}), killed: make(chan struct{}),
+		stop: stop, ended: make(chan struct{}), killed: make(chan struct{}), began: time.Now(),
 	}
+	p.shown = &shown{p: p}
+	var log io.Writer = p.shown
+	if w.logs != nil {
+		log = zerolog.MultiLevelWriter(p.shown, w.logs)
+	}
+	w.enter(p)
 	var err error
-	p.program, err = app.New(s.program, p.settings, w.log, p.registry, app.Options{
+	p.program, err = app.New(s.program, p.settings, zerolog.New(log), p.registry, app.Options{
 		Instance: name, DialKafka: p.dialer(toKafka, w.wires.Dial), DialDatabase: p.dialer(toDatabase, w.db.Dial),
 		Disk: fallback.FS(disk{p, under}), Listen: func(string, string) (net.Listener, error) { return newNetwork().Listen("", "localhost:80") },
 	})
 	if err != nil {
 		stop()
 		p.kill() // gives the lock back
+		p.endedAt = time.Now()
+		close(p.ended)
 		return nil, err
 	}
 	s.mu.Lock()
@@ -125,9 +135,13 @@ func (s *slot) start() (*process, error) {
 	w.running.Go(func() {
 		defer close(p.ended)
 		p.err = p.program.Run(ctx)
+		p.endedAt = time.Now()
 		if errors.Is(p.err, app.ErrWedged) || errors.Is(p.err, app.ErrOverdue) {
 			p.kill() // the real one exits without closing, as what is stuck would be waited for
 			time.Sleep(rigor)
+		}
+		if left := p.unaccounted(); left != 0 && !p.isDead() {
+			w.found(fmt.Sprintf("I15 visible: %s ended and could not account for %v decisions", name, left))
 		}
 		p.program.Close()
 		p.wake()

@@ -4,11 +4,12 @@ package sim
 
 import (
 	"context"
+	"io"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -17,6 +18,7 @@ import (
 	"docket/internal/kafkatest"
 	"docket/internal/pgmodel"
 	"docket/internal/postgres"
+	"docket/internal/verify"
 )
 
 // The topics and groups, which are those of the defaults.
@@ -35,13 +37,14 @@ type world struct {
 	t       testing.TB
 	plan    *schedule
 	history *history
-	log     zerolog.Logger
+	logs    io.Writer // of the programs, beside their own; nil: nowhere
 	net     *weather
 	wires   *network
 	kafka   *kafkatest.Cluster
 	db      *pgmodel.Server
 	ledger  *conservation.Ledger
 	clerk   *clerk
+	witness *witness
 
 	settings map[config.Program]map[bool]config.Settings // by program, and by whether there is a spool
 	slots    []*slot
@@ -55,6 +58,24 @@ type world struct {
 	mu       sync.Mutex
 	findings []string
 	feeding  bool
+	lives    []*process // all that there were
+	metrics  map[string]verify.Metrics
+
+	healed, settled time.Time // the last fault was over; everything had its last home
+}
+
+// enter notes one more life.
+func (w *world) enter(p *process) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lives = append(w.lives, p)
+}
+
+// processes are all that there were.
+func (w *world) processes() []*process {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.lives)
 }
 
 // found notes something that is not as it has to be.
@@ -75,11 +96,11 @@ func (w *world) broken() []string {
 func (w *world) later(d time.Duration, f func()) { time.AfterFunc(d, f) }
 
 // open makes everything but the processes.
-func open(t testing.TB, s *schedule, h *history, log zerolog.Logger) *world {
+func open(t testing.TB, s *schedule, h *history, logs io.Writer) *world {
 	w := &world{
-		t: t, plan: s, history: h, log: log, net: newWeather(), wires: newNetwork(), ledger: conservation.NewLedger(),
+		t: t, plan: s, history: h, logs: logs, net: newWeather(), wires: newNetwork(), ledger: conservation.NewLedger(),
 		settings: map[config.Program]map[bool]config.Settings{}, closing: make(chan struct{}),
-		unrest: map[string]unrest{},
+		unrest: map[string]unrest{}, metrics: map[string]verify.Metrics{},
 	}
 	ports := []int{9092, 9093, 9094}[:s.Brokers]
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(s.Brokers), kfake.Ports(ports...), kfake.ListenFn(w.wires.Listen),
@@ -90,6 +111,7 @@ func open(t testing.TB, s *schedule, h *history, log zerolog.Logger) *world {
 	w.kafka = &kafkatest.Cluster{Cluster: cluster, Dial: w.wires.Dial}
 	w.placeLeaders()
 	w.db = newDatabase(func(what string) { w.found("the model of Postgres does not know: " + what) })
+	w.witness = newWitness(w.db)
 	for _, p := range []config.Program{config.Consumer, config.Replayer} {
 		w.settings[p] = map[bool]config.Settings{true: w.configure(p, true), false: w.configure(p, false)}
 	}

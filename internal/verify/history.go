@@ -114,6 +114,7 @@ type Fault struct {
 	Name     string    // for people
 	Systemic bool      // it makes the database refuse every row
 	Code     string    // SQLSTATE that it causes, where there is one
+	Alone    bool      // nothing else was wrong with the database meanwhile, so that nothing may be parked either
 	Signals  []string  // what it has to raise: series of /metrics or words of the log
 	Raised   []string  // those of Signals that were seen
 }

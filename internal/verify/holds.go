@@ -11,7 +11,7 @@ import (
 )
 
 // holdHolds is I11: while the injector's systemic fault lasts (+ 1 batch): new DLQ + PDLQ = 0, and for 53100 also new
-// PK = 0. The one batch of a process is that which it had polled before the fault began, where that is known, else the
+// PK = 0; nor is anything parked while a systemic fault is the only one. The one batch of a process is that which it had polled before the fault began, where that is known, else the
 // first that it publishes.
 func holdHolds(m *matter) Verdict {
 	h := m.history
@@ -24,7 +24,7 @@ func holdHolds(m *matter) Verdict {
 		systemic++
 		spared := make(map[string]string)
 		for _, p := range h.Publishes {
-			if !f.lasts(p.At) || p.Home == home.Parked && f.Code != pgerrcode.DiskFull {
+			if !f.lasts(p.At) || p.Home == home.Parked && !f.Alone && f.Code != pgerrcode.DiskFull {
 				continue
 			}
 			t.check()
