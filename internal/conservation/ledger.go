@@ -64,6 +64,24 @@ func (l *Ledger) Records() int {
 	return len(l.records)
 }
 
+// Canonical is the place of a decision as the ledger has it, whatever index it is forwarded with; false where nothing
+// was produced there.
+func (l *Ledger) Canonical(p Place) (Place, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.canonical(p)
+}
+
+// Each calls f with every decision in order of place, and with the key of its record.
+func (l *Ledger) Each(f func(at Place, key []byte, d Decision)) {
+	l.mu.Lock()
+	list, _ := l.entries()
+	l.mu.Unlock()
+	for _, e := range list {
+		f(e.place, e.record.Key, *e.decision())
+	}
+}
+
 // Decisions is the number of decisions in them; a record that cannot be read counts as one.
 func (l *Ledger) Decisions() int {
 	l.mu.Lock()

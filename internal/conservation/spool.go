@@ -42,29 +42,42 @@ func ReadSpool(dir string) ([]Forwarded, error) {
 	}
 	var found []Forwarded
 	for _, name := range names {
-		records, err := readSpoolFile(name)
+		lines, err := readSpoolFile(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read spooled file %s: %w", filepath.Base(name), err)
 		}
-		for _, r := range records {
-			f := forwardedOf(r)
-			f.Home, f.Found = home.Spooled, "the spool"
-			found = append(found, f)
-		}
+		found = append(found, lines...)
 	}
 	return found, nil
 }
 
-func readSpoolFile(name string) ([]*kgo.Record, error) {
+func readSpoolFile(name string) ([]Forwarded, error) {
 	file, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }() // only read
-	plain, err := gzip.NewReader(bufio.NewReader(file))
+	return ReadSpoolFile(bufio.NewReader(file))
+}
+
+// ReadSpoolFile reads what a data file of the spool holds.
+func ReadSpoolFile(file io.Reader) ([]Forwarded, error) {
+	records, err := spooledRecords(file)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]Forwarded, len(records))
+	for i, r := range records {
+		found[i] = ForwardedOf(r, home.Spooled, "the spool")
+	}
+	return found, nil
+}
+
+func spooledRecords(file io.Reader) ([]*kgo.Record, error) {
+	plain, err := gzip.NewReader(file)
 	if err != nil {
 		return nil, err
 	}

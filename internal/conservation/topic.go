@@ -35,8 +35,7 @@ func ReadTopic(ctx context.Context, brokers []string, topic string, h home.Home,
 			if end, open := left[r.Partition]; open && r.Offset+1 >= end {
 				delete(left, r.Partition)
 			}
-			f := forwardedOf(r)
-			f.Home, f.Found = h, topic
+			f := ForwardedOf(r, h, topic)
 			f.Settled = r.Offset < settled[r.Partition]
 			found = append(found, f)
 		})
@@ -70,9 +69,9 @@ func bounds(ctx context.Context, cl *kgo.Client, topic string) (map[int32]kgo.Of
 	return starts, ends, nil
 }
 
-// forwardedOf reads what a forwarded record says of itself.
-func forwardedOf(r *kgo.Record) Forwarded {
-	f := Forwarded{Key: r.Key, Value: r.Value}
+// ForwardedOf reads what a forwarded record says of itself; where it was found is for the caller to say.
+func ForwardedOf(r *kgo.Record, h home.Home, found string) Forwarded {
+	f := Forwarded{Home: h, Found: found, Key: r.Key, Value: r.Value}
 	f.Index = envelope.NoIndex
 	var perr, oerr, ierr error
 	for _, h := range r.Headers {

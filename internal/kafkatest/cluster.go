@@ -8,6 +8,7 @@
 package kafkatest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -98,38 +99,46 @@ func (c *Cluster) Values(t testing.TB, topic string, partition int32, values ...
 	c.Produce(t, records...)
 }
 
-// ReadAll returns every record of a topic that can be read now, by partition and offset.
-func (c *Cluster) ReadAll(t testing.TB, topic string) []*kgo.Record {
+// ReadAll returns every record of these topics that can be read now, by topic, partition and offset.
+func (c *Cluster) ReadAll(t testing.TB, topics ...string) []*kgo.Record {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
 	defer cancel()
 	reader := c.Client(t, kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(), kgo.FetchMaxWait(100*time.Millisecond))
 	defer reader.Close()
 	admin := kadm.NewClient(reader)
-	starts, err := admin.ListStartOffsets(ctx, topic)
-	ends, err2 := admin.ListCommittedOffsets(ctx, topic)
+	starts, err := admin.ListStartOffsets(ctx, topics...)
+	ends, err2 := admin.ListCommittedOffsets(ctx, topics...)
 	if err := errors.Join(err, err2); err != nil {
-		t.Fatalf("list offsets of %s: %v", topic, err)
+		t.Fatalf("list offsets of %v: %v", topics, err)
 	}
-	from, missing := map[int32]kgo.Offset{}, map[int32]int64{}
+	type partition struct {
+		topic  string
+		number int32
+	}
+	from, missing := map[string]map[int32]kgo.Offset{}, map[partition]int64{}
 	ends.Each(func(end kadm.ListedOffset) {
-		if start, _ := starts.Lookup(topic, end.Partition); start.Offset < end.Offset {
-			from[end.Partition], missing[end.Partition] = kgo.NewOffset().At(start.Offset), end.Offset
+		if start, _ := starts.Lookup(end.Topic, end.Partition); start.Offset < end.Offset {
+			if from[end.Topic] == nil {
+				from[end.Topic] = map[int32]kgo.Offset{}
+			}
+			from[end.Topic][end.Partition] = kgo.NewOffset().At(start.Offset)
+			missing[partition{end.Topic, end.Partition}] = end.Offset
 		}
 	})
 	if len(missing) == 0 {
 		return nil
 	}
-	reader.AddConsumePartitions(map[string]map[int32]kgo.Offset{topic: from})
+	reader.AddConsumePartitions(from)
 	var all []*kgo.Record
 	for len(missing) > 0 {
 		fetches := reader.PollFetches(ctx)
 		if err := fetches.Err0(); err != nil {
-			t.Fatalf("read %s: %v", topic, err)
+			t.Fatalf("read %v: %v", topics, err)
 		}
 		fetches.EachRecord(func(r *kgo.Record) {
-			if r.Offset+1 >= missing[r.Partition] {
-				delete(missing, r.Partition)
+			if at := (partition{r.Topic, r.Partition}); r.Offset+1 >= missing[at] {
+				delete(missing, at)
 			}
 			if !r.Attrs.IsControl() {
 				all = append(all, r)
@@ -137,10 +146,7 @@ func (c *Cluster) ReadAll(t testing.TB, topic string) []*kgo.Record {
 		})
 	}
 	slices.SortFunc(all, func(a, b *kgo.Record) int {
-		if a.Partition != b.Partition {
-			return int(a.Partition - b.Partition)
-		}
-		return int(a.Offset - b.Offset)
+		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.Offset, b.Offset))
 	})
 	return all
 }

@@ -116,8 +116,14 @@ func lostCommit(err error) error {
 	return errclass.As(err, errclass.CodeAmbiguousCommit)
 }
 
-// rollback ends the transaction without a trace. Where that fails the connection is closed, which has the same effect.
+// rollback ends the transaction without a trace. Where that fails the connection is closed, which has the same effect. On
+// one that is closed already nothing may be written: the driver is taking its leave of the server on it, beside us, and
+// two writers at a time make it panic.
 func (t *transaction) rollback() {
+	if t.pg.IsClosed() {
+		_ = t.pipe.Close()
+		return
+	}
 	t.pipe.SendPipelineSync() // after an error the server skips all that comes before this
 	t.pipe.SendQueryParams(rollbackSQL, nil, nil, nil, nil)
 	_ = t.pipe.Sync()

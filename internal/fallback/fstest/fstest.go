@@ -239,6 +239,27 @@ func (m *FS) Content(name string) []byte {
 	return slices.Clone(d.now[base].data)
 }
 
+// Changes is how many operations have changed the disk so far, or tried to.
+func (m *FS) Changes() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.mutations
+}
+
+// Durable returns what a power cut would leave for certain of the files in a directory: by durable name, the bytes
+// that were synced.
+func (m *FS) Durable(name string) map[string][]byte {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	left := make(map[string][]byte)
+	if d := m.dirs[name]; d != nil {
+		for base, n := range d.durable {
+			left[base] = slices.Clone(n.synced)
+		}
+	}
+	return left
+}
+
 // Files returns the names in a directory, sorted.
 func (m *FS) Files(name string) []string {
 	m.mu.Lock()

@@ -1,0 +1,245 @@
+package pgmodel
+
+import "time"
+
+// Point is a moment in the life of a session at which a fault can strike.
+type Point string
+
+// The points. Those before an effect and those after it are told apart: a fault at [Commit] leaves nothing stored, one at
+// [CommitApplied] leaves everything stored.
+const (
+	Connect        Point = "connect"         // dialling: without a code the connection is refused
+	Startup        Point = "startup"         // the startup message was read
+	Check          Point = "check"           // the question whether the node takes writes
+	Begin          Point = "begin"           // BEGIN, before its effect
+	Limits         Point = "limits"          // set_config
+	Insert         Point = "insert"          // before the first row is inserted
+	InsertAnswered Point = "insert answered" // all rows are inserted, the answer is not sent
+	Compare        Point = "compare"         // before rows are compared
+	Constraints    Point = "constraints"     // SET CONSTRAINTS ALL IMMEDIATE
+	Commit         Point = "commit"          // COMMIT was read and is not applied
+	CommitApplied  Point = "commit applied"  // committed, the answer is not sent
+	Rollback       Point = "rollback"        // ROLLBACK was read; an error here is told after its effect
+	Ping           Point = "ping"            // an empty query
+	Any            Point = "any"             // every point but Connect and Startup
+)
+
+// Fault is what goes wrong at a point. The zero value of every field but Point means nothing; a fault with nothing but a
+// Point cuts the wire there.
+type Fault struct {
+	Point Point
+	// After is how many moments that match are let by before the first that is struck.
+	After int
+	// Count is how many are struck; 0 is one, -1 all until it is healed.
+	Count int
+	// Row restricts the fault to statements, and transactions at Commit, with such a row; for Compare the rows have only
+	// DecisionID, Time and Raw.
+	Row func(Row) bool
+	// MinRows restricts it to those with so many rows.
+	MinRows int
+
+	// Delay passes before anything else. statement_timeout, a cancel request or a restart end it early, as they would on
+	// a server whose statement is slow.
+	Delay time.Duration
+	// LivesOn lets no cancel request end the delay. With Cut the client loses the connection at once, and after the delay
+	// the statement takes effect all the same.
+	LivesOn bool
+	// Cut closes the connection without a word; unless LivesOn is set the transaction rolls back.
+	Cut bool
+
+	// SQLSTATE is answered, with Severity (ERROR where empty, FATAL, PANIC; the latter two end the session).
+	SQLSTATE, Severity string
+	// Message and Detail are what the server says; where empty both quote a row, as a server may.
+	Message, Detail string
+	// Schema, Table, Column and Constraint are named in the answer. Table is decision_logs where a code of the classes
+	// 22, 23 or 42 comes at Insert.
+	Schema, Table, Column, Constraint string
+}
+
+type fault struct {
+	Fault
+	seen, struck int
+	healed       bool
+}
+
+// due takes note of one more moment and says whether it is struck.
+func (f *fault) due(p Point, rows []Row) bool {
+	switch {
+	case f.healed, f.Point != p && (f.Point != Any || p == Connect || p == Startup), len(rows) < f.MinRows:
+		return false
+	case f.Row != nil && !anyRow(rows, f.Row):
+		return false
+	}
+	if f.seen++; f.seen <= f.After {
+		return false
+	}
+	if f.Count >= 0 && f.struck >= max(f.Count, 1) {
+		return false
+	}
+	f.struck++
+	return true
+}
+
+func anyRow(rows []Row, is func(Row) bool) bool {
+	for i := range rows {
+		if is(rows[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// Inject puts a fault in until heal is called or its count is used up. Of several at one point all strike, in the order
+// in which they were put in, until one ends the statement.
+func (s *Server) Inject(f Fault) (heal func()) {
+	if f.SQLSTATE == "" && f.Delay == 0 && !f.LivesOn {
+		f.Cut = true
+	}
+	own := &fault{Fault: f}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = append(s.faults, own)
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		own.healed = true
+		s.sweep()
+	}
+}
+
+// sweep forgets faults that can strike no more.
+func (s *Server) sweep() {
+	kept := s.faults[:0:0]
+	for _, f := range s.faults {
+		if !f.healed && (f.Count < 0 || f.struck < max(f.Count, 1)) {
+			kept = append(kept, f)
+		}
+	}
+	s.faults = kept
+}
+
+// due gives the faults that strike now.
+func (s *Server) due(p Point, rows []Row) []Fault {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var now []Fault
+	for _, f := range s.faults {
+		if f.due(p, rows) {
+			now = append(now, f.Fault)
+		}
+	}
+	if now != nil {
+		s.sweep()
+	}
+	return now
+}
+
+// failure is the answer of a fault with a code.
+func (f *Fault) failure(p Point, rows []Row) *failure {
+	x := &failure{code: f.SQLSTATE, severity: f.Severity, message: f.Message, detail: f.Detail,
+		schema: f.Schema, table: f.Table, column: f.Column, constr: f.Constraint}
+	quoted := ""
+	for i := range rows {
+		if f.Row == nil || f.Row(rows[i]) {
+			quoted = string(rows[i].Raw)
+			break
+		}
+	}
+	if x.message == "" {
+		x.message = "refused " + quoted
+	}
+	if x.detail == "" && quoted != "" {
+		x.detail = "Failing row contains (" + quoted + ")."
+		x.hint = quoted
+	}
+	if p == Insert && x.table == "" && len(x.code) == 5 {
+		switch x.code[:2] {
+		case "22", "23", "42":
+			x.onTable()
+		}
+	}
+	return x
+}
+
+// refusal is a trigger for each row.
+type refusal struct{ code func(Row) string }
+
+// Refuse raises, before a row is inserted, the code that code gives for it; an empty code lets it pass. The first row
+// that is refused ends its statement. code must not call the server.
+func (s *Server) Refuse(code func(Row) string) (heal func()) {
+	own := &refusal{code}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refusals = append(s.refusals[:len(s.refusals):len(s.refusals)], own)
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		kept := s.refusals[:0:0]
+		for _, r := range s.refusals {
+			if r != own {
+				kept = append(kept, r)
+			}
+		}
+		s.refusals = kept
+	}
+}
+
+// refuse runs the triggers over a row.
+func refuse(triggers []*refusal, r *Row) *failure {
+	for _, t := range triggers {
+		if code := t.code(*r); code != "" {
+			x := fail(code, "refused %s", r.Raw)
+			x.detail, x.hint = "Failing row contains ("+r.DecisionID+", "+string(r.Raw)+").", string(r.Raw)
+			return x
+		}
+	}
+	return nil
+}
+
+// ReadOnly makes the node one that takes no writes, also for sessions that are there.
+func (s *Server) ReadOnly() (heal func()) { return s.raise(&s.readOnly) }
+
+// Full fills the server's disk: whatever writes is refused with 53100.
+func (s *Server) Full() (heal func()) { return s.raise(&s.full) }
+
+// Hang makes the server accept and never answer, as one that is stopped or cut off: connections stay, nothing is lost.
+func (s *Server) Hang() (heal func()) { return s.gate(&s.hung) }
+
+// Lock holds the table as ALTER TABLE does: statements on it wait, unless their transaction used it before.
+func (s *Server) Lock() (unlock func()) { return s.gate(&s.locks) }
+
+func (s *Server) raise(count *int) (heal func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	*count++
+	healed := false
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if !healed {
+			healed = true
+			*count--
+		}
+	}
+}
+
+// gate adds a channel to gates that is closed when it opens.
+func (s *Server) gate(gates *[]chan struct{}) (open func()) {
+	own := make(chan struct{})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	*gates = append((*gates)[:len(*gates):len(*gates)], own)
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		kept := (*gates)[:0:0]
+		for _, g := range *gates {
+			if g == own {
+				close(own)
+				continue
+			}
+			kept = append(kept, g)
+		}
+		*gates = kept
+	}
+}

@@ -1,0 +1,293 @@
+package pgmodel
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+)
+
+func (s *session) notice(code, message string) {
+	s.backend.Send(&pgproto3.NoticeResponse{Severity: "WARNING", SeverityUnlocalized: "WARNING", Code: code, Message: message})
+}
+
+func (s *session) begin(*portal) (answer, *failure) {
+	s.server.mu.Lock()
+	defer s.server.mu.Unlock()
+	if f := s.interrupted(); f != nil {
+		return answer{}, f
+	}
+	switch {
+	case s.tx == nil:
+		s.tx = newTransaction(s)
+	case s.tx.implicit:
+		s.tx.implicit = false
+	default:
+		s.notice("25001", "there is already a transaction in progress")
+	}
+	return answer{tag: "BEGIN"}, nil
+}
+
+func (s *session) setLimits(p *portal) (answer, *failure) {
+	plan := p.plan.(map[string]int)
+	set := s.limits()
+	for name, into := range map[string]*time.Duration{ // each is set for itself: the order makes no difference
+		"statement_timeout": &set.statement, "lock_timeout": &set.lock, "idle_in_transaction_session_timeout": &set.idle,
+	} {
+		i, ok := plan[name]
+		if !ok {
+			continue
+		}
+		ms, err := strconv.ParseInt(string(p.params[i]), 10, 32)
+		if err != nil || ms < 0 {
+			return answer{}, fail("22023", "invalid value for parameter %q", name)
+		}
+		*into = time.Duration(ms) * time.Millisecond
+	}
+	s.server.mu.Lock()
+	defer s.server.mu.Unlock()
+	if f := s.interrupted(); f != nil {
+		return answer{}, f
+	}
+	s.tx.limits = set
+	row := make([]value, len(p.columns))
+	for i := range row {
+		row[i] = "on"
+		if i < len(p.params) {
+			row[i] = string(p.params[i])
+		}
+	}
+	return answer{tag: "SELECT 1", rows: [][]value{row}}, nil
+}
+
+func (s *session) takesWrites(*portal) (answer, *failure) {
+	s.server.mu.Lock()
+	defer s.server.mu.Unlock()
+	if f := s.interrupted(); f != nil {
+		return answer{}, f
+	}
+	on := "off"
+	if s.server.readOnly > 0 {
+		on = "on"
+	}
+	return answer{tag: "SELECT 1", rows: [][]value{{on}}}, nil
+}
+
+func (s *session) constraints(*portal) (answer, *failure) {
+	s.server.mu.Lock()
+	defer s.server.mu.Unlock()
+	return answer{tag: "SET CONSTRAINTS"}, s.interrupted()
+}
+
+func (s *session) commitTransaction(*portal) (answer, *failure) {
+	s.server.mu.Lock()
+	t := s.tx
+	s.server.mu.Unlock()
+	switch {
+	case t == nil:
+		if f := s.meet(Commit, nil); f != nil {
+			return answer{}, f
+		}
+		s.notice("25P01", "there is no transaction in progress")
+		return answer{tag: "COMMIT"}, nil
+	case t.failed:
+		return s.rolledBack()
+	}
+	return answer{tag: "COMMIT"}, s.commit()
+}
+
+// commit ends the session's transaction; afterwards there is none, whatever became of it.
+func (s *session) commit() *failure {
+	s.server.mu.Lock()
+	t := s.tx
+	rows := t.rowsOf()
+	s.running = true
+	s.server.mu.Unlock()
+	defer s.rests()
+	f := s.meet(Commit, rows)
+
+	s.server.mu.Lock()
+	if f == nil {
+		f = s.interrupted()
+	}
+	s.tx = nil
+	e := Event{Session: s.pid, Point: Commit, Rows: rows, Applied: f == nil}
+	if f != nil {
+		s.server.abort(t)
+		e.SQLSTATE, e.Cut = f.code, f.silent
+	} else {
+		s.server.apply(t)
+		for i := range e.Rows {
+			e.Rows[i].Commit, e.Rows[i].At = t.inserted[i].Commit, t.inserted[i].At
+		}
+	}
+	s.server.tellLocked(e)
+	s.server.mu.Unlock()
+	if f != nil {
+		return f
+	}
+	if f := s.meet(CommitApplied, rows); f != nil {
+		s.tell(Event{Point: CommitApplied, Rows: rows, Applied: true}, f)
+		return f
+	}
+	return nil
+}
+
+func (s *session) rollback(*portal) (answer, *failure) {
+	if f := s.meet(Rollback, nil); f != nil {
+		return answer{}, f
+	}
+	return s.rolledBack()
+}
+
+func (s *session) rolledBack() (answer, *failure) {
+	s.server.mu.Lock()
+	defer s.server.mu.Unlock()
+	if s.tx == nil {
+		s.notice("25P01", "there is no transaction in progress")
+	}
+	s.server.abort(s.tx)
+	s.tx = nil
+	return answer{tag: "ROLLBACK"}, s.interrupted()
+}
+
+// usesTable takes the lock that every statement on the table needs.
+func (s *session) usesTable() *failure {
+	for {
+		s.server.mu.Lock()
+		f := s.interrupted()
+		if f != nil || s.tx.usesIt || len(s.server.locks) == 0 {
+			s.tx.usesIt = true
+			s.server.mu.Unlock()
+			return f
+		}
+		lock := s.server.locks[0]
+		s.server.mu.Unlock()
+		if f := s.awaitLock(lock, nil); f != nil {
+			return f
+		}
+	}
+}
+
+func (s *session) insert(p *portal) (answer, *failure) {
+	if f := s.usesTable(); f != nil {
+		return answer{}, f
+	}
+	s.server.mu.Lock()
+	triggers, readOnly, full := s.server.refusals, s.server.readOnly > 0, s.server.full > 0
+	s.server.mu.Unlock()
+	if readOnly {
+		return answer{}, fail("25006", "cannot execute INSERT in a read-only transaction")
+	}
+	var a answer
+	skips := p.plan.(*insertPlan).skips
+	for i := range p.rows {
+		r := &p.rows[i]
+		if f := acceptable(r, triggers); f != nil {
+			return a, f
+		}
+		if full {
+			return a, fail("53100", "could not extend file \"base/5/16385\": No space left on device")
+		}
+		isNew, f := s.put(r)
+		switch {
+		case f != nil:
+			return a, f
+		case isNew:
+			a.rows = append(a.rows, []value{r.DecisionID, r.Time})
+		case !skips:
+			f := fail("23505", "duplicate key value violates unique constraint \"decision_logs_pkey\"").onTable()
+			f.constr, f.detail = "decision_logs_pkey", fmt.Sprintf("Key (decision_id, ts)=(%s, %s) already exists.", r.DecisionID, r.Time)
+			return a, f
+		}
+	}
+	a.tag = fmt.Sprintf("INSERT 0 %d", len(a.rows))
+	return a, nil
+}
+
+// acceptable is all that the table asks of a row for itself, in the order in which a server asks.
+func acceptable(r *Row, triggers []*refusal) *failure {
+	if f := inRange(r.ts); f != nil {
+		return f
+	}
+	for _, b := range [][]byte{r.Labels, r.Bundles, r.Raw} {
+		if b == nil {
+			continue
+		}
+		if f := checkJSON(b); f != nil {
+			return f
+		}
+	}
+	if f := refuse(triggers, r); f != nil {
+		return f
+	}
+	if r.missing != "" {
+		f := fail("23502", "null value in column %q of relation %q violates not-null constraint", r.missing, tableName).onTable()
+		f.column, f.detail = r.missing, fmt.Sprintf("Failing row contains (%s, %s, ...).", r.DecisionID, r.Raw)
+		return f
+	}
+	return fitsIndex(r.DecisionID)
+}
+
+// put inserts a row unless its identity is there. It waits for a transaction that has it and is still open.
+func (s *session) put(r *Row) (isNew bool, f *failure) {
+	for {
+		s.server.mu.Lock()
+		if f := s.interrupted(); f != nil {
+			s.server.mu.Unlock()
+			return false, f
+		}
+		there := s.server.rows[r.key()]
+		if there == nil {
+			t := &tuple{Row: *r, owner: s.tx}
+			s.server.rows[t.key()] = t
+			s.tx.inserted = append(s.tx.inserted, t)
+			s.server.mu.Unlock()
+			return true, nil
+		}
+		other := there.owner
+		s.server.mu.Unlock()
+		if other == nil || other == s.tx {
+			return false, nil
+		}
+		if f := s.awaitLock(other.over, other); f != nil {
+			return false, f
+		}
+	}
+}
+
+// compare answers, for each row that is there, whether raw is equal to what was sent.
+func (s *session) compare(p *portal) (answer, *failure) {
+	if f := s.usesTable(); f != nil {
+		return answer{}, f
+	}
+	var a answer
+	for i := range p.rows {
+		r := &p.rows[i]
+		there := s.visible(r)
+		if there == nil {
+			continue
+		}
+		equal, f := there.equals(r.Raw)
+		if f != nil {
+			return answer{}, f
+		}
+		a.rows = append(a.rows, []value{int64(i + 1), equal})
+	}
+	s.server.mu.Lock()
+	defer s.server.mu.Unlock()
+	a.tag = fmt.Sprintf("SELECT %d", len(a.rows))
+	return a, s.interrupted()
+}
+
+// visible gives the row with the same identity that the session sees: a committed one, or its own.
+func (s *session) visible(r *Row) *tuple {
+	s.server.mu.Lock()
+	defer s.server.mu.Unlock()
+	t := s.server.rows[r.key()]
+	if t == nil || t.owner != nil && t.owner != s.tx {
+		return nil
+	}
+	return t
+}

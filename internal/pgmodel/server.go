@@ -1,0 +1,243 @@
+package pgmodel
+
+import (
+	"context"
+	"net"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const tableName = "decision_logs"
+
+// Config is how a server is; the zero value is a good one.
+type Config struct {
+	// Unknown is told a statement, or anything else of the protocol, that the model does not know. A test should fail
+	// then. It must not call the server.
+	Unknown func(sql string)
+	// MaxMessage is the longest message that is read, in bytes. Default 64 MiB; longer ones end the session.
+	MaxMessage int
+}
+
+// Server is the model of one server with one database. It is safe for concurrent use.
+type Server struct {
+	cfg Config
+
+	mu        sync.Mutex
+	rows      map[key]*tuple
+	committed []*tuple // in the order of their commits
+	commits   int64
+	sessions  []*session // in the order of their backend ids
+	lastPID   uint32
+	closed    bool
+	stopped   time.Time // refuses connections before this
+	starting  time.Time // says that it is starting before this
+	readOnly  int
+	full      int
+	faults    []*fault
+	refusals  []*refusal
+	locks     []chan struct{}
+	hung      []chan struct{}
+	unknown   []string
+	observers []func(Event)
+	wait      sync.WaitGroup
+}
+
+// New starts a server with an empty table.
+func New(cfg Config) *Server {
+	if cfg.MaxMessage <= 0 {
+		cfg.MaxMessage = 64 << 20
+	}
+	return &Server{cfg: cfg, rows: map[key]*tuple{}, lastPID: 100}
+}
+
+// Dial connects, as [net.Dialer.DialContext] does. Every address is this server's.
+func (s *Server) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if err := s.dialled(ctx); err != nil {
+		return nil, &net.OpError{Op: "dial", Net: network, Addr: addr(address), Err: err}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || time.Now().Before(s.stopped) {
+		return nil, &net.OpError{Op: "dial", Net: network, Addr: addr(address), Err: syscall.ECONNREFUSED}
+	}
+	s.lastPID++
+	client, server := newWire("client", addr(address))
+	b := newSession(s, s.lastPID, server)
+	s.sessions = append(s.sessions, b)
+	s.wait.Go(b.serve)
+	return client, nil
+}
+
+// dialled lets the faults at Connect that have no code strike; one with a code answers the startup message.
+func (s *Server) dialled(ctx context.Context) error {
+	s.mu.Lock()
+	var now []Fault
+	for _, f := range s.faults {
+		if f.SQLSTATE == "" && f.due(Connect, nil) {
+			now = append(now, f.Fault)
+		}
+	}
+	s.sweep()
+	s.mu.Unlock()
+	for _, f := range now {
+		if f.Delay > 0 {
+			timer := time.NewTimer(f.Delay)
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+				timer.Stop()
+				return ctx.Err()
+			}
+		}
+		if f.Cut {
+			s.tell(Event{Point: Connect})
+			return syscall.ECONNREFUSED
+		}
+	}
+	return ctx.Err()
+}
+
+// Restart shuts the server down, fast, and starts it again: every session is told 57P01, what is open rolls back.
+// Connections are refused for the first half of down; for the second half the server says that it is starting (57P03).
+func (s *Server) Restart(down time.Duration) { s.stop(down, terminate) }
+
+// Crash is Restart without a word: connections just break. What was committed stays.
+func (s *Server) Crash(down time.Duration) { s.stop(down, vanish) }
+
+func (s *Server) stop(down time.Duration, how signal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	s.stopped, s.starting = now.Add(down/2), now.Add(down)
+	for _, b := range s.sessions {
+		b.interrupt(how)
+	}
+}
+
+// Kill ends the sessions that are there, each with 57P01, and says how many there were. New ones are welcome.
+func (s *Server) Kill() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range s.sessions {
+		b.interrupt(terminate)
+	}
+	return len(s.sessions)
+}
+
+// Close ends every session without a word, waits for their end and refuses connections from then on.
+func (s *Server) Close() {
+	s.mu.Lock()
+	s.closed = true
+	for _, b := range s.sessions {
+		b.interrupt(vanish)
+	}
+	s.mu.Unlock()
+	s.wait.Wait()
+}
+
+// Rows gives the committed rows in the order of their commits, those of one transaction in the order of their insert.
+func (s *Server) Rows() []Row {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rows := make([]Row, len(s.committed))
+	for i, t := range s.committed {
+		rows[i] = t.Row
+	}
+	return rows
+}
+
+// Put stores rows as another client would, without an event. A row whose identity is there is replaced.
+func (s *Server) Put(rows ...Row) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.commits++
+	for _, r := range rows {
+		r.Time = fromMicros(toMicros(r.Time))
+		r.Commit, r.At, r.Session = s.commits, time.Now(), 0
+		t := &tuple{Row: r}
+		s.remove(t.key())
+		s.rows[t.key()] = t
+		s.committed = append(s.committed, t)
+	}
+}
+
+// Delete removes a committed row as another client would, and says whether it was there.
+func (s *Server) Delete(id string, at time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.remove(key{id, toMicros(at)})
+}
+
+func (s *Server) remove(k key) bool {
+	t := s.rows[k]
+	if t == nil || t.owner != nil {
+		return false
+	}
+	delete(s.rows, k)
+	s.committed = slices.DeleteFunc(s.committed, func(o *tuple) bool { return o == t })
+	return true
+}
+
+// Sessions is how many connections there are.
+func (s *Server) Sessions() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.sessions)
+}
+
+// Unknown lists what clients said that the model does not know.
+func (s *Server) Unknown() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.unknown)
+}
+
+// stranger notes what the model does not know. s.mu is not held.
+func (s *Server) stranger(what string) {
+	s.mu.Lock()
+	s.unknown = append(s.unknown, what)
+	s.mu.Unlock()
+	if s.cfg.Unknown != nil {
+		s.cfg.Unknown(what)
+	}
+}
+
+// Event is something that happened in a session.
+type Event struct {
+	Time    time.Time
+	Session uint32 // backend id; 0 at Connect
+	Point   Point
+	// SQLSTATE is the error that was answered; empty where there was none, and where the wire was cut.
+	SQLSTATE string
+	Cut      bool
+	// Rows are those of the statement, at Commit those of the transaction.
+	Rows []Row
+	// Applied says, at Commit and CommitApplied, that the rows are stored.
+	Applied bool
+}
+
+// Observe has f called for each event, one at a time, in an order in which they can have happened. f must not call the
+// server, nor change the rows.
+func (s *Server) Observe(f func(Event)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.observers = append(s.observers, f)
+}
+
+func (s *Server) tell(e Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tellLocked(e)
+}
+
+func (s *Server) tellLocked(e Event) {
+	if len(s.observers) == 0 {
+		return
+	}
+	e.Time = time.Now()
+	for _, f := range s.observers {
+		f(e)
+	}
+}

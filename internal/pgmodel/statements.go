@@ -1,0 +1,175 @@
+package pgmodel
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// answer is what a statement returns.
+type answer struct {
+	tag  string
+	rows [][]value
+}
+
+type column struct {
+	name string
+	oid  uint32
+	size int16
+}
+
+// prepared is a statement that was understood.
+type prepared struct {
+	*statement
+	params int // how many
+	plan   any // what read made of the text
+	oids   []uint32
+}
+
+func (p *prepared) endsTransaction() bool { return p.point == Commit || p.point == Rollback }
+
+func (p *prepared) paramOID(i int) uint32 {
+	if i < len(p.oids) {
+		return p.oids[i]
+	}
+	return pgtype.TextOID
+}
+
+// statement is a kind of statement that the model knows.
+type statement struct {
+	point   Point
+	columns []column
+	text    *regexp.Regexp // of its normal form: lower case, single blanks
+	// read makes a plan of what text captured; nil where there is nothing to read. An error says that it is not known.
+	read func(captured []string) (plan any, oids []uint32, err error)
+	run  func(*session, *portal) (answer, *failure)
+}
+
+// statements are all that are known. Another way of storing is another entry here.
+func statements() []*statement {
+	text := func(name string) column { return column{name, pgtype.TextOID, -1} }
+	return []*statement{
+		{point: Begin, text: whole(`begin(?: isolation level read committed)?`), run: (*session).begin},
+		{point: Limits, text: whole(`select ((?:set_config\(.*\))+)`), read: readLimits, run: (*session).setLimits,
+			columns: []column{text("set_config"), text("set_config"), text("set_config"), text("set_config")}},
+		{point: Insert, text: whole(`insert into decision_logs \(([^()]*)\) select (.*) from unnest\((.*)\) as i ?\(([^()]*)\)( on conflict \(decision_id, ts\) do nothing)? returning decision_id, ts`),
+			read: readInsert, run: (*session).insert, columns: []column{text("decision_id"), {"ts", pgtype.TimestamptzOID, 8}}},
+		{point: Compare, text: whole(`select i\.n, d\.raw is not distinct from i\.raw::jsonb from unnest\(\$1::text\[\], \$2::timestamptz\[\], \$3::text\[\]\) with ordinality as i ?\(decision_id, ts, raw, n\) join decision_logs d on d\.decision_id = i\.decision_id and d\.ts = i\.ts`),
+			read: readCompare, run: (*session).compare, columns: []column{{"n", pgtype.Int8OID, 8}, {"?column?", pgtype.BoolOID, 1}}},
+		{point: Constraints, text: whole(`set constraints all immediate`), run: (*session).constraints},
+		{point: Commit, text: whole(`commit`), run: (*session).commitTransaction},
+		{point: Rollback, text: whole(`rollback`), run: (*session).rollback},
+		{point: Check, text: whole(`select current_setting\('transaction_read_only'\)`), run: (*session).takesWrites,
+			columns: []column{text("current_setting")}},
+	}
+}
+
+var known = statements()
+
+// understood keeps what was made of a text, for all servers: there are few texts that are known, and many servers.
+var understood sync.Map
+
+func whole(pattern string) *regexp.Regexp { return regexp.MustCompile(`^` + pattern + `$`) }
+
+// prepare understands a statement, or notes that it cannot.
+func (s *Server) prepare(sql string) (*prepared, *failure) {
+	if p, ok := understood.Load(sql); ok {
+		return p.(*prepared), nil
+	}
+	normal := strings.ToLower(strings.Join(strings.Fields(sql), " "))
+	for _, k := range known {
+		captured := k.text.FindStringSubmatch(normal)
+		if captured == nil {
+			continue
+		}
+		p := &prepared{statement: k, params: countParams(normal)}
+		if k.read != nil {
+			var err error
+			if p.plan, p.oids, err = k.read(captured[1:]); err != nil {
+				s.stranger(fmt.Sprintf("%s: %v", sql, err))
+				return nil, fail("42601", "syntax error: the model does not know %s", err)
+			}
+		}
+		understood.Store(strings.Clone(sql), p)
+		return p, nil
+	}
+	s.stranger(sql)
+	return nil, fail("42601", "syntax error: the model does not know this statement")
+}
+
+var param = regexp.MustCompile(`\$(\d+)`)
+
+func countParams(sql string) int {
+	most := 0
+	for _, m := range param.FindAllStringSubmatch(sql, -1) {
+		if n, err := strconv.Atoi(m[1]); err == nil && n < 1<<15 {
+			most = max(most, n)
+		}
+	}
+	return most
+}
+
+// run executes a statement: faults before it, the statement, faults after it.
+func (s *session) run(p *portal) (answer, *failure) {
+	s.begins(p)
+	defer s.rests()
+	rows, f := s.rowsOf(p)
+	p.rows = rows
+	var a answer
+	if f == nil && !p.endsTransaction() {
+		f = s.meet(p.point, rows)
+	}
+	if f == nil {
+		a, f = p.run(s, p)
+	}
+	if f == nil && p.point == Insert {
+		if f = s.meet(InsertAnswered, rows); f != nil {
+			s.tell(Event{Point: InsertAnswered, Rows: rows}, f)
+			return a, f
+		}
+	}
+	if p.point != Commit { // which tells for itself
+		s.tell(Event{Point: p.point, Rows: rows}, f)
+	}
+	return a, f
+}
+
+func (s *session) rowsOf(p *portal) ([]Row, *failure) {
+	if plan, ok := p.plan.(rowsPlan); ok {
+		return plan.rows(s, p)
+	}
+	return nil, nil
+}
+
+// rowsPlan is a plan of a statement that carries rows.
+type rowsPlan interface {
+	rows(*session, *portal) ([]Row, *failure)
+}
+
+// begins notes that a statement runs, and from when on it takes too long. COMMIT has no limit.
+func (s *session) begins(p *portal) {
+	s.server.mu.Lock()
+	defer s.server.mu.Unlock()
+	s.running, s.deadline = true, time.Time{}
+	if s.tx == nil && p.point != Begin && !p.endsTransaction() {
+		s.tx = newTransaction(s)
+		s.tx.implicit = true
+	}
+	if s.tx != nil && s.tx.limits.statement > 0 && !p.endsTransaction() {
+		s.deadline = time.Now().Add(s.tx.limits.statement)
+	}
+}
+
+func (s *session) rests() {
+	s.server.mu.Lock()
+	defer s.server.mu.Unlock()
+	s.running, s.deaf = false, false
+	if s.pending < terminate {
+		s.pending = none
+	}
+}

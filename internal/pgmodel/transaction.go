@@ -1,0 +1,68 @@
+package pgmodel
+
+import "time"
+
+// tuple is a row in the table.
+type tuple struct {
+	Row
+	owner *transaction // the transaction that inserted it and is still open; nil once committed
+	json  *document    // raw in its normal form, made when it is first compared
+}
+
+// transaction is one of a session. Its fields are guarded by the server's mutex, but for those of its limits.
+type transaction struct {
+	session  *session
+	implicit bool // without BEGIN: ends with Sync
+	failed   bool // only ROLLBACK is heard
+	ended    bool // nothing is left to apply or take back
+	usesIt   bool // holds a lock on the table
+	inserted []*tuple
+	over     chan struct{} // closed when its locks are gone
+	limits   limits
+}
+
+// limits are what set_config set, until the transaction's end; 0 is none.
+type limits struct{ statement, lock, idle time.Duration }
+
+func newTransaction(s *session) *transaction {
+	return &transaction{session: s, over: make(chan struct{})}
+}
+
+// abort takes back what the transaction did and releases its locks.
+func (s *Server) abort(t *transaction) {
+	if t == nil || t.ended {
+		return
+	}
+	t.failed, t.ended = true, true
+	for _, row := range t.inserted {
+		delete(s.rows, row.key())
+	}
+	t.inserted, t.limits = nil, limits{}
+	close(t.over)
+}
+
+// apply makes what the transaction did visible and lasting.
+func (s *Server) apply(t *transaction) {
+	if len(t.inserted) > 0 {
+		s.commits++
+		now := time.Now()
+		for _, row := range t.inserted {
+			row.owner, row.Commit, row.At = nil, s.commits, now
+		}
+		s.committed = append(s.committed, t.inserted...)
+	}
+	t.ended = true
+	close(t.over)
+}
+
+// rowsOf copies the rows of a transaction.
+func (t *transaction) rowsOf() []Row {
+	if t == nil {
+		return nil
+	}
+	rows := make([]Row, len(t.inserted))
+	for i, r := range t.inserted {
+		rows[i] = r.Row
+	}
+	return rows
+}

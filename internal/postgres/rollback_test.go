@@ -1,0 +1,58 @@
+package postgres_test
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"docket/internal/decision"
+	"docket/internal/pgmodel"
+	"docket/internal/pipeline"
+	"docket/internal/postgres"
+)
+
+// slowly takes its time for every write, as a congested network does.
+type slowly struct{ net.Conn }
+
+func (c slowly) Write(p []byte) (int, error) {
+	time.Sleep(100 * time.Millisecond)
+	return c.Conn.Write(p)
+}
+
+// The driver takes its leave of the server in the background when a connection fails in the middle of a statement. A
+// rollback on it would write at the same time, and the driver panics then, in a goroutine that nobody can guard.
+func TestAConnectionThatFailsOnASlowNetworkIsAnErrorAndNoMore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		server := pgmodel.New(pgmodel.Config{})
+		defer server.Close()
+		server.Inject(pgmodel.Fault{Point: pgmodel.Insert, Cut: true, Count: -1})
+		var dials atomic.Int32
+		db, err := postgres.Open(postgres.Config{
+			URL: "postgres://u@db/x?sslmode=disable", StoreTimeout: 2 * time.Second,
+			Dialer: func(ctx context.Context, network, address string) (net.Conn, error) {
+				conn, err := server.Dial(ctx, network, address)
+				if err != nil || dials.Add(1)%2 == 0 { // every second one is for a cancel request
+					return conn, err
+				}
+				return slowly{conn}, nil
+			},
+		}, zerolog.Nop())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		row := pipeline.Row{Topic: "t", Log: &decision.Log{ID: "a", Time: time.Unix(1, 0), Raw: []byte(`{}`)}}
+		for _, fresh := range []bool{false, true} {
+			if _, err := db.Store(t.Context(), []pipeline.Row{row}, fresh); err == nil {
+				t.Error("stored on a connection that was cut")
+			}
+		}
+		time.Sleep(2 * time.Minute) // until what the driver does in the background is over
+	})
+}

@@ -1,0 +1,77 @@
+//go:build synctests
+
+package sim
+
+import (
+	"bytes"
+	"time"
+
+	"docket/internal/conservation"
+	"docket/internal/pgmodel"
+)
+
+// newDatabase is a server whose table refuses what the generator plants for it.
+func newDatabase(unknown func(string)) *pgmodel.Server {
+	db := pgmodel.New(pgmodel.Config{Unknown: unknown})
+	refused := []byte(`"` + conservation.RefusedMember + `"`)
+	db.Inject(pgmodel.Fault{
+		Point: pgmodel.Insert, SQLSTATE: "23514", Constraint: "docket_demo_refuses", Count: -1,
+		Row: func(r pgmodel.Row) bool { return bytes.Contains(r.Raw, refused) },
+	})
+	return db
+}
+
+// The SQLSTATEs of faults of the moment and of the set-up.
+var (
+	transients = []string{"08006", "57P01", "57P03", "40001", "40P01", "53300", "55P03", "57014", "08003", "XX000"}
+	systemics  = []string{"42P01", "42703", "42501", "53100", "28P01", "3D000", "58030", "XX001", "23502", "22003"}
+)
+
+func ofTheDatabase() []evil {
+	coded := func(codes []string) func(dice, *schedule) event {
+		return func(d dice, _ *schedule) event { return event{Arg: one(d, codes...), N: d.IntN(1000)} }
+	}
+	everywhere := func(w *world, e event) func() {
+		return w.db.Inject(pgmodel.Fault{Point: pgmodel.Insert, SQLSTATE: e.Arg, Count: -1})
+	}
+	few := func(point pgmodel.Point) func(w *world, e event) func() {
+		return func(w *world, e event) func() {
+			return w.db.Inject(pgmodel.Fault{Point: point, Count: 1 + e.N%4, After: e.N % 3})
+		}
+	}
+	short := func(d dice, _ *schedule) event {
+		return event{N: d.IntN(1000), For: d.between(200*time.Millisecond, 4*time.Second)}
+	}
+	return []evil{
+		{"database fails", coded(transients), everywhere},
+		{"database refuses all", coded(systemics), everywhere},
+		{"database fails a few", coded(transients), func(w *world, e event) func() {
+			return w.db.Inject(pgmodel.Fault{Point: pgmodel.Insert, SQLSTATE: e.Arg, Count: 1 + e.N%5, After: e.N % 3})
+		}},
+		{"login refused", coded([]string{"28P01", "53300", "57P03", "3D000"}), func(w *world, e event) func() {
+			w.db.Kill()
+			return w.db.Inject(pgmodel.Fault{Point: pgmodel.Startup, SQLSTATE: e.Arg, Severity: "FATAL", Count: -1})
+		}},
+		{"COMMIT lost", nil, few(pgmodel.Commit)},
+		{"COMMIT lost", nil, few(pgmodel.Commit)},
+		{"answer to COMMIT lost", nil, few(pgmodel.CommitApplied)},
+		{"answer to COMMIT lost", nil, few(pgmodel.CommitApplied)},
+		{"COMMIT refused", coded([]string{"40001", "23505", "57P01", "53100"}), func(w *world, e event) func() {
+			return w.db.Inject(pgmodel.Fault{Point: pgmodel.Commit, SQLSTATE: e.Arg, Count: 1 + e.N%3})
+		}},
+		{"database slow", short, func(w *world, e event) func() {
+			return w.db.Inject(pgmodel.Fault{Point: pgmodel.Insert, Delay: time.Duration(10+3*e.N) * time.Millisecond, Count: -1})
+		}},
+		{"COMMIT lives on", short, func(w *world, e event) func() {
+			return w.db.Inject(pgmodel.Fault{Point: pgmodel.Commit, Delay: time.Duration(10+3*e.N) * time.Millisecond, LivesOn: true, Cut: e.N%2 == 0, Count: 1 + e.N%3})
+		}},
+		{"database restarts", nil, func(w *world, e event) func() { w.db.Restart(e.For); return nothing }},
+		{"database crashes", nil, func(w *world, e event) func() { w.db.Crash(e.For); return nothing }},
+		{"read-only", nil, func(w *world, _ event) func() { return w.db.ReadOnly() }},
+		{"read-only", nil, func(w *world, _ event) func() { return w.db.ReadOnly() }},
+		{"database disk full", nil, func(w *world, _ event) func() { return w.db.Full() }},
+		{"database hangs", short, func(w *world, _ event) func() { return w.db.Hang() }},
+		{"table locked", short, func(w *world, _ event) func() { return w.db.Lock() }},
+		{"sessions killed", nil, func(w *world, _ event) func() { w.db.Kill(); return nothing }},
+	}
+}

@@ -1,0 +1,108 @@
+//go:build synctests
+
+package sim
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash"
+	"hash/fnv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// history is what happened in one schedule: in words what the schedule did, and of every effect its part of the trace.
+type history struct {
+	mu      sync.Mutex
+	began   time.Time
+	lines   []line
+	effects int
+	trace   hash.Hash64
+	tell    func(string) // every line as it happens; nil: nobody
+	every   bool         // tell effects too
+}
+
+type line struct {
+	at                time.Duration
+	what, who, detail string
+}
+
+func (l line) String() string {
+	return strings.TrimRight(fmt.Sprintf("%8.3fs  %-12s %s %s", l.at.Seconds(), l.who, l.what, l.detail), " ")
+}
+
+func newHistory() *history { return &history{began: time.Now(), trace: fnv.New64a()} }
+
+// since is the virtual time of now.
+func (h *history) since() time.Duration { return time.Since(h.began) }
+
+func (h *history) add(what, who, detail string) {
+	l := line{h.since(), what, who, detail}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lines = append(h.lines, l)
+	h.hash(l.at, who, what, len(detail))
+	if h.tell != nil {
+		h.tell(l.String())
+	}
+}
+
+// effect notes something that can be seen from outside a process.
+func (h *history) effect(who, what string, size int) {
+	at := h.since()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.effects++
+	h.hash(at, who, what, size)
+	if h.every && h.tell != nil {
+		h.tell(line{at, what, who, fmt.Sprint(size)}.String())
+	}
+}
+
+func (h *history) hash(at time.Duration, who, what string, size int) {
+	var b [16]byte
+	binary.LittleEndian.PutUint64(b[:], uint64(at))
+	binary.LittleEndian.PutUint64(b[8:], uint64(size))
+	_, _ = h.trace.Write(b[:]) // a hash takes everything
+	_, _ = h.trace.Write([]byte(who))
+	_, _ = h.trace.Write([]byte(what))
+}
+
+// sum is the trace so far.
+func (h *history) sum() uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.trace.Sum64()
+}
+
+// String is what the schedule did, in order.
+func (h *history) String() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var b strings.Builder
+	for _, l := range h.lines {
+		b.WriteString(l.String())
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+var requests = func() (names [96]string) {
+	for key := range names {
+		names[key] = "kafka " + kmsg.NameForKey(int16(key))
+	}
+	return names
+}()
+
+// label says what is written on a connection.
+func label(kind string, b []byte) string {
+	if kind == toKafka && len(b) >= 6 {
+		if key := int(binary.BigEndian.Uint16(b[4:])); key < len(requests) {
+			return requests[key]
+		}
+	}
+	return kind
+}

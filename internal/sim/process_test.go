@@ -1,0 +1,274 @@
+//go:build synctests
+
+package sim
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"docket/internal/app"
+	"docket/internal/config"
+	"docket/internal/fallback"
+)
+
+// errKilled is what every act of a process gets after it was killed.
+var errKilled = errors.New("the process was killed")
+
+// process is one life of a program: the real one, in front of connections and a disk of its own, so that it can be cut
+// off from the world between any two effects.
+type process struct {
+	w        *world
+	slot     *slot
+	name     string
+	settings config.Settings
+	program  *app.Program
+	registry *prometheus.Registry
+	stop     context.CancelFunc
+	ended    chan struct{} // closed when nothing of it is left
+	killed   chan struct{} // closed when it was killed
+	err      error         // of Run; read after ended
+
+	mu       sync.Mutex
+	dead     bool
+	stopped  bool          // told to stop, or killed
+	standing chan struct{} // not nil while it stands still
+	effects  int
+	strike   *strike // what happens at one of the next effects
+	conns    []*conn // open ones, in the order in which they were made
+	locks    []interface{ Close() error }
+}
+
+// strike is something that happens to a process at an effect.
+type strike struct {
+	at     int // number of the effect
+	before bool
+	do     func(*process)
+}
+
+// effect lets something that can be seen from outside happen, unless the process is dead; while the process stands still it
+// waits. after has to be called when it took place.
+func (p *process) effect(what string, size int) (after func(), err error) {
+	for {
+		p.mu.Lock()
+		if p.dead {
+			p.mu.Unlock()
+			return nil, errKilled
+		}
+		standing := p.standing
+		if standing == nil {
+			break
+		}
+		p.mu.Unlock()
+		<-standing
+	}
+	p.effects++
+	p.w.history.effect(p.name, what, size)
+	hit := p.strike
+	if hit == nil || hit.at > p.effects {
+		p.mu.Unlock()
+		return nothing, nil
+	}
+	p.strike = nil
+	p.mu.Unlock()
+	if !hit.before {
+		return func() { hit.do(p) }, nil
+	}
+	hit.do(p)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.dead {
+		return nil, errKilled
+	}
+	return nothing, nil
+}
+
+func nothing() {}
+
+// arm makes do happen at the n-th effect from now.
+func (p *process) arm(n int, before bool, do func(*process)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.strike = &strike{at: p.effects + n, before: before, do: do}
+}
+
+// kill is SIGKILL: from here on nothing that the process does has an effect.
+func (p *process) kill() {
+	p.mu.Lock()
+	if p.dead {
+		p.mu.Unlock()
+		return
+	}
+	p.dead, p.stopped = true, true
+	conns, locks := p.conns, p.locks
+	p.conns, p.locks = nil, nil
+	standing := p.standing
+	p.standing = nil
+	p.mu.Unlock()
+	close(p.killed)
+	p.w.history.add("killed", p.name, "")
+	for _, c := range conns {
+		_ = c.Conn.Close()
+	}
+	for _, l := range locks {
+		_ = l.Close()
+	}
+	if standing != nil {
+		close(standing)
+	}
+	p.stop()
+}
+
+// term is SIGTERM.
+func (p *process) term() {
+	p.mu.Lock()
+	p.stopped = true
+	p.mu.Unlock()
+	p.w.history.add("told to stop", p.name, "")
+	p.stop()
+}
+
+// pause is SIGSTOP for d, as far as anybody outside can see: its timers go on, and what comes of them is late.
+func (p *process) pause(d time.Duration) {
+	p.mu.Lock()
+	if p.dead || p.standing != nil {
+		p.mu.Unlock()
+		return
+	}
+	p.standing = make(chan struct{})
+	standing := p.standing
+	p.mu.Unlock()
+	p.w.history.add("stands still", p.name, d.String())
+	p.w.later(d, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.standing == standing {
+			p.standing = nil
+			close(standing)
+			p.w.history.add("goes on", p.name, "")
+		}
+	})
+}
+
+// cut breaks every connection of a kind.
+func (p *process) cut(kind string) {
+	p.mu.Lock()
+	var broken []*conn
+	for _, c := range p.conns {
+		if c.kind == kind {
+			broken = append(broken, c)
+		}
+	}
+	p.mu.Unlock()
+	for _, c := range broken {
+		_ = c.Conn.Close()
+	}
+}
+
+func (p *process) isDead() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.dead
+}
+
+func (p *process) wasStopped() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stopped
+}
+
+// The kinds of connection.
+const (
+	toKafka    = "kafka"
+	toDatabase = "database"
+)
+
+// dialer is how a process reaches a server.
+func (p *process) dialer(kind string, dial app.Dial) app.Dial {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		after, err := p.effect("dial "+kind, 0)
+		if err != nil {
+			return nil, err
+		}
+		defer after()
+		if p.w.net.refuses(kind) {
+			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errRefused}
+		}
+		inner, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		c := &conn{Conn: inner, p: p, kind: kind}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.dead {
+			_ = inner.Close()
+			return nil, errKilled
+		}
+		p.conns = append(p.conns, c)
+		return c, nil
+	}
+}
+
+// conn is a connection of a process.
+type conn struct {
+	net.Conn
+	p    *process
+	kind string
+}
+
+func (c *conn) Write(b []byte) (int, error) {
+	after, err := c.p.effect(label(c.kind, b), len(b))
+	if err != nil {
+		return 0, err
+	}
+	defer after()
+	switch c.p.w.net.fate(c.kind) {
+	case cutBefore:
+		_ = c.Conn.Close()
+		return 0, net.ErrClosed
+	case cutAfter:
+		_, _ = c.Conn.Write(b)
+		_ = c.Conn.Close()
+		return 0, net.ErrClosed
+	case swallowed:
+		return len(b), nil
+	}
+	return c.Conn.Write(b)
+}
+
+func (c *conn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	for {
+		c.p.mu.Lock()
+		dead, standing := c.p.dead, c.p.standing
+		c.p.mu.Unlock()
+		if dead {
+			return 0, errKilled
+		}
+		if standing == nil {
+			return n, err
+		}
+		<-standing
+	}
+}
+
+func (c *conn) Close() error {
+	c.p.mu.Lock()
+	if i := slices.Index(c.p.conns, c); i >= 0 {
+		c.p.conns = slices.Delete(c.p.conns, i, i+1)
+	}
+	c.p.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// disk is what a process sees of the disk of its slot.
+type disk struct {
+	p     *process
+	inner fallback.FS
+}

@@ -1,0 +1,153 @@
+//go:build synctests
+
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+)
+
+// schedule is one run as data: made from its seed alone before anything happens, so that a failure can show it.
+type schedule struct {
+	Seed       uint64
+	Brokers    int
+	Partitions int32 // of the source topic
+	Forwards   int32 // partitions of parking and dead-letter topics
+	Consumers  int
+	Replayers  int
+	Attempts   int
+	Settings   []string // of all processes
+	NoSpool    []bool   // by slot: it runs without a spool
+	Starts     []time.Duration
+	Arrivals   []arrival
+	Events     []event
+	Healed     time.Duration // when the last fault is over
+}
+
+// arrival is a record to produce.
+type arrival struct {
+	At        time.Duration
+	Record    int // of the pool
+	Partition int32
+	Twist     twist
+}
+
+// twist is what is done to a record of the pool before it is produced.
+type twist int
+
+const (
+	asIs     twist = iota
+	contrary       // the same identity with another payload, where it is a single good decision
+)
+
+// event is something that goes wrong at a time. What heals does so after For; a process comes back after For.
+type event struct {
+	At   time.Duration
+	What string
+	Arg  string
+	Slot int
+	N    int
+	For  time.Duration
+}
+
+func (e event) String() string {
+	return fmt.Sprintf("%7.3fs %s %s slot=%d n=%d for=%v", e.At.Seconds(), e.What, e.Arg, e.Slot, e.N, e.For)
+}
+
+func (s *schedule) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "seed %d: %d brokers, %d partitions, %d forwarding, %d consumers, %d replayers, %d records, without spool %v, starts %v\n  %s\n",
+		s.Seed, s.Brokers, s.Partitions, s.Forwards, s.Consumers, s.Replayers, len(s.Arrivals), s.NoSpool, s.Starts, strings.Join(s.Settings, " "))
+	for _, e := range s.Events {
+		fmt.Fprintf(&b, "  %v\n", e)
+	}
+	fmt.Fprintf(&b, "  %7.3fs all is healed\n", s.Healed.Seconds())
+	return b.String()
+}
+
+// dice are what a schedule is thrown with.
+type dice struct{ *rand.Rand }
+
+func (d dice) between(from, to time.Duration) time.Duration {
+	return (from + time.Duration(d.Int64N(int64(to-from)+1))).Truncate(time.Millisecond)
+}
+
+func one[T any](d dice, of ...T) T { return of[d.IntN(len(of))] }
+
+// plan makes the schedule of a seed.
+func plan(seed uint64) *schedule {
+	d := dice{rand.New(rand.NewPCG(seed, 0xd0c4e7))}
+	s := &schedule{
+		Seed: seed, Brokers: one(d, 1, 1, 2, 3), Partitions: int32(1 + d.IntN(4)), Forwards: int32(1 + d.IntN(2)),
+		Consumers: one(d, 1, 1, 2, 2, 3), Replayers: one(d, 1, 1, 1, 2),
+	}
+	s.settings(d)
+	slots := s.Consumers + s.Replayers
+	for range slots {
+		s.NoSpool = append(s.NoSpool, d.IntN(6) == 0)
+		s.Starts = append(s.Starts, one(d, 0, 0, 0, d.between(0, 5*time.Second)))
+	}
+	s.arrivals(d)
+	for range 3 + d.IntN(10) {
+		e := one(d, evils...).draw(d, s)
+		e.At, e.Slot = d.between(0, 10*time.Second), d.IntN(slots)
+		if e.For == 0 {
+			e.For = one(d, d.between(100*time.Millisecond, time.Second), d.between(time.Second, 8*time.Second))
+		}
+		s.Events = append(s.Events, e)
+		s.Healed = max(s.Healed, e.At+e.For)
+	}
+	slices.SortStableFunc(s.Events, func(a, b event) int { return cmp.Compare(a.At, b.At) })
+	return s
+}
+
+func (s *schedule) settings(d dice) {
+	s.Attempts = 5
+	s.Settings = []string{
+		"DOCKET_KAFKA_BROKERS=localhost:9092",
+		"DOCKET_DATABASE_URL=postgres://docket@db:5432/docket?sslmode=disable",
+		"DOCKET_KAFKA_SESSION_TIMEOUT=6s", "DOCKET_KAFKA_REBALANCE_TIMEOUT=20s", "DOCKET_SHUTDOWN_TIMEOUT=" + one(d, "1s", "3s"),
+		"DOCKET_STORE_TIMEOUT=" + one(d, "1s", "2s"), "DOCKET_PUBLISH_TIMEOUT=" + one(d, "500ms", "1s", "2s"),
+		"DOCKET_RETRY_PAUSES=" + one(d, "1s,2s", "100ms,200ms", "500ms"),
+		"DOCKET_PROBE_INTERVAL=" + one(d, "200ms", "500ms", "1s"),
+		"DOCKET_PARK_BATCHES=" + one(d, "0", "1", "3", "3"),
+		"DOCKET_BATCH_MAX_RECORDS=" + one(d, "1", "5", "20", "100"),
+		"DOCKET_BATCH_MAX_WAIT=" + one(d, "1ms", "50ms", "200ms"),
+		"DOCKET_BATCH_MAX_BYTES=64KiB", "DOCKET_SPOOL_MAX_BYTES=1MiB",
+		fmt.Sprintf("DOCKET_MAX_RECORD_BYTES=%dB", maxRecordBytes),
+		"DOCKET_PARKING_BACKOFF=" + one(d, "500ms", "1s", "2s"), "DOCKET_PARKING_MAX_BACKOFF=" + longestRest.String(),
+		fmt.Sprintf("DOCKET_PARKING_MAX_ATTEMPTS=%d", s.Attempts),
+	}
+}
+
+// longestRest is the longest that a parked record waits for its next try.
+const longestRest = 4 * time.Second
+
+// maxRecordBytes is what a record may inflate to.
+const maxRecordBytes = 16 << 10
+
+// arrivals spreads the records over time, in bursts.
+func (s *schedule) arrivals(d dice) {
+	n := 20 + d.IntN(131)
+	if d.IntN(3) > 0 {
+		n = 20 + d.IntN(40)
+	}
+	first, at := d.IntN(len(pool())), time.Duration(0)
+	for len(s.Arrivals) < n {
+		at += d.between(0, 2*time.Second)
+		if at > 12*time.Second {
+			at = 12 * time.Second
+		}
+		for range min(1+d.IntN(25), n-len(s.Arrivals)) {
+			a := arrival{At: at, Record: (first + len(s.Arrivals)) % len(pool()), Partition: int32(d.IntN(int(s.Partitions)))}
+			if k := len(s.Arrivals); k > 0 && d.IntN(12) == 0 { // again, or to the contrary
+				a.Record, a.Twist = s.Arrivals[d.IntN(k)].Record, one(d, asIs, contrary)
+			}
+			s.Arrivals = append(s.Arrivals, a)
+		}
+	}
+}

@@ -1,0 +1,203 @@
+//go:build synctests
+
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"docket/internal/app"
+	"docket/internal/config"
+	"docket/internal/fallback"
+	"docket/internal/fallback/fstest"
+)
+
+// slot is where processes of a program live one after another, on one disk.
+type slot struct {
+	w       *world
+	number  int
+	program config.Program
+	name    string
+
+	mu    sync.Mutex
+	disk  *fstest.FS
+	now   *process // nil between two lives
+	lives int
+	away  time.Duration // how long the next life waits
+	out   bool          // the member has left until the end of the faults
+	back  chan struct{}
+}
+
+func newSlot(w *world, n int) *slot {
+	s := &slot{w: w, number: n, program: config.Consumer, disk: fstest.New(), back: make(chan struct{}, 1)}
+	s.name = "consumer-" + strconv.Itoa(n)
+	if n >= w.plan.Consumers {
+		s.program, s.name = config.Replayer, "replayer-"+strconv.Itoa(n-w.plan.Consumers)
+	}
+	return s
+}
+
+// run keeps a process alive, as whoever deploys it would, until the world closes.
+func (s *slot) run() {
+	wait := s.w.plan.Starts[s.number]
+	for {
+		select {
+		case <-s.w.closing:
+			return
+		case <-s.back:
+		case <-time.After(wait):
+		}
+		s.mu.Lock()
+		out := s.out
+		s.mu.Unlock()
+		if out {
+			wait = time.Second
+			continue
+		}
+		wait = s.live()
+	}
+}
+
+// live is one life of a process; it says how long the next one has to wait.
+func (s *slot) live() time.Duration {
+	p, err := s.start()
+	if err != nil {
+		s.w.history.add("did not start", s.name, err.Error())
+		if spool := (*app.SpoolError)(nil); !errors.As(err, &spool) {
+			s.w.found(fmt.Sprintf("%s did not start: %v", s.name, err))
+		}
+		return time.Second
+	}
+	select {
+	case <-p.ended:
+	case <-p.killed:
+	case <-s.w.closing:
+		p.term()
+		<-p.ended
+	}
+	s.mu.Lock()
+	s.now = nil
+	wait := max(s.away, 50*time.Millisecond)
+	s.away = 0
+	s.mu.Unlock()
+	return wait
+}
+
+// start opens and runs a process.
+func (s *slot) start() (*process, error) {
+	s.mu.Lock()
+	s.lives++
+	name := s.name + "-" + strconv.Itoa(s.lives)
+	under := s.disk
+	s.mu.Unlock()
+	w := s.w
+	ctx, stop := context.WithCancel(context.Background())
+	p := &process{
+		w: w, slot: s, name: name, settings: w.settings[s.program][!w.plan.NoSpool[s.number]], registry: prometheus.NewRegistry(),
+		stop: stop, ended: make(chan struct{}), killed: make(chan struct{}),
+	}
+	var err error
+	p.program, err = app.New(s.program, p.settings, w.log, p.registry, app.Options{
+		Instance: name, DialKafka: p.dialer(toKafka, w.wires.Dial), DialDatabase: p.dialer(toDatabase, w.db.Dial),
+		Disk: fallback.FS(disk{p, under}), Listen: func(string, string) (net.Listener, error) { return newNetwork().Listen("", "localhost:80") },
+	})
+	if err != nil {
+		stop()
+		p.kill() // gives the lock back
+		return nil, err
+	}
+	s.mu.Lock()
+	s.now = p
+	s.mu.Unlock()
+	w.history.add("started", name, "")
+	w.running.Go(func() {
+		defer close(p.ended)
+		p.err = p.program.Run(ctx)
+		p.program.Close()
+		w.history.add("ended", name, fmt.Sprint(p.err))
+		if p.err != nil && !p.wasStopped() {
+			w.found(fmt.Sprintf("%s ended by itself: %v", name, p.err))
+		}
+	})
+	return p, nil
+}
+
+// process is the living one, nil where there is none.
+func (s *slot) process() *process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.now == nil || s.now.isDead() {
+		return nil
+	}
+	return s.now
+}
+
+// strike arms something at the n-th effect of the living process; its next life begins after away.
+func (s *slot) strike(n int, before bool, away time.Duration, do func(*process)) {
+	p := s.process()
+	if p == nil {
+		return
+	}
+	p.arm(n, before, func(p *process) {
+		s.mu.Lock()
+		s.away = away
+		s.mu.Unlock()
+		do(p)
+	})
+}
+
+// powerCut kills the process and leaves of the disk what a power cut leaves.
+func (s *slot) powerCut(p *process, seed uint64) {
+	p.kill()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	how := fstest.Aftermath(rand.New(rand.NewPCG(seed, 3)).IntN(4))
+	s.disk = s.disk.Reboot(how, seed)
+	s.w.history.add("power cut", s.name, strconv.Itoa(int(how)))
+}
+
+// leave takes the member away until return.
+func (s *slot) leave() {
+	s.mu.Lock()
+	s.out = true
+	p := s.now
+	s.mu.Unlock()
+	if p != nil {
+		p.term()
+	}
+}
+
+func (s *slot) comeBack() {
+	s.mu.Lock()
+	s.out = false
+	s.mu.Unlock()
+	select {
+	case s.back <- struct{}{}:
+	default:
+	}
+}
+
+func (s *slot) fs() *fstest.FS {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.disk
+}
+
+// spooled are the data files in the spool that are not in corrupt/.
+func (s *slot) spooled() (files []string) {
+	for _, name := range s.fs().Files(".") {
+		if strings.HasSuffix(name, ".jsonl.gz") {
+			files = append(files, name)
+		}
+	}
+	return files
+}

@@ -1,0 +1,163 @@
+//go:build synctests
+
+package sim
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"docket/internal/config"
+	"docket/internal/conservation"
+	"docket/internal/kafkatest"
+	"docket/internal/pgmodel"
+	"docket/internal/postgres"
+)
+
+// The topics and groups, which are those of the defaults.
+const (
+	source    = "decision-logs"
+	parked    = "decision-logs-parking"
+	dead      = "decision-logs-dlq"
+	exhausted = "decision-logs-parking-dlq"
+
+	consumers = "docket"
+	replayers = "docket-parking"
+)
+
+// world is one schedule while it is played.
+type world struct {
+	t       testing.TB
+	plan    *schedule
+	history *history
+	log     zerolog.Logger
+	net     *weather
+	wires   *network
+	kafka   *kafkatest.Cluster
+	db      *pgmodel.Server
+	ledger  *conservation.Ledger
+	clerk   *clerk
+
+	settings map[config.Program]map[bool]config.Settings // by program, and by whether there is a spool
+	slots    []*slot
+	feeder   *kgo.Client
+	unheard  sync.WaitGroup // records that the broker has not acknowledged
+	running  sync.WaitGroup // slots and processes
+	closing  chan struct{}
+
+	mu       sync.Mutex
+	findings []string
+	feeding  bool
+}
+
+// found notes something that is not as it has to be.
+func (w *world) found(what string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.findings = append(w.findings, what)
+	w.history.add("BROKEN", "", what)
+}
+
+func (w *world) broken() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.findings
+}
+
+// later does f after d, without anybody waiting for it.
+func (w *world) later(d time.Duration, f func()) { time.AfterFunc(d, f) }
+
+// open makes everything but the processes.
+func open(t testing.TB, s *schedule, h *history, log zerolog.Logger) *world {
+	w := &world{
+		t: t, plan: s, history: h, log: log, net: newWeather(), wires: newNetwork(), ledger: conservation.NewLedger(),
+		settings: map[config.Program]map[bool]config.Settings{}, closing: make(chan struct{}),
+	}
+	ports := []int{9092, 9093, 9094}[:s.Brokers]
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(s.Brokers), kfake.Ports(ports...), kfake.ListenFn(w.wires.Listen),
+		kfake.SeedTopics(s.Partitions, source), kfake.SeedTopics(s.Forwards, parked, dead, exhausted))
+	if err != nil {
+		t.Fatalf("start the fake Kafka: %v", err)
+	}
+	w.kafka = &kafkatest.Cluster{Cluster: cluster, Dial: w.wires.Dial}
+	w.placeLeaders()
+	w.db = newDatabase(func(what string) { w.found("the model of Postgres does not know: " + what) })
+	for _, p := range []config.Program{config.Consumer, config.Replayer} {
+		w.settings[p] = map[bool]config.Settings{true: w.configure(p, true), false: w.configure(p, false)}
+	}
+	for i := range s.Consumers + s.Replayers {
+		w.slots = append(w.slots, newSlot(w, i))
+	}
+	w.feeder = w.kafka.Client(t, kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchCompression(kgo.NoCompression()), kgo.DisableIdempotentWrite())
+	w.clerk = newClerk(w)
+	return w
+}
+
+// placeLeaders spreads the partitions over the brokers; the fake would toss a coin that is not the seed's.
+func (w *world) placeLeaders() {
+	if w.plan.Brokers == 1 {
+		return
+	}
+	n := int32(w.plan.Seed % 3)
+	for _, topic := range []string{source, parked, dead, exhausted} {
+		count := w.plan.Forwards
+		if topic == source {
+			count = w.plan.Partitions
+		}
+		for p := range count {
+			_ = w.kafka.MoveTopicPartition(topic, p, n%int32(w.plan.Brokers)) // both exist
+			n++
+		}
+	}
+}
+
+func (w *world) configure(p config.Program, spool bool) config.Settings {
+	env := append([]string{"DOCKET_SPOOL_DIR=spool"}, w.plan.Settings...)
+	if !spool {
+		env[0] = "DOCKET_SPOOL_DIR="
+	}
+	s, _, err := config.LoadWith(p, env, postgres.Complaint)
+	if err != nil {
+		w.t.Fatalf("the schedule's settings: %v", err)
+	}
+	return s
+}
+
+// feed produces what arrives at its times.
+func (w *world) feed() {
+	for _, a := range w.plan.Arrivals {
+		w.until(a.At)
+		r := twisted(a)
+		w.unheard.Add(1)
+		record := &kgo.Record{Topic: source, Partition: a.Partition, Key: r.Key, Value: r.Value, Headers: r.Headers}
+		w.feeder.Produce(context.Background(), record, func(sent *kgo.Record, err error) {
+			defer w.unheard.Done()
+			if err != nil {
+				w.found("the harness could not produce: " + err.Error())
+				return
+			}
+			w.ledger.Acknowledged(source, sent.Partition, sent.Offset, r)
+		})
+	}
+	w.unheard.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.feeding = false
+}
+
+// until waits for a time of the schedule.
+func (w *world) until(at time.Duration) { time.Sleep(at - w.history.since()) }
+
+// close ends all processes and then the servers. Afterwards nothing of the schedule is left.
+func (w *world) close() {
+	close(w.closing)
+	w.running.Wait()
+	w.feeder.Close()
+	w.db.Close()
+	w.kafka.Close()
+}
