@@ -34,8 +34,9 @@ var patches = []patch{
 	after("runtime/chan.go", "func chanrecv(c *hchan, ep unsafe.Pointer, block bool) (selected, received bool) {\n", "\texactYield()\n"),
 	after("runtime/chan.go", "func closechan(c *hchan) {\n", "\texactYield()\n"),
 	after("runtime/select.go", "func selectgo(cas0 *scase, order0 *uint16, pc0 *uintptr, nsends, nrecvs int, block bool) (int, bool) {\n", "\texactYield()\n"),
-	after("internal/sync/mutex.go", "func (m *Mutex) Lock() {\n", "\texactLock()\n"),
-	after("internal/sync/runtime.go", "func runtime_nanotime() int64\n", "\n//go:linkname exactLock\nfunc exactLock()\n"),
+	after("internal/sync/mutex.go", "func (m *Mutex) Lock() {\n", "\texactLock(unsafe.Pointer(m))\n"),
+	{file: "internal/sync/runtime.go", old: "import _ \"unsafe\"\n", new: "import \"unsafe\"\n"},
+	after("internal/sync/runtime.go", "func runtime_nanotime() int64\n", "\n//go:linkname exactLock\nfunc exactLock(m unsafe.Pointer)\n"),
 
 	// Which case, which timer, which slot comes first, and which waiter starves.
 	{file: "runtime/select.go", old: "cheaprandn(uint32(norder + 1))", new: "exactDrawn(uint32(norder + 1))"},

@@ -2,6 +2,9 @@
 
 package exact
 
+// Possible says whether the binary was built for it.
+const Possible = false
+
 // Start makes the calling goroutine's bubble follow from seed until it ends, and reports whether it does: this binary was
 // not built for it.
 func Start(uint64, bool) bool { return false }

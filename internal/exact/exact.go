@@ -4,6 +4,9 @@ package exact
 
 import _ "unsafe" // for go:linkname
 
+// Possible says whether the binary was built for it.
+const Possible = true
+
 //go:linkname start runtime.exactStart
 func start(seed uint64, log bool) bool
 

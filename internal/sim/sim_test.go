@@ -16,6 +16,8 @@ import (
 
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
+
+	"docket/internal/exact"
 )
 
 var (
@@ -40,11 +42,13 @@ func TestSimulation(t *testing.T) {
 		from, n = uint64(*single), 1
 	}
 	pool()
-	began, spent := time.Now(), cpu()
+	warmUp(t)
+	began, spent, total := time.Now(), cpu(), &tally{Faults: map[string]int{}}
 	virtual := time.Duration(0)
 	for seed := from; seed < from+n; seed++ {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) { virtual += play(t, seed) })
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { virtual += play(t, seed, total) })
 	}
+	total.print(virtual, cpu()-spent)
 	t.Logf("%d schedules in %v, %v of CPU each, %v virtual each", n, time.Since(began).Round(time.Millisecond),
 		((cpu() - spent) / time.Duration(n)).Round(100*time.Microsecond), (virtual / time.Duration(n)).Round(time.Millisecond))
 }
@@ -56,7 +60,7 @@ func cpu() time.Duration {
 }
 
 // play plays the schedule of a seed and says how long it took in virtual time.
-func play(t *testing.T, seed uint64) (virtual time.Duration) {
+func play(t *testing.T, seed uint64, total *tally) (virtual time.Duration) {
 	cryptotest.SetGlobalRandom(t, seed)
 	s := plan(seed)
 	watchdog := time.AfterFunc(longest, func() {
@@ -65,8 +69,9 @@ func play(t *testing.T, seed uint64) (virtual time.Duration) {
 		os.Exit(3)
 	})
 	defer watchdog.Stop()
-	var sum uint64
 	synctest.Test(t, func(t *testing.T) {
+		isExact := exact.Start(seed, *steps && (*single >= 0 || seed == *first+*schedules-1))
+		stumble()
 		h, log := newHistory(), zerolog.Nop()
 		if *single >= 0 {
 			h.tell, h.every = func(l string) { fmt.Println(l) }, *effectsOn
@@ -77,7 +82,8 @@ func play(t *testing.T, seed uint64) (virtual time.Duration) {
 		}
 		w := open(t, s, h, log)
 		w.play()
-		virtual, sum = h.since(), h.sum()
+		virtual = h.since()
+		defer func() { total.add(s, h, isExact, t.Failed()) }()
 		if broken := w.broken(); len(broken) > 0 {
 			told := h.String()
 			if *single >= 0 {
@@ -86,9 +92,6 @@ func play(t *testing.T, seed uint64) (virtual time.Duration) {
 			t.Errorf("%s\n\n%v\n%s\nreplay: go test ./internal/sim -tags synctests -run TestSimulation -sim.seed %d", strings.Join(broken, "\n"), s, told, seed)
 		}
 	})
-	if *trace {
-		fmt.Printf("seed %d trace %016x\n", seed, sum)
-	}
 	return virtual
 }
 
