@@ -45,4 +45,10 @@ var patches = []patch{
 	{file: "internal/runtime/maps/map.go", old: "m.seed = uintptr(rand())", new: "m.seed = uintptr(exactMapSeed())", times: 4},
 	after("internal/runtime/maps/runtime.go", "//go:linkname rand\nfunc rand() uint64\n", "\n//go:linkname exactMapSeed\nfunc exactMapSeed() uint64\n\n//go:linkname exactIter\nfunc exactIter() uint64\n\n//go:linkname exactStray\nfunc exactStray()\n"),
 	{file: "internal/runtime/maps/table.go", old: "\tit.entryOffset = rand()\n\tit.dirOffset = rand()\n", new: "\tit.entryOffset = exactIter()\n\tit.dirOffset = exactIter()\n\tif k := typ.Key.Kind(); m.dirLen > 0 && m.used > 1 &&\n\t\t(k == abi.Pointer || k == abi.Chan || k == abi.UnsafePointer || k == abi.Interface) {\n\t\texactStray()\n\t}\n"},
+
+	// A context is told of its children by address; here, in the order in which they were made.
+	{file: "context/context.go", old: "children map[canceler]struct{} // set", new: "children []canceler // set"},
+	{file: "context/context.go", old: "\t\t\tif p.children == nil {\n\t\t\t\tp.children = make(map[canceler]struct{})\n\t\t\t}\n\t\t\tp.children[child] = struct{}{}\n", new: "\t\t\tp.children = append(p.children, child)\n"},
+	{file: "context/context.go", old: "\t\tdelete(p.children, child)\n", new: "\t\tfor i := len(p.children) - 1; i >= 0; i-- {\n\t\t\tif p.children[i] == child {\n\t\t\t\tcopy(p.children[i:], p.children[i+1:])\n\t\t\t\tp.children[len(p.children)-1] = nil\n\t\t\t\tp.children = p.children[:len(p.children)-1]\n\t\t\t\tbreak\n\t\t\t}\n\t\t}\n"},
+	{file: "context/context.go", old: "\tfor child := range c.children {\n", new: "\tfor _, child := range c.children {\n"},
 }

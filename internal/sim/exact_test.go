@@ -9,6 +9,7 @@ import (
 	"os"
 	"testing"
 	"time"
+	_ "unsafe" // for go:linkname
 
 	"docket/internal/exact"
 )
@@ -16,6 +17,14 @@ import (
 var steps = flag.Bool("sim.steps", false, "where the binary plays exactly: print every choice of the runtime")
 
 var chance = flag.Bool("sim.chance", false, "let the process id decide something, so that a check of exactness can be seen to fail")
+
+// fakeDrawn is how much kfake has used up of its stock of random bytes, which it shares between all clusters of a process.
+//
+//go:linkname fakeDrawn github.com/twmb/franz-go/pkg/kfake.randPoolAt
+var fakeDrawn int
+
+// forget takes away what earlier schedules left behind in the process.
+func forget() { fakeDrawn = 4 << 10 } // all of it: the fake draws anew
 
 // stumble is what -sim.chance does.
 func stumble() {

@@ -71,6 +71,7 @@ func play(t *testing.T, seed uint64, total *tally) (virtual time.Duration) {
 	defer watchdog.Stop()
 	synctest.Test(t, func(t *testing.T) {
 		isExact := exact.Start(seed, *steps && (*single >= 0 || seed == *first+*schedules-1))
+		forget()
 		stumble()
 		h, log := newHistory(), zerolog.Nop()
 		if *single >= 0 {
