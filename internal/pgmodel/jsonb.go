@@ -2,20 +2,390 @@ package pgmodel
 
 import (
 	"bytes"
-	"encoding/json"
+	"cmp"
+	"encoding/binary"
+	"slices"
+	"strconv"
+	"unicode/utf8"
 )
 
-type document struct{ normal []byte }
+// What a server refuses: an array or object nested deeper than its stack takes (the depth depends on the build and on
+// max_stack_depth; this is near what a default one takes), and numbers beyond numeric, as decision refuses them.
+const (
+	maxDepth    = 14_500
+	maxScale    = 16_383
+	maxLeading  = 131_071
+	maxExponent = 1<<30 - 1
+)
 
+// document is JSON in a normal form: two are equal as jsonb if and only if their bytes are.
+type document []byte
+
+// checkJSON says why text is no jsonb, with the code of a server.
 func checkJSON(b []byte) *failure {
-	if !json.Valid(b) {
-		return fail("22P02", "invalid input syntax for type json")
-	}
-	return nil
+	p := jsonReader{src: b, check: true}
+	_, f := p.document(nil)
+	return f
 }
 
+// normalize gives the normal form.
+func normalize(b []byte) (document, *failure) {
+	p := jsonReader{src: b}
+	return p.document(make([]byte, 0, len(b)+len(b)/4))
+}
+
+// equals says whether raw is equal to the tuple's as jsonb.
 func (t *tuple) equals(raw []byte) (bool, *failure) {
-	return bytes.Equal(t.Raw, raw), nil
+	if raw == nil {
+		return false, nil // raw of a stored row is never NULL
+	}
+	if f := checkJSON(raw); f != nil {
+		return false, f
+	}
+	if bytes.Equal(t.Raw, raw) {
+		return true, nil
+	}
+	is, f := normalize(raw)
+	if f != nil {
+		return false, f
+	}
+	was, f := normalize(t.Raw)
+	return bytes.Equal(is, was), f
 }
 
-func fitsIndex(string) *failure { return nil }
+// jsonReader reads one document by the rules of a server, and appends its normal form unless it only checks.
+type jsonReader struct {
+	src   []byte
+	pos   int
+	depth int
+	check bool
+}
+
+func (p *jsonReader) syntax() *failure {
+	f := fail("22P02", "invalid input syntax for type json")
+	f.detail = "Token is invalid: " + string(p.src[min(p.pos, len(p.src)):])
+	return f
+}
+
+func (p *jsonReader) peek() byte {
+	if p.pos < len(p.src) {
+		return p.src[p.pos]
+	}
+	return 0
+}
+
+func (p *jsonReader) blanks() {
+	for p.pos < len(p.src) {
+		switch p.src[p.pos] {
+		case ' ', '\t', '\n', '\r':
+			p.pos++
+		default:
+			return
+		}
+	}
+}
+
+func (p *jsonReader) document(out []byte) (document, *failure) {
+	out, f := p.value(out)
+	if f != nil {
+		return nil, f
+	}
+	if p.blanks(); p.pos < len(p.src) {
+		return nil, p.syntax()
+	}
+	return out, nil
+}
+
+func (p *jsonReader) value(out []byte) ([]byte, *failure) {
+	p.blanks()
+	switch c := p.peek(); {
+	case c == '{':
+		return p.nested(out, p.object)
+	case c == '[':
+		return p.nested(out, p.array)
+	case c == '"':
+		return p.string(out)
+	case c == '-' || c-'0' <= 9:
+		return p.number(out)
+	}
+	for _, word := range []string{"null", "true", "false"} {
+		if bytes.HasPrefix(p.src[p.pos:], []byte(word)) {
+			p.pos += len(word)
+			return p.emit(out, word[0]), nil
+		}
+	}
+	return nil, p.syntax()
+}
+
+func (p *jsonReader) emit(out []byte, b ...byte) []byte {
+	if p.check {
+		return out
+	}
+	return append(out, b...)
+}
+
+func (p *jsonReader) nested(out []byte, read func([]byte) ([]byte, *failure)) ([]byte, *failure) {
+	if p.depth++; p.depth > maxDepth {
+		return nil, fail("54001", "stack depth limit exceeded")
+	}
+	p.pos++
+	out, f := read(out)
+	p.depth--
+	return out, f
+}
+
+func (p *jsonReader) array(out []byte) ([]byte, *failure) {
+	out = p.emit(out, '[')
+	if p.blanks(); p.peek() == ']' {
+		p.pos++
+		return p.emit(out, ']'), nil
+	}
+	for {
+		var f *failure
+		if out, f = p.value(out); f != nil {
+			return nil, f
+		}
+		p.blanks()
+		switch p.peek() {
+		case ',':
+			p.pos++
+		case ']':
+			p.pos++
+			return p.emit(out, ']'), nil
+		default:
+			return nil, p.syntax()
+		}
+	}
+}
+
+// member is a key with its value, both in normal form, as places in one buffer.
+type member struct{ key, value []byte }
+
+func (p *jsonReader) object(out []byte) ([]byte, *failure) {
+	out = p.emit(out, '{')
+	var members []member
+	if p.blanks(); p.peek() == '}' {
+		p.pos++
+		return p.emit(out, '}'), nil
+	}
+	for {
+		m, f := p.member()
+		if f != nil {
+			return nil, f
+		}
+		if !p.check {
+			members = append(members, m)
+		}
+		p.blanks()
+		switch p.peek() {
+		case ',':
+			p.pos++
+			p.blanks()
+		case '}':
+			p.pos++
+			for _, m := range lastWins(members) {
+				out = append(append(out, m.key...), m.value...)
+			}
+			return p.emit(out, '}'), nil
+		default:
+			return nil, p.syntax()
+		}
+	}
+}
+
+func (p *jsonReader) member() (m member, f *failure) {
+	if p.peek() != '"' {
+		return m, p.syntax()
+	}
+	if m.key, f = p.string(nil); f != nil {
+		return m, f
+	}
+	if p.blanks(); p.peek() != ':' {
+		return m, p.syntax()
+	}
+	p.pos++
+	m.value, f = p.value(nil)
+	return m, f
+}
+
+// lastWins sorts by key and keeps the last of each.
+func lastWins(members []member) []member {
+	slices.SortStableFunc(members, func(a, b member) int { return bytes.Compare(a.key, b.key) })
+	kept := members[:0]
+	for i, m := range members {
+		if i+1 == len(members) || !bytes.Equal(m.key, members[i+1].key) {
+			kept = append(kept, m)
+		}
+	}
+	return kept
+}
+
+// string reads a string; its normal form is its length and what it means.
+func (p *jsonReader) string(out []byte) ([]byte, *failure) {
+	p.pos++
+	var s []byte
+	for {
+		if p.pos >= len(p.src) {
+			return nil, p.syntax()
+		}
+		c := p.src[p.pos]
+		switch {
+		case c == '"':
+			p.pos++
+			out = p.emit(out, '"')
+			if !p.check {
+				out = append(binary.BigEndian.AppendUint32(out, uint32(len(s))), s...)
+			}
+			return out, nil
+		case c < ' ':
+			return nil, p.syntax()
+		case c == '\\':
+			r, f := p.escape()
+			if f != nil {
+				return nil, f
+			}
+			if !p.check {
+				s = utf8.AppendRune(s, r)
+			}
+		default:
+			if p.pos++; !p.check {
+				s = append(s, c)
+			}
+		}
+	}
+}
+
+var escapes = map[byte]rune{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
+
+func (p *jsonReader) escape() (rune, *failure) {
+	p.pos++
+	if p.peek() != 'u' {
+		r, ok := escapes[p.peek()]
+		if !ok {
+			return 0, p.syntax()
+		}
+		p.pos++
+		return r, nil
+	}
+	r, f := p.unit()
+	switch {
+	case f != nil:
+		return 0, f
+	case r == 0:
+		f := fail("22P05", "unsupported Unicode escape sequence")
+		f.detail = "\\u0000 cannot be converted to text."
+		return 0, f
+	case r >= 0xDC00 && r <= 0xDFFF:
+		return 0, p.surrogate("low surrogate must follow a high surrogate")
+	case r < 0xD800 || r > 0xDBFF:
+		return r, nil
+	}
+	if !bytes.HasPrefix(p.src[p.pos:], []byte(`\u`)) {
+		return 0, p.surrogate("low surrogate must follow a high surrogate")
+	}
+	p.pos++
+	low, f := p.unit()
+	switch {
+	case f != nil:
+		return 0, f
+	case low < 0xDC00 || low > 0xDFFF:
+		return 0, p.surrogate("low surrogate must follow a high surrogate")
+	}
+	return (r-0xD800)<<10 + (low - 0xDC00) + 0x10000, nil
+}
+
+func (p *jsonReader) surrogate(detail string) *failure {
+	f := p.syntax()
+	f.detail = "Unicode " + detail + "."
+	return f
+}
+
+// unit reads u and four hexadecimal digits.
+func (p *jsonReader) unit() (rune, *failure) {
+	if p.pos+5 > len(p.src) {
+		return 0, p.syntax()
+	}
+	n, err := strconv.ParseUint(string(p.src[p.pos+1:p.pos+5]), 16, 16)
+	if err != nil {
+		return 0, p.syntax()
+	}
+	p.pos += 5
+	return rune(n), nil
+}
+
+func (p *jsonReader) digits() []byte {
+	from := p.pos
+	for p.pos < len(p.src) && p.src[p.pos]-'0' <= 9 {
+		p.pos++
+	}
+	return p.src[from:p.pos]
+}
+
+// number reads a number; its normal form is its digits without zeros at the ends, and the power of ten of the first.
+func (p *jsonReader) number(out []byte) ([]byte, *failure) {
+	negative := p.peek() == '-'
+	if negative {
+		p.pos++
+	}
+	integer := p.digits()
+	if len(integer) == 0 || len(integer) > 1 && integer[0] == '0' {
+		return nil, p.syntax()
+	}
+	var fraction []byte
+	if p.peek() == '.' {
+		p.pos++
+		if fraction = p.digits(); len(fraction) == 0 {
+			return nil, p.syntax()
+		}
+	}
+	exponent, f := p.exponent()
+	if f != nil {
+		return nil, f
+	}
+	if c := p.peek(); c|0x20-'a' < 26 || c == '_' || c == '.' || c >= 0x80 {
+		return nil, p.syntax()
+	}
+	all := slices.Concat(integer, fraction)
+	first := slices.IndexFunc(all, func(c byte) bool { return c != '0' })
+	power := len(integer) - 1 - first + exponent // of the first digit that is not 0
+	if cmp.Compare(exponent, maxExponent) > 0 || exponent < -maxExponent || len(fraction)-exponent > maxScale || first >= 0 && power > maxLeading {
+		return nil, fail("22003", "value overflows numeric format")
+	}
+	if p.check {
+		return out, nil
+	}
+	if first < 0 {
+		return append(out, '0'), nil
+	}
+	sign := byte('+')
+	if negative {
+		sign = '-'
+	}
+	out = append(out, sign)
+	out = append(out, bytes.TrimRight(all[first:], "0")...)
+	return append(strconv.AppendInt(append(out, 'e'), int64(power), 10), ';'), nil
+}
+
+func (p *jsonReader) exponent() (int, *failure) {
+	if p.peek()|0x20 != 'e' {
+		return 0, nil
+	}
+	p.pos++
+	sign := 1
+	switch p.peek() {
+	case '-':
+		sign = -1
+		p.pos++
+	case '+':
+		p.pos++
+	}
+	digits := p.digits()
+	if len(digits) == 0 {
+		return 0, p.syntax()
+	}
+	n := 0
+	for _, c := range digits {
+		n = min(n*10+int(c-'0'), maxExponent+1)
+	}
+	return sign * n, nil
+}

@@ -79,15 +79,31 @@ func (s *session) failed(f *failure) bool {
 	return s.backend.Flush() == nil && !f.ends()
 }
 
+// sync ends an implicit transaction.
 func (s *session) sync() bool {
 	s.skipping = false
 	if s.tx != nil && s.tx.implicit {
-		if f := s.commit(); f != nil && !s.failed(f) {
-			return false
+		if f := s.commitImplicit(); f != nil {
+			again := s.failed(f)
+			if s.skipping = false; !again {
+				return false
+			}
 		}
-		s.skipping = false
 	}
 	return s.ready()
+}
+
+// commitImplicit is no [Commit] where there is nothing to commit.
+func (s *session) commitImplicit() *failure {
+	s.server.mu.Lock()
+	if len(s.tx.inserted) == 0 {
+		defer s.server.mu.Unlock()
+		s.server.abort(s.tx)
+		s.tx = nil
+		return nil
+	}
+	s.server.mu.Unlock()
+	return s.commit()
 }
 
 // refusesAll is what a failed transaction answers to everything but its end.

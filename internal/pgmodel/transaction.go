@@ -6,7 +6,6 @@ import "time"
 type tuple struct {
 	Row
 	owner *transaction // the transaction that inserted it and is still open; nil once committed
-	json  *document    // raw in its normal form, made when it is first compared
 }
 
 // transaction is one of a session. Its fields are guarded by the server's mutex, but for those of its limits.

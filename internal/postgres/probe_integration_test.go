@@ -4,7 +4,6 @@ package postgres_test
 
 import (
 	"context"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -13,28 +12,6 @@ import (
 	"docket/internal/pipeline"
 	"docket/internal/postgres"
 )
-
-func incompressible(n int) string {
-	var b strings.Builder
-	source := rand.New(rand.NewPCG(3, 4))
-	for range n {
-		b.WriteByte("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"[source.IntN(64)])
-	}
-	return b.String()
-}
-
-func TestTheProbePassesAndLeavesNothing(t *testing.T) {
-	t.Parallel()
-	d := pgtest.New(t)
-	d.RaiseMarked(t)
-	db := open(t, d.URL, 0)
-	for _, at := range []time.Time{noon, time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)} {
-		if err := db.Probe(context.Background(), at); err != nil {
-			t.Fatalf("%v: %v", at, err)
-		}
-	}
-	same(t, d.Count(t), 0)
-}
 
 func TestTheProbeCatches(t *testing.T) {
 	t.Parallel()

@@ -28,7 +28,6 @@ func init() {
 const (
 	stored      = pipeline.Stored
 	present     = pipeline.Present
-	conflicting = pipeline.Conflicting
 )
 
 var noon = time.Date(2024, 5, 1, 12, 0, 0, 123456000, time.UTC)
@@ -80,97 +79,12 @@ func same(t testing.TB, got, want any) {
 	}
 }
 
-func TestRowsAreStoredOnce(t *testing.T) {
-	t.Parallel()
-	d := pgtest.New(t)
-	db := open(t, d.URL, 0)
-	rows := []pipeline.Row{row("b", noon, `{"v":1}`), row("a", noon, `{"v":2}`), row("c", noon, `{"v":3}`)}
-	same(t, store(t, db, rows...), []pipeline.Outcome{stored, stored, stored})
-	same(t, store(t, db, rows...), []pipeline.Outcome{present, present, present})
-	same(t, d.Count(t), 3)
-}
-
 func TestNoRowsAreNoWork(t *testing.T) {
 	t.Parallel()
 	out, err := open(t, "postgres://127.0.0.1:1/none", 0).Store(context.Background(), nil, false)
 	if err != nil || len(out) != 0 {
 		t.Fatalf("got %v, %v", out, err)
 	}
-}
-
-func TestWhatIsThereIsComparedAsJSON(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		was, is string
-		want    pipeline.Outcome
-	}{
-		"byte for byte":        {`{"a":1}`, `{"a":1}`, present},
-		"key order":            {`{"a":1,"b":{"x":1,"y":2}}`, `{"b":{"y":2,"x":1},"a":1}`, present},
-		"white space":          {`{"a":[1,2]}`, "{ \"a\" :\n[1, 2] }", present},
-		"1 and 1.0":            {`{"a":1}`, `{"a":1.0}`, present},
-		"escapes":              {`{"a":"é"}`, `{"a":"\u00e9"}`, present},
-		"another value":        {`{"a":1}`, `{"a":2}`, conflicting},
-		"number and string":    {`{"a":1}`, `{"a":"1"}`, conflicting},
-		"array order":          {`{"a":[1,2]}`, `{"a":[2,1]}`, conflicting},
-		"null and absent":      {`{"a":1,"b":null}`, `{"a":1}`, conflicting},
-		"one key more":         {`{"a":1}`, `{"a":1,"b":1}`, conflicting},
-		"digits beyond double": {`{"a":9007199254740993}`, `{"a":9007199254740992}`, conflicting},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			d := pgtest.New(t)
-			db := open(t, d.URL, 0)
-			store(t, db, row("id", noon, c.was))
-			same(t, store(t, db, row("id", noon, c.is)), []pipeline.Outcome{c.want})
-			// Inside one batch it is the same.
-			same(t, store(t, db, row("in", noon, c.was), row("in", noon, c.is)), []pipeline.Outcome{stored, c.want})
-			same(t, d.Count(t), 2)
-		})
-	}
-}
-
-func TestInABatchTheEarlierWins(t *testing.T) {
-	t.Parallel()
-	d := pgtest.New(t)
-	db := open(t, d.URL, 0)
-	out := store(t, db,
-		row("z", noon, `{"n":1}`), row("a", noon, `{"n":2}`), row("z", noon, `{"n":3}`), row("z", noon, `{"n": 1}`),
-		row("z", noon.Add(time.Microsecond), `{"n":3}`), row("a", noon.Add(999*time.Nanosecond), `{"n":2}`))
-	same(t, out, []pipeline.Outcome{stored, stored, conflicting, present, stored, present})
-	var n int
-	d.Query(t, `SELECT (raw->>'n')::int FROM decision_logs WHERE decision_id = 'z' ORDER BY ts LIMIT 1`, &n)
-	same(t, n, 1)
-	// A double of what conflicts with the table conflicts with the table too, not with its like in the batch.
-	same(t, store(t, db, row("z", noon, `{"n":9}`), row("z", noon, `{"n":9}`), row("z", noon, `{"n":1}`)),
-		[]pipeline.Outcome{conflicting, conflicting, present})
-}
-
-func TestOutcomesComeInTheOrderOfTheRows(t *testing.T) {
-	t.Parallel()
-	d := pgtest.New(t)
-	db := open(t, d.URL, 0)
-	var rows []pipeline.Row
-	var want []pipeline.Outcome
-	var before []pipeline.Row
-	for i := range 500 {
-		id := fmt.Sprintf("id-%03d", i)
-		r := row(id, noon, fmt.Sprintf(`{"i":%d}`, i))
-		rows = append(rows, r)
-		switch i % 3 {
-		case 0:
-			want = append(want, stored)
-		case 1:
-			before, want = append(before, r), append(want, present)
-		case 2:
-			before, want = append(before, row(id, noon, `{"i":"other"}`)), append(want, conflicting)
-		}
-	}
-	store(t, db, before...)
-	rand.New(rand.NewPCG(1, 2)).Shuffle(len(rows), func(i, j int) {
-		rows[i], rows[j] = rows[j], rows[i]
-		want[i], want[j] = want[j], want[i]
-	})
-	same(t, store(t, db, rows...), want)
 }
 
 func TestEveryFieldFindsItsColumn(t *testing.T) {
@@ -238,40 +152,6 @@ func TestLargeBatchesAndRows(t *testing.T) {
 		}
 	}
 	same(t, d.Count(t), 10_001)
-}
-
-func TestManyWritersOfTheSameRowsDoNotDeadlock(t *testing.T) {
-	t.Parallel()
-	d := pgtest.New(t)
-	db := open(t, d.URL, time.Minute)
-	rows := make([]pipeline.Row, 300)
-	for i := range rows {
-		rows[i] = full(fmt.Sprintf("id-%d", i), noon, 10)
-	}
-	const writers = 4
-	counts := make(chan int, writers)
-	for w := range writers {
-		go func() {
-			mine := append([]pipeline.Row(nil), rows...)
-			rand.New(rand.NewPCG(uint64(w), 7)).Shuffle(len(mine), func(i, j int) { mine[i], mine[j] = mine[j], mine[i] })
-			out, err := db.Store(context.Background(), mine, w%2 == 0)
-			if err != nil {
-				t.Errorf("writer %d: %v", w, err)
-			}
-			n := 0
-			for _, o := range out {
-				if o == stored {
-					n++
-				}
-			}
-			counts <- n
-		}()
-	}
-	sum := 0
-	for range writers {
-		sum += <-counts
-	}
-	same(t, []int{sum, d.Count(t)}, []int{len(rows), len(rows)})
 }
 
 func TestADecisionIsLookedUpThroughAnIndex(t *testing.T) {

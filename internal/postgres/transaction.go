@@ -37,8 +37,9 @@ func (t *transaction) ask(ctx context.Context, sql string, params [][]byte, each
 	}
 	t.pipe.SendQueryParams(limitsSQL, limits(ctx), nil, nil, nil)
 	t.pipe.SendQueryParams(sql, params, nil, inBinary, inBinary)
-	t.pipe.SendFlushRequest()
-	if err := t.pipe.Flush(); err != nil {
+	// Sync and not Flush: inside BEGIN it commits nothing, and only after it does the server count how long the
+	// transaction idles. A client that vanishes would otherwise keep its locks until TCP finds out.
+	if err := t.pipe.Sync(); err != nil {
 		return err
 	}
 	for range statements - 1 {
@@ -46,8 +47,22 @@ func (t *transaction) ask(ctx context.Context, sql string, params [][]byte, each
 			return err
 		}
 	}
-	_, err := t.answer(each)
-	return err
+	if _, err := t.answer(each); err != nil {
+		return err
+	}
+	return t.synced()
+}
+
+// synced reads the answer to Sync.
+func (t *transaction) synced() error {
+	result, err := t.pipe.GetResults()
+	if err != nil {
+		return err
+	}
+	if _, ok := result.(*pgconn.PipelineSync); !ok {
+		return errclass.As(&AnswerError{Problem: "a statement was answered twice"}, errclass.CodeProtocol)
+	}
+	return nil
 }
 
 // limits are what the server may take, below what is left to us: locks get half of the statement's time, so that 55P03
@@ -124,7 +139,7 @@ func (t *transaction) rollback() {
 		_ = t.pipe.Close()
 		return
 	}
-	t.pipe.SendPipelineSync() // after an error the server skips all that comes before this
+	t.pipe.SendPipelineSync() // where none was sent after an error the server skips all that comes before this
 	t.pipe.SendQueryParams(rollbackSQL, nil, nil, nil, nil)
 	_ = t.pipe.Sync()
 	_ = t.pipe.Close()

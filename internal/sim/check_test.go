@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"docket/internal/conservation"
+	"docket/internal/envelope"
 	"docket/internal/home"
 )
 
@@ -74,6 +76,38 @@ func (w *world) judge() {
 		w.found(err.Error())
 	}
 	w.judgeCommits(ev)
+	w.judgeHolds(ev)
+}
+
+// aBatch is how long what was decided before a fault may still be under way.
+const aBatch = 3 * time.Second
+
+// judgeHolds asks whether anything was dead-lettered on the database's word while it refused everything (I11). A process
+// that stood still may say late what it knew before.
+func (w *world) judgeHolds(ev *evidence) {
+	for _, e := range w.plan.Events {
+		if e.What == "stand still" {
+			return
+		}
+	}
+	for _, e := range w.plan.Events {
+		if e.What != "database refuses all" && e.What != "read-only" && e.What != "database disk full" {
+			continue
+		}
+		for at, letters := range ev.letters {
+			for _, l := range letters {
+				failed, err := time.Parse(time.RFC3339Nano, header(l.record, envelope.FailedAt))
+				if err != nil {
+					continue // it went with the necessary headers alone
+				}
+				when := failed.Sub(w.history.began)
+				if l.topic == dead && header(l.record, envelope.FailureKind) == string(envelope.Data) && when > e.At+aBatch && when < e.At+e.For {
+					w.found(fmt.Sprintf("I11: %v was dead-lettered at %v, in the middle of %v\n%s", at, when, e, w.story(ev, at)))
+					return
+				}
+			}
+		}
+	}
 }
 
 // judgeCommits asks of every commit whether all that it passes had a home at that moment (I1), and that commits never

@@ -21,10 +21,14 @@ func newDatabase(unknown func(string)) *pgmodel.Server {
 	return db
 }
 
-// The SQLSTATEs of faults of the moment and of the set-up.
+// The SQLSTATEs of faults of the moment and of the set-up, and those that blame a record: when a table says one of these
+// to every row, it is the set-up all the same.
 var (
-	transients = []string{"08006", "57P01", "57P03", "40001", "40P01", "53300", "55P03", "57014", "08003", "XX000"}
-	systemics  = []string{"42P01", "42703", "42501", "53100", "28P01", "3D000", "58030", "XX001", "23502", "22003"}
+	transients = []string{"08006", "57P01", "57P03", "40001", "40P01", "53300", "55P03", "08003"}
+	// condemn are said of the moment too, and condemn a record that they hit alone, twice, while others pass.
+	condemn   = []string{"57014", "XX000"}
+	systemics = []string{"42P01", "42703", "42501", "53100", "28P01", "3D000", "58030", "XX001"}
+	datas     = []string{"23502", "22003"}
 )
 
 func ofTheDatabase() []evil {
@@ -43,10 +47,16 @@ func ofTheDatabase() []evil {
 		return event{N: d.IntN(1000), For: d.between(200*time.Millisecond, 4*time.Second)}
 	}
 	return []evil{
-		{"database fails", coded(transients), everywhere},
-		{"database refuses all", coded(systemics), everywhere},
+		{"database fails", coded(append(condemn, transients...)), everywhere},
+		{"database refuses all", coded(append(datas, systemics...)), everywhere},
 		{"database fails a few", coded(transients), func(w *world, e event) func() {
 			return w.db.Inject(pgmodel.Fault{Point: pgmodel.Insert, SQLSTATE: e.Arg, Count: 1 + e.N%5, After: e.N % 3})
+		}},
+		{"a few rows fail", func(d dice, _ *schedule) event {
+			return event{Arg: one(d, one(d, transients...), one(d, systemics...), "25006"), N: d.IntN(1000), For: d.between(500*time.Millisecond, 5*time.Second)}
+		}, func(w *world, e event) func() {
+			odd := func(r pgmodel.Row) bool { return r.Topic == source && int(r.Offset+r.Time.UnixMicro())%(2+e.N%5) == 0 }
+			return w.db.Inject(pgmodel.Fault{Point: pgmodel.Insert, SQLSTATE: e.Arg, Row: odd, Count: -1})
 		}},
 		{"login refused", coded([]string{"28P01", "53300", "57P03", "3D000"}), func(w *world, e event) func() {
 			w.db.Kill()

@@ -78,12 +78,15 @@ func (h *history) sum() uint64 {
 	return h.trace.Sum64()
 }
 
-// String is what the schedule did, in order.
+// String is what the schedule did, in order, without the commits.
 func (h *history) String() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var b strings.Builder
 	for _, l := range h.lines {
+		if l.what == "commits" {
+			continue // there are hundreds; the story of a record has its own
+		}
 		b.WriteString(l.String())
 		b.WriteByte('\n')
 	}

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -35,7 +36,9 @@ type addr string
 func (addr) Network() string  { return "memory" }
 func (a addr) String() string { return string(a) }
 
-var errRefused = errors.New("connection refused")
+// errRefused is what a dial gets where nobody listens. Of an error that it cannot place, the Kafka client would ask again
+// without a pause.
+var errRefused = os.NewSyscallError("connect", syscall.ECONNREFUSED)
 
 // Listen takes host:port, of which the port alone counts.
 func (n *network) Listen(_, address string) (net.Listener, error) {

@@ -141,18 +141,25 @@ func (p *process) pause(d time.Duration) {
 		return
 	}
 	p.standing = make(chan struct{})
-	standing := p.standing
 	p.mu.Unlock()
 	p.w.history.add("stands still", p.name, d.String())
 	p.w.later(d, func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if p.standing == standing {
-			p.standing = nil
-			close(standing)
+		if p.wake() {
 			p.w.history.add("goes on", p.name, "")
 		}
 	})
+}
+
+// wake lets a process go on, and says whether it stood still.
+func (p *process) wake() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.standing == nil {
+		return false
+	}
+	close(p.standing)
+	p.standing = nil
+	return true
 }
 
 // cut breaks every connection of a kind.
@@ -176,6 +183,12 @@ func (p *process) isDead() bool {
 	return p.dead
 }
 
+func (p *process) standsStill() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.standing != nil
+}
+
 func (p *process) wasStopped() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -192,13 +205,10 @@ const (
 func (p *process) dialer(kind string, dial app.Dial) app.Dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		after, err := p.effect("dial "+kind, 0)
-		if err != nil {
-			return nil, err
-		}
-		defer after()
-		if p.w.net.refuses(kind) {
+		if err != nil || p.w.net.refuses(kind) {
 			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errRefused}
 		}
+		defer after()
 		inner, err := dial(ctx, network, address)
 		if err != nil {
 			return nil, err
@@ -208,7 +218,7 @@ func (p *process) dialer(kind string, dial app.Dial) app.Dial {
 		defer p.mu.Unlock()
 		if p.dead {
 			_ = inner.Close()
-			return nil, errKilled
+			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errRefused}
 		}
 		p.conns = append(p.conns, c)
 		return c, nil

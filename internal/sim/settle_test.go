@@ -8,7 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"docket/internal/home"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // patience is what settling may take after the last heal (I14), beside the longest rest of a parked record: the minute
@@ -34,6 +35,7 @@ func (w *world) settle() {
 			restarted = time.Now()
 			w.restartOversize()
 		}
+		w.unstick()
 		time.Sleep(glance)
 	}
 	w.history.add("settled", "", "")
@@ -64,8 +66,12 @@ func (w *world) unsettled() string {
 			}
 			oversize = "oversize records wait in the spool of " + s.name
 		}
-		if s.process() == nil {
+		p := s.process()
+		if p == nil {
 			return s.name + " is not running"
+		}
+		if p.standsStill() {
+			return p.name + " stands still"
 		}
 	}
 	return oversize
@@ -80,6 +86,48 @@ func (w *world) restartOversize() {
 	}
 }
 
+// rebalanced is how long a rebalance may take in these schedules.
+const rebalanced = 20 * time.Second
+
+// unstick does what the fake does not: a rebalance that its members do not all join ends after the rebalance timeout,
+// however many joined late. The fake begins to count anew with each of them, so that members whose patience is out of
+// step can wait for each other for ever.
+func (w *world) unstick() {
+	for _, group := range []string{consumers, replayers} {
+		info := w.kafka.GroupInfo(group)
+		if info == nil || info.State == "Stable" || info.State == "Empty" {
+			delete(w.unrest, group)
+			continue
+		}
+		if began, ok := w.unrest[group]; !ok || began.epoch != info.Epoch {
+			w.unrest[group] = unrest{info.Epoch, time.Now()}
+		} else if time.Since(began.since) > rebalanced {
+			delete(w.unrest, group)
+			w.evict(group, info)
+		}
+	}
+}
+
+// unrest is a rebalance that was seen.
+type unrest struct {
+	epoch int32
+	since time.Time
+}
+
+func (w *world) evict(group string, info *kfake.GroupInfo) {
+	w.history.add("evicts the members of", "harness", group)
+	leave := kmsg.NewPtrLeaveGroupRequest()
+	leave.Group = group
+	for _, m := range info.Members {
+		one := kmsg.NewLeaveGroupRequestMember()
+		one.MemberID = m.MemberID
+		leave.Members = append(leave.Members, one)
+	}
+	if _, err := leave.RequestWith(context.Background(), w.feeder); err != nil {
+		w.found("the harness could not evict members: " + err.Error())
+	}
+}
+
 // calm looks at the processes when nothing moves any more: none holds, and each can account for all that it read.
 func (w *world) calm() {
 	for _, s := range w.slots {
@@ -87,8 +135,8 @@ func (w *world) calm() {
 		if p == nil {
 			continue
 		}
-		for n := 0; !p.program.Readiness().Ready && n < 300; n++ {
-			time.Sleep(glance)
+		for from := time.Now(); !p.program.Readiness().Ready && time.Since(from) < patience; time.Sleep(glance) {
+			w.unstick()
 		}
 		if r := p.program.Readiness(); !r.Ready && !p.wasStopped() {
 			w.found(fmt.Sprintf("%s is not ready although all is healed: %+v", p.name, r.Reasons))
@@ -123,8 +171,3 @@ func (p *process) unaccounted() float64 {
 	p.w.found("metrics: docket_unaccounted_records is missing")
 	return 0
 }
-
-var (
-	_ = context.Background
-	_ = home.Row
-)

@@ -32,7 +32,7 @@ var (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // longest is how much of the wall's time one schedule may take: beyond it something waits where virtual time cannot see it.
-const longest = 2 * time.Minute
+const longest = time.Minute
 
 // TestSimulation plays schedules: whatever goes wrong, in whatever order it heals, every decision ends in the home that it
 // deserves, and at no commit was anything without one.

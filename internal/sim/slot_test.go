@@ -67,6 +67,9 @@ func (s *slot) run() {
 	}
 }
 
+// rigor is how long what was stuck in a dead process may take to notice.
+const rigor = time.Minute
+
 // live is one life of a process; it says how long the next one has to wait.
 func (s *slot) live() time.Duration {
 	p, err := s.start()
@@ -122,7 +125,12 @@ func (s *slot) start() (*process, error) {
 	w.running.Go(func() {
 		defer close(p.ended)
 		p.err = p.program.Run(ctx)
+		if errors.Is(p.err, app.ErrWedged) || errors.Is(p.err, app.ErrOverdue) {
+			p.kill() // the real one exits without closing, as what is stuck would be waited for
+			time.Sleep(rigor)
+		}
 		p.program.Close()
+		p.wake()
 		w.history.add("ended", name, fmt.Sprint(p.err))
 		if p.err != nil && !p.wasStopped() {
 			w.found(fmt.Sprintf("%s ended by itself: %v", name, p.err))

@@ -50,6 +50,8 @@ type world struct {
 	running  sync.WaitGroup // slots and processes
 	closing  chan struct{}
 
+	unrest map[string]unrest // rebalances that were seen, by group
+
 	mu       sync.Mutex
 	findings []string
 	feeding  bool
@@ -77,6 +79,7 @@ func open(t testing.TB, s *schedule, h *history, log zerolog.Logger) *world {
 	w := &world{
 		t: t, plan: s, history: h, log: log, net: newWeather(), wires: newNetwork(), ledger: conservation.NewLedger(),
 		settings: map[config.Program]map[bool]config.Settings{}, closing: make(chan struct{}),
+		unrest: map[string]unrest{},
 	}
 	ports := []int{9092, 9093, 9094}[:s.Brokers]
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(s.Brokers), kfake.Ports(ports...), kfake.ListenFn(w.wires.Listen),
