@@ -70,11 +70,11 @@ func play(t *testing.T, seed uint64, total *tally) (virtual time.Duration) {
 	})
 	defer watchdog.Stop()
 	synctest.Test(t, func(t *testing.T) {
-		isExact := exact.Start(seed, *steps && (*single >= 0 || seed == *first+*schedules-1))
+		isExact := exact.Start(seed, *steps && (seed == uint64(*single) || seed == *first+*schedules-1))
 		forget()
 		stumble()
 		h, log := newHistory(), zerolog.Nop()
-		if *single >= 0 {
+		if alone := *single >= 0 && seed == uint64(*single); alone {
 			h.tell, h.every = func(l string) { fmt.Println(l) }, *effectsOn
 			fmt.Print(s)
 			if *logs {
@@ -90,7 +90,7 @@ func play(t *testing.T, seed uint64, total *tally) (virtual time.Duration) {
 			if *single >= 0 {
 				told = ""
 			}
-			t.Errorf("%s\n\n%v\n%s\nreplay: go test ./internal/sim -tags synctests -run TestSimulation -sim.seed %d", strings.Join(broken, "\n"), s, told, seed)
+			t.Errorf("%s\n\n%v\n%s\nreplay: make sim SEED=%d", strings.Join(broken, "\n"), s, told, seed)
 		}
 	})
 	return virtual
