@@ -39,7 +39,7 @@ func warmUp(t *testing.T) {
 	if !exact.Possible {
 		return
 	}
-	for i := range uint64(4) {
+	for i := range uint64(24) {
 		t.Run("warm-up", func(t *testing.T) { play(t, 1<<62+i, &tally{Faults: map[string]int{}}) })
 	}
 }
