@@ -27,6 +27,7 @@ var patches = []patch{
 	after("runtime/proc.go", "func runqempty(pp *p) bool {\n", "\tif !exactEmpty() {\n\t\treturn false\n\t}\n"),
 	{file: "runtime/synctest.go", old: "\tgp.bubble = bubble\n\tdefer func() {\n", new: "\tgp.bubble = bubble\n\tdefer func() {\n\t\texactEnd(bubble)\n"},
 	{file: "runtime/proc.go", old: "\t\tif retake(now) != 0 {\n", new: "\t\tif exactRetake(now) != 0 {\n"},
+	after("runtime/proc.go", "func preemptone(pp *p) bool {\n", "\tif exactKeep(pp) {\n\t\treturn false\n\t}\n"),
 
 	// Where a goroutine can be put off.
 	{file: "runtime/proc.go", old: "\t\tif mainStarted {\n\t\t\twakep()\n\t\t}\n\t})\n}\n", new: "\t\tif mainStarted {\n\t\t\twakep()\n\t\t}\n\t})\n\texactYield()\n}\n"},
