@@ -57,6 +57,14 @@ test: engine images ## The whole: fast and integration suites, with the race det
 test-fast: ## Plain tests; no container engine, under a minute
 	@build/test fast
 
+.PHONY: sim
+sim: ## N (2000) schedules of faults in virtual time, from seed FIRST on (KEEP=1: past failures); SEED=n plays one with its history
+	@FIRST=$(FIRST) N=$(N) SEED=$(SEED) build/sim
+
+.PHONY: sim-check
+sim-check: ## See that a seed of the simulation replays exactly, and that this check can fail
+	@build/sim --check
+
 .PHONY: e2e
 e2e: engine-compose images ## Compose for real: stop Postgres under load for OUTAGE (120s), account for every decision
 	@build/e2e

@@ -74,13 +74,6 @@ func (h *history) hash(at time.Duration, who, what string, size int) {
 	_, _ = h.trace.Write([]byte(what))
 }
 
-// sum is the trace so far.
-func (h *history) sum() uint64 {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.trace.Sum64()
-}
-
 // String is what the schedule did, in order, without the commits.
 func (h *history) String() string {
 	h.mu.Lock()

@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"docket/internal/exact"
 )
 
 var (
@@ -44,11 +46,13 @@ func TestSimulation(t *testing.T) { //nolint:paralleltest // a seed decides the 
 		from, n = uint64(*single), 1
 	}
 	pool()
-	began, spent := time.Now(), cpu()
+	warmUp(t)
+	began, spent, total := time.Now(), cpu(), &tally{Faults: map[string]int{}}
 	virtual := time.Duration(0)
 	for seed := from; seed < from+n; seed++ {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) { virtual += play(t, seed) })
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { virtual += play(t, seed, total) })
 	}
+	total.print(virtual, cpu()-spent)
 	t.Logf("%d schedules in %v, %v of CPU each, %v virtual each", n, time.Since(began).Round(time.Millisecond),
 		((cpu() - spent) / time.Duration(n)).Round(100*time.Microsecond), (virtual / time.Duration(n)).Round(time.Millisecond))
 	for _, what := range slices.Sorted(maps.Keys(openEnds.of)) {
@@ -76,7 +80,7 @@ func cpu() time.Duration {
 }
 
 // play plays the schedule of a seed and says how long it took in virtual time.
-func play(t *testing.T, seed uint64) (virtual time.Duration) {
+func play(t *testing.T, seed uint64, total *tally) (virtual time.Duration) {
 	cryptotest.SetGlobalRandom(t, seed)
 	s := plan(seed)
 	watchdog := time.AfterFunc(longest, func() {
@@ -85,32 +89,31 @@ func play(t *testing.T, seed uint64) (virtual time.Duration) {
 		os.Exit(3)
 	})
 	defer watchdog.Stop()
-	var sum uint64
 	var broken []string
 	var told string
 	synctest.Test(t, func(t *testing.T) {
+		isExact := exact.Start(seed, *steps && (seed == uint64(*single) || seed == *first+*schedules-1))
+		forget()
+		stumble()
+		alone := *single >= 0 && seed == uint64(*single)
 		h, out := newHistory(), io.Writer(nil)
-		if *single >= 0 {
+		if alone {
 			h.tell, h.every = func(l string) { fmt.Println(l) }, *effectsOn
 			fmt.Print(s)
 			if *logs {
 				out = os.Stdout
 			}
 		}
+		defer func() { total.add(s, h, isExact, len(broken) > 0 || t.Failed()) }()
 		w := open(t, s, h, out)
 		w.play()
-		virtual, sum = h.since(), h.sum()
-		broken = w.broken()
-		if told = h.String(); *single >= 0 {
-			told = ""
+		virtual = h.since()
+		if broken = w.broken(); len(broken) > 0 && !alone {
+			told = h.String()
 		}
 	})
 	if len(broken) > 0 {
-		t.Errorf("%s\n\nseed %d, build %s\n%v\n%s\nreplay: go test ./internal/sim -tags synctests -run '^TestSimulation$' -sim.seed %d",
-			strings.Join(broken, "\n"), seed, build(), s, told, seed)
-	}
-	if *trace {
-		fmt.Printf("seed %d trace %016x\n", seed, sum)
+		t.Errorf("%s\n\nseed %d, build %s\n%v\n%s\nreplay: make sim SEED=%d", strings.Join(broken, "\n"), seed, build(), s, told, seed)
 	}
 	return virtual
 }

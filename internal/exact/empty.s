@@ -1,0 +1,3 @@
+//go:build exact
+
+// The functions of exact.go have their bodies in package runtime.
