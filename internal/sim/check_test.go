@@ -130,8 +130,6 @@ func (w *world) judgeHolds(ev *evidence) {
 		}
 		twins[d.Identity()][d.Place] = true
 	}
-	w.witness.mu.Lock()
-	defer w.witness.mu.Unlock()
 	for _, p := range w.processes() {
 		for _, wrong := range w.witness.resumed(p, shared) {
 			w.found("I11 a hold holds: " + wrong)
@@ -279,10 +277,8 @@ func (w *world) story(ev *evidence, at verify.Place) string {
 			fmt.Fprintf(&b, "    passed at %v by %s\n", c.at, c.asked)
 		}
 	}
-	w.witness.mu.Lock()
-	defer w.witness.mu.Unlock()
 	for _, p := range w.processes() {
-		for _, t := range w.witness.tries[p] {
+		for _, t := range w.witness.of(p) {
 			if i := slices.Index(t.rows, at); i >= 0 {
 				fmt.Fprintf(&b, "    %v tried by %s among %d, answered %q\n", w.history.at(t.at), p.name, len(t.rows), t.code)
 			}

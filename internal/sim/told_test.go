@@ -22,8 +22,6 @@ func (w *world) told(ev *evidence) *verify.History {
 		RebalanceTimeout: rebalanced, Reference: reference(ev), Texts: w.texts(ev), Markers: markers,
 		Backlog: 1, Rate: 1 / (2 * longestRest.Seconds()), // what settling may take beside the minute that was promised
 	}
-	w.witness.mu.Lock()
-	defer w.witness.mu.Unlock()
 	for _, p := range w.processes() {
 		h.Attempts = append(h.Attempts, w.witness.attempts(p, h.Pauses)...)
 		life := verify.Process{Name: p.name, Began: p.began}
