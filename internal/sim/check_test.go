@@ -143,6 +143,10 @@ func (w *world) judgeHolds(ev *evidence) {
 	for _, d := range ev.truth.Decisions() {
 		for _, l := range ev.letters[d.Place] {
 			p := by[l.by()]
+			if p != nil && l.Home != home.DeadLetter && l.Attempt > 0 && !w.witness.proved(p, p.before(l.FailedAt.Add(-aBatch)), l.FailedAt) {
+				w.found(fmt.Sprintf("I11 a hold holds: %v: %s counted an attempt at %v and saw no probe pass\n%s", d.Place, p.name, w.history.at(l.FailedAt), w.story(ev, d.Place)))
+				return
+			}
 			if p == nil || l.Home != home.DeadLetter || l.FailedAt.IsZero() || len(l.Code) != 5 || l.Code[:2] != "22" && l.Code[:2] != "23" {
 				continue
 			}

@@ -25,10 +25,11 @@ import (
 
 // slot is where processes of a program live one after another, on one disk.
 type slot struct {
-	w       *world
-	number  int
-	program config.Program
-	name    string
+	w        *world
+	number   int
+	program  config.Program
+	name     string
+	settings config.Settings
 
 	mu    sync.Mutex
 	disk  *fstest.FS
@@ -45,6 +46,7 @@ func newSlot(w *world, n int) *slot {
 	if n >= w.plan.Consumers {
 		s.program, s.name = config.Replayer, "replayer-"+strconv.Itoa(n-w.plan.Consumers)
 	}
+	s.settings = w.configure(s.program, n)
 	return s
 }
 
@@ -107,7 +109,7 @@ func (s *slot) start() (*process, error) {
 	w := s.w
 	ctx, stop := context.WithCancel(context.Background())
 	p := &process{
-		w: w, slot: s, name: name, settings: w.settings[s.program][!w.plan.NoSpool[s.number]], registry: prometheus.NewRegistry(),
+		w: w, slot: s, name: name, settings: s.settings, registry: prometheus.NewRegistry(),
 		stop: stop, ended: make(chan struct{}), killed: make(chan struct{}), began: time.Now(),
 	}
 	p.shown = &shown{p: p}

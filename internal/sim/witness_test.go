@@ -203,6 +203,13 @@ func (wit *witness) accused(p *process, at verify.Place, failed time.Time, shari
 	return ""
 }
 
+// proved says whether a probe passed just before a time: an attempt counts only then.
+func (wit *witness) proved(p *process, since, at time.Time) bool {
+	return slices.ContainsFunc(wit.of(p), func(t try) bool {
+		return t.probe && t.passed && !t.at.Before(since) && !t.at.After(at)
+	})
+}
+
 // leaving says whether the process may have been giving partitions up at some time of that span: its tries may come
 // early then, and its batches begin anew. It says so itself when it is done, and cannot when it is killed.
 func (p *process) leaving(from, to time.Time) bool {
