@@ -84,12 +84,21 @@ func (c *carrier) park(it *item, v errclass.Verdict) {
 // isolate finds the records that are to blame by halving. The good ones get their rows on the way and keep them.
 func (c *carrier) isolate(ctx context.Context, open []*item, first error) error {
 	proof := proof{carrier: c, of: open, seen: map[suspicion]bool{suspect(errclass.Classify(first), first): true}}
-	ask := func(ctx context.Context, part []*item, again bool) error {
+	once := func(ctx context.Context, part []*item, again bool) error {
 		part = wanting(part)
 		if c.cfg.Replay && len(part) > 0 {
 			return c.write(ctx, part, again) // the pauses of a replay are those of its attempts
 		}
 		return c.tries(ctx, part, again)
+	}
+	before := first
+	ask := func(ctx context.Context, part []*item, again bool) error {
+		err := once(ctx, part, again)
+		if again && ctx.Err() == nil && dataFault(err) && !dataFault(before) {
+			err = once(ctx, part, again) // refused once: what came before was a failure of another sort
+		}
+		before = err
+		return err
 	}
 	found := bisect.Isolate(ctx, open, first, ask, func(err error) bisect.Answer { return proof.answer(ctx, err) })
 	c.observer.Bisected(found.Asked + found.Confirmed)
@@ -114,6 +123,9 @@ func (c *carrier) isolate(ctx context.Context, open []*item, first error) error 
 	}
 	return nil
 }
+
+// dataFault says that an error is the table's word about a record.
+func dataFault(err error) bool { return err != nil && errclass.Classify(err).Class == errclass.Data }
 
 // sentence sends away an item that failed alone, twice, while the table took a good row.
 func (c *carrier) sentence(it *item, err error) {

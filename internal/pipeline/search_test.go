@@ -79,6 +79,29 @@ func TestTableThatRefusesForAWhileDuringABisectCondemnsNobody(t *testing.T) {
 	})
 }
 
+// TestARecordThatTheTableRefusedOnlyOnceIsNotDeadLettered has a record fail alone, first because it took too long, then
+// by a refusal that does not come again.
+func TestARecordThatTheTableRefusedOnlyOnceIsNotDeadLettered(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, p := newWorld(), newPartition(t, recordsOf(0, good("a")...))
+		w.db.refuse = func(string) error {
+			switch n := len(w.db.writes); {
+			case n <= 3:
+				return sqlstate("57014")
+			case n == 4:
+				return sqlstate("23514")
+			}
+			return nil
+		}
+		w.run(t, p)
+		equal(t, "dead letters", w.kafka.sent("dlq"), nil)
+		if h := w.told.homes(); h["row"] != 1 {
+			t.Errorf("homes %v", h)
+		}
+	})
+}
+
 func TestExactlyTheBadOnesAreDeadLettered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

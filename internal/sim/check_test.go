@@ -130,8 +130,6 @@ func (w *world) judgeHolds(ev *evidence) {
 		}
 		twins[d.Identity()][d.Place] = true
 	}
-	w.witness.mu.Lock()
-	defer w.witness.mu.Unlock()
 	for _, p := range w.processes() {
 		for _, wrong := range w.witness.resumed(p, shared) {
 			w.found("I11 a hold holds: " + wrong)
@@ -145,6 +143,10 @@ func (w *world) judgeHolds(ev *evidence) {
 	for _, d := range ev.truth.Decisions() {
 		for _, l := range ev.letters[d.Place] {
 			p := by[l.by()]
+			if p != nil && l.Home != home.DeadLetter && l.Attempt > 0 && !w.witness.proved(p, p.before(l.FailedAt.Add(-aBatch)), l.FailedAt) {
+				w.found(fmt.Sprintf("I11 a hold holds: %v: %s counted an attempt at %v and saw no probe pass\n%s", d.Place, p.name, w.history.at(l.FailedAt), w.story(ev, d.Place)))
+				return
+			}
 			if p == nil || l.Home != home.DeadLetter || l.FailedAt.IsZero() || len(l.Code) != 5 || l.Code[:2] != "22" && l.Code[:2] != "23" {
 				continue
 			}
@@ -279,10 +281,8 @@ func (w *world) story(ev *evidence, at verify.Place) string {
 			fmt.Fprintf(&b, "    passed at %v by %s\n", c.at, c.asked)
 		}
 	}
-	w.witness.mu.Lock()
-	defer w.witness.mu.Unlock()
 	for _, p := range w.processes() {
-		for _, t := range w.witness.tries[p] {
+		for _, t := range w.witness.of(p) {
 			if i := slices.Index(t.rows, at); i >= 0 {
 				fmt.Fprintf(&b, "    %v tried by %s among %d, answered %q\n", w.history.at(t.at), p.name, len(t.rows), t.code)
 			}

@@ -46,9 +46,17 @@ func ofTheDatabase() []evil {
 	short := func(d dice, _ *schedule) event {
 		return event{N: d.IntN(1000), For: d.between(200*time.Millisecond, 4*time.Second)}
 	}
+	// lasting is longer than anybody who counts on an early end would wait.
+	lasting := func(e event, d dice) event {
+		if d.IntN(5) == 0 {
+			e.For = d.between(13*time.Second, 16*time.Second)
+		}
+		return e
+	}
+	long := func(d dice, _ *schedule) event { return lasting(event{}, d) }
 	return []evil{
 		{"database fails", coded(append(condemn, transients...)), everywhere},
-		{"database refuses all", coded(append(datas, systemics...)), everywhere},
+		{"database refuses all", func(d dice, s *schedule) event { return lasting(coded(append(datas, systemics...))(d, s), d) }, everywhere},
 		{"database fails a few", coded(transients), func(w *world, e event) func() {
 			return w.db.Inject(pgmodel.Fault{Point: pgmodel.Insert, SQLSTATE: e.Arg, Count: 1 + e.N%5, After: e.N % 3})
 		}},
@@ -77,9 +85,9 @@ func ofTheDatabase() []evil {
 		}},
 		{"database restarts", nil, func(w *world, e event) func() { w.db.Restart(e.For); return nothing }},
 		{"database crashes", nil, func(w *world, e event) func() { w.db.Crash(e.For); return nothing }},
-		{"read-only", nil, func(w *world, _ event) func() { return w.db.ReadOnly() }},
-		{"read-only", nil, func(w *world, _ event) func() { return w.db.ReadOnly() }},
-		{"database disk full", nil, func(w *world, _ event) func() { return w.db.Full() }},
+		{"read-only", long, func(w *world, _ event) func() { return w.db.ReadOnly() }},
+		{"read-only", long, func(w *world, _ event) func() { return w.db.ReadOnly() }},
+		{"database disk full", long, func(w *world, _ event) func() { return w.db.Full() }},
 		{"database hangs", short, func(w *world, _ event) func() { return w.db.Hang() }},
 		{"table locked", short, func(w *world, _ event) func() { return w.db.Lock() }},
 		{"sessions killed", nil, func(w *world, _ event) func() { w.db.Kill(); return nothing }},

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -107,6 +108,7 @@ func ofBrokers() []evil {
 	return []evil{
 		{"produce refused", forwards, refuse(kerr.NotEnoughReplicas, kerr.TopicAuthorizationFailed, kerr.NotLeaderForPartition, kerr.KafkaStorageError)},
 		{"answer to produce lost", forwards, func(w *world, e event) func() { return w.kafka.LoseAnswers(e.Arg) }},
+		{"answered in doubt and not stored", nil, func(w *world, _ event) func() { return w.doubt() }},
 		{"stored, then refused", forwards, refuse(kerr.NotEnoughReplicasAfterAppend)},
 		{"too large", func(d dice, s *schedule) event {
 			e := forwards(d, s)
@@ -164,6 +166,32 @@ func ofTheNetwork() []evil {
 			return e
 		}, func(w *world, e event) func() { return w.net.swallow(e.Arg) }},
 	}
+}
+
+// doubt makes the brokers answer every produce request that they do not know what became of it, and drop it.
+func (w *world) doubt() (heal func()) {
+	var healed atomic.Bool
+	w.kafka.ControlKey(int16(kmsg.Produce), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		if healed.Load() {
+			w.kafka.DropControl()
+			return nil, nil, false
+		}
+		w.kafka.KeepControl()
+		req := r.(*kmsg.ProduceRequest)
+		resp := req.ResponseKind().(*kmsg.ProduceResponse)
+		for _, t := range req.Topics {
+			topic := kmsg.NewProduceResponseTopic()
+			topic.Topic, topic.TopicID = t.Topic, t.TopicID
+			for _, p := range t.Partitions {
+				part := kmsg.NewProduceResponseTopicPartition()
+				part.Partition, part.ErrorCode = p.Partition, kerr.RequestTimedOut.Code
+				topic.Partitions = append(topic.Partitions, part)
+			}
+			resp.Topics = append(resp.Topics, topic)
+		}
+		return resp, nil, true
+	})
+	return func() { healed.Store(true) }
 }
 
 // widen adds partitions to a topic, as an operator would.

@@ -188,7 +188,7 @@ func (p *process) cut(kind string) {
 	}
 	p.mu.Unlock()
 	for _, c := range broken {
-		_ = c.Conn.Close()
+		c.sever()
 	}
 }
 
@@ -258,11 +258,11 @@ func (c *conn) Write(b []byte) (int, error) {
 	defer after()
 	switch c.p.w.net.fate(c.kind) {
 	case cutBefore:
-		_ = c.Conn.Close()
+		c.sever()
 		return 0, net.ErrClosed
 	case cutAfter:
 		_, _ = c.Conn.Write(b)
-		_ = c.Conn.Close()
+		c.sever()
 		return 0, net.ErrClosed
 	case swallowed:
 		return len(b), nil
@@ -286,7 +286,29 @@ func (c *conn) Read(b []byte) (int, error) {
 	}
 }
 
+// sever ends the connection.
+func (c *conn) sever() {
+	c.desert()
+	_ = c.Conn.Close()
+}
+
+// desert notes that the process does not listen any more.
+func (c *conn) desert() {
+	if c.kind == toDatabase {
+		c.p.w.witness.deserted(c.Conn)
+	}
+}
+
+// SetDeadline in the past is how the client of the database gives up on a connection.
+func (c *conn) SetDeadline(t time.Time) error {
+	if !t.IsZero() && !t.After(time.Now()) {
+		c.desert()
+	}
+	return c.Conn.SetDeadline(t)
+}
+
 func (c *conn) Close() error {
+	c.desert()
 	c.p.mu.Lock()
 	if i := slices.Index(c.p.conns, c); i >= 0 {
 		c.p.conns = slices.Delete(c.p.conns, i, i+1)

@@ -22,6 +22,7 @@ type schedule struct {
 	Attempts   int
 	Settings   []string // of all processes
 	NoSpool    []bool   // by slot: it runs without a spool
+	Rests      []string // by slot: before the first replay of what it parks, as while settings are being rolled out
 	Starts     []time.Duration
 	Arrivals   []arrival
 	Events     []event
@@ -60,8 +61,8 @@ func (e event) String() string {
 
 func (s *schedule) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d: %d brokers, %d partitions, %d forwarding, %d consumers, %d replayers, %d records, without spool %v, starts %v\n  %s\n",
-		s.Seed, s.Brokers, s.Partitions, s.Forwards, s.Consumers, s.Replayers, len(s.Arrivals), s.NoSpool, s.Starts, strings.Join(s.Settings, " "))
+	fmt.Fprintf(&b, "seed %d: %d brokers, %d partitions, %d forwarding, %d consumers, %d replayers, %d records, without spool %v, rests %v, starts %v\n  %s\n",
+		s.Seed, s.Brokers, s.Partitions, s.Forwards, s.Consumers, s.Replayers, len(s.Arrivals), s.NoSpool, s.Rests, s.Starts, strings.Join(s.Settings, " "))
 	for _, e := range s.Events {
 		fmt.Fprintf(&b, "  %v\n", e)
 	}
@@ -89,6 +90,7 @@ func plan(seed uint64) *schedule {
 	slots := s.Consumers + s.Replayers
 	for range slots {
 		s.NoSpool = append(s.NoSpool, d.IntN(6) == 0)
+		s.Rests = append(s.Rests, one(d, "100ms", "500ms", "1s", "2s", "4s"))
 		s.Starts = append(s.Starts, one(d, 0, 0, 0, d.between(0, 5*time.Second)))
 	}
 	s.arrivals(d)
@@ -119,7 +121,7 @@ func (s *schedule) settings(d dice) {
 		"DOCKET_BATCH_MAX_WAIT=" + one(d, "1ms", "50ms", "200ms"),
 		"DOCKET_BATCH_MAX_BYTES=64KiB", "DOCKET_SPOOL_MAX_BYTES=1MiB",
 		fmt.Sprintf("DOCKET_MAX_RECORD_BYTES=%dB", maxRecordBytes),
-		"DOCKET_PARKING_BACKOFF=" + one(d, "500ms", "1s", "2s"), "DOCKET_PARKING_MAX_BACKOFF=" + longestRest.String(),
+		"DOCKET_PARKING_MAX_BACKOFF=" + longestRest.String(),
 		fmt.Sprintf("DOCKET_PARKING_MAX_ATTEMPTS=%d", s.Attempts),
 	}
 }

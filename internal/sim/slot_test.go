@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/rs/zerolog"
 
 	"docket/internal/app"
@@ -25,10 +26,11 @@ import (
 
 // slot is where processes of a program live one after another, on one disk.
 type slot struct {
-	w       *world
-	number  int
-	program config.Program
-	name    string
+	w        *world
+	number   int
+	program  config.Program
+	name     string
+	settings config.Settings
 
 	mu    sync.Mutex
 	disk  *fstest.FS
@@ -45,6 +47,7 @@ func newSlot(w *world, n int) *slot {
 	if n >= w.plan.Consumers {
 		s.program, s.name = config.Replayer, "replayer-"+strconv.Itoa(n-w.plan.Consumers)
 	}
+	s.settings = w.configure(s.program, n)
 	return s
 }
 
@@ -107,7 +110,7 @@ func (s *slot) start() (*process, error) {
 	w := s.w
 	ctx, stop := context.WithCancel(context.Background())
 	p := &process{
-		w: w, slot: s, name: name, settings: w.settings[s.program][!w.plan.NoSpool[s.number]], registry: prometheus.NewRegistry(),
+		w: w, slot: s, name: name, settings: s.settings, registry: prometheus.NewRegistry(),
 		stop: stop, ended: make(chan struct{}), killed: make(chan struct{}), began: time.Now(),
 	}
 	p.shown = &shown{p: p}
@@ -128,6 +131,9 @@ func (s *slot) start() (*process, error) {
 		close(p.ended)
 		return nil, err
 	}
+	// They tell of this test, not of the program, and reading /proc costs more than all else that is gathered.
+	p.registry.Unregister(collectors.NewGoCollector())
+	p.registry.Unregister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s.mu.Lock()
 	s.now = p
 	s.mu.Unlock()

@@ -18,12 +18,10 @@ import (
 func (w *world) told(ev *evidence) *verify.History {
 	h := &verify.History{
 		Seed: fmt.Sprint(w.plan.Seed), Commits: w.commits(ev), Faults: w.faults(), Publishes: w.published(ev),
-		Heals: []time.Time{w.healed}, Settled: w.settled, Pauses: w.settings[w.slots[0].program][true].RetryPauses,
+		Heals: []time.Time{w.healed}, Settled: w.settled, Pauses: w.slots[0].settings.RetryPauses,
 		RebalanceTimeout: rebalanced, Reference: reference(ev), Texts: w.texts(ev), Markers: markers,
 		Backlog: 1, Rate: 1 / (2 * longestRest.Seconds()), // what settling may take beside the minute that was promised
 	}
-	w.witness.mu.Lock()
-	defer w.witness.mu.Unlock()
 	for _, p := range w.processes() {
 		h.Attempts = append(h.Attempts, w.witness.attempts(p, h.Pauses)...)
 		life := verify.Process{Name: p.name, Began: p.began}

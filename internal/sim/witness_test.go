@@ -49,6 +49,14 @@ func (wit *witness) dialled(p *process, c net.Conn) {
 	wit.who[backend] = p
 }
 
+// deserted notes that nobody hears any more what is answered on a connection.
+func (wit *witness) deserted(c net.Conn) {
+	_, backend, _ := net.SplitHostPort(c.LocalAddr().String())
+	wit.mu.Lock()
+	defer wit.mu.Unlock()
+	delete(wit.who, backend)
+}
+
 func (wit *witness) see(e pgmodel.Event) {
 	switch e.Point {
 	case pgmodel.Begin, pgmodel.Insert, pgmodel.InsertAnswered, pgmodel.Commit:
@@ -77,6 +85,13 @@ func (wit *witness) see(e pgmodel.Event) {
 	wit.tries[p] = append(wit.tries[p], t)
 }
 
+// of lists the tries of a process, in order.
+func (wit *witness) of(p *process) []try {
+	wit.mu.Lock()
+	defer wit.mu.Unlock()
+	return wit.tries[p]
+}
+
 func (t *try) refused() bool { return t.code != "" }
 
 // name is the same for tries of the same rows.
@@ -99,7 +114,7 @@ func (wit *witness) attempts(p *process, pauses []time.Duration) (all []verify.A
 	}
 	chains := map[string]*chain{}
 	var well time.Time
-	tries := wit.tries[p]
+	tries := wit.of(p)
 	for i := range tries {
 		t := &tries[i]
 		if t.probe {
@@ -139,7 +154,7 @@ func (wit *witness) attempts(p *process, pauses []time.Duration) (all []verify.A
 // the batch's own rows; times that several decisions share say nothing.
 func (wit *witness) resumed(p *process, shared map[int64]bool) (wrong []string) {
 	refused := map[int64]*try{}
-	tries := wit.tries[p]
+	tries := wit.of(p)
 	for i := range tries {
 		t := &tries[i]
 		if t.probe {
@@ -169,7 +184,7 @@ func (wit *witness) resumed(p *process, shared map[int64]bool) (wrong []string) 
 // and a probe has to pass after that. Empty: nothing.
 func (wit *witness) accused(p *process, at verify.Place, failed time.Time, sharing map[verify.Place]bool) string {
 	alone, proved := 0, false
-	for _, t := range wit.tries[p] {
+	for _, t := range wit.of(p) {
 		switch {
 		case t.at.After(failed):
 		case t.probe && t.passed:
@@ -186,6 +201,13 @@ func (wit *witness) accused(p *process, at verify.Place, failed time.Time, shari
 		return p.name + " saw no probe pass after it was refused"
 	}
 	return ""
+}
+
+// proved says whether a probe passed just before a time: an attempt counts only then.
+func (wit *witness) proved(p *process, since, at time.Time) bool {
+	return slices.ContainsFunc(wit.of(p), func(t try) bool {
+		return t.probe && t.passed && !t.at.Before(since) && !t.at.After(at)
+	})
 }
 
 // leaving says whether the process may have been giving partitions up at some time of that span: its tries may come

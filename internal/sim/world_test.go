@@ -4,6 +4,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"io"
 	"slices"
 	"sync"
@@ -46,12 +47,11 @@ type world struct {
 	clerk   *clerk
 	witness *witness
 
-	settings map[config.Program]map[bool]config.Settings // by program, and by whether there is a spool
-	slots    []*slot
-	feeder   *kgo.Client
-	unheard  sync.WaitGroup // records that the broker has not acknowledged
-	running  sync.WaitGroup // slots and processes
-	closing  chan struct{}
+	slots   []*slot
+	feeder  *kgo.Client
+	unheard sync.WaitGroup // records that the broker has not acknowledged
+	running sync.WaitGroup // slots and processes
+	closing chan struct{}
 
 	unrest map[string]unrest // rebalances that were seen, by group
 
@@ -99,8 +99,8 @@ func (w *world) later(d time.Duration, f func()) { time.AfterFunc(d, f) }
 func open(t testing.TB, s *schedule, h *history, logs io.Writer) *world {
 	w := &world{
 		t: t, plan: s, history: h, logs: logs, net: newWeather(), wires: newNetwork(), ledger: conservation.NewLedger(),
-		settings: map[config.Program]map[bool]config.Settings{}, closing: make(chan struct{}),
-		unrest: map[string]unrest{}, metrics: map[string]verify.Metrics{},
+		closing: make(chan struct{}),
+		unrest:  map[string]unrest{}, metrics: map[string]verify.Metrics{},
 	}
 	ports := []int{9092, 9093, 9094}[:s.Brokers]
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(s.Brokers), kfake.Ports(ports...), kfake.ListenFn(w.wires.Listen),
@@ -112,9 +112,6 @@ func open(t testing.TB, s *schedule, h *history, logs io.Writer) *world {
 	w.placeLeaders()
 	w.db = newDatabase(func(what string) { w.found("the model of Postgres does not know: " + what) })
 	w.witness = newWitness(w.db)
-	for _, p := range []config.Program{config.Consumer, config.Replayer} {
-		w.settings[p] = map[bool]config.Settings{true: w.configure(p, true), false: w.configure(p, false)}
-	}
 	for i := range s.Consumers + s.Replayers {
 		w.slots = append(w.slots, newSlot(w, i))
 	}
@@ -141,10 +138,14 @@ func (w *world) placeLeaders() {
 	}
 }
 
-func (w *world) configure(p config.Program, spool bool) config.Settings {
+// configure reads the settings of a slot.
+func (w *world) configure(p config.Program, slot int) config.Settings {
 	env := append([]string{"DOCKET_SPOOL_DIR=spool"}, w.plan.Settings...)
-	if !spool {
+	if w.plan.NoSpool[slot] {
 		env[0] = "DOCKET_SPOOL_DIR="
+	}
+	if len(w.plan.Rests) > 0 {
+		env = append(env, "DOCKET_PARKING_BACKOFF="+w.plan.Rests[slot])
 	}
 	s, _, err := config.LoadWith(p, env, postgres.Complaint)
 	if err != nil {
@@ -159,20 +160,29 @@ func (w *world) feed() {
 		w.until(a.At)
 		r := twisted(a)
 		w.unheard.Add(1)
-		record := &kgo.Record{Topic: source, Partition: a.Partition, Key: r.Key, Value: r.Value, Headers: r.Headers}
-		w.feeder.Produce(context.Background(), record, func(sent *kgo.Record, err error) {
-			defer w.unheard.Done()
-			if err != nil {
-				w.found("the harness could not produce: " + err.Error())
-				return
-			}
-			w.ledger.Acknowledged(source, sent.Partition, sent.Offset, r)
-		})
+		w.produce(r, a.Partition)
 	}
 	w.unheard.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.feeding = false
+}
+
+// produce writes one record, again where the broker hung up before it read anything of it.
+func (w *world) produce(r conservation.Record, partition int32) {
+	record := &kgo.Record{Topic: source, Partition: partition, Key: r.Key, Value: r.Value, Headers: r.Headers}
+	w.feeder.Produce(context.Background(), record, func(sent *kgo.Record, err error) {
+		if unread := (*kgo.ErrFirstReadEOF)(nil); errors.As(err, &unread) {
+			w.later(glance, func() { w.produce(r, partition) })
+			return
+		}
+		defer w.unheard.Done()
+		if err != nil {
+			w.found("the harness could not produce: " + err.Error())
+			return
+		}
+		w.ledger.Acknowledged(source, sent.Partition, sent.Offset, r)
+	})
 }
 
 // until waits for a time of the schedule.
