@@ -21,6 +21,9 @@ type finding struct {
 // hung is how a test fails that does not end.
 const hung = "hangs until the test's own time limit"
 
+// ended is how a test fails that takes the whole process with it.
+const ended = "ended the process"
+
 // event is one line of test2json; see `go doc test2json`.
 type event struct {
 	Action  string
@@ -46,6 +49,9 @@ func watch(in io.Reader) (finding, error) {
 			}
 		}
 		if errors.Is(err, io.EOF) {
+			if n := len(w.open); n > 0 { // the process ended in it
+				f.test, f.how = w.open[n-1], cmp.Or(w.how, ended)
+			}
 			return f, nil
 		}
 		if err != nil {
@@ -68,10 +74,10 @@ func (w *watcher) take(e event, f *finding) (failed bool) {
 		w.hear(strings.TrimSpace(e.Output))
 	case "run":
 		w.open = append(w.open, e.Test)
-	case "pass":
-		if e.Test != "" {
+	case "pass", "skip":
+		w.open = slices.DeleteFunc(w.open, func(name string) bool { return name == e.Test })
+		if e.Test != "" && e.Action == "pass" {
 			f.passed[e.Test] = time.Duration(e.Elapsed * float64(time.Second))
-			w.open = slices.DeleteFunc(w.open, func(name string) bool { return name == e.Test })
 		}
 	case "fail":
 		if e.Test != "" {
@@ -79,7 +85,7 @@ func (w *watcher) take(e event, f *finding) (failed bool) {
 			return true
 		}
 		last := append([]string{outside}, w.open...)
-		f.test, f.how = cmp.Or(w.running, last[len(last)-1]), cmp.Or(w.how, "ended the process")
+		f.test, f.how = cmp.Or(w.running, last[len(last)-1]), cmp.Or(w.how, ended)
 		return true
 	}
 	return false

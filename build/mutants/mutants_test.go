@@ -140,6 +140,7 @@ func TestOnlyAFailedTestCatches(t *testing.T) {
 			`{"Action":"output","Output":"\tTestSlow (1s)\n"}` + "\n" + `{"Action":"fail"}`,
 			"TestSlow (hangs until the test's own time limit)"},
 		"a test that ends the process": {begun + `{"Action":"fail"}`, "TestB (ended the process)"},
+		"a stream that breaks off":     {begun, "TestB (ended the process)"},
 		"the process ends outside":     {`{"Action":"fail"}`, "the package as a whole (ended the process)"},
 	} {
 		if f, err := watch(strings.NewReader(c.stream + "\n")); f.said() != c.said || err != nil {

@@ -134,7 +134,7 @@ func (b *bench) ask(ctx context.Context, bin binary, limit time.Duration, args .
 	case errWatch != nil:
 		return finding{}, errWatch
 	case f.test == "" && errTests != nil: // it ended before it could say which test it was in
-		f.test, f.how = outside, "ended the process"
+		f.test, f.how = outside, ended
 	case errEvents != nil:
 		return f, errEvents
 	}
