@@ -24,6 +24,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -42,6 +43,7 @@ func start() int {
 	flag.BoolVar(&o.print, "print", false, "only print the list")
 	flag.BoolVar(&o.markdown, "markdown", false, "print tables as Markdown")
 	flag.BoolVar(&o.short, "short", false, "leave out the integration tests and the simulation; what only they catch survives")
+	flag.BoolVar(&o.alone, "simulation", false, "ask the simulation alone, about the mutants that are marked for it")
 	flag.IntVar(&o.seeds, "seeds", 300, "schedules that the simulation plays for each mutant it is asked about")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -57,7 +59,7 @@ type options struct {
 	only                          string
 	jobs                          int
 	seeds                         int
-	check, print, markdown, short bool
+	check, print, markdown, short, alone bool
 }
 
 func run(ctx context.Context, o options, out, progress io.Writer) error {
@@ -68,6 +70,12 @@ func run(ctx context.Context, o options, out, progress io.Writer) error {
 	chosen, err := choose(all, o.only)
 	if err != nil {
 		return err
+	}
+	if o.alone {
+		chosen = slices.DeleteFunc(chosen, func(m mutant) bool { return !m.simulation })
+		for i := range chosen {
+			chosen[i].tests = nil
+		}
 	}
 	if o.print {
 		printList(out, chosen, o.markdown)
