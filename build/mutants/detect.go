@@ -49,6 +49,7 @@ func watch(in io.Reader) (finding, error) {
 			}
 		}
 		if errors.Is(err, io.EOF) {
+			f.how = w.how
 			if n := len(w.open); n > 0 { // the process ended in it
 				f.test, f.how = w.open[n-1], cmp.Or(w.how, ended)
 			}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -134,7 +135,7 @@ func (b *bench) ask(ctx context.Context, bin binary, limit time.Duration, args .
 	case errWatch != nil:
 		return finding{}, errWatch
 	case f.test == "" && errTests != nil: // it ended before it could say which test it was in
-		f.test, f.how = outside, ended
+		f.test, f.how = outside, cmp.Or(f.how, ended)
 	case errEvents != nil:
 		return f, errEvents
 	}
