@@ -10,8 +10,8 @@ import (
 
 // How long a mutant's tests may take before they count as hanging: many times what they take without one, within bounds.
 const (
-	shortLimit       = 20 * time.Second
-	longLimit        = 2 * time.Minute
+	shortLimit       = 30 * time.Second
+	longLimit        = 3 * time.Minute
 	integrationLimit = 6 * time.Minute
 )
 
@@ -27,7 +27,7 @@ func (l *lab) limit(s stage) time.Duration {
 	if s.integration {
 		return integrationLimit
 	}
-	return min(shortLimit+4*took, longLimit)
+	return min(shortLimit+6*took, longLimit)
 }
 
 // control runs every test that is asked about a mutant without any: what fails by itself proves nothing when it fails
