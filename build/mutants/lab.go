@@ -46,6 +46,9 @@ func (l *lab) run(ctx context.Context, mutants []mutant) ([]verdict, error) {
 	verdicts := make([]verdict, len(mutants))
 	done := 0
 	l.each(len(mutants), func(i int) {
+		if ctx.Err() != nil {
+			return
+		}
 		v := l.try(ctx, mutants[i])
 		verdicts[i] = v
 		l.talking.Lock()

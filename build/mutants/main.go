@@ -56,9 +56,9 @@ func start() int {
 }
 
 type options struct {
-	only                          string
-	jobs                          int
-	seeds                         int
+	only                                 string
+	jobs                                 int
+	seeds                                int
 	check, print, markdown, short, alone bool
 }
 

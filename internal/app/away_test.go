@@ -31,7 +31,10 @@ func awayAtTheStart(t *testing.T, away *atomic.Bool, probes *atomic.Int64, refus
 	t.Cleanup(p.leave)
 	w.source.assignments = []Assignment{p}
 	w.run()
-	w.until("it holds", func() bool { status, _ := w.ready(); return status == 503 && slices.Contains(w.noted(), "source began") })
+	w.until("it holds", func() bool {
+		status, _ := w.ready()
+		return status == 503 && slices.Contains(w.noted(), "source began")
+	})
 	return w, p
 }
 
