@@ -3,82 +3,56 @@ package main
 import (
 	"bufio"
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"os"
-	"os/exec"
 	"slices"
 	"strings"
-	"syscall"
+	"time"
 )
 
 // finding is what a run of tests showed.
 type finding struct {
-	test   string // the first that failed; empty where all passed
-	how    string // in which way, where it was no plain failure
-	passed int    // tests that passed
-}
-
-// command runs the go command in a directory and hands its standard output to read; what it says on standard error
-// comes back.
-type command func(ctx context.Context, dir string, args []string, read func(io.Reader) error) (stderr string, err error)
-
-// goCommand runs the real one, in a process group of its own that ends with ctx.
-func goCommand(ctx context.Context, dir string, args []string, read func(io.Reader) error) (string, error) {
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOWORK=off")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return "", err
-	}
-	if err := cmd.Start(); err != nil {
-		return "", err
-	}
-	errRead := read(out)
-	if errRead != nil {
-		_ = cmd.Cancel()
-	}
-	return stderr.String(), errors.Join(errRead, cmd.Wait())
+	test   string                   // the first that failed; empty where all passed
+	how    string                   // in which way, where it was no plain failure
+	passed map[string]time.Duration // the tests that passed, and how long each took
 }
 
 // hung is how a test fails that does not end.
 const hung = "hangs until the test's own time limit"
 
-// errEnough ends a run of tests that has shown what there is to see.
-var errEnough = errors.New("a test failed")
+// ended is how a test fails that takes the whole process with it.
+const ended = "ended the process"
 
-// event is one line of `go test -json`; see `go doc test2json` and `go help buildjson`.
+// event is one line of test2json; see `go doc test2json`.
 type event struct {
-	Action      string
-	Package     string
-	Test        string
-	Output      string
-	FailedBuild string
+	Action  string
+	Test    string
+	Output  string
+	Elapsed float64 // seconds
 }
 
-// watch reads the events of one package's tests up to the first failure. A build that fails is an error and no finding:
-// the mutant was not seen by any test.
+// outside is what fails where it is no test.
+const outside = "the package as a whole"
+
+// watch reads the events of one package's tests up to the first failure.
 func watch(in io.Reader) (finding, error) {
-	var f finding
+	f := finding{passed: map[string]time.Duration{}}
 	lines := bufio.NewReader(in)
 	var w watcher
 	for {
 		line, err := lines.ReadString('\n')
 		var e event
 		if json.Unmarshal([]byte(line), &e) == nil {
-			if failed, err := w.take(e, &f); failed || err != nil {
-				return f, err
+			if w.take(e, &f) {
+				return f, nil
 			}
 		}
 		if errors.Is(err, io.EOF) {
+			f.how = w.how
+			if n := len(w.open); n > 0 { // the process ended in it
+				f.test, f.how = w.open[n-1], cmp.Or(w.how, ended)
+			}
 			return f, nil
 		}
 		if err != nil {
@@ -93,37 +67,29 @@ type watcher struct {
 	running string // the first of the tests that a panic lists as running
 	listing bool
 	open    []string // tests that began and did not end
-	build   []string
 }
 
-func (w *watcher) take(e event, f *finding) (failed bool, err error) {
+func (w *watcher) take(e event, f *finding) (failed bool) {
 	switch e.Action {
-	case "build-output":
-		w.build = append(w.build, strings.TrimSpace(e.Output))
 	case "output":
 		w.hear(strings.TrimSpace(e.Output))
 	case "run":
 		w.open = append(w.open, e.Test)
-	case "pass":
-		if e.Test != "" {
-			f.passed++
-			w.open = slices.DeleteFunc(w.open, func(name string) bool { return name == e.Test })
+	case "pass", "skip":
+		w.open = slices.DeleteFunc(w.open, func(name string) bool { return name == e.Test })
+		if e.Test != "" && e.Action == "pass" {
+			f.passed[e.Test] = time.Duration(e.Elapsed * float64(time.Second))
 		}
 	case "fail":
-		switch {
-		case e.FailedBuild != "":
-			return false, fmt.Errorf("%s does not build: %s", e.FailedBuild, strings.Join(w.build, " | "))
-		case e.Test != "":
+		if e.Test != "" {
 			f.test, f.how = e.Test, w.how
-		case w.how == "" && len(w.open) == 0:
-			return false, fmt.Errorf("%s failed without a failed test", e.Package)
-		default:
-			last := append([]string{"the package as a whole"}, w.open...)
-			f.test, f.how = cmp.Or(w.running, last[len(last)-1]), cmp.Or(w.how, "ended the process")
+			return true
 		}
-		return true, nil
+		last := append([]string{outside}, w.open...)
+		f.test, f.how = cmp.Or(w.running, last[len(last)-1]), cmp.Or(w.how, ended)
+		return true
 	}
-	return false, nil
+	return false
 }
 
 // hear notes the ways to fail that are not a test's own word.

@@ -1,13 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -18,11 +16,12 @@ type lab struct {
 	root, scratch string
 	jobs          int
 	short         bool
-	simulation    stage
+	schedules     int // that the simulation plays for each mutant it is asked about
 	progress      io.Writer
-	exec          command
+	bench         *bench
 
-	servers sync.Mutex // one integration run at a time: more only makes servers start late
+	took    map[string]time.Duration // by package, and by package and test: how long it took without a mutant
+	servers sync.Mutex               // one integration run at a time: more only makes servers start late
 	talking sync.Mutex
 }
 
@@ -36,21 +35,8 @@ type verdict struct {
 	err       error  // the mutant says nothing: it does not apply, or not compile
 }
 
-// How long tests may take before they end themselves, and how much longer the runner waits for that.
-const (
-	fastLimit        = 2 * time.Minute
-	integrationLimit = 6 * time.Minute
-	patience         = 4 * time.Minute
-)
-
-// simulation is the black-box run that is asked about the mutants marked so: it knows nothing of the code inside. Where
-// seeds is 0 it plays as many as take about half a minute.
-func simulation(root string, seeds int) stage {
-	if _, err := os.Stat(filepath.Join(root, "internal", "sim", "sim_test.go")); err == nil {
-		return stage{args: fmt.Sprintf("./internal/sim -run ^TestSimulation$ -sim.schedules %d", cmp.Or(seeds, 1000))}
-	}
-	return stage{args: fmt.Sprintf("./internal/pipeline -run ^TestWholePipelineLosesNothingUnderSeededFaults$ -storms %d", cmp.Or(seeds, 16))}
-}
+// simulation is the black-box run that is asked about the mutants marked so: it knows nothing of the code inside.
+var simulation = stage{pkg: "./internal/sim", tests: "TestSimulation"}
 
 // run sees first that the tests pass without any mutant, then tries each.
 func (l *lab) run(ctx context.Context, mutants []mutant) ([]verdict, error) {
@@ -60,6 +46,9 @@ func (l *lab) run(ctx context.Context, mutants []mutant) ([]verdict, error) {
 	verdicts := make([]verdict, len(mutants))
 	done := 0
 	l.each(len(mutants), func(i int) {
+		if ctx.Err() != nil {
+			return
+		}
 		v := l.try(ctx, mutants[i])
 		verdicts[i] = v
 		l.talking.Lock()
@@ -99,47 +88,6 @@ func (l *lab) stages(m mutant) []stage {
 	return some
 }
 
-// control runs every stage without a mutant.
-func (l *lab) control(ctx context.Context, mutants []mutant) error {
-	overlay, err := writeOverlay(filepath.Join(l.scratch, "none.json"), map[string]string{})
-	if err != nil {
-		return err
-	}
-	var all []stage
-	seen := map[stage]bool{}
-	want := func(s stage) {
-		if !seen[s] {
-			seen[s] = true
-			all = append(all, s)
-		}
-	}
-	for _, m := range mutants {
-		for _, s := range l.stages(m) {
-			want(s)
-		}
-		if m.simulation && !l.short {
-			want(l.simulation)
-		}
-	}
-	_, _ = fmt.Fprintf(l.progress, "without a mutant first: %d runs\n", len(all))
-	errs := make([]error, len(all))
-	l.each(len(all), func(i int) {
-		f, err := l.test(ctx, overlay, all[i])
-		if f.test != "" { // once more, as for a mutant: only what fails twice is no bad luck
-			f, err = l.test(ctx, overlay, all[i])
-		}
-		switch {
-		case err != nil:
-			errs[i] = fmt.Errorf("without a mutant: %s: %w", all[i], err)
-		case f.test != "":
-			errs[i] = fmt.Errorf("without a mutant %s fails in %s", f.said(), all[i])
-		case f.passed == 0:
-			errs[i] = fmt.Errorf("no test runs in %s", all[i])
-		}
-	})
-	return errors.Join(errs...)
-}
-
 // try plants one mutant and asks its tests, up to the first that fails and fails again: a test that failed for want of
 // time on a busy machine has seen nothing.
 func (l *lab) try(ctx context.Context, m mutant) (v verdict) {
@@ -151,24 +99,24 @@ func (l *lab) try(ctx context.Context, m mutant) (v verdict) {
 		v.err = err
 		return v
 	}
+	built := map[string]binary{}
+	defer func() {
+		for _, bin := range built {
+			_ = os.Remove(bin.file)
+		}
+	}()
 	for _, s := range l.stages(m) {
-		f, err := l.test(ctx, overlay, s)
+		if _, there := built[s.where()]; !there {
+			if built[s.where()], v.err = l.bench.build(ctx, overlay, s); v.err != nil {
+				return v
+			}
+		}
+		f, err := l.confirmed(ctx, built[s.where()], s)
 		if err != nil {
-			v.err = fmt.Errorf("%s: %w", s, err)
+			v.err = fmt.Errorf("%v: %w", s, err)
 			return v
 		}
-		if f.test == "" {
-			continue
-		}
-		again := f
-		if f.how != hung { // that took its time already
-			again, err = l.test(ctx, overlay, s.only(f))
-		}
-		if err != nil {
-			v.err = fmt.Errorf("%s: %w", s, err)
-			return v
-		}
-		if again.test != "" { // else it was bad luck, and no catch
+		if f.test != "" {
 			v.by, v.caught = s, f
 			break
 		}
@@ -179,37 +127,71 @@ func (l *lab) try(ctx context.Context, m mutant) (v verdict) {
 	return v
 }
 
+// confirmed is a finding that was made twice, where there is one.
+func (l *lab) confirmed(ctx context.Context, bin binary, s stage) (finding, error) {
+	f, err := l.ask(ctx, bin, s, l.limit(s))
+	if err != nil || f.test == "" || f.how == hung { // that took its time already
+		return f, err
+	}
+	again, err := l.ask(ctx, bin, s.only(f), l.limit(s))
+	if again.test == "" {
+		return again, err // it was bad luck, and no catch
+	}
+	return f, err
+}
+
 // only is the stage again, for the test that failed alone where that is known for certain.
 func (s stage) only(f finding) stage {
 	if f.how == "" {
-		top, _, _ := strings.Cut(f.test, "/")
-		s.args += " -run ^" + top + "$"
+		s.tests, _, _ = strings.Cut(f.test, "/")
 	}
 	return s
 }
 
+// ask runs the tests of a stage.
+func (l *lab) ask(ctx context.Context, bin binary, s stage, limit time.Duration) (finding, error) {
+	if s.integration {
+		l.servers.Lock()
+		defer l.servers.Unlock()
+	}
+	var args []string
+	if s.tests != "" {
+		args = append(args, "-test.run=^("+s.tests+")$")
+	}
+	return l.bench.ask(ctx, bin, limit, args...)
+}
+
 // simulate asks the simulation. Where nothing else did, it may be the one to catch the mutant.
 func (l *lab) simulate(ctx context.Context, overlay string, v *verdict) {
-	f, err := l.test(ctx, overlay, l.simulation)
-	switch {
+	bin, err := l.bench.build(ctx, overlay, simulation)
+	if err != nil {
+		v.err = err
+		return
+	}
+	defer func() { _ = os.Remove(bin.file) }()
+	switch f, err := l.simulated(ctx, bin); {
 	case err != nil:
-		v.err = fmt.Errorf("%s: %w", l.simulation, err)
+		v.err = fmt.Errorf("%v: %w", simulation, err)
 	case f.test == "":
-		v.simulated = "not seen"
+		v.simulated = fmt.Sprintf("not seen in %d", l.schedules)
 	default:
-		v.simulated = "seen by " + f.seed()
+		v.simulated = "seen at " + f.seed()
 		if v.caught.test == "" {
-			v.by, v.caught = l.simulation, f
+			v.by, v.caught = simulation, f
 		}
 	}
 }
 
+// simulated plays the schedules up to the first that fails.
+func (l *lab) simulated(ctx context.Context, bin binary) (finding, error) {
+	return l.bench.ask(ctx, bin, longLimit+time.Duration(l.schedules)*time.Second, "-test.run=^TestSimulation$", fmt.Sprintf("-sim.schedules=%d", l.schedules))
+}
+
 // compile builds what the mutant changed: one that does not compile proves nothing.
 func (l *lab) compile(ctx context.Context, m mutant, overlay string) error {
-	args := append([]string{"build", "-overlay", overlay}, m.packages()...)
-	said, err := l.exec(ctx, l.root, args, func(out io.Reader) error { _, err := io.Copy(io.Discard, out); return err })
+	err := l.bench.goTool(ctx, append([]string{"build", "-overlay", overlay}, m.packages()...)...)
 	if err != nil {
-		return fmt.Errorf("it does not compile: %w: %s", err, strings.Join(strings.Fields(said), " "))
+		return fmt.Errorf("it does not compile: %w", err)
 	}
 	return nil
 }
@@ -231,34 +213,4 @@ func (l *lab) check(ctx context.Context, mutants []mutant) error {
 	}
 	_, _ = fmt.Fprintf(l.progress, "%d mutants apply and compile\n", len(mutants))
 	return nil
-}
-
-// test runs one stage with an overlay.
-func (l *lab) test(ctx context.Context, overlay string, s stage) (finding, error) {
-	limit, tags := fastLimit, "synctests"
-	if s.integration {
-		limit, tags = integrationLimit, "integration"
-		l.servers.Lock()
-		defer l.servers.Unlock()
-	}
-	ctx, cancel := context.WithTimeout(ctx, limit+patience)
-	defer cancel()
-	args := []string{"test", "-json", "-vet=off", "-failfast", "-overlay", overlay, "-tags", tags, "-timeout", limit.String()}
-	var f finding
-	said, err := l.exec(ctx, l.root, append(args, strings.Fields(s.args)...), func(out io.Reader) error {
-		var err error
-		if f, err = watch(out); err == nil && f.test != "" {
-			err = errEnough
-		}
-		return err
-	})
-	switch {
-	case ctx.Err() != nil:
-		return finding{}, fmt.Errorf("the runner's own time is over: %w", ctx.Err())
-	case errors.Is(err, errEnough):
-		return f, nil
-	case err != nil:
-		return finding{}, fmt.Errorf("%w: %s", err, strings.Join(strings.Fields(said), " "))
-	}
-	return f, nil
 }

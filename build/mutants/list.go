@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"regexp"
 	"strings"
 )
 
@@ -17,17 +18,52 @@ type mutant struct {
 	hunks      []hunk
 }
 
-// stage is one run of `go test` on one package that has to notice.
+// stage is one run of the tests of one package, some or all, that has to notice.
 type stage struct {
-	args        string // the package, and what else go test is told
-	integration bool   // needs real servers
+	pkg         string // as the go command names it: ./internal/home
+	tests       string // their names, joined by |; empty: all
+	integration bool   // they need real servers
+}
+
+// names are the tests by name; none: all.
+func (s stage) names() []string {
+	if s.tests == "" {
+		return nil
+	}
+	return strings.Split(s.tests, "|")
+}
+
+func joined(tests []string) string { return strings.Join(tests, "|") }
+
+// where is the package, and how it is built.
+func (s stage) where() string {
+	pkg := strings.TrimPrefix(s.pkg, "./")
+	if s.integration {
+		pkg += " (integration)"
+	}
+	return pkg
 }
 
 func (s stage) String() string {
-	if s.integration {
-		return s.args + " (integration)"
+	if s.tests == "" {
+		return s.where()
 	}
-	return s.args
+	return s.where() + " " + s.tests
+}
+
+var testName = regexp.MustCompile(`^Test[A-Z]\w*$`)
+
+func parseStage(text string, integration bool) (stage, error) {
+	words := strings.Fields(text)
+	if len(words) == 0 || !strings.HasPrefix(words[0], "./") {
+		return stage{}, fmt.Errorf("no package: %q", text)
+	}
+	for _, name := range words[1:] {
+		if !testName.MatchString(name) {
+			return stage{}, fmt.Errorf("not the name of a test: %q", name)
+		}
+	}
+	return stage{words[0], joined(words[1:]), integration}, nil
 }
 
 // hunk replaces whole lines of a file.
@@ -68,9 +104,9 @@ func readAll(from fs.FS) ([]mutant, error) {
 //
 //	== NAME
 //	breaks: PROMISE
-//	test: PACKAGE [ARGUMENT...]         as often as there are stages, cheap ones first
-//	integration: PACKAGE [ARGUMENT...]  likewise, after the others
-//	simulation                          ask that too
+//	test: PACKAGE [TEST...]         as often as there are stages, cheap ones first; without names all tests of the package
+//	integration: PACKAGE [TEST...]  likewise, after the others
+//	simulation                      ask that too
 //	@@ FILE
 //	 a line that stays
 //	-a line that goes
@@ -129,10 +165,12 @@ func (m *mutant) field(line string) error {
 	case "":
 	case "breaks":
 		m.breaks = value
-	case "test":
-		m.tests = append(m.tests, stage{args: value})
-	case "integration":
-		m.tests = append(m.tests, stage{args: value, integration: true})
+	case "test", "integration":
+		s, err := parseStage(value, key == "integration")
+		if err != nil {
+			return err
+		}
+		m.tests = append(m.tests, s)
 	case "simulation":
 		m.simulation = true
 	default:

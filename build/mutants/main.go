@@ -24,8 +24,10 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
+	"time"
 )
 
 //go:embed list/*.txt
@@ -36,12 +38,13 @@ func main() { os.Exit(start()) }
 func start() int {
 	var o options
 	flag.StringVar(&o.only, "only", "", "names of the mutants to run, separated by commas; all where empty")
-	flag.IntVar(&o.jobs, "jobs", max(1, runtime.NumCPU()/2), "mutants at a time")
+	flag.IntVar(&o.jobs, "jobs", runtime.NumCPU(), "mutants at a time")
 	flag.BoolVar(&o.check, "check", false, "only see that every mutant applies and compiles")
 	flag.BoolVar(&o.print, "print", false, "only print the list")
 	flag.BoolVar(&o.markdown, "markdown", false, "print tables as Markdown")
 	flag.BoolVar(&o.short, "short", false, "leave out the integration tests and the simulation; what only they catch survives")
-	flag.IntVar(&o.seeds, "seeds", 0, "seeds that the simulation plays for each mutant it is asked about; 0 for as many as take half a minute")
+	flag.BoolVar(&o.alone, "simulation", false, "ask the simulation alone, about the mutants that are marked for it")
+	flag.IntVar(&o.seeds, "seeds", 300, "schedules that the simulation plays for each mutant it is asked about")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -53,10 +56,10 @@ func start() int {
 }
 
 type options struct {
-	only                          string
-	jobs                          int
-	seeds                         int
-	check, print, markdown, short bool
+	only                                 string
+	jobs                                 int
+	seeds                                int
+	check, print, markdown, short, alone bool
 }
 
 func run(ctx context.Context, o options, out, progress io.Writer) error {
@@ -67,6 +70,12 @@ func run(ctx context.Context, o options, out, progress io.Writer) error {
 	chosen, err := choose(all, o.only)
 	if err != nil {
 		return err
+	}
+	if o.alone {
+		chosen = slices.DeleteFunc(chosen, func(m mutant) bool { return !m.simulation })
+		for i := range chosen {
+			chosen[i].tests = nil
+		}
 	}
 	if o.print {
 		printList(out, chosen, o.markdown)
@@ -82,7 +91,12 @@ func run(ctx context.Context, o options, out, progress io.Writer) error {
 	}
 	defer func() { _ = os.RemoveAll(scratch) }()
 
-	l := &lab{root: root, scratch: scratch, jobs: max(1, o.jobs), short: o.short, simulation: simulation(root, o.seeds), progress: progress, exec: goCommand}
+	began := time.Now()
+	b, err := newBench(ctx, root, scratch)
+	if err != nil {
+		return err
+	}
+	l := &lab{root: root, scratch: scratch, jobs: max(1, o.jobs), short: o.short, schedules: max(1, o.seeds), progress: progress, bench: b}
 	if o.check {
 		return l.check(ctx, chosen)
 	}
@@ -90,7 +104,8 @@ func run(ctx context.Context, o options, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return report(out, verdicts, o.markdown)
+	cost := fmt.Sprintf("%v, %v of CPU", time.Since(began).Round(time.Second), b.cpu().Round(time.Second))
+	return report(out, verdicts, cost, o.markdown)
 }
 
 // choose picks mutants by name, in the order of the list.

@@ -34,29 +34,19 @@ func (v verdict) String() string {
 	case v.caught.test == "":
 		return fmt.Sprintf("%s: SURVIVED (%s); it breaks: %s", v.name, took, v.breaks)
 	}
-	line := fmt.Sprintf("%s: caught by %s in %s (%s)", v.name, v.caught.said(), where(v.by), took)
+	line := fmt.Sprintf("%s: caught by %s in %s (%s)", v.name, v.caught.said(), v.by.where(), took)
 	if v.simulated != "" {
 		line += "; simulation: " + v.simulated
 	}
 	return line
 }
 
-// where is the package of a stage.
-func where(s stage) string {
-	pkg, _, _ := strings.Cut(s.args, " ")
-	pkg = strings.TrimPrefix(pkg, "./")
-	if s.integration {
-		pkg += " (integration)"
-	}
-	return pkg
-}
-
 // report prints the table and the count. Its error says that the tests do not see everything, or that the list is wrong.
-func report(out io.Writer, verdicts []verdict, markdown bool) error {
+func report(out io.Writer, verdicts []verdict, cost string, markdown bool) error {
 	rows := make([][]string, len(verdicts))
-	caught, survived, broken := 0, 0, 0
+	caught, survived, broken, asked, seen := 0, 0, 0, 0, 0
 	for i, v := range verdicts {
-		by, in := v.caught.said(), where(v.by)
+		by, in := v.caught.said(), v.by.where()
 		switch {
 		case v.err != nil:
 			broken++
@@ -67,14 +57,18 @@ func report(out io.Writer, verdicts []verdict, markdown bool) error {
 		default:
 			caught++
 		}
-		rows[i] = []string{v.name, v.breaks, by, in, v.simulated, fmt.Sprintf("%.1f s", v.took.Seconds())}
+		rows[i] = []string{v.name, v.breaks, by, in, v.simulated}
+		asked, seen = asked+b2i(v.simulated != ""), seen+b2i(strings.HasPrefix(v.simulated, "seen"))
 	}
-	table(out, []string{"mutant", "breaks", "caught by", "in", "by the simulation alone", "took"}, rows, markdown)
+	table(out, []string{"mutant", "breaks", "caught by", "in", "simulation"}, rows, markdown)
+	if asked > 0 {
+		_, _ = fmt.Fprintf(out, "the simulation by itself saw %d of %d that it was asked about\n", seen, asked)
+	}
 	_, _ = fmt.Fprintf(out, "%d planted, %d caught, %d survived", len(verdicts), caught, survived)
 	if broken > 0 {
 		_, _ = fmt.Fprintf(out, ", %d broken", broken)
 	}
-	_, _ = fmt.Fprintln(out)
+	_, _ = fmt.Fprintf(out, "; %s\n", cost)
 	switch {
 	case broken > 0:
 		return errors.New("the list is wrong, or a run did not end: see BROKEN")
@@ -84,13 +78,20 @@ func report(out io.Writer, verdicts []verdict, markdown bool) error {
 	return nil
 }
 
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
 // printList prints what would be planted.
 func printList(out io.Writer, mutants []mutant, markdown bool) {
 	rows := make([][]string, len(mutants))
 	for i, m := range mutants {
 		var tests []string
 		for _, s := range m.tests {
-			tests = append(tests, where(s))
+			tests = append(tests, s.where())
 		}
 		if m.simulation {
 			tests = append(tests, "simulation")

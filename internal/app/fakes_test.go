@@ -233,6 +233,7 @@ func (s *fakeSource) Lag() []telemetry.Lag {
 
 type fakeDB struct {
 	block   chan struct{} // Store waits for it, deaf to its context
+	refuse  func() error  // what Store fails with; nil: it does not
 	migrate func() (int, error)
 	probe   func() error
 
@@ -243,6 +244,11 @@ type fakeDB struct {
 func (d *fakeDB) Store(_ context.Context, rows []pipeline.Row, _ bool) ([]pipeline.Outcome, error) {
 	if d.block != nil {
 		<-d.block
+	}
+	if d.refuse != nil {
+		if err := d.refuse(); err != nil {
+			return nil, err
+		}
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

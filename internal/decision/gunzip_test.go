@@ -111,3 +111,18 @@ func TestBombIsNotInflated(t *testing.T) {
 		}
 	}
 }
+
+func TestADecompressorInThePoolKeepsNoRecordAlive(t *testing.T) {
+	t.Parallel()
+	value := zip(t, good())
+	for range 100 { // whatever the pool gives away meanwhile
+		if _, refused := gunzip(value, 1<<20); refused != nil {
+			t.Fatal(refused)
+		}
+		in := inflaters.Get().(*inflater)
+		if n := in.src.Size(); n != 0 {
+			t.Fatalf("it still holds %d bytes of a record", n)
+		}
+		inflaters.Put(in)
+	}
+}

@@ -40,3 +40,11 @@ func Inspect(data []byte) (string, int) {
 	}
 	return string(found.fault), found.lines
 }
+
+// SyncingOS is OS with another way to sync the directories on the way.
+func SyncingOS(dir string, sync func(string) error) FS {
+	return &osFS{dir: dir, sync: sync}
+}
+
+// SyncPath is how it syncs them.
+func SyncPath(dir string) error { return syncPath(dir) }

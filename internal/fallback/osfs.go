@@ -13,15 +13,16 @@ import (
 
 // OS returns the FS of a directory on disk, confined to it by os.Root.
 // Nothing is touched before Prepare.
-func OS(dir string) FS { return &osFS{dir: filepath.Clean(dir)} }
+func OS(dir string) FS { return &osFS{dir: filepath.Clean(dir), sync: syncPath} }
 
 type osFS struct {
 	dir  string
 	root *os.Root
+	sync func(dir string) error
 }
 
 func (o *osFS) Prepare() (Info, error) {
-	if err := makeDir(o.dir); err != nil {
+	if err := o.makeDir(o.dir); err != nil {
 		return Info{}, err
 	}
 	named, err := os.Lstat(o.dir)
@@ -48,29 +49,29 @@ func (o *osFS) Prepare() (Info, error) {
 
 // makeDir makes what is missing of dir and syncs each parent, as a directory
 // that a power cut removes takes its files with it.
-func makeDir(dir string) error {
+func (o *osFS) makeDir(dir string) error {
 	_, err := os.Lstat(dir)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	parent := filepath.Dir(dir)
 	if parent != dir {
-		if err := makeParent(parent); err != nil {
+		if err := o.makeParent(parent); err != nil {
 			return err
 		}
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return syncPath(parent)
+	return o.sync(parent)
 }
 
 // makeParent is makeDir for the way there, where symlinks are the operator's choice.
-func makeParent(dir string) error {
+func (o *osFS) makeParent(dir string) error {
 	if _, err := os.Stat(dir); err == nil {
 		return nil
 	}
-	return makeDir(dir)
+	return o.makeDir(dir)
 }
 
 func syncPath(dir string) error {

@@ -2,8 +2,11 @@ package fallback_test
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -44,6 +47,42 @@ func TestSpoolOnDiskIsPrivateAndSurvives(t *testing.T) {
 	wantKeys(t, b.keys(), "a", "b")
 	if left, _ := filepath.Glob(filepath.Join(dir, "*.*")); len(left) != 1 {
 		t.Errorf("left %v", left)
+	}
+}
+
+// A directory is as lasting as its name in the one above it, and so on up to what was there before.
+func TestEveryNewDirectoryOnTheWayIsSynced(t *testing.T) {
+	t.Parallel()
+	base := t.TempDir()
+	dir := filepath.Join(base, "a", "b", "spool")
+	var synced []string
+	fsys := fallback.SyncingOS(dir, func(parent string) error {
+		synced = append(synced, strings.TrimPrefix(parent, base))
+		return nil
+	})
+	if _, err := fsys.Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	must(t, fsys.Close())
+	if want := []string{"", "/a", "/a/b"}; !slices.Equal(synced, want) {
+		t.Errorf("synced %q, want %q", synced, want)
+	}
+}
+
+// The directories of /proc cannot be synced: whoever says that he did has not asked.
+func TestSyncOfADirectoryAsksTheDisk(t *testing.T) {
+	t.Parallel()
+	dir := fmt.Sprintf("/proc/%d/task", os.Getpid())
+	fsys := fallback.OS(dir)
+	if _, err := fsys.Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	if err := fsys.SyncDir("."); !errors.Is(err, syscall.EINVAL) {
+		t.Errorf("a directory of the spool: %v", err)
+	}
+	must(t, fsys.Close())
+	if err := fallback.SyncPath(dir); !errors.Is(err, syscall.EINVAL) {
+		t.Errorf("the directory above it: %v", err)
 	}
 }
 
@@ -156,5 +195,22 @@ func BenchmarkRecover(b *testing.B) {
 	p := discard{}
 	for range b.N {
 		mustRecover(b, s, p)
+	}
+}
+
+func TestAFileOnDiskIsNeverWrittenOver(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	must(t, os.Chmod(dir, 0o700), os.WriteFile(filepath.Join(dir, "there"), []byte("kept"), 0o600))
+	fsys := fallback.OS(dir)
+	if _, err := fsys.Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := fsys.Create("there"); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("created again: %v", errors.Join(err, f.Close()))
+	}
+	must(t, fsys.Close())
+	if text, err := os.ReadFile(filepath.Join(dir, "there")); err != nil || string(text) != "kept" {
+		t.Errorf("holds %q, %v", text, err)
 	}
 }

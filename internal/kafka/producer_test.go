@@ -118,3 +118,49 @@ func TestNoErrorOfTheClientIsTakenForAnAcknowledgement(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Whoever shares a client with a call that gives it up still gets its answer.
+func TestAClientThatIsReplacedFinishesTheCallsThatUseIt(t *testing.T) {
+	t.Parallel()
+	c := kafkatest.New(t, kfake.SeedTopics(1, dlq, "slow"))
+	p := publisher(t, c, 20*time.Second)
+	held, goOn := make(chan struct{}), make(chan struct{})
+	c.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
+		c.SleepControl(func() { close(held); <-goOn })
+		return nil, nil, false
+	})
+	answer := make(chan error, 1)
+	go func() {
+		answer <- p.Publish(context.Background(), []*kgo.Record{{Topic: "slow", Value: []byte("v")}})[0]
+	}()
+	<-held
+	hurried, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := p.Publish(hurried, forwarded(1))[0]; !errors.Is(err, kafka.ErrUnanswered) {
+		t.Errorf("a call without time: %v", err)
+	}
+	close(goOn)
+	if err := <-answer; err != nil {
+		t.Errorf("the other call: %v", err)
+	}
+}
+
+// A client costs a producer id and connections: a topic that is missing is no reason for a new one.
+func TestATopicThatIsMissingReplacesNoClient(t *testing.T) {
+	t.Parallel()
+	c := kafkatest.New(t, kfake.SeedTopics(1, dlq))
+	p := publisher(t, c, 10*time.Second)
+	var ids atomic.Int64
+	c.Watch(kmsg.InitProducerID, func(kmsg.Request) { ids.Add(1) })
+	for range 3 {
+		if err := p.Publish(t.Context(), []*kgo.Record{{Topic: "missing", Value: []byte("v")}})[0]; !errors.Is(err, kerr.UnknownTopicOrPartition) {
+			t.Errorf("a missing topic: %v", err)
+		}
+		if err := p.Publish(t.Context(), forwarded(1))[0]; err != nil {
+			t.Error(err)
+		}
+	}
+	if n := ids.Load(); n != 1 {
+		t.Errorf("%d producer ids were asked for", n)
+	}
+}

@@ -218,6 +218,7 @@ func TestOnceEndsWhenNothingThatIsInTheLogNowIsDue(t *testing.T) {
 		within  time.Duration
 	}{
 		"empty":            {func() []*kgo.Record { return nil }, func(*Config, *log) {}, 0, 0},
+		"one that is due":  {func() []*kgo.Record { return []*kgo.Record{due(0, 0)} }, func(*Config, *log) {}, 1, 0},
 		"due and not due":  {func() []*kgo.Record { return []*kgo.Record{due(0, time.Minute), due(1, 0)} }, func(*Config, *log) {}, 1, 0},
 		"look-ahead full":  {func() []*kgo.Record { return []*kgo.Record{due(0, time.Minute), due(1, 0)} }, func(c *Config, _ *log) { c.Lookahead = 1 }, 0, 0},
 		"control records":  {func() []*kgo.Record { return []*kgo.Record{due(0, 0)} }, func(_ *Config, l *log) { l.end = 9 }, 1, quiet},
