@@ -16,7 +16,7 @@ STATICCHECK_VERSION := v0.8.2
 FUZZTIME            ?= 20s
 
 .PHONY: help
-help: ## Show this
+help: ## Show this; what stands in brackets are variables, as in `make chaos SEED=2`
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 ##@ Trying it
@@ -66,7 +66,7 @@ sim-check: ## See that a seed of the simulation replays exactly, and that this c
 	@build/sim --check
 
 .PHONY: e2e
-e2e: engine-compose images ## Compose for real: stop Postgres under load for OUTAGE (120s), account for every decision
+e2e: engine-compose images ## Compose for real: stop Postgres under load, account for every decision (OUTAGE=120s)
 	@build/e2e
 
 .PHONY: sqlstates
@@ -74,7 +74,7 @@ sqlstates: engine images ## Every SQLSTATE raised on a real Postgres, on one rec
 	@build/sqlstates
 
 .PHONY: chaos
-chaos: engine images ## Faults by SEED (1) against the real programs on three brokers and Postgres for DURATION (20m); OUT=file.md for the table
+chaos: engine images ## Faults against the real programs on three brokers and Postgres (DURATION=20m SEED=1 RATE=120 OUT=file.md ONLY=word,…)
 	@build/chaos
 
 .PHONY: mutants
@@ -82,11 +82,11 @@ mutants: engine images ## Plant bugs one at a time and see each caught by the te
 	@go run ./build/mutants -only '$(ONLY)' $(if $(JOBS),-jobs $(JOBS)) $(if $(SEEDS),-seeds $(SEEDS)) $(ARGS)
 
 .PHONY: fuzz
-fuzz: ## Every fuzz target for FUZZTIME (20s) each
+fuzz: ## Every fuzz target, one after the other (FUZZTIME=20s each)
 	@build/fuzz $(FUZZTIME)
 
 .PHONY: lint
-lint: ## golangci-lint, built once into the cache; staticcheck and vet where it cannot be had
+lint: ## golangci-lint over both builds, built once into the cache; staticcheck and vet where it cannot be had
 	@build/lint $(GOLANGCI_VERSION) $(STATICCHECK_VERSION)
 
 ##@ Containers

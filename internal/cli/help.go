@@ -92,8 +92,11 @@ func (c Command) help(p config.Program, flags *flag.FlagSet) string {
 	}
 	options := ""
 	width := 10
-	flags.VisitAll(func(f *flag.Flag) { width = max(width, len(f.Name)) })
-	flags.VisitAll(func(f *flag.Flag) { options += fmt.Sprintf("  --%-*s %s\n", width, f.Name, f.Usage) })
+	flags.VisitAll(func(f *flag.Flag) { name, _ := flagHelp(f); width = max(width, len(name)) })
+	flags.VisitAll(func(f *flag.Flag) {
+		name, text := flagHelp(f)
+		options += fmt.Sprintf("  --%-*s %s\n", width, name, text)
+	})
 	if options != "" {
 		line += " [flags]"
 	}
@@ -106,4 +109,10 @@ func (c Command) help(p config.Program, flags *flag.FlagSet) string {
 	}
 	fmt.Fprintf(&b, "\nSettings and examples: %s --help\n", p)
 	return b.String()
+}
+
+// flagHelp is a flag with what it takes, which stands in backquotes in its text, and what it says.
+func flagHelp(f *flag.Flag) (name, text string) {
+	takes, text := flag.UnquoteUsage(f)
+	return strings.TrimSpace(f.Name + " " + strings.ToUpper(takes)), text
 }

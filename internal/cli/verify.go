@@ -45,19 +45,19 @@ func Verify() Command {
 	return Command{
 		Name: "verify", Text: "Decide from outside whether every record that was read has its home; changes nothing.",
 		Flags: func(f *flag.FlagSet) {
-			f.DurationVar(&o.since, "since", time.Hour, "look at records of the source from this long ago on (1h)")
-			f.Var(&o.from, "from", "or from TOPIC/PARTITION/OFFSET on, of these partitions alone; may be repeated")
-			f.BoolVar(&o.settled, "settled", false, "nothing is on its way: also demand that all is read, parking and spool are drained")
-			f.Var(&o.spools, "spool", "spool directory to look at instead of DOCKET_SPOOL_DIR; may be repeated")
-			f.Var(&o.metrics, "metrics", "URL of a program's /metrics; may be repeated")
-			f.BoolVar(&o.try, "try-dead-letters", false, "insert what the table refused again, alone, and roll back")
+			f.DurationVar(&o.since, "since", time.Hour, "look at what came to the source in this time (1h)")
+			f.Var(&o.from, "from", "instead of --since: `place` TOPIC/PARTITION/OFFSET to look from, in its partition alone; may be repeated")
+			f.BoolVar(&o.settled, "settled", false, "say that nothing is on its way: all must have been read, parking and spool must be drained")
+			f.Var(&o.spools, "spool", "spool `directory` to look at instead of DOCKET_SPOOL_DIR; may be repeated")
+			f.Var(&o.metrics, "metrics", "`url` of a program's /metrics, whose own count is compared; may be repeated")
+			f.BoolVar(&o.try, "try-dead-letters", false, "offer what the table refused to it once more, each alone, and roll back")
 			f.BoolVar(&o.asJSON, "json", false, "print the result as JSON")
 		},
 		More: "One line for each invariant: ok, broken, warning or not decidable here, and why; then the first that is broken, with\n" +
 			"all that is known of its record. Exit 1 if any is broken. Payloads are never shown.\n" +
 			"It reads the source up to the committed offsets, the topics, the spool and, by their primary key, the rows; it joins\n" +
 			"no group, commits nothing and stores nothing. Memory: one part of 2,000 decisions, and about half a KiB for each\n" +
-			"record that was forwarded in that time. What retention took out of topics or table shows as lost.",
+			"record that was forwarded in that time. A row or a copy that was deleted since, by retention too, shows as lost.",
 		Run: func(env Env, _ []string) int { return runVerify(env, o) },
 	}
 }

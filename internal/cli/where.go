@@ -24,15 +24,15 @@ func WhereIs() Command {
 	return Command{
 		Name: "where-is", Args: "RECORD", Text: "Tell every home of a record or a decision, and what happens to it next; changes nothing.",
 		Flags: func(f *flag.FlagSet) {
-			f.DurationVar(&since, "since", 24*time.Hour, "how far back to read for a decision without a row (24h)")
-			f.Var(&spools, "spool", "spool directory to look at instead of DOCKET_SPOOL_DIR; may be repeated")
+			f.DurationVar(&since, "since", 24*time.Hour, "how far back to look for a decision_id without a row (24h)")
+			f.Var(&spools, "spool", "spool `directory` to look at instead of DOCKET_SPOOL_DIR; may be repeated")
 		},
 		More: "RECORD is TOPIC/PARTITION/OFFSET or TOPIC/PARTITION/OFFSET/INDEX, in the source or in a topic that Docket forwards to,\n" +
 			"or a decision_id. A decision_id without a row is looked for in the source itself, which takes as long as reading it.\n" +
 			"Exit 0 when it has a home or is yet to be read, 1 when it is not found.",
 		Run: func(env Env, args []string) int {
 			if len(args) != 1 || args[0] == "" {
-				return misuse(env, "name one record, like decision-logs/3/12034, or one decision_id", "where-is")
+				return misuse(env, "name one record, like decision-logs/3/12034, or one decision_id, after the flags", "where-is")
 			}
 			return runWhereIs(env, inspect.ParseQuery(args[0]), since, spools)
 		},

@@ -56,7 +56,7 @@ func newWorld(t *testing.T, k *kafkatest.Cluster, pg *pgtest.DB, as, prefix stri
 }
 
 // role makes a role that may do what the programs need, and gives its URL. A password that is cheap to check spares the
-// run half of its time, as every fresh connection checks it.
+// run half of its time, as every fresh connection checks it. No server is killed here, so no commit waits for a disk.
 func role(t *testing.T, pg *pgtest.DB) string {
 	t.Helper()
 	at := pg.Role(t, "SELECT, INSERT")
@@ -64,7 +64,8 @@ func role(t *testing.T, pg *pgtest.DB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pg.Exec(t, `SET scram_iterations = 1; ALTER ROLE `+u.User.Username()+` PASSWORD 'role'`)
+	pg.Exec(t, `SET scram_iterations = 1; ALTER ROLE `+u.User.Username()+` PASSWORD 'role';
+		ALTER DATABASE `+pg.Name+` SET synchronous_commit = off`)
 	return at
 }
 
