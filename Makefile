@@ -50,8 +50,8 @@ stage: build ## bin/ as the Dockerfile wants it for BUILDER=prebuilt
 ##@ Testing
 
 .PHONY: test
-test: engine images ## The whole: fast and integration suites, with the race detector
-	@build/test fast integration
+test: engine images ## The whole: fast and integration suites with the race detector, the simulation, a campaign
+	@build/test fast sim integration
 
 .PHONY: test-fast
 test-fast: ## Plain tests; no container engine, under a minute
