@@ -147,7 +147,7 @@ func (w *world) judgeHolds(ev *evidence) {
 				w.found(fmt.Sprintf("I11 a hold holds: %v: %s counted an attempt at %v and saw no probe pass\n%s", d.Place, p.name, w.history.at(l.FailedAt), w.story(ev, d.Place)))
 				return
 			}
-			if p == nil || l.Home != home.DeadLetter || l.FailedAt.IsZero() || len(l.Code) != 5 || l.Code[:2] != "22" && l.Code[:2] != "23" {
+			if p == nil || p.hasStood() || l.Home != home.DeadLetter || l.FailedAt.IsZero() || len(l.Code) != 5 || l.Code[:2] != "22" && l.Code[:2] != "23" {
 				continue
 			}
 			if wrong := w.witness.accused(p, d.Place, l.FailedAt, twins[d.Identity()]); wrong != "" {

@@ -165,6 +165,13 @@ func (p *process) pause(d time.Duration) {
 	})
 }
 
+// hasStood says whether the process ever stood still: it then hears answers on connections that it had given up.
+func (p *process) hasStood() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.stood) > 0
+}
+
 // wake lets a process go on, and says whether it stood still.
 func (p *process) wake() bool {
 	p.mu.Lock()

@@ -134,6 +134,10 @@ var breaches = map[string]map[string]breach{
 		"a dead letter in a hold":         {func(w *world) { w.hist.Publishes[1].Begun = second(60) }, "published to dead_letter by a", nil},
 		"a second batch of unknown begin": {func(w *world) { w.unknownBegin("4") }, "published to dead_letter", nil},
 		"parked while the disk is full":   {func(w *world) { w.hist.Publishes[0].At = second(60); w.hist.Publishes[0].Begun = second(55) }, "published to parked", nil},
+		"parked while only the set-up is wrong": {func(w *world) {
+			w.hist.Faults[0].Code, w.hist.Faults[0].Alone = "42P01", true
+			w.hist.Publishes[0].At, w.hist.Publishes[0].Begun = second(60), second(55)
+		}, "published to parked", nil},
 		"one that never heals": {func(w *world) {
 			w.hist.Faults[0].To = time.Time{}
 			w.hist.Publishes[1].At, w.hist.Publishes[1].Begun = second(900), second(800)
