@@ -130,7 +130,7 @@ func (l *lab) try(ctx context.Context, m mutant) (v verdict) {
 // confirmed is a finding that was made twice, where there is one.
 func (l *lab) confirmed(ctx context.Context, bin binary, s stage) (finding, error) {
 	f, err := l.ask(ctx, bin, s, l.limit(s))
-	if err != nil || f.test == "" || f.how == hung { // that took its time already
+	if err != nil || f.test == "" {
 		return f, err
 	}
 	again, err := l.ask(ctx, bin, s.only(f), l.limit(s))
@@ -142,8 +142,10 @@ func (l *lab) confirmed(ctx context.Context, bin binary, s stage) (finding, erro
 
 // only is the stage again, for the test that failed alone where that is known for certain.
 func (s stage) only(f finding) stage {
-	if f.how == "" {
-		s.tests, _, _ = strings.Cut(f.test, "/")
+	if f.how == "" || f.how == hung {
+		if top, _, _ := strings.Cut(f.test, "/"); testName.MatchString(top) {
+			s.tests = top
+		}
 	}
 	return s
 }
