@@ -19,7 +19,7 @@ var patches = []patch{
 	after("crypto/internal/sysrand/rand.go", "var firstUse atomic.Bool\n", "\n//go:linkname exactRead\nfunc exactRead(b []byte) bool\n"),
 
 	// Who runs next.
-	after("runtime/runtime2.go", "\tvalgrindStackID uintptr\n", "\n\texactID uint64\n"),
+	after("runtime/runtime2.go", "\tvalgrindStackID uintptr\n", "\n\texactID uint64\n\texactFill int32\n\texactState [3]uint64\n\texactStep uint64\n"),
 	after("runtime/proc.go", "\t\t// Only user goroutines inherit synctest groups and pprof labels.\n\t\tnewg.bubble = callergp.bubble\n", "\t\tnewg.exactID = exactBirth(newg)\n"),
 	after("runtime/proc.go", "func runqput(pp *p, gp *g, next bool) {\n", "\tif exactPut(gp, next) {\n\t\treturn\n\t}\n"),
 	{file: "runtime/proc.go", old: "\tassertLockHeld(&sched.lock)\n\n\tsched.runq.pushBack(gp)\n", new: "\tassertLockHeld(&sched.lock)\n\n\tif exactPut(gp, false) {\n\t\treturn\n\t}\n\tsched.runq.pushBack(gp)\n"},
@@ -29,6 +29,9 @@ var patches = []patch{
 	{file: "runtime/proc.go", old: "\t\tif retake(now) != 0 {\n", new: "\t\tif exactRetake(now) != 0 {\n"},
 	after("runtime/proc.go", "func preemptone(pp *p) bool {\n", "\tif exactKeep(pp) {\n\t\treturn false\n\t}\n"),
 
+	{file: "runtime/proc.go", old: "\t\tthread, ok := setBlockOnExitSyscall(pp)\n", new: "\t\tthread, ok := setBlockOnExitSyscall(pp)\n\t\tif ok && exactKeep(pp) {\n\t\t\tthread.resume()\n\t\t\tgoto done\n\t\t}\n"},
+	{file: "runtime/preempt.go", old: "\treturn mp.locks == 0 && mp.mallocing == 0 &&", new: "\treturn !exactKeepM(mp) && mp.locks == 0 && mp.mallocing == 0 &&"},
+
 	// Where a goroutine can be put off.
 	{file: "runtime/proc.go", old: "\t\tif mainStarted {\n\t\t\twakep()\n\t\t}\n\t})\n}\n", new: "\t\tif mainStarted {\n\t\t\twakep()\n\t\t}\n\t})\n\texactYield()\n}\n"},
 	after("runtime/chan.go", "func chansend(c *hchan, ep unsafe.Pointer, block bool, callerpc uintptr) bool {\n", "\texactYield()\n"),
@@ -36,6 +39,12 @@ var patches = []patch{
 	after("runtime/chan.go", "func closechan(c *hchan) {\n", "\texactYield()\n"),
 	after("runtime/select.go", "func selectgo(cas0 *scase, order0 *uint16, pc0 *uintptr, nsends, nrecvs int, block bool) (int, bool) {\n", "\texactYield()\n"),
 	after("internal/sync/mutex.go", "func (m *Mutex) Lock() {\n", "\texactLock(unsafe.Pointer(m))\n"),
+	// A cache that is filled once in a process must not shift what comes after: nobody is put off meanwhile.
+	{file: "internal/sync/hashtriemap.go", old: "mu.Lock()", new: "mu.lockQuietly()", times: 5},
+	after("internal/sync/mutex.go", "type Mutex struct {\n\tstate int32\n\tsema  uint32\n}\n", "\nfunc (m *Mutex) lockQuietly() {\n\tif !atomic.CompareAndSwapInt32(&m.state, 0, mutexLocked) {\n\t\tm.lockSlow()\n\t}\n}\n"),
+	{file: "sync/once.go", old: "func (o *Once) doSlow(f func()) {\n", new: "//go:linkname exactFill\nfunc exactFill(o unsafe.Pointer) bool\n\n//go:linkname exactFilled\nfunc exactFilled()\n\nfunc (o *Once) doSlow(f func()) {\n\tif exactFill(unsafe.Pointer(o)) {\n\t\tdefer exactFilled()\n\t}\n"},
+	{file: "sync/once.go", old: "import (\n", new: "import (\n\t\"unsafe\"\n"},
+	{file: "sync/oncefunc.go", old: "\t\td.once.Do(func() {\n", new: "\t\tif !d.once.done.Load() && exactFill(nil) {\n\t\t\tdefer exactFilled()\n\t\t}\n\t\td.once.Do(func() {\n", times: 3},
 	{file: "internal/sync/runtime.go", old: "import _ \"unsafe\"\n", new: "import \"unsafe\"\n"},
 	after("internal/sync/runtime.go", "func runtime_nanotime() int64\n", "\n//go:linkname exactLock\nfunc exactLock(m unsafe.Pointer)\n"),
 

@@ -43,15 +43,17 @@ func TestRunAddsUpAndReplaysAndSaysWhatFailed(t *testing.T) {
 	t.Parallel()
 	each := "for ((s=f; s<f+n; s++)); do %s; done; end"
 	for name, tc := range map[string]struct{ body, says, fails string }{
-		"all pass":                     {fmt.Sprintf(each, "t $s aa ok"), "all identical", ""},
-		"one fails each time":          {fmt.Sprintf(each, "if ((s==31)); then t $s bb FAILED; else t $s aa ok; fi"), "failed the same way: true", "1 schedules failed"},
-		"one fails in company":         {fmt.Sprintf(each, "if ((s==31 && n>1)); then t $s bb FAILED; else t $s aa ok; fi"), "failed the same way: false", "1 schedules failed"},
-		"alone it goes another way":    {fmt.Sprintf(each, "t $s $((n>1)) ok"), "went another way", "went another way"},
-		"a process dies":               {"t $f aa ok; exit 2", "", "failed"},
-		"a process plays not all":      {"t $f aa ok; n=1; end", "", "of 60"},
-		"the count cannot be read":     {"t $f aa ok; echo 'sim: {'", "", "own count"},
-		"a failing one says its seed":  {fmt.Sprintf(each, "if ((s==31)); then t $s bb FAILED; else t $s aa ok; fi"), "make sim SEED=31", "failed"},
-		"faults and kills are counted": {fmt.Sprintf(each, "t $s aa ok"), "3 processes killed\nfaults:      6: kill 6", ""},
+		"all pass":                      {fmt.Sprintf(each, "t $s aa ok"), "all identical", ""},
+		"one fails each time":           {fmt.Sprintf(each, "if ((s==31)); then t $s bb FAILED; else t $s aa ok; fi"), "failed the same way: true", "1 schedules failed"},
+		"one fails in company":          {fmt.Sprintf(each, "if ((s==31 && n>1)); then t $s bb FAILED; else t $s aa ok; fi"), "failed the same way: false", "1 schedules failed"},
+		"each time it goes another way": {fmt.Sprintf(each, "t $s $$ ok"), "0 identical, 0 only behind the same schedules as before [], 3 another way", ""},
+		"the same only in company":      {fmt.Sprintf(each, "t $s $((s>f))$f ok"), "3 played again alone: ", ""},
+		"fails only behind others":      {fmt.Sprintf(each, "if ((s==31 && f==20)); then t $s bb FAILED; else t $s aa ok; fi"), "make sim SEED=31 FIRST=20", "1 schedules failed"},
+		"a process dies":                {"t $f aa ok; exit 2", "", "failed"},
+		"a process plays not all":       {"t $f aa ok; n=1; end", "", "of 60"},
+		"the count cannot be read":      {"t $f aa ok; echo 'sim: {'", "", "own count"},
+		"a failing one says its seed":   {fmt.Sprintf(each, "if ((s==31)); then t $s bb FAILED; else t $s aa ok; fi"), "make sim SEED=31", "failed"},
+		"faults and kills are counted":  {fmt.Sprintf(each, "t $s aa ok"), "3 processes killed\nfaults:      6: kill 6", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

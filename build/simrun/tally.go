@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -80,7 +81,8 @@ func parse(output string) (played, error) {
 // verdict is the result of playing seeds again, each alone in a process of its own.
 type verdict struct {
 	checked int
-	differ  []uint64
+	company map[uint64]uint64 // went another way alone, and the same behind the schedules from this seed on
+	differ  []uint64          // went another way both times
 }
 
 // report prints the closing lines.
@@ -104,12 +106,17 @@ func (t *tally) report(out io.Writer, wall time.Duration, procs int, v verdict, 
 	switch {
 	case t.Exact == 0:
 		fmt.Fprintln(out, "replay:      NOT exact: this toolchain's scheduler could not be made to follow the seed; a seed repeats the faults only")
-	case len(v.differ) > 0:
-		fmt.Fprintf(out, "replay:      %d seeds played again alone, %d went another way: %v\n", v.checked, len(v.differ), v.differ)
+	case len(v.company)+len(v.differ) > 0:
+		fmt.Fprintf(out, "replay:      %d played again alone: %d identical, %d only behind the same schedules as before %v, %d another way %v\n", v.checked,
+			v.checked-len(v.company)-len(v.differ), len(v.company), slices.Sorted(maps.Keys(v.company)), len(v.differ), v.differ)
 	default:
 		fmt.Fprintf(out, "replay:      %d seeds played again, each alone in a new process: all identical, effect by effect and switch by switch\n", v.checked)
 	}
 	for _, seed := range failed {
-		fmt.Fprintf(out, "FAILED       make sim SEED=%d\n", seed)
+		command := fmt.Sprintf("make sim SEED=%d", seed)
+		if first, ok := v.company[seed]; ok {
+			command += fmt.Sprintf(" FIRST=%d", first)
+		}
+		fmt.Fprintf(out, "FAILED       %s\n", command)
 	}
 }

@@ -29,6 +29,7 @@ var (
 	first     = flag.Uint64("sim.first", 0, "seed of the first schedule")
 	schedules = flag.Uint64("sim.schedules", 40, "schedules to play")
 	single    = flag.Int64("sim.seed", -1, "play this one alone and tell its history")
+	behind    = flag.Uint64("sim.after", 0, "with -sim.seed: play as many of the seeds before it first")
 	trace     = flag.Bool("sim.trace", false, "print the hash of every schedule's history")
 	effectsOn = flag.Bool("sim.effects", false, "with -sim.seed: tell every effect too")
 	logs      = flag.Bool("sim.logs", false, "with -sim.seed: show the logs of the programs")
@@ -44,7 +45,7 @@ const longest = 4 * time.Minute
 func TestSimulation(t *testing.T) { //nolint:paralleltest // a seed decides the random numbers of the whole process
 	from, n := *first, *schedules
 	if *single >= 0 {
-		from, n = uint64(*single), 1
+		from, n = uint64(*single)-*behind, 1+*behind
 	}
 	pool()
 	if !exact.Possible { // schedules leave little behind, and many goroutines to look through
