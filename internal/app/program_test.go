@@ -215,6 +215,9 @@ func TestStuckWorkerTurnsHealthRedAndEndsTheProgram(t *testing.T) {
 	if p.offset() != -1 {
 		t.Error("what was stuck got committed")
 	}
+	if said := w.log.String(); !strings.Contains(said, "Store") || !strings.Contains(said, "pipeline.(*Pipeline).carry") {
+		t.Errorf("the log does not say where the worker is stuck:\n%s", said)
+	}
 	close(w.db.block)
 	p.leave()
 	w.until("the worker is free", func() bool { return slices.Contains(w.noted(), "spool ended") })

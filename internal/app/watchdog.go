@@ -1,8 +1,12 @@
 package app
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"path"
+	"runtime/pprof"
+	"strings"
 	"time"
 
 	"docket/internal/config"
@@ -32,8 +36,35 @@ func (p *Program) watch(ctx context.Context) error {
 		case <-tick.C:
 		}
 		if p.pipe.Wedged(2*p.patience) != nil {
-			p.log.Error().Dur(telemetry.KeyTook, 2*p.patience).Msg("worker is stuck, ending so that another can take over")
+			p.log.Error().Dur(telemetry.KeyTook, 2*p.patience).Strs(telemetry.KeyStacks, stacks()).Msg("worker is stuck, ending so that another can take over")
 			return ErrWedged
 		}
 	}
+}
+
+// stacks are those goroutines that run code of ours, as names of functions and lines: where the worker is stuck cannot
+// be asked any more once the process has ended. Values are left out, they could be of a payload.
+func stacks() []string {
+	var all bytes.Buffer
+	if err := pprof.Lookup("goroutine").WriteTo(&all, 1); err != nil {
+		return nil
+	}
+	var ours []string
+	for _, one := range strings.Split(all.String(), "\n\n") {
+		if strings.Contains(one, "docket/internal/pipeline") {
+			ours = append(ours, functions(one))
+		}
+	}
+	return ours
+}
+
+// functions gives the functions of a stack, the innermost first, with their lines.
+func functions(stack string) string {
+	var names []string
+	for line := range strings.Lines(stack) {
+		if fields := strings.Fields(line); len(fields) == 4 && fields[0] == "#" {
+			names = append(names, fields[2]+" "+path.Base(fields[3]))
+		}
+	}
+	return strings.Join(names, " < ")
 }

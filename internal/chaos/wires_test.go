@@ -76,6 +76,7 @@ type wire struct {
 
 	mu    sync.Mutex
 	proxy *toxiproxy.Proxy
+	stuck bool // it answers no more
 }
 
 // build starts a proxy without toxics.
@@ -101,11 +102,33 @@ func (w *wire) toxic(direction, kind string, attributes map[string]any) error {
 		if err != nil {
 			return err
 		}
-		if _, err := w.proxy.Toxics.AddToxicJson(strings.NewReader(string(body))); err != nil {
+		if err := w.add(string(body)); err != nil {
 			return fmt.Errorf("put %s into %s: %w", kind, w.name, err)
 		}
 	}
 	return nil
+}
+
+// errStuck says that a proxy waits for a connection that ended meanwhile, which happens now and then, and with it
+// everything that goes through. heal leaves it behind.
+var errStuck = errors.New("the proxy is stuck")
+
+// add puts a toxic in as it is described.
+func (w *wire) add(body string) error {
+	proxy, done := w.proxy, make(chan error, 1)
+	go func() {
+		_, err := proxy.Toxics.AddToxicJson(strings.NewReader(body))
+		done <- err
+	}()
+	limit := time.NewTimer(5 * time.Second)
+	defer limit.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-limit.C:
+		w.stuck = true
+		return errors.Join(errStuck, w.renew(context.Background()))
+	}
 }
 
 // refuse closes the wire: connections are cut and new ones refused, until heal.
@@ -133,9 +156,14 @@ func (w *wire) stop() error {
 func (w *wire) heal(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err := w.stop(); err != nil {
-		return err
+	return w.renew(ctx)
+}
+
+// renew leaves the proxy behind and builds another in its place.
+func (w *wire) renew(ctx context.Context) error {
+	if err := w.stop(); err == nil && !w.stuck { // one that is stuck has closed its port at least
+		w.proxy.Toxics.ResetToxics(ctx) // links that hang in a toxic end
 	}
-	w.proxy.Toxics.ResetToxics(ctx) // links that hang in a toxic end
+	w.stuck = false
 	return w.build()
 }

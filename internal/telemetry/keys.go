@@ -19,6 +19,7 @@ const (
 	KeyReason     = "reason"
 	KeyHint       = "hint"
 	KeyTook       = "took"
+	KeyStacks     = "stacks"
 	KeyVariable   = "variable"
 	KeyApplied    = "applied"
 	KeyDir        = "dir"
