@@ -8,6 +8,7 @@
 package main
 
 import (
+	"context"
 	_ "embed"
 	"encoding/json"
 	"flag"
@@ -39,7 +40,7 @@ func main() {
 
 func run(goroot, to string) (string, error) {
 	if goroot == "" {
-		out, err := exec.Command("go", "env", "GOROOT").Output()
+		out, err := exec.CommandContext(context.Background(), "go", "env", "GOROOT").Output()
 		if err != nil {
 			return "", fmt.Errorf("ask for GOROOT: %w", err)
 		}
