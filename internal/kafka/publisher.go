@@ -45,9 +45,9 @@ type Publisher struct {
 
 // clients are the producers that one or more calls use.
 type clients struct {
-	many   *kgo.Client // records together
-	single *kgo.Client // one record per request, of any size
-	alone  sync.Mutex  // keeps the records of single from being put together
+	many   *kgo.Client   // records together
+	single *kgo.Client   // one record per request, of any size
+	alone  chan struct{} // one place: keeps the records of single from being put together
 
 	users   int // calls under way; guarded by Publisher.mu
 	retired bool
@@ -81,7 +81,7 @@ func NewPublisher(cfg Config, pc PublisherConfig, logger zerolog.Logger, reg pro
 	logs := [...]*clientLog{cfg.quiet(logger, "publisher"), cfg.quiet(logger, "publisher-single")} // outlive the clients
 	p := &Publisher{pc: pc}
 	p.fresh = func() (*clients, error) {
-		c := &clients{}
+		c := &clients{alone: make(chan struct{}, 1)}
 		var err error
 		if c.many, err = kgo.NewClient(pc.options(cfg, logs[0], many, pc.BatchBytes)...); err != nil {
 			return nil, fmt.Errorf("kafka publisher: %w", err)
@@ -181,8 +181,12 @@ func (p *Publisher) leave(c *clients, spent bool) {
 
 // byItself sends one record in a request of its own, so that the answer is about this record.
 func (c *clients) byItself(ctx context.Context, record *kgo.Record) error {
-	c.alone.Lock()
-	defer c.alone.Unlock()
+	select {
+	case c.alone <- struct{}{}:
+		defer func() { <-c.alone }()
+	case <-ctx.Done():
+		return ErrUnanswered
+	}
 	return produce(ctx, c.single, []*kgo.Record{record})[0]
 }
 

@@ -346,3 +346,36 @@ func TestClientsThatLetARecordRunOutOfTimeAreReplaced(t *testing.T) {
 		t.Errorf("metrics of the clients collide: %v", err)
 	}
 }
+
+// TestARecordSentByItselfWaitsForNoOtherBeyondItsDeadline has one call wait for a broker that never answers about its record, and
+// another, with less time, behind it.
+func TestARecordSentByItselfWaitsForNoOtherBeyondItsDeadline(t *testing.T) {
+	t.Parallel()
+	c := kafkatest.New(t, kfake.SeedTopics(1, dlq))
+	c.FailTopic(kmsg.Produce, dlq, kerr.MessageTooLarge, 2)
+	var asked atomic.Int32
+	c.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		return nil, nil, asked.Add(1) == 2 // the first record by itself
+	})
+	p, err := kafka.NewPublisher(fast(c), kafka.PublisherConfig{Timeout: 2 * time.Second}, zerolog.Nop(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	first := make(chan struct{})
+	go func() { defer close(first); p.Publish(t.Context(), forwarded(1)) }()
+	kafkatest.Eventually(t, "the first record is sent by itself", func() bool { return asked.Load() == 2 })
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	errs := p.Publish(ctx, forwarded(1))
+	select {
+	case <-first:
+		t.Error("it waited for the other")
+	default:
+	}
+	if !errors.Is(errs[0], kafka.ErrUnanswered) {
+		t.Errorf("got %v", errs[0])
+	}
+	<-first
+}
