@@ -112,6 +112,7 @@ func play(t *testing.T, seed uint64, total *tally) (virtual time.Duration) {
 		defer func() { total.add(s, h, isExact, len(broken) > 0 || t.Failed()) }()
 		w := open(t, s, h, out)
 		w.play()
+		time.Sleep(2 * transit) // the fake broker does not wait for what it is writing
 		virtual = h.since()
 		if broken = w.broken(); len(broken) > 0 && !alone {
 			told = h.String()
