@@ -54,7 +54,7 @@ func (l *lab) control(ctx context.Context, mutants []mutant) error {
 		}
 		simulated = simulated || m.simulation && !l.short
 	}
-	_, _ = fmt.Fprintf(l.progress, "without a mutant first: %d packages\n", len(runs))
+	fmt.Fprintf(l.progress, "without a mutant first: %d packages\n", len(runs))
 	errs := make([]error, len(runs)+1)
 	l.took = map[string]time.Duration{}
 	l.each(len(runs), func(i int) { errs[i] = l.rehearse(ctx, overlay, runs[i]) })

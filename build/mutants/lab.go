@@ -54,7 +54,7 @@ func (l *lab) run(ctx context.Context, mutants []mutant) ([]verdict, error) {
 		l.talking.Lock()
 		defer l.talking.Unlock()
 		done++
-		_, _ = fmt.Fprintf(l.progress, "[%d/%d] %s\n", done, len(mutants), v)
+		fmt.Fprintf(l.progress, "[%d/%d] %s\n", done, len(mutants), v)
 	})
 	return verdicts, ctx.Err()
 }
@@ -102,7 +102,7 @@ func (l *lab) try(ctx context.Context, m mutant) (v verdict) {
 	built := map[string]binary{}
 	defer func() {
 		for _, bin := range built {
-			_ = os.Remove(bin.file)
+			_ = os.Remove(bin.file) // the folder goes at the end anyway; this only keeps it small
 		}
 	}()
 	for _, s := range l.stages(m) {
@@ -170,7 +170,7 @@ func (l *lab) simulate(ctx context.Context, overlay string, v *verdict) {
 		v.err = err
 		return
 	}
-	defer func() { _ = os.Remove(bin.file) }()
+	defer func() { _ = os.Remove(bin.file) }() // as above
 	switch f, err := l.simulated(ctx, bin); {
 	case err != nil:
 		v.err = fmt.Errorf("%v: %w", simulation, err)
@@ -213,6 +213,6 @@ func (l *lab) check(ctx context.Context, mutants []mutant) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(l.progress, "%d mutants apply and compile\n", len(mutants))
+	fmt.Fprintf(l.progress, "%d mutants apply and compile\n", len(mutants))
 	return nil
 }

@@ -62,13 +62,13 @@ func report(out io.Writer, verdicts []verdict, cost string, markdown bool) error
 	}
 	table(out, []string{"mutant", "breaks", "caught by", "in", "simulation"}, rows, markdown)
 	if asked > 0 {
-		_, _ = fmt.Fprintf(out, "the simulation by itself saw %d of %d that it was asked about\n", seen, asked)
+		fmt.Fprintf(out, "the simulation by itself saw %d of %d that it was asked about\n", seen, asked)
 	}
-	_, _ = fmt.Fprintf(out, "%d planted, %d caught, %d survived", len(verdicts), caught, survived)
+	fmt.Fprintf(out, "%d planted, %d caught, %d survived", len(verdicts), caught, survived)
 	if broken > 0 {
-		_, _ = fmt.Fprintf(out, ", %d broken", broken)
+		fmt.Fprintf(out, ", %d broken", broken)
 	}
-	_, _ = fmt.Fprintf(out, "; %s\n", cost)
+	fmt.Fprintf(out, "; %s\n", cost)
 	switch {
 	case broken > 0:
 		return errors.New("the list is wrong, or a run did not end: see BROKEN")
@@ -105,7 +105,7 @@ func table(out io.Writer, head []string, rows [][]string, markdown bool) {
 	if !markdown {
 		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 		for _, row := range append([][]string{head}, rows...) {
-			_, _ = fmt.Fprintln(w, strings.Join(row, "\t"))
+			fmt.Fprintln(w, strings.Join(row, "\t"))
 		}
 		_ = w.Flush()
 		return
@@ -114,12 +114,12 @@ func table(out io.Writer, head []string, rows [][]string, markdown bool) {
 		for i, c := range cells {
 			cells[i] = strings.ReplaceAll(c, "|", `\|`)
 		}
-		_, _ = fmt.Fprintf(out, "| %s |\n", strings.Join(cells, " | "))
+		fmt.Fprintf(out, "| %s |\n", strings.Join(cells, " | "))
 	}
 	line(head)
-	_, _ = fmt.Fprintln(out, "|"+strings.Repeat("---|", len(head)))
+	fmt.Fprintln(out, "|"+strings.Repeat("---|", len(head)))
 	for _, row := range rows {
 		line(row)
 	}
-	_, _ = fmt.Fprintln(out)
+	fmt.Fprintln(out)
 }

@@ -91,7 +91,7 @@ func (c *carrier) isolate(ctx context.Context, open []*item, first error) error 
 		}
 		return c.tries(ctx, part, again)
 	}
-	before := first
+	before := first // a confirmation comes right after the item's first failure alone
 	ask := func(ctx context.Context, part []*item, again bool) error {
 		err := once(ctx, part, again)
 		if again && ctx.Err() == nil && dataFault(err) && !dataFault(before) {
