@@ -217,23 +217,48 @@ func (t *Topic) setting(key, value string) {
 	}
 }
 
+// coordinatorPatience is how long a group's coordinator may take to be there: the first question about any group makes a
+// new cluster create __consumer_offsets, and after a broker's death another one loads what it had.
+const (
+	coordinatorPause    = 250 * time.Millisecond
+	coordinatorPatience = 20 * time.Second
+)
+
+// oncePresent asks a group's coordinator again until it is there, for at most coordinatorPatience.
+func oncePresent(ctx context.Context, ask func() error) error {
+	for began := time.Now(); ; {
+		err := ask()
+		away := errors.Is(err, kerr.CoordinatorNotAvailable) || errors.Is(err, kerr.CoordinatorLoadInProgress) || errors.Is(err, kerr.NotCoordinator)
+		if !away || time.Since(began) >= coordinatorPatience {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err // says more than that the time is over
+		case <-time.After(coordinatorPause):
+		}
+	}
+}
+
 func describeGroup(ctx context.Context, admin *kadm.Client, name string) Group {
 	g := Group{Name: name}
-	described, err := admin.DescribeGroups(ctx, name)
-	d, ok := described[name]
-	switch {
-	case ok && errors.Is(d.Err, kerr.GroupIDNotFound):
-		return g // it begins with its first member
-	case ok && d.Err != nil:
-		err = d.Err
-	case err == nil && !ok:
-		err = errors.New("the brokers did not answer for the group")
-	}
-	if err != nil {
+	err := oncePresent(ctx, func() error {
+		described, err := admin.DescribeGroups(ctx, name)
+		d, ok := described[name]
+		switch {
+		case ok && d.Err != nil:
+			return d.Err
+		case err != nil:
+			return err
+		case !ok:
+			return errors.New("the brokers did not answer for the group")
+		}
+		g.State, g.Members = d.State, len(d.Members)
+		g.CanRead = permission(d.AuthorizedOperations, kmsg.ACLOperationRead)
+		return nil
+	})
+	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) { // a group begins with its first member
 		g.Err = fault("describe the group "+name, "", -1, err)
-		return g
 	}
-	g.State, g.Members = d.State, len(d.Members)
-	g.CanRead = permission(d.AuthorizedOperations, kmsg.ACLOperationRead)
 	return g
 }

@@ -60,6 +60,38 @@ func TestDescribeTellsOfMissingRights(t *testing.T) {
 	}
 }
 
+func TestACoordinatorThatIsStillBeingMadeIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	c := kafkatest.New(t, kfake.SeedTopics(1, topic))
+	var refused atomic.Int32
+	c.ControlKey(int16(kmsg.FindCoordinator), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		if refused.Add(1)%6 == 0 { // more often than the client asks again by itself
+			return nil, nil, false
+		}
+		resp := req.ResponseKind().(*kmsg.FindCoordinatorResponse)
+		resp.ErrorCode = kerr.CoordinatorNotAvailable.Code
+		for _, key := range req.(*kmsg.FindCoordinatorRequest).CoordinatorKeys {
+			one := kmsg.NewFindCoordinatorResponseCoordinator()
+			one.Key, one.NodeID, one.ErrorCode = key, -1, kerr.CoordinatorNotAvailable.Code
+			resp.Coordinators = append(resp.Coordinators, one)
+		}
+		return resp, nil, true
+	})
+	got, err := kafka.Describe(t.Context(), fast(c), nil, []string{group})
+	if err != nil || got.Groups[0].Err != nil || refused.Load() < 6 {
+		t.Errorf("describe: %+v, %v after %d questions", got, err, refused.Load())
+	}
+	r, err := kafka.NewReader(fast(c))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if committed, err := r.Committed(t.Context(), group+"-2", topic); err != nil || len(committed) != 0 || refused.Load() < 12 {
+		t.Errorf("committed: %v, %v after %d questions", committed, err, refused.Load())
+	}
+}
+
 func TestPingNamesWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	const password = "s3cret-passw0rd"

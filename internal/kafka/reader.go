@@ -37,10 +37,13 @@ func (r *Reader) Close() { r.client.Close() }
 // Committed is what a group has committed of a topic, by partition; a partition without a commit is not in it, and a
 // group that nobody has joined yet has none. The error is a [*FaultError].
 func (r *Reader) Committed(ctx context.Context, group, topic string) (map[int32]int64, error) {
-	responses, err := r.admin.FetchOffsetsForTopics(ctx, group, topic)
-	if err == nil {
-		err = responses.Error()
-	}
+	var responses kadm.OffsetResponses
+	err := oncePresent(ctx, func() (err error) {
+		if responses, err = r.admin.FetchOffsetsForTopics(ctx, group, topic); err == nil {
+			err = responses.Error()
+		}
+		return err
+	})
 	if errors.Is(err, kerr.GroupIDNotFound) {
 		return map[int32]int64{}, nil
 	}
