@@ -84,6 +84,10 @@ func cpu() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
+// goodbyes is how long what has been closed may go on: the database driver takes up to 15 s to part from a connection that
+// it gives up, and the fake broker does not wait for what it is writing.
+const goodbyes = 16 * time.Second
+
 // play plays the schedule of a seed and says how long it took in virtual time.
 func play(t *testing.T, seed uint64, total *tally) (virtual time.Duration) {
 	cryptotest.SetGlobalRandom(t, seed)
@@ -112,7 +116,7 @@ func play(t *testing.T, seed uint64, total *tally) (virtual time.Duration) {
 		defer func() { total.add(s, h, isExact, len(broken) > 0 || t.Failed()) }()
 		w := open(t, s, h, out)
 		w.play()
-		time.Sleep(2 * transit) // the fake broker does not wait for what it is writing
+		time.Sleep(goodbyes)
 		virtual = h.since()
 		if broken = w.broken(); len(broken) > 0 && !alone {
 			told = h.String()
