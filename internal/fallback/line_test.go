@@ -128,6 +128,7 @@ func TestLineThatIsNoRecordIsRefusedWithoutQuotingIt(t *testing.T) {
 	for _, text := range []string{
 		``, `x`, `[]`, `null`, `{}`, `{"topic":""}`, `{"topic":"t"} {}`, `{"topic":"t","secret":1}`,
 		`{"topic":"t","key":"*","key_encoding":"base64"}`, `{"topic":"t","key":"x","key_encoding":"rot13"}`,
+		`{"topic":"t","key":null,"value":null,"headers":[],"timestamp":null}x`, `{"topic":"t","key":null,"value":"a"b","headers":[],"timestamp":null}`,
 		`{"topic":"t","timestamp":"yesterday"}`, `{"topic":"t","key_encoding":"base64"}`, "{\"topic\":\"t\xff\"}",
 	} {
 		if _, err := fallback.DecodeLine([]byte(text)); err == nil || err.Error() != "line is not a record" {
