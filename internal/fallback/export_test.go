@@ -2,14 +2,60 @@ package fallback
 
 import (
 	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
 	"time"
+	"unicode/utf8"
 )
 
 // Doors for the tests outside the package.
 var (
-	EncodeLine = encodeLine
-	DecodeLine = decodeLine
+	AppendLine    = appendLine
+	DecodeLine    = decodeLine
+	DecodeAny     = decodeAny
+	ReadCanonical = readCanonical
 )
+
+// LineByJSON is what encoding/json makes of a line: the measure for AppendLine.
+func LineByJSON(l Line) []byte {
+	r := l.Record
+	out := jsonLine{Headers: make([]jsonHeader, len(r.Headers)), Oversize: l.Oversize}
+	topic, name := text([]byte(r.Topic))
+	out.Topic, out.TopicEncoding = *topic, name
+	out.Key, out.KeyEncoding = text(r.Key)
+	out.Value, out.ValueEncoding = text(r.Value)
+	for i, h := range r.Headers {
+		key, name := text([]byte(h.Key))
+		out.Headers[i].Key, out.Headers[i].KeyEncoding = *key, name
+		out.Headers[i].Value, out.Headers[i].Encoding = text(h.Value)
+	}
+	if y := r.Timestamp.UTC().Year(); y < 0 || y > 9999 {
+		s := fmt.Sprintf("%d.%09d", r.Timestamp.Unix(), r.Timestamp.Nanosecond())
+		out.Timestamp, out.TimestampEncoding = &s, encodingUnix
+	} else if !r.Timestamp.IsZero() {
+		s := r.Timestamp.UTC().Format(time.RFC3339Nano)
+		out.Timestamp = &s
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(out); err != nil {
+		panic(err)
+	}
+	return b.Bytes()
+}
+
+func text(b []byte) (*string, string) {
+	if b == nil {
+		return nil, ""
+	}
+	s, encoding := string(b), ""
+	if !utf8.Valid(b) {
+		s, encoding = base64.StdEncoding.EncodeToString(b), encodingBase64
+	}
+	return &s, encoding
+}
 
 // SetLimits makes small files large.
 func (s *Spool) SetLimits(line int, total int64) { s.lim = limits{line: line, total: total} }
@@ -34,7 +80,7 @@ func ImageOf(lines []Line) (data, meta []byte, err error) {
 
 // Inspect returns what is wrong with a data file and how many lines it has.
 func Inspect(data []byte) (string, int) {
-	found, err := inspect(bytes.NewReader(data), defaultLimits)
+	found, err := inspect(bytes.NewReader(data), defaultLimits, 0)
 	if err != nil {
 		return err.Error(), 0
 	}

@@ -38,7 +38,7 @@ type imageWriter struct {
 	lim   limits
 	out   bytes.Buffer
 	gz    *gzip.Writer
-	line  bytes.Buffer
+	line  []byte
 	sums  lineSums
 	lines int
 	total int64
@@ -56,17 +56,18 @@ func newImageWriter(lines int, lim limits) (*imageWriter, error) {
 }
 
 func (w *imageWriter) add(l Line) error {
-	w.line.Reset()
-	if err := encodeLine(&w.line, l); err != nil {
+	line, err := appendLine(w.line[:0], l)
+	if err != nil {
 		return fmt.Errorf("encode spool line: %w", err)
 	}
-	w.total += int64(w.line.Len())
-	if w.line.Len() > w.lim.line || w.total > w.lim.total {
-		return fmt.Errorf("encode spool line of %d bytes: %w", w.line.Len(), ErrTooLong)
+	w.line = line
+	w.total += int64(len(line))
+	if len(line) > w.lim.line || w.total > w.lim.total {
+		return fmt.Errorf("encode spool line of %d bytes: %w", len(line), ErrTooLong)
 	}
-	w.sums.add(w.line.Bytes())
+	w.sums.add(line)
 	w.lines++
-	if _, err := w.gz.Write(w.line.Bytes()); err != nil {
+	if _, err := w.gz.Write(line); err != nil {
 		return fmt.Errorf("compress spool line: %w", err)
 	}
 	return nil

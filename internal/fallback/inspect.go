@@ -197,14 +197,22 @@ type findings struct {
 	good   []bool // per sum: its lines are what was written
 	sha256 string
 	bytes  int64
+	held   []heldLine // all of them, or nil where they are too many to hold; those that cannot be read have no record
 }
 
-// inspect reads a data file to its end and judges it. An error is the disk's,
-// never the file's.
-func inspect(r io.Reader, lim limits) (*findings, error) {
+// heldLine is a line as it was read, with its size in the file.
+type heldLine struct {
+	line Line
+	size int
+}
+
+// inspect reads a data file to its end and judges it. Lines of up to hold
+// bytes in all stay in memory. An error is the disk's, never the file's.
+func inspect(r io.Reader, lim limits, hold int) (*findings, error) {
 	lr := newLineReader(r, lim)
 	found := &findings{}
 	var seen lineSums
+	room := hold
 	for {
 		line, err := lr.next()
 		if found.sums == nil && lr.sums != nil {
@@ -217,8 +225,14 @@ func inspect(r io.Reader, lim limits) (*findings, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, err := decodeLine(line); err != nil {
+		l, err := decodeLine(line)
+		if err != nil {
 			lr.blame(faultLine)
+		}
+		if room -= len(line) + heldOverhead; room >= 0 {
+			found.held = append(found.held, heldLine{l, len(line)})
+		} else {
+			found.held = nil
 		}
 		if found.sums != nil {
 			seen.add(line)
@@ -227,6 +241,9 @@ func inspect(r io.Reader, lim limits) (*findings, error) {
 	found.judge(lr, seen)
 	return found, nil
 }
+
+// heldOverhead is what a line takes in memory besides what it carries.
+const heldOverhead = 512
 
 func (f *findings) judge(lr *lineReader, seen lineSums) {
 	f.fault, f.cut = lr.fault, lr.cut

@@ -30,7 +30,7 @@ const (
 	encodingUnix   = "unix"   // for a timestamp beyond the years of RFC 3339
 )
 
-// jsonLine is the line as it is written. Null stays null and empty stays empty.
+// jsonLine is the line as it is written and read. Null stays null and empty stays empty.
 type jsonLine struct {
 	Topic             string       `json:"topic"`
 	TopicEncoding     string       `json:"topic_encoding,omitempty"`
@@ -55,34 +55,65 @@ type jsonHeader struct {
 // of a JSON error quote the line.
 var errNotARecord = errors.New("line is not a record")
 
-// encodeLine writes a line and its newline to w.
-func encodeLine(w io.Writer, l Line) error {
+// appendLine appends a line and its newline, as [jsonLine] has it.
+func appendLine(dst []byte, l Line) ([]byte, error) {
 	if l.Record == nil {
-		return errors.New("line has no record")
+		return dst, errors.New("line has no record")
 	}
 	r := l.Record
-	out := jsonLine{Headers: make([]jsonHeader, len(r.Headers)), Oversize: l.Oversize}
-	out.Topic, out.TopicEncoding = toText([]byte(r.Topic))
-	out.Key, out.KeyEncoding = toNullText(r.Key)
-	out.Value, out.ValueEncoding = toNullText(r.Value)
+	dst = append(dst, '{')
+	dst = appendField(dst, `"topic":`, []byte(r.Topic), true, `,"topic_encoding":`)
+	dst = appendField(dst, `,"key":`, r.Key, r.Key != nil, `,"key_encoding":`)
+	dst = appendField(dst, `,"value":`, r.Value, r.Value != nil, `,"value_encoding":`)
+	dst = append(dst, `,"headers":[`...)
 	for i, h := range r.Headers {
-		jh := &out.Headers[i]
-		jh.Key, jh.KeyEncoding = toText([]byte(h.Key))
-		jh.Value, jh.Encoding = toNullText(h.Value)
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, '{')
+		dst = appendField(dst, `"key":`, []byte(h.Key), true, `,"key_encoding":`)
+		dst = appendField(dst, `,"value":`, h.Value, h.Value != nil, `,"encoding":`)
+		dst = append(dst, '}')
 	}
-	out.Timestamp, out.TimestampEncoding = toTime(r.Timestamp)
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(out)
+	dst = append(dst, `],"timestamp":`...)
+	dst = appendTime(dst, r.Timestamp)
+	if l.Oversize {
+		dst = append(dst, `,"oversize":true`...)
+	}
+	return append(dst, '}', '\n'), nil
 }
 
-// decodeLine reads what encodeLine wrote, or fails with errNotARecord. It is
+// appendField appends a name and bytes as text, null where there are none, and the mark of base64 where it took that.
+func appendField(dst []byte, name string, b []byte, there bool, mark string) []byte {
+	dst = append(dst, name...)
+	switch {
+	case !there:
+		return append(dst, "null"...)
+	case utf8.Valid(b):
+		return appendQuoted(dst, b)
+	}
+	dst = append(dst, '"')
+	dst = base64.StdEncoding.AppendEncode(dst, b)
+	dst = append(dst, '"')
+	dst = append(dst, mark...)
+	return append(dst, `"base64"`...)
+}
+
+// decodeLine reads what appendLine wrote, or fails with errNotARecord. It is
 // strict: a field that is unknown here could matter to whoever wrote it.
 func decodeLine(line []byte) (Line, error) {
-	var in jsonLine
 	if !utf8.Valid(line) {
 		return Line{}, errNotARecord
 	}
+	if l, ok := readCanonical(line); ok {
+		return l, nil
+	}
+	return decodeAny(line)
+}
+
+// decodeAny reads a line in whatever order and with whatever white space JSON allows.
+func decodeAny(line []byte) (Line, error) {
+	var in jsonLine
 	dec := json.NewDecoder(bytes.NewReader(line))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&in); err != nil {
@@ -121,21 +152,6 @@ func (in *jsonLine) record() (*kgo.Record, error) {
 	return r, nil
 }
 
-func toText(b []byte) (text, encoding string) {
-	if utf8.Valid(b) {
-		return string(b), ""
-	}
-	return base64.StdEncoding.EncodeToString(b), encodingBase64
-}
-
-func toNullText(b []byte) (text *string, encoding string) {
-	if b == nil {
-		return nil, ""
-	}
-	s, encoding := toText(b)
-	return &s, encoding
-}
-
 func fromText(text *string, encoding string) ([]byte, error) {
 	switch {
 	case text == nil && encoding == "":
@@ -150,18 +166,19 @@ func fromText(text *string, encoding string) ([]byte, error) {
 	return nil, errNotARecord
 }
 
-// toTime writes RFC 3339 in UTC, null for the zero time, and for a year that
-// RFC 3339 cannot write the Unix seconds with nine decimals.
-func toTime(t time.Time) (text *string, encoding string) {
+// appendTime appends RFC 3339 in UTC, null for the zero time, and for a year that RFC 3339 cannot write the Unix seconds
+// with nine decimals.
+func appendTime(dst []byte, t time.Time) []byte {
 	if t.IsZero() {
-		return nil, ""
+		return append(dst, "null"...)
 	}
 	t = t.UTC()
-	s := t.Format(time.RFC3339Nano)
+	dst = append(dst, '"')
 	if y := t.Year(); y < 0 || y > 9999 {
-		s, encoding = fmt.Sprintf("%d.%09d", t.Unix(), t.Nanosecond()), encodingUnix
+		dst = fmt.Appendf(dst, "%d.%09d", t.Unix(), t.Nanosecond())
+		return append(dst, `","timestamp_encoding":"unix"`...)
 	}
-	return &s, encoding
+	return append(t.AppendFormat(dst, time.RFC3339Nano), '"')
 }
 
 func fromTime(text *string, encoding string) (time.Time, error) {

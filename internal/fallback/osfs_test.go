@@ -171,30 +171,37 @@ func benchLines(n int) ([]fallback.Line, int64) {
 	return lines, size
 }
 
+var benchSizes = []int{500, 5000}
+
 func BenchmarkAppend(b *testing.B) {
-	dir := b.TempDir()
-	s := open(b, onDisk(dir), fallback.OS(dir))
-	lines, size := benchLines(500)
-	b.SetBytes(size)
-	b.ReportAllocs()
-	for b.Loop() {
-		mustAppend(b, s, lines...)
+	for _, n := range benchSizes {
+		b.Run(fmt.Sprintf("records=%d", n), func(b *testing.B) {
+			s := open(b, onDisk(b.TempDir()), fallback.OS(b.TempDir()))
+			lines, size := benchLines(n)
+			b.SetBytes(size)
+			b.ReportAllocs()
+			for b.Loop() {
+				mustAppend(b, s, lines...)
+			}
+		})
 	}
 }
 
 func BenchmarkRecover(b *testing.B) {
-	dir := b.TempDir()
-	s := open(b, onDisk(dir), fallback.OS(dir))
-	lines, size := benchLines(500)
-	for range b.N {
-		mustAppend(b, s, lines...)
-	}
-	b.SetBytes(size)
-	b.ReportAllocs()
-	b.ResetTimer()
-	p := discard{}
-	for range b.N {
-		mustRecover(b, s, p)
+	for _, n := range benchSizes {
+		b.Run(fmt.Sprintf("records=%d", n), func(b *testing.B) {
+			s := open(b, onDisk(b.TempDir()), fallback.OS(b.TempDir()))
+			lines, size := benchLines(n)
+			for range b.N {
+				mustAppend(b, s, lines...)
+			}
+			b.SetBytes(size)
+			b.ReportAllocs()
+			b.ResetTimer()
+			for range b.N {
+				mustRecover(b, s, discard{})
+			}
+		})
 	}
 }
 

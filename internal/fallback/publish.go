@@ -45,7 +45,11 @@ type chunk struct {
 func (s *Spool) publish(ctx context.Context, p Publisher, f stem, found *findings) (sent, error) {
 	var out sent
 	var c chunk
-	err := s.eachLine(f, found, func(i int, l Line, size int) error {
+	each := s.eachLine
+	if found.held != nil {
+		each = eachHeld
+	}
+	err := each(f, found, func(i int, l Line, size int) error {
 		c.records = append(c.records, l.Record)
 		c.places = append(c.places, i)
 		c.bytes += size
@@ -116,6 +120,19 @@ func (s *sent) count(answers []error, c *chunk, refused func(i int)) {
 			}
 		}
 	}
+}
+
+// eachHeld is eachLine for a file whose lines are all in memory.
+func eachHeld(_ stem, found *findings, do func(i int, l Line, size int) error) error {
+	for i, h := range found.held {
+		if h.line.Record == nil || !found.trusted(i) {
+			continue
+		}
+		if err := do(i, h.line, h.size); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // eachLine calls do with every line that reads as a record and can be trusted,

@@ -188,7 +188,7 @@ func (s *Spool) removeOrphan(f stem) {
 
 // judge reads the whole file, and rebuilds its meta where that is lost.
 func (s *Spool) judge(f stem) (*findings, error) {
-	found, err := s.inspect(f)
+	found, err := s.inspect(f, s.held)
 	if err != nil {
 		return nil, err
 	}

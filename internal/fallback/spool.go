@@ -21,6 +21,7 @@ type Spool struct {
 	log     zerolog.Logger
 	lim     limits
 	chunk   int // bytes published at a time
+	held    int // bytes of lines that are kept in memory from the judging of a file to its publishing
 	lock    interface{ Close() error }
 	ledger  *ledger
 	counter atomic.Uint64
@@ -55,6 +56,7 @@ func Open(cfg Config, fsys FS, logger zerolog.Logger) (*Spool, error) {
 		log:       logger,
 		lim:       defaultLimits,
 		chunk:     4 << 20,
+		held:      16 << 20,
 		ledger:    newLedger(),
 		toRecover: scanner{fsys: fsys, limit: cfg.ScanLimit},
 		toEvict:   scanner{fsys: fsys, limit: cfg.ScanLimit},

@@ -112,19 +112,19 @@ func (s *Spool) countRecords(f stem) int {
 	if m, err := s.readMeta(f); err == nil && m != nil && m.NumEvents > 0 {
 		return m.NumEvents
 	}
-	found, err := s.inspect(f)
+	found, err := s.inspect(f, 0)
 	if err != nil {
 		return 1
 	}
 	return max(1, found.lines)
 }
 
-func (s *Spool) inspect(f stem) (*findings, error) {
+func (s *Spool) inspect(f stem, hold int) (*findings, error) {
 	file, err := s.fsys.Open(f.data())
 	if err != nil {
 		return nil, err
 	}
-	found, err := inspect(file, s.lim)
+	found, err := inspect(file, s.lim, hold)
 	if err = errors.Join(err, file.Close()); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,57 @@
+package fallback
+
+const hexDigits = "0123456789abcdef"
+
+// plainInQuotes are the bytes that stand for themselves in a JSON string. Of
+// those beyond ASCII that is so for all of valid UTF-8 but U+2028 and U+2029,
+// which are escaped for those who read lines by a wider notion of their end.
+var plainInQuotes = func() (plain [256]bool) {
+	for c := range plain {
+		plain[c] = c >= 0x20 && c != '"' && c != '\\' && c != 0xe2
+	}
+	return plain
+}()
+
+// appendQuoted appends valid UTF-8 as a JSON string, byte for byte as
+// encoding/json does without its care for HTML.
+func appendQuoted(dst, text []byte) []byte {
+	dst = append(dst, '"')
+	from := 0
+	for i := 0; i < len(text); {
+		c := text[i]
+		if plainInQuotes[c] {
+			i++
+			continue
+		}
+		if c == 0xe2 && (text[i+1] != 0x80 || text[i+2]&^1 != 0xa8) {
+			i += 3
+			continue
+		}
+		dst = append(dst, text[from:i]...)
+		switch c {
+		case '"', '\\':
+			dst = append(dst, '\\', c)
+		case '\b':
+			dst = append(dst, '\\', 'b')
+		case '\f':
+			dst = append(dst, '\\', 'f')
+		case '\n':
+			dst = append(dst, '\\', 'n')
+		case '\r':
+			dst = append(dst, '\\', 'r')
+		case '\t':
+			dst = append(dst, '\\', 't')
+		case 0xe2:
+			dst = append(dst, `\u202`...)
+			dst = append(dst, hexDigits[text[i+2]&0xf])
+			i += 2
+		default:
+			dst = append(dst, `\u00`...)
+			dst = append(dst, hexDigits[c>>4], hexDigits[c&0xf])
+		}
+		i++
+		from = i
+	}
+	dst = append(dst, text[from:]...)
+	return append(dst, '"')
+}
