@@ -115,20 +115,15 @@ var errStuck = errors.New("the proxy is stuck")
 
 // add puts a toxic in as it is described.
 func (w *wire) add(body string) error {
-	proxy, done := w.proxy, make(chan error, 1)
-	go func() {
+	proxy, answer := w.proxy, make(chan error, 1)
+	if !within(5*time.Second, func() {
 		_, err := proxy.Toxics.AddToxicJson(strings.NewReader(body))
-		done <- err
-	}()
-	limit := time.NewTimer(5 * time.Second)
-	defer limit.Stop()
-	select {
-	case err := <-done:
-		return err
-	case <-limit.C:
+		answer <- err
+	}) {
 		w.stuck = true
 		return errors.Join(errStuck, w.renew(context.Background()))
 	}
+	return <-answer
 }
 
 // refuse closes the wire: connections are cut and new ones refused, until heal.
@@ -140,15 +135,24 @@ func (w *wire) refuse() error {
 
 // stop ends the proxy, which does not wait for what is stuck in a toxic.
 func (w *wire) stop() error {
+	proxy := w.proxy
+	if !within(10*time.Second, proxy.Stop) {
+		return errors.New("the proxy of " + w.name + " does not stop")
+	}
+	return nil
+}
+
+// within says whether do ended in time. One that did not is left behind with what it waits for.
+func within(limit time.Duration, do func()) bool {
 	done := make(chan struct{})
-	go func() { w.proxy.Stop(); close(done) }()
-	limit := time.NewTimer(10 * time.Second)
-	defer limit.Stop()
+	go func() { do(); close(done) }()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
 	select {
 	case <-done:
-		return nil
-	case <-limit.C:
-		return errors.New("the proxy of " + w.name + " does not stop")
+		return true
+	case <-timer.C:
+		return false
 	}
 }
 
@@ -162,7 +166,8 @@ func (w *wire) heal(ctx context.Context) error {
 // renew leaves the proxy behind and builds another in its place.
 func (w *wire) renew(ctx context.Context) error {
 	if err := w.stop(); err == nil && !w.stuck { // one that is stuck has closed its port at least
-		w.proxy.Toxics.ResetToxics(ctx) // links that hang in a toxic end
+		proxy := w.proxy
+		within(5*time.Second, func() { proxy.Toxics.ResetToxics(ctx) }) // links that hang in a toxic end, as a rule
 	}
 	w.stuck = false
 	return w.build()
