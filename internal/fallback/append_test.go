@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -181,6 +182,51 @@ func TestFileWhoseSyncFailedIsNeverUsedAgain(t *testing.T) {
 	}
 	mustAppend(t, s, linesOf("a")...)
 	wantKeys(t, settle(t, m.Reboot(fstest.Lost, 0)), "a")
+}
+
+func TestWhatAFailedWriteLeavesIsRemovedOnceTheDiskIsWell(t *testing.T) {
+	t.Parallel()
+	m := fstest.New()
+	s := open(t, cfg(), m)
+	m.Fail(fstest.Fault{Op: fstest.OpSync, N: 1, Err: fstest.Errnos[1], Forever: true})
+	m.Fail(fstest.Fault{Op: fstest.OpRemove, N: 1, Err: fstest.Errnos[1], Forever: true})
+	if err := s.Append(t.Context(), linesOf("a")); err == nil {
+		t.Fatal("appended")
+	}
+	left := func() int {
+		return len(slices.DeleteFunc(m.Files("."), func(name string) bool { return !strings.HasSuffix(name, ".tmp") }))
+	}
+	mustRecover(t, s, &broker{})
+	if left() == 0 {
+		t.Fatal("nothing was left, so this shows nothing")
+	}
+	m.Heal()
+	mustRecover(t, s, &broker{})
+	if n := left(); n != 0 {
+		t.Errorf("%d tmp files are still there", n)
+	}
+}
+
+func TestAFileThatIsBeingWrittenIsNotSwept(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := fstest.New()
+		s := open(t, cfg(), m)
+		m.Slow(fstest.OpSync, time.Second)
+		done := make(chan error, 1)
+		go func() { done <- s.Append(t.Context(), linesOf("a")) }()
+		synctest.Wait()
+		if !slices.ContainsFunc(m.Files("."), func(name string) bool { return strings.HasSuffix(name, ".tmp") }) {
+			t.Error("nothing is being written, so this shows nothing")
+		}
+		mustRecover(t, s, &broker{})
+		if err := <-done; err != nil {
+			t.Errorf("append: %v", err)
+		}
+		b := &broker{}
+		mustRecover(t, s, b)
+		wantKeys(t, b.keys(), "a")
+	})
 }
 
 func TestFullSpoolRefusesBeforeWriting(t *testing.T) {

@@ -24,11 +24,11 @@ func (s *Spool) dropExpired(ctx context.Context) {
 func (s *Spool) evict(ctx context.Context, why string, unwanted func(stem) bool) (dropped int, err error) {
 	s.evicting.Lock()
 	defer s.evicting.Unlock()
-	files, _, err := s.toEvict.window()
+	seen, err := s.toEvict.window()
 	if err != nil {
 		return 0, err
 	}
-	for _, f := range files {
+	for _, f := range seen.files {
 		if ctx.Err() != nil || !unwanted(f) {
 			break // files are in order of age
 		}

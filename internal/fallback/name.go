@@ -84,7 +84,7 @@ const (
 	kindMeta
 )
 
-// classify tells what a name is, and for data and meta files their stem. A
+// classify tells what a name is, and for data, meta and tmp files their stem. A
 // meta may also be spelled <data file>.meta.json, as the first format had it.
 func classify(name string) (stem, kind) {
 	if name == lockName || name == corruptDir {
@@ -92,8 +92,8 @@ func classify(name string) (stem, kind) {
 	}
 	if rest, ok := strings.CutPrefix(name, "."); ok {
 		rest, ok = strings.CutSuffix(rest, tmpSuffix)
-		if _, k := classify(rest); ok && (k == kindData || k == kindMeta) {
-			return stem{}, kindTmp
+		if f, k := classify(rest); ok && (k == kindData || k == kindMeta) {
+			return f, kindTmp
 		}
 		return stem{}, kindForeign
 	}

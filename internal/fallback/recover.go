@@ -111,15 +111,18 @@ func (s *Spool) take() (stem, bool, error) {
 }
 
 func (s *Spool) takeOldest() (stem, bool, error) {
-	files, foreign, err := s.toRecover.window()
+	seen, err := s.toRecover.window()
 	if err != nil {
 		return stem{}, false, err
 	}
-	for _, name := range foreign {
+	for _, name := range seen.foreign {
 		s.warnForeign(name)
 	}
+	for _, name := range seen.tmp {
+		s.sweepLeft(name)
+	}
 	var last error
-	for _, f := range s.history.order(files) {
+	for _, f := range s.history.order(seen.files) {
 		if f.oversize() {
 			continue
 		}

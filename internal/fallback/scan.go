@@ -18,26 +18,36 @@ type scanner struct {
 	dir   Dir
 }
 
-// window returns the stems of at most limit further entries, the oldest first,
-// each once; foreign names come back beside them. At the end of the directory
-// it goes on from the top, so a directory of up to limit entries is seen whole.
-func (sc *scanner) window() (files []stem, foreign []string, err error) {
+// view is what a window shows.
+type view struct {
+	files   []stem // the oldest first, each once
+	tmp     []string
+	foreign []string
+}
+
+// window shows at most limit further entries. At the end of the directory it
+// goes on from the top, so a directory of up to limit entries is seen whole.
+func (sc *scanner) window() (view, error) {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	names, err := sc.names()
 	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("read spool directory: %w", err), sc.close())
+		return view{}, errors.Join(fmt.Errorf("read spool directory: %w", err), sc.close())
 	}
+	var v view
 	for _, name := range names {
 		switch f, k := classify(name); k {
 		case kindData, kindMeta:
-			files = append(files, f)
+			v.files = append(v.files, f)
+		case kindTmp:
+			v.tmp = append(v.tmp, name)
 		case kindForeign:
-			foreign = append(foreign, name)
+			v.foreign = append(v.foreign, name)
 		}
 	}
-	slices.SortFunc(files, older)
-	return slices.CompactFunc(files, func(a, b stem) bool { return a.text == b.text }), foreign, nil
+	slices.SortFunc(v.files, older)
+	v.files = slices.CompactFunc(v.files, func(a, b stem) bool { return a.text == b.text })
+	return v, nil
 }
 
 func (sc *scanner) names() ([]string, error) {

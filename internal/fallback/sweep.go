@@ -65,6 +65,19 @@ func (s *Spool) sweepTmp(name string) bool {
 	return err == nil
 }
 
+// sweepLeft removes a tmp file that a failing disk did not let go of when its
+// write was given up. One that is being written is claimed.
+func (s *Spool) sweepLeft(name string) {
+	f, _ := classify(name)
+	if !s.ledger.claim(f) {
+		return
+	}
+	defer s.ledger.release(f)
+	if s.mayExist(name) { // it may have got its name since the directory was read
+		s.sweepTmp(name)
+	}
+}
+
 // sweepMeta removes a meta without its data: it holds no record.
 func (s *Spool) sweepMeta(f stem, name string) bool {
 	s.counter.Store(max(s.counter.Load(), f.counter))

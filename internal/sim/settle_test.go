@@ -69,6 +69,9 @@ func (w *world) unsettled() string {
 			}
 			oversize = "oversize records wait in the spool of " + s.name
 		}
+		if len(s.unfinished()) > 0 {
+			return s.name + " has an unfinished file in its spool"
+		}
 		p := s.process()
 		if p == nil {
 			return s.name + " is not running"

@@ -221,9 +221,14 @@ func (s *slot) fs() *fstest.FS {
 }
 
 // spooled are the data files in the spool that are not in corrupt/.
-func (s *slot) spooled() (files []string) {
+func (s *slot) spooled() []string { return s.files(".jsonl.gz") }
+
+// unfinished are the names of files that were begun in its spool and have not become any.
+func (s *slot) unfinished() []string { return s.files(".tmp") }
+
+func (s *slot) files(suffix string) (files []string) {
 	for _, name := range s.fs().Files(".") {
-		if strings.HasSuffix(name, ".jsonl.gz") {
+		if strings.HasSuffix(name, suffix) {
 			files = append(files, name)
 		}
 	}
