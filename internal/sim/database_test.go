@@ -60,8 +60,8 @@ func ofTheDatabase() []evil {
 		{"database fails a few", coded(transients), func(w *world, e event) func() {
 			return w.db.Inject(pgmodel.Fault{Point: pgmodel.Insert, SQLSTATE: e.Arg, Count: 1 + e.N%5, After: e.N % 3})
 		}},
-		{"a few rows fail", func(d dice, _ *schedule) event {
-			return event{Arg: one(d, one(d, transients...), one(d, systemics...), "25006"), N: d.IntN(1000), For: d.between(500*time.Millisecond, 5*time.Second)}
+		{"a few rows fail", func(d dice, s *schedule) event {
+			return event{Arg: one(d, one(d, transients...), one(d, systemics...), "25006"), N: d.IntN(1000), For: s.bearable(d.between(500*time.Millisecond, 5*time.Second))}
 		}, func(w *world, e event) func() {
 			odd := func(r pgmodel.Row) bool { return r.Topic == source && int(r.Offset+r.Time.UnixMicro())%(2+e.N%5) == 0 }
 			return w.db.Inject(pgmodel.Fault{Point: pgmodel.Insert, SQLSTATE: e.Arg, Row: odd, Count: -1})

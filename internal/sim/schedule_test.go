@@ -27,6 +27,8 @@ type schedule struct {
 	Arrivals   []arrival
 	Events     []event
 	Healed     time.Duration // when the last fault is over
+
+	borne time.Duration // how long single rows fail in all
 }
 
 // arrival is a record to produce.
@@ -105,6 +107,25 @@ func plan(seed uint64) *schedule {
 	}
 	slices.SortStableFunc(s.Events, func(a, b event) int { return cmp.Compare(a.At, b.At) })
 	return s
+}
+
+// bearable cuts how long single rows fail: all such faults together end before a row could spend its attempts on them,
+// which it would do rightly while the probe passes, and be exhausted.
+func (s *schedule) bearable(wish time.Duration) time.Duration {
+	shortest := longestRest
+	for _, text := range s.Rests {
+		if rest, err := time.ParseDuration(text); err == nil {
+			shortest = min(shortest, rest)
+		}
+	}
+	var all time.Duration
+	for range s.Attempts {
+		all += min(shortest, longestRest)
+		shortest *= 2
+	}
+	wish = max(min(wish, all*9/10-s.borne), time.Millisecond)
+	s.borne += wish
+	return wish
 }
 
 func (s *schedule) settings(d dice) {
