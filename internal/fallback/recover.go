@@ -44,6 +44,7 @@ func (s *Spool) Recover(ctx context.Context, p Publisher) (Recovery, error) {
 	s.recovering.Lock()
 	defer s.recovering.Unlock()
 	s.checkAge()
+	s.syncDeleted()
 	f, ok, err := s.take()
 	if err != nil {
 		return Recovery{}, fmt.Errorf("recover from spool: %w", err)

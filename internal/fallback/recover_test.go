@@ -389,6 +389,29 @@ func TestStatsDoNotWaitForASlowDisk(t *testing.T) {
 	}
 }
 
+func TestADeletionThatCouldNotBeSyncedIsSyncedOnceTheDiskIsWell(t *testing.T) {
+	t.Parallel()
+	m := fstest.New()
+	s := open(t, cfg(), m)
+	mustAppend(t, s, linesOf("a")...)
+	m.Fail(fstest.Fault{Op: fstest.OpSyncDir, N: 1, Err: fstest.Errnos[1], Forever: true})
+	for range 2 {
+		if _, err := s.Recover(t.Context(), &broker{}); len(dataFiles(m)) != 0 {
+			t.Fatalf("not deleted: %v", err)
+		}
+	}
+	if len(m.Durable(".")) == 0 {
+		t.Fatal("it is gone for good, so this shows nothing")
+	}
+	m.Heal()
+	mustRecover(t, s, &broker{})
+	for name := range m.Durable(".") {
+		if strings.HasSuffix(name, ".jsonl.gz") {
+			t.Errorf("a crash would bring %s back", name)
+		}
+	}
+}
+
 // mumbling is a publisher that leaves the answers to some of its records out.
 type mumbling struct{ answers []error }
 

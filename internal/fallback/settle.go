@@ -35,9 +35,22 @@ func (s *Spool) remove(f stem) error {
 	s.ledger.remove(f, size)
 	s.note("delete spool meta", f.meta(), ignoreMissing(s.fsys.Remove(f.meta())))
 	if err := s.fsys.SyncDir("."); err != nil {
+		s.unsynced.Store(true)
 		return fmt.Errorf("sync directory after deleting %s: %w", f.data(), err)
 	}
 	return nil
+}
+
+// syncDeleted makes durable what could not be made so when it was deleted: a crash would bring it back, to be published
+// once more, however long ago that was.
+func (s *Spool) syncDeleted() {
+	if !s.unsynced.CompareAndSwap(true, false) {
+		return
+	}
+	if err := s.fsys.SyncDir("."); err != nil {
+		s.unsynced.Store(true)
+		s.note("sync spool directory", "", err)
+	}
 }
 
 func (s *Spool) sizeOf(f stem) int64 {

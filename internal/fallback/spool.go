@@ -34,6 +34,8 @@ type Spool struct {
 	history    history
 	rounds     rounds
 
+	unsynced atomic.Bool // a crash may bring back what was deleted
+
 	evicting sync.Mutex // one eviction at a time
 	toEvict  scanner
 

@@ -69,6 +69,9 @@ func (w *world) unsettled() string {
 			}
 			oversize = "oversize records wait in the spool of " + s.name
 		}
+		if n := len(durable(s)); n > 0 && len(s.spooled()) == 0 {
+			return fmt.Sprintf("a power cut would bring %d records back into the spool of %s", n, s.name)
+		}
 		if len(s.unfinished()) > 0 {
 			return s.name + " has an unfinished file in its spool"
 		}
