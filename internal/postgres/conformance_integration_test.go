@@ -94,7 +94,7 @@ func (s server) Cut(_ testing.TB, at storetest.Cut) {
 	}[at])
 }
 
-func (s server) Busy(t testing.TB) { s.Sessions(t, 1, "INSERT INTO decision_logs") }
+func (s server) Busy(t testing.TB) { s.Sessions(t, 1, "COPY decision_logs") }
 
 func (s server) Raw(t testing.TB, id string, at time.Time) string {
 	t.Helper()
