@@ -172,7 +172,7 @@ func (s *session) copyData(c *copying, data []byte) *failure {
 			return c.at(line, f)
 		}
 	}
-	if len(c.rows) > 0 && !c.over {
+	if len(c.rows) > 0 {
 		return s.meet(Copying, c.rows)
 	}
 	return nil

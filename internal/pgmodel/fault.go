@@ -15,7 +15,7 @@ const (
 	Limits         Point = "limits"          // set_config
 	Insert         Point = "insert"          // before the first row is inserted, by INSERT or COPY; for COPY see [Fault.Row]
 	InsertAnswered Point = "insert answered" // all rows are inserted, the answer is not sent
-	Copying        Point = "copying"         // some rows of a COPY are inserted, more are to come
+	Copying        Point = "copying"         // some rows of a COPY are inserted, more may come
 	Table          Point = "table"           // the look at the table that ends a COPY
 	Compare        Point = "compare"         // before rows are compared
 	Constraints    Point = "constraints"     // SET CONSTRAINTS ALL IMMEDIATE
