@@ -133,6 +133,10 @@ func (c *pgConn) hear(m []byte) (onTheWay, sent Point) {
 	case strings.HasPrefix(sql, "INSERT INTO DECISION_LOGS"):
 		c.inserting = true
 		return "", RowsSent
+	case strings.HasPrefix(sql, "COPY DECISION_LOGS"):
+		c.inserting = true
+	case c.inserting && m[0] == 'c': // the end of its rows
+		return "", RowsSent
 	case c.inserting && strings.HasPrefix(sql, "COMMIT"):
 		c.inserting = false
 		c.committing.Store(true)
@@ -163,12 +167,15 @@ func (c *pgConn) trip(p Point) error {
 	return err
 }
 
-// statement is the beginning of the SQL of a Parse message, in capitals and without leading blanks.
+// statement is the beginning of the SQL of a Parse or Query message, in capitals and without leading blanks.
 func statement(m []byte) string {
-	if m[0] != 'P' {
-		return ""
+	var sql []byte
+	switch m[0] {
+	case 'P':
+		_, sql, _ = bytes.Cut(m[5:], []byte{0})
+	case 'Q':
+		sql = m[5:]
 	}
-	_, sql, _ := bytes.Cut(m[5:], []byte{0})
 	sql = bytes.TrimSpace(sql)
 	return strings.ToUpper(string(sql[:min(len(sql), 64)]))
 }

@@ -85,6 +85,20 @@ func TestTransactionIsCutBehindBEGINAndNothingElseChanges(t *testing.T) {
 	said(t, log, TxBegun, RowsSent, CommitSent, CommitAcked)
 }
 
+func TestRowsOfACOPYAreSentWithItsEnd(t *testing.T) {
+	t.Parallel()
+	s, log := watched(t, "rows-sent=stop,commit-sent=stop")
+	c := connect(t, t.Context(), s.Postgres(to(&farEnd{})))
+	mustWrite(t, c, startup())
+	mustWrite(t, c, message('Q', "COPY decision_logs (a) FROM STDIN (FORMAT binary)\x00"))
+	mustWrite(t, c, message('d', "COPY decision_logs"))
+	said(t, log)
+	mustWrite(t, c, message('c', ""))
+	said(t, log, RowsSent)
+	mustWrite(t, c, batch("SELECT 1", "COMMIT"))
+	said(t, log, RowsSent, CommitSent)
+}
+
 // said compares what was tripped.
 func said(t *testing.T, log *[]string, want ...Point) {
 	t.Helper()

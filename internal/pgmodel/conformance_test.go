@@ -58,7 +58,16 @@ func (m model) SlowCommit(_ testing.TB, d time.Duration) {
 }
 
 func (m model) Break(_ testing.TB, code string) {
+	if code == "42P10" {
+		m.DropIdentity()
+		return
+	}
 	m.Inject(pgmodel.Fault{Point: pgmodel.Insert, Count: -1, SQLSTATE: code})
+}
+
+func (m model) NoCopy(testing.TB) postgres.Config {
+	m.RefuseCopy()
+	return m.Config()
 }
 
 func (m model) Lock(testing.TB) func()     { return m.Server.Lock() }
@@ -69,7 +78,7 @@ func (m model) Count(testing.TB) int       { return len(m.Rows()) }
 
 func (m model) Cut(_ testing.TB, at storetest.Cut) {
 	m.Inject(pgmodel.Fault{Cut: true, Point: map[storetest.Cut]pgmodel.Point{
-		storetest.BeforeInsert: pgmodel.Insert, storetest.AfterInsert: pgmodel.InsertAnswered,
+		storetest.BeforeInsert: pgmodel.Insert, storetest.AfterInsert: pgmodel.InsertAnswered, storetest.InCopy: pgmodel.Copying,
 		storetest.BeforeCommit: pgmodel.Commit, storetest.AfterCommit: pgmodel.CommitApplied,
 	}[at]})
 }

@@ -4,9 +4,9 @@
 //
 // # What is modelled
 //
-// Sessions, the extended protocol in pipelines, transactions in READ COMMITTED, the identity (decision_id, ts) with waits
+// Sessions, the extended protocol in pipelines, COPY in binary form, transactions in READ COMMITTED, the identity (decision_id, ts) with waits
 // for rows of transactions that are still open, deadlocks, equality as jsonb has it, statement_timeout, lock_timeout and
-// idle_in_transaction_session_timeout, cancel requests, and what becomes of a transaction whose client or server goes
+// idle_in_transaction_session_timeout, cancel requests, row-level security as far as COPY minds it, and what becomes of a transaction whose client or server goes
 // away. The statements are listed in statements.go; one that is not listed is answered with 42601 and told to
 // [Config.Unknown].
 //

@@ -17,6 +17,7 @@ type failure struct {
 	table    string
 	column   string
 	typ      string
+	where    string
 	constr   string
 	silent   bool // the wire is cut and nothing is said
 }
@@ -54,7 +55,7 @@ func (f *failure) response() *pgproto3.ErrorResponse {
 	}
 	return &pgproto3.ErrorResponse{
 		Severity: severity, SeverityUnlocalized: severity, Code: f.code, Message: f.message, Detail: f.detail, Hint: f.hint,
-		SchemaName: f.schema, TableName: f.table, ColumnName: f.column, DataTypeName: f.typ, ConstraintName: f.constr,
+		SchemaName: f.schema, TableName: f.table, ColumnName: f.column, DataTypeName: f.typ, ConstraintName: f.constr, Where: f.where,
 		File: "model.c", Line: 1, Routine: "model",
 	}
 }

@@ -13,8 +13,10 @@ const (
 	Check          Point = "check"           // the question whether the node takes writes
 	Begin          Point = "begin"           // BEGIN, before its effect
 	Limits         Point = "limits"          // set_config
-	Insert         Point = "insert"          // before the first row is inserted
+	Insert         Point = "insert"          // before the first row is inserted, by INSERT or COPY; for COPY see [Fault.Row]
 	InsertAnswered Point = "insert answered" // all rows are inserted, the answer is not sent
+	Copying        Point = "copying"         // some rows of a COPY are inserted, more may come
+	Table          Point = "table"           // the look at the table that ends a COPY
 	Compare        Point = "compare"         // before rows are compared
 	Constraints    Point = "constraints"     // SET CONSTRAINTS ALL IMMEDIATE
 	Commit         Point = "commit"          // COMMIT was read and is not applied
@@ -33,7 +35,8 @@ type Fault struct {
 	// Count is how many are struck; 0 is one, -1 all until it is healed.
 	Count int
 	// Row restricts the fault to statements, and transactions at Commit, with such a row; for Compare the rows have only
-	// DecisionID, Time and Raw.
+	// DecisionID, Time and Raw. In a COPY a fault at Insert strikes when the first such row comes, and says which it is;
+	// without Row it is the first row of all.
 	Row func(Row) bool
 	// MinRows restricts it to those with so many rows.
 	MinRows int
@@ -201,6 +204,12 @@ func (s *Server) ReadOnly() (heal func()) { return s.raise(&s.readOnly) }
 
 // Full fills the server's disk: whatever writes is refused with 53100.
 func (s *Server) Full() (heal func()) { return s.raise(&s.full) }
+
+// RefuseCopy makes the table one with row-level security, which takes rows by INSERT alone.
+func (s *Server) RefuseCopy() (heal func()) { return s.raise(&s.noCopy) }
+
+// DropIdentity takes the unique index away: ON CONFLICT is refused and anything else stores doubles.
+func (s *Server) DropIdentity() (heal func()) { return s.raise(&s.doubles) }
 
 // Hang makes the server accept and never answer, as one that is stopped or cut off: connections stay, nothing is lost.
 func (s *Server) Hang() (heal func()) { return s.gate(&s.hung) }

@@ -175,13 +175,16 @@ func (s *session) insert(p *portal) (answer, *failure) {
 		return answer{}, f
 	}
 	s.server.mu.Lock()
-	triggers, readOnly, full := s.server.refusals, s.server.readOnly > 0, s.server.full > 0
+	triggers, readOnly, full, doubles := s.server.refusals, s.server.readOnly > 0, s.server.full > 0, s.server.doubles > 0
 	s.server.mu.Unlock()
 	if readOnly {
 		return answer{}, fail("25006", "cannot execute INSERT in a read-only transaction")
 	}
 	var a answer
 	skips := p.plan.(*insertPlan).skips
+	if skips && doubles {
+		return a, fail("42P10", "there is no unique or exclusion constraint matching the ON CONFLICT specification")
+	}
 	for i := range p.rows {
 		r := &p.rows[i]
 		if f := acceptable(r, triggers); f != nil {
@@ -197,13 +200,30 @@ func (s *session) insert(p *portal) (answer, *failure) {
 		case isNew:
 			a.rows = append(a.rows, []value{r.DecisionID, r.Time})
 		case !skips:
-			f := fail("23505", "duplicate key value violates unique constraint \"decision_logs_pkey\"").onTable()
-			f.constr, f.detail = "decision_logs_pkey", fmt.Sprintf("Key (decision_id, ts)=(%s, %s) already exists.", r.DecisionID, r.Time)
-			return a, f
+			return a, doubled(r)
 		}
 	}
 	a.tag = fmt.Sprintf("INSERT 0 %d", len(a.rows))
 	return a, nil
+}
+
+func doubled(r *Row) *failure {
+	f := fail("23505", "duplicate key value violates unique constraint \"decision_logs_pkey\"").onTable()
+	f.constr, f.detail = "decision_logs_pkey", fmt.Sprintf("Key (decision_id, ts)=(%s, %s) already exists.", r.DecisionID, r.Time)
+	return f
+}
+
+// table fails where there is no unique index.
+func (s *session) table(*portal) (answer, *failure) {
+	s.server.mu.Lock()
+	defer s.server.mu.Unlock()
+	if f := s.interrupted(); f != nil {
+		return answer{}, f
+	}
+	if s.server.doubles > 0 {
+		return answer{}, fail("22012", "division by zero")
+	}
+	return answer{tag: "SELECT 1", rows: [][]value{{int64(1), nil}}}, nil
 }
 
 // acceptable is all that the table asks of a row for itself, in the order in which a server asks.
@@ -239,9 +259,11 @@ func (s *session) put(r *Row) (isNew bool, f *failure) {
 			return false, f
 		}
 		there := s.server.rows[r.key()]
-		if there == nil {
+		if there == nil || s.server.doubles > 0 {
 			t := &tuple{Row: *r, owner: s.tx}
-			s.server.rows[t.key()] = t
+			if there == nil {
+				s.server.rows[t.key()] = t
+			}
 			s.tx.inserted = append(s.tx.inserted, t)
 			s.server.mu.Unlock()
 			return true, nil

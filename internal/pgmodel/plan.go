@@ -196,6 +196,7 @@ func readLimits(captured []string) (any, []uint32, error) {
 		switch m[1] {
 		case "statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout":
 			plan[m[1]] = n - 1
+		case "tcp_keepalives_idle", "tcp_keepalives_interval": // there is no network to be lost
 		default:
 			return nil, nil, fmt.Errorf("%w: setting %s", errOther, m[1])
 		}

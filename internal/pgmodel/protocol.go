@@ -32,8 +32,15 @@ func (s *session) handle(m pgproto3.FrontendMessage) bool {
 	switch m.(type) {
 	case *pgproto3.Terminate:
 		return false
+	}
+	if s.copy != nil {
+		return s.inCopy(m)
+	}
+	switch m.(type) {
 	case *pgproto3.Sync:
 		return s.sync()
+	case *pgproto3.CopyData, *pgproto3.CopyDone, *pgproto3.CopyFail:
+		return true // of a COPY that was refused
 	}
 	if s.skipping {
 		return true
@@ -123,6 +130,10 @@ func (s *session) parse(m *pgproto3.Parse) *failure {
 	}
 	if f := s.refusesAll(p); f != nil {
 		return f
+	}
+	if _, ok := p.plan.(*copyPlan); ok {
+		s.server.stranger("COPY in the extended protocol")
+		return fail("0A000", "the model knows COPY in the simple protocol only")
 	}
 	if s.prepared == nil {
 		s.prepared, s.portals = map[string]*prepared{}, map[string]*portal{}
@@ -245,7 +256,16 @@ func (s *session) simple(sql string) bool {
 	if f == nil && p.params > 0 {
 		f = fail("42P02", "there is no parameter $1")
 	}
+	copies := false
 	if f == nil {
+		if _, copies = p.plan.(*copyPlan); copies {
+			f = s.startCopy(p)
+		}
+	}
+	switch {
+	case f == nil && copies:
+		return true
+	case f == nil:
 		bound := &portal{prepared: p}
 		if len(p.columns) > 0 {
 			s.fields(bound)

@@ -36,6 +36,8 @@ type Server struct {
 	starting  time.Time // says that it is starting before this
 	readOnly  int
 	full      int
+	noCopy    int
+	doubles   int // there is no unique index
 	faults    []*fault
 	refusals  []*refusal
 	locks     []chan struct{}
@@ -214,6 +216,8 @@ type Event struct {
 	// SQLSTATE is the error that was answered; empty where there was none, and where the wire was cut.
 	SQLSTATE string
 	Cut      bool
+	// Copied says, at Insert and InsertAnswered, that it was a COPY.
+	Copied bool
 	// Rows are those of the statement, at Commit those of the transaction.
 	Rows []Row
 	// Applied says, at Commit and CommitApplied, that the rows are stored.

@@ -31,6 +31,7 @@ type session struct {
 
 	prepared map[string]*prepared
 	portals  map[string]*portal
+	copy     *copying      // that is under way
 	skipping bool          // an error was told, and Sync not heard since
 	idle     time.Duration // idle_in_transaction_session_timeout that is running
 	deadline time.Time     // of the statement; zero is none

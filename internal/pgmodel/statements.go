@@ -3,6 +3,7 @@ package pgmodel
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -56,10 +57,12 @@ func statements() []*statement {
 	return []*statement{
 		{point: Begin, text: whole(`begin(?: isolation level read committed)?`), run: (*session).begin},
 		{point: Limits, text: whole(`select ((?:set_config\(.*\))+)`), read: readLimits, run: (*session).setLimits,
-			columns: []column{text("set_config"), text("set_config"), text("set_config"), text("set_config")}},
+			columns: slices.Repeat([]column{text("set_config")}, 7)},
+		{point: Insert, text: whole(`copy decision_logs \(([^()]*)\) from stdin \(format binary\)`), read: readCopy},
+		{point: Table, text: whole(regexp.QuoteMeta(tableSQL)), run: (*session).table, columns: []column{{"?column?", pgtype.Int8OID, 8}, {"ln", pgtype.Float8OID, 8}}},
 		{point: Insert, text: whole(`insert into decision_logs \(([^()]*)\) select (.*) from unnest\((.*)\) as i ?\(([^()]*)\)( on conflict \(decision_id, ts\) do nothing)? returning decision_id, ts`),
 			read: readInsert, run: (*session).insert, columns: []column{text("decision_id"), {"ts", pgtype.TimestamptzOID, 8}}},
-		{point: Compare, text: whole(`select i\.n, d\.raw is not distinct from i\.raw::jsonb from unnest\(\$1::text\[\], \$2::timestamptz\[\], \$3::text\[\]\) with ordinality as i ?\(decision_id, ts, raw, n\) join decision_logs d on d\.decision_id = i\.decision_id and d\.ts = i\.ts`),
+		{point: Compare, text: whole(`select i\.n, d\.raw is not distinct from i\.raw::jsonb from unnest\(\$1::text\[\], \$2::timestamptz\[\], \$3::text\[\]\) with ordinality as i ?\(decision_id, ts, raw, n\) cross join lateral \(select raw from decision_logs where decision_id = i\.decision_id and ts = i\.ts limit 1\) d`),
 			read: readCompare, run: (*session).compare, columns: []column{{"n", pgtype.Int8OID, 8}, {"?column?", pgtype.BoolOID, 1}}},
 		{point: Constraints, text: whole(`set constraints all immediate`), run: (*session).constraints},
 		{point: Commit, text: whole(`commit`), run: (*session).commitTransaction},
@@ -68,6 +71,20 @@ func statements() []*statement {
 			columns: []column{text("current_setting")}},
 	}
 }
+
+// tableSQL looks whether the table is one for COPY.
+const tableSQL = `select 1 / (select count(*) from pg_index x join pg_attribute i on i.attrelid = x.indrelid and i.attname ` +
+	`= 'decision_id' join pg_attribute t on t.attrelid = x.indrelid and t.attname = 'ts' where x.indrelid = ` +
+	`'decision_logs'::regclass and x.indisunique and x.indisvalid and x.indimmediate and x.indpred is null and ` +
+	`x.indexprs is null and x.indnkeyatts = 2 and (x.indkey[0] = i.attnum and x.indkey[1] = t.attnum or ` +
+	`x.indkey[0] = t.attnum and x.indkey[1] = i.attnum)), ln((select count(*) = 16 from pg_attribute where ` +
+	`attrelid = 'decision_logs'::regclass and case when attname in ('decision_id', 'path', 'requested_by', ` +
+	`'opa_id', 'opa_version', 'service', 'source_topic') then atttypid in ('text'::regtype, ` +
+	`'varchar'::regtype) when attname in ('labels', 'bundles', 'raw') then atttypid = 'jsonb'::regtype when ` +
+	`attname in ('source_partition', 'source_index') then atttypid = 'int4'::regtype when attname in ` +
+	`('req_id', 'source_offset') then atttypid = 'int8'::regtype when attname = 'ts' then atttypid = ` +
+	`'timestamptz'::regtype when attname = 'allowed' then atttypid = 'bool'::regtype end and not exists ` +
+	`(select from pg_rewrite where ev_class = 'decision_logs'::regclass and ev_type = '3'))::int)`
 
 var known = statements()
 

@@ -34,7 +34,9 @@ func (s *Server) abort(t *transaction) {
 	}
 	t.failed, t.ended = true, true
 	for _, row := range t.inserted {
-		delete(s.rows, row.key())
+		if s.rows[row.key()] == row {
+			delete(s.rows, row.key())
+		}
 	}
 	t.inserted, t.limits = nil, limits{}
 	close(t.over)

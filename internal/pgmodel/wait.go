@@ -13,7 +13,12 @@ func (s *session) meet(p Point, rows []Row) *failure {
 	if quiet {
 		return nil
 	}
-	for _, f := range s.server.due(p, rows) {
+	return s.strike(s.server.due(p, rows), p, rows)
+}
+
+// strike lets faults strike, until one ends the statement.
+func (s *session) strike(faults []Fault, p Point, rows []Row) *failure {
+	for _, f := range faults {
 		if f.LivesOn {
 			s.deafen(true)
 			if f.Cut {

@@ -19,9 +19,11 @@ type Cut uint8
 const (
 	// CutNever lets everything through.
 	CutNever Cut = iota
-	// CutBeforeInsert cuts when the insert arrives; the server never sees it.
+	// CutBeforeInsert cuts when the COPY or insert arrives; the server never sees it.
 	CutBeforeInsert
-	// CutAfterInsert cuts when the insert was answered, before its client knows.
+	// CutInCopy cuts behind the first rows of a COPY; the server sees those.
+	CutInCopy
+	// CutAfterInsert cuts when the COPY or insert was answered, before its client knows.
 	CutAfterInsert
 	// CutBeforeCommit cuts when COMMIT arrives; the server never sees it, so nothing is stored.
 	CutBeforeCommit
@@ -158,6 +160,7 @@ type wire struct {
 
 	mu        sync.Mutex
 	inserting bool   // the client sent an insert that is not yet committed
+	copied    bool   // the first rows of a COPY were sent
 	swallow   string // the tag of the answer at which to cut
 }
 
@@ -218,12 +221,16 @@ func (w *wire) cutsAt(m []byte) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
-	case strings.HasPrefix(sql, "INSERT INTO DECISION_LOGS"):
-		w.inserting = true
+	case strings.HasPrefix(sql, "INSERT INTO DECISION_LOGS"), strings.HasPrefix(sql, "COPY DECISION_LOGS"):
+		w.inserting, w.copied = true, false
 		if w.proxy.disarm(CutAfterInsert) {
-			w.swallow = "INSERT"
+			w.swallow, _, _ = strings.Cut(sql, " ")
 		}
 		return w.proxy.disarm(CutBeforeInsert)
+	case m[0] == 'd' || m[0] == 'c':
+		behind := w.copied
+		w.copied = true
+		return behind && w.proxy.disarm(CutInCopy)
 	case w.inserting && strings.HasPrefix(sql, "COMMIT"):
 		w.inserting = false
 		if w.proxy.disarm(CutAfterCommit) {

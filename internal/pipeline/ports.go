@@ -54,7 +54,9 @@ const (
 type Store interface {
 	// Store writes rows in one transaction, all or none, and says what became of each, in order. It may be repeated
 	// with the same rows at any time: a decision is stored once. Of rows with one identity the earlier wins. fresh asks
-	// for a connection that was not used before. The error tells whose fault it is through [errclass.Classify].
+	// for a connection that was not used before. The error tells whose fault it is through [errclass.Classify]. It may
+	// hold, for errors.AsType, an interface{ error; Row() (int, bool) }: the index in rows at which the server stopped, a
+	// hint of where to look first and never proof.
 	Store(ctx context.Context, rows []Row, fresh bool) ([]Outcome, error)
 	// Probe writes a known-good row of the given time by the same statement, on a fresh connection, and takes it back.
 	Probe(ctx context.Context, at time.Time) error

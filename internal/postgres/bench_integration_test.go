@@ -4,7 +4,9 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	"docket/internal/decision"
 	"docket/internal/pgtest"
 	"docket/internal/pipeline"
+	"docket/internal/postgres"
 )
 
 // distinct makes n rows that no other call makes.
@@ -42,16 +45,79 @@ func BenchmarkStore(b *testing.B) {
 	}
 }
 
+// BenchmarkStoreWhatIsThere delivers everything a second time.
 func BenchmarkStoreWhatIsThere(b *testing.B) {
-	db := open(b, pgtest.New(b).URL, time.Minute)
-	rows := distinct(0, 1000)
-	store(b, db, rows...)
-	n := 0
-	for b.Loop() {
-		store(b, db, rows...)
-		n++
+	for _, n := range []int{1000, 5000} {
+		b.Run(fmt.Sprintf("rows=%d", n), func(b *testing.B) {
+			db := open(b, pgtest.New(b).URL, time.Minute)
+			const batches = 20 // so that the table is more than what is asked for
+			for call := range batches {
+				store(b, db, distinct(call, n)...)
+			}
+			b.ReportAllocs()
+			call := 0
+			for b.Loop() {
+				b.StopTimer()
+				rows := distinct(call%batches, n)
+				call++
+				b.StartTimer()
+				store(b, db, rows...)
+			}
+			b.ReportMetric(float64(call*n)/b.Elapsed().Seconds(), "rows/s")
+		})
 	}
-	b.ReportMetric(float64(n*len(rows))/b.Elapsed().Seconds(), "rows/s")
+}
+
+// BenchmarkStoreOneInAHundred has one row in a hundred of each batch there, or refused: then the batch is tried again
+// without what the server pointed at, as whoever looks for bad rows does.
+func BenchmarkStoreOneInAHundred(b *testing.B) {
+	const n = 1000
+	b.Run("there", func(b *testing.B) {
+		db := open(b, pgtest.New(b).URL, time.Minute)
+		call := 0
+		for b.Loop() {
+			b.StopTimer()
+			rows, old := distinct(call+1, n), distinct(call, n)
+			for i := 0; i < n && call > 0; i += 100 {
+				rows[i] = old[i+1]
+			}
+			call++
+			b.StartTimer()
+			store(b, db, rows...)
+		}
+		b.ReportMetric(float64(call*n)/b.Elapsed().Seconds(), "rows/s")
+	})
+	b.Run("bad", func(b *testing.B) {
+		db := open(b, pgtest.New(b).URL, time.Minute)
+		call, tries := 0, 0
+		for b.Loop() {
+			b.StopTimer()
+			rows := distinct(call, n)
+			for i := 0; i < n; i += 100 {
+				rows[i].Log.Raw = []byte(`{"a":"\u0000"}`)
+			}
+			call++
+			b.StartTimer()
+			for {
+				tries++
+				_, err := db.Store(context.Background(), rows, false)
+				if err == nil {
+					break
+				}
+				var s *postgres.ServerError
+				if !errors.As(err, &s) {
+					b.Fatal(err)
+				}
+				at, ok := s.Row()
+				if !ok {
+					b.Fatalf("no row: %v", err)
+				}
+				rows = slices.Delete(rows, at, at+1)
+			}
+		}
+		b.ReportMetric(float64(call*n)/b.Elapsed().Seconds(), "rows/s")
+		b.ReportMetric(float64(tries)/float64(call), "tries/batch")
+	})
 }
 
 // BenchmarkCopy is the measure for BenchmarkStore: the same rows by COPY into the same table, with no care for doubles.

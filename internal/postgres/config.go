@@ -53,6 +53,8 @@ type DB struct {
 	logger  zerolog.Logger
 	closed  atomic.Bool
 	full    atomic.Bool // the last write found the disk full
+	inserts atomic.Bool // the table takes no COPY
+	met     memory      // whose last batch met rows that were there
 }
 
 var _ pipeline.Store = (*DB)(nil)

@@ -79,6 +79,11 @@ func (s server) Break(t testing.TB, code string) {
 	}[code])
 }
 
+func (s server) NoCopy(t testing.TB) postgres.Config {
+	s.Exec(t, `ALTER TABLE decision_logs ENABLE ROW LEVEL SECURITY; CREATE POLICY all_of_it ON decision_logs USING (true) WITH CHECK (true)`)
+	return postgres.Config{URL: s.Role(t, "SELECT, INSERT")}
+}
+
 func (s server) ReadOnly(t testing.TB) func() {
 	s.DB.ReadOnly(t, true)
 	s.KillSessions(t)
@@ -89,12 +94,12 @@ func (s server) Kill(t testing.TB) { s.KillSessions(t) }
 
 func (s server) Cut(_ testing.TB, at storetest.Cut) {
 	s.proxy.Cut(map[storetest.Cut]pgtest.Cut{
-		storetest.BeforeInsert: pgtest.CutBeforeInsert, storetest.AfterInsert: pgtest.CutAfterInsert,
+		storetest.BeforeInsert: pgtest.CutBeforeInsert, storetest.AfterInsert: pgtest.CutAfterInsert, storetest.InCopy: pgtest.CutInCopy,
 		storetest.BeforeCommit: pgtest.CutBeforeCommit, storetest.AfterCommit: pgtest.CutAfterCommit,
 	}[at])
 }
 
-func (s server) Busy(t testing.TB) { s.Sessions(t, 1, "INSERT INTO decision_logs") }
+func (s server) Busy(t testing.TB) { s.Sessions(t, 1, "COPY decision_logs") }
 
 func (s server) Raw(t testing.TB, id string, at time.Time) string {
 	t.Helper()

@@ -4,16 +4,27 @@
 //
 // # How a batch is stored
 //
-// One transaction with one statement, however many rows:
+// One transaction with one COPY in binary form, however many rows:
 //
-//	BEGIN; set_config(...); INSERT ... SELECT ... FROM unnest(...) ON CONFLICT DO NOTHING RETURNING ...
-//	-- read the answer; where rows were not inserted, compare them with what is there
-//	COMMIT
+//	BEGIN; set_config(...)
+//	COPY decision_logs (...) FROM STDIN (FORMAT binary)
+//	SELECT ...; COMMIT -- in one go: the look at the table fails where COPY could do harm, and COMMIT is skipped then
 //
-// Everything up to the answer travels in one go, and COMMIT is sent only after the answer was read. So nothing is
-// ambiguous but a loss in the short time between sending COMMIT and its answer; any earlier loss, and any deadline that
-// passes while the statement runs, leaves nothing behind. What is ambiguous is marked so and may simply be stored
-// again: what is there already counts as [pipeline.Present].
+// COMMIT is sent only after the answer to COPY was read. So nothing is ambiguous but a loss in the short time between
+// sending COMMIT and its answer; any earlier loss, and any deadline that passes while the rows are sent, leaves nothing
+// behind. What is ambiguous is marked so and may simply be stored again: what is there already counts as
+// [pipeline.Present].
+//
+// Rows are encoded into the message that is just being sent. A batch takes no memory of its own, and a COPY that is
+// refused says at which row ([ServerError.Row]).
+//
+// COPY takes only what is new. Where a row is there already (23505) it is rolled back, and the careful way decides, in
+// a new transaction: INSERT ... SELECT ... FROM unnest(...) ON CONFLICT DO NOTHING RETURNING, and a comparison of what
+// was not inserted with what is there. From then on batches of that partition look first: one comparison of all, a
+// COPY of what it did not find, and nothing to commit where it found everything. A batch of which it found nothing ends that.
+//
+// A table that takes no COPY, or on which its binary rows could mean something else (row-level security, a view, a rule,
+// other types of columns), is written to by the careful way alone, from the first time that this is met.
 //
 // Statements are unnamed and leave no state on the connection, so a transaction pooler between us and the server is
 // fine, whether or not it knows prepared statements, and a changed table never meets a cached plan. Migrations need a

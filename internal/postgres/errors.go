@@ -23,6 +23,9 @@ import (
 // hint and context are not kept anywhere, for they can quote the row.
 type ServerError struct {
 	code, severity, constraint, table, column string
+
+	row     int
+	located bool
 }
 
 // SQLState is the five-character code.
@@ -39,6 +42,10 @@ func (e *ServerError) TableName() string { return e.table }
 
 // ColumnName is the column concerned, empty where none was named.
 func (e *ServerError) ColumnName() string { return e.column }
+
+// Row is the index, in the rows that were given to [DB.Store], of the one that the server was at. It is a hint of where to
+// look first and proves nothing; ok is false where there is none.
+func (e *ServerError) Row() (index int, ok bool) { return e.row, e.located }
 
 func (e *ServerError) Error() string {
 	var b strings.Builder

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -120,28 +119,12 @@ func (db *DB) look(ctx context.Context, sql string, args ...any) ([]Found, error
 	return found, nil
 }
 
-// errTried takes a try back.
-var errTried = errors.New("tried")
-
-// Try stores one decision alone by the statement of [DB.Store], has deferred constraints checked, and takes it back. It
+// Try stores one decision alone by the statements of [DB.Store], has deferred constraints checked, and takes it back. It
 // says what would have become of it; the error tells whose fault it is through [errclass.Classify].
 func (db *DB) Try(ctx context.Context, row pipeline.Row) (pipeline.Outcome, error) {
-	rows, outcomes := []pipeline.Row{row}, make([]pipeline.Outcome, 1)
-	err := db.transact(ctx, true, func(ctx context.Context, t *transaction) error {
-		left, err := insert(ctx, t, rows, []int{0}, outcomes)
-		if err == nil && len(left) > 0 {
-			err = compare(ctx, t, rows, left, outcomes)
-		}
-		if err == nil {
-			err = t.ask(ctx, immediateSQL, nil, nil)
-		}
-		if err != nil {
-			return err
-		}
-		return errTried
-	})
-	if errors.Is(err, errTried) {
-		return outcomes[0], nil
+	outcomes, err := db.write(ctx, []pipeline.Row{row}, true, (*transaction).takeBack)
+	if err != nil {
+		return 0, db.noted("try to store a decision", err)
 	}
-	return 0, db.noted("try to store a decision", err)
+	return outcomes[0], nil
 }

@@ -4,8 +4,13 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
+
+	"github.com/jackc/pgerrcode"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"docket/internal/decision"
 	"docket/internal/errclass"
@@ -16,9 +21,10 @@ import (
 // has already; so many need new ones, of the index too.
 const wideProbe = 256
 
-// Probe stores a known-good row of the given time by the statement of [DB.Store], on a connection of its own and
+// Probe stores a known-good row of the given time by the statements of [DB.Store], on a connection of its own and
 // within its own store timeout, has deferred constraints checked, and rolls it all back. nil means that the table takes
-// good rows of that time.
+// good rows of that time. Where Store goes by COPY the insert is tried too, on the row that was copied: the next row
+// that is there already will need it.
 func (db *DB) Probe(ctx context.Context, at time.Time) error {
 	n := 1
 	if db.full.Load() {
@@ -28,19 +34,23 @@ func (db *DB) Probe(ctx context.Context, at time.Time) error {
 	for i := range rows {
 		rows[i] = knownGood(at)
 	}
-	err := db.transact(ctx, true, func(ctx context.Context, t *transaction) error {
-		firsts, _ := order(rows)
-		left, err := insert(ctx, t, rows, firsts, make([]pipeline.Outcome, n))
-		if err != nil {
+	err := db.connected(ctx, true, func(ctx context.Context, pg *pgconn.PgConn) error {
+		w := newWriting(rows, (*transaction).takeBack)
+		var refused *refusedCopy
+		if !db.inserts.Load() {
+			err := transact(ctx, pg, w.probeCopy)
+			if s, ok := asServerError(err); ok && strings.HasPrefix(s.SQLState(), "22") {
+				// Nothing is wrong with the row: a column is not of the type whose binary form it was sent.
+				err = &refusedCopy{&ServerError{code: pgerrcode.WrongObjectType, severity: s.Severity()}}
+			}
+			if !errors.As(err, &refused) || !refused.asSuch() {
+				return err
+			}
+		}
+		if err := transact(ctx, pg, w.probeInsert); err != nil {
 			return err
 		}
-		if len(left) > 0 {
-			return errclass.As(&AnswerError{Problem: "a good row was neither stored nor refused: a trigger or rule swallows it"}, errclass.CodeConfig)
-		}
-		if err := t.ask(ctx, immediateSQL, nil, nil); err != nil {
-			return err
-		}
-		t.rollback()
+		db.turn(refused)
 		return nil
 	})
 	if err != nil {
@@ -48,6 +58,41 @@ func (db *DB) Probe(ctx context.Context, at time.Time) error {
 	}
 	db.full.Store(false)
 	return nil
+}
+
+func errSwallowed() error {
+	return errclass.As(&AnswerError{Problem: "a good row was neither stored nor refused: a trigger or rule swallows it"}, errclass.CodeConfig)
+}
+
+func (w *writing) probeCopy(t *transaction) error {
+	n, err := t.copy(w.rows, w.firsts)
+	switch {
+	case err != nil:
+		return inTheWay(err)
+	case n != int64(len(w.firsts)):
+		return errSwallowed()
+	}
+	one := w.firsts[:1]
+	if left, err := insert(t, w.rows, one, w.outcomes); err != nil {
+		return err
+	} else if len(left) == 0 {
+		return errclass.As(&AnswerError{Problem: "a row was stored twice"}, errclass.CodeProtocol)
+	}
+	if err := w.compareAll(t, one); err != nil {
+		return err
+	}
+	return w.end(t)
+}
+
+func (w *writing) probeInsert(t *transaction) error {
+	left, err := insert(t, w.rows, w.firsts, w.outcomes)
+	if err != nil {
+		return err
+	}
+	if len(left) > 0 {
+		return errSwallowed()
+	}
+	return w.end(t)
 }
 
 // knownGood is a row with a value in every column, none of them remarkable. Its id is new each time, so that two

@@ -119,7 +119,7 @@ func TestTheProbeDoesNotWaitForThePool(t *testing.T) {
 		_, err := db.Store(ctx, []pipeline.Row{row("slow", noon, `{}`)}, false)
 		done <- err
 	}()
-	d.Sessions(t, 1, "INSERT INTO decision_logs")
+	d.Sessions(t, 1, "COPY decision_logs")
 	if err := db.Probe(context.Background(), noon); err != nil {
 		t.Fatal(err)
 	}

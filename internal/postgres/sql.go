@@ -3,7 +3,39 @@ package postgres
 // The whole of the SQL that stores. Identifiers are constant and values are parameters, always. The table is not
 // qualified: the connection's search_path says which one it is.
 
-// insertSQL stores what is not there yet. The conflict target is named so that only the identity makes a row present:
+// copySQL stores rows that are all new: one that is there is an error (23505), and so is anything else. It has the
+// columns in the order of [window.row].
+const copySQL = `COPY decision_logs (decision_id, ts, path, allowed, requested_by, req_id, opa_id, opa_version, service, ` +
+	`labels, bundles, raw, source_topic, source_partition, source_offset, source_index) FROM STDIN (FORMAT binary)`
+
+// tableSQL fails where COPY would do harm without a word. 22012: no unique index on exactly the identity keeps doubles
+// out, as ON CONFLICT asks for one. 2201E: a column has a type whose binary form may mean something else, or a rule
+// stands in the way of inserts, which COPY would pass by.
+//
+// It is asked in the transaction of the COPY and after it: from the start of COPY to the end of the transaction its lock
+// keeps all of that from being changed, and an index that is dropped concurrently turns invalid before. So what is good
+// now was good for every row, and there is no moment that is not looked at.
+const tableSQL = `
+SELECT 1 / (SELECT count(*)
+  FROM pg_index x
+  JOIN pg_attribute i ON i.attrelid = x.indrelid AND i.attname = 'decision_id'
+  JOIN pg_attribute t ON t.attrelid = x.indrelid AND t.attname = 'ts'
+ WHERE x.indrelid = 'decision_logs'::regclass AND x.indisunique AND x.indisvalid AND x.indimmediate
+   AND x.indpred IS NULL AND x.indexprs IS NULL AND x.indnkeyatts = 2
+   AND (x.indkey[0] = i.attnum AND x.indkey[1] = t.attnum OR x.indkey[0] = t.attnum AND x.indkey[1] = i.attnum)),
+       ln((SELECT count(*) = 16
+  FROM pg_attribute
+ WHERE attrelid = 'decision_logs'::regclass AND CASE
+  WHEN attname IN ('decision_id', 'path', 'requested_by', 'opa_id', 'opa_version', 'service', 'source_topic')
+  THEN atttypid IN ('text'::regtype, 'varchar'::regtype)
+  WHEN attname IN ('labels', 'bundles', 'raw') THEN atttypid = 'jsonb'::regtype
+  WHEN attname IN ('source_partition', 'source_index') THEN atttypid = 'int4'::regtype
+  WHEN attname IN ('req_id', 'source_offset') THEN atttypid = 'int8'::regtype
+  WHEN attname = 'ts' THEN atttypid = 'timestamptz'::regtype
+  WHEN attname = 'allowed' THEN atttypid = 'bool'::regtype
+  END AND NOT EXISTS (SELECT FROM pg_rewrite WHERE ev_class = 'decision_logs'::regclass AND ev_type = '3'))::int)`
+
+// insertSQL is the careful way: it stores what is not there yet. The conflict target is named so that only the identity makes a row present:
 // a violated unique index of somebody else's is an error, and a dropped identity is one too (42P10).
 const insertSQL = `
 INSERT INTO decision_logs (decision_id, ts, path, allowed, requested_by, req_id, opa_id, opa_version, service,
@@ -17,23 +49,27 @@ SELECT i.decision_id, i.ts, i.path, i.allowed, i.requested_by, i.req_id, i.opa_i
     ON CONFLICT (decision_id, ts) DO NOTHING
 RETURNING decision_id, ts`
 
-// compareSQL says of each row whether what is there is equal to it as JSON: key order, white space and 1 or 1.0 make
-// no difference.
+// compareSQL says of each row that is there whether it is equal as JSON: key order, white space and 1 or 1.0 make no
+// difference. The limit leaves the planner no way but the unique index: a join would sometimes read the whole table.
 const compareSQL = `
 SELECT i.n, d.raw IS NOT DISTINCT FROM i.raw::jsonb
   FROM unnest($1::text[], $2::timestamptz[], $3::text[]) WITH ORDINALITY AS i(decision_id, ts, raw, n)
-  JOIN decision_logs d ON d.decision_id = i.decision_id AND d.ts = i.ts`
+  CROSS JOIN LATERAL (SELECT raw FROM decision_logs WHERE decision_id = i.decision_id AND ts = i.ts LIMIT 1) d`
 
 // beginSQL fixes the isolation, because the comparison must see what was committed after the insert began. It does not
 // say READ WRITE: that would overrule an administrator's default_transaction_read_only.
 const beginSQL = `BEGIN ISOLATION LEVEL READ COMMITTED`
 
 // limitsSQL bounds the statements that follow, on the server and for this transaction only, so that nothing of ours
-// lives on for long there after we gave up or died. It also makes the commit durable where the default is not.
+// lives on for long there after we gave up or died. The last three are for a client that vanishes in the middle of COPY:
+// what waits for its rows has no timeout but TCP's. It also makes the commit durable where the default is not.
 const limitsSQL = `
 SELECT set_config('statement_timeout', $1, true),
        set_config('lock_timeout', $2, true),
        set_config('idle_in_transaction_session_timeout', $3, true),
+       set_config('tcp_keepalives_idle', $4, true),
+       set_config('tcp_keepalives_interval', $5, true),
+       set_config('tcp_keepalives_count', '4', true),
        set_config('synchronous_commit',
                   CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END,
                   true)`

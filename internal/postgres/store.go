@@ -2,7 +2,8 @@ package postgres
 
 import (
 	"context"
-	"encoding/binary"
+	"errors"
+	"net"
 	"time"
 
 	"github.com/jackc/pgerrcode"
@@ -14,7 +15,8 @@ import (
 
 // Store writes rows in one transaction, all or none, and says what became of each, in order. It may be repeated with
 // the same rows at any time, also after an error that leaves open whether they were stored. Of rows with one identity
-// the earlier wins and the later is compared with it. It takes at most the store timeout.
+// the earlier wins and the later is compared with it. It takes at most the store timeout. Where the server tells at
+// which row it stopped, the error has a [*ServerError] that says so in [ServerError.Row].
 //
 // fresh dials a connection beside the pool for this call alone: it can be no victim of what an earlier statement or a
 // stale cancel request left behind, and where the pool is full it does not wait.
@@ -22,79 +24,50 @@ func (db *DB) Store(ctx context.Context, rows []pipeline.Row, fresh bool) ([]pip
 	if len(rows) == 0 {
 		return nil, nil
 	}
-	outcomes := make([]pipeline.Outcome, len(rows))
-	err := db.transact(ctx, fresh, func(ctx context.Context, t *transaction) error {
-		firsts, doubles := order(rows)
-		left, err := insert(ctx, t, rows, firsts, outcomes)
-		if err != nil {
-			return err
-		}
-		if left = append(left, doubles...); len(left) > 0 {
-			if err := compare(ctx, t, rows, left, outcomes); err != nil {
-				return err
-			}
-		}
-		return t.commit()
-	})
+	outcomes, err := db.write(ctx, rows, fresh, (*transaction).commit)
 	if err = db.noted("store a batch", err); err != nil {
 		return nil, err
 	}
 	return outcomes, nil
 }
 
-// insert writes the rows at the positions at, which are of one identity each and in its order, marks those that are
-// new as Stored and returns the others. This is the seam for another way of writing: only who answers for "what is
-// new" would change.
-func insert(ctx context.Context, t *transaction, rows []pipeline.Row, at []int, outcomes []pipeline.Outcome) ([]int, error) {
-	var left []int
-	next := 0
-	err := t.ask(ctx, insertSQL, insertColumns(rows, at), func(values [][]byte) error {
-		if len(values) != 2 || len(values[1]) != 8 {
-			return errclass.As(&AnswerError{Problem: "the insert answered in another form than asked for"}, errclass.CodeProtocol)
-		}
-		// New rows come back in the order they were sent; those between them were not new.
-		ts := int64(binary.BigEndian.Uint64(values[1]))
-		for next < len(at) {
-			i := at[next]
-			next++
-			if micros(rows[i].Log.Time) == ts && rows[i].Log.ID == string(values[0]) {
-				outcomes[i] = pipeline.Stored
-				return nil
+// write stores rows and ends with end, which commits or takes back.
+func (db *DB) write(ctx context.Context, rows []pipeline.Row, fresh bool, end func(*transaction) error) ([]pipeline.Outcome, error) {
+	var w *writing
+	err := db.connected(ctx, fresh, func(ctx context.Context, pg *pgconn.PgConn) error {
+		w = newWriting(rows, end)
+		from := sourceOf(rows)
+		var refused *refusedCopy
+		if !db.inserts.Load() {
+			look := db.met.has(from)
+			err := transact(ctx, pg, func(t *transaction) error { return w.quickly(t, look) })
+			if !errors.As(err, &refused) {
+				if err == nil && look {
+					db.met.note(from, w.met)
+				}
+				return err
 			}
-			left = append(left, i)
 		}
-		return errclass.As(&AnswerError{Problem: "the insert returned a row that was not sent"}, errclass.CodeProtocol)
+		err := transact(ctx, pg, w.carefully)
+		if err == nil {
+			db.met.note(from, w.met)
+			db.turn(refused)
+		}
+		return err
 	})
-	return append(left, at[next:]...), err
+	return w.outcomesOr(err)
 }
 
-// compare looks at the rows that were there before and marks them Present or Conflicting.
-func compare(ctx context.Context, t *transaction, rows []pipeline.Row, at []int, outcomes []pipeline.Outcome) error {
-	seen := 0
-	err := t.ask(ctx, compareSQL, compareColumns(rows, at), func(values [][]byte) error {
-		if len(values) != 2 || len(values[0]) != 8 || len(values[1]) != 1 {
-			return errclass.As(&AnswerError{Problem: "the comparison answered in another form than asked for"}, errclass.CodeProtocol)
-		}
-		n := binary.BigEndian.Uint64(values[0])
-		if n < 1 || n > uint64(len(at)) || outcomes[at[n-1]] != 0 {
-			return errclass.As(&AnswerError{Problem: "the comparison returned a row that was not sent"}, errclass.CodeProtocol)
-		}
-		outcomes[at[n-1]] = pipeline.Conflicting
-		if values[1][0] == 1 {
-			outcomes[at[n-1]] = pipeline.Present
-		}
-		seen++
-		return nil
-	})
-	if err == nil && seen < len(at) {
-		// Somebody deleted a row between our insert and our look. In a stricter isolation the server says 40001 to this.
-		return &ServerError{code: pgerrcode.SerializationFailure, severity: "ERROR"}
+// turn goes on by INSERT where the table refuses COPY as such and has just taken an INSERT.
+func (db *DB) turn(refused *refusedCopy) {
+	if refused == nil || !refused.asSuch() || db.inserts.Swap(true) {
+		return
 	}
-	return err
+	db.logger.Warn().Str("code", refused.code()).Msg("the table takes no COPY (row-level security, a view, a rule, other types of columns): storing by INSERT, which is slower")
 }
 
-// transact runs do in a transaction, within the store timeout. Unless do committed, all is rolled back.
-func (db *DB) transact(ctx context.Context, fresh bool, do func(context.Context, *transaction) error) error {
+// connected runs do with a connection, within the store timeout.
+func (db *DB) connected(ctx context.Context, fresh bool, do func(context.Context, *pgconn.PgConn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, db.timeout)
 	defer cancel()
 	pg, release, err := db.connect(ctx, fresh)
@@ -102,8 +75,19 @@ func (db *DB) transact(ctx context.Context, fresh bool, do func(context.Context,
 		return err
 	}
 	defer release()
+	return do(ctx, pg)
+}
+
+// transact runs do in a transaction. Unless do committed, all is rolled back.
+func transact(ctx context.Context, pg *pgconn.PgConn, do func(*transaction) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	t := newTransaction(ctx, pg)
-	if err := do(ctx, t); err != nil {
+	if !t.over() { // an earlier one could not be ended
+		return net.ErrClosed
+	}
+	if err := do(t); err != nil {
 		t.rollback()
 		return err
 	}

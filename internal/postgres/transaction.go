@@ -11,46 +11,70 @@ import (
 	"docket/internal/errclass"
 )
 
-// transaction is one transaction on a connection that it has for itself, its statements sent as a pipeline: BEGIN and
-// the limits travel with the first statement.
+// transaction is one transaction on a connection that it has for itself. BEGIN and the limits travel with the first
+// statement, the look at the table with COMMIT.
 type transaction struct {
-	pg    *pgconn.PgConn
-	pipe  *pgconn.Pipeline
-	begun bool
+	ctx    context.Context
+	pg     *pgconn.PgConn
+	pipe   *pgconn.Pipeline // what is spoken in, but for COPY; nil until it is needed
+	begun  bool
+	copied bool // rows came by COPY, which asks for less than the insert does
 }
 
 // inBinary is the form of parameters and results.
 var inBinary = []int16{1}
 
 func newTransaction(ctx context.Context, pg *pgconn.PgConn) *transaction {
-	return &transaction{pg: pg, pipe: pg.StartPipeline(ctx)}
+	return &transaction{ctx: ctx, pg: pg}
+}
+
+// speak gives the pipeline. Where the context is done or the connection is gone, every use of it is that error.
+func (t *transaction) speak() *pgconn.Pipeline {
+	if t.pipe == nil {
+		t.pipe = t.pg.StartPipeline(t.ctx)
+	}
+	return t.pipe
+}
+
+// begin sends BEGIN, where that was not done, and the limits, and says how many answers they have.
+func (t *transaction) begin() int {
+	statements := 1
+	if !t.begun {
+		t.begun = true
+		statements++
+		t.speak().SendQueryParams(beginSQL, nil, nil, nil, nil)
+	}
+	t.speak().SendQueryParams(limitsSQL, limits(t.ctx), nil, nil, nil)
+	return statements
 }
 
 // ask runs one statement with parameters in binary form and hands each row of the answer, in binary form too, to
 // each; the values are good until each returns.
-func (t *transaction) ask(ctx context.Context, sql string, params [][]byte, each func(values [][]byte) error) error {
-	statements := 2
-	if !t.begun {
-		t.begun = true
-		statements++
-		t.pipe.SendQueryParams(beginSQL, nil, nil, nil, nil)
-	}
-	t.pipe.SendQueryParams(limitsSQL, limits(ctx), nil, nil, nil)
+func (t *transaction) ask(sql string, params [][]byte, each func(values [][]byte) error) error {
+	before := t.begin()
 	t.pipe.SendQueryParams(sql, params, nil, inBinary, inBinary)
-	// Sync and not Flush: inside BEGIN it commits nothing, and only after it does the server count how long the
-	// transaction idles. A client that vanishes would otherwise keep its locks until TCP finds out.
-	if err := t.pipe.Sync(); err != nil {
+	if err := t.begins(before); err != nil {
 		return err
-	}
-	for range statements - 1 {
-		if _, err := t.answer(nil); err != nil {
-			return err
-		}
 	}
 	if _, err := t.answer(each); err != nil {
 		return err
 	}
 	return t.synced()
+}
+
+// begins sends what was begun with, and reads so many answers.
+func (t *transaction) begins(answers int) error {
+	// Sync and not Flush: inside BEGIN it commits nothing, and only after it does the server count how long the
+	// transaction idles. A client that vanishes would otherwise keep its locks until TCP finds out.
+	if err := t.pipe.Sync(); err != nil {
+		return err
+	}
+	for range answers {
+		if _, err := t.answer(nil); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // synced reads the answer to Sync.
@@ -73,7 +97,11 @@ func limits(ctx context.Context) [][]byte {
 		left = time.Until(deadline)
 	}
 	statement := left * 4 / 5
-	return [][]byte{milliseconds(statement), milliseconds(statement / 2), milliseconds(left)}
+	return [][]byte{milliseconds(statement), milliseconds(statement / 2), milliseconds(left), seconds(left / 2), seconds(left / 8)}
+}
+
+func seconds(d time.Duration) []byte {
+	return strconv.AppendInt(nil, max(int64(d/time.Second), 1), 10) // 0 would mean the system's default
 }
 
 func milliseconds(d time.Duration) []byte {
@@ -105,9 +133,19 @@ func (t *transaction) answer(each func(values [][]byte) error) (pgconn.CommandTa
 
 // commit ends the transaction. An error without an answer of the server is ambiguous and marked so.
 func (t *transaction) commit() error {
-	t.pipe.SendQueryParams(commitSQL, nil, nil, nil, nil)
-	if err := t.pipe.Sync(); err != nil {
+	pipe := t.speak()
+	if t.copied {
+		// In the same go: an error makes the server skip COMMIT.
+		pipe.SendQueryParams(tableSQL, nil, nil, nil, nil)
+	}
+	pipe.SendQueryParams(commitSQL, nil, nil, nil, nil)
+	if err := pipe.Sync(); err != nil {
 		return lostCommit(err)
+	}
+	if t.copied {
+		if _, err := t.answer(nil); err != nil {
+			return lostCommit(tableError(err))
+		}
 	}
 	tag, err := t.answer(nil)
 	if err != nil {
@@ -118,8 +156,36 @@ func (t *transaction) commit() error {
 	}
 	// It is committed: the server says so only afterwards. What is lost from here on is only the connection, and the
 	// pool sees that for itself.
-	_ = t.pipe.Close()
+	_ = pipe.Close()
 	return nil
+}
+
+// takeBack has everything checked that commit would have checked, and rolls back.
+func (t *transaction) takeBack() error {
+	if err := t.ask(immediateSQL, nil, nil); err != nil {
+		return err
+	}
+	if t.copied {
+		if err := t.ask(tableSQL, nil, nil); err != nil {
+			return tableError(err)
+		}
+	}
+	t.rollback()
+	return nil
+}
+
+// tableError gives an error of tableSQL its meaning: the code that the insert has for a lost identity, or that the
+// table is not one for COPY.
+func tableError(err error) error {
+	s, ok := asServerError(err)
+	switch {
+	case !ok:
+	case s.SQLState() == pgerrcode.DivisionByZero:
+		return &ServerError{code: pgerrcode.InvalidColumnReference, severity: s.Severity()}
+	case s.SQLState() == pgerrcode.InvalidArgumentForLogarithm:
+		return &refusedCopy{&ServerError{code: pgerrcode.WrongObjectType, severity: s.Severity()}}
+	}
+	return err
 }
 
 // lostCommit marks what leaves open whether the commit took place. An ERROR of the server does not: that is a refusal,
@@ -131,21 +197,28 @@ func lostCommit(err error) error {
 	return errclass.As(err, errclass.CodeAmbiguousCommit)
 }
 
-// rollback ends the transaction without a trace. Where that fails the connection is closed, which has the same effect.
+// rollback ends the transaction without a trace. Where that fails the connection is closed, or not fit for the pool,
+// which closes it: that has the same effect.
 func (t *transaction) rollback() {
 	if t.pg.IsClosed() {
-		// The driver is saying goodbye on it in the background, and panics when somebody else writes there meanwhile.
-		go func() {
-			<-t.pg.CleanupDone()
-			_ = t.pipe.Close() // only lets go of the context
-		}()
+		if t.pipe != nil {
+			// The driver is saying goodbye on it in the background, and panics when somebody else writes there meanwhile.
+			go func() {
+				<-t.pg.CleanupDone()
+				_ = t.pipe.Close() // only lets go of the context
+			}()
+		}
 		return
 	}
-	t.pipe.SendPipelineSync() // where none was sent after an error the server skips all that comes before this
-	t.pipe.SendQueryParams(rollbackSQL, nil, nil, nil, nil)
-	_ = t.pipe.Sync()
-	_ = t.pipe.Close()
+	pipe := t.speak()
+	pipe.SendPipelineSync() // where none was sent after an error the server skips all that comes before this
+	pipe.SendQueryParams(rollbackSQL, nil, nil, nil, nil)
+	_ = pipe.Sync()
+	_ = pipe.Close()
 }
+
+// over says whether nothing is left of the transaction on a connection that can be used again.
+func (t *transaction) over() bool { return !t.pg.IsClosed() && t.pg.TxStatus() == 'I' }
 
 // takesWrites is the check of a new connection. It makes a node that is read-only as good as away, so that of several
 // hosts the one that takes writes is found.

@@ -72,6 +72,7 @@ func ofTheDatabase() []evil {
 		}},
 		{"COMMIT lost", nil, few(pgmodel.Commit)},
 		{"COMMIT lost", nil, few(pgmodel.Commit)},
+		{"COPY cut", nil, few(pgmodel.Copying)},
 		{"answer to COMMIT lost", nil, few(pgmodel.CommitApplied)},
 		{"answer to COMMIT lost", nil, few(pgmodel.CommitApplied)},
 		{"COMMIT refused", coded([]string{"40001", "23505", "57P01", "53100"}), func(w *world, e event) func() {

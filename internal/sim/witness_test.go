@@ -65,6 +65,9 @@ func (wit *witness) see(e pgmodel.Event) {
 	}
 	wit.mu.Lock()
 	defer wit.mu.Unlock()
+	if e.Copied && (e.SQLSTATE == "23505" || e.SQLSTATE == "0A000") {
+		return // an insert comes next, and decides
+	}
 	if e.Point == pgmodel.Begin {
 		wit.began[e.Session] = e.Time
 		return

@@ -216,7 +216,7 @@ func TestTerminatedSessionsAreRetriedAndStored(t *testing.T) {
 	pg.Lock(t)
 	w.send(logOf("a", noon, ""))
 	c := w.start(1)
-	pg.Sessions(t, 1, "INSERT INTO decision_logs")
+	pg.Sessions(t, 1, "COPY decision_logs")
 	if n := pg.KillSessions(t); n != 2 {
 		t.Errorf("ended %d sessions, want the consumer's and that of the lock", n)
 	}

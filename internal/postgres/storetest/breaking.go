@@ -63,7 +63,7 @@ func breaking() []Case {
 		code  string
 		after pipeline.Outcome
 	}{
-		{BeforeInsert, "network", stored}, {AfterInsert, "network", stored},
+		{BeforeInsert, "network", stored}, {InCopy, "network", stored}, {AfterInsert, "network", stored},
 		{BeforeCommit, "ambiguous_commit", stored}, {AfterCommit, "ambiguous_commit", present},
 	} {
 		cases = append(cases, Case{"a connection cut: " + string(c.at), func(t *testing.T, s Server) {

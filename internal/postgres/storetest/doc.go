@@ -32,6 +32,7 @@ type Cut string
 // The places of a transaction where a connection can break.
 const (
 	BeforeInsert Cut = "before the insert"
+	InCopy       Cut = "in the middle of COPY"
 	AfterInsert  Cut = "after the insert"
 	BeforeCommit Cut = "commit not applied"
 	AfterCommit  Cut = "commit applied"
@@ -51,6 +52,8 @@ type Server interface {
 	SlowCommit(t testing.TB, d time.Duration)
 	// Break does to the table what an insert finds out with this code: 42P01, 42703, 42P10 or 23502.
 	Break(t testing.TB, code string)
+	// NoCopy makes the table one that takes rows by INSERT alone, for whoever comes with the settings that it gives.
+	NoCopy(t testing.TB) postgres.Config
 	Lock(t testing.TB) (unlock func())
 	// ReadOnly makes the node take no writes, for the sessions there are too, even if it ends them for that.
 	ReadOnly(t testing.TB) (heal func())
@@ -74,7 +77,7 @@ type Case struct {
 // Cases are all of them. Each wants a server of its own, and none a goroutine that outlives it.
 func Cases() []Case {
 	var all []Case
-	for _, some := range [][]Case{storing(), comparing(), refusing(), breaking(), waiting(), vanishing(), speaking()} {
+	for _, some := range [][]Case{storing(), comparing(), refusing(), breaking(), copying(), waiting(), vanishing(), speaking()} {
 		all = append(all, some...)
 	}
 	return all

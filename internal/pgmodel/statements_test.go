@@ -1,0 +1,61 @@
+package pgmodel_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"docket/internal/pgmodel"
+	"docket/internal/pipeline"
+	"docket/internal/postgres"
+)
+
+// What a batch costs, in statements. More of them on the way that every batch goes would be paid for each time.
+func TestEachWayOfStoringHasSoManyStatements(t *testing.T) {
+	t.Parallel()
+	within(t, func(t *testing.T, s *pgmodel.Server, db *postgres.DB) {
+		var said []string
+		s.Observe(func(e pgmodel.Event) {
+			if e.Point == pgmodel.Startup || e.Point == pgmodel.Check || e.Point == pgmodel.Limits {
+				return
+			}
+			what := string(e.Point)
+			if e.Copied {
+				what = "copy"
+			}
+			said = append(said, what+strings.TrimRight(" "+e.SQLSTATE, " "))
+		})
+		batch := func(from, to int) (rows []pipeline.Row) {
+			for i := from; i < to; i++ {
+				rows = append(rows, row(fmt.Sprint("id-", i), `{}`))
+			}
+			return rows
+		}
+		for _, step := range []struct {
+			what string
+			rows []pipeline.Row
+			want string
+		}{
+			{"all new", batch(0, 100), "begin, copy, table, commit"},
+			{"the first that is there", batch(0, 100), "begin, copy 23505, rollback, begin, insert, compare, commit"},
+			{"all there", batch(0, 100), "begin, compare, rollback"},
+			{"some there", batch(50, 150), "begin, compare, copy, table, commit"},
+			{"none there", batch(150, 250), "begin, compare, copy, table, commit"},
+			{"all new again", batch(250, 350), "begin, copy, table, commit"},
+			{"doubles", append(batch(350, 360), batch(350, 360)...), "begin, copy, compare, table, commit"},
+		} {
+			said = nil
+			store(t, db, step.rows...)
+			if got := strings.Join(said, ", "); got != step.want {
+				t.Errorf("%s: %s, want %s", step.what, got, step.want)
+			}
+		}
+		s.RefuseCopy()
+		store(t, db, batch(400, 410)...)
+		said = nil
+		store(t, db, batch(410, 420)...)
+		if got := strings.Join(said, ", "); got != "begin, insert, commit" {
+			t.Errorf("without COPY: %s", got)
+		}
+	})
+}

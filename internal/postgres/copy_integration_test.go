@@ -1,0 +1,76 @@
+//go:build integration
+
+package postgres_test
+
+import (
+	"context"
+	"testing"
+
+	"docket/internal/pgtest"
+	"docket/internal/pipeline"
+)
+
+// The binary form of a value does not say of which type it is: into another column it would go as something else.
+func TestAColumnOfAnotherTypeNeverGetsTheBytesOfOurs(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"numeric", "double precision", "integer"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			d := pgtest.New(t)
+			d.Exec(t, `ALTER TABLE decision_logs ALTER COLUMN req_id TYPE `+kind)
+			db := open(t, d.URL, 0)
+			for _, id := range []string{"a", "b"} {
+				same(t, store(t, db, full(id, noon, 1)), []pipeline.Outcome{stored})
+			}
+			var sum string
+			d.Query(t, `SELECT sum(req_id)::int::text FROM decision_logs`, &sum)
+			same(t, sum, "154")
+			if err := db.Probe(context.Background(), noon); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	t.Run("text for jsonb", func(t *testing.T) {
+		t.Parallel()
+		d := pgtest.New(t)
+		d.Exec(t, `ALTER TABLE decision_logs ALTER COLUMN raw TYPE text`)
+		db := open(t, d.URL, 0)
+		same(t, store(t, db, full("a", noon, 1)), []pipeline.Outcome{stored})
+		var first string
+		d.Query(t, `SELECT left(raw, 1) FROM decision_logs`, &first)
+		same(t, first, "{")
+	})
+}
+
+// COPY passes rules by, and does not know views.
+func TestRulesAndViewsAreMetByTheInsert(t *testing.T) {
+	t.Parallel()
+	t.Run("rule", func(t *testing.T) {
+		t.Parallel()
+		d := pgtest.New(t)
+		d.Exec(t, `CREATE RULE swallow AS ON INSERT TO decision_logs DO INSTEAD NOTHING`)
+		db := open(t, d.URL, 0)
+		code(t, db, "0A000", row("a", noon, `{}`))
+		same(t, d.Count(t), 0)
+	})
+	t.Run("view", func(t *testing.T) {
+		t.Parallel()
+		d := pgtest.New(t)
+		d.Exec(t, `ALTER TABLE decision_logs RENAME TO was; CREATE VIEW decision_logs AS SELECT * FROM was;
+			ALTER VIEW decision_logs ALTER COLUMN stored_at SET DEFAULT now()`)
+		db := open(t, d.URL, 0)
+		same(t, store(t, db, row("a", noon, `{}`)), []pipeline.Outcome{stored})
+		same(t, store(t, db, row("a", noon, `{}`), row("b", noon, `{}`)), []pipeline.Outcome{present, stored})
+	})
+}
+
+// A unique index of somebody else's is an error, and its rows are not taken for ours.
+func TestAnotherUniqueIndexIsAnError(t *testing.T) {
+	t.Parallel()
+	d := pgtest.New(t)
+	d.Exec(t, `CREATE UNIQUE INDEX other ON decision_logs (source_offset)`)
+	db := open(t, d.URL, 0)
+	store(t, db, row("a", noon, `{}`))
+	code(t, db, "23505", row("b", noon, `{}`))
+	same(t, d.Count(t), 1)
+}
