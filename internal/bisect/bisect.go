@@ -68,6 +68,9 @@ type Result[T any] struct {
 // that is named by a hint: as the table came to it before what is behind it, it
 // does not fail on their account. For a set of one, first counts as its first
 // failure alone. A nil first means that the whole set was not asked yet.
+//
+// How many writes that takes, and how many items are sent, is in the
+// documentation of the package.
 func Isolate[T any](
 	ctx context.Context,
 	items []T,

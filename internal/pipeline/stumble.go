@@ -36,13 +36,18 @@ func stumbled(err error, items []*item) error {
 	return &stumble{err, items[index]}
 }
 
-// stumbledOver is the place in a part of the item that its error names. The write can have been of fewer than the part: those
-// that still wanted a row.
+// stumbledOver is the place in a part of the item that its error names. The write can have been of fewer than the part:
+// those that still wanted a row. An item with a later one of the same identity is not named: others overtake who is, and
+// of the two the earlier is to have the row, whatever a hint is worth.
 func stumbledOver(err error, part []*item) (index int, ok bool) {
 	s, ok := errors.AsType[*stumble](err)
 	if !ok {
 		return 0, false
 	}
 	index = slices.Index(part, s.over)
-	return index, index >= 0
+	return index, index >= 0 && !slices.ContainsFunc(part[index+1:], s.over.sameDecision)
+}
+
+func (it *item) sameDecision(other *item) bool {
+	return it.log.ID == other.log.ID && it.log.Time.Equal(other.log.Time)
 }

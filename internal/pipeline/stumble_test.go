@@ -171,3 +171,23 @@ func TestExactlyTheBadOnesAreDeadLetteredWhereSomeAreNamed(t *testing.T) {
 		}
 	})
 }
+
+func TestOfTwoPayloadsOfOneDecisionTheEarlierIsStoredEvenWhereAHintIsWrong(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		other := strings.Replace(logOf("a"), "true", "false", 1)
+		w, p := newWorld(), newPartition(t, recordsOf(0, logOf("b"), logOf("a"), logOf("x"), other, logOf("c")))
+		w.db.refuse = func(id string) error {
+			if len(w.db.writes) > 1 {
+				return nil
+			}
+			return only("x", "23514")(id)
+		}
+		w.db.tells = func(row int) int { return row - 1 }
+		w.run(t, p)
+		equal(t, "dead letters", w.kafka.sent("dlq"), []string{"3/0 conflict id_conflict 0"})
+		if h := w.told.homes(); h["row"] != 4 {
+			t.Errorf("homes %v", h)
+		}
+	})
+}
