@@ -1,6 +1,9 @@
 package bisect
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // Answer is the judgement on one error. Its zero value stops the search, so
 // that an error nobody judged blames no item.
@@ -55,113 +58,181 @@ type Result[T any] struct {
 // that is done stops it likewise, whatever the error of the ask that it cut
 // short.
 //
+// hint reads off an error at which item of the part that failed with it the
+// table stumbled, and may be nil. It only says where to look: a suspect is
+// asked alone, twice, all the same. A hint that turns out wrong is the last
+// one that is believed.
+//
 // Parts are written in the order of the set, so of two items that exclude each
-// other the earlier one wins. Where the left half of a failing part is
-// written, the right half is taken to fail and is not asked as a whole. For a
-// set of one, first counts as its first failure alone. A nil first means that
-// the whole set was not asked yet.
+// other the earlier one wins. The only item that others overtake is the first
+// that is named by a hint: as the table came to it before what is behind it, it
+// does not fail on their account. For a set of one, first counts as its first
+// failure alone. A nil first means that the whole set was not asked yet.
+//
+// How many writes that takes, and how many items are sent, is in the
+// documentation of the package.
 func Isolate[T any](
 	ctx context.Context,
 	items []T,
 	first error,
 	ask func(ctx context.Context, part []T, again bool) error,
 	judge func(error) Answer,
+	hint func(err error, part []T) (index int, ok bool),
 ) Result[T] {
 	if len(items) == 0 {
 		return Result[T]{Err: first}
 	}
-	s := search[T]{items: items, ask: ask, judge: judge}
-	whole := span{lo: 0, hi: len(items)}
-	if err := ctx.Err(); err != nil {
-		return s.end(0, err)
-	}
-	if first != nil {
-		if judge(first) != Divide {
-			return s.end(0, first)
-		}
-		whole.known = failed
-	}
-	s.todo = append(s.todo, whole)
-	for len(s.todo) > 0 {
-		last := len(s.todo) - 1
-		part := s.todo[last]
-		s.todo = s.todo[:last]
-		if err := s.resolve(ctx, part); err != nil {
-			return s.end(part.lo, err)
-		}
+	s := search[T]{items: items, ask: ask, judge: judge, hint: hint}
+	if end := s.run(ctx, first); end != nil {
+		return s.end(end)
 	}
 	return s.result
 }
 
-type knowledge uint8
-
-const (
-	nothing  knowledge = iota
-	inferred           // to fail, as its left sister is written
-	failed             // when asked
-)
-
-// span is the part of the set from lo up to but without hi.
-type span struct {
-	lo, hi int
-	known  knowledge
-}
-
-func (s span) single() bool { return s.hi-s.lo == 1 }
-
-// search goes through the set from left to right: everything before the span
-// on top of todo is written or a suspect, everything from there on is neither.
+// search goes through the set from left to right, stretch by stretch.
 type search[T any] struct {
 	items  []T
 	ask    func(ctx context.Context, part []T, again bool) error
 	judge  func(error) Answer
-	todo   []span // a stack, at most one span for each halving
+	hint   func(err error, part []T) (int, bool) // nil: none, or none any more
+	at     int                                   // everything before it is written or a suspect, nothing from it on
 	result Result[T]
 }
 
-// resolve writes the part, or divides it, or finds it a suspect. Its error is
-// the one that ends the search, and then nothing of the part is written.
-func (s *search[T]) resolve(ctx context.Context, part span) error {
-	if part.known == nothing || part.known == inferred && part.single() {
-		fault, end := s.try(ctx, part, false)
+// span is the part of the set from lo up to but without hi.
+type span struct{ lo, hi int }
+
+func (s span) len() int { return s.hi - s.lo }
+
+// run writes stretches, each twice as long as the one before while nothing
+// fails. Behind a bad item it goes on with one as long as the way to that item
+// was, half of what failed at most.
+func (s *search[T]) run(ctx context.Context, first error) (end error) {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	length, since := len(s.items), 0
+	fault := first
+	if first != nil && s.judge(first) != Divide {
+		return first
+	}
+	for s.at < len(s.items) {
+		stretch := span{s.at, min(s.at+length, len(s.items))}
 		if fault == nil {
+			if fault, end = s.write(ctx, stretch); end != nil {
+				return end
+			}
+		}
+		if fault == nil {
+			length *= 2
+			continue
+		}
+		if stretch.len() == len(s.items) {
+			end = s.spare(ctx, stretch, fault)
+		} else {
+			end = s.pin(ctx, stretch, fault)
+		}
+		if end != nil {
 			return end
 		}
-	}
-	if part.single() {
-		return s.confirm(ctx, part)
-	}
-	return s.divide(ctx, part)
-}
-
-func (s *search[T]) divide(ctx context.Context, part span) error {
-	middle := part.lo + (part.hi-part.lo)/2
-	left := span{lo: part.lo, hi: middle, known: failed}
-	right := span{lo: middle, hi: part.hi}
-	fault, end := s.try(ctx, left, false)
-	switch {
-	case end != nil:
-		return end
-	case fault == nil:
-		right.known = inferred
-		s.todo = append(s.todo, right)
-	default:
-		s.todo = append(s.todo, right, left)
+		length, since, fault = max(1, min(stretch.len()/2, s.at-since)), s.at, nil
 	}
 	return nil
 }
 
-func (s *search[T]) confirm(ctx context.Context, part span) error {
-	fault, end := s.try(ctx, part, true)
-	if fault != nil {
-		s.result.Suspects = append(s.result.Suspects, Suspect[T]{Item: s.items[part.lo], Err: fault})
+// spare handles the failure of the whole set. Where an item is named, it may be
+// the only bad one: then the others need a single write.
+func (s *search[T]) spare(ctx context.Context, whole span, fault error) (end error) {
+	named, ok := s.named(whole, fault)
+	if !ok || whole.len() <= 2 { // what is left of two would be asked alone
+		return s.pin(ctx, whole, fault)
+	}
+	others, end := s.try(ctx, slices.Concat(s.items[:named], s.items[named+1:]), false)
+	switch {
+	case end != nil:
+		return end
+	case others != nil: // it is not the only one
+		return s.pin(ctx, whole, fault)
+	}
+	s.items = s.items[named : named+1 : named+1]
+	return s.single(ctx, span{0, 1}, false)
+}
+
+// pin writes what is before the first bad item of a part that failed, and finds
+// that item a suspect, if it fails alone as well.
+func (s *search[T]) pin(ctx context.Context, part span, fault error) (end error) {
+	asked, believed := true, false // whether the part failed, or is only taken to
+	for part.len() > 1 {
+		middle, hi := part.lo+part.len()/2, part.hi
+		named, ok := s.named(part, fault)
+		switch {
+		case ok && believed: // the table came by here before, and stumbled later
+			s.hint = nil
+		case ok:
+			middle, hi, believed = named, named+1, true
+		}
+		if middle > part.lo {
+			left := span{part.lo, middle}
+			refused, end := s.write(ctx, left)
+			if end != nil {
+				return end
+			}
+			if refused != nil {
+				part, fault, asked = left, refused, true
+				continue
+			}
+		}
+		part, fault, asked = span{middle, hi}, nil, false
+	}
+	before := len(s.result.Suspects)
+	end = s.single(ctx, part, asked)
+	if believed && len(s.result.Suspects) == before {
+		s.hint = nil
 	}
 	return end
 }
 
+// single finds one item a suspect, or writes it. asked says that it failed
+// alone just now.
+func (s *search[T]) single(ctx context.Context, one span, asked bool) (end error) {
+	if !asked {
+		fault, end := s.write(ctx, one)
+		if fault == nil {
+			return end
+		}
+	}
+	fault, end := s.try(ctx, s.items[one.lo:one.hi:one.hi], true)
+	if end != nil {
+		return end
+	}
+	if fault != nil {
+		s.result.Suspects = append(s.result.Suspects, Suspect[T]{Item: s.items[one.lo], Err: fault})
+	}
+	s.at = one.hi
+	return nil
+}
+
+// named is the place in the set of the item that an error names.
+func (s *search[T]) named(part span, fault error) (place int, ok bool) {
+	if s.hint == nil || fault == nil {
+		return 0, false
+	}
+	index, ok := s.hint(fault, s.items[part.lo:part.hi:part.hi])
+	return part.lo + index, ok && index >= 0 && index < part.len()
+}
+
+// write asks for the part that comes next.
+func (s *search[T]) write(ctx context.Context, part span) (fault, end error) {
+	fault, end = s.try(ctx, s.items[part.lo:part.hi:part.hi], false)
+	if fault == nil && end == nil {
+		s.at = part.hi
+	}
+	return fault, end
+}
+
 // try asks for one part. fault is an error that may be the part's, end one
 // that ends the search; both are nil when the part is written.
-func (s *search[T]) try(ctx context.Context, part span, again bool) (fault, end error) {
+func (s *search[T]) try(ctx context.Context, part []T, again bool) (fault, end error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -170,7 +241,7 @@ func (s *search[T]) try(ctx context.Context, part span, again bool) (fault, end 
 	} else {
 		s.result.Asked++
 	}
-	err := s.ask(ctx, s.items[part.lo:part.hi:part.hi], again)
+	err := s.ask(ctx, part, again)
 	if err == nil {
 		return nil, nil
 	}
@@ -183,9 +254,10 @@ func (s *search[T]) try(ctx context.Context, part span, again bool) (fault, end 
 	return err, nil
 }
 
-// end gives up: nothing from lo on is written.
-func (s *search[T]) end(lo int, err error) Result[T] {
-	homeless := s.items[lo:len(s.items):len(s.items)]
+// end gives up: what is neither written nor a suspect has no home, and neither
+// have the suspects.
+func (s *search[T]) end(err error) Result[T] {
+	homeless := s.items[s.at:len(s.items):len(s.items)]
 	if n := len(s.result.Suspects); n > 0 {
 		all := make([]T, 0, n+len(homeless))
 		for _, suspect := range s.result.Suspects {

@@ -101,7 +101,7 @@ func expect(t *testing.T, what string, got, want any) {
 
 func isolate(t *testing.T, tb *table, n int) bisect.Result[int] {
 	t.Helper()
-	return bisect.Isolate(t.Context(), numbers(n), errData, tb.ask, judge)
+	return bisect.Isolate(t.Context(), numbers(n), errData, tb.ask, judge, nil)
 }
 
 func TestTheBadItemStandsAloneAndAllOthersAreWritten(t *testing.T) {
@@ -178,7 +178,7 @@ func TestASetOfOneIsAskedOnceMore(t *testing.T) {
 func TestAFirstErrorOfTheWorldAsksNothing(t *testing.T) {
 	t.Parallel()
 	tb := &table{refuse: among()}
-	got := bisect.Isolate(t.Context(), numbers(4), errWorld, tb.ask, judge)
+	got := bisect.Isolate(t.Context(), numbers(4), errWorld, tb.ask, judge, nil)
 	expect(t, "asks", len(tb.log), 0)
 	expect(t, "result", got, bisect.Result[int]{Homeless: numbers(4), Err: errWorld})
 }
@@ -186,12 +186,12 @@ func TestAFirstErrorOfTheWorldAsksNothing(t *testing.T) {
 func TestASetThatWasNotAskedYetIsAskedAsAWhole(t *testing.T) {
 	t.Parallel()
 	tb := &table{refuse: among()}
-	got := bisect.Isolate(t.Context(), numbers(4), nil, tb.ask, judge)
+	got := bisect.Isolate(t.Context(), numbers(4), nil, tb.ask, judge, nil)
 	expect(t, "asks", tb.log, []asked{{part: numbers(4)}})
 	expect(t, "result", got, bisect.Result[int]{Asked: 1})
 
 	tb = &table{refuse: among(0)}
-	got = bisect.Isolate(t.Context(), numbers(1), nil, tb.ask, judge)
+	got = bisect.Isolate(t.Context(), numbers(1), nil, tb.ask, judge, nil)
 	expect(t, "suspects", itemsOf(got.Suspects), []int{0})
 	expect(t, "counts", []int{got.Asked, got.Confirmed}, []int{1, 1})
 }
@@ -199,7 +199,7 @@ func TestASetThatWasNotAskedYetIsAskedAsAWhole(t *testing.T) {
 func TestAnEmptySetKeepsItsError(t *testing.T) {
 	t.Parallel()
 	tb := &table{refuse: among()}
-	got := bisect.Isolate(t.Context(), nil, errData, tb.ask, judge)
+	got := bisect.Isolate(t.Context(), nil, errData, tb.ask, judge, nil)
 	expect(t, "result", got, bisect.Result[int]{Err: errData})
 	expect(t, "asks", len(tb.log), 0)
 }
@@ -233,7 +233,7 @@ func TestAnAnswerThatIsNeitherEnds(t *testing.T) {
 				return 77
 			}
 			return bisect.Divide
-		})
+		}, nil)
 		expect(t, "asks", len(tb.log), from)
 		expect(t, "homeless", got.Homeless, numbers(8))
 		if got.Err == nil {
@@ -268,7 +268,7 @@ func TestACancelledContextEndsTheSearch(t *testing.T) {
 			if at == 0 {
 				cancel()
 			}
-			got := bisect.Isolate(ctx, numbers(8), errData, tb.ask, judge)
+			got := bisect.Isolate(ctx, numbers(8), errData, tb.ask, judge, nil)
 			conserved(t, tb, numbers(8), got)
 			expect(t, "asks", len(tb.log), at)
 			if at > 0 && says == nil && slices.Contains(tb.log[at-1].part, 7) { // done all the same
@@ -284,7 +284,7 @@ func TestHomelessCannotGrowIntoTheSet(t *testing.T) {
 	t.Parallel()
 	items := append(make([]int, 0, 10), 1, 2)
 	tb := &table{refuse: among(1), before: func(int) error { return errWorld }}
-	got := bisect.Isolate(t.Context(), items, errData, tb.ask, judge)
+	got := bisect.Isolate(t.Context(), items, errData, tb.ask, judge, nil)
 	_ = append(got.Homeless, 99)
 	expect(t, "behind the set", items[:3][2], 0)
 }

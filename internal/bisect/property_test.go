@@ -5,11 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -25,6 +22,11 @@ type reporter interface {
 // conserved checks what holds whatever happens: each item is in exactly one
 // place, in order, and nobody is a suspect who did not fail alone, twice.
 func conserved(t reporter, tb *table, items []int, got bisect.Result[int]) {
+	t.Helper()
+	conservedWithin(t, tb, items, got, 2*(len(items)-1))
+}
+
+func conservedWithin(t reporter, tb *table, items []int, got bisect.Result[int], asks int) {
 	t.Helper()
 	suspects := itemsOf(got.Suspects)
 	all := slices.Concat(tb.written, suspects, got.Homeless)
@@ -52,7 +54,7 @@ func conserved(t reporter, tb *table, items []int, got bisect.Result[int]) {
 			t.Fatalf("%d is a suspect after %d and %d failures alone, with error %v", s.Item, first, again, s.Err)
 		}
 	}
-	if n := len(items); got.Asked > 2*(n-1) || got.Confirmed > n || got.Asked+got.Confirmed != len(tb.log) {
+	if n := len(items); got.Asked > asks || got.Confirmed > n || got.Asked+got.Confirmed != len(tb.log) {
 		t.Fatalf("asked %d and confirmed %d of %d items in %d asks", got.Asked, got.Confirmed, n, len(tb.log))
 	}
 }
@@ -88,7 +90,7 @@ func TestNothingIsLostOrDoubledWhateverTheTableRefuses(t *testing.T) {
 		n := rapid.IntRange(1, 70).Draw(t, "n")
 		kind, refuse := refusals(t, n, "items", "pair", "threshold", "whim", "flapping")
 		tb := &table{refuse: refuse}
-		got := bisect.Isolate(context.Background(), numbers(n), errData, tb.ask, judge)
+		got := bisect.Isolate(context.Background(), numbers(n), errData, tb.ask, judge, nil)
 		conserved(t, tb, numbers(n), got)
 		if got.Err != nil {
 			t.Fatalf("error %v", got.Err)
@@ -109,7 +111,7 @@ func TestTheWorldMayEndAtEveryAsk(t *testing.T) {
 		n := rapid.IntRange(1, 24).Draw(t, "n")
 		_, refuse := refusals(t, n, "items", "pair", "threshold", "whim") // runs alike each time
 		whole := &table{refuse: refuse}
-		bisect.Isolate(context.Background(), numbers(n), errData, whole.ask, judge)
+		bisect.Isolate(context.Background(), numbers(n), errData, whole.ask, judge, nil)
 		for j := 1; j <= len(whole.log); j++ {
 			last := fmt.Errorf("ask %d: %w", j, errWorld)
 			tb := &table{refuse: refuse, before: func(ask int) error {
@@ -118,193 +120,13 @@ func TestTheWorldMayEndAtEveryAsk(t *testing.T) {
 				}
 				return nil
 			}}
-			got := bisect.Isolate(context.Background(), numbers(n), errData, tb.ask, judge)
+			got := bisect.Isolate(context.Background(), numbers(n), errData, tb.ask, judge, nil)
 			conserved(t, tb, numbers(n), got)
 			if got.Err != last || len(tb.log) != j {
 				t.Fatalf("end at ask %d: error %v after %d asks", j, got.Err, len(tb.log))
 			}
 		}
 	})
-}
-
-func bound(n, k int) float64 {
-	k = max(k, 1)
-	return 2*float64(k)*(math.Log2(float64(n)/float64(k))+1) + 2
-}
-
-// counting asks a set of n of which bad fail, without remembering the asks.
-func counting(n int, bad []bool) (asks, confirmed, suspects int) {
-	below := make([]int, n+1) // how many bad ones there are before each
-	for i, is := range bad {
-		below[i+1] = below[i]
-		if is {
-			below[i+1]++
-		}
-	}
-	got := bisect.Isolate(context.Background(), numbers(n), errData, func(_ context.Context, part []int, _ bool) error {
-		if below[part[len(part)-1]+1] > below[part[0]] {
-			return errData
-		}
-		return nil
-	}, func(error) bisect.Answer { return bisect.Divide })
-	return got.Asked, got.Confirmed, len(got.Suspects)
-}
-
-func checkCost(t reporter, n int, bad []bool) {
-	t.Helper()
-	k := 0
-	for _, is := range bad {
-		if is {
-			k++
-		}
-	}
-	asks, confirmed, suspects := counting(n, bad)
-	if suspects != k {
-		t.Fatalf("n=%d: found %d of %d", n, suspects, k)
-	}
-	if float64(asks+1) > bound(n, k) {
-		t.Fatalf("n=%d k=%d: %d asks and the whole, more than %.1f", n, k, asks, bound(n, k))
-	}
-	if falseAlarms := max(1-k, 0); confirmed > k+falseAlarms {
-		t.Fatalf("n=%d k=%d: %d confirmations", n, k, confirmed)
-	}
-}
-
-func TestTheCostStaysWithinItsBoundForEverySize(t *testing.T) {
-	t.Parallel()
-	patterns := map[string]func(i, n int) bool{
-		"none":      func(int, int) bool { return false },
-		"first":     func(i, _ int) bool { return i == 0 },
-		"last":      func(i, n int) bool { return i == n-1 },
-		"middle":    func(i, n int) bool { return i == n/2 },
-		"alternate": func(i, _ int) bool { return i%2 == 0 },
-		"odd":       func(i, _ int) bool { return i%2 == 1 },
-		"all":       func(int, int) bool { return true },
-	}
-	for name, is := range patterns {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			for n := 1; n <= 4096; n++ {
-				bad := make([]bool, n)
-				for i := range bad {
-					bad[i] = is(i, n)
-				}
-				checkCost(t, n, bad)
-			}
-		})
-	}
-}
-
-func TestTheCostStaysWithinItsBoundForRandomSets(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.IntRange(1, 4096).Draw(t, "n")
-		k := rapid.IntRange(0, n).Draw(t, "k")
-		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
-		bad := make([]bool, n)
-		for _, i := range random.Perm(n)[:k] {
-			bad[i] = true
-		}
-		checkCost(t, n, bad)
-	})
-}
-
-// worst has for each k the most asks that k bad ones among n can take, given
-// that the set is known to fail: either half may hold any share of them.
-func worst(n int, memo map[int][]int) []int {
-	if n == 1 {
-		return []int{0, 0}
-	}
-	if known, ok := memo[n]; ok {
-		return known
-	}
-	l, r := worst(n/2, memo), worst(n-n/2, memo)
-	most := make([]int, n+1)
-	for left := range l {
-		for right := range r {
-			var asks int
-			switch {
-			case left == 0 && right == 0:
-				continue
-			case right == 0: // both asked
-				asks = 2 + l[left]
-			case left == 0 && len(r) == 2: // a single one is asked although inferred
-				asks = 2
-			case left == 0: // the right one inferred
-				asks = 1 + r[right]
-			default:
-				asks = 2 + l[left] + r[right]
-			}
-			most[left+right] = max(most[left+right], asks)
-		}
-	}
-	memo[n] = most
-	return most
-}
-
-// tableOfThePackage reads the rows of the package's documentation.
-func tableOfThePackage(t *testing.T) (rows [][4]int) {
-	t.Helper()
-	doc, err := os.ReadFile("doc.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(doc)) {
-		var row [4]int
-		if n, _ := fmt.Sscanf(line, "// %d %d %d %d", &row[0], &row[1], &row[2], &row[3]); n == 4 {
-			rows = append(rows, row)
-		}
-	}
-	return rows
-}
-
-func TestTheCostTableOfThePackageIsTheWorstCase(t *testing.T) {
-	t.Parallel()
-	memo := map[int][]int{}
-	rows := tableOfThePackage(t)
-	if len(rows) != 9 {
-		t.Fatalf("%d rows", len(rows))
-	}
-	for _, row := range rows {
-		n, k, asks, confirmations := row[0], row[1], row[2], row[3]
-		if got := worst(n, memo)[k]; got != asks || confirmations != k {
-			t.Errorf("%d bad among %d: at worst %d asks, the package says %d and %d", k, n, got, asks, confirmations)
-		}
-		if float64(asks+1) > bound(n, k) {
-			t.Errorf("%d bad among %d: over the bound", k, n)
-		}
-	}
-	for n := 2; n <= 256; n++ { // the recurrence itself never leaves the bound
-		for k, asks := range worst(n, memo) {
-			if k > 0 && float64(asks+1) > bound(n, k) {
-				t.Fatalf("%d bad among %d: %d asks", k, n, asks)
-			}
-		}
-	}
-}
-
-// The recurrence is only worth something if a search can be as bad as it says
-// and no worse: all subsets of small sets are tried.
-func TestTheWorstCaseIsMetExactly(t *testing.T) {
-	t.Parallel()
-	memo := map[int][]int{}
-	for n := 2; n <= 11; n++ {
-		seen := make([]int, n+1)
-		for set := 1; set < 1<<n; set++ {
-			bad, k := make([]bool, n), 0
-			for i := range bad {
-				if set&(1<<i) != 0 {
-					bad[i] = true
-					k++
-				}
-			}
-			asks, _, _ := counting(n, bad)
-			seen[k] = max(seen[k], asks)
-		}
-		if !slices.Equal(seen, worst(n, memo)) {
-			t.Errorf("n=%d: seen %v, computed %v", n, seen, worst(n, memo))
-		}
-	}
 }
 
 func FuzzNothingIsLostOrDoubled(f *testing.F) {
@@ -325,7 +147,7 @@ func FuzzNothingIsLostOrDoubled(f *testing.F) {
 			}
 			return nil
 		}
-		got := bisect.Isolate(context.Background(), numbers(n), errData, tb.ask, judge)
+		got := bisect.Isolate(context.Background(), numbers(n), errData, tb.ask, judge, nil)
 		conserved(t, tb, numbers(n), got)
 		if got.Err != nil && !errors.Is(got.Err, errWorld) {
 			t.Fatalf("error %v", got.Err)

@@ -31,6 +31,15 @@ func (e *serverError) TableName() string      { return e.table }
 func (e *serverError) ColumnName() string     { return e.column }
 func (e *serverError) ConstraintName() string { return e.constraint }
 
+// rowError is an error that says at which row of the write the server was.
+type rowError struct {
+	error
+	row int
+}
+
+func (e *rowError) Unwrap() error    { return e.error }
+func (e *rowError) Row() (int, bool) { return e.row, e.row >= 0 }
+
 func sqlstate(code string) error {
 	return &serverError{code: code, table: "decision_logs", column: "c", constraint: "k"}
 }
@@ -44,6 +53,7 @@ type table struct {
 	probes int
 
 	refuse func(id string) error       // nil: takes it
+	tells  func(row int) int           // which row a refusal names, -1: none; nil: it says nothing of rows
 	away   func() error                // nil: is there
 	probe  func(at time.Time) error    // nil: as away says
 	hook   func(ctx context.Context)   // runs inside every write
@@ -70,8 +80,11 @@ func (t *table) Store(ctx context.Context, rows []Row, fresh bool) ([]Outcome, e
 		}
 	}
 	if t.refuse != nil {
-		for _, id := range ids {
+		for i, id := range ids {
 			if err := t.refuse(id); err != nil {
+				if t.tells != nil {
+					err = &rowError{err, t.tells(i)}
+				}
 				return nil, err
 			}
 		}

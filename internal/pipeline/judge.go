@@ -11,9 +11,9 @@ import (
 	"docket/internal/home"
 )
 
-// judge decides what becomes of a batch that could not be written as a whole. nil means: look again at what still
-// wants a row.
-func (c *carrier) judge(ctx context.Context, open []*item, err error) error {
+// judge decides what becomes of a batch of which a part could not be written as a whole. nil means: look again at what
+// still wants a row.
+func (c *carrier) judge(ctx context.Context, open, failed []*item, err error) error {
 	v := judged(ctx, err)
 	switch {
 	case ctx.Err() != nil:
@@ -29,7 +29,7 @@ func (c *carrier) judge(ctx context.Context, open []*item, err error) error {
 		}
 		return c.hold(ctx, open, blame(v, perr))
 	}
-	return c.isolate(ctx, open, err)
+	return c.isolate(ctx, open, failed, err)
 }
 
 // judged is the verdict on an error. A cancellation that is not ours, as our own context goes on, is one more way in
@@ -81,8 +81,9 @@ func (c *carrier) park(it *item, v errclass.Verdict) {
 	it.send(home.Parked, envelope.Cause{Kind: envelope.Transient, Code: promised(v.Code), Message: words(v)}, attempt)
 }
 
-// isolate finds the records that are to blame by halving. The good ones get their rows on the way and keep them.
-func (c *carrier) isolate(ctx context.Context, open []*item, first error) error {
+// isolate finds the records that are to blame among those that failed. The good ones get their rows on the way and keep
+// them.
+func (c *carrier) isolate(ctx context.Context, open, failed []*item, first error) error {
 	proof := proof{carrier: c, of: open, seen: map[suspicion]bool{suspect(errclass.Classify(first), first): true}}
 	once := func(ctx context.Context, part []*item, again bool) error {
 		part = wanting(part)
@@ -100,7 +101,8 @@ func (c *carrier) isolate(ctx context.Context, open []*item, first error) error 
 		before = err
 		return err
 	}
-	found := bisect.Isolate(ctx, open, first, ask, func(err error) bisect.Answer { return proof.answer(ctx, err) })
+	answer := func(err error) bisect.Answer { return proof.answer(ctx, err) }
+	found := bisect.Isolate(ctx, failed, first, ask, answer, stumbledOver)
 	c.observer.Bisected(found.Asked + found.Confirmed)
 
 	switch {

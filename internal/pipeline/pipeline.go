@@ -131,8 +131,9 @@ type Pipeline struct {
 
 	decodeValue func(value []byte, maxBytes int64) (decision.Record, *decision.Refusal)
 
-	parked breaker
-	hands  hands
+	parked  breaker
+	portion portion
+	hands   hands
 }
 
 // New makes a pipeline. spool is nil where there is none: then a record that Kafka does not take is held.

@@ -18,15 +18,34 @@ func (c *carrier) store(ctx context.Context, items []*item) error {
 		if len(open) == 0 {
 			return nil
 		}
-		err := c.tries(ctx, open, false)
+		failed, err := c.pour(ctx, open)
 		if err == nil {
 			continue
 		}
-		open = wanting(open) // a retry in parts may have stored some
-		if err := c.judge(ctx, open, err); err != nil {
+		// What was written before has its home, by portions before the one that failed or by a retry in parts.
+		if err := c.judge(ctx, wanting(open), wanting(failed), err); err != nil {
 			return err
 		}
 	}
+}
+
+// pour writes items by portions, each all or none, up to the first that fails for good: that one is returned.
+func (c *carrier) pour(ctx context.Context, items []*item) (failed []*item, err error) {
+	for len(items) > 0 {
+		size := c.portion.of(len(items))
+		from := c.now()
+		err := c.write(ctx, items[:size], false)
+		if err == nil {
+			c.portion.took(size, c.now().Sub(from))
+		} else if ctx.Err() == nil {
+			c.portion.failed(size, judged(ctx, err))
+		}
+		if err := c.again(ctx, items[:size], err); err != nil {
+			return items[:size], err
+		}
+		items = items[size:]
+	}
+	return nil, nil
 }
 
 // tries writes items, again after each of the pauses while the failure is the moment's and not the items'.
@@ -34,7 +53,11 @@ func (c *carrier) tries(ctx context.Context, items []*item, fresh bool) error {
 	if len(items) == 0 {
 		return nil
 	}
-	err := c.write(ctx, items, fresh)
+	return c.again(ctx, items, c.write(ctx, items, fresh))
+}
+
+// again writes items that failed with err once more after each of the pauses.
+func (c *carrier) again(ctx context.Context, items []*item, err error) error {
 	parts := 1
 	for _, pause := range c.cfg.RetryPauses {
 		v := judged(ctx, err)
@@ -87,7 +110,7 @@ func (c *carrier) write(ctx context.Context, items []*item, fresh bool) error {
 		if ctx.Err() == nil { // what our own stopping cuts short is not a failure
 			c.observer.StoreFailed(judged(ctx, err))
 		}
-		return err
+		return stumbled(err, items)
 	}
 	for i, it := range items {
 		switch outcomes[i] {
