@@ -1,0 +1,190 @@
+//go:build integration
+
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	away       = 5 * time.Second // from the kill to the start of the container
+	mostOutage = 3               // rounds: the servers are hurt by each
+)
+
+// outage kills Postgres in the middle of a drain and measures how soon rows come again.
+func (b *bench) outage(ctx context.Context) error {
+	t, err := b.logs(ctx)
+	if err != nil {
+		return err
+	}
+	const name = "Docket, Postgres killed half-way"
+	err = b.rounds(min(b.Rounds, mostOutage), func() error {
+		_, err := b.measure(ctx, name, func(ctx context.Context) (Run, error) { return b.interrupted(ctx, t) })
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	note := fmt.Sprintf("SIGKILL when a quarter was done, started again after %v; from the first SELECT that is answered", away)
+	b.judge("first row after Postgres is back, s", Over(b.runs[name], func(r Run) float64 { return r.FirstRow.Seconds() }), AtMost(1), "", note)
+	b.judge("until 90 % of the rate before, s", Over(b.runs[name], func(r Run) float64 {
+		if r.Speed == 0 {
+			return math.NaN()
+		}
+		return r.Speed.Seconds()
+	}), AtMost(5), "", "begin of the first half second at that rate; not measured where the backlog ends before")
+	return nil
+}
+
+func (b *bench) interrupted(ctx context.Context, t topic) (run Run, err error) {
+	if err := b.emptied(ctx); err != nil {
+		return run, err
+	}
+	w, err := b.start(t.name, b.group())
+	if err != nil {
+		return run, err
+	}
+	defer w.kill()
+	began, err := w.awaitReady(ctx)
+	if err != nil {
+		return run, err
+	}
+	before, err := b.follow(ctx, w, func(s series) bool { return s.home("row") >= int64(t.decisions/4) })
+	if err != nil {
+		return run, err
+	}
+	last := before[len(before)-1]
+	steady := float64(last.rows) / last.at.Sub(began).Seconds()
+	from, err := b.meter(ctx) // all but the quarter before
+	if err != nil {
+		return run, err
+	}
+	used, err := processCPU(w.pid())
+	if err != nil {
+		return run, err
+	}
+	back, err := b.cut(ctx)
+	if err != nil {
+		return run, err
+	}
+	stored, err := w.metrics(ctx)
+	if err != nil {
+		return run, err
+	}
+	after, err := b.follow(ctx, w, func(s series) bool { return s.homes() >= int64(t.decisions) })
+	if err != nil {
+		return run, err
+	}
+	run = Run{Rows: int64(t.decisions), Took: after[len(after)-1].at.Sub(began), StartUp: began.Sub(w.started)}
+	run.FirstRow, run.Speed = recovery(after, stored.home("row"), back, 0.9*steady)
+	worker, err := processCPU(w.pid())
+	if err != nil {
+		return run, err
+	}
+	to, err := b.meterRestarted(ctx, from)
+	if err != nil {
+		return run, err
+	}
+	run.since(from, to, worker-used)
+	if run.Peak, err = peakMemory(w.pid()); err != nil {
+		return run, err
+	}
+	seen, err := w.atRest(ctx)
+	if err != nil {
+		return run, err
+	}
+	err = errors.Join(b.accountOutage(ctx, seen, t), w.stop())
+	run.Worker = w.used()
+	b.say("  back after %v, rate back after %v; %d parked", run.FirstRow, run.Speed, seen.home("parked"))
+	return run, err
+}
+
+// meterRestarted is a meter after a restart of Postgres, whose container counts from zero then: what is before the restart is not
+// known, and little.
+func (b *bench) meterRestarted(ctx context.Context, from meter) (meter, error) {
+	to, err := b.meter(ctx)
+	if to.postgres < from.postgres {
+		to.postgres += from.postgres
+	}
+	return to, err
+}
+
+// cut kills Postgres, starts it again a while later and returns when it answered a SELECT.
+func (b *bench) cut(ctx context.Context) (time.Time, error) {
+	server := b.postgres.Handle()
+	if err := server.End(ctx, "SIGKILL"); err != nil {
+		return time.Time{}, err
+	}
+	select {
+	case <-ctx.Done():
+		return time.Time{}, ctx.Err()
+	case <-time.After(away):
+	}
+	started := make(chan error, 1)
+	go func() { started <- server.Start(ctx) }()
+	for {
+		attempt, cancel := context.WithTimeout(ctx, time.Second)
+		err := b.answers(attempt)
+		cancel()
+		if err == nil {
+			return time.Now(), <-started
+		}
+		select {
+		case err := <-started:
+			if err != nil {
+				return time.Time{}, err
+			}
+			started <- nil
+		case <-ctx.Done():
+			return time.Time{}, ctx.Err()
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}
+
+func (b *bench) answers(ctx context.Context) error {
+	conn, err := pgx.Connect(ctx, b.dsn)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	_, err = conn.Exec(ctx, "SELECT 1")
+	return err
+}
+
+// follow notes the rows every few milliseconds until done.
+func (b *bench) follow(ctx context.Context, w *worker, done func(series) bool) (seen []progress, err error) {
+	err = w.until(ctx, 10*time.Millisecond, func() (bool, error) {
+		s, err := w.metrics(ctx)
+		if err != nil {
+			return false, err
+		}
+		seen = append(seen, progress{time.Now(), s.home("row")})
+		return done(s), nil
+	})
+	return seen, err
+}
+
+// accountOutage sees that every decision has a home, and that the table has what is said to be in it. What was written by a
+// transaction whose answer was lost may be in the table and parked as well.
+func (b *bench) accountOutage(ctx context.Context, seen series, t topic) error {
+	if n := seen.homes(); n != int64(t.decisions) || seen["docket_unaccounted_records"] != 0 || seen.home("dead_letter") != 0 {
+		return fmt.Errorf("the account does not add up: %d of %d decisions have homes, %v are unaccounted for, %d are dead letters",
+			n, t.decisions, seen["docket_unaccounted_records"], seen.home("dead_letter"))
+	}
+	n, err := b.number(ctx, "SELECT count(*) FROM decision_logs")
+	if err != nil {
+		return err
+	}
+	stored := seen.home("row") + seen.home("duplicate")
+	if n < stored || n > stored+seen.home("parked") {
+		return fmt.Errorf("the account does not add up: the table has %d rows, and should have %d, with %d parked", n, stored, seen.home("parked"))
+	}
+	return nil
+}
