@@ -44,10 +44,23 @@ func commit(ctx context.Context) string {
 	return strings.TrimSpace(string(out))
 }
 
+// settings say in what the worker differs from one that is started with nothing but addresses.
+func (b *bench) settings() []string {
+	notes := []string{
+		"The worker has its default settings but for addresses, topic and group, and a spool in a folder for temporary files.",
+		fmt.Sprintf("A run in which others used more than %.0f %% of the machine is made again up to %d times, in the first %v of a whole run, and the one that was disturbed least is taken.",
+			Noisy*100, b.Repeat, repeatUntil),
+	}
+	if b.Does("bad") {
+		notes = append(notes, "Batches of 10,000: "+strings.Join(oneBatch, ", ")+", so that all are in one batch.")
+	}
+	return notes
+}
+
 // write prints the page, and writes it into the file that was asked for.
 func (b *bench) write(t *testing.T) {
 	t.Helper()
-	page := Page{Machine: b.machine(t.Context()), Rows: b.rows, Notes: b.notes}
+	page := Page{Machine: b.machine(t.Context()), Rows: b.rows, Notes: b.settings()}
 	for _, name := range b.order {
 		page.Seen = append(page.Seen, Seen{Name: name, Runs: b.runs[name]})
 	}

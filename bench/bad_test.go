@@ -18,7 +18,7 @@ const threePercent = 31 // of 1024
 
 // bad measures rows that the table refuses: many in a stream, and few in one large batch.
 func (b *bench) bad(ctx context.Context) error {
-	t, err := b.logs(ctx)
+	t, err := b.half(ctx)
 	if err != nil {
 		return err
 	}

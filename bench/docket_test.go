@@ -163,13 +163,13 @@ func (w *worker) ready(ctx context.Context) bool {
 
 // awaitReady returns when the worker was first seen to have its partitions: from then on it fetches.
 func (w *worker) awaitReady(ctx context.Context) (time.Time, error) {
-	err := w.until(ctx, 2*time.Millisecond, func() (bool, error) { return w.ready(ctx), nil })
+	err := w.until(ctx, stuck, 2*time.Millisecond, func() (bool, error) { return w.ready(ctx), nil })
 	return time.Now(), err
 }
 
-// until asks again and again, until done, an error, the worker's end or the time when it counts as stuck.
-func (w *worker) until(ctx context.Context, pause time.Duration, done func() (bool, error)) error {
-	deadline := time.After(stuck)
+// until asks again and again, until done, an error, the worker's end or the limit, at which it counts as stuck.
+func (w *worker) until(ctx context.Context, limit, pause time.Duration, done func() (bool, error)) error {
+	deadline := time.After(limit)
 	for {
 		if ok, err := done(); ok || err != nil {
 			return err

@@ -160,7 +160,7 @@ func (b *bench) answers(ctx context.Context) error {
 
 // follow notes the rows every few milliseconds until done.
 func (b *bench) follow(ctx context.Context, w *worker, done func(series) bool) (seen []progress, err error) {
-	err = w.until(ctx, 10*time.Millisecond, func() (bool, error) {
+	err = w.until(ctx, 5*stuck, 10*time.Millisecond, func() (bool, error) {
 		s, err := w.metrics(ctx)
 		if err != nil {
 			return false, err

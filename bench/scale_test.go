@@ -134,7 +134,7 @@ func (b *bench) startAll(ctx context.Context, t topic, instances int) ([]*worker
 		workers = append(workers, w)
 	}
 	for _, w := range workers {
-		err := w.until(ctx, 20*time.Millisecond, func() (bool, error) { return w.assigned(ctx) == scalePartitions/instances, nil })
+		err := w.until(ctx, stuck, 20*time.Millisecond, func() (bool, error) { return w.assigned(ctx) == scalePartitions/instances, nil })
 		if err != nil {
 			return workers, fmt.Errorf("wait for the partitions: %w", err)
 		}

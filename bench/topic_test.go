@@ -43,6 +43,11 @@ func (b *bench) logs(ctx context.Context) (topic, error) {
 	return b.filled(ctx, logs, partitions, b.N, 0)
 }
 
+// half is a topic for what takes long: half as many decisions.
+func (b *bench) half(ctx context.Context) (topic, error) {
+	return b.filled(ctx, logs+"-half", partitions, b.N/2, 0)
+}
+
 // pour produces a topic's decisions and waits until the broker has them.
 func (b *bench) pour(ctx context.Context, client *kgo.Client, decisions *Decisions, t *topic) error {
 	var failure atomic.Pointer[error]
