@@ -30,7 +30,7 @@ func sameSessions(counts []int, seen int) int {
 }
 
 func copyName(format string, sessions int) string {
-	return fmt.Sprintf("psql COPY %s, %d sessions", format, sessions)
+	return fmt.Sprintf("psql COPY %s, sessions: %d", format, sessions)
 }
 
 // readyMade writes the rows of the table into files that COPY can read, one for each partition of the topic.

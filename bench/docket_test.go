@@ -54,7 +54,7 @@ func (b *bench) start(topic, group string, settings ...string) (*worker, error) 
 	if err != nil {
 		return nil, fmt.Errorf("make a log: %w", err)
 	}
-	w.cmd = exec.Command(b.bin) //nolint:noctx // ended by stop or kill, in order
+	w.cmd = exec.Command(b.bin) // ended by stop or kill, in order
 	w.cmd.Dir, w.cmd.Stdout, w.cmd.Stderr = b.dir, log, log
 	w.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	w.cmd.Env = append([]string{

@@ -32,18 +32,25 @@ func (b *bench) outage(ctx context.Context) error {
 		return err
 	}
 	note := fmt.Sprintf("SIGKILL when a quarter was done, started again after %v; from the first SELECT that is answered", away)
-	b.judge("first row after Postgres is back, s", Over(b.runs[name], func(r Run) float64 { return r.FirstRow.Seconds() }), AtMost(1), "", note)
-	b.judge("until 90 % of the rate before, s", Over(b.runs[name], func(r Run) float64 {
-		if r.Speed == 0 {
-			return math.NaN()
-		}
-		return r.Speed.Seconds()
-	}), AtMost(5), "", "begin of the first half second at that rate; not measured where the backlog ends before")
+	b.judge("first row after Postgres is back, s", Over(b.runs[name], func(r Run) float64 { return seen(r.FirstRow) }), AtMost(1), "", note)
+	b.judge("until 90 % of the rate before, s", Over(b.runs[name], func(r Run) float64 { return seen(r.Speed) }), AtMost(5), "", "begin of the first half second at that rate, from the first row on; not measured where the backlog ends before")
 	return nil
+}
+
+// seen are the seconds of what was seen at all.
+func seen(d time.Duration) float64 {
+	if d == 0 {
+		return math.NaN()
+	}
+	return d.Seconds()
 }
 
 func (b *bench) interrupted(ctx context.Context, t topic) (run Run, err error) {
 	if err := b.emptied(ctx); err != nil {
+		return run, err
+	}
+	from, err := b.meter(ctx)
+	if err != nil {
 		return run, err
 	}
 	w, err := b.start(t.name, b.group())
@@ -61,11 +68,7 @@ func (b *bench) interrupted(ctx context.Context, t topic) (run Run, err error) {
 	}
 	last := before[len(before)-1]
 	steady := float64(last.rows) / last.at.Sub(began).Seconds()
-	from, err := b.meter(ctx) // all but the quarter before
-	if err != nil {
-		return run, err
-	}
-	used, err := processCPU(w.pid())
+	killed, err := b.meter(ctx)
 	if err != nil {
 		return run, err
 	}
@@ -87,11 +90,11 @@ func (b *bench) interrupted(ctx context.Context, t topic) (run Run, err error) {
 	if err != nil {
 		return run, err
 	}
-	to, err := b.meterRestarted(ctx, from)
+	to, err := b.meterRestarted(ctx, killed)
 	if err != nil {
 		return run, err
 	}
-	run.since(from, to, worker-used)
+	run.since(from, to, worker)
 	if run.Peak, err = peakMemory(w.pid()); err != nil {
 		return run, err
 	}
@@ -105,12 +108,12 @@ func (b *bench) interrupted(ctx context.Context, t topic) (run Run, err error) {
 	return run, err
 }
 
-// meterRestarted is a meter after a restart of Postgres, whose container counts from zero then: what is before the restart is not
-// known, and little.
-func (b *bench) meterRestarted(ctx context.Context, from meter) (meter, error) {
+// meterRestarted is a meter after a restart of Postgres, whose container may count from zero then: what it had used before the
+// kill is added.
+func (b *bench) meterRestarted(ctx context.Context, killed meter) (meter, error) {
 	to, err := b.meter(ctx)
-	if to.postgres < from.postgres {
-		to.postgres += from.postgres
+	if to.postgres < killed.postgres {
+		to.postgres += killed.postgres
 	}
 	return to, err
 }

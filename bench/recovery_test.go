@@ -24,6 +24,15 @@ func TestTheRateIsBackWhereAWholeWindowHasIt(t *testing.T) {
 	}
 }
 
+func TestTheRateIsNotBackBeforeTheFirstRow(t *testing.T) {
+	t.Parallel()
+	back := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	seen := course(back, 0, 0, 0, 900, 1000, 1100, 1200, 1300, 1400, 1500)
+	if first, speed := recovery(seen, 0, back, 900); first != 300*time.Millisecond || speed != first {
+		t.Errorf("first row after %v, rate after %v", first, speed)
+	}
+}
+
 func TestARateThatIsNotSeenIsNotMadeUp(t *testing.T) {
 	t.Parallel()
 	back := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -67,7 +67,7 @@ func (p Page) Markdown(to io.Writer) {
 	for _, line := range p.Machine {
 		fmt.Fprintf(to, "- %s\n", line)
 	}
-	fmt.Fprint(to, "\n| what | goal | measured | verdict | by round |\n|---|---|---|---|---|\n")
+	fmt.Fprint(to, "\n| what | goal | measured | verdict | by round | how |\n|---|---|---|---|---|---|\n")
 	for _, r := range p.Rows {
 		fmt.Fprintln(to, r.markdown())
 	}
@@ -109,11 +109,7 @@ func (r Row) markdown() string {
 	if n := r.Measured.Noisy; n > 0 && !r.Measured.AllNoisy() {
 		rounds += fmt.Sprintf(" (%d noisy left out)", n)
 	}
-	what := r.What
-	if r.Note != "" {
-		what += " (" + r.Note + ")"
-	}
-	return cells(what, goal, fmt.Sprintf(format, r.Measured.Value), verdict, rounds)
+	return cells(r.What, goal, fmt.Sprintf(format, r.Measured.Value), verdict, rounds, r.Note)
 }
 
 func (s Seen) markdown() string {

@@ -42,8 +42,8 @@ func TestThePageSaysGoalMeasuredVerdictAndRounds(t *testing.T) {
 	page.Markdown(&text)
 	for _, line := range []string{
 		"- machine: two cores",
-		`| fast\|slow (same round) | ≥ 1.00 | 0.50 | **missed by 50.0 %** | 0.50, 0.25 (1 noisy left out) |`,
-		"| said only |  | 2 | said, all rounds noisy | 2 |",
+		`| fast\|slow | ≥ 1.00 | 0.50 | **missed by 50.0 %** | 0.50, 0.25 (1 noisy left out) | same round |`,
+		"| said only |  | 2 | said, all rounds noisy | 2 |  |",
 		"| docket | 1 | 100000 | – | 3.00 | – | – | 64 MiB | 500 | 20 %, 1 of 1 noisy |",
 		"- a note",
 	} {

@@ -38,9 +38,10 @@ func (r Run) WorkerCPU() float64 { return r.Worker.Seconds() / float64(r.Rows) *
 // Noisy says that others used so much of the machine that the run says little.
 func (r Run) Noisy() bool { return r.Foreign > Noisy }
 
-// Median of values; with an even number of them the mean of the two in the middle, NaN of none.
+// Median of values; with an even number of them the mean of the two in the middle. It is NaN of none, and where any value
+// is NaN: what was not measured in one round is not made up by the others.
 func Median(values []float64) float64 {
-	if len(values) == 0 {
+	if len(values) == 0 || slices.ContainsFunc(values, math.IsNaN) {
 		return math.NaN()
 	}
 	sorted := slices.Sorted(slices.Values(values))

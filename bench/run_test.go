@@ -20,8 +20,10 @@ func TestMedian(t *testing.T) {
 			t.Errorf("of %v: %v, left as %v", given, got, c.of)
 		}
 	}
-	if got := Median(nil); !math.IsNaN(got) {
-		t.Errorf("of nothing: %v", got)
+	for _, of := range [][]float64{nil, {1, math.NaN(), 3}} {
+		if got := Median(of); !math.IsNaN(got) {
+			t.Errorf("of %v: %v", of, got)
+		}
 	}
 }
 
