@@ -86,8 +86,25 @@ var oneBatch = []string{"DOCKET_BATCH_MAX_RECORDS=10000", "DOCKET_BATCH_MAX_BYTE
 type aBatch struct {
 	name           string
 	bad            int
-	foreign        bool // refused by a foreign key, which names no line of a COPY; else by a CHECK
+	by             refuser
 	writes, effort *Goal
+}
+
+// refuser is what refuses rows.
+type refuser int
+
+const (
+	byCheck    refuser = iota // the server names the line of a COPY
+	byForeign                 // a foreign key, at the end of the statement: no line; parked, as what is pointed to may still come
+	byDeferred                // a constraint trigger, at the commit: no line
+)
+
+// home is where Docket brings what was refused.
+func (r refuser) home() string {
+	if r == byForeign {
+		return "parked"
+	}
+	return "dead_letter"
 }
 
 func (b *bench) batches(ctx context.Context) error {
@@ -96,9 +113,10 @@ func (b *bench) batches(ctx context.Context) error {
 		return err
 	}
 	for _, a := range []aBatch{
-		{"one bad in 10,000, refused by a CHECK", 1, false, AtMost(4), AtMost(0.08)},
-		{"one bad in 10,000, refused by a foreign key", 1, true, AtMost(31), nil},
-		{"100 bad in 10,000, refused by a CHECK", 100, false, nil, AtMost(0.2)},
+		{"one bad in 10,000, refused by a CHECK", 1, byCheck, AtMost(4), AtMost(0.08)},
+		{"one bad in 10,000, refused by a foreign key", 1, byForeign, AtMost(31), nil},
+		{"one bad in 10,000, refused at the commit", 1, byDeferred, AtMost(31), nil},
+		{"100 bad in 10,000, refused by a CHECK", 100, byCheck, nil, AtMost(0.2)},
 	} {
 		if err := b.batch(ctx, t, a); err != nil {
 			return fmt.Errorf("%s: %w", a.name, err)
@@ -115,7 +133,7 @@ func (b *bench) batch(ctx context.Context, t topic, a aBatch) error {
 		func() error {
 			return b.refusing(ctx, a, bad, func() (err error) {
 				run, err := b.measure(ctx, a.name+", Docket", func(ctx context.Context) (Run, error) {
-					return b.drained(ctx, load{topic: t, settings: oneBatch, homes: map[string]int64{"row": int64(batchSize - a.bad), "dead_letter": int64(a.bad)}})
+					return b.drained(ctx, load{topic: t, settings: oneBatch, homes: map[string]int64{"row": int64(batchSize - a.bad), a.by.home(): int64(a.bad)}})
 				})
 				if err == nil && run.Batches != 1 {
 					return fmt.Errorf("the worker took %d batches, and one was wanted", run.Batches)
@@ -136,7 +154,7 @@ func (b *bench) batch(ctx context.Context, t topic, a aBatch) error {
 	}
 	b.judge(a.name+", writes in search", Over(docket, func(r Run) float64 { return float64(r.Probes) }), a.writes, "%.0f", "docket_bisect_probes_total")
 	b.judge(a.name+", time against row by row", Between(docket, rows, func(d, r Run) float64 { return d.InBatches.Seconds() / r.Took.Seconds() }), a.effort, "%.3f",
-		"Docket: the batch in hand to the last of its homes, dead letters included; row by row: the inserts alone, of decoded rows")
+		"Docket: the batch in hand to the last of its homes, what is forwarded included; row by row: the inserts alone, of decoded rows")
 	return nil
 }
 
@@ -166,16 +184,36 @@ func (b *bench) oneByOne(ctx context.Context, t topic, a aBatch) (run Run, err e
 
 // refusing does something while the table refuses the given offsets.
 func (b *bench) refusing(ctx context.Context, a aBatch, bad []int, do func() error) error {
-	list := strings.Trim(strings.ReplaceAll(fmt.Sprint(bad), " ", ","), "[]")
-	if !a.foreign {
-		return b.constrained(ctx, "CHECK (source_offset <> ALL ('{"+list+"}'::bigint[]))", do)
+	list := "'{" + strings.Trim(strings.ReplaceAll(fmt.Sprint(bad), " ", ","), "[]") + "}'::bigint[]"
+	switch a.by {
+	case byForeign:
+		err := b.sql(ctx, "DROP TABLE IF EXISTS bench_known", "CREATE TABLE bench_known (source_offset bigint PRIMARY KEY)",
+			fmt.Sprintf("INSERT INTO bench_known SELECT n FROM generate_series(0, %d) AS n WHERE n <> ALL (%s)", batchSize-1, list))
+		if err != nil {
+			return err
+		}
+		return b.constrained(ctx, "FOREIGN KEY (source_offset) REFERENCES bench_known", do)
+	case byDeferred:
+		return b.triggered(ctx, list, do)
 	}
-	err := b.sql(ctx, "DROP TABLE IF EXISTS bench_known", "CREATE TABLE bench_known (source_offset bigint PRIMARY KEY)",
-		fmt.Sprintf("INSERT INTO bench_known SELECT n FROM generate_series(0, %d) AS n WHERE n <> ALL ('{%s}'::bigint[])", batchSize-1, list))
+	return b.constrained(ctx, "CHECK (source_offset <> ALL ("+list+"))", do)
+}
+
+// triggered does something while a trigger refuses offsets at the commit.
+func (b *bench) triggered(ctx context.Context, list string, do func() error) error {
+	err := b.sql(ctx, "TRUNCATE decision_logs",
+		`CREATE OR REPLACE FUNCTION bench_refuse() RETURNS trigger LANGUAGE plpgsql AS
+			$$ BEGIN RAISE EXCEPTION USING ERRCODE = '23514', CONSTRAINT = 'bench_refuses'; END $$`,
+		`CREATE CONSTRAINT TRIGGER bench_refuses AFTER INSERT ON decision_logs DEFERRABLE INITIALLY DEFERRED
+			FOR EACH ROW WHEN (NEW.source_offset = ANY (`+list+`)) EXECUTE FUNCTION bench_refuse()`)
 	if err != nil {
 		return err
 	}
-	return b.constrained(ctx, "FOREIGN KEY (source_offset) REFERENCES bench_known", do)
+	err = do()
+	if undo := b.sql(ctx, "DROP TRIGGER bench_refuses ON decision_logs"); err == nil {
+		err = undo
+	}
+	return err
 }
 
 // chosen are so many different offsets of a batch, by seed.
