@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -37,6 +38,19 @@ func (r Run) WorkerCPU() float64 { return r.Worker.Seconds() / float64(r.Rows) *
 
 // Noisy says that others used so much of the machine that the run says little.
 func (r Run) Noisy() bool { return r.Foreign > Noisy }
+
+// String is a run in a few words.
+func (r Run) String() string {
+	s := fmt.Sprintf("%7.0f rows/s", r.Rate())
+	if r.Worker > 0 {
+		s += fmt.Sprintf(", worker %.2f s of CPU a million", r.WorkerCPU())
+	}
+	s += fmt.Sprintf(", others %.0f %%", r.Foreign*100)
+	if r.Noisy() {
+		s += ", noisy"
+	}
+	return s
+}
 
 // Median of values; with an even number of them the mean of the two in the middle. It is NaN of none, and where any value
 // is NaN: what was not measured in one round is not made up by the others.

@@ -97,6 +97,12 @@ func TestForeignShareIsWhatNobodyOfUsUsed(t *testing.T) {
 func TestRateAndCPUOfARun(t *testing.T) {
 	t.Parallel()
 	r := Run{Rows: 500_000, Took: 10 * time.Second, Worker: 2 * time.Second, Foreign: Noisy}
+	if got := r.String(); got != "  50000 rows/s, worker 4.00 s of CPU a million, others 15 %" {
+		t.Errorf("in words: %q", got)
+	}
+	if got := (Run{Rows: 10, Took: time.Second, Foreign: 0.5}).String(); got != "     10 rows/s, others 50 %, noisy" {
+		t.Errorf("in words: %q", got)
+	}
 	if r.Rate() != 50_000 || r.WorkerCPU() != 4 || r.Noisy() {
 		t.Errorf("%v rows a second, %v s of CPU a million, noisy %v", r.Rate(), r.WorkerCPU(), r.Noisy())
 	}

@@ -174,11 +174,7 @@ func (b *bench) measure(ctx context.Context, name string, run func(context.Conte
 		if err != nil {
 			return Run{}, fmt.Errorf("%s: %w", name, err)
 		}
-		noisy := ""
-		if r.Noisy() {
-			noisy = ", noisy"
-		}
-		b.say("%-28s %9.0f rows/s, worker %5.2f s of CPU a million, others %2.0f %%%s", name, r.Rate(), r.WorkerCPU(), r.Foreign*100, noisy)
+		b.say("%-50s %s", name, r)
 		if try == 0 || r.Foreign < best.Foreign {
 			best = r
 		}
