@@ -38,6 +38,9 @@ func TestQuantileIsAValueThatWasSeen(t *testing.T) {
 			t.Errorf("%v: %v, want %v", q, got, want)
 		}
 	}
+	if got := Quantile([]time.Duration{30, 10, 20}, 0.5); got != 20 {
+		t.Errorf("the middle of three: %v", got)
+	}
 	if got := Quantile(nil, 0.5); got >= 0 {
 		t.Errorf("of nothing: %v", got)
 	}
