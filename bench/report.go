@@ -117,8 +117,9 @@ func (s Seen) markdown() string {
 	perMillion := func(of func(Run) time.Duration) string {
 		return amount("%.2f", median(func(r Run) float64 { return of(r).Seconds() / float64(r.Rows) * 1e6 }))
 	}
-	noisy := 0
+	noisy, retries := 0, int64(0)
 	for _, r := range s.Runs {
+		retries += r.Retries
 		if r.Noisy() {
 			noisy++
 		}
@@ -127,7 +128,11 @@ func (s Seen) markdown() string {
 	if noisy > 0 {
 		others += fmt.Sprintf(", %d of %d noisy", noisy, len(s.Runs))
 	}
-	return cells(s.Name, fmt.Sprint(len(s.Runs)), fmt.Sprintf("%.0f", median(Run.Rate)),
+	name := s.Name
+	if retries > 0 {
+		name += fmt.Sprintf(" (%d writes tried again)", retries)
+	}
+	return cells(name, fmt.Sprint(len(s.Runs)), fmt.Sprintf("%.0f", median(Run.Rate)),
 		amount("%.2f s", median(func(r Run) float64 { return r.StartUp.Seconds() })),
 		perMillion(func(r Run) time.Duration { return r.Worker }),
 		perMillion(func(r Run) time.Duration { return r.Postgres }),

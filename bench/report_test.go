@@ -35,7 +35,7 @@ func TestThePageSaysGoalMeasuredVerdictAndRounds(t *testing.T) {
 			{What: "fast|slow", Measured: Figure{Value: 0.5, Of: []float64{0.5, 0.25}, Rounds: 2, Noisy: 1}, Goal: AtLeast(1), Note: "same round"},
 			{What: "said only", Measured: Over(runs(0.5, 0.9), Run.Rate), Format: "%.0f"},
 		},
-		Seen:  []Seen{{Name: "docket", Runs: []Run{{Rows: 1_000_000, Took: 10 * time.Second, Worker: 3 * time.Second, Peak: 64 << 20, WAL: 5e8, Foreign: 0.2}}}},
+		Seen:  []Seen{{Name: "docket", Runs: []Run{{Rows: 1_000_000, Took: 10 * time.Second, Worker: 3 * time.Second, Peak: 64 << 20, WAL: 5e8, Foreign: 0.2, Retries: 2}}}},
 		Notes: []string{"a note"},
 	}
 	var text strings.Builder
@@ -44,7 +44,7 @@ func TestThePageSaysGoalMeasuredVerdictAndRounds(t *testing.T) {
 		"- machine: two cores",
 		`| fast\|slow | ≥ 1.00 | 0.50 | **missed by 50.0 %** | 0.50, 0.25 (1 noisy left out) | same round |`,
 		"| said only |  | 2 | said, all rounds noisy | 2 |  |",
-		"| docket | 1 | 100000 | – | 3.00 | – | – | 64 MiB | 500 | 20 %, 1 of 1 noisy |",
+		"| docket (2 writes tried again) | 1 | 100000 | – | 3.00 | – | – | 64 MiB | 500 | 20 %, 1 of 1 noisy |",
 		"- a note",
 	} {
 		if !strings.Contains(text.String(), line+"\n") {

@@ -24,6 +24,7 @@ type Run struct {
 
 	Batches, Probes int64         // batches, and writes in search of bad rows
 	InBatches       time.Duration // from batches in hand to the last of their homes
+	Retries         int64         // writes that were tried again after a pause, as on a machine that is too busy
 
 	Delays          []time.Duration // from append to row, of those that were looked at
 	FirstRow, Speed time.Duration   // after an outage: until a row came, and until the rate was back; Speed is 0 where it was not seen
@@ -48,6 +49,9 @@ func (r Run) String() string {
 	s += fmt.Sprintf(", others %.0f %%", r.Foreign*100)
 	if r.Noisy() {
 		s += ", noisy"
+	}
+	if r.Retries > 0 {
+		s += fmt.Sprintf(", %d writes tried again", r.Retries)
 	}
 	return s
 }

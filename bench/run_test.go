@@ -103,7 +103,7 @@ func TestRateAndCPUOfARun(t *testing.T) {
 	if got := r.String(); got != "  50000 rows/s, worker 4.00 s of CPU a million, others 15 %" {
 		t.Errorf("in words: %q", got)
 	}
-	if got := (Run{Rows: 10, Took: time.Second, Foreign: 0.5}).String(); got != "     10 rows/s, others 50 %, noisy" {
+	if got := (Run{Rows: 10, Took: time.Second, Foreign: 0.5, Retries: 3}).String(); got != "     10 rows/s, others 50 %, noisy, 3 writes tried again" {
 		t.Errorf("in words: %q", got)
 	}
 	if r.Rate() != 50_000 || r.WorkerCPU() != 4 || r.Noisy() {
