@@ -31,14 +31,14 @@ func (b *bench) outage(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	note := fmt.Sprintf("SIGKILL when a quarter was done, started again after %v; from the first SELECT that is answered", away)
-	b.judge("first row after Postgres is back, s", Over(b.runs[name], func(r Run) float64 { return seen(r.FirstRow) }), AtMost(1), "", note)
-	b.judge("until 90 % of the rate before, s", Over(b.runs[name], func(r Run) float64 { return seen(r.Speed) }), AtMost(5), "", "begin of the first half second at that rate, from the first row on; not measured where the backlog ends before")
+	note := fmt.Sprintf("SIGKILL when a quarter was done, started again after %v; from the first SELECT that is answered; not measured where the backlog had ended", away)
+	b.judge("first row after Postgres is back, s", Over(b.runs[name], func(r Run) float64 { return seconds(r.FirstRow) }), AtMost(1), "", note)
+	b.judge("until 90 % of the rate before, s", Over(b.runs[name], func(r Run) float64 { return seconds(r.Speed) }), AtMost(5), "", "begin of the first half second at that rate, from the first row on; not measured where the backlog ends before")
 	return nil
 }
 
-// seen are the seconds of what was seen at all.
-func seen(d time.Duration) float64 {
+// seconds are those of what was seen at all.
+func seconds(d time.Duration) float64 {
 	if d == 0 {
 		return math.NaN()
 	}
@@ -104,7 +104,7 @@ func (b *bench) interrupted(ctx context.Context, t topic) (run Run, err error) {
 	}
 	err = errors.Join(b.accountOutage(ctx, seen, t), w.stop())
 	run.Worker = w.used()
-	b.say("  back after %v, rate back after %v; %d parked", run.FirstRow, run.Speed, seen.home("parked"))
+	b.say("  first row after %.2f s, rate back after %.2f s (NaN: the backlog had ended); %d parked", seconds(run.FirstRow), seconds(run.Speed), seen.home("parked"))
 	return run, err
 }
 

@@ -27,7 +27,7 @@ type Run struct {
 	Retries         int64         // writes that were tried again after a pause, as on a machine that is too busy
 
 	Delays          []time.Duration // from append to row, of those that were looked at
-	FirstRow, Speed time.Duration   // after an outage: until a row came, and until the rate was back; Speed is 0 where it was not seen
+	FirstRow, Speed time.Duration   // after an outage: until a row came, and until the rate was back; 0 where that was not seen
 	Spread          float64         // lag of the instance that is furthest behind, against the mean of all
 }
 
