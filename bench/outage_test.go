@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
 )
 
 const (
@@ -72,20 +73,22 @@ func (b *bench) interrupted(ctx context.Context, t topic) (run Run, err error) {
 	if err != nil {
 		return run, err
 	}
-	back, err := b.cut(ctx)
-	if err != nil {
-		return run, err
-	}
-	stored, err := w.metrics(ctx)
-	if err != nil {
-		return run, err
-	}
-	after, err := b.follow(ctx, w, func(s series) bool { return s.homes() >= int64(t.decisions) })
-	if err != nil {
+	var after []progress
+	var restarted, back time.Time
+	group, both := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		after, err = b.follow(both, w, func(s series) bool { return s.homes() >= int64(t.decisions) })
+		return err
+	})
+	group.Go(func() (err error) {
+		restarted, back, err = b.cut(both)
+		return err
+	})
+	if err := group.Wait(); err != nil {
 		return run, err
 	}
 	run = Run{Rows: int64(t.decisions), Took: after[len(after)-1].at.Sub(began), StartUp: began.Sub(w.started)}
-	run.FirstRow, run.Speed = recovery(after, stored.home("row"), back, 0.9*steady)
+	run.FirstRow, run.Speed = recovery(after, restarted, back, 0.9*steady)
 	worker, err := processCPU(w.pid())
 	if err != nil {
 		return run, err
@@ -118,37 +121,37 @@ func (b *bench) meterRestarted(ctx context.Context, killed meter) (meter, error)
 	return to, err
 }
 
-// cut kills Postgres, starts it again a while later and returns when it answered a SELECT.
-func (b *bench) cut(ctx context.Context) (time.Time, error) {
+// cut kills Postgres and starts it again a while later; it returns when that was, and when the first SELECT was answered.
+func (b *bench) cut(ctx context.Context) (restarted, back time.Time, err error) {
 	server := b.postgres.Handle()
 	if err := server.End(ctx, "SIGKILL"); err != nil {
-		return time.Time{}, err
+		return restarted, back, err
 	}
 	select {
 	case <-ctx.Done():
-		return time.Time{}, ctx.Err()
+		return restarted, back, ctx.Err()
 	case <-time.After(away):
 	}
-	started := make(chan error, 1)
-	go func() { started <- server.Start(ctx) }()
-	for {
-		attempt, cancel := context.WithTimeout(ctx, time.Second)
-		err := b.answers(attempt)
-		cancel()
-		if err == nil {
-			return time.Now(), <-started
-		}
-		select {
-		case err := <-started:
-			if err != nil {
-				return time.Time{}, err
+	restarted = time.Now()
+	group, both := errgroup.WithContext(ctx)
+	group.Go(func() error { return server.Start(both) })
+	group.Go(func() error {
+		for both.Err() == nil {
+			attempt, cancel := context.WithTimeout(both, time.Second)
+			err := b.answers(attempt)
+			cancel()
+			if err == nil {
+				back = time.Now()
+				return nil
 			}
-			started <- nil
-		case <-ctx.Done():
-			return time.Time{}, ctx.Err()
-		case <-time.After(2 * time.Millisecond):
+			select {
+			case <-both.Done():
+			case <-time.After(2 * time.Millisecond):
+			}
 		}
-	}
+		return both.Err()
+	})
+	return restarted, back, group.Wait()
 }
 
 func (b *bench) answers(ctx context.Context) error {

@@ -14,16 +14,22 @@ type progress struct {
 	rows int64
 }
 
-// recovery says how long after a moment the first row beyond those that were there was seen, and how long after it the first
-// window began in which rows came at a rate, by a second. A window begins with that row at the earliest. Without such a
-// window the latter is 0.
-func recovery(seen []progress, there int64, back time.Time, rate float64) (first, speed time.Duration) {
-	came := slices.IndexFunc(seen, func(p progress) bool { return p.rows > there })
+// recovery says how long after back the first row came that was not there when the server was started again, and how long
+// after back the first window began in which rows came at a rate, by a second. A window begins with that row at the
+// earliest. What was not seen is 0.
+func recovery(seen []progress, restarted, back time.Time, rate float64) (first, speed time.Duration) {
+	there := int64(0)
+	for _, p := range seen {
+		if p.at.Before(restarted) {
+			there = p.rows
+		}
+	}
+	came := slices.IndexFunc(seen, func(p progress) bool { return p.rows > there && !p.at.Before(restarted) })
 	if came < 0 {
 		return 0, 0
 	}
 	seen = seen[came:]
-	first = seen[0].at.Sub(back)
+	first = max(seen[0].at.Sub(back), time.Nanosecond)
 	end := 0
 	for begin, p := range seen {
 		for end < len(seen) && seen[end].at.Sub(p.at) < window {
