@@ -85,6 +85,18 @@ mutants: engine images ## Plant bugs one at a time and see each caught by the te
 fuzz: ## Every fuzz target, one after the other (FUZZTIME=20s each)
 	@build/fuzz $(FUZZTIME)
 
+##@ Measuring
+
+.PHONY: bench
+bench: engine images ## Docket beside COPY, with goals (N=1000000 ROUNDS=5 ONLY=drain,again,bad,latency,outage,scale,memory,growth LONG=1 GROWTH=1 OUT=file.md)
+	@N='$(N)' ROUNDS='$(ROUNDS)' REPEAT='$(REPEAT)' SEED='$(SEED)' ONLY='$(ONLY)' LONG='$(LONG)' GROWTH='$(GROWTH)' FILLER='$(FILLER)' OUT='$(OUT)' build/bench
+
+.PHONY: bench-micro
+bench-micro: ## Benchmarks of single packages, as benchstat wants them (COUNT=10 BENCH=regexp BENCHTIME=1s)
+	@COUNT='$(COUNT)' BENCH='$(BENCH)' BENCHTIME='$(BENCHTIME)' build/bench micro
+
+##@ Linting
+
 .PHONY: lint
 lint: ## golangci-lint over both builds, built once into the cache; staticcheck and vet where it cannot be had
 	@build/lint $(GOLANGCI_VERSION) $(STATICCHECK_VERSION)

@@ -4,9 +4,11 @@ package testenv
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
@@ -109,6 +111,37 @@ func (h Handle) Run(ctx context.Context, command ...string) error {
 		return fmt.Errorf("%s in a container ended with %d", command[0], code)
 	}
 	return nil
+}
+
+// Output runs a command inside the container as root and returns what it printed.
+// An exit code other than 0 is an error.
+func (h Handle) Output(ctx context.Context, command ...string) (string, error) {
+	code, from, err := h.n.ctr.Exec(ctx, command, exec.WithUser("root"), exec.Multiplexed())
+	if err != nil {
+		return "", act("run "+command[0]+" in a container", err)
+	}
+	printed, err := io.ReadAll(from)
+	if err != nil {
+		return "", act("read what "+command[0]+" printed", err)
+	}
+	if code != 0 {
+		return "", fmt.Errorf("%s in a container ended with %d: %s", command[0], code, printed)
+	}
+	return string(printed), nil
+}
+
+// CPU returns the processor time that all processes of the container have used since it was started, in user and system mode.
+func (h Handle) CPU(ctx context.Context) (time.Duration, error) {
+	got, err := h.n.docker.ContainerStats(ctx, h.n.ctr.GetContainerID(), client.ContainerStatsOptions{})
+	if err != nil {
+		return 0, act("ask for the use of a container", err)
+	}
+	defer func() { _ = got.Body.Close() }() // only read
+	var stats container.StatsResponse
+	if err := json.NewDecoder(got.Body).Decode(&stats); err != nil {
+		return 0, act("read the use of a container", err)
+	}
+	return time.Duration(stats.CPUStats.CPUUsage.TotalUsage), nil
 }
 
 // Logs copies what the server has logged so far.

@@ -34,7 +34,7 @@ type KafkaServer struct {
 func Kafka(t testing.TB) *KafkaServer {
 	t.Helper()
 	docker := engine(t)
-	server, err := shared.kafka.get(func() (*KafkaServer, error) { return startKafka(docker) })
+	server, err := shared.kafka.get(func() (*KafkaServer, error) { return startKafka(docker, KafkaOptions{}) })
 	must(t, "Kafka", err)
 	return server
 }
@@ -42,13 +42,25 @@ func Kafka(t testing.TB) *KafkaServer {
 // OwnKafka starts a broker for this test alone, which goes when the test ends.
 func OwnKafka(t testing.TB) *KafkaServer {
 	t.Helper()
-	server, err := startKafka(engine(t))
+	return OwnKafkaWith(t, KafkaOptions{})
+}
+
+// KafkaOptions is how a broker of a test's own differs from the shared one.
+type KafkaOptions struct {
+	Env         map[string]string // of the image, over what every broker is set to
+	HostNetwork bool              // no proxy between broker and client; for what is measured
+}
+
+// OwnKafkaWith is [OwnKafka] with options.
+func OwnKafkaWith(t testing.TB, options KafkaOptions) *KafkaServer {
+	t.Helper()
+	server, err := startKafka(engine(t), options)
 	must(t, "Kafka", err)
 	t.Cleanup(func() { must(t, "remove Kafka", server.remove()) })
 	return server
 }
 
-func startKafka(docker *testcontainers.DockerClient) (*KafkaServer, error) {
+func startKafka(docker *testcontainers.DockerClient, options KafkaOptions) (*KafkaServer, error) {
 	addr, err := freeAddr()
 	if err != nil {
 		return nil, err
@@ -69,13 +81,37 @@ func startKafka(docker *testcontainers.DockerClient) (*KafkaServer, error) {
 
 		"KAFKA_HEAP_OPTS": "-Xms256m -Xmx512m",
 	})}
+	ports := map[string]string{"9092/tcp": addr}
+	if options.HostNetwork {
+		if err := listenOnHost(req.Env, addr); err != nil {
+			return nil, err
+		}
+		req.HostConfigModifier, ports = onHost, nil
+	}
+	maps.Copy(req.Env, options.Env)
 	server := &KafkaServer{addr: addr}
 	ready := func(ctx context.Context) error { return serves(ctx, addr, 1) }
-	server.node, err = launch(docker, req, "9092/tcp", addr, ready)
+	server.node, err = launch(docker, req, ports, ready)
 	if err != nil {
 		return nil, err
 	}
 	return server, nil
+}
+
+// listenOnHost gives a broker that shares this machine's network ports of its own.
+func listenOnHost(env map[string]string, addr string) error {
+	internal, err := freeAddr()
+	if err != nil {
+		return err
+	}
+	controller, err := freeAddr()
+	if err != nil {
+		return err
+	}
+	env["KAFKA_CONTROLLER_QUORUM_VOTERS"] = "1@" + controller
+	env["KAFKA_LISTENERS"] = "INTERNAL://" + internal + ",EXTERNAL://" + addr + ",CONTROLLER://" + controller
+	env["KAFKA_ADVERTISED_LISTENERS"] = "INTERNAL://" + internal + ",EXTERNAL://" + addr
+	return nil
 }
 
 // brokerEnv is what every broker is set to, and settings of one broker. The whole set is needed: one setting alone would

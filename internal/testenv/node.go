@@ -28,14 +28,14 @@ type node struct {
 	ready  func(ctx context.Context) error // nil once the server serves
 }
 
-// launch starts a container whose port inner is published at addr and waits
-// until it is ready.
-func launch(docker *testcontainers.DockerClient, req testcontainers.ContainerRequest, inner, addr string,
+// launch starts a container with its ports, by name inside, at addresses of this
+// machine and waits until it is ready.
+func launch(docker *testcontainers.DockerClient, req testcontainers.ContainerRequest, ports map[string]string,
 	ready func(ctx context.Context) error,
 ) (*node, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startWait)
 	defer cancel()
-	n, err := boot(ctx, docker, req, map[string]string{inner: addr}, ready)
+	n, err := boot(ctx, docker, req, ports, ready)
 	if err != nil {
 		return nil, err
 	}
@@ -75,6 +75,9 @@ func boot(ctx context.Context, docker *testcontainers.DockerClient, req testcont
 	}
 	return n, nil
 }
+
+// onHost lets a container share this machine's network.
+func onHost(host *container.HostConfig) { host.NetworkMode = network.NetworkHost }
 
 // await returns once the server serves, or with the last reason why not.
 func (n *node) await(ctx context.Context) error {

@@ -5,6 +5,7 @@ package testenv
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/url"
 	"strconv"
 	"sync"
@@ -60,6 +61,8 @@ func OwnPostgres(t testing.TB) *PostgresServer {
 type PostgresOptions struct {
 	Settings []string // as in "max_connections=40"; the last of a name counts
 	Binds    []string // folders of this machine, as in "/host/folder:/inside"
+
+	HostNetwork bool // no proxy between server and client; for what is measured
 }
 
 // OwnPostgresWith is [OwnPostgres] with options.
@@ -85,12 +88,24 @@ func startPostgres(docker *testcontainers.DockerClient, options PostgresOptions)
 	for _, setting := range options.Settings {
 		req.Cmd = append(req.Cmd, "-c", setting)
 	}
-	if len(options.Binds) > 0 {
-		req.HostConfigModifier = func(host *container.HostConfig) { host.Binds = options.Binds }
+	ports := map[string]string{"5432/tcp": addr}
+	if options.HostNetwork {
+		host, port, err := net.SplitHostPort(addr)
+		if err != nil {
+			return nil, err
+		}
+		req.Cmd = append(req.Cmd, "-c", "listen_addresses="+host, "-c", "port="+port)
+		ports = nil
+	}
+	req.HostConfigModifier = func(host *container.HostConfig) {
+		host.Binds = options.Binds
+		if options.HostNetwork {
+			onHost(host)
+		}
 	}
 	server := &PostgresServer{addr: addr}
 	ready := func(ctx context.Context) error { return server.exec(ctx, addr, "SELECT 1") }
-	server.node, err = launch(docker, req, "5432/tcp", addr, ready)
+	server.node, err = launch(docker, req, ports, ready)
 	if err != nil {
 		return nil, err
 	}

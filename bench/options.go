@@ -1,0 +1,75 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Sections are the parts of a run, in their order.
+func Sections() []string {
+	return []string{"drain", "again", "bad", "latency", "outage", "scale", "memory", "growth"}
+}
+
+// Options say what is measured and how often.
+type Options struct {
+	N      int             // decisions in the topic
+	Rounds int             // of which the median is taken
+	Repeat int             // times that a run is made again because of other work on the machine
+	Seed   uint64          // of the decisions
+	Only   map[string]bool // sections
+	Long   bool            // memory over ten times N
+	Growth bool            // a table with many rows in it
+	Filler int             // how many, before anything is drained into it
+	Out    string          // file for the page; none where empty
+}
+
+// Does says whether a section is wanted.
+func (o Options) Does(section string) bool { return o.Only[section] }
+
+// ParseOptions reads the options by their names in the environment; one that is empty has its default. An error names
+// all that is wrong.
+func ParseOptions(get func(name string) string) (Options, error) {
+	var wrong []error
+	number := func(name string, otherwise, least, most int) int {
+		text := get(name)
+		if text == "" {
+			return otherwise
+		}
+		n, err := strconv.Atoi(text)
+		if err != nil || n < least || n > most {
+			wrong = append(wrong, fmt.Errorf("%s is %q: want a number from %d to %d", name, text, least, most))
+		}
+		return n
+	}
+	flag := func(name string) bool { return number(name, 0, 0, 1) == 1 }
+	o := Options{
+		N: number("N", 1_000_000, 1000, 100_000_000), Rounds: number("ROUNDS", 5, 1, 1000), Repeat: number("REPEAT", 2, 0, 100),
+		Seed: uint64(number("SEED", 1, 0, 1<<62)), Long: flag("LONG"), Growth: flag("GROWTH"),
+		Filler: number("FILLER", 20_000_000, 1, 1<<40), Out: get("OUT"),
+	}
+	only, err := sections(get("ONLY"), o.Growth)
+	o.Only = only
+	return o, errors.Join(append(wrong, err)...)
+}
+
+// sections are those that were named by comma; where none was, all but growth, which has to be asked for.
+func sections(text string, growth bool) (map[string]bool, error) {
+	chosen := map[string]bool{}
+	if text == "" {
+		for _, name := range Sections() {
+			chosen[name] = name != "growth" || growth
+		}
+		return chosen, nil
+	}
+	for name := range strings.SplitSeq(text, ",") {
+		name = strings.TrimSpace(name)
+		if !slices.Contains(Sections(), name) {
+			return nil, fmt.Errorf("ONLY has %q: there are %s", name, strings.Join(Sections(), ", "))
+		}
+		chosen[name] = true
+	}
+	return chosen, nil
+}

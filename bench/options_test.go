@@ -1,0 +1,53 @@
+package bench
+
+import (
+	"strings"
+	"testing"
+)
+
+func from(values map[string]string) func(string) string {
+	return func(name string) string { return values[name] }
+}
+
+func TestWithoutOptionsEverythingButGrowthIsMeasuredOnAMillion(t *testing.T) {
+	t.Parallel()
+	o, err := ParseOptions(from(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.N != 1_000_000 || o.Rounds != 5 || o.Repeat != 2 || o.Seed != 1 || o.Long || o.Filler != 20_000_000 || o.Out != "" {
+		t.Errorf("got %+v", o)
+	}
+	for _, section := range Sections() {
+		if o.Does(section) != (section != "growth") {
+			t.Errorf("%s: %v", section, o.Does(section))
+		}
+	}
+}
+
+func TestSectionsCanBeChosen(t *testing.T) {
+	t.Parallel()
+	o, err := ParseOptions(from(map[string]string{"ONLY": "drain, growth", "N": "5000", "ROUNDS": "2", "LONG": "1", "OUT": "x.md", "REPEAT": "0"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !o.Does("drain") || !o.Does("growth") || o.Does("bad") || o.N != 5000 || o.Rounds != 2 || !o.Long || o.Out != "x.md" || o.Repeat != 0 {
+		t.Errorf("got %+v", o)
+	}
+	if o, err = ParseOptions(from(map[string]string{"GROWTH": "1"})); err != nil || !o.Does("growth") || !o.Does("drain") {
+		t.Errorf("GROWTH=1: %+v, %v", o, err)
+	}
+}
+
+func TestAllThatIsWrongIsNamedAtOnce(t *testing.T) {
+	t.Parallel()
+	_, err := ParseOptions(from(map[string]string{"N": "many", "ROUNDS": "0", "ONLY": "drains", "LONG": "yes", "SEED": "-1"}))
+	if err == nil {
+		t.Fatal("accepted")
+	}
+	for _, name := range []string{"N is", "ROUNDS is", "drains", "LONG is", "SEED is"} {
+		if !strings.Contains(err.Error(), name) {
+			t.Errorf("%q is not named in: %v", name, err)
+		}
+	}
+}
