@@ -78,4 +78,6 @@ type Record struct {
 	Parts []Part
 	// Sole says that there is one decision only, so that the record's original value stands for it.
 	Sole bool
+	// Inflated is how many bytes the value was gunzipped into, which live beside it; 0 where it was plain.
+	Inflated int
 }

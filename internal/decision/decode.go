@@ -34,18 +34,18 @@ func (d *Decoder) Begin(n int) {
 
 // Decode is [Decode]. What it returns stays good until the next [Decoder.Begin].
 func (d *Decoder) Decode(value []byte, maxBytes int64) (Record, *Refusal) {
-	s := &d.scanner
+	s, inflated := &d.scanner, 0
 	if isGzip(value) {
 		plain, refusal := gunzip(value, maxBytes)
 		if refusal != nil {
 			return Record{}, refusal
 		}
-		value = plain
+		value, inflated = plain, cap(plain)
 	} else if int64(len(value)) > maxBytes {
 		return Record{}, &Refusal{Reason: TooLarge}
 	}
 
-	s.src, s.pos = value, 0
+	s.src, s.pos, s.inflated = value, 0, inflated
 	s.space()
 	if s.atEnd() {
 		return Record{}, &Refusal{Reason: Empty}
@@ -75,7 +75,7 @@ func (s *scanner) record(parts []Part) Record {
 	} else {
 		s.parts = parts // there was no room left; the older ones stay where they are
 	}
-	return Record{Parts: parts[:n:n], Sole: n == 1}
+	return Record{Parts: parts[:n:n], Sole: n == 1, Inflated: s.inflated}
 }
 
 // array reads a JSON array of decisions that starts at s.pos and must end the value.

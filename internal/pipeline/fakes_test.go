@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -201,7 +202,7 @@ type watcher struct {
 	unsent   int
 	holding  map[string]int
 	held     []string
-	reports  []Report
+	tally    map[string]int // decisions by home
 }
 
 func (w *watcher) with(f func()) {
@@ -217,7 +218,16 @@ func (w *watcher) StoreFailed(v errclass.Verdict) {
 func (w *watcher) Retried()                    { w.with(func() { w.retries++ }) }
 func (w *watcher) Bisected(n int)              { w.with(func() { w.bisected = append(w.bisected, n) }) }
 func (w *watcher) PublishFailed(string, error) { w.with(func() { w.unsent++ }) }
-func (w *watcher) Homed(r Report)              { w.with(func() { w.reports = append(w.reports, r) }) }
+func (w *watcher) Homed(r Report) {
+	w.with(func() {
+		if w.tally == nil {
+			w.tally = map[string]int{}
+		}
+		for d := range r.Decisions {
+			w.tally[d.Home.String()]++
+		}
+	})
+}
 func (w *watcher) Held(_ string, _ int32, h Hold) func() {
 	w.with(func() {
 		if w.holding == nil {
@@ -232,13 +242,7 @@ func (w *watcher) Held(_ string, _ int32, h Hold) func() {
 func (w *watcher) homes() map[string]int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	m := map[string]int{}
-	for _, r := range w.reports {
-		for _, d := range r.Decisions {
-			m[d.Home.String()]++
-		}
-	}
-	return m
+	return maps.Clone(w.tally)
 }
 
 // partition is an Assignment that delivers what it was given.

@@ -110,6 +110,7 @@ type carrier struct {
 	a         Assignment
 	topic     string
 	partition int32
+	desk      *desk // what the batch is worked on, once it is decoded
 	since     time.Time
 	beat      atomic.Int64 // nanoseconds from since to the last sign of progress; a clock that is set does not move it
 	resting   atomic.Bool  // keeping a pause, or waiting until the brokers take a commit
@@ -157,8 +158,9 @@ func (p *Pipeline) pickUp(a Assignment) *carrier {
 
 func (c *carrier) putDown() {
 	c.hands.mu.Lock()
-	defer c.hands.mu.Unlock()
 	delete(c.hands.full, c)
+	c.hands.mu.Unlock()
+	c.leaveDesk(c.desk)
 }
 
 // Idle says that no batch is in hand, or that those which are stand still: a hold leaves the brokers to the spool.

@@ -19,6 +19,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -129,16 +130,17 @@ type Pipeline struct {
 	log       zerolog.Logger
 	now       func() time.Time
 
-	decodeValue func(value []byte, maxBytes int64) (decision.Record, *decision.Refusal)
+	decodeValue func(d *decision.Decoder, value []byte, maxBytes int64) (decision.Record, *decision.Refusal)
 
 	parked breaker
 	hands  hands
+	desks  sync.Pool // of *desk
 }
 
 // New makes a pipeline. spool is nil where there is none: then a record that Kafka does not take is held.
 func New(cfg Config, db Store, publisher Publisher, spool Spool, observer Observer, log zerolog.Logger) *Pipeline {
 	return &Pipeline{
 		cfg: cfg, db: db, publisher: publisher, spool: spool, observer: observer, log: log,
-		now: time.Now, decodeValue: decision.Decode, parked: breaker{limit: int64(cfg.ParkBatches)},
+		now: time.Now, decodeValue: (*decision.Decoder).Decode, parked: breaker{limit: int64(cfg.ParkBatches)},
 	}
 }

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"iter"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -54,7 +55,8 @@ const (
 type Store interface {
 	// Store writes rows in one transaction, all or none, and says what became of each, in order. It may be repeated
 	// with the same rows at any time: a decision is stored once. Of rows with one identity the earlier wins. fresh asks
-	// for a connection that was not used before. The error tells whose fault it is through [errclass.Classify].
+	// for a connection that was not used before. The error tells whose fault it is through [errclass.Classify]. After
+	// it returned without one nothing may look at rows any more, nor at what they point to: their memory is used again.
 	Store(ctx context.Context, rows []Row, fresh bool) ([]Outcome, error)
 	// Probe writes a known-good row of the given time by the same statement, on a fresh connection, and takes it back.
 	Probe(ctx context.Context, at time.Time) error
@@ -120,7 +122,8 @@ type Report struct {
 	Partition int32
 	Records   int // Kafka records
 	Took      time.Duration
-	Decisions []Decision
+	// Decisions are those of the batch in order, good while [Observer.Homed] is called and no longer.
+	Decisions iter.Seq[Decision]
 }
 
 // Decision is what a report tells of one decision.
