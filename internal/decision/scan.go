@@ -24,10 +24,10 @@ type scanner struct {
 	// escaped says that the key that was scanned last has escapes.
 	escaped bool
 	// objects has a bit for each open container: set for an object, clear for an array.
-	objects [maxDepth/64 + 1]uint64
-	inflated int // see Record
-	draft   draft  // of the decision that is being read
-	parts   []Part // all that were returned and are still good, with room for more behind them
+	objects  [maxDepth/64 + 1]uint64
+	inflated int    // see Record
+	draft    draft  // of the decision that is being read
+	parts    []Part // all that were returned and are still good, with room for more behind them
 }
 
 func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }
