@@ -249,6 +249,7 @@ func (w *watcher) homes() map[string]int {
 type partition struct {
 	account *home.Account
 	batches chan []*kgo.Record
+	next    []*kgo.Record // what Ready waited for
 	leave   context.Context
 	depart  context.CancelFunc
 
@@ -274,14 +275,28 @@ func (p *partition) Topic() string            { return "decision-logs" }
 func (p *partition) Partition() int32         { return 0 }
 func (p *partition) Leaving() context.Context { return p.leave }
 
+func (p *partition) Ready(ctx context.Context) error {
+	if ctx.Err() != nil || p.next != nil {
+		return ctx.Err()
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case rs, ok := <-p.batches:
+		if !ok {
+			return ErrDone
+		}
+		p.next = rs
+		return nil
+	}
+}
+
 func (p *partition) Fetch(ctx context.Context) (*home.Batch, error) {
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
+	if err := p.Ready(ctx); err != nil {
+		return nil, err
 	}
-	rs, ok := <-p.batches
-	if !ok {
-		return nil, ErrDone
-	}
+	rs := p.next
+	p.next = nil
 	p.account.Enter(rs...)
 	return p.account.Batch(rs), nil
 }

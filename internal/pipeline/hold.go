@@ -110,6 +110,7 @@ type carrier struct {
 	a         Assignment
 	topic     string
 	partition int32
+	turn      *turn
 	desk      *desk // what the batch is worked on, once it is decoded
 	since     time.Time
 	beat      atomic.Int64 // nanoseconds from since to the last sign of progress; a clock that is set does not move it
@@ -129,6 +130,7 @@ func (c *carrier) rest() (wake func()) {
 // pause waits, but not longer than until the partition is being given up or ctx ends.
 func (c *carrier) pause(ctx context.Context, d time.Duration) {
 	defer c.rest()()
+	c.turn.giveBack()
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -144,8 +146,8 @@ type hands struct {
 	full map[*carrier]struct{}
 }
 
-func (p *Pipeline) pickUp(a Assignment) *carrier {
-	c := &carrier{Pipeline: p, a: a, topic: a.Topic(), partition: a.Partition(), since: p.now()}
+func (p *Pipeline) pickUp(a Assignment, t *turn) *carrier {
+	c := &carrier{Pipeline: p, a: a, turn: t, topic: a.Topic(), partition: a.Partition(), since: p.now()}
 	c.pulse()
 	p.hands.mu.Lock()
 	defer p.hands.mu.Unlock()

@@ -17,6 +17,8 @@ import (
 type Assignment interface {
 	Topic() string
 	Partition() int32
+	// Ready waits until there are records for a batch, as many as Fetch gathers. It takes nothing and ends as Fetch does.
+	Ready(ctx context.Context) error
 	// Fetch waits for records and returns the next batch. It ends with [ErrDone] when there is nothing more to do here,
 	// and with another error when the partition is to be given up.
 	Fetch(ctx context.Context) (*home.Batch, error)

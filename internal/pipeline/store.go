@@ -75,6 +75,7 @@ func (c *carrier) writeParts(ctx context.Context, items []*item, parts int) erro
 
 // write stores items in one go and gives those that have a row their home.
 func (c *carrier) write(ctx context.Context, items []*item, fresh bool) error {
+	c.takeTurn(ctx)
 	rows := c.desk.rowsOf(items)
 	c.pulse()
 	outcomes, err := c.db.Store(ctx, rows, fresh)
