@@ -6,7 +6,7 @@ import (
 )
 
 // desk is the memory that a batch is worked on in. It is cleared and used again for a later one, of any partition,
-// after the batch was put down and only where nobody else can still look at it: see [desk.spoil]. What outlives the
+// once each of its decisions has a home or the batch is given up, and only where nobody else can still look at it: see [desk.spoil]. What outlives the
 // batch, the records that are forwarded, is never made of it.
 type desk struct {
 	decoder   decision.Decoder
@@ -22,8 +22,10 @@ const mostKept = 16 << 10
 
 // newDesk takes a desk for a batch of so many records.
 func (p *Pipeline) newDesk(records int) *desk {
-	d, _ := p.desks.Get().(*desk)
-	if d == nil {
+	var d *desk
+	select {
+	case d = <-p.desks:
+	default:
 		d = &desk{}
 	}
 	d.decoder.Begin(records)
@@ -34,7 +36,9 @@ func (p *Pipeline) newDesk(records int) *desk {
 }
 
 // leaveDesk gives the desk to a later batch, without a trace of this one.
-func (p *Pipeline) leaveDesk(d *desk) {
+func (c *carrier) leaveDesk() {
+	d := c.desk
+	c.desk = nil
 	if d == nil || d.spoiled {
 		return
 	}
@@ -43,7 +47,10 @@ func (p *Pipeline) leaveDesk(d *desk) {
 	clear(d.items)
 	clear(d.all)
 	clear(d.rows[:cap(d.rows)])
-	p.desks.Put(d)
+	select {
+	case c.desks <- d:
+	default:
+	}
 }
 
 // spoil says that a write failed: whatever the store left behind may look at its rows for a while yet, so the desk is

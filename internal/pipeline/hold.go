@@ -162,7 +162,7 @@ func (c *carrier) putDown() {
 	c.hands.mu.Lock()
 	delete(c.hands.full, c)
 	c.hands.mu.Unlock()
-	c.leaveDesk(c.desk)
+	c.leaveDesk()
 }
 
 // Idle says that no batch is in hand, or that those which are stand still: a hold leaves the brokers to the spool.

@@ -19,7 +19,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -98,6 +97,7 @@ func (p *Pipeline) carry(ctx context.Context, a Assignment, rest *home.Batch, t 
 		return fmt.Errorf("settle: %w", err)
 	}
 	c.observer.Homed(c.report(b, items))
+	c.leaveDesk() // the commit needs none of it
 
 	if err := c.commit(ctx, settled); err != nil {
 		// The homes stand. The offset is covered by the next commit or, where the partition is lost, the records are
@@ -150,7 +150,7 @@ type Pipeline struct {
 	parked breaker
 	hands  hands
 	turns  chan struct{}
-	desks  sync.Pool // of *desk
+	desks  chan *desk // that nobody sits at
 }
 
 // New makes a pipeline. spool is nil where there is none: then a record that Kafka does not take is held.
@@ -159,6 +159,7 @@ func New(cfg Config, db Store, publisher Publisher, spool Spool, observer Observ
 		cfg: cfg, db: db, publisher: publisher, spool: spool, observer: observer, log: log,
 		now: time.Now, decodeValue: (*decision.Decoder).Decode, parked: breaker{limit: int64(cfg.ParkBatches)},
 	}
+	p.desks = make(chan *desk, max(cfg.Turns, 1))
 	if cfg.Turns > 0 {
 		p.turns = make(chan struct{}, cfg.Turns)
 	}
