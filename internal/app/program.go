@@ -133,6 +133,9 @@ func (p *Program) assemble(reg *prometheus.Registry) {
 // more hide the way there; beyond that a batch only costs memory while it waits.
 const turns = 4
 
+// queued is how many batches wait in the queues of all partitions together, in bytes.
+const queued = 5
+
 // Addr is where HTTP is served.
 func (p *Program) Addr() net.Addr { return p.http.listener.Addr() }
 
