@@ -55,6 +55,8 @@ func (p *onePartition) Hold() func()             { p.once.Do(p.onHold); return f
 
 func (p *onePartition) Commit(context.Context, home.Settled) error { p.commit(); return nil }
 
+func (p *onePartition) Ready(context.Context) error { return nil }
+
 func (p *onePartition) Fetch(context.Context) (*home.Batch, error) {
 	if p.records == nil {
 		return nil, pipeline.ErrDone

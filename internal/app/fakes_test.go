@@ -341,6 +341,13 @@ func (p *partition) Bounds(context.Context) (next, end int64, err error) {
 	return 0, int64(len(p.records)), nil
 }
 
+func (p *partition) Ready(ctx context.Context) error {
+	if len(p.records) == 0 {
+		<-ctx.Done()
+	}
+	return ctx.Err()
+}
+
 func (p *partition) Take(ctx context.Context, n int, _ int64, _ time.Duration) ([]*kgo.Record, error) {
 	if len(p.records) == 0 {
 		<-ctx.Done()

@@ -163,7 +163,8 @@ func open(program config.Program, s config.Settings, o Options, log zerolog.Logg
 	from := reading(program, s)
 	src, err := kafka.NewSource(brokers, kafka.SourceConfig{
 		Topic: from.topic, Group: from.group, BatchRecords: s.BatchMaxRecords, BatchBytes: int64(s.BatchMaxBytes), BatchWait: s.BatchMaxWait,
-		Drain: s.ShutdownTimeout, Once: o.Once,
+		BufferBytes: queued * int64(s.BatchMaxBytes),
+		Drain:       s.ShutdownTimeout, Once: o.Once,
 	}, log, reg)
 	if err != nil {
 		return nil, err

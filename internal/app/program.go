@@ -123,11 +123,18 @@ func (p *Program) assemble(reg *prometheus.Registry) {
 	p.pipe = pipeline.New(pipeline.Config{
 		Program:  string(p.name),
 		DLQTopic: s.KafkaDLQTopic, ParkingTopic: s.KafkaParkingTopic, ParkingDLQTopic: s.KafkaParkingDLQTopic,
-		MaxRecordBytes: int64(s.MaxRecordBytes), BatchBytes: int64(s.BatchMaxBytes), RetryPauses: s.RetryPauses, ParkBatches: s.ParkBatches, ProbeInterval: s.ProbeInterval,
+		MaxRecordBytes: int64(s.MaxRecordBytes), BatchBytes: int64(s.BatchMaxBytes), Turns: turns, RetryPauses: s.RetryPauses, ParkBatches: s.ParkBatches, ProbeInterval: s.ProbeInterval,
 		Backoff: s.ParkingBackoff, MaxBackoff: s.ParkingMaxBackoff, MaxAttempts: s.ParkingMaxAttempts,
 		Consumer: reading(p.name, s).group + "/" + p.options.Instance, Replay: p.name == config.Replayer,
 	}, p.parts.Database, p.parts.Publisher, spool, p.observer, p.log)
 }
+
+// turns is how many batches are decoded and written at a time. Two writers keep two cores of a database busy, and a few
+// more hide the way there; beyond that a batch only costs memory while it waits.
+const turns = 4
+
+// queued is how many batches wait in the queues of all partitions together, in bytes.
+const queued = 5
 
 // Addr is where HTTP is served.
 func (p *Program) Addr() net.Addr { return p.http.listener.Addr() }

@@ -38,7 +38,8 @@ func (r *Refusal) Error() string {
 	return fmt.Sprintf("decision refused: %s in %s at byte %d", r.Reason, r.Field, r.Offset)
 }
 
-// Log is one decision log, as far as it has columns of its own. Strings are copies; byte slices alias the record.
+// Log is one decision log, as far as it has columns of its own. Strings and byte slices alias the record's
+// value, or the buffer that this was gunzipped into; a string that was written with escapes is a copy.
 type Log struct {
 	// ID is decision_id, never empty.
 	ID string
@@ -77,4 +78,6 @@ type Record struct {
 	Parts []Part
 	// Sole says that there is one decision only, so that the record's original value stands for it.
 	Sole bool
+	// Inflated is how many bytes the value was gunzipped into, which live beside it; 0 where it was plain.
+	Inflated int
 }

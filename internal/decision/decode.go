@@ -11,17 +11,41 @@ const MaxDecisions = 100_000
 // not gzip, so value must not be written to afterwards. Beside those bytes it takes a few hundred for each Part, however
 // small: an array of nothing but digits grows to some three hundred times its size while it is read.
 func Decode(value []byte, maxBytes int64) (Record, *Refusal) {
+	var d Decoder
+	return d.Decode(value, maxBytes)
+}
+
+// Decoder decodes record after record into memory that it keeps. The zero value is ready. It is for one goroutine.
+type Decoder struct{ scanner scanner }
+
+// mostKept is how many parts a Decoder keeps memory for from one Begin to the next.
+const mostKept = 16 << 10
+
+// Begin makes room for about n decisions, in the memory of those before: every Part that was returned until now, with
+// its Log, is zeroed and must be out of use. The bytes and strings in it stay good, wherever they were copied to.
+func (d *Decoder) Begin(n int) {
+	s := &d.scanner
+	clear(s.parts)
+	if s.parts = s.parts[:0]; cap(s.parts) < n || cap(s.parts) > max(n, mostKept) {
+		s.parts = make([]Part, 0, n)
+	}
+	s.src = nil
+}
+
+// Decode is [Decode]. What it returns stays good until the next [Decoder.Begin].
+func (d *Decoder) Decode(value []byte, maxBytes int64) (Record, *Refusal) {
+	s, inflated := &d.scanner, 0
 	if isGzip(value) {
 		plain, refusal := gunzip(value, maxBytes)
 		if refusal != nil {
 			return Record{}, refusal
 		}
-		value = plain
+		value, inflated = plain, cap(plain)
 	} else if int64(len(value)) > maxBytes {
 		return Record{}, &Refusal{Reason: TooLarge}
 	}
 
-	s := scanner{src: value}
+	s.src, s.pos, s.inflated = value, 0, inflated
 	s.space()
 	if s.atEnd() {
 		return Record{}, &Refusal{Reason: Empty}
@@ -29,15 +53,29 @@ func Decode(value []byte, maxBytes int64) (Record, *Refusal) {
 	if s.peek() == '[' {
 		return s.array()
 	}
-	parts := make([]Part, 1)
+	parts := append(s.room(), Part{})
 	if s.document(&parts[0]) {
-		return Record{Parts: parts, Sole: true}, nil
+		return s.record(parts), nil
 	}
 	fault := s.pos
 	if !s.hasObjectLine() {
 		return Record{}, &Refusal{Reason: Syntax, Offset: fault}
 	}
 	return s.lines()
+}
+
+// room is where the parts of the next record go, none as yet.
+func (s *scanner) room() []Part { return s.parts[len(s.parts):] }
+
+// record keeps the parts of a record that was read to its end.
+func (s *scanner) record(parts []Part) Record {
+	n := len(parts)
+	if cap(parts) == cap(s.parts)-len(s.parts) {
+		s.parts = s.parts[:len(s.parts)+n]
+	} else {
+		s.parts = parts // there was no room left; the older ones stay where they are
+	}
+	return Record{Parts: parts[:n:n], Sole: n == 1, Inflated: s.inflated}
 }
 
 // array reads a JSON array of decisions that starts at s.pos and must end the value.
@@ -51,7 +89,7 @@ func (s *scanner) array() (Record, *Refusal) {
 		}
 		return Record{}, &Refusal{Reason: Empty}
 	}
-	var parts []Part
+	parts := s.room()
 	for more := true; more; {
 		parts = append(parts, Part{Index: len(parts)})
 		ok := s.part(&parts[len(parts)-1])
@@ -68,13 +106,13 @@ func (s *scanner) array() (Record, *Refusal) {
 	if !s.ends() {
 		return Record{}, &Refusal{Reason: Syntax, Offset: s.pos}
 	}
-	return Record{Parts: parts, Sole: len(parts) == 1}, nil
+	return s.record(parts), nil
 }
 
 // lines reads each line of the value that is not blank as a decision of its own.
 func (s *scanner) lines() (Record, *Refusal) {
 	value := s.src
-	var parts []Part
+	parts := s.room()
 	for line := range bytes.Lines(value) {
 		line = trim(line)
 		if len(line) == 0 {
@@ -92,7 +130,7 @@ func (s *scanner) lines() (Record, *Refusal) {
 		}
 	}
 	s.src = value
-	return Record{Parts: parts, Sole: len(parts) == 1}, nil
+	return s.record(parts), nil
 }
 
 // hasObjectLine tells whether any line is a complete JSON object by itself: from its first column on, or indented and
@@ -106,8 +144,7 @@ func (s *scanner) hasObjectLine() bool {
 			continue
 		}
 		s.src, s.pos = text, 0
-		var d draft
-		if d.scan(s) && s.ends() && (line[0] == '{' || d.seen[fieldID]) {
+		if s.draft.scan(s) && s.ends() && (line[0] == '{' || s.draft.seen[fieldID]) {
 			return true
 		}
 	}
@@ -130,7 +167,7 @@ func (s *scanner) part(part *Part) bool {
 		part.Err = &Refusal{Reason: WrongType}
 		return true
 	}
-	var d draft
+	d := &s.draft
 	if !d.scan(s) {
 		return false
 	}

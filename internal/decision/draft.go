@@ -20,8 +20,8 @@ var fieldNames = [fieldCount]string{
 	"", "decision_id", "timestamp", "path", "requested_by", "req_id", "labels", "bundles", "result",
 }
 
-func fieldOf(name string) field {
-	switch name {
+func fieldOf(name []byte) field {
+	switch string(name) {
 	case "decision_id":
 		return fieldID
 	case "timestamp":
@@ -58,6 +58,7 @@ type draft struct {
 
 // scan goes over the object at s.pos; false is a syntax error at s.pos.
 func (d *draft) scan(s *scanner) bool {
+	d.reset()
 	s.beyond = -1
 	s.pos++
 	s.space()
@@ -70,7 +71,7 @@ func (d *draft) scan(s *scanner) bool {
 		if !ok {
 			return false
 		}
-		f := d.name(s.src, key)
+		f := d.name(s.src, key, s.escaped)
 		start := s.pos
 		inRange := s.beyond < 0
 		if !d.member(s, f) {
@@ -87,16 +88,24 @@ func (d *draft) scan(s *scanner) bool {
 	}
 }
 
+// reset forgets what was seen. The names are most of a draft, and of them only the count matters.
+func (d *draft) reset() {
+	d.values, d.seen = [fieldCount]span{}, [fieldCount]bool{}
+	d.opaID, d.opaVersion, d.allow, d.allowed = span{}, span{}, span{}, span{}
+	d.repeated, d.repeatedField, d.beyondField = 0, otherField, otherField
+	d.others.count, d.others.many, d.others.escaped = 0, nil, false
+}
+
 // name finds the field that a key names and remembers the key.
-func (d *draft) name(src []byte, key span) field {
+func (d *draft) name(src []byte, key span, escaped bool) field {
 	raw := src[key.start:key.end]
-	f := fieldOf(string(raw))
-	if f == otherField && hasEscape(raw) {
-		f = fieldOf(string(appendText(nil, raw)))
+	f := fieldOf(raw)
+	if escaped {
+		f = fieldOf(appendText(nil, raw))
 	}
 	switch {
 	case f == otherField:
-		d.others.add(key)
+		d.others.add(key, escaped)
 	case d.seen[f] && d.repeated == 0:
 		d.repeated, d.repeatedField = key.start, f
 	}
@@ -134,7 +143,7 @@ func (s *scanner) pair(first, second string) (a, b span, ok bool) {
 			return a, b, false
 		}
 		raw := s.src[key.start:key.end]
-		if hasEscape(raw) {
+		if s.escaped {
 			raw = appendText(nil, raw)
 		}
 		start := s.pos

@@ -166,12 +166,28 @@ func TestServiceIsTheFirstSegmentOfThePath(t *testing.T) {
 	}
 }
 
-func TestStringsDoNotAliasTheRecord(t *testing.T) {
+func TestDecodingWritesNothingIntoTheRecord(t *testing.T) {
 	t.Parallel()
-	value := []byte(good(`"path":"a/b"`))
-	record, _ := Decode(value, limit)
-	clear(value)
-	if log := record.Parts[0].Log; log.ID != "d1" || log.Path.V != "a/b" {
-		t.Errorf("got %q %q after the buffer was cleared", log.ID, log.Path.V)
+	for _, form := range []string{good(`"path":"\u0061\/b"`, `"labels":{"id":"\n"}`), "[" + good() + ",7]", good() + "\n{\n" + good()} {
+		value := []byte(form)
+		_, _ = Decode(value, limit)
+		if string(value) != form {
+			t.Errorf("%q became %q", form, value)
+		}
+	}
+}
+
+func TestStringsOutliveTheirDecoder(t *testing.T) {
+	t.Parallel()
+	var d Decoder
+	d.Begin(1)
+	record, _ := d.Decode([]byte(good(`"path":"a/b","requested_by":"\u0061/b"`)), limit)
+	log := record.Parts[0].Log
+	d.Begin(1)
+	if _, refusal := d.Decode([]byte(good(`"path":"c/d","requested_by":"\u0063/d"`)), limit); refusal != nil {
+		t.Fatal(refusal)
+	}
+	if log.ID != "d1" || log.Path.V != "a/b" || log.Service.V != "a" || log.RequestedBy.V != "a/b" {
+		t.Errorf("got %+v after the decoder went on", log)
 	}
 }

@@ -3,39 +3,33 @@ package decision
 import (
 	"database/sql"
 	"strings"
+	"unsafe"
 )
 
-// fill sets what log takes from the draft by value or by reference. All strings share one copy of their bytes.
+// fill sets what log takes from the draft by value or by reference.
 func (d *draft) fill(s *scanner, log *Log) {
-	texts := [...]span{
-		d.values[fieldID], d.values[fieldPath], d.values[fieldRequestedBy], d.opaID, d.opaVersion,
-	}
-	var ends [len(texts)]int
-	var room [512]byte
-	buf := room[:0]
-	for i, v := range texts {
-		if raw := v.raw(s.src); raw != nil && raw[0] == '"' {
-			buf = appendText(buf, raw[1:len(raw)-1])
-		}
-		ends[i] = len(buf)
-	}
-	all := string(buf)
-	get := func(i int) sql.Null[string] {
-		raw := texts[i].raw(s.src)
-		if raw == nil || raw[0] != '"' {
-			return sql.Null[string]{}
-		}
-		return sql.Null[string]{V: all[ends[i-1]:ends[i]], Valid: true}
-	}
-	log.ID = all[:ends[0]]
-	log.Path = get(1)
+	log.ID = says(d.raw(s, fieldID)).V
+	log.Path = says(d.raw(s, fieldPath))
 	log.Service = service(log.Path.V)
-	log.RequestedBy = get(2)
-	log.OPAID = get(3)
-	log.OPAVersion = get(4)
+	log.RequestedBy = says(d.raw(s, fieldRequestedBy))
+	log.OPAID = says(d.opaID.raw(s.src))
+	log.OPAVersion = says(d.opaVersion.raw(s.src))
 	log.Labels = d.raw(s, fieldLabels)
 	log.Bundles = d.raw(s, fieldBundles)
 	log.Allowed = d.verdict(s)
+}
+
+// says is what a string literal says, invalid where the value is none. Without an escape it is the value's own bytes:
+// nobody writes to those, and whoever keeps the string keeps the record alive by it, as with Raw.
+func says(raw []byte) sql.Null[string] {
+	if len(raw) == 0 || raw[0] != '"' {
+		return sql.Null[string]{}
+	}
+	text := raw[1 : len(raw)-1]
+	if hasEscape(text) {
+		return sql.Null[string]{V: string(appendText(make([]byte, 0, len(text)), text)), Valid: true}
+	}
+	return sql.Null[string]{V: unsafe.String(unsafe.SliceData(text), len(text)), Valid: true}
 }
 
 // verdict is the result where it is a boolean, else what the result object says by one of two names.

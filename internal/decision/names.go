@@ -7,12 +7,14 @@ import (
 
 // names collects the keys of one object that we have no field for, to find one that stands there twice.
 type names struct {
-	few   [24]span
-	count int
-	many  []span // what few has no room for
+	few     [24]span
+	count   int
+	many    []span // what few has no room for
+	escaped bool   // some of them are not written as they read
 }
 
-func (n *names) add(key span) {
+func (n *names) add(key span, escaped bool) {
+	n.escaped = n.escaped || escaped
 	if n.count < len(n.few) {
 		n.few[n.count] = key
 		n.count++
@@ -29,12 +31,19 @@ func (n *names) repeated(src []byte) int {
 	}
 	for i, later := range n.few[:n.count] {
 		for _, earlier := range n.few[:i] {
-			if compareNames(src, earlier, later) == 0 {
+			if n.same(src, earlier, later) {
 				return later.start
 			}
 		}
 	}
 	return -1
+}
+
+func (n *names) same(src []byte, a, b span) bool {
+	if n.escaped {
+		return compareNames(src, a, b) == 0
+	}
+	return string(src[a.start:a.end]) == string(src[b.start:b.end])
 }
 
 func repeatedSorted(src []byte, all []span) int {

@@ -21,8 +21,13 @@ type scanner struct {
 	// beyond is where the first thing stands that is JSON but not for Postgres, or -1. Whoever starts a decision
 	// resets it.
 	beyond int
+	// escaped says that the key that was scanned last has escapes.
+	escaped bool
 	// objects has a bit for each open container: set for an object, clear for an array.
-	objects [maxDepth/64 + 1]uint64
+	objects  [maxDepth/64 + 1]uint64
+	inflated int    // see Record
+	draft    draft  // of the decision that is being read
+	parts    []Part // all that were returned and are still good, with room for more behind them
 }
 
 func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }
@@ -155,6 +160,7 @@ func (s *scanner) key() (span, bool) {
 		return span{}, false
 	}
 	start := s.pos + 1
+	s.escaped = false
 	if !s.text() {
 		return span{}, false
 	}
@@ -203,6 +209,7 @@ func (s *scanner) text() bool {
 			s.pos++
 			return true
 		case c == '\\':
+			s.escaped = true
 			if !s.escape() {
 				return false
 			}

@@ -70,8 +70,10 @@ func (a *Account) Enter(records ...*kgo.Record) {
 func (a *Account) Batch(records []*kgo.Record) *Batch {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	at := -1
 	for _, r := range records {
-		p := a.find(r.Offset)
+		at = a.find(r.Offset, at+1)
+		p := a.at(at)
 		if p == nil || p.taken {
 			panic(fmt.Sprintf("home: offset %d of %s/%d is not free to take", r.Offset, a.topic, a.partition))
 		}
@@ -80,7 +82,11 @@ func (a *Account) Batch(records []*kgo.Record) *Batch {
 	return &Batch{account: a, records: records, decisions: make([][]Entry, len(records))}
 }
 
-func (a *Account) find(offset int64) *position {
+// find returns where an offset stands in open, -1 where it does not. near is where it stands as a rule.
+func (a *Account) find(offset int64, near int) int {
+	if p := a.at(near); p != nil && p.offset == offset {
+		return near
+	}
 	i, ok := slices.BinarySearchFunc(a.open, offset, func(p position, o int64) int {
 		switch {
 		case p.offset < o:
@@ -91,6 +97,13 @@ func (a *Account) find(offset int64) *position {
 		return 0
 	})
 	if !ok {
+		return -1
+	}
+	return i
+}
+
+func (a *Account) at(i int) *position {
+	if i < 0 || i >= len(a.open) {
 		return nil
 	}
 	return &a.open[i]
@@ -100,8 +113,10 @@ func (a *Account) find(offset int64) *position {
 func (a *Account) settle(records []*kgo.Record) Settled {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	at := -1
 	for _, r := range records {
-		if p := a.find(r.Offset); p != nil {
+		at = a.find(r.Offset, at+1)
+		if p := a.at(at); p != nil {
 			p.done = true
 		}
 	}

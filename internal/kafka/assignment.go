@@ -23,7 +23,7 @@ var ErrLeaving = errors.New("the partition is being given up")
 // Assignment is one partition for as long as it is ours. When the partition is lost and won again, a new Assignment
 // with a new [home.Account] begins, after the handler of the old one has returned.
 //
-// Take and Fetch are for one goroutine; everything else is safe for concurrent use.
+// Take, Ready and Fetch are for one goroutine; everything else is safe for concurrent use.
 type Assignment struct {
 	session   *session
 	topic     string
@@ -36,6 +36,8 @@ type Assignment struct {
 	leaving context.Context
 	leave   context.CancelFunc
 	done    chan struct{} // the handler has returned
+
+	gathered bool // Ready waited for the batch that Fetch takes next
 
 	commits chan struct{} // holds the one right to commit
 
@@ -91,8 +93,14 @@ func (a *Assignment) Leaving() context.Context { return a.leaving }
 // Fetch takes the next batch within the limits of SourceConfig and enters it in the account. It waits for the first
 // record; it ends with ErrLeaving or the context's error.
 func (a *Assignment) Fetch(ctx context.Context) (*home.Batch, error) {
+	if !a.gathered {
+		if err := a.Ready(ctx); err != nil {
+			return nil, err
+		}
+	}
+	a.gathered = false
 	sc := a.session.source.sc
-	records, err := a.Take(ctx, sc.BatchRecords, sc.BatchBytes, sc.BatchWait)
+	records, err := a.Take(ctx, sc.BatchRecords, sc.BatchBytes, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -100,20 +108,39 @@ func (a *Assignment) Fetch(ctx context.Context) (*home.Batch, error) {
 	return a.account.Batch(records), nil
 }
 
+// Ready waits until there is a batch for Fetch, which then gathers no further; it takes nothing.
+func (a *Assignment) Ready(ctx context.Context) error {
+	sc := a.session.source.sc
+	_, err := a.gather(ctx, sc.BatchRecords, sc.BatchBytes, sc.BatchWait)
+	a.gathered = err == nil
+	return err
+}
+
 // Take returns the next records of the partition in offset order: at least one, at most so many records and bytes (a
 // first record that is larger comes alone), gathered for at most wait after the first was there. When ctx ends it
 // returns ctx's error, when the partition is given up ErrLeaving; the records then stay where they are, none is lost.
 func (a *Assignment) Take(ctx context.Context, records int, bytes int64, wait time.Duration) ([]*kgo.Record, error) {
+	n, err := a.gather(ctx, records, bytes, wait)
+	if err != nil {
+		return nil, err
+	}
+	return a.pop(n)
+}
+
+// gather waits as Take does and says how many records there are to take. It waits no longer once the queue is full, as
+// nothing more comes until some are taken.
+func (a *Assignment) gather(ctx context.Context, records int, bytes int64, wait time.Duration) (n int, err error) {
 	var gathered <-chan time.Time
 	for {
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return 0, err
 		}
 		if a.leaving.Err() != nil {
-			return nil, ErrLeaving
+			return 0, ErrLeaving
 		}
 		a.mu.Lock()
 		n, reached := fit(a.queue, records, bytes)
+		reached = reached || n > 0 && a.full
 		arrived := a.arrived
 		a.mu.Unlock()
 		if n > 0 && gathered == nil {
@@ -122,14 +149,14 @@ func (a *Assignment) Take(ctx context.Context, records int, bytes int64, wait ti
 			gathered = timer.C
 		}
 		if reached || (n > 0 && wait <= 0) {
-			return a.pop(n)
+			return n, nil
 		}
 		select {
 		case <-ctx.Done():
 		case <-a.leaving.Done():
 		case <-arrived:
 		case <-gathered:
-			return a.pop(n)
+			return n, nil
 		}
 	}
 }
@@ -165,8 +192,8 @@ func (a *Assignment) pop(n int) ([]*kgo.Record, error) {
 	if len(a.queue) == 0 {
 		a.queue = nil // lets the array go
 	}
-	sc := a.session.source.sc
-	drained := a.full && len(a.queue) <= sc.BufferBatches*sc.BatchRecords/2 && a.bytes <= int64(sc.BufferBatches)*sc.BatchBytes/2
+	most, bytes := a.session.mark()
+	drained := a.full && len(a.queue) <= most/2 && a.bytes <= bytes/2
 	if drained {
 		a.full = false
 	}
@@ -198,8 +225,7 @@ func (a *Assignment) append(records []*kgo.Record) error {
 		a.bytes += recordBytes(r)
 		queued = true
 	}
-	sc := a.session.source.sc
-	if len(a.queue) >= sc.BufferBatches*sc.BatchRecords || a.bytes >= int64(sc.BufferBatches)*sc.BatchBytes {
+	if most, bytes := a.session.mark(); len(a.queue) >= most || a.bytes >= bytes {
 		a.full = true
 	}
 	if queued {

@@ -14,7 +14,7 @@ import (
 
 func TestTakeFromAPartitionThatIsLostAtThatMomentGivesNothing(t *testing.T) {
 	t.Parallel()
-	s := &session{source: &Source{sc: SourceConfig{BatchRecords: 10, BatchBytes: 1 << 20, BufferBatches: 4}}}
+	s := &session{source: &Source{sc: SourceConfig{BatchRecords: 10, BatchBytes: 1 << 20, BufferBatches: 4, BufferBytes: 5 << 20}}}
 	for range 100 {
 		synctest.Test(t, func(t *testing.T) {
 			a := newAssignment(t.Context(), s, "decision-logs", 0, "member")

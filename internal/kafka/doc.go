@@ -11,8 +11,9 @@
 // # Memory
 //
 // What is fetched and not yet taken is bounded by the sum of
-//   - per assigned partition: BufferBatches x BatchBytes (or x BatchRecords, whichever is reached first) and what one
-//     poll brings on top, at most FetchMaxPartitionBytes on the wire and what that inflates to;
+//   - BufferBytes over all assigned partitions, an equal share for each (or BufferBatches batches of it, whichever is
+//     reached first), where partitions were added lately up to twice that, and for each partition what one poll brings
+//     on top, at most FetchMaxPartitionBytes on the wire and what that inflates to;
 //   - in the client: MaxConcurrentFetches x FetchMaxBytes on the wire and what that inflates to; no compressed set of
 //     records may inflate beyond MaxDecompressBytes, or its partition stands still with a fault.
 //

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -34,6 +35,8 @@ type session struct {
 	stop    context.CancelCauseFunc // ends polling; the cause is what run returns
 
 	flowing sync.Mutex // one decision at a time on what is paused
+
+	sharing atomic.Int64 // how many share the buffer: len(parts), for those who must not lock
 
 	mu       sync.Mutex
 	parts    map[int32]*Assignment
@@ -165,6 +168,14 @@ func (s *session) flow(a *Assignment) {
 	}
 }
 
+// mark is when the queue of one partition is full: at its share of the buffer, so that one that is slow takes nothing
+// from the others, and never beyond what is of use to it alone.
+func (s *session) mark() (records int, bytes int64) {
+	sc := s.source.sc
+	share := sc.BufferBytes / max(s.sharing.Load(), 1)
+	return sc.BufferBatches * sc.BatchRecords, min(int64(sc.BufferBatches)*sc.BatchBytes, share)
+}
+
 // assigned begins an assignment for every partition that is new.
 func (s *session) assigned(_ context.Context, client *kgo.Client, added map[string][]int32) {
 	member, _ := client.GroupMetadata()
@@ -188,6 +199,7 @@ func (s *session) assigned(_ context.Context, client *kgo.Client, added map[stri
 		begun = append(begun, a)
 	}
 	total := len(s.parts)
+	s.sharing.Store(int64(total))
 	s.mu.Unlock()
 
 	s.source.faults.clear(faultGroup)
@@ -322,6 +334,7 @@ func (s *session) giveUp(gone []*Assignment, drain time.Duration) {
 		s.mu.Lock()
 		if s.parts[a.partition] == a {
 			delete(s.parts, a.partition)
+			s.sharing.Store(int64(len(s.parts)))
 		}
 		s.mu.Unlock()
 	}

@@ -22,12 +22,15 @@ type SourceConfig struct {
 	BatchBytes int64
 	// BatchWait is how long a batch waits for more after its first record. Zero takes what is there.
 	BatchWait time.Duration
-	// BufferBatches is how many batches of a partition are fetched ahead before it is paused. Default 4.
+	// BufferBytes is what the queues of all partitions together take in memory, keys, values and headers; each has an
+	// equal share, and is paused where that is full. Default 5 times BatchBytes.
+	BufferBytes int64
+	// BufferBatches is how many batches of a partition are fetched ahead at most, where its share is larger. Default 2.
 	BufferBatches int
 	// Drain is how long a batch in hand may go on after leaving began. It must be below 80% of the rebalance timeout.
 	// Default half of the rebalance timeout.
 	Drain time.Duration
-	// FetchMaxBytes is the most that one answer of a broker brings, on the wire (fetch.max.bytes). Default 8 MiB.
+	// FetchMaxBytes is the most that one answer of a broker brings, on the wire (fetch.max.bytes). Default 1 MiB.
 	FetchMaxBytes int32
 	// FetchMaxPartitionBytes is the most of it for one partition (max.partition.fetch.bytes); a larger set of records
 	// comes alone. Default 256 KiB.
@@ -49,9 +52,10 @@ type SourceConfig struct {
 func (sc SourceConfig) withDefaults(cfg Config) SourceConfig {
 	set(&sc.BatchRecords, 500)
 	set(&sc.BatchBytes, 8<<20)
-	set(&sc.BufferBatches, 4)
+	set(&sc.BufferBytes, 5*sc.BatchBytes)
+	set(&sc.BufferBatches, 2)
 	set(&sc.Drain, cfg.RebalanceTimeout/2)
-	set(&sc.FetchMaxBytes, 8<<20)
+	set(&sc.FetchMaxBytes, 1<<20)
 	set(&sc.FetchMaxPartitionBytes, 256<<10)
 	set(&sc.FetchWait, 500*time.Millisecond)
 	set(&sc.MaxConcurrentFetches, 4)
@@ -65,7 +69,7 @@ func (sc SourceConfig) validate(cfg Config) error {
 	if sc.Topic == "" || sc.Group == "" {
 		errs = append(errs, errors.New("topic and group must be named"))
 	}
-	if sc.BatchRecords < 1 || sc.BatchBytes < 1 || sc.BufferBatches < 1 || sc.BatchWait < 0 {
+	if sc.BatchRecords < 1 || sc.BatchBytes < 1 || sc.BufferBatches < 1 || sc.BufferBytes < 1 || sc.BatchWait < 0 {
 		errs = append(errs, errors.New("batch limits must be positive"))
 	}
 	if sc.Drain >= cfg.RebalanceTimeout*8/10 {

@@ -284,42 +284,6 @@ func TestAHeldPartitionIsNotFetchedAndGoesOnAfterwards(t *testing.T) {
 	kafkatest.Eventually(t, "held records are read", func() bool { return seen.len() == 50 })
 }
 
-func TestQueuesStayWithinTheirMark(t *testing.T) {
-	t.Parallel()
-	c := kafkatest.New(t, kfake.SeedTopics(2, topic))
-	for range 40 {
-		c.Values(t, topic, 0, values(20)...) // each call writes one set of records
-	}
-	sc := small()
-	sc.FetchMaxPartitionBytes = 1 // one set at a time
-	const mark = 4 * 10
-	started, release := make(chan *kafka.Assignment, 1), make(chan struct{})
-	var other book
-	run(t, fast(c), sc, func(ctx context.Context, a *kafka.Assignment) error {
-		if a.Partition() != 0 {
-			return storing(other.note)(ctx, a)
-		}
-		started <- a
-		<-release
-		for {
-			if _, err := a.Take(ctx, 7, 1<<20, 0); err != nil {
-				return err
-			}
-		}
-	})
-	a := <-started
-	kafkatest.Eventually(t, "the queue reaches its mark", func() bool { n, _ := kafka.Queued(a); return n >= mark })
-	for n := 1; n <= 8; n++ { // the other partition is read on all the while
-		c.Values(t, topic, 1, "v")
-		kafkatest.Eventually(t, "the other partition is read", func() bool { return other.len() == n })
-	}
-	if n, _ := kafka.Queued(a); n > 3*mark {
-		t.Errorf("a queue with a mark of %d holds %d", mark, n)
-	}
-	close(release)
-	kafkatest.Eventually(t, "it drains", func() bool { n, _ := kafka.Queued(a); return n == 0 })
-}
-
 func TestCommitIsTriedAgainUntilTheBrokerTakesIt(t *testing.T) {
 	t.Parallel()
 	for _, code := range []*kerr.Error{kerr.CoordinatorLoadInProgress, kerr.RebalanceInProgress, kerr.GroupAuthorizationFailed} {

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -79,21 +80,32 @@ func (w *Window) Waiting() int { return int(w.count.Load()) }
 
 // Fetch waits for records that are due and lets them through as a batch, in offset order.
 func (w *Window) Fetch(ctx context.Context) (*home.Batch, error) {
-	for {
-		if due := w.pass(time.Now()); len(due) > 0 {
-			return w.Account().Batch(due), nil
-		}
+	if err := w.Ready(ctx); err != nil {
+		return nil, err
+	}
+	return w.Account().Batch(w.pass(time.Now())), nil
+}
+
+// Ready waits until a record is due.
+func (w *Window) Ready(ctx context.Context) error {
+	for !w.due(time.Now()) {
 		done, err := w.finished(ctx)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if done {
-			return nil, pipeline.ErrDone
+			return pipeline.ErrDone
 		}
 		if err := w.look(ctx); err != nil {
-			return nil, err
+			return err
 		}
 	}
+	return nil
+}
+
+// due says whether any record that waits is due.
+func (w *Window) due(now time.Time) bool {
+	return slices.ContainsFunc(w.waiting, func(p parked) bool { return !p.due.After(now) })
 }
 
 // pass takes up to a batch of due records out of the window.

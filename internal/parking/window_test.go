@@ -38,6 +38,7 @@ func (l *log) Partition() int32                                  { return 0 }
 func (l *log) Leaving() context.Context                          { return context.Background() }
 func (l *log) Hold() func()                                      { return func() {} }
 func (l *log) Account() *home.Account                            { return l.account }
+func (l *log) Ready(context.Context) error                       { panic("the window reads by Take") }
 func (l *log) Fetch(context.Context) (*home.Batch, error)        { panic("the window reads by Take") }
 func (l *log) Commit(context.Context, home.Settled) error        { return nil }
 func (l *log) Bounds(context.Context) (next, end int64, e error) { return 0, l.end, l.failed }

@@ -15,46 +15,42 @@ import (
 const codePanic = "panic"
 
 // itemBytes is what a decision takes in memory besides its own bytes, roughly.
-const itemBytes = 512
+const itemBytes = 640
 
-// decode opens records and reads what they carry, until what they inflate to fills a batch; these records are cut off
-// as the batch to carry now. What the decoder refuses is marked for the dead-letter topic, and goes there when the
-// batch gets its homes, not before.
+// decode opens records and reads what they carry, until what they grow to fills a batch; these records are cut off
+// as the batch to carry now. A plain record of one decision does not grow: what was fetched together is stored together.
+// What the decoder refuses is marked for the dead-letter topic, and goes there when the batch gets its homes, not before.
 func (c *carrier) decode(rest *home.Batch) (*home.Batch, []*item) {
-	items := make([]*item, 0, len(rest.Records()))
+	c.desk = c.newDesk(len(rest.Records()))
 	var bytes int64
 	n := 0
 	for ; n < len(rest.Records()) && (c.cfg.BatchBytes <= 0 || bytes < c.cfg.BatchBytes); n++ {
-		first := len(items)
-		items = c.open(rest, n, items)
-		for _, it := range items[first:] {
-			bytes += int64(len(it.value)) + itemBytes
-			if it.log != nil {
-				bytes += int64(len(it.log.Raw))
-			}
-		}
+		bytes += c.open(rest, n)
 	}
-	c.observer.Took(len(items))
-	return rest.Cut(n), items
+	c.observer.Took(len(c.desk.all))
+	return rest.Cut(n), c.desk.all
 }
 
-// open reads record i and adds what it carries to items.
-func (c *carrier) open(b *home.Batch, i int, items []*item) []*item {
-	r := b.Records()[i]
-	env := c.openEnvelope(r)
+// open reads record i, puts what it carries on the desk and says how many bytes the batch grew by.
+func (c *carrier) open(b *home.Batch, i int) int64 {
+	r, d := b.Records()[i], c.desk
+	env := &take(&d.envelopes, 1)[0]
+	*env = c.openEnvelope(r)
 	read, refused := c.read(r)
 	if refused != nil {
-		it := &item{entry: &b.Carries(i, 1)[0], env: env, index: env.Origin.Index, value: r.Value}
+		it := &take(&d.items, 1)[0]
+		*it = item{entry: &b.Carries(i, 1)[0], env: env, index: env.Origin.Index, value: r.Value}
 		it.send(home.DeadLetter, *refused, env.Attempt)
-		return append(items, it)
+		d.all = append(d.all, it)
+		return int64(len(r.Value))
 	}
 	entries := b.Carries(i, len(read.Parts))
-	block := make([]item, len(read.Parts))
+	items := take(&d.items, len(read.Parts))
 	for j := range read.Parts {
-		block[j] = c.openItem(env, &entries[j], &read.Parts[j], read.Sole)
-		items = append(items, &block[j])
+		c.openItem(&items[j], env, &entries[j], &read.Parts[j], read.Sole)
+		d.all = append(d.all, &items[j])
 	}
-	return items
+	return int64(len(r.Value) + read.Inflated + (len(read.Parts)-1)*itemBytes)
 }
 
 func (c *carrier) openEnvelope(r *kgo.Record) envelope.Envelope {
@@ -64,8 +60,8 @@ func (c *carrier) openEnvelope(r *kgo.Record) envelope.Envelope {
 	return envelope.Open(r)
 }
 
-func (c *carrier) openItem(env envelope.Envelope, entry *home.Entry, part *decision.Part, sole bool) item {
-	it := item{entry: entry, env: env, index: part.Index, value: part.Value}
+func (c *carrier) openItem(it *item, env *envelope.Envelope, entry *home.Entry, part *decision.Part, sole bool) {
+	*it = item{entry: entry, env: env, index: part.Index, value: part.Value}
 	if sole {
 		it.value = env.Record.Value // byte for byte, compressed or not
 		if env.Origin.Index >= 0 {
@@ -81,7 +77,6 @@ func (c *carrier) openItem(env envelope.Envelope, entry *home.Entry, part *decis
 	default:
 		it.log = &part.Log
 	}
-	return it
 }
 
 // read decodes a record's value. A panic of the decoder is this record's misfortune alone, so it is caught here, and
@@ -94,7 +89,7 @@ func (c *carrier) read(r *kgo.Record) (read decision.Record, refused *envelope.C
 			refused = &envelope.Cause{Kind: envelope.Decode, Code: codePanic, Message: "the decoder panicked on this record: a bug in Docket"}
 		}
 	}()
-	read, err := c.decodeValue(r.Value, c.cfg.MaxRecordBytes)
+	read, err := c.decodeValue(&c.desk.decoder, r.Value, c.cfg.MaxRecordBytes)
 	if err != nil {
 		cause := refusal(err)
 		return decision.Record{}, &cause

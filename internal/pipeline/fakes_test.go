@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -214,7 +215,7 @@ type watcher struct {
 	unsent   int
 	holding  map[string]int
 	held     []string
-	reports  []Report
+	tally    map[string]int // decisions by home
 }
 
 func (w *watcher) with(f func()) {
@@ -230,7 +231,16 @@ func (w *watcher) StoreFailed(v errclass.Verdict) {
 func (w *watcher) Retried()                    { w.with(func() { w.retries++ }) }
 func (w *watcher) Bisected(n int)              { w.with(func() { w.bisected = append(w.bisected, n) }) }
 func (w *watcher) PublishFailed(string, error) { w.with(func() { w.unsent++ }) }
-func (w *watcher) Homed(r Report)              { w.with(func() { w.reports = append(w.reports, r) }) }
+func (w *watcher) Homed(r Report) {
+	w.with(func() {
+		if w.tally == nil {
+			w.tally = map[string]int{}
+		}
+		for d := range r.Decisions {
+			w.tally[d.Home.String()]++
+		}
+	})
+}
 func (w *watcher) Held(_ string, _ int32, h Hold) func() {
 	w.with(func() {
 		if w.holding == nil {
@@ -245,19 +255,14 @@ func (w *watcher) Held(_ string, _ int32, h Hold) func() {
 func (w *watcher) homes() map[string]int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	m := map[string]int{}
-	for _, r := range w.reports {
-		for _, d := range r.Decisions {
-			m[d.Home.String()]++
-		}
-	}
-	return m
+	return maps.Clone(w.tally)
 }
 
 // partition is an Assignment that delivers what it was given.
 type partition struct {
 	account *home.Account
 	batches chan []*kgo.Record
+	next    []*kgo.Record // what Ready waited for
 	leave   context.Context
 	depart  context.CancelFunc
 
@@ -283,14 +288,28 @@ func (p *partition) Topic() string            { return "decision-logs" }
 func (p *partition) Partition() int32         { return 0 }
 func (p *partition) Leaving() context.Context { return p.leave }
 
+func (p *partition) Ready(ctx context.Context) error {
+	if ctx.Err() != nil || p.next != nil {
+		return ctx.Err()
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case rs, ok := <-p.batches:
+		if !ok {
+			return ErrDone
+		}
+		p.next = rs
+		return nil
+	}
+}
+
 func (p *partition) Fetch(ctx context.Context) (*home.Batch, error) {
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
+	if err := p.Ready(ctx); err != nil {
+		return nil, err
 	}
-	rs, ok := <-p.batches
-	if !ok {
-		return nil, ErrDone
-	}
+	rs := p.next
+	p.next = nil
 	p.account.Enter(rs...)
 	return p.account.Batch(rs), nil
 }

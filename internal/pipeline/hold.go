@@ -110,6 +110,8 @@ type carrier struct {
 	a         Assignment
 	topic     string
 	partition int32
+	turn      *turn
+	desk      *desk // what the batch is worked on, once it is decoded
 	since     time.Time
 	beat      atomic.Int64 // nanoseconds from since to the last sign of progress; a clock that is set does not move it
 	resting   atomic.Bool  // keeping a pause, or waiting until the brokers take a commit
@@ -128,6 +130,7 @@ func (c *carrier) rest() (wake func()) {
 // pause waits, but not longer than until the partition is being given up or ctx ends.
 func (c *carrier) pause(ctx context.Context, d time.Duration) {
 	defer c.rest()()
+	c.turn.giveBack()
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -143,8 +146,8 @@ type hands struct {
 	full map[*carrier]struct{}
 }
 
-func (p *Pipeline) pickUp(a Assignment) *carrier {
-	c := &carrier{Pipeline: p, a: a, topic: a.Topic(), partition: a.Partition(), since: p.now()}
+func (p *Pipeline) pickUp(a Assignment, t *turn) *carrier {
+	c := &carrier{Pipeline: p, a: a, turn: t, topic: a.Topic(), partition: a.Partition(), since: p.now()}
 	c.pulse()
 	p.hands.mu.Lock()
 	defer p.hands.mu.Unlock()
@@ -157,8 +160,9 @@ func (p *Pipeline) pickUp(a Assignment) *carrier {
 
 func (c *carrier) putDown() {
 	c.hands.mu.Lock()
-	defer c.hands.mu.Unlock()
 	delete(c.hands.full, c)
+	c.hands.mu.Unlock()
+	c.leaveDesk()
 }
 
 // Idle says that no batch is in hand, or that those which are stand still: a hold leaves the brokers to the spool.

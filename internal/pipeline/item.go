@@ -11,15 +11,15 @@ import (
 // item is a decision on its way, or a Kafka record that did not read as decisions.
 type item struct {
 	entry *home.Entry
-	env   envelope.Envelope
-	index int           // place inside its Kafka record; envelope.NoIndex where it was never decoded
-	value []byte        // what is forwarded if it is
-	log   *decision.Log // nil where the decoder refused it
+	env   *envelope.Envelope // of its Kafka record
+	index int                // place inside its Kafka record; envelope.NoIndex where it was never decoded
+	value []byte             // what is forwarded if it is
+	log   *decision.Log      // nil where the decoder refused it
 
-	to      home.Home // where it has to go; None while it may still get a row
-	cause   envelope.Cause
-	attempt int    // what x-retry-attempt will say
-	id      string // dead-letter id, once sealed
+	to      home.Home       // where it has to go; None while it may still get a row
+	cause   *envelope.Cause // nil while it has nowhere to go
+	attempt int             // what x-retry-attempt will say
+	id      string          // dead-letter id, once sealed
 }
 
 // open says that the item still wants a row.
@@ -27,14 +27,17 @@ func (it *item) open() bool { return it.to == home.None && it.entry.Home() == ho
 
 // send marks where the item has to go, and why.
 func (it *item) send(to home.Home, c envelope.Cause, attempt int) {
-	it.to, it.cause, it.attempt = to, c, attempt
+	it.to, it.cause, it.attempt = to, &c, attempt
 }
 
 // wanting are the items that still want a row, in order.
 func wanting(items []*item) []*item {
-	open := make([]*item, 0, len(items))
-	for _, it := range items {
+	var open []*item
+	for i, it := range items {
 		if it.open() {
+			if open == nil {
+				open = make([]*item, 0, len(items)-i)
+			}
 			open = append(open, it)
 		}
 	}
@@ -43,18 +46,27 @@ func wanting(items []*item) []*item {
 
 // report tells of a batch of which every decision has its home.
 func (c *carrier) report(b *home.Batch, items []*item) Report {
-	r := Report{
+	return Report{
 		Topic: c.topic, Partition: c.partition, Records: len(b.Records()), Took: c.now().Sub(c.since),
-		Decisions: make([]Decision, len(items)),
+		Decisions: func(yield func(Decision) bool) {
+			for _, it := range items {
+				if !yield(it.told()) {
+					return
+				}
+			}
+		},
 	}
-	for i, it := range items {
-		d := Decision{Home: it.entry.Home(), Offset: it.env.Record.Offset, Cause: it.cause, ID: it.id}
-		if it.log != nil {
-			d.Time = it.log.Time
-		}
-		r.Decisions[i] = d
+}
+
+func (it *item) told() Decision {
+	d := Decision{Home: it.entry.Home(), Offset: it.env.Record.Offset, ID: it.id}
+	if it.log != nil {
+		d.Time = it.log.Time
 	}
-	return r
+	if it.cause != nil {
+		d.Cause = *it.cause
+	}
+	return d
 }
 
 // account gives back what was taken and did not get its home.

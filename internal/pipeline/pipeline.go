@@ -41,11 +41,13 @@ func (p *Pipeline) Run(ctx context.Context, a Assignment) error {
 	defer stop()
 	defer context.AfterFunc(a.Leaving(), stop)()
 
+	t := &turn{turns: p.turns}
+	defer t.giveBack()
 	for {
 		if a.Leaving().Err() != nil {
 			return nil
 		}
-		b, err := a.Fetch(fetching)
+		b, err := fetch(fetching, a, t)
 		switch {
 		case errors.Is(err, ErrDone) || fetching.Err() != nil && err != nil:
 			return nil
@@ -53,7 +55,7 @@ func (p *Pipeline) Run(ctx context.Context, a Assignment) error {
 			return fmt.Errorf("fetch: %w", err)
 		}
 		for len(b.Records()) > 0 { // more than once where it inflates to more than a batch
-			if err := p.carry(ctx, a, b); err != nil {
+			if err := p.carry(ctx, a, b, t); err != nil {
 				if errors.Is(err, errLeft) || ctx.Err() != nil {
 					return nil
 				}
@@ -63,18 +65,30 @@ func (p *Pipeline) Run(ctx context.Context, a Assignment) error {
 	}
 }
 
+// fetch takes the next batch once it is there and its turn has come; until then its records wait in the queue.
+func fetch(ctx context.Context, a Assignment, t *turn) (*home.Batch, error) {
+	if err := a.Ready(ctx); err != nil {
+		return nil, err
+	}
+	t.take(ctx, ctx)
+	return a.Fetch(ctx)
+}
+
 // carry brings the front of a fetch home, all of it as a rule. Every step takes what is still without a home and gives it one, or leaves it marked
 // with where it has to go; what cannot get a home ends the carrying with an error, and nothing is committed.
-func (p *Pipeline) carry(ctx context.Context, a Assignment, rest *home.Batch) (err error) {
-	c := p.pickUp(a)
+func (p *Pipeline) carry(ctx context.Context, a Assignment, rest *home.Batch, t *turn) (err error) {
+	c := p.pickUp(a, t)
 	defer c.putDown()
+	defer t.giveBack()
 
+	c.takeTurn(ctx)
 	b, items := c.decode(rest)
 	defer func() { c.account(items, err) }()
 
 	if err := c.store(ctx, items); err != nil { // Row, Duplicate; retry and bisect inside
 		return err
 	}
+	t.giveBack()
 	if err := c.settle(ctx, items); err != nil { // DeadLetter, Parked, Exhausted or Spooled for the rest
 		return err
 	}
@@ -83,6 +97,7 @@ func (p *Pipeline) carry(ctx context.Context, a Assignment, rest *home.Batch) (e
 		return fmt.Errorf("settle: %w", err)
 	}
 	c.observer.Homed(c.report(b, items))
+	c.leaveDesk() // the commit needs none of it
 
 	if err := c.commit(ctx, settled); err != nil {
 		// The homes stand. The offset is covered by the next commit or, where the partition is lost, the records are
@@ -106,6 +121,7 @@ type Config struct {
 
 	MaxRecordBytes int64           // of a value after gunzip
 	BatchBytes     int64           // what the records of a batch may inflate to, a single one may be larger; 0 or less: no limit
+	Turns          int             // batches that are decoded and written at a time, over all partitions; 0 or less: no limit
 	RetryPauses    []time.Duration // before each further try of a batch that failed for the moment's sake
 	ParkBatches    int             // whole batches parked in a row before a hold; 0: park for ever
 	ProbeInterval  time.Duration   // between two probes of a hold
@@ -129,17 +145,24 @@ type Pipeline struct {
 	log       zerolog.Logger
 	now       func() time.Time
 
-	decodeValue func(value []byte, maxBytes int64) (decision.Record, *decision.Refusal)
+	decodeValue func(d *decision.Decoder, value []byte, maxBytes int64) (decision.Record, *decision.Refusal)
 
 	parked  breaker
 	portion portion
 	hands   hands
+	turns   chan struct{}
+	desks   chan *desk // that nobody sits at
 }
 
 // New makes a pipeline. spool is nil where there is none: then a record that Kafka does not take is held.
 func New(cfg Config, db Store, publisher Publisher, spool Spool, observer Observer, log zerolog.Logger) *Pipeline {
-	return &Pipeline{
+	p := &Pipeline{
 		cfg: cfg, db: db, publisher: publisher, spool: spool, observer: observer, log: log,
-		now: time.Now, decodeValue: decision.Decode, parked: breaker{limit: int64(cfg.ParkBatches)},
+		now: time.Now, decodeValue: (*decision.Decoder).Decode, parked: breaker{limit: int64(cfg.ParkBatches)},
 	}
+	p.desks = make(chan *desk, max(cfg.Turns, 1))
+	if cfg.Turns > 0 {
+		p.turns = make(chan struct{}, cfg.Turns)
+	}
+	return p
 }

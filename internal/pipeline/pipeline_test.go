@@ -286,7 +286,7 @@ func TestRunGivesTheErrorOfTheFetch(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	want := errors.New("no such partition")
-	if err := w.pipe.Run(t.Context(), &failing{newPartition(t), want}); !errors.Is(err, want) {
+	if err := w.pipe.Run(t.Context(), &failing{newPartition(t, recordsOf(0, good("a")...)), want}); !errors.Is(err, want) {
 		t.Errorf("Run: %v", err)
 	}
 }

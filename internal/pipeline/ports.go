@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"iter"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -16,6 +17,8 @@ import (
 type Assignment interface {
 	Topic() string
 	Partition() int32
+	// Ready waits until there are records for a batch, as many as Fetch gathers. It takes nothing and ends as Fetch does.
+	Ready(ctx context.Context) error
 	// Fetch waits for records and returns the next batch. It ends with [ErrDone] when there is nothing more to do here,
 	// and with another error when the partition is to be given up.
 	Fetch(ctx context.Context) (*home.Batch, error)
@@ -56,7 +59,8 @@ type Store interface {
 	// with the same rows at any time: a decision is stored once. Of rows with one identity the earlier wins. fresh asks
 	// for a connection that was not used before. The error tells whose fault it is through [errclass.Classify]. It may
 	// hold, for errors.AsType, an interface{ error; Row() (int, bool) }: the index in rows at which the server stopped, a
-	// hint of where to look first and never proof.
+	// hint of where to look first and never proof. After Store returned without an error nothing may look at rows any
+	// more, nor at what they point to: their memory is used again.
 	Store(ctx context.Context, rows []Row, fresh bool) ([]Outcome, error)
 	// Probe writes a known-good row of the given time by the same statement, on a fresh connection, and takes it back.
 	Probe(ctx context.Context, at time.Time) error
@@ -122,7 +126,8 @@ type Report struct {
 	Partition int32
 	Records   int // Kafka records
 	Took      time.Duration
-	Decisions []Decision
+	// Decisions are those of the batch in order, good while [Observer.Homed] is called and no longer.
+	Decisions iter.Seq[Decision]
 }
 
 // Decision is what a report tells of one decision.

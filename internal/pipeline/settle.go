@@ -52,7 +52,7 @@ func (c *carrier) seal(items []*item) []letter {
 		if it.to == home.Parked {
 			s.NotBefore = now.Add(c.backoff(it.attempt))
 		}
-		r := it.env.Seal(it.cause, s)
+		r := it.env.Seal(*it.cause, s)
 		it.id = envelope.IDOf(r)
 		letters = append(letters, letter{item: it, record: r})
 	}

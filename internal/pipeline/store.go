@@ -98,15 +98,13 @@ func (c *carrier) writeParts(ctx context.Context, items []*item, parts int) erro
 
 // write stores items in one go and gives those that have a row their home.
 func (c *carrier) write(ctx context.Context, items []*item, fresh bool) error {
-	rows := make([]Row, len(items))
-	for i, it := range items {
-		o := it.env.Origin
-		rows[i] = Row{Log: it.log, Topic: o.Topic, Partition: o.Partition, Offset: o.Offset, Index: it.index}
-	}
+	c.takeTurn(ctx)
+	rows := c.desk.rowsOf(items)
 	c.pulse()
 	outcomes, err := c.db.Store(ctx, rows, fresh)
 	c.pulse()
 	if err != nil {
+		c.desk.spoil()
 		if ctx.Err() == nil { // what our own stopping cuts short is not a failure
 			c.observer.StoreFailed(judged(ctx, err))
 		}

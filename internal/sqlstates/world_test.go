@@ -279,7 +279,7 @@ func (p *program) Held(_ string, _ int32, h pipeline.Hold) (release func()) {
 
 func (p *program) Homed(r pipeline.Report) {
 	p.change(func() {
-		for _, d := range r.Decisions {
+		for d := range r.Decisions {
 			p.homes[d.Home]++
 		}
 		p.batches[r.Decisions[0].Home]++

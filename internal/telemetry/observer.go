@@ -102,10 +102,11 @@ func publishCode(err error) string {
 // Homed counts a batch whose decisions all have a home, and tells of those that have no row.
 func (o *Observer) Homed(r pipeline.Report) {
 	now := o.now()
-	homes := map[home.Home]int{}
+	var homes [home.Spooled + 1]int
 	rest := map[home.Home]*told{}
-	for i := range r.Decisions {
-		d := &r.Decisions[i]
+	all := 0
+	for d := range r.Decisions {
+		all++
 		if d.Home == home.None {
 			continue // it stays unaccounted for, which is what it is
 		}
@@ -120,18 +121,20 @@ func (o *Observer) Homed(r pipeline.Report) {
 			if rest[d.Home] == nil {
 				rest[d.Home] = &told{codes: map[string]int{}}
 			}
-			rest[d.Home].add(d)
+			rest[d.Home].add(&d)
 		}
 	}
 	sum := 0
 	for h, n := range homes {
-		sum += n
-		o.metrics.records.WithLabelValues(h.String()).Add(float64(n))
+		if n > 0 {
+			sum += n
+			o.metrics.records.WithLabelValues(home.Home(h).String()).Add(float64(n))
+		}
 	}
-	o.books.brought(len(r.Decisions), sum)
+	o.books.brought(all, sum)
 	o.metrics.batchRecords.Observe(float64(r.Records))
 	o.metrics.batchDuration.Observe(r.Took.Seconds())
-	o.tell(r, homes, rest)
+	o.tell(r, &homes, rest)
 }
 
 // told is what a line says of the decisions of one batch that went to one home.
@@ -149,7 +152,7 @@ func (t *told) add(d *pipeline.Decision) {
 	}
 }
 
-func (o *Observer) tell(r pipeline.Report, homes map[home.Home]int, rest map[home.Home]*told) {
+func (o *Observer) tell(r pipeline.Report, homes *[home.Spooled + 1]int, rest map[home.Home]*told) {
 	for _, line := range [...]struct {
 		home    home.Home
 		level   zerolog.Level

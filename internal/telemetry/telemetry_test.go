@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"iter"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -94,12 +96,12 @@ func (b *bundle) lines() (all []map[string]any) {
 	return all
 }
 
-func decisions(n int, h home.Home) []pipeline.Decision {
+func decisions(n int, h home.Home) iter.Seq[pipeline.Decision] {
 	all := make([]pipeline.Decision, n)
 	for i := range all {
 		all[i].Home = h
 	}
-	return all
+	return slices.Values(all)
 }
 
 func TestEverySeriesIsThereFromTheStartAtZero(t *testing.T) {
@@ -136,7 +138,7 @@ func TestBatchIsToldInFull(t *testing.T) {
 	t.Parallel()
 	b := setup(t, Config{})
 	b.Took(8)
-	b.Homed(pipeline.Report{Topic: "decision-logs", Partition: 2, Records: 7, Took: 40 * time.Millisecond, Decisions: []pipeline.Decision{
+	b.Homed(pipeline.Report{Topic: "decision-logs", Partition: 2, Records: 7, Took: 40 * time.Millisecond, Decisions: slices.Values([]pipeline.Decision{
 		{Home: home.Row, Time: b.now.Add(-3 * time.Second)},
 		{Home: home.Row, Time: b.now.Add(time.Hour)}, // a clock that runs ahead
 		{Home: home.Duplicate, Time: b.now.Add(-time.Hour)},
@@ -145,7 +147,7 @@ func TestBatchIsToldInFull(t *testing.T) {
 		{Home: home.Parked, Cause: envelope.Cause{Kind: envelope.Transient, Code: "08006"}, ID: "id3"},
 		{Home: home.Spooled, Cause: envelope.Cause{Kind: envelope.Decode, Code: "empty"}, ID: "id4"},
 		{Home: home.Exhausted, Cause: envelope.Cause{Kind: envelope.Exhausted, Code: "40001"}, ID: "id5"},
-	}})
+	})})
 	b.want(map[string]float64{
 		`docket_records_total{home="row"}`: 2, `docket_records_total{home="duplicate"}`: 1, `docket_records_total{home="parked"}`: 1,
 		`docket_records_total{home="dead_letter"}`: 2, `docket_records_total{home="exhausted"}`: 1, `docket_records_total{home="spooled"}`: 1,
@@ -206,18 +208,20 @@ func TestUnaccountedShowsALie(t *testing.T) {
 		steps []func(*Observer)
 		want  float64
 	}{
-		"nothing":                        {nil, 0},
-		"in flight":                      {[]func(*Observer){took(5)}, 0},
-		"home":                           {[]func(*Observer){took(5), homed(5)}, 0},
-		"given back":                     {[]func(*Observer){took(5), gave(5)}, 0},
-		"several in flight, any order":   {[]func(*Observer){took(5), took(3), took(9), homed(3), gave(9), took(1), homed(5)}, 0},
-		"one vanished":                   {[]func(*Observer){took(5), homed(4)}, 1},
-		"one vanished beside another":    {[]func(*Observer){took(4), took(5), homed(4), homed(4)}, 1},
-		"one told twice":                 {[]func(*Observer){took(5), homed(6)}, -1},
-		"home that was never taken":      {[]func(*Observer){homed(2)}, -2},
-		"given back and home":            {[]func(*Observer){took(5), gave(5), homed(5)}, -5},
-		"given back in part":             {[]func(*Observer){took(5), gave(3)}, 2},
-		"no home in a finished report":   {[]func(*Observer){took(2), func(o *Observer) { o.Homed(pipeline.Report{Decisions: []pipeline.Decision{{Home: home.Row}, {}}}) }}, 1},
+		"nothing":                      {nil, 0},
+		"in flight":                    {[]func(*Observer){took(5)}, 0},
+		"home":                         {[]func(*Observer){took(5), homed(5)}, 0},
+		"given back":                   {[]func(*Observer){took(5), gave(5)}, 0},
+		"several in flight, any order": {[]func(*Observer){took(5), took(3), took(9), homed(3), gave(9), took(1), homed(5)}, 0},
+		"one vanished":                 {[]func(*Observer){took(5), homed(4)}, 1},
+		"one vanished beside another":  {[]func(*Observer){took(4), took(5), homed(4), homed(4)}, 1},
+		"one told twice":               {[]func(*Observer){took(5), homed(6)}, -1},
+		"home that was never taken":    {[]func(*Observer){homed(2)}, -2},
+		"given back and home":          {[]func(*Observer){took(5), gave(5), homed(5)}, -5},
+		"given back in part":           {[]func(*Observer){took(5), gave(3)}, 2},
+		"no home in a finished report": {[]func(*Observer){took(2), func(o *Observer) {
+			o.Homed(pipeline.Report{Decisions: slices.Values([]pipeline.Decision{{Home: home.Row}, {}})})
+		}}, 1},
 		"lie stays after honest batches": {[]func(*Observer){took(5), homed(4), took(7), homed(7), took(2)}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -287,7 +291,7 @@ func TestNoLabelComesFromOutside(t *testing.T) {
 	}
 	b.PublishFailed("topic-nobody-named", errors.New("x"))
 	b.Took(1)
-	b.Homed(pipeline.Report{Decisions: []pipeline.Decision{{Home: home.DeadLetter, Cause: envelope.Cause{Kind: envelope.Decode, Code: "made up"}}}})
+	b.Homed(pipeline.Report{Decisions: slices.Values([]pipeline.Decision{{Home: home.DeadLetter, Cause: envelope.Cause{Kind: envelope.Decode, Code: "made up"}}})})
 	b.want(map[string]float64{
 		`docket_store_failures_total{class="data",code="other"}`: 3, `docket_store_failures_total{class="data",code="08006"}`: 1,
 		`docket_publish_failures_total{topic="other"}`: 1, `docket_decode_failures_total{code="other"}`: 1,

@@ -1,0 +1,99 @@
+package decision
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"docket/sample"
+)
+
+// typical is a decision log as most are: 650 bytes, compact, a few names that we have no column for.
+const typical = `{"labels":{"app":"opa","id":"00000011-1d3c-4f0e-9a3b-000000000001","version":"1.4.2"},"decision_id":"4ca636c1-55e4-417a-b1d8-4aceb67960d1",` +
+	`"bundles":{"authz":{"revision":"W3sibCI6InN5cy9jYXRhbG9nIiwicyI6NDA3MX1d"}},"path":"http/authz/allow","input":{"method":"GET",` +
+	`"path":["finance","salary","alice"],"user":"user-17","note":"a \"quoted\" word"},"result":{"allow":true,"reasons":["owner"]},` +
+	`"requested_by":"10.0.7.19:53022","timestamp":"2026-11-20T12:07:09.123456Z","metrics":{"counter_server_query_cache_hit":1,` +
+	`"timer_rego_input_parse_ns":12345,"timer_rego_query_eval_ns":67890,"timer_server_handler_ns":123456},"req_id":17,"trace_id":"4bf92f3577b34da6a3ce929d0e0e4736"}`
+
+func TestDecisionCostsNoAllocation(t *testing.T) {
+	const n = 100
+	value := []byte(typical)
+	var d Decoder
+	d.Begin(n)
+	if got := testing.AllocsPerRun(10, func() {
+		d.Begin(n)
+		for range n {
+			if _, refusal := d.Decode(value, limit); refusal != nil {
+				t.Fatal(refusal)
+			}
+		}
+	}); got != 0 {
+		t.Errorf("%v allocations for %d decisions", got, n)
+	}
+}
+
+// TestDecoderReadsAsIfEachRecordWereItsFirst has every form follow every other, with room for too few.
+func TestDecoderReadsAsIfEachRecordWereItsFirst(t *testing.T) {
+	t.Parallel()
+	values := []string{
+		typical, "", "[", "[]", `{"a":1,"a":2}`, "[" + typical + ",7," + good(`"path":"\u0061"`) + "]", good() + "\n{\n" + good(), `{"` + strings.Repeat(`a":[{"`, 40),
+		good(`"x":"\u0000"`), good(`"req_id":"a"`), good(`"req_id":1e2`), "{\"a\u0062\":1,\"ab\":2}", strings.Repeat("{}\n", 50), string(zip(t, good())),
+	}
+	for _, line := range sample.DecisionLogs()[:20] {
+		values = append(values, string(line))
+	}
+	var d Decoder
+	d.Begin(10)
+	var all []Record
+	for _, first := range values {
+		for _, second := range values {
+			for _, value := range []string{first, second} {
+				got, refused := d.Decode([]byte(value), limit)
+				want, wantRefused := Decode([]byte(value), limit)
+				if diff := cmp.Diff(want, got) + cmp.Diff(wantRefused, refused); diff != "" {
+					t.Fatalf("%.80q after %.80q: %s", second, first, diff)
+				}
+				all = append(all, got)
+			}
+		}
+	}
+	i := 0
+	for _, first := range values { // what came later has changed nothing
+		for _, second := range values {
+			for _, value := range []string{first, second} {
+				if want, _ := Decode([]byte(value), limit); cmp.Diff(want, all[i]) != "" {
+					t.Fatalf("record %d changed: %s", i, cmp.Diff(want, all[i]))
+				}
+				i++
+			}
+		}
+	}
+}
+
+func TestDecoderKeepsNoMemoryOfAnUncommonRecord(t *testing.T) {
+	t.Parallel()
+	var d Decoder
+	d.Begin(10)
+	if _, refusal := d.Decode([]byte(strings.Repeat("{}\n", MaxDecisions)), limit); refusal != nil {
+		t.Fatal(refusal)
+	}
+	if d.Begin(10); cap(d.scanner.parts) > mostKept {
+		t.Errorf("room for %d parts is kept", cap(d.scanner.parts))
+	}
+}
+
+func BenchmarkTypical(b *testing.B) {
+	value := []byte(typical)
+	var d Decoder
+	b.SetBytes(int64(len(value)))
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		if i%5000 == 0 {
+			d.Begin(5000)
+		}
+		if _, refusal := d.Decode(value, 1<<30); refusal != nil {
+			b.Fatal(refusal)
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// counting is a Store that takes everything and keeps nothing.
+type counting struct{ out []Outcome }
+
+func (c *counting) Store(_ context.Context, rows []Row, _ bool) ([]Outcome, error) {
+	return c.out[:len(rows)], nil
+}
+func (c *counting) Probe(context.Context, time.Time) error { return nil }
+
+func newCounting(n int) *counting {
+	c := &counting{out: make([]Outcome, n)}
+	for i := range c.out {
+		c.out[i] = Stored
+	}
+	return c
+}
+
+// refill gives a partition one more batch.
+func refill(p *partition, number int64, values []string) {
+	rs := recordsOf(number*int64(len(values)), values...)
+	p.batches = make(chan []*kgo.Record, 1)
+	p.batches <- rs
+	close(p.batches)
+}
+
+func TestDecisionCostsNextToNoAllocationsFromFetchToCommit(t *testing.T) {
+	const n, most = 2000, 0.1 // per decision; the records of the fetch are counted too, and taken off
+	w, p := newWorld(), newPartition(t)
+	w.pipe.cfg.BatchBytes = 1 << 30
+	w.pipe.db = newCounting(n)
+	values := good(named(n)...)
+	batch := int64(0)
+	made := testing.AllocsPerRun(5, func() { refill(p, batch, values) })
+	all := testing.AllocsPerRun(5, func() {
+		batch++
+		refill(p, batch, values)
+		if err := w.pipe.Run(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if each := (all - made) / n; each > most {
+		t.Errorf("%.2f allocations for each decision, want %v at most", each, most)
+	}
+	if p.last() != (batch+1)*n {
+		t.Errorf("committed %d of %d", p.last(), (batch+1)*n)
+	}
+}
+
+// TestDeskOfAFailedWriteIsNotUsedAgain has a Store that still looks at its rows after it gave an error.
+func TestDeskOfAFailedWriteIsNotUsedAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var kept [][]Row
+		s := &keeper{keep: func(rows []Row) error {
+			if kept = append(kept, rows); len(kept) == 1 {
+				return sqlstate("08006")
+			}
+			return nil
+		}}
+		w := newWorld()
+		w.pipe.db = s
+		p := newPartition(t, recordsOf(0, good("a", "b")...), recordsOf(2, good("c", "d")...), recordsOf(4, good("e", "f")...))
+		w.run(t, p)
+		if got := fmt.Sprintf("%s%s%d", kept[0][0].Log.ID, kept[0][1].Log.ID, kept[0][1].Offset); got != "ab1" {
+			t.Errorf("the rows of the failed write read %q now", got)
+		}
+	})
+}
+
+// keeper is a Store with a say in every write.
+type keeper struct{ keep func(rows []Row) error }
+
+func (k *keeper) Store(_ context.Context, rows []Row, _ bool) ([]Outcome, error) {
+	if err := k.keep(rows); err != nil {
+		return nil, err
+	}
+	return newCounting(len(rows)).out, nil
+}
+func (k *keeper) Probe(context.Context, time.Time) error { return nil }
+
+// TestWhatIsForwardedIsNotMadeOfTheDesk looks at records after many a batch went over the desk that they came from.
+func TestWhatIsForwardedIsNotMadeOfTheDesk(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var batches [][]*kgo.Record
+		for b := range 20 {
+			batches = append(batches, recordsOf(int64(3*b), append(good(fmt.Sprint("a", b)), fmt.Sprintf("{broken %d", b), "["+logOf(fmt.Sprint("b", b))+","+fmt.Sprint(b)+"]")...))
+		}
+		w, p := newWorld(), newPartition(t, batches...)
+		w.run(t, p)
+		for b := range 20 {
+			for i, want := range []string{fmt.Sprintf("{broken %d", b), fmt.Sprint(b)} {
+				if got := w.kafka.took[2*b+i]; string(got.Value) != want || told(got) == "" || string(got.Key) != "k" {
+					t.Errorf("dead letter %d of batch %d is %q, want %q", i, b, got.Value, want)
+				}
+			}
+		}
+		if p.last() != 60 {
+			t.Errorf("committed %d", p.last())
+		}
+	})
+}

@@ -1,0 +1,43 @@
+package pipeline
+
+import "context"
+
+// turn is one partition's right to have a batch decoded and written. There are [Config.Turns] of them at most, so that
+// the memory of decoded batches is bounded however many partitions are ours.
+//
+// It is never kept while waiting for anything that may not come: not for records, not through a pause between tries, a
+// hold or a search for a home in Kafka, not for a commit. What it is kept for, decoding and a write or a probe, ends by
+// itself or by its deadline, so every turn comes back and whoever waits for one is served in the order of asking.
+type turn struct {
+	turns chan struct{} // holds as many as are taken; nil: there is no limit
+	mine  bool
+}
+
+// take waits for a turn. It comes back without one when ctx or leaving ends: a partition that is given up waits for
+// nobody, and what it has in hand still gets the one more try that it is owed.
+func (t *turn) take(ctx, leaving context.Context) {
+	if t.mine || t.turns == nil {
+		return
+	}
+	select {
+	case t.turns <- struct{}{}:
+		t.mine = true
+	case <-ctx.Done():
+	case <-leaving.Done():
+	}
+}
+
+func (t *turn) giveBack() {
+	if t.mine {
+		t.mine = false
+		<-t.turns
+	}
+}
+
+// takeTurn waits for the turn of a batch that is in hand.
+func (c *carrier) takeTurn(ctx context.Context) {
+	if !c.turn.mine {
+		defer c.rest()()
+		c.turn.take(ctx, c.a.Leaving())
+	}
+}
