@@ -55,11 +55,12 @@ func TestRunAddsUpAndReplaysAndSaysWhatFailed(t *testing.T) {
 		"a failing one says its seed":   {fmt.Sprintf(each, "if ((s==31)); then t $s bb FAILED; else t $s aa ok; fi"), "make sim SEED=31", "failed"},
 		"faults and kills are counted":  {fmt.Sprintf(each, "t $s aa ok"), "3 processes killed\nfaults:      6: kill 6", ""},
 	} {
+		binary := script(t, tc.body) // before anybody starts one: who forks while it is being written keeps it busy
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var out strings.Builder
 			summary := filepath.Join(t.TempDir(), "summary")
-			err := run(context.Background(), config{binary: script(t, tc.body), dir: ".", n: 60, chunk: 20, procs: 1, checks: 3,
+			err := run(context.Background(), config{binary: binary, dir: ".", n: 60, chunk: 20, procs: 1, checks: 3,
 				every: time.Hour, deadline: time.Minute, keep: true, summary: summary}, &out)
 			if (err == nil) != (tc.fails == "") || err != nil && !strings.Contains(err.Error(), tc.fails) {
 				t.Errorf("run: %v, want %q", err, tc.fails)

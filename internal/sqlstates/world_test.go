@@ -3,6 +3,7 @@
 package sqlstates
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -279,10 +280,12 @@ func (p *program) Held(_ string, _ int32, h pipeline.Hold) (release func()) {
 
 func (p *program) Homed(r pipeline.Report) {
 	p.change(func() {
+		batch := home.None
 		for d := range r.Decisions {
 			p.homes[d.Home]++
+			batch = cmp.Or(batch, d.Home)
 		}
-		p.batches[r.Decisions[0].Home]++
+		p.batches[batch]++
 	})
 }
 
