@@ -412,6 +412,30 @@ func TestADeletionThatCouldNotBeSyncedIsSyncedOnceTheDiskIsWell(t *testing.T) {
 	}
 }
 
+func TestADeletionThatAKilledProcessDidNotSyncIsSyncedByTheNext(t *testing.T) {
+	t.Parallel()
+	m := fstest.New()
+	killed, err := fallback.Open(cfg(), m, zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, killed, linesOf("a")...)
+	m.Fail(fstest.Fault{Op: fstest.OpSyncDir, N: 1, Err: fstest.Errnos[1], Forever: true})
+	if _, err := killed.Recover(t.Context(), &broker{}); err == nil || len(dataFiles(m)) != 0 {
+		t.Fatalf("recovered with %v, files %v", err, dataFiles(m))
+	}
+	m.Heal()
+	if err := killed.Close(); err != nil || len(m.Durable(".")) == 0 {
+		t.Fatalf("closed with %v; after a crash there is %v, so this shows nothing", err, m.Durable("."))
+	}
+	mustRecover(t, open(t, cfg(), m), &broker{})
+	for name := range m.Durable(".") {
+		if strings.HasSuffix(name, ".jsonl.gz") {
+			t.Errorf("a crash would bring %s back", name)
+		}
+	}
+}
+
 // mumbling is a publisher that leaves the answers to some of its records out.
 type mumbling struct{ answers []error }
 

@@ -68,6 +68,7 @@ func Open(cfg Config, fsys FS, logger zerolog.Logger) (*Spool, error) {
 		return nil, fmt.Errorf("open spool %s: %w", cfg.Dir, errors.Join(err, s.letGo()))
 	}
 	s.rounds.every = cfg.OversizeEvery
+	s.unsynced.Store(true) // who was here before may have ended between deleting and syncing
 	s.checkAge()
 	return s, nil
 }

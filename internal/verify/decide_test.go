@@ -95,6 +95,20 @@ func TestWhatWaitedInTheSpoolMayBeParkedLate(t *testing.T) {
 	}
 }
 
+func TestWhatIsParkedAgainInAnotherPartitionMayComeLate(t *testing.T) {
+	t.Parallel()
+	w := perfect()
+	breaches["I10"]["parked in another order"].spoil(w)
+	late := *w.in(home.Parked, 1, 11)
+	late.At.Partition, late.At.Offset = 1, 99
+	late.FailedAt = late.FailedAt.Add(-time.Second)
+	late.Stamp = late.FailedAt
+	w.ev.Forwarded = append(w.ev.Forwarded, late)
+	if v := w.decide().Of("I10"); v.State != Held {
+		t.Errorf("%v", v)
+	}
+}
+
 func TestTheLatterOfACommitOfAnotherLogMayBeLower(t *testing.T) {
 	t.Parallel()
 	w := perfect()

@@ -68,6 +68,13 @@ func (m *matter) parkedInOrder(t *tally) {
 		parted int32
 		source int32
 	}
+	first := make(map[Place]time.Time)
+	for i := range m.ev.Forwarded {
+		f := &m.ev.Forwarded[i]
+		if at, ok := first[f.Place]; f.Home == home.Parked && f.Attempt == 0 && (!ok || f.FailedAt.Before(at)) {
+			first[f.Place] = f.FailedAt
+		}
+	}
 	seen := make(map[lane]map[Place]bool)
 	highest := make(map[lane]Place)
 	for i := range m.ev.Forwarded {
@@ -75,6 +82,9 @@ func (m *matter) parkedInOrder(t *tally) {
 		d := m.truth.At(f.Place)
 		if f.Home != home.Parked || f.Attempt != 0 || d == nil || f.FailedAt.IsZero() || f.Stamp.Sub(f.FailedAt).Abs() > time.Millisecond {
 			continue
+		}
+		if f.FailedAt.After(first[d.Place]) {
+			continue // read again and parked again, where the topic had got more partitions since in another one
 		}
 		at := lane{f.Found, f.At.Partition, d.Partition}
 		if seen[at] == nil {
