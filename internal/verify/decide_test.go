@@ -109,6 +109,20 @@ func TestWhatIsParkedAgainInAnotherPartitionMayComeLate(t *testing.T) {
 	}
 }
 
+func TestWhatWasStoredBeforeItIsReadAgainMayBeParkedLate(t *testing.T) {
+	t.Parallel()
+	w := perfect()
+	breaches["I10"]["parked in another order"].spoil(w)
+	late := w.in(home.Parked, 1, 11)
+	row := &w.ev.Rows[w.row(1, 11)]
+	if row.StoredAt = late.FailedAt.Add(time.Second); w.decide().Of("I10").State != Broken {
+		t.Error("it was parked first, and out of order")
+	}
+	if row.StoredAt = late.FailedAt.Add(-time.Second); w.decide().Of("I10").State != Held {
+		t.Errorf("%v", w.decide().Of("I10"))
+	}
+}
+
 func TestTheLatterOfACommitOfAnotherLogMayBeLower(t *testing.T) {
 	t.Parallel()
 	w := perfect()

@@ -68,13 +68,7 @@ func (m *matter) parkedInOrder(t *tally) {
 		parted int32
 		source int32
 	}
-	first := make(map[Place]time.Time)
-	for i := range m.ev.Forwarded {
-		f := &m.ev.Forwarded[i]
-		if at, ok := first[f.Place]; f.Home == home.Parked && f.Attempt == 0 && (!ok || f.FailedAt.Before(at)) {
-			first[f.Place] = f.FailedAt
-		}
-	}
+	first := m.firstHomes()
 	seen := make(map[lane]map[Place]bool)
 	highest := make(map[lane]Place)
 	for i := range m.ev.Forwarded {
@@ -84,7 +78,7 @@ func (m *matter) parkedInOrder(t *tally) {
 			continue
 		}
 		if f.FailedAt.After(first[d.Place]) {
-			continue // read again and parked again, where the topic had got more partitions since in another one
+			continue // it was read again: of what came with it the first time there may be earlier copies
 		}
 		at := lane{f.Found, f.At.Partition, d.Partition}
 		if seen[at] == nil {
@@ -101,4 +95,21 @@ func (m *matter) parkedInOrder(t *tally) {
 		}
 		highest[at] = d.Place
 	}
+}
+
+// firstHomes are the times at which records were first seen to get a home, as far as these tell.
+func (m *matter) firstHomes() map[Place]time.Time {
+	first := make(map[Place]time.Time)
+	note := func(p Place, at time.Time) {
+		if before, ok := first[p]; !at.IsZero() && (!ok || at.Before(before)) {
+			first[p] = at
+		}
+	}
+	for i := range m.ev.Rows {
+		note(m.ev.Rows[i].Place, m.ev.Rows[i].StoredAt)
+	}
+	for i := range m.ev.Forwarded {
+		note(m.ev.Forwarded[i].Place, m.ev.Forwarded[i].FailedAt)
+	}
+	return first
 }
