@@ -220,3 +220,23 @@ func TestPartitionThatIsGivenUpWaitsForNoTurn(t *testing.T) {
 		})
 	}
 }
+
+func TestPartitionThatGotNothingWaitsWithoutATurn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &shelf{write: func(ctx context.Context, _ int32) error { return pass(ctx, time.Second) }}
+		all := several(t, 2, 1)
+		all[0].batches = make(chan []*kgo.Record, 1)
+		all[0].batches <- recordsOf(0) // a clock that was set back leaves none
+		time.AfterFunc(time.Hour, func() { close(all[0].batches) })
+		second := all[1].batches
+		all[1].batches = make(chan []*kgo.Record, 1)
+		time.AfterFunc(time.Second, func() {
+			all[1].batches <- <-second
+			close(all[1].batches)
+		})
+		if _, took := crowd(t, 1, s, all); took[1] != 2*time.Second {
+			t.Errorf("the other partition took %v", took[1])
+		}
+	})
+}
