@@ -1,8 +1,9 @@
 package app
 
 import (
-	"math"
 	"runtime/debug"
+	"slices"
+	"strings"
 
 	"docket/internal/config"
 )
@@ -12,18 +13,24 @@ import (
 const besides = 64 << 20
 
 // SoftMemory is how large the consumer lets its heap grow before it collects more often than Go would, in bytes: the
-// queues, a batch for each turn, and what there is besides. It is no limit: what holds keeps its batches beyond it. 0 is
-// none; the replayer has none, as its look-ahead is many times what it works on.
+// queues, a batch for each turn or records that inflate to more, two of the largest at once, and what there is besides.
+// It is no limit: what holds keeps its batches beyond it. 0 is none; the replayer has none, as its look-ahead is many
+// times what it works on.
 func SoftMemory(program config.Program, s config.Settings) int64 {
 	if program != config.Consumer {
 		return 0
 	}
-	return besides + (queued+turns)*int64(s.BatchMaxBytes)
+	return besides + queued*int64(s.BatchMaxBytes) + turns*max(int64(s.BatchMaxBytes), int64(s.MaxRecordBytes)/2)
 }
 
-// KeepMemory sets that for the process, where GOMEMLIMIT says nothing else.
-func KeepMemory(program config.Program, s config.Settings) {
-	if soft := SoftMemory(program, s); soft > 0 && debug.SetMemoryLimit(-1) == math.MaxInt64 {
+// KeepMemory sets that for the process, unless GOMEMLIMIT in environ, which is as [os.Environ] has it, says anything:
+// "off" too.
+func KeepMemory(program config.Program, s config.Settings, environ []string) {
+	told := slices.ContainsFunc(environ, func(v string) bool {
+		value, ok := strings.CutPrefix(v, "GOMEMLIMIT=")
+		return ok && value != ""
+	})
+	if soft := SoftMemory(program, s); soft > 0 && !told {
 		debug.SetMemoryLimit(soft)
 	}
 }

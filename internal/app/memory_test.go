@@ -1,6 +1,8 @@
 package app
 
 import (
+	"math"
+	"runtime/debug"
 	"testing"
 
 	"docket/internal/config"
@@ -11,14 +13,39 @@ func TestMemoryThatIsAimedAtFollowsFromTheSettings(t *testing.T) {
 	for _, tc := range []struct {
 		program config.Program
 		batch   config.Size
+		record  config.Size
 		want    int64
 	}{
-		{config.Consumer, 8 << 20, 136 << 20},
-		{config.Consumer, 16 << 20, 208 << 20},
-		{config.Replayer, 8 << 20, 0},
+		{config.Consumer, 8 << 20, 16 << 20, 136 << 20},
+		{config.Consumer, 16 << 20, 16 << 20, 208 << 20},
+		{config.Consumer, 8 << 20, 256 << 20, 616 << 20}, // two of the largest at once
+		{config.Consumer, 1 << 30, 256 << 20, 64<<20 + 9<<30},
+		{config.Replayer, 8 << 20, 16 << 20, 0},
 	} {
-		if got := SoftMemory(tc.program, config.Settings{BatchMaxBytes: tc.batch}); got != tc.want {
-			t.Errorf("%s with batches of %v: %d, want %d", tc.program, tc.batch, got, tc.want)
+		if got := SoftMemory(tc.program, config.Settings{BatchMaxBytes: tc.batch, MaxRecordBytes: tc.record}); got != tc.want {
+			t.Errorf("%s with batches of %v, records of %v: %d, want %d", tc.program, tc.batch, tc.record, got, tc.want)
+		}
+	}
+}
+
+func TestWhatTheUserSaysOfMemoryIsKept(t *testing.T) { // not in parallel: it is the process's
+	before := debug.SetMemoryLimit(-1)
+	defer debug.SetMemoryLimit(before)
+	s := config.Settings{BatchMaxBytes: 8 << 20}
+	for _, tc := range []struct {
+		environ []string
+		set     int64 // by the runtime, which reads the variable at the start
+		want    int64
+	}{
+		{nil, math.MaxInt64, 136 << 20},
+		{[]string{"GOMEMLIMIT="}, math.MaxInt64, 136 << 20},
+		{[]string{"GOMEMLIMIT=1GiB"}, 1 << 30, 1 << 30},
+		{[]string{"A=b", "GOMEMLIMIT=off"}, math.MaxInt64, math.MaxInt64},
+	} {
+		debug.SetMemoryLimit(tc.set)
+		KeepMemory(config.Consumer, s, tc.environ)
+		if got := debug.SetMemoryLimit(-1); got != tc.want {
+			t.Errorf("%v: %d, want %d", tc.environ, got, tc.want)
 		}
 	}
 }

@@ -42,7 +42,7 @@ func run(env Env) int {
 	for _, w := range warnings {
 		log.Warn().Str(telemetry.KeyProgram, string(env.Program)).Str(telemetry.KeyVariable, w.Variable).Str(telemetry.KeyHint, w.Text).Msg("unknown setting")
 	}
-	app.KeepMemory(env.Program, s)
+	app.KeepMemory(env.Program, s, env.Environ)
 	p, err := app.New(env.Program, s, log, prometheus.NewRegistry(), env.Options)
 	if err != nil {
 		return unopened(env, err)

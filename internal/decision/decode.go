@@ -29,7 +29,7 @@ func (d *Decoder) Begin(n int) {
 	if s.parts = s.parts[:0]; cap(s.parts) < n || cap(s.parts) > max(n, mostKept) {
 		s.parts = make([]Part, 0, n)
 	}
-	s.src = nil
+	s.src, s.draft.others.many = nil, nil
 }
 
 // Decode is [Decode]. What it returns stays good until the next [Decoder.Begin].
@@ -59,7 +59,7 @@ func (d *Decoder) Decode(value []byte, maxBytes int64) (Record, *Refusal) {
 	}
 	fault := s.pos
 	if !s.hasObjectLine() {
-		return Record{}, &Refusal{Reason: Syntax, Offset: fault}
+		return s.refuse(parts, Refusal{Reason: Syntax, Offset: fault})
 	}
 	return s.lines()
 }
@@ -76,6 +76,14 @@ func (s *scanner) record(parts []Part) Record {
 		s.parts = parts // there was no room left; the older ones stay where they are
 	}
 	return Record{Parts: parts[:n:n], Sole: n == 1, Inflated: s.inflated}
+}
+
+// refuse gives the room back without a trace of what was read until then: the bytes of a refused record count nowhere,
+// so nothing may keep them in memory.
+func (s *scanner) refuse(parts []Part, r Refusal) (Record, *Refusal) {
+	room := s.parts[len(s.parts):cap(s.parts)]
+	clear(room[:min(len(parts), len(room))])
+	return Record{}, &r
 }
 
 // array reads a JSON array of decisions that starts at s.pos and must end the value.
@@ -98,13 +106,13 @@ func (s *scanner) array() (Record, *Refusal) {
 		}
 		switch {
 		case !ok:
-			return Record{}, &Refusal{Reason: Syntax, Offset: s.pos}
+			return s.refuse(parts, Refusal{Reason: Syntax, Offset: s.pos})
 		case more && len(parts) == MaxDecisions:
-			return Record{}, &Refusal{Reason: TooLarge, Offset: s.pos}
+			return s.refuse(parts, Refusal{Reason: TooLarge, Offset: s.pos})
 		}
 	}
 	if !s.ends() {
-		return Record{}, &Refusal{Reason: Syntax, Offset: s.pos}
+		return s.refuse(parts, Refusal{Reason: Syntax, Offset: s.pos})
 	}
 	return s.record(parts), nil
 }
@@ -119,7 +127,7 @@ func (s *scanner) lines() (Record, *Refusal) {
 			continue
 		}
 		if len(parts) == MaxDecisions {
-			return Record{}, &Refusal{Reason: TooLarge}
+			return s.refuse(parts, Refusal{Reason: TooLarge})
 		}
 		parts = append(parts, Part{Index: len(parts), Value: line})
 		part := &parts[len(parts)-1]

@@ -12,8 +12,9 @@
 //
 // What is fetched and not yet taken is bounded by the sum of
 //   - BufferBytes over all assigned partitions, an equal share for each (or BufferBatches batches of it, whichever is
-//     reached first), where partitions were added lately up to twice that, and for each partition what one poll brings
-//     on top, at most FetchMaxPartitionBytes on the wire and what that inflates to;
+//     reached first), and for each partition what one poll brings on top, at most FetchMaxPartitionBytes on the wire
+//     and what that inflates to. A queue keeps what it has when its share becomes smaller: n partitions that were added
+//     at once hold up to twice BufferBytes with those before, one by one while nothing is taken up to 1+ln(n) times;
 //   - in the client: MaxConcurrentFetches x FetchMaxBytes on the wire and what that inflates to; no compressed set of
 //     records may inflate beyond MaxDecompressBytes, or its partition stands still with a fault.
 //

@@ -55,6 +55,7 @@ type Window struct {
 
 	waiting []parked // in offset order
 	bytes   int64
+	found   bool // Ready saw that a record is due, and Fetch did not look yet
 	count   atomic.Int64
 
 	bounded bool // next and end are known
@@ -78,11 +79,18 @@ func New(cfg Config, a Assigned) *Window {
 // Waiting is the number of records that were read and are not let through yet.
 func (w *Window) Waiting() int { return int(w.count.Load()) }
 
-// Fetch waits for records that are due and lets them through as a batch, in offset order.
+// Fetch waits for records that are due and lets them through as a batch, in offset order. After Ready it waits no
+// longer: where the clock was set back since, there may be none.
 func (w *Window) Fetch(ctx context.Context) (*home.Batch, error) {
-	if err := w.Ready(ctx); err != nil {
-		return nil, err
+	if err := ctx.Err(); err != nil {
+		return nil, err // what is not let through stays where it is
 	}
+	if !w.found {
+		if err := w.Ready(ctx); err != nil {
+			return nil, err
+		}
+	}
+	w.found = false
 	return w.Account().Batch(w.pass(time.Now())), nil
 }
 
@@ -100,7 +108,8 @@ func (w *Window) Ready(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	w.found = true
+	return ctx.Err()
 }
 
 // due says whether any record that waits is due.

@@ -67,6 +67,7 @@ func (p *Pipeline) Run(ctx context.Context, a Assignment) error {
 
 // fetch takes the next batch once it is there and its turn has come; until then its records wait in the queue.
 func fetch(ctx context.Context, a Assignment, t *turn) (*home.Batch, error) {
+	t.giveBack() // a batch of nothing was never carried
 	if err := a.Ready(ctx); err != nil {
 		return nil, err
 	}

@@ -19,8 +19,9 @@ type Assignment interface {
 	Partition() int32
 	// Ready waits until there are records for a batch, as many as Fetch gathers. It takes nothing and ends as Fetch does.
 	Ready(ctx context.Context) error
-	// Fetch waits for records and returns the next batch. It ends with [ErrDone] when there is nothing more to do here,
-	// and with another error when the partition is to be given up.
+	// Fetch waits for records and returns the next batch. After Ready it does not wait, and may return a batch of none.
+	// It ends with [ErrDone] when there is nothing more to do here, and with another error when ctx ended or the
+	// partition is to be given up.
 	Fetch(ctx context.Context) (*home.Batch, error)
 	// Commit writes down what is settled. It is refused when the partition is no longer ours. nil means that the
 	// broker has it, or that there was nothing new to write.

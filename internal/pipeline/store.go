@@ -32,6 +32,7 @@ func (c *carrier) store(ctx context.Context, items []*item) error {
 // pour writes items by portions, each all or none, up to the first that fails for good: that one is returned.
 func (c *carrier) pour(ctx context.Context, items []*item) (failed []*item, err error) {
 	for len(items) > 0 {
+		c.takeTurn(ctx) // waiting for it is no time of a row's
 		size := c.portion.of(len(items))
 		from := c.now()
 		err := c.write(ctx, items[:size], false)

@@ -220,3 +220,68 @@ func TestPartitionThatIsGivenUpWaitsForNoTurn(t *testing.T) {
 		})
 	}
 }
+
+func TestPartitionThatGotNothingWaitsWithoutATurn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &shelf{write: func(ctx context.Context, _ int32) error { return pass(ctx, time.Second) }}
+		all := several(t, 2, 1)
+		all[0].batches = make(chan []*kgo.Record, 1)
+		all[0].batches <- recordsOf(0) // a clock that was set back leaves none
+		time.AfterFunc(time.Hour, func() { close(all[0].batches) })
+		second := all[1].batches
+		all[1].batches = make(chan []*kgo.Record, 1)
+		time.AfterFunc(time.Second, func() {
+			all[1].batches <- <-second
+			close(all[1].batches)
+		})
+		if _, took := crowd(t, 1, s, all); took[1] != 2*time.Second {
+			t.Errorf("the other partition took %v", took[1])
+		}
+	})
+}
+
+func TestAWaitForATurnIsNoTimeOfARow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var tries atomic.Int64
+		s := &shelf{write: func(ctx context.Context, partition int32) error {
+			switch {
+			case partition == 1:
+				return pass(ctx, time.Hour)
+			case tries.Add(1) == 1:
+				return sqlstate("42P01")
+			}
+			return pass(ctx, 2*time.Millisecond)
+		}}
+		probes := 0
+		s.probe = func() error {
+			if probes++; probes == 1 {
+				return sqlstate("42P01") // a hold, in which the other partition takes the turn
+			}
+			return nil
+		}
+		all := several(t, 2, 1)
+		second := all[1].batches
+		all[1].batches = make(chan []*kgo.Record, 1)
+		time.AfterFunc(time.Millisecond, func() {
+			all[1].batches <- (<-second)[:1] // too few to learn from
+			close(all[1].batches)
+		})
+		w := newWorld(func(w *world) { w.config.Turns = 1 })
+		w.pipe.db = s
+		w.pipe.portion.most = 2
+		var running sync.WaitGroup
+		for _, p := range all {
+			running.Go(func() {
+				if err := w.pipe.Run(t.Context(), p); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		running.Wait()
+		if pace := time.Duration(w.pipe.portion.pace); pace != time.Millisecond {
+			t.Errorf("a row took %v, want 1ms", pace)
+		}
+	})
+}
