@@ -30,6 +30,22 @@ func TestAColumnOfAnotherTypeNeverGetsTheBytesOfOurs(t *testing.T) {
 			}
 		})
 	}
+	// A reader that wants more bytes than ours have says 08P01, and not that the form is wrong.
+	for _, wide := range []string{"source_partition TYPE bigint", "source_index TYPE numeric", "req_id TYPE numeric"} {
+		t.Run(wide, func(t *testing.T) {
+			t.Parallel()
+			d := pgtest.New(t)
+			d.Exec(t, `ALTER TABLE decision_logs ALTER COLUMN `+wide)
+			db := open(t, d.URL, 0)
+			r := full("a", noon, 1)
+			r.Log.ReqID.V = 1 << 48
+			same(t, store(t, db, r), []pipeline.Outcome{stored})
+			same(t, store(t, db, r), []pipeline.Outcome{present})
+			if err := open(t, d.URL, 0).Probe(context.Background(), noon); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
 	t.Run("text for jsonb", func(t *testing.T) {
 		t.Parallel()
 		d := pgtest.New(t)
