@@ -80,6 +80,35 @@ func TestRulesAndViewsAreMetByTheInsert(t *testing.T) {
 	})
 }
 
+// Only an index on exactly the identity keeps doubles out, in either order of its columns.
+func TestTheIndexThatKeepsDoublesOutIsKnown(t *testing.T) {
+	t.Parallel()
+	for index, keeps := range map[string]bool{
+		"(ts, decision_id)":                                 true,
+		"(decision_id, ts) INCLUDE (path)":                  true,
+		"(decision_id, ts) WHERE path IS NOT NULL":          false,
+		"(decision_id, ts, path)":                           false,
+		"(decision_id, stored_at) INCLUDE (ts)":             false,
+		"(decision_id, (date_trunc('day', ts, 'UTC')), ts)": false,
+		"(decision_id, decision_id)":                        false,
+		"(decision_id)":                                     false,
+	} {
+		t.Run(index, func(t *testing.T) {
+			t.Parallel()
+			d := pgtest.New(t)
+			d.Exec(t, `ALTER TABLE decision_logs DROP CONSTRAINT decision_logs_pkey; CREATE UNIQUE INDEX other ON decision_logs `+index)
+			db := open(t, d.URL, 0)
+			if !keeps {
+				code(t, db, "42P10", row("a", noon, `{}`))
+				same(t, d.Count(t), 0)
+				return
+			}
+			same(t, store(t, db, row("a", noon, `{}`)), []pipeline.Outcome{stored})
+			same(t, store(t, db, row("a", noon, `{}`)), []pipeline.Outcome{present})
+		})
+	}
+}
+
 // A unique index of somebody else's is an error, and its rows are not taken for ours.
 func TestAnotherUniqueIndexIsAnError(t *testing.T) {
 	t.Parallel()

@@ -18,11 +18,10 @@ const copySQL = `COPY decision_logs (decision_id, ts, path, allowed, requested_b
 const tableSQL = `
 SELECT 1 / (SELECT count(*)
   FROM pg_index x
-  JOIN pg_attribute i ON i.attrelid = x.indrelid AND i.attname = 'decision_id'
-  JOIN pg_attribute t ON t.attrelid = x.indrelid AND t.attname = 'ts'
  WHERE x.indrelid = 'decision_logs'::regclass AND x.indisunique AND x.indisvalid AND x.indimmediate
    AND x.indpred IS NULL AND x.indexprs IS NULL AND x.indnkeyatts = 2
-   AND (x.indkey[0] = i.attnum AND x.indkey[1] = t.attnum OR x.indkey[0] = t.attnum AND x.indkey[1] = i.attnum)),
+   AND (SELECT count(*) FROM pg_attribute WHERE attrelid = x.indrelid AND attname IN ('decision_id', 'ts')
+           AND attnum IN (x.indkey[0], x.indkey[1])) = 2),
        ln((SELECT count(*) = 16
   FROM pg_attribute
  WHERE attrelid = 'decision_logs'::regclass AND CASE
