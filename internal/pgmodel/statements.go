@@ -83,7 +83,7 @@ const tableSQL = `select 1 / (select count(*) from pg_index x where x.indrelid =
 	`'varchar'::regtype) when attname in ('labels', 'bundles', 'raw') then atttypid = 'jsonb'::regtype when ` +
 	`attname in ('source_partition', 'source_index') then atttypid = 'int4'::regtype when attname in ` +
 	`('req_id', 'source_offset') then atttypid = 'int8'::regtype when attname = 'ts' then atttypid = ` +
-	`'timestamptz'::regtype when attname = 'allowed' then atttypid = 'bool'::regtype end and not exists ` +
+	`'timestamptz'::regtype and atttypmod in (-1, 6) when attname = 'allowed' then atttypid = 'bool'::regtype end and not exists ` +
 	`(select from pg_rewrite where ev_class = 'decision_logs'::regclass and ev_type = '3'))::int)`
 
 var known = statements()

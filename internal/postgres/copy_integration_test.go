@@ -5,6 +5,7 @@ package postgres_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"docket/internal/pgtest"
 	"docket/internal/pipeline"
@@ -56,6 +57,16 @@ func TestAColumnOfAnotherTypeNeverGetsTheBytesOfOurs(t *testing.T) {
 		d.Query(t, `SELECT left(raw, 1) FROM decision_logs`, &first)
 		same(t, first, "{")
 	})
+}
+
+// A row that is there under another identity than its own is not stored: it would never be found again.
+func TestATableThatRoundsTimesStoresNothingInSilence(t *testing.T) {
+	t.Parallel()
+	d := pgtest.New(t)
+	d.Exec(t, `ALTER TABLE decision_logs ALTER COLUMN ts TYPE timestamptz(3)`)
+	db := open(t, d.URL, 0)
+	code(t, db, "protocol", row("a", noon.Add(time.Microsecond), `{}`))
+	same(t, d.Count(t), 0)
 }
 
 // COPY passes rules by, and does not know views.
