@@ -73,17 +73,17 @@ func statements() []*statement {
 }
 
 // tableSQL looks whether the table is one for COPY.
-const tableSQL = `select 1 / (select count(*) from pg_index x join pg_attribute i on i.attrelid = x.indrelid and i.attname ` +
-	`= 'decision_id' join pg_attribute t on t.attrelid = x.indrelid and t.attname = 'ts' where x.indrelid = ` +
+const tableSQL = `select 1 / (select count(*) from pg_index x where x.indrelid = ` +
 	`'decision_logs'::regclass and x.indisunique and x.indisvalid and x.indimmediate and x.indpred is null and ` +
-	`x.indexprs is null and x.indnkeyatts = 2 and (x.indkey[0] = i.attnum and x.indkey[1] = t.attnum or ` +
-	`x.indkey[0] = t.attnum and x.indkey[1] = i.attnum)), ln((select count(*) = 16 from pg_attribute where ` +
+	`x.indexprs is null and x.indnkeyatts = 2 and (select count(*) from pg_attribute where attrelid = x.indrelid ` +
+	`and attname in ('decision_id', 'ts') and attnum in (x.indkey[0], x.indkey[1])) = 2), ` +
+	`ln((select count(*) = 16 from pg_attribute where ` +
 	`attrelid = 'decision_logs'::regclass and case when attname in ('decision_id', 'path', 'requested_by', ` +
 	`'opa_id', 'opa_version', 'service', 'source_topic') then atttypid in ('text'::regtype, ` +
 	`'varchar'::regtype) when attname in ('labels', 'bundles', 'raw') then atttypid = 'jsonb'::regtype when ` +
 	`attname in ('source_partition', 'source_index') then atttypid = 'int4'::regtype when attname in ` +
 	`('req_id', 'source_offset') then atttypid = 'int8'::regtype when attname = 'ts' then atttypid = ` +
-	`'timestamptz'::regtype when attname = 'allowed' then atttypid = 'bool'::regtype end and not exists ` +
+	`'timestamptz'::regtype and atttypmod in (-1, 6) when attname = 'allowed' then atttypid = 'bool'::regtype end and not exists ` +
 	`(select from pg_rewrite where ev_class = 'decision_logs'::regclass and ev_type = '3'))::int)`
 
 var known = statements()

@@ -31,20 +31,19 @@ func (t *transaction) copy(rows []pipeline.Row, at []int) (int64, error) {
 	if err := front.Flush(); err != nil {
 		return 0, t.lost(err)
 	}
-	sender := &sender{front: front, done: make(chan struct{})}
-	go sender.send(newCopyReader(rows, at))
+	sender := &sender{front: front, rows: newCopyReader(rows, at)}
 	tag, err := copied(front, sender)
 	if err != nil && !stays(err) {
 		_ = t.pg.Conn().SetWriteDeadline(time.Unix(1, 0)) // the sender may wait for a server that reads no more
-		<-sender.done
+		_ = sender.wait()
 		return 0, t.lost(located(err, at))
 	}
-	<-sender.done
+	unsent := sender.wait()
 	switch {
 	case err != nil:
 		return 0, located(err, at)
-	case sender.err != nil:
-		return 0, t.lost(sender.err)
+	case unsent != nil:
+		return 0, t.lost(unsent)
 	}
 	return tag.RowsAffected(), nil
 }
@@ -79,6 +78,8 @@ func copied(front *pgproto3.Frontend, sender *sender) (pgconn.CommandTag, error)
 			return tag, err
 		}
 		switch m := message.(type) {
+		case *pgproto3.CopyInResponse:
+			sender.begin() // not before: a pooler loses count where a COPY ends before it began
 		case *pgproto3.ErrorResponse:
 			sender.stop.Store(true)
 			refused = pgconn.ErrorResponseToPgError(m)
@@ -103,9 +104,26 @@ func copied(front *pgproto3.Frontend, sender *sender) (pgconn.CommandTag, error)
 // otherwise wait for us while we wait for it.
 type sender struct {
 	front *pgproto3.Frontend
-	stop  atomic.Bool // the server refused: it ignores what still comes
-	done  chan struct{}
-	err   error // why not all was sent; good when done is closed
+	rows  *copyReader
+	stop  atomic.Bool   // the server refused: it ignores what still comes
+	done  chan struct{} // nil before begin
+	err   error         // why not all was sent; good when done is closed
+}
+
+func (s *sender) begin() {
+	if s.done == nil {
+		s.done = make(chan struct{})
+		go s.send()
+	}
+}
+
+// wait waits until nobody looks at the rows any more, and says why not all were sent.
+func (s *sender) wait() error {
+	if s.done == nil {
+		return nil
+	}
+	<-s.done
+	return s.err
 }
 
 // messages are the buffers in which rows go to the server.
@@ -113,12 +131,12 @@ var messages = sync.Pool{New: func() any { return new([64 << 10]byte) }}
 
 const messageHead = 5
 
-func (s *sender) send(rows *copyReader) {
+func (s *sender) send() {
 	defer close(s.done)
 	buf := messages.Get().(*[64 << 10]byte)
 	defer messages.Put(buf)
 	for !s.stop.Load() {
-		n, err := rows.Read(buf[messageHead:])
+		n, err := s.rows.Read(buf[messageHead:])
 		if err == io.EOF {
 			break
 		}

@@ -5,6 +5,7 @@ package postgres_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"docket/internal/pgtest"
 	"docket/internal/pipeline"
@@ -30,6 +31,22 @@ func TestAColumnOfAnotherTypeNeverGetsTheBytesOfOurs(t *testing.T) {
 			}
 		})
 	}
+	// A reader that wants more bytes than ours have says 08P01, and not that the form is wrong.
+	for _, wide := range []string{"source_partition TYPE bigint", "source_index TYPE numeric", "req_id TYPE numeric"} {
+		t.Run(wide, func(t *testing.T) {
+			t.Parallel()
+			d := pgtest.New(t)
+			d.Exec(t, `ALTER TABLE decision_logs ALTER COLUMN `+wide)
+			db := open(t, d.URL, 0)
+			r := full("a", noon, 1)
+			r.Log.ReqID.V = 1 << 48
+			same(t, store(t, db, r), []pipeline.Outcome{stored})
+			same(t, store(t, db, r), []pipeline.Outcome{present})
+			if err := open(t, d.URL, 0).Probe(context.Background(), noon); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
 	t.Run("text for jsonb", func(t *testing.T) {
 		t.Parallel()
 		d := pgtest.New(t)
@@ -40,6 +57,16 @@ func TestAColumnOfAnotherTypeNeverGetsTheBytesOfOurs(t *testing.T) {
 		d.Query(t, `SELECT left(raw, 1) FROM decision_logs`, &first)
 		same(t, first, "{")
 	})
+}
+
+// A row that is there under another identity than its own is not stored: it would never be found again.
+func TestATableThatRoundsTimesStoresNothingInSilence(t *testing.T) {
+	t.Parallel()
+	d := pgtest.New(t)
+	d.Exec(t, `ALTER TABLE decision_logs ALTER COLUMN ts TYPE timestamptz(3)`)
+	db := open(t, d.URL, 0)
+	code(t, db, "protocol", row("a", noon.Add(time.Microsecond), `{}`))
+	same(t, d.Count(t), 0)
 }
 
 // COPY passes rules by, and does not know views.
@@ -62,6 +89,35 @@ func TestRulesAndViewsAreMetByTheInsert(t *testing.T) {
 		same(t, store(t, db, row("a", noon, `{}`)), []pipeline.Outcome{stored})
 		same(t, store(t, db, row("a", noon, `{}`), row("b", noon, `{}`)), []pipeline.Outcome{present, stored})
 	})
+}
+
+// Only an index on exactly the identity keeps doubles out, in either order of its columns.
+func TestTheIndexThatKeepsDoublesOutIsKnown(t *testing.T) {
+	t.Parallel()
+	for index, keeps := range map[string]bool{
+		"(ts, decision_id)":                                 true,
+		"(decision_id, ts) INCLUDE (path)":                  true,
+		"(decision_id, ts) WHERE path IS NOT NULL":          false,
+		"(decision_id, ts, path)":                           false,
+		"(decision_id, stored_at) INCLUDE (ts)":             false,
+		"(decision_id, (date_trunc('day', ts, 'UTC')), ts)": false,
+		"(decision_id, decision_id)":                        false,
+		"(decision_id)":                                     false,
+	} {
+		t.Run(index, func(t *testing.T) {
+			t.Parallel()
+			d := pgtest.New(t)
+			d.Exec(t, `ALTER TABLE decision_logs DROP CONSTRAINT decision_logs_pkey; CREATE UNIQUE INDEX other ON decision_logs `+index)
+			db := open(t, d.URL, 0)
+			if !keeps {
+				code(t, db, "42P10", row("a", noon, `{}`))
+				same(t, d.Count(t), 0)
+				return
+			}
+			same(t, store(t, db, row("a", noon, `{}`)), []pipeline.Outcome{stored})
+			same(t, store(t, db, row("a", noon, `{}`)), []pipeline.Outcome{present})
+		})
+	}
 }
 
 // A unique index of somebody else's is an error, and its rows are not taken for ours.

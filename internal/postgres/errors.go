@@ -166,6 +166,9 @@ func newServerError(e *pgconn.PgError) *ServerError {
 	if _, ok := errclass.Lookup(s.code); !ok || len(s.code) != 5 {
 		s.code = "XX000"
 	}
+	if s.severity == "" {
+		s.severity = e.Severity // a pooler's own words have no other
+	}
 	if s.severity != "FATAL" && s.severity != "PANIC" {
 		s.severity = "ERROR"
 	}

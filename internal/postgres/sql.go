@@ -9,8 +9,8 @@ const copySQL = `COPY decision_logs (decision_id, ts, path, allowed, requested_b
 	`labels, bundles, raw, source_topic, source_partition, source_offset, source_index) FROM STDIN (FORMAT binary)`
 
 // tableSQL fails where COPY would do harm without a word. 22012: no unique index on exactly the identity keeps doubles
-// out, as ON CONFLICT asks for one. 2201E: a column has a type whose binary form may mean something else, or a rule
-// stands in the way of inserts, which COPY would pass by.
+// out, as ON CONFLICT asks for one. 2201E: a column has a type whose binary form may mean something else, times are
+// rounded, or a rule stands in the way of inserts, which COPY would pass by.
 //
 // It is asked in the transaction of the COPY and after it: from the start of COPY to the end of the transaction its lock
 // keeps all of that from being changed, and an index that is dropped concurrently turns invalid before. So what is good
@@ -18,11 +18,10 @@ const copySQL = `COPY decision_logs (decision_id, ts, path, allowed, requested_b
 const tableSQL = `
 SELECT 1 / (SELECT count(*)
   FROM pg_index x
-  JOIN pg_attribute i ON i.attrelid = x.indrelid AND i.attname = 'decision_id'
-  JOIN pg_attribute t ON t.attrelid = x.indrelid AND t.attname = 'ts'
  WHERE x.indrelid = 'decision_logs'::regclass AND x.indisunique AND x.indisvalid AND x.indimmediate
    AND x.indpred IS NULL AND x.indexprs IS NULL AND x.indnkeyatts = 2
-   AND (x.indkey[0] = i.attnum AND x.indkey[1] = t.attnum OR x.indkey[0] = t.attnum AND x.indkey[1] = i.attnum)),
+   AND (SELECT count(*) FROM pg_attribute WHERE attrelid = x.indrelid AND attname IN ('decision_id', 'ts')
+           AND attnum IN (x.indkey[0], x.indkey[1])) = 2),
        ln((SELECT count(*) = 16
   FROM pg_attribute
  WHERE attrelid = 'decision_logs'::regclass AND CASE
@@ -31,7 +30,7 @@ SELECT 1 / (SELECT count(*)
   WHEN attname IN ('labels', 'bundles', 'raw') THEN atttypid = 'jsonb'::regtype
   WHEN attname IN ('source_partition', 'source_index') THEN atttypid = 'int4'::regtype
   WHEN attname IN ('req_id', 'source_offset') THEN atttypid = 'int8'::regtype
-  WHEN attname = 'ts' THEN atttypid = 'timestamptz'::regtype
+  WHEN attname = 'ts' THEN atttypid = 'timestamptz'::regtype AND atttypmod IN (-1, 6)
   WHEN attname = 'allowed' THEN atttypid = 'bool'::regtype
   END AND NOT EXISTS (SELECT FROM pg_rewrite WHERE ev_class = 'decision_logs'::regclass AND ev_type = '3'))::int)`
 

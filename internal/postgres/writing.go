@@ -47,16 +47,20 @@ func (r *refusedCopy) code() string {
 }
 
 // asSuch says that it may be the COPY that is refused and not what is in it: a table with row-level security, a view,
-// columns of other types.
+// columns of other types, whose readers find too many bytes (22P03) or too few (08P01), or have no binary form (42883).
 func (r *refusedCopy) asSuch() bool {
-	code := r.code()
-	return code == pgerrcode.FeatureNotSupported || code == pgerrcode.WrongObjectType || code == pgerrcode.InvalidBinaryRepresentation
+	switch r.code() {
+	case pgerrcode.FeatureNotSupported, pgerrcode.WrongObjectType,
+		pgerrcode.InvalidBinaryRepresentation, pgerrcode.ProtocolViolation, pgerrcode.UndefinedFunction:
+		return true
+	}
+	return false
 }
 
 // inTheWay marks what the careful way decides: a row that is there or violates another unique index, and a table that
 // takes no COPY.
 func inTheWay(err error) error {
-	if r := (&refusedCopy{err}); r.code() == pgerrcode.UniqueViolation || r.asSuch() {
+	if r := (&refusedCopy{err}); stays(err) && (r.code() == pgerrcode.UniqueViolation || r.asSuch()) {
 		return r
 	}
 	return err
