@@ -27,9 +27,21 @@ func (n *node) Handle() Handle { return Handle{n} }
 
 // Pause freezes the server: connections stay open and nothing answers.
 func (h Handle) Pause(ctx context.Context) error {
-	_, err := h.n.docker.ContainerPause(ctx, h.n.ctr.GetContainerID(), client.ContainerPauseOptions{})
+	var err error
+	for range pauseTries {
+		if _, err = h.n.docker.ContainerPause(ctx, h.n.ctr.GetContainerID(), client.ContainerPauseOptions{}); err == nil {
+			return nil
+		}
+		if state, errState := h.state(ctx); errState == nil && state.Paused {
+			return nil
+		}
+	}
 	return act("pause", err)
 }
+
+// pauseTries is how often freezing is tried: on a busy machine the kernel may not freeze all of a container's processes
+// in the time that the engine gives it.
+const pauseTries = 5
 
 // Thaw lets a paused server go on, without waiting for an answer of it. One that
 // is not paused is left as it is.
