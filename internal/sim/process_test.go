@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -253,11 +254,15 @@ func (p *process) dialer(kind string, dial app.Dial) app.Dial {
 // conn is a connection of a process.
 type conn struct {
 	net.Conn
-	p    *process
-	kind string
+	p     *process
+	kind  string
+	given atomic.Bool // given up by its client, as it seemed
 }
 
 func (c *conn) Write(b []byte) (int, error) {
+	if len(b) > 0 && b[0] != 'X' && c.given.CompareAndSwap(true, false) {
+		c.p.w.witness.dialled(c.p, c.Conn) // a context ended just when its call was done: the connection lives on
+	}
 	after, err := c.p.effect(label(c.kind, b), len(b))
 	if err != nil {
 		return 0, err
@@ -310,6 +315,7 @@ func (c *conn) desert() {
 func (c *conn) SetDeadline(t time.Time) error {
 	if !t.IsZero() && !t.After(time.Now()) {
 		c.desert()
+		c.given.Store(c.kind == toDatabase)
 	}
 	return c.Conn.SetDeadline(t)
 }
