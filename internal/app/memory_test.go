@@ -28,6 +28,7 @@ func TestMemoryThatIsAimedAtFollowsFromTheSettings(t *testing.T) {
 	}
 }
 
+//nolint:paralleltest // it measures what is the whole process's
 func TestWhatTheUserSaysOfMemoryIsKept(t *testing.T) { // not in parallel: it is the process's
 	before := debug.SetMemoryLimit(-1)
 	defer debug.SetMemoryLimit(before)

@@ -16,6 +16,7 @@ const typical = `{"labels":{"app":"opa","id":"00000011-1d3c-4f0e-9a3b-0000000000
 	`"requested_by":"10.0.7.19:53022","timestamp":"2026-11-20T12:07:09.123456Z","metrics":{"counter_server_query_cache_hit":1,` +
 	`"timer_rego_input_parse_ns":12345,"timer_rego_query_eval_ns":67890,"timer_server_handler_ns":123456},"req_id":17,"trace_id":"4bf92f3577b34da6a3ce929d0e0e4736"}`
 
+//nolint:paralleltest // it measures what is the whole process's
 func TestDecisionCostsNoAllocation(t *testing.T) {
 	const n = 100
 	value := []byte(typical)

@@ -34,6 +34,7 @@ func refill(p *partition, number int64, values []string) {
 	close(p.batches)
 }
 
+//nolint:paralleltest // it measures what is the whole process's
 func TestDecisionCostsNextToNoAllocationsFromFetchToCommit(t *testing.T) {
 	const n, most = 2000, 0.1 // per decision; the records of the fetch are counted too, and taken off
 	w, p := newWorld(), newPartition(t)

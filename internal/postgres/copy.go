@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"encoding/binary"
+	"errors"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -137,7 +138,7 @@ func (s *sender) send() {
 	defer messages.Put(buf)
 	for !s.stop.Load() {
 		n, err := s.rows.Read(buf[messageHead:])
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		buf[0] = 'd'

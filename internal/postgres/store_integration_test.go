@@ -105,11 +105,16 @@ func TestWhatIsAbsentIsNull(t *testing.T) {
 	r := row("id", noon, `{}`)
 	r.Log.Path = some("") // there, and empty
 	r.Log.Allowed = some(false)
+	inserted := row("inserted", noon, `{}`) // beside one that is there, so that COPY is refused
+	inserted.Log.Path, inserted.Log.Allowed = some(""), some(false)
 	store(t, open(t, d.URL, 0), r, full("other", noon, 1))
-	var nulls, empty, allowed string
-	d.Query(t, `SELECT num_nulls(requested_by, req_id, opa_id, opa_version, service, labels, bundles)::text, '<' || path || '>', allowed::text
-		FROM decision_logs WHERE decision_id = 'id'`, &nulls, &empty, &allowed)
-	same(t, []string{nulls, empty, allowed}, []string{"7", "<>", "false"})
+	store(t, open(t, d.URL, 0), inserted, full("other", noon, 1))
+	for _, id := range []string{"id", "inserted"} {
+		var nulls, empty, allowed string
+		d.Query(t, `SELECT num_nulls(requested_by, req_id, opa_id, opa_version, service, labels, bundles)::text, '<' || path || '>', allowed::text
+			FROM decision_logs WHERE decision_id = '`+id+`'`, &nulls, &empty, &allowed)
+		same(t, []string{nulls, empty, allowed}, []string{"7", "<>", "false"})
+	}
 }
 
 func TestTimesAreKeptToTheMicrosecond(t *testing.T) {

@@ -194,7 +194,9 @@ func (wit *witness) accused(p *process, at verify.Place, failed time.Time, shari
 			proved = true
 		case !t.probe && len(t.rows) == 1 && (t.rows[0] == at || sharing[t.rows[0]]) && t.refused():
 			alone++
-			proved = false
+			if t.rows[0] == at || t.at.Before(failed) {
+				proved = false // another copy may be asked about at the very instant at which this one is sent away
+			}
 		}
 	}
 	switch {
