@@ -67,8 +67,8 @@ func (b *bench) start(topic, group string, settings ...string) (*worker, error) 
 		return nil, fmt.Errorf("start the consumer: %w", errors.Join(err, log.Close()))
 	}
 	go func() {
-		_ = w.cmd.Wait()
-		_ = log.Close()
+		_ = w.cmd.Wait() // how it ended is in ProcessState, which stop and until look at
+		_ = log.Close()  // the worker had its own handle of it
 		close(w.ended)
 	}()
 	return w, nil
@@ -77,7 +77,7 @@ func (b *bench) start(topic, group string, settings ...string) (*worker, error) 
 // stop ends the worker in order.
 func (w *worker) stop() error {
 	defer w.client.CloseIdleConnections()
-	_ = w.cmd.Process.Signal(syscall.SIGTERM)
+	_ = w.cmd.Process.Signal(syscall.SIGTERM) // fails only for one that has ended, whose exit code comes next
 	select {
 	case <-w.ended:
 	case <-time.After(time.Minute):
@@ -92,7 +92,7 @@ func (w *worker) stop() error {
 
 // kill ends the worker at once; one that has ended is left as it is.
 func (w *worker) kill() {
-	_ = w.cmd.Process.Kill()
+	_ = w.cmd.Process.Kill() // fails only for one that has ended
 	<-w.ended
 	w.client.CloseIdleConnections()
 }
@@ -138,7 +138,8 @@ func (w *worker) metrics(ctx context.Context) (series, error) {
 	}
 	defer func() { _ = resp.Body.Close() }() // only read
 	found := series{}
-	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
+	lines := bufio.NewScanner(resp.Body)
+	for lines.Scan() {
 		name, value, ok := strings.Cut(lines.Text(), " ")
 		if !ok || !strings.HasPrefix(name, "docket_") {
 			continue
@@ -146,6 +147,9 @@ func (w *worker) metrics(ctx context.Context) (series, error) {
 		if found[name], err = strconv.ParseFloat(value, 64); err != nil {
 			return nil, fmt.Errorf("read metrics: %w", err)
 		}
+	}
+	if err := lines.Err(); err != nil { // half an answer would count what is missing as zero
+		return nil, fmt.Errorf("read metrics: %w", err)
 	}
 	return found, nil
 }
@@ -156,7 +160,7 @@ func (w *worker) ready(ctx context.Context) bool {
 	if err != nil {
 		return false
 	}
-	_, _ = io.Copy(io.Discard, resp.Body)
+	_, _ = io.Copy(io.Discard, resp.Body) // so that the connection is used again; the status is all that counts
 	_ = resp.Body.Close()
 	return resp.StatusCode == http.StatusOK
 }

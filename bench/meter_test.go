@@ -125,8 +125,10 @@ func (b *bench) machine(ctx context.Context) []string {
 	}
 	version := "unknown"
 	if conn, err := pgx.Connect(ctx, b.dsn); err == nil {
-		_ = conn.QueryRow(ctx, "SHOW server_version").Scan(&version)
-		_ = conn.Close(ctx)
+		if err := conn.QueryRow(ctx, "SHOW server_version").Scan(&version); err != nil {
+			version = "unknown" // the page says so
+		}
+		_ = conn.Close(ctx) // only read
 	}
 	return []string{
 		fmt.Sprintf("machine: %d cores, %s, %s", runtime.NumCPU(), model, memory()),

@@ -160,6 +160,9 @@ var errShortWrite = errors.New("short write")
 // whole, will be published, and counts.
 func (s *Spool) abandon(im *image, named bool) {
 	f := im.stem
+	if named {
+		defer s.unsynced.Store(true) // a crash might bring back what is removed here
+	}
 	for _, name := range []string{tmpName(f.data()), tmpName(f.meta()), f.data()} {
 		err := s.fsys.Remove(name)
 		if err == nil || errors.Is(err, fs.ErrNotExist) {

@@ -412,6 +412,27 @@ func TestADeletionThatCouldNotBeSyncedIsSyncedOnceTheDiskIsWell(t *testing.T) {
 	}
 }
 
+func TestABrokenFileWhoseMoveCouldNotBeSyncedDoesNotComeBackOnceTheDiskIsWell(t *testing.T) {
+	t.Parallel()
+	m := fstest.New()
+	s := open(t, cfg(), m)
+	m.Plant("1700000001_a_1.jsonl.gz", []byte("broken"), 0o600, 1)
+	m.Fail(fstest.Fault{Op: fstest.OpSyncDir, N: 3, Err: fstest.Errnos[1], Forever: true}) // after those of the start and of corrupt/
+	for range 2 {
+		_, _ = s.Recover(t.Context(), &broker{}) // fails or not: what counts is what a crash leaves
+	}
+	if len(dataFiles(m)) != 0 || !m.Reached() {
+		t.Fatalf("not moved: %v", m.Files("."))
+	}
+	m.Heal()
+	mustRecover(t, s, &broker{})
+	for name := range m.Durable(".") {
+		if strings.HasSuffix(name, ".jsonl.gz") {
+			t.Errorf("a crash would bring %s back", name)
+		}
+	}
+}
+
 func TestADeletionThatAKilledProcessDidNotSyncIsSyncedByTheNext(t *testing.T) {
 	t.Parallel()
 	m := fstest.New()

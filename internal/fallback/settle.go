@@ -34,22 +34,26 @@ func (s *Spool) remove(f stem) error {
 	}
 	s.ledger.remove(f, size)
 	s.note("delete spool meta", f.meta(), ignoreMissing(s.fsys.Remove(f.meta())))
-	if err := s.fsys.SyncDir("."); err != nil {
-		s.unsynced.Store(true)
+	if err := s.syncGone(); err != nil {
 		return fmt.Errorf("sync directory after deleting %s: %w", f.data(), err)
 	}
 	return nil
 }
 
-// syncDeleted makes durable what could not be made so when it was deleted: a crash would bring it back, to be published
-// once more, however long ago that was.
-func (s *Spool) syncDeleted() {
-	if !s.unsynced.CompareAndSwap(true, false) {
-		return
-	}
-	if err := s.fsys.SyncDir("."); err != nil {
+// syncGone makes durable that files are gone from the directory. Where that fails it is remembered: a crash would bring
+// them back, to be published once more, however long ago that was.
+func (s *Spool) syncGone() error {
+	err := s.fsys.SyncDir(".")
+	if err != nil {
 		s.unsynced.Store(true)
-		s.note("sync spool directory", "", err)
+	}
+	return err
+}
+
+// syncDeleted makes up for what syncGone could not do.
+func (s *Spool) syncDeleted() {
+	if s.unsynced.CompareAndSwap(true, false) {
+		s.note("sync spool directory", "", s.syncGone())
 	}
 }
 
@@ -85,7 +89,7 @@ func (s *Spool) quarantine(f stem, why fault) error {
 	s.log.Error().Str("file", f.data()).Str("reason", string(why)).Msg("broken spool file was moved to corrupt/")
 	s.note("move spool meta", f.meta(), ignoreMissing(s.fsys.Rename(f.meta(), target+metaSuffix)))
 	s.note("sync corrupt/", f.data(), s.fsys.SyncDir(corruptDir))
-	s.note("sync spool directory", f.data(), s.fsys.SyncDir("."))
+	s.note("sync spool directory", f.data(), s.syncGone())
 	return nil
 }
 

@@ -6,8 +6,8 @@ import (
 )
 
 // desk is the memory that a batch is worked on in. It is cleared and used again for a later one, of any partition,
-// once each of its decisions has a home or the batch is given up, and only where nobody else can still look at it: see [desk.spoil]. What outlives the
-// batch, the records that are forwarded, is never made of it.
+// once each of its decisions has a home or the batch is given up, and only where nobody else can still look at it: see
+// [desk.spoil]. What outlives the batch, the records that are forwarded, is never made of it.
 type desk struct {
 	decoder   decision.Decoder
 	envelopes []envelope.Envelope

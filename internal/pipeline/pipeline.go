@@ -75,8 +75,9 @@ func fetch(ctx context.Context, a Assignment, t *turn) (*home.Batch, error) {
 	return a.Fetch(ctx)
 }
 
-// carry brings the front of a fetch home, all of it as a rule. Every step takes what is still without a home and gives it one, or leaves it marked
-// with where it has to go; what cannot get a home ends the carrying with an error, and nothing is committed.
+// carry brings the front of a fetch home, all of it as a rule. Every step takes what is still without a home and gives
+// it one, or leaves it marked with where it has to go; what cannot get a home ends the carrying with an error, and
+// nothing is committed.
 func (p *Pipeline) carry(ctx context.Context, a Assignment, rest *home.Batch, t *turn) (err error) {
 	c := p.pickUp(a, t)
 	defer c.putDown()
