@@ -22,7 +22,7 @@ func TestAProducerThatWasForbiddenOnceWorksWhenItIsAllowedAgain(t *testing.T) {
 		t.Run(code.Message, func(t *testing.T) {
 			t.Parallel()
 			c := kafkatest.New(t, kfake.SeedTopics(1, dlq))
-			p := publisher(t, c, 2*time.Second)
+			p := publisher(t, c, 20*time.Second)
 			c.Fail(kmsg.InitProducerID, code, 1)
 			if err := p.Publish(context.Background(), forwarded(1))[0]; !errors.Is(err, code) {
 				t.Fatalf("got %v", err)

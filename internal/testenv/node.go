@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	startWait = 90 * time.Second       // for a server to be ready, on a machine that is busy
+	startWait = 3 * time.Minute        // for a server to be ready, on a machine that is busy
 	stopWait  = 30 * time.Second       // for a server to end after a signal
 	pollPause = 100 * time.Millisecond // between two looks at a server
 )
