@@ -88,7 +88,7 @@ fuzz: ## Every fuzz target, one after the other (FUZZTIME=20s each)
 ##@ Measuring
 
 .PHONY: bench
-bench: engine images ## Docket beside COPY, with goals (N=1000000 ROUNDS=5 ONLY=drain,again,bad,latency,outage,scale,memory,growth LONG=1 GROWTH=1 OUT=file.md)
+bench: engine images ## Docket beside COPY, with goals (N=1000000 ROUNDS=5 ONLY=drain,again,bad,replay,latency,outage,scale,memory,growth LONG=1 GROWTH=1 OUT=file.md)
 	@N='$(N)' ROUNDS='$(ROUNDS)' REPEAT='$(REPEAT)' SEED='$(SEED)' ONLY='$(ONLY)' LONG='$(LONG)' GROWTH='$(GROWTH)' FILLER='$(FILLER)' OUT='$(OUT)' build/bench
 
 .PHONY: bench-micro

@@ -23,7 +23,7 @@ import (
 // stuck is how long a worker may bring nothing home before the run counts as broken.
 const stuck = 2 * time.Minute
 
-// worker is a running consumer, with its default settings but for addresses and names.
+// worker is a running consumer or replayer, with its default settings but for addresses and names.
 type worker struct {
 	cmd     *exec.Cmd
 	addr    string
@@ -41,30 +41,35 @@ func (b *bench) group() string {
 
 // start starts a consumer of a topic. Settings come behind the defaults.
 func (b *bench) start(topic, group string, settings ...string) (*worker, error) {
+	return b.launch(b.bin, append([]string{"DOCKET_KAFKA_TOPIC=" + topic, "DOCKET_KAFKA_GROUP=" + group}, settings...)...)
+}
+
+// launch starts a program.
+func (b *bench) launch(program string, settings ...string) (*worker, error) {
 	b.started++
+	name := fmt.Sprintf("%s-%d", filepath.Base(program), b.started)
 	addr, err := testenv.FreeAddr()
 	if err != nil {
 		return nil, err
 	}
 	w := &worker{
-		addr: addr, log: filepath.Join(b.dir, fmt.Sprintf("consumer-%d.log", b.started)), ended: make(chan struct{}),
+		addr: addr, log: filepath.Join(b.dir, name+".log"), ended: make(chan struct{}),
 		client: &http.Client{Timeout: 10 * time.Second},
 	}
 	log, err := os.Create(w.log)
 	if err != nil {
 		return nil, fmt.Errorf("make a log: %w", err)
 	}
-	w.cmd = exec.Command(b.bin) // ended by stop or kill, in order
+	w.cmd = exec.Command(program) // ended by stop or kill, in order
 	w.cmd.Dir, w.cmd.Stdout, w.cmd.Stderr = b.dir, log, log
 	w.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	w.cmd.Env = append([]string{
 		"HOME=" + b.dir, "DOCKET_KAFKA_BROKERS=" + strings.Join(b.kafka.Brokers(), ","), "DOCKET_DATABASE_URL=" + b.dsn,
-		"DOCKET_KAFKA_TOPIC=" + topic, "DOCKET_KAFKA_GROUP=" + group, "DOCKET_HTTP_ADDR=" + addr,
-		"DOCKET_SPOOL_DIR=" + filepath.Join(b.dir, fmt.Sprintf("spool-%d", b.started)),
+		"DOCKET_HTTP_ADDR=" + addr, "DOCKET_SPOOL_DIR=" + filepath.Join(b.dir, "spool-"+name),
 	}, settings...)
 	w.started = time.Now()
 	if err := w.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start the consumer: %w", errors.Join(err, log.Close()))
+		return nil, fmt.Errorf("start %s: %w", name, errors.Join(err, log.Close()))
 	}
 	go func() {
 		_ = w.cmd.Wait() // how it ended is in ProcessState, which stop and until look at
@@ -82,10 +87,10 @@ func (w *worker) stop() error {
 	case <-w.ended:
 	case <-time.After(time.Minute):
 		w.kill()
-		return fmt.Errorf("the consumer did not end within a minute, see %s", w.log)
+		return fmt.Errorf("the worker did not end within a minute, see %s", w.log)
 	}
 	if code := w.cmd.ProcessState.ExitCode(); code != 0 {
-		return fmt.Errorf("the consumer ended with %d, see %s", code, w.log)
+		return fmt.Errorf("the worker ended with %d, see %s", code, w.log)
 	}
 	return nil
 }
@@ -182,9 +187,9 @@ func (w *worker) until(ctx context.Context, limit, pause time.Duration, done fun
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-w.ended:
-			return fmt.Errorf("the consumer has ended, see %s", w.log)
+			return fmt.Errorf("the worker has ended, see %s", w.log)
 		case <-deadline:
-			return fmt.Errorf("the consumer is stuck, see %s", w.log)
+			return fmt.Errorf("the worker is stuck, see %s", w.log)
 		case <-time.After(pause):
 		}
 	}

@@ -19,6 +19,8 @@ type load struct {
 	settings []string         // of the worker that are not its defaults
 	filled   bool             // leave in the table what is there
 	from     int64            // rows that are there before
+	replay   bool             // by the replayer, from a parking topic
+	group    string           // of its own; empty: one that no group had before
 }
 
 // drained lets a worker carry a topic home, and accounts for every decision.
@@ -37,7 +39,7 @@ func (b *bench) drained(ctx context.Context, l load) (run Run, err error) {
 	if err != nil {
 		return run, err
 	}
-	w, err := b.start(l.topic.name, b.group(), l.settings...)
+	w, err := b.startFor(l)
 	if err != nil {
 		return run, err
 	}
@@ -77,6 +79,17 @@ func (b *bench) drained(ctx context.Context, l load) (run Run, err error) {
 	return run, b.account(ctx, seen, l)
 }
 
+// startFor starts the program that a load is for.
+func (b *bench) startFor(l load) (*worker, error) {
+	if l.group == "" {
+		l.group = b.group()
+	}
+	if l.replay {
+		return b.launch(b.replayer, append([]string{"DOCKET_KAFKA_PARKING_TOPIC=" + l.topic.name, "DOCKET_PARKING_GROUP=" + l.group}, l.settings...)...)
+	}
+	return b.start(l.topic.name, l.group, l.settings...)
+}
+
 // watch waits until so many decisions have their homes. It asks seldom while there is much to do, as asking costs the worker.
 func (b *bench) watch(ctx context.Context, w *worker, run *Run) error {
 	want := run.Rows
@@ -110,7 +123,7 @@ func (b *bench) watch(ctx context.Context, w *worker, run *Run) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-w.ended:
-			return fmt.Errorf("the consumer has ended, see %s", w.log)
+			return fmt.Errorf("the worker has ended, see %s", w.log)
 		case <-time.After(pause):
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 // Sections are the parts of a run, in their order.
 func Sections() []string {
-	return []string{"drain", "again", "bad", "latency", "outage", "scale", "memory", "growth"}
+	return []string{"drain", "again", "bad", "replay", "latency", "outage", "scale", "memory", "growth"}
 }
 
 // Options say what is measured and how often.

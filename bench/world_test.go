@@ -36,7 +36,9 @@ var kafkaEnv = map[string]string{
 type bench struct {
 	Options
 	began    time.Time
-	dir, bin string
+	dir      string
+	bin      string // the consumer
+	replayer string
 	kafka    *testenv.KafkaServer
 	postgres *testenv.PostgresServer
 	dsn      string
@@ -56,7 +58,7 @@ type section struct {
 
 func (b *bench) sections() []section {
 	return []section{
-		{"drain", b.drain}, {"again", b.again}, {"bad", b.bad}, {"latency", b.latency}, {"outage", b.outage}, {"scale", b.scale},
+		{"drain", b.drain}, {"again", b.again}, {"bad", b.bad}, {"replay", b.replay}, {"latency", b.latency}, {"outage", b.outage}, {"scale", b.scale},
 		{"memory", b.memory}, {"growth", b.growth},
 	}
 }
@@ -65,13 +67,13 @@ func newBench(t *testing.T, o Options) *bench {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "docket-bench-") //nolint:usetesting // the logs stay when something broke
 	check(t, err)
-	b := &bench{Options: o, began: time.Now(), dir: dir, bin: filepath.Join(dir, "consumer"), topics: map[string]topic{}, runs: map[string][]Run{}}
+	b := &bench{Options: o, began: time.Now(), dir: dir, bin: filepath.Join(dir, "consumer"), replayer: filepath.Join(dir, "parking-replayer"), topics: map[string]topic{}, runs: map[string][]Run{}}
 	t.Cleanup(func() {
 		if !t.Failed() {
 			_ = os.RemoveAll(dir)
 		}
 	})
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", b.bin, "docket/cmd/consumer")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", b.dir, "docket/cmd/consumer", "docket/cmd/parking-replayer")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as make build does
 	build.Stderr = os.Stderr
 	check(t, build.Run())
