@@ -41,49 +41,118 @@ func Open(r *kgo.Record) Envelope {
 	}}
 }
 
+// OpenParked is [Opener.OpenParked] of a single record.
+func OpenParked(r *kgo.Record, maxBackoff time.Duration) Envelope {
+	return new(Opener).OpenParked(r, maxBackoff)
+}
+
+// Opener opens the records of a batch one after another. What one says like the one before is kept once. The zero value is
+// ready; it belongs to one goroutine.
+type Opener struct{ topic, code string }
+
 // OpenParked reads a record of the parking topic, whose only writers are Docket's own. What is missing or makes no
 // sense counts as a record parked for the first time: attempt 0, due now, first read where it is now. A not-before
 // further than maxBackoff from the record's own Kafka timestamp counts as that far.
-func OpenParked(r *kgo.Record, maxBackoff time.Duration) Envelope {
+func (o *Opener) OpenParked(r *kgo.Record, maxBackoff time.Duration) Envelope {
 	e := Open(r)
 	e.Parked = true
-	partition, perr := strconv.ParseInt(header(r, OriginalPartition), 10, 32)
-	offset, oerr := strconv.ParseInt(header(r, OriginalOffset), 10, 64)
-	if topic := header(r, OriginalTopic); isTopic(topic) && perr == nil && oerr == nil && partition >= 0 && offset >= 0 {
+	h := ourHeaders(r)
+	partition, perr := strconv.ParseInt(string(h.partition), 10, 32)
+	offset, oerr := strconv.ParseInt(string(h.offset), 10, 64)
+	if isTopic(h.topic) && perr == nil && oerr == nil && partition >= 0 && offset >= 0 {
+		topic := again(&o.topic, h.topic)
 		e.Origin.Topic, e.Origin.Partition, e.Origin.Offset = topic, int32(partition), offset
-		if i, err := strconv.ParseInt(header(r, OriginalIndex), 10, 32); err == nil && i >= 0 {
+		if i, err := strconv.ParseInt(string(h.index), 10, 32); err == nil && i >= 0 {
 			e.Origin.Index = int(i)
 		}
-		if t, err := time.Parse(time.RFC3339Nano, header(r, OriginalTimestamp)); err == nil {
+		if t, err := time.Parse(time.RFC3339Nano, string(h.timestamp)); err == nil {
 			e.Origin.Timestamp = t
 		}
 	}
-	if n, err := strconv.ParseInt(header(r, RetryAttempt), 10, 32); err == nil && n > 0 {
+	if n, err := strconv.ParseInt(string(h.attempt), 10, 32); err == nil && n > 0 {
 		e.Attempt = int(n)
 	}
-	if ms, err := strconv.ParseInt(header(r, NotBefore), 10, 64); err == nil && ms > 0 {
-		e.NotBefore = time.UnixMilli(ms)
-		if limit := r.Timestamp.Add(maxBackoff); e.NotBefore.After(limit) {
-			e.NotBefore = limit
-		}
-	}
-	if t, err := time.Parse(time.RFC3339Nano, header(r, FirstFailedAt)); err == nil {
+	e.NotBefore = due(r, h.notBefore, maxBackoff)
+	if t, err := time.Parse(time.RFC3339Nano, string(h.firstFailedAt)); err == nil {
 		e.FirstFailedAt = t
 	}
-	e.Code = header(r, FailureCode)
+	e.Code = again(&o.code, h.code)
 	return e
+}
+
+// Due is when a record of the parking topic may be replayed, as [Opener.OpenParked] reads it; zero: now.
+func Due(r *kgo.Record, maxBackoff time.Duration) time.Time {
+	for i := len(r.Headers) - 1; i >= 0; i-- {
+		if r.Headers[i].Key == NotBefore {
+			return due(r, r.Headers[i].Value, maxBackoff)
+		}
+	}
+	return time.Time{}
+}
+
+func due(r *kgo.Record, notBefore []byte, maxBackoff time.Duration) time.Time {
+	ms, err := strconv.ParseInt(string(notBefore), 10, 64)
+	if err != nil || ms <= 0 {
+		return time.Time{}
+	}
+	at := time.UnixMilli(ms)
+	if limit := r.Timestamp.Add(maxBackoff); at.After(limit) {
+		return limit
+	}
+	return at
+}
+
+// again is a text, the one that was kept where it says the same.
+func again(kept *string, text []byte) string {
+	if *kept != string(text) {
+		*kept = string(text)
+	}
+	return *kept
+}
+
+// history is what the headers of a parked record say, each as the last of its name does, as Kafka's own clients read it.
+type history struct {
+	topic, partition, offset, index, timestamp []byte
+	attempt, notBefore, firstFailedAt, code    []byte
+}
+
+func ourHeaders(r *kgo.Record) (h history) {
+	for i := range r.Headers {
+		value := r.Headers[i].Value
+		switch r.Headers[i].Key {
+		case OriginalTopic:
+			h.topic = value
+		case OriginalPartition:
+			h.partition = value
+		case OriginalOffset:
+			h.offset = value
+		case OriginalIndex:
+			h.index = value
+		case OriginalTimestamp:
+			h.timestamp = value
+		case RetryAttempt:
+			h.attempt = value
+		case NotBefore:
+			h.notBefore = value
+		case FirstFailedAt:
+			h.firstFailedAt = value
+		case FailureCode:
+			h.code = value
+		}
+	}
+	return h
 }
 
 // isTopic says whether Kafka would take this as the name of a topic. What is not one was not written by us, and could be
 // longer than what all headers of ours may take together.
-func isTopic(name string) bool {
+func isTopic(name []byte) bool {
 	const most = 249
-	for _, c := range []byte(name) {
+	for _, c := range name {
 		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '.' && c != '_' && c != '-' {
 			return false
 		}
 	}
-	return name != "" && len(name) <= most
+	return len(name) > 0 && len(name) <= most
 }
 
 // header is the value of the last header of that name, as Kafka's own clients read it; empty where there is none.

@@ -137,7 +137,7 @@ func TestParkedThenOpenedIsTheSameHistory(t *testing.T) {
 		if IDOf(again) != IDOf(parked) {
 			t.Fatal("the same decision has two dead-letter ids")
 		}
-		if h := headers(again); h[FirstFailedAt] != stamp(now) || h[FailedAt] != stamp(now.Add(time.Hour)) {
+		if h := headers(again); h[FirstFailedAt] != stamped(now) || h[FailedAt] != stamped(now.Add(time.Hour)) {
 			t.Fatalf("first and last failure: %s, %s", h[FirstFailedAt], h[FailedAt])
 		}
 	})

@@ -3,7 +3,6 @@ package envelope
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -73,7 +72,7 @@ const (
 	maxCode    = 64
 )
 
-// Sealed is what [Envelope.Seal] writes beside the cause.
+// Sealed is what [Sealer.Seal] writes beside the cause.
 type Sealed struct {
 	Topic     string    // where to
 	Index     int       // place of the decision inside its Kafka record, NoIndex where it was never decoded
@@ -84,51 +83,8 @@ type Sealed struct {
 	Consumer  string    // group/instance
 }
 
-// Seal makes the record to forward: key, value and headers as they came, ours replaced. The partition is left to the
-// producer, which chooses it by key. The Kafka timestamp is the time of sealing, so that the retention of the topic
-// it goes to counts from now.
-func (e Envelope) Seal(c Cause, s Sealed) *kgo.Record {
-	origin := e.Origin
-	origin.Index = s.Index
-	r := &kgo.Record{Topic: s.Topic, Key: e.Record.Key, Value: s.Value, Timestamp: s.At}
-	r.Headers = make([]kgo.RecordHeader, 0, len(e.Record.Headers)+len(ours))
-	for _, h := range e.Record.Headers {
-		if !ours[h.Key] {
-			r.Headers = append(r.Headers, h)
-		}
-	}
-	add := func(key, value string) {
-		r.Headers = append(r.Headers, kgo.RecordHeader{Key: key, Value: []byte(value)})
-	}
-	add(OriginalTopic, origin.Topic)
-	add(OriginalPartition, strconv.Itoa(int(origin.Partition)))
-	add(OriginalOffset, strconv.FormatInt(origin.Offset, 10))
-	if origin.Index >= 0 {
-		add(OriginalIndex, strconv.Itoa(origin.Index))
-	}
-	add(OriginalTimestamp, stamp(origin.Timestamp))
-	add(FailureKind, string(c.Kind))
-	add(FailureCode, line(c.Code, maxCode))
-	add(FailureMessage, line(c.Message, maxMessage))
-	for _, named := range [...][2]string{{FailureTable, c.Table}, {FailureColumn, c.Column}, {FailureConstraint, c.Constraint}} {
-		if named[1] != "" {
-			add(named[0], line(named[1], maxName))
-		}
-	}
-	first := e.FirstFailedAt
-	if first.IsZero() {
-		first = s.At
-	}
-	add(FirstFailedAt, stamp(first))
-	add(FailedAt, stamp(s.At))
-	add(RetryAttempt, strconv.Itoa(s.Attempt))
-	if !s.NotBefore.IsZero() {
-		add(NotBefore, strconv.FormatInt(s.NotBefore.UnixMilli(), 10))
-	}
-	add(DeadLetterID, ID(origin, s.Value))
-	add(Consumer, line(s.Consumer, maxName))
-	return r
-}
+// Seal is [Sealer.Seal] of a single record.
+func (e Envelope) Seal(c Cause, s Sealed) *kgo.Record { return new(Sealer).Seal(&e, &c, s) }
 
 // Bare is the record with the necessary ones of our headers alone: what is sent when the broker refuses it whole.
 func Bare(r *kgo.Record) *kgo.Record {
@@ -146,16 +102,10 @@ func Bare(r *kgo.Record) *kgo.Record {
 // byte and the forwarded value.
 func ID(o Origin, value []byte) string {
 	h := sha256.New()
-	index := ""
-	if o.Index >= 0 {
-		index = strconv.Itoa(o.Index)
-	}
-	h.Write([]byte(o.Topic + "\x00" + strconv.Itoa(int(o.Partition)) + "\x00" + strconv.FormatInt(o.Offset, 10) + "\x00" + index + "\x00"))
+	h.Write(appendPlace(nil, o))
 	h.Write(value)
 	return hex.EncodeToString(h.Sum(nil))
 }
-
-func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 // line cuts s to one printable line of at most n bytes, never inside a character.
 func line(s string, n int) string {

@@ -198,12 +198,12 @@ func produce(ctx context.Context, client *kgo.Client, records []*kgo.Record) []e
 	}
 	answers := make(chan answer, len(records)) // late ones find room and are forgotten
 	errs := make([]error, len(records))
+	own := make([]kgo.Record, len(records)) // the client writes into what it is given, maybe after we returned
 	for i, r := range records {
 		errs[i] = ErrUnanswered
-		// The client writes into what it is given, maybe after we returned.
-		own := &kgo.Record{Topic: r.Topic, Key: r.Key, Value: r.Value, Headers: r.Headers, Timestamp: r.Timestamp}
+		own[i] = kgo.Record{Topic: r.Topic, Key: r.Key, Value: r.Value, Headers: r.Headers, Timestamp: r.Timestamp}
 		// TryProduce: a full buffer is an answer, not a wait.
-		client.TryProduce(ctx, own, func(_ *kgo.Record, err error) { answers <- answer{i, err} })
+		client.TryProduce(ctx, &own[i], func(_ *kgo.Record, err error) { answers <- answer{i, err} })
 	}
 	for range records {
 		select {

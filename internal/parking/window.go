@@ -176,7 +176,7 @@ func (w *Window) look(ctx context.Context) error {
 		for _, h := range r.Headers {
 			size += int64(len(h.Key) + len(h.Value))
 		}
-		due := envelope.OpenParked(r, w.cfg.MaxBackoff).NotBefore
+		due := envelope.Due(r, w.cfg.MaxBackoff)
 		if due.After(latest) {
 			due = latest
 		}

@@ -40,7 +40,7 @@ func (c *carrier) open(b *home.Batch, i int) int64 {
 	if refused != nil {
 		it := &take(&d.items, 1)[0]
 		*it = item{entry: &b.Carries(i, 1)[0], env: env, index: env.Origin.Index, value: r.Value}
-		it.send(home.DeadLetter, *refused, env.Attempt)
+		it.send(home.DeadLetter, refused, env.Attempt)
 		d.all = append(d.all, it)
 		return int64(len(r.Value))
 	}
@@ -55,7 +55,7 @@ func (c *carrier) open(b *home.Batch, i int) int64 {
 
 func (c *carrier) openEnvelope(r *kgo.Record) envelope.Envelope {
 	if c.cfg.Replay {
-		return envelope.OpenParked(r, c.cfg.MaxBackoff)
+		return c.desk.opener.OpenParked(r, c.cfg.MaxBackoff)
 	}
 	return envelope.Open(r)
 }
@@ -91,17 +91,16 @@ func (c *carrier) read(r *kgo.Record) (read decision.Record, refused *envelope.C
 	}()
 	read, err := c.decodeValue(&c.desk.decoder, r.Value, c.cfg.MaxRecordBytes)
 	if err != nil {
-		cause := refusal(err)
-		return decision.Record{}, &cause
+		return decision.Record{}, refusal(err)
 	}
 	return read, nil
 }
 
-func refusal(r *decision.Refusal) envelope.Cause {
-	return envelope.Cause{Kind: envelope.Decode, Code: string(r.Reason), Message: r.Error()}
+func refusal(r *decision.Refusal) *envelope.Cause {
+	return &envelope.Cause{Kind: envelope.Decode, Code: string(r.Reason), Message: r.Error()}
 }
 
-func exhausted(code string, attempts int) envelope.Cause {
+func exhausted(code string, attempts int) *envelope.Cause {
 	if code == "" {
 		code = "internal"
 	}
@@ -109,7 +108,7 @@ func exhausted(code string, attempts int) envelope.Cause {
 	if v, ok := errclass.Lookup(code); ok && v.Name != "" {
 		name = v.Name
 	}
-	return envelope.Cause{
+	return &envelope.Cause{
 		Kind: envelope.Exhausted, Code: code,
 		Message: fmt.Sprintf("%s (%s): gave up after %d attempts", name, code, attempts),
 	}

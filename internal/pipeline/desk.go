@@ -10,6 +10,7 @@ import (
 // [desk.spoil]. What outlives the batch, the records that are forwarded, is never made of it.
 type desk struct {
 	decoder   decision.Decoder
+	opener    envelope.Opener
 	envelopes []envelope.Envelope
 	items     []item
 	all       []*item
@@ -43,6 +44,7 @@ func (c *carrier) leaveDesk() {
 		return
 	}
 	d.decoder.Begin(0)
+	d.opener = envelope.Opener{}
 	clear(d.envelopes)
 	clear(d.items)
 	clear(d.all)

@@ -25,9 +25,9 @@ type item struct {
 // open says that the item still wants a row.
 func (it *item) open() bool { return it.to == home.None && it.entry.Home() == home.None }
 
-// send marks where the item has to go, and why.
-func (it *item) send(to home.Home, c envelope.Cause, attempt int) {
-	it.to, it.cause, it.attempt = to, &c, attempt
+// send marks where the item has to go, and why, which it may share with others.
+func (it *item) send(to home.Home, c *envelope.Cause, attempt int) {
+	it.to, it.cause, it.attempt = to, c, attempt
 }
 
 // wanting are the items that still want a row, in order.

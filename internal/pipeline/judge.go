@@ -62,23 +62,24 @@ func (c *carrier) parkAll(ctx context.Context, open []*item, v errclass.Verdict)
 	if !c.parked.admit() {
 		return c.hold(ctx, open, Hold{Reason: ReasonDatabaseAway, Code: v.Code, Hint: hint(v)})
 	}
-	for _, it := range open {
-		c.park(it, v)
-	}
+	c.park(v, open...)
 	return nil
 }
 
-// park sends one item to the parking topic, or to its dead-letter topic when this was its last attempt.
-func (c *carrier) park(it *item, v errclass.Verdict) {
-	attempt := 0
-	if it.env.Parked {
-		attempt = it.env.Attempt + 1
+// park sends items to the parking topic, each that has spent its last attempt to its dead-letter topic.
+func (c *carrier) park(v errclass.Verdict, items ...*item) {
+	cause := &envelope.Cause{Kind: envelope.Transient, Code: promised(v.Code), Message: words(v)}
+	for _, it := range items {
+		attempt := 0
+		if it.env.Parked {
+			attempt = it.env.Attempt + 1
+		}
+		if it.env.Parked && attempt >= c.cfg.MaxAttempts {
+			it.send(home.Exhausted, exhausted(promised(v.Code), attempt), attempt)
+			continue
+		}
+		it.send(home.Parked, cause, attempt)
 	}
-	if it.env.Parked && attempt >= c.cfg.MaxAttempts {
-		it.send(home.Exhausted, exhausted(promised(v.Code), attempt), attempt)
-		return
-	}
-	it.send(home.Parked, envelope.Cause{Kind: envelope.Transient, Code: promised(v.Code), Message: words(v)}, attempt)
 }
 
 // isolate finds the records that are to blame among those that failed. The good ones get their rows on the way and keep
@@ -138,10 +139,10 @@ func (c *carrier) sentence(it *item, err error) {
 	case v.Rule == errclass.RetryProbeBisect:
 		v, _ = errclass.Lookup("internal")
 	case v.Rule == errclass.ParkOnceBisect && !it.env.Parked, v.Class != errclass.Data:
-		c.park(it, v)
+		c.park(v, it)
 		return
 	}
-	cause := envelope.Cause{Kind: envelope.Data, Code: promised(v.Code), Message: words(v)}
+	cause := &envelope.Cause{Kind: envelope.Data, Code: promised(v.Code), Message: words(v)}
 	cause.Table, cause.Column, cause.Constraint = place(err)
 	it.send(home.DeadLetter, cause, it.env.Attempt)
 }

@@ -40,7 +40,18 @@ func (c *carrier) settle(ctx context.Context, items []*item) error {
 
 // seal makes the records to forward, in order.
 func (c *carrier) seal(items []*item) []letter {
-	var letters []letter
+	n := 0
+	for _, it := range items {
+		if it.to != home.None {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	var sealer envelope.Sealer
+	sealer.Expect(n)
+	letters := make([]letter, 0, n)
 	now := c.now()
 	for _, it := range items {
 		if it.to == home.None {
@@ -52,7 +63,7 @@ func (c *carrier) seal(items []*item) []letter {
 		if it.to == home.Parked {
 			s.NotBefore = now.Add(c.backoff(it.attempt))
 		}
-		r := it.env.Seal(*it.cause, s)
+		r := sealer.Seal(it.env, it.cause, s)
 		it.id = envelope.IDOf(r)
 		letters = append(letters, letter{item: it, record: r})
 	}

@@ -120,7 +120,7 @@ func (c *carrier) write(ctx context.Context, items []*item, fresh bool) error {
 			it.entry.Give(home.Duplicate)
 			c.parked.reset()
 		case Conflicting:
-			it.send(home.DeadLetter, envelope.Cause{
+			it.send(home.DeadLetter, &envelope.Cause{
 				Kind: envelope.Conflict, Code: "id_conflict",
 				Message: "a decision with this decision_id and timestamp is stored with a different payload",
 			}, it.env.Attempt)
