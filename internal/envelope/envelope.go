@@ -57,19 +57,19 @@ func (o *Opener) OpenParked(r *kgo.Record, maxBackoff time.Duration) Envelope {
 	e := Open(r)
 	e.Parked = true
 	h := ourHeaders(r)
-	partition, perr := strconv.ParseInt(string(h.partition), 10, 32)
-	offset, oerr := strconv.ParseInt(string(h.offset), 10, 64)
-	if isTopic(h.topic) && perr == nil && oerr == nil && partition >= 0 && offset >= 0 {
+	partition, placed := number(h.partition, 32)
+	offset, at := number(h.offset, 64)
+	if isTopic(h.topic) && placed && at && partition >= 0 && offset >= 0 {
 		topic := again(&o.topic, h.topic)
 		e.Origin.Topic, e.Origin.Partition, e.Origin.Offset = topic, int32(partition), offset
-		if i, err := strconv.ParseInt(string(h.index), 10, 32); err == nil && i >= 0 {
+		if i, ok := number(h.index, 32); ok && i >= 0 {
 			e.Origin.Index = int(i)
 		}
 		if t, err := time.Parse(time.RFC3339Nano, string(h.timestamp)); err == nil {
 			e.Origin.Timestamp = t
 		}
 	}
-	if n, err := strconv.ParseInt(string(h.attempt), 10, 32); err == nil && n > 0 {
+	if n, ok := number(h.attempt, 32); ok && n > 0 {
 		e.Attempt = int(n)
 	}
 	e.NotBefore = due(r, h.notBefore, maxBackoff)
@@ -91,8 +91,8 @@ func Due(r *kgo.Record, maxBackoff time.Duration) time.Time {
 }
 
 func due(r *kgo.Record, notBefore []byte, maxBackoff time.Duration) time.Time {
-	ms, err := strconv.ParseInt(string(notBefore), 10, 64)
-	if err != nil || ms <= 0 {
+	ms, ok := number(notBefore, 64)
+	if !ok || ms <= 0 {
 		return time.Time{}
 	}
 	at := time.UnixMilli(ms)
@@ -100,6 +100,15 @@ func due(r *kgo.Record, notBefore []byte, maxBackoff time.Duration) time.Time {
 		return limit
 	}
 	return at
+}
+
+// number reads a whole number. A header that is not there is none, and an error would cost more than all else.
+func number(text []byte, bits int) (n int64, ok bool) {
+	if len(text) == 0 {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(string(text), 10, bits)
+	return n, err == nil
 }
 
 // again is a text, the one that was kept where it says the same.
