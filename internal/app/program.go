@@ -123,7 +123,7 @@ func (p *Program) assemble(reg *prometheus.Registry) {
 	p.pipe = pipeline.New(pipeline.Config{
 		Program:  string(p.name),
 		DLQTopic: s.KafkaDLQTopic, ParkingTopic: s.KafkaParkingTopic, ParkingDLQTopic: s.KafkaParkingDLQTopic,
-		MaxRecordBytes: int64(s.MaxRecordBytes), BatchBytes: int64(s.BatchMaxBytes), Turns: turns, RetryPauses: s.RetryPauses, ParkBatches: s.ParkBatches, ProbeInterval: s.ProbeInterval,
+		MaxRecordBytes: int64(s.MaxRecordBytes), BatchBytes: int64(s.BatchMaxBytes), Turns: turns, RetryPauses: s.RetryPauses, ParkBatches: s.ParkBatches, ProbeInterval: s.ProbeInterval, PublishTimeout: s.PublishTimeout,
 		Backoff: s.ParkingBackoff, MaxBackoff: s.ParkingMaxBackoff, MaxAttempts: s.ParkingMaxAttempts,
 		Consumer: reading(p.name, s).group + "/" + p.options.Instance, Replay: p.name == config.Replayer,
 	}, p.parts.Database, p.parts.Publisher, spool, p.observer, p.log)

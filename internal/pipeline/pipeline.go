@@ -90,7 +90,6 @@ func (p *Pipeline) carry(ctx context.Context, a Assignment, rest *home.Batch, t 
 	if err := c.store(ctx, items); err != nil { // Row, Duplicate; retry and bisect inside
 		return err
 	}
-	t.giveBack()
 	if err := c.settle(ctx, items); err != nil { // DeadLetter, Parked, Exhausted or Spooled for the rest
 		return err
 	}
@@ -127,6 +126,7 @@ type Config struct {
 	RetryPauses    []time.Duration // before each further try of a batch that failed for the moment's sake
 	ParkBatches    int             // whole batches parked in a row before a hold; 0: park for ever
 	ProbeInterval  time.Duration   // between two probes of a hold
+	PublishTimeout time.Duration   // for all that a batch forwards; 0 or less: each publish has its own
 	Backoff        time.Duration   // before the first replay; doubles with each attempt
 	MaxBackoff     time.Duration
 	MaxAttempts    int    // tries of a parked record

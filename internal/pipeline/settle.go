@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -18,11 +19,17 @@ type letter struct {
 	oversize bool // the broker refused it even with the necessary headers alone
 }
 
+// together is how many records are forwarded at a time: what they take in memory until they are acknowledged is that of
+// so many, not that of a batch.
+const together = 1000
+
 // settle gives what has no row its home: an acknowledged record of the topic that it has to go to, else a line of a
 // synced file. Where neither takes it, the batch is held.
 func (c *carrier) settle(ctx context.Context, items []*item) error {
-	letters := c.seal(items)
-	if letters = c.forward(ctx, letters); len(letters) == 0 {
+	failed := c.forward(ctx, items)
+	c.turn.giveBack()
+	letters := c.putAside(ctx, failed)
+	if len(letters) == 0 {
 		return nil
 	}
 	if ctx.Err() != nil {
@@ -33,30 +40,63 @@ func (c *carrier) settle(ctx context.Context, items []*item) error {
 		for _, l := range letters {
 			l.record.Timestamp = c.now() // its topic's retention counts from when it is forwarded
 		}
-		letters = c.forward(ctx, letters)
+		letters = c.putAside(ctx, c.offer(ctx, letters))
 		return h, len(letters) == 0
 	})
 }
 
-// seal makes the records to forward, in order.
-func (c *carrier) seal(items []*item) []letter {
-	n := 0
-	for _, it := range items {
-		if it.to != home.None {
-			n++
-		}
+// forward publishes what has somewhere to go, in order, a portion after the one before is acknowledged, and returns what
+// was not. All of it has the time that one publish may take. Where much is forwarded the batch keeps its turn while Kafka
+// takes it all: else each partition would have a whole batch in memory and on its way.
+func (c *carrier) forward(ctx context.Context, items []*item) (failed []letter) {
+	going := outgoing(items)
+	if len(going) <= together {
+		c.turn.giveBack()
 	}
-	if n == 0 {
+	if len(going) == 0 {
 		return nil
 	}
+	if c.cfg.PublishTimeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.cfg.PublishTimeout)
+		defer cancel()
+	}
 	var sealer envelope.Sealer
-	sealer.Expect(n)
-	letters := make([]letter, 0, n)
-	now := c.now()
-	for _, it := range items {
+	sealer.Expect(len(going))
+	for part := range slices.Chunk(going, together) {
+		letters := c.seal(&sealer, part)
+		if err := ctx.Err(); err != nil { // no time is left to try
+			c.notTaken(letters, err)
+			failed = append(failed, letters...)
+			continue
+		}
+		if failed = append(failed, c.offer(ctx, letters)...); len(failed) > 0 {
+			c.turn.giveBack()
+		}
+	}
+	return failed
+}
+
+// outgoing are the items that have somewhere to go.
+func outgoing(items []*item) []*item {
+	var going []*item
+	for i, it := range items {
 		if it.to == home.None {
 			continue
 		}
+		if going == nil {
+			going = make([]*item, 0, len(items)-i)
+		}
+		going = append(going, it)
+	}
+	return going
+}
+
+// seal makes the records to forward, in order.
+func (c *carrier) seal(sealer *envelope.Sealer, items []*item) []letter {
+	letters := make([]letter, len(items))
+	now := c.now()
+	for i, it := range items {
 		s := envelope.Sealed{
 			Topic: c.topicOf(it.to), Index: it.index, Value: it.value, At: now, Attempt: it.attempt, Consumer: c.cfg.Consumer,
 		}
@@ -65,7 +105,7 @@ func (c *carrier) seal(items []*item) []letter {
 		}
 		r := sealer.Seal(it.env, it.cause, s)
 		it.id = envelope.IDOf(r)
-		letters = append(letters, letter{item: it, record: r})
+		letters[i] = letter{item: it, record: r}
 	}
 	return letters
 }
@@ -81,27 +121,29 @@ func (p *Pipeline) topicOf(h home.Home) string {
 	}
 }
 
-// forward publishes letters, spools what was not acknowledged, and returns what has no home even then.
-func (c *carrier) forward(ctx context.Context, letters []letter) []letter {
-	if len(letters) == 0 {
-		return nil
-	}
+// offer publishes letters, those that are too large with the necessary headers alone, and returns what was not
+// acknowledged.
+func (c *carrier) offer(ctx context.Context, letters []letter) []letter {
 	tooLarge, failed := c.publish(ctx, letters)
-	if len(tooLarge) > 0 {
-		for i := range tooLarge {
-			tooLarge[i].record = envelope.Bare(tooLarge[i].record)
-		}
-		var refused []letter
-		refused, failedBare := c.publish(ctx, tooLarge)
-		for i := range refused {
-			refused[i].oversize = true
-		}
-		failed = append(append(failed, failedBare...), refused...)
-	}
-	if c.spool == nil || len(failed) == 0 || ctx.Err() != nil {
+	if len(tooLarge) == 0 {
 		return failed
 	}
-	return c.append(ctx, failed)
+	for i := range tooLarge {
+		tooLarge[i].record = envelope.Bare(tooLarge[i].record)
+	}
+	refused, failedBare := c.publish(ctx, tooLarge)
+	for i := range refused {
+		refused[i].oversize = true
+	}
+	return append(append(failed, failedBare...), refused...)
+}
+
+// putAside spools what Kafka did not take, and returns what has no home even then.
+func (c *carrier) putAside(ctx context.Context, letters []letter) []letter {
+	if c.spool == nil || len(letters) == 0 || ctx.Err() != nil {
+		return letters
+	}
+	return c.append(ctx, letters)
 }
 
 // publish sends letters and gives those that the broker acknowledged their home.
@@ -127,6 +169,13 @@ func (c *carrier) publish(ctx context.Context, letters []letter) (tooLarge, fail
 		}
 	}
 	return tooLarge, failed
+}
+
+// notTaken tells of letters that there was no time to publish.
+func (c *carrier) notTaken(letters []letter, err error) {
+	for _, l := range letters {
+		c.observer.PublishFailed(l.record.Topic, err)
+	}
 }
 
 // append writes letters into the spool and returns those that it did not take.

@@ -5,9 +5,10 @@ import "context"
 // turn is one partition's right to have a batch decoded and written. There are [Config.Turns] of them at most, so that
 // the memory of decoded batches is bounded however many partitions are ours.
 //
-// It is never kept while waiting for anything that may not come: not for records, not through a pause between tries, a
-// hold or a search for a home in Kafka, not for a commit. What it is kept for, decoding and a write or a probe, ends by
-// itself or by its deadline, so every turn comes back and whoever waits for one is served in the order of asking.
+// It is never kept while waiting for anything that may not come: not for records, not through a pause between tries or a
+// hold, not for a commit. What it is kept for ends by itself or by its deadline: decoding, a write or a probe, and the
+// forwarding of much of a batch for as long as Kafka takes it. So every turn comes back, and whoever waits for one is
+// served in the order of asking.
 type turn struct {
 	turns chan struct{} // holds as many as are taken; nil: there is no limit
 	mine  bool
