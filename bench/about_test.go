@@ -54,6 +54,9 @@ func (b *bench) settings() []string {
 	if b.Does("bad") {
 		notes = append(notes, "Batches of 10,000: "+strings.Join(oneBatch, ", ")+", so that all are in one batch.")
 	}
+	if b.Does("replay") {
+		notes = append(notes, "Parking: "+strings.Join(parkingAll, ", ")+", so that nothing holds and all is due.")
+	}
 	return notes
 }
 

@@ -1,0 +1,71 @@
+package kafka_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"docket/internal/envelope"
+	"docket/internal/kafkatest"
+)
+
+// parkedRecords are as many as a batch forwards at a time, as they are parked.
+func parkedRecords(n int) []*kgo.Record {
+	var s envelope.Sealer
+	s.Expect(n)
+	out := make([]*kgo.Record, n)
+	cause := envelope.Cause{Kind: envelope.Transient, Code: "08006", Message: "connection_failure"}
+	for i, r := range forwarded(n) {
+		r.Value = make([]byte, 680)
+		e := envelope.Open(r)
+		out[i] = s.Seal(&e, &cause, envelope.Sealed{Topic: dlq, Value: r.Value, At: time.Now(), NotBefore: time.Now(), Consumer: "docket/one"})
+	}
+	return out
+}
+
+func publishAll(t testing.TB, publish func(context.Context, []*kgo.Record) []error, records []*kgo.Record) {
+	t.Helper()
+	for i, err := range publish(t.Context(), records) {
+		if err != nil {
+			t.Fatalf("record %d: %v", i, err)
+		}
+	}
+}
+
+// TestRecordsThatAreForwardedTogetherGoInFewRequests counts requests: one for each record would be 1000.
+func TestRecordsThatAreForwardedTogetherGoInFewRequests(t *testing.T) {
+	t.Parallel()
+	const n, partitions, most = 1000, 8, 200 // what was buffered while the request before was on its way goes with the next
+	c := kafkatest.New(t, kfake.SeedTopics(partitions, dlq))
+	p := publisher(t, c, 10*time.Second)
+	records := parkedRecords(n)
+	publishAll(t, p.Publish, records) // connects
+	var requests atomic.Int64
+	c.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		requests.Add(1)
+		return nil, nil, false
+	})
+	publishAll(t, p.Publish, records)
+	if got := requests.Load(); got == 0 || got > most {
+		t.Errorf("%d requests for %d records to %d partitions, want %d at most", got, n, partitions, most)
+	}
+}
+
+// BenchmarkPublish has the broker in the same process, so that its work is in every figure.
+func BenchmarkPublish(b *testing.B) {
+	const n = 1000
+	b.ReportAllocs()
+	c := kafkatest.New(b, kfake.SeedTopics(8, dlq))
+	p := publisher(b, c, 10*time.Second)
+	records := parkedRecords(n)
+	for b.Loop() {
+		publishAll(b, p.Publish, records)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/record")
+}
