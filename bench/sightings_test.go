@@ -81,6 +81,17 @@ func TestTheCensusReadsSettledBlocksOnce(t *testing.T) {
 	}
 }
 
+func TestTheCensusOfASmallTableCountsAllOfItEachTime(t *testing.T) {
+	t.Parallel()
+	var c Census
+	rows := table{{0, 100}}
+	for range 3 {
+		if got := c.Add(rows.count(&c, 10, 12, 12)); got != 100 || c.From() != "(0,0)" || c.Next() != "(0,0)" {
+			t.Fatalf("%d rows, from %s, next %s", got, c.From(), c.Next())
+		}
+	}
+}
+
 func TestTheCensusDoesNotSettleBlocksIntoWhichATransactionStillWrites(t *testing.T) {
 	t.Parallel()
 	var c Census
