@@ -88,8 +88,12 @@ fuzz: ## Every fuzz target, one after the other (FUZZTIME=20s each)
 ##@ Measuring
 
 .PHONY: bench
-bench: engine images ## Docket beside COPY, with goals (N=1000000 ROUNDS=5 ONLY=drain,again,bad,replay,latency,outage,scale,memory,growth LONG=1 GROWTH=1 OUT=file.md)
-	@N='$(N)' ROUNDS='$(ROUNDS)' REPEAT='$(REPEAT)' SEED='$(SEED)' ONLY='$(ONLY)' LONG='$(LONG)' GROWTH='$(GROWTH)' FILLER='$(FILLER)' OUT='$(OUT)' build/bench
+bench: engine images ## Docket beside COPY, with goals (N=1000000 ROUNDS=5 ONLY=drain,again,bad,replay,latency,outage,scale,memory,growth LONG=1 GROWTH=1 PEERS=1 OUT=file.md)
+	@N='$(N)' ROUNDS='$(ROUNDS)' REPEAT='$(REPEAT)' SEED='$(SEED)' ONLY='$(ONLY)' LONG='$(LONG)' GROWTH='$(GROWTH)' FILLER='$(FILLER)' PEERS='$(PEERS)' PEER='$(PEER)' OUT='$(OUT)' build/bench
+
+.PHONY: bench-peers
+bench-peers: engine images ## Docket beside workers of others; needs Java 17 and Maven (N=1000000 ROUNDS=5 PEER=spring,debezium,redpanda OUT=file.md)
+	@N='$(N)' ROUNDS='$(ROUNDS)' REPEAT='$(REPEAT)' SEED='$(SEED)' ONLY=peers PEER='$(PEER)' OUT='$(OUT)' build/bench
 
 .PHONY: bench-micro
 bench-micro: ## Benchmarks of single packages, as benchstat wants them (COUNT=10 BENCH=regexp BENCHTIME=1s)

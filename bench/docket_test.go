@@ -5,32 +5,22 @@ package bench
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"docket/internal/testenv"
 )
 
-// stuck is how long a worker may bring nothing home before the run counts as broken.
-const stuck = 2 * time.Minute
-
 // worker is a running consumer or replayer, with its default settings but for addresses and names.
 type worker struct {
-	cmd     *exec.Cmd
-	addr    string
-	client  *http.Client
-	log     string
-	started time.Time
-	ended   chan struct{}
+	*process
+	addr   string
+	client *http.Client
 }
 
 // group returns a name that no group had before.
@@ -52,62 +42,28 @@ func (b *bench) launch(program string, settings ...string) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &worker{
-		addr: addr, log: filepath.Join(b.dir, name+".log"), ended: make(chan struct{}),
-		client: &http.Client{Timeout: 10 * time.Second},
-	}
-	log, err := os.Create(w.log)
-	if err != nil {
-		return nil, fmt.Errorf("make a log: %w", err)
-	}
-	w.cmd = exec.Command(program) // ended by stop or kill, in order
-	w.cmd.Dir, w.cmd.Stdout, w.cmd.Stderr = b.dir, log, log
-	w.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	w.cmd.Env = append([]string{
+	w := &worker{addr: addr, client: &http.Client{Timeout: 10 * time.Second}}
+	env := append([]string{
 		"HOME=" + b.dir, "DOCKET_KAFKA_BROKERS=" + strings.Join(b.kafka.Brokers(), ","), "DOCKET_DATABASE_URL=" + b.dsn,
 		"DOCKET_HTTP_ADDR=" + addr, "DOCKET_SPOOL_DIR=" + filepath.Join(b.dir, "spool-"+name),
 	}, settings...)
-	w.started = time.Now()
-	if err := w.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start %s: %w", name, errors.Join(err, log.Close()))
+	if w.process, err = launch("the worker", program, b.dir, filepath.Join(b.dir, name+".log"), env); err != nil {
+		return nil, err
 	}
-	go func() {
-		_ = w.cmd.Wait() // how it ended is in ProcessState, which stop and until look at
-		_ = log.Close()  // the worker had its own handle of it
-		close(w.ended)
-	}()
 	return w, nil
 }
 
 // stop ends the worker in order.
 func (w *worker) stop() error {
 	defer w.client.CloseIdleConnections()
-	_ = w.cmd.Process.Signal(syscall.SIGTERM) // fails only for one that has ended, whose exit code comes next
-	select {
-	case <-w.ended:
-	case <-time.After(time.Minute):
-		w.kill()
-		return fmt.Errorf("the worker did not end within a minute, see %s", w.log)
-	}
-	if code := w.cmd.ProcessState.ExitCode(); code != 0 {
-		return fmt.Errorf("the worker ended with %d, see %s", code, w.log)
-	}
-	return nil
+	return w.process.stop()
 }
 
 // kill ends the worker at once; one that has ended is left as it is.
 func (w *worker) kill() {
-	_ = w.cmd.Process.Kill() // fails only for one that has ended
-	<-w.ended
+	w.process.kill()
 	w.client.CloseIdleConnections()
 }
-
-// used is the processor time of a worker that has ended, by the kernel's books: start and end included.
-func (w *worker) used() time.Duration {
-	return w.cmd.ProcessState.UserTime() + w.cmd.ProcessState.SystemTime()
-}
-
-func (w *worker) pid() int { return w.cmd.Process.Pid }
 
 // get asks the worker over HTTP.
 func (w *worker) get(ctx context.Context, path string) (*http.Response, error) {
@@ -174,23 +130,4 @@ func (w *worker) ready(ctx context.Context) bool {
 func (w *worker) awaitReady(ctx context.Context) (time.Time, error) {
 	err := w.until(ctx, stuck, 2*time.Millisecond, func() (bool, error) { return w.ready(ctx), nil })
 	return time.Now(), err
-}
-
-// until asks again and again, until done, an error, the worker's end or the limit, at which it counts as stuck.
-func (w *worker) until(ctx context.Context, limit, pause time.Duration, done func() (bool, error)) error {
-	deadline := time.After(limit)
-	for {
-		if ok, err := done(); ok || err != nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-w.ended:
-			return fmt.Errorf("the worker has ended, see %s", w.log)
-		case <-deadline:
-			return fmt.Errorf("the worker is stuck, see %s", w.log)
-		case <-time.After(pause):
-		}
-	}
 }

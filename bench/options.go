@@ -10,8 +10,11 @@ import (
 
 // Sections are the parts of a run, in their order.
 func Sections() []string {
-	return []string{"drain", "again", "bad", "replay", "latency", "outage", "scale", "memory", "growth"}
+	return []string{"drain", "again", "bad", "replay", "latency", "outage", "scale", "memory", "growth", "peers"}
 }
+
+// Peers are the workers of others that Docket is compared with, by their folder in peers.
+func Peers() []string { return []string{"spring", "debezium", "redpanda"} }
 
 // Options say what is measured and how often.
 type Options struct {
@@ -23,6 +26,7 @@ type Options struct {
 	Long   bool            // memory over ten times N
 	Growth bool            // a table with many rows in it
 	Filler int             // how many, before anything is drained into it
+	Peers  []string        // that are measured in the section of this name
 	Out    string          // file for the page; none where empty
 }
 
@@ -50,26 +54,47 @@ func ParseOptions(get func(name string) string) (Options, error) {
 		Seed: uint64(number("SEED", 1, 0, 1<<62)), Long: flag("LONG"), Growth: flag("GROWTH"),
 		Filler: number("FILLER", 20_000_000, 1, 1<<40), Out: get("OUT"),
 	}
-	only, err := sections(get("ONLY"), o.Growth)
+	only, err := sections(get("ONLY"), map[string]bool{"growth": o.Growth, "peers": flag("PEERS")})
 	o.Only = only
-	return o, errors.Join(append(wrong, err)...)
+	peers, unknown := named("PEER", get("PEER"), Peers())
+	o.Peers = peers
+	return o, errors.Join(append(wrong, err, unknown)...)
 }
 
-// sections are those that were named by comma; where none was, all but growth, which has to be asked for.
-func sections(text string, growth bool) (map[string]bool, error) {
+// sections are those that were named by comma; where none was, all but those that have to be asked for and were not.
+func sections(text string, asked map[string]bool) (map[string]bool, error) {
 	chosen := map[string]bool{}
 	if text == "" {
 		for _, name := range Sections() {
-			chosen[name] = name != "growth" || growth
+			wanted, optional := asked[name]
+			chosen[name] = wanted || !optional
 		}
 		return chosen, nil
 	}
+	names, err := named("ONLY", text, Sections())
+	for _, name := range names {
+		chosen[name] = true
+	}
+	return chosen, err
+}
+
+// named are those that a variable names by comma, in the order of all; where it is empty, all.
+func named(variable, text string, all []string) (chosen []string, err error) {
+	if text == "" {
+		return all, nil
+	}
+	wanted := map[string]bool{}
 	for name := range strings.SplitSeq(text, ",") {
 		name = strings.TrimSpace(name)
-		if !slices.Contains(Sections(), name) {
-			return nil, fmt.Errorf("ONLY has %q: there are %s", name, strings.Join(Sections(), ", "))
+		if !slices.Contains(all, name) {
+			return nil, fmt.Errorf("%s has %q: there are %s", variable, name, strings.Join(all, ", "))
 		}
-		chosen[name] = true
+		wanted[name] = true
+	}
+	for _, name := range all {
+		if wanted[name] {
+			chosen = append(chosen, name)
+		}
 	}
 	return chosen, nil
 }

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -9,7 +10,7 @@ func from(values map[string]string) func(string) string {
 	return func(name string) string { return values[name] }
 }
 
-func TestWithoutOptionsEverythingButGrowthIsMeasuredOnAMillion(t *testing.T) {
+func TestWithoutOptionsEverythingButGrowthAndPeersIsMeasuredOnAMillion(t *testing.T) {
 	t.Parallel()
 	o, err := ParseOptions(from(nil))
 	if err != nil {
@@ -19,7 +20,7 @@ func TestWithoutOptionsEverythingButGrowthIsMeasuredOnAMillion(t *testing.T) {
 		t.Errorf("got %+v", o)
 	}
 	for _, section := range Sections() {
-		if o.Does(section) != (section != "growth") {
+		if o.Does(section) != (section != "growth" && section != "peers") {
 			t.Errorf("%s: %v", section, o.Does(section))
 		}
 	}
@@ -37,15 +38,28 @@ func TestSectionsCanBeChosen(t *testing.T) {
 	if o, err = ParseOptions(from(map[string]string{"GROWTH": "1"})); err != nil || !o.Does("growth") || !o.Does("drain") {
 		t.Errorf("GROWTH=1: %+v, %v", o, err)
 	}
+	if o, err = ParseOptions(from(map[string]string{"PEERS": "1"})); err != nil || !o.Does("peers") || !o.Does("drain") || o.Does("growth") {
+		t.Errorf("PEERS=1: %+v, %v", o, err)
+	}
+}
+
+func TestAllPeersAreMeasuredUnlessSomeAreNamed(t *testing.T) {
+	t.Parallel()
+	if o, err := ParseOptions(from(nil)); err != nil || !slices.Equal(o.Peers, Peers()) {
+		t.Errorf("without PEER: %v, %v", o.Peers, err)
+	}
+	if o, err := ParseOptions(from(map[string]string{"PEER": "redpanda, spring"})); err != nil || !slices.Equal(o.Peers, []string{"spring", "redpanda"}) {
+		t.Errorf("with two named: %v, %v", o.Peers, err)
+	}
 }
 
 func TestAllThatIsWrongIsNamedAtOnce(t *testing.T) {
 	t.Parallel()
-	_, err := ParseOptions(from(map[string]string{"N": "many", "ROUNDS": "0", "ONLY": "drains", "LONG": "yes", "SEED": "-1"}))
+	_, err := ParseOptions(from(map[string]string{"N": "many", "ROUNDS": "0", "ONLY": "drains", "LONG": "yes", "SEED": "-1", "PEER": "flink"}))
 	if err == nil {
 		t.Fatal("accepted")
 	}
-	for _, name := range []string{"N is", "ROUNDS is", "drains", "LONG is", "SEED is"} {
+	for _, name := range []string{"N is", "ROUNDS is", "drains", "LONG is", "SEED is", "flink"} {
 		if !strings.Contains(err.Error(), name) {
 			t.Errorf("%q is not named in: %v", name, err)
 		}

@@ -134,7 +134,7 @@ func (s Seen) markdown() string {
 	}
 	return cells(name, fmt.Sprint(len(s.Runs)), fmt.Sprintf("%.0f", median(Run.Rate)),
 		amount("%.2f s", median(func(r Run) float64 { return r.StartUp.Seconds() })),
-		perMillion(func(r Run) time.Duration { return r.Worker }),
+		amount("%.2f", median(Run.WorkerCPU)),
 		perMillion(func(r Run) time.Duration { return r.Postgres }),
 		perMillion(func(r Run) time.Duration { return r.Kafka }),
 		amount("%.0f MiB", median(func(r Run) float64 { return float64(r.Peak) / (1 << 20) })),

@@ -15,6 +15,8 @@ type Run struct {
 	Rows    int64         // decisions that got their home, or rows that were copied
 	Took    time.Duration // from the first fetch to the last row
 	StartUp time.Duration // of the process, before that
+	Counted int64         // rows that came in Took and that Worker is about; 0: all
+	Warm    float64       // rows a second in the second half; 0 where that was not looked at
 
 	Worker, Postgres, Kafka time.Duration // processor time, user and system
 	Foreign                 float64       // share of the machine that others used, 0 to 1
@@ -32,10 +34,17 @@ type Run struct {
 }
 
 // Rate is rows a second.
-func (r Run) Rate() float64 { return float64(r.Rows) / r.Took.Seconds() }
+func (r Run) Rate() float64 { return float64(r.counted()) / r.Took.Seconds() }
 
 // WorkerCPU is processor seconds of the worker for a million decisions.
-func (r Run) WorkerCPU() float64 { return r.Worker.Seconds() / float64(r.Rows) * 1e6 }
+func (r Run) WorkerCPU() float64 { return r.Worker.Seconds() / float64(r.counted()) * 1e6 }
+
+func (r Run) counted() int64 {
+	if r.Counted > 0 {
+		return r.Counted
+	}
+	return r.Rows
+}
 
 // Noisy says that others used so much of the machine that the run says little.
 func (r Run) Noisy() bool { return r.Foreign > Noisy }

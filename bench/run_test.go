@@ -110,3 +110,11 @@ func TestRateAndCPUOfARun(t *testing.T) {
 		t.Errorf("%v rows a second, %v s of CPU a million, noisy %v", r.Rate(), r.WorkerCPU(), r.Noisy())
 	}
 }
+
+func TestARunThatWasSeenFromItsFirstRowOnHasTheRateOfTheRowsAfterIt(t *testing.T) {
+	t.Parallel()
+	r := Run{Rows: 1_000_000, Counted: 900_000, Took: 9 * time.Second, Worker: 18 * time.Second}
+	if r.Rate() != 100_000 || r.WorkerCPU() != 20 {
+		t.Errorf("%v rows a second, %v s of CPU a million", r.Rate(), r.WorkerCPU())
+	}
+}

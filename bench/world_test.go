@@ -49,6 +49,7 @@ type bench struct {
 	runs     map[string][]Run
 	order    []string // names of runs, as they came
 	rows     []Row
+	columns  map[string]bool // names of runs whose rows were compared with Docket's
 }
 
 type section struct {
@@ -59,7 +60,7 @@ type section struct {
 func (b *bench) sections() []section {
 	return []section{
 		{"drain", b.drain}, {"again", b.again}, {"bad", b.bad}, {"replay", b.replay}, {"latency", b.latency}, {"outage", b.outage}, {"scale", b.scale},
-		{"memory", b.memory}, {"growth", b.growth},
+		{"memory", b.memory}, {"growth", b.growth}, {"peers", b.peers},
 	}
 }
 
@@ -67,7 +68,7 @@ func newBench(t *testing.T, o Options) *bench {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "docket-bench-") //nolint:usetesting // the logs stay when something broke
 	check(t, err)
-	b := &bench{Options: o, began: time.Now(), dir: dir, bin: filepath.Join(dir, "consumer"), replayer: filepath.Join(dir, "parking-replayer"), topics: map[string]topic{}, runs: map[string][]Run{}}
+	b := &bench{Options: o, began: time.Now(), dir: dir, bin: filepath.Join(dir, "consumer"), replayer: filepath.Join(dir, "parking-replayer"), topics: map[string]topic{}, runs: map[string][]Run{}, columns: map[string]bool{}}
 	t.Cleanup(func() {
 		if !t.Failed() {
 			_ = os.RemoveAll(dir)
