@@ -152,6 +152,7 @@ func migrationsHash(t testing.TB) string {
 		}
 		fmt.Fprintf(hash, "%s\n%s\n", name, b)
 	}
+	fmt.Fprint(hash, migrations.Function, migrations.Swap)
 	return hex.EncodeToString(hash.Sum(nil)[:6])
 }
 
