@@ -3,10 +3,15 @@ DO $back$
 DECLARE
     whole   pg_class;
     columns text;
+    indexes text[]; -- names of the first partition's, and what they are called when it is the table
+    names   text[];
     r       record;
 BEGIN
     SELECT * INTO STRICT whole FROM pg_class WHERE oid = 'decision_logs'::regclass;
     IF EXISTS (SELECT FROM pg_inherits WHERE inhparent = whole.oid AND inhrelid = to_regclass('decision_logs_before')) THEN
+        SELECT array_agg(c.relname), array_agg(p.relname) INTO indexes, names
+          FROM pg_inherits JOIN pg_class p ON p.oid = inhparent JOIN pg_class c ON c.oid = inhrelid
+          JOIN pg_index x ON x.indexrelid = c.oid WHERE x.indrelid = to_regclass('decision_logs_before');
         ALTER TABLE decision_logs DETACH PARTITION decision_logs_before;
     ELSE
         CREATE TABLE decision_logs_before (LIKE decision_logs INCLUDING ALL);
@@ -38,9 +43,7 @@ BEGIN
     DROP FUNCTION IF EXISTS decision_logs_make_partitions(int);
     DROP TABLE decision_logs;
     ALTER TABLE decision_logs_before RENAME TO decision_logs;
-    FOR r IN SELECT c.relname AS old, replace(c.relname, 'decision_logs_before_', 'decision_logs_') AS name
-               FROM pg_index x JOIN pg_class c ON c.oid = x.indexrelid
-              WHERE x.indrelid = 'decision_logs'::regclass AND c.relname LIKE 'decision\_logs\_before\_%' LOOP
+    FOR r IN SELECT * FROM unnest(indexes, names) AS i(old, name) LOOP
         EXECUTE format('ALTER INDEX %I RENAME TO %I', r.old, r.name);
     END LOOP;
 END

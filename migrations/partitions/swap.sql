@@ -47,6 +47,10 @@ BEGIN
         EXECUTE format('ALTER TABLE decision_logs_default OWNER TO %I', pg_get_userbyid(old.relowner));
     END IF;
     ALTER TABLE decision_logs ATTACH PARTITION decision_logs_default DEFAULT;
+    FOR r IN SELECT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END AS who
+               FROM aclexplode(old.relacl) AS a WHERE a.privilege_type = 'SELECT' LOOP
+        EXECUTE format('GRANT SELECT ON decision_logs_default TO %s', r.who); -- for a look at what has no day of its own
+    END LOOP;
 
     -- Rows from the cut on, in the table still or put aside before, go where they belong.
     SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum) INTO columns
