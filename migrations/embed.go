@@ -6,7 +6,7 @@ import "embed"
 
 // FS has the migrations at its root.
 //
-//go:embed *.sql
+//go:embed 0*.sql
 var FS embed.FS
 
 // Partitions is the version of the step that makes the table one of partitions by day.
@@ -16,18 +16,18 @@ const Partitions = 2
 var (
 	// Function makes the function decision_logs_make_partitions.
 	//
-	//go:embed partitions/function.sql
+	//go:embed partitions_function.sql
 	Function string
 	// Obstacles asks what the table, $1 as oid, has that would be lost on the way: kind and name.
 	//
-	//go:embed partitions/obstacles.sql
+	//go:embed partitions_obstacles.sql
 	Obstacles string
 	// Swap makes the locked table, or what of it is before the setting docket.cut, a partition of a new one.
 	//
-	//go:embed partitions/swap.sql
+	//go:embed partitions_swap.sql
 	Swap string
 	// Back makes one table of the locked one and its partitions.
 	//
-	//go:embed partitions/back.sql
+	//go:embed partitions_back.sql
 	Back string
 )

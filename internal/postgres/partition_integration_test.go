@@ -266,7 +266,7 @@ func TestACutThatHasPassedIsNotKept(t *testing.T) {
 	db := open(t, d.URL, 0)
 	d.Exec(t, fmt.Sprintf(`ALTER TABLE decision_logs ADD CONSTRAINT decision_logs_before_cut CHECK (ts < '%s') NOT VALID;
 		CREATE TABLE decision_logs_strays (LIKE decision_logs);
-		INSERT INTO decision_logs_strays (decision_id, ts, raw, source_topic, source_partition, source_offset, source_index) VALUES ('a', now(), '{}', '', 0, 0, 0)`,
+		INSERT INTO decision_logs_strays (decision_id, ts, raw, source_topic, source_partition, source_offset, source_index, stored_at) VALUES ('a', now(), '{}', '', 0, 0, 0, now())`,
 		day(-1).Format(time.RFC3339)))
 	mustPartition(t, db, 0)
 	same(t, place(t, d, "a"), "decision_logs_before")
