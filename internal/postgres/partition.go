@@ -162,9 +162,10 @@ func (p *partitioner) moveStrays(ctx context.Context) error {
 				columns text := (SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum) FROM pg_attribute
 				                  WHERE attrelid = 'decision_logs'::regclass AND attnum > 0 AND NOT attisdropped);
 			BEGIN
-				IF to_regclass('decision_logs_strays') IS NULL THEN
-					CREATE TABLE decision_logs_strays (LIKE decision_logs);
+				IF to_regclass('decision_logs_strays') IS NOT NULL THEN
+					RETURN; -- they are there, and no more can have come
 				END IF;
+				CREATE TABLE decision_logs_strays (LIKE decision_logs);
 				EXECUTE format('WITH moved AS (DELETE FROM decision_logs WHERE ts >= %L RETURNING %s)
 					INSERT INTO decision_logs_strays (%2$s) SELECT %2$s FROM moved', cut, columns);
 			END $$`)
@@ -210,8 +211,9 @@ func (p *partitioner) swap(ctx context.Context, cut string, small bool) error {
 	return err
 }
 
-// functionSQL makes the function, and hands it to the owner of the table, as whom it works.
+// functionSQL makes the function, and hands it to the owner of the table, as whom it works. It looks itself at who may.
 var functionSQL = migrations.Function + `;
+GRANT EXECUTE ON FUNCTION decision_logs_make_partitions(int) TO PUBLIC;
 DO $$ BEGIN
 	EXECUTE format('ALTER FUNCTION decision_logs_make_partitions(int) OWNER TO %I',
 		(SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = 'decision_logs'::regclass));
