@@ -261,7 +261,7 @@ func TestLookupsGoByTheIndexWithManyPartitions(t *testing.T) {
 		args []any
 		most int // partitions that are looked into
 	}{
-		"comparison": {postgres.CompareSQL, []any{ids, times, raws}, 3},
+		"comparison": {postgres.CompareSQL, []any{ids, times, raws, day(7), day(9)}, 3},
 		"lookup":     {postgres.LookupSQL, []any{ids, times, raws}, 3},
 		"by id":      {postgres.ByIDSQL, []any{"d7"}, 63},
 	} {
@@ -278,6 +278,9 @@ func TestLookupsGoByTheIndexWithManyPartitions(t *testing.T) {
 			}
 			if looked == 0 || looked > c.most {
 				t.Errorf("looks into %d partitions, want up to %d:\n%s", looked, c.most, plan)
+			}
+			if named := strings.Count(plan, " on decision_logs_"); name == "comparison" && named != looked {
+				t.Errorf("%d partitions were planned for, want those %d alone", named, looked)
 			}
 			t.Log(plan[strings.LastIndex(plan, "Planning Time"):])
 		})
