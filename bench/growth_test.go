@@ -5,68 +5,102 @@ package bench
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
-// growth compares a drain into a table that has many rows with one into an empty table. The full table is in a schema of its own, so
-// that rounds alternate; what a drain brought is deleted again.
+// grown is a table with rows in it, in a schema of its own, so that rounds alternate.
+type grown struct {
+	schema, name string
+	rows         int
+	whole        bool // one table, without partitions
+}
+
+// growth compares a drain into tables that have many rows with one into an empty table: the table of partitions as it is made by
+// Docket, with the rows in the days before the one that is drained, and for comparison a single table of as many.
 func (b *bench) growth(ctx context.Context) error {
 	t, err := b.logs(ctx)
 	if err != nil {
 		return err
 	}
 	empty := b.dsn
-	full := with(empty, "search_path", "filled")
-	if err := b.fill(ctx, empty, full); err != nil {
+	defer func() { b.dsn = empty }()
+	none := grown{name: "empty table, beside the full ones"}
+	quarter := grown{"quarter", "a quarter of the rows in partitions", b.Filler / 4, false}
+	full := grown{"filled", "all the rows in partitions", b.Filler, false}
+	whole := grown{"whole", "all the rows in one table", b.Filler, true}
+	acts := []func() error{func() error { return b.drainGrown(ctx, t, empty, none) }}
+	for _, g := range []grown{quarter, full, whole} {
+		if err := b.fill(ctx, empty, g); err != nil {
+			return fmt.Errorf("fill %s: %w", g.schema, err)
+		}
+		acts = append(acts, func() error { return b.drainGrown(ctx, t, empty, g) })
+	}
+	b.dsn = empty
+	if err := b.sql(ctx, "CHECKPOINT"); err != nil {
 		return err
 	}
-	defer func() { b.dsn = empty }()
-	const emptyName, fullName = "Docket, empty table, beside the full one", "Docket, full table"
-	err = b.rounds(b.Rounds,
-		func() error {
-			b.dsn = empty
-			_, err := b.measure(ctx, emptyName, func(ctx context.Context) (Run, error) { return b.drained(ctx, load{topic: t}) })
-			return err
-		},
-		func() error {
-			b.dsn = full
-			_, err := b.measure(ctx, fullName, func(ctx context.Context) (Run, error) {
-				run, err := b.drained(ctx, load{topic: t, filled: true, from: int64(b.Filler)})
-				if err != nil {
-					return run, err
-				}
-				return run, b.sql(ctx, "DELETE FROM decision_logs WHERE source_topic = '"+t.name+"'", "VACUUM decision_logs")
-			})
-			return err
-		})
+	if err := b.rounds(b.Rounds, acts...); err != nil {
+		return err
+	}
+	b.judgeGrowth(none, quarter, full, whole)
+	b.dsn = empty
+	return b.sql(ctx, "DROP SCHEMA quarter CASCADE", "DROP SCHEMA filled CASCADE", "DROP SCHEMA whole CASCADE")
+}
+
+func (g grown) first() string { return "Docket, " + g.name }
+func (g grown) again() string { return "Docket again, " + g.name }
+
+func (b *bench) judgeGrowth(none, quarter, full, whole grown) {
+	wal := func(r Run) float64 { return float64(r.WAL) / float64(r.Rows) }
+	b.judge(fmt.Sprintf("rate with %d rows there, against none", full.rows), Between(b.runs[full.first()], b.runs[none.first()], Rates), AtLeast(0.9), "", "30 days of rows; the day that is drained is empty")
+	b.judge(fmt.Sprintf("trend: with %d rows, against none", quarter.rows), Between(b.runs[quarter.first()], b.runs[none.first()], Rates), nil, "", "")
+	b.judge(fmt.Sprintf("one table without partitions with %d rows, against none", whole.rows), Between(b.runs[whole.first()], b.runs[none.first()], Rates), nil, "", "for comparison")
+	b.judge(fmt.Sprintf("a second time with %d rows there, against none", full.rows), Between(b.runs[full.again()], b.runs[none.again()], Rates), nil, "", "every decision is looked up")
+	for _, g := range []grown{none, quarter, full, whole} {
+		b.judge("log of Postgres, bytes a row: "+g.name, Over(b.runs[g.first()], wal), nil, "%.0f", "")
+	}
+}
+
+// drainGrown drains into a table, a second time where it is one of partitions, and takes away again what came.
+func (b *bench) drainGrown(ctx context.Context, t topic, empty string, g grown) error {
+	b.dsn = empty
+	if g.schema != "" {
+		b.dsn = with(empty, "search_path", g.schema)
+	}
+	rows, n := int64(g.rows), int64(t.decisions)
+	away := []string{"TRUNCATE " + partition(drainedDay), "CHECKPOINT"}
+	if g.whole {
+		away = []string{"DELETE FROM decision_logs WHERE source_topic = '" + t.name + "'", "VACUUM decision_logs", "CHECKPOINT"}
+	}
+	_, err := b.measure(ctx, g.first(), func(ctx context.Context) (Run, error) {
+		if g.schema != "" {
+			if err := b.sql(ctx, away...); err != nil {
+				return Run{}, err
+			}
+		}
+		return b.drained(ctx, load{topic: t, filled: g.schema != "", from: rows})
+	})
 	if err != nil {
 		return err
 	}
-	walPerRow := func(r Run) float64 { return float64(r.WAL) / float64(r.Rows) }
-	b.judge(fmt.Sprintf("rate with %d rows there, against none", b.Filler), Between(b.runs[fullName], b.runs[emptyName], Rates), AtLeast(0.9), "", "")
-	b.judge("log of Postgres with those rows there, bytes a row", Over(b.runs[fullName], walPerRow), nil, "%.0f", "")
-	b.judge("log of Postgres into the empty table, bytes a row", Over(b.runs[emptyName], walPerRow), nil, "%.0f", "")
-	return b.sql(ctx, "DROP SCHEMA filled CASCADE")
+	if !g.whole {
+		_, err = b.measure(ctx, g.again(), func(ctx context.Context) (Run, error) {
+			return b.drained(ctx, load{topic: t, homes: map[string]int64{"duplicate": n}, filled: true, from: rows + n})
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if g.schema == "" {
+		return b.emptied(ctx)
+	}
+	return b.sql(ctx, away...)
 }
 
-// fill makes a second table and writes rows into it on the server: narrow ones, but with an index of full size.
-func (b *bench) fill(ctx context.Context, empty, full string) error {
-	if err := b.sql(ctx, "CREATE SCHEMA filled"); err != nil {
-		return err
-	}
-	if err := b.migrate(ctx, full); err != nil {
-		return err
-	}
-	b.dsn = full
-	defer func() { b.dsn = empty }()
-	const step = 1_000_000
-	for from := 0; from < b.Filler; from += step {
-		to := min(from+step, b.Filler)
-		err := b.sql(ctx, fmt.Sprintf(`INSERT INTO decision_logs (decision_id, ts, raw, source_topic, source_partition, source_offset, source_index)
-			SELECT gen_random_uuid()::text, timestamptz '2026-01-01' + n * interval '1 ms', '{}', 'filler', 0, n, 0 FROM generate_series(%d, %d) AS n`, from, to-1))
-		if err != nil {
-			return fmt.Errorf("fill the table: %w", err)
-		}
-		b.say("  %d rows of filler", to)
-	}
-	return b.sql(ctx, "VACUUM ANALYZE decision_logs", "CHECKPOINT")
-}
+// drainedDay is the day of the decisions in the topics.
+var drainedDay = time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+
+// days is how many days before that one the filler lies in.
+const days = 30
+
+func partition(day time.Time) string { return "decision_logs_p" + day.Format("20060102") }

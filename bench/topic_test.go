@@ -29,7 +29,7 @@ func (b *bench) filled(ctx context.Context, name string, partitions int32, n, pa
 	}
 	t := topic{name: name, decisions: n}
 	from := time.Now()
-	decisions := NewDecisions(b.Seed, time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)).Padded(pad)
+	decisions := NewDecisions(b.Seed, drainedDay).Padded(pad)
 	if err := b.pour(ctx, b.client, decisions, &t); err != nil {
 		return topic{}, err
 	}

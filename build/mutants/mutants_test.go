@@ -33,6 +33,9 @@ func TestEveryMutantAppliesToTheCodeAsItIs(t *testing.T) {
 			t.Errorf("%s: %v", m.name, err)
 		}
 		for file, text := range patched {
+			if filepath.Ext(file) != ".go" {
+				continue // SQL, that is
+			}
 			if _, err := parser.ParseFile(token.NewFileSet(), file, text, parser.SkipObjectResolution); err != nil {
 				t.Errorf("%s: %v", m.name, err)
 			}

@@ -232,10 +232,11 @@ func (s *fakeSource) Lag() []telemetry.Lag {
 }
 
 type fakeDB struct {
-	block   chan struct{} // Store waits for it, deaf to its context
-	refuse  func() error  // what Store fails with; nil: it does not
-	migrate func() (int, error)
-	probe   func() error
+	block      chan struct{} // Store waits for it, deaf to its context
+	refuse     func() error  // what Store fails with; nil: it does not
+	migrate    func() (int, error)
+	probe      func() error
+	partitions func(ahead int) (int, error)
 
 	mu     sync.Mutex
 	stored int
@@ -278,6 +279,13 @@ func (d *fakeDB) Migrate(context.Context) (int, error) {
 		return 0, errors.New("nobody asked for it")
 	}
 	return d.migrate()
+}
+
+func (d *fakeDB) MakePartitions(_ context.Context, ahead int) (int, error) {
+	if d.partitions == nil {
+		return 0, nil
+	}
+	return d.partitions(ahead)
 }
 
 type fakePublisher struct{}

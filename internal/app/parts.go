@@ -43,6 +43,7 @@ type Source interface {
 type Database interface {
 	pipeline.Store
 	Migrate(ctx context.Context) (applied int, err error)
+	MakePartitions(ctx context.Context, ahead int) (made int, err error)
 }
 
 // Spool is the home of last resort with its recovery.

@@ -234,6 +234,7 @@ func (p *Program) join(fetching context.Context, stop context.CancelCauseFunc) e
 		return p.parts.Source.Run(fetching, p.carry)
 	})
 	run(func() error { p.awaitDatabase(fetching); return nil })
+	run(func() error { p.keepPartitions(fetching, first); return nil })
 	run(func() error { return p.http.run(upkeep) })
 	run(func() error { p.faults.run(upkeep); return nil })
 	run(func() error { return p.watch(upkeep) })

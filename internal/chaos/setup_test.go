@@ -79,9 +79,13 @@ func (c *campaign) makeTable(t *testing.T) {
 		check(t, c.postgres.Handle().Run(t.Context(), "chown", "postgres:postgres", tableFolder))
 		statements = append(statements,
 			"CREATE TABLESPACE limited LOCATION '"+tableFolder+"'",
-			"ALTER TABLE decision_logs SET TABLESPACE limited",
-			"ALTER INDEX decision_logs_pkey SET TABLESPACE limited",
-			"ALTER INDEX decision_logs_ts_brin SET TABLESPACE limited",
+			// The table and its partitions, of which the default one is the pattern of those to come.
+			`DO $$ DECLARE part regclass; kind text; BEGIN
+				FOR part, kind IN SELECT relid, 'TABLE' FROM pg_partition_tree('decision_logs') UNION ALL SELECT indexrelid, 'INDEX'
+				       FROM pg_partition_tree('decision_logs') JOIN pg_index ON indrelid = relid LOOP
+					EXECUTE format('ALTER %s %s SET TABLESPACE limited', kind, part);
+				END LOOP;
+			END $$`,
 		)
 	}
 	for _, sql := range statements {

@@ -17,7 +17,7 @@ func (c *campaign) spoil(ctx context.Context) {
 			return
 		}
 		err := again(ctx, func() error {
-			return c.database.exec(ctx, "DELETE FROM decision_logs WHERE ctid IN (SELECT ctid FROM decision_logs LIMIT 1)")
+			return c.database.exec(ctx, "DELETE FROM decision_logs WHERE (decision_id, ts) IN (SELECT decision_id, ts FROM decision_logs LIMIT 1)")
 		})
 		c.say("a row was deleted (%v) %v into the load", err, time.Since(c.began).Round(time.Second))
 	}()

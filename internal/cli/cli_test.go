@@ -251,6 +251,9 @@ func (database) Store(_ context.Context, rows []pipeline.Row, _ bool) ([]pipelin
 }
 func (database) Probe(context.Context, time.Time) error { return nil }
 func (database) Migrate(context.Context) (int, error)   { return 0, nil }
+func (database) MakePartitions(context.Context, int) (int, error) {
+	return 0, nil
+}
 
 func start(t *testing.T, s *source) (code chan int, signals chan os.Signal, stderr *buffer, closed chan struct{}) {
 	t.Helper()

@@ -81,7 +81,7 @@ func Migrate() Command {
 				return Misuse
 			}
 			warn(env, warnings)
-			db, err := app.OpenDatabase(s, env.Program, zerolog.Nop())
+			db, err := app.OpenDatabase(s, env.Program, zerolog.New(zerolog.ConsoleWriter{Out: env.Stderr, NoColor: true, TimeFormat: time.RFC3339}).With().Timestamp().Logger())
 			if err != nil {
 				return unopened(env, err)
 			}
@@ -91,7 +91,7 @@ func Migrate() Command {
 			applied, err := db.Migrate(ctx)
 			if err != nil {
 				say(env.Stderr, "%s: %v\n", env.Program, err)
-				if hint := postgres.Hint(err); hint != "" {
+				if hint := postgres.Hint(err); hint != "" && !strings.Contains(err.Error(), hint) {
 					say(env.Stderr, "%v\n", hint)
 				}
 				return Failed

@@ -34,6 +34,7 @@ func TestDefaultsAreEnough(t *testing.T) {
 		KafkaParkingTopic: "decision-logs-parking", KafkaParkingDLQTopic: "decision-logs-parking-dlq",
 		KafkaGroup: "docket", ParkingGroup: "docket-parking", KafkaSessionTimeout: 45 * time.Second, KafkaRebalanceTimeout: 90 * time.Second,
 		DatabaseURL:     "postgres://docket:hunter2@db/docket",
+		PartitionsAhead: 7,
 		BatchMaxRecords: 5000, BatchMaxBytes: 8 << 20, BatchMaxWait: 200 * time.Millisecond, MaxRecordBytes: 16 << 20,
 		StoreTimeout: 8 * time.Second, RetryPauses: []time.Duration{time.Second, 2 * time.Second}, ParkBatches: 3,
 		ProbeInterval: time.Second, PublishTimeout: 10 * time.Second,
@@ -267,7 +268,7 @@ func TestTableIsWhole(t *testing.T) {
 			}
 		}
 	}
-	if len(seen) != 39 {
+	if len(seen) != 40 {
 		t.Errorf("%d settings", len(seen))
 	}
 }

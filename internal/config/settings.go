@@ -38,8 +38,9 @@ type Settings struct {
 	KafkaSASLUsername     string        `env:"DOCKET_KAFKA_SASL_USERNAME" unit:"text" text:"User of that login."`
 	KafkaSASLPassword     Secret        `env:"DOCKET_KAFKA_SASL_PASSWORD" unit:"secret" text:"Password of that login."`
 
-	DatabaseURL Secret `group:"Database" env:"DOCKET_DATABASE_URL" required:"true" unit:"secret" text:"Postgres, as postgres://user:password@host:5432/database?sslmode=verify-full or as key=value words; what it leaves out comes from the PG* variables (PGHOST, PGUSER, PGPASSWORD, PGPASSFILE, PGSSLMODE and so on)."`
-	AutoMigrate bool   `env:"DOCKET_AUTO_MIGRATE" default:"false" unit:"true or false" text:"Bring the schema up to date at the start; needs a role that may change it."`
+	DatabaseURL     Secret `group:"Database" env:"DOCKET_DATABASE_URL" required:"true" unit:"secret" text:"Postgres, as postgres://user:password@host:5432/database?sslmode=verify-full or as key=value words; what it leaves out comes from the PG* variables (PGHOST, PGUSER, PGPASSWORD, PGPASSFILE, PGSSLMODE and so on)."`
+	AutoMigrate     bool   `env:"DOCKET_AUTO_MIGRATE" default:"false" unit:"true or false" text:"Bring the schema up to date at the start; needs a role that may change it."`
+	PartitionsAhead int    `env:"DOCKET_PARTITIONS_AHEAD" default:"7" min:"0" max:"365" unit:"days" text:"For how many days ahead the consumer keeps partitions ready, at the start and each hour; 0 leaves that to others."`
 
 	BatchMaxRecords int             `group:"Batches" env:"DOCKET_BATCH_MAX_RECORDS" default:"5000" min:"1" max:"100000" unit:"records" text:"Most Kafka records of one partition that are stored together."`
 	BatchMaxBytes   Size            `env:"DOCKET_BATCH_MAX_BYTES" default:"8MiB" min:"64KiB" max:"1GiB" unit:"size" text:"Most bytes of Kafka records in a batch; a single record may be larger."`

@@ -112,8 +112,13 @@ func sqlState(err error) (Verdict, bool) {
 		v.Rule, v.Class = Bug, rules[Bug].class
 	}
 	if code == pgerrcode.CheckViolation {
-		if c, ok := err.(interface{ ConstraintName() string }); ok && c.ConstraintName() == "" {
-			v = noPartition
+		if c, ok := err.(interface{ ConstraintName() string }); ok {
+			switch c.ConstraintName() {
+			case "":
+				v = noPartition
+			case BeforeCut:
+				v = beforeCut
+			}
 		}
 	}
 	return v, true

@@ -127,6 +127,7 @@ func TestACheckViolationWithoutAConstraintIsAMissingPartition(t *testing.T) {
 	t.Parallel()
 	check(t, []verdictCase{
 		{"named", wrapped(constraintError{stateError{"23514"}, "ts_sane"}), "23514", errclass.Data, errclass.ProbeBisect},
+		{"that of a migration under way", wrapped(constraintError{stateError{"23514"}, "decision_logs_before_cut"}), "23514", errclass.Systemic, errclass.Await},
 		{"not named", wrapped(constraintError{stateError{"23514"}, ""}), "23514", errclass.Systemic, errclass.Hold},
 		{"not told", wrapped(state("23514")), "23514", errclass.Data, errclass.ProbeBisect},
 		{"other codes name none", constraintError{stateError{"23502"}, ""}, "23502", errclass.Data, errclass.ProbeBisect},

@@ -28,6 +28,8 @@ func Describe(code string) string {
 	describe(&b, v)
 	b.WriteString("\nWithout one:\n\n")
 	describe(&b, noPartition)
+	b.WriteString("\nWith that of a migration under way:\n\n")
+	describe(&b, beforeCut)
 	return b.String()
 }
 

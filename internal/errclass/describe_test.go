@@ -24,10 +24,10 @@ func TestDescribeTellsAnOperatorAllOfAVerdict(t *testing.T) {
 	}
 }
 
-func TestDescribeTellsBothCasesOfACheckViolation(t *testing.T) {
+func TestDescribeTellsAllCasesOfACheckViolation(t *testing.T) {
 	t.Parallel()
 	got := errclass.Describe("23514")
-	for _, part := range []string{"With the name of a constraint:", "probe_bisect", "Without one:", "rule          hold\n", "no partition"} {
+	for _, part := range []string{"With the name of a constraint:", "probe_bisect", "Without one:", "rule          hold\n", "no partition", "With that of a migration under way:", "rule          await\n"} {
 		if !strings.Contains(got, part) {
 			t.Errorf("%q is missing from\n%s", part, got)
 		}

@@ -47,6 +47,9 @@ const (
 	Pass
 	// Ignore gives no retry, no home and no commit: shutdown or revoke.
 	Ignore
+	// Await bisects while the database takes a good row of the present, and parks
+	// what fails alone without ever spending an attempt.
+	Await
 )
 
 var rules = [...]struct {
@@ -84,6 +87,8 @@ var rules = [...]struct {
 		"Nothing is done, as nothing failed."},
 	Ignore: {"ignore", Cancelled,
 		"No retry, no home and no commit: the records are delivered again to whoever has the partition next."},
+	Await: {"await", Systemic,
+		"While a probe row of the present is accepted, the batch is bisected and a record that fails alone is parked, in the replay again without spending an attempt, as what it waits for comes by itself; if that probe row is refused, Docket holds."},
 }
 
 // String is the rule as logs and documents spell it.

@@ -36,6 +36,14 @@ func (v Verdict) Effect() string {
 var noPartition = verdict(pgerrcode.CheckViolation, Hold,
 	"No constraint is named, so this is no CHECK: the table is partitioned and has no partition for the row's time, and none will appear by itself.")
 
+// BeforeCut is the CHECK that the table has while it is being made one of
+// partitions. No other is Docket's.
+const BeforeCut = "decision_logs_before_cut"
+
+// beforeCut is the verdict on 23514 when it names that one.
+var beforeCut = verdict(pgerrcode.CheckViolation, Await,
+	"The constraint is "+BeforeCut+": a migration is making the table one of partitions, and until it is done the table takes no decision of more than a day ahead.")
+
 var (
 	byCode  = map[string]Verdict{}
 	inOrder []Verdict
@@ -79,7 +87,7 @@ func classOf(v Verdict) Class {
 // five characters of 0-9 and A-Z nor a code of ours.
 //
 // A code alone does not tell everything: Classify also sees whether 23514
-// names a constraint, and that a code of success came as an error.
+// names a constraint, and which, and that a code of success came as an error.
 func Lookup(code string) (v Verdict, ok bool) {
 	if v, ok = byCode[code]; ok {
 		return v, true
@@ -97,11 +105,11 @@ func Lookup(code string) (v Verdict, ok bool) {
 		Why: "Not a code that this version knows; it takes the verdict of its class, " + class + "."}, true
 }
 
-// Table has every verdict: the SQLSTATEs in their order, 23514 a second time
-// for the case that names no constraint, then our own codes.
+// Table has every verdict: the SQLSTATEs in their order, 23514 again for the
+// case that names no constraint and the one that names [BeforeCut], then our own codes.
 func Table() []Verdict {
 	at := slices.IndexFunc(inOrder, func(v Verdict) bool { return v.Code == noPartition.Code })
-	return slices.Insert(slices.Clone(inOrder), at+1, noPartition)
+	return slices.Insert(slices.Clone(inOrder), at+1, noPartition, beforeCut)
 }
 
 func isSQLState(code string) bool {

@@ -90,7 +90,7 @@ type comparePlan struct{ columns []source }
 
 func readCompare([]string) (any, []uint32, error) {
 	return &comparePlan{[]source{{"decision_id", 0, pgtype.TextOID}, {"ts", 1, pgtype.TimestamptzOID}, {"raw", 2, pgtype.TextOID}}},
-		[]uint32{pgtype.TextArrayOID, pgtype.TimestamptzArrayOID, pgtype.TextArrayOID}, nil
+		[]uint32{pgtype.TextArrayOID, pgtype.TimestamptzArrayOID, pgtype.TextArrayOID, pgtype.TimestamptzOID, pgtype.TimestamptzOID}, nil
 }
 
 func (p *comparePlan) rows(s *session, b *portal) ([]Row, *failure) {

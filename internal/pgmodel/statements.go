@@ -62,7 +62,7 @@ func statements() []*statement {
 		{point: Table, text: whole(regexp.QuoteMeta(tableSQL)), run: (*session).table, columns: []column{{"?column?", pgtype.Int8OID, 8}, {"ln", pgtype.Float8OID, 8}}},
 		{point: Insert, text: whole(`insert into decision_logs \(([^()]*)\) select (.*) from unnest\((.*)\) as i ?\(([^()]*)\)( on conflict \(decision_id, ts\) do nothing)? returning decision_id, ts`),
 			read: readInsert, run: (*session).insert, columns: []column{text("decision_id"), {"ts", pgtype.TimestamptzOID, 8}}},
-		{point: Compare, text: whole(`select i\.n, d\.raw is not distinct from i\.raw::jsonb from unnest\(\$1::text\[\], \$2::timestamptz\[\], \$3::text\[\]\) with ordinality as i ?\(decision_id, ts, raw, n\) cross join lateral \(select raw from decision_logs where decision_id = i\.decision_id and ts = i\.ts limit 1\) d`),
+		{point: Compare, text: whole(`select i\.n, d\.raw is not distinct from i\.raw::jsonb from unnest\(\$1::text\[\], \$2::timestamptz\[\], \$3::text\[\]\) with ordinality as i ?\(decision_id, ts, raw, n\) cross join lateral \(select raw from decision_logs where decision_id = i\.decision_id and ts = i\.ts and ts between \$4::timestamptz and \$5::timestamptz limit 1\) d`),
 			read: readCompare, run: (*session).compare, columns: []column{{"n", pgtype.Int8OID, 8}, {"?column?", pgtype.BoolOID, 1}}},
 		{point: Constraints, text: whole(`set constraints all immediate`), run: (*session).constraints},
 		{point: Commit, text: whole(`commit`), run: (*session).commitTransaction},

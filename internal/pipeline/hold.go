@@ -45,11 +45,16 @@ func (c *carrier) standStill(ctx context.Context, h Hold, goOn func() (Hold, boo
 	}
 }
 
-// probe asks the database for a known-good row at the time of these items.
+// probe asks the database for a known-good row at the time of these items, or of the present where that time is what
+// the table does not take yet: then the time is to blame, not the table.
 func (c *carrier) probe(ctx context.Context, open []*item) error {
 	c.pulse()
 	defer c.pulse()
-	return c.db.Probe(ctx, middle(open))
+	err := c.db.Probe(ctx, middle(open))
+	if errclass.Classify(err).Rule == errclass.Await {
+		err = c.db.Probe(ctx, c.now())
+	}
+	return err
 }
 
 // blame makes the reason of a hold from the failure of the batch and that of the probe, which knows better.

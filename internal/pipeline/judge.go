@@ -134,6 +134,9 @@ func dataFault(err error) bool { return err != nil && errclass.Classify(err).Cla
 func (c *carrier) sentence(it *item, err error) {
 	v := errclass.Classify(err)
 	switch {
+	case v.Rule == errclass.Await:
+		it.send(home.Parked, envelope.Cause{Kind: envelope.Transient, Code: promised(v.Code), Message: words(v)}, it.env.Attempt)
+		return
 	case v.Rule == errclass.RetryBisect:
 		v, _ = errclass.Lookup("too_slow")
 	case v.Rule == errclass.RetryProbeBisect:

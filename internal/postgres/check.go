@@ -27,7 +27,7 @@ func (l Level) String() string { return [...]string{"ok", "warn", "fail"}[l] }
 
 // Check is one thing that was looked at.
 type Check struct {
-	Name   string // connection, server, read_only, table, columns, identity, grants, durability, write
+	Name   string // connection, server, read_only, table, columns, identity, grants, partitions, durability, write
 	Level  Level
 	Detail string // what was found, in words of our own
 	Hint   string // what to do, empty where all is well
@@ -60,7 +60,7 @@ func (db *DB) CheckSchema(ctx context.Context) []Check {
 	if checks[len(checks)-1].Level == Fail {
 		return checks
 	}
-	for _, check := range []func(context.Context, *pgx.Conn) (Check, error){checkColumns, checkIdentity, checkGrants} {
+	for _, check := range []func(context.Context, *pgx.Conn) (Check, error){checkColumns, checkIdentity, checkGrants, checkPartitions} {
 		c, err := check(ctx, conn)
 		if err != nil {
 			return append(checks, failed("catalog", clean("read the catalog", err)))

@@ -29,9 +29,13 @@ func TestCheckSchema(t *testing.T) {
 		sql  string
 		want levels
 	}{
-		"all is well":       {`SELECT 1`, levels{}},
-		"no table":          {`DROP TABLE decision_logs`, levels{"table": fail}},
-		"unlogged":          {`ALTER TABLE decision_logs SET UNLOGGED`, levels{"table": fail}},
+		"all is well":        {`SELECT 1`, levels{}},
+		"no table":           {`DROP TABLE decision_logs`, levels{"table": fail}},
+		"unlogged partition": {`ALTER TABLE decision_logs_before SET UNLOGGED`, levels{"partitions": fail}},
+		"no default":         {`DROP TABLE decision_logs_default`, levels{"partitions": warn}},
+		"strays": {`INSERT INTO decision_logs (decision_id, ts, raw, source_topic, source_partition, source_offset, source_index)
+			VALUES ('far', now() + interval '1 year', '{}', '', 0, 0, 0)`, levels{"partitions": warn}},
+		"no tomorrow":       {`DO $$ BEGIN EXECUTE format('DROP TABLE decision_logs_p%s', to_char((now() AT TIME ZONE 'UTC')::date + 1, 'YYYYMMDD')); END $$`, levels{"partitions": warn}},
 		"column dropped":    {`ALTER TABLE decision_logs DROP COLUMN bundles`, levels{"columns": fail, "write": fail}},
 		"column retyped":    {`ALTER TABLE decision_logs ALTER COLUMN path TYPE int USING 0`, levels{"columns": fail, "write": fail}},
 		"column added":      {`ALTER TABLE decision_logs ADD COLUMN tenant text`, levels{}},
@@ -40,7 +44,7 @@ func TestCheckSchema(t *testing.T) {
 		"optional NOT NULL": {`ALTER TABLE decision_logs ALTER COLUMN path SET NOT NULL`, levels{"columns": warn}},
 		"no identity":       {`ALTER TABLE decision_logs DROP CONSTRAINT decision_logs_pkey`, levels{"identity": fail, "write": fail}},
 		"another identity": {`ALTER TABLE decision_logs DROP CONSTRAINT decision_logs_pkey;
-			CREATE UNIQUE INDEX ON decision_logs (decision_id)`, levels{"identity": fail, "write": fail}},
+			CREATE UNIQUE INDEX ON decision_logs (decision_id, ts, path)`, levels{"identity": fail, "write": fail}},
 		"partial identity": {`ALTER TABLE decision_logs DROP CONSTRAINT decision_logs_pkey;
 			CREATE UNIQUE INDEX ON decision_logs (decision_id, ts) WHERE allowed`, levels{"identity": fail, "write": fail}},
 		"turned identity": {`ALTER TABLE decision_logs DROP CONSTRAINT decision_logs_pkey;
@@ -62,6 +66,14 @@ func TestCheckSchema(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestCheckSchemaOfATableWithoutPartitions(t *testing.T) {
+	t.Parallel()
+	d := pgtest.NewPlain(t)
+	same(t, worst(open(t, d.URL, 0).CheckSchema(context.Background())), map[string]postgres.Level{"partitions": postgres.Warn})
+	d.Exec(t, `ALTER TABLE decision_logs SET UNLOGGED`)
+	same(t, worst(open(t, d.URL, 0).CheckSchema(context.Background())), map[string]postgres.Level{"table": postgres.Fail})
 }
 
 func TestCheckSchemaNamesGrants(t *testing.T) {

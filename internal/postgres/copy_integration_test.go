@@ -62,7 +62,7 @@ func TestAColumnOfAnotherTypeNeverGetsTheBytesOfOurs(t *testing.T) {
 // A row that is there under another identity than its own is not stored: it would never be found again.
 func TestATableThatRoundsTimesStoresNothingInSilence(t *testing.T) {
 	t.Parallel()
-	d := pgtest.New(t)
+	d := pgtest.NewPlain(t)
 	d.Exec(t, `ALTER TABLE decision_logs ALTER COLUMN ts TYPE timestamptz(3)`)
 	db := open(t, d.URL, 0)
 	code(t, db, "protocol", row("a", noon.Add(time.Microsecond), `{}`))
@@ -106,7 +106,7 @@ func TestTheIndexThatKeepsDoublesOutIsKnown(t *testing.T) {
 	} {
 		t.Run(index, func(t *testing.T) {
 			t.Parallel()
-			d := pgtest.New(t)
+			d := pgtest.NewPlain(t)
 			d.Exec(t, `ALTER TABLE decision_logs DROP CONSTRAINT decision_logs_pkey; CREATE UNIQUE INDEX other ON decision_logs `+index)
 			db := open(t, d.URL, 0)
 			if !keeps {
@@ -123,7 +123,7 @@ func TestTheIndexThatKeepsDoublesOutIsKnown(t *testing.T) {
 // A unique index of somebody else's is an error, and its rows are not taken for ours.
 func TestAnotherUniqueIndexIsAnError(t *testing.T) {
 	t.Parallel()
-	d := pgtest.New(t)
+	d := pgtest.NewPlain(t)
 	d.Exec(t, `CREATE UNIQUE INDEX other ON decision_logs (source_offset)`)
 	db := open(t, d.URL, 0)
 	store(t, db, row("a", noon, `{}`))

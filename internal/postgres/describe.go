@@ -18,7 +18,7 @@ import (
 func describe(err error) string {
 	var errno syscall.Errno
 	switch e := err.(type) {
-	case *ServerError, *AnswerError, *ConfigError, *noTLSError:
+	case *ServerError, *AnswerError, *ConfigError, *ObstacleError, *noTLSError:
 		return e.Error()
 	case *net.DNSError:
 		if e.IsNotFound {
@@ -95,6 +95,9 @@ var hints = map[string]string{
 func Hint(err error) string {
 	if err == nil {
 		return ""
+	}
+	if met := (*ObstacleError)(nil); errors.As(err, &met) {
+		return met.Error()
 	}
 	return hints[errclass.Classify(err).Code]
 }

@@ -141,7 +141,7 @@ func safe(err error) (error, bool) { //nolint:revive // the error is what it is 
 	switch e := err.(type) {
 	case *pgconn.PgError:
 		return newServerError(e), true
-	case *ServerError, *AnswerError, *ConfigError, *noTLSError, *net.DNSError, *net.OpError, syscall.Errno:
+	case *ServerError, *AnswerError, *ConfigError, *ObstacleError, *noTLSError, *net.DNSError, *net.OpError, syscall.Errno:
 		return err, true
 	case x509.UnknownAuthorityError, x509.HostnameError, x509.CertificateInvalidError, x509.SystemRootsError,
 		*tls.CertificateVerificationError, tls.RecordHeaderError, tls.AlertError:

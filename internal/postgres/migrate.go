@@ -2,10 +2,12 @@ package postgres
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
@@ -69,7 +71,11 @@ func (db *DB) MigrationStatus(ctx context.Context) ([]Migration, error) {
 			return clean("read the state of migrations", err)
 		}
 		for _, s := range status {
-			all = append(all, Migration{Version: s.Source.Version, Name: s.Source.Path, Applied: s.AppliedAt})
+			m := Migration{Version: s.Source.Version, Name: s.Source.Path, Applied: s.AppliedAt}
+			if m.Version == migrations.Partitions {
+				m.Name = "00002_partitions"
+			}
+			all = append(all, m)
 		}
 		return nil
 	})
@@ -87,9 +93,24 @@ func (db *DB) withGoose(do func(*goose.Provider) error) error {
 	conns := stdlib.OpenDB(*db.conn.Copy())
 	defer func() { _ = conns.Close() }()
 	p, err := goose.NewProvider(goose.DialectPostgres, conns, migrations.FS,
-		goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
+		goose.WithGoMigrations(db.partitions()), goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
 	if err != nil {
 		return errclass.As(fmt.Errorf("read the migrations: %w", err), errclass.CodeConfig)
 	}
 	return do(p)
+}
+
+// partitions is the step that takes more than one transaction. It has a connection of its own.
+func (db *DB) partitions() *goose.Migration {
+	with := func(do func(*partitioner, context.Context) error) *goose.GoFunc {
+		return &goose.GoFunc{RunDB: func(ctx context.Context, _ *sql.DB) error {
+			conn, err := pgx.ConnectConfig(ctx, db.conn.Copy())
+			if err != nil {
+				return err
+			}
+			defer hangUp(ctx, conn.PgConn())
+			return do(&partitioner{conn: conn, log: db.logger, small: smallTable, moves: fewMoves, tries: lockTries, pause: lockPause}, ctx)
+		}}
+	}
+	return goose.NewGoMigration(migrations.Partitions, with((*partitioner).up), with((*partitioner).down))
 }

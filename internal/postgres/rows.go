@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"cmp"
+	"encoding/binary"
+	"math"
 	"slices"
 
 	"docket/internal/pipeline"
@@ -101,7 +103,10 @@ func insertColumns(rows []pipeline.Row, at []int) [][]byte {
 	}
 }
 
-// compareColumns are the parameters of the comparison for the rows at these positions.
+// timestamp is one of Postgres's microseconds in binary form.
+func timestamp(micros int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(micros)) }
+
+// compareColumns are the parameters of the comparison for the rows at these positions, of which there is one at least.
 func compareColumns(rows []pipeline.Row, at []int) [][]byte {
 	var ids, raws int
 	for _, i := range at {
@@ -110,10 +115,13 @@ func compareColumns(rows []pipeline.Row, at []int) [][]byte {
 	}
 	n := len(at)
 	id, ts, raw := newArray(oidText, n, ids), newArray(oidTimestamptz, n, 8*n), newArray(oidText, n, raws)
+	first, last := int64(math.MaxInt64), int64(math.MinInt64)
 	for _, i := range at {
+		at := micros(rows[i].Log.Time)
+		first, last = min(first, at), max(last, at)
 		id.text(rows[i].Log.ID)
-		ts.int8(micros(rows[i].Log.Time))
+		ts.int8(at)
 		raw.json(rows[i].Log.Raw)
 	}
-	return [][]byte{id.bytes(), ts.bytes(), raw.bytes()}
+	return [][]byte{id.bytes(), ts.bytes(), raw.bytes(), timestamp(first), timestamp(last)}
 }

@@ -77,7 +77,7 @@ func TestNothingOfARowIsInAnError(t *testing.T) {
 	}
 	t.Run("of the server itself", func(t *testing.T) {
 		t.Parallel()
-		d := pgtest.New(t)
+		d := pgtest.NewPlain(t)
 		d.Exec(t, `ALTER TABLE decision_logs ADD CONSTRAINT odd CHECK (path IS NULL); CREATE UNIQUE INDEX other ON decision_logs (requested_by)`)
 		db := open(t, d.URL, 0)
 		leaks(t, code(t, db, "23514", marked("")), marker)

@@ -21,7 +21,7 @@ func TestADayWithoutTheDatabaseIsWaitedOutAndCaughtUpAtOnce(t *testing.T) { //no
 	synctest.Test(t, func(t *testing.T) {
 		w := open(t, &schedule{
 			Brokers: 1, Partitions: 2, Forwards: 1, Consumers: 1, Replayers: 1,
-			Settings: []string{"DOCKET_KAFKA_BROKERS=localhost:9092", "DOCKET_DATABASE_URL=postgres://docket@db:5432/docket?sslmode=disable"},
+			Settings: []string{"DOCKET_KAFKA_BROKERS=localhost:9092", "DOCKET_DATABASE_URL=postgres://docket@db:5432/docket?sslmode=disable", "DOCKET_PARTITIONS_AHEAD=0"},
 			NoSpool:  make([]bool, 2), Starts: make([]time.Duration, 2),
 		}, newHistory(), nil)
 		defer w.close()

@@ -140,7 +140,7 @@ func (s *schedule) settings(d dice) {
 		"DOCKET_PARK_BATCHES=" + one(d, "0", "1", "3", "3"),
 		"DOCKET_BATCH_MAX_RECORDS=" + one(d, "1", "5", "20", "100"),
 		"DOCKET_BATCH_MAX_WAIT=" + one(d, "1ms", "50ms", "200ms"),
-		"DOCKET_BATCH_MAX_BYTES=64KiB", "DOCKET_SPOOL_MAX_BYTES=1MiB",
+		"DOCKET_BATCH_MAX_BYTES=64KiB", "DOCKET_SPOOL_MAX_BYTES=1MiB", "DOCKET_PARTITIONS_AHEAD=0", // the model has no DDL
 		fmt.Sprintf("DOCKET_MAX_RECORD_BYTES=%dB", maxRecordBytes),
 		"DOCKET_PARKING_MAX_BACKOFF=" + longestRest.String(),
 		fmt.Sprintf("DOCKET_PARKING_MAX_ATTEMPTS=%d", s.Attempts),

@@ -22,5 +22,6 @@ const (
 	KeyStacks     = "stacks"
 	KeyVariable   = "variable"
 	KeyApplied    = "applied"
+	KeyMade       = "made"
 	KeyDir        = "dir"
 )
