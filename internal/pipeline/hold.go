@@ -112,6 +112,8 @@ type carrier struct {
 	partition int32
 	turn      *turn
 	desk      *desk // what the batch is worked on, once it is decoded
+	aside     []*item
+	foreseen  []string // constraints that were asked about for this batch, each once
 	since     time.Time
 	beat      atomic.Int64 // nanoseconds from since to the last sign of progress; a clock that is set does not move it
 	resting   atomic.Bool  // keeping a pause, or waiting until the brokers take a commit

@@ -29,6 +29,9 @@ func (c *carrier) judge(ctx context.Context, open, failed []*item, err error) er
 		}
 		return c.hold(ctx, open, blame(v, perr))
 	}
+	if c.foresaw(ctx, open, err) {
+		return nil
+	}
 	return c.isolate(ctx, open, failed, err)
 }
 

@@ -1,7 +1,8 @@
 package postgres
 
-// The whole of the SQL that stores. Identifiers are constant and values are parameters, always. The table is not
-// qualified: the connection's search_path says which one it is.
+// The whole of the SQL that stores. Identifiers are constant and values are parameters, always; what foresees refusals
+// is the one statement with a text that comes from the server, see [foresight]. The table is not qualified: the
+// connection's search_path says which one it is.
 
 // copySQL stores rows that are all new: one that is there is an error (23505), and so is anything else. It has the
 // columns in the order of [window.row].
@@ -55,6 +56,28 @@ SELECT i.n, d.raw IS NOT DISTINCT FROM i.raw::jsonb
   FROM unnest($1::text[], $2::timestamptz[], $3::text[]) WITH ORDINALITY AS i(decision_id, ts, raw, n)
   CROSS JOIN LATERAL (SELECT raw FROM decision_logs WHERE decision_id = i.decision_id AND ts = i.ts LIMIT 1) d`
 
+// askSQL is a row alone, for the table to refuse or not. It says nothing of conflicts: a CHECK speaks before them.
+const askSQL = `
+INSERT INTO decision_logs (decision_id, ts, path, allowed, requested_by, req_id, opa_id, opa_version, service,
+       labels, bundles, raw, source_topic, source_partition, source_offset, source_index)
+VALUES ($1::text, $2::timestamptz, $3::text, $4::bool, $5::text, $6::int8, $7::text, $8::text, $9::text,
+       $10::text::jsonb, $11::text::jsonb, $12::text::jsonb, $13::text, $14::int4, $15::int8, $16::int4)`
+
+// checkSQL gives the expression of a CHECK of this name and the columns that it refers to, one in a row; also where it is
+// one of a partition alone, with the condition under which a row goes there. The transaction can write nothing from then
+// on, as what is evaluated next was written by somebody else.
+const checkSQL = `
+SELECT pg_get_expr(c.conbin, c.conrelid),
+       CASE WHEN c.conrelid = 'decision_logs'::regclass THEN '' ELSE pg_get_partition_constraintdef(c.conrelid) END,
+       coalesce(a.attname::text, ''), set_config('transaction_read_only', 'on', true)
+  FROM pg_constraint c
+  CROSS JOIN LATERAL unnest(c.conkey) AS k(attnum)
+  LEFT JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = k.attnum
+ WHERE c.contype = 'c' AND c.conname = $1::text
+   AND (c.conrelid = 'decision_logs'::regclass
+        OR c.conislocal AND c.conrelid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = 'decision_logs'::regclass))
+ LIMIT 64`
+
 // beginSQL fixes the isolation, because the comparison must see what was committed after the insert began. It does not
 // say READ WRITE: that would overrule an administrator's default_transaction_read_only.
 const beginSQL = `BEGIN ISOLATION LEVEL READ COMMITTED`
@@ -77,5 +100,7 @@ const (
 	commitSQL    = `COMMIT`
 	rollbackSQL  = `ROLLBACK`
 	immediateSQL = `SET CONSTRAINTS ALL IMMEDIATE`
+	savepointSQL = `SAVEPOINT docket_ask`
+	backSQL      = `ROLLBACK TO SAVEPOINT docket_ask`
 	readOnlySQL  = `SELECT current_setting('transaction_read_only')`
 )
