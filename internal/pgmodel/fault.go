@@ -18,6 +18,10 @@ const (
 	Copying        Point = "copying"         // some rows of a COPY are inserted, more may come
 	Table          Point = "table"           // the look at the table that ends a COPY
 	Compare        Point = "compare"         // before rows are compared
+	Catalog        Point = "catalog"         // the question what a CHECK says
+	Foresight      Point = "foresight"       // before a CHECK is evaluated beside the table
+	Savepoint      Point = "savepoint"       // SAVEPOINT
+	Back           Point = "back"            // ROLLBACK TO SAVEPOINT was read; with an error the transaction stays failed
 	Constraints    Point = "constraints"     // SET CONSTRAINTS ALL IMMEDIATE
 	Commit         Point = "commit"          // COMMIT was read and is not applied
 	CommitApplied  Point = "commit applied"  // committed, the answer is not sent

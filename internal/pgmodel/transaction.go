@@ -15,6 +15,8 @@ type transaction struct {
 	failed   bool // only ROLLBACK is heard
 	ended    bool // nothing is left to apply or take back
 	usesIt   bool // holds a lock on the table
+	marked   bool // there is a savepoint
+	mark     int  // how many rows were inserted before it
 	inserted []*tuple
 	over     chan struct{} // closed when its locks are gone
 	limits   limits
@@ -40,6 +42,33 @@ func (s *Server) abort(t *transaction) {
 	}
 	t.inserted, t.limits = nil, limits{}
 	close(t.over)
+}
+
+// fail is abort, or where there is a savepoint the taking back of what was done since.
+func (s *Server) fail(t *transaction) {
+	if t == nil || !t.marked {
+		s.abort(t)
+		return
+	}
+	if !t.ended {
+		t.failed = true
+		s.undo(t)
+	}
+}
+
+// undo takes back what was done since the savepoint, and lets those go on who wait for it.
+func (s *Server) undo(t *transaction) {
+	if len(t.inserted) == t.mark {
+		return
+	}
+	for _, row := range t.inserted[t.mark:] {
+		if s.rows[row.key()] == row {
+			delete(s.rows, row.key())
+		}
+	}
+	t.inserted = t.inserted[:t.mark]
+	close(t.over)
+	t.over = make(chan struct{})
 }
 
 // apply makes what the transaction did visible and lasting.
