@@ -2,7 +2,6 @@ package pgmodel
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 
@@ -114,69 +113,4 @@ func (s *session) foresee(p *portal) (answer, *failure) {
 	s.server.mu.Lock()
 	defer s.server.mu.Unlock()
 	return a, s.interrupted()
-}
-
-var scalar = regexp.MustCompile(`^\$(\d+)::(\w+)(::jsonb)?$`)
-
-// readAsk reads the insert of a single row.
-func readAsk(captured []string) (any, []uint32, error) {
-	into, from := list(captured[0]), list(captured[1])
-	if len(into) != len(from) {
-		return nil, nil, errOther
-	}
-	plan, oids := &insertPlan{single: true}, make([]uint32, len(into))
-	for i, name := range into {
-		m, c := scalar.FindStringSubmatch(from[i]), setters[name]
-		if m == nil || m[1] != strconv.Itoa(i+1) || c.set == nil || arrayTypes[m[2]] != c.oid || c.json != (m[3] != "") {
-			return nil, nil, fmt.Errorf("%w: %s", errOther, from[i])
-		}
-		oids[i] = c.oid
-		plan.columns = append(plan.columns, source{name, i, c.oid})
-	}
-	return plan, oids, nil
-}
-
-// decodeRow reads a row of values in binary form.
-func decodeRow(s *session, p *portal, columns []source) ([]Row, *failure) {
-	row := Row{Session: s.pid}
-	for _, c := range columns {
-		if format(p.formats, c.param) != 1 {
-			s.server.stranger("a value in text form")
-			return nil, fail("0A000", "the model knows values in binary form only")
-		}
-		v, f := binaryField(setter{oid: c.oid}, p.params[c.param])
-		if f != nil {
-			return nil, f
-		}
-		setters[c.name].set(&row, v)
-	}
-	return []Row{row}, nil
-}
-
-// savepoint is the only one that a transaction has.
-func (s *session) savepoint(*portal) (answer, *failure) {
-	s.server.mu.Lock()
-	defer s.server.mu.Unlock()
-	if f := s.interrupted(); f != nil {
-		return answer{}, f
-	}
-	if s.tx.implicit || s.tx.marked {
-		return answer{}, fail("25P01", "SAVEPOINT can only be used in transaction blocks, and once in the model's")
-	}
-	s.tx.marked, s.tx.mark = true, len(s.tx.inserted)
-	return answer{tag: "SAVEPOINT"}, nil
-}
-
-func (s *session) rollbackTo(*portal) (answer, *failure) {
-	if f := s.meet(Back, nil); f != nil {
-		return answer{}, f
-	}
-	s.server.mu.Lock()
-	defer s.server.mu.Unlock()
-	if s.tx == nil || !s.tx.marked || s.tx.ended {
-		return answer{}, fail("3B001", "savepoint %q does not exist", "docket_ask")
-	}
-	s.server.undo(s.tx)
-	s.tx.failed = false
-	return answer{tag: "ROLLBACK"}, s.interrupted()
 }

@@ -20,8 +20,9 @@ const (
 	Compare        Point = "compare"         // before rows are compared
 	Catalog        Point = "catalog"         // the question what a CHECK says
 	Foresight      Point = "foresight"       // before a CHECK is evaluated beside the table
-	Savepoint      Point = "savepoint"       // SAVEPOINT
-	Back           Point = "back"            // ROLLBACK TO SAVEPOINT was read; with an error the transaction stays failed
+	Offer          Point = "offer"           // the cursor over rows that are asked about
+	Ask            Point = "ask"             // before the first of them; each is at Insert then, alone
+	Asked          Point = "asked"           // before what was found out is told
 	Constraints    Point = "constraints"     // SET CONSTRAINTS ALL IMMEDIATE
 	Commit         Point = "commit"          // COMMIT was read and is not applied
 	CommitApplied  Point = "commit applied"  // committed, the answer is not sent

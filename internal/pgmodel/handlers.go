@@ -204,9 +204,6 @@ func (s *session) insert(p *portal) (answer, *failure) {
 		}
 	}
 	a.tag = fmt.Sprintf("INSERT 0 %d", len(a.rows))
-	if len(p.columns) == 0 { // without RETURNING
-		a.rows = nil
-	}
 	return a, nil
 }
 

@@ -20,7 +20,6 @@ var errOther = errors.New("a statement of another form")
 type insertPlan struct {
 	columns []source
 	skips   bool // ON CONFLICT DO NOTHING
-	single  bool // of one row, whose values are no arrays
 }
 
 // source says which parameter fills a column.
@@ -83,9 +82,6 @@ var arrayOIDs = map[uint32]uint32{
 }
 
 func (p *insertPlan) rows(s *session, b *portal) ([]Row, *failure) {
-	if p.single {
-		return decodeRow(s, b, p.columns)
-	}
 	return decodeRows(s, b, p.columns)
 }
 

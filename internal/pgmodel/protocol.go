@@ -76,7 +76,7 @@ func (s *session) handle(m pgproto3.FrontendMessage) bool {
 // failed tells a failure and returns false where the session ends with it. What was answered before is sent with it.
 func (s *session) failed(f *failure) bool {
 	s.server.mu.Lock()
-	s.server.fail(s.tx)
+	s.server.abort(s.tx)
 	s.server.mu.Unlock()
 	s.skipping = true
 	if f.silent {

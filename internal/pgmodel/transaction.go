@@ -11,12 +11,12 @@ type tuple struct {
 // transaction is one of a session. Its fields are guarded by the server's mutex, but for those of its limits.
 type transaction struct {
 	session  *session
-	implicit bool // without BEGIN: ends with Sync
-	failed   bool // only ROLLBACK is heard
-	ended    bool // nothing is left to apply or take back
-	usesIt   bool // holds a lock on the table
-	marked   bool // there is a savepoint
-	mark     int  // how many rows were inserted before it
+	implicit bool  // without BEGIN: ends with Sync
+	failed   bool  // only ROLLBACK is heard
+	ended    bool  // nothing is left to apply or take back
+	usesIt   bool  // holds a lock on the table
+	offered  []Row // that are asked about
+	refused  [][]value
 	inserted []*tuple
 	over     chan struct{} // closed when its locks are gone
 	limits   limits
@@ -44,29 +44,17 @@ func (s *Server) abort(t *transaction) {
 	close(t.over)
 }
 
-// fail is abort, or where there is a savepoint the taking back of what was done since.
-func (s *Server) fail(t *transaction) {
-	if t == nil || !t.marked {
-		s.abort(t)
+// undo takes back the rows from this one on, and lets those go on who wait for them.
+func (s *Server) undo(t *transaction, from int) {
+	if t.ended || len(t.inserted) == from {
 		return
 	}
-	if !t.ended {
-		t.failed = true
-		s.undo(t)
-	}
-}
-
-// undo takes back what was done since the savepoint, and lets those go on who wait for it.
-func (s *Server) undo(t *transaction) {
-	if len(t.inserted) == t.mark {
-		return
-	}
-	for _, row := range t.inserted[t.mark:] {
+	for _, row := range t.inserted[from:] {
 		if s.rows[row.key()] == row {
 			delete(s.rows, row.key())
 		}
 	}
-	t.inserted = t.inserted[:t.mark]
+	t.inserted = t.inserted[:from]
 	close(t.over)
 	t.over = make(chan struct{})
 }
