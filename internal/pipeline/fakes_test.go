@@ -82,11 +82,6 @@ func (t *table) Foresee(ctx context.Context, rows []Row, constraint string) ([]i
 
 func (t *table) Refusals(ctx context.Context, rows []Row, probe time.Time) ([]error, error) {
 	again := !probe.IsZero()
-	if again {
-		if err := t.Probe(ctx, probe); err != nil {
-			return nil, &Unwell{err}
-		}
-	}
 	refused, err := t.hear(ctx, rows, again)
 	if err == nil && again {
 		if err := t.Probe(ctx, probe); err != nil {

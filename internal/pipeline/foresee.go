@@ -139,9 +139,9 @@ func (c *carrier) free(items []*item) []*item {
 	return slices.DeleteFunc(slices.Clone(items), func(it *item) bool { return it.aside })
 }
 
-// accuse asks about what was set aside, now that the rest of the batch has its homes. Only what is refused alone, twice,
-// and as it was foreseen, while the table takes a good row before and after, is sentenced. All others want a row as
-// before and are aside no more.
+// accuse asks about what was set aside, now that the rest of the batch has its homes. Nobody is asked about before the
+// table took a row of the batch, or a probe. Only what is refused alone, twice, and as it was foreseen, while the table
+// takes a good row afterwards, is sentenced. All others want a row as before and are aside no more.
 func (c *carrier) accuse(ctx context.Context, batch []*item) error {
 	accused := wanting(c.aside)
 	for _, it := range c.aside {
@@ -150,6 +150,12 @@ func (c *carrier) accuse(ctx context.Context, batch []*item) error {
 	c.aside = nil
 	if len(accused) == 0 || ctx.Err() != nil {
 		return nil
+	}
+	if perr := c.well(ctx, batch); perr != nil {
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // we are stopped: nothing was found out
+		}
+		return c.hold(ctx, batch, blame(errclass.Classify(perr), perr))
 	}
 	h := &hearing{carrier: c}
 	defer func() { c.observer.Bisected(h.asked) }()
@@ -166,6 +172,16 @@ func (c *carrier) accuse(ctx context.Context, batch []*item) error {
 		c.foresight.remember(checkViolated(refused[i]))
 	}
 	return nil
+}
+
+// well asks for a probe, unless the table took a good row since the batch is in hand.
+func (c *carrier) well(ctx context.Context, batch []*item) error {
+	if c.proved {
+		return nil
+	}
+	err := c.probe(ctx, batch)
+	c.proved = err == nil
+	return err
 }
 
 // hearing is what is asked about the accused of a batch.

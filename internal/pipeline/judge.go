@@ -29,6 +29,7 @@ func (c *carrier) judge(ctx context.Context, open, failed []*item, err error) er
 		}
 		return c.hold(ctx, open, blame(v, perr))
 	}
+	c.proved = true
 	if c.foresaw(ctx, open, err) {
 		return nil
 	}

@@ -120,6 +120,7 @@ func (c *carrier) write(ctx context.Context, items []*item, fresh bool) error {
 		case Stored:
 			it.entry.Give(home.Row)
 			c.parked.reset()
+			c.proved = true
 		case Present:
 			it.entry.Give(home.Duplicate)
 			c.parked.reset()

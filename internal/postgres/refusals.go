@@ -20,8 +20,8 @@ import (
 // round trip nor an error in the server's log. Nothing is committed, so no lost answer leaves anything open. Where there is
 // no PL/pgSQL it fails.
 //
-// Where probe is not zero it asks on a connection that was not used before, and only while the table takes a known-good
-// row of that time on it, before the first and after the last. Where it does not, the error is a [*pipeline.Unwell].
+// Where probe is not zero it asks on a connection that was not used before, on which the table then has to take a
+// known-good row of that time. Where it does not, the error is a [*pipeline.Unwell].
 func (db *DB) Refusals(ctx context.Context, rows []pipeline.Row, probe time.Time) (refused []error, err error) {
 	if len(rows) == 0 {
 		return nil, nil
@@ -31,9 +31,6 @@ func (db *DB) Refusals(ctx context.Context, rows []pipeline.Row, probe time.Time
 	err = db.connected(ctx, !probe.IsZero(), func(ctx context.Context, pg *pgconn.PgConn) error {
 		if probe.IsZero() {
 			return transact(ctx, pg, a.each)
-		}
-		if err := db.probeOn(ctx, pg, probe); err != nil {
-			return &pipeline.Unwell{Err: err}
 		}
 		if err := transact(ctx, pg, a.each); err != nil {
 			return err
