@@ -59,8 +59,11 @@ func checkViolated(err error) string {
 func (c *carrier) lookAhead(ctx context.Context, items []*item) {
 	for _, name := range c.foresight.likely() {
 		open := c.free(wanting(items))
-		suspects := c.foresee(ctx, open, name)
+		suspects, err := c.foresee(ctx, open, name)
 		switch {
+		case err != nil: // the write that comes next finds out what is wrong
+			c.foresight.forget(name)
+			return
 		case len(suspects) == 0:
 			c.foresight.forget(name)
 		case len(suspects) <= len(open)/2:
@@ -76,16 +79,16 @@ func (c *carrier) foresaw(ctx context.Context, open []*item, err error) bool {
 	if open = c.free(open); name == "" || len(open) < 2 || slices.Contains(c.foreseen, name) {
 		return false
 	}
-	suspects := c.foresee(ctx, open, name)
+	suspects, err := c.foresee(ctx, open, name)
 	c.setAside(suspects)
-	return len(suspects) > 0
+	return err == nil && len(suspects) > 0
 }
 
 // foresee gives the items that a constraint would refuse, but for those of which there is another of the same identity:
 // of these the earlier is to have the row, so they go in order.
-func (c *carrier) foresee(ctx context.Context, open []*item, name string) []*item {
+func (c *carrier) foresee(ctx context.Context, open []*item, name string) ([]*item, error) {
 	if len(open) == 0 {
-		return nil
+		return nil, nil
 	}
 	c.foreseen = append(c.foreseen, name)
 	c.takeTurn(ctx)
@@ -94,7 +97,7 @@ func (c *carrier) foresee(ctx context.Context, open []*item, name string) []*ite
 	c.pulse()
 	if err != nil {
 		c.log.Debug().Err(err).Str("constraint", name).Msg("nothing is foreseen of a constraint")
-		return nil
+		return nil, err
 	}
 	var suspects []*item
 	for _, at := range places {
@@ -102,7 +105,7 @@ func (c *carrier) foresee(ctx context.Context, open []*item, name string) []*ite
 			suspects = append(suspects, open[at])
 		}
 	}
-	return single(suspects, open)
+	return single(suspects, open), nil
 }
 
 // single are those of some items that have no other of the same identity among all.
