@@ -243,7 +243,7 @@ func TestAWarmForesightThatAccusesMostWaitsForTheProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		var all bool
-		bad := func(id string) bool { return all || id == "b" }
+		bad := func(id string) bool { return id == "b" || all && id != "g" }
 		w.db.refuse, w.db.foresee = refusing(bad), bad
 		mended := time.Now().Add(time.Hour)
 		w.db.probe = func(time.Time) error {
@@ -258,7 +258,7 @@ func TestAWarmForesightThatAccusesMostWaitsForTheProbe(t *testing.T) {
 		w.run(t, newPartition(t, recordsOf(0, good("a", "b", "c")...)))
 		all = true
 		asked := len(w.db.asked)
-		w.run(t, newPartition(t, recordsOf(0, good("d", "e", "f")...)))
+		w.run(t, newPartition(t, recordsOf(0, good("d", "e", "f", "g")...)))
 		equal(t, "held", w.told.held, []string{"database_refuses 23514"})
 		equal(t, "dead letters", w.kafka.sent("dlq"), []string{"1/0 data 23514 0"})
 		if len(w.db.asked) != asked {
