@@ -267,6 +267,11 @@ func (d *fakeDB) rows() int {
 	return d.stored
 }
 
+func (d *fakeDB) Foresee(context.Context, []pipeline.Row, string) ([]int, error) { return nil, nil }
+func (d *fakeDB) Refusals(_ context.Context, rows []pipeline.Row, _ time.Time) ([]error, error) {
+	return make([]error, len(rows)), nil
+}
+
 func (d *fakeDB) Probe(context.Context, time.Time) error {
 	if d.probe != nil {
 		return d.probe()

@@ -64,6 +64,14 @@ func (d *trippedDatabase) Probe(ctx context.Context, at time.Time) error {
 	return d.tripped.Probe(ctx, at)
 }
 
+func (d *trippedDatabase) Foresee(ctx context.Context, rows []pipeline.Row, constraint string) ([]int, error) {
+	return d.tripped.Foresee(ctx, rows, constraint)
+}
+
+func (d *trippedDatabase) Refusals(ctx context.Context, rows []pipeline.Row, probe time.Time) ([]error, error) {
+	return d.tripped.Refusals(ctx, rows, probe)
+}
+
 type trippedSpool struct {
 	Spool
 	disk *failpoint.Disk

@@ -249,6 +249,11 @@ type database struct{}
 func (database) Store(_ context.Context, rows []pipeline.Row, _ bool) ([]pipeline.Outcome, error) {
 	return slices.Repeat([]pipeline.Outcome{pipeline.Stored}, len(rows)), nil
 }
+func (database) Foresee(context.Context, []pipeline.Row, string) ([]int, error) { return nil, nil }
+func (database) Refusals(_ context.Context, rows []pipeline.Row, _ time.Time) ([]error, error) {
+	return make([]error, len(rows)), nil
+}
+
 func (database) Probe(context.Context, time.Time) error { return nil }
 func (database) Migrate(context.Context) (int, error)   { return 0, nil }
 func (database) MakePartitions(context.Context, int) (int, error) {

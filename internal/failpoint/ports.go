@@ -137,6 +137,19 @@ func (d *store) Probe(ctx context.Context, at time.Time) error {
 	return d.db.Probe(context.WithValue(ctx, purposeKey{}, forProbe), at)
 }
 
+func (d *store) Foresee(ctx context.Context, rows []pipeline.Row, constraint string) ([]int, error) {
+	journeyOf(ctx).note(nil)
+	return d.db.Foresee(ctx, rows, constraint)
+}
+
+func (d *store) Refusals(ctx context.Context, rows []pipeline.Row, probe time.Time) ([]error, error) {
+	journeyOf(ctx).note(nil)
+	if !probe.IsZero() {
+		ctx = context.WithValue(ctx, purposeKey{}, forProbe)
+	}
+	return d.db.Refusals(ctx, rows, probe)
+}
+
 // Publisher puts the points of publishing around p.
 func (s *Set) Publisher(p pipeline.Publisher) pipeline.Publisher { return &publisher{p, s} }
 

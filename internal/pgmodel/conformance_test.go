@@ -1,6 +1,7 @@
 package pgmodel_test
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,6 +42,12 @@ func (m model) Refuse(_ testing.TB, id string, f storetest.Fault) func() {
 		fault.Row = func(r pgmodel.Row) bool { return r.DecisionID == id }
 	}
 	return m.Inject(fault)
+}
+
+func (m model) Check(_ testing.TB, name string, ids ...string) {
+	m.Constrain(pgmodel.Constraint{Name: name, Columns: []string{"decision_id"}, Refuses: func(r pgmodel.Row) bool {
+		return slices.Contains(ids, r.DecisionID)
+	}})
 }
 
 func (m model) RefuseLate(_ testing.TB, code string) {

@@ -32,6 +32,7 @@ type copying struct {
 	rows     []Row
 	noticed  map[*fault]bool // faults for which this statement was counted
 	triggers []*refusal
+	checks   []*Constraint
 	full     bool
 }
 
@@ -45,7 +46,7 @@ func (s *session) startCopy(p *prepared) *failure {
 	s.begins(&portal{prepared: p})
 	f := s.usesTable()
 	s.server.mu.Lock()
-	c := &copying{copyPlan: p.plan.(*copyPlan), triggers: s.server.refusals, full: s.server.full > 0, noticed: map[*fault]bool{}}
+	c := &copying{copyPlan: p.plan.(*copyPlan), triggers: s.server.refusals, checks: s.server.checks, full: s.server.full > 0, noticed: map[*fault]bool{}}
 	readOnly, refused := s.server.readOnly > 0, s.server.noCopy > 0
 	s.server.mu.Unlock()
 	switch {
@@ -191,7 +192,7 @@ func (s *session) copyRow(c *copying, r *Row) *failure {
 	if f := s.strike(s.server.dueInCopy(c, r), Insert, []Row{*r}); f != nil {
 		return f
 	}
-	if f := acceptable(r, c.triggers); f != nil {
+	if f := acceptable(r, c.triggers, c.checks); f != nil {
 		return f
 	}
 	if c.full {

@@ -18,6 +18,11 @@ const (
 	Copying        Point = "copying"         // some rows of a COPY are inserted, more may come
 	Table          Point = "table"           // the look at the table that ends a COPY
 	Compare        Point = "compare"         // before rows are compared
+	Catalog        Point = "catalog"         // the question what a CHECK says
+	Foresight      Point = "foresight"       // before a CHECK is evaluated beside the table
+	Offer          Point = "offer"           // the cursor over rows that are asked about
+	Ask            Point = "ask"             // before the first of them; each is at Insert then, alone
+	Asked          Point = "asked"           // before what was found out is told
 	Constraints    Point = "constraints"     // SET CONSTRAINTS ALL IMMEDIATE
 	Commit         Point = "commit"          // COMMIT was read and is not applied
 	CommitApplied  Point = "commit applied"  // committed, the answer is not sent

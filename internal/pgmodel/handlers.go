@@ -175,7 +175,7 @@ func (s *session) insert(p *portal) (answer, *failure) {
 		return answer{}, f
 	}
 	s.server.mu.Lock()
-	triggers, readOnly, full, doubles := s.server.refusals, s.server.readOnly > 0, s.server.full > 0, s.server.doubles > 0
+	triggers, checks, readOnly, full, doubles := s.server.refusals, s.server.checks, s.server.readOnly > 0, s.server.full > 0, s.server.doubles > 0
 	s.server.mu.Unlock()
 	if readOnly {
 		return answer{}, fail("25006", "cannot execute INSERT in a read-only transaction")
@@ -187,7 +187,7 @@ func (s *session) insert(p *portal) (answer, *failure) {
 	}
 	for i := range p.rows {
 		r := &p.rows[i]
-		if f := acceptable(r, triggers); f != nil {
+		if f := acceptable(r, triggers, checks); f != nil {
 			return a, f
 		}
 		if full {
@@ -227,7 +227,7 @@ func (s *session) table(*portal) (answer, *failure) {
 }
 
 // acceptable is all that the table asks of a row for itself, in the order in which a server asks.
-func acceptable(r *Row, triggers []*refusal) *failure {
+func acceptable(r *Row, triggers []*refusal, checks []*Constraint) *failure {
 	if f := inRange(r.ts); f != nil {
 		return f
 	}
@@ -246,6 +246,13 @@ func acceptable(r *Row, triggers []*refusal) *failure {
 		f := fail("23502", "null value in column %q of relation %q violates not-null constraint", r.missing, tableName).onTable()
 		f.column, f.detail = r.missing, fmt.Sprintf("Failing row contains (%s, %s, ...).", r.DecisionID, r.Raw)
 		return f
+	}
+	for _, c := range checks {
+		if c.Refuses(*r) {
+			f := fail("23514", "new row for relation %q violates check constraint %q", tableName, c.Name).onTable()
+			f.constr, f.detail = c.Name, fmt.Sprintf("Failing row contains (%s, %s, ...).", r.DecisionID, r.Raw)
+			return f
+		}
 	}
 	return fitsIndex(r.DecisionID)
 }

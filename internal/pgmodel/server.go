@@ -40,6 +40,7 @@ type Server struct {
 	doubles   int // there is no unique index
 	faults    []*fault
 	refusals  []*refusal
+	checks    []*Constraint
 	locks     []chan struct{}
 	hung      []chan struct{}
 	unknown   []string

@@ -32,7 +32,9 @@ type prepared struct {
 	oids   []uint32
 }
 
-func (p *prepared) endsTransaction() bool { return p.point == Commit || p.point == Rollback }
+func (p *prepared) endsTransaction() bool {
+	return p.point == Commit || p.point == Rollback
+}
 
 func (p *prepared) paramOID(i int) uint32 {
 	if i < len(p.oids) {
@@ -64,6 +66,15 @@ func statements() []*statement {
 			read: readInsert, run: (*session).insert, columns: []column{text("decision_id"), {"ts", pgtype.TimestamptzOID, 8}}},
 		{point: Compare, text: whole(`select i\.n, d\.raw is not distinct from i\.raw::jsonb from unnest\(\$1::text\[\], \$2::timestamptz\[\], \$3::text\[\]\) with ordinality as i ?\(decision_id, ts, raw, n\) cross join lateral \(select raw from decision_logs where decision_id = i\.decision_id and ts = i\.ts and ts between \$4::timestamptz and \$5::timestamptz limit 1\) d`),
 			read: readCompare, run: (*session).compare, columns: []column{{"n", pgtype.Int8OID, 8}, {"?column?", pgtype.BoolOID, 1}}},
+		{point: Offer, text: whole(`declare docket_rows no scroll cursor for select i\.\* from unnest\((.*)\) with ordinality as i\(([^()]*), n\)`),
+			read: readOffer, run: (*session).offer},
+		{point: Ask, text: whole(regexp.QuoteMeta(askSQL)), run: (*session).ask},
+		{point: Asked, text: whole(regexp.QuoteMeta(refusedSQL)), run: (*session).asked,
+			columns: []column{{"n", pgtype.Int8OID, 8}, text("code"), text("constr"), text("col"), text("rel")}},
+		{point: Catalog, text: whole(regexp.QuoteMeta(checkSQL)), run: (*session).constraint,
+			columns: []column{text("pg_get_expr"), text("case"), text("coalesce"), text("set_config")}},
+		{point: Foresight, text: whole(`select i\.docket_n from unnest\((.*)\) with ordinality as i\(([^()]*), docket_n\) where (.*)`),
+			read: readForesight, run: (*session).foresee, columns: []column{{"docket_n", pgtype.Int8OID, 8}}},
 		{point: Constraints, text: whole(`set constraints all immediate`), run: (*session).constraints},
 		{point: Commit, text: whole(`commit`), run: (*session).commitTransaction},
 		{point: Rollback, text: whole(`rollback`), run: (*session).rollback},

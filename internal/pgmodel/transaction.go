@@ -11,10 +11,12 @@ type tuple struct {
 // transaction is one of a session. Its fields are guarded by the server's mutex, but for those of its limits.
 type transaction struct {
 	session  *session
-	implicit bool // without BEGIN: ends with Sync
-	failed   bool // only ROLLBACK is heard
-	ended    bool // nothing is left to apply or take back
-	usesIt   bool // holds a lock on the table
+	implicit bool  // without BEGIN: ends with Sync
+	failed   bool  // only ROLLBACK is heard
+	ended    bool  // nothing is left to apply or take back
+	usesIt   bool  // holds a lock on the table
+	offered  []Row // that are asked about
+	refused  [][]value
 	inserted []*tuple
 	over     chan struct{} // closed when its locks are gone
 	limits   limits
@@ -40,6 +42,21 @@ func (s *Server) abort(t *transaction) {
 	}
 	t.inserted, t.limits = nil, limits{}
 	close(t.over)
+}
+
+// undo takes back the rows from this one on, and lets those go on who wait for them.
+func (s *Server) undo(t *transaction, from int) {
+	if t.ended || len(t.inserted) == from {
+		return
+	}
+	for _, row := range t.inserted[from:] {
+		if s.rows[row.key()] == row {
+			delete(s.rows, row.key())
+		}
+	}
+	t.inserted = t.inserted[:from]
+	close(t.over)
+	t.over = make(chan struct{})
 }
 
 // apply makes what the transaction did visible and lasting.

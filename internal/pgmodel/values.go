@@ -25,6 +25,7 @@ func (a array) at(i int) []byte {
 
 var arrayTypes = map[string]uint32{
 	"text": pgtype.TextOID, "timestamptz": pgtype.TimestamptzOID, "bool": pgtype.BoolOID, "int8": pgtype.Int8OID, "int4": pgtype.Int4OID,
+	"jsonb": pgtype.JSONBOID,
 }
 
 // fixedSize is the size of values of a type, 0 where it varies.
@@ -69,6 +70,12 @@ func decodeArray(b []byte, oid uint32) (array, *failure) {
 			return a, bad
 		}
 		a.elems[i] = b[:size:size]
+		if oid == pgtype.JSONBOID {
+			if size == 0 || b[0] != 1 {
+				return a, bad
+			}
+			a.elems[i] = b[1:size:size]
+		}
 		if oid == pgtype.TextOID {
 			if f := checkText(a.elems[i]); f != nil {
 				return a, f

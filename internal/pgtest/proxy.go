@@ -221,7 +221,7 @@ func (w *wire) cutsAt(m []byte) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
-	case strings.HasPrefix(sql, "INSERT INTO DECISION_LOGS"), strings.HasPrefix(sql, "COPY DECISION_LOGS"):
+	case strings.HasPrefix(sql, "INSERT INTO DECISION_LOGS"), strings.HasPrefix(sql, "COPY DECISION_LOGS"), strings.HasPrefix(sql, "DO "):
 		w.inserting, w.copied = true, false
 		if w.proxy.disarm(CutAfterInsert) {
 			w.swallow, _, _ = strings.Cut(sql, " ")

@@ -16,6 +16,11 @@ type counting struct{ out []Outcome }
 func (c *counting) Store(_ context.Context, rows []Row, _ bool) ([]Outcome, error) {
 	return c.out[:len(rows)], nil
 }
+func (c *counting) Foresee(context.Context, []Row, string) ([]int, error) { return nil, nil }
+func (c *counting) Refusals(_ context.Context, rows []Row, _ time.Time) ([]error, error) {
+	return make([]error, len(rows)), nil
+}
+
 func (c *counting) Probe(context.Context, time.Time) error { return nil }
 
 func newCounting(n int) *counting {
@@ -88,6 +93,11 @@ func (k *keeper) Store(_ context.Context, rows []Row, _ bool) ([]Outcome, error)
 	}
 	return newCounting(len(rows)).out, nil
 }
+func (k *keeper) Foresee(context.Context, []Row, string) ([]int, error) { return nil, nil }
+func (k *keeper) Refusals(_ context.Context, rows []Row, _ time.Time) ([]error, error) {
+	return make([]error, len(rows)), nil
+}
+
 func (k *keeper) Probe(context.Context, time.Time) error { return nil }
 
 // TestWhatIsForwardedIsNotMadeOfTheDesk looks at records after many a batch went over the desk that they came from.

@@ -116,7 +116,10 @@ type carrier struct {
 	topic     string
 	partition int32
 	turn      *turn
-	desk      *desk // what the batch is worked on, once it is decoded
+	desk      *desk    // what the batch is worked on, once it is decoded
+	aside     []*item  // foreseen to be refused
+	proved    bool     // the table took a good row since the batch is in hand
+	foreseen  []string // constraints that were asked about for this batch, each once
 	since     time.Time
 	beat      atomic.Int64 // nanoseconds from since to the last sign of progress; a clock that is set does not move it
 	resting   atomic.Bool  // keeping a pause, or waiting until the brokers take a commit

@@ -20,6 +20,7 @@ type item struct {
 	cause   *envelope.Cause // nil while it has nowhere to go
 	attempt int             // what x-retry-attempt will say
 	id      string          // dead-letter id, once sealed
+	aside   bool            // foreseen to be refused, and not written with the others
 }
 
 // open says that the item still wants a row.

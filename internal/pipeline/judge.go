@@ -29,6 +29,10 @@ func (c *carrier) judge(ctx context.Context, open, failed []*item, err error) er
 		}
 		return c.hold(ctx, open, blame(v, perr))
 	}
+	c.proved = true
+	if c.foresaw(ctx, open, err) {
+		return nil
+	}
 	return c.isolate(ctx, open, failed, err)
 }
 
@@ -135,7 +139,7 @@ func (c *carrier) sentence(it *item, err error) {
 	v := errclass.Classify(err)
 	switch {
 	case v.Rule == errclass.Await:
-		it.send(home.Parked, envelope.Cause{Kind: envelope.Transient, Code: promised(v.Code), Message: words(v)}, it.env.Attempt)
+		it.send(home.Parked, &envelope.Cause{Kind: envelope.Transient, Code: promised(v.Code), Message: words(v)}, it.env.Attempt)
 		return
 	case v.Rule == errclass.RetryBisect:
 		v, _ = errclass.Lookup("too_slow")

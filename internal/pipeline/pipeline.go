@@ -149,11 +149,12 @@ type Pipeline struct {
 
 	decodeValue func(d *decision.Decoder, value []byte, maxBytes int64) (decision.Record, *decision.Refusal)
 
-	parked  breaker
-	portion portion
-	hands   hands
-	turns   chan struct{}
-	desks   chan *desk // that nobody sits at
+	parked    breaker
+	portion   portion
+	foresight foresight
+	hands     hands
+	turns     chan struct{}
+	desks     chan *desk // that nobody sits at
 }
 
 // New makes a pipeline. spool is nil where there is none: then a record that Kafka does not take is held.

@@ -63,9 +63,24 @@ type Store interface {
 	// hint of where to look first and never proof. After Store returned without an error nothing may look at rows any
 	// more, nor at what they point to: their memory is used again.
 	Store(ctx context.Context, rows []Row, fresh bool) ([]Outcome, error)
+	// Foresee says which rows the constraint of this name would refuse: their positions, in order. It is a hint of where
+	// to look first and never proof; none may be foreseen at any time. Once it returned nothing looks at rows any more.
+	Foresee(ctx context.Context, rows []Row, constraint string) ([]int, error)
+	// Refusals asks the table about each row alone and keeps none of them. refused[i] is why rows[i] is refused, a fault
+	// of class Data; nil where it is not. Any other failure is the error, and then nothing is known of any row. Where
+	// probe is not zero it asks on a fresh connection, and has a known-good row of that time written and taken back on it
+	// afterwards, as Probe does; the error is an [Unwell] where the table refuses that. Once it returned nothing looks at
+	// rows any more.
+	Refusals(ctx context.Context, rows []Row, probe time.Time) (refused []error, err error)
 	// Probe writes a known-good row of the given time by the same statement, on a fresh connection, and takes it back.
 	Probe(ctx context.Context, at time.Time) error
 }
+
+// Unwell says that the table did not take a known-good row.
+type Unwell struct{ Err error }
+
+func (u *Unwell) Error() string { return u.Err.Error() }
+func (u *Unwell) Unwrap() error { return u.Err }
 
 // Publisher is the Kafka producer.
 type Publisher interface {

@@ -13,13 +13,17 @@ import (
 // store gives every decision its row, or marks where it has to go instead. It returns only when none is left open, or
 // with an error when the batch is to be left uncommitted.
 func (c *carrier) store(ctx context.Context, items []*item) error {
+	c.lookAhead(ctx, items)
 	for {
 		open := wanting(items)
 		if len(open) == 0 {
 			return nil
 		}
-		failed, err := c.pour(ctx, open)
+		failed, err := c.pour(ctx, c.free(open))
 		if err == nil {
+			if err := c.accuse(ctx, open); err != nil {
+				return err
+			}
 			continue
 		}
 		// What was written before has its home, by portions before the one that failed or by a retry in parts.
@@ -116,6 +120,7 @@ func (c *carrier) write(ctx context.Context, items []*item, fresh bool) error {
 		case Stored:
 			it.entry.Give(home.Row)
 			c.parked.reset()
+			c.proved = true
 		case Present:
 			it.entry.Give(home.Duplicate)
 			c.parked.reset()

@@ -22,6 +22,11 @@ type shelf struct {
 	now, most, writes atomic.Int64
 }
 
+func (s *shelf) Foresee(context.Context, []Row, string) ([]int, error) { return nil, nil }
+func (s *shelf) Refusals(_ context.Context, rows []Row, _ time.Time) ([]error, error) {
+	return make([]error, len(rows)), nil
+}
+
 func (s *shelf) Store(ctx context.Context, rows []Row, _ bool) ([]Outcome, error) {
 	s.writes.Add(1)
 	defer s.now.Add(-1)

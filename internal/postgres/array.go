@@ -65,6 +65,16 @@ func (a *array) json(b []byte) {
 	a.buf = append(a.buf, b...)
 }
 
+// jsonb appends JSON text as a value of jsonb; none is NULL.
+func (a *array) jsonb(b []byte) {
+	if len(b) == 0 {
+		a.null()
+		return
+	}
+	a.size(1 + len(b))
+	a.buf = append(append(a.buf, jsonbVersion), b...)
+}
+
 func (a *array) nullBool(b sql.Null[bool]) {
 	switch {
 	case !b.Valid:
@@ -106,6 +116,7 @@ const (
 	oidBool        = pgtype.BoolOID
 	oidInt8        = pgtype.Int8OID
 	oidInt4        = pgtype.Int4OID
+	oidJSONB       = pgtype.JSONBOID
 	oidText        = pgtype.TextOID
 	oidTimestamptz = pgtype.TimestamptzOID
 )

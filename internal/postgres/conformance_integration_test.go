@@ -50,6 +50,10 @@ func (s server) Refuse(t testing.TB, id string, f storetest.Fault) func() {
 	return s.heals(t)
 }
 
+func (s server) Check(t testing.TB, name string, ids ...string) {
+	s.Exec(t, fmt.Sprintf(`ALTER TABLE decision_logs ADD CONSTRAINT %s CHECK (decision_id <> ALL ('{%s}'))`, name, strings.Join(ids, ",")))
+}
+
 func (s server) late(t testing.TB, body string) {
 	s.Exec(t, `CREATE FUNCTION late() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN `+body+` END $$;
 		CREATE CONSTRAINT TRIGGER late AFTER INSERT ON decision_logs DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION late()`)

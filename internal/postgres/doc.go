@@ -26,6 +26,9 @@
 // A table that takes no COPY, or on which its binary rows could mean something else (row-level security, a view, a rule,
 // other types of columns), is written to by the careful way alone, from the first time that this is met.
 //
+// [DB.Foresee] and [DB.Refusals] store nothing. The one evaluates a CHECK over rows that are not in the table, the other has
+// the table take or refuse each of some rows alone, undone at once.
+//
 // Statements are unnamed and leave no state on the connection, so a transaction pooler between us and the server is
 // fine, whether or not it knows prepared statements, and a changed table never meets a cached plan. Migrations need a
 // session of their own (an advisory lock): they want the server itself or a session pooler.

@@ -26,6 +26,13 @@ const wideProbe = 256
 // good rows of that time. Where Store goes by COPY the insert is tried too, on the row that was copied: the next row
 // that is there already will need it.
 func (db *DB) Probe(ctx context.Context, at time.Time) error {
+	return db.noted("probe the table", db.connected(ctx, true, func(ctx context.Context, pg *pgconn.PgConn) error {
+		return db.probeOn(ctx, pg, at)
+	}))
+}
+
+// probeOn is Probe on a connection that is there.
+func (db *DB) probeOn(ctx context.Context, pg *pgconn.PgConn, at time.Time) error {
 	n := 1
 	if db.full.Load() {
 		n = wideProbe
@@ -34,28 +41,26 @@ func (db *DB) Probe(ctx context.Context, at time.Time) error {
 	for i := range rows {
 		rows[i] = knownGood(at)
 	}
-	err := db.connected(ctx, true, func(ctx context.Context, pg *pgconn.PgConn) error {
-		w := newWriting(rows, (*transaction).takeBack)
-		var refused *refusedCopy
-		if !db.inserts.Load() {
-			err := transact(ctx, pg, w.probeCopy)
-			if s, ok := asServerError(err); ok && strings.HasPrefix(s.SQLState(), "22") {
-				// Nothing is wrong with the row: a column is not of the type whose binary form it was sent.
-				err = &refusedCopy{&ServerError{code: pgerrcode.WrongObjectType, severity: s.Severity()}}
-			}
-			if !errors.As(err, &refused) || !refused.asSuch() {
-				return err
-			}
+	w := newWriting(rows, (*transaction).takeBack)
+	var refused *refusedCopy
+	if !db.inserts.Load() {
+		err := transact(ctx, pg, w.probeCopy)
+		if s, ok := asServerError(err); ok && strings.HasPrefix(s.SQLState(), "22") {
+			// Nothing is wrong with the row: a column is not of the type whose binary form it was sent.
+			err = &refusedCopy{&ServerError{code: pgerrcode.WrongObjectType, severity: s.Severity()}}
 		}
-		if err := transact(ctx, pg, w.probeInsert); err != nil {
+		switch {
+		case err == nil:
+			db.full.Store(false)
+			return nil
+		case !errors.As(err, &refused) || !refused.asSuch():
 			return err
 		}
-		db.turn(refused)
-		return nil
-	})
-	if err != nil {
-		return db.noted("probe the table", err)
 	}
+	if err := transact(ctx, pg, w.probeInsert); err != nil {
+		return err
+	}
+	db.turn(refused)
 	db.full.Store(false)
 	return nil
 }

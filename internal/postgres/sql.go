@@ -1,7 +1,8 @@
 package postgres
 
-// The whole of the SQL that stores. Identifiers are constant and values are parameters, always. The table is not
-// qualified: the connection's search_path says which one it is.
+// The whole of the SQL that stores. Identifiers are constant and values are parameters, always; what foresees refusals
+// is the one statement with a text that comes from the server, see [foresight]. The table is not qualified: the
+// connection's search_path says which one it is.
 
 // copySQL stores rows that are all new: one that is there is an error (23505), and so is anything else. It has the
 // columns in the order of [window.row].
@@ -56,6 +57,65 @@ SELECT i.n, d.raw IS NOT DISTINCT FROM i.raw::jsonb
   FROM unnest($1::text[], $2::timestamptz[], $3::text[]) WITH ORDINALITY AS i(decision_id, ts, raw, n)
   CROSS JOIN LATERAL (SELECT raw FROM decision_logs WHERE decision_id = i.decision_id AND ts = i.ts
                          AND ts BETWEEN $4::timestamptz AND $5::timestamptz LIMIT 1) d`
+
+// What asks about single rows: a cursor over them, a block that takes them from it one by one, and what it found out. All
+// of it is gone with the transaction. The block undoes each row that the table takes, and catches what the table says of
+// a row, the classes 22 and 23; anything else ends it.
+const (
+	offerSQL = `
+DECLARE docket_rows NO SCROLL CURSOR FOR
+SELECT i.* FROM unnest($1::text[], $2::timestamptz[], $3::text[], $4::bool[], $5::text[], $6::int8[], $7::text[], $8::text[], $9::text[],
+       $10::text[], $11::text[], $12::text[], $13::text[], $14::int4[], $15::int8[], $16::int4[]) WITH ORDINALITY
+       AS i(decision_id, ts, path, allowed, requested_by, req_id, opa_id, opa_version, service,
+       labels, bundles, raw, source_topic, source_partition, source_offset, source_index, n)`
+
+	askSQL = `
+DO $docket$
+DECLARE
+  docket_rows refcursor := 'docket_rows';
+  i record;
+  refused jsonb[] := '{}';
+  code text; constr text; col text; rel text;
+BEGIN
+  LOOP
+    FETCH docket_rows INTO i;
+    EXIT WHEN NOT FOUND;
+    BEGIN
+      INSERT INTO decision_logs (decision_id, ts, path, allowed, requested_by, req_id, opa_id, opa_version, service,
+             labels, bundles, raw, source_topic, source_partition, source_offset, source_index)
+      VALUES (i.decision_id, i.ts, i.path, i.allowed, i.requested_by, i.req_id, i.opa_id, i.opa_version, i.service,
+             i.labels::jsonb, i.bundles::jsonb, i.raw::jsonb, i.source_topic, i.source_partition, i.source_offset, i.source_index);
+      RAISE EXCEPTION USING ERRCODE = 'DK000';
+    EXCEPTION
+      WHEN SQLSTATE 'DK000' OR unique_violation THEN NULL;
+      WHEN data_exception OR integrity_constraint_violation THEN
+        GET STACKED DIAGNOSTICS code = RETURNED_SQLSTATE, constr = CONSTRAINT_NAME, col = COLUMN_NAME, rel = TABLE_NAME;
+        refused := refused || jsonb_build_object('n', i.n, 'code', code, 'constr', constr, 'col', col, 'rel', rel);
+    END;
+  END LOOP;
+  CLOSE docket_rows;
+  PERFORM set_config('docket.refused', to_jsonb(refused)::text, true);
+END $docket$`
+
+	refusedSQL = `
+SELECT r.n, r.code, r.constr, r.col, r.rel
+  FROM jsonb_to_recordset(current_setting('docket.refused')::jsonb) AS r(n int8, code text, constr text, col text, rel text)`
+)
+
+// checkSQL gives the expression of a CHECK of this name and the columns that it refers to, one in a row; also where it is
+// one of a partition alone, with the condition under which a row goes there. The transaction can write nothing from then
+// on, as what is evaluated next was written by somebody else.
+const checkSQL = `
+SELECT pg_get_expr(c.conbin, c.conrelid),
+       CASE WHEN c.conrelid = 'decision_logs'::regclass THEN '' ELSE pg_get_partition_constraintdef(c.conrelid) END,
+       coalesce(a.attname::text, ''), set_config('transaction_read_only', 'on', true)
+  FROM pg_constraint c
+  CROSS JOIN LATERAL unnest(c.conkey) AS k(attnum)
+  LEFT JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = k.attnum
+ WHERE c.contype = 'c' AND c.conname = $1::text
+   AND (c.conrelid = 'decision_logs'::regclass
+        OR c.conislocal AND c.conrelid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = 'decision_logs'::regclass))
+ LIMIT 64`
 
 // beginSQL fixes the isolation, because the comparison must see what was committed after the insert began. It does not
 // say READ WRITE: that would overrule an administrator's default_transaction_read_only.

@@ -14,9 +14,9 @@ import (
 func newDatabase(unknown func(string)) *pgmodel.Server {
 	db := pgmodel.New(pgmodel.Config{Unknown: unknown})
 	refused := []byte(`"` + conservation.RefusedMember + `"`)
-	db.Inject(pgmodel.Fault{
-		Point: pgmodel.Insert, SQLSTATE: "23514", Constraint: "docket_demo_refuses", Count: -1,
-		Row: func(r pgmodel.Row) bool { return bytes.Contains(r.Raw, refused) },
+	db.Constrain(pgmodel.Constraint{
+		Name: "docket_demo_refuses", Columns: []string{"raw"},
+		Refuses: func(r pgmodel.Row) bool { return bytes.Contains(r.Raw, refused) },
 	})
 	return db
 }

@@ -45,6 +45,8 @@ type Server interface {
 	Config() postgres.Config
 	// Refuse raises f before a row with this decision id is inserted; with an empty id, before every row.
 	Refuse(t testing.TB, id string, f Fault) (heal func())
+	// Check puts a CHECK of this name on the table that refuses rows with these decision ids.
+	Check(t testing.TB, name string, ids ...string)
 	// RefuseLate raises code when constraints that are deferred are checked.
 	RefuseLate(t testing.TB, code string)
 	// Slow makes an insert take so long, SlowCommit a commit.
@@ -77,7 +79,7 @@ type Case struct {
 // Cases are all of them. Each wants a server of its own, and none a goroutine that outlives it.
 func Cases() []Case {
 	var all []Case
-	for _, some := range [][]Case{storing(), comparing(), refusing(), breaking(), copying(), waiting(), vanishing(), speaking()} {
+	for _, some := range [][]Case{storing(), comparing(), refusing(), breaking(), copying(), waiting(), vanishing(), speaking(), asking()} {
 		all = append(all, some...)
 	}
 	return all
