@@ -27,6 +27,10 @@ func (a *away) Store(context.Context, []Row, bool) ([]Outcome, error) {
 	a.writes++
 	return nil, sqlstate("HV00N")
 }
+func (a *away) Foresee(context.Context, []Row, string) ([]int, error) { return nil, nil }
+func (a *away) Refusals(_ context.Context, rows []Row, _ time.Time) ([]error, error) {
+	return make([]error, len(rows)), nil
+}
 func (a *away) Probe(context.Context, time.Time) error { return nil }
 
 // taking is a Kafka that takes everything and keeps nothing.
