@@ -266,6 +266,7 @@ func TestLookupsGoByTheIndexWithManyPartitions(t *testing.T) {
 		"by id":      {postgres.ByIDSQL, []any{"d7"}, 63},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			plan := explained(t, d, name != "comparison", c.sql, c.args...)
 			looked := 0
 			for line := range strings.SplitSeq(plan, "\n") {
