@@ -156,7 +156,7 @@ func (c *carrier) accuse(ctx context.Context, batch []*item) error {
 	}
 	if perr := c.well(ctx, batch); perr != nil {
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // we are stopped: nothing was found out
+			return nil // we are stopped: nothing was found out
 		}
 		return c.hold(ctx, batch, blame(errclass.Classify(perr), perr))
 	}
@@ -164,7 +164,7 @@ func (c *carrier) accuse(ctx context.Context, batch []*item) error {
 	defer func() { c.observer.Bisected(h.asked) }()
 	accused, _, err := h.ask(ctx, accused, time.Time{})
 	if err != nil || len(accused) == 0 {
-		return nil //nolint:nilerr // who wants a row is written, and fails in the ordinary way
+		return nil // who wants a row is written, and fails in the ordinary way
 	}
 	accused, refused, err := h.ask(ctx, accused, middle(batch))
 	if unwell, ok := errors.AsType[*Unwell](err); ok && ctx.Err() == nil {

@@ -121,7 +121,7 @@ func TestOnlyWhatIsRefusedTwiceAsForeseenIsSentenced(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld()
-				var now error = errCheck
+				now := errCheck
 				w.db.refuse = func(id string) error {
 					if id == "b" {
 						return now
