@@ -48,6 +48,21 @@ func TestANamedItemThatIsNotToBlameIsWritten(t *testing.T) {
 	expect(t, "written", tb.written, []int{0, 1, 3, 4, 5, 6, 7, 2})
 }
 
+func TestWhoNamesAnItemThatIsNotToBlameIsNotAskedAgain(t *testing.T) {
+	t.Parallel()
+	for _, named := range []int{0, 3} {
+		tb := &table{refuse: among(5, 7)}
+		got := bisect.Isolate(t.Context(), numbers(8), errData, tb.ask, judge, func(_ error, part []int) (int, bool) {
+			if slices.Contains(tb.written, named) {
+				t.Errorf("asked about %v after item %d, which it had named, was written", part, named)
+			}
+			i := slices.Index(part, named)
+			return i, i >= 0
+		})
+		expect(t, "suspects", itemsOf(got.Suspects), []int{5, 7})
+	}
+}
+
 func TestAHintBeyondThePartIsNone(t *testing.T) {
 	t.Parallel()
 	for _, index := range []int{-1, 1 << 40} {
