@@ -1,0 +1,57 @@
+package pipeline
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestTheProbeIsAtTheTimeOfTheWholeBatch has a CHECK of the time, and what it refuses left over alone: since another is
+// found to be bad while it is set aside, and since nobody can be asked about together. Its time is none at which the table
+// takes a good row.
+func TestTheProbeIsAtTheTimeOfTheWholeBatch(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		ids  []string
+		asks error
+		dead int
+	}{
+		"another is found meanwhile": {ids: []string{"a", "b", "x", "c", "y"}, dead: 2},
+		"nobody is asked about":      {ids: []string{"a", "b", "x", "c"}, asks: errors.New("no PL/pgSQL"), dead: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				w.db.foresee = of("x")
+				w.db.asks = func([]string, bool) error { return c.asks }
+				w.db.refuse = func(id string) error {
+					switch id {
+					case "x":
+						return errCheck
+					case "y":
+						return sqlstate("22P02")
+					}
+					return nil
+				}
+				w.db.probe = func(at time.Time) error {
+					if at.Year() < 2026 {
+						return errCheck
+					}
+					return nil
+				}
+				values := good(c.ids...)
+				values[2] = strings.Replace(values[2], "2026", "1999", 1)
+				p := newPartition(t, recordsOf(0, values...))
+				defer time.AfterFunc(time.Hour, p.depart).Stop()
+				w.run(t, p)
+				equal(t, "held", w.told.held, nil)
+				if h := w.told.homes(); h["row"] != 3 || h["dead_letter"] != c.dead {
+					t.Errorf("homes %v", h)
+				}
+			})
+		})
+	}
+}
