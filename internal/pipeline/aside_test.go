@@ -55,3 +55,21 @@ func TestTheProbeIsAtTheTimeOfTheWholeBatch(t *testing.T) {
 		})
 	}
 }
+
+// TestMostOfABatchIsForeseenOnceTheProbeSpoke has batches of which two thirds are bad, one after another.
+func TestMostOfABatchIsForeseenOnceTheProbeSpoke(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		bad := func(id string) bool { return id[len(id)-1]%3 != 0 }
+		w.db.refuse, w.db.foresee = refusing(bad), bad
+		ids := named(300)
+		w.run(t, newPartition(t, recordsOf(0, good(ids[:100]...)...), recordsOf(100, good(ids[100:200]...)...), recordsOf(200, good(ids[200:]...)...)))
+		if h := w.told.homes(); h["row"] != 120 || h["dead_letter"] != 180 {
+			t.Errorf("homes %v", h)
+		}
+		if n := len(w.db.writes); n != 6 { // of each batch one that fails and one of the others
+			t.Errorf("%d writes of %d rows", n, sum(w.db.writes))
+		}
+	})
+}

@@ -68,6 +68,8 @@ func (c *carrier) lookAhead(ctx context.Context, items []*item) {
 			c.foresight.forget(name)
 		case len(suspects) <= len(open)/2:
 			c.setAside(suspects)
+		default: // looked for once more, when the probe spoke
+			c.foreseen = slices.DeleteFunc(c.foreseen, func(n string) bool { return n == name })
 		}
 	}
 }
