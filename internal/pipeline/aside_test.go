@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"docket/internal/errclass"
 )
 
 // TestTheProbeIsAtTheTimeOfTheWholeBatch has a CHECK of the time, and what it refuses left over alone: since another is
@@ -70,6 +72,37 @@ func TestMostOfABatchIsForeseenOnceTheProbeSpoke(t *testing.T) {
 		}
 		if n := len(w.db.writes); n != 6 { // of each batch one that fails and one of the others
 			t.Errorf("%d writes of %d rows", n, sum(w.db.writes))
+		}
+	})
+}
+
+// TestATimeThatTheTableDoesNotTakeYetHoldsNobodyWhoIsSetAside has a batch most of which is of such a time.
+func TestATimeThatTheTableDoesNotTakeYetHoldsNobodyWhoIsSetAside(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		cut := &serverError{code: "23514", constraint: errclass.BeforeCut}
+		w.db.foresee = of("x", "y")
+		w.db.refuse = func(id string) error {
+			switch {
+			case id == "x" || id == "y":
+				return errCheck
+			case strings.HasPrefix(id, "d"):
+				return cut
+			}
+			return nil
+		}
+		w.run(t, newPartition(t, recordsOf(0, good("a", "x", "b")...)))
+		w.db.probe = func(at time.Time) error {
+			if at.Year() == 2026 {
+				return cut
+			}
+			return nil
+		}
+		w.run(t, newPartition(t, recordsOf(0, append(good("c", "y"), good(named(5)...)...)...)))
+		equal(t, "held", w.told.held, nil)
+		if h := w.told.homes(); h["row"] != 3 || h["dead_letter"] != 2 || h["parked"] != 5 {
+			t.Errorf("homes %v", h)
 		}
 	})
 }
