@@ -106,3 +106,23 @@ func TestATimeThatTheTableDoesNotTakeYetHoldsNobodyWhoIsSetAside(t *testing.T) {
 		}
 	})
 }
+
+// TestAForesightThatIsWrongOfEverybodyEnds has a table that mends what its CHECK would refuse, from the second batch on.
+func TestAForesightThatIsWrongOfEverybodyEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.db.refuse, w.db.foresee = refusing(everyTenth), everyTenth
+		ids := named(40)
+		w.run(t, newPartition(t, recordsOf(0, good(ids[:10]...)...)))
+		w.db.refuse = nil
+		w.run(t, newPartition(t, recordsOf(10, good(ids[10:20]...)...), recordsOf(20, good(ids[20:30]...)...), recordsOf(30, good(ids[30:]...)...)))
+		if h := w.told.homes(); h["row"] != 39 || h["dead_letter"] != 1 {
+			t.Errorf("homes %v", h)
+		}
+		equal(t, "constraints", w.db.looks, []string{"k", "k"})
+		if len(w.db.asked) != 3 {
+			t.Errorf("asked about %v", w.db.asked)
+		}
+	})
+}
