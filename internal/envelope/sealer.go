@@ -86,6 +86,10 @@ const (
 // Records are made room for by so many at most, so that few are kept in memory by one that lives long.
 const mostTogether = 256
 
+// Headers are made room for by so many at most, but for a record that has more: how many a record comes with is for
+// whoever writes it to choose.
+const mostHeaders = 32 * mostTogether
+
 // Bytes that a record's own headers take as a rule: offset, time and id.
 const bytesEach = 128
 
@@ -104,7 +108,7 @@ func (s *Sealer) Seal(e *Envelope, c *Cause, to Sealed) *kgo.Record {
 	s.records = append(s.records, kgo.Record{Topic: to.Topic, Key: e.Record.Key, Value: to.Value, Timestamp: to.At})
 	r := &s.records[len(s.records)-1]
 	if most := len(e.Record.Headers) + len(ours); cap(s.headers)-len(s.headers) < most {
-		s.headers = make([]kgo.RecordHeader, 0, most*together)
+		s.headers = make([]kgo.RecordHeader, 0, max(most, min(most*together, mostHeaders)))
 	}
 	if cap(s.bytes)-len(s.bytes) < bytesEach {
 		s.bytes = make([]byte, 0, bytesEach*together)

@@ -2,9 +2,11 @@ package envelope
 
 import (
 	"fmt"
+	"runtime"
 	"strconv"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -159,4 +161,26 @@ func BenchmarkOpenParked(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(records)), "ns/record")
+}
+
+// TestARecordOfManyHeadersMakesNoRoomForOthersLikeIt counts bytes: whoever writes to the source topic chooses how many
+// headers a record has, and the next ones need not have as many.
+//
+//nolint:paralleltest // it measures what is the whole process's
+func TestARecordOfManyHeadersMakesNoRoomForOthersLikeIt(t *testing.T) {
+	r := &kgo.Record{Headers: make([]kgo.RecordHeader, 100_000)}
+	for i := range r.Headers {
+		r.Headers[i].Key = "h"
+	}
+	e := Open(r)
+	own := uint64(len(r.Headers)) * uint64(unsafe.Sizeof(kgo.RecordHeader{}))
+	var from, to runtime.MemStats
+	runtime.ReadMemStats(&from)
+	var s Sealer
+	s.Expect(1000)
+	s.Seal(&e, &typicalCause, Sealed{Topic: "parking", At: now})
+	runtime.ReadMemStats(&to)
+	if took := to.TotalAlloc - from.TotalAlloc; took > 2*own {
+		t.Errorf("%d bytes for a record whose headers have %d", took, own)
+	}
 }

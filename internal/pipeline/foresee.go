@@ -39,10 +39,10 @@ func (f *foresight) remember(name string) {
 	}
 }
 
-func (f *foresight) forget(name string) {
+func (f *foresight) forget(names ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.names = slices.DeleteFunc(f.names, func(n string) bool { return n == name })
+	f.names = slices.DeleteFunc(f.names, func(n string) bool { return slices.Contains(names, n) })
 }
 
 // checkViolated is the constraint that an error names as a CHECK which a row violates, empty where it names none.
@@ -68,6 +68,8 @@ func (c *carrier) lookAhead(ctx context.Context, items []*item) {
 			c.foresight.forget(name)
 		case len(suspects) <= len(open)/2:
 			c.setAside(suspects)
+		default: // looked for once more, when the probe spoke
+			c.foreseen = slices.DeleteFunc(c.foreseen, func(n string) bool { return n == name })
 		}
 	}
 }
@@ -145,7 +147,7 @@ func (c *carrier) free(items []*item) []*item {
 // accuse asks about what was set aside, now that the rest of the batch has its homes. Nobody is asked about before the
 // table took a row of the batch, or a probe. Only what is refused alone, twice, and as it was foreseen, while the table
 // takes a good row afterwards, is sentenced. All others want a row as before and are aside no more.
-func (c *carrier) accuse(ctx context.Context, batch []*item) error {
+func (c *carrier) accuse(ctx context.Context) error {
 	accused := wanting(c.aside)
 	for _, it := range c.aside {
 		it.aside = false
@@ -154,21 +156,25 @@ func (c *carrier) accuse(ctx context.Context, batch []*item) error {
 	if len(accused) == 0 || ctx.Err() != nil {
 		return nil
 	}
-	if perr := c.well(ctx, batch); perr != nil {
+	if perr := c.well(ctx); perr != nil {
 		if ctx.Err() != nil {
 			return nil // we are stopped: nothing was found out
 		}
-		return c.hold(ctx, batch, blame(errclass.Classify(perr), perr))
+		return c.hold(ctx, blame(errclass.Classify(perr), perr))
 	}
 	h := &hearing{carrier: c}
 	defer func() { c.observer.Bisected(h.asked) }()
 	accused, _, err := h.ask(ctx, accused, time.Time{})
 	if err != nil || len(accused) == 0 {
+		if err == nil { // wrong of everybody, as where a trigger mends them: the next batch is not asked about
+			c.foresight.forget(c.foreseen...)
+		}
 		return nil // who wants a row is written, and fails in the ordinary way
 	}
-	accused, refused, err := h.ask(ctx, accused, middle(batch))
-	if unwell, ok := errors.AsType[*Unwell](err); ok && ctx.Err() == nil {
-		return c.hold(ctx, batch, blame(h.first, unwell.Err))
+	accused, refused, err := h.ask(ctx, accused, middle(c.batch))
+	// Where it is only a time that the table does not take yet, the ordinary way asks about another.
+	if unwell, ok := errors.AsType[*Unwell](err); ok && ctx.Err() == nil && errclass.Classify(unwell.Err).Rule != errclass.Await {
+		return c.hold(ctx, blame(h.first, unwell.Err))
 	}
 	for i, it := range accused {
 		c.sentence(it, refused[i])
@@ -178,11 +184,11 @@ func (c *carrier) accuse(ctx context.Context, batch []*item) error {
 }
 
 // well asks for a probe, unless the table took a good row since the batch is in hand.
-func (c *carrier) well(ctx context.Context, batch []*item) error {
+func (c *carrier) well(ctx context.Context) error {
 	if c.proved {
 		return nil
 	}
-	err := c.probe(ctx, batch)
+	err := c.probe(ctx)
 	c.proved = err == nil
 	return err
 }

@@ -12,9 +12,9 @@ import (
 
 // hold stands still until the database takes a known-good row again. Nothing is parked, dead-lettered or committed
 // meanwhile, fetching for this partition stops, membership of the group goes on.
-func (c *carrier) hold(ctx context.Context, open []*item, h Hold) error {
+func (c *carrier) hold(ctx context.Context, h Hold) error {
 	return c.standStill(ctx, h, func() (Hold, bool) {
-		err := c.probe(ctx, open)
+		err := c.probe(ctx)
 		if err == nil {
 			c.parked.reset()
 			return h, true
@@ -45,12 +45,13 @@ func (c *carrier) standStill(ctx context.Context, h Hold, goOn func() (Hold, boo
 	}
 }
 
-// probe asks the database for a known-good row at the time of these items, or of the present where that time is what
-// the table does not take yet: then the time is to blame, not the table.
-func (c *carrier) probe(ctx context.Context, open []*item) error {
+// probe asks the database for a known-good row at the time of the batch, or of the present where that time is what
+// the table does not take yet: then the time is to blame, not the table. It is that of the whole batch, to the end: those
+// that still want a row may do so for their times' sake.
+func (c *carrier) probe(ctx context.Context) error {
 	c.pulse()
 	defer c.pulse()
-	err := c.db.Probe(ctx, middle(open))
+	err := c.db.Probe(ctx, middle(c.batch))
 	if errclass.Classify(err).Rule == errclass.Await {
 		err = c.db.Probe(ctx, c.now())
 	}
@@ -117,6 +118,7 @@ type carrier struct {
 	partition int32
 	turn      *turn
 	desk      *desk    // what the batch is worked on, once it is decoded
+	batch     []*item  // that wanted a row when it was decoded
 	aside     []*item  // foreseen to be refused
 	proved    bool     // the table took a good row since the batch is in hand
 	foreseen  []string // constraints that were asked about for this batch, each once

@@ -23,11 +23,11 @@ func (c *carrier) judge(ctx context.Context, open, failed []*item, err error) er
 	}
 	// The probe speaks before anybody is blamed: a table that refuses everything is not a pile of bad records, and
 	// what fails while the table takes a good row is one of these records.
-	if perr := c.probe(ctx, open); perr != nil {
+	if perr := c.probe(ctx); perr != nil {
 		if v.Rule == errclass.RetryBisect && !c.cfg.Replay && c.worldly(judged(ctx, perr)) {
 			return c.parkAll(ctx, open, v)
 		}
-		return c.hold(ctx, open, blame(v, perr))
+		return c.hold(ctx, blame(v, perr))
 	}
 	c.proved = true
 	if c.foresaw(ctx, open, err) {
@@ -64,7 +64,7 @@ func (c *carrier) parkAll(ctx context.Context, open []*item, v errclass.Verdict)
 		return errLeft
 	}
 	if !c.parked.admit() {
-		return c.hold(ctx, open, Hold{Reason: ReasonDatabaseAway, Code: v.Code, Hint: hint(v)})
+		return c.hold(ctx, Hold{Reason: ReasonDatabaseAway, Code: v.Code, Hint: hint(v)})
 	}
 	c.park(v, open...)
 	return nil
@@ -89,7 +89,7 @@ func (c *carrier) park(v errclass.Verdict, items ...*item) {
 // isolate finds the records that are to blame among those that failed. The good ones get their rows on the way and keep
 // them.
 func (c *carrier) isolate(ctx context.Context, open, failed []*item, first error) error {
-	proof := proof{carrier: c, of: open, seen: map[suspicion]bool{suspect(errclass.Classify(first), first): true}}
+	proof := proof{carrier: c, seen: map[suspicion]bool{suspect(errclass.Classify(first), first): true}}
 	once := func(ctx context.Context, part []*item, again bool) error {
 		part = wanting(part)
 		if c.cfg.Replay && len(part) > 0 {
@@ -114,7 +114,7 @@ func (c *carrier) isolate(ctx context.Context, open, failed []*item, first error
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case proof.refused != nil:
-		return c.hold(ctx, open, blame(errclass.Classify(found.Err), proof.refused))
+		return c.hold(ctx, blame(errclass.Classify(found.Err), proof.refused))
 	case found.Err != nil:
 		// The world went away half-way: nobody is dead-lettered on the word of a dying connection.
 		return c.parkAll(ctx, wanting(open), judged(ctx, found.Err))
@@ -122,8 +122,8 @@ func (c *carrier) isolate(ctx context.Context, open, failed []*item, first error
 		return nil
 	}
 	// Once more, now that the accused are known: the table must still take a good row.
-	if perr := c.probe(ctx, open); perr != nil {
-		return c.hold(ctx, open, blame(errclass.Classify(found.Suspects[0].Err), perr))
+	if perr := c.probe(ctx); perr != nil {
+		return c.hold(ctx, blame(errclass.Classify(found.Suspects[0].Err), perr))
 	}
 	for _, s := range found.Suspects {
 		c.sentence(s.Item, s.Err)
@@ -166,7 +166,6 @@ func suspect(v errclass.Verdict, err error) suspicion {
 // every kind of failure that was not seen before in this search.
 type proof struct {
 	*carrier
-	of      []*item
 	seen    map[suspicion]bool
 	refused error // the probe's, when it ended the search
 }
@@ -180,7 +179,7 @@ func (p *proof) answer(ctx context.Context, err error) bisect.Answer {
 	if v.Class == errclass.Data && p.seen[s] {
 		return bisect.Divide
 	}
-	if p.refused = p.probe(ctx, p.of); p.refused != nil {
+	if p.refused = p.probe(ctx); p.refused != nil {
 		return bisect.End
 	}
 	p.seen[s] = true

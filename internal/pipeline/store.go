@@ -13,15 +13,12 @@ import (
 // store gives every decision its row, or marks where it has to go instead. It returns only when none is left open, or
 // with an error when the batch is to be left uncommitted.
 func (c *carrier) store(ctx context.Context, items []*item) error {
-	c.lookAhead(ctx, items)
-	for {
-		open := wanting(items)
-		if len(open) == 0 {
-			return nil
-		}
+	c.batch = wanting(items)
+	c.lookAhead(ctx, c.batch)
+	for open := c.batch; len(open) > 0; open = wanting(items) {
 		failed, err := c.pour(ctx, c.free(open))
 		if err == nil {
-			if err := c.accuse(ctx, open); err != nil {
+			if err := c.accuse(ctx); err != nil {
 				return err
 			}
 			continue
@@ -31,6 +28,7 @@ func (c *carrier) store(ctx context.Context, items []*item) error {
 			return err
 		}
 	}
+	return nil
 }
 
 // pour writes items by portions, each all or none, up to the first that fails for good: that one is returned.
