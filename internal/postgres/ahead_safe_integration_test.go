@@ -3,7 +3,9 @@
 package postgres_test
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	"docket/internal/pgtest"
 )
@@ -50,4 +52,28 @@ func TestTheFunctionLeavesTemporaryTablesAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A day of which so much lies in the default partition that moving it takes long, as when its own was dropped, keeps
+// neither the other days from being made nor writers waiting for long.
+func TestADayThatTakesLongHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	d := pgtest.New(t)
+	db := open(t, d.URL, 0)
+	d.Exec(t, `DROP TABLE `+named(0))
+	store(t, db, row("today", day(0), `{}`), row("soon", day(9), `{}`))
+	d.Exec(t, `CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN IF OLD.decision_id = ''today'' THEN PERFORM pg_sleep(20); END IF; RETURN OLD; END';
+		CREATE TRIGGER slow BEFORE DELETE ON decision_logs_default FOR EACH ROW EXECUTE FUNCTION slow()`)
+	from := time.Now()
+	_, err := db.MakePartitions(context.Background(), 10)
+	wantCode(t, nil, err, "57014")
+	if took := time.Since(from); took > 15*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	var n int
+	d.Query(t, `SELECT count(*) FROM pg_class WHERE relname IN ('`+named(8)+`', '`+named(9)+`', '`+named(10)+`')`, &n)
+	same(t, n, 3)
+	d.Exec(t, `DROP TRIGGER slow ON decision_logs_default`)
+	same(t, made(t, db, 10), 1)
+	same(t, []string{place(t, d, "today"), place(t, d, "soon")}, []string{named(0), named(9)})
 }

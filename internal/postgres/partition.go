@@ -254,8 +254,12 @@ func (p *partitioner) days(ctx context.Context) error {
 }
 
 func (p *partitioner) make(ctx context.Context, tx pgx.Tx) error {
-	_, err := tx.Exec(ctx, makeSQL, firstDays)
-	return err
+	for {
+		var made int
+		if err := tx.QueryRow(ctx, makeSQL, firstDays).Scan(&made); err != nil || made == 0 {
+			return err
+		}
+	}
 }
 
 // down makes one table of the partitions again. Writers wait for as long as it takes.
