@@ -32,5 +32,8 @@ SELECT kind, name FROM (
     UNION ALL SELECT 'label', provider FROM pg_seclabel WHERE classoid = 'pg_class'::regclass AND objoid = $1
     UNION ALL SELECT 'taken', name FROM unnest(ARRAY['decision_logs_before', 'decision_logs_default']) AS name
         WHERE to_regclass(name) IS NOT NULL AND EXISTS (SELECT FROM pg_class WHERE oid = $1 AND relkind = 'r')
+    UNION ALL SELECT 'put aside', relname FROM pg_class WHERE oid = to_regclass('decision_logs_strays')
+        AND EXISTS (SELECT FROM pg_class WHERE oid = $1 AND relkind = 'r')
+        AND NOT EXISTS (SELECT FROM pg_constraint WHERE conrelid = $1 AND conname = 'decision_logs_before_cut')
 ) AS found
 ORDER BY kind, name

@@ -10,8 +10,12 @@ import (
 
 const makeSQL = `SELECT count(*) FROM decision_logs_make_partitions($1)`
 
-// makeTimeout is for the days of one call.
-const makeTimeout = time.Minute
+// All the days get makeTimeout. One statement, in which the default partition may be locked, gets no longer than writers
+// with rows for it can wait with their tries: what takes longer is for somebody to call at a quiet time.
+const (
+	makeTimeout          = time.Minute
+	makeStatementTimeout = 5 * time.Second
+)
 
 // MakePartitions makes the partitions that are missing from today, in UTC, to so many days ahead, from 0 to 366, and
 // says how many it made; another worker may be at the same work. Where the table's partitions are not Docket's, or there are
@@ -28,7 +32,7 @@ func (db *DB) MakePartitions(ctx context.Context, ahead int) (int, error) {
 		err := pgx.BeginTxFunc(ctx, db.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 			var there bool
 			if err := tx.QueryRow(ctx, `SELECT to_regprocedure('decision_logs_make_partitions(int)') IS NOT NULL,
-				set_config('statement_timeout', $1, true)`, string(milliseconds(makeTimeout*4/5))).Scan(&there, nil); err != nil || !there {
+				set_config('statement_timeout', $1, true)`, string(milliseconds(makeStatementTimeout))).Scan(&there, nil); err != nil || !there {
 				return err
 			}
 			return tx.QueryRow(ctx, makeSQL, ahead).Scan(&made)

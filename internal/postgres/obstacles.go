@@ -42,6 +42,7 @@ var obstacleWords = map[string]string{
 	"type":             "a column ts that is not timestamptz NOT NULL: change it back",
 	"label":            "a security label: take it off, migrate, and put it on decision_logs again",
 	"taken":            "a neighbour of a name that a partition needs: rename it",
+	"put aside":        "rows that a migration put aside, or a table that is called so: insert them into decision_logs and drop it, or rename it",
 }
 
 // obstacles gives an [*ObstacleError] where the table has any, in the transaction of q or outside of one.

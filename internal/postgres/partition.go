@@ -103,6 +103,9 @@ func (p *partitioner) state(ctx context.Context, q interface {
 // convert brings a plain table to its end as a partition.
 func (p *partitioner) convert(ctx context.Context, t tableState) error {
 	if err := obstacles(ctx, p.conn, t.oid); err != nil {
+		if met := new(ObstacleError); errors.As(err, &met) && t.cut != nil {
+			return errors.Join(err, p.abandon(ctx)) // what an earlier run prepared may not outlast the refusal
+		}
 		return err
 	}
 	if t.cut == nil {
@@ -251,8 +254,12 @@ func (p *partitioner) days(ctx context.Context) error {
 }
 
 func (p *partitioner) make(ctx context.Context, tx pgx.Tx) error {
-	_, err := tx.Exec(ctx, makeSQL, firstDays)
-	return err
+	for {
+		var made int
+		if err := tx.QueryRow(ctx, makeSQL, firstDays).Scan(&made); err != nil || made == 0 {
+			return err
+		}
+	}
 }
 
 // down makes one table of the partitions again. Writers wait for as long as it takes.
