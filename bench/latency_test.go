@@ -184,6 +184,10 @@ func (b *bench) look(ctx context.Context, told <-chan string, seen map[string]ti
 		return fmt.Errorf("connect to Postgres: %w", err)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	// The question is planned while the table is all but empty, and would go on reading the whole of it when it no longer is.
+	if _, err := conn.Exec(ctx, "SET enable_seqscan = off"); err != nil {
+		return fmt.Errorf("look for rows: %w", err)
+	}
 	waiting := map[string]bool{}
 	deadline := time.Now().Add(latencyLoad + stuck)
 	for more := true; more || len(waiting) > 0; {
