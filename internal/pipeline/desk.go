@@ -82,7 +82,11 @@ func (d *desk) rowsOf(items []*item) []Row {
 	rows := room(d.rows, len(items))
 	for _, it := range items {
 		o := &it.env.Origin
-		rows = append(rows, Row{Log: it.log, Topic: o.Topic, Partition: o.Partition, Offset: o.Offset, Index: it.index})
+		row := Row{Log: it.log, Topic: o.Topic, Partition: o.Partition, Offset: o.Offset, Index: it.index}
+		if r := it.env.Record; r.Offset == o.Offset && r.Partition == o.Partition && r.Topic == o.Topic {
+			row.Appended = r.Timestamp
+		}
+		rows = append(rows, row)
 	}
 	d.rows = rows
 	return rows
