@@ -125,15 +125,21 @@ func (b *bench) sql(ctx context.Context, statements ...string) error {
 
 // number asks for one number.
 func (b *bench) number(ctx context.Context, query string, args ...any) (n int64, err error) {
+	err = b.one(ctx, &n, query, args...)
+	return n, err
+}
+
+// one asks for one value.
+func (b *bench) one(ctx context.Context, into any, query string, args ...any) error {
 	conn, err := pgx.Connect(ctx, b.dsn)
 	if err != nil {
-		return 0, fmt.Errorf("connect to Postgres: %w", err)
+		return fmt.Errorf("connect to Postgres: %w", err)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	if err := conn.QueryRow(ctx, query, args...).Scan(&n); err != nil {
-		return 0, fmt.Errorf("%.60s: %w", query, err)
+	if err := conn.QueryRow(ctx, query, args...).Scan(into); err != nil {
+		return fmt.Errorf("%.60s: %w", query, err)
 	}
-	return n, nil
+	return nil
 }
 
 // emptied makes the table empty and what is on disk settled, so that every run pays its own way.
