@@ -9,7 +9,7 @@ import (
 
 // askSQL asks about the rows of the cursor one by one; refusedSQL tells what it found out.
 const (
-	askSQL = `do $docket$ declare i record; refused text[] := '{}'; code text; ` +
+	askSQL = `do $docket$ declare docket_rows refcursor := 'docket_rows'; i record; refused text[] := '{}'; code text; ` +
 		`constr text; col text; rel text; begin for i in execute 'fetch all from docket_rows' loop begin insert ` +
 		`into decision_logs (decision_id, ts, path, allowed, requested_by, req_id, opa_id, opa_version, service, ` +
 		`labels, bundles, raw, source_topic, source_partition, source_offset, source_index) values (i.decision_id, ` +
@@ -19,7 +19,7 @@ const (
 		`when data_exception or integrity_constraint_violation then get stacked diagnostics code = ` +
 		`returned_sqlstate, constr = constraint_name, col = column_name, rel = table_name; refused := ` +
 		`array_append(refused, concat_ws(e'\x1f', i.n, code, constr, col, rel)); end; end loop; ` +
-		`perform set_config('docket.refused', array_to_string(refused, e'\x1e'), true); end $docket$`
+		`close docket_rows; perform set_config('docket.refused', array_to_string(refused, e'\x1e'), true); end $docket$`
 
 	refusedSQL = `select current_setting('docket.refused')`
 )

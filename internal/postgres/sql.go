@@ -73,6 +73,7 @@ SELECT i.* FROM unnest($1::text[], $2::timestamptz[], $3::text[], $4::bool[], $5
 	askSQL = `
 DO $docket$
 DECLARE
+  docket_rows refcursor := 'docket_rows';
   i record;
   refused text[] := '{}';
   code text; constr text; col text; rel text;
@@ -91,6 +92,7 @@ BEGIN
         refused := array_append(refused, concat_ws(E'\x1f', i.n, code, constr, col, rel));
     END;
   END LOOP;
+  CLOSE docket_rows;
   PERFORM set_config('docket.refused', array_to_string(refused, E'\x1e'), true);
 END $docket$`
 
