@@ -9,8 +9,8 @@ import (
 
 const (
 	mostPortion  = 5000 // rows; larger transactions are no faster, and a refused one was for nothing
-	leastPortion = 64  // rows; what fails with no more than that is not too large
-	flat         = 1.5 // times the time of a row in smaller portions: that much is no slower
+	leastPortion = 64   // rows; what fails with no more than that is not too large
+	flat         = 1.5  // times the time of a row in smaller portions: that much is no slower
 )
 
 // portion is how many rows the first write of a batch carries, for all partitions of a process. It is the largest until

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -32,17 +33,29 @@ type witness struct {
 }
 
 // take gives one that is idle; nil where there is none.
-func (w *witnesses) take() *witness {
+func (w *witnesses) take(ctx context.Context) *witness {
+	for {
+		one := w.last()
+		if one == nil {
+			return nil
+		}
+		if one.age.Stop() && time.Now().Before(one.until) {
+			return one
+		}
+		hangUp(ctx, one.pg)
+	}
+}
+
+// last takes out the one that was kept last.
+func (w *witnesses) last() *witness {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for len(w.idle) > 0 {
-		last := w.idle[len(w.idle)-1]
-		w.idle = w.idle[:len(w.idle)-1]
-		if last.age.Stop() && time.Now().Before(last.until) {
-			return last
-		}
+	if len(w.idle) == 0 {
+		return nil
 	}
-	return nil
+	one := w.idle[len(w.idle)-1]
+	w.idle = w.idle[:len(w.idle)-1]
+	return one
 }
 
 // keep takes one that is good and idle until the next batch asks, and says whether it did.
@@ -62,17 +75,15 @@ func (w *witnesses) keep(one *witness) bool {
 	return true
 }
 
-// forget says whether one was idle, and is not any more.
+// forget says whether one was idle, and is not any more: whoever takes one out hangs up on it.
 func (w *witnesses) forget(one *witness) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for i, other := range w.idle {
-		if other == one {
-			w.idle = append(w.idle[:i], w.idle[i+1:]...)
-			return true
-		}
+	at := slices.Index(w.idle, one)
+	if at >= 0 {
+		w.idle = slices.Delete(w.idle, at, at+1)
 	}
-	return false
+	return at >= 0
 }
 
 // close hangs up on all that are idle, and has none kept from then on.
@@ -95,7 +106,7 @@ func (db *DB) before(ctx context.Context, fresh bool, do func(context.Context, *
 	for {
 		var one *witness
 		if !fresh && !db.closed.Load() {
-			one = db.witnesses.take()
+			one = db.witnesses.take(ctx)
 		}
 		idle := one != nil
 		if !idle {
