@@ -3,6 +3,7 @@ package pgmodel_test
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -133,6 +134,28 @@ func TestAWitnessThatHeardAnErrorIsNotAskedAgain(t *testing.T) {
 		again(t, db)
 		if len(h.dialled) != 1 {
 			t.Errorf("dialled %d times", len(h.dialled))
+		}
+	})
+}
+
+// TestWhatWasHeardOnALostWitnessIsForgotten has the constraint go while the connection is lost, before the probe was through.
+func TestWhatWasHeardOnALostWitnessIsForgotten(t *testing.T) {
+	t.Parallel()
+	within(t, func(t *testing.T, s *pgmodel.Server, db *postgres.DB) {
+		var gone atomic.Bool
+		s.Constrain(pgmodel.Constraint{Name: "odd", Columns: []string{"decision_id"}, Refuses: func(r pgmodel.Row) bool {
+			return r.DecisionID == "odd" && !gone.Load()
+		}})
+		again(t, db)
+		s.Observe(func(e pgmodel.Event) {
+			if e.Cut {
+				gone.Store(true)
+			}
+		})
+		s.Inject(pgmodel.Fault{Point: pgmodel.Constraints, Cut: true})
+		refused, err := db.Refusals(context.Background(), []pipeline.Row{row("odd", `{}`)}, noon)
+		if err != nil || refused[0] != nil || !gone.Load() {
+			t.Fatalf("refused %v: %v", refused, err)
 		}
 	})
 }
