@@ -124,22 +124,36 @@ func (a *asking) hear(at []int, values [][]byte) error {
 	if len(values[0]) == 0 {
 		return nil
 	}
+	var before string // what was said of the row before, as a rule the same
+	var why error
 	for line := range strings.SplitSeq(string(values[0]), lineEnd) {
-		fields := strings.Split(line, fieldEnd)
-		if len(fields) != 5 {
-			return errNotAsked()
-		}
-		n, err := strconv.Atoi(fields[0])
+		number, said, _ := strings.Cut(line, fieldEnd)
+		n, err := strconv.Atoi(number)
 		if err != nil || n < 1 || n > len(at) || a.refused[at[n-1]] != nil {
 			return errNotAsked()
 		}
-		s := newServerError(&pgconn.PgError{Code: fields[1], ConstraintName: fields[2], ColumnName: fields[3], TableName: fields[4]})
-		if errclass.Classify(s).Class != errclass.Data {
-			return s
+		if why == nil || said != before {
+			if why, err = a.reason(said); err != nil {
+				return err
+			}
+			before = said
 		}
-		a.refused[at[n-1]] = clean(a.act, s)
+		a.refused[at[n-1]] = why
 	}
 	return nil
+}
+
+// reason is what was said of a row, as its error.
+func (a *asking) reason(said string) (why, err error) {
+	fields := strings.Split(said, fieldEnd)
+	if len(fields) != 4 {
+		return nil, errNotAsked()
+	}
+	s := newServerError(&pgconn.PgError{Code: fields[0], ConstraintName: fields[1], ColumnName: fields[2], TableName: fields[3]})
+	if errclass.Classify(s).Class != errclass.Data {
+		return nil, s
+	}
+	return clean(a.act, s), nil
 }
 
 func errNotAsked() error {
