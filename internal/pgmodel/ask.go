@@ -4,25 +4,24 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // askSQL asks about the rows of the cursor one by one; refusedSQL tells what it found out.
 const (
-	askSQL = `do $docket$ declare docket_rows refcursor := 'docket_rows'; i record; refused jsonb[] := '{}'; code text; ` +
-		`constr text; col text; rel text; begin loop fetch docket_rows into i; exit when not found; begin insert ` +
+	askSQL = `do $docket$ declare docket_rows refcursor := 'docket_rows'; i record; refused text[] := '{}'; code text; ` +
+		`constr text; col text; rel text; begin for i in execute 'fetch all from docket_rows' loop begin insert ` +
 		`into decision_logs (decision_id, ts, path, allowed, requested_by, req_id, opa_id, opa_version, service, ` +
 		`labels, bundles, raw, source_topic, source_partition, source_offset, source_index) values (i.decision_id, ` +
 		`i.ts, i.path, i.allowed, i.requested_by, i.req_id, i.opa_id, i.opa_version, i.service, i.labels::jsonb, ` +
 		`i.bundles::jsonb, i.raw::jsonb, i.source_topic, i.source_partition, i.source_offset, i.source_index); ` +
 		`raise exception using errcode = 'dk000'; exception when sqlstate 'dk000' or unique_violation then null; ` +
 		`when data_exception or integrity_constraint_violation then get stacked diagnostics code = ` +
-		`returned_sqlstate, constr = constraint_name, col = column_name, rel = table_name; refused := refused || ` +
-		`jsonb_build_object('n', i.n, 'code', code, 'constr', constr, 'col', col, 'rel', rel); end; end loop; ` +
-		`close docket_rows; perform set_config('docket.refused', to_jsonb(refused)::text, true); end $docket$`
+		`returned_sqlstate, constr = constraint_name, col = column_name, rel = table_name; refused := ` +
+		`array_append(refused, concat_ws(e'\x1f', i.n, code, constr, col, rel)); end; end loop; ` +
+		`close docket_rows; perform set_config('docket.refused', array_to_string(refused, e'\x1e'), true); end $docket$`
 
-	refusedSQL = `select r.n, r.code, r.constr, r.col, r.rel from ` +
-		`jsonb_to_recordset(current_setting('docket.refused')::jsonb) as r(n int8, code text, constr text, col ` +
-		`text, rel text)`
+	refusedSQL = `select current_setting('docket.refused')`
 )
 
 // offerPlan is a cursor over rows.
@@ -82,7 +81,7 @@ func (s *session) ask(*portal) (answer, *failure) {
 		if f.ends() || len(f.code) != 5 || !slices.Contains([]string{"22", "23"}, f.code[:2]) {
 			return answer{}, f
 		}
-		s.tx.refused = append(s.tx.refused, []value{int64(i + 1), f.code, f.constr, f.column, f.table})
+		s.tx.refused = append(s.tx.refused, strings.Join([]string{strconv.Itoa(i + 1), f.code, f.constr, f.column, f.table}, "\x1f"))
 	}
 	if f := s.meet(InsertAnswered, rows); f != nil {
 		return answer{}, f
@@ -107,6 +106,6 @@ func (s *session) askAbout(row []Row) *failure {
 func (s *session) asked(*portal) (answer, *failure) {
 	s.server.mu.Lock()
 	defer s.server.mu.Unlock()
-	a := answer{tag: fmt.Sprintf("SELECT %d", len(s.tx.refused)), rows: s.tx.refused}
+	a := answer{tag: "SELECT 1", rows: [][]value{{strings.Join(s.tx.refused, "\x1e")}}}
 	return a, s.interrupted()
 }

@@ -70,7 +70,7 @@ func statements() []*statement {
 			read: readOffer, run: (*session).offer},
 		{point: Ask, text: whole(regexp.QuoteMeta(askSQL)), run: (*session).ask},
 		{point: Asked, text: whole(regexp.QuoteMeta(refusedSQL)), run: (*session).asked,
-			columns: []column{{"n", pgtype.Int8OID, 8}, text("code"), text("constr"), text("col"), text("rel")}},
+			columns: []column{text("current_setting")}},
 		{point: Catalog, text: whole(regexp.QuoteMeta(checkSQL)), run: (*session).constraint,
 			columns: []column{text("pg_get_expr"), text("case"), text("coalesce"), text("set_config")}},
 		{point: Foresight, text: whole(`select i\.docket_n from unnest\((.*)\) with ordinality as i\(([^()]*), docket_n\) where (.*)`),

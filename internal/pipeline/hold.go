@@ -17,20 +17,23 @@ func (c *carrier) hold(ctx context.Context, h Hold) error {
 		err := c.probe(ctx)
 		if err == nil {
 			c.parked.reset()
+			c.lookout.looked(true, c.cfg.ProbeInterval)
 			return h, true
 		}
-		return blame(errclass.Classify(err), err), false
+		now := blame(errclass.Classify(err), err)
+		c.lookout.looked(ctx.Err() == nil && !nowhere(now), c.cfg.ProbeInterval)
+		return now, false
 	})
 }
 
-// standStill asks again and again, a probe interval apart, whether to go on; meanwhile the reason is told, anew
+// standStill asks again and again, at most a probe interval apart, whether to go on; meanwhile the reason is told, anew
 // whenever it changes.
 func (c *carrier) standStill(ctx context.Context, h Hold, goOn func() (Hold, bool)) error {
 	defer c.a.Hold()()
 	tell := c.observer.Held(c.topic, c.partition, h)
 	defer func() { tell() }()
 	for {
-		if c.pause(ctx, c.cfg.ProbeInterval); ctx.Err() != nil || c.leaving() {
+		if c.await(ctx, h); ctx.Err() != nil || c.leaving() {
 			return errLeft
 		}
 		now, ok := goOn()

@@ -125,7 +125,7 @@ type Config struct {
 	Turns          int             // batches that are decoded and written at a time, over all partitions; 0 or less: no limit
 	RetryPauses    []time.Duration // before each further try of a batch that failed for the moment's sake
 	ParkBatches    int             // whole batches parked in a row before a hold; 0: park for ever
-	ProbeInterval  time.Duration   // between two probes of a hold
+	ProbeInterval  time.Duration   // between two probes of a hold; a database that is away is looked for more often, see lookout
 	PublishTimeout time.Duration   // for all that a batch forwards; 0 or less: each publish has its own
 	Backoff        time.Duration   // before the first replay; doubles with each attempt
 	MaxBackoff     time.Duration
@@ -152,6 +152,7 @@ type Pipeline struct {
 	parked    breaker
 	portion   portion
 	foresight foresight
+	lookout   lookout
 	hands     hands
 	turns     chan struct{}
 	desks     chan *desk // that nobody sits at

@@ -8,16 +8,17 @@ import (
 )
 
 const (
-	leastPortion = 64  // rows; what fails with no more than that is not too large
-	flat         = 1.5 // times the time of a row in smaller portions: that much is no slower
+	mostPortion  = 5000 // rows; larger transactions are no faster, and a refused one was for nothing
+	leastPortion = 64   // rows; what fails with no more than that is not too large
+	flat         = 1.5  // times the time of a row in smaller portions: that much is no slower
 )
 
-// portion is how many rows the first write of a batch carries, for all partitions of a process. There is no limit until
+// portion is how many rows the first write of a batch carries, for all partitions of a process. It is the largest until
 // a write was too much for the server; then it is half of that, and it grows by a quarter with each full portion while a
-// row takes no longer than in smaller ones. Its zero value has no limit. It is safe for concurrent use.
+// row takes no longer than in smaller ones. Its zero value is the largest. It is safe for concurrent use.
 type portion struct {
 	mu   sync.Mutex
-	most int     // 0: no limit
+	most int     // 0: mostPortion
 	pace float64 // nanoseconds a row took at best since the last step down; 0: not known
 }
 
@@ -26,9 +27,9 @@ func (p *portion) of(rows int) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.most == 0 {
-		return rows
+		return min(rows, mostPortion)
 	}
-	return min(rows, p.most)
+	return min(rows, p.most, mostPortion)
 }
 
 // failed learns from a write of so many rows that ended with this verdict.

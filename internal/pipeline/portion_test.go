@@ -77,6 +77,24 @@ func TestPortionLearnsNothingFromASmallWriteOrOneThatBeganBeforeAStepDown(t *tes
 	}
 }
 
+// TestALargeBatchGoesInSeveralTransactions has one bad row at the end of a batch that is larger than a transaction gets.
+func TestALargeBatchGoesInSeveralTransactions(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(func(w *world) { w.config.BatchBytes = 1 << 30 })
+		ids := named(2*mostPortion + 10)
+		bad := ids[len(ids)-1]
+		w.db.refuse, w.db.foresee = refusing(of(bad)), of(bad)
+		w.run(t, newPartition(t, recordsOf(0, good(ids...)...)))
+		if got := sizes(w.db.writes); !slices.Equal(got, []int{5000, 5000, 10, 9}) {
+			t.Errorf("writes of %v rows", got)
+		}
+		if h := w.told.homes(); h["row"] != len(ids)-1 || h["dead_letter"] != 1 {
+			t.Errorf("homes %v", h)
+		}
+	})
+}
+
 // sizes are the rows of each write.
 func sizes(writes [][]string) (all []int) {
 	for _, write := range writes {

@@ -71,9 +71,9 @@ type Store interface {
 	Foresee(ctx context.Context, rows []Row, constraint string) ([]int, error)
 	// Refusals asks the table about each row alone and keeps none of them. refused[i] is why rows[i] is refused, a fault
 	// of class Data; nil where it is not. Any other failure is the error, and then nothing is known of any row. Where
-	// probe is not zero it asks on a fresh connection, and has a known-good row of that time written and taken back on it
-	// afterwards, as Probe does; the error is an [Unwell] where the table refuses that. Once it returned nothing looks at
-	// rows any more.
+	// probe is not zero it asks on a connection that nothing was ever stored on and that is a few seconds old at most, and
+	// has a known-good row of that time written and taken back on it afterwards, as Probe does; the error is an [Unwell]
+	// where the table refuses that. Once it returned nothing looks at rows any more.
 	Refusals(ctx context.Context, rows []Row, probe time.Time) (refused []error, err error)
 	// Probe writes a known-good row of the given time by the same statement, on a fresh connection, and takes it back.
 	Probe(ctx context.Context, at time.Time) error

@@ -55,6 +55,8 @@ type DB struct {
 	full    atomic.Bool // the last write found the disk full
 	inserts atomic.Bool // the table takes no COPY
 	met     memory      // whose last batch met rows that were there
+
+	witnesses witnesses // connections to ask on a second time
 }
 
 var _ pipeline.Store = (*DB)(nil)
@@ -158,5 +160,6 @@ func complaint(dsn string, err error) string {
 // Afterwards everything fails with the code pool_closed.
 func (db *DB) Close() {
 	db.closed.Store(true)
+	db.witnesses.close()
 	db.pool.Close()
 }

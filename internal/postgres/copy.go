@@ -20,11 +20,13 @@ import (
 // The driver's own way of it waits for answers in a lock, where virtual time cannot see that it waits, and where it
 // fails it closes the connection without asking the server to stop what it is doing.
 func (t *transaction) copy(rows []pipeline.Row, at []int) (int64, error) {
-	if err := t.begins(t.begin()); err != nil {
-		return 0, err
-	}
-	if err := t.synced(); err != nil {
-		return 0, err
+	if n := t.begin(); n > 0 {
+		if err := t.begins(n); err != nil {
+			return 0, err
+		}
+		if err := t.synced(); err != nil {
+			return 0, err
+		}
 	}
 	t.copied = true
 	front := t.pg.Frontend() // the open pipeline has the connection to itself, and watches the context

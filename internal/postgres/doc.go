@@ -27,7 +27,9 @@
 // other types of columns), is written to by the careful way alone, from the first time that this is met.
 //
 // [DB.Foresee] and [DB.Refusals] store nothing. The one evaluates a CHECK over rows that are not in the table, the other has
-// the table take or refuse each of some rows alone, undone at once.
+// the table take or refuse each of some rows alone, undone at once. Who is to answer for it is asked a second time on a
+// connection beside the pool, see [witnesses]: dialling one costs the server more than asking about a hundred rows, so it
+// is kept for a few seconds.
 //
 // Statements are unnamed and leave no state on the connection, so a transaction pooler between us and the server is
 // fine, whether or not it knows prepared statements, and a changed table never meets a cached plan. Migrations need a

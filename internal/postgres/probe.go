@@ -21,12 +21,12 @@ import (
 // has already; so many need new ones, of the index too.
 const wideProbe = 256
 
-// Probe stores a known-good row of the given time by the statements of [DB.Store], on a connection of its own and
+// Probe stores a known-good row of the given time by the statements of [DB.Store], on a connection that it dials and
 // within its own store timeout, has deferred constraints checked, and rolls it all back. nil means that the table takes
 // good rows of that time. Where Store goes by COPY the insert is tried too, on the row that was copied: the next row
 // that is there already will need it.
 func (db *DB) Probe(ctx context.Context, at time.Time) error {
-	return db.noted("probe the table", db.connected(ctx, true, func(ctx context.Context, pg *pgconn.PgConn) error {
+	return db.noted("probe the table", db.before(ctx, true, func(ctx context.Context, pg *pgconn.PgConn) error {
 		return db.probeOn(ctx, pg, at)
 	}))
 }

@@ -2,8 +2,9 @@ package postgres
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -20,26 +21,28 @@ import (
 // round trip nor an error in the server's log. Nothing is committed, so no lost answer leaves anything open. Where there is
 // no PL/pgSQL it fails.
 //
-// Where probe is not zero it asks on a connection that was not used before, on which the table then has to take a
-// known-good row of that time. Where it does not, the error is a [*pipeline.Unwell].
+// Where probe is not zero it asks as a second time wants it: on a connection beside the pool, dialled a few seconds ago at
+// most and never used for anything that was kept. On it the table then has to take a known-good row of that time. Where it
+// does not, the error is a [*pipeline.Unwell].
 func (db *DB) Refusals(ctx context.Context, rows []pipeline.Row, probe time.Time) (refused []error, err error) {
 	if len(rows) == 0 {
 		return nil, nil
 	}
 	const act = "ask about single rows"
-	a := &asking{rows: rows, refused: make([]error, len(rows)), look: db.met.has(sourceOf(rows)), act: act}
-	err = db.connected(ctx, !probe.IsZero(), func(ctx context.Context, pg *pgconn.PgConn) error {
-		if probe.IsZero() {
-			return transact(ctx, pg, a.each)
-		}
-		if err := transact(ctx, pg, a.each); err != nil {
-			return err
-		}
-		if err := db.probeOn(ctx, pg, probe); err != nil {
-			return &pipeline.Unwell{Err: err}
-		}
-		return nil
-	})
+	a := &asking{rows: rows, look: db.met.has(sourceOf(rows)), act: act}
+	if probe.IsZero() {
+		err = db.connected(ctx, false, func(ctx context.Context, pg *pgconn.PgConn) error { return transact(ctx, pg, a.each) })
+	} else {
+		err = db.before(ctx, false, func(ctx context.Context, pg *pgconn.PgConn) error {
+			if err := transact(ctx, pg, a.each); err != nil {
+				return err
+			}
+			if err := db.probeOn(ctx, pg, probe); err != nil {
+				return &pipeline.Unwell{Err: err}
+			}
+			return nil
+		})
+	}
 	if unwell, ok := errors.AsType[*pipeline.Unwell](err); ok {
 		return nil, &pipeline.Unwell{Err: db.noted("probe the table", unwell.Err)}
 	}
@@ -59,6 +62,7 @@ type asking struct {
 
 // each asks about all rows, a portion in one go.
 func (a *asking) each(t *transaction) error {
+	a.refused = make([]error, len(a.rows)) // anew: what was heard on a connection that got lost is worth nothing
 	at, err := a.unknown(t)
 	if err != nil {
 		return err
@@ -105,19 +109,53 @@ func (a *asking) some(t *transaction, at []int) error {
 	return t.synced()
 }
 
-// hear takes note of a row that is refused.
+// Between the fields of a line, and between lines.
+const (
+	fieldEnd = "\x1f"
+	lineEnd  = "\x1e"
+)
+
+// hear takes note of the rows that are refused: a line for each, of its number, the code, and the names of constraint,
+// column and table. A name can be anything; a line that does not come out even condemns nobody.
 func (a *asking) hear(at []int, values [][]byte) error {
-	if len(values) == 5 && len(values[0]) == 8 {
-		if n := binary.BigEndian.Uint64(values[0]); n >= 1 && n <= uint64(len(at)) {
-			s := newServerError(&pgconn.PgError{
-				Code: string(values[1]), ConstraintName: string(values[2]), ColumnName: string(values[3]), TableName: string(values[4]),
-			})
-			if errclass.Classify(s).Class != errclass.Data {
-				return s
-			}
-			a.refused[at[n-1]] = clean(a.act, s)
-			return nil
-		}
+	if len(values) != 1 {
+		return errNotAsked()
 	}
+	if len(values[0]) == 0 {
+		return nil
+	}
+	var before string // what was said of the row before, as a rule the same
+	var why error
+	for line := range strings.SplitSeq(string(values[0]), lineEnd) {
+		number, said, _ := strings.Cut(line, fieldEnd)
+		n, err := strconv.Atoi(number)
+		if err != nil || n < 1 || n > len(at) || a.refused[at[n-1]] != nil {
+			return errNotAsked()
+		}
+		if why == nil || said != before {
+			if why, err = a.reason(said); err != nil {
+				return err
+			}
+			before = said
+		}
+		a.refused[at[n-1]] = why
+	}
+	return nil
+}
+
+// reason is what was said of a row, as its error.
+func (a *asking) reason(said string) (why, err error) {
+	fields := strings.Split(said, fieldEnd)
+	if len(fields) != 4 {
+		return nil, errNotAsked()
+	}
+	s := newServerError(&pgconn.PgError{Code: fields[0], ConstraintName: fields[1], ColumnName: fields[2], TableName: fields[3]})
+	if errclass.Classify(s).Class != errclass.Data {
+		return nil, s
+	}
+	return clean(a.act, s), nil
+}
+
+func errNotAsked() error {
 	return errclass.As(&AnswerError{Problem: "a row was refused that was not sent"}, errclass.CodeProtocol)
 }

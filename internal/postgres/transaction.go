@@ -18,7 +18,8 @@ type transaction struct {
 	pg     *pgconn.PgConn
 	pipe   *pgconn.Pipeline // what is spoken in, but for COPY; nil until it is needed
 	begun  bool
-	copied bool // rows came by COPY, which asks for less than the insert does
+	copied bool          // rows came by COPY, which asks for less than the insert does
+	left   time.Duration // that the limits were set for; 0: they were not
 }
 
 // inBinary is the form of parameters and results.
@@ -36,15 +37,20 @@ func (t *transaction) speak() *pgconn.Pipeline {
 	return t.pipe
 }
 
-// begin sends BEGIN, where that was not done, and the limits, and says how many answers they have.
+// begin sends BEGIN, where that was not done, and the limits, where much less time is left than they were set for, and
+// says how many answers that has.
 func (t *transaction) begin() int {
-	statements := 1
+	statements := 0
 	if !t.begun {
 		t.begun = true
 		statements++
 		t.speak().SendQueryParams(beginSQL, nil, nil, nil, nil)
 	}
-	t.speak().SendQueryParams(limitsSQL, limits(t.ctx), nil, nil, nil)
+	if left := remaining(t.ctx); t.left == 0 || left < t.left*9/10 {
+		t.left = left
+		statements++
+		t.speak().SendQueryParams(limitsSQL, limits(left), nil, nil, nil)
+	}
 	return statements
 }
 
@@ -89,13 +95,17 @@ func (t *transaction) synced() error {
 	return nil
 }
 
-// limits are what the server may take, below what is left to us: locks get half of the statement's time, so that 55P03
-// tells a lock from a slow statement.
-func limits(ctx context.Context) [][]byte {
-	left := time.Minute
+// remaining is the time that is left to us.
+func remaining(ctx context.Context) time.Duration {
 	if deadline, ok := ctx.Deadline(); ok {
-		left = time.Until(deadline)
+		return time.Until(deadline)
 	}
+	return time.Minute
+}
+
+// limits are what the server may take, below what is left to us, also when a tenth of that is gone: locks get half of the
+// statement's time, so that 55P03 tells a lock from a slow statement.
+func limits(left time.Duration) [][]byte {
 	statement := left * 4 / 5
 	return [][]byte{milliseconds(statement), milliseconds(statement / 2), milliseconds(left), seconds(left / 2), seconds(left / 8)}
 }
