@@ -3,6 +3,7 @@ package postgres
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 
 	"docket/internal/errclass"
 	"docket/internal/pipeline"
@@ -21,12 +22,15 @@ const year10000 = 253_402_300_800 // in Unix seconds
 // payload can tell. What is not there is neither marked nor given.
 func (w *writing) byPlace(t *transaction, at []int) ([]int, error) {
 	from := sourceOf(w.rows)
-	var placed, others []int
-	for _, i := range at {
-		if hasPlace(&w.rows[i], from) {
-			placed = append(placed, i)
-		} else {
-			others = append(others, i)
+	placed, others := at, []int(nil)
+	if slices.ContainsFunc(at, func(i int) bool { return !hasPlace(&w.rows[i], from) }) {
+		placed = nil
+		for _, i := range at {
+			if hasPlace(&w.rows[i], from) {
+				placed = append(placed, i)
+			} else {
+				others = append(others, i)
+			}
 		}
 	}
 	for len(placed) > 0 {

@@ -19,11 +19,31 @@ func placing() []Case {
 		{"a record that is there is known by its place, and its payload is not sent", knownByPlace},
 		{"only the very record is known by its place", onlyTheVeryRecord},
 		{"some by their place, some by their payload, some are new", someByPlace},
+		{"where another refusal than that of the identity has its code, it is told", func(t *testing.T, s Server) {
+			db := open(t, s)
+			store(t, db, placed("a", 1, `{}`))
+			heal := s.Refuse(t, "b", Fault{Code: "23505"})
+			for range 2 {
+				refused(t, db, "23505", placed("a", 1, `{}`), placed("b", 2, `{}`))
+			}
+			heal()
+			same(t, store(t, db, placed("a", 1, `{}`), placed("b", 2, `{}`)), []pipeline.Outcome{present, stored})
+		}},
+		{"a table that takes no COPY knows records by their place, too", func(t *testing.T, s Server) {
+			cfg := s.NoCopy(t)
+			db := open(t, s, func(c *postgres.Config) { *c = cfg })
+			rows := []pipeline.Row{placed("a", 1, `{}`), placed("b", 2, `{}`), placed("b", 3, `[]`)}
+			same(t, store(t, db, rows...), []pipeline.Outcome{stored, stored, conflicting})
+			rows[0].Log.Raw = []byte(`{"known":"by its place"}`)
+			rows[1].Offset, rows[1].Log.Raw = 9, []byte(`{"v":2}`)
+			rows[2].Log.Raw = []byte(`{}`)
+			same(t, store(t, db, rows...), []pipeline.Outcome{present, conflicting, present})
+		}},
 		{"copies of several topics are known by their payload alone", func(t *testing.T, s Server) {
 			db := open(t, s)
 			rows := []pipeline.Row{placed("a", 1, `{}`), placed("b", 2, `{}`), placed("c", 3, `{}`)}
-			rows[1].Topic, rows[2].Partition = "other", 9 // the question names the topic and partition of the first
 			store(t, db, rows...)
+			rows[1].Topic, rows[2].Partition = "other", 9 // the question names the topic and partition of the first
 			rows[1].Log.Raw, rows[2].Log.Raw = []byte(`{"v":2}`), []byte(`{"v":2}`)
 			for range 2 {
 				same(t, store(t, db, rows...), []pipeline.Outcome{present, conflicting, conflicting})
