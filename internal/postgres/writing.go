@@ -69,7 +69,6 @@ func inTheWay(err error) error {
 // quickly stores the rows by COPY, which takes only what is new. With look it asks first what is there: then COPY gets
 // the rest, and where there is none nothing is written at all.
 func (w *writing) quickly(t *transaction, look bool) error {
-	clear(w.outcomes)
 	rest := w.firsts
 	if look {
 		if err := w.compare(t, w.firsts); err != nil {
