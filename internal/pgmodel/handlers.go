@@ -268,6 +268,7 @@ func (s *session) put(r *Row) (isNew bool, f *failure) {
 		there := s.server.rows[r.key()]
 		if there == nil || s.server.doubles > 0 {
 			t := &tuple{Row: *r, owner: s.tx}
+			t.StoredAt = s.tx.began
 			if there == nil {
 				s.server.rows[t.key()] = t
 			}
@@ -284,39 +285,4 @@ func (s *session) put(r *Row) (isNew bool, f *failure) {
 			return false, f
 		}
 	}
-}
-
-// compare answers, for each row that is there, whether raw is equal to what was sent.
-func (s *session) compare(p *portal) (answer, *failure) {
-	if f := s.usesTable(); f != nil {
-		return answer{}, f
-	}
-	var a answer
-	for i := range p.rows {
-		r := &p.rows[i]
-		there := s.visible(r)
-		if there == nil {
-			continue
-		}
-		equal, f := there.equals(r.Raw)
-		if f != nil {
-			return answer{}, f
-		}
-		a.rows = append(a.rows, []value{int64(i + 1), equal})
-	}
-	s.server.mu.Lock()
-	defer s.server.mu.Unlock()
-	a.tag = fmt.Sprintf("SELECT %d", len(a.rows))
-	return a, s.interrupted()
-}
-
-// visible gives the row with the same identity that the session sees: a committed one, or its own.
-func (s *session) visible(r *Row) *tuple {
-	s.server.mu.Lock()
-	defer s.server.mu.Unlock()
-	t := s.server.rows[r.key()]
-	if t == nil || t.owner != nil && t.owner != s.tx {
-		return nil
-	}
-	return t
 }

@@ -25,12 +25,15 @@ type Row struct {
 	Offset    int64  // source_offset
 	Index     int32  // source_index
 
+	StoredAt time.Time // stored_at: when the transaction began that stored it
+
 	Commit  int64     // number of the transaction that stored it, in the order of commits, from 1; 0 while it is not committed
 	At      time.Time // when it was committed, by this process's clock, which may be virtual
 	Session uint32    // the backend that stored it
 
-	ts      int64  // Time as it was sent
-	missing string // a NOT NULL column that is NULL
+	ts       int64  // Time as it was sent
+	appended int64  // of a row that is asked for by its place, as ts
+	missing  string // a NOT NULL column that is NULL
 }
 
 // key is the identity of a row.

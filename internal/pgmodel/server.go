@@ -161,6 +161,9 @@ func (s *Server) Put(rows ...Row) {
 	for _, r := range rows {
 		r.Time = fromMicros(toMicros(r.Time))
 		r.Commit, r.At, r.Session = s.commits, time.Now(), 0
+		if r.StoredAt.IsZero() {
+			r.StoredAt = r.At
+		}
 		t := &tuple{Row: r}
 		s.remove(t.key())
 		s.rows[t.key()] = t

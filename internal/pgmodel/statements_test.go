@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"docket/internal/pgmodel"
 	"docket/internal/pipeline"
@@ -31,6 +32,19 @@ func TestEachWayOfStoringHasSoManyStatements(t *testing.T) {
 			}
 			return rows
 		}
+		// read is a batch as it comes from the topic, and not from a copy of it.
+		read := func(rows []pipeline.Row) []pipeline.Row {
+			for i := range rows {
+				rows[i].Appended = time.Now().Add(-time.Second)
+			}
+			return rows
+		}
+		moved := func(rows []pipeline.Row) []pipeline.Row {
+			for i := range rows {
+				rows[i].Offset += 1000
+			}
+			return rows
+		}
 		for _, step := range []struct {
 			what string
 			rows []pipeline.Row
@@ -42,7 +56,14 @@ func TestEachWayOfStoringHasSoManyStatements(t *testing.T) {
 			{"some there", batch(50, 150), "begin, compare, copy, table, commit"},
 			{"none there", batch(150, 250), "begin, compare, copy, table, commit"},
 			{"all new again", batch(250, 350), "begin, copy, table, commit"},
-			{"doubles", append(batch(350, 360), batch(350, 360)...), "begin, copy, compare, table, commit"},
+			{"all there by their place", read(batch(0, 100)), "begin, copy 23505, rollback, begin, place, rollback"},
+			{"all there by their place again", read(batch(0, 100)), "begin, place, rollback"},
+			{"some there by their place", read(batch(300, 400)), "begin, place, copy, table, commit"},
+			{"some there at another", append(read(batch(300, 350)), moved(read(batch(350, 410)))...), "begin, place, compare, copy, table, commit"},
+			{"some there as copies", append(read(batch(300, 350)), batch(350, 410)...), "begin, place, compare, rollback"},
+			{"all new from the topic", read(batch(410, 420)), "begin, place, copy, table, commit"},
+			{"all new from the topic again, and doubles", append(read(batch(420, 430)), moved(read(batch(420, 430)))...), "begin, copy, compare, table, commit"},
+			{"doubles", append(batch(430, 440), batch(430, 440)...), "begin, copy, compare, table, commit"},
 		} {
 			said = nil
 			store(t, db, step.rows...)
@@ -51,9 +72,9 @@ func TestEachWayOfStoringHasSoManyStatements(t *testing.T) {
 			}
 		}
 		s.RefuseCopy()
-		store(t, db, batch(400, 410)...)
+		store(t, db, batch(500, 510)...)
 		said = nil
-		store(t, db, batch(410, 420)...)
+		store(t, db, batch(510, 520)...)
 		if got := strings.Join(said, ", "); got != "begin, insert, commit" {
 			t.Errorf("without COPY: %s", got)
 		}

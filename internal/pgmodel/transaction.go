@@ -11,6 +11,7 @@ type tuple struct {
 // transaction is one of a session. Its fields are guarded by the server's mutex, but for those of its limits.
 type transaction struct {
 	session  *session
+	began    time.Time
 	implicit bool     // without BEGIN: ends with Sync
 	failed   bool     // only ROLLBACK is heard
 	ended    bool     // nothing is left to apply or take back
@@ -26,7 +27,7 @@ type transaction struct {
 type limits struct{ statement, lock, idle time.Duration }
 
 func newTransaction(s *session) *transaction {
-	return &transaction{session: s, over: make(chan struct{})}
+	return &transaction{session: s, began: time.Now(), over: make(chan struct{})}
 }
 
 // abort takes back what the transaction did and releases its locks.

@@ -137,6 +137,15 @@ func encode(v value, format int16) []byte {
 			return strconv.AppendInt(nil, v, 10)
 		}
 		return binary.BigEndian.AppendUint64(nil, uint64(v))
+	case []int64: // in binary form alone
+		b := binary.BigEndian.AppendUint32(nil, 1)
+		for _, n := range []uint32{0, pgtype.Int8OID, uint32(len(v)), 1} {
+			b = binary.BigEndian.AppendUint32(b, n)
+		}
+		for _, n := range v {
+			b = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(b, 8), uint64(n))
+		}
+		return b
 	case time.Time:
 		if format == 0 {
 			return v.UTC().AppendFormat(nil, "2006-01-02 15:04:05.999999+00")

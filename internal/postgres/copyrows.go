@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"io"
 
+	"docket/internal/decision"
 	"docket/internal/pipeline"
 )
 
@@ -33,7 +34,15 @@ func (c *copyReader) Read(p []byte) (int, error) {
 		case c.next == len(c.at):
 			w.int2(trailer)
 		default:
-			w.row(&c.rows[c.at[c.next]])
+			r := &c.rows[c.at[c.next]]
+			if c.sent == 0 {
+				if n, fits := wholeRow(p[w.n:], r); fits {
+					w.n += n
+					c.next++
+					continue
+				}
+			}
+			w.row(r)
 		}
 		if c.sent += w.n - from; c.sent < w.size {
 			return w.n, nil // p is full
@@ -51,6 +60,7 @@ const (
 	signature    = "PGCOPY\n\xff\r\n\x00"
 	trailer      = -1
 	jsonbVersion = 1
+	jsonbHead    = 5 // its length and its version
 )
 
 // window is the part of an encoding that fits into a buffer, from some byte on.
@@ -126,8 +136,8 @@ func (w *window) json(b []byte) {
 		w.null()
 		return
 	}
-	var head [5]byte
-	binary.BigEndian.PutUint32(head[:], uint32(1+len(b)))
+	var head [jsonbHead]byte
+	binary.BigEndian.PutUint32(head[:], uint32(jsonbHead-4+len(b)))
 	head[4] = jsonbVersion
 	w.bytes(head[:])
 	w.bytes(b)
@@ -155,6 +165,30 @@ func (w *window) field8(v int64) {
 	w.int8(v)
 }
 
+// raw is the payload: its pieces in their order, where there are some.
+func (w *window) raw(l *decision.Log) {
+	if len(l.Pieces) == 0 {
+		w.json(l.Raw)
+		return
+	}
+	size := jsonbHead - 4
+	for _, p := range l.Pieces {
+		stretch, comma := p.Of(l.Raw)
+		if size += len(stretch); comma {
+			size++
+		}
+	}
+	w.int4(int32(size))
+	w.bytes([]byte{jsonbVersion})
+	for _, p := range l.Pieces {
+		stretch, comma := p.Of(l.Raw)
+		if comma {
+			w.string(",")
+		}
+		w.bytes(stretch)
+	}
+}
+
 // row is one row, its columns in the order of [copySQL].
 func (w *window) row(r *pipeline.Row) {
 	l := r.Log
@@ -174,7 +208,7 @@ func (w *window) row(r *pipeline.Row) {
 	w.nullText(l.Service)
 	w.json(l.Labels)
 	w.json(l.Bundles)
-	w.json(l.Raw)
+	w.raw(l)
 	w.text(r.Topic)
 	w.field4(r.Partition)
 	w.field8(r.Offset)

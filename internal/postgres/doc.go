@@ -18,10 +18,14 @@
 // Rows are encoded into the message that is just being sent. A batch takes no memory of its own, and a COPY that is
 // refused says at which row ([ServerError.Row]).
 //
-// COPY takes only what is new. Where a row is there already (23505) it is rolled back, and the careful way decides, in
-// a new transaction: INSERT ... SELECT ... FROM unnest(...) ON CONFLICT DO NOTHING RETURNING, and a comparison of what
-// was not inserted with what is there. From then on batches of that partition look first: one comparison of all, a
-// COPY of what it did not find, and nothing to commit where it found everything. A batch of which it found nothing ends that.
+// COPY takes only what is new. Where a row is there already (23505) it is rolled back, and a new transaction looks first: it
+// compares all rows with what is there, copies what it did not find, and has nothing to commit where it found everything.
+// Copies of records, and what another refusal than that of the identity leaves open, go the careful way instead:
+// INSERT ... SELECT ... FROM unnest(...) ON CONFLICT DO NOTHING RETURNING, and a comparison of what was not inserted. From
+// then on batches of that partition look at once, until one finds nothing.
+//
+// What is there is compared by its place, where the record in hand is the one from there: the very record needs no look at
+// its payload, which is not even sent. All else is compared by payload, as JSON.
 //
 // A table that takes no COPY, or on which its binary rows could mean something else (row-level security, a view, a rule,
 // other types of columns), is written to by the careful way alone, from the first time that this is met.

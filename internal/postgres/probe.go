@@ -108,7 +108,7 @@ func knownGood(at time.Time) pipeline.Row {
 	raw := fmt.Sprintf(`{"decision_id":%q,"timestamp":%q,"path":"docket/probe","result":true,"requested_by":"docket","req_id":1,"labels":%s,"bundles":{}}`,
 		id, at.UTC().Format(time.RFC3339Nano), labels)
 	return pipeline.Row{
-		Topic: "docket-probe",
+		Topic: "docket-probe", Appended: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), // so that it is asked for by its place, and compared all the same
 		Log: &decision.Log{
 			ID: id, Time: at,
 			Path: given("docket/probe"), Service: given("docket"), RequestedBy: given("docket"),

@@ -1,46 +1,11 @@
 package postgres
 
 import (
-	"cmp"
 	"encoding/binary"
 	"math"
-	"slices"
 
 	"docket/internal/pipeline"
 )
-
-// identity is what makes a decision one: its id, and its time in Postgres's microseconds.
-type identity struct {
-	id string
-	at int64
-}
-
-func identityOf(r *pipeline.Row) identity { return identity{r.Log.ID, micros(r.Log.Time)} }
-
-func (i identity) compare(o identity) int {
-	return cmp.Or(cmp.Compare(i.id, o.id), cmp.Compare(i.at, o.at))
-}
-
-// order gives the positions of rows in the order of their identity, so that two batches with rows in common lock them
-// in one order and cannot deadlock. firsts holds the first row of each identity, doubles the later ones; both are in
-// that order.
-func order(rows []pipeline.Row) (firsts, doubles []int) {
-	ids := make([]identity, len(rows))
-	all := make([]int, len(rows))
-	for i := range rows {
-		ids[i], all[i] = identityOf(&rows[i]), i
-	}
-	slices.SortFunc(all, func(a, b int) int { return cmp.Or(ids[a].compare(ids[b]), cmp.Compare(a, b)) })
-	firsts = all[:0]
-	for k, i := range all {
-		if k > 0 && ids[i] == ids[firsts[len(firsts)-1]] {
-			doubles = append(doubles, i)
-			continue
-		}
-		firsts = append(firsts, i)
-	}
-	return firsts, doubles
-}
 
 // insertColumns are the parameters of the insert, in its order, for the rows at these positions.
 func insertColumns(rows []pipeline.Row, at []int) [][]byte {

@@ -49,6 +49,28 @@ SELECT i.decision_id, i.ts, i.path, i.allowed, i.requested_by, i.req_id, i.opa_i
     ON CONFLICT (decision_id, ts) DO NOTHING
 RETURNING decision_id, ts`
 
+// placeSQL names the rows that are there, in one array: n where it is the very record, -n where only its payload can tell.
+//
+// It is the very record where it was stored from the same topic, partition, offset and index, after the record in hand was
+// appended to that place. Kafka never changes a record, and gives an offset again only where a topic was deleted and made
+// anew: then what is in hand was appended later than what was stored from the old one. That is as true as two clocks agree,
+// the server's and the one that stamped the record: the broker's, or the producer's where the topic keeps its time. A
+// clock of ours that is behind, or a stamp that is ahead, only costs a comparison. The other way round, a topic made anew
+// whose records carry times from before (a copy of another topic, or a producer whose clock is behind by more than lies
+// between the two) hides a conflict between two decisions of one identity and one place, and nothing else: neither is a
+// new decision taken for one that is there, nor is one lost.
+//
+// It is as cheap as it looks: per row a descent in the index and no payload. The limit and the range are those of compareSQL.
+const placeSQL = `
+SELECT array_agg(CASE WHEN d.source_offset = i.source_offset AND d.source_index = i.source_index
+                       AND d.source_partition = $7::int4 AND d.source_topic = $6::text AND d.stored_at > i.appended
+                      THEN i.n ELSE -i.n END)
+  FROM unnest($1::text[], $2::timestamptz[], $3::int8[], $4::int4[], $5::timestamptz[]) WITH ORDINALITY
+       AS i(decision_id, ts, source_offset, source_index, appended, n)
+  CROSS JOIN LATERAL (SELECT source_topic, source_partition, source_offset, source_index, stored_at FROM decision_logs
+                         WHERE decision_id = i.decision_id AND ts = i.ts
+                         AND ts BETWEEN $8::timestamptz AND $9::timestamptz LIMIT 1) d`
+
 // compareSQL says of each row that is there whether it is equal as JSON: key order, white space and 1 or 1.0 make no
 // difference. The limit leaves the planner no way but the unique index: a join would sometimes read the whole table. The
 // range of times says nothing new; it spares the planner the partitions that have none of them, of which there may be hundreds.

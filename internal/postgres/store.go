@@ -39,12 +39,8 @@ func (db *DB) write(ctx context.Context, rows []pipeline.Row, fresh bool, end fu
 		from := sourceOf(rows)
 		var refused *refusedCopy
 		if !db.inserts.Load() {
-			look := db.met.has(from)
-			err := transact(ctx, pg, func(t *transaction) error { return w.quickly(t, look) })
+			err := db.quickly(ctx, pg, w, from)
 			if !errors.As(err, &refused) {
-				if err == nil && look {
-					db.met.note(from, w.met)
-				}
 				return err
 			}
 		}
@@ -56,6 +52,21 @@ func (db *DB) write(ctx context.Context, rows []pipeline.Row, fresh bool, end fu
 		return err
 	})
 	return w.outcomesOr(err)
+}
+
+// quickly stores by COPY, and looks first where the batch before met rows that were there. Where it did not look and one
+// is there, it is most likely the start of what is delivered again: then it looks, too.
+func (db *DB) quickly(ctx context.Context, pg *pgconn.PgConn, w *writing, from source) error {
+	look := db.met.has(from)
+	err := transact(ctx, pg, func(t *transaction) error { return w.quickly(t, look) })
+	if refused := (*refusedCopy)(nil); !look && errors.As(err, &refused) && refused.code() == pgerrcode.UniqueViolation && hasPlace(&w.rows[0], from) {
+		look = true
+		err = transact(ctx, pg, func(t *transaction) error { return w.quickly(t, look) })
+	}
+	if err == nil && look {
+		db.met.note(from, w.met)
+	}
+	return err
 }
 
 // turn goes on by INSERT where the table refuses COPY as such and has just taken an INSERT.

@@ -82,7 +82,7 @@ func (w *writing) quickly(t *transaction, look bool) error {
 			return err
 		}
 	}
-	if err := w.compareAll(t, w.doubles); err != nil {
+	if err := w.compareDoubles(t); err != nil {
 		return err
 	}
 	if len(rest) == 0 {
@@ -130,7 +130,10 @@ func (w *writing) carefully(t *transaction) error {
 		return err
 	}
 	w.met = len(left) > 0
-	if err := w.compareAll(t, append(left, w.doubles...)); err != nil {
+	if err := w.compareAll(t, left); err != nil {
+		return err
+	}
+	if err := w.compareDoubles(t); err != nil {
 		return err
 	}
 	return w.end(t)
@@ -166,6 +169,18 @@ func (w *writing) compareAll(t *transaction, at []int) error {
 	if err := w.compare(t, at); err != nil {
 		return err
 	}
+	return w.allThere(at)
+}
+
+// compareDoubles goes by their payload alone: they stand at another place than what is there.
+func (w *writing) compareDoubles(t *transaction) error {
+	if err := w.byPayload(t, w.doubles); err != nil {
+		return err
+	}
+	return w.allThere(w.doubles)
+}
+
+func (w *writing) allThere(at []int) error {
 	if len(w.unknown(at)) > 0 {
 		// Somebody deleted a row between our insert and our look. In a stricter isolation the server says 40001 to this.
 		return &ServerError{code: pgerrcode.SerializationFailure, severity: "ERROR"}
@@ -175,9 +190,18 @@ func (w *writing) compareAll(t *transaction, at []int) error {
 
 // compare looks which rows are there and marks them Present or Conflicting.
 func (w *writing) compare(t *transaction, at []int) error {
+	left, err := w.byPlace(t, at)
+	if err != nil {
+		return err
+	}
+	return w.byPayload(t, left)
+}
+
+// byPayload does it by the payload alone, which is sent.
+func (w *writing) byPayload(t *transaction, at []int) error {
 	for len(at) > 0 {
 		n := portion(w.rows, at)
-		if err := w.comparePortion(t, at[:n]); err != nil {
+		if err := w.payloadPortion(t, at[:n]); err != nil {
 			return err
 		}
 		at = at[n:]
@@ -189,26 +213,30 @@ func (w *writing) compare(t *transaction, at []int) error {
 // and on the server.
 const maxPortion = 1 << 20
 
-// portion is how many of the rows go into one comparison.
+// portion is how many of the rows go into one comparison by payload.
 func portion(rows []pipeline.Row, at []int) int {
+	return portionOf(at, func(i int) int { return len(rows[i].Log.ID) + len(rows[i].Log.Raw) + 20 })
+}
+
+// portionOf is how many go into one where so many bytes are sent of each.
+func portionOf(at []int, sent func(i int) int) int {
 	size := 0
 	for n, i := range at {
-		l := rows[i].Log
-		if size += len(l.ID) + len(l.Raw) + 20; size > maxPortion && n > 0 {
+		if size += sent(i); size > maxPortion && n > 0 {
 			return n
 		}
 	}
 	return len(at)
 }
 
-func (w *writing) comparePortion(t *transaction, at []int) error {
+func (w *writing) payloadPortion(t *transaction, at []int) error {
 	return t.ask(compareSQL, compareColumns(w.rows, at), func(values [][]byte) error {
 		if len(values) != 2 || len(values[0]) != 8 || len(values[1]) != 1 {
-			return errclass.As(&AnswerError{Problem: "the comparison answered in another form than asked for"}, errclass.CodeProtocol)
+			return errNotAsked()
 		}
 		n := binary.BigEndian.Uint64(values[0])
 		if n < 1 || n > uint64(len(at)) || w.outcomes[at[n-1]] != 0 {
-			return errclass.As(&AnswerError{Problem: "the comparison returned a row that was not sent"}, errclass.CodeProtocol)
+			return errNotSent()
 		}
 		w.outcomes[at[n-1]] = pipeline.Conflicting
 		if values[1][0] == 1 {

@@ -79,7 +79,7 @@ type Case struct {
 // Cases are all of them. Each wants a server of its own, and none a goroutine that outlives it.
 func Cases() []Case {
 	var all []Case
-	for _, some := range [][]Case{storing(), comparing(), refusing(), breaking(), copying(), waiting(), vanishing(), speaking(), asking()} {
+	for _, some := range [][]Case{storing(), comparing(), placing(), refusing(), breaking(), copying(), waiting(), vanishing(), speaking(), asking()} {
 		all = append(all, some...)
 	}
 	return all
