@@ -86,10 +86,10 @@ func (b *Batch) Settle() (Settled, error) {
 		}
 		missing.Decisions += n
 	}
+	b.settled = missing.Decisions == 0
 	if missing.Decisions > 0 {
 		return Settled{}, &missing
 	}
-	b.settled = true
 	return b.account.settle(b.records), nil
 }
 
