@@ -42,7 +42,8 @@ func (b *bench) launch(program string, settings ...string) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &worker{addr: addr, client: &http.Client{Timeout: 10 * time.Second}}
+	// Compressed answers would cost the worker more than all else that is asked of it.
+	w := &worker{addr: addr, client: &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableCompression: true}}}
 	env := append([]string{
 		"HOME=" + b.dir, "DOCKET_KAFKA_BROKERS=" + strings.Join(b.kafka.Brokers(), ","), "DOCKET_DATABASE_URL=" + b.dsn,
 		"DOCKET_HTTP_ADDR=" + addr, "DOCKET_SPOOL_DIR=" + filepath.Join(b.dir, "spool-"+name),

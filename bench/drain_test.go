@@ -94,7 +94,8 @@ func (b *bench) startFor(l load) (*worker, error) {
 func (b *bench) watch(ctx context.Context, w *worker, run *Run) error {
 	want := run.Rows
 	var last int64
-	changed := time.Now()
+	began := time.Now()
+	changed := began
 	for {
 		seen, err := w.metrics(ctx)
 		if err != nil {
@@ -115,16 +116,12 @@ func (b *bench) watch(ctx context.Context, w *worker, run *Run) error {
 		case time.Since(changed) > stuck:
 			return fmt.Errorf("%d of %d decisions have their homes, and no more come, see %s", n, want, w.log)
 		}
-		pause := 100 * time.Millisecond
-		if n > want*95/100 || want < 50_000 {
-			pause = 5 * time.Millisecond
-		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-w.ended:
 			return fmt.Errorf("the worker has ended, see %s", w.log)
-		case <-time.After(pause):
+		case <-time.After(NextLook(n, want, time.Since(began))):
 		}
 	}
 }

@@ -169,7 +169,8 @@ func usedByAll(workers []*worker) (sum time.Duration, err error) {
 
 // watchAll waits until the workers have brought everything home between them, and returns their metrics added up.
 func (b *bench) watchAll(ctx context.Context, workers []*worker, run *Run) (series, error) {
-	want, deadline := run.Rows, time.Now().Add(5*stuck)
+	want, began := run.Rows, time.Now()
+	deadline := began.Add(5 * stuck)
 	for {
 		sum, lags, err := addedUp(ctx, workers)
 		if err != nil {
@@ -185,14 +186,10 @@ func (b *bench) watchAll(ctx context.Context, workers []*worker, run *Run) (seri
 		if time.Now().After(deadline) {
 			return nil, fmt.Errorf("%d of %d decisions have their homes, and time is up", n, want)
 		}
-		pause := 100 * time.Millisecond
-		if n > want*95/100 || want < 50_000 {
-			pause = 5 * time.Millisecond
-		}
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-time.After(pause):
+		case <-time.After(NextLook(n, want, time.Since(began))):
 		}
 	}
 }

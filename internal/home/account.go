@@ -21,6 +21,8 @@ type Account struct {
 	next int64      // what may be committed: one past the last of the unbroken run of done records; -1 before any
 	last int64      // the highest offset that entered; -1 before any
 	ep   int32      // leader epoch of the record before next
+
+	spare [][]Entry // for the next batch, zeroed; the entries themselves are never used again
 }
 
 type position struct {
@@ -79,7 +81,19 @@ func (a *Account) Batch(records []*kgo.Record) *Batch {
 		}
 		p.taken = true
 	}
-	return &Batch{account: a, records: records, decisions: make([][]Entry, len(records))}
+	decisions := a.spare
+	if a.spare = nil; cap(decisions) < len(records) {
+		decisions = make([][]Entry, len(records))
+	}
+	return &Batch{account: a, records: records, decisions: decisions[:len(records)]}
+}
+
+// keep takes what a batch is done with for the next.
+func (a *Account) keep(decisions [][]Entry) {
+	clear(decisions)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.spare = decisions[:0]
 }
 
 // find returns where an offset stands in open, -1 where it does not. near is where it stands as a rule.

@@ -26,6 +26,8 @@ type Batch struct {
 	records   []*kgo.Record
 	decisions [][]Entry // per record
 	arena     []Entry
+	settled   bool
+	part      bool // of a batch that was cut: decisions is not its alone
 }
 
 // Records are the records of the batch in offset order.
@@ -47,7 +49,8 @@ func (b *Batch) Carries(i, n int) []Entry {
 // Cut takes the first n records off the batch, into one of their own, which is settled by itself. Their decisions may
 // have been told already; the entries stay good.
 func (b *Batch) Cut(n int) *Batch {
-	head := &Batch{account: b.account, records: b.records[:n:n], decisions: b.decisions[:n:n]}
+	b.part = b.part || n < len(b.records)
+	head := &Batch{account: b.account, records: b.records[:n:n], decisions: b.decisions[:n:n], part: b.part}
 	b.records, b.decisions = b.records[n:], b.decisions[n:]
 	return head
 }
@@ -83,8 +86,39 @@ func (b *Batch) Settle() (Settled, error) {
 		}
 		missing.Decisions += n
 	}
+	b.settled = missing.Decisions == 0
 	if missing.Decisions > 0 {
 		return Settled{}, &missing
 	}
 	return b.account.settle(b.records), nil
+}
+
+// Release lets the memory of records be used again for others, of this or another partition: of those whose decisions
+// all have a row. What is forwarded is made of its record's own bytes, and what still holds them then is not known here.
+//
+// It comes last, after [Batch.Settle], which it panics without: no record is good any more, nor anything that aliases
+// one, the strings and bytes of its decisions included.
+func (b *Batch) Release() {
+	if !b.settled {
+		panic(fmt.Sprintf("home: records of %s/%d released before they were settled", b.account.topic, b.account.partition))
+	}
+	for i, r := range b.records {
+		b.records[i] = nil
+		if rows(b.decisions[i]) {
+			r.Recycle()
+		}
+	}
+	if !b.part {
+		b.account.keep(b.decisions)
+	}
+	b.records, b.decisions = nil, nil
+}
+
+func rows(entries []Entry) bool {
+	for i := range entries {
+		if h := entries[i].home; h != Row && h != Duplicate {
+			return false
+		}
+	}
+	return true
 }

@@ -1,12 +1,14 @@
 package home
 
 import (
+	"encoding/binary"
 	"errors"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 	"go.uber.org/goleak"
 )
 
@@ -246,5 +248,112 @@ func TestHomesHaveTheNamesOfTheContract(t *testing.T) {
 	}
 	if len(All()) != int(homes)-1 {
 		t.Error("All leaves a home out")
+	}
+}
+
+// fetch makes records as a client with pools does, and says which were recycled.
+func fetch(t *testing.T, n int) (records []*kgo.Record, recycled func(i int) bool) {
+	t.Helper()
+	var raw []byte
+	for i := range n {
+		r := kmsg.NewRecord()
+		r.OffsetDelta, r.Value = int32(i), []byte("v")
+		body := r.AppendTo(nil)[1:] // without its length
+		raw = append(binary.AppendVarint(raw, int64(len(body))), body...)
+	}
+	set := kmsg.NewRecordBatch()
+	set.Magic, set.NumRecords, set.LastOffsetDelta, set.Records = 2, int32(n), int32(n-1), raw
+	set.Length = int32(len(set.AppendTo(nil)) - 12)
+	answer := kmsg.NewFetchResponseTopicPartition()
+	answer.Partition, answer.RecordBatches = 3, set.AppendTo(nil)
+	p, _ := kgo.ProcessFetchPartition(kgo.ProcessFetchPartitionOpts{
+		Topic: "t", Partition: 3, DisableCRCValidation: true, Pools: []kgo.Pool{slabs{}},
+	}, &answer, kgo.DefaultDecompressor(), nil)
+	if p.Err != nil || len(p.Records) != n {
+		t.Fatalf("%d records of %d: %v", len(p.Records), n, p.Err)
+	}
+	all := slices.Clone(p.Records)
+	return p.Records, func(i int) bool { return all[i].Value == nil }
+}
+
+type slabs struct{}
+
+func (slabs) GetRecords(n int) []kgo.Record { return make([]kgo.Record, n) }
+func (slabs) PutRecords([]kgo.Record)       {}
+
+func TestOnlyRecordsWithARowAreReleased(t *testing.T) {
+	t.Parallel()
+	fetched, recycled := fetch(t, 7)
+	a := NewAccount("t", 3)
+	a.Enter(fetched...)
+	b := a.Batch(slices.Clone(fetched))
+	mustPanic(t, "a batch released before it was settled", func() { b.Release() })
+	given := [][]Home{{Row}, {Duplicate}, {Parked}, {DeadLetter}, {Row, Row}, {Row, Spooled}, {Exhausted}}
+	for i, homes := range given {
+		entries := b.Carries(i, len(homes))
+		for j, h := range homes {
+			mustPanic(t, "a batch released before it was settled", func() { b.Release() })
+			entries[j].Give(h)
+		}
+	}
+	if _, err := b.Settle(); err != nil {
+		t.Fatal(err)
+	}
+	b.Release()
+	for i, homes := range given {
+		want := !slices.ContainsFunc(homes, func(h Home) bool { return h != Row && h != Duplicate })
+		if recycled(i) != want {
+			t.Errorf("a record of homes %v: recycled %v", homes, recycled(i))
+		}
+	}
+	if len(b.Records()) != 0 {
+		t.Error("a released batch still has records")
+	}
+}
+
+func TestTheRestOfACutBatchIsNotReleasedWithIt(t *testing.T) {
+	t.Parallel()
+	fetched, recycled := fetch(t, 4)
+	a := NewAccount("t", 3)
+	a.Enter(fetched...)
+	rest := a.Batch(slices.Clone(fetched))
+	for i := range fetched {
+		rest.Carries(i, 1)[0].Give(Row)
+	}
+	head := rest.Cut(2)
+	if _, err := head.Settle(); err != nil {
+		t.Fatal(err)
+	}
+	head.Release()
+	if !recycled(0) || !recycled(1) || recycled(2) || recycled(3) {
+		t.Error("not the head alone was released")
+	}
+	mustPanic(t, "the rest released before it was settled", func() { rest.Release() })
+	if s, err := rest.Settle(); err != nil || s.Offset() != 4 || rest.Records()[1].Offset != 3 {
+		t.Errorf("the rest is settled at %d: %v", s.Offset(), err)
+	}
+}
+
+func TestABatchAfterAReleasedOneHasNoHomesOfIt(t *testing.T) {
+	t.Parallel()
+	a := NewAccount("t", 3)
+	for n := range int64(5) {
+		rs := records(2*n, 2*n+1)
+		a.Enter(rs...)
+		b := a.Batch(rs)
+		if n%2 == 1 {
+			b.Cut(1) // what was cut is not used again
+		}
+		var missing *HomelessError
+		if _, err := b.Settle(); !errors.As(err, &missing) || missing.Decisions != len(b.Records()) {
+			t.Fatalf("batch %d begins with homes: %v", n, err)
+		}
+		for i := range b.Records() {
+			b.Carries(i, 1)[0].Give(Row)
+		}
+		if _, err := b.Settle(); err != nil {
+			t.Fatal(err)
+		}
+		b.Release()
 	}
 }

@@ -139,7 +139,10 @@ func (a *Assignment) gather(ctx context.Context, records int, bytes int64, wait 
 			return 0, ErrLeaving
 		}
 		a.mu.Lock()
-		n, reached := fit(a.queue, records, bytes)
+		n, reached := len(a.queue), false
+		if n >= records || a.bytes >= bytes {
+			n, reached = fit(a.queue, records, bytes)
+		}
 		reached = reached || n > 0 && a.full
 		arrived := a.arrived
 		a.mu.Unlock()
@@ -184,13 +187,9 @@ func (a *Assignment) pop(n int) ([]*kgo.Record, error) {
 		return nil, ErrLeaving
 	}
 	taken := slices.Clone(a.queue[:n])
-	clear(a.queue[:n]) // the array lives on; what was taken must not live with it
-	a.queue = a.queue[n:]
+	a.queue = slices.Delete(a.queue, 0, n) // the array lives on; what was taken must not live with it
 	for _, r := range taken {
 		a.bytes -= recordBytes(r)
-	}
-	if len(a.queue) == 0 {
-		a.queue = nil // lets the array go
 	}
 	most, bytes := a.session.mark()
 	drained := a.full && len(a.queue) <= most/2 && a.bytes <= bytes/2

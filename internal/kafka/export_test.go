@@ -26,3 +26,6 @@ func Member(a *Assignment) string {
 
 // Answered is what an answer of the client becomes.
 var Answered = answered
+
+// SpareMade is how many bytes of memory were made for what was inflated, as none that was used before would do.
+func SpareMade(s *Source) int64 { return s.spare.bytes.made.Load() }

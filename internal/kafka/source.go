@@ -80,13 +80,15 @@ func (sc SourceConfig) validate(cfg Config) error {
 
 // Source reads one topic as a member of a group.
 type Source struct {
-	cfg    Config
-	sc     SourceConfig
-	logger zerolog.Logger
-	client *clientLog
-	stage  *stage
-	faults standing
-	polled func() // called between a poll and what is made of it; tests widen the gap here
+	cfg      Config
+	sc       SourceConfig
+	logger   zerolog.Logger
+	client   *clientLog
+	stage    *stage
+	spare    *spare
+	inflater *inflater
+	faults   standing
+	polled   func() // called between a poll and what is made of it; tests widen the gap here
 
 	mu      sync.Mutex
 	session *session // nil while there is none
@@ -114,7 +116,12 @@ func NewSource(cfg Config, sc SourceConfig, logger zerolog.Logger, reg prometheu
 		client: cfg.quiet(logger, "source"),
 	}
 	s.faults.logger = s.logger
-	err := kgo.ValidateOpts(s.options(context.Background(), &session{source: s})...)
+	s.spare = newSpare()
+	var err error
+	if s.inflater, err = newInflater(sc.MaxDecompressBytes, s.spare); err != nil {
+		return nil, fmt.Errorf("kafka source: %w", err)
+	}
+	err = kgo.ValidateOpts(s.options(context.Background(), &session{source: s})...)
 	if err == nil {
 		s.stage, err = newStage(reg, "source")
 	}
@@ -148,7 +155,8 @@ func (s *Source) options(base context.Context, sess *session) []kgo.Opt {
 		kgo.BrokerMaxReadBytes(max(100<<20, 2*s.sc.FetchMaxBytes)),
 		kgo.FetchMaxWait(s.sc.FetchWait),
 		kgo.MaxConcurrentFetches(s.sc.MaxConcurrentFetches),
-		kgo.MaxDecompressBatchBytes(s.sc.MaxDecompressBytes),
+		kgo.WithDecompressor(s.inflater),
+		kgo.WithPools(s.spare),
 	)...)
 }
 

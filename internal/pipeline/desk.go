@@ -36,12 +36,13 @@ func (p *Pipeline) newDesk(records int) *desk {
 	return d
 }
 
-// leaveDesk gives the desk to a later batch, without a trace of this one.
-func (c *carrier) leaveDesk() {
+// leaveDesk gives the desk to a later batch, without a trace of this one. It says whether nobody can still look at what
+// was on it, nor at the records that this was made of.
+func (c *carrier) leaveDesk() (clean bool) {
 	d := c.desk
 	c.desk = nil
 	if d == nil || d.spoiled {
-		return
+		return false
 	}
 	d.decoder.Begin(0)
 	d.opener = envelope.Opener{}
@@ -53,6 +54,7 @@ func (c *carrier) leaveDesk() {
 	case c.desks <- d:
 	default:
 	}
+	return true
 }
 
 // spoil says that a write failed: whatever the store left behind may look at its rows for a while yet, so the desk is

@@ -122,3 +122,30 @@ func TestWhatIsForwardedIsNotMadeOfTheDesk(t *testing.T) {
 		}
 	})
 }
+
+// TestRecordsAreReleasedWhereNobodyCanStillLookAtThem has a Store that fails once, in the second of three batches.
+func TestRecordsAreReleasedWhereNobodyCanStillLookAtThem(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		writes := 0
+		s := &keeper{keep: func([]Row) error {
+			if writes++; writes == 2 {
+				return sqlstate("08006")
+			}
+			return nil
+		}}
+		w := newWorld()
+		w.pipe.db = s
+		batches := [][]*kgo.Record{recordsOf(0, good("a", "b")...), recordsOf(2, good("c", "d")...), recordsOf(4, good("e", "f")...)}
+		p := newPartition(t, batches...)
+		w.run(t, p)
+		for i, want := range []bool{true, false, true} {
+			if released := batches[i][0] == nil && batches[i][1] == nil; released != want {
+				t.Errorf("batch %d: released %v, want %v", i, released, want)
+			}
+		}
+		if p.last() != 6 {
+			t.Errorf("committed %d", p.last())
+		}
+	})
+}

@@ -31,14 +31,23 @@ func (it *item) send(to home.Home, c *envelope.Cause, attempt int) {
 	it.to, it.cause, it.attempt = to, c, attempt
 }
 
-// wanting are the items that still want a row, in order.
+// wanting are the items that still want a row, in order: items itself where all do, so neither is written to.
 func wanting(items []*item) []*item {
-	var open []*item
-	for i, it := range items {
+	n := 0
+	for _, it := range items {
 		if it.open() {
-			if open == nil {
-				open = make([]*item, 0, len(items)-i)
-			}
+			n++
+		}
+	}
+	if n == len(items) {
+		return items[:n:n]
+	}
+	if n == 0 {
+		return nil
+	}
+	open := make([]*item, 0, n)
+	for _, it := range items {
+		if it.open() {
 			open = append(open, it)
 		}
 	}

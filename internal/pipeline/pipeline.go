@@ -98,7 +98,9 @@ func (p *Pipeline) carry(ctx context.Context, a Assignment, rest *home.Batch, t 
 		return fmt.Errorf("settle: %w", err)
 	}
 	c.observer.Homed(c.report(b, items))
-	c.leaveDesk() // the commit needs none of it
+	if c.leaveDesk() { // the commit needs none of it
+		b.Release()
+	}
 
 	if err := c.commit(ctx, settled); err != nil {
 		// The homes stand. The offset is covered by the next commit or, where the partition is lost, the records are

@@ -115,9 +115,17 @@ func open(t testing.TB, s *schedule, h *history, logs io.Writer) *world {
 	for i := range s.Consumers + s.Replayers {
 		w.slots = append(w.slots, newSlot(w, i))
 	}
-	w.feeder = w.kafka.Client(t, kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchCompression(kgo.NoCompression()), kgo.DisableIdempotentWrite())
+	w.feeder = w.kafka.Client(t, kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchCompression(w.compression()), kgo.DisableIdempotentWrite())
 	w.clerk = newClerk(w)
 	return w
+}
+
+// compression is that of what is read: memory for what is inflated is used again, and what came plain is its own.
+func (w *world) compression() kgo.CompressionCodec {
+	if w.plan.Seed%2 == 0 {
+		return kgo.NoCompression()
+	}
+	return kgo.Lz4Compression()
 }
 
 // placeLeaders spreads the partitions over the brokers; the fake would toss a coin that is not the seed's.

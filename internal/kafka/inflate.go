@@ -1,0 +1,169 @@
+package kafka
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"sync/atomic"
+
+	"github.com/pierrec/lz4/v4"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// inflater is how sets of records are inflated. LZ4 as producers write it is read straight into spare memory,
+// without the checksum of what is inflated: the brokers' own covers all that is compressed, and Kafka's own consumers look
+// at no other either. All else, broken LZ4 too, is left to the client.
+type inflater struct {
+	most   int // bytes that a set may inflate to
+	spare  *spare
+	others kgo.Decompressor
+	ratio  atomic.Uint64 // bits of a float64: how far sets inflate, as last seen
+}
+
+// newInflater makes one. The client's own decompressor keeps to the limit only where the client made it.
+func newInflater(most int, s *spare) (*inflater, error) {
+	client, err := kgo.NewClient(kgo.MaxDecompressBatchBytes(most), kgo.WithPools(s))
+	if err != nil {
+		return nil, fmt.Errorf("decompressor: %w", err)
+	}
+	defer client.Close()
+	others, ok := client.OptValue(kgo.WithDecompressor).(kgo.Decompressor)
+	if !ok {
+		return nil, errors.New("decompressor: the client has none")
+	}
+	f := &inflater{most: most, spare: s, others: others}
+	f.ratio.Store(math.Float64bits(4))
+	return f, nil
+}
+
+// Decompress is of [kgo.Decompressor].
+func (f *inflater) Decompress(src []byte, codec kgo.CompressionCodecType) ([]byte, error) {
+	if codec == kgo.CodecLz4 {
+		if out, ok := f.lz4(src); ok {
+			return out, nil
+		}
+	}
+	return f.others.Decompress(src, codec)
+}
+
+// lz4 inflates a frame; false where it is not as producers write it, or inflates too far.
+func (f *inflater) lz4(src []byte) (out []byte, ok bool) {
+	blocks, largest, length, ok := lz4Frame(src)
+	if !ok {
+		return nil, false
+	}
+	out = f.spare.bytes.take(f.guess(len(src)))
+	for {
+		block, rest, more, ok := lz4Block(blocks)
+		if !ok || !more && length >= 0 && length != len(out) {
+			break
+		}
+		if !more {
+			f.learn(len(src), len(out))
+			return out, true
+		}
+		if out, ok = f.append(out, block, largest); !ok {
+			break
+		}
+		blocks = rest
+	}
+	f.spare.bytes.give(out) // nobody has seen it
+	return nil, false
+}
+
+// mostRatio is how far a set is expected to inflate at most: one of zeroes must not make room for hundreds like it.
+const mostRatio = 8
+
+// guess is how much room a frame is given at first.
+func (f *inflater) guess(n int) int {
+	return min(f.most, int(float64(n)*math.Float64frombits(f.ratio.Load())*1.03)+64)
+}
+
+// learn keeps to the frames that inflate furthest, as one that finds too little room is inflated twice.
+func (f *inflater) learn(from, to int) {
+	ratio, now := math.Float64frombits(f.ratio.Load()), min(float64(to)/float64(from), mostRatio)
+	f.ratio.Store(math.Float64bits(max(now, ratio+(now-ratio)/8)))
+}
+
+// append inflates one block behind out, in more memory where there is too little.
+func (f *inflater) append(out []byte, block lz4Data, largest int) ([]byte, bool) {
+	most := min(largest, f.most-len(out))
+	if !block.compressed {
+		if len(block.bytes) > most {
+			return out, false
+		}
+		return append(out, block.bytes...), true
+	}
+	for {
+		room := out[len(out):cap(out)]
+		if n, err := lz4.UncompressBlock(block.bytes, room); err == nil {
+			out = out[:len(out)+n]
+			return out, n <= most
+		}
+		if len(room) >= most {
+			return out, false // it is not for want of room
+		}
+		larger := f.spare.bytes.take(len(out) + min(most, max(2*len(room), 4*len(block.bytes))))
+		larger = append(larger, out...)
+		f.spare.bytes.give(out)
+		out = larger
+	}
+}
+
+// lz4Data is a block of a frame.
+type lz4Data struct {
+	bytes      []byte
+	compressed bool
+}
+
+const (
+	lz4Magic   = 0x184D2204
+	lz4Version = 0b0100_0000 // of the frame's format, and
+	lz4Alone   = 0b0010_0000 // blocks that need no other
+	lz4Sized   = 0b0000_1000 // the length of all is told
+	lz4Summed  = 0b0000_0100 // a checksum of all comes last
+)
+
+// lz4Frame reads a frame's head: what follows it, but for the checksum at the end, how far a block may inflate, and how
+// far all of it does, -1 where that is not told.
+func lz4Frame(src []byte) (blocks []byte, largest, length int, ok bool) {
+	if len(src) < 7 || binary.LittleEndian.Uint32(src) != lz4Magic {
+		return nil, 0, 0, false
+	}
+	flags, sizes := src[4], src[5]
+	if flags&^(lz4Sized|lz4Summed) != lz4Version|lz4Alone || sizes&0b1000_1111 != 0 || sizes>>4 < 4 {
+		return nil, 0, 0, false
+	}
+	head, tail, length := 7, 0, -1
+	if flags&lz4Sized != 0 && len(src) >= head+8 {
+		length = int(binary.LittleEndian.Uint64(src[6:]) & math.MaxInt)
+	}
+	if flags&lz4Sized != 0 {
+		head += 8
+	}
+	if flags&lz4Summed != 0 {
+		tail = 4
+	}
+	if len(src) < head+tail {
+		return nil, 0, 0, false
+	}
+	return src[head : len(src)-tail], 64 << 10 << (2 * (sizes>>4 - 4)), length, true
+}
+
+// lz4Block takes the next block off; there are no more where all that is left is the end mark.
+func lz4Block(src []byte) (block lz4Data, rest []byte, more, ok bool) {
+	if len(src) < 4 {
+		return lz4Data{}, nil, false, false
+	}
+	size := binary.LittleEndian.Uint32(src)
+	src = src[4:]
+	if size == 0 {
+		return lz4Data{}, nil, false, len(src) == 0
+	}
+	n := int(size &^ (1 << 31))
+	if n > len(src) {
+		return lz4Data{}, nil, false, false
+	}
+	return lz4Data{bytes: src[:n], compressed: size>>31 == 0}, src[n:], true, true
+}

@@ -1,0 +1,207 @@
+package kafka
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/pierrec/lz4/v4"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+func inflating(t testing.TB, most int) *inflater {
+	t.Helper()
+	f, err := newInflater(most, newSpare())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func framed(t testing.TB, content []byte, options ...lz4.Option) []byte {
+	t.Helper()
+	var frame bytes.Buffer
+	w := lz4.NewWriter(&frame)
+	if err := errors.Join(w.Apply(options...), func() error { _, err := w.Write(content); return err }(), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return frame.Bytes()
+}
+
+// contents are bytes that compress well, badly, not at all, and of all sizes around a block's.
+func contents() map[string][]byte {
+	rng := rand.New(rand.NewPCG(1, 2))
+	noise := make([]byte, 300<<10)
+	for i := range noise {
+		noise[i] = byte(rng.Uint32())
+	}
+	lines := bytes.Repeat([]byte(`{"decision_id":"a","path":"b/c","result":true}`), 9000)
+	return map[string][]byte{
+		"nothing": {}, "a byte": {7}, "noise": noise, "zeroes": make([]byte, 3<<20), "lines": lines,
+		"one block": lines[:64<<10], "one more": lines[:64<<10+1], "both": append(append([]byte{}, lines...), noise...),
+	}
+}
+
+func TestLZ4IsInflatedToWhatWasCompressed(t *testing.T) {
+	t.Parallel()
+	f := inflating(t, 64<<20)
+	for name, content := range contents() {
+		for _, size := range []lz4.BlockSize{lz4.Block64Kb, lz4.Block256Kb, lz4.Block1Mb, lz4.Block4Mb} {
+			for _, summed := range []bool{true, false} {
+				frame := framed(t, content, lz4.BlockSizeOption(size), lz4.ChecksumOption(summed), lz4.SizeOption(uint64(len(content))))
+				if _, ok := f.lz4(frame); !ok {
+					t.Errorf("%s in blocks of %v is left to the client", name, size)
+				}
+				out, err := f.Decompress(frame, kgo.CodecLz4)
+				if err != nil || !bytes.Equal(out, content) {
+					t.Errorf("%s in blocks of %v: %d bytes of %d, %v", name, size, len(out), len(content), err)
+				}
+				f.spare.PutDecompressBytes(out)
+			}
+		}
+	}
+}
+
+func TestLZ4ThatProducersDoNotWriteIsLeftToTheClient(t *testing.T) {
+	t.Parallel()
+	f := inflating(t, 64<<20)
+	content := contents()["lines"]
+	plain := framed(t, content)
+	legacy := framed(t, content, lz4.LegacyOption(true))
+	for name, frame := range map[string][]byte{
+		"block checksums": framed(t, content, lz4.BlockChecksumOption(true)), "legacy": legacy, "two frames": append(bytes.Clone(plain), plain...),
+	} {
+		if _, ok := f.lz4(frame); ok {
+			t.Errorf("%s: read as one frame of the ordinary kind", name)
+		}
+		theirs, want := f.others.Decompress(frame, kgo.CodecLz4)
+		out, err := f.Decompress(frame, kgo.CodecLz4)
+		if !bytes.Equal(out, theirs) || (err == nil) != (want == nil) {
+			t.Errorf("%s: %d bytes and %v, the client has %d and %v", name, len(out), err, len(theirs), want)
+		}
+	}
+	for cut := range 40 {
+		if _, err := f.Decompress(plain[:cut], kgo.CodecLz4); err == nil && cut > 0 {
+			t.Errorf("the first %d bytes of a frame are taken for all of it", cut)
+		}
+	}
+}
+
+func TestNoCodecInflatesBeyondTheLimit(t *testing.T) {
+	t.Parallel()
+	const most = 1 << 20
+	f := inflating(t, most)
+	for _, over := range []int{0, 1, 3 << 20} {
+		for name, codec := range map[string]kgo.CompressionCodec{
+			"lz4": kgo.Lz4Compression(), "gzip": kgo.GzipCompression(), "snappy": kgo.SnappyCompression(), "zstd": kgo.ZstdCompression(),
+		} {
+			compressor, err := kgo.DefaultCompressor(codec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			content := bytes.Repeat([]byte("0123456789abcdef"), most/16+over/16+1)[:most+over]
+			src, which := compressor.Compress(new(bytes.Buffer), content)
+			out, err := f.Decompress(src, which)
+			switch {
+			case over == 0 && (err != nil || !bytes.Equal(out, content)):
+				t.Errorf("%s: %d bytes of %d: %v", name, len(out), len(content), err)
+			case over > 0 && !errors.Is(err, kgo.ErrMaxDecompress):
+				t.Errorf("%s: %d bytes too many gave %v", name, over, err)
+			}
+		}
+	}
+}
+
+func TestWhatInflatesFarMakesNoRoomForMoreLikeIt(t *testing.T) {
+	t.Parallel()
+	f := inflating(t, 64<<20)
+	frame := framed(t, make([]byte, 32<<20))
+	if _, err := f.Decompress(frame, kgo.CodecLz4); err != nil {
+		t.Fatal(err)
+	}
+	if room := f.guess(256 << 10); room > 9*256<<10 {
+		t.Errorf("room for %d bytes is made for a frame of %d", room, 256<<10)
+	}
+}
+
+//nolint:paralleltest // it measures what is the whole process's
+func TestASetOfRecordsIsInflatedInMemoryThatWasUsedBefore(t *testing.T) {
+	f := inflating(t, 64<<20)
+	var frames [][]byte
+	for _, n := range []int{100, 3000, 900, 7000} {
+		frames = append(frames, framed(t, contents()["lines"][:n*46]))
+	}
+	if n := testing.AllocsPerRun(20, func() {
+		for _, frame := range frames {
+			out, err := f.Decompress(frame, kgo.CodecLz4)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.spare.PutDecompressBytes(out)
+		}
+	}); n > 0 {
+		t.Errorf("%v allocations for %d sets of records, want none", n, len(frames))
+	}
+}
+
+func TestTheSpareKeepsNoMoreThanItsShare(t *testing.T) {
+	t.Parallel()
+	s := slabs[byte]{most: 1 << 20}
+	for i := range 1000 {
+		s.give(make([]byte, 0, 1+i*1000))
+		sum := 0
+		for _, slab := range s.free {
+			sum += cap(slab)
+		}
+		if sum != s.kept || sum > s.most || len(s.free) > mostSlabs {
+			t.Fatalf("%d slices of %d bytes are kept, counted as %d, at most %d", len(s.free), sum, s.kept, s.most)
+		}
+	}
+	for _, n := range []int{1, 70_000, 200_000, 900_000} {
+		if slab := s.take(n); cap(slab) < n || len(slab) != 0 {
+			t.Errorf("asked for %d bytes: %d of %d", n, len(slab), cap(slab))
+		}
+	}
+	kept := s.kept
+	s.give(make([]byte, 0, 1<<20))
+	if s.kept != kept {
+		t.Error("a slice of more than half of the share is kept")
+	}
+}
+
+func TestSpareRecordsHoldNothing(t *testing.T) {
+	t.Parallel()
+	s := newSpare()
+	used := make([]kgo.Record, 8)
+	for i := range used {
+		used[i] = kgo.Record{Value: []byte("v"), Topic: "t"}
+	}
+	s.PutRecords(used[:3])
+	for i, r := range s.GetRecords(8)[:8] {
+		if r.Value != nil || r.Topic != "" {
+			t.Errorf("record %d still holds what it was", i)
+		}
+	}
+}
+
+// FuzzLZ4 compares with the client's own reading of anything.
+func FuzzLZ4(f *testing.F) {
+	for _, content := range contents() {
+		f.Add(framed(f, content[:min(len(content), 2000)]))
+		f.Add(framed(f, content[:min(len(content), 2000)], lz4.ChecksumOption(false), lz4.BlockSizeOption(lz4.Block64Kb)))
+	}
+	in := inflating(f, 1<<20)
+	f.Fuzz(func(t *testing.T, src []byte) {
+		theirs, want := in.others.Decompress(src, kgo.CodecLz4)
+		out, ok := in.lz4(src)
+		switch {
+		case ok && want == nil && !bytes.Equal(out, theirs):
+			t.Errorf("%d bytes, the client has %d", len(out), len(theirs))
+		case ok && len(out) > in.most, ok && errors.Is(want, kgo.ErrMaxDecompress):
+			t.Errorf("%d bytes, at most %d", len(out), in.most)
+		case ok && want != nil && !errors.Is(want, lz4.ErrInvalidFrameChecksum) && !errors.Is(want, lz4.ErrInvalidHeaderChecksum):
+			t.Errorf("the client refuses it: %v", want)
+		}
+	})
+}

@@ -1,0 +1,5 @@
+//go:build !synctests
+
+package kafka
+
+const rubbish = false
