@@ -45,6 +45,7 @@ type Assignment struct {
 	dead      bool // nothing may be committed any more
 	queue     []*kgo.Record
 	bytes     int64
+	since     time.Time     // when the first of the queue came, or later where some were taken from before it
 	arrived   chan struct{} // closed and replaced when records come
 	full      bool          // the queue reached its mark and did not drain to half since
 	holds     int
@@ -144,14 +145,17 @@ func (a *Assignment) gather(ctx context.Context, records int, bytes int64, wait 
 			n, reached = fit(a.queue, records, bytes)
 		}
 		reached = reached || n > 0 && a.full
-		arrived := a.arrived
+		arrived, left := a.arrived, wait-time.Since(a.since)
 		a.mu.Unlock()
+		if n > 0 && left <= 0 {
+			return n, nil
+		}
 		if n > 0 && gathered == nil {
-			timer := time.NewTimer(wait)
+			timer := time.NewTimer(left)
 			defer timer.Stop()
 			gathered = timer.C
 		}
-		if reached || (n > 0 && wait <= 0) {
+		if reached {
 			return n, nil
 		}
 		select {
@@ -191,6 +195,7 @@ func (a *Assignment) pop(n int) ([]*kgo.Record, error) {
 	for _, r := range taken {
 		a.bytes -= recordBytes(r)
 	}
+	a.since = time.Now()
 	most, bytes := a.session.mark()
 	drained := a.full && len(a.queue) <= most/2 && a.bytes <= bytes/2
 	if drained {
@@ -219,6 +224,9 @@ func (a *Assignment) append(records []*kgo.Record) error {
 		a.position = r.Offset + 1
 		if r.Attrs.IsControl() {
 			continue // a transaction's end: a place in the log, no record
+		}
+		if len(a.queue) == 0 {
+			a.since = time.Now()
 		}
 		a.queue = append(a.queue, r)
 		a.bytes += recordBytes(r)
