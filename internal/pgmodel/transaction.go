@@ -11,12 +11,12 @@ type tuple struct {
 // transaction is one of a session. Its fields are guarded by the server's mutex, but for those of its limits.
 type transaction struct {
 	session  *session
-	implicit bool     // without BEGIN: ends with Sync
-	failed   bool     // only ROLLBACK is heard
-	ended    bool     // nothing is left to apply or take back
-	usesIt   bool     // holds a lock on the table
-	offered  []Row    // that are asked about
-	refused  []string // lines of what was found out
+	implicit bool  // without BEGIN: ends with Sync
+	failed   bool  // only ROLLBACK is heard
+	ended    bool  // nothing is left to apply or take back
+	usesIt   bool  // holds a lock on the table
+	offered  []Row // that are asked about
+	refused  []string
 	inserted []*tuple
 	over     chan struct{} // closed when its locks are gone
 	limits   limits
