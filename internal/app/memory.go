@@ -9,8 +9,8 @@ import (
 )
 
 // What a consumer that reads at full speed keeps in memory, besides what is counted in batches: the Go runtime, what
-// the Kafka client has fetched, inflates and keeps to inflate with.
-const besides = 64 << 20
+// the Kafka client has fetched, and what it keeps to inflate into.
+const besides = 68 << 20
 
 // SoftMemory is how large the consumer lets its heap grow before it collects more often than Go would, in bytes: the
 // queues, a batch for each turn or records that inflate to more, two of the largest at once, and what there is besides.

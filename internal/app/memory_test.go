@@ -16,10 +16,10 @@ func TestMemoryThatIsAimedAtFollowsFromTheSettings(t *testing.T) {
 		record  config.Size
 		want    int64
 	}{
-		{config.Consumer, 8 << 20, 16 << 20, 136 << 20},
-		{config.Consumer, 16 << 20, 16 << 20, 208 << 20},
-		{config.Consumer, 8 << 20, 256 << 20, 616 << 20}, // two of the largest at once
-		{config.Consumer, 1 << 30, 256 << 20, 64<<20 + 9<<30},
+		{config.Consumer, 8 << 20, 16 << 20, 140 << 20},
+		{config.Consumer, 16 << 20, 16 << 20, 212 << 20},
+		{config.Consumer, 8 << 20, 256 << 20, 620 << 20}, // two of the largest at once
+		{config.Consumer, 1 << 30, 256 << 20, 68<<20 + 9<<30},
 		{config.Replayer, 8 << 20, 16 << 20, 0},
 	} {
 		if got := SoftMemory(tc.program, config.Settings{BatchMaxBytes: tc.batch, MaxRecordBytes: tc.record}); got != tc.want {
@@ -38,8 +38,8 @@ func TestWhatTheUserSaysOfMemoryIsKept(t *testing.T) { // not in parallel: it is
 		set     int64 // by the runtime, which reads the variable at the start
 		want    int64
 	}{
-		{nil, math.MaxInt64, 136 << 20},
-		{[]string{"GOMEMLIMIT="}, math.MaxInt64, 136 << 20},
+		{nil, math.MaxInt64, 140 << 20},
+		{[]string{"GOMEMLIMIT="}, math.MaxInt64, 140 << 20},
 		{[]string{"GOMEMLIMIT=1GiB"}, 1 << 30, 1 << 30},
 		{[]string{"A=b", "GOMEMLIMIT=off"}, math.MaxInt64, math.MaxInt64},
 	} {

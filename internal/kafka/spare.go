@@ -23,7 +23,7 @@ var (
 )
 
 // spareBytes is what the spare keeps of inflated bytes while nobody uses them; of records, a quarter of it.
-const spareBytes = 12 << 20
+const spareBytes = 8 << 20
 
 func newSpare() *spare {
 	s := &spare{}

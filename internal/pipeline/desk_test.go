@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,14 +42,14 @@ func refill(p *partition, number int64, values []string) {
 
 //nolint:paralleltest // it measures what is the whole process's
 func TestDecisionCostsNextToNoAllocationsFromFetchToCommit(t *testing.T) {
-	const n, most = 2000, 0.1 // per decision; the records of the fetch are counted too, and taken off
+	const n, most, mostBytes = 2000, 0.02, 4 // per decision; the records of the fetch are counted too, and taken off
 	w, p := newWorld(), newPartition(t)
 	w.pipe.cfg.BatchBytes = 1 << 30
 	w.pipe.db = newCounting(n)
 	values := good(named(n)...)
 	batch := int64(0)
-	made := testing.AllocsPerRun(5, func() { refill(p, batch, values) })
-	all := testing.AllocsPerRun(5, func() {
+	made, madeBytes := costs(func() { refill(p, batch, values) })
+	all, allBytes := costs(func() {
 		batch++
 		refill(p, batch, values)
 		if err := w.pipe.Run(t.Context(), p); err != nil {
@@ -58,9 +59,23 @@ func TestDecisionCostsNextToNoAllocationsFromFetchToCommit(t *testing.T) {
 	if each := (all - made) / n; each > most {
 		t.Errorf("%.2f allocations for each decision, want %v at most", each, most)
 	}
+	if each := float64(allBytes-madeBytes) / n; each > mostBytes {
+		t.Errorf("%.1f bytes for each decision, want %d at most", each, mostBytes)
+	}
 	if p.last() != (batch+1)*n {
 		t.Errorf("committed %d of %d", p.last(), (batch+1)*n)
 	}
+}
+
+// costs is what f allocates in one of some runs: how often, and how much.
+func costs(f func()) (allocs float64, bytes int64) {
+	const runs = 5
+	var from, to runtime.MemStats
+	f()
+	runtime.ReadMemStats(&from)
+	allocs = testing.AllocsPerRun(runs-1, f) // and once before it counts
+	runtime.ReadMemStats(&to)
+	return allocs, int64(to.TotalAlloc-from.TotalAlloc) / runs
 }
 
 // TestDeskOfAFailedWriteIsNotUsedAgain has a Store that still looks at its rows after it gave an error.
