@@ -6,8 +6,8 @@ import "bytes"
 // and would take gigabytes once every element has its own home; no upload of OPA comes near.
 const MaxDecisions = 100_000
 
-// Decode reads the decisions out of a Kafka record's value. It inflates and reads at most maxBytes bytes. A Refusal
-// condemns the whole record; a fault of one decision is that Part's Err. What it returns aliases value where value is
+// Decode reads the decisions out of a Kafka record's value. It inflates and reads at most maxBytes bytes, and less than
+// 1 GiB in any case. A Refusal condemns the whole record; a fault of one decision is that Part's Err. What it returns aliases value where value is
 // not gzip, so value must not be written to afterwards. Beside those bytes it takes a few hundred for each Part, however
 // small: an array of nothing but digits grows to some three hundred times its size while it is read.
 func Decode(value []byte, maxBytes int64) (Record, *Refusal) {
@@ -29,23 +29,25 @@ func (d *Decoder) Begin(n int) {
 	if s.parts = s.parts[:0]; cap(s.parts) < n || cap(s.parts) > max(n, mostKept) {
 		s.parts = make([]Part, 0, n)
 	}
+	s.slab.begin()
 	s.src, s.draft.others.many = nil, nil
+	s.tape.forget()
 }
 
 // Decode is [Decode]. What it returns stays good until the next [Decoder.Begin].
 func (d *Decoder) Decode(value []byte, maxBytes int64) (Record, *Refusal) {
 	s, inflated := &d.scanner, 0
 	if isGzip(value) {
-		plain, refusal := gunzip(value, maxBytes)
+		plain, refusal := gunzip(value, min(maxBytes, mostBytes))
 		if refusal != nil {
 			return Record{}, refusal
 		}
 		value, inflated = plain, cap(plain)
-	} else if int64(len(value)) > maxBytes {
+	} else if int64(len(value)) > min(maxBytes, mostBytes) {
 		return Record{}, &Refusal{Reason: TooLarge}
 	}
 
-	s.src, s.pos, s.inflated = value, 0, inflated
+	s.src, s.pos, s.inflated, s.slab.before = value, 0, inflated, len(s.slab.pieces)
 	s.space()
 	if s.atEnd() {
 		return Record{}, &Refusal{Reason: Empty}
@@ -53,7 +55,12 @@ func (d *Decoder) Decode(value []byte, maxBytes int64) (Record, *Refusal) {
 	if s.peek() == '[' {
 		return s.array()
 	}
-	parts := append(s.room(), Part{})
+	parts := s.room()
+	if cap(parts) > 0 {
+		parts = parts[:1] // which is zero, as all of the room is
+	} else {
+		parts = append(parts, Part{})
+	}
 	if s.document(&parts[0]) {
 		return s.record(parts), nil
 	}
@@ -83,6 +90,7 @@ func (s *scanner) record(parts []Part) Record {
 func (s *scanner) refuse(parts []Part, r Refusal) (Record, *Refusal) {
 	room := s.parts[len(s.parts):cap(s.parts)]
 	clear(room[:min(len(parts), len(room))])
+	s.slab.pieces = s.slab.pieces[:s.slab.before]
 	return Record{}, &r
 }
 
@@ -102,7 +110,7 @@ func (s *scanner) array() (Record, *Refusal) {
 		parts = append(parts, Part{Index: len(parts)})
 		ok := s.part(&parts[len(parts)-1])
 		if ok {
-			more, ok = s.next(false)
+			more, ok = s.next()
 		}
 		switch {
 		case !ok:
@@ -115,6 +123,21 @@ func (s *scanner) array() (Record, *Refusal) {
 		return s.refuse(parts, Refusal{Reason: Syntax, Offset: s.pos})
 	}
 	return s.record(parts), nil
+}
+
+// next goes on behind an element of the record's array: more is true where a comma says that another follows, with s.pos
+// at its start, and false where the array ended, with s.pos behind its bracket.
+func (s *scanner) next() (more, ok bool) {
+	s.space()
+	c := s.peek()
+	if c != ',' && c != ']' {
+		return false, false
+	}
+	s.pos++
+	if c == ',' {
+		s.space()
+	}
+	return c == ',', true
 }
 
 // lines reads each line of the value that is not blank as a decision of its own.
@@ -152,7 +175,7 @@ func (s *scanner) hasObjectLine() bool {
 			continue
 		}
 		s.src, s.pos = text, 0
-		if s.draft.scan(s) && s.ends() && (line[0] == '{' || s.draft.seen[fieldID]) {
+		if s.draft.scan(s) && s.ends() && (line[0] == '{' || s.draft.seen>>fieldID&1 != 0) {
 			return true
 		}
 	}
@@ -168,7 +191,11 @@ func (s *scanner) document(part *Part) bool {
 func (s *scanner) part(part *Part) bool {
 	start := s.pos
 	if s.peek() != '{' {
-		if !s.value(0) {
+		scan := s.scalar
+		if s.peek() == '[' {
+			scan = s.walk
+		}
+		if !scan() {
 			return false
 		}
 		part.Value = s.src[start:s.pos:s.pos]
@@ -180,7 +207,9 @@ func (s *scanner) part(part *Part) bool {
 		return false
 	}
 	part.Value = s.src[start:s.pos:s.pos]
-	part.Err = d.judge(s, start, &part.Log)
+	if part.Err = d.judge(s, start, &part.Log); part.Err == nil {
+		part.Log.Pieces = s.ordered(start, s.order())
+	}
 	return true
 }
 

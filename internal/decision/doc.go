@@ -17,6 +17,13 @@
 // Where a decision has several faults the first of this order is told: syntax, duplicate_key, missing_field,
 // wrong_type, out_of_range. So a missing timestamp is told before a req_id of the wrong type.
 //
+// How it is read: scanner.run goes once over the bytes and puts the places of keys and of objects' braces on a tape; all
+// that is uncommon, escapes and long numbers among it, it leaves to slower methods and goes on behind. What is wanted of a
+// decision is then looked up on the tape: the fields, and the jumps that make its text one with the members of objects as
+// jsonb keeps them ([Log.Pieces]). Both hang on the keys alone, and most decisions have the keys of an earlier one, so
+// they are learned per shape: a shape is known again only if every key is the same, byte by byte. A decision of very
+// many members is scanned a second time, for the outer ones alone, and has no pieces.
+//
 // Left to the database on purpose, because only it knows: an index entry that is too long, and jsonb's own sizes (a
 // string or a container of 256 MiB), which lie beyond any sensible limit on a record.
 package decision

@@ -13,11 +13,16 @@ const (
 	fieldLabels
 	fieldBundles
 	fieldResult
+	// What we read in labels and in the result, where these are objects.
+	fieldOPAID
+	fieldOPAVersion
+	fieldAllow
+	fieldAllowed
 	fieldCount
 )
 
 var fieldNames = [fieldCount]string{
-	"", "decision_id", "timestamp", "path", "requested_by", "req_id", "labels", "bundles", "result",
+	"", "decision_id", "timestamp", "path", "requested_by", "req_id", "labels", "bundles", "result", "", "", "", "",
 }
 
 func fieldOf(name []byte) field {
@@ -43,122 +48,186 @@ func fieldOf(name []byte) field {
 	}
 }
 
-// draft is what one scan over a decision has seen: where its fields stand, and the first faults but syntax. A span
-// of zero length is a field that is not there.
+// innerOf finds what a key inside labels or the result names.
+func innerOf(outer field, name []byte) field {
+	switch string(name) {
+	case "id":
+		if outer == fieldLabels {
+			return fieldOPAID
+		}
+	case "version":
+		if outer == fieldLabels {
+			return fieldOPAVersion
+		}
+	case "allow":
+		if outer == fieldResult {
+			return fieldAllow
+		}
+	case "allowed":
+		if outer == fieldResult {
+			return fieldAllowed
+		}
+	}
+	return otherField
+}
+
+// outer is the field that an inner one stands in, otherField for one that is not inside another.
+func (f field) outer() field {
+	switch {
+	case f >= fieldAllow:
+		return fieldResult
+	case f >= fieldOPAID:
+		return fieldLabels
+	default:
+		return otherField
+	}
+}
+
+// fieldAt says where on the tape a field is, and what stands behind it.
+type fieldAt struct {
+	field      field
+	node, next uint32
+}
+
+// draft is what the walk over a decision has seen: where its fields stand, and the first faults but syntax. An
+// empty span is a field that is not there.
 type draft struct {
-	values            [fieldCount]span
-	opaID, opaVersion span
-	allow, allowed    span
-	others            names
-	repeated          int // where a field of ours stands again, or 0
-	repeatedField     field
-	beyondField       field // the field that scanner.beyond lies in
-	seen              [fieldCount]bool
+	values        [fieldCount]span
+	first         [fieldCount]byte // of each value, 0 where there is none
+	others        names
+	repeated      uint32 // where a field of ours stands again, or 0
+	repeatedField field
+	beyondField   field  // the field that scanner.beyond lies in
+	seen          uint16 // a bit for each field
+	found         [fieldCount]fieldAt
+	count         int    // of those
+	known, fresh  *shape // the decision's, or the one to be made of it
 }
 
 // scan goes over the object at s.pos; false is a syntax error at s.pos.
 func (d *draft) scan(s *scanner) bool {
+	s.beyond, s.escapes = -1, false
+	if !s.walk() {
+		return false
+	}
 	d.reset()
-	s.beyond = -1
-	s.pos++
-	s.space()
-	if s.peek() == '}' {
-		s.pos++
+	nodes := s.tape.nodes
+	if len(nodes) == 0 {
 		return true
 	}
-	for {
-		key, ok := s.key()
-		if !ok {
-			return false
+	if d.known, d.fresh = s.shapes.find(s.src, nodes); d.known != nil {
+		d.take(s, d.known.fields)
+	} else {
+		d.take(s, d.find(s.src, nodes))
+	}
+	return true
+}
+
+// reset forgets what was seen.
+func (d *draft) reset() {
+	d.values, d.first, d.seen = [fieldCount]span{}, [fieldCount]byte{}, 0
+	d.repeated, d.repeatedField, d.beyondField = 0, otherField, otherField
+	d.known, d.fresh = nil, nil
+	d.others.reset()
+}
+
+// take reads fields off the tape.
+func (d *draft) take(s *scanner, fields []fieldAt) {
+	for _, at := range fields {
+		f := at.field
+		if outer := f.outer(); outer != otherField && d.first[outer] != '{' {
+			continue // on the tape an object in an array looks like the object alone
 		}
-		f := d.name(s.src, key, s.escaped)
-		start := s.pos
-		inRange := s.beyond < 0
-		if !d.member(s, f) {
-			return false
-		}
-		d.values[f] = span{start, s.pos}
-		if inRange && s.beyond >= 0 {
+		value := valueOf(s.src, s.tape.nodes[at.node], s.tape.nodes[at.next])
+		d.values[f], d.first[f] = value, s.src[value.start]
+		d.seen |= 1 << f
+		if f < fieldOPAID && s.beyond >= int(value.start) && s.beyond < int(value.end) {
 			d.beyondField = f
-		}
-		more, ok := s.next(true)
-		if !more {
-			return ok
 		}
 	}
 }
 
-// reset forgets what was seen. The names are most of a draft, and of them only the count matters.
-func (d *draft) reset() {
-	d.values, d.seen = [fieldCount]span{}, [fieldCount]bool{}
-	d.opaID, d.opaVersion, d.allow, d.allowed = span{}, span{}, span{}, span{}
-	d.repeated, d.repeatedField, d.beyondField = 0, otherField, otherField
-	d.others.count, d.others.many, d.others.escaped = 0, nil, false
+// find looks at the names of a decision that is on the tape.
+func (d *draft) find(src []byte, nodes []node) []fieldAt {
+	count := 0
+	for i := 1; nodes[i].end != closed; {
+		next := after(nodes, i+1)
+		if f := d.name(src, nodes[i]); f != otherField && d.repeatedField == otherField {
+			d.found[count] = fieldAt{f, uint32(i), uint32(next)}
+			count++
+			if (f == fieldLabels || f == fieldResult) && next > i+1 {
+				count = d.inside(src, nodes, i+1, f, count)
+			}
+		}
+		i = next
+	}
+	d.count = count
+	return d.found[:count]
+}
+
+// inside looks at the names of the object that node i opens. One that stands there twice is its last value, as in jsonb.
+func (d *draft) inside(src []byte, nodes []node, i int, outer field, count int) int {
+	first := count
+	for i++; nodes[i].end != closed; {
+		next := after(nodes, i+1)
+		if f := innerOf(outer, nameOf(src, nodes[i])); f != otherField {
+			at := first
+			for at < count && d.found[at].field != f {
+				at++
+			}
+			d.found[at] = fieldAt{f, uint32(i), uint32(next)}
+			count = max(count, at+1)
+		}
+		i = next
+	}
+	return count
+}
+
+// nameOf is what a key reads as.
+func nameOf(src []byte, n node) []byte {
+	key := n.key()
+	raw := src[key.start:key.end]
+	if n.isEscaped() {
+		return appendText(nil, raw)
+	}
+	return raw
 }
 
 // name finds the field that a key names and remembers the key.
-func (d *draft) name(src []byte, key span, escaped bool) field {
-	raw := src[key.start:key.end]
-	f := fieldOf(raw)
-	if escaped {
-		f = fieldOf(appendText(nil, raw))
+func (d *draft) name(src []byte, n node) field {
+	name := nameOf(src, n)
+	f := fieldOf(name)
+	if f == otherField {
+		d.others.add(n.key(), name, n.isEscaped())
+		return f
 	}
-	switch {
-	case f == otherField:
-		d.others.add(key, escaped)
-	case d.seen[f] && d.repeated == 0:
-		d.repeated, d.repeatedField = key.start, f
+	if d.seen>>f&1 != 0 && d.repeated == 0 {
+		d.repeated, d.repeatedField = n.at, f
 	}
-	d.seen[f] = true
+	d.seen |= 1 << f
 	return f
 }
 
-// member scans a field's value and looks into those objects of which we read more than the bytes.
-func (d *draft) member(s *scanner, f field) (ok bool) {
-	if s.peek() == '{' {
-		switch f {
-		case fieldLabels:
-			d.opaID, d.opaVersion, ok = s.pair("id", "version")
-			return ok
-		case fieldResult:
-			d.allow, d.allowed, ok = s.pair("allow", "allowed")
-			return ok
-		}
+// valueOf is where a member's value stands, next being the node behind the member.
+func valueOf(src []byte, member, next node) span {
+	start := member.end&^escaped + 1
+	if src[start] != ':' || src[start+1] <= ' ' {
+		start = uint32(spaces(src, int(start)))
+		start = uint32(spaces(src, int(start)+1)) - 1
 	}
-	return s.value(1)
+	return span{start + 1, memberEnd(src, next)}
 }
 
-// pair scans an object inside a decision and returns where the values of two of its names stand. A name that stands
-// there twice is its last value, as in jsonb.
-func (s *scanner) pair(first, second string) (a, b span, ok bool) {
-	s.pos++
-	s.space()
-	if s.peek() == '}' {
-		s.pos++
-		return a, b, true
-	}
-	for {
-		key, ok := s.key()
-		if !ok {
-			return a, b, false
-		}
-		raw := s.src[key.start:key.end]
-		if s.escaped {
-			raw = appendText(nil, raw)
-		}
-		start := s.pos
-		if !s.value(2) {
-			return a, b, false
-		}
-		switch string(raw) {
-		case first:
-			a = span{start, s.pos}
-		case second:
-			b = span{start, s.pos}
-		}
-		more, ok := s.next(true)
-		if !more {
-			return a, b, ok
+// memberEnd is where the member ends that next stands behind.
+func memberEnd(src []byte, next node) uint32 {
+	end := next.at
+	if next.end != closed { // next to the key are its quote and the comma
+		for end -= 2; src[end] != ','; {
+			end--
 		}
 	}
+	for src[end-1] <= ' ' {
+		end--
+	}
+	return end
 }

@@ -21,8 +21,10 @@ func TestSyntaxIsStrict(t *testing.T) {
 		`"labels":{"id":}`, `"labels":{"id":1,}`, `"labels":{"id" 1}`, `"labels":{`, `"result":{"allow":tru}`, `"result":{"a":1 "b":2}`,
 		`"result":{]`, `"labels":{"a":1]`,
 	} {
-		if got := reasonOf(t, good(member)); got != Syntax {
-			t.Errorf("%q: got %q, want syntax", member, got)
+		for _, value := range []string{good(member), good(member, `"behind":"by far enough"`)} {
+			if got := reasonOf(t, value); got != Syntax {
+				t.Errorf("%q: got %q, want syntax", value, got)
+			}
 		}
 	}
 	for _, member := range []string{

@@ -8,38 +8,35 @@ import (
 
 // fill sets what log takes from the draft by value or by reference.
 func (d *draft) fill(s *scanner, log *Log) {
-	log.ID = says(d.raw(s, fieldID)).V
-	log.Path = says(d.raw(s, fieldPath))
+	log.ID = s.says(d.values[fieldID]).V
+	log.Path = s.says(d.values[fieldPath])
 	log.Service = service(log.Path.V)
-	log.RequestedBy = says(d.raw(s, fieldRequestedBy))
-	log.OPAID = says(d.opaID.raw(s.src))
-	log.OPAVersion = says(d.opaVersion.raw(s.src))
+	log.RequestedBy = s.says(d.values[fieldRequestedBy])
+	log.OPAID = s.says(d.values[fieldOPAID])
+	log.OPAVersion = s.says(d.values[fieldOPAVersion])
 	log.Labels = d.raw(s, fieldLabels)
 	log.Bundles = d.raw(s, fieldBundles)
-	log.Allowed = d.verdict(s)
+	log.Allowed = d.verdict()
 }
 
 // says is what a string literal says, invalid where the value is none. Without an escape it is the value's own bytes:
 // nobody writes to those, and whoever keeps the string keeps the record alive by it, as with Raw.
-func says(raw []byte) sql.Null[string] {
-	if len(raw) == 0 || raw[0] != '"' {
+func (s *scanner) says(v span) sql.Null[string] {
+	if v.start == v.end || s.src[v.start] != '"' {
 		return sql.Null[string]{}
 	}
-	text := raw[1 : len(raw)-1]
-	if hasEscape(text) {
+	text := s.src[v.start+1 : v.end-1]
+	if s.escapes && hasEscape(text) {
 		return sql.Null[string]{V: string(appendText(make([]byte, 0, len(text)), text)), Valid: true}
 	}
 	return sql.Null[string]{V: unsafe.String(unsafe.SliceData(text), len(text)), Valid: true}
 }
 
 // verdict is the result where it is a boolean, else what the result object says by one of two names.
-func (d *draft) verdict(s *scanner) sql.Null[bool] {
-	for _, v := range [...]span{d.values[fieldResult], d.allow, d.allowed} {
-		switch string(v.raw(s.src)) {
-		case "true":
-			return sql.Null[bool]{V: true, Valid: true}
-		case "false":
-			return sql.Null[bool]{Valid: true}
+func (d *draft) verdict() sql.Null[bool] {
+	for _, f := range [...]field{fieldResult, fieldAllow, fieldAllowed} {
+		if c := d.first[f]; c == 't' || c == 'f' {
+			return sql.Null[bool]{V: c == 't', Valid: true}
 		}
 	}
 	return sql.Null[bool]{}
@@ -48,6 +45,9 @@ func (d *draft) verdict(s *scanner) sql.Null[bool] {
 // service is the first segment of a path that is not empty: OPA writes paths without a leading slash, some of those
 // who call it do not.
 func service(path string) sql.Null[string] {
-	segment, _, _ := strings.Cut(strings.TrimLeft(path, "/"), "/")
+	for path != "" && path[0] == '/' {
+		path = path[1:]
+	}
+	segment, _, _ := strings.Cut(path, "/")
 	return sql.Null[string]{V: segment, Valid: segment != ""}
 }

@@ -83,6 +83,8 @@ func checkDecision(t *testing.T, part Part, value []byte) {
 	if err != nil {
 		t.Fatalf("taken, but read otherwise as %v: %q", err, value)
 	}
+	checkPieces(t, part.Log)
+	part.Log.Pieces = nil
 	if diff := cmp.Diff(want, part.Log); diff != "" {
 		t.Fatalf("%q: -standard +ours\n%s", value, diff)
 	}

@@ -23,7 +23,7 @@ func (d *draft) judge(s *scanner, start int, log *Log) *Refusal {
 	}
 	d.fill(s, log)
 	log.Time = at
-	log.ReqID.V, log.ReqID.Valid = reqID, d.raw(s, fieldReqID) != nil
+	log.ReqID.V, log.ReqID.Valid = reqID, d.has(fieldReqID)
 	log.Raw = s.src[start:s.pos:s.pos]
 	return nil
 }
@@ -31,15 +31,15 @@ func (d *draft) judge(s *scanner, start int, log *Log) *Refusal {
 // judgeNames looks for names that stand there twice or not at all.
 func (d *draft) judgeNames(s *scanner, start int) *Refusal {
 	if d.repeatedField != otherField {
-		return &Refusal{Reason: DuplicateKey, Field: fieldNames[d.repeatedField], Offset: d.repeated - start}
+		return &Refusal{Reason: DuplicateKey, Field: fieldNames[d.repeatedField], Offset: int(d.repeated) - start}
 	}
 	if at := d.others.repeated(s.src); at >= 0 {
 		return &Refusal{Reason: DuplicateKey, Offset: at - start}
 	}
-	if id := d.raw(s, fieldID); id == nil || string(id) == `""` {
+	if id := d.values[fieldID]; !d.has(fieldID) || d.first[fieldID] == '"' && id.end-id.start == 2 {
 		return &Refusal{Reason: MissingField, Field: fieldNames[fieldID]}
 	}
-	if d.raw(s, fieldTimestamp) == nil {
+	if !d.has(fieldTimestamp) {
 		return &Refusal{Reason: MissingField, Field: fieldNames[fieldTimestamp]}
 	}
 	return nil
@@ -48,28 +48,24 @@ func (d *draft) judgeNames(s *scanner, start int) *Refusal {
 // mistyped returns the first field that is not of its JSON type.
 func (d *draft) mistyped(s *scanner) field {
 	for f := fieldID; f < fieldResult; f++ {
-		raw := d.raw(s, f)
-		if raw == nil {
+		if d.first[f] == firstOf[f] || !d.has(f) || f == fieldReqID && isInteger(d.raw(s, f)) {
 			continue
 		}
-		var ok bool
-		switch f {
-		case fieldReqID:
-			ok = isInteger(raw)
-		case fieldLabels, fieldBundles:
-			ok = raw[0] == '{'
-		default:
-			ok = raw[0] == '"'
-		}
-		if !ok {
-			return f
-		}
+		return f
 	}
 	return otherField
 }
 
+// firstOf is what a field's value must begin with; a number can begin with many.
+var firstOf = [fieldCount]byte{
+	fieldID: '"', fieldTimestamp: '"', fieldPath: '"', fieldRequestedBy: '"', fieldReqID: 'x', fieldLabels: '{', fieldBundles: '{',
+}
+
+// has tells whether a field is there and not null.
+func (d *draft) has(f field) bool { return d.first[f] != 0 && d.first[f] != 'n' }
+
 func (d *draft) refuse(reason Reason, f field, start int) *Refusal {
-	return &Refusal{Reason: reason, Field: fieldNames[f], Offset: d.values[f].start - start}
+	return &Refusal{Reason: reason, Field: fieldNames[f], Offset: int(d.values[f].start) - start}
 }
 
 // raw returns a field's exact bytes, nil where it is absent or null.
@@ -87,7 +83,7 @@ func (v span) raw(src []byte) []byte {
 func (d *draft) text(s *scanner, f field) []byte {
 	raw := d.raw(s, f)
 	raw = raw[1 : len(raw)-1]
-	if hasEscape(raw) {
+	if s.escapes && hasEscape(raw) {
 		return appendText(nil, raw)
 	}
 	return raw

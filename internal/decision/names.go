@@ -10,10 +10,24 @@ type names struct {
 	few     [24]span
 	count   int
 	many    []span // what few has no room for
+	met     uint64 // a bit for each name, by a few of its bytes: two that are the same have the same
+	alike   bool   // two had the same bit
 	escaped bool   // some of them are not written as they read
 }
 
-func (n *names) add(key span, escaped bool) {
+// reset forgets all names. They are most of the struct, and of them only the count matters.
+func (n *names) reset() {
+	n.count, n.many, n.met, n.alike, n.escaped = 0, nil, 0, false, false
+}
+
+// add takes a key that reads as name.
+func (n *names) add(key span, name []byte, escaped bool) {
+	bit := uint64(1)
+	if len(name) > 0 {
+		bit = 1 << ((uint(len(name))*7 + uint(name[0]) + uint(name[len(name)-1])*5) % 64)
+	}
+	n.alike = n.alike || n.met&bit != 0
+	n.met |= bit
 	n.escaped = n.escaped || escaped
 	if n.count < len(n.few) {
 		n.few[n.count] = key
@@ -26,13 +40,16 @@ func (n *names) add(key span, escaped bool) {
 // repeated returns where a name stands that stood there before, or -1. Few names are compared each with each; many
 // are sorted, or else a record of nothing but names would cost the square of its length.
 func (n *names) repeated(src []byte) int {
+	if !n.alike {
+		return -1
+	}
 	if len(n.many) > 0 {
 		return repeatedSorted(src, append(n.few[:n.count:n.count], n.many...))
 	}
 	for i, later := range n.few[:n.count] {
 		for _, earlier := range n.few[:i] {
 			if n.same(src, earlier, later) {
-				return later.start
+				return int(later.start)
 			}
 		}
 	}
@@ -50,8 +67,8 @@ func repeatedSorted(src []byte, all []span) int {
 	slices.SortStableFunc(all, func(a, b span) int { return compareNames(src, a, b) })
 	found := -1
 	for i := 1; i < len(all); i++ {
-		if compareNames(src, all[i-1], all[i]) == 0 && (found < 0 || all[i].start < found) {
-			found = all[i].start
+		if compareNames(src, all[i-1], all[i]) == 0 && (found < 0 || int(all[i].start) < found) {
+			found = int(all[i].start)
 		}
 	}
 	return found

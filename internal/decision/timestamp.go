@@ -1,22 +1,26 @@
 package decision
 
-import "time"
+import (
+	"encoding/binary"
+	"time"
+)
 
 // parseTime reads an RFC 3339 timestamp and cuts it to microseconds. T and Z may be lower case, a space for the T may
 // not stand, and the fraction may have any number of digits. Second 60 is taken only where a leap second can be, at
 // 23:59:60 UTC on the last day of a month, and is then the first second of the next day, as Postgres reads it.
 func parseTime(b []byte) (time.Time, bool) {
 	const layout = "0000-00-00T00:00:00"
-	if len(b) < len(layout) || b[10]|0x20 != 't' || b[4] != '-' || b[7] != '-' || b[13] != ':' || b[16] != ':' {
+	if len(b) < len(layout) || b[16] != ':' {
 		return time.Time{}, false
 	}
-	century, year, month, day := two(b[0:]), two(b[2:]), two(b[5:]), two(b[8:])
-	hour, minute, second := two(b[11:]), two(b[14:]), two(b[17:])
-	if century < 0 || year < 0 || hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 60 {
+	date, ok1 := pairs(binary.LittleEndian.Uint64(b), layoutDate, sevensDate)
+	clock, ok2 := pairs(binary.LittleEndian.Uint64(b[8:])|0x20<<16, layoutClock, sevensClock)
+	year, month, day := 100*int(date&0xff)+int(date>>16&0xff), int(date>>40&0xff), int(clock&0xff)
+	hour, minute, second := int(clock>>24&0xff), int(clock>>48&0xff), two(b[17:])
+	if !ok1 || !ok2 || hour > 23 || minute > 59 || second < 0 || second > 60 {
 		return time.Time{}, false
 	}
-	year += 100 * century
-	if month < 1 || month > 12 || day < 1 || day > daysIn(year, month) {
+	if month < 1 || month > 12 || day < 1 || day > 28 && day > daysIn(year, month) {
 		return time.Time{}, false
 	}
 	micros, rest, ok := fraction(b[len(layout):])
@@ -27,11 +31,27 @@ func parseTime(b []byte) (time.Time, bool) {
 	if !ok {
 		return time.Time{}, false
 	}
-	t := time.Date(year, time.Month(month), day, hour, minute-east, second, micros*1000, time.UTC)
+	minutes := (daysUntil(year, month)+day-1-daysUntil1970)*24*60 + hour*60 + minute - east
+	t := time.Unix(int64(minutes)*60+int64(second), int64(micros)*1000).UTC()
 	if second == 60 && (t.Day() != 1 || t.Hour() != 0 || t.Minute() != 0) {
 		return time.Time{}, false
 	}
 	return t, true
+}
+
+// Eight bytes of the layout, and what added to a byte that is exclusive-ored with them sets its highest bit where the
+// byte is no digit, or not what the layout has between the digits.
+const (
+	layoutDate  = '0'*ones - '0'<<32 + '-'<<32 - '0'<<56 + '-'<<56 // 0000-00-
+	layoutClock = '0'*ones - '0'<<16 + 't'<<16 - '0'<<40 + ':'<<40 // 00t00:00
+	sevensDate  = 0x76*ones + 9<<32 + 9<<56
+	sevensClock = 0x76*ones + 9<<16 + 9<<40
+)
+
+// pairs reads eight bytes of a timestamp: byte i of what it returns is the number that digits i and i+1 make.
+func pairs(w, layout, sevens uint64) (uint64, bool) {
+	w ^= layout
+	return w*10 + w>>8, (w|(w+sevens))&highs == 0
 }
 
 // fraction reads the fraction of a second, if there is one, as whole microseconds.
@@ -39,13 +59,20 @@ func fraction(b []byte) (micros int, rest []byte, ok bool) {
 	if len(b) == 0 || b[0] != '.' {
 		return 0, b, true
 	}
-	i, unit := 1, 100_000
-	for ; i < len(b) && b[i]-'0' <= 9; i++ {
-		micros += int(b[i]-'0') * unit
-		unit /= 10
+	i := 1
+	for ; i < len(b) && i <= 6 && b[i]-'0' <= 9; i++ {
+		micros = 10*micros + int(b[i]-'0')
 	}
-	return micros, b[i:], i > 1
+	if i <= 6 {
+		return micros * powers[7-i], b[i:], i > 1
+	}
+	for i < len(b) && b[i]-'0' <= 9 {
+		i++
+	}
+	return micros, b[i:], true
 }
+
+var powers = [...]int{1, 10, 100, 1_000, 10_000, 100_000, 1_000_000}
 
 // offset reads the offset from UTC, which must end the timestamp, as minutes to the east.
 func offset(b []byte) (minutes int, ok bool) {
@@ -74,10 +101,26 @@ func two(b []byte) int {
 	return int(b[0]-'0')*10 + int(b[1]-'0')
 }
 
+// daysUntil counts the days before a month, from 400 years before the year 1 on.
+func daysUntil(year, month int) int {
+	whole := year + 399
+	days := 365*whole + whole/4 - whole/100 + whole/400 + daysBefore[month-1]
+	if month > 2 && isLeap(year) {
+		days++
+	}
+	return days
+}
+
+const daysUntil1970 = 865_259
+
+var daysBefore = [12]int{0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334}
+
+func isLeap(year int) bool { return year%4 == 0 && (year%100 != 0 || year%400 == 0) }
+
 func daysIn(year, month int) int {
 	switch month {
 	case 2:
-		if year%4 == 0 && (year%100 != 0 || year%400 == 0) {
+		if isLeap(year) {
 			return 29
 		}
 		return 28

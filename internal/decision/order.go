@@ -1,0 +1,190 @@
+package decision
+
+import (
+	"bytes"
+	"encoding/binary"
+)
+
+const (
+	// mostMembers is how many members an object may have to be sorted.
+	mostMembers = 64
+	// deepestSorted is how deep objects are sorted, the decision counted; what is deeper is left as it is.
+	deepestSorted = 16
+)
+
+// order is the work on the pieces of one decision: its bytes in the order in which jsonb keeps the members of objects,
+// by the length of their keys and then by the bytes of these. It follows the text from its start on; out of order, it
+// ends a piece and jumps.
+type order struct {
+	src    []byte
+	nodes  []node
+	jumps  []jump
+	ranks  *[mostFew]uint64 // those of the members of the objects that are being sorted, the outer ones first
+	ranked int
+}
+
+// jump goes from before the end of a member to the start of another.
+type jump struct {
+	kind      jumpKind
+	end, next uint16 // the node behind the member that ends, and the one to go on at
+}
+
+type jumpKind uint16
+
+const (
+	toFirst jumpKind = iota // from behind an object's brace
+	toNext                  // a comma has to stand between
+	toBrace                 // to the one that closes the object
+)
+
+// ordered are the pieces of the decision on the tape, nil where it needs none.
+func (s *scanner) ordered(start int, jumps []jump) []Piece {
+	if len(jumps) == 0 || s.pos-start > mostRaw {
+		return nil
+	}
+	s.slab.room(len(jumps) + 1)
+	first := len(s.slab.pieces)
+	pieces := s.slab.pieces[first : first+len(jumps)+1]
+	s.slab.pieces = s.slab.pieces[:first+len(pieces)]
+	nodes, src, base := s.tape.nodes, s.src, uint32(start)
+	from := uint32(0)
+	for i, j := range jumps {
+		next := nodes[j.next].at - base
+		end := nodes[j.end].at - 1
+		if j.kind != toFirst {
+			end = memberEnd(src, nodes[j.end])
+		}
+		pieces[i] = Piece(from | (end-base)<<16)
+		switch j.kind {
+		case toFirst:
+			from = next - 1
+		case toNext:
+			from = next - 1 | commaBefore
+		case toBrace:
+			from = next
+		}
+	}
+	pieces[len(jumps)] = Piece(from | (uint32(s.pos)-base)<<16)
+	return pieces[:len(pieces):len(pieces)]
+}
+
+// order returns the jumps of the decision that was read last. If its shape is worth it they are found this once.
+func (s *scanner) order() []jump {
+	d := &s.draft
+	if d.known != nil {
+		return d.known.jumps
+	}
+	s.jumps = s.sortJumps(s.jumps[:0])
+	if d.fresh != nil {
+		d.fresh.learn(s.src, s.tape.nodes, d.found[:d.count], s.jumps)
+	}
+	return s.jumps
+}
+
+// sortJumps are the jumps that put the decision on the tape in order, none where it is, or is not worth the work.
+func (s *scanner) sortJumps(jumps []jump) []jump {
+	nodes := s.tape.nodes
+	if len(nodes) == 0 || len(nodes) > mostFew {
+		return nil
+	}
+	o := order{src: s.src, nodes: nodes, jumps: jumps, ranks: &s.ranks}
+	o.object(0, 1)
+	return o.jumps
+}
+
+func (o *order) jump(kind jumpKind, end, next int) {
+	o.jumps = append(o.jumps, jump{kind, uint16(end), uint16(next)})
+}
+
+// object goes through the object that a node opens; its text has been come to.
+func (o *order) object(open, depth int) {
+	sorted, outer := o.rank(open), o.ranked
+	next := open + 1 // behind what has been gone through
+	if len(sorted) == 0 {
+		for o.nodes[next].end != closed {
+			next = o.inside(next+1, depth)
+		}
+		return
+	}
+	o.ranked += len(sorted)
+	for k, rank := range sorted {
+		if i := int(rank % mostFew); i != next {
+			kind := toNext
+			if k == 0 {
+				kind = toFirst
+			}
+			o.jump(kind, next, i)
+			next = i
+		}
+		next = o.inside(next+1, depth)
+	}
+	if o.nodes[next].end != closed {
+		o.jump(toBrace, next, int(o.nodes[open].end&^opened))
+	}
+	o.ranked = outer
+}
+
+// inside goes through the objects in a member's value, which start at node i, and returns the node behind them.
+func (o *order) inside(i, depth int) int {
+	for o.nodes[i].isOpened() {
+		if depth < deepestSorted {
+			o.object(i, depth+1)
+		}
+		i = int(o.nodes[i].end&^opened) + 1
+	}
+	return i
+}
+
+// rank sorts the members of an object. It returns none where they are in order, or are to be left as they are.
+func (o *order) rank(open int) []uint64 {
+	ranks := o.ranks[o.ranked:]
+	inOrder, n := true, 0
+	for i := open + 1; o.nodes[i].end != closed; i = after(o.nodes, i+1) {
+		if n == mostMembers || o.nodes[i].isEscaped() {
+			return nil
+		}
+		rank := o.rankOf(i)
+		k := n
+		for ; k > 0 && o.isBefore(rank, ranks[k-1]); k-- {
+			ranks[k] = ranks[k-1]
+			inOrder = false
+		}
+		ranks[k] = rank
+		n++
+	}
+	if inOrder {
+		return nil
+	}
+	return ranks[:n]
+}
+
+// rankOf puts into one number what members are sorted by, as far as there is room: 7 bits of the key's length, its first
+// 6 bytes, and in the lowest 9 bits the node.
+func (o *order) rankOf(i int) uint64 {
+	key := o.nodes[i].key()
+	length := uint64(key.end - key.start)
+	var w uint64
+	if rest := o.src[key.start:]; len(rest) >= 8 {
+		w = binary.BigEndian.Uint64(rest)
+	} else {
+		var last [8]byte
+		copy(last[:], rest)
+		w = binary.BigEndian.Uint64(last[:])
+	}
+	if length < 6 {
+		w &^= ^uint64(0) >> (8 * length)
+	}
+	return min(length, 127)<<57 | w>>16<<9 | uint64(i)
+}
+
+// isBefore tells whether a member belongs before one that stands before it. Of two with the same key neither does.
+func (o *order) isBefore(later, earlier uint64) bool {
+	if later/mostFew != earlier/mostFew {
+		return later < earlier
+	}
+	x, y := o.nodes[later%mostFew].key(), o.nodes[earlier%mostFew].key()
+	if m, n := x.end-x.start, y.end-y.start; m != n {
+		return m < n
+	}
+	return bytes.Compare(o.src[x.start:x.end], o.src[y.start:y.end]) < 0
+}

@@ -1,0 +1,155 @@
+package decision
+
+import (
+	"testing"
+
+	"docket/sample"
+)
+
+// reference walks over JSON plainly, one token after the other, and has nothing but strings and numbers in common with
+// scanner.walk.
+type reference struct {
+	scanner
+	objects [maxDepth/64 + 1]uint64
+}
+
+// value scans the JSON value that starts at s.pos, depth containers being open around it.
+func (s *reference) value(depth int) bool {
+	floor := depth
+	for {
+		c := s.peek()
+		switch c {
+		case '{', '[':
+			if depth == maxDepth {
+				return false
+			}
+			s.pos++
+			s.space()
+			if s.peek() == c+2 { // ASCII: ']' and '}' are two behind their opening brackets
+				s.pos++
+				break
+			}
+			depth++
+			s.enter(depth, c == '{')
+			if !s.entry(c == '{') {
+				return false
+			}
+			continue
+		default:
+			if !s.scalar() {
+				return false
+			}
+		}
+		for depth > floor {
+			object := s.inObject(depth)
+			more, ok := s.next(object)
+			if !ok || more && !s.entry(object) {
+				return false
+			}
+			if more {
+				break
+			}
+			depth--
+		}
+		if depth == floor {
+			return true
+		}
+	}
+}
+
+func (s *reference) enter(depth int, object bool) {
+	bit := uint64(1) << (depth % 64)
+	if object {
+		s.objects[depth/64] |= bit
+	} else {
+		s.objects[depth/64] &^= bit
+	}
+}
+
+func (s *reference) inObject(depth int) bool {
+	return s.objects[depth/64]>>(depth%64)&1 != 0
+}
+
+// entry scans what stands before a value in a container: in an object its key.
+func (s *reference) entry(object bool) bool {
+	if !object {
+		return true
+	}
+	_, ok := s.key()
+	return ok
+}
+
+// next goes on behind a value in a container: more is true where a comma says that another entry follows, with s.pos at
+// its start, and false where the container ended, with s.pos behind its bracket.
+func (s *reference) next(object bool) (more, ok bool) {
+	s.space()
+	switch s.peek() {
+	case ',':
+		s.pos++
+		s.space()
+		return true, true
+	case '}':
+		ok = object
+	case ']':
+		ok = !object
+	}
+	if ok {
+		s.pos++
+	}
+	return false, ok
+}
+
+// key scans an object's key and the colon behind it. The span is what stands between the quotes.
+func (s *reference) key() (span, bool) {
+	if s.peek() != '"' {
+		return span{}, false
+	}
+	start := s.pos + 1
+	s.pos++
+	if !s.text() {
+		return span{}, false
+	}
+	key := span{uint32(start), uint32(s.pos - 1)}
+	s.space()
+	if s.peek() != ':' {
+		return span{}, false
+	}
+	s.pos++
+	s.space()
+	return key, true
+}
+
+// FuzzWalk: the walk ends where the plain one ends, be it at a fault, and sees the same things out of Postgres's range.
+func FuzzWalk(f *testing.F) {
+	for i, line := range sample.DecisionLogs() {
+		if i%100 == 0 && len(line) < 3000 {
+			f.Add(line)
+		}
+	}
+	for _, value := range []string{
+		"{}", "[]", "{ }", "[ ", "{\"a\"", `{"a":1,}`, `[1,2]]`, `{"a" :1 , "b": [ true,false , null ] }`, `{"a":"\u0000","b":1e-20000}`,
+		`{"a":[{"b":{}},"12345678","1234567\"",1234567,12345678,-1,0.5,01]}`, `{"a":1]`, `[{"a":1},{"a":{"b":{"c":[]}}}]`, "{\"\xc3\xa9\":\"\xff\"}",
+	} {
+		f.Add([]byte(value))
+	}
+	f.Fuzz(func(t *testing.T, value []byte) {
+		for start, c := range value {
+			if c == '{' || c == '[' {
+				sameWalk(t, value, start)
+				return
+			}
+		}
+	})
+}
+
+func sameWalk(t *testing.T, value []byte, start int) {
+	t.Helper()
+	var got scanner
+	var want reference
+	got.src, got.pos, got.beyond = value, start, -1
+	want.src, want.pos, want.beyond = value, start, -1
+	if ok := got.walk(); ok != want.value(0) || got.pos != want.pos || ok && got.beyond != want.beyond {
+		t.Fatalf("%q: the walk says %v at %d, beyond range at %d; the plain one ends at %d, beyond range at %d",
+			value, ok, got.pos, got.beyond, want.pos, want.beyond)
+	}
+}

@@ -1,0 +1,130 @@
+package decision
+
+import "encoding/binary"
+
+// shape is what the keys of a decision alone say about it: which of them are fields of ours, and the order in which
+// jsonb keeps them. The decisions of one policy have the same keys in the same places, so this is found out once.
+type shape struct {
+	marks  []uint32 // of each node on the tape, see mark
+	words  []uint64 // of each key, eight bytes each
+	fields []fieldAt
+	jumps  []jump
+	hash   uint32 // of the shape that came last and did not fit
+	trust  int    // hits that are still to be lost before another shape takes the place
+}
+
+const (
+	mostShapes = 32
+	mostMarks  = 256 // nodes of a shape that is kept
+	mostTrust  = 8
+)
+
+// mark tells nodes of different shapes apart: the length of a key, the end of an object, or what closes it. What an
+// escaped key has is never the mark of a shape that is kept.
+func (n node) mark() uint32 {
+	if n.end > closed && n.end < opened {
+		return opened | escaped | (n.end - n.at)
+	}
+	return n.end
+}
+
+// shapeHash picks a few marks.
+func shapeHash(nodes []node) uint32 {
+	n := len(nodes)
+	h := uint32(n)
+	for _, i := range [...]int{1, n / 4, n / 2, n - n/4 - 1, n - 2} {
+		h = h*31 + nodes[i].mark()
+	}
+	return h * 0x9e3779b1
+}
+
+// fits tells whether a decision has exactly the keys of the shape.
+func (sh *shape) fits(src []byte, nodes []node) bool {
+	if len(nodes) != len(sh.marks) {
+		return false
+	}
+	words := sh.words
+	for i, want := range sh.marks {
+		n := nodes[i]
+		if n.mark() != want {
+			return false
+		}
+		if want < opened|escaped {
+			continue
+		}
+		at, length := int(n.at), int(want&^(opened|escaped))
+		for ; length > 0; length -= 8 {
+			if len(words) == 0 || wordAt(src, at, length) != words[0] {
+				return false
+			}
+			words = words[1:]
+			at += 8
+		}
+	}
+	return true
+}
+
+// wordAt is the next eight bytes of a key, the last ones shifted up so that nothing of what follows counts.
+func wordAt(src []byte, at, length int) uint64 {
+	if at > len(src)-8 {
+		var last [8]byte
+		copy(last[:], src[at:])
+		return binary.LittleEndian.Uint64(last[:]) << (64 - 8*uint(min(length, 8)))
+	}
+	w := binary.LittleEndian.Uint64(src[at:])
+	if length < 8 {
+		w <<= 64 - 8*uint(length)
+	}
+	return w
+}
+
+// shapes are those that were seen last.
+type shapes struct {
+	kept [mostShapes]shape
+}
+
+// find returns the shape of a decision, or nil and where one that is learned now belongs, if it is worth that.
+func (s *shapes) find(src []byte, nodes []node) (known, learn *shape) {
+	if len(nodes) > mostMarks {
+		return nil, nil
+	}
+	hash := shapeHash(nodes)
+	sh := &s.kept[hash>>27]
+	if sh.fits(src, nodes) {
+		sh.trust = mostTrust
+		return sh, nil
+	}
+	again := sh.hash == hash
+	sh.hash = hash
+	if sh.trust > 0 {
+		sh.trust--
+		return nil, nil
+	}
+	if !again {
+		return nil, nil
+	}
+	return nil, sh
+}
+
+// learn makes the shape that of a decision, whose keys are all different.
+func (sh *shape) learn(src []byte, nodes []node, fields []fieldAt, jumps []jump) {
+	sh.marks, sh.words = sh.marks[:0], sh.words[:0]
+	sh.fields, sh.jumps = append(sh.fields[:0], fields...), append(sh.jumps[:0], jumps...)
+	for _, n := range nodes {
+		if n.isEscaped() {
+			sh.marks = sh.marks[:0]
+			return
+		}
+		m := n.mark()
+		sh.marks = append(sh.marks, m)
+		if m < opened|escaped {
+			continue
+		}
+		at := int(n.at)
+		for length := int(m &^ (opened | escaped)); length > 0; length -= 8 {
+			sh.words = append(sh.words, wordAt(src, at, length))
+			at += 8
+		}
+	}
+	sh.trust = mostTrust
+}

@@ -1,0 +1,101 @@
+package decision
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// alike are pairs of decisions that a careless look takes for ones with the same keys.
+var alike = [][2]string{
+	{good(`"result":[{"allow":true}]`), good(`"result":{"allow":true}`)},
+	{good(`"result":{"allow":true}`), good(`"result":[{"allow":true}]`)},
+	{good(`"result":[1,{"allow":true}]`), good(`"result":{"allow":false}`)},
+	{good(`"result":{"allow":true}`), good(`"labels":{"allow":true}`)},
+	{good(`"labels":{"id":"a","x":{"id":"b"}}`), good(`"labels":{"id":"a","x":{"ie":"b"}}`)},
+	{good(`"abcdefgh1":1,"abcdefgh2":2`), good(`"abcdefgh1":1,"abcdefgh1":2`)},
+	{good(`"abcdefgh":1,"abcdefgi":2`), good(`"abcdefgi":1,"abcdefgi":2`)},
+	{good(`"x":{"b":1,"a":2}`), good(`"x":{"a":1,"b":2}`)},
+	{good(`"x":{"b":1,"a":2}`), good(`"x":{"a":1,"a":2}`)},
+	{good(`"x":{"a":1}`), good(`"x":[],"a":1`)},
+	{good(`"x":{"a":{"b":1}}`), good(`"x":{"a":1},"b":1`)},
+	{good(`"x":1`), good(`"\u0078":1`)}, {good(`"abcdef":1`), good(`"\u0061":1`)},
+	{good(`"a":{"b":{},"c":1}`), good(`"a":{"b":{"c":1}}`)},
+	{good(`"x":"a"`), good(`"x":"\u0000"`)}, {good(`"path":"a"`), good(`"path":1`)}, {good(`"path":"a"`), good(`"path":null`)},
+	{good(`"x":1`), `{"x":1,` + good()[1:]}, {good(`"é":1`), good(`"è":1`)}, {good(), strings.Replace(good(), "decision_id", "decision_ie", 1)},
+}
+
+// sameAsFirst has a Decoder that has learned one decision read another.
+func sameAsFirst(t *testing.T, learned, value []byte) {
+	t.Helper()
+	var d Decoder
+	d.Begin(2)
+	for range 4 {
+		_, _ = d.Decode(learned, limit)
+	}
+	got, refused := d.Decode(value, limit)
+	want, wantRefused := Decode(value, limit)
+	if diff := cmp.Diff(want, got) + cmp.Diff(wantRefused, refused); diff != "" {
+		t.Fatalf("%q after %q: %s", value, learned, diff)
+	}
+	for _, part := range got.Parts {
+		if part.Err == nil {
+			checkPieces(t, part.Log)
+		}
+	}
+}
+
+func TestALearnedShapeIsTakenForNoOther(t *testing.T) {
+	t.Parallel()
+	for _, pair := range alike {
+		sameAsFirst(t, []byte(pair[0]), []byte(pair[1]))
+		sameAsFirst(t, []byte(pair[1]), []byte(pair[0]))
+	}
+}
+
+// A shape takes memory, so it has to have come twice, and those that come all the time are not lost over a few others.
+func TestShapesAreLearnedWhenTheyComeAgain(t *testing.T) {
+	t.Parallel()
+	var d Decoder
+	d.Begin(1)
+	value := []byte(typical)
+	known := func() bool {
+		if _, refusal := d.Decode(value, limit); refusal != nil {
+			t.Fatal(refusal)
+		}
+		return d.scanner.draft.known != nil
+	}
+	if known() || known() || !known() {
+		t.Error("not learned at the second time")
+	}
+	for _, pair := range alike {
+		_, _ = d.Decode([]byte(pair[0]), limit)
+		if !known() {
+			t.Fatal("forgotten")
+		}
+	}
+}
+
+func TestShapesAreBounded(t *testing.T) {
+	t.Parallel()
+	var d Decoder
+	d.Begin(1)
+	large := []byte(good(`"x":[` + strings.Repeat(`{"b":1,"a":2},`, mostMarks/4) + `0]`))
+	for range 4 {
+		_, _ = d.Decode(large, limit)
+	}
+	for i := range d.scanner.shapes.kept {
+		if d.scanner.shapes.kept[i].marks != nil {
+			t.Error("one of too many members is kept")
+		}
+	}
+}
+
+// FuzzShape: what a Decoder has learned changes nothing about what it reads next.
+func FuzzShape(f *testing.F) {
+	for _, pair := range alike {
+		f.Add([]byte(pair[0]), []byte(pair[1]))
+	}
+	f.Fuzz(func(t *testing.T, learned, value []byte) { sameAsFirst(t, learned, value) })
+}

@@ -1,0 +1,101 @@
+package decision
+
+// place is where a walk stands, or why it stopped there.
+type place int
+
+const (
+	atValue    place = iota // before a value
+	atKey                   // before a key
+	afterValue              // behind a value in a container
+	atEnd                   // behind the whole value
+	atFault
+	inText   // inside a string that is a value
+	inKey    // inside the key that begins at scanner.keyed
+	atNumber // before a number
+	// There is no room for a node, of what stands here:
+	fullAtValue
+	fullAtKey
+	fullAfterValue
+)
+
+// walk scans the object or array at s.pos and puts the members of its objects on the tape.
+func (s *scanner) walk() bool {
+	start := s.pos
+	s.open.depth, s.open.kinds, s.open.node = 0, 0, 0
+	s.tape.begin()
+	for next := atValue; ; {
+		ok := true
+		switch stopped := s.run(next); stopped {
+		case atEnd:
+			return true
+		case inText:
+			ok, next = s.text(), afterValue
+		case inKey:
+			ok, next = s.longKey()
+		case atNumber:
+			ok, next = s.number(), afterValue
+		case fullAtValue, fullAtKey, fullAfterValue:
+			next = stopped - fullAtValue
+			if s.tape.grow() {
+				s.open.depth, s.open.kinds, s.open.node = 0, 0, 0
+				s.pos, s.beyond, s.escapes, next = start, -1, false, atValue
+			}
+		default:
+			return false
+		}
+		if !ok {
+			return false
+		}
+	}
+}
+
+// longKey goes on with a key that run left in the middle.
+func (s *scanner) longKey() (ok bool, next place) {
+	if !s.text() {
+		return false, atFault
+	}
+	t := &s.tape
+	if s.open.depth <= t.deepest {
+		if t.n == len(t.room) {
+			s.pos = s.keyed - 1
+			return true, fullAtKey
+		}
+		end := uint32(s.pos - 1)
+		if hasEscape(s.src[s.keyed:end]) {
+			end |= escaped
+		}
+		t.room[t.n] = node{uint32(s.keyed), end}
+		t.n++
+	}
+	s.space()
+	if s.peek() != ':' {
+		return false, atFault
+	}
+	s.pos++
+	return true, atValue
+}
+
+// containers are those that are open.
+type containers struct {
+	depth int
+	kinds uint64 // of the innermost 64, the lowest bit for the innermost: set for an object
+	outer [maxDepth/64 + 1]uint64
+	node  int // of the innermost object
+}
+
+// push opens one, of a kind: 1 for an object, 0 for an array.
+func (o *containers) push(kind uint64) {
+	if o.depth&63 == 0 {
+		o.outer[o.depth>>6] = o.kinds
+	}
+	o.depth++
+	o.kinds = o.kinds<<1 | kind
+}
+
+// pop closes the innermost.
+func (o *containers) pop() {
+	o.kinds >>= 1
+	if o.depth--; o.depth&63 == 0 {
+		o.kinds = o.outer[o.depth>>6]
+	}
+}
