@@ -8,6 +8,15 @@ const (
 	mostRaw     = 1<<15 - 1
 )
 
+// NewPiece is the stretch from one byte of a Raw of less than 32 KiB up to another. Comma: one has to be written before it.
+func NewPiece(from, to int, comma bool) Piece {
+	p := Piece(from | to<<16)
+	if comma {
+		p |= commaBefore
+	}
+	return p
+}
+
 // Of gives the stretch, and whether a comma has to be written before it.
 func (p Piece) Of(raw []byte) (stretch []byte, comma bool) {
 	return raw[p&mostRaw : p>>16], p&commaBefore != 0
