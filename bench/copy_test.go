@@ -34,24 +34,24 @@ func sameSessions(counts []int, seen int) int {
 // readyMade is a set of files that COPY can read, one for each partition of the topic.
 type readyMade struct {
 	format string
-	// asSent: the payloads are the bytes that the topic has. Else they are as Postgres puts jsonb out, with the members
-	// of objects in the order in which it keeps them: that spares it sorting them, and no decision comes like this.
-	asSent bool
+	// printed: the payloads are as Postgres puts jsonb out, with the members of objects in the order in which it keeps
+	// them: that spares it sorting them, and no decision comes like this. Else they are the bytes that the topic has.
+	printed bool
 }
 
-var readyMades = []readyMade{{format: "text"}, {format: "binary"}, {format: "text", asSent: true}, {format: "binary", asSent: true}}
+var readyMades = []readyMade{{format: "text"}, {format: "binary"}, {format: "text", printed: true}, {format: "binary", printed: true}}
 
 func (r readyMade) String() string {
-	if r.asSent {
-		return r.format + ", payloads as in the topic"
+	if r.printed {
+		return r.format + ", payloads as Postgres prints them"
 	}
 	return r.format
 }
 
 func (r readyMade) file(partition int) string {
 	name := r.format
-	if r.asSent {
-		name += "-as-sent"
+	if r.printed {
+		name += "-printed"
 	}
 	return fmt.Sprintf("%s/%s.%d", readyFolder, name, partition)
 }
@@ -64,7 +64,7 @@ func copyName(r readyMade, sessions int) string {
 // before the text of jsonb.
 func (r readyMade) payload() string {
 	switch {
-	case !r.asSent:
+	case r.printed:
 		return "d.raw"
 	case r.format == "binary":
 		return `'\x01'::bytea || convert_to(o.raw, 'UTF8')`

@@ -86,7 +86,7 @@ Five things stand above the tables:
 - Before the first dead letter the database must accept a known-good **probe row** (same statement, rolled back). If it
   does not, the set-up is to blame, whatever the code said.
 - To **bisect** is to search the batch for its bad records, starting at the row that the server names, or by halving,
-  until they stand alone. Only what fails alone, twice, the second time on a fresh connection, is a dead letter; every error on the way is judged afresh.
+  until they stand alone. Only what fails alone, twice, the second time on another connection, a few seconds old at most and with nothing stored on it, is a dead letter; every error on the way is judged afresh.
 - A fault of the set-up while the probe row is accepted is bisected too, and a record that fails alone is **parked**, so
   that one odd record never stops a partition.
 - What nobody recognises blames the moment, never the record.
