@@ -62,6 +62,7 @@ type Log struct {
 	Raw []byte
 	// Pieces are Raw in another order, where that spares Postgres work: put together they are the same JSON with the
 	// members of its objects as jsonb keeps them, which it sorts itself where they come otherwise. None: Raw is as good.
+	// Unlike the rest they are in the Decoder's memory, for which see [Decoder.Begin].
 	Pieces []Piece
 }
 

@@ -22,7 +22,8 @@ type Decoder struct{ scanner scanner }
 const mostKept = 16 << 10
 
 // Begin makes room for about n decisions, in the memory of those before: every Part that was returned until now, with
-// its Log, is zeroed and must be out of use. The bytes and strings in it stay good, wherever they were copied to.
+// its Log, is zeroed and must be out of use, a copy's Pieces too. The bytes and strings in it stay good, wherever they
+// were copied to.
 func (d *Decoder) Begin(n int) {
 	s := &d.scanner
 	clear(s.parts)

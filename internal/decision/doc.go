@@ -22,7 +22,8 @@
 // decision is then looked up on the tape: the fields, and the jumps that make its text one with the members of objects as
 // jsonb keeps them ([Log.Pieces]). Both hang on the keys alone, and most decisions have the keys of an earlier one, so
 // they are learned per shape: a shape is known again only if every key is the same, byte by byte. A decision of very
-// many members is scanned a second time, for the outer ones alone, and has no pieces.
+// many members is scanned a second time, for the outer ones alone: only these are put in order, and where they alone are
+// too many none are.
 //
 // Left to the database on purpose, because only it knows: an index entry that is too long, and jsonb's own sizes (a
 // string or a container of 256 MiB), which lie beyond any sensible limit on a record.

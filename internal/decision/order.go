@@ -158,6 +158,9 @@ func (o *order) rank(open int) []uint64 {
 	return ranks[:n]
 }
 
+// mostLength is the length from which on only isBefore tells keys apart.
+const mostLength = 127
+
 // rankOf puts into one number what members are sorted by, as far as there is room: 7 bits of the key's length, its first
 // 6 bytes, and in the lowest 9 bits the node.
 func (o *order) rankOf(i int) uint64 {
@@ -171,10 +174,13 @@ func (o *order) rankOf(i int) uint64 {
 		copy(last[:], rest)
 		w = binary.BigEndian.Uint64(last[:])
 	}
-	if length < 6 {
+	switch {
+	case length < 6:
 		w &^= ^uint64(0) >> (8 * length)
+	case length >= mostLength:
+		w, length = 0, mostLength // the rest of the length comes before the bytes
 	}
-	return min(length, 127)<<57 | w>>16<<9 | uint64(i)
+	return length<<57 | w>>16<<9 | uint64(i)
 }
 
 // isBefore tells whether a member belongs before one that stands before it. Of two with the same key neither does.

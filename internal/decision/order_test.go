@@ -141,6 +141,7 @@ func TestPiecesAreTheDecisionInJsonbsOrder(t *testing.T) {
 		`"x" : { "bb" : 1 , "a" : [ 2 , { "d" : 1 , "c" : 3 } ] , "b" : { } }`, "\"x\":\n{\n\t\"b\":1,\r\n\t\"a\":2\n}\n", `"é":1,"z":2,"ö":{"ü":1,"uu":2,"ä":3}`,
 		`"x":{"\u0062":1,"a":{"d":1,"c":2}}`, `"x":{"a":1,"\u0061":2,"":3}`, `"x":{"\u0061":1,"a":2}`, `"x":{"bb":0,"a":1,"b":2,"a":3,"a":4}`, `"x":{"a":1,"a":2}`,
 		`"":{"":{"":1,"b":1,"a":2}}`, `"x":{"12345678":1,"12345677":2,"1234567":3,"1234561":4}`, `"x":{"` + long + `b":1,"` + long + `a":2,"` + long + `":3}`,
+		`"x":{"b` + long + `":1,"c` + long[1:] + `":2,"a` + long + `":3,"d` + long[4:] + `":4,"e` + long[5:] + `":5}`,
 		`"x":{` + strings.Join(backwards(mostMembers), ",") + `}`, `"x":{` + strings.Join(backwards(mostMembers+1), ",") + `}`, strings.Join(backwards(mostMembers+1), ","),
 		`"x":[` + strings.Repeat(`{"b":1,"a":2},`, 300) + `0]`, `"x":"` + strings.Repeat("x", mostRaw-80) + `"`, `"x":"` + strings.Repeat("x", mostRaw) + `"`,
 		`"x":` + strings.Repeat(`{"b":1,"a":`, 20) + "1" + strings.Repeat("}", 20), `"a,b":",","x":{"c}":"}","a":"{"}`,

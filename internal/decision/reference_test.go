@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"strings"
 	"testing"
 
 	"docket/sample"
@@ -140,6 +141,23 @@ func FuzzWalk(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Wherever on the tape there is no room left, be it for few nodes or many, the walk goes on with what stands there.
+func TestTheTapeMayBeFullBeforeAnything(t *testing.T) {
+	t.Parallel()
+	for _, member := range []string{
+		`"k":1`, `"é":1`, `"\u0062":"\u0000"`, `"a\\":{"b":1}`, `"k":{"é":1}`, `"é":{"k":{}}`, `"k":[{"é":{"k":1}}]`, `"é":1e-20000,"é":]`,
+	} {
+		for _, most := range []int{mostFew, 2 * mostFew, 4 * mostFew} {
+			for n := most - 8; n <= most; n++ {
+				many := "{" + strings.Repeat(`"m":0,`, n)
+				sameWalk(t, []byte(many+member+"}"), 0)
+				sameWalk(t, []byte(`{"x":`+many+member+`},"é":1}`), 0)
+				sameWalk(t, []byte(`{"x":[`+strings.Repeat(`{"m":0},`, n/3)+`{`+member+`}]}`), 0)
+			}
+		}
+	}
 }
 
 func sameWalk(t *testing.T, value []byte, start int) {

@@ -8,16 +8,22 @@ import (
 // run walks from a place on until the value ends or something comes up that is not common in compact JSON of short
 // strings and numbers; whoever calls it sees to that and lets it go on.
 //
+// It is a machine of three states, each a label and a [place]: value, where one begins; after, behind one in a container;
+// key, where one begins. In each of them pos is at the next byte, and white space may stand before what is to come. A
+// fault leaves pos where it was seen. Every container is pushed on s.open; an object of which the members are to be seen
+// gets a node for its brace, one for each key and one for the brace that closes it.
+//
 // All of the time of a decision is spent here. So it is one function that calls none, which leaves what it needs in
-// registers: a call in any of its branches would have the compiler spill them in all of them.
+// registers: a call in any of its branches would have the compiler spill them in all of them. It writes s.pos and
+// s.tape.n back when it stops, and kinds and nodes follow s.open and s.tape wherever these change.
 func (s *scanner) run(from place) (why place) {
 	var (
 		src, pos = s.src, s.pos
-		n        = s.tape.n
-		nodes    = s.tape.room
-		kinds    = s.open.kinds
+		n        = s.tape.n     // nodes that there are
+		nodes    = s.tape.room  // empty while what is open is too deep for its members to be seen
+		kinds    = s.open.kinds // of the containers that are open
 		i        int
-		m        uint64
+		m        uint64 // a bit for each of the next eight bytes that is not the usual one
 		c        byte
 	)
 	if s.open.depth > s.tape.deepest {
@@ -35,7 +41,7 @@ value:
 		goto fault
 	}
 	c = src[pos]
-	if c == '"' {
+	if c == '"' { // escapes, other than ASCII, and the last seven bytes of all are left to text
 		for i = pos + 1; i <= len(src)-8; i += 8 {
 			if m = special(binary.LittleEndian.Uint64(src[i:])); m != 0 {
 				i += bits.TrailingZeros64(m) >> 3
@@ -49,7 +55,7 @@ value:
 		pos, why = i, inText
 		goto out
 	}
-	if c-'0' <= 9 && pos <= len(src)-8 {
+	if c-'0' <= 9 && pos <= len(src)-8 { // up to seven digits and no more are an integer that fits anything
 		if m = nonDigits(binary.LittleEndian.Uint64(src[pos:])); m == 0 {
 			goto number
 		}
@@ -84,7 +90,7 @@ value:
 				why = fullAtValue
 				goto out
 			}
-			nodes[n] = node{uint32(pos), opened | uint32(s.open.node)}
+			nodes[n] = node{uint32(pos), opened | uint32(s.open.node)} // the outer object, until this one closes
 			s.open.node = n
 			n++
 		}

@@ -15,7 +15,8 @@ type shape struct {
 
 const (
 	mostShapes = 32
-	mostMarks  = 256 // nodes of a shape that is kept
+	mostMarks  = 256  // nodes of a shape that is kept
+	mostWords  = 1024 // and its words: keys can be as long as a record
 	mostTrust  = 8
 )
 
@@ -106,22 +107,22 @@ func (s *shapes) find(src []byte, nodes []node) (known, learn *shape) {
 	return nil, sh
 }
 
-// learn makes the shape that of a decision, whose keys are all different.
+// learn makes the shape that of a decision, if it is one to keep. No name stands twice at the top of it, as it was taken.
 func (sh *shape) learn(src []byte, nodes []node, fields []fieldAt, jumps []jump) {
 	sh.marks, sh.words = sh.marks[:0], sh.words[:0]
 	sh.fields, sh.jumps = append(sh.fields[:0], fields...), append(sh.jumps[:0], jumps...)
 	for _, n := range nodes {
-		if n.isEscaped() {
-			sh.marks = sh.marks[:0]
+		m := n.mark()
+		at, length := int(n.at), 0
+		if m >= opened|escaped {
+			length = int(m &^ (opened | escaped))
+		}
+		if n.isEscaped() || len(sh.words)+(length+7)/8 > mostWords {
+			sh.marks = sh.marks[:0] // which fits nothing
 			return
 		}
-		m := n.mark()
 		sh.marks = append(sh.marks, m)
-		if m < opened|escaped {
-			continue
-		}
-		at := int(n.at)
-		for length := int(m &^ (opened | escaped)); length > 0; length -= 8 {
+		for ; length > 0; length -= 8 {
 			sh.words = append(sh.words, wordAt(src, at, length))
 			at += 8
 		}

@@ -83,13 +83,17 @@ func TestShapesAreBounded(t *testing.T) {
 	t.Parallel()
 	var d Decoder
 	d.Begin(1)
-	large := []byte(good(`"x":[` + strings.Repeat(`{"b":1,"a":2},`, mostMarks/4) + `0]`))
-	for range 4 {
-		_, _ = d.Decode(large, limit)
-	}
-	for i := range d.scanner.shapes.kept {
-		if d.scanner.shapes.kept[i].marks != nil {
-			t.Error("one of too many members is kept")
+	for what, member := range map[string]string{
+		"of too many members": `"x":[` + strings.Repeat(`{"b":1,"a":2},`, mostMarks/4) + `0]`,
+		"of too long a key":   `"` + strings.Repeat("k", 8*mostWords) + `":1`,
+	} {
+		for range 4 {
+			_, _ = d.Decode([]byte(good(member)), limit)
+		}
+		for i := range d.scanner.shapes.kept {
+			if sh := &d.scanner.shapes.kept[i]; len(sh.marks) > 0 || cap(sh.words) > 2*mostWords {
+				t.Errorf("one %s is kept", what)
+			}
 		}
 	}
 }

@@ -26,7 +26,8 @@ func (n node) isEscaped() bool { return n.end&escaped != 0 }
 func (n node) key() span { return span{n.at, n.end &^ escaped} }
 
 const (
-	// mostFew is how many nodes a decision may have on the tape with all of its objects there; ten times a usual one.
+	// mostFew is how many nodes a decision may have on the tape with all of its objects there; ten times a usual one. Its
+	// numbers fit into the 9 bits that a rank has for them, see order.rankOf.
 	mostFew = 512
 	// deepestWide is how deep the objects are that stand on the tape of a larger one: the decision and those in it.
 	deepestWide = 2

@@ -24,19 +24,23 @@ func (s *scanner) walk() bool {
 	s.open.depth, s.open.kinds, s.open.node = 0, 0, 0
 	s.tape.begin()
 	for next := atValue; ; {
+		stopped := s.run(next)
+		if stopped == inKey {
+			stopped = s.longKey()
+		}
 		ok := true
-		switch stopped := s.run(next); stopped {
+		switch stopped {
 		case atEnd:
 			return true
+		case atValue:
+			next = atValue
 		case inText:
 			ok, next = s.text(), afterValue
-		case inKey:
-			ok, next = s.longKey()
 		case atNumber:
 			ok, next = s.number(), afterValue
 		case fullAtValue, fullAtKey, fullAfterValue:
 			next = stopped - fullAtValue
-			if s.tape.grow() {
+			if s.tape.grow() { // the value is gone over again, from its start
 				s.open.depth, s.open.kinds, s.open.node = 0, 0, 0
 				s.pos, s.beyond, s.escapes, next = start, -1, false, atValue
 			}
@@ -49,16 +53,17 @@ func (s *scanner) walk() bool {
 	}
 }
 
-// longKey goes on with a key that run left in the middle.
-func (s *scanner) longKey() (ok bool, next place) {
+// longKey goes on with a key that run left in the middle, to behind its colon: it stops there before the value, or where
+// run would have stopped.
+func (s *scanner) longKey() (why place) {
 	if !s.text() {
-		return false, atFault
+		return atFault
 	}
 	t := &s.tape
 	if s.open.depth <= t.deepest {
 		if t.n == len(t.room) {
 			s.pos = s.keyed - 1
-			return true, fullAtKey
+			return fullAtKey
 		}
 		end := uint32(s.pos - 1)
 		if hasEscape(s.src[s.keyed:end]) {
@@ -69,10 +74,10 @@ func (s *scanner) longKey() (ok bool, next place) {
 	}
 	s.space()
 	if s.peek() != ':' {
-		return false, atFault
+		return atFault
 	}
 	s.pos++
-	return true, atValue
+	return atValue
 }
 
 // containers are those that are open.
