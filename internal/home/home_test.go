@@ -363,7 +363,7 @@ func TestABatchAfterAReleasedOneHasNoHomesOfIt(t *testing.T) {
 //
 //nolint:paralleltest // it measures what is the whole process's
 func TestManyAccountsKeepNoMemoryOfTheirBatches(t *testing.T) {
-	const accounts, each = 500, 1000
+	const accounts, each = 50, 1000
 	fetched := make([]*kgo.Record, each)
 	for i := range fetched {
 		fetched[i] = &kgo.Record{Topic: "t", Partition: 3, Offset: int64(i)}
