@@ -21,8 +21,6 @@ type Account struct {
 	next int64      // what may be committed: one past the last of the unbroken run of done records; -1 before any
 	last int64      // the highest offset that entered; -1 before any
 	ep   int32      // leader epoch of the record before next
-
-	spare [][]Entry // for the next batch, zeroed; the entries themselves are never used again
 }
 
 type position struct {
@@ -81,19 +79,28 @@ func (a *Account) Batch(records []*kgo.Record) *Batch {
 		}
 		p.taken = true
 	}
-	decisions := a.spare
-	if a.spare = nil; cap(decisions) < len(records) {
-		decisions = make([][]Entry, len(records))
+	var room [][]Entry
+	select {
+	case room = <-rooms:
+	default:
 	}
-	return &Batch{account: a, records: records, decisions: decisions[:len(records)]}
+	if cap(room) < len(records) {
+		room = make([][]Entry, len(records))
+	}
+	return &Batch{account: a, records: records, decisions: room[:len(records)], whole: true}
 }
 
-// keep takes what a batch is done with for the next.
-func (a *Account) keep(decisions [][]Entry) {
-	clear(decisions)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.spare = decisions[:0]
+// rooms are for the entries of batches to come, of any account, zeroed: there may be a thousand accounts, and few batches
+// at a time. The entries themselves are never used again.
+var rooms = make(chan [][]Entry, 8)
+
+// keep takes what a batch is done with for another.
+func keep(room [][]Entry) {
+	clear(room)
+	select {
+	case rooms <- room:
+	default:
+	}
 }
 
 // find returns where an offset stands in open, -1 where it does not. near is where it stands as a rule.

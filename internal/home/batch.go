@@ -27,7 +27,7 @@ type Batch struct {
 	decisions [][]Entry // per record
 	arena     []Entry
 	settled   bool
-	part      bool // of a batch that was cut: decisions is not its alone
+	whole     bool // it was not cut: decisions is its alone
 }
 
 // Records are the records of the batch in offset order.
@@ -49,9 +49,9 @@ func (b *Batch) Carries(i, n int) []Entry {
 // Cut takes the first n records off the batch, into one of their own, which is settled by itself. Their decisions may
 // have been told already; the entries stay good.
 func (b *Batch) Cut(n int) *Batch {
-	b.part = b.part || n < len(b.records)
-	head := &Batch{account: b.account, records: b.records[:n:n], decisions: b.decisions[:n:n], part: b.part}
-	b.records, b.decisions = b.records[n:], b.decisions[n:]
+	whole := b.whole && n == len(b.records)
+	head := &Batch{account: b.account, records: b.records[:n:n], decisions: b.decisions[:n:n], whole: whole}
+	b.records, b.decisions, b.whole = b.records[n:], b.decisions[n:], false
 	return head
 }
 
@@ -108,10 +108,10 @@ func (b *Batch) Release() {
 			r.Recycle()
 		}
 	}
-	if !b.part {
-		b.account.keep(b.decisions)
+	if b.whole {
+		keep(b.decisions)
 	}
-	b.records, b.decisions = nil, nil
+	b.records, b.decisions, b.whole = nil, nil, false
 }
 
 func rows(entries []Entry) bool {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -356,4 +357,40 @@ func TestABatchAfterAReleasedOneHasNoHomesOfIt(t *testing.T) {
 		}
 		b.Release()
 	}
+}
+
+// TestManyAccountsKeepNoMemoryOfTheirBatches has many partitions with a large batch each, one after another.
+//
+//nolint:paralleltest // it measures what is the whole process's
+func TestManyAccountsKeepNoMemoryOfTheirBatches(t *testing.T) {
+	const accounts, each = 50, 1000
+	fetched := make([]*kgo.Record, each)
+	for i := range fetched {
+		fetched[i] = &kgo.Record{Topic: "t", Partition: 3, Offset: int64(i)}
+	}
+	live := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	all := make([]*Account, accounts)
+	before := live()
+	for i := range all {
+		all[i] = NewAccount("t", 3)
+		all[i].Enter(fetched...)
+		b := all[i].Batch(slices.Clone(fetched))
+		for k := range b.Records() {
+			b.Carries(k, 1)[0].Give(Row)
+		}
+		if _, err := b.Settle(); err != nil {
+			t.Fatal(err)
+		}
+		b.Release()
+		all[i].open = nil // the books themselves are not what is measured
+	}
+	if kept := live() - before; kept > accounts*each*8 {
+		t.Errorf("%d accounts keep %d bytes once their batches of %d records are released", accounts, kept, each)
+	}
+	runtime.KeepAlive(all)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"unsafe"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -191,12 +192,12 @@ func (a *Assignment) pop(n int) ([]*kgo.Record, error) {
 		return nil, ErrLeaving
 	}
 	taken := slices.Clone(a.queue[:n])
-	a.queue = slices.Delete(a.queue, 0, n) // the array lives on; what was taken must not live with it
+	most, bytes := a.session.mark()
+	a.shorten(n, bytes)
 	for _, r := range taken {
 		a.bytes -= recordBytes(r)
 	}
 	a.since = time.Now()
-	most, bytes := a.session.mark()
 	drained := a.full && len(a.queue) <= most/2 && a.bytes <= bytes/2
 	if drained {
 		a.full = false
@@ -206,6 +207,22 @@ func (a *Assignment) pop(n int) ([]*kgo.Record, error) {
 		a.session.flow(a)
 	}
 	return taken, nil
+}
+
+// arrayShare is the part of its share of the buffer that a queue may keep as an array while it is empty.
+const arrayShare = 16
+
+// shorten takes the first n records off the queue. The array lives on, and what was taken must not live with it; one that
+// is large for a share of so many bytes goes with the last of its records.
+func (a *Assignment) shorten(n int, share int64) {
+	if int64(cap(a.queue))*int64(unsafe.Sizeof(a.queue[0])) <= share/arrayShare {
+		a.queue = slices.Delete(a.queue, 0, n)
+		return
+	}
+	clear(a.queue[:n])
+	if a.queue = a.queue[n:]; len(a.queue) == 0 {
+		a.queue = nil
+	}
 }
 
 // append queues what a poll brought. It is called while the group cannot change. Records that do not go on after what

@@ -12,8 +12,8 @@ import (
 )
 
 // inflater is how sets of records are inflated. LZ4 as producers write it is read straight into spare memory,
-// without the checksum of what is inflated: the brokers' own covers all that is compressed, and Kafka's own consumers look
-// at no other either. All else, broken LZ4 too, is left to the client.
+// without the checksums of its frame: the set's own covers all that is compressed, and the client compares that first.
+// All else, broken LZ4 too, is left to the client.
 type inflater struct {
 	most   int // bytes that a set may inflate to
 	spare  *spare
@@ -22,8 +22,8 @@ type inflater struct {
 }
 
 // newInflater makes one. The client's own decompressor keeps to the limit only where the client made it.
-func newInflater(most int, s *spare) (*inflater, error) {
-	client, err := kgo.NewClient(kgo.MaxDecompressBatchBytes(most), kgo.WithPools(s))
+func newInflater(s *spare) (*inflater, error) {
+	client, err := kgo.NewClient(kgo.MaxDecompressBatchBytes(s.inflated), kgo.WithPools(s))
 	if err != nil {
 		return nil, fmt.Errorf("decompressor: %w", err)
 	}
@@ -32,7 +32,7 @@ func newInflater(most int, s *spare) (*inflater, error) {
 	if !ok {
 		return nil, errors.New("decompressor: the client has none")
 	}
-	f := &inflater{most: most, spare: s, others: others}
+	f := &inflater{most: s.inflated, spare: s, others: others}
 	f.ratio.Store(math.Float64bits(4))
 	return f, nil
 }
@@ -41,10 +41,14 @@ func newInflater(most int, s *spare) (*inflater, error) {
 func (f *inflater) Decompress(src []byte, codec kgo.CompressionCodecType) ([]byte, error) {
 	if codec == kgo.CodecLz4 {
 		if out, ok := f.lz4(src); ok {
-			return out, nil
+			return f.spare.fitted(out), nil
 		}
 	}
-	return f.others.Decompress(src, codec)
+	out, err := f.others.Decompress(src, codec)
+	if err != nil || codec == kgo.CodecNone { // which is src itself
+		return out, err
+	}
+	return f.spare.fitted(out), nil
 }
 
 // lz4 inflates a frame; false where it is not as producers write it, or inflates too far.

@@ -12,7 +12,7 @@ import (
 
 func inflating(t testing.TB, most int) *inflater {
 	t.Helper()
-	f, err := newInflater(most, newSpare())
+	f, err := newInflater(newSpare(most))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,6 +125,45 @@ func TestWhatInflatesFarMakesNoRoomForMoreLikeIt(t *testing.T) {
 	}
 }
 
+// What hardly inflates must not lie in memory that was guessed for what inflates far: it waits there for as long as its
+// records do, and these count as what they are.
+func TestAGuessThatWasTooHighIsNoMemoryThatIsHeld(t *testing.T) {
+	t.Parallel()
+	f := inflating(t, 64<<20)
+	noise, zeroes := contents()["noise"], contents()["zeroes"]
+	for name, codec := range map[string]kgo.CompressionCodec{
+		"lz4": kgo.Lz4Compression(), "gzip": kgo.GzipCompression(), "snappy": kgo.SnappyCompression(), "zstd": kgo.ZstdCompression(),
+	} {
+		compressor, err := kgo.DefaultCompressor(codec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, content := range [][]byte{zeroes, noise, zeroes, noise[:70<<10], noise[:1000]} {
+			src, which := compressor.Compress(new(bytes.Buffer), content)
+			out, err := f.Decompress(bytes.Clone(src), which)
+			if err != nil || !bytes.Equal(out, content) {
+				t.Fatalf("%s: %d bytes of %d: %v", name, len(out), len(content), err)
+			}
+			if cap(out) > 2*len(out)+4<<10 {
+				t.Errorf("%s: %d bytes lie in %d", name, len(out), cap(out))
+			}
+		}
+	}
+}
+
+func TestWhatIsGuessedStaysWithinTheLimit(t *testing.T) {
+	t.Parallel()
+	const most = 1 << 20
+	f := inflating(t, most)
+	large := make([]byte, 4*most)
+	if room := cap(f.spare.GetDecompressBytes(large, kgo.CodecZstd)); room > 2*most {
+		t.Errorf("a set that may inflate to %d bytes is given %d", most, room)
+	}
+	if room := f.guess(len(large)); room > 2*most {
+		t.Errorf("a set that may inflate to %d bytes is given %d", most, room)
+	}
+}
+
 //nolint:paralleltest // it measures what is the whole process's
 func TestASetOfRecordsIsInflatedInMemoryThatWasUsedBefore(t *testing.T) {
 	f := inflating(t, 64<<20)
@@ -172,7 +211,7 @@ func TestTheSpareKeepsNoMoreThanItsShare(t *testing.T) {
 
 func TestSpareRecordsHoldNothing(t *testing.T) {
 	t.Parallel()
-	s := newSpare()
+	s := newSpare(1 << 20)
 	used := make([]kgo.Record, 8)
 	for i := range used {
 		used[i] = kgo.Record{Value: []byte("v"), Topic: "t"}

@@ -119,8 +119,12 @@ func (s *session) take(fetches kgo.Fetches) {
 			s.failed(fp.Topic, fp.Partition, fp.Err)
 			return
 		}
+		first := int64(-1)
+		if len(fp.Records) > 0 {
+			first = fp.Records[0].Offset // once it is queued its memory can be another's at any time
+		}
 		if err := a.append(fp.Records); err != nil {
-			s.condemn(a, &kgo.ErrDataLoss{Topic: a.topic, Partition: a.partition, ResetTo: fp.Records[0].Offset})
+			s.condemn(a, &kgo.ErrDataLoss{Topic: a.topic, Partition: a.partition, ResetTo: first})
 			return
 		}
 		a.heard(fp.FetchPartition)

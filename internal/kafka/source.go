@@ -116,9 +116,9 @@ func NewSource(cfg Config, sc SourceConfig, logger zerolog.Logger, reg prometheu
 		client: cfg.quiet(logger, "source"),
 	}
 	s.faults.logger = s.logger
-	s.spare = newSpare()
+	s.spare = newSpare(sc.MaxDecompressBytes)
 	var err error
-	if s.inflater, err = newInflater(sc.MaxDecompressBytes, s.spare); err != nil {
+	if s.inflater, err = newInflater(s.spare); err != nil {
 		return nil, fmt.Errorf("kafka source: %w", err)
 	}
 	err = kgo.ValidateOpts(s.options(context.Background(), &session{source: s})...)

@@ -13,8 +13,9 @@ import (
 // it is the client's doing alone: it gives a slab back once every record in it was recycled, and only [home.Batch.Release]
 // recycles. A record that nobody recycles leaves its slab to the garbage collector.
 type spare struct {
-	bytes   slabs[byte]
-	records slabs[kgo.Record]
+	inflated int // bytes that a set may inflate to
+	bytes    slabs[byte]
+	records  slabs[kgo.Record]
 }
 
 var (
@@ -25,16 +26,31 @@ var (
 // spareBytes is what the spare keeps of inflated bytes while nobody uses them; of records, a quarter of it.
 const spareBytes = 8 << 20
 
-func newSpare() *spare {
-	s := &spare{}
+// newSpare makes one for sets that may inflate to so many bytes.
+func newSpare(inflated int) *spare {
+	s := &spare{inflated: inflated}
 	s.bytes.most, s.records.most = spareBytes, spareBytes/4
 	return s
 }
 
 // GetDecompressBytes is of [kgo.PoolDecompressBytes]: the guess for codecs that [inflater] leaves to the client.
 func (s *spare) GetDecompressBytes(compressed []byte, _ kgo.CompressionCodecType) []byte {
-	return s.bytes.take(4 * len(compressed))
+	return s.bytes.take(min(4*len(compressed), s.inflated))
 }
+
+// fitted is what a set was inflated to, in a smaller slice where it took less than half of the one that it was given. It
+// lives for as long as its records wait, and they count as what they are.
+func (s *spare) fitted(out []byte) []byte {
+	if cap(out)/2 <= len(out)+littleRoom {
+		return out
+	}
+	fitting := append(s.bytes.take(len(out)), out...)
+	s.bytes.give(out)
+	return fitting
+}
+
+// littleRoom is not worth a second slice, in bytes.
+const littleRoom = 1 << 10
 
 // PutDecompressBytes is of [kgo.PoolDecompressBytes].
 func (s *spare) PutDecompressBytes(b []byte) {

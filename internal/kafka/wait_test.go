@@ -46,3 +46,42 @@ func TestTheWaitForMoreBeginsWhenTheFirstRecordComes(t *testing.T) {
 		taken(1, wait) // what is left of more than a batch waits anew
 	})
 }
+
+// What the queues of many partitions take while they are empty is bounded with what they hold.
+func TestEmptyQueuesKeepLittle(t *testing.T) {
+	t.Parallel()
+	const most = 5000
+	for _, partitions := range []int64{1, 12, 1000} {
+		s := &session{source: &Source{sc: SourceConfig{BatchRecords: most}.withDefaults(Config{})}}
+		s.sharing.Store(partitions)
+		a := newAssignment(t.Context(), s, "logs", 0, "member")
+		kept := 0
+		for from := range int64(3) {
+			var records []*kgo.Record
+			for i := range int64(most) {
+				records = append(records, &kgo.Record{Offset: from*most + i})
+			}
+			if err := a.append(records); err != nil {
+				t.Fatal(err)
+			}
+			for _, n := range []int{1, most - 1} {
+				if taken, err := a.pop(n); err != nil || len(taken) != n || taken[0].Offset < from*most {
+					t.Fatalf("%d of %d records: %v", len(taken), n, err)
+				}
+				for _, r := range a.queue[len(a.queue):cap(a.queue)] {
+					if r != nil {
+						t.Fatal("the array holds a record that was taken")
+					}
+				}
+			}
+			kept = 8 * cap(a.queue)
+		}
+		_, share := s.mark()
+		if int64(kept) > share/8 {
+			t.Errorf("each of %d empty queues keeps %d bytes of a share of %d", partitions, kept, share)
+		}
+		if partitions < 100 && kept == 0 {
+			t.Errorf("of %d queues each makes its array anew", partitions)
+		}
+	}
+}

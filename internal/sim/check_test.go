@@ -197,7 +197,7 @@ func (w *world) commits(ev *evidence) (all []verify.Commit) {
 	open := map[int32][]*pending{}
 	for _, d := range ev.truth.Decisions() {
 		own := &pending{at: d.Place, letters: ev.letters[d.Place]}
-		if n := ev.rows[d.Identity()]; n > 0 && d.ID != "" && bytes.Equal(ev.bodies[d.Identity()], d.Body) {
+		if n := ev.rows[d.Identity()]; n > 0 && d.ID != "" && verify.SameJSON(ev.bodies[d.Identity()], d.Body) {
 			own.row = n
 		}
 		open[d.Partition] = append(open[d.Partition], own)

@@ -150,8 +150,8 @@ func reference(ev *evidence) *verify.Evidence {
 			continue
 		}
 		first := winner[d.Identity()]
-		stored := string(d.Body) == string(ev.bodies[d.Identity()])
-		if first == nil || stored && string(first.Body) != string(ev.bodies[d.Identity()]) {
+		body := ev.bodies[d.Identity()]
+		if first == nil || verify.SameJSON(d.Body, body) && !verify.SameJSON(first.Body, body) {
 			winner[d.Identity()] = d
 		}
 	}

@@ -59,7 +59,7 @@ func (m *matter) contested() map[Identity]bool {
 		switch other := first[id]; {
 		case other == nil:
 			first[id] = d
-		case other.Body == nil || d.Body == nil || !sameJSON(other.Body, d.Body):
+		case other.Body == nil || d.Body == nil || !SameJSON(other.Body, d.Body):
 			contested[id] = true
 		}
 	}

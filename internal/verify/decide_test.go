@@ -251,7 +251,7 @@ func TestEqualAsJSON(t *testing.T) {
 		{`{"a":1,"a":2}`, `{"a":2}`, true}, {`{"a":null}`, `{}`, false}, {`"1"`, `1`, false}, {`1e400`, `10e399`, true}, {`{`, `{`, true}, {`{`, `{}`, false},
 		{`{"a":1}`, `{"b":1}`, false}, {`true`, `"true"`, false}, {`[]`, `{}`, false}, {`[1]`, `[1,1]`, false},
 	} {
-		if got := sameJSON([]byte(c.a), []byte(c.b)); got != c.want {
+		if got := SameJSON([]byte(c.a), []byte(c.b)); got != c.want {
 			t.Errorf("%s and %s: %v", c.a, c.b, got)
 		}
 	}

@@ -6,9 +6,9 @@ import (
 	"math/big"
 )
 
-// sameJSON says whether two texts are equal as jsonb: key order, white space and the spelling of a number make no
+// SameJSON says whether two texts are equal as jsonb: key order, white space and the spelling of a number make no
 // difference, of keys that stand there twice the last counts.
-func sameJSON(a, b []byte) bool {
+func SameJSON(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
 	}

@@ -99,7 +99,7 @@ func (m *matter) twin(d *Decision) *Row {
 // of another decision, by what that one is.
 func (m *matter) holds(row *Row, d *Decision) bool {
 	if row.Raw != nil && d.Body != nil {
-		return sameJSON(row.Raw, d.Body)
+		return SameJSON(row.Raw, d.Body)
 	}
 	if m.unequal[d.Place] || row.Place == d.Place {
 		return !m.unequal[d.Place]
@@ -108,7 +108,7 @@ func (m *matter) holds(row *Row, d *Decision) bool {
 	if other == nil || other.Body == nil || d.Body == nil || other.Identity() != d.Identity() {
 		return true
 	}
-	return sameJSON(other.Body, d.Body)
+	return SameJSON(other.Body, d.Body)
 }
 
 // deserves is the code that a decision has to be dead-lettered with; empty: a row, or a duplicate of one.
