@@ -4,7 +4,9 @@ package sim
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -158,6 +160,22 @@ func (w *world) judgeHolds(ev *evidence) {
 	}
 }
 
+// sameJSON says that two payloads are one, as a table does: their members may come in another order.
+func sameJSON(a, b []byte) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	var values [2]any
+	for i, text := range [][]byte{a, b} {
+		d := json.NewDecoder(bytes.NewReader(text))
+		d.UseNumber()
+		if d.Decode(&values[i]) != nil {
+			return false
+		}
+	}
+	return reflect.DeepEqual(values[0], values[1])
+}
+
 // by is the process that forwarded a record, empty where it went with the necessary headers alone.
 func (l letter) by() string {
 	_, name, _ := strings.Cut(header(l.record, "x-consumer"), "/")
@@ -197,7 +215,7 @@ func (w *world) commits(ev *evidence) (all []verify.Commit) {
 	open := map[int32][]*pending{}
 	for _, d := range ev.truth.Decisions() {
 		own := &pending{at: d.Place, letters: ev.letters[d.Place]}
-		if n := ev.rows[d.Identity()]; n > 0 && d.ID != "" && bytes.Equal(ev.bodies[d.Identity()], d.Body) {
+		if n := ev.rows[d.Identity()]; n > 0 && d.ID != "" && sameJSON(ev.bodies[d.Identity()], d.Body) {
 			own.row = n
 		}
 		open[d.Partition] = append(open[d.Partition], own)

@@ -150,8 +150,8 @@ func reference(ev *evidence) *verify.Evidence {
 			continue
 		}
 		first := winner[d.Identity()]
-		stored := string(d.Body) == string(ev.bodies[d.Identity()])
-		if first == nil || stored && string(first.Body) != string(ev.bodies[d.Identity()]) {
+		stored := sameJSON(d.Body, ev.bodies[d.Identity()])
+		if first == nil || stored && !sameJSON(first.Body, ev.bodies[d.Identity()]) {
 			winner[d.Identity()] = d
 		}
 	}
