@@ -18,11 +18,15 @@ const (
 		`raise exception using errcode = 'dk000'; exception when sqlstate 'dk000' or unique_violation then null; ` +
 		`when data_exception or integrity_constraint_violation then get stacked diagnostics code = ` +
 		`returned_sqlstate, constr = constraint_name, col = column_name, rel = table_name; refused := ` +
-		`array_append(refused, concat_ws(e'\x1f', i.n, code, constr, col, rel)); end; end loop; ` +
+		`array_append(refused, concat_ws(e'\x1f', i.n, code, translate(constr, e'\x1e\x1f', '??'), ` +
+		`translate(col, e'\x1e\x1f', '??'), translate(rel, e'\x1e\x1f', '??'))); end; end loop; ` +
 		`close docket_rows; perform set_config('docket.refused', array_to_string(refused, e'\x1e'), true); end $docket$`
 
 	refusedSQL = `select current_setting('docket.refused')`
 )
+
+// endless takes from a name what ends a field or a line.
+var endless = strings.NewReplacer("\x1e", "?", "\x1f", "?")
 
 // offerPlan is a cursor over rows.
 type offerPlan struct{ columns []source }
@@ -81,7 +85,8 @@ func (s *session) ask(*portal) (answer, *failure) {
 		if f.ends() || len(f.code) != 5 || !slices.Contains([]string{"22", "23"}, f.code[:2]) {
 			return answer{}, f
 		}
-		s.tx.refused = append(s.tx.refused, strings.Join([]string{strconv.Itoa(i + 1), f.code, f.constr, f.column, f.table}, "\x1f"))
+		s.tx.refused = append(s.tx.refused, strings.Join([]string{strconv.Itoa(i + 1), f.code,
+			endless.Replace(f.constr), endless.Replace(f.column), endless.Replace(f.table)}, "\x1f"))
 	}
 	if f := s.meet(InsertAnswered, rows); f != nil {
 		return answer{}, f

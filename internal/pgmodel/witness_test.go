@@ -159,3 +159,43 @@ func TestWhatWasHeardOnALostWitnessIsForgotten(t *testing.T) {
 		}
 	})
 }
+
+// TestAProbeComparesWhereTheTableTakesNoCopy has a table that takes good rows, and cannot be looked into: a row that is there
+// already would be refused for it, alone and while the probe passes.
+func TestAProbeComparesWhereTheTableTakesNoCopy(t *testing.T) {
+	t.Parallel()
+	for _, point := range []pgmodel.Point{pgmodel.Place, pgmodel.Compare} {
+		within(t, func(t *testing.T, s *pgmodel.Server, db *postgres.DB) {
+			s.RefuseCopy()
+			store(t, db, row("a", `{}`)) // from here on by INSERT
+			heal := s.Inject(pgmodel.Fault{Point: point, Count: -1, SQLSTATE: "42501"})
+			wantCode(t, db.Probe(context.Background(), noon), "42501")
+			heal()
+			if err := db.Probe(context.Background(), noon); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// TestNoWitnessOutlivesAFailover has the pool meet a node that takes no writes any more.
+func TestNoWitnessOutlivesAFailover(t *testing.T) {
+	t.Parallel()
+	within(t, func(t *testing.T, s *pgmodel.Server, db *postgres.DB) {
+		odd(s)
+		store(t, db, row("warm", `{}`))
+		again(t, db)
+		s.Inject(pgmodel.Fault{Point: pgmodel.Insert, SQLSTATE: "25006"})
+		_, err := db.Store(context.Background(), []pipeline.Row{row("a", `{}`)}, false)
+		wantCode(t, err, "25006")
+		synctest.Wait()
+		if n := s.Sessions(); n != 0 {
+			t.Errorf("%d sessions are left of those to the old node", n)
+		}
+		h := listen(s)
+		again(t, db)
+		if len(h.dialled) != 1 {
+			t.Errorf("dialled %d times to ask", len(h.dialled))
+		}
+	})
+}

@@ -97,6 +97,10 @@ func (w *writing) probeInsert(t *transaction) error {
 	if len(left) > 0 {
 		return errSwallowed()
 	}
+	clear(w.outcomes)
+	if err := w.compare(t, w.firsts[:1]); err != nil { // as the next row that is there already will need it
+		return err
+	}
 	return w.end(t)
 }
 

@@ -51,6 +51,19 @@ func TestTheProbeCatches(t *testing.T) {
 		d.BeforeInsert(t, `RETURN NULL;`)
 		wantCode(t, nil, open(t, d.URL, 0).Probe(context.Background(), noon), "config")
 	})
+	t.Run("nobody may look at what is there, and it takes no COPY", func(t *testing.T) {
+		t.Parallel()
+		d := pgtest.New(t)
+		d.Exec(t, `ALTER TABLE decision_logs ENABLE ROW LEVEL SECURITY; CREATE POLICY all_of_it ON decision_logs USING (true) WITH CHECK (true)`)
+		for grants, code := range map[string]string{"INSERT, SELECT (decision_id, ts)": "42501", "INSERT, SELECT": ""} {
+			err := open(t, d.Role(t, grants), 0).Probe(context.Background(), noon)
+			if code != "" {
+				wantCode(t, nil, err, code)
+			} else if err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
 	for _, grants := range []string{"", "INSERT", "SELECT"} {
 		t.Run("grants only "+grants, func(t *testing.T) {
 			t.Parallel()

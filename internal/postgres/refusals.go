@@ -116,7 +116,7 @@ const (
 )
 
 // hear takes note of the rows that are refused: a line for each, of its number, the code, and the names of constraint,
-// column and table. A name can be anything; a line that does not come out even condemns nobody.
+// column and table, which hold nothing that ends a field or a line. A line that does not come out even condemns nobody.
 func (a *asking) hear(at []int, values [][]byte) error {
 	if len(values) != 1 {
 		return errUnasked()

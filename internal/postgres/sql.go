@@ -83,7 +83,7 @@ SELECT i.n, d.raw IS NOT DISTINCT FROM i.raw::jsonb
 // What asks about single rows: a cursor over them, a block that takes them from it one by one, and what it found out. All
 // of it is gone with the transaction. The block undoes each row that the table takes, and catches what the table says of
 // a row, the classes 22 and 23; anything else ends it. What it found out is a text, as that costs it least: a line of
-// five fields for each row, see [asking.hear].
+// five fields for each row, see [asking.hear]; a trigger can have a name be made of a row, so none keeps what ends a field or a line.
 const (
 	offerSQL = `
 DECLARE docket_rows NO SCROLL CURSOR FOR
@@ -111,7 +111,8 @@ BEGIN
       WHEN SQLSTATE 'DK000' OR unique_violation THEN NULL;
       WHEN data_exception OR integrity_constraint_violation THEN
         GET STACKED DIAGNOSTICS code = RETURNED_SQLSTATE, constr = CONSTRAINT_NAME, col = COLUMN_NAME, rel = TABLE_NAME;
-        refused := array_append(refused, concat_ws(E'\x1f', i.n, code, constr, col, rel));
+        refused := array_append(refused, concat_ws(E'\x1f', i.n, code, translate(constr, E'\x1e\x1f', '??'),
+          translate(col, E'\x1e\x1f', '??'), translate(rel, E'\x1e\x1f', '??')));
     END;
   END LOOP;
   CLOSE docket_rows;

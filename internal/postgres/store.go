@@ -147,6 +147,7 @@ func (db *DB) noted(act string, err error) error {
 		case pgerrcode.ReadOnlySQLTransaction:
 			// A failover left our connections on a node that takes no writes. All of them go; the next try dials anew.
 			db.pool.Reset()
+			db.witnesses.reset()
 		case pgerrcode.DiskFull:
 			db.full.Store(true)
 		}

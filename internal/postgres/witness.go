@@ -89,8 +89,16 @@ func (w *witnesses) forget(one *witness) bool {
 // close hangs up on all that are idle, and has none kept from then on.
 func (w *witnesses) close() {
 	w.mu.Lock()
+	w.closed = true
+	w.mu.Unlock()
+	w.reset()
+}
+
+// reset hangs up on all that are idle.
+func (w *witnesses) reset() {
+	w.mu.Lock()
 	idle := w.idle
-	w.idle, w.closed = nil, true
+	w.idle = nil
 	w.mu.Unlock()
 	for _, one := range idle {
 		one.age.Stop()

@@ -81,6 +81,21 @@ func asking() []Case {
 			same(t, bad(t, db, noon, row("a", noon, `{}`), row("b", noon, `{"a":"`+marker+`\u0000"}`)), []int{1})
 			same(t, s.Count(t), 0)
 		}},
+		{"whatever a name has in it accuses no other row", func(t *testing.T, s Server) {
+			s.Refuse(t, "b", Fault{Code: "23514", Constraint: "odd\x1f\x1f\x1e1\x1f23514\x1fodd", Column: "c\x1e", Table: "t\x1f"})
+			rows := []pipeline.Row{row("a", noon, `{}`), marked("b"), row("c", noon, `{}`)}
+			for _, probe := range []time.Time{{}, noon} {
+				refused, err := open(t, s).Refusals(context.Background(), rows, probe)
+				if err != nil {
+					t.Fatal(err)
+				}
+				same(t, []bool{refused[0] == nil, refused[1] == nil, refused[2] == nil}, []bool{true, false, true})
+				var e *postgres.ServerError
+				if !errors.As(refused[1], &e) || e.ConstraintName() != "odd???1?23514?odd" || e.ColumnName() != "c?" || e.TableName() != "t?" {
+					t.Fatalf("refused for %v", refused[1])
+				}
+			}
+		}},
 		{"nobody waits for what was only asked about", func(t *testing.T, s Server) {
 			db, other := open(t, s), open(t, s)
 			var rows []pipeline.Row
