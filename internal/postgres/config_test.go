@@ -151,6 +151,31 @@ func TestTheServersLimitsStayBelowOurs(t *testing.T) {
 	}
 }
 
+func TestLimitsThatStandAreBelowWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	if !(&transaction{}).outgrown(time.Hour) {
+		t.Error("a transaction without limits needs none")
+	}
+	kept := 0
+	for gone := time.Duration(0); gone <= time.Minute; gone += 100 * time.Millisecond {
+		left, set := time.Minute-gone, &transaction{left: time.Minute}
+		if set.outgrown(left) {
+			continue
+		}
+		kept++
+		var statement int64
+		if _, err := fmt.Sscan(string(limits(set.left)[0]), &statement); err != nil {
+			t.Fatal(err)
+		}
+		if statement >= left.Milliseconds() {
+			t.Errorf("a statement may take %d ms, and %v are left", statement, left)
+		}
+	}
+	if kept == 0 {
+		t.Error("limits are sent with each statement")
+	}
+}
+
 func TestThePoolIsMeasured(t *testing.T) {
 	t.Parallel()
 	db, err := Open(Config{URL: "postgres://127.0.0.1:1/d", MaxConns: 7}, zerolog.Nop())

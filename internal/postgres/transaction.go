@@ -46,7 +46,7 @@ func (t *transaction) begin() int {
 		statements++
 		t.speak().SendQueryParams(beginSQL, nil, nil, nil, nil)
 	}
-	if left := remaining(t.ctx); t.left == 0 || left < t.left*9/10 {
+	if left := remaining(t.ctx); t.outgrown(left) {
 		t.left = left
 		statements++
 		t.speak().SendQueryParams(limitsSQL, limits(left), nil, nil, nil)
@@ -94,6 +94,9 @@ func (t *transaction) synced() error {
 	}
 	return nil
 }
+
+// outgrown says that the limits were set for much more than is left, or were not set.
+func (t *transaction) outgrown(left time.Duration) bool { return t.left == 0 || left < t.left*9/10 }
 
 // remaining is the time that is left to us.
 func remaining(ctx context.Context) time.Duration {
