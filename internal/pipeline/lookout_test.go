@@ -194,3 +194,26 @@ func TestALookEndsWithThePartition(t *testing.T) {
 		}
 	})
 }
+
+func TestWhoWaitsIsWokenAtEachOutage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const interval = time.Minute
+		var l lookout
+		l.looked(true, interval) // nobody waits
+		for range 3 {
+			l.wait(t.Context(), t.Context(), interval) // who looks
+			woken := make(chan time.Time)
+			go func() {
+				l.wait(t.Context(), t.Context(), interval)
+				woken <- time.Now()
+			}()
+			synctest.Wait()
+			found := time.Now()
+			l.looked(true, interval)
+			if at := <-woken; !at.Equal(found) {
+				t.Fatalf("woken %v after the database was found", at.Sub(found))
+			}
+		}
+	})
+}
