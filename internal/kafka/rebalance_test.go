@@ -80,6 +80,13 @@ func history(t *testing.T, seed uint64) {
 			c.Fail(kmsg.JoinGroup, kerr.UnknownMemberID, 1)
 		}
 	}
+	defer func() {
+		for i, m := range members {
+			if t.Failed() {
+				t.Logf("member %d: joined %v, %d partitions, fault %v, lag %v; committed %v", i, m.Joined(), m.Assigned(), m.Fault(), m.Lag(), commits.last)
+			}
+		}
+	}()
 	kafkatest.Eventually(t, "everything is committed", func() bool {
 		for _, at := range commits.during(10 * time.Millisecond) {
 			if at < records {
