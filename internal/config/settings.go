@@ -44,7 +44,7 @@ type Settings struct {
 
 	BatchMaxRecords int             `group:"Batches" env:"DOCKET_BATCH_MAX_RECORDS" default:"5000" min:"1" max:"100000" unit:"records" text:"Most Kafka records of one partition that are stored together."`
 	BatchMaxBytes   Size            `env:"DOCKET_BATCH_MAX_BYTES" default:"8MiB" min:"64KiB" max:"1GiB" unit:"size" text:"Most bytes of Kafka records in a batch; a single record may be larger."`
-	BatchMaxWait    time.Duration   `env:"DOCKET_BATCH_MAX_WAIT" default:"200ms" min:"1ms" max:"1m" unit:"duration" text:"How long a batch waits for more records before it is stored as it is."`
+	BatchMaxWait    time.Duration   `env:"DOCKET_BATCH_MAX_WAIT" default:"200ms" min:"1ms" max:"1m" unit:"duration" text:"How long a batch waits for more records, from its first on, before it is stored as it is; what the one before took to be stored comes off, a quarter at most."`
 	MaxRecordBytes  Size            `env:"DOCKET_MAX_RECORD_BYTES" default:"16MiB" min:"1KiB" max:"256MiB" unit:"size" text:"Largest Kafka record after gunzip; a larger one goes to the dead-letter topic as too_large."`
 	StoreTimeout    time.Duration   `env:"DOCKET_STORE_TIMEOUT" default:"8s" min:"100ms" max:"10m" unit:"duration" text:"How long one write to Postgres may take."`
 	RetryPauses     []time.Duration `env:"DOCKET_RETRY_PAUSES" default:"1s,2s" min:"0s" max:"5m" unit:"durations, by comma" text:"Pauses before a transient failure is tried again; one try more than there are pauses."`

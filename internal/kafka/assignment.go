@@ -38,7 +38,8 @@ type Assignment struct {
 	leave   context.CancelFunc
 	done    chan struct{} // the handler has returned
 
-	gathered bool // Ready waited for the batch that Fetch takes next
+	gathered bool      // Ready waited for the batch that Fetch takes next
+	fetched  time.Time // when Fetch took the last one; zero before that
 
 	commits chan struct{} // holds the one right to commit
 
@@ -107,15 +108,27 @@ func (a *Assignment) Fetch(ctx context.Context) (*home.Batch, error) {
 		return nil, err
 	}
 	a.account.Enter(records...)
+	a.fetched = time.Now()
 	return a.account.Batch(records), nil
 }
 
 // Ready waits until there is a batch for Fetch, which then gathers no further; it takes nothing.
 func (a *Assignment) Ready(ctx context.Context) error {
 	sc := a.session.source.sc
-	_, err := a.gather(ctx, sc.BatchRecords, sc.BatchBytes, sc.BatchWait)
+	_, err := a.gather(ctx, sc.BatchRecords, sc.BatchBytes, a.patience())
 	a.gathered = err == nil
 	return err
+}
+
+// patience is how long the next batch waits for more: what carrying it will take, as the last one took, comes off, so
+// that its first record is home in about the batch wait. It is no less than three quarters of that, or a slow database would get
+// smaller batches.
+func (a *Assignment) patience() time.Duration {
+	wait := a.session.source.sc.BatchWait
+	if a.fetched.IsZero() {
+		return wait
+	}
+	return wait - min(time.Since(a.fetched), wait/4)
 }
 
 // Take returns the next records of the partition in offset order: at least one, at most so many records and bytes (a

@@ -85,3 +85,31 @@ func TestEmptyQueuesKeepLittle(t *testing.T) {
 		}
 	}
 }
+
+// What a batch takes to be carried comes off the wait of the next, a quarter of it at most.
+func TestABatchIsHomeInAboutItsWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const wait = 200 * time.Millisecond
+		s := &session{source: &Source{sc: SourceConfig{BatchWait: wait}.withDefaults(Config{})}}
+		a := newAssignment(t.Context(), s, "logs", 0, "member")
+		for offset, each := range []struct{ carried, waited time.Duration }{
+			{0, wait}, {20 * time.Millisecond, 180 * time.Millisecond}, {time.Minute, 150 * time.Millisecond}, {0, wait},
+		} {
+			time.Sleep(each.carried)
+			ready := make(chan error)
+			go func() { ready <- a.Ready(t.Context()) }()
+			synctest.Wait()
+			if err := a.append([]*kgo.Record{{Topic: "logs", Offset: int64(offset)}}); err != nil {
+				t.Fatal(err)
+			}
+			from := time.Now()
+			if err := <-ready; err != nil || time.Since(from) != each.waited {
+				t.Errorf("after %v: ready after %v, %v; want %v", each.carried, time.Since(from), err, each.waited)
+			}
+			if _, err := a.Fetch(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
