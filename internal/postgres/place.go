@@ -50,7 +50,7 @@ const placeSize = 4 + 12 + 12 + 8 + 12
 func (w *writing) placePortion(t *transaction, from source, at []int) (others []int, err error) {
 	err = t.ask(placeSQL, placeColumns(w.rows, from, at), func(values [][]byte) error {
 		if len(values) != 1 {
-			return errNotAsked()
+			return errOtherForm()
 		}
 		return eachInt8(values[0], func(n int64) error {
 			same := n > 0
@@ -103,11 +103,11 @@ func eachInt8(b []byte, each func(int64) error) error {
 	const element = 4 + 8
 	if len(b) < arrayHeader || binary.BigEndian.Uint32(b) != 1 || binary.BigEndian.Uint32(b[8:]) != oidInt8 ||
 		len(b) != arrayHeader+element*int(binary.BigEndian.Uint32(b[12:])) {
-		return errNotAsked()
+		return errOtherForm()
 	}
 	for b = b[arrayHeader:]; len(b) > 0; b = b[element:] {
 		if binary.BigEndian.Uint32(b) != 8 {
-			return errNotAsked()
+			return errOtherForm()
 		}
 		if err := each(int64(binary.BigEndian.Uint64(b[4:]))); err != nil {
 			return err
@@ -116,7 +116,7 @@ func eachInt8(b []byte, each func(int64) error) error {
 	return nil
 }
 
-func errNotAsked() error {
+func errOtherForm() error {
 	return errclass.As(&AnswerError{Problem: "the comparison answered in another form than asked for"}, errclass.CodeProtocol)
 }
 

@@ -119,7 +119,7 @@ const (
 // column and table, which hold nothing that ends a field or a line. A line that does not come out even condemns nobody.
 func (a *asking) hear(at []int, values [][]byte) error {
 	if len(values) != 1 {
-		return errUnasked()
+		return errNotAsked()
 	}
 	if len(values[0]) == 0 {
 		return nil
@@ -130,7 +130,7 @@ func (a *asking) hear(at []int, values [][]byte) error {
 		number, said, _ := strings.Cut(line, fieldEnd)
 		n, err := strconv.Atoi(number)
 		if err != nil || n < 1 || n > len(at) || a.refused[at[n-1]] != nil {
-			return errUnasked()
+			return errNotAsked()
 		}
 		if why == nil || said != before {
 			if why, err = a.reason(said); err != nil {
@@ -147,7 +147,7 @@ func (a *asking) hear(at []int, values [][]byte) error {
 func (a *asking) reason(said string) (why, err error) {
 	fields := strings.Split(said, fieldEnd)
 	if len(fields) != 4 {
-		return nil, errUnasked()
+		return nil, errNotAsked()
 	}
 	s := newServerError(&pgconn.PgError{Code: fields[0], ConstraintName: fields[1], ColumnName: fields[2], TableName: fields[3]})
 	if errclass.Classify(s).Class != errclass.Data {
@@ -156,6 +156,6 @@ func (a *asking) reason(said string) (why, err error) {
 	return clean(a.act, s), nil
 }
 
-func errUnasked() error {
+func errNotAsked() error {
 	return errclass.As(&AnswerError{Problem: "a row was refused that was not sent"}, errclass.CodeProtocol)
 }

@@ -232,7 +232,7 @@ func portionOf(at []int, sent func(i int) int) int {
 func (w *writing) payloadPortion(t *transaction, at []int) error {
 	return t.ask(compareSQL, compareColumns(w.rows, at), func(values [][]byte) error {
 		if len(values) != 2 || len(values[0]) != 8 || len(values[1]) != 1 {
-			return errNotAsked()
+			return errOtherForm()
 		}
 		n := binary.BigEndian.Uint64(values[0])
 		if n < 1 || n > uint64(len(at)) || w.outcomes[at[n-1]] != 0 {
