@@ -1,4 +1,4 @@
-# One image with both programs: static binaries, no shell, no root.
+# One image with the four programs: static binaries, no shell, no root.
 #
 # BUILDER=compile (the default) builds them here from golang:1.26.
 # BUILDER=prebuilt takes bin/ as `make stage` leaves it, for machines that cannot
@@ -15,17 +15,17 @@ COPY internal internal
 COPY migrations migrations
 COPY sample sample
 RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X docket/internal/buildinfo.Version=${VERSION}" \
-      -o /out/ ./cmd/consumer ./cmd/parking-replayer \
+      -o /out/ ./cmd/consumer ./cmd/parking-replayer ./cmd/docket ./cmd/collector \
  && cp /etc/ssl/certs/ca-certificates.crt /out/
 
 FROM scratch AS prebuilt
-COPY bin/consumer bin/parking-replayer bin/ca-certificates.crt /out/
+COPY bin/consumer bin/parking-replayer bin/docket bin/collector bin/ca-certificates.crt /out/
 
 FROM ${BUILDER} AS build
 
 FROM scratch
 COPY --from=build /out/ca-certificates.crt /etc/ssl/certs/
-COPY --from=build /out/consumer /out/parking-replayer /usr/local/bin/
+COPY --from=build /out/consumer /out/parking-replayer /out/docket /out/collector /usr/local/bin/
 # The home of the spool. A named volume that is mounted here for the first time
 # takes this folder's owner, and the programs make what they need inside.
 COPY --chown=65532:65532 build/rootfs/ /var/lib/docket/

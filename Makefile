@@ -26,8 +26,8 @@ demo: ## Everything in one process, an outage included; needs nothing (ARGS="--r
 	go run ./cmd/consumer demo $(ARGS)
 
 .PHONY: up
-up: engine-compose images ## Start it all with Compose, on loopback ports
-	@build/app up -d --build --wait --wait-timeout 180
+up: engine-compose images ## Start it all with Compose, on loopback ports; PROFILE=opa adds an OPA, PROFILE=observability Prometheus and Grafana, by comma both
+	@COMPOSE_PROFILES='$(or $(PROFILE),$(COMPOSE_PROFILES))' build/app up -d --build --wait --wait-timeout 180
 
 .PHONY: pour
 pour: ## Pour the sample of real decision logs into what `make up` started, and say what became of it
@@ -35,27 +35,43 @@ pour: ## Pour the sample of real decision logs into what `make up` started, and 
 
 .PHONY: down
 down: ## Stop what `make up` started; volumes stay (ARGS=-v removes them)
-	@build/compose down $(ARGS)
+	@COMPOSE_PROFILES=observability,opa build/compose down $(ARGS)
 
 ##@ Building
 
 .PHONY: build
-build: ## Both programs as static binaries into bin/
+build: ## The programs as static binaries into bin/
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
 
 .PHONY: stage
 stage: build ## bin/ as the Dockerfile wants it for BUILDER=prebuilt
 	@if [ -r /etc/ssl/certs/ca-certificates.crt ]; then cp -L /etc/ssl/certs/ca-certificates.crt bin/; else : >bin/ca-certificates.crt; fi
 
+.PHONY: dashboard
+dashboard: ## Write the Grafana dashboard anew, after a change of build/dashboard
+	go run ./build/dashboard
+
+.PHONY: release
+release: ## What is published: static programs for linux amd64 and arm64, checksums, SBOM
+	@build/release
+
 ##@ Testing
 
 .PHONY: test
-test: engine images ## The whole: fast and integration suites with the race detector, the simulation, a campaign
-	@build/test fast sim integration
+test: engine ## The whole: fast and integration suites with the race detector, the simulation, a campaign, alerts, chart
+	@build/test fast sim alerts charts integration
 
 .PHONY: test-fast
 test-fast: ## Plain tests; no container engine, under a minute
 	@build/test fast
+
+.PHONY: alerts
+alerts: ## The rules for Prometheus, checked and tested with promtool
+	@build/alerts
+
+.PHONY: charts
+charts: ## The Helm chart: lint, its values' schema, what it renders against the schemas of Kubernetes
+	@build/charts
 
 .PHONY: sim
 sim: ## N (2000) schedules of faults in virtual time, from seed FIRST on (KEEP=1: past failures); SEED=n plays one with its history
@@ -66,7 +82,7 @@ sim-check: ## See that a seed of the simulation replays exactly, and that this c
 	@build/sim --check
 
 .PHONY: e2e
-e2e: engine-compose images ## Compose for real: stop Postgres under load, account for every decision (OUTAGE=120s)
+e2e: engine-compose images ## Compose for real: stop Postgres under load, account for every decision, alerts and panels (OUTAGE=120s)
 	@build/e2e
 
 .PHONY: sqlstates
@@ -88,7 +104,7 @@ fuzz: ## Every fuzz target, one after the other (FUZZTIME=20s each)
 ##@ Measuring
 
 .PHONY: bench
-bench: engine images ## Docket beside COPY, with goals (N=1000000 ROUNDS=5 ONLY=drain,again,bad,replay,latency,outage,scale,memory,growth LONG=1 GROWTH=1 PEERS=1 OUT=file.md)
+bench: engine images ## Docket beside COPY, with goals (N=1000000 ROUNDS=5 ONLY=drain,again,bad,replay,latency,outage,scale,memory,growth,desk,collect,read LONG=1 GROWTH=1 PEERS=1 OUT=file.md)
 	@N='$(N)' ROUNDS='$(ROUNDS)' REPEAT='$(REPEAT)' SEED='$(SEED)' ONLY='$(ONLY)' LONG='$(LONG)' GROWTH='$(GROWTH)' FILLER='$(FILLER)' PEERS='$(PEERS)' PEER='$(PEER)' OUT='$(OUT)' build/bench
 
 .PHONY: bench-peers

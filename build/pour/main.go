@@ -3,6 +3,7 @@
 //
 //	go run ./build/pour           the embedded sample, with fresh ids, and a few bad lines
 //	go run ./build/pour outage    load, Postgres frozen and stopped meanwhile; for build/e2e
+//	go run ./build/pour panels    every query of the dashboard, asked over the last quarter of an hour
 //
 // It finds the project by the variables that docker-compose.yml reads. It ends
 // with 1 where the account does not add up.
@@ -15,8 +16,11 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
+
+	"docket/build/panels"
 )
 
 func main() {
@@ -41,8 +45,23 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		flags.DurationVar(&o.away, "away", 2*time.Minute, "how long Postgres is stopped")
 		flags.DurationVar(&o.around, "around", 15*time.Second, "how long records are poured before, between and after the outages")
 		flags.IntVar(&o.rate, "rate", 150, "Kafka records a second")
+		alerts := flags.String("alerts", "", "names of alerts, by comma, that Prometheus has to raise meanwhile and to resolve afterwards; it has to have the rest of the run, too")
 		_ = flags.Parse(args[1:]) // ExitOnError
+		if *alerts != "" {
+			o.observed = &observed{project: p, began: began, alerts: strings.Split(*alerts, ","), say: say}
+		}
 		return o.run(ctx)
+	}
+	if len(args) > 0 && args[0] == "panels" {
+		flags := flag.NewFlagSet("pour panels", flag.ExitOnError)
+		since := flags.Duration("since", 15*time.Minute, "how far back")
+		_ = flags.Parse(args[1:]) // ExitOnError
+		scrape, err := p.prometheus.ScrapeInterval(ctx)
+		if err != nil {
+			return err
+		}
+		o := observed{project: p, say: say}
+		return o.asked(ctx, panels.Run{From: began.Add(-*since), To: began, Scrape: scrape})
 	}
 	flags := flag.NewFlagSet("pour", flag.ExitOnError)
 	copies := flags.Int("copies", 3, "how many times the sample is poured")

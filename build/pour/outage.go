@@ -31,6 +31,8 @@ type outage struct {
 	rate   int
 	say    func(format string, args ...any)
 	out    io.Writer
+	// Nil where there is no Prometheus.
+	observed *observed
 
 	ledger *conservation.Ledger
 	mu     sync.Mutex
@@ -52,7 +54,14 @@ func (o *outage) run(ctx context.Context) error {
 	if err := o.settle(ctx); err != nil {
 		return err
 	}
-	return o.account(ctx)
+	if o.observed != nil {
+		o.observed.settled = time.Now()
+	}
+	err := o.account(ctx)
+	if o.observed != nil {
+		err = errors.Join(err, o.observed.check(ctx))
+	}
+	return err
 }
 
 // refuse gives the table a constraint that no decoder knows of, so that bad records have to be found by bisecting.
@@ -126,11 +135,25 @@ func (o *outage) takeAway(ctx context.Context) error {
 		if err := sleep(ctx, o.around); err != nil {
 			return err
 		}
-		if _, err := compose(ctx, without.verb, "postgres"); err != nil {
+		if err := o.until(ctx, "row"); err != nil {
+			return err
+		}
+		if err := insist(ctx, without.verb, "postgres"); err != nil {
 			return err
 		}
 		o.say("Postgres is %s for %v, pouring goes on", without.said, without.lasts)
 		if err := o.watch(ctx, without.lasts); err != nil {
+			return err
+		}
+		// It stays away until what it is for has come about, which takes longer on a machine with much to do.
+		var err error
+		switch {
+		case without.verb == "pause":
+			err = o.until(ctx, "parked")
+		case o.observed != nil:
+			err = o.observed.fired(ctx)
+		}
+		if err != nil {
 			return err
 		}
 		if _, err := compose(ctx, without.back, "postgres"); err != nil {
@@ -139,6 +162,39 @@ func (o *outage) takeAway(ctx context.Context) error {
 		o.say("Postgres is back")
 	}
 	return nil
+}
+
+// until waits until the consumer has given something this home.
+func (o *outage) until(ctx context.Context, h string) error {
+	deadline := time.Now().Add(still)
+	for {
+		n, err := o.metric(ctx, "consumer", "docket_records_total{home=\""+h+"\"}")
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("nothing has the home %s after %v", h, still)
+		}
+		if err := sleep(ctx, time.Second); err != nil {
+			return err
+		}
+	}
+}
+
+// insist runs Compose, again where it fails: runc does not always get a container frozen on a machine with much to do.
+func insist(ctx context.Context, args ...string) error {
+	for tries := 1; ; tries++ {
+		_, err := compose(ctx, args...)
+		if err == nil || tries == 5 {
+			return err
+		}
+		if err := sleep(ctx, time.Second); err != nil {
+			return err
+		}
+	}
 }
 
 // watch says a few times what the consumer makes of it.

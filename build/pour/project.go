@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"docket/build/panels"
 	"docket/internal/conservation"
 )
 
@@ -20,6 +21,8 @@ import (
 type project struct {
 	places   conservation.Places
 	programs map[string]string // name of the service: host and port of its HTTP
+	// There with the profile observability only.
+	prometheus panels.Prometheus
 }
 
 // composeProject reads the variables that docker-compose.yml reads, with the same defaults.
@@ -43,6 +46,7 @@ func composeProject() project {
 			"consumer": at("DOCKET_CONSUMER_PORT", "8080"),
 			"replayer": at("DOCKET_REPLAYER_PORT", "8081"),
 		},
+		prometheus: panels.Prometheus{URL: "http://" + at("DOCKET_PROMETHEUS_PORT", "9090")},
 	}
 }
 
@@ -79,7 +83,7 @@ func (p project) get(ctx context.Context, program, path string) (string, error) 
 	return strings.TrimSpace(string(body)), nil
 }
 
-// metric is the sum of a metric over all its labels, as a program tells it.
+// metric is one series, or the sum of a metric over all its labels, as a program tells it.
 func (p project) metric(ctx context.Context, program, name string) (float64, error) {
 	body, err := p.get(ctx, program, "/metrics")
 	if err != nil {
@@ -88,7 +92,7 @@ func (p project) metric(ctx context.Context, program, name string) (float64, err
 	sum, found := 0.0, false
 	for line := range strings.Lines(body) {
 		series, value, ok := strings.Cut(strings.TrimSpace(line), " ")
-		if base, _, _ := strings.Cut(series, "{"); !ok || base != name {
+		if base, _, _ := strings.Cut(series, "{"); !ok || base != name && series != name {
 			continue
 		}
 		v, err := strconv.ParseFloat(value, 64)

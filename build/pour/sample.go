@@ -47,6 +47,7 @@ func pourSample(ctx context.Context, p project, copies int, say func(string, ...
 
 const whereToLook = `  docker compose exec -T postgres psql -U docket -c "SELECT service, allowed, count(*) FROM decision_logs GROUP BY 1, 2 ORDER BY 3 DESC LIMIT 10"
   docker compose exec kafka /opt/kafka/bin/kafka-console-consumer.sh --bootstrap-server kafka:19092 --topic decision-logs-dlq --from-beginning --timeout-ms 5000 --formatter-property print.headers=true
+  docker compose exec -T desk /usr/local/bin/docket dlq groups
   curl http://127.0.0.1:8080/metrics
 `
 

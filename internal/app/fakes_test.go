@@ -228,7 +228,13 @@ func (s *fakeSource) Fault() error {
 }
 
 func (s *fakeSource) Lag() []telemetry.Lag {
-	return []telemetry.Lag{{Topic: "decision-logs", Partition: 0, Records: 5}}
+	return []telemetry.Lag{{Topic: "decision-logs", Partition: 0, Records: 5, Oldest: time.Now().Add(-time.Hour)}}
+}
+
+func (s *fakeSource) LastCommit() time.Time { return time.Unix(1700000000, 0) }
+
+func (s *fakeSource) Retention() map[string]time.Duration {
+	return map[string]time.Duration{"decision-logs": 7 * 24 * time.Hour, "decision-logs-parking": -1}
 }
 
 type fakeDB struct {

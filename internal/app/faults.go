@@ -19,7 +19,10 @@ const (
 	ReasonKafka = "kafka_"
 )
 
-// reasons are all values of docket_hold's label that the pipeline does not know.
+// HoldReasons are all values of docket_hold's label.
+func HoldReasons() []string { return append(pipeline.Reasons(), reasons()...) }
+
+// reasons are those that the pipeline does not know.
 func reasons() []string {
 	all := []string{ReasonMigration}
 	for _, r := range []kafka.Reason{
@@ -31,24 +34,30 @@ func reasons() []string {
 	return all
 }
 
-// faults turns the source's fault into a hold for as long as it lasts. The source writes the log lines.
-type faults struct {
-	source   Source
-	observer *telemetry.Observer
+// Faults turns a source's fault into a hold for as long as it lasts. The source writes the log lines.
+type Faults struct {
+	source interface{ Fault() error }
+	holds  *telemetry.Holding
 
 	mu      sync.Mutex
 	current pipeline.Hold
 	release func()
 }
 
+// NewFaults looks after a source, whose standing reason why something cannot be read is its Fault.
+func NewFaults(source interface{ Fault() error }, holds *telemetry.Holding) *Faults {
+	return &Faults{source: source, holds: holds}
+}
+
 const faultsEvery = time.Second
 
-func (f *faults) run(ctx context.Context) {
+// Run looks every second until ctx ends.
+func (f *Faults) Run(ctx context.Context) {
 	tick := time.NewTicker(faultsEvery)
 	defer tick.Stop()
 	defer f.change(nil)
 	for {
-		f.look()
+		f.Look()
 		select {
 		case <-ctx.Done():
 			return
@@ -57,10 +66,10 @@ func (f *faults) run(ctx context.Context) {
 	}
 }
 
-// look brings the hold up to date; whoever is asked about holds looks first.
-func (f *faults) look() { f.change(f.source.Fault()) }
+// Look brings the hold up to date; whoever is asked about holds looks first.
+func (f *Faults) Look() { f.change(f.source.Fault()) }
 
-func (f *faults) change(err error) {
+func (f *Faults) change(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	topic, partition, now := explain(err)
@@ -72,7 +81,7 @@ func (f *faults) change(err error) {
 		f.release = nil
 	}
 	if f.current = now; now != (pipeline.Hold{}) {
-		f.release = f.observer.Marked(topic, partition, now)
+		f.release = f.holds.Marked(topic, partition, now)
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// server serves /healthz, /readyz and /metrics, and nothing else.
-type server struct {
+// Server serves /healthz, /readyz and /metrics, and nothing else.
+type Server struct {
 	listener net.Listener
 	http     *http.Server
 }
@@ -32,7 +32,14 @@ const (
 	byeTimeout     = time.Second
 )
 
-func newServer(listener net.Listener, p *Program, reg *prometheus.Registry) *server {
+// Self is a program that can be asked how it is.
+type Self interface {
+	Health() Health
+	Readiness() Readiness
+}
+
+// NewServer makes a server of what is asked of a program. The listener is its own from then on.
+func NewServer(listener net.Listener, p Self, reg *prometheus.Registry) *Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		h := p.Health()
@@ -45,7 +52,7 @@ func newServer(listener net.Listener, p *Program, reg *prometheus.Registry) *ser
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{
 		ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: maxScrapes,
 	}))
-	return &server{listener: listener, http: &http.Server{
+	return &Server{listener: listener, http: &http.Server{
 		Handler: mux, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: maxHeaderBytes,
 		// Its complaints are about clients and quote them.
@@ -68,8 +75,11 @@ func answer(w http.ResponseWriter, ok bool, body any) {
 	_, _ = w.Write(append(text, '\n'))
 }
 
-// run serves until ctx ends.
-func (s *server) run(ctx context.Context) error {
+// Addr is where it listens.
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// Run serves until ctx ends.
+func (s *Server) Run(ctx context.Context) error {
 	ended := make(chan error, 1)
 	go func() { ended <- s.http.Serve(s.listener) }()
 	select {
@@ -80,7 +90,7 @@ func (s *server) run(ctx context.Context) error {
 	bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), byeTimeout)
 	defer cancel()
 	if err := s.http.Shutdown(bye); err != nil {
-		s.close()
+		s.Close()
 	}
 	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve HTTP: %w", err)
@@ -88,7 +98,8 @@ func (s *server) run(ctx context.Context) error {
 	return nil
 }
 
-func (s *server) close() {
+// Close ends it at once.
+func (s *Server) Close() {
 	_ = s.http.Close()
 	_ = s.listener.Close()
 }

@@ -16,8 +16,15 @@ const besides = 68 << 20
 // queues, a batch for each turn or records that inflate to more, two of the largest at once, and what there is besides.
 // It is no limit: what holds keeps its batches beyond it. 0 is none; the replayer has none, as its look-ahead is many
 // times what it works on.
+//
+// Of the collector it is what there is besides, the uploads, and as much again for records, redacted copies and what the
+// client compresses.
 func SoftMemory(program config.Program, s config.Settings) int64 {
-	if program != config.Consumer {
+	switch program {
+	case config.Consumer:
+	case config.Collector:
+		return besides + 2*int64(s.CollectorMemory)
+	default:
 		return 0
 	}
 	return besides + queued*int64(s.BatchMaxBytes) + turns*max(int64(s.BatchMaxBytes), int64(s.MaxRecordBytes)/2)

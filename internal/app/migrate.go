@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"docket/internal/errclass"
 	"docket/internal/pipeline"
 	"docket/internal/postgres"
@@ -14,20 +16,30 @@ import (
 // there is no table. After that it goes on beside it, as the schema may be good enough.
 const migrating = 10 * time.Second
 
-// migrate brings the schema up to date, however long that takes. tried is called after the first attempt.
+// Migrator brings a schema up to date.
+type Migrator interface {
+	Migrate(ctx context.Context) (applied int, err error)
+}
+
 func (p *Program) migrate(ctx context.Context, tried func()) {
+	Migrate(ctx, p.parts.Database, p.observer.Holding, p.settings.ProbeInterval, p.log, tried)
+}
+
+// Migrate brings the schema up to date, however long that takes, with this pause between two attempts. tried is called after
+// the first one.
+func Migrate(ctx context.Context, db Migrator, holds *telemetry.Holding, every time.Duration, log zerolog.Logger, tried func()) {
 	defer tried()
 	var last pipeline.Hold
 	release := func() {}
 	defer func() { release() }()
 	for {
-		applied, err := p.parts.Database.Migrate(ctx)
+		applied, err := db.Migrate(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		if err == nil {
 			if applied > 0 {
-				p.log.Info().Int(telemetry.KeyApplied, applied).Msg("schema brought up to date")
+				log.Info().Int(telemetry.KeyApplied, applied).Msg("schema brought up to date")
 			}
 			return
 		}
@@ -37,13 +49,13 @@ func (p *Program) migrate(ctx context.Context, tried func()) {
 		}
 		if h != last {
 			release()
-			last, release = h, p.observer.Held("", 0, h)
+			last, release = h, holds.Held("", 0, h)
 		}
 		tried()
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(p.settings.ProbeInterval):
+		case <-time.After(every):
 		}
 	}
 }

@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
-	"github.com/twmb/franz-go/pkg/sasl"
-	"github.com/twmb/franz-go/pkg/sasl/plain"
-	"github.com/twmb/franz-go/pkg/sasl/scram"
 
 	"docket/internal/config"
 	"docket/internal/fallback"
@@ -19,6 +17,7 @@ import (
 	"docket/internal/pipeline"
 	"docket/internal/postgres"
 	"docket/internal/telemetry"
+	"docket/internal/tracing"
 )
 
 // Assignment is one partition that is ours, with what the replayer's gate needs besides.
@@ -35,6 +34,10 @@ type Source interface {
 	Joined() bool
 	// Lag tells how far each partition that is ours is behind.
 	Lag() []telemetry.Lag
+	// LastCommit is when the brokers took a commit; zero before the first.
+	LastCommit() time.Time
+	// Retention is how long topics keep their records, where it is known; negative is for ever.
+	Retention() map[string]time.Duration
 	// Fault is the standing reason why something cannot be read, nil when all is well.
 	Fault() error
 }
@@ -63,31 +66,19 @@ type Parts struct {
 	Close     func() // closes what was opened, in reverse order
 }
 
-// Kafka is how the clients of a program reach the brokers.
+// Kafka is how the clients of a program reach the brokers. Certificates and a password of files are read anew at each
+// connection.
 func Kafka(s config.Settings, instance string) (kafka.Config, error) {
-	cfg := kafka.Config{
-		Brokers: s.KafkaBrokers, ClientID: "docket", InstanceLabel: instance,
-		SessionTimeout: s.KafkaSessionTimeout, RebalanceTimeout: s.KafkaRebalanceTimeout,
-		SASL: login(s),
-	}
-	var err error
-	if cfg.TLS, err = s.TLS(); err != nil {
+	secrets, err := s.Credentials()
+	if err != nil {
 		return kafka.Config{}, err
 	}
-	return cfg, nil
-}
-
-func login(s config.Settings) sasl.Mechanism {
-	user, password := s.KafkaSASLUsername, s.KafkaSASLPassword.Reveal()
-	switch s.KafkaSASLMechanism {
-	case "PLAIN":
-		return plain.Auth{User: user, Pass: password}.AsMechanism()
-	case "SCRAM-SHA-256":
-		return scram.Auth{User: user, Pass: password}.AsSha256Mechanism()
-	case "SCRAM-SHA-512":
-		return scram.Auth{User: user, Pass: password}.AsSha512Mechanism()
-	}
-	return nil
+	return kafka.Config{
+		Brokers: s.KafkaBrokers, ClientID: "docket", InstanceLabel: instance,
+		SessionTimeout: s.KafkaSessionTimeout, RebalanceTimeout: s.KafkaRebalanceTimeout,
+		FreshTLS: secrets.TLS,
+		Login:    kafka.Login{Mechanism: s.KafkaSASLMechanism, User: s.KafkaSASLUsername, Password: secrets.Password},
+	}, nil
 }
 
 // maxConns is the size of the pool where the URL does not say: every partition that is carried wants a connection,
@@ -96,17 +87,33 @@ const maxConns = 16
 
 // OpenDatabase prepares the pool; it dials nothing. An error is a [*postgres.ConfigError].
 func OpenDatabase(s config.Settings, program config.Program, log zerolog.Logger) (*postgres.DB, error) {
-	return openDatabase(s, program, nil, log)
+	return openDatabase(s, program, nil, nil, log)
 }
 
-func openDatabase(s config.Settings, program config.Program, dial Dial, log zerolog.Logger) (*postgres.DB, error) {
+// OpenDatabaseBy is OpenDatabase with another way to connect; nil is the ordinary one.
+func OpenDatabaseBy(s config.Settings, program config.Program, dial Dial, log zerolog.Logger) (*postgres.DB, error) {
+	return openDatabase(s, program, dial, nil, log)
+}
+
+func openDatabase(s config.Settings, program config.Program, dial Dial, traces *tracing.Tracing, log zerolog.Logger) (*postgres.DB, error) {
 	cfg := postgres.Config{
-		URL: s.DatabaseURL.Reveal(), StoreTimeout: s.StoreTimeout, ApplicationName: "docket-" + string(program), Dialer: dial,
+		URL: s.DatabaseURL.Reveal(), Fresh: FreshDatabaseURL(s), StoreTimeout: s.StoreTimeout, ApplicationName: "docket-" + string(program), Dialer: dial,
+	}
+	if traces != nil {
+		cfg.Tracer = traces.Statements()
 	}
 	if !strings.Contains(cfg.URL, "pool_max_conns") {
 		cfg.MaxConns = maxConns
 	}
 	return postgres.Open(cfg, log)
+}
+
+// FreshDatabaseURL gives the database's URL as it is now: of its file, where it came from one.
+func FreshDatabaseURL(s config.Settings) func() (string, error) {
+	return func() (string, error) {
+		url, err := s.Fresh("DOCKET_DATABASE_URL", s.DatabaseURL)
+		return url.Reveal(), err
+	}
 }
 
 // Instance names this process among others: host and process id.
@@ -119,7 +126,7 @@ func Instance() string {
 }
 
 // open makes the real parts. None of them dials; the spool's directory is locked.
-func open(program config.Program, s config.Settings, o Options, log zerolog.Logger, reg prometheus.Registerer) (parts *Parts, err error) {
+func open(program config.Program, s config.Settings, o Options, traces *tracing.Tracing, log zerolog.Logger, reg prometheus.Registerer) (parts *Parts, err error) {
 	var closers []func()
 	closeAll := func() {
 		for i := len(closers) - 1; i >= 0; i-- {
@@ -136,6 +143,9 @@ func open(program config.Program, s config.Settings, o Options, log zerolog.Logg
 		return nil, err
 	}
 	brokers.Dialer = o.DialKafka
+	if traces != nil {
+		brokers.Hooks = traces.Hooks()
+	}
 	parts = &Parts{Close: closeAll}
 
 	if s.SpoolDir != "" {
@@ -146,7 +156,7 @@ func open(program config.Program, s config.Settings, o Options, log zerolog.Logg
 		parts.Spool = sp
 		closers = append(closers, func() { _ = sp.spool.Close() })
 	}
-	db, err := openDatabase(s, program, o.DialDatabase, log)
+	db, err := openDatabase(s, program, o.DialDatabase, traces, log)
 	if err != nil {
 		return nil, err
 	}
@@ -166,6 +176,7 @@ func open(program config.Program, s config.Settings, o Options, log zerolog.Logg
 		Topic: from.topic, Group: from.group, BatchRecords: s.BatchMaxRecords, BatchBytes: int64(s.BatchMaxBytes), BatchWait: s.BatchMaxWait,
 		BufferBytes: queued * int64(s.BatchMaxBytes),
 		Drain:       s.ShutdownTimeout, Once: o.Once,
+		RetentionOf: []string{s.KafkaTopic, s.KafkaParkingTopic, s.KafkaDLQTopic, s.KafkaParkingDLQTopic},
 	}, log, reg)
 	if err != nil {
 		return nil, err
@@ -183,10 +194,14 @@ func (s source) Run(ctx context.Context, carry func(context.Context, Assignment)
 }
 
 func (s source) Lag() []telemetry.Lag {
-	lags := s.Source.Lag()
+	return Lags(s.Source.Lag())
+}
+
+// Lags are a source's, as telemetry has them.
+func Lags(lags []kafka.PartitionLag) []telemetry.Lag {
 	all := make([]telemetry.Lag, len(lags))
 	for i, l := range lags {
-		all[i] = telemetry.Lag{Topic: l.Topic, Partition: l.Partition, Records: l.Lag}
+		all[i] = telemetry.Lag{Topic: l.Topic, Partition: l.Partition, Records: l.Lag, Oldest: l.Oldest}
 	}
 	return all
 }

@@ -19,6 +19,7 @@ import (
 	"docket/internal/parking"
 	"docket/internal/pipeline"
 	"docket/internal/telemetry"
+	"docket/internal/tracing"
 )
 
 // Dial connects to an address.
@@ -40,6 +41,8 @@ type Options struct {
 	Disk fallback.FS
 	// Listen replaces the way to listen on the HTTP address.
 	Listen func(network, address string) (net.Listener, error)
+	// Environ is the environment, as os.Environ has it, in which OpenTelemetry's own variables are looked for. nil: no traces.
+	Environ []string
 	// Patience is how long a batch may go without a sign of progress before /healthz turns red; after twice as long the
 	// program ends. Default: the retry budget, at least 30 s.
 	Patience time.Duration
@@ -55,9 +58,10 @@ type Program struct {
 	log      zerolog.Logger
 	parts    *Parts
 	observer *telemetry.Observer
+	tracing  *tracing.Tracing // nil: none
 	pipe     *pipeline.Pipeline
-	faults   faults
-	http     *server
+	faults   *Faults
+	http     *Server
 	grace    time.Duration
 
 	mu       sync.Mutex
@@ -72,7 +76,7 @@ func New(name config.Program, s config.Settings, log zerolog.Logger, reg *promet
 	if o.Instance == "" {
 		o.Instance = Instance()
 	}
-	log = log.With().Str(telemetry.KeyProgram, string(name)).Logger()
+	log = telemetry.Calm(log.With().Str(telemetry.KeyProgram, string(name)).Logger())
 	p := &Program{
 		name: name, settings: s, options: o, log: log, parts: o.Parts, patience: o.Patience, grace: grace, windows: map[*parking.Window]struct{}{},
 	}
@@ -81,37 +85,42 @@ func New(name config.Program, s config.Settings, log zerolog.Logger, reg *promet
 	}
 	// The address first: a second process on the same host is told so before it touches anything.
 	if o.Listen == nil {
-		// Binding an address waits for nobody, so there is no context to end it.
-		o.Listen = func(network, address string) (net.Listener, error) {
-			return (&net.ListenConfig{}).Listen(context.Background(), network, address)
-		}
+		o.Listen = Listen
 	}
 	listener, err := o.Listen("tcp", s.HTTPAddr)
 	if err != nil {
 		return nil, fmt.Errorf("listen on DOCKET_HTTP_ADDR %s: %w", s.HTTPAddr, err)
 	}
+	p.tracing = tracing.Open(o.Environ, tracing.Config{Program: string(name), Instance: o.Instance, Replay: name == config.Replayer}, log)
 	if p.parts == nil {
 		wired, trip, err := tripwires(name, s, o)
 		if err == nil {
-			p.parts, err = open(name, s, wired, log, reg)
+			p.parts, err = open(name, s, wired, p.tracing, log, reg)
 		}
 		if err != nil {
-			return nil, errors.Join(err, listener.Close())
+			return nil, errors.Join(err, listener.Close(), p.tracing.Close())
 		}
 		trip(p.parts)
 	}
 	p.assemble(reg)
-	p.http = newServer(listener, p, reg)
+	p.http = NewServer(listener, p, reg)
 	return p, nil
+}
+
+// Listen binds an address. That waits for nobody, so there is no context to end it.
+func Listen(network, address string) (net.Listener, error) {
+	return (&net.ListenConfig{}).Listen(context.Background(), network, address)
 }
 
 // assemble joins the parts.
 func (p *Program) assemble(reg *prometheus.Registry) {
 	s := p.settings
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	telemetry.RegisterBuild(string(p.name), reg)
 	told := telemetry.Config{
 		Topics:  []string{s.KafkaDLQTopic, s.KafkaParkingTopic, s.KafkaParkingDLQTopic},
 		Reasons: reasons(), Lag: p.parts.Source.Lag, Waiting: p.waiting,
+		Assigned: p.parts.Source.Assigned, LastCommit: p.parts.Source.LastCommit, Retention: p.parts.Source.Retention,
 	}
 	// An interface that holds nothing is not nil to whoever is given it.
 	var spool pipeline.Spool
@@ -119,14 +128,22 @@ func (p *Program) assemble(reg *prometheus.Registry) {
 		told.Spool, spool = p.parts.Spool.Stats, p.parts.Spool
 	}
 	p.observer = telemetry.New(told, reg, p.log)
-	p.faults = faults{source: p.parts.Source, observer: p.observer}
-	p.pipe = pipeline.New(pipeline.Config{
+	p.faults = NewFaults(p.parts.Source, p.observer.Holding)
+	cfg := pipeline.Config{
 		Program:  string(p.name),
 		DLQTopic: s.KafkaDLQTopic, ParkingTopic: s.KafkaParkingTopic, ParkingDLQTopic: s.KafkaParkingDLQTopic,
 		MaxRecordBytes: int64(s.MaxRecordBytes), BatchBytes: int64(s.BatchMaxBytes), Turns: turns, RetryPauses: s.RetryPauses, ParkBatches: s.ParkBatches, ProbeInterval: s.ProbeInterval, PublishTimeout: s.PublishTimeout,
 		Backoff: s.ParkingBackoff, MaxBackoff: s.ParkingMaxBackoff, MaxAttempts: s.ParkingMaxAttempts,
 		Consumer: reading(p.name, s).group + "/" + p.options.Instance, Replay: p.name == config.Replayer,
-	}, p.parts.Database, p.parts.Publisher, spool, p.observer, p.log)
+	}
+	db := p.observer.Timed(p.parts.Database)
+	if p.tracing != nil {
+		cfg.Tracer, db = p.tracing, p.tracing.Store(db)
+		if spool != nil {
+			spool = p.tracing.Spool(spool)
+		}
+	}
+	p.pipe = pipeline.New(cfg, db, p.parts.Publisher, spool, p.observer, p.log)
 }
 
 // turns is how many batches are decoded and written at a time. Two writers keep two cores of a database busy, and a few
@@ -137,13 +154,16 @@ const turns = 4
 const queued = 5
 
 // Addr is where HTTP is served.
-func (p *Program) Addr() net.Addr { return p.http.listener.Addr() }
+func (p *Program) Addr() net.Addr { return p.http.Addr() }
 
 // Close gives up what New opened, in reverse order. It comes after Run.
 func (p *Program) Close() {
-	p.http.close()
+	p.http.Close()
 	if p.parts.Close != nil {
 		p.parts.Close()
+	}
+	if err := p.tracing.Close(); err != nil {
+		p.log.Debug().Str(telemetry.KeyReason, "timeout").Msg("the last traces were not sent")
 	}
 }
 
@@ -235,8 +255,8 @@ func (p *Program) join(fetching context.Context, stop context.CancelCauseFunc) e
 	})
 	run(func() error { p.awaitDatabase(fetching); return nil })
 	run(func() error { p.keepPartitions(fetching, first); return nil })
-	run(func() error { return p.http.run(upkeep) })
-	run(func() error { p.faults.run(upkeep); return nil })
+	run(func() error { return p.http.Run(upkeep) })
+	run(func() error { p.faults.Run(upkeep); return nil })
 	run(func() error { return p.watch(upkeep) })
 	if p.parts.Spool != nil {
 		run(func() error { return p.parts.Spool.Run(upkeep, p.pipe.Idle, p.parts.Publisher) })

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -115,6 +116,22 @@ func TestOnlyThreePagesAndOnlyReading(t *testing.T) {
 	for _, path := range []string{"/", "/debug/pprof/", "/healthz/x", "/metrics/"} {
 		if status := w.get(path, nil); status != 404 {
 			t.Errorf("%s answers %d", path, status)
+		}
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
+		for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions} {
+			req, err := http.NewRequestWithContext(t.Context(), method, "http://"+w.program.Addr().String()+path, strings.NewReader("{}"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err := client.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _ = resp.Body.Close(); resp.StatusCode != http.StatusMethodNotAllowed {
+				t.Errorf("%s %s answers %d", method, path, resp.StatusCode)
+			}
 		}
 	}
 }
@@ -384,8 +401,9 @@ func TestRealPartsOpenWithoutDialling(t *testing.T) {
 var contractMetrics = []string{
 	"docket_records_total", "docket_decode_failures_total", "docket_store_retries_total", "docket_batch_duration_seconds", "docket_batch_records",
 	"docket_bisect_probes_total", "docket_publish_failures_total", "docket_hold", "docket_unaccounted_records", "docket_end_to_end_seconds",
-	"docket_spool_files", "docket_spool_bytes", "docket_spool_oversize_records", "docket_spool_oldest_seconds", "docket_spool_recovered_records_total",
-	"docket_spool_dropped_records_total", "docket_parking_waiting", "go_goroutines", "process_open_fds",
+	"docket_spool_files", "docket_spool_bytes", "docket_spool_max_bytes", "docket_spool_oversize_records", "docket_spool_oldest_seconds", "docket_spool_recovered_records_total",
+	"docket_spool_dropped_records_total", "docket_parking_waiting", "docket_store_duration_seconds", "docket_assigned_partitions",
+	"docket_last_commit_timestamp_seconds", "docket_build_info", "go_goroutines", "process_open_fds",
 }
 
 func lint(t *testing.T, reg *prometheus.Registry) {

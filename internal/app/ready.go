@@ -1,6 +1,7 @@
 package app
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -43,14 +44,30 @@ type Readiness struct {
 	Assigned int      `json:"assigned"`
 	Note     string   `json:"note,omitempty"`
 	Reasons  []Reason `json:"reasons"`
+	// Groupless is a program that reads nothing: it joins no group and is assigned nothing.
+	Groupless bool `json:"-"`
+}
+
+// MarshalJSON leaves out of a groupless program what it has not.
+func (r Readiness) MarshalJSON() ([]byte, error) {
+	if !r.Groupless {
+		type whole Readiness
+		return json.Marshal(whole(r))
+	}
+	return json.Marshal(struct {
+		Ready   bool     `json:"ready"`
+		Program string   `json:"program"`
+		Note    string   `json:"note,omitempty"`
+		Reasons []Reason `json:"reasons"`
+	}{r.Ready, r.Program, r.Note, r.Reasons})
 }
 
 // Readiness says whether the program works: it has an assignment and does not stand still.
 func (p *Program) Readiness() Readiness {
-	p.faults.look()
+	p.faults.Look()
 	r := Readiness{
 		Program: string(p.name), Joined: p.parts.Source.Joined(), Assigned: p.parts.Source.Assigned(),
-		Reasons: group(p.observer.Holds()),
+		Reasons: Grouped(p.observer.Holds()),
 	}
 	p.mu.Lock()
 	stopping := p.stopping
@@ -70,8 +87,8 @@ func (p *Program) Readiness() Readiness {
 // mostPartitions are named for a reason; an outage has all of them.
 const mostPartitions = 20
 
-// group makes one reason of all partitions that stand still for the same one.
-func group(standing []telemetry.Standing) []Reason {
+// Grouped makes one reason of all partitions that stand still for the same one.
+func Grouped(standing []telemetry.Standing) []Reason {
 	reasons := []Reason{}
 	for _, s := range standing {
 		i := slices.IndexFunc(reasons, func(r Reason) bool { return r.Reason == s.Reason && r.Code == s.Code })

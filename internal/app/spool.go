@@ -68,6 +68,6 @@ func (s *spool) Stats() telemetry.Spool {
 	st := s.spool.Stats()
 	return telemetry.Spool{
 		Files: st.Files, Bytes: st.Bytes, Oldest: st.Oldest, Oversize: int64(st.OversizeRecords),
-		Recovered: int64(st.RecoveredRecords), Dropped: int64(st.DroppedRecords),
+		Recovered: int64(st.RecoveredRecords), Dropped: int64(st.DroppedRecords), MaxBytes: s.spool.MaxBytes(),
 	}
 }

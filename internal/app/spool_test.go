@@ -62,7 +62,7 @@ func TestOversizeRecordIsSpooledAsSuch(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if st := s.Stats(); st.Files != 2 || st.Oversize != 1 {
+	if st := s.Stats(); st.Files != 2 || st.Oversize != 1 || st.MaxBytes != 1<<30 {
 		t.Errorf("%+v", st)
 	}
 }

@@ -37,13 +37,21 @@ type Result struct {
 // Timeout is how long looking at everything may take.
 const Timeout = time.Minute
 
-// All looks at everything that the settings of the consumer name, and at what the replayer needs besides.
+// All looks at everything that the settings of the consumer name, and at what the replayer needs besides; at what the desk
+// needs where the settings name its group.
 func All(ctx context.Context, s config.Settings) []Result {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	all := cluster(ctx, s)
 	all = append(all, database(ctx, s)...)
 	return append(all, spool(s)...)
+}
+
+// Uploads looks at what the settings of the collector name: brokers, and the two topics that it writes to.
+func Uploads(ctx context.Context, s config.Settings) []Result {
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
+	defer cancel()
+	return described(ctx, s, []string{s.KafkaTopic, s.KafkaDLQTopic}, nil)
 }
 
 // Failed says whether any of them failed.
@@ -75,12 +83,20 @@ func (r *report) results(fine string) []Result {
 }
 
 func cluster(ctx context.Context, s config.Settings) []Result {
+	topics := []string{s.KafkaTopic, s.KafkaParkingTopic, s.KafkaDLQTopic, s.KafkaParkingDLQTopic}
+	groups := []string{s.KafkaGroup, s.ParkingGroup}
+	if s.DeskGroup != "" {
+		groups = append(groups, s.DeskGroup)
+	}
+	return described(ctx, s, topics, groups)
+}
+
+func described(ctx context.Context, s config.Settings, topics, groups []string) []Result {
 	cfg, err := app.Kafka(s, "check")
 	if err != nil {
 		return []Result{{Fail, "brokers", err.Error(), "mend the settings that are named"}}
 	}
-	topics := []string{s.KafkaTopic, s.KafkaParkingTopic, s.KafkaDLQTopic, s.KafkaParkingDLQTopic}
-	c, err := kafka.Describe(ctx, cfg, topics, []string{s.KafkaGroup, s.ParkingGroup})
+	c, err := kafka.Describe(ctx, cfg, topics, groups)
 	if err != nil {
 		return []Result{broken("brokers", err)}
 	}

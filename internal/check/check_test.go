@@ -124,6 +124,44 @@ func TestCluster(t *testing.T) {
 	}
 }
 
+func TestCollectorNeedsToWriteAndNothingElse(t *testing.T) {
+	t.Parallel()
+	s, _, err := config.Load(config.Collector, []string{"DOCKET_KAFKA_BROKERS=127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	looked := func(spoil func(topics []kafka.Topic)) (bad []string) {
+		c := good(settings(t))
+		c.Topics, c.Groups = []kafka.Topic{c.Topics[source], c.Topics[dlq]}, nil
+		spoil(c.Topics)
+		for _, r := range judge(s, c) {
+			if r.Level != OK {
+				bad = append(bad, fmt.Sprintf("%s %s: %s; %s", r.Level, r.What, r.Detail, r.Hint))
+			}
+		}
+		return bad
+	}
+	if bad := looked(func(topics []kafka.Topic) { topics[0].CanRead, topics[1].CanRead = kafka.Denied, kafka.Denied }); bad != nil {
+		t.Errorf("it reads nothing: %q", bad)
+	}
+	bad := looked(func(topics []kafka.Topic) {
+		topics[0].CanWrite, topics[1].CanWrite, topics[1].MaxMessageBytes = kafka.Denied, kafka.Denied, 1000
+	})
+	for i, want := range []string{
+		"fail topic decision-logs: it may not be written to (no WRITE); grant", "fail topic decision-logs-dlq: it may not be written to (no WRITE); grant",
+		"fail topic decision-logs-dlq: max.message.bytes 1000 is less than the source's 1044480: an upload with",
+	} {
+		if i >= len(bad) || !strings.HasPrefix(bad[i], want) {
+			t.Errorf("%q, want %s", bad, want)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if all := Uploads(ctx, s); !Failed(all) || len(all) != 1 {
+		t.Errorf("nobody is there: %v", all)
+	}
+}
+
 func TestSpool(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -28,6 +28,9 @@ func broken(what string, err error) Result {
 	if f.Code != "" {
 		detail += " (" + f.Code + ")"
 	}
+	if f.Operation != "" {
+		detail += ": no " + f.Operation + " on " + f.Resource
+	}
 	return Result{Fail, what, detail, f.Hint}
 }
 
@@ -74,13 +77,16 @@ func topic(s config.Settings, t, source kafka.Topic) []Result {
 		if errors.As(t.Err, &f) && f.Reason == kafka.ReasonTopicMissing {
 			one.Hint = "create it: kafka-topics.sh --create --topic " + t.Name + " --partitions 12 --replication-factor 3 --config min.insync.replicas=2" + extra(s, t)
 		}
+		if errors.As(t.Err, &f) && f.Reason == kafka.ReasonAuthorization {
+			one.Detail, one.Hint = "it may not be seen (no DESCRIBE, which READ and WRITE imply)", grant("topic", t.Name, needs(s, t)...)
+		}
 		return []Result{one}
 	}
 	permissions(s, t, &r)
 	durability(t, &r)
 	switch {
 	case t.ConfigErr != nil:
-		r.add(Warn, "its settings cannot be read, so they were not checked", "grant DESCRIBE_CONFIGS on it")
+		r.add(Warn, "its settings cannot be read, so they were not checked", grant("topic", t.Name, "DESCRIBE_CONFIGS"))
 	default:
 		kept(s, t, &r)
 		large(s, t, source, &r)
@@ -107,13 +113,43 @@ func describe(t kafka.Topic) string {
 	return text
 }
 
-func permissions(s config.Settings, t kafka.Topic, r *report) {
-	reads := t.Name == s.KafkaTopic || t.Name == s.KafkaParkingTopic
-	if reads && t.CanRead == kafka.Denied {
-		r.add(Fail, "it may not be read", "grant READ and DESCRIBE on it")
+// collects says whether the settings are the collector's, which reads nothing.
+func collects(s config.Settings) bool { return s.CollectorAddr != "" }
+
+// needs are the ACL operations on a topic without which a program that the settings are for cannot work.
+func needs(s config.Settings, t kafka.Topic) []string {
+	if collects(s) {
+		return []string{"WRITE"}
 	}
-	if t.Name != s.KafkaTopic && t.CanWrite == kafka.Denied {
-		r.add(Fail, "it may not be written to", "grant WRITE and DESCRIBE on it")
+	var ops []string
+	if t.Name == s.KafkaTopic || t.Name == s.KafkaParkingTopic || s.DeskGroup != "" {
+		ops = append(ops, "READ")
+	}
+	if t.Name != s.KafkaTopic || s.DeskGroup != "" {
+		ops = append(ops, "WRITE")
+	}
+	return ops
+}
+
+// grant is the command that gives ACLs to a principal whose name is not known here.
+func grant(kind, name string, operations ...string) string {
+	text := "grant the principal " + strings.Join(operations, " and ") + " on the " + kind + ": kafka-acls.sh --add --allow-principal User:NAME"
+	for _, op := range operations {
+		text += " --operation " + op
+	}
+	return text + " --" + kind + " " + name
+}
+
+func permissions(s config.Settings, t kafka.Topic, r *report) {
+	for _, op := range needs(s, t) {
+		switch {
+		case op == "READ" && t.CanRead == kafka.Denied:
+			r.add(Fail, "it may not be read (no READ)", grant("topic", t.Name, op))
+		case op == "WRITE" && t.CanWrite == kafka.Denied && t.Name == s.KafkaTopic && !collects(s):
+			r.add(Fail, "it may not be written to (no WRITE), so the desk can retry nothing", grant("topic", t.Name, op))
+		case op == "WRITE" && t.CanWrite == kafka.Denied:
+			r.add(Fail, "it may not be written to (no WRITE)", grant("topic", t.Name, op))
+		}
 	}
 }
 
@@ -173,7 +209,11 @@ func large(s config.Settings, t, source kafka.Topic, r *report) {
 	}
 	switch need := source.MaxMessageBytes + headerRoom; {
 	case t.MaxMessageBytes < source.MaxMessageBytes:
-		r.add(Fail, fmt.Sprintf("max.message.bytes %d is less than the source's %d: large records would stay in the spool", t.MaxMessageBytes, source.MaxMessageBytes),
+		left := "large records would stay in the spool"
+		if collects(s) {
+			left = "an upload with a large decision that cannot be stored would be answered 413 for ever"
+		}
+		r.add(Fail, fmt.Sprintf("max.message.bytes %d is less than the source's %d: %s", t.MaxMessageBytes, source.MaxMessageBytes, left),
 			fmt.Sprintf("set max.message.bytes to %d or more", need))
 	case t.MaxMessageBytes < need:
 		r.add(Warn, fmt.Sprintf("max.message.bytes %d leaves no room for headers above the source's %d: the largest records go without most of them", t.MaxMessageBytes, source.MaxMessageBytes),
@@ -188,7 +228,7 @@ func consumerGroup(g kafka.Group) []Result {
 	case g.Err != nil:
 		return []Result{broken(r.what, g.Err)}
 	case g.CanRead == kafka.Denied:
-		r.add(Fail, "it may not be joined", "grant READ and DESCRIBE on the group")
+		r.add(Fail, "it may not be joined (no READ)", grant("group", g.Name, "READ"))
 	}
 	state := g.State
 	if state == "" || state == "Dead" {

@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -29,12 +30,14 @@ const (
 // Env is what a program is given from outside.
 type Env struct {
 	Program config.Program
-	Args    []string         // without the program's name
-	Environ []string         // as os.Environ has it
-	Stdout  io.Writer        // results
-	Stderr  io.Writer        // complaints and the log
-	Signals <-chan os.Signal // asks to stop; the second one at once
-	Options app.Options      // of the program that is run
+	Args    []string                    // without the program's name
+	Environ []string                    // as os.Environ has it
+	Stdout  io.Writer                   // results
+	Stderr  io.Writer                   // complaints and the log
+	Signals <-chan os.Signal            // asks to stop; the second one at once
+	Options app.Options                 // of the program that is run
+	Judges  config.Judges               // of settings, beside that of the database's URL
+	Agree   func(config.Settings) error // says what does not go together of settings that are fine by themselves; may be nil
 }
 
 // Command is one thing that a program can do.
@@ -153,20 +156,51 @@ func say(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format
 
 // Version is the command that tells which build this is.
 func Version() Command {
-	return Command{Name: "version", Text: "Tell which build this is.", Run: func(env Env, _ []string) int {
-		say(env.Stdout, "%v\n", buildinfo.Line(string(env.Program)))
-		return Done
-	}}
+	var asJSON bool
+	return Command{
+		Name: "version", Text: "Tell which build this is.",
+		Flags: func(f *flag.FlagSet) { f.BoolVar(&asJSON, "json", false, "print it as JSON") },
+		Run: func(env Env, _ []string) int {
+			if asJSON {
+				printJSON(env.Stdout, struct {
+					Program string `json:"program"`
+					Version string `json:"version"`
+					Build   string `json:"build"`
+				}{string(env.Program), buildinfo.String(), buildinfo.Line(string(env.Program))})
+				return Done
+			}
+			say(env.Stdout, "%v\n", buildinfo.Line(string(env.Program)))
+			return Done
+		},
+	}
 }
 
 // settings loads them, or says all that is wrong with them.
 func settings(env Env) (config.Settings, []config.Complaint, bool) {
-	s, warnings, err := config.LoadWith(env.Program, env.Environ, postgres.Complaint)
+	judges := config.Judges{"DOCKET_DATABASE_URL": postgres.Complaint}
+	maps.Copy(judges, env.Judges)
+	s, warnings, err := config.LoadWith(env.Program, env.Environ, judges)
+	if err == nil && env.Agree != nil {
+		err = env.Agree(s)
+	}
 	if err != nil {
 		say(env.Stderr, "%v\n", err)
 		return config.Settings{}, nil, false
 	}
 	return s, warnings, true
+}
+
+// whole loads the settings of what is looked at from outside: the consumer's, whoever looks, and of the desk where it is that
+// which looks the name of its group.
+func whole(env Env) (config.Settings, []config.Complaint, bool) {
+	if env.Program != config.Desk {
+		return settings(env)
+	}
+	looked := env
+	looked.Program = config.Consumer
+	s, warnings, ok := settings(looked)
+	s.DeskGroup = config.Lookup(config.Desk, env.Environ, "DOCKET_DESK_GROUP")
+	return s, warnings, ok
 }
 
 // warn tells of variables that look like settings and are none, for commands that have no log.

@@ -238,10 +238,12 @@ func (s *source) Run(ctx context.Context, _ func(context.Context, app.Assignment
 	}
 	return nil
 }
-func (*source) Assigned() int        { return 0 }
-func (*source) Joined() bool         { return true }
-func (*source) Fault() error         { return nil }
-func (*source) Lag() []telemetry.Lag { return nil }
+func (*source) Assigned() int                       { return 0 }
+func (*source) Joined() bool                        { return true }
+func (*source) Fault() error                        { return nil }
+func (*source) Lag() []telemetry.Lag                { return nil }
+func (*source) LastCommit() time.Time               { return time.Time{} }
+func (*source) Retention() map[string]time.Duration { return nil }
 
 // database is there and takes everything.
 type database struct{}
@@ -309,4 +311,14 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	}
 	close(s.stuck)
 	wait(t, "the source", s.ended)
+}
+
+func TestASecondSignalSaysWhatBecomesOfWhatWasInHand(t *testing.T) {
+	t.Parallel()
+	for p, want := range map[config.Program]string{config.Consumer: "will be read again", config.Collector: "will be sent again"} {
+		var said bytes.Buffer
+		if code := atOnce(Env{Program: p, Stderr: &said}); code != Failed || !strings.Contains(said.String(), want) {
+			t.Errorf("%s: exit %d, %s", p, code, said.String())
+		}
+	}
 }

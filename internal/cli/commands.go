@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -22,21 +21,31 @@ import (
 
 // Check is the command that looks at everything before going live.
 func Check() Command {
+	return checking("Look at brokers, topics, ACLs, table and spool before going live.", "replication 1, short retention, a temporary disk",
+		whole, check.All)
+}
+
+// CheckBrokers is Check for a program that has neither table nor spool.
+func CheckBrokers() Command {
+	return checking("Look at brokers, topics and ACLs before going live.", "replication 1, short retention", settings, check.Uploads)
+}
+
+func checking(text, warnings string, load func(Env) (config.Settings, []config.Complaint, bool), look func(context.Context, config.Settings) []check.Result) Command {
 	var asJSON bool
 	return Command{
-		Name: "check", Text: "Look at brokers, topics, ACLs, table and spool before going live.",
+		Name: "check", Text: text,
 		Flags: func(f *flag.FlagSet) { f.BoolVar(&asJSON, "json", false, "print the results as JSON") },
-		More: "One line each: ok, warn (it works, but: replication 1, short retention, a temporary disk) or fail with what to\n" +
+		More: "One line each: ok, warn (it works, but: " + warnings + ") or fail with what to\n" +
 			"do. Exit 1 if any fails. Nothing is changed or created.",
 		Run: func(env Env, _ []string) int {
-			s, warnings, ok := settings(env)
+			s, warnings, ok := load(env)
 			if !ok {
 				return Misuse
 			}
 			warn(env, warnings)
 			ctx, end := untilSignal(env)
 			defer end()
-			all := check.All(ctx, s)
+			all := look(ctx, s)
 			if ctx.Err() != nil {
 				return Failed
 			}
@@ -48,10 +57,7 @@ func Check() Command {
 func show(w io.Writer, all []check.Result, asJSON bool) int {
 	failed := check.Failed(all)
 	if asJSON {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		e.SetEscapeHTML(false)
-		_ = e.Encode(struct {
+		printJSON(w, struct {
 			Failed bool           `json:"failed"`
 			Checks []check.Result `json:"checks"`
 		}{failed, all})
@@ -108,32 +114,38 @@ func Migrate() Command {
 
 // Classify is the command that explains codes.
 func Classify() Command {
+	var asJSON bool
 	return Command{
 		Name: "classify", Args: "CODE...", Text: "Explain a SQLSTATE or a code of ours: whose fault it is and what is done.",
+		Flags: func(f *flag.FlagSet) { f.BoolVar(&asJSON, "json", false, "print the verdicts as JSON") },
 		Run: func(env Env, codes []string) int {
 			if len(codes) == 0 {
 				return misuse(env, "name a code, like 23514 or too_large", "classify")
 			}
 			result := Done
+			explained := []jsonCode{}
 			for i, code := range codes {
+				one := codeOf(code)
+				explained = append(explained, one)
+				if !one.Known {
+					result = Failed
+				}
+				if asJSON {
+					continue
+				}
 				if i > 0 {
 					say(env.Stdout, "\n")
 				}
 				say(env.Stdout, "%s", errclass.Describe(code))
-				if !known(code) {
-					result = Failed
-				}
+			}
+			if asJSON {
+				printJSON(env.Stdout, struct {
+					Codes []jsonCode `json:"codes"`
+				}{explained})
 			}
 			return result
 		},
 	}
-}
-
-// known says whether there is a verdict on a code, in either case.
-func known(code string) bool {
-	_, as := errclass.Lookup(code)
-	_, upper := errclass.Lookup(strings.ToUpper(code))
-	return as || upper
 }
 
 const healthTimeout = 3 * time.Second

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
 
 	"docket/internal/app"
 	"docket/internal/config"
@@ -31,27 +32,43 @@ func Run(text string, once bool) Command {
 }
 
 func run(env Env) int {
-	s, warnings, ok := settings(env)
-	if !ok {
-		return Misuse
-	}
-	log, err := telemetry.Logger(env.Stderr, s.LogLevel, s.LogFormat == "console")
-	if err != nil {
-		return misuse(env, err.Error(), runCommand)
-	}
-	for _, w := range warnings {
-		log.Warn().Str(telemetry.KeyProgram, string(env.Program)).Str(telemetry.KeyVariable, w.Variable).Str(telemetry.KeyHint, w.Text).Msg("unknown setting")
+	s, log, code := Begin(env)
+	if code != Done {
+		return code
 	}
 	app.KeepMemory(env.Program, s, env.Environ)
+	env.Options.Environ = env.Environ
 	p, err := app.New(env.Program, s, log, prometheus.NewRegistry(), env.Options)
 	if err != nil {
 		return unopened(env, err)
 	}
+	return Serve(env, p.Run, p.Close)
+}
+
+// Begin loads the settings of a program that is to run and makes its log. Where anything is wrong it says so, and code is not
+// [Done].
+func Begin(env Env) (s config.Settings, log zerolog.Logger, code int) {
+	s, warnings, ok := settings(env)
+	if !ok {
+		return s, log, Misuse
+	}
+	log, err := telemetry.Logger(env.Stderr, s.LogLevel, s.LogFormat == "console")
+	if err != nil {
+		return s, log, misuse(env, err.Error(), runCommand)
+	}
+	for _, w := range warnings {
+		log.Warn().Str(telemetry.KeyProgram, string(env.Program)).Str(telemetry.KeyVariable, w.Variable).Str(telemetry.KeyHint, w.Text).Msg("unknown setting")
+	}
+	return s, log, Done
+}
+
+// Serve runs a program until it ends or a signal stops it, closes it and returns the exit code. A second signal ends at once.
+func Serve(env Env, run func(context.Context) error, release func()) int {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	ended := make(chan error, 1)
-	go func() { ended <- p.Run(ctx) }()
-	return await(env, stop, ended, p.Close)
+	go func() { ended <- run(ctx) }()
+	return await(env, stop, ended, release)
 }
 
 // unopened says why a program did not start. Settings that only the driver can judge are wrong settings all the same.
@@ -59,6 +76,10 @@ func unopened(env Env, err error) int {
 	var url *postgres.ConfigError
 	if errors.As(err, &url) {
 		say(env.Stderr, "%v\n", config.Complaint{Variable: "DOCKET_DATABASE_URL", Text: url.Reason})
+		return Misuse
+	}
+	if wrong := (config.Complaint{}); errors.As(err, &wrong) {
+		say(env.Stderr, "%v\n", wrong)
 		return Misuse
 	}
 	say(env.Stderr, "%s: %v\n", env.Program, err)
@@ -100,7 +121,11 @@ func await(env Env, stop func(), ended <-chan error, release func()) int {
 }
 
 func atOnce(env Env) int {
-	say(env.Stderr, "%s: second signal: ended at once; what was in hand is uncommitted and will be read again\n", env.Program)
+	left := "what was in hand is uncommitted and will be read again"
+	if env.Program == config.Collector {
+		left = "uploads under way got no answer and will be sent again"
+	}
+	say(env.Stderr, "%s: second signal: ended at once; %s\n", env.Program, left)
 	return Failed
 }
 

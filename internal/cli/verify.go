@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"docket/internal/config"
 	"docket/internal/home"
 	"docket/internal/inspect"
 	"docket/internal/verify"
@@ -63,11 +64,12 @@ func Verify() Command {
 }
 
 func runVerify(env Env, o verifyFlags) int {
-	s, warnings, ok := settings(env)
+	s, warnings, ok := whole(env)
 	if !ok {
 		return Misuse
 	}
 	warn(env, warnings)
+	s.DeskGroup = config.Lookup(config.Desk, env.Environ, "DOCKET_DESK_GROUP")
 	scope := inspect.Scope{Since: time.Now().Add(-o.since), Settled: o.settled, Metrics: o.metrics, TryDeadLetters: o.try}
 	for _, text := range o.from {
 		q := inspect.ParseQuery(text)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -10,10 +11,12 @@ import (
 	"time"
 
 	"docket/internal/config"
+	"docket/internal/envelope"
 	"docket/internal/errclass"
 	"docket/internal/home"
 	"docket/internal/inspect"
 	"docket/internal/kafka"
+	"docket/internal/ledger"
 	"docket/internal/postgres"
 )
 
@@ -21,11 +24,13 @@ import (
 func WhereIs() Command {
 	var since time.Duration
 	var spools list
+	var asJSON bool
 	return Command{
 		Name: "where-is", Args: "RECORD", Text: "Tell every home of a record or a decision, and what happens to it next; changes nothing.",
 		Flags: func(f *flag.FlagSet) {
 			f.DurationVar(&since, "since", 24*time.Hour, "how far back to look for a decision_id without a row (24h)")
 			f.Var(&spools, "spool", "spool `directory` to look at instead of DOCKET_SPOOL_DIR; may be repeated")
+			f.BoolVar(&asJSON, "json", false, "print what was found as JSON")
 		},
 		More: "RECORD is TOPIC/PARTITION/OFFSET or TOPIC/PARTITION/OFFSET/INDEX, in the source or in a topic that Docket forwards to,\n" +
 			"or a decision_id. A decision_id without a row is looked for in the source itself, which takes as long as reading it.\n" +
@@ -34,13 +39,13 @@ func WhereIs() Command {
 			if len(args) != 1 || args[0] == "" {
 				return misuse(env, "name one record, like decision-logs/3/12034, or one decision_id, after the flags", "where-is")
 			}
-			return runWhereIs(env, inspect.ParseQuery(args[0]), since, spools)
+			return runWhereIs(env, inspect.ParseQuery(args[0]), since, spools, asJSON)
 		},
 	}
 }
 
-func runWhereIs(env Env, q inspect.Query, since time.Duration, spools []string) int {
-	s, warnings, ok := settings(env)
+func runWhereIs(env Env, q inspect.Query, since time.Duration, spools []string, asJSON bool) int {
+	s, warnings, ok := whole(env)
 	if !ok {
 		return Misuse
 	}
@@ -55,6 +60,9 @@ func runWhereIs(env Env, q inspect.Query, since time.Duration, spools []string) 
 	found, err := sys.Find(ctx, q, time.Now().Add(-since))
 	if err != nil {
 		return unlooked(env, err)
+	}
+	if asJSON {
+		return showWhereJSON(env.Stdout, s, found)
 	}
 	return showWhere(env.Stdout, s, found)
 }
@@ -89,6 +97,19 @@ func showWhere(w io.Writer, s config.Settings, found *inspect.Whereabouts) int {
 		return Failed
 	}
 	return result
+}
+
+// Homes says in words, one line each, where a decision is and what happens to it next; s need not hold the settings of the
+// spool and of parking.
+func Homes(s config.Settings, found *inspect.Whereabouts, r *inspect.Record, d *inspect.Decision) []string {
+	var text bytes.Buffer
+	t := teller{w: &text, settings: s, now: found.At, record: r, looked: found.Looked}
+	t.decision(d)
+	lines := strings.Split(strings.TrimSpace(text.String()), "\n")[1:]
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	return lines
 }
 
 // teller puts one record's whereabouts into words.
@@ -173,14 +194,39 @@ func (t *teller) forwarded(d *inspect.Decision, f *inspect.Forwarded) bool {
 		}
 		say(t.w, "  parked at %s, attempt %d, %s. %s\n", where, f.Attempt, name(f.Code), t.replay(f))
 	case home.Exhausted:
-		say(t.w, "  given up by the replayer, at %s, %s%s, dead-letter id %s%s. %s\n", where, name(f.Code), stamp(", ", f.FailedAt), f.ID, message(f), again)
+		say(t.w, "  given up by the replayer, at %s, %s%s, dead-letter id %s%s. %s\n", where, name(f.Code), stamp(", ", f.FailedAt), f.ID, message(f), next(f))
 	default:
-		say(t.w, "  dead letter at %s, %s%s, dead-letter id %s%s. %s\n", where, name(f.Code), stamp(", ", f.FailedAt), f.ID, message(f), again)
+		say(t.w, "  dead letter at %s, %s%s, dead-letter id %s%s. %s\n", where, name(f.Code), stamp(", ", f.FailedAt), f.ID, message(f), next(f))
 	}
 	return true
 }
 
 const again = "Nothing happens by itself: mend what it names, then produce the value to the source again."
+
+// next says what can be done about a dead letter: by the ledger where it has it.
+func next(f *inspect.Forwarded) string {
+	if f.Letter == nil {
+		return again
+	}
+	id := f.ID
+	if len(id) > shownID {
+		id = id[:shownID]
+	}
+	switch f.Letter.State {
+	case ledger.Processing:
+		return fmt.Sprintf("It is being retried, by %s: `docket dlq show %s --history` tells how that ends.", plain(f.Letter.By), id)
+	case ledger.Resolved:
+		return fmt.Sprintf("It is RESOLVED in the ledger, by %s: %s. Nothing is left to do.", plain(f.Letter.By), strings.TrimSuffix(plain(f.Letter.Why), "."))
+	}
+	cure := "mend what it names, then `docket dlq retry " + id + "`"
+	if f.Kind == string(envelope.Decode) {
+		cure = "`docket dlq edit " + id + "` mends its payload and retries it"
+	}
+	return fmt.Sprintf("It is %s in the ledger: %s; `docket dlq show %s` explains it.", f.Letter.State, cure, id)
+}
+
+// shownID is how many characters of a dead letter's id are enough for the commands.
+const shownID = 12
 
 func message(f *inspect.Forwarded) string {
 	if f.Message == "" {
@@ -203,7 +249,7 @@ func (t *teller) replay(f *inspect.Forwarded) string {
 		return "Nobody is in group " + t.settings.ParkingGroup + ": start the parking-replayer."
 	}
 	due := f.NotBefore
-	if limit := f.Stamp.Add(t.settings.ParkingMaxBackoff); due.After(limit) {
+	if limit := f.Stamp.Add(t.settings.ParkingMaxBackoff); t.settings.ParkingMaxBackoff > 0 && due.After(limit) {
 		due = limit // as the replayer counts it
 	}
 	if left := due.Sub(t.now); left > 0 {

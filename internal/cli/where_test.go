@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"docket/internal/config"
 	"docket/internal/home"
 	"docket/internal/inspect"
+	"docket/internal/ledger"
 	"docket/internal/verify"
 )
 
@@ -20,11 +22,20 @@ func TestWhereIsSaysWhatHappensNext(t *testing.T) {
 		f := verify.Forwarded{Place: place, Home: home.Parked, Found: "parking", At: verify.Position{Partition: 1, Offset: 9}, Code: "network", Attempt: 2, NotBefore: due, Stamp: now, Settled: settled}
 		return inspect.Decision{Place: place, ID: "d", Forwarded: []inspect.Forwarded{{Forwarded: f, Before: 1234}}}
 	}
+	dead := func(kind string, l *inspect.Letter) inspect.Record {
+		f := verify.Forwarded{Place: place, Home: home.DeadLetter, Found: "dlq", At: verify.Position{Partition: 1, Offset: 9}, Kind: kind, Code: "23514", ID: strings.Repeat("a1", 32), Stamp: now}
+		return inspect.Record{Committed: 200, Decisions: []inspect.Decision{{Place: place, ID: "d", Forwarded: []inspect.Forwarded{{Forwarded: f, Letter: l}}}}}
+	}
 	for name, c := range map[string]struct {
 		record inspect.Record
 		code   int
 		says   string
 	}{
+		"dead, no ledger":    {dead("data", nil), Done, "Nothing happens by itself: mend what it names, then produce the value to the source again."},
+		"dead and PENDING":   {dead("data", &inspect.Letter{State: ledger.Pending}), Done, "It is PENDING in the ledger: mend what it names, then `docket dlq retry a1a1a1a1a1a1`; `docket dlq show a1a1a1a1a1a1` explains it."},
+		"unreadable, FAILED": {dead("decode", &inspect.Letter{State: ledger.Failed}), Done, "It is FAILED in the ledger: `docket dlq edit a1a1a1a1a1a1` mends its payload and retries it;"},
+		"dead, under way":    {dead("data", &inspect.Letter{State: ledger.Processing, By: "mara"}), Done, "It is being retried, by mara: `docket dlq show a1a1a1a1a1a1 --history`"},
+		"dead, and closed":   {dead("data", &inspect.Letter{State: ledger.Resolved, By: "ma\x1bra", Why: "a test."}), Done, `It is RESOLVED in the ledger, by ma\x1bra: a test. Nothing is left to do.`},
 		"due soon":           {inspect.Record{Committed: 200, Replayers: 1, Decisions: []inspect.Decision{parked(false, now.Add(42*time.Second))}}, Done, "parked at parking/1/9, attempt 2, network (network_failure). It is tried again in 42 s."},
 		"due too far away":   {inspect.Record{Committed: 200, Replayers: 1, Decisions: []inspect.Decision{parked(false, now.Add(90*time.Hour))}}, Done, "It is tried again in 1h0m."},
 		"due":                {inspect.Record{Committed: 200, Replayers: -1, Decisions: []inspect.Decision{parked(false, now)}}, Done, "It is due: the replayer tries it again once it gets there, 1,234 parked records before it."},
@@ -45,6 +56,12 @@ func TestWhereIsSaysWhatHappensNext(t *testing.T) {
 			code := showWhere(&out, s, &inspect.Whereabouts{At: now, Records: []inspect.Record{c.record}, Looked: []string{"here", "there"}})
 			if code != c.code || !strings.Contains(out.String(), c.says) {
 				t.Errorf("exit %d:\n%s", code, out.String())
+			}
+			var asJSON bytes.Buffer
+			var j struct{ Records []jsonRecord }
+			as := showWhereJSON(&asJSON, s, &inspect.Whereabouts{At: now, Records: []inspect.Record{c.record}, Looked: []string{"here", "there"}})
+			if err := json.Unmarshal(asJSON.Bytes(), &j); err != nil || as != code || len(j.Records) != 1 || len(j.Records[0].Decisions) != len(c.record.Decisions) {
+				t.Errorf("as JSON: exit %d, %v:\n%s", as, err, asJSON.String())
 			}
 		})
 	}

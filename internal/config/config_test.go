@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.uber.org/goleak"
 )
 
@@ -42,7 +43,7 @@ func TestDefaultsAreEnough(t *testing.T) {
 		SpoolDir: "spool/consumer", SpoolMaxBytes: 1 << 30, SpoolMaxAge: 24 * time.Hour, SpoolOnFull: "hold",
 		HTTPAddr: ":8080", LogLevel: "info", LogFormat: "json", ShutdownTimeout: 25 * time.Second,
 	}
-	if diff := cmp.Diff(want, s); diff != "" {
+	if diff := cmp.Diff(want, s, cmpopts.IgnoreUnexported(Settings{})); diff != "" {
 		t.Errorf("settings (-want +got):\n%s", diff)
 	}
 	r, _, err := Load(Replayer, []string{database})
@@ -268,7 +269,7 @@ func TestTableIsWhole(t *testing.T) {
 			}
 		}
 	}
-	if len(seen) != 40 {
+	if len(seen) != 89 {
 		t.Errorf("%d settings", len(seen))
 	}
 }
@@ -280,8 +281,109 @@ func TestEverySettingCanBeSet(t *testing.T) {
 			continue
 		}
 		value := "nonsense"
-		if _, _, err := Load(Consumer, []string{database, s.Name + "=" + value}); err == nil || !strings.Contains(err.Error(), s.Name) {
-			t.Errorf("%s=%s: %v", s.Name, value, err)
+		for _, p := range []Program{Consumer, Replayer, Desk, Collector} {
+			_, warnings, err := Load(p, []string{database, s.Name + "=" + value})
+			if !s.Of(p) {
+				if err != nil || len(warnings) > 0 {
+					t.Errorf("%s is stopped by %s=%s of another program: %v, warnings %v", p, s.Name, value, err, warnings)
+				}
+			} else if err == nil || !strings.Contains(err.Error(), s.Name) {
+				t.Errorf("%s: %s=%s: %v", p, s.Name, value, err)
+			}
+		}
+	}
+}
+
+func TestDefaultsOfTheDesk(t *testing.T) {
+	t.Parallel()
+	s, warnings, err := Load(Desk, []string{database, "DOCKET_SPOOL_DIR=/nowhere", "DOCKET_BATCH_MAX_BYTES=x"})
+	if err != nil || len(warnings) > 0 {
+		t.Fatalf("Load: %v, warnings %v", err, warnings)
+	}
+	want := Settings{
+		KafkaBrokers: []string{"localhost:9092"}, KafkaTopic: "decision-logs", KafkaDLQTopic: "decision-logs-dlq",
+		KafkaParkingTopic: "decision-logs-parking", KafkaParkingDLQTopic: "decision-logs-parking-dlq",
+		KafkaGroup: "docket", ParkingGroup: "docket-parking", KafkaSessionTimeout: 45 * time.Second, KafkaRebalanceTimeout: 90 * time.Second,
+		DatabaseURL:    "postgres://docket:hunter2@db/docket",
+		MaxRecordBytes: 16 << 20, StoreTimeout: 8 * time.Second, ProbeInterval: time.Second, PublishTimeout: 10 * time.Second,
+		HTTPAddr: ":8082", LogLevel: "info", LogFormat: "json", ShutdownTimeout: 25 * time.Second,
+		DeskGroup: "docket-desk", DeskMaxAttempts: 3, DeskLease: 15 * time.Minute, DeskKeepResolved: 7 * 24 * time.Hour,
+		DeskRelayInterval: time.Second, DeskRelayBatch: 50, DeskRelayTries: 5,
+		DeskRetryInterval: 5 * time.Minute, DeskRetryFirst: time.Minute, DeskRetryKinds: []string{"transient", "exhausted"},
+		DeskRetryBackoff: 100 * time.Millisecond, DeskRetryMaxBackoff: 10 * time.Second,
+		DeskAlertThreshold: 10, DeskAlertInterval: time.Minute, DeskAlertRepeat: time.Hour, DeskReportInterval: 10 * time.Minute,
+		DeskAPIAddr:   "127.0.0.1:8083",
+		ReaderSubject: "requested_by:host", ArchiveS3Endpoint: "https://s3.amazonaws.com", ArchiveS3Region: "us-east-1",
+	}
+	if diff := cmp.Diff(want, s, cmpopts.IgnoreUnexported(Settings{})); diff != "" {
+		t.Errorf("settings (-want +got):\n%s", diff)
+	}
+	s, _, err = Load(Desk, []string{database, "DOCKET_DESK_RETRY_KINDS=", "DOCKET_DESK_API_ADDR="})
+	if err != nil || len(s.DeskRetryKinds) > 0 || s.DeskAPIAddr != "" {
+		t.Errorf("set but empty means none: kinds %v, API %q, %v", s.DeskRetryKinds, s.DeskAPIAddr, err)
+	}
+}
+
+func TestSettingsOfTheDeskStopNoOtherProgram(t *testing.T) {
+	t.Parallel()
+	wrong := []string{
+		database, "DOCKET_DESK_GROUP=docket", "DOCKET_DESK_RETRY_KINDS=decode", "DOCKET_DESK_API_TOKENS_FILE=/nowhere/at/all", "DOCKET_DESK_GRUOP=x",
+		"DOCKET_DESK_API_ADDR=0.0.0.0:1", "DOCKET_DESK_RETRY_BACKOFF=1h", "DOCKET_DESK_API_TLS_CERT=/nowhere",
+	}
+	for _, p := range []Program{Consumer, Replayer} {
+		s, warnings, err := LoadWith(p, wrong, Judges{"DOCKET_DESK_API_TOKENS": func(string) string { return "never" }})
+		if err != nil || s.DeskGroup != "" {
+			t.Errorf("%s: %v, group %q", p, err, s.DeskGroup)
+		}
+		if len(warnings) != 1 || warnings[0].Variable != "DOCKET_DESK_GRUOP" {
+			t.Errorf("%s: warnings %v", p, warnings)
+		}
+	}
+}
+
+func TestComplaintsOfTheDesk(t *testing.T) {
+	t.Parallel()
+	const planted = "hunter2marker"
+	judges := Judges{"DOCKET_DESK_ALERT_URLS": func(string) string { return "cannot be used" }}
+	junk := filepath.Join(t.TempDir(), "junk.pem")
+	if err := os.WriteFile(junk, []byte("no certificate"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		env  []string
+		want string
+	}{
+		"group of the consumer":       {[]string{"DOCKET_DESK_GROUP=docket"}, "DOCKET_DESK_GROUP: \"docket\" is the group of DOCKET_KAFKA_GROUP"},
+		"group of the replayer":       {[]string{"DOCKET_DESK_GROUP=docket-parking"}, "DOCKET_DESK_GROUP: \"docket-parking\" is the group of DOCKET_PARKING_GROUP"},
+		"decode is never retried":     {[]string{"DOCKET_DESK_RETRY_KINDS=transient,decode"}, "DOCKET_DESK_RETRY_KINDS: names decode"},
+		"no such kind":                {[]string{"DOCKET_DESK_RETRY_KINDS=transient,tired"}, "DOCKET_DESK_RETRY_KINDS: \"tired\" is no kind"},
+		"back-off above its limit":    {[]string{"DOCKET_DESK_RETRY_BACKOFF=11s"}, "DOCKET_DESK_RETRY_BACKOFF: 11s is longer"},
+		"API beyond loopback":         {[]string{"DOCKET_DESK_API_ADDR=:8083"}, "DOCKET_DESK_API_TLS_CERT: is missing; DOCKET_DESK_API_ADDR is \":8083\", which is not loopback"},
+		"API on a name":               {[]string{"DOCKET_DESK_API_ADDR=desk.internal:8083"}, "DOCKET_DESK_API_TLS_CERT: is missing"},
+		"API nowhere":                 {[]string{"DOCKET_DESK_API_ADDR=here"}, "DOCKET_DESK_API_ADDR: \"here\" is not host:port"},
+		"API where health is":         {[]string{"DOCKET_HTTP_ADDR=127.0.0.1:8083"}, "DOCKET_DESK_API_ADDR: \"127.0.0.1:8083\" is where DOCKET_HTTP_ADDR"},
+		"certificate without key":     {[]string{"DOCKET_DESK_API_TLS_CERT=" + junk}, "DOCKET_DESK_API_TLS_KEY: is missing"},
+		"key without certificate":     {[]string{"DOCKET_DESK_API_TLS_KEY=" + junk}, "DOCKET_DESK_API_TLS_CERT: is missing; DOCKET_DESK_API_TLS_KEY"},
+		"certificate is junk":         {[]string{"DOCKET_DESK_API_TLS_CERT=" + junk, "DOCKET_DESK_API_TLS_KEY=" + junk}, "DOCKET_DESK_API_TLS_CERT: certificate and key are not a pair"},
+		"clients without TLS":         {[]string{"DOCKET_DESK_API_CLIENT_CA=" + junk, "DOCKET_DESK_API_CLIENTS=ada:admin"}, "DOCKET_DESK_API_TLS_CERT: is missing; DOCKET_DESK_API_CLIENT_CA needs TLS"},
+		"clients that nobody signs":   {[]string{"DOCKET_DESK_API_CLIENTS=ada:admin"}, "DOCKET_DESK_API_CLIENTS: is set while DOCKET_DESK_API_CLIENT_CA is not"},
+		"clients' authority is junk":  {[]string{"DOCKET_DESK_API_CLIENT_CA=" + junk}, "DOCKET_DESK_API_CLIENT_CA: the file holds no certificate"},
+		"what a judge says":           {[]string{"DOCKET_DESK_ALERT_URLS=slack://" + planted}, "DOCKET_DESK_ALERT_URLS: cannot be used"},
+		"out of range":                {[]string{"DOCKET_DESK_MAX_ATTEMPTS=0"}, "DOCKET_DESK_MAX_ATTEMPTS: \"0\" is out of range; allowed: 1 to 1000"},
+		"slip of the pen":             {[]string{"DOCKET_DESK_GRUOP=x"}, "did you mean DOCKET_DESK_GROUP?"},
+		"no shutdown beyond the wait": {[]string{"DOCKET_SHUTDOWN_TIMEOUT=72s"}, "DOCKET_SHUTDOWN_TIMEOUT: 1m12s does not fit"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, _, err := LoadWith(Desk, append([]string{database}, c.env...), judges)
+			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), planted) {
+				t.Errorf("got  %v\nwant %s", err, c.want)
+			}
+		})
+	}
+	for _, addr := range []string{"127.0.0.1:0", "localhost:9", "[::1]:9", "127.8.8.8:1"} {
+		if _, _, err := Load(Desk, []string{database, "DOCKET_DESK_API_ADDR=" + addr}); err != nil {
+			t.Errorf("%s is loopback: %v", addr, err)
 		}
 	}
 }
@@ -293,7 +395,7 @@ func TestLookup(t *testing.T) {
 		env  []string
 		want string
 	}{
-		{Consumer, nil, ":8080"}, {Replayer, nil, ":8081"}, {Replayer, []string{"DOCKET_HTTP_ADDR="}, ":8081"},
+		{Consumer, nil, ":8080"}, {Desk, nil, ":8082"}, {Collector, nil, ":8084"}, {Replayer, nil, ":8081"}, {Replayer, []string{"DOCKET_HTTP_ADDR="}, ":8081"},
 		{Consumer, []string{"DOCKET_HTTP_ADDR=:1"}, ":1"},
 	} {
 		if got := Lookup(c.p, c.env, "DOCKET_HTTP_ADDR"); got != c.want {
@@ -304,9 +406,15 @@ func TestLookup(t *testing.T) {
 
 func TestHelpNamesEverySettingWithItsDefault(t *testing.T) {
 	t.Parallel()
-	for _, p := range []Program{Consumer, Replayer} {
+	for _, p := range []Program{Consumer, Replayer, Desk, Collector} {
 		help := Help(p, 100)
 		for _, s := range Table() {
+			if !s.Of(p) {
+				if strings.Contains(help, "    "+s.Name+s.state(p)+"\n") {
+					t.Errorf("%s: %s is shown", p, s.Name)
+				}
+				continue
+			}
 			if !strings.Contains(help, s.Name+s.state(p)+"\n") {
 				t.Errorf("%s: %s%s is missing", p, s.Name, s.state(p))
 			}

@@ -29,7 +29,7 @@ func FuzzLoad(f *testing.F) {
 			}
 			environ = append(environ, line)
 		}
-		for _, p := range []Program{Consumer, Replayer} {
+		for _, p := range []Program{Consumer, Replayer, Desk, Collector} {
 			s, warnings, err := Load(p, environ)
 			shown := fmt.Sprintf("%v %+v %#v", warnings, s, s)
 			if err != nil {
@@ -38,7 +38,7 @@ func FuzzLoad(f *testing.F) {
 			if strings.Contains(shown, secret) {
 				t.Fatalf("a secret shows: %s", shown)
 			}
-			_, _, err = Load(p, append(environ, "DOCKET_PARK_BATCHES=minus", "DOCKET_LOG_LEVEL=loud", "DOCKET_STORE_TIMEOUT=soon"))
+			_, _, err = Load(p, append(environ, "DOCKET_PUBLISH_TIMEOUT=minus", "DOCKET_LOG_LEVEL=loud", "DOCKET_SHUTDOWN_TIMEOUT=soon"))
 			var all Complaints
 			if !errors.As(err, &all) {
 				t.Fatalf("no complaints: %v", err)
@@ -49,7 +49,7 @@ func FuzzLoad(f *testing.F) {
 					t.Fatalf("a complaint that is none: %q %q", c.Variable, c.Text)
 				}
 			}
-			for _, v := range []string{"DOCKET_PARK_BATCHES", "DOCKET_LOG_LEVEL", "DOCKET_STORE_TIMEOUT"} {
+			for _, v := range []string{"DOCKET_PUBLISH_TIMEOUT", "DOCKET_LOG_LEVEL", "DOCKET_SHUTDOWN_TIMEOUT"} {
 				if !named[v] {
 					t.Fatalf("nothing is said of %s: %v", v, err)
 				}

@@ -38,13 +38,18 @@ const prefix = "DOCKET_"
 // Load reads the settings of a program from environment variables in the form of os.Environ. The error is [Complaints]
 // with everything that is wrong. The warnings are variables that look like ours and are not.
 func Load(p Program, environ []string) (Settings, []Complaint, error) {
-	return LoadWith(p, environ, func(string) string { return "" })
+	return LoadWith(p, environ, nil)
 }
 
-// LoadWith is Load with a judge of the database's URL, as what it means is known to the driver alone. The judge returns
-// what is wrong with it, in words that quote nothing of it, and nothing where it is fine.
-func LoadWith(p Program, environ []string, url func(string) string) (Settings, []Complaint, error) {
-	l := loader{program: p, values: ours(environ), bad: map[string]bool{}, url: url}
+// Judges are those who know what the text of a setting means, by the variable: a URL is known to its driver alone. A judge
+// is asked where nothing else is wrong with the setting and it is not empty. It returns what is wrong, in words that quote
+// nothing of it, and nothing where it is fine.
+type Judges map[string]func(text string) (wrong string)
+
+// LoadWith is Load with judges.
+func LoadWith(p Program, environ []string, judges Judges) (Settings, []Complaint, error) {
+	l := loader{program: p, values: ours(environ), bad: map[string]bool{}, judges: judges}
+	l.others()
 	l.secretFiles()
 	l.unknown()
 	l.defaults()
@@ -52,6 +57,7 @@ func LoadWith(p Program, environ []string, url func(string) string) (Settings, [
 	l.ranges()
 	l.missing()
 	l.relations()
+	l.judge()
 	if len(l.complaints) > 0 {
 		l.sort()
 		return Settings{}, l.warnings, l.complaints
@@ -90,8 +96,8 @@ type loader struct {
 	settings   Settings
 	complaints Complaints
 	warnings   []Complaint
-	url        func(string) string // judges the database's URL
-	bad        map[string]bool     // variables already complained about: no second complaint on their account
+	judges     Judges
+	bad        map[string]bool // variables already complained about, and those of other programs: no complaint on their account
 }
 
 func (l *loader) complain(variable, format string, args ...any) {
@@ -117,6 +123,17 @@ const (
 	maxSecretFile = 64 << 10
 )
 
+// others takes away what belongs to other programs alone: it is neither read nor judged.
+func (l *loader) others() {
+	for _, s := range Table() {
+		if !s.Of(l.program) {
+			l.bad[s.Name] = true
+			delete(l.values, s.Name)
+			delete(l.values, s.Name+fileSuffix)
+		}
+	}
+}
+
 // secretFiles puts the contents of X_FILE in the place of X.
 func (l *loader) secretFiles() {
 	for _, s := range Table() {
@@ -140,6 +157,10 @@ func (l *loader) secretFiles() {
 			continue
 		}
 		l.values[s.Name] = secret
+		if l.settings.files == nil {
+			l.settings.files = map[string]string{}
+		}
+		l.settings.files[s.Name] = path
 	}
 }
 
@@ -180,12 +201,14 @@ var serviceLink = regexp.MustCompile(`^DOCKET_(.*_)?(SERVICE_HOST|SERVICE_PORT(_
 // Others that begin like ours may be somebody else's (a Service link, a newer release's setting after a roll-back), so
 // they get a warning.
 func (l *loader) unknown() {
-	names, secrets := []string{}, map[string]bool{}
+	names, foreign := []string{}, map[string]bool{}
 	for _, s := range Table() {
 		names = append(names, s.Name)
 		if s.Secret {
 			names = append(names, s.Name+fileSuffix)
-			secrets[s.Name] = true
+		}
+		if !s.Of(l.program) {
+			foreign[s.Name], foreign[s.Name+fileSuffix] = true, true
 		}
 	}
 	given := []string{}
@@ -200,7 +223,7 @@ func (l *loader) unknown() {
 		switch near := Nearest(name, names); {
 		case isFile && slices.Contains(names, base):
 			l.complain(name, "only a secret can come from a file; set %s itself", base)
-		case near != "" && distance(name, near) <= 2:
+		case near != "" && distance(name, near) <= 2 && !foreign[near]:
 			l.complain(name, "there is no such setting; did you mean %s?", near)
 		case near != "":
 			l.warnings = append(l.warnings, Complaint{name, "there is no such setting, it is ignored; the nearest is " + near})
@@ -219,7 +242,7 @@ func (l *loader) defaults() {
 			delete(l.values, s.Name)
 			given = false
 		}
-		if d := s.Default(l.program); !given && d != "" {
+		if d := s.Default(l.program); !given && d != "" && s.Of(l.program) {
 			l.values[s.Name] = d
 		}
 	}
@@ -317,6 +340,19 @@ func (l *loader) missing() {
 	for _, s := range Table() {
 		if s.Required && l.fine(s.Name) && l.values[s.Name] == "" {
 			l.complain(s.Name, "is required (or %s with the path of a file that holds it)", s.Name+fileSuffix)
+		}
+	}
+}
+
+// judge has those who know what a setting means look at it.
+func (l *loader) judge() {
+	for _, s := range Table() {
+		judge, text := l.judges[s.Name], l.values[s.Name]
+		if judge == nil || text == "" || !l.fine(s.Name) {
+			continue
+		}
+		if wrong := judge(text); wrong != "" {
+			l.complain(s.Name, "%s", wrong)
 		}
 	}
 }

@@ -21,6 +21,16 @@ func (l *loader) relations() {
 	l.parking()
 	l.spool()
 	l.http()
+	switch l.program {
+	case Desk:
+		l.deskRetries()
+		l.deskAPI()
+		l.archive()
+	case Collector:
+		l.uploads()
+		l.uploaders()
+		l.uploadSizes()
+	}
 }
 
 func (l *loader) brokers() {
@@ -54,6 +64,9 @@ func (l *loader) topics() {
 	}
 	first := map[string]string{}
 	for _, t := range topics {
+		if !l.fine(t.variable) {
+			continue // another program's
+		}
 		if !topicName.MatchString(t.name) || t.name == "." || t.name == ".." {
 			l.complain(t.variable, "%s is not a name for a topic; use up to 249 of A-Z a-z 0-9 . _ -", quote(t.name))
 			continue
@@ -67,8 +80,15 @@ func (l *loader) topics() {
 }
 
 func (l *loader) groups() {
-	if l.settings.KafkaGroup == l.settings.ParkingGroup {
-		l.complain("DOCKET_PARKING_GROUP", "%s is the group of DOCKET_KAFKA_GROUP already; consumer and replayer read different topics", quote(l.settings.ParkingGroup))
+	s := l.settings
+	if l.fine("DOCKET_KAFKA_GROUP", "DOCKET_PARKING_GROUP") && s.KafkaGroup == s.ParkingGroup {
+		l.complain("DOCKET_PARKING_GROUP", "%s is the group of DOCKET_KAFKA_GROUP already; consumer and replayer read different topics", quote(s.ParkingGroup))
+	}
+	const desk = "DOCKET_DESK_GROUP"
+	for _, other := range []struct{ variable, name string }{{"DOCKET_KAFKA_GROUP", s.KafkaGroup}, {"DOCKET_PARKING_GROUP", s.ParkingGroup}} {
+		if l.fine(desk) && s.DeskGroup == other.name {
+			l.complain(desk, "%s is the group of %s already; the desk reads other topics", quote(s.DeskGroup), other.variable)
+		}
 	}
 }
 
@@ -109,12 +129,7 @@ func (l *loader) tls() {
 	case s.KafkaTLSKey == "":
 		l.complain(key, "is missing; %s needs its private key", cert)
 	default:
-		if _, err := readable(s.KafkaTLSKey); err != nil {
-			l.complain(key, "%v", err)
-		}
-		if _, err := keyPair(s.KafkaTLSCert, s.KafkaTLSKey); err != nil && l.fine(key) {
-			l.complain(cert, "%v", err)
-		}
+		l.pair(cert, s.KafkaTLSCert, key, s.KafkaTLSKey)
 	}
 }
 
@@ -135,11 +150,6 @@ func (l *loader) database() {
 	} else if !strings.Contains(text, "=") {
 		l.complain(name, "is neither postgres://user:password@host:5432/database nor key=value words")
 	}
-	if l.fine(name) {
-		if wrong := l.url(text); wrong != "" {
-			l.complain(name, "%s", wrong)
-		}
-	}
 }
 
 func (l *loader) timing() {
@@ -153,7 +163,7 @@ func (l *loader) timing() {
 		l.complain(shutdown, "%v does not fit into 80%% of %s (%v); the group would not wait for the batch in hand", s.ShutdownTimeout, rebalance, s.KafkaRebalanceTimeout)
 	}
 	const most = 10
-	if len(s.RetryPauses) > most {
+	if l.fine("DOCKET_RETRY_PAUSES") && len(s.RetryPauses) > most {
 		l.complain("DOCKET_RETRY_PAUSES", "has %d pauses; allowed: up to %d", len(s.RetryPauses), most)
 	}
 	if !l.fine(rebalance, "DOCKET_STORE_TIMEOUT", "DOCKET_RETRY_PAUSES", "DOCKET_PUBLISH_TIMEOUT") {
@@ -184,7 +194,7 @@ func (l *loader) spool() {
 	const bytes = "DOCKET_SPOOL_MAX_BYTES"
 	s := l.settings
 	if s.SpoolDir == "" {
-		return
+		return // of the programs that have none, too
 	}
 	if strings.ContainsRune(s.SpoolDir, 0) || strings.TrimSpace(s.SpoolDir) == "" {
 		l.complain("DOCKET_SPOOL_DIR", "is not a path; leave it empty for no spool")

@@ -5,6 +5,7 @@ package e2e
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/base64"
 	"fmt"
 	"math/rand/v2"
@@ -30,7 +31,9 @@ func (s *system) read(topic string, n int) []*kgo.Record {
 	defer cl.Close()
 	var all []*kgo.Record
 	eventually(s.t, 30*time.Second, fmt.Sprintf("%s holds %d records", topic, n), func() error {
-		all = append(all, cl.PollFetches(s.t.Context()).Records()...)
+		ctx, cancel := context.WithTimeout(s.t.Context(), 5*time.Second) // without records a poll has no end
+		defer cancel()
+		all = append(all, cl.PollFetches(ctx).Records()...)
 		if len(all) < n {
 			return fmt.Errorf("%d records", len(all))
 		}

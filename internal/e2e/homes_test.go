@@ -104,7 +104,7 @@ func TestSetUpThatIsBrokenHoldsAndGoesOnByItself(t *testing.T) {
 			"ALTER TABLE decision_logs ADD COLUMN owner text NOT NULL CHECK (owner <> '')", "ALTER TABLE decision_logs DROP COLUMN owner", "database_refuses"},
 		"trigger that refuses every row": {
 			`CREATE FUNCTION no() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION USING ERRCODE='23514', CONSTRAINT='k'; END $$;
-			CREATE TRIGGER no BEFORE INSERT ON decision_logs FOR EACH ROW EXECUTE FUNCTION no()`, "DROP FUNCTION no CASCADE", "database_refuses"},
+			CREATE TRIGGER no BEFORE INSERT ON decision_logs FOR EACH ROW EXECUTE FUNCTION no()`, dropping("no"), "database_refuses"},
 		"read-only database": {
 			`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database()); END $$`,
 			`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I RESET default_transaction_read_only', current_database()); END $$`, "read_only"},
@@ -181,7 +181,7 @@ func TestOnceReplaysWhatIsDueAndExits(t *testing.T) {
 		return nil
 	})
 	c.stop()
-	s.exec("DROP FUNCTION away CASCADE")
+	s.exec(dropping("away"))
 	p := s.start("parking-replayer", nil, "--once")
 	select {
 	case <-p.ended:

@@ -35,9 +35,10 @@ const (
 	refuseSome = `CREATE FUNCTION stumble() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 		IF NEW.decision_id ~ '` + stubborn + `' THEN RAISE EXCEPTION USING ERRCODE = '40001'; END IF; RETURN NEW; END $$;
 		CREATE TRIGGER stumble BEFORE INSERT ON decision_logs FOR EACH ROW EXECUTE FUNCTION stumble()`
-	stubborn   = `(00|55|aa|ff)$`
-	refuseNone = `DROP FUNCTION stumble CASCADE`
+	stubborn = `(00|55|aa|ff)$`
 )
+
+var refuseNone = dropping("stumble")
 
 // ordinary records with all sorts of bad ones among them, and a table that is well.
 func ordinary() situation { return situation{program: "consumer"} }

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -17,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "docket-e2e-")
 	if err == nil {
 		bin = dir
-		build := exec.Command("go", "build", "-o", dir, "docket/cmd/consumer", "docket/cmd/parking-replayer")
+		build := exec.Command("go", "build", "-o", dir, "docket/cmd/consumer", "docket/cmd/parking-replayer", "docket/cmd/docket", "docket/cmd/collector")
 		build.Stdout, build.Stderr = os.Stderr, os.Stderr
 		err = build.Run()
 	}
@@ -50,7 +50,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintf(os.Stderr, "e2e: build the programs: %v\n", err)
 		os.Exit(1)
 	}
-	// testenv.Main does not return; the folder holds nothing but the two programs, plain and with failpoints, and goes with the machine's temp files.
+	// testenv.Main does not return; the folder holds nothing but the programs, plain and with failpoints, and goes with the machine's temp files.
 	testenv.Main(m)
 }
 
@@ -124,6 +124,12 @@ func (s *system) exec(sql string, args ...any) {
 	}
 }
 
+// dropping drops a trigger and its function while programs write. The table is locked first: a DROP locks the partitions
+// before it, as no writer does, and can end as a deadlock.
+func dropping(name string) string {
+	return "BEGIN; LOCK TABLE decision_logs; DROP FUNCTION " + name + " CASCADE; COMMIT"
+}
+
 func (s *system) connect() *pgx.Conn {
 	s.t.Helper()
 	cfg, err := pgx.ParseConfig(s.dsn)
@@ -194,12 +200,7 @@ func (s *system) replayer(env ...string) *process { return s.start("parking-repl
 func (s *system) start(name string, env []string, args ...string) *process {
 	s.t.Helper()
 	s.started++
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	p := &process{t: s.t, name: fmt.Sprintf("%s %d", name, s.started), addr: listener.Addr().String(), ended: make(chan struct{})}
-	_ = listener.Close()
+	p := &process{t: s.t, name: fmt.Sprintf("%s %d", name, s.started), addr: freeAddr(s.t), ended: make(chan struct{})}
 	spool := filepath.Join(s.dir, fmt.Sprintf("spool-%d", s.started))
 	s.places.SpoolDirs = append(s.places.SpoolDirs, spool)
 	p.cmd = exec.Command(filepath.Join(bin, name), args...)
@@ -217,6 +218,16 @@ func (s *system) start(name string, env []string, args ...string) *process {
 		}
 	})
 	return p
+}
+
+// freeAddr is an address for a program that is about to start, which no outgoing connection takes meanwhile.
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	addr, err := testenv.FreeAddr()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return addr
 }
 
 func tail(s string, lines int) string {
@@ -315,10 +326,11 @@ func eventually(t *testing.T, limit time.Duration, what string, f func() error) 
 
 // producer writes decisions of every shape into the source topic and remembers where they went.
 type producer struct {
-	s   *system
-	cl  *kgo.Client
-	gen *conservation.Generator
-	wg  sync.WaitGroup
+	s      *system
+	cl     *kgo.Client
+	gen    *conservation.Generator
+	wg     sync.WaitGroup
+	enough atomic.Bool // ends what goes on in the background
 }
 
 // generate starts making n records by seed; the table must refuse what carries the generator's marker.
@@ -335,8 +347,16 @@ func (s *system) generate(n int, seed uint64) *producer {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.t.Cleanup(cl.Close)
-	return &producer{s: s, cl: cl, gen: gen}
+	p := &producer{s: s, cl: cl, gen: gen}
+	s.t.Cleanup(func() { // a test that gave up has no use for more, and no place for errors of it
+		p.enough.Store(true)
+		p.wg.Wait()
+		flush, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_ = cl.Flush(flush) // what was not acknowledged has said so
+		cl.Close()
+	})
+	return p
 }
 
 // produce sends the next n records, or all that are left where n is 0, and waits until the broker has them.
@@ -352,7 +372,7 @@ func (p *producer) produce(n int) {
 // background sends records with a pause between them, while the test goes on.
 func (p *producer) background(n int, pause time.Duration) {
 	p.wg.Go(func() {
-		for i := 0; n == 0 || i < n; i++ {
+		for i := 0; (n == 0 || i < n) && !p.enough.Load(); i++ {
 			r, ok := p.gen.Next()
 			if !ok {
 				return

@@ -14,13 +14,17 @@ import (
 // NoIndex is the index of a Kafka record that is forwarded undecoded.
 const NoIndex = -1
 
+// NoPlace is the partition and the offset of what was refused before it came to Kafka: its topic is the one that it was meant
+// for, and it is forwarded without the headers of partition, offset and index.
+const NoPlace = -1
+
 // Origin is where a decision was first read.
 type Origin struct {
 	Topic     string
-	Partition int32
-	Offset    int64
+	Partition int32     // NoPlace where it never was in Kafka
+	Offset    int64     // NoPlace where it never was in Kafka
 	Index     int       // place inside its Kafka record, from 0; NoIndex where it was never decoded
-	Timestamp time.Time // of the Kafka record
+	Timestamp time.Time // of the Kafka record, or when it came where it never was one
 }
 
 // Envelope is a record with its history. A record of the source topic has none: it is at attempt 0 and not Parked.
@@ -39,6 +43,11 @@ func Open(r *kgo.Record) Envelope {
 	return Envelope{Record: r, Origin: Origin{
 		Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Index: NoIndex, Timestamp: r.Timestamp,
 	}}
+}
+
+// Unplaced is a record that came at that time and never was in Kafka; its topic is the one that it was meant for.
+func Unplaced(r *kgo.Record, came time.Time) Envelope {
+	return Envelope{Record: r, Origin: Origin{Topic: r.Topic, Partition: NoPlace, Offset: NoPlace, Index: NoIndex, Timestamp: came}}
 }
 
 // OpenParked is [Opener.OpenParked] of a single record.

@@ -29,13 +29,16 @@ const (
 	NotBefore         = "x-not-before"
 	DeadLetterID      = "x-dead-letter-id"
 	Consumer          = "x-consumer"
+	// Traceparent says, as W3C's traceparent does, in which trace the record goes on; written only where there are traces. A
+	// traceparent that the record came with is a header of others and stays as it is.
+	Traceparent = "x-traceparent"
 )
 
 // ours are the headers that Docket writes: what comes in under these names is never passed on.
 var ours = map[string]bool{
 	OriginalTopic: true, OriginalPartition: true, OriginalOffset: true, OriginalIndex: true, OriginalTimestamp: true,
 	FailureKind: true, FailureCode: true, FailureMessage: true, FailureTable: true, FailureColumn: true, FailureConstraint: true,
-	FirstFailedAt: true, FailedAt: true, RetryAttempt: true, NotBefore: true, DeadLetterID: true, Consumer: true,
+	FirstFailedAt: true, FailedAt: true, RetryAttempt: true, NotBefore: true, DeadLetterID: true, Consumer: true, Traceparent: true,
 }
 
 // necessary are those of ours that stay on a record which the broker refuses as too large.
@@ -81,6 +84,8 @@ type Sealed struct {
 	Attempt   int
 	NotBefore time.Time // zero: none is written
 	Consumer  string    // group/instance
+	// Traceparent is the trace in which the record goes on; empty: none is written.
+	Traceparent string
 }
 
 // Seal is [Sealer.Seal] of a single record.

@@ -107,7 +107,7 @@ func (s *Sealer) Seal(e *Envelope, c *Cause, to Sealed) *kgo.Record {
 	}
 	s.records = append(s.records, kgo.Record{Topic: to.Topic, Key: e.Record.Key, Value: to.Value, Timestamp: to.At})
 	r := &s.records[len(s.records)-1]
-	if most := len(e.Record.Headers) + len(ours); cap(s.headers)-len(s.headers) < most {
+	if most := len(e.Record.Headers) + s.written(to); cap(s.headers)-len(s.headers) < most {
 		s.headers = make([]kgo.RecordHeader, 0, max(most, min(most*together, mostHeaders)))
 	}
 	if cap(s.bytes)-len(s.bytes) < bytesEach {
@@ -124,13 +124,23 @@ func (s *Sealer) Seal(e *Envelope, c *Cause, to Sealed) *kgo.Record {
 	return r
 }
 
+// written is how many headers of ours a record gets at most.
+func (s *Sealer) written(to Sealed) int {
+	if to.Traceparent == "" {
+		return len(ours) - 1
+	}
+	return len(ours)
+}
+
 // write writes ours.
 func (s *Sealer) write(e *Envelope, c *Cause, to Sealed) {
 	origin := e.Origin
 	origin.Index = to.Index
 	s.text(topicText, origin.Topic)
-	s.number(OriginalPartition, partitionNumber, int64(origin.Partition))
-	s.add(OriginalOffset, s.keep(strconv.AppendInt(s.free(), origin.Offset, 10)))
+	if origin.Partition != NoPlace {
+		s.number(OriginalPartition, partitionNumber, int64(origin.Partition))
+		s.add(OriginalOffset, s.keep(strconv.AppendInt(s.free(), origin.Offset, 10)))
+	}
 	if origin.Index >= 0 {
 		s.number(OriginalIndex, indexNumber, int64(origin.Index))
 	}
@@ -155,6 +165,9 @@ func (s *Sealer) write(e *Envelope, c *Cause, to Sealed) {
 	}
 	s.add(DeadLetterID, s.id(origin, to.Value))
 	s.text(consumerText, to.Consumer)
+	if to.Traceparent != "" {
+		s.add(Traceparent, s.keep(append(s.free(), line(to.Traceparent, maxCode)...)))
+	}
 }
 
 func (s *Sealer) add(key string, value []byte) {
@@ -215,8 +228,12 @@ func (s *Sealer) id(o Origin, value []byte) []byte {
 // appendPlace appends what a dead-letter id is made of before the value.
 func appendPlace(b []byte, o Origin) []byte {
 	b = append(append(b, o.Topic...), 0)
-	b = append(strconv.AppendInt(b, int64(o.Partition), 10), 0)
-	b = append(strconv.AppendInt(b, o.Offset, 10), 0)
+	if o.Partition == NoPlace {
+		b = append(b, 0, 0)
+	} else {
+		b = append(strconv.AppendInt(b, int64(o.Partition), 10), 0)
+		b = append(strconv.AppendInt(b, o.Offset, 10), 0)
+	}
 	if o.Index >= 0 {
 		b = strconv.AppendInt(b, int64(o.Index), 10)
 	}

@@ -31,6 +31,9 @@ var classes = [...]struct{ name, blame string }{
 	Cancelled: {"cancelled", "we stopped it ourselves"},
 }
 
+// Blame is whose fault it is, in a few words.
+func (c Class) Blame() string { return classes[c].blame }
+
 // String is the class as metrics and logs spell it.
 func (c Class) String() string {
 	if int(c) >= len(classes) {

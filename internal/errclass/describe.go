@@ -12,25 +12,43 @@ const descriptionWidth = 78
 // several lines. It takes a SQLSTATE in either case. For what Lookup does not
 // know it says so and names our own codes.
 func Describe(code string) string {
+	cases := Cases(code)
+	if len(cases) == 0 {
+		return unknownCode(code)
+	}
+	var b strings.Builder
+	for i, c := range cases {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		if c.When != "" {
+			b.WriteString(strings.ToUpper(c.When[:1]) + c.When[1:] + ":\n\n")
+		}
+		describe(&b, c.Verdict)
+	}
+	return b.String()
+}
+
+// Case is a verdict on a code, and when it is that which counts.
+type Case struct {
+	When string // empty: always
+	Verdict
+}
+
+// Cases are the verdicts on a code, a SQLSTATE in either case: none where nothing is known of it, several where what the
+// server names beside it decides.
+func Cases(code string) []Case {
 	v, ok := Lookup(code)
 	if !ok {
 		v, ok = Lookup(strings.ToUpper(code))
 	}
-	if !ok {
-		return unknownCode(code)
+	switch {
+	case !ok:
+		return nil
+	case v.Code != noPartition.Code:
+		return []Case{{Verdict: v}}
 	}
-	var b strings.Builder
-	if v.Code != noPartition.Code {
-		describe(&b, v)
-		return b.String()
-	}
-	b.WriteString("With the name of a constraint:\n\n")
-	describe(&b, v)
-	b.WriteString("\nWithout one:\n\n")
-	describe(&b, noPartition)
-	b.WriteString("\nWith that of a migration under way:\n\n")
-	describe(&b, beforeCut)
-	return b.String()
+	return []Case{{"with the name of a constraint", v}, {"without one", noPartition}, {"with that of a migration under way", beforeCut}}
 }
 
 func describe(b *strings.Builder, v Verdict) {

@@ -100,6 +100,11 @@ func signalSelf(sig syscall.Signal) {
 	if sig == syscall.SIGKILL {
 		select {} // the signal takes a moment, and nothing may be done in it
 	}
+	time.Sleep(stopTakes)
 }
+
+// stopTakes is longer than it takes until a SIGSTOP has stopped every thread: what comes after the point must not go on
+// in between.
+const stopTakes = 200 * time.Millisecond
 
 func sayOnStderr(line string) { _, _ = os.Stderr.WriteString(line) }

@@ -129,6 +129,9 @@ func (s *Spool) emptyOrMine() (bool, error) {
 // Stats returns the counters of this moment; it never waits for the disk.
 func (s *Spool) Stats() Stats { return s.ledger.snapshot() }
 
+// MaxBytes is what the spool may have: [Config].MaxBytes, or its default.
+func (s *Spool) MaxBytes() int64 { return s.cfg.MaxBytes }
+
 // Close waits for what is under way, then gives the directory up.
 func (s *Spool) Close() error {
 	s.life.Lock()

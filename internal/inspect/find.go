@@ -11,7 +11,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"docket/internal/envelope"
+	"docket/internal/home"
 	"docket/internal/kafka"
+	"docket/internal/ledger"
 	"docket/internal/verify"
 )
 
@@ -87,6 +89,15 @@ type Row struct {
 type Forwarded struct {
 	verify.Forwarded
 	Before int64 // parked records of its partition that the replayer has not committed and that come first
+	// Letter is what the ledger of the desk knows of a dead letter; nil: it does not have it, or there is none to be read.
+	Letter *Letter
+}
+
+// Letter is where a dead letter stands in the ledger.
+type Letter struct {
+	State ledger.State
+	By    string // who moved it last
+	Why   string
 }
 
 // Find looks for a record or a decision in every home. since bounds how far back the topics are read where nothing
@@ -106,7 +117,27 @@ func (s *System) Find(ctx context.Context, q Query, since time.Time) (*Whereabou
 		r.remember(rows)
 		w.Records = append(w.Records, r)
 	}
+	s.letters(ctx, w)
 	return w, nil
+}
+
+// letters asks the ledger for the dead letters that were found. One without a ledger, and a role that may not read it, are
+// no errors: where the record is, is known without it.
+func (s *System) letters(ctx context.Context, w *Whereabouts) {
+	for i := range w.Records {
+		for j := range w.Records[i].Decisions {
+			d := &w.Records[i].Decisions[j]
+			for k := range d.Forwarded {
+				f := &d.Forwarded[k]
+				if f.ID == "" || f.Home != home.DeadLetter && f.Home != home.Exhausted {
+					continue
+				}
+				if e, err := s.db.Ledger().Show(ctx, f.ID); err == nil {
+					f.Letter = &Letter{State: e.State, By: e.ChangedBy, Why: e.Why}
+				}
+			}
+		}
+	}
 }
 
 // places are the source records that a query is about, and the rows that led there.
@@ -150,6 +181,10 @@ func (s *System) behind(ctx context.Context, w *Whereabouts, t topic, at verify.
 		return nil, nil
 	}
 	f := verify.ForwardedOf(r, t.home, t.name)
+	if f.Unplaced {
+		return nil, fmt.Errorf("%s/%d/%d was refused before it came to Kafka (%s): it has no other place; docket dlq show %s tells what became of it",
+			at.Topic, at.Partition, at.Offset, f.Code, f.ID)
+	}
 	if f.NoOrigin {
 		return nil, fmt.Errorf("%s/%d/%d does not say where it was first read", at.Topic, at.Partition, at.Offset)
 	}

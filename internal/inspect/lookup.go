@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgerrcode"
 	"github.com/rs/zerolog"
 
+	"docket/internal/app"
 	"docket/internal/decision"
 	"docket/internal/envelope"
 	"docket/internal/errclass"
@@ -74,7 +75,7 @@ func (a *audit) try(ctx context.Context, truth *verify.Truth, ev *verify.Evidenc
 // writable is the database by the settings that the consumer writes with.
 func (s *System) writable() (*postgres.DB, error) {
 	return postgres.Open(postgres.Config{
-		URL: s.settings.DatabaseURL.Reveal(), StoreTimeout: s.settings.StoreTimeout, ApplicationName: "docket-inspect", MaxConns: 1,
+		URL: s.settings.DatabaseURL.Reveal(), Fresh: app.FreshDatabaseURL(s.settings), StoreTimeout: s.settings.StoreTimeout, ApplicationName: "docket-inspect", MaxConns: 1,
 	}, zerolog.Nop())
 }
 

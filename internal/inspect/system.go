@@ -59,7 +59,7 @@ func Open(s config.Settings, o Options) (*System, error) {
 		return nil, err
 	}
 	sys.db, err = postgres.Open(postgres.Config{
-		URL: s.DatabaseURL.Reveal(), StoreTimeout: lookTimeout, ApplicationName: "docket-inspect", MaxConns: 1, ReadOnly: true,
+		URL: s.DatabaseURL.Reveal(), Fresh: app.FreshDatabaseURL(s), StoreTimeout: lookTimeout, ApplicationName: "docket-inspect", MaxConns: 1, ReadOnly: true,
 	}, zerolog.Nop())
 	if err != nil {
 		sys.kafka.Close()

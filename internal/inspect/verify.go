@@ -57,6 +57,9 @@ func (s *System) Verify(ctx context.Context, scope Scope) (*Result, error) {
 		return nil, err
 	}
 	ev.Settled = scope.Settled
+	if ev.Books, err = s.books(ctx, ev, since); err != nil {
+		return nil, err
+	}
 	if ev.Metrics, err = metrics(ctx, scope.Metrics); err != nil {
 		return nil, err
 	}

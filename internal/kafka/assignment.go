@@ -46,6 +46,7 @@ type Assignment struct {
 	mu        sync.Mutex
 	dead      bool // nothing may be committed any more
 	queue     []*kgo.Record
+	taken     []stamp // of records that were taken and are not committed, in offset order
 	bytes     int64
 	since     time.Time     // when the first of the queue came, or later where some were taken from before it
 	arrived   chan struct{} // closed and replaced when records come
@@ -209,6 +210,7 @@ func (a *Assignment) pop(n int) ([]*kgo.Record, error) {
 	a.shorten(n, bytes)
 	for _, r := range taken {
 		a.bytes -= recordBytes(r)
+		a.taken = append(a.taken, stamp{r.Offset, milli(r)})
 	}
 	a.since = time.Now()
 	drained := a.full && len(a.queue) <= most/2 && a.bytes <= bytes/2
@@ -302,7 +304,7 @@ func (a *Assignment) kill() {
 	a.commits <- struct{}{}
 	<-a.commits
 	a.mu.Lock()
-	a.queue, a.bytes = nil, 0
+	a.queue, a.bytes, a.taken = nil, 0, nil
 	a.mu.Unlock()
 }
 

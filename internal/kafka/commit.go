@@ -69,7 +69,9 @@ func (a *Assignment) commitUntil(ctx context.Context, at kgo.EpochOffset) error 
 		case err == nil:
 			a.mu.Lock()
 			a.committed = at.Offset
+			a.forget(at.Offset)
 			a.mu.Unlock()
+			src.committed.Store(time.Now().UnixNano())
 			src.faults.clearCommit(a.topic, a.partition)
 			return nil
 		case fenced(err):
@@ -81,7 +83,7 @@ func (a *Assignment) commitUntil(ctx context.Context, at kgo.EpochOffset) error 
 				Str("code", codeOf(err)).Msg("commit failed, trying again")
 		}
 		if ctx.Err() == nil && (!transient(err) || time.Since(began) >= commitPatience) {
-			src.faults.setCommit(fault("commit", a.topic, a.partition, err))
+			src.faults.setCommit(ofGroup("commit", src.sc.Group, a.topic, a.partition, err))
 		}
 		select {
 		case <-ctx.Done():

@@ -24,8 +24,13 @@ type Config struct {
 	InstanceLabel string
 	// TLS is used for every connection when it is set.
 	TLS *tls.Config
+	// FreshTLS is asked at every attempt to connect, and takes the place of TLS: certificates change while a program runs. It
+	// returns nil where there is no TLS. With an error, which is told in the log, comes what to use all the same.
+	FreshTLS func() (*tls.Config, error)
 	// SASL authenticates every connection when it is set.
 	SASL sasl.Mechanism
+	// Login takes the place of SASL when it names a mechanism.
+	Login Login
 	// SessionTimeout is how long the group waits for a heartbeat (session.timeout.ms). Default 45 s.
 	SessionTimeout time.Duration
 	// RebalanceTimeout is how long members may take to give partitions up (max.poll.interval.ms has this role in Java
@@ -42,6 +47,8 @@ type Config struct {
 	MetadataMinAge time.Duration
 	// Dialer replaces the way to connect, for tests. TLS is then put on top of what it returns.
 	Dialer func(ctx context.Context, network, address string) (net.Conn, error)
+	// Hooks are told what the clients do, beside those that count it.
+	Hooks []kgo.Hook
 }
 
 func (c Config) withDefaults() Config {
@@ -79,58 +86,18 @@ func (c Config) options(logger kgo.Logger, more ...kgo.Opt) []kgo.Opt {
 		kgo.RequestTimeoutOverhead(c.RequestTimeout),
 		kgo.MetadataMinAge(c.MetadataMinAge),
 		kgo.MetadataMaxAge(max(time.Minute, c.MetadataMinAge)),
-		kgo.Dialer(c.dial),
+		kgo.Dialer(newDialer(c, logger).dial),
 		kgo.WithLogger(logger),
 		kgo.DisableClientMetrics(), // the brokers need no telemetry of ours
+		kgo.WithHooks(c.Hooks...),
 	}
-	if c.SASL != nil {
+	if m := c.Login.mechanism(&telling{logger: logger}); m != nil {
+		opts = append(opts, kgo.SASL(m))
+	} else if c.SASL != nil {
 		opts = append(opts, kgo.SASL(c.SASL))
 	}
 	return append(opts, more...)
 }
-
-// dial connects, and notes the stage that failed: what an operator must do differs.
-func (c Config) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.DialTimeout)
-	defer cancel()
-	connect := c.Dialer
-	if connect == nil {
-		connect = (&net.Dialer{}).DialContext
-	}
-	conn, err := connect(ctx, network, address)
-	if err != nil {
-		return nil, &dialError{address: address, err: err}
-	}
-	if c.TLS == nil {
-		return conn, nil
-	}
-	conf := c.TLS.Clone()
-	if conf.ServerName == "" {
-		conf.ServerName, _, _ = net.SplitHostPort(address)
-	}
-	secure := tls.Client(conn, conf)
-	if err := secure.HandshakeContext(ctx); err != nil {
-		_ = conn.Close() // there is an error to tell already
-		return nil, &dialError{address: address, tls: true, err: err}
-	}
-	return secure, nil
-}
-
-// dialError is a connection that could not be made.
-type dialError struct {
-	address string
-	tls     bool // the handshake failed, not the connection below it
-	err     error
-}
-
-func (e *dialError) Error() string {
-	if e.tls {
-		return "TLS handshake with " + e.address + " failed"
-	}
-	return "connection to " + e.address + " failed"
-}
-
-func (e *dialError) Unwrap() error { return e.err }
 
 // metrics are the hooks that tell a registry of a client; none without a registry.
 func metrics(reg prometheus.Registerer, room string) []kgo.Opt {

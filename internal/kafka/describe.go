@@ -129,6 +129,11 @@ func Describe(ctx context.Context, cfg Config, topics, groups []string) (*Cluste
 	return c, nil
 }
 
+// Topic asks for one topic, as [Describe] does, over the reader's own connections.
+func (r *Reader) Topic(ctx context.Context, name string) Topic {
+	return describeTopic(ctx, r.admin, name)
+}
+
 func (c *Cluster) brokers(ctx context.Context, admin *kadm.Client, meta kadm.Metadata) {
 	versions, err := admin.ApiVersions(ctx)
 	for _, b := range meta.Brokers {
@@ -157,7 +162,7 @@ func describeTopic(ctx context.Context, admin *kadm.Client, name string) Topic {
 		err = d.Err
 	}
 	if err != nil {
-		t.Err = fault("describe topic", name, -1, err)
+		t.Err = fault("describe topic", name, -1, err).missing("DESCRIBE", "topic", name)
 		return t
 	}
 	t.Partitions = len(d.Partitions)
@@ -190,7 +195,7 @@ func (t *Topic) settings(configs kadm.ResourceConfigs, err error) {
 		}
 	}
 	if err != nil {
-		t.ConfigErr = fault("read the settings of", t.Name, -1, err)
+		t.ConfigErr = fault("read the settings of", t.Name, -1, err).missing("DESCRIBE_CONFIGS", "topic", t.Name)
 	}
 }
 
@@ -258,7 +263,7 @@ func describeGroup(ctx context.Context, admin *kadm.Client, name string) Group {
 		return nil
 	})
 	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) { // a group begins with its first member
-		g.Err = fault("describe the group "+name, "", -1, err)
+		g.Err = ofGroup("describe the group "+name, name, "", -1, err)
 	}
 	return g
 }

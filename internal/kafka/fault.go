@@ -33,8 +33,8 @@ const (
 var hints = map[Reason]string{
 	ReasonUnreachable:    "check the broker addresses, the network and that the brokers run; one that closes connections at once may want TLS or SASL",
 	ReasonTLS:            "check that the brokers expect TLS, the CA file, the names in the certificate and its dates",
-	ReasonAuthentication: "check the SASL mechanism, user name and password",
-	ReasonAuthorization:  "grant the missing ACL: READ and DESCRIBE on the source topic, READ on the group, WRITE on the others",
+	ReasonAuthentication: "check the SASL user name and password, and that the broker has that user for this mechanism; a password file is read again at the next attempt",
+	ReasonAuthorization:  "grant the missing ACL",
 	ReasonTopicMissing:   "create the topic; reading starts by itself",
 	ReasonTopicRecreated: "stop the program, reset the group's offsets for this topic, start it again",
 	ReasonOutOfRange:     "records were deleted before they were read: stop the program, reset the group's offset of this partition to the start of the log, start it again",
@@ -51,7 +51,9 @@ type FaultError struct {
 	Topic     string // empty where it is of no topic
 	Partition int32  // -1 where it is of no partition
 	Offset    int64  // where reading stopped; -1 where that is not known
-	Code      string // Kafka's name of the error, empty where there is none
+	Code      string // Kafka's name of the error or a word of ours, empty where there is none
+	Resource  string // what an ACL is missing on, as in "topic decision-logs"; empty for other reasons
+	Operation string // the ACL's operation, as in "READ"; empty for other reasons
 	Hint      string // what an operator can do
 	Err       error
 }
@@ -70,6 +72,9 @@ func (e *FaultError) Error() string {
 	text += ": " + string(e.Reason)
 	if e.Code != "" {
 		text += " (" + e.Code + ")"
+	}
+	if e.Operation != "" {
+		text += ": no " + e.Operation + " on " + e.Resource
 	}
 	if d := (*dialError)(nil); errors.As(e.Err, &d) {
 		text += ": " + d.Error()
@@ -95,6 +100,45 @@ func fault(act, topic string, partition int32, err error) *FaultError {
 		f.Offset = loss.ResetTo
 	}
 	f.Hint = hints[f.Reason]
+	if d := (*dialError)(nil); f.Code == "" && errors.As(err, &d) && d.code != "" {
+		f.Code, f.Hint = d.code, tlsHints[d.code]
+	}
+	if early := (*kgo.ErrFirstReadEOF)(nil); f.Code == "" && f.Reason == ReasonUnreachable && errors.As(err, &early) {
+		f.Code, f.Hint = codeClosedAtOnce, tlsHints[codeClosedAtOnce]
+	}
+	if errors.Is(err, errLoginAnswer) {
+		f.Code, f.Hint = codeLoginAnswer, loginAnswerHint
+	}
+	switch f.Code {
+	case kerr.UnsupportedSaslMechanism.Message:
+		f.Hint = "the listener does not offer that mechanism: set DOCKET_KAFKA_SASL_MECHANISM to one of its sasl.enabled.mechanisms"
+	case kerr.TopicAuthorizationFailed.Message:
+		return f.missing("READ", "topic", topic)
+	}
+	return f
+}
+
+// missing says of a fault of ReasonAuthorization which ACL would cure it.
+func (e *FaultError) missing(operation, kind, name string) *FaultError {
+	if e.Reason != ReasonAuthorization || name == "" {
+		return e
+	}
+	e.Resource, e.Operation = kind+" "+name, operation
+	e.Hint = grant(operation, kind, name)
+	return e
+}
+
+// grant is what to do about a missing ACL.
+func grant(operation, kind, name string) string {
+	return "grant the principal " + operation + " on the " + kind + " " + name + " (kafka-acls.sh --add --allow-principal User:NAME --operation " + operation + " --" + kind + " " + name + ")"
+}
+
+// ofGroup explains err of a request about a group.
+func ofGroup(act, group, topic string, partition int32, err error) *FaultError {
+	f := fault(act, topic, partition, err)
+	if f.Code == kerr.GroupAuthorizationFailed.Message {
+		return f.missing("READ", "group", group)
+	}
 	return f
 }
 
@@ -140,6 +184,8 @@ func reasonOf(err error) Reason {
 	switch {
 	case byCode != "":
 		return byCode
+	case errors.Is(err, errLoginAnswer):
+		return ReasonAuthentication
 	case errors.As(err, &dial) && dial.tls:
 		return ReasonTLS
 	case errors.As(err, &loss):

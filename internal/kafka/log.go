@@ -1,10 +1,13 @@
 package kafka
 
 import (
+	"errors"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/plugin/kzerolog"
 )
@@ -52,7 +55,24 @@ func (l *clientLog) Log(level kgo.LogLevel, msg string, keyvals ...any) {
 	if left > 0 {
 		keyvals = append(keyvals[:len(keyvals):len(keyvals)], "left_out", left)
 	}
-	l.Logger.Log(level, msg, keyvals...)
+	l.Logger.Log(level, msg, own(keyvals)...)
+}
+
+// own leaves out what a broker wrote into an error: of that, Kafka's name of the error is told and nothing else.
+func own(keyvals []any) []any {
+	copied := false
+	for i, v := range keyvals {
+		err, ok := v.(error)
+		code := (*kerr.Error)(nil)
+		if !ok || !errors.As(err, &code) {
+			continue
+		}
+		if !copied {
+			keyvals, copied = slices.Clone(keyvals), true
+		}
+		keyvals[i] = code.Message
+	}
+	return keyvals
 }
 
 func (l *clientLog) admit(msg string, now time.Time) (left int, ok bool) {

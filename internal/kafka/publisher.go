@@ -25,6 +25,8 @@ type PublisherConfig struct {
 	MaxRecordBytes int32
 	// MaxBufferedBytes is the most that waits for answers at one time, over all calls. Default 256 MiB.
 	MaxBufferedBytes int
+	// Linger is how long a record waits for others of its partition, from other calls too. Default 0.
+	Linger time.Duration
 }
 
 // ErrUnanswered says that no broker acknowledged a record in time. It may be in the topic all the same.
@@ -36,11 +38,13 @@ var ErrUnanswered = errors.New("not acknowledged in time")
 // used again: it may wait for an answer that never comes, or repeat the failure, long after the brokers are well. The
 // next call gets new clients; the old ones are closed when the calls that still use them have returned.
 type Publisher struct {
-	pc    PublisherConfig
-	fresh func() (*clients, error)
+	pc     PublisherConfig
+	fresh  func() (*clients, error)
+	logger zerolog.Logger
 
-	mu  sync.Mutex
-	now *clients
+	mu      sync.Mutex
+	now     *clients
+	refused map[string]*FaultError // by topic, for as long as the brokers refuse us there
 }
 
 // clients are the producers that one or more calls use.
@@ -79,7 +83,7 @@ func NewPublisher(cfg Config, pc PublisherConfig, logger zerolog.Logger, reg pro
 		return nil, fmt.Errorf("kafka publisher: %w", err)
 	}
 	logs := [...]*clientLog{cfg.quiet(logger, "publisher"), cfg.quiet(logger, "publisher-single")} // outlive the clients
-	p := &Publisher{pc: pc}
+	p := &Publisher{pc: pc, logger: logger.With().Str("instance", cfg.InstanceLabel).Logger(), refused: make(map[string]*FaultError)}
 	p.fresh = func() (*clients, error) {
 		c := &clients{alone: make(chan struct{}, 1)}
 		var err error
@@ -113,7 +117,7 @@ func (pc PublisherConfig) options(cfg Config, logger kgo.Logger, on *stage, batc
 		kgo.MaxBufferedBytes(max(pc.MaxBufferedBytes, int(batch))),
 		kgo.MaxBufferedRecords(1<<20), // bytes are the limit: one array can bring a hundred thousand decisions
 		kgo.ProducerBatchCompression(kgo.Lz4Compression(), kgo.NoCompression()),
-		kgo.ProducerLinger(0),
+		kgo.ProducerLinger(pc.Linger),
 		kgo.RecordPartitioner(kgo.UniformBytesPartitioner(64<<10, true, true, nil)), // by key, as Java clients do
 	)...)
 }
@@ -123,24 +127,79 @@ func (pc PublisherConfig) options(cfg Config, logger kgo.Logger, on *stage, batc
 // this record alone is too large; it is never said of a record that was refused in company. An answer that was lost
 // is an error. The records are not changed, and free to be used again when Publish returns.
 func (p *Publisher) Publish(ctx context.Context, records []*kgo.Record) []error {
+	_, errs := p.Place(ctx, records)
+	return errs
+}
+
+// Placed is where the brokers put a record.
+type Placed struct {
+	Partition int32
+	Offset    int64
+}
+
+// Place is Publish that also says where each record is now; that of a record with an error means nothing.
+func (p *Publisher) Place(ctx context.Context, records []*kgo.Record) ([]Placed, []error) {
 	ctx, cancel := context.WithTimeout(ctx, p.pc.Timeout)
 	defer cancel()
 	c := p.enter()
-	errs := produce(ctx, c.many, records)
+	placed, errs := produce(ctx, c.many, records)
 	for i, err := range errs {
 		if errors.Is(err, kerr.MessageTooLarge) {
-			errs[i] = c.byItself(ctx, records[i])
+			placed[i], errs[i] = c.byItself(ctx, records[i])
 		}
 	}
+	hints := p.tell(records, errs)
 	spent := false
 	for i, err := range errs {
 		if err != nil {
 			spent = spent || !ofTheRecord(err)
 			errs[i] = fmt.Errorf("publish to %s: %w", records[i].Topic, err)
+			if hint := hints[records[i].Topic]; hint != "" {
+				errs[i] = &refusedError{errs[i], hint}
+			}
 		}
 	}
 	p.leave(c, spent)
-	return errs
+	return placed, errs
+}
+
+// refusedError is why the brokers take nothing of ours for a topic, with what an operator can do about it.
+type refusedError struct {
+	error
+	hint string
+}
+
+func (e *refusedError) Unwrap() error { return e.error }
+
+// Hint is what an operator can do.
+func (e *refusedError) Hint() string { return e.hint }
+
+// tell writes a line when the brokers begin to refuse us for a topic, and when they take records for it again. It returns
+// by topic what to do about a refusal.
+func (p *Publisher) tell(records []*kgo.Record, errs []error) (hints map[string]string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, err := range errs {
+		topic := records[i].Topic
+		if err == nil {
+			if old := p.refused[topic]; old != nil {
+				delete(p.refused, topic)
+				logFault(p.logger, old, nil)
+			}
+			continue
+		}
+		f := fault("publish to", topic, -1, err)
+		switch f.Reason {
+		case ReasonTLS, ReasonAuthentication, ReasonAuthorization:
+			logFault(p.logger, p.refused[topic], f.missing("WRITE", "topic", topic))
+			p.refused[topic] = f
+			if hints == nil {
+				hints = make(map[string]string)
+			}
+			hints[topic] = f.Hint
+		}
+	}
+	return hints
 }
 
 // ofTheRecord says that an error tells of a record or of its topic, and leaves the client as good as it was. Of all
@@ -180,48 +239,52 @@ func (p *Publisher) leave(c *clients, spent bool) {
 }
 
 // byItself sends one record in a request of its own, so that the answer is about this record.
-func (c *clients) byItself(ctx context.Context, record *kgo.Record) error {
+func (c *clients) byItself(ctx context.Context, record *kgo.Record) (Placed, error) {
 	select {
 	case c.alone <- struct{}{}:
 		defer func() { <-c.alone }()
 	case <-ctx.Done():
-		return ErrUnanswered
+		return Placed{}, ErrUnanswered
 	}
-	return produce(ctx, c.single, []*kgo.Record{record})[0]
+	placed, errs := produce(ctx, c.single, []*kgo.Record{record})
+	return placed[0], errs[0]
 }
 
 // produce answers when every record was answered or ctx ended, whatever the client still waits for.
-func produce(ctx context.Context, client *kgo.Client, records []*kgo.Record) []error {
+func produce(ctx context.Context, client *kgo.Client, records []*kgo.Record) ([]Placed, []error) {
 	type answer struct {
 		i   int
+		at  Placed
 		err error
 	}
 	answers := make(chan answer, len(records)) // late ones find room and are forgotten
-	errs := make([]error, len(records))
+	placed, errs := make([]Placed, len(records)), make([]error, len(records))
 	own := make([]kgo.Record, len(records)) // the client writes into what it is given, maybe after we returned
 	for i, r := range records {
 		errs[i] = ErrUnanswered
 		own[i] = kgo.Record{Topic: r.Topic, Key: r.Key, Value: r.Value, Headers: r.Headers, Timestamp: r.Timestamp}
 		// TryProduce: a full buffer is an answer, not a wait.
-		client.TryProduce(ctx, &own[i], func(_ *kgo.Record, err error) { answers <- answer{i, err} })
+		client.TryProduce(ctx, &own[i], func(r *kgo.Record, err error) {
+			answers <- answer{i, Placed{r.Partition, r.Offset}, err}
+		})
 	}
 	for range records {
 		select {
 		case a := <-answers:
-			errs[a.i] = answered(a.err)
+			placed[a.i], errs[a.i] = a.at, answered(a.err)
 		case <-ctx.Done():
 			// What is there already counts.
 			for {
 				select {
 				case a := <-answers:
-					errs[a.i] = answered(a.err)
+					placed[a.i], errs[a.i] = a.at, answered(a.err)
 				default:
-					return errs
+					return placed, errs
 				}
 			}
 		}
 	}
-	return errs
+	return placed, errs
 }
 
 func answered(err error) error {

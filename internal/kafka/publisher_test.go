@@ -87,6 +87,27 @@ func TestTheSameKeyGoesToTheSamePartitionWhateverPartitionTheRecordNames(t *test
 	}
 }
 
+func TestPlaceSaysWhereTheBrokersPutEachRecord(t *testing.T) {
+	t.Parallel()
+	c := kafkatest.New(t, kfake.SeedTopics(5, dlq))
+	p := publisher(t, c, 5*time.Second)
+	records := forwarded(200)
+	records[13].Value = make([]byte, 1_100_000) // goes by itself
+	placed, errs := p.Place(context.Background(), records)
+	at := map[kafka.Placed]string{}
+	for _, r := range c.ReadAll(t, dlq) {
+		at[kafka.Placed{Partition: r.Partition, Offset: r.Offset}] = string(r.Key)
+	}
+	if len(at) != len(records) {
+		t.Fatalf("%d records are there", len(at))
+	}
+	for i, r := range records {
+		if errs[i] != nil || at[placed[i]] != string(r.Key) {
+			t.Errorf("record %d: %v; at %+v there is %q", i, errs[i], placed[i], at[placed[i]])
+		}
+	}
+}
+
 func TestABrokerThatNeverAnswersCostsTheDeadlineAndNoMore(t *testing.T) {
 	t.Parallel()
 	for _, key := range []kmsg.Key{kmsg.Produce, kmsg.InitProducerID, kmsg.Metadata} {

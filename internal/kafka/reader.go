@@ -48,7 +48,11 @@ func (r *Reader) Committed(ctx context.Context, group, topic string) (map[int32]
 		return map[int32]int64{}, nil
 	}
 	if err != nil {
-		return nil, unreachable("fetch the offsets of group "+group, err)
+		f := unreachable("fetch the offsets of group "+group, err)
+		if f.Code == kerr.GroupAuthorizationFailed.Message {
+			return nil, f.missing("DESCRIBE", "group", group)
+		}
+		return nil, f
 	}
 	done := make(map[int32]int64)
 	responses.Each(func(o kadm.OffsetResponse) {

@@ -146,7 +146,7 @@ func (s *session) failed(topic string, partition int32, err error) {
 	switch {
 	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, kgo.ErrClientClosed):
 	case errors.As(err, &group):
-		s.source.faults.set(faultGroup, fault("join the group "+s.source.sc.Group, "", -1, err))
+		s.source.faults.set(faultGroup, ofGroup("join the group "+s.source.sc.Group, s.source.sc.Group, "", -1, err))
 	case topic != "":
 		s.source.faults.set(faultTopic, fault("read", topic, partition, err))
 	default:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -47,6 +48,8 @@ type SourceConfig struct {
 	// WatchInterval is the pause between two looks at the ends of the partitions, and at what is wrong. Default 10 s,
 	// a fifth of it while something is wrong.
 	WatchInterval time.Duration
+	// RetentionOf are the topics whose retention [Source.Retention] tells. Default none.
+	RetentionOf []string
 }
 
 func (sc SourceConfig) withDefaults(cfg Config) SourceConfig {
@@ -88,7 +91,10 @@ type Source struct {
 	spare    *spare
 	inflater *inflater
 	faults   standing
-	polled   func() // called between a poll and what is made of it; tests widen the gap here
+	keeping  keeping
+	// committed is when the brokers took the last commit, in Unix nanoseconds; 0 before the first.
+	committed atomic.Int64
+	polled    func() // called between a poll and what is made of it; tests widen the gap here
 
 	mu      sync.Mutex
 	session *session // nil while there is none
@@ -265,6 +271,8 @@ type PartitionLag struct {
 	Topic     string
 	Partition int32
 	Lag       int64 // records between what is committed and what can be read
+	// Oldest is the earliest Kafka timestamp of what was fetched and is not committed; zero: there is none.
+	Oldest time.Time
 }
 
 // Lag tells it for every partition that is ours, from what the brokers said last.
@@ -274,6 +282,14 @@ func (s *Source) Lag() []PartitionLag {
 		lags = append(lags, a.lag())
 	}
 	return lags
+}
+
+// LastCommit is when the brokers took the last commit; zero before the first.
+func (s *Source) LastCommit() time.Time {
+	if at := s.committed.Load(); at != 0 {
+		return time.Unix(0, at)
+	}
+	return time.Time{}
 }
 
 func (s *Source) assignments() []*Assignment {

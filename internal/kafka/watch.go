@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // What a fault is of, apart from partitions.
@@ -32,9 +33,9 @@ type standing struct {
 	commit map[int32]*FaultError
 }
 
-// OnBrokerRead notes that a broker answered.
-func (s *standing) OnBrokerRead(_ kgo.BrokerMetadata, _ int16, _ int, _, _ time.Duration, err error) {
-	if err == nil {
+// OnBrokerRead notes that a broker answered. What comes before a login is done is no answer yet: who is refused hears that too.
+func (s *standing) OnBrokerRead(_ kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, err error) {
+	if err == nil && key != int16(kmsg.ApiVersions) && key != int16(kmsg.SASLHandshake) && key != int16(kmsg.SASLAuthenticate) {
 		s.heard.Store(time.Now().UnixNano())
 	}
 }
@@ -93,11 +94,18 @@ func (s *standing) first() *FaultError {
 // logFault tells a change, not each time that the same is seen again.
 func logFault(logger zerolog.Logger, old, now *FaultError) {
 	switch {
-	case now != nil && (old == nil || old.Reason != now.Reason || old.Code != now.Code):
-		logger.Error().Str("reason", string(now.Reason)).Str("code", now.Code).Str("topic", now.Topic).
-			Int32("partition", now.Partition).Str("hint", now.Hint).Msg("kafka fault")
+	case now != nil && (old == nil || old.Reason != now.Reason || old.Code != now.Code || old.Resource != now.Resource || old.Operation != now.Operation):
+		line := logger.Error().Str("reason", string(now.Reason)).Str("code", now.Code).Str("topic", now.Topic).
+			Int32("partition", now.Partition)
+		if now.Operation != "" {
+			line.Str("acl", now.Operation+" on "+now.Resource)
+		}
+		if d := (*dialError)(nil); errors.As(now.Err, &d) {
+			line.Str("broker", d.address)
+		}
+		line.Str("hint", now.Hint).Msg("kafka fault")
 	case now == nil && old != nil:
-		logger.Info().Str("reason", string(old.Reason)).Str("topic", old.Topic).
+		logger.Warn().Str("reason", string(old.Reason)).Str("topic", old.Topic).
 			Int32("partition", old.Partition).Msg("kafka fault is over")
 	}
 }
@@ -191,7 +199,7 @@ func (a *Assignment) heard(fp kgo.FetchPartition) {
 func (a *Assignment) lag() PartitionLag {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return PartitionLag{Topic: a.topic, Partition: a.partition, Lag: max(0, a.end-max(a.committed, a.start, 0))}
+	return PartitionLag{Topic: a.topic, Partition: a.partition, Lag: max(0, a.end-max(a.committed, a.start, 0)), Oldest: a.oldest()}
 }
 
 // Bounds says where reading stands: next is the offset that the next record taken has or exceeds, end is one past the
@@ -260,6 +268,7 @@ func (s *session) watch(ctx context.Context) {
 				interval /= 5
 			}
 			next = time.Now().Add(interval)
+			s.lookRetention(ctx)
 		}
 	}
 }

@@ -166,7 +166,7 @@ func migrationsHash(t testing.TB) string {
 		}
 		fmt.Fprintf(hash, "%s\n%s\n", name, b)
 	}
-	fmt.Fprint(hash, migrations.Function, migrations.Swap)
+	fmt.Fprint(hash, migrations.Function, migrations.Swap, migrations.ReadIndexes)
 	return hex.EncodeToString(hash.Sum(nil)[:6])
 }
 

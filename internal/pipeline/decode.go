@@ -84,8 +84,8 @@ func (c *carrier) openItem(it *item, env *envelope.Envelope, entry *home.Entry, 
 func (c *carrier) read(r *kgo.Record) (read decision.Record, refused *envelope.Cause) {
 	defer func() {
 		if v := recover(); v != nil {
-			c.log.Error().Str("topic", r.Topic).Int32("partition", r.Partition).Int64("offset", r.Offset).
-				Str("kind", fmt.Sprintf("%T", v)).Msg("decoder panicked on a record; it is dead-lettered")
+			c.log.Error().Str(keyTopic, r.Topic).Int32(keyPartition, r.Partition).Int64(keyOffset, r.Offset).
+				Str(keyKind, fmt.Sprintf("%T", v)).Msg("decoder panicked on a record; it is dead-lettered")
 			refused = &envelope.Cause{Kind: envelope.Decode, Code: codePanic, Message: "the decoder panicked on this record: a bug in Docket"}
 		}
 	}()

@@ -220,6 +220,7 @@ type watcher struct {
 	unsent   int
 	holding  map[string]int
 	held     []string
+	hints    []string       // of held
 	tally    map[string]int // decisions by home
 }
 
@@ -253,6 +254,7 @@ func (w *watcher) Held(_ string, _ int32, h Hold) func() {
 		}
 		w.holding[h.Reason]++
 		w.held = append(w.held, h.Reason+" "+h.Code)
+		w.hints = append(w.hints, h.Hint)
 	})
 	return func() { w.with(func() { w.holding[h.Reason]-- }) }
 }

@@ -98,7 +98,7 @@ func (c *carrier) foresee(ctx context.Context, open []*item, name string) ([]*it
 	places, err := c.db.Foresee(ctx, c.desk.rowsOf(open), name)
 	c.pulse()
 	if err != nil {
-		c.log.Debug().Err(err).Str("constraint", name).Msg("nothing is foreseen of a constraint")
+		c.on(c.log.Debug()).Str(keyCode, errclass.Classify(err).Code).Str(keyNamed, name).Msg("nothing is foreseen of a constraint")
 		return nil, err
 	}
 	var suspects []*item
@@ -209,7 +209,7 @@ func (h *hearing) ask(ctx context.Context, items []*item, probe time.Time) (accu
 	h.pulse()
 	if err != nil {
 		if _, unwell := errors.AsType[*Unwell](err); !unwell && ctx.Err() == nil {
-			h.observer.StoreFailed(judged(ctx, err))
+			h.failed(judged(ctx, err), len(items))
 		}
 		return nil, nil, err
 	}

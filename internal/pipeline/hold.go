@@ -30,7 +30,7 @@ func (c *carrier) hold(ctx context.Context, h Hold) error {
 // whenever it changes.
 func (c *carrier) standStill(ctx context.Context, h Hold, goOn func() (Hold, bool)) error {
 	defer c.a.Hold()()
-	tell := c.observer.Held(c.topic, c.partition, h)
+	tell := c.held(h)
 	defer func() { tell() }()
 	for {
 		if c.await(ctx, h); ctx.Err() != nil || c.leaving() {
@@ -40,12 +40,20 @@ func (c *carrier) standStill(ctx context.Context, h Hold, goOn func() (Hold, boo
 		if ok {
 			return nil
 		}
-		if now.Reason != h.Reason || now.Code != h.Code {
+		// The same code can ask for another repair: a certificate that is not known, and then one that has expired.
+		told := now.Reason == ReasonDatabaseRefuses || now.Reason == ReasonNoHome
+		if now.Reason != h.Reason || now.Code != h.Code || told && now.Hint != h.Hint {
 			tell()
 			h = now
-			tell = c.observer.Held(c.topic, c.partition, h)
+			tell = c.held(h)
 		}
 	}
+}
+
+// held tells that the batch stands still, until release is called.
+func (c *carrier) held(h Hold) (release func()) {
+	told, followed := c.observer.Held(c.topic, c.partition, h), c.trace.Held(h)
+	return func() { followed(); told() }
 }
 
 // probe asks the database for a known-good row at the time of the batch, or of the present where that time is what
@@ -64,21 +72,34 @@ func (c *carrier) probe(ctx context.Context) error {
 // blame makes the reason of a hold from the failure of the batch and that of the probe, which knows better.
 func blame(v errclass.Verdict, probe error) Hold {
 	p := errclass.Classify(probe)
-	h := Hold{Reason: ReasonDatabaseRefuses, Code: p.Code, Hint: hint(p)}
+	h := Hold{Reason: ReasonDatabaseRefuses, Code: p.Code, Hint: hint(p, probe)}
 	switch {
 	case p.Code == "25006":
 		h.Reason = ReasonReadOnly
 	case p.Class == errclass.Transient || p.Class == errclass.Unknown:
-		h.Reason = ReasonDatabaseAway
+		h.Reason, h.Hint = ReasonDatabaseAway, words(p)
 		if v.Class == errclass.Systemic {
-			h.Code, h.Hint = v.Code, hint(v)
+			h.Code, h.Hint = v.Code, words(v)
 		}
 	}
 	return h
 }
 
-// hint is what an operator reads beside the reason.
-func hint(v errclass.Verdict) string { return words(v) }
+// hinting is an error that knows what an operator can do about it.
+type hinting interface {
+	error
+	Hint() string
+}
+
+// hint is what an operator reads beside the reason: what the error itself knows to do about it, else what its code says.
+func hint(v errclass.Verdict, err error) string {
+	if knows, ok := errors.AsType[hinting](err); ok {
+		if h := knows.Hint(); h != "" {
+			return h
+		}
+	}
+	return words(v)
+}
 
 // breaker counts whole batches that were parked in a row.
 type breaker struct {
@@ -119,6 +140,9 @@ type carrier struct {
 	a         Assignment
 	topic     string
 	partition int32
+	first     int64 // offset of the first record
+	last      int64 // offset of the last record
+	trace     Trace
 	turn      *turn
 	desk      *desk    // what the batch is worked on, once it is decoded
 	batch     []*item  // that wanted a row when it was decoded
@@ -160,7 +184,7 @@ type hands struct {
 }
 
 func (p *Pipeline) pickUp(a Assignment, t *turn) *carrier {
-	c := &carrier{Pipeline: p, a: a, turn: t, topic: a.Topic(), partition: a.Partition(), since: p.now()}
+	c := &carrier{Pipeline: p, a: a, turn: t, topic: a.Topic(), partition: a.Partition(), since: p.now(), trace: untraced{}}
 	c.pulse()
 	p.hands.mu.Lock()
 	defer p.hands.mu.Unlock()

@@ -57,7 +57,8 @@ func wanting(items []*item) []*item {
 // report tells of a batch of which every decision has its home.
 func (c *carrier) report(b *home.Batch, items []*item) Report {
 	return Report{
-		Topic: c.topic, Partition: c.partition, Records: len(b.Records()), Took: c.now().Sub(c.since),
+		Topic: c.topic, Partition: c.partition, Records: len(b.Records()), First: c.first, Last: c.last, Trace: c.trace.ID(),
+		Took: c.now().Sub(c.since),
 		Decisions: func(yield func(Decision) bool) {
 			for _, it := range items {
 				if !yield(it.told()) {
@@ -69,7 +70,7 @@ func (c *carrier) report(b *home.Batch, items []*item) Report {
 }
 
 func (it *item) told() Decision {
-	d := Decision{Home: it.entry.Home(), Offset: it.env.Record.Offset, ID: it.id}
+	d := Decision{Home: it.entry.Home(), Offset: it.env.Record.Offset, Index: it.index, ID: it.id}
 	if it.log != nil {
 		d.Time = it.log.Time
 	}

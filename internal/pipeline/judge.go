@@ -64,7 +64,7 @@ func (c *carrier) parkAll(ctx context.Context, open []*item, v errclass.Verdict)
 		return errLeft
 	}
 	if !c.parked.admit() {
-		return c.hold(ctx, Hold{Reason: ReasonDatabaseAway, Code: v.Code, Hint: hint(v)})
+		return c.hold(ctx, Hold{Reason: ReasonDatabaseAway, Code: v.Code, Hint: words(v)})
 	}
 	c.park(v, open...)
 	return nil

@@ -86,6 +86,8 @@ func (p *Pipeline) carry(ctx context.Context, a Assignment, rest *home.Batch, t 
 	c.takeTurn(ctx)
 	b, items := c.decode(rest)
 	defer func() { c.account(items, err) }()
+	ctx = c.follow(ctx, b)
+	defer func() { c.trace.End(err) }()
 
 	if err := c.store(ctx, items); err != nil { // Row, Duplicate; retry and bisect inside
 		return err
@@ -97,7 +99,9 @@ func (p *Pipeline) carry(ctx context.Context, a Assignment, rest *home.Batch, t 
 	if err != nil {
 		return fmt.Errorf("settle: %w", err)
 	}
-	c.observer.Homed(c.report(b, items))
+	report := c.report(b, items)
+	c.observer.Homed(report)
+	c.trace.Homed(report)
 	if c.leaveDesk() { // the commit needs none of it
 		b.Release()
 	}
@@ -105,7 +109,7 @@ func (p *Pipeline) carry(ctx context.Context, a Assignment, rest *home.Batch, t 
 	if err := c.commit(ctx, settled); err != nil {
 		// The homes stand. The offset is covered by the next commit or, where the partition is lost, the records are
 		// read again and found to be duplicates.
-		c.log.Warn().Err(err).Str("topic", c.topic).Int32("partition", c.partition).Int64("offset", settled.Offset()).Msg("offset not committed")
+		c.on(c.log.Warn()).Err(err).Int64(keyOffset, settled.Offset()).Msg("offset not committed")
 	}
 	return nil
 }
@@ -113,7 +117,21 @@ func (p *Pipeline) carry(ctx context.Context, a Assignment, rest *home.Batch, t 
 // commit waits for as long as the partition is ours and the brokers do not take it.
 func (c *carrier) commit(ctx context.Context, s home.Settled) error {
 	defer c.rest()()
-	return c.a.Commit(ctx, s)
+	done := c.trace.Committing()
+	err := c.a.Commit(ctx, s)
+	done(err)
+	return err
+}
+
+// follow notes where the batch lies and begins its trace.
+func (c *carrier) follow(ctx context.Context, b *home.Batch) context.Context {
+	if records := b.Records(); len(records) > 0 {
+		c.first, c.last = records[0].Offset, records[len(records)-1].Offset
+	}
+	if c.cfg.Tracer != nil {
+		ctx, c.trace = c.cfg.Tracer.Batch(ctx, c.since, b.Records())
+	}
+	return ctx
 }
 
 // Config is what differs between programs and installations.
@@ -133,6 +151,9 @@ type Config struct {
 	MaxBackoff     time.Duration
 	MaxAttempts    int    // tries of a parked record
 	Consumer       string // group/instance, for the x-consumer header
+
+	// Tracer follows batches; nil: nobody does.
+	Tracer Tracer
 
 	// Replay says that the records come from the parking topic: their history is trusted, and an attempt counts only
 	// against a database that answers the probe.

@@ -139,11 +139,48 @@ type Observer interface {
 	Homed(r Report)
 }
 
+// Tracer follows batches.
+type Tracer interface {
+	// Batch: a batch of these records is in hand since then. What is done in the context that it returns belongs to the
+	// batch. Nothing of the records is looked at once it returned.
+	Batch(ctx context.Context, since time.Time, records []*kgo.Record) (context.Context, Trace)
+}
+
+// Trace follows one batch. It belongs to the goroutine that carries it, never blocks and changes nothing.
+type Trace interface {
+	// ID is what the trace is called in log lines, empty where it is not recorded.
+	ID() string
+	// Letter: the decision at index of this record is about to be forwarded. It returns what its x-traceparent is to say,
+	// empty for none. Nothing of the record is looked at once it returned.
+	Letter(r *kgo.Record, index int) string
+	// Held: the batch stands still until release is called.
+	Held(h Hold) (release func())
+	// Homed: every decision has its home. The report is good until it returns.
+	Homed(r Report)
+	// Committing: its offset is being committed, until done is called.
+	Committing() (done func(error))
+	// End: the batch is done with, or left uncommitted for an error.
+	End(err error)
+}
+
+// untraced is the trace where nobody follows.
+type untraced struct{}
+
+func (untraced) ID() string                     { return "" }
+func (untraced) Letter(*kgo.Record, int) string { return "" }
+func (untraced) Held(Hold) func()               { return func() {} }
+func (untraced) Homed(Report)                   {}
+func (untraced) Committing() func(error)        { return func(error) {} }
+func (untraced) End(error)                      {}
+
 // Report is a batch of which every decision has its home.
 type Report struct {
 	Topic     string
 	Partition int32
-	Records   int // Kafka records
+	Records   int    // Kafka records
+	First     int64  // offset of the first of them
+	Last      int64  // offset of the last of them
+	Trace     string // what its trace is called, empty where there is none
 	Took      time.Duration
 	// Decisions are those of the batch in order, good while [Observer.Homed] is called and no longer.
 	Decisions iter.Seq[Decision]
@@ -153,6 +190,7 @@ type Report struct {
 type Decision struct {
 	Home   home.Home
 	Offset int64          // where it was read just now
+	Index  int            // place inside its Kafka record; envelope.NoIndex where it was never decoded
 	Time   time.Time      // the decision's own time, zero where it was not decoded
 	Cause  envelope.Cause // zero where it has a row
 	ID     string         // dead-letter id where it was forwarded

@@ -16,7 +16,8 @@ import (
 type letter struct {
 	*item
 	record   *kgo.Record
-	oversize bool // the broker refused it even with the necessary headers alone
+	oversize bool  // the broker refused it even with the necessary headers alone
+	refusal  error // of the last publish
 }
 
 // together is how many records are forwarded at a time: what they take in memory until they are acknowledged is that of
@@ -35,14 +36,27 @@ func (c *carrier) settle(ctx context.Context, items []*item) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	h := Hold{Reason: ReasonNoHome, Hint: "Kafka does not take the record and the spool is off, full or failing"}
+	h := withHint(Hold{Reason: ReasonNoHome, Hint: "Kafka does not take the record and the spool is off, full or failing"}, letters)
 	return c.standStill(ctx, h, func() (Hold, bool) {
 		for _, l := range letters {
 			l.record.Timestamp = c.now() // its topic's retention counts from when it is forwarded
 		}
 		letters = c.putAside(ctx, c.offer(ctx, letters))
+		h = withHint(h, letters)
 		return h, len(letters) == 0
 	})
+}
+
+// withHint is h with what the brokers' last answers say that can be done. An answer that says nothing, as none in time does,
+// takes nothing back.
+func withHint(h Hold, letters []letter) Hold {
+	for _, l := range letters {
+		if knows, ok := errors.AsType[hinting](l.refusal); ok && knows.Hint() != "" {
+			h.Hint = knows.Hint() + "; the spool is off, full or failing"
+			break
+		}
+	}
+	return h
 }
 
 // forward publishes what has somewhere to go, in order, a portion after the one before is acknowledged, and returns what
@@ -99,6 +113,7 @@ func (c *carrier) seal(sealer *envelope.Sealer, items []*item) []letter {
 	for i, it := range items {
 		s := envelope.Sealed{
 			Topic: c.topicOf(it.to), Index: it.index, Value: it.value, At: now, Attempt: it.attempt, Consumer: c.cfg.Consumer,
+			Traceparent: c.trace.Letter(it.env.Record, it.index),
 		}
 		if it.to == home.Parked {
 			s.NotBefore = now.Add(c.backoff(it.attempt))
@@ -154,6 +169,7 @@ func (c *carrier) publish(ctx context.Context, letters []letter) (tooLarge, fail
 	}
 	c.pulse()
 	defer c.pulse()
+	var missed unsent
 	for i, err := range c.publisher.Publish(ctx, records) {
 		l := letters[i]
 		switch {
@@ -162,20 +178,24 @@ func (c *carrier) publish(ctx context.Context, letters []letter) (tooLarge, fail
 		case errors.Is(err, kerr.MessageTooLarge):
 			tooLarge = append(tooLarge, l)
 		default:
+			l.refusal = err
 			failed = append(failed, l)
 		}
 		if err != nil {
-			c.observer.PublishFailed(l.record.Topic, err)
+			c.notSent(&missed, l.record.Topic, err)
 		}
 	}
+	c.tell(missed)
 	return tooLarge, failed
 }
 
 // notTaken tells of letters that there was no time to publish.
 func (c *carrier) notTaken(letters []letter, err error) {
+	var missed unsent
 	for _, l := range letters {
-		c.observer.PublishFailed(l.record.Topic, err)
+		c.notSent(&missed, l.record.Topic, err)
 	}
+	c.tell(missed)
 }
 
 // append writes letters into the spool and returns those that it did not take.
@@ -193,7 +213,7 @@ func (c *carrier) append(ctx context.Context, letters []letter) (homeless []lett
 		}
 		c.pulse()
 		if err := c.spool.Append(ctx, records, oversize); err != nil {
-			c.log.Error().Err(err).Int("records", len(part)).Msg("spool did not take records")
+			c.on(c.log.Error()).Err(err).Int(keyRecords, len(part)).Msg("spool did not take records")
 			homeless = append(homeless, part...)
 			continue
 		}

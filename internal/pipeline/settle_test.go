@@ -85,6 +85,35 @@ func TestWithNoHomeLeftTheOffsetStandsStill(t *testing.T) {
 	}
 }
 
+// advising is an answer of brokers that knows what to do about it.
+type advising struct{ do string }
+
+func (r advising) Error() string { return "refused" }
+func (r advising) Hint() string  { return r.do }
+
+func TestAHoldWithoutAHomeSaysWhatTheBrokersAnswersSayLast(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(func(w *world) { w.spool = nil })
+		p := newPartition(t, recordsOf(0, logOf("a"), "x"))
+		answers := []error{errors.New("no"), advising{"grant one"}, errors.New("no"), advising{"grant one"}, advising{"grant another"}}
+		w.kafka.fail = func(*kgoRecord) error {
+			if len(answers) == 0 {
+				return nil
+			}
+			err := answers[0]
+			answers = answers[1:]
+			return err
+		}
+		w.run(t, p)
+		const spool = "the spool is off, full or failing"
+		equal(t, "hints", w.told.hints, []string{"Kafka does not take the record and " + spool, "grant one; " + spool, "grant another; " + spool})
+		if h := w.told.homes(); h["row"] != 1 || h["dead_letter"] != 1 || p.last() != 2 {
+			t.Errorf("homes %v, committed %d", h, p.last())
+		}
+	})
+}
+
 func TestRefusedCommitStopsNothingAndTheNextOneCoversIt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

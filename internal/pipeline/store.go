@@ -109,7 +109,7 @@ func (c *carrier) write(ctx context.Context, items []*item, fresh bool) error {
 	if err != nil {
 		c.desk.spoil()
 		if ctx.Err() == nil { // what our own stopping cuts short is not a failure
-			c.observer.StoreFailed(judged(ctx, err))
+			c.failed(judged(ctx, err), len(items))
 		}
 		return stumbled(err, items)
 	}

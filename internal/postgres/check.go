@@ -27,7 +27,7 @@ func (l Level) String() string { return [...]string{"ok", "warn", "fail"}[l] }
 
 // Check is one thing that was looked at.
 type Check struct {
-	Name   string // connection, server, read_only, table, columns, identity, grants, partitions, durability, write
+	Name   string // connection, server, read_only, table, columns, identity, grants, rights, partitions, ledger, durability, write
 	Level  Level
 	Detail string // what was found, in words of our own
 	Hint   string // what to do, empty where all is well
@@ -41,11 +41,11 @@ const oldestServer = 130000
 func (db *DB) CheckSchema(ctx context.Context) []Check {
 	ctx, cancel := context.WithTimeout(ctx, 2*db.timeout)
 	defer cancel()
-	cc := db.conn.Copy()
+	cc := db.where.now()
 	cc.ValidateConnect = nil // a read-only node is to be reported, not refused
 	conn, err := pgx.ConnectConfig(ctx, cc)
 	if err != nil {
-		return []Check{failed("connection", clean("connect", err))}
+		return []Check{failed("connection", db.where.clean("connect", err))}
 	}
 	defer hangUp(ctx, conn.PgConn())
 
@@ -60,7 +60,7 @@ func (db *DB) CheckSchema(ctx context.Context) []Check {
 	if checks[len(checks)-1].Level == Fail {
 		return checks
 	}
-	for _, check := range []func(context.Context, *pgx.Conn) (Check, error){checkColumns, checkIdentity, checkGrants, checkPartitions} {
+	for _, check := range []func(context.Context, *pgx.Conn) (Check, error){checkColumns, checkIdentity, checkGrants, checkRights, checkPartitions, checkLedger} {
 		c, err := check(ctx, conn)
 		if err != nil {
 			return append(checks, failed("catalog", clean("read the catalog", err)))
@@ -217,27 +217,4 @@ func checkIdentity(ctx context.Context, conn *pgx.Conn) (Check, error) {
 		return Check{Name: "identity", Level: Fail, Detail: "there is no unique index on exactly (decision_id, ts)", Hint: hints["42P10"]}, nil
 	}
 	return Check{Name: "identity", Detail: "(decision_id, ts) is unique"}, nil
-}
-
-func checkGrants(ctx context.Context, conn *pgx.Conn) (Check, error) {
-	var ins, sel bool
-	err := conn.QueryRow(ctx, `
-		SELECT has_table_privilege(to_regclass('decision_logs')::oid, 'INSERT'),
-		       has_table_privilege(to_regclass('decision_logs')::oid, 'SELECT')`).Scan(&ins, &sel)
-	if err != nil {
-		return Check{}, err
-	}
-	var lacking []string
-	for _, g := range []struct {
-		name string
-		has  bool
-	}{{"INSERT", ins}, {"SELECT", sel}} {
-		if !g.has {
-			lacking = append(lacking, g.name)
-		}
-	}
-	if len(lacking) > 0 {
-		return Check{Name: "grants", Level: Fail, Detail: "the role lacks " + strings.Join(lacking, " and "), Hint: hints["42501"]}, nil
-	}
-	return Check{Name: "grants", Detail: "the role may INSERT and SELECT"}, nil
 }

@@ -4,17 +4,18 @@ package postgres_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"docket/internal/pgtest"
 	"docket/internal/postgres"
 )
 
-// worst gives the checks that did not come out well.
+// worst gives the checks that did not come out well. That a superuser may do too much is not counted: the tests are one.
 func worst(checks []postgres.Check) map[string]postgres.Level {
 	found := map[string]postgres.Level{}
 	for _, c := range checks {
-		if c.Level > postgres.OK {
+		if c.Level > postgres.OK && (c.Name != "rights" || !strings.Contains(c.Detail, "superuser")) {
 			found[c.Name] = c.Level
 		}
 	}
@@ -32,12 +33,13 @@ func TestCheckSchema(t *testing.T) {
 		"all is well":        {`SELECT 1`, levels{}},
 		"no table":           {`DROP TABLE decision_logs`, levels{"table": fail}},
 		"unlogged partition": {`ALTER TABLE decision_logs_before SET UNLOGGED`, levels{"partitions": fail}},
+		"archive left off":   {`CREATE TABLE decision_logs_leaving_20260304 (LIKE decision_logs)`, levels{"partitions": warn}},
 		"no default":         {`DROP TABLE decision_logs_default`, levels{"partitions": warn}},
 		"strays": {`INSERT INTO decision_logs (decision_id, ts, raw, source_topic, source_partition, source_offset, source_index)
 			VALUES ('far', now() + interval '1 year', '{}', '', 0, 0, 0)`, levels{"partitions": warn}},
 		"no tomorrow":       {`DO $$ BEGIN EXECUTE format('DROP TABLE decision_logs_p%s', to_char((now() AT TIME ZONE 'UTC')::date + 1, 'YYYYMMDD')); END $$`, levels{"partitions": warn}},
 		"column dropped":    {`ALTER TABLE decision_logs DROP COLUMN bundles`, levels{"columns": fail, "write": fail}},
-		"column retyped":    {`ALTER TABLE decision_logs ALTER COLUMN path TYPE int USING 0`, levels{"columns": fail, "write": fail}},
+		"column retyped":    {`ALTER TABLE decision_logs ALTER COLUMN opa_version TYPE int USING 0`, levels{"columns": fail, "write": fail}},
 		"column added":      {`ALTER TABLE decision_logs ADD COLUMN tenant text`, levels{}},
 		"strict column":     {`ALTER TABLE decision_logs ADD COLUMN tenant text NOT NULL`, levels{"columns": fail, "write": fail}},
 		"filled column":     {`ALTER TABLE decision_logs ADD COLUMN tenant text NOT NULL DEFAULT 'us'`, levels{}},

@@ -19,7 +19,8 @@ SELECT c.relkind = 'p', EXISTS (SELECT FROM pg_constraint WHERE conrelid = c.oid
                      regexp_match(pg_get_expr(p.relpartbound, p.oid), '^FOR VALUES FROM \(([^,]*)\) TO \(([^,]*)\)$') AS bound
                WHERE inhparent = c.oid
                  AND (bound[1] = 'MINVALUE' OR trim(BOTH '''' FROM bound[1])::timestamptz <= (now() AT TIME ZONE 'UTC')::date + n)
-                 AND (bound[2] = 'MAXVALUE' OR trim(BOTH '''' FROM bound[2])::timestamptz > (now() AT TIME ZONE 'UTC')::date + n))), 367)
+                 AND (bound[2] = 'MAXVALUE' OR trim(BOTH '''' FROM bound[2])::timestamptz > (now() AT TIME ZONE 'UTC')::date + n))), 367),
+       (SELECT count(*) FROM pg_class l WHERE l.relnamespace = c.relnamespace AND l.relkind = 'r' AND NOT l.relispartition AND l.relname ~ '^decision_logs_leaving_\d{8}$')
   FROM pg_class c LEFT JOIN pg_partitioned_table t ON t.partrelid = c.oid
  WHERE c.oid = to_regclass('decision_logs')`
 
@@ -27,16 +28,20 @@ SELECT c.relkind = 'p', EXISTS (SELECT FROM pg_constraint WHERE conrelid = c.oid
 func checkPartitions(ctx context.Context, conn *pgx.Conn) (Check, error) {
 	const name = "partitions"
 	var partitioned, begun, fallback, function bool
-	var unlogged, days int
-	if _, err := conn.Exec(ctx, `SET TimeZone = 'UTC'; SET DateStyle = 'ISO, YMD'`); err != nil {
+	var unlogged, days, leaving int
+	if _, err := conn.Exec(ctx, `BEGIN READ ONLY; SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO, YMD'`); err != nil {
 		return Check{}, err
 	}
-	err := conn.QueryRow(ctx, partitionsSQL).Scan(&partitioned, &begun, &fallback, &function, &unlogged, &days)
+	defer func() { _, _ = conn.Exec(ctx, rollbackSQL) }() // what the next one finds out by itself
+	err := conn.QueryRow(ctx, partitionsSQL).Scan(&partitioned, &begun, &fallback, &function, &unlogged, &days, &leaving)
 	switch {
 	case err != nil:
 		return Check{}, err
 	case begun:
 		return Check{Name: name, Level: Warn, Detail: "a migration to partitions is under way or was left off", Hint: "until it is done decisions of more than a day ahead are parked: run `consumer migrate`"}, nil
+	case leaving > 0 && unlogged == 0:
+		return Check{Name: name, Level: Warn, Detail: fmt.Sprintf("%d days are out of the table and not dropped: an archive is under way or was left off", leaving),
+			Hint: "nobody who searches finds their rows meanwhile: `docket archive list` names them, `docket archive --day DAY` finishes one"}, nil
 	case !partitioned:
 		return Check{Name: name, Level: Warn, Detail: "the table has no partitions", Hint: "it gets slower as it grows, and retention is a DELETE: run `consumer migrate`"}, nil
 	case unlogged > 0:

@@ -23,6 +23,9 @@ type Config struct {
 	// URL is a connection URL or key-value string as libpq takes it. Several hosts are tried in order until one takes
 	// writes, whatever target_session_attrs says.
 	URL string
+	// Fresh gives the URL as it is now; it is asked before each connection that is made. nil: URL stays. Where it fails, or
+	// gives what cannot be used, the last that could be goes on. The size of the pool stays what it was at the start.
+	Fresh func() (string, error)
 	// StoreTimeout is the longest that one [DB.Store] or [DB.Probe] may take in all, connecting included. The server is
 	// given a statement_timeout and a lock_timeout below it, so that it gives up before we do. Default 30 s.
 	StoreTimeout time.Duration
@@ -35,6 +38,8 @@ type Config struct {
 	ReadOnly bool
 	// Dialer replaces the way to connect, for tests; names are then its own to look up.
 	Dialer func(ctx context.Context, network, address string) (net.Conn, error)
+	// Tracer is told of statements, as the driver tells it; nil: nobody is.
+	Tracer pgx.QueryTracer
 }
 
 const (
@@ -48,7 +53,7 @@ const (
 // DB is the database. It is safe for concurrent use.
 type DB struct {
 	pool    *pgxpool.Pool
-	conn    *pgx.ConnConfig // for connections beside the pool
+	where   *whereabouts // for every connection
 	timeout time.Duration
 	logger  zerolog.Logger
 	closed  atomic.Bool
@@ -76,7 +81,11 @@ func Open(cfg Config, logger zerolog.Logger) (*DB, error) {
 	if err != nil {
 		return nil, errclass.As(err, errclass.CodeConfig)
 	}
-	db := &DB{conn: pc.ConnConfig, timeout: cfg.StoreTimeout, logger: logger}
+	db := &DB{where: &whereabouts{cfg: cfg, log: logger}, timeout: cfg.StoreTimeout, logger: logger}
+	if err := db.where.read(cfg.URL); err != nil {
+		return nil, errclass.As(err, errclass.CodeConfig)
+	}
+	pc.BeforeConnect = db.where.before
 	if db.timeout <= 0 {
 		db.timeout = defaultStoreTimeout
 	}
@@ -116,6 +125,7 @@ func poolConfig(cfg Config) (*pgxpool.Config, error) {
 	pc.MaxConnIdleTime = maxConnIdleTime
 
 	cc := pc.ConnConfig
+	cc.Tracer = cfg.Tracer
 	// Every statement by the extended protocol, unnamed: no state on the server that a pooler could mix up.
 	cc.DefaultQueryExecMode = pgx.QueryExecModeExec
 	cc.StatementCacheCapacity, cc.DescriptionCacheCapacity = 0, 0

@@ -20,35 +20,43 @@ import (
 // The driver's own way of it waits for answers in a lock, where virtual time cannot see that it waits, and where it
 // fails it closes the connection without asking the server to stop what it is doing.
 func (t *transaction) copy(rows []pipeline.Row, at []int) (int64, error) {
+	ended := t.copying()
+	tag, err := t.copyIn(rows, at)
+	ended(tag, err)
+	return tag.RowsAffected(), err
+}
+
+func (t *transaction) copyIn(rows []pipeline.Row, at []int) (pgconn.CommandTag, error) {
+	none := pgconn.CommandTag{}
 	if n := t.begin(); n > 0 {
 		if err := t.begins(n); err != nil {
-			return 0, err
+			return none, err
 		}
 		if err := t.synced(); err != nil {
-			return 0, err
+			return none, err
 		}
 	}
 	t.copied = true
 	front := t.pg.Frontend() // the open pipeline has the connection to itself, and watches the context
 	front.SendQuery(&pgproto3.Query{String: copySQL})
 	if err := front.Flush(); err != nil {
-		return 0, t.lost(err)
+		return none, t.lost(err)
 	}
 	sender := &sender{front: front, rows: newCopyReader(rows, at)}
 	tag, err := copied(front, sender)
 	if err != nil && !stays(err) {
 		_ = t.pg.Conn().SetWriteDeadline(time.Unix(1, 0)) // the sender may wait for a server that reads no more
 		_ = sender.wait()
-		return 0, t.lost(located(err, at))
+		return none, t.lost(located(err, at))
 	}
 	unsent := sender.wait()
 	switch {
 	case err != nil:
-		return 0, located(err, at)
+		return none, located(err, at)
 	case unsent != nil:
-		return 0, t.lost(unsent)
+		return none, t.lost(unsent)
 	}
-	return tag.RowsAffected(), nil
+	return tag, nil
 }
 
 // stays says whether the connection is as good after err as it was.

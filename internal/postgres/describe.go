@@ -35,10 +35,15 @@ func describe(err error) string {
 	case x509.HostnameError:
 		return "TLS: the server's certificate is for another host name"
 	case x509.CertificateInvalidError:
-		return "TLS: the server's certificate is not valid, expired perhaps"
+		if e.Reason == x509.Expired {
+			return "TLS: the server's certificate has expired or is not valid yet"
+		}
+		return "TLS: the server's certificate is not valid"
 	case *tls.CertificateVerificationError:
 		return describe(e.Err)
-	case x509.SystemRootsError, tls.RecordHeaderError, tls.AlertError:
+	case tls.AlertError:
+		return describeAlert(e)
+	case x509.SystemRootsError, tls.RecordHeaderError:
 		return "TLS: no agreement with the server"
 	}
 	switch {
@@ -59,7 +64,7 @@ var hints = map[string]string{
 	"08P01": "something between Docket and Postgres does not speak its protocol: look at the proxy or pooler",
 	"25006": "the node takes no writes: a standby, or default_transaction_read_only; list all hosts in DOCKET_DATABASE_URL so that the primary is found",
 	"28000": "the server does not let this user in from here: check user and pg_hba.conf",
-	"28P01": "check user and password in DOCKET_DATABASE_URL",
+	"28P01": "check user and password in DOCKET_DATABASE_URL; where pg_hba.conf says clientcert=verify-full, the name in our certificate too",
 	"3D000": "the database does not exist: check its name in DOCKET_DATABASE_URL",
 	"3F000": "the schema does not exist: check search_path",
 	"42501": "the role lacks a right: GRANT SELECT, INSERT ON decision_logs",
@@ -90,6 +95,27 @@ var hints = map[string]string{
 	errclass.CodeAmbiguousCommit: "the connection was lost while committing: nothing to do, storing again is safe",
 }
 
+// LedgerError says that it was the ledger which could not be read or written, and not decision_logs.
+type LedgerError struct{ Err error }
+
+func (e *LedgerError) Error() string { return e.Err.Error() }
+
+func (e *LedgerError) Unwrap() error { return e.Err }
+
+// ledgerHints are those that differ where it is the ledger that is asked.
+var ledgerHints = map[string]string{
+	"42501": "the role lacks a right on the ledger's tables: their owner runs docs/desk-grants.sql once, then GRANT docket_desk to this role (docket_desk_reader where it only looks)",
+	"42P01": noLedger, "42703": noLedger, "42704": noLedger, "42883": noLedger,
+}
+
+const noLedger = "the ledger's tables are not there: run `docket migrate` with a role that may change the schema, or check search_path"
+
+// archiveHint is what helps where a day may not be taken out or put back.
+const archiveHint = "only the owner of decision_logs takes days out and puts them back: use a role that is a member of docket_migrate, with role = docket_migrate (docs/grants.sql)"
+
+// migrateHint is what helps where the schema is what may not be changed.
+const migrateHint = "the role may not change the schema: migrate with one that owns the tables and may CREATE in the schema (a member of docket_migrate, where docs/grants.sql is used)"
+
 // Hint says what an operator can do about an error of this package, in one line; it is empty where there is nothing
 // particular to say.
 func Hint(err error) string {
@@ -99,5 +125,21 @@ func Hint(err error) string {
 	if met := (*ObstacleError)(nil); errors.As(err, &met) {
 		return met.Error()
 	}
-	return hints[errclass.Classify(err).Code]
+	code := errclass.Classify(err).Code
+	if of := (*LedgerError)(nil); errors.As(err, &of) && ledgerHints[code] != "" {
+		return ledgerHints[code]
+	}
+	if of := (*MigrateError)(nil); errors.As(err, &of) && code == "42501" {
+		return migrateHint
+	}
+	if of := (*ArchiveError)(nil); errors.As(err, &of) && code == "42501" {
+		return archiveHint
+	}
+	if hint := tlsHint(err); code == errclass.CodeTLS && hint != "" {
+		return hint
+	}
+	if said, ok := asServerError(err); ok && said.certless && code == said.code {
+		return certlessHint
+	}
+	return hints[code]
 }

@@ -26,6 +26,8 @@ type ServerError struct {
 
 	row     int
 	located bool
+
+	certless bool // the server asked for a certificate, and we have none that it would take
 }
 
 // SQLState is the five-character code.
@@ -73,6 +75,15 @@ func (e *AnswerError) Error() string { return e.Problem }
 type failure struct {
 	act    string
 	causes []error
+	mark   string // the code of ours that it is marked with, empty where there is none
+}
+
+// Hint says what an operator can do about it, as [Hint] does.
+func (f *failure) Hint() string {
+	if f.mark == "" {
+		return Hint(f)
+	}
+	return Hint(errclass.As(f, f.mark))
 }
 
 func (f *failure) Error() string {
@@ -102,6 +113,7 @@ func clean(act string, err error) error {
 	if !marked {
 		return f
 	}
+	f.mark = code
 	return errclass.As(f, code)
 }
 
@@ -141,7 +153,12 @@ func safe(err error) (error, bool) { //nolint:revive // the error is what it is 
 	switch e := err.(type) {
 	case *pgconn.PgError:
 		return newServerError(e), true
-	case *ServerError, *AnswerError, *ConfigError, *ObstacleError, *noTLSError, *net.DNSError, *net.OpError, syscall.Errno:
+	case *net.OpError:
+		if alert, ok := alertOf(e); ok {
+			return alert, true
+		}
+		return err, true
+	case *ServerError, *AnswerError, *ConfigError, *ObstacleError, *noTLSError, *net.DNSError, syscall.Errno:
 		return err, true
 	case x509.UnknownAuthorityError, x509.HostnameError, x509.CertificateInvalidError, x509.SystemRootsError,
 		*tls.CertificateVerificationError, tls.RecordHeaderError, tls.AlertError:

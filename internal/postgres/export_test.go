@@ -10,7 +10,7 @@ import (
 // Partition makes the table one of partitions, as the migration does, or takes it back. small is the number of rows up to
 // which one transaction does it; after each step done is called, and its error ends all there, as a kill would.
 func Partition(ctx context.Context, db *DB, small int, back bool, done func(step string) error) error {
-	conn, err := pgx.ConnectConfig(ctx, db.conn.Copy())
+	conn, err := pgx.ConnectConfig(ctx, db.where.now())
 	if err != nil {
 		return err
 	}
@@ -30,3 +30,6 @@ const (
 	ByIDSQL    = byIDSQL
 	ByIndexSQL = byIndexSQL
 )
+
+// ReadAtMost sets how many dead letters of a range of time are read rather than taken from the counters.
+func (l *Ledger) ReadAtMost(n int) { l.few = n }

@@ -32,11 +32,17 @@ type Migration struct {
 
 // MigrateError says which migration failed. What came before it stays.
 type MigrateError struct {
+	// Version is 0 where none was begun.
 	Version int64
 	Err     error // as safe to show as every error here
 }
 
-func (e *MigrateError) Error() string { return fmt.Sprintf("migration %d: %v", e.Version, e.Err) }
+func (e *MigrateError) Error() string {
+	if e.Version == 0 {
+		return e.Err.Error()
+	}
+	return fmt.Sprintf("migration %d: %v", e.Version, e.Err)
+}
 
 // Unwrap gives the cause.
 func (e *MigrateError) Unwrap() error { return e.Err }
@@ -51,10 +57,10 @@ func (db *DB) Migrate(ctx context.Context) (int, error) {
 		var partial *goose.PartialError
 		if errors.As(err, &partial) {
 			applied = len(partial.Applied)
-			return &MigrateError{Version: partial.Failed.Source.Version, Err: clean("apply it", partial.Err)}
+			return &MigrateError{Version: partial.Failed.Source.Version, Err: db.where.clean("apply it", partial.Err)}
 		}
 		if err != nil {
-			return clean("migrate", err)
+			return &MigrateError{Err: db.where.clean("migrate", err)}
 		}
 		return nil
 	})
@@ -68,12 +74,15 @@ func (db *DB) MigrationStatus(ctx context.Context) ([]Migration, error) {
 	err := db.withGoose(func(p *goose.Provider) error {
 		status, err := p.Status(ctx)
 		if err != nil {
-			return clean("read the state of migrations", err)
+			return db.where.clean("read the state of migrations", err)
 		}
 		for _, s := range status {
 			m := Migration{Version: s.Source.Version, Name: s.Source.Path, Applied: s.AppliedAt}
-			if m.Version == migrations.Partitions {
+			switch m.Version {
+			case migrations.Partitions:
 				m.Name = "00002_partitions"
+			case migrations.Indexes:
+				m.Name = "00005_indexes"
 			}
 			all = append(all, m)
 		}
@@ -90,21 +99,22 @@ func (db *DB) withGoose(do func(*goose.Provider) error) error {
 	if err != nil {
 		return fmt.Errorf("prepare the lock of migrations: %w", err)
 	}
-	conns := stdlib.OpenDB(*db.conn.Copy())
+	conns := stdlib.OpenDB(*db.where.now())
 	defer func() { _ = conns.Close() }()
 	p, err := goose.NewProvider(goose.DialectPostgres, conns, migrations.FS,
-		goose.WithGoMigrations(db.partitions()), goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
+		goose.WithGoMigrations(db.stepped(migrations.Partitions, (*partitioner).up, (*partitioner).down),
+			db.stepped(migrations.Indexes, (*partitioner).index, (*partitioner).unindex)), goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
 	if err != nil {
 		return errclass.As(fmt.Errorf("read the migrations: %w", err), errclass.CodeConfig)
 	}
 	return do(p)
 }
 
-// partitions is the step that takes more than one transaction. It has a connection of its own.
-func (db *DB) partitions() *goose.Migration {
+// stepped is a migration that takes more than one transaction. It has a connection of its own.
+func (db *DB) stepped(version int64, up, down func(*partitioner, context.Context) error) *goose.Migration {
 	with := func(do func(*partitioner, context.Context) error) *goose.GoFunc {
 		return &goose.GoFunc{RunDB: func(ctx context.Context, _ *sql.DB) error {
-			conn, err := pgx.ConnectConfig(ctx, db.conn.Copy())
+			conn, err := pgx.ConnectConfig(ctx, db.where.now())
 			if err != nil {
 				return err
 			}
@@ -112,5 +122,5 @@ func (db *DB) partitions() *goose.Migration {
 			return do(&partitioner{conn: conn, log: db.logger, small: smallTable, moves: fewMoves, tries: lockTries, pause: lockPause}, ctx)
 		}}
 	}
-	return goose.NewGoMigration(migrations.Partitions, with((*partitioner).up), with((*partitioner).down))
+	return goose.NewGoMigration(version, with(up), with(down))
 }

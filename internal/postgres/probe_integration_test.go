@@ -22,7 +22,7 @@ func TestTheProbeCatches(t *testing.T) {
 		"table missing":        {`DROP TABLE decision_logs`, "42P01"},
 		"table renamed":        {`ALTER TABLE decision_logs RENAME TO other`, "42P01"},
 		"column dropped":       {`ALTER TABLE decision_logs DROP COLUMN bundles`, "42703"},
-		"column retyped":       {`ALTER TABLE decision_logs ALTER COLUMN path TYPE int USING 0`, "42804"},
+		"column retyped":       {`ALTER TABLE decision_logs ALTER COLUMN opa_version TYPE int USING 0`, "42804"},
 		"NOT NULL added":       {`ALTER TABLE decision_logs ADD COLUMN tenant text NOT NULL`, "23502"},
 		"CHECK for all":        {`ALTER TABLE decision_logs ADD CONSTRAINT odd CHECK (false)`, "23514"},
 		"unique index dropped": {`ALTER TABLE decision_logs DROP CONSTRAINT decision_logs_pkey`, "42P10"},

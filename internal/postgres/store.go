@@ -79,7 +79,7 @@ func (db *DB) turn(refused *refusedCopy) {
 
 // connected runs do with a connection, within the store timeout.
 func (db *DB) connected(ctx context.Context, fresh bool, do func(context.Context, *pgconn.PgConn) error) error {
-	ctx, cancel := context.WithTimeout(ctx, db.timeout)
+	ctx, cancel := context.WithTimeout(db.traced(ctx), db.timeout)
 	defer cancel()
 	pg, release, err := db.connect(ctx, fresh)
 	if err != nil {
@@ -111,7 +111,9 @@ func (db *DB) connect(ctx context.Context, fresh bool) (pg *pgconn.PgConn, relea
 		return nil, nil, errPoolClosed()
 	}
 	if fresh {
-		pg, err := pgconn.ConnectConfig(ctx, &db.conn.Copy().Config)
+		connected := db.dialling(ctx)
+		pg, err := pgconn.ConnectConfig(ctx, &db.where.now().Config)
+		connected(err)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -141,7 +143,7 @@ func (db *DB) noted(act string, err error) error {
 	if err == nil {
 		return nil
 	}
-	err = clean(act, err)
+	err = db.where.clean(act, err)
 	if s, ok := asServerError(err); ok {
 		switch s.SQLState() {
 		case pgerrcode.ReadOnlySQLTransaction:

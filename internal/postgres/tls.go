@@ -2,7 +2,11 @@ package postgres
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"net"
+	"reflect"
 
 	"github.com/jackc/pgx/v5"
 
@@ -50,4 +54,58 @@ func (c *tlsWatch) Read(b []byte) (int, error) {
 		}
 	}
 	return n, err
+}
+
+// alertOf is the alert by which the other end ended TLS. On a TCP connection crypto/tls gives it a type of its own that
+// it does not export, a number as [tls.AlertError] is.
+func alertOf(e *net.OpError) (tls.AlertError, bool) {
+	if e.Op != "remote error" || e.Err == nil {
+		return 0, false
+	}
+	v := reflect.ValueOf(e.Err)
+	if v.Kind() != reflect.Uint8 {
+		return 0, false
+	}
+	return tls.AlertError(v.Uint()), true
+}
+
+// ourCertificate are the alerts of RFC 8446 by which a server refuses the certificate of a client, or that there is none.
+var ourCertificate = map[tls.AlertError]string{
+	42:  "TLS: the server refuses our certificate",
+	43:  "TLS: the server refuses our certificate",
+	44:  "TLS: the server refuses our certificate, which was revoked",
+	45:  "TLS: the server refuses our certificate, which has expired",
+	46:  "TLS: the server refuses our certificate",
+	48:  "TLS: the server does not know the authority of our certificate",
+	116: "TLS: the server demands a certificate",
+}
+
+func describeAlert(a tls.AlertError) string {
+	if of, ok := ourCertificate[a]; ok {
+		return of
+	}
+	return "TLS: no agreement with the server"
+}
+
+// certlessHint is for 28000 from a server that asked for a certificate.
+const certlessHint = "the server does not let this user in from here, and asked for a certificate that we do not have: give sslcert and sslkey of an authority that it knows in DOCKET_DATABASE_URL, or check user and pg_hba.conf"
+
+// tlsHint says what an operator can do where the type of an error tells what of TLS failed.
+func tlsHint(err error) string {
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
+		return "the server's certificate is not signed by an authority of sslrootcert: give the right file there in DOCKET_DATABASE_URL, or look who answers at that address"
+	}
+	if _, ok := errors.AsType[x509.HostnameError](err); ok {
+		return "the server's certificate is for another name than the host in DOCKET_DATABASE_URL: use a name that is in it, or have it issued for this one"
+	}
+	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); ok && invalid.Reason == x509.Expired {
+		return "the server's certificate has expired or is not valid yet: renew it on the server and reload, or set the clock right"
+	}
+	if _, ok := errors.AsType[*noTLSError](err); ok {
+		return "the server speaks no TLS, and sslmode in DOCKET_DATABASE_URL demands it: set ssl = on in its configuration and reload"
+	}
+	if alert, ok := errors.AsType[tls.AlertError](err); ok && ourCertificate[alert] != "" {
+		return "the server refuses our certificate: renew the files of sslcert and sslkey in DOCKET_DATABASE_URL, or have the server trust their authority"
+	}
+	return ""
 }

@@ -57,15 +57,23 @@ func (t *transaction) begin() int {
 // ask runs one statement with parameters in binary form and hands each row of the answer, in binary form too, to
 // each; the values are good until each returns.
 func (t *transaction) ask(sql string, params [][]byte, each func(values [][]byte) error) error {
+	ended := t.stated(sql)
+	tag, err := t.asked(sql, params, each)
+	ended(tag, err)
+	return err
+}
+
+func (t *transaction) asked(sql string, params [][]byte, each func(values [][]byte) error) (pgconn.CommandTag, error) {
 	before := t.begin()
 	t.pipe.SendQueryParams(sql, params, nil, inBinary, inBinary)
 	if err := t.begins(before); err != nil {
-		return err
+		return pgconn.CommandTag{}, err
 	}
-	if _, err := t.answer(each); err != nil {
-		return err
+	tag, err := t.answer(each)
+	if err != nil {
+		return tag, err
 	}
-	return t.synced()
+	return tag, t.synced()
 }
 
 // begins sends what was begun with, and reads so many answers.
@@ -146,6 +154,13 @@ func (t *transaction) answer(each func(values [][]byte) error) (pgconn.CommandTa
 
 // commit ends the transaction. An error without an answer of the server is ambiguous and marked so.
 func (t *transaction) commit() error {
+	ended := t.stated(commitSQL)
+	err := t.committed()
+	ended(pgconn.CommandTag{}, err)
+	return err
+}
+
+func (t *transaction) committed() error {
 	pipe := t.speak()
 	if t.copied {
 		// In the same go: an error makes the server skip COMMIT.

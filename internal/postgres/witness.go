@@ -109,7 +109,7 @@ func (w *witnesses) reset() {
 // before runs do on a witness, within the store timeout. fresh wants one that was just dialled. Where one that was idle
 // turns out to be lost, do runs once more on another: nothing of it was kept.
 func (db *DB) before(ctx context.Context, fresh bool, do func(context.Context, *pgconn.PgConn) error) error {
-	ctx, cancel := context.WithTimeout(ctx, db.timeout)
+	ctx, cancel := context.WithTimeout(db.traced(ctx), db.timeout)
 	defer cancel()
 	for {
 		var one *witness

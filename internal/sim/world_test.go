@@ -155,7 +155,7 @@ func (w *world) configure(p config.Program, slot int) config.Settings {
 	if len(w.plan.Rests) > 0 {
 		env = append(env, "DOCKET_PARKING_BACKOFF="+w.plan.Rests[slot])
 	}
-	s, _, err := config.LoadWith(p, env, postgres.Complaint)
+	s, _, err := config.LoadWith(p, env, config.Judges{"DOCKET_DATABASE_URL": postgres.Complaint})
 	if err != nil {
 		w.t.Fatalf("the schedule's settings: %v", err)
 	}

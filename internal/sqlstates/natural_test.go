@@ -147,7 +147,7 @@ func oddLog(more string) string {
 var ofTheSetUp = map[string]struct{ breaks, mends, code string }{
 	"42P01 table renamed":             {`ALTER TABLE decision_logs RENAME TO gone`, `ALTER TABLE gone RENAME TO decision_logs`, "42P01"},
 	"42703 column dropped":            {`ALTER TABLE decision_logs DROP COLUMN opa_id`, `ALTER TABLE decision_logs ADD opa_id text; `, "42703"},
-	"42804 column of another type":    {`ALTER TABLE decision_logs ALTER path TYPE int USING 0`, `ALTER TABLE decision_logs ALTER path TYPE text`, "42804"},
+	"42804 column of another type":    {`ALTER TABLE decision_logs ALTER opa_version TYPE int USING 0`, `ALTER TABLE decision_logs ALTER opa_version TYPE text`, "42804"},
 	"42P10 identity dropped":          {`ALTER TABLE decision_logs DROP CONSTRAINT decision_logs_pkey`, `ALTER TABLE decision_logs ADD PRIMARY KEY (decision_id, ts)`, "42P10"},
 	"42501 grant taken":               {`REVOKE INSERT ON decision_logs FROM ROLE`, `GRANT INSERT ON decision_logs TO ROLE`, "42501"},
 	"0A000 rule in the way":           {`CREATE RULE swallow AS ON INSERT TO decision_logs DO INSTEAD NOTHING`, `DROP RULE swallow ON decision_logs`, "0A000"},

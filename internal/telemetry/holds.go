@@ -20,7 +20,10 @@ type Standing struct {
 	Since     time.Time
 }
 
-type holds struct {
+// Holding knows the partitions that stand still, and why: a gauge, and a line for each outage. It is safe for concurrent use.
+type Holding struct {
+	log    zerolog.Logger
+	now    func() time.Time
 	metric *prometheus.GaugeVec
 
 	mu      sync.Mutex
@@ -29,29 +32,51 @@ type holds struct {
 	since   map[string]time.Time // the first partition stands still for that reason
 }
 
+func newHolding(log zerolog.Logger, now func() time.Time, metric *prometheus.GaugeVec) *Holding {
+	return &Holding{log: log, now: now, metric: metric, current: map[*Standing]struct{}{}, count: map[string]int{}, since: map[string]time.Time{}}
+}
+
+// NewHolding makes one of its own, for a program that has no [Observer], and registers its gauge.
+func NewHolding(reasons []string, reg prometheus.Registerer, log zerolog.Logger) *Holding {
+	hold := newHold(reasons)
+	reg.MustRegister(hold)
+	return newHolding(log, time.Now, hold)
+}
+
+// newHold is the gauge of holds, with a series for each of these reasons.
+func newHold(reasons []string) *prometheus.GaugeVec {
+	hold := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "docket_hold", Help: "1 while a partition or the program stands still for that reason.",
+	}, []string{"reason"})
+	for _, reason := range reasons {
+		hold.WithLabelValues(reason)
+	}
+	return hold
+}
+
 // Held tells that a partition stands still until release is called. The first partition for a reason writes a line,
 // and the last that goes on writes one: an outage is one event, however many partitions there are.
-func (o *Observer) Held(topic string, partition int32, h pipeline.Hold) (release func()) {
-	s := &Standing{Hold: h, Topic: topic, Partition: partition, Since: o.now()}
-	if o.holds.begin(s) {
-		e := o.log.WithLevel(severity(h.Reason)).Str(KeyReason, h.Reason).Str(KeyCode, h.Code).Str(KeyHint, h.Hint)
+func (h *Holding) Held(topic string, partition int32, why pipeline.Hold) (release func()) {
+	s := &Standing{Hold: why, Topic: topic, Partition: partition, Since: h.now()}
+	if h.begin(s) {
+		e := h.log.WithLevel(severity(why.Reason)).Str(KeyReason, why.Reason).Str(KeyCode, why.Code).Str(KeyHint, why.Hint)
 		if topic != "" {
 			e = e.Str(KeyTopic, topic).Int32(KeyPartition, partition)
 		}
 		e.Msg("holding")
 	}
 	return sync.OnceFunc(func() {
-		if since, last := o.holds.end(s); last {
-			o.log.Warn().Str(KeyReason, h.Reason).Dur(KeyTook, o.now().Sub(since)).Msg("hold ended")
+		if since, last := h.end(s); last {
+			h.log.Warn().Str(KeyReason, why.Reason).Dur(KeyTook, h.now().Sub(since)).Msg("hold ended")
 		}
 	})
 }
 
 // Marked is Held without a line, for what somebody else writes lines about.
-func (o *Observer) Marked(topic string, partition int32, h pipeline.Hold) (release func()) {
-	s := &Standing{Hold: h, Topic: topic, Partition: partition, Since: o.now()}
-	o.holds.begin(s)
-	return sync.OnceFunc(func() { o.holds.end(s) })
+func (h *Holding) Marked(topic string, partition int32, why pipeline.Hold) (release func()) {
+	s := &Standing{Hold: why, Topic: topic, Partition: partition, Since: h.now()}
+	h.begin(s)
+	return sync.OnceFunc(func() { h.end(s) })
 }
 
 // severity is error where nothing gets better before somebody does something.
@@ -63,12 +88,9 @@ func severity(reason string) zerolog.Level {
 	return zerolog.WarnLevel
 }
 
-func (h *holds) begin(s *Standing) (first bool) {
+func (h *Holding) begin(s *Standing) (first bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.current == nil {
-		h.current, h.count, h.since = map[*Standing]struct{}{}, map[string]int{}, map[string]time.Time{}
-	}
 	h.current[s] = struct{}{}
 	h.count[s.Reason]++
 	h.metric.WithLabelValues(s.Reason).Set(1)
@@ -78,7 +100,7 @@ func (h *holds) begin(s *Standing) (first bool) {
 	return first
 }
 
-func (h *holds) end(s *Standing) (since time.Time, last bool) {
+func (h *Holding) end(s *Standing) (since time.Time, last bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.current, s)
@@ -90,11 +112,11 @@ func (h *holds) end(s *Standing) (since time.Time, last bool) {
 }
 
 // Holds are the partitions that stand still, in order.
-func (o *Observer) Holds() []Standing {
-	o.holds.mu.Lock()
-	defer o.holds.mu.Unlock()
-	all := make([]Standing, 0, len(o.holds.current))
-	for s := range o.holds.current {
+func (h *Holding) Holds() []Standing {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := make([]Standing, 0, len(h.current))
+	for s := range h.current {
 		all = append(all, *s)
 	}
 	slices.SortFunc(all, func(a, b Standing) int {

@@ -13,6 +13,10 @@ const (
 	KeyRecords    = "records"
 	KeyCodes      = "codes"
 	KeyIDs        = "dead_letter_ids"
+	KeyFirst      = "first_offset"
+	KeyLast       = "last_offset"
+	KeyTrace      = "trace_id"
+	KeyLeftOut    = "lines_left_out"
 	KeyClass      = "class"
 	KeyCode       = "code"
 	KeyName       = "name"
@@ -24,4 +28,7 @@ const (
 	KeyApplied    = "applied"
 	KeyMade       = "made"
 	KeyDir        = "dir"
+	KeyTopics     = "topics"
+	KeyAPI        = "api"
+	KeyUploads    = "uploads"
 )

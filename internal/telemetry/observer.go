@@ -1,13 +1,10 @@
 package telemetry
 
 import (
-	"context"
-	"errors"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
-	"github.com/twmb/franz-go/pkg/kerr"
 
 	"docket/internal/envelope"
 	"docket/internal/errclass"
@@ -17,38 +14,25 @@ import (
 
 // Observer tells metrics and log of what happens. It is safe for concurrent use.
 type Observer struct {
+	*Holding
 	metrics metrics
 	books   books
-	holds   holds
 	codes   map[string]bool
 	topics  map[string]bool
 	log     zerolog.Logger
-	limited map[home.Home]zerolog.Logger
-	failing zerolog.Logger
 	now     func() time.Time
 }
 
 var _ pipeline.Observer = (*Observer)(nil)
 
-// Of one kind of line no more than burst are written in a period: a flood of bad records does not become a flood of
-// lines. The metrics count them all.
-const (
-	burst  = 10
-	period = 10 * time.Second
-)
-
 // New makes an observer and registers its metrics.
 func New(cfg Config, reg prometheus.Registerer, log zerolog.Logger) *Observer {
-	o := &Observer{codes: known(), topics: map[string]bool{}, log: log, now: time.Now, limited: map[home.Home]zerolog.Logger{}}
+	o := &Observer{codes: known(), topics: map[string]bool{}, log: log, now: time.Now}
 	for _, t := range cfg.Topics {
 		o.topics[t] = true
 	}
-	for _, h := range home.All() {
-		o.limited[h] = log.Sample(&zerolog.BurstSampler{Burst: burst, Period: period})
-	}
-	o.failing = log.Sample(&zerolog.BurstSampler{Burst: burst, Period: period})
 	o.metrics = newMetrics(cfg, &o.books, func() time.Time { return o.now() }, reg)
-	o.holds.metric = o.metrics.hold
+	o.Holding = newHolding(log, func() time.Time { return o.now() }, o.metrics.hold)
 	return o
 }
 
@@ -61,7 +45,6 @@ func (o *Observer) Gave(n int) { o.books.gaveBack(n) }
 // StoreFailed counts a write that failed.
 func (o *Observer) StoreFailed(v errclass.Verdict) {
 	o.metrics.store.WithLabelValues(v.Class.String(), o.label(v.Code)).Inc()
-	o.failing.Warn().Str(KeyClass, v.Class.String()).Str(KeyCode, v.Code).Str(KeyName, v.Name).Msg("write to the database failed")
 }
 
 func (o *Observer) label(code string) string {
@@ -78,25 +61,12 @@ func (o *Observer) Retried() { o.metrics.retries.Inc() }
 func (o *Observer) Bisected(writes int) { o.metrics.bisect.Add(float64(writes)) }
 
 // PublishFailed counts a record that Kafka did not take.
-func (o *Observer) PublishFailed(topic string, err error) {
+func (o *Observer) PublishFailed(topic string, _ error) {
 	label := topic
 	if !o.topics[topic] {
 		label = other
 	}
 	o.metrics.publish.WithLabelValues(label).Inc()
-	o.failing.Warn().Str(KeyTopic, topic).Str(KeyCode, publishCode(err)).Msg("record not published")
-}
-
-// publishCode is Kafka's name for the error where it has one, or our own.
-func publishCode(err error) string {
-	var k *kerr.Error
-	if errors.As(err, &k) {
-		return k.Message
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		return errclass.CodeTimeout
-	}
-	return errclass.Classify(err).Code
 }
 
 // Homed counts a batch whose decisions all have a home, and tells of those that have no row.
@@ -152,24 +122,32 @@ func (t *told) add(d *pipeline.Decision) {
 	}
 }
 
+// tell writes a line for each home but the table that decisions of a batch went to.
 func (o *Observer) tell(r pipeline.Report, homes *[home.Spooled + 1]int, rest map[home.Home]*told) {
-	for _, line := range [...]struct {
-		home    home.Home
-		level   zerolog.Level
-		message string
-	}{
-		{home.DeadLetter, zerolog.WarnLevel, "records dead-lettered"},
-		{home.Parked, zerolog.WarnLevel, "records parked"},
-		{home.Exhausted, zerolog.ErrorLevel, "records given up after the last attempt"},
-		{home.Spooled, zerolog.WarnLevel, "records spooled"},
-	} {
-		t := rest[line.home]
-		if t == nil {
-			continue
-		}
-		logger := o.limited[line.home]
-		logger.WithLevel(line.level).Str(KeyTopic, r.Topic).Int32(KeyPartition, r.Partition).Int(KeyRecords, homes[line.home]).
-			Interface(KeyCodes, t.codes).Strs(KeyIDs, t.ids).Msg(line.message)
+	if t := rest[home.DeadLetter]; t != nil {
+		t.on(on(o.log.Warn(), r), homes[home.DeadLetter]).Msg("records dead-lettered")
 	}
-	o.log.Debug().Str(KeyTopic, r.Topic).Int32(KeyPartition, r.Partition).Int(KeyRecords, r.Records).Dur(KeyTook, r.Took).Msg("batch brought home")
+	if t := rest[home.Parked]; t != nil {
+		t.on(on(o.log.Warn(), r), homes[home.Parked]).Msg("records parked")
+	}
+	if t := rest[home.Exhausted]; t != nil {
+		t.on(on(o.log.Error(), r), homes[home.Exhausted]).Msg("records given up after the last attempt")
+	}
+	if t := rest[home.Spooled]; t != nil {
+		t.on(on(o.log.Warn(), r), homes[home.Spooled]).Msg("records spooled")
+	}
+	on(o.log.Debug(), r).Int(KeyRecords, r.Records).Dur(KeyTook, r.Took).Msg("batch brought home")
+}
+
+// on puts into a line which batch it is of.
+func on(e *zerolog.Event, r pipeline.Report) *zerolog.Event {
+	e = e.Str(KeyTopic, r.Topic).Int32(KeyPartition, r.Partition).Int64(KeyFirst, r.First).Int64(KeyLast, r.Last)
+	if r.Trace != "" {
+		e = e.Str(KeyTrace, r.Trace)
+	}
+	return e
+}
+
+func (t *told) on(e *zerolog.Event, records int) *zerolog.Event {
+	return e.Int(KeyRecords, records).Interface(KeyCodes, t.codes).Strs(KeyIDs, t.ids)
 }

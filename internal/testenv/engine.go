@@ -27,6 +27,7 @@ type fleet struct {
 	failure error // why there is no engine
 
 	kafka    once[*KafkaServer]
+	secured  once[*SecuredKafka]
 	postgres once[*PostgresServer]
 }
 
@@ -68,6 +69,10 @@ func (f *fleet) close() error {
 	var failed []error
 	if f.kafka.value != nil {
 		failed = append(failed, f.kafka.value.remove())
+	}
+	if f.secured.value != nil {
+		f.secured.value.Wire.Close()
+		failed = append(failed, f.secured.value.remove())
 	}
 	if f.postgres.value != nil {
 		failed = append(failed, f.postgres.value.remove())

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/testcontainers/testcontainers-go"
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -203,6 +204,16 @@ func createTopic(ctx context.Context, brokers []string, topic string, partitions
 	for name, value := range settings {
 		given[name] = &value
 	}
-	_, err = kadm.NewClient(cl).CreateTopic(ctx, partitions, replicas, given, topic)
-	return err
+	// A broker that a busy machine kept from its heartbeats does not count until the next one.
+	for until := time.Now().Add(stopWait); ; {
+		_, err = kadm.NewClient(cl).CreateTopic(ctx, partitions, replicas, given, topic)
+		if !errors.Is(err, kerr.InvalidReplicationFactor) || time.Now().After(until) {
+			return err
+		}
+		select {
+		case <-time.After(pollPause):
+		case <-ctx.Done():
+			return err
+		}
+	}
 }

@@ -46,7 +46,7 @@ type PostgresServer struct {
 func Postgres(t testing.TB) *PostgresServer {
 	t.Helper()
 	docker := engine(t)
-	server, err := shared.postgres.get(func() (*PostgresServer, error) { return startPostgres(docker, PostgresOptions{}) })
+	server, err := shared.postgres.get(func() (*PostgresServer, error) { return startPostgres(docker, PostgresOptions{Memory: true}) })
 	must(t, "Postgres", err)
 	return server
 }
@@ -61,6 +61,10 @@ func OwnPostgres(t testing.TB) *PostgresServer {
 type PostgresOptions struct {
 	Settings []string // as in "max_connections=40"; the last of a name counts
 	Binds    []string // folders of this machine, as in "/host/folder:/inside"
+
+	// Memory is for a server with many short tests: data in memory, where a sync costs nothing and which are gone when
+	// the server stops, and a password that is cheap to check, as every fresh connection checks it.
+	Memory bool
 
 	HostNetwork bool // no proxy between server and client; for what is measured
 }
@@ -84,6 +88,11 @@ func startPostgres(docker *testcontainers.DockerClient, options PostgresOptions)
 		Image: PostgresImage,
 		Env:   map[string]string{"POSTGRES_PASSWORD": password},
 		Cmd:   []string{"postgres", "-c", "max_connections=200"},
+	}
+	if options.Memory {
+		req.Tmpfs = map[string]string{"/var/lib/postgresql/data": ""}
+		req.Env["POSTGRES_INITDB_ARGS"] = "-c scram_iterations=1"
+		req.Cmd = append(req.Cmd, "-c", "max_wal_size=256MB") // what is in memory stays small
 	}
 	for _, setting := range options.Settings {
 		req.Cmd = append(req.Cmd, "-c", setting)

@@ -51,7 +51,7 @@ var invariants = []invariant{
 	{"I13", "budget", false, budget},
 	{"I14", "liveness", false, liveness},
 	{"I15", "visible", false, visible},
-	{"I16", "ledger", false, ledger},
+	{"I16", "ledger", false, booksKept},
 	{"I17", "clean", false, clean},
 	{"I18", "secrets", false, secrets},
 }

@@ -42,6 +42,9 @@ type Evidence struct {
 	// Tried is what inserting a forwarded decision alone came to, by dead-letter id, where it was tried.
 	Tried map[string]Trial
 
+	// Books are what the ledger of dead letters holds; nil where it was not looked at. They are read last.
+	Books *Books
+
 	// Metrics are the series of each process that was asked, by its name or URL; nil where none was.
 	Metrics map[string]Metrics
 }
@@ -66,6 +69,7 @@ type Forwarded struct {
 	Code      string    // x-failure-code
 	Message   string    // x-failure-message: words of ours
 	ID        string    // x-dead-letter-id
+	RetryOf   string    // the mark of the retry that it brings, empty where it brings none
 	Attempt   int       // x-retry-attempt
 	NotBefore time.Time // zero: due now
 	FailedAt  time.Time // x-failed-at
@@ -74,6 +78,7 @@ type Forwarded struct {
 	Value     Sum
 	Body      []byte // the value, where it was kept
 	NoOrigin  bool   // its headers do not say where it was first read
+	Unplaced  bool   // refused before it came to Kafka: partition and offset are NoPlace
 	WrongID   bool   // its dead-letter id is not that of its origin and value
 	Settled   bool   // parked, and below Replayed: it has another home, or it is lost
 }

@@ -24,7 +24,8 @@ func ForwardedOf(r *kgo.Record, h home.Home, found string) Forwarded {
 		of[one.Key] = string(one.Value) // the last of a name counts, as for Kafka's own clients
 	}
 	f.Kind, f.Code, f.Message, f.ID = of[envelope.FailureKind], of[envelope.FailureCode], of[envelope.FailureMessage], of[envelope.DeadLetterID]
-	f.NoOrigin = !f.origin(of)
+	f.RetryOf = of[envelope.RetryOf]
+	f.NoOrigin = !f.unplaced(of) && !f.origin(of)
 	if !f.NoOrigin {
 		f.WrongID = f.ID != envelope.ID(envelope.Origin{Topic: f.Topic, Partition: f.Partition, Offset: f.Offset, Index: f.Index}, r.Value)
 	}
@@ -38,6 +39,20 @@ func ForwardedOf(r *kgo.Record, h home.Home, found string) Forwarded {
 		f.FailedAt = at
 	}
 	return f
+}
+
+// unplaced says whether this is a dead letter of what was refused before it came to Kafka, as a collector writes it.
+func (f *Forwarded) unplaced(of map[string]string) bool {
+	f.Unplaced = f.Home == home.DeadLetter && f.Kind == string(envelope.Decode) && of[envelope.OriginalTopic] != ""
+	for _, name := range []string{envelope.OriginalPartition, envelope.OriginalOffset, envelope.OriginalIndex} {
+		if _, there := of[name]; there {
+			f.Unplaced = false
+		}
+	}
+	if f.Unplaced {
+		f.Place = Place{of[envelope.OriginalTopic], envelope.NoPlace, envelope.NoPlace, envelope.NoIndex}
+	}
+	return f.Unplaced
 }
 
 // origin reads where the record was first read; false where it does not say.

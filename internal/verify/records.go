@@ -119,6 +119,11 @@ func noInvention(m *matter) Verdict {
 	for i := range m.ev.Forwarded {
 		f := &m.ev.Forwarded[i]
 		switch {
+		case f.Unplaced:
+			t.check()
+			if f.WrongID {
+				t.fault(f.Place, "", "another dead-letter id than that of its value, in "+f.where(), f.told())
+			}
 		case f.NoOrigin:
 			t.check()
 			t.fault(f.Place, "", "a record that does not say where it was read, in "+f.where(), f.told())

@@ -48,10 +48,6 @@ func (s Metrics) homes() []string {
 	return lines
 }
 
-// ledger is I16: only legal transitions; each effect has one outbox row and one audit row; states sum to dead letters
-// seen.
-func ledger(*matter) Verdict { return undecided("no ledger") }
-
 // secrets is I18: planted passwords, tokens and payload markers absent from logs, metrics, headers, errors, traces.
 func secrets(m *matter) Verdict {
 	h := m.history

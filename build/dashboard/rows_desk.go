@@ -1,0 +1,100 @@
+package main
+
+func deskRow() row {
+	desk := func(vector string) string { return of("docket", vector) }
+	return row{"The desk", []panel{
+		{
+			title: "Dead letters, by state", kind: "timeseries", w: 12, h: 8, unit: "short", stacked: true, none: "no desk",
+			about:   "In the ledger; every desk counts the same. Normal: PENDING does not grow. Somebody has to decide about those: docket dlq groups.",
+			queries: []query{{expr: "max by (state) (docket_desk_letters" + selected + ")", legend: "{{state}}"}},
+		},
+		{
+			title: "Loss horizon", kind: "stat", w: 6, h: 8, unit: "s", text: "value_and_name", none: "not known",
+			about:   "Time until retention deletes a record that is nowhere but in its topic: parked, or a dead letter that the desk has not read. Normal: nothing to lose, or days. 0 or less: records are, or were, deleted unread; raise retention.ms at once.",
+			queries: []query{{expr: "clamp_max(min by (topic) (docket_desk_loss_horizon_seconds" + selected + "), 3153600000)", legend: "{{topic}}", quiet: true}},
+			steps:   []step{{0.001, red}, {86400, yellow}, {259200, green}},
+			mapped:  []mapping{{from: 3153600000, open: true, text: "nothing to lose", color: green}, {from: -3153600000, to: 0, text: "losing records", color: red}},
+		},
+		{
+			title: "Partitions that stand still", kind: "timeseries", w: 6, h: 8, unit: "short", none: "no desk",
+			about:   "Of the dead-letter topics, by the reason. Normal: 0. The letters stay in their topics meanwhile.",
+			queries: []query{{expr: "sum by (reason) (docket_desk_hold" + selected + ")", legend: "{{reason}}"}},
+		},
+		{
+			title: "Entered a minute", kind: "timeseries", w: 6, h: 7, unit: "short", none: "no desk",
+			about:   "Dead letters that came into the ledger. new: never seen; known: delivered again; dead_again: a retry that failed. Normal: few.",
+			queries: []query{{expr: "60 * sum by (result) (" + rate("docket_desk_entered_total") + ")", legend: "{{result}}"}},
+		},
+		{
+			title: "Published retries a minute", kind: "timeseries", w: 6, h: 7, unit: "short", none: "no desk",
+			about:   "Normal: ok, and only while somebody retries. failed: Kafka did not take it and it is tried again. refused: given up, the letter says why.",
+			queries: []query{{expr: "60 * sum by (result) (" + rate("docket_desk_published_total") + ")", legend: "{{result}}"}},
+		},
+		{
+			title: "Lag of the desk", kind: "timeseries", w: 6, h: 7, unit: "short", none: "no desk",
+			about:   "Dead letters that are not in the ledger yet. Normal: 0.",
+			queries: []query{{expr: "sum by (topic) (max by (topic, partition) (" + desk("docket_consumer_lag"+selected) + "))", legend: "{{topic}}"}},
+		},
+		{
+			title: "API and messages a minute", kind: "timeseries", w: 6, h: 7, unit: "short", none: "no desk",
+			about: "Normal: failed logins, panics and failed messages at 0. Failed logins: somebody tries tokens. Payload looks: who saw one is in the audit.",
+			queries: []query{
+				{expr: "60 * sum(" + rate("docket_desk_api_requests_total") + ") or vector(0)", legend: "requests"},
+				{expr: "60 * sum(" + rate("docket_desk_api_failed_logins_total") + ") or vector(0)", legend: "failed logins"},
+				{expr: "60 * sum(" + rate("docket_desk_api_panics_total") + ") or vector(0)", legend: "panics"},
+				{expr: "60 * sum(" + rate("docket_desk_api_payload_looks_total") + ") or vector(0)", legend: "payload looks"},
+				{expr: "60 * sum by (result) (" + rate("docket_desk_notifications_total") + ")", legend: "messages {{result}}", quiet: true},
+			},
+		},
+	}}
+}
+
+func resources() row {
+	each := func(vector string) []query { return []query{{expr: named(vector), legend: "{{program}} {{instance}}"}} }
+	return row{"Resources", []panel{
+		{
+			title: "Connections in use", kind: "timeseries", w: 6, h: 7, unit: "percentunit", max: 1,
+			about:   "Share of the pool. Normal: below 80 %. Full all the time: writes wait for a connection; see docs/scaling.md.",
+			queries: each("(docket_postgres_pool_acquired_connections" + selected + " / docket_postgres_pool_max_connections" + selected + ")"),
+		},
+		{
+			title: "Connections", kind: "timeseries", w: 6, h: 7, unit: "short",
+			about: "Of all pools together. Normal: idle above 0 at rest. Dialled anew all the time: the server or something between closes them.",
+			queries: []query{
+				{expr: "sum(docket_postgres_pool_acquired_connections" + selected + ")", legend: "in use"},
+				{expr: "sum(docket_postgres_pool_idle_connections" + selected + ")", legend: "idle"},
+				{expr: "60 * sum(" + rate("docket_postgres_pool_new_connections_total") + ")", legend: "dialled a minute"},
+			},
+		},
+		{
+			title: "Wait for a connection", kind: "timeseries", w: 6, h: 7, unit: "s",
+			about:   "Seconds of waiting or dialling in a second. Normal: near 0; above 1 several writes wait at any moment: pool_max_conns, or the server's max_connections.",
+			queries: each(rate("docket_postgres_pool_empty_acquire_wait_seconds_total")),
+		},
+		{
+			title: "Memory", kind: "timeseries", w: 6, h: 7, unit: "bytes",
+			about:   "Resident. Normal: level under load, bounded by the settings. Growing without end: a bug.",
+			queries: each("process_resident_memory_bytes" + selected),
+		},
+		{
+			title: "CPU", kind: "timeseries", w: 6, h: 7, unit: "short",
+			about:   "Cores in use. Normal: well below one for a few thousand decisions a second; see docs/performance.md.",
+			queries: each(rate("process_cpu_seconds_total")),
+		},
+		{
+			title: "Goroutines", kind: "timeseries", w: 6, h: 7, unit: "short",
+			about:   "Normal: level; some for each partition and broker. Growing without end: a bug.",
+			queries: each("go_goroutines" + selected),
+		},
+		{
+			title: "Open files", kind: "timeseries", w: 6, h: 7, unit: "percentunit", max: 1,
+			about:   "Share of the limit (ulimit -n). Normal: a few in a hundred.",
+			queries: each("(process_open_fds" + selected + " / process_max_fds" + selected + ")"),
+		},
+		{
+			title: "Versions", kind: "bargauge", w: 6, h: 7, unit: "short",
+			about:   "Instances by program and version. Normal: one version, and as many instances as you run; two during an upgrade.",
+			queries: []query{{expr: "count by (program, version) (docket_build_info" + selected + ")", legend: "{{program}} {{version}}"}}, steps: []step{{0, blue}},
+		},
+	}}
+}

@@ -1,0 +1,29 @@
+// Command collector takes decision logs as OPA uploads them and writes them to Kafka.
+package main
+
+import (
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"docket/internal/cli"
+	"docket/internal/collectorapp"
+	"docket/internal/config"
+)
+
+func main() {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	os.Exit(run(os.Args[1:], os.Environ(), os.Stdout, os.Stderr, signals))
+}
+
+func run(args, environ []string, stdout, stderr io.Writer, signals <-chan os.Signal) int {
+	return cli.Main(cli.Env{
+		Program: config.Collector, Args: args, Environ: environ, Stdout: stdout, Stderr: stderr, Signals: signals, Judges: collectorapp.Judges(), Agree: collectorapp.Agree,
+	}, commands())
+}
+
+func commands() []cli.Command {
+	return []cli.Command{collectorapp.Run(), cli.CheckBrokers(), cli.Health(), cli.Version()}
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"docket/internal/config"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func call(environ []string, args ...string) (code int, stdout, stderr string) {
+	var out, err bytes.Buffer
+	code = run(args, environ, &out, &err, nil)
+	return code, out.String(), err.String()
+}
+
+func TestHelpIsWhatAStrangerCanWorkFrom(t *testing.T) {
+	t.Parallel()
+	code, got, _ := call(nil, "--help")
+	if code != 0 {
+		t.Errorf("exit %d", code)
+	}
+	path := filepath.Join("testdata", "help.golden")
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("--help (-golden +got; go test -update writes it anew):\n%s", diff)
+	}
+	for _, s := range config.Table() {
+		if s.Of(config.Collector) && !strings.Contains(got, s.Name) {
+			t.Errorf("%s is missing", s.Name)
+		}
+	}
+}
+
+func TestEveryCommandExplainsItself(t *testing.T) {
+	t.Parallel()
+	for _, c := range commands() {
+		if c.Raw {
+			continue // it reads --help itself
+		}
+		if code, out, _ := call(nil, c.Name, "--help"); code != 0 || !strings.Contains(out, c.Text) {
+			t.Errorf("%s --help: exit %d, %s", c.Name, code, out)
+		}
+	}
+}
+
+func TestExitCodes(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]int{"version": 0, "help": 0, "classify 23514": 2, "migrate": 2, "chek": 2, "--once": 2, "check --nothing": 2} {
+		if code, _, _ := call(nil, strings.Fields(args)...); code != want {
+			t.Errorf("%q: exit %d, want %d", args, code, want)
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"docket/internal/deskcli"
+)
+
+func call(environ []string, args ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	code = run(args, environ, strings.NewReader(""), &out, &errs, nil, deskcli.Terminal{})
+	return code, out.String(), errs.String()
+}
+
+func TestExitCodes(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]int{
+		"": 0, "help": 0, "--help": 0, "version": 0, "settings": 0, "classify 23514": 0, "classify": 2, "dlq": 0, "dlq groups": 2, "dlq grups": 2,
+		"desk --help": 0, "desk": 2, "desk now": 2, "check": 2, "migrate": 2, "verify": 2, "where-is": 2, "report": 2, "jobs list": 2, "nonsense": 2,
+	} {
+		if code, out, errs := call(nil, strings.Fields(args)...); code != want || code == 2 && errs == "" {
+			t.Errorf("%q: exit %d, want %d\n%s%s", args, code, want, out, errs)
+		}
+	}
+}
+
+func TestWhatIsLookedAtIsTheConsumersToo(t *testing.T) {
+	t.Parallel()
+	const database = "DOCKET_DATABASE_URL=postgres://u:p@127.0.0.1:1/x?sslmode=disable"
+	for _, command := range []string{"check", "verify", "where-is decision-logs/0/1"} {
+		code, _, errs := call([]string{database, "DOCKET_BATCH_MAX_RECORDS=many"}, strings.Fields(command)...)
+		if code != 2 || !strings.Contains(errs, "DOCKET_BATCH_MAX_RECORDS") {
+			t.Errorf("%s: exit %d\n%s", command, code, errs)
+		}
+	}
+	if code, _, errs := call([]string{database, "DOCKET_BATCH_MAX_RECORDS=many"}, "dlq", "groups"); code != 1 || strings.Contains(errs, "BATCH") {
+		t.Errorf("a setting of the consumer's stops the desk: exit %d\n%s", code, errs)
+	}
+}

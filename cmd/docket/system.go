@@ -1,0 +1,44 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"docket/internal/app"
+	"docket/internal/archive"
+	"docket/internal/archive/shelf"
+	"docket/internal/cli"
+	"docket/internal/config"
+	"docket/internal/desk"
+	"docket/internal/deskapp"
+	"docket/internal/deskcli"
+	"docket/internal/kafka"
+)
+
+// open prepares what commands work on: the ledger and the table in Postgres, and Kafka for the loss horizon alone. It dials
+// nobody.
+func open(env cli.Env, s config.Settings) (*deskcli.System, error) {
+	db, err := app.OpenDatabase(s, env.Program, zerolog.Nop())
+	if err != nil {
+		return nil, err
+	}
+	book := db.Ledger()
+	return &deskcli.System{
+		Book: book, Trial: deskapp.NewTrial(s, book, db), Decisions: db.Reader(), Close: db.Close,
+		Days: db.Archives(), Shelf: func(where string) (archive.Shelf, error) { return shelf.Open(where, s) },
+		Horizon: func(ctx context.Context, now time.Time) ([]desk.HorizonLine, error) {
+			brokers, err := app.Kafka(s, "horizon")
+			if err != nil {
+				return nil, err
+			}
+			reader, err := kafka.NewReader(brokers)
+			if err != nil {
+				return nil, err
+			}
+			defer reader.Close()
+			return deskapp.NewHorizon(s, reader, book).Look(ctx, now), nil
+		},
+	}, nil
+}

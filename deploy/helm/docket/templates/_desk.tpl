@@ -1,0 +1,50 @@
+{{/* What the desk has beyond the others: its API and where its alerts go. */}}
+{{- define "docket.deskEnv" -}}
+{{- with .Values.desk.api }}
+- name: DOCKET_DESK_API_ADDR
+  value: {{ ternary ":8083" "" .enabled | quote }}
+{{- if .enabled }}
+- name: DOCKET_DESK_API_TLS_CERT
+  value: /etc/docket/api-tls/tls.crt
+- name: DOCKET_DESK_API_TLS_KEY
+  value: /etc/docket/api-tls/tls.key
+{{- with .clientCAKey }}
+- name: DOCKET_DESK_API_CLIENT_CA
+  value: {{ printf "/etc/docket/api-tls/%s" . | quote }}
+{{- end }}
+{{- if .tokensSecretName }}
+- name: DOCKET_DESK_API_TOKENS_FILE
+  value: {{ printf "/etc/docket/api-tokens/%s" .tokensKey | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- with .Values.desk.alerts }}
+{{- if .secretName }}
+- name: DOCKET_DESK_ALERT_URLS_FILE
+  value: {{ printf "/etc/docket/alerts/%s" .urlsKey | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "docket.deskSecrets" -}}
+{{- $api := .Values.desk.api -}}
+{{- $secrets := dict -}}
+{{- if $api.enabled -}}
+{{- $_ := set $secrets "api-tls" $api.tlsSecretName -}}
+{{- with $api.tokensSecretName -}}{{- $_ := set $secrets "api-tokens" . -}}{{- end -}}
+{{- end -}}
+{{- with .Values.desk.alerts.secretName -}}{{- $_ := set $secrets "alerts" . -}}{{- end -}}
+{{- toYaml $secrets -}}
+{{- end }}
+
+{{- define "docket.deskMounts" -}}
+{{- range $name, $secret := include "docket.deskSecrets" . | fromYaml }}
+- {name: {{ $name }}, mountPath: /etc/docket/{{ $name }}, readOnly: true}
+{{- end }}
+{{- end }}
+
+{{- define "docket.deskVolumes" -}}
+{{- range $name, $secret := include "docket.deskSecrets" . | fromYaml }}
+- {name: {{ $name }}, secret: {secretName: {{ $secret }}, defaultMode: 0440}}
+{{- end }}
+{{- end }}

@@ -1,0 +1,74 @@
+{{/* Names, labels and settings. "component" templates take a dict: root (the chart's context), name, values. */}}
+
+{{- define "docket.name" -}}
+{{- .Values.nameOverride | default .Chart.Name | trunc 40 | trimSuffix "-" -}}
+{{- end }}
+
+{{/* 40 characters, as the component and a pod's number come behind it and a label holds 63. */}}
+{{- define "docket.fullname" -}}
+{{- $name := include "docket.name" . -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- else if contains $name .Release.Name -}}
+{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+{{- end }}
+
+{{- define "docket.componentName" -}}
+{{- printf "%s-%s" (include "docket.fullname" .root) .name -}}
+{{- end }}
+
+{{/* Selectors of workloads cannot be changed later: nothing here may depend on a version or a value. */}}
+{{- define "docket.releaseSelector" -}}
+app.kubernetes.io/name: {{ include "docket.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "docket.selector" -}}
+{{ include "docket.releaseSelector" .root }}
+app.kubernetes.io/component: {{ .name }}
+{{- end }}
+
+{{- define "docket.commonLabels" -}}
+{{ include "docket.releaseSelector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | trunc 63 | trimAll "._-" | quote }}
+app.kubernetes.io/part-of: docket
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimAll "._-" }}
+{{- end }}
+
+{{- define "docket.labels" -}}
+{{ include "docket.commonLabels" .root }}
+app.kubernetes.io/component: {{ .name }}
+{{- end }}
+
+{{- define "docket.image" -}}
+{{- with .Values.image -}}
+{{- if .digest -}}{{ .repository }}@{{ .digest }}{{- else -}}{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{- define "docket.serviceAccountName" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- .Values.serviceAccount.name | default (include "docket.fullname" .) -}}
+{{- else -}}
+{{- .Values.serviceAccount.name | default "default" -}}
+{{- end -}}
+{{- end }}
+
+{{/* A value of settings as a string. Helm reads numbers as floats, and 10000000 must not become 1e+07. */}}
+{{- define "docket.setting" -}}
+{{- if kindIs "float64" . -}}{{ . | int64 | toString }}{{- else -}}{{ . | toString }}{{- end -}}
+{{- end }}
+
+{{/* The name of the Secret with the database's URL. */}}
+{{- define "docket.databaseSecret" -}}
+{{- .values.databaseSecretName | default .root.Values.database.secretName -}}
+{{- end }}
+
+{{/* The kind of a worker's workload. */}}
+{{- define "docket.workerKind" -}}
+{{- if .values.spool.enabled -}}StatefulSet{{- else -}}Deployment{{- end -}}
+{{- end }}

@@ -1,0 +1,144 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Dir is a shelf in a directory, which is made (0700) where it is missing once something is put there. Files are 0600.
+func Dir(path string) Shelf { return &dir{filepath.Clean(path)} }
+
+type dir struct{ path string }
+
+const tmpSuffix = ".tmp"
+
+func (d *dir) String() string { return d.path }
+
+func (d *dir) file(name string) (string, error) {
+	if name == "" || name != filepath.Base(name) || strings.HasPrefix(name, ".") {
+		return "", fmt.Errorf("name %q: %w", name, fs.ErrInvalid)
+	}
+	return filepath.Join(d.path, name), nil
+}
+
+// Put writes beside, syncs, renames and syncs the directory: a file that has its name is whole, also after a power cut.
+func (d *dir) Put(ctx context.Context, name string, r io.Reader) error {
+	return shelved(d.put(ctx, name, r))
+}
+
+func shelved(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &ShelfError{Err: err}
+}
+
+func (d *dir) put(ctx context.Context, name string, r io.Reader) error {
+	target, err := d.file(name)
+	if err != nil {
+		return err
+	}
+	if err := makeDir(d.path); err != nil {
+		return err
+	}
+	beside := target + tmpSuffix
+	if err := os.Remove(beside); err != nil && !errors.Is(err, fs.ErrNotExist) { // of one that was killed
+		return err
+	}
+	f, err := os.OpenFile(beside, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, r)
+	if err == nil {
+		err = f.Sync()
+	}
+	err = errors.Join(err, f.Close(), ctx.Err())
+	if err == nil {
+		err = os.Rename(beside, target)
+	}
+	if err != nil {
+		_ = os.Remove(beside) // the next Put of that name takes it away as well
+		return err
+	}
+	return syncDir(d.path)
+}
+
+func (d *dir) Get(_ context.Context, name string) (io.ReadCloser, error) {
+	path, err := d.file(name)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, shelved(err)
+	}
+	return f, nil
+}
+
+func (d *dir) List(_ context.Context, prefix string) ([]string, error) {
+	entries, err := os.ReadDir(d.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, shelved(err)
+	}
+	var names []string
+	for _, e := range entries {
+		if e.Type().IsRegular() && strings.HasPrefix(e.Name(), prefix) && !strings.HasSuffix(e.Name(), tmpSuffix) {
+			names = append(names, e.Name())
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+func (d *dir) Remove(_ context.Context, name string) error {
+	path, err := d.file(name)
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(path); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return shelved(err)
+	}
+	return shelved(syncDir(d.path))
+}
+
+// makeDir makes what is missing and syncs each parent, as a directory that a power cut removes takes its files with it.
+func makeDir(path string) error {
+	if info, err := os.Stat(path); err == nil {
+		if !info.IsDir() {
+			return &fs.PathError{Op: "mkdir", Path: path, Err: fs.ErrExist}
+		}
+		return nil
+	}
+	parent := filepath.Dir(path)
+	if parent != path {
+		if err := makeDir(parent); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return syncDir(parent)
+}
+
+func syncDir(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

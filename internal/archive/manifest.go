@@ -1,0 +1,236 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Format is the version of what is written. A reader refuses others.
+const Format = 1
+
+// Column is a column of the table, in the table's order.
+type Column struct {
+	Name string `json:"name"`
+	Type string `json:"type"` // as Postgres's format_type names it
+}
+
+// Source says which table an archive was taken from.
+type Source struct {
+	// ID is the same for all archives of one database; six hexadecimal digits.
+	ID string `json:"id"`
+	// Partition is the same for as long as the partition of the day is.
+	Partition string `json:"partition,omitempty"`
+}
+
+// File is a part of an archive.
+type File struct {
+	Name          string `json:"name"`
+	Rows          int64  `json:"rows"`
+	Bytes         int64  `json:"bytes"`
+	SHA256        string `json:"sha256"`
+	ContentBytes  int64  `json:"content_bytes"`
+	ContentSHA256 string `json:"content_sha256"` // of what is inside, uncompressed
+}
+
+// Manifest describes one archive of a day. It is written last: an archive without one is none.
+type Manifest struct {
+	Format     int       `json:"format"`
+	Docket     string    `json:"docket"` // version of the program
+	Table      string    `json:"table"`
+	Day        string    `json:"day"`
+	Generation int       `json:"generation"`
+	Source     Source    `json:"source"`
+	Attempt    string    `json:"attempt"`              // eight hexadecimal digits: what was given up for dead and goes on nevertheless writes under names of its own
+	Supersedes []string  `json:"supersedes,omitempty"` // names of archives whose rows are all in this one
+	Columns    []Column  `json:"columns"`
+	LeftOut    []Column  `json:"left_out,omitempty"` // generated columns: Postgres computes them anew
+	Rows       int64     `json:"rows"`
+	Hash       string    `json:"hash"` // see Total
+	FirstTS    string    `json:"first_ts,omitempty"`
+	LastTS     string    `json:"last_ts,omitempty"`
+	Files      []File    `json:"files"`
+	CreatedAt  time.Time `json:"created_at"`
+	CreatedBy  string    `json:"created_by"`
+}
+
+// Name is what the archive's files begin with.
+func (m *Manifest) Name() string {
+	return fmt.Sprintf("%s-%s-%03d-%s-%s", m.Table, m.Day, m.Generation, m.Source.ID, m.Attempt)
+}
+
+// Total is the count and hash that it promises.
+func (m *Manifest) Total() (Total, error) { return parseTotal(m.Rows, m.Hash) }
+
+// Bytes is how much it takes on the shelf, without the manifest.
+func (m *Manifest) Bytes() int64 {
+	var n int64
+	for _, f := range m.Files {
+		n += f.Bytes
+	}
+	return n
+}
+
+const (
+	manifestSuffix = ".manifest.json"
+	partSuffix     = ".jsonl.gz"
+	mostManifest   = 16 << 20
+)
+
+// BrokenError says that an archive is not what it should be. It never holds any of a payload.
+type BrokenError struct {
+	Archive string
+	Problem string
+}
+
+func (e *BrokenError) Error() string {
+	if e.Archive == "" {
+		return "the archive is broken: " + e.Problem
+	}
+	return "archive " + e.Archive + " is broken: " + e.Problem
+}
+
+// ErrNone says that there is no whole archive of that day.
+var ErrNone = errors.New("there is no whole archive of that day")
+
+var nameForm = regexp.MustCompile(`^([a-z_]+)-(\d{4}-\d{2}-\d{2})-(\d{3,})-([0-9a-f]{6})-[0-9a-f]{8}((?:\.\d{4,})?\.jsonl\.gz|\.manifest\.json)$`)
+
+// Whole are the archives on the shelf that have a manifest, by day and generation; day nil: of all days. A manifest that
+// cannot be read is told as a [*BrokenError] beside the others.
+func Whole(ctx context.Context, shelf Shelf, table string, day *Day) ([]*Manifest, error) {
+	names, err := shelf.List(ctx, prefix(table, day))
+	if err != nil {
+		return nil, err
+	}
+	var all []*Manifest
+	var broken []error
+	for _, name := range names {
+		of := nameForm.FindStringSubmatch(name)
+		if of == nil || of[1] != table || of[5] != manifestSuffix {
+			continue
+		}
+		m, err := readManifest(ctx, shelf, name)
+		if isBroken(err) {
+			broken = append(broken, err)
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, m)
+	}
+	slices.SortFunc(all, func(a, b *Manifest) int {
+		if a.Day != b.Day {
+			return strings.Compare(a.Day, b.Day)
+		}
+		if a.Generation != b.Generation {
+			return a.Generation - b.Generation
+		}
+		return strings.Compare(a.Source.ID, b.Source.ID)
+	})
+	return all, errors.Join(broken...)
+}
+
+func isBroken(err error) bool {
+	var broken *BrokenError
+	return errors.As(err, &broken)
+}
+
+func prefix(table string, day *Day) string {
+	if day == nil {
+		return table + "-"
+	}
+	return table + "-" + day.String() + "-"
+}
+
+func readManifest(ctx context.Context, shelf Shelf, name string) (*Manifest, error) {
+	archive := strings.TrimSuffix(name, manifestSuffix)
+	r, err := shelf.Get(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	b, err := io.ReadAll(io.LimitReader(r, mostManifest))
+	if err := errors.Join(err, r.Close()); err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	m := &Manifest{}
+	d := json.NewDecoder(bytes.NewReader(b))
+	if d.Decode(m) != nil {
+		return nil, &BrokenError{archive, "its manifest is no JSON, or not whole"}
+	}
+	if m.Format != Format {
+		return nil, &BrokenError{archive, fmt.Sprintf("its format is %d, and this program knows %d: another version of docket wrote it", m.Format, Format)}
+	}
+	if m.Name() != archive {
+		return nil, &BrokenError{archive, "its manifest speaks of another"}
+	}
+	if _, err := m.Total(); err != nil {
+		return nil, &BrokenError{archive, "its manifest has no proper count and hash"}
+	}
+	var rows int64
+	for i, f := range m.Files {
+		rows += f.Rows
+		if f.Name != partName(archive, i+1) {
+			return nil, &BrokenError{archive, "its manifest names files that are not its own"}
+		}
+	}
+	if rows != m.Rows {
+		return nil, &BrokenError{archive, "its manifest does not add up"}
+	}
+	return m, nil
+}
+
+func partName(archive string, n int) string {
+	return fmt.Sprintf("%s.%04d%s", archive, n, partSuffix)
+}
+
+// Superseded are the names of archives that others of the same day make needless.
+func Superseded(all []*Manifest) map[string]bool {
+	names := map[string]bool{}
+	for _, m := range all {
+		for _, name := range m.Supersedes {
+			names[name] = true
+		}
+	}
+	return names
+}
+
+// next is the generation that a new archive of the day gets, and the files that an archive of the same source left
+// half written.
+func next(ctx context.Context, shelf Shelf, table string, day Day, source string) (generation int, leftovers []string, err error) {
+	names, err := shelf.List(ctx, prefix(table, &day))
+	if err != nil {
+		return 0, nil, err
+	}
+	whole := map[string]bool{}
+	for _, name := range names {
+		if base, ok := strings.CutSuffix(name, manifestSuffix); ok {
+			whole[base] = true
+		}
+	}
+	generation = 1
+	for _, name := range names {
+		of := nameForm.FindStringSubmatch(name)
+		if of == nil {
+			continue
+		}
+		n, err := strconv.Atoi(of[3])
+		if err != nil {
+			continue
+		}
+		base := strings.TrimSuffix(name, of[5])
+		if of[5] != manifestSuffix && of[4] == source && !whole[base] {
+			leftovers = append(leftovers, name)
+		}
+		generation = max(generation, n+1)
+	}
+	return generation, leftovers, nil
+}

@@ -1,0 +1,128 @@
+package archive
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Restored is what became of the archives of a day.
+type Restored struct {
+	Day      Day
+	Archives []string
+	Loaded
+	Lines    int64 // of all archives
+	Duration time.Duration
+}
+
+const (
+	loadRows  = 1000
+	loadBytes = 4 << 20
+)
+
+// Restore loads all archives of a day into the table again. Each is read and checked whole before the first of its rows is
+// stored, and counted and hashed by Postgres afterwards. What is in the table stays as it is. It may be killed at any point and run
+// again.
+func (c *Carrier) Restore(ctx context.Context, day Day) (done Restored, err error) {
+	start := c.Now()
+	defer func() { done.Duration = c.Now().Sub(start) }()
+	done.Day = day
+	s, err := c.Table.Open(ctx, day) // before anything is looked at: nobody archives more of it from here on
+	if err != nil {
+		return done, err
+	}
+	defer s.Close()
+	all, err := Whole(ctx, c.Shelf, c.Table.Name(), &day)
+	if err != nil {
+		return done, err // a broken one too: what it holds would be missing
+	}
+	superseded := Superseded(all)
+	var wanted []*Manifest
+	for _, m := range slices.Backward(all) { // of two that have a row each in its way the later one's is stored
+		if !superseded[m.Name()] {
+			wanted = append(wanted, m)
+		}
+	}
+	if len(wanted) == 0 {
+		return done, ErrNone
+	}
+	for _, m := range wanted {
+		if err := Check(ctx, c.Shelf, m, nil); err != nil {
+			return done, err
+		}
+	}
+	c.tell(StepVerified)
+	where, err := s.Where(ctx)
+	if err != nil {
+		return done, err
+	}
+	switch where {
+	case Leaving:
+		return done, &CannotError{fmt.Sprintf("an archive of %s was left off, and its rows are out of the table and not dropped", day),
+			fmt.Sprintf("finish it first: docket archive --day %s", day)}
+	case Nowhere, Strays:
+		if err := s.Settle(ctx); err != nil {
+			return done, err
+		}
+	}
+	c.tell(StepOpened)
+	for _, m := range wanted {
+		if err := c.load(ctx, s, m, &done); err != nil {
+			return done, err
+		}
+		done.Archives = append(done.Archives, m.Name())
+		c.tell(StepLoaded)
+	}
+	return done, nil
+}
+
+// load stores the rows of one archive.
+func (c *Carrier) load(ctx context.Context, s Session, m *Manifest, done *Restored) error {
+	var total Total
+	var lines [][]byte
+	size := 0
+	flush := func() error {
+		if len(lines) == 0 {
+			return nil
+		}
+		l, err := s.Load(ctx, m.Columns, lines)
+		if err != nil {
+			return err
+		}
+		c.tell(StepReading)
+		total.Join(l.Total)
+		done.Lines += int64(len(lines))
+		done.Stored += l.Stored
+		done.Equal += l.Equal
+		done.Again += l.Again
+		done.Differs += l.Differs
+		if room := 20 - len(done.Conflicts); room > 0 {
+			done.Conflicts = append(done.Conflicts, l.Conflicts[:min(room, len(l.Conflicts))]...)
+		}
+		lines, size = lines[:0], 0
+		return nil
+	}
+	err := Check(ctx, c.Shelf, m, func(line []byte) error {
+		lines, size = append(lines, append([]byte(nil), line...)), size+len(line)
+		if len(lines) >= loadRows || size >= loadBytes {
+			return flush()
+		}
+		return nil
+	})
+	if err == nil {
+		err = flush()
+	}
+	if err != nil {
+		return err
+	}
+	want, err := m.Total()
+	if err != nil {
+		return err
+	}
+	if total != want {
+		return &CannotError{fmt.Sprintf("archive %s was loaded, and what is in the table has not its count and hash", m.Name()),
+			"was something changed meanwhile? Restore once more; a trigger or a CHECK that changes rows would be another reason"}
+	}
+	return nil
+}

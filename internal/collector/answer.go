@@ -1,0 +1,125 @@
+package collector
+
+import (
+	"encoding/json"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"docket/internal/decision"
+)
+
+// reason says why an upload was refused; it is a label of a metric and stands in the answer.
+type reason string
+
+const (
+	reasonMethod        reason = "method"
+	reasonCredentials   reason = "credentials"
+	reasonDraining      reason = "draining"
+	reasonEncoding      reason = "encoding"
+	reasonUploads       reason = "uploads"
+	reasonMemory        reason = "memory"
+	reasonMemorySize    reason = "memory_size"
+	reasonUploadBytes   reason = "upload_bytes"
+	reasonInflatedBytes reason = "inflated_bytes"
+	reasonDecisions     reason = "decisions"
+	reasonDecisionBytes reason = "decision_bytes"
+	reasonBodyTimeout   reason = "body_timeout"
+	reasonBodyBroken    reason = "body_broken"
+	reasonGzip          reason = "gzip"
+	reasonEmpty                = reason(decision.Empty)
+	reasonSyntax               = reason(decision.Syntax)
+	reasonKafka         reason = "kafka"
+	reasonPanic         reason = "panic"
+)
+
+// fate is what the sender does with an upload that was refused.
+type fate uint8
+
+const (
+	later fate = iota // it comes again, and may be taken then
+	never             // it comes again, for ever, until somebody changes something
+)
+
+// refusals are all the ways to refuse an upload.
+var refusals = map[reason]struct {
+	status int
+	fate   fate
+	detail string // what happened, and what to do
+}{
+	reasonMethod:        {http.StatusMethodNotAllowed, never, "decision logs are uploaded by POST"},
+	reasonCredentials:   {http.StatusUnauthorized, never, "send a bearer token or a client certificate that is known here"},
+	reasonDraining:      {http.StatusServiceUnavailable, later, "this collector is stopping; another one, or the next, takes the upload"},
+	reasonEncoding:      {http.StatusUnsupportedMediaType, never, "send the upload plain or with Content-Encoding: gzip"},
+	reasonUploads:       {http.StatusTooManyRequests, later, "as many uploads as DOCKET_COLLECTOR_UPLOADS allows are under way"},
+	reasonMemory:        {http.StatusTooManyRequests, later, "the uploads under way take all of DOCKET_COLLECTOR_MEMORY"},
+	reasonMemorySize:    {http.StatusRequestEntityTooLarge, never, "the upload would not fit in DOCKET_COLLECTOR_MEMORY by itself: raise it, or lower reporting.upload_size_limit_bytes of OPA's decision_logs"},
+	reasonUploadBytes:   {http.StatusRequestEntityTooLarge, never, "the upload is larger than DOCKET_COLLECTOR_UPLOAD_BYTES: raise it, or lower reporting.upload_size_limit_bytes of OPA's decision_logs"},
+	reasonInflatedBytes: {http.StatusRequestEntityTooLarge, never, "after gunzip the upload is larger than DOCKET_COLLECTOR_INFLATED_BYTES: raise it, or lower reporting.upload_size_limit_bytes of OPA's decision_logs"},
+	reasonDecisions:     {http.StatusRequestEntityTooLarge, never, "the upload holds more than " + strconv.Itoa(decision.MaxDecisions) + " decisions: lower reporting.upload_size_limit_bytes of OPA's decision_logs"},
+	reasonDecisionBytes: {http.StatusRequestEntityTooLarge, never, "the brokers take a decision in neither topic, though it was gzipped: raise max.message.bytes of the topics, or drop what makes it so large by DOCKET_COLLECTOR_DROP"},
+	reasonBodyTimeout:   {http.StatusRequestTimeout, later, "the body did not come within DOCKET_COLLECTOR_BODY_TIMEOUT"},
+	reasonBodyBroken:    {http.StatusBadRequest, later, "the body ended before it was whole"},
+	reasonGzip:          {http.StatusBadRequest, never, "the gzip is broken"},
+	reasonEmpty:         {http.StatusBadRequest, never, "there is no decision in the upload"},
+	reasonSyntax:        {http.StatusBadRequest, never, "the upload is neither a JSON array of decisions nor one decision nor decisions on lines"},
+	reasonKafka:         {http.StatusServiceUnavailable, later, "not every decision was acknowledged by Kafka; what was is absorbed when it comes again"},
+	reasonPanic:         {http.StatusInternalServerError, later, "the upload met a fault of the collector, which its log tells"},
+}
+
+// refusal is why an upload is not answered 2xx.
+type refusal struct {
+	reason reason
+	offset int   // where the fault was seen, in bytes after gunzip
+	cause  error // why Kafka did not take it
+}
+
+func refuse(why reason, offset int) *refusal { return &refusal{reason: why, offset: offset} }
+
+// unreadable is what the decoder's word on a whole upload means.
+func unreadable(r *decision.Refusal) *refusal {
+	switch r.Reason {
+	case decision.Empty:
+		return refuse(reasonEmpty, r.Offset)
+	case decision.TooLarge:
+		return refuse(reasonDecisions, r.Offset) // bytes were counted before
+	default:
+		return refuse(reasonSyntax, r.Offset)
+	}
+}
+
+// answer is the body of an answer that is not 2xx, after RFC 9457.
+type answer struct {
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Reason reason `json:"reason,omitempty"`
+	Detail string `json:"detail,omitempty"`
+	Offset *int   `json:"offset,omitempty"` // in bytes after gunzip
+}
+
+// write answers. Nothing of what was sent is repeated.
+func (r *refusal) write(w http.ResponseWriter, retryAfter time.Duration) {
+	known := refusals[r.reason]
+	a := answer{Type: "about:blank", Title: http.StatusText(known.status), Status: known.status, Reason: r.reason, Detail: known.detail}
+	h := w.Header()
+	switch r.reason {
+	case reasonMethod:
+		h.Set("Allow", http.MethodPost)
+	case reasonCredentials:
+		h.Set("Www-Authenticate", `Bearer realm="docket"`)
+		a.Reason, a.Detail = "", ""
+	case reasonBodyTimeout, reasonBodyBroken:
+		h.Set("Connection", "close") // where the next request begins is not known
+	case reasonSyntax, reasonGzip, reasonEmpty:
+		a.Offset = &r.offset
+	}
+	if known.status == http.StatusTooManyRequests || known.status == http.StatusServiceUnavailable {
+		h.Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(retryAfter.Seconds())))))
+	}
+	h.Set("Content-Type", "application/problem+json")
+	h.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(known.status)
+	_ = json.NewEncoder(w).Encode(a) // whoever has gone does not read it
+}

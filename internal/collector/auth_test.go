@@ -1,0 +1,119 @@
+package collector
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	secret = "0123456789abcdef"
+	other  = "fedcba9876543210"
+)
+
+func TestOnlyKnownCredentialsMayUpload(t *testing.T) {
+	t.Parallel()
+	tokens, err := ParseTokens("opa-1:" + secret + "\n opa-2:" + other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate := func(name string, ends time.Time) *tls.ConnectionState {
+		c := &x509.Certificate{Subject: pkix.Name{CommonName: name}, NotAfter: ends}
+		return &tls.ConnectionState{PeerCertificates: []*x509.Certificate{c}, VerifiedChains: [][]*x509.Certificate{{c}}}
+	}
+	later := time.Now().Add(time.Hour)
+	unverified := certificate("opa", later)
+	unverified.VerifiedChains = nil
+	byToken, byCA, byName := Auth{Tokens: tokens}, Auth{ClientCA: true}, Auth{Tokens: tokens, ClientCA: true, Clients: []string{"opa"}}
+	for name, c := range map[string]struct {
+		auth    Auth
+		headers []string
+		tls     *tls.ConnectionState
+		ok      bool
+	}{
+		"anybody where nobody is named": {Auth{}, nil, nil, true},
+		"a token":                       {byToken, []string{"Bearer " + other}, nil, true},
+		"a token, in other letters":     {byToken, []string{"bEARER " + secret}, nil, true},
+		"none":                          {byToken, nil, nil, false},
+		"another token":                 {byToken, []string{"Bearer " + secret + "0"}, nil, false},
+		"the start of one":              {byToken, []string{"Bearer " + secret[:15]}, nil, false},
+		"no secret":                     {byToken, []string{"Bearer "}, nil, false},
+		"another scheme":                {byToken, []string{"Basic " + secret}, nil, false},
+		"two headers":                   {byToken, []string{"Bearer " + secret, "Bearer " + secret}, nil, false},
+		"a very long one":               {byToken, []string{"Bearer " + strings.Repeat("a", 1000)}, nil, false},
+		"a certificate where tokens are asked for": {byToken, nil, certificate("opa", later), false},
+		"a certificate":             {byCA, nil, certificate("anybody", later), true},
+		"one that was not verified": {byCA, nil, unverified, false},
+		"one that has ended":        {byCA, nil, certificate("opa", time.Now().Add(-time.Second)), false},
+		"no TLS":                    {byCA, nil, nil, false},
+		"a certificate of a name":   {byName, nil, certificate("opa", later), true},
+		"of another name":           {byName, nil, certificate("opa2", later), false},
+		"a wrong token with it":     {byName, []string{"Bearer wrong"}, certificate("opa", later), false},
+		"names without a CA":        {Auth{Clients: []string{"opa"}}, nil, certificate("opa", later), false},
+	} {
+		w := newWorld(t, func(cfg *Config) { cfg.Auth = c.auth })
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/logs", strings.NewReader(good("a")))
+		r.Header["Authorization"] = c.headers
+		r.TLS = c.tls
+		a := httptest.NewRecorder()
+		w.ServeHTTP(a, r)
+		if (a.Code == 200) != c.ok || (a.Code == 401) == c.ok || (len(w.kafka.kept) == 1) != c.ok {
+			t.Errorf("%s: %d, %d kept", name, a.Code, len(w.kafka.kept))
+		}
+		if c.ok {
+			continue
+		}
+		if p := problem(t, a); p.Detail != "" || p.Reason != "" || a.Header().Get("Www-Authenticate") == "" {
+			t.Errorf("%s: the answer gives details: %s", name, a.Body)
+		}
+		if strings.Contains(w.log.String(), secret) || w.metric(t, "docket_collector_refused_total", "credentials") != 1 {
+			t.Errorf("%s: %s", name, w.log)
+		}
+	}
+}
+
+func TestWhoMayUploadCanChange(t *testing.T) {
+	t.Parallel()
+	tokens, err := ParseTokens("opa:" + secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, func(c *Config) { c.Auth = Auth{Tokens: tokens} })
+	if a := w.post(t, good("a"), "Authorization", "Bearer "+other); a.Code != 401 {
+		t.Errorf("before: %d", a.Code)
+	}
+	if tokens, err = ParseTokens("opa:" + other); err != nil {
+		t.Fatal(err)
+	}
+	w.Admit(Auth{Tokens: tokens})
+	if a := w.post(t, good("a"), "Authorization", "Bearer "+other); a.Code != 200 {
+		t.Errorf("after: %d", a.Code)
+	}
+	if a := w.post(t, good("a"), "Authorization", "Bearer "+secret); a.Code != 401 {
+		t.Errorf("the old one: %d", a.Code)
+	}
+}
+
+func TestTokensThatAreWrongAreAllToldAtOnceAndNeverQuoted(t *testing.T) {
+	t.Parallel()
+	_, err := ParseTokens("plain one:short -x:" + secret + " a:" + secret + " b:" + secret + " c:" + secret + "!! d:" + strings.Repeat("x", 513))
+	if err == nil {
+		t.Fatal("no complaint")
+	}
+	for _, want := range []string{"entry 1 ", "entry 2 ", "entry 3 ", "entry 5 ", "entry 6 ", "entry 7 "} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("nothing of %s: %v", want, err)
+		}
+	}
+	if strings.Contains(err.Error(), secret) || strings.Contains(err.Error(), "entry 4") {
+		t.Error(err)
+	}
+	if tokens, err := ParseTokens(""); err != nil || len(tokens) != 0 {
+		t.Error(tokens, err)
+	}
+}

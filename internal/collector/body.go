@@ -1,0 +1,211 @@
+package collector
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/klauspost/compress/gzip"
+
+	"docket/internal/decision"
+)
+
+// encoded says whether an upload's Content-Encoding is one that is known here. What gzip is, its first bytes tell.
+func encoded(h http.Header) bool {
+	switch values := h.Values("Content-Encoding"); len(values) {
+	case 0:
+		return true
+	case 1:
+		name := strings.ToLower(strings.TrimSpace(values[0]))
+		return name == "" || name == "identity" || name == "gzip" || name == "x-gzip"
+	default:
+		return false
+	}
+}
+
+func isGzip(b []byte) bool { return len(b) >= 2 && b[0] == 0x1f && b[1] == 0x8b }
+
+// readBody reads the body as it comes, at most so many bytes. Room is made for what has come, never for what a header says.
+func readBody(from io.Reader, s *share, most int64) ([]byte, *refusal) {
+	b, r := s.buffer(leastBuffer)
+	if r != nil {
+		return nil, r
+	}
+	return fill(from, b, s, most, refuse(reasonUploadBytes, 0), unread)
+}
+
+// fill reads to the end. Of what is more than most bytes it reads one.
+func fill(from io.Reader, b []byte, s *share, most int64, over *refusal, failed func(error) *refusal) ([]byte, *refusal) {
+	for {
+		if len(b) == cap(b) {
+			var r *refusal
+			if b, r = s.grow(b, 0, most+1); r != nil {
+				return b, r
+			}
+		}
+		n, err := from.Read(b[len(b):min(int64(cap(b)), most+1)])
+		b = b[:len(b)+n]
+		switch {
+		case int64(len(b)) > most:
+			return b, over
+		case errors.Is(err, io.EOF):
+			return b, nil
+		case err != nil:
+			return b, failed(err)
+		}
+	}
+}
+
+func unread(err error) *refusal {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return refuse(reasonBodyTimeout, 0)
+	}
+	return refuse(reasonBodyBroken, 0)
+}
+
+// inflater keeps a decompressor's windows from one upload to the next.
+type inflater struct {
+	src bytes.Reader
+	zip gzip.Reader
+}
+
+var inflaters = sync.Pool{New: func() any { return new(inflater) }}
+
+// Read goes from member to member itself: left to the library, an upload that is cut inside the header of a later member
+// would be taken for whole.
+func (in *inflater) Read(p []byte) (int, error) {
+	for {
+		n, err := in.zip.Read(p)
+		switch {
+		case !errors.Is(err, io.EOF):
+			return n, err
+		case n > 0:
+			return n, nil
+		case in.src.Len() == 0:
+			return 0, io.EOF
+		}
+		if err := in.zip.Reset(&in.src); errors.Is(err, io.EOF) {
+			return 0, io.ErrUnexpectedEOF
+		} else if err != nil {
+			return 0, err
+		}
+		in.zip.Multistream(false)
+	}
+}
+
+const (
+	// usualRatio is how far decision logs are inflated as a rule, highRatio what is believed of one that says more.
+	usualRatio, highRatio = 8, 32
+)
+
+// roomFor guesses what an upload is inflated to, from what its last four bytes say (RFC 1952, ISIZE).
+func roomFor(zipped []byte, most int64) int64 {
+	n := int64(len(zipped))
+	if n < 18 {
+		return leastBuffer
+	}
+	says := int64(binary.LittleEndian.Uint32(zipped[n-4:])) + 1 // one more shows that it ends there
+	if says > highRatio*n {
+		says = usualRatio * n
+	}
+	return max(leastBuffer, min(says, most+1))
+}
+
+// inflate gunzips an upload, at most to so many bytes.
+func inflate(zipped []byte, s *share, most int64) ([]byte, *refusal) {
+	in := inflaters.Get().(*inflater)
+	defer func() {
+		in.src.Reset(nil) // the pool must not keep the upload alive
+		inflaters.Put(in)
+	}()
+	in.src.Reset(zipped)
+	if err := in.zip.Reset(&in.src); err != nil {
+		return nil, refuse(reasonGzip, 0)
+	}
+	in.zip.Multistream(false)
+	b, r := s.buffer(roomFor(zipped, most))
+	if r != nil {
+		return nil, r
+	}
+	b, r = fill(in, b, s, most, refuse(reasonInflatedBytes, 0), func(error) *refusal { return refuse(reasonGzip, 0) })
+	if r != nil {
+		if r.reason == reasonGzip {
+			r.offset = len(b)
+		}
+		return b, r
+	}
+	if isGzip(b) {
+		return b, refuse(reasonSyntax, 0) // zipped twice; the decoder would inflate it once more, into memory that nobody counts
+	}
+	return b, nil
+}
+
+// outlay is what there will be to decode in an upload: how many decisions at most, and how many keys and braces the one has
+// that has most.
+type outlay struct{ decisions, nodes int }
+
+// fewNodes are as many as a decoder has room for in any case.
+const fewNodes = 512
+
+// bytes is what decoding and publishing take beside the upload's own bytes.
+func (o outlay) bytes() int64 {
+	n := eachDecision * int64(min(o.decisions, decision.MaxDecisions)) // the decoder stops there
+	if o.nodes > fewNodes {
+		n += eachNode * int64(o.nodes)
+	}
+	return n
+}
+
+// looseOutlay is never below [outlayOf] and costs a small part of it, but counts every comma for a decision.
+func looseOutlay(value []byte) outlay {
+	return outlay{1 + bytes.Count(value, []byte{','}) + bytes.Count(value, []byte{'\n'}),
+		bytes.Count(value, []byte{':'}) + bytes.Count(value, []byte{'{'}) + bytes.Count(value, []byte{'}'})}
+}
+
+// outlayOf looks over value, so that what it takes is known before there is anything of it. It judges nothing: where value is
+// JSON up to some place, it counts what stands before that place.
+func outlayOf(value []byte) outlay {
+	value = bytes.TrimLeft(value, " \t\r\n")
+	if len(value) == 0 {
+		return outlay{}
+	}
+	if value[0] != '[' { // one decision over many lines, or a decision on each
+		return outlay{1 + bytes.Count(value, []byte{'\n'}),
+			bytes.Count(value, []byte{':'}) + bytes.Count(value, []byte{'{'}) + bytes.Count(value, []byte{'}'})}
+	}
+	o, nodes, depth := outlay{decisions: 1}, 0, 0
+	for i := 0; i < len(value); i++ {
+		switch value[i] {
+		case '"':
+			for i++; i < len(value) && value[i] != '"'; i++ {
+				if value[i] == '\\' {
+					i++
+				}
+			}
+		case '[':
+			depth++
+		case ']':
+			depth--
+		case '{':
+			depth++
+			nodes++
+		case '}':
+			depth--
+			nodes++
+		case ':':
+			nodes++
+		case ',':
+			if depth == 1 {
+				o.decisions++
+				o.nodes, nodes = max(o.nodes, nodes), 0
+			}
+		}
+	}
+	o.nodes = max(o.nodes, nodes)
+	return o
+}

@@ -1,0 +1,218 @@
+package collector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"docket/internal/redact"
+	"docket/internal/subject"
+	"docket/internal/telemetry"
+)
+
+// Publisher writes records to Kafka.
+type Publisher interface {
+	// Publish sends records and waits for the answers. It returns one error for each record, in order: nil means that
+	// every in-sync replica has it; one that is kerr.MessageTooLarge says that this record alone is too large.
+	Publish(ctx context.Context, records []*kgo.Record) []error
+}
+
+// Config is what a collector keeps to. All but Redact, Key and Auth is required.
+type Config struct {
+	// Topic is where decisions go, DLQTopic where those go that cannot be stored.
+	Topic, DLQTopic string
+	// Consumer names this process in dead letters, as group/instance.
+	Consumer string
+	// Key is what records are keyed by; a decision that has none of it is keyed by its decision_id.
+	Key subject.Spec
+	// Redact is done to every decision before Kafka sees it.
+	Redact redact.Rules
+	// UploadBytes is the largest upload as it comes, InflatedBytes that after gunzip.
+	UploadBytes, InflatedBytes int64
+	// Memory is the most bytes that all uploads take together: as they came, gunzipped, and what decoding and publishing add.
+	Memory int64
+	// Uploads is how many are worked on at once.
+	Uploads int
+	// BodyTimeout is how long a body may take to come, PublishTimeout how long Kafka may take for an upload.
+	BodyTimeout, PublishTimeout time.Duration
+	// RetryAfter is what 429 and 503 say, rounded up to whole seconds.
+	RetryAfter time.Duration
+	// Auth is who may upload.
+	Auth Auth
+}
+
+func (c Config) validate() error {
+	var bad []error
+	demand := func(ok bool, what string) {
+		if !ok {
+			bad = append(bad, errors.New(what))
+		}
+	}
+	demand(c.Topic != "" && c.DLQTopic != "" && c.Topic != c.DLQTopic, "two topics are needed")
+	demand(c.UploadBytes > 0 && c.InflatedBytes > 0 && c.Memory > 0, "limits in bytes must be above 0")
+	demand(c.Uploads > 0, "at least one upload must be allowed")
+	demand(c.BodyTimeout > 0 && c.PublishTimeout > 0 && c.RetryAfter > 0, "durations must be above 0")
+	return errors.Join(bad...)
+}
+
+// Collector is OPA's decision log service. It is safe for concurrent use.
+type Collector struct {
+	cfg       Config
+	auth      atomic.Pointer[Auth]
+	publisher Publisher
+	log       zerolog.Logger
+	metrics   *metrics
+	memory    budget
+	places    chan struct{}
+	outages   outages
+	draining  atomic.Bool
+	now       func() time.Time
+}
+
+// New checks the settings and registers the metrics; reg may be nil.
+func New(cfg Config, publisher Publisher, reg prometheus.Registerer, log zerolog.Logger) (*Collector, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("collector: %w", err)
+	}
+	c := &Collector{cfg: cfg, publisher: publisher, log: log, memory: budget{most: cfg.Memory},
+		places: make(chan struct{}, cfg.Uploads), now: time.Now}
+	c.auth.Store(&cfg.Auth)
+	c.outages = outages{rest: cfg.RetryAfter, now: time.Now, log: log, since: map[string]*outage{}}
+	var err error
+	if c.metrics, err = newMetrics(c, reg); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Close answers further uploads with 503; those under way go on. The server's Shutdown waits for them.
+func (c *Collector) Close() { c.draining.Store(true) }
+
+// Admit changes who may upload, from the next upload on.
+func (c *Collector) Admit(a Auth) { c.auth.Store(&a) }
+
+// State is whether decisions find a home. After a failure it is not ready for RetryAfter, after each further one for twice as
+// long, half a minute at most; then it is, so that an upload is sent here again and shows how things are. Nothing but a record can
+// show it: rights, replicas in sync and topics fail a produce and not a look at the cluster.
+func (c *Collector) State() State {
+	if c.draining.Load() {
+		return State{Reason: stateDraining, Hint: "it is stopping"}
+	}
+	return c.outages.state()
+}
+
+// ServeHTTP takes an upload.
+func (c *Collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	u := &upload{collector: c, share: share{budget: &c.memory}}
+	// For those who are refused, too: the server reads what they still send. One without deadlines has bodies that are there.
+	_ = http.NewResponseController(w).SetReadDeadline(c.now().Add(c.cfg.BodyTimeout))
+	defer func() {
+		fault := recover()
+		if fault == nil {
+			return
+		}
+		c.log.Error().Strs(telemetry.KeyStacks, frames()).Msg("an upload met a fault of the collector")
+		c.refused(w, u, r, refuse(reasonPanic, 0))
+	}()
+	if refused := c.take(w, r, u); refused != nil {
+		c.refused(w, u, r, refused)
+		return
+	}
+	w.WriteHeader(http.StatusOK) // older OPAs take nothing else as success
+	c.metrics.answered(http.StatusOK)
+}
+
+// take gives every decision of an upload its home, or says why not.
+func (c *Collector) take(w http.ResponseWriter, r *http.Request, u *upload) *refusal {
+	if c.draining.Load() {
+		return refuse(reasonDraining, 0)
+	}
+	if r.Method != http.MethodPost {
+		return refuse(reasonMethod, 0)
+	}
+	name, ok := c.auth.Load().admits(r, c.now())
+	if !ok {
+		return refuse(reasonCredentials, 0)
+	}
+	u.client = name
+	switch {
+	case !encoded(r.Header):
+		return refuse(reasonEncoding, 0)
+	case r.ContentLength > c.cfg.UploadBytes:
+		u.bytes = r.ContentLength
+		return refuse(reasonUploadBytes, 0)
+	case r.ContentLength > c.cfg.Memory:
+		u.bytes = r.ContentLength
+		return refuse(reasonMemorySize, 0)
+	case r.ContentLength > c.cfg.Memory-c.memory.used.Load():
+		u.bytes = r.ContentLength
+		return refuse(reasonMemory, 0)
+	}
+	select {
+	case c.places <- struct{}{}:
+	default:
+		return refuse(reasonUploads, 0)
+	}
+	began := c.now()
+	defer func() {
+		u.end()
+		<-c.places
+		c.metrics.ended(began)
+	}()
+	if refused := u.read(w, r); refused != nil {
+		return refused
+	}
+	// Who hangs up sends it again all the same: what was begun is finished, as long as Kafka may take for it.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), c.cfg.PublishTimeout)
+	defer cancel()
+	return u.home(ctx)
+}
+
+// refused answers, counts and tells.
+func (c *Collector) refused(w http.ResponseWriter, u *upload, r *http.Request, why *refusal) {
+	known := refusals[why.reason]
+	c.metrics.answered(known.status)
+	c.metrics.refused.WithLabelValues(string(why.reason)).Inc()
+	tell := func(e *zerolog.Event) *zerolog.Event {
+		e = e.Str(telemetry.KeyReason, string(why.reason)).Int("status", known.status).Str(telemetry.KeyAddr, r.RemoteAddr).
+			Int64("bytes", u.bytes).Int64("inflated_bytes", u.inflated)
+		if u.client != "" {
+			e = e.Str(telemetry.KeyName, u.client)
+		}
+		return e
+	}
+	switch {
+	case why.reason == reasonCredentials:
+		c.log.Warn().Str(telemetry.KeyAddr, r.RemoteAddr).Msg("somebody without known credentials tried to upload")
+	case why.reason == reasonMethod:
+		tell(c.log.Debug()).Msg("a request was no upload")
+	case known.fate == never:
+		tell(c.log.Error()).Int("offset", why.offset).Str(telemetry.KeyHint, known.detail).
+			Msg("an upload was refused, and OPA sends it again until it or a limit is changed")
+	default:
+		tell(c.log.Warn()).Msg("an upload was put off")
+	}
+	why.write(w, c.cfg.RetryAfter)
+}
+
+// frames are the places that led to a panic. Its value is left out, it could be of a payload.
+func frames() []string {
+	pcs := make([]uintptr, 24)
+	found := runtime.CallersFrames(pcs[:runtime.Callers(4, pcs)])
+	var places []string
+	for {
+		f, more := found.Next()
+		places = append(places, fmt.Sprintf("%s:%d", f.Function, f.Line))
+		if !more {
+			return places
+		}
+	}
+}

@@ -1,0 +1,280 @@
+package collector
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+	"unsafe"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"docket/internal/decision"
+	"docket/internal/envelope"
+	"docket/internal/subject"
+)
+
+// outgoing is a decision on its way to its home.
+type outgoing struct {
+	record *kgo.Record
+	index  int // in the upload
+	form   form
+}
+
+// form is how a decision is offered. The brokers refuse one as too large: it goes on to the next.
+type form uint8
+
+const (
+	plain      form = iota // to its topic, as it is
+	zipped                 // to its topic, gzipped, which the consumer reads alike
+	dead                   // to the dead-letter topic, as it is
+	deadZipped             // to the dead-letter topic, gzipped
+	bare                   // the same, with the necessary headers alone
+)
+
+// home publishes every decision and answers nil only when each of them is acknowledged.
+func (u *upload) home(ctx context.Context) *refusal {
+	c, t := u.collector, u.tools
+	if refused := u.take(u.forHomes()); refused != nil {
+		u.whole = true
+		return refused
+	}
+	now := c.now()
+	t.begin(len(u.parts))
+	var sealer envelope.Sealer
+	for i := range u.parts {
+		part := &u.parts[i]
+		value, readable := u.redacted(part)
+		t.records = append(t.records, kgo.Record{Topic: c.cfg.Topic, Value: value, Key: u.key(part, value, readable)})
+		o := outgoing{record: &t.records[i], index: i}
+		if part.Err != nil {
+			o.form = dead
+			o.record = c.letter(&sealer, o.record, cause(part.Err), now)
+		}
+		t.outgoing = append(t.outgoing, o)
+	}
+	rest := t.outgoing
+	for range bare + 1 {
+		tooLarge, err := u.publish(ctx, rest)
+		if err != nil {
+			return &refusal{reason: reasonKafka, cause: err}
+		}
+		if len(tooLarge) == 0 {
+			u.whole = true
+			return nil
+		}
+		rest = tooLarge[:0]
+		for _, o := range tooLarge {
+			if refused := u.next(&o, &sealer, now); refused != nil {
+				return refused
+			}
+			rest = append(rest, o)
+		}
+	}
+	return refuse(reasonDecisionBytes, 0)
+}
+
+// forHomes is the memory that dead letters and redacted decisions take on top.
+func (u *upload) forHomes() (n int64) {
+	rules, passing := u.collector.cfg.Redact, int64(0)
+	for i := range u.parts {
+		if u.parts[i].Err != nil {
+			n += eachLetter
+		}
+		if !rules.Empty() {
+			stays, passes := rules.Outlay(u.parts[i].Value)
+			n += stays
+			passing = max(passing, passes) // one comes after the other
+		}
+	}
+	return n + passing
+}
+
+// publish offers decisions in their order and returns those that were refused as too large.
+func (u *upload) publish(ctx context.Context, going []outgoing) (tooLarge []outgoing, failed error) {
+	c, t := u.collector, u.tools
+	t.sending = t.sending[:0]
+	for i := range going {
+		t.sending = append(t.sending, going[i].record)
+	}
+	answers := c.publisher.Publish(ctx, t.sending)
+	taken := map[string]bool{}
+	refusedBy := map[string]error{}
+	homes := map[string]int{}
+	for i := range going {
+		topic := going[i].record.Topic
+		err := errUnanswered
+		if i < len(answers) {
+			err = answers[i]
+		}
+		switch {
+		case err == nil:
+			homes[topic]++
+			taken[topic] = true
+		case errors.Is(err, kerr.MessageTooLarge):
+			tooLarge = append(tooLarge, going[i])
+			taken[topic] = true // it answers
+		default:
+			refusedBy[topic], failed = err, err
+		}
+	}
+	c.metrics.decisions.WithLabelValues(homeTopic).Add(float64(homes[c.cfg.Topic]))
+	c.metrics.decisions.WithLabelValues(homeDeadLetter).Add(float64(homes[c.cfg.DLQTopic]))
+	for topic, err := range refusedBy {
+		c.outages.failed(topic, err)
+		delete(taken, topic)
+	}
+	for topic := range taken {
+		c.outages.took(topic)
+	}
+	return tooLarge, failed
+}
+
+var errUnanswered = errors.New("the publisher gave no answer")
+
+// next makes the form in which a decision that was too large is offered next.
+func (u *upload) next(o *outgoing, sealer *envelope.Sealer, now time.Time) *refusal {
+	c, part := u.collector, &u.parts[o.index]
+	switch o.form {
+	case plain, dead:
+		small, refused := u.zip(o.record.Value)
+		if refused != nil {
+			return refused
+		}
+		if o.form == plain {
+			o.form = zipped
+			o.record = &kgo.Record{Topic: o.record.Topic, Key: o.record.Key, Value: small}
+			return nil
+		}
+		o.form = deadZipped
+		o.record = c.letter(sealer, &kgo.Record{Topic: c.cfg.Topic, Key: o.record.Key, Value: small}, cause(part.Err), now)
+	case zipped:
+		o.form = deadZipped
+		why := envelope.Cause{Kind: envelope.Decode, Code: string(decision.TooLarge),
+			Message: "the brokers refuse the decision as too large, gzipped too: " + strconv.Itoa(len(part.Value)) + " bytes as it came"}
+		o.record = c.letter(sealer, o.record, why, now)
+	case deadZipped:
+		o.form = bare
+		o.record = envelope.Bare(o.record)
+	default:
+		return refuse(reasonDecisionBytes, 0)
+	}
+	return nil
+}
+
+// letter is a dead letter of what never had a place in Kafka.
+func (c *Collector) letter(sealer *envelope.Sealer, r *kgo.Record, why envelope.Cause, now time.Time) *kgo.Record {
+	e := envelope.Unplaced(r, now)
+	return sealer.Seal(&e, &why, envelope.Sealed{Topic: c.cfg.DLQTopic, Index: envelope.NoIndex, Value: r.Value, At: now, Consumer: c.cfg.Consumer})
+}
+
+func cause(r *decision.Refusal) envelope.Cause {
+	return envelope.Cause{Kind: envelope.Decode, Code: string(r.Reason), Message: r.Error()}
+}
+
+// redacted is what Kafka sees of a decision, and whether that is the decision.
+func (u *upload) redacted(part *decision.Part) (value []byte, readable bool) {
+	readable = part.Value[0] == '{' && (part.Err == nil || part.Err.Reason != decision.Syntax)
+	rules := u.collector.cfg.Redact
+	if rules.Empty() {
+		return part.Value, readable
+	}
+	if readable {
+		if value, err := rules.Apply(part.Value); err == nil {
+			return value, true
+		}
+	}
+	return withheld(part), false
+}
+
+// withheld stands for what no rule could look into.
+func withheld(part *decision.Part) []byte {
+	why := decision.Syntax
+	if part.Err != nil {
+		why = part.Err.Reason
+	}
+	return fmt.Appendf(nil, `{"docket_withheld":"%s","bytes":%d}`, why, len(part.Value))
+}
+
+// longestKey is how many bytes a key has at most. What names a longer subject is hashed: a caller who can choose what he is called
+// could else make records that no broker takes, twice as large as his decision.
+const longestKey = 256
+
+// key is what a decision's record is keyed by; none where nothing can be read.
+func (u *upload) key(part *decision.Part, value []byte, readable bool) []byte {
+	if !readable {
+		return nil
+	}
+	text, ok := u.subject(part, value)
+	if !ok || text == "" {
+		text, ok = part.Log.ID, part.Err == nil
+	}
+	if !ok {
+		text, ok = subject.Spec{Kind: subject.DecisionID}.Of(value)
+	}
+	if !ok {
+		return nil
+	}
+	t := u.tools
+	from := len(t.keys)
+	if len(text) > longestKey {
+		hash := sha256.Sum256([]byte(text))
+		t.keys = hex.AppendEncode(append(t.keys, "sha256:"...), hash[:])
+	} else {
+		t.keys = append(t.keys, text...)
+	}
+	return t.keys[from:len(t.keys):len(t.keys)]
+}
+
+// subject is who a decision is about as Kafka sees it: from what was decoded where redaction changed nothing.
+func (u *upload) subject(part *decision.Part, value []byte) (text string, ok bool) {
+	spec := u.collector.cfg.Key
+	if part.Err == nil && unsafe.SliceData(value) == unsafe.SliceData(part.Value) {
+		switch by := part.Log.RequestedBy; spec.Kind {
+		case subject.RequestedBy:
+			return by.V, by.Valid
+		case subject.RequestedByHost:
+			return subject.Host(by.V), by.Valid
+		case subject.DecisionID:
+			return part.Log.ID, true
+		}
+	}
+	return spec.Of(value)
+}
+
+// begin makes room for n decisions.
+func (t *tools) begin(n int) {
+	t.records = slices.Grow(t.records[:0], n) // records are pointed at: they must not move
+	t.sending = slices.Grow(t.sending[:0], n)
+	t.outgoing = slices.Grow(t.outgoing[:0], n)
+	t.keys = t.keys[:0]
+}
+
+var zippers = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
+
+// zipperBytes is what a compressor takes.
+const zipperBytes = 1 << 20
+
+// zip gzips a decision, the same one always to the same bytes.
+func (u *upload) zip(value []byte) ([]byte, *refusal) {
+	if refused := u.take(int64(len(value)) + zipperBytes); refused != nil {
+		return nil, refused
+	}
+	out := bytes.NewBuffer(make([]byte, 0, len(value)/4+64))
+	z := zippers.Get().(*gzip.Writer)
+	z.Reset(out)
+	_, err := z.Write(value)
+	if err2 := z.Close(); err != nil || err2 != nil {
+		return nil, refuse(reasonPanic, 0) // memory takes what is written
+	}
+	zippers.Put(z)
+	return out.Bytes(), nil
+}

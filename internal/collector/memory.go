@@ -1,0 +1,102 @@
+package collector
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// budget is the memory of all uploads together, in bytes. Nobody waits for it: who does not get what he asks for gives back
+// what he has, so that uploads that have half of what they need cannot block each other.
+type budget struct {
+	most int64
+	used atomic.Int64
+}
+
+func (b *budget) take(n int64) bool {
+	for {
+		used := b.used.Load()
+		if n > b.most-used {
+			return false
+		}
+		if b.used.CompareAndSwap(used, used+n) {
+			return true
+		}
+	}
+}
+
+// share is what one upload has of the budget.
+type share struct {
+	*budget
+	held int64
+}
+
+// take asks for n bytes more.
+func (s *share) take(n int64) *refusal {
+	if s.budget.take(n) {
+		s.held += n
+		return nil
+	}
+	if s.held+n > s.most {
+		return refuse(reasonMemorySize, 0) // alone it would not fit either
+	}
+	return refuse(reasonMemory, 0)
+}
+
+func (s *share) give(n int64) {
+	s.held -= n
+	s.used.Add(-n)
+}
+
+const (
+	// leastBuffer is the room that a buffer begins with: an upload of OPA's default size, 32 KiB, fits.
+	leastBuffer = 33 << 10
+	// mostKept is the largest buffer that is kept for the next upload.
+	mostKept = 1 << 20
+)
+
+// buffers are kept from one upload to the next, and large ones by themselves: those that uploads come in have no use for what
+// they are inflated into. What lies there is in nobody's share; the garbage collector takes it.
+var buffers, largeBuffers sync.Pool
+
+func shelf(room int64) *sync.Pool {
+	if room > 2*leastBuffer {
+		return &largeBuffers
+	}
+	return &buffers
+}
+
+// buffer is room of a share's, with n bytes where there is memory for them, and leastBuffer in any case.
+func (s *share) buffer(n int64) ([]byte, *refusal) {
+	if kept, ok := shelf(n).Get().(*[]byte); ok && int64(cap(*kept)) >= n && s.budget.take(int64(cap(*kept))) {
+		s.held += int64(cap(*kept))
+		return (*kept)[:0], nil
+	}
+	if n > leastBuffer && s.take(n) == nil {
+		return make([]byte, 0, n), nil // a guess is not worth a refusal
+	}
+	if r := s.take(leastBuffer); r != nil {
+		return nil, r
+	}
+	return make([]byte, 0, leastBuffer), nil
+}
+
+// grow gives b more room, at least n bytes in all where most allows it. For a moment both are in memory, and in the share.
+func (s *share) grow(b []byte, n, most int64) ([]byte, *refusal) {
+	n = min(max(n, 2*int64(cap(b))), most)
+	if r := s.take(n); r != nil {
+		return b, r
+	}
+	grown := make([]byte, len(b), n)
+	copy(grown, b)
+	s.drop(b)
+	return grown, nil
+}
+
+// drop gives the room of b back. Nobody may look at it any more.
+func (s *share) drop(b []byte) {
+	s.give(int64(cap(b)))
+	if cap(b) > 0 && cap(b) <= mostKept {
+		b = b[:0]
+		shelf(int64(cap(b))).Put(&b)
+	}
+}

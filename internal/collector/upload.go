@@ -1,0 +1,123 @@
+package collector
+
+import (
+	"bytes"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"docket/internal/decision"
+)
+
+// upload is one upload under way.
+type upload struct {
+	collector *Collector
+	share
+	client          string // name of the token that it came with
+	bytes, inflated int64
+	body            []byte // as it came
+	plain           []byte // after gunzip; body itself where that was plain
+	zipped          bool
+	tools           *tools
+	parts           []decision.Part
+	whole           bool // nobody else looks any more at what the records refer to
+}
+
+// tools are kept from one upload to the next.
+type tools struct {
+	decoder  decision.Decoder
+	records  []kgo.Record
+	sending  []*kgo.Record
+	outgoing []outgoing
+	keys     []byte
+}
+
+var allTools = sync.Pool{New: func() any { return new(tools) }}
+
+const (
+	// eachDecision is what a decision takes beside its bytes while it is decoded and published: its Part, its record here,
+	// in the publisher and in the client, and its key.
+	eachDecision = 1536
+	// eachNode is what a key or a brace takes while a decision of very many is decoded.
+	eachNode = 24
+	// eachLetter is what a dead letter takes on top: headers, twice.
+	eachLetter = 3 << 10
+	// mostTools is how many decisions' tools are kept for the next upload.
+	mostTools = 4 << 10
+)
+
+// read reads, inflates and decodes the upload.
+func (u *upload) read(w http.ResponseWriter, r *http.Request) (refused *refusal) {
+	c := u.collector
+	defer func() { u.whole = refused != nil }() // what is refused here was never published
+	u.body, refused = readBody(r.Body, &u.share, c.cfg.UploadBytes)
+	u.bytes = int64(len(u.body))
+	c.metrics.bytes.Add(float64(u.bytes))
+	if refused != nil {
+		return refused
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // what comes next on this connection has its own time
+	u.plain = u.body
+	if isGzip(u.body) {
+		u.zipped = true
+		u.plain, refused = inflate(u.body, &u.share, c.cfg.InflatedBytes)
+		if refused == nil {
+			u.drop(u.body)
+			u.body = nil
+		}
+	} else if u.bytes > c.cfg.InflatedBytes {
+		refused = refuse(reasonInflatedBytes, 0)
+	}
+	u.inflated = int64(len(u.plain))
+	c.metrics.inflated.Add(float64(u.inflated))
+	if refused != nil {
+		return refused
+	}
+	loose, refused := u.reserve()
+	if refused != nil {
+		return refused
+	}
+	u.tools = allTools.Get().(*tools)
+	// Most have one; room for others is made as they come, and there is memory for that.
+	u.tools.decoder.Begin(min(1+bytes.Count(u.plain, []byte(`"decision_id"`)), decision.MaxDecisions))
+	record, unread := u.tools.decoder.Decode(u.plain, max(u.inflated, 1))
+	if unread != nil {
+		return unreadable(unread)
+	}
+	u.parts = record.Parts
+	if loose.decisions > 0 {
+		u.give(loose.bytes() - outlay{len(u.parts), loose.nodes}.bytes())
+	}
+	return nil
+}
+
+// reserve takes the memory that decoding and publishing may need at most. While half of all is free, a bound that is quickly
+// found does until the decisions have been counted, which is when its excess is to be given back.
+func (u *upload) reserve() (loose outlay, refused *refusal) {
+	if loose = looseOutlay(u.plain); loose.bytes() <= u.most/2-u.used.Load() && u.take(loose.bytes()) == nil {
+		return loose, nil
+	}
+	return outlay{}, u.take(outlayOf(u.plain).bytes())
+}
+
+// end gives everything back. What a publisher may still look at is left to the garbage collector.
+func (u *upload) end() {
+	if t := u.tools; t != nil && u.whole {
+		t.decoder.Begin(0)
+		clear(t.records)
+		clear(t.sending)
+		clear(t.outgoing)
+		if cap(t.records) <= mostTools && cap(t.keys) <= mostKept {
+			allTools.Put(t)
+		}
+	}
+	if u.whole {
+		if u.zipped {
+			u.drop(u.plain)
+		}
+		u.drop(u.body)
+	}
+	u.give(u.held)
+}

@@ -1,0 +1,145 @@
+package config
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"strings"
+	"sync"
+)
+
+// uploads looks at where the collector listens, and whether that may be read on the way.
+func (l *loader) uploads() {
+	const addr, own, cert, key = "DOCKET_COLLECTOR_ADDR", "DOCKET_HTTP_ADDR", "DOCKET_COLLECTOR_TLS_CERT", "DOCKET_COLLECTOR_TLS_KEY"
+	const plaintext = "DOCKET_COLLECTOR_PLAINTEXT"
+	s := l.settings
+	if !hostPort(s.CollectorAddr, 0) {
+		l.complain(addr, "%s is not host:port; write it like 127.0.0.1:8085", quote(s.CollectorAddr))
+	}
+	if l.fine(addr, own) && s.CollectorAddr == s.HTTPAddr && !strings.HasSuffix(s.CollectorAddr, ":0") {
+		l.complain(addr, "%s is where %s listens already", quote(s.CollectorAddr), own)
+	}
+	if s.CollectorPlaintext && (s.CollectorTLSCert != "" || s.CollectorTLSKey != "") {
+		l.complain(plaintext, "is true while %s or %s is set; take one of them away", cert, key)
+	}
+	switch {
+	case s.CollectorTLSCert == "" && s.CollectorTLSKey == "":
+		if l.fine(addr, plaintext) && !loopback(s.CollectorAddr) && !s.CollectorPlaintext {
+			l.complain(cert, "is missing; %s is %s, which is not loopback, so decisions and tokens would go over the network as they are; "+
+				"%s=true where something else keeps it private", addr, quote(s.CollectorAddr), plaintext)
+		}
+	case s.CollectorTLSCert == "":
+		l.complain(cert, "is missing; %s needs its certificate", key)
+	case s.CollectorTLSKey == "":
+		l.complain(key, "is missing; %s needs its private key", cert)
+	default:
+		l.pair(cert, s.CollectorTLSCert, key, s.CollectorTLSKey)
+	}
+}
+
+// uploaders looks at who may upload.
+func (l *loader) uploaders() {
+	const addr, tokens, anonymous = "DOCKET_COLLECTOR_ADDR", "DOCKET_COLLECTOR_TOKENS", "DOCKET_COLLECTOR_ANONYMOUS"
+	const ca, clients, cert = "DOCKET_COLLECTOR_CLIENT_CA", "DOCKET_COLLECTOR_CLIENTS", "DOCKET_COLLECTOR_TLS_CERT"
+	s := l.settings
+	known := s.CollectorTokens != "" || s.CollectorClientCA != ""
+	switch {
+	case s.CollectorAnonymous && known && l.fine(anonymous):
+		l.complain(anonymous, "is true while %s or %s is set; take one of them away", tokens, ca)
+	case !s.CollectorAnonymous && !known && l.fine(addr, anonymous, tokens) && !loopback(s.CollectorAddr):
+		l.complain(tokens, "is missing; %s is %s, which is not loopback, so whoever reaches it could upload; set it or %s, or %s=true where everybody may",
+			addr, quote(s.CollectorAddr), ca, anonymous)
+	}
+	if s.CollectorClientCA == "" {
+		if len(s.CollectorClients) > 0 {
+			l.complain(clients, "is set while %s is not; without it no certificate of a client is trusted", ca)
+		}
+		return
+	}
+	if _, err := authorities(s.CollectorClientCA); err != nil {
+		l.complain(ca, "%v", err)
+	}
+	if s.CollectorTLSCert == "" && l.fine(cert) {
+		l.complain(cert, "is missing; %s needs TLS", ca)
+	}
+	for i, name := range s.CollectorClients {
+		if name == "" {
+			l.complain(clients, "entry %d is empty", i+1)
+			return
+		}
+	}
+}
+
+func (l *loader) uploadSizes() {
+	const came, inflated, memory = "DOCKET_COLLECTOR_UPLOAD_BYTES", "DOCKET_COLLECTOR_INFLATED_BYTES", "DOCKET_COLLECTOR_MEMORY"
+	s := l.settings
+	if l.fine(came, inflated) && s.CollectorInflated < s.CollectorUploadBytes {
+		l.complain(inflated, "%v is less than %s (%v); an upload that is not compressed would not fit", s.CollectorInflated, came, s.CollectorUploadBytes)
+	}
+	if need := s.CollectorUploadBytes + s.CollectorInflated; l.fine(came, inflated, memory) && s.CollectorMemory < need {
+		l.complain(memory, "%v is less than %s and %s together (%v); the largest upload would be answered 429 for ever", s.CollectorMemory, came, inflated, need)
+	}
+}
+
+// CollectorTLS is how uploads speak TLS, nil where they do not. The files are read anew at each handshake, so that a renewed
+// certificate needs no restart; one that cannot be used at the moment leaves what was good before in use. A client's
+// certificate is asked for where there is somebody to sign it, and not insisted on: there are tokens, too.
+func (s Settings) CollectorTLS() (*tls.Config, error) {
+	if s.CollectorTLSCert == "" {
+		return nil, nil
+	}
+	f := &uploadFiles{settings: s}
+	if err := f.read(); err != nil {
+		return nil, err
+	}
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			return f.config(), nil
+		},
+	}, nil
+}
+
+// uploadFiles are the certificates of the collector as they were last good.
+type uploadFiles struct {
+	settings Settings
+
+	mu      sync.Mutex
+	pair    tls.Certificate
+	clients *x509.CertPool // nil: nobody signs clients' certificates
+}
+
+// read takes what can be used now, and says what cannot.
+func (f *uploadFiles) read() error {
+	s := f.settings
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	pair, err := keyPair(s.CollectorTLSCert, s.CollectorTLSKey)
+	if err != nil {
+		return fmt.Errorf("read the certificate of DOCKET_COLLECTOR_TLS_CERT: %w", err)
+	}
+	f.pair = pair
+	if s.CollectorClientCA == "" {
+		return nil
+	}
+	clients, err := authorities(s.CollectorClientCA)
+	if err != nil {
+		return fmt.Errorf("read the certificates of DOCKET_COLLECTOR_CLIENT_CA: %w", err)
+	}
+	f.clients = clients
+	return nil
+}
+
+// config is for one handshake. Sessions are not resumed: one could outlive the authority that its client was known by.
+func (f *uploadFiles) config() *tls.Config {
+	_ = f.read() // what cannot be used now leaves what was good
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c := &tls.Config{
+		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{f.pair}, NextProtos: []string{"http/1.1"}, SessionTicketsDisabled: true,
+	}
+	if f.clients != nil {
+		c.ClientCAs, c.ClientAuth = f.clients, tls.VerifyClientCertIfGiven
+	}
+	return c
+}

@@ -1,0 +1,124 @@
+package config
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"docket/internal/envelope"
+)
+
+// healable are the kinds of failure that may be retried without a person. What cannot be decoded stays so.
+var healable = []string{string(envelope.Transient), string(envelope.Exhausted), string(envelope.Data), string(envelope.Conflict)}
+
+func (l *loader) deskRetries() {
+	const kinds, first, most = "DOCKET_DESK_RETRY_KINDS", "DOCKET_DESK_RETRY_BACKOFF", "DOCKET_DESK_RETRY_MAX_BACKOFF"
+	s := l.settings
+	for _, k := range s.DeskRetryKinds {
+		switch {
+		case k == string(envelope.Decode):
+			l.complain(kinds, "names decode, which time does not heal; a person mends such a record and retries it")
+		case !slices.Contains(healable, k):
+			l.complain(kinds, "%s is no kind of failure; allowed: %s", quote(k), strings.Join(healable, ", "))
+		default:
+			continue
+		}
+		break
+	}
+	if l.fine(first, most) && s.DeskRetryBackoff > s.DeskRetryMaxBackoff {
+		l.complain(first, "%v is longer than %s (%v)", s.DeskRetryBackoff, most, s.DeskRetryMaxBackoff)
+	}
+}
+
+func (l *loader) deskAPI() {
+	const addr, cert, key = "DOCKET_DESK_API_ADDR", "DOCKET_DESK_API_TLS_CERT", "DOCKET_DESK_API_TLS_KEY"
+	s := l.settings
+	if s.DeskAPIAddr == "" {
+		return
+	}
+	if !hostPort(s.DeskAPIAddr, 0) {
+		l.complain(addr, "%s is not host:port; write it like 127.0.0.1:8083", quote(s.DeskAPIAddr))
+	}
+	if l.fine(addr, "DOCKET_HTTP_ADDR") && s.DeskAPIAddr == s.HTTPAddr && !strings.HasSuffix(s.DeskAPIAddr, ":0") {
+		l.complain(addr, "%s is where DOCKET_HTTP_ADDR listens already", quote(s.DeskAPIAddr))
+	}
+	switch {
+	case s.DeskAPITLSCert == "" && s.DeskAPITLSKey == "":
+		if l.fine(addr) && !loopback(s.DeskAPIAddr) {
+			l.complain(cert, "is missing; %s is %s, which is not loopback, so tokens would go over the network as they are", addr, quote(s.DeskAPIAddr))
+		}
+	case s.DeskAPITLSCert == "":
+		l.complain(cert, "is missing; %s needs its certificate", key)
+	case s.DeskAPITLSKey == "":
+		l.complain(key, "is missing; %s needs its private key", cert)
+	default:
+		l.pair(cert, s.DeskAPITLSCert, key, s.DeskAPITLSKey)
+	}
+	l.deskClients()
+}
+
+func (l *loader) deskClients() {
+	const ca, clients, cert = "DOCKET_DESK_API_CLIENT_CA", "DOCKET_DESK_API_CLIENTS", "DOCKET_DESK_API_TLS_CERT"
+	s := l.settings
+	if s.DeskAPIClientCA == "" {
+		if len(s.DeskAPIClients) > 0 && l.fine(clients) {
+			l.complain(clients, "is set while %s is not; without it no certificate of a client is trusted", ca)
+		}
+		return
+	}
+	if _, err := authorities(s.DeskAPIClientCA); err != nil {
+		l.complain(ca, "%v", err)
+	}
+	if s.DeskAPITLSCert == "" && l.fine(cert) {
+		l.complain(cert, "is missing; %s needs TLS", ca)
+	}
+	if len(s.DeskAPIClients) == 0 && l.fine(clients) {
+		l.complain(clients, "is missing; without it no client of %s may do anything", ca)
+	}
+}
+
+// pair looks at a certificate and its key.
+func (l *loader) pair(cert, certPath, key, keyPath string) {
+	if _, err := readable(keyPath); err != nil {
+		l.complain(key, "%v", err)
+	}
+	if _, err := keyPair(certPath, keyPath); err != nil && l.fine(key) {
+		l.complain(cert, "%v", err)
+	}
+}
+
+// loopback says that nobody but this machine gets to an address. A name is not asked for: what it means may change.
+func loopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false
+	}
+	if host == "localhost" {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback()
+}
+
+// APITLS is how the API speaks TLS, nil where it does not. The files are read anew. A client's certificate is asked for
+// where there is somebody to sign it, and not insisted on: there are tokens, too.
+func (s Settings) APITLS() (*tls.Config, error) {
+	if s.DeskAPITLSCert == "" {
+		return nil, nil
+	}
+	pair, err := keyPair(s.DeskAPITLSCert, s.DeskAPITLSKey)
+	if err != nil {
+		return nil, fmt.Errorf("read the certificate of DOCKET_DESK_API_TLS_CERT: %w", err)
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
+	if s.DeskAPIClientCA != "" {
+		if c.ClientCAs, err = authorities(s.DeskAPIClientCA); err != nil {
+			return nil, fmt.Errorf("read the certificates of DOCKET_DESK_API_CLIENT_CA: %w", err)
+		}
+		c.ClientAuth = tls.VerifyClientCertIfGiven
+	}
+	return c, nil
+}

@@ -1,0 +1,56 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// pipe is a named pipe that is written to once, as tools do that give a secret to one reader.
+func pipe(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Error(err)
+		}
+	}()
+	t.Cleanup(func() { <-written })
+	return path
+}
+
+// soon fails the test where do takes long, and ends what it waits for at that pipe.
+func soon(t *testing.T, path string, do func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() { defer close(done); do() }()
+	select {
+	case <-done:
+	case <-time.After(5 * time.Second):
+		t.Error("it waits for somebody who writes to the pipe once more")
+		_ = os.WriteFile(path, []byte("late"), 0o600)
+		<-done
+	}
+}
+
+func TestASecretOfAPipeIsReadOnce(t *testing.T) {
+	t.Parallel()
+	path := pipe(t, "postgres://docket:secret@db/docket\n")
+	s, _, err := Load(Consumer, []string{"DOCKET_KAFKA_BROKERS=localhost:9092", "DOCKET_DATABASE_URL_FILE=" + path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	soon(t, path, func() {
+		url, err := s.Fresh("DOCKET_DATABASE_URL", s.DatabaseURL)
+		if err != nil || url != s.DatabaseURL {
+			t.Errorf("another URL, or %v", err)
+		}
+	})
+}

@@ -1,0 +1,230 @@
+package decision
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// Inside goes over the members of an object or the elements of an array one by one, in JSON that was read before: it looks
+// for the ends of values and does not judge them. All places are in the bytes that [Into] was given.
+//
+//	for in := decision.Into(src, at); in.Next(); {
+//		if in.Is("name") { … src[in.Value:in.End] … }
+//	}
+type Inside struct {
+	src   []byte
+	pos   int
+	state insideState
+	array bool
+
+	// Start is where the member starts, its name included, or the element; Value where its value does; End behind it.
+	Start, Value, End int
+	// Index is the place in the container, counted from 0.
+	Index int
+
+	name []byte // between its quotes, as written
+}
+
+type insideState uint8
+
+const (
+	insideFirst insideState = iota // before the first member
+	insideMore                     // behind a member
+	insideEnded                    // behind the closing bracket
+	insideTorn                     // there was something else than JSON has there, or no container at all
+)
+
+// Into starts at the value at or behind pos, where white space may stand. Of a value that is no container there is no inside, and
+// Torn tells so.
+func Into(src []byte, pos int) Inside {
+	pos = spaces(src, pos)
+	in := Inside{src: src, pos: pos + 1, Index: -1}
+	switch byteAt(src, pos) {
+	case '{':
+	case '[':
+		in.array = true
+	default:
+		in.state = insideTorn
+	}
+	return in
+}
+
+// Next goes on to the next member or element; false is the end, or what is no JSON, see [Inside.Torn].
+func (in *Inside) Next() bool {
+	closing := byte('}')
+	if in.array {
+		closing = ']'
+	}
+	if in.state > insideMore {
+		return false
+	}
+	in.pos = spaces(in.src, in.pos)
+	switch c := byteAt(in.src, in.pos); {
+	case c == closing:
+		in.state = insideEnded
+		in.pos++
+		return false
+	case in.state == insideFirst:
+	case c == ',':
+		in.pos = spaces(in.src, in.pos+1)
+	default:
+		return in.torn()
+	}
+	in.state = insideMore
+	in.Start, in.Value = in.pos, in.pos
+	if !in.array {
+		end := stringEnd(in.src, in.pos)
+		colon := spaces(in.src, max(end, 0))
+		if end < 0 || byteAt(in.src, colon) != ':' {
+			return in.torn()
+		}
+		in.name = in.src[in.pos+1 : end-1]
+		in.Value = spaces(in.src, colon+1)
+	}
+	if in.End = valueEnd(in.src, in.Value); in.End < 0 {
+		return in.torn()
+	}
+	in.pos = in.End
+	in.Index++
+	return true
+}
+
+func (in *Inside) torn() bool {
+	in.state = insideTorn
+	return false
+}
+
+// Array tells whether it goes over an array.
+func (in *Inside) Array() bool { return in.array }
+
+// Torn tells that Next ended at something that is no JSON.
+func (in *Inside) Torn() bool { return in.state == insideTorn }
+
+// Behind is the place behind the closing bracket, once Next has returned false and nothing was torn.
+func (in *Inside) Behind() int { return in.pos }
+
+// Is tells whether the member's name reads as name, however it is written; an element has none.
+func (in *Inside) Is(name string) bool {
+	switch {
+	case in.array:
+		return false
+	case hasEscape(in.name):
+		return string(appendText(nil, in.name)) == name
+	default:
+		return string(in.name) == name
+	}
+}
+
+// Name returns what the member's name reads as; nil for an element.
+func (in *Inside) Name() []byte {
+	if hasEscape(in.name) {
+		return appendText(nil, in.name)
+	}
+	return in.name
+}
+
+// Text returns what a JSON string says, its quotes still around it.
+func Text(raw []byte) string {
+	if raw = raw[1 : len(raw)-1]; hasEscape(raw) {
+		return string(appendText(nil, raw))
+	}
+	return string(raw)
+}
+
+// valueEnd is where the value at pos ends, or -1.
+func valueEnd(src []byte, pos int) int {
+	switch c := byteAt(src, pos); c {
+	case '"':
+		return stringEnd(src, pos)
+	case '{', '[':
+		return containerEnd(src, pos)
+	default:
+		end := pos
+		for end < len(src) && isScalar(src[end]) {
+			end++
+		}
+		if end == pos {
+			return -1
+		}
+		return end
+	}
+}
+
+// isScalar tells whether a number, true, false or null has such a byte.
+func isScalar(c byte) bool {
+	return c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9' || c == '-' || c == '+' || c == '.'
+}
+
+// containerEnd is where the object or array at pos ends, or -1. It takes no more memory for one that is nested deeply.
+func containerEnd(src []byte, pos int) int {
+	depth := 0
+	for pos < len(src) {
+		switch structural[src[pos]] {
+		case 0:
+			pos++
+			continue
+		case opens:
+			depth++
+		case closes:
+			if depth--; depth == 0 {
+				return pos + 1
+			}
+		case quotes:
+			if pos = stringEnd(src, pos); pos < 0 {
+				return -1
+			}
+			continue
+		}
+		pos++
+	}
+	return -1
+}
+
+const (
+	opens = 1 + iota
+	closes
+	quotes
+)
+
+var structural = [256]byte{'{': opens, '[': opens, '}': closes, ']': closes, '"': quotes}
+
+// stringEnd is behind the closing quote of the string at pos, or -1. Most strings are too short for a call of bytes.IndexByte
+// to pay.
+func stringEnd(src []byte, pos int) int {
+	if byteAt(src, pos) != '"' {
+		return -1
+	}
+	i := pos + 1
+	for {
+		for i+8 <= len(src) {
+			w := binary.LittleEndian.Uint64(src[i:])
+			quote, slash := w^'"'*ones, w^'\\'*ones
+			m := ((quote-ones)&^quote | (slash-ones)&^slash) & highs // the lowest bit is a true one, see special
+			if m != 0 {
+				i += bits.TrailingZeros64(m) / 8
+				break
+			}
+			i += 8
+		}
+		for i < len(src) && src[i] != '"' && src[i] != '\\' {
+			i++
+		}
+		switch {
+		case i >= len(src):
+			return -1
+		case src[i] == '"':
+			return i + 1
+		}
+		if i += 2; i > len(src) {
+			return -1
+		}
+	}
+}
+
+// byteAt returns a zero behind the end, which JSON has no use for.
+func byteAt(src []byte, pos int) byte {
+	if pos < len(src) {
+		return src[pos]
+	}
+	return 0
+}

@@ -1,0 +1,132 @@
+package desk
+
+import (
+	"bytes"
+	"compress/gzip"
+	"math"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"docket/internal/decision"
+	"docket/internal/envelope"
+	"docket/internal/ledger"
+)
+
+func letterOf(r *kgo.Record) ledger.Letter {
+	return intake(&shelf{}, &bytes.Buffer{}, nil).read(&decision.Decoder{}, r)
+}
+
+func zipped(s string) string {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, _ = w.Write([]byte(s))
+	_ = w.Close()
+	return b.String()
+}
+
+func TestALetterSaysWhatItsValueSaysWhereThatIsOneDecision(t *testing.T) {
+	t.Parallel()
+	one := `{"decision_id":"d1","timestamp":"2026-01-02T03:04:05.5Z","path":"a/b"}`
+	for name, test := range map[string]struct {
+		value string
+		reads bool
+	}{
+		"plain":          {one, true},
+		"gzip":           {zipped(one), true},
+		"array of one":   {"[" + one + "]", true},
+		"two":            {one + "\n" + one, false},
+		"no timestamp":   {`{"decision_id":"d1","path":"a/b"}`, false},
+		"not JSON":       {"\x00\xff", false},
+		"empty":          {"", false},
+		"broken gzip":    {zipped(one)[:20], false},
+		"larger than it": {`{"decision_id":"d1","timestamp":"2026-01-02T03:04:05Z","path":"` + strings.Repeat("x", 2<<20) + `"}`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := letterOf(deadRecord(7, test.value))
+			want := ledger.Letter{}
+			if test.reads {
+				want.Path, want.DecisionID, want.DecisionTime = "a/b", "d1", time.Date(2026, 1, 2, 3, 4, 5, 5e8, time.UTC)
+			}
+			if l.Path != want.Path || l.DecisionID != want.DecisionID || !l.DecisionTime.Equal(want.DecisionTime) {
+				t.Errorf("path %q, id %q, time %v", l.Path, l.DecisionID, l.DecisionTime)
+			}
+			if string(l.Value) != test.value || l.ID != deadID(7) || string(l.Key) != "k" || l.Cause.Code != "23514" {
+				t.Errorf("the letter is %.200v", l)
+			}
+		})
+	}
+}
+
+func TestAPathFitsAnIndexAndStaysText(t *testing.T) {
+	t.Parallel()
+	for _, unit := range []string{"x", "é", "日", "😀"} {
+		for shift := range 4 {
+			path := strings.Repeat("a", shift) + strings.Repeat(unit, 2000)
+			l := letterOf(deadRecord(0, `{"decision_id":"d","timestamp":"2026-01-02T03:04:05Z","path":"`+path+`"}`))
+			if len(l.Path) > longestPath || len(l.Path) < longestPath-8 || !utf8.ValidString(l.Path) || !strings.HasSuffix(l.Path, "…") {
+				t.Errorf("%d bytes, %q", len(l.Path), l.Path)
+			}
+		}
+	}
+}
+
+func TestTimesAreSuchAsPostgresHas(t *testing.T) {
+	t.Parallel()
+	first, last := time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, ms := range []int64{math.MinInt64, -1, 0, 1, 1e15, math.MaxInt64} {
+		r := deadRecord(0, "x")
+		r.Timestamp = time.UnixMilli(ms)
+		l := letterOf(r)
+		for what, at := range map[string]time.Time{"found": l.Found.Stamp, "origin": l.Origin.Timestamp, "first": l.FirstFailedAt, "last": l.FailedAt} {
+			if at.Before(first) || !at.Before(last) {
+				t.Errorf("%s of %d ms is %v", what, ms, at)
+			}
+			if ms >= -1 && ms <= 1 && at.UnixMilli() != ms {
+				t.Errorf("%s of %d ms is %v", what, ms, at)
+			}
+		}
+	}
+}
+
+func TestAMarkThatTheLedgerCannotHaveGivenOutStaysAHeader(t *testing.T) {
+	t.Parallel()
+	mark := "0f8fad5b-d9cb-469f-a165-70867728950e"
+	for value, is := range map[string]bool{
+		mark: true, strings.ToUpper(mark): false, mark[1:]: false, "{" + mark + "}": false, "": false, "\xff": false,
+		strings.ReplaceAll(mark, "-", "0"): false, strings.ReplaceAll(mark, "0", "g"): false,
+	} {
+		l := letterOf(deadRecord(0, "x", kgo.RecordHeader{Key: envelope.RetryOf, Value: []byte(value)}, kgo.RecordHeader{Key: "theirs", Value: nil}))
+		if (l.RetryOf == mark) != is || !is && l.RetryOf != "" {
+			t.Errorf("%q: mark %q", value, l.RetryOf)
+		}
+		kept := false
+		for _, h := range l.Headers {
+			kept = kept || h.Key == envelope.RetryOf && string(h.Value) == value
+		}
+		if kept == is {
+			t.Errorf("%q is among the headers: %v", value, kept)
+		}
+	}
+}
+
+func TestADeadLetterOfACollectorGoesBackToTheTopicThatItWasMeantFor(t *testing.T) {
+	t.Parallel()
+	value := []byte(`{"decision_id":"d1","path":7}`)
+	e := envelope.Unplaced(&kgo.Record{Topic: "decision-logs", Key: []byte("alice"), Value: value}, time.Unix(1_800_000_000, 0))
+	sealed := e.Seal(envelope.Cause{Kind: envelope.Decode, Code: "wrong_type"}, envelope.Sealed{Topic: "dlq", Index: envelope.NoIndex, Value: value, At: time.Unix(1_800_000_001, 0)})
+	for name, r := range map[string]*kgo.Record{"whole": sealed, "bare": envelope.Bare(sealed)} {
+		r.Partition, r.Offset, r.Timestamp = 2, 900, time.Unix(1_800_000_002, 0)
+		l := letterOf(r)
+		if l.Origin.Topic != "decision-logs" || l.Origin.Partition != envelope.NoPlace || l.Origin.Offset != envelope.NoPlace || l.Origin.Index != envelope.NoIndex || l.Found.Topic != "dlq" {
+			t.Errorf("%s: %+v, found at %+v", name, l.Origin, l.Found)
+		}
+		if l.ID != envelope.IDOf(sealed) || string(l.Key) != "alice" || l.Cause.Code != "wrong_type" {
+			t.Errorf("%s: %+v", name, l)
+		}
+	}
+}

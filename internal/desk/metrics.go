@@ -1,0 +1,122 @@
+package desk
+
+import (
+	"math"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"docket/internal/ledger"
+)
+
+// Metrics is an [Observer] that counts for Prometheus.
+type Metrics struct {
+	entered, published *prometheus.CounterVec
+	letters, hold      *prometheus.GaugeVec
+	horizon            horizonMetric
+}
+
+// NewMetrics makes the desk's metrics and registers them.
+func NewMetrics(reg prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		entered:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "docket_desk_entered_total", Help: "Records of the dead-letter topics that are in the ledger, by what they were to it."}, []string{"result"}),
+		published: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "docket_desk_published_total", Help: "Publishes of retried records: ok, failed and tried again, refused and given up."}, []string{"result"}),
+		letters:   prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "docket_desk_letters", Help: "Dead letters in the ledger, by state."}, []string{"state"}),
+		hold:      prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "docket_desk_hold", Help: "Partitions of the dead-letter topics that stand still for that reason."}, []string{"reason"}),
+	}
+	reg.MustRegister(m.entered, m.published, m.letters, m.hold, &m.horizon)
+	for _, result := range []string{"new", "known", "dead_again"} {
+		m.entered.WithLabelValues(result)
+	}
+	for _, result := range []string{"ok", "failed", "refused"} {
+		m.published.WithLabelValues(result)
+	}
+	for _, state := range ledger.States() {
+		m.letters.WithLabelValues(string(state))
+	}
+	for _, reason := range []string{holdDatabaseAway, holdDatabaseRefuses, holdReadOnly} {
+		m.hold.WithLabelValues(reason)
+	}
+	return m
+}
+
+// Entered counts letters.
+func (m *Metrics) Entered(n ledger.EnteredCount) {
+	m.entered.WithLabelValues("new").Add(float64(n.New))
+	m.entered.WithLabelValues("known").Add(float64(n.Known))
+	m.entered.WithLabelValues("dead_again").Add(float64(n.DeadAgain))
+}
+
+// Published counts publishes.
+func (m *Metrics) Published(ok, failed, refused int) {
+	m.published.WithLabelValues("ok").Add(float64(ok))
+	m.published.WithLabelValues("failed").Add(float64(failed))
+	m.published.WithLabelValues("refused").Add(float64(refused))
+}
+
+// Letters shows how many there are.
+func (m *Metrics) Letters(n map[ledger.State]int64) {
+	for _, state := range ledger.States() {
+		m.letters.WithLabelValues(string(state)).Set(float64(n[state]))
+	}
+}
+
+// Held shows that a partition stands still.
+func (m *Metrics) Held(reason string) (release func()) {
+	m.hold.WithLabelValues(reason).Inc()
+	return sync.OnceFunc(func() { m.hold.WithLabelValues(reason).Dec() })
+}
+
+// Horizons shows them.
+func (m *Metrics) Horizons(lines []HorizonLine, good time.Duration) {
+	m.horizon.mu.Lock()
+	defer m.horizon.mu.Unlock()
+	m.horizon.lines, m.horizon.until = lines, time.Now().Add(good)
+}
+
+// horizonMetric shows the last look at the horizon for as long as it is good.
+type horizonMetric struct {
+	mu    sync.Mutex
+	lines []HorizonLine
+	until time.Time
+}
+
+var horizonDesc = prometheus.NewDesc("docket_desk_loss_horizon_seconds",
+	"Time until retention deletes a record that is nowhere but in its topic; +Inf: there is none; 0 or less: records are or were deleted unread. Absent where it is not known.",
+	[]string{"topic"}, nil)
+
+// Describe describes it.
+func (h *horizonMetric) Describe(ch chan<- *prometheus.Desc) { ch <- horizonDesc }
+
+// Collect shows a topic of which something is known.
+func (h *horizonMetric) Collect(ch chan<- prometheus.Metric) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := time.Now()
+	if now.After(h.until) {
+		return
+	}
+	for i := range h.lines {
+		if left, known := h.lines[i].left(now); known {
+			ch <- prometheus.MustNewConstMetric(horizonDesc, prometheus.GaugeValue, left, h.lines[i].Topic)
+		}
+	}
+}
+
+// left is how many seconds are left until something is lost.
+func (l *HorizonLine) left(now time.Time) (seconds float64, known bool) {
+	seconds = math.Inf(1)
+	switch {
+	case l.Error != "":
+		return 0, false
+	case !l.LossAt.IsZero():
+		seconds = l.LossAt.Sub(now).Seconds()
+	case l.Unread > 0 && !l.RetentionKnown:
+		return 0, false
+	}
+	if l.Gone > 0 {
+		seconds = min(seconds, 0)
+	}
+	return seconds, true
+}

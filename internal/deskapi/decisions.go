@@ -1,0 +1,265 @@
+package deskapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"docket/internal/reader"
+)
+
+// Decision is a stored decision.
+type Decision struct {
+	ID          string          `json:"decision_id"`
+	Timestamp   time.Time       `json:"timestamp"`
+	Verdict     reader.Verdict  `json:"verdict" enum:"allowed,denied,undefined,error,other"`
+	Allowed     *bool           `json:"allowed,omitempty" doc:"Without it the result says neither"`
+	Path        *string         `json:"path,omitempty"`
+	Service     *string         `json:"service,omitempty"`
+	RequestedBy *string         `json:"requested_by,omitempty"`
+	ReqID       *int64          `json:"req_id,omitempty"`
+	OPAID       *string         `json:"opa_id,omitempty"`
+	OPAVersion  *string         `json:"opa_version,omitempty"`
+	Labels      json.RawMessage `json:"labels,omitempty"`
+	Bundles     json.RawMessage `json:"bundles,omitempty"`
+	Origin      Origin          `json:"origin"`
+	StoredAt    time.Time       `json:"stored_at"`
+	Decision    json.RawMessage `json:"decision,omitempty" doc:"All of it, where it was asked for. It may be personal data"`
+}
+
+func decisionOf(d reader.Decision) Decision {
+	return Decision{
+		ID: d.ID, Timestamp: d.Time.UTC(), Verdict: d.Verdict, Allowed: d.Allowed, Path: d.Path, Service: d.Service, RequestedBy: d.RequestedBy, ReqID: d.ReqID,
+		OPAID: d.OPAID, OPAVersion: d.OPAVersion, Labels: d.Labels, Bundles: d.Bundles, StoredAt: d.StoredAt.UTC(), Decision: d.Raw,
+		Origin: Origin{Topic: d.Topic, Partition: d.Partition, Offset: d.Offset, Index: &d.Index},
+	}
+}
+
+func decisionsOf(all []reader.Decision) []Decision {
+	out := make([]Decision, 0, len(all))
+	for _, d := range all {
+		out = append(out, decisionOf(d))
+	}
+	return out
+}
+
+// RangeQuery is a range of time, and of what.
+type RangeQuery struct {
+	Since   string   `query:"since" maxLength:"40" doc:"Decided from then on: RFC 3339, a day, or how long ago (2h, 7d)"`
+	Until   string   `query:"until" maxLength:"40" doc:"Decided before then"`
+	Path    []string `query:"path,explode" nullable:"false" maxItems:"20" doc:"One of these, or below it: a/b/*"`
+	Service []string `query:"service,explode" nullable:"false" maxItems:"20" doc:"One of these"`
+}
+
+func (q RangeQuery) between(now time.Time) (since, until time.Time, err error) {
+	for _, end := range []struct {
+		name, text string
+		to         *time.Time
+	}{{"since", q.Since, &since}, {"until", q.Until, &until}} {
+		if end.text == "" {
+			continue
+		}
+		if *end.to, err = reader.ParseTime(end.text, now); err != nil {
+			return since, until, faulty("query."+end.name, err.Error())
+		}
+	}
+	if !since.IsZero() && !until.IsZero() && !since.Before(until) {
+		return since, until, faulty("query.until", "a time after since")
+	}
+	return since, until, nil
+}
+
+// DecisionQuery chooses decisions; the parameters are joined by and, the values of a repeated one by or; of label and match all hold.
+type DecisionQuery struct {
+	RangeQuery
+	Verdict     []reader.Verdict `query:"verdict,explode" nullable:"false" enum:"allowed,denied,undefined,error,other" maxItems:"5"`
+	RequestedBy []string         `query:"requested_by,explode" nullable:"false" maxItems:"20" doc:"Without a port: every port of that host"`
+	Label       []string         `query:"label,explode" nullable:"false" maxItems:"20" doc:"NAME=VALUE"`
+	Match       []string         `query:"match,explode" nullable:"false" maxItems:"20" doc:"input:/POINTER=VALUE, result:… or raw:…; without =VALUE anything there. It asks what a payload holds, so it needs the role auditor"`
+	Payload     bool             `query:"payload" doc:"Whole decisions, which may be personal data; it needs the role auditor and is logged with your name"`
+}
+
+// manyOfDecisions may be repeated.
+var manyOfDecisions = []string{"path", "service", "verdict", "requested_by", "label", "match"}
+
+// filter is what q chooses, for a caller who may ask that.
+func (q DecisionQuery) filter(c caller, now time.Time) (reader.Filter, error) {
+	f := reader.Filter{Paths: q.Path, Services: q.Service, Verdicts: q.Verdict, RequestedBy: q.RequestedBy}
+	if c.Role < Auditor && (q.Payload || len(q.Match) > 0) {
+		return f, problem(http.StatusForbidden, "payload and match need the role "+Auditor.String()+"; yours is "+c.Role.String(),
+			"leave them away, or ask somebody with that role, or for that role")
+	}
+	var err error
+	if f.Since, f.Until, err = q.between(now); err != nil {
+		return f, err
+	}
+	for _, text := range q.Label {
+		name, value, err := reader.ParseLabel(text)
+		if err != nil {
+			return f, faulty("query.label", err.Error())
+		}
+		if was, twice := f.Labels[name]; twice && was != value {
+			return f, faulty("query.label", "each label once")
+		}
+		if f.Labels == nil {
+			f.Labels = map[string]string{}
+		}
+		f.Labels[name] = value
+	}
+	for _, text := range q.Match {
+		m, err := reader.ParseMatch(text)
+		if err != nil {
+			return f, faulty("query.match", err.Error())
+		}
+		f.Matches = append(f.Matches, m)
+	}
+	for _, text := range append(append(append([]string{}, q.Path...), q.Service...), q.RequestedBy...) {
+		if strings.ContainsRune(text, 0) || strings.ToValidUTF8(text, "") != text {
+			return f, faulty("query", "text in UTF-8 without U+0000")
+		}
+	}
+	return f, nil
+}
+
+type searchInput struct {
+	DecisionQuery
+	After string `query:"after" maxLength:"8192" doc:"The next of the page before, with the same parameters"`
+	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"50" doc:"With payload there may be fewer, and next"`
+	Order string `query:"order" enum:"newest,oldest" default:"newest" doc:"What comes first"`
+}
+
+// DecisionList is a part of a search.
+type DecisionList struct {
+	Decisions []Decision `json:"decisions" nullable:"false"`
+	Next      string     `json:"next,omitempty" doc:"What to give as after; without it there are no more"`
+	Reached   *time.Time `json:"reached,omitempty" doc:"How far was looked, where time was over before the page was full: go on with next"`
+}
+
+type searchOutput struct{ Body DecisionList }
+
+// DecisionPath names a decision.
+type DecisionPath struct {
+	ID string `path:"id" minLength:"1" maxLength:"4096" doc:"Whole"`
+}
+
+// DecisionsOfID are the decisions of one id.
+type DecisionsOfID struct {
+	Decisions []Decision `json:"decisions" nullable:"false" minItems:"1" doc:"The oldest first; more than one where the same id came with several timestamps"`
+}
+
+type decisionsOutput struct{ Body DecisionsOfID }
+
+func (s *api) decisions() {
+	if s.Decisions == nil {
+		return
+	}
+	register(s, route{role: Viewer, method: http.MethodGet, path: "/decisions", id: "search-decisions", many: manyOfDecisions,
+		summary: "Search stored decisions, the newest first",
+		text:    "The parameters are joined by and, the values of a repeated one by or; of label and match all hold."}, s.search)
+	register(s, route{role: Auditor, method: http.MethodGet, path: "/decisions/{id}", id: "show-decision",
+		summary: "Show a stored decision, with its payload", text: "It may be personal data: each look is logged with your name. Do not cache it.",
+		errors: []int{http.StatusNotFound}}, s.decision)
+	register(s, route{role: Viewer, method: http.MethodGet, path: "/decisions/stats", id: "count-decisions", many: []string{"path", "service"},
+		summary: "Count stored decisions by path or service, over time"}, s.rates)
+	if places, ok := s.Decisions.(Places); ok {
+		register(s, route{role: Viewer, method: http.MethodGet, path: "/decisions/follow", id: "follow-decisions", many: manyOfDecisions,
+			summary: "Follow what is stored, in that order",
+			text: "A long poll: it answers as soon as something was stored, or with nothing once wait is over. Ask again with the tail of the answer. " +
+				"Without tail it answers at once with the place that is now. Nothing is left out, however long you are away between two requests. " +
+				"After two minutes, an answer that was lost, or where another desk answers, the last decisions can come again: drop those whose decision_id and timestamp you have."}, s.followed(places))
+	}
+	s.explanations()
+}
+
+// A page with payloads is gathered in parts, so that large decisions do not make it as large as memory.
+const (
+	payloadPart  = 10
+	payloadBytes = 8 << 20 // after which a page ends
+)
+
+func (s *api) search(ctx context.Context, c caller, in *searchInput) (*searchOutput, error) {
+	f, err := in.filter(c, s.Now())
+	if err != nil {
+		return nil, err
+	}
+	p := reader.Page{Limit: in.Limit, After: in.After, Oldest: in.Order == "oldest", Payload: in.Payload}
+	found, err := s.page(ctx, f, p)
+	if err != nil {
+		return nil, ofReader(err)
+	}
+	if in.Payload || len(f.Matches) > 0 {
+		s.read(c, "search-decisions", found.Decisions, in.Payload)
+	}
+	return &searchOutput{DecisionList{decisionsOf(found.Decisions), found.Next, moment(found.Reached)}}, nil
+}
+
+func (s *api) page(ctx context.Context, f reader.Filter, p reader.Page) (reader.Found, error) {
+	if !p.Payload {
+		return s.Decisions.Search(ctx, f, p)
+	}
+	var all reader.Found
+	for size, limit := 0, p.Limit; ; {
+		p.Limit = min(payloadPart, limit-len(all.Decisions))
+		part, err := s.Decisions.Search(ctx, f, p)
+		if err != nil {
+			return reader.Found{}, err
+		}
+		all.Decisions = append(all.Decisions, part.Decisions...)
+		all.Next, all.Reached, p.After = part.Next, part.Reached, part.Next
+		for _, d := range part.Decisions {
+			size += len(d.Raw)
+		}
+		if part.Next == "" || !part.Reached.IsZero() || len(all.Decisions) >= limit || size >= payloadBytes {
+			return all, nil
+		}
+	}
+}
+
+func (s *api) decision(ctx context.Context, c caller, in *DecisionPath) (*decisionsOutput, error) {
+	all, err := s.byID(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	s.read(c, "show-decision", all, true)
+	return &decisionsOutput{DecisionsOfID{decisionsOf(all)}}, nil
+}
+
+// byID finds the decisions of an id, one at least.
+func (s *api) byID(ctx context.Context, id string) ([]reader.Decision, error) {
+	if strings.ContainsRune(id, 0) || strings.ToValidUTF8(id, "") != id {
+		return nil, faulty("path.id", "text in UTF-8 without U+0000")
+	}
+	all, err := s.Decisions.ByID(ctx, id)
+	if err != nil {
+		return nil, ofReader(err)
+	}
+	if len(all) == 0 {
+		return nil, problem(http.StatusNotFound, "no decision of that id is stored", "GET /api/v1/where-is?q= looks for it in every other home")
+	}
+	return all, nil
+}
+
+// read writes down who read what. Without payload it was asked what payloads hold.
+func (s *api) read(c caller, operation string, decisions []reader.Decision, payload bool) {
+	ids := make([]string, len(decisions))
+	for i, d := range decisions {
+		ids[i] = d.ID
+	}
+	if payload {
+		s.metrics.looks.Add(float64(len(ids)))
+	}
+	s.log.Info().Str("operator", c.Name).Str("operation", operation).Int("decisions", len(ids)).Bool("payload", payload).Strs("decision_ids", ids).Msg("decisions read")
+}
+
+// ofReader turns what the store says of a question into a problem.
+func ofReader(err error) error {
+	if errors.Is(err, reader.ErrCursor) {
+		p := faulty("query.after", "the next of the page before, with the same order")
+		p.Hint = "search again from the start"
+		return p
+	}
+	return err
+}

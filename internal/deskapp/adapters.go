@@ -1,0 +1,51 @@
+package deskapp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"docket/internal/desk"
+	"docket/internal/kafka"
+	"docket/internal/postgres"
+)
+
+// publisher makes a [desk.Publisher] of Kafka's.
+type publisher struct{ kafka *kafka.Publisher }
+
+func (p publisher) Place(ctx context.Context, records []*kgo.Record) ([]desk.Place, []error) {
+	placed, errs := p.kafka.Place(ctx, records)
+	places := make([]desk.Place, len(placed))
+	for i, at := range placed {
+		places[i] = desk.Place{Partition: at.Partition, Offset: at.Offset}
+	}
+	for i, err := range errs {
+		if errors.Is(err, kafka.ErrUnanswered) {
+			errs[i] = fmt.Errorf("%w: %w", desk.ErrUnanswered, err)
+		}
+	}
+	return places, errs
+}
+
+// table makes a [desk.Table] of Postgres's.
+type table struct{ db *postgres.DB }
+
+func (t table) Lookup(ctx context.Context, sought []desk.Sought) ([]desk.Found, error) {
+	asked := make([]postgres.Sought, len(sought))
+	for i, s := range sought {
+		asked[i] = postgres.Sought{ID: s.ID, Time: s.Time, Raw: s.Raw}
+	}
+	rows, err := t.db.Lookup(ctx, asked)
+	found := make([]desk.Found, len(rows))
+	for i, r := range rows {
+		found[i] = desk.Found{N: r.N, Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Equal: r.Equal}
+	}
+	return found, err
+}
+
+var (
+	_ desk.Publisher = publisher{}
+	_ desk.Table     = table{}
+)

@@ -1,0 +1,32 @@
+package deskapp
+
+import (
+	"context"
+	"strings"
+
+	"docket/internal/desk"
+	"docket/internal/kafka"
+)
+
+// logs makes [desk.Logs] of Kafka's reader.
+type logs struct{ reader *kafka.Reader }
+
+func (l logs) Retention(ctx context.Context, topic string) (desk.Retention, error) {
+	t := l.reader.Topic(ctx, topic)
+	switch {
+	case t.Err != nil:
+		return desk.Retention{}, t.Err
+	case t.ConfigErr != nil:
+		return desk.Retention{}, nil //nolint:nilerr // whoever may not see the settings knows no more, and the rest works
+	case t.CleanupPolicy != "" && !strings.Contains(t.CleanupPolicy, "delete"):
+		return desk.Retention{Known: true, Time: -1}, nil
+	}
+	return desk.Retention{Known: t.RetentionKnown, Time: t.Retention, Bytes: t.RetentionBytes}, nil
+}
+
+func (l logs) Unread(ctx context.Context, topic, group string) (desk.Unread, error) {
+	u, err := l.reader.Unread(ctx, topic, group)
+	return desk.Unread{Oldest: u.Oldest, Records: u.Records, Gone: u.Gone}, err
+}
+
+var _ desk.Logs = logs{}

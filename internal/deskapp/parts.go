@@ -1,0 +1,86 @@
+package deskapp
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"docket/internal/app"
+	"docket/internal/config"
+	"docket/internal/kafka"
+	"docket/internal/postgres"
+	"docket/internal/telemetry"
+)
+
+// parts are what the desk is made of.
+type parts struct {
+	brokers   kafka.Config
+	sources   []*kafka.Source
+	db        *postgres.DB
+	ledger    *postgres.Ledger
+	publisher *kafka.Publisher
+	reader    *kafka.Reader
+	close     func() // closes what was opened, in reverse order
+}
+
+// How dead letters are read: in portions that one transaction takes, and of which little has to be read again.
+const (
+	batchRecords = 500
+	batchBytes   = 8 << 20
+	bufferBytes  = 2 * batchBytes
+)
+
+// open makes the real parts. None of them dials.
+func open(s config.Settings, o Options, log zerolog.Logger, reg *prometheus.Registry) (p *parts, err error) {
+	var closers []func()
+	closeAll := func() {
+		for i := len(closers) - 1; i >= 0; i-- {
+			closers[i]()
+		}
+	}
+	defer func() {
+		if err != nil {
+			closeAll()
+		}
+	}()
+	p = &parts{close: closeAll}
+	if p.brokers, err = app.Kafka(s, o.Instance); err != nil {
+		return nil, err
+	}
+	p.brokers.Dialer = o.DialKafka
+	if p.db, err = app.OpenDatabaseBy(s, config.Desk, o.DialDatabase, log); err != nil {
+		return nil, err
+	}
+	closers = append(closers, p.db.Close)
+	reg.MustRegister(p.db.Collector())
+	p.ledger = p.db.Ledger()
+
+	if p.publisher, err = kafka.NewPublisher(p.brokers, kafka.PublisherConfig{Timeout: s.PublishTimeout}, log, reg); err != nil {
+		return nil, err
+	}
+	closers = append(closers, p.publisher.Close)
+
+	if p.reader, err = kafka.NewReader(p.brokers); err != nil {
+		return nil, err
+	}
+	closers = append(closers, p.reader.Close)
+
+	// Both are members of one group, each of its own topic: the assignor gives a partition to nobody who does not read its topic.
+	for _, topic := range []string{s.KafkaDLQTopic, s.KafkaParkingDLQTopic} {
+		src, err := kafka.NewSource(p.brokers, kafka.SourceConfig{
+			Topic: topic, Group: s.DeskGroup, BatchRecords: batchRecords, BatchBytes: batchBytes, BufferBytes: bufferBytes, Drain: s.ShutdownTimeout,
+		}, log, prometheus.WrapRegistererWith(prometheus.Labels{"reads": topic}, reg))
+		if err != nil {
+			return nil, err
+		}
+		p.sources = append(p.sources, src)
+		closers = append(closers, src.Close)
+	}
+	telemetry.RegisterLag(func() []telemetry.Lag {
+		var all []telemetry.Lag
+		for _, src := range p.sources {
+			all = append(all, app.Lags(src.Lag())...)
+		}
+		return all
+	}, reg)
+	return p, nil
+}

@@ -1,0 +1,89 @@
+package deskapp
+
+import (
+	"crypto/rand"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"docket/internal/app"
+	"docket/internal/config"
+	"docket/internal/desk"
+	"docket/internal/envelope"
+	"docket/internal/kafka"
+	"docket/internal/ledger"
+	"docket/internal/notify"
+	"docket/internal/postgres"
+)
+
+// name is how the desk calls itself in the audit, where nobody asked for what it does.
+const name = "docket desk"
+
+// instance names this process among others. A container's first process always has the same id, so that a desk that was
+// killed and its successor would be one.
+func instance() string { return app.Instance() + "-" + strings.ToLower(rand.Text()[:4]) }
+
+// work makes what works on the ledger.
+func (p *Program) work(reg *prometheus.Registry) error {
+	s, book, log := p.settings, p.parts.ledger, p.log
+	holder := p.options.Instance
+	metrics := desk.NewMetrics(reg)
+
+	channels, err := notify.New(s.DeskAlertURLs.Reveal(), log, reg)
+	if err != nil {
+		return config.Complaint{Variable: "DOCKET_DESK_ALERT_URLS", Text: err.Error()}
+	}
+	horizon := NewHorizon(s, p.parts.reader, book)
+	alerts := desk.NewAlerts(desk.AlertConfig{
+		Holder: holder, Threshold: int64(s.DeskAlertThreshold), Interval: s.DeskAlertInterval, Repeat: s.DeskAlertRepeat, ReportInterval: s.DeskReportInterval,
+		Observer: metrics,
+	}, book, horizon, channels, log)
+	p.intake = desk.NewIntake(desk.IntakeConfig{
+		MaxRecordBytes: int64(s.MaxRecordBytes), MaxAttempts: s.DeskMaxAttempts, Actor: ledger.Actor{Name: name, Why: "read from its dead-letter topic"}, Observer: metrics,
+	}, beating{book, &p.pulse}, alerts.New, log)
+	schedule, err := desk.NewSchedule(desk.ScheduleConfig{
+		Holder: holder, First: s.DeskRetryFirst, Interval: s.DeskRetryInterval, Kinds: Kinds(s), Lease: s.DeskLease,
+		Backoff: s.DeskRetryBackoff, MaxBackoff: s.DeskRetryMaxBackoff, MaxAttempts: s.DeskMaxAttempts,
+	}, book, p.parts.db, log)
+	if err != nil {
+		return config.Complaint{Variable: "DOCKET_DESK_RETRY_KINDS", Text: err.Error()}
+	}
+	p.workers = []worker{
+		desk.NewRelay(desk.RelayConfig{
+			Holder: holder, Interval: s.DeskRelayInterval, Batch: s.DeskRelayBatch, Tries: s.DeskRelayTries, Lease: relayLease(s), Extend: s.DeskLease, Observer: metrics,
+		}, book, publisher{p.parts.publisher}, log),
+		desk.NewWatcher(desk.WatchConfig{MaxRecordBytes: int64(s.MaxRecordBytes)}, book, table{p.parts.db}, ledger.Actor{Name: name}, log),
+		desk.NewUpkeep(desk.UpkeepConfig{Holder: holder, KeepResolved: s.DeskKeepResolved, Counter: book, Observer: metrics}, book, ledger.Actor{Name: name}, log),
+		desk.NewTally(p.parts.db.Reader(), log),
+		desk.NewIndexing(p.parts.db.Reader().Index, log),
+		desk.NewJobs(desk.JobsConfig{Holder: holder, LetterLease: s.DeskLease}, book, p.parts.db, log),
+		schedule, alerts, channels,
+	}
+	return p.openAPI(NewTrial(s, book, p.parts.db), horizon, reg)
+}
+
+// Kinds are those that are retried by themselves.
+func Kinds(s config.Settings) []envelope.Kind {
+	var kinds []envelope.Kind
+	for _, k := range s.DeskRetryKinds {
+		kinds = append(kinds, envelope.Kind(k))
+	}
+	return kinds
+}
+
+// NewTrial makes the dry run.
+func NewTrial(s config.Settings, book ledger.Reader, db *postgres.DB) *desk.Trial {
+	return desk.NewTrial(desk.TrialConfig{MaxRecordBytes: int64(s.MaxRecordBytes), Hint: postgres.Hint}, book, db)
+}
+
+// NewHorizon makes the loss horizon.
+func NewHorizon(s config.Settings, reader *kafka.Reader, book ledger.Reader) *desk.Horizon {
+	return desk.NewHorizon(desk.HorizonConfig{
+		ParkingTopic: s.KafkaParkingTopic, ParkingGroup: s.ParkingGroup, DLQTopic: s.KafkaDLQTopic, ParkingDLQTopic: s.KafkaParkingDLQTopic, DeskGroup: s.DeskGroup,
+	}, logs{reader}, book)
+}
+
+// relayLease is how long the relay may have rows to itself: four times what publishing them may take, so that it never runs out
+// before a publish was answered.
+func relayLease(s config.Settings) time.Duration { return max(10*time.Second, 4*s.PublishTimeout) }

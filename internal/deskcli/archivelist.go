@@ -1,0 +1,233 @@
+package deskcli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"docket/internal/archive"
+)
+
+type jsonArchived struct {
+	Day     string  `json:"day"`
+	Archive string  `json:"archive"`
+	Rows    int64   `json:"rows"`
+	Bytes   int64   `json:"bytes"`
+	Files   int     `json:"files"`
+	Dropped bool    `json:"dropped"`
+	Reused  bool    `json:"reused"`
+	Late    bool    `json:"late"`
+	Seconds float64 `json:"seconds"`
+	Error   string  `json:"error,omitempty"`
+}
+
+func archivedOf(d archive.Archived, err error) jsonArchived {
+	j := jsonArchived{
+		Day: d.Day.String(), Archive: d.Archive, Rows: d.Rows, Bytes: d.Bytes, Files: d.Files, Dropped: d.Dropped, Reused: d.Reused, Late: d.Late,
+		Seconds: d.Duration.Seconds(),
+	}
+	if err != nil {
+		j.Error = err.Error()
+	}
+	return j
+}
+
+type jsonRestored struct {
+	Day       string   `json:"day"`
+	Archives  []string `json:"archives"`
+	Lines     int64    `json:"lines"`
+	Stored    int64    `json:"stored"`
+	Equal     int64    `json:"equal"`
+	Again     int64    `json:"again"`
+	Differs   int64    `json:"differs"`
+	Conflicts []string `json:"conflicts"`
+	Seconds   float64  `json:"seconds"`
+}
+
+func restoredOf(r archive.Restored) jsonRestored {
+	return jsonRestored{
+		Day: r.Day.String(), Archives: r.Archives, Lines: r.Lines, Stored: r.Stored, Equal: r.Equal, Again: r.Again, Differs: r.Differs,
+		Conflicts: append([]string{}, r.Conflicts...), Seconds: r.Duration.Seconds(),
+	}
+}
+
+type jsonHeld struct {
+	Day   string `json:"day"`
+	Place string `json:"place"`
+	Rows  int64  `json:"rows_about"`
+	Bytes int64  `json:"bytes"`
+}
+
+func heldOf(h archive.Held) jsonHeld {
+	return jsonHeld{Day: h.Day.String(), Place: string(h.Place), Rows: h.Rows, Bytes: h.Bytes}
+}
+
+// wouldArchive is the dry run.
+func (s *session) wouldArchive(days []archive.Held) error {
+	if s.asJSON {
+		s.print(listOf(days, "", heldOf))
+		return nil
+	}
+	if len(days) == 0 {
+		s.tell("nothing is that old\n")
+		return nil
+	}
+	var rows [][]cell
+	for _, h := range days {
+		about := "not known"
+		if h.Rows >= 0 {
+			about = grouped(h.Rows)
+		}
+		rows = append(rows, cells(h.Day.String(), about, sized(h.Bytes), would(h)))
+	}
+	s.table([]column{{title: "day"}, {title: "rows, about", right: true}, {title: "in the table", right: true}, {title: "what"}}, rows, "")
+	return nil
+}
+
+func would(h archive.Held) string {
+	switch {
+	case h.Place == archive.Shared:
+		return "left: in a partition of several days"
+	case h.Place == archive.Leaving:
+		return "finished: it was left off"
+	case h.Place == archive.Strays:
+		return "moved from the default partition, archived, dropped"
+	}
+	return "archived, dropped"
+}
+
+type jsonArchive struct {
+	Name       string    `json:"name"`
+	Day        string    `json:"day"`
+	Rows       int64     `json:"rows"`
+	Bytes      int64     `json:"bytes"`
+	Files      int       `json:"files"`
+	Hash       string    `json:"hash"`
+	Superseded bool      `json:"superseded"`
+	CreatedAt  time.Time `json:"created_at"`
+	CreatedBy  string    `json:"created_by"`
+	Verified   *bool     `json:"verified,omitempty"`
+	Error      string    `json:"error,omitempty"`
+}
+
+func archiveOf(m *archive.Manifest, superseded bool) jsonArchive {
+	return jsonArchive{
+		Name: m.Name(), Day: m.Day, Rows: m.Rows, Bytes: m.Bytes(), Files: len(m.Files), Hash: m.Hash, Superseded: superseded,
+		CreatedAt: m.CreatedAt, CreatedBy: m.CreatedBy,
+	}
+}
+
+func (s *session) archiveList() *cobra.Command {
+	var where string
+	c := &cobra.Command{
+		Use: "list [flags]", Short: "List what lies on the shelf, and what an archive left off", DisableFlagsInUseLine: true,
+		Example: "  docket archive list --from s3://archive/docket", Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	c.Flags().StringVar(&where, "from", "", whereText)
+	c.RunE = s.run(func(ctx context.Context, _ []string) error {
+		shelf, let, err := s.shelf(where)
+		if err != nil {
+			return err
+		}
+		defer let()
+		all, broken := archive.Whole(ctx, shelf, s.sys.Days.Name(), nil)
+		if broken != nil && all == nil {
+			return broken
+		}
+		superseded := archive.Superseded(all)
+		if s.asJSON {
+			s.print(listOf(all, "", func(m *archive.Manifest) jsonArchive { return archiveOf(m, superseded[m.Name()]) }))
+		} else {
+			var rows [][]cell
+			for _, m := range all {
+				note := ""
+				if superseded[m.Name()] {
+					note = "superseded"
+				}
+				rows = append(rows, cells(m.Day, grouped(m.Rows), sized(m.Bytes()), fmt.Sprint(len(m.Files)), stamped(m.CreatedAt), plain(m.CreatedBy), m.Name(), note))
+			}
+			s.table([]column{{title: "day"}, {title: "rows", right: true}, {title: "bytes", right: true}, {title: "files", right: true}, {title: "made"}, {title: "by", rank: 2},
+				{title: "archive", rank: 1}, {title: ""}}, rows, "")
+		}
+		s.leftOff(ctx)
+		return broken
+	})
+	return c
+}
+
+// leftOff tells of days that were taken out of the table and not dropped. The shelf can be looked at without the database.
+func (s *session) leftOff(ctx context.Context) {
+	held, err := s.sys.Days.Days(ctx, archive.DayOf(s.now()))
+	if err != nil {
+		s.tell("the database was not asked for days that were left off: %v\n", err)
+		return
+	}
+	for _, h := range held {
+		if h.Place == archive.Leaving {
+			s.tell("%s was left off: it is out of the table and not dropped; run docket archive --day %s\n", h.Day, h.Day)
+		}
+	}
+}
+
+func (s *session) archiveVerify() *cobra.Command {
+	var a archiving
+	c := &cobra.Command{
+		Use: "verify {--day DAY | --all} [flags]", Short: "Read archives whole and hold them against their manifests", DisableFlagsInUseLine: true,
+		Example: "  docket archive verify --day 2026-08-01\n  docket archive verify --all --from /srv/docket-archive", Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	c.Flags().StringVar(&a.day, "day", "", "this `day` alone: YYYY-MM-DD, in UTC")
+	c.Flags().BoolVar(&a.all, "all", false, "all days")
+	c.Flags().StringVar(&a.where, "from", "", whereText)
+	c.RunE = s.run(func(ctx context.Context, _ []string) error { return s.verifyArchives(ctx, a) })
+	return c
+}
+
+func (s *session) verifyArchives(ctx context.Context, a archiving) error {
+	if (a.day == "") != a.all {
+		return misuse("give either --day or --all")
+	}
+	var day *archive.Day
+	if a.day != "" {
+		d, err := oneDay(a.day)
+		if err != nil {
+			return err
+		}
+		day = &d
+	}
+	shelf, let, err := s.shelf(a.where)
+	if err != nil {
+		return err
+	}
+	defer let()
+	all, broken := archive.Whole(ctx, shelf, s.sys.Days.Name(), day)
+	if broken != nil {
+		s.failed(broken)
+	}
+	if broken == nil && len(all) == 0 {
+		return archive.ErrNone
+	}
+	bad := broken != nil
+	var told []jsonArchive
+	superseded := archive.Superseded(all)
+	for _, m := range all {
+		err := archive.Check(ctx, shelf, m, nil)
+		ok := err == nil
+		j := archiveOf(m, superseded[m.Name()])
+		if j.Verified = &ok; !ok {
+			bad, j.Error = true, err.Error()
+			s.failed(err)
+		} else if !s.asJSON {
+			s.say("%s: ok, %s, %s\n", m.Name(), counted(m.Rows, "row"), sized(m.Bytes()))
+		}
+		told = append(told, j)
+	}
+	if s.asJSON {
+		s.print(listOf(told, "", func(j jsonArchive) jsonArchive { return j }))
+	}
+	if bad {
+		return endError(1)
+	}
+	return nil
+}

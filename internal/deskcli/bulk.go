@@ -1,0 +1,191 @@
+package deskcli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"docket/internal/cli"
+	"docket/internal/desk"
+	"docket/internal/ledger"
+)
+
+// unasked is how many letters may be moved at once where nobody can be asked and --yes was not given.
+const unasked = 100
+
+// movable is the filter of what can be retried and resolved.
+func movable(f ledger.Filter) (ledger.Filter, error) {
+	if len(f.States) == 0 {
+		f.States = []ledger.State{ledger.Pending, ledger.Failed}
+	}
+	for _, state := range f.States {
+		if state != ledger.Pending && state != ledger.Failed {
+			return f, misuse("what is %s cannot be moved by hand: only PENDING and FAILED can", state)
+		}
+	}
+	return f, nil
+}
+
+// bulk writes a job down and watches it.
+func (s *session) bulk(ctx context.Context, act ledger.Act, d *deciding) error {
+	filter, err := d.filter.filter(s.now())
+	if err != nil {
+		return err
+	}
+	if filter, err = movable(filter); err != nil {
+		return err
+	}
+	by, err := s.actor(d, "")
+	if err != nil {
+		return err
+	}
+	counts, err := s.sys.Book.Counts(ctx, filter)
+	if err != nil {
+		return fmt.Errorf("count what would be moved: %w", err)
+	}
+	n := counts[ledger.Pending] + counts[ledger.Failed]
+	if agreed, err := s.agreed(ctx, act, d, filter, counts, n); err != nil || !agreed {
+		return err
+	}
+	job, err := s.sys.Book.CreateJob(ctx, ledger.Job{Act: act, Filter: filter, Rate: d.rate, Limit: d.limit, Operator: by.Name, Reason: by.Why})
+	if err != nil {
+		return fmt.Errorf("write the job down: %w", err)
+	}
+	if !s.asJSON {
+		s.say("job %d: %s %s\n", job.ID, verbs[act].doing, which(filter))
+	}
+	return s.watch(ctx, job, d.wait, d.detach)
+}
+
+// verbs are how an act is called.
+var verbs = map[ledger.Act]struct{ name, doing, ask string }{
+	ledger.Retried: {"retry", "retrying", "Retry"},
+	ledger.Closed:  {"resolve", "resolving", "Resolve"},
+}
+
+// agreed says how many would be moved and asks whether they are to be.
+func (s *session) agreed(ctx context.Context, act ledger.Act, d *deciding, filter ledger.Filter, counts map[ledger.State]int64, n int64) (bool, error) {
+	if n == 0 {
+		s.tell("no dead letter fits that is PENDING or FAILED; nothing was done\n")
+		if s.asJSON {
+			s.print(struct {
+				Matched int64    `json:"matched"`
+				Job     *jsonJob `json:"job"`
+			}{})
+		}
+		return false, nil
+	}
+	s.tell("%s (%s) %s %s\n", counted(n, "dead letter"), states(counts), map[bool]string{true: "fits", false: "fit"}[n == 1], which(filter))
+	moves := n
+	if d.limit > 0 {
+		moves = min(n, d.limit)
+	}
+	switch {
+	case d.yes:
+		return true, nil
+	case s.asks():
+		ok, err := s.yes(ctx, verbs[act].ask+" "+grouped(moves)+paced(d.rate)+"?", false)
+		if err == nil && !ok {
+			s.tell("nothing was done\n")
+			return false, endError(cli.Failed)
+		}
+		return ok, err
+	case moves > unasked:
+		return false, misuse("that would move %s dead letters, and nobody is at a terminal to be asked: say --yes, or --limit %d", grouped(moves), unasked)
+	}
+	return true, nil
+}
+
+func paced(rate float64) string {
+	if rate == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %g a second", rate)
+}
+
+// dryRun tries what would be retried.
+func (s *session) dryRun(ctx context.Context, d *deciding, args []string) error {
+	if s.sys.Trial == nil {
+		return misuse("this build has no dry run")
+	}
+	p := s.progress("trying")
+	told := func(done, total int64) { p.at(done, total, "") }
+	var result desk.TrialResult
+	var err error
+	if len(args) > 0 {
+		var ids []string
+		for _, arg := range args {
+			id, e := s.whole(ctx, arg)
+			if e != nil {
+				return e
+			}
+			if !slices.Contains(ids, id) {
+				ids = append(ids, id)
+			}
+		}
+		result, err = s.sys.Trial.RunIDs(ctx, ids, told)
+	} else {
+		var filter ledger.Filter
+		if filter, err = d.filter.filter(s.now()); err != nil {
+			return err
+		}
+		if filter, err = movable(filter); err != nil {
+			return err
+		}
+		result, err = s.sys.Trial.Run(ctx, filter, d.limit, told)
+	}
+	p.end()
+	if err != nil {
+		return fmt.Errorf("dry run: %w", err)
+	}
+	err = s.tried(result)
+	if !s.asJSON && result.Unwell == nil && result.Would+result.There > 0 {
+		s.tell("put them back on their topic:\n  %s\n", join("docket dlq retry", s.again(args, d), s.operatorFlag()))
+	}
+	return err
+}
+
+// again are the words that choose what a dry run was about.
+func (s *session) again(args []string, d *deciding) string {
+	if len(args) > 0 {
+		words := make([]string, len(args))
+		for i, arg := range args {
+			words[i] = shell(plainAll(arg))
+		}
+		return strings.Join(words, " ")
+	}
+	filter, err := d.filter.filter(s.now())
+	if err != nil {
+		return ""
+	}
+	text := chosen(filter)
+	if d.limit > 0 {
+		text += fmt.Sprintf(" --limit %d", d.limit)
+	}
+	return text + " --reason '...'"
+}
+
+// tried says what a dry run found. Exit 1: not all would be stored.
+func (s *session) tried(r desk.TrialResult) error {
+	switch findings := r.Findings(); {
+	case s.asJSON:
+		s.print(r)
+	case len(findings) < 3:
+		s.say("dry run, nothing was changed: %s\n", plainAll(r.String()))
+	default:
+		s.say("dry run of %s, nothing was changed:\n", grouped(r.Total))
+		for _, finding := range findings {
+			s.say("  %s\n", plainAll(finding))
+		}
+	}
+	if !s.asJSON && r.Unwell == nil {
+		for _, f := range r.StillFail {
+			s.tell("what %s means: docket classify %s\n", plainAll(f.Code), shell(plainAll(f.Code)))
+		}
+	}
+	if r.Unwell != nil || r.Fails() > 0 {
+		return endError(cli.Failed)
+	}
+	return nil
+}

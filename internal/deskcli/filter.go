@@ -1,0 +1,178 @@
+package deskcli
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"docket/internal/config"
+	"docket/internal/envelope"
+	"docket/internal/ledger"
+)
+
+// filterFlags choose dead letters.
+type filterFlags struct {
+	fingerprint, code, kind, path, since, until, topic string
+	states                                             []string
+	partition                                          int32
+	flags                                              *pflag.FlagSet
+}
+
+func (f *filterFlags) declare(s *session, c *cobra.Command) {
+	f.flags = c.Flags()
+	f.flags.StringVar(&f.fingerprint, "fingerprint", "", "those that failed alike: a `fingerprint`, or its first 4 characters or more")
+	f.flags.StringVar(&f.code, "code", "", "a SQLSTATE or a `code` of ours, as 23514 or too_large")
+	f.flags.StringVar(&f.kind, "kind", "", "a `kind` of failure: "+strings.Join(kinds(), ", "))
+	f.flags.StringVar(&f.path, "path", "", "the decision's `path`, whole")
+	f.flags.StringSliceVar(&f.states, "state", nil, "a `state`: PENDING, PROCESSING, FAILED or RESOLVED; may be repeated")
+	f.flags.StringVar(&f.since, "since", "", "last failed from then on: a `time` ago (2h, 3d) or RFC 3339")
+	f.flags.StringVar(&f.until, "until", "", "last failed before then: a `time` ago (2h, 3d) or RFC 3339")
+	f.flags.StringVar(&f.topic, "topic", "", "the original `topic`")
+	f.flags.Int32Var(&f.partition, "partition", 0, "the original partition's `number`")
+	s.completeFilter(c)
+}
+
+// filterNames are the flags that choose.
+func filterNames() []string {
+	return []string{"fingerprint", "code", "kind", "path", "state", "since", "until", "topic", "partition"}
+}
+
+// given says whether anything is chosen.
+func (f *filterFlags) given() bool {
+	for _, name := range filterNames() {
+		if f.flags.Changed(name) {
+			return true
+		}
+	}
+	return false
+}
+
+func kinds() []string {
+	return []string{string(envelope.Decode), string(envelope.Data), string(envelope.Conflict), string(envelope.Transient), string(envelope.Exhausted)}
+}
+
+func stateNames() []string {
+	var names []string
+	for _, state := range ledger.States() {
+		names = append(names, string(state))
+	}
+	return names
+}
+
+// leastFingerprint is how many characters of a fingerprint are enough.
+const leastFingerprint = 4
+
+func (f *filterFlags) filter(now time.Time) (ledger.Filter, error) {
+	filter := ledger.Filter{Fingerprint: strings.ToLower(f.fingerprint), Code: f.code, Path: f.path, Topic: f.topic}
+	if n := len(f.fingerprint); f.flags.Changed("fingerprint") && (n < leastFingerprint || n > ledger.FingerprintLength || strings.Trim(filter.Fingerprint, "0123456789abcdef") != "") {
+		return filter, misuse("%s is no fingerprint: %d to %d hex digits, as `docket dlq groups` shows them", quoted(f.fingerprint), leastFingerprint, ledger.FingerprintLength)
+	}
+	for _, name := range filterNames() {
+		if flag := f.flags.Lookup(name); flag.Changed && flag.Value.String() == "" {
+			return filter, misuse("--%s is empty", name)
+		}
+	}
+	if f.kind != "" {
+		kind, err := among("kind", strings.ToLower(f.kind), kinds())
+		if err != nil {
+			return filter, err
+		}
+		filter.Kind = envelope.Kind(kind)
+	}
+	for _, given := range f.states {
+		state, err := among("state", strings.ToUpper(given), stateNames())
+		if err != nil {
+			return filter, err
+		}
+		filter.States = append(filter.States, ledger.State(state))
+	}
+	if f.flags.Changed("partition") {
+		if f.partition < 0 {
+			return filter, misuse("--partition cannot be below 0")
+		}
+		filter.Partition = &f.partition
+	}
+	var err error
+	if filter.From, err = when("--since", f.since, now); err != nil {
+		return filter, err
+	}
+	if filter.To, err = when("--until", f.until, now); err != nil {
+		return filter, err
+	}
+	if !filter.From.IsZero() && !filter.To.IsZero() && !filter.From.Before(filter.To) {
+		return filter, misuse("nothing lies between --since and --until: %s is not before %s", stamped(filter.From), stamped(filter.To))
+	}
+	return filter, nil
+}
+
+func among(what, given string, choices []string) (string, error) {
+	for _, choice := range choices {
+		if given == choice {
+			return choice, nil
+		}
+	}
+	return "", misuse("there is no %s %s%s; there are %s", what, quoted(given), meant(config.Nearest(given, choices)), strings.Join(choices, ", "))
+}
+
+// when reads a time: so long ago, or as RFC 3339 has it. Empty is none.
+func when(flag, text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if t, err := time.Parse(time.RFC3339, text); err == nil {
+		return t.UTC(), nil
+	}
+	if t, err := time.Parse(time.DateOnly, text); err == nil {
+		return t.UTC(), nil
+	}
+	d, err := time.ParseDuration(text)
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		var n float64
+		n, err = strconv.ParseFloat(days, 64)
+		d = time.Duration(n * float64(24*time.Hour))
+	}
+	if err != nil || d < 0 {
+		return time.Time{}, misuse("%s %s is no time: say how long ago (90m, 2h, 3d) or when (2026-11-21T20:15:00Z)", flag, quoted(text))
+	}
+	return now.Add(-d), nil
+}
+
+// words are the flags that choose what a filter chooses, for a shell.
+func words(f ledger.Filter) []string {
+	var out []string
+	add := func(flag, value string) {
+		if value != "" {
+			out = append(out, flag, shell(value))
+		}
+	}
+	add("--fingerprint", f.Fingerprint)
+	add("--kind", string(f.Kind))
+	add("--code", f.Code)
+	add("--path", f.Path)
+	for _, state := range f.States {
+		add("--state", string(state))
+	}
+	if !f.From.IsZero() {
+		add("--since", f.From.UTC().Format(time.RFC3339))
+	}
+	if !f.To.IsZero() {
+		add("--until", f.To.UTC().Format(time.RFC3339))
+	}
+	add("--topic", f.Topic)
+	if f.Partition != nil {
+		add("--partition", fmt.Sprint(*f.Partition))
+	}
+	return out
+}
+
+// described is what a filter chooses, for people.
+func described(f ledger.Filter) string {
+	if w := words(f); len(w) > 0 {
+		return plainAll(strings.Join(w, " "))
+	}
+	return "all"
+}

@@ -1,0 +1,84 @@
+package deskcli
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"docket/internal/cli"
+	"docket/internal/ledger"
+)
+
+func (s *session) groups() *cobra.Command {
+	var f filterFlags
+	c := &cobra.Command{
+		Use: "groups [flags]", Short: "Group dead letters by what failed alike", DisableFlagsInUseLine: true,
+		Long: "Group dead letters by their fingerprint: kind, code, constraint, column, and the message without its numbers and\n" +
+			"quoted names. One cause is mostly one fingerprint.",
+		Example: "  docket dlq groups\n  docket dlq groups --state PENDING --state FAILED --since 1d",
+		Args:    noArgs, ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	f.declare(s, c)
+	c.RunE = s.run(func(ctx context.Context, _ []string) error {
+		filter, err := f.filter(s.now())
+		if err != nil {
+			return err
+		}
+		groups, err := s.sys.Book.Groups(ctx, filter)
+		if err != nil {
+			return err // it names the act
+		}
+		if s.asJSON {
+			s.print(listOf(groups, "", groupOf))
+			return nil
+		}
+		s.groupTable(groups)
+		return nil
+	})
+	return c
+}
+
+func (s *session) groupTable(groups []ledger.Group) {
+	if len(groups) == 0 {
+		s.tell("no dead letter fits\n")
+		return
+	}
+	columns := []column{
+		{title: "fingerprint"},
+		{title: "open", right: true},
+		{title: "resolved", right: true, rank: 6},
+		{title: "kind", rank: 2},
+		{title: "code"},
+		{title: "constraint", rank: 5, least: 24},
+		{title: "paths", rank: 1, least: 16},
+		{title: "oldest open", rank: 4},
+		{title: "newest", rank: 7},
+		{title: "message", rank: 3, least: 16},
+	}
+	now := s.now()
+	var open int64
+	var rows [][]cell
+	for _, g := range groups {
+		open += g.Open()
+		paths := plain(strings.Join(g.Paths, " "))
+		rows = append(rows, []cell{
+			{full: plain(g.Fingerprint)}, {full: cli.Grouped(g.Open())}, {full: cli.Grouped(g.Counts[ledger.Resolved])}, {full: string(g.Kind)}, {full: plain(g.Code)},
+			{full: plain(where(g))}, {full: paths}, {full: moment(g.Oldest, now), brief: ago(g.Oldest, now)},
+			{full: moment(g.Newest, now), brief: ago(g.Newest, now)}, {full: plain(g.Message)},
+		})
+	}
+	s.table(columns, rows, "")
+	s.tell("%s, %s open; look at one: docket dlq list --fingerprint %s\n", counted(int64(len(groups)), "group"), cli.Grouped(open), plain(groups[0].Fingerprint))
+}
+
+// where is what the database named, the most telling of it.
+func where(g ledger.Group) string {
+	switch {
+	case g.Constraint != "":
+		return g.Constraint
+	case g.Column != "":
+		return "column " + g.Column
+	}
+	return g.Table
+}

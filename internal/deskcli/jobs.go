@@ -1,0 +1,342 @@
+package deskcli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"docket/internal/cli"
+	"docket/internal/ledger"
+)
+
+func (s *session) jobs() *cobra.Command {
+	return s.group(&cobra.Command{
+		Use: "jobs", Short: "List, show, stop and resume work on many dead letters",
+		Long: "Jobs: work on many dead letters, as `docket dlq retry` with filter flags makes it. A desk carries them out one at a\n" +
+			"time; whoever made one may leave it to itself.",
+	}, s.jobsList(), s.jobsShow(), s.jobsStop(), s.jobsResume())
+}
+
+func (s *session) jobsList() *cobra.Command {
+	var limit int
+	c := &cobra.Command{
+		Use: "list [flags]", Short: "List jobs, the newest first", DisableFlagsInUseLine: true, Example: "  docket jobs list",
+		Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	c.Flags().IntVar(&limit, "limit", 20, "most that are listed: a `number`")
+	c.RunE = s.run(func(ctx context.Context, _ []string) error {
+		if limit < 1 || limit > mostList {
+			return misuse("--limit has to be 1 to %d", mostList)
+		}
+		jobs, err := s.sys.Book.ListJobs(ctx, limit)
+		if err != nil {
+			return err // it names the act
+		}
+		switch {
+		case s.asJSON:
+			s.print(listOf(jobs, "", jobOf))
+		case len(jobs) == 0:
+			s.tell("there are no jobs; `docket dlq retry` with filter flags makes one\n")
+		default:
+			s.jobTable(jobs)
+		}
+		return nil
+	})
+	return c
+}
+
+func (s *session) jobTable(jobs []ledger.Job) {
+	columns := []column{
+		{title: "job", right: true}, {title: "state", paint: s.paintState}, {title: "act", rank: 3}, {title: "moved"},
+		{title: "stored", right: true, rank: 1}, {title: "dead", right: true, rank: 1}, {title: "refused", right: true, rank: 6},
+		{title: "operator", rank: 2, least: 8}, {title: "made", rank: 4}, {title: "which", rank: 5, least: 16}, {title: "reason", rank: 7, least: 12},
+	}
+	now := s.now()
+	var rows [][]cell
+	for _, j := range jobs {
+		rows = append(rows, []cell{
+			{full: fmt.Sprint(j.ID)}, {full: string(j.State)}, {full: verbs[j.Act].name}, {full: grouped(j.Sent) + "/" + grouped(target(j))},
+			{full: grouped(j.Stored)}, {full: grouped(j.Dead)}, {full: grouped(j.Refused)}, {full: plain(j.Operator)},
+			{full: moment(j.CreatedAt, now), brief: ago(j.CreatedAt, now)}, {full: which(j.Filter)}, {full: plain(j.Reason)},
+		})
+	}
+	s.table(columns, rows, "")
+}
+
+// which is what the filter of a job chooses. That it is PENDING or FAILED goes without saying.
+func which(f ledger.Filter) string {
+	if len(f.States) == 2 {
+		f.States = nil
+	}
+	return described(f)
+}
+
+// target is how many a job is to move.
+func target(j ledger.Job) int64 {
+	n := j.Matched
+	if j.Limit > 0 {
+		n = min(n, j.Limit)
+	}
+	return max(n, j.Sent)
+}
+
+// underWay is how many retries of a job have not ended. What is resolved has no way to go.
+func underWay(j ledger.Job) int64 {
+	if j.Act == ledger.Closed {
+		return 0
+	}
+	return max(j.Open(), 0)
+}
+
+func jobID(args []string) (int64, error) {
+	if len(args) != 1 {
+		return 0, misuse("name one job by its number, as `docket jobs list` shows it")
+	}
+	id, err := strconv.ParseInt(args[0], 10, 64)
+	if err != nil || id < 1 {
+		return 0, misuse("%s is no number of a job", quoted(args[0]))
+	}
+	return id, nil
+}
+
+func (s *session) jobsShow() *cobra.Command {
+	var watch bool
+	c := &cobra.Command{
+		Use: "show JOB [flags]", Short: "Show how a job stands; --watch follows it to its end", DisableFlagsInUseLine: true,
+		Example: "  docket jobs show 12\n  docket jobs show 12 --watch", ValidArgsFunction: s.completeJobs,
+	}
+	c.Flags().BoolVar(&watch, "watch", false, "follow it to its end")
+	c.RunE = s.run(func(ctx context.Context, args []string) error {
+		job, err := s.job(ctx, args)
+		if err != nil {
+			return err
+		}
+		if watch {
+			return s.watch(ctx, job, true, false)
+		}
+		s.showJob(job)
+		if over(job) {
+			return nil
+		}
+		_, err = s.running(ctx) // a job that is RUNNING waits as well where its desk is gone
+		return err
+	})
+	return c
+}
+
+func (s *session) job(ctx context.Context, args []string) (ledger.Job, error) {
+	id, err := jobID(args)
+	if err != nil {
+		return ledger.Job{}, err
+	}
+	job, err := s.sys.Book.Job(ctx, id)
+	if err != nil {
+		return job, fmt.Errorf("job %d: %w", id, err)
+	}
+	return job, nil
+}
+
+func (s *session) showJob(j ledger.Job) {
+	if s.asJSON {
+		s.print(jobOf(j))
+		return
+	}
+	now := s.now()
+	s.say("%s %d, %s\n", s.paint(bold, "Job"), j.ID, s.paintState(string(j.State)))
+	s.field("does", verbs[j.Act].name+" "+which(j.Filter)+limits(j))
+	s.field("of", plain(j.Operator)+": "+plainAll(j.Reason))
+	s.field("moved", grouped(j.Sent)+" of "+grouped(target(j)))
+	if j.Act == ledger.Retried {
+		s.field("of these", tally(j))
+	}
+	s.field("made", moment(j.CreatedAt, now))
+	if !j.StartedAt.IsZero() {
+		s.field("started", moment(j.StartedAt, now))
+	}
+	if !j.EndedAt.IsZero() {
+		s.field("ended", moment(j.EndedAt, now))
+	}
+	s.field("desk", plain(j.Owner))
+	s.field("stopped by", plain(j.StoppedBy))
+	s.field("note", plainAll(j.Note))
+	s.heading("What you can do now")
+	for _, a := range jobActions(j, s.operatorFlag()) {
+		s.say("  %s\n    %s\n", a.Text, s.paint(cyan, a.Command))
+	}
+}
+
+// chosen are the flags that choose what a filter does, as commands that move letters take them.
+func chosen(f ledger.Filter) string {
+	if len(f.States) == 2 {
+		f.States = nil
+	}
+	if flags := words(f); len(flags) > 0 {
+		return strings.Join(flags, " ")
+	}
+	return "--all"
+}
+
+func limits(j ledger.Job) string {
+	text := paced(j.Rate)
+	if j.Limit > 0 {
+		text += ", at most " + grouped(j.Limit)
+	}
+	return text
+}
+
+// tally is how a job's retries ended.
+func tally(j ledger.Job) string {
+	return fmt.Sprintf("%s stored, %s dead again, %s not taken or given up, %s under way", grouped(j.Stored), grouped(j.Dead), grouped(j.Refused), grouped(underWay(j)))
+}
+
+// brief is the tally of a job as far as there is something to tell, for the narrow place beside a bar.
+func brief(j ledger.Job) string {
+	var said []string
+	for _, part := range []struct {
+		n    int64
+		what string
+	}{{j.Stored, "stored"}, {j.Dead, "dead"}, {j.Refused, "not taken"}} {
+		if part.n > 0 {
+			said = append(said, grouped(part.n)+" "+part.what)
+		}
+	}
+	return strings.Join(said, ", ")
+}
+
+func jobActions(j ledger.Job, operator string) []action {
+	id := fmt.Sprint(j.ID)
+	switch j.State {
+	case ledger.JobWaiting, ledger.JobRunning:
+		return []action{{"follow it", "docket jobs show " + id + " --watch"}, {"stop it; what is under way goes on", join("docket jobs stop", id, operator, "--reason '...'")}}
+	case ledger.JobStopped:
+		return []action{
+			{"see whether what is left would be stored now", join("docket dlq retry", chosen(j.Filter), "--dry-run")},
+			{"see what fails", join("docket dlq groups", strings.Join(words(j.Filter), " "))},
+			{"go on with it", join("docket jobs resume", id, operator)},
+		}
+	}
+	return []action{{"see what is left", join("docket dlq list", strings.Join(words(j.Filter), " "))}}
+}
+
+func (s *session) jobsStop() *cobra.Command {
+	var d deciding
+	c := &cobra.Command{
+		Use: "stop JOB [flags]", Short: "Stop a job; what it sent already goes on", DisableFlagsInUseLine: true,
+		Example: "  docket jobs stop 12 --operator mara --reason 'the fix is not out yet'", ValidArgsFunction: s.completeJobs,
+	}
+	declareActor(c, &d)
+	c.RunE = s.run(func(ctx context.Context, args []string) error {
+		return s.moveJob(ctx, args, &d, "stopped by hand", func(id int64, by ledger.Actor) (ledger.Job, error) {
+			return s.sys.Book.StopJob(ctx, id, by.Why, by)
+		})
+	})
+	return c
+}
+
+func (s *session) jobsResume() *cobra.Command {
+	var d deciding
+	c := &cobra.Command{
+		Use: "resume JOB [flags]", Short: "Go on with a job that was stopped, by a person or by itself", DisableFlagsInUseLine: true,
+		Example: "  docket jobs resume 12 --operator mara --reason 'the fix is out'", ValidArgsFunction: s.completeJobs,
+	}
+	declareActor(c, &d)
+	c.RunE = s.run(func(ctx context.Context, args []string) error {
+		return s.moveJob(ctx, args, &d, "by hand", func(id int64, by ledger.Actor) (ledger.Job, error) {
+			job, err := s.sys.Book.ResumeJob(ctx, id, by)
+			if err == nil {
+				_, err = s.running(ctx)
+			}
+			return job, err
+		})
+	})
+	return c
+}
+
+func declareActor(c *cobra.Command, d *deciding) {
+	c.Flags().StringVar(&d.operator, "operator", "", "`name` of who decides this; without it DOCKET_OPERATOR")
+	c.Flags().StringVar(&d.reason, "reason", "", "`why`, for the job's note")
+}
+
+func (s *session) moveJob(ctx context.Context, args []string, d *deciding, otherwise string, do func(int64, ledger.Actor) (ledger.Job, error)) error {
+	id, err := jobID(args)
+	if err != nil {
+		return err
+	}
+	by, err := s.actor(d, otherwise)
+	if err != nil {
+		return err
+	}
+	by.Job = id
+	job, err := do(id, by)
+	if err != nil {
+		return fmt.Errorf("job %d: %w", id, err)
+	}
+	s.showJob(job)
+	return nil
+}
+
+// watch follows a job to its end. A signal leaves the job to itself.
+func (s *session) watch(ctx context.Context, job ledger.Job, wait, detach bool) error {
+	there, err := s.running(ctx)
+	if err != nil {
+		return err
+	}
+	if over(job) || detach || !there && !wait {
+		return s.left(job, false)
+	}
+	p := s.progress(fmt.Sprintf("job %d", job.ID))
+	for !over(job) {
+		p.brief = brief(job)
+		p.at(progressOf(job), target(job), tally(job))
+		if !sleep(ctx, lookEvery) {
+			p.end()
+			return s.left(job, true)
+		}
+		next, err := s.sys.Book.Job(ctx, job.ID)
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
+			p.end()
+			s.tell("the job goes on without being watched: docket jobs show %d --watch\n", job.ID)
+			return fmt.Errorf("see how job %d stands: %w", job.ID, err)
+		default:
+			job = next
+		}
+	}
+	p.end()
+	s.showJob(job)
+	if job.State == ledger.JobStopped || job.Dead+job.Refused+underWay(job) > 0 {
+		return endError(cli.Failed)
+	}
+	return nil
+}
+
+// progressOf is how many of a job's letters have come to their end.
+func progressOf(j ledger.Job) int64 { return max(j.Sent-underWay(j), 0) }
+
+// over says that nothing more is done for a job.
+func over(j ledger.Job) bool { return j.State == ledger.JobStopped || j.State == ledger.JobDone }
+
+// left says that a job is left to itself, and what can be done about it.
+func (s *session) left(j ledger.Job, interrupted bool) error {
+	if s.asJSON {
+		s.print(jobOf(j))
+		return nil
+	}
+	if over(j) {
+		s.showJob(j)
+		return nil
+	}
+	how := "it is left to the desk"
+	if interrupted {
+		how = "it goes on without you"
+	}
+	s.say("job %d is %s, %s of %s moved; %s\n", j.ID, j.State, grouped(j.Sent), grouped(target(j)), how)
+	for _, a := range jobActions(j, s.operatorFlag()) {
+		s.say("  %-36s %s\n", a.Text+":", a.Command)
+	}
+	return nil
+}

@@ -1,0 +1,165 @@
+package deskcli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"docket/internal/cli"
+	"docket/internal/envelope"
+	"docket/internal/ledger"
+)
+
+// dlq holds the commands on dead letters.
+func (s *session) dlq() *cobra.Command {
+	return s.group(&cobra.Command{
+		Use: "dlq", Short: "List, explain, retry, edit and resolve dead letters",
+		Long: "Dead letters: records that could not be stored, each with its id, why it failed, and where it stands.\n" +
+			"They are named by their id, or its first 6 characters or more, or chosen by what they have in common.",
+	}, s.list(), s.groups(), s.show(), s.retry(), s.edit(), s.resolve())
+}
+
+const (
+	defaultList = 50
+	mostList    = 1000
+)
+
+func (s *session) list() *cobra.Command {
+	var f filterFlags
+	var limit int
+	var after string
+	var all bool
+	c := &cobra.Command{
+		Use: "list [flags]", Short: "List dead letters, the newest failure first", DisableFlagsInUseLine: true,
+		Example: "  docket dlq list --state FAILED --since 2h\n" +
+			"  docket dlq list --code 23514 --path authz/allow --limit 200\n" +
+			"  docket dlq list --all --json | jq -r '.entries[].id'",
+		Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	f.declare(s, c)
+	c.Flags().IntVar(&limit, "limit", defaultList, "most that are listed: a `number`")
+	c.Flags().StringVar(&after, "after", "", "go on where a list ended: the `cursor` that it showed as next")
+	c.Flags().BoolVar(&all, "all", false, "list all of them")
+	c.RunE = s.run(func(ctx context.Context, _ []string) error {
+		filter, err := f.filter(s.now())
+		switch {
+		case err != nil:
+			return err
+		case limit < 1:
+			return misuse("--limit has to be 1 or more")
+		case all && c.Flags().Changed("limit"):
+			return misuse("--all and --limit say different things; give one")
+		case all:
+			limit = -1
+		}
+		return s.listed(ctx, filter, after, limit)
+	})
+	return c
+}
+
+// noArgs is cobra.NoArgs in our words.
+func noArgs(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return misuse("there is nothing to do with %s", quoted(args[0]))
+	}
+	return nil
+}
+
+// listed lists at most limit letters, all where that is below 0, page by page, so that a list of any length takes the memory of one.
+func (s *session) listed(ctx context.Context, filter ledger.Filter, after string, limit int) error {
+	n := 0
+	for {
+		page := mostList
+		if limit >= 0 {
+			page = min(limit-n, mostList)
+		}
+		list, err := s.sys.Book.List(ctx, filter, ledger.Page{After: after, Limit: page})
+		if err != nil {
+			return err // it names the act
+		}
+		after = list.Next
+		last := after == "" || limit >= 0 && n+len(list.Entries) >= limit
+		if s.asJSON {
+			s.printPart(list.Entries, n == 0, last, after)
+		} else if len(list.Entries) > 0 {
+			s.listTable(list.Entries, n == 0)
+		}
+		n += len(list.Entries)
+		if last {
+			break
+		}
+	}
+	switch {
+	case s.asJSON:
+	case n == 0:
+		s.tell("no dead letter fits; `docket dlq groups` shows what there is\n")
+	case after != "":
+		s.tell("%s shown; the next: --after %s\n", cli.Grouped(int64(n)), after)
+	}
+	return nil
+}
+
+// printPart prints a part of a list as JSON; the parts together are one [jsonList].
+func (s *session) printPart(entries []ledger.Entry, first, last bool, next string) {
+	if first {
+		s.say("{\n  \"entries\": [")
+	}
+	for i, e := range entries {
+		text, err := json.MarshalIndent(entryOf(e), "    ", "  ")
+		if err != nil {
+			continue // of strings, numbers and times there is no such error
+		}
+		comma := ","
+		if first && i == 0 {
+			comma = ""
+		}
+		s.say("%s\n    %s", comma, escaped(text))
+	}
+	if last {
+		text, _ := json.Marshal(next) //nolint:errchkjson // a string
+		s.say("\n  ],\n  \"next\": %s\n}\n", escaped(text))
+	}
+}
+
+func (s *session) listTable(entries []ledger.Entry, titles bool) {
+	columns := []column{
+		{title: "id"},
+		{title: "state", paint: s.paintState},
+		{title: "kind", rank: 6},
+		{title: "code", rank: 1, least: 8},
+		{title: "path", rank: 2, least: 16},
+		{title: "last failure", rank: 3},
+		{title: "retries", rank: 7, right: true},
+		{title: "record", rank: 5},
+		{title: "fingerprint", rank: 4},
+		{title: "message", rank: 8, least: 24},
+	}
+	now := s.now()
+	var rows [][]cell
+	for _, e := range entries {
+		rows = append(rows, []cell{
+			{full: s.id(e.ID)}, {full: string(e.State)}, {full: plain(string(e.Cause.Kind))}, {full: plain(e.Cause.Code)}, {full: plain(e.Path)},
+			{full: moment(e.FailedAt, now), brief: ago(e.FailedAt, now)}, {full: fmt.Sprint(e.Attempts)},
+			placeCell(e.Origin),
+			{full: plain(e.Fingerprint), brief: short(e.Fingerprint, 8)}, {full: plain(e.Cause.Message)},
+		})
+	}
+	s.tableWith(columns, rows, "", titles)
+}
+
+// placeCell is where a record was first read.
+func placeCell(o envelope.Origin) cell {
+	if o.Partition == envelope.NoPlace {
+		return cell{full: "a collector", brief: "collector"}
+	}
+	return cell{full: plain(fmt.Sprintf("%s/%d/%d", o.Topic, o.Partition, o.Offset)), brief: fmt.Sprintf("%d/%d", o.Partition, o.Offset)}
+}
+
+func short(text string, n int) string {
+	if len(text) > n {
+		return text[:n]
+	}
+	return text
+}

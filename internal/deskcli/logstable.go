@@ -1,0 +1,149 @@
+package deskcli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"docket/internal/reader"
+)
+
+// instant is when a decision was made, as tables have it: several are made within a second.
+const instant = "2006-01-02 15:04:05.000Z"
+
+func (s *session) paintVerdict(text string) string {
+	return s.paint(map[string]style{
+		string(reader.Allowed): green, string(reader.Denied): red, string(reader.Undefined): yellow, string(reader.Error): red, string(reader.Other): cyan,
+	}[strings.TrimSpace(text)], text)
+}
+
+// or is a column that may be NULL.
+func or(text *string, none string) string {
+	if text == nil {
+		return none
+	}
+	return plain(*text)
+}
+
+func (s *session) decisionTable(decisions []reader.Decision, titles bool) {
+	columns := []column{
+		{title: "time", rank: 3},
+		{title: "verdict", paint: s.paintVerdict},
+		{title: "path", rank: 1, least: 14},
+		{title: "requested by", rank: 5, least: 15},
+		{title: "service", rank: 4, least: 8},
+		{title: "decision_id"},
+	}
+	now := s.now()
+	var rows [][]cell
+	for _, d := range decisions {
+		rows = append(rows, []cell{
+			{full: d.Time.UTC().Format(instant), brief: ago(d.Time, now)}, {full: plain(string(d.Verdict))}, {full: or(d.Path, "-")}, {full: or(d.RequestedBy, "-")},
+			{full: or(d.Service, "-")}, {full: plainAll(d.ID)},
+		})
+	}
+	s.tableWith(columns, rows, "", titles)
+}
+
+// decisionTexts shows decisions whole: a line of what they are, and what they hold.
+func (s *session) decisionTexts(decisions []reader.Decision) {
+	for _, d := range decisions {
+		s.say("%s  %s  %s  %s\n", d.Time.UTC().Format(instant), s.paintVerdict(string(d.Verdict)), or(d.Path, "-"), plainAll(d.ID))
+		s.say("%s\n", plainLines(pretty(d.Raw)))
+	}
+}
+
+// oneDecision shows all decisions of an id: OPA's ids are unique, those of other producers need not be.
+func (s *session) oneDecision(ctx context.Context, id string, o logsFlags) error {
+	all, err := s.sys.Decisions.ByID(ctx, id)
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		if s.asJSON && !o.lines {
+			s.decisionPart(nil, -1, true, "")
+		}
+		s.tell("no decision %s is stored; look for it in every other home: docket where-is %s\n", plain(id), plainAll(shell(id)))
+		s.tell("of a day that was archived, or is just leaving? docket archive list; docket restore --day DAY, then ask again\n")
+		return endError(1)
+	}
+	if !o.full {
+		for i := range all {
+			all[i].Raw = nil
+		}
+	}
+	switch {
+	case o.lines:
+		s.decisionLines(all)
+	case s.asJSON:
+		s.decisionPart(all, -1, true, "")
+	default:
+		if len(all) > 1 {
+			s.say("%s came with this id, at different times; the oldest first.\n\n", counted(int64(len(all)), "decision"))
+		}
+		for i, d := range all {
+			if i > 0 {
+				s.say("\n")
+			}
+			s.decision(d)
+		}
+		s.say("\nWhy: docket why %s\n", plainAll(shell(id)))
+	}
+	return nil
+}
+
+func (s *session) decision(d reader.Decision) {
+	s.say("%s\n", s.paint(bold, "Decision "+plainAll(d.ID)))
+	s.field("verdict", s.paintVerdict(string(d.Verdict)))
+	s.field("decided", d.Time.UTC().Format("2006-01-02 15:04:05.000000Z")+" ("+ago(d.Time, s.now())+")")
+	s.field("path", or(d.Path, ""))
+	s.field("service", or(d.Service, ""))
+	s.field("requested by", or(d.RequestedBy, ""))
+	if d.ReqID != nil {
+		s.field("request", fmt.Sprintf("%d, counted by that OPA", *d.ReqID))
+	}
+	s.field("OPA", strings.TrimSpace(or(d.OPAID, "")+" "+or(d.OPAVersion, "")))
+	s.field("labels", members(d.Labels, func(raw json.RawMessage) string { return word(raw) }))
+	s.field("bundles", members(d.Bundles, func(raw json.RawMessage) string {
+		var b struct {
+			Revision json.RawMessage `json:"revision"`
+		}
+		if json.Unmarshal(raw, &b) != nil || b.Revision == nil {
+			return ""
+		}
+		return word(b.Revision)
+	}))
+	s.field("first read", plainAll(fmt.Sprintf("%s/%d/%d, decision %d of that record", d.Topic, d.Partition, d.Offset, d.Index)))
+	s.field("stored", moment(d.StoredAt.Truncate(time.Second), s.now()))
+	if d.Raw == nil {
+		s.say("  what it holds is hidden; --full shows it (it may hold personal data)\n")
+		return
+	}
+	s.say("%s\n", plainLines(pretty(d.Raw)))
+}
+
+// members are the members of a JSON object as NAME=VALUE, sorted.
+func members(raw json.RawMessage, value func(json.RawMessage) string) string {
+	var object map[string]json.RawMessage
+	if json.Unmarshal(raw, &object) != nil {
+		return plain(string(raw))
+	}
+	var all []string
+	for name, member := range object {
+		all = append(all, plain(name+"="+value(member)))
+	}
+	slices.Sort(all)
+	return strings.Join(all, " ")
+}
+
+// word is a JSON string without its quotes, and anything else as it is.
+func word(raw json.RawMessage) string {
+	var t string
+	if json.Unmarshal(raw, &t) == nil {
+		return t
+	}
+	return string(raw)
+}

@@ -1,0 +1,67 @@
+package deskcli
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"docket/internal/archive"
+	"docket/internal/cli"
+	"docket/internal/config"
+	"docket/internal/desk"
+	"docket/internal/ledger"
+	"docket/internal/reader"
+)
+
+// Terminal says what a person sits at. The zero value is nobody: everything is a pipe or a file.
+type Terminal struct {
+	In, Out, Err bool // standard input, output, error are a terminal
+	Width        int  // columns; 0: not known
+}
+
+// Options are what the command line is given beside its Env.
+type Options struct {
+	Stdin    io.Reader
+	Terminal Terminal
+	Now      func() time.Time // nil: time.Now
+	// Open opens what commands work on. Nothing needs to be dialled before the first question.
+	Open func(env cli.Env, s config.Settings) (*System, error)
+	// Desk runs the daemon until it is stopped and returns the exit code.
+	Desk func(env cli.Env, args []string) int
+	// Edit runs an editor, the words of argv, and returns once it has ended. nil: a process on this one's terminal.
+	Edit func(ctx context.Context, argv []string) error
+}
+
+// System is what commands work on.
+type System struct {
+	Book  Book
+	Trial Trial // nil: there are no dry runs
+	// Horizon asks Kafka what its retention will delete; nil: it is not asked. What could not be found out is in the lines.
+	Horizon func(ctx context.Context, now time.Time) ([]desk.HorizonLine, error)
+	// Decisions are the stored ones.
+	Decisions reader.Store
+	// Days are the table's, to be archived and restored; nil: there are none.
+	Days archive.Table
+	// Shelf opens where archives lie: a directory, or s3://bucket/prefix.
+	Shelf func(where string) (archive.Shelf, error)
+	Close func()
+}
+
+// Trial is the dry run; *desk.Trial is one.
+type Trial interface {
+	Run(ctx context.Context, f ledger.Filter, limit int64, progress func(done, total int64)) (desk.TrialResult, error)
+	RunIDs(ctx context.Context, ids []string, progress func(done, total int64)) (desk.TrialResult, error)
+	RunValue(ctx context.Context, value []byte) (desk.TrialResult, error)
+}
+
+// Book is as much of the ledger as a person's commands need.
+type Book interface {
+	ledger.Decider
+	ledger.Reader
+	CreateJob(ctx context.Context, j ledger.Job) (ledger.Job, error)
+	Job(ctx context.Context, id int64) (ledger.Job, error)
+	ListJobs(ctx context.Context, n int) ([]ledger.Job, error)
+	StopJob(ctx context.Context, id int64, why string, by ledger.Actor) (ledger.Job, error)
+	ResumeJob(ctx context.Context, id int64, by ledger.Actor) (ledger.Job, error)
+	Desks(ctx context.Context, within time.Duration) ([]string, error)
+}

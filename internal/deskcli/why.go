@@ -1,0 +1,232 @@
+package deskcli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"docket/internal/reader"
+	"docket/internal/subject"
+)
+
+// whyFlags say what is asked of a decision beside why.
+type whyFlags struct {
+	at, subject string
+	neighbours  int
+	same, full  bool
+}
+
+const defaultNeighbours = 3
+
+func (s *session) why() *cobra.Command {
+	var o whyFlags
+	c := &cobra.Command{
+		Use: "why ID [flags]", Short: "Explain a stored decision: how it ended, by which policy and revision, since when", DisableFlagsInUseLine: true,
+		Long: "Explain a stored decision. ID is its decision_id, whole. What it says of itself comes first: verdict, reasons, policies, bundle\n" +
+			"revisions, who asked; then since when decisions of the same subject and path end like that, and those before and behind it.\n" +
+			"Reasons and parts of the input are shown, which may be personal data.",
+		Example: "  docket why 502d43b4-80ba-4142-9470-c83ed0f8d1a8\n" +
+			"  docket why 502d43b4-80ba-4142-9470-c83ed0f8d1a8 --subject input:/user --same-input\n" +
+			"  docket why 502d43b4-80ba-4142-9470-c83ed0f8d1a8 --json | jq -r '.reasons[].text'",
+		Args: oneDecisionID, ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	f := c.Flags()
+	f.StringVar(&o.at, "at", "", "which one, where several came with that id: its `time`, RFC 3339")
+	f.StringVar(&o.subject, "subject", "", "who counts as the same subject, a `place`: requested_by, requested_by:host, label:NAME or\ninput:/POINTER; the setting DOCKET_READER_SUBJECT if not given")
+	f.IntVar(&o.neighbours, "neighbours", defaultNeighbours, "how many decisions before and behind it are shown: a `number`")
+	f.BoolVar(&o.same, "same-input", false, "find, too, when the very same input ended otherwise last; may take long")
+	f.BoolVar(&o.full, "full", false, "show the whole decision, too")
+	s.complete(c, map[string]completion{"subject": fixed([]string{"requested_by", "requested_by:host", "label:", "input:/"}), "neighbours": fixed(nil), "at": fixed(nil)})
+	c.RunE = s.run(func(ctx context.Context, args []string) error {
+		q, err := s.question(o)
+		if err != nil {
+			return err
+		}
+		d, err := s.stored(ctx, args[0], "--at", o.at)
+		if err != nil {
+			return err
+		}
+		x, err := reader.Why(ctx, s.sys.Decisions, d, q)
+		if err != nil {
+			return fmt.Errorf("explain %s: %w", plain(d.ID), err)
+		}
+		if s.asJSON {
+			out := jsonWhy{Explanation: x}
+			if o.full {
+				out.Raw = d.Raw
+			}
+			s.print(out)
+			return nil
+		}
+		s.explained(x, q, s.now())
+		if o.full {
+			s.heading("The decision")
+			s.say("%s\n", plainLines(pretty(d.Raw)))
+		}
+		return nil
+	})
+	return c
+}
+
+type jsonWhy struct {
+	reader.Explanation
+	Raw json.RawMessage `json:"raw,omitempty"`
+}
+
+func oneDecisionID(_ *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return misuse("name a decision by its decision_id, as `docket logs` shows it")
+	case len(args) > 1:
+		return misuse("name one decision; %s is one too many", quoted(args[1]))
+	}
+	return idFault(args[0])
+}
+
+// idFault is what no decision_id can be.
+func idFault(id string) error {
+	switch {
+	case id == "":
+		return misuse("the decision_id is empty")
+	case !utf8.ValidString(id):
+		return misuse("%s is not UTF-8; no stored decision_id is like that", quoted(id))
+	}
+	return nil
+}
+
+// question is what settings and flags ask.
+func (s *session) question(o whyFlags) (reader.Question, error) {
+	q := reader.Question{Neighbours: o.neighbours, SameInput: o.same}
+	if o.neighbours < 0 || o.neighbours > reader.MaxNeighbours {
+		return q, misuse("--neighbours has to be 0 to %d", reader.MaxNeighbours)
+	}
+	from, text := "--subject", o.subject
+	if text == "" {
+		from, text = "DOCKET_READER_SUBJECT", s.settings.ReaderSubject
+	}
+	var err error
+	if q.Subject, err = subject.Parse(text); err != nil {
+		return q, misuse("%s %s is no subject: %s", from, quoted(text), plainAll(subject.ErrForm.Error()))
+	}
+	if q.Extractors, err = reader.ParseExtractors(s.settings.ReaderExtractors); err != nil {
+		return q, misuse("DOCKET_READER_EXTRACTORS: %v", err)
+	}
+	return q, nil
+}
+
+// stored is the decision of an id, and of a time where several have that id.
+func (s *session) stored(ctx context.Context, id, flag, at string) (reader.Decision, error) {
+	all, err := s.sys.Decisions.ByID(ctx, id)
+	if err != nil {
+		return reader.Decision{}, err
+	}
+	if len(all) == 0 {
+		s.absent(id)
+		return reader.Decision{}, endError(1)
+	}
+	if at == "" && len(all) == 1 {
+		return all[0], nil
+	}
+	if at != "" {
+		t, err := time.Parse(time.RFC3339Nano, at)
+		if err != nil {
+			return reader.Decision{}, misuse("%s %s is no time as RFC 3339 has it: 2026-11-21T20:15:00.5Z", flag, quoted(at))
+		}
+		for _, d := range all {
+			if d.Time.Equal(t.Truncate(time.Microsecond)) {
+				return d, nil
+			}
+		}
+	}
+	s.tell("%s: %s of %s; say which one with %s:\n", s.env.Program, counted(int64(len(all)), "decision"), plain(id), flag)
+	for _, d := range all {
+		s.tell("  %s %s  %s\n", flag, d.Time.UTC().Format(time.RFC3339Nano), d.Verdict)
+	}
+	return reader.Decision{}, endError(1)
+}
+
+// absent says that a decision is not in the table, and where it may be.
+func (s *session) absent(id string) {
+	word := plainAll(shell(id))
+	s.tell("%s: no decision %s is stored\n", s.env.Program, plain(id))
+	s.tell("  still on its way, parked, or a dead letter? docket where-is %s\n", word)
+	s.tell("  of a day that was archived, or is just leaving? docket archive list; docket restore --day DAY, then ask again\n")
+	s.tell("  the id has to be whole, as OPA gave it: docket logs shows ids\n")
+}
+
+func (s *session) compare() *cobra.Command {
+	var all bool
+	var atA, atB string
+	c := &cobra.Command{
+		Use: "diff A B [flags]", Short: "Compare two stored decisions", DisableFlagsInUseLine: true,
+		Long: "Compare two stored decisions, each named by its whole decision_id: what has to change in A to make it B. Numbers are equal as\n" +
+			"JSON numbers; of lists the longest common part stays. What differs between any two is left out: decision_id, timestamp,\n" +
+			"req_id, metrics, trace_id, span_id, and the port of requested_by.",
+		Example: "  docket diff 502d43b4-80ba-4142-9470-c83ed0f8d1a8 cf0d08a7-ac3f-4bae-af64-7e66ef8b00ff",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 2 || args[0] == "" || args[1] == "" {
+				return misuse("name two decisions by their decision_id")
+			}
+			return cmp.Or(idFault(args[0]), idFault(args[1]))
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	c.Flags().BoolVar(&all, "all", false, "leave nothing out")
+	c.Flags().StringVar(&atA, "at-a", "", "which A, where several came with that id: its `time`, RFC 3339")
+	c.Flags().StringVar(&atB, "at-b", "", "which B: its `time`")
+	s.complete(c, map[string]completion{"at-a": fixed(nil), "at-b": fixed(nil)})
+	c.RunE = s.run(func(ctx context.Context, args []string) error {
+		a, err := s.stored(ctx, args[0], "--at-a", atA)
+		if err != nil {
+			return err
+		}
+		b, err := s.stored(ctx, args[1], "--at-b", atB)
+		if err != nil {
+			return err
+		}
+		found, err := reader.Diff(a.Raw, b.Raw, reader.DiffOptions{All: all})
+		if errors.Is(err, reader.ErrNotJSON) {
+			return fmt.Errorf("compare what is stored: %w", err)
+		}
+		if s.asJSON {
+			s.print(jsonDiff{A: endOf(a), B: endOf(b), Differences: found})
+			return nil
+		}
+		for _, end := range []struct {
+			name string
+			d    reader.Decision
+		}{{"A", a}, {"B", b}} {
+			s.say("%s  %s  %s  %s  %s\n", s.paint(bold, end.name), plain(end.d.ID), end.d.Time.UTC().Format(instant), s.paintVerdict(string(end.d.Verdict)), or(end.d.Path, "-"))
+		}
+		s.say("\n")
+		if len(found.Changes) == 0 {
+			s.say("no difference, but for what differs between any two decisions\n")
+		}
+		s.changes(found.Changes, found.More, "")
+		return nil
+	})
+	return c
+}
+
+type jsonDiff struct {
+	A jsonEnd `json:"a"`
+	B jsonEnd `json:"b"`
+	reader.Differences
+}
+
+type jsonEnd struct {
+	DecisionID string         `json:"decision_id"`
+	Timestamp  *time.Time     `json:"timestamp"`
+	Path       *string        `json:"path"`
+	Verdict    reader.Verdict `json:"verdict"`
+}
+
+func endOf(d reader.Decision) jsonEnd {
+	return jsonEnd{DecisionID: d.ID, Timestamp: at(d.Time), Path: d.Path, Verdict: d.Verdict}
+}

@@ -1,0 +1,297 @@
+//go:build integration
+
+package e2e
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/sync/errgroup"
+
+	"docket/internal/home"
+	"docket/internal/testenv"
+	"docket/sample/policies"
+)
+
+// roomy is an upload that OPA never has to split: a decision that ended with an error cannot be read back by OPA, so that
+// splitting would lose it before anybody sees it.
+const roomy = 1 << 20
+
+// crowd starts OPAs of both versions, some with buffers that are too small for an outage.
+func crowd(t *testing.T, collector string) ([]*caller, *testenv.Bundle) {
+	t.Helper()
+	bundle := testenv.ServeBundle(t, "shop", policies.Files, "r1")
+	callers := []*caller{
+		{name: "bytes", version: "1.22.0", ask: questions},
+		{name: "events", version: "1.22.0", ask: questions},
+		{name: "former", version: "0.70.0", ask: questions},
+		{name: "few-bytes", version: "1.22.0", ask: bulky, limited: true, exact: true},
+		{name: "few-events", version: "1.22.0", ask: bulky, limited: true, exact: true},
+		{name: "few-former", version: "0.70.0", ask: bulky, limited: true},
+	}
+	options := map[string]testenv.OPAOptions{
+		"bytes":      {UploadBytes: roomy},
+		"events":     {UploadBytes: roomy, Buffer: "event"},
+		"former":     {UploadBytes: roomy, Version: testenv.OPAPrevious},
+		"few-bytes":  {UploadBytes: oneUpload, BufferBytes: 15 * oneUpload},
+		"few-events": {UploadBytes: oneUpload, Buffer: "event", BufferEvents: 20},
+		"few-former": {UploadBytes: 10 * oneUpload, BufferBytes: 15 * oneUpload, Version: testenv.OPAPrevious},
+	}
+	for _, c := range callers {
+		c.t, c.put, c.witness, c.revision = t, map[string]asked{}, watch(t, collector), "r1"
+		of := options[c.name]
+		of.Service, of.Token, of.Bundle, of.Labels = c.witness.server.URL, opaToken, bundle, map[string]string{"name": c.name}
+		c.opa = testenv.StartOPA(t, of)
+	}
+	return callers, bundle
+}
+
+// each does the same with every caller at once.
+func each(t *testing.T, callers []*caller, do func(c *caller) error) {
+	t.Helper()
+	var all errgroup.Group
+	for _, c := range callers {
+		all.Go(func() error { return do(c) })
+	}
+	if err := all.Wait(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestEveryDecisionThatOPAIsToldWasTakenIsInTheTableOnceWhateverDies(t *testing.T) {
+	t.Parallel()
+	kafka := testenv.OwnKafka(t)
+	s := newSystem(t, kafka, testenv.Postgres(t))
+	uploads := freeAddr(t)
+	collector := s.collector(uploads)
+	callers, bundle := crowd(t, uploads)
+	sturdy := callers[:3]
+	s.consumer()
+
+	each(t, callers, func(c *caller) error { return c.enquire(t.Context(), 40) })
+	for _, c := range sturdy {
+		eventually(t, time.Minute, "OPA is told in quiet times that its decisions were taken", c.uploaded)
+	}
+
+	kafka.Kill(t)
+	each(t, callers, func(c *caller) error { return c.enquire(t.Context(), 100) })
+	for _, c := range callers {
+		eventually(t, time.Minute, "OPA is told that its decisions were not taken", func() error {
+			_, answers, _ := c.witness.state()
+			state, err := c.opa.State(t.Context())
+			if err != nil || answers[http.StatusServiceUnavailable] == 0 || c.limited && state.Dropped() == 0 {
+				return fmt.Errorf("%s: uploads %v, dropped %v, %v", c.name, answers, state.Dropped(), err)
+			}
+			return nil
+		})
+	}
+	kafka.Start(t)
+
+	before := map[string]int{}
+	for _, c := range sturdy {
+		before[c.name] = c.witness.answered(0)
+	}
+	var asking errgroup.Group
+	for _, c := range sturdy {
+		asking.Go(func() error { return c.enquire(t.Context(), 100) })
+	}
+	collector.kill()
+	for _, c := range sturdy {
+		eventually(t, time.Minute, "OPA finds nobody to upload to", func() error {
+			if c.witness.answered(0) == before[c.name] {
+				return fmt.Errorf("%s was always answered", c.name)
+			}
+			return nil
+		})
+	}
+	if err := asking.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	collector = s.collector(uploads)
+
+	bundle.Revise("r2")
+	for _, c := range callers {
+		eventually(t, time.Minute, "OPA works by the new bundle", func() error {
+			state, err := c.opa.State(t.Context())
+			if err != nil || state.Revisions["shop"] != "r2" {
+				return fmt.Errorf("%s: %v, %v", c.name, state.Revisions, err)
+			}
+			return nil
+		})
+		c.revision = "r2"
+	}
+	each(t, callers, func(c *caller) error { return c.enquire(t.Context(), 20) })
+	for _, c := range callers {
+		eventually(t, time.Minute, "what OPA asked for was taken or dropped", c.uploaded)
+	}
+	each(t, callers, func(c *caller) error { c.opa.Stop(); return nil })
+	s.drained(time.Minute)
+	stored := s.stored()
+	for _, c := range callers {
+		c.judge(stored)
+	}
+	if letters := s.forwarded(s.places.DLQTopic, home.DeadLetter); len(letters) != 0 {
+		t.Errorf("dead letters: %v", letters)
+	}
+	collector.sound()
+}
+
+func TestBadDecisionGoesToTheDeadLettersAndItsNeighboursToTheTable(t *testing.T) {
+	t.Parallel()
+	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t))
+	uploads := freeAddr(t)
+	collector := s.collector(uploads)
+	s.consumer()
+	awaitReady(t, collector)
+	for i, zipped := range []bool{true, false} {
+		good := func(n int) string { return logOf(fmt.Sprintf("good-%d-%d", i, n), "") }
+		mixed := "[" + strings.Join([]string{
+			good(1), `{"timestamp":"2026-11-20T09:00:00Z","path":"no/id"}`, good(2), `42`, `{"decision_id":"bad-time","timestamp":"yesterday"}`, good(3),
+		}, ",") + "]"
+		if status, body := upload(t, uploads, mixed, zipped); status/100 != 2 {
+			t.Fatalf("OPA would send it again for ever: %d %s", status, body)
+		}
+	}
+	if status, body := upload(t, uploads, `[{"decision_id":`, true); status != http.StatusBadRequest || !strings.Contains(body, "syntax") {
+		t.Errorf("what is no JSON was answered %d %s", status, body)
+	}
+	eventually(t, time.Minute, "the good ones are in the table", func() error {
+		if n := s.rows("decision_id LIKE 'good-%'"); n != 6 {
+			return fmt.Errorf("%d rows", n)
+		}
+		return nil
+	})
+	letters := s.forwarded(s.places.DLQTopic, home.DeadLetter)
+	if n := s.rows("true"); n != 6 || letters["missing_field"] != 2 || letters["wrong_type"] != 4 || len(letters) != 2 {
+		t.Errorf("%d rows, dead letters %v", n, letters)
+	}
+}
+
+func TestWhatEnterpriseOPAWritesIsARowForEachDecision(t *testing.T) {
+	t.Parallel()
+	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t))
+	files, err := filepath.Glob("../../sample/enterprise-opa/*.js*")
+	if err != nil || len(files) != 6 {
+		t.Fatalf("%d samples, %v", len(files), err)
+	}
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.places.Brokers...), kgo.DefaultProduceTopic(s.places.Topic))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	want := 0
+	for _, file := range files {
+		value, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want += strings.Count(string(inflated(t, value)), `"decision_id"`)
+		if err := cl.ProduceSync(t.Context(), &kgo.Record{Value: value}).FirstErr(); err != nil { // its sink sets no key
+			t.Fatal(err)
+		}
+	}
+	if want != 14 {
+		t.Fatalf("the samples hold %d decisions", want)
+	}
+	s.consumer()
+	s.drained(time.Minute)
+	if n := s.rows("raw->'labels'->>'type' = 'eopa'"); n != want {
+		t.Errorf("%d rows of %d decisions", n, want)
+	}
+	for where, n := range map[string]int{
+		"allowed": 4, "NOT allowed AND path = 'shop/refund/decision' AND raw->'masked' = '[\"/input/token\"]'": 6, "allowed IS NULL AND NOT raw ? 'result'": 4,
+	} {
+		if got := s.rows(where); got != n {
+			t.Errorf("%d rows where %s, not %d", got, where, n)
+		}
+	}
+	if letters := s.forwarded(s.places.DLQTopic, home.DeadLetter); len(letters) != 0 {
+		t.Errorf("dead letters: %v", letters)
+	}
+}
+
+func awaitReady(t *testing.T, p *process) {
+	t.Helper()
+	eventually(t, time.Minute, p.name+" is ready", func() error {
+		if code, body := p.get("/readyz"); code != http.StatusOK {
+			return fmt.Errorf("/readyz: %d %s", code, body)
+		}
+		return nil
+	})
+}
+
+// upload sends a body as OPA would.
+func upload(t *testing.T, addr, body string, zipped bool) (int, string) {
+	t.Helper()
+	sent := []byte(body)
+	if zipped {
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		_, _ = z.Write(sent) // into memory
+		_ = z.Close()
+		sent = b.Bytes()
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+addr+"/logs", bytes.NewReader(sent))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", "Bearer "+opaToken)
+	if zipped {
+		req.Header.Set("Content-Encoding", "gzip")
+	}
+	client := http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }() // only read
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(answer)
+}
+
+func inflated(t *testing.T, value []byte) []byte {
+	t.Helper()
+	if !bytes.HasPrefix(value, []byte{0x1f, 0x8b}) {
+		return value
+	}
+	z, err := gzip.NewReader(bytes.NewReader(value))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plain
+}
+
+var droppedChunks = regexp.MustCompile(`Dropped (\d+) chunks from buffer`)
+
+// dropped is how many uploads OPA says that it dropped: by its log where it logs them, as its counter takes several at once
+// for one.
+func (c *caller) dropped(state testenv.OPAState) (n int) {
+	for _, m := range droppedChunks.FindAllStringSubmatch(c.opa.Said(), -1) {
+		chunks, err := strconv.Atoi(m[1])
+		if err != nil {
+			c.t.Errorf("OPA said %q", m[0])
+		}
+		n += chunks
+	}
+	return max(n, int(state.Dropped()))
+}

@@ -1,0 +1,84 @@
+package envelope
+
+import (
+	"encoding/hex"
+	"time"
+	"unicode/utf8"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// RetryOf is the header under which a record that was put back on its original topic carries the mark of its retry. It is
+// not among the headers of ours that the consumer replaces: like any header of others it travels with the record, to whatever
+// home it finds. It is not trusted either: a mark means something only to whoever gave it out.
+const RetryOf = "docket-retry-of"
+
+// Dead is what a record of a dead-letter topic says of itself.
+type Dead struct {
+	ID            string
+	Origin        Origin
+	Cause         Cause
+	FirstFailedAt time.Time
+	FailedAt      time.Time
+	Headers       []kgo.RecordHeader // those that are not ours, without the mark; as they came
+	RetryOf       string             // the mark of the retry that it was; empty: none
+}
+
+// OpenDead reads a record of a dead-letter topic, whose only writers are Docket's own. What is missing or makes no sense is
+// put right as far as the record allows: first read where it is now, failed when it was written, and the id is made anew.
+// A code that is missing is "unknown". One that names its topic and no place in it never had one.
+func OpenDead(r *kgo.Record) Dead {
+	e := OpenParked(r, 0)
+	d := Dead{Origin: e.Origin, FirstFailedAt: e.FirstFailedAt, FailedAt: r.Timestamp}
+	if h := ourHeaders(r); isTopic(h.topic) && h.partition == nil && h.offset == nil && h.index == nil {
+		d.Origin = Unplaced(&kgo.Record{Topic: string(h.topic)}, r.Timestamp).Origin
+		if t, err := time.Parse(time.RFC3339Nano, string(h.timestamp)); err == nil {
+			d.Origin.Timestamp = t
+		}
+	}
+	for _, h := range r.Headers {
+		value := line(string(h.Value), maxMessage)
+		switch h.Key {
+		case DeadLetterID:
+			d.ID = string(h.Value)
+		case FailureKind:
+			d.Cause.Kind = Kind(line(string(h.Value), maxCode))
+		case FailureCode:
+			d.Cause.Code = line(string(h.Value), maxCode)
+		case FailureMessage:
+			d.Cause.Message = value
+		case FailureTable:
+			d.Cause.Table = value
+		case FailureColumn:
+			d.Cause.Column = value
+		case FailureConstraint:
+			d.Cause.Constraint = value
+		case FailedAt:
+			if t, err := time.Parse(time.RFC3339Nano, string(h.Value)); err == nil {
+				d.FailedAt = t
+			}
+		case RetryOf:
+			if utf8.Valid(h.Value) {
+				d.RetryOf = line(string(h.Value), maxName)
+			}
+		}
+		if !ours[h.Key] && h.Key != RetryOf {
+			d.Headers = append(d.Headers, h)
+		}
+	}
+	if !knownKind[d.Cause.Kind] {
+		d.Cause.Kind = Data
+	}
+	if d.Cause.Code == "" {
+		d.Cause.Code = "unknown"
+	}
+	if id, err := hex.DecodeString(d.ID); err != nil || len(id) != 32 {
+		d.ID = ID(d.Origin, r.Value)
+	}
+	if d.FirstFailedAt.IsZero() || d.FirstFailedAt.After(d.FailedAt) {
+		d.FirstFailedAt = d.FailedAt
+	}
+	return d
+}
+
+var knownKind = map[Kind]bool{Decode: true, Data: true, Conflict: true, Transient: true, Exhausted: true}

@@ -1,0 +1,147 @@
+package kafka
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// dialer connects for one client, and notes the stage that failed: what an operator must do differs.
+type dialer struct {
+	Config
+	files telling
+}
+
+func newDialer(c Config, logger kgo.Logger) *dialer {
+	return &dialer{Config: c, files: telling{logger: logger}}
+}
+
+// secured is how to speak TLS now, nil where it is off.
+func (d *dialer) secured() *tls.Config {
+	if d.FreshTLS == nil {
+		return d.TLS
+	}
+	conf, err := d.FreshTLS()
+	d.files.say("a file of the TLS settings cannot be used, the last good one is", err)
+	return conf
+}
+
+func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.DialTimeout)
+	defer cancel()
+	connect := d.Dialer
+	if connect == nil {
+		connect = (&net.Dialer{}).DialContext
+	}
+	conn, err := connect(ctx, network, address)
+	if err != nil {
+		return nil, &dialError{address: address, err: err}
+	}
+	conf := d.secured()
+	if conf == nil {
+		return &firstRead{Conn: conn, end: end{address: address}}, nil
+	}
+	return shakeHands(ctx, conn, address, conf)
+}
+
+func shakeHands(ctx context.Context, conn net.Conn, address string, conf *tls.Config) (net.Conn, error) {
+	e := end{address: address, tls: true}
+	conf = conf.Clone()
+	if conf.ServerName == "" {
+		conf.ServerName, _, _ = net.SplitHostPort(address)
+	}
+	if conf.GetClientCertificate == nil {
+		conf.GetClientCertificate = e.choose(conf.Certificates)
+	}
+	wire := &counted{Conn: conn}
+	secure := tls.Client(wire, conf)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		_ = conn.Close() // there is an error to tell already
+		return nil, e.failed(err, !wire.answered.Load())
+	}
+	return &firstRead{Conn: secure, end: e}, nil
+}
+
+// counted knows whether anything was read.
+type counted struct {
+	net.Conn
+	answered atomic.Bool
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 0 && !c.answered.Load() {
+		c.answered.Store(true)
+	}
+	return n, err
+}
+
+// firstRead explains a connection that ends before the broker's first answer. From TLS 1.3 on that is when a broker refuses a
+// client's certificate: for the client the handshake is over by then.
+type firstRead struct {
+	net.Conn
+	end      end
+	answered atomic.Bool
+}
+
+func (c *firstRead) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if c.answered.Load() {
+		return n, err
+	}
+	switch {
+	case n > 0 && !c.end.tls && isAlert(p[:n]):
+		return 0, &dialError{address: c.end.address, tls: true, code: codeWanted, err: errAlert}
+	case n > 0:
+		c.answered.Store(true)
+	case err != nil:
+		err = c.end.closed(err)
+	}
+	return n, err
+}
+
+// Write explains what the end of such a connection looks like when it comes between two writes.
+func (c *firstRead) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	if err != nil && !c.answered.Load() {
+		err = c.end.closed(err)
+	}
+	return n, err
+}
+
+// isAlert says that bytes begin as an alert of TLS does, which is no length that an answer of a broker has.
+func isAlert(b []byte) bool { return len(b) >= 2 && b[0] == 21 && b[1] == 3 }
+
+// end is what is known of one end of a connection, for the day it fails.
+type end struct {
+	address string
+	tls     bool
+	asked   bool // the broker asked for a certificate
+	shown   *tls.Certificate
+}
+
+// choose shows the broker the first certificate, whatever authorities it says that it trusts: its answer tells more than
+// silence of ours.
+func (e *end) choose(have []tls.Certificate) func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	return func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		e.asked = true
+		if len(have) == 0 {
+			return &tls.Certificate{}, nil
+		}
+		e.shown = &have[0]
+		return e.shown, nil
+	}
+}
+
+// expired says that the certificate that was shown is out of its dates by our clock.
+func (e *end) expired() bool {
+	if e.shown == nil || e.shown.Leaf == nil {
+		return false
+	}
+	now := time.Now()
+	return now.After(e.shown.Leaf.NotAfter) || now.Before(e.shown.Leaf.NotBefore)
+}

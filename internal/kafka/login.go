@@ -1,0 +1,98 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
+)
+
+// Login is how to authenticate by SASL with a password.
+type Login struct {
+	Mechanism string // PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; anything else is no login
+	User      string
+	// Password is asked at every connection, and whenever a broker wants to see it again (connections.max.reauth.ms). With
+	// an error, which is told in the log, comes what to use all the same.
+	Password func() (string, error)
+}
+
+// mechanism is the login for one client, which tells of passwords that cannot be read.
+func (l Login) mechanism(t *telling) sasl.Mechanism {
+	password := func() string {
+		p, err := l.Password()
+		t.say("the file of the SASL password cannot be used, the last good one is", err)
+		return p
+	}
+	switch l.Mechanism {
+	case "PLAIN":
+		return plain.Plain(func(context.Context) (plain.Auth, error) {
+			return plain.Auth{User: l.User, Pass: password()}, nil
+		})
+	case "SCRAM-SHA-256":
+		return discreet{scram.Sha256(func(context.Context) (scram.Auth, error) {
+			return scram.Auth{User: l.User, Pass: password()}, nil
+		})}
+	case "SCRAM-SHA-512":
+		return discreet{scram.Sha512(func(context.Context) (scram.Auth, error) {
+			return scram.Auth{User: l.User, Pass: password()}, nil
+		})}
+	}
+	return nil
+}
+
+// discreet is a mechanism whose errors quote nothing: those of SCRAM have what the broker answered, and the signature that
+// the password gives.
+type discreet struct{ sasl.Mechanism }
+
+func (d discreet) Authenticate(ctx context.Context, host string) (sasl.Session, []byte, error) {
+	session, first, err := d.Mechanism.Authenticate(ctx, host)
+	if err != nil {
+		return nil, nil, err
+	}
+	return discreetSession{session}, first, nil
+}
+
+type discreetSession struct{ sasl.Session }
+
+func (d discreetSession) Challenge(answer []byte) (done bool, next []byte, err error) {
+	if done, next, err = d.Session.Challenge(answer); err != nil {
+		return false, nil, errLoginAnswer
+	}
+	return done, next, nil
+}
+
+const codeLoginAnswer = "login_answer"
+
+var errLoginAnswer = errors.New("the answer to the login is not that of a broker that knows the password (" + codeLoginAnswer + ")")
+
+const loginAnswerHint = "what answers the login does not know the password, or is no broker: check DOCKET_KAFKA_BROKERS and who listens there, then the password"
+
+// telling writes a line when what is wrong with a file changes, not each time that it is seen.
+type telling struct {
+	logger kgo.Logger
+
+	mu   sync.Mutex
+	last string
+}
+
+func (t *telling) say(msg string, err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	t.mu.Lock()
+	changed := text != t.last
+	t.last = text
+	t.mu.Unlock()
+	switch {
+	case !changed:
+	case err != nil:
+		t.logger.Log(kgo.LogLevelWarn, msg, "err", text)
+	default:
+		t.logger.Log(kgo.LogLevelWarn, "all files of the credentials can be used again")
+	}
+}

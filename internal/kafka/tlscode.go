@@ -1,0 +1,185 @@
+package kafka
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"reflect"
+	"syscall"
+)
+
+// What a [FaultError] of ReasonTLS has for a code.
+const (
+	codeAuthority    = "tls_unknown_authority"
+	codeName         = "tls_wrong_name"
+	codeExpired      = "tls_expired"
+	codeCertificate  = "tls_invalid_certificate"
+	codeNotSpoken    = "tls_not_spoken"
+	codeNoAnswer     = "tls_no_answer"
+	codeWanted       = "tls_wanted"
+	codeVersion      = "tls_version"
+	codeOursMissing  = "tls_client_certificate_missing"
+	codeOursExpired  = "tls_client_certificate_expired"
+	codeOursRefused  = "tls_client_certificate_refused"
+	codeRefused      = "tls_refused_by_broker"
+	codeClosedAtOnce = "closed_at_once" // of ReasonUnreachable
+)
+
+var tlsHints = map[string]string{
+	codeAuthority:    "the broker's certificate is signed by nobody we trust: put the certificate of the CA that signed it into the file of DOCKET_KAFKA_TLS_CA; it is read at the next attempt",
+	codeName:         "the broker's certificate is not for the name that was dialled: make DOCKET_KAFKA_BROKERS and the brokers' advertised.listeners use a name that is in the certificate, or have one issued for it",
+	codeExpired:      "the broker's certificate is out of its dates: renew it on the broker, or set this machine's clock",
+	codeCertificate:  "the broker's certificate may not be used for a server: have another issued",
+	codeNotSpoken:    "what listens there does not speak TLS: use the port of the brokers' SSL or SASL_SSL listener, or set DOCKET_KAFKA_TLS=false; a proxy whose broker is away closes connections too",
+	codeNoAnswer:     "nothing answered the TLS handshake in time: use the port of the brokers' SSL or SASL_SSL listener, and check that the broker, or what stands before it, is alive",
+	codeWanted:       "the listener wants TLS: set DOCKET_KAFKA_TLS=true",
+	codeVersion:      "the broker speaks no TLS from 1.2 on: add TLSv1.2 or TLSv1.3 to its ssl.enabled.protocols",
+	codeOursMissing:  "the broker demands a client certificate: set DOCKET_KAFKA_TLS_CERT and DOCKET_KAFKA_TLS_KEY",
+	codeOursExpired:  "our client certificate is out of its dates: put a new pair into the files of DOCKET_KAFKA_TLS_CERT and DOCKET_KAFKA_TLS_KEY; they are read at the next attempt",
+	codeOursRefused:  "the broker does not take our client certificate: it must be signed by a CA of the broker's ssl.truststore and be meant for clients",
+	codeRefused:      "the broker ends the TLS handshake: compare its ssl.enabled.protocols and ssl.cipher.suites with TLS 1.2 and 1.3 as they are common, and see its log",
+	codeClosedAtOnce: "the brokers close the connection at the first question: the listener may want TLS (DOCKET_KAFKA_TLS) or SASL (DOCKET_KAFKA_SASL_MECHANISM), or a proxy's broker is away",
+}
+
+// dialError is a connection that could not be made, or that ended before it was of any use.
+type dialError struct {
+	address string
+	tls     bool   // what failed is TLS, not the connection below it
+	code    string // one of those above, or none
+	err     error
+}
+
+func (e *dialError) Error() string {
+	switch {
+	case e.code == codeWanted:
+		return e.address + " answers in TLS"
+	case e.tls:
+		return "TLS handshake with " + e.address + " failed"
+	}
+	return "connection to " + e.address + " failed"
+}
+
+func (e *dialError) Unwrap() error { return e.err }
+
+var errAlert = errors.New("an alert of TLS where there should be an answer of Kafka")
+
+// Alerts of TLS, by their numbers in RFC 8446, section 6.
+const (
+	alertBadCertificate         = 42
+	alertUnsupportedCertificate = 43
+	alertCertificateRevoked     = 44
+	alertCertificateExpired     = 45
+	alertCertificateUnknown     = 46
+	alertUnknownAuthority       = 48
+	alertAccessDenied           = 49
+	alertProtocolVersion        = 70
+	alertCertificateRequired    = 116
+)
+
+// alertOf is the alert that a peer sent. crypto/tls has a type of its own for it that it does not export; like
+// tls.AlertError it is the alert's number.
+func alertOf(err error) (number uint8, ok bool) {
+	var exported tls.AlertError
+	if errors.As(err, &exported) {
+		return uint8(exported), true
+	}
+	var op *net.OpError
+	if !errors.As(err, &op) || op.Op != "remote error" {
+		return 0, false
+	}
+	v := reflect.ValueOf(op.Err)
+	if v.Kind() != reflect.Uint8 {
+		return 0, true
+	}
+	return uint8(v.Uint()), true
+}
+
+// failed explains a handshake that did not come to its end. silent says that nothing came from the other side.
+func (e *end) failed(err error, silent bool) error {
+	d := &dialError{address: e.address, tls: true, err: err}
+	var (
+		authority  x509.UnknownAuthorityError
+		roots      x509.SystemRootsError
+		name       x509.HostnameError
+		invalid    x509.CertificateInvalidError
+		verified   *tls.CertificateVerificationError
+		header     tls.RecordHeaderError
+		_, alerted = alertOf(err)
+	)
+	switch {
+	case errors.As(err, &authority), errors.As(err, &roots):
+		d.code = codeAuthority
+	case errors.As(err, &name):
+		d.code = codeName
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		d.code = codeExpired
+	case errors.As(err, &invalid), errors.As(err, &verified):
+		d.code = codeCertificate
+	case errors.As(err, &header):
+		d.code = codeNotSpoken
+	case alerted:
+		d.code = e.refusal(err)
+	case ranOut(err):
+		d.code = codeNoAnswer
+	case silent && cut(err):
+		d.code = codeNotSpoken
+	case cut(err):
+		d.code = e.refusal(err)
+	default:
+		d.code = codeRefused
+	}
+	return d
+}
+
+// closed explains a connection that ended before the first answer.
+func (e *end) closed(err error) error {
+	d := &dialError{address: e.address, err: err}
+	_, alerted := alertOf(err)
+	switch {
+	case alerted, e.tls && e.asked && cut(err):
+		d.tls, d.code = true, e.refusal(err)
+	case cut(err):
+		d.code = codeClosedAtOnce
+	default:
+		return err
+	}
+	return d
+}
+
+// refusal is why a broker ended the handshake. What we know of ourselves says more than its alert does.
+func (e *end) refusal(err error) string {
+	alert, _ := alertOf(err)
+	switch {
+	case e.asked && e.shown == nil:
+		return codeOursMissing
+	case e.expired():
+		return codeOursExpired
+	}
+	switch alert {
+	case alertCertificateExpired:
+		return codeOursExpired
+	case alertCertificateRequired:
+		return codeOursMissing
+	case alertBadCertificate, alertUnsupportedCertificate, alertCertificateRevoked, alertCertificateUnknown, alertUnknownAuthority, alertAccessDenied:
+		return codeOursRefused
+	case alertProtocolVersion:
+		return codeVersion
+	}
+	return codeRefused
+}
+
+// ranOut says that time was over.
+func ranOut(err error) bool {
+	var late net.Error
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &late) && late.Timeout()
+}
+
+// cut says that the other side ended the connection.
+func cut(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe) ||
+		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}

@@ -1,0 +1,99 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Unread is what a group has not read of a topic.
+type Unread struct {
+	Oldest  time.Time // earliest Kafka timestamp among the first of each partition; zero: all is read
+	Records int64     // offsets between what is committed and the ends
+	Gone    int64     // offsets that the topic does not hold any more and the group had not committed
+}
+
+// Unread reads the first record of each partition that a group has not committed. A partition without a commit is unread from its
+// start. Where ctx has no earlier deadline it takes 30 s at most. The error is a [*FaultError], or that of ctx.
+func (r *Reader) Unread(ctx context.Context, topic, group string) (Unread, error) {
+	ctx, cancel := context.WithTimeout(ctx, silence)
+	defer cancel()
+	done, err := r.Committed(ctx, group, topic)
+	if err != nil {
+		return Unread{}, err
+	}
+	starts, err := r.Starts(ctx, topic)
+	if err != nil {
+		return Unread{}, err
+	}
+	ends, err := r.Ends(ctx, topic)
+	if err != nil {
+		return Unread{}, err
+	}
+	var u Unread
+	first := make(map[int32]kgo.Offset)
+	for p, end := range ends {
+		from, committed := done[p]
+		if start := starts[p]; from < start {
+			if committed {
+				u.Gone += start - from
+			}
+			from = start
+		}
+		if from < end {
+			u.Records += end - from
+			first[p] = kgo.NewOffset().At(from)
+		}
+	}
+	if len(first) == 0 {
+		return u, nil
+	}
+	u.Oldest, err = r.oldest(ctx, topic, first, ends)
+	return u, err
+}
+
+// oldest is the earliest timestamp of the first records from these offsets on.
+func (r *Reader) oldest(ctx context.Context, topic string, first map[int32]kgo.Offset, ends map[int32]int64) (time.Time, error) {
+	client, err := kgo.NewClient(r.cfg.options(r.cfg.quiet(zerolog.Nop(), "reader"),
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: first}),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(),
+		// A broker sends at least one set of records, however large it is.
+		kgo.FetchMaxPartitionBytes(1))...)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("kafka client: %w", err)
+	}
+	defer client.Close()
+	var oldest time.Time
+	for len(first) > 0 {
+		fetches := client.PollRecords(ctx, 1000)
+		if err := ctx.Err(); err != nil {
+			return time.Time{}, fault("read topic", topic, -1, err)
+		}
+		for _, e := range fetches.Errors() {
+			if errors.Is(e.Err, context.DeadlineExceeded) {
+				continue
+			}
+			return time.Time{}, fault("read topic", topic, e.Partition, e.Err)
+		}
+		fetches.EachPartition(func(p kgo.FetchTopicPartition) {
+			for _, rec := range p.Records {
+				if _, open := first[p.Partition]; !open {
+					return
+				}
+				// What is left of a compacted log, or of transactions, may hold no record at all up to the end.
+				if !rec.Attrs.IsControl() && (oldest.IsZero() || rec.Timestamp.Before(oldest)) {
+					oldest = rec.Timestamp
+				}
+				if !rec.Attrs.IsControl() || rec.Offset+1 >= ends[p.Partition] {
+					delete(first, p.Partition)
+					client.PauseFetchPartitions(map[string][]int32{topic: {p.Partition}})
+				}
+			}
+		})
+	}
+	return oldest, nil
+}

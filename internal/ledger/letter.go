@@ -1,0 +1,112 @@
+package ledger
+
+import (
+	"time"
+
+	"docket/internal/envelope"
+)
+
+// Header is a header of the record that is not ours, as it came.
+type Header struct {
+	Key   string `json:"key"`
+	Value []byte `json:"value"` // nil stays nil
+}
+
+// Found is where a dead letter stands in a dead-letter topic.
+type Found struct {
+	Topic     string
+	Partition int32
+	Offset    int64
+	Stamp     time.Time // Kafka timestamp: retention counts from here
+}
+
+// Letter is what a record of a dead-letter topic says.
+type Letter struct {
+	ID            string // x-dead-letter-id: 64 hex digits
+	Origin        envelope.Origin
+	Found         Found
+	Cause         envelope.Cause
+	FirstFailedAt time.Time
+	FailedAt      time.Time
+	Key, Value    []byte // nil stays nil
+	Headers       []Header
+	// RetryOf is the mark of the retry whose record this is, empty where it is none; see [Sending].
+	RetryOf string
+	// What the value says where it is one decision that reads as such, else empty.
+	Path         string
+	DecisionID   string
+	DecisionTime time.Time // zero: none
+}
+
+// Entry is a dead letter in the ledger.
+type Entry struct {
+	Letter
+	State       State
+	Fingerprint string
+	Attempts    int       // retries that ended dead
+	Edited      bool      // the value is not the one that it came with
+	SeenAt      time.Time // when it entered the ledger
+	ChangedAt   time.Time // last move
+	ChangedBy   string    // who
+	Why         string    // why, in one line
+	Owner       string    // who retries it, where it is PROCESSING
+	LeaseUntil  time.Time // zero: no lease
+	Job         int64     // the last job that touched it; 0: none
+	Parent      string    // id of the dead letter that it was a part of, empty where it was not
+}
+
+// Audit is one line of what happened to a dead letter. Lines are never changed and never removed.
+type Audit struct {
+	ID       int64
+	At       time.Time
+	LetterID string
+	Act      Act
+	From, To State // equal where only the payload changed, or where a retry died that the state no longer waited for; empty where it entered or left
+	By       string
+	Why      string
+	Attempts int
+	Job      int64
+	// Original and Diff are of an edit: the value before it, and what changed as a unified diff. Personal data may be in them.
+	Original []byte
+	Diff     string
+}
+
+// Sending is a row of the outbox: one retry of one dead letter.
+type Sending struct {
+	ID       int64
+	LetterID string
+	// Mark is what travels with the record under [envelope.RetryOf]. It is told to nobody else, so that a record which
+	// brings it back is known for the retry.
+	Mark       string
+	Topic      string // the original one
+	Key, Value []byte
+	Headers    []Header
+	Tries      int // publishes that failed
+	By         string
+	Job        int64
+	CreatedAt  time.Time
+	// Published is where its record stands; Stamp zero: it is not published.
+	Published Found
+	// Outcome is empty until the retry has ended.
+	Outcome SendingOutcome
+	EndedAt time.Time
+	Code    string // why it was not published, or why it is dead again
+}
+
+// SendingOutcome is how a retry ended.
+type SendingOutcome string
+
+// How a retry ends.
+const (
+	SendingStored    SendingOutcome = "stored"    // it has its row
+	SendingDead      SendingOutcome = "dead"      // it is dead again
+	SendingRefused   SendingOutcome = "refused"   // Kafka did not take it
+	SendingWithdrawn SendingOutcome = "withdrawn" // its lease ended before it was published
+)
+
+// Actor is who does something, and why.
+type Actor struct {
+	Name string // never empty
+	Why  string // one line; required of people
+	Job  int64  // 0: none
+}

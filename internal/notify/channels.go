@@ -1,0 +1,123 @@
+package notify
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+)
+
+// Channels are all places that messages go to. Make them with [New].
+type Channels struct {
+	log      zerolog.Logger
+	channels []*channel
+	results  *prometheus.CounterVec
+}
+
+// The label of the log, and the results that are counted.
+const (
+	logName = "log"
+	sent    = "sent"
+	failed  = "failed"  // after the last try
+	dropped = "dropped" // the queue was full, or the program ended
+)
+
+// New reads addresses that are separated by white space: http:// and https:// are webhooks of ours, everything else is
+// shoutrrr's. The log is a channel in any case. reg, when it is not nil, gets docket_desk_notifications_total. The error
+// names each entry that is not understood by its place and kind, and quotes none. Nothing is dialled.
+func New(urls string, log zerolog.Logger, reg prometheus.Registerer) (*Channels, error) {
+	c := &Channels{log: log, results: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "docket_desk_notifications_total", Help: "Messages to people, by channel and by what became of them.",
+	}, []string{"channel", "result"})}
+	var wrong []error
+	for i, entry := range strings.Fields(urls) {
+		kind, sender, err := open(entry)
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("entry %d%s is not understood: %w", i+1, inBrackets(kind), err))
+			continue
+		}
+		name := kind + " " + strconv.Itoa(i+1)
+		c.channels = append(c.channels, newChannel(name, sender, log, c.results))
+	}
+	if len(wrong) > 0 {
+		return nil, errors.Join(wrong...)
+	}
+	c.results.WithLabelValues(logName, sent)
+	if reg != nil {
+		if err := reg.Register(c.results); err != nil {
+			return nil, fmt.Errorf("register the metrics of notifications: %w", err)
+		}
+	}
+	return c, nil
+}
+
+func inBrackets(kind string) string {
+	if kind == "" {
+		return ""
+	}
+	return " (" + kind + ")"
+}
+
+// Names are the channels as log lines and metrics call them, the log among them.
+func (c *Channels) Names() []string {
+	names := []string{logName}
+	for _, ch := range c.channels {
+		names = append(names, ch.name)
+	}
+	return names
+}
+
+// Send hands a message to every channel. It does not wait; what a channel cannot take any more is dropped, its oldest first, and counted.
+func (c *Channels) Send(m Message) {
+	m = m.tidy()
+	m.id, m.at = rand.Text(), time.Now().UTC()
+	c.write(m)
+	for _, ch := range c.channels {
+		ch.put(m)
+	}
+}
+
+func (c *Channels) write(m Message) {
+	level := zerolog.InfoLevel
+	switch m.Severity {
+	case Warning:
+		level = zerolog.WarnLevel
+	case Error:
+		level = zerolog.ErrorLevel
+	}
+	c.log.WithLevel(level).Str("kind", string(m.Kind)).Str("key", m.Key).Str("title", m.Title).Strs("lines", m.Lines).Msg("notification")
+	c.results.WithLabelValues(logName, sent).Inc()
+}
+
+// Run delivers until ctx ends, and returns nil then. What was not delivered by that time is counted as dropped. A send of
+// shoutrrr's that hangs is not waited for: it ends when its server hangs up.
+func (c *Channels) Run(ctx context.Context) error {
+	var all sync.WaitGroup
+	for _, ch := range c.channels {
+		all.Go(func() { ch.run(ctx) })
+	}
+	all.Wait()
+	return nil
+}
+
+// open makes the sender of an entry. The kind is safe to be shown.
+func open(entry string) (kind string, s sender, err error) {
+	u, err := url.Parse(entry)
+	if err != nil || u.Scheme == "" {
+		// The error of url.Parse quotes the entry.
+		return "", nil, errors.New("it has to begin with https://, slack://, smtp:// or another service of shoutrrr")
+	}
+	if u.Scheme == "http" || u.Scheme == "https" {
+		s, err := newWebhook(u)
+		return "webhook", s, err
+	}
+	return newService(entry, u)
+}

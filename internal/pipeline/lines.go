@@ -1,0 +1,75 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+
+	"github.com/rs/zerolog"
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"docket/internal/errclass"
+)
+
+// Keys of log lines.
+const (
+	keyTopic     = "topic"
+	keyPartition = "partition"
+	keyOffset    = "offset"
+	keyFirst     = "first_offset"
+	keyLast      = "last_offset"
+	keyTrace     = "trace_id"
+	keyRecords   = "records"
+	keyTarget    = "target"
+	keyClass     = "class"
+	keyCode      = "code"
+	keyName      = "name"
+	keyKind      = "kind"
+	keyNamed     = "constraint"
+)
+
+// on puts into a line which batch it is of.
+func (c *carrier) on(e *zerolog.Event) *zerolog.Event {
+	e = e.Str(keyTopic, c.topic).Int32(keyPartition, c.partition).Int64(keyFirst, c.first).Int64(keyLast, c.last)
+	if id := c.trace.ID(); id != "" {
+		e = e.Str(keyTrace, id)
+	}
+	return e
+}
+
+// failed tells of a write that failed.
+func (c *carrier) failed(v errclass.Verdict, rows int) {
+	c.observer.StoreFailed(v)
+	c.on(c.log.Warn()).Str(keyClass, v.Class.String()).Str(keyCode, v.Code).Str(keyName, v.Name).Int(keyRecords, rows).
+		Msg("write to the database failed")
+}
+
+// unsent counts, by topic and code, what a publish did not bring to its topic.
+type unsent map[unsentFor]int
+
+type unsentFor struct{ topic, code string }
+
+func (c *carrier) notSent(u *unsent, topic string, err error) {
+	c.observer.PublishFailed(topic, err)
+	if *u == nil {
+		*u = unsent{}
+	}
+	(*u)[unsentFor{topic, publishCode(err)}]++
+}
+
+// tell writes a line for each topic and code.
+func (c *carrier) tell(u unsent) {
+	for of, n := range u {
+		c.on(c.log.Warn()).Str(keyTarget, of.topic).Str(keyCode, of.code).Int(keyRecords, n).Msg("records were not published")
+	}
+}
+
+// publishCode is Kafka's name for the error where it has one, or our own.
+func publishCode(err error) string {
+	if k := (*kerr.Error)(nil); errors.As(err, &k) {
+		return k.Message
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return errclass.CodeTimeout
+	}
+	return errclass.Classify(err).Code
+}

@@ -1,0 +1,73 @@
+package postgres
+
+import (
+	"context"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"docket/internal/archive"
+)
+
+// staged are lines as JSON.
+const staged = `WITH s AS MATERIALIZED (SELECT l, l::json AS j FROM unnest($1::text[]) AS l) `
+
+// Load stores lines by their identity, and compares what is there afterwards.
+func (d *archiveDay) Load(ctx context.Context, shape []archive.Column, lines [][]byte) (archive.Loaded, error) {
+	var parent uint32
+	if err := d.conn.QueryRow(ctx, `SELECT 'decision_logs'::regclass::oid`).Scan(&parent); err != nil {
+		return archive.Loaded{}, d.of.failed("load rows", err)
+	}
+	columns, err := carried(ctx, d.conn, parent, shape)
+	if err != nil {
+		return archive.Loaded{}, d.of.failed("load rows", err)
+	}
+	texts := make([]string, len(lines))
+	for i, line := range lines {
+		texts[i] = string(line)
+	}
+	var l archive.Loaded
+	err = pgx.BeginFunc(ctx, d.conn, func(tx pgx.Tx) error {
+		var err error
+		l, err = d.load(ctx, tx, columns, texts)
+		return err
+	})
+	return l, d.of.failed("load rows", err)
+}
+
+func (d *archiveDay) load(ctx context.Context, tx pgx.Tx, columns []archiveColumn, lines []string) (archive.Loaded, error) {
+	var l archive.Loaded
+	var names, values, record []string
+	for _, c := range columns {
+		names = append(names, c.ident)
+		if c.Type == "jsonb" { // of a record, null would be NULL
+			values = append(values, `(j -> `+c.literal+`)::text::jsonb`)
+			continue
+		}
+		values = append(values, `r.`+c.ident+`::`+c.Type)
+		record = append(record, c.ident+` text`)
+	}
+	from := ` FROM s, json_to_record(j) AS r(` + strings.Join(record, ", ") + `)`
+	tag, err := tx.Exec(ctx, staged+`INSERT INTO decision_logs (`+strings.Join(names, ", ")+`) OVERRIDING SYSTEM VALUE
+		SELECT `+strings.Join(values, ", ")+from+` ON CONFLICT (decision_id, ts) DO NOTHING`, lines)
+	if err != nil {
+		return l, err
+	}
+	l.Stored = tag.RowsAffected()
+	// A row that is another counts with the line that was archived: the hash proves that no line was passed over, the comparison says
+	// how many are not in the table as they were.
+	var sums scanTotal
+	err = tx.QueryRow(ctx, staged+`, c AS MATERIALIZED (SELECT l, r.decision_id AS id, t.line, t.raw = (j -> 'raw')::text::jsonb AS same`+from+`
+		LEFT JOIN LATERAL (SELECT raw, `+archiveLine(columns, "d.")+` AS line FROM decision_logs AS d
+			WHERE d.decision_id = r.decision_id AND d.ts = r.ts::timestamptz AND d.ts >= $2 AND d.ts < $3) AS t ON true)
+		SELECT count(*) FILTER (WHERE line = l), count(*) FILTER (WHERE line <> l AND same), count(*) FILTER (WHERE line <> l AND NOT same),
+			coalesce(array_agg(id) FILTER (WHERE line <> l AND NOT same), '{}'), `+sumsOf+`
+		FROM (SELECT *, sha256(convert_to(CASE WHEN line <> l THEN l ELSE line END, 'UTF8')) AS h FROM c OFFSET 0) AS a`,
+		lines, d.day.Time, d.day.Next().Time).Scan(append([]any{&l.Equal, &l.Again, &l.Differs, &l.Conflicts}, sums.into()...)...)
+	if err != nil {
+		return l, err
+	}
+	l.Equal = max(l.Equal-l.Stored, 0)
+	l.Total, err = sums.total()
+	return l, err
+}

@@ -1,0 +1,29 @@
+package postgres
+
+import (
+	"context"
+
+	"docket/internal/decision"
+	"docket/internal/pipeline"
+)
+
+// Compare says of each decision whether it has its row: [pipeline.Present] with an equal payload, [pipeline.Conflicting] with
+// another, 0 where there is none. It looks as [DB.Lookup] does and changes nothing.
+func (db *DB) Compare(ctx context.Context, logs []*decision.Log) ([]pipeline.Outcome, error) {
+	sought := make([]Sought, len(logs))
+	for i, l := range logs {
+		sought[i] = Sought{ID: l.ID, Time: l.Time, Raw: l.Raw}
+	}
+	found, err := db.Lookup(ctx, sought)
+	if err != nil {
+		return nil, err
+	}
+	outcomes := make([]pipeline.Outcome, len(logs))
+	for _, f := range found {
+		outcomes[f.N] = pipeline.Conflicting
+		if f.Equal {
+			outcomes[f.N] = pipeline.Present
+		}
+	}
+	return outcomes, nil
+}

@@ -1,0 +1,198 @@
+package postgres
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"docket/internal/envelope"
+	"docket/internal/ledger"
+)
+
+var _ ledger.Intake = (*Ledger)(nil)
+
+// errNobody refuses what nobody signs.
+var errNobody = errors.New("whoever changes a dead letter has to be named")
+
+// What one INSERT takes at most.
+const (
+	enterRows  = 5000
+	enterBytes = 16 << 20
+)
+
+// entering is a letter on its way in.
+type entering struct {
+	*ledger.Letter
+	fingerprint string
+	hash        []byte // of the value, as valueHashSQL makes it
+	parent      *string
+}
+
+// Enter implements [ledger.Intake].
+func (l *Ledger) Enter(ctx context.Context, letters []ledger.Letter, maxAttempts int, by ledger.Actor) (ledger.EnteredCount, error) {
+	var count ledger.EnteredCount
+	if by.Name == "" {
+		return count, errNobody
+	}
+	if len(letters) == 0 {
+		return count, nil
+	}
+	batch := inOrder(letters)
+	var groups map[string]int32
+	err := l.within(ctx, "enter dead letters", pgx.ReadWrite, func(ctx context.Context, tx pgx.Tx) (err error) {
+		count = ledger.EnteredCount{Known: len(letters) - len(batch)}
+		// The order of the three is that of all locks: groups, letters, outbox, and what is new comes last.
+		if groups, count.Groups, err = l.grouped(ctx, tx, batch); err != nil {
+			return err
+		}
+		h := homecoming{tx: tx, groups: groups, most: maxAttempts, by: by}
+		fresh, err := h.receive(ctx, batch)
+		if err != nil {
+			return err
+		}
+		added, err := insertLetters(ctx, tx, fresh, groups, by)
+		if err != nil {
+			return err
+		}
+		count.DeadAgain = h.dead
+		count.New = added
+		count.Known += len(batch) - h.dead - added
+		return nil
+	})
+	if err != nil {
+		return ledger.EnteredCount{}, err
+	}
+	l.groups.keep(groups)
+	return count, nil
+}
+
+// inOrder gives each letter once, by id: two that enter the same letters never wait for each other in a circle.
+func inOrder(letters []ledger.Letter) []entering {
+	batch := make([]entering, 0, len(letters))
+	for i := range letters {
+		batch = append(batch, entering{Letter: &letters[i]})
+	}
+	slices.SortStableFunc(batch, func(a, b entering) int { return strings.Compare(a.ID, b.ID) })
+	batch = slices.CompactFunc(batch, func(a, b entering) bool { return a.ID == b.ID })
+	for i := range batch {
+		batch[i].fingerprint = ledger.Fingerprint(batch[i].Cause)
+		batch[i].hash = valueHash(batch[i].Value)
+	}
+	return batch
+}
+
+// valueHash is empty where there is no value, and the SHA-256 of one, an empty one too, else.
+func valueHash(value []byte) []byte {
+	if value == nil {
+		return []byte{}
+	}
+	sum := sha256.Sum256(value)
+	return sum[:]
+}
+
+// What was removed stays out: its audit says that it has been here.
+const enterSQL = `INSERT INTO dead_letters (dead_letter_id, group_id, path, decision_id, decision_ts,
+		origin_topic, origin_partition, origin_offset, origin_index, origin_timestamp,
+		found_topic, found_partition, found_offset, found_at, key, value, headers, message,
+		first_failed_at, last_failed_at, changed_by, changed_act, why, job_id, parent_id)
+	SELECT n.id, n.group_id, n.path, n.decision_id, n.decision_ts,
+		n.origin_topic, n.origin_partition, n.origin_offset, n.origin_index, n.origin_timestamp,
+		n.found_topic, n.found_partition, n.found_offset, n.found_at, n.key, n.value, n.headers::jsonb, n.message,
+		n.first_failed_at, n.last_failed_at, $21::text, 'entered', n.why, NULL, n.parent_id
+	FROM unnest($1::text[], $2::int[], $3::text[], $4::text[], $5::timestamptz[],
+		$6::text[], $7::int[], $8::bigint[], $9::int[], $10::timestamptz[],
+		$11::text[], $12::int[], $13::bigint[], $14::timestamptz[], $15::bytea[], $16::bytea[], $17::text[], $18::text[],
+		$19::timestamptz[], $20::timestamptz[], $22::text[], $23::text[])
+		AS n(id, group_id, path, decision_id, decision_ts, origin_topic, origin_partition, origin_offset, origin_index, origin_timestamp,
+		found_topic, found_partition, found_offset, found_at, key, value, headers, message, first_failed_at, last_failed_at, why, parent_id)
+	WHERE (SELECT a.audit_id FROM dead_letter_audit a WHERE a.dead_letter_id = n.id AND a.act = 'removed' LIMIT 1) IS NULL
+	ORDER BY n.id
+	ON CONFLICT (dead_letter_id) DO NOTHING`
+
+// insertLetters says how many were not there.
+func insertLetters(ctx context.Context, tx pgx.Tx, letters []entering, groups map[string]int32, by ledger.Actor) (int, error) {
+	added := 0
+	for len(letters) > 0 {
+		n, size := 0, 0
+		for n < len(letters) && n < enterRows && (n == 0 || size+letters[n].size() <= enterBytes) {
+			size += letters[n].size()
+			n++
+		}
+		args, err := letterColumns(letters[:n], groups, by)
+		if err != nil {
+			return 0, err
+		}
+		tag, err := tx.Exec(ctx, enterSQL, args...)
+		if err != nil {
+			return 0, err
+		}
+		added += int(tag.RowsAffected())
+		letters = letters[n:]
+	}
+	return added, nil
+}
+
+func (e entering) size() int {
+	n := len(e.Key) + len(e.Value)
+	for _, h := range e.Headers {
+		n += len(h.Key) + len(h.Value)
+	}
+	return n
+}
+
+// letterColumns are the arguments of enterSQL.
+func letterColumns(letters []entering, groups map[string]int32, by ledger.Actor) ([]any, error) {
+	n := len(letters)
+	var (
+		id, path, originTopic, foundTopic, message, why = make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+		decisionID, headers, parent                     = make([]*string, n), make([]*string, n), make([]*string, n)
+		group, originPartition, foundPartition          = make([]int32, n), make([]int32, n), make([]int32, n)
+		originOffset, foundOffset                       = make([]int64, n), make([]int64, n)
+		originIndex                                     = make([]*int32, n)
+		decided, appended                               = make([]*time.Time, n), make([]*time.Time, n)
+		found, first, last                              = make([]time.Time, n), make([]time.Time, n), make([]time.Time, n)
+		key, value                                      = make([][]byte, n), make([][]byte, n)
+	)
+	for i := range letters {
+		e := &letters[i]
+		id[i], path[i], message[i], parent[i] = e.ID, ledgerPath(e.Path), ledgerText(e.Cause.Message), e.parent
+		originTopic[i], originPartition[i], originOffset[i] = ledgerText(e.Origin.Topic), e.Origin.Partition, e.Origin.Offset
+		foundTopic[i], foundPartition[i], foundOffset[i], found[i] = e.Found.Topic, e.Found.Partition, e.Found.Offset, ledgerTime(e.Found.Stamp)
+		group[i], key[i], value[i], first[i], last[i] = groups[e.fingerprint], e.Key, e.Value, ledgerTime(e.FirstFailedAt), ledgerTime(e.FailedAt)
+		appended[i], decided[i] = timeOrNull(e.Origin.Timestamp), timeOrNull(e.DecisionTime)
+		if e.DecisionID != "" {
+			decisionID[i] = new(ledgerText(e.DecisionID))
+		}
+		if e.Origin.Index != envelope.NoIndex {
+			originIndex[i] = new(int32(e.Origin.Index)) //nolint:gosec // at most decision.MaxDecisions
+		}
+		why[i] = failedWith(e.Cause)
+		if len(e.Headers) > 0 {
+			b, err := json.Marshal(e.Headers)
+			if err != nil {
+				return nil, err
+			}
+			headers[i] = new(string(b))
+		}
+	}
+	return []any{
+		pgx.QueryExecModeDescribeExec, // the types are asked for, so that bytes travel as bytes and not as hex
+		id, group, path, decisionID, decided, originTopic, originPartition, originOffset, originIndex, appended,
+		foundTopic, foundPartition, foundOffset, found, key, value, headers, message, first, last, ledgerText(by.Name), why, parent,
+	}, nil
+}
+
+// failedWith is the cause in one line, without the message, which can be long.
+func failedWith(c envelope.Cause) string {
+	line := string(c.Kind) + " " + c.Code
+	if c.Constraint != "" {
+		line += " " + c.Constraint
+	}
+	return ledgerText(line)
+}

@@ -1,0 +1,136 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgerrcode"
+	"github.com/jackc/pgx/v5"
+
+	"docket/internal/reader"
+)
+
+// Reader reads stored decisions. It is safe for concurrent use, and writes nothing but the counts of [Reader.Count].
+type Reader struct {
+	db     *DB
+	counts counting
+}
+
+// Reader is who reads the table's decisions.
+func (db *DB) Reader() *Reader { return &Reader{db: db} }
+
+var _ reader.Store = (*Reader)(nil)
+
+// readSQL says how a statement of a reader is run. Plans are made for the values at hand, as how far a window of time
+// reaches decides how it is looked through; compiling one takes longer than any of these may.
+const readSQL = `
+SELECT set_config('statement_timeout', $1, true), set_config('plan_cache_mode', 'force_custom_plan', true), set_config('jit', 'off', true), set_config('max_parallel_workers_per_gather', '0', true),
+       set_config('enable_seqscan', $2, true), set_config('enable_hashjoin', $2, true), set_config('enable_mergejoin', $2, true)`
+
+// look runs do in a transaction that writes nothing and sees one moment, within so much time.
+func (r *Reader) look(ctx context.Context, within time.Duration, do func(ctx context.Context, tx pgx.Tx) error) error {
+	return r.looking(ctx, within, "off", do)
+}
+
+// scan is look for statements that read much of the table.
+func (r *Reader) scan(ctx context.Context, within time.Duration, do func(ctx context.Context, tx pgx.Tx) error) error {
+	return r.looking(ctx, within, "on", do)
+}
+
+func (r *Reader) looking(ctx context.Context, within time.Duration, joins string, do func(ctx context.Context, tx pgx.Tx) error) error {
+	if r.db.closed.Load() {
+		return errPoolClosed()
+	}
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	options := pgx.TxOptions{AccessMode: pgx.ReadOnly, IsoLevel: pgx.RepeatableRead}
+	return pgx.BeginTxFunc(ctx, r.db.pool, options, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, readSQL, string(milliseconds(within*9/10)), joins); err != nil {
+			return err
+		}
+		return do(ctx, tx)
+	})
+}
+
+// patience is how long one question may take in all: what the caller has left, or the store timeout.
+func (r *Reader) patience(ctx context.Context) time.Duration {
+	if deadline, ok := ctx.Deadline(); ok {
+		return min(time.Until(deadline), r.db.timeout)
+	}
+	return r.db.timeout
+}
+
+// outOfTime says that a statement was given up because its time was over, and for no other reason.
+func outOfTime(ctx context.Context, err error) bool {
+	s, ok := asServerError(err)
+	return ctx.Err() == nil && (ok && s.SQLState() == pgerrcode.QueryCanceled || errors.Is(err, context.DeadlineExceeded))
+}
+
+// verdictSQL is the verdict of decision_logs d, in words of [reader.Verdict].
+const verdictSQL = `CASE WHEN d.allowed THEN 'allowed' WHEN NOT d.allowed THEN 'denied'
+	WHEN coalesce(d.raw->'error', 'null') <> 'null' THEN 'error' WHEN coalesce(d.raw->'result', 'null') = 'null' THEN 'undefined' ELSE 'other' END`
+
+const (
+	columnsSQL = `SELECT d.decision_id, d.ts, d.path, d.service, ` + verdictSQL + `, d.allowed, d.requested_by, d.req_id, d.opa_id, d.opa_version,
+       d.labels, d.bundles, d.source_topic, d.source_partition, d.source_offset, d.source_index, d.stored_at, CASE WHEN $1 THEN d.raw END`
+	decisionByIDSQL = columnsSQL + `
+  FROM decision_logs d WHERE d.decision_id = $2::text ORDER BY d.ts LIMIT 1000`
+	// The range of times says nothing new; it spares the planner the partitions that have none of them.
+	decisionsSQL = columnsSQL + `
+  FROM unnest($2::text[], $3::timestamptz[]) WITH ORDINALITY AS i(decision_id, ts, n)
+  JOIN decision_logs d ON d.decision_id = i.decision_id AND d.ts = i.ts AND d.ts BETWEEN $4::timestamptz AND $5::timestamptz
+ ORDER BY i.n`
+)
+
+// ByID is that of [reader.Store]. It goes through the primary key of each partition.
+func (r *Reader) ByID(ctx context.Context, id string) (all []reader.Decision, err error) {
+	err = r.look(ctx, r.patience(ctx), func(ctx context.Context, tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, decisionByIDSQL, true, id)
+		if err == nil {
+			all, err = pgx.CollectRows(rows, scanDecision)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, clean("look for a decision", err)
+	}
+	return all, nil
+}
+
+// key is a decision's identity.
+type key struct {
+	ts time.Time
+	id string
+}
+
+// decisions reads those of keys, in their order.
+func (r *Reader) decisions(ctx context.Context, tx pgx.Tx, keys []key, payload bool) ([]reader.Decision, error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	ids, times := make([]string, len(keys)), make([]time.Time, len(keys))
+	first, last := keys[0].ts, keys[0].ts
+	for i, k := range keys {
+		ids[i], times[i] = k.id, k.ts
+		if k.ts.Before(first) {
+			first = k.ts
+		}
+		if k.ts.After(last) {
+			last = k.ts
+		}
+	}
+	rows, err := tx.Query(ctx, decisionsSQL, payload, ids, times, first, last)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scanDecision)
+}
+
+func scanDecision(row pgx.CollectableRow) (d reader.Decision, err error) {
+	var verdict string
+	err = row.Scan(&d.ID, &d.Time, &d.Path, &d.Service, &verdict, &d.Allowed, &d.RequestedBy, &d.ReqID, &d.OPAID, &d.OPAVersion,
+		(*[]byte)(&d.Labels), (*[]byte)(&d.Bundles), &d.Topic, &d.Partition, &d.Offset, &d.Index, &d.StoredAt, (*[]byte)(&d.Raw))
+	d.Verdict, d.Time, d.StoredAt = reader.Verdict(verdict), d.Time.UTC(), d.StoredAt.UTC()
+	return d, err
+}

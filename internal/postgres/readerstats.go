@@ -1,0 +1,122 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"docket/internal/reader"
+)
+
+const defaultStep = time.Hour
+
+// Stats is that of [reader.Store]. Steps of whole hours are answered from the counts, and what was stored since those were
+// made is counted beside them; others are counted one by one, in the time there is.
+func (r *Reader) Stats(ctx context.Context, q reader.StatsQuery) ([]reader.Stats, error) {
+	if q.Step <= 0 {
+		q.Step = defaultStep
+	}
+	sums := map[statsLine]*reader.Stats{}
+	err := r.scan(ctx, r.patience(ctx), func(ctx context.Context, tx pgx.Tx) error {
+		if q.Until.IsZero() {
+			if err := tx.QueryRow(ctx, `SELECT now()`).Scan(&q.Until); err != nil {
+				return err
+			}
+		}
+		if part := q.Until.Sub(q.Since) % q.Step; part > 0 {
+			q.Until = q.Until.Add(q.Step - part)
+		}
+		mark := pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}
+		able := false
+		if q.Step%time.Hour == 0 && q.Since.Equal(q.Since.Truncate(time.Hour)) {
+			if err := tx.QueryRow(ctx, countableSQL, "SELECT", "SELECT").Scan(&able); err != nil {
+				return err
+			}
+			if able {
+				if err := tx.QueryRow(ctx, markSQL).Scan(&mark); err != nil {
+					return err
+				}
+			}
+		}
+		if able { // before there is a mark they have what was archived
+			if err := counted(ctx, tx, q, sums); err != nil {
+				return err
+			}
+		}
+		return live(ctx, tx, q, mark, sums)
+	})
+	if err != nil {
+		return nil, clean("count decisions", err)
+	}
+	all := make([]reader.Stats, 0, len(sums))
+	for _, s := range sums {
+		all = append(all, *s)
+	}
+	slices.SortFunc(all, func(a, b reader.Stats) int { return cmp.Or(a.From.Compare(b.From), cmp.Compare(a.Name, b.Name)) })
+	return all, nil
+}
+
+// statsLine is which line of an answer.
+type statsLine struct {
+	from int64 // in microseconds
+	name string
+}
+
+func named(q reader.StatsQuery) string {
+	if q.ByPath {
+		return "coalesce(d.path, '')"
+	}
+	return "coalesce(d.service, '')"
+}
+
+// counted adds what the counts say.
+func counted(ctx context.Context, tx pgx.Tx, q reader.StatsQuery, sums map[statsLine]*reader.Stats) error {
+	var args []any
+	sql := `SELECT date_bin(` + arg(&args, q.Step) + `::interval, d.hour, ` + arg(&args, q.Since) + `::timestamptz), ` + named(q) +
+		`, sum(d.allowed)::bigint, sum(d.denied)::bigint, sum(d.undefined)::bigint, sum(d.error)::bigint, sum(d.other)::bigint
+		FROM decision_counts d WHERE d.hour >= ` + arg(&args, q.Since) + `::timestamptz AND d.hour < ` + arg(&args, q.Until) + `::timestamptz AND ` +
+		conditions(reader.Filter{Paths: q.Paths, Services: q.Services}, &args) + ` GROUP BY 1, 2`
+	return collectStats(sums)(tx.Query(ctx, sql, args...))
+}
+
+// live adds what was stored from the mark on.
+func live(ctx context.Context, tx pgx.Tx, q reader.StatsQuery, mark pgtype.Timestamptz, sums map[statsLine]*reader.Stats) error {
+	var args []any
+	since := "TRUE"
+	if mark.InfinityModifier == pgtype.Finite {
+		since = "d.stored_at >= " + arg(&args, mark) + "::timestamptz"
+	}
+	sql := `SELECT at, name, ` + tallySQL + ` FROM (SELECT date_bin(` + arg(&args, q.Step) + `::interval, d.ts, ` + arg(&args, q.Since) + `::timestamptz) AS at, ` +
+		named(q) + ` AS name, ` + verdictSQL + ` AS v FROM decision_logs d WHERE ` + since + ` AND d.ts >= ` + arg(&args, q.Since) + `::timestamptz AND d.ts < ` +
+		arg(&args, q.Until) + `::timestamptz AND ` + conditions(reader.Filter{Paths: q.Paths, Services: q.Services}, &args) + `) AS d GROUP BY 1, 2`
+	return collectStats(sums)(tx.Query(ctx, sql, args...))
+}
+
+// collectStats adds up lines.
+func collectStats(sums map[statsLine]*reader.Stats) func(pgx.Rows, error) error {
+	return func(rows pgx.Rows, err error) error {
+		if err != nil {
+			return err
+		}
+		var from time.Time
+		var name string
+		var n [5]int64
+		_, err = pgx.ForEachRow(rows, []any{&from, &name, &n[0], &n[1], &n[2], &n[3], &n[4]}, func() error {
+			l := statsLine{from.UnixMicro(), name}
+			if sums[l] == nil {
+				sums[l] = &reader.Stats{From: from.UTC(), Name: name, Counts: map[reader.Verdict]int64{}}
+			}
+			for i, v := range []reader.Verdict{reader.Allowed, reader.Denied, reader.Undefined, reader.Error, reader.Other} {
+				if n[i] > 0 {
+					sums[l].Counts[v] += n[i]
+				}
+			}
+			return nil
+		})
+		return err
+	}
+}

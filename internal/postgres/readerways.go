@@ -1,0 +1,428 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"docket/internal/reader"
+)
+
+// ways are what leads to decisions besides the time.
+type ways struct {
+	askers, paths bool   // what the filter has that an index of a day that is over leads to
+	bloom         bool   // the days have what tells where a host or a path is not
+	spans         []span // the days that have such indexes, from the newest on
+}
+
+// span is a range of time.
+type span struct{ from, to time.Time }
+
+// indexed says whether the window that begins at the search's place is in days that have their indexes, and where these, or those
+// that have none, end in the direction of the search; zero: nowhere.
+func (s *search) indexed() (yes bool, end time.Time) {
+	if !s.ways.askers && !s.ways.paths || !s.at.set {
+		return false, end
+	}
+	in := func(of span, at time.Time) bool {
+		if s.oldest || s.at.id != "" && at.Equal(s.at.at) {
+			return !at.Before(of.from) && at.Before(of.to)
+		}
+		return at.After(of.from) && !at.After(of.to)
+	}
+	at := s.at.at
+	for again := true; again; { // from span to span
+		again = false
+		for _, of := range s.ways.spans {
+			switch {
+			case in(of, at) && s.oldest:
+				at, yes, again = of.to, true, true
+			case in(of, at):
+				at, yes, again = of.from, true, true
+			}
+		}
+	}
+	if yes && (at.Equal(finite(pgtype.Timestamptz{InfinityModifier: pgtype.Infinity})) || at.Equal(finite(pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity}))) {
+		return true, time.Time{}
+	}
+	if yes {
+		return true, at
+	}
+	for _, of := range s.ways.spans {
+		switch {
+		case s.oldest && of.from.After(at) && (end.IsZero() || of.from.Before(end)):
+			end = of.from
+		case !s.oldest && of.to.Before(at) && of.to.After(end):
+			end = of.to
+		}
+	}
+	return false, end
+}
+
+const (
+	waysSQL = `SELECT now(), to_regclass('decision_logs_times_brin') IS NOT NULL`
+	// spansSQL are the days that have indexes of their own, from the newest on.
+	spansSQL = `
+SELECT CASE WHEN bound[1] <> 'MINVALUE' THEN trim(BOTH '''' FROM bound[1])::timestamptz ELSE '-infinity' END,
+       CASE WHEN bound[2] <> 'MAXVALUE' THEN trim(BOTH '''' FROM bound[2])::timestamptz ELSE 'infinity' END
+  FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid,
+       regexp_match(pg_get_expr(c.relpartbound, c.oid), '^FOR VALUES FROM \(([^,]*)\) TO \(([^,]*)\)$') AS bound
+ WHERE i.inhparent = 'decision_logs'::regclass AND bound IS NOT NULL
+   AND (SELECT count(*) FROM pg_index x JOIN pg_class b ON b.oid = x.indexrelid
+         WHERE x.indrelid = c.oid AND x.indisvalid AND b.relname IN (left(c.relname, 50) || '_path_ts', left(c.relname, 50) || '_host_ts')) = 2
+ ORDER BY 1 DESC`
+	betweenSQL = `SELECT EXISTS (SELECT FROM decision_logs WHERE ts >= $1::timestamptz AND ts < $2::timestamptz)`
+	beforeSQL  = `SELECT EXISTS (SELECT FROM decision_logs WHERE ts < $1::timestamptz)`
+)
+
+const (
+	manyPlaces = 800 // is up to how many places a window is looked through place by place
+	fewPlaces  = 12  // is up to how many a host is looked for there
+)
+
+// begin finds out where the search begins, and what leads to what it looks for.
+func (s *search) begin(ctx context.Context, left time.Duration) error {
+	f := s.filter
+	s.end = f.Since
+	if s.oldest {
+		s.end = f.Until
+	}
+	return s.r.look(ctx, left, func(ctx context.Context, tx pgx.Tx) error {
+		if err := tx.QueryRow(ctx, waysSQL).Scan(&s.now, &s.ways.bloom); err != nil {
+			return err
+		}
+		s.ways.askers, s.ways.paths = len(f.RequestedBy) > 0, s.aim()
+		if s.ways.askers || s.ways.paths {
+			rows, err := tx.Query(ctx, spansSQL)
+			if err != nil {
+				return err
+			}
+			var from, to pgtype.Timestamptz
+			if _, err := pgx.ForEachRow(rows, []any{&from, &to}, func() error {
+				s.ways.spans = append(s.ways.spans, span{finite(from), finite(to)})
+				return nil
+			}); err != nil {
+				return err
+			}
+			if err := s.aimed(ctx, tx); err != nil {
+				return err
+			}
+		}
+		switch {
+		case s.at.set:
+		case s.oldest && !f.Since.IsZero():
+			s.at = spot{at: f.Since, set: true}
+		case s.oldest:
+			return s.oldestBegin(ctx, tx)
+		case !f.Until.IsZero():
+			s.at = spot{at: f.Until, set: true}
+		}
+		return nil
+	})
+}
+
+// oldestBegin goes back in time until nothing lies before.
+func (s *search) oldestBegin(ctx context.Context, tx pgx.Tx) error {
+	for back := 24 * time.Hour; back < 100*365*24*time.Hour; back *= growth {
+		s.at = spot{at: s.now.Add(-back), set: true}
+		var earlier bool
+		if err := tx.QueryRow(ctx, beforeSQL, s.at.at).Scan(&earlier); err != nil || !earlier {
+			return err
+		}
+	}
+	s.at = spot{at: time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC), set: true}
+	return nil
+}
+
+// skip goes over a gap of which nothing was stored, to within a minute of the first decision behind it: a window that grew over
+// the gap would reach far into what lies there. It says whether it went on.
+func (s *search) skip(ctx context.Context, deadline time.Time, to time.Time) (skipped bool, err error) {
+	near, far := s.at.at, to
+	err = s.r.look(ctx, time.Until(deadline), func(ctx context.Context, tx pgx.Tx) error {
+		some := func(from, until time.Time) (there bool, err error) {
+			if from.After(until) {
+				from, until = until, from
+			}
+			return there, tx.QueryRow(ctx, betweenSQL, from, until.Add(time.Microsecond)).Scan(&there)
+		}
+		step := firstWindow
+		if !s.oldest {
+			step = -step
+		}
+		if there, err := some(near, near.Add(step)); err != nil || there {
+			return err
+		}
+		if there, err := some(near, far); err != nil || !there {
+			return err
+		}
+		for far.Sub(near).Abs() > firstWindow {
+			middle := near.Add(far.Sub(near) / 2)
+			there, err := some(near, middle)
+			if err != nil {
+				return err
+			}
+			if there {
+				far = middle
+			} else {
+				near, skipped = middle, true
+			}
+		}
+		return nil
+	})
+	if err == nil && skipped {
+		s.at = spot{at: near, set: true}
+	}
+	return skipped, err
+}
+
+// look looks through one window: from where the search is to a time.
+func (s *search) look(ctx context.Context, within time.Duration, to time.Time, indexed bool) (keys []key, err error) {
+	err = s.r.look(ctx, within, func(ctx context.Context, tx pgx.Tx) error {
+		var args []any
+		var sql string
+		var places []spotKey
+		if indexed && s.ways.paths {
+			if places, err = s.places(ctx, tx, to); err != nil {
+				return err
+			}
+			if len(places) == 0 {
+				return nil
+			}
+		}
+		switch {
+		case s.ways.askers && (indexed || s.ways.bloom):
+			sql = s.askersSQL(indexed, places, to, &args)
+		case indexed && s.ways.paths && len(places) <= manyPlaces:
+			sql = s.placesSQL(places, to, &args)
+		default:
+			sql = s.plainSQL(to, &args)
+		}
+		keys, err = collectKeys(tx.Query(ctx, sql, args...))
+		return err
+	})
+	return keys, err
+}
+
+func collectKeys(rows pgx.Rows, err error) ([]key, error) {
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (k key, err error) {
+		err = row.Scan(&k.ts, &k.id)
+		return k, err
+	})
+}
+
+// within are the conditions of the window from where the search is to a time.
+func (s *search) within(to time.Time, args *[]any) string {
+	var of []string
+	beyond, from, until := "<", "<", ">="
+	if s.oldest {
+		beyond, from, until = ">", ">=", "<"
+	}
+	switch {
+	case s.at.set && s.at.id == "":
+		of = append(of, "d.ts "+from+" "+arg(args, s.at.at)+"::timestamptz")
+	case s.at.set: // first what an index and the planner understand
+		at := arg(args, s.at.at) + "::timestamptz"
+		of = append(of, "d.ts "+beyond+"= "+at, "(d.ts "+beyond+" "+at+` OR d.decision_id COLLATE "C" `+beyond+" "+arg(args, s.at.id)+"::text)")
+	}
+	if !to.IsZero() {
+		of = append(of, "d.ts "+until+" "+arg(args, to)+"::timestamptz")
+	}
+	if len(of) == 0 {
+		return "TRUE"
+	}
+	return strings.Join(of, " AND ")
+}
+
+// order is that of a page, limited to what is still needed.
+func (s *search) order(args *[]any) string {
+	way := " DESC"
+	if s.oldest {
+		way = ""
+	}
+	return " ORDER BY d.ts" + way + `, d.decision_id COLLATE "C"` + way + " LIMIT " + arg(args, s.need-len(s.keys)) + "::int"
+}
+
+// plainSQL looks at every decision of the window.
+func (s *search) plainSQL(to time.Time, args *[]any) string {
+	return `SELECT d.ts, d.decision_id FROM decision_logs d WHERE ` + s.within(to, args) + ` AND ` + conditions(s.filter, args) + s.order(args)
+}
+
+// askersSQL looks at those of each host. Where the place is known, too, what both indexes have is looked at.
+func (s *search) askersSQL(indexed bool, places []spotKey, to time.Time, args *[]any) string {
+	var hosts []string
+	for _, who := range s.filter.RequestedBy {
+		hosts = append(hosts, askers(who)...)
+	}
+	of, is := "unnest("+arg(args, hosts)+"::text[])", askerSQL+" = a.asker"
+	if indexed { // by the hash alone, as what else is asked the planner would look for in BRIN; the filter's own condition says the rest
+		of, is = "hashtext("+of+")", hostKeySQL+" = a.asker"
+	}
+	var first string
+	if len(places) > 0 && len(places) <= fewPlaces {
+		var there []string
+		for _, p := range places {
+			there = append(there, "("+serviceKeySQL+" = "+arg(args, p.service)+"::int AND "+pathKeySQL+" = "+arg(args, p.path)+"::int)")
+		}
+		is += " AND (" + strings.Join(there, " OR ") + ") AND " + askerSQL + " = ANY(" + arg(args, hosts) + "::text[])"
+	} else {
+		first = s.order(args)
+	}
+	return `SELECT d.ts, d.decision_id FROM (SELECT DISTINCT ` + of + ` AS asker) a CROSS JOIN LATERAL (
+		SELECT d.ts, d.decision_id FROM decision_logs d WHERE ` + is + ` AND ` + s.within(to, args) + ` AND ` + conditions(s.filter, args) + first + `) d` + s.order(args)
+}
+
+// placesSQL looks at those of each path and outcome, as the index has them.
+func (s *search) placesSQL(places []spotKey, to time.Time, args *[]any) string {
+	services, paths := make([]int32, len(places)), make([]int32, len(places))
+	for i, p := range places {
+		services[i], paths[i] = p.service, p.path
+	}
+	return `SELECT d.ts, d.decision_id FROM unnest(` + arg(args, services) + `::int[], ` + arg(args, paths) + `::int[]) AS p(service, path) CROSS JOIN LATERAL (
+		SELECT d.ts, d.decision_id FROM decision_logs d WHERE ` + serviceKeySQL + ` = p.service AND ` + pathKeySQL + ` = p.path AND ` + s.within(to, args) + ` AND ` + conditions(s.filter, args) + s.order(args) + `) d` + s.order(args)
+}
+
+// What is indexed of a service, and of a path and its outcome, as in [migrations.DayIndexes].
+const (
+	hostKeySQL    = `hashtext(rtrim(d.requested_by, '0123456789') COLLATE "C")`
+	serviceKeySQL = `hashtext(d.service COLLATE "C")`
+	pathKeySQL    = `((hashtext(d.path COLLATE "C") & -4) | CASE WHEN d.allowed THEN 1 WHEN NOT d.allowed THEN 2 ELSE 0 END)`
+)
+
+// spotKey is what the index has of a path and its outcome. Others may share it.
+type spotKey struct{ service, path int32 }
+
+// outcomes are what a place has in its last bits.
+func (s *search) outcomes() (of []int32) {
+	for i, verdicts := range [][]reader.Verdict{{reader.Undefined, reader.Error, reader.Other}, {reader.Allowed}, {reader.Denied}} {
+		if asksFor(s.filter.Verdicts, verdicts) {
+			of = append(of, int32(i))
+		}
+	}
+	return of
+}
+
+// asksFor says whether any of these is asked for.
+func asksFor(verdicts, of []reader.Verdict) bool {
+	return len(verdicts) == 0 || slices.ContainsFunc(of, func(v reader.Verdict) bool { return slices.Contains(verdicts, v) })
+}
+
+// aim finds out which services, and which paths of theirs, are all that the filter can mean, and says whether it could.
+func (s *search) aim() bool {
+	for _, p := range s.filter.Paths {
+		prefix, below := strings.CutSuffix(p, "/*")
+		if below {
+			p = prefix + "/"
+		}
+		service, _, _ := strings.Cut(strings.TrimLeft(p, "/"), "/") // as it is stored
+		switch {
+		case service == "":
+			return false
+		case below:
+			s.below = append(s.below, service)
+		default:
+			s.exact = append(s.exact, [2]string{service, p})
+		}
+	}
+	if len(s.filter.Paths) == 0 {
+		s.below = s.filter.Services
+	}
+	return len(s.exact)+len(s.below) > 0
+}
+
+const (
+	// placesSQL are the places of paths, and after them those of the services alone, with a path of 0.
+	placesOfSQL = `SELECT hashtext(p.service COLLATE "C"), (hashtext(p.path COLLATE "C") & -4) | v FROM unnest($1::text[], $2::text[]) AS p(service, path), unnest($3::int[]) AS v
+ UNION SELECT hashtext(s COLLATE "C"), NULL FROM unnest($4::text[]) AS s`
+	// belowSQL steps from each place of a service to the next one, in the days of a window: whole days, as in one a place is found by one
+	// step down the index.
+	belowSQL = `
+WITH RECURSIVE p(path) AS (
+	(SELECT ` + pathKeySQL + ` FROM decision_logs d WHERE ` + serviceKeySQL + ` = $1::int
+	    AND d.ts >= $2::timestamptz AND d.ts < $3::timestamptz ORDER BY ` + pathKeySQL + ` LIMIT 1)
+	UNION ALL
+	SELECT (SELECT ` + pathKeySQL + ` FROM decision_logs d WHERE ` + serviceKeySQL + ` = $1::int AND ` + pathKeySQL + ` > p.path
+	           AND d.ts >= $2::timestamptz AND d.ts < $3::timestamptz ORDER BY ` + pathKeySQL + ` LIMIT 1)
+	  FROM p WHERE p.path IS NOT NULL)
+SELECT path FROM p WHERE path IS NOT NULL LIMIT $4::int`
+)
+
+// aimed finds the places that are known from the beginning.
+func (s *search) aimed(ctx context.Context, tx pgx.Tx) error {
+	services, paths := make([]string, len(s.exact)), make([]string, len(s.exact))
+	for i, e := range s.exact {
+		services[i], paths[i] = e[0], e[1]
+	}
+	rows, err := tx.Query(ctx, placesOfSQL, services, paths, s.outcomes(), s.below)
+	if err != nil {
+		return err
+	}
+	var service int32
+	var path *int32
+	_, err = pgx.ForEachRow(rows, []any{&service, &path}, func() error {
+		if path == nil {
+			s.services = append(s.services, service)
+		} else {
+			s.known = append(s.known, spotKey{service, *path})
+		}
+		return nil
+	})
+	return err
+}
+
+// places are those that the window may have of what the filter means; manyPlaces and one where there are more.
+func (s *search) places(ctx context.Context, tx pgx.Tx, to time.Time) ([]spotKey, error) {
+	if len(s.services) == 0 {
+		return s.known, nil
+	}
+	from, until := s.at.at, to
+	if !s.oldest {
+		from, until = to, s.at.at
+	}
+	day := 24 * time.Hour
+	from = from.UTC().Truncate(day)
+	if until.IsZero() {
+		until = time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)
+	}
+	until = until.UTC().Truncate(day).Add(day)
+	places, seen, outcomes := slices.Clone(s.known), map[spotKey]bool{}, s.outcomes()
+	for _, p := range places {
+		seen[p] = true
+	}
+	for _, service := range s.services {
+		rows, err := tx.Query(ctx, belowSQL, service, from, until, manyPlaces+1)
+		if err != nil {
+			return nil, err
+		}
+		paths, err := pgx.CollectRows(rows, pgx.RowTo[int32])
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range paths {
+			if p := (spotKey{service, path}); slices.Contains(outcomes, path&3) && !seen[p] {
+				places = append(places, p)
+			}
+		}
+		if len(paths) > manyPlaces || len(places) > manyPlaces {
+			return make([]spotKey, manyPlaces+1), nil
+		}
+	}
+	return places, nil
+}
+
+// finite is a time that may be as far as any.
+func finite(t pgtype.Timestamptz) time.Time {
+	switch t.InfinityModifier {
+	case pgtype.NegativeInfinity:
+		return time.Date(-4800, 1, 1, 0, 0, 0, 0, time.UTC)
+	case pgtype.Infinity:
+		return time.Date(300_000, 1, 1, 0, 0, 0, 0, time.UTC)
+	}
+	return t.Time
+}

@@ -1,0 +1,119 @@
+package postgres
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// built are the places that send a statement which is not a constant as it stands there. No other may be added without a look: what it is put
+// together from is constants of the package, chosen by what is asked for and never by a value that came in, but for the first.
+var built = []string{
+	"checkpartitions.go countStrays", // the name of a table that regclass quoted
+	// Names of columns and tables that the server quoted; the days of a COPY, which takes no parameters, are written from a date.
+	"archive.go strayDays", "archiverows.go sum", "archiverows.go Read", "archiveload.go load", "archivemove.go Detach",
+	"partition.go swap", "partition.go days", "transaction.go asked", "lookup.go look",
+	"ledgerdays.go countersSQL", "ledgerjobs.go jobs", "ledgerjobs.go changedJobs", "ledgerlist.go combinations", "ledgerlist.go collect",
+	"ledgermatching.go groupsOf", "ledgermatching.go lock", "ledgershow.go values", "ledgerupkeep.go Compact",
+	"ledgertallies.go tallies", "ledgertallies.go paths", "ledgertallies.go times", "ledgertallies.go scanned", "ledgertallies.go countsIn",
+	"indexes.go index", "indexes.go indexEach", "indexes.go indexDays", // names that format quoted
+	"readerways.go look", "readerfollow.go begin", "readerfollow.go since", "readerstats.go counted", "readerstats.go live", // conditions by what is asked for
+}
+
+// What goes to the server as a statement is a constant of the package, so that no value can become a part of it.
+func TestSQLIsConstant(t *testing.T) {
+	t.Parallel()
+	set := token.NewFileSet()
+	packages, err := parser.ParseDir(set, ".", nil, 0) //nolint:staticcheck // files of every build tag are wanted
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkg := packages["postgres"]
+	constant := map[string]bool{}
+	for name, file := range pkg.Files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if d, ok := n.(*ast.GenDecl); ok && d.Tok == token.CONST {
+				for _, s := range d.Specs {
+					for _, id := range s.(*ast.ValueSpec).Names {
+						constant[id.Name] = true
+					}
+				}
+			}
+			return true
+		})
+	}
+	calls, found := 0, []string{}
+	for name, file := range pkg.Files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		for _, d := range file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || f.Body == nil {
+				continue
+			}
+			ast.Inspect(f, func(n ast.Node) bool {
+				sql := statement(n)
+				if sql == nil {
+					return true
+				}
+				calls++
+				if where := name + " " + f.Name.Name; !isConstant(sql, constant) {
+					found = append(found, where)
+					if !slices.Contains(built, where) {
+						t.Errorf("%s: the statement is put together: %s", set.Position(sql.Pos()), f.Name.Name)
+					}
+				}
+				return true
+			})
+		}
+	}
+	if calls < 60 {
+		t.Errorf("only %d statements were found", calls)
+	}
+	for _, where := range built {
+		if !slices.Contains(found, where) {
+			t.Errorf("%s puts no statement together any more", where)
+		}
+	}
+}
+
+// statement is the SQL that a call sends, nil where it is no such call.
+func statement(n ast.Node) ast.Expr {
+	call, ok := n.(*ast.CallExpr)
+	if !ok {
+		return nil
+	}
+	f, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return nil
+	}
+	at, known := map[string]int{"Exec": 1, "Query": 1, "QueryRow": 1, "SendQueryParams": 0, "ExecParams": 1, "Queue": 0, "CopyFrom": 2, "CopyTo": 2, "Prepare": 2, "SendPrepare": 1}[f.Sel.Name]
+	if !known || len(call.Args) <= at {
+		return nil
+	}
+	return call.Args[at]
+}
+
+func isConstant(e ast.Expr, constant map[string]bool) bool {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		return true
+	case *ast.Ident:
+		return constant[e.Name]
+	case *ast.BinaryExpr:
+		return isConstant(e.X, constant) && isConstant(e.Y, constant)
+	case *ast.ParenExpr:
+		return isConstant(e.X, constant)
+	case *ast.SelectorExpr: // of package migrations, which embeds them
+		pkg, ok := e.X.(*ast.Ident)
+		return ok && pkg.Name == "migrations"
+	}
+	return false
+}

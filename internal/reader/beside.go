@@ -1,0 +1,119 @@
+package reader
+
+import (
+	"fmt"
+	"strings"
+)
+
+// beside tells of the decisions around.
+func (x *Explanation) beside(r reads, around Around, q Question) {
+	for _, d := range around.Before {
+		x.Before = append(x.Before, neighbour(d, r, q, true))
+	}
+	for _, d := range around.After {
+		x.After = append(x.After, neighbour(d, r, q, false))
+	}
+	if !around.Searched {
+		return
+	}
+	none := Differences{Changes: []Change{}}
+	s := Since{Bundles: none, OPAVersion: none, Input: none, Result: none}
+	if first := around.First; first != nil {
+		at := first.Time.UTC()
+		s.FirstID, s.FirstTime, s.FirstBundles = first.ID, &at, reading(*first, q).bundles()
+	} else {
+		s.FirstID, s.FirstTime, s.FirstBundles = x.DecisionID, &x.Timestamp, x.Bundles
+	}
+	if o := around.Otherwise; o != nil {
+		n := neighbour(*o, r, q, true)
+		s.Otherwise = &n
+		other := reading(*o, q)
+		s.Bundles = part(other, r, "bundles")
+		s.OPAVersion = part(other, r, "labels", "version")
+		s.Input = part(other, r, "input")
+		s.Result = part(other, r, "result")
+		failed := part(other, r, "error")
+		s.Result.Changes, s.Result.More = append(s.Result.Changes, failed.Changes...), s.Result.More+failed.More
+	}
+	equal := around.SameInput
+	if o := around.Otherwise; o != nil && r.sameInput(*o, q) {
+		equal = o
+	}
+	if equal != nil {
+		n := neighbour(*equal, r, q, true)
+		s.SameInput = &n
+	}
+	s.Searched = searched(around)
+	if around.Short {
+		x.Notes = append(x.Notes, "the search ran out of time: what it did not find may be there all the same")
+	}
+	if q.SameInput && around.InputTooLong {
+		x.Notes = append(x.Notes, "the input is too long to be looked for")
+	} else if q.SameInput && equal == nil {
+		x.Notes = append(x.Notes, "no decision of the very same input, subject and path that ended otherwise is in what was searched")
+	}
+	x.Since = &s
+}
+
+func searched(a Around) string {
+	switch {
+	case a.Looked > 0 && !a.All && a.Otherwise == nil:
+		return fmt.Sprintf("the last %d decisions of this subject and path before it; what was before those is not known", a.Looked)
+	case a.Looked > 0 && a.Otherwise == nil:
+		return fmt.Sprintf("all %d stored decisions of this subject and path before it", a.Looked)
+	case a.Looked > 0:
+		return fmt.Sprintf("the last %d decisions of this subject and path before it", a.Looked)
+	}
+	return "the stored decisions of this subject and path before it; archived ones are not among them"
+}
+
+// sameInput says whether another decision had the very same input.
+func (r reads) sameInput(other Decision, q Question) bool {
+	input := r.whole.get("input")
+	return input != nil && same(input, reading(other, q).whole.get("input"))
+}
+
+// part are the changes of one part of a decision, nothing where both are equal.
+func part(old, now reads, steps ...string) Differences {
+	was, is := old.whole.at(steps...), now.whole.at(steps...)
+	at := pointer("", steps...)
+	d := differ{most: nearChanges, left: aligned, found: Differences{Changes: []Change{}}}
+	switch {
+	case was == nil && is == nil:
+	case was == nil:
+		d.tell(at, Added, nil, is)
+	case is == nil:
+		d.tell(at, Removed, was, nil)
+	default:
+		d.diff(at, was, is)
+	}
+	return d.found
+}
+
+func neighbour(d Decision, r reads, q Question, earlier bool) Neighbour {
+	other := reading(d, q)
+	n := Neighbour{DecisionID: d.ID, Timestamp: d.Time.UTC(), Verdict: other.said.verdict, Bundles: other.bundles(), Changes: []Change{}}
+	if other.whole == nil || r.whole == nil {
+		return n
+	}
+	was, is := r.whole, other.whole
+	if earlier {
+		was, is = is, was
+	}
+	found := diff(was, is, DiffOptions{Most: nearChanges})
+	n.Changes, n.More = found.Changes, found.More
+	return n
+}
+
+// Revision says which bundles a decision names, in one line: name@revision.
+func Revision(bundles []Bundle) string {
+	var out []string
+	for _, b := range bundles {
+		text := b.Name
+		if b.Revision != "" {
+			text = strings.TrimPrefix(text+"@"+b.Revision, "@")
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, ", ")
+}

@@ -1,0 +1,280 @@
+package reader
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+type nodeKind byte
+
+const (
+	isNull nodeKind = iota + 1
+	isBool
+	isNumber
+	isString
+	isArray
+	isObject
+)
+
+// node is a JSON value that knows whether it equals another: equal values have equal sums.
+type node struct {
+	kind nodeKind
+	text string   // of a string; of a number and a boolean as written
+	keys []string // of an object, sorted; kids are their values
+	kids []*node  // of an array or an object
+	sum  [sha256.Size]byte
+}
+
+// parse reads a JSON value, nil where it is none. A key that is there twice has its last value.
+func parse(raw []byte) *node {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var v any
+	if d.Decode(&v) != nil {
+		return nil
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil
+	}
+	return build(v)
+}
+
+// longNumber is from where on a number is shown in the shortest way.
+const longNumber = 40
+
+func build(v any) *node {
+	n := &node{}
+	same := ""
+	switch v := v.(type) {
+	case bool:
+		n.kind, n.text = isBool, strconv.FormatBool(v)
+		same = n.text
+	case json.Number:
+		n.kind, n.text = isNumber, v.String()
+		same = canonical(n.text)
+		if len(n.text) > longNumber && len(same) < longNumber {
+			n.text = same // jsonb writes 1e-300 with all its zeros
+		}
+	case string:
+		n.kind, n.text = isString, v
+		same = v
+	case []any:
+		n.kind = isArray
+		for _, one := range v {
+			n.kids = append(n.kids, build(one))
+		}
+	case map[string]any:
+		n.kind = isObject
+		n.keys = slices.Sorted(maps.Keys(v))
+		for _, key := range n.keys {
+			n.kids = append(n.kids, build(v[key]))
+		}
+	default:
+		n.kind = isNull
+	}
+	h := sha256.New()
+	h.Write([]byte{byte(n.kind)})
+	h.Write([]byte(same))
+	for i, kid := range n.kids {
+		if n.kind == isObject {
+			h.Write(binary.AppendUvarint(nil, uint64(len(n.keys[i]))))
+			h.Write([]byte(n.keys[i]))
+		}
+		h.Write(kid.sum[:])
+	}
+	h.Sum(n.sum[:0])
+	return n
+}
+
+// canonical is one text for all ways to write a number, so that 1, 1.0 and 10e-1 are equal without being calculated.
+func canonical(number string) string {
+	text, negative := strings.CutPrefix(number, "-")
+	mantissa, power := text, int64(0)
+	if i := strings.IndexAny(text, "eE"); i >= 0 {
+		var err error
+		mantissa = text[:i]
+		if power, err = strconv.ParseInt(text[i+1:], 10, 32); err != nil {
+			return number // beyond any that Postgres stores
+		}
+	}
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	digits := strings.TrimLeft(whole+fraction, "0")
+	power -= int64(len(fraction))
+	trimmed := strings.TrimRight(digits, "0")
+	power += int64(len(digits) - len(trimmed))
+	switch {
+	case trimmed == "":
+		return "0"
+	case negative:
+		return "-" + trimmed + "e" + strconv.FormatInt(power, 10)
+	}
+	return trimmed + "e" + strconv.FormatInt(power, 10)
+}
+
+func same(a, b *node) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.sum == b.sum
+}
+
+// get is a member of an object, nil where there is none.
+func (n *node) get(key string) *node {
+	if n == nil || n.kind != isObject {
+		return nil
+	}
+	if i, ok := slices.BinarySearch(n.keys, key); ok {
+		return n.kids[i]
+	}
+	return nil
+}
+
+// at follows the steps of a pointer, nil where they lead nowhere.
+func (n *node) at(steps ...string) *node {
+	for _, step := range steps {
+		if n != nil && n.kind == isArray {
+			i, err := strconv.Atoi(step)
+			if err != nil || i < 0 || i >= len(n.kids) || strconv.Itoa(i) != step {
+				return nil
+			}
+			n = n.kids[i]
+			continue
+		}
+		n = n.get(step)
+	}
+	return n
+}
+
+// there says that something is there that is not null.
+func (n *node) there() bool { return n != nil && n.kind != isNull }
+
+func (n *node) is(kind nodeKind) bool { return n != nil && n.kind == kind }
+
+// boolean is the value of a boolean.
+func (n *node) boolean() (value, ok bool) { return n.is(isBool) && n.text == "true", n.is(isBool) }
+
+// str is what a string says, "" where it is none.
+func (n *node) str() string {
+	if n.is(isString) {
+		return n.text
+	}
+	return ""
+}
+
+// scalar is what a string, a number or a boolean says.
+func (n *node) scalar() string {
+	if n.is(isString) || n.is(isNumber) || n.is(isBool) {
+		return n.text
+	}
+	return ""
+}
+
+// strs are the strings of a list.
+func (n *node) strs() []string {
+	var out []string
+	if n.is(isArray) {
+		for _, kid := range n.kids {
+			if kid.kind == isString {
+				out = append(out, kid.text)
+			}
+		}
+	}
+	return out
+}
+
+// empty says that a string, a list or an object holds nothing.
+func (n *node) empty() bool { return n.text == "" && len(n.kids) == 0 }
+
+// json writes a value, its first bytes alone where it has more than most; whole says whether that was all.
+func (n *node) json(most int) (text []byte, whole bool) {
+	w := writer{most: most}
+	w.write(n)
+	if len(w.out) <= most {
+		return w.out, true
+	}
+	cut := most
+	for cut > 0 && !utf8.RuneStart(w.out[cut]) {
+		cut--
+	}
+	return w.out[:cut], false
+}
+
+// writer stops soon after it has more than most bytes.
+type writer struct {
+	out  []byte
+	most int
+}
+
+func (w *writer) write(n *node) {
+	switch {
+	case len(w.out) > w.most:
+	case n == nil || n.kind == isNull:
+		w.out = append(w.out, "null"...)
+	case n.kind == isString:
+		w.str(n.text)
+	case n.kind == isArray || n.kind == isObject:
+		open, end := byte('['), byte(']')
+		if n.kind == isObject {
+			open, end = '{', '}'
+		}
+		w.out = append(w.out, open)
+		for i, kid := range n.kids {
+			if len(w.out) > w.most {
+				return
+			}
+			if i > 0 {
+				w.out = append(w.out, ',')
+			}
+			if n.kind == isObject {
+				w.str(n.keys[i])
+				w.out = append(w.out, ':')
+			}
+			w.write(kid)
+		}
+		w.out = append(w.out, end)
+	default:
+		w.out = append(w.out, n.text...)
+	}
+}
+
+func (w *writer) str(text string) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if e.Encode(text) == nil { // of a string there is no error
+		w.out = append(w.out, bytes.TrimSuffix(b.Bytes(), []byte("\n"))...)
+	}
+}
+
+// Cut is a value that may be too long to be told whole: either it is there as JSON, or the beginning of its text is.
+type Cut struct {
+	JSON json.RawMessage
+	Text string // the beginning of the value's JSON, where that is longer
+}
+
+func (n *node) cut(most int) Cut {
+	if n == nil {
+		return Cut{}
+	}
+	text, whole := n.json(most)
+	if whole {
+		return Cut{JSON: text}
+	}
+	return Cut{Text: string(text)}
+}
+
+// pointer adds steps to a pointer.
+func pointer(base string, steps ...string) string {
+	for _, step := range steps {
+		base += "/" + strings.ReplaceAll(strings.ReplaceAll(step, "~", "~0"), "/", "~1")
+	}
+	return base
+}

@@ -1,0 +1,68 @@
+package reader
+
+import (
+	"fmt"
+	"time"
+)
+
+// mostSteps of one question.
+const mostSteps = 1000
+
+// ParseStep reads how much time is counted together: whole minutes of which a day has a whole number (5m, 1h), or whole days
+// (1d). Empty: one that gives span some dozens of steps at most.
+func ParseStep(text string, span time.Duration) (time.Duration, error) {
+	const day = 24 * time.Hour
+	if text == "" {
+		switch {
+		case span <= 2*time.Hour:
+			return 5 * time.Minute, nil
+		case span <= 2*day:
+			return time.Hour, nil
+		}
+		return day, nil
+	}
+	d, err := time.ParseDuration(text)
+	var days int
+	if n, scanErr := fmt.Sscanf(text, "%dd", &days); scanErr == nil && n == 1 && days <= 366 && fmt.Sprintf("%dd", days) == text {
+		d, err = time.Duration(days)*day, nil
+	}
+	if err != nil || d < time.Minute || d > 366*day || d%time.Minute != 0 || d < day && day%d != 0 || d > day && d%day != 0 {
+		return 0, wrong("a step is a number of whole minutes that a day can be divided by, or of whole days (5m, 1h, 1d)")
+	}
+	return d, nil
+}
+
+// NewStatsQuery asks for the counts of a range in whole steps: since is moved back and until on. A zero until is now.
+func NewStatsQuery(since, until time.Time, step string, now time.Time) (StatsQuery, error) {
+	var q StatsQuery
+	end := until
+	if end.IsZero() {
+		end = now
+	}
+	if !since.Before(end) {
+		return q, wrong("nothing lies between its two ends")
+	}
+	var err error
+	if q.Step, err = ParseStep(step, end.Sub(since)); err != nil {
+		return q, err
+	}
+	q.Since = since.UTC().Truncate(q.Step)
+	if !until.IsZero() {
+		if q.Until = until.UTC().Truncate(q.Step); q.Until.Before(until) {
+			q.Until = q.Until.Add(q.Step)
+		}
+	}
+	if n := end.Sub(q.Since) / q.Step; n > mostSteps {
+		return q, wrong("that are %d steps; %d are counted at once: take a longer step", n, mostSteps)
+	}
+	return q, nil
+}
+
+// DenyRate is how many of those that were allowed or denied were denied, 0 to 1; false: there was none.
+func DenyRate(counts map[Verdict]int64) (float64, bool) {
+	denied, all := counts[Denied], counts[Denied]+counts[Allowed]
+	if all == 0 {
+		return 0, false
+	}
+	return float64(denied) / float64(all), true
+}

@@ -1,0 +1,180 @@
+package reader
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// WordError says why a word of a filter is none. Its text is safe to show; what was given is not in it.
+type WordError struct{ text string }
+
+func (e *WordError) Error() string { return e.text }
+
+func wrong(format string, args ...any) error { return &WordError{fmt.Sprintf(format, args...)} }
+
+// Verdicts are all there are, in the order in which they are told.
+func Verdicts() []Verdict { return []Verdict{Allowed, Denied, Undefined, Error, Other} }
+
+// ParseVerdict reads a verdict's name, in any case.
+func ParseVerdict(text string) (Verdict, error) {
+	if v := Verdict(strings.ToLower(strings.TrimSpace(text))); slices.Contains(Verdicts(), v) {
+		return v, nil
+	}
+	var names []string
+	for _, v := range Verdicts() {
+		names = append(names, string(v))
+	}
+	return "", wrong("there is no such verdict; there are %s", strings.Join(names, ", "))
+}
+
+// ParseLabel reads NAME=VALUE, cut at the first equals sign.
+func ParseLabel(text string) (name, value string, err error) {
+	name, value, ok := strings.Cut(text, "=")
+	if !ok || name == "" {
+		return "", "", wrong("a label is given as NAME=VALUE, as in app=checkout")
+	}
+	if !storable(name) || !storable(value) {
+		return "", "", wrong("no stored label holds U+0000 or what is not UTF-8")
+	}
+	return name, value, nil
+}
+
+// ParseTime reads a time: RFC 3339, a day (its beginning, UTC), "now", or how long before now (90s, 2h, 7d, 2w). It is in
+// UTC and of the years 1 to 9999.
+func ParseTime(text string, now time.Time) (time.Time, error) {
+	t, ok := time.Time{}, false
+	if d, fits := ago(text); fits {
+		t, ok = now.Add(-d), true
+	}
+	for _, layout := range []string{time.RFC3339, time.DateOnly} {
+		if at, err := time.Parse(layout, text); err == nil {
+			t, ok = at, true
+		}
+	}
+	if text == "now" {
+		t, ok = now, true
+	}
+	if t = t.UTC(); !ok || t.Year() < 1 || t.Year() > 9999 {
+		return time.Time{}, wrong("say how long ago (90m, 2h, 7d) or when (2026-11-21 or 2026-11-21T20:15:00Z)")
+	}
+	return t, nil
+}
+
+// ago reads how long ago something was. A duration of Go has no days, a time ago has.
+func ago(text string) (time.Duration, bool) {
+	for unit, long := range map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
+		if number, ok := strings.CutSuffix(text, unit); ok {
+			n, err := strconv.ParseFloat(number, 64)
+			ns := n * float64(long)
+			return time.Duration(ns), err == nil && ns >= 0 && ns < math.MaxInt64
+		}
+	}
+	d, err := time.ParseDuration(text)
+	return d, err == nil && d >= 0
+}
+
+// MaxMatchBytes is the longest value that a Match may ask for.
+const MaxMatchBytes = 64 << 10
+
+// ParseMatch reads IN:/POINTER=VALUE: IN is input, result or raw (the whole decision), the pointer is one of RFC 6901, VALUE
+// is JSON, and a string where it is no JSON. Without =VALUE something has to be there, null included; without :/POINTER it is
+// all of IN. A pointer that holds an equals sign is written as a JSON string: input:"/a=b"=1.
+func ParseMatch(text string) (Match, error) {
+	n := strings.IndexAny(text, ":=")
+	if n < 0 {
+		n = len(text)
+	}
+	m, rest := Match{In: text[:n]}, text[n:]
+	if m.In != "input" && m.In != "result" && m.In != "raw" {
+		return Match{}, wrong("a match begins with input, result or raw, as in input:/user=alice")
+	}
+	if after, ok := strings.CutPrefix(rest, ":"); ok {
+		var err error
+		if m.Pointer, rest, err = cutPointer(after); err != nil {
+			return Match{}, err
+		}
+		if _, err := ParsePointer(m.Pointer); err != nil {
+			return Match{}, err
+		}
+	}
+	if rest == "" {
+		return m, nil
+	}
+	value, ok := strings.CutPrefix(rest, "=")
+	if !ok {
+		return Match{}, wrong("behind a pointer comes = and a value, or nothing")
+	}
+	var err error
+	m.Value, err = jsonOf(value)
+	return m, err
+}
+
+// cutPointer takes a pointer from the beginning of text, quoted or up to the first equals sign.
+func cutPointer(text string) (pointer, rest string, err error) {
+	if !strings.HasPrefix(text, `"`) {
+		n := strings.IndexByte(text, '=')
+		if n < 0 {
+			n = len(text)
+		}
+		return text[:n], text[n:], nil
+	}
+	d := json.NewDecoder(strings.NewReader(text))
+	if err := d.Decode(&pointer); err != nil {
+		return "", "", wrong("a pointer in quotes is a JSON string")
+	}
+	return pointer, text[d.InputOffset():], nil
+}
+
+// jsonOf is a value as JSON. What Postgres's jsonb would refuse is refused here: no stored decision holds it.
+func jsonOf(text string) (json.RawMessage, error) {
+	switch {
+	case len(text) > MaxMatchBytes:
+		return nil, wrong("a value has at most %d bytes", MaxMatchBytes)
+	case !json.Valid([]byte(text)):
+		if !storable(text) {
+			return nil, wrong("no stored value holds U+0000 or what is not UTF-8")
+		}
+		quoted, err := json.Marshal(text)
+		return quoted, err
+	case !storableJSON(text):
+		return nil, wrong("no stored value is like that: it holds U+0000, half a surrogate pair, a number beyond any or too deep a nesting")
+	}
+	return json.RawMessage(strings.TrimSpace(text)), nil
+}
+
+// ParsePointer reads a JSON pointer (RFC 6901) into its steps; "" has none and means all.
+func ParsePointer(text string) ([]string, error) {
+	if text == "" {
+		return nil, nil
+	}
+	if text[0] != '/' {
+		return nil, wrong("a JSON pointer begins with /")
+	}
+	if len(text) > maxPointerBytes || !storable(text) {
+		return nil, wrong("a JSON pointer is UTF-8 without U+0000, of at most %d bytes", maxPointerBytes)
+	}
+	steps := strings.Split(text[1:], "/")
+	for i, step := range steps {
+		for j := 0; j < len(step); j++ {
+			if step[j] == '~' && (j+1 == len(step) || step[j+1] != '0' && step[j+1] != '1') {
+				return nil, wrong("in a JSON pointer ~ stands before 0 (for ~) or 1 (for /) only")
+			}
+		}
+		steps[i] = strings.ReplaceAll(strings.ReplaceAll(step, "~1", "/"), "~0", "~")
+	}
+	return steps, nil
+}
+
+const maxPointerBytes = 4 << 10
+
+// IsWord tells a [WordError].
+func IsWord(err error) bool {
+	var w *WordError
+	return errors.As(err, &w)
+}

@@ -1,0 +1,99 @@
+//go:build integration
+
+package securedpg
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// rightsSQL is everything that a role may do, over every kind of thing that the catalog has, one line each.
+const rightsSQL = `
+WITH it AS (SELECT oid, rolname FROM pg_roles WHERE rolname = '%[1]s')
+SELECT p || ' on ' || c.oid::regclass FROM it, pg_class c, unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'REFERENCES', 'TRIGGER']) AS p
+ WHERE relkind IN ('r', 'p', 'v', 'm', 'f') AND has_table_privilege(it.oid, c.oid, p)
+UNION ALL
+SELECT p || ' (' || attname || ') on ' || attrelid::regclass FROM it, pg_attribute a JOIN pg_class c ON c.oid = attrelid, unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'REFERENCES']) AS p
+ WHERE relkind IN ('r', 'p', 'v', 'm', 'f') AND attacl IS NOT NULL AND has_column_privilege(it.oid, attrelid, attnum, p) AND NOT has_table_privilege(it.oid, attrelid, p)
+UNION ALL
+SELECT p || ' on sequence ' || c.oid::regclass FROM it, pg_class c, unnest(ARRAY['SELECT', 'USAGE', 'UPDATE']) AS p WHERE relkind = 'S' AND has_sequence_privilege(it.oid, c.oid, p)
+UNION ALL
+SELECT 'EXECUTE on ' || f.oid::regprocedure FROM it, pg_proc f WHERE has_function_privilege(it.oid, f.oid, 'EXECUTE')
+UNION ALL
+SELECT p || ' on schema ' || nspname FROM it, pg_namespace n, unnest(ARRAY['USAGE', 'CREATE']) AS p WHERE has_schema_privilege(it.oid, n.oid, p)
+UNION ALL
+SELECT p || ' on database ' || datname FROM it, pg_database d, unnest(ARRAY['CREATE', 'TEMPORARY', 'CONNECT']) AS p
+ WHERE datname = current_database() AND has_database_privilege(it.oid, d.oid, p)
+UNION ALL
+SELECT 'USAGE on language ' || lanname FROM it, pg_language l WHERE has_language_privilege(it.oid, l.oid, 'USAGE')
+UNION ALL
+SELECT 'CREATE on tablespace ' || spcname FROM it, pg_tablespace s WHERE has_tablespace_privilege(it.oid, s.oid, 'CREATE')
+UNION ALL
+SELECT 'USAGE on foreign data wrapper ' || fdwname FROM it, pg_foreign_data_wrapper w WHERE has_foreign_data_wrapper_privilege(it.oid, w.oid, 'USAGE')
+UNION ALL
+SELECT 'USAGE on type ' || y.oid::regtype FROM it, pg_type y WHERE typtype <> 'c' AND typelem = 0 AND has_type_privilege(it.oid, y.oid, 'USAGE')
+UNION ALL
+SELECT 'member of ' || r.rolname FROM it, pg_roles r WHERE r.oid <> it.oid AND pg_has_role(it.oid, r.oid, 'MEMBER')
+UNION ALL
+SELECT 'attribute ' || a FROM pg_roles r, unnest(ARRAY[CASE WHEN rolsuper THEN 'superuser' END, CASE WHEN rolcreaterole THEN 'createrole' END,
+       CASE WHEN rolcreatedb THEN 'createdb' END, CASE WHEN rolreplication THEN 'replication' END, CASE WHEN rolbypassrls THEN 'bypassrls' END]) AS a
+ WHERE rolname = '%[1]s' AND a IS NOT NULL
+UNION ALL
+SELECT 'owns ' || d.classid::regclass || ' ' || d.objid FROM it JOIN pg_shdepend d ON refobjid = it.oid AND deptype = 'o'`
+
+// rights are what a role may do that somebody without any right may not.
+func (d *database) rights(role string) []string {
+	d.t.Helper()
+	all := d.list(fmt.Sprintf(rightsSQL, role) + " EXCEPT " + fmt.Sprintf(strings.Replace(rightsSQL, "WITH it AS", "(WITH it AS", 1), "docket_nobody") + ")")
+	slices.Sort(all)
+	return all
+}
+
+// What a role is granted is declared here, and nothing is granted beside it.
+func (d *database) declared(t *testing.T) {
+	for role, want := range map[string][]string{
+		"docket_nobody": nil,
+		"docket_write": {
+			"EXECUTE on decision_logs_make_partitions(integer)", "INSERT on decision_logs", "SELECT on decision_logs", "SELECT on decision_logs_default",
+		},
+		"docket_read": {"SELECT on decision_counts", "SELECT on decision_counts_mark", "SELECT on decision_logs", "SELECT on decision_logs_default"},
+		"docket_desk_reader": {
+			"SELECT on dead_letter_audit", "SELECT on dead_letter_counts", "SELECT on dead_letter_days", "SELECT on dead_letter_duties",
+			"SELECT on dead_letter_groups", "SELECT on dead_letter_job_ends", "SELECT on dead_letter_jobs", "SELECT on dead_letter_notes",
+			"SELECT on dead_letter_outbox", "SELECT on dead_letters", "SELECT on decision_counts", "SELECT on decision_counts_mark", "SELECT on decision_logs",
+		},
+		"docket_desk": {
+			"DELETE on dead_letter_counts", "DELETE on dead_letter_days", "DELETE on dead_letter_job_ends", "DELETE on dead_letter_outbox", "DELETE on dead_letters", "DELETE on decision_counts",
+			"INSERT on dead_letter_counts", "INSERT on dead_letter_days", "INSERT on dead_letter_duties", "INSERT on dead_letter_groups", "INSERT on dead_letter_job_ends",
+			"INSERT on dead_letter_jobs", "INSERT on dead_letter_notes", "INSERT on dead_letter_outbox", "INSERT on dead_letters", "INSERT on decision_counts", "INSERT on decision_logs",
+			"SELECT on dead_letter_audit", "SELECT on dead_letter_counts", "SELECT on dead_letter_days", "SELECT on dead_letter_duties", "SELECT on dead_letter_groups",
+			"SELECT on dead_letter_job_ends", "SELECT on dead_letter_jobs", "SELECT on dead_letter_moves", "SELECT on dead_letter_notes", "SELECT on dead_letter_outbox",
+			"SELECT on dead_letters", "SELECT on decision_counts", "SELECT on decision_counts_mark", "SELECT on decision_logs",
+			"UPDATE on dead_letter_counts", "UPDATE on dead_letter_days", "UPDATE on dead_letter_duties", "UPDATE on dead_letter_job_ends", "UPDATE on dead_letter_jobs",
+			"UPDATE on dead_letter_notes", "UPDATE on dead_letter_outbox", "UPDATE on dead_letters", "UPDATE on decision_counts_mark",
+		},
+	} {
+		if got := d.rights(role); !slices.Equal(got, want) {
+			t.Errorf("%s may do\n%s\nand is to do\n%s", role, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+	// The owner may do all with what is its own, and it owns what is Docket's alone.
+	for _, r := range d.rights("docket_migrate") {
+		object := r[strings.LastIndex(r, " ")+1:]
+		switch {
+		case strings.HasPrefix(r, "owns pg_class "), strings.HasPrefix(r, "owns pg_proc "), strings.HasPrefix(r, "owns pg_type "):
+		case r == "CREATE on schema public":
+		case strings.HasPrefix(object, "decision_logs"), strings.HasPrefix(object, "decision_counts"), strings.HasPrefix(object, "dead_letter"), strings.HasPrefix(object, "goose_db_version"):
+		default:
+			t.Errorf("docket_migrate may do %s", r)
+		}
+	}
+	if stray := d.list(`SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE pg_get_userbyid(relowner) = 'docket_migrate' AND nspname NOT IN ('public', 'pg_toast')`); len(stray) > 0 {
+		t.Errorf("docket_migrate owns %v", stray)
+	}
+	if left := d.list(`SELECT c.oid::regclass::text FROM pg_class c WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND pg_get_userbyid(relowner) <> 'docket_migrate'`); len(left) > 0 {
+		t.Errorf("docket_migrate does not own %v", left)
+	}
+}

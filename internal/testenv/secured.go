@@ -1,0 +1,250 @@
+//go:build integration
+
+package testenv
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/testcontainers/testcontainers-go"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Listeners of a [SecuredKafka]. Each but Harness shows a certificate; all that is not said is as it should be.
+const (
+	ListenerHarness   = "HARNESS"   // no TLS, and everything is allowed: for tests to look from outside
+	ListenerSASL      = "SASL"      // SASL_SSL: SCRAM-SHA-256 and SCRAM-SHA-512
+	ListenerReauth    = "REAUTH"    // SASL_SSL: PLAIN and SCRAM-SHA-512, which must be proved again every 3 s
+	ListenerMTLS      = "MTLS"      // SSL, a client certificate is demanded
+	ListenerWired     = "WIRED"     // as MTLS, over Wire, which cuts connections
+	ListenerWrongName = "WRONGNAME" // SSL: the certificate is for another name
+	ListenerExpired   = "EXPIRED"   // SSL: the certificate is out of its dates
+	ListenerOtherCA   = "OTHERCA"   // SSL: the certificate is of Other
+)
+
+// PlainUser and PlainPassword are who may log in by PLAIN.
+const (
+	PlainUser     = "plainuser"
+	PlainPassword = "pl41n-s3cret"
+)
+
+// SecuredKafka is a broker that asks who is there and what they may do.
+type SecuredKafka struct {
+	*KafkaServer // over ListenerHarness
+
+	CA    *Authority // signs the broker's certificates, and those of clients
+	Other *Authority // signs that of ListenerOtherCA
+	Wire  *Wire      // before ListenerWired
+
+	at map[string]string
+}
+
+// Secured returns the secured broker that all tests of the binary share. Principals, topics and groups must be a test's own.
+func Secured(t testing.TB) *SecuredKafka {
+	t.Helper()
+	docker := engine(t)
+	server, err := shared.secured.get(func() (*SecuredKafka, error) { return startSecured(docker) })
+	must(t, "secured Kafka", err)
+	return server
+}
+
+// At is where a listener can be dialled.
+func (k *SecuredKafka) At(listener string) string { return k.at[listener] }
+
+const secrets = "/etc/kafka/secrets/"
+
+func startSecured(docker *testcontainers.DockerClient) (*SecuredKafka, error) {
+	k := &SecuredKafka{at: map[string]string{}}
+	files, err := k.certificates()
+	if err != nil {
+		return nil, err
+	}
+	protocols := []struct{ name, protocol string }{
+		{ListenerHarness, "PLAINTEXT"}, {ListenerSASL, "SASL_SSL"}, {ListenerReauth, "SASL_SSL"}, {ListenerMTLS, "SSL"}, {ListenerWired, "SSL"},
+		{ListenerWrongName, "SSL"}, {ListenerExpired, "SSL"}, {ListenerOtherCA, "SSL"},
+	}
+	ports := map[string]string{}
+	listeners, advertised, kinds := []string{"INTERNAL://:19092", "CONTROLLER://:9093"}, []string{"INTERNAL://localhost:19092"}, []string{"INTERNAL:PLAINTEXT", "CONTROLLER:PLAINTEXT"}
+	for i, l := range protocols {
+		addr, err := freeAddr()
+		if err != nil {
+			return nil, err
+		}
+		inner := fmt.Sprint(9200 + i)
+		ports[inner+"/tcp"] = addr
+		if l.name == ListenerWired {
+			if k.Wire, err = newWire(addr); err != nil {
+				return nil, err
+			}
+			addr = k.Wire.Addr()
+		}
+		k.at[l.name] = addr
+		listeners = append(listeners, l.name+"://:"+inner)
+		advertised = append(advertised, l.name+"://"+addr)
+		kinds = append(kinds, l.name+":"+l.protocol)
+	}
+	env := brokerEnv(map[string]string{
+		"KAFKA_NODE_ID":                        "1",
+		"KAFKA_CONTROLLER_QUORUM_VOTERS":       "1@localhost:9093",
+		"KAFKA_LISTENERS":                      strings.Join(listeners, ","),
+		"KAFKA_ADVERTISED_LISTENERS":           strings.Join(advertised, ","),
+		"KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": strings.Join(kinds, ","),
+
+		"KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR":                 "1",
+		"KAFKA_OFFSETS_TOPIC_NUM_PARTITIONS":                     "6",
+		"KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR":         "1",
+		"KAFKA_TRANSACTION_STATE_LOG_MIN_ISR":                    "1",
+		"KAFKA_SHARE_COORDINATOR_STATE_TOPIC_REPLICATION_FACTOR": "1",
+		"KAFKA_SHARE_COORDINATOR_STATE_TOPIC_MIN_ISR":            "1",
+		"KAFKA_GROUP_MIN_SESSION_TIMEOUT_MS":                     "1000",
+		"KAFKA_HEAP_OPTS":                                        "-Xms256m -Xmx512m",
+		"KAFKA_NUM_NETWORK_THREADS":                              "2",
+		"KAFKA_BROKER_SESSION_TIMEOUT_MS":                        "30000", // nobody kills it, and a busy machine is no death
+		"KAFKA_BROKER_HEARTBEAT_INTERVAL_MS":                     "2000",
+
+		"KAFKA_AUTHORIZER_CLASS_NAME":       "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+		"KAFKA_SUPER_USERS":                 "User:ANONYMOUS", // whoever comes without TLS
+		"KAFKA_SSL_PRINCIPAL_MAPPING_RULES": "RULE:^CN=([^,]+).*$/$1/,DEFAULT",
+		"KAFKA_SSL_KEYSTORE_TYPE":           "PEM",
+		"KAFKA_SSL_KEYSTORE_LOCATION":       secrets + "server.pem",
+		"KAFKA_SSL_TRUSTSTORE_TYPE":         "PEM",
+		"KAFKA_SSL_TRUSTSTORE_LOCATION":     secrets + "ca.pem",
+
+		"KAFKA_LISTENER_NAME_MTLS_SSL_CLIENT_AUTH":            "required",
+		"KAFKA_LISTENER_NAME_WIRED_SSL_CLIENT_AUTH":           "required",
+		"KAFKA_LISTENER_NAME_WRONGNAME_SSL_KEYSTORE_LOCATION": secrets + "wrongname.pem",
+		"KAFKA_LISTENER_NAME_EXPIRED_SSL_KEYSTORE_LOCATION":   secrets + "expired.pem",
+		"KAFKA_LISTENER_NAME_OTHERCA_SSL_KEYSTORE_LOCATION":   secrets + "otherca.pem",
+
+		"KAFKA_LISTENER_NAME_SASL_SASL_ENABLED_MECHANISMS":                       "SCRAM-SHA-256,SCRAM-SHA-512",
+		"KAFKA_LISTENER_NAME_SASL_SCRAM___SHA___256_SASL_JAAS_CONFIG":            scramModule,
+		"KAFKA_LISTENER_NAME_SASL_SCRAM___SHA___512_SASL_JAAS_CONFIG":            scramModule,
+		"KAFKA_LISTENER_NAME_REAUTH_SASL_ENABLED_MECHANISMS":                     "PLAIN,SCRAM-SHA-512",
+		"KAFKA_LISTENER_NAME_REAUTH_SCRAM___SHA___512_SASL_JAAS_CONFIG":          scramModule,
+		"KAFKA_LISTENER_NAME_REAUTH_SCRAM___SHA___512_CONNECTIONS_MAX_REAUTH_MS": "3000",
+		"KAFKA_LISTENER_NAME_REAUTH_PLAIN_SASL_JAAS_CONFIG":                      `org.apache.kafka.common.security.plain.PlainLoginModule required user_` + PlainUser + `="` + PlainPassword + `";`,
+		"KAFKA_LISTENER_NAME_REAUTH_PLAIN_CONNECTIONS_MAX_REAUTH_MS":             "3000",
+		"KAFKA_CONNECTION_FAILED_AUTHENTICATION_DELAY_MS":                        "100",
+	})
+	req := testcontainers.ContainerRequest{Image: KafkaImage, Env: env, Files: files}
+	addr := k.at[ListenerHarness]
+	k.KafkaServer = &KafkaServer{addr: addr}
+	k.node, err = launch(docker, req, ports, func(ctx context.Context) error { return serves(ctx, addr, 1) })
+	if err != nil {
+		k.Wire.Close()
+		return nil, err
+	}
+	return k, nil
+}
+
+const scramModule = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+
+// certificates makes all that the broker shows and trusts.
+func (k *SecuredKafka) certificates() ([]testcontainers.ContainerFile, error) {
+	var err error
+	if k.CA, err = NewAuthority("docket test"); err != nil {
+		return nil, err
+	}
+	if k.Other, err = NewAuthority("another"); err != nil {
+		return nil, err
+	}
+	files := []testcontainers.ContainerFile{{Reader: bytes.NewReader(k.CA.PEM), ContainerFilePath: secrets + "ca.pem", FileMode: 0o644}}
+	day := time.Now().Add(24 * time.Hour)
+	for _, s := range []struct {
+		file, host string
+		by         *Authority
+		until      time.Time
+	}{
+		{"server", loopback, k.CA, day}, {"wrongname", "broker.invalid", k.CA, day}, {"expired", loopback, k.CA, time.Now().Add(-time.Hour)}, {"otherca", loopback, k.Other, day},
+	} {
+		pair, err := s.by.Server(s.host, s.until)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, testcontainers.ContainerFile{Reader: bytes.NewReader(pair.Store()), ContainerFilePath: secrets + s.file + ".pem", FileMode: 0o644})
+	}
+	return files, nil
+}
+
+// Admin is a client with every right.
+func (k *SecuredKafka) Admin(t testing.TB) *kadm.Client {
+	t.Helper()
+	cl, err := kgo.NewClient(kgo.SeedBrokers(k.Brokers()...))
+	must(t, "make a client", err)
+	t.Cleanup(cl.Close)
+	return kadm.NewClient(cl)
+}
+
+// User makes a user for both kinds of SCRAM, or gives one another password.
+func (k *SecuredKafka) User(t testing.TB, name, password string) {
+	t.Helper()
+	for _, m := range []kadm.ScramMechanism{kadm.ScramSha256, kadm.ScramSha512} { // a request of its own each: a broker takes a user once
+		done, err := k.Admin(t).AlterUserSCRAMs(t.Context(), nil, []kadm.UpsertSCRAM{{User: name, Mechanism: m, Iterations: 4096, Password: password}})
+		if err == nil {
+			err = done.Error()
+		}
+		must(t, "make the user "+name, err)
+	}
+}
+
+// ACL is one right: an operation on a topic or on a group.
+type ACL struct {
+	Operation    kadm.ACLOperation
+	Topic, Group string
+}
+
+func (a ACL) builder(user string) *kadm.ACLBuilder {
+	b := kadm.NewACLs().Allow("User:" + user).AllowHosts("*").Operations(a.Operation).ResourcePatternType(kadm.ACLPatternLiteral)
+	if a.Topic != "" {
+		return b.Topics(a.Topic)
+	}
+	return b.Groups(a.Group)
+}
+
+// Grant gives a user rights, and waits until the broker goes by them, which is some time after it took them.
+func (k *SecuredKafka) Grant(t testing.TB, user string, rights ...ACL) {
+	t.Helper()
+	admin := k.Admin(t)
+	for _, right := range rights {
+		done, err := admin.CreateACLs(t.Context(), right.builder(user))
+		for _, d := range done {
+			if err == nil {
+				err = d.Err
+			}
+		}
+		must(t, "grant", err)
+	}
+	for _, right := range rights {
+		k.await(t, "see a right that was granted", func(ctx context.Context) (bool, error) {
+			seen, err := admin.DescribeACLs(ctx, right.builder(user))
+			for _, s := range seen {
+				if s.Err != nil || len(s.Described) == 0 {
+					return false, s.Err
+				}
+			}
+			return err == nil && len(seen) > 0, err
+		})
+	}
+}
+
+// await asks again until it is so.
+func (k *SecuredKafka) await(t testing.TB, what string, so func(ctx context.Context) (bool, error)) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), stopWait)
+	defer cancel()
+	tick := time.NewTicker(pollPause)
+	defer tick.Stop()
+	for {
+		done, err := so(ctx)
+		must(t, what, err)
+		if done {
+			return
+		}
+		<-tick.C
+	}
+}
