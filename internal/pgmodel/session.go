@@ -184,7 +184,9 @@ func (s *session) admitted() bool {
 	}
 	if f != nil {
 		if f.severity == "" {
-			f.severity = severityFatal
+			own := *f // a session's: the failure may be one that all sessions meet
+			own.severity = severityFatal
+			f = &own
 		}
 		s.tell(Event{Point: Startup}, f)
 		s.say(f)

@@ -9,7 +9,7 @@ import (
 )
 
 // Logger makes a program's logger: lines for machines, or for people where console is true. level is one of zerolog's
-// names.
+// names. Lines are written one at a time, whatever w is.
 func Logger(w io.Writer, level string, console bool) (zerolog.Logger, error) {
 	l, err := zerolog.ParseLevel(level)
 	if err != nil {
@@ -18,5 +18,5 @@ func Logger(w io.Writer, level string, console bool) (zerolog.Logger, error) {
 	if console {
 		w = zerolog.ConsoleWriter{Out: w, TimeFormat: time.TimeOnly, NoColor: true}
 	}
-	return zerolog.New(w).Level(l).With().Timestamp().Logger(), nil
+	return zerolog.New(zerolog.SyncWriter(w)).Level(l).With().Timestamp().Logger(), nil
 }

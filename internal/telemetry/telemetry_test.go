@@ -345,6 +345,29 @@ func TestObserverTakesEverythingAtOnce(t *testing.T) {
 	})
 }
 
+func TestLinesOfALoggerAreWrittenOneAtATime(t *testing.T) {
+	t.Parallel()
+	for _, console := range []bool{false, true} {
+		var out bytes.Buffer // is not safe for several writers: what is written to at once, the race detector sees too
+		log, err := Logger(&out, "info", console)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var writers sync.WaitGroup
+		for range 8 {
+			writers.Go(func() {
+				for range 100 {
+					log.Info().Msg("this")
+				}
+			})
+		}
+		writers.Wait()
+		if n := strings.Count(out.String(), "this\"}\n") + strings.Count(out.String(), "this\n"); n != 800 {
+			t.Errorf("console %v: %d whole lines of 800", console, n)
+		}
+	}
+}
+
 func TestLoggerSpeaksBothFormats(t *testing.T) {
 	t.Parallel()
 	for _, console := range []bool{false, true} {
