@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"regexp"
 	"slices"
 	"time"
 
@@ -30,6 +31,7 @@ func main() {
 	n := flag.Int("fill", 10_000_000, "decisions to make first")
 	days := flag.Int("days", 30, "over which they lie")
 	runs := flag.Int("runs", 200, "of each question")
+	only := flag.String("only", "", "questions of this regular expression")
 	rounds := flag.Int("cost", 0, "rounds of storing 20000 rows with and without the indexes, and nothing else")
 	flag.Parse()
 	if *rounds > 0 {
@@ -39,13 +41,13 @@ func main() {
 		}
 		return
 	}
-	if err := run(context.Background(), *url, *n, *days, *runs); err != nil {
+	if err := run(context.Background(), *url, *n, *days, *runs, *only); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, url string, n, days, runs int) error {
+func run(ctx context.Context, url string, n, days, runs int, only string) error {
 	db, err := postgres.Open(postgres.Config{URL: url, StoreTimeout: 10 * time.Minute}, zerolog.Nop())
 	if err != nil {
 		return err
@@ -78,7 +80,12 @@ func run(ctx context.Context, url string, n, days, runs int) error {
 			return err
 		}
 	}
-	return ask(ctx, store, days, runs)
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	return ask(ctx, store, conn, days, runs, only)
 }
 
 // onlyCost measures what the indexes cost in a database of its own.
@@ -163,7 +170,14 @@ type question struct {
 	ask  func(ctx context.Context, like reader.Decision, random *rand.Rand) (int, error)
 }
 
-func ask(ctx context.Context, store *postgres.Reader, days, runs int) error {
+// cpuSQL is what the server's processes for others have worked so far, in nanoseconds.
+const cpuSQL = `SELECT coalesce(sum(split_part(pg_read_file('/proc/' || pid || '/schedstat', true), ' ', 1)::int8), 0)::int8 FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()`
+
+func ask(ctx context.Context, store *postgres.Reader, conn *pgx.Conn, days, runs int, only string) error {
+	wanted, err := regexp.Compile(only)
+	if err != nil {
+		return err
+	}
 	newest, err := store.Search(ctx, reader.Filter{}, reader.Page{Limit: 1})
 	if err != nil || len(newest.Decisions) == 0 {
 		return fmt.Errorf("there is nothing to ask for: %w", err)
@@ -251,8 +265,15 @@ func ask(ctx context.Context, store *postgres.Reader, days, runs int) error {
 	}
 	fmt.Println("| question | first time: p50, p95 ms | again: p50, p95 ms | found, on average | p95 under 100 ms |\n|---|---|---|---|---|")
 	for _, q := range questions {
+		if !wanted.MatchString(q.name) {
+			continue
+		}
 		var times [2][]time.Duration
 		sum := 0
+		var cpu, cpuBefore int64
+		if err := conn.QueryRow(ctx, cpuSQL).Scan(&cpuBefore); err != nil {
+			return err
+		}
 		for pass := range times {
 			for _, like := range likes {
 				began := time.Now()
@@ -265,6 +286,11 @@ func ask(ctx context.Context, store *postgres.Reader, days, runs int) error {
 			}
 			slices.Sort(times[pass])
 		}
+		if err := conn.QueryRow(ctx, cpuSQL).Scan(&cpu); err != nil {
+			return err
+		}
+		// Beside other work times say little, this says more.
+		fmt.Fprintf(os.Stderr, "%s: %.1f ms of the server's CPU each\n", q.name, float64(cpu-cpuBefore)/1e6/float64(2*runs))
 		at := func(pass, percent int) float64 {
 			return float64(times[pass][(runs-1)*percent/100].Microseconds()) / 1000
 		}

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -84,32 +85,88 @@ func (p *partitioner) index(ctx context.Context) error {
 		return err
 	})
 	if err == nil {
-		_, err = indexDays(ctx, p.conn)
+		_, err = indexDays(ctx, p.conn, summarized{})
 	}
 	return err
 }
 
-// overSQL are the days that are over and lack indexes $1, of which $2 says what they are of, from the newest on: what an earlier run left
-// unfinished, which is dropped, and what makes it. Where an index is being made by another there is none to make.
-const overSQL = `
-SELECT CASE WHEN b.oid IS NULL THEN '' ELSE format('DROP INDEX CONCURRENTLY IF EXISTS %I.%I', n.nspname, w.name) END,
-       format('CREATE INDEX CONCURRENTLY IF NOT EXISTS %I ON %I.%I ', w.name, n.nspname, c.relname) || w.of
-  FROM pg_class p JOIN pg_inherits i ON i.inhparent = p.oid JOIN pg_class c ON c.oid = i.inhrelid AND c.relkind = 'r' JOIN pg_namespace n ON n.oid = c.relnamespace
-  CROSS JOIN LATERAL (SELECT left(c.relname, 50) || '_' || k.name AS name, k.of FROM unnest($1::text[], $2::text[]) AS k(name, of)) AS w
-  LEFT JOIN pg_class b ON b.relnamespace = c.relnamespace AND b.relname = w.name
+const (
+	// daysOverSQL are the days, c, of schema n, that were over an hour ago and that this role may index.
+	daysOverSQL = `
+  FROM pg_class p JOIN pg_inherits i ON i.inhparent = p.oid JOIN pg_class c ON c.oid = i.inhrelid AND c.relkind = 'r' JOIN pg_namespace n ON n.oid = c.relnamespace`
+	areOverSQL = `
  WHERE p.oid = to_regclass('decision_logs') AND p.relkind = 'p' AND NOT pg_is_in_recovery() AND pg_has_role(c.relowner, 'USAGE')
    AND to_regclass('decision_logs_times_brin') IS NOT NULL
-   AND (regexp_match(pg_get_expr(c.relpartbound, c.oid), '\) TO \(''([^'']+)''\)$'))[1]::timestamptz < now() - interval '1 hour'
+   AND (regexp_match(pg_get_expr(c.relpartbound, c.oid), '\) TO \(''([^'']+)''\)$'))[1]::timestamptz < now() - interval '1 hour'`
+	// overSQL are the days that are over and lack indexes $1, of which $2 says what they are of, from the newest on: what an earlier run left
+	// unfinished, which is dropped, and what makes it. Where an index is being made by another there is none to make.
+	overSQL = `
+SELECT CASE WHEN b.oid IS NULL THEN '' ELSE format('DROP INDEX CONCURRENTLY IF EXISTS %I.%I', n.nspname, w.name) END,
+       format('CREATE INDEX CONCURRENTLY IF NOT EXISTS %I ON %I.%I ', w.name, n.nspname, c.relname) || w.of` + daysOverSQL + `
+  CROSS JOIN LATERAL (SELECT left(c.relname, 50) || '_' || k.name AS name, k.of FROM unnest($1::text[], $2::text[]) AS k(name, of)) AS w
+  LEFT JOIN pg_class b ON b.relnamespace = c.relnamespace AND b.relname = w.name` + areOverSQL + `
    AND NOT EXISTS (SELECT FROM pg_index x WHERE x.indexrelid = b.oid AND x.indisvalid)
    AND NOT EXISTS (SELECT FROM pg_stat_progress_create_index g WHERE g.datname = current_database())
  ORDER BY c.relname DESC, w.name DESC`
+	// summariesSQL are our BRIN of days that are over, and how long the tables are.
+	summariesSQL = `
+SELECT b.oid, pg_relation_size(c.oid)` + daysOverSQL + `
+  JOIN pg_index x ON x.indrelid = c.oid AND x.indisvalid JOIN pg_class b ON b.oid = x.indexrelid` + areOverSQL + `
+   AND (b.relname = left(c.relname, 50) || '_stored_brin'
+        OR EXISTS (SELECT FROM pg_inherits h WHERE h.inhrelid = b.oid AND h.inhparent = to_regclass('decision_logs_times_brin')))
+ ORDER BY c.relname DESC`
+	summarizeSQL = `SELECT brin_summarize_new_values($1::oid::regclass)`
+)
 
-// indexDays makes the indexes of days that are over, while others read and write, and says how many. It leaves the session as it was: that
-// may be a pooler's.
-func indexDays(ctx context.Context, on interface {
+// daily is what works on days that are over: a connection or a pool.
+type daily interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
-}) (made int64, err error) {
+}
+
+// summarized is how long the table of each BRIN was when it was summarized to its end.
+type summarized map[uint32]int64
+
+// summarize has the end of each day that is over summarized. No vacuum does that, as the last pages are no whole range, and what is
+// not summarized every search reads. Rows that come late are added to what summarizes their pages; where they need pages of their own, the
+// table is longer than known.
+func (known summarized) summarize(ctx context.Context, on daily) error {
+	rows, err := on.Query(ctx, summariesSQL)
+	if err != nil {
+		return err
+	}
+	type summary struct {
+		index uint32
+		long  int64
+	}
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s summary, err error) {
+		err = row.Scan(&s.index, &s.long)
+		return s, err
+	})
+	if err != nil {
+		return err
+	}
+	there := make(map[uint32]bool, len(all))
+	for _, s := range all {
+		there[s.index] = true
+		if long, ok := known[s.index]; ok && long == s.long {
+			continue
+		}
+		if _, err := on.Exec(ctx, summarizeSQL, s.index); err != nil {
+			return err
+		}
+		known[s.index] = s.long
+	}
+	maps.DeleteFunc(known, func(index uint32, _ int64) bool { return !there[index] })
+	return nil
+}
+
+// indexDays makes the indexes of days that are over, and summarizes what is not in known as it is, while others read and write. It says how many
+// indexes it made, and leaves the session as it was: that may be a pooler's.
+func indexDays(ctx context.Context, on daily, known summarized) (made int64, err error) {
+	if err := known.summarize(ctx, on); err != nil {
+		return 0, err
+	}
 	names, of := make([]string, len(migrations.DayIndexes)), make([]string, len(migrations.DayIndexes))
 	for i, x := range migrations.DayIndexes {
 		names[i], of[i] = x.Name, x.Of
@@ -142,14 +199,17 @@ func indexDays(ctx context.Context, on interface {
 // longestIndexing is how long days are indexed in one go: what waits for a transaction that is open for longer is given up, and made anew later.
 const longestIndexing = time.Hour
 
-// Index makes what searches go by on days that are over, where this role owns them, and says how many indexes that were.
+// Index makes what searches go by on days that are over, where this role owns them, and says how many indexes that were. It is cheap
+// where they have it.
 func (r *Reader) Index(ctx context.Context) (int64, error) {
 	if r.db.closed.Load() {
 		return 0, errPoolClosed()
 	}
 	ctx, cancel := context.WithTimeout(ctx, longestIndexing)
 	defer cancel()
-	made, err := indexDays(ctx, r.db.pool)
+	r.days.Lock()
+	defer r.days.Unlock()
+	made, err := indexDays(ctx, r.db.pool, r.days.summarized)
 	return made, r.db.noted("index days that are over", err)
 }
 
@@ -199,7 +259,7 @@ func (p *partitioner) unindex(ctx context.Context) error {
 			DECLARE x regclass;
 			BEGIN
 				FOR x IN SELECT b.oid FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid JOIN pg_index k ON k.indrelid = c.oid JOIN pg_class b ON b.oid = k.indexrelid
-				          WHERE i.inhparent = 'decision_logs'::regclass AND b.relname IN (left(c.relname, 50) || '_path_ts', left(c.relname, 50) || '_host_ts') LOOP
+				          WHERE i.inhparent = 'decision_logs'::regclass AND b.relname = ANY (SELECT left(c.relname, 50) || '_' || of FROM unnest('{path_ts,host_ts,host_path_ts,stored_brin}'::text[]) AS of) LOOP
 					EXECUTE format('DROP INDEX %s', x);
 				END LOOP;
 			END $$;

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgerrcode"
@@ -15,10 +16,18 @@ import (
 type Reader struct {
 	db     *DB
 	counts counting
+	days   struct {
+		sync.Mutex
+		summarized
+	}
 }
 
 // Reader is who reads the table's decisions.
-func (db *DB) Reader() *Reader { return &Reader{db: db} }
+func (db *DB) Reader() *Reader {
+	r := &Reader{db: db}
+	r.days.summarized = summarized{}
+	return r
+}
 
 var _ reader.Store = (*Reader)(nil)
 

@@ -170,6 +170,8 @@ var filters = map[string]reader.Filter{
 	"odd": {Verdicts: []reader.Verdict{reader.Undefined, reader.Error}}, "odd of a service": {Services: []string{"shapes"}, Verdicts: []reader.Verdict{reader.Other, reader.Allowed}},
 	"by a host": {RequestedBy: []string{"127.0.0.1"}}, "by a host and a port": {RequestedBy: []string{"127.0.0.1:58162", "[::1]:7"}}, "by IPv6": {RequestedBy: []string{"::1"}}, "by IPv6 in brackets": {RequestedBy: []string{"[::1]"}},
 	"by a host that is a piece of one": {RequestedBy: []string{"127.0.0", "127.0.0.", "[::1"}}, "by a host without a port": {RequestedBy: []string{"10.0.0.1"}}, "by a host that is long": {RequestedBy: []string{strings.Repeat("ö", 3000)}},
+	"by a host on a path": {RequestedBy: []string{"127.0.0.1"}, Paths: []string{"http/example/authz/allow"}}, "by a port on a path, denied": {RequestedBy: []string{"[::1]:7", "127.0.0.1"}, Paths: []string{"shapes/0", "shapes/1"}, Verdicts: []reader.Verdict{reader.Denied, reader.Undefined}},
+	"by hosts below a path": {RequestedBy: []string{"::1", "127.0.0.1"}, Paths: []string{"shapes/*"}}, "by a host of a service": {RequestedBy: []string{"127.0.0.1"}, Services: []string{"kubernetes", "http"}},
 	"with a label": {Labels: map[string]string{"id": "o", "n": "5"}}, "with a label that differs": {Labels: map[string]string{"id": "o", "n": "6"}},
 }
 
@@ -190,9 +192,9 @@ func TestASearchFindsWhatFitsInOrderBothWays(t *testing.T) {
 		db := open(t, pg.URL, 20*time.Second)
 		store(t, db, rows...)
 		if strings.Contains(kind, "over") {
-			want := int64(2)
+			want := int64(4)
 			if kind == "some over" {
-				want = 6
+				want = 12
 			}
 			if n, err := db.Reader().Index(t.Context()); err != nil || n != want {
 				t.Fatalf("%s: %d indexes made, %v, want %d", kind, n, err, want)
@@ -503,8 +505,8 @@ func TestIndexesAreMadeWhileTheTableIsWrittenToAndNewDaysHaveThem(t *testing.T) 
 	if before != n || n != tables {
 		t.Errorf("%d of %d indexes are valid, want %d", before, n, tables)
 	}
-	pg.Query(t, `SELECT count(*)::int FROM pg_index WHERE indisvalid AND indrelid = 'decision_logs_before'::regclass AND indexrelid::regclass::text ~ '_(path|host)_ts$'`, &n)
-	same(t, n, 2)
+	pg.Query(t, `SELECT count(*)::int FROM pg_index WHERE indisvalid AND indrelid = 'decision_logs_before'::regclass AND indexrelid::regclass::text ~ '_(path_ts|host_ts|stored_brin)$'`, &n)
+	same(t, n, 4)
 	var parents int
 	pg.Query(t, `SELECT count(*)::int FROM pg_index WHERE indrelid = 'decision_logs'::regclass AND indisvalid`, &parents)
 	same(t, parents, 2)

@@ -73,7 +73,7 @@ SELECT CASE WHEN bound[1] <> 'MINVALUE' THEN trim(BOTH '''' FROM bound[1])::time
        regexp_match(pg_get_expr(c.relpartbound, c.oid), '^FOR VALUES FROM \(([^,]*)\) TO \(([^,]*)\)$') AS bound
  WHERE i.inhparent = 'decision_logs'::regclass AND bound IS NOT NULL
    AND (SELECT count(*) FROM pg_index x JOIN pg_class b ON b.oid = x.indexrelid
-         WHERE x.indrelid = c.oid AND x.indisvalid AND b.relname IN (left(c.relname, 50) || '_path_ts', left(c.relname, 50) || '_host_ts')) = 2
+         WHERE x.indrelid = c.oid AND x.indisvalid AND b.relname IN (left(c.relname, 50) || '_path_ts', left(c.relname, 50) || '_host_ts', left(c.relname, 50) || '_host_path_ts')) = 3
  ORDER BY 1 DESC`
 	betweenSQL = `SELECT EXISTS (SELECT FROM decision_logs WHERE ts >= $1::timestamptz AND ts < $2::timestamptz)`
 	beforeSQL  = `SELECT EXISTS (SELECT FROM decision_logs WHERE ts < $1::timestamptz)`
@@ -81,7 +81,7 @@ SELECT CASE WHEN bound[1] <> 'MINVALUE' THEN trim(BOTH '''' FROM bound[1])::time
 
 const (
 	manyPlaces = 800 // is up to how many places a window is looked through place by place
-	fewPlaces  = 12  // is up to how many a host is looked for there
+	manyPairs  = 256 // is up to how many pairs of a host and a place are looked for one by one; beyond it, each host anywhere
 )
 
 // begin finds out where the search begins, and what leads to what it looks for.
@@ -194,8 +194,10 @@ func (s *search) look(ctx context.Context, within time.Duration, to time.Time, i
 			}
 		}
 		switch {
+		case indexed && s.ways.askers && s.ways.paths && len(places)*len(s.hosts()) <= manyPairs:
+			sql = s.pairsSQL(places, to, &args)
 		case s.ways.askers && (indexed || s.ways.bloom):
-			sql = s.askersSQL(indexed, places, to, &args)
+			sql = s.askersSQL(indexed, to, &args)
 		case indexed && s.ways.paths && len(places) <= manyPlaces:
 			sql = s.placesSQL(places, to, &args)
 		default:
@@ -254,28 +256,32 @@ func (s *search) plainSQL(to time.Time, args *[]any) string {
 	return `SELECT d.ts, d.decision_id FROM decision_logs d WHERE ` + s.within(to, args) + ` AND ` + conditions(s.filter, args) + s.order(args)
 }
 
-// askersSQL looks at those of each host. Where the place is known, too, what both indexes have is looked at.
-func (s *search) askersSQL(indexed bool, places []spotKey, to time.Time, args *[]any) string {
-	var hosts []string
-	for _, who := range s.filter.RequestedBy {
-		hosts = append(hosts, askers(who)...)
-	}
-	of, is := "unnest("+arg(args, hosts)+"::text[])", askerSQL+" = a.asker"
+// askersSQL looks at those of each host.
+func (s *search) askersSQL(indexed bool, to time.Time, args *[]any) string {
+	of, is := "unnest("+arg(args, s.hosts())+"::text[])", askerSQL+" = a.asker"
 	if indexed { // by the hash alone, as what else is asked the planner would look for in BRIN; the filter's own condition says the rest
 		of, is = "hashtext("+of+")", hostKeySQL+" = a.asker"
 	}
-	var first string
-	if len(places) > 0 && len(places) <= fewPlaces {
-		var there []string
-		for _, p := range places {
-			there = append(there, "("+serviceKeySQL+" = "+arg(args, p.service)+"::int AND "+pathKeySQL+" = "+arg(args, p.path)+"::int)")
-		}
-		is += " AND (" + strings.Join(there, " OR ") + ") AND " + askerSQL + " = ANY(" + arg(args, hosts) + "::text[])"
-	} else {
-		first = s.order(args)
-	}
 	return `SELECT d.ts, d.decision_id FROM (SELECT DISTINCT ` + of + ` AS asker) a CROSS JOIN LATERAL (
-		SELECT d.ts, d.decision_id FROM decision_logs d WHERE ` + is + ` AND ` + s.within(to, args) + ` AND ` + conditions(s.filter, args) + first + `) d` + s.order(args)
+		SELECT d.ts, d.decision_id FROM decision_logs d WHERE ` + is + ` AND ` + s.within(to, args) + ` AND ` + conditions(s.filter, args) + s.order(args) + `) d` + s.order(args)
+}
+
+// pairsSQL looks at those of each host on each path and outcome: all of one pair lie side by side in the index, in their order.
+func (s *search) pairsSQL(places []spotKey, to time.Time, args *[]any) string {
+	paths := make([]int32, len(places))
+	for i, p := range places {
+		paths[i] = p.path
+	}
+	return `SELECT d.ts, d.decision_id FROM (SELECT DISTINCT hashtext(unnest(` + arg(args, s.hosts()) + `::text[])) AS asker) a CROSS JOIN (SELECT DISTINCT unnest(` + arg(args, paths) + `::int[]) AS path) p CROSS JOIN LATERAL (
+		SELECT d.ts, d.decision_id FROM decision_logs d WHERE ` + hostKeySQL + ` = a.asker AND ` + pathKeySQL + ` = p.path AND ` + s.within(to, args) + ` AND ` + conditions(s.filter, args) + s.order(args) + `) d` + s.order(args)
+}
+
+// hosts are what is looked for of those who asked.
+func (s *search) hosts() (hosts []string) {
+	for _, who := range s.filter.RequestedBy {
+		hosts = append(hosts, askers(who)...)
+	}
+	return hosts
 }
 
 // placesSQL looks at those of each path and outcome, as the index has them.
