@@ -14,12 +14,17 @@ import (
 
 // Archives is decision_logs as archives need it; it is an [archive.Table]. It needs the server itself or a session pooler,
 // and a role that owns the table.
-type Archives struct{ db *DB }
+type Archives struct {
+	db     *DB
+	within time.Duration // how long writers may wait for a count
+	hurry  bool          // do not wait for the mark of the counts; tests have it
+	ahead  time.Duration // see [counting]
+}
 
 var _ archive.Table = (*Archives)(nil)
 
 // Archives gives the days of the table to be archived or restored.
-func (db *DB) Archives() *Archives { return &Archives{db} }
+func (db *DB) Archives() *Archives { return &Archives{db: db, within: leavingTime} }
 
 // ArchiveError says that it was archiving or restoring that failed, which needs more rights than storing.
 type ArchiveError struct{ Err error }
@@ -234,6 +239,7 @@ type archiveDay struct {
 
 	table string // quoted; empty until Where found it
 	oid   uint32
+	past  time.Time // which the mark of the counts has passed
 }
 
 // Close lets the day go.
