@@ -61,6 +61,10 @@ SELECT c.oid, c.relkind::text, c.reltuples::int8, CASE WHEN c.relkind = 'r' THEN
        regexp_match(pg_get_expr(c.relpartbound, c.oid), '^FOR VALUES FROM \(([^,]*)\) TO \(([^,]*)\)$') AS bound
  WHERE inhparent = 'decision_logs'::regclass ORDER BY 5 NULLS FIRST, 1`
 
+	leftOffSQL = `
+SELECT count(*) FROM pg_class WHERE relkind = 'r' AND relname ~ '^decision_logs_leaving_\d{8}$' AND NOT relispartition
+   AND relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = to_regclass('decision_logs'))`
+
 	// archiveLeavingSQL are the tables that were taken out and not dropped.
 	archiveLeavingSQL = `
 SELECT to_date(right(relname, 8), 'YYYYMMDD')::timestamp AT TIME ZONE 'UTC', reltuples::int8, pg_total_relation_size(oid) FROM pg_class
@@ -199,6 +203,17 @@ func strayDays(ctx context.Context, conn *pgx.Conn, before archive.Day) ([]archi
 		h.Day = archive.DayOf(at)
 		return h, err
 	})
+}
+
+// LeftOff says how many days an archive took out of the table and did not drop: it is under way, or was left off.
+func (r *Reader) LeftOff(ctx context.Context) (days int64, err error) {
+	if r.db.closed.Load() {
+		return 0, errPoolClosed()
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.db.timeout)
+	defer cancel()
+	err = r.db.pool.QueryRow(ctx, leftOffSQL).Scan(&days)
+	return days, r.db.noted("look for days that an archive left off", err)
 }
 
 // dayWait is how long a day that another has is waited for; the server looks for a client that is gone more often.
