@@ -23,7 +23,7 @@ func deskRow() row {
 		{
 			title: "Days left off", kind: "stat", w: 3, h: 8, unit: "short", none: "no desk",
 			about:   "Days that an archive took out of decision_logs and did not drop. Normal: 0, or 1 while one is under way. Nobody who searches finds their rows: docket archive list says which, docket archive --day DAY finishes it.",
-			queries: []query{{expr: "max(docket_desk_archive_left_off_days" + selected + ")", legend: "days"}}, steps: []step{{0, green}, {1, yellow}},
+			queries: []query{{expr: "max(docket_desk_archives_left_off" + selected + ")", legend: "days"}}, steps: []step{{0, green}, {1, yellow}},
 		},
 		{
 			title: "Entered a minute", kind: "timeseries", w: 6, h: 7, unit: "short", none: "no desk",

@@ -25,7 +25,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		published: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "docket_desk_published_total", Help: "Publishes of retried records: ok, failed and tried again, refused and given up."}, []string{"result"}),
 		letters:   prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "docket_desk_letters", Help: "Dead letters in the ledger, by state."}, []string{"state"}),
 		hold:      prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "docket_desk_hold", Help: "Partitions of the dead-letter topics that stand still for that reason."}, []string{"reason"}),
-		leftOff:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "docket_desk_archive_left_off_days", Help: "Days that an archive took out of decision_logs and did not drop: it is under way, or was left off."}),
+		leftOff:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "docket_desk_archives_left_off", Help: "Days that an archive took out of decision_logs and did not drop: it is under way, or was left off."}),
 	}
 	reg.MustRegister(m.entered, m.published, m.letters, m.hold, m.leftOff, &m.horizon)
 	for _, result := range []string{"new", "known", "dead_again"} {
