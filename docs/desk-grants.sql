@@ -20,7 +20,7 @@ END $$;
 GRANT USAGE ON SCHEMA :"schema" TO docket_desk, docket_desk_reader;
 
 GRANT SELECT ON dead_letters, dead_letter_groups, dead_letter_audit, dead_letter_outbox, dead_letter_jobs, dead_letter_job_ends, dead_letter_counts, dead_letter_days,
-    dead_letter_duties, dead_letter_notes, decision_logs, decision_counts, decision_counts_mark TO docket_desk_reader;
+    dead_letter_duties, dead_letter_notes, decision_logs, decision_counts, decision_counts_days, decision_counts_mark TO docket_desk_reader;
 
 GRANT SELECT ON dead_letter_audit, dead_letter_moves TO docket_desk;
 GRANT SELECT, INSERT ON dead_letter_groups TO docket_desk;
@@ -29,5 +29,5 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON dead_letters, dead_letter_outbox, dead_l
 -- INSERT is for the dry run, which has the table take each row and takes it back.
 GRANT SELECT, INSERT ON decision_logs TO docket_desk;
 -- Rates over time are answered from counts that the daemon makes.
-GRANT SELECT, INSERT, DELETE ON decision_counts TO docket_desk;
+GRANT SELECT, INSERT, DELETE ON decision_counts, decision_counts_days TO docket_desk;
 GRANT SELECT, UPDATE ON decision_counts_mark TO docket_desk;

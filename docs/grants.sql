@@ -74,7 +74,7 @@ BEGIN
     EXECUTE format('GRANT SELECT, INSERT ON %I.decision_logs TO docket_write', home);
     EXECUTE format('GRANT SELECT ON %I.decision_logs TO docket_read', home);
     IF to_regclass(format('%I.decision_counts', home)) IS NOT NULL THEN -- rates over time, where a desk counts
-        EXECUTE format('GRANT SELECT ON %I.decision_counts, %1$I.decision_counts_mark TO docket_read', home);
+        EXECUTE format('GRANT SELECT ON %I.decision_counts, %1$I.decision_counts_days, %1$I.decision_counts_mark TO docket_read', home);
     END IF;
     IF to_regclass(format('%I.decision_logs_default', home)) IS NOT NULL THEN -- `consumer check` counts what has no day
         EXECUTE format('GRANT SELECT ON %I.decision_logs_default TO docket_write, docket_read', home);

@@ -75,6 +75,15 @@ func (e *CannotError) Error() string { return e.Why }
 // Hint says what to do.
 func (e *CannotError) Hint() string { return e.Do }
 
+// UncountedError says that a day cannot be taken out or restored just now, since its decisions are not counted as far as that
+// needs, and what to do.
+type UncountedError struct{ Why, Do string }
+
+func (e *UncountedError) Error() string { return e.Why }
+
+// Hint says what to do.
+func (e *UncountedError) Hint() string { return e.Do }
+
 // Session is one day of the table.
 type Session interface {
 	// Where says where its rows are.
@@ -90,13 +99,16 @@ type Session interface {
 	Read(ctx context.Context, shape Shape, prove bool, each func(line []byte) error) (Facts, error)
 	// Sum has Postgres count and hash.
 	Sum(ctx context.Context, shape Shape) (Total, error)
-	// Detach takes the partition out of the table: from then on no writer reaches it. It waits 2 s at most for the lock, and again.
+	// Detach takes the partition out of the table: from then on no writer reaches it. It waits 2 s at most for the lock, and again;
+	// [UncountedError] where writers would wait for long.
 	Detach(ctx context.Context) error
 	// Drop counts and hashes what was detached, which nobody can change meanwhile, and drops it where that is want. Else nothing is
 	// changed, and dropped is false.
 	Drop(ctx context.Context, shape Shape, want Total) (dropped bool, err error)
-	// Load stores lines, and says what became of them; it may be repeated.
+	// Load stores lines, and says what became of them; it may be repeated. [UncountedError] where they would be counted twice.
 	Load(ctx context.Context, columns []Column, lines [][]byte) (Loaded, error)
+	// Tally has what was loaded be counted with all decisions, as far as it was not before it was archived.
+	Tally(ctx context.Context) error
 	Close()
 }
 

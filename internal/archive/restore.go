@@ -74,7 +74,7 @@ func (c *Carrier) Restore(ctx context.Context, day Day) (done Restored, err erro
 		done.Archives = append(done.Archives, m.Name())
 		c.tell(StepLoaded)
 	}
-	return done, nil
+	return done, s.Tally(ctx)
 }
 
 // load stores the rows of one archive.

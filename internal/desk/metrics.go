@@ -14,6 +14,7 @@ import (
 type Metrics struct {
 	entered, published *prometheus.CounterVec
 	letters, hold      *prometheus.GaugeVec
+	leftOff            prometheus.Gauge
 	horizon            horizonMetric
 }
 
@@ -24,8 +25,9 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		published: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "docket_desk_published_total", Help: "Publishes of retried records: ok, failed and tried again, refused and given up."}, []string{"result"}),
 		letters:   prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "docket_desk_letters", Help: "Dead letters in the ledger, by state."}, []string{"state"}),
 		hold:      prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "docket_desk_hold", Help: "Partitions of the dead-letter topics that stand still for that reason."}, []string{"reason"}),
+		leftOff:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "docket_desk_archives_left_off", Help: "Days that an archive took out of decision_logs and did not drop: it is under way, or was left off."}),
 	}
-	reg.MustRegister(m.entered, m.published, m.letters, m.hold, &m.horizon)
+	reg.MustRegister(m.entered, m.published, m.letters, m.hold, m.leftOff, &m.horizon)
 	for _, result := range []string{"new", "known", "dead_again"} {
 		m.entered.WithLabelValues(result)
 	}
@@ -61,6 +63,9 @@ func (m *Metrics) Letters(n map[ledger.State]int64) {
 		m.letters.WithLabelValues(string(state)).Set(float64(n[state]))
 	}
 }
+
+// LeftOff shows how many days nobody who searches finds.
+func (m *Metrics) LeftOff(days int64) { m.leftOff.Set(float64(days)) }
 
 // Held shows that a partition stands still.
 func (m *Metrics) Held(reason string) (release func()) {

@@ -16,7 +16,9 @@ type UpkeepConfig struct {
 	KeepResolved time.Duration // after which what is RESOLVED is removed; its audit stays
 	Interval     time.Duration // between two looks for leases that ended; 0: 1 s
 	Counter      Counter       // of dead letters, for the observer; nil: they are not counted
-	Observer     Observer      // nil: nobody
+	// LeftOff says how many days an archive took out of decision_logs and did not drop, for the observer; nil: they are not counted.
+	LeftOff  func(ctx context.Context) (int64, error)
+	Observer Observer // nil: nobody
 }
 
 // How often the rest is done, and for how long whoever does it has it to itself. A desk that did not say for alivePeriod that
@@ -25,6 +27,7 @@ const (
 	compactEvery, compactLease = 10 * time.Second, time.Minute
 	removeEvery, removeLease   = time.Minute, 5 * time.Minute
 	countEvery                 = 10 * time.Second
+	leftOffEvery               = time.Minute
 	alivePeriod                = 10 * time.Second
 	removePortion              = 1000
 )
@@ -63,6 +66,9 @@ func NewUpkeep(cfg UpkeepConfig, l ledger.Upkeep, actor ledger.Actor, log zerolo
 	add("removing what was resolved long ago", removeEvery, u.remove)
 	if cfg.Counter != nil {
 		add("counting dead letters", countEvery, u.count)
+	}
+	if cfg.LeftOff != nil {
+		add("looking for days that an archive left off", leftOffEvery, u.leftOff)
 	}
 	return u
 }
@@ -131,6 +137,14 @@ func (u *Upkeep) count(ctx context.Context) error {
 	n, err := u.cfg.Counter.Counts(ctx, ledger.Filter{})
 	if err == nil {
 		u.observer.Letters(n)
+	}
+	return err
+}
+
+func (u *Upkeep) leftOff(ctx context.Context) error {
+	n, err := u.cfg.LeftOff(ctx)
+	if err == nil {
+		u.observer.LeftOff(n)
 	}
 	return err
 }

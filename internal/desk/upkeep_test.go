@@ -89,7 +89,9 @@ func TestEverythingIsDoneAsOftenAsIsSaid(t *testing.T) {
 		d := newDuties()
 		d.resolved = 3*removePortion + 1
 		m := NewMetrics(prometheus.NewRegistry())
-		upkeeping(t, UpkeepConfig{Observer: m}, d, 10*time.Minute-time.Second/2)
+		looks := 0
+		leftOff := func(context.Context) (int64, error) { looks++; return int64(12 - looks), nil }
+		upkeeping(t, UpkeepConfig{Observer: m, LeftOff: leftOff}, d, 10*time.Minute-time.Second/2)
 		for what, want := range map[string]int{"leases": 600, "duty desk:me": 600, "compact": 60, "remove": 4 + 9, "counts": 60} {
 			if d.calls[what] != want {
 				t.Errorf("%s: %d times in ten minutes, want %d", what, d.calls[what], want)
@@ -100,6 +102,9 @@ func TestEverythingIsDoneAsOftenAsIsSaid(t *testing.T) {
 		}
 		if n := testutil.ToFloat64(m.letters.WithLabelValues("PENDING")); n != 7 {
 			t.Errorf("the gauge says %v", n)
+		}
+		if n := testutil.ToFloat64(m.leftOff); looks != 10 || n != 2 {
+			t.Errorf("%d looks for days that were left off, and the gauge says %v", looks, n)
 		}
 	})
 }

@@ -54,7 +54,7 @@ func (p *Program) work(reg *prometheus.Registry) error {
 			Holder: holder, Interval: s.DeskRelayInterval, Batch: s.DeskRelayBatch, Tries: s.DeskRelayTries, Lease: relayLease(s), Extend: s.DeskLease, Observer: metrics,
 		}, book, publisher{p.parts.publisher}, log),
 		desk.NewWatcher(desk.WatchConfig{MaxRecordBytes: int64(s.MaxRecordBytes)}, book, table{p.parts.db}, ledger.Actor{Name: name}, log),
-		desk.NewUpkeep(desk.UpkeepConfig{Holder: holder, KeepResolved: s.DeskKeepResolved, Counter: book, Observer: metrics}, book, ledger.Actor{Name: name}, log),
+		desk.NewUpkeep(desk.UpkeepConfig{Holder: holder, KeepResolved: s.DeskKeepResolved, Counter: book, LeftOff: p.parts.db.Reader().LeftOff, Observer: metrics}, book, ledger.Actor{Name: name}, log),
 		desk.NewTally(p.parts.db.Reader(), log),
 		desk.NewIndexing(p.parts.db.Reader().Index, log),
 		desk.NewJobs(desk.JobsConfig{Holder: holder, LetterLease: s.DeskLease}, book, p.parts.db, log),

@@ -138,6 +138,9 @@ func (s *session) archiveDays(ctx context.Context, a archiving) error {
 	defer let()
 	if len(days) == 0 {
 		s.tell("nothing is that old\n")
+		if s.asJSON {
+			s.print(listOf([]jsonArchived{}, "", func(t jsonArchived) jsonArchived { return t }))
+		}
 		return nil
 	}
 	if !a.yes && !a.keep && s.asks() {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"docket/internal/archive"
 	"docket/internal/cli"
 	"docket/internal/config"
 	"docket/internal/desk"
@@ -73,6 +74,8 @@ type world struct {
 	store    *readertest.Store
 	out, err buffer // of the last call
 	trial    *trial
+	days     archive.Table
+	shelf    archive.Shelf
 	horizon  []desk.HorizonLine
 	terminal Terminal
 	environ  []string
@@ -106,6 +109,9 @@ func (w *world) call(args ...string) result {
 			sys := &System{Book: w.book, Decisions: w.store, Horizon: func(context.Context, time.Time) ([]desk.HorizonLine, error) { return w.horizon, nil }}
 			if w.trial != nil {
 				sys.Trial = w.trial
+			}
+			if sys.Days = w.days; w.shelf != nil {
+				sys.Shelf = func(string) (archive.Shelf, error) { return w.shelf, nil }
 			}
 			return sys, nil
 		},

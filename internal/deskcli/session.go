@@ -94,11 +94,14 @@ func (s *session) failed(err error) {
 	hint := postgres.Hint(err)
 	var shelf *archive.ShelfError
 	var cannot *archive.CannotError
+	var uncounted *archive.UncountedError
 	switch {
 	case errors.As(err, &shelf):
 		hint = shelf.Hint()
 	case errors.As(err, &cannot):
 		hint = cannot.Hint()
+	case errors.As(err, &uncounted):
+		hint = uncounted.Hint()
 	case errors.Is(err, ledger.ErrNotFound):
 		hint = "`docket dlq list` and `docket jobs list` show what there is; what was resolved and kept its time is gone, its audit stays"
 	case errors.Is(err, ledger.ErrAmbiguous):

@@ -14,12 +14,17 @@ import (
 
 // Archives is decision_logs as archives need it; it is an [archive.Table]. It needs the server itself or a session pooler,
 // and a role that owns the table.
-type Archives struct{ db *DB }
+type Archives struct {
+	db     *DB
+	within time.Duration // how long writers may wait for a count
+	hurry  bool          // do not wait for the mark of the counts; tests have it
+	ahead  time.Duration // see [counting]
+}
 
 var _ archive.Table = (*Archives)(nil)
 
 // Archives gives the days of the table to be archived or restored.
-func (db *DB) Archives() *Archives { return &Archives{db} }
+func (db *DB) Archives() *Archives { return &Archives{db: db, within: leavingTime} }
 
 // ArchiveError says that it was archiving or restoring that failed, which needs more rights than storing.
 type ArchiveError struct{ Err error }
@@ -55,6 +60,10 @@ SELECT c.oid, c.relkind::text, c.reltuples::int8, CASE WHEN c.relkind = 'r' THEN
   FROM pg_inherits JOIN pg_class c ON c.oid = inhrelid,
        regexp_match(pg_get_expr(c.relpartbound, c.oid), '^FOR VALUES FROM \(([^,]*)\) TO \(([^,]*)\)$') AS bound
  WHERE inhparent = 'decision_logs'::regclass ORDER BY 5 NULLS FIRST, 1`
+
+	leftOffSQL = `
+SELECT count(*) FROM pg_class WHERE relkind = 'r' AND relname ~ '^decision_logs_leaving_\d{8}$' AND NOT relispartition
+   AND relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = to_regclass('decision_logs'))`
 
 	// archiveLeavingSQL are the tables that were taken out and not dropped.
 	archiveLeavingSQL = `
@@ -196,6 +205,17 @@ func strayDays(ctx context.Context, conn *pgx.Conn, before archive.Day) ([]archi
 	})
 }
 
+// LeftOff says how many days an archive took out of the table and did not drop: it is under way, or was left off.
+func (r *Reader) LeftOff(ctx context.Context) (days int64, err error) {
+	if r.db.closed.Load() {
+		return 0, errPoolClosed()
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.db.timeout)
+	defer cancel()
+	err = r.db.pool.QueryRow(ctx, leftOffSQL).Scan(&days)
+	return days, r.db.noted("look for days that an archive left off", err)
+}
+
 // dayWait is how long a day that another has is waited for; the server looks for a client that is gone more often.
 const dayWait = 5 * time.Second
 
@@ -234,6 +254,7 @@ type archiveDay struct {
 
 	table string // quoted; empty until Where found it
 	oid   uint32
+	past  time.Time // which the mark of the counts has passed
 }
 
 // Close lets the day go.

@@ -2,7 +2,9 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -27,12 +29,20 @@ func (d *archiveDay) Load(ctx context.Context, shape []archive.Column, lines [][
 		texts[i] = string(line)
 	}
 	var l archive.Loaded
-	err = pgx.BeginFunc(ctx, d.conn, func(tx pgx.Tx) error {
-		var err error
-		l, err = d.load(ctx, tx, columns, texts)
-		return err
-	})
-	return l, d.of.failed("load rows", err)
+	for {
+		err := pgx.BeginFunc(ctx, d.conn, func(tx pgx.Tx) error {
+			var err error
+			l, err = d.load(ctx, tx, columns, texts)
+			return err
+		})
+		ahead := (*errAhead)(nil)
+		if !errors.As(err, &ahead) {
+			return l, d.of.failed("load rows", err)
+		}
+		if err := d.pass(ctx, ahead.newest); err != nil {
+			return archive.Loaded{}, d.refused("count the day", err)
+		}
+	}
 }
 
 func (d *archiveDay) load(ctx context.Context, tx pgx.Tx, columns []archiveColumn, lines []string) (archive.Loaded, error) {
@@ -48,12 +58,15 @@ func (d *archiveDay) load(ctx context.Context, tx pgx.Tx, columns []archiveColum
 		record = append(record, c.ident+` text`)
 	}
 	from := ` FROM s, json_to_record(j) AS r(` + strings.Join(record, ", ") + `)`
-	tag, err := tx.Exec(ctx, staged+`INSERT INTO decision_logs (`+strings.Join(names, ", ")+`) OVERRIDING SYSTEM VALUE
-		SELECT `+strings.Join(values, ", ")+from+` ON CONFLICT (decision_id, ts) DO NOTHING`, lines)
+	var newest *time.Time
+	err := tx.QueryRow(ctx, staged+`, stored AS (INSERT INTO decision_logs (`+strings.Join(names, ", ")+`) OVERRIDING SYSTEM VALUE
+		SELECT `+strings.Join(values, ", ")+from+` ON CONFLICT (decision_id, ts) DO NOTHING RETURNING stored_at) SELECT count(*), max(stored_at) FROM stored`, lines).Scan(&l.Stored, &newest)
 	if err != nil {
 		return l, err
 	}
-	l.Stored = tag.RowsAffected()
+	if err := d.behind(ctx, tx, newest); err != nil {
+		return l, err
+	}
 	// A row that is another counts with the line that was archived: the hash proves that no line was passed over, the comparison says
 	// how many are not in the table as they were.
 	var sums scanTotal

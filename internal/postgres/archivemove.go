@@ -2,7 +2,8 @@ package postgres
 
 import (
 	"context"
-	"strings"
+	"errors"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -58,17 +59,6 @@ END $$`
 	archiveDropSQL = `DO $$ BEGIN EXECUTE format('DROP TABLE %I', current_setting('docket.leaving')); END $$`
 )
 
-const (
-	countWaitSQL = `SELECT pg_advisory_xact_lock('decision_counts_mark'::regclass::int, 1)`
-	// countLeavingSQL counts what was taken out before it was counted, as whoever counts finds it no more.
-	countLeavingSQL = `
-INSERT INTO decision_counts (hour, path, service, allowed, denied, undefined, error, other)
-SELECT hour, path, service, ` + tallySQL + `
-  FROM (SELECT date_trunc('hour', d.ts, 'UTC') AS hour, d.path, d.service, ` + verdictSQL + ` AS v
-          FROM %table% d WHERE d.stored_at >= (SELECT stored_before FROM decision_counts_mark)) AS d
- GROUP BY hour, path, service`
-)
-
 // locked runs do in a transaction that waits 2 s at most for each lock, and again until it gets them.
 func (d *archiveDay) locked(ctx context.Context, step, part string, do func(pgx.Tx) error) error {
 	const tries = 60
@@ -106,31 +96,41 @@ func (d *archiveDay) Settle(ctx context.Context) error {
 }
 
 // Detach takes the partition out of the table. From then on nobody who writes by way of the table reaches it, and what comes of that day
-// goes to the default partition.
+// goes to the default partition. It is refused with [archive.UncountedError] where writers would wait for long until it is counted.
 func (d *archiveDay) Detach(ctx context.Context) error {
-	if _, err := d.of.db.Reader().Count(ctx); err != nil { // without a desk nobody else does it
-		return d.of.failed("count the day", err)
+	counts, err := d.countable(ctx)
+	if err == nil && counts {
+		err = d.countBefore(ctx)
 	}
-	err := d.locked(ctx, "detached", d.table, func(tx pgx.Tx) error {
-		var counted bool
-		if err := tx.QueryRow(ctx, countableSQL, "INSERT, SELECT", "UPDATE, SELECT").Scan(&counted); err != nil {
-			return err
-		}
-		if counted { // before the table, as who counts has them in that order
+	if err != nil {
+		return d.refused("count the day", err)
+	}
+	err = d.locked(ctx, "detached", d.table, func(tx pgx.Tx) error {
+		if counts { // before the table, as who counts has them in that order
 			if _, err := tx.Exec(ctx, countWaitSQL); err != nil {
 				return err
 			}
 		}
-		if _, err := tx.Exec(ctx, archiveDetachSQL); err != nil || !counted {
+		if _, err := tx.Exec(ctx, archiveDetachSQL); err != nil || !counts {
 			return err
 		}
-		_, err := tx.Exec(ctx, strings.ReplaceAll(countLeavingSQL, "%table%", pgx.Identifier{d.leaving()}.Sanitize()))
-		return err
+		return d.countLeaving(ctx, tx)
 	})
+	if errors.Is(err, errLeavingSlow) {
+		err = d.uncounted(ctx, fmt.Sprintf("%s has rows that are not counted yet, and counting them took longer than writers may wait", d.day))
+	}
 	if err == nil {
 		err = d.named(ctx, d.oid)
 	}
-	return d.of.failed("take the day out of the table", err)
+	return d.refused("take the day out of the table", err)
+}
+
+// refused is failed for what may be an [archive.UncountedError].
+func (d *archiveDay) refused(act string, err error) error {
+	if refused := (*archive.UncountedError)(nil); errors.As(err, &refused) {
+		return refused
+	}
+	return d.of.failed(act, err)
 }
 
 // Drop drops what was taken out, if it is what is wanted.

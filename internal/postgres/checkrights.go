@@ -80,6 +80,7 @@ var ledgerNeeds = []struct {
 	{"dead_letter_audit", []string{"SELECT"}},
 	{"dead_letter_moves", []string{"SELECT"}},
 	{"decision_counts", []string{"SELECT", "INSERT", "DELETE"}},
+	{"decision_counts_days", []string{"SELECT", "INSERT", "DELETE"}},
 	{"decision_counts_mark", []string{"SELECT", "UPDATE"}},
 }
 

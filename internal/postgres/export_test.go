@@ -33,3 +33,24 @@ const (
 
 // ReadAtMost sets how many dead letters of a range of time are read rather than taken from the counters.
 func (l *Ledger) ReadAtMost(n int) { l.few = n }
+
+// CountTo lets the mark of the counts come as near to the clock as open transactions let it.
+func (r *Reader) CountTo() *Reader {
+	r.counts.ahead = countSlack
+	return r
+}
+
+// Hurry makes archives wait for nobody; with to, they count as [Reader.CountTo] does. within is how long writers may wait, 0: as ever.
+func (a *Archives) Hurry(to bool, within time.Duration) *Archives {
+	a.hurry, a.ahead = true, 0
+	if to {
+		a.ahead = countSlack
+	}
+	if within > 0 {
+		a.within = within
+	}
+	return a
+}
+
+// LeavingRows is how many rows of a day may be counted while writers wait.
+const LeavingRows = leavingRows

@@ -13,6 +13,7 @@ import (
 type counting struct {
 	sync.Mutex
 	horizon horizon
+	ahead   time.Duration // by how much less than countSlack the mark stays behind; tests have it
 }
 
 const (
@@ -25,8 +26,13 @@ const (
 )
 
 const (
-	countableSQL = `SELECT CASE WHEN to_regclass('decision_counts') IS NULL OR to_regclass('decision_counts_mark') IS NULL THEN false
-		ELSE has_table_privilege('decision_counts', $1) AND has_table_privilege('decision_counts_mark', $2) END`
+	// countableSQL says whether this role may count: all of it or none, as hours and days say the same only where both are kept.
+	// Each right is asked for by itself, since of several in one question any one is enough.
+	countableSQL = `
+SELECT bool_and(coalesce(has_table_privilege(to_regclass(need.of)::oid, need.a), false))
+  FROM (VALUES ('decision_counts', 'SELECT'), ('decision_counts', 'INSERT'), ('decision_counts', 'DELETE'),
+               ('decision_counts_days', 'SELECT'), ('decision_counts_days', 'INSERT'), ('decision_counts_days', 'DELETE'),
+               ('decision_counts_mark', 'SELECT'), ('decision_counts_mark', 'UPDATE')) AS need(of, a)`
 	countLimitsSQL  = `SELECT set_config('statement_timeout', $1, true), set_config('jit', 'off', true), set_config('enable_seqscan', 'off', true)`
 	countLockSQL    = `SELECT pg_try_advisory_xact_lock('decision_counts_mark'::regclass::int, 1)`
 	markSQL         = `SELECT stored_before FROM decision_counts_mark`
@@ -34,14 +40,22 @@ const (
 	storedBeforeSQL = `SELECT EXISTS (SELECT FROM decision_logs WHERE stored_at < $1::timestamptz)`
 
 	tallySQL = `
-       count(*) FILTER (WHERE v = 'allowed'), count(*) FILTER (WHERE v = 'denied'), count(*) FILTER (WHERE v = 'undefined'),
-       count(*) FILTER (WHERE v = 'error'), count(*) FILTER (WHERE v = 'other')`
-	addCountsSQL = `
-INSERT INTO decision_counts (hour, path, service, allowed, denied, undefined, error, other)
+       count(*) FILTER (WHERE v = 'allowed') AS allowed, count(*) FILTER (WHERE v = 'denied') AS denied, count(*) FILTER (WHERE v = 'undefined') AS undefined,
+       count(*) FILTER (WHERE v = 'error') AS error, count(*) FILTER (WHERE v = 'other') AS other`
+	// freshSQL sums up by hour what is selected behind it, as lines that keepSQL adds to the counts.
+	freshSQL = `
+WITH fresh AS MATERIALIZED (
 SELECT hour, path, service, ` + tallySQL + `
-  FROM (SELECT date_trunc('hour', d.ts, 'UTC') AS hour, d.path, d.service, ` + verdictSQL + ` AS v
-          FROM decision_logs d WHERE d.stored_at >= $1::timestamptz AND d.stored_at < $2::timestamptz) AS d
- GROUP BY hour, path, service
+  FROM (SELECT date_trunc('hour', d.ts, 'UTC') AS hour, d.path, d.service, ` + verdictSQL + ` AS v FROM `
+	// keepSQL adds lines to those of hours and those of days, in one statement, so that neither is ever without the other.
+	keepSQL = `
+days AS (
+INSERT INTO decision_counts_days (day, path, service, allowed, denied, undefined, error, other)
+SELECT date_trunc('day', hour, 'UTC'), path, service, sum(allowed), sum(denied), sum(undefined), sum(error), sum(other) FROM fresh GROUP BY 1, 2, 3)
+INSERT INTO decision_counts (hour, path, service, allowed, denied, undefined, error, other)
+SELECT hour, path, service, allowed, denied, undefined, error, other FROM fresh`
+	addCountsSQL = freshSQL + `decision_logs d WHERE d.stored_at >= $1::timestamptz AND d.stored_at < $2::timestamptz) AS d
+ GROUP BY hour, path, service),` + keepSQL + `
 RETURNING hour, allowed + denied + undefined + error + other`
 	// foldCountsSQL puts the sum in the place of lines that are many for their hour, or whose hour is over.
 	foldCountsSQL = `
@@ -50,6 +64,13 @@ WITH many AS (SELECT hour FROM decision_counts WHERE hour = ANY($1::timestamptz[
      gone AS (DELETE FROM decision_counts c USING many m WHERE c.hour = m.hour RETURNING c.*)
 INSERT INTO decision_counts (hour, path, service, allowed, denied, undefined, error, other)
 SELECT hour, path, service, sum(allowed), sum(denied), sum(undefined), sum(error), sum(other) FROM gone GROUP BY 1, 2, 3`
+	// foldDaysSQL does so with days. What is over keeps up to two lines on average: a day is larger than an hour, and what comes late comes in drops.
+	foldDaysSQL = `
+WITH many AS (SELECT day FROM decision_counts_days WHERE day = ANY(ARRAY(SELECT DISTINCT date_trunc('day', hour, 'UTC') FROM unnest($1::timestamptz[]) AS hour))
+               GROUP BY day HAVING count(*) > count(DISTINCT (path, service)) * CASE WHEN day < now() - interval '27 hours' THEN 2 ELSE 10 END),
+     gone AS (DELETE FROM decision_counts_days c USING many m WHERE c.day = m.day RETURNING c.*)
+INSERT INTO decision_counts_days (day, path, service, allowed, denied, undefined, error, other)
+SELECT day, path, service, sum(allowed), sum(denied), sum(undefined), sum(error), sum(other) FROM gone GROUP BY 1, 2, 3`
 )
 
 // Count adds what was stored to the counts that [Reader.Stats] is answered from, up to a moment before which no more can be
@@ -64,11 +85,11 @@ func (r *Reader) Count(ctx context.Context) (int64, error) {
 		return 0, errPoolClosed()
 	}
 	var able bool
-	if err := r.db.pool.QueryRow(ctx, countableSQL, "INSERT, SELECT", "UPDATE, SELECT").Scan(&able); err != nil || !able {
+	if err := r.db.pool.QueryRow(ctx, countableSQL).Scan(&able); err != nil || !able {
 		return 0, r.db.noted("look for the counts of decisions", err)
 	}
 	// It is asked before the transactions that count begin, so that they see all that was stored until then.
-	done, _, err := r.counts.horizon.complete(ctx, r, countSlack)
+	done, _, err := r.counts.horizon.complete(ctx, r, countSlack-r.counts.ahead)
 	if err != nil || done.IsZero() {
 		return 0, r.db.noted("look for open transactions", err)
 	}
@@ -140,8 +161,10 @@ func (r *Reader) countOnce(ctx context.Context, done time.Time, span time.Durati
 		}); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, foldCountsSQL, hours); err != nil {
-			return err
+		for _, sql := range []string{foldCountsSQL, foldDaysSQL} {
+			if _, err := tx.Exec(ctx, sql, hours); err != nil {
+				return err
+			}
 		}
 		_, err = tx.Exec(ctx, moveMarkSQL, to)
 		return err

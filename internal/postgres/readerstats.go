@@ -14,8 +14,14 @@ import (
 
 const defaultStep = time.Hour
 
-// Stats is that of [reader.Store]. Steps of whole hours are answered from the counts, and what was stored since those were
-// made is counted beside them; others are counted one by one, in the time there is.
+// readableSQL says whether this role may read the counts by the day, and those by the hour.
+const readableSQL = `
+SELECT coalesce(has_table_privilege(to_regclass('decision_counts_days')::oid, 'SELECT') AND mark, false),
+       coalesce(has_table_privilege(to_regclass('decision_counts')::oid, 'SELECT') AND mark, false)
+  FROM (SELECT has_table_privilege(to_regclass('decision_counts_mark')::oid, 'SELECT') AS mark) AS m`
+
+// Stats is that of [reader.Store]. Steps of whole days and hours are answered from the counts, and what was stored since
+// those were made is counted beside them; others are counted one by one, in the time there is.
 func (r *Reader) Stats(ctx context.Context, q reader.StatsQuery) ([]reader.Stats, error) {
 	if q.Step <= 0 {
 		q.Step = defaultStep
@@ -31,19 +37,16 @@ func (r *Reader) Stats(ctx context.Context, q reader.StatsQuery) ([]reader.Stats
 			q.Until = q.Until.Add(q.Step - part)
 		}
 		mark := pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}
-		able := false
-		if q.Step%time.Hour == 0 && q.Since.Equal(q.Since.Truncate(time.Hour)) {
-			if err := tx.QueryRow(ctx, countableSQL, "SELECT", "SELECT").Scan(&able); err != nil {
+		from, err := countedIn(ctx, tx, q)
+		if err != nil {
+			return err
+		}
+		if from != "" {
+			if err := tx.QueryRow(ctx, markSQL).Scan(&mark); err != nil {
 				return err
 			}
-			if able {
-				if err := tx.QueryRow(ctx, markSQL).Scan(&mark); err != nil {
-					return err
-				}
-			}
-		}
-		if able { // before there is a mark they have what was archived
-			if err := counted(ctx, tx, q, sums); err != nil {
+			// Before there is a mark they have what was archived.
+			if err := counted(ctx, tx, q, from, sums); err != nil {
 				return err
 			}
 		}
@@ -73,12 +76,33 @@ func named(q reader.StatsQuery) string {
 	return "coalesce(d.service, '')"
 }
 
+const (
+	byDay  = `(SELECT c.day AS at, c.* FROM decision_counts_days c)`
+	byHour = `(SELECT c.hour AS at, c.* FROM decision_counts c)`
+)
+
+// countedIn says which counts answer q: the coarsest whose lines are each of one step, and that this role may read; none where that is none.
+func countedIn(ctx context.Context, tx pgx.Tx, q reader.StatsQuery) (string, error) {
+	if q.Step%time.Hour != 0 || !q.Since.Equal(q.Since.Truncate(time.Hour)) {
+		return "", nil
+	}
+	var days, hours bool
+	err := tx.QueryRow(ctx, readableSQL).Scan(&days, &hours)
+	switch {
+	case days && q.Step%day == 0 && q.Since.Equal(q.Since.Truncate(day)): // which is midnight UTC
+		return byDay, err
+	case hours:
+		return byHour, err
+	}
+	return "", err
+}
+
 // counted adds what the counts say.
-func counted(ctx context.Context, tx pgx.Tx, q reader.StatsQuery, sums map[statsLine]*reader.Stats) error {
+func counted(ctx context.Context, tx pgx.Tx, q reader.StatsQuery, from string, sums map[statsLine]*reader.Stats) error {
 	var args []any
-	sql := `SELECT date_bin(` + arg(&args, q.Step) + `::interval, d.hour, ` + arg(&args, q.Since) + `::timestamptz), ` + named(q) +
+	sql := `SELECT date_bin(` + arg(&args, q.Step) + `::interval, d.at, ` + arg(&args, q.Since) + `::timestamptz), ` + named(q) +
 		`, sum(d.allowed)::bigint, sum(d.denied)::bigint, sum(d.undefined)::bigint, sum(d.error)::bigint, sum(d.other)::bigint
-		FROM decision_counts d WHERE d.hour >= ` + arg(&args, q.Since) + `::timestamptz AND d.hour < ` + arg(&args, q.Until) + `::timestamptz AND ` +
+		FROM ` + from + ` AS d WHERE d.at >= ` + arg(&args, q.Since) + `::timestamptz AND d.at < ` + arg(&args, q.Until) + `::timestamptz AND ` +
 		conditions(reader.Filter{Paths: q.Paths, Services: q.Services}, &args) + ` GROUP BY 1, 2`
 	return collectStats(sums)(tx.Query(ctx, sql, args...))
 }
