@@ -58,7 +58,7 @@ release: ## What is published: static programs for linux amd64 and arm64, checks
 ##@ Testing
 
 .PHONY: test
-test: engine ## The whole: fast and integration suites with the race detector, the simulation, a campaign, alerts, chart
+test: engine ## The whole: fast and integration suites with the race detector, the programs, the simulation, a campaign, alerts, chart
 	@build/test fast sim alerts charts integration
 
 .PHONY: test-fast

@@ -102,7 +102,7 @@ func newCampaign(t *testing.T) *campaign {
 }
 
 func build(dir string) error {
-	cmd := exec.Command("go", "build", "-buildvcs=false", "-tags", "failpoints", "-o", dir+"/", "docket/cmd/consumer", "docket/cmd/parking-replayer")
+	cmd := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-s -w", "-tags", "failpoints", "-o", dir+"/", "docket/cmd/consumer", "docket/cmd/parking-replayer")
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("build the programs: %w", err)

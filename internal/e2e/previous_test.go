@@ -96,7 +96,8 @@ func commitOf(file string) (string, error) {
 	return found[0], nil
 }
 
-// buildFormer builds the programs of a commit as a release is built, into dir, which is whole or not there.
+// buildFormer builds the programs of a commit into dir, which is whole or not there: as the present ones are built, so
+// that what both depend on is compiled once.
 func buildFormer(ctx context.Context, commit, version, dir string) error {
 	archive, err := filepath.Abs(sources)
 	if err != nil {
@@ -125,7 +126,7 @@ func buildFormer(ctx context.Context, commit, version, dir string) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(built) }() // nothing is left of it after the rename
-	if _, err := run(ctx, source, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X docket/internal/buildinfo.Version="+version,
+	if _, err := run(ctx, source, "go", "build", "-buildvcs=false", "-ldflags", "-s -w -X docket/internal/buildinfo.Version="+version,
 		"-o", built+"/", "./cmd/consumer", "./cmd/parking-replayer"); err != nil {
 		return err
 	}

@@ -37,12 +37,12 @@ func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "docket-e2e-")
 	if err == nil {
 		bin = dir
-		build := exec.Command("go", "build", "-o", dir, "docket/cmd/consumer", "docket/cmd/parking-replayer", "docket/cmd/docket", "docket/cmd/collector")
+		build := exec.Command("go", "build", "-ldflags=-s -w", "-o", dir, "docket/cmd/consumer", "docket/cmd/parking-replayer", "docket/cmd/docket", "docket/cmd/collector")
 		build.Stdout, build.Stderr = os.Stderr, os.Stderr
 		err = build.Run()
 	}
 	if err == nil {
-		armed := exec.Command("go", "build", "-tags", "failpoints", "-o", filepath.Join(dir, "failpoints")+"/", "docket/cmd/consumer", "docket/cmd/parking-replayer")
+		armed := exec.Command("go", "build", "-ldflags=-s -w", "-tags", "failpoints", "-o", filepath.Join(dir, "failpoints")+"/", "docket/cmd/consumer", "docket/cmd/parking-replayer")
 		armed.Stdout, armed.Stderr = os.Stderr, os.Stderr
 		err = armed.Run()
 	}

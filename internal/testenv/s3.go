@@ -49,7 +49,7 @@ func S3(t testing.TB, bucket string) *S3Server {
 func (s *S3Server) Start(t testing.TB) {
 	t.Helper()
 	addr := strings.TrimPrefix(s.URL, "http://")
-	s.process = exec.CommandContext(context.Background(), s.program, "--port", addr, "--access", s.AccessKey, "--secret", s.SecretKey, "--quiet", "posix", "--sidecar", s.side, s.Dir)
+	s.process = exec.CommandContext(context.Background(), s.program, "-port", addr, "-access", s.AccessKey, "-secret", s.SecretKey, "-sidecar", s.side, s.Dir)
 	must(t, "start the S3 server", s.process.Start())
 	ctx, cancel := context.WithTimeout(t.Context(), startWait)
 	defer cancel()
