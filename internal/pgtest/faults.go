@@ -57,17 +57,26 @@ func (db *DB) BeforeInsert(t testing.TB, body string) {
 // Calm takes all triggers of this package away again.
 func (db *DB) Calm(t testing.TB) {
 	t.Helper()
-	// The table first, then its partitions, as writers lock them: the other way round they would wait for one another.
-	db.Exec(t, `DO $$ BEGIN
-			IF (SELECT relkind IN ('r', 'p') FROM pg_class WHERE oid = to_regclass('decision_logs')) THEN LOCK TABLE decision_logs; END IF;
+	db.Exec(t, dropping("pgtest_raise", "pgtest_slow", "pgtest_before"))
+}
+
+// dropping drops triggers with their functions, where there are any. The table is locked first, then its partitions, as
+// writers lock them: a DROP does it the other way round, and it and a writer would wait for one another.
+func dropping(names ...string) string {
+	drops := ""
+	for _, name := range names {
+		drops += "DROP FUNCTION IF EXISTS " + name + " CASCADE;\n"
+	}
+	return `DO $$ BEGIN
+			IF (SELECT relkind IN ('r', 'p') FROM pg_class WHERE oid = to_regclass('decision_logs'))
+				AND EXISTS (SELECT FROM pg_proc WHERE proname IN ('` + strings.Join(names, "', '") + `')) THEN LOCK TABLE decision_logs; END IF;
 		END $$;
-		DROP FUNCTION IF EXISTS pgtest_raise CASCADE; DROP FUNCTION IF EXISTS pgtest_slow CASCADE; DROP FUNCTION IF EXISTS pgtest_before CASCADE`)
+		` + drops
 }
 
 func (db *DB) trigger(t testing.TB, name, body string) {
 	t.Helper()
-	db.Exec(t, strings.ReplaceAll(`
-		DROP FUNCTION IF EXISTS NAME CASCADE;
+	db.Exec(t, dropping(name)+strings.ReplaceAll(`
 		CREATE FUNCTION NAME() RETURNS trigger LANGUAGE plpgsql AS $body$ BEGIN `+body+` END $body$;
 		CREATE TRIGGER NAME BEFORE INSERT ON decision_logs FOR EACH ROW EXECUTE FUNCTION NAME();`, "NAME", name))
 }
