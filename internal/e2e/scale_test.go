@@ -82,7 +82,7 @@ func TestFourConsumersShareTwelvePartitionsAndTakeOverWhatTheKilledOneHad(t *tes
 	t.Parallel()
 	const partitions, instances = 12, 4
 	s := partitioned(t, testenv.Kafka(t), testenv.Postgres(t), partitions)
-	g := s.generate(20_000, 13)
+	g := s.generate(lasting, 13)
 	var cs []*process
 	for range instances {
 		cs = append(cs, s.consumer())

@@ -132,7 +132,7 @@ func TestUpgradeRollsThereAndBackUnderLoad(t *testing.T) {
 	db := testenv.OwnPostgres(t)
 	s := upgraded(t, db, "DOCKET_BATCH_MAX_RECORDS=50")
 	newer, names := s.newer()
-	g := s.generate(30_000, 11)
+	g := s.generate(lasting, 11)
 	old := func(name string) *process { return s.start(former+name, newer) }
 	// away stops the database until each of these has parked.
 	away := func(ps ...*process) {
