@@ -16,7 +16,8 @@ import (
 
 func TestEveryRecordGetsTheRightHome(t *testing.T) {
 	t.Parallel()
-	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t))
+	// An answer that is late on a busy machine is no failure: with one there would be homes that are not those of a quiet run.
+	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t), "DOCKET_PUBLISH_TIMEOUT=20s", "DOCKET_KAFKA_SESSION_TIMEOUT=30s")
 	g := s.generate(6000, 1)
 	c, r := s.consumer(), s.replayer()
 	g.produce(0)

@@ -238,7 +238,7 @@ func TestKilledAtEveryPointNothingIsLostOrDoubled(t *testing.T) {
 	for i, k := range killPoints() {
 		t.Run(string(k.point), func(t *testing.T) {
 			t.Parallel()
-			s := partitioned(t, testenv.Kafka(t), testenv.Postgres(t), max(1, k.of.partitions))
+			s := partitioned(t, testenv.Kafka(t), testenv.Postgres(t), max(1, k.of.partitions), "DOCKET_PUBLISH_TIMEOUT=20s") // late answers go into no spool
 			g := s.generate(240, uint64(100+i))
 			k.die(s, g)
 		})

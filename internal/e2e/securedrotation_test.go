@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -22,6 +23,16 @@ func (s *system) stores(id string) {
 		}
 		return nil
 	})
+}
+
+// still does something while the process is stopped.
+func (p *process) still(do func()) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		p.t.Fatalf("stop %s: %v", p.name, err)
+	}
+	defer func() { _ = p.cmd.Process.Signal(syscall.SIGCONT) }() // one that has ended meanwhile shows elsewhere
+	do()
 }
 
 // faultsOf counts the lines that tell of a fault.
@@ -89,10 +100,13 @@ func TestAPasswordOfAFileIsReadAnewWithoutARestart(t *testing.T) {
 	c := s.consumer(p.scram(t, k.At(testenv.ListenerReauth), "SCRAM-SHA-512")...)
 	s.stores("before")
 
-	// Broker and file change together: who has to prove it anew every few seconds does so with the new one.
+	// Broker and file change together: who has to prove it anew every few seconds does so with the new one. The program
+	// stands still meanwhile, as one of the two is first, and a login may come between them.
 	const second, third = "s3cond-s3cret", "th1rd-s3cret"
-	p.write(t, "password", []byte(second))
-	k.User(t, p.name, second)
+	c.still(func() {
+		p.write(t, "password", []byte(second))
+		k.User(t, p.name, second)
+	})
 	for i := range 4 {
 		s.stores(fmt.Sprintf("after the change %d", i))
 		time.Sleep(1500 * time.Millisecond) // two times as long, all together, as a login lasts

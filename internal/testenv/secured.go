@@ -5,6 +5,9 @@ package testenv
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -12,7 +15,9 @@ import (
 
 	"github.com/testcontainers/testcontainers-go"
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
 // Listeners of a [SecuredKafka]. Each but Harness shows a certificate; all that is not said is as it should be.
@@ -180,7 +185,8 @@ func (k *SecuredKafka) Admin(t testing.TB) *kadm.Client {
 	return kadm.NewClient(cl)
 }
 
-// User makes a user for both kinds of SCRAM, or gives one another password.
+// User makes a user for both kinds of SCRAM, or gives one another password, and waits until the broker lets in who comes
+// with it, which is some time after it took it.
 func (k *SecuredKafka) User(t testing.TB, name, password string) {
 	t.Helper()
 	for _, m := range []kadm.ScramMechanism{kadm.ScramSha256, kadm.ScramSha512} { // a request of its own each: a broker takes a user once
@@ -190,6 +196,19 @@ func (k *SecuredKafka) User(t testing.TB, name, password string) {
 		}
 		must(t, "make the user "+name, err)
 	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(k.CA.PEM)
+	cl, err := kgo.NewClient(kgo.SeedBrokers(k.At(ListenerSASL)), kgo.DialTLSConfig(&tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}),
+		kgo.SASL(scram.Auth{User: name, Pass: password}.AsSha512Mechanism()))
+	must(t, "make a client", err)
+	defer cl.Close()
+	k.await(t, "log in as "+name, func(ctx context.Context) (bool, error) {
+		err := cl.Ping(ctx)
+		if errors.Is(err, kerr.SaslAuthenticationFailed) {
+			return false, nil
+		}
+		return err == nil, err
+	})
 }
 
 // ACL is one right: an operation on a topic or on a group.
