@@ -83,12 +83,13 @@ func (db *DB) trigger(t testing.TB, name, body string) {
 
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
-// KillSessions ends every session of the database but the harness's own and says how many there were.
+// KillSessions ends every session of the database and says how many there were, but for those of the harness that come for
+// one statement.
 func (db *DB) KillSessions(t testing.TB) int {
 	t.Helper()
 	var n int
 	db.Query(t, `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
-	              WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'`, &n)
+	              WHERE datname = current_database() AND application_name <> '`+passer+`' AND backend_type = 'client backend'`, &n)
 	return n
 }
 
@@ -125,7 +126,7 @@ func (db *DB) Sessions(t testing.TB, n int, text string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	conn, err := pgx.Connect(ctx, db.writable(t))
+	conn, err := pgx.Connect(ctx, db.passing(t))
 	if err != nil {
 		t.Fatalf("connect: %v", err)
 	}
