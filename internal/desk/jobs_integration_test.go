@@ -105,7 +105,7 @@ func (d *tryOut) job(j ledger.Job) int64 {
 
 func (d *tryOut) becomes(id int64, what string, is func(ledger.Job) bool) ledger.Job {
 	d.t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		j, err := d.book.Job(context.Background(), id)
 		if err != nil {
 			d.t.Fatal(err)
@@ -261,7 +261,7 @@ func TestTheScheduleOnTheLedger(t *testing.T) {
 		})
 	})
 	var ended, audited int
-	for deadline := time.Now().Add(time.Minute); ended < 115 && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ended < 115 && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		d.pg.Query(t, `SELECT count(*) FROM dead_letter_outbox WHERE ended_at IS NOT NULL`, &ended)
 	}
 	d.pg.Query(t, `SELECT count(*) FROM dead_letter_audit WHERE act = 'retried' AND actor = 'schedule'`, &audited)

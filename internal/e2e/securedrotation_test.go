@@ -17,7 +17,7 @@ import (
 func (s *system) stores(id string) {
 	s.t.Helper()
 	s.send(logOf(id, ""))
-	eventually(s.t, 30*time.Second, id+" has its row", func() error {
+	eventually(s.t, patience, id+" has its row", func() error {
 		if n := s.rows("decision_id = '" + id + "'"); n != 1 {
 			return fmt.Errorf("%d rows", n)
 		}
@@ -51,7 +51,7 @@ func TestCertificatesAreReadAnewWithoutARestart(t *testing.T) {
 	// The files hold what is over: nothing works until another pair is there.
 	p.show(t, k.CA, time.Now().Add(-time.Minute))
 	k.Wire.Cut()
-	eventually(t, 30*time.Second, "the end of the certificate is told", func() error {
+	eventually(t, patience, "the end of the certificate is told", func() error {
 		return c.told("tls", "tls_client_certificate_expired", "DOCKET_KAFKA_TLS_KEY")
 	})
 	p.show(t, k.CA, tomorrow())
@@ -80,7 +80,7 @@ func TestCertificatesAreReadAnewWithoutARestart(t *testing.T) {
 	// The file has another CA alone, until that of the broker joins it.
 	p.write(t, "ca.pem", k.Other.PEM)
 	k.Wire.Cut()
-	eventually(t, 30*time.Second, "the unknown CA is told", func() error {
+	eventually(t, patience, "the unknown CA is told", func() error {
 		return c.told("tls", "tls_unknown_authority", "DOCKET_KAFKA_TLS_CA")
 	})
 	p.write(t, "ca.pem", slices.Concat(k.Other.PEM, k.CA.PEM))
@@ -117,7 +117,7 @@ func TestAPasswordOfAFileIsReadAnewWithoutARestart(t *testing.T) {
 
 	// The broker's comes first: it holds until the file follows.
 	k.User(t, p.name, third)
-	eventually(t, 30*time.Second, "the refusal is told", func() error {
+	eventually(t, patience, "the refusal is told", func() error {
 		return c.told("authentication", "SASL_AUTHENTICATION_FAILED", "password file is read again")
 	})
 	p.write(t, "password", []byte(third))
