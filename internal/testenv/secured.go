@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -101,7 +102,7 @@ func startSecured(docker *testcontainers.DockerClient) (*SecuredKafka, error) {
 		"KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": strings.Join(kinds, ","),
 
 		"KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR":                 "1",
-		"KAFKA_OFFSETS_TOPIC_NUM_PARTITIONS":                     "6",
+		"KAFKA_OFFSETS_TOPIC_NUM_PARTITIONS":                     strconv.Itoa(coordinators),
 		"KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR":         "1",
 		"KAFKA_TRANSACTION_STATE_LOG_MIN_ISR":                    "1",
 		"KAFKA_SHARE_COORDINATOR_STATE_TOPIC_REPLICATION_FACTOR": "1",
@@ -139,12 +140,36 @@ func startSecured(docker *testcontainers.DockerClient) (*SecuredKafka, error) {
 	req := testcontainers.ContainerRequest{Image: KafkaImage, Env: env, Files: files}
 	addr := k.at[ListenerHarness]
 	k.KafkaServer = &KafkaServer{addr: addr}
-	k.node, err = launch(docker, req, ports, func(ctx context.Context) error { return serves(ctx, addr, 1) })
+	k.node, err = launch(docker, req, ports, func(ctx context.Context) error {
+		if err := serves(ctx, addr, 1); err != nil {
+			return err
+		}
+		return coordinates(ctx, addr)
+	})
 	if err != nil {
 		k.Wire.Close()
 		return nil, err
 	}
 	return k, nil
+}
+
+// coordinators is how many partitions the offsets of groups have.
+const coordinators = 6
+
+// coordinates asks for many groups, which are of every coordinator. Each begins to serve at its own time after the first of
+// all groups was asked for, and whoever joins one before is refused, which a program tells as a fault.
+func coordinates(ctx context.Context, addr string) error {
+	cl, err := kgo.NewClient(kgo.SeedBrokers(addr))
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	for n := range 10 * coordinators {
+		if _, err := kadm.NewClient(cl).FetchOffsets(ctx, "asked-for-"+strconv.Itoa(n)); err != nil {
+			return fmt.Errorf("a group has no coordinator: %w", err)
+		}
+	}
+	return nil
 }
 
 const scramModule = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
