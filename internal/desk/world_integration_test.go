@@ -31,8 +31,8 @@ const (
 	source      = "decision-logs"
 	dlq         = "decision-logs-dlq"
 	maxAttempts = 3
-	letterLease = time.Hour // long, so that what ends here ends for its own reasons
-	patience    = 60 * time.Second
+	letterLease = time.Hour       // long, so that what ends here ends for its own reasons
+	patience    = 3 * time.Minute // for what has to come; no promise of how soon
 )
 
 // brokers is a kafka.Publisher as the desk sees it.

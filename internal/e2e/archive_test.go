@@ -59,7 +59,7 @@ func (a *archives) everything() (text string) {
 // run runs docket to its end, or until kill says so after a line of its progress.
 func (a *archives) run(kill func(step string) bool, args ...string) (out string, err error) {
 	a.t.Helper()
-	ctx, cancel := context.WithTimeout(a.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(a.t.Context(), patience)
 	defer cancel()
 	c := exec.CommandContext(ctx, filepath.Join(bin, "docket"), args...)
 	c.Env = a.env

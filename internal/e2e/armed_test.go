@@ -32,7 +32,7 @@ func tripped(point failpoint.Point, n int, action string) string {
 // awaitTrip waits until the program came by the point.
 func (p *process) awaitTrip(point failpoint.Point, n int, action string) {
 	p.t.Helper()
-	eventually(p.t, time.Minute, fmt.Sprintf("%s came by %s", p.name, point), func() error {
+	eventually(p.t, patience, fmt.Sprintf("%s came by %s", p.name, point), func() error {
 		if !strings.Contains(p.out.String(), tripped(point, n, action)) {
 			return fmt.Errorf("it did not")
 		}
@@ -45,7 +45,7 @@ func (p *process) awaitKill(point failpoint.Point, n int) {
 	p.t.Helper()
 	select {
 	case <-p.ended:
-	case <-time.After(time.Minute):
+	case <-time.After(patience):
 		p.t.Fatalf("%s did not come by %s for the %d. time", p.name, point, n)
 	}
 	status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
@@ -107,7 +107,7 @@ func (s *system) create(topic string, partitions int32) {
 		s.t.Fatal(err)
 	}
 	defer cl.Close()
-	eventually(s.t, 30*time.Second, topic+" is served", func() error {
+	eventually(s.t, patience, topic+" is served", func() error {
 		ends, err := kadm.NewClient(cl).ListEndOffsets(s.t.Context(), topic)
 		if err == nil {
 			err = ends.Error()
@@ -119,7 +119,7 @@ func (s *system) create(topic string, partitions int32) {
 // caughtUp waits until the consumers have committed everything, whatever became of it.
 func (s *system) caughtUp() {
 	s.t.Helper()
-	eventually(s.t, time.Minute, "everything in the source is committed", func() error {
+	eventually(s.t, patience, "everything in the source is committed", func() error {
 		lag, _, err := s.places.Lag(s.t.Context())
 		if err != nil || lag > 0 {
 			return fmt.Errorf("lag %d, %v", lag, err)

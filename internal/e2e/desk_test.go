@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"docket/internal/home"
 	"docket/internal/testenv"
@@ -64,7 +63,7 @@ func TestDeskDeadLettersOfABrokenMigrationAreRetriedByName(t *testing.T) {
 		}
 		return ""
 	})
-	if a := s.account(time.Minute); a.Homes[home.Row] != good+bad || a.DeadLetters["23514"] != bad {
+	if a := s.account(patience); a.Homes[home.Row] != good+bad || a.DeadLetters["23514"] != bad {
 		t.Errorf("retried records are records of their own, and what was a dead letter stays one: %v, dead letters %v", a.Homes, a.DeadLetters)
 	}
 	c.sound()
@@ -107,7 +106,7 @@ func TestDeskKilledInTheMiddleOfAJobLeavesItToAnother(t *testing.T) {
 		s.docket(&j, 0, "jobs", "show", fmt.Sprint(job.ID))
 		return j
 	}
-	eventually(t, time.Minute, "the job is in the middle", func() error {
+	eventually(t, patience, "the job is in the middle", func() error {
 		if j := shown(); j.Sent < 20 {
 			return fmt.Errorf("%+v", j)
 		}
@@ -118,7 +117,7 @@ func TestDeskKilledInTheMiddleOfAJobLeavesItToAnother(t *testing.T) {
 		t.Fatalf("the kill came too late: %+v", j)
 	}
 	second, third := s.desk(), s.desk()
-	eventually(t, 2*time.Minute, "the job is done and every retry has ended", func() error {
+	eventually(t, patience, "the job is done and every retry has ended", func() error {
 		if j := shown(); j.State != "DONE" || j.Stored != bad {
 			return fmt.Errorf("%+v", j)
 		}
@@ -205,7 +204,7 @@ func TestDeskHoldsWhileWhatItNeedsIsMissingAndGoesOnByItself(t *testing.T) {
 	for topic, n := range map[string]int32{s.places.Topic: 2, s.places.DLQTopic: 2, s.places.ParkingTopic: 2, s.places.ParkingDLQ: 1} {
 		kafka.CreateTopic(t, topic, n, nil)
 	}
-	eventually(t, time.Minute, "the desk is ready", func() error {
+	eventually(t, patience, "the desk is ready", func() error {
 		if code, body := d.get("/readyz"); code != http.StatusOK || !strings.Contains(body, `"assigned":3`) {
 			return fmt.Errorf("%d %s", code, body)
 		}
@@ -224,7 +223,7 @@ func TestDeskWaitsForADatabaseThatIsAwayAndLosesNothing(t *testing.T) {
 	const bad = 30
 	s.send(decisions("billing/refund", bad)...)
 	c := s.consumer()
-	s.drained(time.Minute) // they are dead letters before there is a desk
+	s.drained(patience) // they are dead letters before there is a desk
 	s.exec(mended)
 	db.Pause(t)
 	away, d := s.desk(), s.desk()
@@ -241,7 +240,7 @@ func TestDeskWaitsForADatabaseThatIsAwayAndLosesNothing(t *testing.T) {
 	s.groups(0)
 	s.resolved(bad, "ada")
 	s.once("billing/refund", bad)
-	eventually(t, time.Minute, "the desk is ready", func() error {
+	eventually(t, patience, "the desk is ready", func() error {
 		if code, body := d.get("/readyz"); code != http.StatusOK {
 			return fmt.Errorf("%d %s", code, body)
 		}
@@ -259,7 +258,7 @@ func TestDeskAnswersOverHTTPThoseWithAToken(t *testing.T) {
 	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t), deskEnv(t)...)
 	api := freeAddr(t)
 	d := s.desk("DOCKET_DESK_API_ADDR="+api, "DOCKET_DESK_API_TOKENS=mara:viewer:0123456789abcdef")
-	eventually(t, time.Minute, "the desk is ready", func() error {
+	eventually(t, patience, "the desk is ready", func() error {
 		if code, body := d.get("/readyz"); code != http.StatusOK {
 			return fmt.Errorf("%d %s", code, body)
 		}
@@ -267,7 +266,7 @@ func TestDeskAnswersOverHTTPThoseWithAToken(t *testing.T) {
 	})
 	s.send(decisions("authz/allow", 1)...)
 	s.consumer()
-	s.drained(time.Minute)
+	s.drained(patience)
 	ask := func(path, header string) (int, string) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+api+"/api/v1"+path, http.NoBody)
 		if err != nil {

@@ -42,7 +42,7 @@ func (s *system) docket(out any, code int, args ...string) string {
 }
 
 func (s *system) tryDocket(out any, code int, args ...string) (told string, err error) {
-	ctx, cancel := context.WithTimeout(s.t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
 	defer cancel()
 	if out != nil {
 		args = append(slices.Clone(args), "--json")
@@ -100,7 +100,7 @@ type (
 func (s *system) groups(open int) []shownGroup {
 	s.t.Helper()
 	var all shownList[shownGroup]
-	eventually(s.t, time.Minute, fmt.Sprintf("the ledger has %d open dead letters", open), func() error {
+	eventually(s.t, patience, fmt.Sprintf("the ledger has %d open dead letters", open), func() error {
 		all = shownList[shownGroup]{}
 		if told, err := s.tryDocket(&all, 0, "dlq", "groups"); err != nil {
 			return fmt.Errorf("%w %s", err, told)

@@ -30,7 +30,7 @@ func (s *system) read(topic string, n int) []*kgo.Record {
 	}
 	defer cl.Close()
 	var all []*kgo.Record
-	eventually(s.t, 30*time.Second, fmt.Sprintf("%s holds %d records", topic, n), func() error {
+	eventually(s.t, patience, fmt.Sprintf("%s holds %d records", topic, n), func() error {
 		ctx, cancel := context.WithTimeout(s.t.Context(), 5*time.Second) // without records a poll has no end
 		defer cancel()
 		all = append(all, cl.PollFetches(ctx).Records()...)
@@ -91,7 +91,7 @@ func TestMemberOfARecordIsForwardedAloneByteForByteUnderItsOwnHeadersAndOurs(t *
 	for _, r := range s.read(s.places.DLQTopic, 3) {
 		got[headersOf(r)["x-failure-code"]] = r
 	}
-	s.drained(time.Minute)
+	s.drained(patience)
 
 	r := got["wrong_type"]
 	if r == nil || got["empty"] == nil || got["syntax"] == nil {
@@ -145,7 +145,7 @@ func TestWhatTheBrokerFindsTooLargeGoesBareOrWaitsAsOversize(t *testing.T) {
 	s.put(&kgo.Record{Value: []byte(wide), Headers: []kgo.RecordHeader{{Key: "mine", Value: []byte(noise(2501))}}},
 		&kgo.Record{Value: []byte(huge)}, &kgo.Record{Value: []byte("small")}, &kgo.Record{Value: []byte(logOf("good", ""))})
 	c := s.consumer()
-	eventually(t, time.Minute, "every record has its home", func() error {
+	eventually(t, patience, "every record has its home", func() error {
 		homes := []float64{c.metric(`docket_records_total{home="row"}`), c.metric(`docket_records_total{home="dead_letter"}`), c.metric(`docket_records_total{home="spooled"}`)}
 		if homes[0] != 1 || homes[1] != 2 || homes[2] != 1 || c.metric("docket_spool_oversize_records") != 1 {
 			return fmt.Errorf("row, dead_letter, spooled: %v; oversize %v", homes, c.metric("docket_spool_oversize_records"))
@@ -190,7 +190,7 @@ func TestWhatTheBrokerFindsTooLargeGoesBareOrWaitsAsOversize(t *testing.T) {
 			t.Errorf("recovered under another id: %q", id)
 		}
 	}
-	eventually(t, 30*time.Second, "the spool is empty", func() error {
+	eventually(t, patience, "the spool is empty", func() error {
 		if n := again.metric("docket_spool_files"); n != 0 {
 			return fmt.Errorf("%v files", n)
 		}

@@ -16,11 +16,12 @@ import (
 
 func TestEveryRecordGetsTheRightHome(t *testing.T) {
 	t.Parallel()
-	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t))
+	// An answer that is late on a busy machine is no failure: with one there would be homes that are not those of a quiet run.
+	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t), "DOCKET_PUBLISH_TIMEOUT=20s", "DOCKET_KAFKA_SESSION_TIMEOUT=30s")
 	g := s.generate(6000, 1)
 	c, r := s.consumer(), s.replayer()
 	g.produce(0)
-	a := s.account(2 * time.Minute)
+	a := s.account(patience)
 	if a.Homes[home.Row] < 5000 || a.Homes[home.DeadLetter] < 50 || a.Homes[home.Duplicate] < 1 {
 		t.Errorf("the run was too tame to show anything: %v", a.Homes)
 	}
@@ -69,7 +70,7 @@ func TestServerErrorsOfEveryClassLeadToTheirHomes(t *testing.T) {
 	}
 	s.send(values...)
 	c, r := s.consumer(), s.replayer()
-	s.drained(2 * time.Minute)
+	s.drained(patience)
 
 	want := func(codes map[string]string) map[string]int {
 		m := map[string]int{}
@@ -123,8 +124,8 @@ func TestSetUpThatIsBrokenHoldsAndGoesOnByItself(t *testing.T) {
 				}
 			}
 			s.exec(tc.mends)
-			s.account(time.Minute)
-			eventually(t, 20*time.Second, "it is ready again", func() error {
+			s.account(patience)
+			eventually(t, patience, "it is ready again", func() error {
 				if code, body := c.get("/readyz"); code != http.StatusOK {
 					return fmt.Errorf("/readyz: %d %s", code, body)
 				}
@@ -151,7 +152,7 @@ func TestReplayerSpendsItsAttemptsOnlyOnWhatFailsAlone(t *testing.T) {
 	s.send(values...)
 	s.consumer()
 	s.replayer()
-	s.drained(2 * time.Minute)
+	s.drained(patience)
 	if got := s.forwarded(s.places.ParkingDLQ, home.Exhausted); got["40001"] != 2 || len(got) != 1 {
 		t.Errorf("exhausted: %v, want the two that never pass", got)
 	}
@@ -174,7 +175,7 @@ func TestOnceReplaysWhatIsDueAndExits(t *testing.T) {
 	}
 	s.send(values...)
 	c := s.consumer()
-	eventually(t, time.Minute, "all are parked", func() error {
+	eventually(t, patience, "all are parked", func() error {
 		if n := c.metric(`docket_records_total{home="parked"}`); n != 50 {
 			return fmt.Errorf("%v parked, last hold %v", n, c.metric(`docket_hold{reason="database_refuses"}`))
 		}
@@ -185,7 +186,7 @@ func TestOnceReplaysWhatIsDueAndExits(t *testing.T) {
 	p := s.start("parking-replayer", nil, "--once")
 	select {
 	case <-p.ended:
-	case <-time.After(time.Minute):
+	case <-time.After(patience):
 		t.Fatal("parking-replayer --once did not end")
 	}
 	if code := p.cmd.ProcessState.ExitCode(); code != 0 || s.rows("true") != 50 {

@@ -58,7 +58,7 @@ func TestKilledAgainWhileRecoveringFromAKillNothingIsLostOrDoubled(t *testing.T)
 			s.chain("consumer", links)
 			c := s.consumer("DOCKET_SPOOL_DIR=" + s.spool())
 			s.replayer()
-			s.account(time.Minute)
+			s.account(patience)
 			c.sound()
 		})
 	}
@@ -87,7 +87,7 @@ func TestKilledAgainWhileSpoolingAndRecoveringNothingIsLostOrDoubled(t *testing.
 		{failpoint.SpoolFilePublished, 1}, {failpoint.SpoolFilePublished, 2}, {failpoint.SpoolFileUnlinked, 1}, {failpoint.SpoolFilePublished, 1},
 	})
 	c := s.consumer("DOCKET_SPOOL_DIR=" + s.spool())
-	s.account(time.Minute)
+	s.account(patience)
 	c.sound()
 }
 
@@ -104,7 +104,7 @@ func TestKilledAgainWhileReplayingNothingIsLostOrDoubled(t *testing.T) {
 	}, "DOCKET_PARKING_MAX_ATTEMPTS=50")
 	of.mend(s)
 	r := s.replayer("DOCKET_PARKING_MAX_ATTEMPTS=50")
-	s.account(time.Minute)
+	s.account(patience)
 	r.sound()
 }
 
@@ -134,7 +134,7 @@ func TestStoppedProcessThatComesBackCommitsNothingAndRewindsNobody(t *testing.T)
 			if err := zombie.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, 30*time.Second, "the one that came back was told off and both have their share again", func() error {
+			eventually(t, patience, "the one that came back was told off and both have their share again", func() error {
 				for p, at := range s.offsets() {
 					if at < before[p] {
 						t.Fatalf("partition %d was rewound from %d to %d", p, before[p], at)
@@ -151,7 +151,7 @@ func TestStoppedProcessThatComesBackCommitsNothingAndRewindsNobody(t *testing.T)
 				return nil
 			})
 			s.replayer()
-			s.account(time.Minute)
+			s.account(patience)
 			owner.sound()
 			if n := zombie.metric("docket_unaccounted_records"); n != 0 {
 				t.Errorf("docket_unaccounted_records of the one that came back is %v", n)
@@ -182,7 +182,7 @@ func TestReleaseIgnoresTheVariable(t *testing.T) {
 	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t))
 	s.send(logOf("a", ""), "not a decision")
 	c := s.consumer(failpoint.Variable + "=polled@1+=kill,commit-sent@1+=kill,dlq-sent@1+=kill")
-	s.drained(time.Minute)
+	s.drained(patience)
 	if n := s.rows("true"); n != 1 {
 		t.Errorf("%d rows", n)
 	}

@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"syscall"
 	"testing"
-	"time"
 
 	"docket/internal/failpoint"
 	"docket/internal/home"
@@ -112,7 +111,7 @@ func givingUp() situation {
 	of.env = []string{"DOCKET_PARKING_MAX_ATTEMPTS=1"}
 	of.mend = func(*system) {}
 	of.judge = func(s *system) {
-		a := s.settled(time.Minute)
+		a := s.settled(patience)
 		misplaced := map[verify.Place]bool{} // by decision: a killed program may have left copies, each of which is a finding
 		for _, f := range a.Misplaced {
 			misplaced[f.Place] = true
@@ -238,7 +237,7 @@ func TestKilledAtEveryPointNothingIsLostOrDoubled(t *testing.T) {
 	for i, k := range killPoints() {
 		t.Run(string(k.point), func(t *testing.T) {
 			t.Parallel()
-			s := partitioned(t, testenv.Kafka(t), testenv.Postgres(t), max(1, k.of.partitions))
+			s := partitioned(t, testenv.Kafka(t), testenv.Postgres(t), max(1, k.of.partitions), "DOCKET_PUBLISH_TIMEOUT=20s") // late answers go into no spool
 			g := s.generate(240, uint64(100+i))
 			k.die(s, g)
 		})
@@ -280,7 +279,7 @@ func (k killPoint) die(s *system, g *producer) {
 	if of.judge != nil {
 		of.judge(s)
 	} else {
-		s.account(time.Minute)
+		s.account(patience)
 	}
 	c.sound()
 }

@@ -14,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
@@ -81,13 +80,13 @@ func TestEveryDecisionThatOPAIsToldWasTakenIsInTheTableOnceWhateverDies(t *testi
 
 	each(t, callers, func(c *caller) error { return c.enquire(t.Context(), 40) })
 	for _, c := range sturdy {
-		eventually(t, time.Minute, "OPA is told in quiet times that its decisions were taken", c.uploaded)
+		eventually(t, patience, "OPA is told in quiet times that its decisions were taken", c.uploaded)
 	}
 
 	kafka.Kill(t)
 	each(t, callers, func(c *caller) error { return c.enquire(t.Context(), 100) })
 	for _, c := range callers {
-		eventually(t, time.Minute, "OPA is told that its decisions were not taken", func() error {
+		eventually(t, patience, "OPA is told that its decisions were not taken", func() error {
 			_, answers, _ := c.witness.state()
 			state, err := c.opa.State(t.Context())
 			if err != nil || answers[http.StatusServiceUnavailable] == 0 || c.limited && state.Dropped() == 0 {
@@ -108,7 +107,7 @@ func TestEveryDecisionThatOPAIsToldWasTakenIsInTheTableOnceWhateverDies(t *testi
 	}
 	collector.kill()
 	for _, c := range sturdy {
-		eventually(t, time.Minute, "OPA finds nobody to upload to", func() error {
+		eventually(t, patience, "OPA finds nobody to upload to", func() error {
 			if c.witness.answered(0) == before[c.name] {
 				return fmt.Errorf("%s was always answered", c.name)
 			}
@@ -122,7 +121,7 @@ func TestEveryDecisionThatOPAIsToldWasTakenIsInTheTableOnceWhateverDies(t *testi
 
 	bundle.Revise("r2")
 	for _, c := range callers {
-		eventually(t, time.Minute, "OPA works by the new bundle", func() error {
+		eventually(t, patience, "OPA works by the new bundle", func() error {
 			state, err := c.opa.State(t.Context())
 			if err != nil || state.Revisions["shop"] != "r2" {
 				return fmt.Errorf("%s: %v, %v", c.name, state.Revisions, err)
@@ -133,10 +132,10 @@ func TestEveryDecisionThatOPAIsToldWasTakenIsInTheTableOnceWhateverDies(t *testi
 	}
 	each(t, callers, func(c *caller) error { return c.enquire(t.Context(), 20) })
 	for _, c := range callers {
-		eventually(t, time.Minute, "what OPA asked for was taken or dropped", c.uploaded)
+		eventually(t, patience, "what OPA asked for was taken or dropped", c.uploaded)
 	}
 	each(t, callers, func(c *caller) error { c.opa.Stop(); return nil })
-	s.drained(time.Minute)
+	s.drained(patience)
 	stored := s.stored()
 	for _, c := range callers {
 		c.judge(stored)
@@ -166,7 +165,7 @@ func TestBadDecisionGoesToTheDeadLettersAndItsNeighboursToTheTable(t *testing.T)
 	if status, body := upload(t, uploads, `[{"decision_id":`, true); status != http.StatusBadRequest || !strings.Contains(body, "syntax") {
 		t.Errorf("what is no JSON was answered %d %s", status, body)
 	}
-	eventually(t, time.Minute, "the good ones are in the table", func() error {
+	eventually(t, patience, "the good ones are in the table", func() error {
 		if n := s.rows("decision_id LIKE 'good-%'"); n != 6 {
 			return fmt.Errorf("%d rows", n)
 		}
@@ -205,7 +204,7 @@ func TestWhatEnterpriseOPAWritesIsARowForEachDecision(t *testing.T) {
 		t.Fatalf("the samples hold %d decisions", want)
 	}
 	s.consumer()
-	s.drained(time.Minute)
+	s.drained(patience)
 	if n := s.rows("raw->'labels'->>'type' = 'eopa'"); n != want {
 		t.Errorf("%d rows of %d decisions", n, want)
 	}
@@ -223,7 +222,7 @@ func TestWhatEnterpriseOPAWritesIsARowForEachDecision(t *testing.T) {
 
 func awaitReady(t *testing.T, p *process) {
 	t.Helper()
-	eventually(t, time.Minute, p.name+" is ready", func() error {
+	eventually(t, patience, p.name+" is ready", func() error {
 		if code, body := p.get("/readyz"); code != http.StatusOK {
 			return fmt.Errorf("/readyz: %d %s", code, body)
 		}

@@ -31,7 +31,7 @@ func TestPostgresComesAndGoesUnderLoad(t *testing.T) {
 		func() { db.Pause(t); time.Sleep(3 * time.Second); db.Unpause(t) },
 	} {
 		fault()
-		eventually(t, 60*time.Second, "rows are stored again", func() error {
+		eventually(t, patience, "rows are stored again", func() error {
 			if n := c.metric(`docket_hold{reason="database_away"}`) + c.metric(`docket_hold{reason="database_refuses"}`); n != 0 {
 				return fmt.Errorf("still holding")
 			}
@@ -39,7 +39,7 @@ func TestPostgresComesAndGoesUnderLoad(t *testing.T) {
 		})
 	}
 	g.wg.Wait()
-	a := s.account(2 * time.Minute)
+	a := s.account(patience)
 	if a.Homes[home.Exhausted] != 0 {
 		t.Errorf("the outage sent %d good decisions to the parking dead-letter topic", a.Homes[home.Exhausted])
 	}
@@ -54,7 +54,7 @@ func TestKafkaRestartsUnderLoad(t *testing.T) {
 	g := s.generate(4000, 4)
 	c, r := s.consumer(), s.replayer()
 	g.background(0, time.Millisecond)
-	eventually(t, time.Minute, "rows are stored", func() error {
+	eventually(t, patience, "rows are stored", func() error {
 		if s.rows("true") < 100 {
 			return fmt.Errorf("%d rows", s.rows("true"))
 		}
@@ -67,7 +67,7 @@ func TestKafkaRestartsUnderLoad(t *testing.T) {
 	if err := g.cl.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.account(2 * time.Minute)
+	s.account(patience)
 	c.sound()
 	r.sound()
 }
@@ -86,7 +86,7 @@ func TestWhatKafkaDoesNotTakeWaitsInTheSpool(t *testing.T) {
 	}
 	g.produce(0)
 	c := s.consumer("DOCKET_PUBLISH_TIMEOUT=2s")
-	eventually(t, time.Minute, "the offsets are committed on the strength of the spool", func() error {
+	eventually(t, patience, "the offsets are committed on the strength of the spool", func() error {
 		lag, _, err := s.places.Lag(t.Context())
 		if err != nil || lag > 0 {
 			return fmt.Errorf("lag %d, %v", lag, err)
@@ -123,7 +123,7 @@ func TestKilledAtRandomMomentsNothingIsLost(t *testing.T) {
 	}
 	g.wg.Wait()
 	c := s.consumer()
-	s.account(2 * time.Minute)
+	s.account(patience)
 	c.sound()
 }
 
@@ -133,7 +133,7 @@ func TestSIGTERMDuringAnOutageExitsCleanlyAndLosesNothing(t *testing.T) {
 	s := newSystem(t, testenv.Kafka(t), db, "DOCKET_RETRY_PAUSES=5s,10s", "DOCKET_KAFKA_REBALANCE_TIMEOUT=3m")
 	g := s.generate(500, 7)
 	c := s.consumer()
-	eventually(t, time.Minute, "it is ready", func() error {
+	eventually(t, patience, "it is ready", func() error {
 		if !c.ready() {
 			return fmt.Errorf("not ready")
 		}
@@ -141,7 +141,7 @@ func TestSIGTERMDuringAnOutageExitsCleanlyAndLosesNothing(t *testing.T) {
 	})
 	db.Kill(t)
 	g.produce(0)
-	eventually(t, time.Minute, "a write failed", func() error {
+	eventually(t, patience, "a write failed", func() error {
 		if _, body := c.get("/metrics"); !strings.Contains(body, "docket_store_failures_total{class=\"transient\"") {
 			return fmt.Errorf("no failure yet")
 		}
@@ -168,21 +168,21 @@ func TestRebalanceInTheMiddleOfARetryLosesNothing(t *testing.T) {
 	one := s.consumer()
 	s.replayer()
 	g.background(0, time.Millisecond)
-	eventually(t, time.Minute, "rows are stored", func() error {
+	eventually(t, patience, "rows are stored", func() error {
 		if s.rows("true") < 100 {
 			return fmt.Errorf("%d rows", s.rows("true"))
 		}
 		return nil
 	})
 	db.Kill(t)
-	eventually(t, time.Minute, "a write is tried again", func() error {
+	eventually(t, patience, "a write is tried again", func() error {
 		if one.metric("docket_store_retries_total") < 1 {
 			return fmt.Errorf("no retry yet")
 		}
 		return nil
 	})
 	two := s.consumer() // joins while the first is in the pauses of its retries
-	eventually(t, time.Minute, "both have partitions", func() error {
+	eventually(t, patience, "both have partitions", func() error {
 		if !two.ready() {
 			code, body := two.get("/readyz")
 			return fmt.Errorf("the second is not ready: %d %s", code, body)
@@ -195,7 +195,7 @@ func TestRebalanceInTheMiddleOfARetryLosesNothing(t *testing.T) {
 	two.kill()
 	one.stop()
 	g.wg.Wait()
-	s.account(2 * time.Minute)
+	s.account(patience)
 	three.sound()
 }
 
@@ -206,7 +206,7 @@ func TestNothingIsThereYetAndItWaits(t *testing.T) {
 	s := bareSystem(t, kafka, dsn, "DOCKET_AUTO_MIGRATE=true")
 	db.Pause(t)
 	c := s.consumer() // no topics, no database, no table
-	eventually(t, time.Minute, "it says that it is not ready and why", func() error {
+	eventually(t, patience, "it says that it is not ready and why", func() error {
 		code, body := c.get("/readyz")
 		if code != 503 || !strings.Contains(body, "reason") {
 			return fmt.Errorf("/readyz: %d %s", code, body)
@@ -218,7 +218,7 @@ func TestNothingIsThereYetAndItWaits(t *testing.T) {
 		kafka.CreateTopic(t, topic, n, nil)
 	}
 	s.send(logOf("a", ""), logOf("b", ""), "not a decision")
-	eventually(t, 90*time.Second, "both decisions have rows", func() error {
+	eventually(t, patience, "both decisions have rows", func() error {
 		if !c.ready() {
 			code, body := c.get("/readyz")
 			return fmt.Errorf("/readyz: %d %s", code, body)
@@ -241,18 +241,18 @@ func TestDatabaseThatIsAwayAtTheStartIsSaidToBeBeforeTheFirstRecord(t *testing.T
 	c := s.consumer()
 	c.awaitHold("database_away")
 	s.send(logOf("a", ""))
-	eventually(t, time.Minute, "the batch fails", func() error {
+	eventually(t, patience, "the batch fails", func() error {
 		if _, body := c.get("/metrics"); !strings.Contains(body, `docket_store_failures_total{class="transient"`) {
 			return fmt.Errorf("no failure yet")
 		}
 		return nil
 	})
 	db.Start(t)
-	s.drained(time.Minute)
+	s.drained(patience)
 	if n, parked := s.rows("true"), c.metric(`docket_records_total{home="parked"}`); n != 1 || parked != 0 {
 		t.Errorf("%d rows, %v parked", n, parked)
 	}
-	eventually(t, 20*time.Second, "it is ready", func() error {
+	eventually(t, patience, "it is ready", func() error {
 		if code, body := c.get("/readyz"); code != 200 {
 			return fmt.Errorf("/readyz: %d %s", code, body)
 		}

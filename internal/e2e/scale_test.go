@@ -43,7 +43,7 @@ func (s *system) holders() (byMember [][]int32, err error) {
 // evenly waits until so many members have all partitions between them, the same number each, give or take one.
 func (s *system) evenly(members, partitions int) {
 	s.t.Helper()
-	eventually(s.t, time.Minute, fmt.Sprintf("%d members share %d partitions evenly", members, partitions), func() error {
+	eventually(s.t, patience, fmt.Sprintf("%d members share %d partitions evenly", members, partitions), func() error {
 		held, err := s.holders()
 		if err != nil {
 			return err
@@ -82,7 +82,7 @@ func TestFourConsumersShareTwelvePartitionsAndTakeOverWhatTheKilledOneHad(t *tes
 	t.Parallel()
 	const partitions, instances = 12, 4
 	s := partitioned(t, testenv.Kafka(t), testenv.Postgres(t), partitions)
-	g := s.generate(20_000, 13)
+	g := s.generate(lasting, 13)
 	var cs []*process
 	for range instances {
 		cs = append(cs, s.consumer())
@@ -108,7 +108,7 @@ func TestFourConsumersShareTwelvePartitionsAndTakeOverWhatTheKilledOneHad(t *tes
 	}
 	g.enough.Store(true)
 	g.wg.Wait()
-	a := s.account(time.Minute)
+	a := s.account(patience)
 	if a.Homes[home.Parked]+a.Homes[home.Exhausted]+a.Homes[home.Spooled] > 0 {
 		t.Errorf("with nothing away, records were put by: %v", a.Homes)
 	}

@@ -115,7 +115,7 @@ func (s *system) sendAll() {
 // arrived waits until all of that is at home.
 func (s *system) arrived() {
 	s.t.Helper()
-	s.drained(time.Minute)
+	s.drained(patience)
 	if n := s.rows("decision_id = 'good'"); n != 1 {
 		s.t.Errorf("%d rows, want 1", n)
 	}
@@ -190,7 +190,7 @@ func TestRecordsAreCarriedOverEveryKindOfLoginWithLeastRights(t *testing.T) {
 				p.t = t
 				p.sound()
 				p.silentAbout(one.secret...)
-				eventually(t, 10*time.Second, p.name+" is ready", func() error {
+				eventually(t, patience, p.name+" is ready", func() error {
 					if code, body := p.get("/readyz"); code != 200 {
 						return fmt.Errorf("%d %s", code, body)
 					}

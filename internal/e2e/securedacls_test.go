@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 
@@ -91,7 +90,7 @@ func TestTheBrokersOwnKafkaACLsTakesTheCommandsOfThePage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for principal, rights := range want {
-		eventually(t, 10*time.Second, principal+" has its rights", func() error {
+		eventually(t, patience, principal+" has its rights", func() error {
 			all, err := k.Admin(t).DescribeACLs(ctx, kadm.NewACLs().Allow("User:"+principal).AllowHosts().Operations(kadm.OpRead, kadm.OpWrite, kadm.OpDescribe).Topics().Groups().ResourcePatternType(kadm.ACLPatternLiteral))
 			if err != nil {
 				return err

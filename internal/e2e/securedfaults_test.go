@@ -129,7 +129,7 @@ func TestEveryFaultOfALoginHasItsLineAndHolds(t *testing.T) {
 			defer close(tr.awaiting)
 			places <- struct{}{}
 			defer func() { <-places }()
-			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			defer cancel()
 			check := exec.CommandContext(ctx, filepath.Join(bin, "consumer"), "check")
 			check.Dir, check.Env = s.dir, append(append([]string{}, s.env...), env...)
@@ -139,7 +139,7 @@ func TestEveryFaultOfALoginHasItsLineAndHolds(t *testing.T) {
 	}
 	for i, f := range faults {
 		tr := trials[i]
-		eventually(t, 30*time.Second, f.name+" is told", func() error { return tr.p.told(f.reason, f.code, f.hint) })
+		eventually(t, patience, f.name+" is told", func() error { return tr.p.told(f.reason, f.code, f.hint) })
 		tr.p.awaitHold("kafka_" + f.reason)
 	}
 	for _, tr := range trials {

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 
@@ -101,7 +100,7 @@ func (s *system) named(t *testing.T, k *testenv.SecuredKafka, lack []*lacking) {
 	s.t = t
 	for _, l := range lack {
 		l.p.t = t
-		eventually(t, 30*time.Second, l.p.name+" names "+nameOf(l.acl), l.complains)
+		eventually(t, patience, l.p.name+" names "+nameOf(l.acl), l.complains)
 	}
 	l := lack[0]
 	out, code := s.command(l.env, "consumer", "check")
@@ -123,7 +122,7 @@ func (s *system) granted(t *testing.T, lack []*lacking) {
 	for _, l := range lack {
 		l.p.t = t
 		l.p.sound()
-		eventually(t, 20*time.Second, l.p.name+" is ready", func() error {
+		eventually(t, patience, l.p.name+" is ready", func() error {
 			if code, body := l.p.get("/readyz"); code != http.StatusOK {
 				return fmt.Errorf("%d %s", code, body)
 			}
@@ -161,17 +160,17 @@ func TestWhatMayNotBePublishedWaitsInTheSpool(t *testing.T) {
 	c := s.consumer(p.mtls(t, k.At(testenv.ListenerMTLS), k.CA, tomorrow())...)
 	s.send(logOf("good", ""), "no decision")
 	dlq := rights[2]
-	eventually(t, 30*time.Second, "the missing right is named", func() error {
+	eventually(t, patience, "the missing right is named", func() error {
 		return c.logged("kafka fault", map[string]string{"reason": "authorization", "acl": nameOf(dlq), "topic": dlq.Topic}, "grant the principal WRITE on the topic "+dlq.Topic)
 	})
-	eventually(t, 30*time.Second, "it is spooled, and the other is stored", func() error {
+	eventually(t, patience, "it is spooled, and the other is stored", func() error {
 		if n := c.metric(`docket_records_total{home="spooled"}`); n != 1 || s.rows("true") != 1 {
 			return fmt.Errorf("%v spooled, %d rows", n, s.rows("true"))
 		}
 		return nil
 	})
 	k.Grant(t, p.name, dlq)
-	eventually(t, 90*time.Second, "it goes on to its topic", func() error {
+	eventually(t, patience, "it goes on to its topic", func() error {
 		if n := c.metric("docket_spool_recovered_records_total"); n != 1 {
 			return fmt.Errorf("%v recovered", n)
 		}

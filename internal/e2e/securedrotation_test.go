@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -16,12 +17,22 @@ import (
 func (s *system) stores(id string) {
 	s.t.Helper()
 	s.send(logOf(id, ""))
-	eventually(s.t, 30*time.Second, id+" has its row", func() error {
+	eventually(s.t, patience, id+" has its row", func() error {
 		if n := s.rows("decision_id = '" + id + "'"); n != 1 {
 			return fmt.Errorf("%d rows", n)
 		}
 		return nil
 	})
+}
+
+// still does something while the process is stopped.
+func (p *process) still(do func()) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		p.t.Fatalf("stop %s: %v", p.name, err)
+	}
+	defer func() { _ = p.cmd.Process.Signal(syscall.SIGCONT) }() // one that has ended meanwhile shows elsewhere
+	do()
 }
 
 // faultsOf counts the lines that tell of a fault.
@@ -40,7 +51,7 @@ func TestCertificatesAreReadAnewWithoutARestart(t *testing.T) {
 	// The files hold what is over: nothing works until another pair is there.
 	p.show(t, k.CA, time.Now().Add(-time.Minute))
 	k.Wire.Cut()
-	eventually(t, 30*time.Second, "the end of the certificate is told", func() error {
+	eventually(t, patience, "the end of the certificate is told", func() error {
 		return c.told("tls", "tls_client_certificate_expired", "DOCKET_KAFKA_TLS_KEY")
 	})
 	p.show(t, k.CA, tomorrow())
@@ -69,7 +80,7 @@ func TestCertificatesAreReadAnewWithoutARestart(t *testing.T) {
 	// The file has another CA alone, until that of the broker joins it.
 	p.write(t, "ca.pem", k.Other.PEM)
 	k.Wire.Cut()
-	eventually(t, 30*time.Second, "the unknown CA is told", func() error {
+	eventually(t, patience, "the unknown CA is told", func() error {
 		return c.told("tls", "tls_unknown_authority", "DOCKET_KAFKA_TLS_CA")
 	})
 	p.write(t, "ca.pem", slices.Concat(k.Other.PEM, k.CA.PEM))
@@ -89,10 +100,13 @@ func TestAPasswordOfAFileIsReadAnewWithoutARestart(t *testing.T) {
 	c := s.consumer(p.scram(t, k.At(testenv.ListenerReauth), "SCRAM-SHA-512")...)
 	s.stores("before")
 
-	// Broker and file change together: who has to prove it anew every few seconds does so with the new one.
+	// Broker and file change together: who has to prove it anew every few seconds does so with the new one. The program
+	// stands still meanwhile, as one of the two is first, and a login may come between them.
 	const second, third = "s3cond-s3cret", "th1rd-s3cret"
-	p.write(t, "password", []byte(second))
-	k.User(t, p.name, second)
+	c.still(func() {
+		p.write(t, "password", []byte(second))
+		k.User(t, p.name, second)
+	})
 	for i := range 4 {
 		s.stores(fmt.Sprintf("after the change %d", i))
 		time.Sleep(1500 * time.Millisecond) // two times as long, all together, as a login lasts
@@ -103,7 +117,7 @@ func TestAPasswordOfAFileIsReadAnewWithoutARestart(t *testing.T) {
 
 	// The broker's comes first: it holds until the file follows.
 	k.User(t, p.name, third)
-	eventually(t, 30*time.Second, "the refusal is told", func() error {
+	eventually(t, patience, "the refusal is told", func() error {
 		return c.told("authentication", "SASL_AUTHENTICATION_FAILED", "password file is read again")
 	})
 	p.write(t, "password", []byte(third))

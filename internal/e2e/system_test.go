@@ -56,6 +56,10 @@ func TestMain(m *testing.M) {
 
 const maxRecordBytes = 1 << 20
 
+// patience is how long is waited for anything that has to come. It is no promise of how soon: what is promised of a time has
+// a bound of its own, and a machine that is busy is let do its work.
+const patience = 3 * time.Minute
+
 // system is a set of topics, a database and the programs that work on them.
 type system struct {
 	t       *testing.T
@@ -156,7 +160,7 @@ func (s *system) rows(where string) (n int) {
 // command runs a program to its end and returns what it printed.
 func (s *system) command(env []string, name string, args ...string) (string, int) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(bin, name), args...)
 	cmd.Dir, cmd.Env = s.dir, append(append([]string{}, s.env...), env...)
@@ -288,7 +292,7 @@ func (p *process) ready() bool { code, _ := p.get("/readyz"); return code == htt
 // awaitHold waits until the process says that it holds for that reason.
 func (p *process) awaitHold(reason string) {
 	p.t.Helper()
-	eventually(p.t, 60*time.Second, p.name+" holds for "+reason, func() error {
+	eventually(p.t, patience, p.name+" holds for "+reason, func() error {
 		code, body := p.get("/readyz")
 		if code != http.StatusServiceUnavailable || !strings.Contains(body, reason) {
 			return fmt.Errorf("/readyz: %d %s", code, body)
@@ -332,6 +336,10 @@ type producer struct {
 	wg     sync.WaitGroup
 	enough atomic.Bool // ends what goes on in the background
 }
+
+// lasting are more records than any test has time for, where each step of it waits for some more and the test itself ends
+// the load: with fewer, a machine that is slow would have none left for the last steps.
+const lasting = 1_000_000
 
 // generate starts making n records by seed; the table must refuse what carries the generator's marker.
 func (s *system) generate(n int, seed uint64) *producer {
@@ -473,7 +481,7 @@ func (s *system) forwarded(topic string, h home.Home) map[string]int {
 // sound checks what holds of a process whenever nothing is in hand.
 func (p *process) sound() {
 	p.t.Helper()
-	eventually(p.t, 10*time.Second, p.name+" accounts for everything", func() error {
+	eventually(p.t, patience, p.name+" accounts for everything", func() error {
 		if n := p.metric("docket_unaccounted_records"); n != 0 {
 			return fmt.Errorf("docket_unaccounted_records is %v", n)
 		}

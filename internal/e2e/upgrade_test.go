@@ -66,7 +66,7 @@ func (s *system) newer() (env, names []string) {
 func serving(t *testing.T, h home.Home, n float64, ps ...*process) {
 	t.Helper()
 	for _, p := range ps {
-		eventually(t, time.Minute, fmt.Sprintf("%s is at work: %v", p.name, h), func() error {
+		eventually(t, patience, fmt.Sprintf("%s is at work: %v", p.name, h), func() error {
 			if got := p.metric(`docket_records_total{home="` + h.String() + `"}`); got < n {
 				_, body := p.get("/readyz")
 				return fmt.Errorf("%v of %v, /readyz %s", got, n, body)
@@ -84,7 +84,7 @@ func (s *system) shared(group string, members int) {
 		s.t.Fatal(err)
 	}
 	defer cl.Close()
-	eventually(s.t, time.Minute, fmt.Sprintf("%s has %d members with partitions", group, members), func() error {
+	eventually(s.t, patience, fmt.Sprintf("%s has %d members with partitions", group, members), func() error {
 		described, err := kadm.NewClient(cl).DescribeGroups(s.t.Context(), group)
 		if err != nil {
 			return err
@@ -108,7 +108,7 @@ func (s *system) shared(group string, members int) {
 // replayed waits until all that was parked has left the parking topic.
 func (s *system) replayed() {
 	s.t.Helper()
-	eventually(s.t, time.Minute, "what was parked is replayed", func() error {
+	eventually(s.t, patience, "what was parked is replayed", func() error {
 		_, parking, err := s.places.Lag(s.t.Context())
 		if err == nil && parking > 0 {
 			err = fmt.Errorf("lag %d", parking)
@@ -132,7 +132,7 @@ func TestUpgradeRollsThereAndBackUnderLoad(t *testing.T) {
 	db := testenv.OwnPostgres(t)
 	s := upgraded(t, db, "DOCKET_BATCH_MAX_RECORDS=50")
 	newer, names := s.newer()
-	g := s.generate(30_000, 11)
+	g := s.generate(lasting, 11)
 	old := func(name string) *process { return s.start(former+name, newer) }
 	// away stops the database until each of these has parked.
 	away := func(ps ...*process) {
@@ -191,7 +191,7 @@ func TestUpgradeRollsThereAndBackUnderLoad(t *testing.T) {
 
 	g.enough.Store(true)
 	g.wg.Wait()
-	a := s.account(time.Minute)
+	a := s.account(patience)
 	if a.Homes[home.Exhausted] != 0 {
 		t.Errorf("%d good decisions are exhausted: an attempt of one release was spent for the other's", a.Homes[home.Exhausted])
 	}

@@ -39,7 +39,7 @@ func TestUpgradeRecoversTheSpoolOfTheOtherRelease(t *testing.T) {
 			}
 			g.produce(0)
 			writer := s.start(release[0]+"consumer", nil)
-			eventually(t, time.Minute, "the offsets are committed on the strength of the spool", func() error {
+			eventually(t, patience, "the offsets are committed on the strength of the spool", func() error {
 				lag, _, err := s.places.Lag(t.Context())
 				if err != nil || lag > 0 {
 					return fmt.Errorf("lag %d, %v", lag, err)
@@ -55,7 +55,7 @@ func TestUpgradeRecoversTheSpoolOfTheOtherRelease(t *testing.T) {
 			s.kafka.CreateTopic(t, s.places.DLQTopic, 3, nil)
 			reader := s.start(release[1]+"consumer", []string{"DOCKET_SPOOL_DIR=" + s.places.SpoolDirs[0]})
 			s.places.SpoolDirs = s.places.SpoolDirs[:1]
-			a := s.account(time.Minute)
+			a := s.account(patience)
 			if n := reader.metric("docket_spool_recovered_records_total"); n == 0 || int(spooled) != a.Homes[home.DeadLetter] {
 				t.Errorf("%v were spooled, %v recovered, %d are dead letters", spooled, n, a.Homes[home.DeadLetter])
 			}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -65,7 +64,7 @@ func TestVerifyNamesExactlyWhatIsWrong(t *testing.T) {
 	s.send(logOf("lost", ""), logOf("altered", `,"n":1`), logOf("moved", ""))
 	c, r := s.consumer(), s.replayer()
 	g.produce(0)
-	s.drained(2 * time.Minute)
+	s.drained(patience)
 	metrics := []string{"--settled", "--try-dead-letters", "--metrics", "http://" + c.addr + "/metrics", "--metrics", "http://" + r.addr + "/metrics"}
 
 	out := s.verify(0, metrics...)
@@ -202,7 +201,7 @@ func TestWhereIsKnowsEveryHome(t *testing.T) {
 	s.whereIs(one(3)+"/1", 0, "dead letter at")
 	s.whereIs("away", 0, "parked at "+s.places.ParkingTopic+"/0/0, attempt 0, 40001 (serialization_failure)", "Nobody is in group "+s.places.ParkingGroup)
 	r := s.replayer()
-	eventually(t, time.Minute, "the replayer has joined", func() error {
+	eventually(t, patience, "the replayer has joined", func() error {
 		if !r.ready() {
 			return fmt.Errorf("not ready")
 		}
@@ -223,7 +222,7 @@ func TestWhereIsKnowsEveryHome(t *testing.T) {
 // committedTo waits until the source's only partition is committed up to there.
 func (s *system) committedTo(offset int64) {
 	s.t.Helper()
-	eventually(s.t, time.Minute, fmt.Sprintf("%d is committed", offset), func() error {
+	eventually(s.t, patience, fmt.Sprintf("%d is committed", offset), func() error {
 		lag, _, err := s.places.Lag(s.t.Context())
 		if err != nil || lag > 0 {
 			return fmt.Errorf("lag %d, %v", lag, err)

@@ -57,29 +57,39 @@ func (db *DB) BeforeInsert(t testing.TB, body string) {
 // Calm takes all triggers of this package away again.
 func (db *DB) Calm(t testing.TB) {
 	t.Helper()
-	// The table first, then its partitions, as writers lock them: the other way round they would wait for one another.
-	db.Exec(t, `DO $$ BEGIN
-			IF (SELECT relkind IN ('r', 'p') FROM pg_class WHERE oid = to_regclass('decision_logs')) THEN LOCK TABLE decision_logs; END IF;
+	db.Exec(t, dropping("pgtest_raise", "pgtest_slow", "pgtest_before"))
+}
+
+// dropping drops triggers with their functions, where there are any. The table is locked first, then its partitions, as
+// writers lock them: a DROP does it the other way round, and it and a writer would wait for one another.
+func dropping(names ...string) string {
+	drops := ""
+	for _, name := range names {
+		drops += "DROP FUNCTION IF EXISTS " + name + " CASCADE;\n"
+	}
+	return `DO $$ BEGIN
+			IF (SELECT relkind IN ('r', 'p') FROM pg_class WHERE oid = to_regclass('decision_logs'))
+				AND EXISTS (SELECT FROM pg_proc WHERE proname IN ('` + strings.Join(names, "', '") + `')) THEN LOCK TABLE decision_logs; END IF;
 		END $$;
-		DROP FUNCTION IF EXISTS pgtest_raise CASCADE; DROP FUNCTION IF EXISTS pgtest_slow CASCADE; DROP FUNCTION IF EXISTS pgtest_before CASCADE`)
+		` + drops
 }
 
 func (db *DB) trigger(t testing.TB, name, body string) {
 	t.Helper()
-	db.Exec(t, strings.ReplaceAll(`
-		DROP FUNCTION IF EXISTS NAME CASCADE;
+	db.Exec(t, dropping(name)+strings.ReplaceAll(`
 		CREATE FUNCTION NAME() RETURNS trigger LANGUAGE plpgsql AS $body$ BEGIN `+body+` END $body$;
 		CREATE TRIGGER NAME BEFORE INSERT ON decision_logs FOR EACH ROW EXECUTE FUNCTION NAME();`, "NAME", name))
 }
 
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
-// KillSessions ends every session of the database but the harness's own and says how many there were.
+// KillSessions ends every session of the database and says how many there were, but for those of the harness that come for
+// one statement.
 func (db *DB) KillSessions(t testing.TB) int {
 	t.Helper()
 	var n int
 	db.Query(t, `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
-	              WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'`, &n)
+	              WHERE datname = current_database() AND application_name <> '`+passer+`' AND backend_type = 'client backend'`, &n)
 	return n
 }
 
@@ -116,7 +126,7 @@ func (db *DB) Sessions(t testing.TB, n int, text string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	conn, err := pgx.Connect(ctx, db.writable(t))
+	conn, err := pgx.Connect(ctx, db.passing(t))
 	if err != nil {
 		t.Fatalf("connect: %v", err)
 	}

@@ -28,7 +28,7 @@ import (
 )
 
 // patience is how long anything may take; it is never kept where all is well.
-const patience = 30 * time.Second
+const patience = 3 * time.Minute
 
 // maxAttempts is DOCKET_PARKING_MAX_ATTEMPTS.
 const maxAttempts = 5

@@ -5,14 +5,20 @@ package testenv
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/testcontainers/testcontainers-go"
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
 // Listeners of a [SecuredKafka]. Each but Harness shows a certificate; all that is not said is as it should be.
@@ -96,7 +102,7 @@ func startSecured(docker *testcontainers.DockerClient) (*SecuredKafka, error) {
 		"KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": strings.Join(kinds, ","),
 
 		"KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR":                 "1",
-		"KAFKA_OFFSETS_TOPIC_NUM_PARTITIONS":                     "6",
+		"KAFKA_OFFSETS_TOPIC_NUM_PARTITIONS":                     strconv.Itoa(coordinators),
 		"KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR":         "1",
 		"KAFKA_TRANSACTION_STATE_LOG_MIN_ISR":                    "1",
 		"KAFKA_SHARE_COORDINATOR_STATE_TOPIC_REPLICATION_FACTOR": "1",
@@ -134,12 +140,36 @@ func startSecured(docker *testcontainers.DockerClient) (*SecuredKafka, error) {
 	req := testcontainers.ContainerRequest{Image: KafkaImage, Env: env, Files: files}
 	addr := k.at[ListenerHarness]
 	k.KafkaServer = &KafkaServer{addr: addr}
-	k.node, err = launch(docker, req, ports, func(ctx context.Context) error { return serves(ctx, addr, 1) })
+	k.node, err = launch(docker, req, ports, func(ctx context.Context) error {
+		if err := serves(ctx, addr, 1); err != nil {
+			return err
+		}
+		return coordinates(ctx, addr)
+	})
 	if err != nil {
 		k.Wire.Close()
 		return nil, err
 	}
 	return k, nil
+}
+
+// coordinators is how many partitions the offsets of groups have.
+const coordinators = 6
+
+// coordinates asks for many groups, which are of every coordinator. Each begins to serve at its own time after the first of
+// all groups was asked for, and whoever joins one before is refused, which a program tells as a fault.
+func coordinates(ctx context.Context, addr string) error {
+	cl, err := kgo.NewClient(kgo.SeedBrokers(addr))
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	for n := range 10 * coordinators {
+		if _, err := kadm.NewClient(cl).FetchOffsets(ctx, "asked-for-"+strconv.Itoa(n)); err != nil {
+			return fmt.Errorf("a group has no coordinator: %w", err)
+		}
+	}
+	return nil
 }
 
 const scramModule = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
@@ -180,7 +210,8 @@ func (k *SecuredKafka) Admin(t testing.TB) *kadm.Client {
 	return kadm.NewClient(cl)
 }
 
-// User makes a user for both kinds of SCRAM, or gives one another password.
+// User makes a user for both kinds of SCRAM, or gives one another password, and waits until the broker lets in who comes
+// with it, which is some time after it took it.
 func (k *SecuredKafka) User(t testing.TB, name, password string) {
 	t.Helper()
 	for _, m := range []kadm.ScramMechanism{kadm.ScramSha256, kadm.ScramSha512} { // a request of its own each: a broker takes a user once
@@ -190,6 +221,19 @@ func (k *SecuredKafka) User(t testing.TB, name, password string) {
 		}
 		must(t, "make the user "+name, err)
 	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(k.CA.PEM)
+	cl, err := kgo.NewClient(kgo.SeedBrokers(k.At(ListenerSASL)), kgo.DialTLSConfig(&tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}),
+		kgo.SASL(scram.Auth{User: name, Pass: password}.AsSha512Mechanism()))
+	must(t, "make a client", err)
+	defer cl.Close()
+	k.await(t, "log in as "+name, func(ctx context.Context) (bool, error) {
+		err := cl.Ping(ctx)
+		if errors.Is(err, kerr.SaslAuthenticationFailed) {
+			return false, nil
+		}
+		return err == nil, err
+	})
 }
 
 // ACL is one right: an operation on a topic or on a group.
