@@ -23,6 +23,9 @@ type upload struct {
 	tools           *tools
 	parts           []decision.Part
 	whole           bool // nobody else looks any more at what the records refer to
+	trace           Trace
+	headers         []kgo.RecordHeader // of every record: the trace that it goes on in
+	topic, dead     int                // decisions that were acknowledged
 }
 
 // tools are kept from one upload to the next.
@@ -120,4 +123,9 @@ func (u *upload) end() {
 		u.drop(u.body)
 	}
 	u.give(u.held)
+}
+
+// ended tells what became of it.
+func (u *upload) ended(status int, why reason) {
+	u.trace.End(Ended{Status: status, Reason: string(why), Topic: u.topic, Dead: u.dead, Bytes: u.bytes, Inflated: u.inflated})
 }

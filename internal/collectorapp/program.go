@@ -19,6 +19,7 @@ import (
 	"docket/internal/config"
 	"docket/internal/kafka"
 	"docket/internal/telemetry"
+	"docket/internal/tracing"
 )
 
 // Options are what the collector can be told beside its settings. The zero value is right for all but tests.
@@ -31,6 +32,8 @@ type Options struct {
 	Farewell func(context.Context)
 	// TokensEvery is how often the file of the tokens is read anew. Default 2 s.
 	TokensEvery time.Duration
+	// Environ is where the standard variables of OpenTelemetry are read from. Default: none of them, so no traces.
+	Environ []string
 }
 
 // Program is the collector.
@@ -38,6 +41,7 @@ type Program struct {
 	settings  config.Settings
 	options   Options
 	log       zerolog.Logger
+	tracing   *tracing.Tracing // nil: none
 	service   *collector.Collector
 	publisher *kafka.Publisher
 	holds     *telemetry.Holding
@@ -81,6 +85,7 @@ func (p *Program) assemble(reg *prometheus.Registry) error {
 		return err
 	}
 	c.Consumer = p.options.Instance
+	p.tracing = tracing.Open(p.options.Environ, tracing.Config{Program: string(config.Collector), Instance: p.options.Instance}, p.log)
 	tls, err := s.CollectorTLS()
 	if err != nil {
 		return err
@@ -95,6 +100,9 @@ func (p *Program) assemble(reg *prometheus.Registry) error {
 		return err
 	}
 	brokers.Dialer = p.options.DialKafka
+	if p.tracing != nil {
+		c.Tracer, brokers.Hooks = p.tracing, p.tracing.Hooks()
+	}
 	p.publisher, err = kafka.NewPublisher(brokers, kafka.PublisherConfig{
 		Timeout: s.PublishTimeout, MaxBufferedBytes: int(s.CollectorMemory), Linger: linger,
 	}, p.log, reg)
@@ -124,6 +132,9 @@ func (p *Program) Close() {
 	}
 	if p.publisher != nil {
 		p.publisher.Close()
+	}
+	if err := p.tracing.Close(); err != nil {
+		p.log.Debug().Str(telemetry.KeyReason, "timeout").Msg("the last traces were not sent")
 	}
 }
 
