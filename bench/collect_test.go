@@ -168,7 +168,8 @@ func (b *bench) produced(ctx context.Context, records []kgo.Record) (run Run, er
 	})
 }
 
-// into does a run with a topic of its own and sees that each of n decisions is in it, once.
+// into does a run with a topic of its own and sees that each of n decisions is in it: once, but for those of uploads that were
+// put off, of which a part may have been taken.
 func (b *bench) into(ctx context.Context, n int, do func(topic string, run *Run) error) (run Run, err error) {
 	b.started++
 	topic := fmt.Sprintf("collect-%d", b.started)
@@ -203,7 +204,7 @@ func (b *bench) into(ctx context.Context, n int, do func(topic string, run *Run)
 	}
 	var there int64
 	ends.Each(func(o kadm.ListedOffset) { there += o.Offset })
-	if there != run.Rows {
+	if there < run.Rows || there > run.Rows && run.Retries == 0 {
 		return run, fmt.Errorf("the account does not add up: %s has %d records, and should have %d", topic, there, run.Rows)
 	}
 	return run, nil
