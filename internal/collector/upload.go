@@ -63,7 +63,7 @@ func (u *upload) read(w http.ResponseWriter, r *http.Request) (refused *refusal)
 	}
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // what comes next on this connection has its own time
 	u.plain = u.body
-	if isGzip(u.body) {
+	if decision.IsGzip(u.body) {
 		u.zipped = true
 		u.plain, refused = inflate(u.body, &u.share, c.cfg.InflatedBytes)
 		if refused == nil {

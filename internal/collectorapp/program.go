@@ -163,41 +163,16 @@ func (p *Program) Run(ctx context.Context) error {
 	p.log.Info().Str(telemetry.KeyVersion, buildinfo.String()).Str(telemetry.KeyInstance, p.options.Instance).
 		Strs(telemetry.KeyTopics, []string{s.KafkaTopic, s.KafkaDLQTopic}).
 		Str(telemetry.KeyAddr, p.Addr()).Stringer(telemetry.KeyUploads, p.Uploads()).Msg("started")
-	working, stop := context.WithCancel(ctx)
-	defer stop()
-	done := make(chan error, 1)
-	go func() { done <- p.join(working, stop) }()
-	select {
-	case err := <-done:
-		return p.ended(err)
-	case <-working.Done():
-	}
-	overdue := time.NewTimer(s.ShutdownTimeout + grace)
-	defer overdue.Stop()
-	select {
-	case err := <-done:
-		return p.ended(err)
-	case <-overdue.C:
-		return p.ended(app.ErrOverdue)
-	}
-}
-
-func (p *Program) ended(err error) error {
-	if err != nil {
-		p.log.Error().Err(err).Msg("ended")
-		return err
-	}
-	p.log.Info().Msg("ended")
-	return nil
+	return app.Outlive(ctx, s.ShutdownTimeout+grace, p.log, func() {}, p.join)
 }
 
 // join runs everything until working ends; the first that fails ends all. What tells of the rest outlives the uploads.
-func (p *Program) join(working context.Context, stop context.CancelFunc) error {
+func (p *Program) join(working context.Context, stop context.CancelCauseFunc) error {
 	upkeep, end := context.WithCancel(context.WithoutCancel(working))
 	defer end()
 	var serving errgroup.Group
 	serving.Go(func() error {
-		defer stop()
+		defer stop(nil)
 		return p.http.Run(upkeep)
 	})
 	serving.Go(func() error { p.watch(upkeep); return nil })
