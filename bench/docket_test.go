@@ -93,6 +93,16 @@ func (s series) homes() (n int64) {
 	return n
 }
 
+// sum is that of all series of a name, whatever their labels.
+func (s series) sum(name string) (sum float64) {
+	for series, value := range s {
+		if short, _, _ := strings.Cut(series, "{"); short == name {
+			sum += value
+		}
+	}
+	return sum
+}
+
 func (w *worker) metrics(ctx context.Context) (series, error) {
 	resp, err := w.get(ctx, "/metrics")
 	if err != nil {

@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 	"time"
 )
@@ -28,6 +29,10 @@ type Run struct {
 	InBatches       time.Duration // from batches in hand to the last of their homes
 	Retries         int64         // writes that were tried again after a pause, as on a machine that is too busy
 
+	Uploads   int64   // that were answered 200
+	Uploaders int     // that sent them, each one after the other
+	InBatch   float64 // decisions in a batch for the broker
+
 	Delays          []time.Duration // from append to row, of those that were looked at
 	FirstRow, Speed time.Duration   // after an outage: until a row came, and until the rate was back; 0 where that was not seen
 	Spread          float64         // lag of the instance that is furthest behind, against the mean of all
@@ -38,6 +43,16 @@ func (r Run) Rate() float64 { return float64(r.counted()) / r.Took.Seconds() }
 
 // WorkerCPU is processor seconds of the worker for a million decisions.
 func (r Run) WorkerCPU() float64 { return r.Worker.Seconds() / float64(r.counted()) * 1e6 }
+
+// UploadTime is the mean of how long an uploader waited for its answer, in milliseconds.
+func (r Run) UploadTime() float64 {
+	return r.Took.Seconds() * 1000 * float64(r.Uploaders) / float64(r.Uploads)
+}
+
+// Share is which part of all that the machine could do in this time some processor time is, 0 to 1.
+func (r Run) Share(used time.Duration) float64 {
+	return used.Seconds() / (r.Took.Seconds() * float64(runtime.NumCPU()))
+}
 
 func (r Run) counted() int64 {
 	if r.Counted > 0 {
@@ -59,7 +74,13 @@ func (r Run) String() string {
 	if r.Noisy() {
 		s += ", noisy"
 	}
-	if r.Retries > 0 {
+	if r.Uploads > 0 {
+		s += fmt.Sprintf(", %d uploads from %d, %.1f ms each, %.1f in a batch", r.Uploads, r.Uploaders, r.UploadTime(), r.InBatch)
+	}
+	switch {
+	case r.Retries > 0 && r.Uploads > 0:
+		s += fmt.Sprintf(", %d uploads put off", r.Retries)
+	case r.Retries > 0:
 		s += fmt.Sprintf(", %d writes tried again", r.Retries)
 	}
 	return s
@@ -127,6 +148,9 @@ func Between(a, b []Run, f func(a, b Run) float64) Figure {
 
 // Rates is the ratio of two rates.
 func Rates(a, b Run) float64 { return a.Rate() / b.Rate() }
+
+// CPUs is the ratio of the processor time of two runs, decision for decision.
+func CPUs(a, b Run) float64 { return a.WorkerCPU() / b.WorkerCPU() }
 
 // ForeignShare is the share of the machine that others used: what was busy in all, less what is known, by what all
 // cores could have done in that time. What known processes used can be read a little later than what was busy, so it

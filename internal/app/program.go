@@ -178,39 +178,7 @@ func (p *Program) Run(ctx context.Context) error {
 	p.log.Info().Str(telemetry.KeyVersion, buildinfo.String()).Str(telemetry.KeyInstance, p.options.Instance).
 		Str(telemetry.KeyTopic, from.topic).Str(telemetry.KeyGroup, from.group).Stringer(telemetry.KeyAddr, p.Addr()).
 		Str(telemetry.KeyDir, p.settings.SpoolDir).Msg("started")
-
-	fetching, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	done := make(chan error, 1)
-	go func() { done <- p.join(fetching, stop) }()
-
-	select {
-	case err := <-done:
-		return p.ended(err)
-	case <-fetching.Done():
-	}
-	p.stop()
-	overdue := time.NewTimer(p.settings.ShutdownTimeout + p.grace)
-	defer overdue.Stop()
-	select {
-	case err := <-done:
-		return p.ended(err)
-	case <-overdue.C:
-		err := ErrOverdue
-		if cause := context.Cause(fetching); errors.Is(cause, ErrWedged) {
-			err = ErrWedged
-		}
-		return p.ended(err)
-	}
-}
-
-func (p *Program) ended(err error) error {
-	if err != nil {
-		p.log.Error().Err(err).Msg("ended")
-		return err
-	}
-	p.log.Info().Msg("ended")
-	return nil
+	return Outlive(ctx, p.settings.ShutdownTimeout+p.grace, p.log, p.stop, p.join)
 }
 
 // stop notes that the program is leaving, for /readyz.

@@ -102,8 +102,8 @@ func help(env Env, commands []Command, args []string) int {
 	http, special := endpoints[env.Program]
 	if !special {
 		http = consumerEndpoints
-		b.WriteString("\n  Traces\n    OTEL_EXPORTER_OTLP_ENDPOINT and the other standard variables of OpenTelemetry; off without it.\n")
 	}
+	b.WriteString("\n  Traces\n    OTEL_EXPORTER_OTLP_ENDPOINT and the other standard variables of OpenTelemetry; off without it.\n")
 	addr := config.Lookup(env.Program, nil, "DOCKET_HTTP_ADDR")
 	fmt.Fprintf(&b, `
 HTTP (DOCKET_HTTP_ADDR, %s):

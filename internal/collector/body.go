@@ -8,9 +8,6 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"sync"
-
-	"github.com/klauspost/compress/gzip"
 
 	"docket/internal/decision"
 )
@@ -27,8 +24,6 @@ func encoded(h http.Header) bool {
 		return false
 	}
 }
-
-func isGzip(b []byte) bool { return len(b) >= 2 && b[0] == 0x1f && b[1] == 0x8b }
 
 // readBody reads the body as it comes, at most so many bytes. Room is made for what has come, never for what a header says.
 func readBody(from io.Reader, s *share, most int64) ([]byte, *refusal) {
@@ -68,36 +63,6 @@ func unread(err error) *refusal {
 	return refuse(reasonBodyBroken, 0)
 }
 
-// inflater keeps a decompressor's windows from one upload to the next.
-type inflater struct {
-	src bytes.Reader
-	zip gzip.Reader
-}
-
-var inflaters = sync.Pool{New: func() any { return new(inflater) }}
-
-// Read goes from member to member itself: left to the library, an upload that is cut inside the header of a later member
-// would be taken for whole.
-func (in *inflater) Read(p []byte) (int, error) {
-	for {
-		n, err := in.zip.Read(p)
-		switch {
-		case !errors.Is(err, io.EOF):
-			return n, err
-		case n > 0:
-			return n, nil
-		case in.src.Len() == 0:
-			return 0, io.EOF
-		}
-		if err := in.zip.Reset(&in.src); errors.Is(err, io.EOF) {
-			return 0, io.ErrUnexpectedEOF
-		} else if err != nil {
-			return 0, err
-		}
-		in.zip.Multistream(false)
-	}
-}
-
 const (
 	// usualRatio is how far decision logs are inflated as a rule, highRatio what is believed of one that says more.
 	usualRatio, highRatio = 8, 32
@@ -118,16 +83,11 @@ func roomFor(zipped []byte, most int64) int64 {
 
 // inflate gunzips an upload, at most to so many bytes.
 func inflate(zipped []byte, s *share, most int64) ([]byte, *refusal) {
-	in := inflaters.Get().(*inflater)
-	defer func() {
-		in.src.Reset(nil) // the pool must not keep the upload alive
-		inflaters.Put(in)
-	}()
-	in.src.Reset(zipped)
-	if err := in.zip.Reset(&in.src); err != nil {
+	in, err := decision.Inflate(zipped)
+	if err != nil {
 		return nil, refuse(reasonGzip, 0)
 	}
-	in.zip.Multistream(false)
+	defer in.Close()
 	b, r := s.buffer(roomFor(zipped, most))
 	if r != nil {
 		return nil, r
@@ -139,7 +99,7 @@ func inflate(zipped []byte, s *share, most int64) ([]byte, *refusal) {
 		}
 		return b, r
 	}
-	if isGzip(b) {
+	if decision.IsGzip(b) {
 		return b, refuse(reasonSyntax, 0) // zipped twice; the decoder would inflate it once more, into memory that nobody counts
 	}
 	return b, nil

@@ -25,7 +25,7 @@ type Publisher interface {
 	Publish(ctx context.Context, records []*kgo.Record) []error
 }
 
-// Config is what a collector keeps to. All but Redact, Key and Auth is required.
+// Config is what a collector keeps to. All but Redact, Key, Auth and Tracer is required.
 type Config struct {
 	// Topic is where decisions go, DLQTopic where those go that cannot be stored.
 	Topic, DLQTopic string
@@ -47,6 +47,8 @@ type Config struct {
 	RetryAfter time.Duration
 	// Auth is who may upload.
 	Auth Auth
+	// Tracer follows uploads; nil: nobody does.
+	Tracer Tracer
 }
 
 func (c Config) validate() error {
@@ -111,7 +113,7 @@ func (c *Collector) State() State {
 
 // ServeHTTP takes an upload.
 func (c *Collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	u := &upload{collector: c, share: share{budget: &c.memory}}
+	u := &upload{collector: c, share: share{budget: &c.memory}, trace: untraced{}}
 	// For those who are refused, too: the server reads what they still send. One without deadlines has bodies that are there.
 	_ = http.NewResponseController(w).SetReadDeadline(c.now().Add(c.cfg.BodyTimeout))
 	defer func() {
@@ -128,6 +130,7 @@ func (c *Collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.WriteHeader(http.StatusOK) // older OPAs take nothing else as success
 	c.metrics.answered(http.StatusOK)
+	u.ended(http.StatusOK, "")
 }
 
 // take gives every decision of an upload its home, or says why not.
@@ -143,6 +146,9 @@ func (c *Collector) take(w http.ResponseWriter, r *http.Request, u *upload) *ref
 		return refuse(reasonCredentials, 0)
 	}
 	u.client = name
+	if c.cfg.Tracer != nil {
+		u.trace = c.cfg.Tracer.Upload(traceparent(r.Header))
+	}
 	switch {
 	case !encoded(r.Header):
 		return refuse(reasonEncoding, 0)
@@ -201,6 +207,15 @@ func (c *Collector) refused(w http.ResponseWriter, u *upload, r *http.Request, w
 		tell(c.log.Warn()).Msg("an upload was put off")
 	}
 	why.write(w, c.cfg.RetryAfter)
+	u.ended(known.status, why.reason)
+}
+
+// traceparent is the trace that an upload came in, empty where it says none, or several.
+func traceparent(h http.Header) string {
+	if values := h.Values("Traceparent"); len(values) == 1 {
+		return values[0]
+	}
+	return ""
 }
 
 // frames are the places that led to a panic. Its value is left out, it could be of a payload.

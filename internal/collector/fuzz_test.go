@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"docket/internal/decision"
 )
 
 // forgetful takes everything and keeps nothing.
@@ -44,7 +46,7 @@ func FuzzUpload(f *testing.F) {
 		if used := w.memory.used.Load(); used != 0 {
 			t.Errorf("%d bytes stay taken", used)
 		}
-		if n, most := len(w.kafka.kept), outlayOf([]byte(body)).decisions; !isGzip([]byte(body)) && n > most {
+		if n, most := len(w.kafka.kept), outlayOf([]byte(body)).decisions; !decision.IsGzip([]byte(body)) && n > most {
 			t.Errorf("%d decisions where %d were reckoned with", n, most)
 		}
 		if loose, exact := looseOutlay([]byte(body)), outlayOf([]byte(body)); loose.decisions < exact.decisions || loose.nodes < exact.nodes {

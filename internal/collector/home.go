@@ -49,15 +49,18 @@ func (u *upload) home(ctx context.Context) *refusal {
 	}
 	now := c.now()
 	t.begin(len(u.parts))
+	if traceparent := u.trace.Traceparent(); traceparent != "" {
+		u.headers = []kgo.RecordHeader{{Key: "traceparent", Value: []byte(traceparent)}}
+	}
 	var sealer envelope.Sealer
 	for i := range u.parts {
 		part := &u.parts[i]
 		value, readable := u.redacted(part)
-		t.records = append(t.records, kgo.Record{Topic: c.cfg.Topic, Value: value, Key: u.key(part, value, readable)})
+		t.records = append(t.records, kgo.Record{Topic: c.cfg.Topic, Value: value, Key: u.key(part, value, readable), Headers: u.headers})
 		o := outgoing{record: &t.records[i], index: i}
 		if part.Err != nil {
 			o.form = dead
-			o.record = c.letter(&sealer, o.record, cause(part.Err), now)
+			o.record = u.letter(&sealer, i, o.record, cause(part.Err), now)
 		}
 		t.outgoing = append(t.outgoing, o)
 	}
@@ -105,7 +108,9 @@ func (u *upload) publish(ctx context.Context, going []outgoing) (tooLarge []outg
 	for i := range going {
 		t.sending = append(t.sending, going[i].record)
 	}
+	done := u.trace.Publishing(len(t.sending))
 	answers := c.publisher.Publish(ctx, t.sending)
+	defer func() { done(failed) }()
 	taken := map[string]bool{}
 	refusedBy := map[string]error{}
 	homes := map[string]int{}
@@ -119,6 +124,9 @@ func (u *upload) publish(ctx context.Context, going []outgoing) (tooLarge []outg
 		case err == nil:
 			homes[topic]++
 			taken[topic] = true
+			if going[i].form >= dead {
+				u.trace.Dead(going[i].index, envelope.IDOf(going[i].record))
+			}
 		case errors.Is(err, kerr.MessageTooLarge):
 			tooLarge = append(tooLarge, going[i])
 			taken[topic] = true // it answers
@@ -126,6 +134,8 @@ func (u *upload) publish(ctx context.Context, going []outgoing) (tooLarge []outg
 			refusedBy[topic], failed = err, err
 		}
 	}
+	u.topic += homes[c.cfg.Topic]
+	u.dead += homes[c.cfg.DLQTopic]
 	c.metrics.decisions.WithLabelValues(homeTopic).Add(float64(homes[c.cfg.Topic]))
 	c.metrics.decisions.WithLabelValues(homeDeadLetter).Add(float64(homes[c.cfg.DLQTopic]))
 	for topic, err := range refusedBy {
@@ -151,16 +161,16 @@ func (u *upload) next(o *outgoing, sealer *envelope.Sealer, now time.Time) *refu
 		}
 		if o.form == plain {
 			o.form = zipped
-			o.record = &kgo.Record{Topic: o.record.Topic, Key: o.record.Key, Value: small}
+			o.record = &kgo.Record{Topic: o.record.Topic, Key: o.record.Key, Value: small, Headers: u.headers}
 			return nil
 		}
 		o.form = deadZipped
-		o.record = c.letter(sealer, &kgo.Record{Topic: c.cfg.Topic, Key: o.record.Key, Value: small}, cause(part.Err), now)
+		o.record = u.letter(sealer, o.index, &kgo.Record{Topic: c.cfg.Topic, Key: o.record.Key, Value: small, Headers: u.headers}, cause(part.Err), now)
 	case zipped:
 		o.form = deadZipped
 		why := envelope.Cause{Kind: envelope.Decode, Code: string(decision.TooLarge),
 			Message: "the brokers refuse the decision as too large, gzipped too: " + strconv.Itoa(len(part.Value)) + " bytes as it came"}
-		o.record = c.letter(sealer, o.record, why, now)
+		o.record = u.letter(sealer, o.index, o.record, why, now)
 	case deadZipped:
 		o.form = bare
 		o.record = envelope.Bare(o.record)
@@ -171,9 +181,10 @@ func (u *upload) next(o *outgoing, sealer *envelope.Sealer, now time.Time) *refu
 }
 
 // letter is a dead letter of what never had a place in Kafka.
-func (c *Collector) letter(sealer *envelope.Sealer, r *kgo.Record, why envelope.Cause, now time.Time) *kgo.Record {
-	e := envelope.Unplaced(r, now)
-	return sealer.Seal(&e, &why, envelope.Sealed{Topic: c.cfg.DLQTopic, Index: envelope.NoIndex, Value: r.Value, At: now, Consumer: c.cfg.Consumer})
+func (u *upload) letter(sealer *envelope.Sealer, index int, r *kgo.Record, why envelope.Cause, now time.Time) *kgo.Record {
+	cfg, e := &u.collector.cfg, envelope.Unplaced(r, now)
+	return sealer.Seal(&e, &why, envelope.Sealed{Topic: cfg.DLQTopic, Index: envelope.NoIndex, Value: r.Value, At: now, Consumer: cfg.Consumer,
+		Traceparent: u.trace.Letter(index, why.Code)})
 }
 
 func cause(r *decision.Refusal) envelope.Cause {

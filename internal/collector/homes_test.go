@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"pgregory.net/rapid"
 
+	"docket/internal/decision"
 	"docket/internal/envelope"
 	"docket/internal/subject"
 )
@@ -123,7 +124,7 @@ func TestAnswerIs2xxOnlyIfEveryDecisionIsAcknowledged(t *testing.T) {
 }
 
 func inflated(value []byte) string {
-	if !isGzip(value) {
+	if !decision.IsGzip(value) {
 		return string(value)
 	}
 	z, err := kgzip.NewReader(strings.NewReader(string(value)))

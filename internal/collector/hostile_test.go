@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"docket/internal/decision"
 	"docket/internal/redact"
 	"docket/internal/subject"
 )
@@ -91,7 +92,7 @@ func TestSubjectOfAnyLengthStaysOneKeyThatFits(t *testing.T) {
 	for i, user := range []string{strings.Repeat("u", 700<<10), strings.Repeat("u", 700<<10), strings.Repeat("v", 700<<10), strings.Repeat("w", 256)} {
 		w.kafka.kept = nil
 		a := w.post(t, fmt.Sprintf(`{"decision_id":"%d","timestamp":"2026-03-01T12:00:00Z","input":{"user":%q}}`, i, user))
-		if kept := w.kafka.in(logs); a.Code != 200 || len(kept) != 1 || isGzip(kept[0].Value) {
+		if kept := w.kafka.in(logs); a.Code != 200 || len(kept) != 1 || decision.IsGzip(kept[0].Value) {
 			t.Fatalf("%d: %d, %d kept", i, a.Code, len(kept))
 		}
 		keys = append(keys, string(w.kafka.kept[0].Key))

@@ -23,6 +23,9 @@ type upload struct {
 	tools           *tools
 	parts           []decision.Part
 	whole           bool // nobody else looks any more at what the records refer to
+	trace           Trace
+	headers         []kgo.RecordHeader // of every record: the trace that it goes on in
+	topic, dead     int                // decisions that were acknowledged
 }
 
 // tools are kept from one upload to the next.
@@ -60,7 +63,7 @@ func (u *upload) read(w http.ResponseWriter, r *http.Request) (refused *refusal)
 	}
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // what comes next on this connection has its own time
 	u.plain = u.body
-	if isGzip(u.body) {
+	if decision.IsGzip(u.body) {
 		u.zipped = true
 		u.plain, refused = inflate(u.body, &u.share, c.cfg.InflatedBytes)
 		if refused == nil {
@@ -120,4 +123,9 @@ func (u *upload) end() {
 		u.drop(u.body)
 	}
 	u.give(u.held)
+}
+
+// ended tells what became of it.
+func (u *upload) ended(status int, why reason) {
+	u.trace.End(Ended{Status: status, Reason: string(why), Topic: u.topic, Dead: u.dead, Bytes: u.bytes, Inflated: u.inflated})
 }

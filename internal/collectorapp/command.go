@@ -20,7 +20,7 @@ func Run() cli.Command {
 				return code
 			}
 			app.KeepMemory(env.Program, s, env.Environ)
-			p, err := New(s, log, prometheus.NewRegistry(), Options{})
+			p, err := New(s, log, prometheus.NewRegistry(), Options{Environ: env.Environ})
 			if err != nil {
 				return cli.Unopened(env, err)
 			}

@@ -19,6 +19,7 @@ import (
 	"docket/internal/config"
 	"docket/internal/kafka"
 	"docket/internal/telemetry"
+	"docket/internal/tracing"
 )
 
 // Options are what the collector can be told beside its settings. The zero value is right for all but tests.
@@ -31,6 +32,8 @@ type Options struct {
 	Farewell func(context.Context)
 	// TokensEvery is how often the file of the tokens is read anew. Default 2 s.
 	TokensEvery time.Duration
+	// Environ is where the standard variables of OpenTelemetry are read from. Default: none of them, so no traces.
+	Environ []string
 }
 
 // Program is the collector.
@@ -38,6 +41,7 @@ type Program struct {
 	settings  config.Settings
 	options   Options
 	log       zerolog.Logger
+	tracing   *tracing.Tracing // nil: none
 	service   *collector.Collector
 	publisher *kafka.Publisher
 	holds     *telemetry.Holding
@@ -81,6 +85,7 @@ func (p *Program) assemble(reg *prometheus.Registry) error {
 		return err
 	}
 	c.Consumer = p.options.Instance
+	p.tracing = tracing.Open(p.options.Environ, tracing.Config{Program: string(config.Collector), Instance: p.options.Instance}, p.log)
 	tls, err := s.CollectorTLS()
 	if err != nil {
 		return err
@@ -95,6 +100,9 @@ func (p *Program) assemble(reg *prometheus.Registry) error {
 		return err
 	}
 	brokers.Dialer = p.options.DialKafka
+	if p.tracing != nil {
+		c.Tracer, brokers.Hooks = p.tracing, p.tracing.Hooks()
+	}
 	p.publisher, err = kafka.NewPublisher(brokers, kafka.PublisherConfig{
 		Timeout: s.PublishTimeout, MaxBufferedBytes: int(s.CollectorMemory), Linger: linger,
 	}, p.log, reg)
@@ -125,6 +133,9 @@ func (p *Program) Close() {
 	if p.publisher != nil {
 		p.publisher.Close()
 	}
+	if err := p.tracing.Close(); err != nil {
+		p.log.Debug().Str(telemetry.KeyReason, "timeout").Msg("the last traces were not sent")
+	}
 }
 
 // linger is how long a decision waits for those of other uploads, so that many small ones are fewer requests for the brokers.
@@ -152,41 +163,16 @@ func (p *Program) Run(ctx context.Context) error {
 	p.log.Info().Str(telemetry.KeyVersion, buildinfo.String()).Str(telemetry.KeyInstance, p.options.Instance).
 		Strs(telemetry.KeyTopics, []string{s.KafkaTopic, s.KafkaDLQTopic}).
 		Str(telemetry.KeyAddr, p.Addr()).Stringer(telemetry.KeyUploads, p.Uploads()).Msg("started")
-	working, stop := context.WithCancel(ctx)
-	defer stop()
-	done := make(chan error, 1)
-	go func() { done <- p.join(working, stop) }()
-	select {
-	case err := <-done:
-		return p.ended(err)
-	case <-working.Done():
-	}
-	overdue := time.NewTimer(s.ShutdownTimeout + grace)
-	defer overdue.Stop()
-	select {
-	case err := <-done:
-		return p.ended(err)
-	case <-overdue.C:
-		return p.ended(app.ErrOverdue)
-	}
-}
-
-func (p *Program) ended(err error) error {
-	if err != nil {
-		p.log.Error().Err(err).Msg("ended")
-		return err
-	}
-	p.log.Info().Msg("ended")
-	return nil
+	return app.Outlive(ctx, s.ShutdownTimeout+grace, p.log, func() {}, p.join)
 }
 
 // join runs everything until working ends; the first that fails ends all. What tells of the rest outlives the uploads.
-func (p *Program) join(working context.Context, stop context.CancelFunc) error {
+func (p *Program) join(working context.Context, stop context.CancelCauseFunc) error {
 	upkeep, end := context.WithCancel(context.WithoutCancel(working))
 	defer end()
 	var serving errgroup.Group
 	serving.Go(func() error {
-		defer stop()
+		defer stop(nil)
 		return p.http.Run(upkeep)
 	})
 	serving.Go(func() error { p.watch(upkeep); return nil })

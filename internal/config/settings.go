@@ -121,7 +121,7 @@ type Settings struct {
 	CollectorMask        []string      `for:"collector" env:"DOCKET_COLLECTOR_MASK" unit:"JSON pointers, by comma" text:"Values to replace by **REDACTED**; each that was there is added to masked."`
 	CollectorUploadBytes Size          `for:"collector" env:"DOCKET_COLLECTOR_UPLOAD_BYTES" default:"8MiB" min:"1KiB" max:"256MiB" unit:"size" text:"Largest upload as it comes; a larger one is answered 413."`
 	CollectorInflated    Size          `for:"collector" env:"DOCKET_COLLECTOR_INFLATED_BYTES" default:"64MiB" min:"1KiB" max:"1GiB" unit:"size" text:"Largest upload after gunzip; a larger one is answered 413."`
-	CollectorUploads     int           `for:"collector" env:"DOCKET_COLLECTOR_UPLOADS" default:"64" min:"1" max:"10000" unit:"uploads" text:"Uploads that are worked on at once; further ones are answered 429."`
+	CollectorUploads     int           `for:"collector" env:"DOCKET_COLLECTOR_UPLOADS" default:"512" min:"1" max:"10000" unit:"uploads" text:"Uploads that are worked on at once; further ones are answered 429."`
 	CollectorMemory      Size          `for:"collector" env:"DOCKET_COLLECTOR_MEMORY" default:"256MiB" min:"1MiB" max:"1TiB" unit:"size" text:"Most bytes of uploads, as they came and gunzipped, in memory at once; what would not fit is answered 429."`
 	CollectorBodyTimeout time.Duration `for:"collector" env:"DOCKET_COLLECTOR_BODY_TIMEOUT" default:"15s" min:"100ms" max:"10m" unit:"duration" text:"How long a body may take to come."`
 	CollectorRetryAfter  time.Duration `for:"collector" env:"DOCKET_COLLECTOR_RETRY_AFTER" default:"2s" min:"1s" max:"1h" unit:"duration" text:"What Retry-After says with 429 and 503, in whole seconds."`

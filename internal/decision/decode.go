@@ -38,7 +38,7 @@ func (d *Decoder) Begin(n int) {
 // Decode is [Decode]. What it returns stays good until the next [Decoder.Begin].
 func (d *Decoder) Decode(value []byte, maxBytes int64) (Record, *Refusal) {
 	s, inflated := &d.scanner, 0
-	if isGzip(value) {
+	if IsGzip(value) {
 		plain, refusal := gunzip(value, min(maxBytes, mostBytes))
 		if refusal != nil {
 			return Record{}, refusal

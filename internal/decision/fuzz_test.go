@@ -128,7 +128,7 @@ func FuzzDecode(f *testing.F) {
 			if part.Index != i || len(part.Value) == 0 || len(trim(part.Value)) != len(part.Value) {
 				t.Fatalf("part %d: index %d, value %q", i, part.Index, part.Value)
 			}
-			if !isGzip(value) {
+			if !IsGzip(value) {
 				at := bytes.Index(rest, part.Value)
 				if at < 0 {
 					t.Fatalf("part %d is not in the record where it should be", i)

@@ -10,21 +10,41 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-func isGzip(value []byte) bool {
+// IsGzip says whether value begins as gzip does.
+func IsGzip(value []byte) bool {
 	return len(value) >= 2 && value[0] == 0x1f && value[1] == 0x8b
 }
 
-// inflater keeps a decompressor's windows from one record to the next.
-type inflater struct {
+// Inflater reads what gzip holds, one member after the other.
+type Inflater struct {
 	src bytes.Reader
 	zip gzip.Reader
 }
 
-var inflaters = sync.Pool{New: func() any { return new(inflater) }}
+// inflaters keep a decompressor's windows from one value to the next.
+var inflaters = sync.Pool{New: func() any { return new(Inflater) }}
 
-// Read goes from member to member itself: left to the library, a record that is cut inside the name or comment of a later
+// Inflate begins to read value, which must not be written to before Close. An error says that it is no gzip.
+func Inflate(value []byte) (*Inflater, error) {
+	in := inflaters.Get().(*Inflater)
+	in.src.Reset(value)
+	if err := in.zip.Reset(&in.src); err != nil {
+		in.Close()
+		return nil, err
+	}
+	in.zip.Multistream(false)
+	return in, nil
+}
+
+// Close gives the reader back; it must not be used any more.
+func (in *Inflater) Close() {
+	in.src.Reset(nil) // the pool must not keep the value alive
+	inflaters.Put(in)
+}
+
+// Read goes from member to member itself: left to the library, a value that is cut inside the name or comment of a later
 // member's header would be taken for whole.
-func (in *inflater) Read(p []byte) (int, error) {
+func (in *Inflater) Read(p []byte) (int, error) {
 	for {
 		n, err := in.zip.Read(p)
 		switch {
@@ -46,16 +66,11 @@ func (in *inflater) Read(p []byte) (int, error) {
 
 // gunzip inflates all members of value, and never more than one byte beyond limit.
 func gunzip(value []byte, limit int64) ([]byte, *Refusal) {
-	in := inflaters.Get().(*inflater)
-	defer func() {
-		in.src.Reset(nil) // the pool must not keep the record alive
-		inflaters.Put(in)
-	}()
-	in.src.Reset(value)
-	if err := in.zip.Reset(&in.src); err != nil {
+	in, err := Inflate(value)
+	if err != nil {
 		return nil, &Refusal{Reason: Syntax}
 	}
-	in.zip.Multistream(false)
+	defer in.Close()
 	plain, err := readUpTo(in, room(value), limit)
 	switch {
 	case int64(len(plain)) > limit:

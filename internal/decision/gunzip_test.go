@@ -119,7 +119,7 @@ func TestADecompressorInThePoolKeepsNoRecordAlive(t *testing.T) {
 		if _, refused := gunzip(value, 1<<20); refused != nil {
 			t.Fatal(refused)
 		}
-		in := inflaters.Get().(*inflater)
+		in := inflaters.Get().(*Inflater)
 		if n := in.src.Size(); n != 0 {
 			t.Fatalf("it still holds %d bytes of a record", n)
 		}

@@ -122,37 +122,10 @@ func (p *Program) Run(ctx context.Context) error {
 	p.log.Info().Str(telemetry.KeyVersion, buildinfo.String()).Str(telemetry.KeyInstance, p.options.Instance).
 		Strs(telemetry.KeyTopics, []string{s.KafkaDLQTopic, s.KafkaParkingDLQTopic}).Str(telemetry.KeyGroup, s.DeskGroup).
 		Str(telemetry.KeyAddr, p.Addr()).Str(telemetry.KeyAPI, p.apiAddr()).Msg("started")
-	working, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	done := make(chan error, 1)
-	go func() { done <- p.join(working, stop) }()
-	select {
-	case err := <-done:
-		return p.ended(err)
-	case <-working.Done():
-	}
-	p.stopping.Store(true)
-	p.log.Info().Msg("stopping")
-	overdue := time.NewTimer(s.ShutdownTimeout + grace)
-	defer overdue.Stop()
-	select {
-	case err := <-done:
-		return p.ended(err)
-	case <-overdue.C:
-		if errors.Is(context.Cause(working), app.ErrWedged) {
-			return p.ended(app.ErrWedged)
-		}
-		return p.ended(app.ErrOverdue)
-	}
-}
-
-func (p *Program) ended(err error) error {
-	if err != nil {
-		p.log.Error().Err(err).Msg("ended")
-		return err
-	}
-	p.log.Info().Msg("ended")
-	return nil
+	return app.Outlive(ctx, s.ShutdownTimeout+grace, p.log, func() {
+		p.stopping.Store(true)
+		p.log.Info().Msg("stopping")
+	}, p.join)
 }
 
 // join runs everything until working ends; the first that fails ends all. What tells of the rest outlives it: HTTP, the

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -277,6 +278,42 @@ func TestFollowingShowsEachOnceAndOutlivesTheDatabase(t *testing.T) {
 	})
 }
 
+// TestTheDayIsSaidWhereLinesHaveTheTimeAlone, and once for all that follow of the same day; a wide line has it itself.
+func TestTheDayIsSaidWhereLinesHaveTheTimeAlone(t *testing.T) {
+	t.Parallel()
+	midnight := now.Truncate(24 * time.Hour)
+	for width, want := range map[int][]string{80: {"2026-11-20", "2", "2026-11-21", "2", "2026-11-20", "1"}, 140: {"5"}} {
+		synctest.Test(t, func(t *testing.T) {
+			w := &world{store: decisions(0), terminal: person(width)}
+			for i, after := range []time.Duration{-2 * time.Minute, -time.Minute, time.Minute, 2 * time.Minute} {
+				w.store.Add(readertest.Decision(i, midnight.Add(after)))
+			}
+			done := make(chan result, 1)
+			go func() { done <- w.call("logs", "-f", "--every", "100ms") }()
+			time.Sleep(time.Second)
+			w.store.Add(readertest.Decision(4, midnight.Add(-time.Second))) // it was stored late
+			time.Sleep(time.Second)
+			w.store.Fail(errors.New("no right"))
+			r := <-done
+			var got []string
+			lines := 0
+			for line := range strings.SplitSeq(strings.TrimSpace(r.out), "\n") {
+				if day := strings.TrimSpace(line); len(day) == len(time.DateOnly) {
+					if lines > 0 {
+						got = append(got, fmt.Sprint(lines))
+					}
+					got, lines = append(got, day), 0
+				} else {
+					lines++
+				}
+			}
+			if got = append(got, fmt.Sprint(lines)); !slices.Equal(got, want) {
+				t.Errorf("%d columns: days and lines of each %q, want %q:\n%s", width, got, want, r.out)
+			}
+		})
+	}
+}
+
 // TestFollowingEndsWhereWaitingIsInVain, as where a right is missing.
 func TestFollowingEndsWhereWaitingIsInVain(t *testing.T) {
 	t.Parallel()
@@ -287,7 +324,7 @@ func TestFollowingEndsWhereWaitingIsInVain(t *testing.T) {
 		time.Sleep(time.Second)
 		w.store.Fail(errors.New("no right"))
 		r := <-done
-		if r.code != 1 || !strings.Contains(r.err, "no right") || strings.Count(r.out, "\n") != 3 {
+		if r.code != 1 || !strings.Contains(r.err, "no right") || strings.Count(r.out, "\n") != 4 { // the day, and three of it
 			t.Errorf("exit %d %s%s", r.code, r.out, r.err)
 		}
 		quiet(t, r.out)

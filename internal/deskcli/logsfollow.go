@@ -98,6 +98,7 @@ func (s *session) flow(decisions []reader.Decision, o logsFlags) {
 		when := d.Time.UTC().Format(instant)
 		if width > 0 && width < 120 {
 			when = d.Time.UTC().Format("15:04:05Z")
+			s.day(d.Time)
 		}
 		head := fmt.Sprintf("%s  %-9s  %s", when, plain(string(d.Verdict)), plainAll(d.ID))
 		rest := strings.Join([]string{or(d.Path, "-"), or(d.RequestedBy, "-"), or(d.Service, "-")}, "  ")
@@ -105,5 +106,14 @@ func (s *session) flow(decisions []reader.Decision, o logsFlags) {
 			rest = text.Snip(rest, max(room, 1), "…")
 		}
 		s.say("%s  %s  %s  %s\n", when, s.paintVerdict(fmt.Sprintf("%-9s", plain(string(d.Verdict)))), plainAll(d.ID), rest)
+	}
+}
+
+// day shows the day of a decision where lines have none and that before it was made on another one. The order is that of
+// storing, so a day can come again.
+func (s *session) day(of time.Time) {
+	if day := of.UTC().Format(time.DateOnly); day != s.flowing {
+		s.flowing = day
+		s.say("%s\n", s.paint(bold, day))
 	}
 }

@@ -30,6 +30,7 @@ type session struct {
 	settings config.Settings
 	sys      *System
 	in       *bufio.Reader
+	flowing  string // the day of what was followed last, where lines have none
 }
 
 // misuseError is wrong use: exit 2.

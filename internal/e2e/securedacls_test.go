@@ -63,7 +63,7 @@ func TestThePageNamesTheLeastRightsOfEachProgram(t *testing.T) {
 	s.places.Topic, s.places.Group, s.places.ParkingTopic, s.places.ParkingGroup = "decision-logs", "docket", "decision-logs-parking", "docket-parking"
 	s.places.DLQTopic, s.places.ParkingDLQ = "decision-logs-dlq", "decision-logs-parking-dlq"
 	consumer, replayer := s.rights()
-	for principal, want := range map[string][]testenv.ACL{"docket-consumer": consumer, "docket-replayer": replayer} {
+	for principal, want := range map[string][]testenv.ACL{"docket-consumer": consumer, "docket-replayer": replayer, "docket-collector": s.collectorRights()} {
 		if got := rightsOf(documented(t, principal)); !slices.Equal(sorted(got), sorted(want)) {
 			t.Errorf("%s: the page gives %v, the tests %v", principal, got, want)
 		}
@@ -78,7 +78,7 @@ func TestTheBrokersOwnKafkaACLsTakesTheCommandsOfThePage(t *testing.T) {
 	k := testenv.Secured(t)
 	var script []string
 	want := map[string][]testenv.ACL{}
-	for _, principal := range []string{"docket-consumer", "docket-replayer", "docket-desk", "docket-verify"} {
+	for _, principal := range []string{"docket-consumer", "docket-replayer", "docket-desk", "docket-collector", "docket-verify"} {
 		commands := documented(t, principal)
 		want[principal] = sorted(rightsOf(commands))
 		for _, words := range commands {

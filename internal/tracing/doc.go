@@ -5,6 +5,8 @@
 // and one that is replayed, has a span of its own, in the trace that it came with, so that one trace tells of a decision from
 // its producer to its row. All of it is bounded for each batch.
 //
+// An upload to the collector is one span, in the trace that it came with, and its records go on in it.
+//
 // Nothing here waits for a collector: spans that find no room are dropped. No key, value or header of a record, no text of a
 // server and no address of one gets into a span. The package stays free of any way to change what happens.
 package tracing

@@ -61,12 +61,18 @@ func (h *producing) OnProduceRecordUnbuffered(r *kgo.Record, err error) {
 	if r.Context.Value(begun{}) == nil {
 		return
 	}
-	if code := (*kerr.Error)(nil); errors.As(err, &code) {
-		err = told(code.Message)
-	} else if err != nil {
-		err = told(errclass.Classify(err).Code)
+	if err != nil {
+		err = brokersWord(err)
 	}
 	h.plugin.OnProduceRecordUnbuffered(r, err)
+}
+
+// brokersWord is the code of an error of a publish. Its text may be a server's.
+func brokersWord(err error) told {
+	if code, ok := errors.AsType[*kerr.Error](err); ok {
+		return told(code.Message)
+	}
+	return told(errclass.Classify(err).Code)
 }
 
 // told is an error that says its code and nothing else.

@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/goleak"
 
+	"docket/internal/collector"
 	"docket/internal/home"
 	"docket/internal/pipeline"
 	"docket/internal/tracingtest"
@@ -124,6 +125,40 @@ func TestLinksOfABatchAreBoundedAndWhatIsNoTraceparentIsNone(t *testing.T) {
 	}
 	if spans := c.Spans("docket-consumer", batchSpan); len(spans) != 1 || len(spans[0].Links) != mostLinks {
 		t.Errorf("%d spans", len(spans))
+	}
+}
+
+func TestUploadOfDeadLettersIsFewSpans(t *testing.T) {
+	t.Parallel()
+	c := tracingtest.New(t)
+	tr := Open([]string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + c.URL}, Config{Program: "collector"}, zerolog.Nop())
+	u := tr.Upload("")
+	own := map[string]bool{}
+	for i := range 1000 {
+		own[u.Letter(i, "syntax")] = true
+		u.Dead(i, fmt.Sprint(i))
+	}
+	if u.Letter(0, "syntax") == u.Traceparent() || len(own) != mostRecords+1 || !own[u.Traceparent()] {
+		t.Errorf("%d traces for 1000 letters; the first has its own: %v", len(own), u.Letter(0, "syntax") != u.Traceparent())
+	}
+	u.End(collector.Ended{Status: 200, Dead: 1000})
+	if err := tr.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(c.Spans("docket-collector", recordSpan)); n != mostRecords {
+		t.Errorf("%d spans of letters", n)
+	}
+}
+
+// What following an upload costs, whatever it holds.
+func BenchmarkUpload(b *testing.B) {
+	tr := Open([]string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:1"}, Config{Program: "collector"}, zerolog.Nop())
+	defer func() { _ = tr.Close() }()
+	b.ReportAllocs()
+	for b.Loop() {
+		u := tr.Upload("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+		u.Publishing(5)(nil)
+		u.End(collector.Ended{Status: 200, Topic: 5})
 	}
 }
 

@@ -1,0 +1,47 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+// Outlive runs join until it returns, and says in the log how that ended. Once ctx ends, or join has called stop, stopping is
+// told, and join may take that long and no longer: then it is left as it is, and the error is [ErrWedged] where stop was given
+// that, else [ErrOverdue]. join that ends by itself stops nothing.
+func Outlive(ctx context.Context, within time.Duration, log zerolog.Logger, stopping func(), join func(ctx context.Context, stop context.CancelCauseFunc) error) error {
+	working, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	done := make(chan error, 1)
+	go func() { done <- join(working, stop) }()
+	err := rest(working, within, stopping, done)
+	if err != nil {
+		log.Error().Err(err).Msg("ended")
+		return err
+	}
+	log.Info().Msg("ended")
+	return nil
+}
+
+// rest waits until what works has ended, and for so long once it is to stop.
+func rest(working context.Context, within time.Duration, stopping func(), done <-chan error) error {
+	select {
+	case err := <-done:
+		return err
+	case <-working.Done():
+	}
+	stopping()
+	overdue := time.NewTimer(within)
+	defer overdue.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-overdue.C:
+		if errors.Is(context.Cause(working), ErrWedged) {
+			return ErrWedged
+		}
+		return ErrOverdue
+	}
+}
