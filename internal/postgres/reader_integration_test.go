@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -390,6 +391,38 @@ func TestFollowTellsALateCommitOnce(t *testing.T) {
 	for range 3 {
 		same(t, next(10), []string(nil))
 	}
+}
+
+// TestFollowTellsAllThatWasStoredAtOneMomentWhereverAPageEnds: the rows of a transaction have one stored_at, and more of them than
+// are asked for at once.
+func TestFollowTellsAllThatWasStoredAtOneMomentWhereverAPageEnds(t *testing.T) {
+	t.Parallel()
+	pg := pgtest.New(t)
+	db := open(t, pg.URL, 20*time.Second)
+	var rows []pipeline.Row
+	var want []string
+	for i := range 9 {
+		want = append(want, fmt.Sprint("d-", i))
+		rows = append(rows, row(want[i], noon, `{"n":1}`))
+	}
+	store(t, db, rows...)
+	pg.Exec(t, `UPDATE decision_logs SET stored_at = date_trunc('hour', now()) - interval '2 hours'`) // no transaction is waited for so long
+	tail, err := db.Reader().ParseTail("1s" + strconv.FormatInt(time.Now().Add(-5*time.Hour).UnixMicro(), 36))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for range 8 {
+		decisions, on, err := db.Reader().Follow(t.Context(), reader.Filter{}, tail, 2, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tail = on
+		for _, d := range decisions {
+			got = append(got, d.ID)
+		}
+	}
+	same(t, got, want)
 }
 
 func pgxConnect(t testing.TB, url string) *pgx.Conn {
