@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"docket/internal/archive"
 	"docket/internal/cli"
 	"docket/internal/config"
 	"docket/internal/desk"
@@ -78,6 +79,7 @@ type world struct {
 	environ  []string
 	stdin    string
 	edit     func(ctx context.Context, argv []string) error
+	days     archive.Table
 	signals  chan os.Signal
 }
 
@@ -103,7 +105,7 @@ func (w *world) call(args ...string) result {
 	}, Options{
 		Stdin: strings.NewReader(w.stdin), Terminal: w.terminal, Now: func() time.Time { return now }, Edit: w.edit,
 		Open: func(cli.Env, config.Settings) (*System, error) {
-			sys := &System{Book: w.book, Decisions: w.store, Horizon: func(context.Context, time.Time) ([]desk.HorizonLine, error) { return w.horizon, nil }}
+			sys := &System{Book: w.book, Decisions: w.store, Days: w.days, Shelf: func(where string) (archive.Shelf, error) { return archive.Dir(where), nil }, Horizon: func(context.Context, time.Time) ([]desk.HorizonLine, error) { return w.horizon, nil }}
 			if w.trial != nil {
 				sys.Trial = w.trial
 			}

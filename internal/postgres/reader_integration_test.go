@@ -473,6 +473,12 @@ func TestCountsHoldWhatWasStoredBeforeEveryOpenTransaction(t *testing.T) {
 	count(101)
 	lateRow := row("late", noon, `{"result":[]}`)
 	statsAre(t, db.Reader(), month, append(slices.Clone(rows[:100]), lateRow))
+	// Of a range that ends where there are counts, too: they begin with since and end before until.
+	part := month
+	for _, part.Step = range []time.Duration{time.Hour, 3 * time.Hour} {
+		part.Since, part.Until = month.Since.Add(9*time.Hour), month.Since.Add(24*time.Hour)
+		statsAre(t, db.Reader(), part, append(slices.Clone(rows[:100]), lateRow))
+	}
 	// What is stored later is counted beside the counts, whatever hour it is of, and is not counted twice once they have it.
 	store(t, db, rows[100:]...)
 	all := append(slices.Clone(rows), lateRow)
