@@ -232,6 +232,22 @@ func balanced(expr string) error {
 	return nil
 }
 
+// TestWhatShowsNothingWhereNothingHappenedIsQuiet: whoever asks all queries must not take that for a fault. A collector to which
+// nobody uploads is one that nothing happened to.
+func TestWhatShowsNothingWhereNothingHappenedIsQuiet(t *testing.T) {
+	t.Parallel()
+	for _, r := range board() {
+		for _, p := range r.panels {
+			for i, q := range p.queries {
+				idle := strings.HasSuffix(q.expr, "> 0") || strings.Contains(q.expr, "docket_collector_") && strings.HasPrefix(q.expr, "histogram_quantile(")
+				if idle && !q.quiet {
+					t.Errorf("%s / %s, query %s is not quiet", r.title, p.title, ref(i))
+				}
+			}
+		}
+	}
+}
+
 func TestQueriesAreForScripts(t *testing.T) {
 	t.Parallel()
 	var out, errs bytes.Buffer

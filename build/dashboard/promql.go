@@ -30,6 +30,14 @@ func quantiles(metric, matchers string) []query {
 	return all
 }
 
+// quietly says of queries that nothing need have happened that they could show.
+func quietly(all []query) []query {
+	for i := range all {
+		all[i].quiet = true
+	}
+	return all
+}
+
 // lag is what the consumers are behind, by partition. An assignment moves, and its old series ends: there is one at a time.
 var lag = "max by (topic, partition) (" + of("consumer", "docket_consumer_lag"+selected) + ")"
 

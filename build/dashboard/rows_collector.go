@@ -5,12 +5,12 @@ func collectorRow() row {
 		{
 			title: "Uploads a minute", kind: "timeseries", w: 6, h: 8, unit: "short", stacked: true, none: "no collector",
 			about:   "By the status of the answer. Normal: 200. 429 and 503: OPA sends them again. Other 4xx: OPA sends them again for ever, until somebody changes something.",
-			queries: []query{{expr: "60 * sum by (code) (" + rate("docket_collector_uploads_total") + ") > 0", legend: "{{code}}"}},
+			queries: []query{{expr: "60 * sum by (code) (" + rate("docket_collector_uploads_total") + ") > 0", legend: "{{code}}", quiet: true}},
 		},
 		{
 			title: "Why uploads are turned away, a minute", kind: "timeseries", w: 6, h: 8, unit: "short", none: "none is",
 			about:   "Normal: none. uploads, memory: more collectors, or a higher limit. kafka: the brokers. The others: see the log, it names the upload and what to change.",
-			queries: []query{{expr: "60 * sum by (reason) (" + rate("docket_collector_refused_total") + ") > 0", legend: "{{reason}}"}},
+			queries: []query{{expr: "60 * sum by (reason) (" + rate("docket_collector_refused_total") + ") > 0", legend: "{{reason}}", quiet: true}},
 		},
 		{
 			title: "Decisions a second", kind: "timeseries", w: 6, h: 8, unit: "short", none: "no collector",
@@ -20,7 +20,7 @@ func collectorRow() row {
 		{
 			title: "Time of an upload", kind: "timeseries", w: 6, h: 8, unit: "s", none: "no collector",
 			about:   "From its place to the answer, which waits for Kafka. Normal: tens of milliseconds. Near DOCKET_PUBLISH_TIMEOUT: the brokers are slow.",
-			queries: quantiles("docket_collector_upload_duration_seconds", ""),
+			queries: quietly(quantiles("docket_collector_upload_duration_seconds", "")),
 		},
 		{
 			title: "Uploads under way", kind: "timeseries", w: 6, h: 7, unit: "short", none: "no collector",

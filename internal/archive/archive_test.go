@@ -150,6 +150,20 @@ func TestAnArchiveWithoutItsManifestIsNone(t *testing.T) {
 	}
 }
 
+// TestAManifestThatNamesFewerFilesIsBroken: whoever lists archives, and reads none of their rows, is told as well.
+func TestAManifestThatNamesFewerFilesIsBroken(t *testing.T) {
+	t.Parallel()
+	shelf := Dir(t.TempDir())
+	m := written(t, shelf, 100)
+	m.Files = m.Files[:len(m.Files)-1]
+	if err := seal(t.Context(), shelf, m); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := Whole(t.Context(), shelf, m.Table, nil); !isBroken(err) || len(all) != 0 {
+		t.Errorf("%v, %v", all, err)
+	}
+}
+
 func TestAPutThatFailsLeavesNothing(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir()

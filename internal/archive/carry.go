@@ -173,7 +173,7 @@ func (c *Carrier) Archive(ctx context.Context, day Day, keep bool) (done Archive
 	defer func() { done.Duration = c.Now().Sub(start) }()
 	done.Day = day
 	if !day.Settled(start) {
-		return done, &CannotError{fmt.Sprintf("%s is not over long enough", day), "days before yesterday (UTC) can be archived: late decisions come in until then"}
+		return done, &CannotError{"the day is not over long enough", "days before yesterday (UTC) can be archived: late decisions come in until then"}
 	}
 	s, err := c.Table.Open(ctx, day)
 	if err != nil {
@@ -188,7 +188,7 @@ func (c *Carrier) Archive(ctx context.Context, day Day, keep bool) (done Archive
 	case Nowhere:
 		return done, nil
 	case Shared:
-		return done, &CannotError{fmt.Sprintf("%s shares a partition with other days", day),
+		return done, &CannotError{"the day shares a partition with others",
 			"what was there before the table had days is one partition: see docs/archive.md, \"What has no day of its own\""}
 	case Strays:
 		if err := s.Settle(ctx); err != nil {
@@ -243,7 +243,7 @@ func (c *Carrier) Archive(ctx context.Context, day Day, keep bool) (done Archive
 		}
 		if done.Late {
 			// Written from what nobody can change, and still not equal.
-			return done, &CannotError{fmt.Sprintf("%s was archived twice and is not equal to its archive", day),
+			return done, &CannotError{"the day was archived twice and is not equal to its archive",
 				"nothing was dropped: look at the table that was taken out (docket archive list), at locale settings of the server and at its disk"}
 		}
 		done.Late, done.Reused, m = true, false, nil

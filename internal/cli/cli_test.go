@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -23,9 +25,33 @@ import (
 	"docket/internal/config"
 	"docket/internal/pipeline"
 	"docket/internal/telemetry"
+	"docket/migrations"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestTheInstallationTellsHowManyMigrationsThereAre: whoever follows docs/install.md compares.
+func TestTheInstallationTellsHowManyMigrationsThereAre(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/install.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := max(migrations.Partitions, migrations.Indexes)
+	files, err := migrations.FS.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		number, _, _ := strings.Cut(f.Name(), "_")
+		if n, err := strconv.Atoi(number); err == nil {
+			last = max(last, n)
+		}
+	}
+	if want := fmt.Sprintf("`migrate` ends with `%d migrations applied, the schema is up to date`", last); !strings.Contains(string(text), want) {
+		t.Errorf("docs/install.md does not say: %s", want)
+	}
+}
 
 const planted = "hunter2marker"
 

@@ -218,6 +218,10 @@ func TestDecisionThatTheBrokersRefuseAsTooLargeIsSentSmallerUntilItFits(t *testi
 			if a.Code != c.code || !w.State().Ready {
 				t.Fatalf("%d %s, %+v", a.Code, a.Body, w.State())
 			}
+			topic, dead := w.metric(t, "docket_collector_decisions_total", "topic"), w.metric(t, "docket_collector_decisions_total", "dead_letter")
+			if kept, letters := len(w.kafka.in(logs)), len(w.kafka.in(dlq)); int(topic) != kept || int(dead) != letters {
+				t.Errorf("counted %v and %v, where %d and %d were acknowledged", topic, dead, kept, letters)
+			}
 			var home *kgo.Record
 			for _, r := range w.kafka.kept {
 				if inflated(r.Value) == c.decision {

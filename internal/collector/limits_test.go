@@ -68,6 +68,34 @@ func TestUploadInChunksOfNoToldLengthIsTaken(t *testing.T) {
 	}
 }
 
+func TestUploadOfExactlyTheLimitIsTakenAndOneByteMoreIsNot(t *testing.T) {
+	t.Parallel()
+	const most = 4 << 10
+	padded := func(n int) string { return good("a") + strings.Repeat(" ", n-len(good("a"))) }
+	for name, c := range map[string]struct {
+		upload, inflated int64
+		pack             func(string) string
+		reason           reason
+	}{
+		"as it comes":  {most, 1 << 20, strings.Clone, reasonUploadBytes},
+		"after gunzip": {1 << 20, most, gz, reasonInflatedBytes},
+		"never zipped": {1 << 20, most, strings.Clone, reasonInflatedBytes},
+	} {
+		w := newWorld(t, func(cfg *Config) { cfg.UploadBytes, cfg.InflatedBytes = c.upload, c.inflated })
+		url := w.serve(t)
+		for extra, want := range map[int]int{0: 200, 1: 413, 2: 413} {
+			body := c.pack(padded(most + extra))
+			// With its length told, and in chunks that tell none.
+			if a := w.post(t, body); a.Code != want || want != 200 && problem(t, a).Reason != c.reason {
+				t.Errorf("%s, %d more: %d %s", name, extra, a.Code, a.Body)
+			}
+			if code, _ := send(t, url, struct{ io.Reader }{strings.NewReader(body)}); code != want {
+				t.Errorf("%s, %d more, in chunks: %d", name, extra, code)
+			}
+		}
+	}
+}
+
 func TestBodyThatDoesNotComeInTimeIs408AndGivesEverythingBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *Config) { c.BodyTimeout, c.Uploads = 200*time.Millisecond, 1 })

@@ -157,7 +157,7 @@ func problemOf(err error) *Problem {
 	switch {
 	case verdict.Class == errclass.Transient, errors.Is(err, context.DeadlineExceeded), verdict.Class == errclass.Cancelled:
 		return problem(http.StatusServiceUnavailable, "the database does not answer ("+verdict.Code+")",
-			"try again; what you asked for may have been done, so look first").later(retryAfter)
+			"try again; where you asked for a change, look first: it may have been done").later(retryAfter)
 	case verdict.Class == errclass.Systemic:
 		return problem(http.StatusServiceUnavailable, "the database is not set up for this ("+verdict.Code+")",
 			"GET /api/v1/classify/"+verdict.Code+" explains the code; the desk's log has the place").later(retryAfter)

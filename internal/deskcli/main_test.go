@@ -106,11 +106,11 @@ func (w *world) call(args ...string) result {
 	}, Options{
 		Stdin: strings.NewReader(w.stdin), Terminal: w.terminal, Now: func() time.Time { return now }, Edit: w.edit,
 		Open: func(cli.Env, config.Settings) (*System, error) {
-			sys := &System{Book: w.book, Decisions: w.store, Horizon: func(context.Context, time.Time) ([]desk.HorizonLine, error) { return w.horizon, nil }}
+			sys := &System{Book: w.book, Decisions: w.store, Days: w.days, Shelf: func(where string) (archive.Shelf, error) { return archive.Dir(where), nil }, Horizon: func(context.Context, time.Time) ([]desk.HorizonLine, error) { return w.horizon, nil }}
 			if w.trial != nil {
 				sys.Trial = w.trial
 			}
-			if sys.Days = w.days; w.shelf != nil {
+			if w.shelf != nil {
 				sys.Shelf = func(string) (archive.Shelf, error) { return w.shelf, nil }
 			}
 			return sys, nil

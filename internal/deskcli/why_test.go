@@ -220,3 +220,48 @@ func TestTheDocsShowWhatTheSampleSays(t *testing.T) {
 		}
 	}
 }
+
+// TestTheReadersDocsShowWhatTheSampleSays holds each command of the first example of docs/reader.md against the sample.
+func TestTheReadersDocsShowWhatTheSampleSays(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/reader.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, ok := strings.Cut(string(text), "```console\n")
+	example, _, whole := strings.Cut(rest, "```\n")
+	if !ok || !whole {
+		t.Fatal("docs/reader.md has no example")
+	}
+	store := &readertest.Store{}
+	if err := store.AddRaw(sample.DecisionLogs()...); err != nil {
+		t.Fatal(err)
+	}
+	var command, printed string
+	shown := 0
+	for line := range strings.Lines(example) {
+		line = strings.TrimSuffix(line, "\n")
+		if args, ok := strings.CutPrefix(line, "$ docket "); ok {
+			args, counted := strings.CutSuffix(args, " | wc -l")
+			command = args
+			r := (&world{store: store, terminal: Terminal{}}).call(strings.Fields(args)...)
+			if r.code != 0 {
+				t.Fatalf("%s: %s", command, r.err)
+			}
+			if printed = r.out + r.err; counted {
+				printed = fmt.Sprintf("%d\n", strings.Count(r.out, "\n"))
+			}
+			continue
+		}
+		// Three dots stand for what was left out, of a line or of lines.
+		if line = strings.TrimSuffix(line, "..."); line == "" || strings.HasPrefix(line, "$ ") {
+			continue
+		}
+		if shown++; !strings.Contains("\n"+printed, "\n"+line) {
+			t.Errorf("docs/reader.md has %q, and docket %s prints\n%s", line, command, printed)
+		}
+	}
+	if shown < 8 {
+		t.Errorf("%d lines are shown", shown)
+	}
+}

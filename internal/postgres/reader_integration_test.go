@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -394,6 +395,38 @@ func TestFollowTellsALateCommitOnce(t *testing.T) {
 	}
 }
 
+// TestFollowTellsAllThatWasStoredAtOneMomentWhereverAPageEnds: the rows of a transaction have one stored_at, and more of them than
+// are asked for at once.
+func TestFollowTellsAllThatWasStoredAtOneMomentWhereverAPageEnds(t *testing.T) {
+	t.Parallel()
+	pg := pgtest.New(t)
+	db := open(t, pg.URL, 20*time.Second)
+	var rows []pipeline.Row
+	var want []string
+	for i := range 9 {
+		want = append(want, fmt.Sprint("d-", i))
+		rows = append(rows, row(want[i], noon, `{"n":1}`))
+	}
+	store(t, db, rows...)
+	pg.Exec(t, `UPDATE decision_logs SET stored_at = date_trunc('hour', now()) - interval '2 hours'`) // no transaction is waited for so long
+	tail, err := db.Reader().ParseTail("1s" + strconv.FormatInt(time.Now().Add(-5*time.Hour).UnixMicro(), 36))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for range 8 {
+		decisions, on, err := db.Reader().Follow(t.Context(), reader.Filter{}, tail, 2, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tail = on
+		for _, d := range decisions {
+			got = append(got, d.ID)
+		}
+	}
+	same(t, got, want)
+}
+
 func pgxConnect(t testing.TB, url string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
@@ -442,6 +475,12 @@ func TestCountsHoldWhatWasStoredBeforeEveryOpenTransaction(t *testing.T) {
 	count(101)
 	lateRow := row("late", noon, `{"result":[]}`)
 	statsAre(t, db.Reader(), month, append(slices.Clone(rows[:100]), lateRow))
+	// Of a range that ends where there are counts, too: they begin with since and end before until.
+	part := month
+	for _, part.Step = range []time.Duration{time.Hour, 3 * time.Hour} {
+		part.Since, part.Until = month.Since.Add(9*time.Hour), month.Since.Add(24*time.Hour)
+		statsAre(t, db.Reader(), part, append(slices.Clone(rows[:100]), lateRow))
+	}
 	// What is stored later is counted beside the counts, whatever hour it is of, and is not counted twice once they have it.
 	// It is stored in the time to come: however long this takes, the mark does not come to it.
 	store(t, db, rows[100:]...)

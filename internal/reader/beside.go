@@ -57,6 +57,10 @@ func (x *Explanation) beside(r reads, around Around, q Question) {
 
 func searched(a Around) string {
 	switch {
+	case a.Looked == 1 && a.Otherwise != nil:
+		return "the last decision of this subject and path before it"
+	case a.Looked == 1 && a.All:
+		return "the one decision of this subject and path that is stored before it"
 	case a.Looked > 0 && !a.All && a.Otherwise == nil:
 		return fmt.Sprintf("the last %d decisions of this subject and path before it; what was before those is not known", a.Looked)
 	case a.Looked > 0 && a.Otherwise == nil:

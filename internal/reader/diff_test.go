@@ -41,6 +41,7 @@ func TestDifferencesAreThoseThatAreThere(t *testing.T) {
 		{a: `{"b":1,"a":2}`, b: `{"a":2,"b":1}`},
 		{a: `["a","b","c","d"]`, b: `["b","c","d"]`, want: `removed /0 "a">`},
 		{a: `["b","c"]`, b: `["a","b","x","c"]`, want: `added /0 >"a"; added /2 >"x"`},
+		{a: `["k","b","m","y"]`, b: `["x","k","m"]`, want: `added /0 >"x"; removed /1 "b">; removed /3 "y">`},
 		{a: `[1,2]`, b: `[2,1]`, want: "removed /0 1>; added /1 >1"},
 		{a: `[{"n":1,"v":1},{"n":2}]`, b: `[{"n":1,"v":2},{"n":2}]`, want: "changed /0/v 1>2"},
 		{a: `{"a~/b":{"":1}}`, b: `{"a~/b":{"":2}}`, want: "changed /a~0~1b/ 1>2"},

@@ -67,6 +67,10 @@ func TestSinceWhenIsTheTurnOfTheSubjectsDecisions(t *testing.T) {
 		fmt.Sprintf(alice, 6, 7, 3, 2, "true"),                                           // d-6
 		fmt.Sprintf(alice, 6, 9, 3, 2, "true"),                                           // d-7
 	)
+	// Another rule of the same package is another path.
+	if err := s.AddRaw([]byte(`{"decision_id":"beside","timestamp":"2026-11-21T10:04:30Z",` + strings.Replace(fmt.Sprintf(alice, 4, 7, 2, 1, "true"), "p/allow", "p/other", 1) + "}")); err != nil {
+		t.Fatal(err)
+	}
 	// Denied before it was allowed: that is not since when.
 	if err := s.AddRaw([]byte(`{"decision_id":"early","timestamp":"2026-11-21T09:00:00Z",` + fmt.Sprintf(alice, 1, 7, 0, 1, "false") + "}")); err != nil {
 		t.Fatal(err)
@@ -205,6 +209,21 @@ func TestWhereColumnsDoNotTellDecisionsAreRead(t *testing.T) {
 	x = ask(t, day(t, many...), "d-59", reader.Question{})
 	if x.Since.Otherwise != nil || x.Since.Searched != "all 59 stored decisions of this subject and path before it" {
 		t.Errorf("%+v", x.Since)
+	}
+	for id, want := range map[string]string{
+		"d-1": "the one decision of this subject and path that is stored before it", "d-2": "all 2 stored decisions of this subject and path before it",
+	} {
+		if x = ask(t, day(t, many...), id, reader.Question{}); x.Since.Searched != want {
+			t.Errorf("%s: %q", id, x.Since.Searched)
+		}
+	}
+	s = day(t, fmt.Sprintf(flag, "0"), fmt.Sprintf(flag, "1"), fmt.Sprintf(flag, "2"), fmt.Sprintf(flag, "2"))
+	for id, want := range map[string]string{
+		"d-2": "the last decision of this subject and path before it", "d-3": "the last 2 decisions of this subject and path before it",
+	} {
+		if x = ask(t, s, id, reader.Question{}); x.Since.Searched != want {
+			t.Errorf("%s: %q", id, x.Since.Searched)
+		}
 	}
 }
 

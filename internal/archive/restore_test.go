@@ -1,0 +1,88 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// loading is a table that keeps what a restore loads, at the place of a session of its one day.
+type loading struct {
+	Session
+	lines []string
+	calls []int
+	spoil func(line []byte) []byte // what a trigger does; nil: nothing
+}
+
+func (l *loading) Name() string                              { return "decision_logs" }
+func (l *loading) Days(context.Context, Day) ([]Held, error) { return nil, nil }
+func (l *loading) Open(context.Context, Day) (Session, error) {
+	return l, nil
+}
+func (l *loading) Where(context.Context) (Place, error) { return Attached, nil }
+func (l *loading) Close()                               {}
+
+func (l *loading) Load(_ context.Context, _ []Column, lines [][]byte) (done Loaded, err error) {
+	l.calls = append(l.calls, len(lines))
+	for _, line := range lines {
+		l.lines = append(l.lines, string(line))
+		if l.spoil != nil {
+			line = l.spoil(bytes.Clone(line))
+		}
+		done.Total.Add(line)
+		done.Stored++
+	}
+	return done, nil
+}
+
+// TestEveryLineIsRestoredOnceWhereverABatchEnds: exactly a batch, one line more, many, and lines so long that bytes end it.
+func TestEveryLineIsRestoredOnceWhereverABatchEnds(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ lines, long, calls int }{
+		"none": {0, 0, 0}, "one": {1, 0, 1}, "a batch": {loadRows, 0, 1}, "a line more": {loadRows + 1, 0, 2}, "batches and a rest": {2*loadRows + 7, 200, 3}, "long lines": {9, loadBytes / 2, 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			shelf := Dir(t.TempDir())
+			m := &Manifest{Format: Format, Table: "decision_logs", Day: "2026-03-04", Generation: 1, Source: Source{ID: "abcdef"}, Attempt: "01234567"}
+			w := newWriter(t.Context(), shelf, m.Name())
+			w.rows = 700 // a file ends within a batch
+			var want []string
+			for i := range c.lines {
+				want = append(want, fmt.Sprintf(`{"n":%d,"text":"%s"}`, i, strings.Repeat("x", c.long)))
+				if err := w.line([]byte(want[i])); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := w.end(); err != nil {
+				t.Fatal(err)
+			}
+			m.Files, m.Rows, m.Hash = w.files, w.total.Rows, w.total.Hash()
+			if err := seal(t.Context(), shelf, m); err != nil {
+				t.Fatal(err)
+			}
+			day, _ := ParseDay(m.Day)
+			table := &loading{}
+			carrier := Carrier{Table: table, Shelf: shelf, By: "mara", Now: time.Now}
+			done, err := carrier.Restore(t.Context(), day)
+			if err != nil || !slices.Equal(table.lines, want) || done.Stored != int64(c.lines) || done.Lines != int64(c.lines) || len(table.calls) != c.calls {
+				t.Fatalf("%d lines of %d in batches of %v, stored %d, %v", len(table.lines), c.lines, table.calls, done.Stored, err)
+			}
+			if c.lines == 0 {
+				return
+			}
+			// What a trigger changed on the way is told, be it in the last line alone.
+			table = &loading{spoil: func(line []byte) []byte {
+				return bytes.Replace(line, fmt.Appendf(nil, `"n":%d,`, c.lines-1), []byte(`"n":-1,`), 1)
+			}}
+			carrier.Table = table
+			if _, err := carrier.Restore(t.Context(), day); err == nil {
+				t.Error("a line was changed, and it is whole")
+			}
+		})
+	}
+}
