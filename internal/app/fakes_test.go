@@ -108,7 +108,7 @@ func (w *world) run() {
 	})
 }
 
-const patient = 10 * time.Second
+const patient = time.Minute
 
 func (w *world) end() error {
 	w.t.Helper()

@@ -209,6 +209,25 @@ func TestWhatFailsEndsAll(t *testing.T) {
 	}
 }
 
+func TestABatchInHandIsNoReasonToTurnHealthRed(t *testing.T) {
+	t.Parallel()
+	w := setup(t, config.Consumer, Options{Patience: time.Hour})
+	w.db.block = make(chan struct{})
+	p := newPartition("decision-logs", decisionLog(0))
+	w.source.assignments = []Assignment{p}
+	w.run()
+	w.until("the batch is in hand", func() bool { return !w.program.pipe.Idle() })
+	if h := w.program.Health(); !h.Healthy {
+		t.Errorf("red at once: %+v", h)
+	}
+	close(w.db.block)
+	w.stop()
+	p.leave()
+	if err := w.end(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestStuckWorkerTurnsHealthRedAndEndsTheProgram(t *testing.T) {
 	t.Parallel()
 	w := setup(t, config.Consumer, Options{Patience: 300 * time.Millisecond}, "DOCKET_SHUTDOWN_TIMEOUT=100ms")
@@ -218,9 +237,6 @@ func TestStuckWorkerTurnsHealthRedAndEndsTheProgram(t *testing.T) {
 	w.source.assignments = []Assignment{p}
 	w.run()
 	w.until("the batch is in hand", func() bool { return !w.program.pipe.Idle() })
-	if h := w.program.Health(); !h.Healthy {
-		t.Error("red at once")
-	}
 	var h Health
 	w.until("/healthz is red", func() bool { return w.get("/healthz", &h) == 503 })
 	if h.Healthy || len(h.Reasons) != 1 || h.Reasons[0].Reason != "wedged" {

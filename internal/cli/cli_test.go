@@ -306,7 +306,7 @@ func wait[T any](t *testing.T, what string, c <-chan T) (v T) {
 	t.Helper()
 	select {
 	case v = <-c:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("waited in vain for %s", what)
 	}
 	return v

@@ -5,16 +5,17 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"docket/internal/decision"
+	"docket/internal/kafkatest"
 	"docket/internal/redact"
 	"docket/internal/subject"
 )
@@ -39,7 +40,7 @@ func TestStrangerHoldsNoPlaceAndNoConnectionByABodyThatDoesNotCome(t *testing.T)
 			t.Fatal(err)
 		}
 		fmt.Fprint(conn, begin)
-		_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+		_ = conn.SetReadDeadline(time.Now().Add(kafkatest.Timeout))
 		answer, err := io.ReadAll(conn) // the server hangs up
 		if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 40") {
 			t.Errorf("%s: %q, %v", what, answer, err)
@@ -57,20 +58,21 @@ func TestStrangerHoldsNoPlaceAndNoConnectionByABodyThatDoesNotCome(t *testing.T)
 // TestTimeOfTheBodyEndsWithTheBody sees to it that a connection whose upload waits for Kafka does not pass for one that broke off.
 func TestTimeOfTheBodyEndsWithTheBody(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(c *Config) { c.BodyTimeout = 100 * time.Millisecond })
-	w.kafka.before = func(int) { time.Sleep(400 * time.Millisecond) }
-	gone := make(chan error, 1)
-	s := httptest.NewServer(http.HandlerFunc(func(a http.ResponseWriter, r *http.Request) {
-		w.ServeHTTP(a, r)
-		gone <- r.Context().Err()
-	}))
-	t.Cleanup(s.Close)
-	if code, _ := send(t, s.URL, strings.NewReader(good("a"))); code != 200 {
-		t.Errorf("%d", code)
-	}
-	if err := <-gone; err != nil {
-		t.Errorf("the request ended before its answer: %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(c *Config) { c.BodyTimeout = 100 * time.Millisecond })
+		w.kafka.before = func(int) { time.Sleep(400 * time.Millisecond) }
+		gone := make(chan error, 1)
+		client := virtually(t, http.HandlerFunc(func(a http.ResponseWriter, r *http.Request) {
+			w.ServeHTTP(a, r)
+			gone <- r.Context().Err()
+		}))
+		if code, _ := sendBy(t, client, "http://127.0.0.1:80", strings.NewReader(good("a"))); code != 200 {
+			t.Errorf("%d", code)
+		}
+		if err := <-gone; err != nil {
+			t.Errorf("the request ended before its answer: %v", err)
+		}
+	})
 }
 
 // TestSubjectOfAnyLengthStaysOneKeyThatFits has a caller who chooses a name that alone is more than the brokers take.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -20,7 +21,7 @@ import (
 // onKafka is a world that publishes to a cluster in the process.
 func onKafka(t testing.TB, c *kafkatest.Cluster, timeout time.Duration, with ...func(*Config)) *world {
 	t.Helper()
-	p, err := room.NewPublisher(room.Config{Brokers: c.Brokers(), DialTimeout: time.Second, RequestTimeout: 2 * time.Second, MetadataMinAge: 50 * time.Millisecond},
+	p, err := room.NewPublisher(room.Config{Brokers: c.Brokers(), Dialer: c.Dial, DialTimeout: 10 * time.Second, RequestTimeout: 20 * time.Second, MetadataMinAge: 50 * time.Millisecond},
 		room.PublisherConfig{Timeout: timeout}, zerolog.Nop(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +35,7 @@ func onKafka(t testing.TB, c *kafkatest.Cluster, timeout time.Duration, with ...
 func TestUploadIsInKafkaByteForByteOnceItIsAnswered(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(4, logs), kfake.SeedTopics(1, dlq))
-	w := onKafka(t, c, 10*time.Second)
+	w := onKafka(t, c, kafkatest.Timeout)
 	want := map[string]bool{}
 	var parts []string
 	for i := range 300 {
@@ -65,50 +66,53 @@ func TestUploadIsInKafkaByteForByteOnceItIsAnswered(t *testing.T) {
 
 func TestBrokerThatGoesAwayInTheMiddleGetsEverythingOnceItIsBack(t *testing.T) {
 	t.Parallel()
-	c := kafkatest.New(t, kfake.SeedTopics(2, logs), kfake.SeedTopics(1, dlq))
-	w := onKafka(t, c, 500*time.Millisecond)
-	upload := func(n int) int {
-		var parts []string
-		for i := range 50 {
-			parts = append(parts, good(fmt.Sprintf("%d-%d", n, i)))
+	synctest.Test(t, func(t *testing.T) {
+		c := kafkatest.NewVirtual(t, kfake.SeedTopics(2, logs), kfake.SeedTopics(1, dlq))
+		t.Cleanup(c.Close)
+		w := onKafka(t, c, 500*time.Millisecond)
+		upload := func(n int) int {
+			var parts []string
+			for i := range 50 {
+				parts = append(parts, good(fmt.Sprintf("%d-%d", n, i)))
+			}
+			return w.post(t, gz("["+strings.Join(parts, ",")+"]")).Code
 		}
-		return w.post(t, gz("["+strings.Join(parts, ",")+"]")).Code
-	}
-	until(t, "the first is taken", func() bool { return upload(0) == 200 })
-	for what, outage := range map[string]func() func(){
-		"it hangs up":          func() func() { return c.HangUp(kmsg.Produce) },
-		"it does not answer":   func() func() { return c.Mute(kmsg.Produce) },
-		"its answers are lost": func() func() { return c.LoseAnswers(logs) },
-	} {
-		heal := outage()
-		if code := upload(1); code != http.StatusServiceUnavailable || w.State().Ready {
-			t.Errorf("%s: %d, %+v", what, code, w.State())
-		}
-		heal()
-		until(t, "it comes again", func() bool { return upload(1) == 200 })
-		if !w.State().Ready {
-			t.Errorf("%s: not ready again", what)
-		}
-	}
-	c.FailTopic(kmsg.Produce, logs, kerr.TopicAuthorizationFailed, 1)
-	if code := upload(2); code != http.StatusServiceUnavailable || w.State().Reason != "kafka_authorization" {
-		t.Errorf("refused: %d, %+v", code, w.State())
-	}
-	until(t, "that one, too", func() bool { return upload(2) == 200 })
-	there := map[string]bool{}
-	for _, r := range c.ReadAll(t, logs) {
-		there[string(r.Value)] = true
-	}
-	for n := range 3 {
-		for i := range 50 {
-			if id := fmt.Sprintf("%d-%d", n, i); !there[good(id)] {
-				t.Errorf("%s was answered 200 and is not there", id)
+		until(t, "the first is taken", func() bool { return upload(0) == 200 })
+		for what, outage := range map[string]func() func(){
+			"it hangs up":          func() func() { return c.HangUp(kmsg.Produce) },
+			"it does not answer":   func() func() { return c.Mute(kmsg.Produce) },
+			"its answers are lost": func() func() { return c.LoseAnswers(logs) },
+		} {
+			heal := outage()
+			if code := upload(1); code != http.StatusServiceUnavailable || w.State().Ready {
+				t.Errorf("%s: %d, %+v", what, code, w.State())
+			}
+			heal()
+			until(t, "it comes again", func() bool { return upload(1) == 200 })
+			if !w.State().Ready {
+				t.Errorf("%s: not ready again", what)
 			}
 		}
-	}
-	if len(there) != 150 {
-		t.Errorf("%d different records of 150", len(there))
-	}
+		c.FailTopic(kmsg.Produce, logs, kerr.TopicAuthorizationFailed, 1)
+		if code := upload(2); code != http.StatusServiceUnavailable || w.State().Reason != "kafka_authorization" {
+			t.Errorf("refused: %d, %+v", code, w.State())
+		}
+		until(t, "that one, too", func() bool { return upload(2) == 200 })
+		there := map[string]bool{}
+		for _, r := range c.ReadAll(t, logs) {
+			there[string(r.Value)] = true
+		}
+		for n := range 3 {
+			for i := range 50 {
+				if id := fmt.Sprintf("%d-%d", n, i); !there[good(id)] {
+					t.Errorf("%s was answered 200 and is not there", id)
+				}
+			}
+		}
+		if len(there) != 150 {
+			t.Errorf("%d different records of 150", len(there))
+		}
+	})
 }
 
 // BenchmarkUpload takes uploads as OPA sends them, gzipped, a hundred decisions each. With Kafka the broker is in the same

@@ -13,12 +13,15 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/klauspost/compress/gzip"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"docket/internal/decision"
+	"docket/internal/kafkatest"
 )
 
 // serve puts the collector behind a real server.
@@ -29,13 +32,36 @@ func (w *world) serve(t testing.TB) string {
 	return s.URL
 }
 
+// virtually puts a handler behind a server on a network inside the process, for use in a bubble of testing/synctest: a deadline is
+// missed there by what waits, and never by a machine that is busy.
+func virtually(t testing.TB, h http.Handler) *http.Client {
+	t.Helper()
+	network := new(kfake.VirtualNetwork)
+	l, err := network.Listen("tcp", "127.0.0.1:80")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &http.Server{Handler: h} //nolint:gosec // its only client is the test
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(l) }()
+	t.Cleanup(func() {
+		_ = s.Close()
+		<-ended
+	})
+	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: network.DialContext}}
+}
+
 func send(t testing.TB, url string, body io.Reader) (int, http.Header) {
+	t.Helper()
+	return sendBy(t, &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, url, body)
+}
+
+func sendBy(t testing.TB, client *http.Client, url string, body io.Reader) (int, http.Header) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/any/path/at/all", body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	a, err := client.Do(r)
 	if err != nil {
 		t.Error(err)
@@ -49,7 +75,7 @@ func send(t testing.TB, url string, body io.Reader) (int, http.Header) {
 // until polls.
 func until(t testing.TB, what string, done func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !done(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(kafkatest.Timeout); !done(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("waited in vain: %s", what)
 		}
@@ -118,18 +144,22 @@ func TestBodyThatDoesNotComeInTimeIs408AndGivesEverythingBack(t *testing.T) {
 		_ = conn.Close()
 	}
 	until(t, "memory and place are free", func() bool { return w.memory.used.Load() == 0 && len(w.places) == 0 })
-	if code, _ := send(t, "http://"+address, strings.NewReader(good("a"))); code != 200 {
-		t.Errorf("the next upload: %d", code)
-	}
+	// A busy machine may not bring a body in that little time either.
+	until(t, "the next upload is taken", func() bool {
+		code, _ := send(t, "http://"+address, strings.NewReader(good("a")))
+		return code == 200
+	})
 }
 
 func TestUploadThatTakesLongInKafkaOutlivesTheTimeOfItsBody(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(c *Config) { c.BodyTimeout = 100 * time.Millisecond })
-	w.kafka.before = func(int) { time.Sleep(300 * time.Millisecond) }
-	if code, _ := send(t, w.serve(t), strings.NewReader(good("a"))); code != 200 {
-		t.Errorf("%d", code)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(c *Config) { c.BodyTimeout = 100 * time.Millisecond })
+		w.kafka.before = func(int) { time.Sleep(300 * time.Millisecond) }
+		if code, _ := sendBy(t, virtually(t, w), "http://127.0.0.1:80", strings.NewReader(good("a"))); code != 200 {
+			t.Errorf("%d", code)
+		}
+	})
 }
 
 func TestBodyThatBreaksOffKeepsNothing(t *testing.T) {
@@ -188,8 +218,7 @@ func bomb(t testing.TB, mib int) string {
 	return b.String()
 }
 
-func TestGzipBombEndsAtTheLimit(t *testing.T) {
-	t.Parallel()
+func TestGzipBombEndsAtTheLimit(t *testing.T) { //nolint:paralleltest // it measures the whole process
 	w := newWorld(t)
 	body := bomb(t, 64)
 	var before, after runtime.MemStats
@@ -199,7 +228,7 @@ func TestGzipBombEndsAtTheLimit(t *testing.T) {
 	if a.Code != 413 || problem(t, a).Reason != reasonInflatedBytes {
 		t.Errorf("%d %s", a.Code, a.Body)
 	}
-	if grew := after.TotalAlloc - before.TotalAlloc; grew > 200<<20 { // other tests run beside
+	if grew := after.TotalAlloc - before.TotalAlloc; grew > 32<<20 {
 		t.Errorf("%d bytes were allocated for 8 MiB that are allowed", grew)
 	}
 	if got := w.metric(t, "docket_collector_inflated_bytes_total"); got > 8<<20+1 {

@@ -268,7 +268,7 @@ func TestAStopLetsUploadsUnderWayEndAndTurnsFurtherOnesAway(t *testing.T) {
 func TestAStopEndsInTimeThoughAnUploadHangs(t *testing.T) {
 	t.Parallel()
 	k := brokers(t)
-	r := run(t, settings(t, k.Brokers(), "DOCKET_SHUTDOWN_TIMEOUT=200ms"), Options{})
+	r := run(t, settings(t, k.Brokers(), "DOCKET_SHUTDOWN_TIMEOUT=200ms", "DOCKET_COLLECTOR_BODY_TIMEOUT=10m"), Options{})
 	r.becomes(http.StatusOK, "")
 	conn, err := net.Dial("tcp", r.Uploads().String())
 	if err != nil {
@@ -290,7 +290,7 @@ func TestAStopEndsInTimeThoughAnUploadHangs(t *testing.T) {
 	began := time.Now()
 	r.stop()
 	r.end()
-	if took := time.Since(began); took > 10*time.Second {
+	if took := time.Since(began); took > time.Minute {
 		t.Errorf("it took %v", took)
 	}
 	if r.lines.count("got no answer") != 1 {

@@ -33,7 +33,7 @@ func soon(t *testing.T, path string, do func()) {
 	go func() { defer close(done); do() }()
 	select {
 	case <-done:
-	case <-time.After(5 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("it waits for somebody who writes to the pipe once more")
 		_ = os.WriteFile(path, []byte("late"), 0o600)
 		<-done

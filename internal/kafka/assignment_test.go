@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -84,6 +85,37 @@ func TestAPartitionIsGivenAwayOnlyAfterItsHandlerEnded(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestAHandlerThatEndsBecauseItsPartitionIsLostEndsNothingElse has the handler end at the very moment at which its context does. The
+// contexts below it are ended one after the other, in any order: with so many of them, one is mostly the assignment's own that
+// comes late.
+func TestAHandlerThatEndsBecauseItsPartitionIsLostEndsNothingElse(t *testing.T) {
+	t.Parallel()
+	for range 20 {
+		s := &session{source: &Source{}, parts: map[int32]*Assignment{}}
+		polling, stop := context.WithCancelCause(t.Context())
+		s.stop = stop
+		a := newAssignment(t.Context(), s, "decision-logs", 0, "member")
+		s.parts[0] = a
+		for range 5000 {
+			_, cancel := context.WithCancel(a.ctx)
+			defer cancel()
+		}
+		begun := make(chan struct{})
+		s.handle = func(ctx context.Context, _ *Assignment) error {
+			close(begun)
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		go s.carry(a)
+		<-begun
+		s.giveUp([]*Assignment{a}, 0)
+		if polling.Err() != nil {
+			t.Fatalf("the session ends: %v", context.Cause(polling))
+		}
+		stop(nil)
 	}
 }
 

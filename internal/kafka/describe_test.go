@@ -24,7 +24,7 @@ func TestDescribeTellsWhatACheckNeeds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), kafkatest.Timeout)
 	defer cancel()
 	got, err := kafka.Describe(ctx, fast(c), []string{topic, dlq}, []string{group})
 	if err != nil {
@@ -137,7 +137,7 @@ func TestPingNamesWhatIsWrong(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), kafkatest.Timeout)
 			defer cancel()
 			err := kafka.Ping(ctx, tt.cfg)
 			if reason(err) != tt.want || (err != nil) != (tt.want != "") {

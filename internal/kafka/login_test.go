@@ -21,10 +21,10 @@ import (
 // loggedPublish publishes one record with that login and returns what was logged.
 func loggedPublish(t *testing.T, c *kafkatest.Cluster, login kafka.Login, timeout time.Duration) (string, error) {
 	t.Helper()
-	var out strings.Builder
+	var out lockedBuffer
 	cfg := fast(c)
 	cfg.Login = login
-	p, err := kafka.NewPublisher(cfg, kafka.PublisherConfig{Timeout: timeout}, zerolog.New(zerolog.SyncWriter(&out)), nil)
+	p, err := kafka.NewPublisher(cfg, kafka.PublisherConfig{Timeout: timeout}, zerolog.New(&out), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,44 +54,46 @@ func TestAPasswordIsAskedForAtEachLoginAndAComplaintIsToldOnce(t *testing.T) {
 func TestWhatABrokerWritesIntoARefusalIsNotLogged(t *testing.T) {
 	t.Parallel()
 	const quoted = "quoted-by-the-broker"
-	c := kafkatest.New(t, kfake.SeedTopics(1, topic), kfake.EnableSASL(), kfake.Superuser("PLAIN", "docket", "another"))
-	c.ControlKey(int16(kmsg.SASLAuthenticate), func(req kmsg.Request) (kmsg.Response, error, bool) {
-		c.KeepControl()
-		resp := req.ResponseKind().(*kmsg.SASLAuthenticateResponse)
-		resp.ErrorCode, resp.ErrorMessage = kerr.SaslAuthenticationFailed.Code, kmsg.StringPtr(quoted)
-		return resp, nil, true
-	})
-	out, err := loggedPublish(t, c, kafka.Login{Mechanism: "PLAIN", User: "docket", Password: func() (string, error) { return "s3cret", nil }}, 2*time.Second)
-	if err == nil || !strings.Contains(out, "SASL_AUTHENTICATION_FAILED") {
-		t.Errorf("%v; logged:\n%s", err, out)
-	}
-	if strings.Contains(out, quoted) || strings.Contains(out, "s3cret") {
-		t.Errorf("logged:\n%s", out)
-	}
+	virtually(t, func(t *testing.T, c *kafkatest.Cluster) {
+		c.ControlKey(int16(kmsg.SASLAuthenticate), func(req kmsg.Request) (kmsg.Response, error, bool) {
+			c.KeepControl()
+			resp := req.ResponseKind().(*kmsg.SASLAuthenticateResponse)
+			resp.ErrorCode, resp.ErrorMessage = kerr.SaslAuthenticationFailed.Code, kmsg.StringPtr(quoted)
+			return resp, nil, true
+		})
+		out, err := loggedPublish(t, c, kafka.Login{Mechanism: "PLAIN", User: "docket", Password: func() (string, error) { return "s3cret", nil }}, 2*time.Second)
+		if err == nil || !strings.Contains(out, "SASL_AUTHENTICATION_FAILED") {
+			t.Errorf("%v; logged:\n%s", err, out)
+		}
+		if strings.Contains(out, quoted) || strings.Contains(out, "s3cret") {
+			t.Errorf("logged:\n%s", out)
+		}
+	}, kfake.SeedTopics(1, topic), kfake.EnableSASL(), kfake.Superuser("PLAIN", "docket", "another"))
 }
 
 func TestWhatABrokerSaysWithinALoginIsNotLogged(t *testing.T) {
 	t.Parallel()
 	const quoted = "quoted-by-the-broker"
-	c := kafkatest.New(t, kfake.SeedTopics(1, topic), kfake.EnableSASL(), kfake.Superuser("SCRAM-SHA-256", "docket", "s3cret"))
-	c.ControlKey(int16(kmsg.SASLAuthenticate), func(req kmsg.Request) (kmsg.Response, error, bool) {
-		c.KeepControl()
-		resp := req.ResponseKind().(*kmsg.SASLAuthenticateResponse)
-		resp.SASLAuthBytes = []byte(quoted + ",s=c2FsdA==,i=4096")
-		return resp, nil, true
-	})
-	out, err := loggedPublish(t, c, kafka.Login{Mechanism: "SCRAM-SHA-256", User: "docket", Password: func() (string, error) { return "s3cret", nil }}, 2*time.Second)
-	if err == nil || strings.Contains(out+err.Error(), quoted) || !strings.Contains(out, "login_answer") {
-		t.Errorf("%v; logged:\n%s", err, out)
-	}
+	virtually(t, func(t *testing.T, c *kafkatest.Cluster) {
+		c.ControlKey(int16(kmsg.SASLAuthenticate), func(req kmsg.Request) (kmsg.Response, error, bool) {
+			c.KeepControl()
+			resp := req.ResponseKind().(*kmsg.SASLAuthenticateResponse)
+			resp.SASLAuthBytes = []byte(quoted + ",s=c2FsdA==,i=4096")
+			return resp, nil, true
+		})
+		out, err := loggedPublish(t, c, kafka.Login{Mechanism: "SCRAM-SHA-256", User: "docket", Password: func() (string, error) { return "s3cret", nil }}, 2*time.Second)
+		if err == nil || strings.Contains(out+err.Error(), quoted) || !strings.Contains(out, "login_answer") {
+			t.Errorf("%v; logged:\n%s", err, out)
+		}
+	}, kfake.SeedTopics(1, topic), kfake.EnableSASL(), kfake.Superuser("SCRAM-SHA-256", "docket", "s3cret"))
 }
 
 func TestARightToWriteThatIsMissingIsNamedAndItsEndToo(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(1, topic))
 	c.FailTopic(kmsg.Produce, topic, kerr.TopicAuthorizationFailed, 1)
-	var out strings.Builder
-	p, err := kafka.NewPublisher(fast(c), kafka.PublisherConfig{Timeout: 20 * time.Second}, zerolog.New(zerolog.SyncWriter(&out)), nil)
+	var out lockedBuffer
+	p, err := kafka.NewPublisher(fast(c), kafka.PublisherConfig{Timeout: 20 * time.Second}, zerolog.New(&out), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,18 +23,19 @@ const (
 	group = "docket"
 )
 
-// fast is a config whose waits suit a test in real time.
+// fast is a config whose waits suit a test in real time. A member that is gone without a word is waited for through the session, so
+// that is short; a busy machine that keeps a member from its heartbeats for so long would end it all the same.
 func fast(c *kafkatest.Cluster) kafka.Config {
 	return kafka.Config{
 		Brokers: c.Brokers(), Dialer: c.Dial,
-		SessionTimeout: 3 * time.Second, RebalanceTimeout: 6 * time.Second, HeartbeatInterval: 30 * time.Millisecond,
-		DialTimeout: time.Second, RequestTimeout: 2 * time.Second, MetadataMinAge: 50 * time.Millisecond,
+		SessionTimeout: 6 * time.Second, RebalanceTimeout: 12 * time.Second, HeartbeatInterval: 30 * time.Millisecond,
+		DialTimeout: 10 * time.Second, RequestTimeout: 20 * time.Second, MetadataMinAge: 50 * time.Millisecond,
 	}
 }
 
 func small() kafka.SourceConfig {
 	return kafka.SourceConfig{Topic: topic, Group: group, BatchRecords: 10, BatchWait: time.Millisecond,
-		FetchWait: 50 * time.Millisecond, Drain: 2 * time.Second, WatchInterval: time.Second}
+		FetchWait: 50 * time.Millisecond, Drain: 8 * time.Second, WatchInterval: time.Second}
 }
 
 // member is a Source that runs.

@@ -53,7 +53,7 @@ func TestAnEndOfTransactionsIsReachedAlthoughNoRecordMarksIt(t *testing.T) {
 	c.Values(t, topic, 0, values(3)...)
 	client := c.Client(t, kgo.TransactionalID("tx"), kgo.DefaultProduceTopic(topic))
 	defer client.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), kafkatest.Timeout)
 	defer cancel()
 	for _, end := range []kgo.TransactionEndTry{kgo.TryCommit, kgo.TryAbort} {
 		if err := client.BeginTransaction(); err != nil {

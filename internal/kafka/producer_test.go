@@ -36,21 +36,22 @@ func TestAProducerThatWasForbiddenOnceWorksWhenItIsAllowedAgain(t *testing.T) {
 
 func TestAPublishOfManySmallRecordsIsNotRefusedForTheirNumber(t *testing.T) {
 	t.Parallel()
-	c := kafkatest.New(t, kfake.SeedTopics(1, dlq))
-	p := publisher(t, c, 20*time.Second)
-	c.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
-		c.SleepControl(func() { time.Sleep(500 * time.Millisecond) })
-		return nil, nil, false
-	})
-	failed := 0
-	for _, err := range p.Publish(context.Background(), forwarded(120_000)) {
-		if err != nil {
-			failed++
+	virtually(t, func(t *testing.T, c *kafkatest.Cluster) {
+		p := publisher(t, c, 20*time.Second)
+		c.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
+			c.SleepControl(func() { time.Sleep(500 * time.Millisecond) })
+			return nil, nil, false
+		})
+		failed := 0
+		for _, err := range p.Publish(context.Background(), forwarded(120_000)) {
+			if err != nil {
+				failed++
+			}
 		}
-	}
-	if failed > 0 {
-		t.Errorf("%d records were refused by a client whose brokers are well", failed)
-	}
+		if failed > 0 {
+			t.Errorf("%d records were refused by a client whose brokers are well", failed)
+		}
+	}, kfake.SeedTopics(1, dlq))
 }
 
 func TestClosingAPublisherEndsTheCallsUnderWay(t *testing.T) {
@@ -82,23 +83,24 @@ func TestClosingAPublisherEndsTheCallsUnderWay(t *testing.T) {
 // TestEveryInSyncReplicaIsAskedToAcknowledge: an acknowledgement of the leader alone goes with the leader.
 func TestEveryInSyncReplicaIsAskedToAcknowledge(t *testing.T) {
 	t.Parallel()
-	c := kafkatest.New(t, kfake.SeedTopics(1, dlq))
-	p := publisher(t, c, 2*time.Second)
-	var asked, wrong atomic.Int32
-	stop := c.Watch(kmsg.Produce, func(req kmsg.Request) {
-		asked.Add(1)
-		if req.(*kmsg.ProduceRequest).Acks != -1 {
-			wrong.Add(1)
+	virtually(t, func(t *testing.T, c *kafkatest.Cluster) {
+		p := publisher(t, c, 2*time.Second)
+		var asked, wrong atomic.Int32
+		stop := c.Watch(kmsg.Produce, func(req kmsg.Request) {
+			asked.Add(1)
+			if req.(*kmsg.ProduceRequest).Acks != -1 {
+				wrong.Add(1)
+			}
+		})
+		defer stop()
+		c.Fail(kmsg.Produce, kerr.MessageTooLarge, 1) // so that each record is sent by itself too
+		if err := errors.Join(p.Publish(context.Background(), forwarded(2))...); err != nil {
+			t.Fatal(err)
 		}
-	})
-	defer stop()
-	c.Fail(kmsg.Produce, kerr.MessageTooLarge, 1) // so that each record is sent by itself too
-	if err := errors.Join(p.Publish(context.Background(), forwarded(2))...); err != nil {
-		t.Fatal(err)
-	}
-	if asked.Load() < 3 || wrong.Load() > 0 {
-		t.Errorf("%d of %d requests ask for less than all in-sync replicas", wrong.Load(), asked.Load())
-	}
+		if asked.Load() < 3 || wrong.Load() > 0 {
+			t.Errorf("%d of %d requests ask for less than all in-sync replicas", wrong.Load(), asked.Load())
+		}
+	}, kfake.SeedTopics(1, dlq))
 }
 
 func TestNoErrorOfTheClientIsTakenForAnAcknowledgement(t *testing.T) {
@@ -148,19 +150,20 @@ func TestAClientThatIsReplacedFinishesTheCallsThatUseIt(t *testing.T) {
 // A client costs a producer id and connections: a topic that is missing is no reason for a new one.
 func TestATopicThatIsMissingReplacesNoClient(t *testing.T) {
 	t.Parallel()
-	c := kafkatest.New(t, kfake.SeedTopics(1, dlq))
-	p := publisher(t, c, 10*time.Second)
-	var ids atomic.Int64
-	c.Watch(kmsg.InitProducerID, func(kmsg.Request) { ids.Add(1) })
-	for range 3 {
-		if err := p.Publish(t.Context(), []*kgo.Record{{Topic: "missing", Value: []byte("v")}})[0]; !errors.Is(err, kerr.UnknownTopicOrPartition) {
-			t.Errorf("a missing topic: %v", err)
+	virtually(t, func(t *testing.T, c *kafkatest.Cluster) {
+		p := publisher(t, c, kafkatest.Timeout)
+		var ids atomic.Int64
+		c.Watch(kmsg.InitProducerID, func(kmsg.Request) { ids.Add(1) })
+		for range 3 {
+			if err := p.Publish(t.Context(), []*kgo.Record{{Topic: "missing", Value: []byte("v")}})[0]; !errors.Is(err, kerr.UnknownTopicOrPartition) {
+				t.Errorf("a missing topic: %v", err)
+			}
+			if err := p.Publish(t.Context(), forwarded(1))[0]; err != nil {
+				t.Error(err)
+			}
 		}
-		if err := p.Publish(t.Context(), forwarded(1))[0]; err != nil {
-			t.Error(err)
+		if n := ids.Load(); n != 1 {
+			t.Errorf("%d producer ids were asked for", n)
 		}
-	}
-	if n := ids.Load(); n != 1 {
-		t.Errorf("%d producer ids were asked for", n)
-	}
+	}, kfake.SeedTopics(1, dlq))
 }

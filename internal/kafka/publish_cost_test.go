@@ -42,7 +42,7 @@ func TestRecordsThatAreForwardedTogetherGoInFewRequests(t *testing.T) {
 	t.Parallel()
 	const n, partitions, most = 1000, 8, 200 // what was buffered while the request before was on its way goes with the next
 	c := kafkatest.New(t, kfake.SeedTopics(partitions, dlq))
-	p := publisher(t, c, 10*time.Second)
+	p := publisher(t, c, kafkatest.Timeout)
 	records := parkedRecords(n)
 	publishAll(t, p.Publish, records) // connects
 	var requests atomic.Int64

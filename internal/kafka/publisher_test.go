@@ -26,6 +26,16 @@ import (
 
 const dlq = "decision-logs-dlq"
 
+// virtually runs a test on a cluster in virtual time, where a deadline is missed by what waits and never by a machine that is busy.
+func virtually(t *testing.T, test func(*testing.T, *kafkatest.Cluster), opts ...kfake.Opt) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		c := kafkatest.NewVirtual(t, opts...)
+		t.Cleanup(c.Close)
+		test(t, c)
+	})
+}
+
 func publisher(t testing.TB, c *kafkatest.Cluster, timeout time.Duration) *kafka.Publisher {
 	t.Helper()
 	p, err := kafka.NewPublisher(fast(c), kafka.PublisherConfig{Timeout: timeout}, zerolog.Nop(), nil)
@@ -48,7 +58,7 @@ func forwarded(n int) []*kgo.Record {
 func TestWhatWasAcknowledgedIsThereByteForByte(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(1, dlq))
-	p := publisher(t, c, 5*time.Second)
+	p := publisher(t, c, kafkatest.Timeout)
 	records := forwarded(100)
 	records[7].Value, records[8].Key = nil, nil
 	for i, err := range p.Publish(context.Background(), records) {
@@ -71,7 +81,7 @@ func TestWhatWasAcknowledgedIsThereByteForByte(t *testing.T) {
 func TestTheSameKeyGoesToTheSamePartitionWhateverPartitionTheRecordNames(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(5, dlq))
-	p := publisher(t, c, 5*time.Second)
+	p := publisher(t, c, kafkatest.Timeout)
 	for n := range int32(10) {
 		r := forwarded(1)[0]
 		r.Partition = n // of the source topic: more partitions than here
@@ -90,7 +100,7 @@ func TestTheSameKeyGoesToTheSamePartitionWhateverPartitionTheRecordNames(t *test
 func TestPlaceSaysWhereTheBrokersPutEachRecord(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(5, dlq))
-	p := publisher(t, c, 5*time.Second)
+	p := publisher(t, c, kafkatest.Timeout)
 	records := forwarded(200)
 	records[13].Value = make([]byte, 1_100_000) // goes by itself
 	placed, errs := p.Place(context.Background(), records)
@@ -148,90 +158,94 @@ func TestABrokerThatNeverAnswersCostsTheDeadlineAndNoMore(t *testing.T) {
 
 func TestAnAnswerThatWasLostIsAnError(t *testing.T) {
 	t.Parallel()
-	c := kafkatest.New(t, kfake.SeedTopics(1, dlq))
-	p := publisher(t, c, time.Second)
-	heal := c.LoseAnswers(dlq)
-	errs := p.Publish(context.Background(), forwarded(3))
-	heal()
-	for _, err := range errs {
-		if err == nil {
-			t.Error("a record whose answer was lost counts as acknowledged")
+	virtually(t, func(t *testing.T, c *kafkatest.Cluster) {
+		p := publisher(t, c, time.Second)
+		heal := c.LoseAnswers(dlq)
+		errs := p.Publish(context.Background(), forwarded(3))
+		heal()
+		for _, err := range errs {
+			if err == nil {
+				t.Error("a record whose answer was lost counts as acknowledged")
+			}
 		}
-	}
-	if len(c.ReadAll(t, dlq)) == 0 {
-		t.Error("the fault was to store the records")
-	}
-	if err := errors.Join(p.Publish(context.Background(), forwarded(3))...); err != nil {
-		t.Errorf("afterwards: %v", err)
-	}
+		if len(c.ReadAll(t, dlq)) == 0 {
+			t.Error("the fault was to store the records")
+		}
+		if err := errors.Join(p.Publish(context.Background(), forwarded(3))...); err != nil {
+			t.Errorf("afterwards: %v", err)
+		}
+	}, kfake.SeedTopics(1, dlq))
 }
 
 func TestOneRecordTooLargeAmongManyIsTheOnlyOneRefused(t *testing.T) {
 	t.Parallel()
-	c := kafkatest.New(t)
-	limit := "5000"
-	if err := c.CreateTopic(dlq, 1, map[string]string{"max.message.bytes": limit}); err != nil {
-		t.Fatal(err)
-	}
-	p := publisher(t, c, 10*time.Second)
-	records := forwarded(99)
-	records[42].Value = noise(9000)
-	records[77].Value = make([]byte, 1_100_000) // too large for a client's batch, small on the wire
-	for i, err := range p.Publish(context.Background(), records) {
-		if (i == 42) != errors.Is(err, kerr.MessageTooLarge) || (i != 42) != (err == nil) {
-			t.Errorf("record %d: %v", i, err)
+	virtually(t, func(t *testing.T, c *kafkatest.Cluster) {
+		limit := "5000"
+		if err := c.CreateTopic(dlq, 1, map[string]string{"max.message.bytes": limit}); err != nil {
+			t.Fatal(err)
 		}
-	}
-	count := map[string]int{}
-	for _, r := range c.ReadAll(t, dlq) {
-		count[string(r.Key)]++
-	}
-	if len(count) != 98 || count["key-42"] != 0 {
-		t.Errorf("%d keys are there, key-42 %d times", len(count), count["key-42"])
-	}
+		p := publisher(t, c, kafkatest.Timeout)
+		records := forwarded(99)
+		records[42].Value = noise(9000)
+		records[77].Value = make([]byte, 1_100_000) // too large for a client's batch, small on the wire
+		for i, err := range p.Publish(context.Background(), records) {
+			if (i == 42) != errors.Is(err, kerr.MessageTooLarge) || (i != 42) != (err == nil) {
+				t.Errorf("record %d: %v", i, err)
+			}
+		}
+		count := map[string]int{}
+		for _, r := range c.ReadAll(t, dlq) {
+			count[string(r.Key)]++
+		}
+		if len(count) != 98 || count["key-42"] != 0 {
+			t.Errorf("%d keys are there, key-42 %d times", len(count), count["key-42"])
+		}
+	})
 }
 
 func TestARecordRefusedInCompanyIsNotCalledTooLarge(t *testing.T) {
 	t.Parallel()
-	c := kafkatest.New(t, kfake.SeedTopics(1, dlq))
-	p := publisher(t, c, 2*time.Second)
-	// The whole set is refused, and then nobody answers.
-	c.Fail(kmsg.Produce, kerr.MessageTooLarge, 1)
-	refused := c.Watch(kmsg.Produce, func(kmsg.Request) {})
-	defer refused()
-	records := forwarded(3)
-	var once sync.Once
-	c.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
-		c.KeepControl()
-		first := false
-		once.Do(func() { first = true })
-		return nil, nil, !first
-	})
-	for i, err := range p.Publish(context.Background(), records) {
-		if err == nil || errors.Is(err, kerr.MessageTooLarge) {
-			t.Errorf("record %d: %v", i, err)
+	virtually(t, func(t *testing.T, c *kafkatest.Cluster) {
+		p := publisher(t, c, 2*time.Second)
+		// The whole set is refused, and then nobody answers.
+		c.Fail(kmsg.Produce, kerr.MessageTooLarge, 1)
+		refused := c.Watch(kmsg.Produce, func(kmsg.Request) {})
+		defer refused()
+		records := forwarded(3)
+		var once sync.Once
+		c.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
+			c.KeepControl()
+			first := false
+			once.Do(func() { first = true })
+			return nil, nil, !first
+		})
+		for i, err := range p.Publish(context.Background(), records) {
+			if err == nil || errors.Is(err, kerr.MessageTooLarge) {
+				t.Errorf("record %d: %v", i, err)
+			}
 		}
-	}
+	}, kfake.SeedTopics(1, dlq))
 }
 
 func TestATopicThatIsMissingFailsWithinTheDeadline(t *testing.T) {
 	t.Parallel()
-	c := kafkatest.New(t)
-	p := publisher(t, c, 3*time.Second)
-	began := time.Now()
-	for _, err := range p.Publish(context.Background(), forwarded(3)) {
-		if err == nil {
-			t.Error("published to a topic that does not exist")
+	virtually(t, func(t *testing.T, c *kafkatest.Cluster) {
+		p := publisher(t, c, 3*time.Second)
+		began := time.Now()
+		for _, err := range p.Publish(context.Background(), forwarded(3)) {
+			if err == nil {
+				t.Error("published to a topic that does not exist")
+			}
 		}
-	}
-	if took := time.Since(began); took > 4*time.Second {
-		t.Errorf("took %v", took)
-	}
-	if err := c.CreateTopic(dlq, 1, nil); err != nil {
-		t.Fatal(err)
-	}
-	kafkatest.Eventually(t, "it works once the topic is there", func() bool {
-		return errors.Join(p.Publish(context.Background(), forwarded(1))...) == nil
+		if took := time.Since(began); took > 3*time.Second {
+			t.Errorf("took %v", took)
+		}
+		if err := c.CreateTopic(dlq, 1, nil); err != nil {
+			t.Fatal(err)
+		}
+		kafkatest.Eventually(t, "it works once the topic is there", func() bool {
+			return errors.Join(p.Publish(context.Background(), forwarded(1))...) == nil
+		})
 	})
 }
 
@@ -241,7 +255,7 @@ func TestAProducerThatTheBrokersForgotRecovers(t *testing.T) {
 		t.Run(code.Message, func(t *testing.T) {
 			t.Parallel()
 			c := kafkatest.New(t, kfake.SeedTopics(1, dlq))
-			p := publisher(t, c, 5*time.Second)
+			p := publisher(t, c, kafkatest.Timeout)
 			c.Fail(kmsg.Produce, code, 1)
 			acknowledged := map[string]bool{}
 			for try := 0; len(acknowledged) < 10 && try < 5; try++ {
@@ -265,33 +279,35 @@ func TestAProducerThatTheBrokersForgotRecovers(t *testing.T) {
 
 func TestAConnectionThatIsCutBeforeTheAnswerIsNoAcknowledgement(t *testing.T) {
 	t.Parallel()
-	c := kafkatest.New(t, kfake.SeedTopics(1, dlq))
-	p := publisher(t, c, time.Second)
-	heal := c.HangUp(kmsg.Produce)
-	for _, err := range p.Publish(context.Background(), forwarded(3)) {
-		if err == nil {
-			t.Error("counts as acknowledged")
+	virtually(t, func(t *testing.T, c *kafkatest.Cluster) {
+		p := publisher(t, c, time.Second)
+		heal := c.HangUp(kmsg.Produce)
+		for _, err := range p.Publish(context.Background(), forwarded(3)) {
+			if err == nil {
+				t.Error("counts as acknowledged")
+			}
 		}
-	}
-	heal()
-	kafkatest.Eventually(t, "it recovers", func() bool { return errors.Join(p.Publish(context.Background(), forwarded(1))...) == nil })
+		heal()
+		kafkatest.Eventually(t, "it recovers", func() bool { return errors.Join(p.Publish(context.Background(), forwarded(1))...) == nil })
+	}, kfake.SeedTopics(1, dlq))
 }
 
 func TestErrorsOfPublishNameTheTopicAndNoPayload(t *testing.T) {
 	t.Parallel()
-	c := kafkatest.New(t)
-	p := publisher(t, c, 500*time.Millisecond)
-	r := &kgo.Record{Topic: dlq, Key: []byte("secret-key"), Value: []byte("secret-value")}
-	err := p.Publish(context.Background(), []*kgo.Record{r})[0]
-	if err == nil || !strings.Contains(err.Error(), dlq) || strings.Contains(err.Error(), "secret") {
-		t.Errorf("got %v", err)
-	}
+	virtually(t, func(t *testing.T, c *kafkatest.Cluster) {
+		p := publisher(t, c, 500*time.Millisecond)
+		r := &kgo.Record{Topic: dlq, Key: []byte("secret-key"), Value: []byte("secret-value")}
+		err := p.Publish(context.Background(), []*kgo.Record{r})[0]
+		if err == nil || !strings.Contains(err.Error(), dlq) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("got %v", err)
+		}
+	})
 }
 
 func TestPublishIsSafeForManyAtOnce(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(3, dlq))
-	p := publisher(t, c, 10*time.Second)
+	p := publisher(t, c, kafkatest.Timeout)
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
@@ -320,83 +336,86 @@ func noise(n int) []byte {
 
 func TestRecordThatIsOlderThanTheTimeoutIsPublished(t *testing.T) {
 	t.Parallel()
-	c := kafkatest.New(t, kfake.SeedTopics(1, dlq))
-	p := publisher(t, c, 2*time.Second)
-	records := forwarded(3)
-	for _, r := range records {
-		r.Timestamp = time.Now().Add(-48 * time.Hour) // it waited in the spool
-	}
-	for i, err := range p.Publish(t.Context(), records) {
-		if err != nil {
-			t.Errorf("record %d: %v", i, err)
+	virtually(t, func(t *testing.T, c *kafkatest.Cluster) {
+		p := publisher(t, c, 2*time.Second)
+		records := forwarded(3)
+		for _, r := range records {
+			r.Timestamp = time.Now().Add(-48 * time.Hour) // it waited in the spool
 		}
-	}
-	for _, r := range c.ReadAll(t, dlq) {
-		if time.Since(r.Timestamp) < 47*time.Hour {
-			t.Errorf("the timestamp became %v", r.Timestamp)
+		for i, err := range p.Publish(t.Context(), records) {
+			if err != nil {
+				t.Errorf("record %d: %v", i, err)
+			}
 		}
-	}
+		for _, r := range c.ReadAll(t, dlq) {
+			if time.Since(r.Timestamp) < 47*time.Hour {
+				t.Errorf("the timestamp became %v", r.Timestamp)
+			}
+		}
+	}, kfake.SeedTopics(1, dlq))
 }
 
 func TestClientsThatLetARecordRunOutOfTimeAreReplaced(t *testing.T) {
 	t.Parallel()
-	c := kafkatest.New(t, kfake.SeedTopics(1, dlq))
-	reg := prometheus.NewPedanticRegistry()
-	p, err := kafka.NewPublisher(fast(c), kafka.PublisherConfig{Timeout: 500 * time.Millisecond}, zerolog.Nop(), reg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.Close)
-	var ids atomic.Int64
-	c.Watch(kmsg.InitProducerID, func(kmsg.Request) { ids.Add(1) })
-	if err := p.Publish(t.Context(), forwarded(1))[0]; err != nil {
-		t.Fatal(err)
-	}
-	heal := c.Mute(kmsg.Produce)
-	if err := p.Publish(t.Context(), forwarded(1))[0]; !errors.Is(err, kafka.ErrUnanswered) {
-		t.Errorf("a mute broker: %v", err)
-	}
-	heal()
-	if err := p.Publish(t.Context(), forwarded(1))[0]; err != nil {
-		t.Errorf("after the broker is well again: %v", err)
-	}
-	if ids.Load() < 2 {
-		t.Error("the client that was stuck is still in use")
-	}
-	if _, err := reg.Gather(); err != nil {
-		t.Errorf("metrics of the clients collide: %v", err)
-	}
+	virtually(t, func(t *testing.T, c *kafkatest.Cluster) {
+		reg := prometheus.NewPedanticRegistry()
+		p, err := kafka.NewPublisher(fast(c), kafka.PublisherConfig{Timeout: 500 * time.Millisecond}, zerolog.Nop(), reg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(p.Close)
+		var ids atomic.Int64
+		c.Watch(kmsg.InitProducerID, func(kmsg.Request) { ids.Add(1) })
+		if err := p.Publish(t.Context(), forwarded(1))[0]; err != nil {
+			t.Fatal(err)
+		}
+		heal := c.Mute(kmsg.Produce)
+		if err := p.Publish(t.Context(), forwarded(1))[0]; !errors.Is(err, kafka.ErrUnanswered) {
+			t.Errorf("a mute broker: %v", err)
+		}
+		heal()
+		if err := p.Publish(t.Context(), forwarded(1))[0]; err != nil {
+			t.Errorf("after the broker is well again: %v", err)
+		}
+		if ids.Load() < 2 {
+			t.Error("the client that was stuck is still in use")
+		}
+		if _, err := reg.Gather(); err != nil {
+			t.Errorf("metrics of the clients collide: %v", err)
+		}
+	}, kfake.SeedTopics(1, dlq))
 }
 
 // TestARecordSentByItselfWaitsForNoOtherBeyondItsDeadline has one call wait for a broker that never answers about its record, and
 // another, with less time, behind it.
 func TestARecordSentByItselfWaitsForNoOtherBeyondItsDeadline(t *testing.T) {
 	t.Parallel()
-	c := kafkatest.New(t, kfake.SeedTopics(1, dlq))
-	c.FailTopic(kmsg.Produce, dlq, kerr.MessageTooLarge, 2)
-	var asked atomic.Int32
-	c.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
-		c.KeepControl()
-		return nil, nil, asked.Add(1) == 2 // the first record by itself
-	})
-	p, err := kafka.NewPublisher(fast(c), kafka.PublisherConfig{Timeout: 2 * time.Second}, zerolog.Nop(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	first := make(chan struct{})
-	go func() { defer close(first); p.Publish(t.Context(), forwarded(1)) }()
-	kafkatest.Eventually(t, "the first record is sent by itself", func() bool { return asked.Load() == 2 })
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	errs := p.Publish(ctx, forwarded(1))
-	select {
-	case <-first:
-		t.Error("it waited for the other")
-	default:
-	}
-	if !errors.Is(errs[0], kafka.ErrUnanswered) {
-		t.Errorf("got %v", errs[0])
-	}
-	<-first
+	virtually(t, func(t *testing.T, c *kafkatest.Cluster) {
+		c.FailTopic(kmsg.Produce, dlq, kerr.MessageTooLarge, 2)
+		var asked atomic.Int32
+		c.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
+			c.KeepControl()
+			return nil, nil, asked.Add(1) == 2 // the first record by itself
+		})
+		p, err := kafka.NewPublisher(fast(c), kafka.PublisherConfig{Timeout: 2 * time.Second}, zerolog.Nop(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		first := make(chan struct{})
+		go func() { defer close(first); p.Publish(t.Context(), forwarded(1)) }()
+		kafkatest.Eventually(t, "the first record is sent by itself", func() bool { return asked.Load() == 2 })
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		errs := p.Publish(ctx, forwarded(1))
+		select {
+		case <-first:
+			t.Error("it waited for the other")
+		default:
+		}
+		if !errors.Is(errs[0], kafka.ErrUnanswered) {
+			t.Errorf("got %v", errs[0])
+		}
+		<-first
+	}, kfake.SeedTopics(1, dlq))
 }

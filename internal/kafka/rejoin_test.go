@@ -111,7 +111,7 @@ func TestNothingIsCommittedInTheNameOfAnotherMember(t *testing.T) {
 		for kafka.Member(a) == was && ctx.Err() == nil {
 			time.Sleep(time.Millisecond)
 		}
-		commit, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		commit, cancel := context.WithTimeout(context.WithoutCancel(ctx), kafkatest.Timeout)
 		defer cancel()
 		result <- a.Commit(commit, settle(b))
 		<-ctx.Done()

@@ -235,7 +235,8 @@ func (s *session) offsets(_ context.Context, at map[string]map[int32]kgo.Offset)
 func (s *session) carry(a *Assignment) {
 	err := s.handle(a.ctx, a)
 	a.mu.Lock()
-	given := a.dead || a.leaving.Err() != nil
+	// Its context is asked itself: who waits for that one wakes before the one below it, and dead, say so.
+	given := a.dead || a.ctx.Err() != nil || a.leaving.Err() != nil
 	a.finished = !given
 	if a.finished {
 		a.queue, a.bytes = nil, 0

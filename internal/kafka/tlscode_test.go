@@ -64,13 +64,13 @@ func TestTLSIsAskedForAtEachConnectionAndAComplaintIsToldOnce(t *testing.T) {
 	certificate, roots := selfSigned(t)
 	cluster := kafkatest.New(t, kfake.TLS(&tls.Config{MinVersion: tls.VersionTLS12, Certificates: certificate}), kfake.SeedTopics(1, topic))
 	var asked atomic.Int32
-	var out strings.Builder
+	var out lockedBuffer
 	cfg := fast(cluster)
 	cfg.FreshTLS = func() (*tls.Config, error) {
 		asked.Add(1)
 		return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}, errors.New("half a file")
 	}
-	p, err := kafka.NewPublisher(cfg, kafka.PublisherConfig{Timeout: 10 * time.Second}, zerolog.New(zerolog.SyncWriter(&out)), nil)
+	p, err := kafka.NewPublisher(cfg, kafka.PublisherConfig{Timeout: kafkatest.Timeout}, zerolog.New(&out), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,8 +22,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Timeout ends every wait of this package.
-const Timeout = 30 * time.Second
+// Timeout ends every wait of this package. It tells a wait in vain from a machine that has much else to do.
+const Timeout = 2 * time.Minute
 
 // Dial connects to a broker.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)

@@ -121,7 +121,7 @@ func TestAServerThatRefusesOrNeverAnswersStopsNobodyElse(t *testing.T) {
 	for range 5 {
 		c.Send(example)
 	}
-	if took := time.Since(began); took > time.Second {
+	if took := time.Since(began); took > 10*time.Second {
 		t.Errorf("sending took %s", took)
 	}
 	until(t, "the healthy channel has all, the others have failed", func() bool {

@@ -81,6 +81,7 @@ type FS struct {
 	mutations int
 	cutAt     int
 	slow      map[Op]time.Duration
+	stands    map[Op]stand
 	pending   []change
 }
 
@@ -95,6 +96,8 @@ func New() *FS {
 		seen:  make(map[*Fault]int),
 		ops:   make(map[Op]int),
 		slow:  make(map[Op]time.Duration),
+
+		stands: make(map[Op]stand),
 	}
 }
 
@@ -131,6 +134,19 @@ func (m *FS) Slow(op Op, d time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.slow[op] = d
+}
+
+// stand is where the next operation of a kind waits.
+type stand struct{ begun, goOn chan struct{} }
+
+// Stand makes the next operation of a kind wait, before it does anything, until
+// goOn is called. begun is closed once it waits.
+func (m *FS) Stand(op Op) (begun <-chan struct{}, goOn func()) {
+	s := stand{make(chan struct{}), make(chan struct{})}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stands[op] = s
+	return s.begun, sync.OnceFunc(func() { close(s.goOn) })
 }
 
 // Cut takes the power away just before the n-th operation from now that would
@@ -288,6 +304,13 @@ func (m *FS) begin(op Op, changes bool) error {
 	if d := m.slow[op]; d > 0 {
 		m.mu.Unlock()
 		time.Sleep(d)
+		m.mu.Lock()
+	}
+	if s, ok := m.stands[op]; ok {
+		delete(m.stands, op)
+		close(s.begun)
+		m.mu.Unlock()
+		<-s.goOn
 		m.mu.Lock()
 	}
 	m.ops[op]++
