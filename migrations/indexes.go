@@ -21,5 +21,5 @@ var DayIndexes = []ReadIndex{
 	{"path_ts", `(hashtext(service COLLATE "C"), ((hashtext(path COLLATE "C") & -4) | CASE WHEN allowed THEN 1 WHEN NOT allowed THEN 2 ELSE 0 END), ts)`},
 	{"host_ts", `(hashtext(rtrim(requested_by, '0123456789') COLLATE "C"), ts)`},
 	{"host_path_ts", `(hashtext(rtrim(requested_by, '0123456789') COLLATE "C"), ((hashtext(path COLLATE "C") & -4) | CASE WHEN allowed THEN 1 WHEN NOT allowed THEN 2 ELSE 0 END), ts)`},
-	{"stored_brin", `USING brin (stored_at) WITH (pages_per_range = 512, autosummarize = on)`},
+	{"stored_brin", `USING brin (stored_at) WITH (pages_per_range = 128, autosummarize = on)`},
 }

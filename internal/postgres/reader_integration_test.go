@@ -179,41 +179,44 @@ var filters = map[string]reader.Filter{
 func TestASearchFindsWhatFitsInOrderBothWays(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"days", "plain", "over", "some over"} {
-		pg := pgtest.New(t)
-		switch kind {
-		case "plain":
-			pg = pgtest.NewPlain(t)
-		case "some over":
-			pg.Exec(t, `DROP TABLE decision_logs_before; SET TimeZone = 'UTC';
-				CREATE TABLE decision_logs_p20240501 PARTITION OF decision_logs FOR VALUES FROM ('2024-05-01') TO ('2024-05-02');
-				CREATE TABLE decision_logs_p20240502 PARTITION OF decision_logs FOR VALUES FROM ('2024-05-02') TO ('2024-05-03');
-				CREATE TABLE decision_logs_p20240503 PARTITION OF decision_logs FOR VALUES FROM ('2024-05-03') TO ('2024-05-03 20:00')`)
-		}
-		rows := logged(t)
-		db := open(t, pg.URL, time.Minute) // some thousand pages: one of them meets the worst moment of a busy machine
-		store(t, db, rows...)
-		if strings.Contains(kind, "over") {
-			want := int64(4)
-			if kind == "some over" {
-				want = 12
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			pg := pgtest.New(t)
+			switch kind {
+			case "plain":
+				pg = pgtest.NewPlain(t)
+			case "some over":
+				pg.Exec(t, `DROP TABLE decision_logs_before; SET TimeZone = 'UTC';
+					CREATE TABLE decision_logs_p20240501 PARTITION OF decision_logs FOR VALUES FROM ('2024-05-01') TO ('2024-05-02');
+					CREATE TABLE decision_logs_p20240502 PARTITION OF decision_logs FOR VALUES FROM ('2024-05-02') TO ('2024-05-03');
+					CREATE TABLE decision_logs_p20240503 PARTITION OF decision_logs FOR VALUES FROM ('2024-05-03') TO ('2024-05-03 20:00')`)
 			}
-			if n, err := db.Reader().Index(t.Context()); err != nil || n != want {
-				t.Fatalf("%s: %d indexes made, %v, want %d", kind, n, err, want)
-			}
-			if n, err := db.Reader().Index(t.Context()); err != nil || n != 0 {
-				t.Fatalf("%s: %d indexes made again, %v", kind, n, err)
-			}
-		}
-		if kind == "some over" {
-			pg.Exec(t, `DROP INDEX decision_logs_p20240502_path_ts`)
-		}
-		for name, f := range filters {
-			for _, p := range []reader.Page{{Limit: 7}, {Limit: 50, Oldest: true, Payload: true}} {
-				if want, got := wanted(t, rows, f, p.Oldest), searched(t, db.Reader(), f, p); !slices.Equal(want, got) {
-					t.Errorf("%s, %s, %+v: %d found\n%v\nwant %d\n%v", kind, name, p, len(got), got, len(want), want)
+			rows := logged(t)
+			db := open(t, pg.URL, time.Minute) // some thousand pages: one of them meets the worst moment of a busy machine
+			store(t, db, rows...)
+			if strings.Contains(kind, "over") {
+				want := int64(4)
+				if kind == "some over" {
+					want = 12
+				}
+				if n, err := db.Reader().Index(t.Context()); err != nil || n != want {
+					t.Fatalf("%d indexes made, %v, want %d", n, err, want)
+				}
+				if n, err := db.Reader().Index(t.Context()); err != nil || n != 0 {
+					t.Fatalf("%d indexes made again, %v", n, err)
 				}
 			}
-		}
+			if kind == "some over" {
+				pg.Exec(t, `DROP INDEX decision_logs_p20240502_path_ts`)
+			}
+			for name, f := range filters {
+				for _, p := range []reader.Page{{Limit: 7}, {Limit: 50, Oldest: true, Payload: true}} {
+					if want, got := wanted(t, rows, f, p.Oldest), searched(t, db.Reader(), f, p); !slices.Equal(want, got) {
+						t.Errorf("%s, %+v: %d found\n%v\nwant %d\n%v", name, p, len(got), got, len(want), want)
+					}
+				}
+			}
+		})
 	}
 }
 
