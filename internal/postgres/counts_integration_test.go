@@ -328,7 +328,7 @@ func TestARestoreWaitsUntilTheMarkHasPassedItsRows(t *testing.T) {
 	check(t, err)
 	check(t, tx.QueryRow(t.Context(), `SELECT pg_backend_pid()`).Scan(&pid))
 	w.c.Table = w.pg.Archives().Hurry(true, 0)
-	if _, err := w.c.Restore(t.Context(), w.day); !errors.As(err, &uncounted) || !strings.Contains(uncounted.Hint(), fmt.Sprint("session ", pid, " ")) {
+	if _, err := w.c.Restore(t.Context(), w.day); !errors.As(err, &uncounted) || !strings.Contains(uncounted.Hint(), fmt.Sprintf("session %d", pid)) {
 		t.Fatalf("while a transaction holds the mark back: %v", err)
 	}
 	w.exact(w.pg.Reader(), false)
@@ -356,7 +356,7 @@ func TestADayIsTakenOutOnlyWhereWritersDoNotWaitForLong(t *testing.T) {
 		t.Helper()
 		_, err := a.c.Archive(t.Context(), a.day, false)
 		uncounted := (*archive.UncountedError)(nil)
-		if !errors.As(err, &uncounted) || !strings.Contains(uncounted.Hint(), fmt.Sprint("session ", pid, " ")) {
+		if !errors.As(err, &uncounted) || !strings.Contains(uncounted.Hint(), fmt.Sprintf("session %d", pid)) {
 			t.Fatalf("%s: %v", what, err)
 		}
 		var attached, counted int

@@ -161,10 +161,11 @@ func (r *Reader) countOnce(ctx context.Context, done time.Time, span time.Durati
 		}); err != nil {
 			return err
 		}
-		for _, sql := range []string{foldCountsSQL, foldDaysSQL} {
-			if _, err := tx.Exec(ctx, sql, hours); err != nil {
-				return err
-			}
+		if _, err := tx.Exec(ctx, foldCountsSQL, hours); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, foldDaysSQL, hours); err != nil {
+			return err
 		}
 		_, err = tx.Exec(ctx, moveMarkSQL, to)
 		return err
