@@ -89,7 +89,7 @@ func TestFourConsumersShareTwelvePartitionsAndTakeOverWhatTheKilledOneHad(t *tes
 	}
 	s.replayer()
 	s.evenly(instances, partitions)
-	g.background(0, time.Millisecond)
+	g.background(0, 2*time.Millisecond)
 	serving(t, home.Row, 100, cs...)
 	killed, others := cs[0], cs[1:]
 	for _, c := range cs {
