@@ -84,20 +84,16 @@ func New(cfg Config) (*Generator, error) {
 	return g, nil
 }
 
-// mostOrdinary is how many records are without a fault at the beginning, however many are made: a load that is meant to
-// outlast a test has its faults from early on.
-const mostOrdinary = 3000
-
 // plant spreads every kind of fault evenly over the records, each at least once. The first records are ordinary, so
 // that there is something to repeat.
 func (g *Generator) plant() {
 	all := kinds()
 	n := max(len(all), g.cfg.Records/g.cfg.FaultEvery)
-	first := min(g.cfg.Records/10, mostOrdinary)
-	step := (g.cfg.Records - first) / n
+	room := g.cfg.Records - g.cfg.Records/10
+	step := room / n
 	g.plan = make(map[int]kind, n)
 	for i := range n {
-		g.plan[first+i*step+g.rng.IntN(step)] = all[i%len(all)]
+		g.plan[g.cfg.Records/10+i*step+g.rng.IntN(step)] = all[i%len(all)]
 	}
 }
 

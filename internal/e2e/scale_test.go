@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -82,14 +81,14 @@ func TestFourConsumersShareTwelvePartitionsAndTakeOverWhatTheKilledOneHad(t *tes
 	t.Parallel()
 	const partitions, instances = 12, 4
 	s := partitioned(t, testenv.Kafka(t), testenv.Postgres(t), partitions)
-	g := s.generate(lasting, 13)
+	g := s.generate(30_000, 13)
 	var cs []*process
 	for range instances {
 		cs = append(cs, s.consumer())
 	}
 	s.replayer()
 	s.evenly(instances, partitions)
-	g.background(0, time.Millisecond)
+	g.background(0, unhurried)
 	serving(t, home.Row, 100, cs...)
 	killed, others := cs[0], cs[1:]
 	for _, c := range cs {

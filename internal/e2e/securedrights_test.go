@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -128,9 +129,12 @@ func (s *system) granted(t *testing.T, lack []*lacking) {
 			}
 			return nil
 		})
-		if !strings.Contains(l.p.out.String(), "kafka fault is over") {
-			t.Errorf("%s did not say that it is over", l.p.name)
-		}
+		eventually(t, patience, l.p.name+" says that it is over, which may come after /readyz", func() error {
+			if !strings.Contains(l.p.out.String(), "kafka fault is over") {
+				return errors.New("it did not")
+			}
+			return nil
+		})
 	}
 }
 

@@ -337,9 +337,9 @@ type producer struct {
 	enough atomic.Bool // ends what goes on in the background
 }
 
-// lasting are more records than any test has time for, where each step of it waits for some more and the test itself ends
-// the load: with fewer, a machine that is slow would have none left for the last steps.
-const lasting = 1_000_000
+// unhurried is the pause between records where each step of a test waits for some more, and the test itself ends the load. It
+// has to last for the last step, on a machine that is slow as well, and not to pile up on it.
+const unhurried = 5 * time.Millisecond
 
 // generate starts making n records by seed; the table must refuse what carries the generator's marker.
 func (s *system) generate(n int, seed uint64) *producer {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -132,7 +131,7 @@ func TestUpgradeRollsThereAndBackUnderLoad(t *testing.T) {
 	db := testenv.OwnPostgres(t)
 	s := upgraded(t, db, "DOCKET_BATCH_MAX_RECORDS=50")
 	newer, names := s.newer()
-	g := s.generate(lasting, 11)
+	g := s.generate(30_000, 11)
 	old := func(name string) *process { return s.start(former+name, newer) }
 	// away stops the database until each of these has parked.
 	away := func(ps ...*process) {
@@ -143,7 +142,7 @@ func TestUpgradeRollsThereAndBackUnderLoad(t *testing.T) {
 	}
 
 	oldest, older, oldReplayer := old("consumer"), old("consumer"), old("parking-replayer")
-	g.background(0, 2*time.Millisecond)
+	g.background(0, unhurried)
 	serving(t, home.Row, 100, oldest, older)
 
 	s.migrateWith(current)

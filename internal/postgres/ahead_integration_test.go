@@ -136,6 +136,7 @@ func writers(t *testing.T, d *pgtest.DB, n int) (stop func() (ids int, parked in
 	var all sync.WaitGroup
 	var parked, stored atomic.Int64
 	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(func() { cancel(); all.Wait() }) // a test that gave up does not call stop
 	for w := range n {
 		all.Go(func() {
 			var waiting []pipeline.Row

@@ -116,3 +116,18 @@ func TestARowThatVanishesIsTriedAgain(t *testing.T) {
 	code(t, open(t, d.URL, 0), "40001", row("a", noon, `{}`), row("gone", noon, `{}`))
 	same(t, d.Count(t), 0)
 }
+
+// A fault of the harness is put in over the last one while programs write: neither may end as a deadlock.
+func TestFaultsAreChangedWhileWritersGoOn(t *testing.T) {
+	t.Parallel()
+	d := pgtest.New(t)
+	stop := writers(t, d, 3)
+	for range 40 {
+		d.BeforeInsert(t, `RETURN NEW;`)
+	}
+	d.Calm(t)
+	n, parked := stop()
+	if got := d.Count(t); got != n || parked > 0 {
+		t.Errorf("%d rows of %d, %d were parked", got, n, parked)
+	}
+}

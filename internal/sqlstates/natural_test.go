@@ -105,6 +105,10 @@ func incompressible(n int) string {
 	return string(b)
 }
 
+// shortTimeout is that of a store that is meant to run into it. The server gives up at four fifths of it, and what is left
+// has to do for its answer: else it is our own deadline that is met, under another code.
+const shortTimeout = 4 * time.Second
+
 func TestWhatPostgresItselfFindsInOneRecordLeavesTheOthersTheirRows(t *testing.T) {
 	t.Parallel()
 	for name, c := range inBatch {
@@ -122,7 +126,7 @@ func TestWhatPostgresItselfFindsInOneRecordLeavesTheOthersTheirRows(t *testing.T
 			case c.end == exhausted, c.code == "23503":
 				want.odd = parked
 			case c.code == "too_slow":
-				w.timeout, w.pauses = 2*time.Second, nil
+				w.timeout, w.pauses = shortTimeout, nil
 			}
 			w.one(want, oddLog(c.more))
 			if dead := w.forwarded("dlq"); len(dead) == 1 && c.column != "" {
@@ -176,11 +180,11 @@ func TestWhatIsWrongWithTheSetUpHoldsAndGoesOnByItself(t *testing.T) {
 			breaks, mends := w.act(c.breaks), w.act(c.mends)
 			switch c.code {
 			case "55P03":
-				w.timeout = 2 * time.Second
+				w.timeout = shortTimeout
 				var unlock func()
 				breaks, mends = func() { unlock = pg.Lock(t) }, func() { unlock() }
 			case "57014":
-				w.timeout = 2 * time.Second
+				w.timeout = shortTimeout
 				breaks, mends = func() { pg.Slow(t, time.Minute) }, func() { pg.KillSessions(t); pg.Calm(t) }
 			}
 			want := expect(c.code)

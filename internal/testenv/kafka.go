@@ -35,9 +35,16 @@ type KafkaServer struct {
 func Kafka(t testing.TB) *KafkaServer {
 	t.Helper()
 	docker := engine(t)
-	server, err := shared.kafka.get(func() (*KafkaServer, error) { return startKafka(docker, KafkaOptions{}) })
+	server, err := shared.kafka.get(func() (*KafkaServer, error) { return startKafka(docker, KafkaOptions{Env: steady}) })
 	must(t, "Kafka", err)
 	return server
+}
+
+// steady is for a broker that nobody kills: that a busy machine kept it from its heartbeats is no death. Else it loses its
+// partitions and groups for a while, by chance.
+var steady = map[string]string{
+	"KAFKA_BROKER_SESSION_TIMEOUT_MS":    "30000",
+	"KAFKA_BROKER_HEARTBEAT_INTERVAL_MS": "2000",
 }
 
 // OwnKafka starts a broker for this test alone, which goes when the test ends.

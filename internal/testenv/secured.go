@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"testing"
@@ -110,8 +111,6 @@ func startSecured(docker *testcontainers.DockerClient) (*SecuredKafka, error) {
 		"KAFKA_GROUP_MIN_SESSION_TIMEOUT_MS":                     "1000",
 		"KAFKA_HEAP_OPTS":                                        "-Xms256m -Xmx512m",
 		"KAFKA_NUM_NETWORK_THREADS":                              "2",
-		"KAFKA_BROKER_SESSION_TIMEOUT_MS":                        "30000", // nobody kills it, and a busy machine is no death
-		"KAFKA_BROKER_HEARTBEAT_INTERVAL_MS":                     "2000",
 
 		"KAFKA_AUTHORIZER_CLASS_NAME":       "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
 		"KAFKA_SUPER_USERS":                 "User:ANONYMOUS", // whoever comes without TLS
@@ -137,6 +136,7 @@ func startSecured(docker *testcontainers.DockerClient) (*SecuredKafka, error) {
 		"KAFKA_LISTENER_NAME_REAUTH_PLAIN_CONNECTIONS_MAX_REAUTH_MS":             "3000",
 		"KAFKA_CONNECTION_FAILED_AUTHENTICATION_DELAY_MS":                        "100",
 	})
+	maps.Copy(env, steady)
 	req := testcontainers.ContainerRequest{Image: KafkaImage, Env: env, Files: files}
 	addr := k.at[ListenerHarness]
 	k.KafkaServer = &KafkaServer{addr: addr}
