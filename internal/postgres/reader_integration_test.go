@@ -220,6 +220,23 @@ func TestASearchFindsWhatFitsInOrderBothWays(t *testing.T) {
 	}
 }
 
+// TestDecisionsOfOneMomentAreEachOnOnePage: pages end between them, and the moment is the end of what is asked for.
+func TestDecisionsOfOneMomentAreEachOnOnePage(t *testing.T) {
+	t.Parallel()
+	db := open(t, pgtest.New(t).URL, 20*time.Second)
+	var rows []pipeline.Row
+	for _, id := range []string{"a", "B", "ä", "a b", "Z"} {
+		rows = append(rows, row(id, noon, `{"n":1}`))
+	}
+	store(t, db, append(rows, row("before", noon.Add(-time.Microsecond), `{"n":1}`), row("behind", noon.Add(time.Microsecond), `{"n":1}`))...)
+	f := reader.Filter{Since: noon, Until: noon.Add(time.Microsecond)}
+	for _, oldest := range []bool{false, true} {
+		for _, limit := range []int{1, 2, 5, 9} {
+			same(t, searched(t, db.Reader(), f, reader.Page{Limit: limit, Oldest: oldest}), wanted(t, rows, f, oldest))
+		}
+	}
+}
+
 func TestEveryRowSaysItsVerdict(t *testing.T) {
 	t.Parallel()
 	rows := logged(t)
