@@ -37,11 +37,12 @@ func (a *archives) exec(sql string, args ...any) {
 	}
 }
 
-// rows stores so many decisions of the day, on another connection than a command's.
+// rows stores so many decisions of the day, on another connection than a command's, as an hour ago: a restore waits until those of the last two
+// minutes are counted.
 func (a *archives) rows(day string, n int) {
 	a.t.Helper()
-	a.exec(`INSERT INTO decision_logs (decision_id, ts, path, raw, source_topic, source_partition, source_offset, source_index)
-		SELECT 'd' || n, $1::timestamptz + n * interval '1 millisecond', 'authz/allow', jsonb_build_object('decision_id', 'd' || n, 'input', repeat(md5(n::text), 20)), 't', 0, n, 0
+	a.exec(`INSERT INTO decision_logs (decision_id, ts, path, raw, source_topic, source_partition, source_offset, source_index, stored_at)
+		SELECT 'd' || n, $1::timestamptz + n * interval '1 millisecond', 'authz/allow', jsonb_build_object('decision_id', 'd' || n, 'input', repeat(md5(n::text), 20)), 't', 0, n, 0, now() - interval '1 hour'
 		  FROM generate_series($2::int, $3) AS n`, day, a.n, a.n+n-1)
 	a.n += n
 }

@@ -44,7 +44,7 @@ func newArchived(t *testing.T, db *pgtest.DB) *archived {
 	t.Cleanup(pg.Close)
 	a := &archived{DB: db, t: t, dir: filepath.Join(t.TempDir(), "shelf")}
 	a.day, _ = archive.ParseDay("2026-03-04")
-	a.c = archive.Carrier{Table: pg.Archives(), Shelf: archive.Dir(a.dir), By: "mara", Docket: "test", Now: time.Now, PartRows: 700}
+	a.c = archive.Carrier{Table: pg.Archives().CountTo(), Shelf: archive.Dir(a.dir), By: "mara", Docket: "test", Now: time.Now, PartRows: 700}
 	return a
 }
 

@@ -52,5 +52,11 @@ func (a *Archives) Hurry(to bool, within time.Duration) *Archives {
 	return a
 }
 
+// CountTo lets archives count as [Reader.CountTo] does, so that what was just stored can be restored at once.
+func (a *Archives) CountTo() *Archives {
+	a.ahead = countSlack
+	return a
+}
+
 // LeavingRows is how many rows of a day may be counted while writers wait.
 const LeavingRows = leavingRows
