@@ -25,23 +25,22 @@ type Handle struct {
 // Handle returns the verbs that give an error instead of ending a test.
 func (n *node) Handle() Handle { return Handle{n} }
 
-// Pause freezes the server: connections stay open and nothing answers.
+// Pause freezes the server: connections stay open and nothing answers. It is tried for a while: on a busy machine the kernel
+// may not freeze all of a container's processes in the time that the engine gives it.
 func (h Handle) Pause(ctx context.Context) error {
-	var err error
-	for range pauseTries {
-		if _, err = h.n.docker.ContainerPause(ctx, h.n.ctr.GetContainerID(), client.ContainerPauseOptions{}); err == nil {
+	for until := time.Now().Add(stopWait); ; time.Sleep(pollPause) {
+		_, err := h.n.docker.ContainerPause(ctx, h.n.ctr.GetContainerID(), client.ContainerPauseOptions{})
+		if err == nil {
 			return nil
 		}
 		if state, errState := h.state(ctx); errState == nil && state.Paused {
 			return nil
 		}
+		if ctx.Err() != nil || time.Now().After(until) {
+			return act("pause", err)
+		}
 	}
-	return act("pause", err)
 }
-
-// pauseTries is how often freezing is tried: on a busy machine the kernel may not freeze all of a container's processes
-// in the time that the engine gives it.
-const pauseTries = 5
 
 // Thaw lets a paused server go on, without waiting for an answer of it. One that
 // is not paused is left as it is.
