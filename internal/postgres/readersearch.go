@@ -56,14 +56,15 @@ func parseCursor(text string, oldest bool) (s spot, err error) {
 
 // How a search walks: in windows of time, each begun where the last one ended.
 const (
-	firstWindow   = time.Minute           // of all decisions, of which any may fit
-	indexedWindow = 24 * time.Hour        // of those that an index leads to
-	belowWindow   = time.Hour             // of those of a service, which may have many paths
-	gapWindow     = 30 * time.Minute      // beyond which it is asked first whether there is anything
-	leastWindow   = time.Second           // is what a window shrinks to
-	widestWindow  = 400 * 24 * time.Hour  // beyond it, all that is left is looked at in one
-	quickWindow   = 30 * time.Millisecond // after which the next may be much larger
-	slowWindow    = 300 * time.Millisecond
+	firstWindow   = time.Minute            // of all decisions, of which any may fit
+	indexedWindow = 24 * time.Hour         // of those that an index leads to
+	belowWindow   = time.Hour              // of those of a service, which may have many paths
+	gapWindow     = 30 * time.Minute       // beyond which it is asked first whether there is anything
+	leastWindow   = time.Second            // is what a window shrinks to
+	widestWindow  = 400 * 24 * time.Hour   // beyond it, all that is left is looked at in one
+	quickWindow   = 30 * time.Millisecond  // within which the next may be much larger
+	fairWindow    = 120 * time.Millisecond // within which it may be larger: on a busy server none is quick, and a month has 43,200 minutes
+	slowWindow    = 300 * time.Millisecond // after which it is to be smaller
 	growth        = 4
 )
 
@@ -174,6 +175,8 @@ func (s *search) walk(ctx context.Context, deadline time.Time) (more bool, err e
 		switch {
 		case took < quickWindow:
 			s.window *= growth
+		case took < fairWindow:
+			s.window *= 2
 		case took > slowWindow:
 			s.window, s.shrunk = max(s.window/growth, leastWindow), true
 		}
