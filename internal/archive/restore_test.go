@@ -15,6 +15,7 @@ type loading struct {
 	Session
 	lines []string
 	calls []int
+	tally []int                    // lines there were at each
 	spoil func(line []byte) []byte // what a trigger does; nil: nothing
 }
 
@@ -25,6 +26,11 @@ func (l *loading) Open(context.Context, Day) (Session, error) {
 }
 func (l *loading) Where(context.Context) (Place, error) { return Attached, nil }
 func (l *loading) Close()                               {}
+
+func (l *loading) Tally(context.Context) error {
+	l.tally = append(l.tally, len(l.lines))
+	return nil
+}
 
 func (l *loading) Load(_ context.Context, _ []Column, lines [][]byte) (done Loaded, err error) {
 	l.calls = append(l.calls, len(lines))
@@ -72,6 +78,9 @@ func TestEveryLineIsRestoredOnceWhereverABatchEnds(t *testing.T) {
 			if err != nil || !slices.Equal(table.lines, want) || done.Stored != int64(c.lines) || done.Lines != int64(c.lines) || len(table.calls) != c.calls {
 				t.Fatalf("%d lines of %d in batches of %v, stored %d, %v", len(table.lines), c.lines, table.calls, done.Stored, err)
 			}
+			if !slices.Equal(table.tally, []int{c.lines}) {
+				t.Errorf("counted once after all %d lines, not after %v", c.lines, table.tally)
+			}
 			if c.lines == 0 {
 				return
 			}
@@ -82,6 +91,9 @@ func TestEveryLineIsRestoredOnceWhereverABatchEnds(t *testing.T) {
 			carrier.Table = table
 			if _, err := carrier.Restore(t.Context(), day); err == nil {
 				t.Error("a line was changed, and it is whole")
+			}
+			if len(table.tally) > 0 {
+				t.Error("what is not whole was counted")
 			}
 		})
 	}
