@@ -45,8 +45,14 @@ func securedTopics(t *testing.T, k *testenv.SecuredKafka) *system {
 	return s
 }
 
-// uploaded posts decisions to a collector and returns its answer, with its body read.
-func uploaded(t *testing.T, addr string, decisions ...string) (*http.Response, string) {
+// answer is what a collector said to an upload.
+type answer struct {
+	code        int
+	again, body string // again is Retry-After
+}
+
+// uploaded posts decisions to a collector.
+func uploaded(t *testing.T, addr string, decisions ...string) answer {
 	t.Helper()
 	req, err := http.NewRequest(http.MethodPost, "http://"+addr+"/logs", strings.NewReader("["+strings.Join(decisions, ",")+"]"))
 	if err != nil {
@@ -62,7 +68,7 @@ func uploaded(t *testing.T, addr string, decisions ...string) (*http.Response, s
 	if err != nil {
 		t.Fatal(err)
 	}
-	return resp, string(body)
+	return answer{resp.StatusCode, resp.Header.Get("Retry-After"), string(body)}
 }
 
 // connected waits until a collector has reached the brokers.
@@ -88,8 +94,8 @@ func TestTheCollectorDoesItsWorkWithLeastRightsAndCanDoNothingElse(t *testing.T)
 	c := s.collector(addr, env...)
 	c.connected()
 	eventually(t, time.Minute, "the upload is taken", func() error {
-		if resp, body := uploaded(t, addr, logOf("good", ""), `{"bad":1}`); resp.StatusCode != http.StatusOK {
-			return fmt.Errorf("%d %s", resp.StatusCode, body)
+		if a := uploaded(t, addr, logOf("good", ""), `{"bad":1}`); a.code != http.StatusOK {
+			return fmt.Errorf("%d %s", a.code, a.body)
 		}
 		return nil
 	})
@@ -179,9 +185,9 @@ func TestEachRightThatTheCollectorLacksIsNamedAndAnswered503UntilItIsGranted(t *
 			c.connected()
 			hint := "grant the principal WRITE on the topic " + lack.Topic
 			eventually(t, time.Minute, "the missing right is named", func() error {
-				resp, body := uploaded(t, addr, upload...)
-				if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") != "2" || !strings.Contains(body, `"reason":"kafka"`) {
-					return fmt.Errorf("%d, Retry-After %q, %s", resp.StatusCode, resp.Header.Get("Retry-After"), body)
+				a := uploaded(t, addr, upload...)
+				if a.code != http.StatusServiceUnavailable || a.again != "2" || !strings.Contains(a.body, `"reason":"kafka"`) {
+					return fmt.Errorf("%d, Retry-After %q, %s", a.code, a.again, a.body)
 				}
 				if code, body := c.get("/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "kafka_authorization") || !strings.Contains(body, hint) {
 					return fmt.Errorf("/readyz: %d %s", code, body)
@@ -195,8 +201,8 @@ func TestEachRightThatTheCollectorLacksIsNamedAndAnswered503UntilItIsGranted(t *
 			}
 			k.Grant(t, who.name, lack)
 			eventually(t, time.Minute, "the upload is taken", func() error {
-				if resp, body := uploaded(t, addr, upload...); resp.StatusCode != http.StatusOK {
-					return fmt.Errorf("%d %s", resp.StatusCode, body)
+				if a := uploaded(t, addr, upload...); a.code != http.StatusOK {
+					return fmt.Errorf("%d %s", a.code, a.body)
 				}
 				return nil
 			})
