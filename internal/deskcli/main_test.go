@@ -44,6 +44,13 @@ func (b *buffer) String() string {
 	return b.b.String()
 }
 
+// reset empties it in place, as a test may be looking at it.
+func (b *buffer) reset() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.b.Reset()
+}
+
 // trial is a dry run whose results are told beforehand.
 type trial struct {
 	result desk.TrialResult
@@ -98,7 +105,8 @@ func (w *world) call(args ...string) result {
 	if w.store == nil {
 		w.store = decisions(0)
 	}
-	w.out, w.err = buffer{}, buffer{}
+	w.out.reset()
+	w.err.reset()
 	out, err := &w.out, &w.err
 	code := Main(cli.Env{
 		Program: config.Desk, Args: args, Stdout: out, Stderr: err, Signals: w.signals,
