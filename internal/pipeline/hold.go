@@ -40,9 +40,7 @@ func (c *carrier) standStill(ctx context.Context, h Hold, goOn func() (Hold, boo
 		if ok {
 			return nil
 		}
-		// The same code can ask for another repair: a certificate that is not known, and then one that has expired.
-		told := now.Reason == ReasonDatabaseRefuses || now.Reason == ReasonNoHome
-		if now.Reason != h.Reason || now.Code != h.Code || told && now.Hint != h.Hint {
+		if now.Event() != h.Event() || now.Code != h.Code {
 			tell()
 			h = now
 			tell = c.held(h)

@@ -106,6 +106,15 @@ type Hold struct {
 	Hint   string // what an operator can do
 }
 
+// Event is what tells one event from another: the reason, and where somebody has something to repair also what. The same
+// code can ask for another repair: a certificate that is not known, and then one that has expired.
+func (h Hold) Event() Hold {
+	if h.Reason == ReasonDatabaseRefuses || h.Reason == ReasonNoHome {
+		return h
+	}
+	return Hold{Reason: h.Reason}
+}
+
 // Why a partition stands still.
 const (
 	ReasonDatabaseAway    = "database_away"    // it fails for the moment's sake, and enough batches were parked

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -16,9 +17,9 @@ const (
 	mostMessages = 1000
 )
 
-// Calm bounds the lines of a program: of each message at level warn and above so many in a period. The next line of that
-// message says how many were left out before it, and so does the next line at info, for all messages: start, stop and
-// assignment have the last word. Lines at info and below are never left out.
+// Calm bounds the lines of a program: of each message at level warn and above so many in a period, and of holds so many of
+// each event. The next line of that message says how many were left out before it, and so does the next line at info, for
+// all messages: start, stop and assignment have the last word. Lines at info and below are never left out.
 func Calm(log zerolog.Logger) zerolog.Logger { return calm(log, time.Now) }
 
 func calm(log zerolog.Logger, now func() time.Time) zerolog.Logger {
@@ -30,7 +31,7 @@ type limit struct {
 	now func() time.Time
 
 	mu   sync.Mutex
-	said map[string]*said // by message
+	said map[string]*said // by message, and kind where it has one
 }
 
 // said is what became of one message since its period began.
@@ -40,8 +41,19 @@ type said struct {
 	leftOut int // since the last line
 }
 
+type kindKey struct{}
+
+// apart makes lines of one message that are of another kind count for themselves: what an operator has to repair now is
+// not hidden by a storm of what was before.
+func apart(e *zerolog.Event, kind string) *zerolog.Event {
+	return e.Ctx(context.WithValue(context.Background(), kindKey{}, kind))
+}
+
 // Run is called with each line before it is written.
 func (l *limit) Run(e *zerolog.Event, level zerolog.Level, message string) {
+	if kind, ok := e.GetCtx().Value(kindKey{}).(string); ok {
+		message += "\x00" + kind
+	}
 	leftOut, write := l.admit(level, message)
 	if !write {
 		e.Discard()

@@ -28,12 +28,13 @@ type Holding struct {
 
 	mu      sync.Mutex
 	current map[*Standing]struct{}
-	count   map[string]int       // by reason
-	since   map[string]time.Time // the first partition stands still for that reason
+	count   map[string]int        // by reason
+	since   map[string]time.Time  // the first partition stands still for that reason
+	events  map[pipeline.Hold]int // those that stand still for it
 }
 
 func newHolding(log zerolog.Logger, now func() time.Time, metric *prometheus.GaugeVec) *Holding {
-	return &Holding{log: log, now: now, metric: metric, current: map[*Standing]struct{}{}, count: map[string]int{}, since: map[string]time.Time{}}
+	return &Holding{log: log, now: now, metric: metric, current: map[*Standing]struct{}{}, count: map[string]int{}, since: map[string]time.Time{}, events: map[pipeline.Hold]int{}}
 }
 
 // NewHolding makes one of its own, for a program that has no [Observer], and registers its gauge.
@@ -55,11 +56,12 @@ func newHold(reasons []string) *prometheus.GaugeVec {
 }
 
 // Held tells that a partition stands still until release is called. The first partition for a reason writes a line,
-// and the last that goes on writes one: an outage is one event, however many partitions there are.
+// and the last that goes on writes one: an outage is one event, however many partitions there are. Another repair that is
+// to be made is another event, also while partitions wait for the one before.
 func (h *Holding) Held(topic string, partition int32, why pipeline.Hold) (release func()) {
 	s := &Standing{Hold: why, Topic: topic, Partition: partition, Since: h.now()}
 	if h.begin(s) {
-		e := h.log.WithLevel(severity(why.Reason)).Str(KeyReason, why.Reason).Str(KeyCode, why.Code).Str(KeyHint, why.Hint)
+		e := apart(h.log.WithLevel(severity(why.Reason)), why.Reason+" "+why.Code+" "+why.Event().Hint).Str(KeyReason, why.Reason).Str(KeyCode, why.Code).Str(KeyHint, why.Hint)
 		if topic != "" {
 			e = e.Str(KeyTopic, topic).Int32(KeyPartition, partition)
 		}
@@ -67,7 +69,7 @@ func (h *Holding) Held(topic string, partition int32, why pipeline.Hold) (releas
 	}
 	return sync.OnceFunc(func() {
 		if since, last := h.end(s); last {
-			h.log.Warn().Str(KeyReason, why.Reason).Dur(KeyTook, h.now().Sub(since)).Msg("hold ended")
+			apart(h.log.Warn(), why.Reason).Str(KeyReason, why.Reason).Dur(KeyTook, h.now().Sub(since)).Msg("hold ended")
 		}
 	})
 }
@@ -94,10 +96,11 @@ func (h *Holding) begin(s *Standing) (first bool) {
 	h.current[s] = struct{}{}
 	h.count[s.Reason]++
 	h.metric.WithLabelValues(s.Reason).Set(1)
-	if first = h.count[s.Reason] == 1; first {
+	if h.count[s.Reason] == 1 {
 		h.since[s.Reason] = s.Since
 	}
-	return first
+	h.events[s.Event()]++
+	return h.events[s.Event()] == 1
 }
 
 func (h *Holding) end(s *Standing) (since time.Time, last bool) {
@@ -105,6 +108,9 @@ func (h *Holding) end(s *Standing) (since time.Time, last bool) {
 	defer h.mu.Unlock()
 	delete(h.current, s)
 	h.count[s.Reason]--
+	if h.events[s.Event()]--; h.events[s.Event()] == 0 {
+		delete(h.events, s.Event())
+	}
 	if last = h.count[s.Reason] == 0; last {
 		h.metric.WithLabelValues(s.Reason).Set(0)
 	}
