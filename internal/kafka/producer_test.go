@@ -22,9 +22,11 @@ func TestAProducerThatWasForbiddenOnceWorksWhenItIsAllowedAgain(t *testing.T) {
 		t.Run(code.Message, func(t *testing.T) {
 			t.Parallel()
 			c := kafkatest.New(t, kfake.SeedTopics(1, dlq))
-			p := publisher(t, c, 20*time.Second)
+			p := publisher(t, c, 10*time.Second)
 			c.Fail(kmsg.InitProducerID, code, 1)
-			if err := p.Publish(context.Background(), forwarded(1))[0]; !errors.Is(err, code) {
+			// Or unanswered: the client stores a topic's partitions after it has put the records that waited for them in there,
+			// and a refusal between the two does not find them (storePartitionsUpdate and failBufferedRecords of franz-go 1.22).
+			if err := p.Publish(context.Background(), forwarded(1))[0]; !errors.Is(err, code) && !errors.Is(err, kafka.ErrUnanswered) {
 				t.Fatalf("got %v", err)
 			}
 			kafkatest.Eventually(t, "it publishes once the brokers allow it", func() bool {
