@@ -9,10 +9,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -194,27 +199,66 @@ func (a *archives) killed(random *rand.Rand, round int) {
 	}
 }
 
+// door stands before the object storage: what is done at a request is done before the storage sees it.
+type door struct {
+	*httptest.Server
+	mu sync.Mutex
+	at func(r *http.Request)
+}
+
+func newDoor(t *testing.T, to string) *door {
+	t.Helper()
+	target, err := url.Parse(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	way := &http.Transport{DisableCompression: true}
+	proxy := &httputil.ReverseProxy{
+		Transport: way,
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			r.Out.Host = r.In.Host // it is signed
+		},
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }, // as if nothing stood between
+	}
+	d := &door{}
+	d.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		d.mu.Lock()
+		if d.at != nil {
+			d.at(r)
+		}
+		d.mu.Unlock()
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() { d.Close(); way.CloseIdleConnections() })
+	return d
+}
+
+// guard calls at with each request for an archived part, one at a time, from now on.
+func (d *door) guard(at func(method, path string)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.at = func(r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, ".gz") {
+			at(r.Method, r.URL.Path)
+		}
+	}
+}
+
 // TestAnArchiveThatCannotBeWrittenOrReadDropsNothing: the object storage goes away, and what it kept is broken.
 func TestAnArchiveThatCannotBeWrittenOrReadDropsNothing(t *testing.T) {
 	t.Parallel()
 	server := testenv.S3(t, "days")
-	a := newArchives(t, []string{"DOCKET_ARCHIVE_TO=s3://days/docket", "DOCKET_ARCHIVE_S3_ENDPOINT=" + server.URL, "DOCKET_ARCHIVE_S3_ACCESS_KEY=" + server.AccessKey,
+	storage := newDoor(t, server.URL)
+	a := newArchives(t, []string{"DOCKET_ARCHIVE_TO=s3://days/docket", "DOCKET_ARCHIVE_S3_ENDPOINT=" + storage.URL, "DOCKET_ARCHIVE_S3_ACCESS_KEY=" + server.AccessKey,
 		"DOCKET_ARCHIVE_S3_SECRET_KEY=" + server.SecretKey})
 	before := a.everything()
-	parts := func() []string {
-		files, err := filepath.Glob(filepath.Join(server.Dir, "days", "docket", "*.gz"))
-		if err != nil {
-			t.Fatal(err)
+	storage.guard(func(method, _ string) {
+		if method != http.MethodGet && method != http.MethodHead {
+			server.Kill() // away once the rows are being written
 		}
-		return files
-	}
-	// Away once the rows are being read.
-	if out, err := a.run(func(step string) bool {
-		if step == "reading" {
-			server.Kill()
-		}
-		return false
-	}, "archive", "--day", a.day, "--verbose"); err == nil || !strings.Contains(out, "cannot be reached") {
+	})
+	if out, err := a.run(nil, "archive", "--day", a.day, "--verbose"); err == nil || !strings.Contains(out, "cannot be reached") {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	server.Start(t)
@@ -229,16 +273,22 @@ func TestAnArchiveThatCannotBeWrittenOrReadDropsNothing(t *testing.T) {
 			return err
 		},
 	} {
-		out, err := a.run(func(step string) bool {
-			if files := parts(); step == "written" {
-				if err := harm(files[len(files)-1]); err != nil {
+		harmed := map[string]bool{}
+		storage.guard(func(method, path string) {
+			if method == http.MethodGet && !harmed[path] {
+				harmed[path] = true
+				if err := harm(filepath.Join(server.Dir, filepath.FromSlash(path))); err != nil {
 					t.Error(err)
 				}
 			}
-			return false
-		}, "archive", "--day", a.day, "--verbose")
+		})
+		out, err := a.run(nil, "archive", "--day", a.day, "--verbose")
 		if err == nil || !strings.Contains(out, "read back") {
 			t.Fatalf("%s: %v\n%s", name, err, out)
+		}
+		storage.guard(func(string, string) {})
+		if len(harmed) == 0 {
+			t.Fatalf("%s: nothing was read back\n%s", name, out)
 		}
 		if out, err := a.run(nil, "archive", "verify", "--day", a.day); err == nil || !strings.Contains(out, "broken") && !strings.Contains(out, "storage") {
 			t.Errorf("%s: verify: %v\n%s", name, err, out)
