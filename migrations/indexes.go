@@ -15,8 +15,8 @@ var ReadIndexes = []ReadIndex{
 }
 
 // DayIndexes are those of days that are over. No part of a key may be long, as a row that an index cannot take is refused: so they have
-// hashes, which also are half the size. The last says in a page or two that nothing was stored of a day lately, for which what all days have
-// takes a thousand times the steps: it knows each stretch of 32 pages, and each by more than the time.
+// hashes, which also are half the size. The last says in a page or two that nothing was stored of a day lately. The index of all days
+// takes a thousand times the steps for that: it has four times as many stretches, and of each much more than the time.
 var DayIndexes = []ReadIndex{
 	{"path_ts", `(hashtext(service COLLATE "C"), ((hashtext(path COLLATE "C") & -4) | CASE WHEN allowed THEN 1 WHEN NOT allowed THEN 2 ELSE 0 END), ts)`},
 	{"host_ts", `(hashtext(rtrim(requested_by, '0123456789') COLLATE "C"), ts)`},
