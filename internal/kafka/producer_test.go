@@ -3,6 +3,8 @@ package kafka_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -113,7 +115,7 @@ func TestNoErrorOfTheClientIsTakenForAnAcknowledgement(t *testing.T) {
 			t.Errorf("%v became %v", err, got)
 		}
 	}
-	for _, late := range []error{context.DeadlineExceeded, kgo.ErrRecordTimeout} {
+	for _, late := range []error{context.DeadlineExceeded, kgo.ErrRecordTimeout, fmt.Errorf("read: %w", os.ErrDeadlineExceeded)} {
 		if !errors.Is(kafka.Answered(late), kafka.ErrUnanswered) {
 			t.Errorf("%v is not told as unanswered", late)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -287,8 +288,10 @@ func produce(ctx context.Context, client *kgo.Client, records []*kgo.Record) ([]
 	return placed, errs
 }
 
+// answered marks an error that says that time ran out. The deadline of the call, of a record and of a connection can end at
+// the same moment, and any of them may be the one that is reported.
 func answered(err error) error {
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, kgo.ErrRecordTimeout) {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, kgo.ErrRecordTimeout) {
 		return fmt.Errorf("%w: %w", ErrUnanswered, err)
 	}
 	return err
