@@ -58,11 +58,15 @@ release: ## What is published: static programs for linux amd64 and arm64, checks
 ##@ Testing
 
 .PHONY: test
-test: engine ## The whole: fast and integration suites with the race detector, the programs, the simulation, a campaign, alerts, chart
+test: engine ## Unit tests, 500 schedules of faults, the core on real Kafka and Postgres; installs an engine as root on Debian
+	@build/test quick
+
+.PHONY: test-all
+test-all: engine ## All tests, with the race detector: every suite, 2,000 schedules, a campaign, alerts, chart
 	@build/test fast sim alerts charts integration
 
 .PHONY: test-fast
-test-fast: ## Plain tests; no container engine, under a minute
+test-fast: ## Unit tests only; no container engine, under a minute
 	@build/test fast
 
 .PHONY: alerts

@@ -5,8 +5,10 @@ package e2e
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -18,10 +20,28 @@ import (
 	"docket/internal/failpoint"
 )
 
+// buildArmed builds the programs with failpoints, once and only for a test that needs them.
+var buildArmed = sync.OnceValue(func() error {
+	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-tags", "failpoints", "-o", filepath.Join(bin, "failpoints")+"/", "docket/cmd/consumer", "docket/cmd/parking-replayer")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the programs with failpoints: %w\n%s", err, out)
+	}
+	return nil
+})
+
+// withFailpoints returns the name, below bin, of a program of the build with failpoints.
+func withFailpoints(t *testing.T, program string) string {
+	t.Helper()
+	if err := buildArmed(); err != nil {
+		t.Fatal(err)
+	}
+	return "failpoints/" + program
+}
+
 // armed starts a program of the build with failpoints.
 func (s *system) armed(name, spec string, env ...string) *process {
 	s.t.Helper()
-	return s.start("failpoints/"+name, append(env, failpoint.Variable+"="+spec))
+	return s.start(withFailpoints(s.t, name), append(env, failpoint.Variable+"="+spec))
 }
 
 // tripped is what a program says before it does what a point is armed with.
@@ -143,7 +163,7 @@ func readFile(t *testing.T, program string) string {
 func TestReleaseHasNoFailpoints(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"consumer", "parking-replayer"} {
-		plain, armed := readFile(t, name), readFile(t, "failpoints/"+name)
+		plain, armed := readFile(t, name), readFile(t, withFailpoints(t, name))
 		for _, trace := range []string{failpoint.Variable, "docket/internal/failpoint", string(failpoint.SpoolTmpHalfWritten)} {
 			if strings.Contains(plain, trace) {
 				t.Errorf("%s holds %q", name, trace)

@@ -194,7 +194,7 @@ func TestReleaseIgnoresTheVariable(t *testing.T) {
 func TestWrongSpecificationEndsTheProgram(t *testing.T) {
 	t.Parallel()
 	s := bareSystem(t, testenv.Kafka(t), testenv.Postgres(t).Database(t))
-	out, code := s.command([]string{failpoint.Variable + "=no-such-point=kill"}, "failpoints/consumer")
+	out, code := s.command([]string{failpoint.Variable + "=no-such-point=kill"}, withFailpoints(t, "consumer"))
 	if code == 0 || !strings.Contains(out, "no-such-point") {
 		t.Errorf("ended with %d:\n%s", code, out)
 	}

@@ -41,16 +41,11 @@ func TestMain(m *testing.M) {
 		build.Stdout, build.Stderr = os.Stderr, os.Stderr
 		err = build.Run()
 	}
-	if err == nil {
-		armed := exec.Command("go", "build", "-ldflags=-s -w", "-tags", "failpoints", "-o", filepath.Join(dir, "failpoints")+"/", "docket/cmd/consumer", "docket/cmd/parking-replayer")
-		armed.Stdout, armed.Stderr = os.Stderr, os.Stderr
-		err = armed.Run()
-	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "e2e: build the programs: %v\n", err)
 		os.Exit(1)
 	}
-	// testenv.Main does not return; the folder holds nothing but the programs, plain and with failpoints, and goes with the machine's temp files.
+	// testenv.Main does not return. The folder holds only the programs; the system clears its temporary files.
 	testenv.Main(m)
 }
 
