@@ -63,10 +63,6 @@ debian_mirror() {
 	printf '%s\n' "$found"
 }
 
-# lavish COMMAND... runs a compiler whose garbage is collected less often: a quarter less CPU for a third more memory. It
-# is for compiling only: a test that inherited it would run with another collector than the programs.
-lavish() { GOGC=${GOGC:-400} "$@"; }
-
 # lavish COMMAND... runs a compiler that collects its garbage less often: a quarter less CPU, a third more memory. For
 # compiling only: a test that inherited it would run with another collector than users have.
 lavish() { GOGC=${GOGC:-400} "$@"; }

@@ -83,5 +83,5 @@ func byName(t *testing.T) map[string]Kind {
 	return kinds
 }
 
-// shortCampaign is the length of the load in `make test`.
+// shortCampaign is the length of the load in `make test-all`.
 const shortCampaign = 100 * time.Second
