@@ -105,12 +105,12 @@ ensure() {
 	local name=$1 tag=${tags[$1]} hash begin context
 	hash=$(inputs "$name")
 	if present "$tag" "$hash"; then
-		say "$tag is here"
+		say "$tag is present"
 		return
 	fi
 	begin=$(now)
 	if docker image inspect "$tag" >/dev/null 2>&1; then
-		say "$tag is a stand-in that has changed; building it anew"
+		say "$tag is a stand-in with changed inputs; building it again"
 	elif timeout 600 docker pull -q "$tag" >"$logs/$name.log" 2>&1; then
 		say "$tag pulled in $(took "$begin")"
 		return
@@ -133,7 +133,7 @@ report() {
 	local name tag what
 	for name in "$@"; do
 		tag=${tags[$name]}
-		what=$(label "$tag" docket.standin.holds) || die "$tag is not here: make images"
+		what=$(label "$tag" docket.standin.holds) || die "$tag is missing: run make images"
 		[ -n "$what" ] || what="official image"
 		printf '%-28s %s  %s\n' "$tag" "$(docker image inspect --format '{{slice .Id 7 19}}' "$tag")" "$what"
 	done
@@ -147,7 +147,7 @@ fi
 names=("$@")
 [ $# -gt 0 ] || names=("${tested[@]}")
 for name in "${names[@]}"; do
-	[ -n "${tags[$name]-}" ] || die "no such image: $name (there are: ${!tags[*]})"
+	[ -n "${tags[$name]-}" ] || die "unknown image: $name (known: ${!tags[*]})"
 done
 if [ "$act" = report ]; then
 	report "${names[@]}"

@@ -50,7 +50,7 @@ func (o *outage) run(ctx context.Context) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	o.say("poured %d Kafka records with %d decisions; waiting until each has its home", o.ledger.Records(), o.ledger.Decisions())
+	o.say("sent %d Kafka records with %d decisions; waiting until each has its home", o.ledger.Records(), o.ledger.Decisions())
 	if err := o.settle(ctx); err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (o *outage) pour(ctx context.Context) error {
 		return err
 	}
 	defer client.Close()
-	o.say("pouring %d Kafka records a second for %v, good and bad (seed %d)", o.rate, over, seed)
+	o.say("sending %d Kafka records a second for %v, good and bad (seed %d)", o.rate, over, seed)
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	began := time.Now()
@@ -141,7 +141,7 @@ func (o *outage) takeAway(ctx context.Context) error {
 		if err := insist(ctx, without.verb, "postgres"); err != nil {
 			return err
 		}
-		o.say("Postgres is %s for %v, pouring goes on", without.said, without.lasts)
+		o.say("Postgres is %s for %v; sending continues", without.said, without.lasts)
 		if err := o.watch(ctx, without.lasts); err != nil {
 			return err
 		}
@@ -208,7 +208,7 @@ func (o *outage) watch(ctx context.Context, d time.Duration) error {
 		if err != nil {
 			return err
 		}
-		o.say("the consumer says: %s", ready)
+		o.say("consumer: %s", ready)
 	}
 	return nil
 }
@@ -245,7 +245,7 @@ func (o *outage) settle(ctx context.Context) error {
 			said = time.Now()
 		}
 		if time.Since(moved) > still {
-			o.say("nothing moved for %v: counting what there is", still)
+			o.say("nothing moved for %v; counting now", still)
 			return nil
 		}
 	}
@@ -297,7 +297,7 @@ func (o *outage) account(ctx context.Context) error {
 	if err := errors.Join(wrong...); err != nil {
 		return fmt.Errorf("the account does not add up:\n%w", err)
 	}
-	o.say("every decision is accounted for: none lost, none twice, dead letters are those that were planted, parking is drained")
+	o.say("every decision is accounted for: none lost, none twice, dead letters as planted, parking empty")
 	return nil
 }
 

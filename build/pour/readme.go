@@ -56,7 +56,7 @@ func (o *outage) readme(ctx context.Context, ev conservation.Evidence) error {
 	if len(lost)+len(extra) > 0 {
 		return fmt.Errorf("by the README's query: %d lost: %s; %d bad ones with a row: %s", len(lost), list(lost), len(extra), list(extra))
 	}
-	o.say("by the README's query: %d Kafka records without a row, each is a dead letter or repeats a decision that has its row", len(seen))
+	o.say("by the README's query: %d Kafka records without a row, each is a dead letter or a duplicate", len(seen))
 	return nil
 }
 

@@ -25,12 +25,12 @@ func pourSample(ctx context.Context, p project, copies int, say func(string, ...
 	if err != nil {
 		return err
 	}
-	say("pouring %d times the sample of %d decision logs and %d planted lines", copies, len(sample.DecisionLogs()), len(records)-copies*len(sample.DecisionLogs()))
+	say("sending the sample %d times (%d decision logs) and %d planted lines", copies, len(sample.DecisionLogs()), len(records)-copies*len(sample.DecisionLogs()))
 	ledger := conservation.NewLedger()
 	if err := produceAll(ctx, p, records, ledger); err != nil {
 		return err
 	}
-	say("poured %d Kafka records; waiting until the consumer has committed them", ledger.Records())
+	say("sent %d Kafka records; waiting until the consumer has committed them", ledger.Records())
 	if err := committed(ctx, p); err != nil {
 		return err
 	}
@@ -41,13 +41,13 @@ func pourSample(ctx context.Context, p project, copies int, say func(string, ...
 	}
 	account := conservation.Reconcile(ledger, evidence)
 	account.Invented = nil // what others poured is in the same places
-	fmt.Fprintf(out, "\n%s\nLook for yourself:\n%s", accountTable(account), whereToLook)
+	fmt.Fprintf(out, "\n%s\nLook at it:\n%s", accountTable(account), whereToLook)
 	return account.Err()
 }
 
-const whereToLook = `  docker compose exec -T postgres psql -U docket -c "SELECT service, allowed, count(*) FROM decision_logs GROUP BY 1, 2 ORDER BY 3 DESC LIMIT 10"
-  docker compose exec kafka /opt/kafka/bin/kafka-console-consumer.sh --bootstrap-server kafka:19092 --topic decision-logs-dlq --from-beginning --timeout-ms 5000 --formatter-property print.headers=true
-  docker compose exec -T desk /usr/local/bin/docket dlq groups
+const whereToLook = `  build/compose exec -T postgres psql -U docket -c "SELECT service, allowed, count(*) FROM decision_logs GROUP BY 1, 2 ORDER BY 3 DESC LIMIT 10"
+  build/compose exec -T kafka /opt/kafka/bin/kafka-console-consumer.sh --bootstrap-server kafka:19092 --topic decision-logs-dlq --from-beginning --timeout-ms 5000 --formatter-property print.headers=true
+  build/compose exec -T desk docket dlq groups
   curl http://127.0.0.1:8080/metrics
 `
 
