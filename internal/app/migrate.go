@@ -39,7 +39,7 @@ func Migrate(ctx context.Context, db Migrator, holds *telemetry.Holding, every t
 		}
 		if err == nil {
 			if applied > 0 {
-				log.Info().Int(telemetry.KeyApplied, applied).Msg("schema brought up to date")
+				log.Info().Int(telemetry.KeyApplied, applied).Msg("schema migrated")
 			}
 			return
 		}

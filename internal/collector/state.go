@@ -104,7 +104,7 @@ func (o *outages) failed(topic string, err error) {
 	if !out.told[s.Reason] {
 		out.told[s.Reason] = true
 		o.log.Error().Str(telemetry.KeyTopic, topic).Str(telemetry.KeyReason, s.Reason).Str(telemetry.KeyCode, s.Code).
-			Str(telemetry.KeyHint, s.Hint).Msg("Kafka does not take decisions; uploads are answered 503 and come again")
+			Str(telemetry.KeyHint, s.Hint).Msg("kafka stopped accepting decisions")
 	}
 	out.State = s
 	out.until = now.Add(out.rest)
@@ -116,7 +116,7 @@ func (o *outages) took(topic string) {
 	defer o.mu.Unlock()
 	if o.since[topic] != nil {
 		delete(o.since, topic)
-		o.log.Info().Str(telemetry.KeyTopic, topic).Msg("Kafka takes decisions again")
+		o.log.Info().Str(telemetry.KeyTopic, topic).Msg("kafka accepted decisions again")
 	}
 }
 

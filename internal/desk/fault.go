@@ -59,7 +59,7 @@ func (in *Intake) failed(p partitionKey, err error) {
 	if in.told.reason != now.reason || in.told.code != now.code {
 		in.told = now
 		in.log.Error().Err(err).Str("reason", now.reason).Str("code", now.code).Str("hint", now.hint).Str("topic", p.topic).
-			Int32("partition", p.partition).Msg("dead letters are not entered into the ledger and not committed")
+			Int32("partition", p.partition).Msg("dead-letter intake stopped")
 	}
 }
 
@@ -72,7 +72,7 @@ func (in *Intake) recovered(p partitionKey) {
 		delete(in.faults, p)
 	}
 	if len(in.faults) == 0 && in.told.reason != "" {
-		in.log.Warn().Str("reason", in.told.reason).Dur("took", time.Since(in.told.since)).Msg("no partition of the dead-letter topics stands still any more")
+		in.log.Warn().Str("reason", in.told.reason).Dur("took", time.Since(in.told.since)).Msg("dead-letter intake resumed")
 		in.told = intakeFault{}
 	}
 }

@@ -67,7 +67,8 @@ func (p *Program) watch(done <-chan struct{}) error {
 		case <-tick.C:
 		}
 		if p.pulse.stuck(2 * p.patience) {
-			p.log.Error().Dur("took", 2*p.patience).Msg("a batch is stuck, ending so that another can take over")
+			p.log.Error().Dur("took", 2*p.patience).
+				Str("hint", "check the database; the program ends so that another desk takes over").Msg("batch stalled")
 			return app.ErrWedged
 		}
 	}

@@ -24,7 +24,7 @@ type Login struct {
 func (l Login) mechanism(t *telling) sasl.Mechanism {
 	password := func() string {
 		p, err := l.Password()
-		t.say("the file of the SASL password cannot be used, the last good one is", err)
+		t.say("kafka password not reloaded", err)
 		return p
 	}
 	switch l.Mechanism {
@@ -91,8 +91,8 @@ func (t *telling) say(msg string, err error) {
 	switch {
 	case !changed:
 	case err != nil:
-		t.logger.Log(kgo.LogLevelWarn, msg, "err", text)
+		t.logger.Log(kgo.LogLevelWarn, msg, "err", text, "hint", "correct the file; the last readable one stays in use")
 	default:
-		t.logger.Log(kgo.LogLevelWarn, "all files of the credentials can be used again")
+		t.logger.Log(kgo.LogLevelWarn, "kafka credentials became readable")
 	}
 }

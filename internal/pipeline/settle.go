@@ -213,7 +213,7 @@ func (c *carrier) append(ctx context.Context, letters []letter) (homeless []lett
 		}
 		c.pulse()
 		if err := c.spool.Append(ctx, records, oversize); err != nil {
-			c.on(c.log.Error()).Err(err).Int(keyRecords, len(part)).Msg("spool did not take records")
+			c.on(c.log.Error()).Err(err).Int(keyRecords, len(part)).Msg("records not spooled")
 			homeless = append(homeless, part...)
 			continue
 		}

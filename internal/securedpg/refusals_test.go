@@ -143,7 +143,7 @@ func TestEveryRefusalHasItsOwnLineAndEndsByItself(t *testing.T) {
 				return false
 			})
 			until(t, c.name+": a line of the log says so, which may come after /readyz", func() bool {
-				return lineWith(p.out.String(), "holding", `"code":"`+c.code+`"`, c.hint)
+				return lineWith(p.out.String(), "hold began", `"code":"`+c.code+`"`, c.hint)
 			})
 		}
 		out, code := w.command("check")
