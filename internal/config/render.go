@@ -103,8 +103,8 @@ programs parse:
 - `+"`DOCKET_KAFKA_SESSION_TIMEOUT`"+` is shorter than `+"`DOCKET_KAFKA_REBALANCE_TIMEOUT`"+`.
 - The retry budget fits into 80%% of `+"`DOCKET_KAFKA_REBALANCE_TIMEOUT`"+`. A batch then reaches its homes
   before the group assigns its partition to another member. The budget is the number of attempts
-  (one more than `+"`DOCKET_RETRY_PAUSES`"+` has pauses) times `+"`DOCKET_STORE_TIMEOUT`"+`, plus the pauses, plus
-  `+"`DOCKET_PUBLISH_TIMEOUT`"+`, plus %v for the spool.
+  (one more than `+"`DOCKET_RETRY_PAUSES`"+` has pauses) times `+"`DOCKET_STORE_TIMEOUT`"+`, plus the pauses,
+  plus `+"`DOCKET_PUBLISH_TIMEOUT`"+`, plus %v for the spool.
 - `+"`DOCKET_SHUTDOWN_TIMEOUT`"+` fits into the same 80%%. It also limits the current batch of a revoked
   partition.
 - `+"`DOCKET_PARKING_BACKOFF`"+` is at most `+"`DOCKET_PARKING_MAX_BACKOFF`"+`.
@@ -125,8 +125,8 @@ programs parse:
 
 ## Traces
 
-The variables of OpenTelemetry are not settings of Docket. `+"`OTEL_EXPORTER_OTLP_ENDPOINT`"+` turns traces
-on, see [tracing.md](tracing.md).
+The variables of OpenTelemetry are not settings of Docket. `+"`OTEL_EXPORTER_OTLP_ENDPOINT`"+` turns
+traces on, see [tracing.md](tracing.md).
 `, SpoolAllowance)
 	return b.String()
 }
