@@ -45,7 +45,7 @@ func Migrate(ctx context.Context, db Migrator, holds *telemetry.Holding, every t
 		}
 		h := pipeline.Hold{Reason: ReasonMigration, Code: errclass.Classify(err).Code, Hint: postgres.Hint(err)}
 		if h.Hint == "" {
-			h.Hint = "run `consumer migrate` with a role that may change the schema, and see what it says"
+			h.Hint = "run `consumer migrate` with a role that may change the schema, and read its output"
 		}
 		if h != last {
 			release()

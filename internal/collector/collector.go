@@ -106,7 +106,7 @@ func (c *Collector) Admit(a Auth) { c.auth.Store(&a) }
 // show it: rights, replicas in sync and topics fail a produce and not a look at the cluster.
 func (c *Collector) State() State {
 	if c.draining.Load() {
-		return State{Reason: stateDraining, Hint: "it is stopping"}
+		return State{Reason: stateDraining, Hint: "the program stops"}
 	}
 	return c.outages.state()
 }

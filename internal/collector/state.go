@@ -42,14 +42,14 @@ var standings = []struct {
 	{kerr.NotEnoughReplicas, stateOther, "NOT_ENOUGH_REPLICAS", "too few replicas are in sync for min.insync.replicas: look at the brokers"},
 	{kerr.NotEnoughReplicasAfterAppend, stateOther, "NOT_ENOUGH_REPLICAS_AFTER_APPEND", "too few replicas are in sync for min.insync.replicas: look at the brokers"},
 	{kerr.PolicyViolation, stateOther, "POLICY_VIOLATION", "the brokers' policy does not allow it"},
-	{context.DeadlineExceeded, stateUnreachable, "timeout", "no broker acknowledged in time: look at the brokers and the way to them"},
+	{context.DeadlineExceeded, stateUnreachable, "timeout", "no broker acknowledged in time: check the brokers and the network"},
 }
 
 // standing tells by type why the brokers did not take a record.
 func standing(err error) State {
-	s := State{Reason: stateUnreachable, Code: "network", Hint: "look at the brokers and the way to them"}
+	s := State{Reason: stateUnreachable, Code: "network", Hint: "check the brokers and the network"}
 	if told, ok := errors.AsType[*kerr.Error](err); ok {
-		s = State{Reason: stateOther, Code: told.Message, Hint: "look at the brokers"}
+		s = State{Reason: stateOther, Code: told.Message, Hint: "check the brokers"}
 	}
 	for _, known := range standings {
 		if errors.Is(err, known.err) {

@@ -82,11 +82,11 @@ func intakeFaultOf(err error) intakeFault {
 	f := intakeFault{code: v.Code}
 	switch {
 	case v.Code == "25006":
-		f.reason, f.hint = holdReadOnly, "this node takes no writes: point the desk at the primary; it goes on by itself"
+		f.reason, f.hint = holdReadOnly, "point the desk at the primary: this node is read-only; the desk continues by itself"
 	case v.Class == errclass.Systemic || v.Class == errclass.Data:
-		f.reason, f.hint = holdDatabaseRefuses, v.Name+": "+v.Why+" Check that the migrations are applied and what the desk's role is granted; it goes on by itself"
+		f.reason, f.hint = holdDatabaseRefuses, v.Name+": "+v.Why+" Check that the migrations are applied, and the grants of the desk's role; the desk continues by itself"
 	default:
-		f.reason, f.hint = holdDatabaseAway, "check that Postgres runs and can be reached; the desk goes on by itself"
+		f.reason, f.hint = holdDatabaseAway, "check that Postgres runs and can be reached; the desk continues by itself"
 	}
 	return f
 }

@@ -69,7 +69,7 @@ const codeLoginAnswer = "login_answer"
 
 var errLoginAnswer = errors.New("the answer to the login is not that of a broker that knows the password (" + codeLoginAnswer + ")")
 
-const loginAnswerHint = "what answers the login does not know the password, or is no broker: check DOCKET_KAFKA_BROKERS and who listens there, then the password"
+const loginAnswerHint = "the server at that address does not know the password, or is not a broker: check DOCKET_KAFKA_BROKERS, then the password"
 
 // telling writes a line when what is wrong with a file changes, not each time that it is seen.
 type telling struct {
