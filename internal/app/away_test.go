@@ -44,7 +44,7 @@ func TestNothingIsParkedWhileTheDatabaseIsAwayAtTheStart(t *testing.T) {
 	var probes atomic.Int64
 	w, p := awayAtTheStart(t, &away, &probes, nil)
 	close(w.db.block)
-	w.until("every try has failed", func() bool { return strings.Count(w.log.String(), "write to the database failed") == 3 })
+	w.until("every try has failed", func() bool { return strings.Count(w.log.String(), "database write failed") == 3 })
 	asked := probes.Load()
 	w.until("the batch asks for the database too", func() bool { return p.offset() >= 0 || probes.Load() > asked+20 })
 	away.Store(false)
@@ -62,7 +62,7 @@ func TestWhatFailsAfterTheHoldOfTheStartIsParkedAsEver(t *testing.T) {
 	w.until("the hold is over", func() bool { status, _ := w.ready(); return status == 200 })
 	close(w.db.block)
 	w.until("the batch is committed", func() bool { return p.offset() == 1 })
-	if n := strings.Count(w.log.String(), `"holding"`); n != 1 {
+	if n := strings.Count(w.log.String(), `"hold began"`); n != 1 {
 		t.Errorf("held %d times", n)
 	}
 }

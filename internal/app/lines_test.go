@@ -41,7 +41,7 @@ func TestTenThousandGoodRecordsAreNoEventForTheLog(t *testing.T) {
 			said = append(said, l["level"].(string)+" "+l["message"].(string))
 		}
 	}
-	if got, want := strings.Join(said, ", "), "info started, info partitions assigned, info stopping, info partitions given up, info ended"; got != want {
+	if got, want := strings.Join(said, ", "), "info program started, info partitions assigned, info stop requested, info partitions given up, info program ended"; got != want {
 		t.Errorf("said %s, want %s", got, want)
 	}
 }

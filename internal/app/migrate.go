@@ -39,13 +39,13 @@ func Migrate(ctx context.Context, db Migrator, holds *telemetry.Holding, every t
 		}
 		if err == nil {
 			if applied > 0 {
-				log.Info().Int(telemetry.KeyApplied, applied).Msg("schema brought up to date")
+				log.Info().Int(telemetry.KeyApplied, applied).Msg("schema migrated")
 			}
 			return
 		}
 		h := pipeline.Hold{Reason: ReasonMigration, Code: errclass.Classify(err).Code, Hint: postgres.Hint(err)}
 		if h.Hint == "" {
-			h.Hint = "run `consumer migrate` with a role that may change the schema, and see what it says"
+			h.Hint = "run `consumer migrate` with a role that may change the schema, and read its output"
 		}
 		if h != last {
 			release()

@@ -35,9 +35,11 @@ func (p *Program) keepPartitions(ctx context.Context, migrated <-chan struct{}) 
 			return
 		case err != nil:
 			next = partitionsAgain
-			p.log.Warn().Err(err).Str(telemetry.KeyCode, errclass.Classify(err).Code).Msg("partitions were not made, tried again later; until then decisions of such days go into the default partition")
+			p.log.Warn().Err(err).Str(telemetry.KeyCode, errclass.Classify(err).Code).
+				Str(telemetry.KeyHint, "run consumer check; until this succeeds, decisions of the missing days go into the default partition").
+				Msg("table partitions not created")
 		case made > 0:
-			p.log.Info().Int(telemetry.KeyMade, made).Msg("partitions made for the days ahead")
+			p.log.Info().Int(telemetry.KeyMade, made).Msg("table partitions created")
 		}
 		select {
 		case <-ctx.Done():

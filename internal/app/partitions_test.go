@@ -53,7 +53,7 @@ func TestPartitionsAreMadeAtTheStartAndEachHour(t *testing.T) {
 	if len(at) != 3 || at[0] != time.Second || at[2] != 2*time.Hour+time.Second {
 		t.Errorf("made at %v", at)
 	}
-	if n := strings.Count(log, "partitions made"); n != 2 {
+	if n := strings.Count(log, "table partitions created"); n != 2 {
 		t.Errorf("%d lines in\n%s", n, log)
 	}
 }

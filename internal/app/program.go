@@ -163,7 +163,7 @@ func (p *Program) Close() {
 		p.parts.Close()
 	}
 	if err := p.tracing.Close(); err != nil {
-		p.log.Debug().Str(telemetry.KeyReason, "timeout").Msg("the last traces were not sent")
+		p.log.Debug().Str(telemetry.KeyReason, "timeout").Msg("last traces not exported")
 	}
 }
 
@@ -177,7 +177,7 @@ func (p *Program) Run(ctx context.Context) error {
 	from := reading(p.name, p.settings)
 	p.log.Info().Str(telemetry.KeyVersion, buildinfo.String()).Str(telemetry.KeyInstance, p.options.Instance).
 		Str(telemetry.KeyTopic, from.topic).Str(telemetry.KeyGroup, from.group).Stringer(telemetry.KeyAddr, p.Addr()).
-		Str(telemetry.KeyDir, p.settings.SpoolDir).Msg("started")
+		Str(telemetry.KeyDir, p.settings.SpoolDir).Msg("program started")
 	return Outlive(ctx, p.settings.ShutdownTimeout+p.grace, p.log, p.stop, p.join)
 }
 
@@ -186,7 +186,7 @@ func (p *Program) stop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.stopping = true
-	p.log.Info().Msg("stopping")
+	p.log.Info().Msg("stop requested")
 }
 
 // join runs everything until fetching ends; the first that fails ends all. What serves the source outlives it: HTTP,

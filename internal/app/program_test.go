@@ -155,7 +155,7 @@ func TestBatchIsCarriedAndStoppingEndsInOrder(t *testing.T) {
 	if want := []string{"source began", "source ended", "spool ended", "parts closed"}; !slices.Equal(w.events, want) {
 		t.Errorf("events %v, want %v", w.events, want)
 	}
-	for _, message := range []string{`"started"`, `"stopping"`, `"ended"`} {
+	for _, message := range []string{`"program started"`, `"stop requested"`, `"program ended"`} {
 		if strings.Count(w.log.String(), message) != 1 {
 			t.Errorf("%s is not logged once:\n%s", message, w.log)
 		}
@@ -345,7 +345,7 @@ func TestMigrationThatCannotRunYetIsAHoldAndNotAnExit(t *testing.T) {
 	if !slices.Contains(w.noted(), "source began") {
 		t.Error("reading waits for a migration that has failed")
 	}
-	if n := strings.Count(w.log.String(), `"holding"`); n != 1 {
+	if n := strings.Count(w.log.String(), `"hold began"`); n != 1 {
 		t.Errorf("%d lines about one hold", n)
 	}
 	away.Store(false)

@@ -31,7 +31,7 @@ func (p *Program) Health() Health {
 	h := Health{Healthy: true, Reasons: []Reason{}}
 	if p.pipe.Wedged(p.patience) != nil {
 		h.Healthy = false
-		h.Reasons = append(h.Reasons, Reason{Reason: "wedged", Hint: fmt.Sprintf("a batch has shown no sign of progress for %v; the process ends by itself after %v, or restart it", p.patience, 2*p.patience)})
+		h.Reasons = append(h.Reasons, Reason{Reason: "wedged", Hint: fmt.Sprintf("a batch made no progress for %v; restart the process, or wait: it ends by itself after %v", p.patience, 2*p.patience)})
 	}
 	return h
 }
@@ -74,11 +74,11 @@ func (p *Program) Readiness() Readiness {
 	p.mu.Unlock()
 	switch {
 	case stopping:
-		r.Reasons = append(r.Reasons, Reason{Reason: "stopping", Hint: "the batch in hand is brought home, nothing more is fetched"})
+		r.Reasons = append(r.Reasons, Reason{Reason: "stopping", Hint: "the program stops: it finishes the current batch and fetches no more"})
 	case !r.Joined:
-		r.Reasons = append(r.Reasons, Reason{Reason: "joining", Hint: "the group has not given this member an assignment yet"})
+		r.Reasons = append(r.Reasons, Reason{Reason: "joining", Hint: "wait: the group has not assigned partitions to this member yet"})
 	case r.Assigned == 0:
-		r.Note = "member of the group without a partition: there are more members than partitions, this one stands by"
+		r.Note = "this member has no partition, because the group has more members than partitions"
 	}
 	r.Ready = len(r.Reasons) == 0
 	return r

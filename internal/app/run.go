@@ -18,10 +18,10 @@ func Outlive(ctx context.Context, within time.Duration, log zerolog.Logger, stop
 	go func() { done <- join(working, stop) }()
 	err := rest(working, within, stopping, done)
 	if err != nil {
-		log.Error().Err(err).Msg("ended")
+		log.Error().Err(err).Msg("program ended")
 		return err
 	}
-	log.Info().Msg("ended")
+	log.Info().Msg("program ended")
 	return nil
 }
 

@@ -36,7 +36,8 @@ func (p *Program) watch(ctx context.Context) error {
 		case <-tick.C:
 		}
 		if p.pipe.Wedged(2*p.patience) != nil {
-			p.log.Error().Dur(telemetry.KeyTook, 2*p.patience).Strs(telemetry.KeyStacks, stacks()).Msg("worker is stuck, ending so that another can take over")
+			p.log.Error().Dur(telemetry.KeyTook, 2*p.patience).Strs(telemetry.KeyStacks, stacks()).
+				Str(telemetry.KeyHint, "report the stacks; the program ends so that another instance takes over").Msg("worker stalled")
 			return ErrWedged
 		}
 	}

@@ -113,7 +113,7 @@ func database(ctx context.Context, s config.Settings) []Result {
 	for _, c := range db.CheckSchema(ctx) {
 		r := Result{Level(c.Level.String()), "database " + c.Name, c.Detail, c.Hint}
 		if c.Name == "table" && c.Level == postgres.Fail && s.AutoMigrate {
-			r.Level, r.Hint = Warn, "it is made at the start, as DOCKET_AUTO_MIGRATE is true; look again then"
+			r.Level, r.Hint = Warn, "the program creates it at the start, because DOCKET_AUTO_MIGRATE is true; check again then"
 		}
 		all = append(all, r)
 	}

@@ -57,7 +57,7 @@ func TestCluster(t *testing.T) {
 	}{
 		"all is well":            {nil, func(*kafka.Cluster) {}, nil},
 		"kept for ever":          {nil, func(c *kafka.Cluster) { c.Topics[parked].Retention = -1 }, nil},
-		"two brokers":            {nil, func(c *kafka.Cluster) { c.Brokers = c.Brokers[:2] }, []string{"warn brokers: 2 of them"}},
+		"two brokers":            {nil, func(c *kafka.Cluster) { c.Brokers = c.Brokers[:2] }, []string{"warn brokers: only 2"}},
 		"a broker is away":       {nil, func(c *kafka.Cluster) { c.Brokers[1].Err = errors.New(planted) }, []string{"warn brokers: broker 2"}},
 		"password in the open":   {[]string{"DOCKET_KAFKA_SASL_MECHANISM=PLAIN", "DOCKET_KAFKA_SASL_USERNAME=u", "DOCKET_KAFKA_SASL_PASSWORD=" + planted}, func(*kafka.Cluster) {}, []string{"warn brokers: the password"}},
 		"replication 1":          {nil, func(c *kafka.Cluster) { c.Topics[source].Replication = 1 }, []string{"warn topic decision-logs: replication 1"}},
@@ -184,12 +184,12 @@ func TestSpool(t *testing.T) {
 		env  []string
 		want string
 	}{
-		"none":            {[]string{"DOCKET_SPOOL_DIR="}, "warn there is none"},
+		"none":            {[]string{"DOCKET_SPOOL_DIR="}, "warn the spool is off"},
 		"not there yet":   {[]string{"DOCKET_SPOOL_DIR=" + dir + "/a/b"}, ""},
 		"others can read": {[]string{"DOCKET_SPOOL_DIR=" + open}, "warn " + open + " has the mode 0755"},
 		"a file":          {[]string{"DOCKET_SPOOL_DIR=" + file}, "fail " + file + " is not a directory"},
 		"a link":          {[]string{"DOCKET_SPOOL_DIR=" + link}, "fail " + link + " is not a directory"},
-		"below a file":    {[]string{"DOCKET_SPOOL_DIR=" + file + "/x"}, "fail " + file + "/x may not be looked at"},
+		"below a file":    {[]string{"DOCKET_SPOOL_DIR=" + file + "/x"}, "fail " + file + "/x cannot be read by this user"},
 		"in memory":       {[]string{"DOCKET_SPOOL_DIR=/dev/shm/docket-none"}, "warn /dev/shm is on a temporary disk (tmpfs)"},
 		"larger than it":  {[]string{"DOCKET_SPOOL_DIR=" + dir, "DOCKET_SPOOL_MAX_BYTES=1TiB"}, "MiB are free, less than DOCKET_SPOOL_MAX_BYTES (1TiB)"},
 		"evict":           {[]string{"DOCKET_SPOOL_DIR=" + dir, "DOCKET_SPOOL_ON_FULL=evict"}, "warn DOCKET_SPOOL_ON_FULL=evict"},

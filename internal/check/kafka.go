@@ -61,10 +61,10 @@ func brokers(s config.Settings, c *kafka.Cluster) []Result {
 		}
 	}
 	if s.KafkaSASLMechanism == "PLAIN" && !s.KafkaTLS {
-		r.add(Warn, "the password goes over the network as it is (PLAIN without TLS)", "set DOCKET_KAFKA_TLS=true, or use SCRAM-SHA-512")
+		r.add(Warn, "the password crosses the network unencrypted (PLAIN without TLS)", "set DOCKET_KAFKA_TLS=true, or use SCRAM-SHA-512")
 	}
 	if len(c.Brokers) < 3 {
-		r.add(Warn, fmt.Sprintf("%d of them: no broker can fail without loss or standstill", len(c.Brokers)), "use three brokers or more")
+		r.add(Warn, fmt.Sprintf("only %d: a failure of one loses records or makes Docket hold", len(c.Brokers)), "use at least three brokers")
 	}
 	return r.results(fmt.Sprintf("%d answer, version %s", len(c.Brokers), c.Version))
 }
@@ -155,7 +155,7 @@ func permissions(s config.Settings, t kafka.Topic, r *report) {
 
 func durability(t kafka.Topic, r *report) {
 	if t.Leaderless > 0 {
-		r.add(Fail, fmt.Sprintf("%d of %d partitions have no leader", t.Leaderless, t.Partitions), "look after the brokers that had them")
+		r.add(Fail, fmt.Sprintf("%d of %d partitions have no leader", t.Leaderless, t.Partitions), "check the brokers that had them")
 	}
 	if t.Replication == 1 {
 		r.add(Warn, "replication 1: what is on a broker's disk is lost with it", "use replication 3")
@@ -179,13 +179,13 @@ func kept(s config.Settings, t kafka.Topic, r *report) {
 	home := t.Name != s.KafkaTopic
 	if strings.Contains(t.CleanupPolicy, "compact") {
 		if home {
-			r.add(Fail, "cleanup.policy "+t.CleanupPolicy+": records with the same key replace each other, so it is no home", "set cleanup.policy=delete")
+			r.add(Fail, "cleanup.policy "+t.CleanupPolicy+": records with the same key replace each other, so it cannot be a home", "set cleanup.policy=delete")
 		} else {
 			r.add(Warn, "cleanup.policy "+t.CleanupPolicy+": decisions with the same key replace each other before they are read", "set cleanup.policy=delete")
 		}
 	}
 	if home && t.RetentionBytes >= 0 {
-		r.add(Warn, fmt.Sprintf("retention.bytes %d: records go when it is full, however young", t.RetentionBytes), "set retention.bytes=-1, or make sure that it is never reached")
+		r.add(Warn, fmt.Sprintf("retention.bytes %d: records of any age expire when it is full", t.RetentionBytes), "set retention.bytes=-1, or make sure that it is never reached")
 	}
 	if !t.RetentionKnown || t.Retention < 0 {
 		return
@@ -198,7 +198,7 @@ func kept(s config.Settings, t kafka.Topic, r *report) {
 		r.add(Warn, fmt.Sprintf("kept for %v: less than %d rests of %v, so little is left for an outage of the replayer", t.Retention, s.ParkingMaxAttempts, s.ParkingMaxBackoff),
 			fmt.Sprintf("set retention.ms to %d or more", wanted(s).Milliseconds()))
 	case (t.Name == s.KafkaDLQTopic || t.Name == s.KafkaParkingDLQTopic) && t.Retention < deadLetterRetention:
-		r.add(Warn, fmt.Sprintf("kept for %v: a dead letter may be gone before anybody has looked at it", t.Retention), fmt.Sprintf("set retention.ms to %d or more", deadLetterRetention.Milliseconds()))
+		r.add(Warn, fmt.Sprintf("kept for %v: a dead letter may expire before anybody reads it", t.Retention), fmt.Sprintf("set retention.ms to %d or more", deadLetterRetention.Milliseconds()))
 	}
 }
 

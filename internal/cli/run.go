@@ -57,7 +57,7 @@ func Begin(env Env) (s config.Settings, log zerolog.Logger, code int) {
 		return s, log, misuse(env, err.Error(), runCommand)
 	}
 	for _, w := range warnings {
-		log.Warn().Str(telemetry.KeyProgram, string(env.Program)).Str(telemetry.KeyVariable, w.Variable).Str(telemetry.KeyHint, w.Text).Msg("unknown setting")
+		log.Warn().Str(telemetry.KeyProgram, string(env.Program)).Str(telemetry.KeyVariable, w.Variable).Str(telemetry.KeyHint, w.Text).Msg("unknown setting ignored")
 	}
 	return s, log, Done
 }

@@ -106,7 +106,7 @@ func (c *Collector) Admit(a Auth) { c.auth.Store(&a) }
 // show it: rights, replicas in sync and topics fail a produce and not a look at the cluster.
 func (c *Collector) State() State {
 	if c.draining.Load() {
-		return State{Reason: stateDraining, Hint: "it is stopping"}
+		return State{Reason: stateDraining, Hint: "the program stops"}
 	}
 	return c.outages.state()
 }
@@ -121,7 +121,8 @@ func (c *Collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if fault == nil {
 			return
 		}
-		c.log.Error().Strs(telemetry.KeyStacks, frames()).Msg("an upload met a fault of the collector")
+		c.log.Error().Strs(telemetry.KeyStacks, frames()).Str(telemetry.KeyHint, "report this bug with the stacks").
+			Msg("upload handler panicked")
 		c.refused(w, u, r, refuse(reasonPanic, 0))
 	}()
 	if refused := c.take(w, r, u); refused != nil {
@@ -197,14 +198,14 @@ func (c *Collector) refused(w http.ResponseWriter, u *upload, r *http.Request, w
 	}
 	switch {
 	case why.reason == reasonCredentials:
-		c.log.Warn().Str(telemetry.KeyAddr, r.RemoteAddr).Msg("somebody without known credentials tried to upload")
+		c.log.Warn().Str(telemetry.KeyAddr, r.RemoteAddr).Msg("upload authentication failed")
 	case why.reason == reasonMethod:
-		tell(c.log.Debug()).Msg("a request was no upload")
+		tell(c.log.Debug()).Msg("non-upload request refused")
 	case known.fate == never:
 		tell(c.log.Error()).Int("offset", why.offset).Str(telemetry.KeyHint, known.detail).
-			Msg("an upload was refused, and OPA sends it again until it or a limit is changed")
+			Msg("upload refused")
 	default:
-		tell(c.log.Warn()).Msg("an upload was put off")
+		tell(c.log.Warn()).Msg("upload deferred")
 	}
 	why.write(w, c.cfg.RetryAfter)
 	u.ended(known.status, why.reason)

@@ -42,14 +42,14 @@ var standings = []struct {
 	{kerr.NotEnoughReplicas, stateOther, "NOT_ENOUGH_REPLICAS", "too few replicas are in sync for min.insync.replicas: look at the brokers"},
 	{kerr.NotEnoughReplicasAfterAppend, stateOther, "NOT_ENOUGH_REPLICAS_AFTER_APPEND", "too few replicas are in sync for min.insync.replicas: look at the brokers"},
 	{kerr.PolicyViolation, stateOther, "POLICY_VIOLATION", "the brokers' policy does not allow it"},
-	{context.DeadlineExceeded, stateUnreachable, "timeout", "no broker acknowledged in time: look at the brokers and the way to them"},
+	{context.DeadlineExceeded, stateUnreachable, "timeout", "no broker acknowledged in time: check the brokers and the network"},
 }
 
 // standing tells by type why the brokers did not take a record.
 func standing(err error) State {
-	s := State{Reason: stateUnreachable, Code: "network", Hint: "look at the brokers and the way to them"}
+	s := State{Reason: stateUnreachable, Code: "network", Hint: "check the brokers and the network"}
 	if told, ok := errors.AsType[*kerr.Error](err); ok {
-		s = State{Reason: stateOther, Code: told.Message, Hint: "look at the brokers"}
+		s = State{Reason: stateOther, Code: told.Message, Hint: "check the brokers"}
 	}
 	for _, known := range standings {
 		if errors.Is(err, known.err) {
@@ -104,7 +104,7 @@ func (o *outages) failed(topic string, err error) {
 	if !out.told[s.Reason] {
 		out.told[s.Reason] = true
 		o.log.Error().Str(telemetry.KeyTopic, topic).Str(telemetry.KeyReason, s.Reason).Str(telemetry.KeyCode, s.Code).
-			Str(telemetry.KeyHint, s.Hint).Msg("Kafka does not take decisions; uploads are answered 503 and come again")
+			Str(telemetry.KeyHint, s.Hint).Msg("kafka stopped accepting decisions")
 	}
 	out.State = s
 	out.until = now.Add(out.rest)
@@ -116,7 +116,7 @@ func (o *outages) took(topic string) {
 	defer o.mu.Unlock()
 	if o.since[topic] != nil {
 		delete(o.since, topic)
-		o.log.Info().Str(telemetry.KeyTopic, topic).Msg("Kafka takes decisions again")
+		o.log.Info().Str(telemetry.KeyTopic, topic).Msg("kafka accepted decisions again")
 	}
 }
 

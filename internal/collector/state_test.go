@@ -50,10 +50,10 @@ func TestNotReadyWhileKafkaDoesNotTakeItAndReadyAgainByItself(t *testing.T) {
 		if !w.State().Ready {
 			t.Error("not ready after a success")
 		}
-		if n := strings.Count(w.log.String(), "Kafka does not take decisions"); n != 1 {
+		if n := strings.Count(w.log.String(), "kafka stopped accepting decisions"); n != 1 {
 			t.Errorf("%d lines for one outage", n)
 		}
-		if n := strings.Count(w.log.String(), "Kafka takes decisions again"); n != 1 {
+		if n := strings.Count(w.log.String(), "kafka accepted decisions again"); n != 1 {
 			t.Errorf("%d lines for its end", n)
 		}
 	})
@@ -67,7 +67,7 @@ func TestOutageIsToldOnceForEachReasonHoweverItChanges(t *testing.T) {
 		w.kafka.answer = func(*kgo.Record) error { return errs[i%3] }
 		w.post(t, good("a"))
 	}
-	if n := strings.Count(w.log.String(), "Kafka does not take decisions"); n != 2 {
+	if n := strings.Count(w.log.String(), "kafka stopped accepting decisions"); n != 2 {
 		t.Errorf("%d lines for two reasons: %s", n, w.log)
 	}
 	if s := w.State(); s.Code != "TOPIC_AUTHORIZATION_FAILED" {
@@ -77,7 +77,7 @@ func TestOutageIsToldOnceForEachReasonHoweverItChanges(t *testing.T) {
 	w.post(t, good("a"))
 	w.kafka.answer = func(*kgo.Record) error { return errs[0] }
 	w.post(t, good("a"))
-	if n := strings.Count(w.log.String(), "Kafka does not take decisions"); n != 3 {
+	if n := strings.Count(w.log.String(), "kafka stopped accepting decisions"); n != 3 {
 		t.Errorf("the next outage: %d lines", n)
 	}
 }

@@ -134,7 +134,7 @@ func (p *Program) Close() {
 		p.publisher.Close()
 	}
 	if err := p.tracing.Close(); err != nil {
-		p.log.Debug().Str(telemetry.KeyReason, "timeout").Msg("the last traces were not sent")
+		p.log.Debug().Str(telemetry.KeyReason, "timeout").Msg("last traces not exported")
 	}
 }
 
@@ -162,7 +162,7 @@ func (p *Program) Run(ctx context.Context) error {
 	s := p.settings
 	p.log.Info().Str(telemetry.KeyVersion, buildinfo.String()).Str(telemetry.KeyInstance, p.options.Instance).
 		Strs(telemetry.KeyTopics, []string{s.KafkaTopic, s.KafkaDLQTopic}).
-		Str(telemetry.KeyAddr, p.Addr()).Stringer(telemetry.KeyUploads, p.Uploads()).Msg("started")
+		Str(telemetry.KeyAddr, p.Addr()).Stringer(telemetry.KeyUploads, p.Uploads()).Msg("program started")
 	return app.Outlive(ctx, s.ShutdownTimeout+grace, p.log, func() {}, p.join)
 }
 
@@ -180,9 +180,10 @@ func (p *Program) join(working context.Context, stop context.CancelCauseFunc) er
 	err := p.uploads.run(working, p.options.Farewell, func() {
 		p.stopping.Store(true)
 		p.service.Close()
-		p.log.Info().Msg("stopping")
+		p.log.Info().Msg("stop requested")
 	}, func() {
-		p.log.Warn().Msg("uploads were still under way at the end of DOCKET_SHUTDOWN_TIMEOUT and got no answer; OPA sends them again")
+		p.log.Warn().Str(telemetry.KeyHint, "if this repeats, check the brokers or raise DOCKET_SHUTDOWN_TIMEOUT; OPA sends these uploads again").
+			Msg("uploads interrupted by shutdown")
 	})
 	end()
 	return errors.Join(err, serving.Wait())

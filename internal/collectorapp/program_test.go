@@ -293,7 +293,7 @@ func TestAStopEndsInTimeThoughAnUploadHangs(t *testing.T) {
 	if took := time.Since(began); took > time.Minute {
 		t.Errorf("it took %v", took)
 	}
-	if r.lines.count("got no answer") != 1 {
+	if r.lines.count("uploads interrupted by shutdown") != 1 {
 		t.Error("nothing is said of the upload that was left")
 	}
 }
@@ -332,12 +332,12 @@ func TestATokenChangesInItsFileWithoutARestart(t *testing.T) {
 	}
 	for i, bad := range []string{"opa", "\n", "  "} { // half written, empty, blank: nobody is let in or thrown out by that
 		write(bad)
-		kafkatest.Eventually(t, "it to be told", func() bool { return r.lines.count("could not be read anew") > i })
+		kafkatest.Eventually(t, "it to be told", func() bool { return r.lines.count("collector tokens not reloaded") > i })
 		if a, b := status(second), status(""); a != http.StatusOK || b != http.StatusUnauthorized {
 			t.Errorf("while the file is %q: the second token %d, none %d", bad, a, b)
 		}
 		write("opa:" + first + " opa:" + second)
-		kafkatest.Eventually(t, "that to be over", func() bool { return r.lines.count("can be read again") > i })
+		kafkatest.Eventually(t, "that to be over", func() bool { return r.lines.count("collector tokens became readable") > i })
 	}
 	write("opa:" + second)
 	kafkatest.Eventually(t, "the first token to be nobody's", func() bool { return status(first) == http.StatusUnauthorized })

@@ -97,7 +97,7 @@ func (p *Program) ask(ctx context.Context) pipeline.Hold {
 	}
 	var fault *kafka.FaultError
 	if !errors.As(err, &fault) {
-		return pipeline.Hold{Reason: app.ReasonKafka + string(kafka.ReasonOther), Hint: "mend the settings of the brokers: " + err.Error()}
+		return pipeline.Hold{Reason: app.ReasonKafka + string(kafka.ReasonOther), Hint: "correct the settings of the brokers: " + err.Error()}
 	}
 	return pipeline.Hold{Reason: app.ReasonKafka + string(fault.Reason), Code: fault.Code, Hint: fault.Hint}
 }
@@ -113,9 +113,9 @@ func (p *Program) Readiness() app.Readiness {
 	state := p.service.State()
 	switch at := since.UTC(); {
 	case p.stopping.Load():
-		r.Reasons = append(r.Reasons, app.Reason{Reason: reasonStopping, Hint: "uploads under way get their answers, further ones are answered 503"})
+		r.Reasons = append(r.Reasons, app.Reason{Reason: reasonStopping, Hint: "the program stops: it answers current uploads, and further ones with 503"})
 	case !asked:
-		r.Reasons = append(r.Reasons, app.Reason{Reason: reasonStarting, Hint: "the brokers have not answered yet"})
+		r.Reasons = append(r.Reasons, app.Reason{Reason: reasonStarting, Hint: "wait: the brokers have not answered yet"})
 	case h.Reason != "":
 		r.Reasons = append(r.Reasons, app.Reason{Reason: h.Reason, Code: h.Code, Hint: h.Hint, Since: &at})
 	case !state.Ready:

@@ -136,18 +136,19 @@ func (p *Program) renew(ctx context.Context) {
 		case err != nil:
 			if !broken {
 				p.log.Warn().Str(telemetry.KeyReason, strings.ReplaceAll(err.Error(), "\n", "; ")).
-					Msg("the collector's tokens could not be read anew, the last that could be are used: mend DOCKET_COLLECTOR_TOKENS_FILE")
+					Str(telemetry.KeyHint, "correct the file in DOCKET_COLLECTOR_TOKENS_FILE; the last readable tokens stay in use").
+					Msg("collector tokens not reloaded")
 			}
 			broken = true
 			continue
 		case broken:
-			p.log.Info().Msg("the collector's tokens can be read again")
+			p.log.Info().Msg("collector tokens became readable")
 			broken = false
 		}
 		if fresh != now {
 			p.service.Admit(auth)
 			now = fresh
-			p.log.Info().Msg("the collector's tokens have changed: they hold from now on")
+			p.log.Info().Msg("collector tokens changed")
 		}
 	}
 }

@@ -17,16 +17,16 @@ func (l *loader) uploads() {
 		l.complain(addr, "%s is not host:port; write it like 127.0.0.1:8085", quote(s.CollectorAddr))
 	}
 	if l.fine(addr, own) && s.CollectorAddr == s.HTTPAddr && !strings.HasSuffix(s.CollectorAddr, ":0") {
-		l.complain(addr, "%s is where %s listens already", quote(s.CollectorAddr), own)
+		l.complain(addr, "%s is already used by %s", quote(s.CollectorAddr), own)
 	}
 	if s.CollectorPlaintext && (s.CollectorTLSCert != "" || s.CollectorTLSKey != "") {
-		l.complain(plaintext, "is true while %s or %s is set; take one of them away", cert, key)
+		l.complain(plaintext, "is true while %s or %s is set; remove one of them", cert, key)
 	}
 	switch {
 	case s.CollectorTLSCert == "" && s.CollectorTLSKey == "":
 		if l.fine(addr, plaintext) && !loopback(s.CollectorAddr) && !s.CollectorPlaintext {
-			l.complain(cert, "is missing; %s is %s, which is not loopback, so decisions and tokens would go over the network as they are; "+
-				"%s=true where something else keeps it private", addr, quote(s.CollectorAddr), plaintext)
+			l.complain(cert, "is missing; %s is %s, which is not loopback, so decisions and tokens would cross the network unencrypted; "+
+				"set %s=true on a private network", addr, quote(s.CollectorAddr), plaintext)
 		}
 	case s.CollectorTLSCert == "":
 		l.complain(cert, "is missing; %s needs its certificate", key)
@@ -45,14 +45,14 @@ func (l *loader) uploaders() {
 	known := s.CollectorTokens != "" || s.CollectorClientCA != ""
 	switch {
 	case s.CollectorAnonymous && known && l.fine(anonymous):
-		l.complain(anonymous, "is true while %s or %s is set; take one of them away", tokens, ca)
+		l.complain(anonymous, "is true while %s or %s is set; remove one of them", tokens, ca)
 	case !s.CollectorAnonymous && !known && l.fine(addr, anonymous, tokens) && !loopback(s.CollectorAddr):
-		l.complain(tokens, "is missing; %s is %s, which is not loopback, so whoever reaches it could upload; set it or %s, or %s=true where everybody may",
+		l.complain(tokens, "is missing; %s is %s, which is not loopback, so anyone could upload; set it or %s, or %s=true to allow that",
 			addr, quote(s.CollectorAddr), ca, anonymous)
 	}
 	if s.CollectorClientCA == "" {
 		if len(s.CollectorClients) > 0 {
-			l.complain(clients, "is set while %s is not; without it no certificate of a client is trusted", ca)
+			l.complain(clients, "is set without %s; no client certificate is trusted", ca)
 		}
 		return
 	}
@@ -77,7 +77,7 @@ func (l *loader) uploadSizes() {
 		l.complain(inflated, "%v is less than %s (%v); an upload that is not compressed would not fit", s.CollectorInflated, came, s.CollectorUploadBytes)
 	}
 	if need := s.CollectorUploadBytes + s.CollectorInflated; l.fine(came, inflated, memory) && s.CollectorMemory < need {
-		l.complain(memory, "%v is less than %s and %s together (%v); the largest upload would be answered 429 for ever", s.CollectorMemory, came, inflated, need)
+		l.complain(memory, "%v is less than %s and %s together (%v); the largest upload would always be answered 429", s.CollectorMemory, came, inflated, need)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -123,15 +124,15 @@ func TestComplaints(t *testing.T) {
 		"retry budget counts pauses":           {[]string{"DOCKET_RETRY_PAUSES=20s,20s"}, "DOCKET_KAFKA_REBALANCE_TIMEOUT"},
 		"pause out of range":                   {[]string{"DOCKET_RETRY_PAUSES=1s,-2s"}, "DOCKET_RETRY_PAUSES: \"1s,-2s\" is out of range; allowed: 0s to 5m"},
 		"pauses too many":                      {[]string{"DOCKET_RETRY_PAUSES=0s,0s,0s,0s,0s,0s,0s,0s,0s,0s,0s"}, "DOCKET_RETRY_PAUSES: has 11"},
-		"two homes on one topic":               {[]string{"DOCKET_KAFKA_DLQ_TOPIC=a", "DOCKET_KAFKA_PARKING_DLQ_TOPIC=a"}, "DOCKET_KAFKA_PARKING_DLQ_TOPIC: \"a\" is the topic of DOCKET_KAFKA_DLQ_TOPIC"},
-		"source is a home":                     {[]string{"DOCKET_KAFKA_PARKING_TOPIC=decision-logs"}, "DOCKET_KAFKA_PARKING_TOPIC: \"decision-logs\" is the topic of DOCKET_KAFKA_TOPIC"},
-		"bad topic name":                       {[]string{"DOCKET_KAFKA_TOPIC=a b"}, "DOCKET_KAFKA_TOPIC: \"a b\" is not a name"},
+		"two homes on one topic":               {[]string{"DOCKET_KAFKA_DLQ_TOPIC=a", "DOCKET_KAFKA_PARKING_DLQ_TOPIC=a"}, "DOCKET_KAFKA_PARKING_DLQ_TOPIC: \"a\" is already the topic of DOCKET_KAFKA_DLQ_TOPIC"},
+		"source is a home":                     {[]string{"DOCKET_KAFKA_PARKING_TOPIC=decision-logs"}, "DOCKET_KAFKA_PARKING_TOPIC: \"decision-logs\" is already the topic of DOCKET_KAFKA_TOPIC"},
+		"bad topic name":                       {[]string{"DOCKET_KAFKA_TOPIC=a b"}, "DOCKET_KAFKA_TOPIC: \"a b\" is not a topic name"},
 		"one group for both":                   {[]string{"DOCKET_PARKING_GROUP=docket"}, "DOCKET_PARKING_GROUP"},
 		"lookahead below a batch":              {[]string{"DOCKET_PARKING_LOOKAHEAD=10"}, "DOCKET_PARKING_LOOKAHEAD: 10 is less than DOCKET_BATCH_MAX_RECORDS (5000)"},
 		"back-off above its limit":             {[]string{"DOCKET_PARKING_MAX_BACKOFF=1s"}, "DOCKET_PARKING_BACKOFF: 1m0s is longer"},
 		"spool below a batch":                  {[]string{"DOCKET_SPOOL_MAX_BYTES=1MiB"}, "DOCKET_SPOOL_MAX_BYTES: 1MiB is less than DOCKET_BATCH_MAX_BYTES (8MiB)"},
 		"login without password":               {[]string{"DOCKET_KAFKA_SASL_MECHANISM=PLAIN", "DOCKET_KAFKA_SASL_USERNAME=u"}, "DOCKET_KAFKA_SASL_PASSWORD: is missing"},
-		"unknown mechanism":                    {[]string{"DOCKET_KAFKA_SASL_MECHANISM=GSSAPI", "DOCKET_KAFKA_SASL_USERNAME=u", "DOCKET_KAFKA_SASL_PASSWORD=p"}, "DOCKET_KAFKA_SASL_MECHANISM: \"GSSAPI\" is not among the choices; allowed: PLAIN"},
+		"unknown mechanism":                    {[]string{"DOCKET_KAFKA_SASL_MECHANISM=GSSAPI", "DOCKET_KAFKA_SASL_USERNAME=u", "DOCKET_KAFKA_SASL_PASSWORD=p"}, "DOCKET_KAFKA_SASL_MECHANISM: \"GSSAPI\" is not a choice; allowed: PLAIN"},
 		"certificate authority while TLS off":  {[]string{"DOCKET_KAFKA_TLS_CA=" + junk}, "DOCKET_KAFKA_TLS_CA: is set while DOCKET_KAFKA_TLS is false"},
 		"certificate authority missing":        {[]string{"DOCKET_KAFKA_TLS=true", "DOCKET_KAFKA_TLS_CA=" + dir + "/none"}, "DOCKET_KAFKA_TLS_CA: the file cannot be read (no such file or directory)"},
 		"certificate authority is junk":        {[]string{"DOCKET_KAFKA_TLS=true", "DOCKET_KAFKA_TLS_CA=" + junk}, "DOCKET_KAFKA_TLS_CA: the file holds no certificate"},
@@ -139,15 +140,15 @@ func TestComplaints(t *testing.T) {
 		"key without certificate":              {[]string{"DOCKET_KAFKA_TLS=true", "DOCKET_KAFKA_TLS_KEY=" + junk}, "DOCKET_KAFKA_TLS_CERT: is missing"},
 		"key file missing":                     {[]string{"DOCKET_KAFKA_TLS=true", "DOCKET_KAFKA_TLS_CERT=" + junk, "DOCKET_KAFKA_TLS_KEY=" + dir + "/none"}, "DOCKET_KAFKA_TLS_KEY: the file cannot be read"},
 		"certificate is junk":                  {[]string{"DOCKET_KAFKA_TLS=true", "DOCKET_KAFKA_TLS_CERT=" + junk, "DOCKET_KAFKA_TLS_KEY=" + junk}, "DOCKET_KAFKA_TLS_CERT: certificate and key are not a pair"},
-		"secret twice":                         {[]string{"DOCKET_DATABASE_URL_FILE=" + junk}, "DOCKET_DATABASE_URL: is set, and so is DOCKET_DATABASE_URL_FILE"},
+		"secret twice":                         {[]string{"DOCKET_DATABASE_URL_FILE=" + junk}, "DOCKET_DATABASE_URL: is set together with DOCKET_DATABASE_URL_FILE"},
 		"secret's file empty":                  {[]string{"DOCKET_KAFKA_SASL_PASSWORD_FILE=" + empty}, "DOCKET_KAFKA_SASL_PASSWORD_FILE: the file is empty"},
 		"secret's file missing":                {[]string{"DOCKET_KAFKA_SASL_PASSWORD_FILE=" + dir + "/none"}, "DOCKET_KAFKA_SASL_PASSWORD_FILE: the file cannot be read (no such file or directory)"},
-		"secret's file a directory":            {[]string{"DOCKET_KAFKA_SASL_PASSWORD_FILE=" + dir}, "DOCKET_KAFKA_SASL_PASSWORD_FILE: names a directory"},
+		"secret's file a directory":            {[]string{"DOCKET_KAFKA_SASL_PASSWORD_FILE=" + dir}, "DOCKET_KAFKA_SASL_PASSWORD_FILE: is a directory"},
 		"file for what is no secret":           {[]string{"DOCKET_LOG_LEVEL_FILE=" + junk}, "DOCKET_LOG_LEVEL_FILE: only a secret"},
 		"slip of the pen":                      {[]string{"DOCKET_BATCH_MAX_RECORD=5"}, "DOCKET_BATCH_MAX_RECORD: there is no such setting; did you mean DOCKET_BATCH_MAX_RECORDS?"},
 		"slip of the pen in a file's variable": {[]string{"DOCKET_DATABASE_URLFILE=x"}, "did you mean DOCKET_DATABASE_URL_FILE?"},
 		"long values are cut":                  {[]string{"DOCKET_PARK_BATCHES=" + strings.Repeat("9", 500)}, strings.Repeat("9", 40) + "...\" is not a whole number"},
-		"control characters stay on the line":  {[]string{"DOCKET_LOG_LEVEL=a\x1b[31m\nb"}, `"a\x1b[31m\nb" is not among the choices`},
+		"control characters stay on the line":  {[]string{"DOCKET_LOG_LEVEL=a\x1b[31m\nb"}, `"a\x1b[31m\nb" is not a choice`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -253,6 +254,29 @@ func TestSizes(t *testing.T) {
 	}
 }
 
+// unplain finds words and beginnings of sentences that a text for operators may not have.
+var unplain = regexp.MustCompile(`(?i:\b(anew|mend(s|ed)?|go(es)? on|lies|stands?|sake|of ours|whoever|is no|are no|for ever)\b)|` +
+	`(^|[.;] )(What|Who|That which|Of which|Each of which)\b`)
+
+const mostWords = 25 // of a sentence
+
+func TestTable_PlainTexts(t *testing.T) {
+	t.Parallel()
+	for _, s := range Table() {
+		if words := unplain.FindString(s.Text); words != "" {
+			t.Errorf("%s has %q: %s", s.Name, words, s.Text)
+		}
+		for sentence := range strings.SplitSeq(s.Text, ". ") {
+			if n := len(strings.Fields(sentence)); n > mostWords {
+				t.Errorf("%s has a sentence of %d words, want at most %d: %s", s.Name, n, mostWords, sentence)
+			}
+		}
+	}
+	if words := unplain.FindString(Markdown()); words != "" {
+		t.Errorf("docs/settings.md has %q", words)
+	}
+}
+
 func TestTableIsWhole(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -353,20 +377,20 @@ func TestComplaintsOfTheDesk(t *testing.T) {
 		env  []string
 		want string
 	}{
-		"group of the consumer":       {[]string{"DOCKET_DESK_GROUP=docket"}, "DOCKET_DESK_GROUP: \"docket\" is the group of DOCKET_KAFKA_GROUP"},
-		"group of the replayer":       {[]string{"DOCKET_DESK_GROUP=docket-parking"}, "DOCKET_DESK_GROUP: \"docket-parking\" is the group of DOCKET_PARKING_GROUP"},
+		"group of the consumer":       {[]string{"DOCKET_DESK_GROUP=docket"}, "DOCKET_DESK_GROUP: \"docket\" is already the group of DOCKET_KAFKA_GROUP"},
+		"group of the replayer":       {[]string{"DOCKET_DESK_GROUP=docket-parking"}, "DOCKET_DESK_GROUP: \"docket-parking\" is already the group of DOCKET_PARKING_GROUP"},
 		"decode is never retried":     {[]string{"DOCKET_DESK_RETRY_KINDS=transient,decode"}, "DOCKET_DESK_RETRY_KINDS: names decode"},
-		"no such kind":                {[]string{"DOCKET_DESK_RETRY_KINDS=transient,tired"}, "DOCKET_DESK_RETRY_KINDS: \"tired\" is no kind"},
+		"no such kind":                {[]string{"DOCKET_DESK_RETRY_KINDS=transient,tired"}, "DOCKET_DESK_RETRY_KINDS: \"tired\" is not a kind"},
 		"back-off above its limit":    {[]string{"DOCKET_DESK_RETRY_BACKOFF=11s"}, "DOCKET_DESK_RETRY_BACKOFF: 11s is longer"},
 		"API beyond loopback":         {[]string{"DOCKET_DESK_API_ADDR=:8083"}, "DOCKET_DESK_API_TLS_CERT: is missing; DOCKET_DESK_API_ADDR is \":8083\", which is not loopback"},
 		"API on a name":               {[]string{"DOCKET_DESK_API_ADDR=desk.internal:8083"}, "DOCKET_DESK_API_TLS_CERT: is missing"},
 		"API nowhere":                 {[]string{"DOCKET_DESK_API_ADDR=here"}, "DOCKET_DESK_API_ADDR: \"here\" is not host:port"},
-		"API where health is":         {[]string{"DOCKET_HTTP_ADDR=127.0.0.1:8083"}, "DOCKET_DESK_API_ADDR: \"127.0.0.1:8083\" is where DOCKET_HTTP_ADDR"},
+		"API where health is":         {[]string{"DOCKET_HTTP_ADDR=127.0.0.1:8083"}, "DOCKET_DESK_API_ADDR: \"127.0.0.1:8083\" is already used by DOCKET_HTTP_ADDR"},
 		"certificate without key":     {[]string{"DOCKET_DESK_API_TLS_CERT=" + junk}, "DOCKET_DESK_API_TLS_KEY: is missing"},
 		"key without certificate":     {[]string{"DOCKET_DESK_API_TLS_KEY=" + junk}, "DOCKET_DESK_API_TLS_CERT: is missing; DOCKET_DESK_API_TLS_KEY"},
 		"certificate is junk":         {[]string{"DOCKET_DESK_API_TLS_CERT=" + junk, "DOCKET_DESK_API_TLS_KEY=" + junk}, "DOCKET_DESK_API_TLS_CERT: certificate and key are not a pair"},
 		"clients without TLS":         {[]string{"DOCKET_DESK_API_CLIENT_CA=" + junk, "DOCKET_DESK_API_CLIENTS=ada:admin"}, "DOCKET_DESK_API_TLS_CERT: is missing; DOCKET_DESK_API_CLIENT_CA needs TLS"},
-		"clients that nobody signs":   {[]string{"DOCKET_DESK_API_CLIENTS=ada:admin"}, "DOCKET_DESK_API_CLIENTS: is set while DOCKET_DESK_API_CLIENT_CA is not"},
+		"clients that nobody signs":   {[]string{"DOCKET_DESK_API_CLIENTS=ada:admin"}, "DOCKET_DESK_API_CLIENTS: is set without DOCKET_DESK_API_CLIENT_CA"},
 		"clients' authority is junk":  {[]string{"DOCKET_DESK_API_CLIENT_CA=" + junk}, "DOCKET_DESK_API_CLIENT_CA: the file holds no certificate"},
 		"what a judge says":           {[]string{"DOCKET_DESK_ALERT_URLS=slack://" + planted}, "DOCKET_DESK_ALERT_URLS: cannot be used"},
 		"out of range":                {[]string{"DOCKET_DESK_MAX_ATTEMPTS=0"}, "DOCKET_DESK_MAX_ATTEMPTS: \"0\" is out of range; allowed: 1 to 1000"},

@@ -20,9 +20,9 @@ func (l *loader) deskRetries() {
 	for _, k := range s.DeskRetryKinds {
 		switch {
 		case k == string(envelope.Decode):
-			l.complain(kinds, "names decode, which time does not heal; a person mends such a record and retries it")
+			l.complain(kinds, "names decode, which never succeeds on schedule; correct such a record and retry it yourself")
 		case !slices.Contains(healable, k):
-			l.complain(kinds, "%s is no kind of failure; allowed: %s", quote(k), strings.Join(healable, ", "))
+			l.complain(kinds, "%s is not a kind of failure; allowed: %s", quote(k), strings.Join(healable, ", "))
 		default:
 			continue
 		}
@@ -43,12 +43,12 @@ func (l *loader) deskAPI() {
 		l.complain(addr, "%s is not host:port; write it like 127.0.0.1:8083", quote(s.DeskAPIAddr))
 	}
 	if l.fine(addr, "DOCKET_HTTP_ADDR") && s.DeskAPIAddr == s.HTTPAddr && !strings.HasSuffix(s.DeskAPIAddr, ":0") {
-		l.complain(addr, "%s is where DOCKET_HTTP_ADDR listens already", quote(s.DeskAPIAddr))
+		l.complain(addr, "%s is already used by DOCKET_HTTP_ADDR", quote(s.DeskAPIAddr))
 	}
 	switch {
 	case s.DeskAPITLSCert == "" && s.DeskAPITLSKey == "":
 		if l.fine(addr) && !loopback(s.DeskAPIAddr) {
-			l.complain(cert, "is missing; %s is %s, which is not loopback, so tokens would go over the network as they are", addr, quote(s.DeskAPIAddr))
+			l.complain(cert, "is missing; %s is %s, which is not loopback, so tokens would cross the network unencrypted", addr, quote(s.DeskAPIAddr))
 		}
 	case s.DeskAPITLSCert == "":
 		l.complain(cert, "is missing; %s needs its certificate", key)
@@ -65,7 +65,7 @@ func (l *loader) deskClients() {
 	s := l.settings
 	if s.DeskAPIClientCA == "" {
 		if len(s.DeskAPIClients) > 0 && l.fine(clients) {
-			l.complain(clients, "is set while %s is not; without it no certificate of a client is trusted", ca)
+			l.complain(clients, "is set without %s; no client certificate is trusted", ca)
 		}
 		return
 	}
@@ -76,7 +76,7 @@ func (l *loader) deskClients() {
 		l.complain(cert, "is missing; %s needs TLS", ca)
 	}
 	if len(s.DeskAPIClients) == 0 && l.fine(clients) {
-		l.complain(clients, "is missing; without it no client of %s may do anything", ca)
+		l.complain(clients, "is missing; without it, clients of %s have no role", ca)
 	}
 }
 

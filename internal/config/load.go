@@ -147,7 +147,7 @@ func (l *loader) secretFiles() {
 			continue
 		}
 		if l.values[s.Name] != "" {
-			l.complain(s.Name, "is set, and so is %s; set one of them", from)
+			l.complain(s.Name, "is set together with %s; set one of them", from)
 			continue
 		}
 		secret, err := readSecret(path)
@@ -170,7 +170,7 @@ func readSecret(path string) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("the file cannot be read (%w)", bare(err))
 	case info.IsDir():
-		return "", errors.New("names a directory, not a file")
+		return "", errors.New("is a directory, not a file")
 	case info.Size() > maxSecretFile:
 		return "", fmt.Errorf("the file has %d bytes; a secret has at most %d", info.Size(), maxSecretFile)
 	}
@@ -226,9 +226,9 @@ func (l *loader) unknown() {
 		case near != "" && distance(name, near) <= 2 && !foreign[near]:
 			l.complain(name, "there is no such setting; did you mean %s?", near)
 		case near != "":
-			l.warnings = append(l.warnings, Complaint{name, "there is no such setting, it is ignored; the nearest is " + near})
+			l.warnings = append(l.warnings, Complaint{name, "there is no such setting; did you mean " + near + "?"})
 		default:
-			l.warnings = append(l.warnings, Complaint{name, "there is no such setting, it is ignored"})
+			l.warnings = append(l.warnings, Complaint{name, "there is no such setting; check its spelling, or remove it"})
 		}
 	}
 }
@@ -307,7 +307,7 @@ func (l *loader) ranges() {
 		}
 		text := l.values[s.Name]
 		if len(s.OneOf) > 0 && text != "" && !slices.Contains(s.OneOf, text) {
-			l.complain(s.Name, "%s is not among the choices%s", quote(text), s.advice(l.program))
+			l.complain(s.Name, "%s is not a choice%s", quote(text), s.advice(l.program))
 		}
 		if s.Min != "" && !s.within(v.FieldByName(s.field).Interface()) {
 			l.complain(s.Name, "%s is out of range%s", quote(text), s.advice(l.program))
@@ -339,7 +339,7 @@ func must[T any](v T, err error) T {
 func (l *loader) missing() {
 	for _, s := range Table() {
 		if s.Required && l.fine(s.Name) && l.values[s.Name] == "" {
-			l.complain(s.Name, "is required (or %s with the path of a file that holds it)", s.Name+fileSuffix)
+			l.complain(s.Name, "is required (or %s with the path of a file that contains it)", s.Name+fileSuffix)
 		}
 	}
 }

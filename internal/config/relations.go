@@ -68,11 +68,11 @@ func (l *loader) topics() {
 			continue // another program's
 		}
 		if !topicName.MatchString(t.name) || t.name == "." || t.name == ".." {
-			l.complain(t.variable, "%s is not a name for a topic; use up to 249 of A-Z a-z 0-9 . _ -", quote(t.name))
+			l.complain(t.variable, "%s is not a topic name; use up to 249 of A-Z a-z 0-9 . _ -", quote(t.name))
 			continue
 		}
 		if other, taken := first[t.name]; taken {
-			l.complain(t.variable, "%s is the topic of %s already; each home needs a topic of its own", quote(t.name), other)
+			l.complain(t.variable, "%s is already the topic of %s; each home needs its own topic", quote(t.name), other)
 			continue
 		}
 		first[t.name] = t.variable
@@ -82,12 +82,12 @@ func (l *loader) topics() {
 func (l *loader) groups() {
 	s := l.settings
 	if l.fine("DOCKET_KAFKA_GROUP", "DOCKET_PARKING_GROUP") && s.KafkaGroup == s.ParkingGroup {
-		l.complain("DOCKET_PARKING_GROUP", "%s is the group of DOCKET_KAFKA_GROUP already; consumer and replayer read different topics", quote(s.ParkingGroup))
+		l.complain("DOCKET_PARKING_GROUP", "%s is already the group of DOCKET_KAFKA_GROUP; consumer and replayer read different topics", quote(s.ParkingGroup))
 	}
 	const desk = "DOCKET_DESK_GROUP"
 	for _, other := range []struct{ variable, name string }{{"DOCKET_KAFKA_GROUP", s.KafkaGroup}, {"DOCKET_PARKING_GROUP", s.ParkingGroup}} {
 		if l.fine(desk) && s.DeskGroup == other.name {
-			l.complain(desk, "%s is the group of %s already; the desk reads other topics", quote(s.DeskGroup), other.variable)
+			l.complain(desk, "%s is already the group of %s; the desk reads other topics", quote(s.DeskGroup), other.variable)
 		}
 	}
 }
@@ -112,7 +112,7 @@ func (l *loader) tls() {
 	if !s.KafkaTLS {
 		for variable, path := range map[string]string{ca: s.KafkaTLSCA, cert: s.KafkaTLSCert, key: s.KafkaTLSKey} {
 			if path != "" && l.fine(on) {
-				l.complain(variable, "is set while %s is false; set %s=true, or take it away", on, on)
+				l.complain(variable, "is set while %s is false; set %s=true, or remove this setting", on, on)
 			}
 		}
 		return
@@ -143,7 +143,7 @@ func (l *loader) database() {
 	}
 	if scheme, _, isURL := strings.Cut(text, "://"); isURL && !strings.Contains(scheme, "=") {
 		if _, err := url.Parse(text); err != nil {
-			l.complain(name, "is not a URL that can be read; percent-encode what is special in its password")
+			l.complain(name, "is not a valid URL; percent-encode special characters in its password")
 		} else if scheme != "postgres" && scheme != "postgresql" {
 			l.complain(name, "does not begin with postgres:// or postgresql://")
 		}
@@ -160,7 +160,7 @@ func (l *loader) timing() {
 	}
 	const shutdown = "DOCKET_SHUTDOWN_TIMEOUT"
 	if l.fine(shutdown, rebalance) && s.ShutdownTimeout >= s.KafkaRebalanceTimeout*8/10 {
-		l.complain(shutdown, "%v does not fit into 80%% of %s (%v); the group would not wait for the batch in hand", s.ShutdownTimeout, rebalance, s.KafkaRebalanceTimeout)
+		l.complain(shutdown, "%v does not fit into 80%% of %s (%v); the group would not wait for the current batch", s.ShutdownTimeout, rebalance, s.KafkaRebalanceTimeout)
 	}
 	const most = 10
 	if l.fine("DOCKET_RETRY_PAUSES") && len(s.RetryPauses) > most {
@@ -170,7 +170,7 @@ func (l *loader) timing() {
 		return
 	}
 	if budget, limit := s.RetryBudget(), s.KafkaRebalanceTimeout*8/10; budget > limit {
-		l.complain(rebalance, "a batch may take %v (%d tries of DOCKET_STORE_TIMEOUT %v, DOCKET_RETRY_PAUSES, DOCKET_PUBLISH_TIMEOUT %v, %v for the spool), "+
+		l.complain(rebalance, "a batch may take %v (%d attempts of DOCKET_STORE_TIMEOUT %v, DOCKET_RETRY_PAUSES, DOCKET_PUBLISH_TIMEOUT %v, %v for the spool), "+
 			"but 80%% of %v is %v; raise it to %v or more, or lower the others",
 			budget, s.Tries(), s.StoreTimeout, s.PublishTimeout, SpoolAllowance, s.KafkaRebalanceTimeout, limit, roundUp(budget*10/8))
 	}
@@ -186,7 +186,7 @@ func (l *loader) parking() {
 		l.complain(first, "%v is longer than %s (%v)", s.ParkingBackoff, most, s.ParkingMaxBackoff)
 	}
 	if l.fine(ahead, batch) && s.ParkingLookahead < s.BatchMaxRecords {
-		l.complain(ahead, "%d is less than %s (%d); a batch is chosen from what is looked at", s.ParkingLookahead, batch, s.BatchMaxRecords)
+		l.complain(ahead, "%d is less than %s (%d); a batch is chosen from the records searched", s.ParkingLookahead, batch, s.BatchMaxRecords)
 	}
 }
 
@@ -197,10 +197,10 @@ func (l *loader) spool() {
 		return // of the programs that have none, too
 	}
 	if strings.ContainsRune(s.SpoolDir, 0) || strings.TrimSpace(s.SpoolDir) == "" {
-		l.complain("DOCKET_SPOOL_DIR", "is not a path; leave it empty for no spool")
+		l.complain("DOCKET_SPOOL_DIR", "is not a path; set it to an empty value for no spool")
 	}
 	if l.fine(bytes, "DOCKET_BATCH_MAX_BYTES") && s.SpoolMaxBytes < s.BatchMaxBytes {
-		l.complain(bytes, "%v is less than DOCKET_BATCH_MAX_BYTES (%v); the spool must hold one batch at least", s.SpoolMaxBytes, s.BatchMaxBytes)
+		l.complain(bytes, "%v is less than DOCKET_BATCH_MAX_BYTES (%v); the spool must hold at least one batch", s.SpoolMaxBytes, s.BatchMaxBytes)
 	}
 }
 

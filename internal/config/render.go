@@ -70,55 +70,63 @@ func Markdown() string {
 	var b strings.Builder
 	b.WriteString(`# Settings
 
-Every setting is an environment variable. This page is written by a test from the table that the programs parse, so it
-is never out of date.
+Every setting is an environment variable. A test generates this page from the table that the
+programs parse:
 
-- Durations as Go writes them (` + "`500ms`, `10s`, `1h30m`" + `), sizes with a unit (` + "`512MiB`, `64KiB`, `1GiB`, `10MB`, `100B`" + `),
-  booleans ` + "`true` or `false`" + `, lists by comma.
-- A variable that is set but empty counts as not set; only ` + emptied() + ` mean something then.
-- A secret can also come from a file: put its path into the variable with ` + "`_FILE`" + ` behind the name. Line ends at the
-  end of the file are not part of the secret.
-- Wrong settings are all named at once, one line each on standard error, and the program ends with 2. So do settings that
-  contradict each other, and variables that are a slip of the pen away from a setting. Other unknown variables that begin
-  with ` + "`DOCKET_`" + ` are ignored with a warning: Kubernetes sets some beside a Service called docket.
-- A setting that belongs to some of the programs is neither read nor judged by the others.
-- Where the programs differ, the replayer's default stands behind the consumer's, then the desk's, then the collector's.
+` + "```sh\nDOCKET_BATCH_MAX_WAIT=500ms DOCKET_DATABASE_URL_FILE=/run/secrets/docket-url consumer run\n```" + `
+
+- Write durations like ` + "`500ms`, `10s` or `1h30m`" + `, sizes like ` + "`512MiB`, `64KiB`, `10MB` or `100B`" + `,
+  booleans as ` + "`true` or `false`" + `, and lists with commas.
+- An empty variable counts as not set. Exceptions:
+  ` + emptied() + `.
+- For a secret, you can put the path of a file into the variable with ` + "`_FILE`" + ` behind its name. Line
+  ends at the end of the file do not count.
+- A program lists all wrong settings at once, one per line on standard error, and exits with 2. This
+  includes settings that contradict each other, and misspelled names.
+- Other unknown variables that begin with ` + "`DOCKET_`" + ` cause a warning only, because Kubernetes sets
+  some for a Service called docket.
+- A program ignores settings that belong to other programs only.
+- Defaults that differ between programs are in the order consumer, replayer, desk, collector.
 `)
 	group := ""
 	for _, s := range Table() {
 		if s.Group != group {
 			group = s.Group
-			fmt.Fprintf(&b, "\n## %s\n\n| variable | default | unit | range | of | what it is |\n|---|---|---|---|---|---|\n", group)
+			fmt.Fprintf(&b, "\n## %s\n\n| variable | default | unit | range | programs | meaning |\n|---|---|---|---|---|---|\n", group)
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", s.Name, s.defaults(), s.Unit, s.Range(), s.owners(), strings.ReplaceAll(s.Text, "|", "\\|"))
 	}
 	fmt.Fprintf(&b, `
-## What has to agree
+## Settings that must agree
 
-- The four topics differ from each other, and so do the three groups.
+- The four topics have different names, and so have the three groups.
 - `+"`DOCKET_KAFKA_SESSION_TIMEOUT`"+` is shorter than `+"`DOCKET_KAFKA_REBALANCE_TIMEOUT`"+`.
-- The retry budget fits into 80%% of `+"`DOCKET_KAFKA_REBALANCE_TIMEOUT`"+`, so that a batch reaches its homes before the group
-  gives its partition to somebody else. It is the number of tries (one more than there are `+"`DOCKET_RETRY_PAUSES`"+`) times
-  `+"`DOCKET_STORE_TIMEOUT`"+`, plus the pauses, plus `+"`DOCKET_PUBLISH_TIMEOUT`"+`, plus %v for the spool.
-- So does `+"`DOCKET_SHUTDOWN_TIMEOUT`"+`, which also is how long the batch in hand may go on when its partition is revoked.
-- `+"`DOCKET_PARKING_BACKOFF`"+` is at most `+"`DOCKET_PARKING_MAX_BACKOFF`"+`, `+"`DOCKET_PARKING_LOOKAHEAD`"+` at least `+"`DOCKET_BATCH_MAX_RECORDS`"+`,
-  `+"`DOCKET_SPOOL_MAX_BYTES`"+` at least `+"`DOCKET_BATCH_MAX_BYTES`"+`.
-- A login needs mechanism, user and password. A client certificate needs its key, and certificates are of use only with
-  `+"`DOCKET_KAFKA_TLS=true`"+`.
-- `+"`DOCKET_DESK_RETRY_KINDS`"+` names kinds of failure, and never `+"`decode`"+`; `+"`DOCKET_DESK_RETRY_BACKOFF`"+` is at most
-  `+"`DOCKET_DESK_RETRY_MAX_BACKOFF`"+`.
-- The API's certificate needs its key, an API that listens beyond loopback needs both, and client certificates need TLS and
-  names in `+"`DOCKET_DESK_API_CLIENTS`"+`.
-- The collector listens for uploads and for its own state at two addresses. Beyond loopback its uploads need a certificate with
-  its key (or `+"`DOCKET_COLLECTOR_PLAINTEXT=true`"+`) and somebody who may upload: tokens or client certificates (or
-  `+"`DOCKET_COLLECTOR_ANONYMOUS=true`"+`). `+"`DOCKET_COLLECTOR_INFLATED_BYTES`"+` is at least `+"`DOCKET_COLLECTOR_UPLOAD_BYTES`"+`, and
-  `+"`DOCKET_COLLECTOR_MEMORY`"+` at least both together.
-- `+"`DOCKET_ARCHIVE_S3_ACCESS_KEY`"+` and `+"`DOCKET_ARCHIVE_S3_SECRET_KEY`"+` come together.
+- The retry budget fits into 80%% of `+"`DOCKET_KAFKA_REBALANCE_TIMEOUT`"+`. A batch then reaches its homes
+  before the group assigns its partition to another member. The budget is the number of attempts
+  (one more than `+"`DOCKET_RETRY_PAUSES`"+` has pauses) times `+"`DOCKET_STORE_TIMEOUT`"+`, plus the pauses,
+  plus `+"`DOCKET_PUBLISH_TIMEOUT`"+`, plus %v for the spool.
+- `+"`DOCKET_SHUTDOWN_TIMEOUT`"+` fits into the same 80%%. It also limits the current batch of a revoked
+  partition.
+- `+"`DOCKET_PARKING_BACKOFF`"+` is at most `+"`DOCKET_PARKING_MAX_BACKOFF`"+`.
+- `+"`DOCKET_PARKING_LOOKAHEAD`"+` is at least `+"`DOCKET_BATCH_MAX_RECORDS`"+`.
+- `+"`DOCKET_SPOOL_MAX_BYTES`"+` is at least `+"`DOCKET_BATCH_MAX_BYTES`"+`.
+- A Kafka login needs mechanism, user and password. A client certificate needs its key. Certificates
+  need `+"`DOCKET_KAFKA_TLS=true`"+`.
+- `+"`DOCKET_DESK_RETRY_KINDS`"+` never contains `+"`decode`"+`.
+- `+"`DOCKET_DESK_RETRY_BACKOFF`"+` is at most `+"`DOCKET_DESK_RETRY_MAX_BACKOFF`"+`.
+- The API's certificate needs its key. Beyond loopback, the API needs both. Client certificates need
+  TLS and names in `+"`DOCKET_DESK_API_CLIENTS`"+`.
+- The collector has two different listen addresses: one for uploads and one for its own state.
+- Beyond loopback, uploads need a certificate with its key, or `+"`DOCKET_COLLECTOR_PLAINTEXT=true`"+`.
+  They also need tokens or client certificates, or `+"`DOCKET_COLLECTOR_ANONYMOUS=true`"+`.
+- `+"`DOCKET_COLLECTOR_INFLATED_BYTES`"+` is at least `+"`DOCKET_COLLECTOR_UPLOAD_BYTES`"+`.
+- `+"`DOCKET_COLLECTOR_MEMORY`"+` is at least both together.
+- `+"`DOCKET_ARCHIVE_S3_ACCESS_KEY`"+` and `+"`DOCKET_ARCHIVE_S3_SECRET_KEY`"+` need each other.
 
 ## Traces
 
-OpenTelemetry's own variables switch traces on and are not settings of Docket: `+"`OTEL_EXPORTER_OTLP_ENDPOINT`"+` (off without it) and those beside it, see
-[tracing.md](tracing.md).
+The variables of OpenTelemetry are not settings of Docket. `+"`OTEL_EXPORTER_OTLP_ENDPOINT`"+` turns
+traces on, see [tracing.md](tracing.md).
 `, SpoolAllowance)
 	return b.String()
 }
@@ -159,5 +167,5 @@ func emptied() string {
 			names = append(names, "`"+s.Name+"` ("+s.empty+")")
 		}
 	}
-	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+	return strings.Join(names[:len(names)-1], ", ") + " and\n  " + names[len(names)-1]
 }

@@ -141,9 +141,9 @@ func (a *Alerts) duty(ctx context.Context, name string, every time.Duration, wor
 		case ctx.Err() != nil:
 			return
 		case err != nil && !ill:
-			a.log.Warn().Err(err).Str("duty", name).Msg("Could not look whether there is something to tell; looking again")
+			a.log.Warn().Err(err).Str("duty", name).Msg("alert check failed")
 		case err == nil && ill:
-			a.log.Info().Str("duty", name).Msg("Looking whether there is something to tell works again")
+			a.log.Info().Str("duty", name).Msg("alert check recovered")
 		}
 		ill = err != nil
 		select {

@@ -127,7 +127,7 @@ func TestALedgerThatDoesNotAnswerIsToldOnceInTheLogAndLookedAtAgain(t *testing.T
 		b.set(func() { b.err = nil })
 		pass(2 * time.Minute)
 		in.expect(t, "it answers", "alert unresolved: 10 dead letters are unresolved")
-		if n := strings.Count(log.String(), `"level":"warn"`); n != 2 || strings.Count(log.String(), "works again") != 1 {
+		if n := strings.Count(log.String(), `"level":"warn"`); n != 2 || strings.Count(log.String(), "alert check recovered") != 1 {
 			t.Errorf("%d warnings of two duties: %s", n, log.String())
 		}
 	})

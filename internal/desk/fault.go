@@ -59,7 +59,7 @@ func (in *Intake) failed(p partitionKey, err error) {
 	if in.told.reason != now.reason || in.told.code != now.code {
 		in.told = now
 		in.log.Error().Err(err).Str("reason", now.reason).Str("code", now.code).Str("hint", now.hint).Str("topic", p.topic).
-			Int32("partition", p.partition).Msg("dead letters are not entered into the ledger and not committed")
+			Int32("partition", p.partition).Msg("dead-letter intake stopped")
 	}
 }
 
@@ -72,7 +72,7 @@ func (in *Intake) recovered(p partitionKey) {
 		delete(in.faults, p)
 	}
 	if len(in.faults) == 0 && in.told.reason != "" {
-		in.log.Warn().Str("reason", in.told.reason).Dur("took", time.Since(in.told.since)).Msg("no partition of the dead-letter topics stands still any more")
+		in.log.Warn().Str("reason", in.told.reason).Dur("took", time.Since(in.told.since)).Msg("dead-letter intake resumed")
 		in.told = intakeFault{}
 	}
 }
@@ -82,11 +82,11 @@ func intakeFaultOf(err error) intakeFault {
 	f := intakeFault{code: v.Code}
 	switch {
 	case v.Code == "25006":
-		f.reason, f.hint = holdReadOnly, "this node takes no writes: point the desk at the primary; it goes on by itself"
+		f.reason, f.hint = holdReadOnly, "point the desk at the primary: this node is read-only; the desk continues by itself"
 	case v.Class == errclass.Systemic || v.Class == errclass.Data:
-		f.reason, f.hint = holdDatabaseRefuses, v.Name+": "+v.Why+" Check that the migrations are applied and what the desk's role is granted; it goes on by itself"
+		f.reason, f.hint = holdDatabaseRefuses, v.Name+": "+v.Why+" Check that the migrations are applied, and the grants of the desk's role; the desk continues by itself"
 	default:
-		f.reason, f.hint = holdDatabaseAway, "check that Postgres runs and can be reached; the desk goes on by itself"
+		f.reason, f.hint = holdDatabaseAway, "check that Postgres runs and can be reached; the desk continues by itself"
 	}
 	return f
 }

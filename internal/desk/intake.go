@@ -173,7 +173,7 @@ func (in *Intake) alone(ctx context.Context, l ledger.Letter) (known int, err er
 		}
 		in.log.Warn().Str("code", errclass.Classify(err).Code).Str("dead_letter_id", l.ID).Str("topic", l.Found.Topic).
 			Int32("partition", l.Found.Partition).Int64("offset", l.Found.Offset).
-			Msg("the ledger refuses a dead letter for what is in it; it is entered with less beside its value")
+			Msg("dead letter entered with fewer details")
 	}
 	return known, err
 }

@@ -60,7 +60,7 @@ func (j *Jobs) carry(ctx context.Context, job ledger.Job) {
 		end, more, err := c.step(ctx)
 		switch {
 		case errors.Is(err, ledger.ErrLost):
-			j.log.Info().Int64("job", job.ID).Msg("job left: it was stopped, or another desk has it")
+			j.log.Info().Int64("job", job.ID).Msg("job lease lost")
 			return
 		case ctx.Err() != nil && end == nil:
 			c.handOver(ctx)
@@ -117,7 +117,7 @@ func (c *carrying) keep(ctx context.Context) error {
 // stumble counts what failed, and stops the job where that was too often.
 func (c *carrying) stumble(err error) *ending {
 	code := errclass.Classify(err).Code
-	c.log.Warn().Err(err).Int64("job", c.job.ID).Msg("a step of a job failed; it is tried again")
+	c.log.Warn().Err(err).Int64("job", c.job.ID).Msg("job step failed")
 	c.waits = "the step before failed: " + code + "; it is tried again"
 	if _, ok := errors.AsType[*errProbe](err); ok {
 		if c.unprobed++; c.unprobed >= jobFailures {
@@ -140,10 +140,10 @@ func (c *carrying) end(ctx context.Context, e ending) {
 			c.log.Info().Int64("job", c.job.ID).Str("state", string(e.state)).Str("note", e.note).Msg("job ended")
 			return
 		case errors.Is(err, ledger.ErrLost):
-			c.log.Info().Int64("job", c.job.ID).Msg("job left: it was stopped, or another desk has it")
+			c.log.Info().Int64("job", c.job.ID).Msg("job lease lost")
 			return
 		}
-		c.log.Warn().Err(err).Int64("job", c.job.ID).Msg("that a job ended could not be written down; it is tried again")
+		c.log.Warn().Err(err).Int64("job", c.job.ID).Msg("job end not recorded")
 		if !pause(ctx, c.cfg.Step) {
 			c.handOver(ctx)
 			return
@@ -157,7 +157,7 @@ func (c *carrying) handOver(ctx context.Context) {
 	defer cancel()
 	c.waits = "its desk stopped; the next one that runs goes on with it"
 	if _, err := c.book.KeepJob(ctx, c.job.ID, c.cfg.Holder, c.note(), time.Millisecond); err != nil && !errors.Is(err, ledger.ErrLost) {
-		c.log.Warn().Err(err).Int64("job", c.job.ID).Msg("a job could not be handed over; another desk takes it once its lease ends")
+		c.log.Warn().Err(err).Int64("job", c.job.ID).Msg("job not handed over")
 	}
 }
 

@@ -97,7 +97,7 @@ func (j *Jobs) take(ctx context.Context, holder string, carry func(ledger.Job)) 
 		return true
 	}
 	if !errors.Is(err, ledger.ErrNotFound) && ctx.Err() == nil {
-		j.log.Warn().Err(err).Msg("no job could be taken; it is tried again")
+		j.log.Warn().Err(err).Msg("job lookup failed")
 	}
 	return false
 }

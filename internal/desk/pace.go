@@ -46,14 +46,14 @@ func (t *trouble) failed(ctx context.Context, err error) {
 	t.times++
 	if code := errclass.Classify(err).Code; code != t.code {
 		t.code = code
-		t.log.Warn().Err(err).Str("code", code).Str("work", t.work).Msg("work of the desk does not go on; it is tried again until it does")
+		t.log.Warn().Err(err).Str("code", code).Str("work", t.work).Msg("desk work failed")
 	}
 }
 
 // went notes that it went well.
 func (t *trouble) went() {
 	if t.times > 0 {
-		t.log.Warn().Int("failures", t.times).Str("work", t.work).Msg("work of the desk goes on")
+		t.log.Warn().Int("failures", t.times).Str("work", t.work).Msg("desk work recovered")
 	}
 	t.code, t.times = "", 0
 }

@@ -145,10 +145,10 @@ func (r *Relay) notTaken(ctx context.Context, s ledger.Sending, why error, until
 	e := r.log.Warn().Err(why).Str("code", code).Str("topic", s.Topic).Str("dead_letter_id", s.LetterID).Int("try", s.Tries+1)
 	if giveUp {
 		r.observer.Published(0, 0, 1)
-		e.Msg("a retried record was not taken by Kafka too often: its dead letter is FAILED")
+		e.Str("hint", "retry the dead letter when the brokers are healthy; it is FAILED").Msg("retry failed at its last publish")
 	} else {
 		r.observer.Published(0, 1, 0)
-		e.Dur("pause", pause).Msg("a retried record was not taken by Kafka; it is tried again")
+		e.Dur("pause", pause).Msg("retried record not published")
 	}
 	return r.mark(ctx, until, func(ctx context.Context) error {
 		return r.ledger.Unpublished(ctx, r.cfg.Holder, s.ID, code, pause, giveUp)

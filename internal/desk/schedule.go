@@ -80,7 +80,7 @@ func (s *Schedule) Run(ctx context.Context) error {
 		before, mine, err := s.turn(ctx)
 		if err != nil || !mine {
 			if err != nil && ctx.Err() == nil {
-				s.log.Warn().Err(err).Msg("a scheduled retry could not begin; it is tried again")
+				s.log.Warn().Err(err).Msg("scheduled retry not started")
 			}
 			next = s.slack() // another desk did it, or will
 			continue
@@ -122,7 +122,7 @@ func (s *Schedule) once(ctx context.Context, before, until time.Time) {
 	sent := 0
 	defer func() {
 		if sent > 0 {
-			s.log.Info().Int("letters", sent).Msg("retried on schedule")
+			s.log.Info().Int("letters", sent).Msg("scheduled retry completed")
 		}
 	}()
 	for _, kind := range s.cfg.Kinds {
@@ -149,7 +149,7 @@ func (s *Schedule) all(ctx context.Context, kind envelope.Kind, before, until ti
 		default:
 			rest = s.backoff(failures)
 			failures++
-			s.log.Warn().Err(err).Str("kind", string(kind)).Dur("pause", rest).Msg("a scheduled retry failed: nothing was moved by it, and it is tried again")
+			s.log.Warn().Err(err).Str("kind", string(kind)).Dur("pause", rest).Msg("scheduled retry failed")
 		}
 		if !time.Now().Add(rest).Before(until) || !pause(ctx, rest) {
 			return sent, false

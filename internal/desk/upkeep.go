@@ -103,7 +103,8 @@ func (u *Upkeep) Run(ctx context.Context) error {
 func (u *Upkeep) endLeases(ctx context.Context) error {
 	n, err := u.ledger.EndLeases(ctx, u.actor)
 	if n > 0 {
-		u.log.Warn().Int("dead_letters", n).Msg("nothing was heard of retries for the length of their lease: their dead letters are PENDING again")
+		u.log.Warn().Int("dead_letters", n).
+			Str("hint", "check that the consumer runs; the dead letters are PENDING again").Msg("retry leases expired")
 	}
 	return err
 }

@@ -272,7 +272,7 @@ func (s *api) refused(r route, c caller, err error) error {
 	p := problemOf(err)
 	if p.Status >= http.StatusInternalServerError {
 		s.log.Error().Str("operator", c.Name).Str("operation", r.id).Str("problem", p.Detail).Type("error", err).
-			Msg("a request could not be carried out")
+			Msg("request failed")
 	}
 	return p
 }

@@ -40,7 +40,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		g.metrics.answered(pattern, answer.status(), g.now().Sub(begun))
 		g.log.Debug().Str("operator", c.Name).Str("route", pattern).Int("status", answer.status()).
-			Dur("took", g.now().Sub(begun)).Msg("a request was answered")
+			Dur("took", g.now().Sub(begun)).Msg("request answered")
 	}()
 	harden(answer.Header())
 	c, refused = g.admit(r)
@@ -90,7 +90,7 @@ func (g *guard) admit(r *http.Request) (caller, *Problem) {
 		return c, nil
 	}
 	g.metrics.failed(err)
-	g.log.Warn().Str("remote", r.RemoteAddr).Str("reason", err.Error()).Msg("a login to the API failed")
+	g.log.Warn().Str("remote", r.RemoteAddr).Str("reason", err.Error()).Msg("login to API failed")
 	if errors.Is(err, errUnknownClient) {
 		return caller{}, problem(http.StatusForbidden, "the certificate's common name has no role", "ask for an entry in DOCKET_DESK_API_CLIENTS")
 	}
@@ -111,7 +111,8 @@ func (g *guard) check(r *http.Request, c caller) (string, *Problem) {
 		return "none", nowhere(handler, r)
 	}
 	if rule.role == Nobody || c.Role < rule.role {
-		g.log.Warn().Str("operator", c.Name).Str("role", c.Role.String()).Str("route", pattern).Msg("a request to the API was refused: the role is too low")
+		g.log.Warn().Str("operator", c.Name).Str("role", c.Role.String()).Str("route", pattern).
+			Str("hint", "give this operator a higher role if the request was intended").Msg("request refused by role")
 		return pattern, problem(http.StatusForbidden, "this needs the role "+rule.role.String()+"; yours is "+c.Role.String(),
 			"ask somebody with that role, or for that role")
 	}
@@ -186,7 +187,7 @@ func (g *guard) panicked(w *answered, pattern string, p any) {
 		panic(p)
 	}
 	g.metrics.panics.Inc()
-	g.log.Error().Str("route", pattern).Type("panic", p).Strs("at", frames()).Msg("a request ended in a panic: this is a bug")
+	g.log.Error().Str("route", pattern).Type("panic", p).Strs("at", frames()).Str("hint", "report this bug").Msg("request handler panicked")
 	if w.code == 0 {
 		problem(http.StatusInternalServerError, "something went wrong here", hintOf(http.StatusInternalServerError)).write(w)
 		return

@@ -174,7 +174,7 @@ func (s *api) job(c caller, what string, j ledger.Job, err error) (*jobOutput, e
 	if err != nil {
 		return nil, err
 	}
-	s.log.Info().Str("operator", c.Name).Int64("job", j.ID).Str("act", what).Msg("a job was changed by the API")
+	s.log.Info().Str("operator", c.Name).Int64("job", j.ID).Str("act", what).Msg("job changed by API")
 	return &jobOutput{jobOf(j)}, nil
 }
 

@@ -109,7 +109,7 @@ func TestFailedLoginsAreCountedLoggedAndSlowedDownByAddress(t *testing.T) {
 	if n := w.count(t, "docket_desk_api_failed_logins_total", map[string]string{"reason": "throttled"}); n != 91 {
 		t.Error(n, "are counted as slowed down")
 	}
-	if log := w.log.String(); strings.Count(log, "a login to the API failed") != 10 || !strings.Contains(log, "192.0.2.7:1009") || strings.Contains(log, "wrong-guess") {
+	if log := w.log.String(); strings.Count(log, "login to API failed") != 10 || !strings.Contains(log, "192.0.2.7:1009") || strings.Contains(log, "wrong-guess") {
 		t.Error(log)
 	}
 }

@@ -87,7 +87,7 @@ func (s *api) moved(c caller, id string, to ledger.State, act ledger.Act, outcom
 	if len(outcomes) == 0 {
 		return nil, ledger.ErrNotFound
 	}
-	s.log.Info().Str("operator", c.Name).Str("dead_letter", id).Str("act", string(act)).Msg("a dead letter was moved by the API")
+	s.log.Info().Str("operator", c.Name).Str("dead_letter", id).Str("act", string(act)).Msg("dead letter changed by API")
 	return &movedOutput{Moved{id, to, act, c.Name}}, nil
 }
 

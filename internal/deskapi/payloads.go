@@ -79,7 +79,7 @@ func (s *api) payload(ctx context.Context, c caller, in *IDPath) (*payloadOutput
 		return nil, err
 	}
 	s.metrics.looks.Inc()
-	s.log.Info().Str("operator", c.Name).Str("dead_letter", e.ID).Msg("a payload was looked at")
+	s.log.Info().Str("operator", c.Name).Str("dead_letter", e.ID).Msg("payload read")
 	out := &payloadOutput{Payload{ID: e.ID, Key: bytesOf(e.Key), Value: bytesOf(e.Value), Headers: make([]Header, 0, len(e.Headers)), Edited: e.Edited}}
 	for _, h := range e.Headers {
 		out.Body.Headers = append(out.Body.Headers, headerOf(h))

@@ -63,7 +63,7 @@ func TestAPayloadIsShownToOperatorsAndEachLookIsLoggedByName(t *testing.T) {
 	if p.Value.Text == nil || !strings.Contains(*p.Value.Text, marker) || string(p.Headers[1].Value.Base64) != "\xff\xfe" || !p.Headers[2].Value.Null {
 		t.Errorf("%+v", p)
 	}
-	if log := w.log.String(); !strings.Contains(log, `{"level":"info","operator":"olga","dead_letter":"`+id(1)+`","message":"a payload was looked at"`) {
+	if log := w.log.String(); !strings.Contains(log, `{"level":"info","operator":"olga","dead_letter":"`+id(1)+`","message":"payload read"`) {
 		t.Error(log)
 	}
 	if n := w.count(t, "docket_desk_api_payload_looks_total", nil); n != 1 {
@@ -362,7 +362,7 @@ func TestADatabaseThatIsAwayIs503AndItsTextIsNotPassedOn(t *testing.T) {
 			if (c.code == 503) != (p.header.Get("Retry-After") != "") {
 				t.Errorf("%s: %v", row.operation, p.header)
 			}
-			if c.code >= 500 && !strings.Contains(w.log.String(), "could not be carried out") {
+			if c.code >= 500 && !strings.Contains(w.log.String(), "request failed") {
 				t.Error("the log does not have it:", w.log)
 			}
 		}
@@ -382,7 +382,7 @@ func TestAHandlerThatPanicsIsAnsweredForAndItsWordsAreNotLogged(t *testing.T) {
 	w.book.hook = func() { panic(marker) }
 	a := w.ask(t, "viewer", "GET", "/dead-letters", "")
 	if a.problem(t).Status != http.StatusInternalServerError || strings.Contains(w.log.String()+a.body, marker) ||
-		!strings.Contains(w.log.String(), "a bug") || !strings.Contains(w.log.String(), "(*book).enter") {
+		!strings.Contains(w.log.String(), "request handler panicked") || !strings.Contains(w.log.String(), "(*book).enter") {
 		t.Error(a, w.log)
 	}
 	if w.count(t, "docket_desk_api_panics_total", nil) != 1 {

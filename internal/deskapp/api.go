@@ -52,7 +52,8 @@ func (p *Program) openAPI(trial *desk.Trial, horizon *desk.Horizon, reg *prometh
 	}
 	p.api = &api{listener, deskapi.Server{Handler: handler, TLS: tls}}
 	if len(auth.Tokens)+len(auth.Clients) == 0 {
-		p.log.Info().Str("addr", p.apiAddr()).Msg("nobody may use the API: there are neither tokens nor clients")
+		p.log.Info().Str("addr", p.apiAddr()).Str("hint", "set DOCKET_DESK_API_TOKENS or DOCKET_DESK_API_CLIENTS to allow requests").
+			Msg("no API users configured")
 	}
 	return nil
 }

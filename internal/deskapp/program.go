@@ -121,10 +121,10 @@ func (p *Program) Run(ctx context.Context) error {
 	s := p.settings
 	p.log.Info().Str(telemetry.KeyVersion, buildinfo.String()).Str(telemetry.KeyInstance, p.options.Instance).
 		Strs(telemetry.KeyTopics, []string{s.KafkaDLQTopic, s.KafkaParkingDLQTopic}).Str(telemetry.KeyGroup, s.DeskGroup).
-		Str(telemetry.KeyAddr, p.Addr()).Str(telemetry.KeyAPI, p.apiAddr()).Msg("started")
+		Str(telemetry.KeyAddr, p.Addr()).Str(telemetry.KeyAPI, p.apiAddr()).Msg("program started")
 	return app.Outlive(ctx, s.ShutdownTimeout+grace, p.log, func() {
 		p.stopping.Store(true)
-		p.log.Info().Msg("stopping")
+		p.log.Info().Msg("stop requested")
 	}, p.join)
 }
 

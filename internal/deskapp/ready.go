@@ -15,7 +15,7 @@ func (p *Program) Health() app.Health {
 	h := app.Health{Healthy: true, Reasons: []app.Reason{}}
 	if p.pulse.stuck(p.patience) {
 		h.Healthy = false
-		h.Reasons = append(h.Reasons, app.Reason{Reason: "wedged", Hint: fmt.Sprintf("a batch has shown no sign of progress for %v; the process ends by itself after %v, or restart it", p.patience, 2*p.patience)})
+		h.Reasons = append(h.Reasons, app.Reason{Reason: "wedged", Hint: fmt.Sprintf("a batch made no progress for %v; restart the process, or wait: it ends by itself after %v", p.patience, 2*p.patience)})
 	}
 	return h
 }
@@ -37,11 +37,11 @@ func (p *Program) Readiness() app.Readiness {
 	}
 	switch {
 	case p.stopping.Load():
-		r.Reasons = append(r.Reasons, app.Reason{Reason: "stopping", Hint: "the batch in hand is brought home, nothing more is fetched"})
+		r.Reasons = append(r.Reasons, app.Reason{Reason: "stopping", Hint: "the program stops: it finishes the current batch and fetches no more"})
 	case !r.Joined:
-		r.Reasons = append(r.Reasons, app.Reason{Reason: "joining", Hint: "the group has not given this member an assignment yet"})
+		r.Reasons = append(r.Reasons, app.Reason{Reason: "joining", Hint: "wait: the group has not assigned partitions to this member yet"})
 	case r.Assigned == 0:
-		r.Note = "member of the group without a partition: there are more desks than partitions, this one stands by and publishes retries all the same"
+		r.Note = "this desk has no partition, because there are more desks than partitions; it still publishes retries"
 	}
 	r.Ready = len(r.Reasons) == 0
 	return r
@@ -67,7 +67,8 @@ func (p *Program) watch(done <-chan struct{}) error {
 		case <-tick.C:
 		}
 		if p.pulse.stuck(2 * p.patience) {
-			p.log.Error().Dur("took", 2*p.patience).Msg("a batch is stuck, ending so that another can take over")
+			p.log.Error().Dur("took", 2*p.patience).
+				Str("hint", "check the database; the program ends so that another desk takes over").Msg("batch stalled")
 			return app.ErrWedged
 		}
 	}

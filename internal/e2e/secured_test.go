@@ -196,7 +196,7 @@ func TestRecordsAreCarriedOverEveryKindOfLoginWithLeastRights(t *testing.T) {
 					}
 					return nil
 				})
-				if strings.Contains(p.out.String(), "kafka fault") {
+				if strings.Contains(p.out.String(), "kafka fault began") {
 					t.Errorf("%s complained", p.name)
 				}
 			}

@@ -102,7 +102,7 @@ func TestTheCollectorDoesItsWorkWithLeastRightsAndCanDoNothingElse(t *testing.T)
 	if got := s.forwarded(s.places.DLQTopic, home.DeadLetter); got["missing_field"] == 0 || len(got) != 1 {
 		t.Errorf("dead letters %v", got)
 	}
-	if strings.Contains(c.out.String(), "kafka fault") {
+	if strings.Contains(c.out.String(), "kafka fault began") {
 		t.Error("it complained")
 	}
 	c.silentAbout(who.password, opaToken)
@@ -192,8 +192,8 @@ func TestEachRightThatTheCollectorLacksIsNamedAndAnswered503UntilItIsGranted(t *
 				if code, body := c.get("/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "kafka_authorization") || !strings.Contains(body, hint) {
 					return fmt.Errorf("/readyz: %d %s", code, body)
 				}
-				return errors.Join(c.logged("kafka fault", map[string]string{"reason": "authorization", "acl": nameOf(lack), "topic": lack.Topic}, hint),
-					c.logged("Kafka does not take decisions; uploads are answered 503 and come again", map[string]string{"reason": "kafka_authorization", "topic": lack.Topic}, hint))
+				return errors.Join(c.logged("kafka fault began", map[string]string{"reason": "authorization", "acl": nameOf(lack), "topic": lack.Topic}, hint),
+					c.logged("kafka stopped accepting decisions", map[string]string{"reason": "kafka_authorization", "topic": lack.Topic}, hint))
 			})
 			out, code := s.command(append(env, "DOCKET_COLLECTOR_TOKENS=opa:"+opaToken), "collector", "check")
 			if code != 1 || !lineWith(out, "fail", lack.Topic, "--operation WRITE") {
@@ -207,7 +207,7 @@ func TestEachRightThatTheCollectorLacksIsNamedAndAnswered503UntilItIsGranted(t *
 				return nil
 			})
 			c.connected()
-			for _, line := range []string{"kafka fault is over", "Kafka takes decisions again"} {
+			for _, line := range []string{"kafka fault ended", "kafka accepted decisions again"} {
 				if !strings.Contains(c.out.String(), line) {
 					t.Errorf("it did not say %q", line)
 				}

@@ -156,7 +156,7 @@ func TestEveryFaultOfALoginHasItsLineAndHolds(t *testing.T) {
 			if err := tr.p.told(f.reason, f.code, f.hint); err != nil {
 				t.Errorf("after a while: %v", err)
 			}
-			if n := strings.Count(tr.p.out.String(), `"message":"kafka fault"`); n > 2 {
+			if n := strings.Count(tr.p.out.String(), `"message":"kafka fault began"`); n > 2 {
 				t.Errorf("%d lines tell the same fault", n)
 			}
 			select {

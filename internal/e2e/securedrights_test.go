@@ -44,7 +44,7 @@ func (l *lacking) complains() error {
 	if !strings.Contains(body, hint) {
 		return fmt.Errorf("/readyz has no hint of %q: %s", hint, body)
 	}
-	return l.p.logged("kafka fault", map[string]string{"reason": "authorization", "acl": nameOf(l.acl)}, hint)
+	return l.p.logged("kafka fault began", map[string]string{"reason": "authorization", "acl": nameOf(l.acl)}, hint)
 }
 
 func TestEachMissingRightIsNamedAndHoldsUntilItIsGranted(t *testing.T) {
@@ -109,7 +109,7 @@ func (s *system) named(t *testing.T, k *testenv.SecuredKafka, lack []*lacking) {
 		t.Errorf("check ended with %d, want 1 and a line that fails %s with %q:\n%s", code, nameOf(l.acl), want, out)
 	}
 	for _, l := range lack {
-		if n := strings.Count(l.p.out.String(), `"message":"kafka fault"`); n > 3 {
+		if n := strings.Count(l.p.out.String(), `"message":"kafka fault began"`); n > 3 {
 			t.Errorf("%s: %d lines tell of faults:\n%s", l.p.name, n, tail(l.p.out.String(), 20))
 		}
 		k.Grant(t, l.user, l.acl)
@@ -130,7 +130,7 @@ func (s *system) granted(t *testing.T, lack []*lacking) {
 			return nil
 		})
 		eventually(t, patience, l.p.name+" says that it is over, which may come after /readyz", func() error {
-			if !strings.Contains(l.p.out.String(), "kafka fault is over") {
+			if !strings.Contains(l.p.out.String(), "kafka fault ended") {
 				return errors.New("it did not")
 			}
 			return nil
@@ -165,7 +165,7 @@ func TestWhatMayNotBePublishedWaitsInTheSpool(t *testing.T) {
 	s.send(logOf("good", ""), "no decision")
 	dlq := rights[2]
 	eventually(t, patience, "the missing right is named", func() error {
-		return c.logged("kafka fault", map[string]string{"reason": "authorization", "acl": nameOf(dlq), "topic": dlq.Topic}, "grant the principal WRITE on the topic "+dlq.Topic)
+		return c.logged("kafka fault began", map[string]string{"reason": "authorization", "acl": nameOf(dlq), "topic": dlq.Topic}, "grant the principal WRITE on the topic "+dlq.Topic)
 	})
 	eventually(t, patience, "it is spooled, and the other is stored", func() error {
 		if n := c.metric(`docket_records_total{home="spooled"}`); n != 1 || s.rows("true") != 1 {

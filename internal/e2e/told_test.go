@@ -26,7 +26,7 @@ func (p *process) told(reason, code, hint string) error {
 	if status != http.StatusServiceUnavailable || !shown {
 		return fmt.Errorf("/readyz: %d %s; want kafka_%s, %s, %q", status, body, reason, code, hint)
 	}
-	return p.logged("kafka fault", map[string]string{"reason": reason, "code": code}, hint)
+	return p.logged("kafka fault began", map[string]string{"reason": reason, "code": code}, hint)
 }
 
 // logged says whether a line has that message, those fields, and a part of a hint.

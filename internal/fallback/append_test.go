@@ -311,7 +311,7 @@ func TestExpiredFileIsAnAlarmUnlessEvictIsOn(t *testing.T) {
 		if policy == fallback.Evict && (st.Files != 1 || st.DroppedRecords != 2) {
 			t.Errorf("evict: %+v", st)
 		}
-		if n := strings.Count(log.String(), "older than DOCKET_SPOOL_MAX_AGE"); n != 1 {
+		if n := strings.Count(log.String(), "spool file exceeded maximum age"); n != 1 {
 			t.Errorf("%v: %d alarms", policy, n)
 		}
 		if err := s.Close(); err != nil {

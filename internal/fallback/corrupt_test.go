@@ -225,7 +225,7 @@ func TestForeignFilesAreLeftAlone(t *testing.T) {
 	if !slices.Equal(gone, []string{"1700000009_a_1.jsonl.gz", "1700000009_a_1.meta.json"}) {
 		t.Errorf("gone: %v", gone)
 	}
-	if n := strings.Count(log.String(), "foreign file"); n != 9 {
+	if n := strings.Count(log.String(), "unknown spool file ignored"); n != 9 {
 		t.Errorf("%d warnings: %s", n, log.String())
 	}
 	if err := s.Close(); err != nil {

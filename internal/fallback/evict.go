@@ -57,6 +57,7 @@ func (s *Spool) drop(f stem, why string) error {
 	}
 	s.ledger.count(func(st *Stats) { st.DroppedRecords += uint64(records) })
 	s.log.Error().Str("file", f.data()).Int("records", records).Str("why", why).
-		Msg("data loss: spool file was dropped because DOCKET_SPOOL_ON_FULL is evict")
+		Str("hint", "set DOCKET_SPOOL_ON_FULL=hold, or give the spool a larger disk").
+		Msg("spool file evicted with data loss")
 	return nil
 }

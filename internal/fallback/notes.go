@@ -16,7 +16,7 @@ func (s *Spool) note(act, file string, err error) {
 // warnForeign says once that a name in the directory is left alone.
 func (s *Spool) warnForeign(name string) {
 	if s.warned.first(name) {
-		s.log.Warn().Str("file", name).Msg("foreign file in the spool directory is left alone")
+		s.log.Warn().Str("file", name).Str("hint", "remove the file").Msg("unknown spool file ignored")
 	}
 }
 
@@ -51,7 +51,7 @@ func (s *Spool) checkAge() {
 		return
 	}
 	if !s.aged.Swap(true) {
-		s.log.Warn().Time("oldest", oldest).Dur("max_age", s.cfg.MaxAge).Msg("spool file is older than DOCKET_SPOOL_MAX_AGE")
+		s.log.Warn().Time("oldest", oldest).Dur("max_age", s.cfg.MaxAge).Str("hint", "check the brokers and the topic").Msg("spool file exceeded maximum age")
 	}
 }
 

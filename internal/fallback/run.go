@@ -33,7 +33,7 @@ func (s *Spool) Run(ctx context.Context, idle func() bool, p Publisher) error {
 				return err
 			case err != nil && ctx.Err() == nil:
 				s.log.Warn().Str("file", r.File).Int("acked", r.Acked).Int("failed", r.Failed).Err(err).
-					Msg("spool recovery failed, the file stays")
+					Msg("spool recovery failed")
 			}
 			pace.after(time.Now(), r, err)
 		}

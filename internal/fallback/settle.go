@@ -86,7 +86,8 @@ func (s *Spool) quarantine(f stem, why fault) error {
 	}
 	s.ledger.remove(f, size)
 	s.ledger.count(func(st *Stats) { st.CorruptFiles++ })
-	s.log.Error().Str("file", f.data()).Str("reason", string(why)).Msg("broken spool file was moved to corrupt/")
+	s.log.Error().Str("file", f.data()).Str("reason", string(why)).
+		Str("hint", "check the disk and the file below corrupt/; its readable records were published").Msg("corrupt spool file set aside")
 	s.note("move spool meta", f.meta(), ignoreMissing(s.fsys.Rename(f.meta(), target+metaSuffix)))
 	s.note("sync corrupt/", f.data(), s.fsys.SyncDir(corruptDir))
 	s.note("sync spool directory", f.data(), s.syncGone())

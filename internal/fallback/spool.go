@@ -106,7 +106,7 @@ func (s *Spool) tighten(info Info) error {
 	if info.Mode.Perm()&0o022 != 0 {
 		return ErrUnsafeDir
 	}
-	s.log.Warn().Str("dir", s.cfg.Dir).Msg("spool directory can be read by other users")
+	s.log.Warn().Str("dir", s.cfg.Dir).Str("hint", "set the mode of the directory to 0700").Msg("spool directory found readable by others")
 	return nil
 }
 

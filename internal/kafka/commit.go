@@ -80,7 +80,7 @@ func (a *Assignment) commitUntil(ctx context.Context, at kgo.EpochOffset) error 
 		}
 		if ctx.Err() == nil && try == 1 {
 			src.logger.Warn().Str("topic", a.topic).Int32("partition", a.partition).Int64("offset", at.Offset).
-				Str("code", codeOf(err)).Msg("commit failed, trying again")
+				Str("code", codeOf(err)).Msg("commit failed")
 		}
 		if ctx.Err() == nil && (!transient(err) || time.Since(began) >= commitPatience) {
 			src.faults.setCommit(ofGroup("commit", src.sc.Group, a.topic, a.partition, err))

@@ -26,7 +26,7 @@ func (d *dialer) secured() *tls.Config {
 		return d.TLS
 	}
 	conf, err := d.FreshTLS()
-	d.files.say("a file of the TLS settings cannot be used, the last good one is", err)
+	d.files.say("kafka TLS files not reloaded", err)
 	return conf
 }
 

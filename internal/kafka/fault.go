@@ -31,7 +31,7 @@ const (
 )
 
 var hints = map[Reason]string{
-	ReasonUnreachable:    "check the broker addresses, the network and that the brokers run; one that closes connections at once may want TLS or SASL",
+	ReasonUnreachable:    "check the broker addresses, the network and that the brokers run; a broker that closes connections at once may require TLS or SASL",
 	ReasonTLS:            "check that the brokers expect TLS, the CA file, the names in the certificate and its dates",
 	ReasonAuthentication: "check the SASL user name and password, and that the broker has that user for this mechanism; a password file is read again at the next attempt",
 	ReasonAuthorization:  "grant the missing ACL",
@@ -39,7 +39,7 @@ var hints = map[Reason]string{
 	ReasonTopicRecreated: "stop the program, reset the group's offsets for this topic, start it again",
 	ReasonOutOfRange:     "records were deleted before they were read: stop the program, reset the group's offset of this partition to the start of the log, start it again",
 	ReasonTruncated:      "the partition lost records after an unclean leader election: compare the table with the topic, then restart",
-	ReasonUnreadable:     "look at the records with a console consumer; to skip them stop the program and move the group's offset",
+	ReasonUnreadable:     "inspect the records with a console consumer; to skip them, stop the program and move the group's offset",
 	ReasonGroup:          "check the group's name, its other members' protocol and the timeouts that the brokers allow",
 	ReasonOther:          "see the brokers' logs",
 }

@@ -24,7 +24,7 @@ type Login struct {
 func (l Login) mechanism(t *telling) sasl.Mechanism {
 	password := func() string {
 		p, err := l.Password()
-		t.say("the file of the SASL password cannot be used, the last good one is", err)
+		t.say("kafka password not reloaded", err)
 		return p
 	}
 	switch l.Mechanism {
@@ -69,7 +69,7 @@ const codeLoginAnswer = "login_answer"
 
 var errLoginAnswer = errors.New("the answer to the login is not that of a broker that knows the password (" + codeLoginAnswer + ")")
 
-const loginAnswerHint = "what answers the login does not know the password, or is no broker: check DOCKET_KAFKA_BROKERS and who listens there, then the password"
+const loginAnswerHint = "the server at that address does not know the password, or is not a broker: check DOCKET_KAFKA_BROKERS, then the password"
 
 // telling writes a line when what is wrong with a file changes, not each time that it is seen.
 type telling struct {
@@ -91,8 +91,8 @@ func (t *telling) say(msg string, err error) {
 	switch {
 	case !changed:
 	case err != nil:
-		t.logger.Log(kgo.LogLevelWarn, msg, "err", text)
+		t.logger.Log(kgo.LogLevelWarn, msg, "err", text, "hint", "correct the file; the last readable one stays in use")
 	default:
-		t.logger.Log(kgo.LogLevelWarn, "all files of the credentials can be used again")
+		t.logger.Log(kgo.LogLevelWarn, "kafka credentials became readable")
 	}
 }

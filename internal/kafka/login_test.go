@@ -110,7 +110,7 @@ func TestARightToWriteThatIsMissingIsNamedAndItsEndToo(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	p.Close()
-	for _, part := range []string{`"acl":"WRITE on topic ` + topic + `"`, "grant the principal WRITE on the topic " + topic, "kafka fault is over"} {
+	for _, part := range []string{`"acl":"WRITE on topic ` + topic + `"`, "grant the principal WRITE on the topic " + topic, "kafka fault ended"} {
 		if strings.Count(out.String(), part) != 1 {
 			t.Errorf("%q is not there once:\n%s", part, out.String())
 		}

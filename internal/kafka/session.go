@@ -369,7 +369,7 @@ func (s *session) condemn(a *Assignment, err error) {
 	a.mu.Unlock()
 	a.cancel()
 	s.flow(a)
-	s.source.logger.Error().Err(f).Msg("the partition stands still")
+	s.source.logger.Error().Err(f).Str("hint", f.Hint).Msg("partition stopped")
 }
 
 // breakOff ends the session: the client's idea of the group cannot be trusted.

@@ -193,7 +193,7 @@ func (s *Source) Run(ctx context.Context, handle Handler) error {
 		if broken := (*brokenError)(nil); !errors.As(err, &broken) {
 			return err
 		}
-		s.logger.Warn().Str("code", codeOf(err)).Msg("group membership was lost, beginning anew")
+		s.logger.Warn().Str("code", codeOf(err)).Msg("group membership lost")
 		select {
 		case <-ctx.Done():
 			return nil

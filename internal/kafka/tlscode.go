@@ -30,19 +30,19 @@ const (
 )
 
 var tlsHints = map[string]string{
-	codeAuthority:    "the broker's certificate is signed by nobody we trust: put the certificate of the CA that signed it into the file of DOCKET_KAFKA_TLS_CA; it is read at the next attempt",
-	codeName:         "the broker's certificate is not for the name that was dialled: make DOCKET_KAFKA_BROKERS and the brokers' advertised.listeners use a name that is in the certificate, or have one issued for it",
-	codeExpired:      "the broker's certificate is out of its dates: renew it on the broker, or set this machine's clock",
-	codeCertificate:  "the broker's certificate may not be used for a server: have another issued",
-	codeNotSpoken:    "what listens there does not speak TLS: use the port of the brokers' SSL or SASL_SSL listener, or set DOCKET_KAFKA_TLS=false; a proxy whose broker is away closes connections too",
-	codeNoAnswer:     "nothing answered the TLS handshake in time: use the port of the brokers' SSL or SASL_SSL listener, and check that the broker, or what stands before it, is alive",
-	codeWanted:       "the listener wants TLS: set DOCKET_KAFKA_TLS=true",
-	codeVersion:      "the broker speaks no TLS from 1.2 on: add TLSv1.2 or TLSv1.3 to its ssl.enabled.protocols",
+	codeAuthority:    "the broker's certificate is not signed by a trusted CA: add that CA to the file of DOCKET_KAFKA_TLS_CA; the next attempt reads it",
+	codeName:         "the broker's certificate does not match its host name: use a name of the certificate in DOCKET_KAFKA_BROKERS and advertised.listeners, or have one issued for this name",
+	codeExpired:      "the broker's certificate has expired or is not valid yet: renew it on the broker, or correct this machine's clock",
+	codeCertificate:  "the broker's certificate is not a server certificate: have another one issued",
+	codeNotSpoken:    "the server does not speak TLS: use the port of the brokers' SSL or SASL_SSL listener, or set DOCKET_KAFKA_TLS=false; a proxy whose broker is away closes connections too",
+	codeNoAnswer:     "nothing answered the TLS handshake in time: use the port of the brokers' SSL or SASL_SSL listener, and check that the broker and proxies before it run",
+	codeWanted:       "the listener requires TLS: set DOCKET_KAFKA_TLS=true",
+	codeVersion:      "the broker does not support TLS 1.2 or later: add TLSv1.2 or TLSv1.3 to its ssl.enabled.protocols",
 	codeOursMissing:  "the broker demands a client certificate: set DOCKET_KAFKA_TLS_CERT and DOCKET_KAFKA_TLS_KEY",
-	codeOursExpired:  "our client certificate is out of its dates: put a new pair into the files of DOCKET_KAFKA_TLS_CERT and DOCKET_KAFKA_TLS_KEY; they are read at the next attempt",
-	codeOursRefused:  "the broker does not take our client certificate: it must be signed by a CA of the broker's ssl.truststore and be meant for clients",
-	codeRefused:      "the broker ends the TLS handshake: compare its ssl.enabled.protocols and ssl.cipher.suites with TLS 1.2 and 1.3 as they are common, and see its log",
-	codeClosedAtOnce: "the brokers close the connection at the first question: the listener may want TLS (DOCKET_KAFKA_TLS) or SASL (DOCKET_KAFKA_SASL_MECHANISM), or a proxy's broker is away",
+	codeOursExpired:  "the client certificate has expired or is not valid yet: put a new pair into the files of DOCKET_KAFKA_TLS_CERT and DOCKET_KAFKA_TLS_KEY; the next attempt reads them",
+	codeOursRefused:  "the broker rejects the client certificate: it must be signed by a CA of the broker's ssl.truststore and be meant for clients",
+	codeRefused:      "the broker ends the TLS handshake: check its log, and its ssl.enabled.protocols and ssl.cipher.suites for TLS 1.2 and 1.3",
+	codeClosedAtOnce: "the brokers close the connection at the first request: the listener may require TLS (DOCKET_KAFKA_TLS) or SASL (DOCKET_KAFKA_SASL_MECHANISM), or a proxy's broker is away",
 }
 
 // dialError is a connection that could not be made, or that ended before it was of any use.

@@ -103,10 +103,10 @@ func logFault(logger zerolog.Logger, old, now *FaultError) {
 		if d := (*dialError)(nil); errors.As(now.Err, &d) {
 			line.Str("broker", d.address)
 		}
-		line.Str("hint", now.Hint).Msg("kafka fault")
+		line.Str("hint", now.Hint).Msg("kafka fault began")
 	case now == nil && old != nil:
 		logger.Warn().Str("reason", string(old.Reason)).Str("topic", old.Topic).
-			Int32("partition", old.Partition).Msg("kafka fault is over")
+			Int32("partition", old.Partition).Msg("kafka fault ended")
 	}
 }
 

@@ -142,14 +142,15 @@ func (c *channel) ill(trouble string) {
 	}
 	c.trouble = trouble
 	c.log.Error().Str("channel", c.name).Str("reason", trouble).
-		Msg("A message did not reach its channel; look into its entry of DOCKET_DESK_ALERT_URLS and into the service behind it")
+		Str("hint", "check this entry of DOCKET_DESK_ALERT_URLS and the service behind it").
+		Msg("alert not delivered")
 }
 
 func (c *channel) well() {
 	if c.trouble == "" {
 		return
 	}
-	c.log.Info().Str("channel", c.name).Int("lost", c.lost).Msg("The channel takes messages again")
+	c.log.Info().Str("channel", c.name).Int("lost", c.lost).Msg("alert channel recovered")
 	c.trouble, c.lost = "", 0
 }
 

@@ -93,7 +93,7 @@ func (c *Channels) write(m Message) {
 	case Error:
 		level = zerolog.ErrorLevel
 	}
-	c.log.WithLevel(level).Str("kind", string(m.Kind)).Str("key", m.Key).Str("title", m.Title).Strs("lines", m.Lines).Msg("notification")
+	c.log.WithLevel(level).Str("kind", string(m.Kind)).Str("key", m.Key).Str("title", m.Title).Strs("lines", m.Lines).Msg("notification raised")
 	c.results.WithLabelValues(logName, sent).Inc()
 }
 

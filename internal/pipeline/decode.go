@@ -85,7 +85,8 @@ func (c *carrier) read(r *kgo.Record) (read decision.Record, refused *envelope.C
 	defer func() {
 		if v := recover(); v != nil {
 			c.log.Error().Str(keyTopic, r.Topic).Int32(keyPartition, r.Partition).Int64(keyOffset, r.Offset).
-				Str(keyKind, fmt.Sprintf("%T", v)).Msg("decoder panicked on a record; it is dead-lettered")
+				Str(keyKind, fmt.Sprintf("%T", v)).Str(keyHint, "report this bug with the topic, partition and offset").
+				Msg("decoder panicked")
 			refused = &envelope.Cause{Kind: envelope.Decode, Code: codePanic, Message: "the decoder panicked on this record: a bug in Docket"}
 		}
 	}()

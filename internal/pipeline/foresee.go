@@ -98,7 +98,7 @@ func (c *carrier) foresee(ctx context.Context, open []*item, name string) ([]*it
 	places, err := c.db.Foresee(ctx, c.desk.rowsOf(open), name)
 	c.pulse()
 	if err != nil {
-		c.on(c.log.Debug()).Str(keyCode, errclass.Classify(err).Code).Str(keyNamed, name).Msg("nothing is foreseen of a constraint")
+		c.on(c.log.Debug()).Str(keyCode, errclass.Classify(err).Code).Str(keyNamed, name).Msg("constraint violations not predicted")
 		return nil, err
 	}
 	var suspects []*item

@@ -25,6 +25,7 @@ const (
 	keyName      = "name"
 	keyKind      = "kind"
 	keyNamed     = "constraint"
+	keyHint      = "hint"
 )
 
 // on puts into a line which batch it is of.
@@ -40,7 +41,7 @@ func (c *carrier) on(e *zerolog.Event) *zerolog.Event {
 func (c *carrier) failed(v errclass.Verdict, rows int) {
 	c.observer.StoreFailed(v)
 	c.on(c.log.Warn()).Str(keyClass, v.Class.String()).Str(keyCode, v.Code).Str(keyName, v.Name).Int(keyRecords, rows).
-		Msg("write to the database failed")
+		Msg("database write failed")
 }
 
 // unsent counts, by topic and code, what a publish did not bring to its topic.
@@ -59,7 +60,7 @@ func (c *carrier) notSent(u *unsent, topic string, err error) {
 // tell writes a line for each topic and code.
 func (c *carrier) tell(u unsent) {
 	for of, n := range u {
-		c.on(c.log.Warn()).Str(keyTarget, of.topic).Str(keyCode, of.code).Int(keyRecords, n).Msg("records were not published")
+		c.on(c.log.Warn()).Str(keyTarget, of.topic).Str(keyCode, of.code).Int(keyRecords, n).Msg("records not published")
 	}
 }
 

@@ -36,7 +36,7 @@ func (c *carrier) settle(ctx context.Context, items []*item) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	h := withHint(Hold{Reason: ReasonNoHome, Hint: "Kafka does not take the record and the spool is off, full or failing"}, letters)
+	h := withHint(Hold{Reason: ReasonNoHome, Hint: "check the brokers and the spool: Kafka does not accept the record, and the spool is off, full or failing"}, letters)
 	return c.standStill(ctx, h, func() (Hold, bool) {
 		for _, l := range letters {
 			l.record.Timestamp = c.now() // its topic's retention counts from when it is forwarded
@@ -213,7 +213,7 @@ func (c *carrier) append(ctx context.Context, letters []letter) (homeless []lett
 		}
 		c.pulse()
 		if err := c.spool.Append(ctx, records, oversize); err != nil {
-			c.on(c.log.Error()).Err(err).Int(keyRecords, len(part)).Msg("spool did not take records")
+			c.on(c.log.Error()).Err(err).Int(keyRecords, len(part)).Msg("records not spooled")
 			homeless = append(homeless, part...)
 			continue
 		}

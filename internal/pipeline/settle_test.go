@@ -107,7 +107,7 @@ func TestAHoldWithoutAHomeSaysWhatTheBrokersAnswersSayLast(t *testing.T) {
 		}
 		w.run(t, p)
 		const spool = "the spool is off, full or failing"
-		equal(t, "hints", w.told.hints, []string{"Kafka does not take the record and " + spool, "grant one; " + spool, "grant another; " + spool})
+		equal(t, "hints", w.told.hints, []string{"check the brokers and the spool: Kafka does not accept the record, and " + spool, "grant one; " + spool, "grant another; " + spool})
 		if h := w.told.homes(); h["row"] != 1 || h["dead_letter"] != 1 || p.last() != 2 {
 			t.Errorf("homes %v, committed %d", h, p.last())
 		}

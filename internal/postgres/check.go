@@ -112,12 +112,12 @@ func checkDurability(ctx context.Context, conn *pgx.Conn) (Check, error) {
 	case err != nil:
 		return Check{}, err
 	case fsync == "off":
-		return Check{Name: "durability", Level: Warn, Detail: "fsync is off", Hint: "a crash of the server can lose or ruin stored rows: set fsync = on"}, nil
+		return Check{Name: "durability", Level: Warn, Detail: "fsync is off", Hint: "set fsync = on; otherwise a crash of the server can lose or corrupt stored rows"}, nil
 	case pages == "off":
-		return Check{Name: "durability", Level: Warn, Detail: "full_page_writes is off", Hint: "a crash of the server can ruin stored rows unless its file system writes pages whole: set full_page_writes = on"}, nil
+		return Check{Name: "durability", Level: Warn, Detail: "full_page_writes is off", Hint: "set full_page_writes = on; otherwise a crash can corrupt rows, unless the file system writes whole pages"}, nil
 	case commit == "off":
 		return Check{Name: "durability", Level: Warn, Detail: "synchronous_commit is off",
-			Hint: "Docket turns it on for what it stores; for everything else a crash of the server can lose what was committed"}, nil
+			Hint: "Docket turns it on for its own writes; a crash of the server can lose other commits"}, nil
 	}
 	return Check{Name: "durability", Detail: "what is committed survives a crash"}, nil
 }
@@ -135,7 +135,7 @@ func checkTable(ctx context.Context, conn *pgx.Conn) (Check, error) {
 	case err != nil:
 		return Check{}, err
 	case kind != "r" && kind != "p":
-		return Check{Name: name, Level: Warn, Detail: "decision_logs is not a table", Hint: "Docket stores into a table of its own; a view or foreign table is at your own risk"}, nil
+		return Check{Name: name, Level: Warn, Detail: "decision_logs is not a table", Hint: "use a plain table; Docket does not support a view or a foreign table"}, nil
 	case persistence != "p":
 		return Check{Name: name, Level: Fail, Detail: "decision_logs is unlogged or temporary: a crash empties it", Hint: "ALTER TABLE decision_logs SET LOGGED"}, nil
 	}

@@ -38,18 +38,18 @@ func checkPartitions(ctx context.Context, conn *pgx.Conn) (Check, error) {
 	case err != nil:
 		return Check{}, err
 	case begun:
-		return Check{Name: name, Level: Warn, Detail: "a migration to partitions is under way or was left off", Hint: "until it is done decisions of more than a day ahead are parked: run `consumer migrate`"}, nil
+		return Check{Name: name, Level: Warn, Detail: "a migration to partitions is under way or was left off", Hint: "run `consumer migrate`; until it is done, decisions more than one day ahead are parked"}, nil
 	case leaving > 0 && unlogged == 0:
 		return Check{Name: name, Level: Warn, Detail: fmt.Sprintf("%d days are out of the table and not dropped: an archive is under way or was left off", leaving),
-			Hint: "nobody who searches finds their rows meanwhile: `docket archive list` names them, `docket archive --day DAY` finishes one"}, nil
+			Hint: "searches do not find their rows: `docket archive list` names them, `docket archive --day DAY` finishes one"}, nil
 	case !partitioned:
-		return Check{Name: name, Level: Warn, Detail: "the table has no partitions", Hint: "it gets slower as it grows, and retention is a DELETE: run `consumer migrate`"}, nil
+		return Check{Name: name, Level: Warn, Detail: "the table has no partitions", Hint: "run `consumer migrate`; a table without partitions gets slower as it grows, and retention needs DELETE"}, nil
 	case unlogged > 0:
 		return Check{Name: name, Level: Fail, Detail: fmt.Sprintf("%d partitions are unlogged: a crash empties them", unlogged), Hint: "ALTER TABLE ... SET LOGGED for each"}, nil
 	case !function:
 		return Check{Name: name, Detail: fmt.Sprintf("%d days from today have partitions, which are not made by Docket", min(days, 366))}, nil
 	case !fallback:
-		return Check{Name: name, Level: Warn, Detail: "there is no default partition", Hint: "a decision of a time without partition holds everything: CREATE TABLE decision_logs_default PARTITION OF decision_logs DEFAULT"}, nil
+		return Check{Name: name, Level: Warn, Detail: "there is no default partition", Hint: "a decision without a partition for its time holds everything: CREATE TABLE decision_logs_default PARTITION OF decision_logs DEFAULT"}, nil
 	case days < 2:
 		return Check{Name: name, Level: Warn, Detail: "tomorrow has no partition", Hint: "see DOCKET_PARTITIONS_AHEAD and the consumer's log, or SELECT decision_logs_make_partitions(7)"}, nil
 	}
@@ -59,7 +59,7 @@ func checkPartitions(ctx context.Context, conn *pgx.Conn) (Check, error) {
 		return Check{}, err
 	case strays != "":
 		return Check{Name: name, Level: Warn, Detail: "the default partition has " + strays,
-			Hint: "times without a day of their own, of clocks that are wrong perhaps; rows move out when their day gets its partition"}, nil
+			Hint: "check the clocks of the senders; rows move out when their day gets its partition"}, nil
 	}
 	return Check{Name: name, Detail: fmt.Sprintf("ready for %d days from today", days)}, nil
 }

@@ -34,7 +34,7 @@ func checkGrants(ctx context.Context, conn *pgx.Conn) (Check, error) {
 		return Check{Name: "grants", Level: Fail, Detail: "the role lacks " + strings.Join(lacking, " and "), Hint: hints["42501"]}, nil
 	case !days:
 		return Check{Name: "grants", Level: Warn, Detail: "the role lacks EXECUTE on decision_logs_make_partitions(int)",
-			Hint: "the days to come get no partitions of their own: GRANT EXECUTE on it, or have somebody else call it and set DOCKET_PARTITIONS_AHEAD=0"}, nil
+			Hint: "the next days get no partitions: GRANT EXECUTE on it, or call it from elsewhere and set DOCKET_PARTITIONS_AHEAD=0"}, nil
 	}
 	return Check{Name: "grants", Detail: "the role may INSERT and SELECT"}, nil
 }
@@ -58,7 +58,7 @@ func checkRights(ctx context.Context, conn *pgx.Conn) (Check, error) {
 		return Check{}, err
 	}
 	if len(more) > 0 {
-		return Check{Name: "rights", Level: Warn, Detail: "the role " + strings.Join(more, ", "), Hint: "whoever gets hold of its password may do that too: " + grantsFile}, nil
+		return Check{Name: "rights", Level: Warn, Detail: "the role " + strings.Join(more, ", "), Hint: "a stolen password gives these rights: " + grantsFile}, nil
 	}
 	return Check{Name: "rights", Detail: "the role may do nothing else"}, nil
 }
@@ -118,9 +118,9 @@ func checkLedger(ctx context.Context, conn *pgx.Conn) (Check, error) {
 	case len(missing) == len(ledgerNeeds):
 		return Check{Name: name, Detail: "there is none, so there is no desk yet"}, nil
 	case len(missing) > 0:
-		return Check{Name: name, Level: Fail, Detail: "of the desk's tables are missing: " + strings.Join(missing, ", "), Hint: "run `docket migrate`; undo changes made by hand"}, nil
+		return Check{Name: name, Level: Fail, Detail: "missing tables of the desk: " + strings.Join(missing, ", "), Hint: "run `docket migrate`; undo changes made by hand"}, nil
 	case len(unlogged) > 0:
-		return Check{Name: name, Level: Fail, Detail: "of the desk's tables are unlogged, so a crash empties them: " + strings.Join(unlogged, ", "), Hint: "ALTER TABLE ... SET LOGGED for each"}, nil
+		return Check{Name: name, Level: Fail, Detail: "unlogged tables of the desk, which a crash empties: " + strings.Join(unlogged, ", "), Hint: "ALTER TABLE ... SET LOGGED for each"}, nil
 	case len(lacks) == 0:
 		return Check{Name: name, Detail: "the desk's tables are there, and the role may work with it"}, nil
 	case len(has) == 0:

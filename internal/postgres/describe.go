@@ -61,38 +61,38 @@ func describe(err error) string {
 
 // hints says for each code what an operator can do.
 var hints = map[string]string{
-	"08P01": "something between Docket and Postgres does not speak its protocol: look at the proxy or pooler",
-	"25006": "the node takes no writes: a standby, or default_transaction_read_only; list all hosts in DOCKET_DATABASE_URL so that the primary is found",
-	"28000": "the server does not let this user in from here: check user and pg_hba.conf",
-	"28P01": "check user and password in DOCKET_DATABASE_URL; where pg_hba.conf says clientcert=verify-full, the name in our certificate too",
+	"08P01": "the answer breaks the protocol of Postgres: check the proxy or pooler in between",
+	"25006": "the node is read-only: a standby, or default_transaction_read_only is on; list all hosts in DOCKET_DATABASE_URL so that the primary is found",
+	"28000": "the server rejects this user from this address: check user and pg_hba.conf",
+	"28P01": "check user and password in DOCKET_DATABASE_URL; with clientcert=verify-full in pg_hba.conf, also check the name in the client certificate",
 	"3D000": "the database does not exist: check its name in DOCKET_DATABASE_URL",
 	"3F000": "the schema does not exist: check search_path",
 	"42501": "the role lacks a right: GRANT SELECT, INSERT ON decision_logs",
 	"42P01": "the table is missing: run `consumer migrate`, or check search_path",
 	"42703": "a column is missing: run `consumer migrate`",
-	"42804": "a column has another type than it should: `consumer check` names it",
-	"42P10": "the unique index on (decision_id, ts) is missing: create it again, it is what keeps duplicates out",
-	"23514": "a CHECK refuses it, or there is no partition for that time: create the partition",
-	"23502": "a column is NOT NULL that Docket does not fill: give it a default",
-	"53100": "the server's disk is full: make room; Docket goes on by itself",
+	"42804": "a column has the wrong type: run `consumer check` to see which",
+	"42P10": "the unique index on (decision_id, ts) is missing: create it again, because it prevents duplicates",
+	"23514": "a CHECK rejects the row, or its time has no partition: create the partition",
+	"23502": "Docket does not fill a NOT NULL column: give the column a default",
+	"53100": "the server's disk is full: free space; Docket then continues by itself",
 	"53200": "the server is out of memory",
-	"53300": "the server has no connection left: raise max_connections or use fewer instances",
-	"55P03": "something holds a lock on the table, DDL or a migration perhaps: look at pg_locks",
-	"57014": "the statement took too long: look for locks and load, or raise DOCKET_STORE_TIMEOUT",
-	"57P01": "the server was stopped by an administrator: it should come back",
-	"57P03": "the server is starting up or recovering: it should come back",
-	"58030": "the server cannot read or write its disk: look at its log",
-	"XX001": "the server reports corrupt data: look at its log before anything else is written",
-	"XX002": "the server reports a corrupt index: look at its log before anything else is written",
+	"53300": "the server has no free connection: raise max_connections, or run fewer instances",
+	"55P03": "another session locks the table, for example a migration: check pg_locks",
+	"57014": "the statement took too long: check locks and load, or raise DOCKET_STORE_TIMEOUT",
+	"57P01": "an administrator stopped the server: wait until it runs again, or start it",
+	"57P03": "the server is starting up or recovering: wait until it is ready",
+	"58030": "the server cannot read or write its disk: check its log",
+	"XX001": "the server reports corrupt data: stop writing, and check its log",
+	"XX002": "the server reports a corrupt index: stop writing, and check its log",
 
-	errclass.CodeNetwork:         "the database cannot be reached: check host and port in DOCKET_DATABASE_URL, and whether it runs",
-	errclass.CodeTimeout:         "the database does not answer in time: look at the network, its load and DOCKET_STORE_TIMEOUT",
+	errclass.CodeNetwork:         "the database cannot be reached: check host and port in DOCKET_DATABASE_URL, and that it runs",
+	errclass.CodeTimeout:         "the database does not answer in time: check the network, its load and DOCKET_STORE_TIMEOUT",
 	errclass.CodeDNS:             "the host does not exist: check its name in DOCKET_DATABASE_URL",
 	errclass.CodeTLS:             "TLS with the server failed: check sslmode and sslrootcert in DOCKET_DATABASE_URL, and the server's certificate",
 	errclass.CodeConfig:          "check DOCKET_DATABASE_URL, and triggers and rules on decision_logs",
 	errclass.CodePoolExhausted:   "all connections are in use: raise pool_max_conns in DOCKET_DATABASE_URL",
-	errclass.CodeProtocol:        "what answers is not Postgres as we know it: check host, port and proxy",
-	errclass.CodeAmbiguousCommit: "the connection was lost while committing: nothing to do, storing again is safe",
+	errclass.CodeProtocol:        "the answer is not from Postgres: check host, port and proxy",
+	errclass.CodeAmbiguousCommit: "the connection was lost during COMMIT: do nothing, because storing again is safe",
 }
 
 // LedgerError says that it was the ledger which could not be read or written, and not decision_logs.
@@ -104,17 +104,17 @@ func (e *LedgerError) Unwrap() error { return e.Err }
 
 // ledgerHints are those that differ where it is the ledger that is asked.
 var ledgerHints = map[string]string{
-	"42501": "the role lacks a right on the ledger's tables: their owner runs docs/desk-grants.sql once, then GRANT docket_desk to this role (docket_desk_reader where it only looks)",
+	"42501": "the role lacks a right on the ledger's tables: have their owner run docs/desk-grants.sql once, then GRANT docket_desk to this role (docket_desk_reader for reading only)",
 	"42P01": noLedger, "42703": noLedger, "42704": noLedger, "42883": noLedger,
 }
 
-const noLedger = "the ledger's tables are not there: run `docket migrate` with a role that may change the schema, or check search_path"
+const noLedger = "the ledger's tables are missing: run `docket migrate` with a role that may change the schema, or check search_path"
 
 // archiveHint is what helps where a day may not be taken out or put back.
-const archiveHint = "only the owner of decision_logs takes days out and puts them back: use a role that is a member of docket_migrate, with role = docket_migrate (docs/grants.sql)"
+const archiveHint = "only the owner of decision_logs can archive and restore days: use a member of docket_migrate, with role = docket_migrate (docs/grants.sql)"
 
 // migrateHint is what helps where the schema is what may not be changed.
-const migrateHint = "the role may not change the schema: migrate with one that owns the tables and may CREATE in the schema (a member of docket_migrate, where docs/grants.sql is used)"
+const migrateHint = "the role may not change the schema: migrate with a role that owns the tables and may CREATE in the schema (with docs/grants.sql, a member of docket_migrate)"
 
 // Hint says what an operator can do about an error of this package, in one line; it is empty where there is nothing
 // particular to say.

@@ -46,7 +46,8 @@ func (p *partitioner) index(ctx context.Context) error {
 		return err
 	}
 	if t.kind != "r" && t.kind != "p" {
-		p.log.Warn().Msg("decision_logs is no table: what searches go by is for whoever made it")
+		p.log.Warn().Str("hint", "create the search indexes on the base table yourself; decision_logs is not a table").
+			Msg("search index build skipped")
 		return nil
 	}
 	var few bool
@@ -64,7 +65,7 @@ func (p *partitioner) index(ctx context.Context) error {
 			return err
 		})
 	}
-	p.log.Info().Msg("decision_logs gets the indexes that searches go by; writers go on meanwhile")
+	p.log.Info().Msg("search index build started")
 	for _, x := range migrations.ReadIndexes {
 		if t.kind == "p" {
 			// From here on a new day has it, too.

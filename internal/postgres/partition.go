@@ -77,7 +77,8 @@ func (p *partitioner) up(ctx context.Context) error {
 		case t.kind == "p" && t.ours:
 			return p.days(ctx)
 		case t.kind != "r":
-			p.log.Warn().Msg("decision_logs is not a plain table: it is left as it is, and its partitions are for whoever made them")
+			p.log.Warn().Str("hint", "create the partitions yourself; decision_logs is not a plain table and stays as it is").
+				Msg("table partitioning skipped")
 			return nil
 		case t.cut != nil && t.nearing:
 			if err := p.abandon(ctx); err != nil {
@@ -116,7 +117,7 @@ func (p *partitioner) convert(ctx context.Context, t tableState) error {
 		if few {
 			return p.swap(ctx, `(date_trunc('day', now() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC')::text`, true)
 		}
-		p.log.Info().Msg("decision_logs becomes a table of partitions; writers go on meanwhile, and decisions of more than a day ahead are parked until it is done")
+		p.log.Info().Msg("table partitioning started")
 		if err := p.addCut(ctx); err != nil {
 			return err
 		}
@@ -300,7 +301,7 @@ func (p *partitioner) locked(ctx context.Context, name string, do func(pgx.Tx) e
 		var refused *pgconn.PgError
 		switch {
 		case err == nil:
-			p.log.Info().Str("step", name).Msg("partitions: step done")
+			p.log.Info().Str("step", name).Msg("migration step completed")
 			if p.step == nil {
 				return nil
 			}

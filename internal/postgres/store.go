@@ -74,7 +74,9 @@ func (db *DB) turn(refused *refusedCopy) {
 	if refused == nil || !refused.asSuch() || db.inserts.Swap(true) {
 		return
 	}
-	db.logger.Warn().Str("code", refused.code()).Msg("the table takes no COPY (row-level security, a view, a rule, other types of columns): storing by INSERT, which is slower")
+	db.logger.Warn().Str("code", refused.code()).
+		Str("hint", "remove row-level security, the view, the rule or the changed column types; until then rows are stored by INSERT, which is slower").
+		Msg("table refused COPY")
 }
 
 // connected runs do with a connection, within the store timeout.

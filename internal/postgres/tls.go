@@ -88,24 +88,24 @@ func describeAlert(a tls.AlertError) string {
 }
 
 // certlessHint is for 28000 from a server that asked for a certificate.
-const certlessHint = "the server does not let this user in from here, and asked for a certificate that we do not have: give sslcert and sslkey of an authority that it knows in DOCKET_DATABASE_URL, or check user and pg_hba.conf"
+const certlessHint = "the server rejects this user, and asked for a client certificate: set sslcert and sslkey in DOCKET_DATABASE_URL to a pair that it trusts, or check user and pg_hba.conf"
 
 // tlsHint says what an operator can do where the type of an error tells what of TLS failed.
 func tlsHint(err error) string {
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
-		return "the server's certificate is not signed by an authority of sslrootcert: give the right file there in DOCKET_DATABASE_URL, or look who answers at that address"
+		return "the server's certificate is not signed by a CA in sslrootcert: correct that file in DOCKET_DATABASE_URL, or check which server answers at that address"
 	}
 	if _, ok := errors.AsType[x509.HostnameError](err); ok {
-		return "the server's certificate is for another name than the host in DOCKET_DATABASE_URL: use a name that is in it, or have it issued for this one"
+		return "the server's certificate does not match the host in DOCKET_DATABASE_URL: use a name in the certificate, or have a certificate issued for this host"
 	}
 	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); ok && invalid.Reason == x509.Expired {
-		return "the server's certificate has expired or is not valid yet: renew it on the server and reload, or set the clock right"
+		return "the server's certificate has expired or is not valid yet: renew it on the server and reload, or correct the clock"
 	}
 	if _, ok := errors.AsType[*noTLSError](err); ok {
-		return "the server speaks no TLS, and sslmode in DOCKET_DATABASE_URL demands it: set ssl = on in its configuration and reload"
+		return "the server does not offer TLS, but sslmode in DOCKET_DATABASE_URL requires it: set ssl = on in its configuration and reload"
 	}
 	if alert, ok := errors.AsType[tls.AlertError](err); ok && ourCertificate[alert] != "" {
-		return "the server refuses our certificate: renew the files of sslcert and sslkey in DOCKET_DATABASE_URL, or have the server trust their authority"
+		return "the server refuses our certificate: renew the files of sslcert and sslkey in DOCKET_DATABASE_URL, or make the server trust their CA"
 	}
 	return ""
 }

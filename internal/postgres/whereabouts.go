@@ -44,9 +44,11 @@ func (w *whereabouts) now() *pgx.ConnConfig {
 	}
 	switch {
 	case err != nil && !w.lame:
-		w.log.Warn().Str("reason", reason(err)).Msg("how to reach the database could not be read anew, the last that could be is used: mend DOCKET_DATABASE_URL_FILE or the files that the URL names")
+		w.log.Warn().Str("reason", reason(err)).
+			Str("hint", "correct DOCKET_DATABASE_URL_FILE or the files that the URL names; the last readable ones stay in use").
+			Msg("database credentials not reloaded")
 	case err == nil && w.lame:
-		w.log.Info().Msg("how to reach the database can be read again")
+		w.log.Info().Msg("database credentials became readable")
 	}
 	w.lame = err != nil
 	return w.last.Copy()
@@ -61,7 +63,7 @@ func (w *whereabouts) read(url string) error {
 		return err
 	}
 	if w.last != nil && w.url != url {
-		w.log.Info().Msg("the database URL has changed: new connections follow it")
+		w.log.Info().Msg("database URL changed")
 	}
 	w.last, w.url = pc.ConnConfig, url
 	w.watchDemands(w.last)

@@ -44,11 +44,11 @@ func TestEveryRefusalHasItsOwnLineAndEndsByItself(t *testing.T) {
 		spoil, mend      func()
 	}{
 		{
-			"unknown authority", "tls", "not signed by an authority of sslrootcert",
+			"unknown authority", "tls", "not signed by a CA in sslrootcert",
 			func() { write(t, root, another.pem) }, func() { write(t, root, s.ca.pem) },
 		},
 		{
-			"wrong name", "tls", "for another name than the host",
+			"wrong name", "tls", "does not match the host",
 			func() { s.certificate(s.ca.issue("db.elsewhere.test", time.Hour)) }, func() { s.certificate(s.good) },
 		},
 		{
@@ -56,11 +56,11 @@ func TestEveryRefusalHasItsOwnLineAndEndsByItself(t *testing.T) {
 			func() { s.certificate(s.ca.issue("127.0.0.1", -time.Hour)) }, func() { s.certificate(s.good) },
 		},
 		{
-			"no TLS there", "tls", "speaks no TLS",
+			"no TLS there", "tls", "does not offer TLS",
 			func() { s.set("ssl", "off") }, func() { s.set("ssl", "on") },
 		},
 		{
-			"a certificate is demanded", "28000", "asked for a certificate that we do not have",
+			"a certificate is demanded", "28000", "asked for a client certificate",
 			func() {
 				s.set("ssl_ca_file", "root.crt")
 				s.hba(hba + "hostssl all all all scram-sha-256 clientcert=verify-full\n")
@@ -68,7 +68,7 @@ func TestEveryRefusalHasItsOwnLineAndEndsByItself(t *testing.T) {
 			func() { give(s.ca.issue(role, time.Hour)); write(t, urlFile, s.url(role, secret, s.db, known)) },
 		},
 		{
-			"a certificate of an authority that the server does not know", "28000", "of an authority that it knows",
+			"a certificate of an authority that the server does not know", "28000", "a pair that it trusts",
 			func() { give(another.issue(role, time.Hour)) }, func() { give(s.ca.issue(role, time.Hour)) },
 		},
 		{
@@ -76,7 +76,7 @@ func TestEveryRefusalHasItsOwnLineAndEndsByItself(t *testing.T) {
 			func() { give(s.ca.issue(role, -time.Hour)) }, func() { give(s.ca.issue(role, time.Hour)) },
 		},
 		{
-			"a certificate for another role", "28P01", "the name in our certificate",
+			"a certificate for another role", "28P01", "the name in the client certificate",
 			func() { give(s.ca.issue("somebody", time.Hour)) },
 			func() {
 				give(s.ca.issue(role, time.Hour))
@@ -143,7 +143,7 @@ func TestEveryRefusalHasItsOwnLineAndEndsByItself(t *testing.T) {
 				return false
 			})
 			until(t, c.name+": a line of the log says so, which may come after /readyz", func() bool {
-				return lineWith(p.out.String(), "holding", `"code":"`+c.code+`"`, c.hint)
+				return lineWith(p.out.String(), "hold began", `"code":"`+c.code+`"`, c.hint)
 			})
 		}
 		out, code := w.command("check")

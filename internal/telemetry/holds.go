@@ -65,7 +65,7 @@ func (h *Holding) Held(topic string, partition int32, why pipeline.Hold) (releas
 		if topic != "" {
 			e = e.Str(KeyTopic, topic).Int32(KeyPartition, partition)
 		}
-		e.Msg("holding")
+		e.Msg("hold began")
 	}
 	return sync.OnceFunc(func() {
 		if since, last := h.end(s); last {

@@ -40,7 +40,7 @@ func TestEachRepairHasALineHoweverManyPartitionsWaitForTheLast(t *testing.T) {
 	for _, done := range release {
 		done()
 	}
-	if got, want := b.told("holding"), []string{"28P01 check the password", "tls not signed", "tls expired"}; !slices.Equal(got, want) {
+	if got, want := b.told("hold began"), []string{"28P01 check the password", "tls not signed", "tls expired"}; !slices.Equal(got, want) {
 		t.Errorf("lines %q, want %q", got, want)
 	}
 	if n := len(b.told("hold ended")); n != 1 {
@@ -55,7 +55,7 @@ func TestOutageIsOneLineThoughItsCodesDiffer(t *testing.T) {
 	for p, code := range []string{"57P03", "08006", "deadline"} {
 		defer b.Held("t", int32(p), pipeline.Hold{Reason: pipeline.ReasonDatabaseAway, Code: code, Hint: "wait"})()
 	}
-	if got := b.told("holding"); len(got) != 1 {
+	if got := b.told("hold began"); len(got) != 1 {
 		t.Errorf("lines %q", got)
 	}
 }
@@ -72,7 +72,7 @@ func TestStormOfHoldsDoesNotHideAnotherReason(t *testing.T) {
 	b.Held("t", 0, refused)()
 	refused.Code = "28P01"
 	b.Held("t", 0, refused)()
-	got := b.told("holding")
+	got := b.told("hold began")
 	if len(got) != burst+2 || got[burst] != "3D000 the database does not exist" || got[burst+1] != "28P01 the database does not exist" {
 		t.Errorf("%d lines: %q", len(got), got)
 	}

@@ -7,14 +7,17 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"unicode"
+	"unicode/utf8"
 )
 
-// messages are those of all log lines in the programs, by level. A message that is not a constant is refused: whatever
-// varies stands under a key.
+// messages returns the messages of all log lines in the programs with their levels. It refuses a message that is not a
+// string literal, because values belong into fields.
 func messages(t *testing.T) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}
@@ -32,6 +35,21 @@ func messages(t *testing.T) map[string][]string {
 			if err != nil {
 				return err
 			}
+			client := filepath.Base(filepath.Dir(path)) == "kafka"
+			note := func(message ast.Expr, at string) {
+				literal, ok := message.(*ast.BasicLit)
+				if !ok {
+					t.Errorf("%s: the message is not a string literal", files.Position(message.Pos()))
+					return
+				}
+				said, err := strconv.Unquote(literal.Value)
+				if err != nil {
+					t.Error(err)
+				}
+				if !slices.Contains(found[said], at) {
+					found[said] = append(found[said], at)
+				}
+			}
 			ast.Inspect(file, func(n ast.Node) bool {
 				call, ok := n.(*ast.CallExpr)
 				if !ok {
@@ -44,20 +62,17 @@ func messages(t *testing.T) map[string][]string {
 				switch method.Sel.Name {
 				case "Msgf", "MsgFunc", "Send":
 					if level(method.X) != "" {
-						t.Errorf("%s: a line without a constant message", files.Position(call.Pos()))
+						t.Errorf("%s: the line has no constant message", files.Position(call.Pos()))
 					}
 				case "Msg":
-					message, ok := call.Args[0].(*ast.BasicLit)
-					if !ok {
-						t.Errorf("%s: a message that is not a constant", files.Position(call.Pos()))
-						return true
+					note(call.Args[0], level(method.X))
+				case "Log":
+					if at, ok := clientLevel(call.Args); ok && !(client && passed(call.Args[1])) {
+						note(call.Args[1], at)
 					}
-					said, err := strconv.Unquote(message.Value)
-					if err != nil {
-						t.Error(err)
-					}
-					if at := level(method.X); !slices.Contains(found[said], at) {
-						found[said] = append(found[said], at)
+				case teller:
+					if client {
+						note(call.Args[0], "warn")
 					}
 				}
 				return true
@@ -71,8 +86,30 @@ func messages(t *testing.T) map[string][]string {
 	return found
 }
 
-// level is that at which a chain of calls began, empty where it does not say. A call of "on" goes on with the line that it
-// is given.
+// teller is the method of package kafka that logs the message it is given, at warn.
+const teller = "say"
+
+// passed reports whether a message is the parameter of [teller], whose callers are seen instead.
+func passed(message ast.Expr) bool {
+	name, ok := message.(*ast.Ident)
+	return ok && name.Name == "msg"
+}
+
+// clientLevel returns the level of a call to the logger of the Kafka client.
+func clientLevel(args []ast.Expr) (string, bool) {
+	if len(args) < 2 {
+		return "", false
+	}
+	constant, ok := args[0].(*ast.SelectorExpr)
+	if !ok {
+		return "", false
+	}
+	at, ok := strings.CutPrefix(constant.Sel.Name, "LogLevel")
+	return strings.ToLower(at), ok
+}
+
+// level returns the level at which a chain of calls began, or "" where the chain does not name one. A call of "on"
+// continues the line in its first argument.
 func level(x ast.Expr) string {
 	call, ok := x.(*ast.CallExpr)
 	if !ok {
@@ -94,14 +131,10 @@ func level(x ast.Expr) string {
 	return level(call.Args[0])
 }
 
-func TestEveryMessageIsConstantAndExplainedInTheDocs(t *testing.T) {
+func TestMessages_Documented(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/logs.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	explained := map[string]string{}
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(page(t, "logs.md")) {
 		if cells := strings.Split(line, " | "); strings.HasPrefix(line, "| `") && len(cells) == 4 {
 			explained[strings.Trim(cells[0], "| `")] = cells[1]
 		}
@@ -121,10 +154,68 @@ func TestEveryMessageIsConstantAndExplainedInTheDocs(t *testing.T) {
 	}
 	for said := range explained {
 		if all[said] == nil {
-			t.Errorf("docs/logs.md explains %q, which nobody says", said)
+			t.Errorf("docs/logs.md explains %q, which no program logs", said)
 		}
 	}
 	if len(all) < 40 {
 		t.Errorf("only %d messages were found", len(all))
 	}
+}
+
+// The rule for a message: noun and verb, past tense, lower case, at most mostWords words. The tense is for reviewers.
+const mostWords = 8
+
+// unplain finds words that neither a message nor the page of messages may have, and sentences that begin with a relative
+// clause.
+var unplain = regexp.MustCompile(`(?i:\b(anew|mend(s|ed)?|go(es)? on|lies|stands?|sake|of ours|whoever|brought home|is no|are no)\b)|` +
+	`(^|[.|] )(What|Who|That which|Of which|Each of which)\b`)
+
+func TestMessages_Plain(t *testing.T) {
+	t.Parallel()
+	for said := range messages(t) {
+		if n := len(strings.Fields(said)); n < 2 || n > mostWords {
+			t.Errorf("%q has %d words, want 2 to %d", said, n, mostWords)
+		}
+		if first, _ := utf8.DecodeRuneInString(said); !unicode.IsLower(first) {
+			t.Errorf("%q does not begin with a small letter", said)
+		}
+		if strings.ContainsAny(said, ".:;!?") {
+			t.Errorf("%q has punctuation; advice belongs into the field hint", said)
+		}
+		if word := unplain.FindString(said); word != "" {
+			t.Errorf("%q has the word %q", said, word)
+		}
+	}
+	for line := range strings.Lines(page(t, "logs.md")) {
+		if words := unplain.FindString(line); words != "" {
+			t.Errorf("docs/logs.md has %q: %s", words, line)
+		}
+	}
+}
+
+func TestMessages_Renamed(t *testing.T) {
+	t.Parallel()
+	_, table, found := strings.Cut(page(t, "upgrade.md"), "| old message | new message |")
+	if !found {
+		t.Fatal("docs/upgrade.md has no table of renamed messages")
+	}
+	all := messages(t)
+	for line := range strings.Lines(table) {
+		cells := strings.Split(strings.TrimSpace(line), "`")
+		if len(cells) != 5 {
+			continue
+		}
+		if was, is := cells[1], cells[3]; all[was] != nil || all[is] == nil {
+			t.Errorf("docs/upgrade.md says that %q became %q; the source has %v and %v", was, is, all[was], all[is])
+		}
+	}
+}
+
+func page(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }

@@ -136,7 +136,7 @@ func (o *Observer) tell(r pipeline.Report, homes *[home.Spooled + 1]int, rest ma
 	if t := rest[home.Spooled]; t != nil {
 		t.on(on(o.log.Warn(), r), homes[home.Spooled]).Msg("records spooled")
 	}
-	on(o.log.Debug(), r).Int(KeyRecords, r.Records).Dur(KeyTook, r.Took).Msg("batch brought home")
+	on(o.log.Debug(), r).Int(KeyRecords, r.Records).Dur(KeyTook, r.Took).Msg("batch stored")
 }
 
 // on puts into a line which batch it is of.

@@ -266,7 +266,7 @@ func TestHoldLastsUntilTheLastPartitionGoesOn(t *testing.T) {
 	if len(lines) != 2 {
 		t.Fatalf("one outage makes %d lines:\n%s", len(lines), b.out)
 	}
-	begin := map[string]any{"level": "error", "message": "holding", "reason": "read_only", "code": "25006", "hint": "find the primary", "topic": "t", "partition": 1.0}
+	begin := map[string]any{"level": "error", "message": "hold began", "reason": "read_only", "code": "25006", "hint": "find the primary", "topic": "t", "partition": 1.0}
 	if diff := cmp.Diff(begin, lines[0]); diff != "" {
 		t.Errorf("first line (-want +got):\n%s", diff)
 	}

@@ -41,7 +41,7 @@ func (e *exporter) note(spans int, err error) {
 	if err == nil {
 		if e.failing {
 			e.failing = false
-			e.log.Warn().Int("spans_lost", e.lost).Msg("the OpenTelemetry collector takes traces again")
+			e.log.Warn().Int("spans_lost", e.lost).Msg("trace export recovered")
 			e.lost = 0
 		}
 		return
@@ -51,7 +51,8 @@ func (e *exporter) note(spans int, err error) {
 		return
 	}
 	e.failing, e.next = true, now.Add(complainEvery)
-	e.log.Warn().Str("reason", reason(err)).Int("spans_lost", e.lost).Msg("traces are not taken by the OpenTelemetry collector; records are carried all the same")
+	e.log.Warn().Str("reason", reason(err)).Int("spans_lost", e.lost).
+		Str("hint", "check the OpenTelemetry collector; records are not affected").Msg("traces not exported")
 	e.lost = 0
 }
 

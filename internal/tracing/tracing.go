@@ -59,7 +59,7 @@ func Open(environ []string, cfg Config, log zerolog.Logger) *Tracing {
 	env := read(environ)
 	s := env.settings()
 	for _, w := range env.wrong {
-		log.Warn().Str("variable", w.Variable).Str("hint", w.Text).Msg("a setting of OpenTelemetry cannot be used")
+		log.Warn().Str("variable", w.Variable).Str("hint", w.Text).Msg("tracing setting ignored")
 	}
 	if s.endpoint == "" {
 		return nil
@@ -67,8 +67,8 @@ func Open(environ []string, cfg Config, log zerolog.Logger) *Tracing {
 	quiet()
 	to, err := otlptracehttp.New(context.Background(), s.options()...)
 	if err != nil { // it dials nothing, and all of its settings were looked at
-		log.Warn().Str("variable", exporterPrefix+"ENDPOINT").Str("hint", "the exporter does not take it: there are no traces").
-			Msg("a setting of OpenTelemetry cannot be used")
+		log.Warn().Str("variable", exporterPrefix+"ENDPOINT").Str("hint", "correct the endpoint; without it there are no traces").
+			Msg("tracing setting ignored")
 		return nil
 	}
 	return open(to, s, cfg, log)
