@@ -7,6 +7,7 @@ ARG BUILDER=compile
 
 FROM golang:1.26 AS compile
 ARG VERSION=dev
+ARG REVISION=
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
@@ -14,7 +15,7 @@ COPY cmd cmd
 COPY internal internal
 COPY migrations migrations
 COPY sample sample
-RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X docket/internal/buildinfo.Version=${VERSION}" \
+RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X docket/internal/buildinfo.Version=${VERSION} -X docket/internal/buildinfo.Revision=${REVISION}" \
       -o /out/ ./cmd/consumer ./cmd/parking-replayer ./cmd/docket ./cmd/collector \
  && cp /etc/ssl/certs/ca-certificates.crt /out/
 

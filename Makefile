@@ -8,8 +8,9 @@ SHELL := bash
 export TESTCONTAINERS_HOST_OVERRIDE ?= 127.0.0.1
 
 CACHE   := $(or $(DOCKET_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/docket)
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-LDFLAGS := -s -w -X docket/internal/buildinfo.Version=$(VERSION)
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+REVISION ?= $(shell git rev-parse HEAD 2>/dev/null)
+LDFLAGS  := -s -w -X docket/internal/buildinfo.Version=$(VERSION) -X docket/internal/buildinfo.Revision=$(REVISION)
 
 GOLANGCI_VERSION    := v2.15.0
 STATICCHECK_VERSION := v0.8.2

@@ -384,6 +384,9 @@ func TestTheRunbookAndTheDashboardComeAsTheyAre(t *testing.T) {
 	if strings.Contains(strings.ReplaceAll(rules.text, "https://git.example/docket/blob/main/docs/runbook.md", ""), "docs/runbook.md") || !strings.Contains(rules.text, "https://git.example/docket/blob/main/docs/runbook.md#") {
 		t.Error("the links to the runbook have no base")
 	}
+	if n, urls := strings.Count(rules.text, "- alert:"), strings.Count(rules.text, "runbook_url: https://git.example/docket/blob/main/docs/runbook.md#"); n == 0 || n != urls {
+		t.Errorf("%d alerts, %d absolute runbook_url", n, urls)
+	}
 	c := load(t)
 	for _, f := range c.Files {
 		if f.Name == "files/docket.json" {

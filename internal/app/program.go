@@ -91,7 +91,10 @@ func New(name config.Program, s config.Settings, log zerolog.Logger, reg *promet
 	if err != nil {
 		return nil, fmt.Errorf("listen on DOCKET_HTTP_ADDR %s: %w", s.HTTPAddr, err)
 	}
-	p.tracing = tracing.Open(o.Environ, tracing.Config{Program: string(name), Instance: o.Instance, Replay: name == config.Replayer}, log)
+	p.tracing = tracing.Open(o.Environ, tracing.Config{
+		Program: string(name), Instance: o.Instance, Replay: name == config.Replayer,
+		Groups: map[string]string{s.KafkaTopic: s.KafkaGroup, s.KafkaParkingTopic: s.ParkingGroup},
+	}, log)
 	if p.parts == nil {
 		wired, trip, err := tripwires(name, s, o)
 		if err == nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"docket/internal/config"
 	"docket/internal/kafkatest"
@@ -143,18 +144,51 @@ func TestOneTraceTellsOfADecisionFromItsProducerToItsRow(t *testing.T) {
 // one is the only span of its kind.
 func (s *stage) one(service, name string) tracingtest.Span {
 	s.t.Helper()
-	found := s.collector.Spans(service, name)
+	return s.only(service, name, s.collector.Spans(service, name))
+}
+
+func (s *stage) only(service, kind string, found []tracingtest.Span) tracingtest.Span {
+	s.t.Helper()
 	if len(found) != 1 {
-		s.t.Fatalf("%d spans %s of %s, want one", len(found), name, service)
+		s.t.Fatalf("%d spans %s of %s, want one", len(found), kind, service)
 	}
 	return found[0]
+}
+
+// carried is the only batch of a service and its only record.
+func (s *stage) carried(service string) (batch, record tracingtest.Span) {
+	s.t.Helper()
+	return s.only(service, "batch", s.collector.Batches(service)), s.only(service, "record", s.collector.Records(service))
+}
+
+// messaging says that spans have the name, the kind and the attributes that the semantic conventions demand.
+func (s *stage) messaging(kind tracepb.Span_SpanKind, operation, operationType, topic, group string, spans ...tracingtest.Span) {
+	s.t.Helper()
+	want := map[string]any{
+		"messaging.system": "kafka", "messaging.operation.name": operation, "messaging.operation.type": operationType,
+		"messaging.destination.name": topic, "messaging.destination.partition.id": "0", "messaging.consumer.group.name": any(nil),
+	}
+	if group != "" {
+		want["messaging.consumer.group.name"] = group
+	}
+	for _, span := range spans {
+		if span.Name != operation+" "+topic || span.Kind != kind {
+			s.t.Errorf("span %q of kind %s, want %q of %s", span.Name, span.Kind, operation+" "+topic, kind)
+		}
+		for key, value := range want {
+			if got := span.Attribute(key); got != value {
+				s.t.Errorf("%s: %s is %v, want %v", span.Name, key, got, value)
+			}
+		}
+	}
 }
 
 // told says what the collector has to know of a record that was parked and replayed.
 func (s *stage) told(parked *kgo.Record) {
 	t := s.t
 	t.Helper()
-	failed, went := s.one("docket-consumer", "docket.batch"), s.one("docket-consumer", "docket.record")
+	failed, went := s.carried("docket-consumer")
+	s.messaging(tracepb.Span_SPAN_KIND_CONSUMER, "process", "process", "decision-logs", "docket", failed, went)
 	if failed.Parent() != "" || failed.Trace() == producerTrace || !failed.LinksTo(producerTrace, producerSpan) {
 		t.Error("the batch is not a trace of its own with a link to the producer's")
 	}
@@ -164,28 +198,32 @@ func (s *stage) told(parked *kgo.Record) {
 	if went.Trace() != producerTrace || went.Parent() != producerSpan || !went.LinksTo(failed.Trace(), failed.ID()) {
 		t.Error("the record is not in the producer's trace with a link to the batch that failed")
 	}
-	if went.Attribute("docket.home") != "parked" || went.Attribute("docket.code") != "40001" || went.Attribute("docket.dead_letter_id") != headersNamed(parked, "x-dead-letter-id")[0] {
+	if went.Attribute("docket.home") != "parked" || went.Attribute("docket.code") != "40001" || went.Attribute("error.type") != "40001" || went.Attribute("docket.dead_letter_id") != headersNamed(parked, "x-dead-letter-id")[0] {
 		t.Errorf("the record says %v", went.Attributes)
 	}
 	if at := headersNamed(parked, "x-traceparent")[0]; at != "00-"+producerTrace+"-"+went.ID()+"-01" {
 		t.Errorf("x-traceparent is %s and not the record's span %s", at, went.ID())
 	}
-	sent := s.one("docket-consumer", "decision-logs-parking publish")
-	if sent.Trace() != producerTrace || sent.Parent() != went.ID() {
-		t.Error("the publish is not below the record")
+	sent := s.one("docket-consumer", "send decision-logs-parking")
+	s.messaging(tracepb.Span_SPAN_KIND_CLIENT, "send", "send", "decision-logs-parking", "", sent)
+	if sent.Trace() != producerTrace || sent.Parent() != went.ID() || !sent.LinksTo(went.Trace(), went.ID()) || sent.Attribute("error.type") != nil {
+		t.Errorf("the send is not below the record, or says %v", sent)
 	}
 	for _, store := range s.collector.Spans("docket-consumer", "docket.store") {
-		if store.Trace() != failed.Trace() || store.Parent() != failed.ID() || store.Attribute("docket.code") != "40001" || store.Status.Message != "40001" {
+		if store.Trace() != failed.Trace() || store.Parent() != failed.ID() || store.Attribute("docket.code") != "40001" || store.Attribute("error.type") != "40001" || store.Status.Message != "40001" {
 			t.Errorf("a write says %v %v", store.Attributes, store.Status)
 		}
 	}
 	s.below("docket-consumer", failed, `copy_from "decision_logs"`, "docket.store", "40001")
-	if commit := s.one("docket-consumer", "docket.commit"); commit.Parent() != failed.ID() {
-		t.Error("the commit is not below the batch")
+	commit := s.one("docket-consumer", "commit decision-logs")
+	s.messaging(tracepb.Span_SPAN_KIND_CLIENT, "commit", "settle", "decision-logs", "docket", commit)
+	if commit.Parent() != failed.ID() || commit.Attribute("error.type") != nil {
+		t.Errorf("the commit is not below the batch, or says %v", commit)
 	}
 
-	again, back := s.one("docket-parking-replayer", "docket.batch"), s.one("docket-parking-replayer", "docket.record")
-	if back.Trace() != producerTrace || back.Parent() != went.ID() || !back.LinksTo(again.Trace(), again.ID()) || back.Attribute("docket.home") != "row" {
+	again, back := s.carried("docket-parking-replayer")
+	s.messaging(tracepb.Span_SPAN_KIND_CONSUMER, "process", "process", "decision-logs-parking", "docket-parking", again, back)
+	if back.Trace() != producerTrace || back.Parent() != went.ID() || !back.LinksTo(again.Trace(), again.ID()) || back.Attribute("docket.home") != "row" || back.Attribute("error.type") != nil {
 		t.Errorf("the replay does not go on where the record was parked: %v", back)
 	}
 	if !again.LinksTo(producerTrace, went.ID()) || again.Attribute("docket.homes.row") != int64(1) {
@@ -233,7 +271,7 @@ func TestRefusedRecordSaysItsCodeInItsTraceAndNothingThatIsInIt(t *testing.T) {
 	w := s.start(config.Consumer, []string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=" + s.collector.URL + "/v1/traces", "OTEL_SERVICE_NAME=mine"})
 	w.until("all are committed", func() bool { return s.kafka.Committed(t, "docket", "decision-logs")[0] == 4 })
 	w.halt()
-	records := s.collector.Spans("mine", "docket.record")
+	records := s.collector.Records("mine")
 	codes := map[any]string{}
 	for _, r := range records {
 		codes[r.Attribute("docket.code")] = r.Trace()
@@ -241,7 +279,7 @@ func TestRefusedRecordSaysItsCodeInItsTraceAndNothingThatIsInIt(t *testing.T) {
 	if len(records) != 2 || codes["23514"] != producerTrace || codes["syntax"] == "" || codes["syntax"] == producerTrace {
 		t.Errorf("spans of records %v", codes)
 	}
-	if batch := s.collector.Spans("mine", "docket.batch"); len(batch) == 0 || len(batch[0].Links) != 1 {
+	if batch := s.collector.Batches("mine"); len(batch) == 0 || len(batch[0].Links) != 1 {
 		t.Errorf("%d batches; the first links to a trace more than once, or not at all", len(batch))
 	}
 	s.untold()
@@ -261,7 +299,7 @@ func TestManyRecordsThatAreForwardedAreFewSpans(t *testing.T) {
 	w := s.start(config.Consumer, []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + s.collector.URL}, "DOCKET_BATCH_MAX_WAIT=1s")
 	w.until("all are committed", func() bool { return s.kafka.Committed(t, "docket", "decision-logs")[0] == n })
 	w.halt()
-	batches, took := len(s.collector.Spans("", "docket.batch")), time.Since(began)
+	batches, took := len(s.collector.Batches("")), time.Since(began)
 	// 128 records of a batch and a few of the batch itself, and of what is published 256 at once and 128 a second.
 	most := 150*batches + 256 + int(128*took.Seconds())
 	if all := len(s.collector.Spans("", "")); batches == 0 || all > most || all < 100 {

@@ -162,11 +162,14 @@ func Version() Command {
 		Flags: func(f *flag.FlagSet) { f.BoolVar(&asJSON, "json", false, "print it as JSON") },
 		Run: func(env Env, _ []string) int {
 			if asJSON {
+				b := buildinfo.Current()
 				printJSON(env.Stdout, struct {
-					Program string `json:"program"`
-					Version string `json:"version"`
-					Build   string `json:"build"`
-				}{string(env.Program), buildinfo.String(), buildinfo.Line(string(env.Program))})
+					Program  string `json:"program"`
+					Version  string `json:"version"`
+					Revision string `json:"revision"`
+					Go       string `json:"goversion"`
+					Build    string `json:"build"`
+				}{string(env.Program), b.Version, b.Revision, b.Go, buildinfo.Line(string(env.Program))})
 				return Done
 			}
 			say(env.Stdout, "%v\n", buildinfo.Line(string(env.Program)))

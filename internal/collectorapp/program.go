@@ -85,7 +85,9 @@ func (p *Program) assemble(reg *prometheus.Registry) error {
 		return err
 	}
 	c.Consumer = p.options.Instance
-	p.tracing = tracing.Open(p.options.Environ, tracing.Config{Program: string(config.Collector), Instance: p.options.Instance}, p.log)
+	p.tracing = tracing.Open(p.options.Environ, tracing.Config{
+		Program: string(config.Collector), Instance: p.options.Instance, DeadLetters: s.KafkaDLQTopic,
+	}, p.log)
 	tls, err := s.CollectorTLS()
 	if err != nil {
 		return err

@@ -203,7 +203,7 @@ func TestEveryDecisionOfAnUploadIsARecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range []string{`docket_collector_decisions_total{home="topic"} 2`, `docket_build_info{program="collector"`, "go_goroutines ", `docket_hold{reason="kafka_unreachable"} 0`} {
+	for _, line := range []string{`docket_collector_decisions_total{home="topic"} 2`, `docket_build_info{goversion="go1.`, `program="collector",revision="`, "go_goroutines ", `docket_hold{reason="kafka_unreachable"} 0`} {
 		if !strings.Contains(string(metrics), line) {
 			t.Errorf("no %s", line)
 		}

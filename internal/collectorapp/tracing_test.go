@@ -16,6 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"docket/internal/app"
 	"docket/internal/config"
@@ -112,12 +113,13 @@ func TestOneTraceLeadsFromAnUploadToTheConsumer(t *testing.T) {
 	}
 	r.closed()
 	const service = "docket-collector"
-	up, publish := only(t, told, service, "docket.upload"), only(t, told, service, "docket.publish")
+	up, publish := only(t, told, service, "docket.upload"), only(t, told, service, "send")
 	if up.Trace() != callerTrace || up.Parent() != callerSpan || up.Attribute("http.response.status_code") != int64(200) ||
 		up.Attribute("docket.homes.topic") != int64(2) || up.Attribute("docket.homes.dead_letter") != int64(1) {
 		t.Errorf("the upload is not in its caller's trace, or says %v", up)
 	}
-	if publish.Trace() != callerTrace || publish.Parent() != up.ID() || publish.Attribute("messaging.batch.message_count") != int64(3) {
+	if publish.Trace() != callerTrace || publish.Parent() != up.ID() || publish.Attribute("messaging.batch.message_count") != int64(3) ||
+		publish.Kind != tracepb.Span_SPAN_KIND_CLIENT || publish.Attribute("messaging.operation.type") != "send" || publish.Attribute("error.type") != nil {
 		t.Errorf("the publish: %v", publish)
 	}
 	own := []string{"00-" + callerTrace + "-" + up.ID() + "-01"}
@@ -130,9 +132,10 @@ func TestOneTraceLeadsFromAnUploadToTheConsumer(t *testing.T) {
 			t.Errorf("traceparent %q in %s, want %q", got, record.Topic, own)
 		}
 	}
-	letter, sent := only(t, told, service, "docket.record"), only(t, told, service, "decision-logs-dlq publish")
+	letter, sent := only(t, told, service, "create decision-logs-dlq"), only(t, told, service, "send decision-logs-dlq")
 	if letter.Trace() != callerTrace || letter.Parent() != up.ID() || letter.Attribute("docket.index") != int64(1) || letter.Attribute("docket.home") != "dead_letter" ||
-		letter.Attribute("docket.code") != "missing_field" || letter.Attribute("docket.dead_letter_id") != saying(dead[0], "x-dead-letter-id")[0] {
+		letter.Attribute("docket.code") != "missing_field" || letter.Attribute("error.type") != "missing_field" ||
+		letter.Kind != tracepb.Span_SPAN_KIND_PRODUCER || letter.Attribute("messaging.operation.type") != "create" || letter.Attribute("docket.dead_letter_id") != saying(dead[0], "x-dead-letter-id")[0] {
 		t.Errorf("the dead letter: %v", letter)
 	}
 	if got := saying(dead[0], "x-traceparent"); !slices.Equal(got, []string{"00-" + callerTrace + "-" + letter.ID() + "-01"}) || sent.Parent() != letter.ID() {
@@ -145,11 +148,11 @@ func TestOneTraceLeadsFromAnUploadToTheConsumer(t *testing.T) {
 	}
 
 	consume(t, c, told)
-	batch := told.Spans("docket-consumer", "docket.batch")
+	batch := told.Batches("docket-consumer")
 	if len(batch) == 0 || !slices.ContainsFunc(batch, func(s tracingtest.Span) bool { return s.LinksTo(callerTrace, up.ID()) && len(s.Links) == 1 }) {
 		t.Errorf("no batch of the consumer links to the upload, once: %v", batch)
 	}
-	if went := only(t, told, "docket-consumer", "docket.record"); went.Trace() != callerTrace || went.Parent() != up.ID() || went.Attribute("docket.code") != "23514" {
+	if went := told.Records("docket-consumer"); len(went) != 1 || went[0].Trace() != callerTrace || went[0].Parent() != up.ID() || went[0].Attribute("docket.code") != "23514" {
 		t.Errorf("what the table refuses is not in the upload's trace: %v", went)
 	}
 	untold(t, told)
@@ -246,9 +249,9 @@ func TestRefusedUploadTellsItsReasonAndNothingElse(t *testing.T) {
 	r.closed()
 	reasons := map[any]string{}
 	for _, up := range told.Spans("docket-collector", "docket.upload") {
-		reasons[up.Attribute("http.response.status_code")] = fmt.Sprint(up.Attribute("docket.reason"), " ", up.Status.GetMessage())
+		reasons[up.Attribute("http.response.status_code")] = fmt.Sprint(up.Attribute("docket.reason"), " ", up.Attribute("error.type"), " ", up.Status.GetMessage())
 	}
-	want := map[any]string{int64(503): "kafka kafka", int64(400): "syntax syntax", int64(413): "upload_bytes upload_bytes"}
+	want := map[any]string{int64(503): "kafka kafka kafka", int64(400): "syntax syntax syntax", int64(413): "upload_bytes upload_bytes upload_bytes"}
 	for code, reason := range want {
 		if reasons[code] != reason {
 			t.Errorf("%v: %q, want %q", code, reasons[code], reason)
@@ -257,7 +260,7 @@ func TestRefusedUploadTellsItsReasonAndNothingElse(t *testing.T) {
 	if len(reasons) != len(want) {
 		t.Errorf("whoever has no credentials makes spans: %v", reasons)
 	}
-	if publish := only(t, told, "docket-collector", "docket.publish"); publish.Attribute("docket.code") != "TOPIC_AUTHORIZATION_FAILED" {
+	if publish := only(t, told, "docket-collector", "send"); publish.Attribute("docket.code") != "TOPIC_AUTHORIZATION_FAILED" || publish.Attribute("error.type") != "TOPIC_AUTHORIZATION_FAILED" {
 		t.Errorf("the publish says %v", publish.Attributes)
 	}
 	untold(t, told, "not authorized")

@@ -20,10 +20,11 @@ var (
 // RegisterBuild registers which program this is, and which build of it.
 func RegisterBuild(program string, reg prometheus.Registerer) {
 	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "docket_build_info", Help: "1, for the program that this is and its version.",
-	}, []string{"program", "version"})
+		Name: "docket_build_info", Help: "1, for this program, its version, the commit and the Go version that it was built from.",
+	}, []string{"program", "version", "revision", "goversion"})
 	reg.MustRegister(info)
-	info.WithLabelValues(program, buildinfo.String()).Set(1)
+	b := buildinfo.Current()
+	info.WithLabelValues(program, b.Version, b.Revision, b.Go).Set(1)
 }
 
 // progress collects how far the commits go.

@@ -3,7 +3,9 @@ package telemetry
 import (
 	"context"
 	"errors"
+	"maps"
 	"math"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"docket/internal/buildinfo"
 	"docket/internal/pipeline"
 )
 
@@ -60,8 +63,14 @@ func TestTheBuildIsToldOnce(t *testing.T) {
 		t.Fatalf("%v, %v", families, err)
 	}
 	one := families[0].GetMetric()[0]
-	if one.GetGauge().GetValue() != 1 || one.GetLabel()[0].GetValue() != "consumer" || one.GetLabel()[1].GetValue() == "" {
-		t.Errorf("%v", one)
+	labels := map[string]string{}
+	for _, l := range one.GetLabel() {
+		labels[l.GetName()] = l.GetValue()
+	}
+	b := buildinfo.Current()
+	want := map[string]string{"program": "consumer", "version": b.Version, "revision": b.Revision, "goversion": runtime.Version()}
+	if one.GetGauge().GetValue() != 1 || !maps.Equal(labels, want) {
+		t.Errorf("%v, want the labels %v", one, want)
 	}
 	if problems, err := testutil.GatherAndLint(reg); err != nil || len(problems) > 0 {
 		t.Errorf("promlint: %v, %v", problems, err)

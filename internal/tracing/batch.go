@@ -7,8 +7,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
-	semconv "go.opentelemetry.io/otel/semconv/v1.40.0"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 
 	"docket/internal/errclass"
@@ -16,13 +15,8 @@ import (
 	"docket/internal/pipeline"
 )
 
-// Names of spans.
-const (
-	batchSpan  = "docket.batch"
-	recordSpan = "docket.record"
-	holdSpan   = "docket.hold"
-	commitSpan = "docket.commit"
-)
+// holdSpan is the name of the span of a hold.
+const holdSpan = "docket.hold"
 
 // Of a batch, so many at most.
 const (
@@ -55,6 +49,8 @@ type batch struct {
 	tracing *Tracing
 	ctx     context.Context
 	span    trace.Span
+	topic   string
+	from    []attribute.KeyValue // its partition
 	records map[place]trace.Span
 	written string // the batch's own traceparent, once it was asked for
 }
@@ -68,22 +64,16 @@ type place struct {
 // Batch begins the trace of a batch.
 func (t *Tracing) Batch(ctx context.Context, since time.Time, records []*kgo.Record) (context.Context, pipeline.Trace) {
 	b := &batch{tracing: t, records: map[place]trace.Span{}}
-	var where []attribute.KeyValue
+	var offsets []attribute.KeyValue
 	if len(records) > 0 {
 		first, last := records[0], records[len(records)-1]
-		where = []attribute.KeyValue{
-			semconv.MessagingSystemKafka, semconv.MessagingDestinationName(first.Topic), partition(first.Partition),
-			semconv.MessagingBatchMessageCount(len(records)), firstKey.Int64(first.Offset), lastKey.Int64(last.Offset),
-		}
+		b.topic, b.from = first.Topic, []attribute.KeyValue{partition(first.Partition)}
+		offsets = []attribute.KeyValue{firstKey.Int64(first.Offset), lastKey.Int64(last.Offset)}
 	}
-	b.ctx, b.span = t.tracer.Start(ctx, batchSpan, trace.WithNewRoot(), trace.WithSpanKind(trace.SpanKindConsumer),
-		trace.WithTimestamp(since), trace.WithAttributes(where...))
+	b.ctx, b.span = t.operate(ctx, process, b.topic, trace.WithNewRoot(), trace.WithTimestamp(since),
+		trace.WithAttributes(semconv.MessagingBatchMessageCount(len(records))), trace.WithAttributes(b.from...), trace.WithAttributes(offsets...))
 	b.meet(since, records)
 	return b.ctx, b
-}
-
-func partition(n int32) attribute.KeyValue {
-	return attribute.Int("messaging.destination.partition.id", int(n))
 }
 
 // meet links the batch to the traces of its records. A record that is replayed goes on in its own.
@@ -118,14 +108,12 @@ func (b *batch) meet(since time.Time, records []*kgo.Record) {
 // follow begins the span of one record, in the trace that it came with, or in the batch's where it came with none.
 func (b *batch) follow(r *kgo.Record, at place, came trace.SpanContext, more ...trace.SpanStartOption) trace.Span {
 	ctx := b.ctx
-	options := append(more, trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(
-		semconv.MessagingSystemKafka, semconv.MessagingDestinationName(r.Topic), partition(r.Partition),
-		semconv.MessagingKafkaOffset(int(r.Offset))))
+	options := append(more, trace.WithAttributes(position(r)...), trace.WithAttributes(tombstone(r)...))
 	if came.IsValid() {
 		ctx = trace.ContextWithRemoteSpanContext(context.WithoutCancel(b.ctx), came)
 		options = append(options, trace.WithLinks(trace.Link{SpanContext: b.span.SpanContext()}))
 	}
-	_, span := b.tracing.tracer.Start(ctx, recordSpan, options...)
+	_, span := b.tracing.operate(ctx, process, r.Topic, options...)
 	b.records[at] = span
 	return span
 }
@@ -206,15 +194,14 @@ func (b *batch) arrived(d *pipeline.Decision) {
 		span.SetAttributes(letterKey.String(d.ID))
 	}
 	if d.Cause.Code != "" {
-		span.SetAttributes(codeKey.String(d.Cause.Code))
-		span.SetStatus(codes.Error, string(d.Cause.Kind))
+		fail(span, d.Cause.Code, string(d.Cause.Kind))
 	}
 	span.End()
 }
 
 // Committing is a span of the commit.
 func (b *batch) Committing() (done func(error)) {
-	_, span := b.tracing.tracer.Start(b.ctx, commitSpan)
+	_, span := b.tracing.operate(b.ctx, commit, b.topic, trace.WithAttributes(b.from...))
 	return func(err error) { finish(span, err) }
 }
 
@@ -234,8 +221,8 @@ func (b *batch) End(err error) {
 func finish(span trace.Span, err error) {
 	if err != nil && span.IsRecording() {
 		v := errclass.Classify(err)
-		span.SetAttributes(codeKey.String(v.Code), classKey.String(v.Class.String()))
-		span.SetStatus(codes.Error, v.Code)
+		span.SetAttributes(classKey.String(v.Class.String()))
+		fail(span, v.Code, v.Code)
 	}
 	span.End()
 }

@@ -31,6 +31,11 @@ func (t *Tracing) Statements() pgx.QueryTracer {
 	)}
 }
 
+// told is an error that says its code and nothing else.
+type told string
+
+func (t told) Error() string { return string(t) }
+
 // refusal is an error of which nothing but the code is left.
 type refusal struct{ told }
 

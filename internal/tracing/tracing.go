@@ -12,7 +12,7 @@ import (
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	semconv "go.opentelemetry.io/otel/semconv/v1.40.0"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/time/rate"
 
@@ -26,6 +26,10 @@ type Config struct {
 	Instance string
 	// Replay says that records come from the parking topic: what they say of their trace is our own word.
 	Replay bool
+	// Groups are the consumer groups by the topic that they read.
+	Groups map[string]string
+	// DeadLetters is the topic of the dead letters of a collector.
+	DeadLetters string
 }
 
 // Tracing follows batches. It is safe for concurrent use.
@@ -35,6 +39,8 @@ type Tracing struct {
 	abandon   context.CancelFunc
 	header    string // that holds the trace in which a record comes
 	replay    bool
+	groups    map[string]string
+	letters   string
 	publishes *rate.Limiter
 }
 
@@ -83,6 +89,7 @@ func open(to sdktrace.SpanExporter, s settings, cfg Config, log zerolog.Logger) 
 	attributes := append(s.attributes, semconv.ServiceName(service), semconv.ServiceVersion(buildinfo.String()), semconv.ServiceInstanceID(cfg.Instance))
 	t := &Tracing{
 		abandon: abandon, header: "traceparent", replay: cfg.Replay,
+		groups: cfg.Groups, letters: cfg.DeadLetters,
 		// Those of a whole batch are not told one by one: what is said of hundreds is known from some.
 		publishes: rate.NewLimiter(mostRecords, 2*mostRecords),
 		provider: sdktrace.NewTracerProvider(
@@ -99,7 +106,7 @@ func open(to sdktrace.SpanExporter, s settings, cfg Config, log zerolog.Logger) 
 	if cfg.Replay {
 		t.header = envelope.Traceparent
 	}
-	t.tracer = t.provider.Tracer("docket")
+	t.tracer = t.provider.Tracer("docket", trace.WithSchemaURL(semconv.SchemaURL))
 	return t
 }
 

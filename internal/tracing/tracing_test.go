@@ -123,7 +123,7 @@ func TestLinksOfABatchAreBoundedAndWhatIsNoTraceparentIsNone(t *testing.T) {
 	if err := tr.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if spans := c.Spans("docket-consumer", batchSpan); len(spans) != 1 || len(spans[0].Links) != mostLinks {
+	if spans := c.Batches("docket-consumer"); len(spans) != 1 || len(spans[0].Links) != mostLinks {
 		t.Errorf("%d spans", len(spans))
 	}
 }
@@ -131,7 +131,7 @@ func TestLinksOfABatchAreBoundedAndWhatIsNoTraceparentIsNone(t *testing.T) {
 func TestUploadOfDeadLettersIsFewSpans(t *testing.T) {
 	t.Parallel()
 	c := tracingtest.New(t)
-	tr := Open([]string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + c.URL}, Config{Program: "collector"}, zerolog.Nop())
+	tr := Open([]string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + c.URL}, Config{Program: "collector", DeadLetters: "letters"}, zerolog.Nop())
 	u := tr.Upload("")
 	own := map[string]bool{}
 	for i := range 1000 {
@@ -145,7 +145,7 @@ func TestUploadOfDeadLettersIsFewSpans(t *testing.T) {
 	if err := tr.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(c.Spans("docket-collector", recordSpan)); n != mostRecords {
+	if n := len(c.Spans("docket-collector", "create letters")); n != mostRecords {
 		t.Errorf("%d spans of letters", n)
 	}
 }

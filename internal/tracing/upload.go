@@ -5,18 +5,15 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
-	semconv "go.opentelemetry.io/otel/semconv/v1.40.0"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 
 	"docket/internal/collector"
 	"docket/internal/home"
 )
 
-// Names of spans of a collector.
-const (
-	uploadSpan  = "docket.upload"
-	publishSpan = "docket.publish"
-)
+// uploadSpan is the name of the span of an upload.
+const uploadSpan = "docket.upload"
 
 // Names of attributes.
 const (
@@ -68,9 +65,8 @@ func (u *upload) Letter(index int, code string) string {
 		if u.letters == nil {
 			u.letters = map[int]trace.Span{}
 		}
-		_, span = u.tracing.tracer.Start(u.ctx, recordSpan, trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(
-			semconv.MessagingSystemKafka, indexKey.Int(index), codeKey.String(code), homeKey.String(home.None.String())))
-		span.SetStatus(codes.Error, "decode")
+		_, span = u.tracing.operate(u.ctx, create, u.tracing.letters, trace.WithAttributes(indexKey.Int(index), homeKey.String(home.None.String())))
+		fail(span, code, "decode")
 		u.letters[index] = span
 	}
 	return write(span.SpanContext())
@@ -78,13 +74,11 @@ func (u *upload) Letter(index int, code string) string {
 
 // Publishing is a span for as long as the brokers are waited for.
 func (u *upload) Publishing(records int) (done func(error)) {
-	_, span := u.tracing.tracer.Start(u.ctx, publishSpan, trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(
-		semconv.MessagingSystemKafka, semconv.MessagingBatchMessageCount(records)))
+	_, span := u.tracing.operate(u.ctx, send, "", trace.WithAttributes(semconv.MessagingBatchMessageCount(records)))
 	return func(err error) {
 		if err != nil {
-			code := string(brokersWord(err))
-			span.SetAttributes(codeKey.String(code))
-			span.SetStatus(codes.Error, code)
+			code := brokersCode(err)
+			fail(span, code, code)
 		}
 		span.End()
 	}
@@ -105,7 +99,7 @@ func (u *upload) End(e collector.Ended) {
 	}
 	u.span.SetAttributes(semconv.HTTPResponseStatusCode(e.Status), topicKey.Int(e.Topic), deadKey.Int(e.Dead), bytesKey.Int64(e.Bytes), inflatedKey.Int64(e.Inflated))
 	if e.Reason != "" {
-		u.span.SetAttributes(reasonKey.String(e.Reason))
+		u.span.SetAttributes(reasonKey.String(e.Reason), semconv.ErrorTypeKey.String(e.Reason))
 		u.span.SetStatus(codes.Error, e.Reason)
 	}
 	u.span.End()

@@ -141,6 +141,23 @@ func (c *Collector) Spans(service, name string) []Span {
 	return found
 }
 
+// Batches are the process spans of a service that tell of a batch; an empty service is any.
+func (c *Collector) Batches(service string) []Span {
+	return c.having(service, "process", "messaging.batch.message_count")
+}
+
+// Records are the process spans of a service that tell of one record; an empty service is any.
+func (c *Collector) Records(service string) []Span {
+	return c.having(service, "process", "messaging.kafka.offset")
+}
+
+// having are the spans of an operation that have an attribute.
+func (c *Collector) having(service, operation, key string) []Span {
+	return slices.DeleteFunc(c.Spans(service, ""), func(s Span) bool {
+		return s.Attribute("messaging.operation.name") != operation || s.Attribute(key) == nil
+	})
+}
+
 // Headers are those of the requests that came.
 func (c *Collector) Headers() []http.Header {
 	c.mu.Lock()
