@@ -273,6 +273,22 @@ func (s *session) watch(ctx context.Context) {
 	}
 }
 
+// passMarks commits marks of transactions that no batch comes after.
+func (s *session) passMarks(ctx context.Context) {
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			for _, a := range s.assignments() {
+				a.commitMarks(ctx)
+			}
+		}
+	}
+}
+
 // look asks for the topic and the ends of its partitions. It says whether all is well.
 func (s *session) look(ctx context.Context) bool {
 	src := s.source
