@@ -39,3 +39,6 @@ func Position(a *Assignment) int64 {
 
 // CommitMarks is what a session does each second.
 func CommitMarks(a *Assignment) { a.commitMarks(a.session.polling) }
+
+// Resetting completes the hint of a fault.
+func Resetting(f *FaultError, brokers []string, group string) { f.resetting(brokers, group) }

@@ -366,7 +366,7 @@ func (s *session) disown(a *Assignment, err error) {
 // condemn stops an assignment whose log is not what was read before. The partition stays ours and stands still: what
 // the offsets mean from here on is for an operator to judge.
 func (s *session) condemn(a *Assignment, err error) {
-	f := fault("read", a.topic, a.partition, err)
+	f := a.explain(err)
 	a.mu.Lock()
 	a.dead = true
 	a.faulty = &partFault{err: f, resting: true, final: true}
