@@ -1,6 +1,7 @@
 package home
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sync"
@@ -16,15 +17,17 @@ type Account struct {
 	topic     string
 	partition int32
 
-	mu   sync.Mutex
-	open []position // in offset order; the first is the lowest that is not done
-	next int64      // what may be committed: one past the last of the unbroken run of done records; -1 before any
-	last int64      // the highest offset that entered; -1 before any
-	ep   int32      // leader epoch of the record before next
+	mu      sync.Mutex
+	waiting []position // read and not entered yet, in offset order, all behind what entered
+	open    []position // in offset order; the first is the lowest that is not done
+	next    int64      // what may be committed: one past the last of the unbroken run of done records; -1 before any
+	last    int64      // the highest offset that entered or was a mark right behind it; -1 before any
+	ep      int32      // leader epoch of the record before next
 }
 
 type position struct {
 	offset int64
+	upTo   int64 // one past the record and the marks right behind it
 	epoch  int32
 	taken  bool // part of a batch
 	done   bool // every decision of it has a home
@@ -48,21 +51,84 @@ func (a *Account) Open() int {
 	return len(a.open)
 }
 
+// Await writes down records as they are read, before they enter: until they do, [Account.Reached] stays below them. It is told
+// everything that is read, in offset order, or nothing at all. A control record, which marks the end of a transaction, carries
+// no decision: it never enters, and is passed as soon as everything before it has its homes. Records of another partition or
+// out of order panic.
+func (a *Account) Await(records ...*kgo.Record) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, r := range records {
+		a.check(r, "was read", a.read())
+		switch n := len(a.waiting); {
+		case !r.Attrs.IsControl():
+			a.waiting = append(a.waiting, positionOf(r))
+		case n > 0:
+			a.waiting[n-1].upTo, a.waiting[n-1].epoch = r.Offset+1, r.LeaderEpoch
+		default:
+			a.pass(r)
+		}
+	}
+}
+
+// Return takes back what was awaited from an offset on and did not enter: it is read again later.
+func (a *Account) Return(from int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	i, _ := slices.BinarySearchFunc(a.waiting, from, byOffset)
+	a.waiting = a.waiting[:i]
+}
+
+// read is the highest offset that the books know.
+func (a *Account) read() int64 {
+	if n := len(a.waiting); n > 0 {
+		return a.waiting[n-1].upTo - 1
+	}
+	return a.last
+}
+
+// pass moves over a mark with nothing unread before it: it is done when all that entered is.
+func (a *Account) pass(mark *kgo.Record) {
+	a.last = mark.Offset
+	if n := len(a.open); n > 0 {
+		a.open[n-1].upTo, a.open[n-1].epoch = mark.Offset+1, mark.LeaderEpoch
+		return
+	}
+	a.next, a.ep = mark.Offset+1, mark.LeaderEpoch
+}
+
+func positionOf(r *kgo.Record) position {
+	return position{offset: r.Offset, upTo: r.Offset + 1, epoch: r.LeaderEpoch}
+}
+
 // Enter writes records into the books. They must be of this partition and go on in offset order from what entered
-// before (gaps are fine: compaction and control records make them). Anything else would settle the wrong offsets, so
-// it panics.
+// before (gaps are fine: compaction and control records make them), and leave out none that was awaited. Anything else
+// would settle the wrong offsets, so it panics.
 func (a *Account) Enter(records ...*kgo.Record) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, r := range records {
-		if r.Topic != a.topic || r.Partition != a.partition {
-			panic(fmt.Sprintf("home: record of %s/%d entered the account of %s/%d", r.Topic, r.Partition, a.topic, a.partition))
+		a.check(r, "entered", a.last)
+		p := positionOf(r)
+		if len(a.waiting) > 0 {
+			if p = a.waiting[0]; p.offset != r.Offset {
+				panic(fmt.Sprintf("home: offset %d of %s/%d entered before %d", r.Offset, a.topic, a.partition, p.offset))
+			}
+			if a.waiting = a.waiting[1:]; len(a.waiting) == 0 {
+				a.waiting = nil
+			}
 		}
-		if r.Offset <= a.last {
-			panic(fmt.Sprintf("home: offset %d of %s/%d entered after %d", r.Offset, a.topic, a.partition, a.last))
-		}
-		a.last = r.Offset
-		a.open = append(a.open, position{offset: r.Offset, epoch: r.LeaderEpoch})
+		a.last = p.upTo - 1
+		a.open = append(a.open, p)
+	}
+}
+
+func (a *Account) check(r *kgo.Record, how string, last int64) {
+	if r.Topic != a.topic || r.Partition != a.partition {
+		panic(fmt.Sprintf("home: record of %s/%d %s in the account of %s/%d", r.Topic, r.Partition, how, a.topic, a.partition))
+	}
+	if r.Offset <= last {
+		panic(fmt.Sprintf("home: offset %d of %s/%d %s after %d", r.Offset, a.topic, a.partition, how, last))
 	}
 }
 
@@ -108,20 +174,14 @@ func (a *Account) find(offset int64, near int) int {
 	if p := a.at(near); p != nil && p.offset == offset {
 		return near
 	}
-	i, ok := slices.BinarySearchFunc(a.open, offset, func(p position, o int64) int {
-		switch {
-		case p.offset < o:
-			return -1
-		case p.offset > o:
-			return 1
-		}
-		return 0
-	})
+	i, ok := slices.BinarySearchFunc(a.open, offset, byOffset)
 	if !ok {
 		return -1
 	}
 	return i
 }
+
+func byOffset(p position, offset int64) int { return cmp.Compare(p.offset, offset) }
 
 func (a *Account) at(i int) *position {
 	if i < 0 || i >= len(a.open) {
@@ -143,15 +203,25 @@ func (a *Account) settle(records []*kgo.Record) Settled {
 	}
 	run := 0
 	for run < len(a.open) && a.open[run].done {
-		a.next, a.ep = a.open[run].offset+1, a.open[run].epoch
+		a.next, a.ep = a.open[run].upTo, a.open[run].epoch
 		run++
 	}
 	a.open = slices.Delete(a.open, 0, run)
-	return Settled{account: a, next: a.next, epoch: a.ep}
+	return a.reached()
 }
 
-// Settled says up to where a partition may be committed. Only [Batch.Settle] makes one that is of use; the zero value
-// is good for nothing.
+// Reached is what may be committed now: up to the first record that has not all its homes, whether it is in hand or only
+// awaited. It goes beyond what the last batch settled where nothing but marks of transactions came after it.
+func (a *Account) Reached() Settled {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.reached()
+}
+
+func (a *Account) reached() Settled { return Settled{account: a, next: a.next, epoch: a.ep} }
+
+// Settled says up to where a partition may be committed. Only [Batch.Settle] and [Account.Reached] make one that is of
+// use; the zero value is good for nothing.
 type Settled struct {
 	account *Account
 	next    int64

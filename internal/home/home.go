@@ -1,9 +1,9 @@
 // Package home keeps the books that decide what may be committed: which decision of which Kafka record has a home.
 //
 // An [Account] covers one assignment of one partition. Records enter it in offset order, a [Batch] says how many
-// decisions each record carried, every decision is an [Entry] that is given exactly one [Home], and [Batch.Settle]
-// is the only maker of a [Settled], the only thing a commit takes. Nobody can commit past a record without a home
-// because nobody else can write the offset down.
+// decisions each record carried, every decision is an [Entry] that is given exactly one [Home]. [Batch.Settle] and
+// [Account.Reached] are the only makers of a [Settled], the only thing a commit takes. Nobody can commit past a record
+// without a home because nobody else can write the offset down.
 //
 // The package stays free of why a record is where it is, of clients, of SQL and of files.
 package home

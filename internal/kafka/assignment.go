@@ -254,6 +254,7 @@ func (a *Assignment) append(records []*kgo.Record) error {
 			return fmt.Errorf("offset %d came after %d", r.Offset, a.position-1)
 		}
 		a.position = r.Offset + 1
+		a.account.Await(r)
 		if r.Attrs.IsControl() {
 			continue // a transaction's end: a place in the log, no record
 		}

@@ -29,3 +29,16 @@ var Answered = answered
 
 // SpareMade is how many bytes of memory were made for what was inflated, as none that was used before would do.
 func SpareMade(s *Source) int64 { return s.spare.bytes.made.Load() }
+
+// Position is one past the last offset polled.
+func Position(a *Assignment) int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.position
+}
+
+// CommitMarks is what a session does each second.
+func CommitMarks(a *Assignment) { a.commitMarks(a.session.polling) }
+
+// Resetting completes the hint of a fault.
+func Resetting(f *FaultError, brokers []string, group string) { f.resetting(brokers, group) }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strings"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -36,9 +37,9 @@ var hints = map[Reason]string{
 	ReasonAuthentication: "check the SASL user name and password, and that the broker has that user for this mechanism; a password file is read again at the next attempt",
 	ReasonAuthorization:  "grant the missing ACL",
 	ReasonTopicMissing:   "create the topic; reading starts by itself",
-	ReasonTopicRecreated: "stop the program, reset the group's offsets for this topic, start it again",
-	ReasonOutOfRange:     "records were deleted before they were read: stop the program, reset the group's offset of this partition to the start of the log, start it again",
-	ReasonTruncated:      "the partition lost records after an unclean leader election: compare the table with the topic, then restart",
+	ReasonTopicRecreated: "the topic was deleted and made again: reset the group's offsets for it",
+	ReasonOutOfRange:     "records were deleted before they were read: reset the group's offset of this partition to the start of the log",
+	ReasonTruncated:      "the partition lost records in an unclean leader election, and a restart alone finds the same: compare the table with the topic, then reset the group's offset of this partition to where the log was cut",
 	ReasonUnreadable:     "inspect the records with a console consumer; to skip them, stop the program and move the group's offset",
 	ReasonGroup:          "check the group's name, its other members' protocol and the timeouts that the brokers allow",
 	ReasonOther:          "see the brokers' logs",
@@ -116,6 +117,22 @@ func fault(act, topic string, partition int32, err error) *FaultError {
 		return f.missing("READ", "topic", topic)
 	}
 	return f
+}
+
+// resetting completes the hint of a fault that only another committed offset cures with the command for it.
+func (e *FaultError) resetting(brokers []string, group string) *FaultError {
+	to := "--to-earliest" // what was stored before is a duplicate when it is read again
+	switch {
+	case e.Partition < 0 || e.Topic == "":
+		return e
+	case e.Reason == ReasonTruncated && e.Offset >= 0:
+		to = fmt.Sprintf("--to-offset %d", e.Offset)
+	case e.Reason != ReasonTopicRecreated && e.Reason != ReasonOutOfRange && e.Reason != ReasonTruncated:
+		return e
+	}
+	e.Hint += fmt.Sprintf("; stop all members of the group, run `kafka-consumer-groups.sh --bootstrap-server %s --group %s --topic %s:%d --reset-offsets %s --execute`, start them again",
+		strings.Join(brokers, ","), group, e.Topic, e.Partition, to)
+	return e
 }
 
 // missing says of a fault of ReasonAuthorization which ACL would cure it.

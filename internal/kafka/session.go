@@ -74,6 +74,7 @@ func (s *session) run(ctx context.Context) error {
 
 	var watching sync.WaitGroup
 	watching.Go(func() { s.watch(s.polling) })
+	watching.Go(func() { s.passMarks(s.polling) })
 	for s.polling.Err() == nil {
 		fetches := s.client.PollRecords(s.polling, -1)
 		s.source.polled()
@@ -234,6 +235,9 @@ func (s *session) offsets(_ context.Context, at map[string]map[int32]kgo.Offset)
 // carry runs the handler of one assignment.
 func (s *session) carry(a *Assignment) {
 	err := s.handle(a.ctx, a)
+	if err == nil && s.source.sc.Once {
+		a.commitMarks(a.ctx) // the session may end before the next look
+	}
 	a.mu.Lock()
 	// Its context is asked itself: who waits for that one wakes before the one below it, and dead, say so.
 	given := a.dead || a.ctx.Err() != nil || a.leaving.Err() != nil
@@ -362,7 +366,7 @@ func (s *session) disown(a *Assignment, err error) {
 // condemn stops an assignment whose log is not what was read before. The partition stays ours and stands still: what
 // the offsets mean from here on is for an operator to judge.
 func (s *session) condemn(a *Assignment, err error) {
-	f := fault("read", a.topic, a.partition, err)
+	f := a.explain(err)
 	a.mu.Lock()
 	a.dead = true
 	a.faulty = &partFault{err: f, resting: true, final: true}

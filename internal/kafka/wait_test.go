@@ -26,7 +26,7 @@ func TestTheWaitForMoreBeginsWhenTheFirstRecordComes(t *testing.T) {
 		came := func(offsets ...int64) {
 			t.Helper()
 			for _, offset := range offsets {
-				if err := a.append([]*kgo.Record{{Offset: offset}}); err != nil {
+				if err := a.append([]*kgo.Record{{Topic: "logs", Offset: offset}}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -59,7 +59,7 @@ func TestEmptyQueuesKeepLittle(t *testing.T) {
 		for from := range int64(3) {
 			var records []*kgo.Record
 			for i := range int64(most) {
-				records = append(records, &kgo.Record{Offset: from*most + i})
+				records = append(records, &kgo.Record{Topic: "logs", Offset: from*most + i})
 			}
 			if err := a.append(records); err != nil {
 				t.Fatal(err)

@@ -119,7 +119,7 @@ const (
 // rest pauses a partition that gives an error, so that it is asked again after a while and not at once: the client
 // itself would ask as fast as it can.
 func (a *Assignment) rest(err error, now time.Time) {
-	f := fault("read", a.topic, a.partition, err)
+	f := a.explain(err)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.faulty != nil && a.faulty.final {
@@ -138,6 +138,12 @@ func (a *Assignment) rest(err error, now time.Time) {
 	a.faulty.err, a.faulty.resting, a.faulty.next = f, true, now.Add(pause)
 	a.faulty.failures++
 	logFault(a.session.source.logger, old, f)
+}
+
+// explain explains why the partition cannot be read.
+func (a *Assignment) explain(err error) *FaultError {
+	src := a.session.source
+	return fault("read", a.topic, a.partition, err).resetting(src.cfg.Brokers, src.sc.Group)
 }
 
 // well ends a fault: records came.
@@ -269,6 +275,22 @@ func (s *session) watch(ctx context.Context) {
 			}
 			next = time.Now().Add(interval)
 			s.lookRetention(ctx)
+		}
+	}
+}
+
+// passMarks commits marks of transactions that no batch comes after.
+func (s *session) passMarks(ctx context.Context) {
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			for _, a := range s.assignments() {
+				a.commitMarks(ctx)
+			}
 		}
 	}
 }
