@@ -68,12 +68,15 @@ var verbs = map[ledger.Act]struct{ name, doing, ask string }{
 func (s *session) agreed(ctx context.Context, act ledger.Act, d *deciding, filter ledger.Filter, counts map[ledger.State]int64, n int64) (bool, error) {
 	if n == 0 {
 		s.tell("no dead letter fits that is PENDING or FAILED; nothing was done\n")
+		l := s.beside(ctx)(true)
 		if s.asJSON {
 			s.print(struct {
-				Matched int64    `json:"matched"`
-				Job     *jsonJob `json:"job"`
-			}{})
+				Matched int64      `json:"matched"`
+				Job     *jsonJob   `json:"job"`
+				Ledger  jsonLedger `json:"ledger"`
+			}{Ledger: l})
 		}
+		s.noteLedger(l)
 		return false, nil
 	}
 	s.tell("%s (%s) %s %s\n", counted(n, "dead letter"), states(counts), map[bool]string{true: "fits", false: "fit"}[n == 1], which(filter))

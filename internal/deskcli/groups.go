@@ -25,15 +25,23 @@ func (s *session) groups() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		beside := s.beside(ctx)
 		groups, err := s.sys.Book.Groups(ctx, filter)
 		if err != nil {
+			beside(false)
 			return err // it names the act
 		}
-		if s.asJSON {
-			s.print(listOf(groups, "", groupOf))
-			return nil
+		if !s.asJSON {
+			s.groupTable(groups)
 		}
-		s.groupTable(groups)
+		l := beside(len(groups) == 0)
+		if s.asJSON {
+			s.print(struct {
+				jsonList[jsonGroup]
+				Ledger jsonLedger `json:"ledger"`
+			}{listOf(groups, "", groupOf), l})
+		}
+		s.noteLedger(l)
 		return nil
 	})
 	return c

@@ -69,6 +69,7 @@ func noArgs(c *cobra.Command, args []string) error {
 
 // listed lists at most limit letters, all where that is below 0, page by page, so that a list of any length takes the memory of one.
 func (s *session) listed(ctx context.Context, filter ledger.Filter, after string, limit int) error {
+	beside := s.beside(ctx)
 	n := 0
 	for {
 		page := mostList
@@ -77,12 +78,13 @@ func (s *session) listed(ctx context.Context, filter ledger.Filter, after string
 		}
 		list, err := s.sys.Book.List(ctx, filter, ledger.Page{After: after, Limit: page})
 		if err != nil {
+			beside(false)
 			return err // it names the act
 		}
 		after = list.Next
 		last := after == "" || limit >= 0 && n+len(list.Entries) >= limit
 		if s.asJSON {
-			s.printPart(list.Entries, n == 0, last, after)
+			s.printPart(list.Entries, n == 0)
 		} else if len(list.Entries) > 0 {
 			s.listTable(list.Entries, n == 0)
 		}
@@ -91,18 +93,21 @@ func (s *session) listed(ctx context.Context, filter ledger.Filter, after string
 			break
 		}
 	}
+	missing := beside(n == 0)
 	switch {
 	case s.asJSON:
+		s.printEnd(after, missing)
 	case n == 0:
 		s.tell("no dead letter fits; `docket dlq groups` shows what there is\n")
 	case after != "":
 		s.tell("%s shown; the next: --after %s\n", cli.Grouped(int64(n)), after)
 	}
+	s.noteLedger(missing)
 	return nil
 }
 
-// printPart prints a part of a list as JSON; the parts together are one [jsonList].
-func (s *session) printPart(entries []ledger.Entry, first, last bool, next string) {
+// printPart prints a part of a list as JSON; the parts and [session.printEnd] together are one [jsonList], with a ledger.
+func (s *session) printPart(entries []ledger.Entry, first bool) {
 	if first {
 		s.say("{\n  \"entries\": [")
 	}
@@ -117,9 +122,17 @@ func (s *session) printPart(entries []ledger.Entry, first, last bool, next strin
 		}
 		s.say("%s\n    %s", comma, escaped(text))
 	}
-	if last {
-		text, _ := json.Marshal(next) //nolint:errchkjson // a string
-		s.say("\n  ],\n  \"next\": %s\n}\n", escaped(text))
+}
+
+func (s *session) printEnd(next string, l jsonLedger) {
+	text, err := json.Marshal(next)
+	if err == nil {
+		var of []byte
+		of, err = json.MarshalIndent(l, "  ", "  ")
+		s.say("\n  ],\n  \"next\": %s,\n  \"ledger\": %s\n}\n", escaped(text), escaped(of))
+	}
+	if err != nil {
+		s.unwritten(err)
 	}
 }
 

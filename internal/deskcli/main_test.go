@@ -84,6 +84,7 @@ type world struct {
 	days     archive.Table
 	shelf    archive.Shelf
 	horizon  []desk.HorizonLine
+	backlog  func(ctx context.Context) (desk.Backlog, error) // nil: all dead letters are in the ledger
 	terminal Terminal
 	environ  []string
 	stdin    string
@@ -115,6 +116,12 @@ func (w *world) call(args ...string) result {
 		Stdin: strings.NewReader(w.stdin), Terminal: w.terminal, Now: func() time.Time { return now }, Edit: w.edit,
 		Open: func(cli.Env, config.Settings) (*System, error) {
 			sys := &System{Book: w.book, Decisions: w.store, Days: w.days, Shelf: func(where string) (archive.Shelf, error) { return archive.Dir(where), nil }, Horizon: func(context.Context, time.Time) ([]desk.HorizonLine, error) { return w.horizon, nil }}
+			sys.Backlog = func(ctx context.Context) (desk.Backlog, error) {
+				if w.backlog == nil {
+					return desk.Backlog{}, nil
+				}
+				return w.backlog(ctx)
+			}
 			if w.trial != nil {
 				sys.Trial = w.trial
 			}
