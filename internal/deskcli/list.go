@@ -61,8 +61,11 @@ func (s *session) list() *cobra.Command {
 
 // noArgs is cobra.NoArgs in our words.
 func noArgs(c *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return misuse("there is nothing to do with %s", quoted(args[0]))
+	switch {
+	case len(args) > 0 && c.HasSubCommands():
+		return noCommand(c, args[0])
+	case len(args) > 0:
+		return misuse("unexpected argument %s", quoted(args[0]))
 	}
 	return nil
 }

@@ -162,7 +162,7 @@ func TestWhatMakesNoSenseIsRefused(t *testing.T) {
 	}
 	for args, why := range map[string]string{
 		"--by x": "path, service", "--step 7m": "a step is", "--step 1s": "a step is", "--step x": "a step is", "--since 30d --step 5m": "take a longer step", "-n 0": "1 or more",
-		"--since 2030-01-01": "nothing lies", "--since=": "--since is empty", "--service=": "--service is empty", "x": "nothing to do",
+		"--since 2030-01-01": "nothing lies", "--since=": "--since is empty", "--service=": "--service is empty", "x": "unexpected argument",
 	} {
 		if r := (&world{store: decisions(3)}).call(append([]string{"stats"}, strings.Fields(args)...)...); r.code != 2 || !strings.Contains(r.err, why) {
 			t.Errorf("%s: exit %d %s%s", args, r.code, r.out, r.err)

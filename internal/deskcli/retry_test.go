@@ -142,7 +142,7 @@ func TestWhatIsNotSaidIsRefused(t *testing.T) {
 		"an unknown flag":            {[]string{"dlq", "list", "--fingerprnt", "x"}, "did you mean --fingerprint?"},
 		"an unknown short flag":      {[]string{"dlq", "list", "-x"}, `no flag "-x"`},
 		"help of nothing":            {[]string{"help", "nothing"}, "there is no command"},
-		"an argument too many":       {[]string{"dlq", "groups", "x"}, "nothing to do with"},
+		"an argument too many":       {[]string{"dlq", "groups", "x"}, "unexpected argument"},
 		"a number that is none":      {[]string{"dlq", "list", "--limit", "x"}, "--limit"},
 		"an editor without a person": {[]string{"dlq", "edit", id, "--operator", "mara", "--reason", "x"}, "an editor needs a terminal"},
 		"an edit nobody agrees to":   {[]string{"dlq", "edit", id, "--file", "-", "--operator", "mara", "--reason", "x"}, "say --yes"},

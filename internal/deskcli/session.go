@@ -26,6 +26,7 @@ type session struct {
 	asJSON bool
 	wide   bool
 	code   int
+	wrong  error // what --help was asked of that there is not
 
 	settings config.Settings
 	sys      *System
