@@ -148,6 +148,27 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
+// TestUseIsCheckedBeforeSettings: a slip is told as such where no setting is set yet.
+func TestUseIsCheckedBeforeSettings(t *testing.T) {
+	t.Parallel()
+	wrong := map[string][]string{
+		"run": {"--bogus", "x"}, "check": {"--bogus", "x"}, "migrate": {"--bogus", "x"}, "verify": {"--since x", "--from x", "--from a/b/c", "--spool=", "x"},
+		"where-is": {"", "a b", "a --since x"}, "classify": {"", "--bogus"}, "health": {"x"}, "version": {"x"}, "demo": nil, // it reads no settings
+	}
+	for _, c := range commands() {
+		cases, there := wrong[c.Name]
+		if !there {
+			t.Errorf("no wrong use of %s is tried", c.Name)
+		}
+		for _, more := range cases {
+			r := call(config.Consumer, nil, append([]string{c.Name}, strings.Fields(more)...)...)
+			if r.code != Misuse || strings.Contains(r.err, "DOCKET_") || !strings.Contains(r.err, "--help.\n") || r.out != "" {
+				t.Errorf("%s %s: exit %d\n%s%s", c.Name, more, r.code, r.out, r.err)
+			}
+		}
+	}
+}
+
 func TestWrongSettingsAreAllNamedAtOnce(t *testing.T) {
 	t.Parallel()
 	wrong := []string{

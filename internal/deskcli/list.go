@@ -42,19 +42,19 @@ func (s *session) list() *cobra.Command {
 	c.Flags().IntVar(&limit, "limit", defaultList, "most that are listed: a `number`")
 	c.Flags().StringVar(&after, "after", "", "go on where a list ended: the `cursor` that it showed as next")
 	c.Flags().BoolVar(&all, "all", false, "list all of them")
-	c.RunE = s.run(func(ctx context.Context, _ []string) error {
+	c.RunE = s.run(func([]string) (work, error) {
 		filter, err := f.filter(s.now())
 		switch {
 		case err != nil:
-			return err
+			return nil, err
 		case limit < 1:
-			return misuse("--limit has to be 1 or more")
+			return nil, misuse("--limit has to be 1 or more")
 		case all && c.Flags().Changed("limit"):
-			return misuse("--all and --limit say different things; give one")
+			return nil, misuse("--all and --limit say different things; give one")
 		case all:
 			limit = -1
 		}
-		return s.listed(ctx, filter, after, limit)
+		return func(ctx context.Context) error { return s.listed(ctx, filter, after, limit) }, nil
 	})
 	return c
 }

@@ -87,6 +87,7 @@ type world struct {
 	backlog  func(ctx context.Context) (desk.Backlog, error) // nil: all dead letters are in the ledger
 	terminal Terminal
 	environ  []string
+	bare     bool // no setting is set
 	stdin    string
 	edit     func(ctx context.Context, argv []string) error
 	signals  chan os.Signal
@@ -109,9 +110,12 @@ func (w *world) call(args ...string) result {
 	w.out.reset()
 	w.err.reset()
 	out, err := &w.out, &w.err
+	environ := []string{"NO_COLOR=1"}
+	if !w.bare {
+		environ = append(environ, "DOCKET_DATABASE_URL=postgres://u:"+planted+"@127.0.0.1:1/x")
+	}
 	code := Main(cli.Env{
-		Program: config.Desk, Args: args, Stdout: out, Stderr: err, Signals: w.signals,
-		Environ: append([]string{"DOCKET_DATABASE_URL=postgres://u:" + planted + "@127.0.0.1:1/x", "NO_COLOR=1"}, w.environ...),
+		Program: config.Desk, Args: args, Stdout: out, Stderr: err, Signals: w.signals, Environ: append(environ, w.environ...),
 	}, Options{
 		Stdin: strings.NewReader(w.stdin), Terminal: w.terminal, Now: func() time.Time { return now }, Edit: w.edit,
 		Open: func(cli.Env, config.Settings) (*System, error) {

@@ -149,7 +149,7 @@ func TestWhatIsNotSaidIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := &world{book: newBook(letters()...)}
+			w := &world{book: newBook(letters()...), bare: true}
 			r := w.call(c.args...)
 			if r.code != cli.Misuse || !strings.Contains(r.err, c.says) || !strings.Contains(r.err, "--help.\n") || r.out != "" {
 				t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
