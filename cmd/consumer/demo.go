@@ -68,21 +68,20 @@ func demoUntilSignal(env cli.Env, args []string) int {
 // runDemo runs the demo until it is done or ctx ends, and returns the exit code.
 func runDemo(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	flags.Usage = func() {
-		fmt.Fprintf(stderr, demoUsage, conservation.MinRecords, demoRecords, demo.EnvPostgresBin, demo.EnvPostgresRepository)
-	}
+	flags.SetOutput(io.Discard)
 	records := flags.Int("records", demoRecords, "")
 	keep := flags.Bool("keep", false, "")
 	plantLoss := flags.Bool("plant-loss", false, "") // for tests: an account that cannot fail proves nothing
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprintf(stdout, demoUsage, conservation.MinRecords, demoRecords, demo.EnvPostgresBin, demo.EnvPostgresRepository)
 		return cli.Done
 	case err != nil:
-		return cli.Misuse
-	case flags.NArg() > 0 || *records < conservation.MinRecords:
-		fmt.Fprintf(stderr, "demo takes no arguments but its flags, and at least %d records\n", conservation.MinRecords)
-		return cli.Misuse
+		return demoMisuse(stderr, err.Error())
+	case flags.NArg() > 0:
+		return demoMisuse(stderr, fmt.Sprintf("unexpected argument %+.40q", flags.Arg(0)))
+	case *records < conservation.MinRecords:
+		return demoMisuse(stderr, fmt.Sprintf("--records must be at least %d", conservation.MinRecords))
 	}
 	dir, cache, inner := demo.Inner()
 	if !inner {
@@ -105,6 +104,11 @@ func runDemo(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return cli.Failed
 	}
 	return cli.Done
+}
+
+func demoMisuse(stderr io.Writer, complaint string) int {
+	fmt.Fprintf(stderr, "consumer: demo: %s\nSee consumer demo --help.\n", complaint)
+	return cli.Misuse
 }
 
 // isTerminal says whether w is a terminal, so that a line can be written over.

@@ -27,7 +27,8 @@ func open(env cli.Env, s config.Settings) (*deskcli.System, error) {
 	book := db.Ledger()
 	return &deskcli.System{
 		Book: book, Trial: deskapp.NewTrial(s, book, db), Decisions: db.Reader(), Close: db.Close,
-		Days: db.Archives(), Shelf: func(where string) (archive.Shelf, error) { return shelf.Open(where, s) },
+		Backlog: func(ctx context.Context) (desk.Backlog, error) { return deskapp.Backlog(ctx, s) },
+		Days:    db.Archives(), Shelf: func(where string) (archive.Shelf, error) { return shelf.Open(where, s) },
 		Horizon: func(ctx context.Context, now time.Time) ([]desk.HorizonLine, error) {
 			brokers, err := app.Kafka(s, "horizon")
 			if err != nil {

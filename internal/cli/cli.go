@@ -63,11 +63,11 @@ func Main(env Env, commands []Command) int {
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		name, args = args[0], args[1:]
 	} else if len(args) > 0 {
-		switch args[0] {
-		case "-h", "-help", "--help":
-			name, args = "help", nil
-		case "-version", "--version":
-			name, args = "version", nil
+		switch {
+		case isHelp(args[0]):
+			name, args = "help", args[1:]
+		case args[0] == "-version" || args[0] == "--version":
+			name, args = "version", args[1:]
 		}
 	}
 	if name == "help" {
@@ -124,31 +124,51 @@ func (c Command) do(env Env, args []string) int {
 		flags.VisitAll(func(f *flag.Flag) { names = append(names, "--"+f.Name) })
 		return misuse(env, "there is no flag "+quoted(name)+meant(config.Nearest(name, names)), c.Name)
 	}
-	switch err := flags.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		say(env.Stdout, "%s", c.help(env.Program, flags))
-		return Done
-	case err != nil:
-		return misuse(env, err.Error(), c.Name)
+	var rest []string
+	for len(args) > 0 {
+		switch err := flags.Parse(args); {
+		case errors.Is(err, flag.ErrHelp):
+			say(env.Stdout, "%s", c.help(env.Program, flags))
+			return Done
+		case err != nil:
+			return misuse(env, err.Error(), c.Name)
+		}
+		left := flags.Args()
+		if n := len(args) - len(left); n > 0 && args[n-1] == "--" {
+			rest, left = append(rest, left...), nil
+		} else if len(left) > 0 { // flags may follow an argument
+			rest, left = append(rest, left[0]), left[1:]
+		}
+		args = left
 	}
-	if c.Args == "" && flags.NArg() > 0 {
-		return misuse(env, "there is nothing to do with "+quoted(flags.Arg(0)), c.Name)
+	if c.Args == "" && len(rest) > 0 {
+		return misuse(env, "unexpected argument "+quoted(rest[0]), c.Name)
 	}
-	return c.Run(env, flags.Args())
+	return c.Run(env, rest)
 }
 
 // undefined is the first argument that looks like a flag and is none.
 func undefined(flags *flag.FlagSet, args []string) string {
-	for _, a := range args {
-		if a == "--" || !strings.HasPrefix(a, "-") || a == "-" {
-			return ""
+	for i := 0; i < len(args) && args[i] != "--"; i++ {
+		if !strings.HasPrefix(args[i], "-") || args[i] == "-" {
+			continue
 		}
-		name, _, _ := strings.Cut(strings.TrimLeft(a, "-"), "=")
-		if name != "h" && name != "help" && flags.Lookup(name) == nil {
-			return strings.SplitN(a, "=", 2)[0]
+		name, _, given := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
+		f := flags.Lookup(name)
+		switch {
+		case name == "h" || name == "help":
+		case f == nil:
+			return strings.SplitN(args[i], "=", 2)[0]
+		case !given && !isBool(f):
+			i++ // its value
 		}
 	}
 	return ""
+}
+
+func isBool(f *flag.Flag) bool {
+	b, ok := f.Value.(interface{ IsBoolFlag() bool })
+	return ok && b.IsBoolFlag()
 }
 
 // say writes to a person. Where nobody listens any more, there is nobody to tell.

@@ -103,31 +103,41 @@ func TestCommandLine(t *testing.T) {
 		out  string
 		err  string
 	}{
-		"help":                  {[]string{"help"}, Done, "Exit codes:", ""},
-		"--help":                {[]string{"--help"}, Done, "DOCKET_KAFKA_BROKERS=localhost:9092", ""},
-		"-h":                    {[]string{"-h"}, Done, "Examples:", ""},
-		"help of a command":     {[]string{"help", "check"}, Done, "--json", ""},
-		"a command's --help":    {[]string{"check", "--help"}, Done, "consumer check [flags]", ""},
-		"a command's -h":        {[]string{"migrate", "-h"}, Done, "consumer migrate", ""},
-		"run's help":            {[]string{"run", "--help"}, Done, "A second signal ends at once", ""},
-		"help of nothing":       {[]string{"help", "nothing"}, Misuse, "", `there is no command "nothing"`},
-		"version":               {[]string{"version"}, Done, " (revision ", ""},
-		"--version":             {[]string{"--version"}, Done, "consumer ", ""},
-		"version --json":        {[]string{"version", "--json"}, Done, `"goversion": "go1.`, ""},
-		"version with too much": {[]string{"version", "x"}, Misuse, "", `there is nothing to do with "x"`},
-		"unknown command":       {[]string{"chekc"}, Misuse, "", `there is no command "chekc"; did you mean check?`},
-		"unknown far command":   {[]string{"frobnicate"}, Misuse, "", "there is no command \"frobnicate\"\nSee consumer --help.\n"},
-		"escape in a command":   {[]string{"\x1b[31m\n"}, Misuse, "", `"\x1b[31m\n"`},
-		"unknown flag":          {[]string{"--onec"}, Misuse, "", `there is no flag "--onec"; did you mean --once?`},
-		"unknown flag of check": {[]string{"check", "-jsno=x"}, Misuse, "", `there is no flag "-jsno"; did you mean --json?`},
-		"bad value of a flag":   {[]string{"check", "--json=maybe"}, Misuse, "", "invalid boolean value"},
-		"raw command":           {[]string{"demo", "--records", "5", "--help"}, 7, "demo --records 5 --help", ""},
-		"classify":              {[]string{"classify", "40001", "too_large", "22p02"}, Done, "serialization_failure", ""},
-		"classify nothing":      {[]string{"classify"}, Misuse, "", "name a code"},
-		"classify nonsense":     {[]string{"classify", "nonsense"}, Failed, "nonsense", ""},
-		"run without settings":  {nil, Misuse, "", "DOCKET_DATABASE_URL: is required"},
-		"check without":         {[]string{"check"}, Misuse, "", "DOCKET_DATABASE_URL: is required"},
-		"migrate without":       {[]string{"migrate"}, Misuse, "", "DOCKET_DATABASE_URL: is required"},
+		"help":                    {[]string{"help"}, Done, "Exit codes:", ""},
+		"--help":                  {[]string{"--help"}, Done, "DOCKET_KAFKA_BROKERS=localhost:9092", ""},
+		"-h":                      {[]string{"-h"}, Done, "Examples:", ""},
+		"help of a command":       {[]string{"help", "check"}, Done, "--json", ""},
+		"a command's --help":      {[]string{"check", "--help"}, Done, "consumer check [flags]", ""},
+		"a command's -h":          {[]string{"migrate", "-h"}, Done, "consumer migrate", ""},
+		"run's help":              {[]string{"run", "--help"}, Done, "A second signal ends at once", ""},
+		"help of help":            {[]string{"help", "--help"}, Done, "Exit codes:", ""},
+		"help of help, twice":     {[]string{"help", "help"}, Done, "Exit codes:", ""},
+		"help of two":             {[]string{"help", "check", "verify"}, Misuse, "", `unexpected argument "verify"`},
+		"--help of a command":     {[]string{"--help", "check"}, Done, "--json", ""},
+		"help of help and one":    {[]string{"help", "--help", "check"}, Done, "--json", ""},
+		"unknown, with help":      {[]string{"chekc", "--help"}, Misuse, "", "did you mean check?"},
+		"flag behind a value":     {[]string{"verify", "--since", "1h", "--jsno"}, Misuse, "", "did you mean --json?"},
+		"flag behind an argument": {[]string{"classify", "too_large", "--json"}, Done, `"too_large"`, ""},
+		"no flag behind --":       {[]string{"classify", "--", "--json"}, Failed, "--json", ""},
+		"version, twice":          {[]string{"--version", "x"}, Misuse, "", "unexpected argument"},
+		"help of nothing":         {[]string{"help", "nothing"}, Misuse, "", `there is no command "nothing"`},
+		"version":                 {[]string{"version"}, Done, " (revision ", ""},
+		"version --json":          {[]string{"version", "--json"}, Done, `"goversion": "go1.`, ""},
+		"--version":               {[]string{"--version"}, Done, "consumer ", ""},
+		"version with too much":   {[]string{"version", "x"}, Misuse, "", `unexpected argument "x"`},
+		"unknown command":         {[]string{"chekc"}, Misuse, "", `there is no command "chekc"; did you mean check?`},
+		"unknown far command":     {[]string{"frobnicate"}, Misuse, "", "there is no command \"frobnicate\"\nSee consumer --help.\n"},
+		"escape in a command":     {[]string{"\x1b[31m\n"}, Misuse, "", `"\x1b[31m\n"`},
+		"unknown flag":            {[]string{"--onec"}, Misuse, "", `there is no flag "--onec"; did you mean --once?`},
+		"unknown flag of check":   {[]string{"check", "-jsno=x"}, Misuse, "", `there is no flag "-jsno"; did you mean --json?`},
+		"bad value of a flag":     {[]string{"check", "--json=maybe"}, Misuse, "", "invalid boolean value"},
+		"raw command":             {[]string{"demo", "--records", "5", "--help"}, 7, "demo --records 5 --help", ""},
+		"classify":                {[]string{"classify", "40001", "too_large", "22p02"}, Done, "serialization_failure", ""},
+		"classify nothing":        {[]string{"classify"}, Misuse, "", "name a code"},
+		"classify nonsense":       {[]string{"classify", "nonsense"}, Failed, "nonsense", ""},
+		"run without settings":    {nil, Misuse, "", "DOCKET_DATABASE_URL: is required"},
+		"check without":           {[]string{"check"}, Misuse, "", "DOCKET_DATABASE_URL: is required"},
+		"migrate without":         {[]string{"migrate"}, Misuse, "", "DOCKET_DATABASE_URL: is required"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -136,6 +146,27 @@ func TestCommandLine(t *testing.T) {
 				t.Errorf("exit %d\nstdout %s\nstderr %s", r.code, r.out, r.err)
 			}
 		})
+	}
+}
+
+// TestUseIsCheckedBeforeSettings: a slip is told as such where no setting is set yet.
+func TestUseIsCheckedBeforeSettings(t *testing.T) {
+	t.Parallel()
+	wrong := map[string][]string{
+		"run": {"--bogus", "x"}, "check": {"--bogus", "x"}, "migrate": {"--bogus", "x"}, "verify": {"--since x", "--from x", "--from a/b/c", "--spool=", "x"},
+		"where-is": {"", "a b", "a --since x"}, "classify": {"", "--bogus"}, "health": {"x"}, "version": {"x"}, "demo": nil, // it reads no settings
+	}
+	for _, c := range commands() {
+		cases, there := wrong[c.Name]
+		if !there {
+			t.Errorf("no wrong use of %s is tried", c.Name)
+		}
+		for _, more := range cases {
+			r := call(config.Consumer, nil, append([]string{c.Name}, strings.Fields(more)...)...)
+			if r.code != Misuse || strings.Contains(r.err, "DOCKET_") || !strings.Contains(r.err, "--help.\n") || r.out != "" {
+				t.Errorf("%s %s: exit %d\n%s%s", c.Name, more, r.code, r.out, r.err)
+			}
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package cli
 import (
 	"flag"
 	"fmt"
+	"slices"
 	"strings"
 
 	"docket/internal/config"
@@ -79,9 +80,15 @@ const consumerEndpoints = `  /metrics   Prometheus: docket_records_total{home}, 
   /healthz   503 only when the process is stuck
 `
 
+func isHelp(arg string) bool { return slices.Contains([]string{"-h", "-help", "--help"}, arg) }
+
 // help is what --help prints: something that a stranger can work from.
 func help(env Env, commands []Command, args []string) int {
-	if len(args) > 0 {
+	args = slices.DeleteFunc(slices.Clone(args), isHelp)
+	switch {
+	case len(args) > 1:
+		return misuse(env, "unexpected argument "+quoted(args[1]), "help")
+	case len(args) == 1 && args[0] != "help":
 		for _, c := range commands {
 			if c.Name == args[0] {
 				return c.do(env, []string{"--help"})

@@ -64,6 +64,14 @@ func Verify() Command {
 }
 
 func runVerify(env Env, o verifyFlags) int {
+	var from []inspect.Query
+	for _, text := range o.from {
+		q := inspect.ParseQuery(text)
+		if q.Topic == "" || strings.Count(text, "/") != 2 {
+			return misuse(env, "--from "+quoted(text)+" is not TOPIC/PARTITION/OFFSET, like decision-logs/3/12034", "verify")
+		}
+		from = append(from, q)
+	}
 	s, warnings, ok := whole(env)
 	if !ok {
 		return Misuse
@@ -71,10 +79,9 @@ func runVerify(env Env, o verifyFlags) int {
 	warn(env, warnings)
 	s.DeskGroup = config.Lookup(config.Desk, env.Environ, "DOCKET_DESK_GROUP")
 	scope := inspect.Scope{Since: time.Now().Add(-o.since), Settled: o.settled, Metrics: o.metrics, TryDeadLetters: o.try}
-	for _, text := range o.from {
-		q := inspect.ParseQuery(text)
-		if q.Topic != s.KafkaTopic || strings.Count(text, "/") != 2 {
-			return misuse(env, quoted(text)+" is no "+s.KafkaTopic+"/PARTITION/OFFSET", "verify")
+	for i, q := range from {
+		if q.Topic != s.KafkaTopic {
+			return misuse(env, "--from "+quoted(o.from[i])+" is not in the source topic "+s.KafkaTopic, "verify")
 		}
 		if scope.From == nil {
 			scope.From = make(map[int32]int64)

@@ -95,7 +95,7 @@ func TestVerifyAndWhereIsRefuseWrongUse(t *testing.T) {
 	t.Parallel()
 	env := []string{"DOCKET_DATABASE_URL=postgres://u:" + planted + "@127.0.0.1:1/x", "DOCKET_KAFKA_BROKERS=127.0.0.1:1"}
 	for args, want := range map[string]string{
-		"verify --from x": `"x" is no decision-logs/PARTITION/OFFSET`, "verify --from other/1/2": "is no decision-logs/", "verify --spool=": "is empty",
+		"verify --from x": `"x" is not TOPIC/PARTITION/OFFSET`, "verify --from other/1/2": "is not in the source topic decision-logs", "verify --spool=": "is empty",
 		"where-is": "name one record", "where-is a b": "name one record", "verify --sincee 1h": "did you mean --since?", "where-is --from x": "there is no flag",
 	} {
 		if r := call(config.Consumer, env, strings.Fields(args)...); r.code != Misuse || !strings.Contains(r.err, want) {

@@ -22,6 +22,12 @@ type Unread struct {
 	Gone    int64     // offsets that were deleted before the group read them
 }
 
+// Backlog is what of the dead-letter topics is not in the ledger.
+type Backlog struct {
+	Records int64 // that no desk has entered yet
+	Gone    int64 // that were deleted before a desk entered them
+}
+
 // Logs are the topics, as the loss horizon sees them.
 type Logs interface {
 	// Retention is that of a topic; where its cleanup policy does not delete, Time is negative.

@@ -156,7 +156,15 @@ func (l *HorizonLine) also() string {
 	case l.Parked:
 		return fmt.Sprintf("; %s parked records wait in it", thousands(l.Unread))
 	}
-	return fmt.Sprintf("; %s records in it are not in the ledger yet", thousands(l.Unread))
+	return "; " + NotEntered(l.Unread)
+}
+
+// NotEntered says that n dead letters are in their topic alone.
+func NotEntered(n int64) string {
+	if n == 1 {
+		return "1 dead letter is not in the ledger yet"
+	}
+	return thousands(n) + " dead letters are not in the ledger yet"
 }
 
 // Age is a duration in its two largest units.

@@ -100,8 +100,7 @@ func horizonAlert(l HorizonLine, now time.Time) notify.Message {
 			"Do: see that "+reader+"; until then raise retention.ms of the topic.")
 	case l.Unread > 0:
 		m.Lines = append(m.Lines,
-			fmt.Sprintf("%s dead letters are not in the ledger yet%s: those are lost at that time. What is in the ledger is kept there with key, value and headers.",
-				thousands(l.Unread), firstLoss(l.LossAt, now)),
+			NotEntered(l.Unread)+firstLoss(l.LossAt, now)+": those are lost at that time. What is in the ledger is kept there with key, value and headers.",
 			"Do: see that "+reader+"; until then raise retention.ms of the topic.")
 	default:
 		m.Severity = notify.Warning

@@ -80,7 +80,7 @@ func Main(env cli.Env, args []string) int {
 			_, _ = fmt.Fprint(env.Stdout, help)
 			return cli.Done
 		}
-		_, _ = fmt.Fprintf(env.Stderr, "%s: there is nothing to do with %+.40q\nSee %s desk --help.\n", env.Program, args[0], env.Program)
+		_, _ = fmt.Fprintf(env.Stderr, "%s: unexpected argument %+.40q\nSee %s desk --help.\n", env.Program, args[0], env.Program)
 		return cli.Misuse
 	}
 	s, log, code := cli.Begin(env)

@@ -242,7 +242,7 @@ func TestCommand(t *testing.T) {
 		out, err      string
 	}{
 		"help":           {nil, []string{"--help"}, cli.Done, "docket desk\n", ""},
-		"too much":       {nil, []string{"now"}, cli.Misuse, "", `there is nothing to do with "now"`},
+		"too much":       {nil, []string{"now"}, cli.Misuse, "", `unexpected argument "now"`},
 		"no settings":    {nil, nil, cli.Misuse, "", "DOCKET_DATABASE_URL: is required"},
 		"wrong settings": {nowhere("DOCKET_DESK_GROUP=docket"), nil, cli.Misuse, "", "DOCKET_DESK_GROUP: "},
 	} {

@@ -11,6 +11,7 @@ import (
 
 	"docket/internal/archive"
 	"docket/internal/buildinfo"
+	"docket/internal/config"
 )
 
 // archiving is what the flags of an archive or a restore say.
@@ -45,7 +46,7 @@ func (s *session) archive() *cobra.Command {
 	f.BoolVar(&a.yes, "yes", false, "do not ask")
 	f.BoolVar(&a.verbose, "verbose", false, "tell each step on standard error")
 	f.StringVar(&a.operator, "operator", "", "`name` of who decides this; default DOCKET_OPERATOR")
-	c.RunE = s.run(func(ctx context.Context, _ []string) error { return s.archiveDays(ctx, a) })
+	c.RunE = s.run(func([]string) (work, error) { return s.archiveDays(a) })
 	c.AddCommand(s.archiveList(), s.archiveVerify())
 	return c
 }
@@ -65,18 +66,23 @@ func (s *session) restore() *cobra.Command {
 	f.StringVar(&a.where, "from", "", whereText)
 	f.BoolVar(&a.verbose, "verbose", false, "tell each step on standard error")
 	f.StringVar(&a.operator, "operator", "", "`name` of who decides this; default DOCKET_OPERATOR")
-	c.RunE = s.run(func(ctx context.Context, _ []string) error { return s.restoreDay(ctx, a) })
+	c.RunE = s.run(func([]string) (work, error) { return s.restoreDay(a) })
 	return c
+}
+
+// where is where archives lie, by a flag or by the settings.
+func (s *session) where(flag, given string) (string, error) {
+	if given == "" {
+		given = config.Lookup(s.env.Program, s.env.Environ, "DOCKET_ARCHIVE_TO")
+	}
+	if given == "" {
+		return "", misuse("where do archives lie? Give %s, or set DOCKET_ARCHIVE_TO", flag)
+	}
+	return given, nil
 }
 
 // shelf opens where archives lie; let is called at the end.
 func (s *session) shelf(where string) (shelf archive.Shelf, let func(), err error) {
-	if where == "" {
-		where = s.settings.ArchiveTo
-	}
-	if where == "" {
-		return nil, nil, misuse("where do archives lie? Give --to or --from, or set DOCKET_ARCHIVE_TO")
-	}
 	if s.sys.Shelf == nil || s.sys.Days == nil {
 		return nil, nil, misuse("this build has no archives")
 	}
@@ -116,21 +122,40 @@ func (s *session) carrier(shelf archive.Shelf, a archiving, by string) *archive.
 	return c
 }
 
-func (s *session) archiveDays(ctx context.Context, a archiving) error {
+func (s *session) archiveDays(a archiving) (work, error) {
 	if (a.day == "") == (a.older == "") {
-		return misuse("give either --day or --older-than")
+		return nil, misuse("give either --day or --older-than")
 	}
-	days, err := s.chosen(ctx, a)
+	chosen, err := s.chosen(a)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if a.dry {
-		return s.wouldArchive(days)
+		return func(ctx context.Context) error {
+			days, err := chosen(ctx)
+			if err != nil {
+				return err
+			}
+			return s.wouldArchive(days)
+		}, nil
 	}
 	by, err := s.operator(a.operator)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	if a.where, err = s.where("--to", a.where); err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		days, err := chosen(ctx)
+		if err != nil {
+			return err
+		}
+		return s.archiveChosen(ctx, a, days, by)
+	}, nil
+}
+
+func (s *session) archiveChosen(ctx context.Context, a archiving, days []archive.Held, by string) error {
 	shelf, let, err := s.shelf(a.where)
 	if err != nil {
 		return err
@@ -196,16 +221,20 @@ func (s *session) notThere(ctx context.Context, shelf archive.Shelf, done *archi
 	return nil
 }
 
-// chosen are the days that the flags mean.
-func (s *session) chosen(ctx context.Context, a archiving) ([]archive.Held, error) {
+// chosen finds the days that the flags mean.
+func (s *session) chosen(a archiving) (func(context.Context) ([]archive.Held, error), error) {
 	if a.day != "" {
 		day, err := oneDay(a.day)
-		return []archive.Held{{Day: day, Rows: -1}}, err
+		return func(context.Context) ([]archive.Held, error) { return []archive.Held{{Day: day, Rows: -1}}, nil }, err
 	}
 	cut, err := s.cut(a.older)
 	if err != nil {
 		return nil, err
 	}
+	return func(ctx context.Context) ([]archive.Held, error) { return s.olderThan(ctx, cut) }, nil
+}
+
+func (s *session) olderThan(ctx context.Context, cut archive.Day) ([]archive.Held, error) {
 	held, err := s.sys.Days.Days(ctx, cut)
 	if err != nil {
 		return nil, err
@@ -248,18 +277,25 @@ func archivedLine(d archive.Archived, keep bool) string {
 	return text
 }
 
-func (s *session) restoreDay(ctx context.Context, a archiving) error {
+func (s *session) restoreDay(a archiving) (work, error) {
 	if a.day == "" {
-		return misuse("give --day")
+		return nil, misuse("give --day")
 	}
 	day, err := oneDay(a.day)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	by, err := s.operator(a.operator)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	if a.where, err = s.where("--from", a.where); err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error { return s.restored(ctx, a, day, by) }, nil
+}
+
+func (s *session) restored(ctx context.Context, a archiving, day archive.Day, by string) error {
 	shelf, let, err := s.shelf(a.where)
 	if err != nil {
 		return err

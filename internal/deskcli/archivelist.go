@@ -126,35 +126,40 @@ func (s *session) archiveList() *cobra.Command {
 		Example: "  docket archive list --from s3://archive/docket", Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	c.Flags().StringVar(&where, "from", "", whereText)
-	c.RunE = s.run(func(ctx context.Context, _ []string) error {
-		shelf, let, err := s.shelf(where)
-		if err != nil {
-			return err
-		}
-		defer let()
-		all, broken := archive.Whole(ctx, shelf, s.sys.Days.Name(), nil)
-		if broken != nil && all == nil {
-			return broken
-		}
-		superseded := archive.Superseded(all)
-		if s.asJSON {
-			s.print(listOf(all, "", func(m *archive.Manifest) jsonArchive { return archiveOf(m, superseded[m.Name()]) }))
-		} else {
-			var rows [][]cell
-			for _, m := range all {
-				note := ""
-				if superseded[m.Name()] {
-					note = "superseded"
-				}
-				rows = append(rows, cells(m.Day, grouped(m.Rows), sized(m.Bytes()), fmt.Sprint(len(m.Files)), stamped(m.CreatedAt), plain(m.CreatedBy), m.Name(), note))
-			}
-			s.table([]column{{title: "day"}, {title: "rows", right: true}, {title: "bytes", right: true}, {title: "files", right: true}, {title: "made"}, {title: "by", rank: 2},
-				{title: "archive", rank: 1}, {title: ""}}, rows, "")
-		}
-		s.leftOff(ctx)
-		return broken
+	c.RunE = s.run(func([]string) (work, error) {
+		where, err := s.where("--from", where)
+		return func(ctx context.Context) error { return s.listArchives(ctx, where) }, err
 	})
 	return c
+}
+
+func (s *session) listArchives(ctx context.Context, where string) error {
+	shelf, let, err := s.shelf(where)
+	if err != nil {
+		return err
+	}
+	defer let()
+	all, broken := archive.Whole(ctx, shelf, s.sys.Days.Name(), nil)
+	if broken != nil && all == nil {
+		return broken
+	}
+	superseded := archive.Superseded(all)
+	if s.asJSON {
+		s.print(listOf(all, "", func(m *archive.Manifest) jsonArchive { return archiveOf(m, superseded[m.Name()]) }))
+	} else {
+		var rows [][]cell
+		for _, m := range all {
+			note := ""
+			if superseded[m.Name()] {
+				note = "superseded"
+			}
+			rows = append(rows, cells(m.Day, grouped(m.Rows), sized(m.Bytes()), fmt.Sprint(len(m.Files)), stamped(m.CreatedAt), plain(m.CreatedBy), m.Name(), note))
+		}
+		s.table([]column{{title: "day"}, {title: "rows", right: true}, {title: "bytes", right: true}, {title: "files", right: true}, {title: "made"}, {title: "by", rank: 2},
+			{title: "archive", rank: 1}, {title: ""}}, rows, "")
+	}
+	s.leftOff(ctx)
+	return broken
 }
 
 // leftOff tells of days that were taken out of the table and not dropped. The shelf can be looked at without the database.
@@ -180,23 +185,28 @@ func (s *session) archiveVerify() *cobra.Command {
 	c.Flags().StringVar(&a.day, "day", "", "this `day` alone: YYYY-MM-DD, in UTC")
 	c.Flags().BoolVar(&a.all, "all", false, "all days")
 	c.Flags().StringVar(&a.where, "from", "", whereText)
-	c.RunE = s.run(func(ctx context.Context, _ []string) error { return s.verifyArchives(ctx, a) })
+	c.RunE = s.run(func([]string) (work, error) { return s.verifyArchives(a) })
 	return c
 }
 
-func (s *session) verifyArchives(ctx context.Context, a archiving) error {
+func (s *session) verifyArchives(a archiving) (work, error) {
 	if (a.day == "") != a.all {
-		return misuse("give either --day or --all")
+		return nil, misuse("give either --day or --all")
 	}
 	var day *archive.Day
 	if a.day != "" {
 		d, err := oneDay(a.day)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		day = &d
 	}
-	shelf, let, err := s.shelf(a.where)
+	where, err := s.where("--from", a.where)
+	return func(ctx context.Context) error { return s.verified(ctx, where, day) }, err
+}
+
+func (s *session) verified(ctx context.Context, where string, day *archive.Day) error {
+	shelf, let, err := s.shelf(where)
 	if err != nil {
 		return err
 	}

@@ -28,18 +28,19 @@ func movable(f ledger.Filter) (ledger.Filter, error) {
 }
 
 // bulk writes a job down and watches it.
-func (s *session) bulk(ctx context.Context, act ledger.Act, d *deciding) error {
+func (s *session) bulk(act ledger.Act, d *deciding) (work, error) {
 	filter, err := d.filter.filter(s.now())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if filter, err = movable(filter); err != nil {
-		return err
+		return nil, err
 	}
 	by, err := s.actor(d, "")
-	if err != nil {
-		return err
-	}
+	return func(ctx context.Context) error { return s.makeJob(ctx, act, d, filter, by) }, err
+}
+
+func (s *session) makeJob(ctx context.Context, act ledger.Act, d *deciding, filter ledger.Filter, by ledger.Actor) error {
 	counts, err := s.sys.Book.Counts(ctx, filter)
 	if err != nil {
 		return fmt.Errorf("count what would be moved: %w", err)
@@ -68,12 +69,15 @@ var verbs = map[ledger.Act]struct{ name, doing, ask string }{
 func (s *session) agreed(ctx context.Context, act ledger.Act, d *deciding, filter ledger.Filter, counts map[ledger.State]int64, n int64) (bool, error) {
 	if n == 0 {
 		s.tell("no dead letter fits that is PENDING or FAILED; nothing was done\n")
+		l := s.beside(ctx)(true)
 		if s.asJSON {
 			s.print(struct {
-				Matched int64    `json:"matched"`
-				Job     *jsonJob `json:"job"`
-			}{})
+				Matched int64      `json:"matched"`
+				Job     *jsonJob   `json:"job"`
+				Ledger  jsonLedger `json:"ledger"`
+			}{Ledger: l})
 		}
+		s.noteLedger(l)
 		return false, nil
 	}
 	s.tell("%s (%s) %s %s\n", counted(n, "dead letter"), states(counts), map[bool]string{true: "fits", false: "fit"}[n == 1], which(filter))
@@ -105,7 +109,15 @@ func paced(rate float64) string {
 }
 
 // dryRun tries what would be retried.
-func (s *session) dryRun(ctx context.Context, d *deciding, args []string) error {
+func (s *session) dryRun(d *deciding, args []string) (work, error) {
+	filter, err := d.filter.filter(s.now())
+	if err == nil {
+		filter, err = movable(filter)
+	}
+	return func(ctx context.Context) error { return s.try(ctx, d, args, filter) }, err
+}
+
+func (s *session) try(ctx context.Context, d *deciding, args []string, filter ledger.Filter) error {
 	if s.sys.Trial == nil {
 		return misuse("this build has no dry run")
 	}
@@ -126,13 +138,6 @@ func (s *session) dryRun(ctx context.Context, d *deciding, args []string) error 
 		}
 		result, err = s.sys.Trial.RunIDs(ctx, ids, told)
 	} else {
-		var filter ledger.Filter
-		if filter, err = d.filter.filter(s.now()); err != nil {
-			return err
-		}
-		if filter, err = movable(filter); err != nil {
-			return err
-		}
 		result, err = s.sys.Trial.Run(ctx, filter, d.limit, told)
 	}
 	p.end()
@@ -141,23 +146,19 @@ func (s *session) dryRun(ctx context.Context, d *deciding, args []string) error 
 	}
 	err = s.tried(result)
 	if !s.asJSON && result.Unwell == nil && result.Would+result.There > 0 {
-		s.tell("put them back on their topic:\n  %s\n", join("docket dlq retry", s.again(args, d), s.operatorFlag()))
+		s.tell("put them back on their topic:\n  %s\n", join("docket dlq retry", again(args, d, filter), s.operatorFlag()))
 	}
 	return err
 }
 
 // again are the words that choose what a dry run was about.
-func (s *session) again(args []string, d *deciding) string {
+func again(args []string, d *deciding, filter ledger.Filter) string {
 	if len(args) > 0 {
 		words := make([]string, len(args))
 		for i, arg := range args {
 			words[i] = shell(plainAll(arg))
 		}
 		return strings.Join(words, " ")
-	}
-	filter, err := d.filter.filter(s.now())
-	if err != nil {
-		return ""
 	}
 	text := chosen(filter)
 	if d.limit > 0 {

@@ -76,6 +76,9 @@ func (s *session) edited(id string, d *editing) error {
 	case !d.yes && !d.dryRun && (!s.asks() || d.file == "-"):
 		return misuse("nobody is at a terminal to be asked: say --yes")
 	}
+	if err := longEnough(id); err != nil {
+		return err
+	}
 	if err := s.open(); err != nil {
 		return err
 	}

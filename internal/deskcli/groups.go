@@ -20,23 +20,32 @@ func (s *session) groups() *cobra.Command {
 		Args:    noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	f.declare(s, c)
-	c.RunE = s.run(func(ctx context.Context, _ []string) error {
+	c.RunE = s.run(func([]string) (work, error) {
 		filter, err := f.filter(s.now())
-		if err != nil {
-			return err
-		}
-		groups, err := s.sys.Book.Groups(ctx, filter)
-		if err != nil {
-			return err // it names the act
-		}
-		if s.asJSON {
-			s.print(listOf(groups, "", groupOf))
-			return nil
-		}
-		s.groupTable(groups)
-		return nil
+		return func(ctx context.Context) error { return s.grouped(ctx, filter) }, err
 	})
 	return c
+}
+
+func (s *session) grouped(ctx context.Context, filter ledger.Filter) error {
+	beside := s.beside(ctx)
+	groups, err := s.sys.Book.Groups(ctx, filter)
+	if err != nil {
+		beside(false)
+		return err // it names the act
+	}
+	if !s.asJSON {
+		s.groupTable(groups)
+	}
+	l := beside(len(groups) == 0)
+	if s.asJSON {
+		s.print(struct {
+			jsonList[jsonGroup]
+			Ledger jsonLedger `json:"ledger"`
+		}{listOf(groups, "", groupOf), l})
+	}
+	s.noteLedger(l)
+	return nil
 }
 
 func (s *session) groupTable(groups []ledger.Group) {

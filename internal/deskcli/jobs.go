@@ -27,25 +27,29 @@ func (s *session) jobsList() *cobra.Command {
 		Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	c.Flags().IntVar(&limit, "limit", 20, "most that are listed: a `number`")
-	c.RunE = s.run(func(ctx context.Context, _ []string) error {
+	c.RunE = s.run(func([]string) (work, error) {
 		if limit < 1 || limit > mostList {
-			return misuse("--limit has to be 1 to %d", mostList)
+			return nil, misuse("--limit has to be 1 to %d", mostList)
 		}
-		jobs, err := s.sys.Book.ListJobs(ctx, limit)
-		if err != nil {
-			return err // it names the act
-		}
-		switch {
-		case s.asJSON:
-			s.print(listOf(jobs, "", jobOf))
-		case len(jobs) == 0:
-			s.tell("there are no jobs; `docket dlq retry` with filter flags makes one\n")
-		default:
-			s.jobTable(jobs)
-		}
-		return nil
+		return func(ctx context.Context) error { return s.listJobs(ctx, limit) }, nil
 	})
 	return c
+}
+
+func (s *session) listJobs(ctx context.Context, limit int) error {
+	jobs, err := s.sys.Book.ListJobs(ctx, limit)
+	if err != nil {
+		return err // it names the act
+	}
+	switch {
+	case s.asJSON:
+		s.print(listOf(jobs, "", jobOf))
+	case len(jobs) == 0:
+		s.tell("there are no jobs; `docket dlq retry` with filter flags makes one\n")
+	default:
+		s.jobTable(jobs)
+	}
+	return nil
 }
 
 func (s *session) jobTable(jobs []ledger.Job) {
@@ -109,34 +113,27 @@ func (s *session) jobsShow() *cobra.Command {
 		Example: "  docket jobs show 12\n  docket jobs show 12 --watch", ValidArgsFunction: s.completeJobs,
 	}
 	c.Flags().BoolVar(&watch, "watch", false, "follow it to its end")
-	c.RunE = s.run(func(ctx context.Context, args []string) error {
-		job, err := s.job(ctx, args)
-		if err != nil {
-			return err
-		}
-		if watch {
-			return s.watch(ctx, job, true, false)
-		}
-		s.showJob(job)
-		if over(job) {
-			return nil
-		}
-		_, err = s.running(ctx) // a job that is RUNNING waits as well where its desk is gone
-		return err
+	c.RunE = s.run(func(args []string) (work, error) {
+		id, err := jobID(args)
+		return func(ctx context.Context) error { return s.lookAtJob(ctx, id, watch) }, err
 	})
 	return c
 }
 
-func (s *session) job(ctx context.Context, args []string) (ledger.Job, error) {
-	id, err := jobID(args)
-	if err != nil {
-		return ledger.Job{}, err
-	}
+func (s *session) lookAtJob(ctx context.Context, id int64, watch bool) error {
 	job, err := s.sys.Book.Job(ctx, id)
 	if err != nil {
-		return job, fmt.Errorf("job %d: %w", id, err)
+		return fmt.Errorf("job %d: %w", id, err)
 	}
-	return job, nil
+	if watch {
+		return s.watch(ctx, job, true, false)
+	}
+	s.showJob(job)
+	if over(job) {
+		return nil
+	}
+	_, err = s.running(ctx) // a job that is RUNNING waits as well where its desk is gone
+	return err
 }
 
 func (s *session) showJob(j ledger.Job) {
@@ -228,8 +225,8 @@ func (s *session) jobsStop() *cobra.Command {
 		Example: "  docket jobs stop 12 --operator mara --reason 'the fix is not out yet'", ValidArgsFunction: s.completeJobs,
 	}
 	declareActor(c, &d)
-	c.RunE = s.run(func(ctx context.Context, args []string) error {
-		return s.moveJob(ctx, args, &d, "stopped by hand", func(id int64, by ledger.Actor) (ledger.Job, error) {
+	c.RunE = s.run(func(args []string) (work, error) {
+		return s.moveJob(args, &d, "stopped by hand", func(ctx context.Context, id int64, by ledger.Actor) (ledger.Job, error) {
 			return s.sys.Book.StopJob(ctx, id, by.Why, by)
 		})
 	})
@@ -243,8 +240,8 @@ func (s *session) jobsResume() *cobra.Command {
 		Example: "  docket jobs resume 12 --operator mara --reason 'the fix is out'", ValidArgsFunction: s.completeJobs,
 	}
 	declareActor(c, &d)
-	c.RunE = s.run(func(ctx context.Context, args []string) error {
-		return s.moveJob(ctx, args, &d, "by hand", func(id int64, by ledger.Actor) (ledger.Job, error) {
+	c.RunE = s.run(func(args []string) (work, error) {
+		return s.moveJob(args, &d, "by hand", func(ctx context.Context, id int64, by ledger.Actor) (ledger.Job, error) {
 			job, err := s.sys.Book.ResumeJob(ctx, id, by)
 			if err == nil {
 				_, err = s.running(ctx)
@@ -260,22 +257,21 @@ func declareActor(c *cobra.Command, d *deciding) {
 	c.Flags().StringVar(&d.reason, "reason", "", "`why`, for the job's note")
 }
 
-func (s *session) moveJob(ctx context.Context, args []string, d *deciding, otherwise string, do func(int64, ledger.Actor) (ledger.Job, error)) error {
+func (s *session) moveJob(args []string, d *deciding, otherwise string, do func(context.Context, int64, ledger.Actor) (ledger.Job, error)) (work, error) {
 	id, err := jobID(args)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	by, err := s.actor(d, otherwise)
-	if err != nil {
-		return err
-	}
 	by.Job = id
-	job, err := do(id, by)
-	if err != nil {
-		return fmt.Errorf("job %d: %w", id, err)
-	}
-	s.showJob(job)
-	return nil
+	return func(ctx context.Context) error {
+		job, err := do(ctx, id, by)
+		if err != nil {
+			return fmt.Errorf("job %d: %w", id, err)
+		}
+		s.showJob(job)
+		return nil
+	}, err
 }
 
 // watch follows a job to its end. A signal leaves the job to itself.

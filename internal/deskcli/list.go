@@ -42,33 +42,37 @@ func (s *session) list() *cobra.Command {
 	c.Flags().IntVar(&limit, "limit", defaultList, "most that are listed: a `number`")
 	c.Flags().StringVar(&after, "after", "", "go on where a list ended: the `cursor` that it showed as next")
 	c.Flags().BoolVar(&all, "all", false, "list all of them")
-	c.RunE = s.run(func(ctx context.Context, _ []string) error {
+	c.RunE = s.run(func([]string) (work, error) {
 		filter, err := f.filter(s.now())
 		switch {
 		case err != nil:
-			return err
+			return nil, err
 		case limit < 1:
-			return misuse("--limit has to be 1 or more")
+			return nil, misuse("--limit has to be 1 or more")
 		case all && c.Flags().Changed("limit"):
-			return misuse("--all and --limit say different things; give one")
+			return nil, misuse("--all and --limit say different things; give one")
 		case all:
 			limit = -1
 		}
-		return s.listed(ctx, filter, after, limit)
+		return func(ctx context.Context) error { return s.listed(ctx, filter, after, limit) }, nil
 	})
 	return c
 }
 
 // noArgs is cobra.NoArgs in our words.
 func noArgs(c *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return misuse("there is nothing to do with %s", quoted(args[0]))
+	switch {
+	case len(args) > 0 && c.HasSubCommands():
+		return noCommand(c, args[0])
+	case len(args) > 0:
+		return misuse("unexpected argument %s", quoted(args[0]))
 	}
 	return nil
 }
 
 // listed lists at most limit letters, all where that is below 0, page by page, so that a list of any length takes the memory of one.
 func (s *session) listed(ctx context.Context, filter ledger.Filter, after string, limit int) error {
+	beside := s.beside(ctx)
 	n := 0
 	for {
 		page := mostList
@@ -77,12 +81,13 @@ func (s *session) listed(ctx context.Context, filter ledger.Filter, after string
 		}
 		list, err := s.sys.Book.List(ctx, filter, ledger.Page{After: after, Limit: page})
 		if err != nil {
+			beside(false)
 			return err // it names the act
 		}
 		after = list.Next
 		last := after == "" || limit >= 0 && n+len(list.Entries) >= limit
 		if s.asJSON {
-			s.printPart(list.Entries, n == 0, last, after)
+			s.printPart(list.Entries, n == 0)
 		} else if len(list.Entries) > 0 {
 			s.listTable(list.Entries, n == 0)
 		}
@@ -91,18 +96,21 @@ func (s *session) listed(ctx context.Context, filter ledger.Filter, after string
 			break
 		}
 	}
+	missing := beside(n == 0)
 	switch {
 	case s.asJSON:
+		s.printEnd(after, missing)
 	case n == 0:
 		s.tell("no dead letter fits; `docket dlq groups` shows what there is\n")
 	case after != "":
 		s.tell("%s shown; the next: --after %s\n", cli.Grouped(int64(n)), after)
 	}
+	s.noteLedger(missing)
 	return nil
 }
 
-// printPart prints a part of a list as JSON; the parts together are one [jsonList].
-func (s *session) printPart(entries []ledger.Entry, first, last bool, next string) {
+// printPart prints a part of a list as JSON; the parts and [session.printEnd] together are one [jsonList], with a ledger.
+func (s *session) printPart(entries []ledger.Entry, first bool) {
 	if first {
 		s.say("{\n  \"entries\": [")
 	}
@@ -117,9 +125,17 @@ func (s *session) printPart(entries []ledger.Entry, first, last bool, next strin
 		}
 		s.say("%s\n    %s", comma, escaped(text))
 	}
-	if last {
-		text, _ := json.Marshal(next) //nolint:errchkjson // a string
-		s.say("\n  ],\n  \"next\": %s\n}\n", escaped(text))
+}
+
+func (s *session) printEnd(next string, l jsonLedger) {
+	text, err := json.Marshal(next)
+	if err == nil {
+		var of []byte
+		of, err = json.MarshalIndent(l, "  ", "  ")
+		s.say("\n  ],\n  \"next\": %s,\n  \"ledger\": %s\n}\n", escaped(text), escaped(of))
+	}
+	if err != nil {
+		s.unwritten(err)
 	}
 }
 

@@ -54,21 +54,18 @@ func (s *session) logs() *cobra.Command {
 	f.DurationVar(&o.every, "every", defaultEvery, "with --follow: how often it is looked, a `duration`")
 	f.BoolVar(&o.full, "full", false, "show whole decisions, which may hold personal data")
 	f.BoolVar(&o.lines, "lines", false, "print JSON, a line for each decision")
-	c.RunE = s.run(func(ctx context.Context, args []string) error {
+	c.RunE = s.run(func(args []string) (work, error) {
 		if err := o.fault(c, args); err != nil {
-			return err
+			return nil, err
 		}
 		if len(args) == 1 {
-			return s.oneDecision(ctx, args[0], o)
+			return func(ctx context.Context) error { return s.oneDecision(ctx, args[0], o) }, nil
 		}
 		filter, err := o.choose.filter(s.now())
-		if err != nil {
-			return err
-		}
 		if o.follow {
-			return s.followed(ctx, filter, o)
+			return func(ctx context.Context) error { return s.followed(ctx, filter, o) }, err
 		}
-		return s.searched(ctx, filter, o)
+		return func(ctx context.Context) error { return s.searched(ctx, filter, o) }, err
 	})
 	return c
 }

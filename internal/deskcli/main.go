@@ -39,6 +39,9 @@ func Main(env cli.Env, o Options) int {
 	}
 	ran, err := root.ExecuteC()
 	if err == nil {
+		err = s.wrong
+	}
+	if err == nil {
 		return s.code
 	}
 	path := string(env.Program)
@@ -107,7 +110,7 @@ func (s *session) root() *cobra.Command {
 	root.AddCommand(s.archive(), s.restore())
 	root.AddCommand(s.reused()...)
 	root.AddCommand(s.settingsTopic())
-	root.SetHelpCommand(helpCommand(root))
+	root.SetHelpCommand(s.helpCommand(root))
 	return root
 }
 
@@ -116,16 +119,40 @@ func (s *session) group(c *cobra.Command, commands ...*cobra.Command) *cobra.Com
 	c.AddCommand(commands...)
 	c.Args = cobra.ArbitraryArgs
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return c.Help()
+		if len(args) == 0 || args[0] == "help" {
+			return s.explain(c, args)
 		}
-		names := []string{"help"}
-		for _, sub := range c.Commands() {
-			names = append(names, sub.Name())
-		}
-		return misuse("there is no command %s%s", quoted(args[0]), meant(config.Nearest(args[0], names)))
+		return noCommand(c, args[0])
 	}
 	return c
+}
+
+// noCommand says that c holds no command of that name, and which one was meant.
+func noCommand(c *cobra.Command, name string) error {
+	var names []string
+	for _, sub := range c.Commands() {
+		names = append(names, sub.Name())
+	}
+	return misuse("there is no command %s%s", quoted(strings.Join(append(strings.Fields(c.CommandPath())[1:], name), " ")), meant(config.Nearest(name, names)))
+}
+
+// explain shows the help of the command that args name below c.
+func (s *session) explain(c *cobra.Command, args []string) error {
+	if len(args) > 0 && args[0] == "help" {
+		args = args[1:]
+	}
+	found, rest, err := c.Find(args)
+	switch {
+	case err == nil && len(rest) == 0:
+		found.InitDefaultHelpFlag()
+		s.page(found)
+		return nil
+	case err == nil && found.HasSubCommands():
+		return noCommand(found, rest[0])
+	case err == nil:
+		return misuse("unexpected argument %s", quoted(rest[0]))
+	}
+	return noCommand(c, args[0])
 }
 
 func meant(near string) string {
@@ -137,6 +164,9 @@ func meant(near string) string {
 
 // flagError says what is wrong with a flag, and which one was meant.
 func flagError(c *cobra.Command, err error) error {
+	if args := c.Flags().Args(); c.HasSubCommands() && len(args) > 0 {
+		return noCommand(c, args[0]) // the flag is that of a command that there is not
+	}
 	if wrong := (*pflag.InvalidValueError)(nil); errors.As(err, &wrong) {
 		what := "a number"
 		if wrong.GetFlag().Value.Type() == "bool" {
@@ -161,8 +191,17 @@ func flagError(c *cobra.Command, err error) error {
 	return misuse("there is no flag %s%s", quoted("--"+name), meant(near))
 }
 
-// help is what --help prints.
-func (s *session) help(c *cobra.Command, args []string) {
+// help is what --help does.
+func (s *session) help(c *cobra.Command, _ []string) {
+	if args := c.Flags().Args(); c.HasSubCommands() {
+		s.wrong = s.explain(c, args)
+		return
+	}
+	s.page(c)
+}
+
+// page prints the help of a command.
+func (s *session) page(c *cobra.Command) {
 	if c.DisableFlagParsing {
 		// A command of package cli, which explains itself.
 		_ = c.RunE(c, []string{"--help"})
@@ -200,17 +239,10 @@ func (s *session) help(c *cobra.Command, args []string) {
 	say(c.OutOrStdout(), "%s", b.String())
 }
 
-// helpCommand is `docket help`, which refuses what there is not.
-func helpCommand(root *cobra.Command) *cobra.Command {
+// helpCommand is `docket help`.
+func (s *session) helpCommand(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use: "help [COMMAND]", Short: "Explain a command, or show this page",
-		RunE: func(_ *cobra.Command, args []string) error {
-			c, rest, err := root.Find(args)
-			if err != nil || len(rest) > 0 {
-				return misuse("there is no command %s", quoted(strings.Join(args, " ")))
-			}
-			c.InitDefaultHelpFlag()
-			return c.Help()
-		},
+		RunE: func(_ *cobra.Command, args []string) error { return s.explain(root, args) },
 	}
 }

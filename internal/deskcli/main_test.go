@@ -84,8 +84,10 @@ type world struct {
 	days     archive.Table
 	shelf    archive.Shelf
 	horizon  []desk.HorizonLine
+	backlog  func(ctx context.Context) (desk.Backlog, error) // nil: all dead letters are in the ledger
 	terminal Terminal
 	environ  []string
+	bare     bool // no setting is set
 	stdin    string
 	edit     func(ctx context.Context, argv []string) error
 	signals  chan os.Signal
@@ -108,13 +110,22 @@ func (w *world) call(args ...string) result {
 	w.out.reset()
 	w.err.reset()
 	out, err := &w.out, &w.err
+	environ := []string{"NO_COLOR=1"}
+	if !w.bare {
+		environ = append(environ, "DOCKET_DATABASE_URL=postgres://u:"+planted+"@127.0.0.1:1/x")
+	}
 	code := Main(cli.Env{
-		Program: config.Desk, Args: args, Stdout: out, Stderr: err, Signals: w.signals,
-		Environ: append([]string{"DOCKET_DATABASE_URL=postgres://u:" + planted + "@127.0.0.1:1/x", "NO_COLOR=1"}, w.environ...),
+		Program: config.Desk, Args: args, Stdout: out, Stderr: err, Signals: w.signals, Environ: append(environ, w.environ...),
 	}, Options{
 		Stdin: strings.NewReader(w.stdin), Terminal: w.terminal, Now: func() time.Time { return now }, Edit: w.edit,
 		Open: func(cli.Env, config.Settings) (*System, error) {
 			sys := &System{Book: w.book, Decisions: w.store, Days: w.days, Shelf: func(where string) (archive.Shelf, error) { return archive.Dir(where), nil }, Horizon: func(context.Context, time.Time) ([]desk.HorizonLine, error) { return w.horizon, nil }}
+			sys.Backlog = func(ctx context.Context) (desk.Backlog, error) {
+				if w.backlog == nil {
+					return desk.Backlog{}, nil
+				}
+				return w.backlog(ctx)
+			}
 			if w.trial != nil {
 				sys.Trial = w.trial
 			}

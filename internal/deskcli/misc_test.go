@@ -105,8 +105,9 @@ func TestLongListIsWholeInParts(t *testing.T) {
 		t.Errorf("%d lines, %s", n, r.err)
 	}
 	r = w.call("dlq", "list", "--json", "--code", "none")
-	if r.out != "{\n  \"entries\": [\n  ],\n  \"next\": \"\"\n}\n" {
-		t.Errorf("%q", r.out)
+	var none map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(r.out), &none); err != nil || len(none) != 3 || strings.Join(strings.Fields(string(none["entries"])), "") != "[]" || string(none["next"]) != `""` {
+		t.Errorf("%v, %s", err, r.out)
 	}
 }
 

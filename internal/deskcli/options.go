@@ -38,6 +38,8 @@ type System struct {
 	Trial Trial // nil: there are no dry runs
 	// Horizon asks Kafka what its retention will delete; nil: it is not asked. What could not be found out is in the lines.
 	Horizon func(ctx context.Context, now time.Time) ([]desk.HorizonLine, error)
+	// Backlog counts the dead letters that no desk has entered yet; nil: it is not known. It ends with its context.
+	Backlog func(ctx context.Context) (desk.Backlog, error)
 	// Decisions are the stored ones.
 	Decisions reader.Store
 	// Days are the table's, to be archived and restored; nil: there are none.

@@ -21,27 +21,31 @@ func (s *session) report() *cobra.Command {
 		Args:    noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	c.Flags().BoolVar(&offline, "no-horizon", false, "leave the brokers unasked")
-	c.RunE = s.run(func(ctx context.Context, _ []string) error {
-		lines, err := s.sys.Book.Report(ctx)
-		if err != nil {
-			return fmt.Errorf("sum up: %w", err)
-		}
-		now := s.now()
-		var horizons []desk.HorizonLine
-		if s.sys.Horizon != nil && !offline {
-			if horizons, err = s.sys.Horizon(ctx, now); err != nil {
-				s.tell("not known when retention deletes anything: %v\n", err)
-			}
-		}
-		r := desk.NewReport(lines, horizons, now)
-		if s.asJSON {
-			s.print(r)
-			return nil
-		}
-		s.reported(r)
-		return nil
+	c.RunE = s.run(func([]string) (work, error) {
+		return func(ctx context.Context) error { return s.sumUp(ctx, offline) }, nil
 	})
 	return c
+}
+
+func (s *session) sumUp(ctx context.Context, offline bool) error {
+	lines, err := s.sys.Book.Report(ctx)
+	if err != nil {
+		return fmt.Errorf("sum up: %w", err)
+	}
+	now := s.now()
+	var horizons []desk.HorizonLine
+	if s.sys.Horizon != nil && !offline {
+		if horizons, err = s.sys.Horizon(ctx, now); err != nil {
+			s.tell("not known when retention deletes anything: %v\n", err)
+		}
+	}
+	r := desk.NewReport(lines, horizons, now)
+	if s.asJSON {
+		s.print(r)
+		return nil
+	}
+	s.reported(r)
+	return nil
 }
 
 func (s *session) reported(r desk.Report) {

@@ -20,22 +20,19 @@ func (s *session) resolve() *cobra.Command {
 	}
 	d.declare(s, c)
 	c.Flags().StringVar(&d.reason, "note", "", "`why`, for ever in the audit; required")
-	c.RunE = s.run(func(ctx context.Context, args []string) error {
+	c.RunE = s.run(func(args []string) (work, error) {
 		bulk, err := d.bulk(args)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if d.reason == "" {
-			return misuse("why is nothing left to do about it? Give --note 'TEXT'; it stays in the audit for ever")
+			return nil, misuse("why is nothing left to do about it? Give --note 'TEXT'; it stays in the audit for ever")
 		}
 		if bulk {
-			return s.bulk(ctx, ledger.Closed, &d)
+			return s.bulk(ledger.Closed, &d)
 		}
 		by, err := s.actor(&d, "")
-		if err != nil {
-			return err
-		}
-		return s.decide(ctx, args, order{by: by})
+		return func(ctx context.Context) error { return s.decide(ctx, args, order{by: by}) }, err
 	})
 	return c
 }

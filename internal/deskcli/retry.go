@@ -56,7 +56,7 @@ func (d *deciding) bulk(args []string) (bool, error) {
 	case d.rate < 0:
 		return false, misuse("--rate cannot be below 0")
 	}
-	return len(args) == 0, nil
+	return len(args) == 0, longEnough(args...)
 }
 
 func (s *session) retry() *cobra.Command {
@@ -77,21 +77,20 @@ func (s *session) retry() *cobra.Command {
 	c.Flags().BoolVar(&d.dryRun, "dry-run", false, "say what would become of them; changes nothing and needs no operator")
 	c.Flags().Float64Var(&d.rate, "rate", 0, "with a filter: a `number`, most a second; 0: as fast as it goes")
 	c.Flags().StringVar(&d.reason, "reason", "", "`why`, for the audit; required with a filter")
-	c.RunE = s.run(func(ctx context.Context, args []string) error {
+	c.RunE = s.run(func(args []string) (work, error) {
 		bulk, err := d.bulk(args)
 		switch {
 		case err != nil:
-			return err
+			return nil, err
 		case d.dryRun:
-			return s.dryRun(ctx, &d, args)
+			return s.dryRun(&d, args)
 		case bulk:
-			return s.bulk(ctx, ledger.Retried, &d)
+			return s.bulk(ledger.Retried, &d)
 		}
 		by, err := s.actor(&d, "retried by hand")
-		if err != nil {
-			return err
-		}
-		return s.decide(ctx, args, order{by: by, wait: d.wait, detach: d.detach, retry: true})
+		return func(ctx context.Context) error {
+			return s.decide(ctx, args, order{by: by, wait: d.wait, detach: d.detach, retry: true})
+		}, err
 	})
 	return c
 }

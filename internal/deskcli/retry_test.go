@@ -142,14 +142,14 @@ func TestWhatIsNotSaidIsRefused(t *testing.T) {
 		"an unknown flag":            {[]string{"dlq", "list", "--fingerprnt", "x"}, "did you mean --fingerprint?"},
 		"an unknown short flag":      {[]string{"dlq", "list", "-x"}, `no flag "-x"`},
 		"help of nothing":            {[]string{"help", "nothing"}, "there is no command"},
-		"an argument too many":       {[]string{"dlq", "groups", "x"}, "nothing to do with"},
+		"an argument too many":       {[]string{"dlq", "groups", "x"}, "unexpected argument"},
 		"a number that is none":      {[]string{"dlq", "list", "--limit", "x"}, "--limit"},
 		"an editor without a person": {[]string{"dlq", "edit", id, "--operator", "mara", "--reason", "x"}, "an editor needs a terminal"},
 		"an edit nobody agrees to":   {[]string{"dlq", "edit", id, "--file", "-", "--operator", "mara", "--reason", "x"}, "say --yes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := &world{book: newBook(letters()...)}
+			w := &world{book: newBook(letters()...), bare: true}
 			r := w.call(c.args...)
 			if r.code != cli.Misuse || !strings.Contains(r.err, c.says) || !strings.Contains(r.err, "--help.\n") || r.out != "" {
 				t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)

@@ -26,6 +26,7 @@ type session struct {
 	asJSON bool
 	wide   bool
 	code   int
+	wrong  error // what --help was asked of that there is not
 
 	settings config.Settings
 	sys      *System
@@ -53,16 +54,23 @@ func (s *session) tell(format string, args ...any) { say(s.env.Stderr, format, a
 
 func (s *session) now() time.Time { return s.o.Now().UTC() }
 
-// run makes a cobra command's function of one that wants the ledger. What it returns decides the exit code; only wrong use
-// is left to whoever runs the command tree.
-func (s *session) run(do func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
+// work is the part of a command that needs the database.
+type work func(ctx context.Context) error
+
+// run makes a cobra command's function. check looks at flags and arguments before any setting is read, so that wrong use is told
+// as such wherever it is tried; it returns the work. The error of the work decides the exit code; wrong use is left to [Main].
+func (s *session) run(check func(args []string) (work, error)) func(*cobra.Command, []string) error {
 	return s.direct(func(args []string) error {
+		do, err := check(args)
+		if err != nil {
+			return err
+		}
 		if err := s.open(); err != nil {
 			return err
 		}
 		ctx, end := cli.UntilSignal(s.env)
 		defer end()
-		return do(ctx, args)
+		return do(ctx)
 	})
 }
 
@@ -174,10 +182,17 @@ const (
 	leastID = 6
 )
 
-func (s *session) entry(ctx context.Context, id string) (ledger.Entry, error) {
-	if len(id) < leastID {
-		return ledger.Entry{}, misuse("%s is too short for an id: give at least %d characters", quoted(id), leastID)
+// longEnough refuses what is too short for an id of a dead letter.
+func longEnough(ids ...string) error {
+	for _, id := range ids {
+		if len(id) < leastID {
+			return misuse("%s is too short for an id: give at least %d characters", quoted(id), leastID)
+		}
 	}
+	return nil
+}
+
+func (s *session) entry(ctx context.Context, id string) (ledger.Entry, error) {
 	e, err := s.sys.Book.Show(ctx, id)
 	if err != nil {
 		return e, fmt.Errorf("dead letter %s: %w", plain(id), err)

@@ -29,30 +29,34 @@ func (s *session) show() *cobra.Command {
 	c.Flags().BoolVar(&o.payload, "payload", false, "show key, headers and payload, which may hold personal data")
 	c.Flags().BoolVar(&o.history, "history", false, "show all that happened to it, and each of its retries; with --payload what edits changed, too")
 	c.Flags().BoolVar(&o.raw, "raw", false, "write the payload's bytes and nothing else, to a file or a pipe")
-	c.RunE = s.run(func(ctx context.Context, args []string) error {
+	c.RunE = s.run(func(args []string) (work, error) {
 		if o.raw && s.o.Terminal.Out {
-			return misuse("--raw writes bytes as they are, which no terminal should be given: send it to a file or a pipe")
+			return nil, misuse("--raw writes bytes as they are, which no terminal should be given: send it to a file or a pipe")
 		}
-		e, err := s.entry(ctx, args[0])
-		if err != nil {
-			return err
-		}
-		if o.raw {
-			_, _ = s.env.Stdout.Write(e.Value)
-			return nil
-		}
-		audits, sendings, err := s.sys.Book.History(ctx, e.ID)
-		if err != nil {
-			return fmt.Errorf("history of %s: %w", s.id(e.ID), err)
-		}
-		if s.asJSON {
-			s.print(s.shownJSON(e, audits, sendings, o))
-			return nil
-		}
-		s.shown(e, audits, sendings, o)
-		return nil
+		return func(ctx context.Context) error { return s.showLetter(ctx, args[0], o) }, longEnough(args[0])
 	})
 	return c
+}
+
+func (s *session) showLetter(ctx context.Context, id string, o showFlags) error {
+	e, err := s.entry(ctx, id)
+	if err != nil {
+		return err
+	}
+	if o.raw {
+		_, _ = s.env.Stdout.Write(e.Value)
+		return nil
+	}
+	audits, sendings, err := s.sys.Book.History(ctx, e.ID)
+	if err != nil {
+		return fmt.Errorf("history of %s: %w", s.id(e.ID), err)
+	}
+	if s.asJSON {
+		s.print(s.shownJSON(e, audits, sendings, o))
+		return nil
+	}
+	s.shown(e, audits, sendings, o)
+	return nil
 }
 
 func oneID(_ *cobra.Command, args []string) error {

@@ -38,28 +38,27 @@ func (s *session) stats() *cobra.Command {
 	c.Flags().IntVarP(&limit, "limit", "n", defaultRates, "most lines, those with the most denied first: a `number`")
 	c.Flags().BoolVar(&steps, "steps", false, "a line for each step, too")
 	s.complete(c, map[string]completion{"by": fixed([]string{"path", "service"}), "step": fixed([]string{"5m", "1h", "1d"})})
-	c.RunE = s.run(func(ctx context.Context, _ []string) error {
+	c.RunE = s.run(func([]string) (work, error) {
 		if _, err := among("thing to count by", by, []string{"path", "service"}); err != nil {
-			return err
+			return nil, err
 		}
 		if limit < 1 {
-			return misuse("--limit has to be 1 or more")
+			return nil, misuse("--limit has to be 1 or more")
 		}
 		q, err := d.statsQuery(step, s.now())
-		if err != nil {
-			return err
-		}
 		q.ByPath = by == "path"
-		lines, err := s.sys.Decisions.Stats(ctx, q)
-		if err != nil {
-			return err
-		}
-		if s.asJSON {
-			s.print(statsOf(q, by, lines))
+		return func(ctx context.Context) error {
+			lines, err := s.sys.Decisions.Stats(ctx, q)
+			if err != nil {
+				return err
+			}
+			if s.asJSON {
+				s.print(statsOf(q, by, lines))
+				return nil
+			}
+			s.statsTable(q, by, rated(lines), limit, steps)
 			return nil
-		}
-		s.statsTable(q, by, rated(lines), limit, steps)
-		return nil
+		}, err
 	})
 	return c
 }

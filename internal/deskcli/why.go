@@ -43,35 +43,43 @@ func (s *session) why() *cobra.Command {
 	f.BoolVar(&o.same, "same-input", false, "find, too, when the very same input ended otherwise last; may take long")
 	f.BoolVar(&o.full, "full", false, "show the whole decision, too")
 	s.complete(c, map[string]completion{"subject": fixed([]string{"requested_by", "requested_by:host", "label:", "input:/"}), "neighbours": fixed(nil), "at": fixed(nil)})
-	c.RunE = s.run(func(ctx context.Context, args []string) error {
+	c.RunE = s.run(func(args []string) (work, error) {
 		q, err := s.question(o)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		d, err := s.stored(ctx, args[0], "--at", o.at)
-		if err != nil {
-			return err
-		}
-		x, err := reader.Why(ctx, s.sys.Decisions, d, q)
-		if err != nil {
-			return fmt.Errorf("explain %s: %w", plain(d.ID), err)
-		}
-		if s.asJSON {
-			out := jsonWhy{Explanation: x}
-			if o.full {
-				out.Raw = d.Raw
-			}
-			s.print(out)
-			return nil
-		}
-		s.explained(x, q, s.now())
-		if o.full {
-			s.heading("The decision")
-			s.say("%s\n", plainLines(pretty(d.Raw)))
-		}
-		return nil
+		at, err := instantOf("--at", o.at)
+		return func(ctx context.Context) error { return s.tellWhy(ctx, args[0], at, q, o) }, err
 	})
 	return c
+}
+
+func (s *session) tellWhy(ctx context.Context, id string, at time.Time, q reader.Question, o whyFlags) error {
+	if err := s.configured(&q, o); err != nil {
+		return err
+	}
+	d, err := s.stored(ctx, id, "--at", at)
+	if err != nil {
+		return err
+	}
+	x, err := reader.Why(ctx, s.sys.Decisions, d, q)
+	if err != nil {
+		return fmt.Errorf("explain %s: %w", plain(d.ID), err)
+	}
+	if s.asJSON {
+		out := jsonWhy{Explanation: x}
+		if o.full {
+			out.Raw = d.Raw
+		}
+		s.print(out)
+		return nil
+	}
+	s.explained(x, q, s.now())
+	if o.full {
+		s.heading("The decision")
+		s.say("%s\n", plainLines(pretty(d.Raw)))
+	}
+	return nil
 }
 
 type jsonWhy struct {
@@ -100,28 +108,53 @@ func idFault(id string) error {
 	return nil
 }
 
-// question is what settings and flags ask.
-func (s *session) question(o whyFlags) (reader.Question, error) {
-	q := reader.Question{Neighbours: o.neighbours, SameInput: o.same}
+// instantOf is the time that a flag names, zero where it names none.
+func instantOf(flag, text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return t, misuse("%s %s is no time as RFC 3339 has it: 2026-11-21T20:15:00.5Z", flag, quoted(text))
+	}
+	return t, nil
+}
+
+// question is what flags ask.
+func (s *session) question(o whyFlags) (q reader.Question, err error) {
 	if o.neighbours < 0 || o.neighbours > reader.MaxNeighbours {
 		return q, misuse("--neighbours has to be 0 to %d", reader.MaxNeighbours)
 	}
-	from, text := "--subject", o.subject
-	if text == "" {
-		from, text = "DOCKET_READER_SUBJECT", s.settings.ReaderSubject
+	q.Neighbours, q.SameInput = o.neighbours, o.same
+	if o.subject != "" {
+		q.Subject, err = subjectOf("--subject", o.subject)
 	}
-	var err error
-	if q.Subject, err = subject.Parse(text); err != nil {
-		return q, misuse("%s %s is no subject: %s", from, quoted(text), plainAll(subject.ErrForm.Error()))
+	return q, err
+}
+
+// configured adds to a question what the settings say.
+func (s *session) configured(q *reader.Question, o whyFlags) (err error) {
+	if o.subject == "" {
+		if q.Subject, err = subjectOf("DOCKET_READER_SUBJECT", s.settings.ReaderSubject); err != nil {
+			return err
+		}
 	}
 	if q.Extractors, err = reader.ParseExtractors(s.settings.ReaderExtractors); err != nil {
-		return q, misuse("DOCKET_READER_EXTRACTORS: %v", err)
+		return misuse("DOCKET_READER_EXTRACTORS: %v", err)
 	}
-	return q, nil
+	return nil
+}
+
+func subjectOf(from, text string) (subject.Spec, error) {
+	spec, err := subject.Parse(text)
+	if err != nil {
+		return spec, misuse("%s %s is no subject: %s", from, quoted(text), plainAll(subject.ErrForm.Error()))
+	}
+	return spec, nil
 }
 
 // stored is the decision of an id, and of a time where several have that id.
-func (s *session) stored(ctx context.Context, id, flag, at string) (reader.Decision, error) {
+func (s *session) stored(ctx context.Context, id, flag string, at time.Time) (reader.Decision, error) {
 	all, err := s.sys.Decisions.ByID(ctx, id)
 	if err != nil {
 		return reader.Decision{}, err
@@ -130,18 +163,12 @@ func (s *session) stored(ctx context.Context, id, flag, at string) (reader.Decis
 		s.absent(id)
 		return reader.Decision{}, endError(1)
 	}
-	if at == "" && len(all) == 1 {
+	if at.IsZero() && len(all) == 1 {
 		return all[0], nil
 	}
-	if at != "" {
-		t, err := time.Parse(time.RFC3339Nano, at)
-		if err != nil {
-			return reader.Decision{}, misuse("%s %s is no time as RFC 3339 has it: 2026-11-21T20:15:00.5Z", flag, quoted(at))
-		}
-		for _, d := range all {
-			if d.Time.Equal(t.Truncate(time.Microsecond)) {
-				return d, nil
-			}
+	for _, d := range all {
+		if !at.IsZero() && d.Time.Equal(at.Truncate(time.Microsecond)) {
+			return d, nil
 		}
 	}
 	s.tell("%s: %s of %s; say which one with %s:\n", s.env.Program, counted(int64(len(all)), "decision"), plain(id), flag)
@@ -181,37 +208,45 @@ func (s *session) compare() *cobra.Command {
 	c.Flags().StringVar(&atA, "at-a", "", "which A, where several came with that id: its `time`, RFC 3339")
 	c.Flags().StringVar(&atB, "at-b", "", "which B: its `time`")
 	s.complete(c, map[string]completion{"at-a": fixed(nil), "at-b": fixed(nil)})
-	c.RunE = s.run(func(ctx context.Context, args []string) error {
-		a, err := s.stored(ctx, args[0], "--at-a", atA)
-		if err != nil {
-			return err
-		}
-		b, err := s.stored(ctx, args[1], "--at-b", atB)
-		if err != nil {
-			return err
-		}
-		found, err := reader.Diff(a.Raw, b.Raw, reader.DiffOptions{All: all})
-		if errors.Is(err, reader.ErrNotJSON) {
-			return fmt.Errorf("compare what is stored: %w", err)
-		}
-		if s.asJSON {
-			s.print(jsonDiff{A: endOf(a), B: endOf(b), Differences: found})
-			return nil
-		}
-		for _, end := range []struct {
-			name string
-			d    reader.Decision
-		}{{"A", a}, {"B", b}} {
-			s.say("%s  %s  %s  %s  %s\n", s.paint(bold, end.name), plain(end.d.ID), end.d.Time.UTC().Format(instant), s.paintVerdict(string(end.d.Verdict)), or(end.d.Path, "-"))
-		}
-		s.say("\n")
-		if len(found.Changes) == 0 {
-			s.say("no difference, but for what differs between any two decisions\n")
-		}
-		s.changes(found.Changes, found.More, "")
-		return nil
+	c.RunE = s.run(func(args []string) (work, error) {
+		whenA, errA := instantOf("--at-a", atA)
+		whenB, errB := instantOf("--at-b", atB)
+		return func(ctx context.Context) error {
+			a, err := s.stored(ctx, args[0], "--at-a", whenA)
+			if err != nil {
+				return err
+			}
+			b, err := s.stored(ctx, args[1], "--at-b", whenB)
+			if err != nil {
+				return err
+			}
+			return s.compared(a, b, all)
+		}, cmp.Or(errA, errB)
 	})
 	return c
+}
+
+func (s *session) compared(a, b reader.Decision, all bool) error {
+	found, err := reader.Diff(a.Raw, b.Raw, reader.DiffOptions{All: all})
+	if errors.Is(err, reader.ErrNotJSON) {
+		return fmt.Errorf("compare what is stored: %w", err)
+	}
+	if s.asJSON {
+		s.print(jsonDiff{A: endOf(a), B: endOf(b), Differences: found})
+		return nil
+	}
+	for _, end := range []struct {
+		name string
+		d    reader.Decision
+	}{{"A", a}, {"B", b}} {
+		s.say("%s  %s  %s  %s  %s\n", s.paint(bold, end.name), plain(end.d.ID), end.d.Time.UTC().Format(instant), s.paintVerdict(string(end.d.Verdict)), or(end.d.Path, "-"))
+	}
+	s.say("\n")
+	if len(found.Changes) == 0 {
+		s.say("no difference, but for what differs between any two decisions\n")
+	}
+	s.changes(found.Changes, found.More, "")
+	return nil
 }
 
 type jsonDiff struct {

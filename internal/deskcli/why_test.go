@@ -162,7 +162,7 @@ func TestWhyIsRefusedWhatItDoesNotKnow(t *testing.T) {
 		"a time":         {args: []string{"why", "twice", "--at", "yesterday"}, says: "--at"},
 		"one to compare": {args: []string{"diff", "w-3"}, says: "two decisions"},
 	} {
-		r := (&world{store: asked(t), environ: c.environ}).call(c.args...)
+		r := (&world{store: asked(t), environ: c.environ, bare: c.environ == nil}).call(c.args...)
 		quiet(t, r.out+r.err)
 		if r.code != 2 || !strings.Contains(r.err, c.says) || r.out != "" {
 			t.Errorf("%s: exit %d, %s%s", name, r.code, r.out, r.err)

@@ -22,20 +22,34 @@ type Unread struct {
 func (r *Reader) Unread(ctx context.Context, topic, group string) (Unread, error) {
 	ctx, cancel := context.WithTimeout(ctx, silence)
 	defer cancel()
+	u, first, ends, err := r.behind(ctx, topic, group)
+	if err != nil || len(first) == 0 {
+		return u, err
+	}
+	u.Oldest, err = r.oldest(ctx, topic, first, ends)
+	return u, err
+}
+
+// Behind is Unread without Oldest: it counts by offsets and reads no record.
+func (r *Reader) Behind(ctx context.Context, topic, group string) (Unread, error) {
+	u, _, _, err := r.behind(ctx, topic, group)
+	return u, err
+}
+
+// behind counts what a group has not committed. first is where that starts in each partition, ends is where it ends.
+func (r *Reader) behind(ctx context.Context, topic, group string) (u Unread, first map[int32]kgo.Offset, ends map[int32]int64, err error) {
 	done, err := r.Committed(ctx, group, topic)
 	if err != nil {
-		return Unread{}, err
+		return u, nil, nil, err
 	}
 	starts, err := r.Starts(ctx, topic)
 	if err != nil {
-		return Unread{}, err
+		return u, nil, nil, err
 	}
-	ends, err := r.Ends(ctx, topic)
-	if err != nil {
-		return Unread{}, err
+	if ends, err = r.Ends(ctx, topic); err != nil {
+		return u, nil, nil, err
 	}
-	var u Unread
-	first := make(map[int32]kgo.Offset)
+	first = make(map[int32]kgo.Offset)
 	for p, end := range ends {
 		from, committed := done[p]
 		if start := starts[p]; from < start {
@@ -49,11 +63,7 @@ func (r *Reader) Unread(ctx context.Context, topic, group string) (Unread, error
 			first[p] = kgo.NewOffset().At(from)
 		}
 	}
-	if len(first) == 0 {
-		return u, nil
-	}
-	u.Oldest, err = r.oldest(ctx, topic, first, ends)
-	return u, err
+	return u, first, ends, nil
 }
 
 // oldest is the earliest timestamp of the first records from these offsets on.

@@ -34,6 +34,10 @@ func TestWhatAGroupHasNotReadIsAsOldAsItsFirstRecord(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		counted, err := reader.Behind(t.Context(), topic, group)
+		if err != nil || counted.Records != u.Records || counted.Gone != u.Gone || !counted.Oldest.IsZero() {
+			t.Errorf("Behind is %+v, %v; Unread is %+v", counted, err, u)
+		}
 		return u
 	}
 	if u := look(); u != (kafka.Unread{}) {
