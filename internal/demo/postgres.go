@@ -73,16 +73,22 @@ func unpacked(ctx context.Context, s *server, dir, cache string, say func(format
 		return fmt.Errorf("make the cache: %w", err)
 	}
 	removeHalves(cache)
-	// Unpacked beside and renamed when it has worked: half of an installation is never taken for a whole one.
-	fresh, err := os.MkdirTemp(cache, "unpacking-")
+	// The library unpacks into fresh and writes its temporary files beside fresh. Both are in one folder, which is removed.
+	// A whole installation is renamed, so half of one is never used.
+	folder := unpacking(cache, dir)
+	err := os.RemoveAll(folder)
+	if err == nil {
+		err = os.Mkdir(folder, 0o700)
+	}
 	if err != nil {
 		return fmt.Errorf("make a directory to unpack Postgres in: %w", err)
 	}
-	defer func() { _ = os.RemoveAll(fresh) }() // gone where it was renamed
+	fresh := filepath.Join(folder, "postgres")
 	s.bin = filepath.Join(fresh, "bin")
 	if err := initialise(ctx, s, fresh, cache, dir); err != nil {
-		return hint(err, cache)
+		return hint(err, cache) // the outer process removes the folder: the library may still write to it
 	}
+	defer func() { _ = os.RemoveAll(folder) }()
 	s.bin = filepath.Join(install, "bin")
 	if err := os.Rename(fresh, install); err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("keep the unpacked Postgres: %w", err)
@@ -155,12 +161,19 @@ func fetched(cache string) bool {
 	return len(found) > 0
 }
 
-// removeHalves removes what demos that were killed while they unpacked left in the cache.
+// unpacking is the folder in the cache where the demo of dir unpacks Postgres.
+func unpacking(cache, dir string) string {
+	return filepath.Join(cache, "unpacking-"+filepath.Base(dir))
+}
+
+// removeHalves removes files and folders that killed demos left in the cache: half installations and half downloads.
 func removeHalves(cache string) {
-	halves, _ := filepath.Glob(filepath.Join(cache, "unpacking-*")) // the pattern is well-formed
-	for _, half := range halves {
-		if info, err := os.Lstat(half); err == nil && time.Since(info.ModTime()) > time.Hour {
-			_ = os.RemoveAll(half) // only room is lost where it stays
+	for _, pattern := range []string{"unpacking-*", "temp_*"} {
+		halves, _ := filepath.Glob(filepath.Join(cache, pattern)) // the pattern is well-formed
+		for _, half := range halves {
+			if info, err := os.Lstat(half); err == nil && time.Since(info.ModTime()) > time.Hour {
+				_ = os.RemoveAll(half) // only room is lost where it stays
+			}
 		}
 	}
 }

@@ -33,7 +33,8 @@ func Inner() (dir, cache string, inner bool) {
 // exit status. That process has a temporary directory for itself and goes when this one goes. Where this one is root
 // the other is not: Postgres refuses to run as root.
 //
-// When ctx ends the other is asked to stop and waited for. The directory is removed in any case.
+// When ctx ends the other is asked to stop and waited for. The directory is removed in any case, and a half unpacked
+// Postgres in the cache.
 func Supervise(ctx context.Context, args []string, stdout, stderr io.Writer) (status int, err error) {
 	who, err := unprivileged()
 	if err != nil {
@@ -43,8 +44,9 @@ func Supervise(ctx context.Context, args []string, stdout, stderr io.Writer) (st
 	if err != nil {
 		return 1, err
 	}
+	cache := who.cacheDir(dir)
 	defer func() {
-		if rerr := os.RemoveAll(dir); rerr != nil && err == nil {
+		if rerr := errors.Join(os.RemoveAll(unpacking(cache, dir)), os.RemoveAll(dir)); rerr != nil && err == nil {
 			status, err = 1, fmt.Errorf("clean up: %w", rerr)
 		}
 	}()
