@@ -17,33 +17,42 @@ import (
 	"docket/internal/config"
 	"docket/internal/conservation"
 	"docket/internal/demo"
+	"docket/internal/deskapp"
 	"docket/internal/postgres"
 	"docket/internal/telemetry"
 	"docket/sample"
 )
 
-// How much the demo shows where it is not told otherwise: on two cores all of it takes less than a minute.
+// The defaults of the demo: on two busy cores all of it takes less than a minute.
 const (
-	demoRecords = 50_000
-	demoSpread  = 20 * time.Second
-	demoOutage  = 8 * time.Second
+	demoRecords    = 50_000
+	demoSpread     = 16 * time.Second
+	demoOutage     = 8 * time.Second
+	demoLedgerWait = 30 * time.Second
 )
 
 const demoUsage = `Usage: consumer demo [--records N] [--keep]
 
-Shows Docket at work without Docker, servers or set-up: a stand-in for Kafka in the process, a real Postgres that is
-fetched once and started, real OPA decision logs with bad ones among them, an outage in the middle, and at the end the
-account of where every decision is. Exit status 1 if the account does not add up.
+Run Docket without Docker, servers or set-up, for about half a minute. The demo starts a stand-in for Kafka inside the
+process, a real Postgres (downloaded once, about 15 MB), the consumer, the replayer and the desk. It produces real OPA
+decision logs, bad ones among them, and stops Postgres in the middle. It ends with the account: how many decisions were
+produced, and where each of them is now. Then it prints docket commands that query the data.
 
-  --records N   Kafka records to produce, at least %d (default %d)
-  --keep        stay up afterwards, until Ctrl-C, to look around
+  --records N   number of Kafka records to produce, at least %d (default %d)
+  --keep        stay up until Ctrl-C; the default on a terminal, --keep=false ends after the account
 
-  %s   bin directory of an installed Postgres to use, so that nothing is fetched
-  %s   Maven repository to fetch Postgres from
+Environment:
+  %s          bin directory of an installed Postgres; nothing is downloaded then
+  %s   Maven repository to download Postgres from (default Maven Central)
+
+Exit codes:
+  0  every decision has a home, and the ledger holds every dead letter; or stopped by a signal
+  1  a decision is missing or stored twice, the ledger is incomplete, or the demo failed
+  2  wrong use
 `
 
-// demoUntilSignal runs the demo. The first signal stops it, the second one stops waiting; what comes within a second
-// of the first is the same wish (some senders signal a process and its group).
+// demoUntilSignal runs the demo until it ends. The first signal stops it, a second one ends the wait. A second signal
+// within one second does not count, as some senders signal both a process and its group.
 func demoUntilSignal(env cli.Env, args []string) int {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -70,8 +79,10 @@ func runDemo(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	records := flags.Int("records", demoRecords, "")
-	keep := flags.Bool("keep", false, "")
-	plantLoss := flags.Bool("plant-loss", false, "") // for tests: an account that cannot fail proves nothing
+	keep := flags.Bool("keep", isTerminal(stdout), "")
+	// Hidden, for tests: a check that cannot fail proves nothing.
+	plantLoss := flags.Bool("plant-loss", false, "")
+	noDesk := flags.Bool("no-desk", false, "")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprintf(stdout, demoUsage, conservation.MinRecords, demoRecords, demo.EnvPostgresBin, demo.EnvPostgresRepository)
@@ -91,12 +102,17 @@ func runDemo(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 		return status
 	}
+	wait := demoLedgerWait
+	if *noDesk {
+		wait = time.Second // nothing will come
+	}
 	err := demo.Run(ctx, demo.Config{
-		Records: *records, Spread: demoSpread, Outage: demoOutage, Keep: *keep, PlantLoss: *plantLoss, Seed: 1,
-		Dir: dir, Cache: cache, Samples: sample.DecisionLogs(), Migrate: migrateDemo, Launch: launchDemo,
+		Records: *records, Spread: demoSpread, Outage: demoOutage, Keep: *keep, LedgerWait: wait,
+		PlantLoss: *plantLoss, NoDesk: *noDesk, Seed: 1,
+		Dir: dir, Cache: cache, Docket: demo.DocketCommand(), Samples: sample.DecisionLogs(), Migrate: migrateDemo, Launch: launchDemo,
 		Out: stdout, Live: isTerminal(stdout),
 	})
-	if ctx.Err() != nil && !errors.Is(err, demo.ErrUnbalanced) {
+	if ctx.Err() != nil && !errors.Is(err, demo.ErrUnbalanced) && !errors.Is(err, demo.ErrLedger) {
 		return cli.Done // stopped
 	}
 	if err != nil {
@@ -131,7 +147,7 @@ func migrateDemo(ctx context.Context, databaseURL string) (err error) {
 	return err
 }
 
-// launchDemo runs one of the two programs as their own commands do.
+// launchDemo runs one of the programs as its own command does.
 func launchDemo(ctx context.Context, p demo.Program) error {
 	name := config.Program(p.Name)
 	settings, _, err := config.Load(name, p.Environ)
@@ -142,7 +158,15 @@ func launchDemo(ctx context.Context, p demo.Program) error {
 	if err != nil {
 		return err
 	}
-	program, err := app.New(name, settings, log, prometheus.NewRegistry(), app.Options{})
+	var program interface {
+		Run(ctx context.Context) error
+		Close()
+	}
+	if name == config.Desk {
+		program, err = deskapp.New(settings, log, prometheus.NewRegistry(), deskapp.Options{})
+	} else {
+		program, err = app.New(name, settings, log, prometheus.NewRegistry(), app.Options{})
+	}
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ func commands() []cli.Command {
 	return []cli.Command{
 		cli.Run("Carry decision logs from Kafka into Postgres; this is what happens without a command.", false),
 		{
-			Name: "demo", Args: "[flags]", Text: "See it work with nothing but this program: records, an outage, the account.", Raw: true,
+			Name: "demo", Args: "[flags]", Text: "Run Docket with an embedded Kafka and Postgres, through an outage; needs no set-up.", Raw: true,
 			Run: demoUntilSignal,
 		},
 		cli.Check(), cli.Migrate(), cli.Verify(), cli.WhereIs(), cli.Classify(), cli.Health(), cli.Version(),

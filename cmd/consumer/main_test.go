@@ -16,7 +16,17 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// builtDirs are the folders of programs that tests built.
+var builtDirs []string
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		for _, dir := range builtDirs {
+			_ = os.RemoveAll(dir)
+		}
+		os.Exit(code)
+	}))
+}
 
 func call(environ []string, args ...string) (code int, stdout, stderr string) {
 	var out, err bytes.Buffer

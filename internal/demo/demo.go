@@ -13,9 +13,9 @@ import (
 	"docket/internal/conservation"
 )
 
-// Program is one of the two programs and how to start it.
+// Program is one of the programs and how to start it.
 type Program struct {
-	Name    string   // consumer or parking-replayer
+	Name    string   // [Consumer], [Replayer] or [Desk]
 	Environ []string // its settings, in the form of os.Environ: no others are to be read
 	Log     io.Writer
 }
@@ -24,29 +24,39 @@ type Program struct {
 const (
 	Consumer = "consumer"
 	Replayer = "parking-replayer"
+	Desk     = "docket"
 )
 
 // Config says what to show. What is not marked is needed.
 type Config struct {
-	Records   int           // Kafka records to produce, at least [conservation.MinRecords]
-	Spread    time.Duration // how long producing them takes
-	Outage    time.Duration // how long Postgres is away
-	Keep      bool          // stay up until ctx ends
-	PlantLoss bool          // take one stored decision out of the table before counting, to show that the account sees it
-	Seed      uint64
-	Dir       string // of this demo alone, see [Supervise]
-	Cache     string // kept from demo to demo
-	Samples   [][]byte
-	Migrate   func(ctx context.Context, databaseURL string) error
-	Launch    func(ctx context.Context, p Program) error // runs until ctx ends
-	Out       io.Writer
-	Live      bool // Out is a terminal: progress is one line that changes
+	Records int           // Kafka records to produce, at least [conservation.MinRecords]
+	Spread  time.Duration // how long producing them takes
+	Outage  time.Duration // how long Postgres is away
+	Keep    bool          // stay up until ctx ends
+	// LedgerWait is how long the ledger may gain no dead letter before it counts as incomplete.
+	LedgerWait time.Duration
+	PlantLoss  bool // delete one stored decision before counting; a test checks that the account reports it
+	NoDesk     bool // start no desk; a test checks that the demo fails
+	Seed       uint64
+	Dir        string // of this demo alone, see [Supervise]
+	Cache      string // kept from demo to demo
+	Docket     Docket // printed in the commands at the end
+	Samples    [][]byte
+	Migrate    func(ctx context.Context, databaseURL string) error
+	Launch     func(ctx context.Context, p Program) error // runs until ctx ends
+	Out        io.Writer
+	Live       bool // Out is a terminal: progress is one line that changes
 }
 
-// ErrUnbalanced is the error of an account that does not add up.
-var ErrUnbalanced = errors.New("the account does not add up")
+var (
+	// ErrUnbalanced is the error of an account that does not add up.
+	ErrUnbalanced = errors.New("the account does not add up")
+	// ErrLedger is the error of a ledger that differs from the dead-letter topics.
+	ErrLedger = errors.New("the ledger differs from the dead-letter topics")
+)
 
-// Run shows the whole demo. The error is [ErrUnbalanced] when the account does not add up.
+// Run runs the whole demo. The error wraps [ErrUnbalanced] when the account does not add up, and [ErrLedger] when the
+// ledger does not hold every dead letter.
 func Run(ctx context.Context, cfg Config) (err error) {
 	began := time.Now()
 	release, err := claim(cfg.Dir)
@@ -57,17 +67,17 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	scr := newScreen(cfg.Out, cfg.Live)
 	defer func() {
 		if ctx.Err() != nil {
-			scr.say("stopped    everything is shut down and cleaned up")
+			scr.say("stopped    all programs are stopped, the data is deleted")
 		}
 	}()
-	scr.say("Docket demo: no Docker, no servers, nothing to set up.")
-	scr.say("kafka      kfake, an in-process stand-in that speaks Kafka's protocol; it shows nothing of replication or disks")
+	scr.say("Docket demo: OPA decision logs go through Kafka into Postgres. Postgres stops in the middle.")
+	scr.say("kafka      kfake, a stand-in inside this process; it has no replication")
 	swept, err := sweep(ctx, filepath.Dir(cfg.Dir))
 	if err != nil {
 		return fmt.Errorf("clean up after an earlier demo: %w", err)
 	}
 	if swept > 0 {
-		scr.say("cleaned    up after earlier demos that were killed: %d", swept)
+		scr.say("removed    data and servers of %d earlier demos that were killed", swept)
 	}
 	database, err := prepare(ctx, cfg.Dir, cfg.Cache, scr.say)
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package demo shows Docket at work with nothing set up: a stand-in for Kafka in the process, a real Postgres that it
-// fetches and starts itself, decision logs with bad ones among them, an outage in the middle, and at the end the
-// account of where every decision is.
+// Package demo runs Docket without any set-up: an in-process stand-in for Kafka, a real Postgres that it fetches and
+// starts, real decision logs with bad ones among them, and an outage in the middle. It ends with the account of every
+// decision, checks that the ledger holds every dead letter, and prints commands to query the data.
 //
-// It starts the real programs through [Config.Launch] and knows them by their settings, their metrics and what they
-// leave behind, as any user does. It stays free of how they are built.
+// It starts the consumer, the replayer and the desk through [Config.Launch]. It knows them by their settings, their
+// metrics and the data they write, as any user does, and imports none of their wiring.
 package demo

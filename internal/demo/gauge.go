@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// gauge reads what a program says of itself over HTTP. It is for the progress line alone: the account does not use it.
+// gauge reads the metrics of a program over HTTP. It is for the progress line alone: the account does not use it.
 type gauge struct {
 	url    string
 	client *http.Client

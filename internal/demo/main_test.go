@@ -20,6 +20,7 @@ var scenes = map[string]func(ctx context.Context, dir, cache string) error{
 	"stale":  sceneStale,
 	"stay":   sceneStay,
 	"status": func(context.Context, string, string) error { os.Exit(3); return nil },
+	"unpack": sceneUnpack,
 	"whoami": sceneWhoAmI,
 }
 

@@ -21,12 +21,12 @@ func unprivileged() (owner, error) {
 	}
 	nobody, err := user.Lookup("nobody")
 	if err != nil {
-		return owner{}, fmt.Errorf("Postgres does not run as root, and there is no account to run it as instead: %w", err)
+		return owner{}, fmt.Errorf("Postgres refuses to run as root, and the account nobody is missing: %w", err)
 	}
 	uid, uerr := strconv.ParseUint(nobody.Uid, 10, 32)
 	gid, gerr := strconv.ParseUint(nobody.Gid, 10, 32)
 	if uerr != nil || gerr != nil || uid == 0 {
-		return owner{}, fmt.Errorf("the account nobody has no ids of its own: %q, %q", nobody.Uid, nobody.Gid)
+		return owner{}, fmt.Errorf("the account nobody has unusable ids: %q, %q", nobody.Uid, nobody.Gid)
 	}
 	return owner{uid: uint32(uid), gid: uint32(gid), other: true}, nil
 }

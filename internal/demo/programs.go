@@ -13,8 +13,9 @@ import (
 	"docket/internal/conservation"
 )
 
-// programs are the two programs while they run.
+// programs are the programs of Docket while they run.
 type programs struct {
+	names  []string          // in the order of their start
 	gauges map[string]*gauge // by name
 	cancel context.CancelFunc
 	wait   sync.WaitGroup
@@ -22,11 +23,16 @@ type programs struct {
 	errs   []error
 }
 
+// String lists the programs as a user starts them.
+func (p *programs) String() string {
+	return strings.Replace(strings.Join(p.names, ", "), Desk, "docket desk", 1)
+}
+
 // maxRecordBytes is small, so that a record that is too large is small as well.
 const maxRecordBytes = 1 << 20
 
-// settings are the programs' environment: the defaults, except for addresses and for pauses that nobody wants to sit
-// through.
+// settings returns the environment of a program: defaults, except for addresses and for shorter pauses. The desk
+// serves no API and retries nothing, so that nothing moves while the dead letters are counted.
 func settings(program string, at conservation.Places, dir, httpAddr string) []string {
 	return []string{
 		"DOCKET_KAFKA_BROKERS=" + strings.Join(at.Brokers, ","),
@@ -47,14 +53,19 @@ func settings(program string, at conservation.Places, dir, httpAddr string) []st
 		"DOCKET_PROBE_INTERVAL=500ms",
 		"DOCKET_SHUTDOWN_TIMEOUT=10s",
 		"DOCKET_LOG_FORMAT=json",
+		"DOCKET_DESK_API_ADDR=",
+		"DOCKET_DESK_RETRY_KINDS=",
 	}
 }
 
-// launch starts both programs. ended is called when one of them ends before it is told to.
+// launch starts the programs. ended is called when one of them ends before it is told to.
 func launch(ctx context.Context, cfg Config, at conservation.Places, ended func(error)) (*programs, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	p := &programs{gauges: make(map[string]*gauge), cancel: cancel}
-	for _, name := range []string{Consumer, Replayer} {
+	p := &programs{names: []string{Consumer, Replayer, Desk}, gauges: make(map[string]*gauge), cancel: cancel}
+	if cfg.NoDesk {
+		p.names = p.names[:2]
+	}
+	for _, name := range p.names {
 		port, err := freePort()
 		if err != nil {
 			return nil, errors.Join(err, p.stop())
@@ -71,7 +82,7 @@ func launch(ctx context.Context, cfg Config, at conservation.Places, ended func(
 			if err != nil {
 				err = fmt.Errorf("%s failed: %w", name, err)
 			} else if ctx.Err() == nil {
-				err = fmt.Errorf("%s ended by itself", name)
+				err = fmt.Errorf("%s ended without a signal", name)
 			}
 			err = errors.Join(err, log.Close())
 			p.mu.Lock()
@@ -87,7 +98,7 @@ func launch(ctx context.Context, cfg Config, at conservation.Places, ended func(
 
 func logPath(dir, program string) string { return filepath.Join(dir, program+".log") }
 
-// ready waits until both programs say that they are.
+// ready waits until /readyz of every program answers 200.
 func (p *programs) ready(ctx context.Context) error {
 	for name, g := range p.gauges {
 		if err := waitFor(ctx, time.Minute, g.ready); err != nil {
@@ -97,7 +108,7 @@ func (p *programs) ready(ctx context.Context) error {
 	return nil
 }
 
-// stop tells both to stop, waits, and returns what they failed with.
+// stop stops the programs, waits for them, and returns their errors.
 func (p *programs) stop() error {
 	p.cancel()
 	p.wait.Wait()

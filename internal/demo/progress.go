@@ -71,19 +71,19 @@ func events(before, now [2]reading) []string {
 	var out []string
 	b, n := before[0], now[0]
 	if b.retries == 0 && n.retries > 0 {
-		out = append(out, "-> a write failed for the moment's sake: it is tried again after a pause")
+		out = append(out, "-> write failed with a transient error; retrying")
 	}
 	if b.homes["parked"] == 0 && n.homes["parked"] > 0 {
 		out = append(out, "-> parking: whole batches go to "+topicParking)
 	}
 	if b.hold == "" && n.hold != "" {
-		out = append(out, "-> HOLD ("+n.hold+"): nothing more is parked or committed until a probe succeeds")
+		out = append(out, "-> HOLD ("+n.hold+"): the consumer pauses and probes the database")
 	}
 	if b.hold != "" && n.hold == "" {
-		out = append(out, "-> resumed: the probe succeeded, nobody had to restart anything")
+		out = append(out, "-> resumed: a probe succeeded; no restart was needed")
 	}
 	if replayed(before) == 0 && replayed(now) > 0 {
-		out = append(out, "-> the replayer brings what was parked into the table")
+		out = append(out, "-> replaying: the replayer stores the parked records")
 	}
 	return out
 }
@@ -99,7 +99,7 @@ func (p *progress) tell(ctx context.Context, before, now [2]reading) {
 		return // asked again in a second
 	}
 	sum := func(home string) int { return now[0].homes[home] + now[1].homes[home] }
-	format := "%4.0f s  produced %s  rows %s  duplicates %s  parked %s  dead letters %s  lag %s + %s parked  %s"
+	format := "%4.0f s  produced %s  rows %s  duplicates %s  parked %s  dead letters %s  lag %s  parking lag %s  %s"
 	if p.show.cfg.Live {
 		format = "%4.0f s  %s in, %s rows, %s dup, %s parked, %s dead, lag %s+%s, %s"
 	}
@@ -108,7 +108,7 @@ func (p *progress) tell(ctx context.Context, before, now [2]reading) {
 		number(sum("dead_letter")), number(lag), number(parkingLag), state(before, now)))
 }
 
-// state says in a word what the programs are doing.
+// state names what the programs are doing.
 func state(before, now [2]reading) string {
 	switch {
 	case now[0].hold != "":
@@ -116,11 +116,11 @@ func state(before, now [2]reading) string {
 	case now[0].homes["parked"] > before[0].homes["parked"]:
 		return "parking"
 	case now[0].retries > before[0].retries:
-		return "trying again"
+		return "retrying"
 	case now[1].hold != "":
 		return "replayer holds: " + now[1].hold
 	case replayed(now) > replayed(before):
-		return "replaying what was parked"
+		return "replaying"
 	}
 	return "running"
 }

@@ -11,26 +11,39 @@ import (
 )
 
 var whereIs = map[home.Home]string{
-	home.Row:        "a row of decision_logs, its payload compared",
-	home.Duplicate:  "delivered before: the row with an equal payload was counted above",
-	home.Parked:     "still in " + topicParking,
-	home.DeadLetter: "in " + topicDLQ,
-	home.Exhausted:  "in " + topicParkingDLQ,
-	home.Spooled:    "in a file of the spool",
+	home.Row:        "in the table decision_logs, payload compared",
+	home.Duplicate:  "delivered again with an equal payload; not stored twice",
+	home.Parked:     "still in the topic " + topicParking,
+	home.DeadLetter: "in the topic " + topicDLQ,
+	home.Exhausted:  "in the topic " + topicParkingDLQ,
+	home.Spooled:    "in a spool file",
 }
 
-// report shows the account and where to look.
-func (s *show) report(a *conservation.Account, balance error) {
-	s.screen.say("\nThe account, after %.0f s, counted from outside: the table, the topics and the spool are read, and each decision is\n"+
-		"looked for by the place where it was read (topic, partition, offset, index).\n", time.Since(s.began).Seconds())
+// causes says for each failure code that is planted how the record is broken.
+var causes = map[string]string{
+	"23514":         "refused by a CHECK constraint that the demo added to the table",
+	"duplicate_key": "the same key twice in a JSON object",
+	"empty":         "no value, or an empty JSON array",
+	"id_conflict":   "the id of another decision, with a different payload",
+	"missing_field": "no decision_id or no timestamp",
+	"out_of_range":  "a value that Postgres cannot store, such as U+0000",
+	"syntax":        "not JSON, or broken gzip",
+	"too_large":     fmt.Sprintf("more than %d MiB after gunzip", maxRecordBytes>>20),
+	"wrong_type":    "a field of the wrong JSON type",
+}
+
+// report shows the account and how many dead letters the ledger has.
+func (s *show) report(a *conservation.Account, balance error, c ledgerCheck) {
+	s.screen.say("\nThe account after %.0f s. It is counted from outside: the demo reads the table, the topics and the spool, and\n"+
+		"looks up each decision by its position in Kafka.\n", time.Since(s.began).Seconds())
 	s.screen.say("%s", homesTable(a, s.ledger.Records()))
 	s.screen.say("%s", codesTable(a))
 	if balance == nil {
-		s.screen.say("It adds up: %s decisions produced, %s with a home, none lost, none twice, every dead letter one that was planted.", number(a.Produced), number(a.Housed()))
+		s.screen.say("It adds up: %s decisions produced, %s with a home, none lost, none stored twice. Each dead letter was planted.", number(a.Produced), number(a.Housed()))
 	} else {
 		s.screen.say("IT DOES NOT ADD UP:\n%v", balance)
 	}
-	s.screen.say("%s", s.whereToLook())
+	s.screen.say("%s", c)
 }
 
 func table(write func(w *tabwriter.Writer)) string {
@@ -54,38 +67,33 @@ func homesTable(a *conservation.Account, records int) string {
 	for _, h := range home.All() {
 		notes = append(notes, whereIs[h])
 	}
-	notes = append(notes, "must be 0")
-	var out strings.Builder
-	for i, line := range strings.Split(strings.TrimRight(lines, "\n"), "\n") {
-		fmt.Fprintf(&out, "%s %s\n", line, notes[i])
-	}
-	return out.String()
+	notes = append(notes, "in none of these homes; must be 0")
+	return noted(lines, notes)
 }
 
 func codesTable(a *conservation.Account) string {
-	return table(func(w *tabwriter.Writer) {
+	lines := table(func(w *tabwriter.Writer) {
 		fmt.Fprintf(w, "dead letters\tplanted\tfound\t\n")
 		for _, code := range a.Codes() {
-			differs := ""
-			if a.Planted[code] != a.DeadLetters[code] {
-				differs = "<- differs"
-			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", code, number(a.Planted[code]), number(a.DeadLetters[code]), differs)
+			fmt.Fprintf(w, "%s\t%s\t%s\t\n", code, number(a.Planted[code]), number(a.DeadLetters[code]))
 		}
 	})
+	notes := []string{""}
+	for _, code := range a.Codes() {
+		note := causes[code]
+		if a.Planted[code] != a.DeadLetters[code] {
+			note = "<- differs: " + note
+		}
+		notes = append(notes, note)
+	}
+	return noted(lines, notes)
 }
 
-func (s *show) whereToLook() string {
-	if !s.cfg.Keep {
-		return "\nTo look around afterwards, run it with --keep: then everything stays up until Ctrl-C."
+// noted appends a note to each line of a table.
+func noted(lines string, notes []string) string {
+	var out strings.Builder
+	for i, line := range strings.Split(strings.TrimRight(lines, "\n"), "\n") {
+		fmt.Fprintln(&out, strings.TrimRight(line+"  "+notes[i], " "))
 	}
-	return fmt.Sprintf(`
-To look around:
-  psql '%s'
-    SELECT service, allowed, count(*) FROM decision_logs GROUP BY 1, 2 ORDER BY 3 DESC;
-    SELECT decision_id, ts, path, allowed, source_partition, source_offset FROM decision_logs ORDER BY ts DESC LIMIT 10;
-    SELECT stored_at::timestamp(0) AS second, count(*) FROM decision_logs GROUP BY 1 ORDER BY 1;   -- the gap is the outage
-  kafka at %s: topics %s, %s, %s, %s
-  logs of the programs and of Postgres: %s`,
-		s.database.URL(), s.places.Brokers[0], topicSource, topicParking, topicDLQ, topicParkingDLQ, s.cfg.Dir)
+	return out.String()
 }

@@ -63,11 +63,11 @@ func TestTheStateIsToldByWhatChanged(t *testing.T) {
 	before := at(5, 5, "", 5, "")
 	for want, now := range map[string][2]reading{
 		"running":                       at(5, 5, "", 5, ""),
-		"trying again":                  at(5, 6, "", 5, ""),
+		"retrying":                      at(5, 6, "", 5, ""),
 		"parking":                       at(6, 6, "", 5, ""),
 		"HOLD: database_away":           at(6, 6, "database_away", 5, "database_away"),
 		"replayer holds: database_away": at(5, 5, "", 5, "database_away"),
-		"replaying what was parked":     at(5, 5, "", 6, ""),
+		"replaying":                     at(5, 5, "", 6, ""),
 	} {
 		if got := state(before, now); got != want {
 			t.Errorf("%q, expected %q", got, want)
@@ -88,7 +88,7 @@ func TestEveryTurnOfAnOutageIsToldOnce(t *testing.T) {
 	for i := range course[1:] {
 		told = append(told, events(course[i], course[i+1])...)
 	}
-	want := []string{"tried again", "parking", "HOLD (database_away)", "resumed", "replayer"}
+	want := []string{"retrying", "parking", "HOLD (database_away)", "resumed", "replaying"}
 	if len(told) != len(want) {
 		t.Fatalf("told %q", told)
 	}

@@ -81,7 +81,7 @@ func (s *server) Start(ctx context.Context) error {
 	return nil
 }
 
-var errServerEnded = errors.New("Postgres ended by itself")
+var errServerEnded = errors.New("Postgres ended without a signal")
 
 func (s *server) waitUntilReady(ctx context.Context) error {
 	ended := false
@@ -126,5 +126,5 @@ func (s *server) Stop() error {
 		case <-limit.C:
 		}
 	}
-	return errors.New("stop Postgres: it is still there")
+	return errors.New("stop Postgres: it still runs")
 }

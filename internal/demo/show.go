@@ -37,9 +37,7 @@ func (s *show) run(ctx context.Context) (err error) {
 	if err := programs.ready(ctx); err != nil {
 		return because(ctx, err)
 	}
-	s.screen.say("started    consumer and parking-replayer, the programs themselves, in this process; their logs are in %s", s.cfg.Dir)
-	s.screen.say("look       psql '%s'", s.database.URL())
-	s.screen.say("           kafka at %s", s.places.Brokers[0])
+	s.screen.say("started    %s; their logs are in %s", programs, s.cfg.Dir)
 	progress := s.follow(ctx, programs)
 	err = s.act(ctx, progress)
 	progress.stop()
@@ -47,11 +45,10 @@ func (s *show) run(ctx context.Context) (err error) {
 		return because(ctx, err)
 	}
 	balance := s.count(ctx)
-	if s.cfg.Keep && ctx.Err() == nil {
-		s.screen.say("\nEverything stays up until Ctrl-C.")
-		<-ctx.Done()
+	if balance != nil && !errors.Is(balance, ErrUnbalanced) && !errors.Is(balance, ErrLedger) {
+		return because(ctx, balance) // nothing was counted
 	}
-	return errors.Join(balance, cause(ctx))
+	return errors.Join(balance, s.stayUp(ctx), cause(ctx))
 }
 
 // because is err, or what made ctx end where that is why.
@@ -72,7 +69,7 @@ func cause(ctx context.Context) error {
 
 // act produces, has the outage meanwhile, and waits until everything has settled.
 func (s *show) act(ctx context.Context, p *progress) error {
-	s.screen.say("producing  %s Kafka records in %.0f s, good and bad; 23514 is a constraint that only the table knows of", number(s.cfg.Records), s.cfg.Spread.Seconds())
+	s.screen.say("producing  %s Kafka records in %.0f s, good and bad ones", number(s.cfg.Records), s.cfg.Spread.Seconds())
 	due := make(chan struct{})
 	group, gctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.produce(gctx, p, due) })
@@ -87,13 +84,13 @@ func (s *show) act(ctx context.Context, p *progress) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	s.screen.say("produced   %s decisions; waiting until each has its home", number(s.ledger.Decisions()))
+	s.screen.say("produced   %s decisions; waiting until the consumer and the replayer have processed all of them", number(s.ledger.Decisions()))
 	return s.settle(ctx)
 }
 
 // outage stops Postgres for a while and starts it again.
 func (s *show) outage(ctx context.Context) error {
-	s.screen.say("OUTAGE     Postgres is stopped for %.0f s, producing goes on", s.cfg.Outage.Seconds())
+	s.screen.say("OUTAGE     Postgres stops for %.0f s; producing continues", s.cfg.Outage.Seconds())
 	if err := s.database.Stop(); err != nil {
 		return err
 	}
@@ -105,7 +102,7 @@ func (s *show) outage(ctx context.Context) error {
 	if err := s.database.Start(ctx); err != nil {
 		return err
 	}
-	s.screen.say("OUTAGE     over: Postgres is back")
+	s.screen.say("OUTAGE     Postgres runs again")
 	return nil
 }
 
@@ -185,7 +182,7 @@ func (s *show) settle(ctx context.Context) error {
 			before, moved = now, time.Now()
 		}
 		if time.Since(moved) > settleLimit {
-			s.screen.say("waited     %.0f s without any progress: counting what there is", settleLimit.Seconds())
+			s.screen.say("waited     %.0f s without progress; counting now", settleLimit.Seconds())
 			return nil
 		}
 	}
@@ -204,27 +201,37 @@ func (s *show) spooled() (int, error) {
 	return n, nil
 }
 
-// count makes the account and shows it.
+// count makes the account, waits for the ledger, and shows both.
 func (s *show) count(ctx context.Context) error {
 	if s.cfg.PlantLoss {
 		if err := s.lose(ctx); err != nil {
 			return err
 		}
 	}
+	s.screen.say("counting   all rows, all records in the topics, all spool files, all dead letters in the ledger")
 	evidence, err := conservation.Gather(ctx, s.places, s.ledger)
 	if err != nil {
 		return fmt.Errorf("count: %w", err)
 	}
 	account := conservation.Reconcile(s.ledger, evidence)
-	balance := account.Err()
-	s.report(account, balance)
-	if balance != nil {
-		return ErrUnbalanced // what is wrong is in the report
+	check, err := s.checkLedger(ctx, letters(evidence))
+	if err != nil {
+		return err
 	}
-	return nil
+	balance := account.Err()
+	s.report(account, balance, check)
+	// The details are in the report.
+	var errs []error
+	if balance != nil {
+		errs = append(errs, ErrUnbalanced)
+	}
+	if !check.complete() {
+		errs = append(errs, ErrLedger)
+	}
+	return errors.Join(errs...)
 }
 
-// lose takes one row out of the table: a loss that nothing inside Docket knows of.
+// lose deletes one row of the table. No program of Docket can notice that.
 func (s *show) lose(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, s.places.DatabaseURL)
 	if err != nil {
@@ -240,6 +247,6 @@ func (s *show) lose(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("plant a loss: %w", err)
 	}
-	s.screen.say("planted    the decision of %v is taken away: the account has to say so", lost)
+	s.screen.say("planted    a loss: the row of %v is deleted; the account must report it", lost)
 	return nil
 }

@@ -16,9 +16,16 @@ import (
 
 // Environment of the inner process, set by [Supervise] and by nobody else.
 const (
-	envDir   = "DOCKET_DEMO_DIR"
-	envCache = "DOCKET_DEMO_CACHE"
+	envDir     = "DOCKET_DEMO_DIR"
+	envCache   = "DOCKET_DEMO_CACHE"
+	envFolder  = "DOCKET_DEMO_FOLDER"
+	envCommand = "DOCKET_DEMO_COMMAND"
 )
+
+// DocketCommand is how a user runs docket, as found by [Supervise] in the environment of the outer process.
+func DocketCommand() Docket {
+	return Docket{Folder: os.Getenv(envFolder), Command: os.Getenv(envCommand)}
+}
 
 // dirPrefix is how the directories of demos are called, so that what a killed one left behind is found again.
 const dirPrefix = "docket-demo-"
@@ -33,7 +40,8 @@ func Inner() (dir, cache string, inner bool) {
 // exit status. That process has a temporary directory for itself and goes when this one goes. Where this one is root
 // the other is not: Postgres refuses to run as root.
 //
-// When ctx ends the other is asked to stop and waited for. The directory is removed in any case.
+// When ctx ends the other is asked to stop and waited for. The directory is removed in any case, and a half unpacked
+// Postgres in the cache.
 func Supervise(ctx context.Context, args []string, stdout, stderr io.Writer) (status int, err error) {
 	who, err := unprivileged()
 	if err != nil {
@@ -43,8 +51,9 @@ func Supervise(ctx context.Context, args []string, stdout, stderr io.Writer) (st
 	if err != nil {
 		return 1, err
 	}
+	cache := who.cacheDir(dir)
 	defer func() {
-		if rerr := os.RemoveAll(dir); rerr != nil && err == nil {
+		if rerr := errors.Join(os.RemoveAll(unpacking(cache, dir)), os.RemoveAll(dir)); rerr != nil && err == nil {
 			status, err = 1, fmt.Errorf("clean up: %w", rerr)
 		}
 	}()
@@ -55,7 +64,9 @@ func Supervise(ctx context.Context, args []string, stdout, stderr io.Writer) (st
 	cmd := exec.Command(self, args...)
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	cmd.Dir = dir
-	cmd.Env = append(innerEnv(os.Environ()), "HOME="+dir, "TMPDIR="+dir, envDir+"="+dir, envCache+"="+who.cacheDir(dir))
+	docket := findDocket()
+	cmd.Env = append(innerEnv(os.Environ()), "HOME="+dir, "TMPDIR="+dir, envDir+"="+dir, envCache+"="+cache,
+		envFolder+"="+docket.Folder, envCommand+"="+docket.Command)
 	cmd.SysProcAttr = procAttr(syscall.SIGTERM)
 	cmd.SysProcAttr.Credential = who.credential()
 	return runToEnd(ctx, cmd)
@@ -93,17 +104,17 @@ func runToEnd(ctx context.Context, cmd *exec.Cmd) (int, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := cmd.Start(); err != nil {
-		return 1, fmt.Errorf("start the demo's own process: %w", err)
+		return 1, fmt.Errorf("start the demo's inner process: %w", err)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
 	defer stop()
 	err := cmd.Wait()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
-		return 1, fmt.Errorf("wait for the demo's own process: %w", err)
+		return 1, fmt.Errorf("wait for the demo's inner process: %w", err)
 	}
 	if exit != nil && !exit.Exited() {
-		return 1, fmt.Errorf("the demo's own process ended by %w", exit)
+		return 1, fmt.Errorf("the demo's inner process ended by %w", exit)
 	}
 	return cmd.ProcessState.ExitCode(), nil
 }

@@ -5,8 +5,10 @@ package demo
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -44,6 +46,27 @@ func sceneWhoAmI(_ context.Context, dir, cache string) error {
 		return fmt.Errorf("temporary files go to %s, home is %s", os.TempDir(), os.Getenv("HOME"))
 	}
 	return nil
+}
+
+func TestSupervise_RemovesHalfInstallation(t *testing.T) {
+	t.Parallel()
+	folder := strings.TrimSpace(play(t, "unpack"))
+	if _, err := os.Stat(filepath.Dir(folder)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(folder); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s is left: %v", folder, err)
+	}
+}
+
+// sceneUnpack ends like a demo that is stopped while it unpacks Postgres.
+func sceneUnpack(_ context.Context, dir, cache string) error {
+	folder := unpacking(cache, dir)
+	fmt.Println(folder)
+	if err := os.MkdirAll(filepath.Join(folder, "temp_1"), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(folder, "temp_1", "postgres"), nil, 0o600)
 }
 
 func TestTheExitStatusIsThatOfTheInnerProcess(t *testing.T) {
