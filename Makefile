@@ -24,7 +24,8 @@ help: ## Show this list; variables are in brackets, as in `make chaos SEED=2`
 
 .PHONY: demo
 demo: ## Run everything in one process, with an outage; needs only Go (ARGS="--records 5000 --keep")
-	go run ./cmd/consumer demo $(ARGS)
+	@go build -o bin/ ./cmd/consumer ./cmd/docket
+	@bin/consumer demo $(ARGS)
 
 .PHONY: up
 up: engine-compose images ## Start everything with Compose on loopback ports (PROFILE=opa,observability adds OPA, Prometheus and Grafana)
