@@ -142,7 +142,7 @@ type searchOutput struct{ Body DecisionList }
 
 // DecisionPath names a decision.
 type DecisionPath struct {
-	ID string `path:"id" minLength:"1" maxLength:"4096" doc:"Whole"`
+	ID string `path:"id" minLength:"1" maxLength:"4096" doc:"Whole, or its first 6 characters or more where no other stored decision begins with them"`
 }
 
 // DecisionsOfID are the decisions of one id.
@@ -161,7 +161,7 @@ func (s *api) decisions() {
 		text:    "The parameters are joined by and, the values of a repeated one by or; of label and match all hold."}, s.search)
 	register(s, route{role: Auditor, method: http.MethodGet, path: "/decisions/{id}", id: "show-decision",
 		summary: "Show a stored decision, with its payload", text: "It may be personal data: each look is logged with your name. Do not cache it.",
-		errors: []int{http.StatusNotFound}}, s.decision)
+		errors: []int{http.StatusNotFound, http.StatusConflict}}, s.decision)
 	register(s, route{role: Viewer, method: http.MethodGet, path: "/decisions/stats", id: "count-decisions", many: []string{"path", "service"},
 		summary: "Count stored decisions by path or service, over time"}, s.rates)
 	if places, ok := s.Decisions.(Places); ok {
@@ -227,13 +227,19 @@ func (s *api) decision(ctx context.Context, c caller, in *DecisionPath) (*decisi
 	return &decisionsOutput{DecisionsOfID{decisionsOf(all)}}, nil
 }
 
-// byID finds the decisions of an id, one at least.
+// byID finds the decisions of an id, or of the only one that begins like that: one at least.
 func (s *api) byID(ctx context.Context, id string) ([]reader.Decision, error) {
 	if strings.ContainsRune(id, 0) || strings.ToValidUTF8(id, "") != id {
 		return nil, faulty("path.id", "text in UTF-8 without U+0000")
 	}
-	all, err := s.Decisions.ByID(ctx, id)
-	if err != nil {
+	all, err := reader.Named(ctx, s.Decisions, id)
+	var several *reader.AmbiguousError
+	switch {
+	case errors.As(err, &several):
+		return nil, problem(http.StatusConflict, "more than one decision begins like that", "give more characters of the id")
+	case errors.Is(err, reader.ErrWhole):
+		return nil, problem(http.StatusNotFound, "no decision of that id is stored, and there was no time to find one that begins like that", "give the whole id")
+	case err != nil:
 		return nil, ofReader(err)
 	}
 	if len(all) == 0 {

@@ -118,6 +118,28 @@ func TestWordsThatMakeNoSenseAreNamedAndNotRepeated(t *testing.T) {
 	}
 }
 
+func TestShortIDs_OfDecisions(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, path := range []string{"", "/why"} {
+		if a := w.ask(t, "auditor", "GET", "/decisions/"+decisionID[:6]+path, ""); a.code != http.StatusOK || !strings.Contains(a.body, decisionID) {
+			t.Errorf("%d %s", a.code, a.body)
+		}
+	}
+	d := readertest.Decisions(1, noon)[0]
+	d.ID = decisionID[:7] + "x"
+	w.store.Add(d)
+	for _, path := range []string{"/" + decisionID[:7], "/" + decisionID[:7] + "/why", "/diff?a=" + decisionID + "&b=" + decisionID[:7]} {
+		if p := w.ask(t, "auditor", "GET", "/decisions"+path, "").problem(t); p.Status != http.StatusConflict || !strings.Contains(p.Hint, "more characters") {
+			t.Errorf("%s: %+v", path, p)
+		}
+	}
+	w.store.FailBegins(reader.ErrWhole)
+	if p := w.ask(t, "auditor", "GET", "/decisions/"+decisionID[:6], "").problem(t); p.Status != http.StatusNotFound || p.Hint != "give the whole id" {
+		t.Errorf("%+v", p)
+	}
+}
+
 // TestPagesHaveEachDecisionOnceWhileOthersArrive whatever the order, the size of a page and how long the store looks.
 func TestPagesHaveEachDecisionOnceWhileOthersArrive(t *testing.T) {
 	t.Parallel()

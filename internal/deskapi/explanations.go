@@ -21,7 +21,7 @@ type whyInput struct {
 type whyOutput struct{ Body reader.Explanation }
 
 type diffInput struct {
-	A   string `query:"a" required:"true" minLength:"1" maxLength:"4096" doc:"A decision_id"`
+	A   string `query:"a" required:"true" minLength:"1" maxLength:"4096" doc:"A decision_id, or its first 6 characters or more"`
 	B   string `query:"b" required:"true" minLength:"1" maxLength:"4096" doc:"Another one"`
 	All bool   `query:"all" doc:"What differs between any two decisions, too, as ids and times"`
 }
@@ -45,10 +45,10 @@ type diffOutput struct{ Body Difference }
 func (s *api) explanations() {
 	register(s, route{role: Auditor, method: http.MethodGet, path: "/decisions/{id}/why", id: "explain-decision",
 		summary: "Explain a stored decision: its verdict, what spoke, and what was different before",
-		text:    "It shows parts of payloads, which may be personal data: each look is logged with your name.", errors: []int{http.StatusNotFound}}, s.why)
+		text:    "It shows parts of payloads, which may be personal data: each look is logged with your name.", errors: []int{http.StatusNotFound, http.StatusConflict}}, s.why)
 	register(s, route{role: Auditor, method: http.MethodGet, path: "/decisions/diff", id: "diff-decisions",
 		summary: "Show how two stored decisions differ", text: "It shows parts of payloads, which may be personal data: each look is logged with your name.",
-		errors: []int{http.StatusNotFound}}, s.diff)
+		errors: []int{http.StatusNotFound, http.StatusConflict}}, s.diff)
 }
 
 func (s *api) why(ctx context.Context, c caller, in *whyInput) (*whyOutput, error) {

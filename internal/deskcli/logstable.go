@@ -58,7 +58,7 @@ func (s *session) decisionTexts(decisions []reader.Decision) {
 
 // oneDecision shows all decisions of an id: OPA's ids are unique, those of other producers need not be.
 func (s *session) oneDecision(ctx context.Context, id string, o logsFlags) error {
-	all, err := s.sys.Decisions.ByID(ctx, id)
+	all, err := s.named(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (s *session) oneDecision(ctx context.Context, id string, o logsFlags) error
 			}
 			s.decision(d)
 		}
-		s.say("\nWhy: docket why %s\n", plainAll(shell(id)))
+		s.say("\nWhy: docket why %s\n", plainAll(shell(all[0].ID)))
 	}
 	return nil
 }

@@ -95,7 +95,9 @@ func TestCommandsOnARealLedger(t *testing.T) {
 		Entries []struct{ ID, State, Fingerprint string }
 		Next    string
 	}
-	if err := json.Unmarshal([]byte(d.run(0, "", "dlq", "list", "--limit", "5", "--json")), &list); err != nil || len(list.Entries) != 5 || list.Next == "" {
+	listed := d.run(0, "", "dlq", "list", "--limit", "5", "--json")
+	d.has(listed, `"desks": 0`, `"not_entered": null`, "no desk is running; Kafka did not answer")
+	if err := json.NewDecoder(strings.NewReader(listed)).Decode(&list); err != nil || len(list.Entries) != 5 || list.Next == "" {
 		t.Fatalf("%v, %+v", err, list)
 	}
 	first, fingerprint := list.Entries[0].ID, list.Entries[0].Fingerprint

@@ -28,7 +28,7 @@ func (s *session) why() *cobra.Command {
 	var o whyFlags
 	c := &cobra.Command{
 		Use: "why ID [flags]", Short: "Explain a stored decision: how it ended, by which policy and revision, since when", DisableFlagsInUseLine: true,
-		Long: "Explain a stored decision. ID is its decision_id, whole. What it says of itself comes first: verdict, reasons, policies, bundle\n" +
+		Long: "Explain a stored decision. ID is its decision_id, or its first 6 characters or more. What it says of itself comes first: verdict, reasons, policies, bundle\n" +
 			"revisions, who asked; then since when decisions of the same subject and path end like that, and those before and behind it.\n" +
 			"Reasons and parts of the input are shown, which may be personal data.",
 		Example: "  docket why 502d43b4-80ba-4142-9470-c83ed0f8d1a8\n" +
@@ -153,9 +153,29 @@ func subjectOf(from, text string) (subject.Spec, error) {
 	return spec, nil
 }
 
+// named finds the decisions of an id, or of the only one that begins like that. Of several it tells.
+func (s *session) named(ctx context.Context, id string) ([]reader.Decision, error) {
+	all, err := reader.Named(ctx, s.sys.Decisions, id)
+	var several *reader.AmbiguousError
+	switch {
+	case errors.As(err, &several):
+		s.tell("%s: several decisions begin with %s; give more characters of one:\n", s.env.Program, plain(id))
+		for _, d := range several.Some {
+			s.tell("  %s  %s  %s\n", plainAll(d.ID), d.Time.UTC().Format(instant), or(d.Path, "-"))
+		}
+		if several.More {
+			s.tell("  and others\n")
+		}
+		return nil, endError(1)
+	case errors.Is(err, reader.ErrWhole):
+		return nil, fmt.Errorf("decision %s: %w", plain(id), err)
+	}
+	return all, err
+}
+
 // stored is the decision of an id, and of a time where several have that id.
 func (s *session) stored(ctx context.Context, id, flag string, at time.Time) (reader.Decision, error) {
-	all, err := s.sys.Decisions.ByID(ctx, id)
+	all, err := s.named(ctx, id)
 	if err != nil {
 		return reader.Decision{}, err
 	}
@@ -171,7 +191,7 @@ func (s *session) stored(ctx context.Context, id, flag string, at time.Time) (re
 			return d, nil
 		}
 	}
-	s.tell("%s: %s of %s; say which one with %s:\n", s.env.Program, counted(int64(len(all)), "decision"), plain(id), flag)
+	s.tell("%s: %s of %s; say which one with %s:\n", s.env.Program, counted(int64(len(all)), "decision"), plain(all[0].ID), flag)
 	for _, d := range all {
 		s.tell("  %s %s  %s\n", flag, d.Time.UTC().Format(time.RFC3339Nano), d.Verdict)
 	}
@@ -184,7 +204,7 @@ func (s *session) absent(id string) {
 	s.tell("%s: no decision %s is stored\n", s.env.Program, plain(id))
 	s.tell("  still on its way, parked, or a dead letter? docket where-is %s\n", word)
 	s.tell("  of a day that was archived, or is just leaving? docket archive list; docket restore --day DAY, then ask again\n")
-	s.tell("  the id has to be whole, as OPA gave it: docket logs shows ids\n")
+	s.tell("  an id can be shortened to its first %d characters or more: docket logs shows ids\n", reader.LeastID)
 }
 
 func (s *session) compare() *cobra.Command {
@@ -192,7 +212,7 @@ func (s *session) compare() *cobra.Command {
 	var atA, atB string
 	c := &cobra.Command{
 		Use: "diff A B [flags]", Short: "Compare two stored decisions", DisableFlagsInUseLine: true,
-		Long: "Compare two stored decisions, each named by its whole decision_id: what has to change in A to make it B. Numbers are equal as\n" +
+		Long: "Compare two stored decisions, each named by its decision_id or its first 6 characters or more: what has to change in A to make it B. Numbers are equal as\n" +
 			"JSON numbers; of lists the longest common part stays. What differs between any two is left out: decision_id, timestamp,\n" +
 			"req_id, metrics, trace_id, span_id, and the port of requested_by.",
 		Example: "  docket diff 502d43b4-80ba-4142-9470-c83ed0f8d1a8 cf0d08a7-ac3f-4bae-af64-7e66ef8b00ff",

@@ -82,6 +82,7 @@ func TestWhyOnARealTable(t *testing.T) {
 	}
 	d.has(d.run(0, "", "why", "e5e72bf0-077f-4b3a-8169-32d13cfbaa31", "--subject", "input:/user"), "denied", "blocked_software failed for alice", "e6d0f515-0289-41b7-87b4-52735b980883")
 	d.has(d.run(0, "", "diff", ids[0], ids[1]), "A  "+ids[0], "B  "+ids[1])
+	d.has(d.run(0, "", "why", ids[0][:8]), "Decision "+ids[0])
 	d.has(d.run(1, "", "why", "no such one"), "docket where-is 'no such one'")
 }
 

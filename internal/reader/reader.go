@@ -125,6 +125,9 @@ type Store interface {
 	Search(ctx context.Context, f Filter, p Page) (Found, error)
 	// ByID finds the decisions of one id, oldest first: several where the same id came with several timestamps.
 	ByID(ctx context.Context, id string) ([]Decision, error)
+	// Begins finds the decisions whose id begins with prefix, bytes as they are: of each id the oldest one, without its payload, at
+	// most limit. The error is [ErrWhole] where it cannot be found out in time whether these are all.
+	Begins(ctx context.Context, prefix string, limit int) ([]Decision, error)
 	// Follow returns what was stored since t and fits f, in the order in which it was stored, each decision once however late
 	// its transaction ended, and the place to go on from. It returns at once, with nothing where nothing is new.
 	Follow(ctx context.Context, f Filter, t Tail, limit int, payload bool) ([]Decision, Tail, error)

@@ -20,6 +20,7 @@ type Store struct {
 	mu     sync.Mutex
 	stored []reader.Decision // in the order in which they were stored
 	err    error
+	begins error // of Begins alone
 	asked  []reader.Filter
 	// Part is the most decisions that a search looks at before it stops with a page that is short; 0: all of them.
 	Part int
@@ -41,6 +42,13 @@ func (s *Store) Fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.err = err
+}
+
+// FailBegins has look-ups by the first characters of an id fail with err from now on.
+func (s *Store) FailBegins(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.begins = err
 }
 
 // Asked are the filters of all questions so far.
@@ -116,6 +124,24 @@ func (s *Store) ByID(_ context.Context, id string) ([]reader.Decision, error) {
 	}
 	slices.SortFunc(all, compare)
 	return all, s.err
+}
+
+// Begins is that of [reader.Store].
+func (s *Store) Begins(_ context.Context, prefix string, limit int) ([]reader.Decision, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := slices.Clone(s.stored)
+	slices.SortFunc(all, func(a, b reader.Decision) int { return cmp.Or(strings.Compare(a.ID, b.ID), a.Time.Compare(b.Time)) })
+	var found []reader.Decision
+	for _, d := range all {
+		if n := len(found); n < limit && strings.HasPrefix(d.ID, prefix) && (n == 0 || found[n-1].ID != d.ID) {
+			found = append(found, shown(d, false))
+		}
+	}
+	if err := cmp.Or(s.err, s.begins); err != nil {
+		return nil, err
+	}
+	return found, nil
 }
 
 // Follow is that of [reader.Store].

@@ -1,0 +1,51 @@
+package reader
+
+import (
+	"context"
+	"errors"
+)
+
+// LeastID is how many characters of an id are enough where no other stored id begins with them.
+const LeastID = 6
+
+// ErrWhole says that a shortened id could not be looked up.
+var ErrWhole = errors.New("give the whole id")
+
+// AmbiguousError says that the ids of several decisions begin like that.
+type AmbiguousError struct {
+	Some []Row // of them, one for each id
+	More bool  // there are others
+}
+
+func (*AmbiguousError) Error() string {
+	return "several decisions begin like that; give more characters"
+}
+
+// candidates is how many decisions an [AmbiguousError] names.
+const candidates = 5
+
+// Named finds the decisions of an id, oldest first, or of the only stored id that begins with it, where that has [LeastID]
+// characters. A whole id goes before one that is longer. None are found: nil. The error may be an [*AmbiguousError] or [ErrWhole].
+func Named(ctx context.Context, s Store, id string) ([]Decision, error) {
+	all, err := s.ByID(ctx, id)
+	if err != nil || len(all) > 0 || len(id) < LeastID || isUUID(id) {
+		return all, err
+	}
+	found, err := s.Begins(ctx, id, candidates+1)
+	switch {
+	case err != nil || len(found) == 0:
+		return nil, err
+	case len(found) == 1:
+		return s.ByID(ctx, found[0].ID)
+	}
+	several := &AmbiguousError{More: len(found) > candidates}
+	for _, d := range found[:min(len(found), candidates)] {
+		several.Some = append(several.Some, d.Row)
+	}
+	return nil, several
+}
+
+// isUUID says whether an id has the length and the dashes of a UUID: it is whole.
+func isUUID(id string) bool {
+	return len(id) == 36 && id[8] == '-' && id[13] == '-' && id[18] == '-' && id[23] == '-'
+}
