@@ -34,7 +34,7 @@ func (v Verdict) Effect() string {
 // noPartition is the verdict on 23514 when Postgres names no constraint: a
 // row for which the partitioned table has no partition.
 var noPartition = verdict(pgerrcode.CheckViolation, Hold,
-	"No constraint is named, so this is no CHECK: the table is partitioned and has no partition for the row's time, and none will appear by itself.")
+	"No constraint is named, so the cause is not a CHECK: the table has no partition for the row's time, and nothing creates one.")
 
 // BeforeCut is the CHECK that the table has while it is being made one of
 // partitions. No other is Docket's.
@@ -42,7 +42,7 @@ const BeforeCut = "decision_logs_before_cut"
 
 // beforeCut is the verdict on 23514 when it names that one.
 var beforeCut = verdict(pgerrcode.CheckViolation, Await,
-	"The constraint is "+BeforeCut+": a migration is making the table one of partitions, and until it is done the table takes no decision of more than a day ahead.")
+	"The constraint is "+BeforeCut+": a migration partitions the table. Until it is done, the table rejects decisions more than one day ahead.")
 
 var (
 	byCode  = map[string]Verdict{}
