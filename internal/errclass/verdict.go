@@ -18,7 +18,8 @@ type Verdict struct {
 	Class Class
 	// Rule is how such a fault is treated.
 	Rule Rule
-	// Why is one sentence on how the code comes about here.
+	// Why says how the code comes about here. For data faults it is part of a dead letter's message, and so of the
+	// fingerprint that groups dead letters: a change of the text splits their groups.
 	Why string
 }
 
