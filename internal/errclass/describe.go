@@ -95,24 +95,28 @@ func unknownCode(code string) string {
 
 const pageIntroduction = `# Errors: whose fault is it?
 
-When a batch cannot be stored, one question decides what becomes of its records: whose fault was it? The database
-answers with a SQLSTATE; where none came back, the kind of failure tells. This page has the verdict for each, as the
-program has it. ` + "`consumer classify CODE`" + ` explains a single one.
+When a batch cannot be stored, Docket first decides whose fault it was: the record's, the moment's
+or the configuration's. Postgres answers with a SQLSTATE. Without one, the kind of failure
+decides. These tables have the verdict for each code; ` + "`consumer classify CODE`" + ` explains one of
+them.
 
-Five things stand above the tables:
+Five rules come first:
 
-- Before the first dead letter the database must accept a known-good **probe row** (same statement, rolled back). If it
-  does not, the set-up is to blame, whatever the code said.
-- To **bisect** is to search the batch for its bad records, starting at the row that the server names, or by halving,
-  until they stand alone. Only what fails alone, twice, the second time on another connection, a few seconds old at most and with nothing stored on it, is a dead letter; every error on the way is judged afresh.
-- A fault of the set-up while the probe row is accepted is bisected too, and a record that fails alone is **parked**, so
-  that one odd record never stops a partition.
-- What nobody recognises blames the moment, never the record.
-- When several errors come together, our own shutdown outranks everything, then the first SQLSTATE counts (25P02 last,
-  as it only echoes another), then what has none.
+- **Probe**: for an error of the database, Docket dead-letters nothing until the database accepts
+  a known-good row (same statement, rolled back). If the database rejects it, the configuration is
+  at fault, whatever the code.
+- **Bisect**: Docket searches the batch for its bad records. It starts at the row that the server
+  names, or halves the batch. A record is dead-lettered only if it fails alone twice. The second
+  time is on another connection, at most a few seconds old, that stored nothing. Docket judges
+  every error on the way again.
+- **Park**: if the probe row is accepted despite a configuration fault, Docket bisects too, and
+  parks records that fail alone. One odd record then never stops a partition.
+- **Unknown errors** blame the moment, never the record.
+- **Several errors at once**: Docket's own shutdown comes first, then the first SQLSTATE, then
+  errors without one. 25P02 comes last, because it only repeats another error.
 
-A SQLSTATE that is not listed takes the verdict of its class; one of an unknown class is left to the probe
-(` + "`probe_bisect`" + `).
+A SQLSTATE that is not listed has the verdict of its SQLSTATE class. For an unknown class the
+probe decides (` + "`probe_bisect`" + `).
 `
 
 // Markdown renders all classes, rules and verdicts as the page docs/errors.md.

@@ -12,12 +12,11 @@ func TestDescribeTellsAnOperatorAllOfAVerdict(t *testing.T) {
 	want := `53100  disk_full
   class         systemic: the set-up is to blame
   rule          hold
-  what happens  Docket holds: nothing is stored or committed, and work goes on
-                by itself once the probe row is accepted; if it is accepted
-                all along, the batch is bisected and a record that fails alone
-                is parked.
-  why           The server's disk is full; parked copies would help nobody and
-                only grow Kafka.
+  what happens  Docket holds: it stores and commits nothing until the probe
+                row is accepted, then it continues by itself. If the probe row
+                is never rejected, Docket bisects the batch and parks records
+                that fail alone.
+  why           The server's disk is full. Parking would only fill Kafka.
 `
 	if got := errclass.Describe("53100"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

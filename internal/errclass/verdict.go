@@ -18,7 +18,8 @@ type Verdict struct {
 	Class Class
 	// Rule is how such a fault is treated.
 	Rule Rule
-	// Why is one sentence on how the code comes about here.
+	// Why says how the code comes about here. For data faults it is part of a dead letter's message, and so of the
+	// fingerprint that groups dead letters: a change of the text splits their groups.
 	Why string
 }
 
@@ -34,7 +35,7 @@ func (v Verdict) Effect() string {
 // noPartition is the verdict on 23514 when Postgres names no constraint: a
 // row for which the partitioned table has no partition.
 var noPartition = verdict(pgerrcode.CheckViolation, Hold,
-	"No constraint is named, so this is no CHECK: the table is partitioned and has no partition for the row's time, and none will appear by itself.")
+	"No constraint is named, so the cause is not a CHECK: the table has no partition for the row's time, and nothing creates one.")
 
 // BeforeCut is the CHECK that the table has while it is being made one of
 // partitions. No other is Docket's.
@@ -42,7 +43,7 @@ const BeforeCut = "decision_logs_before_cut"
 
 // beforeCut is the verdict on 23514 when it names that one.
 var beforeCut = verdict(pgerrcode.CheckViolation, Await,
-	"The constraint is "+BeforeCut+": a migration is making the table one of partitions, and until it is done the table takes no decision of more than a day ahead.")
+	"The constraint is "+BeforeCut+": a migration partitions the table. Until it is done, the table rejects decisions more than one day ahead.")
 
 var (
 	byCode  = map[string]Verdict{}
