@@ -101,8 +101,8 @@ program has it. ` + "`consumer classify CODE`" + ` explains a single one.
 
 Five things stand above the tables:
 
-- Before the first dead letter the database must accept a known-good **probe row** (same statement, rolled back). If it
-  does not, the set-up is to blame, whatever the code said.
+- Before the first dead letter the database must accept a known-good **probe row** (same statement, rolled back, then a
+  harmless COMMIT that is awaited like any other). If it does not, the set-up is to blame, whatever the code said.
 - To **bisect** is to search the batch for its bad records, starting at the row that the server names, or by halving,
   until they stand alone. Only what fails alone, twice, the second time on another connection, a few seconds old at most and with nothing stored on it, is a dead letter; every error on the way is judged afresh.
 - A fault of the set-up while the probe row is accepted is bisected too, and a record that fails alone is **parked**, so

@@ -106,18 +106,25 @@ func (s *session) commit() *failure {
 	s.server.mu.Unlock()
 	defer s.rests()
 	f := s.meet(Commit, rows)
+	if f == nil && (len(rows) > 0 || t.confirms) {
+		f = s.awaitStandby(t)
+	}
 
 	s.server.mu.Lock()
-	if f == nil {
+	if f == nil && !t.durable {
 		f = s.interrupted()
 	}
 	s.tx = nil
-	e := Event{Session: s.pid, Point: Commit, Rows: rows, Applied: f == nil}
+	e := Event{Session: s.pid, Point: Commit, Rows: rows, Applied: f == nil || t.durable}
 	if f != nil {
-		s.server.abort(t)
 		e.SQLSTATE, e.Cut = f.code, f.silent
+	}
+	if !e.Applied {
+		s.server.abort(t)
 	} else {
-		s.server.apply(t)
+		if !t.ended {
+			s.server.apply(t)
+		}
 		for i := range e.Rows {
 			e.Rows[i].Commit, e.Rows[i].At = t.inserted[i].Commit, t.inserted[i].At
 		}
@@ -132,6 +139,39 @@ func (s *session) commit() *failure {
 		return f
 	}
 	return nil
+}
+
+// awaitStandby waits while the standby is away. The transaction is in the log by then, so nothing takes it back any more.
+func (s *session) awaitStandby(t *transaction) *failure {
+	for {
+		s.server.mu.Lock()
+		if len(s.server.standby) == 0 {
+			s.server.mu.Unlock()
+			return nil
+		}
+		back, f := s.server.standby[0], s.interrupted()
+		t.durable = t.durable || f == nil
+		s.server.mu.Unlock()
+		if f == nil {
+			f, _ = s.waitFor(back, nil, nil)
+		}
+		switch {
+		case f == nil:
+		case !t.durable, f.ends():
+			return f
+		default:
+			s.notice("01000", "canceling wait for synchronous replication due to user request")
+			return nil
+		}
+	}
+}
+
+// confirm writes to the log alone.
+func (s *session) confirm(*portal) (answer, *failure) {
+	s.server.mu.Lock()
+	defer s.server.mu.Unlock()
+	s.tx.confirms = true
+	return answer{tag: "SELECT 1", rows: [][]value{{"0/0"}}}, s.interrupted()
 }
 
 func (s *session) rollback(*portal) (answer, *failure) {

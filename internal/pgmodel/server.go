@@ -43,6 +43,8 @@ type Server struct {
 	checks    []*Constraint
 	locks     []chan struct{}
 	hung      []chan struct{}
+	standby   []chan struct{} // the synchronous standby is away until they are closed
+	cancels   int             // cancel requests are lost
 	unknown   []string
 	observers []func(Event)
 	wait      sync.WaitGroup
@@ -129,6 +131,15 @@ func (s *Server) Kill() int {
 		b.interrupt(terminate)
 	}
 	return len(s.sessions)
+}
+
+// Cancel ends the statements that run, as an administrator does; each session stays.
+func (s *Server) Cancel() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range s.sessions {
+		b.interrupt(cancel)
+	}
 }
 
 // Close ends every session without a word, waits for their end and refuses connections from then on.

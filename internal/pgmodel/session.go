@@ -268,6 +268,9 @@ func (s *session) ungated() bool {
 func (s *Server) cancel(pid uint32, secret []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.cancels > 0 {
+		return
+	}
 	for _, b := range s.sessions {
 		if b.pid == pid && slices.Equal(b.secret, secret) {
 			b.interrupt(cancel)

@@ -132,6 +132,7 @@ func poolConfig(cfg Config) (*pgxpool.Config, error) {
 	if !cfg.ReadOnly {
 		cc.ValidateConnect = takesWrites
 	}
+	cc.OnNotice = noteWarning
 	watchTLS(cc)
 	if cc.ConnectTimeout <= 0 {
 		cc.ConnectTimeout = connectTimeout

@@ -67,7 +67,7 @@ var hints = map[string]string{
 	"28P01": "check user and password in DOCKET_DATABASE_URL; where pg_hba.conf says clientcert=verify-full, the name in our certificate too",
 	"3D000": "the database does not exist: check its name in DOCKET_DATABASE_URL",
 	"3F000": "the schema does not exist: check search_path",
-	"42501": "the role lacks a right: GRANT SELECT, INSERT ON decision_logs",
+	"42501": "the role lacks a right: GRANT SELECT, INSERT ON decision_logs; `consumer check` names any other",
 	"42P01": "the table is missing: run `consumer migrate`, or check search_path",
 	"42703": "a column is missing: run `consumer migrate`",
 	"42804": "a column has another type than it should: `consumer check` names it",

@@ -22,8 +22,8 @@ import (
 const wideProbe = 256
 
 // Probe stores a known-good row of the given time by the statements of [DB.Store], on a connection that it dials and
-// within its own store timeout, has deferred constraints checked, and rolls it all back. nil means that the table takes
-// good rows of that time. Where Store goes by COPY the insert is tried too, on the row that was copied: the next row
+// within its own store timeout, has deferred constraints checked, and rolls it all back. Then it commits something harmless
+// and waits for that as for any commit. nil means that the table takes good rows of that time and that commits are confirmed. Where Store goes by COPY the insert is tried too, on the row that was copied: the next row
 // that is there already will need it.
 func (db *DB) Probe(ctx context.Context, at time.Time) error {
 	return db.noted("probe the table", db.before(ctx, true, func(ctx context.Context, pg *pgconn.PgConn) error {
@@ -33,6 +33,14 @@ func (db *DB) Probe(ctx context.Context, at time.Time) error {
 
 // probeOn is Probe on a connection that is there.
 func (db *DB) probeOn(ctx context.Context, pg *pgconn.PgConn, at time.Time) error {
+	if err := db.probeRow(ctx, pg, at); err != nil {
+		return err
+	}
+	return transact(ctx, pg, (*transaction).commit)
+}
+
+// probeRow stores a known-good row and takes it back.
+func (db *DB) probeRow(ctx context.Context, pg *pgconn.PgConn, at time.Time) error {
 	n := 1
 	if db.full.Load() {
 		n = wideProbe
