@@ -28,6 +28,7 @@ const (
 	Ask            Point = "ask"             // before the first of them; each is at Insert then, alone
 	Asked          Point = "asked"           // before what was found out is told
 	Constraints    Point = "constraints"     // SET CONSTRAINTS ALL IMMEDIATE
+	Seen           Point = "seen"            // before any row of a range of time is read
 	Confirm        Point = "confirm"         // what gives a COMMIT something to write
 	Commit         Point = "commit"          // COMMIT was read and is not applied
 	CommitApplied  Point = "commit applied"  // committed, the answer is not sent

@@ -1,6 +1,7 @@
 package pgmodel
 
 import (
+	"encoding/binary"
 	"fmt"
 	"strconv"
 	"time"
@@ -164,6 +165,19 @@ func (s *session) awaitStandby(t *transaction) *failure {
 			return nil
 		}
 	}
+}
+
+// seen gives the first row of a range of time.
+func (s *session) seen(p *portal) (answer, *failure) {
+	s.server.mu.Lock()
+	defer s.server.mu.Unlock()
+	from, to := int64(binary.BigEndian.Uint64(p.params[0])), int64(binary.BigEndian.Uint64(p.params[1]))
+	for _, t := range s.server.committed {
+		if at := t.key().ts; from <= at && at <= to {
+			return answer{tag: "SELECT 1", rows: [][]value{{string(t.Raw), t.Topic, t.Partition, t.Time}}}, s.interrupted()
+		}
+	}
+	return answer{tag: "SELECT 0"}, s.interrupted()
 }
 
 // confirm writes to the log alone.

@@ -29,7 +29,7 @@ func listen(s *pgmodel.Server) *heard {
 			note(&h.dialled)
 		case e.Point == pgmodel.Commit && e.Applied && len(e.Rows) > 0:
 			note(&h.kept)
-		case e.Point == pgmodel.Insert && len(e.Rows) > 0 && e.Rows[0].Topic == "docket-probe":
+		case e.Point == pgmodel.Insert && len(e.Rows) > 0 && e.Rows[0].Offset == postgres.ProbeOffset:
 			note(&h.taken)
 		}
 	})

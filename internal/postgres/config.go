@@ -60,6 +60,7 @@ type DB struct {
 	full    atomic.Bool // the last write found the disk full
 	inserts atomic.Bool // the table takes no COPY
 	met     memory      // whose last batch met rows that were there
+	last    lastTaken   // what a probe resembles
 
 	witnesses witnesses // connections to ask on a second time
 }

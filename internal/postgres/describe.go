@@ -72,7 +72,7 @@ var hints = map[string]string{
 	"42703": "a column is missing: run `consumer migrate`",
 	"42804": "a column has another type than it should: `consumer check` names it",
 	"42P10": "the unique index on (decision_id, ts) is missing: create it again, it is what keeps duplicates out",
-	"23514": "a CHECK refuses it, or there is no partition for that time: create the partition",
+	"23514": "the CHECK that is named refuses good decisions too: change it, or drop it",
 	"23502": "a column is NOT NULL that Docket does not fill: give it a default",
 	"53100": "the server's disk is full: make room; Docket goes on by itself",
 	"53200": "the server is out of memory",
@@ -92,7 +92,7 @@ var hints = map[string]string{
 	errclass.CodeConfig:          "check DOCKET_DATABASE_URL, and triggers and rules on decision_logs",
 	errclass.CodePoolExhausted:   "all connections are in use: raise pool_max_conns in DOCKET_DATABASE_URL",
 	errclass.CodeProtocol:        "what answers is not Postgres as we know it: check host, port and proxy",
-	errclass.CodeAmbiguousCommit: "the connection was lost while committing: nothing to do, storing again is safe",
+	errclass.CodeAmbiguousCommit: "the answer to COMMIT was lost or a warning, and storing again is safe: where it lasts, look whether the synchronous standby is connected",
 }
 
 // LedgerError says that it was the ledger which could not be read or written, and not decision_logs.
@@ -140,6 +140,9 @@ func Hint(err error) string {
 	}
 	if said, ok := asServerError(err); ok && said.certless && code == said.code {
 		return certlessHint
+	}
+	if said, ok := asServerError(err); ok && code == "23514" && said.constraint == "" {
+		return "there is no partition for that time: create it"
 	}
 	return hints[code]
 }

@@ -28,16 +28,21 @@ func inModel(t *testing.T, test func(t *testing.T, server *pgmodel.Server, db *p
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		server := pgmodel.New(pgmodel.Config{Unknown: func(sql string) { t.Errorf("the model does not know %q", sql) }})
-		defer server.Close()
-		db, err := postgres.Open(postgres.Config{URL: "postgres://u@db/x?sslmode=disable", StoreTimeout: 3 * time.Second, Dialer: server.Dial}, zerolog.Nop())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer db.Close()
-		test(t, server, db)
+		t.Cleanup(server.Close)
+		test(t, server, openModel(t, server))
 		synctest.Wait()
 		time.Sleep(2 * time.Minute) // until what the driver does in the background is over
 	})
+}
+
+func openModel(t *testing.T, server *pgmodel.Server) *postgres.DB {
+	t.Helper()
+	db, err := postgres.Open(postgres.Config{URL: "postgres://u@db/x?sslmode=disable", StoreTimeout: 3 * time.Second, Dialer: server.Dial}, zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	return db
 }
 
 func wantAmbiguous(t *testing.T, what string, err error) {

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/rs/zerolog"
 
 	"docket/internal/decision"
@@ -69,13 +68,6 @@ func store(t testing.TB, db *postgres.DB, rows ...pipeline.Row) []pipeline.Outco
 		t.Fatalf("store: %v", err)
 	}
 	return out
-}
-
-func same(t testing.TB, got, want any) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Fatalf("-want +got:\n%s", diff)
-	}
 }
 
 func TestNoRowsAreNoWork(t *testing.T) {
