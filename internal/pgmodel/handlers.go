@@ -313,6 +313,9 @@ func acceptable(r *Row, triggers []*refusal, checks []*Constraint) *failure {
 
 // put inserts a row unless its identity is there. It waits for a transaction that has it and is still open.
 func (s *session) put(r *Row) (isNew bool, f *failure) {
+	if s.encoding != "UTF8" {
+		r.DecisionID, r.Raw = latin1([]byte(r.DecisionID)), []byte(latin1(r.Raw))
+	}
 	for {
 		s.server.mu.Lock()
 		if f := s.interrupted(); f != nil {
@@ -339,4 +342,13 @@ func (s *session) put(r *Row) (isNew bool, f *failure) {
 			return false, f
 		}
 	}
+}
+
+// latin1 is text whose bytes are each a character.
+func latin1(b []byte) string {
+	runes := make([]rune, len(b))
+	for i, c := range b {
+		runes[i] = rune(c)
+	}
+	return string(runes)
 }

@@ -1,6 +1,7 @@
 package pgmodel
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"slices"
@@ -19,6 +20,10 @@ type Config struct {
 	Unknown func(sql string)
 	// MaxMessage is the longest message that is read, in bytes. Default 64 MiB; longer ones end the session.
 	MaxMessage int
+	// Encoding is the client_encoding of whoever asks for none; default UTF8. Any other is read as LATIN1.
+	Encoding string
+	// Pooled is a server behind a pooler that hands on no client_encoding.
+	Pooled bool
 }
 
 // Server is the model of one server with one database. It is safe for concurrent use.
@@ -55,6 +60,7 @@ func New(cfg Config) *Server {
 	if cfg.MaxMessage <= 0 {
 		cfg.MaxMessage = 64 << 20
 	}
+	cfg.Encoding = cmp.Or(cfg.Encoding, "UTF8")
 	return &Server{cfg: cfg, rows: map[key]*tuple{}, lastPID: 100}
 }
 

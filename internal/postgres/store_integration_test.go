@@ -171,3 +171,17 @@ func TestAPartitionedTableTakesTheSameRows(t *testing.T) {
 	same(t, store(t, db, rows...), []pipeline.Outcome{stored, stored})
 	same(t, store(t, db, rows...), []pipeline.Outcome{present, present})
 }
+
+func TestClientEncoding_OfTheDatabase(t *testing.T) {
+	t.Parallel()
+	for _, encoding := range []string{"LATIN1", "WIN1252"} {
+		d := pgtest.New(t)
+		d.Exec(t, fmt.Sprintf(`ALTER DATABASE %s SET client_encoding = %s`, d.Name, encoding))
+		db := open(t, d.URL, 0)
+		same(t, store(t, db, row("é", noon, `{"name":"Ángel Ý"}`)), []pipeline.Outcome{stored})
+		same(t, store(t, db, row("é", noon, `{"name":"Ángel Ý"}`)), []pipeline.Outcome{present})
+		var id string
+		d.Query(t, `SELECT encode(convert_to(decision_id, 'UTF8'), 'hex') FROM decision_logs`, &id)
+		same(t, id, "c3a9")
+	}
+}

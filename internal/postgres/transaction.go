@@ -266,12 +266,23 @@ func (t *transaction) over() bool { return !t.pg.IsClosed() && t.pg.TxStatus() =
 // takesWrites is the check of a new connection. It makes a node that is read-only as good as away, so that of several
 // hosts the one that takes writes is found.
 func takesWrites(ctx context.Context, pg *pgconn.PgConn) error {
+	if err := speaksUTF8(ctx, pg); err != nil {
+		return err
+	}
 	result := pg.ExecParams(ctx, readOnlySQL, nil, nil, nil, nil).Read()
 	if result.Err != nil {
 		return result.Err
 	}
 	if len(result.Rows) != 1 || string(result.Rows[0][0]) != "off" {
 		return &ServerError{code: pgerrcode.ReadOnlySQLTransaction, severity: "ERROR"}
+	}
+	return nil
+}
+
+// speaksUTF8 refuses a connection that takes our text for another encoding: a pooler may not hand on what we ask for.
+func speaksUTF8(_ context.Context, pg *pgconn.PgConn) error {
+	if is := pg.ParameterStatus("client_encoding"); is != "" && is != encoding {
+		return errclass.As(&AnswerError{Problem: "client_encoding is not UTF8 although it was asked for: look at the pooler"}, errclass.CodeConfig)
 	}
 	return nil
 }
