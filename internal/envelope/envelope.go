@@ -5,6 +5,7 @@
 package envelope
 
 import (
+	"errors"
 	"strconv"
 	"time"
 
@@ -78,7 +79,8 @@ func (o *Opener) OpenParked(r *kgo.Record, maxBackoff time.Duration) Envelope {
 			e.Origin.Timestamp = t
 		}
 	}
-	if n, ok := number(h.attempt, 32); ok && n > 0 {
+	// One that is out of range is read as the largest: it is more than any maximum.
+	if n, err := strconv.ParseInt(string(h.attempt), 10, 32); n > 0 && (err == nil || errors.Is(err, strconv.ErrRange)) {
 		e.Attempt = int(n)
 	}
 	e.NotBefore = due(r, h.notBefore, maxBackoff)

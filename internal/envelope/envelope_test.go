@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"testing"
@@ -156,7 +157,9 @@ func TestHistoryThatMakesNoSenseCountsAsParkedForTheFirstTime(t *testing.T) {
 		"nothing":               {&kgo.Record{Topic: "parking", Partition: 1, Offset: 9, Timestamp: now}, 0, time.Time{}},
 		"negative attempt":      {at(RetryAttempt, "-3"), 0, time.Time{}},
 		"attempt of letters":    {at(RetryAttempt, "many"), 0, time.Time{}},
-		"attempt beyond int32":  {at(RetryAttempt, "99999999999"), 0, time.Time{}},
+		"attempt beyond int32":  {at(RetryAttempt, "99999999999"), math.MaxInt32, time.Time{}},
+		"attempt beyond int64":  {at(RetryAttempt, "99999999999999999999"), math.MaxInt32, time.Time{}},
+		"attempt far below":     {at(RetryAttempt, "-99999999999999999999"), 0, time.Time{}},
 		"attempt":               {at(RetryAttempt, "4"), 4, time.Time{}},
 		"negative not-before":   {at(NotBefore, "-5"), 0, time.Time{}},
 		"not-before of letters": {at(NotBefore, "tomorrow"), 0, time.Time{}},

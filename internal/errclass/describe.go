@@ -103,8 +103,8 @@ them.
 Five rules come first:
 
 - **Probe**: for an error of the database, Docket dead-letters nothing until the database accepts
-  a known-good row (same statement, rolled back). If the database rejects it, the configuration is
-  at fault, whatever the code.
+  a known-good row (same statement, rolled back, then a harmless COMMIT that it waits for). If the
+  database rejects it, the configuration is at fault, whatever the code.
 - **Bisect**: Docket searches the batch for its bad records. It starts at the row that the server
   names, or halves the batch. A record is dead-lettered only if it fails alone twice. The second
   time is on another connection, at most a few seconds old, that stored nothing. Docket judges

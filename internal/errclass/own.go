@@ -45,7 +45,7 @@ var ownCodes = []Verdict{
 	{Code: CodeConfig, Name: "configuration_refused", Rule: Hold,
 		Why: "A setting cannot be used as it is, such as a malformed connection string."},
 	{Code: CodeAmbiguousCommit, Name: "commit_outcome_unknown", Rule: RetryPark,
-		Why: "The connection was lost after COMMIT was sent; a retry is safe, because an existing row counts as stored."},
+		Why: "The answer to COMMIT was lost, or it warned that no standby is known to have the rows. A retry is safe, because an existing row counts as stored."},
 	{Code: CodeCanceled, Name: "canceled_by_us", Rule: Ignore,
 		Why: "Docket is stopping or lost the partition."},
 	{Code: CodePoolExhausted, Name: "no_free_connection", Rule: RetryPark,

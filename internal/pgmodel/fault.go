@@ -1,6 +1,9 @@
 package pgmodel
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Point is a moment in the life of a session at which a fault can strike.
 type Point string
@@ -25,6 +28,8 @@ const (
 	Ask            Point = "ask"             // before the first of them; each is at Insert then, alone
 	Asked          Point = "asked"           // before what was found out is told
 	Constraints    Point = "constraints"     // SET CONSTRAINTS ALL IMMEDIATE
+	Seen           Point = "seen"            // before any row of a range of time is read
+	Confirm        Point = "confirm"         // what gives a COMMIT something to write
 	Commit         Point = "commit"          // COMMIT was read and is not applied
 	CommitApplied  Point = "commit applied"  // committed, the answer is not sent
 	Rollback       Point = "rollback"        // ROLLBACK was read; with an error the transaction stays failed
@@ -216,6 +221,39 @@ func (s *Server) RefuseCopy() (heal func()) { return s.raise(&s.noCopy) }
 
 // DropIdentity takes the unique index away: ON CONFLICT is refused and anything else stores doubles.
 func (s *Server) DropIdentity() (heal func()) { return s.raise(&s.doubles) }
+
+// StandbyAway cuts off the synchronous standby: a COMMIT that wrote anything waits until the standby is back, and so do
+// all who wait for its rows. A cancel request, or the end of the session, ends the wait. The rows are visible then, and
+// the standby does not have them; the client is warned, if it is still there.
+func (s *Server) StandbyAway() (back func()) {
+	open := s.gate(&s.standby)
+	return func() {
+		open()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if len(s.standby) == 0 { // it catches up
+			for _, t := range s.committed {
+				t.alone = false
+			}
+		}
+	}
+}
+
+// Promote loses the server and goes on with the standby, which has what was confirmed and no more.
+func (s *Server) Promote(down time.Duration) {
+	s.mu.Lock()
+	s.committed = slices.DeleteFunc(s.committed, func(t *tuple) bool {
+		if t.alone {
+			delete(s.rows, t.key())
+		}
+		return t.alone
+	})
+	s.mu.Unlock()
+	s.Crash(down)
+}
+
+// LoseCancels has cancel requests lost on their way, as a firewall or a pooler does it.
+func (s *Server) LoseCancels() (heal func()) { return s.raise(&s.cancels) }
 
 // Hang makes the server accept and never answer, as one that is stopped or cut off: connections stay, nothing is lost.
 func (s *Server) Hang() (heal func()) { return s.gate(&s.hung) }

@@ -1,6 +1,7 @@
 package pgmodel
 
 import (
+	"encoding/binary"
 	"fmt"
 	"strconv"
 	"time"
@@ -106,18 +107,25 @@ func (s *session) commit() *failure {
 	s.server.mu.Unlock()
 	defer s.rests()
 	f := s.meet(Commit, rows)
+	if f == nil && (len(rows) > 0 || t.confirms) {
+		f = s.awaitStandby(t)
+	}
 
 	s.server.mu.Lock()
-	if f == nil {
+	if f == nil && !t.durable {
 		f = s.interrupted()
 	}
 	s.tx = nil
-	e := Event{Session: s.pid, Point: Commit, Rows: rows, Applied: f == nil}
+	e := Event{Session: s.pid, Point: Commit, Rows: rows, Applied: f == nil || t.durable}
 	if f != nil {
-		s.server.abort(t)
 		e.SQLSTATE, e.Cut = f.code, f.silent
+	}
+	if !e.Applied {
+		s.server.abort(t)
 	} else {
-		s.server.apply(t)
+		if !t.ended {
+			s.server.apply(t)
+		}
 		for i := range e.Rows {
 			e.Rows[i].Commit, e.Rows[i].At = t.inserted[i].Commit, t.inserted[i].At
 		}
@@ -132,6 +140,52 @@ func (s *session) commit() *failure {
 		return f
 	}
 	return nil
+}
+
+// awaitStandby waits while the standby is away. The transaction is in the log by then, so nothing takes it back any more.
+func (s *session) awaitStandby(t *transaction) *failure {
+	for {
+		s.server.mu.Lock()
+		if len(s.server.standby) == 0 {
+			s.server.mu.Unlock()
+			return nil
+		}
+		back, f := s.server.standby[0], s.interrupted()
+		t.durable = t.durable || f == nil
+		s.server.mu.Unlock()
+		if f == nil {
+			f, _ = s.waitFor(back, nil, nil)
+		}
+		switch {
+		case f == nil:
+		case !t.durable, f.ends():
+			return f
+		default:
+			s.notice("01000", "canceling wait for synchronous replication due to user request")
+			return nil
+		}
+	}
+}
+
+// seen gives the first row of a range of time.
+func (s *session) seen(p *portal) (answer, *failure) {
+	s.server.mu.Lock()
+	defer s.server.mu.Unlock()
+	from, to := int64(binary.BigEndian.Uint64(p.params[0])), int64(binary.BigEndian.Uint64(p.params[1]))
+	for _, t := range s.server.committed {
+		if at := t.key().ts; from <= at && at <= to {
+			return answer{tag: "SELECT 1", rows: [][]value{{string(t.Raw), t.Topic, t.Partition, t.Time}}}, s.interrupted()
+		}
+	}
+	return answer{tag: "SELECT 0"}, s.interrupted()
+}
+
+// confirm writes to the log alone.
+func (s *session) confirm(*portal) (answer, *failure) {
+	s.server.mu.Lock()
+	defer s.server.mu.Unlock()
+	s.tx.confirms = true
+	return answer{tag: "SELECT 1", rows: [][]value{{"0/0"}}}, s.interrupted()
 }
 
 func (s *session) rollback(*portal) (answer, *failure) {
@@ -259,6 +313,9 @@ func acceptable(r *Row, triggers []*refusal, checks []*Constraint) *failure {
 
 // put inserts a row unless its identity is there. It waits for a transaction that has it and is still open.
 func (s *session) put(r *Row) (isNew bool, f *failure) {
+	if s.encoding != "UTF8" {
+		r.DecisionID, r.Raw = latin1([]byte(r.DecisionID)), []byte(latin1(r.Raw))
+	}
 	for {
 		s.server.mu.Lock()
 		if f := s.interrupted(); f != nil {
@@ -285,4 +342,13 @@ func (s *session) put(r *Row) (isNew bool, f *failure) {
 			return false, f
 		}
 	}
+}
+
+// latin1 is text whose bytes are each a character.
+func latin1(b []byte) string {
+	runes := make([]rune, len(b))
+	for i, c := range b {
+		runes[i] = rune(c)
+	}
+	return string(runes)
 }

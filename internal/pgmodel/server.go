@@ -1,6 +1,7 @@
 package pgmodel
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"slices"
@@ -19,6 +20,10 @@ type Config struct {
 	Unknown func(sql string)
 	// MaxMessage is the longest message that is read, in bytes. Default 64 MiB; longer ones end the session.
 	MaxMessage int
+	// Encoding is the client_encoding of whoever asks for none; default UTF8. Any other is read as LATIN1.
+	Encoding string
+	// Pooled is a server behind a pooler that hands on no client_encoding.
+	Pooled bool
 }
 
 // Server is the model of one server with one database. It is safe for concurrent use.
@@ -43,6 +48,8 @@ type Server struct {
 	checks    []*Constraint
 	locks     []chan struct{}
 	hung      []chan struct{}
+	standby   []chan struct{} // the synchronous standby is away until they are closed
+	cancels   int             // cancel requests are lost
 	unknown   []string
 	observers []func(Event)
 	wait      sync.WaitGroup
@@ -53,6 +60,7 @@ func New(cfg Config) *Server {
 	if cfg.MaxMessage <= 0 {
 		cfg.MaxMessage = 64 << 20
 	}
+	cfg.Encoding = cmp.Or(cfg.Encoding, "UTF8")
 	return &Server{cfg: cfg, rows: map[key]*tuple{}, lastPID: 100}
 }
 
@@ -129,6 +137,15 @@ func (s *Server) Kill() int {
 		b.interrupt(terminate)
 	}
 	return len(s.sessions)
+}
+
+// Cancel ends the statements that run, as an administrator does; each session stays.
+func (s *Server) Cancel() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range s.sessions {
+		b.interrupt(cancel)
+	}
 }
 
 // Close ends every session without a word, waits for their end and refuses connections from then on.

@@ -29,6 +29,7 @@ type session struct {
 	conn    *end
 	backend *pgproto3.Backend
 
+	encoding string // client_encoding
 	prepared map[string]*prepared
 	portals  map[string]*portal
 	copy     *copying      // that is under way
@@ -169,6 +170,10 @@ func (s *session) start() bool {
 			s.server.cancel(m.ProcessID, m.SecretKey)
 			return false
 		case *pgproto3.StartupMessage:
+			s.encoding = s.server.cfg.Encoding
+			if asked := m.Parameters["client_encoding"]; asked != "" && !s.server.cfg.Pooled {
+				s.encoding = asked
+			}
 			return s.admitted()
 		}
 	}
@@ -194,7 +199,7 @@ func (s *session) admitted() bool {
 	}
 	s.tell(Event{Point: Startup}, nil)
 	s.backend.Send(&pgproto3.AuthenticationOk{})
-	for _, p := range [][2]string{{"client_encoding", "UTF8"}, {"DateStyle", "ISO, MDY"}, {"integer_datetimes", "on"},
+	for _, p := range [][2]string{{"client_encoding", s.encoding}, {"DateStyle", "ISO, MDY"}, {"integer_datetimes", "on"},
 		{"server_encoding", "UTF8"}, {"server_version", "17.6"}, {"standard_conforming_strings", "on"}, {"TimeZone", "UTC"}} {
 		s.backend.Send(&pgproto3.ParameterStatus{Name: p[0], Value: p[1]})
 	}
@@ -268,6 +273,9 @@ func (s *session) ungated() bool {
 func (s *Server) cancel(pid uint32, secret []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.cancels > 0 {
+		return
+	}
 	for _, b := range s.sessions {
 		if b.pid == pid && slices.Equal(b.secret, secret) {
 			b.interrupt(cancel)

@@ -6,6 +6,7 @@ import "time"
 type tuple struct {
 	Row
 	owner *transaction // the transaction that inserted it and is still open; nil once committed
+	alone bool         // the standby does not have it
 }
 
 // transaction is one of a session. Its fields are guarded by the server's mutex, but for those of its limits.
@@ -16,6 +17,8 @@ type transaction struct {
 	failed   bool     // only ROLLBACK is heard
 	ended    bool     // nothing is left to apply or take back
 	usesIt   bool     // holds a lock on the table
+	confirms bool     // wrote something, if no rows
+	durable  bool     // is in the log of this server, and waits for the standby
 	offered  []Row    // that are asked about
 	refused  []string // lines of what was found out
 	inserted []*tuple
@@ -33,6 +36,10 @@ func newTransaction(s *session) *transaction {
 // abort takes back what the transaction did and releases its locks.
 func (s *Server) abort(t *transaction) {
 	if t == nil || t.ended {
+		return
+	}
+	if t.durable {
+		s.apply(t)
 		return
 	}
 	t.failed, t.ended = true, true
@@ -66,7 +73,7 @@ func (s *Server) apply(t *transaction) {
 		s.commits++
 		now := time.Now()
 		for _, row := range t.inserted {
-			row.owner, row.Commit, row.At = nil, s.commits, now
+			row.owner, row.Commit, row.At, row.alone = nil, s.commits, now, len(s.standby) > 0
 		}
 		s.committed = append(s.committed, t.inserted...)
 	}

@@ -137,6 +137,11 @@ func encode(v value, format int16) []byte {
 			return strconv.AppendInt(nil, v, 10)
 		}
 		return binary.BigEndian.AppendUint64(nil, uint64(v))
+	case int32:
+		if format == 0 {
+			return strconv.AppendInt(nil, int64(v), 10)
+		}
+		return binary.BigEndian.AppendUint32(nil, uint32(v))
 	case []int64: // in binary form alone
 		b := binary.BigEndian.AppendUint32(nil, 1)
 		for _, n := range []uint32{0, pgtype.Int8OID, uint32(len(v)), 1} {

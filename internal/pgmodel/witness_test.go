@@ -27,9 +27,9 @@ func listen(s *pgmodel.Server) *heard {
 		switch {
 		case e.Point == pgmodel.Startup:
 			note(&h.dialled)
-		case e.Point == pgmodel.Commit && e.Applied:
+		case e.Point == pgmodel.Commit && e.Applied && len(e.Rows) > 0:
 			note(&h.kept)
-		case e.Point == pgmodel.Insert && len(e.Rows) > 0 && e.Rows[0].Topic == "docket-probe":
+		case e.Point == pgmodel.Insert && len(e.Rows) > 0 && e.Rows[0].Offset == postgres.ProbeOffset:
 			note(&h.taken)
 		}
 	})

@@ -172,8 +172,8 @@ func (c *carrier) accuse(ctx context.Context) error {
 		return nil // who wants a row is written, and fails in the ordinary way
 	}
 	accused, refused, err := h.ask(ctx, accused, middle(c.batch))
-	// Where it is only a time that the table does not take yet, the ordinary way asks about another.
-	if unwell, ok := errors.AsType[*Unwell](err); ok && ctx.Err() == nil && errclass.Classify(unwell.Err).Rule != errclass.Await {
+	// Where it may be only a time that the table does not take, the ordinary way asks about another.
+	if unwell, ok := errors.AsType[*Unwell](err); ok && ctx.Err() == nil && !mayBeTheTime(unwell.Err) {
 		return c.hold(ctx, blame(h.first, unwell.Err))
 	}
 	for i, it := range accused {

@@ -54,17 +54,23 @@ func (c *carrier) held(h Hold) (release func()) {
 	return func() { followed(); told() }
 }
 
-// probe asks the database for a known-good row at the time of the batch, or of the present where that time is what
-// the table does not take yet: then the time is to blame, not the table. It is that of the whole batch, to the end: those
-// that still want a row may do so for their times' sake.
+// probe asks the database for a known-good row at the time of the batch, or of the present where that time may be what
+// the table refuses: then the time is to blame, not the table. It is that of the whole batch, to the end: those that
+// still want a row may do so for their times' sake.
 func (c *carrier) probe(ctx context.Context) error {
 	c.pulse()
 	defer c.pulse()
 	err := c.db.Probe(ctx, middle(c.batch))
-	if errclass.Classify(err).Rule == errclass.Await {
-		err = c.db.Probe(ctx, c.now())
+	if mayBeTheTime(err) {
+		err = c.db.Probe(ctx, time.Time{})
 	}
 	return err
+}
+
+// mayBeTheTime says that a probe was refused for what another time could change: a constraint that has a name, or a
+// trigger. A partition that is missing is neither: the table lacks it, and takes the rows once it is there.
+func mayBeTheTime(err error) bool {
+	return errclass.Classify(err).Rule == errclass.Await || dataFault(err)
 }
 
 // blame makes the reason of a hold from the failure of the batch and that of the probe, which knows better.

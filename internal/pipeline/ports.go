@@ -75,7 +75,8 @@ type Store interface {
 	// has a known-good row of that time written and taken back on it afterwards, as Probe does; the error is an [Unwell]
 	// where the table refuses that. Once it returned nothing looks at rows any more.
 	Refusals(ctx context.Context, rows []Row, probe time.Time) (refused []error, err error)
-	// Probe writes a known-good row of the given time by the same statement, on a fresh connection, and takes it back.
+	// Probe writes a known-good row of the given time by the same statement, on a fresh connection, and takes it back. Then
+	// it commits something harmless and waits for that. The zero time stands for the present, or that of a stored row.
 	Probe(ctx context.Context, at time.Time) error
 }
 

@@ -30,10 +30,12 @@ func (d *archiveDay) Load(ctx context.Context, shape []archive.Column, lines [][
 	}
 	var l archive.Loaded
 	for {
-		err := pgx.BeginFunc(ctx, d.conn, func(tx pgx.Tx) error {
+		err := durably(ctx, d.conn, pgx.TxOptions{}, func(tx pgx.Tx) error {
 			var err error
-			l, err = d.load(ctx, tx, columns, texts)
-			return err
+			if l, err = d.load(ctx, tx, columns, texts); err != nil {
+				return err
+			}
+			return confirm(ctx, tx) // rows that were there already are restored only once the standby has them
 		})
 		ahead := (*errAhead)(nil)
 		if !errors.As(err, &ahead) {

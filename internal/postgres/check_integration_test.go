@@ -95,6 +95,15 @@ func TestCheckSchemaNamesGrants(t *testing.T) {
 	}
 }
 
+func TestCheckSchema_ConfirmingTaken(t *testing.T) {
+	t.Parallel()
+	d := pgtest.New(t)
+	d.Exec(t, `DO $$ DECLARE f oid; BEGIN FOR f IN SELECT oid FROM pg_proc WHERE proname = 'pg_logical_emit_message' LOOP
+		EXECUTE 'REVOKE EXECUTE ON FUNCTION ' || f::regprocedure || ' FROM PUBLIC'; END LOOP; END $$`)
+	found := worst(open(t, d.Role(t, "SELECT, INSERT"), 0).CheckSchema(context.Background()))
+	same(t, []postgres.Level{found["grants"], found["write"]}, []postgres.Level{postgres.Fail, postgres.Fail})
+}
+
 func TestCheckSchemaOfADatabaseThatIsAway(t *testing.T) {
 	t.Parallel()
 	checks := open(t, "postgres://docket:secret@127.0.0.1:1/docket?sslmode=disable", 0).CheckSchema(context.Background())

@@ -12,11 +12,13 @@ const grantsFile = "docs/grants.sql has roles that may do their work and nothing
 
 // checkGrants looks at what the role needs.
 func checkGrants(ctx context.Context, conn *pgx.Conn) (Check, error) {
-	var ins, sel, days bool
+	var ins, sel, days, confirms bool
 	err := conn.QueryRow(ctx, `
 		SELECT has_table_privilege(to_regclass('decision_logs')::oid, 'INSERT'),
 		       has_table_privilege(to_regclass('decision_logs')::oid, 'SELECT'),
-		       coalesce(has_function_privilege(to_regprocedure('decision_logs_make_partitions(int)')::oid, 'EXECUTE'), true)`).Scan(&ins, &sel, &days)
+		       coalesce(has_function_privilege(to_regprocedure('decision_logs_make_partitions(int)')::oid, 'EXECUTE'), true),
+		       (SELECT bool_and(has_function_privilege(oid, 'EXECUTE')) FROM pg_proc
+		         WHERE pronamespace = 'pg_catalog'::regnamespace AND proname = 'pg_logical_emit_message' AND proargtypes[2] = 'text'::regtype)`).Scan(&ins, &sel, &days, &confirms)
 	if err != nil {
 		return Check{}, err
 	}
@@ -32,6 +34,9 @@ func checkGrants(ctx context.Context, conn *pgx.Conn) (Check, error) {
 	switch {
 	case len(lacking) > 0:
 		return Check{Name: "grants", Level: Fail, Detail: "the role lacks " + strings.Join(lacking, " and "), Hint: hints["42501"]}, nil
+	case !confirms:
+		return Check{Name: "grants", Level: Fail, Detail: "the role lacks EXECUTE on pg_logical_emit_message",
+			Hint: "with it Docket has a standby confirm the rows that are there already: GRANT EXECUTE on it to the role, as PUBLIC has it by default"}, nil
 	case !days:
 		return Check{Name: "grants", Level: Warn, Detail: "the role lacks EXECUTE on decision_logs_make_partitions(int)",
 			Hint: "the next days get no partitions: GRANT EXECUTE on it, or call it from elsewhere and set DOCKET_PARTITIONS_AHEAD=0"}, nil

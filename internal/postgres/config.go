@@ -48,6 +48,7 @@ const (
 	connectTimeout      = 10 * time.Second
 	maxConnLifetime     = 30 * time.Minute
 	maxConnIdleTime     = 5 * time.Minute
+	encoding            = "UTF8"
 )
 
 // DB is the database. It is safe for concurrent use.
@@ -60,6 +61,7 @@ type DB struct {
 	full    atomic.Bool // the last write found the disk full
 	inserts atomic.Bool // the table takes no COPY
 	met     memory      // whose last batch met rows that were there
+	last    lastTaken   // what a probe resembles
 
 	witnesses witnesses // connections to ask on a second time
 }
@@ -129,9 +131,11 @@ func poolConfig(cfg Config) (*pgxpool.Config, error) {
 	// Every statement by the extended protocol, unnamed: no state on the server that a pooler could mix up.
 	cc.DefaultQueryExecMode = pgx.QueryExecModeExec
 	cc.StatementCacheCapacity, cc.DescriptionCacheCapacity = 0, 0
+	cc.ValidateConnect = speaksUTF8
 	if !cfg.ReadOnly {
 		cc.ValidateConnect = takesWrites
 	}
+	cc.OnNotice = noteWarning
 	watchTLS(cc)
 	if cc.ConnectTimeout <= 0 {
 		cc.ConnectTimeout = connectTimeout
@@ -140,6 +144,7 @@ func poolConfig(cfg Config) (*pgxpool.Config, error) {
 		cfg.ApplicationName = "docket"
 	}
 	cc.RuntimeParams["application_name"] = cfg.ApplicationName
+	cc.RuntimeParams["client_encoding"] = encoding // whatever the role, the database or the URL has
 	if cfg.Dialer != nil {
 		cc.DialFunc = cfg.Dialer
 		cc.LookupFunc = func(_ context.Context, host string) ([]string, error) { return []string{host}, nil }

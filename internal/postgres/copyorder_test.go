@@ -34,7 +34,7 @@ func TestNoRowIsSentBeforeTheServerAsksForRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	_, err = db.Store(t.Context(), []pipeline.Row{knownGood(time.Now())}, true)
+	_, err = db.Store(t.Context(), []pipeline.Row{madeUp.row(time.Now())}, true)
 	if s, ok := asServerError(err); !ok || s.SQLState() != "42501" {
 		t.Errorf("not what the server said: %v", err)
 	}

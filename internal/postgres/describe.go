@@ -67,12 +67,12 @@ var hints = map[string]string{
 	"28P01": "check user and password in DOCKET_DATABASE_URL; with clientcert=verify-full in pg_hba.conf, also check the name in the client certificate",
 	"3D000": "the database does not exist: check its name in DOCKET_DATABASE_URL",
 	"3F000": "the schema does not exist: check search_path",
-	"42501": "the role lacks a right: GRANT SELECT, INSERT ON decision_logs",
+	"42501": "the role lacks a right: GRANT SELECT, INSERT ON decision_logs; `consumer check` names any other",
 	"42P01": "the table is missing: run `consumer migrate`, or check search_path",
 	"42703": "a column is missing: run `consumer migrate`",
 	"42804": "a column has the wrong type: run `consumer check` to see which",
 	"42P10": "the unique index on (decision_id, ts) is missing: create it again, because it prevents duplicates",
-	"23514": "a CHECK rejects the row, or its time has no partition: create the partition",
+	"23514": "the named CHECK rejects good decisions too: change it or drop it",
 	"23502": "Docket does not fill a NOT NULL column: give the column a default",
 	"53100": "the server's disk is full: free space; Docket then continues by itself",
 	"53200": "the server is out of memory",
@@ -92,7 +92,7 @@ var hints = map[string]string{
 	errclass.CodeConfig:          "check DOCKET_DATABASE_URL, and triggers and rules on decision_logs",
 	errclass.CodePoolExhausted:   "all connections are in use: raise pool_max_conns in DOCKET_DATABASE_URL",
 	errclass.CodeProtocol:        "the answer is not from Postgres: check host, port and proxy",
-	errclass.CodeAmbiguousCommit: "the connection was lost during COMMIT: do nothing, because storing again is safe",
+	errclass.CodeAmbiguousCommit: "the answer to COMMIT was lost or carried a warning; storing again is safe. If it persists, check that the synchronous standby is connected",
 }
 
 // LedgerError says that it was the ledger which could not be read or written, and not decision_logs.
@@ -140,6 +140,9 @@ func Hint(err error) string {
 	}
 	if said, ok := asServerError(err); ok && said.certless && code == said.code {
 		return certlessHint
+	}
+	if said, ok := asServerError(err); ok && code == "23514" && said.constraint == "" {
+		return "that time has no partition: create it"
 	}
 	return hints[code]
 }

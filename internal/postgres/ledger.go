@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgerrcode"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // Ledger is the ledger of dead letters. It is safe for concurrent use.
@@ -45,16 +46,18 @@ func (l *Ledger) withinOf(ctx context.Context, act string, options pgx.TxOptions
 	defer cancel()
 	for try := 1; ; try++ {
 		var own error // of do, and none of the database's
-		err := pgx.BeginTxFunc(ctx, l.db.pool, options, func(tx pgx.Tx) error {
-			own = nil
-			if _, err := tx.Exec(ctx, "SELECT set_config('statement_timeout', $1, true)", string(milliseconds(l.db.timeout*4/5))); err != nil {
+		err := l.db.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
+			return durably(ctx, conn.Conn(), options, func(tx pgx.Tx) error {
+				own = nil
+				if _, err := tx.Exec(ctx, "SELECT set_config('statement_timeout', $1, true)", string(milliseconds(l.db.timeout*4/5))); err != nil {
+					return err
+				}
+				err := do(ctx, tx)
+				if isOwn(err) {
+					own = err
+				}
 				return err
-			}
-			err := do(ctx, tx)
-			if isOwn(err) {
-				own = err
-			}
-			return err
+			})
 		})
 		switch {
 		case err == nil:

@@ -63,7 +63,10 @@ func (l *Ledger) Enter(ctx context.Context, letters []ledger.Letter, maxAttempts
 		count.DeadAgain = h.dead
 		count.New = added
 		count.Known += len(batch) - h.dead - added
-		return nil
+		if added+h.dead > 0 {
+			return nil
+		}
+		return confirm(ctx, tx) // letters that are known already have their home only once the standby has them
 	})
 	if err != nil {
 		return ledger.EnteredCount{}, err

@@ -36,7 +36,7 @@ func TestNothingIsSentOnAConnectionThatWasLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if _, err := db.Store(t.Context(), []pipeline.Row{knownGood(time.Now())}, true); err == nil {
+	if _, err := db.Store(t.Context(), []pipeline.Row{madeUp.row(time.Now())}, true); err == nil {
 		t.Fatal("stored on a connection that was lost")
 	}
 	<-watched.closed

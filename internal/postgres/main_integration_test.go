@@ -3,19 +3,10 @@
 package postgres
 
 import (
-	"os"
 	"testing"
-
-	"go.uber.org/goleak"
 
 	"docket/internal/testenv"
 )
 
-// TestMain needs containers only where the environment names no server.
-func TestMain(m *testing.M) {
-	if os.Getenv("DOCKET_TEST_DATABASE_URL") != "" {
-		goleak.VerifyTestMain(m)
-		return
-	}
-	testenv.Main(m)
-}
+// TestMain starts containers only for tests that ask for one: most take the server that the environment names, if any.
+func TestMain(m *testing.M) { testenv.Main(m) }

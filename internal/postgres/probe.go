@@ -2,17 +2,13 @@ package postgres
 
 import (
 	"context"
-	"crypto/rand"
-	"database/sql"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgerrcode"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"docket/internal/decision"
 	"docket/internal/errclass"
 	"docket/internal/pipeline"
 )
@@ -21,9 +17,9 @@ import (
 // has already; so many need new ones, of the index too.
 const wideProbe = 256
 
-// Probe stores a known-good row of the given time by the statements of [DB.Store], on a connection that it dials and
-// within its own store timeout, has deferred constraints checked, and rolls it all back. nil means that the table takes
-// good rows of that time. Where Store goes by COPY the insert is tried too, on the row that was copied: the next row
+// Probe stores a known-good row of the given time, zero is the present or else the time of one that is stored, by the statements of [DB.Store], on a connection that it dials and
+// within its own store timeout, has deferred constraints checked, and rolls it all back. Then it commits something harmless
+// and waits for that as for any commit. nil means that the table takes good rows of that time and that commits are confirmed. Where Store goes by COPY the insert is tried too, on the row that was copied: the next row
 // that is there already will need it.
 func (db *DB) Probe(ctx context.Context, at time.Time) error {
 	return db.noted("probe the table", db.before(ctx, true, func(ctx context.Context, pg *pgconn.PgConn) error {
@@ -33,13 +29,57 @@ func (db *DB) Probe(ctx context.Context, at time.Time) error {
 
 // probeOn is Probe on a connection that is there.
 func (db *DB) probeOn(ctx context.Context, pg *pgconn.PgConn, at time.Time) error {
+	if err := db.probeAny(ctx, pg, at); err != nil {
+		return err
+	}
+	return transact(ctx, pg, (*transaction).commit)
+}
+
+// probeAny asks for one good row after the other until the table takes one: the last that it took, one that is made up,
+// one that is stored. Users' constraints need not like the one that is made up, and the others may be from before a
+// constraint was tightened. The error is that of the first. Whatever says nothing of a row ends it.
+func (db *DB) probeAny(ctx context.Context, pg *pgconn.PgConn, at time.Time) (refused error) {
+	own := at.IsZero()
+	if own {
+		at = time.Now()
+	}
+	settled := func(c *canary, at time.Time) bool {
+		err := db.probeRow(ctx, pg, c, at)
+		class := errclass.Classify(err).Class
+		again := (class == errclass.Data || class == errclass.Systemic) && !pg.IsClosed()
+		if !again || refused == nil {
+			refused = err
+		}
+		return !again
+	}
+	last := db.last.get()
+	if last != nil && settled(last, at) || settled(&madeUp, at) {
+		return refused
+	}
+	if last == nil {
+		around := 24 * time.Hour
+		if own {
+			around = anyTime
+		}
+		if last = seen(ctx, pg, at, around, db.timeout/4); last == nil || settled(last, at) {
+			return refused
+		}
+	}
+	if own {
+		settled(last, last.at)
+	}
+	return refused
+}
+
+// probeRow stores a good row of that time, and takes it back.
+func (db *DB) probeRow(ctx context.Context, pg *pgconn.PgConn, c *canary, at time.Time) error {
 	n := 1
 	if db.full.Load() {
 		n = wideProbe
 	}
 	rows := make([]pipeline.Row, n)
 	for i := range rows {
-		rows[i] = knownGood(at)
+		rows[i] = c.row(at)
 	}
 	w := newWriting(rows, (*transaction).takeBack)
 	var refused *refusedCopy
@@ -103,24 +143,3 @@ func (w *writing) probeInsert(t *transaction) error {
 	}
 	return w.end(t)
 }
-
-// knownGood is a row with a value in every column, none of them remarkable. Its id is new each time, so that two
-// probes never wait for each other.
-func knownGood(at time.Time) pipeline.Row {
-	id := "docket-probe-" + rand.Text()
-	labels := `{"id":"docket-probe","version":"0"}`
-	raw := fmt.Sprintf(`{"decision_id":%q,"timestamp":%q,"path":"docket/probe","result":true,"requested_by":"docket","req_id":1,"labels":%s,"bundles":{}}`,
-		id, at.UTC().Format(time.RFC3339Nano), labels)
-	return pipeline.Row{
-		Topic: "docket-probe", Appended: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), // so that it is asked for by its place, and compared all the same
-		Log: &decision.Log{
-			ID: id, Time: at,
-			Path: given("docket/probe"), Service: given("docket"), RequestedBy: given("docket"),
-			OPAID: given("docket-probe"), OPAVersion: given("0"),
-			Allowed: given(true), ReqID: given(int64(1)),
-			Labels: []byte(labels), Bundles: []byte(`{}`), Raw: []byte(raw),
-		},
-	}
-}
-
-func given[T any](v T) sql.Null[T] { return sql.Null[T]{V: v, Valid: true} }

@@ -146,3 +146,24 @@ func TestTheProbeDoesNotWaitForThePool(t *testing.T) {
 		t.Fatalf("the store that nobody waits for any more ended with %v", err)
 	}
 }
+
+// A user's CHECK need not like the row that is made up: a probe resembles what the table took.
+func TestProbe_UsersCheck(t *testing.T) {
+	t.Parallel()
+	d := pgtest.New(t)
+	d.Exec(t, `ALTER TABLE decision_logs ADD CONSTRAINT ours CHECK (service = 'shop' AND ts > '2020-01-01' AND raw->>'decision_id' = decision_id)`)
+	first := open(t, d.URL, 0)
+	wantCode(t, nil, first.Probe(t.Context(), noon), "23514")
+	r := full("6e8bc430-9c3a-4b1f-8a5e-0123456789ab", noon, 10)
+	r.Log.Raw = []byte(event(r.Log.ID, noon, nil))
+	store(t, first, r)
+	for name, db := range map[string]*postgres.DB{"the same process": first, "a new process": open(t, d.URL, 0)} {
+		for _, at := range []time.Time{noon, {}} {
+			if err := db.Probe(t.Context(), at); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		wantCode(t, nil, db.Probe(t.Context(), noon.AddDate(-20, 0, 0)), "23514")
+	}
+	same(t, d.Exec(t, `DELETE FROM decision_logs`), int64(1))
+}

@@ -155,6 +155,14 @@ SELECT set_config('statement_timeout', $1, true),
                   CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END,
                   true)`
 
+// seenSQL reads any row of a range of time, of which few partitions have some.
+const seenSQL = `
+SELECT raw::text, source_topic, source_partition, ts FROM decision_logs WHERE ts BETWEEN $1::timestamptz AND $2::timestamptz LIMIT 1`
+
+// confirmSQL writes to the log of the server and nowhere else, so that COMMIT has something to wait for. Any role may call
+// it, as long as nobody took EXECUTE from PUBLIC; at any wal_level it writes.
+const confirmSQL = `SELECT pg_logical_emit_message(true, 'docket', '')`
+
 const (
 	commitSQL    = `COMMIT`
 	rollbackSQL  = `ROLLBACK`

@@ -28,6 +28,7 @@ func (db *DB) Store(ctx context.Context, rows []pipeline.Row, fresh bool) ([]pip
 	if err = db.noted("store a batch", err); err != nil {
 		return nil, err
 	}
+	db.last.keep(rows, outcomes)
 	return outcomes, nil
 }
 

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/rs/zerolog"
 
 	"docket/internal/decision"
@@ -69,13 +68,6 @@ func store(t testing.TB, db *postgres.DB, rows ...pipeline.Row) []pipeline.Outco
 		t.Fatalf("store: %v", err)
 	}
 	return out
-}
-
-func same(t testing.TB, got, want any) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Fatalf("-want +got:\n%s", diff)
-	}
 }
 
 func TestNoRowsAreNoWork(t *testing.T) {
@@ -178,4 +170,18 @@ func TestAPartitionedTableTakesTheSameRows(t *testing.T) {
 	rows := []pipeline.Row{full("a", noon, 1), full("b", noon, 1)}
 	same(t, store(t, db, rows...), []pipeline.Outcome{stored, stored})
 	same(t, store(t, db, rows...), []pipeline.Outcome{present, present})
+}
+
+func TestClientEncoding_OfTheDatabase(t *testing.T) {
+	t.Parallel()
+	for _, encoding := range []string{"LATIN1", "WIN1252"} {
+		d := pgtest.New(t)
+		d.Exec(t, fmt.Sprintf(`ALTER DATABASE %s SET client_encoding = %s`, d.Name, encoding))
+		db := open(t, d.URL, 0)
+		same(t, store(t, db, row("é", noon, `{"name":"Ángel Ý"}`)), []pipeline.Outcome{stored})
+		same(t, store(t, db, row("é", noon, `{"name":"Ángel Ý"}`)), []pipeline.Outcome{present})
+		var id string
+		d.Query(t, `SELECT encode(convert_to(decision_id, 'UTF8'), 'hex') FROM decision_logs`, &id)
+		same(t, id, "c3a9")
+	}
 }

@@ -19,6 +19,7 @@ type transaction struct {
 	pipe   *pgconn.Pipeline // what is spoken in, but for COPY; nil until it is needed
 	begun  bool
 	copied bool          // rows came by COPY, which asks for less than the insert does
+	wrote  bool          // an insert stored rows; COPY says it with copied
 	left   time.Duration // that the limits were set for; 0: they were not
 }
 
@@ -152,7 +153,10 @@ func (t *transaction) answer(each func(values [][]byte) error) (pgconn.CommandTa
 	return tag, err
 }
 
-// commit ends the transaction. An error without an answer of the server is ambiguous and marked so.
+// commit ends the transaction. An error without an answer of the server is ambiguous and marked so, and so is an answer
+// with a warning: it says that no standby is known to have the rows. A transaction that wrote nothing writes something
+// harmless first, because Postgres commits nothing without waiting for anybody: what this transaction saw of others is
+// confirmed by the standby only once a later commit is.
 func (t *transaction) commit() error {
 	ended := t.stated(commitSQL)
 	err := t.committed()
@@ -161,26 +165,37 @@ func (t *transaction) commit() error {
 }
 
 func (t *transaction) committed() error {
-	pipe := t.speak()
-	if t.copied {
-		// In the same go: an error makes the server skip COMMIT.
+	pipe, before := t.speak(), 0
+	if !t.begun {
+		before = t.begin()
+	}
+	// In the same go: an error makes the server skip COMMIT.
+	switch {
+	case t.copied:
 		pipe.SendQueryParams(tableSQL, nil, nil, nil, nil)
+		before++
+	case !t.wrote:
+		pipe.SendQueryParams(confirmSQL, nil, nil, nil, nil)
+		before++
 	}
 	pipe.SendQueryParams(commitSQL, nil, nil, nil, nil)
+	forgetWarnings(t.pg)
 	if err := pipe.Sync(); err != nil {
 		return lostCommit(err)
 	}
-	if t.copied {
+	for range before {
 		if _, err := t.answer(nil); err != nil {
 			return lostCommit(tableError(err))
 		}
 	}
 	tag, err := t.answer(nil)
-	if err != nil {
+	switch {
+	case err != nil:
 		return lostCommit(err)
-	}
-	if tag.String() != "COMMIT" {
+	case tag.String() != "COMMIT":
 		return errclass.As(&AnswerError{Problem: "COMMIT was answered with a rollback"}, errclass.CodeCommitRollback)
+	case warned(t.pg):
+		return errUnconfirmed()
 	}
 	// It is committed: the server says so only afterwards. What is lost from here on is only the connection, and the
 	// pool sees that for itself.
@@ -251,12 +266,23 @@ func (t *transaction) over() bool { return !t.pg.IsClosed() && t.pg.TxStatus() =
 // takesWrites is the check of a new connection. It makes a node that is read-only as good as away, so that of several
 // hosts the one that takes writes is found.
 func takesWrites(ctx context.Context, pg *pgconn.PgConn) error {
+	if err := speaksUTF8(ctx, pg); err != nil {
+		return err
+	}
 	result := pg.ExecParams(ctx, readOnlySQL, nil, nil, nil, nil).Read()
 	if result.Err != nil {
 		return result.Err
 	}
 	if len(result.Rows) != 1 || string(result.Rows[0][0]) != "off" {
 		return &ServerError{code: pgerrcode.ReadOnlySQLTransaction, severity: "ERROR"}
+	}
+	return nil
+}
+
+// speaksUTF8 refuses a connection that takes our text for another encoding: a pooler may not hand on what we ask for.
+func speaksUTF8(_ context.Context, pg *pgconn.PgConn) error {
+	if is := pg.ParameterStatus("client_encoding"); is != "" && is != encoding {
+		return errclass.As(&AnswerError{Problem: "client_encoding is not UTF8 although it was asked for: look at the pooler"}, errclass.CodeConfig)
 	}
 	return nil
 }

@@ -67,7 +67,7 @@ func inTheWay(err error) error {
 }
 
 // quickly stores the rows by COPY, which takes only what is new. With look it asks first what is there: then COPY gets
-// the rest, and where there is none nothing is written at all.
+// the rest, and where there is none only the commit writes.
 func (w *writing) quickly(t *transaction, look bool) error {
 	rest := w.firsts
 	if look {
@@ -84,12 +84,6 @@ func (w *writing) quickly(t *transaction, look bool) error {
 	}
 	if err := w.compareDoubles(t); err != nil {
 		return err
-	}
-	if len(rest) == 0 {
-		// What this isolation shows of others is committed, and nothing is ours: there is nothing for COMMIT to do, and no
-		// lost answer to it that would leave anything open.
-		t.rollback()
-		return nil
 	}
 	return w.end(t)
 }
@@ -129,7 +123,7 @@ func (w *writing) carefully(t *transaction) error {
 	if err != nil {
 		return err
 	}
-	w.met = len(left) > 0
+	w.met, t.wrote = len(left) > 0, len(left) < len(w.firsts)
 	if err := w.compareAll(t, left); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"docket/internal/conservation"
 	"docket/internal/pgmodel"
+	"docket/internal/postgres"
 )
 
 // newDatabase is a server whose table refuses what the generator plants for it.
@@ -63,7 +64,9 @@ func ofTheDatabase() []evil {
 		{"a few rows fail", func(d dice, s *schedule) event {
 			return event{Arg: one(d, one(d, transients...), one(d, systemics...), "25006"), N: d.IntN(1000), For: s.bearable(d.between(500*time.Millisecond, 5*time.Second))}
 		}, func(w *world, e event) func() {
-			odd := func(r pgmodel.Row) bool { return r.Topic == source && int(r.Offset+r.Time.UnixMicro())%(2+e.N%5) == 0 }
+			odd := func(r pgmodel.Row) bool {
+				return r.Topic == source && r.Offset != postgres.ProbeOffset && int(r.Offset+r.Time.UnixMicro())%(2+e.N%5) == 0
+			}
 			return w.db.Inject(pgmodel.Fault{Point: pgmodel.Insert, SQLSTATE: e.Arg, Row: odd, Count: -1})
 		}},
 		{"login refused", coded([]string{"28P01", "53300", "57P03", "3D000"}), func(w *world, e event) func() {
@@ -83,6 +86,14 @@ func ofTheDatabase() []evil {
 		}},
 		{"COMMIT lives on", short, func(w *world, e event) func() {
 			return w.db.Inject(pgmodel.Fault{Point: pgmodel.Commit, Delay: time.Duration(10+3*e.N) * time.Millisecond, LivesOn: true, Cut: e.N%2 == 0, Count: 1 + e.N%3})
+		}},
+		{"standby away", short, func(w *world, e event) func() {
+			back := w.db.StandbyAway()
+			if e.N%2 == 0 {
+				return back
+			}
+			heal := w.db.LoseCancels()
+			return func() { heal(); back() }
 		}},
 		{"database restarts", nil, func(w *world, e event) func() { w.db.Restart(e.For); return nothing }},
 		{"database crashes", nil, func(w *world, e event) func() { w.db.Crash(e.For); return nothing }},

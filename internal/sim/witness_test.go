@@ -5,6 +5,7 @@ package sim
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"strconv"
@@ -12,7 +13,9 @@ import (
 	"sync"
 	"time"
 
+	"docket/internal/errclass"
 	"docket/internal/pgmodel"
+	"docket/internal/postgres"
 	"docket/internal/verify"
 )
 
@@ -77,7 +80,7 @@ func (wit *witness) see(e pgmodel.Event) {
 		return
 	}
 	t := try{
-		at: e.Time, probe: e.Rows[0].Topic == "docket-probe", code: e.SQLSTATE,
+		at: e.Time, probe: e.Rows[0].Offset == postgres.ProbeOffset, code: e.SQLSTATE,
 		passed: e.SQLSTATE == "" && !e.Cut, prompt: e.Time.Equal(wit.began[e.Session]),
 	}
 	for i := range e.Rows {
@@ -164,7 +167,10 @@ func (wit *witness) resumed(p *process, shared map[int64]bool) (wrong []string) 
 			if t.refused() {
 				refused[t.times[0]] = t
 			} else if t.passed {
-				delete(refused, t.times[0])
+				maps.DeleteFunc(refused, func(at int64, p *try) bool {
+					v, _ := errclass.Lookup(p.code) // a fault of data may be that of the time: the probe is made at another
+					return at == t.times[0] || v.Class == errclass.Data
+				})
 			}
 			continue
 		}

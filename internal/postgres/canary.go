@@ -1,0 +1,169 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/json"
+	"math"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"docket/internal/decision"
+	"docket/internal/errclass"
+	"docket/internal/pipeline"
+)
+
+// canary is a good decision, which can be read, of which a probe makes rows.
+type canary struct {
+	raw       []byte
+	topic     string
+	partition int32
+	at        time.Time
+}
+
+// madeUp is a decision with a value in every column, none of them remarkable.
+var madeUp = canary{topic: "docket-probe", raw: []byte(`{"decision_id":"docket-probe-0000000000000000","timestamp":"2024-01-01T00:00:00Z",` +
+	`"path":"docket/probe","result":true,"requested_by":"docket","req_id":1,"labels":{"id":"docket-probe","version":"0"},"bundles":{}}`)}
+
+// ProbeOffset is source_offset of each row that a probe stores and takes back.
+const ProbeOffset = math.MaxInt64
+
+// newCanary is nil where the decision cannot be read.
+func newCanary(raw []byte, topic string, partition int32, at time.Time) *canary {
+	c := &canary{raw: bytes.Clone(raw), topic: topic, partition: partition, at: at}
+	if c.log() == nil {
+		return nil
+	}
+	return c
+}
+
+func (c *canary) log() *decision.Log {
+	r, refusal := decision.Decode(c.raw, int64(len(c.raw)))
+	if refusal != nil || len(r.Parts) != 1 || r.Parts[0].Err != nil {
+		return nil
+	}
+	return &r.Parts[0].Log
+}
+
+// row is a row of the canary at another time. Its id is new each time, so that two probes never wait for each other.
+func (c *canary) row(at time.Time) pipeline.Row {
+	log := c.log()
+	id := another(log.ID)
+	log.Raw = renamed(c.raw, id, at)
+	log.ID, log.Time, log.Pieces = id, at, nil
+	return pipeline.Row{
+		Log: log, Topic: c.topic, Partition: c.partition, Offset: ProbeOffset,
+		Appended: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), // so that it is asked for by its place, and compared all the same
+	}
+}
+
+// renamed is a decision with another id and time, in the raw too: a constraint can compare the two.
+func renamed(raw []byte, id string, at time.Time) []byte {
+	members := map[string]json.RawMessage{}
+	if json.Unmarshal(raw, &members) != nil {
+		return raw
+	}
+	for name, value := range map[string]any{"decision_id": id, "timestamp": at.UTC().Format(time.RFC3339Nano)} {
+		if b, err := json.Marshal(value); err == nil {
+			members[name] = b
+		}
+	}
+	b, err := json.Marshal(members)
+	if err != nil {
+		return raw
+	}
+	return b
+}
+
+// another is an id of the same form, as a constraint can ask for one: the last letters and digits are others of their
+// kind. A short id stays and gets an end.
+func another(id string) string {
+	const most, least = 12, 8
+	b, random := []byte(id), make([]byte, most)
+	_, _ = rand.Read(random) // it never fails
+	n := 0
+	for i := len(b) - 1; i >= 0 && n < most; i-- {
+		for _, kind := range []string{"0123456789", "abcdef", "ABCDEF", "ghijklmnopqrstuvwxyz", "GHIJKLMNOPQRSTUVWXYZ"} {
+			if strings.IndexByte(kind, b[i]) >= 0 {
+				b[i] = kind[int(random[n])%len(kind)]
+				n++
+				break
+			}
+		}
+	}
+	if n < least {
+		return id + "-" + rand.Text()
+	}
+	return string(b)
+}
+
+// lastTaken remembers a decision that the table took, one every few seconds. Its zero value remembers none. It is safe for
+// concurrent use.
+type lastTaken struct {
+	mu    sync.Mutex
+	one   *canary
+	until time.Time
+}
+
+// What is remembered is at most so old and, where there is a choice, no longer.
+const (
+	freshTaken = 10 * time.Second
+	shortTaken = 8 << 10
+)
+
+func (l *lastTaken) get() *canary {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.one
+}
+
+// keep remembers one of the rows that were stored, unless another was a few seconds ago.
+func (l *lastTaken) keep(rows []pipeline.Row, outcomes []pipeline.Outcome) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if now.Before(l.until) {
+		return
+	}
+	for i := range rows {
+		r := &rows[i]
+		if outcomes[i] != pipeline.Stored || len(r.Log.Raw) > shortTaken && l.one != nil {
+			continue
+		}
+		if c := newCanary(r.Log.Raw, r.Topic, r.Partition, r.Log.Time); c != nil {
+			l.one = c
+		}
+		l.until = now.Add(freshTaken)
+		return
+	}
+}
+
+// anyTime is as far as a duration reaches: some centuries.
+const anyTime = time.Duration(math.MaxInt64)
+
+// seen reads a decision from the table, of no more than around away from that time; nil where there is none, or not so soon.
+func seen(ctx context.Context, pg *pgconn.PgConn, at time.Time, around, within time.Duration) (c *canary) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	from, to := timestamp(micros(at.Add(-around))), timestamp(micros(at.Add(around)))
+	_ = transact(ctx, pg, func(t *transaction) error {
+		err := t.ask(seenSQL, [][]byte{from, to}, func(values [][]byte) error {
+			if len(values) != 4 || len(values[2]) != 4 || len(values[3]) != 8 {
+				return errclass.As(&AnswerError{Problem: "the table answered in another form than asked for"}, errclass.CodeProtocol)
+			}
+			c = newCanary(values[0], string(values[1]), int32(binary.BigEndian.Uint32(values[2])),
+				time.UnixMicro(int64(binary.BigEndian.Uint64(values[3]))+epoch).UTC())
+			return nil
+		})
+		if err == nil {
+			t.rollback()
+		}
+		return err
+	})
+	return c
+}

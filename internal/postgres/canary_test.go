@@ -1,0 +1,98 @@
+package postgres_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"docket/internal/pgmodel"
+	"docket/internal/postgres"
+)
+
+// onlyShop is a CHECK of a user's that every decision meets which this table is for.
+func onlyShop(server *pgmodel.Server) {
+	server.Constrain(pgmodel.Constraint{Name: "ours", Columns: []string{"service", "source_topic", "decision_id"}, Refuses: func(r pgmodel.Row) bool {
+		return r.Service.V != "shop" || r.Topic != "decision-logs" || !strings.HasPrefix(r.DecisionID, "id-")
+	}})
+}
+
+// One bad decision among good ones is found, in a process that stored before and in one that was just started.
+func TestUsersCheck_BadRecord(t *testing.T) {
+	for name, started := range map[string]bool{"the same process": false, "a new process": true} {
+		t.Run(name, func(t *testing.T) {
+			inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.DB) {
+				onlyShop(server)
+				c := carry(t, db, false, 1, []*kgo.Record{sourceRecord(1, event("id-a", time.Now(), nil))})
+				same(t, c.homes, []string{"1 row"})
+				if started {
+					db = openModel(t, server)
+				}
+				c = carry(t, db, false, 1, []*kgo.Record{
+					sourceRecord(2, event("id-b", time.Now(), nil)), sourceRecord(3, event("id-c", time.Now(), map[string]any{"path": "other/allow"}))})
+				same(t, c.homes, []string{"2 row", "3 dead_letter 23514"})
+				same(t, len(c.holds), 0)
+				same(t, len(server.Rows()), 2)
+			})
+		})
+	}
+}
+
+// An outage ends, and the partition proceeds by itself.
+func TestUsersCheck_Outage(t *testing.T) {
+	inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.DB) {
+		onlyShop(server)
+		carry(t, db, false, 1, []*kgo.Record{sourceRecord(1, event("id-a", time.Now(), nil))})
+		heal := server.Inject(pgmodel.Fault{Point: pgmodel.Insert, SQLSTATE: "57P03", Count: -1})
+		time.AfterFunc(5*time.Second, heal)
+		var batches [][]*kgo.Record
+		for i := range int64(6) {
+			batches = append(batches, []*kgo.Record{sourceRecord(2+i, event("id-"+string(rune('b'+i)), time.Now(), nil))})
+		}
+		c := carry(t, db, false, 20, batches...)
+		if c.commit != 8 || len(c.holds) == 0 {
+			t.Errorf("commit %d, homes %v, holds %v", c.commit, c.homes, c.holds)
+		}
+	})
+}
+
+// A CHECK that was tightened refuses what a probe resembles: the row that is made up speaks for the table then.
+func TestUsersCheck_Tightened(t *testing.T) {
+	inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.DB) {
+		carry(t, db, false, 1, []*kgo.Record{sourceRecord(1, event("id-a", time.Now(), nil))})
+		server.Constrain(pgmodel.Constraint{Name: "no_shop", Columns: []string{"service"}, Refuses: func(r pgmodel.Row) bool { return r.Service.V == "shop" }})
+		c := carry(t, db, false, 1, []*kgo.Record{sourceRecord(2, event("id-b", time.Now(), nil))})
+		same(t, c.homes, []string{"2 dead_letter 23514"})
+	})
+}
+
+// A CHECK on the time, and one decision from an OPA whose clock is wrong.
+func TestUsersCheck_OddTime(t *testing.T) {
+	for name, replay := range map[string]bool{"consumer": false, "replayer": true} {
+		t.Run(name, func(t *testing.T) {
+			inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.DB) {
+				server.Constrain(pgmodel.Constraint{Name: "plausible", Columns: []string{"ts"}, Refuses: func(r pgmodel.Row) bool { return r.Time.Year() < 1999 }})
+				record := sourceRecord(4, event("id-old", time.Date(1990, 1, 1, 0, 0, 0, 0, time.UTC), nil))
+				if replay {
+					record = parkedRecord(4, 0, string(record.Value))
+				}
+				c := carry(t, db, replay, 1, []*kgo.Record{record})
+				same(t, c.homes, []string{"4 dead_letter 23514"})
+			})
+		})
+	}
+}
+
+// A table of the past takes no row of the present: the stored decision's own time speaks for it.
+func TestUsersCheck_TableOfThePast(t *testing.T) {
+	inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.DB) {
+		past := time.Now().AddDate(-1, 0, 0)
+		server.Constrain(pgmodel.Constraint{Name: "past", Columns: []string{"ts"}, Refuses: func(r pgmodel.Row) bool { return !r.Time.Equal(past) }})
+		carry(t, db, false, 1, []*kgo.Record{sourceRecord(1, event("id-a", past, nil))})
+		c := carry(t, db, false, 1, []*kgo.Record{sourceRecord(2, event("id-b", time.Now(), nil))})
+		same(t, c.homes, []string{"2 dead_letter 23514"})
+		synctest.Wait()
+	})
+}

@@ -1,0 +1,52 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"docket/internal/errclass"
+)
+
+// warning is under which a connection remembers that the server warned.
+const warning = "docket.warning"
+
+// noteWarning remembers warnings of the server itself. A trigger can warn too; it comes with the context that it ran in.
+func noteWarning(pg *pgconn.PgConn, n *pgconn.Notice) {
+	if n.SeverityUnlocalized == "WARNING" && n.Where == "" {
+		pg.CustomData()[warning] = true
+	}
+}
+
+func forgetWarnings(pg *pgconn.PgConn) { delete(pg.CustomData(), warning) }
+
+func warned(pg *pgconn.PgConn) bool { return pg.CustomData()[warning] != nil }
+
+// errUnconfirmed is the error of a COMMIT that was answered with a warning. Postgres warns where somebody ended the wait for
+// the synchronous standby: the commit stands on this server, and a failover can lose it.
+func errUnconfirmed() error {
+	return errclass.As(&AnswerError{Problem: "COMMIT was answered with a warning: no standby is known to have it"}, errclass.CodeAmbiguousCommit)
+}
+
+// durably runs do in a transaction on a connection, as [pgx.BeginTxFunc] does. Where COMMIT is answered with a warning the
+// error is ambiguous.
+func durably(ctx context.Context, conn *pgx.Conn, options pgx.TxOptions, do func(pgx.Tx) error) error {
+	err := pgx.BeginTxFunc(ctx, conn, options, func(tx pgx.Tx) error {
+		if err := do(tx); err != nil {
+			return err
+		}
+		forgetWarnings(conn.PgConn())
+		return nil
+	})
+	if err == nil && warned(conn.PgConn()) {
+		return errUnconfirmed()
+	}
+	return err
+}
+
+// confirm writes something harmless, for a transaction that may have seen what others stored and written nothing.
+func confirm(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, confirmSQL)
+	return err
+}

@@ -1,0 +1,170 @@
+//go:build integration
+
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/rs/zerolog"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"docket/internal/archive"
+	"docket/internal/ledger"
+	"docket/internal/pgtest"
+	"docket/internal/pipeline"
+	"docket/internal/postgres"
+	"docket/internal/testenv"
+)
+
+// The synchronous standby is cut off, everybody goes on writing, the primary is lost and the standby promoted: whatever was
+// said to be stored is on the standby.
+func TestStandby_Failover(t *testing.T) {
+	t.Parallel()
+	pair := testenv.OwnPostgresPair(t)
+	url := pair.Primary.URL("postgres")
+	db, err := postgres.Open(postgres.Config{URL: url, StoreTimeout: 2 * time.Second}, zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	d := &pgtest.DB{URL: url, Name: "postgres"}
+	d.Exec(t, `ALTER TABLE decision_logs DETACH PARTITION decision_logs_before; DROP TABLE decision_logs_before`)
+	day, _ := archive.ParseDay("2026-03-04")
+	same(t, store(t, db, row("archived", day.Add(time.Hour), `{"n":1}`)), []pipeline.Outcome{stored})
+	columns, line := archivedLine(t, db, day)
+	pair.Synchronous(t)
+
+	var said []string // ids of which somebody was told that they are stored
+	of := func(prefix string) [][]*kgo.Record {
+		var batches [][]*kgo.Record
+		for i := range int64(3) {
+			value := event(fmt.Sprint(prefix, i), time.Now(), nil)
+			batches = append(batches, []*kgo.Record{sourceRecord(i, value)})
+			if strings.HasPrefix(prefix, "parked") {
+				batches[i][0] = parkedRecord(i, 4, value)
+			}
+		}
+		return batches
+	}
+	note := func(prefix string, c *carried) {
+		t.Logf("%s: commit %d, homes %v, %d forwarded, %d holds", prefix, c.commit, c.homes, len(c.sent), len(c.holds))
+		for i := range c.commit {
+			said = append(said, fmt.Sprint(prefix, i))
+		}
+		for _, r := range c.sent { // it has its home there
+			said = said[:len(said)-1]
+			if r.Topic != "parking" {
+				t.Errorf("%s: a record went to %s", prefix, r.Topic)
+			}
+		}
+	}
+	note("well", carry(t, db, false, 0, of("well")...))
+	same(t, len(said), 3)
+	letters := []ledger.Letter{letter(1, "a"), letter(2, "b")}
+	ledgerOf := db.Ledger()
+	if _, err := ledgerOf.Enter(t.Context(), letters[:1], atMost, ann); err != nil {
+		t.Fatal(err)
+	}
+
+	pair.CutOff()
+	note("alone", carry(t, db, false, 1, of("alone")...))
+	note("parked", carry(t, db, true, 1, of("parked")...))
+	for range 3 {
+		if _, err := ledgerOf.Enter(t.Context(), letters[1:], atMost, ann); err == nil {
+			t.Error("a letter is in the ledger, and no standby has it")
+		}
+	}
+	for range 2 {
+		if l, err := loadLine(t, db, day, columns, strings.ReplaceAll(line, "archived", "restored")); err == nil {
+			t.Errorf("a line is restored, and no standby has it: %+v", l)
+		}
+	}
+	for range 2 {
+		done := make(chan error)
+		go func() {
+			_, err := db.Store(context.Background(), []pipeline.Row{row("canceled", noon, `{}`)}, false)
+			done <- err
+		}()
+		cancelWaiting(t, url)
+		if err := <-done; err == nil {
+			t.Error("somebody ended the wait for the standby, and the row has its home")
+		}
+	}
+	pair.Failover(t)
+
+	conn, err := pgx.Connect(t.Context(), pair.Standby.URL("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
+	var there []string
+	if err := conn.QueryRow(t.Context(), `SELECT array_agg(decision_id) FROM decision_logs WHERE decision_id = ANY($1)`, said).Scan(&there); err != nil {
+		t.Fatal(err)
+	}
+	if len(there) != len(said) {
+		t.Errorf("lost: %v have a home, and only %v are on the standby", said, there)
+	}
+}
+
+// archivedLine is the line that an archive of a day has of its one row.
+func archivedLine(t *testing.T, db *postgres.DB, day archive.Day) (columns []archive.Column, line string) {
+	t.Helper()
+	s, err := db.Archives().CountTo().Open(t.Context(), day)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	shape, err := s.Shape(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Read(t.Context(), shape, false, func(l []byte) error { line = string(l); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return shape.Columns, line
+}
+
+// loadLine restores a line as a restore does that is given a few seconds.
+func loadLine(t *testing.T, db *postgres.DB, day archive.Day, columns []archive.Column, line string) (archive.Loaded, error) {
+	t.Helper()
+	for {
+		s, err := db.Archives().CountTo().Open(t.Context(), day)
+		if errors.Is(err, archive.ErrBusy) { // the last one is still being ended
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		return s.Load(ctx, columns, [][]byte{[]byte(line)})
+	}
+}
+
+// cancelWaiting cancels the statement that waits for the standby, once there is one.
+func cancelWaiting(t *testing.T, url string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
+	for canceled := 0; canceled == 0; {
+		if err := conn.QueryRow(t.Context(), `SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`).Scan(&canceled); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
