@@ -174,8 +174,9 @@ func open(program config.Program, s config.Settings, o Options, traces *tracing.
 	from := reading(program, s)
 	src, err := kafka.NewSource(brokers, kafka.SourceConfig{
 		Topic: from.topic, Group: from.group, BatchRecords: s.BatchMaxRecords, BatchBytes: int64(s.BatchMaxBytes), BatchWait: s.BatchMaxWait,
-		BufferBytes: queued * int64(s.BatchMaxBytes),
-		Drain:       s.ShutdownTimeout, Once: o.Once,
+		BufferBytes:        queued * int64(s.BatchMaxBytes),
+		MaxDecompressBytes: setBytes(s),
+		Drain:              s.ShutdownTimeout, Once: o.Once,
 		RetentionOf: []string{s.KafkaTopic, s.KafkaParkingTopic, s.KafkaDLQTopic, s.KafkaParkingDLQTopic},
 	}, log, reg)
 	if err != nil {

@@ -131,6 +131,11 @@ func (a *Assignment) rest(err error, now time.Time) {
 	} else {
 		old = a.faulty.err
 	}
+	if f.Reason == ReasonSetTooLarge { // the client reads this partition no more
+		a.faulty.err, a.faulty.resting, a.faulty.final = f, true, true
+		logFault(a.session.source.logger, old, f)
+		return
+	}
 	if f.Offset < 0 && f.Reason == ReasonOutOfRange {
 		f.Offset = max(a.position, a.start)
 	}
@@ -264,6 +269,9 @@ func (s *session) watch(ctx context.Context) {
 		case now := <-ticker.C:
 			for _, a := range s.assignments() {
 				a.wake(now)
+				if a.starve(false) { // whoever waited for room asks again, whether there is any or not
+					s.flow(a)
+				}
 			}
 			s.finishOnce(now)
 			if now.Before(next) {
