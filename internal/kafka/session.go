@@ -77,12 +77,12 @@ func newSession(ctx context.Context, s *Source, handle Handler) (*session, error
 // run polls until the session is to end, and takes it down.
 func (s *session) run(ctx context.Context) error {
 	defer s.kill()
-	// The topic comes last: its callbacks need the client, which exists only now.
-	s.client.AddConsumeTopics(s.source.sc.Topic)
-
 	var watching sync.WaitGroup
 	watching.Go(func() { s.watch(s.polling) })
 	watching.Go(func() { s.passMarks(s.polling) })
+	s.awaitNeeded(s.polling)
+	// The topic comes last: its callbacks need the client, which exists only now.
+	s.client.AddConsumeTopics(s.source.sc.Topic)
 	for s.polling.Err() == nil {
 		fetches := s.client.PollRecords(s.listen(), -1)
 		s.source.polled()

@@ -51,6 +51,9 @@ type SourceConfig struct {
 	// WatchInterval is the pause between two looks at the ends of the partitions, and at what is wrong. Default 10 s,
 	// a fifth of it while something is wrong.
 	WatchInterval time.Duration
+	// Needs are topics that have to exist before anything is read, as what cannot be stored goes there. One that is missing is
+	// a fault until it appears. Default none.
+	Needs []string
 	// RetentionOf are the topics whose retention [Source.Retention] tells. Default none.
 	RetentionOf []string
 }
@@ -94,6 +97,7 @@ type Source struct {
 	spare    *spare
 	inflater *inflater
 	room     room
+	complete bool // every topic of Needs was seen; of Run alone
 	faults   standing
 	keeping  keeping
 	// committed is when the brokers took the last commit, in Unix nanoseconds; 0 before the first.
