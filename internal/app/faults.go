@@ -17,7 +17,17 @@ const (
 	ReasonMigration = "migration"
 	// ReasonKafka begins the reasons why Kafka cannot be read, like kafka_topic_missing.
 	ReasonKafka = "kafka_"
+	// ReasonSetTooLarge: a set of records takes too much memory once it is opened.
+	ReasonSetTooLarge = "set_too_large"
 )
+
+// kafkaReason is the reason of a hold for a fault of Kafka's.
+func kafkaReason(r kafka.Reason) string {
+	if r == kafka.ReasonSetTooLarge {
+		return ReasonSetTooLarge
+	}
+	return ReasonKafka + string(r)
+}
 
 // HoldReasons are all values of docket_hold's label.
 func HoldReasons() []string { return append(pipeline.Reasons(), reasons()...) }
@@ -27,9 +37,9 @@ func reasons() []string {
 	all := []string{ReasonMigration}
 	for _, r := range []kafka.Reason{
 		kafka.ReasonUnreachable, kafka.ReasonTLS, kafka.ReasonAuthentication, kafka.ReasonAuthorization, kafka.ReasonTopicMissing,
-		kafka.ReasonTopicRecreated, kafka.ReasonOutOfRange, kafka.ReasonTruncated, kafka.ReasonUnreadable, kafka.ReasonGroup, kafka.ReasonOther,
+		kafka.ReasonTopicRecreated, kafka.ReasonOutOfRange, kafka.ReasonTruncated, kafka.ReasonUnreadable, kafka.ReasonSetTooLarge, kafka.ReasonGroup, kafka.ReasonOther,
 	} {
-		all = append(all, ReasonKafka+string(r))
+		all = append(all, kafkaReason(r))
 	}
 	return all
 }
@@ -93,7 +103,7 @@ func explain(err error) (topic string, partition int32, h pipeline.Hold) {
 	if !errors.As(err, &fault) {
 		return "", 0, pipeline.Hold{Reason: ReasonKafka + string(kafka.ReasonOther), Hint: "see the log"}
 	}
-	h = pipeline.Hold{Reason: ReasonKafka + string(fault.Reason), Code: fault.Code, Hint: fault.Hint}
+	h = pipeline.Hold{Reason: kafkaReason(fault.Reason), Code: fault.Code, Hint: fault.Hint}
 	if fault.Topic == "" || fault.Partition < 0 {
 		return "", 0, h
 	}

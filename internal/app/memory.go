@@ -1,6 +1,7 @@
 package app
 
 import (
+	"math"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -28,6 +29,11 @@ func SoftMemory(program config.Program, s config.Settings) int64 {
 		return 0
 	}
 	return besides + queued*int64(s.BatchMaxBytes) + turns*max(int64(s.BatchMaxBytes), int64(s.MaxRecordBytes)/2)
+}
+
+// setBytes is what one compressed set of records may take in memory: four batches, and a record of the largest size twice.
+func setBytes(s config.Settings) int {
+	return int(min(max(32<<20, 4*int64(s.BatchMaxBytes), 2*int64(s.MaxRecordBytes)), math.MaxInt32))
 }
 
 // KeepMemory sets that for the process, unless GOMEMLIMIT in environ, which is as [os.Environ] has it, says anything:

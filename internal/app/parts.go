@@ -174,8 +174,10 @@ func open(program config.Program, s config.Settings, o Options, traces *tracing.
 	from := reading(program, s)
 	src, err := kafka.NewSource(brokers, kafka.SourceConfig{
 		Topic: from.topic, Group: from.group, BatchRecords: s.BatchMaxRecords, BatchBytes: int64(s.BatchMaxBytes), BatchWait: s.BatchMaxWait,
-		BufferBytes: queued * int64(s.BatchMaxBytes),
-		Drain:       s.ShutdownTimeout, Once: o.Once,
+		BufferBytes:        queued * int64(s.BatchMaxBytes),
+		MaxDecompressBytes: setBytes(s),
+		Needs:              from.needs,
+		Drain:              s.ShutdownTimeout, Once: o.Once,
 		RetentionOf: []string{s.KafkaTopic, s.KafkaParkingTopic, s.KafkaDLQTopic, s.KafkaParkingDLQTopic},
 	}, log, reg)
 	if err != nil {
@@ -212,14 +214,17 @@ var (
 	_ Spool    = (*spool)(nil)
 )
 
-// from is where a program reads.
-type from struct{ topic, group string }
+// from is where a program reads, and the topics that have to exist before it does.
+type from struct {
+	topic, group string
+	needs        []string
+}
 
 func reading(program config.Program, s config.Settings) from {
 	if program == config.Replayer {
-		return from{s.KafkaParkingTopic, s.ParkingGroup}
+		return from{s.KafkaParkingTopic, s.ParkingGroup, []string{s.KafkaDLQTopic, s.KafkaParkingDLQTopic}}
 	}
-	return from{s.KafkaTopic, s.KafkaGroup}
+	return from{s.KafkaTopic, s.KafkaGroup, []string{s.KafkaDLQTopic, s.KafkaParkingTopic}}
 }
 
 func spoolConfig(s config.Settings, instance string) fallback.Config {

@@ -2,6 +2,8 @@ package app
 
 import (
 	"net"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,7 +62,7 @@ func TestStoppingWaitsForADatabaseNoLongerThanItIsTold(t *testing.T) {
 			asked <- conn
 		}
 	}()
-	c := kafkatest.New(t, kfake.SeedTopics(1, "decision-logs"))
+	c := kafkatest.New(t, kfake.SeedTopics(1, "decision-logs", "decision-logs-dlq", "decision-logs-parking"))
 	c.Values(t, "decision-logs", 0, string(decisionLog(0).Value))
 	s := settings(t, config.Consumer, "DOCKET_DATABASE_URL=postgres://u:p@"+mute.Addr().String()+"/x?sslmode=disable",
 		"DOCKET_KAFKA_BROKERS="+c.Brokers()[0], "DOCKET_SHUTDOWN_TIMEOUT=1s", "DOCKET_AUTO_MIGRATE=false")
@@ -88,5 +90,46 @@ func TestStoppingWaitsForADatabaseNoLongerThanItIsTold(t *testing.T) {
 	mute.Close()
 	for conn := range asked {
 		conn.Close()
+	}
+}
+
+func TestMissingTopic_HoldsAtTheStart(t *testing.T) {
+	t.Parallel()
+	for name, missing := range map[config.Program][]string{
+		config.Consumer: {"decision-logs-dlq", "decision-logs-parking"},
+		config.Replayer: {"decision-logs-dlq", "decision-logs-parking-dlq"},
+	} {
+		for _, topic := range missing {
+			t.Run(string(name)+"/"+topic, func(t *testing.T) {
+				t.Parallel()
+				there := []string{"decision-logs", "decision-logs-parking", "decision-logs-dlq", "decision-logs-parking-dlq"}
+				there = slices.DeleteFunc(there, func(other string) bool { return other == topic })
+				c := kafkatest.New(t, kfake.SeedTopics(1, there...))
+				s := settings(t, name, "DOCKET_DATABASE_URL=postgres://u:p@127.0.0.1:1/x?sslmode=disable",
+					"DOCKET_KAFKA_BROKERS="+c.Brokers()[0], "DOCKET_SHUTDOWN_TIMEOUT=1s", "DOCKET_AUTO_MIGRATE=false")
+				var log lockedBuffer
+				p, err := New(name, s, zerolog.New(&log), prometheus.NewRegistry(), Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				w := &world{t: t, program: p, log: &log, ended: make(chan error, 1)}
+				w.run()
+				waits := func() bool {
+					status, r := w.ready()
+					return status == 503 && slices.ContainsFunc(r.Reasons, func(r Reason) bool {
+						return r.Reason == "kafka_topic_missing" && strings.Contains(r.Hint, topic+";")
+					})
+				}
+				w.until("the hold names the topic", waits)
+				if err := c.CreateTopic(topic, 1, nil); err != nil {
+					t.Fatal(err)
+				}
+				w.until("the program reads", func() bool { return !waits() && p.parts.Source.Joined() })
+				w.stop()
+				if err := w.end(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
 	}
 }

@@ -26,7 +26,8 @@ const (
 	ReasonTopicRecreated Reason = "topic_recreated" // the topic was deleted and made anew: its offsets mean something else
 	ReasonOutOfRange     Reason = "out_of_range"    // the offset to go on from is no longer in the log
 	ReasonTruncated      Reason = "truncated"       // the log lost records that were read before
-	ReasonUnreadable     Reason = "unreadable"      // a set of records is damaged, too large, or of an unknown kind
+	ReasonUnreadable     Reason = "unreadable"      // a set of records is damaged, or of an unknown kind
+	ReasonSetTooLarge    Reason = "set_too_large"   // a set of records takes too much memory once it is opened
 	ReasonGroup          Reason = "group"           // the group does not take us
 	ReasonOther          Reason = "other"           // anything else; the code names it
 )
@@ -41,6 +42,7 @@ var hints = map[Reason]string{
 	ReasonOutOfRange:     "records were deleted before they were read: reset the group's offset of this partition to the start of the log",
 	ReasonTruncated:      "the partition lost records in an unclean leader election, and a restart alone finds the same: compare the table with the topic, then reset the group's offset of this partition to where the log was cut",
 	ReasonUnreadable:     "inspect the records with a console consumer; to skip them, stop the program and move the group's offset",
+	ReasonSetTooLarge:    "one set of records takes more memory once it is opened than a set may: raise DOCKET_BATCH_MAX_BYTES to a quarter of it, with the memory for that, and restart; or skip the set",
 	ReasonGroup:          "check the group's name, its other members' protocol and the timeouts that the brokers allow",
 	ReasonOther:          "see the brokers' logs",
 }
@@ -122,7 +124,10 @@ func fault(act, topic string, partition int32, err error) *FaultError {
 // resetting completes the hint of a fault that only another committed offset cures with the command for it.
 func (e *FaultError) resetting(brokers []string, group string) *FaultError {
 	to := "--to-earliest" // what was stored before is a duplicate when it is read again
+	large := (*kgo.ErrDecompressTooLarge)(nil)
 	switch {
+	case errors.As(e.Err, &large):
+		to = fmt.Sprintf("--to-offset %d", large.NextOffset)
 	case e.Partition < 0 || e.Topic == "":
 		return e
 	case e.Reason == ReasonTruncated && e.Offset >= 0:
@@ -208,7 +213,7 @@ func reasonOf(err error) Reason {
 	case errors.As(err, &loss):
 		return ReasonTruncated
 	case errors.As(err, &large):
-		return ReasonUnreadable
+		return ReasonSetTooLarge
 	case errors.As(err, &op) && op.Op == "remote error":
 		return ReasonTLS // an alert after the handshake, which is how a broker refuses a certificate
 	case dial != nil, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &netErr):

@@ -199,8 +199,35 @@ func TestASetOfRecordsThatInflatesTooFarIsAFault(t *testing.T) {
 	sc.MaxDecompressBytes = 1 << 20
 	var seen book
 	m := run(t, fast(c), sc, storing(seen.note))
-	kafkatest.Eventually(t, "the fault says unreadable", func() bool { return reason(m.Fault()) == kafka.ReasonUnreadable })
+	kafkatest.Eventually(t, "the fault says set_too_large", func() bool { return reason(m.Fault()) == kafka.ReasonSetTooLarge })
 	kafkatest.Eventually(t, "the other partition is read", func() bool { return seen.len() == 10 })
+}
+
+func TestSetTooLarge_StaysAFault(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := kafkatest.NewVirtual(t, kfake.SeedTopics(1, topic))
+		defer c.Close()
+		c.Values(t, topic, 0, string(make([]byte, 3<<20)))
+		cfg := kafka.Config{Brokers: c.Brokers(), Dialer: c.Dial}
+		s, err := kafka.NewSource(cfg, kafka.SourceConfig{Topic: topic, Group: group, MaxDecompressBytes: 1 << 20}, nop, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		ended := make(chan error, 1)
+		var seen book
+		go func() { ended <- s.Run(ctx, storing(seen.note)) }()
+		time.Sleep(time.Hour)
+		if reason(s.Fault()) != kafka.ReasonSetTooLarge {
+			t.Errorf("after an hour the fault is %v", s.Fault())
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestPausesOfADayPassInVirtualTime(t *testing.T) {

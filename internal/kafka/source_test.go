@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -416,6 +417,51 @@ func TestATopicThatIsMissingAtTheStartIsWaitedFor(t *testing.T) {
 	}
 	c.Values(t, topic, 0, values(10)...)
 	kafkatest.Eventually(t, "reading starts by itself", func() bool { return seen.len() == 10 && m.Fault() == nil })
+}
+
+func TestNeededTopic_MissingAtTheStartIsAHold(t *testing.T) {
+	t.Parallel()
+	c := kafkatest.New(t, kfake.SeedTopics(1, topic))
+	c.Values(t, topic, 0, values(10)...)
+	sc := small()
+	sc.Needs = []string{"parking", "dlq"}
+	var seen book
+	m := run(t, fast(c), sc, storing(seen.note))
+	for _, missing := range sc.Needs {
+		kafkatest.Eventually(t, "the fault names the topic", func() bool {
+			f := (*kafka.FaultError)(nil)
+			return errors.As(m.Fault(), &f) && f.Reason == kafka.ReasonTopicMissing && f.Topic == missing
+		})
+		if m.Joined() || seen.len() > 0 {
+			t.Errorf("%d records are read although %s is missing", seen.len(), missing)
+		}
+		if err := c.CreateTopic(missing, 1, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kafkatest.Eventually(t, "reading starts by itself", func() bool { return seen.len() == 10 && m.Fault() == nil })
+}
+
+func TestNeededTopic_DeletedLaterStopsNothing(t *testing.T) {
+	t.Parallel()
+	c := kafkatest.New(t, kfake.SeedTopics(1, topic, "dlq"))
+	c.Values(t, topic, 0, values(10)...)
+	sc := small()
+	sc.Needs = []string{"dlq"}
+	var seen book
+	m := run(t, fast(c), sc, storing(seen.note))
+	kafkatest.Eventually(t, "records are read", func() bool { return seen.len() == 10 })
+	client := c.Client(t)
+	defer client.Close()
+	if _, err := kadm.NewClient(client).DeleteTopics(t.Context(), "dlq"); err != nil {
+		t.Fatal(err)
+	}
+	c.Fail(kmsg.OffsetCommit, kerr.UnknownMemberID, 1) // the next session looks for it no more
+	c.Values(t, topic, 0, values(10)...)
+	kafkatest.Eventually(t, "reading goes on", func() bool { return seen.len() == 20 && c.Committed(t, group, topic)[0] == 20 })
+	if err := m.Fault(); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestBrokersThatAreAwayAreAFaultNotAnEnd(t *testing.T) {

@@ -20,6 +20,7 @@ const (
 	faultCluster = iota
 	faultGroup
 	faultTopic
+	faultNeeded // of a topic of SourceConfig.Needs
 	faultKinds
 )
 
@@ -130,6 +131,11 @@ func (a *Assignment) rest(err error, now time.Time) {
 		a.faulty = &partFault{}
 	} else {
 		old = a.faulty.err
+	}
+	if f.Reason == ReasonSetTooLarge { // the client reads this partition no more
+		a.faulty.err, a.faulty.resting, a.faulty.final = f, true, true
+		logFault(a.session.source.logger, old, f)
+		return
 	}
 	if f.Offset < 0 && f.Reason == ReasonOutOfRange {
 		f.Offset = max(a.position, a.start)
@@ -264,6 +270,9 @@ func (s *session) watch(ctx context.Context) {
 		case now := <-ticker.C:
 			for _, a := range s.assignments() {
 				a.wake(now)
+				if a.starve(false) { // whoever waited for room asks again, whether there is any or not
+					s.flow(a)
+				}
 			}
 			s.finishOnce(now)
 			if now.Before(next) {
@@ -293,6 +302,50 @@ func (s *session) passMarks(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// awaitNeeded waits until every topic of SourceConfig.Needs exists. A topic that may not be asked about counts as one that
+// does. Once all were seen it waits no more: a topic that is deleted later is for the publisher to find out.
+func (s *session) awaitNeeded(ctx context.Context) {
+	src := s.source
+	for !src.complete {
+		missing, err := s.missing(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case missing != nil:
+			src.faults.set(faultNeeded, missing)
+		case err == nil:
+			src.faults.clear(faultNeeded)
+			src.complete = true
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(tick):
+		}
+	}
+}
+
+// missing is the fault of the first needed topic that does not exist. An error says that not all could be asked about.
+func (s *session) missing(ctx context.Context) (*FaultError, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.source.cfg.RequestTimeout)
+	defer cancel()
+	for _, topic := range s.source.sc.Needs {
+		meta, err := s.admin.Metadata(ctx, topic) // alone: one that may not be asked about hides the others
+		if err == nil {
+			err = meta.Topics[topic].Err
+		}
+		switch {
+		case errors.Is(err, kerr.UnknownTopicOrPartition):
+			f := fault("publish to", topic, -1, err)
+			f.Hint = "create the topic " + topic + "; reading starts by itself"
+			return f, nil
+		case err != nil && !errors.Is(err, kerr.TopicAuthorizationFailed) && !errors.Is(err, kerr.LeaderNotAvailable):
+			return nil, err
+		}
+	}
+	return nil, nil
 }
 
 // look asks for the topic and the ends of its partitions. It says whether all is well.

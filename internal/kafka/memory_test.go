@@ -1,0 +1,310 @@
+package kafka_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math/rand/v2"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"docket/internal/kafka"
+	"docket/internal/kafkatest"
+)
+
+// appendRecord encodes one record of a set.
+func appendRecord(to []byte, offset int, value []byte, headers int) []byte {
+	body := []byte{0}
+	body = binary.AppendVarint(body, 0)
+	body = binary.AppendVarint(body, int64(offset))
+	body = binary.AppendVarint(body, -1)
+	if value == nil {
+		body = binary.AppendVarint(body, -1)
+	} else {
+		body = append(binary.AppendVarint(body, int64(len(value))), value...)
+	}
+	body = append(binary.AppendVarint(body, int64(headers)), make([]byte, 2*headers)...)
+	return append(binary.AppendVarint(to, int64(len(body))), body...)
+}
+
+// setOf is a set of n records as a producer sends it.
+func setOf(t *testing.T, records []byte, n int, codec kgo.CompressionCodec) []byte {
+	t.Helper()
+	compressor, err := kgo.DefaultCompressor(codec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	which := kgo.CodecNone
+	if compressor != nil {
+		records, which = compressor.Compress(new(bytes.Buffer), records)
+	}
+	set := kmsg.NewRecordBatch()
+	set.Magic, set.Attributes = 2, int16(which)
+	set.NumRecords, set.LastOffsetDelta = int32(n), int32(n-1)
+	set.PartitionLeaderEpoch, set.ProducerID, set.ProducerEpoch, set.FirstSequence = -1, -1, -1, -1
+	set.FirstTimestamp = time.Now().UnixMilli()
+	set.MaxTimestamp, set.Records = set.FirstTimestamp, slices.Clone(records)
+	all := set.AppendTo(nil)
+	binary.BigEndian.PutUint32(all[8:], uint32(len(all)-12))
+	binary.BigEndian.PutUint32(all[17:], crc32.Checksum(all[21:], crc32.MakeTable(crc32.Castagnoli)))
+	return all
+}
+
+// write appends a set to partitions as it is.
+func write(t *testing.T, c *kafkatest.Cluster, set []byte, partitions ...int32) {
+	t.Helper()
+	client := c.Client(t)
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), kafkatest.Timeout)
+	defer cancel()
+	meta, err := kadm.NewClient(client).Metadata(ctx, topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range partitions {
+		req := kmsg.NewPtrProduceRequest()
+		req.Acks, req.TimeoutMillis = -1, 20000
+		rt := kmsg.NewProduceRequestTopic()
+		rt.Topic, rt.TopicID = topic, meta.Topics[topic].ID
+		rp := kmsg.NewProduceRequestTopicPartition()
+		rp.Partition, rp.Records = p, set
+		rt.Partitions = append(rt.Partitions, rp)
+		req.Topics = append(req.Topics, rt)
+		resp, err := req.RequestWith(ctx, client)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := kerr.ErrorForCode(resp.Topics[0].Partitions[0].ErrorCode); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// heap measures what a test takes, under the soft limit that the consumer sets with default settings.
+type heap struct {
+	before, peak uint64
+	stop         chan struct{}
+	done         sync.WaitGroup
+}
+
+func live() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+func measure(t *testing.T) *heap {
+	t.Helper()
+	h := &heap{before: live(), stop: make(chan struct{})}
+	limit := debug.SetMemoryLimit(int64(h.before) + 140<<20)
+	h.done.Go(func() {
+		ticker := time.NewTicker(5 * time.Millisecond)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-h.stop:
+				return
+			case <-ticker.C:
+				var m runtime.MemStats
+				runtime.ReadMemStats(&m)
+				h.peak = max(h.peak, m.HeapAlloc)
+			}
+		}
+	})
+	t.Cleanup(func() { debug.SetMemoryLimit(limit) })
+	return h
+}
+
+// within fails where more was taken, in MiB: at the worst moment, garbage included, and now.
+func (h *heap) within(t *testing.T, peak, now int64) {
+	t.Helper()
+	left := live()
+	close(h.stop)
+	h.done.Wait()
+	p, l := int64(max(h.peak, h.before)-h.before)>>20, int64(max(left, h.before)-h.before)>>20
+	t.Logf("heap: %d MiB at most, %d MiB now", p, l)
+	if p > peak || l > now {
+		t.Errorf("the heap was %d MiB and is %d MiB, bounds %d and %d", p, l, peak, now)
+	}
+}
+
+func TestMemory_BombsHoldTheirPartition(t *testing.T) { //nolint:paralleltest // it measures the heap of the process
+	tiny := func(n int) (records []byte) {
+		for i := range n {
+			records = appendRecord(records, i, nil, 0)
+		}
+		return records
+	}
+	for name, tc := range map[string]struct {
+		records func() []byte
+		n       int
+	}{
+		"headers": {func() []byte { return appendRecord(nil, 0, []byte("v"), 20_000_000) }, 1},
+		"records": {func() []byte { return tiny(1_000_000) }, 1_000_000},
+		"bytes":   {func() []byte { return appendRecord(nil, 0, make([]byte, 60<<20), 0) }, 1},
+	} {
+		t.Run(name, func(t *testing.T) { //nolint:paralleltest // as above
+			c := kafkatest.New(t, kfake.SeedTopics(2, topic))
+			set := setOf(t, tc.records(), tc.n, kgo.ZstdCompression())
+			write(t, c, set, 0)
+			c.Values(t, topic, 0, "behind it")
+			c.Values(t, topic, 1, values(10)...)
+			h := measure(t)
+			var seen book
+			m := run(t, fast(c), kafka.SourceConfig{Topic: topic, Group: group}, storing(seen.note))
+			kafkatest.Eventually(t, "the fault says set_too_large", func() bool { return reason(m.Fault()) == kafka.ReasonSetTooLarge })
+			kafkatest.Eventually(t, "the other partition is read", func() bool { return seen.len() == 10 })
+			h.within(t, 140, 32)
+			f := (*kafka.FaultError)(nil)
+			if !errors.As(m.Fault(), &f) || f.Partition != 0 || f.Offset != 0 {
+				t.Fatalf("the fault is %+v", f)
+			}
+			m.end()
+			if to := follow(t, c, f.Hint); to != int64(tc.n) {
+				t.Fatalf("the hint skips to %d, the set ends before %d", to, tc.n)
+			}
+			run(t, fast(c), kafka.SourceConfig{Topic: topic, Group: group}, storing(seen.note))
+			kafkatest.Eventually(t, "what comes behind the set is read", func() bool { return seen.len() == 11 })
+		})
+	}
+}
+
+// TestMemory_HoldsOfManyPartitions has the database away and every partition full of sets that inflate a hundredfold.
+func TestMemory_HoldsOfManyPartitions(t *testing.T) { //nolint:paralleltest // it measures the heap of the process
+	const perSet = 1500 // some 10 MiB
+	value := []byte(`{"decision_id":"a","input":[` + strings.Repeat(`{"name":"alice","roles":["a","b"]},`, 200) + `]}`)
+	for _, tc := range []struct {
+		partitions int
+		codec      kgo.CompressionCodec
+	}{{40, kgo.ZstdCompression()}, {200, kgo.Lz4Compression()}} {
+		t.Run(fmt.Sprint(tc.partitions), func(t *testing.T) { //nolint:paralleltest // as above
+			c := kafkatest.New(t, kfake.SeedTopics(int32(tc.partitions), topic))
+			var records []byte
+			for i := range perSet {
+				records = appendRecord(records, i, value, 0)
+			}
+			set := setOf(t, records, perSet, tc.codec)
+			records = nil
+			all := make([]int32, tc.partitions)
+			for p := range all {
+				all[p] = int32(p)
+			}
+			write(t, c, set, all...)
+			h := measure(t)
+			var holding atomic.Int64
+			over := make(chan struct{})
+			var seen book
+			run(t, fast(c), kafka.SourceConfig{Topic: topic, Group: group, BatchRecords: 5000, FetchWait: 50 * time.Millisecond}, func(ctx context.Context, a *kafka.Assignment) error {
+				b, err := a.Fetch(ctx) // a batch is in hand, and the database is away
+				if err != nil {
+					return err
+				}
+				release := a.Hold()
+				defer release()
+				holding.Add(1)
+				select {
+				case <-over:
+				case <-a.Leaving().Done():
+					return ctx.Err()
+				}
+				release()
+				for {
+					for _, r := range b.Records() {
+						seen.note(r.Partition, r.Offset)
+					}
+					if err := a.Commit(ctx, settle(b)); err != nil {
+						return err
+					}
+					if b, err = a.Fetch(ctx); err != nil {
+						return err
+					}
+				}
+			})
+			kafkatest.Eventually(t, "all partitions hold", func() bool { return holding.Load() == int64(tc.partitions) })
+			h.within(t, 180, 96)
+			if tc.partitions > 40 {
+				return
+			}
+			close(over)
+			kafkatest.Eventually(t, "all is read", func() bool { return seen.len() == perSet*tc.partitions })
+		})
+	}
+}
+
+// TestHolds_ReadAgainWhatTheyDropped holds partitions at any time, and sees each record once and in order.
+func TestHolds_ReadAgainWhatTheyDropped(t *testing.T) {
+	t.Parallel()
+	const partitions, perPartition = 6, 300
+	c := kafkatest.New(t, kfake.SeedTopics(partitions, topic))
+	for range perPartition / 10 {
+		for p := range int32(partitions) {
+			c.Values(t, topic, p, values(10)...)
+		}
+	}
+	sc := small()
+	sc.BatchRecords, sc.BufferBytes, sc.FetchMaxPartitionBytes = 7, 24<<10, 1
+	var seen book
+	run(t, fast(c), sc, func(ctx context.Context, a *kafka.Assignment) error {
+		random := rand.New(rand.NewPCG(1, uint64(a.Partition())))
+		next := int64(0)
+		for {
+			b, err := a.Fetch(ctx)
+			if err != nil {
+				return err
+			}
+			for _, r := range b.Records() {
+				if r.Offset != next || string(r.Value) != values(10)[next%10] {
+					t.Errorf("offset %d of partition %d came as %d with %s", next, r.Partition, r.Offset, r.Value)
+				}
+				next = r.Offset + 1
+				seen.note(r.Partition, r.Offset)
+			}
+			if random.IntN(6) == 0 {
+				release := a.Hold()
+				select {
+				case <-time.After(time.Duration(random.IntN(20)) * time.Millisecond):
+				case <-ctx.Done():
+				}
+				release()
+			}
+			if err := a.Commit(ctx, settle(b)); err != nil {
+				return err
+			}
+			b.Release()
+		}
+	})
+	kafkatest.Eventually(t, "all is read", func() bool { return seen.len() == partitions*perPartition })
+	kafkatest.Eventually(t, "all is committed", func() bool {
+		sum := int64(0)
+		for _, at := range c.Committed(t, group, topic) {
+			sum += at
+		}
+		return sum == partitions*perPartition
+	})
+	seen.mu.Lock()
+	defer seen.mu.Unlock()
+	for p, offsets := range seen.seen {
+		for o, n := range offsets {
+			if n != 1 {
+				t.Errorf("%d/%d came %d times", p, o, n)
+			}
+		}
+	}
+}
