@@ -115,7 +115,7 @@ func (e *environment) endpoint() string {
 		return ""
 	}
 	if u.User != nil {
-		e.complain(variable, "holds a user or password, which is not used: put it into %sHEADERS", exporterPrefix)
+		e.complain(variable, "contains a user or password, which is not used: put it into %sHEADERS", exporterPrefix)
 		u.User = nil
 	}
 	if variable == exporterPrefix+"ENDPOINT" {
@@ -126,7 +126,7 @@ func (e *environment) endpoint() string {
 
 func (e *environment) protocol() {
 	if variable, text := e.exporter("PROTOCOL"); text != "" && text != "http/protobuf" {
-		e.complain(variable, "is not http/protobuf, which is used all the same: the collector listens for it on port 4318 as a rule")
+		e.complain(variable, "is not http/protobuf, which is used anyway: the collector usually listens for it on port 4318")
 	}
 }
 
@@ -146,7 +146,7 @@ func (e *environment) pairs(variable, text string) map[string]string {
 		name = strings.TrimSpace(name)
 		decoded, err := url.PathUnescape(strings.TrimSpace(value))
 		if !ok || name == "" || err != nil || strings.ContainsAny(name+decoded, "\r\n") {
-			e.complain(variable, "has something else than name=value at place %d, which is left out", i+1)
+			e.complain(variable, "has an entry that is not name=value at place %d, which is ignored", i+1)
 			continue
 		}
 		all[name] = decoded
