@@ -18,6 +18,8 @@ func (c *carrier) judge(ctx context.Context, open, failed []*item, err error) er
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case v.Code == lockTaken && !c.leaving() && c.parkLocked(ctx, open, v):
+		return nil
 	case c.worldly(v) && !c.provable(v):
 		return c.parkAll(ctx, open, v)
 	}
@@ -86,6 +88,14 @@ func (c *carrier) park(v errclass.Verdict, items ...*item) {
 	}
 }
 
+// postpone sends items to the parking topic without spending an attempt.
+func (c *carrier) postpone(v errclass.Verdict, items ...*item) {
+	cause := &envelope.Cause{Kind: envelope.Transient, Code: promised(v.Code), Message: words(v)}
+	for _, it := range items {
+		it.send(home.Parked, cause, it.env.Attempt)
+	}
+}
+
 // isolate finds the records that are to blame among those that failed. The good ones get their rows on the way and keep
 // them.
 func (c *carrier) isolate(ctx context.Context, open, failed []*item, first error) error {
@@ -126,6 +136,10 @@ func (c *carrier) isolate(ctx context.Context, open, failed []*item, first error
 		return c.hold(ctx, blame(errclass.Classify(found.Suspects[0].Err), perr))
 	}
 	for _, s := range found.Suspects {
+		if v := errclass.Classify(s.Err); v.Code == lockTaken && c.db.Probe(ctx, s.Item.log.Time) != nil {
+			c.postpone(v, s.Item)
+			continue
+		}
 		c.sentence(s.Item, s.Err)
 	}
 	return nil
@@ -139,7 +153,7 @@ func (c *carrier) sentence(it *item, err error) {
 	v := errclass.Classify(err)
 	switch {
 	case v.Rule == errclass.Await:
-		it.send(home.Parked, &envelope.Cause{Kind: envelope.Transient, Code: promised(v.Code), Message: words(v)}, it.env.Attempt)
+		c.postpone(v, it)
 		return
 	case v.Rule == errclass.RetryBisect:
 		v, _ = errclass.Lookup("too_slow")

@@ -96,3 +96,28 @@ func TestUsersCheck_TableOfThePast(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// Stored decisions come again after a CHECK was tightened: they are duplicates, foreseen or not, by COPY or by INSERT.
+func TestUsersCheck_StoredBefore(t *testing.T) {
+	for name, columns := range map[string][]string{"foreseen": {"decision_id"}, "not foreseen": {"xmin"}} {
+		for way, copies := range map[string]bool{"by COPY": true, "by INSERT": false} {
+			t.Run(name+" "+way, func(t *testing.T) {
+				inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.DB) {
+					if !copies {
+						server.RefuseCopy()
+					}
+					var records []*kgo.Record
+					for i, id := range []string{"id-a", "id-b", "id-new", "id-c", "id-other", "id-d"} {
+						records = append(records, sourceRecord(int64(i), event(id, midday, nil)))
+					}
+					carry(t, db, false, 1, []*kgo.Record{records[0], records[1]})
+					server.Constrain(pgmodel.Constraint{Name: "tightened", Columns: columns, Refuses: func(r pgmodel.Row) bool {
+						return r.DecisionID == "id-a" || r.DecisionID == "id-b" || r.DecisionID == "id-new"
+					}})
+					c := carry(t, openModel(t, server), false, 1, records)
+					same(t, c.homes, []string{"0 duplicate", "1 duplicate", "2 dead_letter 23514", "3 row", "4 row", "5 row"})
+				})
+			})
+		}
+	}
+}

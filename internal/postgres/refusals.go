@@ -29,7 +29,7 @@ func (db *DB) Refusals(ctx context.Context, rows []pipeline.Row, probe time.Time
 		return nil, nil
 	}
 	const act = "ask about single rows"
-	a := &asking{rows: rows, look: db.met.has(sourceOf(rows)), act: act}
+	a := &asking{rows: rows, look: db.met.has(sourceOf(rows)) || !probe.IsZero(), act: act}
 	if probe.IsZero() {
 		err = db.connected(ctx, false, func(ctx context.Context, pg *pgconn.PgConn) error { return transact(ctx, pg, a.each) })
 	} else {
@@ -56,7 +56,7 @@ func (db *DB) Refusals(ctx context.Context, rows []pipeline.Row, probe time.Time
 type asking struct {
 	rows    []pipeline.Row
 	refused []error
-	look    bool // what is there already is not asked about
+	look    bool // what is there already is not asked about: always so the second time, as it can be from before a constraint
 	act     string
 }
 

@@ -37,22 +37,45 @@ func (db *DB) write(ctx context.Context, rows []pipeline.Row, fresh bool, end fu
 	var w *writing
 	err := db.connected(ctx, fresh, func(ctx context.Context, pg *pgconn.PgConn) error {
 		w = newWriting(rows, end)
-		from := sourceOf(rows)
-		var refused *refusedCopy
-		if !db.inserts.Load() {
-			err := db.quickly(ctx, pg, w, from)
-			if !errors.As(err, &refused) {
-				return err
-			}
-		}
-		err := transact(ctx, pg, w.carefully)
-		if err == nil {
-			db.met.note(from, w.met)
-			db.turn(refused)
-		}
-		return err
+		return db.found(ctx, pg, w, db.writeOn(ctx, pg, w))
 	})
 	return w.outcomesOr(err)
+}
+
+// found looks for a row that was refused alone: it may have been stored before a constraint was tightened, and neither
+// COPY nor INSERT comes as far as finding it.
+func (db *DB) found(ctx context.Context, pg *pgconn.PgConn, w *writing, refused error) error {
+	if len(w.rows) > 1 || errclass.Classify(refused).Class != errclass.Data || pg.IsClosed() {
+		return refused
+	}
+	return transact(ctx, pg, func(t *transaction) error {
+		clear(w.outcomes)
+		err := w.compare(t, w.firsts)
+		switch {
+		case err != nil && errclass.Classify(err).Class != errclass.Data:
+			return err
+		case err != nil, w.outcomes[0] == 0: // one that cannot be compared is not there
+			return refused
+		}
+		return w.end(t)
+	})
+}
+
+func (db *DB) writeOn(ctx context.Context, pg *pgconn.PgConn, w *writing) error {
+	from := sourceOf(w.rows)
+	var refused *refusedCopy
+	if !db.inserts.Load() {
+		err := db.quickly(ctx, pg, w, from)
+		if !errors.As(err, &refused) {
+			return err
+		}
+	}
+	err := transact(ctx, pg, w.carefully)
+	if err == nil {
+		db.met.note(from, w.met)
+		db.turn(refused)
+	}
+	return err
 }
 
 // quickly stores by COPY, and looks first where the batch before met rows that were there. Where it did not look and one
