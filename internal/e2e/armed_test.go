@@ -105,35 +105,27 @@ func (s *system) bury(group string) {
 	}
 }
 
-// delete removes a topic.
-func (s *system) delete(topic string) {
-	s.t.Helper()
-	cl, err := kgo.NewClient(kgo.SeedBrokers(s.places.Brokers...))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer cl.Close()
-	if _, err := kadm.NewClient(cl).DeleteTopic(s.t.Context(), topic); err != nil {
-		s.t.Fatalf("delete %s: %v", topic, err)
-	}
-}
+// refuse makes the brokers take no record for a topic, until accept. A topic that is missing would be waited for at the start.
+func (s *system) refuse(topic string) { s.largest(topic, "1") }
 
-// create makes a topic and waits until the broker serves it.
-func (s *system) create(topic string, partitions int32) {
+// accept makes the brokers take records for a topic again.
+func (s *system) accept(topic string) { s.largest(topic, "1048588") }
+
+// largest sets the size of the largest set of records that a topic takes, in bytes.
+func (s *system) largest(topic, bytes string) {
 	s.t.Helper()
-	s.kafka.CreateTopic(s.t, topic, partitions, nil)
 	cl, err := kgo.NewClient(kgo.SeedBrokers(s.places.Brokers...))
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	defer cl.Close()
-	eventually(s.t, patience, topic+" is served", func() error {
-		ends, err := kadm.NewClient(cl).ListEndOffsets(s.t.Context(), topic)
-		if err == nil {
-			err = ends.Error()
-		}
-		return err
-	})
+	done, err := kadm.NewClient(cl).AlterTopicConfigs(s.t.Context(), []kadm.AlterConfig{{Op: kadm.SetConfig, Name: "max.message.bytes", Value: &bytes}}, topic)
+	if err == nil {
+		_, err = done.On(topic, func(r *kadm.AlterConfigsResponse) error { return r.Err })
+	}
+	if err != nil {
+		s.t.Fatalf("set max.message.bytes of %s: %v", topic, err)
+	}
 }
 
 // caughtUp waits until the consumers have committed everything, whatever became of it.

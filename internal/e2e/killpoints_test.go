@@ -63,12 +63,12 @@ func refusing() situation {
 	}
 }
 
-// noDLQ: the dead-letter topic is away, so the spool takes what belongs there.
+// noDLQ: the dead-letter topic takes nothing, so the spool takes what belongs there.
 func noDLQ() situation {
 	return situation{
 		program: "consumer", env: []string{"DOCKET_PUBLISH_TIMEOUT=1s"},
-		prepare: func(s *system, g *producer) { s.delete(s.places.DLQTopic); g.produce(0) },
-		mend:    func(s *system) { s.create(s.places.DLQTopic, 3) },
+		prepare: func(s *system, g *producer) { s.refuse(s.places.DLQTopic); g.produce(0) },
+		mend:    func(s *system) { s.accept(s.places.DLQTopic) },
 	}
 }
 

@@ -10,9 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kgo"
-
 	"docket/internal/home"
 	"docket/internal/testenv"
 )
@@ -76,14 +73,7 @@ func TestWhatKafkaDoesNotTakeWaitsInTheSpool(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t))
 	g := s.generate(600, 5)
-	cl, err := kgo.NewClient(kgo.SeedBrokers(s.places.Brokers...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cl.Close()
-	if _, err := kadm.NewClient(cl).DeleteTopic(t.Context(), s.places.DLQTopic); err != nil {
-		t.Fatal(err)
-	}
+	s.refuse(s.places.DLQTopic)
 	g.produce(0)
 	c := s.consumer("DOCKET_PUBLISH_TIMEOUT=2s")
 	eventually(t, patience, "the offsets are committed on the strength of the spool", func() error {
@@ -98,7 +88,7 @@ func TestWhatKafkaDoesNotTakeWaitsInTheSpool(t *testing.T) {
 		t.Fatalf("nothing was spooled: %v, %v", files, err)
 	}
 	c.kill() // the spool outlives the process
-	s.kafka.CreateTopic(t, s.places.DLQTopic, 3, nil)
+	s.accept(s.places.DLQTopic)
 	s.places.SpoolDirs = s.places.SpoolDirs[:1]
 	again := s.consumer("DOCKET_SPOOL_DIR=" + s.places.SpoolDirs[0])
 	s.places.SpoolDirs = s.places.SpoolDirs[:1]

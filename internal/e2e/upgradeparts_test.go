@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"docket/internal/envelope"
@@ -29,14 +28,7 @@ func TestUpgradeRecoversTheSpoolOfTheOtherRelease(t *testing.T) {
 			s := upgraded(t, testenv.Postgres(t), "DOCKET_PUBLISH_TIMEOUT=2s")
 			s.migrateWith(current)
 			g := s.generate(600, 12)
-			cl, err := kgo.NewClient(kgo.SeedBrokers(s.places.Brokers...))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer cl.Close()
-			if _, err := kadm.NewClient(cl).DeleteTopic(t.Context(), s.places.DLQTopic); err != nil {
-				t.Fatal(err)
-			}
+			s.refuse(s.places.DLQTopic)
 			g.produce(0)
 			writer := s.start(release[0]+"consumer", nil)
 			eventually(t, patience, "the offsets are committed on the strength of the spool", func() error {
@@ -52,7 +44,7 @@ func TestUpgradeRecoversTheSpoolOfTheOtherRelease(t *testing.T) {
 			if err != nil || len(files) == 0 || spooled == 0 {
 				t.Fatalf("nothing was spooled: %v files, %v, %v decisions", len(files), err, spooled)
 			}
-			s.kafka.CreateTopic(t, s.places.DLQTopic, 3, nil)
+			s.accept(s.places.DLQTopic)
 			reader := s.start(release[1]+"consumer", []string{"DOCKET_SPOOL_DIR=" + s.places.SpoolDirs[0]})
 			s.places.SpoolDirs = s.places.SpoolDirs[:1]
 			a := s.account(patience)

@@ -130,3 +130,43 @@ func TestDetached_IsTheSameRecord(t *testing.T) {
 		t.Error("the client took back a record that is a copy")
 	}
 }
+
+// TestDropped_WhatComesBehindIsNotQueued has a poll that began before the hold bring what comes behind the dropped records.
+func TestDropped_WhatComesBehindIsNotQueued(t *testing.T) {
+	t.Parallel()
+	s := &session{source: &Source{sc: SourceConfig{}.withDefaults(Config{})}}
+	a := newAssignment(t.Context(), s, "logs", 0, "member")
+	log := make([]*kgo.Record, 6)
+	for i := range log {
+		log[i] = &kgo.Record{Topic: "logs", Offset: int64(i), LeaderEpoch: 3}
+	}
+	queued := func(want int, bytes int64) {
+		t.Helper()
+		if n, b := Queued(a); n != want || b != bytes || s.source.room.queued.Load() != bytes {
+			t.Errorf("%d records of %d bytes are queued, %d for all, want %d of %d", n, b, s.source.room.queued.Load(), want, bytes)
+		}
+	}
+	if err := a.append(log[:4]); err != nil {
+		t.Fatal(err)
+	}
+	if taken, err := a.pop(1); err != nil || len(taken) != 1 {
+		t.Fatal(taken, err)
+	}
+	a.account.Enter(log[0])
+	queued(3, 3*recordOverhead)
+	a.drop()
+	queued(0, 0)
+	if err := a.append(log[4:]); err != nil {
+		t.Fatal(err)
+	}
+	queued(0, 0)
+	if at := a.rewind.at; at != (kgo.EpochOffset{Epoch: 3, Offset: 1}) || !a.paused() || !a.setBackIsDue() {
+		t.Errorf("read again from %v, paused %v, due %v", at, a.paused(), a.setBackIsDue())
+	}
+	a.rewind = nil // as setBack leaves it
+	if err := a.append(log[1:]); err != nil {
+		t.Fatal(err)
+	}
+	queued(5, 5*recordOverhead)
+	a.account.Enter(log[1:]...) // the books know them again
+}
