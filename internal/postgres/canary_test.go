@@ -8,7 +8,9 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"docket/internal/errclass"
 	"docket/internal/pgmodel"
+	"docket/internal/pipeline"
 	"docket/internal/postgres"
 )
 
@@ -157,4 +159,19 @@ func TestUsersTrigger(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Of two decisions of one identity the second has no outcome where a trigger alters the identity of the first.
+func TestUsersTrigger_Doubles(t *testing.T) {
+	inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.DB) {
+		server.Alter(func(r *pgmodel.Row) bool {
+			r.Time = r.Time.Truncate(time.Second)
+			return true
+		})
+		r := pipeline.Row{Topic: "t", Log: logAt("a", midday)}
+		out, err := db.Store(t.Context(), []pipeline.Row{r, r}, false)
+		if err == nil || errclass.Classify(err).Code != errclass.CodeSwallowed {
+			t.Errorf("outcomes %v: %v", out, err)
+		}
+	})
 }
