@@ -49,6 +49,7 @@ func TestWhatIsNotRFC3339IsWrongType(t *testing.T) {
 		"+2026-11-21T02:00:39Z", "12026-11-21T02:00:39Z", "26-11-21T02:00:39Z", "2026/11/21T02:00:39Z", "2026-11-21T02.00.39Z",
 		"2026-1a-21T02:00:39Z", "202\u0666-11-21T02:00:39Z", "2026-W47-6T02:00:39Z", "20261121T020039Z", "now", "infinity",
 		"2016-12-30T23:59:60Z", "2016-12-31T12:34:60Z", "2016-12-31T23:59:60-05:00", "2016-12-31T23:58:60Z",
+		"2017-01-01T00:00:60Z", "2024-01-01T00:00:60Z",
 	} {
 		part := only(t, `{"decision_id":"d","timestamp":"`+text+`"}`)
 		if part.Err == nil || part.Err.Reason != WrongType || part.Err.Field != "timestamp" {

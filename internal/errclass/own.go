@@ -21,6 +21,7 @@ const (
 	CodeTooSlow           = "too_slow"
 	CodeIDConflict        = "id_conflict"
 	CodePanic             = "panic"
+	CodeSwallowed         = "swallowed"
 	CodeInternal          = "internal"
 
 	CodeEmpty        = "empty"
@@ -68,6 +69,8 @@ var ownCodes = []Verdict{
 		Why: "The record alone runs into the statement's time limit, twice, while the database takes others."},
 	{Code: CodeIDConflict, Name: "decision_id_conflict", Rule: Bisect,
 		Why: "A decision with this id and time is stored already and says something else."},
+	{Code: CodeSwallowed, Name: "row_swallowed", Rule: ProbeBisect,
+		Why: "The table neither stored the row nor refused it, and has none of its identity: a trigger swallows it, or alters decision_id or ts."},
 	{Code: CodePanic, Name: "panic", Rule: Bisect,
 		Why: "Docket's own decoder panicked on this record."},
 	{Code: CodeInternal, Name: "not_recognised", Rule: RetryPark,

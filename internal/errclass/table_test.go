@@ -89,6 +89,7 @@ var specified = []struct {
 	{"commit_rollback", errclass.Systemic, errclass.RetryHold},
 	{"encode too_slow id_conflict", errclass.Data, errclass.Bisect},
 	{"empty syntax duplicate_key missing_field wrong_type out_of_range too_large panic", errclass.Data, errclass.Bisect},
+	{"swallowed", errclass.Data, errclass.ProbeBisect},
 	{"internal", errclass.Unknown, errclass.RetryPark},
 }
 

@@ -398,3 +398,40 @@ func TestAppendThatFailsInItsSecondFileTakesTheFirstBack(t *testing.T) {
 		t.Errorf("left %v, counted %d: its records are told to have no home and are published all the same", left, s.Stats().Files)
 	}
 }
+
+// lying is a disk on which the rename of a data file takes place and fails, and which removes no data file.
+type lying struct {
+	fallback.FS
+	broken bool
+}
+
+func isData(name string) bool { return strings.HasSuffix(name, ".jsonl.gz") }
+
+func (l *lying) Rename(from, to string) error {
+	if err := l.FS.Rename(from, to); err != nil || !l.broken || !isData(to) {
+		return err
+	}
+	return syscall.EIO
+}
+
+func (l *lying) Remove(name string) error {
+	if l.broken && isData(name) {
+		return syscall.EIO
+	}
+	return l.FS.Remove(name)
+}
+
+// A data file that stays after its rename failed is whole: it counts, with its meta, and is published.
+func TestAppend_RenameThatTookPlace(t *testing.T) {
+	t.Parallel()
+	m := fstest.New()
+	disk := &lying{FS: m, broken: true}
+	s := open(t, cfg(), disk)
+	if err := s.Append(t.Context(), linesOf("a")); !errors.Is(err, syscall.EIO) {
+		t.Fatalf("append: %v", err)
+	}
+	disk.broken = false
+	if st := s.Stats(); st.Files != 1 || st.Bytes == 0 || len(dataFiles(m)) != 1 {
+		t.Errorf("%d files and %d bytes count, and there are %v", st.Files, st.Bytes, m.Files("."))
+	}
+}

@@ -30,6 +30,7 @@ type copying struct {
 	started  bool   // the header was read
 	over     bool   // the trailer was
 	rows     []Row
+	lost     int             // rows that a trigger swallowed
 	noticed  map[*fault]bool // faults for which this statement was counted
 	triggers []*refusal
 	checks   []*Constraint
@@ -83,7 +84,7 @@ func (s *session) inCopy(m pgproto3.FrontendMessage) bool {
 		f = s.copyData(c, m.Data)
 	case *pgproto3.CopyDone:
 		if f = s.copyDone(c); f == nil {
-			s.backend.Send(&pgproto3.CommandComplete{CommandTag: fmt.Appendf(nil, "COPY %d", len(c.rows))})
+			s.backend.Send(&pgproto3.CommandComplete{CommandTag: fmt.Appendf(nil, "COPY %d", len(c.rows)-c.lost)})
 			return s.sync()
 		}
 	case *pgproto3.CopyFail:
@@ -191,6 +192,10 @@ func (s *session) copyRow(c *copying, r *Row) *failure {
 	}
 	if f := s.strike(s.server.dueInCopy(c, r), Insert, []Row{*r}); f != nil {
 		return f
+	}
+	if r = s.server.altered(r); r == nil {
+		c.lost++
+		return nil
 	}
 	if f := acceptable(r, c.triggers, c.checks); f != nil {
 		return f

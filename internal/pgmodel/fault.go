@@ -198,6 +198,31 @@ func (s *Server) Refuse(code func(Row) string) (heal func()) {
 	}
 }
 
+// Alter puts a trigger on the table that can change a row before it is stored, or swallow it by returning false. It must
+// not call the server.
+func (s *Server) Alter(row func(*Row) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.alters = append(s.alters[:len(s.alters):len(s.alters)], row)
+}
+
+// altered is what the triggers leave of a row, nil where one swallows it.
+func (s *Server) altered(r *Row) *Row {
+	s.mu.Lock()
+	alters := s.alters
+	s.mu.Unlock()
+	if len(alters) == 0 {
+		return r
+	}
+	other := *r
+	for _, alter := range alters {
+		if !alter(&other) {
+			return nil
+		}
+	}
+	return &other
+}
+
 // refuse runs the triggers over a row.
 func refuse(triggers []*refusal, r *Row) *failure {
 	for _, t := range triggers {

@@ -240,7 +240,10 @@ func (s *session) insert(p *portal) (answer, *failure) {
 		return a, fail("42P10", "there is no unique or exclusion constraint matching the ON CONFLICT specification")
 	}
 	for i := range p.rows {
-		r := &p.rows[i]
+		r := s.server.altered(&p.rows[i])
+		if r == nil {
+			continue
+		}
 		if f := acceptable(r, triggers, checks); f != nil {
 			return a, f
 		}

@@ -46,6 +46,7 @@ type Server struct {
 	faults    []*fault
 	refusals  []*refusal
 	checks    []*Constraint
+	alters    []func(*Row) bool
 	locks     []chan struct{}
 	hung      []chan struct{}
 	standby   []chan struct{} // the synchronous standby is away until they are closed

@@ -8,7 +8,9 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"docket/internal/errclass"
 	"docket/internal/pgmodel"
+	"docket/internal/pipeline"
 	"docket/internal/postgres"
 )
 
@@ -120,4 +122,56 @@ func TestUsersCheck_StoredBefore(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A trigger swallows a row, or alters its identity: that record is found, and its neighbours are stored.
+func TestUsersTrigger(t *testing.T) {
+	for name, alter := range map[string]func(*pgmodel.Row) bool{
+		"swallows": func(r *pgmodel.Row) bool { return r.Path.V != "health/check" },
+		"alters the identity": func(r *pgmodel.Row) bool {
+			r.Time = r.Time.Truncate(time.Second)
+			return true
+		},
+	} {
+		for program, replay := range map[string]bool{"consumer": false, "replayer": true} {
+			t.Run(name+" "+program, func(t *testing.T) {
+				inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.DB) {
+					whole := midday.Truncate(time.Second)
+					odd := event("id-odd", whole, map[string]any{"path": "health/check"})
+					if name != "swallows" {
+						odd = event("id-odd", whole.Add(time.Millisecond), nil)
+						carry(t, db, false, 1, []*kgo.Record{sourceRecord(2, odd)}) // from here on its row is there, and not found
+					}
+					server.Alter(alter)
+					if name != "swallows" {
+						carry(t, db, false, 1, []*kgo.Record{sourceRecord(9, event("id-odd", whole, nil))})
+						server.Delete("id-odd", whole.Add(time.Millisecond))
+					}
+					records := []*kgo.Record{sourceRecord(1, event("id-a", whole, nil)), sourceRecord(2, odd), sourceRecord(3, event("id-b", whole, nil))}
+					if replay {
+						for i, r := range records {
+							records[i] = parkedRecord(r.Offset, 4, string(r.Value))
+						}
+					}
+					c := carry(t, db, replay, 1, records)
+					same(t, c.homes, []string{"1 row", "2 dead_letter swallowed", "3 row"})
+				})
+			})
+		}
+	}
+}
+
+// Of two decisions of one identity the second has no outcome where a trigger alters the identity of the first.
+func TestUsersTrigger_Doubles(t *testing.T) {
+	inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.DB) {
+		server.Alter(func(r *pgmodel.Row) bool {
+			r.Time = r.Time.Truncate(time.Second)
+			return true
+		})
+		r := pipeline.Row{Topic: "t", Log: logAt("a", midday)}
+		out, err := db.Store(t.Context(), []pipeline.Row{r, r}, false)
+		if err == nil || errclass.Classify(err).Code != errclass.CodeSwallowed {
+			t.Errorf("outcomes %v: %v", out, err)
+		}
+	})
 }

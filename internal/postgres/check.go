@@ -27,7 +27,7 @@ func (l Level) String() string { return [...]string{"ok", "warn", "fail"}[l] }
 
 // Check is one thing that was looked at.
 type Check struct {
-	Name   string // connection, server, read_only, table, columns, identity, grants, rights, partitions, ledger, durability, write
+	Name   string // connection, server, read_only, table, columns, identity, triggers, grants, rights, partitions, ledger, durability, write
 	Level  Level
 	Detail string // what was found, in words of our own
 	Hint   string // what to do, empty where all is well
@@ -60,7 +60,7 @@ func (db *DB) CheckSchema(ctx context.Context) []Check {
 	if checks[len(checks)-1].Level == Fail {
 		return checks
 	}
-	for _, check := range []func(context.Context, *pgx.Conn) (Check, error){checkColumns, checkIdentity, checkGrants, checkRights, checkPartitions, checkLedger} {
+	for _, check := range []func(context.Context, *pgx.Conn) (Check, error){checkColumns, checkIdentity, checkTriggers, checkGrants, checkRights, checkPartitions, checkLedger} {
 		c, err := check(ctx, conn)
 		if err != nil {
 			return append(checks, failed("catalog", clean("read the catalog", err)))
@@ -217,4 +217,26 @@ func checkIdentity(ctx context.Context, conn *pgx.Conn) (Check, error) {
 		return Check{Name: "identity", Level: Fail, Detail: "there is no unique index on exactly (decision_id, ts)", Hint: hints["42P10"]}, nil
 	}
 	return Check{Name: "identity", Detail: "(decision_id, ts) is unique"}, nil
+}
+
+// checkTriggers names the triggers that can swallow a row or alter it before it is stored.
+func checkTriggers(ctx context.Context, conn *pgx.Conn) (Check, error) {
+	const rowBeforeInsert = 1 | 2 | 4 // of tgtype
+	var found []string
+	err := conn.QueryRow(ctx, `
+		SELECT coalesce(array_agg(DISTINCT tgname::text ORDER BY tgname::text), '{}') FROM pg_trigger
+		 WHERE NOT tgisinternal AND tgenabled <> 'D' AND tgtype & $1 = $1
+		   AND (tgrelid = to_regclass('decision_logs') OR tgrelid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = to_regclass('decision_logs')))`,
+		rowBeforeInsert).Scan(&found)
+	switch {
+	case err != nil:
+		return Check{}, err
+	case len(found) > 0:
+		for i := range found {
+			found[i] = name(found[i])
+		}
+		return Check{Name: "triggers", Level: Warn, Detail: "BEFORE INSERT: " + strings.Join(found, ", "),
+			Hint: "a trigger that returns NULL, or alters decision_id or ts, makes dead letters of good decisions; one that alters raw makes conflicts of their copies"}, nil
+	}
+	return Check{Name: "triggers", Detail: "no trigger alters rows before they are stored"}, nil
 }

@@ -51,7 +51,9 @@ func TestCheckSchema(t *testing.T) {
 			CREATE UNIQUE INDEX ON decision_logs (decision_id, ts) WHERE allowed`, levels{"identity": fail, "write": fail}},
 		"turned identity": {`ALTER TABLE decision_logs DROP CONSTRAINT decision_logs_pkey;
 			CREATE UNIQUE INDEX ON decision_logs (ts, decision_id) INCLUDE (path)`, levels{}},
-		"CHECK for all":  {`ALTER TABLE decision_logs ADD CONSTRAINT odd CHECK (false)`, levels{"write": fail}},
+		"CHECK for all": {`ALTER TABLE decision_logs ADD CONSTRAINT odd CHECK (false)`, levels{"write": fail}},
+		"trigger": {`CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
+			CREATE TRIGGER mask BEFORE INSERT ON decision_logs FOR EACH ROW EXECUTE FUNCTION f()`, levels{"triggers": warn}},
 		"not durable":    {`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database()); END $$`, levels{"durability": warn}},
 		"read-only node": {`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database()); END $$`, levels{"read_only": fail, "write": fail}},
 	} {

@@ -130,3 +130,15 @@ func TestAnotherUniqueIndexIsAnError(t *testing.T) {
 	code(t, db, "23505", row("b", noon, `{}`))
 	same(t, d.Count(t), 1)
 }
+
+// An identity that is checked later lets COPY store doubles, and ON CONFLICT refuses it.
+func TestCopy_DeferrableIdentity(t *testing.T) {
+	t.Parallel()
+	d := pgtest.New(t)
+	d.Exec(t, `ALTER TABLE decision_logs DROP CONSTRAINT decision_logs_pkey, ADD PRIMARY KEY (decision_id, ts) DEFERRABLE`)
+	db := open(t, d.URL, 0)
+	out, err := db.Store(t.Context(), []pipeline.Row{row("a", noon, `{}`)}, false)
+	wantCode(t, out, err, "42P10")
+	wantCode(t, nil, db.Probe(t.Context(), noon), "55000") // the server's own word for it, to the insert
+	same(t, d.Count(t), 0)
+}

@@ -126,7 +126,7 @@ func ownMark(err error) (string, bool) {
 
 var markedHere = []string{
 	errclass.CodeAmbiguousCommit, errclass.CodePoolExhausted, errclass.CodePoolClosed,
-	errclass.CodeProtocol, errclass.CodeConfig, errclass.CodeCommitRollback, errclass.CodeTLS,
+	errclass.CodeProtocol, errclass.CodeConfig, errclass.CodeCommitRollback, errclass.CodeTLS, errclass.CodeSwallowed,
 }
 
 // collect keeps the errors that we know how to show and goes into those that only wrap.

@@ -109,11 +109,11 @@ func TestAChangedTableIsMetWithoutAStalePlan(t *testing.T) {
 	same(t, store(t, db, row("b", noon, `{}`), row("a", noon, `{}`)), []pipeline.Outcome{stored, present})
 }
 
-func TestARowThatVanishesIsTriedAgain(t *testing.T) {
+func TestSwallowedRow(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	d.BeforeInsert(t, `IF NEW.decision_id = 'gone' THEN RETURN NULL; END IF; RETURN NEW;`)
-	code(t, open(t, d.URL, 0), "40001", row("a", noon, `{}`), row("gone", noon, `{}`))
+	code(t, open(t, d.URL, 0), "swallowed", row("a", noon, `{}`), row("gone", noon, `{}`))
 	same(t, d.Count(t), 0)
 }
 

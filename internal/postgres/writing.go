@@ -153,7 +153,7 @@ func insert(t *transaction, rows []pipeline.Row, at []int, outcomes []pipeline.O
 			}
 			left = append(left, i)
 		}
-		return errclass.As(&AnswerError{Problem: "the insert returned a row that was not sent"}, errclass.CodeProtocol)
+		return errMissing()
 	})
 	return append(left, at[next:]...), err
 }
@@ -174,10 +174,14 @@ func (w *writing) compareDoubles(t *transaction) error {
 	return w.allThere(w.doubles)
 }
 
+// errMissing is the error of a row that the table took and does not have.
+func errMissing() error {
+	return errclass.As(&AnswerError{Problem: "a row was neither stored nor refused: a trigger swallows it, or alters its identity"}, errclass.CodeSwallowed)
+}
+
 func (w *writing) allThere(at []int) error {
 	if len(w.unknown(at)) > 0 {
-		// Somebody deleted a row between our insert and our look. In a stricter isolation the server says 40001 to this.
-		return &ServerError{code: pgerrcode.SerializationFailure, severity: "ERROR"}
+		return errMissing() // or somebody deleted it between our insert and our look; then the next try stores it
 	}
 	return nil
 }
