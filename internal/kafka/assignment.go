@@ -154,8 +154,8 @@ func (a *Assignment) Take(ctx context.Context, records int, bytes int64, wait ti
 	}
 }
 
-// gather waits as Take does and says how many records there are to take. It waits no longer once the queue is full, as
-// nothing more comes until some are taken.
+// gather waits as Take does and says how many records there are to take. It waits no longer once the queue or the buffer is
+// full, as nothing more comes until some are taken.
 func (a *Assignment) gather(ctx context.Context, records int, bytes int64, wait time.Duration) (n int, err error) {
 	var gathered <-chan time.Time
 	for {
@@ -170,7 +170,7 @@ func (a *Assignment) gather(ctx context.Context, records int, bytes int64, wait 
 		if n >= records || a.bytes >= bytes {
 			n, reached = fit(a.queue, records, bytes)
 		}
-		reached = reached || n > 0 && a.full
+		reached = reached || n > 0 && (a.full || a.starved)
 		arrived, left := a.arrived, wait-time.Since(a.since)
 		crowded := n > 0 && a.session.crowded(recordBytes(a.queue[0]))
 		a.mu.Unlock()

@@ -89,13 +89,15 @@ func (a *Assignment) starve(now bool) (before bool) {
 	before, a.starved = a.starved, now
 	if now != before {
 		a.session.starving.Add(map[bool]int64{true: 1, false: -1}[now])
+		close(a.arrived) // who waits for more need not
+		a.arrived = make(chan struct{})
 	}
 	return before
 }
 
-// feed lets those fetch again that found no room, once half of the buffer is free.
+// feed lets those fetch again that found no room, once a quarter of the buffer is free.
 func (s *session) feed() {
-	if s.starving.Load() == 0 || s.source.room.queued.Load() > s.source.room.most/2 {
+	if s.starving.Load() == 0 || s.source.room.queued.Load() > s.source.room.most*3/4 {
 		return
 	}
 	for _, a := range s.assignments() {

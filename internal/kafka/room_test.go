@@ -170,3 +170,23 @@ func TestDropped_WhatComesBehindIsNotQueued(t *testing.T) {
 	queued(5, 5*recordOverhead)
 	a.account.Enter(log[1:]...) // the books know them again
 }
+
+// TestStarved_DoesNotWaitForMore has a batch begin while no set finds room: nothing more would come.
+func TestStarved_DoesNotWaitForMore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &session{source: &Source{sc: SourceConfig{}.withDefaults(Config{})}}
+		a := newAssignment(t.Context(), s, "logs", 0, "member")
+		if err := a.append([]*kgo.Record{{Topic: "logs"}}); err != nil {
+			t.Fatal(err)
+		}
+		from := time.Now()
+		go func() {
+			time.Sleep(time.Second)
+			a.starve(true)
+		}()
+		if records, err := a.Take(t.Context(), 10, 1<<20, time.Hour); err != nil || len(records) != 1 || time.Since(from) != time.Second {
+			t.Errorf("%d records after %v, %v", len(records), time.Since(from), err)
+		}
+	})
+}
