@@ -72,7 +72,7 @@ func validate(object runtime.Object) (field.ErrorList, error) {
 	pods := corevalidation.PodValidationOptions{}
 	switch o := object.(type) {
 	case *apps.StatefulSet:
-		return appsvalidation.ValidateStatefulSet(o, pods), nil
+		return appsvalidation.ValidateStatefulSet(o, appsvalidation.StatefulSetValidationOptions{}, pods), nil
 	case *apps.Deployment:
 		return appsvalidation.ValidateDeployment(o, pods), nil
 	case *batch.Job:
@@ -81,7 +81,7 @@ func validate(object runtime.Object) (field.ErrorList, error) {
 		o.UID = "1"
 		o.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"batch.kubernetes.io/controller-uid": "1"}}
 		maps.Copy(o.Spec.Template.Labels, controller)
-		return batchvalidation.ValidateJob(o, batchvalidation.JobValidationOptions{RequirePrefixedLabels: true}), nil
+		return batchvalidation.ValidateJobCreate(o, batchvalidation.JobValidationOptions{RequirePrefixedLabels: true}), nil
 	case *policy.PodDisruptionBudget:
 		return policyvalidation.ValidatePodDisruptionBudget(o, policyvalidation.PodDisruptionBudgetValidationOptions{}), nil
 	case *networking.NetworkPolicy:
