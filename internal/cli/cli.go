@@ -131,7 +131,7 @@ func (c Command) do(env Env, args []string) int {
 			say(env.Stdout, "%s", c.help(env.Program, flags))
 			return Done
 		case err != nil:
-			return misuse(env, err.Error(), c.Name)
+			return misuse(env, strings.Replace(strings.Replace(err.Error(), " flag -", " flag --", 1), "argument: -", "argument: --", 1), c.Name)
 		}
 		left := flags.Args()
 		if n := len(args) - len(left); n > 0 && args[n-1] == "--" {

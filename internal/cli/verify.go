@@ -12,18 +12,42 @@ import (
 	"docket/internal/config"
 	"docket/internal/home"
 	"docket/internal/inspect"
+	"docket/internal/reader"
 	"docket/internal/verify"
 )
 
 // verifyFlags are what `verify` is told.
 type verifyFlags struct {
-	since   time.Duration
+	since   moment
 	from    list
 	settled bool
 	spools  list
 	metrics list
 	try     bool
 	asJSON  bool
+}
+
+// moment is a flag that names a time, ago or a day.
+type moment struct {
+	at   time.Time // zero: not given
+	text string
+}
+
+func (m *moment) String() string { return m.text }
+
+// Set reads it.
+func (m *moment) Set(text string) (err error) {
+	m.text = text
+	m.at, err = reader.ParseTime(text, time.Now())
+	return err
+}
+
+// or is the time that was given, or so long ago.
+func (m *moment) or(ago time.Duration) time.Time {
+	if m.at.IsZero() {
+		return time.Now().Add(-ago)
+	}
+	return m.at
 }
 
 // list is a flag that may be given several times.
@@ -46,7 +70,7 @@ func Verify() Command {
 	return Command{
 		Name: "verify", Text: "Decide from outside whether every record that was read has its home; changes nothing.",
 		Flags: func(f *flag.FlagSet) {
-			f.DurationVar(&o.since, "since", time.Hour, "look at what came to the source in this time (1h)")
+			f.Var(&o.since, "since", "check records that reached the source topic since `time` (default 1h)")
 			f.Var(&o.from, "from", "instead of --since: `place` TOPIC/PARTITION/OFFSET to look from, in its partition alone; may be repeated")
 			f.BoolVar(&o.settled, "settled", false, "say that nothing is on its way: all must have been read, parking and spool must be drained")
 			f.Var(&o.spools, "spool", "spool `directory` to look at instead of DOCKET_SPOOL_DIR; may be repeated")
@@ -78,7 +102,7 @@ func runVerify(env Env, o verifyFlags) int {
 	}
 	warn(env, warnings)
 	s.DeskGroup = config.Lookup(config.Desk, env.Environ, "DOCKET_DESK_GROUP")
-	scope := inspect.Scope{Since: time.Now().Add(-o.since), Settled: o.settled, Metrics: o.metrics, TryDeadLetters: o.try}
+	scope := inspect.Scope{Since: o.since.or(time.Hour), Settled: o.settled, Metrics: o.metrics, TryDeadLetters: o.try}
 	for i, q := range from {
 		if q.Topic != s.KafkaTopic {
 			return misuse(env, "--from "+quoted(o.from[i])+" is not in the source topic "+s.KafkaTopic, "verify")

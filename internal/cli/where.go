@@ -22,13 +22,13 @@ import (
 
 // WhereIs is the command that tells where a record is and what happens next.
 func WhereIs() Command {
-	var since time.Duration
+	var since moment
 	var spools list
 	var asJSON bool
 	return Command{
 		Name: "where-is", Args: "RECORD", Text: "Tell every home of a record or a decision, and what happens to it next; changes nothing.",
 		Flags: func(f *flag.FlagSet) {
-			f.DurationVar(&since, "since", 24*time.Hour, "how far back to look for a decision_id without a row (24h)")
+			f.Var(&since, "since", "search the topics since `time` for a decision_id that has no row (default 24h)")
 			f.Var(&spools, "spool", "spool `directory` to look at instead of DOCKET_SPOOL_DIR; may be repeated")
 			f.BoolVar(&asJSON, "json", false, "print what was found as JSON")
 		},
@@ -39,12 +39,12 @@ func WhereIs() Command {
 			if len(args) != 1 || args[0] == "" {
 				return misuse(env, "name one record, like decision-logs/3/12034, or one decision_id, after the flags", "where-is")
 			}
-			return runWhereIs(env, inspect.ParseQuery(args[0]), since, spools, asJSON)
+			return runWhereIs(env, inspect.ParseQuery(args[0]), since.or(24*time.Hour), spools, asJSON)
 		},
 	}
 }
 
-func runWhereIs(env Env, q inspect.Query, since time.Duration, spools []string, asJSON bool) int {
+func runWhereIs(env Env, q inspect.Query, since time.Time, spools []string, asJSON bool) int {
 	s, warnings, ok := whole(env)
 	if !ok {
 		return Misuse
@@ -57,7 +57,7 @@ func runWhereIs(env Env, q inspect.Query, since time.Duration, spools []string, 
 	defer sys.Close()
 	ctx, end := untilSignal(env)
 	defer end()
-	found, err := sys.Find(ctx, q, time.Now().Add(-since))
+	found, err := sys.Find(ctx, q, since)
 	if err != nil {
 		return unlooked(env, err)
 	}

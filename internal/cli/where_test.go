@@ -111,6 +111,24 @@ func TestVerifyAndWhereIsRefuseWrongUse(t *testing.T) {
 	}
 }
 
+func TestMoment_AgoOrADay(t *testing.T) {
+	t.Parallel()
+	var m moment
+	if at := m.or(time.Hour); time.Since(at) < time.Hour || time.Since(at) > 2*time.Hour {
+		t.Errorf("%v", at)
+	}
+	for text, most := range map[string]time.Duration{"90m": 2 * time.Hour, "3d": 73 * time.Hour, "yesterday": 49 * time.Hour, "monday": 8 * 24 * time.Hour} {
+		if err := m.Set(text); err != nil || time.Since(m.or(0)) > most || time.Since(m.or(0)) < 0 {
+			t.Errorf("%s: %v, %v", text, m.or(0), err)
+		}
+	}
+	for _, args := range []string{"verify --since lately", "where-is --since lately x"} {
+		if r := call(config.Consumer, nil, strings.Fields(args)...); r.code != Misuse || !strings.Contains(r.err, "for flag --since: give a time ago") {
+			t.Errorf("%s: exit %d, %s", args, r.code, r.err)
+		}
+	}
+}
+
 func TestNumbersForPeople(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 12034567: "12,034,567", -1234: "-1,234", -123: "-123"} {

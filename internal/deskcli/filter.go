@@ -2,7 +2,6 @@ package deskcli
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -97,16 +96,8 @@ func (f *filterFlags) filter(now time.Time) (ledger.Filter, error) {
 		filter.Partition = &f.partition
 	}
 	var err error
-	if filter.From, err = when("--since", f.since, now); err != nil {
-		return filter, err
-	}
-	if filter.To, err = when("--until", f.until, now); err != nil {
-		return filter, err
-	}
-	if !filter.From.IsZero() && !filter.To.IsZero() && !filter.From.Before(filter.To) {
-		return filter, misuse("nothing lies between --since and --until: %s is not before %s", stamped(filter.From), stamped(filter.To))
-	}
-	return filter, nil
+	filter.From, filter.To, err = between(f.since, f.until, now)
+	return filter, err
 }
 
 func among(what, given string, choices []string) (string, error) {
@@ -116,29 +107,6 @@ func among(what, given string, choices []string) (string, error) {
 		}
 	}
 	return "", misuse("there is no %s %s%s; there are %s", what, quoted(given), meant(config.Nearest(given, choices)), strings.Join(choices, ", "))
-}
-
-// when reads a time: so long ago, or as RFC 3339 has it. Empty is none.
-func when(flag, text string, now time.Time) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
-	if t, err := time.Parse(time.RFC3339, text); err == nil {
-		return t.UTC(), nil
-	}
-	if t, err := time.Parse(time.DateOnly, text); err == nil {
-		return t.UTC(), nil
-	}
-	d, err := time.ParseDuration(text)
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		var n float64
-		n, err = strconv.ParseFloat(days, 64)
-		d = time.Duration(n * float64(24*time.Hour))
-	}
-	if err != nil || d < 0 {
-		return time.Time{}, misuse("%s %s is no time: say how long ago (90m, 2h, 3d) or when (2026-11-21T20:15:00Z)", flag, quoted(text))
-	}
-	return now.Add(-d), nil
 }
 
 // words are the flags that choose what a filter chooses, for a shell.

@@ -151,7 +151,7 @@ func TestAShortPageIsNotTheEnd(t *testing.T) {
 func TestWhatMakesNoSenseIsRefused(t *testing.T) {
 	t.Parallel()
 	for args, why := range map[string]string{
-		"--verdict nope": "there is no such verdict", "--since x": "is no time", "--since 1h --until 2h": "nothing lies between", "--label x": "NAME=VALUE",
+		"--verdict nope": "there is no such verdict", "--since x": "is not a time", "--since 1h --until 2h": "is not before --until", "--label x": "NAME=VALUE",
 		"--label a=1 --label a=2": "twice", "--match foo:/x": "begins with input", "-n 0": "1 or more", "-f --oldest": "no sense with --oldest", "-f --until 1h": "--until",
 		"-f --after x": "--after", "--every 2s": "with --follow only", "-f --every 1ms": "100ms or more", "a b": "one too many", "a --denied": "by its id alone",
 		"--after nonsense": "no cursor of this search", "--path=": "--path is empty", "-f -n -1": "0 or more", "--requested-by=": "is empty",

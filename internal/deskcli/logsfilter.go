@@ -43,7 +43,7 @@ func (d *decisionFlags) declareRange(s *session, c *cobra.Command, since string)
 	d.flags.StringArrayVar(&d.paths, "path", nil, "the decision's `path`, or all below it: a/b/*; may be repeated")
 	d.flags.StringArrayVar(&d.services, "service", nil, "the `name` of the service, the first segment of the path; may be repeated")
 	s.complete(c, map[string]completion{
-		"since": fixed([]string{"1h", "1d", "7d"}), "until": fixed([]string{"1h", "1d", "7d"}),
+		"since": fixed(timeWords), "until": fixed(timeWords),
 		"path": s.lately(true), "service": s.lately(false),
 	})
 }
@@ -62,6 +62,9 @@ func (d *decisionFlags) declare(s *session, c *cobra.Command) {
 		"verdict": fixed(verdictNames()), "requested-by": fixed(nil), "label": fixed(nil), "match": fixed([]string{"input:/", "result:/", "raw:/"}),
 	})
 }
+
+// timeWords are suggested for a time.
+var timeWords = []string{"1h", "1d", "7d", "today", "yesterday"}
 
 func verdictNames() []string {
 	var names []string
@@ -120,7 +123,7 @@ func (d *decisionFlags) filter(now time.Time) (reader.Filter, error) {
 		f.Matches = append(f.Matches, m)
 	}
 	var err error
-	f.Since, f.Until, err = d.between(now)
+	f.Since, f.Until, err = between(d.since, d.until, now)
 	return f, err
 }
 
@@ -156,15 +159,16 @@ func pathHint(paths []string) string {
 	return ""
 }
 
-func (d *decisionFlags) between(now time.Time) (since, until time.Time, err error) {
-	if since, err = point("--since", d.since, now); err != nil {
+// between are the ends of a range of time, zero where there is none.
+func between(from, to string, now time.Time) (since, until time.Time, err error) {
+	if since, err = point("--since", from, now); err != nil {
 		return since, until, err
 	}
-	if until, err = point("--until", d.until, now); err != nil {
+	if until, err = point("--until", to, now); err != nil {
 		return since, until, err
 	}
 	if !since.IsZero() && !until.IsZero() && !since.Before(until) {
-		return since, until, misuse("nothing lies between --since and --until: %s is not before %s", stamped(since), stamped(until))
+		return since, until, misuse("--since %s is not before --until %s", stamped(since), stamped(until))
 	}
 	return since, until, nil
 }
@@ -175,7 +179,7 @@ func point(flag, text string, now time.Time) (time.Time, error) {
 	}
 	t, err := reader.ParseTime(text, now)
 	if err != nil {
-		return t, misuse("%s %s is no time: %v", flag, quoted(text), err)
+		return t, misuse("%s %s is not a time: %v", flag, quoted(text), err)
 	}
 	return t, nil
 }

@@ -74,7 +74,7 @@ func (d *decisionFlags) statsQuery(step string, now time.Time) (reader.StatsQuer
 	if err := d.legible(); err != nil {
 		return q, err
 	}
-	since, until, err := d.between(now)
+	since, until, err := between(d.since, d.until, now)
 	if err != nil {
 		return q, err
 	}

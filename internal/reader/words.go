@@ -45,8 +45,9 @@ func ParseLabel(text string) (name, value string, err error) {
 	return name, value, nil
 }
 
-// ParseTime reads a time: RFC 3339, a day (its beginning, UTC), "now", or how long before now (90s, 2h, 7d, 2w). It is in
-// UTC and of the years 1 to 9999.
+// ParseTime reads a time: how long before now (90s, 2h, 7d, 2w), a day (2026-11-21, today, yesterday, or the last one of a name,
+// monday to sunday, which may be today), RFC 3339, or "now". A day is its beginning. Days and the result are in UTC, of the years 1
+// to 9999.
 func ParseTime(text string, now time.Time) (time.Time, error) {
 	t, ok := time.Time{}, false
 	if d, fits := ago(text); fits {
@@ -57,13 +58,34 @@ func ParseTime(text string, now time.Time) (time.Time, error) {
 			t, ok = at, true
 		}
 	}
+	if day, fits := dayOf(text, now); fits {
+		t, ok = day, true
+	}
 	if text == "now" {
 		t, ok = now, true
 	}
 	if t = t.UTC(); !ok || t.Year() < 1 || t.Year() > 9999 {
-		return time.Time{}, wrong("say how long ago (90m, 2h, 7d) or when (2026-11-21 or 2026-11-21T20:15:00Z)")
+		return time.Time{}, wrong("give a time ago (90m, 2h, 7d), a day (yesterday, monday, 2026-11-21) or a time (2026-11-21T20:15:00Z)")
 	}
 	return t, nil
+}
+
+// dayOf reads the name of a day.
+func dayOf(text string, now time.Time) (time.Time, bool) {
+	now = now.UTC()
+	today := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC)
+	switch strings.ToLower(text) {
+	case "today":
+		return today, true
+	case "yesterday":
+		return today.AddDate(0, 0, -1), true
+	}
+	for n := range 7 {
+		if day := today.AddDate(0, 0, -n); strings.EqualFold(text, day.Weekday().String()) {
+			return day, true
+		}
+	}
+	return time.Time{}, false
 }
 
 // ago reads how long ago something was. A duration of Go has no days, a time ago has.
