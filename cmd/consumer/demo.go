@@ -29,17 +29,24 @@ const (
 	demoOutage  = 8 * time.Second
 )
 
-const demoUsage = `Usage: consumer demo [--records N] [--keep]
+const demoUsage = `Show Docket at work, without Docker, servers or setup.
 
-Shows Docket at work without Docker, servers or set-up: a stand-in for Kafka in the process, a real Postgres that is
-fetched once and started, real OPA decision logs with bad ones among them, an outage in the middle, and at the end the
-account of where every decision is. Exit status 1 if the account does not add up.
+It runs a stand-in for Kafka inside this process, and a real Postgres, which is downloaded once.
+Real OPA decision logs, some of them bad, go through an outage of Postgres. At the end an account
+shows where every decision is. Exit 1 if the account does not add up.
 
-  --records N   Kafka records to produce, at least %d (default %d)
-  --keep        stay up afterwards, until Ctrl-C, to look around
+Usage:
+  consumer demo [flags]
 
-  %s   bin directory of an installed Postgres to use, so that nothing is fetched
-  %s   Maven repository to fetch Postgres from
+Flags:
+  --records N   produce N Kafka records, at least %d (default %d)
+  --keep        keep everything running afterwards, until Ctrl-C
+
+Environment:
+  %s
+      bin directory of an installed Postgres; nothing is downloaded then
+  %s
+      Maven repository to download Postgres from
 `
 
 // demoUntilSignal runs the demo. The first signal stops it, the second one stops waiting; what comes within a second

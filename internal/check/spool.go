@@ -22,7 +22,7 @@ type disk struct {
 func spool(s config.Settings) []Result {
 	r := report{what: "spool"}
 	if s.SpoolDir == "" {
-		r.add(Warn, "there is none: while Kafka takes nothing, Docket holds", "set DOCKET_SPOOL_DIR where there is a lasting disk")
+		r.add(Warn, "not set: while Kafka accepts nothing, Docket holds", "set DOCKET_SPOOL_DIR if there is a persistent disk")
 		return r.all
 	}
 	at := place(s.SpoolDir, &r)
@@ -30,18 +30,18 @@ func spool(s config.Settings) []Result {
 		return r.all
 	}
 	if err := unix.Access(at, unix.R_OK|unix.W_OK|unix.X_OK); err != nil {
-		r.add(Fail, fmt.Sprintf("%s may not be written to by this user", at), "give the directory to the user that runs Docket, mode 0700")
+		r.add(Fail, fmt.Sprintf("this user may not write to %s", at), "give the directory to the user that runs Docket, mode 0700")
 	}
 	d, err := diskOf(at)
 	if err != nil {
-		r.add(Warn, "the file system could not be looked at", "make sure that it lasts and has room for DOCKET_SPOOL_MAX_BYTES")
+		r.add(Warn, "the file system could not be checked", "make sure that it is persistent and has room for DOCKET_SPOOL_MAX_BYTES")
 		return r.all
 	}
 	if d.kind != "" {
-		r.add(Warn, fmt.Sprintf("%s is on a temporary disk (%s): what is spooled is lost with it", at, d.kind), "put DOCKET_SPOOL_DIR on a volume that outlives the process")
+		r.add(Warn, fmt.Sprintf("%s is on a temporary disk (%s): spooled records are lost with it", at, d.kind), "put DOCKET_SPOOL_DIR on a volume that outlives the process")
 	}
 	if d.available < int64(s.SpoolMaxBytes) {
-		r.add(Warn, fmt.Sprintf("%d MiB are free, less than DOCKET_SPOOL_MAX_BYTES (%v)", d.available>>20, s.SpoolMaxBytes), "make room, or lower DOCKET_SPOOL_MAX_BYTES so that it is the spool that says when it is full")
+		r.add(Warn, fmt.Sprintf("%d MiB are free, less than DOCKET_SPOOL_MAX_BYTES (%v)", d.available>>20, s.SpoolMaxBytes), "free some space, or lower DOCKET_SPOOL_MAX_BYTES below the free space")
 	}
 	if s.SpoolOnFull == "evict" {
 		r.add(Warn, "DOCKET_SPOOL_ON_FULL=evict: when it is full, the oldest records are lost", "set it to hold")
@@ -56,7 +56,7 @@ func place(dir string, r *report) string {
 	case errors.Is(err, fs.ErrNotExist):
 		abs, err := filepath.Abs(dir)
 		if err != nil {
-			r.add(Fail, "the working directory is not known", "give an absolute path in DOCKET_SPOOL_DIR")
+			r.add(Fail, "the working directory is unknown", "give an absolute path in DOCKET_SPOOL_DIR")
 			return ""
 		}
 		for abs != filepath.Dir(abs) {
@@ -67,7 +67,7 @@ func place(dir string, r *report) string {
 		}
 		return abs
 	case err != nil:
-		r.add(Fail, dir+" may not be looked at", "give the directory to the user that runs Docket, mode 0700")
+		r.add(Fail, dir+" cannot be read", "give the directory to the user that runs Docket, mode 0700")
 		return ""
 	case !info.IsDir():
 		r.add(Fail, dir+" is not a directory", "name a real directory, not a file or a link, in DOCKET_SPOOL_DIR")
@@ -77,7 +77,7 @@ func place(dir string, r *report) string {
 		r.add(Fail, fmt.Sprintf("%s belongs to user %d, and this is user %d", dir, owner, os.Geteuid()), "give the directory to the user that runs Docket")
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		r.add(Warn, fmt.Sprintf("%s has the mode %04o: other users can get at what is spooled", dir, mode), "chmod 0700; an empty directory is tightened at the start")
+		r.add(Warn, fmt.Sprintf("%s has the mode %04o: other users can read spooled records", dir, mode), "chmod 0700; an empty directory is tightened at the start")
 	}
 	return dir
 }

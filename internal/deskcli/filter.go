@@ -23,15 +23,16 @@ type filterFlags struct {
 
 func (f *filterFlags) declare(s *session, c *cobra.Command) {
 	f.flags = c.Flags()
-	f.flags.StringVar(&f.fingerprint, "fingerprint", "", "those that failed alike: a `fingerprint`, or its first 4 characters or more")
-	f.flags.StringVar(&f.code, "code", "", "a SQLSTATE or a `code` of ours, as 23514 or too_large")
-	f.flags.StringVar(&f.kind, "kind", "", "a `kind` of failure: "+strings.Join(kinds(), ", "))
-	f.flags.StringVar(&f.path, "path", "", "the decision's `path`, whole")
-	f.flags.StringSliceVar(&f.states, "state", nil, "a `state`: PENDING, PROCESSING, FAILED or RESOLVED; may be repeated")
-	f.flags.StringVar(&f.since, "since", "", "last failed from then on: a `time` ago (2h, 3d) or RFC 3339")
-	f.flags.StringVar(&f.until, "until", "", "last failed before then: a `time` ago (2h, 3d) or RFC 3339")
-	f.flags.StringVar(&f.topic, "topic", "", "the original `topic`")
-	f.flags.Int32Var(&f.partition, "partition", 0, "the original partition's `number`")
+	f.flags.StringVar(&f.fingerprint, "fingerprint", "", "only this `GROUP`: a fingerprint of docket dlq groups, or its first 4 or more characters")
+	f.flags.StringVar(&f.code, "code", "", "only this error `CODE`")
+	f.flags.StringVar(&f.kind, "kind", "", "only this `KIND` of failure")
+	f.flags.StringVar(&f.path, "path", "", "only this `PATH` (exact)")
+	f.flags.StringSliceVar(&f.states, "state", nil, "only this `STATE`; can be repeated")
+	f.flags.StringVar(&f.since, "since", "", "only failures since `TIME`")
+	f.flags.StringVar(&f.until, "until", "", "only failures before `TIME`")
+	f.flags.StringVar(&f.topic, "topic", "", "only from this original `TOPIC`")
+	f.flags.Int32Var(&f.partition, "partition", 0, "only from this original partition `N`")
+	markFilters(f.flags, filterNames())
 	s.completeFilter(c)
 }
 
@@ -68,7 +69,7 @@ const leastFingerprint = 4
 func (f *filterFlags) filter(now time.Time) (ledger.Filter, error) {
 	filter := ledger.Filter{Fingerprint: strings.ToLower(f.fingerprint), Code: f.code, Path: f.path, Topic: f.topic}
 	if n := len(f.fingerprint); f.flags.Changed("fingerprint") && (n < leastFingerprint || n > ledger.FingerprintLength || strings.Trim(filter.Fingerprint, "0123456789abcdef") != "") {
-		return filter, misuse("%s is no fingerprint: %d to %d hex digits, as `docket dlq groups` shows them", quoted(f.fingerprint), leastFingerprint, ledger.FingerprintLength)
+		return filter, misuse("%s is not a fingerprint: give %d to %d hex digits, as `docket dlq groups` prints them", quoted(f.fingerprint), leastFingerprint, ledger.FingerprintLength)
 	}
 	for _, name := range filterNames() {
 		if flag := f.flags.Lookup(name); flag.Changed && flag.Value.String() == "" {
@@ -91,7 +92,7 @@ func (f *filterFlags) filter(now time.Time) (ledger.Filter, error) {
 	}
 	if f.flags.Changed("partition") {
 		if f.partition < 0 {
-			return filter, misuse("--partition cannot be below 0")
+			return filter, misuse("--partition must be 0 or more")
 		}
 		filter.Partition = &f.partition
 	}
@@ -106,7 +107,7 @@ func among(what, given string, choices []string) (string, error) {
 			return choice, nil
 		}
 	}
-	return "", misuse("there is no %s %s%s; there are %s", what, quoted(given), meant(config.Nearest(given, choices)), strings.Join(choices, ", "))
+	return "", misuse("unknown %s %s%s (choose from %s)", what, quoted(given), meant(config.Nearest(given, choices)), strings.Join(choices, ", "))
 }
 
 // words are the flags that choose what a filter chooses, for a shell.

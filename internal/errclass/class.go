@@ -23,15 +23,15 @@ const (
 )
 
 var classes = [...]struct{ name, blame string }{
-	Unknown:   {"unknown", "not judged, so the moment is blamed"},
-	Transient: {"transient", "the moment is to blame"},
-	Data:      {"data", "the record is to blame"},
-	Systemic:  {"systemic", "the set-up is to blame"},
+	Unknown:   {"unknown", "unknown, treated as temporary"},
+	Transient: {"transient", "a temporary condition"},
+	Data:      {"data", "the record"},
+	Systemic:  {"systemic", "the setup: server, schema or settings"},
 	OK:        {"ok", "nothing failed"},
-	Cancelled: {"cancelled", "we stopped it ourselves"},
+	Cancelled: {"cancelled", "stopped by Docket itself"},
 }
 
-// Blame is whose fault it is, in a few words.
+// Blame is what is at fault, in a few words.
 func (c Class) Blame() string { return classes[c].blame }
 
 // String is the class as metrics and logs spell it.

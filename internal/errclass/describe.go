@@ -48,12 +48,12 @@ func Cases(code string) []Case {
 	case v.Code != noPartition.Code:
 		return []Case{{Verdict: v}}
 	}
-	return []Case{{"with the name of a constraint", v}, {"without one", noPartition}, {"with that of a migration under way", beforeCut}}
+	return []Case{{"if the server names a constraint", v}, {"if it names none", noPartition}, {"if it names the constraint of a running migration", beforeCut}}
 }
 
 func describe(b *strings.Builder, v Verdict) {
 	fmt.Fprintf(b, "%s  %s\n", v.Code, v.Name)
-	fmt.Fprintf(b, "  class         %s: %s\n", v.Class, classes[v.Class].blame)
+	fmt.Fprintf(b, "  at fault      %[2]s (class %[1]s)\n", v.Class, classes[v.Class].blame)
 	fmt.Fprintf(b, "  rule          %s\n", v.Rule)
 	paragraph(b, "  what happens  ", v.Effect())
 	paragraph(b, "  why           ", v.Why)
@@ -93,25 +93,26 @@ func unknownCode(code string) string {
 	return b.String()
 }
 
-const pageIntroduction = `# Errors: whose fault is it?
+const pageIntroduction = `# Errors: what is at fault?
 
-When a batch cannot be stored, one question decides what becomes of its records: whose fault was it? The database
-answers with a SQLSTATE; where none came back, the kind of failure tells. This page has the verdict for each, as the
-program has it. ` + "`consumer classify CODE`" + ` explains a single one.
+When a batch cannot be stored, the cause decides what happens to its records. The database answers with a SQLSTATE; without an
+answer, the kind of failure is the code. This page has Docket's verdict on each code, generated from the program.
+` + "`consumer classify CODE`" + ` explains a single one.
 
-Five things stand above the tables:
+These rules stand above the tables:
 
-- Before the first dead letter the database must accept a known-good **probe row** (same statement, rolled back). If it
-  does not, the set-up is to blame, whatever the code said.
-- To **bisect** is to search the batch for its bad records, starting at the row that the server names, or by halving,
-  until they stand alone. Only what fails alone, twice, the second time on another connection, a few seconds old at most and with nothing stored on it, is a dead letter; every error on the way is judged afresh.
-- A fault of the set-up while the probe row is accepted is bisected too, and a record that fails alone is **parked**, so
-  that one odd record never stops a partition.
-- What nobody recognises blames the moment, never the record.
-- When several errors come together, our own shutdown outranks everything, then the first SQLSTATE counts (25P02 last,
-  as it only echoes another), then what has none.
+- Before the first dead letter the database must accept a known-good **probe row** (same statement, rolled back). If it does
+  not, the setup is at fault, whatever the code said.
+- To **bisect** is to search a batch for its bad records, from the row that the server names or by halving, until each is alone.
+  A record is dead-lettered only if it fails alone, twice. The second time is on another connection, a few seconds old at most, on
+  which nothing was stored. Each error on the way is judged on its own.
+- A fault of the setup while the probe row is accepted is bisected too, and a record that fails alone is **parked**. So one odd
+  record never stops a partition.
+- An unknown error counts as temporary; it is never the record's fault.
+- When several errors come together, Docket's own shutdown comes first, then the first SQLSTATE (25P02 last, because it only
+  follows another error), then errors without a SQLSTATE.
 
-A SQLSTATE that is not listed takes the verdict of its class; one of an unknown class is left to the probe
+A SQLSTATE that is not listed gets the verdict of its class. One of an unknown class is left to the probe
 (` + "`probe_bisect`" + `).
 `
 

@@ -10,14 +10,13 @@ import (
 func TestDescribeTellsAnOperatorAllOfAVerdict(t *testing.T) {
 	t.Parallel()
 	want := `53100  disk_full
-  class         systemic: the set-up is to blame
+  at fault      the setup: server, schema or settings (class systemic)
   rule          hold
-  what happens  Docket holds: nothing is stored or committed, and work goes on
-                by itself once the probe row is accepted; if it is accepted
-                all along, the batch is bisected and a record that fails alone
-                is parked.
-  why           The server's disk is full; parked copies would help nobody and
-                only grow Kafka.
+  what happens  Docket holds: nothing is stored or committed. It resumes by
+                itself once the probe row is accepted. If the probe row is
+                accepted from the start, the batch is bisected and a record
+                that fails alone is parked.
+  why           The disk of the server is full; parking would only fill Kafka.
 `
 	if got := errclass.Describe("53100"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -27,7 +26,7 @@ func TestDescribeTellsAnOperatorAllOfAVerdict(t *testing.T) {
 func TestDescribeTellsAllCasesOfACheckViolation(t *testing.T) {
 	t.Parallel()
 	got := errclass.Describe("23514")
-	for _, part := range []string{"With the name of a constraint:", "probe_bisect", "Without one:", "rule          hold\n", "no partition", "With that of a migration under way:", "rule          await\n"} {
+	for _, part := range []string{"If the server names a constraint:", "probe_bisect", "If it names none:", "rule          hold\n", "no partition", "If it names the constraint of a running migration:", "rule          await\n"} {
 		if !strings.Contains(got, part) {
 			t.Errorf("%q is missing from\n%s", part, got)
 		}

@@ -58,37 +58,37 @@ var rules = [...]struct {
 	effect string
 }{
 	RetryPark: {"retry_park", Transient,
-		"The whole batch is tried again on a fresh connection after each retry pause (1 s and 2 s), then parked; when too many batches in a row went that way, Docket holds instead."},
+		"The whole batch is retried on a new connection after each retry pause (1 s and 2 s), then parked. After too many such batches in a row Docket holds instead."},
 	RetryParkOnce: {"retry_park_once", Transient,
-		"The whole batch is tried again after each retry pause and parked; if it fails so again in the replay, Docket holds until the probe row is accepted, and only a record that fails alone while it is spends an attempt."},
+		"The whole batch is retried after each retry pause, then parked. If it fails again in the replay, Docket holds until the probe row is accepted; only a record that fails alone while it is accepted uses up an attempt."},
 	Park: {"park", Transient,
-		"The batch is parked without another try, and the replayer comes back to it later."},
+		"The batch is parked without a retry; the replayer tries it later."},
 	RetryHalvesPark: {"retry_halves_park", Transient,
-		"The batch is tried again in halves, as its size may be what the server cannot take, and what still fails is parked."},
+		"The batch is retried in halves, because the server may not cope with its size. Parts that still fail are parked."},
 	RetryBisect: {"retry_bisect", Transient,
-		"The whole batch is tried again; if it ends the same way while the probe row is accepted, it is bisected, and a record that is alone in failing, twice, is dead-lettered as too_slow."},
+		"The whole batch is retried. If it fails in the same way while the probe row is accepted, it is bisected, and a record that fails alone, twice, is dead-lettered as too_slow."},
 	RetryProbeBisect: {"retry_probe_bisect", Data,
-		"The whole batch is tried again; if it ends the same way and the probe row is accepted, it is bisected, and a record that fails alone, twice, is dead-lettered as internal; if the probe row is refused, Docket holds."},
+		"The whole batch is retried. If it fails in the same way and the probe row is accepted, it is bisected, and a record that fails alone, twice, is dead-lettered as internal. If the probe row is refused, Docket holds."},
 	RetryHold: {"retry_hold", Systemic,
-		"The batch is tried again on a fresh connection, then Docket holds until the probe row is accepted; nothing is parked."},
+		"The batch is retried on a new connection, then Docket holds until the probe row is accepted. Nothing is parked."},
 	Bisect: {"bisect", Data,
-		"No retry: once the probe row was accepted (a probe of the last 10 s will do) the batch is bisected, records that fail alone, twice, are dead-lettered, and all others get their row."},
+		"No retry. Once the probe row is accepted (a probe of the last 10 s is enough), the batch is bisected. Records that fail alone, twice, are dead-lettered; all others are stored."},
 	ProbeBisect: {"probe_bisect", Data,
-		"No retry: a fresh probe row decides; if it is accepted, the batch is bisected and records that fail alone, twice, are dead-lettered; if it is refused, Docket holds."},
+		"No retry. A new probe row decides: if it is accepted, the batch is bisected and records that fail alone, twice, are dead-lettered; if it is refused, Docket holds."},
 	ParkOnceBisect: {"park_once_bisect", Data,
-		"A fresh probe row decides; if it is accepted, the batch is bisected and a record that fails alone, twice, is parked once, as what it lacks may still arrive, and dead-lettered if it fails so again; if it is refused, Docket holds."},
+		"A new probe row decides. If it is accepted, the batch is bisected, and a record that fails alone, twice, is parked once, because the row it needs may still arrive, and dead-lettered if it fails again. If it is refused, Docket holds."},
 	Hold: {"hold", Systemic,
-		"Docket holds: nothing is stored or committed, and work goes on by itself once the probe row is accepted; if it is accepted all along, the batch is bisected and a record that fails alone is parked."},
+		"Docket holds: nothing is stored or committed. It resumes by itself once the probe row is accepted. If the probe row is accepted from the start, the batch is bisected and a record that fails alone is parked."},
 	HoldUnlessAlone: {"hold_unless_alone", Systemic,
-		"Docket holds, unless the probe row is accepted: then the batch is bisected and a record that fails alone is parked, not dead-lettered, as the set-up is the likelier culprit."},
+		"Docket holds, unless the probe row is accepted. Then the batch is bisected, and a record that fails alone is parked, not dead-lettered, because the setup is the likelier cause."},
 	Bug: {"bug", Systemic,
-		"Logged as a bug in Docket, please report it; Docket holds as for any fault of the set-up, so that no record pays for it."},
+		"Logged as a bug in Docket; please report it. Docket holds as for a fault of the setup, so no record is lost or dead-lettered."},
 	Pass: {"pass", OK,
-		"Nothing is done, as nothing failed."},
+		"Nothing happens, because nothing failed."},
 	Ignore: {"ignore", Cancelled,
-		"No retry, no home and no commit: the records are delivered again to whoever has the partition next."},
+		"No retry and no commit: Kafka delivers the records again to the next member of the group."},
 	Await: {"await", Systemic,
-		"While a probe row of the present is accepted, the batch is bisected and a record that fails alone is parked, in the replay again without spending an attempt, as what it waits for comes by itself; if that probe row is refused, Docket holds."},
+		"While a current probe row is accepted, the batch is bisected and a record that fails alone is parked; in the replay it is parked again without using up an attempt, because the fault ends by itself. If that probe row is refused, Docket holds."},
 }
 
 // String is the rule as logs and documents spell it.
@@ -102,7 +102,7 @@ func (r Rule) String() string {
 // Effect is one sentence on what happens to the batch.
 func (r Rule) Effect() string {
 	if int(r) >= len(rules) {
-		return "No such rule."
+		return "Unknown rule."
 	}
 	return rules[r].effect
 }

@@ -34,7 +34,7 @@ func (v Verdict) Effect() string {
 // noPartition is the verdict on 23514 when Postgres names no constraint: a
 // row for which the partitioned table has no partition.
 var noPartition = verdict(pgerrcode.CheckViolation, Hold,
-	"No constraint is named, so this is no CHECK: the table is partitioned and has no partition for the row's time, and none will appear by itself.")
+	"No constraint is named, so this is not a CHECK: the table has no partition for the time of the row, and none will appear by itself.")
 
 // BeforeCut is the CHECK that the table has while it is being made one of
 // partitions. No other is Docket's.
@@ -42,7 +42,7 @@ const BeforeCut = "decision_logs_before_cut"
 
 // beforeCut is the verdict on 23514 when it names that one.
 var beforeCut = verdict(pgerrcode.CheckViolation, Await,
-	"The constraint is "+BeforeCut+": a migration is making the table one of partitions, and until it is done the table takes no decision of more than a day ahead.")
+	"The constraint is "+BeforeCut+": a migration is partitioning the table; until it is done, the table takes no decision more than a day in the future.")
 
 var (
 	byCode  = map[string]Verdict{}
@@ -99,10 +99,10 @@ func Lookup(code string) (v Verdict, ok bool) {
 	rule, known := classDefaults[class]
 	if !known {
 		return Verdict{Code: code, Name: "unlisted", Class: Data, Rule: ProbeBisect,
-			Why: "A code of no class that Postgres documents, most likely raised by a trigger or function of your own."}, true
+			Why: "A code of a class that Postgres does not document, most likely raised by a trigger or function."}, true
 	}
 	return Verdict{Code: code, Name: conditionNames[class+"000"], Class: rules[rule].class, Rule: rule,
-		Why: "Not a code that this version knows; it takes the verdict of its class, " + class + "."}, true
+		Why: "A code that this version does not know; it gets the verdict of its class, " + class + "."}, true
 }
 
 // Table has every verdict: the SQLSTATEs in their order, 23514 again for the

@@ -30,17 +30,17 @@ func ParseVerdict(text string) (Verdict, error) {
 	for _, v := range Verdicts() {
 		names = append(names, string(v))
 	}
-	return "", wrong("there is no such verdict; there are %s", strings.Join(names, ", "))
+	return "", wrong("unknown verdict (choose from %s)", strings.Join(names, ", "))
 }
 
 // ParseLabel reads NAME=VALUE, cut at the first equals sign.
 func ParseLabel(text string) (name, value string, err error) {
 	name, value, ok := strings.Cut(text, "=")
 	if !ok || name == "" {
-		return "", "", wrong("a label is given as NAME=VALUE, as in app=checkout")
+		return "", "", wrong("a label must be NAME=VALUE, like app=checkout")
 	}
 	if !storable(name) || !storable(value) {
-		return "", "", wrong("no stored label holds U+0000 or what is not UTF-8")
+		return "", "", wrong("a label must be UTF-8 without U+0000")
 	}
 	return name, value, nil
 }
@@ -114,7 +114,7 @@ func ParseMatch(text string) (Match, error) {
 	}
 	m, rest := Match{In: text[:n]}, text[n:]
 	if m.In != "input" && m.In != "result" && m.In != "raw" {
-		return Match{}, wrong("a match begins with input, result or raw, as in input:/user=alice")
+		return Match{}, wrong("a match must begin with input, result or raw, like input:/user=alice")
 	}
 	if after, ok := strings.CutPrefix(rest, ":"); ok {
 		var err error
@@ -130,7 +130,7 @@ func ParseMatch(text string) (Match, error) {
 	}
 	value, ok := strings.CutPrefix(rest, "=")
 	if !ok {
-		return Match{}, wrong("behind a pointer comes = and a value, or nothing")
+		return Match{}, wrong("after the pointer comes =VALUE, or nothing")
 	}
 	var err error
 	m.Value, err = jsonOf(value)
@@ -148,7 +148,7 @@ func cutPointer(text string) (pointer, rest string, err error) {
 	}
 	d := json.NewDecoder(strings.NewReader(text))
 	if err := d.Decode(&pointer); err != nil {
-		return "", "", wrong("a pointer in quotes is a JSON string")
+		return "", "", wrong("a pointer in quotes must be a JSON string")
 	}
 	return pointer, text[d.InputOffset():], nil
 }
@@ -157,15 +157,15 @@ func cutPointer(text string) (pointer, rest string, err error) {
 func jsonOf(text string) (json.RawMessage, error) {
 	switch {
 	case len(text) > MaxMatchBytes:
-		return nil, wrong("a value has at most %d bytes", MaxMatchBytes)
+		return nil, wrong("a value may have at most %d bytes", MaxMatchBytes)
 	case !json.Valid([]byte(text)):
 		if !storable(text) {
-			return nil, wrong("no stored value holds U+0000 or what is not UTF-8")
+			return nil, wrong("a value must be UTF-8 without U+0000")
 		}
 		quoted, err := json.Marshal(text)
 		return quoted, err
 	case !storableJSON(text):
-		return nil, wrong("no stored value is like that: it holds U+0000, half a surrogate pair, a number beyond any or too deep a nesting")
+		return nil, wrong("Postgres cannot store such a value: U+0000, half a surrogate pair, a number out of range or too deep nesting")
 	}
 	return json.RawMessage(strings.TrimSpace(text)), nil
 }
@@ -176,16 +176,16 @@ func ParsePointer(text string) ([]string, error) {
 		return nil, nil
 	}
 	if text[0] != '/' {
-		return nil, wrong("a JSON pointer begins with /")
+		return nil, wrong("a JSON pointer must begin with /")
 	}
 	if len(text) > maxPointerBytes || !storable(text) {
-		return nil, wrong("a JSON pointer is UTF-8 without U+0000, of at most %d bytes", maxPointerBytes)
+		return nil, wrong("a JSON pointer must be UTF-8 without U+0000, with at most %d bytes", maxPointerBytes)
 	}
 	steps := strings.Split(text[1:], "/")
 	for i, step := range steps {
 		for j := 0; j < len(step); j++ {
 			if step[j] == '~' && (j+1 == len(step) || step[j+1] != '0' && step[j+1] != '1') {
-				return nil, wrong("in a JSON pointer ~ stands before 0 (for ~) or 1 (for /) only")
+				return nil, wrong("in a JSON pointer write ~0 for ~ and ~1 for /")
 			}
 		}
 		steps[i] = strings.ReplaceAll(strings.ReplaceAll(step, "~1", "/"), "~0", "~")
