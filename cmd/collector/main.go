@@ -1,4 +1,4 @@
-// Command collector takes decision logs as OPA uploads them and writes them to Kafka.
+// Command collector accepts decision logs that OPA uploads and writes them to Kafka.
 package main
 
 import (

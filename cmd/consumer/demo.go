@@ -31,22 +31,29 @@ const (
 	demoLedgerWait = 30 * time.Second
 )
 
-const demoUsage = `Usage: consumer demo [--records N] [--keep]
+const demoUsage = `Show Docket at work, without Docker, servers or setup.
 
-Run Docket without Docker, servers or set-up, for about half a minute. The demo starts a stand-in for Kafka inside the
-process, a real Postgres (downloaded once, about 15 MB), the consumer, the replayer and the desk. It produces real OPA
-decision logs, bad ones among them, and stops Postgres in the middle. It ends with the account: how many decisions were
-produced, and where each of them is now. Then it prints docket commands that query the data.
+The demo starts a stand-in for Kafka inside the process, a real Postgres (downloaded once, about
+15 MB), the consumer, the replayer and the desk. It produces real OPA decision logs, bad ones among
+them, and stops Postgres in the middle. It ends with the account: how many decisions were produced,
+and where each of them is now. Then it prints docket commands that query the data. It takes about
+half a minute.
 
-  --records N   number of Kafka records to produce, at least %d (default %d)
-  --keep        stay up until Ctrl-C; the default on a terminal, --keep=false ends after the account
+Usage:
+  consumer demo [flags]
+
+Flags:
+  --records N   produce N Kafka records, at least %d (default %d)
+  --keep        stay up until Ctrl-C; the default on a terminal, --keep=false ends at once
 
 Environment:
-  %s          bin directory of an installed Postgres; nothing is downloaded then
-  %s   Maven repository to download Postgres from (default Maven Central)
+  %s
+      bin directory of an installed Postgres; nothing is downloaded then
+  %s
+      Maven repository to download Postgres from (default Maven Central)
 
 Exit codes:
-  0  every decision has a home, and the ledger holds every dead letter; or stopped by a signal
+  0  each decision has a home and the ledger has each dead letter; or stopped by a signal
   1  a decision is missing or stored twice, the ledger is incomplete, or the demo failed
   2  wrong use
 `

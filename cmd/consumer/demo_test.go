@@ -194,7 +194,7 @@ func TestDemo_WrongUse(t *testing.T) {
 				t.Errorf("%s shows the hidden flag %s", args, hidden)
 			}
 		}
-		if help, hint := strings.Contains(out.String(), "Usage: consumer demo"), strings.Contains(errs.String(), "See consumer demo --help."); help != (want == 0) || hint == help {
+		if help, hint := strings.Contains(out.String(), "Usage:\n  consumer demo"), strings.Contains(errs.String(), "See consumer demo --help."); help != (want == 0) || hint == help {
 			t.Errorf("%s: %s%s", args, out.String(), errs.String())
 		}
 	}

@@ -1,4 +1,4 @@
-// Command consumer carries OPA decision logs from Kafka into Postgres.
+// Command consumer stores OPA decision logs from Kafka in Postgres.
 package main
 
 import (
@@ -25,9 +25,9 @@ func run(args, environ []string, stdout, stderr io.Writer, signals <-chan os.Sig
 
 func commands() []cli.Command {
 	return []cli.Command{
-		cli.Run("Carry decision logs from Kafka into Postgres; this is what happens without a command.", false),
+		cli.Run("Store decision logs from Kafka in Postgres (the default command).", false),
 		{
-			Name: "demo", Args: "[flags]", Text: "Run Docket with an embedded Kafka and Postgres, through an outage; needs no set-up.", Raw: true,
+			Name: "demo", Args: "[flags]", Text: "Show Docket at work: no servers or setup needed.", Raw: true,
 			Run: demoUntilSignal,
 		},
 		cli.Check(), cli.Migrate(), cli.Verify(), cli.WhereIs(), cli.Classify(), cli.Health(), cli.Version(),

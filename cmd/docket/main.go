@@ -1,5 +1,5 @@
-// Command docket is the operator's desk: the daemon that keeps the ledger of dead letters, and the commands that decide
-// about them.
+// Command docket searches and explains stored decisions and manages dead letters; docket desk is the daemon that keeps their
+// ledger.
 package main
 
 import (

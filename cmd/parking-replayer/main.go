@@ -1,4 +1,4 @@
-// Command parking-replayer brings parked decision logs back into the pipeline.
+// Command parking-replayer stores parked decision logs again.
 package main
 
 import (
@@ -25,7 +25,7 @@ func run(args, environ []string, stdout, stderr io.Writer, signals <-chan os.Sig
 
 func commands() []cli.Command {
 	return []cli.Command{
-		cli.Run("Replay parked records when they are due; this is what happens without a command.", true),
+		cli.Run("Replay parked records when they are due (the default command).", true),
 		cli.Health(), cli.Version(),
 	}
 }

@@ -94,7 +94,7 @@ func cluster(ctx context.Context, s config.Settings) []Result {
 func described(ctx context.Context, s config.Settings, topics, groups []string) []Result {
 	cfg, err := app.Kafka(s, "check")
 	if err != nil {
-		return []Result{{Fail, "brokers", err.Error(), "mend the settings that are named"}}
+		return []Result{{Fail, "brokers", err.Error(), "correct the settings that are named"}}
 	}
 	c, err := kafka.Describe(ctx, cfg, topics, groups)
 	if err != nil {
@@ -106,7 +106,7 @@ func described(ctx context.Context, s config.Settings, topics, groups []string) 
 func database(ctx context.Context, s config.Settings) []Result {
 	db, err := app.OpenDatabase(s, config.Consumer, zerolog.Nop())
 	if err != nil {
-		return []Result{{Fail, "database", err.Error(), "mend DOCKET_DATABASE_URL"}}
+		return []Result{{Fail, "database", err.Error(), "correct DOCKET_DATABASE_URL"}}
 	}
 	defer db.Close()
 	var all []Result

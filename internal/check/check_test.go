@@ -74,16 +74,16 @@ func TestCluster(t *testing.T) {
 		"source goes soon":       {nil, func(c *kafka.Cluster) { c.Topics[source].Retention = time.Hour }, nil},
 		"home smaller":           {nil, func(c *kafka.Cluster) { c.Topics[dlq].MaxMessageBytes = 1000 }, []string{"fail topic decision-logs-dlq: max.message.bytes 1000 is less"}},
 		"no room for headers":    {nil, func(c *kafka.Cluster) { c.Topics[source].MaxMessageBytes++ }, []string{"warn topic decision-logs-parking: max.message", "warn topic decision-logs-dlq: max.message", "warn topic decision-logs-parking-dlq: max.message"}},
-		"settings are kept back": {nil, func(c *kafka.Cluster) { c.Topics[dlq].ConfigErr = errors.New(planted) }, []string{"warn topic decision-logs-dlq: its settings cannot be read"}},
+		"settings are kept back": {nil, func(c *kafka.Cluster) { c.Topics[dlq].ConfigErr = errors.New(planted) }, []string{"warn topic decision-logs-dlq: no permission to read its settings"}},
 		"source may not be read": {nil, func(c *kafka.Cluster) {
 			c.Topics[source].CanRead, c.Topics[source].CanWrite = kafka.Denied, kafka.Denied
-		}, []string{"fail topic decision-logs: it may not be read"}},
-		"home may not be written": {nil, func(c *kafka.Cluster) { c.Topics[dlq].CanRead, c.Topics[dlq].CanWrite = kafka.Denied, kafka.Denied }, []string{"fail topic decision-logs-dlq: it may not be written"}},
+		}, []string{"fail topic decision-logs: no permission to read it (READ)"}},
+		"home may not be written": {nil, func(c *kafka.Cluster) { c.Topics[dlq].CanRead, c.Topics[dlq].CanWrite = kafka.Denied, kafka.Denied }, []string{"fail topic decision-logs-dlq: no permission to write to it"}},
 		"parking wants both": {nil, func(c *kafka.Cluster) {
 			c.Topics[parked].CanRead, c.Topics[parked].CanWrite = kafka.Denied, kafka.Denied
-		}, []string{"fail topic decision-logs-parking: it may not be read", "fail topic decision-logs-parking: it may not be written"}},
+		}, []string{"fail topic decision-logs-parking: no permission to read it", "fail topic decision-logs-parking: no permission to write to it"}},
 		"brokers do not tell": {nil, func(c *kafka.Cluster) { c.Topics[dlq].CanWrite = kafka.Untold }, nil},
-		"group refused":       {nil, func(c *kafka.Cluster) { c.Groups[1].CanRead = kafka.Denied }, []string{"fail group docket-parking: it may not be joined"}},
+		"group refused":       {nil, func(c *kafka.Cluster) { c.Groups[1].CanRead = kafka.Denied }, []string{"fail group docket-parking: no permission to join it"}},
 		"topic missing": {nil, func(c *kafka.Cluster) {
 			c.Topics[parked].Err = &kafka.FaultError{Reason: kafka.ReasonTopicMissing, Act: "describe topic", Code: "UNKNOWN_TOPIC_OR_PARTITION"}
 		}, []string{"fail topic decision-logs-parking: describe topic: topic_missing (UNKNOWN_TOPIC_OR_PARTITION); create it: kafka-topics.sh --create --topic decision-logs-parking "}},
@@ -148,7 +148,7 @@ func TestCollectorNeedsToWriteAndNothingElse(t *testing.T) {
 		topics[0].CanWrite, topics[1].CanWrite, topics[1].MaxMessageBytes = kafka.Denied, kafka.Denied, 1000
 	})
 	for i, want := range []string{
-		"fail topic decision-logs: it may not be written to (no WRITE); grant", "fail topic decision-logs-dlq: it may not be written to (no WRITE); grant",
+		"fail topic decision-logs: no permission to write to it (WRITE); grant", "fail topic decision-logs-dlq: no permission to write to it (WRITE); grant",
 		"fail topic decision-logs-dlq: max.message.bytes 1000 is less than the source's 1044480: an upload with",
 	} {
 		if i >= len(bad) || !strings.HasPrefix(bad[i], want) {

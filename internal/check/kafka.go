@@ -78,7 +78,7 @@ func topic(s config.Settings, t, source kafka.Topic) []Result {
 			one.Hint = "create it: kafka-topics.sh --create --topic " + t.Name + " --partitions 12 --replication-factor 3 --config min.insync.replicas=2" + extra(s, t)
 		}
 		if errors.As(t.Err, &f) && f.Reason == kafka.ReasonAuthorization {
-			one.Detail, one.Hint = "it may not be seen (no DESCRIBE, which READ and WRITE imply)", grant("topic", t.Name, needs(s, t)...)
+			one.Detail, one.Hint = "no permission to see it (DESCRIBE, which READ and WRITE include)", grant("topic", t.Name, needs(s, t)...)
 		}
 		return []Result{one}
 	}
@@ -86,7 +86,7 @@ func topic(s config.Settings, t, source kafka.Topic) []Result {
 	durability(t, &r)
 	switch {
 	case t.ConfigErr != nil:
-		r.add(Warn, "its settings cannot be read, so they were not checked", grant("topic", t.Name, "DESCRIBE_CONFIGS"))
+		r.add(Warn, "no permission to read its settings, so they were not checked", grant("topic", t.Name, "DESCRIBE_CONFIGS"))
 	default:
 		kept(s, t, &r)
 		large(s, t, source, &r)
@@ -144,11 +144,11 @@ func permissions(s config.Settings, t kafka.Topic, r *report) {
 	for _, op := range needs(s, t) {
 		switch {
 		case op == "READ" && t.CanRead == kafka.Denied:
-			r.add(Fail, "it may not be read (no READ)", grant("topic", t.Name, op))
+			r.add(Fail, "no permission to read it (READ)", grant("topic", t.Name, op))
 		case op == "WRITE" && t.CanWrite == kafka.Denied && t.Name == s.KafkaTopic && !collects(s):
-			r.add(Fail, "it may not be written to (no WRITE), so the desk can retry nothing", grant("topic", t.Name, op))
+			r.add(Fail, "no permission to write to it (WRITE), so the desk cannot retry dead letters", grant("topic", t.Name, op))
 		case op == "WRITE" && t.CanWrite == kafka.Denied:
-			r.add(Fail, "it may not be written to (no WRITE)", grant("topic", t.Name, op))
+			r.add(Fail, "no permission to write to it (WRITE)", grant("topic", t.Name, op))
 		}
 	}
 }
@@ -158,14 +158,14 @@ func durability(t kafka.Topic, r *report) {
 		r.add(Fail, fmt.Sprintf("%d of %d partitions have no leader", t.Leaderless, t.Partitions), "check the brokers that had them")
 	}
 	if t.Replication == 1 {
-		r.add(Warn, "replication 1: what is on a broker's disk is lost with it", "use replication 3")
+		r.add(Warn, "replication 1: if a broker loses its disk, the records are lost", "use replication 3")
 		return
 	}
 	switch {
 	case t.MinInSyncReplicas == 1:
 		r.add(Warn, "min.insync.replicas 1: an acknowledged record may be on one disk only", "set min.insync.replicas=2")
 	case t.MinInSyncReplicas >= int64(t.Replication):
-		r.add(Warn, fmt.Sprintf("min.insync.replicas %d of %d replicas: writing stops when any broker does", t.MinInSyncReplicas, t.Replication), "set it one below the replication")
+		r.add(Warn, fmt.Sprintf("min.insync.replicas %d of %d replicas: writing stops when one broker stops", t.MinInSyncReplicas, t.Replication), "set it one below the replication")
 	}
 }
 
@@ -192,10 +192,10 @@ func kept(s config.Settings, t kafka.Topic, r *report) {
 	}
 	switch {
 	case t.Name == s.KafkaParkingTopic && t.Retention < 2*s.ParkingMaxBackoff:
-		r.add(Fail, fmt.Sprintf("kept for %v: records may be gone before they are due (DOCKET_PARKING_MAX_BACKOFF %v)", t.Retention, s.ParkingMaxBackoff),
+		r.add(Fail, fmt.Sprintf("kept for %v: records may be deleted before they are due (DOCKET_PARKING_MAX_BACKOFF %v)", t.Retention, s.ParkingMaxBackoff),
 			fmt.Sprintf("set retention.ms to %d or more", wanted(s).Milliseconds()))
 	case t.Name == s.KafkaParkingTopic && t.Retention < wanted(s):
-		r.add(Warn, fmt.Sprintf("kept for %v: less than %d rests of %v, so little is left for an outage of the replayer", t.Retention, s.ParkingMaxAttempts, s.ParkingMaxBackoff),
+		r.add(Warn, fmt.Sprintf("kept for %v: less than %d waiting times of %v, so an outage of the replayer can lose records", t.Retention, s.ParkingMaxAttempts, s.ParkingMaxBackoff),
 			fmt.Sprintf("set retention.ms to %d or more", wanted(s).Milliseconds()))
 	case (t.Name == s.KafkaDLQTopic || t.Name == s.KafkaParkingDLQTopic) && t.Retention < deadLetterRetention:
 		r.add(Warn, fmt.Sprintf("kept for %v: a dead letter may expire before anybody reads it", t.Retention), fmt.Sprintf("set retention.ms to %d or more", deadLetterRetention.Milliseconds()))
@@ -211,12 +211,12 @@ func large(s config.Settings, t, source kafka.Topic, r *report) {
 	case t.MaxMessageBytes < source.MaxMessageBytes:
 		left := "large records would stay in the spool"
 		if collects(s) {
-			left = "an upload with a large decision that cannot be stored would be answered 413 for ever"
+			left = "an upload with a large decision that cannot be stored would always be answered 413"
 		}
 		r.add(Fail, fmt.Sprintf("max.message.bytes %d is less than the source's %d: %s", t.MaxMessageBytes, source.MaxMessageBytes, left),
 			fmt.Sprintf("set max.message.bytes to %d or more", need))
 	case t.MaxMessageBytes < need:
-		r.add(Warn, fmt.Sprintf("max.message.bytes %d leaves no room for headers above the source's %d: the largest records go without most of them", t.MaxMessageBytes, source.MaxMessageBytes),
+		r.add(Warn, fmt.Sprintf("max.message.bytes %d leaves no room for headers above the source's %d: the largest records lose most of their headers", t.MaxMessageBytes, source.MaxMessageBytes),
 			fmt.Sprintf("set max.message.bytes to %d or more", need))
 	}
 }
@@ -228,11 +228,14 @@ func consumerGroup(g kafka.Group) []Result {
 	case g.Err != nil:
 		return []Result{broken(r.what, g.Err)}
 	case g.CanRead == kafka.Denied:
-		r.add(Fail, "it may not be joined (no READ)", grant("group", g.Name, "READ"))
+		r.add(Fail, "no permission to join it (READ)", grant("group", g.Name, "READ"))
 	}
-	state := g.State
-	if state == "" || state == "Dead" {
-		state = "not there yet, which is fine"
+	if g.State == "" || g.State == "Dead" {
+		return r.results("does not exist yet; it is created at the first start")
 	}
-	return r.results(fmt.Sprintf("%s, %d members", state, g.Members))
+	members := "1 member"
+	if g.Members != 1 {
+		members = fmt.Sprintf("%d members", g.Members)
+	}
+	return r.results(g.State + ", " + members)
 }

@@ -30,7 +30,7 @@ func spool(s config.Settings) []Result {
 		return r.all
 	}
 	if err := unix.Access(at, unix.R_OK|unix.W_OK|unix.X_OK); err != nil {
-		r.add(Fail, fmt.Sprintf("%s may not be written to by this user", at), "give the directory to the user that runs Docket, mode 0700")
+		r.add(Fail, fmt.Sprintf("this user may not write to %s", at), "give the directory to the user that runs Docket, mode 0700")
 	}
 	d, err := diskOf(at)
 	if err != nil {
@@ -56,7 +56,7 @@ func place(dir string, r *report) string {
 	case errors.Is(err, fs.ErrNotExist):
 		abs, err := filepath.Abs(dir)
 		if err != nil {
-			r.add(Fail, "the working directory is not known", "give an absolute path in DOCKET_SPOOL_DIR")
+			r.add(Fail, "the working directory is unknown", "give an absolute path in DOCKET_SPOOL_DIR")
 			return ""
 		}
 		for abs != filepath.Dir(abs) {

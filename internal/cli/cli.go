@@ -1,5 +1,5 @@
-// Package cli is what both programs do with their command line: find the command, explain, load settings, run, and
-// turn what came of it into an exit code.
+// Package cli runs the command line of every program: it finds the command, explains it, loads settings, runs it, and turns the
+// result into an exit code.
 //
 // It stays free of signals and of the process's own environment: main hands both in.
 package cli
@@ -42,10 +42,11 @@ type Env struct {
 
 // Command is one thing that a program can do.
 type Command struct {
-	Name string
-	Args string // what may follow it, for the usage line
-	Text string // one sentence
-	More string // what else its own help says
+	Name    string
+	Args    string // what may follow it, for the usage line
+	Text    string // one sentence, an imperative
+	Example string // lines of its own help, before the flags; with %s for the program
+	More    string // what else its own help says
 	// Flags declares its flags, nil where there are none.
 	Flags func(*flag.FlagSet)
 	// Run does it with what is left of the arguments. It returns the exit code.
@@ -85,7 +86,7 @@ func unknown(env Env, commands []Command, name string) int {
 	for _, c := range commands {
 		names = append(names, c.Name)
 	}
-	return misuse(env, "there is no command "+quoted(name)+meant(config.Nearest(name, names)), "")
+	return misuse(env, "unknown command "+quoted(name)+meant(config.Nearest(name, names)), "")
 }
 
 func meant(near string) string {
@@ -122,7 +123,7 @@ func (c Command) do(env Env, args []string) int {
 	if name := undefined(flags, args); name != "" {
 		names := []string{"--help"}
 		flags.VisitAll(func(f *flag.Flag) { names = append(names, "--"+f.Name) })
-		return misuse(env, "there is no flag "+quoted(name)+meant(config.Nearest(name, names)), c.Name)
+		return misuse(env, "unknown flag "+quoted(name)+meant(config.Nearest(name, names)), c.Name)
 	}
 	var rest []string
 	for len(args) > 0 {
@@ -131,7 +132,7 @@ func (c Command) do(env Env, args []string) int {
 			say(env.Stdout, "%s", c.help(env.Program, flags))
 			return Done
 		case err != nil:
-			return misuse(env, err.Error(), c.Name)
+			return misuse(env, strings.Replace(strings.Replace(err.Error(), " flag -", " flag --", 1), "argument: -", "argument: --", 1), c.Name)
 		}
 		left := flags.Args()
 		if n := len(args) - len(left); n > 0 && args[n-1] == "--" {
@@ -178,8 +179,8 @@ func say(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format
 func Version() Command {
 	var asJSON bool
 	return Command{
-		Name: "version", Text: "Tell which build this is.",
-		Flags: func(f *flag.FlagSet) { f.BoolVar(&asJSON, "json", false, "print it as JSON") },
+		Name: "version", Text: "Print version and build.",
+		Flags: func(f *flag.FlagSet) { f.BoolVar(&asJSON, "json", false, "print JSON") },
 		Run: func(env Env, _ []string) int {
 			if asJSON {
 				b := buildinfo.Current()

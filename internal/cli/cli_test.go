@@ -109,7 +109,7 @@ func TestCommandLine(t *testing.T) {
 		"help of a command":       {[]string{"help", "check"}, Done, "--json", ""},
 		"a command's --help":      {[]string{"check", "--help"}, Done, "consumer check [flags]", ""},
 		"a command's -h":          {[]string{"migrate", "-h"}, Done, "consumer migrate", ""},
-		"run's help":              {[]string{"run", "--help"}, Done, "A second signal ends at once", ""},
+		"run's help":              {[]string{"run", "--help"}, Done, "A second signal stops at once", ""},
 		"help of help":            {[]string{"help", "--help"}, Done, "Exit codes:", ""},
 		"help of help, twice":     {[]string{"help", "help"}, Done, "Exit codes:", ""},
 		"help of two":             {[]string{"help", "check", "verify"}, Misuse, "", `unexpected argument "verify"`},
@@ -120,20 +120,20 @@ func TestCommandLine(t *testing.T) {
 		"flag behind an argument": {[]string{"classify", "too_large", "--json"}, Done, `"too_large"`, ""},
 		"no flag behind --":       {[]string{"classify", "--", "--json"}, Failed, "--json", ""},
 		"version, twice":          {[]string{"--version", "x"}, Misuse, "", "unexpected argument"},
-		"help of nothing":         {[]string{"help", "nothing"}, Misuse, "", `there is no command "nothing"`},
+		"help of nothing":         {[]string{"help", "nothing"}, Misuse, "", `unknown command "nothing"`},
 		"version":                 {[]string{"version"}, Done, " (revision ", ""},
 		"version --json":          {[]string{"version", "--json"}, Done, `"goversion": "go1.`, ""},
 		"--version":               {[]string{"--version"}, Done, "consumer ", ""},
 		"version with too much":   {[]string{"version", "x"}, Misuse, "", `unexpected argument "x"`},
-		"unknown command":         {[]string{"chekc"}, Misuse, "", `there is no command "chekc"; did you mean check?`},
-		"unknown far command":     {[]string{"frobnicate"}, Misuse, "", "there is no command \"frobnicate\"\nSee consumer --help.\n"},
+		"unknown command":         {[]string{"chekc"}, Misuse, "", `unknown command "chekc"; did you mean check?`},
+		"unknown far command":     {[]string{"frobnicate"}, Misuse, "", "unknown command \"frobnicate\"\nSee consumer --help.\n"},
 		"escape in a command":     {[]string{"\x1b[31m\n"}, Misuse, "", `"\x1b[31m\n"`},
-		"unknown flag":            {[]string{"--onec"}, Misuse, "", `there is no flag "--onec"; did you mean --once?`},
-		"unknown flag of check":   {[]string{"check", "-jsno=x"}, Misuse, "", `there is no flag "-jsno"; did you mean --json?`},
+		"unknown flag":            {[]string{"--onec"}, Misuse, "", `unknown flag "--onec"; did you mean --once?`},
+		"unknown flag of check":   {[]string{"check", "-jsno=x"}, Misuse, "", `unknown flag "-jsno"; did you mean --json?`},
 		"bad value of a flag":     {[]string{"check", "--json=maybe"}, Misuse, "", "invalid boolean value"},
 		"raw command":             {[]string{"demo", "--records", "5", "--help"}, 7, "demo --records 5 --help", ""},
 		"classify":                {[]string{"classify", "40001", "too_large", "22p02"}, Done, "serialization_failure", ""},
-		"classify nothing":        {[]string{"classify"}, Misuse, "", "name a code"},
+		"classify nothing":        {[]string{"classify"}, Misuse, "", "give a code"},
 		"classify nonsense":       {[]string{"classify", "nonsense"}, Failed, "nonsense", ""},
 		"run without settings":    {nil, Misuse, "", "DOCKET_DATABASE_URL: is required"},
 		"check without":           {[]string{"check"}, Misuse, "", "DOCKET_DATABASE_URL: is required"},
@@ -364,7 +364,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	code, signals, stderr, _ := start(t, s)
 	signals <- syscall.SIGTERM
 	signals <- syscall.SIGINT
-	if c := wait(t, "the exit", code); c != Failed || !strings.Contains(stderr.String(), "second signal: ended at once") {
+	if c := wait(t, "the exit", code); c != Failed || !strings.Contains(stderr.String(), "second signal: stopped at once") {
 		t.Errorf("exit %d, %s", c, stderr)
 	}
 	close(s.stuck)

@@ -21,22 +21,22 @@ import (
 
 // Check is the command that looks at everything before going live.
 func Check() Command {
-	return checking("Look at brokers, topics, ACLs, table and spool before going live.", "replication 1, short retention, a temporary disk",
+	return checking("Check brokers, topics, permissions, table and spool before going live.", "replication 1, short retention, a temporary disk",
 		whole, check.All)
 }
 
 // CheckBrokers is Check for a program that has neither table nor spool.
 func CheckBrokers() Command {
-	return checking("Look at brokers, topics and ACLs before going live.", "replication 1, short retention", settings, check.Uploads)
+	return checking("Check brokers, topics and permissions before going live.", "replication 1, short retention", settings, check.Uploads)
 }
 
 func checking(text, warnings string, load func(Env) (config.Settings, []config.Complaint, bool), look func(context.Context, config.Settings) []check.Result) Command {
 	var asJSON bool
 	return Command{
 		Name: "check", Text: text,
-		Flags: func(f *flag.FlagSet) { f.BoolVar(&asJSON, "json", false, "print the results as JSON") },
-		More: "One line each: ok, warn (it works, but: " + warnings + ") or fail with what to\n" +
-			"do. Exit 1 if any fails. Nothing is changed or created.",
+		Flags: func(f *flag.FlagSet) { f.BoolVar(&asJSON, "json", false, "print JSON") },
+		More: "Prints one line per check: ok, fail with what to do, or warn (works, but risky:\n" +
+			warnings + "). Exit 1 if a check fails. Nothing is created or changed.",
 		Run: func(env Env, _ []string) int {
 			s, warnings, ok := load(env)
 			if !ok {
@@ -79,8 +79,9 @@ func show(w io.Writer, all []check.Result, asJSON bool) int {
 // Migrate is the command that brings the schema up to date.
 func Migrate() Command {
 	return Command{
-		Name: "migrate", Text: "Bring the database schema up to date; safe to run at any time and by several at once.",
-		More: "It needs a role that may create tables and indexes, and the server itself or a session pooler.",
+		Name: "migrate", Text: "Create or update the database schema; safe to run at any time.",
+		More: "The database role must be allowed to create tables and indexes. Connect to the server directly or\n" +
+			"through a session pooler. Several may run at once.",
 		Run: func(env Env, _ []string) int {
 			s, warnings, ok := settings(env)
 			if !ok {
@@ -116,11 +117,13 @@ func Migrate() Command {
 func Classify() Command {
 	var asJSON bool
 	return Command{
-		Name: "classify", Args: "CODE...", Text: "Explain a SQLSTATE or a code of ours: whose fault it is and what is done.",
-		Flags: func(f *flag.FlagSet) { f.BoolVar(&asJSON, "json", false, "print the verdicts as JSON") },
+		Name: "classify", Args: "CODE...", Text: "Explain an error code: who is at fault, and what Docket does.",
+		Example: "  %s classify 23514\n  %[1]s classify 40001 too_large --json",
+		More:    "CODE is a SQLSTATE, or a code of Docket as in a dead letter or a log line. Exit 1 if a code is unknown.",
+		Flags:   func(f *flag.FlagSet) { f.BoolVar(&asJSON, "json", false, "print JSON") },
 		Run: func(env Env, codes []string) int {
 			if len(codes) == 0 {
-				return misuse(env, "name a code, like 23514 or too_large", "classify")
+				return misuse(env, "give a code like 23514 or too_large", "classify")
 			}
 			result := Done
 			explained := []jsonCode{}
@@ -153,8 +156,8 @@ const healthTimeout = 3 * time.Second
 // Health is the command for a container's health check: it asks the program that runs beside it.
 func Health() Command {
 	return Command{
-		Name: "health", Text: "Ask the program that runs on this host whether it is well, for a container's health check.",
-		More: "GET /healthz at DOCKET_HTTP_ADDR, by way of loopback unless the address names a host. Exit 0 when it is well.",
+		Name: "health", Text: "Ask the program on this host if it is healthy, for container health checks.",
+		More: "Requests /healthz at DOCKET_HTTP_ADDR, over loopback unless the address names a host. Exit 0 if healthy.",
 		Run: func(env Env, _ []string) int {
 			url, err := healthURL(config.Lookup(env.Program, env.Environ, "DOCKET_HTTP_ADDR"))
 			if err != nil {
@@ -164,7 +167,7 @@ func Health() Command {
 			ctx, end := untilSignal(env)
 			defer end()
 			if err := ask(ctx, env.Stdout, url); err != nil {
-				say(env.Stderr, "%s: not well: %v\n", env.Program, err)
+				say(env.Stderr, "%s: not healthy: %v\n", env.Program, err)
 				return Failed
 			}
 			return Done
@@ -175,7 +178,7 @@ func Health() Command {
 func healthURL(addr string) (string, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil || port == "" || port == "0" {
-		return "", config.Complaint{Variable: "DOCKET_HTTP_ADDR", Text: "is no host:port that could be asked"}
+		return "", config.Complaint{Variable: "DOCKET_HTTP_ADDR", Text: "is not a host:port that can be asked"}
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1"
@@ -203,7 +206,7 @@ func ask(ctx context.Context, w io.Writer, url string) error {
 		return fmt.Errorf("read the answer: %w", err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("the answer is %d", resp.StatusCode)
+		return fmt.Errorf("HTTP status %d", resp.StatusCode)
 	}
 	return nil
 }

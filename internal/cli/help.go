@@ -12,54 +12,60 @@ import (
 const helpWidth = 100
 
 var about = map[config.Program]string{
-	config.Consumer: `Carries OPA decision logs from Kafka into Postgres, and gives every record a home before its offset is
-committed: a row, the parking topic, a dead-letter topic or the spool. With no home left it holds, says
-why in the log, in /readyz and in docket_hold, and goes on by itself.`,
-	config.Replayer: `Brings parked records back: it reads the parking topic, waits until each record is due, and stores it by
-the same path as the consumer. What fails again is parked again for longer, and after the last attempt
-goes to the parking dead-letter topic. No outage of the database uses up an attempt.`,
-	config.Collector: `Takes decision logs as OPA uploads them over HTTP and writes each decision to Kafka as a record of its own.
-An upload is answered 2xx only once every decision of it has a home: acknowledged in the topic, or, where it
-cannot be stored, in the dead-letter topic. Until then OPA keeps it and sends it again.`,
+	config.Consumer: `Stores OPA decision logs from Kafka in Postgres.
+
+A Kafka offset is committed only after each record up to it is stored, parked, dead-lettered or spooled
+to disk. If none of these works, the consumer holds: it pauses, says why in the log, in /readyz and in
+the metric docket_hold, and resumes by itself.`,
+	config.Replayer: `Stores parked records again: those that Postgres could not take when the consumer read them.
+
+It reads the parking topic, waits until each record is due, and stores it in the same way as the
+consumer. A record that fails again is parked for longer. After its last attempt it goes to the parking
+dead-letter topic. An outage of the database does not use up attempts.`,
+	config.Collector: `Accepts decision log uploads from OPA over HTTP and writes each decision to Kafka as one record.
+
+An upload is answered with 2xx only after each of its decisions is acknowledged by Kafka: in the topic
+of decision logs, or in the dead-letter topic if it cannot be stored. Until then OPA keeps the upload
+and sends it again.`,
 }
 
 var examples = map[config.Program]string{
-	config.Consumer: `  # make the table, look at brokers, topics, grants and spool before going live, run
+	config.Consumer: `  # create the table; check brokers, topics, permissions and spool; run
   export DOCKET_KAFKA_BROKERS=kafka-1:9092,kafka-2:9092
   export DOCKET_DATABASE_URL='postgres://docket:secret@db:5432/docket?sslmode=verify-full'
   consumer migrate && consumer check && consumer
 
-  # with the URL from a mounted secret, logs for people, and no spool: hold instead
+  # database URL from a mounted secret, readable logs, no spool
   DOCKET_DATABASE_URL_FILE=/run/secrets/database-url DOCKET_LOG_FORMAT=console DOCKET_SPOOL_DIR= consumer
 
-  # did everything that was read in the last hour get its home, and where is this record?
+  # was any record of the last hour lost? where is this record?
   consumer verify --since 1h
   consumer where-is decision-logs/3/12034
 
-  # what does the code in a dead letter's x-failure-code mean?
+  # what does the x-failure-code of a dead letter mean?
   consumer classify 23514 too_large
 `,
-	config.Replayer: `  # beside the consumer, with the same settings
+	config.Replayer: `  # run it with the settings of the consumer
   export DOCKET_KAFKA_BROKERS=kafka-1:9092,kafka-2:9092
   export DOCKET_DATABASE_URL_FILE=/run/secrets/database-url
   parking-replayer
 
-  # replay what is due now, and end
+  # replay what is due now, then exit
   parking-replayer --once
 
-  # is it alive? for a container's health check
+  # health check of a container
   parking-replayer health
 `,
-	config.Collector: `  # on one machine with OPA: no TLS and no token on loopback
+	config.Collector: `  # on the machine of OPA: loopback, no TLS, no token
   export DOCKET_KAFKA_BROKERS=kafka-1:9092,kafka-2:9092
   collector check && collector
 
-  # for the network: TLS, and a token for each who uploads
+  # over a network: TLS, and tokens for clients
   export DOCKET_COLLECTOR_ADDR=:8085 DOCKET_COLLECTOR_TOKENS_FILE=/run/secrets/collector-tokens
   export DOCKET_COLLECTOR_TLS_CERT=/run/secrets/tls.crt DOCKET_COLLECTOR_TLS_KEY=/run/secrets/tls.key
   collector
 
-  # keep the order of decisions about one user, and take a password out before Kafka sees it
+  # keep the decisions about one user in order; remove passwords before Kafka
   DOCKET_COLLECTOR_KEY=input:/user DOCKET_COLLECTOR_DROP=/input/password collector
 
   # upload one decision by hand
@@ -67,17 +73,17 @@ var examples = map[config.Program]string{
 `,
 }
 
-// endpoints are what there is to see of a program over HTTP, where it is not what the consumer has.
+// endpoints are what a program serves over HTTP, where it differs from the consumer.
 var endpoints = map[config.Program]string{
-	config.Collector: `  /metrics   Prometheus: docket_collector_uploads_total{code}, docket_collector_refused_total{reason} and others
-  /readyz    200 when the brokers take records, else 503 with the reason, its code and what to do
-  /healthz   200 as long as it runs
+	config.Collector: `  /metrics   Prometheus metrics, like docket_collector_uploads_total{code}
+  /readyz    200 if the brokers accept records; else 503 with reason, code and hint
+  /healthz   200 while it runs
 `,
 }
 
-const consumerEndpoints = `  /metrics   Prometheus: docket_records_total{home}, docket_hold{reason}, docket_unaccounted_records and others
-  /readyz    200 when it has an assignment and does not hold, else 503 with the reason, its code and what to do
-  /healthz   503 only when the process is stuck
+const consumerEndpoints = `  /metrics   Prometheus metrics, like docket_records_total{home}, docket_hold{reason}
+  /readyz    200 if partitions are assigned and none holds; else 503 with reason, code and hint
+  /healthz   503 only if the process is stuck
 `
 
 func isHelp(arg string) bool { return slices.Contains([]string{"-h", "-help", "--help"}, arg) }
@@ -97,20 +103,20 @@ func help(env Env, commands []Command, args []string) int {
 		return unknown(env, commands, args[0])
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\nUsage:\n  %s [command] [flags]\n\nCommands:\n", about[env.Program], env.Program)
+	fmt.Fprintf(&b, "%s\n\nUsage:\n  %s [COMMAND] [flags]\n\nCommands:\n", Folded(about[env.Program], ""), env.Program)
 	for _, c := range commands {
 		fmt.Fprintf(&b, "  %-18s %s\n", strings.TrimSpace(c.Name+" "+c.Args), c.Text)
 	}
-	fmt.Fprintf(&b, "  %-18s %s\n", "help [command]", "Explain a command, or show this page.")
+	fmt.Fprintf(&b, "  %-18s %s\n", "help [COMMAND]", "Show help for a command, or this page.")
 	fmt.Fprintf(&b, "\nExamples:\n%s\nSettings (environment):\n", examples[env.Program])
-	b.WriteString("  Durations like 500ms, 10s, 1h30m; sizes like 512MiB; booleans true or false; lists by comma. Set but empty\n" +
-		"  counts as not set. Shown are default, [range or choices], and [where a secret can come from instead].\n\n")
+	b.WriteString("  " + Folded("Durations: 500ms, 10s, 1h30m. Sizes: 512MiB. Booleans: true, false. Lists: by comma. An empty value counts as not "+
+		"set. Each line: NAME=default [range or choices] [where a secret can come from instead].", "  ") + "\n\n")
 	b.WriteString(config.Help(env.Program, helpWidth))
 	http, special := endpoints[env.Program]
 	if !special {
 		http = consumerEndpoints
 	}
-	b.WriteString("\n  Traces\n    OTEL_EXPORTER_OTLP_ENDPOINT and the other standard variables of OpenTelemetry; off without it.\n")
+	b.WriteString("\n  Traces\n    OTEL_EXPORTER_OTLP_ENDPOINT and the other standard OpenTelemetry variables; off if not set.\n")
 	addr := config.Lookup(env.Program, nil, "DOCKET_HTTP_ADDR")
 	fmt.Fprintf(&b, `
 HTTP (DOCKET_HTTP_ADDR, %s):
@@ -118,7 +124,7 @@ HTTP (DOCKET_HTTP_ADDR, %s):
 Exit codes:
   0  done, or stopped by a signal
   1  failed, or stopped at once by a second signal
-  2  wrong use or settings
+  2  wrong use or wrong settings
 `, addr, http)
 	say(env.Stdout, "%s", b.String())
 	return Done
@@ -130,25 +136,60 @@ func (c Command) help(p config.Program, flags *flag.FlagSet) string {
 	if c.Name == runCommand {
 		line = string(p)
 	}
-	options := ""
-	width := 10
+	var options strings.Builder
+	width, times := 8, false
 	flags.VisitAll(func(f *flag.Flag) { name, _ := flagHelp(f); width = max(width, len(name)) })
 	flags.VisitAll(func(f *flag.Flag) {
 		name, text := flagHelp(f)
-		options += fmt.Sprintf("  --%-*s %s\n", width, name, text)
+		times = times || strings.HasSuffix(name, " TIME")
+		fmt.Fprintf(&options, "  --%-*s  %s\n", width, name, text)
 	})
-	if options != "" {
+	if line = strings.TrimSpace(line + " " + c.Args); options.Len() > 0 {
 		line += " [flags]"
 	}
-	fmt.Fprintf(&b, "%s\n\nUsage:\n  %s\n", c.Text, strings.TrimSpace(line+" "+c.Args))
-	if options != "" {
-		fmt.Fprintf(&b, "\nFlags:\n%s", options)
+	fmt.Fprintf(&b, "%s\n\nUsage:\n  %s\n", Folded(c.Text, ""), line)
+	if c.Example != "" {
+		fmt.Fprintf(&b, "\nExamples:\n"+c.Example+"\n", p)
+	}
+	if options.Len() > 0 {
+		fmt.Fprintf(&b, "\nFlags:\n%s", options.String())
+	}
+	if times {
+		fmt.Fprintf(&b, "\n%s\n", Folded("TIME: "+TimeText, ""))
 	}
 	if c.More != "" {
-		fmt.Fprintf(&b, "\n%s\n", strings.TrimSpace(c.More))
+		fmt.Fprintf(&b, "\n%s\n", Folded(c.More, ""))
 	}
-	fmt.Fprintf(&b, "\nSettings and examples: %s --help\n", p)
+	settings := string(p) + " --help"
+	if p == config.Desk {
+		settings = string(p) + " settings"
+	}
+	fmt.Fprintf(&b, "\nSettings: %s\n", settings)
 	return b.String()
+}
+
+// TimeText explains the value TIME of flags.
+const TimeText = "2h or 3d ago; today, yesterday, monday to sunday (the last one), 2026-11-22; or RFC 3339, like 2026-11-22T10:00:00Z. " +
+	"Days start at 00:00 UTC."
+
+// foldWidth is how wide a line of prose is.
+const foldWidth = 96
+
+// Folded breaks the paragraphs of a text into lines; each but the first of all begins with the indent.
+func Folded(text, indent string) string {
+	var paragraphs []string
+	for p := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
+		var lines []string
+		line := ""
+		for word := range strings.FieldsSeq(p) {
+			if line != "" && len(indent)+len(line)+1+len(word) > foldWidth {
+				lines, line = append(lines, line), ""
+			}
+			line = strings.TrimSpace(line + " " + word)
+		}
+		paragraphs = append(paragraphs, strings.Join(append(lines, line), "\n"+indent))
+	}
+	return strings.Join(paragraphs, "\n\n"+indent)
 }
 
 // flagHelp is a flag with what it takes, which stands in backquotes in its text, and what it says.

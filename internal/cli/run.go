@@ -18,12 +18,15 @@ import (
 // Run is the command that runs the program. With once it takes --once.
 func Run(text string, once bool) Command {
 	c := Command{Name: runCommand, Text: text}
+	if once {
+		c.Example = "  %s\n  %[1]s --once"
+	}
 	var o bool
 	if once {
-		c.Flags = func(f *flag.FlagSet) { f.BoolVar(&o, "once", false, "replay what is due and end") }
+		c.Flags = func(f *flag.FlagSet) { f.BoolVar(&o, "once", false, "replay what is due now, then exit") }
 	}
-	c.More = "SIGTERM or SIGINT: no more fetching, the batch in hand is brought home and committed within\n" +
-		"DOCKET_SHUTDOWN_TIMEOUT, exit 0. A second signal ends at once, exit 1; nothing is lost by it."
+	c.More = "SIGTERM or SIGINT: stops reading, finishes and commits the current batch within\n" +
+		"DOCKET_SHUTDOWN_TIMEOUT, exit 0. A second signal stops at once, exit 1. Nothing is lost in either case."
 	c.Run = func(env Env, _ []string) int {
 		env.Options.Once = o
 		return run(env)
@@ -121,11 +124,11 @@ func await(env Env, stop func(), ended <-chan error, release func()) int {
 }
 
 func atOnce(env Env) int {
-	left := "what was in hand is uncommitted and will be read again"
+	left := "unfinished records are not committed and will be read again"
 	if env.Program == config.Collector {
-		left = "uploads under way got no answer and will be sent again"
+		left = "unfinished uploads got no answer and will be sent again"
 	}
-	say(env.Stderr, "%s: second signal: ended at once; %s\n", env.Program, left)
+	say(env.Stderr, "%s: second signal: stopped at once; %s\n", env.Program, left)
 	return Failed
 }
 

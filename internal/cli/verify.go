@@ -12,18 +12,42 @@ import (
 	"docket/internal/config"
 	"docket/internal/home"
 	"docket/internal/inspect"
+	"docket/internal/reader"
 	"docket/internal/verify"
 )
 
 // verifyFlags are what `verify` is told.
 type verifyFlags struct {
-	since   time.Duration
+	since   moment
 	from    list
 	settled bool
 	spools  list
 	metrics list
 	try     bool
 	asJSON  bool
+}
+
+// moment is a flag that names a time, ago or a day.
+type moment struct {
+	at   time.Time // zero: not given
+	text string
+}
+
+func (m *moment) String() string { return m.text }
+
+// Set reads it.
+func (m *moment) Set(text string) (err error) {
+	m.text = text
+	m.at, err = reader.ParseTime(text, time.Now())
+	return err
+}
+
+// or is the time that was given, or so long ago.
+func (m *moment) or(ago time.Duration) time.Time {
+	if m.at.IsZero() {
+		return time.Now().Add(-ago)
+	}
+	return m.at
 }
 
 // list is a flag that may be given several times.
@@ -44,21 +68,24 @@ func (l *list) Set(s string) error {
 func Verify() Command {
 	var o verifyFlags
 	return Command{
-		Name: "verify", Text: "Decide from outside whether every record that was read has its home; changes nothing.",
+		Name: "verify", Text: "Check independently that no record was lost (read-only).",
+		Example: "  %s verify --since 1h\n" +
+			"  %[1]s verify --from decision-logs/3/12034 --metrics http://localhost:8080/metrics\n" +
+			"  %[1]s verify --since yesterday --settled      # after all is drained",
 		Flags: func(f *flag.FlagSet) {
-			f.DurationVar(&o.since, "since", time.Hour, "look at what came to the source in this time (1h)")
-			f.Var(&o.from, "from", "instead of --since: `place` TOPIC/PARTITION/OFFSET to look from, in its partition alone; may be repeated")
-			f.BoolVar(&o.settled, "settled", false, "say that nothing is on its way: all must have been read, parking and spool must be drained")
-			f.Var(&o.spools, "spool", "spool `directory` to look at instead of DOCKET_SPOOL_DIR; may be repeated")
-			f.Var(&o.metrics, "metrics", "`url` of a program's /metrics, whose own count is compared; may be repeated")
-			f.BoolVar(&o.try, "try-dead-letters", false, "offer what the table refused to it once more, each alone, and roll back")
-			f.BoolVar(&o.asJSON, "json", false, "print the result as JSON")
+			f.Var(&o.since, "since", "check records that reached the source topic since `TIME` (default 1h)")
+			f.Var(&o.from, "from", "check one partition from `PLACE`, TOPIC/PARTITION/OFFSET; can be repeated")
+			f.BoolVar(&o.settled, "settled", false, "fail if anything is still unread, parked or spooled")
+			f.Var(&o.spools, "spool", "check the spool in `DIR` instead of DOCKET_SPOOL_DIR; can be repeated")
+			f.Var(&o.metrics, "metrics", "compare with the counters at this `URL` of /metrics; can be repeated")
+			f.BoolVar(&o.try, "try-dead-letters", false, "offer refused records to the table again, and roll back")
+			f.BoolVar(&o.asJSON, "json", false, "print JSON")
 		},
-		More: "One line for each invariant: ok, broken, warning or not decidable here, and why; then the first that is broken, with\n" +
-			"all that is known of its record. Exit 1 if any is broken. Payloads are never shown.\n" +
-			"It reads the source up to the committed offsets, the topics, the spool and, by their primary key, the rows; it joins\n" +
-			"no group, commits nothing and stores nothing. Memory: one part of 2,000 decisions, and about half a KiB for each\n" +
-			"record that was forwarded in that time. A row or a copy that was deleted since, by retention too, shows as lost.",
+		More: "Prints one line per invariant: ok, broken, warning or not decidable here, and why. If one is broken:\n" +
+			"exit 1, and all that is known of the first broken record. Payloads are never shown.\n\n" +
+			"Reads the source topic up to the committed offsets, the other topics, the spool, and rows by primary\n" +
+			"key. Joins no group, commits and stores nothing. Memory: 2,000 decisions, plus about 0.5 KiB for each\n" +
+			"record that was forwarded in that time. A row or copy deleted since, also by retention, counts as lost.",
 		Run: func(env Env, _ []string) int { return runVerify(env, o) },
 	}
 }
@@ -78,7 +105,7 @@ func runVerify(env Env, o verifyFlags) int {
 	}
 	warn(env, warnings)
 	s.DeskGroup = config.Lookup(config.Desk, env.Environ, "DOCKET_DESK_GROUP")
-	scope := inspect.Scope{Since: time.Now().Add(-o.since), Settled: o.settled, Metrics: o.metrics, TryDeadLetters: o.try}
+	scope := inspect.Scope{Since: o.since.or(time.Hour), Settled: o.settled, Metrics: o.metrics, TryDeadLetters: o.try}
 	for i, q := range from {
 		if q.Topic != s.KafkaTopic {
 			return misuse(env, "--from "+quoted(o.from[i])+" is not in the source topic "+s.KafkaTopic, "verify")
@@ -111,7 +138,7 @@ var words = map[verify.State]string{
 }
 
 func showVerify(w io.Writer, topic string, r *inspect.Result) int {
-	say(w, "%s: %s records, %s decisions in %d partitions, up to the committed offsets; %s records above them are not read yet\n",
+	say(w, "%s: %s records, %s decisions in %d partitions, up to the committed offsets; %s records are not read yet\n",
 		topic, grouped(r.Records), grouped(int64(r.Report.Decisions)), len(r.Spans), grouped(r.Unread))
 	for _, line := range r.Elsewhere {
 		say(w, "%s\n", line)
@@ -140,9 +167,9 @@ func showVerify(w io.Writer, topic string, r *inspect.Result) int {
 	return Done
 }
 
-// detail is what stands behind an invariant's name.
+// detail is the text after the name of an invariant.
 func detail(v verify.Verdict) string {
-	text := fmt.Sprintf(", %s looked at", grouped(int64(v.Checked)))
+	text := fmt.Sprintf(", %s checked", grouped(int64(v.Checked)))
 	switch {
 	case v.State == verify.Undecided:
 		return ": " + v.Note

@@ -22,29 +22,31 @@ import (
 
 // WhereIs is the command that tells where a record is and what happens next.
 func WhereIs() Command {
-	var since time.Duration
+	var since moment
 	var spools list
 	var asJSON bool
 	return Command{
-		Name: "where-is", Args: "RECORD", Text: "Tell every home of a record or a decision, and what happens to it next; changes nothing.",
+		Name: "where-is", Args: "RECORD", Text: "Find where a record or decision is now, and what happens next (read-only).",
+		Example: "  %s where-is decision-logs/3/12034\n" +
+			"  %[1]s where-is e5e72bf0-077f-4b3a-8169-32d13cfbaa31 --since 3d",
 		Flags: func(f *flag.FlagSet) {
-			f.DurationVar(&since, "since", 24*time.Hour, "how far back to look for a decision_id without a row (24h)")
-			f.Var(&spools, "spool", "spool `directory` to look at instead of DOCKET_SPOOL_DIR; may be repeated")
-			f.BoolVar(&asJSON, "json", false, "print what was found as JSON")
+			f.Var(&since, "since", "search the topics since `TIME` for a decision_id that has no row (default 24h)")
+			f.Var(&spools, "spool", "search the spool in `DIR` instead of DOCKET_SPOOL_DIR; can be repeated")
+			f.BoolVar(&asJSON, "json", false, "print JSON")
 		},
-		More: "RECORD is TOPIC/PARTITION/OFFSET or TOPIC/PARTITION/OFFSET/INDEX, in the source or in a topic that Docket forwards to,\n" +
-			"or a decision_id. A decision_id without a row is looked for in the source itself, which takes as long as reading it.\n" +
-			"Exit 0 when it has a home or is yet to be read, 1 when it is not found.",
+		More: "RECORD is a whole decision_id, or TOPIC/PARTITION/OFFSET[/INDEX] in a topic of Docket.\n" +
+			"If a decision_id has no row, the source topic itself is searched, which can take long.\n\n" +
+			"Exit 0: stored, forwarded, or not read yet. Exit 1: not found.",
 		Run: func(env Env, args []string) int {
 			if len(args) != 1 || args[0] == "" {
-				return misuse(env, "name one record, like decision-logs/3/12034, or one decision_id, after the flags", "where-is")
+				return misuse(env, "give one record like decision-logs/3/12034, or one decision_id", "where-is")
 			}
-			return runWhereIs(env, inspect.ParseQuery(args[0]), since, spools, asJSON)
+			return runWhereIs(env, inspect.ParseQuery(args[0]), since.or(24*time.Hour), spools, asJSON)
 		},
 	}
 }
 
-func runWhereIs(env Env, q inspect.Query, since time.Duration, spools []string, asJSON bool) int {
+func runWhereIs(env Env, q inspect.Query, since time.Time, spools []string, asJSON bool) int {
 	s, warnings, ok := whole(env)
 	if !ok {
 		return Misuse
@@ -57,7 +59,7 @@ func runWhereIs(env Env, q inspect.Query, since time.Duration, spools []string, 
 	defer sys.Close()
 	ctx, end := untilSignal(env)
 	defer end()
-	found, err := sys.Find(ctx, q, time.Now().Add(-since))
+	found, err := sys.Find(ctx, q, since)
 	if err != nil {
 		return unlooked(env, err)
 	}
@@ -127,12 +129,12 @@ func (t *teller) tell() bool {
 	name := fmt.Sprintf("%s/%d/%d", r.Topic, r.Partition, r.Offset)
 	switch {
 	case r.Ahead:
-		say(t.w, "%s is not written yet: the partition holds %s to %s\n", name, grouped(r.Start), grouped(r.End-1))
+		say(t.w, "%s is not written yet: the partition holds offsets %s to %s\n", name, grouped(r.Start), grouped(r.End-1))
 		return false
 	case r.Gone && r.Topic != t.settings.KafkaTopic:
-		say(t.w, "%s is of another source than %s\n", name, t.settings.KafkaTopic)
+		say(t.w, "%s is from another source topic than %s\n", name, t.settings.KafkaTopic)
 	case r.Gone:
-		say(t.w, "%s is gone from the source, which begins at %s: only what was forwarded can be found by its place, its row only by its decision_id\n", name, grouped(r.Start))
+		say(t.w, "%s was deleted from the source topic, which starts at %s now: to find its row, search by decision_id\n", name, grouped(r.Start))
 	default:
 		say(t.w, "%s, produced %s, %s\n", name, at(r.Produced), counted(len(r.Decisions), "decision"))
 	}
@@ -151,7 +153,7 @@ func (t *teller) decision(d *inspect.Decision) bool {
 	if d.ID != "" {
 		title += " " + plain(d.ID) + stamp(", ts ", d.Time)
 	} else if d.Refused != "" {
-		title += " cannot be read: " + name(d.Refused)
+		title += " cannot be decoded: " + name(d.Refused)
 	}
 	say(t.w, "%s\n", title)
 	housed := false
@@ -171,12 +173,12 @@ func (t *teller) decision(d *inspect.Decision) bool {
 func (t *teller) row(d *inspect.Decision, row inspect.Row) bool {
 	switch {
 	case !row.Equal:
-		say(t.w, "  conflict: the row with its decision_id and ts, stored %s, holds another payload, first read at %v\n", at(row.StoredAt), row.Place)
+		say(t.w, "  conflict: the row with the same decision_id and ts has another payload; stored %s, first read at %v\n", at(row.StoredAt), row.Place)
 		return false
 	case row.Place == d.Place:
-		say(t.w, "  row: stored %s, ts %s. Nothing is left to do.\n", at(row.StoredAt), at(row.Time))
+		say(t.w, "  row: stored %s, ts %s. Nothing to do.\n", at(row.StoredAt), at(row.Time))
 	default:
-		say(t.w, "  row: an equal one was stored %s, first read at %v; this is a duplicate. Nothing is left to do.\n", at(row.StoredAt), row.Place)
+		say(t.w, "  duplicate: an equal row was stored %s, first read at %v. Nothing to do.\n", at(row.StoredAt), row.Place)
 	}
 	return true
 }
@@ -189,19 +191,19 @@ func (t *teller) forwarded(d *inspect.Decision, f *inspect.Forwarded) bool {
 		say(t.w, "  spooled in %s, for %s. %s\n", f.Found, f.To, recovery(f.Found))
 	case home.Parked:
 		if f.Settled {
-			say(t.w, "  was parked at %s, attempt %d, %s; the replayer is done with that\n", where, f.Attempt, name(f.Code))
+			say(t.w, "  was parked at %s, attempt %d, %s; the replayer has finished with it\n", where, f.Attempt, name(f.Code))
 			return false
 		}
 		say(t.w, "  parked at %s, attempt %d, %s. %s\n", where, f.Attempt, name(f.Code), t.replay(f))
 	case home.Exhausted:
-		say(t.w, "  given up by the replayer, at %s, %s%s, dead-letter id %s%s. %s\n", where, name(f.Code), stamp(", ", f.FailedAt), f.ID, message(f), next(f))
+		say(t.w, "  dead letter of the replayer, after its last attempt, at %s, %s%s, dead-letter id %s%s. %s\n", where, name(f.Code), stamp(", ", f.FailedAt), f.ID, message(f), next(f))
 	default:
 		say(t.w, "  dead letter at %s, %s%s, dead-letter id %s%s. %s\n", where, name(f.Code), stamp(", ", f.FailedAt), f.ID, message(f), next(f))
 	}
 	return true
 }
 
-const again = "Nothing happens by itself: mend what it names, then produce the value to the source again."
+const again = "Nothing happens by itself: fix the cause, then produce the value to the source topic again."
 
 // next says what can be done about a dead letter: by the ledger where it has it.
 func next(f *inspect.Forwarded) string {
@@ -214,13 +216,13 @@ func next(f *inspect.Forwarded) string {
 	}
 	switch f.Letter.State {
 	case ledger.Processing:
-		return fmt.Sprintf("It is being retried, by %s: `docket dlq show %s --history` tells how that ends.", plain(f.Letter.By), id)
+		return fmt.Sprintf("It is being retried by %s: `docket dlq show %s --history` shows the result.", plain(f.Letter.By), id)
 	case ledger.Resolved:
-		return fmt.Sprintf("It is RESOLVED in the ledger, by %s: %s. Nothing is left to do.", plain(f.Letter.By), strings.TrimSuffix(plain(f.Letter.Why), "."))
+		return fmt.Sprintf("It is RESOLVED in the ledger by %s: %s. Nothing to do.", plain(f.Letter.By), strings.TrimSuffix(plain(f.Letter.Why), "."))
 	}
-	cure := "mend what it names, then `docket dlq retry " + id + "`"
+	cure := "fix the cause, then `docket dlq retry " + id + "`"
 	if f.Kind == string(envelope.Decode) {
-		cure = "`docket dlq edit " + id + "` mends its payload and retries it"
+		cure = "`docket dlq edit " + id + "` changes its payload and retries it"
 	}
 	return fmt.Sprintf("It is %s in the ledger: %s; `docket dlq show %s` explains it.", f.Letter.State, cure, id)
 }
@@ -238,24 +240,24 @@ func message(f *inspect.Forwarded) string {
 // recovery says when a spooled record is published.
 func recovery(file string) string {
 	if strings.Contains(file, ".oversize_") {
-		return "The broker found it too large: raise max.message.bytes of that topic. It is tried again each hour and at each start."
+		return "It is too large for the broker: raise max.message.bytes of that topic. It is tried again every hour and at each start."
 	}
-	return "The program that owns the directory publishes it within a minute of Kafka taking it."
+	return "The program that owns the directory publishes it within a minute after Kafka accepts records again."
 }
 
 // replay says when a parked record is tried again.
 func (t *teller) replay(f *inspect.Forwarded) string {
 	if t.record.Replayers == 0 {
-		return "Nobody is in group " + t.settings.ParkingGroup + ": start the parking-replayer."
+		return "No member in group " + t.settings.ParkingGroup + ": start the parking-replayer."
 	}
 	due := f.NotBefore
 	if limit := f.Stamp.Add(t.settings.ParkingMaxBackoff); t.settings.ParkingMaxBackoff > 0 && due.After(limit) {
 		due = limit // as the replayer counts it
 	}
 	if left := due.Sub(t.now); left > 0 {
-		return fmt.Sprintf("It is tried again in %s.", short(left))
+		return fmt.Sprintf("It is replayed in %s.", short(left))
 	}
-	return fmt.Sprintf("It is due: the replayer tries it again once it gets there, %s before it.", counted(int(f.Before), "parked record"))
+	return fmt.Sprintf("It is due: the replayer replays it after the %s before it.", counted(int(f.Before), "parked record"))
 }
 
 // homeless tells of a decision without a home: one that is not read yet is fine.
@@ -272,16 +274,16 @@ func (t *teller) homeless(d *inspect.Decision) bool {
 		say(t.w, "  not read yet: %s before it. %s\n", counted(int(r.Offset-r.Committed), "record"), t.reading())
 		return true
 	}
-	say(t.w, "  committed, and not found in %s\n  This must not be: run `%s verify --from %s/%d/%d`, and look at the spools of the other hosts.\n",
+	say(t.w, "  committed, but not found in %s\n  This should never happen: run `%s verify --from %s/%d/%d`, and search the spools of the other hosts.\n",
 		strings.Join(t.looked, ", "), config.Consumer, r.Topic, r.Partition, r.Offset)
 	return false
 }
 
 func (t *teller) reading() string {
 	if t.record.Readers == 0 {
-		return "Nobody is in group " + t.settings.KafkaGroup + ": start the consumer."
+		return "No member in group " + t.settings.KafkaGroup + ": start the consumer."
 	}
-	return "The consumer gets there; if it does not, /readyz says why it holds."
+	return "The consumer will read it; if not, /readyz says why it holds."
 }
 
 // name is a code with what it is called.

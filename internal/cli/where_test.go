@@ -31,21 +31,21 @@ func TestWhereIsSaysWhatHappensNext(t *testing.T) {
 		code   int
 		says   string
 	}{
-		"dead, no ledger":    {dead("data", nil), Done, "Nothing happens by itself: mend what it names, then produce the value to the source again."},
-		"dead and PENDING":   {dead("data", &inspect.Letter{State: ledger.Pending}), Done, "It is PENDING in the ledger: mend what it names, then `docket dlq retry a1a1a1a1a1a1`; `docket dlq show a1a1a1a1a1a1` explains it."},
-		"unreadable, FAILED": {dead("decode", &inspect.Letter{State: ledger.Failed}), Done, "It is FAILED in the ledger: `docket dlq edit a1a1a1a1a1a1` mends its payload and retries it;"},
-		"dead, under way":    {dead("data", &inspect.Letter{State: ledger.Processing, By: "mara"}), Done, "It is being retried, by mara: `docket dlq show a1a1a1a1a1a1 --history`"},
-		"dead, and closed":   {dead("data", &inspect.Letter{State: ledger.Resolved, By: "ma\x1bra", Why: "a test."}), Done, `It is RESOLVED in the ledger, by ma\x1bra: a test. Nothing is left to do.`},
-		"due soon":           {inspect.Record{Committed: 200, Replayers: 1, Decisions: []inspect.Decision{parked(false, now.Add(42*time.Second))}}, Done, "parked at parking/1/9, attempt 2, network (network_failure). It is tried again in 42 s."},
-		"due too far away":   {inspect.Record{Committed: 200, Replayers: 1, Decisions: []inspect.Decision{parked(false, now.Add(90*time.Hour))}}, Done, "It is tried again in 1h0m."},
-		"due":                {inspect.Record{Committed: 200, Replayers: -1, Decisions: []inspect.Decision{parked(false, now)}}, Done, "It is due: the replayer tries it again once it gets there, 1,234 parked records before it."},
-		"nobody replays":     {inspect.Record{Committed: 200, Decisions: []inspect.Decision{parked(false, now)}}, Done, "Nobody is in group replay: start the parking-replayer."},
-		"lost in parking":    {inspect.Record{Committed: 200, Replayers: 1, Decisions: []inspect.Decision{parked(true, now)}}, Failed, "This must not be: run `consumer verify --from logs/3/120`"},
-		"not read":           {inspect.Record{Committed: 20, Readers: 2, Decisions: []inspect.Decision{{Place: place}}}, Done, "not read yet: 100 records before it. The consumer gets there"},
-		"never read":         {inspect.Record{Committed: -1, Decisions: []inspect.Decision{{Place: place}}}, Done, "has committed nothing in this partition. Nobody is in group docket: start the consumer."},
-		"gone":               {inspect.Record{Gone: true, Start: 5000, Committed: 9000}, Failed, "is gone from the source, which begins at 5,000"},
-		"a conflict, alone":  {inspect.Record{Committed: 200, Decisions: []inspect.Decision{{Place: place, Rows: []inspect.Row{{Row: verify.Row{Place: place}}}}}}, Failed, "holds another payload"},
-		"half of two":        {inspect.Record{Committed: 200, Decisions: []inspect.Decision{{Place: place, Rows: []inspect.Row{{Row: verify.Row{Place: place}, Equal: true}}}, {Place: place}}}, Failed, "committed, and not found in here, there"},
+		"dead, no ledger":    {dead("data", nil), Done, "Nothing happens by itself: fix the cause, then produce the value to the source topic again."},
+		"dead and PENDING":   {dead("data", &inspect.Letter{State: ledger.Pending}), Done, "It is PENDING in the ledger: fix the cause, then `docket dlq retry a1a1a1a1a1a1`; `docket dlq show a1a1a1a1a1a1` explains it."},
+		"unreadable, FAILED": {dead("decode", &inspect.Letter{State: ledger.Failed}), Done, "It is FAILED in the ledger: `docket dlq edit a1a1a1a1a1a1` changes its payload and retries it;"},
+		"dead, under way":    {dead("data", &inspect.Letter{State: ledger.Processing, By: "mara"}), Done, "It is being retried by mara: `docket dlq show a1a1a1a1a1a1 --history` shows the result."},
+		"dead, and closed":   {dead("data", &inspect.Letter{State: ledger.Resolved, By: "ma\x1bra", Why: "a test."}), Done, `It is RESOLVED in the ledger by ma\x1bra: a test. Nothing to do.`},
+		"due soon":           {inspect.Record{Committed: 200, Replayers: 1, Decisions: []inspect.Decision{parked(false, now.Add(42*time.Second))}}, Done, "parked at parking/1/9, attempt 2, network (network_failure). It is replayed in 42 s."},
+		"due too far away":   {inspect.Record{Committed: 200, Replayers: 1, Decisions: []inspect.Decision{parked(false, now.Add(90*time.Hour))}}, Done, "It is replayed in 1h0m."},
+		"due":                {inspect.Record{Committed: 200, Replayers: -1, Decisions: []inspect.Decision{parked(false, now)}}, Done, "It is due: the replayer replays it after the 1,234 parked records before it."},
+		"nobody replays":     {inspect.Record{Committed: 200, Decisions: []inspect.Decision{parked(false, now)}}, Done, "No member in group replay: start the parking-replayer."},
+		"lost in parking":    {inspect.Record{Committed: 200, Replayers: 1, Decisions: []inspect.Decision{parked(true, now)}}, Failed, "This should never happen: run `consumer verify --from logs/3/120`"},
+		"not read":           {inspect.Record{Committed: 20, Readers: 2, Decisions: []inspect.Decision{{Place: place}}}, Done, "not read yet: 100 records before it. The consumer will read it"},
+		"never read":         {inspect.Record{Committed: -1, Decisions: []inspect.Decision{{Place: place}}}, Done, "has committed nothing in this partition. No member in group docket: start the consumer."},
+		"gone":               {inspect.Record{Gone: true, Start: 5000, Committed: 9000}, Failed, "was deleted from the source topic, which starts at 5,000 now"},
+		"a conflict, alone":  {inspect.Record{Committed: 200, Decisions: []inspect.Decision{{Place: place, Rows: []inspect.Row{{Row: verify.Row{Place: place}}}}}}, Failed, "has another payload"},
+		"half of two":        {inspect.Record{Committed: 200, Decisions: []inspect.Decision{{Place: place, Rows: []inspect.Row{{Row: verify.Row{Place: place}, Equal: true}}}, {Place: place}}}, Failed, "committed, but not found in here, there"},
 		"a terminal's trick": {inspect.Record{Committed: 20, Decisions: []inspect.Decision{{Place: place, ID: "\x1b[31m"}}}, Done, `[0] \x1b[31m`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestVerifyShowsTheFirstThatIsBroken(t *testing.T) {
 	var out bytes.Buffer
 	code := showVerify(&out, "logs", r)
 	for _, part := range []string{
-		"logs: 12,034 records", "I1   ok                  no loss, 5 looked at\n", "I3   broken              fidelity: 2 of 5, first logs/0/7/0 (d): w\n",
+		"logs: 12,034 records", "I1   ok                  no loss, 5 checked\n", "I3   broken              fidelity: 2 of 5, first logs/0/7/0 (d): w\n",
 		"I5   warning             dead letters: 1 of 5, first x; n\n", "I16  not decidable here  ledger: no ledger\n", "first broken, I3: logs/0/7/0 (d): w\n  line\n", "row 1,200,",
 	} {
 		if code != Failed || !strings.Contains(out.String(), part) {
@@ -96,7 +96,7 @@ func TestVerifyAndWhereIsRefuseWrongUse(t *testing.T) {
 	env := []string{"DOCKET_DATABASE_URL=postgres://u:" + planted + "@127.0.0.1:1/x", "DOCKET_KAFKA_BROKERS=127.0.0.1:1"}
 	for args, want := range map[string]string{
 		"verify --from x": `"x" is not TOPIC/PARTITION/OFFSET`, "verify --from other/1/2": "is not in the source topic decision-logs", "verify --spool=": "is empty",
-		"where-is": "name one record", "where-is a b": "name one record", "verify --sincee 1h": "did you mean --since?", "where-is --from x": "there is no flag",
+		"where-is": "give one record", "where-is a b": "give one record", "verify --sincee 1h": "did you mean --since?", "where-is --from x": "unknown flag",
 	} {
 		if r := call(config.Consumer, env, strings.Fields(args)...); r.code != Misuse || !strings.Contains(r.err, want) {
 			t.Errorf("%s: exit %d, %s", args, r.code, r.err)
@@ -108,6 +108,24 @@ func TestVerifyAndWhereIsRefuseWrongUse(t *testing.T) {
 	r := call(config.Consumer, env, "verify")
 	if r.code != Failed || !strings.Contains(r.err, "check the broker addresses") || strings.Contains(r.err, planted) {
 		t.Errorf("nobody is there: exit %d, %s", r.code, r.err)
+	}
+}
+
+func TestMoment_AgoOrADay(t *testing.T) {
+	t.Parallel()
+	var m moment
+	if at := m.or(time.Hour); time.Since(at) < time.Hour || time.Since(at) > 2*time.Hour {
+		t.Errorf("%v", at)
+	}
+	for text, most := range map[string]time.Duration{"90m": 2 * time.Hour, "3d": 73 * time.Hour, "yesterday": 49 * time.Hour, "monday": 8 * 24 * time.Hour} {
+		if err := m.Set(text); err != nil || time.Since(m.or(0)) > most || time.Since(m.or(0)) < 0 {
+			t.Errorf("%s: %v, %v", text, m.or(0), err)
+		}
+	}
+	for _, args := range []string{"verify --since lately", "where-is --since lately x"} {
+		if r := call(config.Consumer, nil, strings.Fields(args)...); r.code != Misuse || !strings.Contains(r.err, "for flag --since: give a time ago") {
+			t.Errorf("%s: exit %d, %s", args, r.code, r.err)
+		}
 	}
 }
 

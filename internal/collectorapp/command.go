@@ -10,10 +10,10 @@ import (
 // Run is the command that runs the collector.
 func Run() cli.Command {
 	return cli.Command{
-		Name: "run", Text: "Take decision logs from OPA into Kafka; this is what happens without a command.",
-		More: "SIGTERM or SIGINT: /readyz turns red, further uploads are answered 503, those under way get their answers within\n" +
-			"DOCKET_SHUTDOWN_TIMEOUT, exit 0. A second signal ends at once, exit 1; nothing is lost by it, as OPA sends again what\n" +
-			"got no answer.",
+		Name: "run", Text: "Accept uploads from OPA and write them to Kafka (the default command).",
+		More: "SIGTERM or SIGINT: /readyz and new uploads are answered with 503, uploads in progress are finished within\n" +
+			"DOCKET_SHUTDOWN_TIMEOUT, exit 0. A second signal stops at once, exit 1. Nothing is lost: OPA sends\n" +
+			"uploads without an answer again.",
 		Run: func(env cli.Env, _ []string) int {
 			s, log, code := cli.Begin(env)
 			if code != cli.Done {

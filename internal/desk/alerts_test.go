@@ -16,7 +16,7 @@ import (
 	"docket/internal/notify"
 )
 
-const stillTen = "alert unresolved: 10 dead letters are still unresolved"
+const stillTen = "alert unresolved: 10 dead letters are still open"
 
 func TestAnAlertIsToldOnceHeldBackAndTakenBack(t *testing.T) {
 	t.Parallel()
@@ -27,7 +27,7 @@ func TestAnAlertIsToldOnceHeldBackAndTakenBack(t *testing.T) {
 		in.expect(t, "below the threshold")
 		b.open(10)
 		pass(time.Minute)
-		in.expect(t, "at the threshold", "alert unresolved: 10 dead letters are unresolved")
+		in.expect(t, "at the threshold", "alert unresolved: 10 dead letters are open")
 		pass(59 * time.Minute)
 		in.expect(t, "held back")
 		pass(time.Minute)
@@ -36,12 +36,12 @@ func TestAnAlertIsToldOnceHeldBackAndTakenBack(t *testing.T) {
 		in.expect(t, "three hours later", stillTen, stillTen, stillTen)
 		b.open(3)
 		pass(time.Minute)
-		in.expect(t, "below again", "resolved unresolved: 3 dead letters are unresolved, below the threshold again")
+		in.expect(t, "below again", "resolved unresolved: 3 dead letters are open, below the threshold again")
 		pass(3 * time.Hour)
 		in.expect(t, "resolved is told once")
 		b.open(11)
 		pass(time.Minute)
-		in.expect(t, "a new one", "alert unresolved: 11 dead letters are unresolved")
+		in.expect(t, "a new one", "alert unresolved: 11 dead letters are open")
 	})
 }
 
@@ -50,13 +50,13 @@ func TestAnAlertThatDoubledIsToldEarly(t *testing.T) {
 	alertBubble(t, func(t *testing.T, b *alertLedger, in *alertInbox) {
 		b.open(1200)
 		runAlerts(t, alertConfig, b, nil, in)
-		in.expect(t, "at the start", "alert unresolved: 1,200 dead letters are unresolved")
+		in.expect(t, "at the start", "alert unresolved: 1,200 dead letters are open")
 		b.open(2399)
 		pass(10 * time.Minute)
 		in.expect(t, "not doubled")
 		b.open(2400)
 		pass(time.Minute)
-		in.expect(t, "doubled", "alert unresolved: 2,400 dead letters are unresolved, more than twice as many as when it was last told")
+		in.expect(t, "doubled", "alert unresolved: 2,400 dead letters are open, more than twice as many as at the last alert")
 		b.open(4700)
 		pass(30 * time.Minute)
 		in.expect(t, "not doubled again")
@@ -73,7 +73,7 @@ func TestARestartRepeatsNothing(t *testing.T) {
 			_, stop := runAlerts(t, alertConfig, b, nil, in)
 			pass(time.Minute)
 			if i == 0 {
-				in.expect(t, "first", "alert unresolved: 10 dead letters are unresolved")
+				in.expect(t, "first", "alert unresolved: 10 dead letters are open")
 			}
 			stop()
 			pass(time.Minute)
@@ -81,7 +81,7 @@ func TestARestartRepeatsNothing(t *testing.T) {
 		in.expect(t, "after restarts")
 		b.open(0)
 		runAlerts(t, alertConfig, b, nil, in)
-		in.expect(t, "resolved is told by another process", "resolved unresolved: 0 dead letters are unresolved, below the threshold again")
+		in.expect(t, "resolved is told by another process", "resolved unresolved: 0 dead letters are open, below the threshold again")
 	})
 }
 
@@ -96,7 +96,7 @@ func TestOfTwoDesksOneLooksAndTheOtherTakesOver(t *testing.T) {
 		other.Holder = "desk-b"
 		runAlerts(t, other, b, nil, in)
 		pass(30 * time.Minute)
-		in.expect(t, "one alert of two desks", "alert unresolved: 10 dead letters are unresolved")
+		in.expect(t, "one alert of two desks", "alert unresolved: 10 dead letters are open")
 		if x, y := b.looked("desk-a"), b.looked("desk-b"); x != 31 || y != 0 {
 			t.Errorf("%d and %d looks", x, y)
 		}
@@ -107,7 +107,7 @@ func TestOfTwoDesksOneLooksAndTheOtherTakesOver(t *testing.T) {
 		}
 		b.open(20)
 		pass(time.Minute)
-		in.expect(t, "the other tells", "alert unresolved: 20 dead letters are unresolved, more than twice as many as when it was last told")
+		in.expect(t, "the other tells", "alert unresolved: 20 dead letters are open, more than twice as many as at the last alert")
 	})
 }
 
@@ -126,7 +126,7 @@ func TestALedgerThatDoesNotAnswerIsToldOnceInTheLogAndLookedAtAgain(t *testing.T
 		in.expect(t, "nothing is known")
 		b.set(func() { b.err = nil })
 		pass(2 * time.Minute)
-		in.expect(t, "it answers", "alert unresolved: 10 dead letters are unresolved")
+		in.expect(t, "it answers", "alert unresolved: 10 dead letters are open")
 		if n := strings.Count(log.String(), `"level":"warn"`); n != 2 || strings.Count(log.String(), "alert check recovered") != 1 {
 			t.Errorf("%d warnings of two duties: %s", n, log.String())
 		}
@@ -157,7 +157,7 @@ func TestANewFingerprintIsToldAtOnceAndAStormTogether(t *testing.T) {
 		in.expect(t, "too early")
 		pass(time.Millisecond)
 		storm := in.take()
-		if len(storm) != 1 || storm[0].Title != "Dead letters that fail in 103 new ways" || len(storm[0].Lines) != 12 ||
+		if len(storm) != 1 || storm[0].Title != "Dead letters with 103 new causes" || len(storm[0].Lines) != 12 ||
 			!strings.Contains(storm[0].Lines[9], "000000000000000a") || storm[0].Lines[10] != "and 93 more" {
 			t.Fatalf("%+v", storm)
 		}
@@ -165,7 +165,7 @@ func TestANewFingerprintIsToldAtOnceAndAStormTogether(t *testing.T) {
 		pass(time.Millisecond)
 		in.expect(t, "within five seconds of the storm")
 		stop()
-		in.expect(t, "what came up to the end is told", "alert fingerprints: Dead letters that fail in 2 new ways")
+		in.expect(t, "what came up to the end is told", "alert fingerprints: Dead letters with 2 new causes")
 	})
 }
 
@@ -191,22 +191,22 @@ func TestAReportIsToldWhereAnythingIsUnresolvedAndHeldBackWhereItSaysTheSame(t *
 		b.set(func() { b.lines = []ledger.ReportLine{line} })
 		pass(10 * time.Minute)
 		got := in.take()
-		if len(got) != 1 || got[0].Kind != notify.Report || got[0].Title != "Report: 3 dead letters are unresolved" || !strings.Contains(got[0].Lines[1], "http/authz·x") {
+		if len(got) != 1 || got[0].Kind != notify.Report || got[0].Title != "Report: 3 dead letters are open" || !strings.Contains(got[0].Lines[1], "http/authz·x") {
 			t.Fatalf("%+v", got)
 		}
 		pass(50 * time.Minute)
 		in.expect(t, "it says the same, but for ages")
 		pass(10 * time.Minute)
-		in.expect(t, "an hour later", "report report: Report: 3 dead letters are unresolved")
+		in.expect(t, "an hour later", "report report: Report: 3 dead letters are open")
 		line.Counts = map[ledger.State]int64{ledger.Failed: 2, ledger.Pending: 1}
 		b.set(func() { b.lines = []ledger.ReportLine{line} })
 		pass(10 * time.Minute)
-		in.expect(t, "it says something else", "report report: Report: 3 dead letters are unresolved")
+		in.expect(t, "it says something else", "report report: Report: 3 dead letters are open")
 		b.set(func() { b.lines = nil })
 		pass(10 * time.Minute)
 		b.set(func() { b.lines = []ledger.ReportLine{line} })
 		pass(10 * time.Minute)
-		in.expect(t, "it was empty in between", "report report: Report: 3 dead letters are unresolved")
+		in.expect(t, "it was empty in between", "report report: Report: 3 dead letters are open")
 	})
 }
 
@@ -221,6 +221,6 @@ func TestWhatIsNewInTheLastBatchIsToldAlthoughTheDeskStops(t *testing.T) {
 			t.Fatal(err)
 		}
 		a.New([]ledger.Group{{Fingerprint: "0123456789abcdef", Kind: envelope.Data, Code: "23514"}})
-		in.expect(t, "after the end", "alert fingerprint:0123456789abcdef: Dead letters that fail in a new way: data 23514")
+		in.expect(t, "after the end", "alert fingerprint:0123456789abcdef: Dead letters with a new cause: data 23514")
 	})
 }

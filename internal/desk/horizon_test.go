@@ -65,10 +65,10 @@ func TestTheHorizonIsThatOfTheOldestRecordThatNeedsItsTopic(t *testing.T) {
 	if dlq.Parked || !dlq.Oldest.Equal(day(5)) || !dlq.LossAt.Equal(day(-6)) || dlq.Unread != 2 || dlq.level() == 0 {
 		t.Errorf("%+v", dlq)
 	}
-	if !rest.Oldest.IsZero() || rest.level() != 0 || rest.Text(now) != "parking-dlq: nothing in it is wanted any more" {
+	if !rest.Oldest.IsZero() || rest.level() != 0 || rest.Text(now) != "parking-dlq: nothing unread or parked is left in it" {
 		t.Errorf("%+v", rest)
 	}
-	want := "parking: the oldest record that is wanted may be deleted in 3d 12h, at 2026-03-12 00:00 UTC; 50% of the retention is used; 1,204 parked records wait in it"
+	want := "parking: the oldest record that is still needed can be deleted in 3d 12h, at 2026-03-12 00:00 UTC; 50% of the retention has passed; 1,204 parked records wait in it"
 	if got := parking.Text(now); got != want {
 		t.Errorf("%s", got)
 	}
@@ -89,10 +89,10 @@ func TestTheHorizonSaysWhatItDoesNotKnow(t *testing.T) {
 		text   string
 		alarm  bool
 	}{
-		"not told":  {Retention{Time: -1}, old, "its retention is not known, the oldest record that is wanted is 700d 0h old; 1 parked", false},
-		"for ever":  {Retention{Time: -time.Millisecond, Known: true, Bytes: 1 << 30}, old, "keeps its records whatever their age (may be earlier: retention.bytes is set); 1 parked", false},
-		"late":      {Retention{Time: week, Known: true}, old, "the oldest record that is wanted may be deleted at any moment; 1 parked", true},
-		"by size":   {Retention{Time: week, Known: true, Bytes: 1}, Unread{Oldest: now, Records: 1}, "7d 0h, at 2026-03-15 12:00 UTC; 0% of the retention is used (may be earlier", false},
+		"not told":  {Retention{Time: -1}, old, "its retention is unknown; the oldest record that is still needed is 700d 0h old; 1 parked", false},
+		"for ever":  {Retention{Time: -time.Millisecond, Known: true, Bytes: 1 << 30}, old, "keeps records of any age (or earlier: retention.bytes is set); 1 parked", false},
+		"late":      {Retention{Time: week, Known: true}, old, "the oldest record that is still needed can be deleted at any moment; 1 parked", true},
+		"by size":   {Retention{Time: week, Known: true, Bytes: 1}, Unread{Oldest: now, Records: 1}, "7d 0h, at 2026-03-15 12:00 UTC; 0% of the retention has passed (or earlier", false},
 		"gone":      {Retention{Time: week, Known: true}, Unread{Gone: 12000}, "LOST: 12,000 records were deleted before they were read", true},
 		"a hair":    {Retention{Time: week, Known: true}, Unread{Oldest: now.Add(-week/2 + time.Second)}, "in 3d 12h", false},
 		"at once":   {Retention{Known: true}, Unread{Oldest: now}, "at any moment", true},
@@ -116,7 +116,7 @@ func TestATopicThatCannotBeAskedHidesNoOther(t *testing.T) {
 	logs.err["dlq"] = errAlertLedger
 	logs.unread["parking replayer"] = Unread{Oldest: time.Now(), Records: 1}
 	lines := NewHorizon(alertTopics, logs, b).Look(t.Context(), time.Now())
-	if lines[1].Error == "" || lines[0].Error != "" || lines[0].Unread != 1 || !strings.Contains(lines[1].Text(time.Now()), "not known when it loses something") {
+	if lines[1].Error == "" || lines[0].Error != "" || lines[0].Unread != 1 || !strings.Contains(lines[1].Text(time.Now()), "unknown when it loses records") {
 		t.Errorf("%+v", lines)
 	}
 	b.err = errAlertLedger
@@ -151,7 +151,7 @@ func TestTheHorizonAlarmsAtHalfThenAsTheTimeLeftHalves(t *testing.T) {
 		if len(hours) < 8 || strings.Join(hours[:4], ",") != "12h 0m,18h 0m,21h 0m,22h 30m" || len(hours) > 12 {
 			t.Errorf("told after %v", hours)
 		}
-		if title := got[len(got)-1].Title; title != "Topic parking: retention may delete what is still wanted at any moment" {
+		if title := got[len(got)-1].Title; title != "Topic parking: retention can delete records that are still needed at any moment" {
 			t.Error(title)
 		}
 		in.take()
@@ -159,7 +159,7 @@ func TestTheHorizonAlarmsAtHalfThenAsTheTimeLeftHalves(t *testing.T) {
 		logs.set("parking", "replayer", Unread{})
 		runAlerts(t, cfg, b, NewHorizon(alertTopics, logs, b), in)
 		pass(time.Minute)
-		in.expect(t, "all is read", "resolved horizon:parking: Topic parking: what is wanted of it is in no danger any more")
+		in.expect(t, "all is read", "resolved horizon:parking: Topic parking: records that are still needed are safe again")
 	})
 }
 
@@ -169,7 +169,7 @@ func TestAnAlarmAboutATopicWithWhichNothingIsLostIsHeldBackLonger(t *testing.T) 
 		logs := newAlertLogs()
 		b.found = map[string]time.Time{"dlq": time.Now().Add(-2 * week)}
 		runAlerts(t, alertConfig, b, NewHorizon(alertTopics, logs, b), in)
-		const told = "alert horizon:dlq: Topic dlq: retention may delete what is still wanted at any moment"
+		const told = "alert horizon:dlq: Topic dlq: retention can delete records that are still needed at any moment"
 		in.expect(t, "at the start", told)
 		pass(23 * time.Hour)
 		in.expect(t, "held back")
@@ -195,12 +195,12 @@ func TestTheHorizonsAlertSaysWhatIsSafeAndWhatIsNot(t *testing.T) {
 		return string(m.Severity) + " " + m.Title + " " + strings.Join(m.Lines, " ")
 	}
 	for _, c := range []struct{ got, want string }{
-		{line(true, 3, 0), "error Topic t: retention deletes the oldest record that is wanted in 1d 0h"},
+		{line(true, 3, 0), "error Topic t: retention deletes the oldest record that is still needed in 1d 0h"},
 		{line(true, 3, 0), "nowhere else: at that time they are lost"},
 		{line(false, 3, 0), "3 dead letters are not in the ledger yet, the first may be deleted in 2d 0h: those are lost"},
 		{line(false, 3, 0), "error "},
 		{line(false, 0, 0), "warning "},
-		{line(false, 0, 0), "Nothing is lost by it: all of them are in the ledger, with key, value and headers"},
+		{line(false, 0, 0), "Nothing is lost: all of them are in the ledger with key, value and headers"},
 		{line(true, 3, 5), "error Topic t has LOST 5 records"},
 		{line(false, 3, 5), "error Topic t has LOST 5 records"},
 		{line(false, 0, 5), "error Topic t has LOST 5 records"},
@@ -209,7 +209,7 @@ func TestTheHorizonsAlertSaysWhatIsSafeAndWhatIsNot(t *testing.T) {
 			t.Errorf("%q is not in %q", c.want, c.got)
 		}
 	}
-	if s := line(true, 3, 5); !strings.Contains(s, "more follows") {
+	if s := line(true, 3, 5); !strings.Contains(s, "more will follow") {
 		t.Error(s)
 	}
 	if s := line(false, 0, 5); strings.Contains(s, "Nothing is lost") {

@@ -118,10 +118,10 @@ func (c *carrying) keep(ctx context.Context) error {
 func (c *carrying) stumble(err error) *ending {
 	code := errclass.Classify(err).Code
 	c.log.Warn().Err(err).Int64("job", c.job.ID).Msg("job step failed")
-	c.waits = "the step before failed: " + code + "; it is tried again"
+	c.waits = "the last step failed: " + code + "; retrying"
 	if _, ok := errors.AsType[*errProbe](err); ok {
 		if c.unprobed++; c.unprobed >= jobFailures {
-			return &ending{ledger.JobStopped, fmt.Sprintf("the table did not take a known-good row %d times in a row: %s; nothing more was sent", jobFailures, code)}
+			return &ending{ledger.JobStopped, fmt.Sprintf("the table refused a known-good row %d times in a row: %s; nothing more was sent", jobFailures, code)}
 		}
 		return nil
 	}
@@ -155,7 +155,7 @@ func (c *carrying) end(ctx context.Context, e ending) {
 func (c *carrying) handOver(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handOverTime)
 	defer cancel()
-	c.waits = "its desk stopped; the next one that runs goes on with it"
+	c.waits = "its desk stopped; another desk continues it"
 	if _, err := c.book.KeepJob(ctx, c.job.ID, c.cfg.Holder, c.note(), time.Millisecond); err != nil && !errors.Is(err, ledger.ErrLost) {
 		c.log.Warn().Err(err).Int64("job", c.job.ID).Msg("job not handed over")
 	}

@@ -19,7 +19,7 @@ func (c *carrying) note() string {
 	return note
 }
 
-// progress is how far a job is: sent 1,200 of 4,819, 1,190 stored, 3 dead again, 7 on their way.
+// progress is how far a job is: sent 1,200 of 4,819, 1,190 stored, 3 failed again, 7 in progress.
 func (c *carrying) progress() string {
 	of := c.job.Matched
 	if c.job.Limit > 0 {
@@ -32,7 +32,7 @@ func (c *carrying) progress() string {
 	for _, part := range []struct {
 		n    int64
 		what string
-	}{{c.job.Stored, "stored"}, {c.job.Dead, "dead again"}, {c.job.Refused, "not taken by Kafka"}, {c.job.Open(), "on their way"}} {
+	}{{c.job.Stored, "stored"}, {c.job.Dead, "failed again"}, {c.job.Refused, "not accepted by Kafka"}, {c.job.Open(), "in progress"}} {
 		if part.n > 0 {
 			said = append(said, thousands(part.n)+" "+part.what)
 		}

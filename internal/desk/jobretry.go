@@ -19,7 +19,7 @@ func (c *carrying) retry(ctx context.Context) (*ending, error) {
 	n := c.due()
 	if n == 0 {
 		if c.job.Open() > 0 && time.Since(c.heard) >= c.cfg.First {
-			return &ending{ledger.JobStopped, fmt.Sprintf("nothing was heard of %s for %s; is a consumer running? %s",
+			return &ending{ledger.JobStopped, fmt.Sprintf("no result of %s in %s; is a consumer running? %s",
 				records(c.job.Open()), c.cfg.First, c.progress())}, nil
 		}
 		return nil, nil
@@ -49,9 +49,9 @@ func (c *carrying) due() int {
 	size := c.ramp.size
 	if c.job.Stored == c.base.Stored {
 		if sent > over {
-			c.waits = "waiting for " + records(sent-over) + " to end before more are sent; is a consumer running?"
+			c.waits = "waiting for the results of " + records(sent-over) + " before more are sent; is a consumer running?"
 			if sent == 1 {
-				c.waits = "waiting for the first record to end; is a consumer running?"
+				c.waits = "waiting for the result of the first record; is a consumer running?"
 			}
 			return 0
 		}
@@ -61,7 +61,7 @@ func (c *carrying) due() int {
 	}
 	room := c.cfg.Window - int(min(int64(c.cfg.Window), c.job.Open()))
 	if room <= 0 {
-		c.waits = "waiting for some of those on their way to end; is a consumer running?"
+		c.waits = "waiting for results of those in progress; is a consumer running?"
 		return 0
 	}
 	c.waits = ""
@@ -88,7 +88,7 @@ func (c *carrying) judge(ctx context.Context) (*ending, error) {
 			return nil, nil
 		}
 	}
-	return &ending{ledger.JobStopped, fmt.Sprintf("the first %d failed alike: %s; nothing more was sent", len(ends), ends[0].Code)}, nil
+	return &ending{ledger.JobStopped, fmt.Sprintf("the first %d failed in the same way: %s; nothing more was sent", len(ends), ends[0].Code)}, nil
 }
 
 // await waits for what is on its way once all is sent.
@@ -99,7 +99,7 @@ func (c *carrying) await() *ending {
 	case open <= 0:
 		return &ending{ledger.JobDone, "done: " + c.progress()}
 	case time.Since(c.heard) >= c.cfg.LetterLease:
-		return &ending{ledger.JobDone, fmt.Sprintf("done: %s; nothing was heard of %s for %s, they are PENDING again unless they end yet",
+		return &ending{ledger.JobDone, fmt.Sprintf("done: %s; no result of %s in %s, they become PENDING again",
 			c.progress(), records(open), c.cfg.LetterLease)}
 	}
 	return nil

@@ -173,7 +173,7 @@ func TestAJobOnTheLedgerStopsWhenTheFirstFailAlikeAndIsResumed(t *testing.T) {
 		})
 	})
 	j := d.ended(id, ledger.JobStopped)
-	if j.Note != "the first 5 failed alike: 23514; nothing more was sent" || j.Sent != 5 || j.Dead != 5 {
+	if j.Note != "the first 5 failed in the same way: 23514; nothing more was sent" || j.Sent != 5 || j.Dead != 5 {
 		t.Errorf("%+v", j)
 	}
 	mended.Store("yes", true)
@@ -229,7 +229,7 @@ func TestAJobOnTheLedgerStopsWhereTheTableTakesNothing(t *testing.T) {
 	id := d.job(ledger.Job{Act: ledger.Retried})
 	d.jobs("desk-1")
 	j := d.ended(id, ledger.JobStopped)
-	if j.Sent != 0 || j.Note != "the table did not take a known-good row 3 times in a row: 42501; nothing more was sent" {
+	if j.Sent != 0 || j.Note != "the table refused a known-good row 3 times in a row: 42501; nothing more was sent" {
 		t.Errorf("%+v", j)
 	}
 }

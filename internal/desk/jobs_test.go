@@ -74,7 +74,7 @@ func TestAJobSendsOneThenTwiceAsManyEachTime(t *testing.T) {
 		if n := b.sizes(); !slices.Equal(n, []int{1}) {
 			t.Fatalf("sent %v before the first one ended", n)
 		}
-		b.noted(t, "waiting for the first record to end; is a consumer running?")
+		b.noted(t, "waiting for the result of the first record; is a consumer running?")
 		play(func(ctx context.Context) { b.consumer(ctx, 100*time.Millisecond, always(ledger.SendingStored, "")) })
 		j := until(t, b, id, ledger.JobDone, time.Minute)
 		if n := b.sizes(); !slices.Equal(n, []int{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1000, 977}) {
@@ -100,9 +100,9 @@ func TestAJobNeverHasMoreUnderWayThanItsWindow(t *testing.T) {
 		if j := b.see(id); first || j.Open() != 50 {
 			t.Errorf("%d are under way", j.Open())
 		}
-		b.noted(t, "50 on their way")
+		b.noted(t, "50 in progress")
 		j := until(t, b, id, ledger.JobStopped, 20*time.Minute)
-		if want := "nothing was heard of 50 records for 15m0s; is a consumer running? sent 51 of 500, 1 stored, 50 on their way"; j.Note != want {
+		if want := "no result of 50 records in 15m0s; is a consumer running? sent 51 of 500, 1 stored, 50 in progress"; j.Note != want {
 			t.Errorf("note %q", j.Note)
 		}
 	})
@@ -140,7 +140,7 @@ func TestAJobStopsByItselfWhenTheFirstFailAlike(t *testing.T) {
 		play(jobsDesk(b, "a", well))
 		stop := play(func(ctx context.Context) { b.consumer(ctx, 70*time.Millisecond, always(ledger.SendingDead, "23514")) })
 		j := until(t, b, id, ledger.JobStopped, time.Minute)
-		if j.Sent != 5 || j.Note != "the first 5 failed alike: 23514; nothing more was sent" {
+		if j.Sent != 5 || j.Note != "the first 5 failed in the same way: 23514; nothing more was sent" {
 			t.Errorf("sent %d, note %q", j.Sent, j.Note)
 		}
 		stop()
@@ -284,7 +284,7 @@ func TestAProbeThatFailsThreeTimesStopsAJob(t *testing.T) {
 			}))
 			play(func(ctx context.Context) { b.consumer(ctx, 100*time.Millisecond, always(ledger.SendingStored, "")) })
 			j := until(t, b, id, test.want, time.Minute)
-			if test.want == ledger.JobStopped && (j.Sent != 7 || j.Note != "the table did not take a known-good row 3 times in a row: config; nothing more was sent") {
+			if test.want == ledger.JobStopped && (j.Sent != 7 || j.Note != "the table refused a known-good row 3 times in a row: config; nothing more was sent") {
 				t.Errorf("sent %d, note %q", j.Sent, j.Note)
 			}
 		})
@@ -320,7 +320,7 @@ func TestAJobWithoutAConsumerStopsByItself(t *testing.T) {
 		id := b.job(ledger.Job{})
 		play(jobsDesk(b, "a", well, func(c *JobsConfig) { c.First = time.Minute }))
 		j := until(t, b, id, ledger.JobStopped, 62*time.Second)
-		if want := "nothing was heard of 1 record for 1m0s; is a consumer running? sent 1 of 10, 1 on their way"; j.Note != want {
+		if want := "no result of 1 record in 1m0s; is a consumer running? sent 1 of 10, 1 in progress"; j.Note != want {
 			t.Errorf("note %q", j.Note)
 		}
 	})
@@ -341,7 +341,7 @@ func TestAJobDoesNotWaitForEverForItsLast(t *testing.T) {
 			})
 		})
 		j := until(t, b, id, ledger.JobDone, 3*time.Minute)
-		if !strings.HasPrefix(j.Note, "done: sent 10 of 10, 8 stored, 2 on their way; nothing was heard of 2 records for 2m0s") {
+		if !strings.HasPrefix(j.Note, "done: sent 10 of 10, 8 stored, 2 in progress; no result of 2 records in 2m0s") {
 			t.Errorf("note %q", j.Note)
 		}
 	})

@@ -74,7 +74,7 @@ func (r Report) text(width int) []string {
 	}
 	var out []string
 	if r.Unresolved == 0 {
-		out = append(out, "No dead letter is unresolved.")
+		out = append(out, "No open dead letters.")
 	} else {
 		out = append(out, r.table(width)...)
 	}
@@ -126,19 +126,19 @@ func (l *HorizonLine) Text(now time.Time) string {
 	start := l.Topic + ": "
 	switch {
 	case l.Error != "":
-		return start + "not known when it loses something: " + l.Error
+		return start + "unknown when it loses records: " + l.Error
 	case l.Gone > 0:
 		return start + fmt.Sprintf("LOST: %s records were deleted before they were read", thousands(l.Gone)) + l.also()
 	case l.Oldest.IsZero():
-		return start + "nothing in it is wanted any more"
+		return start + "nothing unread or parked is left in it"
 	case !l.RetentionKnown:
-		return start + "its retention is not known, the oldest record that is wanted is " + Age(now.Sub(l.Oldest)) + " old" + l.also()
+		return start + "its retention is unknown; the oldest record that is still needed is " + Age(now.Sub(l.Oldest)) + " old" + l.also()
 	case l.Forever:
-		return start + "keeps its records whatever their age" + l.earlier() + l.also()
+		return start + "keeps records of any age" + l.earlier() + l.also()
 	case !l.Deadline.After(now):
-		return start + "the oldest record that is wanted may be deleted at any moment" + l.earlier() + l.also()
+		return start + "the oldest record that is still needed can be deleted at any moment" + l.earlier() + l.also()
 	}
-	return start + fmt.Sprintf("the oldest record that is wanted may be deleted in %s, at %s; %.0f%% of the retention is used",
+	return start + fmt.Sprintf("the oldest record that is still needed can be deleted in %s, at %s; %.0f%% of the retention has passed",
 		Age(l.Deadline.Sub(now)), l.Deadline.UTC().Format("2006-01-02 15:04 UTC"), 100*l.Used) + l.earlier() + l.also()
 }
 
@@ -146,7 +146,7 @@ func (l *HorizonLine) earlier() string {
 	if !l.BytesLimited {
 		return ""
 	}
-	return " (may be earlier: retention.bytes is set)"
+	return " (or earlier: retention.bytes is set)"
 }
 
 func (l *HorizonLine) also() string {

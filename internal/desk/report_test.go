@@ -36,7 +36,7 @@ func TestAReportIsATableThatFits(t *testing.T) {
 	if s := ReportText([]ledger.ReportLine{{Path: "a\x1b[31m\u202eb", Counts: map[ledger.State]int64{ledger.Failed: 1}}}, nil, now, 0); strings.ContainsAny(s, "\x1b\u202e") {
 		t.Errorf("%q", s)
 	}
-	if s := ReportText(nil, []HorizonLine{{Topic: "t"}}, now, 0); s != "No dead letter is unresolved.\nt: nothing in it is wanted any more\n" {
+	if s := ReportText(nil, []HorizonLine{{Topic: "t"}}, now, 0); s != "No open dead letters.\nt: nothing unread or parked is left in it\n" {
 		t.Error(s)
 	}
 }

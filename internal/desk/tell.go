@@ -40,7 +40,7 @@ func (a *Alerts) check(ctx context.Context, now time.Time) error {
 		err = errors.Join(err, a.alarm(ctx, now, "horizon:"+l.Topic, l.level(), repeat,
 			func(telling) notify.Message { return horizonAlert(l, now) },
 			func() notify.Message {
-				return notify.Message{Title: "Topic " + l.Topic + ": what is wanted of it is in no danger any more", Lines: []string{l.Text(now)}}
+				return notify.Message{Title: "Topic " + l.Topic + ": records that are still needed are safe again", Lines: []string{l.Text(now)}}
 			}))
 	}
 	return err
@@ -60,17 +60,17 @@ func (a *Alerts) checkUnresolved(ctx context.Context, now time.Time) error {
 		thousands(counts[ledger.Pending]), thousands(counts[ledger.Processing]), thousands(counts[ledger.Failed]), thousands(a.cfg.Threshold))
 	return a.alarm(ctx, now, "unresolved", level, a.cfg.Repeat,
 		func(why telling) notify.Message {
-			title := fmt.Sprintf("%s dead letters are unresolved", thousands(open))
+			title := fmt.Sprintf("%s dead letters are open", thousands(open))
 			switch why {
 			case stillSo:
-				title = fmt.Sprintf("%s dead letters are still unresolved", thousands(open))
+				title = fmt.Sprintf("%s dead letters are still open", thousands(open))
 			case muchWorse:
-				title += ", more than twice as many as when it was last told"
+				title += ", more than twice as many as at the last alert"
 			}
-			return notify.Message{Title: title, Severity: notify.Warning, Lines: []string{state, "docket dlq groups shows what they have in common."}}
+			return notify.Message{Title: title, Severity: notify.Warning, Lines: []string{state, "docket dlq groups shows the causes."}}
 		},
 		func() notify.Message {
-			return notify.Message{Title: fmt.Sprintf("%s dead letters are unresolved, below the threshold again", thousands(open)), Lines: []string{state}}
+			return notify.Message{Title: fmt.Sprintf("%s dead letters are open, below the threshold again", thousands(open)), Lines: []string{state}}
 		})
 }
 
@@ -81,9 +81,9 @@ func horizonAlert(l HorizonLine, now time.Time) notify.Message {
 	case l.Gone > 0:
 		m.Title = fmt.Sprintf("Topic %s has LOST %s records: retention deleted them before they were read", l.Topic, thousands(l.Gone))
 	case !l.Deadline.After(now):
-		m.Title = fmt.Sprintf("Topic %s: retention may delete what is still wanted at any moment", l.Topic)
+		m.Title = fmt.Sprintf("Topic %s: retention can delete records that are still needed at any moment", l.Topic)
 	default:
-		m.Title = fmt.Sprintf("Topic %s: retention deletes the oldest record that is wanted in %s", l.Topic, Age(l.Deadline.Sub(now)))
+		m.Title = fmt.Sprintf("Topic %s: retention deletes the oldest record that is still needed in %s", l.Topic, Age(l.Deadline.Sub(now)))
 	}
 	reader := "docket desk runs and reaches Kafka and the database"
 	if l.Parked {
@@ -92,20 +92,20 @@ func horizonAlert(l HorizonLine, now time.Time) notify.Message {
 	switch {
 	case l.Gone > 0:
 		m.Lines = append(m.Lines,
-			"What was in them is nowhere else, and more follows as it gets old.",
+			"They exist nowhere else, and more will follow.",
 			"Do: raise retention.ms of the topic now, then see that "+reader+".")
 	case l.Parked:
 		m.Lines = append(m.Lines,
-			"Parked records are nowhere else: at that time they are lost.",
+			"Parked records exist nowhere else: at that time they are lost.",
 			"Do: see that "+reader+"; until then raise retention.ms of the topic.")
 	case l.Unread > 0:
 		m.Lines = append(m.Lines,
-			NotEntered(l.Unread)+firstLoss(l.LossAt, now)+": those are lost at that time. What is in the ledger is kept there with key, value and headers.",
+			NotEntered(l.Unread)+firstLoss(l.LossAt, now)+": those are lost at that time. Those in the ledger are safe, with key, value and headers.",
 			"Do: see that "+reader+"; until then raise retention.ms of the topic.")
 	default:
 		m.Severity = notify.Warning
 		m.Lines = append(m.Lines,
-			"Nothing is lost by it: all of them are in the ledger, with key, value and headers, and can be retried from there.",
+			"Nothing is lost: all of them are in the ledger with key, value and headers, and can be retried from there.",
 			"Do: decide about the oldest ones (docket dlq list), or raise retention.ms of the topic where other readers need it.")
 	}
 	return m
@@ -150,7 +150,7 @@ func (a *Alerts) report(ctx context.Context, now time.Time) error {
 	}
 	a.to.Send(notify.Message{
 		Kind: notify.Report, Key: "report", Severity: notify.Info, Lines: r.text(100),
-		Title: fmt.Sprintf("Report: %s dead letters are unresolved", thousands(r.Unresolved)),
+		Title: fmt.Sprintf("Report: %s dead letters are open", thousands(r.Unresolved)),
 	})
 	return a.book.Remember(ctx, "report", sum)
 }
@@ -174,11 +174,11 @@ func newGroups(groups []ledger.Group, unnamed int) notify.Message {
 	if len(groups) == 1 && unnamed == 0 {
 		g := groups[0]
 		m.Key = "fingerprint:" + g.Fingerprint
-		m.Title = fmt.Sprintf("Dead letters that fail in a new way: %s %s", g.Kind, notify.Plain(g.Code, 20))
+		m.Title = fmt.Sprintf("Dead letters with a new cause: %s %s", g.Kind, notify.Plain(g.Code, 20))
 		m.Lines = append(m.Lines, "docket dlq list --fingerprint "+g.Fingerprint+" lists them.")
 		return m
 	}
-	m.Title = fmt.Sprintf("Dead letters that fail in %s new ways", thousands(int64(len(groups)+unnamed)))
+	m.Title = fmt.Sprintf("Dead letters with %s new causes", thousands(int64(len(groups)+unnamed)))
 	if unnamed > 0 {
 		m.Lines = append(m.Lines, fmt.Sprintf("and %s more", thousands(int64(unnamed))))
 	}

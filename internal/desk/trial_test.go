@@ -177,7 +177,7 @@ func TestATableThatIsNotWellIsTriedWithNothing(t *testing.T) {
 	table := &askedTable{probe: func() error { return &refusal{"42501", "", ""} }}
 	hint := func(err error) string { return "grant INSERT" }
 	r, err := NewTrial(TrialConfig{Hint: hint}, pending(decisionText("a", "ok", "")), table).Run(t.Context(), ledger.Filter{}, 0, nil)
-	if err != nil || r.Total != 0 || len(table.asked) != 0 || r.String() != "nothing was tried: the table does not take a known-good row (42501); grant INSERT" {
+	if err != nil || r.Total != 0 || len(table.asked) != 0 || r.String() != "nothing was tested: the table does not accept a known-good row (42501); grant INSERT" {
 		t.Errorf("%v, asked %v: %s", err, table.asked, r)
 	}
 	// It falls ill on the way.

@@ -56,7 +56,7 @@ func (r TrialResult) String() string { return strings.Join(r.Findings(), ", ") }
 // Findings are the parts of the result in words, each about letters of its own; one where nothing was tried.
 func (r TrialResult) Findings() []string {
 	if r.Unwell != nil {
-		line := "nothing was tried: the table does not take a known-good row (" + r.Unwell.Code + ")"
+		line := "nothing was tested: the table does not accept a known-good row (" + r.Unwell.Code + ")"
 		if r.Unwell.Hint != "" {
 			line += "; " + r.Unwell.Hint
 		}

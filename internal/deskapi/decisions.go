@@ -48,8 +48,8 @@ func decisionsOf(all []reader.Decision) []Decision {
 
 // RangeQuery is a range of time, and of what.
 type RangeQuery struct {
-	Since   string   `query:"since" maxLength:"40" doc:"Decided from then on: RFC 3339, a day, or how long ago (2h, 7d)"`
-	Until   string   `query:"until" maxLength:"40" doc:"Decided before then"`
+	Since   string   `query:"since" maxLength:"40" doc:"Only decisions since then: how long ago (2h, 7d), a day (yesterday, monday, 2026-11-21) or RFC 3339; days begin at 00:00 UTC"`
+	Until   string   `query:"until" maxLength:"40" doc:"Only decisions before then"`
 	Path    []string `query:"path,explode" nullable:"false" maxItems:"20" doc:"One of these, or below it: a/b/*"`
 	Service []string `query:"service,explode" nullable:"false" maxItems:"20" doc:"One of these"`
 }

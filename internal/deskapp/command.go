@@ -57,18 +57,18 @@ func Judges() config.Judges {
 	}
 }
 
-const help = `Run the desk: fill the ledger, put back what is to be retried, learn how that ended, look after jobs, retry by itself
-what time can heal, and tell of what needs a person.
+const help = `Run the desk: enter dead letters into the ledger, publish retries and record their results, work on jobs,
+retry what time can heal, send alerts, and serve the HTTP API.
 
 Usage:
   docket desk
 
-It reads both dead-letter topics as members of DOCKET_DESK_GROUP and keeps the ledger in Postgres. Several may run: each
-does its part, and what only one may do is done by one. /healthz, /readyz and /metrics are at DOCKET_HTTP_ADDR, the HTTP
-API at DOCKET_DESK_API_ADDR.
+The desk reads both dead-letter topics in the group DOCKET_DESK_GROUP and keeps the ledger in Postgres.
+You can run several: they share the work. /healthz, /readyz and /metrics are at DOCKET_HTTP_ADDR, the
+API is at DOCKET_DESK_API_ADDR.
 
-SIGTERM or SIGINT: no more fetching, the batch in hand is entered and committed, what is published is written down, all
-within DOCKET_SHUTDOWN_TIMEOUT, exit 0. A second signal ends at once, exit 1; nothing is lost by it.
+SIGTERM or SIGINT: stops reading, finishes and commits the current batch within
+DOCKET_SHUTDOWN_TIMEOUT, exit 0. A second signal stops at once, exit 1. Nothing is lost in either case.
 
 Settings: docket settings
 `

@@ -203,9 +203,9 @@ func TestSettingsOfTheReaderAreJudged(t *testing.T) {
 		{"DOCKET_READER_SUBJECT=input:user", "DOCKET_READER_SUBJECT: want requested_by"},
 		{"DOCKET_READER_SUBJECT=decision_id", "DOCKET_READER_SUBJECT: by decision_id every decision is a subject of its own"},
 		{"DOCKET_READER_EXTRACTORS=a/b=allow:/ok, a/*=deny:", ""},
-		{"DOCKET_READER_EXTRACTORS=a/b=allow:/ok,a/b=" + planted + ":/x", "DOCKET_READER_EXTRACTORS: extractor 2 is none"},
+		{"DOCKET_READER_EXTRACTORS=a/b=allow:/ok,a/b=" + planted + ":/x", "DOCKET_READER_EXTRACTORS: extractor 2 is not PATH=ROLE:/POINTER"},
 		{"DOCKET_READER_EXTRACTORS=a/b=subject:", "DOCKET_READER_EXTRACTORS: extractor 1: a subject needs a pointer"},
-		{"DOCKET_READER_EXTRACTORS=a/b=allow:ok", "DOCKET_READER_EXTRACTORS: extractor 1: a JSON pointer begins with /"},
+		{"DOCKET_READER_EXTRACTORS=a/b=allow:ok", "DOCKET_READER_EXTRACTORS: extractor 1: a JSON pointer must begin with /"},
 	} {
 		_, _, err := config.LoadWith(config.Desk, nowhere(c.set), Judges())
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {

@@ -21,31 +21,32 @@ type archiving struct {
 	all                         bool
 }
 
-const whereText = "a `directory`, or s3://bucket/prefix; default DOCKET_ARCHIVE_TO"
+const whereText = "the archive, a `PLACE`; default DOCKET_ARCHIVE_TO"
 
 func (s *session) archive() *cobra.Command {
 	var a archiving
 	c := &cobra.Command{
-		Use: "archive {--day DAY | --older-than DAYS} [flags]", Short: "Archive days of decisions, and drop them from the table once that is proved", DisableFlagsInUseLine: true,
-		Long: "Archive days of decisions: each is written as gzip JSON lines with a manifest, read back from there whole, and dropped from\n" +
-			"the table only when Postgres counts and hashes there what was read back. Killed at any point, it is run again.\n" +
-			"Days before yesterday (UTC) can be archived. It needs a role that owns the table.",
-		Example: `  docket archive --day 2026-08-01 --to /srv/docket-archive --keep
-  docket archive --older-than 90d --dry-run
+		Use: "archive {--day DAY | --older-than DAYS} [flags]", Short: "Export whole days of decisions, then drop them from the table", DisableFlagsInUseLine: true,
+		Long: "Export whole days of decisions, then drop them from the table.\n\n" +
+			"A day is written as gzip JSON lines with a manifest and read back. It is dropped only if Postgres\n" +
+			"counts and hashes the same rows. If the command is killed, run it again. Only days before yesterday\n" +
+			"(UTC) can be archived. The database role must own the table.",
+		Example: `  docket archive --older-than 90d --dry-run
   docket archive --older-than 90d --operator mara
+  docket archive --day 2026-08-01 --to /srv/docket-archive --keep --operator mara
   docket archive list
   docket archive verify --day 2026-08-01`,
 		Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	f := c.Flags()
-	f.StringVar(&a.day, "day", "", "this `day` alone: YYYY-MM-DD, in UTC")
-	f.StringVar(&a.older, "older-than", "", "all that ended so many `days` ago: 90d")
+	f.StringVar(&a.day, "day", "", "only this `DAY`: YYYY-MM-DD, in UTC")
+	f.StringVar(&a.older, "older-than", "", "all days that ended at least `DAYS` ago: 90d")
 	f.StringVar(&a.where, "to", "", whereText)
-	f.BoolVar(&a.keep, "keep", false, "write and verify, and leave the table as it is")
-	f.BoolVar(&a.dry, "dry-run", false, "say what would be archived, and do nothing")
-	f.BoolVar(&a.yes, "yes", false, "do not ask")
-	f.BoolVar(&a.verbose, "verbose", false, "tell each step on standard error")
-	f.StringVar(&a.operator, "operator", "", "`name` of who decides this; default DOCKET_OPERATOR")
+	f.BoolVar(&a.keep, "keep", false, "export and verify only; do not drop anything")
+	f.BoolVar(&a.dry, "dry-run", false, "print what would be archived; change nothing")
+	f.BoolVar(&a.yes, "yes", false, "do not ask for confirmation")
+	f.BoolVar(&a.verbose, "verbose", false, "print each step to standard error")
+	f.StringVar(&a.operator, "operator", "", operatorText)
 	c.RunE = s.run(func([]string) (work, error) { return s.archiveDays(a) })
 	c.AddCommand(s.archiveList(), s.archiveVerify())
 	return c
@@ -54,18 +55,19 @@ func (s *session) archive() *cobra.Command {
 func (s *session) restore() *cobra.Command {
 	var a archiving
 	c := &cobra.Command{
-		Use: "restore --day DAY [flags]", Short: "Load an archived day into the table again", DisableFlagsInUseLine: true,
-		Long: "Load all archives of a day into the table again: each is read and verified whole before its first row is stored, and\n" +
-			"counted and hashed by Postgres afterwards. What is in the table stays; a row that is there with another payload is told\n" +
-			"and fails the command. Killed at any point, it is run again. It needs a role that owns the table.",
+		Use: "restore --day DAY [flags]", Short: "Load an archived day back into the table", DisableFlagsInUseLine: true,
+		Long: "Load an archived day back into the table.\n\n" +
+			"Each archive of the day is verified before its first row is stored, and counted and hashed by Postgres\n" +
+			"afterwards. Rows in the table are never changed: a row with another payload is reported, exit 1. If the\n" +
+			"command is killed, run it again. The database role must own the table.",
 		Example: "  docket restore --day 2026-08-01 --from s3://archive/docket --operator mara",
 		Args:    noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	f := c.Flags()
-	f.StringVar(&a.day, "day", "", "the `day`: YYYY-MM-DD, in UTC")
+	f.StringVar(&a.day, "day", "", "the `DAY` to load: YYYY-MM-DD, in UTC")
 	f.StringVar(&a.where, "from", "", whereText)
-	f.BoolVar(&a.verbose, "verbose", false, "tell each step on standard error")
-	f.StringVar(&a.operator, "operator", "", "`name` of who decides this; default DOCKET_OPERATOR")
+	f.BoolVar(&a.verbose, "verbose", false, "print each step to standard error")
+	f.StringVar(&a.operator, "operator", "", operatorText)
 	c.RunE = s.run(func([]string) (work, error) { return s.restoreDay(a) })
 	return c
 }
@@ -76,7 +78,7 @@ func (s *session) where(flag, given string) (string, error) {
 		given = config.Lookup(s.env.Program, s.env.Environ, "DOCKET_ARCHIVE_TO")
 	}
 	if given == "" {
-		return "", misuse("where do archives lie? Give %s, or set DOCKET_ARCHIVE_TO", flag)
+		return "", misuse("no archive is named: give %s, or set DOCKET_ARCHIVE_TO", flag)
 	}
 	return given, nil
 }
@@ -84,7 +86,7 @@ func (s *session) where(flag, given string) (string, error) {
 // shelf opens where archives lie; let is called at the end.
 func (s *session) shelf(where string) (shelf archive.Shelf, let func(), err error) {
 	if s.sys.Shelf == nil || s.sys.Days == nil {
-		return nil, nil, misuse("this build has no archives")
+		return nil, nil, misuse("this build cannot use archives")
 	}
 	if shelf, err = s.sys.Shelf(where); err != nil {
 		return nil, nil, err
@@ -109,7 +111,7 @@ func oneDay(text string) (archive.Day, error) {
 func (s *session) cut(older string) (archive.Day, error) {
 	n, err := strconv.Atoi(strings.TrimSuffix(older, "d"))
 	if err != nil || !strings.HasSuffix(older, "d") || n < 1 || n > 36500 {
-		return archive.Day{}, misuse("--older-than is a number of days, such as 90d, and not %s", quoted(older))
+		return archive.Day{}, misuse("--older-than must be a number of days like 90d, not %s", quoted(older))
 	}
 	return archive.Day{Time: archive.DayOf(s.now()).AddDate(0, 0, -n)}, nil
 }
@@ -124,7 +126,7 @@ func (s *session) carrier(shelf archive.Shelf, a archiving, by string) *archive.
 
 func (s *session) archiveDays(a archiving) (work, error) {
 	if (a.day == "") == (a.older == "") {
-		return nil, misuse("give either --day or --older-than")
+		return nil, misuse("give --day or --older-than, one of them")
 	}
 	chosen, err := s.chosen(a)
 	if err != nil {
@@ -162,14 +164,14 @@ func (s *session) archiveChosen(ctx context.Context, a archiving, days []archive
 	}
 	defer let()
 	if len(days) == 0 {
-		s.tell("nothing is that old\n")
+		s.tell("no day is that old\n")
 		if s.asJSON {
 			s.print(listOf([]jsonArchived{}, "", func(t jsonArchived) jsonArchived { return t }))
 		}
 		return nil
 	}
 	if !a.yes && !a.keep && s.asks() {
-		ok, err := s.yes(ctx, fmt.Sprintf("Archive %s to %s and drop what is proved?", counted(int64(len(days)), "day"), plain(shelf.String())), false)
+		ok, err := s.yes(ctx, fmt.Sprintf("Archive %s to %s and drop what is verified?", counted(int64(len(days)), "day"), plain(shelf.String())), false)
 		if err != nil || !ok {
 			return err
 		}
@@ -179,7 +181,7 @@ func (s *session) archiveChosen(ctx context.Context, a archiving, days []archive
 	var told []jsonArchived
 	for _, held := range days {
 		if held.Place == archive.Shared && a.day == "" {
-			s.tell("%s and before: left, in a partition of several days\n", held.Day)
+			s.tell("%s and before: not archived; they share one partition\n", held.Day)
 			continue
 		}
 		done, err := c.Archive(ctx, held.Day, a.keep)
@@ -255,24 +257,24 @@ func archivedLine(d archive.Archived, keep bool) string {
 	text := fmt.Sprintf("%s: %s in %s, %s, verified", d.Day, counted(d.Rows, "row"), counted(int64(d.Files), "file"), sized(d.Bytes))
 	switch {
 	case d.Archive == "":
-		return fmt.Sprintf("%s: there is nothing of that day, in the table or on the shelf", d.Day)
+		return fmt.Sprintf("%s: no rows in the table and no archive", d.Day)
 	case d.Dropped && d.Late:
-		text += " and dropped; rows came while it was written, so it was written again"
+		text += " and dropped; exported again because new rows arrived meanwhile"
 	case d.Dropped && d.Reused:
-		text += " again and dropped; it was there already"
+		text += " again and dropped; the archive existed already"
 	case d.Dropped:
 		text += " and dropped"
 	case keep:
-		text += "; kept in the table"
+		text += "; still in the table (--keep)"
 	default:
-		text = fmt.Sprintf("%s: not in the table; archived before: %s", d.Day, counted(d.Rows, "row"))
+		text = fmt.Sprintf("%s: not in the table; already archived, %s", d.Day, counted(d.Rows, "row"))
 	}
 	if len(d.LeftOut) > 0 {
 		var names []string
 		for _, c := range d.LeftOut {
 			names = append(names, plain(c.Name))
 		}
-		text += "; computed columns were left out: " + strings.Join(names, ", ")
+		text += "; without generated columns: " + strings.Join(names, ", ")
 	}
 	return text
 }
@@ -308,13 +310,13 @@ func (s *session) restored(ctx context.Context, a archiving, day archive.Day, by
 	if s.asJSON {
 		s.print(restoredOf(done))
 	} else {
-		s.say("%s: %s stored, %s there already, verified\n", day, counted(done.Stored, "row"), grouped(done.Equal))
+		s.say("%s: %s stored, %s already there, verified\n", day, counted(done.Stored, "row"), grouped(done.Equal))
 		if done.Again > 0 {
-			s.say("%s there with an equal payload, delivered again since; the table's were kept\n", grouped(done.Again))
+			s.say("%s already there with the same payload, delivered again since; the table's rows were kept\n", grouped(done.Again))
 		}
 	}
 	if done.Differs > 0 {
-		s.tell("%s of an identity that the table has with another payload: the table's were kept, the archive has the others: %s\n",
+		s.tell("%s differ from the row in the table with the same decision_id and ts. The table's rows were kept: %s\n",
 			counted(done.Differs, "row"), plainAll(strings.Join(done.Conflicts, ", ")))
 		return endError(1)
 	}

@@ -71,31 +71,31 @@ func (s *session) wouldArchive(days []archive.Held) error {
 		return nil
 	}
 	if len(days) == 0 {
-		s.tell("nothing is that old\n")
+		s.tell("no day is that old\n")
 		return nil
 	}
 	var rows [][]cell
 	for _, h := range days {
-		about := "not known"
+		about := "unknown"
 		if h.Rows >= 0 {
 			about = grouped(h.Rows)
 		}
 		rows = append(rows, cells(h.Day.String(), about, sized(h.Bytes), would(h)))
 	}
-	s.table([]column{{title: "day"}, {title: "rows, about", right: true}, {title: "in the table", right: true}, {title: "what"}}, rows, "")
+	s.table([]column{{title: "day"}, {title: "rows (estimate)", right: true}, {title: "size in the table", right: true}, {title: "action"}}, rows, "")
 	return nil
 }
 
 func would(h archive.Held) string {
 	switch {
 	case h.Place == archive.Shared:
-		return "left: in a partition of several days"
+		return "none: shares a partition with other days"
 	case h.Place == archive.Leaving:
-		return "finished: it was left off"
+		return "finish the archive that was interrupted"
 	case h.Place == archive.Strays:
-		return "moved from the default partition, archived, dropped"
+		return "move out of the default partition, archive, drop"
 	}
-	return "archived, dropped"
+	return "archive, drop"
 }
 
 type jsonArchive struct {
@@ -122,7 +122,7 @@ func archiveOf(m *archive.Manifest, superseded bool) jsonArchive {
 func (s *session) archiveList() *cobra.Command {
 	var where string
 	c := &cobra.Command{
-		Use: "list [flags]", Short: "List what lies on the shelf, and what an archive left off", DisableFlagsInUseLine: true,
+		Use: "list [flags]", Short: "List archives, and days that an archive left unfinished", DisableFlagsInUseLine: true,
 		Example: "  docket archive list --from s3://archive/docket", Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	c.Flags().StringVar(&where, "from", "", whereText)
@@ -166,12 +166,12 @@ func (s *session) listArchives(ctx context.Context, where string) error {
 func (s *session) leftOff(ctx context.Context) {
 	held, err := s.sys.Days.Days(ctx, archive.DayOf(s.now()))
 	if err != nil {
-		s.tell("the database was not asked for days that were left off: %v\n", err)
+		s.tell("cannot ask the database for interrupted archives: %v\n", err)
 		return
 	}
 	for _, h := range held {
 		if h.Place == archive.Leaving {
-			s.tell("%s was left off: it is out of the table and not dropped; run docket archive --day %s\n", h.Day, h.Day)
+			s.tell("%s was interrupted: it is out of the table but not dropped; run docket archive --day %s\n", h.Day, h.Day)
 		}
 	}
 }
@@ -179,10 +179,10 @@ func (s *session) leftOff(ctx context.Context) {
 func (s *session) archiveVerify() *cobra.Command {
 	var a archiving
 	c := &cobra.Command{
-		Use: "verify {--day DAY | --all} [flags]", Short: "Read archives whole and hold them against their manifests", DisableFlagsInUseLine: true,
+		Use: "verify {--day DAY | --all} [flags]", Short: "Read archives and check them against their manifests", DisableFlagsInUseLine: true,
 		Example: "  docket archive verify --day 2026-08-01\n  docket archive verify --all --from /srv/docket-archive", Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	c.Flags().StringVar(&a.day, "day", "", "this `day` alone: YYYY-MM-DD, in UTC")
+	c.Flags().StringVar(&a.day, "day", "", "only this `DAY`: YYYY-MM-DD, in UTC")
 	c.Flags().BoolVar(&a.all, "all", false, "all days")
 	c.Flags().StringVar(&a.where, "from", "", whereText)
 	c.RunE = s.run(func([]string) (work, error) { return s.verifyArchives(a) })
@@ -191,7 +191,7 @@ func (s *session) archiveVerify() *cobra.Command {
 
 func (s *session) verifyArchives(a archiving) (work, error) {
 	if (a.day == "") != a.all {
-		return nil, misuse("give either --day or --all")
+		return nil, misuse("give --day or --all, one of them")
 	}
 	var day *archive.Day
 	if a.day != "" {

@@ -21,7 +21,7 @@ func movable(f ledger.Filter) (ledger.Filter, error) {
 	}
 	for _, state := range f.States {
 		if state != ledger.Pending && state != ledger.Failed {
-			return f, misuse("what is %s cannot be moved by hand: only PENDING and FAILED can", state)
+			return f, misuse("%s dead letters cannot be changed by hand: only PENDING and FAILED ones", state)
 		}
 	}
 	return f, nil
@@ -43,7 +43,7 @@ func (s *session) bulk(act ledger.Act, d *deciding) (work, error) {
 func (s *session) makeJob(ctx context.Context, act ledger.Act, d *deciding, filter ledger.Filter, by ledger.Actor) error {
 	counts, err := s.sys.Book.Counts(ctx, filter)
 	if err != nil {
-		return fmt.Errorf("count what would be moved: %w", err)
+		return fmt.Errorf("count the dead letters that match: %w", err)
 	}
 	n := counts[ledger.Pending] + counts[ledger.Failed]
 	if agreed, err := s.agreed(ctx, act, d, filter, counts, n); err != nil || !agreed {
@@ -51,7 +51,7 @@ func (s *session) makeJob(ctx context.Context, act ledger.Act, d *deciding, filt
 	}
 	job, err := s.sys.Book.CreateJob(ctx, ledger.Job{Act: act, Filter: filter, Rate: d.rate, Limit: d.limit, Operator: by.Name, Reason: by.Why})
 	if err != nil {
-		return fmt.Errorf("write the job down: %w", err)
+		return fmt.Errorf("create the job: %w", err)
 	}
 	if !s.asJSON {
 		s.say("job %d: %s %s\n", job.ID, verbs[act].doing, which(filter))
@@ -68,7 +68,7 @@ var verbs = map[ledger.Act]struct{ name, doing, ask string }{
 // agreed says how many would be moved and asks whether they are to be.
 func (s *session) agreed(ctx context.Context, act ledger.Act, d *deciding, filter ledger.Filter, counts map[ledger.State]int64, n int64) (bool, error) {
 	if n == 0 {
-		s.tell("no dead letter fits that is PENDING or FAILED; nothing was done\n")
+		s.tell("no PENDING or FAILED dead letters match; nothing was changed\n")
 		l := s.beside(ctx)(true)
 		if s.asJSON {
 			s.print(struct {
@@ -80,7 +80,7 @@ func (s *session) agreed(ctx context.Context, act ledger.Act, d *deciding, filte
 		s.noteLedger(l)
 		return false, nil
 	}
-	s.tell("%s (%s) %s %s\n", counted(n, "dead letter"), states(counts), map[bool]string{true: "fits", false: "fit"}[n == 1], which(filter))
+	s.tell("%s (%s) %s %s\n", counted(n, "dead letter"), states(counts), map[bool]string{true: "matches", false: "match"}[n == 1], which(filter))
 	moves := n
 	if d.limit > 0 {
 		moves = min(n, d.limit)
@@ -91,12 +91,12 @@ func (s *session) agreed(ctx context.Context, act ledger.Act, d *deciding, filte
 	case s.asks():
 		ok, err := s.yes(ctx, verbs[act].ask+" "+grouped(moves)+paced(d.rate)+"?", false)
 		if err == nil && !ok {
-			s.tell("nothing was done\n")
+			s.tell("nothing was changed\n")
 			return false, endError(cli.Failed)
 		}
 		return ok, err
 	case moves > unasked:
-		return false, misuse("that would move %s dead letters, and nobody is at a terminal to be asked: say --yes, or --limit %d", grouped(moves), unasked)
+		return false, misuse("this would change %s dead letters, and without a terminal nobody can confirm: give --yes, or --limit %d", grouped(moves), unasked)
 	}
 	return true, nil
 }
@@ -105,7 +105,7 @@ func paced(rate float64) string {
 	if rate == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", %g a second", rate)
+	return fmt.Sprintf(", %g per second", rate)
 }
 
 // dryRun tries what would be retried.
@@ -119,9 +119,9 @@ func (s *session) dryRun(d *deciding, args []string) (work, error) {
 
 func (s *session) try(ctx context.Context, d *deciding, args []string, filter ledger.Filter) error {
 	if s.sys.Trial == nil {
-		return misuse("this build has no dry run")
+		return misuse("this build cannot do dry runs")
 	}
-	p := s.progress("trying")
+	p := s.progress("testing")
 	told := func(done, total int64) { p.at(done, total, "") }
 	var result desk.TrialResult
 	var err error
@@ -146,7 +146,7 @@ func (s *session) try(ctx context.Context, d *deciding, args []string, filter le
 	}
 	err = s.tried(result)
 	if !s.asJSON && result.Unwell == nil && result.Would+result.There > 0 {
-		s.tell("put them back on their topic:\n  %s\n", join("docket dlq retry", again(args, d, filter), s.operatorFlag()))
+		s.tell("to retry them:\n  %s\n", join("docket dlq retry", again(args, d, filter), s.operatorFlag()))
 	}
 	return err
 }
@@ -182,7 +182,7 @@ func (s *session) tried(r desk.TrialResult) error {
 	}
 	if !s.asJSON && r.Unwell == nil {
 		for _, f := range r.StillFail {
-			s.tell("what %s means: docket classify %s\n", plainAll(f.Code), shell(plainAll(f.Code)))
+			s.tell("to explain %s: docket classify %s\n", plainAll(f.Code), shell(plainAll(f.Code)))
 		}
 	}
 	if r.Unwell != nil || r.Fails() > 0 {

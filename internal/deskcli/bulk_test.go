@@ -51,15 +51,15 @@ func TestBulkIsCountedAgreedToAndFollowed(t *testing.T) {
 		says  string
 		did   string
 	}{
-		"agreed to":             {250, retry, person(80), "y\n", 0, 0, "of these        250 stored", job},
-		"not agreed to":         {250, retry, person(80), "\n", 0, 1, "nothing was done", ""},
-		"nobody answers":        {250, retry, person(80), "", 0, 1, "nothing was done", ""},
+		"agreed to":             {250, retry, person(80), "y\n", 0, 0, "results         250 stored", job},
+		"not agreed to":         {250, retry, person(80), "\n", 0, 1, "nothing was changed", ""},
+		"nobody answers":        {250, retry, person(80), "", 0, 1, "nothing was changed", ""},
 		"with --yes":            {250, append(retry, "--yes"), Terminal{}, "", 0, 0, "250 stored", job},
-		"nobody to ask":         {101, retry, Terminal{}, "", 0, cli.Misuse, "say --yes, or --limit 100", ""},
+		"nobody to ask":         {101, retry, Terminal{}, "", 0, cli.Misuse, "give --yes, or --limit 100", ""},
 		"few, nobody to ask":    {100, retry, Terminal{}, "", 0, 0, "100 stored", job},
-		"limited, nobody there": {250, append(retry, "--limit", "100"), Terminal{}, "", 0, 0, "moved           100 of 100", strings.Replace(job, "limit 0", "limit 100", 1)},
-		"some dead again":       {50, retry, Terminal{}, "", 7, 1, "43 stored, 7 dead again", job},
-		"nothing fits":          {0, retry, Terminal{}, "", 0, 0, "no dead letter fits", ""},
+		"limited, nobody there": {250, append(retry, "--limit", "100"), Terminal{}, "", 0, 0, "done            100 of 100", strings.Replace(job, "limit 0", "limit 100", 1)},
+		"some dead again":       {50, retry, Terminal{}, "", 7, 1, "43 stored, 7 failed again", job},
+		"nothing fits":          {0, retry, Terminal{}, "", 0, 0, "no PENDING or FAILED dead letters match", ""},
 		"resolved": {
 			50, []string{"dlq", "resolve", "--all", "--operator", "mara", "--note", "tests"}, Terminal{}, "", 0, 0, "resolve all",
 			"job 1: closed --state PENDING --state FAILED by mara: tests, rate 0, limit 0",
@@ -75,7 +75,7 @@ func TestBulkIsCountedAgreedToAndFollowed(t *testing.T) {
 					t.Errorf("exit %d, did %q\n%s%s", r.code, w.book.changes(), r.out, r.err)
 				}
 				if c.did != "" && !strings.Contains(r.err, "(PENDING ") {
-					t.Errorf("does not say how many fit: %s", r.err)
+					t.Errorf("does not say how many match: %s", r.err)
 				}
 			})
 		})
@@ -87,7 +87,7 @@ func TestBulkWithoutADeskIsWrittenDownAndLeft(t *testing.T) {
 	w := &world{book: newBook(letters()...)}
 	w.book.desks = nil
 	r := w.call("dlq", "retry", "--all", "--operator", "mara", "--reason", "x")
-	if r.code != 0 || !strings.Contains(r.err, noDesk) || !strings.Contains(r.out, "job 1 is WAITING, 0 of 8 moved") || !strings.Contains(r.out, "docket jobs show 1 --watch") {
+	if r.code != 0 || !strings.Contains(r.err, noDesk) || !strings.Contains(r.out, "job 1 is WAITING, 0 of 8 done") || !strings.Contains(r.out, "docket jobs show 1 --watch") {
 		t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
 	}
 	w = &world{book: newBook(letters()...)}
@@ -143,7 +143,7 @@ func TestProgressFitsItsTerminal(t *testing.T) {
 				t.Errorf("%d columns of %d: %s", n, width, line)
 			}
 		}
-		if width >= 80 && !strings.Contains(drawn.String(), "5 dead") {
+		if width >= 80 && !strings.Contains(drawn.String(), "5 failed") {
 			t.Errorf("%d: %q", width, drawn.String())
 		}
 	}

@@ -129,8 +129,8 @@ func (s *session) completeFilter(c *cobra.Command) {
 		"path":      s.ofGroups(func(g ledger.Group) []string { return g.Paths }),
 		"kind":      fixed(kinds()),
 		"state":     fixed(stateNames()),
-		"since":     fixed([]string{"1h", "1d", "7d"}),
-		"until":     fixed([]string{"1h", "1d", "7d"}),
+		"since":     fixed(timeWords),
+		"until":     fixed(timeWords),
 		"topic":     fixed([]string{config.Lookup(s.env.Program, s.env.Environ, "DOCKET_KAFKA_TOPIC")}),
 		"partition": fixed(nil),
 	} {

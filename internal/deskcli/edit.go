@@ -32,24 +32,27 @@ type editing struct {
 func (s *session) edit() *cobra.Command {
 	var d editing
 	c := &cobra.Command{
-		Use: "edit ID [flags]", Short: "Mend a dead letter's payload in your editor and retry the mended one", DisableFlagsInUseLine: true,
-		Long: "Open the payload of a PENDING or FAILED dead letter in $VISUAL or $EDITOR, JSON indented, gzip unpacked. What is saved\n" +
-			"is read as the consumer would read it, shown as a diff, and kept with the original in the audit. Saved unchanged or\n" +
-			"empty, nothing is done. The file lies in a directory for you alone and is removed; what you wrote is kept, and you are\n" +
-			"told where, after a dry run and where it could not be written to the ledger.",
+		Use: "edit ID [flags]", Short: "Edit the payload of a dead letter and retry it", DisableFlagsInUseLine: true,
+		Long: "Edit the payload of a dead letter and retry it.\n\n" +
+			"The payload opens in $VISUAL or $EDITOR: JSON indented, gzip unpacked. Your version is checked like a\n" +
+			"record from Kafka and shown as a diff. If you agree, it is stored with the original in the audit log and\n" +
+			"retried. Save it unchanged or empty to cancel. Only PENDING and FAILED dead letters can be edited.\n\n" +
+			"The temporary file is readable by you only and is removed. After a dry run or a failure, your text is\n" +
+			"kept in a file, and its path is printed.",
 		Example: "  docket dlq edit 3f9a0c1e77b2 --operator mara --reason 'path had a line break'\n" +
-			"  jq -c '.path |= rtrimstr(\"\\n\")' value.json | docket dlq edit 3f9a0c1e77b2 --file - --yes --operator mara --reason 'path had a line break'",
+			"  jq -c '.path |= rtrimstr(\"\\n\")' value.json |\n" +
+			"    docket dlq edit 3f9a0c1e77b2 --file - --yes --operator mara --reason 'path had a line break'",
 		Args: oneID, ValidArgsFunction: s.completeIDs,
 	}
 	flags := c.Flags()
-	flags.StringVar(&d.file, "file", "", "take the payload from a `file` and open no editor; - is standard input")
-	flags.BoolVar(&d.noRetry, "no-retry", false, "keep it as it is, PENDING or FAILED, with the new payload")
-	flags.BoolVar(&d.dryRun, "dry-run", false, "say what would become of the new payload; changes nothing and needs no operator")
-	flags.BoolVar(&d.wait, "wait", false, "wait for the end of the retry also while no desk is running")
-	flags.BoolVar(&d.detach, "detach", false, "do not wait for the end of the retry")
-	flags.BoolVar(&d.yes, "yes", false, "ask nothing")
-	flags.StringVar(&d.operator, "operator", "", "`name` of who decides this; without it DOCKET_OPERATOR")
-	flags.StringVar(&d.reason, "reason", "", "`why`, for the audit; required")
+	flags.StringVar(&d.file, "file", "", "read the new payload from `FILE` (- for standard input) instead of an editor")
+	flags.BoolVar(&d.noRetry, "no-retry", false, "save the new payload without retrying")
+	flags.BoolVar(&d.dryRun, "dry-run", false, "test whether the new payload would be stored; change nothing")
+	flags.BoolVar(&d.wait, "wait", false, "wait for the result, even if no desk is running")
+	flags.BoolVar(&d.detach, "detach", false, "do not wait for the result")
+	flags.BoolVar(&d.yes, "yes", false, "do not ask for confirmation")
+	flags.StringVar(&d.operator, "operator", "", operatorText)
+	flags.StringVar(&d.reason, "reason", "", "why you do this: `TEXT` for the audit log (required)")
 	c.MarkFlagsMutuallyExclusive("wait", "detach")
 	c.RunE = s.direct(func(args []string) error { return s.edited(args[0], &d) })
 	return c
@@ -74,7 +77,7 @@ func (s *session) edited(id string, d *editing) error {
 	case d.file == "" && !(s.asks() && s.o.Terminal.Out):
 		return misuse("an editor needs a terminal; in a script give --file FILE")
 	case !d.yes && !d.dryRun && (!s.asks() || d.file == "-"):
-		return misuse("nobody is at a terminal to be asked: say --yes")
+		return misuse("cannot ask for confirmation without a terminal: give --yes")
 	}
 	if err := longEnough(id); err != nil {
 		return err
@@ -96,7 +99,7 @@ func (s *session) edited(id string, d *editing) error {
 	before, _, err := inflated(e.Value, int64(s.settings.MaxRecordBytes))
 	if err != nil {
 		before = nil // it can be replaced all the same
-		s.tell("%v; what you write takes its place\n", err)
+		s.tell("%v; your text replaces it\n", err)
 	}
 	after, err := s.written(before, d)
 	if err != nil || after == nil {
@@ -114,10 +117,10 @@ func (s *session) keeping(err error, id string, d *editing) error {
 	}
 	path, problem := kept(d.typed)
 	if problem != nil {
-		s.tell("what you wrote could not be kept: %v\n", problem)
+		s.tell("cannot save your text: %v\n", problem)
 		return err
 	}
-	s.tell("what you wrote is kept in %s; remove it when it is done with, as it may hold personal data. Go on with it:\n  %s\n",
+	s.tell("your text is saved in %s. It may hold personal data: delete it when done. To continue with it:\n  %s\n",
 		path, join("docket dlq edit", plain(id), "--file", shell(path), s.operatorFlag(), "--reason '...'"))
 	return err
 }
@@ -146,10 +149,10 @@ func (s *session) written(before []byte, d *editing) (*string, error) {
 		}
 		switch {
 		case strings.TrimSpace(next) == "":
-			s.tell("the payload is empty: nothing was done\n")
+			s.tell("the payload is empty: nothing was changed\n")
 			return nil, nil
 		case strings.TrimRight(next, "\r\n") == strings.TrimRight(text, "\r\n"), bytes.Equal(value(before, next), before):
-			s.tell("the payload is unchanged: nothing was done\n")
+			s.tell("the payload is unchanged: nothing was changed\n")
 			return nil, nil
 		}
 		if d.file == "" {
@@ -159,7 +162,7 @@ func (s *session) written(before []byte, d *editing) (*string, error) {
 		if complaint == "" {
 			return &next, nil
 		}
-		s.tell("it would be dead again: %s\n", complaint)
+		s.tell("this payload would fail again: %s\n", complaint)
 		again := false
 		if d.file == "" {
 			if err := s.phase(func(ctx context.Context) (err error) { again, err = s.yes(ctx, "Edit again?", true); return err }); err != nil {
@@ -240,7 +243,7 @@ func (s *session) offer(ctx context.Context, e ledger.Entry, before []byte, afte
 	}
 	if d.dryRun {
 		if s.sys.Trial == nil {
-			return misuse("this build has no dry run")
+			return misuse("this build cannot do dry runs")
 		}
 		result, err := s.sys.Trial.RunValue(ctx, changed)
 		if err != nil {
@@ -249,9 +252,9 @@ func (s *session) offer(ctx context.Context, e ledger.Entry, before []byte, afte
 		return s.tried(result)
 	}
 	if !d.yes {
-		question := "Keep this and retry it?"
+		question := "Save and retry?"
 		if d.noRetry {
-			question = "Keep this?"
+			question = "Save?"
 		}
 		if ok, err := s.yes(ctx, question, false); err != nil || !ok {
 			s.tell("nothing was changed\n")
@@ -263,7 +266,7 @@ func (s *session) offer(ctx context.Context, e ledger.Entry, before []byte, afte
 		return fmt.Errorf("nothing was changed: dead letter %s: %w", s.id(e.ID), err)
 	}
 	if !bytes.Equal(now.Value, e.Value) || (now.Value == nil) != (e.Value == nil) {
-		return fmt.Errorf("nothing was changed: %s changed the payload of %s in the meantime; look at it and begin again", plain(now.ChangedBy), s.id(e.ID))
+		return fmt.Errorf("nothing was changed: %s edited the payload of %s meanwhile; look at it and start again", plain(now.ChangedBy), s.id(e.ID))
 	}
 	lease := s.settings.DeskLease
 	if d.noRetry {
@@ -291,11 +294,11 @@ func lined(text string) string {
 func (s *session) inEditor(text string) (_ string, err error) {
 	dir, err := os.MkdirTemp("", "docket-edit-")
 	if err != nil {
-		return "", fmt.Errorf("make a place for the payload: %w", err)
+		return "", fmt.Errorf("make a temporary directory: %w", err)
 	}
 	defer func() {
 		if gone := os.RemoveAll(dir); gone != nil && err == nil {
-			err = fmt.Errorf("remove the payload from this disk: %w", gone)
+			err = fmt.Errorf("remove the temporary file: %w", gone)
 		}
 	}()
 	name := "payload.txt"
@@ -304,7 +307,7 @@ func (s *session) inEditor(text string) (_ string, err error) {
 	}
 	path := filepath.Join(dir, name)
 	if err := os.WriteFile(path, []byte(lined(text)), 0o600); err != nil {
-		return "", fmt.Errorf("write the payload for the editor: %w", err)
+		return "", fmt.Errorf("write the temporary file: %w", err)
 	}
 	editor := s.editor()
 	if err := s.runEditor([]string{"/bin/sh", "-c", editor + ` "$@"`, "editor", path}); err != nil {
@@ -312,7 +315,7 @@ func (s *session) inEditor(text string) (_ string, err error) {
 	}
 	after, err := os.ReadFile(path)
 	if err != nil {
-		return "", fmt.Errorf("read what the editor wrote: %w", err)
+		return "", fmt.Errorf("read the edited file: %w", err)
 	}
 	return string(after), nil
 }

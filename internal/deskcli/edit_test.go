@@ -87,11 +87,11 @@ func TestEditDoesNothingUnlessThereIsSomethingToDo(t *testing.T) {
 		code  int
 		says  string
 	}{
-		"unchanged":             {[]func(string) string{replaced("x", "x")}, "", 0, "unchanged: nothing was done"},
-		"empty":                 {[]func(string) string{func(string) string { return "\n" }}, "", 0, "empty: nothing was done"},
+		"unchanged":             {[]func(string) string{replaced("x", "x")}, "", 0, "unchanged: nothing was changed"},
+		"empty":                 {[]func(string) string{func(string) string { return "\n" }}, "", 0, "empty: nothing was changed"},
 		"not agreed to":         {[]func(string) string{replaced("allow", "deny")}, "n\n", 1, "nothing was changed"},
-		"would die, given up":   {[]func(string) string{wrong}, "n\n", 1, "it would be dead again: "},
-		"would die, and undone": {[]func(string) string{wrong, replaced("17", `"d-0000"`)}, "y\n", 0, "unchanged: nothing was done"},
+		"would die, given up":   {[]func(string) string{wrong}, "n\n", 1, "this payload would fail again: "},
+		"would die, and undone": {[]func(string) string{wrong, replaced("17", `"d-0000"`)}, "y\n", 0, "unchanged: nothing was changed"},
 		"no JSON":               {[]func(string) string{replaced("{", "[")}, "n\n", 1, "(line "},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -114,8 +114,8 @@ func TestEditDoesNothingUnlessThereIsSomethingToDo(t *testing.T) {
 // keeps says that what was typed lies in a file for its author alone, and takes it away.
 func keeps(t *testing.T, told, want string) {
 	t.Helper()
-	_, rest, _ := strings.Cut(told, "what you wrote is kept in ")
-	path, _, found := strings.Cut(rest, "; ")
+	_, rest, _ := strings.Cut(told, "your text is saved in ")
+	path, _, found := strings.Cut(rest, ". It may hold")
 	if !found {
 		t.Errorf("it does not say where what was typed is:\n%s", told)
 		return
@@ -175,7 +175,7 @@ func TestEditMeetsAnother(t *testing.T) {
 		w.book.entries[0].Value, w.book.entries[0].ChangedBy = []byte(`{}`), "oleg"
 		return os.WriteFile(argv[len(argv)-1], []byte(`{"decision_id":"d","timestamp":"2026-11-21T10:00:00Z"}`), 0o600)
 	}
-	if r := w.call(edit...); r.code != 1 || !strings.Contains(r.err, "nothing was changed: oleg changed the payload") || w.book.changes() != "" {
+	if r := w.call(edit...); r.code != 1 || !strings.Contains(r.err, "nothing was changed: oleg edited the payload") || w.book.changes() != "" {
 		t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
 	} else {
 		keeps(t, r.err, `{"decision_id":"d","timestamp":"2026-11-21T10:00:00Z"}`)
@@ -215,7 +215,7 @@ func TestEditByAFile(t *testing.T) {
 		t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
 	}
 	w = &world{book: newBook(all...), stdin: "{}"}
-	if r := w.call(script...); r.code != 1 || !strings.Contains(r.err, "it would be dead again: ") || w.book.changes() != "" {
+	if r := w.call(script...); r.code != 1 || !strings.Contains(r.err, "this payload would fail again: ") || w.book.changes() != "" {
 		t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
 	}
 	w = &world{book: newBook(all...), stdin: mended, trial: &trial{result: desk.TrialResult{Total: 1, Would: 1}}}

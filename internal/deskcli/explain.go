@@ -11,11 +11,11 @@ import (
 
 // kindText says in a sentence what a kind of failure is.
 var kindText = map[envelope.Kind]string{
-	envelope.Decode:    "It does not read as a decision log, so it was never offered to the database.",
-	envelope.Data:      "The database refused it, alone and twice, while it took a known-good row.",
-	envelope.Conflict:  "Another decision with its decision_id and ts, and another payload, was stored first.",
-	envelope.Transient: "The database could not take it at that moment.",
-	envelope.Exhausted: "The replayer gave it up after its last attempt.",
+	envelope.Decode:    "It is not a valid decision log, so it was never sent to the database.",
+	envelope.Data:      "The database refused it twice on its own, while it accepted a known-good row.",
+	envelope.Conflict:  "A decision with the same decision_id and ts but another payload was stored first.",
+	envelope.Transient: "The database could not store it at that moment.",
+	envelope.Exhausted: "The replayer gave up after its last attempt.",
 }
 
 // explanation is what is known of why a letter is dead.
@@ -30,7 +30,7 @@ type explanation struct {
 }
 
 func explained(e ledger.Entry) explanation {
-	x := explanation{Kind: kindText[e.Cause.Kind], Try: try(e), Blame: "nobody knows this code: look at its message", Class: errclass.Unknown.String()}
+	x := explanation{Kind: kindText[e.Cause.Kind], Try: try(e), Blame: "unknown code; see the message", Class: errclass.Unknown.String()}
 	if v, ok := errclass.Lookup(e.Cause.Code); ok {
 		x.Name, x.Class, x.Blame, x.Why, x.Effect = v.Name, v.Class.String(), v.Class.Blame(), v.Why, v.Effect()
 	}
@@ -41,19 +41,19 @@ func explained(e ledger.Entry) explanation {
 func try(e ledger.Entry) string {
 	switch {
 	case e.Attempts == 0 && e.Cause.Kind == envelope.Exhausted:
-		return "in the replayer's last attempt; no retry from here has ended dead"
+		return "last attempt of the replayer; no retry has failed since"
 	case e.Attempts == 0:
-		return "when it was first carried; no retry from here has ended dead"
+		return "first attempt; no retry has failed since"
 	}
 	switch e.Attempts {
 	case 1:
-		return "in its 1st retry from here"
+		return "1st retry"
 	case 2:
-		return "in its 2nd retry from here"
+		return "2nd retry"
 	case 3:
-		return "in its 3rd retry from here"
+		return "3rd retry"
 	}
-	return fmt.Sprintf("in its %dth retry from here", e.Attempts)
+	return fmt.Sprintf("%dth retry", e.Attempts)
 }
 
 // action is something that can be done now.
@@ -74,20 +74,20 @@ func actions(e ledger.Entry, operator string) []action {
 	}
 	switch e.State {
 	case ledger.Processing:
-		out := []action{{"see how the retry ends", "docket dlq show " + id + " --history"}, {"see where the record is", place}}
+		out := []action{{"see the result of the retry", "docket dlq show " + id + " --history"}, {"find the record", place}}
 		if e.Job > 0 {
-			out = append(out, action{"see the job that retries it", fmt.Sprintf("docket jobs show %d", e.Job)})
+			out = append(out, action{"see its job", fmt.Sprintf("docket jobs show %d", e.Job)})
 		}
 		return out
 	case ledger.Resolved:
-		return []action{{"nothing needs to be done; see what it went through", "docket dlq show " + id + " --history"}, {"see where the record is", place}}
+		return []action{{"nothing to do; see its history", "docket dlq show " + id + " --history"}, {"find the record", place}}
 	}
 	out := []action{
-		{"see whether it would be stored now; changes nothing", "docket dlq retry " + id + " --dry-run"},
-		{"put it back on its topic", join("docket dlq retry", id, operator)},
-		{"mend its payload and retry that", join("docket dlq edit", id, operator, "--reason '...'")},
+		{"test whether it would be stored now (changes nothing)", "docket dlq retry " + id + " --dry-run"},
+		{"retry it: put it back on its topic", join("docket dlq retry", id, operator)},
+		{"edit its payload and retry it", join("docket dlq edit", id, operator, "--reason '...'")},
 		{"close it for good, with a note", join("docket dlq resolve", id, operator, "--note '...'")},
-		{"see all that failed alike", "docket dlq list --fingerprint " + e.Fingerprint},
+		{"list all that failed in the same way", "docket dlq list --fingerprint " + e.Fingerprint},
 	}
 	if e.Cause.Kind == envelope.Decode {
 		// A retry alone can only end the same way.

@@ -2,7 +2,6 @@ package deskcli
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -24,15 +23,16 @@ type filterFlags struct {
 
 func (f *filterFlags) declare(s *session, c *cobra.Command) {
 	f.flags = c.Flags()
-	f.flags.StringVar(&f.fingerprint, "fingerprint", "", "those that failed alike: a `fingerprint`, or its first 4 characters or more")
-	f.flags.StringVar(&f.code, "code", "", "a SQLSTATE or a `code` of ours, as 23514 or too_large")
-	f.flags.StringVar(&f.kind, "kind", "", "a `kind` of failure: "+strings.Join(kinds(), ", "))
-	f.flags.StringVar(&f.path, "path", "", "the decision's `path`, whole")
-	f.flags.StringSliceVar(&f.states, "state", nil, "a `state`: PENDING, PROCESSING, FAILED or RESOLVED; may be repeated")
-	f.flags.StringVar(&f.since, "since", "", "last failed from then on: a `time` ago (2h, 3d) or RFC 3339")
-	f.flags.StringVar(&f.until, "until", "", "last failed before then: a `time` ago (2h, 3d) or RFC 3339")
-	f.flags.StringVar(&f.topic, "topic", "", "the original `topic`")
-	f.flags.Int32Var(&f.partition, "partition", 0, "the original partition's `number`")
+	f.flags.StringVar(&f.fingerprint, "fingerprint", "", "only this `GROUP`: a fingerprint of docket dlq groups, or its first 4 or more characters")
+	f.flags.StringVar(&f.code, "code", "", "only this error `CODE`")
+	f.flags.StringVar(&f.kind, "kind", "", "only this `KIND` of failure")
+	f.flags.StringVar(&f.path, "path", "", "only this `PATH` (exact)")
+	f.flags.StringSliceVar(&f.states, "state", nil, "only this `STATE`; can be repeated")
+	f.flags.StringVar(&f.since, "since", "", "only failures since `TIME`")
+	f.flags.StringVar(&f.until, "until", "", "only failures before `TIME`")
+	f.flags.StringVar(&f.topic, "topic", "", "only from this original `TOPIC`")
+	f.flags.Int32Var(&f.partition, "partition", 0, "only from this original partition `N`")
+	markFilters(f.flags, filterNames())
 	s.completeFilter(c)
 }
 
@@ -69,7 +69,7 @@ const leastFingerprint = 4
 func (f *filterFlags) filter(now time.Time) (ledger.Filter, error) {
 	filter := ledger.Filter{Fingerprint: strings.ToLower(f.fingerprint), Code: f.code, Path: f.path, Topic: f.topic}
 	if n := len(f.fingerprint); f.flags.Changed("fingerprint") && (n < leastFingerprint || n > ledger.FingerprintLength || strings.Trim(filter.Fingerprint, "0123456789abcdef") != "") {
-		return filter, misuse("%s is no fingerprint: %d to %d hex digits, as `docket dlq groups` shows them", quoted(f.fingerprint), leastFingerprint, ledger.FingerprintLength)
+		return filter, misuse("%s is not a fingerprint: give %d to %d hex digits, as `docket dlq groups` prints them", quoted(f.fingerprint), leastFingerprint, ledger.FingerprintLength)
 	}
 	for _, name := range filterNames() {
 		if flag := f.flags.Lookup(name); flag.Changed && flag.Value.String() == "" {
@@ -92,21 +92,13 @@ func (f *filterFlags) filter(now time.Time) (ledger.Filter, error) {
 	}
 	if f.flags.Changed("partition") {
 		if f.partition < 0 {
-			return filter, misuse("--partition cannot be below 0")
+			return filter, misuse("--partition must be 0 or more")
 		}
 		filter.Partition = &f.partition
 	}
 	var err error
-	if filter.From, err = when("--since", f.since, now); err != nil {
-		return filter, err
-	}
-	if filter.To, err = when("--until", f.until, now); err != nil {
-		return filter, err
-	}
-	if !filter.From.IsZero() && !filter.To.IsZero() && !filter.From.Before(filter.To) {
-		return filter, misuse("nothing lies between --since and --until: %s is not before %s", stamped(filter.From), stamped(filter.To))
-	}
-	return filter, nil
+	filter.From, filter.To, err = between(f.since, f.until, now)
+	return filter, err
 }
 
 func among(what, given string, choices []string) (string, error) {
@@ -115,30 +107,7 @@ func among(what, given string, choices []string) (string, error) {
 			return choice, nil
 		}
 	}
-	return "", misuse("there is no %s %s%s; there are %s", what, quoted(given), meant(config.Nearest(given, choices)), strings.Join(choices, ", "))
-}
-
-// when reads a time: so long ago, or as RFC 3339 has it. Empty is none.
-func when(flag, text string, now time.Time) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
-	if t, err := time.Parse(time.RFC3339, text); err == nil {
-		return t.UTC(), nil
-	}
-	if t, err := time.Parse(time.DateOnly, text); err == nil {
-		return t.UTC(), nil
-	}
-	d, err := time.ParseDuration(text)
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		var n float64
-		n, err = strconv.ParseFloat(days, 64)
-		d = time.Duration(n * float64(24*time.Hour))
-	}
-	if err != nil || d < 0 {
-		return time.Time{}, misuse("%s %s is no time: say how long ago (90m, 2h, 3d) or when (2026-11-21T20:15:00Z)", flag, quoted(text))
-	}
-	return now.Add(-d), nil
+	return "", misuse("unknown %s %s%s (choose from %s)", what, quoted(given), meant(config.Nearest(given, choices)), strings.Join(choices, ", "))
 }
 
 // words are the flags that choose what a filter chooses, for a shell.

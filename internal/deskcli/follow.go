@@ -29,7 +29,7 @@ func (s *session) follow(ctx context.Context, fates []fate, wait, detach bool) e
 	}
 	if detach || !there && !wait {
 		err := s.tellFates(fates)
-		s.tell("see how it ends: docket dlq show %s --history\n", s.oneOf(fates))
+		s.tell("to see the result: docket dlq show %s --history\n", s.oneOf(fates))
 		return err
 	}
 	p := s.progress("retrying")
@@ -53,7 +53,7 @@ func (s *session) follow(ctx context.Context, fates []fate, wait, detach bool) e
 		p.at(ended, int64(len(fates)), "")
 		if !sleep(ctx, lookEvery) {
 			p.end()
-			s.tell("left to themselves; the retries go on. See how they end: docket dlq show %s --history\n", s.oneOf(fates))
+			s.tell("the retries continue without this command. To see the results: docket dlq show %s --history\n", s.oneOf(fates))
 			return s.tellFates(fates)
 		}
 	}
@@ -90,7 +90,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 func (s *session) look(ctx context.Context, f *fate) error {
 	audits, sendings, err := s.sys.Book.History(ctx, f.ID)
 	if err != nil {
-		return fmt.Errorf("see how the retry of %s stands: %w", s.id(f.ID), err)
+		return fmt.Errorf("look at the retry of %s: %w", s.id(f.ID), err)
 	}
 	if len(audits) == 0 {
 		return nil
@@ -104,11 +104,11 @@ func (s *session) look(ctx context.Context, f *fate) error {
 	case ledger.Stored, ledger.Removed:
 		f.Result, f.Detail = "stored", plain(last.Why)
 	case ledger.Died:
-		f.Result, f.Detail = "dead", "it is dead again"+because(sendings)+fmt.Sprintf(", attempt %d of %d", last.Attempts, s.settings.DeskMaxAttempts)
+		f.Result, f.Detail = "dead", "failed again"+because(sendings)+fmt.Sprintf(", attempt %d of %d", last.Attempts, s.settings.DeskMaxAttempts)
 	case ledger.Refused:
-		f.Result, f.Detail = "refused", "Kafka did not take it"+because(sendings)
+		f.Result, f.Detail = "refused", "Kafka did not accept it"+because(sendings)
 	case ledger.LeaseEnded:
-		f.Result, f.Detail = "lease_ended", "nothing was heard of it for too long; it can be retried again"
+		f.Result, f.Detail = "lease_ended", "no result in time; it can be retried again"
 	default:
 		f.Result, f.Detail = string(last.Act), plain(last.Why)
 	}

@@ -85,17 +85,3 @@ func TestWhatIsShown(t *testing.T) {
 		}
 	}
 }
-
-func TestHelpIsAsItWas(t *testing.T) {
-	t.Parallel()
-	for name, args := range map[string][]string{
-		"help": {"--help"}, "help_dlq": {"dlq"}, "help_list": {"dlq", "list", "-h"}, "help_show": {"help", "dlq", "show"}, "help_retry": {"dlq", "retry", "--help"},
-		"help_edit": {"dlq", "edit", "--help"}, "help_resolve": {"dlq", "resolve", "--help"}, "help_jobs": {"help", "jobs"}, "help_report": {"report", "--help"}, "help_why": {"why", "--help"}, "help_diff": {"diff", "--help"},
-	} {
-		r := (&world{}).call(args...)
-		if r.code != 0 || r.err != "" {
-			t.Errorf("%s: exit %d, %s", name, r.code, r.err)
-		}
-		golden(t, name+".txt", r.out)
-	}
-}

@@ -13,9 +13,10 @@ import (
 func (s *session) groups() *cobra.Command {
 	var f filterFlags
 	c := &cobra.Command{
-		Use: "groups [flags]", Short: "Group dead letters by what failed alike", DisableFlagsInUseLine: true,
-		Long: "Group dead letters by their fingerprint: kind, code, constraint, column, and the message without its numbers and\n" +
-			"quoted names. One cause is mostly one fingerprint.",
+		Use: "groups [flags]", Short: "Group dead letters by cause, largest group first", DisableFlagsInUseLine: true,
+		Long: "Group dead letters by cause.\n\n" +
+			"A group has one fingerprint: the same kind, code, constraint, column, and message without its numbers\n" +
+			"and quoted names. One cause usually has one fingerprint.",
 		Example: "  docket dlq groups\n  docket dlq groups --state PENDING --state FAILED --since 1d",
 		Args:    noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -50,7 +51,7 @@ func (s *session) grouped(ctx context.Context, filter ledger.Filter) error {
 
 func (s *session) groupTable(groups []ledger.Group) {
 	if len(groups) == 0 {
-		s.tell("no dead letter fits\n")
+		s.tell("no dead letters match\n")
 		return
 	}
 	columns := []column{
@@ -72,13 +73,13 @@ func (s *session) groupTable(groups []ledger.Group) {
 		open += g.Open()
 		paths := plain(strings.Join(g.Paths, " "))
 		rows = append(rows, []cell{
-			{full: plain(g.Fingerprint)}, {full: cli.Grouped(g.Open())}, {full: cli.Grouped(g.Counts[ledger.Resolved])}, {full: string(g.Kind)}, {full: plain(g.Code)},
+			{full: plain(g.Fingerprint), brief: short(plain(g.Fingerprint), 8)}, {full: cli.Grouped(g.Open())}, {full: cli.Grouped(g.Counts[ledger.Resolved])}, {full: string(g.Kind)}, {full: plain(g.Code)},
 			{full: plain(where(g))}, {full: paths}, {full: moment(g.Oldest, now), brief: ago(g.Oldest, now)},
 			{full: moment(g.Newest, now), brief: ago(g.Newest, now)}, {full: plain(g.Message)},
 		})
 	}
 	s.table(columns, rows, "")
-	s.tell("%s, %s open; look at one: docket dlq list --fingerprint %s\n", counted(int64(len(groups)), "group"), cli.Grouped(open), plain(groups[0].Fingerprint))
+	s.tell("%s, %s open; list one: docket dlq list --fingerprint %s\n", counted(int64(len(groups)), "group"), cli.Grouped(open), plain(groups[0].Fingerprint))
 }
 
 // where is what the database named, the most telling of it.

@@ -1,9 +1,11 @@
 package deskcli
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -30,6 +32,9 @@ func tree(t *testing.T) (all, groups [][]string) {
 	return all, groups
 }
 
+// unwell are words that no help has: they are not plain English.
+var unwell = regexp.MustCompile(`(?i)\b(mend|anew|whoever|of ours|goes on|stands|lies|for ever|for the sake|is no|whose|nobody)\b`)
+
 func TestHelp_OfEveryCommand(t *testing.T) {
 	t.Parallel()
 	all, groups := tree(t)
@@ -37,6 +42,15 @@ func TestHelp_OfEveryCommand(t *testing.T) {
 		t.Fatalf("%d commands, %d groups", len(all), len(groups))
 	}
 	for _, words := range all {
+		r := (&world{}).call(append(slices.Clone(words), "--help")...)
+		if len(words) == 0 || words[0] != "completion" && words[0] != "desk" { // of cobra, and of package deskapp
+			golden(t, strings.Join(append([]string{"help"}, words...), "_")+".txt", r.out)
+		}
+		for line := range strings.Lines(r.out) {
+			if n := utf8.RuneCountInString(line); n > 101 || unwell.MatchString(line) {
+				t.Errorf("%v: %d columns: %s", words, n-1, line)
+			}
+		}
 		for _, args := range [][]string{append(slices.Clone(words), "--help"), append([]string{"help"}, words...)} {
 			if r := (&world{}).call(args...); r.code != 0 && r.code != 7 || r.err != "" || r.out == "" { // 7: the daemon of these tests
 				t.Errorf("%v: exit %d\n%s%s", args, r.code, r.out, r.err)
@@ -103,7 +117,7 @@ func TestHelp_OfACommandThatThereIsNot(t *testing.T) {
 	for _, words := range groups {
 		for _, args := range [][]string{{"bogus", "--help"}, {"--help", "bogus"}, {"bogus", "-h"}, {"bogus"}, {"bogus", "--since", "1h"}} {
 			args = append(slices.Clone(words), args...)
-			want := `there is no command "` + strings.Join(append(slices.Clone(words), "bogus"), " ") + `"`
+			want := `unknown command "` + strings.Join(append(slices.Clone(words), "bogus"), " ") + `"`
 			if r := (&world{}).call(args...); r.code != cli.Misuse || !strings.Contains(r.err, want) || r.out != "" {
 				t.Errorf("%v: exit %d\n%s%s", args, r.code, r.out, r.err)
 			}

@@ -14,22 +14,23 @@ import (
 
 func (s *session) jobs() *cobra.Command {
 	return s.group(&cobra.Command{
-		Use: "jobs", Short: "List, show, stop and resume work on many dead letters",
-		Long: "Jobs: work on many dead letters, as `docket dlq retry` with filter flags makes it. A desk carries them out one at a\n" +
-			"time; whoever made one may leave it to itself.",
+		Use: "jobs", Short: "List, show, stop and resume bulk retries",
+		Long: "List, show, stop and resume jobs.\n\n" +
+			"`docket dlq retry` and `docket dlq resolve` with filter flags create a job. A running desk works on one\n" +
+			"job at a time, also after your command has ended.",
 	}, s.jobsList(), s.jobsShow(), s.jobsStop(), s.jobsResume())
 }
 
 func (s *session) jobsList() *cobra.Command {
 	var limit int
 	c := &cobra.Command{
-		Use: "list [flags]", Short: "List jobs, the newest first", DisableFlagsInUseLine: true, Example: "  docket jobs list",
+		Use: "list [flags]", Short: "List jobs, newest first", DisableFlagsInUseLine: true, Example: "  docket jobs list",
 		Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	c.Flags().IntVar(&limit, "limit", 20, "most that are listed: a `number`")
+	c.Flags().IntVar(&limit, "limit", 20, "list at most `N`")
 	c.RunE = s.run(func([]string) (work, error) {
 		if limit < 1 || limit > mostList {
-			return nil, misuse("--limit has to be 1 to %d", mostList)
+			return nil, misuse("--limit must be 1 to %d", mostList)
 		}
 		return func(ctx context.Context) error { return s.listJobs(ctx, limit) }, nil
 	})
@@ -45,7 +46,7 @@ func (s *session) listJobs(ctx context.Context, limit int) error {
 	case s.asJSON:
 		s.print(listOf(jobs, "", jobOf))
 	case len(jobs) == 0:
-		s.tell("there are no jobs; `docket dlq retry` with filter flags makes one\n")
+		s.tell("no jobs; `docket dlq retry` with filter flags creates one\n")
 	default:
 		s.jobTable(jobs)
 	}
@@ -54,9 +55,9 @@ func (s *session) listJobs(ctx context.Context, limit int) error {
 
 func (s *session) jobTable(jobs []ledger.Job) {
 	columns := []column{
-		{title: "job", right: true}, {title: "state", paint: s.paintState}, {title: "act", rank: 3}, {title: "moved"},
-		{title: "stored", right: true, rank: 1}, {title: "dead", right: true, rank: 1}, {title: "refused", right: true, rank: 6},
-		{title: "operator", rank: 2, least: 8}, {title: "made", rank: 4}, {title: "which", rank: 5, least: 16}, {title: "reason", rank: 7, least: 12},
+		{title: "job", right: true}, {title: "state", paint: s.paintState}, {title: "task", rank: 3}, {title: "done"},
+		{title: "stored", right: true, rank: 1}, {title: "failed", right: true, rank: 1}, {title: "not sent", right: true, rank: 6},
+		{title: "operator", rank: 2, least: 8}, {title: "created", rank: 4}, {title: "filter", rank: 5, least: 16}, {title: "reason", rank: 7, least: 12},
 	}
 	now := s.now()
 	var rows [][]cell
@@ -97,11 +98,11 @@ func underWay(j ledger.Job) int64 {
 
 func jobID(args []string) (int64, error) {
 	if len(args) != 1 {
-		return 0, misuse("name one job by its number, as `docket jobs list` shows it")
+		return 0, misuse("give one job number, as `docket jobs list` prints it")
 	}
 	id, err := strconv.ParseInt(args[0], 10, 64)
 	if err != nil || id < 1 {
-		return 0, misuse("%s is no number of a job", quoted(args[0]))
+		return 0, misuse("%s is not a job number", quoted(args[0]))
 	}
 	return id, nil
 }
@@ -109,10 +110,10 @@ func jobID(args []string) (int64, error) {
 func (s *session) jobsShow() *cobra.Command {
 	var watch bool
 	c := &cobra.Command{
-		Use: "show JOB [flags]", Short: "Show how a job stands; --watch follows it to its end", DisableFlagsInUseLine: true,
+		Use: "show JOB [flags]", Short: "Show a job; --watch follows it until it ends", DisableFlagsInUseLine: true,
 		Example: "  docket jobs show 12\n  docket jobs show 12 --watch", ValidArgsFunction: s.completeJobs,
 	}
-	c.Flags().BoolVar(&watch, "watch", false, "follow it to its end")
+	c.Flags().BoolVar(&watch, "watch", false, "follow it until it ends")
 	c.RunE = s.run(func(args []string) (work, error) {
 		id, err := jobID(args)
 		return func(ctx context.Context) error { return s.lookAtJob(ctx, id, watch) }, err
@@ -143,13 +144,13 @@ func (s *session) showJob(j ledger.Job) {
 	}
 	now := s.now()
 	s.say("%s %d, %s\n", s.paint(bold, "Job"), j.ID, s.paintState(string(j.State)))
-	s.field("does", verbs[j.Act].name+" "+which(j.Filter)+limits(j))
-	s.field("of", plain(j.Operator)+": "+plainAll(j.Reason))
-	s.field("moved", grouped(j.Sent)+" of "+grouped(target(j)))
+	s.field("task", verbs[j.Act].name+" "+which(j.Filter)+limits(j))
+	s.field("created by", plain(j.Operator)+": "+plainAll(j.Reason))
+	s.field("done", grouped(j.Sent)+" of "+grouped(target(j)))
 	if j.Act == ledger.Retried {
-		s.field("of these", tally(j))
+		s.field("results", tally(j))
 	}
-	s.field("made", moment(j.CreatedAt, now))
+	s.field("created", moment(j.CreatedAt, now))
 	if !j.StartedAt.IsZero() {
 		s.field("started", moment(j.StartedAt, now))
 	}
@@ -186,7 +187,7 @@ func limits(j ledger.Job) string {
 
 // tally is how a job's retries ended.
 func tally(j ledger.Job) string {
-	return fmt.Sprintf("%s stored, %s dead again, %s not taken or given up, %s under way", grouped(j.Stored), grouped(j.Dead), grouped(j.Refused), grouped(underWay(j)))
+	return fmt.Sprintf("%s stored, %s failed again, %s not sent, %s in progress", grouped(j.Stored), grouped(j.Dead), grouped(j.Refused), grouped(underWay(j)))
 }
 
 // brief is the tally of a job as far as there is something to tell, for the narrow place beside a bar.
@@ -195,7 +196,7 @@ func brief(j ledger.Job) string {
 	for _, part := range []struct {
 		n    int64
 		what string
-	}{{j.Stored, "stored"}, {j.Dead, "dead"}, {j.Refused, "not taken"}} {
+	}{{j.Stored, "stored"}, {j.Dead, "failed"}, {j.Refused, "not sent"}} {
 		if part.n > 0 {
 			said = append(said, grouped(part.n)+" "+part.what)
 		}
@@ -207,21 +208,21 @@ func jobActions(j ledger.Job, operator string) []action {
 	id := fmt.Sprint(j.ID)
 	switch j.State {
 	case ledger.JobWaiting, ledger.JobRunning:
-		return []action{{"follow it", "docket jobs show " + id + " --watch"}, {"stop it; what is under way goes on", join("docket jobs stop", id, operator, "--reason '...'")}}
+		return []action{{"follow it", "docket jobs show " + id + " --watch"}, {"stop it (retries in progress continue)", join("docket jobs stop", id, operator, "--reason '...'")}}
 	case ledger.JobStopped:
 		return []action{
-			{"see whether what is left would be stored now", join("docket dlq retry", chosen(j.Filter), "--dry-run")},
-			{"see what fails", join("docket dlq groups", strings.Join(words(j.Filter), " "))},
-			{"go on with it", join("docket jobs resume", id, operator)},
+			{"test whether the rest would be stored now", join("docket dlq retry", chosen(j.Filter), "--dry-run")},
+			{"see the causes", join("docket dlq groups", strings.Join(words(j.Filter), " "))},
+			{"resume it", join("docket jobs resume", id, operator)},
 		}
 	}
-	return []action{{"see what is left", join("docket dlq list", strings.Join(words(j.Filter), " "))}}
+	return []action{{"see what is still open", join("docket dlq list", strings.Join(words(j.Filter), " "))}}
 }
 
 func (s *session) jobsStop() *cobra.Command {
 	var d deciding
 	c := &cobra.Command{
-		Use: "stop JOB [flags]", Short: "Stop a job; what it sent already goes on", DisableFlagsInUseLine: true,
+		Use: "stop JOB [flags]", Short: "Stop a job; retries already sent continue", DisableFlagsInUseLine: true,
 		Example: "  docket jobs stop 12 --operator mara --reason 'the fix is not out yet'", ValidArgsFunction: s.completeJobs,
 	}
 	declareActor(c, &d)
@@ -236,7 +237,7 @@ func (s *session) jobsStop() *cobra.Command {
 func (s *session) jobsResume() *cobra.Command {
 	var d deciding
 	c := &cobra.Command{
-		Use: "resume JOB [flags]", Short: "Go on with a job that was stopped, by a person or by itself", DisableFlagsInUseLine: true,
+		Use: "resume JOB [flags]", Short: "Resume a stopped job", DisableFlagsInUseLine: true,
 		Example: "  docket jobs resume 12 --operator mara --reason 'the fix is out'", ValidArgsFunction: s.completeJobs,
 	}
 	declareActor(c, &d)
@@ -253,8 +254,8 @@ func (s *session) jobsResume() *cobra.Command {
 }
 
 func declareActor(c *cobra.Command, d *deciding) {
-	c.Flags().StringVar(&d.operator, "operator", "", "`name` of who decides this; without it DOCKET_OPERATOR")
-	c.Flags().StringVar(&d.reason, "reason", "", "`why`, for the job's note")
+	c.Flags().StringVar(&d.operator, "operator", "", operatorText)
+	c.Flags().StringVar(&d.reason, "reason", "", "why you do this: `TEXT` for the note of the job")
 }
 
 func (s *session) moveJob(args []string, d *deciding, otherwise string, do func(context.Context, int64, ledger.Actor) (ledger.Job, error)) (work, error) {
@@ -296,8 +297,8 @@ func (s *session) watch(ctx context.Context, job ledger.Job, wait, detach bool) 
 		case ctx.Err() != nil:
 		case err != nil:
 			p.end()
-			s.tell("the job goes on without being watched: docket jobs show %d --watch\n", job.ID)
-			return fmt.Errorf("see how job %d stands: %w", job.ID, err)
+			s.tell("the job continues; to follow it again: docket jobs show %d --watch\n", job.ID)
+			return fmt.Errorf("look at job %d: %w", job.ID, err)
 		default:
 			job = next
 		}
@@ -326,11 +327,11 @@ func (s *session) left(j ledger.Job, interrupted bool) error {
 		s.showJob(j)
 		return nil
 	}
-	how := "it is left to the desk"
+	how := "the desk continues it"
 	if interrupted {
-		how = "it goes on without you"
+		how = "it continues without this command"
 	}
-	s.say("job %d is %s, %s of %s moved; %s\n", j.ID, j.State, grouped(j.Sent), grouped(target(j)), how)
+	s.say("job %d is %s, %s of %s done; %s\n", j.ID, j.State, grouped(j.Sent), grouped(target(j)), how)
 	for _, a := range jobActions(j, s.operatorFlag()) {
 		s.say("  %-36s %s\n", a.Text+":", a.Command)
 	}

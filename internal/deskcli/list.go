@@ -16,8 +16,8 @@ import (
 func (s *session) dlq() *cobra.Command {
 	return s.group(&cobra.Command{
 		Use: "dlq", Short: "List, explain, retry, edit and resolve dead letters",
-		Long: "Dead letters: records that could not be stored, each with its id, why it failed, and where it stands.\n" +
-			"They are named by their id, or its first 6 characters or more, or chosen by what they have in common.",
+		Long: "List, explain, retry, edit and resolve dead letters: records that could not be stored.\n\n" +
+			"Name them by id (its first 6 or more characters are enough), or select many by filter flags.",
 	}, s.list(), s.groups(), s.show(), s.retry(), s.edit(), s.resolve())
 }
 
@@ -39,18 +39,18 @@ func (s *session) list() *cobra.Command {
 		Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	f.declare(s, c)
-	c.Flags().IntVar(&limit, "limit", defaultList, "most that are listed: a `number`")
-	c.Flags().StringVar(&after, "after", "", "go on where a list ended: the `cursor` that it showed as next")
-	c.Flags().BoolVar(&all, "all", false, "list all of them")
+	c.Flags().IntVar(&limit, "limit", defaultList, "list at most `N`")
+	c.Flags().StringVar(&after, "after", "", "continue after `CURSOR`, printed as next by the page before")
+	c.Flags().BoolVar(&all, "all", false, "list all")
 	c.RunE = s.run(func([]string) (work, error) {
 		filter, err := f.filter(s.now())
 		switch {
 		case err != nil:
 			return nil, err
 		case limit < 1:
-			return nil, misuse("--limit has to be 1 or more")
+			return nil, misuse("--limit must be 1 or more")
 		case all && c.Flags().Changed("limit"):
-			return nil, misuse("--all and --limit say different things; give one")
+			return nil, misuse("--all and --limit contradict each other; give one")
 		case all:
 			limit = -1
 		}
@@ -101,9 +101,9 @@ func (s *session) listed(ctx context.Context, filter ledger.Filter, after string
 	case s.asJSON:
 		s.printEnd(after, missing)
 	case n == 0:
-		s.tell("no dead letter fits; `docket dlq groups` shows what there is\n")
+		s.tell("no dead letters match; `docket dlq groups` shows what is in the ledger\n")
 	case after != "":
-		s.tell("%s shown; the next: --after %s\n", cli.Grouped(int64(n)), after)
+		s.tell("%s shown; next page: --after %s\n", cli.Grouped(int64(n)), after)
 	}
 	s.noteLedger(missing)
 	return nil

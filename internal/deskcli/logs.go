@@ -33,27 +33,29 @@ const (
 func (s *session) logs() *cobra.Command {
 	var o logsFlags
 	c := &cobra.Command{
-		Use: "logs [ID] [flags]", Short: "Search stored decisions, the newest first; show one; follow what comes", DisableFlagsInUseLine: true,
-		Long: "Search stored decisions. Flags are joined by and, the values of a repeated one by or; of --label and --match all have to\n" +
-			"hold. With ID, a decision_id, that decision is shown: `docket why ID` explains it. What a decision holds may be personal\n" +
-			"data and is shown with --full alone.",
+		Use: "logs [ID] [flags]", Short: "Search decisions, show one, or follow new ones", DisableFlagsInUseLine: true,
+		Long: "Search stored decisions, newest first. With ID, show that decision. With -f, follow new ones.\n\n" +
+			"ID is a decision_id, or its first 6 or more characters. `docket why ID` explains a decision. Payloads\n" +
+			"may hold personal data and are shown only with --full.\n\n" +
+			"A decision must match all flags. --path, --service, --verdict and --requested-by can be repeated: one\n" +
+			"value must match. --label and --match can be repeated: all must match.",
 		Example: "  docket logs --denied --since 2h --path 'authz/*'\n" +
 			"  docket logs --requested-by 10.0.0.7 --label app=checkout --match input:/user=alice -n 5\n" +
-			"  docket logs --match 'result:/reasons' --full -n 1     # something is there\n" +
+			"  docket logs --match result:/reasons --full -n 1\n" +
 			"  docket logs -f --denied\n" +
 			"  docket logs --since 1h -n 100000 --lines | jq -r .path | sort | uniq -c\n" +
-			"  docket logs 502d43b4-80ba-4142-9470-c83ed0f8d1a8",
+			"  docket logs 502d43b4",
 		Args: noSecondID, ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	o.choose.declare(s, c)
 	f := c.Flags()
-	f.IntVarP(&o.limit, "limit", "n", defaultLogs, "most that are shown: a `number`; with --follow, of what is there already (10)")
-	f.StringVar(&o.after, "after", "", "go on where a search ended: the `cursor` that it showed as next")
-	f.BoolVar(&o.oldest, "oldest", false, "the oldest first")
-	f.BoolVarP(&o.follow, "follow", "f", false, "show the last ones, and then what is stored from now on, until a signal")
-	f.DurationVar(&o.every, "every", defaultEvery, "with --follow: how often it is looked, a `duration`")
-	f.BoolVar(&o.full, "full", false, "show whole decisions, which may hold personal data")
-	f.BoolVar(&o.lines, "lines", false, "print JSON, a line for each decision")
+	f.IntVarP(&o.limit, "limit", "n", defaultLogs, "show at most `N` decisions; with -f: at most N past ones, by default 10")
+	f.StringVar(&o.after, "after", "", "continue after `CURSOR`, printed as next by the page before")
+	f.BoolVar(&o.oldest, "oldest", false, "oldest first")
+	f.BoolVarP(&o.follow, "follow", "f", false, "show the last decisions, then new ones as they are stored, until Ctrl-C")
+	f.DurationVar(&o.every, "every", defaultEvery, "polling interval with --follow: a `DURATION`")
+	f.BoolVar(&o.full, "full", false, "show whole decisions; may show personal data")
+	f.BoolVar(&o.lines, "lines", false, "print one JSON object per line")
+	o.choose.declare(s, c)
 	c.RunE = s.run(func(args []string) (work, error) {
 		if err := o.fault(c, args); err != nil {
 			return nil, err
@@ -72,7 +74,7 @@ func (s *session) logs() *cobra.Command {
 
 func noSecondID(_ *cobra.Command, args []string) error {
 	if len(args) > 1 {
-		return misuse("name one decision; %s is one too many", quoted(args[1]))
+		return misuse("give one id; %s is one too many", quoted(args[1]))
 	}
 	return nil
 }
@@ -87,19 +89,19 @@ func (o *logsFlags) fault(c *cobra.Command, args []string) error {
 		least = 0
 	}
 	if o.limit < least {
-		return misuse("--limit has to be %d or more", least)
+		return misuse("--limit must be %d or more", least)
 	}
 	if o.follow {
 		for _, name := range []string{"after", "oldest", "until"} {
 			if c.Flags().Changed(name) {
-				return misuse("--follow goes on from now; it makes no sense with --%s", name)
+				return misuse("--follow shows new decisions; it cannot be used with --%s", name)
 			}
 		}
 	} else if c.Flags().Changed("every") {
-		return misuse("--every makes sense with --follow only")
+		return misuse("--every needs --follow")
 	}
 	if o.every < leastEvery {
-		return misuse("--every has to be %v or more", leastEvery)
+		return misuse("--every must be %v or more", leastEvery)
 	}
 	if len(args) == 1 {
 		if err := idFault(args[0]); err != nil {
@@ -107,7 +109,7 @@ func (o *logsFlags) fault(c *cobra.Command, args []string) error {
 		}
 		for _, name := range append(decisionFlagNames(), "limit", "after", "oldest", "follow", "every") {
 			if c.Flags().Changed(name) {
-				return misuse("a decision is named by its id alone; --%s chooses among many", name)
+				return misuse("an id selects one decision; it cannot be used with --%s", name)
 			}
 		}
 	}
@@ -121,7 +123,7 @@ func (s *session) searched(ctx context.Context, f reader.Filter, o logsFlags) er
 	for {
 		found, err := s.sys.Decisions.Search(ctx, f, reader.Page{Limit: min(o.limit-n, reader.MaxLimit), After: after, Oldest: o.oldest, Payload: o.full})
 		if errors.Is(err, reader.ErrCursor) {
-			return misuse("--after is no cursor of this search: take it as it was shown, with the same flags")
+			return misuse("--after is not a cursor of this search: copy it as it was printed, with the same flags")
 		}
 		if err != nil {
 			return err // it names the act
@@ -154,17 +156,17 @@ func (s *session) searchEnded(f reader.Filter, o logsFlags, n int, found reader.
 	switch {
 	case s.asJSON && !o.lines && (found.Next == "" || !spent):
 	case found.Next == "" && n == 0:
-		s.tell("no stored decision fits; `docket where-is ID` looks for one that is parked, spooled or dead\n")
+		s.tell("no stored decisions match; `docket where-is ID` finds one that is parked, spooled or dead-lettered\n")
 		if hint := pathHint(f.Paths); hint != "" {
 			s.tell("%s\n", hint)
 		}
 	case found.Next == "":
 	case spent && n < o.limit:
-		s.tell("%s; %s were not enough to look at all of them%s. Go on:\n  %s\n", shown, long(searchingTime), reached(found), s.nextPage(f, o, found.Next))
+		s.tell("%s; not everything was searched in %s%s. To continue:\n  %s\n", shown, long(searchingTime), reached(found), s.nextPage(f, o, found.Next))
 	case s.o.Terminal.Err:
-		s.tell("%s; the next:\n  %s\n", shown, s.nextPage(f, o, found.Next))
+		s.tell("%s; next page:\n  %s\n", shown, s.nextPage(f, o, found.Next))
 	default:
-		s.tell("%s; the next: --after %s\n", shown, found.Next)
+		s.tell("%s; next page: --after %s\n", shown, found.Next)
 	}
 }
 
@@ -173,7 +175,7 @@ func reached(found reader.Found) string {
 	if found.Reached.IsZero() {
 		return ""
 	}
-	return ", but as far as " + stamped(found.Reached)
+	return ", only back to " + stamped(found.Reached)
 }
 
 // nextPage is the command that goes on.

@@ -37,31 +37,35 @@ func decisionFlagNames() []string {
 // declareRange declares the flags that stats have, too.
 func (d *decisionFlags) declareRange(s *session, c *cobra.Command, since string) {
 	d.flags = c.Flags()
-	text := "decided from then on: a `time` ago (2h, 3d), a day or RFC 3339"
-	d.flags.StringVar(&d.since, "since", since, text)
-	d.flags.StringVar(&d.until, "until", "", strings.Replace(text, "from then on", "before then", 1))
-	d.flags.StringArrayVar(&d.paths, "path", nil, "the decision's `path`, or all below it: a/b/*; may be repeated")
-	d.flags.StringArrayVar(&d.services, "service", nil, "the `name` of the service, the first segment of the path; may be repeated")
+	d.flags.StringVar(&d.since, "since", since, "only decisions since `TIME`")
+	d.flags.StringVar(&d.until, "until", "", "only decisions before `TIME`")
+	d.flags.StringArrayVar(&d.paths, "path", nil, "only this `PATH`, or all below it: 'authz/*'")
+	d.flags.StringArrayVar(&d.services, "service", nil, "only this service: the `NAME` is the first part of the path")
+	markFilters(d.flags, decisionFlagNames())
 	s.complete(c, map[string]completion{
-		"since": fixed([]string{"1h", "1d", "7d"}), "until": fixed([]string{"1h", "1d", "7d"}),
+		"since": fixed(timeWords), "until": fixed(timeWords),
 		"path": s.lately(true), "service": s.lately(false),
 	})
 }
 
 func (d *decisionFlags) declare(s *session, c *cobra.Command) {
 	d.declareRange(s, c, "")
-	d.flags.StringSliceVar(&d.verdicts, "verdict", nil, "how it ended, a `verdict`: "+strings.Join(verdictNames(), ", ")+"; may be repeated")
+	d.flags.StringSliceVar(&d.verdicts, "verdict", nil, "only this `VERDICT`: "+strings.Join(verdictNames(), ", "))
 	d.short = map[reader.Verdict]*bool{}
 	for _, v := range shorthands {
-		d.short[v] = d.flags.Bool(string(v), false, "short for --verdict "+string(v))
+		d.short[v] = d.flags.Bool(string(v), false, "same as --verdict "+string(v))
 	}
-	d.flags.StringArrayVar(&d.by, "requested-by", nil, "who asked OPA, an `address`; without a port, every port of that host; may be repeated")
-	d.flags.StringArrayVar(&d.labels, "label", nil, "a label of OPA's, `NAME=VALUE`; may be repeated")
-	d.flags.StringArrayVar(&d.values, "match", nil, "a value inside: `WHERE:/POINTER=VALUE`, where being input, result or raw;\nwithout =VALUE anything; may be repeated")
+	d.flags.StringArrayVar(&d.by, "requested-by", nil, "only requests from `ADDRESS`; without a port: any port")
+	d.flags.StringArrayVar(&d.labels, "label", nil, "only decisions with the OPA label `NAME=VALUE`")
+	d.flags.StringArrayVar(&d.values, "match", nil, "only decisions with a value inside: `MATCH`")
+	markFilters(d.flags, decisionFlagNames())
 	s.complete(c, map[string]completion{
 		"verdict": fixed(verdictNames()), "requested-by": fixed(nil), "label": fixed(nil), "match": fixed([]string{"input:/", "result:/", "raw:/"}),
 	})
 }
+
+// timeWords are suggested for a time.
+var timeWords = []string{"1h", "1d", "7d", "today", "yesterday"}
 
 func verdictNames() []string {
 	var names []string
@@ -105,7 +109,7 @@ func (d *decisionFlags) filter(now time.Time) (reader.Filter, error) {
 			return f, misuse("--label %s: %v", quoted(given), err)
 		}
 		if was, twice := f.Labels[name]; twice && was != value {
-			return f, misuse("no decision has the label %s twice", quoted(name))
+			return f, misuse("a decision has the label %s only once", quoted(name))
 		}
 		if f.Labels == nil {
 			f.Labels = map[string]string{}
@@ -120,7 +124,7 @@ func (d *decisionFlags) filter(now time.Time) (reader.Filter, error) {
 		f.Matches = append(f.Matches, m)
 	}
 	var err error
-	f.Since, f.Until, err = d.between(now)
+	f.Since, f.Until, err = between(d.since, d.until, now)
 	return f, err
 }
 
@@ -129,7 +133,7 @@ func (d *decisionFlags) legible() error {
 	for name, values := range map[string][]string{"path": d.paths, "service": d.services, "requested-by": d.by} {
 		for _, value := range values {
 			if !utf8.ValidString(value) {
-				return misuse("--%s %s is not UTF-8; nothing stored is like that", name, quoted(value))
+				return misuse("--%s %s is not UTF-8", name, quoted(value))
 			}
 		}
 	}
@@ -145,26 +149,27 @@ func pathHint(paths []string) string {
 		}
 		switch {
 		case path == "" || strings.Trim(path, "/*") == "":
-			return "all paths are meant where --path is left away"
+			return "for all paths, leave out --path"
 		case strings.HasSuffix(path, "/"):
 			path += "*"
 		}
 		if path != given {
-			return "is the path " + plainAll(shell(path)) + " meant?"
+			return "did you mean --path " + plainAll(shell(path)) + "?"
 		}
 	}
 	return ""
 }
 
-func (d *decisionFlags) between(now time.Time) (since, until time.Time, err error) {
-	if since, err = point("--since", d.since, now); err != nil {
+// between are the ends of a range of time, zero where there is none.
+func between(from, to string, now time.Time) (since, until time.Time, err error) {
+	if since, err = point("--since", from, now); err != nil {
 		return since, until, err
 	}
-	if until, err = point("--until", d.until, now); err != nil {
+	if until, err = point("--until", to, now); err != nil {
 		return since, until, err
 	}
 	if !since.IsZero() && !until.IsZero() && !since.Before(until) {
-		return since, until, misuse("nothing lies between --since and --until: %s is not before %s", stamped(since), stamped(until))
+		return since, until, misuse("--since %s is not before --until %s", stamped(since), stamped(until))
 	}
 	return since, until, nil
 }
@@ -175,7 +180,7 @@ func point(flag, text string, now time.Time) (time.Time, error) {
 	}
 	t, err := reader.ParseTime(text, now)
 	if err != nil {
-		return t, misuse("%s %s is no time: %v", flag, quoted(text), err)
+		return t, misuse("%s %s is not a time: %v", flag, quoted(text), err)
 	}
 	return t, nil
 }

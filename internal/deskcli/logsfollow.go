@@ -37,7 +37,7 @@ func (s *session) followed(ctx context.Context, f reader.Filter, o logsFlags) er
 		case err != nil:
 			if !away {
 				away = true
-				s.tell("the database does not answer (%s); waiting for it\n", plain(errclass.Classify(err).Code))
+				s.tell("the database does not answer (%s); waiting\n", plain(errclass.Classify(err).Code))
 			}
 		default:
 			if away {

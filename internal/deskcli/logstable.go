@@ -66,8 +66,8 @@ func (s *session) oneDecision(ctx context.Context, id string, o logsFlags) error
 		if s.asJSON && !o.lines {
 			s.decisionPart(nil, -1, true, "")
 		}
-		s.tell("no decision %s is stored; look for it in every other home: docket where-is %s\n", plain(id), plainAll(shell(id)))
-		s.tell("of a day that was archived, or is just leaving? docket archive list; docket restore --day DAY, then ask again\n")
+		s.tell("no decision %s is stored; to search parked, spooled and dead-lettered records: docket where-is %s\n", plain(id), plainAll(shell(id)))
+		s.tell("if its day is archived: docket archive list, docket restore --day DAY, then try again\n")
 		return endError(1)
 	}
 	if !o.full {
@@ -82,7 +82,7 @@ func (s *session) oneDecision(ctx context.Context, id string, o logsFlags) error
 		s.decisionPart(all, -1, true, "")
 	default:
 		if len(all) > 1 {
-			s.say("%s came with this id, at different times; the oldest first.\n\n", counted(int64(len(all)), "decision"))
+			s.say("%s have this id, with different timestamps; oldest first.\n\n", counted(int64(len(all)), "decision"))
 		}
 		for i, d := range all {
 			if i > 0 {
@@ -90,7 +90,7 @@ func (s *session) oneDecision(ctx context.Context, id string, o logsFlags) error
 			}
 			s.decision(d)
 		}
-		s.say("\nWhy: docket why %s\n", plainAll(shell(all[0].ID)))
+		s.say("\nTo explain it: docket why %s\n", plainAll(shell(all[0].ID)))
 	}
 	return nil
 }
@@ -103,7 +103,7 @@ func (s *session) decision(d reader.Decision) {
 	s.field("service", or(d.Service, ""))
 	s.field("requested by", or(d.RequestedBy, ""))
 	if d.ReqID != nil {
-		s.field("request", fmt.Sprintf("%d, counted by that OPA", *d.ReqID))
+		s.field("req_id", fmt.Sprint(*d.ReqID))
 	}
 	s.field("OPA", strings.TrimSpace(or(d.OPAID, "")+" "+or(d.OPAVersion, "")))
 	s.field("labels", members(d.Labels, func(raw json.RawMessage) string { return word(raw) }))
@@ -119,7 +119,7 @@ func (s *session) decision(d reader.Decision) {
 	s.field("first read", plainAll(fmt.Sprintf("%s/%d/%d, decision %d of that record", d.Topic, d.Partition, d.Offset, d.Index)))
 	s.field("stored", moment(d.StoredAt.Truncate(time.Second), s.now()))
 	if d.Raw == nil {
-		s.say("  what it holds is hidden; --full shows it (it may hold personal data)\n")
+		s.say("  payload hidden because it may hold personal data; --full shows it\n")
 		return
 	}
 	s.say("%s\n", plainLines(pretty(d.Raw)))

@@ -34,7 +34,7 @@ func Main(env cli.Env, o Options) int {
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
 	if len(env.Args) > 0 && (env.Args[0] == cobra.ShellCompRequestCmd || env.Args[0] == cobra.ShellCompNoDescRequestCmd) {
-		root.SetErr(io.Discard) // a shell that completes wants no remarks
+		root.SetErr(io.Discard) // a shell that completes shows no remarks
 		unquote(root)
 	}
 	ran, err := root.ExecuteC()
@@ -68,50 +68,65 @@ func unquote(c *cobra.Command) {
 func (s *session) root() *cobra.Command {
 	root := s.group(&cobra.Command{
 		Use:   string(config.Desk),
-		Short: "Reader of stored decisions, and the operator's desk: why was this denied, and what became of that record",
-		Long: "Reader of what is stored, and the operator's desk.\n\n" +
-			"why, diff, logs and stats explain, compare, search and count stored decisions, and only read. archive takes days out of the\n" +
-			"table, restore brings them back.\n\n" +
-			"What the consumer and the replayer could not store lies in a ledger in Postgres, a row for each dead letter. `docket desk`\n" +
-			"fills it, puts back what is retried and learns how that ended, and serves all of it over HTTP; dlq, jobs and report look\n" +
-			"at the ledger and decide, straight in Postgres. Nothing is changed without the name of who decided it.",
-		Example: `  # why was this decision denied, by which policy, and since when; what was denied of late; how often, by path
-  docket why e5e72bf0-077f-4b3a-8169-32d13cfbaa31
+		Short: "Search and explain OPA decisions; manage dead letters",
+		Long: "Search and explain OPA decisions; manage dead letters.\n\n" +
+			"Decisions are read from Postgres. Records that could not be stored are dead letters: `docket desk`\n" +
+			"enters them into a ledger in Postgres; the dlq commands show, retry and close them.\n" +
+			"Commands that change data need --operator (or DOCKET_OPERATOR); the name goes into the audit log.",
+		Example: `  # find a denied decision; explain it: why, by which policy, since when
   docket logs --denied --since 2h --match input:/user=alice
-  docket stats --since 7d --by path
+  docket why e5e72bf0
 
-  # days older than that to files or object storage, verified, then dropped; and one of them back
-  docket archive --older-than 90d --dry-run
-  docket restore --day 2026-08-01
-
-  # what is wrong, by what failed alike; what one of them says, and what can be done
+  # see dead letters by cause; explain one; after the cause is fixed: test a retry, then retry
   docket dlq groups
-  docket dlq list --state FAILED --since 2h
   docket dlq show 3f9a0c1e77b2
-
-  # once the cause is mended: would they be stored now? then put them back, 50 a second
-  export DOCKET_OPERATOR=mara
   docket dlq retry --fingerprint 8d0e3f21 --dry-run
-  docket dlq retry --fingerprint 8d0e3f21 --rate 50 --reason 'check on path widened'
+  docket dlq retry --fingerprint 8d0e3f21 --rate 50 --operator mara --reason 'check widened'
 
-  # one that will never be stored
-  docket dlq resolve 3f9a0c1e77b2 --note 'a test of the staging producer'
+  # move days older than 90 days to files or object storage; load one back
+  docket archive --older-than 90d --dry-run
+  docket restore --day 2026-08-01 --operator mara
 
-  # the daemon, and where to begin
-  docket migrate && docket desk`,
+  # set up and run the desk
+  docket migrate && docket check && docket desk`,
 		SilenceErrors: true, SilenceUsage: true,
 	})
-	root.PersistentFlags().BoolVar(&s.asJSON, "json", false, "print JSON, whatever standard output is")
-	root.PersistentFlags().BoolVar(&s.wide, "wide", false, "cut nothing on a terminal: whole ids, all columns")
+	root.PersistentFlags().BoolVar(&s.asJSON, "json", false, "print JSON")
+	root.PersistentFlags().BoolVar(&s.wide, "wide", false, "print whole ids and all columns, also on a narrow terminal")
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpFunc(s.help)
-	root.AddCommand(s.dlq(), s.jobs(), s.report(), s.desk())
-	root.AddCommand(s.logs(), s.stats(), s.why(), s.compare())
-	root.AddCommand(s.archive(), s.restore())
-	root.AddCommand(s.reused()...)
-	root.AddCommand(s.settingsTopic())
+	reused := s.reused()
+	for _, g := range []struct {
+		id, title string
+		commands  []*cobra.Command
+	}{
+		{"read", "Read decisions", []*cobra.Command{s.logs(), s.why(), s.compare(), s.stats(), reused["where-is"]}},
+		{"letters", "Dead letters", []*cobra.Command{s.dlq(), s.jobs(), s.report(), reused["classify"]}},
+		{"archive", "Archive", []*cobra.Command{s.archive(), s.restore()}},
+		{"operate", "Operate", []*cobra.Command{s.desk(), reused["check"], reused["migrate"], reused["verify"], reused["health"], s.settingsTopic(), reused["version"]}},
+	} {
+		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
+		for _, c := range g.commands {
+			c.GroupID = g.id
+		}
+		root.AddCommand(g.commands...)
+	}
+	root.SetHelpCommandGroupID("operate")
+	root.SetCompletionCommandGroupID("operate")
 	root.SetHelpCommand(s.helpCommand(root))
+	inOrder(root)
 	return root
+}
+
+// Commands are shown in the order in which they are added.
+func init() { cobra.EnableCommandSorting = false }
+
+// inOrder shows flags in the order in which they are declared.
+func inOrder(c *cobra.Command) {
+	c.Flags().SortFlags = false
+	for _, sub := range c.Commands() {
+		inOrder(sub)
+	}
 }
 
 // group makes a command that does nothing but hold others.
@@ -133,7 +148,7 @@ func noCommand(c *cobra.Command, name string) error {
 	for _, sub := range c.Commands() {
 		names = append(names, sub.Name())
 	}
-	return misuse("there is no command %s%s", quoted(strings.Join(append(strings.Fields(c.CommandPath())[1:], name), " ")), meant(config.Nearest(name, names)))
+	return misuse("unknown command %s%s", quoted(strings.Join(append(strings.Fields(c.CommandPath())[1:], name), " ")), meant(config.Nearest(name, names)))
 }
 
 // explain shows the help of the command that args name below c.
@@ -172,7 +187,7 @@ func flagError(c *cobra.Command, err error) error {
 		if wrong.GetFlag().Value.Type() == "bool" {
 			what = "true or false"
 		}
-		return misuse("--%s has to be %s, and not %s", wrong.GetFlag().Name, what, quoted(wrong.GetValue()))
+		return misuse("--%s must be %s, not %s", wrong.GetFlag().Name, what, quoted(wrong.GetValue()))
 	}
 	var none *pflag.NotExistError
 	if !errors.As(err, &none) {
@@ -180,7 +195,7 @@ func flagError(c *cobra.Command, err error) error {
 	}
 	name := none.GetSpecifiedName()
 	if none.GetSpecifiedShortnames() != "" {
-		return misuse("there is no flag %s", quoted("-"+name))
+		return misuse("unknown flag %s", quoted("-"+name))
 	}
 	names := []string{"help"}
 	c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
@@ -188,7 +203,7 @@ func flagError(c *cobra.Command, err error) error {
 	if near != "" {
 		near = "--" + near
 	}
-	return misuse("there is no flag %s%s", quoted("--"+name), meant(near))
+	return misuse("unknown flag %s%s", quoted("--"+name), meant(near))
 }
 
 // help is what --help does.
@@ -200,7 +215,10 @@ func (s *session) help(c *cobra.Command, _ []string) {
 	s.page(c)
 }
 
-// page prints the help of a command.
+// helpWidth is how wide a line of a list of flags is.
+const helpWidth = 100
+
+// page prints the help of a command: examples before flags, and what a value looks like once, behind the flags.
 func (s *session) page(c *cobra.Command) {
 	if c.DisableFlagParsing {
 		// A command of package cli, which explains itself.
@@ -212,37 +230,122 @@ func (s *session) page(c *cobra.Command) {
 	if text == "" {
 		text = c.Short + "."
 	}
-	fmt.Fprintf(&b, "%s\n", strings.TrimSpace(text))
-	if c.Runnable() && !c.HasAvailableSubCommands() {
-		fmt.Fprintf(&b, "\nUsage:\n  %s\n", c.UseLine())
-	} else if c.HasAvailableSubCommands() {
-		fmt.Fprintf(&b, "\nUsage:\n  %s COMMAND\n\nCommands:\n", c.CommandPath())
-		for _, sub := range c.Commands() {
-			if sub.IsAvailableCommand() || sub.Name() == "help" {
-				fmt.Fprintf(&b, "  %-*s %s\n", max(11, sub.NamePadding()), sub.Name(), sub.Short)
-			}
-		}
+	own, filters := flagsOf(c)
+	fmt.Fprintf(&b, "%s\n\nUsage:\n", cli.Folded(text, ""))
+	if !c.HasAvailableSubCommands() || own.HasFlags() && c.HasParent() {
+		fmt.Fprintf(&b, "  %s\n", c.UseLine())
+	}
+	if c.HasAvailableSubCommands() {
+		fmt.Fprintf(&b, "  %s COMMAND [flags]\n", c.CommandPath())
 	}
 	if c.Example != "" {
 		fmt.Fprintf(&b, "\nExamples:\n%s\n", c.Example)
 	}
-	if flags := c.LocalNonPersistentFlags(); flags.HasAvailableFlags() {
-		fmt.Fprintf(&b, "\nFlags:\n%s", flags.FlagUsages())
+	commands(&b, c)
+	if own.HasFlags() {
+		fmt.Fprintf(&b, "\nFlags:\n%s", own.FlagUsagesWrapped(helpWidth))
 	}
-	if c.HasAvailableInheritedFlags() {
-		fmt.Fprintf(&b, "\nFlags of all commands:\n%s", c.InheritedFlags().FlagUsages())
-	} else if !c.HasParent() {
-		fmt.Fprintf(&b, "\nFlags of all commands:\n%s", c.PersistentFlags().FlagUsages())
-		b.WriteString("\nExit codes:\n  0  done, or stopped by a signal\n  1  failed, or not all of what was asked\n  2  wrong use or settings\n")
-		b.WriteString("\nIt needs DOCKET_DATABASE_URL (or DOCKET_DATABASE_URL_FILE); `docket settings` lists them all.\n")
+	if filters.HasFlags() {
+		fmt.Fprintf(&b, "\nFilter flags:\n%s", filters.FlagUsagesWrapped(helpWidth))
+	}
+	values(&b, c.LocalFlags())
+	b.WriteString("\nFlags of all commands:\n  -h, --help   show this help\n")
+	b.WriteString(c.Root().PersistentFlags().FlagUsages())
+	if !c.HasParent() {
+		b.WriteString("\nExit codes:\n  0  done, or stopped by a signal\n  1  failed, or not everything was done\n  2  wrong use or wrong settings\n")
+		b.WriteString("\nSettings come from the environment. At least DOCKET_DATABASE_URL (or DOCKET_DATABASE_URL_FILE)\n" +
+			"is needed; `docket settings` lists all. `docket COMMAND --help` explains a command.\n")
 	}
 	say(c.OutOrStdout(), "%s", b.String())
+}
+
+// flagsOf are the flags of a command, without --help: those that filter what it works on, and the others.
+func flagsOf(c *cobra.Command) (own, filters *pflag.FlagSet) {
+	own, filters = pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
+	own.SortFlags, filters.SortFlags = false, false
+	c.LocalNonPersistentFlags() // merges them
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		switch {
+		case f.Name == "help" || c.Root().PersistentFlags().Lookup(f.Name) != nil:
+		case f.Annotations[filtering] != nil:
+			filters.AddFlag(f)
+		default:
+			own.AddFlag(f)
+		}
+	})
+	return own, filters
+}
+
+// filtering marks flags that choose what a command works on.
+const filtering = "filter"
+
+func markFilters(flags *pflag.FlagSet, names []string) {
+	for _, name := range names {
+		if flags.Lookup(name) == nil {
+			continue
+		}
+		if err := flags.SetAnnotation(name, filtering, []string{"yes"}); err != nil {
+			panic(err) // it is there
+		}
+	}
+}
+
+// commands lists those that c holds, in their groups.
+func commands(b *strings.Builder, c *cobra.Command) {
+	groups := c.Groups()
+	if len(groups) == 0 {
+		groups = []*cobra.Group{{Title: "Commands"}}
+	}
+	for _, g := range groups {
+		titled := false
+		for _, sub := range c.Commands() {
+			if sub.GroupID != g.ID || !sub.IsAvailableCommand() && sub.Name() != "help" {
+				continue
+			}
+			if !titled {
+				fmt.Fprintf(b, "\n%s:\n", g.Title)
+				titled = true
+			}
+			fmt.Fprintf(b, "  %-*s %s\n", max(11, sub.NamePadding()), sub.Name(), sub.Short)
+		}
+	}
+}
+
+// valueTexts explain the values of flags and arguments, each once for all commands.
+var valueTexts = []struct{ name, text string }{
+	{"TIME", cli.TimeText},
+	{"MATCH", "input, result or raw (the whole decision), a JSON pointer into it, and a value: input:/user=alice, result:/allow=true, raw:/labels/app=web. Without =VALUE: anything there."},
+	{"SUBJECT", "requested_by, requested_by:host (without the port), label:NAME or input:/POINTER."},
+	{"CODE", "a SQLSTATE like 23514, or a code of Docket like too_large; `docket classify CODE` explains it."},
+	{"STATE", "PENDING, PROCESSING, FAILED or RESOLVED."},
+	{"KIND", "decode, data, conflict, transient or exhausted."},
+	{"PLACE", "a directory, or s3://BUCKET/PREFIX."},
+}
+
+// values explains what the flags take.
+func values(b *strings.Builder, flags *pflag.FlagSet) {
+	taken := map[string]bool{}
+	flags.VisitAll(func(f *pflag.Flag) {
+		name, _ := pflag.UnquoteUsage(f)
+		taken[name] = true
+	})
+	begun := false
+	for _, v := range valueTexts {
+		if !taken[v.name] {
+			continue
+		}
+		if !begun {
+			b.WriteString("\nValues:\n")
+			begun = true
+		}
+		fmt.Fprintf(b, "  %-8s %s\n", v.name, cli.Folded(v.text, strings.Repeat(" ", 11)))
+	}
 }
 
 // helpCommand is `docket help`.
 func (s *session) helpCommand(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
-		Use: "help [COMMAND]", Short: "Explain a command, or show this page",
+		Use: "help [COMMAND]", Short: "Show help for a command, or this page",
 		RunE: func(_ *cobra.Command, args []string) error { return s.explain(root, args) },
 	}
 }

@@ -24,8 +24,8 @@ func TestReusedCommandsAreThoseOfTheOtherPrograms(t *testing.T) {
 	}{
 		"classify 23514 too_large": {0, "check_violation"}, "classify nonsense": {1, "neither a SQLSTATE"}, "version": {0, "docket "}, "--version": {0, "docket "},
 		"classify 23514 --json": {0, `"when": "without one"`}, "--json classify --wide empty": {0, `"name": "empty_record"`}, "classify nonsense --json": {1, `"known": false`},
-		"version --json": {0, `"program": "docket"`}, "--json where-is": {2, "name one record"}, "settings --json": {0, `"name": "DOCKET_DESK_LEASE"`},
-		"verify --help": {0, "docket verify [flags]"}, "help where-is": {0, "docket where-is [flags] RECORD"}, "where-is": {2, "name one record"},
+		"version --json": {0, `"program": "docket"`}, "--json where-is": {2, "give one record"}, "settings --json": {0, `"name": "DOCKET_DESK_LEASE"`},
+		"verify --help": {0, "docket verify [flags]"}, "help where-is": {0, "docket where-is RECORD [flags]"}, "where-is": {2, "give one record"},
 		"verify --sincee 1h": {2, "did you mean --since?"}, "check --jsno": {2, "did you mean --json?"}, "settings": {0, "DOCKET_DESK_LEASE"},
 		"desk --once x": {7, "desk --once x"}, "desk --help": {7, "desk --help"}, "completion zsh": {0, "#compdef docket"}, "completion fish": {0, "complete -c docket"},
 	} {
@@ -101,7 +101,7 @@ func TestLongListIsWholeInParts(t *testing.T) {
 		t.Errorf("%d of them", len(seen))
 	}
 	r = w.call("dlq", "list", "--limit", "1500")
-	if n := strings.Count(r.out, "\n"); n != 1501 || strings.Count(r.out, "STATE") != 1 || !strings.Contains(r.err, "1,500 shown; the next: --after ") {
+	if n := strings.Count(r.out, "\n"); n != 1501 || strings.Count(r.out, "STATE") != 1 || !strings.Contains(r.err, "1,500 shown; next page: --after ") {
 		t.Errorf("%d lines, %s", n, r.err)
 	}
 	r = w.call("dlq", "list", "--json", "--code", "none")
@@ -204,14 +204,14 @@ func TestTimes(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]time.Time{
 		"2h": now.Add(-2 * time.Hour), "3d": now.Add(-72 * time.Hour), "1.5d": now.Add(-36 * time.Hour), "2026-11-20": time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC),
-		"2026-11-20T10:00:00+02:00": time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC), "": {},
+		"2026-11-20T10:00:00+02:00": time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC), "": {}, "yesterday": time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC),
 	} {
-		if got, err := when("--since", text, now); err != nil || !got.Equal(want) {
+		if got, err := point("--since", text, now); err != nil || !got.Equal(want) {
 			t.Errorf("%q is %v, %v", text, got, err)
 		}
 	}
 	for _, text := range []string{"-2h", "x", "d", "2", "-1d"} {
-		if _, err := when("--since", text, now); err == nil {
+		if _, err := point("--since", text, now); err == nil {
 			t.Errorf("%q is a time", text)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 const shownPayload = 16 << 10
 
 // errInflates says that a gzip value cannot be read, or is larger than any record may be.
-var errInflates = errors.New("the gzip value is damaged or too large to be shown; --raw gives its bytes")
+var errInflates = errors.New("the gzip value is damaged or too large to show; --raw prints its bytes")
 
 // inflated is a value after gunzip, where it is gzip.
 func inflated(value []byte, most int64) (plainValue []byte, zipped bool, err error) {
@@ -60,10 +60,10 @@ func embedded(value []byte) (asJSON json.RawMessage, asBytes []byte) {
 func (s *session) payload(value []byte, show bool) {
 	switch {
 	case value == nil:
-		s.say("  there is none: the record has no value (a tombstone)\n")
+		s.say("  none: the record has no value (a tombstone)\n")
 		return
 	case !show:
-		s.say("  %s, hidden; --payload shows it (it may hold personal data)\n", counted(int64(len(value)), "byte"))
+		s.say("  %s, hidden because it may hold personal data; --payload shows it\n", counted(int64(len(value)), "byte"))
 		return
 	}
 	text, zipped, err := inflated(value, int64(s.settings.MaxRecordBytes))
@@ -87,6 +87,6 @@ func (s *session) payload(value []byte, show bool) {
 	}
 	s.say("%s\n", plainLines(shown))
 	if rest > 0 {
-		s.say("  ... and %s more; --raw > FILE gives all of it\n", counted(int64(rest), "byte"))
+		s.say("  ... and %s more; --raw > FILE saves all of it\n", counted(int64(rest), "byte"))
 	}
 }

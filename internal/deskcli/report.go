@@ -14,13 +14,14 @@ import (
 func (s *session) report() *cobra.Command {
 	var offline bool
 	c := &cobra.Command{
-		Use: "report [flags]", Short: "Sum up what is unresolved, and when retention begins to delete it", DisableFlagsInUseLine: true,
-		Long: "Sum up what is unresolved by kind, code and path, and say for the parking topic and both dead-letter topics when\n" +
-			"retention may delete the oldest record that is still wanted there. That asks the brokers, for 20 s at most.",
+		Use: "report [flags]", Short: "Summarize open dead letters, and when Kafka deletes what is still needed", DisableFlagsInUseLine: true,
+		Long: "Summarize open dead letters by kind, code and path.\n\n" +
+			"For the parking topic and both dead-letter topics it also says when Kafka's retention may delete the\n" +
+			"oldest record that is still needed. For this it asks the brokers, for 20 s at most.",
 		Example: "  docket report\n  docket report --no-horizon --json",
 		Args:    noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	c.Flags().BoolVar(&offline, "no-horizon", false, "leave the brokers unasked")
+	c.Flags().BoolVar(&offline, "no-horizon", false, "do not ask the brokers")
 	c.RunE = s.run(func([]string) (work, error) {
 		return func(ctx context.Context) error { return s.sumUp(ctx, offline) }, nil
 	})
@@ -30,13 +31,13 @@ func (s *session) report() *cobra.Command {
 func (s *session) sumUp(ctx context.Context, offline bool) error {
 	lines, err := s.sys.Book.Report(ctx)
 	if err != nil {
-		return fmt.Errorf("sum up: %w", err)
+		return fmt.Errorf("summarize: %w", err)
 	}
 	now := s.now()
 	var horizons []desk.HorizonLine
 	if s.sys.Horizon != nil && !offline {
 		if horizons, err = s.sys.Horizon(ctx, now); err != nil {
-			s.tell("not known when retention deletes anything: %v\n", err)
+			s.tell("unknown when retention deletes anything: %v\n", err)
 		}
 	}
 	r := desk.NewReport(lines, horizons, now)
@@ -50,7 +51,7 @@ func (s *session) sumUp(ctx context.Context, offline bool) error {
 
 func (s *session) reported(r desk.Report) {
 	if r.Unresolved == 0 {
-		s.say("No dead letter is unresolved.\n")
+		s.say("No open dead letters.\n")
 	} else {
 		columns := []column{
 			{title: "open", right: true}, {title: "kind", rank: 3}, {title: "code"}, {title: "path", rank: 1, least: 16},
@@ -64,10 +65,10 @@ func (s *session) reported(r desk.Report) {
 			})
 		}
 		s.table(columns, rows, "")
-		s.say("\n%s unresolved\n", counted(r.Unresolved, "dead letter"))
+		s.say("\n%s open\n", counted(r.Unresolved, "dead letter"))
 	}
 	if len(r.Horizons) > 0 {
-		s.heading("Loss horizon")
+		s.heading("When Kafka deletes what is still needed")
 	}
 	for i := range r.Horizons {
 		s.say("%s\n", folded(plainAll(r.Horizons[i].Text(r.At)), "  ", s.width()))

@@ -28,14 +28,15 @@ type deciding struct {
 }
 
 func (d *deciding) declare(s *session, c *cobra.Command) {
-	d.filter.declare(s, c)
 	flags := c.Flags()
-	flags.BoolVar(&d.all, "all", false, "choose all, where nothing else is chosen")
-	flags.Int64Var(&d.limit, "limit", 0, "with a filter: a `number`, most that are moved; 0: no limit")
-	flags.BoolVar(&d.wait, "wait", false, "wait for the end also while no desk is running")
-	flags.BoolVar(&d.detach, "detach", false, "do not wait for the end")
-	flags.BoolVar(&d.yes, "yes", false, "ask nothing")
-	flags.StringVar(&d.operator, "operator", "", "`name` of who decides this; without it DOCKET_OPERATOR")
+	flags.StringVar(&d.operator, "operator", "", operatorText)
+	d.filter.declare(s, c)
+	flags.Int64Var(&d.limit, "limit", 0, "with filter flags: at most `N` dead letters")
+	flags.BoolVar(&d.wait, "wait", false, "wait for the result, even if no desk is running")
+	flags.BoolVar(&d.detach, "detach", false, "do not wait for the result")
+	flags.BoolVar(&d.yes, "yes", false, "do not ask for confirmation")
+	flags.BoolVar(&d.all, "all", false, "select all, without other filter flags")
+	markFilters(flags, []string{"all"})
 	c.MarkFlagsMutuallyExclusive("wait", "detach")
 }
 
@@ -44,17 +45,17 @@ func (d *deciding) bulk(args []string) (bool, error) {
 	given := d.filter.given()
 	switch {
 	case len(args) > 0 && (given || d.all):
-		return false, misuse("ids and filter flags say different things; give one of them")
+		return false, misuse("ids and filter flags contradict each other; give one of them")
 	case len(args) > 0 && (d.limit != 0 || d.rate != 0):
-		return false, misuse("--rate and --limit go with filter flags; ids are few")
+		return false, misuse("--rate and --limit need filter flags, not ids")
 	case given && d.all:
-		return false, misuse("--all and filter flags say different things; give one of them")
+		return false, misuse("--all and filter flags contradict each other; give one of them")
 	case len(args) == 0 && !given && !d.all:
-		return false, misuse("say which: ids, filter flags as --fingerprint or --code, or --all; `docket dlq groups` shows what there is")
+		return false, misuse("nothing is selected: give ids, filter flags like --fingerprint or --code, or --all; `docket dlq groups` shows the groups")
 	case d.limit < 0:
-		return false, misuse("--limit cannot be below 0")
+		return false, misuse("--limit must be 0 or more")
 	case d.rate < 0:
-		return false, misuse("--rate cannot be below 0")
+		return false, misuse("--rate must be 0 or more")
 	}
 	return len(args) == 0, longEnough(args...)
 }
@@ -62,21 +63,21 @@ func (d *deciding) bulk(args []string) (bool, error) {
 func (s *session) retry() *cobra.Command {
 	var d deciding
 	c := &cobra.Command{
-		Use: "retry ID... | [filter flags]", Short: "Put dead letters back on their topic; --dry-run tries them and changes nothing", DisableFlagsInUseLine: true,
-		Long: "Put dead letters back on their original topic, where the consumer takes them like any record. Those that are PENDING\n" +
-			"or FAILED are moved, and a desk publishes them. By ids it is done at once and followed to the end; by filter flags a\n" +
-			"job does it: one record first, then more and more, and it stops by itself when the first ones fail alike. Ctrl-C\n" +
-			"leaves a job to itself.\n" +
-			"--dry-run has the database take or refuse each of them in transactions that are taken back.",
+		Use: "retry ID... | [filter flags]", Short: "Retry dead letters: put them back on their topic; --dry-run only tests", DisableFlagsInUseLine: true,
+		Long: "Retry dead letters: put them back on their original topic, where the consumer reads them again.\n\n" +
+			"Only PENDING and FAILED ones are retried. A running desk publishes them. With ids, they are sent at\n" +
+			"once and the results are shown. With filter flags, a job sends one first, then more and more, and\n" +
+			"stops if the first ones fail in the same way. Ctrl-C does not stop a job.\n\n" +
+			"--dry-run lets the database accept or refuse each of them, and rolls back.",
 		Example: "  docket dlq retry 3f9a0c1e77b2 --operator mara\n" +
 			"  docket dlq retry --code 23514 --path authz/allow --dry-run\n" +
-			"  docket dlq retry --code 23514 --path authz/allow --rate 50 --operator mara --reason 'check widened'",
+			"  docket dlq retry --code 23514 --path authz/allow --rate 50 --operator mara --reason 'fixed'",
 		ValidArgsFunction: s.completeIDs,
 	}
+	c.Flags().BoolVar(&d.dryRun, "dry-run", false, "test which would be stored now; change nothing (needs no operator)")
+	c.Flags().Float64Var(&d.rate, "rate", 0, "with filter flags: at most `N` per second")
+	c.Flags().StringVar(&d.reason, "reason", "", "why you do this: `TEXT` for the audit log (required with filter flags)")
 	d.declare(s, c)
-	c.Flags().BoolVar(&d.dryRun, "dry-run", false, "say what would become of them; changes nothing and needs no operator")
-	c.Flags().Float64Var(&d.rate, "rate", 0, "with a filter: a `number`, most a second; 0: as fast as it goes")
-	c.Flags().StringVar(&d.reason, "reason", "", "`why`, for the audit; required with a filter")
 	c.RunE = s.run(func(args []string) (work, error) {
 		bulk, err := d.bulk(args)
 		switch {
@@ -109,7 +110,7 @@ func (s *session) actor(d *deciding, otherwise string) (ledger.Actor, error) {
 		why = otherwise
 	}
 	if why == "" {
-		return ledger.Actor{}, misuse("why? Give --reason 'TEXT'; it stays in the audit")
+		return ledger.Actor{}, misuse("no reason: give --reason 'TEXT'; it stays in the audit log")
 	}
 	return ledger.Actor{Name: name, Why: why}, nil
 }
@@ -197,7 +198,7 @@ func moved(o ledger.Outcome, retry bool) fate {
 	case errors.As(o.Err, &refused):
 		return fate{
 			ID: o.ID, Result: "refused", State: string(refused.State), ended: true,
-			Detail: fmt.Sprintf("nothing was changed: it is %s since %s, by %s%s", refused.State, stamped(refused.At), plain(refused.By), meanwhile(refused.State)),
+			Detail: fmt.Sprintf("nothing was changed: %s since %s, by %s%s", refused.State, stamped(refused.At), plain(refused.By), meanwhile(refused.State)),
 		}
 	case errors.Is(o.Err, ledger.ErrNotFound), errors.Is(o.Err, ledger.ErrAmbiguous):
 		return fate{ID: o.ID, Result: "refused", Detail: notThere(o.Err), ended: true}
@@ -208,9 +209,9 @@ func moved(o ledger.Outcome, retry bool) fate {
 // meanwhile says what can be done about a letter that cannot be moved.
 func meanwhile(state ledger.State) string {
 	if state == ledger.Processing {
-		return "; wait until that retry has ended"
+		return "; wait for the result of that retry"
 	}
-	return "; nothing is left to do"
+	return "; nothing to do"
 }
 
 // tellFates says what became of each; the command has failed where anything has.
@@ -235,7 +236,7 @@ func (s *session) tellFates(fates []fate) error {
 }
 
 // noDesk is what is said where nobody would do it.
-const noDesk = "no desk is running: nothing will be sent until one is (docket desk)"
+const noDesk = "no desk is running: nothing is sent until one runs (docket desk)"
 
 // deskWithin is how long ago a desk may have been heard of to count as running.
 const deskWithin = 10 * time.Second

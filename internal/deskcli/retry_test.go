@@ -26,13 +26,13 @@ func TestRetryFollowsEachToItsEnd(t *testing.T) {
 		says []string
 	}{
 		"stored":      {[]string{all[0].ID[:8]}, always(ledger.SendingStored, ""), 0, []string{"stored", "RESOLVED", "row stored, first read at"}},
-		"dead again":  {[]string{all[0].ID[:8]}, always(ledger.SendingDead, "23514"), 1, []string{"dead", "PENDING", "dead again: 23514 (check_violation), attempt 1 of 3"}},
-		"not taken":   {[]string{all[0].ID[:8]}, always(ledger.SendingRefused, "network"), 1, []string{"refused", "FAILED", "Kafka did not take it: network"}},
+		"dead again":  {[]string{all[0].ID[:8]}, always(ledger.SendingDead, "23514"), 1, []string{"dead", "PENDING", "failed again: 23514 (check_violation), attempt 1 of 3"}},
+		"not taken":   {[]string{all[0].ID[:8]}, always(ledger.SendingRefused, "network"), 1, []string{"refused", "FAILED", "Kafka did not accept it: network"}},
 		"lease ended": {[]string{all[0].ID[:8]}, always(ledger.SendingWithdrawn, ""), 1, []string{"lease_ended", "can be retried again"}},
-		"one of two":  {[]string{all[0].ID[:8], all[6].ID[:8]}, always(ledger.SendingStored, ""), 1, []string{"stored", "refused", "nothing was changed: it is PROCESSING", "by mara; wait until that retry has ended"}},
+		"one of two":  {[]string{all[0].ID[:8], all[6].ID[:8]}, always(ledger.SendingStored, ""), 1, []string{"stored", "refused", "nothing was changed: PROCESSING since", "by mara; wait for the result of that retry"}},
 		"twice named": {[]string{all[0].ID[:8], all[0].ID}, always(ledger.SendingStored, ""), 0, []string{"stored"}},
-		"not there":   {[]string{"ffffff"}, nil, 1, []string{"ffffff", "there is none of that name"}},
-		"resolved":    {[]string{all[9].ID}, nil, 1, []string{"it is RESOLVED since", "nothing is left to do"}},
+		"not there":   {[]string{"ffffff"}, nil, 1, []string{"ffffff", "not in the ledger"}},
+		"resolved":    {[]string{all[9].ID}, nil, 1, []string{"nothing was changed: RESOLVED since", "nothing to do"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -71,7 +71,7 @@ func TestRetryWithoutADeskSaysSoAndDoesNotWait(t *testing.T) {
 	w := &world{book: newBook(letters()...)}
 	w.book.desks = nil
 	r := w.call("dlq", "retry", id, "--operator", "mara")
-	if r.code != 0 || !strings.Contains(r.err, "no desk is running: nothing will be sent until one is (docket desk)") || !strings.Contains(r.out, "retried") {
+	if r.code != 0 || !strings.Contains(r.err, "no desk is running: nothing is sent until one runs (docket desk)") || !strings.Contains(r.out, "retried") {
 		t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
 	}
 	if got := w.book.changes(); got != "retried a00000000000 by mara: retried by hand" {
@@ -91,7 +91,7 @@ func TestRetryIsLeftToItselfBySignal(t *testing.T) {
 			}()
 			begun := time.Now()
 			r := w.call(append([]string{"dlq", "retry"}, args...)...)
-			if r.code != 0 || time.Since(begun) > 4*time.Second || !strings.Contains(r.out+r.err, "go on") && !strings.Contains(r.out, "goes on without you") {
+			if r.code != 0 || time.Since(begun) > 4*time.Second || !strings.Contains(r.out+r.err, "continue without") && !strings.Contains(r.out, "continues without this command") {
 				t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
 			}
 			if len(args) > 1 && !strings.Contains(r.out, "docket jobs stop 1") {
@@ -109,30 +109,30 @@ func TestWhatIsNotSaidIsRefused(t *testing.T) {
 		args []string
 		says string
 	}{
-		"no operator":                {[]string{"dlq", "retry", id}, "Give --operator NAME, or set DOCKET_OPERATOR"},
+		"no operator":                {[]string{"dlq", "retry", id}, "give --operator NAME, or set DOCKET_OPERATOR"},
 		"no operator of a job":       {[]string{"dlq", "retry", "--code", "23514", "--reason", "x"}, "--operator"},
-		"no reason of a job":         {[]string{"dlq", "retry", "--code", "23514", "--operator", "mara"}, "Give --reason 'TEXT'"},
-		"no note":                    {[]string{"dlq", "resolve", id, "--operator", "mara"}, "Give --note 'TEXT'"},
-		"an empty note":              {[]string{"dlq", "resolve", id, "--operator", "mara", "--note", " "}, "why? Give"},
-		"no choice":                  {[]string{"dlq", "retry", "--operator", "mara"}, "say which"},
+		"no reason of a job":         {[]string{"dlq", "retry", "--code", "23514", "--operator", "mara"}, "give --reason 'TEXT'"},
+		"no note":                    {[]string{"dlq", "resolve", id, "--operator", "mara"}, "give --note 'TEXT'"},
+		"an empty note":              {[]string{"dlq", "resolve", id, "--operator", "mara", "--note", " "}, "no reason: give"},
+		"no choice":                  {[]string{"dlq", "retry", "--operator", "mara"}, "nothing is selected"},
 		"ids and a filter":           {[]string{"dlq", "retry", id, "--code", "23514"}, "ids and filter flags"},
 		"ids and all":                {[]string{"dlq", "resolve", id, "--all"}, "ids and filter flags"},
 		"a filter and all":           {[]string{"dlq", "retry", "--all", "--code", "23514"}, "--all and filter flags"},
-		"a rate for ids":             {[]string{"dlq", "retry", id, "--rate", "5"}, "ids are few"},
-		"a rate below 0":             {[]string{"dlq", "retry", "--all", "--rate", "-1"}, "below 0"},
+		"a rate for ids":             {[]string{"dlq", "retry", id, "--rate", "5"}, "need filter flags, not ids"},
+		"a rate below 0":             {[]string{"dlq", "retry", "--all", "--rate", "-1"}, "must be 0 or more"},
 		"what is resolved":           {[]string{"dlq", "retry", "--state", "RESOLVED", "--operator", "m", "--reason", "x"}, "only PENDING and FAILED"},
 		"an unknown state":           {[]string{"dlq", "list", "--state", "pendign"}, "did you mean PENDING?"},
 		"an unknown kind":            {[]string{"dlq", "list", "--kind", "dta"}, "did you mean data?"},
-		"no fingerprint":             {[]string{"dlq", "list", "--fingerprint", "xyz1"}, "no fingerprint"},
-		"too short a fingerprint":    {[]string{"dlq", "list", "--fingerprint", "15"}, "no fingerprint"},
+		"no fingerprint":             {[]string{"dlq", "list", "--fingerprint", "xyz1"}, "not a fingerprint"},
+		"too short a fingerprint":    {[]string{"dlq", "list", "--fingerprint", "15"}, "not a fingerprint"},
 		"an empty code":              {[]string{"dlq", "retry", "--code", "", "--operator", "m", "--reason", "x"}, "--code is empty"},
-		"no time":                    {[]string{"dlq", "list", "--since", "yesterday"}, "say how long ago"},
-		"times the wrong way round":  {[]string{"dlq", "list", "--since", "1h", "--until", "2h"}, "nothing lies between"},
+		"no time":                    {[]string{"dlq", "list", "--since", "lately"}, "give a time ago"},
+		"times the wrong way round":  {[]string{"dlq", "list", "--since", "1h", "--until", "2h"}, "is not before --until"},
 		"too short an id":            {[]string{"dlq", "show", "a0"}, "at least 6"},
-		"no id":                      {[]string{"dlq", "show"}, "name a dead letter"},
+		"no id":                      {[]string{"dlq", "show"}, "give the id of a dead letter"},
 		"two ids":                    {[]string{"dlq", "show", id, id}, "one too many"},
-		"no number of a job":         {[]string{"jobs", "show", "x"}, "no number of a job"},
-		"a limit of nothing":         {[]string{"dlq", "list", "--limit", "0"}, "--limit has to be"},
+		"not a job number":           {[]string{"jobs", "show", "x"}, "not a job number"},
+		"a limit of nothing":         {[]string{"dlq", "list", "--limit", "0"}, "--limit must be"},
 		"all and a limit":            {[]string{"dlq", "list", "--all", "--limit", "5"}, "--all and --limit"},
 		"wait and detach":            {[]string{"dlq", "retry", id, "--wait", "--detach"}, "wait"},
 		"an operator of two lines":   {[]string{"dlq", "retry", id, "--operator", "mara\nroot"}, "one line"},
@@ -140,12 +140,12 @@ func TestWhatIsNotSaidIsRefused(t *testing.T) {
 		"an unknown command":         {[]string{"dlq", "retyr"}, "did you mean retry?"},
 		"an unknown group":           {[]string{"dql"}, "did you mean dlq?"},
 		"an unknown flag":            {[]string{"dlq", "list", "--fingerprnt", "x"}, "did you mean --fingerprint?"},
-		"an unknown short flag":      {[]string{"dlq", "list", "-x"}, `no flag "-x"`},
-		"help of nothing":            {[]string{"help", "nothing"}, "there is no command"},
+		"an unknown short flag":      {[]string{"dlq", "list", "-x"}, `unknown flag "-x"`},
+		"help of nothing":            {[]string{"help", "nothing"}, "unknown command"},
 		"an argument too many":       {[]string{"dlq", "groups", "x"}, "unexpected argument"},
 		"a number that is none":      {[]string{"dlq", "list", "--limit", "x"}, "--limit"},
 		"an editor without a person": {[]string{"dlq", "edit", id, "--operator", "mara", "--reason", "x"}, "an editor needs a terminal"},
-		"an edit nobody agrees to":   {[]string{"dlq", "edit", id, "--file", "-", "--operator", "mara", "--reason", "x"}, "say --yes"},
+		"an edit nobody agrees to":   {[]string{"dlq", "edit", id, "--file", "-", "--operator", "mara", "--reason", "x"}, "give --yes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -216,7 +216,7 @@ func TestDryRunChangesNothingAndFailsWhereAnyWould(t *testing.T) {
 			if r.code != c.code || !strings.Contains(r.out, c.says) || w.book.changes() != "" || len(w.trial.asked) != 1 {
 				t.Errorf("exit %d, asked %v\n%s%s", r.code, w.trial.asked, r.out, r.err)
 			}
-			next := "put them back on their topic:\n  docket dlq retry "
+			next := "to retry them:\n  docket dlq retry "
 			switch {
 			case name == "ids":
 				next += c.args[0] + " --operator YOU\n"

@@ -112,9 +112,9 @@ func (s *session) failed(err error) {
 	case errors.As(err, &uncounted):
 		hint = uncounted.Hint()
 	case errors.Is(err, ledger.ErrNotFound):
-		hint = "`docket dlq list` and `docket jobs list` show what there is; what was resolved and kept its time is gone, its audit stays"
+		hint = "`docket dlq list` and `docket jobs list` show what is there; resolved dead letters are deleted after a while, their audit log stays"
 	case errors.Is(err, ledger.ErrAmbiguous):
-		hint = "`docket dlq list --wide` shows whole ids"
+		hint = "`docket dlq list --wide` prints whole ids"
 	}
 	if hint != "" && !strings.Contains(err.Error(), hint) {
 		s.tell("%s\n", hint)
@@ -215,7 +215,7 @@ func (s *session) operator(flag string) (string, error) {
 		name = strings.TrimSpace(config.Lookup(s.env.Program, s.env.Environ, "DOCKET_OPERATOR"))
 	}
 	if name == "" {
-		return "", misuse("who decides this? Give --operator NAME, or set DOCKET_OPERATOR; the name stays in the audit")
+		return "", misuse("no operator: give --operator NAME, or set DOCKET_OPERATOR; the name goes into the audit log")
 	}
 	return oneLine("--operator", name, 100)
 }
@@ -225,11 +225,14 @@ func oneLine(flag, text string, most int) (string, error) {
 	text = strings.TrimSpace(text)
 	switch {
 	case len(text) > most:
-		return "", misuse("%s has %d bytes; %d are allowed", flag, len(text), most)
+		return "", misuse("%s has %d bytes; at most %d are allowed", flag, len(text), most)
 	case text != plainAll(text):
-		return "", misuse("%s has to be one line of printable text", flag)
+		return "", misuse("%s must be one line of printable text", flag)
 	}
 	return text, nil
 }
 
 const maxReason = 1000
+
+// operatorText explains --operator.
+const operatorText = "your `NAME`, for the audit log; default DOCKET_OPERATOR"

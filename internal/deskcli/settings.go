@@ -20,14 +20,14 @@ type jsonSetting struct {
 // settingsTopic explains the settings.
 func (s *session) settingsTopic() *cobra.Command {
 	return &cobra.Command{
-		Use: "settings", Short: "List the settings, which come from the environment",
+		Use: "settings", Short: "List all settings (environment variables)",
 		Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if s.asJSON {
 				s.print(listOf(settingsOf(), "", func(j jsonSetting) jsonSetting { return j }))
 				return nil
 			}
-			say(c.OutOrStdout(), "Settings (environment). Durations like 500ms, 10s, 1h30m; sizes like 512MiB; booleans true or false; lists by comma.\n\n%s",
+			say(c.OutOrStdout(), "Settings (environment variables). Durations: 500ms, 10s, 1h30m. Sizes: 512MiB. Booleans: true, false. Lists: by comma.\n\n%s",
 				config.Help(config.Desk, 100))
 			return nil
 		},

@@ -20,18 +20,19 @@ type showFlags struct{ payload, history, raw bool }
 func (s *session) show() *cobra.Command {
 	var o showFlags
 	c := &cobra.Command{
-		Use: "show ID [flags]", Short: "Explain a dead letter: what happened, whose fault, what you can do now", DisableFlagsInUseLine: true,
-		Long: "Explain a dead letter. ID is its id or the first 6 characters of it or more. Key, headers and payload may hold personal\n" +
-			"data and are shown with --payload alone.",
+		Use: "show ID [flags]", Short: "Explain a dead letter: cause, state, history, and what to do", DisableFlagsInUseLine: true,
+		Long: "Explain a dead letter: cause, state, history, and what to do.\n\n" +
+			"ID is its id, or the first 6 or more characters. Key, headers and payload may hold personal data and\n" +
+			"are shown only with --payload.",
 		Example: "  docket dlq show 3f9a0c1e77b2\n  docket dlq show 3f9a0c1e77b2 --payload --history\n  docket dlq show 3f9a0c1e77b2 --raw > value.json",
 		Args:    oneID, ValidArgsFunction: s.completeIDs,
 	}
-	c.Flags().BoolVar(&o.payload, "payload", false, "show key, headers and payload, which may hold personal data")
-	c.Flags().BoolVar(&o.history, "history", false, "show all that happened to it, and each of its retries; with --payload what edits changed, too")
-	c.Flags().BoolVar(&o.raw, "raw", false, "write the payload's bytes and nothing else, to a file or a pipe")
+	c.Flags().BoolVar(&o.payload, "payload", false, "show key, headers and payload")
+	c.Flags().BoolVar(&o.history, "history", false, "show the whole history and all retries; with --payload also what edits changed")
+	c.Flags().BoolVar(&o.raw, "raw", false, "print only the bytes of the payload, to a file or a pipe")
 	c.RunE = s.run(func(args []string) (work, error) {
 		if o.raw && s.o.Terminal.Out {
-			return nil, misuse("--raw writes bytes as they are, which no terminal should be given: send it to a file or a pipe")
+			return nil, misuse("--raw can break a terminal: send it to a file or a pipe")
 		}
 		return func(ctx context.Context) error { return s.showLetter(ctx, args[0], o) }, longEnough(args[0])
 	})
@@ -62,9 +63,9 @@ func (s *session) showLetter(ctx context.Context, id string, o showFlags) error 
 func oneID(_ *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
-		return misuse("name a dead letter by its id, as `docket dlq list` shows it")
+		return misuse("give the id of a dead letter, as `docket dlq list` prints it")
 	case len(args) > 1:
-		return misuse("name one dead letter; %s is one too many", quoted(args[1]))
+		return misuse("give one id; %s is one too many", quoted(args[1]))
 	}
 	return nil
 }
@@ -151,35 +152,35 @@ func (s *session) shown(e ledger.Entry, audits []ledger.Audit, sendings []ledger
 	s.field("table", plain(e.Cause.Table))
 	s.field("column", plain(e.Cause.Column))
 	s.field("constraint", plain(e.Cause.Constraint))
-	s.field("that means", strings.TrimSpace(x.Kind+" "+x.Why))
-	s.field("whose fault", x.Blame+" (class "+x.Class+")")
-	s.field("in which try", x.Try)
+	s.field("meaning", strings.TrimSpace(x.Kind+" "+x.Why))
+	s.field("at fault", x.Blame+" (class "+x.Class+")")
+	s.field("failed in", x.Try)
 	s.field("first failed", moment(e.FirstFailedAt, now))
 	s.field("last failed", moment(e.FailedAt, now))
 
 	s.heading("Where")
 	s.field("first read at", plain(origin(e.Origin)))
-	s.field("stands at", fmt.Sprintf("%s/%d/%d, since %s", plain(e.Found.Topic), e.Found.Partition, e.Found.Offset, moment(e.Found.Stamp, now)))
+	s.field("dead letter at", fmt.Sprintf("%s/%d/%d, since %s", plain(e.Found.Topic), e.Found.Partition, e.Found.Offset, moment(e.Found.Stamp, now)))
 	s.field("decision", plain(e.DecisionID))
 	if !e.DecisionTime.IsZero() {
 		s.field("decided", stamped(e.DecisionTime))
 	}
 	s.field("path", plain(e.Path))
 	if e.Parent != "" {
-		s.field("part of", s.id(e.Parent)+", which was retried and held several decisions")
+		s.field("part of", s.id(e.Parent)+", a retried record with several decisions")
 	}
 
 	s.heading("State")
 	s.field(string(e.State), "since "+moment(e.ChangedAt, now)+", by "+plain(e.ChangedBy)+": "+plainAll(e.Why))
 	if e.State == ledger.Processing {
-		s.field("with", plain(e.Owner)+", PENDING again "+moment(e.LeaseUntil, now)+" if nothing is heard until then")
+		s.field("retried by", plain(e.Owner)+"; without a result it is PENDING again "+moment(e.LeaseUntil, now))
 	}
 	if e.Job > 0 {
 		s.field("job", fmt.Sprint(e.Job))
 	}
 	s.field("fingerprint", plain(e.Fingerprint))
 	if e.Edited {
-		s.field("edited", "yes, it is not the payload that it came with")
+		s.field("edited", "yes, the payload was changed by hand")
 	}
 
 	s.heading("Payload")
@@ -207,7 +208,7 @@ func named(name, code string) string {
 func origin(o envelope.Origin) string {
 	text := fmt.Sprintf("%s/%d/%d", o.Topic, o.Partition, o.Offset)
 	if o.Partition == envelope.NoPlace {
-		text = "a collector, which did not put it on " + o.Topic
+		text = "a collector, which could not write it to " + o.Topic
 	}
 	if o.Index != envelope.NoIndex {
 		text += fmt.Sprintf(", decision %d in it", o.Index)
@@ -237,14 +238,14 @@ func (s *session) history(audits []ledger.Audit, sendings []ledger.Sending, o sh
 		shown = shown[len(shown)-briefHistory:]
 	}
 	columns := []column{
-		{title: "when"}, {title: "what"}, {title: "to", paint: s.paintState}, {title: "who", rank: 1, least: 8}, {title: "why", rank: 2, least: 16},
+		{title: "when"}, {title: "action"}, {title: "state", paint: s.paintState}, {title: "by", rank: 1, least: 8}, {title: "reason", rank: 2, least: 16},
 	}
 	now := s.now()
 	var rows [][]cell
 	for _, a := range shown {
 		to := string(a.To)
 		if a.From == a.To {
-			to = "as before"
+			to = "unchanged"
 		}
 		rows = append(rows, []cell{
 			{full: moment(a.At, now), brief: stamped(a.At)}, {full: strings.ReplaceAll(string(a.Act), "_", " ")}, {full: to}, {full: plain(a.By)}, {full: plain(a.Why)},
@@ -252,7 +253,7 @@ func (s *session) history(audits []ledger.Audit, sendings []ledger.Sending, o sh
 	}
 	s.table(columns, rows, "  ")
 	if n := len(audits) - len(shown); n > 0 {
-		s.say("  %s before; --history shows all\n", counted(int64(n), "line"))
+		s.say("  and %s before; --history shows all\n", counted(int64(n), "line"))
 	}
 	if !o.history {
 		return
@@ -263,7 +264,7 @@ func (s *session) history(audits []ledger.Audit, sendings []ledger.Sending, o sh
 			continue
 		}
 		if !o.payload {
-			s.say("\n  edited %s by %s; --payload shows what was changed\n", stamped(a.At), plain(a.By))
+			s.say("\n  edited %s by %s; --payload shows the change\n", stamped(a.At), plain(a.By))
 			continue
 		}
 		s.say("\n  edited %s by %s, %s before:\n%s\n", stamped(a.At), plain(a.By), counted(int64(len(a.Original)), "byte"), s.diff(a.Diff))
@@ -276,7 +277,7 @@ func (s *session) retries(sendings []ledger.Sending) {
 	}
 	s.heading("Retries")
 	columns := []column{
-		{title: "made"}, {title: "by", rank: 3, least: 8}, {title: "record", rank: 1, least: 16}, {title: "how it ended", rank: 2, least: 12}, {title: "ended", rank: 4}, {title: "job", rank: 5, right: true},
+		{title: "started"}, {title: "by", rank: 3, least: 8}, {title: "record", rank: 1, least: 16}, {title: "result", rank: 2, least: 12}, {title: "ended", rank: 4}, {title: "job", rank: 5, right: true},
 	}
 	now := s.now()
 	var rows [][]cell
@@ -301,8 +302,8 @@ func (s *session) retries(sendings []ledger.Sending) {
 // ended is how a retry ended, in a few words.
 func ended(r ledger.Sending) string {
 	text := map[ledger.SendingOutcome]string{
-		"": "under way", ledger.SendingStored: "stored", ledger.SendingDead: "dead again", ledger.SendingRefused: "Kafka did not take it",
-		ledger.SendingWithdrawn: "withdrawn: its lease ended before it was published",
+		"": "in progress", ledger.SendingStored: "stored", ledger.SendingDead: "failed again", ledger.SendingRefused: "Kafka did not accept it",
+		ledger.SendingWithdrawn: "withdrawn: not published in time",
 	}[r.Outcome]
 	if r.Code != "" && r.Outcome != ledger.SendingStored {
 		text += ", " + cli.Named(r.Code)

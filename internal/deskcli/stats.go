@@ -25,25 +25,26 @@ func (s *session) stats() *cobra.Command {
 	var limit int
 	var steps bool
 	c := &cobra.Command{
-		Use: "stats [flags]", Short: "Count decisions by path or service: how many were denied, and since when", DisableFlagsInUseLine: true,
-		Long: "Count decisions by path or service. The deny rate is the denied ones of those that were allowed or denied; what is\n" +
-			"undefined, failed or neither is counted beside it. On a terminal a small chart shows the deny rate of each step.",
+		Use: "stats [flags]", Short: "Count decisions and deny rates, by path or service", DisableFlagsInUseLine: true,
+		Long: "Count decisions by path or service, most denied first.\n\n" +
+			"Deny rate = denied / (allowed + denied). Undefined, error and other decisions are counted separately.\n" +
+			"A terminal also shows a small chart of the deny rate over time. --path and --service can be repeated.",
 		Example: "  docket stats --since 7d --step 1d\n  docket stats --by service --since 2h --step 5m --path 'authz/*'\n" +
 			"  docket stats --steps --path http/example/authz/allow --since 6h",
 		Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	d.declareRange(s, c, "24h")
-	c.Flags().StringVar(&by, "by", "path", "a line for each `thing`: path or service")
-	c.Flags().StringVar(&step, "step", "", "how much time is counted together: a `duration`, as 5m, 1h or 1d; without it one that suits the range")
-	c.Flags().IntVarP(&limit, "limit", "n", defaultRates, "most lines, those with the most denied first: a `number`")
-	c.Flags().BoolVar(&steps, "steps", false, "a line for each step, too")
+	c.Flags().StringVar(&by, "by", "path", "one line per `KEY`: path or service")
+	c.Flags().StringVar(&step, "step", "", "length of one step: a `DURATION` like 5m, 1h or 1d (default: depends on the range)")
+	c.Flags().IntVarP(&limit, "limit", "n", defaultRates, "print at most `N` lines")
+	c.Flags().BoolVar(&steps, "steps", false, "print one line per step, too")
 	s.complete(c, map[string]completion{"by": fixed([]string{"path", "service"}), "step": fixed([]string{"5m", "1h", "1d"})})
 	c.RunE = s.run(func([]string) (work, error) {
-		if _, err := among("thing to count by", by, []string{"path", "service"}); err != nil {
+		if _, err := among("value of --by", by, []string{"path", "service"}); err != nil {
 			return nil, err
 		}
 		if limit < 1 {
-			return nil, misuse("--limit has to be 1 or more")
+			return nil, misuse("--limit must be 1 or more")
 		}
 		q, err := d.statsQuery(step, s.now())
 		q.ByPath = by == "path"
@@ -74,7 +75,7 @@ func (d *decisionFlags) statsQuery(step string, now time.Time) (reader.StatsQuer
 	if err := d.legible(); err != nil {
 		return q, err
 	}
-	since, until, err := d.between(now)
+	since, until, err := between(d.since, d.until, now)
 	if err != nil {
 		return q, err
 	}
@@ -133,7 +134,7 @@ func rated(lines []reader.Stats) []rate {
 
 func (s *session) statsTable(q reader.StatsQuery, by string, all []rate, limit int, steps bool) {
 	if len(all) == 0 {
-		s.tell("there is no such decision since %s\n", q.Since.UTC().Format("2006-01-02 15:04Z"))
+		s.tell("no decisions match since %s\n", q.Since.UTC().Format("2006-01-02 15:04Z"))
 		if hint := pathHint(q.Paths); hint != "" {
 			s.tell("%s\n", hint)
 		}
@@ -174,7 +175,7 @@ func (s *session) statsTable(q reader.StatsQuery, by string, all []rate, limit i
 	}
 	s.tell("%s, in steps of %s\n", span, stepped(q.Step))
 	if more > 0 {
-		s.tell("%s more; -n %d shows them\n", cli.Grouped(int64(more)), len(all))
+		s.tell("%s more; -n %d shows all\n", cli.Grouped(int64(more)), len(all))
 	}
 }
 

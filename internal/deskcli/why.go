@@ -27,21 +27,22 @@ const defaultNeighbours = 3
 func (s *session) why() *cobra.Command {
 	var o whyFlags
 	c := &cobra.Command{
-		Use: "why ID [flags]", Short: "Explain a stored decision: how it ended, by which policy and revision, since when", DisableFlagsInUseLine: true,
-		Long: "Explain a stored decision. ID is its decision_id, or its first 6 characters or more. What it says of itself comes first: verdict, reasons, policies, bundle\n" +
-			"revisions, who asked; then since when decisions of the same subject and path end like that, and those before and behind it.\n" +
-			"Reasons and parts of the input are shown, which may be personal data.",
-		Example: "  docket why 502d43b4-80ba-4142-9470-c83ed0f8d1a8\n" +
-			"  docket why 502d43b4-80ba-4142-9470-c83ed0f8d1a8 --subject input:/user --same-input\n" +
-			"  docket why 502d43b4-80ba-4142-9470-c83ed0f8d1a8 --json | jq -r '.reasons[].text'",
+		Use: "why ID [flags]", Short: "Explain a decision: verdict, reasons, policy, and since when", DisableFlagsInUseLine: true,
+		Long: "Explain a decision: verdict, reasons, policies, bundle revisions, and who asked. Also: since when the same\n" +
+			"subject gets this verdict on this path, what changed then, and the decisions before and after it.\n\n" +
+			"ID is a decision_id, or its first 6 or more characters. Reasons and parts of the input are shown, which\n" +
+			"may be personal data.",
+		Example: "  docket why 502d43b4\n" +
+			"  docket why 502d43b4 --subject input:/user --same-input\n" +
+			"  docket why 502d43b4 --json | jq -r '.reasons[].text'",
 		Args: oneDecisionID, ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	f := c.Flags()
-	f.StringVar(&o.at, "at", "", "which one, where several came with that id: its `time`, RFC 3339")
-	f.StringVar(&o.subject, "subject", "", "who counts as the same subject, a `place`: requested_by, requested_by:host, label:NAME or\ninput:/POINTER; the setting DOCKET_READER_SUBJECT if not given")
-	f.IntVar(&o.neighbours, "neighbours", defaultNeighbours, "how many decisions before and behind it are shown: a `number`")
-	f.BoolVar(&o.same, "same-input", false, "find, too, when the very same input ended otherwise last; may take long")
-	f.BoolVar(&o.full, "full", false, "show the whole decision, too")
+	f.StringVar(&o.at, "at", "", "if several decisions have this id: its `TIMESTAMP`, RFC 3339")
+	f.StringVar(&o.subject, "subject", "", "compare with decisions of the same `SUBJECT`; default DOCKET_READER_SUBJECT")
+	f.IntVar(&o.neighbours, "neighbours", defaultNeighbours, "show `N` decisions before and after it")
+	f.BoolVar(&o.same, "same-input", false, "also find when the same input last had another verdict; can take long")
+	f.BoolVar(&o.full, "full", false, "also show the whole decision")
 	s.complete(c, map[string]completion{"subject": fixed([]string{"requested_by", "requested_by:host", "label:", "input:/"}), "neighbours": fixed(nil), "at": fixed(nil)})
 	c.RunE = s.run(func(args []string) (work, error) {
 		q, err := s.question(o)
@@ -90,9 +91,9 @@ type jsonWhy struct {
 func oneDecisionID(_ *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
-		return misuse("name a decision by its decision_id, as `docket logs` shows it")
+		return misuse("give a decision_id, as `docket logs` prints it")
 	case len(args) > 1:
-		return misuse("name one decision; %s is one too many", quoted(args[1]))
+		return misuse("give one id; %s is one too many", quoted(args[1]))
 	}
 	return idFault(args[0])
 }
@@ -103,7 +104,7 @@ func idFault(id string) error {
 	case id == "":
 		return misuse("the decision_id is empty")
 	case !utf8.ValidString(id):
-		return misuse("%s is not UTF-8; no stored decision_id is like that", quoted(id))
+		return misuse("the decision_id %s is not UTF-8", quoted(id))
 	}
 	return nil
 }
@@ -115,7 +116,7 @@ func instantOf(flag, text string) (time.Time, error) {
 	}
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
-		return t, misuse("%s %s is no time as RFC 3339 has it: 2026-11-21T20:15:00.5Z", flag, quoted(text))
+		return t, misuse("%s %s is not an RFC 3339 time like 2026-11-21T20:15:00.5Z", flag, quoted(text))
 	}
 	return t, nil
 }
@@ -123,7 +124,7 @@ func instantOf(flag, text string) (time.Time, error) {
 // question is what flags ask.
 func (s *session) question(o whyFlags) (q reader.Question, err error) {
 	if o.neighbours < 0 || o.neighbours > reader.MaxNeighbours {
-		return q, misuse("--neighbours has to be 0 to %d", reader.MaxNeighbours)
+		return q, misuse("--neighbours must be 0 to %d", reader.MaxNeighbours)
 	}
 	q.Neighbours, q.SameInput = o.neighbours, o.same
 	if o.subject != "" {
@@ -148,7 +149,7 @@ func (s *session) configured(q *reader.Question, o whyFlags) (err error) {
 func subjectOf(from, text string) (subject.Spec, error) {
 	spec, err := subject.Parse(text)
 	if err != nil {
-		return spec, misuse("%s %s is no subject: %s", from, quoted(text), plainAll(subject.ErrForm.Error()))
+		return spec, misuse("%s %s is not a subject: %s", from, quoted(text), plainAll(subject.ErrForm.Error()))
 	}
 	return spec, nil
 }
@@ -159,7 +160,7 @@ func (s *session) named(ctx context.Context, id string) ([]reader.Decision, erro
 	var several *reader.AmbiguousError
 	switch {
 	case errors.As(err, &several):
-		s.tell("%s: several decisions begin with %s; give more characters of one:\n", s.env.Program, plain(id))
+		s.tell("%s: several decision ids start with %s; give more characters:\n", s.env.Program, plain(id))
 		for _, d := range several.Some {
 			s.tell("  %s  %s  %s\n", plainAll(d.ID), d.Time.UTC().Format(instant), or(d.Path, "-"))
 		}
@@ -191,7 +192,7 @@ func (s *session) stored(ctx context.Context, id, flag string, at time.Time) (re
 			return d, nil
 		}
 	}
-	s.tell("%s: %s of %s; say which one with %s:\n", s.env.Program, counted(int64(len(all)), "decision"), plain(all[0].ID), flag)
+	s.tell("%s: %s have the id %s; select one with %s:\n", s.env.Program, counted(int64(len(all)), "decision"), plain(all[0].ID), flag)
 	for _, d := range all {
 		s.tell("  %s %s  %s\n", flag, d.Time.UTC().Format(time.RFC3339Nano), d.Verdict)
 	}
@@ -202,31 +203,32 @@ func (s *session) stored(ctx context.Context, id, flag string, at time.Time) (re
 func (s *session) absent(id string) {
 	word := plainAll(shell(id))
 	s.tell("%s: no decision %s is stored\n", s.env.Program, plain(id))
-	s.tell("  still on its way, parked, or a dead letter? docket where-is %s\n", word)
-	s.tell("  of a day that was archived, or is just leaving? docket archive list; docket restore --day DAY, then ask again\n")
-	s.tell("  an id can be shortened to its first %d characters or more: docket logs shows ids\n", reader.LeastID)
+	s.tell("  not read yet, parked, or dead-lettered? docket where-is %s\n", word)
+	s.tell("  its day is archived? docket archive list; docket restore --day DAY; then try again\n")
+	s.tell("  shortened? give its first %d or more characters; docket logs prints ids\n", reader.LeastID)
 }
 
 func (s *session) compare() *cobra.Command {
 	var all bool
 	var atA, atB string
 	c := &cobra.Command{
-		Use: "diff A B [flags]", Short: "Compare two stored decisions", DisableFlagsInUseLine: true,
-		Long: "Compare two stored decisions, each named by its decision_id or its first 6 characters or more: what has to change in A to make it B. Numbers are equal as\n" +
-			"JSON numbers; of lists the longest common part stays. What differs between any two is left out: decision_id, timestamp,\n" +
-			"req_id, metrics, trace_id, span_id, and the port of requested_by.",
-		Example: "  docket diff 502d43b4-80ba-4142-9470-c83ed0f8d1a8 cf0d08a7-ac3f-4bae-af64-7e66ef8b00ff",
+		Use: "diff A B [flags]", Short: "Compare two decisions", DisableFlagsInUseLine: true,
+		Long: "Compare two decisions: what must change in A to get B.\n\n" +
+			"A and B are decision_ids, or their first 6 or more characters. Fields that always differ are left out:\n" +
+			"decision_id, timestamp, req_id, metrics, trace_id, span_id, and the port of requested_by. Numbers are\n" +
+			"compared as JSON numbers.",
+		Example: "  docket diff 502d43b4 cf0d08a7",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 || args[0] == "" || args[1] == "" {
-				return misuse("name two decisions by their decision_id")
+				return misuse("give two decision_ids")
 			}
 			return cmp.Or(idFault(args[0]), idFault(args[1]))
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	c.Flags().BoolVar(&all, "all", false, "leave nothing out")
-	c.Flags().StringVar(&atA, "at-a", "", "which A, where several came with that id: its `time`, RFC 3339")
-	c.Flags().StringVar(&atB, "at-b", "", "which B: its `time`")
+	c.Flags().BoolVar(&all, "all", false, "leave out nothing")
+	c.Flags().StringVar(&atA, "at-a", "", "if several decisions have the id A: its `TIMESTAMP`, RFC 3339")
+	c.Flags().StringVar(&atB, "at-b", "", "the same for B: its `TIMESTAMP`")
 	s.complete(c, map[string]completion{"at-a": fixed(nil), "at-b": fixed(nil)})
 	c.RunE = s.run(func(args []string) (work, error) {
 		whenA, errA := instantOf("--at-a", atA)
@@ -249,7 +251,7 @@ func (s *session) compare() *cobra.Command {
 func (s *session) compared(a, b reader.Decision, all bool) error {
 	found, err := reader.Diff(a.Raw, b.Raw, reader.DiffOptions{All: all})
 	if errors.Is(err, reader.ErrNotJSON) {
-		return fmt.Errorf("compare what is stored: %w", err)
+		return fmt.Errorf("compare the decisions: %w", err)
 	}
 	if s.asJSON {
 		s.print(jsonDiff{A: endOf(a), B: endOf(b), Differences: found})
@@ -263,7 +265,7 @@ func (s *session) compared(a, b reader.Decision, all bool) error {
 	}
 	s.say("\n")
 	if len(found.Changes) == 0 {
-		s.say("no difference, but for what differs between any two decisions\n")
+		s.say("no difference, apart from fields that always differ (--all shows them)\n")
 	}
 	s.changes(found.Changes, found.More, "")
 	return nil

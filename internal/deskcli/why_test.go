@@ -130,7 +130,7 @@ func TestUndefinedIsSaidAsWhy(t *testing.T) {
 	if err := s.AddRaw([]byte(`{"decision_id":"nothing","timestamp":"2026-11-21T20:00:00Z","path":"a","requested_by":"10.0.0.7:1"}`)); err != nil {
 		t.Fatal(err)
 	}
-	if r := (&world{store: s}).call("why", "nothing"); !strings.Contains(r.out, "\nWhy\n  result          there is none\n") {
+	if r := (&world{store: s}).call("why", "nothing"); !strings.Contains(r.out, "\nWhy\n  result          none\n") {
 		t.Errorf("%s", r.out)
 	}
 }
@@ -160,7 +160,7 @@ func TestWhyIsRefusedWhatItDoesNotKnow(t *testing.T) {
 		"neighbours":     {args: []string{"why", "w-3", "--neighbours", "51"}, says: "--neighbours"},
 		"no neighbours":  {args: []string{"why", "w-3", "--neighbours", "-1"}, says: "--neighbours"},
 		"a time":         {args: []string{"why", "twice", "--at", "yesterday"}, says: "--at"},
-		"one to compare": {args: []string{"diff", "w-3"}, says: "two decisions"},
+		"one to compare": {args: []string{"diff", "w-3"}, says: "two decision_ids"},
 	} {
 		r := (&world{store: asked(t), environ: c.environ, bare: c.environ == nil}).call(c.args...)
 		quiet(t, r.out+r.err)
@@ -173,7 +173,7 @@ func TestWhyIsRefusedWhatItDoesNotKnow(t *testing.T) {
 func TestExtractorsOfTheSettingsAreUsed(t *testing.T) {
 	t.Parallel()
 	w := &world{store: asked(t), environ: []string{"DOCKET_READER_EXTRACTORS=shop/*=reasons:/reasons/1,shop/authz=subject:/method"}}
-	if r := w.call("why", "w-3"); r.code != 0 || strings.Contains(r.out, "reason          finance is closed") || !strings.Contains(r.out, "GET (by input:/method)") {
+	if r := w.call("why", "w-3"); r.code != 0 || strings.Contains(r.out, "reason          finance is closed") || !strings.Contains(r.out, "GET (from input:/method)") {
 		t.Errorf("exit %d, %s%s", r.code, r.out, r.err)
 	}
 }

@@ -21,19 +21,19 @@ const shownReasons = 20
 func (s *session) explained(x reader.Explanation, q reader.Question, now time.Time) {
 	s.say("%s %s\n", s.paint(bold, "Decision"), plainAll(x.DecisionID))
 	s.field("verdict", s.paintVerdict(string(x.Verdict)))
-	s.field("known by", plainAll(x.VerdictFrom))
+	s.field("based on", plainAll(x.VerdictFrom))
 	s.field("decided", x.Timestamp.Format(instant)+" ("+ago(x.Timestamp, now)+")")
 	s.field("policy", plain(x.Rego))
 	s.field("query", plain(x.Query))
-	s.field("answered with", plain(x.Response))
+	s.field("response", plain(x.Response))
 	s.because(x)
 	s.versions(x)
 	s.asker(x)
 	s.since(x, now)
-	s.neighbours("Before it, of the same subject and path", x.Before)
-	s.neighbours("Behind it", x.After)
+	s.neighbours("Earlier decisions of the same subject and path", x.Before)
+	s.neighbours("Later decisions", x.After)
 	if len(x.Notes) > 0 {
-		s.heading("Mind")
+		s.heading("Note")
 		for _, note := range x.Notes {
 			s.say("%s\n", folded(plainAll(note), "  ", s.width()))
 		}
@@ -95,19 +95,19 @@ func (s *session) because(x reader.Explanation) {
 	case there:
 		s.field("result", s.value(x.Result))
 	default:
-		s.field("result", "there is none")
+		s.field("result", "none")
 	}
 	if x.MappedResult != nil {
 		s.field("mapped result", s.value(*x.MappedResult))
 	}
 	if x.NDBuiltins != nil {
-		s.field("builtins said", s.value(*x.NDBuiltins))
+		s.field("builtin results", s.value(*x.NDBuiltins))
 	}
 }
 
 // versions are bundles and OPA.
 func (s *session) versions(x reader.Explanation) {
-	s.heading("By which policies")
+	s.heading("Policies")
 	for _, b := range x.Bundles {
 		line := plain(b.Name)
 		if b.Revision == "" {
@@ -118,7 +118,7 @@ func (s *session) versions(x reader.Explanation) {
 		s.field("bundle", line)
 	}
 	if len(x.Bundles) == 0 {
-		s.field("bundle", "none is named")
+		s.field("bundle", "none in the decision")
 	}
 	s.field("OPA", strings.TrimSpace(plain(x.OPA.Version)+" "+plain(x.OPA.ID)))
 	var labels []string
@@ -141,12 +141,12 @@ func (s *session) versions(x reader.Explanation) {
 
 // asker is who asked, what, and what of it is not in the log.
 func (s *session) asker(x reader.Explanation) {
-	s.heading("Who asked")
+	s.heading("Asked by")
 	who := plain(x.Asked.Subject)
 	if who == "" {
-		who = "not known"
+		who = "unknown"
 	}
-	s.field("subject", who+" (by "+plain(x.Asked.SubjectBy)+")")
+	s.field("subject", who+" (from "+plain(x.Asked.SubjectBy)+")")
 	s.field("requested by", plain(x.Asked.RequestedBy))
 	for _, part := range x.Asked.Input {
 		s.field("input", plain(part.Pointer)+" "+s.value(part.Value))
@@ -168,7 +168,7 @@ func (s *session) since(x reader.Explanation, now time.Time) {
 	if w.FirstTime != nil {
 		line := w.FirstTime.Format(instant) + " (" + ago(*w.FirstTime, now) + "), " + s.idOr(w.FirstID, x.DecisionID)
 		if w.Otherwise == nil {
-			line += ", or earlier" // it is but the first that was looked at
+			line += ", or earlier" // it is only the first that was looked at
 		}
 		s.field("since", line)
 	}
@@ -176,29 +176,29 @@ func (s *session) since(x reader.Explanation, now time.Time) {
 		s.field("in revision", plainAll(reader.Revision(w.FirstBundles)))
 	}
 	if o := w.Otherwise; o != nil {
-		s.field("last otherwise", string(o.Verdict)+" at "+o.Timestamp.Format(instant)+", "+plain(o.DecisionID))
+		s.field("before that", string(o.Verdict)+" at "+o.Timestamp.Format(instant)+", "+plain(o.DecisionID))
 		s.field("in revision", plainAll(reader.Revision(o.Bundles)))
 	} else {
-		s.field("last otherwise", "none was found: each that was looked at "+what)
+		s.field("before that", "no other verdict found: each decision searched "+what)
 	}
-	s.field("looked at", plainAll(w.Searched))
+	s.field("searched", plainAll(w.Searched))
 	if w.Otherwise != nil {
-		s.say("  what changed between that one and this one:\n")
+		s.say("  changes from that decision to this one:\n")
 		n := 0
 		for _, d := range []reader.Differences{w.Bundles, w.OPAVersion, w.Input, w.Result} {
 			n += len(d.Changes)
 			s.changes(d.Changes, d.More, "    ")
 		}
 		if n == 0 {
-			s.say("    neither bundles, OPA's version, input nor result\n")
+			s.say("    none in bundles, OPA version, input or result\n")
 		}
 	}
 	switch o := w.SameInput; {
 	case o == nil:
 	case w.Otherwise != nil && o.DecisionID == w.Otherwise.DecisionID:
-		s.field("the same input", "yes: the very same input ended otherwise then, so policy or data changed, or the time")
+		s.field("same input", "yes: the same input had another verdict, so policy, data or time made the difference")
 	default:
-		s.field("the same input", string(o.Verdict)+" at "+o.Timestamp.Format(instant)+", "+plain(o.DecisionID))
+		s.field("same input", string(o.Verdict)+" at "+o.Timestamp.Format(instant)+", "+plain(o.DecisionID))
 		s.changes(o.Changes, o.More, "    ")
 	}
 }
@@ -206,7 +206,7 @@ func (s *session) since(x reader.Explanation, now time.Time) {
 // idOr is an id, or that it is the one that is explained.
 func (s *session) idOr(id, explained string) string {
 	if id == explained {
-		return "with this one"
+		return "this decision"
 	}
 	return plain(id)
 }
@@ -224,7 +224,7 @@ func (s *session) neighbours(title string, all []reader.Neighbour) {
 		shown := n.Changes[:min(nearChanges, len(n.Changes))]
 		s.changes(shown, n.More+len(n.Changes)-len(shown), "    ")
 		if len(n.Changes) == 0 {
-			s.say("    nothing else differs\n")
+			s.say("    no other difference\n")
 		}
 	}
 }
@@ -274,13 +274,13 @@ func (s *session) furtherOn(x reader.Explanation, q reader.Question) {
 	id := plainAll(shell(x.DecisionID))
 	tell := func(what, command string) { s.say("  %s\n    %s\n", what, s.paint(cyan, command)) }
 	if x.Since != nil && x.Since.Otherwise != nil {
-		tell("compare with the one that ended otherwise", "docket diff "+plainAll(shell(x.Since.Otherwise.DecisionID))+" "+id)
+		tell("compare with the last one that had another verdict", "docket diff "+plainAll(shell(x.Since.Otherwise.DecisionID))+" "+id)
 	}
 	if x.Since != nil && x.Since.SameInput == nil && x.Since.Otherwise != nil && !q.SameInput {
-		tell("find when the very same input ended otherwise", "docket why "+id+" --subject "+plainAll(shell(q.Subject.String()))+" --same-input")
+		tell("find when the same input had another verdict", "docket why "+id+" --subject "+plainAll(shell(q.Subject.String()))+" --same-input")
 	}
-	tell("see all of it", "docket logs "+id+" --full")
+	tell("see the whole decision", "docket logs "+id+" --full")
 	if x.Path != "" {
-		tell("see how this path ends elsewhere", "docket stats --path "+plainAll(shell(x.Path)))
+		tell("see the deny rate of this path", "docket stats --path "+plainAll(shell(x.Path)))
 	}
 }

@@ -190,7 +190,7 @@ func TestWhereIsKnowsEveryHome(t *testing.T) {
 	s.committedTo(6)
 
 	for _, record := range []string{"stored", one(0), one(0) + "/0"} {
-		s.whereIs(record, 0, "1 decision\n", "row: stored 20", "Nothing is left to do.")
+		s.whereIs(record, 0, "1 decision\n", "row: stored 20", "Nothing to do.")
 	}
 	s.whereIs(one(4), 0, "this is a duplicate", "first read at "+one(0)+"/0")
 	for _, record := range []string{"refused", one(1), s.places.DLQTopic + "/0/0"} {
@@ -199,7 +199,7 @@ func TestWhereIsKnowsEveryHome(t *testing.T) {
 	s.whereIs(one(2), 0, "cannot be read: syntax", "spooled in ", "for "+s.places.DLQTopic, "raise max.message.bytes")
 	s.whereIs(one(3), 0, "2 decisions", "[0] two-0", "row: stored", "[1] cannot be read: missing_field", "dead letter at")
 	s.whereIs(one(3)+"/1", 0, "dead letter at")
-	s.whereIs("away", 0, "parked at "+s.places.ParkingTopic+"/0/0, attempt 0, 40001 (serialization_failure)", "Nobody is in group "+s.places.ParkingGroup)
+	s.whereIs("away", 0, "parked at "+s.places.ParkingTopic+"/0/0, attempt 0, 40001 (serialization_failure)", "No member in group "+s.places.ParkingGroup)
 	r := s.replayer()
 	eventually(t, patience, "the replayer has joined", func() error {
 		if !r.ready() {
@@ -207,11 +207,11 @@ func TestWhereIsKnowsEveryHome(t *testing.T) {
 		}
 		return nil
 	})
-	s.whereIs("away", 0, "It is tried again in ")
+	s.whereIs("away", 0, "It is replayed in ")
 
 	c.stop()
 	s.put(&kgo.Record{Value: []byte(logOf("later-1", ""))}, &kgo.Record{Value: []byte(logOf("later-2", ""))}, &kgo.Record{Value: []byte(logOf("later-3", ""))})
-	s.whereIs("later-3", 0, "not read yet: 2 records before it", "Nobody is in group "+s.places.Group)
+	s.whereIs("later-3", 0, "not read yet: 2 records before it", "No member in group "+s.places.Group)
 	s.whereIs(one(7), 0, "not read yet: 1 record before it")
 	s.whereIs(one(99), 1, "is not written yet: the partition holds 0 to 8")
 	s.whereIs("unheard-of", 1, "not found in the table, by decision_id, "+s.places.Topic+", 9 records since")

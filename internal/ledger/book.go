@@ -10,9 +10,9 @@ import (
 // Errors that a caller decides by.
 var (
 	// ErrNotFound says that there is no such dead letter or job.
-	ErrNotFound = errors.New("there is none of that name in the ledger")
+	ErrNotFound = errors.New("not in the ledger")
 	// ErrAmbiguous says that the first characters of an id fit more than one.
-	ErrAmbiguous = errors.New("more than one begins like that; give more characters")
+	ErrAmbiguous = errors.New("more than one id starts with it; give more characters")
 	// ErrLost says that what was leased has another owner now.
 	ErrLost = errors.New("somebody else has it now")
 )

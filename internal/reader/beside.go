@@ -45,12 +45,12 @@ func (x *Explanation) beside(r reads, around Around, q Question) {
 	}
 	s.Searched = searched(around)
 	if around.Short {
-		x.Notes = append(x.Notes, "the search ran out of time: what it did not find may be there all the same")
+		x.Notes = append(x.Notes, "the search ran out of time: there may be more than it found")
 	}
 	if q.SameInput && around.InputTooLong {
-		x.Notes = append(x.Notes, "the input is too long to be looked for")
+		x.Notes = append(x.Notes, "the input is too long to search for")
 	} else if q.SameInput && equal == nil {
-		x.Notes = append(x.Notes, "no decision of the very same input, subject and path that ended otherwise is in what was searched")
+		x.Notes = append(x.Notes, "no decision with the same input, subject and path but another verdict was found in what was searched")
 	}
 	x.Since = &s
 }
@@ -58,17 +58,17 @@ func (x *Explanation) beside(r reads, around Around, q Question) {
 func searched(a Around) string {
 	switch {
 	case a.Looked == 1 && a.Otherwise != nil:
-		return "the last decision of this subject and path before it"
+		return "the last decision of this subject and path before this one"
 	case a.Looked == 1 && a.All:
-		return "the one decision of this subject and path that is stored before it"
+		return "the only stored decision of this subject and path before this one"
 	case a.Looked > 0 && !a.All && a.Otherwise == nil:
-		return fmt.Sprintf("the last %d decisions of this subject and path before it; what was before those is not known", a.Looked)
+		return fmt.Sprintf("the last %d decisions of this subject and path before this one; older ones were not searched", a.Looked)
 	case a.Looked > 0 && a.Otherwise == nil:
-		return fmt.Sprintf("all %d stored decisions of this subject and path before it", a.Looked)
+		return fmt.Sprintf("all %d stored decisions of this subject and path before this one", a.Looked)
 	case a.Looked > 0:
-		return fmt.Sprintf("the last %d decisions of this subject and path before it", a.Looked)
+		return fmt.Sprintf("the last %d decisions of this subject and path before this one", a.Looked)
 	}
-	return "the stored decisions of this subject and path before it; archived ones are not among them"
+	return "the stored decisions of this subject and path before this one; not archived ones"
 }
 
 // sameInput says whether another decision had the very same input.

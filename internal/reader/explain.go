@@ -210,32 +210,32 @@ func name(step string) bool {
 func (x *Explanation) remarks(r reads, q Question) {
 	note := func(text string) { x.Notes = append(x.Notes, text) }
 	if r.whole == nil {
-		note("the stored decision could not be read as JSON; only its columns are told")
+		note("the stored decision is not valid JSON; only its columns are shown")
 	}
 	if !x.Recognised {
-		note("nothing in the result was recognised as a verdict or a reason: it is shown as it is; DOCKET_READER_EXTRACTORS can say where this path has them")
+		note("no verdict or reason was recognised in the result, so it is shown as it is; DOCKET_READER_EXTRACTORS can tell where this path has them")
 	} else if x.Verdict == Other {
-		note("the result names reasons or policies, but nothing that is known as allowed or denied")
+		note("the result has reasons or policies, but nothing that says allowed or denied")
 	}
 	if x.Verdict != x.VerdictStored {
-		note("searches and rates go by columns and know this decision as " + string(x.VerdictStored))
+		note("docket logs and docket stats use the columns and count this decision as " + string(x.VerdictStored))
 	}
 	if x.Verdict == Undefined {
-		note("no rule of this path had a value for this input, or there is no such rule; for OPA's caller that is no result, and not false")
+		note("no rule of this path had a value for this input, or the rule does not exist; the caller of OPA got no result, not false")
 	}
 	if x.Verdict == Denied && len(x.Reasons) == 0 {
-		note("the result gives no reason; a policy that returns reasons beside its verdict would be explained by them")
+		note("the result has no reason; if the policy also returns reasons, they are shown here")
 	}
 	if len(x.Bundles) == 0 {
-		note("the decision names no bundle: which revision of the policies spoke is not known")
+		note("the decision names no bundle, so the revision of the policies is unknown")
 	}
 	if x.Asked.Subject == "" && q.Subject.Kind != subject.DecisionID {
-		note("there is no " + x.Asked.SubjectBy + " in it: who asked is not known, so no others of the same subject are looked for")
+		note("the decision has no " + x.Asked.SubjectBy + ", so the subject is unknown and other decisions of it were not searched")
 	}
 	if q.Subject.Kind == subject.DecisionID {
-		note("by decision_id every decision is its own subject: there are no others of it")
+		note("with the subject decision_id each decision is its own subject, so there are no others to compare with")
 	}
 	if x.Path == "" {
-		note("it has no path (a query of its own): others of the same path are not looked for")
+		note("the decision has no path (an ad-hoc query), so others of the same path were not searched")
 	}
 }

@@ -45,7 +45,7 @@ func ParseExtractors(list []string) (Extractors, error) {
 			}
 		}
 		if !ok || one.Path == "" {
-			return nil, wrong("extractor %d is none: PATH=ROLE:/POINTER, ROLE being allow, deny, reasons, policies, rules or subject", i+1)
+			return nil, wrong("extractor %d is not PATH=ROLE:/POINTER, with the ROLE allow, deny, reasons, policies, rules or subject", i+1)
 		}
 		steps, err := ParsePointer(one.Pointer)
 		if err != nil {

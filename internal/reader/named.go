@@ -18,7 +18,7 @@ type AmbiguousError struct {
 }
 
 func (*AmbiguousError) Error() string {
-	return "several decisions begin like that; give more characters"
+	return "several decision ids start with it; give more characters"
 }
 
 // candidates is how many decisions an [AmbiguousError] names.

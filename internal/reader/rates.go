@@ -27,7 +27,7 @@ func ParseStep(text string, span time.Duration) (time.Duration, error) {
 		d, err = time.Duration(days)*day, nil
 	}
 	if err != nil || d < time.Minute || d > 366*day || d%time.Minute != 0 || d < day && day%d != 0 || d > day && d%day != 0 {
-		return 0, wrong("a step is a number of whole minutes that a day can be divided by, or of whole days (5m, 1h, 1d)")
+		return 0, wrong("a step must be whole minutes that divide a day evenly, or whole days (5m, 1h, 1d)")
 	}
 	return d, nil
 }
@@ -40,7 +40,7 @@ func NewStatsQuery(since, until time.Time, step string, now time.Time) (StatsQue
 		end = now
 	}
 	if !since.Before(end) {
-		return q, wrong("nothing lies between its two ends")
+		return q, wrong("the range is empty")
 	}
 	var err error
 	if q.Step, err = ParseStep(step, end.Sub(since)); err != nil {
@@ -53,7 +53,7 @@ func NewStatsQuery(since, until time.Time, step string, now time.Time) (StatsQue
 		}
 	}
 	if n := end.Sub(q.Since) / q.Step; n > mostSteps {
-		return q, wrong("that are %d steps; %d are counted at once: take a longer step", n, mostSteps)
+		return q, wrong("that is %d steps, and at most %d are counted at once: take a longer step", n, mostSteps)
 	}
 	return q, nil
 }

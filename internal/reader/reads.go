@@ -21,7 +21,7 @@ func reading(d Decision, q Question) reads {
 		r.path = *d.Path
 	}
 	if r.whole == nil {
-		r.said = shape{verdict: d.Verdict, from: "by the columns"}
+		r.said = shape{verdict: d.Verdict, from: "the columns"}
 		return r
 	}
 	r.said = read(r.whole, r.path, q.Extractors)

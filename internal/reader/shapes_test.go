@@ -72,8 +72,8 @@ func TestCommonShapesAreUnderstood(t *testing.T) {
 			verdict: reader.Denied, from: "/result/allow is false", reasons: "too much rule=limit; own order rule=own; too much rule=other", spoke: "rule limit; rule own; rule other",
 		},
 		"allowed":                    {path: "http/authz", rest: `"result":{"allowed":true,"message":"as owner"}`, verdict: reader.Allowed, from: "/result/allowed is true", reasons: "as owner"},
-		"no result":                  {path: "http/authz", rest: ``, verdict: reader.Undefined, from: "there is no result"},
-		"an error":                   {path: "http/authz", rest: `"error":{"code":"internal_error","message":"x"}`, verdict: reader.Error, from: "/error is there"},
+		"no result":                  {path: "http/authz", rest: ``, verdict: reader.Undefined, from: "no result"},
+		"an error":                   {path: "http/authz", rest: `"error":{"code":"internal_error","message":"x"}`, verdict: reader.Error, from: "/error is set"},
 		"a list of reasons":          {path: "a", rest: `"result":{"allow":false,"reasons":["one","two"]}`, verdict: reader.Denied, from: "/result/allow is false", reasons: "one; two"},
 		"objects as reasons":         {path: "a", rest: `"result":{"allow":false,"violations":[{"msg":"m","policy":"p","rule":"r","code":"E1","severity":"high"},{"reason":"n","id":"i"}]}`, verdict: reader.Denied, from: "/result/allow is false", reasons: "m policy=p rule=r code=E1 level=high; n rule=i", spoke: "policy p; rule r; rule i"},
 		"warnings":                   {path: "a", rest: `"result":{"allow":true,"warnings":["old"]}`, verdict: reader.Allowed, from: "/result/allow is true", reasons: "old level=warning"},
@@ -82,15 +82,15 @@ func TestCommonShapesAreUnderstood(t *testing.T) {
 		"a map of names to text":     {path: "a", rest: `"result":{"allow":false,"errors":{"age":"too young"}}`, verdict: reader.Denied, from: "/result/allow is false", reasons: "too young policy=age", spoke: "policy age"},
 		"a score with its breakdown": {path: "a", rest: `"result":{"allow":false,"score":{"score":50,"max_score":100,"threshold":70,"breakdown":[{"policy":"p","passed":false,"weight":25},{"policy":"q","passed":true}]}}`, verdict: reader.Denied, from: "/result/allow is false", spoke: "policy p failed; policy q passed"},
 		"policies as a map":          {path: "a", rest: `"result":{"allow":false,"policies":{"p":true,"q":false},"rules":["r"]}`, verdict: reader.Denied, from: "/result/allow is false", spoke: "policy p passed; policy q failed; rule r"},
-		"a deny list":                {path: "kubernetes/admission/deny", rest: `"result":["no label"]`, verdict: reader.Denied, from: "/result is not empty, and a rule called deny lists what is denied", reasons: "no label", other: true},
-		"an empty deny list":         {path: "kubernetes/admission/deny", rest: `"result":[]`, verdict: reader.Allowed, from: "/result is empty, and a rule called deny lists what is denied", other: true},
-		"conftest, one rule":         {path: "main/deny_latest", rest: `"result":[{"msg":"latest","metadata":{"x":1}}]`, verdict: reader.Denied, from: "/result is not empty, and a rule called deny_latest lists what is denied", reasons: "latest", other: true},
+		"a deny list":                {path: "kubernetes/admission/deny", rest: `"result":["no label"]`, verdict: reader.Denied, from: "/result is not empty, and a rule named deny lists violations", reasons: "no label", other: true},
+		"an empty deny list":         {path: "kubernetes/admission/deny", rest: `"result":[]`, verdict: reader.Allowed, from: "/result is empty, and a rule named deny lists violations", other: true},
+		"conftest, one rule":         {path: "main/deny_latest", rest: `"result":[{"msg":"latest","metadata":{"x":1}}]`, verdict: reader.Denied, from: "/result is not empty, and a rule named deny_latest lists violations", reasons: "latest", other: true},
 		"conftest, all":              {path: "main", rest: `"result":{"deny":[],"violation":[{"msg":"v","details":{}}],"warn":["w"]}`, verdict: reader.Denied, from: "/result/violation is not empty", reasons: "v; w level=warning", other: true},
 		"conftest, none":             {path: "main", rest: `"result":{"deny":[],"warn":["w"]}`, verdict: reader.Allowed, from: "/result/deny is empty", reasons: "w level=warning", other: true},
 		"a list of warnings":         {path: "main/warn", rest: `"result":["w"]`, verdict: reader.Other, reasons: "w level=warning"},
-		"a boolean deny":             {path: "main/deny", rest: `"result":true`, verdict: reader.Denied, from: "/result is true, and a rule called deny denies by being true", other: true},
+		"a boolean deny":             {path: "main/deny", rest: `"result":true`, verdict: reader.Denied, from: "/result is true, and a rule named deny denies when it is true", other: true},
 		"a boolean deny inside":      {path: "main", rest: `"result":{"denied":false}`, verdict: reader.Allowed, from: "/result/denied is false", other: true},
-		"Gatekeeper":                 {path: "k8srequiredlabels/violation", rest: `"result":[{"msg":"you must provide labels","details":{"missing_labels":["app"]}}]`, verdict: reader.Denied, from: "/result is not empty, and a rule called violation lists what is denied", reasons: "you must provide labels", other: true},
+		"Gatekeeper":                 {path: "k8srequiredlabels/violation", rest: `"result":[{"msg":"you must provide labels","details":{"missing_labels":["app"]}}]`, verdict: reader.Denied, from: "/result is not empty, and a rule named violation lists violations", reasons: "you must provide labels", other: true},
 		"Kubernetes admission":       {path: "system/main", rest: `"result":{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"allowed":false,"uid":"u","status":{"message":"no team label","reason":"Forbidden","code":403}}}`, verdict: reader.Denied, from: "/result/response/allowed is false", reasons: "no team label code=403", other: true},
 		"Envoy":                      {path: "envoy/authz/allow", rest: `"result":{"allowed":false,"http_status":403,"headers":{"x-why":"no"},"body":"no role"}`, verdict: reader.Denied, from: "/result/allowed is false", reasons: "no role"},
 		"entitlements":               {path: "main/main", rest: `"result":{"allowed":false,"entz":[],"message":"bob may not write"}`, verdict: reader.Denied, from: "/result/allowed is false", reasons: "bob may not write"},
@@ -104,14 +104,14 @@ func TestCommonShapesAreUnderstood(t *testing.T) {
 		"extractors": {
 			path: "shop/price", rest: `"result":{"ok":"permit","why":{"de":["teuer"]},"by":[{"id":"p9"}],"r":"r1","allow":false}`,
 			extractors: []string{"shop/price=allow:/ok", "shop/*=reasons:/why/de", "shop/*=policies:/by", "shop/price=rules:/r"},
-			verdict:    reader.Allowed, from: "by the extractor allow at /result/ok", reasons: "teuer", spoke: "policy p9; rule r1", other: true,
+			verdict:    reader.Allowed, from: "extractor allow at /result/ok", reasons: "teuer", spoke: "policy p9; rule r1", other: true,
 		},
 		"the closest extractor": {
 			path: "shop/price", rest: `"result":{"a":true,"b":["x"]}`, extractors: []string{"*=allow:/a", "shop/*=deny:/b", "*=allow:/c", "shop/price=allow:/none"},
-			verdict: reader.Allowed, from: "by the extractor allow at /result/a", other: true,
+			verdict: reader.Allowed, from: "extractor allow at /result/a", other: true,
 		},
 		"deny by extractor": {
-			path: "shop/price", rest: `"result":{"b":["x"]}`, extractors: []string{"shop/*=deny:/b"}, verdict: reader.Denied, from: "by the extractor deny at /result/b", other: true,
+			path: "shop/price", rest: `"result":{"b":["x"]}`, extractors: []string{"shop/*=deny:/b"}, verdict: reader.Denied, from: "extractor deny at /result/b", other: true,
 		},
 		"an extractor of another path": {path: "shopping/price", rest: `"result":{"b":["x"]}`, extractors: []string{"shop/*=deny:/b"}, verdict: reader.Other},
 	} {
@@ -135,7 +135,7 @@ func TestCommonShapesAreUnderstood(t *testing.T) {
 					t.Errorf("reason at %s", r.Pointer)
 				}
 			}
-			if nothing := slices.ContainsFunc(x.Notes, func(n string) bool { return strings.HasPrefix(n, "nothing in the result was recognised") }); nothing == known {
+			if nothing := slices.ContainsFunc(x.Notes, func(n string) bool { return strings.HasPrefix(n, "no verdict or reason was recognised") }); nothing == known {
 				t.Errorf("notes %q", x.Notes)
 			}
 		})

@@ -169,7 +169,7 @@ func TestWhatWasNeverOtherwiseIsSaidOfWhatWasSearchedOnly(t *testing.T) {
 	t.Parallel()
 	s := day(t, fmt.Sprintf(alice, 1, 7, 1, 1, "false"), fmt.Sprintf(alice, 1, 7, 1, 1, "false"))
 	x := ask(t, s, "d-1", reader.Question{Subject: spec(t, "requested_by:host"), SameInput: true})
-	if x.Since == nil || x.Since.Otherwise != nil || x.Since.FirstID != "d-0" || !strings.Contains(x.Since.Searched, "archived ones are not") {
+	if x.Since == nil || x.Since.Otherwise != nil || x.Since.FirstID != "d-0" || !strings.Contains(x.Since.Searched, "not archived ones") {
 		t.Errorf("%+v", x.Since)
 	}
 	if x = ask(t, s, "d-0", reader.Question{Subject: spec(t, "requested_by:host")}); x.Since.FirstID != "d-0" || !x.Since.FirstTime.Equal(x.Timestamp) {
@@ -207,11 +207,11 @@ func TestWhereColumnsDoNotTellDecisionsAreRead(t *testing.T) {
 		many = append(many, fmt.Sprintf(flag, "3"))
 	}
 	x = ask(t, day(t, many...), "d-59", reader.Question{})
-	if x.Since.Otherwise != nil || x.Since.Searched != "all 59 stored decisions of this subject and path before it" {
+	if x.Since.Otherwise != nil || x.Since.Searched != "all 59 stored decisions of this subject and path before this one" {
 		t.Errorf("%+v", x.Since)
 	}
 	for id, want := range map[string]string{
-		"d-1": "the one decision of this subject and path that is stored before it", "d-2": "all 2 stored decisions of this subject and path before it",
+		"d-1": "the only stored decision of this subject and path before this one", "d-2": "all 2 stored decisions of this subject and path before this one",
 	} {
 		if x = ask(t, day(t, many...), id, reader.Question{}); x.Since.Searched != want {
 			t.Errorf("%s: %q", id, x.Since.Searched)
@@ -219,7 +219,7 @@ func TestWhereColumnsDoNotTellDecisionsAreRead(t *testing.T) {
 	}
 	s = day(t, fmt.Sprintf(flag, "0"), fmt.Sprintf(flag, "1"), fmt.Sprintf(flag, "2"), fmt.Sprintf(flag, "2"))
 	for id, want := range map[string]string{
-		"d-2": "the last decision of this subject and path before it", "d-3": "the last 2 decisions of this subject and path before it",
+		"d-2": "the last decision of this subject and path before this one", "d-3": "the last 2 decisions of this subject and path before this one",
 	} {
 		if x = ask(t, s, id, reader.Question{}); x.Since.Searched != want {
 			t.Errorf("%s: %q", id, x.Since.Searched)
@@ -275,7 +275,7 @@ func TestWithoutASubjectOrAPathNoOthersAreLookedFor(t *testing.T) {
 		}
 	}
 	x := ask(t, s, "d-2", reader.Question{Neighbours: 3, Subject: spec(t, "decision_id")})
-	if x.Since != nil || !strings.Contains(strings.Join(x.Notes, "\n"), "every decision is its own subject") {
+	if x.Since != nil || !strings.Contains(strings.Join(x.Notes, "\n"), "each decision is its own subject") {
 		t.Errorf("%+v", x)
 	}
 	if n := len(s.Asked()); n != 0 {

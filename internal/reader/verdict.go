@@ -22,9 +22,9 @@ func columns(whole, result *node) (Verdict, string) {
 	}
 	switch {
 	case whole.get("error").there():
-		return Error, "/error is there"
+		return Error, "/error is set"
 	case !result.there():
-		return Undefined, "there is no result"
+		return Undefined, "no result"
 	}
 	return Other, ""
 }
@@ -44,7 +44,7 @@ func (s *shape) decide(whole, result *node, path string, e Extractors) {
 			verdict, ok = allowing(n)
 		}
 		if ok {
-			s.verdict, s.from, s.column = verdict, "by the extractor "+string(one.Role)+" at /result"+one.Pointer, verdict == column && slices.Contains(columnPointers, one.Pointer)
+			s.verdict, s.from, s.column = verdict, "extractor "+string(one.Role)+" at /result"+one.Pointer, verdict == column && slices.Contains(columnPointers, one.Pointer)
 			return
 		}
 	}
@@ -53,7 +53,7 @@ func (s *shape) decide(whole, result *node, path string, e Extractors) {
 	switch value, ok := result.boolean(); {
 	case ok && denies(name):
 		s.verdict, s.column = verdictOf(value), false
-		s.from = why + ", and a rule called " + name + " denies by being true"
+		s.from = why + ", and a rule named " + name + " denies when it is true"
 	case column == Other:
 		if verdict, from := known(result, name); verdict != "" {
 			s.verdict, s.from, s.column = verdict, from, false
@@ -77,9 +77,9 @@ func allowing(n *node) (Verdict, bool) {
 func known(result *node, name string) (Verdict, string) {
 	if denies(name) && (result.is(isArray) || result.is(isObject)) {
 		if result.empty() {
-			return Allowed, "/result is empty, and a rule called " + name + " lists what is denied"
+			return Allowed, "/result is empty, and a rule named " + name + " lists violations"
 		}
-		return Denied, "/result is not empty, and a rule called " + name + " lists what is denied"
+		return Denied, "/result is not empty, and a rule named " + name + " lists violations"
 	}
 	if !result.is(isObject) {
 		return "", ""

@@ -30,23 +30,24 @@ func ParseVerdict(text string) (Verdict, error) {
 	for _, v := range Verdicts() {
 		names = append(names, string(v))
 	}
-	return "", wrong("there is no such verdict; there are %s", strings.Join(names, ", "))
+	return "", wrong("unknown verdict (choose from %s)", strings.Join(names, ", "))
 }
 
 // ParseLabel reads NAME=VALUE, cut at the first equals sign.
 func ParseLabel(text string) (name, value string, err error) {
 	name, value, ok := strings.Cut(text, "=")
 	if !ok || name == "" {
-		return "", "", wrong("a label is given as NAME=VALUE, as in app=checkout")
+		return "", "", wrong("a label must be NAME=VALUE, like app=checkout")
 	}
 	if !storable(name) || !storable(value) {
-		return "", "", wrong("no stored label holds U+0000 or what is not UTF-8")
+		return "", "", wrong("a label must be UTF-8 without U+0000")
 	}
 	return name, value, nil
 }
 
-// ParseTime reads a time: RFC 3339, a day (its beginning, UTC), "now", or how long before now (90s, 2h, 7d, 2w). It is in
-// UTC and of the years 1 to 9999.
+// ParseTime reads a time: how long before now (90s, 2h, 7d, 2w), a day (2026-11-21, today, yesterday, or the last one of a name,
+// monday to sunday, which may be today), RFC 3339, or "now". A day is its beginning. Days and the result are in UTC, of the years 1
+// to 9999.
 func ParseTime(text string, now time.Time) (time.Time, error) {
 	t, ok := time.Time{}, false
 	if d, fits := ago(text); fits {
@@ -57,13 +58,34 @@ func ParseTime(text string, now time.Time) (time.Time, error) {
 			t, ok = at, true
 		}
 	}
+	if day, fits := dayOf(text, now); fits {
+		t, ok = day, true
+	}
 	if text == "now" {
 		t, ok = now, true
 	}
 	if t = t.UTC(); !ok || t.Year() < 1 || t.Year() > 9999 {
-		return time.Time{}, wrong("say how long ago (90m, 2h, 7d) or when (2026-11-21 or 2026-11-21T20:15:00Z)")
+		return time.Time{}, wrong("give a time ago (90m, 2h, 7d), a day (yesterday, monday, 2026-11-21) or a time (2026-11-21T20:15:00Z)")
 	}
 	return t, nil
+}
+
+// dayOf reads the name of a day.
+func dayOf(text string, now time.Time) (time.Time, bool) {
+	now = now.UTC()
+	today := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC)
+	switch strings.ToLower(text) {
+	case "today":
+		return today, true
+	case "yesterday":
+		return today.AddDate(0, 0, -1), true
+	}
+	for n := range 7 {
+		if day := today.AddDate(0, 0, -n); strings.EqualFold(text, day.Weekday().String()) {
+			return day, true
+		}
+	}
+	return time.Time{}, false
 }
 
 // ago reads how long ago something was. A duration of Go has no days, a time ago has.
@@ -92,7 +114,7 @@ func ParseMatch(text string) (Match, error) {
 	}
 	m, rest := Match{In: text[:n]}, text[n:]
 	if m.In != "input" && m.In != "result" && m.In != "raw" {
-		return Match{}, wrong("a match begins with input, result or raw, as in input:/user=alice")
+		return Match{}, wrong("a match must begin with input, result or raw, like input:/user=alice")
 	}
 	if after, ok := strings.CutPrefix(rest, ":"); ok {
 		var err error
@@ -108,7 +130,7 @@ func ParseMatch(text string) (Match, error) {
 	}
 	value, ok := strings.CutPrefix(rest, "=")
 	if !ok {
-		return Match{}, wrong("behind a pointer comes = and a value, or nothing")
+		return Match{}, wrong("after the pointer comes =VALUE, or nothing")
 	}
 	var err error
 	m.Value, err = jsonOf(value)
@@ -126,7 +148,7 @@ func cutPointer(text string) (pointer, rest string, err error) {
 	}
 	d := json.NewDecoder(strings.NewReader(text))
 	if err := d.Decode(&pointer); err != nil {
-		return "", "", wrong("a pointer in quotes is a JSON string")
+		return "", "", wrong("a pointer in quotes must be a JSON string")
 	}
 	return pointer, text[d.InputOffset():], nil
 }
@@ -135,15 +157,15 @@ func cutPointer(text string) (pointer, rest string, err error) {
 func jsonOf(text string) (json.RawMessage, error) {
 	switch {
 	case len(text) > MaxMatchBytes:
-		return nil, wrong("a value has at most %d bytes", MaxMatchBytes)
+		return nil, wrong("a value may have at most %d bytes", MaxMatchBytes)
 	case !json.Valid([]byte(text)):
 		if !storable(text) {
-			return nil, wrong("no stored value holds U+0000 or what is not UTF-8")
+			return nil, wrong("a value must be UTF-8 without U+0000")
 		}
 		quoted, err := json.Marshal(text)
 		return quoted, err
 	case !storableJSON(text):
-		return nil, wrong("no stored value is like that: it holds U+0000, half a surrogate pair, a number beyond any or too deep a nesting")
+		return nil, wrong("Postgres cannot store such a value: U+0000, half a surrogate pair, a number out of range or too deep nesting")
 	}
 	return json.RawMessage(strings.TrimSpace(text)), nil
 }
@@ -154,16 +176,16 @@ func ParsePointer(text string) ([]string, error) {
 		return nil, nil
 	}
 	if text[0] != '/' {
-		return nil, wrong("a JSON pointer begins with /")
+		return nil, wrong("a JSON pointer must begin with /")
 	}
 	if len(text) > maxPointerBytes || !storable(text) {
-		return nil, wrong("a JSON pointer is UTF-8 without U+0000, of at most %d bytes", maxPointerBytes)
+		return nil, wrong("a JSON pointer must be UTF-8 without U+0000, with at most %d bytes", maxPointerBytes)
 	}
 	steps := strings.Split(text[1:], "/")
 	for i, step := range steps {
 		for j := 0; j < len(step); j++ {
 			if step[j] == '~' && (j+1 == len(step) || step[j+1] != '0' && step[j+1] != '1') {
-				return nil, wrong("in a JSON pointer ~ stands before 0 (for ~) or 1 (for /) only")
+				return nil, wrong("in a JSON pointer write ~0 for ~ and ~1 for /")
 			}
 		}
 		steps[i] = strings.ReplaceAll(strings.ReplaceAll(step, "~1", "/"), "~0", "~")

@@ -69,15 +69,28 @@ func TestTimesAreReadAlike(t *testing.T) {
 		"now": "2026-11-21T19:15:03Z", "2h": "2026-11-21T17:15:03Z", "90m": "2026-11-21T17:45:03Z", "7d": "2026-11-14T19:15:03Z", "0.5d": "2026-11-21T07:15:03Z", "1w": "2026-11-14T19:15:03Z",
 		"0s": "2026-11-21T19:15:03Z", "1h30m": "2026-11-21T17:45:03Z", "2026-11-21": "2026-11-21T00:00:00Z", "2026-11-21T20:15:00+02:00": "2026-11-21T18:15:00Z",
 		"2026-11-21T20:15:00.000001Z": "2026-11-21T20:15:00.000001Z",
+		"today":                       "2026-11-21T00:00:00Z", "yesterday": "2026-11-20T00:00:00Z", "Yesterday": "2026-11-20T00:00:00Z", // it is a Saturday
+		"saturday": "2026-11-21T00:00:00Z", "friday": "2026-11-20T00:00:00Z", "MONDAY": "2026-11-16T00:00:00Z", "sunday": "2026-11-15T00:00:00Z",
 	} {
 		at, err := reader.ParseTime(text, now)
 		if err != nil || at.Format(time.RFC3339Nano) != want || at.Location() != time.UTC {
 			t.Errorf("%s: %s, %v; want %s", text, at.Format(time.RFC3339Nano), err, want)
 		}
 	}
-	for _, text := range []string{"", "2", "-2h", "-1d", "NaNd", "Infd", "1e300d", "999999d", "yesterday", "2026-13-01", "0000-01-01", "9999-12-31T23:59:59-10:00", "2026-11-21 20:15"} {
+	for _, text := range []string{"", "2", "-2h", "-1d", "NaNd", "Infd", "1e300d", "999999d", "tomorrow", "mon", "day", "yesterday 10:00", "2026-13-01", "0000-01-01", "9999-12-31T23:59:59-10:00", "2026-11-21 20:15"} {
 		if at, err := reader.ParseTime(text, now); !reader.IsWord(err) {
 			t.Errorf("%q: %s, %v", text, at, err)
+		}
+	}
+}
+
+// TestDays_AreThoseOfUTC: also where the clock at hand is on another day.
+func TestDays_AreThoseOfUTC(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 23, 0, 30, 0, 0, time.FixedZone("", 3600)) // a Monday there, a Sunday in UTC
+	for text, want := range map[string]string{"today": "2026-11-22", "yesterday": "2026-11-21", "monday": "2026-11-16", "sunday": "2026-11-22"} {
+		if at, err := reader.ParseTime(text, now); err != nil || at.Format(time.RFC3339) != want+"T00:00:00Z" {
+			t.Errorf("%s: %v, %v", text, at, err)
 		}
 	}
 }
