@@ -11,14 +11,12 @@ import (
 type stamp struct {
 	offset int64
 	milli  int64 // Kafka timestamp, Unix milliseconds; 0 or less: it has none
-	bytes  int64 // that the record takes in memory
 }
 
 // forget drops the stamps below what is committed. The caller has a.mu.
 func (a *Assignment) forget(committed int64) {
 	n := 0
 	for n < len(a.taken) && a.taken[n].offset < committed {
-		a.session.inHand.Add(-a.taken[n].bytes)
 		n++
 	}
 	a.taken = slices.Delete(a.taken, 0, n)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"sync"
 	"time"
@@ -52,8 +51,6 @@ type Assignment struct {
 	since     time.Time     // when the first of the queue came, or later where some were taken from before it
 	arrived   chan struct{} // closed and replaced when records come
 	full      bool          // the queue reached its mark and did not drain to half since
-	starved   bool          // a set found no room and is to be fetched again
-	rewind    *rewind       // what was queued was dropped: nil when there is nothing to read again
 	holds     int
 	finished  bool       // the handler returned and the partition stays ours
 	faulty    *partFault // nil when well
@@ -62,9 +59,6 @@ type Assignment struct {
 	committed int64      // last committed by us or found at the start, -1 when none
 	end       int64      // one past the last offset that can be read, as last heard; -1 before that
 }
-
-// rewind is where a partition is to be read again.
-type rewind struct{ at kgo.EpochOffset }
 
 // partFault is a fault of a partition and the pause that keeps it from being asked again at once.
 type partFault struct {
@@ -110,7 +104,7 @@ func (a *Assignment) Fetch(ctx context.Context) (*home.Batch, error) {
 	}
 	a.gathered = false
 	sc := a.session.source.sc
-	records, err := a.Take(ctx, sc.BatchRecords, a.session.most(), 0)
+	records, err := a.Take(ctx, sc.BatchRecords, sc.BatchBytes, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -142,20 +136,15 @@ func (a *Assignment) patience() time.Duration {
 // first record that is larger comes alone), gathered for at most wait after the first was there. When ctx ends it
 // returns ctx's error, when the partition is given up ErrLeaving; the records then stay where they are, none is lost.
 func (a *Assignment) Take(ctx context.Context, records int, bytes int64, wait time.Duration) ([]*kgo.Record, error) {
-	for {
-		n, err := a.gather(ctx, records, bytes, wait)
-		if err != nil {
-			return nil, err
-		}
-		taken, err := a.pop(n)
-		if err != nil || len(taken) > 0 {
-			return taken, err
-		} // a hold that began meanwhile dropped them
+	n, err := a.gather(ctx, records, bytes, wait)
+	if err != nil {
+		return nil, err
 	}
+	return a.pop(n)
 }
 
-// gather waits as Take does and says how many records there are to take. It waits no longer once the queue or the buffer is
-// full, as nothing more comes until some are taken.
+// gather waits as Take does and says how many records there are to take. It waits no longer once the queue is full, as
+// nothing more comes until some are taken.
 func (a *Assignment) gather(ctx context.Context, records int, bytes int64, wait time.Duration) (n int, err error) {
 	var gathered <-chan time.Time
 	for {
@@ -170,18 +159,9 @@ func (a *Assignment) gather(ctx context.Context, records int, bytes int64, wait 
 		if n >= records || a.bytes >= bytes {
 			n, reached = fit(a.queue, records, bytes)
 		}
-		reached = reached || n > 0 && (a.full || a.starved)
+		reached = reached || n > 0 && a.full
 		arrived, left := a.arrived, wait-time.Since(a.since)
-		crowded := n > 0 && a.session.crowded(recordBytes(a.queue[0]))
 		a.mu.Unlock()
-		if crowded {
-			select {
-			case <-ctx.Done():
-			case <-a.leaving.Done():
-			case <-time.After(tick):
-			}
-			continue
-		}
 		if n > 0 && left <= 0 {
 			return n, nil
 		}
@@ -225,15 +205,12 @@ func (a *Assignment) pop(n int) ([]*kgo.Record, error) {
 		a.mu.Unlock()
 		return nil, ErrLeaving
 	}
-	n = min(n, len(a.queue))
 	taken := slices.Clone(a.queue[:n])
 	most, bytes := a.session.mark()
 	a.shorten(n, bytes)
 	for _, r := range taken {
-		size := recordBytes(r)
-		a.grow(-size)
-		a.session.inHand.Add(size)
-		a.taken = append(a.taken, stamp{r.Offset, milli(r), size})
+		a.bytes -= recordBytes(r)
+		a.taken = append(a.taken, stamp{r.Offset, milli(r)})
 	}
 	a.since = time.Now()
 	drained := a.full && len(a.queue) <= most/2 && a.bytes <= bytes/2
@@ -244,33 +221,7 @@ func (a *Assignment) pop(n int) ([]*kgo.Record, error) {
 	if drained {
 		a.session.flow(a)
 	}
-	a.session.feed()
-	return a.session.detach(taken), nil
-}
-
-// grow counts what the queue takes.
-func (a *Assignment) grow(bytes int64) {
-	a.bytes += bytes
-	a.session.source.room.queued.Add(bytes)
-}
-
-// drop empties the queue of a partition that holds: what was fetched ahead is fetched again afterwards. It is known to nobody
-// yet, so its memory is free.
-func (a *Assignment) drop() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if len(a.queue) == 0 || a.dead {
-		return
-	}
-	first := a.queue[0]
-	a.rewind = &rewind{kgo.EpochOffset{Epoch: first.LeaderEpoch, Offset: first.Offset}}
-	a.position, a.full = first.Offset, false
-	a.account.Return(first.Offset)
-	a.grow(-a.bytes)
-	for _, r := range a.queue {
-		r.Recycle()
-	}
-	a.queue = nil
+	return taken, nil
 }
 
 // arrayShare is the part of its share of the buffer that a queue may keep as an array while it is empty.
@@ -294,7 +245,7 @@ func (a *Assignment) shorten(n int, share int64) {
 func (a *Assignment) append(records []*kgo.Record) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.dead || a.finished || a.rewind != nil || len(records) == 0 {
+	if a.dead || a.finished || len(records) == 0 {
 		return nil
 	}
 	queued := false
@@ -311,7 +262,7 @@ func (a *Assignment) append(records []*kgo.Record) error {
 			a.since = time.Now()
 		}
 		a.queue = append(a.queue, r)
-		a.grow(recordBytes(r))
+		a.bytes += recordBytes(r)
 		queued = true
 	}
 	if most, bytes := a.session.mark(); len(a.queue) >= most || a.bytes >= bytes {
@@ -334,16 +285,7 @@ func (a *Assignment) Hold() (release func()) {
 func (a *Assignment) count(n int) {
 	a.mu.Lock()
 	a.holds += n
-	began, ended := a.holds == n && n > 0, a.holds == 0
 	a.mu.Unlock()
-	switch {
-	case began:
-		a.session.holding.Add(1)
-		a.drop()
-		a.session.feed()
-	case ended:
-		a.session.holding.Add(-1)
-	}
 	a.session.flow(a)
 }
 
@@ -351,7 +293,7 @@ func (a *Assignment) count(n int) {
 func (a *Assignment) paused() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.full || a.holds > 0 || a.finished || a.dead || (a.faulty != nil && a.faulty.resting) || a.starved || a.rewind != nil
+	return a.full || a.holds > 0 || a.finished || a.dead || (a.faulty != nil && a.faulty.resting)
 }
 
 // kill ends the assignment: nothing is committed after it returns, and its handler's context is done.
@@ -363,18 +305,8 @@ func (a *Assignment) kill() {
 	a.commits <- struct{}{}
 	<-a.commits
 	a.mu.Lock()
-	a.empty()
-	a.forget(math.MaxInt64)
+	a.queue, a.bytes, a.taken = nil, 0, nil
 	a.mu.Unlock()
-	a.starve(false)
-}
-
-// empty takes everything out of the queue for good. The caller has a.mu.
-func (a *Assignment) empty() {
-	if a.bytes > 0 {
-		a.grow(-a.bytes)
-	}
-	a.queue = nil
 }
 
 // recordOverhead is what a record takes in memory besides what it carries.

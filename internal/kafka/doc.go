@@ -10,18 +10,14 @@
 //
 // # Memory
 //
-// What is fetched and not committed is bounded by the sum of
-//   - BufferBytes over the queues of all assigned partitions, an equal share for each (or BufferBatches batches of it,
-//     whichever is reached first), and one set beyond that. A compressed set is opened only while the queues and what the
-//     client holds leave room for it, or the client holds nothing: see room.go. A set that was refused is fetched again.
-//   - MaxDecompressBytes for one compressed set, inflated and with its records and headers, which are counted before the
-//     client makes them. Beyond it the partition stands still with a fault.
-//   - In the client: MaxConcurrentFetches x FetchMaxBytes on the wire, or a set each, and for sets that are not compressed
-//     at most 26 times that: a record of 7 bytes takes some 180.
-//   - Batches in hand: while any partition holds none is larger than a share, nor keeps the sets that it came in. Only a
-//     single record may be larger, and waits while BufferBytes are in hand.
+// What is fetched and not yet taken is bounded by the sum of
+//   - BufferBytes over all assigned partitions, an equal share for each (or BufferBatches batches of it, whichever is
+//     reached first), and for each partition what one poll brings on top, at most FetchMaxPartitionBytes on the wire
+//     and what that inflates to. A queue keeps what it has when its share becomes smaller: n partitions that were added
+//     at once hold up to twice BufferBytes with those before, one by one while nothing is taken up to 1+ln(n) times;
+//   - in the client: MaxConcurrentFetches x FetchMaxBytes on the wire and what that inflates to; no compressed set of
+//     records may inflate beyond MaxDecompressBytes, or its partition stands still with a fault.
 //
-// A partition that begins to hold drops its queue and is read again from there afterwards, see rewind.go. A partition that
-// is paused loses what the client had fetched for it ahead and fetches it again later, at most one FetchMaxPartitionBytes
-// for each pause. That is why a queue is resumed at half and a fetch is small against it.
+// A partition that is paused loses what the client had fetched for it ahead and fetches it again later, at most one
+// FetchMaxPartitionBytes for each pause. That is why a queue is resumed at half and a fetch is small against it.
 package kafka

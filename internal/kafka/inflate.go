@@ -17,13 +17,12 @@ import (
 type inflater struct {
 	most   int // bytes that a set may take in memory
 	spare  *spare
-	room   *room
 	others kgo.Decompressor
 	ratio  atomic.Uint64 // bits of a float64: how far sets inflate, as last seen
 }
 
 // newInflater makes one. The client's own decompressor keeps to the limit only where the client made it.
-func newInflater(s *spare, r *room) (*inflater, error) {
+func newInflater(s *spare) (*inflater, error) {
 	client, err := kgo.NewClient(kgo.MaxDecompressBatchBytes(s.inflated), kgo.WithPools(s))
 	if err != nil {
 		return nil, fmt.Errorf("decompressor: %w", err)
@@ -33,31 +32,23 @@ func newInflater(s *spare, r *room) (*inflater, error) {
 	if !ok {
 		return nil, errors.New("decompressor: the client has none")
 	}
-	f := &inflater{most: s.inflated, spare: s, room: r, others: others}
+	f := &inflater{most: s.inflated, spare: s, others: others}
 	f.ratio.Store(math.Float64bits(4))
 	return f, nil
 }
 
 // Decompress is of [kgo.Decompressor]. A set that takes too much memory with its records and headers is refused as one that
-// inflates too far, before the client makes them; the client then stops reading its partition.
+// inflates too far, before the client makes them. The client then stops reading its partition.
 func (f *inflater) Decompress(src []byte, codec kgo.CompressionCodecType) ([]byte, error) {
-	if f.room.full() {
-		return nil, errNoRoom
-	}
 	out, err := f.inflate(src, codec)
 	if err != nil || codec == kgo.CodecNone { // which is src itself
 		return out, err
 	}
-	switch weight := weigh(out); {
-	case weight > int64(f.most):
-		err = kgo.ErrMaxDecompress
-	case !f.room.admit(weight):
-		err = errNoRoom
-	default:
-		return out, nil
+	if weigh(out) > int64(f.most) {
+		f.spare.bytes.give(out) // nobody has seen it
+		return nil, kgo.ErrMaxDecompress
 	}
-	f.spare.bytes.give(out) // nobody has seen it
-	return nil, err
+	return out, nil
 }
 
 func (f *inflater) inflate(src []byte, codec kgo.CompressionCodecType) ([]byte, error) {

@@ -12,7 +12,7 @@ import (
 
 func inflating(t testing.TB, most int) *inflater {
 	t.Helper()
-	f, err := newInflater(newSpare(most), &room{})
+	f, err := newInflater(newSpare(most))
 	if err != nil {
 		t.Fatal(err)
 	}

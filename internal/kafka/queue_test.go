@@ -104,19 +104,21 @@ func TestQueuesOfAllPartitionsTogetherStayWithinTheBuffer(t *testing.T) {
 			}
 		}
 	})
-	held := func() (sum, most int64) {
+	held := func() (sum int64, full int) {
 		mu.Lock()
 		defer mu.Unlock()
 		for a := range all {
 			_, bytes := kafka.Queued(a)
-			sum, most = sum+bytes, max(most, bytes)
+			if sum += bytes; bytes >= buffer/partitions {
+				full++
+			}
 		}
-		return sum, most
+		return sum, full
 	}
-	kafkatest.Eventually(t, "the buffer is full", func() bool { sum, _ := held(); return sum >= buffer-12*set })
+	kafkatest.Eventually(t, "every queue is full", func() bool { _, full := held(); return full == partitions })
 	time.Sleep(20 * time.Millisecond) // what comes late may only do harm
-	if sum, most := held(); sum > buffer+12*set || most > buffer/partitions+2*12*set {
-		t.Errorf("queues with %d bytes for %d hold %d, one of them %d", buffer, partitions, sum, most)
+	if sum, _ := held(); sum > buffer+partitions*12*set {
+		t.Errorf("queues with %d bytes for all hold %d", buffer, sum)
 	}
 	close(release)
 	// The last few fill no share and would be waited for.

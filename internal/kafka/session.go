@@ -36,15 +36,7 @@ type session struct {
 
 	flowing sync.Mutex // one decision at a time on what is paused
 
-	sharing  atomic.Int64 // how many share the buffer: len(parts), for those who must not lock
-	holding  atomic.Int64 // how many hold
-	starving atomic.Int64 // how many wait for room
-	inHand   atomic.Int64 // what was taken and is not committed, in bytes
-
-	nudging sync.Mutex
-	wake    context.CancelFunc // ends the poll that waits
-	rewound time.Time          // when partitions were set back last
-	rewinds bool               // some are to be set back
+	sharing atomic.Int64 // how many share the buffer: len(parts), for those who must not lock
 
 	mu       sync.Mutex
 	parts    map[int32]*Assignment
@@ -84,12 +76,9 @@ func (s *session) run(ctx context.Context) error {
 	// The topic comes last: its callbacks need the client, which exists only now.
 	s.client.AddConsumeTopics(s.source.sc.Topic)
 	for s.polling.Err() == nil {
-		fetches := s.client.PollRecords(s.listen(), -1)
+		fetches := s.client.PollRecords(s.polling, -1)
 		s.source.polled()
 		s.take(fetches)
-		s.source.room.polled()
-		s.feed()
-		s.setBack()
 		s.client.AllowRebalance()
 	}
 	watching.Wait()
@@ -143,8 +132,6 @@ func (s *session) take(fetches kgo.Fetches) {
 		switch loss := (*kgo.ErrDataLoss)(nil); {
 		case errors.As(fp.Err, &loss):
 			s.condemn(a, fp.Err)
-		case errors.Is(fp.Err, errNoRoom):
-			a.starve(true)
 		case fp.Err != nil:
 			a.rest(fp.Err, time.Now())
 		case len(fp.Records) > 0:
@@ -183,9 +170,6 @@ func (s *session) flow(a *Assignment) {
 		s.client.PauseFetchPartitions(which)
 	} else {
 		s.client.ResumeFetchPartitions(which)
-	}
-	if a.setBackIsDue() {
-		s.nudge()
 	}
 }
 
@@ -259,7 +243,7 @@ func (s *session) carry(a *Assignment) {
 	given := a.dead || a.ctx.Err() != nil || a.leaving.Err() != nil
 	a.finished = !given
 	if a.finished {
-		a.empty()
+		a.queue, a.bytes = nil, 0
 	}
 	a.mu.Unlock()
 	close(a.done)
@@ -385,7 +369,6 @@ func (s *session) condemn(a *Assignment, err error) {
 	f := a.explain(err)
 	a.mu.Lock()
 	a.dead = true
-	a.empty()
 	a.faulty = &partFault{err: f, resting: true, final: true}
 	a.mu.Unlock()
 	a.cancel()

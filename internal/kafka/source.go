@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,9 +24,7 @@ type SourceConfig struct {
 	// BatchWait is how long a batch waits for more after its first record. Zero takes what is there.
 	BatchWait time.Duration
 	// BufferBytes is what the queues of all partitions together take in memory, keys, values and headers; each has an
-	// equal share, and is paused where that is full. A compressed set is opened only while there is room for it, or for
-	// no other. While a partition holds, its queue is empty, and no batch is larger than a share. Default 5 times
-	// BatchBytes.
+	// equal share, and is paused where that is full. Default 5 times BatchBytes.
 	BufferBytes int64
 	// BufferBatches is how many batches of a partition are fetched ahead at most, where its share is larger. Default 2.
 	BufferBatches int
@@ -44,7 +41,7 @@ type SourceConfig struct {
 	// MaxConcurrentFetches is how many answers are asked for or held ahead. Default 4.
 	MaxConcurrentFetches int
 	// MaxDecompressBytes is what one compressed set of records may take in memory, inflated and with its records and
-	// headers; beyond it the partition stands still with a fault. Default 4 times BatchBytes, no less than 32 MiB.
+	// headers; beyond it the partition stops with a fault. Default 64 MiB.
 	MaxDecompressBytes int
 	// Once ends Run when every assigned partition is done.
 	Once bool
@@ -68,7 +65,7 @@ func (sc SourceConfig) withDefaults(cfg Config) SourceConfig {
 	set(&sc.FetchMaxPartitionBytes, 256<<10)
 	set(&sc.FetchWait, 500*time.Millisecond)
 	set(&sc.MaxConcurrentFetches, 4)
-	set(&sc.MaxDecompressBytes, max(32<<20, int(min(4*sc.BatchBytes, math.MaxInt32))))
+	set(&sc.MaxDecompressBytes, 64<<20)
 	set(&sc.WatchInterval, 10*time.Second)
 	return sc
 }
@@ -96,7 +93,6 @@ type Source struct {
 	stage    *stage
 	spare    *spare
 	inflater *inflater
-	room     room
 	complete bool // every topic of Needs was seen; of Run alone
 	faults   standing
 	keeping  keeping
@@ -132,8 +128,7 @@ func NewSource(cfg Config, sc SourceConfig, logger zerolog.Logger, reg prometheu
 	s.faults.logger = s.logger
 	s.spare = newSpare(sc.MaxDecompressBytes)
 	var err error
-	s.room.most = sc.BufferBytes
-	if s.inflater, err = newInflater(s.spare, &s.room); err != nil {
+	if s.inflater, err = newInflater(s.spare); err != nil {
 		return nil, fmt.Errorf("kafka source: %w", err)
 	}
 	err = kgo.ValidateOpts(s.options(context.Background(), &session{source: s})...)

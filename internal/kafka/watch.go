@@ -270,9 +270,6 @@ func (s *session) watch(ctx context.Context) {
 		case now := <-ticker.C:
 			for _, a := range s.assignments() {
 				a.wake(now)
-				if a.starve(false) { // whoever waited for room asks again, whether there is any or not
-					s.flow(a)
-				}
 			}
 			s.finishOnce(now)
 			if now.Before(next) {

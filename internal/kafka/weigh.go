@@ -2,48 +2,10 @@ package kafka
 
 import (
 	"encoding/binary"
-	"errors"
-	"sync/atomic"
 	"unsafe"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 )
-
-// errNoRoom refuses a compressed set of records while the buffer is full. It is no fault: the client has not moved past the set
-// and fetches it again.
-var errNoRoom = errors.New("the buffer has no room for the set of records")
-
-// room is what the buffer of a source has left. A set counts from the moment at which it is opened: first as what the client
-// holds, and from the poll that brings its records on as what the queues hold.
-type room struct {
-	most   int64        // of the queues of all partitions and the client together, in bytes; 0 or less: no limit
-	queued atomic.Int64 // in the queues
-	opened atomic.Int64 // what the sets take that were opened since the last poll
-	closed atomic.Bool  // a set was refused since the last poll: no other is opened in vain
-}
-
-// admit takes room for a set. One that finds the client empty gets in whatever it takes, as long as the queues are not full:
-// no set is too large for the buffer that is not too large at all.
-func (r *room) admit(bytes int64) bool {
-	for {
-		opened := r.opened.Load()
-		if r.full() || r.most > 0 && opened > 0 && r.queued.Load()+opened+bytes > r.most {
-			r.closed.Store(true)
-			return false
-		}
-		if r.opened.CompareAndSwap(opened, opened+bytes) {
-			return true
-		}
-	}
-}
-
-func (r *room) full() bool { return r.closed.Load() || r.most > 0 && r.queued.Load() >= r.most }
-
-// polled says that the queues have what the client held.
-func (r *room) polled() {
-	r.opened.Store(0)
-	r.closed.Store(false)
-}
 
 // What the client makes of a set beside its bytes, in bytes.
 const (

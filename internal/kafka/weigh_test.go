@@ -1,0 +1,47 @@
+package kafka
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/rand/v2"
+	"testing"
+)
+
+// recorded encodes a record with so many headers.
+func recorded(offset, headers int, value []byte) []byte {
+	body := binary.AppendVarint([]byte{0, 2}, int64(offset))
+	body = binary.AppendVarint(body, -1)
+	body = append(binary.AppendVarint(body, int64(len(value))), value...)
+	body = append(binary.AppendVarint(body, int64(headers)), make([]byte, 2*headers)...)
+	return append(binary.AppendVarint(nil, int64(len(body))), body...)
+}
+
+func TestWeigh_CountsRecordsAndHeaders(t *testing.T) {
+	t.Parallel()
+	three := bytes.Join([][]byte{recorded(0, 0, nil), recorded(1, 5, []byte("value")), recorded(2, 300, nil)}, nil)
+	message := append([]byte{0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 14}, make([]byte, 14)...)
+	for name, tc := range map[string]struct {
+		set              []byte
+		records, headers int64
+	}{
+		"nothing":                     {nil, 0, 0},
+		"records":                     {three, 3, 305},
+		"a record is cut":             {three[:len(three)-1], 2, 5},
+		"old messages":                {bytes.Repeat(message, 4), 4, 0},
+		"a negative count of headers": {append(binary.AppendVarint(nil, 6), 0, 0, 0, 1, 1, 1), 1, 0},
+	} {
+		if got, want := weigh(tc.set), int64(len(tc.set))+tc.records*recordSize+tc.headers*headerSize; got != want {
+			t.Errorf("%s: %d bytes, want %d", name, got, want)
+		}
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 2000 { // whatever it is, it is weighed
+		broken := bytes.Clone(three)
+		for range 1 + random.IntN(4) {
+			broken[random.IntN(len(broken))] = byte(random.Uint32())
+		}
+		if got := weigh(broken[:random.IntN(len(broken)+1)]); got < 0 {
+			t.Fatalf("%d bytes for %x", got, broken)
+		}
+	}
+}
