@@ -232,7 +232,7 @@ func promised(code string) string {
 	case errclass.CodePoolExhausted:
 		return errclass.CodeTimeout
 	case errclass.CodeConfig, errclass.CodeCanceled, errclass.CodePoolClosed, errclass.CodeConnBusy, errclass.CodeTxClosed,
-		errclass.CodeCommitRollback, errclass.CodeTooManyParameters, errclass.CodeEncode:
+		errclass.CodeCommitRollback, errclass.CodeTooManyParameters, errclass.CodeEncode, errclass.CodeSwallowed:
 		return errclass.CodeInternal
 	}
 	return code
