@@ -148,6 +148,7 @@ func TestMemory_BombsHoldTheirPartition(t *testing.T) { //nolint:paralleltest //
 		}
 		return records
 	}
+	//nolint:paralleltest // as above
 	for name, tc := range map[string]struct {
 		records func() []byte
 		n       int
@@ -156,7 +157,7 @@ func TestMemory_BombsHoldTheirPartition(t *testing.T) { //nolint:paralleltest //
 		"records": {func() []byte { return tiny(1_000_000) }, 1_000_000},
 		"bytes":   {func() []byte { return appendRecord(nil, 0, make([]byte, 60<<20), 0) }, 1},
 	} {
-		t.Run(name, func(t *testing.T) { //nolint:paralleltest // as above
+		t.Run(name, func(t *testing.T) {
 			c := kafkatest.New(t, kfake.SeedTopics(2, topic))
 			set := setOf(t, tc.records(), tc.n, kgo.ZstdCompression())
 			write(t, c, set, 0)

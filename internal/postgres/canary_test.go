@@ -23,8 +23,10 @@ func onlyShop(server *pgmodel.Server) {
 
 // One bad decision among good ones is found, in a process that stored before and in one that was just started.
 func TestUsersCheck_BadRecord(t *testing.T) {
+	t.Parallel()
 	for name, started := range map[string]bool{"the same process": false, "a new process": true} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.DB) {
 				onlyShop(server)
 				c := carry(t, db, false, 1, []*kgo.Record{sourceRecord(1, event("id-a", time.Now(), nil))})
@@ -44,6 +46,7 @@ func TestUsersCheck_BadRecord(t *testing.T) {
 
 // An outage ends, and the partition proceeds by itself.
 func TestUsersCheck_Outage(t *testing.T) {
+	t.Parallel()
 	inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.DB) {
 		onlyShop(server)
 		carry(t, db, false, 1, []*kgo.Record{sourceRecord(1, event("id-a", time.Now(), nil))})
@@ -62,6 +65,7 @@ func TestUsersCheck_Outage(t *testing.T) {
 
 // A CHECK that was tightened refuses what a probe resembles: the row that is made up speaks for the table then.
 func TestUsersCheck_Tightened(t *testing.T) {
+	t.Parallel()
 	inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.DB) {
 		carry(t, db, false, 1, []*kgo.Record{sourceRecord(1, event("id-a", time.Now(), nil))})
 		server.Constrain(pgmodel.Constraint{Name: "no_shop", Columns: []string{"service"}, Refuses: func(r pgmodel.Row) bool { return r.Service.V == "shop" }})
@@ -72,8 +76,10 @@ func TestUsersCheck_Tightened(t *testing.T) {
 
 // A CHECK on the time, and one decision from an OPA whose clock is wrong.
 func TestUsersCheck_OddTime(t *testing.T) {
+	t.Parallel()
 	for name, replay := range map[string]bool{"consumer": false, "replayer": true} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.DB) {
 				server.Constrain(pgmodel.Constraint{Name: "plausible", Columns: []string{"ts"}, Refuses: func(r pgmodel.Row) bool { return r.Time.Year() < 1999 }})
 				record := sourceRecord(4, event("id-old", time.Date(1990, 1, 1, 0, 0, 0, 0, time.UTC), nil))
@@ -89,6 +95,7 @@ func TestUsersCheck_OddTime(t *testing.T) {
 
 // A table of the past takes no row of the present: the stored decision's own time speaks for it.
 func TestUsersCheck_TableOfThePast(t *testing.T) {
+	t.Parallel()
 	inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.DB) {
 		past := time.Now().AddDate(-1, 0, 0)
 		server.Constrain(pgmodel.Constraint{Name: "past", Columns: []string{"ts"}, Refuses: func(r pgmodel.Row) bool { return !r.Time.Equal(past) }})
@@ -101,9 +108,11 @@ func TestUsersCheck_TableOfThePast(t *testing.T) {
 
 // Stored decisions come again after a CHECK was tightened: they are duplicates, foreseen or not, by COPY or by INSERT.
 func TestUsersCheck_StoredBefore(t *testing.T) {
+	t.Parallel()
 	for name, columns := range map[string][]string{"foreseen": {"decision_id"}, "not foreseen": {"xmin"}} {
 		for way, copies := range map[string]bool{"by COPY": true, "by INSERT": false} {
 			t.Run(name+" "+way, func(t *testing.T) {
+				t.Parallel()
 				inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.DB) {
 					if !copies {
 						server.RefuseCopy()
@@ -126,6 +135,7 @@ func TestUsersCheck_StoredBefore(t *testing.T) {
 
 // A trigger swallows a row, or alters its identity: that record is found, and its neighbours are stored.
 func TestUsersTrigger(t *testing.T) {
+	t.Parallel()
 	for name, alter := range map[string]func(*pgmodel.Row) bool{
 		"swallows": func(r *pgmodel.Row) bool { return r.Path.V != "health/check" },
 		"alters the identity": func(r *pgmodel.Row) bool {
@@ -135,6 +145,7 @@ func TestUsersTrigger(t *testing.T) {
 	} {
 		for program, replay := range map[string]bool{"consumer": false, "replayer": true} {
 			t.Run(name+" "+program, func(t *testing.T) {
+				t.Parallel()
 				inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.DB) {
 					whole := midday.Truncate(time.Second)
 					odd := event("id-odd", whole, map[string]any{"path": "health/check"})
@@ -154,7 +165,7 @@ func TestUsersTrigger(t *testing.T) {
 						}
 					}
 					c := carry(t, db, replay, 1, records)
-					same(t, c.homes, []string{"1 row", "2 dead_letter swallowed", "3 row"})
+					same(t, c.homes, []string{"1 row", "2 dead_letter internal", "3 row"})
 				})
 			})
 		}
@@ -163,6 +174,7 @@ func TestUsersTrigger(t *testing.T) {
 
 // Of two decisions of one identity the second has no outcome where a trigger alters the identity of the first.
 func TestUsersTrigger_Doubles(t *testing.T) {
+	t.Parallel()
 	inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.DB) {
 		server.Alter(func(r *pgmodel.Row) bool {
 			r.Time = r.Time.Truncate(time.Second)

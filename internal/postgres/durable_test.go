@@ -25,7 +25,6 @@ func logAt(id string, at time.Time) *decision.Log {
 // inModel runs a test in virtual time against a model of a server, with a store timeout of 3 s.
 func inModel(t *testing.T, test func(t *testing.T, server *pgmodel.Server, db *postgres.DB)) {
 	t.Helper()
-	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		server := pgmodel.New(pgmodel.Config{Unknown: func(sql string) { t.Errorf("the model does not know %q", sql) }})
 		t.Cleanup(server.Close)
@@ -54,8 +53,10 @@ func wantAmbiguous(t *testing.T, what string, err error) {
 
 // Nothing has a home that the standby does not have, whichever way a write takes.
 func TestUnconfirmedCommit_Store(t *testing.T) {
+	t.Parallel()
 	for name, copies := range map[string]bool{"by COPY": true, "by INSERT": false} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.DB) {
 				if !copies {
 					defer server.RefuseCopy()()
@@ -82,6 +83,7 @@ func TestUnconfirmedCommit_Store(t *testing.T) {
 
 // The wait of a COMMIT is ended by somebody else: the server says yes, and warns.
 func TestUnconfirmedCommit_CanceledBySomebody(t *testing.T) {
+	t.Parallel()
 	inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.DB) {
 		ctx, rows := context.Background(), []pipeline.Row{{Topic: "t", Log: logAt("a", midday)}}
 		back := server.StandbyAway()
@@ -104,8 +106,10 @@ func TestUnconfirmedCommit_CanceledBySomebody(t *testing.T) {
 
 // A commit that waits for its standby is followed by a failover.
 func TestUnconfirmedCommit_Failover(t *testing.T) {
+	t.Parallel()
 	for name, replay := range map[string]bool{"consumer": false, "replayer": true} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.DB) {
 				var batches [][]*kgo.Record
 				for i := range int64(5) {
@@ -137,6 +141,7 @@ func TestUnconfirmedCommit_Failover(t *testing.T) {
 
 // Cancel requests are lost on their way: each COMMIT goes on hanging, and keeps its rows locked.
 func TestUnconfirmedCommit_LostCancels(t *testing.T) {
+	t.Parallel()
 	inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.DB) {
 		server.LoseCancels()
 		back := server.StandbyAway()
