@@ -146,7 +146,7 @@ func TestAJobRetriesAllOnTheLedger(t *testing.T) {
 	id := d.job(ledger.Job{Act: ledger.Retried})
 	d.jobs("desk-1")
 	d.jobs("desk-2")
-	d.becomes(id, "waiting for its first record", func(j ledger.Job) bool { return strings.Contains(j.Note, "waiting for the first record to end") })
+	d.becomes(id, "waiting for its first record", func(j ledger.Job) bool { return strings.Contains(j.Note, "waiting for the result of the first record") })
 	if j := d.ended(id, ledger.JobRunning); j.Sent != 1 {
 		t.Errorf("sent %d before the first one ended", j.Sent)
 	}
