@@ -65,7 +65,7 @@ type Table interface {
 }
 
 // ErrBusy says that another process archives or restores the same day.
-var ErrBusy = errors.New("another docket is at that day")
+var ErrBusy = errors.New("another docket process works on that day")
 
 // CannotError says why something cannot be archived or restored, and what to do.
 type CannotError struct{ Why, Do string }
@@ -173,7 +173,7 @@ func (c *Carrier) Archive(ctx context.Context, day Day, keep bool) (done Archive
 	defer func() { done.Duration = c.Now().Sub(start) }()
 	done.Day = day
 	if !day.Settled(start) {
-		return done, &CannotError{"the day is not over long enough", "days before yesterday (UTC) can be archived: late decisions come in until then"}
+		return done, &CannotError{"the day is too recent", "only days before yesterday (UTC) can be archived, because late decisions arrive until then"}
 	}
 	s, err := c.Table.Open(ctx, day)
 	if err != nil {
@@ -189,7 +189,7 @@ func (c *Carrier) Archive(ctx context.Context, day Day, keep bool) (done Archive
 		return done, nil
 	case Shared:
 		return done, &CannotError{"the day shares a partition with others",
-			"what was there before the table had days is one partition: see docs/archive.md, \"What has no day of its own\""}
+			"rows from before the table was partitioned by day are in one partition: see docs/archive.md, \"What has no day of its own\""}
 	case Strays:
 		if err := s.Settle(ctx); err != nil {
 			return done, err
@@ -244,7 +244,7 @@ func (c *Carrier) Archive(ctx context.Context, day Day, keep bool) (done Archive
 		if done.Late {
 			// Written from what nobody can change, and still not equal.
 			return done, &CannotError{"the day was archived twice and is not equal to its archive",
-				"nothing was dropped: look at the table that was taken out (docket archive list), at locale settings of the server and at its disk"}
+				"nothing was dropped: check the table that was taken out (docket archive list), the locale settings of the server, and its disk"}
 		}
 		done.Late, done.Reused, m = true, false, nil
 		c.tell(StepLate)
@@ -346,7 +346,7 @@ func (c *Carrier) write(ctx context.Context, s Session, shape Shape, day Day, pr
 		return nil, err
 	}
 	if prove && facts.Total != w.total {
-		return nil, &BrokenError{m.Name(), "what was read is not what Postgres counted and hashed"}
+		return nil, &BrokenError{m.Name(), "the rows that were read do not match the count and hash of Postgres"}
 	}
 	m.Files, m.Rows, m.Hash = append(m.Files, w.files...), w.total.Rows, w.total.Hash()
 	m.FirstTS, m.LastTS, m.CreatedAt = facts.FirstTS, facts.LastTS, c.Now().UTC()

@@ -99,7 +99,7 @@ func (e *BrokenError) Error() string {
 }
 
 // ErrNone says that there is no whole archive of that day.
-var ErrNone = errors.New("there is no whole archive of that day")
+var ErrNone = errors.New("there is no complete archive of that day")
 
 var nameForm = regexp.MustCompile(`^([a-z_]+)-(\d{4}-\d{2}-\d{2})-(\d{3,})-([0-9a-f]{6})-[0-9a-f]{8}((?:\.\d{4,})?\.jsonl\.gz|\.manifest\.json)$`)
 
@@ -164,13 +164,13 @@ func readManifest(ctx context.Context, shelf Shelf, name string) (*Manifest, err
 	m := &Manifest{}
 	d := json.NewDecoder(bytes.NewReader(b))
 	if d.Decode(m) != nil {
-		return nil, &BrokenError{archive, "its manifest is no JSON, or not whole"}
+		return nil, &BrokenError{archive, "its manifest is not valid JSON, or incomplete"}
 	}
 	if m.Format != Format {
 		return nil, &BrokenError{archive, fmt.Sprintf("its format is %d, and this program knows %d: another version of docket wrote it", m.Format, Format)}
 	}
 	if m.Name() != archive {
-		return nil, &BrokenError{archive, "its manifest speaks of another"}
+		return nil, &BrokenError{archive, "its manifest is of another archive"}
 	}
 	if _, err := m.Total(); err != nil {
 		return nil, &BrokenError{archive, "its manifest has no proper count and hash"}

@@ -28,7 +28,7 @@ func Check(ctx context.Context, shelf Shelf, m *Manifest, each func(line []byte)
 		}
 	}
 	if got != want {
-		return &BrokenError{m.Name(), "its rows are not those that were counted and hashed"}
+		return &BrokenError{m.Name(), "its rows do not match their count and hash"}
 	}
 	return nil
 }
@@ -52,7 +52,7 @@ func checkFile(ctx context.Context, shelf Shelf, m *Manifest, f File, total *Tot
 		return fmt.Errorf("read %s: %w", f.Name, wire.err)
 	}
 	if err != nil {
-		return broken("is no gzip")
+		return broken("is not gzip")
 	}
 	lines := bufio.NewReaderSize(io.TeeReader(zip, io.MultiWriter(content, &inside)), 1<<16)
 	var rows int64
@@ -86,7 +86,7 @@ func checkFile(ctx context.Context, shelf Shelf, m *Manifest, f File, total *Tot
 	case int64(bytes) != f.Bytes || hex.EncodeToString(stored.Sum(nil)) != f.SHA256:
 		return broken("is not what was written: its size or checksum differs")
 	case rows != f.Rows || int64(inside) != f.ContentBytes || hex.EncodeToString(content.Sum(nil)) != f.ContentSHA256:
-		return broken("has not the content that was written")
+		return broken("does not have the content that was written")
 	}
 	return nil
 }

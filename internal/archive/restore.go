@@ -59,7 +59,7 @@ func (c *Carrier) Restore(ctx context.Context, day Day) (done Restored, err erro
 	}
 	switch where {
 	case Leaving:
-		return done, &CannotError{fmt.Sprintf("an archive of %s was left off, and its rows are out of the table and not dropped", day),
+		return done, &CannotError{fmt.Sprintf("archiving %s was interrupted: its rows are out of the table but not dropped", day),
 			fmt.Sprintf("finish it first: docket archive --day %s", day)}
 	case Nowhere, Strays:
 		if err := s.Settle(ctx); err != nil {
@@ -121,8 +121,8 @@ func (c *Carrier) load(ctx context.Context, s Session, m *Manifest, done *Restor
 		return err
 	}
 	if total != want {
-		return &CannotError{fmt.Sprintf("archive %s was loaded, and what is in the table has not its count and hash", m.Name()),
-			"was something changed meanwhile? Restore once more; a trigger or a CHECK that changes rows would be another reason"}
+		return &CannotError{fmt.Sprintf("archive %s was loaded, but the rows in the table do not have its count and hash", m.Name()),
+			"rows may have changed meanwhile: restore again; a trigger that changes rows is another possible cause"}
 	}
 	return nil
 }

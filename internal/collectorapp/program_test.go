@@ -412,7 +412,7 @@ func TestAddressThatIsTakenIsSaidAtOnce(t *testing.T) {
 func TestJudgesNameWhatIsWrongAndQuoteNoSecret(t *testing.T) {
 	t.Parallel()
 	blank := []string{"DOCKET_COLLECTOR_ADDR=:8085", "DOCKET_COLLECTOR_PLAINTEXT=true", "DOCKET_COLLECTOR_TOKENS=  "}
-	if _, _, err := config.LoadWith(config.Collector, blank, Judges()); err == nil || !strings.Contains(err.Error(), "DOCKET_COLLECTOR_TOKENS: there is no token") {
+	if _, _, err := config.LoadWith(config.Collector, blank, Judges()); err == nil || !strings.Contains(err.Error(), "DOCKET_COLLECTOR_TOKENS: it has no token") {
 		t.Errorf("tokens that are none would let everybody in: %v", err)
 	}
 	_, _, err := config.LoadWith(config.Collector, []string{

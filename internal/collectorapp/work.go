@@ -95,7 +95,7 @@ func work(s config.Settings) (collector.Config, error) {
 	}, nil
 }
 
-var errNoTokens = errors.New("there is no token in it")
+var errNoTokens = errors.New("it has no token")
 
 // tokens are those of a setting, which holds one at least where it holds anything: with none everybody might upload.
 func tokens(text config.Secret) ([]collector.Token, error) {

@@ -118,7 +118,7 @@ func TestADayThatIsRefusedIsNamedOnce(t *testing.T) {
 	w := &world{days: of(t)}
 	yesterday := now.Add(-24 * time.Hour).UTC().Format(time.DateOnly)
 	r := w.call("archive", "--day", yesterday, "--to", t.TempDir(), "--operator", "mara")
-	if r.code != 1 || strings.Count(r.err, yesterday) != 1 || !strings.Contains(r.err, "not over long enough") {
+	if r.code != 1 || strings.Count(r.err, yesterday) != 1 || !strings.Contains(r.err, "the day is too recent") {
 		t.Errorf("exit %d: %s", r.code, r.err)
 	}
 }

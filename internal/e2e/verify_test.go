@@ -215,7 +215,7 @@ func TestWhereIsKnowsEveryHome(t *testing.T) {
 	s.whereIs(one(7), 0, "not read yet: 1 record before it")
 	s.whereIs(one(99), 1, "is not written yet: the partition holds offsets 0 to 8")
 	s.whereIs("unheard-of", 1, "not found in the table, by decision_id, "+s.places.Topic+", 9 records since")
-	s.whereIs("elsewhere/0/1", 1, "none of the topics that the settings name")
+	s.whereIs("elsewhere/0/1", 1, "is not a topic of the settings")
 	s.whereIs("", 2)
 }
 

@@ -154,7 +154,7 @@ func (s *System) places(ctx context.Context, w *Whereabouts, q Query, since time
 		}
 	}
 	if at.Topic != s.settings.KafkaTopic {
-		return nil, nil, fmt.Errorf("%s is none of the topics that the settings name", at.Topic)
+		return nil, nil, fmt.Errorf("%s is not a topic of the settings", at.Topic)
 	}
 	return []verify.Place{at}, nil, nil
 }
@@ -182,7 +182,7 @@ func (s *System) behind(ctx context.Context, w *Whereabouts, t topic, at verify.
 	}
 	f := verify.ForwardedOf(r, t.home, t.name)
 	if f.Unplaced {
-		return nil, fmt.Errorf("%s/%d/%d was refused before it came to Kafka (%s): it has no other place; docket dlq show %s tells what became of it",
+		return nil, fmt.Errorf("%s/%d/%d was refused before it came to Kafka (%s): it has no other place; docket dlq show %s shows its state",
 			at.Topic, at.Partition, at.Offset, f.Code, f.ID)
 	}
 	if f.NoOrigin {

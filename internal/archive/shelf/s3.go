@@ -35,7 +35,7 @@ func Open(where string, s config.Settings) (archive.Shelf, error) {
 	}
 	endpoint, err := url.Parse(s.ArchiveS3Endpoint)
 	if err != nil || endpoint.Host == "" || endpoint.Scheme != "http" && endpoint.Scheme != "https" || name == "" {
-		return nil, &archive.ShelfError{Err: errors.New("where archives lie is not understood"), Do: "DOCKET_ARCHIVE_TO is a directory or s3://bucket/prefix, DOCKET_ARCHIVE_S3_ENDPOINT a URL with http or https"}
+		return nil, &archive.ShelfError{Err: errors.New("the place of the archives is not valid"), Do: "DOCKET_ARCHIVE_TO is a directory or s3://bucket/prefix, DOCKET_ARCHIVE_S3_ENDPOINT a URL with http or https"}
 	}
 	transport, err := minio.DefaultTransport(endpoint.Scheme == "https")
 	if err != nil {
@@ -56,7 +56,7 @@ func Open(where string, s config.Settings) (archive.Shelf, error) {
 		Creds: creds(s), Secure: endpoint.Scheme == "https", Region: s.ArchiveS3Region, Transport: transport, MaxRetries: retries, TrailingHeaders: true,
 	})
 	if err != nil {
-		return nil, &archive.ShelfError{Err: errors.New("the object storage's address is not understood"), Do: "look at DOCKET_ARCHIVE_S3_ENDPOINT"}
+		return nil, &archive.ShelfError{Err: errors.New("the address of the object storage is not valid"), Do: "look at DOCKET_ARCHIVE_S3_ENDPOINT"}
 	}
 	return &bucket{client: client, transport: transport, name: name, prefix: prefix}, nil
 }
