@@ -52,7 +52,7 @@ func golden(t *testing.T, name, got string) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-golden +got; go test -update writes it anew):\n%s", name, diff)
+		t.Errorf("%s (-golden +got; go test -update writes it again):\n%s", name, diff)
 	}
 }
 
