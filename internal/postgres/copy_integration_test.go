@@ -65,8 +65,12 @@ func TestATableThatRoundsTimesStoresNothingInSilence(t *testing.T) {
 	d := pgtest.NewPlain(t)
 	d.Exec(t, `ALTER TABLE decision_logs ALTER COLUMN ts TYPE timestamptz(3)`)
 	db := open(t, d.URL, 0)
-	code(t, db, "protocol", row("a", noon.Add(time.Microsecond), `{}`))
+	code(t, db, "swallowed", row("a", noon.Add(time.Microsecond), `{}`))
 	same(t, d.Count(t), 0)
+	// It rounds every time, so the table is at fault and no record is.
+	if err := db.Probe(context.Background(), noon.Add(time.Microsecond)); err == nil {
+		t.Error("the probe passes")
+	}
 }
 
 // COPY passes rules by, and does not know views.
