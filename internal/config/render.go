@@ -38,8 +38,8 @@ func (s Setting) state(p Program) string {
 	case d != "":
 		text = "=" + d
 	}
-	if r := s.Range(); r != "" {
-		text += " [" + r + "]"
+	if form := s.Form(); form != "" {
+		text += " [" + form + "]"
 	}
 	if s.Secret {
 		text += " [or " + s.Name + fileSuffix + "]"

@@ -43,6 +43,23 @@ func (s Setting) Default(p Program) string {
 // Of says whether the setting belongs to that program.
 func (s Setting) Of(p Program) bool { return len(s.Programs) == 0 || slices.Contains(s.Programs, p) }
 
+// plainUnits are those that the name, the default or the text of a setting says anyway.
+var plainUnits = []string{"", "duration", "size", "choice", "true or false", "secret", "text", "name", "topic", "consumer group", "subject"}
+
+// Form is the range with its unit, the choices, or how a value is written; empty where there is nothing to say.
+func (s Setting) Form() string {
+	switch r := s.Range(); {
+	case slices.Contains(plainUnits, s.Unit):
+		return r
+	case r == "":
+		return s.Unit
+	case strings.Contains(s.Unit, ","):
+		return r + "; " + s.Unit
+	default:
+		return r + " " + s.Unit
+	}
+}
+
 // Range is the range or the choices in words, empty where anything goes.
 func (s Setting) Range() string {
 	switch {
