@@ -39,12 +39,19 @@ them, and stops Postgres in the middle. It ends with the account: how many decis
 and where each of them is now. Then it prints docket commands that query the data. It takes about
 half a minute.
 
+It ignores all DOCKET_* variables but the two below, and never connects to your servers. At the end
+it removes everything but the downloaded Postgres.
+
 Usage:
   consumer demo [flags]
 
+Examples:
+  consumer demo
+  consumer demo --records 1000 --keep=false
+
 Flags:
   --records N   produce N Kafka records, at least %d (default %d)
-  --keep        stay up until Ctrl-C; the default on a terminal, --keep=false ends at once
+  --keep        stay up until Ctrl-C (default on a terminal; --keep=false ends at once)
 
 Environment:
   %s

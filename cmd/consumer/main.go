@@ -27,7 +27,7 @@ func commands() []cli.Command {
 	return []cli.Command{
 		cli.Run("Store decision logs from Kafka in Postgres (the default command).", false),
 		{
-			Name: "demo", Args: "[flags]", Text: "Show Docket at work: no servers or setup needed.", Raw: true,
+			Name: "demo", Text: "Show Docket at work: no servers or setup needed.", Raw: true,
 			Run: demoUntilSignal,
 		},
 		cli.Check(), cli.Migrate(), cli.Verify(), cli.WhereIs(), cli.Classify(), cli.Health(), cli.Version(),

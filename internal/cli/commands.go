@@ -21,8 +21,11 @@ import (
 
 // Check is the command that looks at everything before going live.
 func Check() Command {
-	return checking("Check brokers, topics, permissions, table and spool before going live.", "replication 1, short retention, a temporary disk",
+	c := checking("Check brokers, topics, permissions, table and spool before going live.", "replication 1, short retention, a temporary disk",
 		whole, check.All)
+	c.More += "\n\nRun it on the host of the consumer, with the settings of the consumer: it checks its spool directory, too."
+	c.Uses = []string{"DOCKET_KAFKA_BROKERS", "DOCKET_DATABASE_URL", "DOCKET_SPOOL_DIR"}
+	return c
 }
 
 // CheckBrokers is Check for a program that has neither table nor spool.
@@ -34,9 +37,12 @@ func checking(text, warnings string, load func(Env) (config.Settings, []config.C
 	var asJSON bool
 	return Command{
 		Name: "check", Text: text,
+		Example: "  %s check\n  %[1]s check --json | jq -r '.checks[] | select(.level != \"ok\") | .what + \": \" + .hint'",
 		Flags: func(f *flag.FlagSet) { f.BoolVar(&asJSON, "json", false, "print JSON") },
 		More: "Prints one line per check: ok, fail with what to do, or warn (works, but risky:\n" +
-			warnings + "). Exit 1 if a check fails. Nothing is created or changed.",
+			warnings + "). Nothing is created or changed. It takes 1 minute at most.",
+		Uses: []string{"DOCKET_KAFKA_BROKERS"},
+		Exit: [2]string{"each check is ok or warn", "at least one check is fail"},
 		Run: func(env Env, _ []string) int {
 			s, warnings, ok := load(env)
 			if !ok {
@@ -81,7 +87,11 @@ func Migrate() Command {
 	return Command{
 		Name: "migrate", Text: "Create or update the database schema; safe to run at any time.",
 		More: "The database role must be allowed to create tables and indexes. Connect to the server directly or\n" +
-			"through a session pooler. Several may run at once.",
+			"through a session pooler. If several run at once, one works and the others wait. The first run on a\n" +
+			"table of more than a million rows takes as long as one full read of it. If the command is stopped, run\n" +
+			"it again.",
+		Uses: []string{"DOCKET_DATABASE_URL"},
+		Exit: [2]string{"the schema is up to date", "failed"},
 		Run: func(env Env, _ []string) int {
 			s, warnings, ok := settings(env)
 			if !ok {
@@ -119,8 +129,10 @@ func Classify() Command {
 	return Command{
 		Name: "classify", Args: "CODE...", Text: "Explain an error code: who is at fault, and what Docket does.",
 		Example: "  %s classify 23514\n  %[1]s classify 40001 too_large --json",
-		More:    "CODE is a SQLSTATE, or a code of Docket as in a dead letter or a log line. Exit 1 if a code is unknown.",
-		Flags:   func(f *flag.FlagSet) { f.BoolVar(&asJSON, "json", false, "print JSON") },
+		More: "CODE is a SQLSTATE like 23514, or a code of Docket like too_large. They are in the header x-failure-code of\n" +
+			"a dead letter, in log lines and in /readyz.",
+		Exit:  [2]string{"each code is known", "at least one code is unknown"},
+		Flags: func(f *flag.FlagSet) { f.BoolVar(&asJSON, "json", false, "print JSON") },
 		Run: func(env Env, codes []string) int {
 			if len(codes) == 0 {
 				return misuse(env, "give a code like 23514 or too_large", "classify")
@@ -157,7 +169,9 @@ const healthTimeout = 3 * time.Second
 func Health() Command {
 	return Command{
 		Name: "health", Text: "Ask the program on this host if it is healthy, for container health checks.",
-		More: "Requests /healthz at DOCKET_HTTP_ADDR, over loopback unless the address names a host. Exit 0 if healthy.",
+		More: "Requests /healthz at DOCKET_HTTP_ADDR, over loopback unless the address names a host. The time limit is 3 s.",
+		Uses: []string{"DOCKET_HTTP_ADDR"},
+		Exit: [2]string{"healthy: the answer is 200", "not healthy, or no answer"},
 		Run: func(env Env, _ []string) int {
 			url, err := healthURL(config.Lookup(env.Program, env.Environ, "DOCKET_HTTP_ADDR"))
 			if err != nil {

@@ -50,7 +50,7 @@ var examples = map[config.Program]string{
   export DOCKET_DATABASE_URL_FILE=/run/secrets/database-url
   parking-replayer
 
-  # replay what is due now, then exit
+  # replay what is due now, then exit; run it where no other replayer runs
   parking-replayer --once
 
   # health check of a container
@@ -108,9 +108,9 @@ func help(env Env, commands []Command, args []string) int {
 		fmt.Fprintf(&b, "  %-18s %s\n", strings.TrimSpace(c.Name+" "+c.Args), c.Text)
 	}
 	fmt.Fprintf(&b, "  %-18s %s\n", "help [COMMAND]", "Show help for a command, or this page.")
+	fmt.Fprintf(&b, "\n`%s COMMAND --help` shows the flags, examples and exit codes of a command.\n", env.Program)
 	fmt.Fprintf(&b, "\nExamples:\n%s\nSettings (environment):\n", examples[env.Program])
-	b.WriteString("  " + Folded("Durations: 500ms, 10s, 1h30m. Sizes: 512MiB. Booleans: true, false. Lists: by comma. An empty value counts as not "+
-		"set. Each line: NAME=default [range or choices] [where a secret can come from instead].", "  ") + "\n\n")
+	b.WriteString("  " + Folded(SettingsText, "  ") + "\n\n")
 	b.WriteString(config.Help(env.Program, helpWidth))
 	http, special := endpoints[env.Program]
 	if !special {
@@ -134,7 +134,7 @@ func (c Command) help(p config.Program, flags *flag.FlagSet) string {
 	var b strings.Builder
 	line := fmt.Sprintf("%s %s", p, c.Name)
 	if c.Name == runCommand {
-		line = string(p)
+		line = fmt.Sprintf("%s [%s]", p, c.Name)
 	}
 	var options strings.Builder
 	width, times := 8, false
@@ -160,17 +160,77 @@ func (c Command) help(p config.Program, flags *flag.FlagSet) string {
 	if c.More != "" {
 		fmt.Fprintf(&b, "\n%s\n", Folded(c.More, ""))
 	}
-	settings := string(p) + " --help"
-	if p == config.Desk {
-		settings = string(p) + " settings"
-	}
-	fmt.Fprintf(&b, "\nSettings: %s\n", settings)
+	b.WriteString(UsesText(p, c.Uses...))
+	b.WriteString(ExitText(c.Exit[0], c.Exit[1], len(c.Uses) > 0))
 	return b.String()
 }
 
+// SettingsText explains how a list of settings is read.
+const SettingsText = "Each line: NAME=default [range, choices or form] [or NAME_FILE, for the path of a file with the secret]. Without a " +
+	"default, a setting is not set. An empty value counts as not set, unless the text says otherwise. Durations: 500ms, 10s, 1h30m. Sizes: 512MiB. Booleans: true, false."
+
+// connections are what settings connect a command to.
+var connections = map[string]string{
+	"DOCKET_KAFKA_BROKERS": "Kafka", "DOCKET_DATABASE_URL": "Postgres", "DOCKET_SPOOL_DIR": "spool", "DOCKET_HTTP_ADDR": "HTTP",
+	"DOCKET_COLLECTOR_ADDR": "uploads", "DOCKET_DESK_API_ADDR": "API", "DOCKET_ARCHIVE_TO": "archive",
+}
+
+// UsesText is the part of a command's help that names the settings which say what it connects to, with their defaults.
+func UsesText(p config.Program, names ...string) string {
+	if len(names) == 0 {
+		return "\nIt needs no settings and connects to nothing.\n"
+	}
+	var b strings.Builder
+	b.WriteString("\nSettings (environment):\n")
+	table := config.Table()
+	for _, name := range names {
+		s := table[slices.IndexFunc(table, func(s config.Setting) bool { return s.Name == name })]
+		state := "not set by default"
+		switch d := s.Default(p); {
+		case s.Required:
+			state = "required"
+		case d != "":
+			state = "default " + d
+		}
+		if s.Secret {
+			name += " or " + name + "_FILE"
+		}
+		fmt.Fprintf(&b, "  %-9s %s (%s)\n", connections[s.Name], name, state)
+	}
+	all := string(p) + " --help"
+	switch {
+	case p == config.Desk && slices.Contains(names, "DOCKET_SPOOL_DIR"): // a command that looks at what the consumer does
+		fmt.Fprintf(&b, "  `%s settings` and `%s --help` list all settings.\n", p, config.Consumer)
+		return b.String()
+	case p == config.Desk:
+		all = string(p) + " settings"
+	}
+	fmt.Fprintf(&b, "  `%s` lists all settings.\n", all)
+	return b.String()
+}
+
+// ExitText is the part of a command's help about exit codes; settings says that it reads some. It is empty where there is
+// nothing to say: the command cannot fail.
+func ExitText(done, failed string, settings bool) string {
+	if done == "" && failed == "" && !settings {
+		return ""
+	}
+	misuse := "wrong use"
+	if settings {
+		misuse += " or wrong settings"
+	}
+	if done == "" {
+		done = "done"
+	}
+	if failed == "" {
+		failed = "failed"
+	}
+	return fmt.Sprintf("\nExit codes:\n  0  %s\n  1  %s\n  2  %s\n", Folded(done, "     "), Folded(failed, "     "), misuse)
+}
+
 // TimeText explains the value TIME of flags.
-const TimeText = "2h or 3d ago; today, yesterday, monday to sunday (the last one), 2026-11-22; or RFC 3339, like 2026-11-22T10:00:00Z. " +
-	"Days start at 00:00 UTC."
+const TimeText = "how long ago: 90m, 2h, 3d or 1w; a day: today, yesterday, 2026-11-22, or monday to sunday for the last one, from 00:00 UTC; or " +
+	"RFC 3339, like 2026-11-22T10:00:00Z."
 
 // foldWidth is how wide a line of prose is.
 const foldWidth = 96

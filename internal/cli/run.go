@@ -23,10 +23,17 @@ func Run(text string, once bool) Command {
 	}
 	var o bool
 	if once {
-		c.Flags = func(f *flag.FlagSet) { f.BoolVar(&o, "once", false, "replay what is due now, then exit") }
+		c.Flags = func(f *flag.FlagSet) {
+			f.BoolVar(&o, "once", false, "replay what is due now, then exit; run it where no other replayer runs")
+		}
 	}
 	c.More = "SIGTERM or SIGINT: stops reading, finishes and commits the current batch within\n" +
-		"DOCKET_SHUTDOWN_TIMEOUT, exit 0. A second signal stops at once, exit 1. Nothing is lost in either case."
+		"DOCKET_SHUTDOWN_TIMEOUT. A second signal stops at once. Nothing is lost in either case."
+	c.Uses = []string{"DOCKET_KAFKA_BROKERS", "DOCKET_DATABASE_URL", "DOCKET_SPOOL_DIR", "DOCKET_HTTP_ADDR"}
+	c.Exit = [2]string{"stopped by a signal", "failed, or stopped at once by a second signal"}
+	if once {
+		c.Exit[0] = "stopped by a signal; with --once: everything that was due is replayed"
+	}
 	c.Run = func(env Env, _ []string) int {
 		env.Options.Once = o
 		return run(env)

@@ -74,19 +74,23 @@ func Verify() Command {
 			"  %[1]s verify --since yesterday --settled      # after all is drained",
 		Flags: func(f *flag.FlagSet) {
 			f.Var(&o.since, "since", "check records that reached the source topic since `TIME` (default 1h)")
-			f.Var(&o.from, "from", "check one partition from `PLACE`, TOPIC/PARTITION/OFFSET; can be repeated")
-			f.BoolVar(&o.settled, "settled", false, "fail if anything is still unread, parked or spooled")
+			f.Var(&o.from, "from", "check only this partition, from `RECORD` on; ignores --since; can be repeated")
+			f.BoolVar(&o.settled, "settled", false, "fail also if a record is still unread, parked or spooled")
 			f.Var(&o.spools, "spool", "check the spool in `DIR` instead of DOCKET_SPOOL_DIR; can be repeated")
-			f.Var(&o.metrics, "metrics", "compare with the counters at this `URL` of /metrics; can be repeated")
-			f.BoolVar(&o.try, "try-dead-letters", false, "offer refused records to the table again, and roll back")
+			f.Var(&o.metrics, "metrics", "check docket_unaccounted_records at `URL`, too; can be repeated")
+			f.BoolVar(&o.try, "try-dead-letters", false, "test with a rolled-back write whether the table still refuses them")
 			f.BoolVar(&o.asJSON, "json", false, "print JSON")
 		},
-		More: "Prints one line per invariant: ok, broken, warning or not decidable here, and why. If one is broken:\n" +
-			"exit 1, and all that is known of the first broken record. Payloads are never shown.\n\n" +
+		More: "RECORD is TOPIC/PARTITION/OFFSET in the source topic. Name the spools of all hosts with --spool: a record in a\n" +
+			"spool that is not named, or on another host, counts as lost.\n\n" +
+			"Prints one line per invariant: ok, broken, warning or not decidable here, and why. If one is broken, it\n" +
+			"prints all that is known of the first broken record. Payloads are never shown.\n\n" +
 			"Reads the source topic up to the committed offsets, the other topics, the spool, and rows by primary\n" +
 			"key. Joins no group, commits and stores nothing. Memory: 2,000 decisions, plus about 0.5 KiB for each\n" +
 			"record that was forwarded in that time. A row or copy deleted since, also by retention, counts as lost.",
-		Run: func(env Env, _ []string) int { return runVerify(env, o) },
+		Uses: []string{"DOCKET_KAFKA_BROKERS", "DOCKET_DATABASE_URL", "DOCKET_SPOOL_DIR"},
+		Exit: [2]string{"no invariant is broken; some may be warning or not decidable here", "an invariant is broken, or the check itself failed"},
+		Run:  func(env Env, _ []string) int { return runVerify(env, o) },
 	}
 }
 

@@ -30,13 +30,15 @@ func WhereIs() Command {
 		Example: "  %s where-is decision-logs/3/12034\n" +
 			"  %[1]s where-is e5e72bf0-077f-4b3a-8169-32d13cfbaa31 --since 3d",
 		Flags: func(f *flag.FlagSet) {
-			f.Var(&since, "since", "search the topics since `TIME` for a decision_id that has no row (default 24h)")
+			f.Var(&since, "since", "search the topics since `TIME` if no row names the record (default 24h)")
 			f.Var(&spools, "spool", "search the spool in `DIR` instead of DOCKET_SPOOL_DIR; can be repeated")
 			f.BoolVar(&asJSON, "json", false, "print JSON")
 		},
-		More: "RECORD is a whole decision_id, or TOPIC/PARTITION/OFFSET[/INDEX] in a topic of Docket.\n" +
-			"If a decision_id has no row, the source topic itself is searched, which can take long.\n\n" +
-			"Exit 0: stored, forwarded, or not read yet. Exit 1: not found.",
+		More: "RECORD is a whole decision_id, or TOPIC/PARTITION/OFFSET[/INDEX] in a topic of Docket. INDEX is the place of a\n" +
+			"decision inside its Kafka record, from 0. If a decision_id has no row, the source topic itself is\n" +
+			"searched, which can take long.",
+		Uses: []string{"DOCKET_KAFKA_BROKERS", "DOCKET_DATABASE_URL", "DOCKET_SPOOL_DIR"},
+		Exit: [2]string{"each decision is stored, parked, spooled, dead-lettered or not read yet", "not found, or not written to Kafka yet, or the search failed"},
 		Run: func(env Env, args []string) int {
 			if len(args) != 1 || args[0] == "" {
 				return misuse(env, "give one record like decision-logs/3/12034, or one decision_id", "where-is")

@@ -12,8 +12,10 @@ func Run() cli.Command {
 	return cli.Command{
 		Name: "run", Text: "Accept uploads from OPA and write them to Kafka (the default command).",
 		More: "SIGTERM or SIGINT: /readyz and new uploads are answered with 503, uploads in progress are finished within\n" +
-			"DOCKET_SHUTDOWN_TIMEOUT, exit 0. A second signal stops at once, exit 1. Nothing is lost: OPA sends\n" +
-			"uploads without an answer again.",
+			"DOCKET_SHUTDOWN_TIMEOUT. A second signal stops at once. Nothing is lost: OPA sends uploads without an\n" +
+			"answer again.",
+		Uses: []string{"DOCKET_KAFKA_BROKERS", "DOCKET_COLLECTOR_ADDR", "DOCKET_HTTP_ADDR"},
+		Exit: [2]string{"stopped by a signal", "failed, or stopped at once by a second signal"},
 		Run: func(env cli.Env, _ []string) int {
 			s, log, code := cli.Begin(env)
 			if code != cli.Done {

@@ -57,27 +57,35 @@ func Judges() config.Judges {
 	}
 }
 
-const help = `Run the desk: enter dead letters into the ledger, publish retries and record their results, work on jobs,
-retry what time can heal, send alerts, and serve the HTTP API.
+const help = `Run the desk: the daemon that keeps the ledger of dead letters, retries them and alerts people.
+
+It reads both dead-letter topics in the group DOCKET_DESK_GROUP and enters each dead letter into the
+ledger in Postgres. It publishes retries to their original topic and records the results, works on
+jobs, retries the kinds in DOCKET_DESK_RETRY_KINDS on schedule, sends alerts to
+DOCKET_DESK_ALERT_URLS, and serves the HTTP API.
+
+You can run several: they share the work. /healthz, /readyz and /metrics are at DOCKET_HTTP_ADDR.
+The API is at DOCKET_DESK_API_ADDR.
 
 Usage:
   docket desk
 
-The desk reads both dead-letter topics in the group DOCKET_DESK_GROUP and keeps the ledger in Postgres.
-You can run several: they share the work. /healthz, /readyz and /metrics are at DOCKET_HTTP_ADDR, the
-API is at DOCKET_DESK_API_ADDR.
+Examples:
+  export DOCKET_KAFKA_BROKERS=kafka-1:9092,kafka-2:9092
+  export DOCKET_DATABASE_URL_FILE=/run/secrets/database-url
+  docket migrate && docket desk
 
 SIGTERM or SIGINT: stops reading, finishes and commits the current batch within
-DOCKET_SHUTDOWN_TIMEOUT, exit 0. A second signal stops at once, exit 1. Nothing is lost in either case.
-
-Settings: docket settings
+DOCKET_SHUTDOWN_TIMEOUT. A second signal stops at once. Nothing is lost in either case.
 `
 
 // Main is the command `docket desk`: it runs the desk until it is stopped and returns the exit code.
 func Main(env cli.Env, args []string) int {
 	if len(args) > 0 {
 		if slices.Contains([]string{"-h", "-help", "--help"}, args[0]) {
-			_, _ = fmt.Fprint(env.Stdout, help)
+			_, _ = fmt.Fprint(env.Stdout, help,
+				cli.UsesText(env.Program, "DOCKET_KAFKA_BROKERS", "DOCKET_DATABASE_URL", "DOCKET_HTTP_ADDR", "DOCKET_DESK_API_ADDR"),
+				cli.ExitText("stopped by a signal", "failed, or stopped at once by a second signal", true))
 			return cli.Done
 		}
 		_, _ = fmt.Fprintf(env.Stderr, "%s: unexpected argument %+.40q\nSee %s desk --help.\n", env.Program, args[0], env.Program)
