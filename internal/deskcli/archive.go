@@ -21,7 +21,7 @@ type archiving struct {
 	all                         bool
 }
 
-const whereText = "the archive, a `PLACE`; default DOCKET_ARCHIVE_TO"
+const whereText = "the archive, a `PLACE` (default DOCKET_ARCHIVE_TO)"
 
 func (s *session) archive() *cobra.Command {
 	var a archiving
@@ -30,23 +30,24 @@ func (s *session) archive() *cobra.Command {
 		Long: "Export whole days of decisions, then drop them from the table.\n\n" +
 			"A day is written as gzip JSON lines with a manifest and read back. It is dropped only if Postgres\n" +
 			"counts and hashes the same rows. If the command is killed, run it again. Only days before yesterday\n" +
-			"(UTC) can be archived. The database role must own the table.",
+			"(UTC) can be archived. The database role must own the table. A day that fails does not stop the others.",
 		Example: `  docket archive --older-than 90d --dry-run
-  docket archive --older-than 90d --operator mara
+  docket archive --older-than 90d --to /srv/docket-archive --operator mara
   docket archive --day 2026-08-01 --to /srv/docket-archive --keep --operator mara
-  docket archive list
-  docket archive verify --day 2026-08-01`,
+  docket archive list --from /srv/docket-archive
+  docket archive verify --day 2026-08-01 --from /srv/docket-archive`,
 		Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	f := c.Flags()
 	f.StringVar(&a.day, "day", "", "only this `DAY`: YYYY-MM-DD, in UTC")
-	f.StringVar(&a.older, "older-than", "", "all days that ended at least `DAYS` ago: 90d")
+	f.StringVar(&a.older, "older-than", "", "all days that ended at least `DAYS` ago: 90d (1d to 36500d)")
 	f.StringVar(&a.where, "to", "", whereText)
 	f.BoolVar(&a.keep, "keep", false, "export and verify only; do not drop anything")
-	f.BoolVar(&a.dry, "dry-run", false, "print what would be archived; change nothing")
-	f.BoolVar(&a.yes, "yes", false, "do not ask for confirmation")
+	f.BoolVar(&a.dry, "dry-run", false, "print what would be archived; change nothing; needs no operator and no archive")
+	f.BoolVar(&a.yes, "yes", false, "do not ask for confirmation; it asks only on a terminal")
 	f.BoolVar(&a.verbose, "verbose", false, "print each step to standard error")
 	f.StringVar(&a.operator, "operator", "", operatorText)
+	usage(c, []string{"DOCKET_DATABASE_URL", "DOCKET_ARCHIVE_TO"}, "all days are archived; or no day is that old; or you answered no", "at least one day failed, or the command failed")
 	c.RunE = s.run(func([]string) (work, error) { return s.archiveDays(a) })
 	c.AddCommand(s.archiveList(), s.archiveVerify())
 	return c
@@ -58,7 +59,7 @@ func (s *session) restore() *cobra.Command {
 		Use: "restore --day DAY [flags]", Short: "Load an archived day back into the table", DisableFlagsInUseLine: true,
 		Long: "Load an archived day back into the table.\n\n" +
 			"Each archive of the day is verified before its first row is stored, and counted and hashed by Postgres\n" +
-			"afterwards. Rows in the table are never changed: a row with another payload is reported, exit 1. If the\n" +
+			"afterwards. Rows in the table are never changed: a row with another payload is reported. If the\n" +
 			"command is killed, run it again. The database role must own the table.",
 		Example: "  docket restore --day 2026-08-01 --from s3://archive/docket --operator mara",
 		Args:    noArgs, ValidArgsFunction: cobra.NoFileCompletions,
@@ -68,6 +69,7 @@ func (s *session) restore() *cobra.Command {
 	f.StringVar(&a.where, "from", "", whereText)
 	f.BoolVar(&a.verbose, "verbose", false, "print each step to standard error")
 	f.StringVar(&a.operator, "operator", "", operatorText)
+	usage(c, []string{"DOCKET_DATABASE_URL", "DOCKET_ARCHIVE_TO"}, "each row of the day is in the table", "a row in the table has another payload, or the command failed")
 	c.RunE = s.run(func([]string) (work, error) { return s.restoreDay(a) })
 	return c
 }

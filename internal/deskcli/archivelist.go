@@ -122,10 +122,11 @@ func archiveOf(m *archive.Manifest, superseded bool) jsonArchive {
 func (s *session) archiveList() *cobra.Command {
 	var where string
 	c := &cobra.Command{
-		Use: "list [flags]", Short: "List archives, and days that an archive left unfinished", DisableFlagsInUseLine: true,
+		Use: "list [flags]", Short: "List archives, and days that docket archive left unfinished", DisableFlagsInUseLine: true,
 		Example: "  docket archive list --from s3://archive/docket", Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	c.Flags().StringVar(&where, "from", "", whereText)
+	usage(c, []string{"DOCKET_DATABASE_URL", "DOCKET_ARCHIVE_TO"}, "listed, also if there are none", "a manifest is broken, or the command failed")
 	c.RunE = s.run(func([]string) (work, error) {
 		where, err := s.where("--from", where)
 		return func(ctx context.Context) error { return s.listArchives(ctx, where) }, err
@@ -180,11 +181,14 @@ func (s *session) archiveVerify() *cobra.Command {
 	var a archiving
 	c := &cobra.Command{
 		Use: "verify {--day DAY | --all} [flags]", Short: "Read archives and check them against their manifests", DisableFlagsInUseLine: true,
+		Long: "Read archives and check them against their manifests: size and SHA-256 of each file, count and hash of the rows.\n" +
+			"From a bucket this downloads them. Nothing is changed.",
 		Example: "  docket archive verify --day 2026-08-01\n  docket archive verify --all --from /srv/docket-archive", Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	c.Flags().StringVar(&a.day, "day", "", "only this `DAY`: YYYY-MM-DD, in UTC")
 	c.Flags().BoolVar(&a.all, "all", false, "all days")
 	c.Flags().StringVar(&a.where, "from", "", whereText)
+	usage(c, []string{"DOCKET_DATABASE_URL", "DOCKET_ARCHIVE_TO"}, "each archive is as its manifest says", "an archive is missing or broken, or the command failed")
 	c.RunE = s.run(func([]string) (work, error) { return s.verifyArchives(a) })
 	return c
 }

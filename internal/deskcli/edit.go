@@ -34,12 +34,13 @@ func (s *session) edit() *cobra.Command {
 	c := &cobra.Command{
 		Use: "edit ID [flags]", Short: "Edit the payload of a dead letter and retry it", DisableFlagsInUseLine: true,
 		Long: "Edit the payload of a dead letter and retry it.\n\n" +
-			"The payload opens in $VISUAL or $EDITOR: JSON indented, gzip unpacked. Your version is checked like a\n" +
+			"The payload opens in $VISUAL, $EDITOR or vi: JSON indented, gzip unpacked. Your version is checked like a\n" +
 			"record from Kafka and shown as a diff. If you agree, it is stored with the original in the audit log and\n" +
 			"retried. Save it unchanged or empty to cancel. Only PENDING and FAILED dead letters can be edited.\n\n" +
 			"The temporary file is readable by you only and is removed. After a dry run or a failure, your text is\n" +
 			"kept in a file, and its path is printed.",
 		Example: "  docket dlq edit 3f9a0c1e77b2 --operator mara --reason 'path had a line break'\n" +
+			"  docket dlq show 3f9a0c1e77b2 --raw > value.json\n" +
 			"  jq -c '.path |= rtrimstr(\"\\n\")' value.json |\n" +
 			"    docket dlq edit 3f9a0c1e77b2 --file - --yes --operator mara --reason 'path had a line break'",
 		Args: oneID, ValidArgsFunction: s.completeIDs,
@@ -47,13 +48,16 @@ func (s *session) edit() *cobra.Command {
 	flags := c.Flags()
 	flags.StringVar(&d.file, "file", "", "read the new payload from `FILE` (- for standard input) instead of an editor")
 	flags.BoolVar(&d.noRetry, "no-retry", false, "save the new payload without retrying")
-	flags.BoolVar(&d.dryRun, "dry-run", false, "test whether the new payload would be stored; change nothing")
-	flags.BoolVar(&d.wait, "wait", false, "wait for the result, even if no desk is running")
+	flags.BoolVar(&d.dryRun, "dry-run", false, "test whether the new payload would be stored; change nothing; needs no operator and no reason")
+	flags.BoolVar(&d.wait, "wait", false, waitText)
 	flags.BoolVar(&d.detach, "detach", false, "do not wait for the result")
-	flags.BoolVar(&d.yes, "yes", false, "do not ask for confirmation")
+	flags.BoolVar(&d.yes, "yes", false, "do not ask for confirmation; required without a terminal")
 	flags.StringVar(&d.operator, "operator", "", operatorText)
 	flags.StringVar(&d.reason, "reason", "", "why you do this: `TEXT` for the audit log (required)")
 	c.MarkFlagsMutuallyExclusive("wait", "detach")
+	usage(c, []string{"DOCKET_DATABASE_URL"},
+		"stored; or not edited; with --no-retry: saved; with --detach, or while no desk runs: saved and will be sent; with --dry-run: it would be stored",
+		"it failed again, was refused, or would fail again; you answered no; or the command failed")
 	c.RunE = s.direct(func(args []string) error { return s.edited(args[0], &d) })
 	return c
 }

@@ -16,11 +16,12 @@ func (s *session) groups() *cobra.Command {
 		Use: "groups [flags]", Short: "Group dead letters by cause, largest group first", DisableFlagsInUseLine: true,
 		Long: "Group dead letters by cause.\n\n" +
 			"A group has one fingerprint: the same kind, code, constraint, column, and message without its numbers\n" +
-			"and quoted names. One cause usually has one fingerprint.",
+			"and quoted names. One cause usually has one fingerprint.\n\n" + ledgerText,
 		Example: "  docket dlq groups\n  docket dlq groups --state PENDING --state FAILED --since 1d",
 		Args:    noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	f.declare(s, c)
+	usage(c, []string{"DOCKET_DATABASE_URL", "DOCKET_KAFKA_BROKERS"}, "listed, also if none matches", "")
 	c.RunE = s.run(func([]string) (work, error) {
 		filter, err := f.filter(s.now())
 		return func(ctx context.Context) error { return s.grouped(ctx, filter) }, err

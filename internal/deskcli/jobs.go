@@ -14,10 +14,11 @@ import (
 
 func (s *session) jobs() *cobra.Command {
 	return s.group(&cobra.Command{
-		Use: "jobs", Short: "List, show, stop and resume bulk retries",
+		Use: "jobs", Short: "List, show, stop and resume jobs: retries and resolves of many dead letters",
 		Long: "List, show, stop and resume jobs.\n\n" +
 			"`docket dlq retry` and `docket dlq resolve` with filter flags create a job. A running desk works on one\n" +
 			"job at a time, also after your command has ended.",
+		Example: "  docket jobs list\n  docket jobs show 12 --watch",
 	}, s.jobsList(), s.jobsShow(), s.jobsStop(), s.jobsResume())
 }
 
@@ -27,7 +28,8 @@ func (s *session) jobsList() *cobra.Command {
 		Use: "list [flags]", Short: "List jobs, newest first", DisableFlagsInUseLine: true, Example: "  docket jobs list",
 		Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	c.Flags().IntVar(&limit, "limit", 20, "list at most `N`")
+	usage(c, []string{"DOCKET_DATABASE_URL"}, "listed, also if there are no jobs", "")
+	c.Flags().IntVar(&limit, "limit", 20, "list at most `N` jobs, 1 to 1000")
 	c.RunE = s.run(func([]string) (work, error) {
 		if limit < 1 || limit > mostList {
 			return nil, misuse("--limit must be 1 to %d", mostList)
@@ -113,6 +115,8 @@ func (s *session) jobsShow() *cobra.Command {
 		Use: "show JOB [flags]", Short: "Show a job; --watch follows it until it ends", DisableFlagsInUseLine: true,
 		Example: "  docket jobs show 12\n  docket jobs show 12 --watch", ValidArgsFunction: s.completeJobs,
 	}
+	usage(c, []string{"DOCKET_DATABASE_URL"}, "shown; with --watch: all of the job are stored or resolved, or you pressed Ctrl-C",
+		"no such job; with --watch: the job stopped, or not all of it was done")
 	c.Flags().BoolVar(&watch, "watch", false, "follow it until it ends")
 	c.RunE = s.run(func(args []string) (work, error) {
 		id, err := jobID(args)
@@ -225,7 +229,8 @@ func (s *session) jobsStop() *cobra.Command {
 		Use: "stop JOB [flags]", Short: "Stop a job; retries already sent continue", DisableFlagsInUseLine: true,
 		Example: "  docket jobs stop 12 --operator mara --reason 'the fix is not out yet'", ValidArgsFunction: s.completeJobs,
 	}
-	declareActor(c, &d)
+	declareActor(c, &d, "stopped by hand")
+	usage(c, []string{"DOCKET_DATABASE_URL"}, "the job is STOPPED, or had ended before", "no such job, or the command failed")
 	c.RunE = s.run(func(args []string) (work, error) {
 		return s.moveJob(args, &d, "stopped by hand", func(ctx context.Context, id int64, by ledger.Actor) (ledger.Job, error) {
 			return s.sys.Book.StopJob(ctx, id, by.Why, by)
@@ -238,9 +243,11 @@ func (s *session) jobsResume() *cobra.Command {
 	var d deciding
 	c := &cobra.Command{
 		Use: "resume JOB [flags]", Short: "Resume a stopped job", DisableFlagsInUseLine: true,
+		Long:    "Resume a stopped job. A running desk continues it with the dead letters that it has not sent yet.",
 		Example: "  docket jobs resume 12 --operator mara --reason 'the fix is out'", ValidArgsFunction: s.completeJobs,
 	}
-	declareActor(c, &d)
+	declareActor(c, &d, "by hand")
+	usage(c, []string{"DOCKET_DATABASE_URL"}, "the job continues, or was not STOPPED and is unchanged", "no such job, or the command failed")
 	c.RunE = s.run(func(args []string) (work, error) {
 		return s.moveJob(args, &d, "by hand", func(ctx context.Context, id int64, by ledger.Actor) (ledger.Job, error) {
 			job, err := s.sys.Book.ResumeJob(ctx, id, by)
@@ -253,9 +260,9 @@ func (s *session) jobsResume() *cobra.Command {
 	return c
 }
 
-func declareActor(c *cobra.Command, d *deciding) {
+func declareActor(c *cobra.Command, d *deciding, otherwise string) {
 	c.Flags().StringVar(&d.operator, "operator", "", operatorText)
-	c.Flags().StringVar(&d.reason, "reason", "", "why you do this: `TEXT` for the note of the job")
+	c.Flags().StringVar(&d.reason, "reason", "", "why you do this: `TEXT` for the job (default \""+otherwise+"\")")
 }
 
 func (s *session) moveJob(args []string, d *deciding, otherwise string, do func(context.Context, int64, ledger.Actor) (ledger.Job, error)) (work, error) {

@@ -18,8 +18,13 @@ func (s *session) dlq() *cobra.Command {
 		Use: "dlq", Short: "List, explain, retry, edit and resolve dead letters",
 		Long: "List, explain, retry, edit and resolve dead letters: records that could not be stored.\n\n" +
 			"Name them by id (its first 6 or more characters are enough), or select many by filter flags.",
+		Example: "  docket dlq groups\n  docket dlq show 3f9a0c1e77b2\n  docket dlq retry 3f9a0c1e77b2 --dry-run",
 	}, s.list(), s.groups(), s.show(), s.retry(), s.edit(), s.resolve())
 }
+
+// ledgerText says what a list of dead letters shows, and what not.
+const ledgerText = "It shows what a desk has entered into the ledger. It asks Kafka for 3 s at most how many dead letters are missing\n" +
+	"there, and says so on standard error; with --json, in ledger."
 
 const (
 	defaultList = 50
@@ -33,15 +38,17 @@ func (s *session) list() *cobra.Command {
 	var all bool
 	c := &cobra.Command{
 		Use: "list [flags]", Short: "List dead letters, the newest failure first", DisableFlagsInUseLine: true,
+		Long: "List dead letters, the newest failure first.\n\n" + ledgerText,
 		Example: "  docket dlq list --state FAILED --since 2h\n" +
 			"  docket dlq list --code 23514 --path authz/allow --limit 200\n" +
 			"  docket dlq list --all --json | jq -r '.entries[].id'",
 		Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	f.declare(s, c)
-	c.Flags().IntVar(&limit, "limit", defaultList, "list at most `N`")
+	c.Flags().IntVar(&limit, "limit", defaultList, "list at most `N` dead letters")
 	c.Flags().StringVar(&after, "after", "", "continue after `CURSOR`, printed as next by the page before")
-	c.Flags().BoolVar(&all, "all", false, "list all")
+	c.Flags().BoolVar(&all, "all", false, "list all; not with --limit")
+	usage(c, []string{"DOCKET_DATABASE_URL", "DOCKET_KAFKA_BROKERS"}, "listed, also if none matches", "")
 	c.RunE = s.run(func([]string) (work, error) {
 		filter, err := f.filter(s.now())
 		switch {

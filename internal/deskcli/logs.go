@@ -37,6 +37,9 @@ func (s *session) logs() *cobra.Command {
 		Long: "Search stored decisions, newest first. With ID, show that decision. With -f, follow new ones.\n\n" +
 			"ID is a decision_id, or its first 6 or more characters. `docket why ID` explains a decision. Payloads\n" +
 			"may hold personal data and are shown only with --full.\n\n" +
+			"Only rows of the table are searched: `docket where-is ID` finds parked, spooled and dead-lettered ones,\n" +
+			"`docket restore` loads archived days. A search that finds too little stops after 30 s and prints the\n" +
+			"command that continues it.\n\n" +
 			"A decision must match all flags. --path, --service, --verdict and --requested-by can be repeated: one\n" +
 			"value must match. --label and --match can be repeated: all must match.",
 		Example: "  docket logs --denied --since 2h --path 'authz/*'\n" +
@@ -48,13 +51,15 @@ func (s *session) logs() *cobra.Command {
 		Args: noSecondID, ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	f := c.Flags()
-	f.IntVarP(&o.limit, "limit", "n", defaultLogs, "show at most `N` decisions; with -f: at most N past ones, by default 10")
+	f.IntVarP(&o.limit, "limit", "n", defaultLogs, "show at most `N` decisions, 1 or more (default 50); with -f: N past ones first, 0 or more (default 10)")
+	f.Lookup("limit").DefValue = "0" // the text says both
 	f.StringVar(&o.after, "after", "", "continue after `CURSOR`, printed as next by the page before")
-	f.BoolVar(&o.oldest, "oldest", false, "oldest first")
+	f.BoolVar(&o.oldest, "oldest", false, "show the oldest first")
 	f.BoolVarP(&o.follow, "follow", "f", false, "show the last decisions, then new ones as they are stored, until Ctrl-C")
-	f.DurationVar(&o.every, "every", defaultEvery, "polling interval with --follow: a `DURATION`")
+	f.DurationVar(&o.every, "every", defaultEvery, "with -f: look for new decisions every `DURATION`, 100ms or more")
 	f.BoolVar(&o.full, "full", false, "show whole decisions; may show personal data")
-	f.BoolVar(&o.lines, "lines", false, "print one JSON object per line")
+	f.BoolVar(&o.lines, "lines", false, "print one JSON object per line; the next CURSOR goes to standard error")
+	usage(c, []string{"DOCKET_DATABASE_URL"}, "shown, also if none matches; with -f: stopped by Ctrl-C", "with ID: no decision has this ID; or the command failed")
 	o.choose.declare(s, c)
 	c.RunE = s.run(func(args []string) (work, error) {
 		if err := o.fault(c, args); err != nil {

@@ -37,8 +37,13 @@ func decisionFlagNames() []string {
 // declareRange declares the flags that stats have, too.
 func (d *decisionFlags) declareRange(s *session, c *cobra.Command, since string) {
 	d.flags = c.Flags()
-	d.flags.StringVar(&d.since, "since", since, "only decisions since `TIME`")
-	d.flags.StringVar(&d.until, "until", "", "only decisions before `TIME`")
+	standard := " (default: all in the table)"
+	if since != "" {
+		standard = " (default " + since + ")"
+	}
+	d.flags.StringVar(&d.since, "since", since, "only decisions since `TIME`"+standard)
+	d.flags.Lookup("since").DefValue = "" // the text says it
+	d.flags.StringVar(&d.until, "until", "", "only decisions before `TIME` (default: no limit)")
 	d.flags.StringArrayVar(&d.paths, "path", nil, "only this `PATH`, or all below it: 'authz/*'")
 	d.flags.StringArrayVar(&d.services, "service", nil, "only this service: the `NAME` is the first part of the path")
 	markFilters(d.flags, decisionFlagNames())
@@ -55,9 +60,9 @@ func (d *decisionFlags) declare(s *session, c *cobra.Command) {
 	for _, v := range shorthands {
 		d.short[v] = d.flags.Bool(string(v), false, "same as --verdict "+string(v))
 	}
-	d.flags.StringArrayVar(&d.by, "requested-by", nil, "only requests from `ADDRESS`; without a port: any port")
+	d.flags.StringArrayVar(&d.by, "requested-by", nil, "only requests from `ADDRESS`, like 10.0.0.7 (any port) or 10.0.0.7:4711")
 	d.flags.StringArrayVar(&d.labels, "label", nil, "only decisions with the OPA label `NAME=VALUE`")
-	d.flags.StringArrayVar(&d.values, "match", nil, "only decisions with a value inside: `MATCH`")
+	d.flags.StringArrayVar(&d.values, "match", nil, "only decisions with this value in the payload: `MATCH`")
 	markFilters(d.flags, decisionFlagNames())
 	s.complete(c, map[string]completion{
 		"verdict": fixed(verdictNames()), "requested-by": fixed(nil), "label": fixed(nil), "match": fixed([]string{"input:/", "result:/", "raw:/"}),

@@ -33,6 +33,7 @@ func Main(env cli.Env, o Options) int {
 	root.SetIn(o.Stdin)
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
+	describeCompletion(root) // it writes where the root does now
 	if len(env.Args) > 0 && (env.Args[0] == cobra.ShellCompRequestCmd || env.Args[0] == cobra.ShellCompNoDescRequestCmd) {
 		root.SetErr(io.Discard) // a shell that completes shows no remarks
 		unquote(root)
@@ -72,7 +73,8 @@ func (s *session) root() *cobra.Command {
 		Long: "Search and explain OPA decisions; manage dead letters.\n\n" +
 			"Decisions are read from Postgres. Records that could not be stored are dead letters: `docket desk`\n" +
 			"enters them into a ledger in Postgres; the dlq commands show, retry and close them.\n" +
-			"Commands that change data need --operator (or DOCKET_OPERATOR); the name goes into the audit log.",
+			"Commands that change dead letters, jobs or archives need --operator (or DOCKET_OPERATOR); the name goes\n" +
+			"into the audit log.",
 		Example: `  # find a denied decision; explain it: why, by which policy, since when
   docket logs --denied --since 2h --match input:/user=alice
   docket why e5e72bf0
@@ -85,7 +87,8 @@ func (s *session) root() *cobra.Command {
 
   # move days older than 90 days to files or object storage; load one back
   docket archive --older-than 90d --dry-run
-  docket restore --day 2026-08-01 --operator mara
+  docket archive --older-than 90d --to /srv/docket-archive --operator mara
+  docket restore --day 2026-08-01 --from /srv/docket-archive --operator mara
 
   # set up and run the desk
   docket migrate && docket check && docket desk`,
@@ -249,14 +252,35 @@ func (s *session) page(c *cobra.Command) {
 		fmt.Fprintf(&b, "\nFilter flags:\n%s", filters.FlagUsagesWrapped(helpWidth))
 	}
 	values(&b, c.LocalFlags())
-	b.WriteString("\nFlags of all commands:\n  -h, --help   show this help\n")
-	b.WriteString(c.Root().PersistentFlags().FlagUsages())
+	b.WriteString("\nGeneral flags:\n  -h, --help   show this help\n")
+	general := c.Root().PersistentFlags().FlagUsages()
 	if !c.HasParent() {
-		b.WriteString("\nExit codes:\n  0  done, or stopped by a signal\n  1  failed, or not everything was done\n  2  wrong use or wrong settings\n")
-		b.WriteString("\nSettings come from the environment. At least DOCKET_DATABASE_URL (or DOCKET_DATABASE_URL_FILE)\n" +
-			"is needed; `docket settings` lists all. `docket COMMAND --help` explains a command.\n")
+		general = strings.Replace(general, "print JSON\n", "print JSON; not for desk, health and migrate\n", 1)
+	}
+	b.WriteString(general)
+	if !c.HasParent() {
+		b.WriteString("\nSettings come from the environment. DOCKET_DATABASE_URL (or DOCKET_DATABASE_URL_FILE) is required.\n" +
+			"Kafka is at DOCKET_KAFKA_BROKERS (default localhost:9092). `docket settings` lists all settings.\n")
+		b.WriteString(cli.ExitText("done, or stopped by a signal", "failed, or not everything was done", true))
+		b.WriteString("\n`docket COMMAND --help` shows the flags, examples and exit codes of a command.\n")
+	}
+	if about := c.Annotations; about[using] != "" {
+		b.WriteString(cli.UsesText(config.Desk, strings.Fields(about[using])...))
+		b.WriteString(cli.ExitText(about[doneText], about[failedText], len(strings.Fields(about[using])) > 0))
 	}
 	say(c.OutOrStdout(), "%s", b.String())
+}
+
+// The annotations of a command that its help shows.
+const (
+	using      = "uses"   // the settings that say what it connects to, by space; a space alone: it needs none
+	doneText   = "done"   // when it exits with 0
+	failedText = "failed" // when it exits with 1
+)
+
+// usage notes which settings say what a command connects to, and what its exit codes 0 and 1 mean; empty: done and failed.
+func usage(c *cobra.Command, settings []string, done, failed string) {
+	c.Annotations = map[string]string{using: strings.Join(settings, " ") + " ", doneText: done, failedText: failed}
 }
 
 // flagsOf are the flags of a command, without --help: those that filter what it works on, and the others.
@@ -314,12 +338,13 @@ func commands(b *strings.Builder, c *cobra.Command) {
 // valueTexts explain the values of flags and arguments, each once for all commands.
 var valueTexts = []struct{ name, text string }{
 	{"TIME", cli.TimeText},
-	{"MATCH", "input, result or raw (the whole decision), a JSON pointer into it, and a value: input:/user=alice, result:/allow=true, raw:/labels/app=web. Without =VALUE: anything there."},
+	{"DURATION", "500ms, 2s or 1m."},
+	{"MATCH", "input, result or raw (the whole decision), a JSON pointer into it, and a value as JSON or text: input:/user=alice, result:/allow=true, raw:/labels/app=web. Without =VALUE: anything there."},
 	{"SUBJECT", "requested_by, requested_by:host (without the port), label:NAME or input:/POINTER."},
 	{"CODE", "a SQLSTATE like 23514, or a code of Docket like too_large; `docket classify CODE` explains it."},
-	{"STATE", "PENDING, PROCESSING, FAILED or RESOLVED."},
-	{"KIND", "decode, data, conflict, transient or exhausted."},
-	{"PLACE", "a directory, or s3://BUCKET/PREFIX."},
+	{"STATE", "PENDING: waits for a retry. PROCESSING: a retry is in progress. FAILED: its automatic retries are used up. RESOLVED: it is stored, or a person closed it."},
+	{"KIND", "decode: not a valid decision. data: the table refuses it. conflict: its decision_id is stored with another payload. transient: the database could not store it at that moment. exhausted: the replayer gave up."},
+	{"PLACE", "a directory, or s3://BUCKET/PREFIX with the settings DOCKET_ARCHIVE_S3_*."},
 }
 
 // values explains what the flags take.

@@ -15,13 +15,14 @@ func (s *session) report() *cobra.Command {
 	var offline bool
 	c := &cobra.Command{
 		Use: "report [flags]", Short: "Summarize open dead letters, and when Kafka deletes what is still needed", DisableFlagsInUseLine: true,
-		Long: "Summarize open dead letters by kind, code and path.\n\n" +
+		Long: "Summarize open dead letters (PENDING, PROCESSING or FAILED) by kind, code and path.\n\n" +
 			"For the parking topic and both dead-letter topics it also says when Kafka's retention may delete the\n" +
 			"oldest record that is still needed. For this it asks the brokers, for 20 s at most.",
 		Example: "  docket report\n  docket report --no-horizon --json",
 		Args:    noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	c.Flags().BoolVar(&offline, "no-horizon", false, "do not ask the brokers")
+	c.Flags().BoolVar(&offline, "no-horizon", false, "do not ask the brokers when Kafka deletes records")
+	usage(c, []string{"DOCKET_DATABASE_URL", "DOCKET_KAFKA_BROKERS"}, "reported, also if dead letters are open or the brokers did not answer", "")
 	c.RunE = s.run(func([]string) (work, error) {
 		return func(ctx context.Context) error { return s.sumUp(ctx, offline) }, nil
 	})

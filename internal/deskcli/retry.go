@@ -27,14 +27,18 @@ type deciding struct {
 	reason   string
 }
 
+// waitText explains --wait.
+const waitText = "wait for the result, even while no desk is running (default: wait only while one is)"
+
 func (d *deciding) declare(s *session, c *cobra.Command) {
 	flags := c.Flags()
 	flags.StringVar(&d.operator, "operator", "", operatorText)
 	d.filter.declare(s, c)
-	flags.Int64Var(&d.limit, "limit", 0, "with filter flags: at most `N` dead letters")
-	flags.BoolVar(&d.wait, "wait", false, "wait for the result, even if no desk is running")
+	flags.Lookup("state").Usage = "only this `STATE`, PENDING or FAILED (default: both); can be repeated"
+	flags.Int64Var(&d.limit, "limit", 0, "with filter flags: at most `N` dead letters (default: all)")
+	flags.BoolVar(&d.wait, "wait", false, waitText)
 	flags.BoolVar(&d.detach, "detach", false, "do not wait for the result")
-	flags.BoolVar(&d.yes, "yes", false, "do not ask for confirmation")
+	flags.BoolVar(&d.yes, "yes", false, "with filter flags: do not ask for confirmation; without a terminal, required for more than 100")
 	flags.BoolVar(&d.all, "all", false, "select all, without other filter flags")
 	markFilters(flags, []string{"all"})
 	c.MarkFlagsMutuallyExclusive("wait", "detach")
@@ -63,21 +67,25 @@ func (d *deciding) bulk(args []string) (bool, error) {
 func (s *session) retry() *cobra.Command {
 	var d deciding
 	c := &cobra.Command{
-		Use: "retry ID... | [filter flags]", Short: "Retry dead letters: put them back on their topic; --dry-run only tests", DisableFlagsInUseLine: true,
-		Long: "Retry dead letters: put them back on their original topic, where the consumer reads them again.\n\n" +
-			"Only PENDING and FAILED ones are retried. A running desk publishes them. With ids, they are sent at\n" +
-			"once and the results are shown. With filter flags, a job sends one first, then more and more, and\n" +
-			"stops if the first ones fail in the same way. Ctrl-C does not stop a job.\n\n" +
-			"--dry-run lets the database accept or refuse each of them, and rolls back.",
+		Use: "retry {ID... | FILTER FLAGS} [flags]", Short: "Retry dead letters: publish them to their original topic again; --dry-run only tests", DisableFlagsInUseLine: true,
+		Long: "Retry dead letters: publish them to their original topic again, where the consumer reads them.\n\n" +
+			"Fix the cause first. Only PENDING and FAILED ones are retried. This command writes to the ledger; a\n" +
+			"running desk publishes. With ids, they are sent at once and the results are shown. With filter flags, a\n" +
+			"job sends one first, then more and more, and stops if the first ones fail in the same way. Ctrl-C does\n" +
+			"not stop a job: `docket jobs stop` does.\n\n" +
+			"--dry-run inserts each of them into the table, and rolls back.",
 		Example: "  docket dlq retry 3f9a0c1e77b2 --operator mara\n" +
 			"  docket dlq retry --code 23514 --path authz/allow --dry-run\n" +
 			"  docket dlq retry --code 23514 --path authz/allow --rate 50 --operator mara --reason 'fixed'",
 		ValidArgsFunction: s.completeIDs,
 	}
-	c.Flags().BoolVar(&d.dryRun, "dry-run", false, "test which would be stored now; change nothing (needs no operator)")
-	c.Flags().Float64Var(&d.rate, "rate", 0, "with filter flags: at most `N` per second")
-	c.Flags().StringVar(&d.reason, "reason", "", "why you do this: `TEXT` for the audit log (required with filter flags)")
+	c.Flags().BoolVar(&d.dryRun, "dry-run", false, "test which would be stored now; change nothing; needs no operator and no reason")
+	c.Flags().Float64Var(&d.rate, "rate", 0, "with filter flags: at most `N` per second (default: no limit)")
+	c.Flags().StringVar(&d.reason, "reason", "", "why you do this: `TEXT` for the audit log (required with filter flags; with ids, default \"retried by hand\")")
 	d.declare(s, c)
+	usage(c, []string{"DOCKET_DATABASE_URL"},
+		"all are stored; or none matches; with --detach, or while no desk runs: all will be sent; with --dry-run: all would be stored",
+		"at least one was not stored, was refused, or would fail again; the job stopped; you answered no; or the command failed")
 	c.RunE = s.run(func(args []string) (work, error) {
 		bulk, err := d.bulk(args)
 		switch {

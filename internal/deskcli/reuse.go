@@ -12,6 +12,9 @@ import (
 func (s *session) reused() map[string]*cobra.Command {
 	commands := map[string]*cobra.Command{}
 	for _, c := range []cli.Command{cli.Check(), cli.Migrate(), cli.Verify(), cli.WhereIs(), cli.Classify(), cli.Health(), cli.Version()} {
+		if c.Name == "health" {
+			c.Text = "Ask the desk on this host if it is healthy, for container health checks."
+		}
 		use := c.Name
 		if c.Args != "" {
 			use += " " + c.Args
@@ -44,7 +47,7 @@ func narrow(args []string) []string {
 // desk is the daemon.
 func (s *session) desk() *cobra.Command {
 	return &cobra.Command{
-		Use: "desk", Short: "Run the desk: enter and retry dead letters, run jobs, send alerts, serve the API",
+		Use: "desk", Short: "Run the desk, the daemon that lists and retries dead letters and alerts people",
 		DisableFlagParsing: true, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, args []string) error {
 			if s.o.Desk == nil {

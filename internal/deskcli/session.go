@@ -235,4 +235,4 @@ func oneLine(flag, text string, most int) (string, error) {
 const maxReason = 1000
 
 // operatorText explains --operator.
-const operatorText = "your `NAME`, for the audit log; default DOCKET_OPERATOR"
+const operatorText = "your `NAME` for the audit log (required, unless DOCKET_OPERATOR is set)"

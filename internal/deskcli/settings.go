@@ -3,6 +3,7 @@ package deskcli
 import (
 	"github.com/spf13/cobra"
 
+	"docket/internal/cli"
 	"docket/internal/config"
 )
 
@@ -19,19 +20,24 @@ type jsonSetting struct {
 
 // settingsTopic explains the settings.
 func (s *session) settingsTopic() *cobra.Command {
-	return &cobra.Command{
+	c := &cobra.Command{
 		Use: "settings", Short: "List all settings (environment variables)",
-		Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		Long: "List all settings of docket: environment variables with their defaults, ranges and meanings.\n\n" +
+			"It prints the defaults, not the values that are set. docs/settings.md has the settings of all programs.",
+		Example: "  docket settings\n  docket settings --json | jq -r '.entries[].name'",
+		Args:    noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if s.asJSON {
 				s.print(listOf(settingsOf(), "", func(j jsonSetting) jsonSetting { return j }))
 				return nil
 			}
-			say(c.OutOrStdout(), "Settings (environment variables). Durations: 500ms, 10s, 1h30m. Sizes: 512MiB. Booleans: true, false. Lists: by comma.\n\n%s",
-				config.Help(config.Desk, 100))
+			say(c.OutOrStdout(), "Settings of docket (environment variables). `docket check`, `docket verify` and `docket where-is` also read those\n"+
+				"of the consumer: `consumer --help` lists them.\n\n%s\n\n%s", cli.Folded(cli.SettingsText, ""), config.Help(config.Desk, 100))
 			return nil
 		},
 	}
+	usage(c, nil, "", "")
+	return c
 }
 
 func settingsOf() []jsonSetting {

@@ -27,9 +27,10 @@ func (s *session) show() *cobra.Command {
 		Example: "  docket dlq show 3f9a0c1e77b2\n  docket dlq show 3f9a0c1e77b2 --payload --history\n  docket dlq show 3f9a0c1e77b2 --raw > value.json",
 		Args:    oneID, ValidArgsFunction: s.completeIDs,
 	}
+	usage(c, []string{"DOCKET_DATABASE_URL"}, "shown", "no dead letter or several have this ID, or the command failed")
 	c.Flags().BoolVar(&o.payload, "payload", false, "show key, headers and payload")
 	c.Flags().BoolVar(&o.history, "history", false, "show the whole history and all retries; with --payload also what edits changed")
-	c.Flags().BoolVar(&o.raw, "raw", false, "print only the bytes of the payload, to a file or a pipe")
+	c.Flags().BoolVar(&o.raw, "raw", false, "print only the bytes of the payload, as they are in Kafka; only to a file or a pipe")
 	c.RunE = s.run(func(args []string) (work, error) {
 		if o.raw && s.o.Terminal.Out {
 			return nil, misuse("--raw can break a terminal: send it to a file or a pipe")

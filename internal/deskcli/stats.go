@@ -28,16 +28,19 @@ func (s *session) stats() *cobra.Command {
 		Use: "stats [flags]", Short: "Count decisions and deny rates, by path or service", DisableFlagsInUseLine: true,
 		Long: "Count decisions by path or service, most denied first.\n\n" +
 			"Deny rate = denied / (allowed + denied). Undefined, error and other decisions are counted separately.\n" +
-			"A terminal also shows a small chart of the deny rate over time. --path and --service can be repeated.",
+			"A terminal also shows a small chart of the deny rate over time. --path and --service can be repeated.\n" +
+			"--since and --until are extended to whole steps; at most 1,000 steps are counted.",
 		Example: "  docket stats --since 7d --step 1d\n  docket stats --by service --since 2h --step 5m --path 'authz/*'\n" +
 			"  docket stats --steps --path http/example/authz/allow --since 6h",
 		Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	d.declareRange(s, c, "24h")
-	c.Flags().StringVar(&by, "by", "path", "one line per `KEY`: path or service")
-	c.Flags().StringVar(&step, "step", "", "length of one step: a `DURATION` like 5m, 1h or 1d (default: depends on the range)")
-	c.Flags().IntVarP(&limit, "limit", "n", defaultRates, "print at most `N` lines")
-	c.Flags().BoolVar(&steps, "steps", false, "print one line per step, too")
+	c.Flags().StringVar(&by, "by", "path", "one line per `KEY`: path or service (default path)")
+	c.Flags().Lookup("by").DefValue = "" // the text says it
+	c.Flags().StringVar(&step, "step", "", "length of one step: `STEP`, whole minutes that divide a day, or whole days: 5m, 1h, 1d (default: 5m up to 2h of range, 1h up to 2d, else 1d)")
+	c.Flags().IntVarP(&limit, "limit", "n", defaultRates, "print at most `N` paths or services, 1 or more; --json prints all")
+	c.Flags().BoolVar(&steps, "steps", false, "print one line per step of each path or service")
+	usage(c, []string{"DOCKET_DATABASE_URL"}, "counted, also if no decision matches", "")
 	s.complete(c, map[string]completion{"by": fixed([]string{"path", "service"}), "step": fixed([]string{"5m", "1h", "1d"})})
 	c.RunE = s.run(func([]string) (work, error) {
 		if _, err := among("value of --by", by, []string{"path", "service"}); err != nil {

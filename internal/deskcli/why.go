@@ -38,11 +38,12 @@ func (s *session) why() *cobra.Command {
 		Args: oneDecisionID, ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	f := c.Flags()
-	f.StringVar(&o.at, "at", "", "if several decisions have this id: its `TIMESTAMP`, RFC 3339")
-	f.StringVar(&o.subject, "subject", "", "compare with decisions of the same `SUBJECT`; default DOCKET_READER_SUBJECT")
-	f.IntVar(&o.neighbours, "neighbours", defaultNeighbours, "show `N` decisions before and after it")
+	f.StringVar(&o.at, "at", "", "if several decisions have this ID: its `TIMESTAMP`, like 2026-11-21T20:15:00.5Z")
+	f.StringVar(&o.subject, "subject", "", "compare with decisions of the same `SUBJECT` (default: DOCKET_READER_SUBJECT, or requested_by:host)")
+	f.IntVar(&o.neighbours, "neighbours", defaultNeighbours, "show `N` decisions before and N after it, 0 to 50")
 	f.BoolVar(&o.same, "same-input", false, "also find when the same input last had another verdict; can take long")
-	f.BoolVar(&o.full, "full", false, "also show the whole decision")
+	f.BoolVar(&o.full, "full", false, "also show the whole decision; may show personal data")
+	usage(c, []string{"DOCKET_DATABASE_URL"}, "explained", "no decision or several have this ID, or the command failed")
 	s.complete(c, map[string]completion{"subject": fixed([]string{"requested_by", "requested_by:host", "label:", "input:/"}), "neighbours": fixed(nil), "at": fixed(nil)})
 	c.RunE = s.run(func(args []string) (work, error) {
 		q, err := s.question(o)
@@ -216,7 +217,7 @@ func (s *session) compare() *cobra.Command {
 		Long: "Compare two decisions: what must change in A to get B.\n\n" +
 			"A and B are decision_ids, or their first 6 or more characters. Fields that always differ are left out:\n" +
 			"decision_id, timestamp, req_id, metrics, trace_id, span_id, and the port of requested_by. Numbers are\n" +
-			"compared as JSON numbers.",
+			"compared as JSON numbers. Payloads are shown, which may be personal data.",
 		Example: "  docket diff 502d43b4 cf0d08a7",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 || args[0] == "" || args[1] == "" {
@@ -226,8 +227,9 @@ func (s *session) compare() *cobra.Command {
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	c.Flags().BoolVar(&all, "all", false, "leave out nothing")
-	c.Flags().StringVar(&atA, "at-a", "", "if several decisions have the id A: its `TIMESTAMP`, RFC 3339")
+	c.Flags().BoolVar(&all, "all", false, "compare all fields, also those that always differ")
+	usage(c, []string{"DOCKET_DATABASE_URL"}, "compared, also if they differ", "no decision or several have the ID A or B, or the command failed")
+	c.Flags().StringVar(&atA, "at-a", "", "if several decisions have the ID A: its `TIMESTAMP`, like 2026-11-21T20:15:00.5Z")
 	c.Flags().StringVar(&atB, "at-b", "", "the same for B: its `TIMESTAMP`")
 	s.complete(c, map[string]completion{"at-a": fixed(nil), "at-b": fixed(nil)})
 	c.RunE = s.run(func(args []string) (work, error) {
