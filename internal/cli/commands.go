@@ -38,7 +38,7 @@ func checking(text, warnings string, load func(Env) (config.Settings, []config.C
 	return Command{
 		Name: "check", Text: text,
 		Example: "  %s check\n  %[1]s check --json | jq -r '.checks[] | select(.level != \"ok\") | .what + \": \" + .hint'",
-		Flags: func(f *flag.FlagSet) { f.BoolVar(&asJSON, "json", false, "print JSON") },
+		Flags:   func(f *flag.FlagSet) { f.BoolVar(&asJSON, "json", false, "print JSON") },
 		More: "Prints one line per check: ok, fail with what to do, or warn (works, but risky:\n" +
 			warnings + "). Nothing is created or changed. It takes 1 minute at most.",
 		Uses: []string{"DOCKET_KAFKA_BROKERS"},

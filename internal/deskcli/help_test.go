@@ -46,6 +46,14 @@ func TestHelp_OfEveryCommand(t *testing.T) {
 		if len(words) == 0 || words[0] != "desk" { // it is of package deskapp
 			golden(t, strings.Join(append([]string{"help"}, words...), "_")+".txt", r.out)
 		}
+		group := slices.ContainsFunc(groups, func(g []string) bool { return slices.Equal(g, words) }) && strings.Join(words, " ") != "archive"
+		if !group && words[0] != "desk" && !strings.Contains(r.out, "\nSettings (environment):\n") && !strings.Contains(r.out, "\nIt needs no settings") {
+			t.Errorf("%v does not say what it connects to", words)
+		}
+		if !group && words[0] != "desk" && strings.Contains(r.out, "\nSettings (environment):\n") != strings.Contains(r.out, "\nExit codes:\n  0  ") &&
+			words[0] != "classify" {
+			t.Errorf("%v does not say what its exit codes mean", words)
+		}
 		for line := range strings.Lines(r.out) {
 			if n := utf8.RuneCountInString(line); n > 101 || unwell.MatchString(line) {
 				t.Errorf("%v: %d columns: %s", words, n-1, line)
