@@ -70,6 +70,8 @@ func knowing() []Case {
 			same(t, store(t, db, rows...), []pipeline.Outcome{stored, stored, conflicting})
 			rows[1].Log.Raw, rows[2].Log.Raw = []byte(`{"v":2}`), []byte(`{}`)
 			same(t, store(t, db, rows...), []pipeline.Outcome{present, conflicting, present})
+			s.Erase(t)
+			same(t, store(t, db, rows[0]), []pipeline.Outcome{present})
 		}},
 	}
 }
