@@ -15,6 +15,9 @@ const Partitions = 2
 // Indexes is the version of the step that makes what searches go by, while the table is written to.
 const Indexes = 5
 
+// Hash is the version of the step that gives the table the column raw_sha256.
+const Hash = 6
+
 // The SQL of that step. All of it runs with the table's schema as search_path.
 var (
 	// Function makes the function decision_logs_make_partitions.

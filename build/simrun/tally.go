@@ -105,7 +105,7 @@ func (t *tally) report(out io.Writer, wall time.Duration, procs int, v verdict, 
 		wall.Round(100*time.Millisecond), procs, 1000*t.CPU/float64(max(t.Schedules, 1)), float64(t.Schedules)/wall.Hours())
 	switch {
 	case t.Exact == 0:
-		fmt.Fprintln(out, "replay:      NOT exact: this toolchain's scheduler could not be made to follow the seed; a seed repeats the faults only")
+		fmt.Fprintln(out, "replay:      not exact: the ordinary runtime was used (EXACT=0, or a toolchain that is not known); a seed repeats the faults, not the order of goroutines")
 	case len(v.company)+len(v.differ) > 0:
 		fmt.Fprintf(out, "replay:      %d played again alone: %d identical, %d only behind the same schedules as before %v, %d another way %v\n", v.checked,
 			v.checked-len(v.company)-len(v.differ), len(v.company), slices.Sorted(maps.Keys(v.company)), len(v.differ), v.differ)

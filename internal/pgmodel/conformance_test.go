@@ -90,6 +90,27 @@ func (m model) Cut(_ testing.TB, at storetest.Cut) {
 	}[at]})
 }
 
+func (m model) Mask(testing.TB) {
+	m.Alter(func(r *pgmodel.Row) bool {
+		r.Raw = []byte(`"masked"`)
+		return true
+	})
+}
+
+func (m model) Erase(testing.TB) {
+	m.each(func(r *pgmodel.Row) { r.Raw = []byte(`"erased"`) })
+}
+
+func (m model) Forget(testing.TB) { m.each(func(r *pgmodel.Row) { r.Sum = nil }) }
+
+// each changes every row that is stored.
+func (m model) each(change func(*pgmodel.Row)) {
+	for _, r := range m.Rows() {
+		change(&r)
+		m.Put(r)
+	}
+}
+
 func (m model) Raw(_ testing.TB, id string, at time.Time) string {
 	for _, r := range m.Rows() {
 		if r.DecisionID == id && r.Time.Equal(at.Add(-time.Duration(at.Nanosecond()%1000))) {

@@ -20,7 +20,7 @@ const (
 	InsertAnswered Point = "insert answered" // all rows are inserted, the answer is not sent
 	Copying        Point = "copying"         // some rows of a COPY are inserted, more may come
 	Table          Point = "table"           // the look at the table that ends a COPY
-	Place          Point = "place"           // before rows are looked for by their place
+	Known          Point = "known"           // before rows are looked for by the hash of their payload
 	Compare        Point = "compare"         // before rows are compared by their payload
 	Catalog        Point = "catalog"         // the question what a CHECK says
 	Foresight      Point = "foresight"       // before a CHECK is evaluated beside the table
@@ -46,7 +46,7 @@ type Fault struct {
 	// Count is how many are struck; 0 is one, -1 all until it is healed.
 	Count int
 	// Row restricts the fault to statements, and transactions at Commit, with such a row; for Compare the rows have only
-	// DecisionID, Time and Raw, for Place DecisionID, Time, Offset and Index. In a COPY a fault at Insert strikes when the first such row comes, and says which it is;
+	// DecisionID, Time and Raw, for Known DecisionID, Time and Sum. In a COPY a fault at Insert strikes when the first such row comes, and says which it is;
 	// without Row it is the first row of all.
 	Row func(Row) bool
 	// MinRows restricts it to those with so many rows.

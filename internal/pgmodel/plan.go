@@ -78,7 +78,7 @@ func readInsert(captured []string) (any, []uint32, error) {
 
 var arrayOIDs = map[uint32]uint32{
 	pgtype.TextOID: pgtype.TextArrayOID, pgtype.TimestamptzOID: pgtype.TimestamptzArrayOID, pgtype.BoolOID: pgtype.BoolArrayOID,
-	pgtype.Int8OID: pgtype.Int8ArrayOID, pgtype.Int4OID: pgtype.Int4ArrayOID,
+	pgtype.Int8OID: pgtype.Int8ArrayOID, pgtype.Int4OID: pgtype.Int4ArrayOID, pgtype.ByteaOID: pgtype.ByteaArrayOID,
 }
 
 func (p *insertPlan) rows(s *session, b *portal) ([]Row, *failure) {
@@ -97,12 +97,10 @@ func (p *comparePlan) rows(s *session, b *portal) ([]Row, *failure) {
 	return decodeRows(s, b, p.columns)
 }
 
-// readPlace reads the question for rows by their place; topic and partition are those of all of them.
-func readPlace([]string) (any, []uint32, error) {
-	return &comparePlan{[]source{{"decision_id", 0, pgtype.TextOID}, {"ts", 1, pgtype.TimestamptzOID}, {"source_offset", 2, pgtype.Int8OID},
-			{"source_index", 3, pgtype.Int4OID}, {"i.appended", 4, pgtype.TimestamptzOID}}},
-		[]uint32{pgtype.TextArrayOID, pgtype.TimestamptzArrayOID, pgtype.Int8ArrayOID, pgtype.Int4ArrayOID, pgtype.TimestamptzArrayOID,
-			pgtype.TextOID, pgtype.Int4OID, pgtype.TimestamptzOID, pgtype.TimestamptzOID}, nil
+// readKnown reads the question for rows by the hash of their payload.
+func readKnown([]string) (any, []uint32, error) {
+	return &comparePlan{[]source{{"decision_id", 0, pgtype.TextOID}, {"ts", 1, pgtype.TimestamptzOID}, {"raw_sha256", 2, pgtype.ByteaOID}}},
+		[]uint32{pgtype.TextArrayOID, pgtype.TimestamptzArrayOID, pgtype.ByteaArrayOID, pgtype.TimestamptzOID, pgtype.TimestamptzOID}, nil
 }
 
 func decodeRows(s *session, p *portal, columns []source) ([]Row, *failure) {
@@ -168,7 +166,7 @@ var setters = map[string]setter{
 	}},
 	"source_offset": {pgtype.Int8OID, false, func(r *Row, b []byte) { r.Offset = integer(b).V; r.lacks("source_offset", b) }},
 	"source_index":  {pgtype.Int4OID, false, func(r *Row, b []byte) { r.Index = int32(integer4(b)); r.lacks("source_index", b) }},
-	"i.appended":    {pgtype.TimestamptzOID, false, func(r *Row, b []byte) { r.appended = integer(b).V }}, // no column: a row is asked for with it
+	"raw_sha256":    {pgtype.ByteaOID, false, func(r *Row, b []byte) { r.Sum = b }},
 }
 
 // lacks notes the first NOT NULL column that is NULL.

@@ -24,6 +24,7 @@ type Row struct {
 	Partition int32  // source_partition
 	Offset    int64  // source_offset
 	Index     int32  // source_index
+	Sum       []byte // raw_sha256; nil is NULL
 
 	StoredAt time.Time // stored_at: when the transaction began that stored it
 
@@ -31,9 +32,8 @@ type Row struct {
 	At      time.Time // when it was committed, by this process's clock, which may be virtual
 	Session uint32    // the backend that stored it
 
-	ts       int64  // Time as it was sent
-	appended int64  // of a row that is asked for by its place, as ts
-	missing  string // a NOT NULL column that is NULL
+	ts      int64  // Time as it was sent
+	missing string // a NOT NULL column that is NULL
 }
 
 // key is the identity of a row.

@@ -66,7 +66,7 @@ func statements() []*statement {
 			read: readInsert, run: (*session).insert, columns: []column{text("decision_id"), {"ts", pgtype.TimestamptzOID, 8}}},
 		{point: Compare, text: whole(`select i\.n, d\.raw is not distinct from i\.raw::jsonb from unnest\(\$1::text\[\], \$2::timestamptz\[\], \$3::text\[\]\) with ordinality as i ?\(decision_id, ts, raw, n\) cross join lateral \(select raw from decision_logs where decision_id = i\.decision_id and ts = i\.ts and ts between \$4::timestamptz and \$5::timestamptz limit 1\) d`),
 			read: readCompare, run: (*session).compare, columns: []column{{"n", pgtype.Int8OID, 8}, {"?column?", pgtype.BoolOID, 1}}},
-		{point: Place, text: whole(regexp.QuoteMeta(placeSQL)), read: readPlace, run: (*session).place, columns: []column{{"array_agg", pgtype.Int8ArrayOID, -1}}},
+		{point: Known, text: whole(regexp.QuoteMeta(knownSQL)), read: readKnown, run: (*session).known, columns: []column{{"array_agg", pgtype.Int8ArrayOID, -1}}},
 		{point: Offer, text: whole(`declare docket_rows no scroll cursor for select i\.\* from unnest\((.*)\) with ordinality as i\(([^()]*), n\)`),
 			read: readOffer, run: (*session).offer},
 		{point: Ask, text: whole(regexp.QuoteMeta(askSQL)), run: (*session).ask},
@@ -93,22 +93,20 @@ const tableSQL = `select 1 / (select count(*) from pg_index x where x.indrelid =
 	`'decision_logs'::regclass and x.indisunique and x.indisvalid and x.indimmediate and x.indpred is null and ` +
 	`x.indexprs is null and x.indnkeyatts = 2 and (select count(*) from pg_attribute where attrelid = x.indrelid ` +
 	`and attname in ('decision_id', 'ts') and attnum in (x.indkey[0], x.indkey[1])) = 2), ` +
-	`ln((select count(*) = 16 from pg_attribute where ` +
+	`ln((select count(*) = 17 from pg_attribute where ` +
 	`attrelid = 'decision_logs'::regclass and case when attname in ('decision_id', 'path', 'requested_by', ` +
 	`'opa_id', 'opa_version', 'service', 'source_topic') then atttypid in ('text'::regtype, ` +
 	`'varchar'::regtype) when attname in ('labels', 'bundles', 'raw') then atttypid = 'jsonb'::regtype when ` +
 	`attname in ('source_partition', 'source_index') then atttypid = 'int4'::regtype when attname in ` +
 	`('req_id', 'source_offset') then atttypid = 'int8'::regtype when attname = 'ts' then atttypid = ` +
-	`'timestamptz'::regtype and atttypmod in (-1, 6) when attname = 'allowed' then atttypid = 'bool'::regtype end and not exists ` +
+	`'timestamptz'::regtype and atttypmod in (-1, 6) when attname = 'allowed' then atttypid = 'bool'::regtype when attname = 'raw_sha256' then atttypid = 'bytea'::regtype end and not exists ` +
 	`(select from pg_rewrite where ev_class = 'decision_logs'::regclass and ev_type = '3'))::int)`
 
-// placeSQL looks for rows by their place.
-const placeSQL = `select array_agg(case when d.source_offset = i.source_offset and d.source_index = i.source_index ` +
-	`and d.source_partition = $7::int4 and d.source_topic = $6::text and d.stored_at > i.appended then i.n else -i.n end) ` +
-	`from unnest($1::text[], $2::timestamptz[], $3::int8[], $4::int4[], $5::timestamptz[]) with ordinality ` +
-	`as i(decision_id, ts, source_offset, source_index, appended, n) ` +
-	`cross join lateral (select source_topic, source_partition, source_offset, source_index, stored_at from decision_logs ` +
-	`where decision_id = i.decision_id and ts = i.ts and ts between $8::timestamptz and $9::timestamptz limit 1) d`
+// knownSQL looks for rows by the hash of their payload.
+const knownSQL = `select array_agg(case when d.raw_sha256 = i.raw_sha256 then i.n else -i.n end) ` +
+	`from unnest($1::text[], $2::timestamptz[], $3::bytea[]) with ordinality as i(decision_id, ts, raw_sha256, n) ` +
+	`cross join lateral (select raw_sha256 from decision_logs where decision_id = i.decision_id and ts = i.ts ` +
+	`and ts between $4::timestamptz and $5::timestamptz limit 1) d`
 
 var known = statements()
 

@@ -25,7 +25,7 @@ func (a array) at(i int) []byte {
 
 var arrayTypes = map[string]uint32{
 	"text": pgtype.TextOID, "timestamptz": pgtype.TimestamptzOID, "bool": pgtype.BoolOID, "int8": pgtype.Int8OID, "int4": pgtype.Int4OID,
-	"jsonb": pgtype.JSONBOID,
+	"jsonb": pgtype.JSONBOID, "bytea": pgtype.ByteaOID,
 }
 
 // fixedSize is the size of values of a type, 0 where it varies.

@@ -164,7 +164,7 @@ func TestWhatWasHeardOnALostWitnessIsForgotten(t *testing.T) {
 // already would be refused for it, alone and while the probe passes.
 func TestAProbeComparesWhereTheTableTakesNoCopy(t *testing.T) {
 	t.Parallel()
-	for _, point := range []pgmodel.Point{pgmodel.Place, pgmodel.Compare} {
+	for _, point := range []pgmodel.Point{pgmodel.Known, pgmodel.Compare} {
 		within(t, func(t *testing.T, s *pgmodel.Server, db *postgres.DB) {
 			s.RefuseCopy()
 			store(t, db, row("a", `{}`)) // from here on by INSERT

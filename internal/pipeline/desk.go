@@ -84,11 +84,7 @@ func (d *desk) rowsOf(items []*item) []Row {
 	rows := room(d.rows, len(items))
 	for _, it := range items {
 		o := &it.env.Origin
-		row := Row{Log: it.log, Topic: o.Topic, Partition: o.Partition, Offset: o.Offset, Index: it.index}
-		if r := it.env.Record; r.Offset == o.Offset && r.Partition == o.Partition && r.Topic == o.Topic {
-			row.Appended = r.Timestamp
-		}
-		rows = append(rows, row)
+		rows = append(rows, Row{Log: it.log, Topic: o.Topic, Partition: o.Partition, Offset: o.Offset, Index: it.index})
 	}
 	d.rows = rows
 	return rows

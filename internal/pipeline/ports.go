@@ -40,9 +40,6 @@ type Row struct {
 	Partition int32
 	Offset    int64
 	Index     int
-	// Appended is the Kafka timestamp of the record that is in hand, where it is the one at that place; zero where it is
-	// a copy of it, as one that was parked or spooled.
-	Appended time.Time
 }
 
 // Outcome is what became of a row that the database did not refuse.

@@ -263,13 +263,13 @@ func TestLookupsGoByTheIndexWithManyPartitions(t *testing.T) {
 		most int // partitions that are looked into
 	}{
 		"comparison": {postgres.CompareSQL, []any{ids, times, raws, day(7), day(9)}, 3},
-		"place":      {postgres.PlaceSQL, []any{ids, times, []int64{7, 8, 9}, []int32{0, 0, 0}, times, "filler", int32(0), day(7), day(9)}, 3},
+		"known":      {postgres.KnownSQL, []any{ids, times, [][]byte{{1}, {2}, {3}}, day(7), day(9)}, 3},
 		"lookup":     {postgres.LookupSQL, []any{ids, times, raws}, 3},
 		"by id":      {postgres.ByIDSQL, []any{"d7"}, 63},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			stores := name == "comparison" || name == "place" // with the planner as it comes
+			stores := name == "comparison" || name == "known" // with the planner as it comes
 			plan := explained(t, d, !stores, c.sql, c.args...)
 			looked := 0
 			for line := range strings.SplitSeq(plan, "\n") {

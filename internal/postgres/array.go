@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"crypto/sha256"
 	"database/sql"
 	"encoding/binary"
 	"time"
@@ -65,6 +66,13 @@ func (a *array) json(b []byte) {
 	a.buf = append(a.buf, b...)
 }
 
+// sha256 appends the hash of a payload.
+func (a *array) sha256(payload []byte) {
+	sum := sha256.Sum256(payload)
+	a.size(len(sum))
+	a.buf = append(a.buf, sum[:]...)
+}
+
 // jsonb appends JSON text as a value of jsonb; none is NULL.
 func (a *array) jsonb(b []byte) {
 	if len(b) == 0 {
@@ -117,6 +125,7 @@ const (
 	oidInt8        = pgtype.Int8OID
 	oidInt4        = pgtype.Int4OID
 	oidJSONB       = pgtype.JSONBOID
+	oidBytea       = pgtype.ByteaOID
 	oidText        = pgtype.TextOID
 	oidTimestamptz = pgtype.TimestamptzOID
 )

@@ -187,3 +187,47 @@ func TestUsersTrigger_Doubles(t *testing.T) {
 		}
 	})
 }
+
+// A payload that a trigger masks, or that somebody erased, comes again: as Kafka delivers it a second time, as OPA sends it a
+// second time, and as a parked copy. It is a duplicate, so it comes into no dead-letter topic.
+func TestUsersTrigger_Masks(t *testing.T) {
+	t.Parallel()
+	masked := []byte(`{"decision_id":"id-a"}`)
+	for name, mask := range map[string]func(*pgmodel.Server){
+		"masked": func(s *pgmodel.Server) {
+			s.Alter(func(r *pgmodel.Row) bool {
+				r.Raw = masked
+				return true
+			})
+		},
+		"erased": func(s *pgmodel.Server) {
+			for _, r := range s.Rows() {
+				r.Raw = masked
+				s.Put(r)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.DB) {
+				if name == "masked" {
+					mask(server)
+				}
+				came := event("id-a", midday, map[string]any{"input": "secret"})
+				carry(t, db, false, 1, []*kgo.Record{sourceRecord(1, came)})
+				if name == "erased" {
+					mask(server)
+				}
+				for what, r := range map[string]*kgo.Record{
+					"1 duplicate": sourceRecord(1, came), "2 duplicate": sourceRecord(2, came), "7 duplicate": parkedRecord(7, 0, came),
+				} {
+					c := carry(t, openModel(t, server), r.Topic != "decision-logs", 1, []*kgo.Record{r})
+					same(t, c.homes, []string{what})
+					same(t, len(c.sent), 0)
+				}
+				other := carry(t, openModel(t, server), false, 1, []*kgo.Record{sourceRecord(3, event("id-a", midday, map[string]any{"input": "other"}))})
+				same(t, other.homes, []string{"3 dead_letter id_conflict"})
+			})
+		})
+	}
+}

@@ -103,6 +103,12 @@ func (s server) Cut(_ testing.TB, at storetest.Cut) {
 	}[at])
 }
 
+func (s server) Mask(t testing.TB) { s.BeforeInsert(t, `NEW.raw = '"masked"'; RETURN NEW;`) }
+
+func (s server) Erase(t testing.TB) { s.Exec(t, `UPDATE decision_logs SET raw = '"erased"'`) }
+
+func (s server) Forget(t testing.TB) { s.Exec(t, `UPDATE decision_logs SET raw_sha256 = NULL`) }
+
 func (s server) Busy(t testing.TB) { s.Sessions(t, 1, "COPY decision_logs") }
 
 func (s server) Raw(t testing.TB, id string, at time.Time) string {

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"crypto/sha256"
 	"database/sql"
 	"encoding/binary"
 	"io"
@@ -13,9 +14,10 @@ import (
 // whoever asks, so that a batch of any size takes no memory of its own.
 type copyReader struct {
 	rows []pipeline.Row
-	at   []int // positions in rows, in the order to be sent
-	next int   // of at; -1 is the header, len(at) the trailer
-	sent int   // bytes of it that were given out
+	at   []int             // positions in rows, in the order to be sent
+	next int               // of at; -1 is the header, len(at) the trailer
+	sent int               // bytes of it that were given out
+	sum  [sha256.Size]byte // of the payload of that row
 }
 
 func newCopyReader(rows []pipeline.Row, at []int) *copyReader {
@@ -36,13 +38,14 @@ func (c *copyReader) Read(p []byte) (int, error) {
 		default:
 			r := &c.rows[c.at[c.next]]
 			if c.sent == 0 {
-				if n, fits := wholeRow(p[w.n:], r); fits {
+				c.sum = sha256.Sum256(r.Log.Raw)
+				if n, fits := wholeRow(p[w.n:], r, &c.sum); fits {
 					w.n += n
 					c.next++
 					continue
 				}
 			}
-			w.row(r)
+			w.row(r, &c.sum)
 		}
 		if c.sent += w.n - from; c.sent < w.size {
 			return w.n, nil // p is full
@@ -56,7 +59,7 @@ func (c *copyReader) Read(p []byte) (int, error) {
 }
 
 const (
-	copyColumns  = 16
+	copyColumns  = 17
 	signature    = "PGCOPY\n\xff\r\n\x00"
 	trailer      = -1
 	jsonbVersion = 1
@@ -190,7 +193,7 @@ func (w *window) raw(l *decision.Log) {
 }
 
 // row is one row, its columns in the order of [copySQL].
-func (w *window) row(r *pipeline.Row) {
+func (w *window) row(r *pipeline.Row, sum *[sha256.Size]byte) {
 	l := r.Log
 	w.int2(copyColumns)
 	w.text(l.ID)
@@ -213,4 +216,6 @@ func (w *window) row(r *pipeline.Row) {
 	w.field4(r.Partition)
 	w.field8(r.Offset)
 	w.field4(int32(r.Index))
+	w.int4(sha256.Size)
+	w.bytes(sum[:])
 }

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -94,6 +95,9 @@ func TestRowsAreEncodedIntoWhateverBufferThereIs(t *testing.T) {
 			if payloads[i] == "" && sent != "" || payloads[i] != "" && sent != "\x01"+payloads[i] {
 				t.Fatalf("row %d: sent %q of %q", i, sent, payloads[i])
 			}
+			if sum := sha256.Sum256(rows[i].Log.Raw); fields[k*copyColumns+16] != string(sum[:]) {
+				t.Fatalf("row %d: another hash than that of its bytes", i)
+			}
 		}
 	})
 }
@@ -108,7 +112,7 @@ func TestARowIsWrittenWholeOnlyWhereThereIsRoom(t *testing.T) {
 		}
 		size := rapid.IntRange(0, 3000).Draw(t, "room")
 		buf := bytes.Repeat([]byte{'!'}, 3100)
-		n, fits := wholeRow(buf[:size], &r)
+		n, fits := wholeRow(buf[:size], &r, &[sha256.Size]byte{})
 		if fits && n > size || !bytes.Equal(buf[size:], bytes.Repeat([]byte{'!'}, 3100-size)) {
 			t.Fatalf("%d bytes in a room of %d", n, size)
 		}

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"crypto/sha256"
 	"database/sql"
 	"encoding/binary"
 
@@ -8,13 +9,13 @@ import (
 	"docket/internal/pipeline"
 )
 
-// fixed is what a row takes at most beside its texts: the count of the columns, their lengths, the numbers, the bool and
-// the versions of jsonb.
-const fixed = 2 + copyColumns*4 + 4*8 + 2*4 + 1 + 3
+// fixed is what a row takes at most beside its texts: the count of the columns, their lengths, the numbers, the bool,
+// the versions of jsonb and the hash.
+const fixed = 2 + copyColumns*4 + 4*8 + 2*4 + 1 + 3 + sha256.Size
 
 // wholeRow is a row as [window.row] encodes it, in one pass, into a buffer that is sure to have room for it. Nearly every
 // row is: a message takes some dozens of them. Where one might not fit, nothing is said of what lies in the buffer.
-func wholeRow(to []byte, r *pipeline.Row) (n int, fits bool) {
+func wholeRow(to []byte, r *pipeline.Row, sum *[sha256.Size]byte) (n int, fits bool) {
 	l := r.Log
 	if fixed+len(l.ID)+len(l.Path.V)+len(l.RequestedBy.V)+len(l.OPAID.V)+len(l.OPAVersion.V)+len(l.Service.V)+
 		len(l.Labels)+len(l.Bundles)+len(l.Raw)+len(l.Pieces)+len(r.Topic) > len(to) {
@@ -41,6 +42,7 @@ func wholeRow(to []byte, r *pipeline.Row) (n int, fits bool) {
 	b = binary.BigEndian.AppendUint64(b, 4<<32|uint64(uint32(r.Partition)))
 	b = appendInt8(b, r.Offset)
 	b = binary.BigEndian.AppendUint64(b, 4<<32|uint64(uint32(r.Index)))
+	b = append(binary.BigEndian.AppendUint32(b, sha256.Size), sum[:]...)
 	return len(b), len(b) <= len(to) // pieces that overlap are longer than what they are pieces of
 }
 

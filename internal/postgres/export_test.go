@@ -24,7 +24,7 @@ func Partition(ctx context.Context, db *DB, small int, back bool, done func(step
 
 // Statements that look for rows that are there.
 const (
-	PlaceSQL   = placeSQL
+	KnownSQL   = knownSQL
 	CompareSQL = compareSQL
 	LookupSQL  = lookupSQL
 	ByIDSQL    = byIDSQL

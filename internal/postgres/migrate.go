@@ -83,6 +83,8 @@ func (db *DB) MigrationStatus(ctx context.Context) ([]Migration, error) {
 				m.Name = "00002_partitions"
 			case migrations.Indexes:
 				m.Name = "00005_indexes"
+			case migrations.Hash:
+				m.Name = "00006_raw_sha256"
 			}
 			all = append(all, m)
 		}
@@ -103,7 +105,9 @@ func (db *DB) withGoose(do func(*goose.Provider) error) error {
 	defer func() { _ = conns.Close() }()
 	p, err := goose.NewProvider(goose.DialectPostgres, conns, migrations.FS,
 		goose.WithGoMigrations(db.stepped(migrations.Partitions, (*partitioner).up, (*partitioner).down),
-			db.stepped(migrations.Indexes, (*partitioner).index, (*partitioner).unindex)), goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
+			db.stepped(migrations.Indexes, (*partitioner).index, (*partitioner).unindex),
+			db.stepped(migrations.Hash, (*partitioner).hash, (*partitioner).unhash)),
+		goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
 	if err != nil {
 		return errclass.As(fmt.Errorf("read the migrations: %w", err), errclass.CodeConfig)
 	}

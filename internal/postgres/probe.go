@@ -125,7 +125,7 @@ func (w *writing) probeCopy(t *transaction) error {
 	case len(left) == 0:
 		return errclass.As(&AnswerError{Problem: "a row was stored twice"}, errclass.CodeProtocol)
 	}
-	if err := w.compare(t, one); err != nil { // whether it is found is no matter: a trigger can alter its identity
+	if err := w.comparesBothWays(t, one); err != nil { // whether it is found is no matter: a trigger can alter its identity
 		return err
 	}
 	return w.end(t)
@@ -139,9 +139,18 @@ func (w *writing) probeInsert(t *transaction) error {
 	if len(left) > 0 {
 		return errSwallowed()
 	}
-	clear(w.outcomes)
-	if err := w.compare(t, w.firsts[:1]); err != nil { // as the next row that is there already will need it
+	if err := w.comparesBothWays(t, w.firsts[:1]); err != nil { // as the next row that is there already will need it
 		return err
 	}
 	return w.end(t)
+}
+
+// comparesBothWays asks for rows by their hash and by their payload, whatever the answers are.
+func (w *writing) comparesBothWays(t *transaction, at []int) error {
+	clear(w.outcomes)
+	if _, err := w.byHash(t, at); err != nil {
+		return err
+	}
+	clear(w.outcomes)
+	return w.byPayload(t, at)
 }

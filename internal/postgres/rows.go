@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"math"
 
@@ -41,6 +42,7 @@ func insertColumns(rows []pipeline.Row, at []int) [][]byte {
 		partition = newArray(oidInt4, n, 4*n)
 		offset    = newArray(oidInt8, n, 8*n)
 		index     = newArray(oidInt4, n, 4*n)
+		sum       = newArray(oidBytea, n, sha256.Size*n)
 	)
 	for _, i := range at {
 		r := &rows[i]
@@ -61,10 +63,11 @@ func insertColumns(rows []pipeline.Row, at []int) [][]byte {
 		partition.int4(r.Partition)
 		offset.int8(r.Offset)
 		index.int4(int32(r.Index))
+		sum.sha256(l.Raw)
 	}
 	return [][]byte{
 		id.bytes(), ts.bytes(), path.bytes(), allowed.bytes(), by.bytes(), reqID.bytes(), opaID.bytes(), version.bytes(),
-		service.bytes(), labels.bytes(), bundles.bytes(), raw.bytes(), topic.bytes(), partition.bytes(), offset.bytes(), index.bytes(),
+		service.bytes(), labels.bytes(), bundles.bytes(), raw.bytes(), topic.bytes(), partition.bytes(), offset.bytes(), index.bytes(), sum.bytes(),
 	}
 }
 

@@ -7,7 +7,7 @@ package postgres
 // copySQL stores rows that are all new: one that is there is an error (23505), and so is anything else. It has the
 // columns in the order of [window.row].
 const copySQL = `COPY decision_logs (decision_id, ts, path, allowed, requested_by, req_id, opa_id, opa_version, service, ` +
-	`labels, bundles, raw, source_topic, source_partition, source_offset, source_index) FROM STDIN (FORMAT binary)`
+	`labels, bundles, raw, source_topic, source_partition, source_offset, source_index, raw_sha256) FROM STDIN (FORMAT binary)`
 
 // tableSQL fails where COPY would do harm without a word. 22012: no unique index on exactly the identity keeps doubles
 // out, as ON CONFLICT asks for one. 2201E: a column has a type whose binary form may mean something else, times are
@@ -23,7 +23,7 @@ SELECT 1 / (SELECT count(*)
    AND x.indpred IS NULL AND x.indexprs IS NULL AND x.indnkeyatts = 2
    AND (SELECT count(*) FROM pg_attribute WHERE attrelid = x.indrelid AND attname IN ('decision_id', 'ts')
            AND attnum IN (x.indkey[0], x.indkey[1])) = 2),
-       ln((SELECT count(*) = 16
+       ln((SELECT count(*) = 17
   FROM pg_attribute
  WHERE attrelid = 'decision_logs'::regclass AND CASE
   WHEN attname IN ('decision_id', 'path', 'requested_by', 'opa_id', 'opa_version', 'service', 'source_topic')
@@ -33,43 +33,32 @@ SELECT 1 / (SELECT count(*)
   WHEN attname IN ('req_id', 'source_offset') THEN atttypid = 'int8'::regtype
   WHEN attname = 'ts' THEN atttypid = 'timestamptz'::regtype AND atttypmod IN (-1, 6)
   WHEN attname = 'allowed' THEN atttypid = 'bool'::regtype
+  WHEN attname = 'raw_sha256' THEN atttypid = 'bytea'::regtype
   END AND NOT EXISTS (SELECT FROM pg_rewrite WHERE ev_class = 'decision_logs'::regclass AND ev_type = '3'))::int)`
 
 // insertSQL is the careful way: it stores what is not there yet. The conflict target is named so that only the identity makes a row present:
 // a violated unique index of somebody else's is an error, and a dropped identity is one too (42P10).
 const insertSQL = `
 INSERT INTO decision_logs (decision_id, ts, path, allowed, requested_by, req_id, opa_id, opa_version, service,
-       labels, bundles, raw, source_topic, source_partition, source_offset, source_index)
+       labels, bundles, raw, source_topic, source_partition, source_offset, source_index, raw_sha256)
 SELECT i.decision_id, i.ts, i.path, i.allowed, i.requested_by, i.req_id, i.opa_id, i.opa_version, i.service,
-       i.labels::jsonb, i.bundles::jsonb, i.raw::jsonb, i.source_topic, i.source_partition, i.source_offset, i.source_index
+       i.labels::jsonb, i.bundles::jsonb, i.raw::jsonb, i.source_topic, i.source_partition, i.source_offset, i.source_index, i.raw_sha256
   FROM unnest($1::text[], $2::timestamptz[], $3::text[], $4::bool[], $5::text[], $6::int8[], $7::text[], $8::text[], $9::text[],
-       $10::text[], $11::text[], $12::text[], $13::text[], $14::int4[], $15::int8[], $16::int4[])
+       $10::text[], $11::text[], $12::text[], $13::text[], $14::int4[], $15::int8[], $16::int4[], $17::bytea[])
        AS i(decision_id, ts, path, allowed, requested_by, req_id, opa_id, opa_version, service,
-       labels, bundles, raw, source_topic, source_partition, source_offset, source_index)
+       labels, bundles, raw, source_topic, source_partition, source_offset, source_index, raw_sha256)
     ON CONFLICT (decision_id, ts) DO NOTHING
 RETURNING decision_id, ts`
 
-// placeSQL names the rows that are there, in one array: n where it is the very record, -n where only its payload can tell.
-//
-// It is the very record where it was stored from the same topic, partition, offset and index, after the record in hand was
-// appended to that place. Kafka never changes a record, and gives an offset again only where a topic was deleted and made
-// anew: then what is in hand was appended later than what was stored from the old one. That is as true as two clocks agree,
-// the server's and the one that stamped the record: the broker's, or the producer's where the topic keeps its time. A
-// clock of ours that is behind, or a stamp that is ahead, only costs a comparison. The other way round, a topic made anew
-// whose records carry times from before (a copy of another topic, or a producer whose clock is behind by more than lies
-// between the two) hides a conflict between two decisions of one identity and one place, and nothing else: neither is a
-// new decision taken for one that is there, nor is one lost.
-//
-// It is as cheap as it looks: per row a descent in the index and no payload. The limit and the range are those of compareSQL.
-const placeSQL = `
-SELECT array_agg(CASE WHEN d.source_offset = i.source_offset AND d.source_index = i.source_index
-                       AND d.source_partition = $7::int4 AND d.source_topic = $6::text AND d.stored_at > i.appended
-                      THEN i.n ELSE -i.n END)
-  FROM unnest($1::text[], $2::timestamptz[], $3::int8[], $4::int4[], $5::timestamptz[]) WITH ORDINALITY
-       AS i(decision_id, ts, source_offset, source_index, appended, n)
-  CROSS JOIN LATERAL (SELECT source_topic, source_partition, source_offset, source_index, stored_at FROM decision_logs
-                         WHERE decision_id = i.decision_id AND ts = i.ts
-                         AND ts BETWEEN $8::timestamptz AND $9::timestamptz LIMIT 1) d`
+// knownSQL names the rows that are there, in one array: n where the bytes of the payload are those in hand, -n where only
+// the payload itself can tell. It goes by the hash, so it holds also where a trigger masked the payload or somebody erased
+// it, and costs a descent in the index and no payload. A row of an earlier release has no hash. The limit and the range are
+// those of compareSQL.
+const knownSQL = `
+SELECT array_agg(CASE WHEN d.raw_sha256 = i.raw_sha256 THEN i.n ELSE -i.n END)
+  FROM unnest($1::text[], $2::timestamptz[], $3::bytea[]) WITH ORDINALITY AS i(decision_id, ts, raw_sha256, n)
+  CROSS JOIN LATERAL (SELECT raw_sha256 FROM decision_logs WHERE decision_id = i.decision_id AND ts = i.ts
+                         AND ts BETWEEN $4::timestamptz AND $5::timestamptz LIMIT 1) d`
 
 // compareSQL says of each row that is there whether it is equal as JSON: key order, white space and 1 or 1.0 make no
 // difference. The limit leaves the planner no way but the unique index: a join would sometimes read the whole table. The
@@ -88,9 +77,9 @@ const (
 	offerSQL = `
 DECLARE docket_rows NO SCROLL CURSOR FOR
 SELECT i.* FROM unnest($1::text[], $2::timestamptz[], $3::text[], $4::bool[], $5::text[], $6::int8[], $7::text[], $8::text[], $9::text[],
-       $10::text[], $11::text[], $12::text[], $13::text[], $14::int4[], $15::int8[], $16::int4[]) WITH ORDINALITY
+       $10::text[], $11::text[], $12::text[], $13::text[], $14::int4[], $15::int8[], $16::int4[], $17::bytea[]) WITH ORDINALITY
        AS i(decision_id, ts, path, allowed, requested_by, req_id, opa_id, opa_version, service,
-       labels, bundles, raw, source_topic, source_partition, source_offset, source_index, n)`
+       labels, bundles, raw, source_topic, source_partition, source_offset, source_index, raw_sha256, n)`
 
 	askSQL = `
 DO $docket$
@@ -103,9 +92,9 @@ BEGIN
   FOR i IN EXECUTE 'FETCH ALL FROM docket_rows' LOOP
     BEGIN
       INSERT INTO decision_logs (decision_id, ts, path, allowed, requested_by, req_id, opa_id, opa_version, service,
-             labels, bundles, raw, source_topic, source_partition, source_offset, source_index)
+             labels, bundles, raw, source_topic, source_partition, source_offset, source_index, raw_sha256)
       VALUES (i.decision_id, i.ts, i.path, i.allowed, i.requested_by, i.req_id, i.opa_id, i.opa_version, i.service,
-             i.labels::jsonb, i.bundles::jsonb, i.raw::jsonb, i.source_topic, i.source_partition, i.source_offset, i.source_index);
+             i.labels::jsonb, i.bundles::jsonb, i.raw::jsonb, i.source_topic, i.source_partition, i.source_offset, i.source_index, i.raw_sha256);
       RAISE EXCEPTION USING ERRCODE = 'DK000';
     EXCEPTION
       WHEN SQLSTATE 'DK000' OR unique_violation THEN NULL;

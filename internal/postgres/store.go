@@ -83,7 +83,7 @@ func (db *DB) writeOn(ctx context.Context, pg *pgconn.PgConn, w *writing) error 
 func (db *DB) quickly(ctx context.Context, pg *pgconn.PgConn, w *writing, from source) error {
 	look := db.met.has(from)
 	err := transact(ctx, pg, func(t *transaction) error { return w.quickly(t, look) })
-	if refused := (*refusedCopy)(nil); !look && errors.As(err, &refused) && refused.code() == pgerrcode.UniqueViolation && hasPlace(&w.rows[0], from) {
+	if refused := (*refusedCopy)(nil); !look && errors.As(err, &refused) && refused.code() == pgerrcode.UniqueViolation {
 		look = true
 		err = transact(ctx, pg, func(t *transaction) error { return w.quickly(t, look) })
 	}

@@ -82,7 +82,7 @@ func (w *writing) quickly(t *transaction, look bool) error {
 			return err
 		}
 	}
-	if err := w.compareDoubles(t); err != nil {
+	if err := w.compareAll(t, w.doubles); err != nil {
 		return err
 	}
 	return w.end(t)
@@ -127,7 +127,7 @@ func (w *writing) carefully(t *transaction) error {
 	if err := w.compareAll(t, left); err != nil {
 		return err
 	}
-	if err := w.compareDoubles(t); err != nil {
+	if err := w.compareAll(t, w.doubles); err != nil {
 		return err
 	}
 	return w.end(t)
@@ -166,14 +166,6 @@ func (w *writing) compareAll(t *transaction, at []int) error {
 	return w.allThere(at)
 }
 
-// compareDoubles goes by their payload alone: they stand at another place than what is there.
-func (w *writing) compareDoubles(t *transaction) error {
-	if err := w.byPayload(t, w.doubles); err != nil {
-		return err
-	}
-	return w.allThere(w.doubles)
-}
-
 // errMissing is the error of a row that the table took and does not have.
 func errMissing() error {
 	return errclass.As(&AnswerError{Problem: "a row was neither stored nor refused: a trigger swallows it, or alters its identity"}, errclass.CodeSwallowed)
@@ -188,7 +180,7 @@ func (w *writing) allThere(at []int) error {
 
 // compare looks which rows are there and marks them Present or Conflicting.
 func (w *writing) compare(t *transaction, at []int) error {
-	left, err := w.byPlace(t, at)
+	left, err := w.byHash(t, at)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,8 @@ func copying() []Case {
 	return []Case{
 		{"an error of COPY says at which row it was", pointed},
 		{"only COPY can say at which row it was", func(t *testing.T, s Server) {
-			db := open(t, s)
+			cfg := s.NoCopy(t)
+			db := open(t, s, func(c *postgres.Config) { *c = cfg })
 			store(t, db, row("a", noon, `{}`))
 			s.Refuse(t, "b", Fault{Code: "P0001"})
 			unpointed(t, refused(t, db, "P0001", row("a", noon, `{}`), marked("b")))

@@ -4,10 +4,8 @@ import (
 	"encoding/binary"
 	"slices"
 	"testing"
-	"time"
 
 	"docket/internal/errclass"
-	"docket/internal/pipeline"
 )
 
 // An answer that is not what was asked for makes nothing Present: it is an error.
@@ -58,37 +56,13 @@ func TestAnAnswerOfAnotherFormNamesNoRow(t *testing.T) {
 	}
 }
 
-func TestWhatSendsNoPlaceHasNone(t *testing.T) {
-	t.Parallel()
-	from := source{"t", 1}
-	for appended, want := range map[time.Time]bool{
-		{}:                                       false,
-		time.UnixMilli(-1):                       false,
-		time.UnixMilli(999):                      false,
-		time.UnixMilli(1 << 40):                  true,
-		time.Unix(year10000-1, 0):                true,
-		time.Unix(year10000, 0):                  false,
-		time.UnixMilli(1<<63 - 1):                false,
-		time.UnixMilli(-(1 << 63)):               false,
-		time.Date(1, 1, 1, 0, 0, 0, 1, time.UTC): false,
-	} {
-		for _, r := range []pipeline.Row{{Topic: "t", Partition: 1}, {Topic: "t"}, {Topic: "u", Partition: 1}} {
-			r.Appended = appended
-			if got := hasPlace(&r, from); got != (want && r.Topic == "t" && r.Partition == 1) {
-				t.Errorf("%v of %s/%d: %v", appended, r.Topic, r.Partition, got)
-			}
-		}
-	}
-}
-
-func TestAQuestionForPlacesIsBoundedInBytes(t *testing.T) {
+func TestKnownIsAskedInPortions(t *testing.T) {
 	t.Parallel()
 	rows, at := someRows(30_000, 0)
-	w := &writing{rows: rows}
 	for sum := 0; sum < len(at); {
-		n := portionOf(at[sum:], func(i int) int { return len(w.rows[i].Log.ID) + placeSize })
+		n := portionOf(at[sum:], func(i int) int { return len(rows[i].Log.ID) + knownSize })
 		size := 0
-		for _, p := range placeColumns(rows, sourceOf(rows), at[sum:sum+n]) {
+		for _, p := range knownColumns(rows, at[sum:sum+n]) {
 			size += len(p)
 		}
 		if n < 10_000 && sum+n < len(at) || size > maxPortion+1000 {
