@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -104,21 +105,47 @@ func another(id string) string {
 // lastTaken remembers a decision that the table took, one every few seconds. Its zero value remembers none. It is safe for
 // concurrent use.
 type lastTaken struct {
-	mu    sync.Mutex
-	one   *canary
-	until time.Time
+	mu      sync.Mutex
+	one     *canary
+	until   time.Time
+	refused []*canary // decisions of a batch that was refused, while there is none that was taken
 }
 
 // What is remembered is at most so old and, where there is a choice, no longer.
 const (
-	freshTaken = 10 * time.Second
-	shortTaken = 8 << 10
+	freshTaken  = 10 * time.Second
+	shortTaken  = 8 << 10
+	mostOffered = 16 // decisions of one batch
 )
 
 func (l *lastTaken) get() *canary {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.one
+}
+
+// offer remembers some of the rows of a batch that was refused as a whole, where nothing better is known: most of them may be
+// good ones, and a table that is empty has no other.
+func (l *lastTaken) offer(rows []pipeline.Row) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.one != nil || len(rows) < 2 { // a row that is refused alone is no good one
+		return
+	}
+	l.refused = l.refused[:0]
+	for i := 0; i < len(rows); i += (len(rows) + mostOffered - 1) / mostOffered {
+		r := &rows[i]
+		if c := newCanary(r.Log.Raw, r.Topic, r.Partition, r.Log.Time); c != nil {
+			l.refused = append(l.refused, c)
+		}
+	}
+}
+
+// offered are what offer remembered.
+func (l *lastTaken) offered() []*canary {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.refused)
 }
 
 // keep remembers one of the rows that were stored, unless another was a few seconds ago.
@@ -135,7 +162,7 @@ func (l *lastTaken) keep(rows []pipeline.Row, outcomes []pipeline.Outcome) {
 			continue
 		}
 		if c := newCanary(r.Log.Raw, r.Topic, r.Partition, r.Log.Time); c != nil {
-			l.one = c
+			l.one, l.refused = c, nil
 		}
 		l.until = now.Add(freshTaken)
 		return

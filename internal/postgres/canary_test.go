@@ -231,3 +231,37 @@ func TestUsersTrigger_Masks(t *testing.T) {
 		})
 	}
 }
+
+// An empty table whose owner's constraint does not like the row that is made up, as a foreign key: the good decisions of the
+// first batch speak for it, and only the bad one is dead-lettered.
+func TestUsersCheck_EmptyTable(t *testing.T) {
+	t.Parallel()
+	for way, copies := range map[string]bool{"by COPY": true, "by INSERT": false} {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.DB) {
+				if !copies {
+					server.RefuseCopy()
+				}
+				server.Constrain(pgmodel.Constraint{Name: "known", Columns: []string{"xmin"}, Refuses: func(r pgmodel.Row) bool {
+					return r.Path.V == "docket/probe" || r.DecisionID == "id-bad"
+				}})
+				c := carry(t, db, false, 1, []*kgo.Record{
+					sourceRecord(1, event("id-a", midday, nil)), sourceRecord(2, event("id-bad", midday, nil)), sourceRecord(3, event("id-b", midday, nil)),
+				})
+				same(t, c.homes, []string{"1 row", "2 dead_letter 23514", "3 row"})
+			})
+		})
+	}
+}
+
+// An empty table that takes none of a batch is at fault.
+func TestUsersCheck_EmptyTableTakesNothing(t *testing.T) {
+	t.Parallel()
+	inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.DB) {
+		server.Constrain(pgmodel.Constraint{Name: "none", Columns: []string{"xmin"}, Refuses: func(pgmodel.Row) bool { return true }})
+		c := carry(t, db, false, 1, []*kgo.Record{sourceRecord(1, event("id-a", midday, nil)), sourceRecord(2, event("id-b", midday, nil))})
+		same(t, len(c.homes)+len(c.sent), 0)
+		same(t, len(c.holds), 1)
+	})
+}

@@ -36,8 +36,8 @@ func (db *DB) probeOn(ctx context.Context, pg *pgconn.PgConn, at time.Time) erro
 }
 
 // probeAny asks for one good row after the other until the table takes one: the last that it took, one that is made up,
-// one that is stored. Users' constraints need not like the one that is made up, and the others may be from before a
-// constraint was tightened. The error is that of the first. Whatever says nothing of a row ends it.
+// one that is stored, and where none is, some of the batch that was refused. Users' constraints need not like the one that is
+// made up, and the others may be from before a constraint was tightened. The error is that of the first. Whatever says nothing of a row ends it.
 func (db *DB) probeAny(ctx context.Context, pg *pgconn.PgConn, at time.Time) (refused error) {
 	own := at.IsZero()
 	if own {
@@ -61,7 +61,10 @@ func (db *DB) probeAny(ctx context.Context, pg *pgconn.PgConn, at time.Time) (re
 		if own {
 			around = anyTime
 		}
-		if last = seen(ctx, pg, at, around, db.timeout/4); last == nil || settled(last, at) {
+		if last = seen(ctx, pg, at, around, db.timeout/4); last == nil {
+			return db.probeOffered(own, settled, &refused)
+		}
+		if settled(last, at) {
 			return refused
 		}
 	}
@@ -69,6 +72,19 @@ func (db *DB) probeAny(ctx context.Context, pg *pgconn.PgConn, at time.Time) (re
 		settled(last, last.at)
 	}
 	return refused
+}
+
+// probeOffered asks for decisions of the batch that was refused last, at their own times, where the table is empty and does
+// not like the row that is made up.
+func (db *DB) probeOffered(own bool, settled func(*canary, time.Time) bool, refused *error) error {
+	if own {
+		for _, c := range db.last.offered() {
+			if settled(c, c.at) {
+				break
+			}
+		}
+	}
+	return *refused
 }
 
 // probeRow stores a good row of that time, and takes it back.

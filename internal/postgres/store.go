@@ -26,6 +26,9 @@ func (db *DB) Store(ctx context.Context, rows []pipeline.Row, fresh bool) ([]pip
 	}
 	outcomes, err := db.write(ctx, rows, fresh, (*transaction).commit)
 	if err = db.noted("store a batch", err); err != nil {
+		if errclass.Classify(err).Class == errclass.Data {
+			db.last.offer(rows)
+		}
 		return nil, err
 	}
 	db.last.keep(rows, outcomes)

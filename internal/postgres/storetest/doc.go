@@ -81,6 +81,16 @@ type Case struct {
 	Run  func(t *testing.T, s Server)
 }
 
+// OfCopy says that it is a promise of COPY, which a table that takes none does not keep.
+func (c Case) OfCopy() bool {
+	switch c.Name {
+	case "a decision that is there is known by its bytes, and its payload is not sent", "an error of COPY says at which row it was",
+		"a bad row among some that are there", "a connection cut: " + string(InCopy):
+		return true
+	}
+	return false
+}
+
 // Cases are all of them. Each wants a server of its own, and none a goroutine that outlives it.
 func Cases() []Case {
 	var all []Case
