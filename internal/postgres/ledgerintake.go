@@ -99,7 +99,9 @@ func valueHash(value []byte) []byte {
 	return sum[:]
 }
 
-// What was removed stays out: its audit says that it has been here.
+// What was removed stays out: its audit says that it has been here. A letter that never was in Kafka has its id from its value
+// alone, so the same refusal a year later has the same id: found after the removal, it is a new one. Partition -1 is
+// [envelope.NoPlace].
 const enterSQL = `INSERT INTO dead_letters (dead_letter_id, group_id, path, decision_id, decision_ts,
 		origin_topic, origin_partition, origin_offset, origin_index, origin_timestamp,
 		found_topic, found_partition, found_offset, found_at, key, value, headers, message,
@@ -114,7 +116,8 @@ const enterSQL = `INSERT INTO dead_letters (dead_letter_id, group_id, path, deci
 		$19::timestamptz[], $20::timestamptz[], $22::text[], $23::text[])
 		AS n(id, group_id, path, decision_id, decision_ts, origin_topic, origin_partition, origin_offset, origin_index, origin_timestamp,
 		found_topic, found_partition, found_offset, found_at, key, value, headers, message, first_failed_at, last_failed_at, why, parent_id)
-	WHERE (SELECT a.audit_id FROM dead_letter_audit a WHERE a.dead_letter_id = n.id AND a.act = 'removed' LIMIT 1) IS NULL
+	WHERE (SELECT a.audit_id FROM dead_letter_audit a WHERE a.dead_letter_id = n.id AND a.act = 'removed'
+		AND (n.origin_partition <> -1 OR a.at >= n.found_at) LIMIT 1) IS NULL
 	ORDER BY n.id
 	ON CONFLICT (dead_letter_id) DO NOTHING`
 

@@ -241,6 +241,31 @@ func TestManyAreTakenByFilterOldestFirstAndOncePerJob(t *testing.T) {
 	d.adds()
 }
 
+// A refusal that never was in Kafka has its id from its value alone: the same one, found after the first was removed, enters.
+func TestRemove_SameRefusalLater(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	l := letter(1, one)
+	l.Origin.Partition, l.Origin.Offset, l.Origin.Index = envelope.NoPlace, envelope.NoPlace, envelope.NoIndex
+	l.ID = envelope.ID(l.Origin, l.Value)
+	d.enter(l)
+	if _, err := d.Resolve(t.Context(), []string{l.ID}, ann); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := d.Remove(t.Context(), time.Now().Add(time.Hour), 10, ann); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	if n := d.enter(l); n.New != 0 || n.Known != 1 {
+		t.Errorf("what was read again came back: %+v", n)
+	}
+	l.Found.Offset, l.Found.Stamp = l.Found.Offset+1, time.Now().Add(time.Minute)
+	if n := d.enter(l); n.New != 1 {
+		t.Errorf("a new refusal did not enter: %+v", n)
+	}
+	same(t, d.stands(l.ID), "PENDING 0 entered")
+	d.adds()
+}
+
 func TestWhatWasResolvedLongAgoGoesAndItsAuditStays(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
