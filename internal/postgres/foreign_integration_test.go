@@ -86,11 +86,11 @@ func TestForeignKey_EmptyTable(t *testing.T) {
 // newForeign is a server with that table.
 func newForeign(t testing.TB, world string) storetest.Server {
 	t.Helper()
-	make := pgtest.New
+	database := pgtest.New
 	if world == "one table" {
-		make = pgtest.NewPlain
+		database = pgtest.NewPlain
 	}
-	d := make(t)
+	d := database(t)
 	if ddl := foreign[world]; ddl != "" {
 		d.Exec(t, strings.ReplaceAll(ddl, "NAME", `"`+d.Name+`"`))
 	}
