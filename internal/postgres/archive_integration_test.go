@@ -51,10 +51,10 @@ func newArchived(t *testing.T, db *pgtest.DB) *archived {
 // rows stores n decisions of the day, from the one numbered so.
 func (a *archived) rows(from, n int) {
 	a.t.Helper()
-	a.Exec(a.t, fmt.Sprintf(`INSERT INTO decision_logs (decision_id, ts, path, allowed, requested_by, req_id, labels, bundles, raw, source_topic, source_partition, source_offset, source_index)
+	a.Exec(a.t, fmt.Sprintf(`INSERT INTO decision_logs (decision_id, ts, path, allowed, requested_by, req_id, labels, bundles, raw, source_topic, source_partition, source_offset, source_index, raw_sha256)
 		SELECT 'd' || n, '%s'::timestamptz + n * interval '7 seconds' + n %% 3 * interval '1 microsecond', CASE WHEN n %% 5 > 0 THEN 'authz/"allow"' || E'\\' END,
 		       n %% 2 = 0, 'mara' || chr(160 + n %% 9000), 9007199254740993 + n, CASE n %% 3 WHEN 0 THEN '{"id":"x"}'::jsonb WHEN 1 THEN 'null'::jsonb END, NULL,
-		       jsonb_build_object('decision_id', 'd' || n, 'n', n, 'text', E'\n\t"' || chr(8232)), 't', 0, n, 0
+		       jsonb_build_object('decision_id', 'd' || n, 'n', n, 'text', E'\n\t"' || chr(8232)), 't', 0, n, 0, CASE WHEN n %% 4 > 0 THEN sha256(n::text::bytea) END
 		  FROM generate_series(%d, %d) AS n`, a.day, from, from+n-1))
 }
 
@@ -170,6 +170,26 @@ func TestLateRowsAreArchivedBeforeTheDayIsDropped(t *testing.T) {
 		if !strings.Contains(text, line) {
 			t.Fatalf("lost: %s", line)
 		}
+	}
+}
+
+// The hash of a payload comes back as it was, whatever the text of bytes is in the session.
+func TestRestore_HashOfThePayload(t *testing.T) {
+	t.Parallel()
+	a := old(t)
+	a.settle()
+	a.rows(1, 20)
+	const hashes = `SELECT string_agg(coalesce(encode(raw_sha256, 'hex'), 'none'), ' ' ORDER BY source_offset) FROM decision_logs`
+	var before, after string
+	a.Query(t, hashes, &before)
+	a.archive(true)
+	a.Exec(t, `DELETE FROM decision_logs WHERE decision_id = 'd5'`)
+	a.Exec(t, `ALTER DATABASE "`+a.Name+`" SET bytea_output = 'escape'`)
+	if r := a.restore(); r.Stored != 1 || r.Equal != 19 {
+		t.Fatalf("%+v", r)
+	}
+	if a.Query(t, hashes, &after); after != before || !strings.Contains(after, "none") {
+		t.Errorf("hashes %s\nwere %s", after, before)
 	}
 }
 

@@ -105,17 +105,27 @@ func another(id string) string {
 // lastTaken remembers a decision that the table took, one every few seconds. Its zero value remembers none. It is safe for
 // concurrent use.
 type lastTaken struct {
-	mu      sync.Mutex
-	one     *canary
-	until   time.Time
-	refused []*canary // decisions of a batch that was refused, while there is none that was taken
+	mu     sync.Mutex
+	one    *canary
+	until  time.Time
+	offers []offer // while there is no one
+	next   int     // candidate of the offers to ask for
 }
 
-// What is remembered is at most so old and, where there is a choice, no longer.
+// offer is some decisions of a batch that the table refused. Most of them may be good.
+type offer struct {
+	from source
+	size int // rows of the batch
+	some []*canary
+}
+
+// The limits of what is remembered. A longer decision is taken only where there is no shorter one.
 const (
-	freshTaken  = 10 * time.Second
-	shortTaken  = 8 << 10
-	mostOffered = 16 // decisions of one batch
+	freshTaken = 10 * time.Second
+	shortTaken = 8 << 10 // bytes
+	mostSome   = 8       // decisions of one batch
+	mostOffers = 256     // partitions
+	mostAsked  = 16      // offered decisions that one probe asks for
 )
 
 func (l *lastTaken) get() *canary {
@@ -124,28 +134,59 @@ func (l *lastTaken) get() *canary {
 	return l.one
 }
 
-// offer remembers some of the rows of a batch that was refused as a whole, where nothing better is known: most of them may be
-// good ones, and a table that is empty has no other.
+// offer remembers some rows of a batch that was refused, while no decision is known that the table took. A part of a batch
+// does not replace the batch. A row that is refused alone proves nothing.
 func (l *lastTaken) offer(rows []pipeline.Row) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.one != nil || len(rows) < 2 { // a row that is refused alone is no good one
+	if l.one != nil || len(rows) < 2 {
 		return
 	}
-	l.refused = l.refused[:0]
-	for i := 0; i < len(rows); i += (len(rows) + mostOffered - 1) / mostOffered {
+	o := offer{from: sourceOf(rows), size: len(rows)}
+	at := slices.IndexFunc(l.offers, func(had offer) bool { return had.from == o.from })
+	if at >= 0 && l.offers[at].size > o.size {
+		return
+	}
+	for i := 0; i < len(rows); i += (len(rows) + mostSome - 1) / mostSome {
 		r := &rows[i]
-		if c := newCanary(r.Log.Raw, r.Topic, r.Partition, r.Log.Time); c != nil {
-			l.refused = append(l.refused, c)
+		if len(r.Log.Raw) > shortTaken && len(o.some) > 0 {
+			continue
 		}
+		if c := newCanary(r.Log.Raw, r.Topic, r.Partition, r.Log.Time); c != nil {
+			o.some = append(o.some, c)
+		}
+	}
+	switch {
+	case at >= 0:
+		l.offers[at] = o
+	case len(l.offers) < mostOffers:
+		l.offers = append(l.offers, o)
 	}
 }
 
-// offered are what offer remembered.
+// offered gives the next decisions that were offered. Each is given again after all others.
 func (l *lastTaken) offered() []*canary {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.Clone(l.refused)
+	var all []*canary
+	for _, o := range l.offers {
+		all = append(all, o.some...)
+	}
+	var some []*canary
+	for range min(len(all), mostAsked) {
+		some = append(some, all[l.next%len(all)])
+		l.next++
+	}
+	return some
+}
+
+// took remembers an offered decision that a probe stored and took back.
+func (l *lastTaken) took(c *canary) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.one == nil {
+		l.one, l.offers = c, nil
+	}
 }
 
 // keep remembers one of the rows that were stored, unless another was a few seconds ago.
@@ -162,7 +203,7 @@ func (l *lastTaken) keep(rows []pipeline.Row, outcomes []pipeline.Outcome) {
 			continue
 		}
 		if c := newCanary(r.Log.Raw, r.Topic, r.Partition, r.Log.Time); c != nil {
-			l.one, l.refused = c, nil
+			l.one, l.offers = c, nil
 		}
 		l.until = now.Add(freshTaken)
 		return

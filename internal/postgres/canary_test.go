@@ -8,6 +8,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"docket/internal/decision"
 	"docket/internal/errclass"
 	"docket/internal/pgmodel"
 	"docket/internal/pipeline"
@@ -263,5 +264,45 @@ func TestUsersCheck_EmptyTableTakesNothing(t *testing.T) {
 		c := carry(t, db, false, 1, []*kgo.Record{sourceRecord(1, event("id-a", midday, nil)), sourceRecord(2, event("id-b", midday, nil))})
 		same(t, len(c.homes)+len(c.sent), 0)
 		same(t, len(c.holds), 1)
+	})
+}
+
+// The good decisions that speak for an empty table are not forgotten for those of another partition, nor for a part of their
+// own batch, nor where many partitions wait.
+func TestUsersCheck_EmptyTableRemembers(t *testing.T) {
+	t.Parallel()
+	inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.DB) {
+		server.Constrain(pgmodel.Constraint{Name: "known", Columns: []string{"xmin"}, Refuses: func(r pgmodel.Row) bool { return r.Path.V != "good/allow" }})
+		batch := func(partition int32, ids ...string) (rows []pipeline.Row) {
+			for _, id := range ids {
+				path := map[bool]string{true: "good/allow", false: "bad/allow"}[id == "id-a"]
+				log := &decision.Log{ID: id, Time: midday, Raw: []byte(event(id, midday, map[string]any{"path": path}))}
+				rows = append(rows, pipeline.Row{Topic: "t", Partition: partition, Log: log})
+			}
+			return rows
+		}
+		fails := func(rows []pipeline.Row) {
+			t.Helper()
+			if _, err := db.Store(t.Context(), rows, false); err == nil {
+				t.Fatal("it was stored")
+			}
+		}
+		fails(batch(0, "id-a", "id-b", "id-c"))
+		fails(batch(0, "id-b", "id-c"))
+		for partition := range int32(40) {
+			fails(batch(1+partition, "id-d", "id-e"))
+		}
+		passed := func() bool { return db.Probe(t.Context(), time.Time{}) == nil }
+		for try := 1; !passed(); try++ {
+			if try == 20 {
+				t.Fatal("no probe passes")
+			}
+		}
+		fails(batch(0, "id-d", "id-e", "id-f", "id-g"))
+		for range 3 {
+			if !passed() {
+				t.Fatal("a decision that was taken is forgotten")
+			}
+		}
 	})
 }

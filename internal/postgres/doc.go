@@ -20,12 +20,12 @@
 //
 // COPY takes only what is new. Where a row is there already (23505) it is rolled back, and a new transaction looks first: it
 // compares all rows with what is there, copies what it did not find, and has nothing to commit where it found everything.
-// What another refusal than that of the identity leaves open goes the careful way instead:
+// After any other refusal of COPY the batch goes the careful way:
 // INSERT ... SELECT ... FROM unnest(...) ON CONFLICT DO NOTHING RETURNING, and a comparison of what was not inserted. From
 // then on batches of that partition look at once, until one finds nothing.
 //
-// What is there is known by the hash of the bytes that it came in: then its payload is not even sent. All else is compared
-// by payload, as JSON.
+// A row that is there is compared by the hash of its bytes first. Where the hash is equal, the payload is not sent. Where it
+// differs or is missing, the payloads are compared as JSON.
 //
 // A table that takes no COPY, or on which its binary rows could mean something else (row-level security, a view, a rule,
 // other types of columns), is written to by the careful way alone, from the first time that this is met.

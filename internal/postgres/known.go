@@ -3,7 +3,6 @@ package postgres
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"math"
 
 	"docket/internal/errclass"
 	"docket/internal/pipeline"
@@ -56,15 +55,13 @@ func knownColumns(rows []pipeline.Row, at []int) [][]byte {
 		ids += len(rows[i].Log.ID)
 	}
 	id, ts, sum := newArray(oidText, n, ids), newArray(oidTimestamptz, n, 8*n), newArray(oidBytea, n, sha256.Size*n)
-	first, last := int64(math.MaxInt64), int64(math.MinInt64)
 	for _, i := range at {
-		at := micros(rows[i].Log.Time)
-		first, last = min(first, at), max(last, at)
 		id.text(rows[i].Log.ID)
-		ts.int8(at)
+		ts.int8(micros(rows[i].Log.Time))
 		sum.sha256(rows[i].Log.Raw)
 	}
-	return [][]byte{id.bytes(), ts.bytes(), sum.bytes(), timestamp(first), timestamp(last)}
+	first, last := spanOf(rows, at)
+	return [][]byte{id.bytes(), ts.bytes(), sum.bytes(), first, last}
 }
 
 // eachInt8 reads an array of int8 in binary form; NULL has no elements.

@@ -99,9 +99,9 @@ func valueHash(value []byte) []byte {
 	return sum[:]
 }
 
-// What was removed stays out: its audit says that it has been here. A letter that never was in Kafka has its id from its value
-// alone, so the same refusal a year later has the same id: found after the removal, it is a new one. Partition -1 is
-// [envelope.NoPlace].
+// A letter that was removed stays out; its audit shows that it was here. A letter that never was in Kafka has its id from its
+// value alone, so the same refusal has the same id a year later. It enters again if it was found after the removal. Partition
+// -1 is [envelope.NoPlace].
 const enterSQL = `INSERT INTO dead_letters (dead_letter_id, group_id, path, decision_id, decision_ts,
 		origin_topic, origin_partition, origin_offset, origin_index, origin_timestamp,
 		found_topic, found_partition, found_offset, found_at, key, value, headers, message,

@@ -36,7 +36,7 @@ func (db *DB) probeOn(ctx context.Context, pg *pgconn.PgConn, at time.Time) erro
 }
 
 // probeAny asks for one good row after the other until the table takes one: the last that it took, one that is made up,
-// one that is stored, and where none is, some of the batch that was refused. Users' constraints need not like the one that is
+// one that is stored, and where none is, some of the batches that were refused. Users' constraints need not like the one that is
 // made up, and the others may be from before a constraint was tightened. The error is that of the first. Whatever says nothing of a row ends it.
 func (db *DB) probeAny(ctx context.Context, pg *pgconn.PgConn, at time.Time) (refused error) {
 	own := at.IsZero()
@@ -74,14 +74,18 @@ func (db *DB) probeAny(ctx context.Context, pg *pgconn.PgConn, at time.Time) (re
 	return refused
 }
 
-// probeOffered asks for decisions of the batch that was refused last, at their own times, where the table is empty and does
-// not like the row that is made up.
+// probeOffered asks for decisions of refused batches, at their own times. It is for an empty table whose constraints refuse
+// the row that is made up.
 func (db *DB) probeOffered(own bool, settled func(*canary, time.Time) bool, refused *error) error {
 	if own {
 		for _, c := range db.last.offered() {
-			if settled(c, c.at) {
-				break
+			if !settled(c, c.at) {
+				continue
 			}
+			if *refused == nil {
+				db.last.took(c)
+			}
+			break
 		}
 	}
 	return *refused
@@ -141,7 +145,7 @@ func (w *writing) probeCopy(t *transaction) error {
 	case len(left) == 0:
 		return errclass.As(&AnswerError{Problem: "a row was stored twice"}, errclass.CodeProtocol)
 	}
-	if err := w.comparesBothWays(t, one); err != nil { // whether it is found is no matter: a trigger can alter its identity
+	if err := w.comparesBothWays(t, one); err != nil { // the answers do not count: a trigger can alter the identity
 		return err
 	}
 	return w.end(t)

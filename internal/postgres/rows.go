@@ -83,13 +83,21 @@ func compareColumns(rows []pipeline.Row, at []int) [][]byte {
 	}
 	n := len(at)
 	id, ts, raw := newArray(oidText, n, ids), newArray(oidTimestamptz, n, 8*n), newArray(oidText, n, raws)
-	first, last := int64(math.MaxInt64), int64(math.MinInt64)
 	for _, i := range at {
-		at := micros(rows[i].Log.Time)
-		first, last = min(first, at), max(last, at)
 		id.text(rows[i].Log.ID)
-		ts.int8(at)
+		ts.int8(micros(rows[i].Log.Time))
 		raw.json(rows[i].Log.Raw)
 	}
-	return [][]byte{id.bytes(), ts.bytes(), raw.bytes(), timestamp(first), timestamp(last)}
+	first, last := spanOf(rows, at)
+	return [][]byte{id.bytes(), ts.bytes(), raw.bytes(), first, last}
+}
+
+// spanOf gives the earliest and the latest time of the rows at these positions.
+func spanOf(rows []pipeline.Row, at []int) (first, last []byte) {
+	from, to := int64(math.MaxInt64), int64(math.MinInt64)
+	for _, i := range at {
+		ts := micros(rows[i].Log.Time)
+		from, to = min(from, ts), max(to, ts)
+	}
+	return timestamp(from), timestamp(to)
 }
