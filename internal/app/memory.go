@@ -33,7 +33,7 @@ func SoftMemory(program config.Program, s config.Settings) int64 {
 
 // setBytes is what one compressed set of records may take in memory: four batches, and a record of the largest size twice.
 func setBytes(s config.Settings) int {
-	return int(min(max(64<<20, 4*int64(s.BatchMaxBytes), 2*int64(s.MaxRecordBytes)), math.MaxInt32))
+	return int(min(max(32<<20, 4*int64(s.BatchMaxBytes), 2*int64(s.MaxRecordBytes)), math.MaxInt32))
 }
 
 // KeepMemory sets that for the process, unless GOMEMLIMIT in environ, which is as [os.Environ] has it, says anything:

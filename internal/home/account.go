@@ -76,7 +76,7 @@ func (a *Account) Return(from int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	i, _ := slices.BinarySearchFunc(a.waiting, from, byOffset)
-	a.waiting = a.waiting[:i]
+	a.waiting = slices.Clone(a.waiting[:i]) // the array of what was awaited may be large
 }
 
 // read is the highest offset that the books know.

@@ -28,10 +28,17 @@ type Batch struct {
 	arena     []Entry
 	settled   bool
 	whole     bool // it was not cut: decisions is its alone
+	most      int64
 }
 
 // Records are the records of the batch in offset order.
 func (b *Batch) Records() []*kgo.Record { return b.records }
+
+// Limit says how many bytes of memory what the records carry may take at a time, once it is opened: at least 1.
+func (b *Batch) Limit(bytes int64) { b.most = bytes }
+
+// Most is what Limit said last, 0 where it said nothing.
+func (b *Batch) Most() int64 { return b.most }
 
 // Carries says that record i carries n decisions (at least 1: a record that cannot be read counts as one) and returns
 // their entries. It is called once for every record; the entries stay where they are.

@@ -48,9 +48,15 @@ type Assignment struct {
 	queue     []*kgo.Record
 	taken     []stamp // of records that were taken and are not committed, in offset order
 	bytes     int64
-	since     time.Time     // when the first of the queue came, or later where some were taken from before it
-	arrived   chan struct{} // closed and replaced when records come
-	full      bool          // the queue reached its mark and did not drain to half since
+	since     time.Time        // when the first of the queue came, or later where some were taken from before it
+	arrived   chan struct{}    // closed and replaced when records come
+	full      bool             // the queue reached its mark and did not drain to half since
+	promised  bool             // Ready said that there is a batch
+	asked     bool             // the handler waits for a first record
+	rewind    *kgo.EpochOffset // from where to read again what was dropped from the queue; nil: nothing was
+	inHand    int64            // bytes of the batch that Fetch took last, until the next is asked for
+	lent      int64            // bytes of it that are in slabs
+	keeps     bool             // of an answer without compression records may be in hand
 	holds     int
 	finished  bool       // the handler returned and the partition stays ours
 	faulty    *partFault // nil when well
@@ -104,22 +110,63 @@ func (a *Assignment) Fetch(ctx context.Context) (*home.Batch, error) {
 	}
 	a.gathered = false
 	sc := a.session.source.sc
-	records, err := a.Take(ctx, sc.BatchRecords, sc.BatchBytes, 0)
+	if _, err := a.gather(ctx, sc.BatchRecords, sc.BatchBytes, 0); err != nil {
+		return nil, err
+	}
+	records, most, err := a.pop(a.grant)
 	if err != nil {
 		return nil, err
 	}
 	a.account.Enter(records...)
 	a.fetched = time.Now()
-	return a.account.Batch(records), nil
+	b := a.account.Batch(records)
+	b.Limit(most)
+	return b, nil
 }
 
-// Ready waits until there is a batch for Fetch, which then gathers no further; it takes nothing.
+// Ready waits until there is a batch for Fetch, which then gathers no further; it takes nothing. It means that the batch
+// before is done with. A record that is too large beside what others have in hand is waited for here, and not by who has
+// the right to be carried.
 func (a *Assignment) Ready(ctx context.Context) error {
+	a.putDown()
 	sc := a.session.source.sc
-	_, err := a.gather(ctx, sc.BatchRecords, sc.BatchBytes, a.patience())
-	a.gathered = err == nil
-	return err
+	for {
+		if _, err := a.gather(ctx, sc.BatchRecords, sc.BatchBytes, a.patience()); err != nil {
+			return err
+		}
+		freed, ok := a.promise()
+		if ok {
+			a.gathered = true
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+		case <-a.leaving.Done():
+		case <-freed:
+		}
+	}
 }
+
+// promise sees to it that the queue is not dropped until Fetch took a batch from it; where that has to wait for what others have
+// in hand, freed is closed once there may be less.
+func (a *Assignment) promise() (freed <-chan struct{}, ok bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.queue) == 0 { // it was dropped since
+		return closed, false
+	}
+	if freed = a.session.crowded(a.queue[0]); freed != nil {
+		return freed, false
+	}
+	a.promised = true
+	return nil, true
+}
+
+var closed = func() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
 
 // patience is how long the next batch waits for more: what carrying it will take, as the last one took, comes off, so
 // that its first record is home in about the batch wait. It is no less than three quarters of that, or a slow database would get
@@ -136,11 +183,18 @@ func (a *Assignment) patience() time.Duration {
 // first record that is larger comes alone), gathered for at most wait after the first was there. When ctx ends it
 // returns ctx's error, when the partition is given up ErrLeaving; the records then stay where they are, none is lost.
 func (a *Assignment) Take(ctx context.Context, records int, bytes int64, wait time.Duration) ([]*kgo.Record, error) {
-	n, err := a.gather(ctx, records, bytes, wait)
-	if err != nil {
-		return nil, err
+	for {
+		if _, err := a.gather(ctx, records, bytes, wait); err != nil {
+			return nil, err
+		}
+		taken, _, err := a.pop(func() (int, int64) {
+			n, _ := fit(a.queue, records, bytes)
+			return n, bytes
+		})
+		if err != nil || len(taken) > 0 { // else they were dropped since
+			return taken, err
+		}
 	}
-	return a.pop(n)
 }
 
 // gather waits as Take does and says how many records there are to take. It waits no longer once the queue is full, as
@@ -161,6 +215,7 @@ func (a *Assignment) gather(ctx context.Context, records int, bytes int64, wait 
 		}
 		reached = reached || n > 0 && a.full
 		arrived, left := a.arrived, wait-time.Since(a.since)
+		a.asked = n == 0
 		a.mu.Unlock()
 		if n > 0 && left <= 0 {
 			return n, nil
@@ -197,23 +252,26 @@ func fit(queue []*kgo.Record, records int, bytes int64) (n int, reached bool) {
 	return n, n > 0 && (n >= max(records, 1) || sum >= bytes)
 }
 
-// pop removes the first n records and lets the partition flow again when the queue is half empty. Where the partition
-// was lost since they were counted there are none.
-func (a *Assignment) pop(n int) ([]*kgo.Record, error) {
+// pop removes as many records as the limit, which is called with a.mu, says, and lets the partition flow again when the queue is
+// half empty. Where the partition was lost since they were counted there are none.
+func (a *Assignment) pop(limit func() (n int, most int64)) (taken []*kgo.Record, most int64, err error) {
 	a.mu.Lock()
 	if a.dead {
 		a.mu.Unlock()
-		return nil, ErrLeaving
+		return nil, 0, ErrLeaving
 	}
-	taken := slices.Clone(a.queue[:n])
-	most, bytes := a.session.mark()
+	a.promised = false
+	n, most := limit()
+	taken = slices.Clone(a.queue[:n])
+	records, bytes := a.session.mark()
 	a.shorten(n, bytes)
+	a.count(taken, -1)
 	for _, r := range taken {
-		a.bytes -= recordBytes(r)
 		a.taken = append(a.taken, stamp{r.Offset, milli(r)})
 	}
+	a.loosen(taken)
 	a.since = time.Now()
-	drained := a.full && len(a.queue) <= most/2 && a.bytes <= bytes/2
+	drained := a.full && len(a.queue) <= records/2 && a.bytes <= bytes/2
 	if drained {
 		a.full = false
 	}
@@ -221,7 +279,8 @@ func (a *Assignment) pop(n int) ([]*kgo.Record, error) {
 	if drained {
 		a.session.flow(a)
 	}
-	return taken, nil
+	a.session.taken.Add(1)
+	return taken, most, nil
 }
 
 // arrayShare is the part of its share of the buffer that a queue may keep as an array while it is empty.
@@ -248,7 +307,11 @@ func (a *Assignment) append(records []*kgo.Record) error {
 	if a.dead || a.finished || len(records) == 0 {
 		return nil
 	}
-	queued := false
+	if a.rewind != nil { // what comes behind records that were dropped is read again after them
+		recycle(records)
+		return nil
+	}
+	before := len(a.queue)
 	for _, r := range records {
 		if r.Offset < a.position {
 			return fmt.Errorf("offset %d came after %d", r.Offset, a.position-1)
@@ -262,13 +325,12 @@ func (a *Assignment) append(records []*kgo.Record) error {
 			a.since = time.Now()
 		}
 		a.queue = append(a.queue, r)
-		a.bytes += recordBytes(r)
-		queued = true
 	}
+	a.count(a.queue[before:], 1)
 	if most, bytes := a.session.mark(); len(a.queue) >= most || a.bytes >= bytes {
 		a.full = true
 	}
-	if queued {
+	if len(a.queue) > before {
 		close(a.arrived)
 		a.arrived = make(chan struct{})
 	}
@@ -278,11 +340,11 @@ func (a *Assignment) append(records []*kgo.Record) error {
 // Hold stops fetching for this partition until release is called; membership of the group goes on. Holds are counted;
 // a release counts once.
 func (a *Assignment) Hold() (release func()) {
-	a.count(1)
-	return sync.OnceFunc(func() { a.count(-1) })
+	a.hold(1)
+	return sync.OnceFunc(func() { a.hold(-1) })
 }
 
-func (a *Assignment) count(n int) {
+func (a *Assignment) hold(n int) {
 	a.mu.Lock()
 	a.holds += n
 	a.mu.Unlock()
@@ -293,7 +355,7 @@ func (a *Assignment) count(n int) {
 func (a *Assignment) paused() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.full || a.holds > 0 || a.finished || a.dead || (a.faulty != nil && a.faulty.resting)
+	return a.full || a.holds > 0 || a.finished || a.dead || (a.faulty != nil && a.faulty.resting) || a.rewind != nil
 }
 
 // kill ends the assignment: nothing is committed after it returns, and its handler's context is done.
@@ -304,9 +366,18 @@ func (a *Assignment) kill() {
 	a.mu.Unlock()
 	a.commits <- struct{}{}
 	<-a.commits
+	a.putDown()
 	a.mu.Lock()
-	a.queue, a.bytes, a.taken = nil, 0, nil
+	a.empty()
+	a.taken = nil
 	a.mu.Unlock()
+}
+
+// empty takes everything out of the queue for good. The caller has a.mu.
+func (a *Assignment) empty() {
+	a.count(a.queue, -1)
+	a.keep(false)
+	a.queue = nil
 }
 
 // recordOverhead is what a record takes in memory besides what it carries.

@@ -15,7 +15,7 @@ import (
 
 func TestTakeFromAPartitionThatIsLostAtThatMomentGivesNothing(t *testing.T) {
 	t.Parallel()
-	s := &session{source: &Source{sc: SourceConfig{BatchRecords: 10, BatchBytes: 1 << 20, BufferBatches: 4, BufferBytes: 5 << 20}}}
+	s := lone(SourceConfig{BatchRecords: 10, BatchBytes: 1 << 20, BufferBatches: 4, BufferBytes: 5 << 20})
 	for range 100 {
 		synctest.Test(t, func(t *testing.T) {
 			a := newAssignment(t.Context(), s, "decision-logs", 0, "member")
@@ -49,7 +49,7 @@ func TestAnAnswerThatDoesNotNameThePartitionIsNoCommit(t *testing.T) {
 func TestLosingAPartitionWaitsForTheCommitUnderWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		a := newAssignment(t.Context(), &session{}, "decision-logs", 0, "member")
+		a := newAssignment(t.Context(), lone(SourceConfig{}), "decision-logs", 0, "member")
 		a.commits <- struct{}{} // as a commit has it while it runs
 		killed := make(chan struct{})
 		go func() { defer close(killed); a.kill() }()
@@ -70,7 +70,7 @@ func TestAPartitionIsGivenAwayOnlyAfterItsHandlerEnded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s := &session{source: &Source{}, parts: map[int32]*Assignment{}}
+				s := lone(SourceConfig{})
 				a := newAssignment(t.Context(), s, "decision-logs", 0, "member")
 				s.parts[0] = a
 				go func() {
@@ -94,7 +94,7 @@ func TestAPartitionIsGivenAwayOnlyAfterItsHandlerEnded(t *testing.T) {
 func TestAHandlerThatEndsBecauseItsPartitionIsLostEndsNothingElse(t *testing.T) {
 	t.Parallel()
 	for range 20 {
-		s := &session{source: &Source{}, parts: map[int32]*Assignment{}}
+		s := lone(SourceConfig{})
 		polling, stop := context.WithCancelCause(t.Context())
 		s.stop = stop
 		a := newAssignment(t.Context(), s, "decision-logs", 0, "member")
@@ -121,7 +121,7 @@ func TestAHandlerThatEndsBecauseItsPartitionIsLostEndsNothingElse(t *testing.T) 
 
 func TestACommitNeverGoesBack(t *testing.T) {
 	t.Parallel()
-	a := newAssignment(t.Context(), &session{}, "decision-logs", 0, "member")
+	a := newAssignment(t.Context(), lone(SourceConfig{}), "decision-logs", 0, "member")
 	a.startAt(20)
 	records := []*kgo.Record{{Topic: "decision-logs", Offset: 9}}
 	a.account.Enter(records...)

@@ -10,13 +10,17 @@
 //
 // # Memory
 //
-// What is fetched and not yet taken is bounded by the sum of
-//   - BufferBytes over all assigned partitions, an equal share for each (or BufferBatches batches of it, whichever is
-//     reached first), and for each partition what one poll brings on top, at most FetchMaxPartitionBytes on the wire
-//     and what that inflates to. A queue keeps what it has when its share becomes smaller: n partitions that were added
-//     at once hold up to twice BufferBytes with those before, one by one while nothing is taken up to 1+ln(n) times;
-//   - in the client: MaxConcurrentFetches x FetchMaxBytes on the wire and what that inflates to; no compressed set of
-//     records may inflate beyond MaxDecompressBytes, or its partition stands still with a fault.
+// What is fetched and not committed is bounded, whatever the codec, the records and the number of partitions:
+//   - The room (room.go): what the client made of answers, the queues, and what records in hand keep in memory beside themselves
+//     take twice BufferBytes together, or BufferBytes and MaxDecompressBytes. When they would take more, the room is crammed:
+//     no compressed set is opened, records without compression are waited with, and the client is polled rarely. Then
+//     partitions that hold drop their queues, which are read again later (rewind.go).
+//   - The hand (hand.go): batches that were fetched take BufferBytes, and beyond that half of a share for each partition. Records are copied
+//     out of sets that would stay in memory for their sake.
+//   - The queue of a partition is full, and the partition paused, at an equal share of BufferBytes or at BufferBatches batches.
+//   - On the wire the client has MaxConcurrentFetches x FetchMaxBytes, or a set each. No compressed set may take more than MaxDecompressBytes
+//     once it is open, or its partition stands still with a fault. One answer without compression may take up to 36 times its
+//     bytes before the room sees it.
 //
 // A partition that is paused loses what the client had fetched for it ahead and fetches it again later, at most one
 // FetchMaxPartitionBytes for each pause. That is why a queue is resumed at half and a fetch is small against it.

@@ -42,3 +42,9 @@ func CommitMarks(a *Assignment) { a.commitMarks(a.session.polling) }
 
 // Resetting completes the hint of a fault.
 func Resetting(f *FaultError, brokers []string, group string) { f.resetting(brokers, group) }
+
+// lone is a session without a client.
+func lone(sc SourceConfig) *session {
+	sc = sc.withDefaults(Config{})
+	return &session{source: &Source{sc: sc, room: newRoom(sc)}, parts: map[int32]*Assignment{}}
+}

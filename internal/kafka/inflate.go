@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
+	"sync"
 	"sync/atomic"
 
 	"github.com/pierrec/lz4/v4"
@@ -18,59 +20,126 @@ type inflater struct {
 	most   int // bytes that a set may take in memory
 	spare  *spare
 	others kgo.Decompressor
+	large  kgo.Decompressor // as others, for sets up to most
+	room   *room
+	alone  sync.Mutex    // one large set at a time
+	litter int64         // bytes of large sets since the last collection
+	made   int64         // bytes that were made for sets until then
 	ratio  atomic.Uint64 // bits of a float64: how far sets inflate, as last seen
 }
 
 // newInflater makes one. The client's own decompressor keeps to the limit only where the client made it.
 func newInflater(s *spare) (*inflater, error) {
-	client, err := kgo.NewClient(kgo.MaxDecompressBatchBytes(s.inflated), kgo.WithPools(s))
+	others, err := decompressor(s, min(s.inflated, ordinary))
 	if err != nil {
-		return nil, fmt.Errorf("decompressor: %w", err)
+		return nil, err
 	}
-	defer client.Close()
-	others, ok := client.OptValue(kgo.WithDecompressor).(kgo.Decompressor)
-	if !ok {
-		return nil, errors.New("decompressor: the client has none")
+	large, err := decompressor(s, s.inflated)
+	if err != nil {
+		return nil, err
 	}
-	f := &inflater{most: s.inflated, spare: s, others: others}
+	f := &inflater{most: s.inflated, spare: s, room: s.room, others: others, large: large}
 	f.ratio.Store(math.Float64bits(4))
 	return f, nil
 }
 
-// Decompress is of [kgo.Decompressor]. A set that takes too much memory with its records and headers is refused as one that
-// inflates too far, before the client makes them. The client then stops reading its partition.
-func (f *inflater) Decompress(src []byte, codec kgo.CompressionCodecType) ([]byte, error) {
-	out, err := f.inflate(src, codec)
-	if err != nil || codec == kgo.CodecNone { // which is src itself
-		return out, err
+func decompressor(s *spare, most int) (kgo.Decompressor, error) {
+	client, err := kgo.NewClient(kgo.MaxDecompressBatchBytes(most), kgo.WithPools(s))
+	if err != nil {
+		return nil, fmt.Errorf("decompressor: %w", err)
 	}
-	if weigh(out) > int64(f.most) {
-		f.spare.bytes.give(out) // nobody has seen it
-		return nil, kgo.ErrMaxDecompress
+	defer client.Close()
+	own, ok := client.OptValue(kgo.WithDecompressor).(kgo.Decompressor)
+	if !ok {
+		return nil, errors.New("decompressor: the client has none")
 	}
-	return out, nil
+	return own, nil
 }
 
-func (f *inflater) inflate(src []byte, codec kgo.CompressionCodecType) ([]byte, error) {
+// ordinary is what sets inflate to at most, as a rule, in bytes. Those that are larger are inflated one at a time: until a set is
+// inflated nobody knows its size, and several at once would take the memory before any of them is refused.
+const ordinary = 4 << 20
+
+// Decompress is of [kgo.Decompressor]. A set that takes too much memory with its records and headers is refused as one that
+// inflates too far, before the client makes them. The client then stops reading its partition. A set that finds no room now is
+// refused with errNoRoom.
+func (f *inflater) Decompress(src []byte, codec kgo.CompressionCodecType) ([]byte, error) {
+	if codec == kgo.CodecNone {
+		return src, nil
+	}
+	if f.room.crammed.Load() {
+		return nil, errNoRoom
+	}
+	out, err := []byte(nil), kgo.ErrMaxDecompress
+	if codec != kgo.CodecGzip || gzipped(src) <= ordinary {
+		out, err = f.inflate(src, codec, f.others, min(f.most, ordinary))
+	}
+	if errors.Is(err, kgo.ErrMaxDecompress) && f.most > ordinary {
+		f.alone.Lock()
+		defer f.alone.Unlock()
+		if !f.room.may(ordinary) {
+			return nil, errNoRoom
+		}
+		out, err = f.inflate(src, codec, f.large, f.most)
+		f.collect(len(out))
+	}
+	if err != nil {
+		return nil, err
+	}
+	bytes, records := weigh(out)
+	switch weight := bytes + records*recordSize; {
+	case weight > int64(f.most):
+		err = kgo.ErrMaxDecompress
+	case !f.room.may(weight + int64(cap(out)-len(out))):
+		err = errNoRoom
+	default:
+		f.spare.bytes.use(out, bytes+int64(cap(out)-len(out)))
+		return out, nil
+	}
+	f.spare.bytes.give(out) // nobody has seen it
+	return nil, err
+}
+
+// collect frees the memory of large sets that came before, and of what they outgrew: a few of them are all that the process may
+// take, and the collector would begin only after the next ones. The caller has f.alone.
+func (f *inflater) collect(bytes int) {
+	made := f.spare.bytes.made.Load()
+	f.litter += int64(bytes) + made - f.made
+	if f.made = made; f.litter >= 5*ordinary {
+		runtime.GC()
+		f.litter = 0
+	}
+}
+
+// inflate inflates a set to so many bytes at most.
+func (f *inflater) inflate(src []byte, codec kgo.CompressionCodecType, others kgo.Decompressor, most int) ([]byte, error) {
 	if codec == kgo.CodecLz4 {
-		if out, ok := f.lz4(src); ok {
+		out, ok := f.lz4(src, most)
+		switch {
+		case ok:
 			return f.spare.fitted(out), nil
+		case most < f.most: // it is broken, of another kind or too large: the next try tells
+			return nil, kgo.ErrMaxDecompress
 		}
 	}
-	out, err := f.others.Decompress(src, codec)
-	if err != nil || codec == kgo.CodecNone { // which is src itself
-		return out, err
+	out, err := others.Decompress(src, codec)
+	if err != nil {
+		return nil, err
 	}
 	return f.spare.fitted(out), nil
 }
 
 // lz4 inflates a frame; false where it is not as producers write it, or inflates too far.
-func (f *inflater) lz4(src []byte) (out []byte, ok bool) {
+func (f *inflater) lz4(src []byte, most int) (out []byte, ok bool) {
 	blocks, largest, length, ok := lz4Frame(src)
 	if !ok {
 		return nil, false
 	}
-	out = f.spare.bytes.take(f.guess(len(src)))
+	guess := f.guess(len(src))
+	if most > ordinary { // as it did not fit into that
+		guess = max(guess, 2*ordinary)
+	}
+	out = f.spare.bytes.take(min(guess, most))
 	for {
 		block, rest, more, ok := lz4Block(blocks)
 		if !ok || !more && length >= 0 && length != len(out) {
@@ -80,7 +149,7 @@ func (f *inflater) lz4(src []byte) (out []byte, ok bool) {
 			f.learn(len(src), len(out))
 			return out, true
 		}
-		if out, ok = f.append(out, block, largest); !ok {
+		if out, ok = f.append(out, block, largest, most); !ok {
 			break
 		}
 		blocks = rest
@@ -104,8 +173,8 @@ func (f *inflater) learn(from, to int) {
 }
 
 // append inflates one block behind out, in more memory where there is too little.
-func (f *inflater) append(out []byte, block lz4Data, largest int) ([]byte, bool) {
-	most := min(largest, f.most-len(out))
+func (f *inflater) append(out []byte, block lz4Data, largest, limit int) ([]byte, bool) {
+	most := min(largest, limit-len(out))
 	if !block.compressed {
 		if len(block.bytes) > most {
 			return out, false
@@ -121,7 +190,7 @@ func (f *inflater) append(out []byte, block lz4Data, largest int) ([]byte, bool)
 		if len(room) >= most {
 			return out, false // it is not for want of room
 		}
-		larger := f.spare.bytes.take(len(out) + min(most, max(2*len(room), 4*len(block.bytes))))
+		larger := f.spare.bytes.take(len(out) + min(limit-len(out), max(len(out), 2*len(room), 4*len(block.bytes))))
 		larger = append(larger, out...)
 		f.spare.bytes.give(out)
 		out = larger

@@ -12,7 +12,7 @@ import (
 
 func inflating(t testing.TB, most int) *inflater {
 	t.Helper()
-	f, err := newInflater(newSpare(most))
+	f, err := newInflater(newSpare(most, newRoom(SourceConfig{BufferBytes: 1 << 40})))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestLZ4IsInflatedToWhatWasCompressed(t *testing.T) {
 		for _, size := range []lz4.BlockSize{lz4.Block64Kb, lz4.Block256Kb, lz4.Block1Mb, lz4.Block4Mb} {
 			for _, summed := range []bool{true, false} {
 				frame := framed(t, content, lz4.BlockSizeOption(size), lz4.ChecksumOption(summed), lz4.SizeOption(uint64(len(content))))
-				if _, ok := f.lz4(frame); !ok {
+				if _, ok := f.lz4(frame, f.most); !ok {
 					t.Errorf("%s in blocks of %v is left to the client", name, size)
 				}
 				out, err := f.Decompress(frame, kgo.CodecLz4)
@@ -72,7 +72,7 @@ func TestLZ4ThatProducersDoNotWriteIsLeftToTheClient(t *testing.T) {
 	for name, frame := range map[string][]byte{
 		"block checksums": framed(t, content, lz4.BlockChecksumOption(true)), "legacy": legacy, "two frames": append(bytes.Clone(plain), plain...),
 	} {
-		if _, ok := f.lz4(frame); ok {
+		if _, ok := f.lz4(frame, f.most); ok {
 			t.Errorf("%s: read as one frame of the ordinary kind", name)
 		}
 		theirs, want := f.others.Decompress(frame, kgo.CodecLz4)
@@ -109,6 +109,9 @@ func TestNoCodecInflatesBeyondTheLimit(t *testing.T) {
 				t.Errorf("%s: %d bytes of %d: %v", name, len(out), len(content), err)
 			case over > 0 && !errors.Is(err, kgo.ErrMaxDecompress):
 				t.Errorf("%s: %d bytes too many gave %v", name, over, err)
+			}
+			if _, ok := f.lz4(src, most); ok && over > 0 {
+				t.Errorf("%s: %d bytes too many were inflated before they were refused", name, over)
 			}
 		}
 	}
@@ -212,7 +215,7 @@ func TestTheSpareKeepsNoMoreThanItsShare(t *testing.T) {
 
 func TestSpareRecordsHoldNothing(t *testing.T) {
 	t.Parallel()
-	s := newSpare(1 << 20)
+	s := newSpare(1<<20, newRoom(SourceConfig{}))
 	used := make([]kgo.Record, 8)
 	for i := range used {
 		used[i] = kgo.Record{Value: []byte("v"), Topic: "t"}
@@ -234,7 +237,7 @@ func FuzzLZ4(f *testing.F) {
 	in := inflating(f, 1<<20)
 	f.Fuzz(func(t *testing.T, src []byte) {
 		theirs, want := in.others.Decompress(src, kgo.CodecLz4)
-		out, ok := in.lz4(src)
+		out, ok := in.lz4(src, in.most)
 		switch {
 		case ok && want == nil && !bytes.Equal(out, theirs):
 			t.Errorf("%d bytes, the client has %d", len(out), len(theirs))

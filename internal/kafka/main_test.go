@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -16,7 +17,19 @@ import (
 	"docket/internal/kafkatest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// loadOf names the variable that makes the process a reader whose memory is measured.
+const loadOf = "DOCKET_TEST_LOAD"
+
+// reader is that reader, where memory can be measured.
+var reader = func(string) {}
+
+func TestMain(m *testing.M) {
+	if load := os.Getenv(loadOf); load != "" {
+		reader(load)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 const (
 	topic = "decision-logs"

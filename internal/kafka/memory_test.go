@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
+	"math/rand/v2"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -81,9 +82,13 @@ func write(t *testing.T, c *kafkatest.Cluster, set []byte, partitions ...int32) 
 		rp.Partition, rp.Records = p, set
 		rt.Partitions = append(rt.Partitions, rp)
 		req.Topics = append(req.Topics, rt)
-		resp, err := req.RequestWith(ctx, client)
+		answer, err := client.Broker(int(meta.Topics[topic].Partitions[p].Leader)).RetriableRequest(ctx, req)
 		if err != nil {
 			t.Fatal(err)
+		}
+		resp, ok := answer.(*kmsg.ProduceResponse)
+		if !ok {
+			t.Fatalf("%T", answer)
 		}
 		if err := kerr.ErrorForCode(resp.Topics[0].Partitions[0].ErrorCode); err != nil {
 			t.Fatal(err)
@@ -180,5 +185,66 @@ func TestMemory_BombsHoldTheirPartition(t *testing.T) { //nolint:paralleltest //
 			run(t, fast(c), kafka.SourceConfig{Topic: topic, Group: group, MaxDecompressBytes: 32 << 20}, storing(seen.note))
 			kafkatest.Eventually(t, "what comes behind the set is read", func() bool { return seen.len() == 11 })
 		})
+	}
+}
+
+// TestHolds_ReadAgainWhatTheyDropped holds partitions at any time, and sees each record once and in order.
+func TestHolds_ReadAgainWhatTheyDropped(t *testing.T) {
+	t.Parallel()
+	const partitions, perPartition = 6, 300
+	c := kafkatest.New(t, kfake.SeedTopics(partitions, topic))
+	for range perPartition / 10 {
+		for p := range int32(partitions) {
+			c.Values(t, topic, p, values(10)...)
+		}
+	}
+	sc := small()
+	sc.BatchRecords, sc.BufferBytes, sc.MaxDecompressBytes, sc.FetchMaxPartitionBytes = 7, 12<<10, 12<<10, 1
+	var seen book
+	run(t, fast(c), sc, func(ctx context.Context, a *kafka.Assignment) error {
+		random := rand.New(rand.NewPCG(1, uint64(a.Partition())))
+		next := int64(0)
+		for {
+			b, err := a.Fetch(ctx)
+			if err != nil {
+				return err
+			}
+			for _, r := range b.Records() {
+				if r.Offset != next || string(r.Value) != values(10)[next%10] {
+					t.Errorf("offset %d of partition %d came as %d with %s", next, r.Partition, r.Offset, r.Value)
+				}
+				next = r.Offset + 1
+				seen.note(r.Partition, r.Offset)
+			}
+			if random.IntN(6) == 0 {
+				release := a.Hold()
+				select {
+				case <-time.After(time.Duration(random.IntN(20)) * time.Millisecond):
+				case <-ctx.Done():
+				}
+				release()
+			}
+			if err := a.Commit(ctx, settle(b)); err != nil {
+				return err
+			}
+			b.Release()
+		}
+	})
+	kafkatest.Eventually(t, "all is read", func() bool { return seen.len() == partitions*perPartition })
+	kafkatest.Eventually(t, "all is committed", func() bool {
+		sum := int64(0)
+		for _, at := range c.Committed(t, group, topic) {
+			sum += at
+		}
+		return sum == partitions*perPartition
+	})
+	seen.mu.Lock()
+	defer seen.mu.Unlock()
+	for p, offsets := range seen.seen {
+		for o, n := range offsets {
+			if n != 1 {
+				t.Errorf("%d/%d came %d times", p, o, n)
+			}
+		}
 	}
 }

@@ -37,6 +37,14 @@ type session struct {
 	flowing sync.Mutex // one decision at a time on what is paused
 
 	sharing atomic.Int64 // how many share the buffer: len(parts), for those who must not lock
+	hand    hand
+	taken   atomic.Int64 // how often any records were
+
+	// Of the loop of polls alone.
+	rewound    time.Time     // when partitions were set back last
+	patience   time.Duration // with a crammed room, until the next poll
+	collecting time.Time     // before it, no garbage is collected for the room's sake
+	took       int64         // taken, as it was when it was looked at last
 
 	mu       sync.Mutex
 	parts    map[int32]*Assignment
@@ -76,9 +84,11 @@ func (s *session) run(ctx context.Context) error {
 	// The topic comes last: its callbacks need the client, which exists only now.
 	s.client.AddConsumeTopics(s.source.sc.Topic)
 	for s.polling.Err() == nil {
-		fetches := s.client.PollRecords(s.polling, -1)
+		s.awaitRoom(s.polling)
+		fetches := s.poll()
 		s.source.polled()
 		s.take(fetches)
+		s.setBack()
 		s.client.AllowRebalance()
 	}
 	watching.Wait()
@@ -132,6 +142,7 @@ func (s *session) take(fetches kgo.Fetches) {
 		switch loss := (*kgo.ErrDataLoss)(nil); {
 		case errors.As(fp.Err, &loss):
 			s.condemn(a, fp.Err)
+		case errors.Is(fp.Err, errNoRoom): // all wait
 		case fp.Err != nil:
 			a.rest(fp.Err, time.Now())
 		case len(fp.Records) > 0:
@@ -243,7 +254,7 @@ func (s *session) carry(a *Assignment) {
 	given := a.dead || a.ctx.Err() != nil || a.leaving.Err() != nil
 	a.finished = !given
 	if a.finished {
-		a.queue, a.bytes = nil, 0
+		a.empty()
 	}
 	a.mu.Unlock()
 	close(a.done)
@@ -369,6 +380,7 @@ func (s *session) condemn(a *Assignment, err error) {
 	f := a.explain(err)
 	a.mu.Lock()
 	a.dead = true
+	a.empty()
 	a.faulty = &partFault{err: f, resting: true, final: true}
 	a.mu.Unlock()
 	a.cancel()

@@ -24,7 +24,8 @@ type SourceConfig struct {
 	// BatchWait is how long a batch waits for more after its first record. Zero takes what is there.
 	BatchWait time.Duration
 	// BufferBytes is what the queues of all partitions together take in memory, keys, values and headers; each has an
-	// equal share, and is paused where that is full. Default 5 times BatchBytes.
+	// equal share, and is paused where that is full. Fetched batches take no more either: beyond it one has half of a share.
+	// All that was fetched, in the client too, takes twice of it at most, or it and MaxDecompressBytes. Default 5 times BatchBytes.
 	BufferBytes int64
 	// BufferBatches is how many batches of a partition are fetched ahead at most, where its share is larger. Default 2.
 	BufferBatches int
@@ -41,7 +42,7 @@ type SourceConfig struct {
 	// MaxConcurrentFetches is how many answers are asked for or held ahead. Default 4.
 	MaxConcurrentFetches int
 	// MaxDecompressBytes is what one compressed set of records may take in memory, inflated and with its records and
-	// headers; beyond it the partition stops with a fault. Default 64 MiB.
+	// headers; beyond it the partition stops with a fault. Default 32 MiB.
 	MaxDecompressBytes int
 	// Once ends Run when every assigned partition is done.
 	Once bool
@@ -65,7 +66,7 @@ func (sc SourceConfig) withDefaults(cfg Config) SourceConfig {
 	set(&sc.FetchMaxPartitionBytes, 256<<10)
 	set(&sc.FetchWait, 500*time.Millisecond)
 	set(&sc.MaxConcurrentFetches, 4)
-	set(&sc.MaxDecompressBytes, 64<<20)
+	set(&sc.MaxDecompressBytes, 32<<20)
 	set(&sc.WatchInterval, 10*time.Second)
 	return sc
 }
@@ -93,6 +94,7 @@ type Source struct {
 	stage    *stage
 	spare    *spare
 	inflater *inflater
+	room     *room
 	complete bool // every topic of Needs was seen; of Run alone
 	faults   standing
 	keeping  keeping
@@ -126,7 +128,8 @@ func NewSource(cfg Config, sc SourceConfig, logger zerolog.Logger, reg prometheu
 		client: cfg.quiet(logger, "source"),
 	}
 	s.faults.logger = s.logger
-	s.spare = newSpare(sc.MaxDecompressBytes)
+	s.room = newRoom(sc)
+	s.spare = newSpare(sc.MaxDecompressBytes, s.room)
 	var err error
 	if s.inflater, err = newInflater(s.spare); err != nil {
 		return nil, fmt.Errorf("kafka source: %w", err)

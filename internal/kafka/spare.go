@@ -1,10 +1,14 @@
 package kafka
 
 import (
+	"bytes"
+	"encoding/binary"
 	"math/bits"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"unsafe"
+	"weak"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -14,6 +18,7 @@ import (
 // recycles. A record that nobody recycles leaves its slab to the garbage collector.
 type spare struct {
 	inflated int // bytes that a set may inflate to
+	room     *room
 	bytes    slabs[byte]
 	records  slabs[kgo.Record]
 }
@@ -26,16 +31,34 @@ var (
 // spareBytes is what the spare keeps of inflated bytes while nobody uses them; of records, a quarter of it.
 const spareBytes = 8 << 20
 
-// newSpare makes one for sets that may inflate to so many bytes.
-func newSpare(inflated int) *spare {
-	s := &spare{inflated: inflated}
+// newSpare makes one for sets that may inflate to so many bytes and are counted in the room.
+func newSpare(inflated int, r *room) *spare {
+	s := &spare{inflated: inflated, room: r}
 	s.bytes.most, s.records.most = spareBytes, spareBytes/4
+	s.bytes.used, s.records.used = &r.made, &r.made
 	return s
 }
 
 // GetDecompressBytes is of [kgo.PoolDecompressBytes]: the guess for codecs that [inflater] leaves to the client.
-func (s *spare) GetDecompressBytes(compressed []byte, _ kgo.CompressionCodecType) []byte {
-	return s.bytes.take(min(4*len(compressed), s.inflated))
+func (s *spare) GetDecompressBytes(compressed []byte, codec kgo.CompressionCodecType) []byte {
+	guess := 4 * len(compressed)
+	if codec == kgo.CodecGzip {
+		guess = max(guess, gzipped(compressed)+bytes.MinRead) // or the client would make twice of it to see its end
+	}
+	return s.bytes.take(min(guess, s.inflated+bytes.MinRead))
+}
+
+// gzipped is what a gzip file says that it inflates to, as far as that is possible: 0 where it is not (RFC 1952, ISIZE).
+func gzipped(src []byte) int {
+	const farthest = 1032 // bytes that a byte of deflate stands for at most
+	if len(src) < 4 {
+		return 0
+	}
+	size := int64(binary.LittleEndian.Uint32(src[len(src)-4:]))
+	if size > farthest*int64(len(src)) {
+		return 0
+	}
+	return int(size)
 }
 
 // fitted is what a set was inflated to, in a smaller slice where it took less than half of the one that it was given. It
@@ -62,8 +85,14 @@ func (s *spare) PutDecompressBytes(b []byte) {
 	s.bytes.give(b)
 }
 
-// GetRecords is of [kgo.PoolRecords].
-func (s *spare) GetRecords(n int) []kgo.Record { return s.records.take(n) }
+// GetRecords is of [kgo.PoolRecords]. The client has the set already, and it may be one that nobody inflated: where there is no room
+// for its records, it waits for some.
+func (s *spare) GetRecords(n int) []kgo.Record {
+	s.room.await(int64(n) * recordSize)
+	slab := s.records.take(n)
+	s.records.use(slab, int64(n)*recordSize)
+	return slab
+}
 
 // PutRecords is of [kgo.PoolRecords].
 func (s *spare) PutRecords(r []kgo.Record) {
@@ -75,10 +104,12 @@ func (s *spare) PutRecords(r []kgo.Record) {
 type slabs[T any] struct {
 	most int          // bytes to keep
 	made atomic.Int64 // bytes that no spare slice had room for
+	used *atomic.Int64
 
 	mu   sync.Mutex
 	free [][]T
-	kept int // bytes
+	kept int                               // bytes
+	uses map[weak.Pointer[T]]*atomic.Int64 // bytes that each slice counts for while it is in use
 }
 
 // mostSlabs is how many slices are kept at most, so that looking for one stays cheap.
@@ -104,19 +135,57 @@ func (s *slabs[T]) take(n int) []T {
 	return slab
 }
 
-// give keeps a slice, and lets go of those that nobody asked for longest where there are too many.
+// give keeps a slice, and lets go of those that nobody asked for longest where there are too many. One that is not worth it
+// counts until the collector has found it.
 func (s *slabs[T]) give(slab []T) {
-	size := sizeOf(slab)
-	if size == 0 || size > s.most/2 {
+	if !s.keeps(slab) {
 		return
 	}
+	size := sizeOf(slab)
+	at := weak.Make(&slab[:1][0])
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if count := s.uses[at]; count != nil {
+		s.used.Add(-count.Swap(0))
+	}
 	for len(s.free) >= mostSlabs || s.kept+size > s.most {
 		s.remove(0)
 	}
 	s.free, s.kept = append(s.free, slab[:0]), s.kept+size
 }
+
+// use counts a slice in use for so many bytes, until it is given back to be kept or the collector finds its memory.
+func (s *slabs[T]) use(slab []T, bytes int64) {
+	if cap(slab) == 0 {
+		return
+	}
+	first := &slab[:1][0]
+	at := weak.Make(first)
+	s.mu.Lock()
+	count := s.uses[at]
+	if count == nil {
+		if s.uses == nil {
+			s.uses = make(map[weak.Pointer[T]]*atomic.Int64)
+		}
+		count = new(atomic.Int64)
+		s.uses[at] = count
+		runtime.AddCleanup(first, s.gone, at)
+	}
+	s.mu.Unlock()
+	s.used.Add(bytes - count.Swap(bytes))
+}
+
+// gone is called when the collector found the memory of a slice.
+func (s *slabs[T]) gone(at weak.Pointer[T]) {
+	s.mu.Lock()
+	count := s.uses[at]
+	delete(s.uses, at)
+	s.mu.Unlock()
+	s.used.Add(-count.Load())
+}
+
+// keeps says whether a slice is worth keeping: no one of them may take the place of all others.
+func (s *slabs[T]) keeps(slab []T) bool { return cap(slab) > 0 && sizeOf(slab) <= s.most/2 }
 
 func (s *slabs[T]) remove(i int) {
 	s.kept -= sizeOf(s.free[i])

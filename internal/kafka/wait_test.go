@@ -13,7 +13,7 @@ func TestTheWaitForMoreBeginsWhenTheFirstRecordComes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const wait = 200 * time.Millisecond
-		s := &session{source: &Source{sc: SourceConfig{}.withDefaults(Config{})}}
+		s := lone(SourceConfig{})
 		a := newAssignment(t.Context(), s, "logs", 0, "member")
 		taken := func(want int, within time.Duration) {
 			t.Helper()
@@ -52,7 +52,7 @@ func TestEmptyQueuesKeepLittle(t *testing.T) {
 	t.Parallel()
 	const most = 5000
 	for _, partitions := range []int64{1, 12, 1000} {
-		s := &session{source: &Source{sc: SourceConfig{BatchRecords: most}.withDefaults(Config{})}}
+		s := lone(SourceConfig{BatchRecords: most})
 		s.sharing.Store(partitions)
 		a := newAssignment(t.Context(), s, "logs", 0, "member")
 		kept := 0
@@ -65,7 +65,7 @@ func TestEmptyQueuesKeepLittle(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, n := range []int{1, most - 1} {
-				if taken, err := a.pop(n); err != nil || len(taken) != n || taken[0].Offset < from*most {
+				if taken, _, err := a.pop(func() (int, int64) { return n, 0 }); err != nil || len(taken) != n || taken[0].Offset < from*most {
 					t.Fatalf("%d of %d records: %v", len(taken), n, err)
 				}
 				for _, r := range a.queue[len(a.queue):cap(a.queue)] {
@@ -91,7 +91,7 @@ func TestABatchIsHomeInAboutItsWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const wait = 200 * time.Millisecond
-		s := &session{source: &Source{sc: SourceConfig{BatchWait: wait}.withDefaults(Config{})}}
+		s := lone(SourceConfig{BatchWait: wait})
 		a := newAssignment(t.Context(), s, "logs", 0, "member")
 		for offset, each := range []struct{ carried, waited time.Duration }{
 			{0, wait}, {20 * time.Millisecond, 180 * time.Millisecond}, {time.Minute, 150 * time.Millisecond}, {0, wait},

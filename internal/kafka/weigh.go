@@ -13,23 +13,24 @@ const (
 	headerSize = int64(unsafe.Sizeof(kgo.RecordHeader{}))
 )
 
-// weigh is what a set that was inflated takes in memory with its records and their headers. On the wire a header may take two
+// weigh is what a set that was inflated takes in memory with its headers, and how many records it has, which take recordSize each. On the wire a header may take two
 // bytes and a record seven, so what a set inflates to says little. It ends where the client stops reading, at the first record
 // that is broken.
-func weigh(set []byte) int64 {
-	sum := int64(len(set))
+func weigh(set []byte) (sum, records int64) {
+	sum = int64(len(set))
 	if len(set) > 0 && set[0] == 0 {
-		return sum + recordSize*messages(set)
+		return sum, messages(set)
 	}
 	for len(set) > 0 {
 		length, n := binary.Varint(set)
 		if n <= 0 || length <= 0 || length > int64(len(set)-n) {
 			break
 		}
-		sum += recordSize + headerSize*headers(set[n:n+int(length)])
+		records++
+		sum += headerSize * headers(set[n:n+int(length)])
 		set = set[n+int(length):]
 	}
-	return sum
+	return sum, records
 }
 
 // headers is how many headers a record says that it has, 0 where it is broken before that.

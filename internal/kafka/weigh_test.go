@@ -30,8 +30,8 @@ func TestWeigh_CountsRecordsAndHeaders(t *testing.T) {
 		"old messages":                {bytes.Repeat(message, 4), 4, 0},
 		"a negative count of headers": {append(binary.AppendVarint(nil, 6), 0, 0, 0, 1, 1, 1), 1, 0},
 	} {
-		if got, want := weigh(tc.set), int64(len(tc.set))+tc.records*recordSize+tc.headers*headerSize; got != want {
-			t.Errorf("%s: %d bytes, want %d", name, got, want)
+		if got, n := weigh(tc.set); got != int64(len(tc.set))+tc.headers*headerSize || n != tc.records {
+			t.Errorf("%s: %d bytes and %d records, want %d headers of %d and %d", name, got, n, tc.headers, headerSize, tc.records)
 		}
 	}
 	random := rand.New(rand.NewPCG(1, 2))
@@ -40,8 +40,8 @@ func TestWeigh_CountsRecordsAndHeaders(t *testing.T) {
 		for range 1 + random.IntN(4) {
 			broken[random.IntN(len(broken))] = byte(random.Uint32())
 		}
-		if got := weigh(broken[:random.IntN(len(broken)+1)]); got < 0 {
-			t.Fatalf("%d bytes for %x", got, broken)
+		if got, n := weigh(broken[:random.IntN(len(broken)+1)]); got < 0 || n < 0 {
+			t.Fatalf("%d bytes, %d records for %x", got, n, broken)
 		}
 	}
 }

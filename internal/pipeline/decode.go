@@ -22,9 +22,12 @@ const itemBytes = 640
 // What the decoder refuses is marked for the dead-letter topic, and goes there when the batch gets its homes, not before.
 func (c *carrier) decode(rest *home.Batch) (*home.Batch, []*item) {
 	c.desk = c.newDesk(len(rest.Records()))
-	var bytes int64
+	bytes, most := int64(0), c.cfg.BatchBytes
+	if own := rest.Most(); own > 0 && (own < most || most <= 0) {
+		most = own
+	}
 	n := 0
-	for ; n < len(rest.Records()) && (c.cfg.BatchBytes <= 0 || bytes < c.cfg.BatchBytes); n++ {
+	for ; n < len(rest.Records()) && (most <= 0 || bytes < most); n++ {
 		bytes += c.open(rest, n)
 	}
 	c.observer.Took(len(c.desk.all))

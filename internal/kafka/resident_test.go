@@ -1,0 +1,172 @@
+//go:build !race
+
+// The race detector takes several times the memory.
+
+package kafka_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"docket/internal/kafka"
+	"docket/internal/kafkatest"
+)
+
+const (
+	brokersOf = "DOCKET_TEST_BROKERS"
+	countOf   = "DOCKET_TEST_COUNT"
+
+	softLimit = 140 << 20 // what the consumer sets with default settings
+)
+
+func init() { reader = readAndTell } //nolint:gochecknoinits // it is left out with the race detector
+
+// readAndTell reads with default settings and prints the most memory that the process ever had. load says how it reads:
+// "hold" has all partitions hold with their first batch, "tries" has them wait with it without a hold and go on when all of them
+// have one, "read" reads so many records.
+func readAndTell(load string) {
+	debug.SetMemoryLimit(softLimit)
+	count, _ := strconv.ParseInt(os.Getenv(countOf), 10, 64)
+	ctx, stop := context.WithCancel(context.Background())
+	var waiting, read atomic.Int64
+	all, enough := make(chan struct{}), make(chan struct{})
+	handle := func(ctx context.Context, a *kafka.Assignment) error {
+		for first := true; ; first = false {
+			b, err := a.Fetch(ctx)
+			if err != nil {
+				return err
+			}
+			if first && load != "read" {
+				if load == "hold" {
+					defer a.Hold()()
+				}
+				if waiting.Add(1) == count {
+					close(all)
+				}
+				select {
+				case <-all:
+				case <-a.Leaving().Done():
+					return ctx.Err()
+				}
+				if load == "hold" {
+					<-a.Leaving().Done()
+					return ctx.Err()
+				}
+			}
+			n := int64(len(b.Records()))
+			settled := settle(b)
+			b.Release()
+			if err := a.Commit(ctx, settled); err != nil {
+				return err
+			}
+			if before := read.Add(n) - n; load == "read" && before < count && before+n >= count {
+				close(enough)
+			}
+		}
+	}
+	cfg := kafka.Config{Brokers: strings.Split(os.Getenv(brokersOf), ",")}
+	source, err := kafka.NewSource(cfg, kafka.SourceConfig{Topic: topic, Group: group, BatchRecords: 5000, FetchWait: 50 * time.Millisecond}, zerolog.Nop(), nil)
+	if err != nil {
+		panic(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- source.Run(ctx, handle) }()
+	select {
+	case <-all:
+		time.Sleep(300 * time.Millisecond) // what comes late may only do harm
+	case <-enough:
+	case err := <-done:
+		panic(err)
+	}
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		panic(err)
+	}
+	for line := range strings.Lines(string(status)) {
+		if kib, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			fmt.Println("resident", strings.TrimSuffix(strings.TrimSpace(kib), " kB"))
+		}
+	}
+	stop()
+	<-done
+}
+
+type resident struct {
+	name       string
+	partitions int
+	load       string
+	records    int // of a set, one for each partition
+	value      []byte
+	codec      kgo.CompressionCodec
+	read       int // sets
+}
+
+// large is a decision of 7 KB that deflates well.
+var large = []byte(`{"decision_id":"a","input":[` + strings.Repeat(`{"name":"alice","roles":["a","b"]},`, 200) + `]}`)
+
+// residents are what is measured: moreResidents only with the tests that take longer.
+var residents, moreResidents = []resident{
+	{"40 hold", 40, "hold", 1500, large, kgo.ZstdCompression(), 0},
+	{"40 read", 40, "read", 1500, large, kgo.ZstdCompression(), 40},
+	{"200 hold without compression", 200, "hold", 130, large, kgo.NoCompression(), 0},
+}, []resident(nil)
+
+// TestResident measures what a process takes that reads with default settings: 256 MiB is the limit of its container. The rest of
+// a consumer, which decodes and writes, has what is left.
+//
+//nolint:paralleltest // what else runs would make it slow
+func TestResident(t *testing.T) {
+	repeated := func(n int, value []byte) (records []byte) {
+		for i := range n {
+			records = appendRecord(records, i, value, 0)
+		}
+		return records
+	}
+	for _, tc := range slices.Concat(residents, moreResidents) {
+		t.Run(tc.name, func(t *testing.T) {
+			c := kafkatest.New(t, kfake.SeedTopics(int32(tc.partitions), topic), kfake.NumBrokers(3))
+			set := setOf(t, repeated(tc.records, tc.value), tc.records, tc.codec)
+			all := make([]int32, tc.partitions)
+			for p := range all {
+				all[p] = int32(p)
+			}
+			write(t, c, set, all...)
+			count := tc.partitions
+			if tc.load == "read" {
+				count = tc.read * tc.records
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+			defer cancel()
+			reader := exec.CommandContext(ctx, os.Args[0])
+			reader.Env = append(os.Environ(), loadOf+"="+tc.load, brokersOf+"="+strings.Join(c.Brokers(), ","), countOf+"="+strconv.Itoa(count))
+			var said bytes.Buffer
+			reader.Stdout, reader.Stderr = &said, &said
+			from := time.Now()
+			if err := reader.Run(); err != nil {
+				t.Fatalf("%v\n%.4000s", err, said.String())
+			}
+			var kib int64
+			if _, err := fmt.Sscanf(said.String(), "resident %d", &kib); err != nil {
+				t.Fatalf("%v\n%.4000s", err, said.String())
+			}
+			t.Logf("%d MiB resident, %v", kib>>10, time.Since(from))
+			if kib > 224<<10 {
+				t.Errorf("%d MiB were resident", kib>>10)
+			}
+		})
+	}
+}

@@ -1,0 +1,18 @@
+//go:build !race && integration
+
+package kafka_test
+
+import "github.com/twmb/franz-go/pkg/kgo"
+
+func init() { //nolint:gochecknoinits // the other file has none of them
+	moreResidents = []resident{
+		{"40 between tries", 40, "tries", 1500, large, kgo.ZstdCompression(), 0},
+		{"200 hold zstd", 200, "hold", 1500, large, kgo.ZstdCompression(), 0},
+		{"200 hold gzip", 200, "hold", 1500, large, kgo.GzipCompression(), 0},
+		{"200 hold lz4", 200, "hold", 1500, large, kgo.Lz4Compression(), 0},
+		{"200 hold snappy", 200, "hold", 1500, large, kgo.SnappyCompression(), 0},
+		{"200 hold the largest sets", 200, "hold", 4000, large, kgo.ZstdCompression(), 0},
+		{"200 hold tiny records", 200, "hold", 36_000, nil, kgo.NoCompression(), 0},
+		{"200 hold tiny records, zstd", 200, "hold", 100_000, nil, kgo.ZstdCompression(), 0},
+	}
+}

@@ -1,0 +1,277 @@
+package kafka
+
+import (
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+func TestRoom_OpensWhatFits(t *testing.T) {
+	t.Parallel()
+	r := newRoom(SourceConfig{BufferBytes: 50, MaxDecompressBytes: 40})
+	r.made.Store(70)
+	if !r.may(30) || r.may(31) {
+		t.Error("twice the buffer is to be taken, and no more")
+	}
+	if r.may(1) || r.ease() {
+		t.Error("a refusal crams the room until there is less")
+	}
+	if r.made.Store(70); r.ease() {
+		t.Error("it eased before what was refused has room")
+	}
+	if r.made.Store(69); !r.ease() || !r.may(31) {
+		t.Error("it did not ease")
+	}
+	r.made.Store(0)
+	if r.refuse(1); !r.ease() {
+		t.Error("an empty room is crammed")
+	}
+	if r := newRoom(SourceConfig{BufferBytes: 50, MaxDecompressBytes: 400}); !r.may(400) {
+		t.Error("the largest set finds no room")
+	}
+}
+
+// TestSlabs_CountUntilCollected counts memory that was given back, that is kept, and that nobody knows any more.
+func TestSlabs_CountUntilCollected(t *testing.T) {
+	t.Parallel()
+	r := newRoom(SourceConfig{BufferBytes: 1 << 30})
+	s := newSpare(1<<20, r)
+	used := func(want int64) {
+		t.Helper()
+		if n := r.used(); n != want {
+			t.Errorf("%d bytes are used, want %d", n, want)
+		}
+	}
+	slab := s.bytes.take(1000)
+	s.bytes.use(slab, 1100)
+	s.bytes.use(slab, 1200) // it is the same memory
+	used(1200)
+	s.bytes.give(slab)
+	used(0)
+	s.bytes.use(s.bytes.take(1000), 1300)
+	used(1300)
+	func() {
+		large := make([]byte, spareBytes)
+		s.bytes.use(large, spareBytes)
+		used(1300 + spareBytes)
+		s.bytes.give(large) // which is not worth keeping
+		used(1300 + spareBytes)
+		runtime.KeepAlive(large)
+	}()
+	func() {
+		one := &s.GetRecords(10)[:10][7]
+		eventually(t, func() bool { runtime.GC(); return r.used() == 10*recordSize })
+		runtime.KeepAlive(one) // a record keeps all of its slab
+	}()
+	eventually(t, func() bool { runtime.GC(); return r.used() == 0 })
+	if len(s.bytes.uses) > 1 || len(s.records.uses) > 0 { // the first may be kept
+		t.Errorf("%d and %d slabs are still known", len(s.bytes.uses), len(s.records.uses))
+	}
+}
+
+func eventually(t *testing.T, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !ok(); {
+		if time.Now().After(deadline) {
+			t.Fatal("it was never so")
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// TestRecords_WaitForRoom has an answer without compression bring more records than there is room for.
+func TestRecords_WaitForRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRoom(SourceConfig{BufferBytes: 50 * recordSize})
+		r.made.Store(95 * recordSize)
+		for free, want := range map[time.Duration]time.Duration{52 * time.Millisecond: 55 * time.Millisecond, time.Hour: roomWait} {
+			from := time.Now()
+			timer := time.AfterFunc(free, func() { r.made.Store(0) })
+			r.await(10 * recordSize)
+			if waited := time.Since(from); waited != want {
+				t.Errorf("waited for %v, want %v", waited, want)
+			}
+			timer.Stop()
+			r.made.Store(95 * recordSize)
+		}
+		if !r.crammed.Load() {
+			t.Error("nobody makes room")
+		}
+	})
+}
+
+func sized(offset int64, n int) *kgo.Record {
+	return &kgo.Record{Topic: "logs", Offset: offset, LeaderEpoch: 3, Value: make([]byte, n)}
+}
+
+// TestHand_LargeRecordsWait has a record that is larger than a share wait while what is in hand fills the buffer.
+func TestHand_LargeRecordsWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := lone(SourceConfig{BufferBytes: 100 << 10})
+		s.sharing.Store(10)
+		s.hand.bytes = 110 << 10
+		a := newAssignment(t.Context(), s, "logs", 0, "member")
+		if err := a.append([]*kgo.Record{sized(0, 3<<10), sized(1, 50<<10)}); err != nil {
+			t.Fatal(err)
+		}
+		took := make(chan int64, 1)
+		fetch := func() {
+			b, err := a.Fetch(t.Context())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if len(b.Records()) != 1 {
+				t.Errorf("%d records", len(b.Records()))
+			}
+			took <- b.Most()
+		}
+		if fetch(); <-took != 5<<10 {
+			t.Fatal("what is taken may grow to more than half of a share")
+		}
+		if got := s.hand.bytes - 110<<10; got != 3<<10+recordOverhead {
+			t.Errorf("%d bytes are in hand", got)
+		}
+		go fetch()
+		time.Sleep(time.Hour)
+		if len(took) > 0 {
+			t.Fatal("a record was taken beyond the buffer")
+		}
+		if got := s.hand.bytes; got != 110<<10 {
+			t.Errorf("%d bytes are in hand, though the batch before is done with", got)
+		}
+		if s.hand.free(60 << 10); <-took < 50<<10 {
+			t.Fatal("it is not taken whole when there is room")
+		}
+		a.kill()
+		if got := s.hand.bytes; got != 50<<10 {
+			t.Errorf("%d bytes are in hand after the partition was lost", got)
+		}
+	})
+}
+
+func TestDetach_SameRecords(t *testing.T) {
+	t.Parallel()
+	from := []*kgo.Record{
+		{Topic: "logs", Partition: 3, Offset: 7, Key: []byte("k"), Value: []byte("v"), LeaderEpoch: 2,
+			Headers: []kgo.RecordHeader{{Key: "a", Value: []byte("b")}, {Key: "null"}}},
+		{Topic: "logs", Partition: 3, Offset: 8, Value: make([]byte, 0, 9)},
+	}
+	was := *from[0]
+	records := []*kgo.Record{from[0], from[1]}
+	detach(records)
+	r := records[0]
+	if string(r.Key) != "k" || string(r.Value) != "v" || r.Headers[0].Key != "a" || string(r.Headers[0].Value) != "b" || r.Headers[1].Value != nil ||
+		r.Topic != "logs" || r.Partition != 3 || r.Offset != 7 || r.LeaderEpoch != 2 {
+		t.Errorf("%+v", r)
+	}
+	if &r.Value[0] == &was.Value[0] || &r.Key[0] == &was.Key[0] || &r.Headers[0].Value[0] == &was.Headers[0].Value[0] || r == from[0] {
+		t.Error("it has the memory of its set")
+	}
+	if r.Value = append(r.Value, 'x'); string(r.Headers[0].Value) != "b" {
+		t.Error("one value runs into the next")
+	}
+	if e := records[1]; e.Key != nil || e.Value == nil || cap(e.Value) != 0 {
+		t.Errorf("null and empty are not kept: %v, %v of %d", e.Key, e.Value, cap(e.Value))
+	}
+}
+
+// TestLoosen_CopiesWhatKeepsMuch takes from sets of which much is left, and while much is kept already.
+func TestLoosen_CopiesWhatKeepsMuch(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		kept   int64 // bytes that nobody waits for
+		left   int   // bytes of the set in the queue
+		copied bool
+	}{
+		"little is kept and left":         {15 << 10, 4 << 10, false},
+		"much is kept for others already": {26 << 10, 4 << 10, true},
+		"much of the set is left":         {0, 6 << 10, true},
+	} {
+		s := lone(SourceConfig{BufferBytes: 50 << 10, MaxDecompressBytes: 1})
+		s.sharing.Store(5)
+		s.source.room.made.Store(tc.kept)
+		a := newAssignment(t.Context(), s, "logs", 0, "member")
+		set := []*kgo.Record{sized(0, 100), sized(1, tc.left)}
+		for _, r := range set {
+			r.Context = t.Context()
+		}
+		if err := a.append(set); err != nil {
+			t.Fatal(err)
+		}
+		taken, _, err := a.pop(func() (int, int64) { return 1, 0 })
+		if err != nil || len(taken) != 1 {
+			t.Fatal(taken, err)
+		}
+		if copied := taken[0] != set[0]; copied != tc.copied {
+			t.Errorf("%s: copied is %v", name, copied)
+		}
+	}
+}
+
+// TestDropped_WhatComesBehindIsNotQueued has a poll that began before the drop bring what comes behind the dropped records.
+func TestDropped_WhatComesBehindIsNotQueued(t *testing.T) {
+	t.Parallel()
+	s := lone(SourceConfig{})
+	a := newAssignment(t.Context(), s, "logs", 0, "member")
+	log := make([]*kgo.Record, 6)
+	for i := range log {
+		log[i] = sized(int64(i), 0)
+	}
+	queued := func(want int) {
+		t.Helper()
+		if n, b := Queued(a); n != want || b != int64(want)*recordOverhead || s.source.room.queued.Load() != b {
+			t.Errorf("%d records of %d bytes are queued, %d for all, want %d", n, b, s.source.room.queued.Load(), want)
+		}
+	}
+	if err := a.append(log[:4]); err != nil {
+		t.Fatal(err)
+	}
+	if taken, err := a.Take(t.Context(), 1, 1<<20, 0); err != nil || len(taken) != 1 {
+		t.Fatal(taken, err)
+	}
+	a.account.Enter(log[0])
+	queued(3)
+	a.drop()
+	queued(0)
+	if err := a.append(log[4:]); err != nil {
+		t.Fatal(err)
+	}
+	queued(0)
+	if at := *a.rewind; at != (kgo.EpochOffset{Epoch: 3, Offset: 1}) || !a.paused() {
+		t.Errorf("read again from %v, paused %v", at, a.paused())
+	}
+	if a.hungry() {
+		t.Error("it is read again before anybody asks")
+	}
+	if s := a.account.Reached(); s.Offset() > 1 {
+		t.Errorf("%d may be committed", s.Offset())
+	}
+	a.rewind = nil // as setBack leaves it
+	if err := a.append(log[1:]); err != nil {
+		t.Fatal(err)
+	}
+	queued(5)
+	a.account.Enter(log[1:]...) // the books know them again
+}
+
+// TestDropped_NotWhatWasPromised has a drop come between Ready and Fetch: the batch stays.
+func TestDropped_NotWhatWasPromised(t *testing.T) {
+	t.Parallel()
+	a := newAssignment(t.Context(), lone(SourceConfig{}), "logs", 0, "member")
+	if err := a.append([]*kgo.Record{sized(0, 1)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a.drop()
+	if b, err := a.Fetch(t.Context()); err != nil || len(b.Records()) != 1 {
+		t.Errorf("%v, %v", b, err)
+	}
+}
