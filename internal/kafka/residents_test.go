@@ -2,10 +2,17 @@
 
 package kafka_test
 
-import "github.com/twmb/franz-go/pkg/kgo"
+import (
+	"testing"
 
-func init() { //nolint:gochecknoinits // the other file has none of them
-	moreResidents = []resident{
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// TestResident_AnyInput takes too long for every day.
+//
+//nolint:paralleltest // what else runs would make it slow
+func TestResident_AnyInput(t *testing.T) {
+	residentOf(t, []resident{
 		{"40 between tries", 40, "tries", 1500, large, kgo.ZstdCompression(), 0},
 		{"200 hold zstd", 200, "hold", 1500, large, kgo.ZstdCompression(), 0},
 		{"200 hold gzip", 200, "hold", 1500, large, kgo.GzipCompression(), 0},
@@ -14,5 +21,5 @@ func init() { //nolint:gochecknoinits // the other file has none of them
 		{"200 hold the largest sets", 200, "hold", 4000, large, kgo.ZstdCompression(), 0},
 		{"200 hold tiny records", 200, "hold", 36_000, nil, kgo.NoCompression(), 0},
 		{"200 hold tiny records, zstd", 200, "hold", 100_000, nil, kgo.ZstdCompression(), 0},
-	}
+	})
 }
