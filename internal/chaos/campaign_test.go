@@ -37,9 +37,13 @@ var (
 
 func TestMain(m *testing.M) {
 	log.Logger = zerolog.Nop() // some toxics speak through the global one
-	// The proxies leave behind what hangs in a toxic when its connection ends. testenv.Main does not return.
+	// The proxies leave behind what hangs in a toxic when its connection ends, and who would take that toxic out. testenv.Main
+	// does not return.
 	testenv.Main(m,
 		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*ToxicStub).Run"),
+		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*ToxicStub).InterruptToxic"),
+		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*ToxicCollection).AddToxicJson"),
+		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*ToxicCollection).ResetToxics"),
 		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*ToxicLink).read"),
 		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*ToxicLink).write"))
 }
