@@ -42,6 +42,7 @@ func (c *campaign) standbyFaults() map[string]inject {
 
 		"standby promoted, primary killed":  c.promotion(takeover{kill: true}),
 		"standby promoted, primary goes on": c.promotion(takeover{}),
+		"standby promoted, programs first":  c.promotion(takeover{kill: true, early: true}),
 		PromotedAfterCancels:                c.promotion(takeover{kill: true, cancel: true}),
 	}
 }
@@ -88,10 +89,11 @@ func (d *database) cancelWaits(ctx context.Context) (n int64, err error) {
 type takeover struct {
 	cancel bool // waits for it are canceled while it is cut off
 	kill   bool // the primary is killed before; if not, the programs use it for a while after
+	early  bool // the programs come while it still takes reads only
 }
 
-// bothUp is how long two servers take themselves for the primary.
-const bothUp = 2 * time.Second
+// apart is how long the programs use a server that is not the primary.
+const apart = 2 * time.Second
 
 // promotion cuts the standby off, which the programs notice for half of the time, and has it take over. Healing copies
 // the new primary into the place of the old one, as its synchronous standby.
@@ -100,12 +102,18 @@ func (c *campaign) promotion(how takeover) inject {
 		promoted := false
 		heal := func(ctx context.Context) error {
 			if !promoted {
-				return c.wholeStandby(ctx)
+				return errors.Join(c.follow(), c.wholeStandby(ctx))
 			}
 			return c.rejoin(ctx)
 		}
 		if err := c.cutOff(ctx, f.Length/2, how); err != nil {
 			return heal, err
+		}
+		if how.early {
+			if err := c.wires.cut.Lead(c.pair.Standby.URL("postgres")); err != nil {
+				return heal, err
+			}
+			wait(ctx, apart)
 		}
 		promoting, cancel := context.WithTimeout(ctx, healLimit)
 		defer cancel()
@@ -122,7 +130,7 @@ func (c *campaign) promotion(how takeover) inject {
 			}
 		}
 		if !how.kill {
-			wait(ctx, bothUp)
+			wait(ctx, apart)
 		}
 		return heal, c.follow()
 	}
