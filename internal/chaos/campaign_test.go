@@ -59,7 +59,7 @@ func TestCampaign(t *testing.T) { //nolint:paralleltest // three brokers are eno
 // TestCampaign_Standby has the faults of a standby that nothing else in the tests has, each time the same and without
 // others beside them.
 func TestCampaign_Standby(t *testing.T) { //nolint:paralleltest // three brokers are enough for a machine
-	c := newCampaign(t, size{seed: 1, length: 30 * time.Second, rate: 60, standby: true})
+	c := newCampaign(t, size{seed: 1, length: 30 * time.Second, rate: 60, standby: true, patience: time.Minute})
 	c.plan = []Fault{
 		{Kind: LinkDark, Start: time.Second, Length: 5 * time.Second},
 		{Kind: WaitsCanceled, Start: 7 * time.Second, Length: 5 * time.Second},
@@ -80,6 +80,8 @@ type size struct {
 	length  time.Duration // of the load
 	rate    int           // Kafka records a second
 	standby bool
+
+	patience time.Duration // at least so long is tried to do a fault that another is in the way of
 }
 
 // campaign is everything that a run has.

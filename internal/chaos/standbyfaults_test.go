@@ -58,7 +58,7 @@ func (c *campaign) waitsCanceled(ctx context.Context, f Fault) (func(context.Con
 	}
 	stop := c.cancelling()
 	heal := func(ctx context.Context) error { return errors.Join(stop(ctx), c.wires.link.heal(ctx)) }
-	for until := time.Now().Add(f.Length); c.canceled.Load() == before; {
+	for until := time.Now().Add(max(f.Length, c.patience)); c.canceled.Load() == before; {
 		if time.Now().After(until) || !wait(ctx, 100*time.Millisecond) {
 			return heal, errors.New("nobody waited for the standby")
 		}
