@@ -171,7 +171,7 @@ func standbyKinds() []Kind {
 		{"standby killed", "standby", seconds(0.2), seconds(8), 1, one},
 		{WaitsCanceled, "standby", seconds(4), seconds(12), 1, one},
 		{"standby promoted, primary killed", "promotion", seconds(8), seconds(16), answers, whole},
-		{"standby promoted, primary goes on", "promotion", seconds(8), seconds(16), answers, whole},
+		{"standby promoted, primary still up", "promotion", seconds(8), seconds(16), answers, whole},
 		{"standby promoted, programs first", "promotion", seconds(8), seconds(16), answers, whole},
 		{PromotedAfterCancels, "promotion", seconds(8), seconds(16), answers, whole},
 	}

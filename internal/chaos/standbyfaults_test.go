@@ -40,10 +40,10 @@ func (c *campaign) standbyFaults() map[string]inject {
 		"standby killed":  ended("SIGKILL"),
 		WaitsCanceled:     c.waitsCanceled,
 
-		"standby promoted, primary killed":  c.promotion(takeover{kill: true}),
-		"standby promoted, primary goes on": c.promotion(takeover{}),
-		"standby promoted, programs first":  c.promotion(takeover{kill: true, early: true}),
-		PromotedAfterCancels:                c.promotion(takeover{kill: true, cancel: true}),
+		"standby promoted, primary killed":   c.promotion(takeover{kill: true}),
+		"standby promoted, primary still up": c.promotion(takeover{}),
+		"standby promoted, programs first":   c.promotion(takeover{kill: true, early: true}),
+		PromotedAfterCancels:                 c.promotion(takeover{kill: true, cancel: true}),
 	}
 }
 
@@ -185,7 +185,7 @@ func (c *campaign) wholeStandby(ctx context.Context) error {
 	if err := standby.Thaw(ctx); err != nil {
 		return err
 	}
-	if err := errors.Join(c.primary().Start(ctx), standby.Start(ctx)); err != nil { // one that runs goes on
+	if err := errors.Join(c.primary().Start(ctx), standby.Start(ctx)); err != nil { // no effect on one that runs
 		return err
 	}
 	return c.pair.Synchronous(ctx)

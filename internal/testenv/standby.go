@@ -36,7 +36,7 @@ type PairOptions struct {
 // standbyName is what the standby calls itself, and what the primary waits for.
 const standbyName = "standby"
 
-// joinStandby copies the primary and follows it, or goes on with what it copied: started again it may be the primary. The
+// joinStandby copies the primary and follows it, or keeps what it copied: started again it may be the primary. The
 // arguments are those of the server. A copy is begun again where it fails, in empty folders.
 const joinStandby = `if ! [ -e /tmp/copied ]; then
 	until pg_basebackup -R -X stream -c fast -D "$PGDATA" -d "$LINK"
