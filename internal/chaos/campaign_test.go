@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,35 +30,70 @@ var (
 	flagOut      = flag.String("chaos.out", "", "file for the closing table as Markdown")
 	flagDir      = flag.String("chaos.dir", "", "folder for logs and disks; a new one in the folder for temporary files where empty")
 	flagOnly     = flag.String("chaos.only", "", "faults whose name contains one of these, by comma, instead of all")
+	flagStandby  = flag.Bool("chaos.standby", false, "Postgres has a synchronous standby, which is promoted now and then")
 	flagBin      = flag.String("chaos.bin", "", "folder with the two programs, built otherwise; built here where empty")
 	flagSpoil    = flag.String("chaos.spoil", "", "what the campaign itself breaks half-way, to see that it is found: row")
 )
 
 func TestMain(m *testing.M) {
 	log.Logger = zerolog.Nop() // some toxics speak through the global one
-	// The proxies leave behind what hangs in a toxic when its connection ends. testenv.Main does not return.
+	// The proxies leave behind what hangs in a toxic when its connection ends, and who would take that toxic out. testenv.Main
+	// does not return.
 	testenv.Main(m,
 		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*ToxicStub).Run"),
+		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*ToxicStub).InterruptToxic"),
+		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*ToxicCollection).AddToxicJson"),
+		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*ToxicCollection).ResetToxics"),
 		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*ToxicLink).read"),
 		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*ToxicLink).write"))
 }
 
 // TestCampaign lets real programs on real parts run through faults by a seed and accounts for every decision.
 func TestCampaign(t *testing.T) { //nolint:paralleltest // three brokers are enough for a machine
-	c := newCampaign(t)
+	c := newCampaign(t, size{seed: *flagSeed, length: *flagDuration, rate: *flagRate, standby: *flagStandby})
+	c.plan = Plan(c.seed, c.length, c.kinds())
 	c.run(t.Context())
 	c.report(t)
 }
 
+// TestCampaign_Standby has the faults of a standby that nothing else in the tests has, each time the same and without
+// others beside them.
+func TestCampaign_Standby(t *testing.T) { //nolint:paralleltest // three brokers are enough for a machine
+	c := newCampaign(t, size{seed: 1, length: 30 * time.Second, rate: 60, standby: true, patience: time.Minute})
+	c.plan = []Fault{
+		{Kind: LinkDark, Start: time.Second, Length: 5 * time.Second},
+		{Kind: WaitsCanceled, Start: 7 * time.Second, Length: 5 * time.Second},
+		{Kind: PromotedAfterCancels, Start: 14 * time.Second, Length: 12 * time.Second},
+	}
+	c.run(t.Context())
+	for _, f := range c.plan {
+		if c.injected[f.Kind] != 1 {
+			c.broken("the campaign", "%s was not done", f.Kind)
+		}
+	}
+	c.report(t)
+}
+
+// size is how a campaign was asked for.
+type size struct {
+	seed    uint64        // of the plan and of the records
+	length  time.Duration // of the load
+	rate    int           // Kafka records a second
+	standby bool
+
+	patience time.Duration // at least so long is tried to do a fault that another is in the way of
+}
+
 // campaign is everything that a run has.
 type campaign struct {
+	size
 	dir, bin string
-	seed     uint64
 	began    time.Time // of the load
 
 	*journal
 	cluster  *testenv.KafkaCluster
-	postgres *testenv.PostgresServer
+	postgres *testenv.PostgresServer // nil where there is a pair
+	pair     *testenv.PostgresPair   // nil without a standby
 	wires    *wires
 	disks    *disks
 	database database
@@ -69,11 +105,13 @@ type campaign struct {
 	resting  sync.WaitGroup // processes that killed themselves and come back
 	plan     []Fault
 	result   result
+
+	promotions, canceled atomic.Int64 // of the standby, and waits for it
 }
 
-func newCampaign(t *testing.T) *campaign {
+func newCampaign(t *testing.T, of size) *campaign {
 	t.Helper()
-	c := &campaign{seed: *flagSeed, ledger: conservation.NewLedger(), arms: newArms(*flagSeed), dir: *flagDir, bin: *flagBin}
+	c := &campaign{size: of, ledger: conservation.NewLedger(), arms: newArms(of.seed), dir: *flagDir, bin: *flagBin}
 	if c.dir == "" {
 		dir, err := os.MkdirTemp("", "docket-chaos-") //nolint:usetesting // the logs stay when something was found
 		check(t, err)
@@ -88,16 +126,18 @@ func newCampaign(t *testing.T) *campaign {
 			_ = os.RemoveAll(c.dir)
 		}
 	})
-	c.say("seed %d, %v of load, %d records a second; logs in %s", c.seed, *flagDuration, *flagRate, c.dir)
+	c.say("seed %d, %v of load, %d records a second; logs in %s", c.seed, c.length, c.rate, c.dir)
 	if c.bin == "" {
 		c.bin = filepath.Join(c.dir, "bin")
 		check(t, build(c.bin))
 	}
-	c.disks = newDisks(c.dir)
+	servers := 1
+	if c.standby {
+		servers = 2
+	}
+	c.disks = newDisks(c.dir, servers)
 	t.Cleanup(c.disks.close)
 	c.setUp(t)
-	kinds := c.kinds()
-	c.plan = Plan(c.seed, *flagDuration, kinds)
 	return c
 }
 
@@ -112,7 +152,7 @@ func build(dir string) error {
 
 // kinds are the faults that this machine can do and that were asked for.
 func (c *campaign) kinds() []Kind {
-	kinds := Kinds(c.disks.mounted)
+	kinds := Kinds(c.disks.mounted, c.standby)
 	if !c.disks.mounted {
 		c.say("no disks of a limited size here (%v): full disks are left out", c.disks.why)
 	}
@@ -142,7 +182,7 @@ func (c *campaign) run(ctx context.Context) {
 	pouring := c.load.start(loading)
 	c.spoil(ctx)
 	c.nemesis(ctx)
-	wait(ctx, time.Until(c.began.Add(*flagDuration)))
+	wait(ctx, time.Until(c.began.Add(c.length)))
 	stopLoading()
 	c.arms.stop()
 	c.healEverything(ctx)

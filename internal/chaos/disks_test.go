@@ -26,46 +26,76 @@ const (
 type disks struct {
 	dir     string
 	mounted bool
-	why     error // why not
-	table   string
+	why     error    // why not
+	tables  []string // of the primary and of its standby
+	primary int      // which of them the primary has
 	mounts  []string
 }
 
-func newDisks(dir string) *disks {
-	d := &disks{dir: dir, table: filepath.Join(dir, "table")}
-	d.why = d.mountTable()
+// newDisks mounts a table's disk for each server of Postgres.
+func newDisks(dir string, servers int) *disks {
+	d := &disks{dir: dir}
+	for i := range servers {
+		table := filepath.Join(dir, fmt.Sprintf("table-%d", i))
+		d.tables = append(d.tables, table)
+		d.why = errors.Join(d.why, d.mountTable(table))
+	}
 	d.mounted = d.why == nil
 	return d
 }
 
-func (d *disks) mountTable() error {
+func (d *disks) mountTable(table string) error {
 	if os.Geteuid() != 0 {
 		return errors.New("mounting takes root")
 	}
-	if err := os.Mkdir(d.table, 0o755); err != nil {
+	if err := os.Mkdir(table, 0o755); err != nil {
 		return err
 	}
-	image := filepath.Join(d.dir, "table.img")
+	image := table + ".img"
 	for _, command := range [][]string{
 		{"truncate", "-s", tableDisk, image},
 		{"mkfs.ext4", "-q", "-F", "-m", "0", "-O", "^has_journal", "-E", "lazy_itable_init=1,nodiscard", image},
-		{"mount", "-o", "loop,nosuid,nodev", image, d.table},
+		{"mount", "-o", "loop,nosuid,nodev", image, table},
 	} {
 		if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
 			return fmt.Errorf("%s: %w: %s", command[0], err, out)
 		}
 	}
-	d.mounts = append(d.mounts, d.table)
-	return os.Mkdir(filepath.Join(d.table, "space"), 0o700)
+	d.mounts = append(d.mounts, table)
+	return nil
 }
 
-// binds are the folders that Postgres needs.
-func (d *disks) binds() []string {
+// binds are the folders that a server of Postgres needs, counted from 0, the first primary. Every other server is a
+// standby to be, and gets a new folder on the disk that the primary has not.
+func (d *disks) binds(server int) ([]string, error) {
 	if !d.mounted {
-		return nil
+		return nil, nil
 	}
-	return []string{filepath.Join(d.table, "space") + ":" + tableFolder}
+	disk := d.tables[d.primary]
+	if server > 0 {
+		disk = d.tables[1-d.primary]
+	}
+	space := filepath.Join(disk, "space")
+	if err := os.RemoveAll(space); err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(space, 0o700); err != nil {
+		return nil, err
+	}
+	return []string{space + ":" + tableFolder}, d.own(space)
 }
+
+// own gives a folder to whom the primary's belongs.
+func (d *disks) own(space string) error {
+	var is syscall.Stat_t
+	if err := syscall.Stat(filepath.Join(d.tables[d.primary], "space"), &is); err != nil {
+		return err
+	}
+	return os.Chown(space, int(is.Uid), int(is.Gid))
+}
+
+// swap says that the primary's disk is the other one.
+func (d *disks) swap() { d.primary = 1 - d.primary }
 
 // spool makes the folder of one process, on a disk of its own where that can be.
 func (d *disks) spool(number int) (string, error) {
@@ -84,9 +114,10 @@ func (d *disks) spool(number int) (string, error) {
 
 func (d *disks) filler(disk string) string { return filepath.Join(disk, "filler") }
 
-// fillTable leaves no block of the table's disk.
+// fillTable leaves no block of the primary's disk.
 func (d *disks) fillTable() error {
-	file, err := os.Create(d.filler(d.table))
+	table := d.tables[d.primary]
+	file, err := os.Create(d.filler(table))
 	if err != nil {
 		return err
 	}
@@ -94,7 +125,7 @@ func (d *disks) fillTable() error {
 	var size int64
 	for range 50 { // the server may take blocks meanwhile
 		var fs syscall.Statfs_t
-		if err := syscall.Statfs(d.table, &fs); err != nil {
+		if err := syscall.Statfs(table, &fs); err != nil {
 			return err
 		}
 		free := int64(fs.Bavail) * fs.Bsize
@@ -132,7 +163,13 @@ func (d *disks) fillSpool(number int) error {
 	}
 }
 
-func (d *disks) emptyTable() error { return gone(os.Remove(d.filler(d.table))) }
+func (d *disks) emptyTable() error {
+	var errs []error
+	for _, table := range d.tables {
+		errs = append(errs, gone(os.Remove(d.filler(table))))
+	}
+	return errors.Join(errs...)
+}
 
 func (d *disks) emptySpool(number int) error {
 	return gone(os.Remove(d.filler(filepath.Join(d.dir, fmt.Sprintf("disk-%d", number)))))
@@ -154,5 +191,7 @@ func (d *disks) close() {
 			wait(context.Background(), 100*time.Millisecond)
 		}
 	}
-	_ = os.Remove(filepath.Join(d.dir, "table.img"))
+	for _, table := range d.tables {
+		_ = os.Remove(table + ".img")
+	}
 }

@@ -15,11 +15,15 @@ const (
 
 const members = Consumers + Replayers
 
-// Kinds are all faults of a campaign. Those that need a disk of a limited size are left out where disks is false.
-func Kinds(disks bool) []Kind {
+// Kinds are all faults of a campaign. Those that need a disk of a limited size are left out where disks is false, those of
+// a standby where Postgres has none. No other is left out with a standby: what hits Postgres hits whoever is the primary.
+func Kinds(disks, standby bool) []Kind {
 	all := slices.Concat(processKinds(), brokerKinds(), brokerWireKinds(), topicKinds(), serverKinds(), tableKinds(), postgresWireKinds())
 	if disks {
 		all = append(all, diskKinds()...)
+	}
+	if standby {
+		all = append(all, standbyKinds()...)
 	}
 	return all
 }
@@ -142,6 +146,34 @@ func postgresWireKinds() []Kind {
 		{"Postgres: cut after some bytes", g, seconds(3), seconds(9), 1, one},
 		{"Postgres: refused", g, seconds(2), seconds(9), 1, one},
 		{"Postgres: flapping", g, seconds(8), seconds(16), 1, one},
+	}
+}
+
+// The kinds of a standby that a short campaign has.
+const (
+	LinkDark             = "link to the standby: black hole"
+	WaitsCanceled        = "waits for the standby canceled"
+	PromotedAfterCancels = "standby promoted after canceled waits"
+)
+
+func standbyKinds() []Kind {
+	one := all("standby")
+	// Promotion changes the server, on which others hold locks, sessions, settings and a disk: what they did to the table
+	// has to be undone where it was done. The wires stay, as the address of the programs does.
+	whole := all("standby", "postgres", "table", "sessions", "read-only", "disk")
+	const answers = 2 // the promoted server waits for its standby at once, or is alone until there is one
+	return []Kind{
+		{LinkDark, "standby", seconds(4), seconds(14), 1, one},
+		{"link to the standby: latency", "standby", seconds(4), seconds(12), 1, one},
+		{"link to the standby: slow", "standby", seconds(4), seconds(10), 1, one},
+		{"standby paused", "standby", seconds(3), seconds(12), 1, one},
+		{"standby stopped", "standby", seconds(0.2), seconds(8), 1, one},
+		{"standby killed", "standby", seconds(0.2), seconds(8), 1, one},
+		{WaitsCanceled, "standby", seconds(4), seconds(12), 1, one},
+		{"standby promoted, primary killed", "promotion", seconds(8), seconds(16), answers, whole},
+		{"standby promoted, primary still up", "promotion", seconds(8), seconds(16), answers, whole},
+		{"standby promoted, programs first", "promotion", seconds(8), seconds(16), answers, whole},
+		{PromotedAfterCancels, "promotion", seconds(8), seconds(16), answers, whole},
 	}
 }
 

@@ -36,7 +36,7 @@ type load struct {
 
 func newLoad(c *campaign) (*load, error) {
 	generator, err := conservation.New(conservation.Config{
-		Records: max(conservation.MinRecords, int(flagDuration.Seconds()*float64(*flagRate))), Seed: c.seed,
+		Records: max(conservation.MinRecords, int(c.length.Seconds()*float64(c.rate))), Seed: c.seed,
 		Samples: sample.DecisionLogs(), Start: time.Now().Add(-time.Hour), MaxRecordBytes: maxRecordBytes,
 	})
 	if err != nil {
@@ -62,7 +62,7 @@ func (l *load) start(ctx context.Context) chan struct{} {
 		began := time.Now()
 		for n := int64(0); ; n++ {
 			record, more := l.generator.Next()
-			if !more || !wait(ctx, time.Until(began.Add(time.Duration(n)*time.Second/time.Duration(*flagRate)))) {
+			if !more || !wait(ctx, time.Until(began.Add(time.Duration(n)*time.Second/time.Duration(l.campaign.rate)))) {
 				return
 			}
 			l.produce(n, record)

@@ -16,7 +16,7 @@ type inject func(ctx context.Context, f Fault) (heal func(context.Context) error
 func (c *campaign) catalogue() map[string]inject {
 	all := map[string]inject{}
 	for _, part := range []map[string]inject{
-		c.processFaults(), c.brokerFaults(), c.wireFaults(), c.topicFaults(), c.serverFaults(), c.tableFaults(), c.diskFaults(),
+		c.processFaults(), c.brokerFaults(), c.wireFaults(), c.topicFaults(), c.serverFaults(), c.tableFaults(), c.diskFaults(), c.standbyFaults(),
 	} {
 		for name, do := range part {
 			all[name] = do
@@ -46,7 +46,7 @@ func (c *campaign) nemesis(ctx context.Context) {
 			if !wait(ctx, time.Until(c.began.Add(f.Start))) {
 				return
 			}
-			release, ok := held.take(ctx, holds[f.Kind](f.Target), f.Length)
+			release, ok := held.take(ctx, holds[f.Kind](f.Target), max(f.Length, c.patience))
 			if !ok {
 				c.note("not done: %s (%d): what it needs is not healed yet", f.Kind, f.Target)
 				c.count(c.failed, f.Kind)
@@ -105,7 +105,7 @@ func (c *campaign) suffer(ctx context.Context, f Fault, do inject) {
 	c.enter(name)
 	defer c.leave(name)
 	c.note("inject %s for %v", name, f.Length.Round(time.Millisecond))
-	heal, err := c.persist(ctx, f, do, until)
+	heal, err := c.persist(ctx, f, do, time.Now().Add(max(f.Length, c.patience)))
 	if err != nil {
 		c.note("not done: %s: %v", name, err)
 		c.count(c.failed, f.Kind)
@@ -125,7 +125,7 @@ func (c *campaign) suffer(ctx context.Context, f Fault, do inject) {
 	c.note("healed %s", name)
 }
 
-// persist tries to inject while the fault's time lasts: the server that it needs may be away because of another.
+// persist tries to inject until a time: the server that it needs may be away because of another fault.
 func (c *campaign) persist(ctx context.Context, f Fault, do inject, until time.Time) (func(context.Context) error, error) {
 	for {
 		heal, err := do(ctx, f)

@@ -9,11 +9,11 @@ import (
 
 func TestSameSeedGivesTheSamePlan(t *testing.T) {
 	t.Parallel()
-	one, two := Plan(7, time.Hour, Kinds(true)), Plan(7, time.Hour, Kinds(true))
+	one, two := Plan(7, time.Hour, Kinds(true, true)), Plan(7, time.Hour, Kinds(true, true))
 	if !reflect.DeepEqual(one, two) {
 		t.Error("two plans of one seed differ")
 	}
-	if reflect.DeepEqual(one, Plan(8, time.Hour, Kinds(true))) {
+	if reflect.DeepEqual(one, Plan(8, time.Hour, Kinds(true, true))) {
 		t.Error("two seeds give one plan")
 	}
 }
@@ -22,7 +22,7 @@ func TestPlanNeverHurtsTheSameThingTwiceAtOnceNorMoreThanThreeThings(t *testing.
 	t.Parallel()
 	kinds := byName(t)
 	for seed := range uint64(20) {
-		plan := Plan(seed, 30*time.Minute, Kinds(true))
+		plan := Plan(seed, 30*time.Minute, Kinds(true, true))
 		for i, f := range plan {
 			if f.Start < 0 || f.Start+f.Length > 30*time.Minute {
 				t.Fatalf("seed %d: %+v is outside", seed, f)
@@ -50,10 +50,10 @@ func TestShortPlanHasEachGroupAndLongPlanEachKind(t *testing.T) {
 	t.Parallel()
 	kinds := byName(t)
 	groups, planned, long := map[string]bool{}, map[string]bool{}, map[string]bool{}
-	for _, k := range kinds {
+	for _, k := range Kinds(true, false) {
 		groups[k.Group] = true
 	}
-	for _, f := range Plan(1, shortCampaign, Kinds(true)) {
+	for _, f := range Plan(1, shortCampaign, Kinds(true, false)) {
 		planned[kinds[f.Kind].Group] = true
 	}
 	for group := range groups {
@@ -61,7 +61,7 @@ func TestShortPlanHasEachGroupAndLongPlanEachKind(t *testing.T) {
 			t.Errorf("the short plan has nothing of %q", group)
 		}
 	}
-	for _, f := range Plan(1, 20*time.Minute, Kinds(true)) {
+	for _, f := range Plan(1, 20*time.Minute, Kinds(true, true)) {
 		long[f.Kind] = true
 	}
 	for name := range kinds {
@@ -74,7 +74,7 @@ func TestShortPlanHasEachGroupAndLongPlanEachKind(t *testing.T) {
 func byName(t *testing.T) map[string]Kind {
 	t.Helper()
 	kinds := map[string]Kind{}
-	for _, k := range Kinds(true) {
+	for _, k := range Kinds(true, true) {
 		if _, twice := kinds[k.Name]; twice {
 			t.Fatalf("two kinds are called %q", k.Name)
 		}

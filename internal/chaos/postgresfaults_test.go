@@ -16,7 +16,7 @@ import (
 func (c *campaign) serverFaults() map[string]inject {
 	ended := func(signal string) inject {
 		return func(ctx context.Context, _ Fault) (func(context.Context) error, error) {
-			return c.postgres.Handle().Start, c.postgres.Handle().End(ctx, signal)
+			return c.primary().Start, c.primary().End(ctx, signal)
 		}
 	}
 	return map[string]inject{
@@ -24,14 +24,16 @@ func (c *campaign) serverFaults() map[string]inject {
 		"Postgres restarted, immediate": ended(string(testenv.Immediate)),
 		"Postgres killed":               ended("SIGKILL"),
 		"Postgres paused": func(ctx context.Context, _ Fault) (func(context.Context) error, error) {
-			return c.postgres.Handle().Thaw, c.postgres.Handle().Pause(ctx)
+			return c.primary().Thaw, c.primary().Pause(ctx)
 		},
 	}
 }
 
 func (c *campaign) tableFaults() map[string]inject {
-	// done runs statements, and others to undo them. These are written so that they can be run twice.
+	// done runs statements, and others to undo them. These are written so that they can be run twice, and are undone only
+	// once a standby has it; the fault itself waits for nobody.
 	done := func(do, undo []string) inject {
+		do = append([]string{"SET synchronous_commit = local"}, do...)
 		return func(ctx context.Context, _ Fault) (func(context.Context) error, error) {
 			return func(ctx context.Context) error { return c.database.exec(ctx, undo...) }, c.database.exec(ctx, do...)
 		}
@@ -70,7 +72,7 @@ var (
 func (c *campaign) locked(ctx context.Context, _ Fault) (func(context.Context) error, error) {
 	ctx, cancel := context.WithTimeout(ctx, sqlLimit)
 	defer cancel()
-	conn, err := pgx.Connect(ctx, c.database.url)
+	conn, err := pgx.Connect(ctx, c.database.url())
 	if err != nil {
 		return nil, fmt.Errorf("connect to Postgres: %w", err)
 	}
@@ -84,7 +86,7 @@ func (c *campaign) locked(ctx context.Context, _ Fault) (func(context.Context) e
 // exhausted takes every connection that the role may have, and those that the programs had.
 func (c *campaign) exhausted(context.Context, Fault) (func(context.Context) error, error) {
 	var held []*pgx.Conn
-	url := asHog(c.database.url)
+	url := asHog(c.database.url())
 	stop := meanwhile(500*time.Millisecond, func(ctx context.Context) {
 		for {
 			dialling, cancel := context.WithTimeout(ctx, 2*time.Second)
@@ -109,9 +111,9 @@ func (c *campaign) exhausted(context.Context, Fault) (func(context.Context) erro
 	}, nil
 }
 
-// wholeDatabase has the server run, and the table as it was.
+// wholeDatabase has the servers run, and the table as it was.
 func (c *campaign) wholeDatabase(ctx context.Context) error {
-	server := c.postgres.Handle()
+	server := c.primary()
 	if err := server.Thaw(ctx); err != nil {
 		return err
 	}
@@ -123,6 +125,9 @@ func (c *campaign) wholeDatabase(ctx context.Context) error {
 		if err := server.Start(ctx); err != nil {
 			return err
 		}
+	}
+	if err := c.wholeStandby(ctx); err != nil {
+		return err
 	}
 	var errs []error
 	for _, undo := range [][]string{readWrite, renamedBack, columnDropped, granted} {

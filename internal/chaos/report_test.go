@@ -19,7 +19,7 @@ import (
 func (c *campaign) report(t *testing.T) {
 	t.Helper()
 	c.mu.Lock()
-	table := Table{Seed: c.seed, Duration: *flagDuration, Commit: commit(), Faults: c.injected, Undone: c.failed, Kills: c.kills}
+	table := Table{Seed: c.seed, Duration: c.length, Commit: commit(), Faults: c.injected, Undone: c.failed, Kills: c.kills}
 	for _, f := range c.findings {
 		table.Findings = append(table.Findings, fmt.Sprintf("after %v in %s: %s", f.after.Round(time.Second), f.where, f.what))
 	}
@@ -45,6 +45,9 @@ func (c *campaign) figures() []Row {
 		{"decisions produced", fmt.Sprint(c.ledger.Decisions())},
 		{"decisions seen at home under way", fmt.Sprint(c.result.checked.Load())},
 		{"transactions cut at COMMIT or insert", fmt.Sprint(c.wires.cut.Cuts())},
+	}
+	if c.pair != nil {
+		rows = append(rows, Row{"standby promoted", fmt.Sprint(c.promotions.Load())}, Row{"waits for the standby canceled", fmt.Sprint(c.canceled.Load())})
 	}
 	a := c.result.account
 	if a == nil {

@@ -126,6 +126,7 @@ func (c *campaign) account(ctx context.Context) {
 	if c.result.settled {
 		c.sound(ctx)
 	}
+	c.places.DatabaseURL = c.database.url() // a promotion may have changed it
 	evidence, err := conservation.Gather(ctx, c.places, c.ledger)
 	if err != nil {
 		c.broken("the account", "%v", err)

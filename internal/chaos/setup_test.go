@@ -28,24 +28,20 @@ const (
 // setUp starts the parts, makes topics and table, and starts the programs.
 func (c *campaign) setUp(t *testing.T) {
 	t.Helper()
-	c.postgres = testenv.OwnPostgresWith(t, testenv.PostgresOptions{
-		Settings: []string{"max_connections=60", "superuser_reserved_connections=20", "max_wal_size=256MB"},
-		Binds:    c.disks.binds(),
-	})
+	c.wires = newWires()
+	c.startPostgres(t)
 	c.cluster = testenv.OwnCluster(t)
 	c.places = conservation.Places{
-		Brokers: c.cluster.Direct(), DatabaseURL: writable(t, c.postgres.Database(t)),
+		Brokers: c.cluster.Direct(), DatabaseURL: c.database.url(),
 		Topic: "decision-logs", Group: "docket", ParkingTopic: "decision-logs-parking", ParkingGroup: "docket-parking",
 		DLQTopic: "decision-logs-dlq", ParkingDLQ: "decision-logs-parking-dlq",
 	}
-	c.database = database{url: c.places.DatabaseURL}
 	for topic, partitions := range map[string]int32{c.places.Topic: 6, c.places.DLQTopic: 3, c.places.ParkingTopic: 4, c.places.ParkingDLQ: 2} {
 		check(t, c.cluster.CreateTopic(t.Context(), topic, partitions, map[string]string{"min.insync.replicas": "2"}))
 	}
 	c.makeTable(t)
+	check(t, c.wires.connect(c.cluster, asRole(t, c.places.DatabaseURL)))
 	var err error
-	c.wires, err = newWires(c.cluster, asRole(t, c.places.DatabaseURL))
-	check(t, err)
 	c.load, err = newLoad(c)
 	check(t, err)
 	c.makeSlots(t)
@@ -59,6 +55,30 @@ func (c *campaign) setUp(t *testing.T) {
 		t.Fatalf("the programs do not start: %v; logs are in %s/logs", err, c.dir)
 	}
 	c.say("three brokers, Postgres and %d processes are up", members)
+}
+
+// startPostgres starts the one server, or a primary that waits for its standby.
+func (c *campaign) startPostgres(t *testing.T) {
+	t.Helper()
+	settings := []string{"max_connections=60", "superuser_reserved_connections=20", "max_wal_size=256MB"}
+	if c.standby {
+		c.pair = testenv.OwnPostgresPair(t, testenv.PairOptions{Settings: settings, Binds: c.disks.binds, Before: c.wires.join})
+		check(t, c.pair.Synchronous(t.Context()))
+		c.database.lead(writable(c.pair.Primary.URL("postgres")))
+		return
+	}
+	binds, err := c.disks.binds(0)
+	check(t, err)
+	c.postgres = testenv.OwnPostgresWith(t, testenv.PostgresOptions{Settings: settings, Binds: binds})
+	c.database.lead(writable(c.postgres.URL("postgres")))
+}
+
+// primary has the verbs of the server that takes writes.
+func (c *campaign) primary() testenv.Handle {
+	if c.pair != nil {
+		return c.pair.Primary.Handle()
+	}
+	return c.postgres.Handle()
 }
 
 // makeTable migrates, gives the table a constraint that no decoder knows of, puts it on the disk that can be full, and
@@ -76,7 +96,13 @@ func (c *campaign) makeTable(t *testing.T) {
 		fmt.Sprintf("GRANT SELECT, INSERT ON decision_logs TO %s", role),
 	}
 	if c.disks.mounted {
-		check(t, c.postgres.Handle().Run(t.Context(), "chown", "postgres:postgres", tableFolder))
+		servers := []testenv.Handle{c.primary()}
+		if c.pair != nil {
+			servers = append(servers, c.pair.Standby.Handle())
+		}
+		for _, server := range servers {
+			check(t, server.Run(t.Context(), "chown", "postgres:postgres", tableFolder))
+		}
 		statements = append(statements,
 			"CREATE TABLESPACE limited LOCATION '"+tableFolder+"'",
 			// The table and its partitions, of which the default one is the pattern of those to come.
@@ -126,8 +152,7 @@ func (c *campaign) makeSlots(t *testing.T) {
 }
 
 // writable is the database for the campaign itself, whatever fault is under way.
-func writable(t *testing.T, database string) string {
-	t.Helper()
+func writable(database string) string {
 	return database + "&default_transaction_read_only=off&connect_timeout=5"
 }
 

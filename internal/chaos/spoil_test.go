@@ -13,7 +13,7 @@ func (c *campaign) spoil(ctx context.Context) {
 		return
 	}
 	go func() {
-		if !wait(ctx, *flagDuration/2) {
+		if !wait(ctx, c.length/2) {
 			return
 		}
 		err := again(ctx, func() error {

@@ -112,5 +112,5 @@ func healWires(ctx context.Context, wires ...*wire) error {
 
 func (c *campaign) wholeWires(ctx context.Context) error {
 	c.wires.cut.Cut(pgtest.CutNever)
-	return healWires(ctx, append(c.wires.brokers[:Brokers:Brokers], c.wires.postgres)...)
+	return healWires(ctx, c.wires.all()...)
 }

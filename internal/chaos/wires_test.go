@@ -24,37 +24,62 @@ type wires struct {
 	server      *toxiproxy.ApiServer
 	brokers     []*wire
 	postgres    *wire
+	link        *wire         // from the standby to the primary; nil where there is none
 	cut         *pgtest.Proxy // between the proxy and the server: it knows transactions
 	databaseURL string        // for the programs
 }
 
-func newWires(cluster *testenv.KafkaCluster, database string) (*wires, error) {
-	w := &wires{server: toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())}
+func newWires() *wires {
+	return &wires{server: toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())}
+}
+
+// connect puts proxies before the brokers and the database.
+func (w *wires) connect(cluster *testenv.KafkaCluster, database string) error {
 	for i := range cluster.Size() {
 		wire, err := w.open(fmt.Sprintf("broker-%d", i), cluster.Advertised(i), cluster.Upstream(i))
 		if err != nil {
-			return nil, err
+			return err
 		}
 		w.brokers = append(w.brokers, wire)
 	}
 	var err error
 	if w.cut, err = pgtest.Listen(database); err != nil {
-		return nil, err
+		return err
 	}
 	behind, err := url.Parse(w.cut.URL)
 	if err != nil {
-		return nil, err
+		return err
 	}
+	if w.postgres, behind.Host, err = w.before("postgres", behind.Host); err != nil {
+		return err
+	}
+	w.databaseURL = behind.String()
+	return nil
+}
+
+// join puts a proxy into the link to the standby and tells where to dial.
+func (w *wires) join(link string) (addr string, err error) {
+	w.link, addr, err = w.before("standby", link)
+	return addr, err
+}
+
+// before opens a wire to an address, at a free one.
+func (w *wires) before(name, upstream string) (*wire, string, error) {
 	front, err := testenv.FreeAddr()
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	if w.postgres, err = w.open("postgres", front, behind.Host); err != nil {
-		return nil, err
+	wire, err := w.open(name, front, upstream)
+	return wire, front, err
+}
+
+// all are the wires there are.
+func (w *wires) all() []*wire {
+	all := append(w.brokers[:len(w.brokers):len(w.brokers)], w.postgres)
+	if w.link != nil {
+		all = append(all, w.link)
 	}
-	behind.Host = front
-	w.databaseURL = behind.String()
-	return w, nil
+	return all
 }
 
 func (w *wires) open(name, listen, upstream string) (*wire, error) {
@@ -63,7 +88,7 @@ func (w *wires) open(name, listen, upstream string) (*wire, error) {
 }
 
 func (w *wires) close() {
-	for _, wire := range append(w.brokers, w.postgres) {
+	for _, wire := range w.all() {
 		wire.proxy.Stop()
 	}
 	w.cut.Close()

@@ -37,10 +37,10 @@ type Proxy struct {
 	// URL leads through the proxy.
 	URL string
 
-	target   string
 	listener net.Listener
 
 	mu     sync.Mutex
+	target string
 	cut    Cut
 	cuts   int
 	open   map[net.Conn]struct{}
@@ -66,10 +66,7 @@ func Listen(database string) (*Proxy, error) {
 	if err != nil {
 		return nil, errors.New("the database's URL is none") // the parser's error quotes it
 	}
-	p := &Proxy{target: u.Host, open: map[net.Conn]struct{}{}}
-	if u.Port() == "" {
-		p.target = net.JoinHostPort(u.Hostname(), "5432")
-	}
+	p := &Proxy{target: address(u), open: map[net.Conn]struct{}{}}
 	if p.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
@@ -80,6 +77,32 @@ func Listen(database string) (*Proxy, error) {
 	p.URL = u.String()
 	p.wait.Go(p.accept)
 	return p, nil
+}
+
+func address(u *url.URL) string {
+	if u.Port() == "" {
+		return net.JoinHostPort(u.Hostname(), "5432")
+	}
+	return u.Host
+}
+
+// Lead has the proxy lead to the server of another URL from now on, and cuts every connection to the last one.
+func (p *Proxy) Lead(database string) error {
+	u, err := url.Parse(database)
+	if err != nil {
+		return errors.New("the database's URL is none") // the parser's error quotes it
+	}
+	p.mu.Lock()
+	p.target = address(u)
+	p.mu.Unlock()
+	p.Drop()
+	return nil
+}
+
+func (p *Proxy) leads() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.target
 }
 
 // Close cuts every connection and ends the proxy.
@@ -133,13 +156,14 @@ func (p *Proxy) accept() {
 }
 
 func (p *Proxy) serve(client net.Conn) {
-	server, err := net.Dial("tcp", p.target)
+	target := p.leads()
+	server, err := net.Dial("tcp", target)
 	if err != nil {
 		_ = client.Close()
 		return
 	}
 	p.mu.Lock()
-	if p.closed {
+	if p.closed || p.target != target {
 		p.mu.Unlock()
 		_, _ = client.Close(), server.Close()
 		return

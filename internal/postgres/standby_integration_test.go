@@ -26,7 +26,7 @@ import (
 // said to be stored is on the standby.
 func TestStandby_Failover(t *testing.T) {
 	t.Parallel()
-	pair := testenv.OwnPostgresPair(t)
+	pair := testenv.OwnPostgresPair(t, testenv.PairOptions{})
 	url := pair.Primary.URL("postgres")
 	db, err := postgres.Open(postgres.Config{URL: url, StoreTimeout: 2 * time.Second}, zerolog.Nop())
 	if err != nil {
@@ -41,7 +41,9 @@ func TestStandby_Failover(t *testing.T) {
 	day, _ := archive.ParseDay("2026-03-04")
 	same(t, store(t, db, row("archived", day.Add(time.Hour), `{"n":1}`)), []pipeline.Outcome{stored})
 	columns, line := archivedLine(t, db, day)
-	pair.Synchronous(t)
+	if err := pair.Synchronous(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 
 	var said []string // ids of which somebody was told that they are stored
 	of := func(prefix string) [][]*kgo.Record {
@@ -101,7 +103,7 @@ func TestStandby_Failover(t *testing.T) {
 	}
 	pair.Failover(t)
 
-	conn, err := pgx.Connect(t.Context(), pair.Standby.URL("postgres"))
+	conn, err := pgx.Connect(t.Context(), pair.Primary.URL("postgres"))
 	if err != nil {
 		t.Fatal(err)
 	}

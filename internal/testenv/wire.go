@@ -13,9 +13,9 @@ import (
 // Wire hands connections on to a server, and can cut them.
 type Wire struct {
 	listener net.Listener
-	to       string
 
 	mu     sync.Mutex
+	to     string
 	open   map[net.Conn]bool
 	closed bool
 	all    sync.WaitGroup
@@ -40,8 +40,9 @@ func (w *Wire) accept() {
 		if err != nil {
 			return
 		}
-		far, err := (&net.Dialer{}).DialContext(context.Background(), "tcp", w.to)
-		if err != nil || !w.hold(near, far) {
+		to := w.leads()
+		far, err := (&net.Dialer{}).DialContext(context.Background(), "tcp", to)
+		if err != nil || !w.hold(near, far, to) {
 			_ = near.Close() // the client sees an end, which is all there is to tell
 			continue
 		}
@@ -55,10 +56,24 @@ func (w *Wire) accept() {
 	}
 }
 
-func (w *Wire) hold(near, far net.Conn) bool {
+func (w *Wire) leads() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.closed {
+	return w.to
+}
+
+// Lead hands connections on to another server, and ends those to the last one.
+func (w *Wire) Lead(to string) {
+	w.mu.Lock()
+	w.to = to
+	w.mu.Unlock()
+	w.Cut()
+}
+
+func (w *Wire) hold(near, far net.Conn, to string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed || w.to != to {
 		_ = far.Close()
 		return false
 	}
