@@ -273,8 +273,26 @@ func (s *Server) Promote(down time.Duration) {
 		}
 		return t.alone
 	})
+	for _, b := range s.sessions {
+		if b.tx != nil {
+			b.tx.durable = false // in the log of the server that is gone
+		}
+	}
 	s.mu.Unlock()
 	s.Crash(down)
+}
+
+// CancelSync ends the waits for the standby, as an administrator does with pg_cancel_backend, and says how many there were.
+func (s *Server) CancelSync() (canceled int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range s.sessions {
+		if b.syncs {
+			b.interrupt(cancel)
+			canceled++
+		}
+	}
+	return canceled
 }
 
 // LoseCancels has cancel requests lost on their way, as a firewall or a pooler does it.

@@ -95,6 +95,23 @@ func (w *world) broken() []string {
 // later does f after d, without anybody waiting for it.
 func (w *world) later(d time.Duration, f func()) { time.AfterFunc(d, f) }
 
+// every does f again and again, until it is over.
+func (w *world) every(d time.Duration, f func()) (over func()) {
+	end := make(chan struct{})
+	w.running.Go(func() {
+		for tick := time.NewTicker(d); ; {
+			select {
+			case <-tick.C:
+				f()
+			case <-end:
+				tick.Stop()
+				return
+			}
+		}
+	})
+	return func() { close(end) }
+}
+
 // open makes everything but the processes.
 func open(t testing.TB, s *schedule, h *history, logs io.Writer) *world {
 	w := &world{
