@@ -26,6 +26,7 @@ type letter struct {
 type evidence struct {
 	verify.Evidence
 	truth   *verify.Truth
+	ledger  *conservation.Ledger      // the truth as the account reads it
 	records []*kgo.Record             // of the topics, in the order of Forwarded behind what is spooled
 	letters map[verify.Place][]letter // of the topics, by canonical place
 	rows    map[verify.Identity]int   // position in the table, from 1
@@ -44,7 +45,9 @@ func (w *world) gather() *evidence {
 		ev.Forwarded = append(ev.Forwarded, durable(s)...)
 	}
 	ev.Replayed = committed(w.kafka.Cluster, replayers, parked)
-	ev.truth = w.ledger.Truth()
+	rows := w.db.Rows()
+	ev.ledger = w.deserved(rows)
+	ev.truth = ev.ledger.Truth()
 	homes := map[string]home.Home{parked: home.Parked, dead: home.DeadLetter, exhausted: home.Exhausted}
 	ev.records = w.kafka.ReadAll(w.t, parked, dead, exhausted)
 	spooled := len(ev.Forwarded)
@@ -61,7 +64,7 @@ func (w *world) gather() *evidence {
 		}
 		ev.letters[at] = append(ev.letters[at], letter{f, r})
 	}
-	for i, r := range w.db.Rows() {
+	for i, r := range w.unmasked(rows) {
 		at := verify.Place{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Index: int(r.Index)}
 		ev.Rows = append(ev.Rows, verify.Row{Place: at, ID: r.DecisionID, Time: r.Time, StoredAt: r.At, Raw: r.Raw})
 		ev.rows[identity(r.DecisionID, r.Time)] = i + 1
@@ -108,9 +111,10 @@ func (w *world) judge() {
 		}
 		w.found(text + "\n" + w.story(ev, v.Found[0].Place))
 	}
-	if account := conservation.Reconcile(w.ledger, ev.Evidence).Err(); account != nil {
+	if account := conservation.Reconcile(ev.ledger, ev.Evidence).Err(); account != nil {
 		w.found("account: " + account.Error())
 	}
+	w.judgeTable(ev)
 	w.judgeHolds(ev)
 }
 

@@ -24,6 +24,7 @@ type schedule struct {
 	NoSpool    []bool   // by slot: it runs without a spool
 	Rests      []string // by slot: before the first replay of what it parks, as while settings are being rolled out
 	Starts     []time.Duration
+	Table      foreign
 	Arrivals   []arrival
 	Events     []event
 	Healed     time.Duration // when the last fault is over
@@ -63,8 +64,8 @@ func (e event) String() string {
 
 func (s *schedule) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d: %d brokers, %d partitions, %d forwarding, %d consumers, %d replayers, %d records, without spool %v, rests %v, starts %v\n  %s\n",
-		s.Seed, s.Brokers, s.Partitions, s.Forwards, s.Consumers, s.Replayers, len(s.Arrivals), s.NoSpool, s.Rests, s.Starts, strings.Join(s.Settings, " "))
+	fmt.Fprintf(&b, "seed %d: %d brokers, %d partitions, %d forwarding, %d consumers, %d replayers, %d records, table %+v, without spool %v, rests %v, starts %v\n  %s\n",
+		s.Seed, s.Brokers, s.Partitions, s.Forwards, s.Consumers, s.Replayers, len(s.Arrivals), s.Table, s.NoSpool, s.Rests, s.Starts, strings.Join(s.Settings, " "))
 	for _, e := range s.Events {
 		fmt.Fprintf(&b, "  %v\n", e)
 	}
@@ -96,6 +97,7 @@ func plan(seed uint64) *schedule {
 		s.Starts = append(s.Starts, one(d, 0, 0, 0, d.between(0, 5*time.Second)))
 	}
 	s.arrivals(d)
+	s.Table = one(d, foreign{}, foreign{}, foreign{Refuses: true}, foreign{Swallows: true}, foreign{Masks: true}, foreign{true, true, true})
 	for range 3 + d.IntN(10) {
 		e := one(d, evils...).draw(d, s)
 		e.At, e.Slot = d.between(0, 10*time.Second), d.IntN(slots)

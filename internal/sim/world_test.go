@@ -61,6 +61,7 @@ type world struct {
 	lives    []*process // all that there were
 	metrics  map[string]verify.Metrics
 
+	tightened       time.Time // a CHECK was added; zero: none was
 	healed, settled time.Time // the last fault was over; everything had its last home
 }
 
@@ -128,6 +129,7 @@ func open(t testing.TB, s *schedule, h *history, logs io.Writer) *world {
 	w.kafka = &kafkatest.Cluster{Cluster: cluster, Dial: w.wires.Dial}
 	w.placeLeaders()
 	w.db = newDatabase(func(what string) { w.found("the model of Postgres does not know: " + what) })
+	s.Table.addTo(w.db)
 	w.witness = newWitness(w.db)
 	for i := range s.Consumers + s.Replayers {
 		w.slots = append(w.slots, newSlot(w, i))
