@@ -95,7 +95,7 @@ func (l *Ledger) Truth() *verify.Truth {
 }
 
 // Judged is the same with another code for every decision, as a table with rules of its own deserves it.
-func (l *Ledger) Judged(code func(Decision) string) *Ledger {
+func (l *Ledger) Judged(code func(Place, Decision) string) *Ledger {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	own := &Ledger{records: make(map[Place]*Record, len(l.records)), decisions: l.decisions}
@@ -103,7 +103,7 @@ func (l *Ledger) Judged(code func(Decision) string) *Ledger {
 		judged := *r
 		judged.Decisions = slices.Clone(r.Decisions)
 		for i := range judged.Decisions {
-			judged.Decisions[i].Code = code(judged.Decisions[i])
+			judged.Decisions[i].Code = code(Place{Topic: at.Topic, Partition: at.Partition, Offset: at.Offset, Index: i}, judged.Decisions[i])
 		}
 		own.records[at] = &judged
 	}

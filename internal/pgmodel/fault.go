@@ -264,6 +264,13 @@ func (s *Server) StandbyAway() (back func()) {
 	}
 }
 
+// Alone says that the synchronous standby is away.
+func (s *Server) Alone() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.standby) > 0
+}
+
 // Promote loses the server and goes on with the standby, which has what was confirmed and no more.
 func (s *Server) Promote(down time.Duration) {
 	s.mu.Lock()

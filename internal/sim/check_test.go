@@ -11,6 +11,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"docket/internal/config"
 	"docket/internal/conservation"
 	"docket/internal/home"
 	"docket/internal/verify"
@@ -40,14 +41,15 @@ func (w *world) gather() *evidence {
 	ev.At, ev.Topic, ev.AllRows, ev.Settled = time.Now(), source, true, true
 	ev.Committed = committed(w.kafka.Cluster, consumers, source)
 	ev.Ends = ends(w.kafka.Cluster, source)
+	w.adopt()
 	for _, s := range w.slots {
+		if s.program == config.Desk {
+			continue
+		}
 		ev.Spool = append(ev.Spool, w.lookInto(s))
 		ev.Forwarded = append(ev.Forwarded, durable(s)...)
 	}
 	ev.Replayed = committed(w.kafka.Cluster, replayers, parked)
-	rows := w.db.Rows()
-	ev.ledger = w.deserved(rows)
-	ev.truth = ev.ledger.Truth()
 	homes := map[string]home.Home{parked: home.Parked, dead: home.DeadLetter, exhausted: home.Exhausted}
 	ev.records = w.kafka.ReadAll(w.t, parked, dead, exhausted)
 	spooled := len(ev.Forwarded)
@@ -56,6 +58,9 @@ func (w *world) gather() *evidence {
 		f.Settled = r.Topic == parked && r.Offset < ev.Replayed[r.Partition]
 		ev.Forwarded = append(ev.Forwarded, f)
 	}
+	rows := w.db.Rows()
+	ev.ledger = w.deserved(rows, ev.Forwarded)
+	ev.truth = ev.ledger.Truth()
 	for i, r := range ev.records {
 		f := &ev.Forwarded[spooled+i]
 		at := f.Place
@@ -72,6 +77,7 @@ func (w *world) gather() *evidence {
 		ev.bodies[identity(r.DecisionID, r.Time)] = r.Raw
 	}
 	ev.Metrics = w.metrics
+	ev.Books = w.lookIntoBooks(ev)
 	return ev
 }
 
@@ -115,6 +121,7 @@ func (w *world) judge() {
 		w.found("account: " + account.Error())
 	}
 	w.judgeTable(ev)
+	w.judgeDesk(ev)
 	w.judgeHolds(ev)
 }
 

@@ -72,6 +72,10 @@ func ends(c *kfake.Cluster, topic string) map[int32]int64 {
 
 func (c *clerk) witness(r *kmsg.OffsetCommitRequest) {
 	k := c.w.kafka.Cluster
+	if r.Group == desks {
+		c.witnessDesk(r)
+		return
+	}
 	now := commit{
 		at: c.w.history.since(), group: r.Group, member: r.MemberID, offsets: map[int32]int64{}, source: committed(k, consumers, source), parked: committed(k, replayers, parked),
 		before: map[string]map[int32]int64{}, ends: map[string]map[int32]int64{}, stored: c.w.db.Commits(), alone: map[verify.Identity]bool{},

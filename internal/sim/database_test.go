@@ -119,6 +119,8 @@ func ofTheDatabase() []evil {
 		}},
 		{"CHECK added", nil, func(w *world, _ event) func() { w.running.Go(w.tighten); return nothing }},
 		{"CHECK added", nil, func(w *world, _ event) func() { w.running.Go(w.tighten); return nothing }},
+		{"CHECK dropped", nil, func(w *world, _ event) func() { w.dropCheck(); return nothing }},
+		{"CHECK dropped", nil, func(w *world, _ event) func() { w.dropCheck(); return nothing }},
 		{"database restarts", nil, func(w *world, e event) func() { w.db.Restart(e.For); return nothing }},
 		{"database crashes", nil, func(w *world, e event) func() { w.db.Crash(e.For); return nothing }},
 		{"read-only", long, func(w *world, _ event) func() { return w.db.ReadOnly() }},

@@ -70,21 +70,37 @@ func check(n nature) pgmodel.Constraint {
 	}
 }
 
-// addTo alters the table.
-func (f foreign) addTo(db *pgmodel.Server) {
+// addTo alters the table. repair drops the CHECK.
+func (f foreign) addTo(db *pgmodel.Server) (repair func()) {
+	repair = nothing
 	if f.Refuses {
-		db.Constrain(check(refused))
+		repair = db.Constrain(check(refused))
 	}
 	if f.Swallows {
 		db.Alter(func(r *pgmodel.Row) bool { return natures()[r.DecisionID] != vanishing })
 	}
 	if f.Masks {
 		db.Alter(func(r *pgmodel.Row) bool {
-			if natures()[r.DecisionID] == masked {
+			if isMasked(r.DecisionID) {
 				r.Raw = maskedPayload
 			}
 			return true
 		})
+	}
+	return repair
+}
+
+// isMasked says whether the trigger that masks alters a decision. Those that a CHECK refuses at first are among them.
+func isMasked(id string) bool { return natures()[id] == masked || natures()[id] == refused }
+
+// dropCheck drops the CHECK that was there from the start, as its owner does who sees the dead letters.
+func (w *world) dropCheck() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.plan.Table.Refuses && !w.repaired {
+		w.repaired = true
+		w.repair()
+		w.history.add("CHECK is gone", "", "")
 	}
 }
 
@@ -99,17 +115,20 @@ func (w *world) tighten() {
 	}
 }
 
-// code is what a decision deserves on this table; stored says that its identity has a row.
-func (w *world) code(d conservation.Decision, stored bool) string {
-	const byCheck = "23514"
+// byCheck is the code of a row that a CHECK refuses.
+const byCheck = "23514"
+
+// code is what a decision deserves on this table; stored says that its identity has a row, blamed that it is a dead letter of a
+// CHECK. That nobody is blamed without a CHECK that refused it is for the witness to say.
+func (w *world) code(d conservation.Decision, stored, blamed bool) string {
 	switch n := natures()[d.ID]; {
 	case d.Code == byCheck && n == vanishing && w.plan.Table.Swallows: // triggers come first
 		return errclass.CodeInternal
-	case d.Code == byCheck && n == masked && w.plan.Table.Masks: // and may leave nothing to refuse
+	case d.Code == byCheck && (n == masked || n == refused && (!w.plan.Table.Refuses || w.repaired && !blamed)) && w.plan.Table.Masks: // and may leave nothing to refuse
 		return ""
 	case d.Code != "":
 		return d.Code
-	case n == refused && w.plan.Table.Refuses:
+	case n == refused && w.plan.Table.Refuses && (blamed || !w.repaired):
 		return byCheck
 	case n == vanishing && w.plan.Table.Swallows:
 		return errclass.CodeInternal
@@ -120,12 +139,21 @@ func (w *world) code(d conservation.Decision, stored bool) string {
 }
 
 // deserved is the truth about what was produced, for this table and what it had stored when a CHECK was added.
-func (w *world) deserved(rows []pgmodel.Row) *conservation.Ledger {
+func (w *world) deserved(rows []pgmodel.Row, forwarded []verify.Forwarded) *conservation.Ledger {
+	blamed := map[verify.Place]bool{}
+	for i := range forwarded {
+		if f := &forwarded[i]; f.Home == home.DeadLetter && f.Code == byCheck {
+			at, _ := w.ledger.Canonical(f.Place)
+			blamed[at] = true
+		}
+	}
 	stored := map[verify.Identity]bool{}
 	for _, r := range rows {
 		stored[identity(r.DecisionID, r.Time)] = true
 	}
-	return w.ledger.Judged(func(d conservation.Decision) string { return w.code(d, stored[identity(d.ID, d.Time)]) })
+	return w.ledger.Judged(func(at conservation.Place, d conservation.Decision) string {
+		return w.code(d, stored[identity(d.ID, d.Time)], blamed[at])
+	})
 }
 
 // unmasked are the rows with the payloads that came: the hash of the bytes says which it was.
@@ -135,13 +163,13 @@ func (w *world) unmasked(rows []pgmodel.Row) []pgmodel.Row {
 	}
 	bodies := map[string][]byte{}
 	w.ledger.Each(func(_ conservation.Place, _ []byte, d conservation.Decision) {
-		if natures()[d.ID] == masked {
+		if isMasked(d.ID) {
 			sum := sha256.Sum256(d.Body)
 			bodies[string(sum[:])] = d.Body
 		}
 	})
 	for i := range rows {
-		if r := &rows[i]; natures()[r.DecisionID] == masked && string(r.Raw) == string(maskedPayload) && bodies[string(r.Sum)] != nil {
+		if r := &rows[i]; isMasked(r.DecisionID) && string(r.Raw) == string(maskedPayload) && bodies[string(r.Sum)] != nil {
 			r.Raw = bodies[string(r.Sum)]
 		}
 	}
@@ -155,7 +183,7 @@ func (w *world) judgeTable(ev *evidence) {
 			continue // it would be refused without it
 		}
 		for _, l := range ev.letters[d.Place] {
-			if l.Home == home.DeadLetter && !l.FailedAt.IsZero() && strings.HasPrefix(l.Code, "23") && d.Code == "23514" && (w.tightened.IsZero() || l.FailedAt.Before(w.tightened)) {
+			if l.Home == home.DeadLetter && !l.FailedAt.IsZero() && strings.HasPrefix(l.Code, "23") && d.Code == byCheck && (w.tightened.IsZero() || l.FailedAt.Before(w.tightened)) {
 				w.found(fmt.Sprintf("I5 dead letters deserve it: %v was refused at %v, and the CHECK was added at %v", d.Place, w.history.at(l.FailedAt), w.history.at(w.tightened)))
 			}
 		}
