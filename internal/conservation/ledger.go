@@ -94,6 +94,22 @@ func (l *Ledger) Truth() *verify.Truth {
 	return t
 }
 
+// Judged is the same with another code for every decision, as a table with rules of its own deserves it.
+func (l *Ledger) Judged(code func(Place, Decision) string) *Ledger {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	own := &Ledger{records: make(map[Place]*Record, len(l.records)), decisions: l.decisions}
+	for at, r := range l.records {
+		judged := *r
+		judged.Decisions = slices.Clone(r.Decisions)
+		for i := range judged.Decisions {
+			judged.Decisions[i].Code = code(Place{Topic: at.Topic, Partition: at.Partition, Offset: at.Offset, Index: i}, judged.Decisions[i])
+		}
+		own.records[at] = &judged
+	}
+	return own
+}
+
 // truth is what the record at a place deserves.
 func (r *Record) truth(at Place) []verify.Decision {
 	ds := make([]verify.Decision, len(r.Decisions))

@@ -45,7 +45,8 @@ type Publisher interface {
 	Place(ctx context.Context, records []*kgo.Record) ([]Place, []error)
 }
 
-// Sought is a decision to look up by its identity, its payload compared with Raw.
+// Sought is a decision to look up by its identity, its payload compared with Raw. A row that came in the bytes of Raw is equal,
+// whatever a trigger made of its payload.
 type Sought struct {
 	ID   string
 	Time time.Time
@@ -58,7 +59,7 @@ type Found struct {
 	Topic     string
 	Partition int32
 	Offset    int64
-	Equal     bool // its payload is that of the decision, as JSON
+	Equal     bool // its payload is that of the decision, as JSON, or came in the same bytes
 }
 
 // Table is decision_logs.

@@ -53,7 +53,7 @@ type table struct{ *postgres.DB }
 func (t table) Lookup(ctx context.Context, sought []desk.Sought) ([]desk.Found, error) {
 	of := make([]postgres.Sought, len(sought))
 	for i, s := range sought {
-		of[i] = postgres.Sought(s)
+		of[i] = postgres.Sought{ID: s.ID, Time: s.Time, Raw: s.Raw, Came: true}
 	}
 	found, err := t.DB.Lookup(ctx, of)
 	out := make([]desk.Found, len(found))

@@ -12,8 +12,10 @@ import (
 	"docket/internal/postgres"
 )
 
-// publisher makes a [desk.Publisher] of Kafka's.
 type publisher struct{ kafka *kafka.Publisher }
+
+// Publisher makes a [desk.Publisher] of Kafka's.
+func Publisher(p *kafka.Publisher) desk.Publisher { return publisher{p} }
 
 func (p publisher) Place(ctx context.Context, records []*kgo.Record) ([]desk.Place, []error) {
 	placed, errs := p.kafka.Place(ctx, records)
@@ -33,16 +35,21 @@ func (p publisher) Place(ctx context.Context, records []*kgo.Record) ([]desk.Pla
 type table struct{ db *postgres.DB }
 
 func (t table) Lookup(ctx context.Context, sought []desk.Sought) ([]desk.Found, error) {
-	asked := make([]postgres.Sought, len(sought))
-	for i, s := range sought {
-		asked[i] = postgres.Sought{ID: s.ID, Time: s.Time, Raw: s.Raw}
-	}
-	rows, err := t.db.Lookup(ctx, asked)
+	rows, err := t.db.Lookup(ctx, soughtOf(sought))
 	found := make([]desk.Found, len(rows))
 	for i, r := range rows {
 		found[i] = desk.Found{N: r.N, Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Equal: r.Equal}
 	}
 	return found, err
+}
+
+// soughtOf asks for rows as the consumer knows them: by the bytes that they came in, and else as JSON.
+func soughtOf(sought []desk.Sought) []postgres.Sought {
+	asked := make([]postgres.Sought, len(sought))
+	for i, s := range sought {
+		asked[i] = postgres.Sought{ID: s.ID, Time: s.Time, Raw: s.Raw, Came: true}
+	}
+	return asked
 }
 
 var (

@@ -29,3 +29,13 @@ func TestPublishThatNobodyAnswersIsOneForTheDesk(t *testing.T) {
 		}
 	}
 }
+
+// A table whose trigger masks payloads has no row with the payload of a retry.
+func TestARowIsSoughtByTheBytesThatItCameIn(t *testing.T) {
+	t.Parallel()
+	for _, s := range soughtOf([]desk.Sought{{ID: "a", Raw: []byte("{}")}, {ID: "b", Raw: []byte("[]")}}) {
+		if !s.Came || s.ID == "" || s.Raw == nil {
+			t.Errorf("%+v", s)
+		}
+	}
+}

@@ -51,8 +51,8 @@ func (p *Program) work(reg *prometheus.Registry) error {
 	}
 	p.workers = []worker{
 		desk.NewRelay(desk.RelayConfig{
-			Holder: holder, Interval: s.DeskRelayInterval, Batch: s.DeskRelayBatch, Tries: s.DeskRelayTries, Lease: relayLease(s), Extend: s.DeskLease, Observer: metrics,
-		}, book, publisher{p.parts.publisher}, log),
+			Holder: holder, Interval: s.DeskRelayInterval, Batch: s.DeskRelayBatch, Tries: s.DeskRelayTries, Lease: RelayLease(s), Extend: s.DeskLease, Observer: metrics,
+		}, book, Publisher(p.parts.publisher), log),
 		desk.NewWatcher(desk.WatchConfig{MaxRecordBytes: int64(s.MaxRecordBytes)}, book, table{p.parts.db}, ledger.Actor{Name: name}, log),
 		desk.NewUpkeep(desk.UpkeepConfig{Holder: holder, KeepResolved: s.DeskKeepResolved, Counter: book, LeftOff: p.parts.db.Reader().LeftOff, Observer: metrics}, book, ledger.Actor{Name: name}, log),
 		desk.NewTally(p.parts.db.Reader(), log),
@@ -84,6 +84,6 @@ func NewHorizon(s config.Settings, reader *kafka.Reader, book ledger.Reader) *de
 	}, logs{reader}, book)
 }
 
-// relayLease is how long the relay may have rows to itself: four times what publishing them may take, so that it never runs out
+// RelayLease is how long the relay may have rows to itself: four times what publishing them may take, so that it never runs out
 // before a publish was answered.
-func relayLease(s config.Settings) time.Duration { return max(10*time.Second, 4*s.PublishTimeout) }
+func RelayLease(s config.Settings) time.Duration { return max(10*time.Second, 4*s.PublishTimeout) }

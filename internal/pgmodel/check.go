@@ -17,14 +17,35 @@ type Constraint struct {
 	Refuses func(Row) bool
 }
 
+// AddConstraint is ALTER TABLE ... ADD CONSTRAINT: it waits until no transaction that used the table is open, and whoever
+// comes meanwhile waits for it.
+func (s *Server) AddConstraint(c Constraint) (drop func()) {
+	defer s.Lock()()
+	for {
+		s.mu.Lock()
+		at := slices.IndexFunc(s.sessions, func(b *session) bool { return b.tx != nil && b.tx.usesIt && !b.tx.ended })
+		if at < 0 {
+			defer s.mu.Unlock()
+			return s.constrain(c)
+		}
+		over := s.sessions[at].tx.over
+		s.mu.Unlock()
+		<-over
+	}
+}
+
 // expression is what the catalog says that the check is.
 func (c *Constraint) expression() string { return "docket_model(" + c.Name + ")" }
 
 // Constrain puts a constraint on the table, for the rows that come from now on.
 func (s *Server) Constrain(c Constraint) (drop func()) {
-	own := &c
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.constrain(c)
+}
+
+func (s *Server) constrain(c Constraint) (drop func()) {
+	own := &c
 	s.checks = append(s.checks[:len(s.checks):len(s.checks)], own)
 	return func() {
 		s.mu.Lock()

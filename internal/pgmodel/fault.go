@@ -264,6 +264,13 @@ func (s *Server) StandbyAway() (back func()) {
 	}
 }
 
+// Alone says that the synchronous standby is away.
+func (s *Server) Alone() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.standby) > 0
+}
+
 // Promote loses the server and goes on with the standby, which has what was confirmed and no more.
 func (s *Server) Promote(down time.Duration) {
 	s.mu.Lock()
@@ -273,8 +280,26 @@ func (s *Server) Promote(down time.Duration) {
 		}
 		return t.alone
 	})
+	for _, b := range s.sessions {
+		if b.tx != nil {
+			b.tx.durable = false // in the log of the server that is gone
+		}
+	}
 	s.mu.Unlock()
 	s.Crash(down)
+}
+
+// CancelSync ends the waits for the standby, as an administrator does with pg_cancel_backend, and says how many there were.
+func (s *Server) CancelSync() (canceled int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range s.sessions {
+		if b.syncs {
+			b.interrupt(cancel)
+			canceled++
+		}
+	}
+	return canceled
 }
 
 // LoseCancels has cancel requests lost on their way, as a firewall or a pooler does it.

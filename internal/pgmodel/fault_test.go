@@ -289,3 +289,29 @@ func arrayOf(oid uint32, elem []byte) []byte {
 	}
 	return append(b, elem...)
 }
+
+// A CHECK is added while a transaction has stored a row that it would refuse: the change waits for it, and those that come
+// meanwhile wait for the change.
+func TestAConstraintIsAddedBetweenTransactions(t *testing.T) {
+	t.Parallel()
+	within(t, func(t *testing.T, s *pgmodel.Server, db *postgres.DB) {
+		s.Inject(pgmodel.Fault{Point: pgmodel.Commit, Delay: time.Second})
+		before, after := make(chan error, 1), make(chan error, 1)
+		go func() { before <- try(db, row("a", `{}`)) }()
+		synctest.Wait()
+		began := time.Now()
+		go func() {
+			s.AddConstraint(pgmodel.Constraint{Name: "late", Columns: []string{"decision_id"}, Refuses: func(pgmodel.Row) bool { return true }})
+			if time.Since(began) < time.Second {
+				t.Error("the constraint was added while a transaction used the table")
+			}
+		}()
+		synctest.Wait()
+		go func() { after <- try(db, row("b", `{}`)) }()
+		if err := <-before; err != nil {
+			t.Error(err)
+		}
+		wantCode(t, <-after, "23514")
+		same(t, store(t, db, row("a", `{}`)), []pipeline.Outcome{present})
+	})
+}

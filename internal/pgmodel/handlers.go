@@ -115,7 +115,7 @@ func (s *session) commit() *failure {
 	if f == nil && !t.durable {
 		f = s.interrupted()
 	}
-	s.tx = nil
+	s.tx, s.syncs = nil, false
 	e := Event{Session: s.pid, Point: Commit, Rows: rows, Applied: f == nil || t.durable}
 	if f != nil {
 		e.SQLSTATE, e.Cut = f.code, f.silent
@@ -146,19 +146,24 @@ func (s *session) commit() *failure {
 func (s *session) awaitStandby(t *transaction) *failure {
 	for {
 		s.server.mu.Lock()
-		if len(s.server.standby) == 0 {
+		if s.syncs = false; len(s.server.standby) == 0 {
+			t.alone = false
 			s.server.mu.Unlock()
 			return nil
 		}
 		back, f := s.server.standby[0], s.interrupted()
 		t.durable = t.durable || f == nil
+		t.alone, s.syncs = t.durable, t.durable
 		s.server.mu.Unlock()
 		if f == nil {
 			f, _ = s.waitFor(back, nil, nil)
 		}
+		s.server.mu.Lock()
+		durable := t.durable
+		s.server.mu.Unlock()
 		switch {
 		case f == nil:
-		case !t.durable, f.ends():
+		case !durable, f.ends():
 			return f
 		default:
 			s.notice("01000", "canceling wait for synchronous replication due to user request")

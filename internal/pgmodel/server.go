@@ -171,6 +171,25 @@ func (s *Server) Rows() []Row {
 	return rows
 }
 
+// Commits is the number of the last transaction that stored rows: that of its rows is [Row.Commit].
+func (s *Server) Commits() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.commits
+}
+
+// Unconfirmed are the committed rows that the standby does not have: a promotion would lose them.
+func (s *Server) Unconfirmed() (rows []Row) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.committed {
+		if t.alone {
+			rows = append(rows, t.Row)
+		}
+	}
+	return rows
+}
+
 // Put stores rows as another client would, without an event. A row whose identity is there is replaced.
 func (s *Server) Put(rows ...Row) {
 	s.mu.Lock()

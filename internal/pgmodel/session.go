@@ -41,6 +41,7 @@ type session struct {
 	tx      *transaction
 	running bool // a statement is, so that a cancel request has something to cancel
 	deaf    bool // to cancel requests
+	syncs   bool // it waits for the standby
 	pending signal
 	wakes   chan struct{} // has room for one
 	blocked *transaction  // what it waits for

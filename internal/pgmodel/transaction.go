@@ -19,6 +19,7 @@ type transaction struct {
 	usesIt   bool     // holds a lock on the table
 	confirms bool     // wrote something, if no rows
 	durable  bool     // is in the log of this server, and waits for the standby
+	alone    bool     // nothing says that the standby has it
 	offered  []Row    // that are asked about
 	refused  []string // lines of what was found out
 	inserted []*tuple
@@ -73,7 +74,7 @@ func (s *Server) apply(t *transaction) {
 		s.commits++
 		now := time.Now()
 		for _, row := range t.inserted {
-			row.owner, row.Commit, row.At, row.alone = nil, s.commits, now, len(s.standby) > 0
+			row.owner, row.Commit, row.At, row.alone = nil, s.commits, now, t.alone && len(s.standby) > 0
 		}
 		s.committed = append(s.committed, t.inserted...)
 	}

@@ -160,3 +160,45 @@ func TestUnconfirmedCommit_LostCancels(t *testing.T) {
 		back()
 	})
 }
+
+// A promotion loses what waits for the standby, and what somebody let go without it; what was confirmed stays.
+func TestUnconfirmedCommit_Promoted(t *testing.T) {
+	t.Parallel()
+	inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.DB) {
+		ctx := context.Background()
+		store := func(id string) chan error {
+			done := make(chan error, 1)
+			go func() {
+				_, err := db.Store(ctx, []pipeline.Row{{Topic: "t", Log: logAt(id, midday)}}, true)
+				done <- err
+			}()
+			synctest.Wait()
+			return done
+		}
+		if err := <-store("confirmed"); err != nil {
+			t.Fatal(err)
+		}
+		back := server.StandbyAway()
+		canceled := store("canceled")
+		if n := server.CancelSync(); n != 1 {
+			t.Errorf("%d waits canceled", n)
+		}
+		wantAmbiguous(t, "canceled", <-canceled)
+		if alone := server.Unconfirmed(); len(alone) != 1 || alone[0].DecisionID != "canceled" {
+			t.Errorf("unconfirmed: %v", alone)
+		}
+		waiting := store("waiting")
+		server.Promote(0)
+		wantAmbiguous(t, "waiting", <-waiting)
+		if n := server.CancelSync(); n != 0 {
+			t.Errorf("%d waits canceled, and nobody waits", n)
+		}
+		if rows := server.Rows(); len(rows) != 1 || rows[0].DecisionID != "confirmed" {
+			t.Errorf("after the promotion: %v", rows)
+		}
+		back()
+		if err := <-store("canceled"); err != nil || len(server.Rows()) != 2 || len(server.Unconfirmed()) != 0 {
+			t.Errorf("the new server has a standby: %v, %d rows", err, len(server.Rows()))
+		}
+	})
+}

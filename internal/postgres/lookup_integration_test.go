@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"docket/internal/decision"
 	"docket/internal/errclass"
 	"docket/internal/pgtest"
 	"docket/internal/pipeline"
@@ -79,4 +80,27 @@ func TestATryIsTakenBack(t *testing.T) {
 	if err := conn.QueryRow(t.Context(), `SELECT count(*) FROM decision_logs`).Scan(&n); err != nil || n != 1 {
 		t.Errorf("%d rows, %v", n, err)
 	}
+}
+
+// A trigger masks what is stored. Whoever waits for the row of a decision finds it by the bytes that it came in; a checker that
+// asks what is stored is told that it is another payload.
+func TestLookupOfMaskedRows(t *testing.T) {
+	t.Parallel()
+	d := pgtest.New(t)
+	d.Exec(t, `CREATE FUNCTION mask() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.raw = '"masked"'; RETURN NEW; END $$;
+		CREATE TRIGGER mask BEFORE INSERT ON decision_logs FOR EACH ROW EXECUTE FUNCTION mask()`)
+	db := open(t, d.URL, 20*time.Second)
+	store(t, db, row("a", noon, `{"n":1}`))
+	found, err := db.Lookup(t.Context(), []postgres.Sought{
+		{ID: "a", Time: noon, Raw: []byte(`{"n":1}`), Came: true}, {ID: "a", Time: noon, Raw: []byte(`{"n":2}`), Came: true}, {ID: "a", Time: noon, Raw: []byte(`{"n":1}`)},
+	})
+	if err != nil || len(found) != 3 {
+		t.Fatalf("%+v, %v", found, err)
+	}
+	same(t, []bool{found[0].Equal, found[1].Equal, found[2].Equal}, []bool{true, false, false})
+	out, err := db.Compare(t.Context(), []*decision.Log{row("a", noon, `{"n":1}`).Log, row("a", noon, `{"n":2}`).Log, row("b", noon, `{}`).Log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, out, []pipeline.Outcome{pipeline.Present, pipeline.Conflicting, 0})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"docket/internal/config"
 	"docket/internal/conservation"
 	"docket/internal/home"
 	"docket/internal/verify"
@@ -26,24 +27,29 @@ type letter struct {
 type evidence struct {
 	verify.Evidence
 	truth   *verify.Truth
+	ledger  *conservation.Ledger      // the truth as the account reads it
 	records []*kgo.Record             // of the topics, in the order of Forwarded behind what is spooled
 	letters map[verify.Place][]letter // of the topics, by canonical place
 	rows    map[verify.Identity]int   // position in the table, from 1
+	stored  map[verify.Identity]int64 // number of the transaction that stored it
 	bodies  map[verify.Identity][]byte
 }
 
 // gather looks into every home.
 func (w *world) gather() *evidence {
-	ev := &evidence{letters: map[verify.Place][]letter{}, rows: map[verify.Identity]int{}, bodies: map[verify.Identity][]byte{}}
+	ev := &evidence{letters: map[verify.Place][]letter{}, rows: map[verify.Identity]int{}, stored: map[verify.Identity]int64{}, bodies: map[verify.Identity][]byte{}}
 	ev.At, ev.Topic, ev.AllRows, ev.Settled = time.Now(), source, true, true
 	ev.Committed = committed(w.kafka.Cluster, consumers, source)
 	ev.Ends = ends(w.kafka.Cluster, source)
+	w.adopt()
 	for _, s := range w.slots {
+		if s.program == config.Desk {
+			continue
+		}
 		ev.Spool = append(ev.Spool, w.lookInto(s))
 		ev.Forwarded = append(ev.Forwarded, durable(s)...)
 	}
 	ev.Replayed = committed(w.kafka.Cluster, replayers, parked)
-	ev.truth = w.ledger.Truth()
 	homes := map[string]home.Home{parked: home.Parked, dead: home.DeadLetter, exhausted: home.Exhausted}
 	ev.records = w.kafka.ReadAll(w.t, parked, dead, exhausted)
 	spooled := len(ev.Forwarded)
@@ -52,6 +58,9 @@ func (w *world) gather() *evidence {
 		f.Settled = r.Topic == parked && r.Offset < ev.Replayed[r.Partition]
 		ev.Forwarded = append(ev.Forwarded, f)
 	}
+	rows := w.db.Rows()
+	ev.ledger = w.deserved(rows, ev.Forwarded)
+	ev.truth = ev.ledger.Truth()
 	for i, r := range ev.records {
 		f := &ev.Forwarded[spooled+i]
 		at := f.Place
@@ -60,13 +69,15 @@ func (w *world) gather() *evidence {
 		}
 		ev.letters[at] = append(ev.letters[at], letter{f, r})
 	}
-	for i, r := range w.db.Rows() {
+	for i, r := range w.unmasked(rows) {
 		at := verify.Place{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Index: int(r.Index)}
 		ev.Rows = append(ev.Rows, verify.Row{Place: at, ID: r.DecisionID, Time: r.Time, StoredAt: r.At, Raw: r.Raw})
 		ev.rows[identity(r.DecisionID, r.Time)] = i + 1
+		ev.stored[identity(r.DecisionID, r.Time)] = r.Commit
 		ev.bodies[identity(r.DecisionID, r.Time)] = r.Raw
 	}
 	ev.Metrics = w.metrics
+	ev.Books = w.lookIntoBooks(ev)
 	return ev
 }
 
@@ -106,9 +117,11 @@ func (w *world) judge() {
 		}
 		w.found(text + "\n" + w.story(ev, v.Found[0].Place))
 	}
-	if account := conservation.Reconcile(w.ledger, ev.Evidence).Err(); account != nil {
+	if account := conservation.Reconcile(ev.ledger, ev.Evidence).Err(); account != nil {
 		w.found("account: " + account.Error())
 	}
+	w.judgeTable(ev)
+	w.judgeDesk(ev)
 	w.judgeHolds(ev)
 }
 
@@ -167,13 +180,15 @@ func (l letter) by() string {
 // pending is a decision whose last home is still to come.
 type pending struct {
 	at      verify.Place
-	row     int // that has its identity and its payload, 0: none
+	id      verify.Identity
+	row     int64 // transaction that stored the row with its identity and its payload, 0: there is none
 	letters []letter
 }
 
-// homeless says whether the decision had no home at a commit; for good says that it had one that stays.
+// homeless says whether the decision had no home at a commit; for good says that it had one that stays. A row that the
+// standby did not have was none, whether or not a promotion lost it later.
 func (d *pending) homeless(c *commit, spooled map[verify.Place]bool) (homeless, forGood bool) {
-	if d.row > 0 && d.row <= c.rows {
+	if d.row > 0 && d.row <= c.stored && !c.alone[d.id] {
 		return false, true
 	}
 	homeless = !spooled[d.at]
@@ -196,8 +211,8 @@ func (d *pending) homeless(c *commit, spooled map[verify.Place]bool) (homeless, 
 func (w *world) commits(ev *evidence) (all []verify.Commit) {
 	open := map[int32][]*pending{}
 	for _, d := range ev.truth.Decisions() {
-		own := &pending{at: d.Place, letters: ev.letters[d.Place]}
-		if n := ev.rows[d.Identity()]; n > 0 && d.ID != "" && verify.SameJSON(ev.bodies[d.Identity()], d.Body) {
+		own := &pending{at: d.Place, id: d.Identity(), letters: ev.letters[d.Place]}
+		if n := ev.stored[d.Identity()]; n > 0 && d.ID != "" && verify.SameJSON(ev.bodies[d.Identity()], d.Body) {
 			own.row = n
 		}
 		open[d.Partition] = append(open[d.Partition], own)

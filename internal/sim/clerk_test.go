@@ -16,7 +16,7 @@ import (
 )
 
 // clerk looks at the whole world at the instant of every offset commit, while the broker has it in hand and before it takes
-// effect. Topics and table only grow, so of these it is enough to note how far they went.
+// effect. Topics only grow and rows are numbered, so of these it is enough to note how far they went.
 type clerk struct {
 	w       *world
 	commits []commit
@@ -33,8 +33,9 @@ type commit struct {
 	parked        map[int32]int64            // by the replayers
 	before        map[string]map[int32]int64 // what stands without this commit, by group
 	ends          map[string]map[int32]int64 // of the topics
-	rows          int
-	spool         []conservation.Place // as the records say; the ledger may not have heard of them yet
+	stored        int64                      // number of the last transaction that stored rows
+	alone         map[verify.Identity]bool   // rows that the standby does not have
+	spool         []conservation.Place       // as the records say; the ledger may not have heard of them yet
 }
 
 // spoolView is what is durable on a disk.
@@ -71,9 +72,16 @@ func ends(c *kfake.Cluster, topic string) map[int32]int64 {
 
 func (c *clerk) witness(r *kmsg.OffsetCommitRequest) {
 	k := c.w.kafka.Cluster
+	if r.Group == desks {
+		c.witnessDesk(r)
+		return
+	}
 	now := commit{
 		at: c.w.history.since(), group: r.Group, member: r.MemberID, offsets: map[int32]int64{}, source: committed(k, consumers, source), parked: committed(k, replayers, parked),
-		before: map[string]map[int32]int64{}, ends: map[string]map[int32]int64{}, rows: len(c.w.db.Rows()),
+		before: map[string]map[int32]int64{}, ends: map[string]map[int32]int64{}, stored: c.w.db.Commits(), alone: map[verify.Identity]bool{},
+	}
+	for _, r := range c.w.db.Unconfirmed() {
+		now.alone[identity(r.DecisionID, r.Time)] = true
 	}
 	for _, topic := range []string{source, parked, dead, exhausted} {
 		now.ends[topic] = ends(k, topic)

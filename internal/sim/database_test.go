@@ -4,6 +4,8 @@ package sim
 
 import (
 	"bytes"
+	"fmt"
+	"strconv"
 	"time"
 
 	"docket/internal/conservation"
@@ -95,6 +97,30 @@ func ofTheDatabase() []evil {
 			heal := w.db.LoseCancels()
 			return func() { heal(); back() }
 		}},
+		{"wait for the standby cancelled", short, func(w *world, e event) func() {
+			back := w.db.StandbyAway()
+			over := w.every(time.Duration(20+10*(e.N%50))*time.Millisecond, func() {
+				if n := w.db.CancelSync(); n > 0 {
+					w.history.add("waits for the standby cancelled", "", strconv.Itoa(n))
+				}
+			})
+			return func() { over(); back() }
+		}},
+		{"standby promoted", short, func(w *world, e event) func() {
+			back, heal := w.db.StandbyAway(), nothing
+			if e.N%3 == 0 {
+				heal = w.db.LoseCancels()
+			}
+			w.later(e.For/2, func() {
+				w.history.add("promoted", "", fmt.Sprintf("%d rows lost", len(w.db.Unconfirmed())))
+				w.db.Promote(e.For / 4)
+			})
+			return func() { heal(); back() }
+		}},
+		{"CHECK added", nil, func(w *world, _ event) func() { w.running.Go(w.tighten); return nothing }},
+		{"CHECK added", nil, func(w *world, _ event) func() { w.running.Go(w.tighten); return nothing }},
+		{"CHECK dropped", nil, func(w *world, _ event) func() { w.dropCheck(); return nothing }},
+		{"CHECK dropped", nil, func(w *world, _ event) func() { w.dropCheck(); return nothing }},
 		{"database restarts", nil, func(w *world, e event) func() { w.db.Restart(e.For); return nothing }},
 		{"database crashes", nil, func(w *world, e event) func() { w.db.Crash(e.For); return nothing }},
 		{"read-only", long, func(w *world, _ event) func() { return w.db.ReadOnly() }},

@@ -31,7 +31,7 @@ var evils []evil
 var byName = map[string]evil{}
 
 func init() {
-	for _, list := range [][]evil{ofProcesses(), ofBrokers(), ofTheNetwork(), ofTheDatabase(), ofDisks()} {
+	for _, list := range [][]evil{ofProcesses(), ofBrokers(), ofTheNetwork(), ofTheDatabase(), ofDisks(), ofTheLedger()} {
 		for _, e := range list {
 			name, draw := e.name, e.draw
 			e.draw = func(d dice, s *schedule) event {

@@ -29,7 +29,7 @@ type process struct {
 	slot     *slot
 	name     string
 	settings config.Settings
-	program  *app.Program
+	program  *app.Program // nil where it is a desk
 	registry *prometheus.Registry
 	stop     context.CancelFunc
 	ended    chan struct{} // closed when nothing of it is left

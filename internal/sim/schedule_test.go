@@ -19,11 +19,15 @@ type schedule struct {
 	Forwards   int32 // partitions of parking and dead-letter topics
 	Consumers  int
 	Replayers  int
+	Desks      int // of which slots come last
+	Decided    []decided
+	Sweep      bool // at the end the operator retries what is left
 	Attempts   int
 	Settings   []string // of all processes
 	NoSpool    []bool   // by slot: it runs without a spool
 	Rests      []string // by slot: before the first replay of what it parks, as while settings are being rolled out
 	Starts     []time.Duration
+	Table      foreign
 	Arrivals   []arrival
 	Events     []event
 	Healed     time.Duration // when the last fault is over
@@ -63,10 +67,13 @@ func (e event) String() string {
 
 func (s *schedule) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d: %d brokers, %d partitions, %d forwarding, %d consumers, %d replayers, %d records, without spool %v, rests %v, starts %v\n  %s\n",
-		s.Seed, s.Brokers, s.Partitions, s.Forwards, s.Consumers, s.Replayers, len(s.Arrivals), s.NoSpool, s.Rests, s.Starts, strings.Join(s.Settings, " "))
+	fmt.Fprintf(&b, "seed %d: %d brokers, %d partitions, %d forwarding, %d consumers, %d replayers, %d desks, %d records, table %+v, without spool %v, rests %v, starts %v\n  %s\n",
+		s.Seed, s.Brokers, s.Partitions, s.Forwards, s.Consumers, s.Replayers, s.Desks, len(s.Arrivals), s.Table, s.NoSpool, s.Rests, s.Starts, strings.Join(s.Settings, " "))
 	for _, e := range s.Events {
 		fmt.Fprintf(&b, "  %v\n", e)
+	}
+	for _, c := range s.Decided {
+		fmt.Fprintf(&b, "  %+v\n", c)
 	}
 	fmt.Fprintf(&b, "  %7.3fs all is healed\n", s.Healed.Seconds())
 	return b.String()
@@ -86,16 +93,18 @@ func plan(seed uint64) *schedule {
 	d := dice{rand.New(rand.NewPCG(seed, 0xd0c4e7))}
 	s := &schedule{
 		Seed: seed, Brokers: one(d, 1, 1, 2, 3), Partitions: int32(1 + d.IntN(4)), Forwards: int32(1 + d.IntN(2)),
-		Consumers: one(d, 1, 1, 2, 2, 3), Replayers: one(d, 1, 1, 1, 2),
+		Consumers: one(d, 1, 1, 2, 2, 3), Replayers: one(d, 1, 1, 1, 2), Desks: one(d, 0, 0, 1, 1, 2), Sweep: d.IntN(2) == 0,
 	}
 	s.settings(d)
-	slots := s.Consumers + s.Replayers
+	slots := s.Consumers + s.Replayers + s.Desks
 	for range slots {
 		s.NoSpool = append(s.NoSpool, d.IntN(6) == 0)
 		s.Rests = append(s.Rests, one(d, "100ms", "500ms", "1s", "2s", "4s"))
 		s.Starts = append(s.Starts, one(d, 0, 0, 0, d.between(0, 5*time.Second)))
 	}
 	s.arrivals(d)
+	s.Table = one(d, foreign{}, foreign{}, foreign{Refuses: true}, foreign{Swallows: true}, foreign{Masks: true}, foreign{true, true, true})
+	s.operators(d)
 	for range 3 + d.IntN(10) {
 		e := one(d, evils...).draw(d, s)
 		e.At, e.Slot = d.between(0, 10*time.Second), d.IntN(slots)
@@ -107,6 +116,16 @@ func plan(seed uint64) *schedule {
 	}
 	slices.SortStableFunc(s.Events, func(a, b event) int { return cmp.Compare(a.At, b.At) })
 	return s
+}
+
+// operators decide about dead letters, most of them while things go wrong.
+func (s *schedule) operators(d dice) {
+	for range min(s.Desks, 1) * d.IntN(12) {
+		s.Decided = append(s.Decided, decided{
+			At: d.between(time.Second, 14*time.Second), Letter: d.IntN(100), Many: d.IntN(4), Twice: d.IntN(4) == 0, Closed: d.IntN(10) == 0,
+		})
+	}
+	slices.SortStableFunc(s.Decided, func(a, b decided) int { return cmp.Compare(a.At, b.At) })
 }
 
 // bearable cuts how long single rows fail: all such faults together end before a row could spend its attempts on them,
@@ -144,6 +163,10 @@ func (s *schedule) settings(d dice) {
 		fmt.Sprintf("DOCKET_MAX_RECORD_BYTES=%dB", maxRecordBytes),
 		"DOCKET_PARKING_MAX_BACKOFF=" + longestRest.String(),
 		fmt.Sprintf("DOCKET_PARKING_MAX_ATTEMPTS=%d", s.Attempts),
+		"DOCKET_DESK_LEASE=" + one(d, "3s", "10s", "1m"), "DOCKET_DESK_MAX_ATTEMPTS=" + one(d, "1", "2", "3"),
+		"DOCKET_DESK_RELAY_INTERVAL=" + one(d, "50ms", "500ms"), "DOCKET_DESK_RELAY_BATCH=" + one(d, "1", "3", "50"), "DOCKET_DESK_RELAY_TRIES=" + one(d, "2", "5"),
+		"DOCKET_DESK_RETRY_FIRST=" + one(d, "500ms", "2s"), "DOCKET_DESK_RETRY_INTERVAL=" + one(d, "1s", "3s"),
+		"DOCKET_DESK_RETRY_KINDS=" + one(d, "", "data", "conflict", "conflict,data"),
 	}
 }
 

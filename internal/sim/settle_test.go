@@ -24,8 +24,14 @@ const glance = 100 * time.Millisecond
 func (w *world) settle() {
 	from := time.Now()
 	var restarted time.Time
+	swept := false
 	for {
 		why := w.unsettled()
+		if why == "" && w.plan.Desks > 0 && w.plan.Sweep && !swept {
+			swept = true
+			w.decide(decided{Many: 1 << 20})
+			continue
+		}
 		if why == "" {
 			break
 		}
@@ -83,7 +89,10 @@ func (w *world) unsettled() string {
 			return p.name + " stands still"
 		}
 	}
-	return oversize
+	if oversize != "" {
+		return oversize
+	}
+	return w.deskUnsettled()
 }
 
 // restartOversize restarts who has oversize records: they are tried again at a start, and else only every hour.
@@ -102,12 +111,12 @@ const rebalanced = 20 * time.Second
 // however many joined late. The fake begins to count anew with each of them, so that members whose patience is out of
 // step can wait for each other for ever. Nor does it ever miss the heartbeats of a member that died while it joined.
 func (w *world) unstick() {
-	for _, group := range []string{consumers, replayers} {
+	for _, g := range []struct {
+		name string
+		most int
+	}{{consumers, w.plan.Consumers}, {replayers, w.plan.Replayers}, {desks, 2 * w.plan.Desks}} { // a desk reads two topics
+		group, most := g.name, g.most
 		info := w.kafka.GroupInfo(group)
-		most := w.plan.Consumers
-		if group == replayers {
-			most = w.plan.Replayers
-		}
 		if info == nil || len(info.Members) <= most && (info.State == "Stable" || info.State == "Empty") {
 			delete(w.unrest, group)
 			continue
@@ -145,7 +154,7 @@ func (w *world) evict(group string, info *kfake.GroupInfo) {
 func (w *world) calm() {
 	for _, s := range w.slots {
 		p := s.process()
-		if p == nil {
+		if p == nil || p.program == nil {
 			continue
 		}
 		for from := time.Now(); !p.program.Readiness().Ready && time.Since(from) < patience; time.Sleep(glance) {
@@ -163,6 +172,9 @@ func (w *world) calm() {
 
 // unaccounted is docket_unaccounted_records.
 func (p *process) unaccounted() float64 {
+	if p.program == nil {
+		return 0
+	}
 	families, err := p.registry.Gather()
 	if err != nil {
 		p.w.found("metrics: " + err.Error())

@@ -136,7 +136,10 @@ func (w *world) play() {
 		w.running.Go(s.run)
 	}
 	w.running.Go(w.feed)
+	decided := make(chan struct{})
+	w.running.Go(func() { w.operate(); close(decided) })
 	w.happen()
+	<-decided
 	w.healed = time.Now()
 	w.history.add("all is healed", "", "")
 	w.settle()

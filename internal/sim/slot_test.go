@@ -47,6 +47,9 @@ func newSlot(w *world, n int) *slot {
 	if n >= w.plan.Consumers {
 		s.program, s.name = config.Replayer, "replayer-"+strconv.Itoa(n-w.plan.Consumers)
 	}
+	if first := w.plan.Consumers + w.plan.Replayers; n >= first {
+		s.program, s.name = config.Desk, "desk-"+strconv.Itoa(n-first)
+	}
 	s.settings = w.configure(s.program, n)
 	return s
 }
@@ -119,11 +122,7 @@ func (s *slot) start() (*process, error) {
 		log = zerolog.MultiLevelWriter(p.shown, w.logs)
 	}
 	w.enter(p)
-	var err error
-	p.program, err = app.New(s.program, p.settings, zerolog.New(log), p.registry, app.Options{
-		Instance: name, DialKafka: p.dialer(toKafka, w.wires.Dial), DialDatabase: p.dialer(toDatabase, w.db.Dial),
-		Disk: fallback.FS(disk{p, under}), Listen: func(string, string) (net.Listener, error) { return newNetwork().Listen("", "localhost:80") },
-	})
+	run, err := p.open(under, zerolog.New(log))
 	if err != nil {
 		stop()
 		p.kill() // gives the lock back
@@ -131,16 +130,13 @@ func (s *slot) start() (*process, error) {
 		close(p.ended)
 		return nil, err
 	}
-	// They tell of this test, not of the program, and reading /proc costs more than all else that is gathered.
-	p.registry.Unregister(collectors.NewGoCollector())
-	p.registry.Unregister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s.mu.Lock()
 	s.now = p
 	s.mu.Unlock()
 	w.history.add("started", name, "")
 	w.running.Go(func() {
 		defer close(p.ended)
-		p.err = p.program.Run(ctx)
+		p.err = run.Run(ctx)
 		p.endedAt = time.Now()
 		if errors.Is(p.err, app.ErrWedged) || errors.Is(p.err, app.ErrOverdue) {
 			p.kill() // the real one exits without closing, as what is stuck would be waited for
@@ -149,7 +145,7 @@ func (s *slot) start() (*process, error) {
 		if left := p.unaccounted(); left != 0 && !p.isDead() {
 			w.found(fmt.Sprintf("I15 visible: %s ended and could not account for %v decisions", name, left))
 		}
-		p.program.Close()
+		run.Close()
 		p.wake()
 		w.history.add("ended", name, fmt.Sprint(p.err))
 		if p.err != nil && !p.wasStopped() {
@@ -157,6 +153,32 @@ func (s *slot) start() (*process, error) {
 		}
 	})
 	return p, nil
+}
+
+// runner is a program.
+type runner interface {
+	Run(ctx context.Context) error
+	Close()
+}
+
+// open opens the program of a process.
+func (p *process) open(under *fstest.FS, log zerolog.Logger) (runner, error) {
+	w := p.w
+	if p.slot.program == config.Desk {
+		return newDeskProgram(p, log)
+	}
+	program, err := app.New(p.slot.program, p.settings, log, p.registry, app.Options{
+		Instance: p.name, DialKafka: p.dialer(toKafka, w.wires.Dial), DialDatabase: p.dialer(toDatabase, w.db.Dial),
+		Disk: fallback.FS(disk{p, under}), Listen: func(string, string) (net.Listener, error) { return newNetwork().Listen("", "localhost:80") },
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.program = program
+	// They tell of this test, not of the program, and reading /proc costs more than all else that is gathered.
+	p.registry.Unregister(collectors.NewGoCollector())
+	p.registry.Unregister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return program, nil
 }
 
 // process is the living one, nil where there is none.

@@ -128,7 +128,7 @@ func kindOf(e event) string {
 	case "mute", "hang up":
 		return verify.FaultNetwork
 	}
-	for kind, list := range map[string][]evil{"process": ofProcesses(), verify.FaultBroker: ofBrokers(), "database": ofTheDatabase(), "disk": ofDisks()} {
+	for kind, list := range map[string][]evil{"process": ofProcesses(), verify.FaultBroker: ofBrokers(), "database": ofTheDatabase(), "disk": ofDisks(), "ledger": ofTheLedger()} {
 		if slices.ContainsFunc(list, func(o evil) bool { return o.name == e.What }) {
 			return kind
 		}

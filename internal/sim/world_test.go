@@ -17,6 +17,7 @@ import (
 	"docket/internal/config"
 	"docket/internal/conservation"
 	"docket/internal/kafkatest"
+	"docket/internal/ledgermodel"
 	"docket/internal/pgmodel"
 	"docket/internal/postgres"
 	"docket/internal/verify"
@@ -40,6 +41,8 @@ type world struct {
 	history *history
 	logs    io.Writer // of the programs, beside their own; nil: nowhere
 	net     *weather
+	books   *ledgerWeather
+	book    *ledgermodel.Book // of the desk
 	wires   *network
 	kafka   *kafkatest.Cluster
 	db      *pgmodel.Server
@@ -61,7 +64,12 @@ type world struct {
 	lives    []*process // all that there were
 	metrics  map[string]verify.Metrics
 
-	healed, settled time.Time // the last fault was over; everything had its last home
+	tightened       time.Time                 // a CHECK was added; zero: none was
+	repaired        bool                      // the CHECK that was there from the start is gone
+	repair          func()                    // drops it
+	accepted        int                       // retries of operators
+	returned        map[string][]verify.Place // where the desk put records back, by the mark of the retry
+	healed, settled time.Time                 // the last fault was over; everything had its last home
 }
 
 // enter notes one more life.
@@ -95,10 +103,27 @@ func (w *world) broken() []string {
 // later does f after d, without anybody waiting for it.
 func (w *world) later(d time.Duration, f func()) { time.AfterFunc(d, f) }
 
+// every does f again and again, until it is over.
+func (w *world) every(d time.Duration, f func()) (over func()) {
+	end := make(chan struct{})
+	w.running.Go(func() {
+		for tick := time.NewTicker(d); ; {
+			select {
+			case <-tick.C:
+				f()
+			case <-end:
+				tick.Stop()
+				return
+			}
+		}
+	})
+	return func() { close(end) }
+}
+
 // open makes everything but the processes.
 func open(t testing.TB, s *schedule, h *history, logs io.Writer) *world {
 	w := &world{
-		t: t, plan: s, history: h, logs: logs, net: newWeather(), wires: newNetwork(), ledger: conservation.NewLedger(),
+		t: t, plan: s, history: h, logs: logs, net: newWeather(), books: &ledgerWeather{}, book: ledgermodel.New(), wires: newNetwork(), ledger: conservation.NewLedger(),
 		closing: make(chan struct{}),
 		unrest:  map[string]unrest{}, metrics: map[string]verify.Metrics{},
 	}
@@ -111,8 +136,9 @@ func open(t testing.TB, s *schedule, h *history, logs io.Writer) *world {
 	w.kafka = &kafkatest.Cluster{Cluster: cluster, Dial: w.wires.Dial}
 	w.placeLeaders()
 	w.db = newDatabase(func(what string) { w.found("the model of Postgres does not know: " + what) })
+	w.repair = s.Table.addTo(w.db)
 	w.witness = newWitness(w.db)
-	for i := range s.Consumers + s.Replayers {
+	for i := range s.Consumers + s.Replayers + s.Desks {
 		w.slots = append(w.slots, newSlot(w, i))
 	}
 	w.feeder = w.kafka.Client(t, kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchCompression(w.compression()), kgo.DisableIdempotentWrite())

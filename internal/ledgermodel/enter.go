@@ -1,0 +1,140 @@
+package ledgermodel
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"docket/internal/decision"
+	"docket/internal/envelope"
+	"docket/internal/ledger"
+)
+
+// longestValue is how much of a value is read, inflated.
+const longestValue = 16 << 20
+
+// Enter implements [ledger.Intake]. It tells of no groups.
+func (b *Book) Enter(ctx context.Context, letters []ledger.Letter, maxAttempts int, by ledger.Actor) (count ledger.EnteredCount, err error) {
+	if by.Name == "" {
+		return count, errNobody
+	}
+	now, end, err := b.begin(ctx)
+	if err != nil {
+		return count, err
+	}
+	defer end()
+	batch := slices.Clone(letters)
+	slices.SortStableFunc(batch, func(a, b ledger.Letter) int { return strings.Compare(a.ID, b.ID) })
+	batch = slices.CompactFunc(batch, func(a, b ledger.Letter) bool { return a.ID == b.ID })
+	hints := make([][]*sending, len(batch))
+	for i := range batch {
+		hints[i] = b.pointedAt(&batch[i]) // by all before the first changes anything
+	}
+	for i := range batch {
+		l := &batch[i]
+		s, parent := b.whose(l, hints[i])
+		switch {
+		case s != nil && b.died(s, l, maxAttempts, by, now):
+			count.DeadAgain++
+		case s == nil && b.add(l, parent, by, now):
+			count.New++
+		}
+	}
+	count.Known = len(letters) - count.New - count.DeadAgain
+	for _, l := range letters {
+		b.entered[ledger.Found{Topic: l.Found.Topic, Partition: l.Found.Partition, Offset: l.Found.Offset}] = true
+	}
+	return count, nil
+}
+
+// pointedAt are the sendings that the mark and the place of a letter name, the mark's first. A letter that is there itself is no
+// end of any.
+func (b *Book) pointedAt(l *ledger.Letter) (hints []*sending) {
+	if b.letters[l.ID] != nil {
+		return nil
+	}
+	all := b.all()
+	add := func(is func(*sending) bool) {
+		for _, s := range all {
+			if is(s) && !slices.Contains(hints, s) && (b.letters[s.LetterID] != nil || s.Outcome == ledger.SendingDead) {
+				hints = append(hints, s)
+			}
+		}
+	}
+	add(func(s *sending) bool { return l.RetryOf != "" && s.Mark == l.RetryOf })
+	add(func(s *sending) bool { return s.stands(l.Origin.Topic, l.Origin.Partition, l.Origin.Offset) })
+	return hints
+}
+
+func sameValue(a, b []byte) bool { return (a == nil) == (b == nil) && bytes.Equal(a, b) }
+
+// whose is the sending that a letter is the end of, nil where it is a letter of its own; then it may have a parent.
+func (b *Book) whose(l *ledger.Letter, hints []*sending) (s *sending, parent string) {
+	for _, s := range hints {
+		if sameValue(s.Value, l.Value) {
+			return s, ""
+		}
+	}
+	for _, s := range hints {
+		if b.letters[s.LetterID] == nil || l.Origin.Index < 0 || l.Value == nil {
+			continue
+		}
+		read, refused := decision.Decode(s.Value, longestValue)
+		if refused == nil && !read.Sole && l.Origin.Index < len(read.Parts) && bytes.Equal(read.Parts[l.Origin.Index].Value, l.Value) {
+			if !slices.Contains(s.children, l.Origin.Index) {
+				s.children = append(s.children, l.Origin.Index)
+				slices.Sort(s.children)
+			}
+			return nil, s.LetterID
+		}
+	}
+	return nil, ""
+}
+
+// died ends a sending dead, and says whether that is an attempt of its letter.
+func (b *Book) died(s *sending, l *ledger.Letter, most int, by ledger.Actor, now time.Time) (counts bool) {
+	open := s.Outcome == ""
+	if !open && s.Outcome != ledger.SendingWithdrawn && s.Outcome != ledger.SendingRefused {
+		return false
+	}
+	s.end(ledger.SendingDead, now)
+	s.Code = l.Cause.Code
+	e := b.letters[s.LetterID]
+	if !open || e.State == ledger.Resolved {
+		return false
+	}
+	e.Attempts++
+	own := b.of(e.ID)
+	to := ledger.Pending
+	switch {
+	case e.State == ledger.Processing && own[len(own)-1] != s: // a later retry of it is under way
+		to = ledger.Processing
+	case e.State == ledger.Failed, e.Attempts >= most:
+		to = ledger.Failed
+	}
+	e.Cause, e.Found = l.Cause, l.Found
+	if l.FailedAt.After(e.FailedAt) {
+		e.FailedAt = l.FailedAt
+	}
+	by.Why = "dead again: " + l.Cause.Code
+	b.move(e, to, ledger.Died, by, now)
+	return true
+}
+
+// add enters a letter of its own, unless it is there or was removed.
+func (b *Book) add(l *ledger.Letter, parent string, by ledger.Actor, now time.Time) bool {
+	gone := slices.ContainsFunc(b.lines, func(a ledger.Audit) bool {
+		return a.LetterID == l.ID && a.Act == ledger.Removed && (l.Origin.Partition != envelope.NoPlace || !a.At.Before(l.Found.Stamp))
+	})
+	if gone || b.letters[l.ID] != nil {
+		return false
+	}
+	own := *l
+	own.RetryOf = ""
+	e := &ledger.Entry{Letter: own, State: ledger.Pending, SeenAt: now, ChangedAt: now, ChangedBy: by.Name, Why: l.Cause.Code, Parent: parent}
+	b.letters[l.ID] = e
+	b.line(e, ledger.Entered, "", ledger.Pending, by, now)
+	return true
+}

@@ -1,0 +1,357 @@
+//go:build integration
+
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"pgregory.net/rapid"
+
+	"docket/internal/envelope"
+	"docket/internal/ledger"
+	"docket/internal/ledgermodel"
+)
+
+// alike plays the same calls on the ledger and on its model in memory. Ids and marks of retries are each one's own: the n-th
+// of the one is the n-th of the other.
+type alike struct {
+	d      *deskDB
+	conn   *pgx.Conn
+	model  *ledgermodel.Book
+	tables []ledger.Sending // in the order of the outbox
+	own    []ledger.Sending // the model's
+	offset int64
+	deaths [][2]ledger.Letter // that were entered, for each of the two
+}
+
+// TestTheModelInMemoryDoesWhatTheLedgerDoes keeps the ledger of the simulation from doing what the tables do not.
+func TestTheModelInMemoryDoesWhatTheLedgerDoes(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	conn, err := pgx.Connect(t.Context(), d.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	rapid.Check(t, func(rt *rapid.T) {
+		d.Exec(t, `SET session_replication_role = replica; TRUNCATE dead_letters, dead_letter_audit, dead_letter_outbox, dead_letter_counts, dead_letter_days, dead_letter_duties, dead_letter_notes`)
+		a := &alike{d: d, conn: conn, model: ledgermodel.New(), offset: 1000}
+		rt.Repeat(map[string]func(*rapid.T){
+			"": a.check, "enter": a.enter, "again": a.again, "retry": a.retry, "schedule": a.schedule, "resolve": a.resolve, "claim": a.claim, "publish": a.publish,
+			"unpublish": a.unpublish, "die": a.die, "await": a.await, "stored": a.stored, "leases": a.leases, "claims": a.claims, "remove": a.remove, "duty": a.duty,
+		})
+	})
+}
+
+func (a *alike) same(t *rapid.T, what string, tables, model any) {
+	t.Helper()
+	if diff := cmp.Diff(tables, model); diff != "" {
+		t.Fatalf("%s: -ledger +model:\n%s", what, diff)
+	}
+}
+
+// sameErr holds the kinds of two errors against each other.
+func (a *alike) sameErr(t *rapid.T, what string, tables, model error) {
+	t.Helper()
+	kind := func(err error) string {
+		var refused *ledger.RefusedError
+		switch {
+		case err == nil:
+			return ""
+		case errors.Is(err, ledger.ErrLost):
+			return "lost"
+		case errors.Is(err, ledger.ErrNotFound):
+			return "not found"
+		case errors.As(err, &refused):
+			return "refused, it is " + string(refused.State)
+		}
+		return err.Error()
+	}
+	a.same(t, what, kind(tables), kind(model))
+}
+
+func (a *alike) pool() (pool []ledger.Letter) {
+	for i := range int64(5) {
+		pool = append(pool, letter(i, fmt.Sprint(i)))
+	}
+	// One whose record has two decisions, and one without a key and without a place.
+	two := letter(5, `[{"decision_id":"a","timestamp":"2024-05-01T12:00:00Z"},{"decision_id":"b","timestamp":"2024-05-01T12:00:00Z"}]`)
+	none := letter(6, "6")
+	none.Key, none.Cause.Kind = nil, envelope.Decode
+	pool = append(pool, two, none)
+	for i := range pool {
+		pool[i].FirstFailedAt = noon.Add(time.Duration(i) * time.Millisecond) // a schedule goes by it
+	}
+	return pool
+}
+
+func (a *alike) put(t *rapid.T, tables, model []ledger.Letter) {
+	n, err := a.d.Enter(context.Background(), tables, atMost, ann)
+	m, errOfModel := a.model.Enter(context.Background(), model, atMost, ann)
+	a.sameErr(t, "enter", err, errOfModel)
+	n.Groups = nil
+	a.same(t, "entered", n, m)
+}
+
+func (a *alike) enter(t *rapid.T) {
+	batch := rapid.SliceOfN(rapid.SampledFrom(a.pool()), 1, 8).Draw(t, "letters")
+	a.put(t, batch, batch)
+}
+
+func (a *alike) again(t *rapid.T) {
+	if len(a.deaths) == 0 {
+		return
+	}
+	var tables, model []ledger.Letter
+	for _, pair := range rapid.SliceOfN(rapid.SampledFrom(a.deaths), 1, 4).Draw(t, "deaths") {
+		tables, model = append(tables, pair[0]), append(model, pair[1])
+	}
+	a.put(t, tables, model)
+}
+
+func (a *alike) ids(t *rapid.T) (ids []string) {
+	for _, l := range rapid.SliceOfN(rapid.SampledFrom(append(a.pool(), ledger.Letter{ID: "none"})), 1, 4).Draw(t, "ids") {
+		ids = append(ids, l.ID)
+	}
+	return ids
+}
+
+func (a *alike) decided(t *rapid.T, tables, model []ledger.Outcome, errs ...error) {
+	a.sameErr(t, "decide", errs[0], errs[1])
+	a.same(t, "outcomes", len(tables), len(model))
+	for i := range tables {
+		a.same(t, "outcome", tables[i].ID, model[i].ID)
+		a.sameErr(t, "outcome of "+tables[i].ID, tables[i].Err, model[i].Err)
+	}
+}
+
+func (a *alike) retry(t *rapid.T) {
+	ids := a.ids(t)
+	tables, err := a.d.Retry(context.Background(), ids, soon, ann)
+	model, errOfModel := a.model.Retry(context.Background(), ids, soon, ann)
+	a.decided(t, tables, model, err, errOfModel)
+}
+
+func (a *alike) schedule(t *rapid.T) {
+	f := ledger.Filter{
+		Kind:          rapid.SampledFrom([]envelope.Kind{"", envelope.Data, envelope.Decode}).Draw(t, "kind"),
+		AttemptsBelow: rapid.IntRange(0, atMost).Draw(t, "attempts"),
+	}
+	if rapid.Bool().Draw(t, "pending") {
+		f.States = []ledger.State{ledger.Pending}
+	}
+	n, before := rapid.IntRange(1, 4).Draw(t, "n"), time.Now().Add(time.Hour)
+	tables, err := a.d.RetryMatching(context.Background(), f, before, n, soon, ann)
+	model, errOfModel := a.model.RetryMatching(context.Background(), f, before, n, soon, ann)
+	a.sameErr(t, "retry by filter", err, errOfModel)
+	a.same(t, "retried by filter", len(tables), len(model))
+}
+
+func (a *alike) resolve(t *rapid.T) {
+	ids := a.ids(t)
+	tables, err := a.d.Resolve(context.Background(), ids, ann)
+	model, errOfModel := a.model.Resolve(context.Background(), ids, ann)
+	a.decided(t, tables, model, err, errOfModel)
+}
+
+// number says which of the sendings each is; -1: none.
+func number(ids []int64, all []ledger.Sending) (numbers []int) {
+	for _, id := range ids {
+		numbers = append(numbers, slices.IndexFunc(all, func(s ledger.Sending) bool { return s.ID == id }))
+	}
+	return numbers
+}
+
+func (a *alike) claim(t *rapid.T) {
+	n, holder := rapid.IntRange(1, 4).Draw(t, "n"), a.holder(t)
+	tables, err := a.d.Claim(context.Background(), holder, n, time.Hour)
+	model, errOfModel := a.model.Claim(context.Background(), holder, n, time.Hour)
+	a.sameErr(t, "claim", err, errOfModel)
+	of := func(claimed []ledger.Sending, all []ledger.Sending) (told []string) {
+		for _, s := range claimed {
+			told = append(told, fmt.Sprint(number([]int64{s.ID}, all), s.LetterID, s.Topic, s.Tries, string(s.Key), string(s.Value), len(s.Headers), s.By))
+		}
+		return told
+	}
+	a.same(t, "claimed", of(tables, a.tables), of(model, a.own))
+}
+
+func (a *alike) holder(t *rapid.T) string {
+	return rapid.SampledFrom([]string{"x", "y"}).Draw(t, "holder")
+}
+
+// one draws a sending; -1: there is none, and the action is to do nothing.
+func (a *alike) one(t *rapid.T) int {
+	if len(a.tables) == 0 {
+		return -1
+	}
+	return rapid.IntRange(0, len(a.tables)-1).Draw(t, "sending")
+}
+
+func (a *alike) publish(t *rapid.T) {
+	i := a.one(t)
+	if i < 0 {
+		return
+	}
+	a.offset++
+	at := func(id int64) []ledger.Placed {
+		return []ledger.Placed{{SendingID: id, Partition: int32(a.offset % 4), Offset: a.offset}}
+	}
+	a.sameErr(t, "published", a.d.Published(context.Background(), "x", at(a.tables[i].ID), time.Hour), a.model.Published(context.Background(), "x", at(a.own[i].ID), time.Hour))
+}
+
+func (a *alike) unpublish(t *rapid.T) {
+	i, giveUp, pause, holder := a.one(t), rapid.Bool().Draw(t, "give up"), rapid.SampledFrom([]time.Duration{0, time.Hour}).Draw(t, "pause"), a.holder(t)
+	if i < 0 {
+		return
+	}
+	a.sameErr(t, "unpublished", a.d.Unpublished(context.Background(), holder, a.tables[i].ID, "timeout", pause, giveUp),
+		a.model.Unpublished(context.Background(), holder, a.own[i].ID, "timeout", pause, giveUp))
+}
+
+// die brings a retried record back dead, by its mark, its place or both, whole or one decision of it.
+func (a *alike) die(t *rapid.T) {
+	i := a.one(t)
+	if i < 0 {
+		return
+	}
+	place, marked, part := a.tables[i].Published.Offset, rapid.Bool().Draw(t, "marked"), rapid.Bool().Draw(t, "a part of it")
+	if place == 0 || marked && rapid.Bool().Draw(t, "a copy") {
+		a.offset++
+		place = a.offset
+	}
+	value := a.own[i].Value
+	both := [2]ledger.Letter{}
+	for n, s := range []ledger.Sending{a.tables[i], a.own[i]} {
+		s.Value, s.Key = value, a.own[i].Key
+		l := home(s, place)
+		l.Origin.Partition = int32(place % 4)
+		if part {
+			l.Value, l.Origin.Index = []byte(`{"decision_id":"b","timestamp":"2024-05-01T12:00:00Z"}`), 1
+		}
+		if !marked {
+			l.RetryOf = ""
+		}
+		l.ID, l.Cause.Code, l.FirstFailedAt = envelope.ID(l.Origin, l.Value), "23503", noon.Add(time.Duration(place)*time.Second)
+		both[n] = l
+	}
+	a.deaths = append(a.deaths, both)
+	a.put(t, []ledger.Letter{both[0], both[0]}, []ledger.Letter{both[1], both[1]})
+}
+
+func (a *alike) await(t *rapid.T) {
+	a.lapse(t, false, true)
+	n := rapid.IntRange(1, 4).Draw(t, "n")
+	tables, err := a.d.Awaited(context.Background(), n)
+	model, errOfModel := a.model.Awaited(context.Background(), n)
+	a.sameErr(t, "awaited", err, errOfModel)
+	var ids, own []int64
+	of := func(awaited []ledger.Awaited, all []ledger.Sending) (told []string) {
+		for _, w := range awaited {
+			told = append(told, fmt.Sprint(number([]int64{w.ID}, all), w.LetterID, w.State, w.Children, w.Looks, string(w.Value), w.Published.Partition, w.Published.Offset))
+		}
+		return told
+	}
+	a.same(t, "awaited", of(tables, a.tables), of(model, a.own))
+	for i := range tables {
+		ids, own = append(ids, tables[i].ID), append(own, model[i].ID)
+	}
+	a.sameErr(t, "look again", a.d.LookAgain(context.Background(), ids, time.Hour), a.model.LookAgain(context.Background(), own, time.Hour))
+}
+
+func (a *alike) stored(t *rapid.T) {
+	i := a.one(t)
+	if i < 0 {
+		return
+	}
+	a.sameErr(t, "stored", a.d.Stored(context.Background(), []int64{a.tables[i].ID}, []string{"there"}, ann), a.model.Stored(context.Background(), []int64{a.own[i].ID}, []string{"there"}, ann))
+}
+
+// lapse lets time pass for both.
+func (a *alike) lapse(t *rapid.T, leases, claims bool) {
+	sql := ""
+	if leases {
+		sql += `UPDATE dead_letters SET lease_until = now() - interval '1 s' WHERE state = 'PROCESSING';`
+	}
+	if claims {
+		sql += `UPDATE dead_letter_outbox SET next_try_at = now() - interval '1 s', claimed_until = CASE WHEN claimed_until IS NOT NULL THEN now() - interval '1 s' END,
+			look_at = CASE WHEN look_at IS NOT NULL THEN now() - interval '1 h' + outbox_id * interval '1 ms' END`
+	}
+	if _, err := a.conn.Exec(context.Background(), sql); err != nil {
+		t.Fatal(err)
+	}
+	a.model.Lapse(leases, claims)
+}
+
+func (a *alike) claims(t *rapid.T) { a.lapse(t, false, true) }
+
+func (a *alike) leases(t *rapid.T) {
+	a.lapse(t, true, false)
+	n, err := a.d.EndLeases(context.Background(), ann)
+	m, errOfModel := a.model.EndLeases(context.Background(), ann)
+	a.sameErr(t, "end leases", err, errOfModel)
+	a.same(t, "leases that ended", n, m)
+}
+
+func (a *alike) remove(t *rapid.T) {
+	n, err := a.d.Remove(context.Background(), time.Now().Add(time.Hour), 100, ann)
+	m, errOfModel := a.model.Remove(context.Background(), time.Now().Add(time.Hour), 100, ann)
+	a.sameErr(t, "remove", err, errOfModel)
+	a.same(t, "removed", n, m)
+}
+
+func (a *alike) duty(t *rapid.T) {
+	name, holder := rapid.SampledFrom([]string{"schedule", "desk:x"}).Draw(t, "duty"), a.holder(t)
+	every, done := rapid.SampledFrom([]time.Duration{0, time.Hour}).Draw(t, "every"), rapid.Bool().Draw(t, "done")
+	lease := rapid.SampledFrom([]time.Duration{-time.Second, time.Hour}).Draw(t, "lease")
+	mine, err := a.d.Duty(context.Background(), name, holder, every, lease)
+	own, errOfModel := a.model.Duty(context.Background(), name, holder, every, lease)
+	a.sameErr(t, "duty", err, errOfModel)
+	a.same(t, "duty", mine, own)
+	if done {
+		a.sameErr(t, "done", a.d.DutyDone(context.Background(), name, holder), a.model.DutyDone(context.Background(), name, holder))
+	}
+}
+
+// check compares all that a checker would read.
+func (a *alike) check(t *rapid.T) {
+	ctx := context.Background()
+	tables, err := a.d.Proof(ctx, time.Time{}, 1000)
+	model, errOfModel := a.model.Proof(ctx, time.Time{}, 1000)
+	if err != nil || errOfModel != nil {
+		t.Fatal(err, errOfModel)
+	}
+	of := func(p ledger.Proof) (told []string) {
+		for _, e := range p.Letters {
+			told = append(told, fmt.Sprint("letter ", e.ID, e.State, e.Attempts, e.ChangedBy))
+		}
+		slices.Sort(told)
+		lines := map[string]string{}
+		for _, l := range p.Lines {
+			lines[l.LetterID] += fmt.Sprint(l.Act, l.From, l.To, l.By, l.Attempts, "; ")
+		}
+		for _, e := range p.Letters {
+			told = append(told, "audit "+e.ID+lines[e.ID])
+		}
+		slices.Sort(told)
+		for i, s := range p.Sendings {
+			told = append(told, fmt.Sprint("sending ", i, s.LetterID, s.Topic, s.Tries, s.Published.Stamp.IsZero(), s.Published.Partition, s.Published.Offset, s.Outcome, s.Code))
+		}
+		return told
+	}
+	a.same(t, "proof", of(tables), of(model))
+	for _, s := range ledger.States() {
+		a.same(t, "count of "+string(s), tables.Rows[s], model.Rows[s])
+	}
+	a.tables, a.own = tables.Sendings, model.Sendings
+	for i := range a.own {
+		a.tables[i].Key, a.tables[i].Value = a.own[i].Key, a.own[i].Value
+	}
+}
