@@ -375,8 +375,28 @@ func (s *session) look(ctx context.Context) bool {
 		s.measure(ctx, parts)
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.joined
+	joined := s.joined
+	s.mu.Unlock()
+	if joined && len(parts) == 0 {
+		s.askForForgotten(ctx)
+	}
+	return joined
+}
+
+// askForForgotten has the group share its topics out again where nobody reads this one. The member that shares them out leaves out a
+// topic that it does not read itself and that brokers did not know just then, and does not come back to it.
+func (s *session) askForForgotten(ctx context.Context) {
+	src := s.source
+	groups, err := s.admin.DescribeGroups(ctx, src.sc.Group)
+	if err != nil {
+		return // whoever may not ask reads on, once the group changes
+	}
+	g, ok := groups[src.sc.Group]
+	if !ok || g.Err != nil || g.State != "Stable" || len(g.AssignedPartitions()[src.sc.Topic]) > 0 {
+		return
+	}
+	src.logger.Warn().Str("topic", src.sc.Topic).Msg("topic left out by the group")
+	s.client.ForceRebalance()
 }
 
 // measure notes how far the partitions can be read, also of those that are paused.
