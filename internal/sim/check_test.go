@@ -42,23 +42,26 @@ func (w *world) gather() *evidence {
 	ev.Committed = committed(w.kafka.Cluster, consumers, source)
 	ev.Ends = ends(w.kafka.Cluster, source)
 	w.adopt()
+	rows := w.db.Rows()
+	outlived := w.outlived(rows)
 	for _, s := range w.slots {
 		if s.program == config.Desk {
 			continue
 		}
 		ev.Spool = append(ev.Spool, w.lookInto(s))
-		ev.Forwarded = append(ev.Forwarded, durable(s)...)
+		ev.Forwarded = append(ev.Forwarded, slices.DeleteFunc(durable(s), outlived)...)
 	}
 	ev.Replayed = committed(w.kafka.Cluster, replayers, parked)
 	homes := map[string]home.Home{parked: home.Parked, dead: home.DeadLetter, exhausted: home.Exhausted}
-	ev.records = w.kafka.ReadAll(w.t, parked, dead, exhausted)
 	spooled := len(ev.Forwarded)
-	for _, r := range ev.records {
+	for _, r := range w.kafka.ReadAll(w.t, parked, dead, exhausted) {
 		f := verify.ForwardedOf(r, homes[r.Topic], r.Topic)
 		f.Settled = r.Topic == parked && r.Offset < ev.Replayed[r.Partition]
-		ev.Forwarded = append(ev.Forwarded, f)
+		if outlived(f) {
+			continue
+		}
+		ev.Forwarded, ev.records = append(ev.Forwarded, f), append(ev.records, r)
 	}
-	rows := w.db.Rows()
 	ev.ledger = w.deserved(rows, ev.Forwarded)
 	ev.truth = ev.ledger.Truth()
 	for i, r := range ev.records {

@@ -97,8 +97,8 @@ func isMasked(id string) bool { return natures()[id] == masked || natures()[id] 
 func (w *world) dropCheck() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.plan.Table.Refuses && !w.repaired {
-		w.repaired = true
+	if w.plan.Table.Refuses && w.repaired.IsZero() {
+		w.repaired = time.Now()
 		w.repair()
 		w.history.add("CHECK is gone", "", "")
 	}
@@ -124,11 +124,11 @@ func (w *world) code(d conservation.Decision, stored, blamed bool) string {
 	switch n := natures()[d.ID]; {
 	case d.Code == byCheck && n == vanishing && w.plan.Table.Swallows: // triggers come first
 		return errclass.CodeInternal
-	case d.Code == byCheck && (n == masked || n == refused && (!w.plan.Table.Refuses || w.repaired && !blamed)) && w.plan.Table.Masks: // and may leave nothing to refuse
+	case d.Code == byCheck && (n == masked || n == refused && (!w.plan.Table.Refuses || !w.repaired.IsZero() && !blamed)) && w.plan.Table.Masks: // and may leave nothing to refuse
 		return ""
 	case d.Code != "":
 		return d.Code
-	case n == refused && w.plan.Table.Refuses && (blamed || !w.repaired):
+	case n == refused && w.plan.Table.Refuses && (blamed || w.repaired.IsZero()):
 		return byCheck
 	case n == vanishing && w.plan.Table.Swallows:
 		return errclass.CodeInternal
@@ -136,6 +136,26 @@ func (w *world) code(d conservation.Decision, stored, blamed bool) string {
 		return byCheck
 	}
 	return ""
+}
+
+// outlived says of what was forwarded that it is a dead letter of the CHECK that was dropped, of a decision that another member read
+// too and stored afterwards, at its first place. Both were right when they were done: the first was refused, and published it after it had
+// lost the partition.
+func (w *world) outlived(rows []pgmodel.Row) func(verify.Forwarded) bool {
+	stored := map[verify.Place]bool{}
+	for _, r := range rows {
+		if !w.repaired.IsZero() && !r.At.Before(w.repaired) {
+			stored[verify.Place{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Index: int(r.Index)}] = true
+		}
+	}
+	return func(f verify.Forwarded) bool {
+		at, known := w.ledger.Canonical(f.Place)
+		if f.Home != home.DeadLetter || f.Code != byCheck || !known || !stored[at] || !f.FailedAt.Before(w.repaired) {
+			return false
+		}
+		r, _ := w.ledger.At(at.Topic, at.Partition, at.Offset)
+		return at.Index < len(r.Decisions) && natures()[r.Decisions[at.Index].ID] == refused
+	}
 }
 
 // deserved is the truth about what was produced, for this table and what it had stored when a CHECK was added.

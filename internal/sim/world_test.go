@@ -65,7 +65,7 @@ type world struct {
 	metrics  map[string]verify.Metrics
 
 	tightened       time.Time                 // a CHECK was added; zero: none was
-	repaired        bool                      // the CHECK that was there from the start is gone
+	repaired        time.Time                 // when the CHECK that was there from the start was dropped
 	repair          func()                    // drops it
 	accepted        int                       // retries of operators
 	returned        map[string][]verify.Place // where the desk put records back, by the mark of the retry
