@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Setting is one line of the table.
@@ -72,7 +73,9 @@ func (s Setting) Range() string {
 }
 
 // Table lists every setting of every program in the order in which people read them.
-func Table() []Setting {
+func Table() []Setting { return slices.Clone(table()) }
+
+var table = sync.OnceValue(func() []Setting {
 	t := reflect.TypeFor[Settings]()
 	table := make([]Setting, 0, t.NumField())
 	group := ""
@@ -102,4 +105,4 @@ func Table() []Setting {
 		table = append(table, s)
 	}
 	return table
-}
+})

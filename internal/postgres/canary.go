@@ -19,65 +19,64 @@ import (
 	"docket/internal/pipeline"
 )
 
-// canary is a good decision, which can be read, of which a probe makes rows.
+// canary is a good decision of which a probe makes rows.
 type canary struct {
-	raw       []byte
+	log       decision.Log
+	rest      []byte // all but id and time, from the comma before them to the brace behind
 	topic     string
 	partition int32
 	at        time.Time
 }
 
 // madeUp is a decision with a value in every column, none of them remarkable.
-var madeUp = canary{topic: "docket-probe", raw: []byte(`{"decision_id":"docket-probe-0000000000000000","timestamp":"2024-01-01T00:00:00Z",` +
-	`"path":"docket/probe","result":true,"requested_by":"docket","req_id":1,"labels":{"id":"docket-probe","version":"0"},"bundles":{}}`)}
+var madeUp = newCanary([]byte(`{"decision_id":"docket-probe-0000000000000000","timestamp":"2024-01-01T00:00:00Z",`+
+	`"path":"docket/probe","result":true,"requested_by":"docket","req_id":1,"labels":{"id":"docket-probe","version":"0"},"bundles":{}}`),
+	"docket-probe", 0, time.Time{})
 
 // ProbeOffset is source_offset of each row that a probe stores and takes back.
 const ProbeOffset = math.MaxInt64
 
 // newCanary is nil where the decision cannot be read.
 func newCanary(raw []byte, topic string, partition int32, at time.Time) *canary {
-	c := &canary{raw: bytes.Clone(raw), topic: topic, partition: partition, at: at}
-	if c.log() == nil {
+	r, refusal := decision.Decode(bytes.Clone(raw), int64(len(raw)))
+	if refusal != nil || len(r.Parts) != 1 || r.Parts[0].Err != nil {
 		return nil
+	}
+	c := &canary{log: r.Parts[0].Log, topic: topic, partition: partition, at: at}
+	members := map[string]json.RawMessage{}
+	if json.Unmarshal(c.log.Raw, &members) != nil {
+		return nil
+	}
+	delete(members, "decision_id")
+	delete(members, "timestamp")
+	rest, err := json.Marshal(members)
+	if err != nil {
+		return nil
+	}
+	if c.rest = rest[1:]; len(members) > 0 {
+		c.rest = append([]byte{','}, c.rest...)
 	}
 	return c
 }
 
-func (c *canary) log() *decision.Log {
-	r, refusal := decision.Decode(c.raw, int64(len(c.raw)))
-	if refusal != nil || len(r.Parts) != 1 || r.Parts[0].Err != nil {
-		return nil
-	}
-	return &r.Parts[0].Log
-}
-
 // row is a row of the canary at another time. Its id is new each time, so that two probes never wait for each other.
 func (c *canary) row(at time.Time) pipeline.Row {
-	log := c.log()
-	id := another(log.ID)
-	log.Raw = renamed(c.raw, id, at)
-	log.ID, log.Time, log.Pieces = id, at, nil
+	log := c.log
+	log.ID, log.Time, log.Pieces = another(log.ID), at, nil
+	log.Raw = c.renamed(log.ID, at)
 	return pipeline.Row{
-		Log: log, Topic: c.topic, Partition: c.partition, Offset: ProbeOffset,
+		Log: &log, Topic: c.topic, Partition: c.partition, Offset: ProbeOffset,
 	}
 }
 
-// renamed is a decision with another id and time, in the raw too: a constraint can compare the two.
-func renamed(raw []byte, id string, at time.Time) []byte {
-	members := map[string]json.RawMessage{}
-	if json.Unmarshal(raw, &members) != nil {
-		return raw
-	}
-	for name, value := range map[string]any{"decision_id": id, "timestamp": at.UTC().Format(time.RFC3339Nano)} {
-		if b, err := json.Marshal(value); err == nil {
-			members[name] = b
-		}
-	}
-	b, err := json.Marshal(members)
-	if err != nil {
-		return raw
-	}
-	return b
+// renamed is the decision with another id and time, in the raw too: a constraint can compare the two.
+func (c *canary) renamed(id string, at time.Time) []byte {
+	name, _ := json.Marshal(id) // a string has no error
+	b := append([]byte(`{"decision_id":`), name...)
+	b = append(b, `,"timestamp":"`...)
+	b = at.UTC().AppendFormat(b, time.RFC3339Nano)
+	b = append(b, '"')
+	return append(b, c.rest...)
 }
 
 // another is an id of the same form, as a constraint can ask for one: the last letters and digits are others of their

@@ -53,7 +53,7 @@ func (db *DB) probeAny(ctx context.Context, pg *pgconn.PgConn, at time.Time) (re
 		return !again
 	}
 	last := db.last.get()
-	if last != nil && settled(last, at) || settled(&madeUp, at) {
+	if last != nil && settled(last, at) || settled(madeUp, at) {
 		return refused
 	}
 	if last == nil {
