@@ -43,24 +43,31 @@ func (w *world) gather() *evidence {
 	ev.Ends = ends(w.kafka.Cluster, source)
 	w.adopt()
 	rows := w.db.Rows()
-	outlived := w.outlived(rows)
 	for _, s := range w.slots {
 		if s.program == config.Desk {
 			continue
 		}
 		ev.Spool = append(ev.Spool, w.lookInto(s))
-		ev.Forwarded = append(ev.Forwarded, slices.DeleteFunc(durable(s), outlived)...)
+		ev.Forwarded = append(ev.Forwarded, durable(s)...)
 	}
 	ev.Replayed = committed(w.kafka.Cluster, replayers, parked)
 	homes := map[string]home.Home{parked: home.Parked, dead: home.DeadLetter, exhausted: home.Exhausted}
-	spooled := len(ev.Forwarded)
+	letters := []letter{}
 	for _, r := range w.kafka.ReadAll(w.t, parked, dead, exhausted) {
 		f := verify.ForwardedOf(r, homes[r.Topic], r.Topic)
 		f.Settled = r.Topic == parked && r.Offset < ev.Replayed[r.Partition]
-		if outlived(f) {
+		letters = append(letters, letter{&f, r})
+	}
+	outlived := w.outlived(rows, letters)
+	ev.Forwarded = slices.DeleteFunc(ev.Forwarded, outlived)
+	spooled := len(ev.Forwarded)
+	for _, l := range letters {
+		if outlived(*l.Forwarded) {
+			at, _ := w.ledger.Canonical(l.Place)
+			ev.letters[at] = append(ev.letters[at], l) // it was a home until the other came
 			continue
 		}
-		ev.Forwarded, ev.records = append(ev.Forwarded, f), append(ev.records, r)
+		ev.Forwarded, ev.records = append(ev.Forwarded, *l.Forwarded), append(ev.records, l.record)
 	}
 	ev.ledger = w.deserved(rows, ev.Forwarded)
 	ev.truth = ev.ledger.Truth()

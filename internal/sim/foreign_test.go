@@ -138,19 +138,24 @@ func (w *world) code(d conservation.Decision, stored, blamed bool) string {
 	return ""
 }
 
-// outlived says of what was forwarded that it is a dead letter of the CHECK that was dropped, of a decision that another member read
-// too and stored afterwards, at its first place. Both were right when they were done: the first was refused, and published it after it had
-// lost the partition.
-func (w *world) outlived(rows []pgmodel.Row) func(verify.Forwarded) bool {
-	stored := map[verify.Place]bool{}
+// outlived says of what was forwarded that it is a dead letter of the CHECK that was dropped, of a decision that was read again and
+// found its home after that: a row of its own, or a dead letter for another reason. Both homes were right when they were given.
+func (w *world) outlived(rows []pgmodel.Row, letters []letter) func(verify.Forwarded) bool {
+	again := map[verify.Place]bool{}
 	for _, r := range rows {
 		if !w.repaired.IsZero() && !r.At.Before(w.repaired) {
-			stored[verify.Place{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Index: int(r.Index)}] = true
+			again[verify.Place{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Index: int(r.Index)}] = true
+		}
+	}
+	for _, l := range letters {
+		if !w.repaired.IsZero() && l.Home == home.DeadLetter && l.Code != byCheck && !l.FailedAt.Before(w.repaired) {
+			at, _ := w.ledger.Canonical(l.Place)
+			again[at] = true
 		}
 	}
 	return func(f verify.Forwarded) bool {
 		at, known := w.ledger.Canonical(f.Place)
-		if f.Home != home.DeadLetter || f.Code != byCheck || !known || !stored[at] || !f.FailedAt.Before(w.repaired) {
+		if f.Home != home.DeadLetter || f.Code != byCheck || !known || !again[at] || !f.FailedAt.Before(w.repaired) {
 			return false
 		}
 		r, _ := w.ledger.At(at.Topic, at.Partition, at.Offset)
