@@ -79,7 +79,10 @@ type Part struct {
 
 // Record is what one Kafka record carried: at least one decision.
 type Record struct {
-	Parts []Part
+	Parts []Part // those that were asked for
+	Count int    // of all decisions
+	// Plain is the value, or what it was gunzipped into.
+	Plain []byte
 	// Sole says that there is one decision only, so that the record's original value stands for it.
 	Sole bool
 	// Inflated is how many bytes the value was gunzipped into, which live beside it; 0 where it was plain.

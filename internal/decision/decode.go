@@ -37,7 +37,15 @@ func (d *Decoder) Begin(n int) {
 
 // Decode is [Decode]. What it returns stays good until the next [Decoder.Begin].
 func (d *Decoder) Decode(value []byte, maxBytes int64) (Record, *Refusal) {
+	return d.DecodeSome(value, maxBytes, 0, MaxDecisions)
+}
+
+// DecodeSome is Decode for at most so many decisions, at least 1, of those from an index on, which is less than the Record's
+// Count. It goes over the whole value each time: the first call, from 0 on, refuses what Decode refuses, and the others
+// nothing. Where the value is gzip they are given the Plain that the first returned, which spares to inflate it again.
+func (d *Decoder) DecodeSome(value []byte, maxBytes int64, from, most int) (Record, *Refusal) {
 	s, inflated := &d.scanner, 0
+	s.from, s.upTo = from, from+most
 	if IsGzip(value) {
 		plain, refusal := gunzip(value, min(maxBytes, mostBytes))
 		if refusal != nil {
@@ -63,7 +71,7 @@ func (d *Decoder) Decode(value []byte, maxBytes int64) (Record, *Refusal) {
 		parts = append(parts, Part{})
 	}
 	if s.document(&parts[0]) {
-		return s.record(parts), nil
+		return s.record(parts, 1), nil
 	}
 	fault := s.pos
 	if !s.hasObjectLine() {
@@ -76,14 +84,14 @@ func (d *Decoder) Decode(value []byte, maxBytes int64) (Record, *Refusal) {
 func (s *scanner) room() []Part { return s.parts[len(s.parts):] }
 
 // record keeps the parts of a record that was read to its end.
-func (s *scanner) record(parts []Part) Record {
+func (s *scanner) record(parts []Part, count int) Record {
 	n := len(parts)
 	if cap(parts) == cap(s.parts)-len(s.parts) {
 		s.parts = s.parts[:len(s.parts)+n]
 	} else {
 		s.parts = parts // there was no room left; the older ones stay where they are
 	}
-	return Record{Parts: parts[:n:n], Sole: n == 1, Inflated: s.inflated}
+	return Record{Parts: parts[:n:n], Count: count, Sole: count == 1, Plain: s.src, Inflated: s.inflated}
 }
 
 // refuse gives the room back without a trace of what was read until then: the bytes of a refused record count nowhere,
@@ -106,24 +114,57 @@ func (s *scanner) array() (Record, *Refusal) {
 		}
 		return Record{}, &Refusal{Reason: Empty}
 	}
-	parts := s.room()
-	for more := true; more; {
-		parts = append(parts, Part{Index: len(parts)})
-		ok := s.part(&parts[len(parts)-1])
+	parts, n := s.room(), 0
+	for more := true; more; n++ {
+		var ok bool
+		if s.wanted(n) {
+			parts = append(parts, Part{Index: n})
+			ok = s.part(&parts[len(parts)-1])
+		} else {
+			ok = s.glance(n)
+		}
 		if ok {
 			more, ok = s.next()
 		}
 		switch {
 		case !ok:
 			return s.refuse(parts, Refusal{Reason: Syntax, Offset: s.pos})
-		case more && len(parts) == MaxDecisions:
+		case more && n == MaxDecisions-1:
 			return s.refuse(parts, Refusal{Reason: TooLarge, Offset: s.pos})
 		}
 	}
 	if !s.ends() {
 		return s.refuse(parts, Refusal{Reason: Syntax, Offset: s.pos})
 	}
-	return s.record(parts), nil
+	return s.record(parts, n), nil
+}
+
+// wanted says whether the decision at index n is asked for.
+func (s *scanner) wanted(n int) bool { return n >= s.from && n < s.upTo }
+
+// glance reads the decision at s.pos, at an index, as part does, and keeps nothing of it; false is a syntax error at s.pos. One
+// before those that are asked for was read so in an earlier call, so that it is only passed over.
+func (s *scanner) glance(n int) bool {
+	start := s.pos
+	if n < s.from || s.peek() != '{' {
+		return s.skip()
+	}
+	if !s.draft.scan(s) {
+		return false
+	}
+	var log Log
+	if s.draft.judge(s, start, &log) == nil {
+		s.order()
+	}
+	return true
+}
+
+// skip goes over the JSON value at s.pos; false is a syntax error at s.pos.
+func (s *scanner) skip() bool {
+	if c := s.peek(); c == '{' || c == '[' {
+		return s.walk()
+	}
+	return s.scalar()
 }
 
 // next goes on behind an element of the record's array: more is true where a comma says that another follows, with s.pos
@@ -144,25 +185,29 @@ func (s *scanner) next() (more, ok bool) {
 // lines reads each line of the value that is not blank as a decision of its own.
 func (s *scanner) lines() (Record, *Refusal) {
 	value := s.src
-	parts := s.room()
+	parts, n := s.room(), -1
 	for line := range bytes.Lines(value) {
 		line = trim(line)
 		if len(line) == 0 {
 			continue
 		}
-		if len(parts) == MaxDecisions {
+		if n++; n == MaxDecisions {
 			return s.refuse(parts, Refusal{Reason: TooLarge})
 		}
-		parts = append(parts, Part{Index: len(parts), Value: line})
-		part := &parts[len(parts)-1]
 		s.src, s.pos = line, 0
+		if !s.wanted(n) {
+			s.glance(n) // a line that is not JSON refuses itself alone
+			continue
+		}
+		parts = append(parts, Part{Index: n, Value: line})
+		part := &parts[len(parts)-1]
 		if !s.document(part) {
 			// All of the line: what stands behind a complete object in it has no other home.
 			part.Value, part.Log, part.Err = line, Log{}, &Refusal{Reason: Syntax, Offset: s.pos}
 		}
 	}
 	s.src = value
-	return s.record(parts), nil
+	return s.record(parts, n+1), nil
 }
 
 // hasObjectLine tells whether any line is a complete JSON object by itself: from its first column on, or indented and
@@ -192,11 +237,7 @@ func (s *scanner) document(part *Part) bool {
 func (s *scanner) part(part *Part) bool {
 	start := s.pos
 	if s.peek() != '{' {
-		scan := s.scalar
-		if s.peek() == '[' {
-			scan = s.walk
-		}
-		if !scan() {
+		if !s.skip() {
 			return false
 		}
 		part.Value = s.src[start:s.pos:s.pos]

@@ -26,6 +26,8 @@ type scanner struct {
 	slab     slab            // of the pieces of all parts
 	shapes   shapes
 	jumps    []jump // of the decision that is being read, where its shape is not known
+	from     int    // index of the first decision that is asked for
+	upTo     int    // and the one behind the last
 	parts    []Part // all that were returned and are still good, with room for more behind them
 }
 

@@ -3,8 +3,11 @@
 package e2e
 
 import (
+	"bytes"
+	"compress/gzip"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -60,6 +63,90 @@ func TestHoldOf200PartitionsStaysWithinItsMemory(t *testing.T) {
 		t.Errorf("%d MiB were resident", mib)
 	}
 	c.sound()
+}
+
+// TestHoldWithLargeRecordsStaysWithinItsMemory has records of some kilobytes that are 15 MiB once they are inflated, and some of 100,000
+// decisions, one at the front of each partition, and a table that takes nothing for a while.
+func TestHoldWithLargeRecordsStaysWithinItsMemory(t *testing.T) {
+	t.Parallel()
+	const partitions, many, decisions, limit = 40, 4, 100_000, 256 // MiB
+	s := partitioned(t, testenv.OwnKafka(t), testenv.OwnPostgresWith(t, testenv.PostgresOptions{Settings: []string{"max_connections=100"}}), partitions)
+	client, err := kgo.NewClient(kgo.SeedBrokers(s.places.Brokers...), kgo.DefaultProduceTopic(s.places.Topic), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.ProducerBatchMaxBytes(16<<20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	for p := range int32(partitions) {
+		text := []byte(logOf(fmt.Sprint(p), `,"input":"`+strings.Repeat("x", 15<<20)+`"`))
+		if p < many {
+			text = text[:0]
+			for i := range decisions {
+				text = append(append(text, logOf(fmt.Sprintf("%d-%d", p, i), "")...), '\n')
+			}
+		}
+		if err := client.ProduceSync(t.Context(), &kgo.Record{Partition: p, Value: gzipped(t, text)}).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.exec("ALTER TABLE decision_logs RENAME TO elsewhere")
+	c := s.consumer("DOCKET_MAX_RECORD_BYTES=16MiB")
+	c.awaitHold("database_refuses")
+	awaitQuiet(t, c.cmd.Process.Pid)
+	t.Logf("all wait, %d MiB", status(t, c.cmd.Process.Pid, "VmHWM"))
+	s.exec("ALTER TABLE elsewhere RENAME TO decision_logs")
+	db := s.connect()
+	eventually(t, 10*time.Minute, "all have their rows", func() error {
+		var n int
+		if err := db.QueryRow(t.Context(), "SELECT count(*) FROM decision_logs").Scan(&n); err != nil || n != many*decisions+partitions-many {
+			return fmt.Errorf("%d rows, %w", n, err)
+		}
+		return nil
+	})
+	mib := status(t, c.cmd.Process.Pid, "VmHWM")
+	if t.Logf("all are stored, %d MiB", mib); mib > limit {
+		t.Errorf("%d MiB were resident", mib)
+	}
+	c.sound()
+}
+
+// awaitQuiet waits until a process used hardly any processor time for some seconds.
+func awaitQuiet(t *testing.T, pid int) {
+	t.Helper()
+	const span, little = 3 * time.Second, 30 // hundredths of a second
+	last, since := int64(-1), time.Now()
+	eventually(t, 5*time.Minute, "the process is quiet", func() error {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			return err
+		}
+		_, rest, _ := strings.Cut(string(stat), ") ")
+		fields := strings.Fields(rest)
+		user, err := strconv.ParseInt(fields[11], 10, 64)
+		if err != nil {
+			return err
+		}
+		if last < 0 || user-last > little {
+			last, since = user, time.Now()
+		}
+		if time.Since(since) < span {
+			return fmt.Errorf("%d hundredths of a second used", user)
+		}
+		return nil
+	})
+}
+
+func gzipped(t *testing.T, text []byte) []byte {
+	t.Helper()
+	var z bytes.Buffer
+	gz := gzip.NewWriter(&z)
+	if _, err := gz.Write(text); err != nil {
+		t.Fatal(err)
+	}
+	if err := gz.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return z.Bytes()
 }
 
 // status is a line of what the kernel says of a process's memory, in MiB.

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -20,40 +21,66 @@ const itemBytes = 640
 // decode opens records and reads what they carry, until what they grow to fills a batch; these records are cut off
 // as the batch to carry now. A plain record of one decision does not grow: what was fetched together is stored together.
 // What the decoder refuses is marked for the dead-letter topic, and goes there when the batch gets its homes, not before.
-func (c *carrier) decode(rest *home.Batch) (*home.Batch, []*item) {
+func (c *carrier) decode(ctx context.Context, rest *home.Batch) (*home.Batch, []*item, error) {
 	c.desk = c.newDesk(len(rest.Records()))
 	bytes, most := int64(0), c.cfg.BatchBytes
 	if own := rest.Most(); own > 0 && (own < most || most <= 0) {
 		most = own
 	}
 	n := 0
-	for ; n < len(rest.Records()) && (most <= 0 || bytes < most); n++ {
-		bytes += c.open(rest, n)
+	for room := c.room(most); n < len(rest.Records()) && (most <= 0 || bytes < most); n++ {
+		grew, ok := c.open(rest, n, room)
+		if !ok {
+			break // it is the first of the next batch
+		}
+		bytes += grew
+	}
+	if n == 0 {
+		if err := c.openLarge(ctx, rest); err != nil {
+			return nil, nil, err
+		}
+		n = 1
 	}
 	c.observer.Took(len(c.desk.all))
-	return rest.Cut(n), c.desk.all
+	return rest.Cut(n), c.desk.all, nil
 }
 
-// open reads record i, puts what it carries on the desk and says how many bytes the batch grew by.
-func (c *carrier) open(b *home.Batch, i int) int64 {
+// open reads record i, puts what it carries on the desk and says how many bytes the batch grew by. It is not ok, and nothing
+// was done, where the record is too large for the room and not opened alone.
+func (c *carrier) open(b *home.Batch, i int, room opening) (grew int64, ok bool) {
 	r, d := b.Records()[i], c.desk
 	env := &take(&d.envelopes, 1)[0]
 	*env = c.openEnvelope(r)
-	read, refused := c.read(r)
+	limit := c.cfg.MaxRecordBytes
+	if decision.IsGzip(r.Value) {
+		limit = min(limit, room.bytes)
+	}
+	read, refused := c.read(r, r.Value, limit, 0, room.decisions)
+	if !room.alone && (refused != nil && refused.Code == string(decision.TooLarge) || len(read.Parts) < read.Count) {
+		return 0, false
+	}
 	if refused != nil {
 		it := &take(&d.items, 1)[0]
 		*it = item{entry: &b.Carries(i, 1)[0], env: env, index: env.Origin.Index, value: r.Value}
 		it.send(home.DeadLetter, refused, env.Attempt)
 		d.all = append(d.all, it)
-		return int64(len(r.Value))
+		return int64(len(r.Value)), true
 	}
-	entries := b.Carries(i, len(read.Parts))
-	items := take(&d.items, len(read.Parts))
+	entries := b.Carries(i, read.Count)
+	c.lay(env, entries, &read)
+	if room.alone {
+		c.large.plain, c.large.entries, c.large.opened = read.Plain, entries, len(read.Parts)
+	}
+	return int64(len(r.Value) + read.Inflated + (len(read.Parts)-1)*itemBytes), true
+}
+
+// lay puts what was read of a record on the desk, and its entries beside it.
+func (c *carrier) lay(env *envelope.Envelope, entries []home.Entry, read *decision.Record) {
+	items := take(&c.desk.items, len(read.Parts))
 	for j := range read.Parts {
 		c.openItem(&items[j], env, &entries[j], &read.Parts[j], read.Sole)
-		d.all = append(d.all, &items[j])
+		c.desk.all = append(c.desk.all, &items[j])
 	}
-	return int64(len(r.Value) + read.Inflated + (len(read.Parts)-1)*itemBytes)
 }
 
 func (c *carrier) openEnvelope(r *kgo.Record) envelope.Envelope {
@@ -82,9 +109,9 @@ func (c *carrier) openItem(it *item, env *envelope.Envelope, entry *home.Entry, 
 	}
 }
 
-// read decodes a record's value. A panic of the decoder is this record's misfortune alone, so it is caught here, and
+// read decodes a record's value, as [decision.Decoder.DecodeSome] does. A panic of the decoder is this record's misfortune alone, so it is caught here, and
 // nowhere else.
-func (c *carrier) read(r *kgo.Record) (read decision.Record, refused *envelope.Cause) {
+func (c *carrier) read(r *kgo.Record, value []byte, maxBytes int64, from, most int) (read decision.Record, refused *envelope.Cause) {
 	defer func() {
 		if v := recover(); v != nil {
 			c.log.Error().Str(keyTopic, r.Topic).Int32(keyPartition, r.Partition).Int64(keyOffset, r.Offset).
@@ -93,7 +120,7 @@ func (c *carrier) read(r *kgo.Record) (read decision.Record, refused *envelope.C
 			refused = &envelope.Cause{Kind: envelope.Decode, Code: codePanic, Message: "the decoder panicked on this record: a bug in Docket"}
 		}
 	}()
-	read, err := c.decodeValue(&c.desk.decoder, r.Value, c.cfg.MaxRecordBytes)
+	read, err := c.decodeValue(&c.desk.decoder, value, maxBytes, from, most)
 	if err != nil {
 		return decision.Record{}, refusal(err)
 	}

@@ -78,11 +78,11 @@ func TestPanicOfTheDecoderIsOneRecordsMisfortune(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, p := newWorld(), newPartition(t, recordsOf(0, logOf("a"), "boom", logOf("b")))
-		w.pipe.decodeValue = func(d *decision.Decoder, v []byte, n int64) (decision.Record, *decision.Refusal) {
+		w.pipe.decodeValue = func(d *decision.Decoder, v []byte, n int64, from, most int) (decision.Record, *decision.Refusal) {
 			if string(v) == "boom" {
 				panic("at the disco")
 			}
-			return d.Decode(v, n)
+			return d.DecodeSome(v, n, from, most)
 		}
 		w.run(t, p)
 		equal(t, "dead letters", w.kafka.sent("dlq"), []string{"1/ decode panic 0"})

@@ -148,7 +148,9 @@ type carrier struct {
 	last      int64 // offset of the last record
 	trace     Trace
 	turn      *turn
-	desk      *desk    // what the batch is worked on, once it is decoded
+	desk      *desk // what the batch is worked on, once it is decoded
+	soiled    bool  // somebody may still look at what was on an earlier desk
+	large     large
 	batch     []*item  // that wanted a row when it was decoded
 	aside     []*item  // foreseen to be refused
 	proved    bool     // the table took a good row since the batch is in hand
@@ -204,6 +206,7 @@ func (c *carrier) putDown() {
 	delete(c.hands.full, c)
 	c.hands.mu.Unlock()
 	c.leaveDesk()
+	c.giveLargeBack()
 }
 
 // Idle says that no batch is in hand, or that those which are stand still: a hold leaves the brokers to the spool.

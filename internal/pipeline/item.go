@@ -54,6 +54,13 @@ func wanting(items []*item) []*item {
 	return open
 }
 
+// homed tells of decisions that have their homes, all of the batch's or a portion.
+func (c *carrier) homed(b *home.Batch, items []*item) {
+	report := c.report(b, items)
+	c.observer.Homed(report)
+	c.trace.Homed(report)
+}
+
 // report tells of a batch of which every decision has its home.
 func (c *carrier) report(b *home.Batch, items []*item) Report {
 	return Report{

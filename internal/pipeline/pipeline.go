@@ -84,27 +84,34 @@ func (p *Pipeline) carry(ctx context.Context, a Assignment, rest *home.Batch, t 
 	defer t.giveBack()
 
 	c.takeTurn(ctx)
-	b, items := c.decode(rest)
+	b, items, err := c.decode(ctx, rest)
+	if err != nil {
+		return err
+	}
 	defer func() { c.account(items, err) }()
 	ctx = c.follow(ctx, b)
 	defer func() { c.trace.End(err) }()
 
-	if err := c.store(ctx, items); err != nil { // Row, Duplicate; retry and bisect inside
-		return err
-	}
-	if err := c.settle(ctx, items); err != nil { // DeadLetter, Parked, Exhausted or Spooled for the rest
-		return err
+	for more := true; more; { // once, but for a record of very many decisions
+		if err := c.store(ctx, items); err != nil { // Row, Duplicate; retry and bisect inside
+			return err
+		}
+		if err := c.settle(ctx, items); err != nil { // DeadLetter, Parked, Exhausted or Spooled for the rest
+			return err
+		}
+		if items, more, err = c.further(ctx, b, items); err != nil {
+			return err
+		}
 	}
 	settled, err := b.Settle()
 	if err != nil {
 		return fmt.Errorf("settle: %w", err)
 	}
-	report := c.report(b, items)
-	c.observer.Homed(report)
-	c.trace.Homed(report)
-	if c.leaveDesk() { // the commit needs none of it
+	c.homed(b, items)
+	if c.leaveDesk() && !c.soiled { // the commit needs none of it
 		b.Release()
 	}
+	c.giveLargeBack()
 
 	if err := c.commit(ctx, settled); err != nil {
 		// The homes stand. The offset is covered by the next commit or, where the partition is lost, the records are
@@ -170,7 +177,7 @@ type Pipeline struct {
 	log       zerolog.Logger
 	now       func() time.Time
 
-	decodeValue func(d *decision.Decoder, value []byte, maxBytes int64) (decision.Record, *decision.Refusal)
+	decodeValue func(d *decision.Decoder, value []byte, maxBytes int64, from, most int) (decision.Record, *decision.Refusal)
 
 	parked    breaker
 	portion   portion
@@ -178,15 +185,17 @@ type Pipeline struct {
 	lookout   lookout
 	hands     hands
 	turns     chan struct{}
-	desks     chan *desk // that nobody sits at
+	larges    chan struct{} // holds one while a partition has a large record in hand
+	desks     chan *desk    // that nobody sits at
 }
 
 // New makes a pipeline. spool is nil where there is none: then a record that Kafka does not take is held.
 func New(cfg Config, db Store, publisher Publisher, spool Spool, observer Observer, log zerolog.Logger) *Pipeline {
 	p := &Pipeline{
 		cfg: cfg, db: db, publisher: publisher, spool: spool, observer: observer, log: log,
-		now: time.Now, decodeValue: (*decision.Decoder).Decode, parked: breaker{limit: int64(cfg.ParkBatches)},
+		now: time.Now, decodeValue: (*decision.Decoder).DecodeSome, parked: breaker{limit: int64(cfg.ParkBatches)},
 	}
+	p.larges = make(chan struct{}, 1)
 	p.desks = make(chan *desk, max(cfg.Turns, 1))
 	if cfg.Turns > 0 {
 		p.turns = make(chan struct{}, cfg.Turns)

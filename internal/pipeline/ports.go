@@ -142,7 +142,7 @@ type Observer interface {
 	PublishFailed(topic string, err error)
 	// Held: a partition stands still until release is called.
 	Held(topic string, partition int32, h Hold) (release func())
-	// Homed: every decision of a batch has its home.
+	// Homed: every decision of a batch has its home, or of a portion of a large record.
 	Homed(r Report)
 }
 
@@ -162,7 +162,7 @@ type Trace interface {
 	Letter(r *kgo.Record, index int) string
 	// Held: the batch stands still until release is called.
 	Held(h Hold) (release func())
-	// Homed: every decision has its home. The report is good until it returns.
+	// Homed: every decision has its home, or those of a portion have. The report is good until it returns.
 	Homed(r Report)
 	// Committing: its offset is being committed, until done is called.
 	Committing() (done func(error))

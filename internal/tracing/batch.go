@@ -52,7 +52,9 @@ type batch struct {
 	topic   string
 	from    []attribute.KeyValue // its partition
 	records map[place]trace.Span
-	written string // the batch's own traceparent, once it was asked for
+	homes   [home.Spooled + 1]int // decisions that were told of
+	failed  []string              // some of their codes
+	written string                // the batch's own traceparent, once it was asked for
 }
 
 // place is a decision within a batch. In a replay a record is one decision, whatever its index was where it was first read.
@@ -155,25 +157,23 @@ func (b *batch) Held(h pipeline.Hold) (release func()) {
 	return func() { span.End() }
 }
 
-// Homed tells where the batch went, and ends the spans of its records.
+// Homed tells where the decisions went that it was told of until now, and ends the spans of those records.
 func (b *batch) Homed(r pipeline.Report) {
-	var homes [home.Spooled + 1]int
-	var failed []string
 	for d := range r.Decisions {
-		homes[d.Home]++
-		if code := d.Cause.Code; code != "" && len(failed) < mostCodes && !slices.Contains(failed, code) {
-			failed = append(failed, code)
+		b.homes[d.Home]++
+		if code := d.Cause.Code; code != "" && len(b.failed) < mostCodes && !slices.Contains(b.failed, code) {
+			b.failed = append(b.failed, code)
 		}
 		b.arrived(&d)
 	}
 	all := []attribute.KeyValue{outcomeKey.String("homed")}
-	for h, n := range homes {
+	for h, n := range b.homes {
 		if n > 0 {
 			all = append(all, attribute.Int(homesKey+home.Home(h).String(), n))
 		}
 	}
-	if len(failed) > 0 {
-		all = append(all, codesKey.StringSlice(failed))
+	if len(b.failed) > 0 {
+		all = append(all, codesKey.StringSlice(b.failed))
 	}
 	b.span.SetAttributes(all...)
 }
