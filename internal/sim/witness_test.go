@@ -101,6 +101,12 @@ func (wit *witness) of(p *process) []try {
 
 func (t *try) refused() bool { return t.code != "" }
 
+// blames says that the refusal was a row's fault: the search for it asks again at once.
+func (t *try) blames() bool {
+	v, ok := errclass.Lookup(t.code)
+	return ok && v.Class == errclass.Data
+}
+
 // name is the same for tries of the same rows.
 func (t *try) name() string {
 	var b strings.Builder
@@ -111,7 +117,7 @@ func (t *try) name() string {
 }
 
 // attempts are the tries of a process to store whole batches. Tries are of one batch when the database answered the one
-// before with a refusal, no probe passed between them, and the process was not giving its partitions up: then the next
+// before with a refusal that blames no row, no probe passed between them, and the process was not giving its partitions up: then the next
 // comes after the pause and not before. Where it comes later, one between them was not seen here. Of single rows nothing
 // is told: the search for bad ones asks again at once.
 func (wit *witness) attempts(p *process, pauses []time.Duration) (all []verify.Attempt) {
@@ -139,7 +145,7 @@ func (wit *witness) attempts(p *process, pauses []time.Duration) (all []verify.A
 			c = &chain{}
 			chains[name] = c
 		}
-		if l := c.last; l == nil || !l.refused() || !l.prompt || !well.Before(l.at) || p.leaving(l.at, t.at) ||
+		if l := c.last; l == nil || !l.refused() || l.blames() || !l.prompt || !well.Before(l.at) || p.leaving(l.at, t.at) ||
 			c.n <= len(pauses) && t.at.Sub(l.at) > pauses[c.n-1]*6/5 || c.n > len(pauses) && t.at.Sub(l.at) > time.Second {
 			c.k++
 			c.n = 0
