@@ -355,6 +355,8 @@ func (p *partition) Partition() int32         { return 0 }
 func (p *partition) Account() *home.Account   { return p.account }
 func (p *partition) Leaving() context.Context { return p.leaving }
 func (p *partition) Hold() func()             { return func() {} }
+func (p *partition) Done(int64)               {}
+func (p *partition) Allowed() int64           { return 1 << 20 }
 
 func (p *partition) Bounds(context.Context) (next, end int64, err error) {
 	return 0, int64(len(p.records)), nil

@@ -16,6 +16,7 @@ import (
 	"docket/internal/buildinfo"
 	"docket/internal/config"
 	"docket/internal/fallback"
+	"docket/internal/kafka"
 	"docket/internal/parking"
 	"docket/internal/pipeline"
 	"docket/internal/telemetry"
@@ -242,7 +243,7 @@ func (p *Program) carry(ctx context.Context, a Assignment) error {
 	}
 	s := p.settings
 	w := parking.New(parking.Config{
-		Lookahead: s.ParkingLookahead, LookaheadBytes: lookaheadBytes(s), MaxBackoff: s.ParkingMaxBackoff,
+		Lookahead: s.ParkingLookahead, Weigh: kafka.RecordBytes, MaxBackoff: s.ParkingMaxBackoff,
 		BatchRecords: s.BatchMaxRecords, BatchBytes: int64(s.BatchMaxBytes), BatchWait: s.BatchMaxWait, Once: p.options.Once,
 	}, a)
 	p.mu.Lock()
@@ -255,9 +256,6 @@ func (p *Program) carry(ctx context.Context, a Assignment) error {
 	}()
 	return p.pipe.Run(ctx, w)
 }
-
-// lookaheadBytes is what may wait in memory for each partition of the parking topic.
-func lookaheadBytes(s config.Settings) int64 { return max(64<<20, 4*int64(s.BatchMaxBytes)) }
 
 // waiting is how many parked records were read and are not due.
 func (p *Program) waiting() int {

@@ -54,7 +54,7 @@ type Assignment struct {
 	promised  bool             // Ready said that there is a batch
 	asked     bool             // the handler waits for a first record
 	rewind    *kgo.EpochOffset // from where to read again what was dropped from the queue; nil: nothing was
-	inHand    int64            // bytes of the batch that Fetch took last, until the next is asked for
+	inHand    int64            // bytes of the batch that Fetch took last, until the next is asked for, or of what Take took
 	lent      int64            // bytes of it that are in slabs
 	keeps     bool             // of an answer without compression records may be in hand
 	holds     int
@@ -113,7 +113,7 @@ func (a *Assignment) Fetch(ctx context.Context) (*home.Batch, error) {
 	if _, err := a.gather(ctx, sc.BatchRecords, sc.BatchBytes, 0); err != nil {
 		return nil, err
 	}
-	records, most, err := a.pop(a.grant)
+	records, most, err := a.pop(func() (int, int64) { return a.grant(sc.BatchRecords, sc.BatchBytes) })
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +155,7 @@ func (a *Assignment) promise() (freed <-chan struct{}, ok bool) {
 	if len(a.queue) == 0 { // it was dropped since
 		return closed, false
 	}
-	if freed = a.session.crowded(a.queue[0]); freed != nil {
+	if freed = a.session.crowded(a.queue[0], a.inHand); freed != nil {
 		return freed, false
 	}
 	a.promised = true
@@ -180,19 +180,34 @@ func (a *Assignment) patience() time.Duration {
 }
 
 // Take returns the next records of the partition in offset order: at least one, at most so many records and bytes (a
-// first record that is larger comes alone), gathered for at most wait after the first was there. When ctx ends it
+// first record that is larger comes alone), gathered for at most wait after the first was there. It waits while others have so
+// much in hand that there is no room; what was taken counts until [Assignment.Done]. When ctx ends it
 // returns ctx's error, when the partition is given up ErrLeaving; the records then stay where they are, none is lost.
 func (a *Assignment) Take(ctx context.Context, records int, bytes int64, wait time.Duration) ([]*kgo.Record, error) {
 	for {
 		if _, err := a.gather(ctx, records, bytes, wait); err != nil {
 			return nil, err
 		}
+		var freed <-chan struct{}
 		taken, _, err := a.pop(func() (int, int64) {
-			n, _ := fit(a.queue, records, bytes)
-			return n, bytes
+			if len(a.queue) == 0 { // it was dropped since
+				return 0, 0
+			}
+			if freed = a.session.crowded(a.queue[0], a.inHand); freed != nil {
+				return 0, 0
+			}
+			return a.grant(records, bytes)
 		})
-		if err != nil || len(taken) > 0 { // else they were dropped since
+		if err != nil || len(taken) > 0 {
 			return taken, err
+		}
+		if freed == nil {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-a.leaving.Done():
+		case <-freed:
 		}
 	}
 }
@@ -262,6 +277,10 @@ func (a *Assignment) pop(limit func() (n int, most int64)) (taken []*kgo.Record,
 	}
 	a.promised = false
 	n, most := limit()
+	if n == 0 {
+		a.mu.Unlock()
+		return nil, most, nil
+	}
 	taken = slices.Clone(a.queue[:n])
 	records, bytes := a.session.mark()
 	a.shorten(n, bytes)
@@ -382,6 +401,9 @@ func (a *Assignment) empty() {
 
 // recordOverhead is what a record takes in memory besides what it carries.
 const recordOverhead = 256
+
+// RecordBytes is what a record takes in memory, roughly.
+func RecordBytes(r *kgo.Record) int64 { return recordBytes(r) }
 
 func recordBytes(r *kgo.Record) int64 {
 	n := recordOverhead + len(r.Key) + len(r.Value)

@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -8,7 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// hand counts the batches that handlers fetched and work on, over all partitions of a session.
+// hand counts what handlers fetched or took and work on, over all partitions of a session.
 type hand struct {
 	mu    sync.Mutex
 	bytes int64
@@ -25,20 +26,21 @@ func (h *hand) free(bytes int64) {
 	}
 }
 
-// allowed is how many bytes a batch may have. While BufferBytes are in hand it is half of a partition's share of them, so that
-// each partition has a batch however many wait with one. The caller has h.mu.
-func (s *session) allowed() int64 {
+// allowed is how many bytes more a partition may have that has so many of its own in hand. While BufferBytes are in hand it is half of a
+// partition's share of them, so that each partition has a batch however many wait with one. The caller has h.mu.
+func (s *session) allowed(own int64) int64 {
 	buffer := s.source.sc.BufferBytes
-	return max(buffer/2/max(s.sharing.Load(), 1), buffer-s.hand.bytes)
+	return max(buffer/2/max(s.sharing.Load(), 1)-own, buffer-s.hand.bytes)
 }
 
-// crowded returns a channel to wait for while a record is too large to be taken beside what is in hand, nil when it is not.
-func (s *session) crowded(r *kgo.Record) <-chan struct{} {
+// crowded returns a channel to wait for while a record is too large to be taken beside what is in hand, nil when it is not. A
+// partition that has nothing in hand may exceed what it is allowed.
+func (s *session) crowded(r *kgo.Record, own int64) <-chan struct{} {
 	size := recordBytes(r)
 	h := &s.hand
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.bytes == 0 || size <= s.allowed() || h.bytes+size <= s.source.sc.BufferBytes*3/2 {
+	if h.bytes == 0 || size <= s.allowed(own) || own == 0 && h.bytes+size <= s.source.sc.BufferBytes*3/2 {
 		return nil
 	}
 	if h.freed == nil {
@@ -47,13 +49,13 @@ func (s *session) crowded(r *kgo.Record) <-chan struct{} {
 	return h.freed
 }
 
-// grant takes room in hand for a batch from the front of the queue, of at least one record, and says how many bytes it may take and
-// how many its records have.
-func (s *session) grant(queue []*kgo.Record, records int, bytes int64) (n int, most, granted int64) {
+// grant takes room in hand for records from the front of the queue, at least one, and says how many bytes they may take and
+// how many they do.
+func (s *session) grant(queue []*kgo.Record, records int, bytes, own int64) (n int, most, granted int64) {
 	h := &s.hand
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	most = min(bytes, s.allowed())
+	most = min(bytes, s.allowed(own))
 	n, _ = fit(queue, records, most)
 	for _, r := range queue[:n] {
 		granted += recordBytes(r)
@@ -96,21 +98,36 @@ func detach(records []*kgo.Record) {
 	}
 }
 
-// grant says how many records the next batch has and how many bytes it may take, and counts it in hand. The caller has a.mu.
-func (a *Assignment) grant() (n int, most int64) {
-	sc := a.session.source.sc
-	n, most, a.inHand = a.session.grant(a.queue, sc.BatchRecords, sc.BatchBytes)
+// grant says how many records come next, within these limits, and how many bytes they may take, and counts them in hand. The
+// caller has a.mu.
+func (a *Assignment) grant(records int, bytes int64) (n int, most int64) {
+	n, most, granted := a.session.grant(a.queue, records, bytes, a.inHand)
+	a.inHand += granted
 	return n, most
 }
 
-// putDown says that the batch that Fetch took last is done with.
-func (a *Assignment) putDown() {
+// putDown says that all that was taken is done with.
+func (a *Assignment) putDown() { a.Done(math.MaxInt64) }
+
+// Done says that records are done with that were taken and take so many bytes, as [RecordBytes] has them.
+func (a *Assignment) Done(bytes int64) {
 	a.mu.Lock()
-	bytes := a.inHand
-	a.session.source.room.lent.Add(-a.lent)
-	a.inHand, a.lent = 0, 0
+	bytes = min(bytes, a.inHand)
+	lent := min(bytes, a.lent)
+	a.session.source.room.lent.Add(-lent)
+	a.inHand, a.lent = a.inHand-bytes, a.lent-lent
 	a.mu.Unlock()
 	if bytes > 0 {
 		a.session.hand.free(bytes)
 	}
+}
+
+// Allowed is how many bytes what is in hand may grow to once it is opened: at least 1.
+func (a *Assignment) Allowed() int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	h := &a.session.hand
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return max(1, a.inHand+a.session.allowed(a.inHand))
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -36,7 +37,7 @@ func init() { reader = readAndTell } //nolint:gochecknoinits // it is left out w
 
 // readAndTell reads with default settings and prints the most memory that the process ever had. load says how it reads:
 // "hold" has all partitions hold with their first batch, "tries" has them wait with it without a hold and go on when all of them
-// have one, "read" reads so many records.
+// have one, "read" reads so many records, "wait" takes what it may while nothing of it is done with.
 func readAndTell(load string) {
 	debug.SetMemoryLimit(softLimit)
 	count, _ := strconv.ParseInt(os.Getenv(countOf), 10, 64)
@@ -44,6 +45,19 @@ func readAndTell(load string) {
 	var waiting, read atomic.Int64
 	all, enough := make(chan struct{}), make(chan struct{})
 	handle := func(ctx context.Context, a *kafka.Assignment) error {
+		var waits []*kgo.Record
+		for first := true; load == "wait"; first = false {
+			taken, err := a.Take(ctx, 5000, 8<<20, 0)
+			if err != nil {
+				runtime.KeepAlive(waits)
+				return err
+			}
+			waits = append(waits, taken...)
+			read.Add(int64(len(taken)))
+			if first && waiting.Add(1) == count {
+				close(all)
+			}
+		}
 		for first := true; ; first = false {
 			b, err := a.Fetch(ctx)
 			if err != nil {
@@ -86,7 +100,10 @@ func readAndTell(load string) {
 	go func() { done <- source.Run(ctx, handle) }()
 	select {
 	case <-all:
-		time.Sleep(300 * time.Millisecond) // what comes late may only do harm
+		for before := int64(-1); before != read.Load(); { // what comes late may only do harm
+			before = read.Load()
+			time.Sleep(300 * time.Millisecond)
+		}
 	case <-enough:
 	case err := <-done:
 		panic(err)
@@ -125,6 +142,7 @@ func TestResident(t *testing.T) {
 	residentOf(t, []resident{
 		{"40 hold", 40, "hold", 1500, large, kgo.ZstdCompression(), 0},
 		{"40 read", 40, "read", 1500, large, kgo.ZstdCompression(), 40},
+		{"40 wait", 40, "wait", 1500, large, kgo.ZstdCompression(), 0},
 		{"200 hold without compression", 200, "hold", 130, large, kgo.NoCompression(), 0},
 	})
 }

@@ -107,12 +107,18 @@ func (a *Assignment) loosen(taken []*kgo.Record) {
 		return
 	}
 	plain := taken[0].Attrs.CompressionType() == 0
-	if a.keep(plain); plain {
-		a.lent = min(a.inHand, int64(len(taken))*recordOverhead) // the rest of it is in answers
-	} else {
-		a.lent = a.inHand
+	a.keep(plain)
+	lent := int64(0)
+	for _, one := range taken {
+		if plain {
+			lent += recordOverhead // the rest of it is in answers
+		} else {
+			lent += recordBytes(one)
+		}
 	}
-	r.lent.Add(a.lent)
+	lent = min(lent, a.inHand-a.lent)
+	a.lent += lent
+	r.lent.Add(lent)
 }
 
 // left is how many bytes the queue has of the set of a record that was taken from it. The caller has a.mu.

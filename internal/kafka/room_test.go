@@ -1,6 +1,8 @@
 package kafka
 
 import (
+	"context"
+	"errors"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -151,6 +153,62 @@ func TestHand_LargeRecordsWait(t *testing.T) {
 		a.kill()
 		if got := s.hand.bytes; got != 50<<10 {
 			t.Errorf("%d bytes are in hand after the partition was lost", got)
+		}
+	})
+}
+
+// TestHand_WhatIsTakenHasRoom has a partition that takes what it may and is done with nothing: another one that has nothing gets its
+// first records, and the first more when some of its own are done with.
+func TestHand_WhatIsTakenHasRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := lone(SourceConfig{BufferBytes: 100 << 10})
+		s.sharing.Store(10)
+		of := func(partition int32) *Assignment {
+			a := newAssignment(t.Context(), s, "logs", partition, "member")
+			var records []*kgo.Record
+			for i := range int64(40) {
+				r := sized(i, 4<<10-recordOverhead)
+				r.Partition = partition
+				records = append(records, r)
+			}
+			if err := a.append(records); err != nil {
+				t.Error(err)
+			}
+			return a
+		}
+		first, second := of(0), of(1)
+		took := map[*Assignment]int{}
+		take := func(a *Assignment) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			for ctx.Err() == nil {
+				records, err := a.Take(ctx, 3, 1<<20, 0)
+				if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+					t.Error(err)
+				}
+				took[a] += len(records)
+			}
+		}
+		for _, want := range []struct {
+			a    *Assignment
+			took int
+		}{{first, 25}, {second, 1}, {first, 25}} { // 100 KiB, half of a share of 10 KiB
+			if take(want.a); took[want.a] != want.took {
+				t.Errorf("%d records taken, want %d", took[want.a], want.took)
+			}
+		}
+		if got := first.Allowed(); got != 96<<10 {
+			t.Errorf("what is in hand may grow to %d bytes", got)
+		}
+		first.Done(12 << 10)
+		if take(first); took[first] != 27 || s.hand.bytes != 100<<10 {
+			t.Errorf("%d records taken, %d bytes in hand", took[first], s.hand.bytes)
+		}
+		second.kill()
+		first.kill()
+		if s.hand.bytes != 0 {
+			t.Errorf("%d bytes are in hand of nobody", s.hand.bytes)
 		}
 	})
 }

@@ -47,7 +47,7 @@ func intake(t testing.TB, n int) (s *stream, pass func()) {
 		s.records = append(s.records, one)
 	}
 	s.end = 0
-	w := New(Config{Lookahead: 2 * n, LookaheadBytes: 1 << 30, MaxBackoff: time.Hour, BatchRecords: n, BatchBytes: 1 << 30}, s)
+	w := New(Config{Lookahead: 2 * n, Weigh: weight, MaxBackoff: time.Hour, BatchRecords: n, BatchBytes: 1 << 30}, s)
 	return s, func() {
 		if err := w.Ready(t.Context()); err != nil {
 			t.Fatal(err)

@@ -25,22 +25,26 @@ type Assigned interface {
 	pipeline.Assignment
 	// Account is the partition's books.
 	Account() *home.Account
-	// Take waits for at least one record and gathers up to the limits, at most wait after the first. It ends with
-	// ctx's error, and then has taken nothing.
+	// Take waits for at least one record, and for room for it beside what other partitions have taken, and gathers up to the
+	// limits, at most wait after the first. It ends with ctx's error, and then has taken nothing.
 	Take(ctx context.Context, records int, bytes int64, wait time.Duration) ([]*kgo.Record, error)
+	// Done says that records are done with that were taken and take so many bytes, by Config's Weigh.
+	Done(bytes int64)
+	// Allowed is how many bytes records that were taken may grow to once they are opened.
+	Allowed() int64
 	// Bounds are the next offset to be read and the end of the log now.
 	Bounds(ctx context.Context) (next, end int64, err error)
 }
 
 // Config bounds what a window holds.
 type Config struct {
-	Lookahead      int           // records past the last commit that are looked at, at least 1
-	LookaheadBytes int64         // bytes of keys, values and headers that wait in memory; one record may exceed it
-	MaxBackoff     time.Duration // a not-before further away counts as this far from the record's Kafka timestamp
-	BatchRecords   int           // let through at a time, at least 1
-	BatchBytes     int64
-	BatchWait      time.Duration // for more, after the first record
-	Once           bool          // end when nothing that is in the log now is due
+	Lookahead    int                       // records past the last commit that are looked at, at least 1
+	Weigh        func(r *kgo.Record) int64 // bytes that a record takes
+	MaxBackoff   time.Duration             // a not-before further away counts as this far from the record's Kafka timestamp
+	BatchRecords int                       // let through at a time, at least 1
+	BatchBytes   int64
+	BatchWait    time.Duration // for more, after the first record
+	Once         bool          // end when nothing that is in the log now is due
 }
 
 // quiet is how long the log's end may fail to show up in a run with Once before it counts as reached: control records
@@ -54,8 +58,8 @@ type Window struct {
 	cfg Config
 
 	waiting []parked // in offset order
-	bytes   int64
-	found   bool // Ready saw that a record is due, and Fetch did not look yet
+	passed  int64    // bytes of the batch that was let through last, until it is done with
+	found   bool     // Ready saw that a record is due, and Fetch did not look yet
 	count   atomic.Int64
 
 	bounded bool // next and end are known
@@ -91,11 +95,17 @@ func (w *Window) Fetch(ctx context.Context) (*home.Batch, error) {
 		}
 	}
 	w.found = false
-	return w.Account().Batch(w.pass(time.Now())), nil
+	b := w.Account().Batch(w.pass(time.Now()))
+	b.Limit(w.Allowed())
+	return b, nil
 }
 
-// Ready waits until a record is due.
+// Ready waits until a record is due. It means that the batch before is done with.
 func (w *Window) Ready(ctx context.Context) error {
+	if w.passed > 0 {
+		w.Done(w.passed)
+		w.passed = 0
+	}
 	for !w.due(time.Now()) {
 		done, err := w.finished(ctx)
 		if err != nil {
@@ -133,7 +143,7 @@ func (w *Window) pass(now time.Time) []*kgo.Record {
 	}
 	clear(w.waiting[len(keep):])
 	w.waiting = keep
-	w.bytes -= bytes
+	w.passed += bytes
 	w.count.Store(int64(len(w.waiting)))
 	return due
 }
@@ -147,8 +157,7 @@ func (w *Window) look(ctx context.Context) error {
 		defer cancel()
 	}
 	room := w.cfg.Lookahead - w.Account().Open()
-	bytes := w.cfg.LookaheadBytes - w.bytes
-	if room <= 0 || bytes <= 0 {
+	if room <= 0 {
 		<-waking.Done()
 		return ctx.Err()
 	}
@@ -158,11 +167,11 @@ func (w *Window) look(ctx context.Context) error {
 		defer cancel()
 	}
 	from := time.Now()
-	records, err := w.Take(waking, min(room, w.cfg.BatchRecords), min(bytes, w.cfg.BatchBytes), w.cfg.BatchWait)
+	records, err := w.Take(waking, min(room, w.cfg.BatchRecords), w.cfg.BatchBytes, w.cfg.BatchWait)
 	if err != nil {
 		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 			if w.cfg.Once && time.Since(from) >= quiet {
-				w.next = w.end // quiet for so long: what is left of the log is control records
+				w.next = w.end // quiet for so long: what is left of the log is control records, or finds no room
 			}
 			return nil
 		}
@@ -172,16 +181,11 @@ func (w *Window) look(ctx context.Context) error {
 	// A clock that was ahead when the record was parked is no reason to wait for longer than any record does.
 	latest := time.Now().Add(w.cfg.MaxBackoff)
 	for _, r := range records {
-		size := int64(len(r.Key) + len(r.Value))
-		for _, h := range r.Headers {
-			size += int64(len(h.Key) + len(h.Value))
-		}
 		due := envelope.Due(r, w.cfg.MaxBackoff)
 		if due.After(latest) {
 			due = latest
 		}
-		w.waiting = append(w.waiting, parked{record: r, due: due, bytes: size})
-		w.bytes += size
+		w.waiting = append(w.waiting, parked{record: r, due: due, bytes: w.cfg.Weigh(r)})
 		w.next = r.Offset + 1
 	}
 	w.count.Store(int64(len(w.waiting)))
@@ -211,6 +215,5 @@ func (w *Window) finished(ctx context.Context) (bool, error) {
 		}
 		w.bounded, w.next, w.end = true, max(next, w.next), end
 	}
-	full := w.Account().Open() >= w.cfg.Lookahead || w.bytes >= w.cfg.LookaheadBytes
-	return w.next >= w.end || full, nil
+	return w.next >= w.end || w.Account().Open() >= w.cfg.Lookahead, nil
 }

@@ -27,10 +27,15 @@ type log struct {
 	grown   chan *kgo.Record
 	end     int64
 	failed  error
+	taken   int64 // bytes that are not done with
+	most    int64 // that may be taken
 }
 
+// weight is what a record takes.
+func weight(r *kgo.Record) int64 { return int64(len(r.Value)) }
+
 func newLog(records ...*kgo.Record) *log {
-	return &log{account: home.NewAccount("parking", 0), records: records, grown: make(chan *kgo.Record, 1), end: int64(len(records))}
+	return &log{most: 1 << 20, account: home.NewAccount("parking", 0), records: records, grown: make(chan *kgo.Record, 1), end: int64(len(records))}
 }
 
 func (l *log) Topic() string                                     { return "parking" }
@@ -41,10 +46,12 @@ func (l *log) Account() *home.Account                            { return l.acco
 func (l *log) Ready(context.Context) error                       { panic("the window reads by Take") }
 func (l *log) Fetch(context.Context) (*home.Batch, error)        { panic("the window reads by Take") }
 func (l *log) Commit(context.Context, home.Settled) error        { return nil }
+func (l *log) Done(bytes int64)                                  { l.taken -= bytes }
+func (l *log) Allowed() int64                                    { return l.most }
 func (l *log) Bounds(context.Context) (next, end int64, e error) { return 0, l.end, l.failed }
 
 func (l *log) Take(ctx context.Context, records int, bytes int64, _ time.Duration) ([]*kgo.Record, error) {
-	for l.at >= len(l.records) {
+	for l.at >= len(l.records) || l.taken >= l.most {
 		select {
 		case r := <-l.grown:
 			l.records = append(l.records, r)
@@ -53,8 +60,9 @@ func (l *log) Take(ctx context.Context, records int, bytes int64, _ time.Duratio
 		}
 	}
 	var out []*kgo.Record
-	for l.at < len(l.records) && len(out) < records && (len(out) == 0 || bytes > 0) {
-		bytes -= int64(len(l.records[l.at].Value))
+	for l.at < len(l.records) && len(out) < records && (len(out) == 0 || bytes > 0 && l.taken < l.most) {
+		bytes -= weight(l.records[l.at])
+		l.taken += weight(l.records[l.at])
 		out = append(out, l.records[l.at])
 		l.at++
 	}
@@ -70,7 +78,7 @@ func due(offset int64, d time.Duration) *kgo.Record {
 }
 
 func config() Config {
-	return Config{Lookahead: 100, LookaheadBytes: 1 << 20, MaxBackoff: time.Hour, BatchRecords: 10, BatchBytes: 1 << 20}
+	return Config{Lookahead: 100, Weigh: weight, MaxBackoff: time.Hour, BatchRecords: 10, BatchBytes: 1 << 20}
 }
 
 // settle gives every record of a batch a home and says what may be committed.
@@ -158,20 +166,19 @@ func TestRecordParkedByAClockThatWasAYearAheadWaitsNoLongerThanAnyOther(t *testi
 
 func TestLookaheadIsBoundedInRecordsAndBytes(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(*Config){
-		"records": func(c *Config) { c.Lookahead = 25 },
-		"bytes":   func(c *Config) { c.LookaheadBytes = 2500 },
+	for name, change := range map[string]func(*Config, *log){
+		"records": func(c *Config, _ *log) { c.Lookahead = 25 },
+		"bytes":   func(_ *Config, l *log) { l.most = 2500 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				cfg := config()
-				change(&cfg)
 				var rs []*kgo.Record
 				for i := range 200 {
 					rs = append(rs, due(int64(i), time.Minute))
 				}
-				l := newLog(rs...)
+				l, cfg := newLog(rs...), config()
+				change(&cfg, l)
 				w := New(cfg, l)
 				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 				defer cancel()
@@ -190,6 +197,11 @@ func TestLookaheadIsBoundedInRecordsAndBytes(t *testing.T) {
 					if got := settle(t, b); got != int64(seen) {
 						t.Fatalf("may commit %d after %d records", got, seen)
 					}
+				}
+				ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				if err := w.Ready(ctx); !errors.Is(err, context.DeadlineExceeded) || l.taken != 0 {
+					t.Errorf("%d bytes are in hand when all is done, %v", l.taken, err)
 				}
 			})
 		})

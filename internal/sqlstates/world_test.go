@@ -157,7 +157,7 @@ func (w *world) program(name, topic string, batch int, cfg pipeline.Config) *pro
 				return pipe.Run(ctx, a)
 			}
 			return pipe.Run(ctx, parking.New(parking.Config{
-				Lookahead: 1000, LookaheadBytes: 1 << 20, MaxBackoff: cfg.MaxBackoff, BatchRecords: batch, BatchBytes: 1 << 20,
+				Lookahead: 1000, Weigh: kafka.RecordBytes, MaxBackoff: cfg.MaxBackoff, BatchRecords: batch, BatchBytes: 1 << 20,
 			}, a))
 		})
 	}()
