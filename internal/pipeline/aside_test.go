@@ -39,6 +39,9 @@ func TestTheProbeIsAtTheTimeOfTheWholeBatch(t *testing.T) {
 					return nil
 				}
 				w.db.probe = func(at time.Time) error {
+					if at.Year() != 2026 {
+						t.Errorf("a probe at %v", at)
+					}
 					if at.Year() < 2026 {
 						return errCheck
 					}
