@@ -1,9 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -99,6 +104,28 @@ func printList(out io.Writer, mutants []mutant, markdown bool) {
 		rows[i] = []string{m.name, m.breaks, m.hunks[0].file, strings.Join(tests, ", ")}
 	}
 	table(out, []string{"mutant", "breaks", "file", "asked"}, rows, markdown)
+	count(out, mutants, markdown)
+}
+
+// count tells how many bugs are planted in which folder, the folder with most first.
+func count(out io.Writer, mutants []mutant, markdown bool) {
+	in, played := map[string]int{}, 0
+	for _, m := range mutants {
+		in[path.Dir(m.hunks[0].file)]++
+		if m.simulation {
+			played++
+		}
+	}
+	folders := slices.SortedFunc(maps.Keys(in), func(a, b string) int {
+		return cmp.Or(in[b]-in[a], strings.Compare(a, b))
+	})
+	rows := make([][]string, len(folders))
+	for i, f := range folders {
+		rows[i] = []string{f, strconv.Itoa(in[f])}
+	}
+	fmt.Fprintln(out)
+	table(out, []string{"folder", "bugs"}, rows, markdown)
+	fmt.Fprintf(out, "\n%d bugs; the simulation alone is asked about %d\n", len(mutants), played)
 }
 
 func table(out io.Writer, head []string, rows [][]string, markdown bool) {
