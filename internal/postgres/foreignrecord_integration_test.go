@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"docket/internal/pgtest"
+	"docket/internal/postgres"
 )
 
 // before is a trigger of each row before it is in, after is one of each row that is in.
@@ -109,4 +110,32 @@ func client(t testing.TB, d *pgtest.DB) string {
 	query.Set("search_path", "front,public")
 	u.RawQuery = query.Encode()
 	return u.String()
+}
+
+// TestForeignRecord_InsteadOf has a view whose trigger stores elsewhere. Postgres tells nothing of what that did with a row, so
+// it is no table to store into: the partition holds, and check says why.
+func TestForeignRecord_InsteadOf(t *testing.T) {
+	t.Parallel()
+	for name, body := range map[string]string{
+		"stores":   `NEW.stored_at = now(); INSERT INTO public.decision_logs SELECT NEW.*; RETURN NEW;`,
+		"swallows": `RETURN NULL;`,
+		"lies":     `RETURN NEW;`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := pgtest.New(t)
+			d.Exec(t, front("")+`; `+own(body)+`; CREATE TRIGGER own INSTEAD OF INSERT ON front.decision_logs FOR EACH ROW EXECUTE FUNCTION own()`)
+			db := open(t, client(t, d), time.Minute)
+			c := carry(t, db, false, 1, []*kgo.Record{sourceRecord(1, event("id-a", midday, nil)), sourceRecord(2, event("id-b", midday, nil))})
+			if len(c.homes)+len(c.sent) > 0 || c.commit != -1 || len(c.holds) != 1 || c.holds[0].Code != "42P10" {
+				t.Errorf("homes %v, sent %d, committed %d, held %+v", c.homes, len(c.sent), c.commit, c.holds)
+			}
+			same(t, d.Count(t), 0)
+			levels := map[string]postgres.Level{}
+			for _, check := range db.CheckSchema(t.Context()) {
+				levels[check.Name] = check.Level
+			}
+			same(t, []postgres.Level{levels["table"], levels["identity"], levels["write"]}, []postgres.Level{postgres.Warn, postgres.Fail, postgres.Fail})
+		})
+	}
 }
