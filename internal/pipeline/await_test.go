@@ -118,3 +118,17 @@ func TestAMigrationThatIsNeverFinishedIsAHold(t *testing.T) {
 		}
 	})
 }
+
+// TestRetries_KeepTheirPauses sees each further try of a failing batch come as long after the one before as is set.
+func TestRetries_KeepTheirPauses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		from, at := time.Now(), []time.Duration{}
+		w.db.away = func() error { at = append(at, time.Since(from)); return sqlstate("40001") }
+		w.run(t, newPartition(t, recordsOf(0, good("a", "b")...)))
+		if want := []time.Duration{0, time.Second, 3 * time.Second}; !slices.Equal(at, want) || w.told.homes()["parked"] != 2 {
+			t.Errorf("tries after %v, want %v; homes %v", at, want, w.told.homes())
+		}
+	})
+}

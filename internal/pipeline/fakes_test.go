@@ -54,6 +54,7 @@ type table struct {
 	probes int
 
 	refuse func(id string) error       // nil: takes it
+	odd    func(r Row) error           // as refuse, by more than the id; nil: takes it
 	tells  func(row int) int           // which row a refusal names, -1: none; nil: it says nothing of rows
 	away   func() error                // nil: is there
 	probe  func(at time.Time) error    // nil: as away says
@@ -91,6 +92,13 @@ func (t *table) Store(ctx context.Context, rows []Row, fresh bool) ([]Outcome, e
 				if t.tells != nil {
 					err = &rowError{err, t.tells(i)}
 				}
+				return nil, err
+			}
+		}
+	}
+	if t.odd != nil {
+		for _, r := range rows {
+			if err := t.odd(r); err != nil {
 				return nil, err
 			}
 		}

@@ -112,21 +112,16 @@ func (c *carrier) foresee(ctx context.Context, open []*item, name string) ([]*it
 
 // single are those of some items that have no other of the same identity among all.
 func single(some, all []*item) []*item {
-	type identity struct {
-		id string
-		at int64
-	}
-	of := func(it *item) identity { return identity{it.log.ID, it.log.Time.UnixMicro()} }
 	count := make(map[identity]int, len(some))
 	for _, it := range some {
-		count[of(it)] = 0
+		count[it.identity()] = 0
 	}
 	for _, it := range all {
-		if n, ok := count[of(it)]; ok {
-			count[of(it)] = n + 1
+		if n, ok := count[it.identity()]; ok {
+			count[it.identity()] = n + 1
 		}
 	}
-	return slices.DeleteFunc(some, func(it *item) bool { return count[of(it)] > 1 })
+	return slices.DeleteFunc(some, func(it *item) bool { return count[it.identity()] > 1 })
 }
 
 func (c *carrier) setAside(items []*item) {

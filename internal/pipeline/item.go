@@ -19,6 +19,7 @@ type item struct {
 	to      home.Home       // where it has to go; None while it may still get a row
 	cause   *envelope.Cause // nil while it has nowhere to go
 	attempt int             // what x-retry-attempt will say
+	behind  *item           // an earlier one of the same identity that is parked, too: no sooner than that one is this one due
 	id      string          // dead-letter id, once sealed
 	aside   bool            // foreseen to be refused, and not written with the others
 }
@@ -92,6 +93,14 @@ func (c *carrier) account(items []*item, err error) {
 	if err != nil && len(items) > 0 {
 		c.observer.Gave(len(items))
 	}
+}
+
+// pauseOf is the pause of an item that is parked: never less than that of one before it.
+func (p *Pipeline) pauseOf(it *item) time.Duration {
+	if it.behind == nil {
+		return p.backoff(it.attempt)
+	}
+	return p.backoff(max(it.attempt, it.behind.attempt))
 }
 
 // backoff is the pause before try number attempt (from 0) of a parked record.

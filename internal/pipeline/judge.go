@@ -100,8 +100,9 @@ func (c *carrier) postpone(v errclass.Verdict, items ...*item) {
 // them.
 func (c *carrier) isolate(ctx context.Context, open, failed []*item, first error) error {
 	proof := proof{carrier: c, seen: map[suspicion]bool{suspect(errclass.Classify(first), first): true}}
+	ahead := forerunners{}
 	once := func(ctx context.Context, part []*item, again bool) error {
-		part = wanting(part)
+		part = ahead.free(wanting(part))
 		if c.cfg.Replay && len(part) > 0 {
 			return c.write(ctx, part, again) // the pauses of a replay are those of its attempts
 		}
@@ -112,6 +113,9 @@ func (c *carrier) isolate(ctx context.Context, open, failed []*item, first error
 		err := once(ctx, part, again)
 		if again && ctx.Err() == nil && dataFault(err) && !dataFault(before) {
 			err = once(ctx, part, again) // refused once: what came before was a failure of another sort
+		}
+		if again && err != nil {
+			ahead.add(part[0], err)
 		}
 		before = err
 		return err
@@ -142,6 +146,7 @@ func (c *carrier) isolate(ctx context.Context, open, failed []*item, first error
 		}
 		c.sentence(s.Item, s.Err)
 	}
+	ahead.parkBehind(wanting(open))
 	return nil
 }
 

@@ -116,7 +116,7 @@ func (c *carrier) seal(sealer *envelope.Sealer, items []*item) []letter {
 			Traceparent: c.trace.Letter(it.env.Record, it.index),
 		}
 		if it.to == home.Parked {
-			s.NotBefore = now.Add(c.backoff(it.attempt))
+			s.NotBefore = now.Add(c.pauseOf(it))
 		}
 		r := sealer.Seal(it.env, it.cause, s)
 		it.id = envelope.IDOf(r)

@@ -178,6 +178,32 @@ func TestWhatEntersIsKeptAsItCame(t *testing.T) {
 	d.adds()
 }
 
+// The id of a dead letter knows nothing of clusters: equal values at equal places are one letter, the first to enter. What
+// differs in value or place is another letter.
+func TestWhatEnters_FromTwoClusters(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	one, other := letter(0, ""), letter(0, "")
+	other.Key, other.Headers = []byte("of the other cluster"), nil
+	other.Origin.Timestamp = one.Origin.Timestamp.Add(time.Hour)
+	other.Found.Offset, other.Found.Stamp = one.Found.Offset+7, one.Found.Stamp.Add(time.Hour)
+	other.ID = envelope.ID(other.Origin, other.Value)
+	same(t, other.ID, one.ID)
+	if n := d.enter(one, letter(0, "x")); n.New != 2 {
+		t.Fatalf("%+v", n)
+	}
+	if n := d.enter(other, letter(0, "y")); n.New != 1 || n.Known != 1 {
+		t.Fatalf("of the other cluster: %+v", n)
+	}
+	same(t, d.text(`SELECT convert_from(key, 'UTF8') || ' ' || found_offset FROM dead_letters WHERE dead_letter_id = '`+one.ID+`'`), "key0 1000")
+	d.put(one.ID, 5)
+	if n := d.enter(other); n.Known != 1 {
+		t.Fatalf("while it is retried: %+v", n)
+	}
+	same(t, d.stands(one.ID), "PROCESSING 0 retried")
+	d.adds()
+}
+
 func TestNoLetterIsTooStrangeToEnter(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -66,6 +66,8 @@ type PostgresOptions struct {
 	// the server stops, and a password that is cheap to check, as every fresh connection checks it.
 	Memory bool
 
+	Small map[string]string // folders in memory and what they can hold, as in "/limited": "16m"
+
 	HostNetwork bool // no proxy between server and client; for what is measured
 }
 
@@ -89,8 +91,12 @@ func startPostgres(docker *testcontainers.DockerClient, options PostgresOptions)
 		Env:   map[string]string{"POSTGRES_PASSWORD": password},
 		Cmd:   []string{"postgres", "-c", "max_connections=200"},
 	}
+	req.Tmpfs = map[string]string{}
+	for folder, size := range options.Small {
+		req.Tmpfs[folder] = "size=" + size
+	}
 	if options.Memory {
-		req.Tmpfs = map[string]string{"/var/lib/postgresql/data": ""}
+		req.Tmpfs["/var/lib/postgresql/data"] = ""
 		req.Env["POSTGRES_INITDB_ARGS"] = "-c scram_iterations=1"
 		req.Cmd = append(req.Cmd, "-c", "max_wal_size=256MB") // what is in memory stays small
 	}
