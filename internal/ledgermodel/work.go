@@ -220,6 +220,9 @@ func (b *Book) Remove(ctx context.Context, resolvedBefore time.Time, n int, by l
 	for _, e := range gone[:min(n, len(gone))] {
 		for _, s := range b.of(e.ID) {
 			if s.Outcome != ledger.SendingDead {
+				if j := b.jobs[s.Job]; j != nil {
+					j.removed[s.Outcome]++
+				}
 				delete(b.sendings, s.ID)
 			}
 		}
