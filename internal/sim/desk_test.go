@@ -362,7 +362,7 @@ func (w *world) operate() {
 		clicks = append(clicks, click{e.At, func() { w.edit(e) }})
 	}
 	for n, o := range w.plan.Orders {
-		clicks = append(clicks, click{o.At, func() { w.make(o) }})
+		clicks = append(clicks, click{o.At, func() { w.order(o) }})
 		if o.Stop > 0 {
 			clicks = append(clicks, click{o.At + o.Stop, func() { w.turn(n, "stops", w.stopJob) }})
 		}

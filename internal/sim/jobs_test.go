@@ -64,8 +64,8 @@ var killAtWork = evil{"kill in a job", nil, func(w *world, e event) func() {
 // jobCalls are the calls by which jobs get ahead. Taking one is not among them: desks try that all the time.
 var jobCalls = []string{"ledger KeepJob", "ledger EndJob", "ledger FirstEnds", "ledger RetryMatching", "ledger ResolveMatching"}
 
-// make makes a job.
-func (w *world) make(o order) {
+// order makes a job.
+func (w *world) order(o order) {
 	for range 1 + b2i(o.Twice) {
 		filter := ledger.Filter{Kind: o.Kind, States: o.States}
 		made := ordered{by: fmt.Sprint("operator of job ", len(w.ordered)+1), sure: map[string]bool{}, perhaps: map[string]bool{}}

@@ -30,7 +30,7 @@ func (w *world) settle() {
 		if why == "" && w.plan.Desks > 0 && w.plan.Sweep && !swept {
 			swept = true
 			if w.plan.ByJob {
-				w.make(order{})
+				w.order(order{})
 			} else {
 				w.decide(decided{Many: 1 << 20})
 			}
