@@ -31,7 +31,7 @@ var (
 	flagDir      = flag.String("chaos.dir", "", "folder for logs and disks; a new one in the folder for temporary files where empty")
 	flagOnly     = flag.String("chaos.only", "", "faults whose name contains one of these, by comma, instead of all")
 	flagStandby  = flag.Bool("chaos.standby", false, "Postgres has a synchronous standby, which is promoted now and then")
-	flagBin      = flag.String("chaos.bin", "", "folder with the two programs, built otherwise; built here where empty")
+	flagBin      = flag.String("chaos.bin", "", "folder with the three programs, built otherwise; built here where empty")
 	flagSpoil    = flag.String("chaos.spoil", "", "what the campaign itself breaks half-way, to see that it is found: row")
 )
 
@@ -107,6 +107,7 @@ type campaign struct {
 	result   result
 
 	promotions, canceled atomic.Int64 // of the standby, and waits for it
+	decided              atomic.Int64 // commands of operators that were taken
 }
 
 func newCampaign(t *testing.T, of size) *campaign {
@@ -142,7 +143,7 @@ func newCampaign(t *testing.T, of size) *campaign {
 }
 
 func build(dir string) error {
-	cmd := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-s -w", "-tags", "failpoints", "-o", dir+"/", "docket/cmd/consumer", "docket/cmd/parking-replayer")
+	cmd := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-s -w", "-tags", "failpoints", "-o", dir+"/", "docket/cmd/consumer", "docket/cmd/parking-replayer", "docket/cmd/docket")
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("build the programs: %w", err)
@@ -180,6 +181,8 @@ func (c *campaign) run(ctx context.Context) {
 	watchers := c.watch(watching)
 	loading, stopLoading := context.WithCancel(ctx)
 	pouring := c.load.start(loading)
+	operating := make(chan struct{})
+	go func() { defer close(operating); c.operate(loading) }()
 	c.spoil(ctx)
 	c.nemesis(ctx)
 	wait(ctx, time.Until(c.began.Add(c.length)))
@@ -188,6 +191,7 @@ func (c *campaign) run(ctx context.Context) {
 	c.healEverything(ctx)
 	c.result.healed = time.Now()
 	<-pouring
+	<-operating
 	check := c.load.finish(ctx)
 	if check != nil {
 		c.broken("the load", "%v", check)

@@ -11,14 +11,18 @@ const (
 	Consumers = 2
 	Replayers = 2
 	Brokers   = 3
+	Desks     = 2 // where Postgres has no standby
 )
 
-const members = Consumers + Replayers
+const (
+	members = Consumers + Replayers
+	joiners = 2 // come and go
+)
 
 // Kinds are all faults of a campaign. Those that need a disk of a limited size are left out where disks is false, those of
-// a standby where Postgres has none. No other is left out with a standby: what hits Postgres hits whoever is the primary.
+// a standby where Postgres has none, and those of desks where it has one. No other is left out with a standby: what hits Postgres hits whoever is the primary.
 func Kinds(disks, standby bool) []Kind {
-	all := slices.Concat(processKinds(), brokerKinds(), brokerWireKinds(), topicKinds(), serverKinds(), tableKinds(), postgresWireKinds())
+	all := slices.Concat(processKinds(standby), brokerKinds(), brokerWireKinds(), topicKinds(), serverKinds(), tableKinds(), postgresWireKinds())
 	if disks {
 		all = append(all, diskKinds()...)
 	}
@@ -52,9 +56,9 @@ func every(name string, n int) []string {
 	return holds
 }
 
-func processKinds() []Kind {
+func processKinds(standby bool) []Kind {
 	g := "process"
-	return []Kind{
+	kinds := []Kind{
 		{"process killed", g, seconds(0.1), seconds(6), members, each("process")},
 		{"process terminated", g, seconds(0.1), seconds(6), members, each("process")},
 		{"process stopped beyond its session", g, seconds(8), seconds(16), members, each("process")},
@@ -62,9 +66,18 @@ func processKinds() []Kind {
 			return []string{fmt.Sprintf("process %d", target), fmt.Sprintf("process %d", Consumers+target)}
 		}},
 		{"both consumers terminated at once", g, seconds(0.1), seconds(3), 1, all("process 0", "process 1")},
-		{"member added", g, seconds(3), seconds(15), 2, each("joiner")},
+		{"member added", g, seconds(3), seconds(15), joiners, each("joiner")},
 		{"killed again and again", g, seconds(6), seconds(14), members, each("process")},
 	}
+	if standby {
+		return kinds
+	}
+	return append(kinds,
+		Kind{"desk killed", g, seconds(0.1), seconds(6), Desks, each("desk")},
+		Kind{"desk stopped beyond its session", g, seconds(8), seconds(16), Desks, each("desk")},
+		Kind{"desk killed again and again", g, seconds(6), seconds(14), Desks, each("desk")},
+		Kind{"both desks killed at once", g, seconds(0.1), seconds(5), 1, func(int) []string { return every("desk", Desks) }},
+	)
 }
 
 func brokerKinds() []Kind {

@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"docket/internal/conservation"
+	"docket/internal/envelope"
 	"docket/internal/home"
 	"docket/internal/verify"
 )
@@ -172,10 +173,11 @@ func (l *live) remember(r *kgo.Record) {
 	l.dead[at] = true
 }
 
-// origin is where a forwarded decision was first read, as the ledger has it: one that is alone in its record is 0.
+// origin is where a forwarded decision was first read, as the ledger has it: one that is alone in its record is 0. What a desk put back
+// may be dead again before it is known that it was put back.
 func (l *live) origin(f conservation.Forwarded) conservation.Place {
 	at := f.Place
-	if record, known := l.ledger.At(at.Topic, at.Partition, at.Offset); known && len(record.Decisions) == 1 {
+	if record, known := l.ledger.At(at.Topic, at.Partition, at.Offset); at.Index == envelope.NoIndex || known && len(record.Decisions) == 1 {
 		at.Index = 0
 	}
 	return at

@@ -3,6 +3,7 @@
 package chaos
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"docket/internal/conservation"
+	"docket/internal/envelope"
 	"docket/sample"
 )
 
@@ -32,6 +34,9 @@ type load struct {
 	mu      sync.Mutex
 	pending map[int64]conservation.Record // sent, and the broker's answer is not known
 	found   map[int64]conservation.Place  // by serial
+	back    map[conservation.Place]string // what the desks put back, with the mark of the retry
+
+	putBacks atomic.Int64
 }
 
 func newLoad(c *campaign) (*load, error) {
@@ -51,7 +56,7 @@ func newLoad(c *campaign) (*load, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the producer: %w", err)
 	}
-	return &load{campaign: c, generator: generator, client: client, pending: map[int64]conservation.Record{}, found: map[int64]conservation.Place{}}, nil
+	return &load{campaign: c, generator: generator, client: client, pending: map[int64]conservation.Record{}, found: map[int64]conservation.Place{}, back: map[conservation.Place]string{}}, nil
 }
 
 // start produces until the context ends or all is made; the channel is closed then.
@@ -123,7 +128,7 @@ func (l *load) finish(ctx context.Context) error {
 	if n := len(l.pending); n > 0 {
 		l.campaign.say("%d records never reached the topic and do not count", n)
 	}
-	if records := l.campaign.ledger.Records(); seen != records {
+	if records := l.campaign.ledger.Records() - len(l.back); seen != records {
 		return fmt.Errorf("the topic has %d records, %d were acknowledged: the brokers themselves lost some", seen, records)
 	}
 	return nil
@@ -151,6 +156,7 @@ func (l *load) readBack(ctx context.Context) (int, error) {
 		}
 	})
 	cl.AddConsumePartitions(map[string]map[int32]kgo.Offset{topic: starts})
+	var back []*kgo.Record
 	seen := 0
 	for len(left) > 0 {
 		fetches := cl.PollFetches(ctx)
@@ -158,14 +164,89 @@ func (l *load) readBack(ctx context.Context) (int, error) {
 			return 0, errors.New("the source topic cannot be read back in time")
 		}
 		fetches.EachRecord(func(r *kgo.Record) {
-			seen++
-			l.recognise(r)
+			if isPutBack(r) {
+				back = append(back, r)
+			} else {
+				seen++
+				l.recognise(r)
+			}
 			if r.Offset+1 >= left[r.Partition] {
 				delete(left, r.Partition)
 			}
 		})
 	}
+	for _, r := range l.adopt(back) {
+		l.campaign.broken("the source topic", "a record at %d/%d was put back that nobody produced", r.Partition, r.Offset)
+	}
 	return seen, nil
+}
+
+// isPutBack says whether a desk put a record back.
+func isPutBack(r *kgo.Record) bool { return headerOf(r, envelope.RetryOf) != "" }
+
+func headerOf(r *kgo.Record, key string) string {
+	for _, h := range r.Headers {
+		if h.Key == key {
+			return string(h.Value)
+		}
+	}
+	return ""
+}
+
+// adopt writes down what was put back: the same key and bytes as what was produced, or as one decision of that. It deserves what
+// that deserves. It gives back those of which the first record is not known.
+func (l *load) adopt(back []*kgo.Record) (unknown []*kgo.Record) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, r := range back {
+		at := conservation.Place{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset}
+		if l.back[at] != "" {
+			continue
+		}
+		d := l.first(r)
+		if d == nil {
+			unknown = append(unknown, r)
+			continue
+		}
+		l.campaign.ledger.Acknowledged(r.Topic, r.Partition, r.Offset, conservation.Record{
+			Key: r.Key, Value: r.Value, Headers: r.Headers, Decisions: []conservation.Decision{*d}, Planted: "put back",
+		})
+		l.back[at] = headerOf(r, envelope.RetryOf)
+		l.putBacks.Add(1)
+	}
+	return unknown
+}
+
+// first is the decision that was put back, as it was produced; nil: none was, as far as is known.
+func (l *load) first(r *kgo.Record) *conservation.Decision {
+	n, err := strconv.ParseInt(headerOf(r, serialHeader), 10, 64)
+	at, ok := l.found[n]
+	if err != nil || !ok {
+		return nil
+	}
+	record, _ := l.campaign.ledger.At(at.Topic, at.Partition, at.Offset)
+	if !bytes.Equal(record.Key, r.Key) {
+		return nil
+	}
+	for i := range record.Decisions {
+		if whole := len(record.Decisions) == 1; whole && same(record.Value, r.Value) || !whole && same(record.Decisions[i].Body, r.Value) {
+			return &record.Decisions[i]
+		}
+	}
+	return nil
+}
+
+func same(a, b []byte) bool { return bytes.Equal(a, b) && (a == nil) == (b == nil) }
+
+// marks are the places of what was put back, by the mark of the retry.
+func (l *load) marks() map[string][]conservation.Place {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	marks := map[string][]conservation.Place{}
+	for at, mark := range l.back {
+		marks[mark] = append(marks[mark], at)
+	}
+	return marks
 }
 
 // recognise writes a record of the topic into the ledger where its acknowledgement did not come.

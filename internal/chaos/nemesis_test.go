@@ -16,7 +16,7 @@ type inject func(ctx context.Context, f Fault) (heal func(context.Context) error
 func (c *campaign) catalogue() map[string]inject {
 	all := map[string]inject{}
 	for _, part := range []map[string]inject{
-		c.processFaults(), c.brokerFaults(), c.wireFaults(), c.topicFaults(), c.serverFaults(), c.tableFaults(), c.diskFaults(), c.standbyFaults(),
+		c.processFaults(), c.brokerFaults(), c.wireFaults(), c.topicFaults(), c.serverFaults(), c.tableFaults(), c.diskFaults(), c.standbyFaults(), c.deskFaults(),
 	} {
 		for name, do := range part {
 			all[name] = do

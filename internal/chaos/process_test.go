@@ -31,6 +31,7 @@ type slot struct {
 	*campaign
 	number        int
 	name, program string
+	args          []string
 	spool, addr   string
 	env           []string
 
@@ -51,13 +52,15 @@ func (s *slot) start() error {
 	if s.cmd != nil || s.over {
 		return nil
 	}
-	s.armed = s.arms.draw()
+	if s.armed = ""; s.program != "docket" { // the desk has no points
+		s.armed = s.arms.draw()
+	}
 	log, err := os.OpenFile(filepath.Join(s.dir, "logs", s.name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("open the log of %s: %w", s.name, err)
 	}
 	defer func() { _ = log.Close() }() // the process has its own
-	cmd := exec.Command(filepath.Join(s.bin, s.program))
+	cmd := exec.Command(filepath.Join(s.bin, s.program), s.args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Env = append([]string{}, s.env...)

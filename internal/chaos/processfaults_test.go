@@ -40,21 +40,25 @@ func (c *campaign) processFaults() map[string]inject {
 			return func(context.Context) error { s.terminate(); return nil }, nil
 		},
 		"killed again and again": func(_ context.Context, f Fault) (func(context.Context) error, error) {
-			s := c.slots[f.Target]
-			n := 0
-			stop := meanwhile(0, func(ctx context.Context) {
-				_ = s.start() // tried again at once
-				n++
-				wait(ctx, time.Duration(700+317*n%1500)*time.Millisecond)
-				if s.kill() {
-					c.count(c.kills, "at random")
-				}
-			})
-			return func(ctx context.Context) error {
-				_ = stop(ctx)
-				return s.start()
-			}, nil
+			return c.killedAgain(c.slots[f.Target]), nil
 		},
+	}
+}
+
+// killedAgain kills a process each time that it has begun to work, until that is healed.
+func (c *campaign) killedAgain(s *slot) (heal func(context.Context) error) {
+	n := 0
+	stop := meanwhile(0, func(ctx context.Context) {
+		_ = s.start() // tried again at once
+		n++
+		wait(ctx, time.Duration(700+317*n%1500)*time.Millisecond)
+		if s.kill() {
+			c.count(c.kills, "at random")
+		}
+	})
+	return func(ctx context.Context) error {
+		_ = stop(ctx)
+		return s.start()
 	}
 }
 

@@ -85,6 +85,9 @@ func (c *campaign) unsettled(ctx context.Context) error {
 	if source+parking > 0 {
 		return fmt.Errorf("lag of the source %d, of parking %d", source, parking)
 	}
+	if err := c.deskUnsettled(ctx); err != nil {
+		return err
+	}
 	for _, dir := range c.places.SpoolDirs {
 		if files, _ := filepath.Glob(filepath.Join(dir, "*.jsonl.gz")); len(files) > 0 {
 			return fmt.Errorf("%d files in a spool", len(files))
@@ -126,13 +129,17 @@ func (c *campaign) account(ctx context.Context) {
 	if c.result.settled {
 		c.sound(ctx)
 	}
-	c.places.DatabaseURL = c.database.url() // a promotion may have changed it
+	c.places.DatabaseURL = c.database.url()         // a promotion may have changed it
+	if _, err := c.load.readBack(ctx); err != nil { // what was put back while it settled
+		c.broken("the account", "%v", err)
+	}
 	evidence, err := conservation.Gather(ctx, c.places, c.ledger)
 	if err != nil {
 		c.broken("the account", "%v", err)
 		return
 	}
 	c.invariants(ctx, evidence)
+	c.books(ctx, evidence)
 	a := conservation.Reconcile(c.ledger, evidence)
 	c.result.account = a
 	if err := a.Err(); err != nil {

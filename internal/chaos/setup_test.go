@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,7 +47,7 @@ func (c *campaign) setUp(t *testing.T) {
 	check(t, err)
 	c.makeSlots(t)
 	t.Cleanup(c.close)
-	for _, s := range c.slots[:members] {
+	for _, s := range slices.Concat(c.slots[:members], c.desks()) {
 		check(t, s.start())
 	}
 	starting, cancel := context.WithTimeout(t.Context(), 2*settleBase) // a machine may be busy
@@ -54,13 +55,13 @@ func (c *campaign) setUp(t *testing.T) {
 	if err := again(starting, func() error { return c.unsettled(starting) }); err != nil || !c.clean() {
 		t.Fatalf("the programs do not start: %v; logs are in %s/logs", err, c.dir)
 	}
-	c.say("three brokers, Postgres and %d processes are up", members)
+	c.say("three brokers, Postgres and %d processes are up", members+len(c.desks()))
 }
 
 // startPostgres starts the one server, or a primary that waits for its standby.
 func (c *campaign) startPostgres(t *testing.T) {
 	t.Helper()
-	settings := []string{"max_connections=60", "superuser_reserved_connections=20", "max_wal_size=256MB"}
+	settings := []string{"max_connections=80", "superuser_reserved_connections=20", "max_wal_size=256MB"}
 	if c.standby {
 		c.pair = testenv.OwnPostgresPair(t, testenv.PairOptions{Settings: settings, Binds: c.disks.binds, Before: c.wires.join})
 		check(t, c.pair.Synchronous(t.Context()))
@@ -119,7 +120,7 @@ func (c *campaign) makeTable(t *testing.T) {
 	}
 }
 
-// makeSlots makes a place for every process: the members, and two more that come and go.
+// makeSlots makes a place for every process: the members, two more that come and go, and the desks.
 func (c *campaign) makeSlots(t *testing.T) {
 	t.Helper()
 	var brokers []string
@@ -135,7 +136,7 @@ func (c *campaign) makeSlots(t *testing.T) {
 		"DOCKET_BATCH_MAX_RECORDS=200", "DOCKET_BATCH_MAX_BYTES=1MiB", "DOCKET_PUBLISH_TIMEOUT=4s",
 		"DOCKET_MAX_RECORD_BYTES=1MiB", "DOCKET_SHUTDOWN_TIMEOUT=20s", "DOCKET_SPOOL_MAX_BYTES=64MiB",
 	}
-	for i := range members + 2 {
+	for i := range members + joiners {
 		program := "consumer"
 		if i >= Consumers && i < members || i == members+1 {
 			program = "parking-replayer"
@@ -148,6 +149,9 @@ func (c *campaign) makeSlots(t *testing.T) {
 		s.env = append(append([]string{}, env...), "DOCKET_SPOOL_DIR="+spool, "DOCKET_HTTP_ADDR="+s.addr)
 		c.slots = append(c.slots, s)
 		c.places.SpoolDirs = append(c.places.SpoolDirs, spool)
+	}
+	if !c.standby {
+		c.makeDesks(t, env)
 	}
 }
 

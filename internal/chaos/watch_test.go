@@ -34,6 +34,7 @@ func (c *campaign) watch(ctx context.Context) *sync.WaitGroup {
 	all.Go(func() { c.pollCommits(ctx) })
 	all.Go(func() { c.progress(ctx) })
 	all.Go(func() { c.live(ctx) })
+	all.Go(func() { c.followReturns(ctx) })
 	return &all
 }
 

@@ -313,6 +313,31 @@ func TestALedgerThatIsAwayStopsAJobOnceItIsBack(t *testing.T) {
 	})
 }
 
+func TestALedgerThatFailsOnceMakesAJobSkipNothing(t *testing.T) {
+	t.Parallel()
+	for _, act := range []ledger.Act{ledger.Retried, ledger.Closed} {
+		inJobs(t, func(t *testing.T, play func(func(context.Context)) func()) {
+			b := newJobsBook(20)
+			id := b.job(ledger.Job{Act: act, Rate: 5})
+			calls := 0
+			b.fails = func(what string) error { // every second portion, which comes again at the next step
+				if what != "retry" && what != "resolve" {
+					return nil
+				}
+				if calls++; calls%2 == 0 {
+					return errors.New("away")
+				}
+				return nil
+			}
+			play(jobsDesk(b, "a", well))
+			play(func(ctx context.Context) { b.consumer(ctx, 100*time.Millisecond, always(ledger.SendingStored, "")) })
+			if j := until(t, b, id, ledger.JobDone, time.Minute); j.Sent != 20 || calls < 3 {
+				t.Errorf("it moved %d of 20 in %d portions: %s", j.Sent, calls, j.Note)
+			}
+		})
+	}
+}
+
 func TestAJobWithoutAConsumerStopsByItself(t *testing.T) {
 	t.Parallel()
 	inJobs(t, func(t *testing.T, play func(func(context.Context)) func()) {

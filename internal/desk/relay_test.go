@@ -35,6 +35,22 @@ func TestARetriedRecordIsThatOfTheLetterWithItsMark(t *testing.T) {
 	})
 }
 
+func TestALetterThatWasEditedIsPublishedAsItIsNow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o, p := &outbox{}, &topic{}
+		o.add("k", 1)
+		r := relayOf(o, p)
+		running(t, r, time.Second/2)
+		o.add("k", 1)
+		o.rows[1].LetterID, o.rows[1].Value = o.rows[0].LetterID, []byte("edited")
+		running(t, r, time.Second/2)
+		if len(p.took) != 2 || string(p.took[0].Value) != "1" || string(p.took[1].Value) != "edited" {
+			t.Errorf("published %d records, the last with %q", len(p.took), p.took[len(p.took)-1].Value)
+		}
+	})
+}
+
 func TestFullBatchesAreFetchedAtOnceAndOthersEachInterval(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

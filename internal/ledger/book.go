@@ -104,7 +104,8 @@ type Awaited struct {
 type Watch interface {
 	// Awaited lists at most n that are due to be looked for.
 	Awaited(ctx context.Context, n int) ([]Awaited, error)
-	// Stored ends retries: their letters are RESOLVED. why says where the row is, one line for each id.
+	// Stored ends retries, and those of the same letters with the same value: the letters are RESOLVED. why says where the row is,
+	// one line for each id. A retry that was published with another value has an end of its own.
 	Stored(ctx context.Context, ids []int64, why []string, by Actor) error
 	// LookAgain puts off the next look.
 	LookAgain(ctx context.Context, ids []int64, after time.Duration) error

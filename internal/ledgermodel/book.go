@@ -28,6 +28,7 @@ type Book struct {
 	lastID   int64 // of a sending
 	duties   map[string]*duty
 	notes    map[string]note
+	jobs     map[int64]*job        // from 1 on
 	entered  map[ledger.Found]bool // places, without the time, whose record was taken in
 }
 
@@ -58,15 +59,20 @@ type note struct {
 
 // New opens an empty ledger.
 func New() *Book {
-	return &Book{letters: map[string]*ledger.Entry{}, sendings: map[int64]*sending{}, duties: map[string]*duty{}, notes: map[string]note{}, entered: map[ledger.Found]bool{}}
+	return &Book{
+		letters: map[string]*ledger.Entry{}, sendings: map[int64]*sending{}, duties: map[string]*duty{}, notes: map[string]note{}, jobs: map[int64]*job{},
+		entered: map[ledger.Found]bool{},
+	}
 }
 
 var (
-	_ ledger.Intake = (*Book)(nil)
-	_ ledger.Relay  = (*Book)(nil)
-	_ ledger.Watch  = (*Book)(nil)
-	_ ledger.Upkeep = (*Book)(nil)
-	_ ledger.Prover = (*Book)(nil)
+	_ ledger.Intake  = (*Book)(nil)
+	_ ledger.Decider = (*Book)(nil)
+	_ ledger.Relay   = (*Book)(nil)
+	_ ledger.Watch   = (*Book)(nil)
+	_ ledger.Upkeep  = (*Book)(nil)
+	_ ledger.Jobs    = (*Book)(nil)
+	_ ledger.Prover  = (*Book)(nil)
 )
 
 // begin locks the ledger, unless the caller has gone.
@@ -81,6 +87,9 @@ func (b *Book) begin(ctx context.Context) (now time.Time, end func(), err error)
 // move gives a letter another state, with its line in the audit.
 func (b *Book) move(e *ledger.Entry, to ledger.State, act ledger.Act, by ledger.Actor, now time.Time) {
 	from := e.State
+	if by.Job != 0 {
+		e.Job = by.Job
+	}
 	e.State, e.ChangedAt, e.ChangedBy, e.Why = to, now, by.Name, by.Why
 	if to != ledger.Processing {
 		e.Owner, e.LeaseUntil = "", time.Time{}
@@ -134,11 +143,15 @@ func (b *Book) Resolve(ctx context.Context, ids []string, by ledger.Actor) ([]le
 	}
 	defer end()
 	outcomes, free := b.free(ids)
-	for _, e := range free {
+	b.resolve(free, by, now)
+	return outcomes, nil
+}
+
+func (b *Book) resolve(letters []*ledger.Entry, by ledger.Actor, now time.Time) {
+	for _, e := range letters {
 		b.takeBack(e.ID, now)
 		b.move(e, ledger.Resolved, ledger.Closed, by, now)
 	}
-	return outcomes, nil
 }
 
 // free are those of letters that may be moved, by id, each once.
@@ -200,27 +213,6 @@ func (b *Book) retry(letters []*ledger.Entry, lease time.Duration, by ledger.Act
 	return ids
 }
 
-// RetryMatching retries at most n letters that filter chooses and that were last moved before a time. Of the filter it knows
-// Kind, States and AttemptsBelow. See [ledger.Decider].
-func (b *Book) RetryMatching(ctx context.Context, f ledger.Filter, before time.Time, n int, lease time.Duration, by ledger.Actor) ([]int64, error) {
-	now, end, err := b.begin(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer end()
-	var free []*ledger.Entry
-	for _, e := range b.letters {
-		if (e.State == ledger.Pending || e.State == ledger.Failed) && (len(f.States) == 0 || slices.Contains(f.States, e.State)) &&
-			(f.Kind == "" || f.Kind == e.Cause.Kind) && (f.AttemptsBelow == 0 || e.Attempts < f.AttemptsBelow) && e.ChangedAt.Before(before) {
-			free = append(free, e)
-		}
-	}
-	slices.SortFunc(free, func(a, b *ledger.Entry) int {
-		return cmp.Or(a.FirstFailedAt.Compare(b.FirstFailedAt), strings.Compare(a.ID, b.ID))
-	})
-	return b.retry(free[:min(n, len(free))], lease, by, now), nil
-}
-
 // Proof implements [ledger.Prover]; it gives all there is. The counters are what a count gives.
 func (b *Book) Proof(ctx context.Context, _ time.Time, _ int) (ledger.Proof, error) {
 	_, end, err := b.begin(ctx)
@@ -271,7 +263,7 @@ func (b *Book) Has(topic string, partition int32, offset int64) bool {
 	return b.entered[ledger.Found{Topic: topic, Partition: partition, Offset: offset}]
 }
 
-// Lapse lets all leases and claims end, and all pauses.
+// Lapse lets all leases, those of jobs too, and claims end, and all pauses.
 func (b *Book) Lapse(leases, claims bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -279,6 +271,11 @@ func (b *Book) Lapse(leases, claims bool) {
 	for _, e := range b.letters {
 		if leases && e.State == ledger.Processing {
 			e.LeaseUntil = past
+		}
+	}
+	for _, j := range b.jobs {
+		if leases && j.State == ledger.JobRunning {
+			j.leaseUntil = past
 		}
 	}
 	for _, s := range b.sendings {

@@ -2,6 +2,6 @@
 // works on it. Each call is one step that nothing interrupts. That it does what the tables do is for internal/postgres to show,
 // which plays the same calls on both.
 //
-// It has what intake, relay, watcher, upkeep and schedule call, and what a checker reads. It has no edits, no jobs, no lists, no
-// groups and no limits of bytes.
+// It has what the workers of the desk call, what people decide, and what a checker reads. It has no lists, no groups, no limits of
+// bytes, and does not refuse a job that makes no sense.
 package ledgermodel

@@ -137,12 +137,14 @@ func (b *Book) Stored(ctx context.Context, ids []int64, why []string, by ledger.
 			by.Why = why[i]
 			b.move(e, ledger.Resolved, ledger.Stored, by, now)
 		}
-		for _, o := range b.of(s.LetterID) {
+		own := b.of(s.LetterID)
+		for _, o := range own {
+			named := func(s *sending) bool { return slices.Contains(ids, s.ID) && sameValue(s.Value, o.Value) }
 			switch {
 			case !o.EndedAt.IsZero():
 			case o.Published.Stamp.IsZero() && !slices.Contains(ids, o.ID):
 				o.end(ledger.SendingWithdrawn, now)
-			default:
+			case slices.ContainsFunc(own, named): // another was published with other bytes
 				o.end(ledger.SendingStored, now)
 			}
 		}
@@ -220,6 +222,9 @@ func (b *Book) Remove(ctx context.Context, resolvedBefore time.Time, n int, by l
 	for _, e := range gone[:min(n, len(gone))] {
 		for _, s := range b.of(e.ID) {
 			if s.Outcome != ledger.SendingDead {
+				if j := b.jobs[s.Job]; j != nil {
+					j.removed[s.Outcome]++
+				}
 				delete(b.sendings, s.ID)
 			}
 		}

@@ -27,6 +27,7 @@ type alike struct {
 	model  *ledgermodel.Book
 	tables []ledger.Sending // in the order of the outbox
 	own    []ledger.Sending // the model's
+	jobs   [][2]ledger.Job  // of the two, the oldest first
 	offset int64
 	deaths [][2]ledger.Letter // that were entered, for each of the two
 }
@@ -41,10 +42,12 @@ func TestTheModelInMemoryDoesWhatTheLedgerDoes(t *testing.T) {
 	}
 	defer func() { _ = conn.Close(context.Background()) }()
 	rapid.Check(t, func(rt *rapid.T) {
-		d.Exec(t, `SET session_replication_role = replica; TRUNCATE dead_letters, dead_letter_audit, dead_letter_outbox, dead_letter_counts, dead_letter_days, dead_letter_duties, dead_letter_notes`)
+		d.Exec(t, `SET session_replication_role = replica; TRUNCATE dead_letters, dead_letter_audit, dead_letter_outbox, dead_letter_counts, dead_letter_days, dead_letter_duties, dead_letter_notes,
+			dead_letter_jobs, dead_letter_job_ends`)
 		a := &alike{d: d, conn: conn, model: ledgermodel.New(), offset: 1000}
 		rt.Repeat(map[string]func(*rapid.T){
 			"": a.check, "enter": a.enter, "again": a.again, "retry": a.retry, "schedule": a.schedule, "resolve": a.resolve, "claim": a.claim, "publish": a.publish,
+			"edit": a.edit, "job": a.job, "jobs go on": a.goOn, "take a job": a.take, "keep a job": a.keep, "end a job": a.endJob, "turn a job": a.turn, "first ends": a.firstEnds,
 			"unpublish": a.unpublish, "die": a.die, "await": a.await, "stored": a.stored, "leases": a.leases, "claims": a.claims, "remove": a.remove, "duty": a.duty,
 		})
 	})
@@ -278,7 +281,8 @@ func (a *alike) stored(t *rapid.T) {
 func (a *alike) lapse(t *rapid.T, leases, claims bool) {
 	sql := ""
 	if leases {
-		sql += `UPDATE dead_letters SET lease_until = now() - interval '1 s' WHERE state = 'PROCESSING';`
+		sql += `UPDATE dead_letters SET lease_until = now() - interval '1 s' WHERE state = 'PROCESSING';
+			UPDATE dead_letter_jobs SET lease_until = now() - interval '1 s' WHERE state = 'RUNNING';`
 	}
 	if claims {
 		sql += `UPDATE dead_letter_outbox SET next_try_at = now() - interval '1 s', claimed_until = CASE WHEN claimed_until IS NOT NULL THEN now() - interval '1 s' END,
@@ -328,30 +332,179 @@ func (a *alike) check(t *rapid.T) {
 	if err != nil || errOfModel != nil {
 		t.Fatal(err, errOfModel)
 	}
-	of := func(p ledger.Proof) (told []string) {
+	a.checkJobs(t)
+	of := func(p ledger.Proof, which int) (told []string) {
 		for _, e := range p.Letters {
 			told = append(told, fmt.Sprint("letter ", e.ID, e.State, e.Attempts, e.ChangedBy))
 		}
 		slices.Sort(told)
 		lines := map[string]string{}
 		for _, l := range p.Lines {
-			lines[l.LetterID] += fmt.Sprint(l.Act, l.From, l.To, l.By, l.Attempts, "; ")
+			lines[l.LetterID] += fmt.Sprint(l.Act, l.From, l.To, l.By, l.Attempts, a.jobOf(l.Job, which), "; ")
 		}
 		for _, e := range p.Letters {
 			told = append(told, "audit "+e.ID+lines[e.ID])
 		}
 		slices.Sort(told)
 		for i, s := range p.Sendings {
-			told = append(told, fmt.Sprint("sending ", i, s.LetterID, s.Topic, s.Tries, s.Published.Stamp.IsZero(), s.Published.Partition, s.Published.Offset, s.Outcome, s.Code))
+			told = append(told, fmt.Sprint("sending ", i, s.LetterID, s.Topic, s.Tries, s.Published.Stamp.IsZero(), s.Published.Partition, s.Published.Offset, s.Outcome, s.Code, a.jobOf(s.Job, which)))
 		}
 		return told
 	}
-	a.same(t, "proof", of(tables), of(model))
+	a.same(t, "proof", of(tables, 0), of(model, 1))
 	for _, s := range ledger.States() {
 		a.same(t, "count of "+string(s), tables.Rows[s], model.Rows[s])
 	}
 	a.tables, a.own = tables.Sendings, model.Sendings
 	for i := range a.own {
 		a.tables[i].Key, a.tables[i].Value = a.own[i].Key, a.own[i].Value
+	}
+}
+
+// edit gives a letter a value: its own, one of two decisions, or one that a letter had before.
+func (a *alike) edit(t *rapid.T) {
+	id := a.ids(t)[0]
+	value := []byte(rapid.SampledFrom([]string{
+		"0", "edited", `[{"decision_id":"c","timestamp":"2024-05-01T12:00:00Z"},{"decision_id":"b","timestamp":"2024-05-01T12:00:00Z"}]`,
+	}).Draw(t, "value"))
+	lease := rapid.SampledFrom([]time.Duration{0, soon}).Draw(t, "lease")
+	a.sameErr(t, "edit", a.d.Edit(context.Background(), id, value, "a diff", lease, ann), a.model.Edit(context.Background(), id, value, "a diff", lease, ann))
+}
+
+// jobOf says which of the jobs an id is; -1: none.
+func (a *alike) jobOf(id int64, which int) int {
+	return slices.IndexFunc(a.jobs, func(j [2]ledger.Job) bool { return j[which].ID == id })
+}
+
+func (a *alike) job(t *rapid.T) {
+	j := ledger.Job{
+		Act: rapid.SampledFrom([]ledger.Act{ledger.Retried, ledger.Closed}).Draw(t, "act"), Operator: "ann", Reason: "all of them", Limit: rapid.Int64Range(0, 3).Draw(t, "limit"),
+		Filter: ledger.Filter{Kind: rapid.SampledFrom([]envelope.Kind{"", envelope.Data}).Draw(t, "kind")},
+	}
+	if rapid.Bool().Draw(t, "failed alone") {
+		j.Filter.States = []ledger.State{ledger.Failed}
+	}
+	_, err := a.d.CreateJob(context.Background(), j)
+	_, errOfModel := a.model.CreateJob(context.Background(), j)
+	a.sameErr(t, "create a job", err, errOfModel)
+}
+
+// aJob draws a job; nil: there is none, and the action is to do nothing.
+func (a *alike) aJob(t *rapid.T) *[2]ledger.Job {
+	if len(a.jobs) == 0 {
+		return nil
+	}
+	return &a.jobs[rapid.IntRange(0, len(a.jobs)-1).Draw(t, "job")]
+}
+
+// goOn moves a portion of what a job names, whoever has it.
+func (a *alike) goOn(t *rapid.T) {
+	j, n := a.aJob(t), rapid.IntRange(0, 4).Draw(t, "n")
+	if j == nil {
+		return
+	}
+	var moved [2]int
+	var errs [2]error
+	for i, book := range []ledger.Decider{a.d, a.model} {
+		by := ledger.Actor{Name: j[i].Operator, Why: j[i].Reason, Job: j[i].ID}
+		if j[i].Act == ledger.Closed {
+			moved[i], errs[i] = book.ResolveMatching(context.Background(), j[i].Filter, j[i].CreatedAt, n, by)
+			continue
+		}
+		ids, err := book.RetryMatching(context.Background(), j[i].Filter, j[i].CreatedAt, n, soon, by)
+		moved[i], errs[i] = len(ids), err
+	}
+	a.sameErr(t, "go on with a job", errs[0], errs[1])
+	a.same(t, "moved by a job", moved[0], moved[1])
+}
+
+func (a *alike) take(t *rapid.T) {
+	lease, holder := rapid.SampledFrom([]time.Duration{-time.Second, time.Hour}).Draw(t, "lease"), a.holder(t)
+	tables, err := a.d.TakeJob(context.Background(), holder, lease)
+	model, errOfModel := a.model.TakeJob(context.Background(), holder, lease)
+	a.sameErr(t, "take a job", err, errOfModel)
+	a.same(t, "took", a.jobOf(tables.ID, 0), a.jobOf(model.ID, 1))
+}
+
+func (a *alike) keep(t *rapid.T) {
+	j, holder := a.aJob(t), a.holder(t)
+	if j == nil {
+		return
+	}
+	tables, err := a.d.KeepJob(context.Background(), j[0].ID, holder, "on its way", time.Hour)
+	model, errOfModel := a.model.KeepJob(context.Background(), j[1].ID, holder, "on its way", time.Hour)
+	a.sameErr(t, "keep a job", err, errOfModel)
+	a.same(t, "kept", toldOf(tables), toldOf(model))
+}
+
+func (a *alike) endJob(t *rapid.T) {
+	j, holder, state := a.aJob(t), a.holder(t), rapid.SampledFrom([]ledger.JobState{ledger.JobDone, ledger.JobStopped}).Draw(t, "state")
+	if j == nil {
+		return
+	}
+	a.sameErr(t, "end a job", a.d.EndJob(context.Background(), j[0].ID, holder, state, "over"), a.model.EndJob(context.Background(), j[1].ID, holder, state, "over"))
+}
+
+// turn stops or resumes a job.
+func (a *alike) turn(t *rapid.T) {
+	j, by := a.aJob(t), ledger.Actor{Name: "bob", Why: rapid.SampledFrom([]string{"", "so it goes"}).Draw(t, "why")}
+	if j == nil {
+		return
+	}
+	var told [2]string
+	var errs [2]error
+	stop := rapid.Bool().Draw(t, "stop")
+	for i, book := range []ledger.Jobs{a.d, a.model} {
+		var after ledger.Job
+		if stop {
+			after, errs[i] = book.StopJob(context.Background(), j[i].ID, "enough", by)
+		} else {
+			after, errs[i] = book.ResumeJob(context.Background(), j[i].ID, by)
+		}
+		told[i] = toldOf(after)
+	}
+	a.sameErr(t, "turn a job", errs[0], errs[1])
+	a.same(t, "turned", told[0], told[1])
+}
+
+func (a *alike) firstEnds(t *rapid.T) {
+	j, n := a.aJob(t), rapid.IntRange(1, 4).Draw(t, "n")
+	if j == nil {
+		return
+	}
+	var told [2][]string
+	for i, book := range []ledger.Jobs{a.d, a.model} {
+		ends, err := book.FirstEnds(context.Background(), j[i].ID, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range ends {
+			told[i] = append(told[i], fmt.Sprint(s.Outcome, s.Code))
+		}
+		if len(ends) < n { // those that ended with one statement have an order of their own
+			slices.Sort(told[i])
+		}
+	}
+	a.same(t, "how many ended first", len(told[0]), len(told[1]))
+	if len(told[0]) < n {
+		a.same(t, "first ends", told[0], told[1])
+	}
+}
+
+// toldOf is a job without what is each ledger's own.
+func toldOf(j ledger.Job) string {
+	return fmt.Sprint(j.Act, j.State, j.Operator, j.Reason, j.Limit, j.Matched, j.Sent, j.Stored, j.Dead, j.Refused, j.StartedAt.IsZero(), j.EndedAt.IsZero(), j.Note, j.StoppedBy, j.Owner)
+}
+
+// checkJobs compares the jobs of both, and finds out which is which.
+func (a *alike) checkJobs(t *rapid.T) {
+	tables, err := a.d.ListJobs(context.Background(), 1000)
+	model, errOfModel := a.model.ListJobs(context.Background(), 1000)
+	a.sameErr(t, "list jobs", err, errOfModel)
+	a.same(t, "jobs", len(tables), len(model))
+	a.jobs = a.jobs[:0]
+	for i := range slices.Backward(tables) {
+		a.same(t, "job", toldOf(tables[i]), toldOf(model[i]))
+		a.jobs = append(a.jobs, [2]ledger.Job{tables[i], model[i]})
 	}
 }

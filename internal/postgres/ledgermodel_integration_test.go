@@ -318,7 +318,7 @@ func (m *ledgerModel) stored(t *rapid.T) {
 	}
 	m.letters[s.LetterID].state = ledger.Resolved
 	for id, other := range m.sendings {
-		if other.LetterID != s.LetterID || other.outcome != "" {
+		if other.LetterID != s.LetterID || other.outcome != "" || other.place != 0 && string(other.Value) != string(s.Value) {
 			continue
 		}
 		if other.outcome = "stored"; other.place == 0 && id != s.ID {

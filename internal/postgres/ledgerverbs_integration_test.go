@@ -36,6 +36,39 @@ func TestAnEditKeepsWhatWasThereAndRetriesTheNewOne(t *testing.T) {
 	d.adds()
 }
 
+// What was put back before an edit is another record than what was put back after it: the one tells nothing of the other.
+func TestARetryFromBeforeAnEditHasAnEndOfItsOwn(t *testing.T) {
+	t.Parallel()
+	for which, want := range []string{"stored stored withdrawn", "open open stored"} {
+		d := newDesk(t)
+		l := letter(1, one)
+		d.enter(l)
+		before := d.put(l.ID, 500)
+		same(t, d.lapse(), 1)
+		again := d.put(l.ID, 501) // the same bytes, so what becomes of the one becomes of both
+		same(t, d.lapse(), 1)
+		if err := d.Edit(t.Context(), l.ID, []byte(two), "-1\n+2", soon, ann); err != nil {
+			t.Fatal(err)
+		}
+		after := d.claim("r", 1)[0]
+		stored := []int64{before.ID, after.ID}[which]
+		if which == 1 {
+			d.published("r", ledger.Placed{SendingID: after.ID, Offset: 502})
+		}
+		if err := d.Stored(t.Context(), []int64{stored}, []string{"x"}, ann); err != nil {
+			t.Fatal(err)
+		}
+		same(t, d.stands(l.ID), "RESOLVED 0 stored")
+		same(t, d.text(`SELECT string_agg(coalesce(outcome, 'open'), ' ' ORDER BY outbox_id) FROM dead_letter_outbox`), want)
+		if which == 1 { // the first is dead again, which is its own end and no attempt of a letter that is resolved
+			same(t, d.enter(home(again, 501)), ledger.EnteredCount{Known: 1})
+			same(t, d.text(`SELECT string_agg(coalesce(outcome, 'open'), ' ' ORDER BY outbox_id) FROM dead_letter_outbox`), "open dead stored")
+			same(t, d.stands(l.ID), "RESOLVED 0 stored")
+		}
+		d.adds()
+	}
+}
+
 func TestAKeyWaitsForItsEarlierRows(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -60,7 +60,8 @@ func (l *Ledger) Awaited(ctx context.Context, n int) ([]ledger.Awaited, error) {
 	return awaited, nil
 }
 
-// endStoredSQL ends every retry of letters that are stored, whether it was looked for or not.
+// endStoredSQL ends the retries of letters that are stored, whether they were looked for or not. One that was published with other
+// bytes, before an edit or after it, is another record: its end is still to come.
 const (
 	storedSQL = `UPDATE dead_letters d SET state = 'RESOLVED', changed_at = clock_timestamp(), changed_by = $3::text, changed_act = 'stored', why = n.why,
 			owner = NULL, lease_until = NULL
@@ -69,7 +70,10 @@ const (
 		WHERE d.dead_letter_id = n.dead_letter_id AND d.state <> 'RESOLVED'`
 	endStoredSQL = `UPDATE dead_letter_outbox o SET outcome = CASE WHEN o.published_at IS NULL AND NOT o.outbox_id = ANY($2::bigint[]) THEN 'withdrawn' ELSE 'stored' END,
 			ended_at = clock_timestamp(), claimed_by = NULL, claimed_until = NULL
-		FROM (SELECT outbox_id FROM dead_letter_outbox WHERE dead_letter_id = ANY($1::text[]) AND ended_at IS NULL ORDER BY outbox_id FOR UPDATE) n
+		FROM (SELECT e.outbox_id FROM dead_letter_outbox e WHERE e.dead_letter_id = ANY($1::text[]) AND e.ended_at IS NULL
+				AND (e.published_at IS NULL OR e.value_hash IN (
+					SELECT s.value_hash FROM dead_letter_outbox s WHERE s.dead_letter_id = e.dead_letter_id AND s.outbox_id = ANY($2::bigint[])))
+			ORDER BY e.outbox_id FOR UPDATE) n
 		WHERE o.outbox_id = n.outbox_id`
 )
 

@@ -40,7 +40,7 @@ func (c *clerk) witnessDesk(r *kmsg.OffsetCommitRequest) {
 }
 
 // adopt adds what the desk put back on the source to the truth: each such record has to be a dead letter's, byte for byte, under
-// a mark that the ledger gave out. It deserves what the decision deserves that it was at first.
+// a mark that the ledger gave out. It deserves what the decision deserves that it was at first, or what it was edited to.
 func (w *world) adopt() {
 	proof := w.proof()
 	letters, sendings := map[string]*ledger.Entry{}, map[string]*ledger.Sending{}
@@ -62,17 +62,29 @@ func (w *world) adopt() {
 			continue
 		}
 		l := letters[s.LetterID]
-		at, _ := w.ledger.Canonical(placeOf(l.Origin))
-		was, known := w.ledger.At(at.Topic, at.Partition, at.Offset)
-		if !known || !bytes.Equal(r.Value, l.Value) || (r.Value == nil) != (l.Value == nil) || !bytes.Equal(r.Key, l.Key) || !sameHeaders(r.Headers, l.Headers) {
+		value, worth := w.retried(s, l, proof.Lines)
+		if worth == nil || !bytes.Equal(r.Value, value) || (r.Value == nil) != (value == nil) || !bytes.Equal(r.Key, l.Key) || !sameHeaders(r.Headers, l.Headers) {
 			w.found(fmt.Sprintf("I3 fidelity: %s/%d/%d was put back as another record than the dead letter %.12s is", r.Topic, r.Partition, r.Offset, l.ID))
 			continue
 		}
 		w.ledger.Acknowledged(source, r.Partition, r.Offset, conservation.Record{
-			Key: r.Key, Value: r.Value, Headers: r.Headers, Decisions: []conservation.Decision{was.Decisions[at.Index]}, Planted: "put back",
+			Key: r.Key, Value: r.Value, Headers: r.Headers, Decisions: worth, Planted: "put back",
 		})
 		w.returned[mark] = append(w.returned[mark], verify.Place{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset})
 	}
+}
+
+// retried is the value that a retry of a letter has to put back, and what it deserves; that is nil where the letter was never produced.
+func (w *world) retried(s *ledger.Sending, l *ledger.Entry, lines []ledger.Audit) ([]byte, []conservation.Decision) {
+	if e := w.sentAs(s); e != nil {
+		return e.value, e.worth
+	}
+	at, _ := w.ledger.Canonical(placeOf(l.Origin))
+	was, known := w.ledger.At(at.Topic, at.Partition, at.Offset)
+	if !known {
+		return nil, nil
+	}
+	return came(l, lines), was.Decisions[at.Index : at.Index+1]
 }
 
 // sameHeaders says whether a record that was put back has the headers of its dead letter, and its mark.
@@ -119,18 +131,24 @@ func (w *world) judgeDesk(ev *evidence) {
 	for i := range ev.Books.Letters {
 		letters[ev.Books.Letters[i].ID] = &ev.Books.Letters[i]
 	}
-	byOperators := 0
+	accepted := map[string]int{}
 	for i := range ev.Books.Sendings {
 		s := &ev.Books.Sendings[i]
-		byOperators += b2i(s.By == "operator")
+		if s.By == "operator" || s.By == editor {
+			accepted[s.By]++
+		}
 		if wrong := w.effect(ev, s, letters[s.LetterID]); wrong != "" {
 			at, _ := w.ledger.Canonical(placeOf(letters[s.LetterID].Origin))
 			w.found(fmt.Sprintf("a retry has one effect: retry %d of %.12s, %v, put back at %v: %s\n%s", s.ID, s.LetterID, at, w.returned[s.Mark], wrong, w.story(ev, at)))
 		}
 	}
-	if byOperators != w.accepted {
-		w.found(fmt.Sprintf("a retry has one effect: %d retries of operators were accepted, %d are in the outbox", w.accepted, byOperators))
+	for _, by := range []string{"operator", editor} {
+		if accepted[by] != w.retriedBy[by] {
+			w.found(fmt.Sprintf("a retry has one effect: %d retries of the %s were accepted, %d are in the outbox", w.retriedBy[by], by, accepted[by]))
+		}
 	}
+	w.judgeJobs(ev.Books.Proof)
+	w.judgeEdits(ev.Books.Proof)
 }
 
 // effect says what is wrong about the end of a retry, empty: nothing.
@@ -145,10 +163,13 @@ func (w *world) effect(ev *evidence, s *ledger.Sending, l *ledger.Entry) string 
 	switch s.Outcome {
 	case ledger.SendingStored:
 		at, _ := w.ledger.Canonical(placeOf(l.Origin))
-		d := ev.truth.At(at)
+		d, e := ev.truth.At(at), w.sentAs(s)
 		switch {
 		case l.State != ledger.Resolved:
 			return "it is stored, and its dead letter is " + string(l.State)
+		case e != nil && e.isStored(ev):
+		case e != nil:
+			return "it is said to be stored, and not all of what it was edited to are rows"
 		case d == nil || d.ID == "" || ev.rows[d.Identity()] == 0 || !verify.SameJSON(ev.bodies[d.Identity()], d.Body):
 			return "it is said to be stored, and no row is this decision"
 		}

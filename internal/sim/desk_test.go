@@ -3,6 +3,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -30,7 +31,7 @@ import (
 // desks is the group of the desk.
 const desks = "docket-desk"
 
-// deskProgram is the desk as internal/deskapp wires it, but for what only tells of it: alerts, counts, jobs, the API. The brokers
+// deskProgram is the desk as internal/deskapp wires it, but for what only tells of it: alerts, counts, the API. The brokers
 // and the probe of the schedule are real; the ledger is its model, and the table is looked at there.
 type deskProgram struct {
 	intake  *desk.Intake
@@ -88,6 +89,7 @@ func newDeskProgram(p *process, log zerolog.Logger) (d *deskProgram, err error) 
 		}, book, deskapp.Publisher(publisher), log),
 		desk.NewWatcher(desk.WatchConfig{MaxRecordBytes: int64(s.MaxRecordBytes), MaxPause: 2 * time.Second}, book, desksTable{p}, ledger.Actor{Name: name}, log),
 		desk.NewUpkeep(desk.UpkeepConfig{Holder: p.name, KeepResolved: s.DeskKeepResolved}, book, ledger.Actor{Name: name}, log),
+		desk.NewJobs(desk.JobsConfig{Holder: p.name, Lease: 3 * time.Second, Step: 200 * time.Millisecond, LetterLease: s.DeskLease, Alike: 3, Window: 6, AtOnce: 2}, book, db, log),
 		schedule,
 	}
 	return d, nil
@@ -291,6 +293,30 @@ func (k desksBook) Remembered(ctx context.Context, name string) (text string, at
 	return n.text, n.at, err
 }
 
+func (k desksBook) Job(ctx context.Context, id int64) (ledger.Job, error) {
+	return asked(ctx, k.p, "Job", func() (ledger.Job, error) { return k.inner().Job(ctx, id) })
+}
+
+func (k desksBook) TakeJob(ctx context.Context, holder string, lease time.Duration) (ledger.Job, error) {
+	return asked(ctx, k.p, "TakeJob", func() (ledger.Job, error) { return k.inner().TakeJob(ctx, holder, lease) })
+}
+
+func (k desksBook) KeepJob(ctx context.Context, id int64, holder, note string, lease time.Duration) (ledger.Job, error) {
+	return asked(ctx, k.p, "KeepJob", func() (ledger.Job, error) { return k.inner().KeepJob(ctx, id, holder, note, lease) })
+}
+
+func (k desksBook) EndJob(ctx context.Context, id int64, holder string, state ledger.JobState, note string) error {
+	return told(ctx, k.p, "EndJob", func() error { return k.inner().EndJob(ctx, id, holder, state, note) })
+}
+
+func (k desksBook) FirstEnds(ctx context.Context, id int64, n int) ([]ledger.Sending, error) {
+	return asked(ctx, k.p, "FirstEnds", func() ([]ledger.Sending, error) { return k.inner().FirstEnds(ctx, id, n) })
+}
+
+func (k desksBook) ResolveMatching(ctx context.Context, f ledger.Filter, before time.Time, n int, by ledger.Actor) (int, error) {
+	return asked(ctx, k.p, "ResolveMatching", func() (int, error) { return k.inner().ResolveMatching(ctx, f, before, n, by) })
+}
+
 // desksTable is decision_logs as a desk looks at it: what the SQL of postgres.DB.Lookup says, on the model.
 type desksTable struct{ p *process }
 
@@ -322,11 +348,32 @@ type decided struct {
 // deskSettings are those of all desks.
 func (w *world) deskSettings() config.Settings { return w.slots[len(w.slots)-1].settings }
 
-// operate has the operators decide what they decide.
+// operate has the operators do what they do.
 func (w *world) operate() {
+	type click struct {
+		at time.Duration
+		do func()
+	}
+	var clicks []click
 	for _, d := range w.plan.Decided {
-		w.until(d.At)
-		w.decide(d)
+		clicks = append(clicks, click{d.At, func() { w.decide(d) }})
+	}
+	for _, e := range w.plan.Edits {
+		clicks = append(clicks, click{e.At, func() { w.edit(e) }})
+	}
+	for n, o := range w.plan.Orders {
+		clicks = append(clicks, click{o.At, func() { w.order(o) }})
+		if o.Stop > 0 {
+			clicks = append(clicks, click{o.At + o.Stop, func() { w.turn(n, "stops", w.stopJob) }})
+		}
+		if o.Resume > 0 {
+			clicks = append(clicks, click{o.At + o.Stop + o.Resume, func() { w.turn(n, "resumes", w.book.ResumeJob) }})
+		}
+	}
+	slices.SortStableFunc(clicks, func(a, b click) int { return cmp.Compare(a.at, b.at) })
+	for _, c := range clicks {
+		w.until(c.at)
+		c.do()
 	}
 }
 
@@ -348,7 +395,7 @@ func (w *world) decide(d decided) {
 		}
 		for _, o := range outcomes {
 			if err == nil && o.Err == nil && !d.Closed {
-				w.accepted++
+				w.retriedBy[by.Name]++
 			}
 		}
 		w.history.add("operator decides", "", fmt.Sprintf("%d letters, closed %v: %v %v", len(ids), d.Closed, err, outcomes))
@@ -408,5 +455,5 @@ func (w *world) deskUnsettled() string {
 			return "retry " + strconv.FormatInt(s.ID, 10) + " has not ended"
 		}
 	}
-	return ""
+	return w.jobsUnsettled()
 }

@@ -45,6 +45,7 @@ func init() {
 			evils, byName[name] = append(evils, e), e
 		}
 	}
+	byName[killAtWork.name] = killAtWork
 }
 
 // effects is a number of effects, small ones as likely as large ones.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -57,6 +58,8 @@ type strike struct {
 	at     int // number of the effect
 	before bool
 	do     func(*process)
+	only   []string // effects whose names begin so; nil: any
+	spared int      // of these
 }
 
 // effect lets something that can be seen from outside happen, unless the process is dead; while the process stands still it
@@ -78,7 +81,7 @@ func (p *process) effect(what string, size int) (after func(), err error) {
 	p.effects++
 	p.w.history.effect(p.name, what, size)
 	hit := p.strike
-	if hit == nil || hit.at > p.effects {
+	if hit == nil || hit.at > p.effects || hit.spares(what) {
 		p.mu.Unlock()
 		return nothing, nil
 	}
@@ -103,6 +106,27 @@ func (p *process) arm(n int, before bool, do func(*process)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.strike = &strike{at: p.effects + n, before: before, do: do}
+}
+
+// only makes what was armed happen at effects of these names alone, after so many of them.
+func (p *process) only(spared int, names []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.strike != nil {
+		p.strike.only, p.strike.spared = names, spared
+	}
+}
+
+// spares says whether an effect is not the one to strike at.
+func (s *strike) spares(what string) bool {
+	if s.only == nil {
+		return false
+	}
+	if !slices.ContainsFunc(s.only, func(name string) bool { return strings.HasPrefix(what, name) }) {
+		return true
+	}
+	s.spared--
+	return s.spared >= 0
 }
 
 // kill is SIGKILL: from here on nothing that the process does has an effect.

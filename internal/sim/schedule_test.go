@@ -21,7 +21,10 @@ type schedule struct {
 	Replayers  int
 	Desks      int // of which slots come last
 	Decided    []decided
-	Sweep      bool // at the end the operator retries what is left
+	Sweep      bool    // at the end the operator retries what is left
+	ByJob      bool    // by a job
+	Orders     []order // jobs
+	Edits      []editing
 	Attempts   int
 	Settings   []string // of all processes
 	NoSpool    []bool   // by slot: it runs without a spool
@@ -75,6 +78,12 @@ func (s *schedule) String() string {
 	for _, c := range s.Decided {
 		fmt.Fprintf(&b, "  %+v\n", c)
 	}
+	for _, o := range s.Orders {
+		fmt.Fprintf(&b, "  %+v\n", o)
+	}
+	for _, e := range s.Edits {
+		fmt.Fprintf(&b, "  %+v\n", e)
+	}
 	fmt.Fprintf(&b, "  %7.3fs all is healed\n", s.Healed.Seconds())
 	return b.String()
 }
@@ -114,6 +123,9 @@ func plan(seed uint64) *schedule {
 		s.Events = append(s.Events, e)
 		s.Healed = max(s.Healed, e.At+e.For)
 	}
+	s.orders(d)
+	s.edits(d)
+	s.ByJob = d.IntN(2) == 0
 	slices.SortStableFunc(s.Events, func(a, b event) int { return cmp.Compare(a.At, b.At) })
 	return s
 }

@@ -29,7 +29,11 @@ func (w *world) settle() {
 		why := w.unsettled()
 		if why == "" && w.plan.Desks > 0 && w.plan.Sweep && !swept {
 			swept = true
-			w.decide(decided{Many: 1 << 20})
+			if w.plan.ByJob {
+				w.order(order{})
+			} else {
+				w.decide(decided{Many: 1 << 20})
+			}
 			continue
 		}
 		if why == "" {

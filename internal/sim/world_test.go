@@ -67,7 +67,9 @@ type world struct {
 	tightened       time.Time                 // a CHECK was added; zero: none was
 	repaired        time.Time                 // when the CHECK that was there from the start was dropped
 	repair          func()                    // drops it
-	accepted        int                       // retries of operators
+	retriedBy       map[string]int            // retries that were accepted, by who clicked
+	ordered         []ordered                 // jobs that were made
+	edited          map[string][]edited       // values that letters got, by their ids
 	returned        map[string][]verify.Place // where the desk put records back, by the mark of the retry
 	healed, settled time.Time                 // the last fault was over; everything had its last home
 }
@@ -125,7 +127,7 @@ func open(t testing.TB, s *schedule, h *history, logs io.Writer) *world {
 	w := &world{
 		t: t, plan: s, history: h, logs: logs, net: newWeather(), books: &ledgerWeather{}, book: ledgermodel.New(), wires: newNetwork(), ledger: conservation.NewLedger(),
 		closing: make(chan struct{}),
-		unrest:  map[string]unrest{}, metrics: map[string]verify.Metrics{},
+		unrest:  map[string]unrest{}, retriedBy: map[string]int{}, edited: map[string][]edited{}, metrics: map[string]verify.Metrics{},
 	}
 	ports := []int{9092, 9093, 9094}[:s.Brokers]
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(s.Brokers), kfake.Ports(ports...), kfake.ListenFn(w.wires.Listen),
