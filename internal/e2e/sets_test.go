@@ -24,8 +24,10 @@ func tinyRecords(n int) (records []byte) {
 // holds its partition; smaller ones and all other partitions go on. The limit of a consumer's container is 256 MiB.
 func TestSets_TinyRecordsAndManyHeaders(t *testing.T) {
 	t.Parallel()
-	const many, fewer, limit = 1_000_000, 30_000, 256 // MiB
-	k := testenv.OwnKafka(t)
+	const many, fewer, limit = 1_000_000, 30_000, 256                         // MiB
+	k := testenv.OwnKafkaWith(t, testenv.KafkaOptions{Env: map[string]string{ // it has much to do, and is not dead then
+		"KAFKA_BROKER_SESSION_TIMEOUT_MS": "30000", "KAFKA_BROKER_HEARTBEAT_INTERVAL_MS": "2000",
+	}})
 	s := bareSystem(t, k, testenv.Postgres(t).Database(t))
 	codecs := []kgo.CompressionCodec{kgo.NoCompression(), kgo.GzipCompression(), kgo.SnappyCompression(), kgo.Lz4Compression(), kgo.ZstdCompression()}
 	large := int32(2 * len(codecs)) // partitions from here on have no large sets

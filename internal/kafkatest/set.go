@@ -53,34 +53,43 @@ func Set(t testing.TB, records []byte, n int, codec kgo.CompressionCodec) []byte
 	return all
 }
 
-// Write appends a set to partitions of a topic as it is.
+// Write appends a set to partitions of a topic as it is. It waits for leaders.
 func Write(t testing.TB, client *kgo.Client, topic string, set []byte, partitions ...int32) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
 	defer cancel()
-	meta, err := kadm.NewClient(client).Metadata(ctx, topic)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, p := range partitions {
-		req := kmsg.NewPtrProduceRequest()
-		req.Acks, req.TimeoutMillis = -1, 20000
-		rt := kmsg.NewProduceRequestTopic()
-		rt.Topic, rt.TopicID = topic, meta.Topics[topic].ID
-		rp := kmsg.NewProduceRequestTopicPartition()
-		rp.Partition, rp.Records = p, set
-		rt.Partitions = append(rt.Partitions, rp)
-		req.Topics = append(req.Topics, rt)
-		answer, err := client.Broker(int(meta.Topics[topic].Partitions[p].Leader)).RetriableRequest(ctx, req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, ok := answer.(*kmsg.ProduceResponse)
-		if !ok {
-			t.Fatalf("%T", answer)
-		}
-		if err := kerr.ErrorForCode(resp.Topics[0].Partitions[0].ErrorCode); err != nil {
-			t.Fatal(err)
-		}
+		Eventually(t, "a leader takes a set", func() bool {
+			meta, err := kadm.NewClient(client).Metadata(ctx, topic)
+			if err != nil {
+				t.Fatal(err)
+			}
+			leader := meta.Topics[topic].Partitions[p].Leader
+			if _, there := meta.Topics[topic].Partitions[p]; !there || leader < 0 {
+				return false
+			}
+			err = appendOnce(ctx, client.Broker(int(leader)), meta.Topics[topic], set, p)
+			if err != nil && !kerr.IsRetriable(err) {
+				t.Fatal(err)
+			}
+			return err == nil
+		})
 	}
+}
+
+// appendOnce asks a broker once to append a set.
+func appendOnce(ctx context.Context, leader *kgo.Broker, topic kadm.TopicDetail, set []byte, partition int32) error {
+	req := kmsg.NewPtrProduceRequest()
+	req.Acks, req.TimeoutMillis = -1, 20000
+	rt := kmsg.NewProduceRequestTopic()
+	rt.Topic, rt.TopicID = topic.Topic, topic.ID
+	rp := kmsg.NewProduceRequestTopicPartition()
+	rp.Partition, rp.Records = partition, set
+	rt.Partitions = append(rt.Partitions, rp)
+	req.Topics = append(req.Topics, rt)
+	resp, err := req.RequestWith(ctx, leader)
+	if err != nil {
+		return err
+	}
+	return kerr.ErrorForCode(resp.Topics[0].Partitions[0].ErrorCode)
 }

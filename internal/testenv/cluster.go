@@ -101,6 +101,7 @@ func clusterRequest(id int, network string, b *clusterBroker, options ClusterOpt
 	}
 	if options.OneController {
 		request.Env["KAFKA_CONTROLLER_QUORUM_VOTERS"] = "1@kafka1:9093"
+		request.Env["KAFKA_BROKER_SESSION_TIMEOUT_MS"] = "9000" // a test of elections must have no others, however busy the machine is
 	}
 	if options.OneController && id > 1 {
 		request.Env["KAFKA_PROCESS_ROLES"] = "broker"
