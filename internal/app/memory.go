@@ -31,7 +31,7 @@ func SoftMemory(program config.Program, s config.Settings) int64 {
 	return besides + queued*int64(s.BatchMaxBytes) + turns*max(int64(s.BatchMaxBytes), int64(s.MaxRecordBytes)/2)
 }
 
-// setBytes is what one compressed set of records may take in memory: four batches, and a record of the largest size twice.
+// setBytes is what one set of records may take in memory: four batches, and a record of the largest size twice.
 func setBytes(s config.Settings) int {
 	return int(min(max(32<<20, 4*int64(s.BatchMaxBytes), 2*int64(s.MaxRecordBytes)), math.MaxInt32))
 }

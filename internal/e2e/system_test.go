@@ -55,10 +55,16 @@ const maxRecordBytes = 1 << 20
 // a bound of its own, and a machine that is busy is let do its work.
 const patience = 3 * time.Minute
 
+// brokers are where a system has its topics.
+type brokers interface {
+	Brokers() []string
+	CreateTopic(t testing.TB, topic string, partitions int32, settings map[string]string)
+}
+
 // system is a set of topics, a database and the programs that work on them.
 type system struct {
 	t       *testing.T
-	kafka   *testenv.KafkaServer
+	kafka   brokers
 	dsn     string
 	places  conservation.Places
 	ledger  *conservation.Ledger
@@ -68,13 +74,13 @@ type system struct {
 }
 
 // newSystem makes four topics, and a database that is migrated.
-func newSystem(t *testing.T, kafka *testenv.KafkaServer, db *testenv.PostgresServer, env ...string) *system {
+func newSystem(t *testing.T, kafka brokers, db *testenv.PostgresServer, env ...string) *system {
 	t.Helper()
 	return partitioned(t, kafka, db, 6, env...)
 }
 
 // partitioned is newSystem with so many partitions of the source.
-func partitioned(t *testing.T, kafka *testenv.KafkaServer, db *testenv.PostgresServer, n int32, env ...string) *system {
+func partitioned(t *testing.T, kafka brokers, db *testenv.PostgresServer, n int32, env ...string) *system {
 	t.Helper()
 	s := bareSystem(t, kafka, db.Database(t), env...)
 	for topic, partitions := range map[string]int32{
@@ -87,7 +93,7 @@ func partitioned(t *testing.T, kafka *testenv.KafkaServer, db *testenv.PostgresS
 }
 
 // bareSystem makes names only.
-func bareSystem(t *testing.T, kafka *testenv.KafkaServer, dsn string, env ...string) *system {
+func bareSystem(t *testing.T, kafka brokers, dsn string, env ...string) *system {
 	t.Helper()
 	p := testenv.Prefix(t)
 	s := &system{t: t, kafka: kafka, dsn: dsn, ledger: conservation.NewLedger(), dir: t.TempDir()}

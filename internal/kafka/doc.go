@@ -18,9 +18,9 @@
 //   - The hand (hand.go): batches that were fetched take BufferBytes, and beyond that half of a share for each partition. Records are copied
 //     out of sets that would stay in memory for their sake.
 //   - The queue of a partition is full, and the partition paused, at an equal share of BufferBytes or at BufferBatches batches.
-//   - On the wire the client has MaxConcurrentFetches x FetchMaxBytes, or a set each. No compressed set may take more than MaxDecompressBytes
-//     once it is open, or its partition stands still with a fault. One answer without compression may take up to 36 times its
-//     bytes before the room sees it.
+//   - On the wire the client has MaxConcurrentFetches x FetchMaxBytes, or a set each. No set may take more than MaxDecompressBytes
+//     once it is open, or its partition stands still with a fault; plain.go looks at those without compression. One answer of FetchMaxBytes
+//     without compression may take up to 36 times its bytes before the room sees it.
 //
 // A partition that is paused loses what the client had fetched for it ahead and fetches it again later, at most one
 // FetchMaxPartitionBytes for each pause. That is why a queue is resumed at half and a fetch is small against it.

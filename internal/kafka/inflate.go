@@ -64,8 +64,11 @@ const ordinary = 4 << 20
 // inflates too far, before the client makes them. The client then stops reading its partition. A set that finds no room now is
 // refused with errNoRoom.
 func (f *inflater) Decompress(src []byte, codec kgo.CompressionCodecType) ([]byte, error) {
-	if codec == kgo.CodecNone {
+	switch codec {
+	case kgo.CodecNone:
 		return src, nil
+	case heavy:
+		return nil, kgo.ErrMaxDecompress
 	}
 	if f.room.crammed.Load() {
 		return nil, errNoRoom

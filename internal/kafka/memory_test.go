@@ -1,99 +1,28 @@
 package kafka_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
-	"hash/crc32"
 	"math/rand/v2"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"docket/internal/kafka"
 	"docket/internal/kafkatest"
 )
-
-// appendRecord encodes one record of a set.
-func appendRecord(to []byte, offset int, value []byte, headers int) []byte {
-	body := []byte{0}
-	body = binary.AppendVarint(body, 0)
-	body = binary.AppendVarint(body, int64(offset))
-	body = binary.AppendVarint(body, -1)
-	if value == nil {
-		body = binary.AppendVarint(body, -1)
-	} else {
-		body = append(binary.AppendVarint(body, int64(len(value))), value...)
-	}
-	body = append(binary.AppendVarint(body, int64(headers)), make([]byte, 2*headers)...)
-	return append(binary.AppendVarint(to, int64(len(body))), body...)
-}
-
-// setOf is a set of n records as a producer sends it.
-func setOf(t *testing.T, records []byte, n int, codec kgo.CompressionCodec) []byte {
-	t.Helper()
-	compressor, err := kgo.DefaultCompressor(codec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	which := kgo.CodecNone
-	if compressor != nil {
-		records, which = compressor.Compress(new(bytes.Buffer), records)
-	}
-	set := kmsg.NewRecordBatch()
-	set.Magic, set.Attributes = 2, int16(which)
-	set.NumRecords, set.LastOffsetDelta = int32(n), int32(n-1)
-	set.PartitionLeaderEpoch, set.ProducerID, set.ProducerEpoch, set.FirstSequence = -1, -1, -1, -1
-	set.FirstTimestamp = time.Now().UnixMilli()
-	set.MaxTimestamp, set.Records = set.FirstTimestamp, slices.Clone(records)
-	all := set.AppendTo(nil)
-	binary.BigEndian.PutUint32(all[8:], uint32(len(all)-12))
-	binary.BigEndian.PutUint32(all[17:], crc32.Checksum(all[21:], crc32.MakeTable(crc32.Castagnoli)))
-	return all
-}
 
 // write appends a set to partitions as it is.
 func write(t *testing.T, c *kafkatest.Cluster, set []byte, partitions ...int32) {
 	t.Helper()
 	client := c.Client(t)
 	defer client.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), kafkatest.Timeout)
-	defer cancel()
-	meta, err := kadm.NewClient(client).Metadata(ctx, topic)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range partitions {
-		req := kmsg.NewPtrProduceRequest()
-		req.Acks, req.TimeoutMillis = -1, 20000
-		rt := kmsg.NewProduceRequestTopic()
-		rt.Topic, rt.TopicID = topic, meta.Topics[topic].ID
-		rp := kmsg.NewProduceRequestTopicPartition()
-		rp.Partition, rp.Records = p, set
-		rt.Partitions = append(rt.Partitions, rp)
-		req.Topics = append(req.Topics, rt)
-		answer, err := client.Broker(int(meta.Topics[topic].Partitions[p].Leader)).RetriableRequest(ctx, req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, ok := answer.(*kmsg.ProduceResponse)
-		if !ok {
-			t.Fatalf("%T", answer)
-		}
-		if err := kerr.ErrorForCode(resp.Topics[0].Partitions[0].ErrorCode); err != nil {
-			t.Fatal(err)
-		}
-	}
+	kafkatest.Write(t, client, topic, set, partitions...)
 }
 
 // heap measures what a test takes, under the soft limit that the consumer sets with default settings.
@@ -149,7 +78,7 @@ func (h *heap) within(t *testing.T, peak, now int64) {
 func TestMemory_BombsHoldTheirPartition(t *testing.T) { //nolint:paralleltest // it measures the heap of the process
 	tiny := func(n int) (records []byte) {
 		for i := range n {
-			records = appendRecord(records, i, nil, 0)
+			records = kafkatest.AppendRecord(records, i, nil, 0)
 		}
 		return records
 	}
@@ -157,14 +86,17 @@ func TestMemory_BombsHoldTheirPartition(t *testing.T) { //nolint:paralleltest //
 	for name, tc := range map[string]struct {
 		records func() []byte
 		n       int
+		codec   kgo.CompressionCodec
 	}{
-		"headers": {func() []byte { return appendRecord(nil, 0, []byte("v"), 20_000_000) }, 1},
-		"records": {func() []byte { return tiny(1_000_000) }, 1_000_000},
-		"bytes":   {func() []byte { return appendRecord(nil, 0, make([]byte, 60<<20), 0) }, 1},
+		"headers":       {func() []byte { return kafkatest.AppendRecord(nil, 0, []byte("v"), 20_000_000) }, 1, kgo.ZstdCompression()},
+		"records":       {func() []byte { return tiny(1_000_000) }, 1_000_000, kgo.ZstdCompression()},
+		"bytes":         {func() []byte { return kafkatest.AppendRecord(nil, 0, make([]byte, 60<<20), 0) }, 1, kgo.ZstdCompression()},
+		"plain headers": {func() []byte { return kafkatest.AppendRecord(nil, 0, []byte("v"), 2_000_000) }, 1, kgo.NoCompression()},
+		"plain records": {func() []byte { return tiny(500_000) }, 500_000, kgo.NoCompression()},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := kafkatest.New(t, kfake.SeedTopics(2, topic))
-			set := setOf(t, tc.records(), tc.n, kgo.ZstdCompression())
+			c := kafkatest.New(t, kfake.SeedTopics(2, topic), kfake.BrokerConfigs(map[string]string{"message.max.bytes": "33554432"}))
+			set := kafkatest.Set(t, tc.records(), tc.n, tc.codec)
 			write(t, c, set, 0)
 			c.Values(t, topic, 0, "behind it")
 			c.Values(t, topic, 1, values(10)...)

@@ -151,14 +151,14 @@ func residentOf(t *testing.T, cases []resident) {
 	t.Helper()
 	repeated := func(n int, value []byte) (records []byte) {
 		for i := range n {
-			records = appendRecord(records, i, value, 0)
+			records = kafkatest.AppendRecord(records, i, value, 0)
 		}
 		return records
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			c := kafkatest.New(t, kfake.SeedTopics(int32(tc.partitions), topic), kfake.NumBrokers(3))
-			set := setOf(t, repeated(tc.records, tc.value), tc.records, tc.codec)
+			set := kafkatest.Set(t, repeated(tc.records, tc.value), tc.records, tc.codec)
 			all := make([]int32, tc.partitions)
 			for p := range all {
 				all[p] = int32(p)

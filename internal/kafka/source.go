@@ -41,7 +41,7 @@ type SourceConfig struct {
 	FetchWait time.Duration
 	// MaxConcurrentFetches is how many answers are asked for or held ahead. Default 4.
 	MaxConcurrentFetches int
-	// MaxDecompressBytes is what one compressed set of records may take in memory, inflated and with its records and
+	// MaxDecompressBytes is what one set of records may take in memory, inflated and with its records and
 	// headers; beyond it the partition stops with a fault. Default 32 MiB.
 	MaxDecompressBytes int
 	// Once ends Run when every assigned partition is done.
@@ -170,6 +170,7 @@ func (s *Source) options(base context.Context, sess *session) []kgo.Opt {
 		kgo.MaxConcurrentFetches(s.sc.MaxConcurrentFetches),
 		kgo.WithDecompressor(s.inflater),
 		kgo.WithPools(s.spare),
+		plainly(newDialer(s.cfg, s.client).dial, s.sc),
 	)...)
 }
 

@@ -5,6 +5,7 @@ package testenv
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 // clusterSize is enough to lose a broker and still have two in-sync replicas.
 const clusterSize = 3
 
-// KafkaCluster is three brokers, each a controller too. A topic is replicated
+// KafkaCluster is three brokers, each a controller too where [ClusterOptions] say nothing else. A topic is replicated
 // three times and takes records while two replicas are in sync.
 //
 // Each broker is reachable in two ways. Clients that ask a broker under its
@@ -36,6 +37,18 @@ type clusterBroker struct {
 // ends. Never have two clusters at once.
 func OwnCluster(t testing.TB) *KafkaCluster {
 	t.Helper()
+	return OwnClusterWith(t, ClusterOptions{})
+}
+
+// ClusterOptions is how a cluster of a test's own differs.
+type ClusterOptions struct {
+	// OneController has the first broker alone decide who leads what: the others may be away at once, and nobody is elected controller.
+	OneController bool
+}
+
+// OwnClusterWith is [OwnCluster] with options.
+func OwnClusterWith(t testing.TB, options ClusterOptions) *KafkaCluster {
+	t.Helper()
 	docker := engine(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*startWait)
 	defer cancel()
@@ -51,7 +64,7 @@ func OwnCluster(t testing.TB) *KafkaCluster {
 			must(t, "Kafka", err)
 		}
 		ready := func(ctx context.Context) error { return serves(ctx, b.direct, 1) }
-		b.node, err = boot(ctx, docker, clusterRequest(i+1, inner.Name, b),
+		b.node, err = boot(ctx, docker, clusterRequest(i+1, inner.Name, b, options),
 			map[string]string{"9092/tcp": b.upstream, "9094/tcp": b.direct}, ready)
 		must(t, "Kafka", err)
 		cluster.brokers = append(cluster.brokers, b)
@@ -60,9 +73,9 @@ func OwnCluster(t testing.TB) *KafkaCluster {
 	return cluster
 }
 
-func clusterRequest(id int, network string, b *clusterBroker) testcontainers.ContainerRequest {
+func clusterRequest(id int, network string, b *clusterBroker, options ClusterOptions) testcontainers.ContainerRequest {
 	host := fmt.Sprintf("kafka%d", id)
-	return testcontainers.ContainerRequest{
+	request := testcontainers.ContainerRequest{
 		Image:          KafkaImage,
 		Networks:       []string{network},
 		NetworkAliases: map[string][]string{network: {host}},
@@ -86,6 +99,15 @@ func clusterRequest(id int, network string, b *clusterBroker) testcontainers.Con
 			"KAFKA_HEAP_OPTS": "-Xms192m -Xmx384m",
 		}),
 	}
+	if options.OneController {
+		request.Env["KAFKA_CONTROLLER_QUORUM_VOTERS"] = "1@kafka1:9093"
+		request.Env["KAFKA_BROKER_SESSION_TIMEOUT_MS"] = "9000" // a test of elections must have no others, however busy the machine is
+	}
+	if options.OneController && id > 1 {
+		request.Env["KAFKA_PROCESS_ROLES"] = "broker"
+		request.Env["KAFKA_LISTENERS"] = strings.TrimSuffix(request.Env["KAFKA_LISTENERS"], ",CONTROLLER://:9093")
+	}
+	return request
 }
 
 // Size is the number of brokers.
