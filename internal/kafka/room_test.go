@@ -141,6 +141,7 @@ func TestHand_LargeRecordsWait(t *testing.T) {
 		}
 		go fetch()
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		if len(took) > 0 {
 			t.Fatal("a record was taken beyond the buffer")
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -110,16 +111,17 @@ func TestLargeRecord_LeftBetweenPortions(t *testing.T) {
 func TestLargeRecord_OneAtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		away := true
+		var away atomic.Bool
+		away.Store(true)
 		s := &shelf{}
 		s.write = func(_ context.Context, partition int32) error {
-			if away && partition == 0 {
+			if away.Load() && partition == 0 {
 				return sqlstate("42501")
 			}
 			return nil
 		}
 		s.probe = func() error {
-			if away {
+			if away.Load() {
 				return sqlstate("42501")
 			}
 			return nil
@@ -159,7 +161,7 @@ func TestLargeRecord_OneAtATime(t *testing.T) {
 		if err := <-ended[2]; err != nil || all[2].last() != -1 {
 			t.Errorf("given up: %v, committed %d", err, all[2].last())
 		}
-		away = false
+		away.Store(false)
 		for _, i := range []int{0, 1, 3} {
 			if err := <-ended[i]; err != nil || all[i].last() != 1 {
 				t.Errorf("partition %d: %v, committed %d", i, err, all[i].last())
