@@ -56,7 +56,8 @@ func (c *carrier) open(b *home.Batch, i int, room opening) (grew int64, ok bool)
 		limit = min(limit, room.bytes)
 	}
 	read, refused := c.read(r, r.Value, limit, 0, room.decisions)
-	if !room.alone && (refused != nil && refused.Code == string(decision.TooLarge) || len(read.Parts) < read.Count) {
+	tooLarge := refused != nil && refused.Code == string(decision.TooLarge) && limit < c.cfg.MaxRecordBytes
+	if !room.alone && (tooLarge || len(read.Parts) < read.Count) {
 		return 0, false
 	}
 	if refused != nil {
