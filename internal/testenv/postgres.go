@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"os"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -17,8 +18,23 @@ import (
 	"github.com/testcontainers/testcontainers-go"
 )
 
-// PostgresImage is the image that Postgres is started from.
-const PostgresImage = "postgres:17"
+// PostgresMajor is the major version of Postgres that tests run against: what DOCKET_TEST_POSTGRES says, else 17.
+func PostgresMajor() int {
+	named := os.Getenv("DOCKET_TEST_POSTGRES")
+	if named == "" {
+		return 17
+	}
+	major, err := strconv.Atoi(named)
+	if err != nil {
+		panic(fmt.Sprintf("DOCKET_TEST_POSTGRES is %q and no major version of Postgres", named))
+	}
+	return major
+}
+
+// dataFolder is where the shared server keeps its data: the images of the versions differ in theirs.
+const dataFolder = "/var/lib/postgresql/tested"
+
+func postgresImage() string { return fmt.Sprintf("postgres:%d", PostgresMajor()) }
 
 const password = "docket" // of a server that lives for one test run on loopback
 
@@ -87,7 +103,7 @@ func startPostgres(docker *testcontainers.DockerClient, options PostgresOptions)
 	}
 	// Synced as in production: a killed server must come back with what it said it had.
 	req := testcontainers.ContainerRequest{
-		Image: PostgresImage,
+		Image: postgresImage(),
 		Env:   map[string]string{"POSTGRES_PASSWORD": password},
 		Cmd:   []string{"postgres", "-c", "max_connections=200"},
 	}
@@ -96,8 +112,10 @@ func startPostgres(docker *testcontainers.DockerClient, options PostgresOptions)
 		req.Tmpfs[folder] = "size=" + size
 	}
 	if options.Memory {
-		req.Tmpfs["/var/lib/postgresql/data"] = ""
-		req.Env["POSTGRES_INITDB_ARGS"] = "-c scram_iterations=1"
+		req.Tmpfs[dataFolder], req.Env["PGDATA"] = "", dataFolder
+		if PostgresMajor() >= 16 { // which have the parameter
+			req.Env["POSTGRES_INITDB_ARGS"] = "-c scram_iterations=1"
+		}
 		req.Cmd = append(req.Cmd, "-c", "max_wal_size=256MB") // what is in memory stays small
 	}
 	for _, setting := range options.Settings {

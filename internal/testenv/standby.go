@@ -113,7 +113,7 @@ func (p *PostgresPair) startStandby(ctx context.Context) (*PostgresServer, error
 		args = append(args, "-c", setting)
 	}
 	req := testcontainers.ContainerRequest{
-		Image: PostgresImage, User: "postgres",
+		Image: postgresImage(), User: "postgres",
 		Env: map[string]string{
 			"PGDATA": "/tmp/standby", "SPACES": strings.Join(spaces, " "),
 			"LINK": fmt.Sprintf("host=%s port=%s user=postgres password=%s application_name=%s", fromHost, fromPort, password, standbyName),

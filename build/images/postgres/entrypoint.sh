@@ -37,6 +37,7 @@ initialise() {
 
 	initdb --username="$user" ${password:+--pwfile=<(printf '%s\n' "$password")} "${args[@]}"
 	printf 'host all all all %s\n' "$auth" >>"$PGDATA/pg_hba.conf"
+	printf '%s\n' "listen_addresses = '*'" "unix_socket_directories = '/var/run/postgresql'" 'jit = off' >>"$PGDATA/postgresql.conf"
 
 	# A server on the socket alone, so that nobody meets a half-made database. Its
 	# line "ready to accept connections" is the first of the two that clients wait for.
