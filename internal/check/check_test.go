@@ -63,6 +63,7 @@ func TestCluster(t *testing.T) {
 		"replication 1":          {nil, func(c *kafka.Cluster) { c.Topics[source].Replication = 1 }, []string{"warn topic decision-logs: replication 1"}},
 		"one disk is enough":     {nil, func(c *kafka.Cluster) { c.Topics[dlq].MinInSyncReplicas = 1 }, []string{"warn topic decision-logs-dlq: min.insync.replicas 1"}},
 		"every disk is needed":   {nil, func(c *kafka.Cluster) { c.Topics[dlq].MinInSyncReplicas = 3 }, []string{"warn topic decision-logs-dlq: min.insync.replicas 3 of 3"}},
+		"unclean elections":      {nil, func(c *kafka.Cluster) { c.Topics[dlq].UncleanElection = true }, []string{"warn topic decision-logs-dlq: unclean.leader.election.enable"}},
 		"no leader":              {nil, func(c *kafka.Cluster) { c.Topics[source].Leaderless = 2 }, []string{"fail topic decision-logs: 2 of 12"}},
 		"compacted home":         {nil, func(c *kafka.Cluster) { c.Topics[parked].CleanupPolicy = "compact,delete" }, []string{"fail topic decision-logs-parking: cleanup.policy compact"}},
 		"compacted source":       {nil, func(c *kafka.Cluster) { c.Topics[source].CleanupPolicy = "compact" }, []string{"warn topic decision-logs: cleanup.policy compact"}},

@@ -157,6 +157,9 @@ func durability(t kafka.Topic, r *report) {
 	if t.Leaderless > 0 {
 		r.add(Fail, fmt.Sprintf("%d of %d partitions have no leader", t.Leaderless, t.Partitions), "check the brokers that had them")
 	}
+	if t.UncleanElection {
+		r.add(Warn, "unclean.leader.election.enable: a broker that lacks acknowledged records may become the leader, and they are lost", "set unclean.leader.election.enable=false")
+	}
 	if t.Replication == 1 {
 		r.add(Warn, "replication 1: if a broker loses its disk, the records are lost", "use replication 3")
 		return

@@ -45,6 +45,7 @@ type Topic struct {
 	RetentionKnown    bool
 	RetentionBytes    int64  // per partition; -1: no limit, or not known
 	CleanupPolicy     string // "delete", "compact" or both; empty when not known
+	UncleanElection   bool   // a replica that lacks acknowledged records may become the leader
 	ConfigErr         error  // a [*FaultError] when the settings may not be read
 	Operations        []string
 	CanRead, CanWrite Permission
@@ -204,6 +205,9 @@ func (t *Topic) setting(key, value string) {
 	switch key {
 	case "cleanup.policy":
 		t.CleanupPolicy = value
+		return
+	case "unclean.leader.election.enable":
+		t.UncleanElection = value == "true"
 		return
 	}
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 func TestDescribeTellsWhatACheckNeeds(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.NumBrokers(3))
-	err := c.CreateTopic(topic, 6, map[string]string{"max.message.bytes": "2097152", "retention.ms": "604800000", "min.insync.replicas": "2", "cleanup.policy": "delete"})
+	err := c.CreateTopic(topic, 6, map[string]string{"max.message.bytes": "2097152", "retention.ms": "604800000", "min.insync.replicas": "2", "cleanup.policy": "delete", "unclean.leader.election.enable": "true"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func TestDescribeTellsWhatACheckNeeds(t *testing.T) {
 	}
 	is, isNot := got.Topics[0], got.Topics[1]
 	if is.Err != nil || is.ConfigErr != nil || is.Partitions != 6 || is.Replication < 1 || is.MaxMessageBytes != 2<<20 ||
-		is.Retention != 7*24*time.Hour || !is.RetentionKnown || is.MinInSyncReplicas != 2 || is.CleanupPolicy != "delete" || is.Leaderless != 0 {
+		is.Retention != 7*24*time.Hour || !is.RetentionKnown || is.MinInSyncReplicas != 2 || is.CleanupPolicy != "delete" || is.Leaderless != 0 || !is.UncleanElection {
 		t.Errorf("topic %+v", is)
 	}
 	if isNot.Name != dlq || reason(isNot.Err) != kafka.ReasonTopicMissing {

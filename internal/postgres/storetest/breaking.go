@@ -18,7 +18,7 @@ func breaking() []Case {
 			done := inBackground(context.Background(), db, row("a", noon, `{}`))
 			s.Busy(t)
 			s.Kill(t)
-			wantCode(t, nil, <-done, "57P01")
+			wantKilled(t, <-done)
 			heal()
 			same(t, store(t, db, row("a", noon, `{}`)), []pipeline.Outcome{stored})
 		}},
@@ -27,7 +27,7 @@ func breaking() []Case {
 			store(t, db, row("a", noon, `{}`))
 			s.Kill(t)
 			if _, err := db.Store(context.Background(), []pipeline.Row{row("b", noon, `{}`)}, false); err != nil {
-				wantCode(t, nil, err, "57P01")
+				wantKilled(t, err)
 			}
 			same(t, store(t, db, row("c", noon, `{}`)), []pipeline.Outcome{stored})
 		}},

@@ -180,6 +180,17 @@ func wantCode(t testing.TB, out any, err error, want string) error {
 	return err
 }
 
+// wantKilled wants what a writer is told whose session was killed: the server's word, or that the connection was lost where the writer
+// was still sending and did not come to read it.
+func wantKilled(t testing.TB, err error) {
+	t.Helper()
+	want := "57P01"
+	if code := errclass.Classify(err).Code; code == "network" {
+		want = code
+	}
+	wantCode(t, nil, err, want)
+}
+
 func same(t testing.TB, got, want any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
