@@ -31,6 +31,16 @@ func (s *scanner) holds(value []byte) bool {
 	return s.beyond < 0 && (s.expanded == 0 || s.expanded+int64(len(value)) <= mostNumbers(len(value)))
 }
 
+// Holds says whether Postgres can hold a decision as it is. What is no JSON object it does not judge.
+func Holds(value []byte) bool {
+	s := scanner{src: value}
+	if s.space(); s.peek() != '{' || !s.draft.scan(&s) || s.holds(value) {
+		return true
+	}
+	_, pointers := twinOf(value)
+	return pointers == nil
+}
+
 // twin fills the log from the twin of a decision. Names in that can be alike that were not: the last counts, as in jsonb.
 func (l *Log) twin(value []byte) {
 	twin, pointers := twinOf(value)
