@@ -82,7 +82,7 @@ const verdictSQL = `CASE WHEN d.allowed THEN 'allowed' WHEN NOT d.allowed THEN '
 
 const (
 	columnsSQL = `SELECT d.decision_id, d.ts, d.path, d.service, ` + verdictSQL + `, d.allowed, d.requested_by, d.req_id, d.opa_id, d.opa_version,
-       d.labels, d.bundles, d.source_topic, d.source_partition, d.source_offset, d.source_index, d.stored_at, CASE WHEN $1 THEN d.raw END`
+       d.labels, d.bundles, d.source_topic, d.source_partition, d.source_offset, d.source_index, d.stored_at, d.unfaithful, CASE WHEN $1 THEN d.raw END`
 	decisionByIDSQL = columnsSQL + `
   FROM decision_logs d WHERE d.decision_id = $2::text ORDER BY d.ts LIMIT 1000`
 	// The range of times says nothing new; it spares the planner the partitions that have none of them.
@@ -139,7 +139,7 @@ func (r *Reader) decisions(ctx context.Context, tx pgx.Tx, keys []key, payload b
 func scanDecision(row pgx.CollectableRow) (d reader.Decision, err error) {
 	var verdict string
 	err = row.Scan(&d.ID, &d.Time, &d.Path, &d.Service, &verdict, &d.Allowed, &d.RequestedBy, &d.ReqID, &d.OPAID, &d.OPAVersion,
-		(*[]byte)(&d.Labels), (*[]byte)(&d.Bundles), &d.Topic, &d.Partition, &d.Offset, &d.Index, &d.StoredAt, (*[]byte)(&d.Raw))
+		(*[]byte)(&d.Labels), (*[]byte)(&d.Bundles), &d.Topic, &d.Partition, &d.Offset, &d.Index, &d.StoredAt, &d.Unfaithful, (*[]byte)(&d.Raw))
 	d.Verdict, d.Time, d.StoredAt = reader.Verdict(verdict), d.Time.UTC(), d.StoredAt.UTC()
 	return d, err
 }

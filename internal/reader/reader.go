@@ -64,6 +64,9 @@ type Row struct {
 	Offset      int64
 	Index       int
 	StoredAt    time.Time
+	// Unfaithful are the places, as JSON pointers, at which the payload is not what came, as jsonb cannot hold that; the empty one points
+	// to all of it. nil: the payload is what came.
+	Unfaithful []string
 }
 
 // Decision is a row with its payload.
