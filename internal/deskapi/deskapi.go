@@ -110,17 +110,28 @@ type api struct {
 // maxLong is how many dry runs and searches are at work at once.
 const maxLong = 2
 
+// Handler is the API. It is safe for concurrent use.
+type Handler struct{ guard *guard }
+
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.guard.ServeHTTP(w, r) }
+
+// Admit changes who may use the API, from the next request on. An error leaves it as it was.
+func (h *Handler) Admit(a Auth) error {
+	if err := a.check(); err != nil {
+		return fmt.Errorf("who may use the API: %w", err)
+	}
+	h.guard.auth.Store(&a)
+	return nil
+}
+
 // New makes the API. It complains about a configuration that would let somebody be two people or act without a lease.
-func New(c Config, p Ports, a Auth, log zerolog.Logger) (http.Handler, error) {
+func New(c Config, p Ports, a Auth, log zerolog.Logger) (*Handler, error) {
 	c = c.withDefaults()
 	if p.Book == nil {
 		return nil, errors.New("the API has no ledger")
 	}
 	if c.Lease <= 0 {
 		return nil, errors.New("the API has no lease for retries")
-	}
-	if err := a.check(); err != nil {
-		return nil, fmt.Errorf("who may use the API: %w", err)
 	}
 	m, err := newMetrics(c.Registry)
 	if err != nil {
@@ -138,8 +149,12 @@ func New(c Config, p Ports, a Auth, log zerolog.Logger) (http.Handler, error) {
 	s.trials()
 	s.decisions()
 	s.serveDocument(mux)
-	return &guard{auth: a, throttle: newThrottle(maxAddresses), rules: s.rules, bodyTime: c.BodyTimeout,
-		slots: make(chan struct{}, c.MaxInFlight), log: log, metrics: m, now: c.Now, mux: mux, crossSite: http.NewCrossOriginProtection()}, nil
+	h := &Handler{&guard{throttle: newThrottle(maxAddresses), rules: s.rules, bodyTime: c.BodyTimeout,
+		slots: make(chan struct{}, c.MaxInFlight), log: log, metrics: m, now: c.Now, mux: mux, crossSite: http.NewCrossOriginProtection()}}
+	if err := h.Admit(a); err != nil {
+		return nil, err
+	}
+	return h, nil
 }
 
 // Prefix is where all routes begin.

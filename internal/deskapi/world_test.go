@@ -49,7 +49,7 @@ func (l *lines) String() string {
 type world struct {
 	book     *book
 	store    *store
-	handler  http.Handler
+	handler  *deskapi.Handler
 	log      *lines
 	registry *prometheus.Registry
 	now      time.Time
