@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"sync"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"docket/internal/escape"
 	"docket/internal/ledger"
 	"docket/internal/reader"
 )
@@ -172,6 +174,9 @@ func document(c Config) huma.Config {
 		"Looking for breaches in all of a topic takes long and is left to the command line: docket verify."
 	d.CreateHooks, d.OpenAPIPath, d.DocsPath, d.SchemasPath = nil, "", "", ""
 	d.RejectUnknownQueryParameters = true
+	// What a stranger wrote is in the answers, and somebody reads them with curl on a terminal.
+	harmless := huma.Format{Marshal: func(w io.Writer, v any) error { return escape.Encoder(w).Encode(v) }, Unmarshal: json.Unmarshal}
+	d.Formats = map[string]huma.Format{"application/json": harmless, "json": harmless}
 	d.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		"token":       {Type: "http", Scheme: "bearer", Description: "A token of DOCKET_DESK_API_TOKENS."},
 		"certificate": {Type: "mutualTLS", Description: "A client certificate whose common name is in DOCKET_DESK_API_CLIENTS."},
@@ -187,7 +192,10 @@ func (s *api) serveDocument(mux *http.ServeMux) {
 		name, kind string
 		write      func() ([]byte, error)
 	}{
-		{".json", "application/openapi+json", func() ([]byte, error) { return json.Marshal(o) }},
+		{".json", "application/openapi+json", func() ([]byte, error) {
+			text, err := json.Marshal(o)
+			return escape.JSON(text), err
+		}},
 		{".yaml", "application/openapi+yaml", o.YAML},
 	} {
 		text := sync.OnceValues(form.write)
