@@ -150,6 +150,8 @@ type Carrier struct {
 	Told func(Step)
 	// PartRows is how many rows a part has at most; 0: a million.
 	PartRows int64
+	// LineBytes is how long a line of an archive may be that is restored; 0: as long as Postgres can make it. See [MostLine].
+	LineBytes int64
 }
 
 // Archived is what became of a day.

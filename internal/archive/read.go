@@ -13,17 +13,47 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// Check reads an archive from the shelf, whole, and holds it against its manifest: sizes and checksums of each file and of
-// what is inside, count and hash of the rows. each is given every line without its line feed, and may be nil; what it was
-// given is proved only once Check has returned nil. An archive that is not what it should be is a [*BrokenError].
+// mostText is how much Postgres can make one text of. No row that it gave has a longer line.
+const mostText = 1 << 30
+
+// MostLine is how many bytes the line of a row may have where the largest record has maxRecord: its columns hold parts of the
+// payload several times over, and Postgres writes numbers and spaces out.
+func MostLine(maxRecord int64) int64 { return min(8*maxRecord, mostText) }
+
+// LineError says that a line of an archive is longer than this program reads. It is no sign of harm by itself.
+type LineError struct {
+	File string
+	Line int64 // from 1
+	Most int64 // bytes
+}
+
+func (e *LineError) Error() string {
+	return fmt.Sprintf("line %d of %s has more than %d bytes", e.Line, e.File, e.Most)
+}
+
+// Hint says what to do.
+func (e *LineError) Hint() string {
+	return "raise DOCKET_MAX_RECORD_BYTES if such large decisions are yours: a line may have 8 times that"
+}
+
+// Check is [CheckWithin] for lines as long as Postgres can make them.
 func Check(ctx context.Context, shelf Shelf, m *Manifest, each func(line []byte) error) error {
+	return CheckWithin(ctx, shelf, m, mostText, each)
+}
+
+// CheckWithin reads an archive from the shelf, whole, and holds it against its manifest: sizes and checksums of each file and of
+// what is inside, count and hash of the rows. each is given every line without its line feed, and may be nil; what it was
+// given is proved only once CheckWithin has returned nil. An archive that is not what it should be is a [*BrokenError]. It
+// keeps one line in memory: a longer one than most bytes is a [*LineError], one that goes beyond the content of its file by the
+// manifest a [*BrokenError].
+func CheckWithin(ctx context.Context, shelf Shelf, m *Manifest, most int64, each func(line []byte) error) error {
 	want, err := m.Total()
 	if err != nil {
 		return err
 	}
 	var got Total
 	for _, f := range m.Files {
-		if err := checkFile(ctx, shelf, m, f, &got, each); err != nil {
+		if err := checkFile(ctx, shelf, m, f, most, &got, each); err != nil {
 			return err
 		}
 	}
@@ -33,7 +63,7 @@ func Check(ctx context.Context, shelf Shelf, m *Manifest, each func(line []byte)
 	return nil
 }
 
-func checkFile(ctx context.Context, shelf Shelf, m *Manifest, f File, total *Total, each func([]byte) error) error {
+func checkFile(ctx context.Context, shelf Shelf, m *Manifest, f File, most int64, total *Total, each func([]byte) error) error {
 	broken := func(problem string) error { return &BrokenError{m.Name(), f.Name + " " + problem} }
 	r, err := shelf.Get(ctx, f.Name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -56,12 +86,17 @@ func checkFile(ctx context.Context, shelf Shelf, m *Manifest, f File, total *Tot
 	}
 	lines := bufio.NewReaderSize(io.TeeReader(zip, io.MultiWriter(content, &inside)), 1<<16)
 	var rows int64
+	left := f.ContentBytes
 	for {
-		line, err := nextLine(lines)
+		line, err := nextLine(lines, min(most, left-1))
 		switch {
 		case wire.err != nil:
 			return fmt.Errorf("read %s: %w", f.Name, wire.err)
 		case errors.Is(err, io.EOF) && len(line) == 0:
+		case errors.Is(err, errLong) && left-1 <= most:
+			return broken(fmt.Sprintf("has more content in line %d than was written", rows+1))
+		case errors.Is(err, errLong):
+			return &LineError{f.Name, rows + 1, most}
 		case err != nil:
 			return broken("is cut off or damaged")
 		default:
@@ -69,6 +104,7 @@ func checkFile(ctx context.Context, shelf Shelf, m *Manifest, f File, total *Tot
 			if rows > f.Rows {
 				return broken("has more rows than were written")
 			}
+			left -= int64(len(line)) + 1
 			total.Add(line)
 			if each != nil {
 				if err := each(line); err != nil {
@@ -91,13 +127,21 @@ func checkFile(ctx context.Context, shelf Shelf, m *Manifest, f File, total *Tot
 	return nil
 }
 
-// nextLine reads up to a line feed. The line is good until the next one is read. io.EOF comes with an empty line only; a line without its
-// end is io.ErrUnexpectedEOF.
-func nextLine(r *bufio.Reader) ([]byte, error) {
+var errLong = errors.New("the line is too long")
+
+// nextLine reads up to a line feed, and keeps no more than a buffer beyond most bytes. The line is good until the next one is
+// read. io.EOF comes with an empty line only; a line without its end is io.ErrUnexpectedEOF, one of more than most bytes errLong.
+func nextLine(r *bufio.Reader, most int64) ([]byte, error) {
 	line, err := r.ReadSlice('\n')
-	if errors.Is(err, bufio.ErrBufferFull) {
-		long := append([]byte(nil), line...)
-		line, err = r.ReadBytes('\n')
+	var long []byte
+	for errors.Is(err, bufio.ErrBufferFull) && int64(len(long)+len(line)) <= most {
+		long = append(long, line...)
+		line, err = r.ReadSlice('\n')
+	}
+	switch {
+	case errors.Is(err, bufio.ErrBufferFull), err == nil && int64(len(long)+len(line)-1) > most:
+		return nil, errLong
+	case len(long) > 0:
 		line = append(long, line...)
 	}
 	switch {

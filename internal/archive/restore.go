@@ -48,7 +48,7 @@ func (c *Carrier) Restore(ctx context.Context, day Day) (done Restored, err erro
 		return done, ErrNone
 	}
 	for _, m := range wanted {
-		if err := Check(ctx, c.Shelf, m, nil); err != nil {
+		if err := CheckWithin(ctx, c.Shelf, m, c.mostLine(), nil); err != nil {
 			return done, err
 		}
 	}
@@ -77,6 +77,13 @@ func (c *Carrier) Restore(ctx context.Context, day Day) (done Restored, err erro
 	return done, s.Tally(ctx)
 }
 
+func (c *Carrier) mostLine() int64 {
+	if c.LineBytes > 0 {
+		return c.LineBytes
+	}
+	return mostText
+}
+
 // load stores the rows of one archive.
 func (c *Carrier) load(ctx context.Context, s Session, m *Manifest, done *Restored) error {
 	var total Total
@@ -103,7 +110,7 @@ func (c *Carrier) load(ctx context.Context, s Session, m *Manifest, done *Restor
 		lines, size = lines[:0], 0
 		return nil
 	}
-	err := Check(ctx, c.Shelf, m, func(line []byte) error {
+	err := CheckWithin(ctx, c.Shelf, m, c.mostLine(), func(line []byte) error {
 		lines, size = append(lines, append([]byte(nil), line...)), size+len(line)
 		if len(lines) >= loadRows || size >= loadBytes {
 			return flush()

@@ -1,20 +1,19 @@
 package cli
 
 import (
-	"encoding/json"
 	"io"
 	"time"
 
 	"docket/internal/config"
 	"docket/internal/errclass"
+	"docket/internal/escape"
 	"docket/internal/inspect"
 )
 
-// printJSON prints JSON for programs. Names of fields are stable.
+// printJSON prints JSON for programs. Names of fields are stable, and nothing in it steers a terminal.
 func printJSON(w io.Writer, v any) {
-	e := json.NewEncoder(w)
+	e := escape.Encoder(w)
 	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
 	_ = e.Encode(v) // where nobody listens any more, there is nobody to tell
 }
 

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -229,10 +228,7 @@ func verifyJSON(w io.Writer, r *inspect.Result) int {
 		}
 		out.Verdicts = append(out.Verdicts, j)
 	}
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	_ = e.Encode(out)
+	printJSON(w, out)
 	if out.Broken {
 		return Failed
 	}

@@ -198,9 +198,9 @@ func (t *teller) forwarded(d *inspect.Decision, f *inspect.Forwarded) bool {
 		}
 		say(t.w, "  parked at %s, attempt %d, %s. %s\n", where, f.Attempt, name(f.Code), t.replay(f))
 	case home.Exhausted:
-		say(t.w, "  dead letter of the replayer, after its last attempt, at %s, %s%s, dead-letter id %s%s. %s\n", where, name(f.Code), stamp(", ", f.FailedAt), f.ID, message(f), next(f))
+		say(t.w, "  dead letter of the replayer, after its last attempt, at %s, %s%s, dead-letter id %s%s. %s\n", where, name(f.Code), stamp(", ", f.FailedAt), f.Entry, message(f), next(f))
 	default:
-		say(t.w, "  dead letter at %s, %s%s, dead-letter id %s%s. %s\n", where, name(f.Code), stamp(", ", f.FailedAt), f.ID, message(f), next(f))
+		say(t.w, "  dead letter at %s, %s%s, dead-letter id %s%s. %s\n", where, name(f.Code), stamp(", ", f.FailedAt), f.Entry, message(f), next(f))
 	}
 	return true
 }
@@ -212,7 +212,7 @@ func next(f *inspect.Forwarded) string {
 	if f.Letter == nil {
 		return again
 	}
-	id := f.ID
+	id := f.Entry
 	if len(id) > shownID {
 		id = id[:shownID]
 	}

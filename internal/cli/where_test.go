@@ -23,7 +23,7 @@ func TestWhereIsSaysWhatHappensNext(t *testing.T) {
 		return inspect.Decision{Place: place, ID: "d", Forwarded: []inspect.Forwarded{{Forwarded: f, Before: 1234}}}
 	}
 	dead := func(kind string, l *inspect.Letter) inspect.Record {
-		f := verify.Forwarded{Place: place, Home: home.DeadLetter, Found: "dlq", At: verify.Position{Partition: 1, Offset: 9}, Kind: kind, Code: "23514", ID: strings.Repeat("a1", 32), Stamp: now}
+		f := verify.Forwarded{Place: place, Home: home.DeadLetter, Found: "dlq", At: verify.Position{Partition: 1, Offset: 9}, Kind: kind, Code: "23514", ID: strings.Repeat("a1", 32), Entry: strings.Repeat("a1", 32), Stamp: now}
 		return inspect.Record{Committed: 200, Decisions: []inspect.Decision{{Place: place, ID: "d", Forwarded: []inspect.Forwarded{{Forwarded: f, Letter: l}}}}}
 	}
 	for name, c := range map[string]struct {

@@ -1,8 +1,6 @@
 package collector
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
 	"errors"
 	"fmt"
 	"net/http"
@@ -10,13 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
-)
 
-const (
-	// minToken is how many bytes a token has at least.
-	minToken = 16
-	// maxToken keeps what has to be hashed for a stranger small.
-	maxToken = 512
+	"docket/internal/bearer"
 )
 
 // names stand in log lines, so they hold nothing that could be taken for something else.
@@ -24,8 +17,8 @@ var names = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9 ._@-]{0,62}[A-Za-z0-9])?
 
 // Token is who may upload by a bearer token. The token itself is not kept, only its hash.
 type Token struct {
-	Name string
-	hash [sha256.Size]byte
+	Name   string
+	secret bearer.Secret
 }
 
 // Auth is who may upload. The zero value lets everybody.
@@ -37,30 +30,26 @@ type Auth struct {
 	Clients []string
 }
 
-// ParseTokens reads entries name:token, separated by white space, as DOCKET_COLLECTOR_TOKENS has them. A name may have several
-// tokens, so that they can be changed one by one. Complaints name an entry by its number and never quote it; all come at once.
+// ParseTokens reads entries name:token, separated by white space, as DOCKET_COLLECTOR_TOKENS has them; the token may be a hash
+// and may expire, see [bearer.Parse]. A name may have several tokens, so that they can be changed one by one. Complaints name an entry by its number and never quote it; all come at once.
 func ParseTokens(text string) ([]Token, error) {
 	var tokens []Token
 	var bad []error
 	for i, entry := range strings.Fields(text) {
-		name, secret, found := strings.Cut(entry, ":")
-		t := Token{Name: name, hash: sha256.Sum256([]byte(secret))}
+		name, rest, found := strings.Cut(entry, ":")
+		secret, err := bearer.Parse(rest)
 		var complaint string
 		switch {
 		case !found:
 			complaint = "is not name:token"
 		case !names.MatchString(name):
 			complaint = "has a name that is not made of letters, digits, dots, dashes, underscores or @, or is longer than 64"
-		case len(secret) < minToken:
-			complaint = fmt.Sprintf("has a token of fewer than %d characters", minToken)
-		case len(secret) > maxToken:
-			complaint = fmt.Sprintf("has a token of more than %d characters", maxToken)
-		case !bearable(secret):
-			complaint = "has a token that no header can carry: use letters, digits and -._~+/=, and white space between entries"
-		case slices.ContainsFunc(tokens, func(o Token) bool { return o.hash == t.hash }):
+		case err != nil:
+			complaint = err.Error()
+		case slices.ContainsFunc(tokens, func(o Token) bool { return o.secret.Same(secret) }):
 			complaint = "has the token of an entry before it"
 		default:
-			tokens = append(tokens, t)
+			tokens = append(tokens, Token{name, secret})
 			continue
 		}
 		bad = append(bad, fmt.Errorf("entry %d %s", i+1, complaint))
@@ -68,17 +57,11 @@ func ParseTokens(text string) ([]Token, error) {
 	return tokens, errors.Join(bad...)
 }
 
-// bearable says whether text is a token68 of RFC 6750.
-func bearable(text string) bool {
-	return !strings.ContainsFunc(text, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-._~+/=", r)
-	})
-}
-
 func (a Auth) anonymous() bool { return len(a.Tokens) == 0 && !a.ClientCA && len(a.Clients) == 0 }
 
-// admits says whether who sent r may upload, and the name of the token that said so. A token goes before a certificate, and
-// one that is wrong is not made up for by a certificate that is right.
+// admits says whether who sent r may upload, and the name of the token that said so; a name without ok is that of a token
+// that has expired. A token goes before a certificate, and one that is wrong is not made up for by a certificate that is
+// right.
 func (a Auth) admits(r *http.Request, now time.Time) (name string, ok bool) {
 	if a.anonymous() {
 		return "", true
@@ -87,21 +70,21 @@ func (a Auth) admits(r *http.Request, now time.Time) (name string, ok bool) {
 	case 0:
 		return "", a.ClientCA && a.certified(r, now)
 	case 1:
-		return a.token(values[0])
+		return a.token(values[0], now)
 	default:
 		return "", false
 	}
 }
 
-func (a Auth) token(header string) (name string, ok bool) {
-	scheme, secret, found := strings.Cut(header, " ")
-	if !found || !strings.EqualFold(scheme, "Bearer") || len(secret) > maxToken {
+// token returns who holds the token of a header. A name without ok says that the token has expired.
+func (a Auth) token(header string, now time.Time) (name string, ok bool) {
+	presented, found := bearer.Header(header)
+	if !found {
 		return "", false
 	}
-	hash := sha256.Sum256([]byte(secret))
 	for _, t := range a.Tokens { // all are looked at, so that the time tells nothing
-		if subtle.ConstantTimeCompare(hash[:], t.hash[:]) == 1 {
-			name, ok = t.Name, true
+		if t.secret.Is(presented) {
+			name, ok = t.Name, !t.secret.Expired(now)
 		}
 	}
 	return name, ok

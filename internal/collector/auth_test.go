@@ -1,9 +1,11 @@
 package collector
 
 import (
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -96,6 +98,31 @@ func TestWhoMayUploadCanChange(t *testing.T) {
 	}
 	if a := w.post(t, good("a"), "Authorization", "Bearer "+secret); a.Code != 401 {
 		t.Errorf("the old one: %d", a.Code)
+	}
+}
+
+func TestExpiredToken_Refused(t *testing.T) {
+	t.Parallel()
+	tokens, err := ParseTokens(fmt.Sprintf("opa-1:sha256:%x:until=2027-01-31 opa-2:%s", sha256.Sum256([]byte(secret)), other))
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := time.Date(2027, 2, 1, 0, 0, 0, 0, time.UTC)
+	w := newWorld(t, func(c *Config) { c.Auth = Auth{Tokens: tokens} })
+	w.now = func() time.Time { return end.Add(-1) }
+	if a := w.post(t, good("a"), "Authorization", "Bearer "+secret); a.Code != 200 {
+		t.Errorf("before its end: %d", a.Code)
+	}
+	w.now = func() time.Time { return end }
+	expired, unknown := w.post(t, good("a"), "Authorization", "Bearer "+secret), w.post(t, good("a"), "Authorization", "Bearer "+secret+"0")
+	if expired.Code != 401 || expired.Body.String() != unknown.Body.String() {
+		t.Errorf("an expired token: %d %s, an unknown one: %s", expired.Code, expired.Body, unknown.Body)
+	}
+	if a := w.post(t, good("a"), "Authorization", "Bearer "+other); a.Code != 200 {
+		t.Errorf("the one without an end: %d", a.Code)
+	}
+	if log := w.log.String(); strings.Count(log, "upload token expired") != 1 || !strings.Contains(log, `"name":"opa-1"`) || strings.Count(log, "upload authentication failed") != 1 {
+		t.Error(log)
 	}
 }
 

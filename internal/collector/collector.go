@@ -143,10 +143,10 @@ func (c *Collector) take(w http.ResponseWriter, r *http.Request, u *upload) *ref
 		return refuse(reasonMethod, 0)
 	}
 	name, ok := c.auth.Load().admits(r, c.now())
+	u.client = name
 	if !ok {
 		return refuse(reasonCredentials, 0)
 	}
-	u.client = name
 	if c.cfg.Tracer != nil {
 		u.trace = c.cfg.Tracer.Upload(traceparent(r.Header))
 	}
@@ -197,6 +197,9 @@ func (c *Collector) refused(w http.ResponseWriter, u *upload, r *http.Request, w
 		return e
 	}
 	switch {
+	case why.reason == reasonCredentials && u.client != "":
+		c.log.Warn().Str(telemetry.KeyAddr, r.RemoteAddr).Str(telemetry.KeyName, u.client).
+			Str(telemetry.KeyHint, "give this client a new token in DOCKET_COLLECTOR_TOKENS, or remove the entry").Msg("upload token expired")
 	case why.reason == reasonCredentials:
 		c.log.Warn().Str(telemetry.KeyAddr, r.RemoteAddr).Msg("upload authentication failed")
 	case why.reason == reasonMethod:

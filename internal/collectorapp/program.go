@@ -61,7 +61,7 @@ func New(s config.Settings, log zerolog.Logger, reg *prometheus.Registry, o Opti
 		o.Farewell = bye
 	}
 	if o.TokensEvery <= 0 {
-		o.TokensEvery = tokensEvery
+		o.TokensEvery = app.RenewEvery
 	}
 	p := &Program{settings: s, options: o, log: telemetry.Calm(log.With().Str(telemetry.KeyProgram, string(config.Collector)).Logger())}
 	// The addresses first: a second process on the same host is told so before it touches anything.

@@ -6,17 +6,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
+	"docket/internal/app"
 	"docket/internal/collector"
 	"docket/internal/config"
 	"docket/internal/redact"
 	"docket/internal/subject"
 	"docket/internal/telemetry"
 )
-
-// tokensEvery is how soon a token in the file of DOCKET_COLLECTOR_TOKENS_FILE holds.
-const tokensEvery = 2 * time.Second
 
 const (
 	keyVariable    = "DOCKET_COLLECTOR_KEY"
@@ -115,40 +112,23 @@ func who(s config.Settings, text config.Secret) (collector.Auth, error) {
 	return collector.Auth{Tokens: all, ClientCA: s.CollectorClientCA != "", Clients: slices.Clone(s.CollectorClients)}, nil
 }
 
-// renew takes over tokens that have changed in their file, until ctx ends. A file that cannot be used leaves those of before
-// in force: half of it may be written.
+// renew takes over tokens that have changed in their file, until ctx ends.
 func (p *Program) renew(ctx context.Context) {
-	tick := time.NewTicker(p.options.TokensEvery)
-	defer tick.Stop()
-	now, broken := p.settings.CollectorTokens, false
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		fresh, err := p.settings.Fresh(tokensVariable, now)
-		var auth collector.Auth
-		if err == nil && fresh != now {
-			auth, err = who(p.settings, fresh)
-		}
-		switch {
-		case err != nil:
-			if !broken {
-				p.log.Warn().Str(telemetry.KeyReason, strings.ReplaceAll(err.Error(), "\n", "; ")).
-					Str(telemetry.KeyHint, "correct the file in DOCKET_COLLECTOR_TOKENS_FILE; the last readable tokens stay in use").
-					Msg("collector tokens not reloaded")
+	app.Renewal{
+		Settings: p.settings, Variable: tokensVariable, Loaded: p.settings.CollectorTokens, Every: p.options.TokensEvery,
+		Use: func(fresh config.Secret) error {
+			auth, err := who(p.settings, fresh)
+			if err == nil {
+				p.service.Admit(auth)
 			}
-			broken = true
-			continue
-		case broken:
-			p.log.Info().Msg("collector tokens became readable")
-			broken = false
-		}
-		if fresh != now {
-			p.service.Admit(auth)
-			now = fresh
-			p.log.Info().Msg("collector tokens changed")
-		}
-	}
+			return err
+		},
+		Broken: func(err error) {
+			p.log.Warn().Str(telemetry.KeyReason, strings.ReplaceAll(err.Error(), "\n", "; ")).
+				Str(telemetry.KeyHint, "correct the file in DOCKET_COLLECTOR_TOKENS_FILE; the last readable tokens stay in use").
+				Msg("collector tokens not reloaded")
+		},
+		Readable: func() { p.log.Info().Msg("collector tokens became readable") },
+		Changed:  func() { p.log.Info().Msg("collector tokens changed") },
+	}.Run(ctx)
 }

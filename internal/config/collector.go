@@ -2,10 +2,7 @@ package config
 
 import (
 	"crypto/tls"
-	"crypto/x509"
-	"fmt"
 	"strings"
-	"sync"
 )
 
 // uploads looks at where the collector listens, and whether that may be read on the way.
@@ -81,65 +78,12 @@ func (l *loader) uploadSizes() {
 	}
 }
 
-// CollectorTLS is how uploads speak TLS, nil where they do not. The files are read anew at each handshake, so that a renewed
+// CollectorTLS is how uploads speak TLS, nil where they do not. The files are read again at each handshake, so that a renewed
 // certificate needs no restart; one that cannot be used at the moment leaves what was good before in use. A client's
 // certificate is asked for where there is somebody to sign it, and not insisted on: there are tokens, too.
 func (s Settings) CollectorTLS() (*tls.Config, error) {
-	if s.CollectorTLSCert == "" {
-		return nil, nil
-	}
-	f := &uploadFiles{settings: s}
-	if err := f.read(); err != nil {
-		return nil, err
-	}
-	return &tls.Config{
-		MinVersion: tls.VersionTLS12,
-		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
-			return f.config(), nil
-		},
-	}, nil
-}
-
-// uploadFiles are the certificates of the collector as they were last good.
-type uploadFiles struct {
-	settings Settings
-
-	mu      sync.Mutex
-	pair    tls.Certificate
-	clients *x509.CertPool // nil: nobody signs clients' certificates
-}
-
-// read takes what can be used now, and says what cannot.
-func (f *uploadFiles) read() error {
-	s := f.settings
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	pair, err := keyPair(s.CollectorTLSCert, s.CollectorTLSKey)
-	if err != nil {
-		return fmt.Errorf("read the certificate of DOCKET_COLLECTOR_TLS_CERT: %w", err)
-	}
-	f.pair = pair
-	if s.CollectorClientCA == "" {
-		return nil
-	}
-	clients, err := authorities(s.CollectorClientCA)
-	if err != nil {
-		return fmt.Errorf("read the certificates of DOCKET_COLLECTOR_CLIENT_CA: %w", err)
-	}
-	f.clients = clients
-	return nil
-}
-
-// config is for one handshake. Sessions are not resumed: one could outlive the authority that its client was known by.
-func (f *uploadFiles) config() *tls.Config {
-	_ = f.read() // what cannot be used now leaves what was good
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	c := &tls.Config{
-		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{f.pair}, NextProtos: []string{"http/1.1"}, SessionTicketsDisabled: true,
-	}
-	if f.clients != nil {
-		c.ClientCAs, c.ClientAuth = f.clients, tls.VerifyClientCertIfGiven
-	}
-	return c
+	return (&listenerFiles{
+		certVariable: "DOCKET_COLLECTOR_TLS_CERT", cert: s.CollectorTLSCert, key: s.CollectorTLSKey,
+		caVariable: "DOCKET_COLLECTOR_CLIENT_CA", ca: s.CollectorClientCA,
+	}).conf()
 }

@@ -123,6 +123,23 @@ func TestComplaintsOfTheCollectorAndTheArchive(t *testing.T) {
 
 func TestARenewedCertificateNeedsNoRestart(t *testing.T) {
 	t.Parallel()
+	for prefix, c := range map[string]struct {
+		program Program
+		speak   func(Settings) (*tls.Config, error)
+		more    []string
+	}{
+		"DOCKET_COLLECTOR": {Collector, Settings.CollectorTLS, nil},
+		"DOCKET_DESK_API":  {Desk, Settings.APITLS, []string{"DOCKET_DATABASE_URL=postgres://u@h/x", "DOCKET_DESK_API_CLIENTS=ada:admin"}},
+	} {
+		t.Run(prefix, func(t *testing.T) {
+			t.Parallel()
+			renewed(t, prefix, c.program, c.speak, c.more)
+		})
+	}
+}
+
+func renewed(t *testing.T, prefix string, program Program, speak func(Settings) (*tls.Config, error), more []string) {
+	t.Helper()
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	write := func(name string, content []byte) {
@@ -136,13 +153,11 @@ func TestARenewedCertificateNeedsNoRestart(t *testing.T) {
 	write("cert", cert1)
 	write("key", key1)
 	write("ca", cert1)
-	s, _, err := Load(Collector, []string{
-		"DOCKET_COLLECTOR_TLS_CERT=" + at("cert"), "DOCKET_COLLECTOR_TLS_KEY=" + at("key"), "DOCKET_COLLECTOR_CLIENT_CA=" + at("ca"),
-	})
+	s, _, err := Load(program, append([]string{prefix + "_TLS_CERT=" + at("cert"), prefix + "_TLS_KEY=" + at("key"), prefix + "_CLIENT_CA=" + at("ca")}, more...))
 	if err != nil {
 		t.Fatal(err)
 	}
-	conf, err := s.CollectorTLS()
+	conf, err := speak(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,16 +198,16 @@ func TestARenewedCertificateNeedsNoRestart(t *testing.T) {
 	if after, _ := conf.GetConfigForClient(nil); after.ClientCAs.Equal(before.ClientCAs) || after.ClientAuth != tls.VerifyClientCertIfGiven {
 		t.Error("who signs clients' certificates is not read anew")
 	}
-	if none, err := (Settings{}).CollectorTLS(); none != nil || err != nil {
+	if none, err := speak(Settings{}); none != nil || err != nil {
 		t.Errorf("without a certificate: %v, %v", none, err)
 	}
-	if _, err := s.CollectorTLS(); err != nil {
+	if _, err := speak(s); err != nil {
 		t.Error(err)
 	}
 	if err := os.Remove(at("cert")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.CollectorTLS(); err == nil || strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "DOCKET_COLLECTOR_TLS_CERT") {
+	if _, err := speak(s); err == nil || strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), prefix+"_TLS_CERT") {
 		t.Errorf("without the file: %v", err)
 	}
 }

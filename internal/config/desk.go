@@ -2,7 +2,6 @@ package config
 
 import (
 	"crypto/tls"
-	"fmt"
 	"net"
 	"net/netip"
 	"slices"
@@ -103,22 +102,11 @@ func loopback(addr string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// APITLS is how the API speaks TLS, nil where it does not. The files are read anew. A client's certificate is asked for
-// where there is somebody to sign it, and not insisted on: there are tokens, too.
+// APITLS is how the API speaks TLS, nil where it does not. The files are read as those of [Settings.CollectorTLS]. A client's
+// certificate is asked for where there is somebody to sign it, and not insisted on: there are tokens, too.
 func (s Settings) APITLS() (*tls.Config, error) {
-	if s.DeskAPITLSCert == "" {
-		return nil, nil
-	}
-	pair, err := keyPair(s.DeskAPITLSCert, s.DeskAPITLSKey)
-	if err != nil {
-		return nil, fmt.Errorf("read the certificate of DOCKET_DESK_API_TLS_CERT: %w", err)
-	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
-	if s.DeskAPIClientCA != "" {
-		if c.ClientCAs, err = authorities(s.DeskAPIClientCA); err != nil {
-			return nil, fmt.Errorf("read the certificates of DOCKET_DESK_API_CLIENT_CA: %w", err)
-		}
-		c.ClientAuth = tls.VerifyClientCertIfGiven
-	}
-	return c, nil
+	return (&listenerFiles{
+		certVariable: "DOCKET_DESK_API_TLS_CERT", cert: s.DeskAPITLSCert, key: s.DeskAPITLSKey,
+		caVariable: "DOCKET_DESK_API_CLIENT_CA", ca: s.DeskAPIClientCA,
+	}).conf()
 }

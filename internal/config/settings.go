@@ -91,7 +91,7 @@ type Settings struct {
 	DeskReportInterval time.Duration `for:"docket" env:"DOCKET_DESK_REPORT_INTERVAL" default:"10m" min:"1s" max:"168h" unit:"duration" text:"Time between two reports. A report is sent only if dead letters are unresolved."`
 
 	DeskAPIAddr     string   `for:"docket" env:"DOCKET_DESK_API_ADDR" default:"127.0.0.1:8083" empty:"no API" unit:"host:port" text:"Listen address of the HTTP API. Set it to an empty value for no API."`
-	DeskAPITokens   Secret   `for:"docket" env:"DOCKET_DESK_API_TOKENS" unit:"name:role:token, by white space" text:"API users, each as name:role:token, with 16 or more characters in the token. A viewer lists, an auditor also reads stored payloads, an operator also retries and resolves, an admin also starts jobs of over 1,000 dead letters. Without tokens and client certificates, the API refuses every request."`
+	DeskAPITokens   Secret   `for:"docket" env:"DOCKET_DESK_API_TOKENS" unit:"name:role:token, by white space" text:"API users, each as name:role:token, with 16 or more characters in the token. sha256: and the hexadecimal SHA-256 can replace a token; :until= and a date or time after it says when it expires. A viewer lists, an auditor also reads stored payloads, an operator also retries and resolves, an admin also starts jobs of over 1,000 dead letters. Without tokens and client certificates, the API refuses every request."`
 	DeskAPITLSCert  string   `for:"docket" env:"DOCKET_DESK_API_TLS_CERT" unit:"path, PEM" text:"TLS certificate of the API. Required if it listens beyond loopback."`
 	DeskAPITLSKey   string   `for:"docket" env:"DOCKET_DESK_API_TLS_KEY" unit:"path, PEM" text:"Private key of the API's certificate."`
 	DeskAPIClientCA string   `for:"docket" env:"DOCKET_DESK_API_CLIENT_CA" unit:"path, PEM" text:"CA certificates for client certificates (mTLS) of the API."`
@@ -109,7 +109,7 @@ type Settings struct {
 	ArchiveS3CA        string `for:"docket" env:"DOCKET_ARCHIVE_S3_CA" unit:"path, PEM" text:"CA certificates for the object storage. If it is not set, Docket uses those of the system."`
 
 	CollectorAddr        string        `group:"Collector" for:"collector" env:"DOCKET_COLLECTOR_ADDR" default:"127.0.0.1:8085" unit:"host:port" text:"Listen address for uploads from OPA: POST /logs, or any path that OPA's resource names."`
-	CollectorTokens      Secret        `for:"collector" env:"DOCKET_COLLECTOR_TOKENS" unit:"name:token, by white space" text:"Bearer tokens for uploads, each as name:token, with 16 or more characters in the token."`
+	CollectorTokens      Secret        `for:"collector" env:"DOCKET_COLLECTOR_TOKENS" unit:"name:token, by white space" text:"Bearer tokens for uploads, each as name:token, with 16 or more characters in the token. Hashes and :until= are as in DOCKET_DESK_API_TOKENS."`
 	CollectorTLSCert     string        `for:"collector" env:"DOCKET_COLLECTOR_TLS_CERT" unit:"path, PEM" text:"TLS certificate for uploads. Required beyond loopback, unless DOCKET_COLLECTOR_PLAINTEXT is true."`
 	CollectorTLSKey      string        `for:"collector" env:"DOCKET_COLLECTOR_TLS_KEY" unit:"path, PEM" text:"Private key of DOCKET_COLLECTOR_TLS_CERT."`
 	CollectorClientCA    string        `for:"collector" env:"DOCKET_COLLECTOR_CLIENT_CA" unit:"path, PEM" text:"CA certificates for client certificates (mTLS) of uploads."`

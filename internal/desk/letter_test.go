@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +14,9 @@ import (
 
 	"docket/internal/decision"
 	"docket/internal/envelope"
+	"docket/internal/home"
 	"docket/internal/ledger"
+	"docket/internal/verify"
 )
 
 func letterOf(r *kgo.Record) ledger.Letter {
@@ -26,6 +29,39 @@ func zipped(s string) string {
 	_, _ = w.Write([]byte(s))
 	_ = w.Close()
 	return b.String()
+}
+
+func TestRead_IDThatVerifyAsksFor(t *testing.T) {
+	t.Parallel()
+	id := func(text string) func(*kgo.Record) {
+		return func(r *kgo.Record) {
+			r.Headers = slices.DeleteFunc(r.Headers, func(h kgo.RecordHeader) bool { return h.Key == envelope.DeadLetterID })
+			if text != "" {
+				r.Headers = append(r.Headers, kgo.RecordHeader{Key: envelope.DeadLetterID, Value: []byte(text)})
+			}
+		}
+	}
+	for name, change := range map[string]func(*kgo.Record){
+		"as it was written": func(*kgo.Record) {},
+		"without an id":     id(""),
+		"another text":      id("7"),
+		"too short":         id(strings.Repeat("a", 62)),
+		"in capitals":       id(strings.Repeat("A", 64)),
+		"no headers":        func(r *kgo.Record) { r.Headers = nil },
+		"half an origin": func(r *kgo.Record) {
+			id("")(r)
+			r.Headers = slices.DeleteFunc(r.Headers, func(h kgo.RecordHeader) bool { return h.Key == envelope.OriginalOffset })
+		},
+	} {
+		for _, h := range []home.Home{home.DeadLetter, home.Exhausted} {
+			r := deadRecord(7, `{"a":1}`)
+			change(r)
+			f := verify.ForwardedOf(r, h, r.Topic)
+			if entered := letterOf(r).ID; f.Trace().ID != entered || len(entered) != 64 {
+				t.Errorf("%s: the desk enters it as %s, verify asks for %q", name, entered, f.Trace().ID)
+			}
+		}
+	}
 }
 
 func TestALetterSaysWhatItsValueSaysWhereThatIsOneDecision(t *testing.T) {

@@ -2,12 +2,11 @@ package deskapi
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"errors"
 	"net/http"
-	"strings"
 	"time"
+
+	"docket/internal/bearer"
 )
 
 // caller is who asks.
@@ -35,6 +34,7 @@ func who(ctx context.Context) caller {
 var (
 	errNoCredentials = errors.New("no_credentials")
 	errBadToken      = errors.New("bad_token")
+	errExpiredToken  = errors.New("expired_token")
 	errBadHeader     = errors.New("bad_header")
 	errUnknownClient = errors.New("unknown_client")
 	errThrottled     = errors.New("throttled")
@@ -48,29 +48,28 @@ func (a Auth) authenticate(r *http.Request, now time.Time) (caller, error) {
 	case len(values) > 1:
 		return caller{}, errBadHeader
 	case len(values) == 1:
-		return a.byToken(values[0])
+		return a.byToken(values[0], now)
 	}
 	return a.byCertificate(r, now)
 }
 
-func (a Auth) byToken(header string) (caller, error) {
-	scheme, secret, found := strings.Cut(header, " ")
-	if !found || !strings.EqualFold(scheme, "Bearer") || len(secret) > maxToken {
+// byToken finds out whose token a header has. With [errExpiredToken] comes who held it.
+func (a Auth) byToken(header string, now time.Time) (caller, error) {
+	presented, found := bearer.Header(header)
+	if !found {
 		return caller{}, errBadHeader
 	}
-	hash := sha256.Sum256([]byte(secret))
-	found = false
-	var c caller
+	c, err := caller{}, errBadToken
 	// All are looked at, so that the time tells nothing.
 	for _, t := range a.Tokens {
-		if subtle.ConstantTimeCompare(hash[:], t.hash[:]) == 1 {
-			c, found = caller{t.Name, t.Role, byToken}, true
+		if !t.secret.Is(presented) {
+			continue
+		}
+		if c, err = (caller{t.Name, t.Role, byToken}), nil; t.secret.Expired(now) {
+			err = errExpiredToken
 		}
 	}
-	if !found {
-		return caller{}, errBadToken
-	}
-	return c, nil
+	return c, err
 }
 
 // byCertificate trusts only what the handshake has verified, and looks again at the dates: a connection can outlive them.

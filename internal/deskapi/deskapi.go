@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"sync"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"docket/internal/escape"
 	"docket/internal/ledger"
 	"docket/internal/reader"
 )
@@ -110,17 +112,28 @@ type api struct {
 // maxLong is how many dry runs and searches are at work at once.
 const maxLong = 2
 
+// Handler is the API. It is safe for concurrent use.
+type Handler struct{ guard *guard }
+
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.guard.ServeHTTP(w, r) }
+
+// Admit changes who may use the API, from the next request on. An error leaves it as it was.
+func (h *Handler) Admit(a Auth) error {
+	if err := a.check(); err != nil {
+		return fmt.Errorf("who may use the API: %w", err)
+	}
+	h.guard.auth.Store(&a)
+	return nil
+}
+
 // New makes the API. It complains about a configuration that would let somebody be two people or act without a lease.
-func New(c Config, p Ports, a Auth, log zerolog.Logger) (http.Handler, error) {
+func New(c Config, p Ports, a Auth, log zerolog.Logger) (*Handler, error) {
 	c = c.withDefaults()
 	if p.Book == nil {
 		return nil, errors.New("the API has no ledger")
 	}
 	if c.Lease <= 0 {
 		return nil, errors.New("the API has no lease for retries")
-	}
-	if err := a.check(); err != nil {
-		return nil, fmt.Errorf("who may use the API: %w", err)
 	}
 	m, err := newMetrics(c.Registry)
 	if err != nil {
@@ -138,8 +151,12 @@ func New(c Config, p Ports, a Auth, log zerolog.Logger) (http.Handler, error) {
 	s.trials()
 	s.decisions()
 	s.serveDocument(mux)
-	return &guard{auth: a, throttle: newThrottle(maxAddresses), rules: s.rules, bodyTime: c.BodyTimeout,
-		slots: make(chan struct{}, c.MaxInFlight), log: log, metrics: m, now: c.Now, mux: mux, crossSite: http.NewCrossOriginProtection()}, nil
+	h := &Handler{&guard{throttle: newThrottle(maxAddresses), rules: s.rules, bodyTime: c.BodyTimeout,
+		slots: make(chan struct{}, c.MaxInFlight), log: log, metrics: m, now: c.Now, mux: mux, crossSite: http.NewCrossOriginProtection()}}
+	if err := h.Admit(a); err != nil {
+		return nil, err
+	}
+	return h, nil
 }
 
 // Prefix is where all routes begin.
@@ -157,6 +174,9 @@ func document(c Config) huma.Config {
 		"Looking for breaches in all of a topic takes long and is left to the command line: docket verify."
 	d.CreateHooks, d.OpenAPIPath, d.DocsPath, d.SchemasPath = nil, "", "", ""
 	d.RejectUnknownQueryParameters = true
+	// What a stranger wrote is in the answers, and somebody reads them with curl on a terminal.
+	harmless := huma.Format{Marshal: func(w io.Writer, v any) error { return escape.Encoder(w).Encode(v) }, Unmarshal: json.Unmarshal}
+	d.Formats = map[string]huma.Format{"application/json": harmless, "json": harmless}
 	d.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		"token":       {Type: "http", Scheme: "bearer", Description: "A token of DOCKET_DESK_API_TOKENS."},
 		"certificate": {Type: "mutualTLS", Description: "A client certificate whose common name is in DOCKET_DESK_API_CLIENTS."},
@@ -172,7 +192,10 @@ func (s *api) serveDocument(mux *http.ServeMux) {
 		name, kind string
 		write      func() ([]byte, error)
 	}{
-		{".json", "application/openapi+json", func() ([]byte, error) { return json.Marshal(o) }},
+		{".json", "application/openapi+json", func() ([]byte, error) {
+			text, err := json.Marshal(o)
+			return escape.JSON(text), err
+		}},
 		{".yaml", "application/openapi+yaml", o.YAML},
 	} {
 		text := sync.OnceValues(form.write)

@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -16,7 +17,7 @@ import (
 // guard stands before every route, those that do not exist too: it finds out who asks, and lets nothing through that a
 // handler would have to be afraid of.
 type guard struct {
-	auth      Auth
+	auth      atomic.Pointer[Auth]
 	throttle  *throttle
 	rules     map[string]rule
 	bodyTime  time.Duration
@@ -74,7 +75,7 @@ func harden(h http.Header) {
 
 // admit says who asks, or why not to answer.
 func (g *guard) admit(r *http.Request) (caller, *Problem) {
-	c, err := g.auth.authenticate(r, g.now())
+	c, err := g.auth.Load().authenticate(r, g.now())
 	if errors.Is(err, errNoCredentials) {
 		g.metrics.failed(err)
 		return caller{}, unauthenticated("there are no credentials")
@@ -90,12 +91,20 @@ func (g *guard) admit(r *http.Request) (caller, *Problem) {
 		return c, nil
 	}
 	g.metrics.failed(err)
+	if errors.Is(err, errExpiredToken) {
+		g.log.Warn().Str("remote", r.RemoteAddr).Str("operator", c.Name).
+			Str("hint", "give this operator a new token in DOCKET_DESK_API_TOKENS, or remove the entry").Msg("desk token expired")
+		return caller{}, unknown()
+	}
 	g.log.Warn().Str("remote", r.RemoteAddr).Str("reason", err.Error()).Msg("login to API failed")
 	if errors.Is(err, errUnknownClient) {
 		return caller{}, problem(http.StatusForbidden, "the certificate's common name has no role", "ask for an entry in DOCKET_DESK_API_CLIENTS")
 	}
-	return caller{}, unauthenticated("the credentials are not known here")
+	return caller{}, unknown()
 }
+
+// unknown answers for an expired token, too: whoever found an old one is not told that it once held.
+func unknown() *Problem { return unauthenticated("the credentials are not known here") }
 
 func unauthenticated(detail string) *Problem {
 	p := problem(http.StatusUnauthorized, detail, "send Authorization: Bearer and a token of DOCKET_DESK_API_TOKENS, or a client certificate that is known here")

@@ -1,6 +1,7 @@
 package deskapi_test
 
 import (
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -110,6 +111,59 @@ func TestFailedLoginsAreCountedLoggedAndSlowedDownByAddress(t *testing.T) {
 		t.Error(n, "are counted as slowed down")
 	}
 	if log := w.log.String(); strings.Count(log, "login to API failed") != 10 || !strings.Contains(log, "192.0.2.7:1009") || strings.Contains(log, "wrong-guess") {
+		t.Error(log)
+	}
+}
+
+func TestAdmit_RevokesAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	admit := func(text string, clients ...deskapi.Client) error {
+		tokens, err := deskapi.ParseTokens(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w.handler.Admit(deskapi.Auth{Tokens: tokens, Clients: clients})
+	}
+	status := func(role string) int { return w.ask(t, role, "GET", "/whoami", "").code }
+	if err := admit("vera:viewer:"+tokenOf("viewer"), deskapi.Client{Name: "vera", Role: deskapi.Admin}); err == nil || status("operator") != http.StatusOK {
+		t.Errorf("vera has two roles: %v", err)
+	}
+	if err := admit("vera:viewer:" + tokenOf("viewer")); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := status("operator"), status("viewer"); a != http.StatusUnauthorized || b != http.StatusOK {
+		t.Errorf("the revoked token gave %d, the other %d", a, b)
+	}
+}
+
+func TestExpiredToken_Refused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	end := w.now.Add(time.Hour)
+	tokens, err := deskapi.ParseTokens(fmt.Sprintf("vera:viewer:sha256:%x:until=%s adam:admin:%s",
+		sha256.Sum256([]byte(tokenOf("viewer"))), end.Format(time.RFC3339), tokenOf("admin")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.handler.Admit(deskapi.Auth{Tokens: tokens}); err != nil {
+		t.Fatal(err)
+	}
+	if a := w.ask(t, "viewer", "GET", "/whoami", ""); a.code != http.StatusOK || !strings.Contains(a.body, "vera") {
+		t.Errorf("before its end: %d %s", a.code, a.body)
+	}
+	w.now = end
+	expired, unknown := w.ask(t, "viewer", "GET", "/whoami", ""), w.ask(t, "operator", "GET", "/whoami", "")
+	if expired.code != http.StatusUnauthorized || expired.body != unknown.body {
+		t.Errorf("an expired token gave %d %s, an unknown one %s", expired.code, expired.body, unknown.body)
+	}
+	if a := w.ask(t, "admin", "GET", "/whoami", ""); a.code != http.StatusOK {
+		t.Errorf("the one without an end: %d", a.code)
+	}
+	if n := w.count(t, "docket_desk_api_failed_logins_total", map[string]string{"reason": "expired_token"}); n != 1 {
+		t.Error(n, "are counted as expired")
+	}
+	if log := w.log.String(); strings.Count(log, "desk token expired") != 1 || !strings.Contains(log, `"operator":"vera"`) || strings.Count(log, "login to API failed") != 1 {
 		t.Error(log)
 	}
 }

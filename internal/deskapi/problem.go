@@ -2,7 +2,6 @@ package deskapi
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
@@ -12,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"docket/internal/errclass"
+	"docket/internal/escape"
 	"docket/internal/ledger"
 )
 
@@ -68,7 +68,7 @@ func (p *Problem) write(w http.ResponseWriter) {
 	}
 	w.Header().Set("Content-Type", problemType)
 	w.WriteHeader(p.Status)
-	_ = json.NewEncoder(w).Encode(p) // whoever asked is gone
+	_ = escape.Encoder(w).Encode(p) // whoever asked is gone
 }
 
 // The form of errors is a variable of the huma package. Its own form repeats values of the request, and so payloads. And names

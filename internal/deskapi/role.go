@@ -1,11 +1,12 @@
 package deskapi
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
+
+	"docket/internal/bearer"
 )
 
 // Role is how much somebody may do. Each may do all that the ones below it may.
@@ -35,20 +36,14 @@ func roleOf(name string) (Role, bool) {
 	return Role(max(i, 0)), i > 0
 }
 
-// minToken is how many bytes a token has at least.
-const minToken = 16
-
-// maxToken keeps what has to be hashed for a stranger small.
-const maxToken = 512
-
 // names are what the audit shows, so they hold nothing that a terminal or a log line could take for something else.
 var names = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9 ._@-]{0,62}[A-Za-z0-9])?$`)
 
 // Token is who may use the API by a bearer token. The token itself is not kept, only its hash.
 type Token struct {
-	Name string
-	Role Role
-	hash [sha256.Size]byte
+	Name   string
+	Role   Role
+	secret bearer.Secret
 }
 
 // Client is who may use the API by a client certificate: Name is the certificate's common name.
@@ -63,17 +58,17 @@ type Auth struct {
 	Clients []Client
 }
 
-// ParseTokens reads entries name:role:token, separated by white space, as DOCKET_DESK_API_TOKENS has them. A name may have
-// several tokens of one role, so that they can be changed one by one. Complaints name an entry by its number and never
-// quote it. All complaints come at once.
+// ParseTokens reads entries name:role:token, separated by white space, as DOCKET_DESK_API_TOKENS has them; the token may be
+// a hash and may expire, see [bearer.Parse]. A name may have several tokens of one role, so that they can be changed one by
+// one. Complaints name an entry by its number and never quote it. All complaints come at once.
 func ParseTokens(text string) ([]Token, error) {
 	var tokens []Token
 	var bad complaints
 	for i, entry := range strings.Fields(text) {
 		name, rest, _ := strings.Cut(entry, ":")
-		role, secret, found := strings.Cut(rest, ":")
+		role, rest, found := strings.Cut(rest, ":")
 		r, known := roleOf(role)
-		t := Token{Name: name, Role: r, hash: sha256.Sum256([]byte(secret))}
+		secret, err := bearer.Parse(rest)
 		switch {
 		case !found:
 			bad.add(i, "is not name:role:token")
@@ -81,28 +76,17 @@ func ParseTokens(text string) ([]Token, error) {
 			bad.add(i, "has a name that is not made of letters, digits, dots, dashes, underscores or @, or is longer than 64")
 		case !known:
 			bad.add(i, "has a role that is none of viewer, auditor, operator, admin")
-		case len(secret) < minToken:
-			bad.add(i, fmt.Sprintf("has a token of fewer than %d characters", minToken))
-		case len(secret) > maxToken:
-			bad.add(i, fmt.Sprintf("has a token of more than %d characters", maxToken))
-		case !bearable(secret):
-			bad.add(i, "has a token that no header can carry: use letters, digits and -._~+/=, and white space between entries")
-		case slices.ContainsFunc(tokens, func(o Token) bool { return o.hash == t.hash }):
+		case err != nil:
+			bad.add(i, err.Error())
+		case slices.ContainsFunc(tokens, func(o Token) bool { return o.secret.Same(secret) }):
 			bad.add(i, "has the token of an entry before it")
 		case slices.ContainsFunc(tokens, func(o Token) bool { return o.Name == name && o.Role != r }):
 			bad.add(i, "gives a name another role than an entry before it")
 		default:
-			tokens = append(tokens, t)
+			tokens = append(tokens, Token{name, r, secret})
 		}
 	}
 	return tokens, bad.err()
-}
-
-// bearable says whether text is a token68 of RFC 6750.
-func bearable(text string) bool {
-	return !strings.ContainsFunc(text, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-._~+/=", r)
-	})
 }
 
 // ParseClients reads entries name:role, as DOCKET_DESK_API_CLIENTS has them. Complaints are as those of [ParseTokens].

@@ -20,7 +20,8 @@ func TestWhoHasACertificateIsNotLockedOutByWhoGuessesAtTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &guard{auth: Auth{Clients: []Client{{"mara", Operator}}}, throttle: newThrottle(10), log: zerolog.Nop(), metrics: m, now: time.Now}
+	g := &guard{throttle: newThrottle(10), log: zerolog.Nop(), metrics: m, now: time.Now}
+	g.auth.Store(&Auth{Clients: []Client{{"mara", Operator}}})
 	ask := func(change func(*http.Request)) *Problem {
 		r := httptest.NewRequest(http.MethodGet, Prefix+"/jobs", http.NoBody)
 		r.RemoteAddr = "192.0.2.1:1234" // a proxy's

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
@@ -49,7 +50,7 @@ func (l *lines) String() string {
 type world struct {
 	book     *book
 	store    *store
-	handler  http.Handler
+	handler  *deskapi.Handler
 	log      *lines
 	registry *prometheus.Registry
 	now      time.Time
@@ -159,6 +160,9 @@ func (w *world) hold(t *testing.T, r *http.Request, body string, a answer) {
 	}
 	if !strings.HasPrefix(a.header.Get("Content-Security-Policy"), "default-src 'none'") {
 		t.Errorf("%s %s: there is no strict policy for content: %v", r.Method, r.URL, a.header)
+	}
+	if i := strings.IndexFunc(a.body, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }); i >= 0 && strings.HasSuffix(a.header.Get("Content-Type"), "json") {
+		t.Errorf("%s %s: the answer holds %+q as it is", r.Method, r.URL, a.body[i:min(len(a.body), i+8)])
 	}
 	found, err := router()
 	if err != nil {

@@ -2,6 +2,7 @@ package deskapp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 
@@ -14,13 +15,18 @@ import (
 	"docket/internal/deskapi"
 	"docket/internal/reader"
 	"docket/internal/subject"
+	"docket/internal/telemetry"
 )
 
 // api is the HTTP API on its listener.
 type api struct {
 	listener net.Listener
 	server   deskapi.Server
+	handler  *deskapi.Handler
 }
+
+// tokensVariable is the setting that the API's tokens come from.
+const tokensVariable = "DOCKET_DESK_API_TOKENS"
 
 // openAPI listens and makes the API, where there is to be one.
 func (p *Program) openAPI(trial *desk.Trial, horizon *desk.Horizon, reg *prometheus.Registry) error {
@@ -28,7 +34,7 @@ func (p *Program) openAPI(trial *desk.Trial, horizon *desk.Horizon, reg *prometh
 	if s.DeskAPIAddr == "" {
 		return nil
 	}
-	auth, err := who(s)
+	auth, err := who(s, s.DeskAPITokens)
 	if err != nil {
 		return err
 	}
@@ -50,7 +56,7 @@ func (p *Program) openAPI(trial *desk.Trial, horizon *desk.Horizon, reg *prometh
 	if err != nil {
 		return fmt.Errorf("listen on DOCKET_DESK_API_ADDR %s: %w", s.DeskAPIAddr, err)
 	}
-	p.api = &api{listener, deskapi.Server{Handler: handler, TLS: tls}}
+	p.api = &api{listener, deskapi.Server{Handler: handler, TLS: tls}, handler}
 	if len(auth.Tokens)+len(auth.Clients) == 0 {
 		p.log.Info().Str("addr", p.apiAddr()).Str("hint", "set DOCKET_DESK_API_TOKENS or DOCKET_DESK_API_CLIENTS to allow requests").
 			Msg("no API users configured")
@@ -70,11 +76,40 @@ func (p *Program) apiAddr() string {
 	return p.api.listener.Addr().String()
 }
 
-// who may use the API.
-func who(s config.Settings) (deskapi.Auth, error) {
-	tokens, err := deskapi.ParseTokens(s.DeskAPITokens.Reveal())
+// renew takes over tokens that have changed in their file, until ctx ends.
+func (p *Program) renew(ctx context.Context) {
+	app.Renewal{
+		Settings: p.settings, Variable: tokensVariable, Loaded: p.settings.DeskAPITokens, Every: p.options.TokensEvery,
+		Use: p.admit,
+		Broken: func(err error) {
+			p.log.Warn().Str(telemetry.KeyReason, err.Error()).
+				Str(telemetry.KeyHint, "correct the file in DOCKET_DESK_API_TOKENS_FILE; the last readable tokens stay in use").
+				Msg("desk tokens not reloaded")
+		},
+		Readable: func() { p.log.Info().Msg("desk tokens became readable") },
+		Changed:  func() { p.log.Info().Msg("desk tokens changed") },
+	}.Run(ctx)
+}
+
+// admit changes the tokens of the API. A file without one is no change: it may be half written.
+func (p *Program) admit(text config.Secret) error {
+	auth, err := who(p.settings, text)
 	if err != nil {
-		return deskapi.Auth{}, config.Complaint{Variable: "DOCKET_DESK_API_TOKENS", Text: err.Error()}
+		return err
+	}
+	if len(auth.Tokens) == 0 {
+		return errNoTokens
+	}
+	return p.api.handler.Admit(auth)
+}
+
+var errNoTokens = errors.New("it has no token")
+
+// who may use the API.
+func who(s config.Settings, text config.Secret) (deskapi.Auth, error) {
+	tokens, err := deskapi.ParseTokens(text.Reveal())
+	if err != nil {
+		return deskapi.Auth{}, config.Complaint{Variable: tokensVariable, Text: err.Error()}
 	}
 	clients, err := deskapi.ParseClients(s.DeskAPIClients)
 	if err != nil {

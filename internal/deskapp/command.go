@@ -29,7 +29,7 @@ func Judges() config.Judges {
 			_, err := notify.New(text, zerolog.Nop(), nil)
 			return said(err)
 		},
-		"DOCKET_DESK_API_TOKENS": func(text string) string {
+		tokensVariable: func(text string) string {
 			_, err := deskapi.ParseTokens(text)
 			return said(err)
 		},

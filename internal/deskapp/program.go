@@ -33,6 +33,8 @@ type Options struct {
 	// Patience is how long a batch may go without a sign of progress before /healthz turns red; after twice as long the
 	// program ends. Default: as long as writing and publishing may take, at least 30 s.
 	Patience time.Duration
+	// TokensEvery is how often the file of the API's tokens is read again. Default 2 s.
+	TokensEvery time.Duration
 }
 
 // Program is the desk.
@@ -63,6 +65,9 @@ type worker interface {
 func New(s config.Settings, log zerolog.Logger, reg *prometheus.Registry, o Options) (*Program, error) {
 	if o.Instance == "" {
 		o.Instance = instance()
+	}
+	if o.TokensEvery <= 0 {
+		o.TokensEvery = app.RenewEvery
 	}
 	log = telemetry.Calm(log.With().Str(telemetry.KeyProgram, string(config.Desk)).Logger())
 	p := &Program{settings: s, options: o, log: log, patience: o.Patience}
@@ -163,6 +168,9 @@ func (p *Program) join(working context.Context, stop context.CancelCauseFunc) er
 	}
 	run(&serving, func() error { return p.http.Run(upkeep) })
 	run(&serving, func() error { return p.watch(upkeep.Done()) })
+	if p.api != nil {
+		run(&serving, func() error { p.renew(upkeep); return nil })
+	}
 	for _, f := range p.faults {
 		run(&serving, func() error { f.Run(upkeep); return nil })
 	}

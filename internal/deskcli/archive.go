@@ -119,7 +119,8 @@ func (s *session) cut(older string) (archive.Day, error) {
 }
 
 func (s *session) carrier(shelf archive.Shelf, a archiving, by string) *archive.Carrier {
-	c := &archive.Carrier{Table: s.sys.Days, Shelf: shelf, By: by, Docket: buildinfo.String(), Now: s.o.Now}
+	c := &archive.Carrier{Table: s.sys.Days, Shelf: shelf, By: by, Docket: buildinfo.String(), Now: s.o.Now,
+		LineBytes: archive.MostLine(int64(s.settings.MaxRecordBytes))}
 	if a.verbose {
 		c.Told = func(step archive.Step) { s.tell("step %s\n", step) }
 	}

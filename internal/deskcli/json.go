@@ -3,47 +3,24 @@ package deskcli
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"time"
-	"unicode"
-	"unicode/utf16"
-	"unicode/utf8"
 
 	"docket/internal/envelope"
+	"docket/internal/escape"
 	"docket/internal/ledger"
 )
 
 // print writes JSON. Names of fields are stable; nothing in it steers a terminal.
 func (s *session) print(v any) {
 	var b bytes.Buffer
-	e := json.NewEncoder(&b)
+	e := escape.Encoder(&b)
 	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
 		s.code = 1
 		s.tell("%s: write JSON: %v\n", s.env.Program, err)
 		return
 	}
-	s.say("%s", escaped(b.Bytes()))
-}
-
-// escaped writes what cannot be printed as JSON's \u, which inside strings means the same; outside of them JSON has none.
-func escaped(text []byte) []byte {
-	out := make([]byte, 0, len(text))
-	for len(text) > 0 {
-		r, n := utf8.DecodeRune(text)
-		switch {
-		case r == '\n' || unicode.IsPrint(r) && (r != utf8.RuneError || n > 1):
-			out = append(out, text[:n]...)
-		case r > 0xffff:
-			high, low := utf16.EncodeRune(r)
-			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
-		default:
-			out = fmt.Appendf(out, `\u%04x`, r)
-		}
-		text = text[n:]
-	}
-	return out
+	s.say("%s", b.Bytes())
 }
 
 type jsonPlace struct {

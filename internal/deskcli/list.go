@@ -9,6 +9,7 @@ import (
 
 	"docket/internal/cli"
 	"docket/internal/envelope"
+	"docket/internal/escape"
 	"docket/internal/ledger"
 )
 
@@ -130,7 +131,7 @@ func (s *session) printPart(entries []ledger.Entry, first bool) {
 		if first && i == 0 {
 			comma = ""
 		}
-		s.say("%s\n    %s", comma, escaped(text))
+		s.say("%s\n    %s", comma, escape.JSON(text))
 	}
 }
 
@@ -139,7 +140,7 @@ func (s *session) printEnd(next string, l jsonLedger) {
 	if err == nil {
 		var of []byte
 		of, err = json.MarshalIndent(l, "  ", "  ")
-		s.say("\n  ],\n  \"next\": %s,\n  \"ledger\": %s\n}\n", escaped(text), escaped(of))
+		s.say("\n  ],\n  \"next\": %s,\n  \"ledger\": %s\n}\n", escape.JSON(text), escape.JSON(of))
 	}
 	if err != nil {
 		s.unwritten(err)

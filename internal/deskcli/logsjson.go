@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"docket/internal/escape"
 	"docket/internal/reader"
 )
 
@@ -59,11 +60,11 @@ func (s *session) decisionPart(decisions []reader.Decision, before int, last boo
 		if before+i == 0 {
 			comma = ""
 		}
-		s.say("%s\n    %s", comma, escaped(text))
+		s.say("%s\n    %s", comma, escape.JSON(text))
 	}
 	if last {
 		text, _ := json.Marshal(next) //nolint:errchkjson // a string
-		s.say("\n  ],\n  \"next\": %s\n}\n", escaped(text))
+		s.say("\n  ],\n  \"next\": %s\n}\n", escape.JSON(text))
 	}
 }
 
@@ -75,7 +76,7 @@ func (s *session) decisionLines(decisions []reader.Decision) {
 			s.unwritten(err)
 			continue
 		}
-		s.say("%s\n", escaped(text))
+		s.say("%s\n", escape.JSON(text))
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"docket/internal/escape"
 	"docket/internal/ledger"
 )
 
@@ -191,7 +192,7 @@ func TestNothingSteersATerminal(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		safe := escaped(j)
+		safe := escape.JSON(j)
 		quiet(t, string(safe))
 		var back, was string
 		if json.Unmarshal(safe, &back) != nil || json.Unmarshal(j, &was) != nil || back != was || !utf8.Valid(safe) {

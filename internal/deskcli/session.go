@@ -104,6 +104,7 @@ func (s *session) failed(err error) {
 	var shelf *archive.ShelfError
 	var cannot *archive.CannotError
 	var uncounted *archive.UncountedError
+	var long *archive.LineError
 	switch {
 	case errors.As(err, &shelf):
 		hint = shelf.Hint()
@@ -111,6 +112,8 @@ func (s *session) failed(err error) {
 		hint = cannot.Hint()
 	case errors.As(err, &uncounted):
 		hint = uncounted.Hint()
+	case errors.As(err, &long):
+		hint = long.Hint()
 	case errors.Is(err, ledger.ErrNotFound):
 		hint = "`docket dlq list` and `docket jobs list` show what is there; resolved dead letters are deleted after a while, their audit log stays"
 	case errors.Is(err, ledger.ErrAmbiguous):

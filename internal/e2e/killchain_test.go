@@ -99,8 +99,8 @@ func TestKilledAgainWhileReplayingNothingIsLostOrDoubled(t *testing.T) {
 	of := replaying()
 	of.prepare(s, g)
 	s.chain("parking-replayer", []link{
-		{failpoint.ReplayStored, 1}, {failpoint.ReplayStored, 2}, {failpoint.ReParked, 1}, {failpoint.ReParked, 1},
-		{failpoint.CommitSent, 3}, {failpoint.OffsetCommitAcked, 1},
+		{failpoint.CommitSent, 3}, {failpoint.ReplayStored, 1}, {failpoint.ReplayStored, 2}, // while there is something to store
+		{failpoint.ReParked, 1}, {failpoint.ReParked, 1}, {failpoint.OffsetCommitAcked, 1},
 	}, "DOCKET_PARKING_MAX_ATTEMPTS=50")
 	of.mend(s)
 	r := s.replayer("DOCKET_PARKING_MAX_ATTEMPTS=50")

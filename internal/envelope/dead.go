@@ -72,13 +72,19 @@ func OpenDead(r *kgo.Record) Dead {
 	if d.Cause.Code == "" {
 		d.Cause.Code = "unknown"
 	}
-	if id, err := hex.DecodeString(d.ID); err != nil || len(id) != 32 {
+	if !IsID(d.ID) {
 		d.ID = ID(d.Origin, r.Value)
 	}
 	if d.FirstFailedAt.IsZero() || d.FirstFailedAt.After(d.FailedAt) {
 		d.FirstFailedAt = d.FailedAt
 	}
 	return d
+}
+
+// IsID says whether text can be the id of a dead letter. Of a record with another one [OpenDead] makes the id anew.
+func IsID(text string) bool {
+	id, err := hex.DecodeString(text)
+	return err == nil && len(id) == 32
 }
 
 var knownKind = map[Kind]bool{Decode: true, Data: true, Conflict: true, Transient: true, Exhausted: true}

@@ -62,7 +62,7 @@ func (s *System) missing(ctx context.Context, ev *verify.Evidence, b *verify.Boo
 	b.Asked = len(traces)
 	for n, there := range known {
 		if f := &ev.Forwarded[at[n]]; !there {
-			b.Missing = append(b.Missing, verify.Missing{Topic: f.Found, At: f.At, ID: f.ID})
+			b.Missing = append(b.Missing, verify.Missing{Topic: f.Found, At: f.At, ID: f.Entry})
 		}
 	}
 	return nil

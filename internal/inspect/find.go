@@ -11,7 +11,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"docket/internal/envelope"
-	"docket/internal/home"
 	"docket/internal/kafka"
 	"docket/internal/ledger"
 	"docket/internal/verify"
@@ -129,10 +128,10 @@ func (s *System) letters(ctx context.Context, w *Whereabouts) {
 			d := &w.Records[i].Decisions[j]
 			for k := range d.Forwarded {
 				f := &d.Forwarded[k]
-				if f.ID == "" || f.Home != home.DeadLetter && f.Home != home.Exhausted {
+				if f.Entry == "" {
 					continue
 				}
-				if e, err := s.db.Ledger().Show(ctx, f.ID); err == nil {
+				if e, err := s.db.Ledger().Show(ctx, f.Entry); err == nil {
 					f.Letter = &Letter{State: e.State, By: e.ChangedBy, Why: e.Why}
 				}
 			}
@@ -183,7 +182,7 @@ func (s *System) behind(ctx context.Context, w *Whereabouts, t topic, at verify.
 	f := verify.ForwardedOf(r, t.home, t.name)
 	if f.Unplaced {
 		return nil, fmt.Errorf("%s/%d/%d was refused before it came to Kafka (%s): it has no other place; docket dlq show %s shows its state",
-			at.Topic, at.Partition, at.Offset, f.Code, f.ID)
+			at.Topic, at.Partition, at.Offset, f.Code, f.Entry)
 	}
 	if f.NoOrigin {
 		return nil, fmt.Errorf("%s/%d/%d does not say where it was first read", at.Topic, at.Partition, at.Offset)

@@ -116,7 +116,7 @@ func (w *world) lookIntoBooks(ev *evidence) *verify.Books {
 		}
 		b.Asked++
 		if known, err := w.book.Knows(context.Background(), []ledger.Trace{f.Trace()}); err != nil || !known[0] {
-			b.Missing = append(b.Missing, verify.Missing{Topic: f.Found, At: f.At, ID: f.ID})
+			b.Missing = append(b.Missing, verify.Missing{Topic: f.Found, At: f.At, ID: f.Entry})
 		}
 	}
 	return b

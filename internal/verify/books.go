@@ -30,7 +30,7 @@ type Missing struct {
 
 // Trace is how the ledger can know the record.
 func (f *Forwarded) Trace() ledger.Trace {
-	return ledger.Trace{ID: f.ID, Mark: f.RetryOf, Topic: f.Topic, Partition: f.Partition, Offset: f.Offset}
+	return ledger.Trace{ID: f.Entry, Mark: f.RetryOf, Topic: f.Topic, Partition: f.Partition, Offset: f.Offset}
 }
 
 // Entered says whether the desk has to have the record in the ledger.

@@ -46,6 +46,6 @@ func Decision(i int, at time.Time) reader.Decision {
 	case reader.Other:
 		result = `"result":[7],`
 	}
-	d.Raw = json.RawMessage(fmt.Sprintf(`{"decision_id":%q,%s"input":{"user":%q,"n":%d,"odd":"\u001b[2J\u202e"}}`, d.ID, result, Secret, i))
+	d.Raw = json.RawMessage(fmt.Sprintf(`{"decision_id":%q,%s"input":{"user":%q,"n":%d,"odd":"\u001b[2J%s"}}`, d.ID, result, Secret, i, "\u202e"))
 	return d
 }
