@@ -7,6 +7,7 @@ import (
 
 	"docket/internal/decision"
 	"docket/internal/pipeline"
+	"docket/internal/postgres"
 	"docket/internal/verify"
 )
 
@@ -55,5 +56,11 @@ func twins() []Case {
 			same(t, store(t, db, second), []pipeline.Outcome{conflicting})
 		}})
 	}
-	return cases
+	return append(cases, Case{"a table that takes no COPY knows what jsonb cannot hold by what came", func(t *testing.T, s Server) {
+		cfg := s.NoCopy(t)
+		db := open(t, s, func(c *postgres.Config) { *c = cfg })
+		first, second := came(t, nul), came(t, surrogate)
+		same(t, store(t, db, first), []pipeline.Outcome{stored})
+		same(t, store(t, db, second, first), []pipeline.Outcome{conflicting, present})
+	}})
 }
