@@ -31,14 +31,16 @@ func (s *scanner) holds(value []byte) bool {
 	return s.beyond < 0 && (s.expanded == 0 || s.expanded+int64(len(value)) <= mostNumbers(len(value)))
 }
 
-// Holds says whether Postgres can hold a decision as it is. What is no JSON object it does not judge.
+// Holds says whether jsonb can hold a decision as it is, however long the text of its numbers is. What is no JSON object it does
+// not judge.
 func Holds(value []byte) bool {
 	s := scanner{src: value}
-	if s.space(); s.peek() != '{' || !s.draft.scan(&s) || s.holds(value) {
+	if s.space(); s.peek() != '{' || !s.draft.scan(&s) || s.beyond < 0 {
 		return true
 	}
-	_, pointers := twinOf(value)
-	return pointers == nil
+	t := newTwinning(value)
+	t.run()
+	return !t.lost
 }
 
 // twin fills the log from the twin of a decision. Names in that can be alike that were not: the last counts, as in jsonb.
@@ -72,6 +74,7 @@ type twinning struct {
 	pointers []string
 	pointed  int  // bytes of pointers
 	more     bool // than are named
+	lost     bool // something that jsonb cannot hold
 }
 
 // step is a container that is open.
@@ -85,7 +88,16 @@ type step struct {
 // that numeric does not hold are strings, as all are from the one on with which their text takes more than mostNumbers. No pointers
 // means that nothing differs.
 func twinOf(value []byte) (twin []byte, pointers []string) {
-	t := twinning{src: value, out: make([]byte, 0, len(value)+64), scanner: scanner{src: value}}
+	t := newTwinning(value)
+	t.run()
+	return t.out, t.pointers
+}
+
+func newTwinning(value []byte) *twinning {
+	return &twinning{src: value, out: make([]byte, 0, len(value)+64), scanner: scanner{src: value}}
+}
+
+func (t *twinning) run() {
 	for t.pos < len(t.src) {
 		switch c := t.src[t.pos]; c {
 		case '{', '[':
@@ -113,7 +125,6 @@ func twinOf(value []byte) (twin []byte, pointers []string) {
 	if t.more {
 		t.pointers = append(t.pointers, "")
 	}
-	return t.out, t.pointers
 }
 
 func (t *twinning) copy(n int) {
@@ -140,6 +151,7 @@ func (t *twinning) text() {
 	t.out = append(t.out, '"')
 	t.pos = end + 1
 	if altered {
+		t.lost = true
 		t.point()
 	}
 }
@@ -193,6 +205,7 @@ func (t *twinning) number() {
 		t.copy(len(literal))
 		return
 	}
+	t.lost = t.lost || s.beyond >= 0
 	t.out = append(append(append(t.out, '"'), literal...), '"')
 	t.pos = s.pos
 	t.point()

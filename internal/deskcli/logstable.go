@@ -55,9 +55,15 @@ func (s *session) decisionTexts(decisions []reader.Decision) {
 		if places := unfaithful(d.Unfaithful); places != "" {
 			s.say("altered at %s\n", places)
 		}
+		if d.Unreadable {
+			s.say("%s\n", unreadable)
+			continue
+		}
 		s.say("%s\n", plainLines(pretty(d.Raw)))
 	}
 }
+
+const unreadable = "payload unreadable: its numbers take far more text than bytes; docket archive writes it with such numbers as strings"
 
 // oneDecision shows all decisions of an id: OPA's ids are unique, those of other producers need not be.
 func (s *session) oneDecision(ctx context.Context, id string, o logsFlags) error {
@@ -122,6 +128,10 @@ func (s *session) decision(d reader.Decision) {
 	s.field("first read", plainAll(fmt.Sprintf("%s/%d/%d, decision %d of that record", d.Topic, d.Partition, d.Offset, d.Index)))
 	s.field("stored", moment(d.StoredAt.Truncate(time.Second), s.now()))
 	s.field("altered at", unfaithful(d.Unfaithful))
+	if d.Unreadable {
+		s.say("  %s\n", unreadable)
+		return
+	}
 	if d.Raw == nil {
 		s.say("  payload hidden because it may hold personal data; --full shows it\n")
 		return

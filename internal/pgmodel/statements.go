@@ -76,7 +76,7 @@ func statements() []*statement {
 			columns: []column{text("pg_get_expr"), text("case"), text("coalesce"), text("set_config")}},
 		{point: Foresight, text: whole(`select i\.docket_n from unnest\((.*)\) with ordinality as i\(([^()]*), docket_n\) where (.*)`),
 			read: readForesight, run: (*session).foresee, columns: []column{{"docket_n", pgtype.Int8OID, 8}}},
-		{point: Seen, text: whole(`select raw::text, source_topic, source_partition, ts from decision_logs where ts between \$1::timestamptz and \$2::timestamptz limit 1`),
+		{point: Seen, text: whole(`select d\.raw::text, d\.source_topic, d\.source_partition, d\.ts from decision_logs as d where d\.ts between \$1::timestamptz and \$2::timestamptz and not \(case when d\.raw_sha256 is null then .* else false end\) limit 1`),
 			run: (*session).seen, columns: []column{text("raw"), text("source_topic"), {"source_partition", pgtype.Int4OID, 4}, {"ts", pgtype.TimestamptzOID, 8}}},
 		{point: Confirm, text: whole(`select pg_logical_emit_message\(true, 'docket', ''\)`), run: (*session).confirm,
 			columns: []column{text("pg_logical_emit_message")}},

@@ -103,15 +103,15 @@ func compareColumns(rows []pipeline.Row, at []int) [][]byte {
 	var ids, raws int
 	for _, i := range at {
 		ids += len(rows[i].Log.ID)
-		raws += len(rows[i].Log.Raw)
+		raws += len(rows[i].Log.Came())
 	}
 	n := len(at)
 	id, ts, raw := newArray(oidText, n, ids), newArray(oidTimestamptz, n, 8*n), newArray(oidText, n, raws)
 	for _, i := range at {
 		id.text(rows[i].Log.ID)
 		ts.int8(micros(rows[i].Log.Time))
-		if rows[i].Log.Unfaithful == nil {
-			raw.json(rows[i].Log.Raw)
+		if came := rows[i].Log.Came(); rows[i].Log.Unfaithful == nil || decision.Holds(came) {
+			raw.json(came)
 		} else {
 			raw.null()
 		}

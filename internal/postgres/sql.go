@@ -62,8 +62,9 @@ SELECT array_agg(CASE WHEN d.raw_sha256 = i.raw_sha256 THEN i.n ELSE -i.n END)
                          AND ts BETWEEN $4::timestamptz AND $5::timestamptz LIMIT 1) d`
 
 // compareSQL says of each row that is there whether it is equal as JSON: key order, white space and 1 or 1.0 make no
-// difference. Twins are equal to nothing: of two decisions that are not the same the twins can be. The limit leaves the planner no way but the unique index: a join would sometimes read the whole table. The
-// range of times says nothing new; it spares the planner the partitions that have none of them, of which there may be hundreds.
+// difference. A row with a twin is equal to nothing, as two decisions can have one twin, and so is what jsonb cannot hold. The
+// limit leaves the planner no way but the unique index: a join would sometimes read the whole table. The range of times says
+// nothing new; it spares the planner the partitions that have none of them, of which there may be hundreds.
 const compareSQL = `
 SELECT i.n, i.raw IS NOT NULL AND d.unfaithful IS NULL AND d.raw IS NOT DISTINCT FROM i.raw::jsonb
   FROM unnest($1::text[], $2::timestamptz[], $3::text[]) WITH ORDINALITY AS i(decision_id, ts, raw, n)
@@ -145,9 +146,10 @@ SELECT set_config('statement_timeout', $1, true),
                   CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END,
                   true)`
 
-// seenSQL reads any row of a range of time, of which few partitions have some.
+// seenSQL reads any row of a range of time that can be read, of which few partitions have some.
 const seenSQL = `
-SELECT raw::text, source_topic, source_partition, ts FROM decision_logs WHERE ts BETWEEN $1::timestamptz AND $2::timestamptz LIMIT 1`
+SELECT d.raw::text, d.source_topic, d.source_partition, d.ts FROM decision_logs AS d
+ WHERE d.ts BETWEEN $1::timestamptz AND $2::timestamptz AND NOT (` + unreadableSQL + `) LIMIT 1`
 
 // confirmSQL writes to the log of the server and nowhere else, so that COMMIT has something to wait for. Any role may call
 // it, as long as nobody took EXECUTE from PUBLIC; at any wal_level it writes.

@@ -50,6 +50,8 @@ type Explanation struct {
 
 	// Unfaithful is that of [Row].
 	Unfaithful []string `json:"unfaithful,omitempty"`
+	// Unreadable is that of [Row].
+	Unreadable bool `json:"unreadable,omitempty"`
 
 	Since  *Since      `json:"since,omitempty"`
 	Before []Neighbour `json:"before"` // the nearest first
@@ -140,7 +142,7 @@ const MaxNeighbours = 50
 func Explain(d Decision, around Around, q Question) Explanation {
 	r := reading(d, q)
 	x := Explanation{
-		DecisionID: d.ID, Timestamp: d.Time.UTC(), Verdict: r.said.verdict, VerdictFrom: r.said.from, VerdictStored: d.Verdict, Unfaithful: d.Unfaithful,
+		DecisionID: d.ID, Timestamp: d.Time.UTC(), Verdict: r.said.verdict, VerdictFrom: r.said.from, VerdictStored: d.Verdict, Unfaithful: d.Unfaithful, Unreadable: d.Unreadable,
 		Path: r.path, Query: cutText(r.whole.get("query").str()), Reasons: notNil(r.said.reasons), MoreReasons: r.said.more, Spoke: notNil(r.said.spoke),
 		Score: r.said.score, Response: r.said.response, Bundles: r.bundles(), OPA: r.opa(), Asked: r.asked(q),
 		Masked: r.pointers("masked"), Erased: r.pointers("erased"), Evaluation: r.evaluation(),
@@ -212,7 +214,10 @@ func name(step string) bool {
 // remarks are what has to be known of the decision's own words.
 func (x *Explanation) remarks(r reads, q Question) {
 	note := func(text string) { x.Notes = append(x.Notes, text) }
-	if r.whole == nil {
+	switch {
+	case x.Unreadable:
+		note("payload unreadable: its numbers take far more text than bytes, so only its columns are shown; docket archive writes it with such numbers as strings")
+	case r.whole == nil:
 		note("the stored decision is not valid JSON; only its columns are shown")
 	}
 	if len(x.Unfaithful) > 0 {
