@@ -177,9 +177,8 @@ func appendStorable(dst, raw []byte) (_ []byte, altered bool) {
 		if isUnit {
 			size = 6
 		}
-		low, paired := rune(0), false
 		if isUnit && isHigh(unit) {
-			if low, paired = hexUnit(raw[i+6:]); paired && isLow(low) {
+			if low, paired := hexUnit(raw[i+6:]); paired && isLow(low) {
 				size = 12
 			}
 		}
