@@ -18,6 +18,9 @@ const Indexes = 5
 // Hash is the version of the step that gives the table the column raw_sha256.
 const Hash = 6
 
+// Unfaithful is the version of the step that gives the table the columns raw_bytes and unfaithful.
+const Unfaithful = 7
+
 // The SQL of that step. All of it runs with the table's schema as search_path.
 var (
 	// Function makes the function decision_logs_make_partitions.

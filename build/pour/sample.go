@@ -172,7 +172,7 @@ func planted(good conservation.Record) []conservation.Record {
 		{"missing_field", `{"was":%q,"timestamp":%q}`},
 		{"duplicate_key", `{"decision_id":"twice","decision_id":%q,"timestamp":%q}`},
 		{"wrong_type", `{"decision_id":%q,"timestamp":"yesterday","was":%q}`},
-		{"out_of_range", `{"decision_id":%q,"timestamp":%q,"note":"\u0000"}`},
+		{"out_of_range", `{"decision_id":"\u0000","was":%q,"timestamp":%q}`},
 		{"empty", ``},
 	} {
 		id := newID()

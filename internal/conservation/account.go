@@ -83,7 +83,10 @@ func Reconcile(l *Ledger, ev Evidence) *Account {
 	}
 	report := verify.DecidePart(&ev, truth)
 	a.Lost, a.Doubled, a.Altered = report.Of("I1").Found, report.Of("I2").Found, report.Of("I3").Found
-	a.Invented, a.Misplaced = report.Of("I4").Found, report.Of("I5").Found
+	a.Invented = report.Of("I4").Found
+	if v := report.Of("I5"); v.State != verify.Warned {
+		a.Misplaced = v.Found
+	}
 	for _, f := range verify.Fates(&ev, truth) {
 		a.judge(f)
 	}

@@ -87,7 +87,7 @@ func TestAnIdentityIsUsedAgainOnlyWhereThatIsPlanted(t *testing.T) {
 			if _, again := first[id]; again {
 				repeats++
 				switch r.Planted {
-				case "duplicate", "compressed duplicate", "duplicate inside a record", "id conflict":
+				case "duplicate", "compressed duplicate", "duplicate inside a record", "id conflict", "duplicate of a twin", "two that have one twin":
 				default:
 					t.Errorf("%q uses the identity of %q", r.Planted, first[id])
 				}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // The failure codes that are planted, as a forwarded record carries them.
@@ -27,7 +28,7 @@ type kind struct {
 
 // kinds lists all that can be planted, the ones that are not faults included.
 func kinds() []kind {
-	return slices.Concat(undecodable(), refused(), mixed(), repeated())
+	return slices.Concat(undecodable(), refused(), unfaithful(), mixed(), repeated())
 }
 
 // undecodable are whole records that do not read as decisions.
@@ -85,9 +86,8 @@ func refused() []kind {
 		bare("path is a number", codeWrongType, `{"decision_id":"%[1]s","timestamp":"%[2]s","path":7}`),
 		bare("req_id is text", codeWrongType, `{"decision_id":"%[1]s","timestamp":"%[2]s","req_id":"7"}`),
 		bare("labels are a list", codeWrongType, `{"decision_id":"%[1]s","timestamp":"%[2]s","labels":["a"]}`),
-		member("U+0000", codeOutOfRange, `"note":"a\u0000b",`),
-		member("lone surrogate", codeOutOfRange, `"note":"\ud800",`),
-		member("number beyond numeric", codeOutOfRange, `"note":1e200000,`),
+		bare("U+0000 in decision_id", codeOutOfRange, `{"decision_id":"%[1]s\u0000","timestamp":"%[2]s"}`),
+		bare("lone surrogate in decision_id", codeOutOfRange, `{"decision_id":"%[1]s\ud800","timestamp":"%[2]s"}`),
 		member("refused by the table", codeCheck, `"`+RefusedMember+`":true,`),
 	}
 }
@@ -112,6 +112,34 @@ func mixed() []kind {
 		}},
 		{"line that the table refuses", func(g *Generator) Record {
 			return g.lines(g.decide(`"`+RefusedMember+`":true,`, codeCheck), g.good())
+		}},
+	}
+}
+
+// unfaithful are decisions that jsonb cannot hold as they are: each has its row all the same.
+func unfaithful() []kind {
+	member := func(name, front string) kind {
+		return kind{name, func(g *Generator) Record { return g.single(g.decide(front, "")) }}
+	}
+	return []kind{
+		member("U+0000", `"note":"a\u0000b",`),
+		member("lone surrogate", `"note":"\ud800",`),
+		member("number beyond numeric", `"note":1e200000,`),
+		member("numbers of many digits", `"note":[1e30000,1e30000,1e30000],`),
+		{"req_id beyond 64 bits", func(g *Generator) Record {
+			d := g.bare("", `{"decision_id":"%[1]s","timestamp":"%[2]s","req_id":9223372036854775808}`)
+			d.Time = d.Time.Truncate(time.Microsecond)
+			return g.single(d)
+		}},
+		{"duplicate of a twin", func(g *Generator) Record {
+			d := g.decide(`"note":"\u0000",`, "")
+			return g.array(d, d)
+		}},
+		{"two that have one twin", func(g *Generator) Record {
+			a := g.decide(`"note":"\u0000",`, "")
+			b := a
+			b.Body = bytes.Replace(a.Body, []byte(`\u0000`), []byte(`\ud800`), 1)
+			return g.array(a, b)
 		}},
 	}
 }

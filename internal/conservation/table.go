@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"docket/internal/decision"
 )
 
 // ReadRows reads whose row every row of the table is.
@@ -25,8 +27,8 @@ func ReadRows(ctx context.Context, conn *pgx.Conn) ([]Row, error) {
 	return found, nil
 }
 
-// ReadChanged asks the table for each of these rows whether its payload is, as JSON, the one that was produced at its
-// place, and returns the places where it is not.
+// ReadChanged asks the table for each of these rows whether its payload is the one that was produced at its place, as JSON or where jsonb
+// cannot hold that byte for byte, and returns the places where it is not.
 func ReadChanged(ctx context.Context, conn *pgx.Conn, l *Ledger, rows []Row) ([]Place, error) {
 	const chunk = 1000
 	var changed []Place
@@ -42,7 +44,8 @@ func ReadChanged(ctx context.Context, conn *pgx.Conn, l *Ledger, rows []Row) ([]
 }
 
 func readChanged(ctx context.Context, conn *pgx.Conn, l *Ledger, rows []Row) ([]Place, error) {
-	ids, times, bodies, places := make([]string, 0, len(rows)), make([]time.Time, 0, len(rows)), make([]string, 0, len(rows)), make([]Place, 0, len(rows))
+	ids, times, places := make([]string, 0, len(rows)), make([]time.Time, 0, len(rows)), make([]Place, 0, len(rows))
+	bodies, came := make([]*string, 0, len(rows)), make([][]byte, 0, len(rows))
 	l.mu.Lock()
 	for _, row := range rows {
 		at, ok := l.canonical(row.Place)
@@ -53,13 +56,17 @@ func readChanged(ctx context.Context, conn *pgx.Conn, l *Ledger, rows []Row) ([]
 		if d.Code != "" {
 			continue // it does not belong in the table, which the account says
 		}
-		ids, times, bodies, places = append(ids, row.ID), append(times, row.Time), append(bodies, string(d.Body)), append(places, at)
+		ids, times, places, came = append(ids, row.ID), append(times, row.Time), append(places, at), append(came, d.Body)
+		body := string(d.Body)
+		if bodies = append(bodies, &body); !decision.Holds(d.Body) {
+			bodies[len(bodies)-1] = nil
+		}
 	}
 	l.mu.Unlock()
 	found, err := conn.Query(ctx, `
-		SELECT t.n FROM unnest($1::text[], $2::timestamptz[], $3::text[]) WITH ORDINALITY AS t(id, ts, body, n)
+		SELECT t.n FROM unnest($1::text[], $2::timestamptz[], $3::text[], $4::bytea[]) WITH ORDINALITY AS t(id, ts, body, came, n)
 		JOIN decision_logs d ON d.decision_id = t.id AND d.ts = t.ts
-		WHERE d.raw IS DISTINCT FROM t.body::jsonb`, ids, times, bodies)
+		WHERE CASE WHEN d.unfaithful IS NULL THEN d.raw IS DISTINCT FROM t.body::jsonb ELSE d.raw_bytes IS DISTINCT FROM t.came END`, ids, times, bodies, came)
 	if err != nil {
 		return nil, err
 	}

@@ -54,12 +54,14 @@ type Log struct {
 	OPAID, OPAVersion sql.Null[string]
 	// Allowed is result where that is a boolean, else result.allow, else result.allowed where boolean.
 	Allowed sql.Null[bool]
-	// ReqID is req_id.
+	// ReqID is req_id, invalid where it is beyond 64 bits.
 	ReqID sql.Null[int64]
 	// Labels and Bundles are the objects' exact bytes, nil where absent or null.
 	Labels, Bundles []byte
-	// Raw is the whole decision as it was written, without the white space around it.
+	// Raw is the whole decision as it was written, without the white space around it; where Unfaithful is set, its twin.
 	Raw []byte
+	// Unfaithful is nil where Postgres can hold the decision as it was written.
+	Unfaithful *Unfaithful
 	// Pieces are Raw in another order, where that spares Postgres work: put together they are the same JSON with the
 	// members of its objects as jsonb keeps them, which it sorts itself where they come otherwise. None: Raw is as good.
 	// Unlike the rest they are in the Decoder's memory, for which see [Decoder.Begin].

@@ -1,6 +1,9 @@
 package decision
 
-import "bytes"
+import (
+	"bytes"
+	"time"
+)
 
 // MaxDecisions is the most decisions that one Kafka record may carry. An array of millions of empty elements is small
 // and would take gigabytes once every element has its own home; no upload of OPA comes near.
@@ -152,8 +155,7 @@ func (s *scanner) glance(n int) bool {
 	if !s.draft.scan(s) {
 		return false
 	}
-	var log Log
-	if s.draft.judge(s, start, &log) == nil {
+	if _, refusal := s.draft.judge(s, start); refusal == nil {
 		s.order()
 	}
 	return true
@@ -249,9 +251,18 @@ func (s *scanner) part(part *Part) bool {
 		return false
 	}
 	part.Value = s.src[start:s.pos:s.pos]
-	if part.Err = d.judge(s, start, &part.Log); part.Err == nil {
-		part.Log.Pieces = s.ordered(start, s.order())
+	var at time.Time
+	if at, part.Err = d.judge(s, start); part.Err != nil {
+		return true
 	}
+	part.Log.Time = at
+	if s.holds(part.Value) {
+		d.fill(s, &part.Log)
+		part.Log.Raw = part.Value
+		part.Log.Pieces = s.ordered(start, s.order())
+		return true
+	}
+	part.Log.twin(part.Value)
 	return true
 }
 

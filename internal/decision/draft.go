@@ -97,7 +97,6 @@ type draft struct {
 	others        names
 	repeated      uint32 // where a field of ours stands again, or 0
 	repeatedField field
-	beyondField   field  // the field that scanner.beyond lies in
 	seen          uint16 // a bit for each field
 	found         [fieldCount]fieldAt
 	count         int    // of those
@@ -106,7 +105,7 @@ type draft struct {
 
 // scan goes over the object at s.pos; false is a syntax error at s.pos.
 func (d *draft) scan(s *scanner) bool {
-	s.beyond, s.escapes = -1, false
+	s.beyond, s.expanded, s.escapes = -1, 0, false
 	if !s.walk() {
 		return false
 	}
@@ -126,7 +125,7 @@ func (d *draft) scan(s *scanner) bool {
 // reset forgets what was seen.
 func (d *draft) reset() {
 	d.values, d.first, d.seen = [fieldCount]span{}, [fieldCount]byte{}, 0
-	d.repeated, d.repeatedField, d.beyondField = 0, otherField, otherField
+	d.repeated, d.repeatedField = 0, otherField
 	d.known, d.fresh = nil, nil
 	d.others.reset()
 }
@@ -141,9 +140,6 @@ func (d *draft) take(s *scanner, fields []fieldAt) {
 		value := valueOf(s.src, s.tape.nodes[at.node], s.tape.nodes[at.next])
 		d.values[f], d.first[f] = value, s.src[value.start]
 		d.seen |= 1 << f
-		if f < fieldOPAID && s.beyond >= int(value.start) && s.beyond < int(value.end) {
-			d.beyondField = f
-		}
 	}
 }
 

@@ -94,7 +94,7 @@ func TestSameNameTwiceAtTheTopIsRefused(t *testing.T) {
 		"names differ in case":           {good(`"Decision_ID":1,"PATH":2,"Timestamp":3,"x":1,"X":2`), "", ""},
 		"a backslash is not an escape":   {good(`"\\u0061":1,"a":2`), "", ""},
 		"nested":                         {good(`"input":{"a":1,"a":2},"labels":{"a":1,"a":1},"result":[{"a":1,"a":2}]`), "", ""},
-		"different lone surrogates":      {good(`"\ud800":1,"\ud801":2`), "", OutOfRange},
+		"different lone surrogates":      {good(`"\ud800":1,"\ud801":2`), "", ""},
 		"the same lone surrogate":        {good(`"\ud800":1,"\uD800":2`), "", DuplicateKey},
 		"half of the surrogates escaped": {good(`"a\udc00":1,"\u0061\uDC00":2`), "", DuplicateKey},
 		"among many":                     {many(`"k\u0031":0`), "", DuplicateKey},
@@ -138,12 +138,8 @@ func TestTheFirstOfSeveralFaultsIsTold(t *testing.T) {
 		"missing before wrong type":         {`{"decision_id":"d","path":1,"a":"\u0000"}`, "timestamp", MissingField, ""},
 		"missing id before wrong timestamp": {`{"timestamp":5}`, "decision_id", MissingField, ""},
 		"missing timestamp before wrong id": {`{"decision_id":5}`, "timestamp", MissingField, ""},
-		"wrong type before range":           {good(`"a":"\u0000"`, `"path":1`), "path", WrongType, "1}"},
-		"range":                             {good(`"a":"x\u0000"`, `"path":"x"`), "", OutOfRange, `\u0000","path":"x"}`},
-		"range in a field":                  {good(`"a":1`, `"path":"x\ud800"`), "path", OutOfRange, `\ud800"}`},
-		"range in a key":                    {good(`"\u0000":1`, `"path":"x\ud800"`), "", OutOfRange, `\u0000":1,"path":"x\ud800"}`},
-		"range of a number":                 {good(`"a":[1,1e131072]`), "", OutOfRange, `1e131072]}`},
-		"range of req_id":                   {good(`"req_id":9223372036854775808`), "req_id", OutOfRange, `9223372036854775808}`},
+		"wrong type before range":           {strings.Replace(good(`"path":1`), `"d1"`, `"\u0000"`, 1), "path", WrongType, "1}"},
+		"range":                             {strings.Replace(good(), `"d1"`, `"x\ud800"`, 1), "decision_id", OutOfRange, `"x\ud800"` + good()[len(`{"decision_id":"d1"`):]},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -165,7 +161,7 @@ func TestTheFirstOfSeveralFaultsIsTold(t *testing.T) {
 func TestOffsetOfAnElementCountsFromItsOwnStart(t *testing.T) {
 	t.Parallel()
 	for member, rest := range map[string]string{
-		`"path":1`: `1}`, `"a":"\u0000"`: `\u0000"}`, `"a":1,"a":2`: `a":2}`, `"path":"","path":""`: `path":""}`,
+		`"path":1`: `1}`, `"a":1,"a":2`: `a":2}`, `"path":"","path":""`: `path":""}`,
 		`"path":"","path":"a","path":"b"`: `path":"a","path":"b"}`,
 	} {
 		record, _ := Decode([]byte(`[`+good()+`, `+good(member)+`]`), limit)

@@ -17,6 +17,9 @@ func (d *draft) fill(s *scanner, log *Log) {
 	log.Labels = d.raw(s, fieldLabels)
 	log.Bundles = d.raw(s, fieldBundles)
 	log.Allowed = d.verdict()
+	if literal := d.raw(s, fieldReqID); literal != nil {
+		log.ReqID.V, log.ReqID.Valid = parseInt(literal)
+	}
 }
 
 // says is what a string literal says, invalid where the value is none. Without an escape it is the value's own bytes:

@@ -79,12 +79,16 @@ func checkDecision(t *testing.T, part Part, value []byte) {
 	if !json.Valid(value) || !utf8.Valid(value) {
 		t.Fatalf("taken, but not JSON: %q", value)
 	}
-	want, err := standard(value)
+	checkTwin(t, part.Log)
+	want, err := standard(part.Log.Raw)
 	if err != nil {
 		t.Fatalf("taken, but read otherwise as %v: %q", err, value)
 	}
 	checkPieces(t, part.Log)
-	part.Log.Pieces = nil
+	if part.Log.Unfaithful != nil && !bytes.Equal(part.Log.Came(), value) {
+		t.Fatalf("%q came, and is kept as %q", value, part.Log.Came())
+	}
+	part.Log.Pieces, part.Log.Unfaithful = nil, nil
 	if diff := cmp.Diff(want, part.Log); diff != "" {
 		t.Fatalf("%q: -standard +ours\n%s", value, diff)
 	}

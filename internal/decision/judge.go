@@ -1,32 +1,31 @@
 package decision
 
-import "math"
+import (
+	"math"
+	"time"
+)
 
-// judge names the decision's first fault, or fills log. start is where the decision starts in s.src.
-func (d *draft) judge(s *scanner, start int, log *Log) *Refusal {
+// judge names the decision's first fault, or says its time.
+func (d *draft) judge(s *scanner, start int) (time.Time, *Refusal) {
 	if refusal := d.judgeNames(s, start); refusal != nil {
-		return refusal
+		return time.Time{}, refusal
 	}
 	if f := d.mistyped(s); f != otherField {
-		return d.refuse(WrongType, f, start)
+		return time.Time{}, d.refuse(WrongType, f, start)
 	}
 	at, ok := parseTime(d.text(s, fieldTimestamp))
 	if !ok {
-		return d.refuse(WrongType, fieldTimestamp, start)
+		return time.Time{}, d.refuse(WrongType, fieldTimestamp, start)
 	}
-	reqID, fits := parseInt(d.raw(s, fieldReqID))
-	if s.beyond >= 0 {
-		return &Refusal{Reason: OutOfRange, Field: fieldNames[d.beyondField], Offset: s.beyond - start}
+	if id := d.raw(s, fieldID); s.beyond >= 0 && !isStorable(id) || len(id) > mostID && len(d.text(s, fieldID)) > mostID {
+		return time.Time{}, d.refuse(OutOfRange, fieldID, start)
 	}
-	if !fits {
-		return d.refuse(OutOfRange, fieldReqID, start)
-	}
-	d.fill(s, log)
-	log.Time = at
-	log.ReqID.V, log.ReqID.Valid = reqID, d.has(fieldReqID)
-	log.Raw = s.src[start:s.pos:s.pos]
-	return nil
+	return at, nil
 }
+
+// mostID is how many bytes a decision_id may have: an entry of a B-tree holds 2,704 (nbtree.h, BTMaxItemSize), and the time stands beside
+// the id.
+const mostID = 2000
 
 // judgeNames looks for names that stand there twice or not at all.
 func (d *draft) judgeNames(s *scanner, start int) *Refusal {
@@ -98,8 +97,11 @@ func isInteger(number []byte) bool {
 	return true
 }
 
-// parseInt reads an integer literal; no literal at all reads as 0.
+// parseInt reads an integer literal. Another does not fit, nor does none.
 func parseInt(literal []byte) (n int64, fits bool) {
+	if len(literal) == 0 || !isInteger(literal) {
+		return 0, false
+	}
 	digits := literal
 	limit := uint64(math.MaxInt64)
 	negative := len(literal) > 0 && literal[0] == '-'

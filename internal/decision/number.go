@@ -34,8 +34,33 @@ func (s *scanner) number() bool {
 	}
 	if !numericHolds(integer, fraction, exponent) {
 		s.mark(start)
+	} else if exponent != 0 {
+		s.expanded += numericText(integer, fraction, exponent)
 	}
 	return true
+}
+
+// numericText is how many bytes numeric takes to print a number that it holds, without a sign.
+func numericText(integer, fraction []byte, exponent int) int64 {
+	text := 1
+	for i, c := range integer {
+		if c != '0' {
+			text = max(text, len(integer)-i+exponent)
+			break
+		}
+	}
+	if text == 1 && integer[0] == '0' {
+		for i, c := range fraction {
+			if c != '0' {
+				text = max(text, exponent-i)
+				break
+			}
+		}
+	}
+	if scale := len(fraction) - exponent; scale > 0 {
+		text += 1 + scale
+	}
+	return int64(text)
 }
 
 func (s *scanner) digits() []byte {

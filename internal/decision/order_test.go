@@ -45,7 +45,7 @@ func checkPieces(t *testing.T, log Log) {
 			t.Fatalf("%q: pieces %d and %d are one", log.Raw, i-1, i)
 		}
 	}
-	if len(log.Raw) > mostRaw {
+	if len(log.Raw) > mostRaw || log.Unfaithful != nil {
 		if log.Pieces != nil {
 			t.Fatalf("%d pieces of %d bytes", len(log.Pieces), len(log.Raw))
 		}

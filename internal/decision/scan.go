@@ -15,6 +15,8 @@ type scanner struct {
 	// beyond is where the first thing stands that is JSON but not for Postgres, or -1. Whoever starts a decision
 	// resets it.
 	beyond int
+	// expanded is how many bytes the numbers with exponents take since then that Postgres holds, once it prints them.
+	expanded int64
 	// escapes says that some string since then has escapes.
 	escapes  bool
 	tape     tape            // of the value that was walked over last

@@ -42,7 +42,7 @@ func (s *scanner) walk() bool {
 			next = stopped - fullAtValue
 			if s.tape.grow() { // the value is gone over again, from its start
 				s.open.depth, s.open.kinds, s.open.node = 0, 0, 0
-				s.pos, s.beyond, s.escapes, next = start, -1, false, atValue
+				s.pos, s.beyond, s.expanded, s.escapes, next = start, -1, 0, false, atValue
 			}
 		default:
 			return false

@@ -276,12 +276,20 @@ func (a *attempt) amongOthers(l *decision.Log, f fate) fate {
 	switch {
 	case !ok:
 		a.stored[identityOf(l)] = l
-	case sameJSON(first.Raw, l.Raw):
+	case samePayload(first, l):
 		f.outcome = pipeline.Present
 	default:
 		f.outcome = pipeline.Conflicting
 	}
 	return f
+}
+
+// samePayload compares two decisions as the server does.
+func samePayload(a, b *decision.Log) bool {
+	if a.Unfaithful != nil || b.Unfaithful != nil {
+		return bytes.Equal(a.Came(), b.Came())
+	}
+	return sameJSON(a.Raw, b.Raw)
 }
 
 // sameJSON compares payloads as the server does, but for numbers that are written differently, which it calls different.

@@ -154,8 +154,8 @@ func (w *Watcher) plan(a ledger.Awaited) look {
 		case p.Err != nil:
 			return look{}
 		default:
-			l.sought = append(l.sought, Sought{ID: p.Log.ID, Time: p.Log.Time, Raw: p.Log.Raw})
-			l.bytes += len(p.Log.Raw)
+			l.sought = append(l.sought, Sought{ID: p.Log.ID, Time: p.Log.Time, Raw: p.Log.Came()})
+			l.bytes += len(p.Log.Came())
 		}
 	}
 	l.wanted = len(l.sought)

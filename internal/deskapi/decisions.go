@@ -27,13 +27,15 @@ type Decision struct {
 	Bundles     json.RawMessage `json:"bundles,omitempty"`
 	Origin      Origin          `json:"origin"`
 	StoredAt    time.Time       `json:"stored_at"`
+	Unfaithful  []string        `json:"unfaithful,omitempty" doc:"JSON pointers to where the payload is not what came, as jsonb cannot hold that. The empty one points to all of it"`
+	Unreadable  bool            `json:"unreadable,omitempty" doc:"The payload, labels and bundles are missing: an earlier release stored numbers whose text takes far more memory than they do"`
 	Decision    json.RawMessage `json:"decision,omitempty" doc:"All of it, where it was asked for. It may be personal data"`
 }
 
 func decisionOf(d reader.Decision) Decision {
 	return Decision{
 		ID: d.ID, Timestamp: d.Time.UTC(), Verdict: d.Verdict, Allowed: d.Allowed, Path: d.Path, Service: d.Service, RequestedBy: d.RequestedBy, ReqID: d.ReqID,
-		OPAID: d.OPAID, OPAVersion: d.OPAVersion, Labels: d.Labels, Bundles: d.Bundles, StoredAt: d.StoredAt.UTC(), Decision: d.Raw,
+		OPAID: d.OPAID, OPAVersion: d.OPAVersion, Labels: d.Labels, Bundles: d.Bundles, StoredAt: d.StoredAt.UTC(), Decision: d.Raw, Unfaithful: d.Unfaithful, Unreadable: d.Unreadable,
 		Origin: Origin{Topic: d.Topic, Partition: d.Partition, Offset: d.Offset, Index: &d.Index},
 	}
 }

@@ -24,6 +24,8 @@ type jsonDecision struct {
 	Bundles     json.RawMessage `json:"bundles"`
 	Origin      jsonPlace       `json:"origin"`
 	StoredAt    *time.Time      `json:"stored_at"`
+	Unfaithful  []string        `json:"unfaithful,omitempty"`
+	Unreadable  bool            `json:"unreadable,omitempty"`
 	Decision    json.RawMessage `json:"decision,omitempty"` // all of it, where it was asked for
 }
 
@@ -31,7 +33,7 @@ func decisionOf(d reader.Decision) jsonDecision {
 	return jsonDecision{
 		ID: d.ID, Time: at(d.Time), Verdict: string(d.Verdict), Allowed: d.Allowed, Path: d.Path, Service: d.Service, RequestedBy: d.RequestedBy, ReqID: d.ReqID,
 		OPAID: d.OPAID, OPAVersion: d.OPAVersion, Labels: orNull(d.Labels), Bundles: orNull(d.Bundles),
-		Origin: jsonPlace{Topic: d.Topic, Partition: d.Partition, Offset: d.Offset, Index: &d.Index}, StoredAt: at(d.StoredAt), Decision: d.Raw,
+		Origin: jsonPlace{Topic: d.Topic, Partition: d.Partition, Offset: d.Offset, Index: &d.Index}, StoredAt: at(d.StoredAt), Decision: d.Raw, Unfaithful: d.Unfaithful, Unreadable: d.Unreadable,
 	}
 }
 

@@ -52,9 +52,18 @@ func (s *session) decisionTable(decisions []reader.Decision, titles bool) {
 func (s *session) decisionTexts(decisions []reader.Decision) {
 	for _, d := range decisions {
 		s.say("%s  %s  %s  %s\n", d.Time.UTC().Format(instant), s.paintVerdict(string(d.Verdict)), or(d.Path, "-"), plainAll(d.ID))
+		if places := unfaithful(d.Unfaithful); places != "" {
+			s.say("altered at %s\n", places)
+		}
+		if d.Unreadable {
+			s.say("%s\n", unreadable)
+			continue
+		}
 		s.say("%s\n", plainLines(pretty(d.Raw)))
 	}
 }
+
+const unreadable = "payload unreadable: its numbers take far more text than bytes; docket archive writes it with such numbers as strings"
 
 // oneDecision shows all decisions of an id: OPA's ids are unique, those of other producers need not be.
 func (s *session) oneDecision(ctx context.Context, id string, o logsFlags) error {
@@ -118,11 +127,36 @@ func (s *session) decision(d reader.Decision) {
 	}))
 	s.field("first read", plainAll(fmt.Sprintf("%s/%d/%d, decision %d of that record", d.Topic, d.Partition, d.Offset, d.Index)))
 	s.field("stored", moment(d.StoredAt.Truncate(time.Second), s.now()))
+	s.field("altered at", unfaithful(d.Unfaithful))
+	if d.Unreadable {
+		s.say("  %s\n", unreadable)
+		return
+	}
 	if d.Raw == nil {
 		s.say("  payload hidden because it may hold personal data; --full shows it\n")
 		return
 	}
 	s.say("%s\n", plainLines(pretty(d.Raw)))
+}
+
+// unfaithful says where a payload is not what came.
+func unfaithful(places []string) string {
+	if len(places) == 0 {
+		return ""
+	}
+	const shown = 5
+	named := make([]string, 0, shown)
+	for _, p := range places[:min(shown, len(places))] {
+		if p == "" {
+			p = "more places"
+		}
+		named = append(named, plainAll(p))
+	}
+	text := strings.Join(named, ", ")
+	if more := len(places) - shown; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text + ", as jsonb cannot hold what came; the exact bytes are in the column raw_bytes"
 }
 
 // members are the members of a JSON object as NAME=VALUE, sorted.

@@ -79,6 +79,10 @@ func (s *session) tellWhy(ctx context.Context, id string, at time.Time, q reader
 	s.explained(x, q, s.now())
 	if o.full {
 		s.heading("The decision")
+		if d.Unreadable {
+			s.say("%s\n", unreadable)
+			return nil
+		}
 		s.say("%s\n", plainLines(pretty(d.Raw)))
 	}
 	return nil

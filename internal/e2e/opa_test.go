@@ -5,6 +5,7 @@ package e2e
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -171,9 +172,60 @@ func TestBadDecisionGoesToTheDeadLettersAndItsNeighboursToTheTable(t *testing.T)
 		}
 		return nil
 	})
+	s.drained(patience) // the bad ones may lie in other partitions
 	letters := s.forwarded(s.places.DLQTopic, home.DeadLetter)
 	if n := s.rows("true"); n != 6 || letters["missing_field"] != 2 || letters["wrong_type"] != 4 || len(letters) != 2 {
 		t.Errorf("%d rows, dead letters %v", n, letters)
+	}
+}
+
+// Whoever asks OPA chooses the input. None keeps a decision out of the table, nor makes it one that nobody can read.
+func TestOPA_HostileInputHidesNoDecision(t *testing.T) {
+	t.Parallel()
+	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t))
+	uploads := freeAddr(t)
+	awaitReady(t, s.collector(uploads))
+	s.consumer()
+	opa := testenv.StartOPA(t, testenv.OPAOptions{
+		Service: "http://" + uploads, Token: opaToken, Bundle: testenv.ServeBundle(t, "shop", policies.Files, "r1"), UploadBytes: roomy,
+	})
+	hostile := map[string]string{ // by what is said of it
+		"/input/note, as jsonb":     `{"user":"eve","note":"\u0000"}`,
+		"/input/n/10, /input/n/11":  `{"n":[` + strings.Repeat("1e30000,", 9_999) + `1e30000]}`,
+		"":                          `{"user":"mara"}`,
+		"/input/a\ufffdb, as jsonb": `{"a\u0000b":1}`,
+	}
+	answers := map[string]testenv.Answer{}
+	for told, input := range hostile {
+		a, err := opa.Ask(t.Context(), "shop/authz/allow", json.RawMessage(input))
+		if err != nil || a.Status != http.StatusOK || a.ID == "" {
+			t.Fatalf("%.60s: OPA answered %+v, %v", input, a, err)
+		}
+		answers[told] = a
+	}
+	eventually(t, patience, "each has a row", func() error {
+		if n := s.rows("true"); n != len(hostile) {
+			return fmt.Errorf("%d rows", n)
+		}
+		return nil
+	})
+	s.drained(patience)
+	if letters := s.forwarded(s.places.DLQTopic, home.DeadLetter); len(letters) != 0 {
+		t.Errorf("dead letters: %v", letters)
+	}
+	if n := s.rows("length(raw::text) > 100 * 1024"); n != 1 {
+		t.Errorf("%d rows have a payload of more than 100 KiB", n)
+	}
+	for told, a := range answers {
+		for _, act := range [][]string{{"logs", a.ID}, {"why", a.ID}} {
+			out, code := s.command(nil, "docket", act...)
+			if altered := strings.Contains(out, "altered"); code != 0 || !strings.Contains(out, a.ID) || altered != (told != "") {
+				t.Errorf("%v of what is altered at %q ended with %d:\n%.1000s", act, told, code, out)
+			}
+			if act[0] == "logs" && !strings.Contains(out, told) {
+				t.Errorf("%v names no %q:\n%.1000s", act, told, out)
+			}
+		}
 	}
 }
 

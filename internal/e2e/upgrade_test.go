@@ -22,6 +22,7 @@ func upgraded(t *testing.T, db *testenv.PostgresServer, env ...string) *system {
 	version := previous(t)
 	kafka := testenv.Kafka(t)
 	s := bareSystem(t, kafka, db.Database(t), env...)
+	s.former = true
 	for topic, partitions := range map[string]int32{s.places.Topic: 6, s.places.DLQTopic: 3, s.places.ParkingTopic: 4, s.places.ParkingDLQ: 2} {
 		kafka.CreateTopic(t, topic, partitions, nil)
 	}

@@ -87,7 +87,7 @@ var ownCodes = []Verdict{
 	{Code: CodeWrongType, Name: "wrong_type", Rule: Bisect,
 		Why: "The decoder found a field of another type than it must have, or no object at all."},
 	{Code: CodeOutOfRange, Name: "out_of_range", Rule: Bisect,
-		Why: "The decoder found a value that no Postgres column can hold: U+0000, a lone surrogate, or a date or number beyond its type."},
+		Why: "The decoder found a decision_id or timestamp that no Postgres column can hold: U+0000, a lone surrogate, more than 2,000 bytes, or a date beyond its type."},
 	{Code: CodeTooLarge, Name: "record_too_large", Rule: Bisect,
 		Why: "The record is larger than DOCKET_MAX_RECORD_BYTES after gunzip."},
 }

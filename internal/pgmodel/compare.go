@@ -17,6 +17,10 @@ func (s *session) compare(p *portal) (answer, *failure) {
 		if there == nil {
 			continue
 		}
+		if r.Raw == nil || there.Unfaithful {
+			a.rows = append(a.rows, []value{int64(i + 1), false})
+			continue
+		}
 		equal, f := there.equals(r.Raw)
 		if f != nil {
 			return answer{}, f

@@ -31,7 +31,7 @@ type source struct {
 
 var (
 	unnested = regexp.MustCompile(`^\$(\d+)::(\w+)\[\]$`)
-	selected = regexp.MustCompile(`^i\.(\w+)(::jsonb)?$`)
+	selected = regexp.MustCompile(`^i\.(\w+)(::jsonb|::text\[\])?$`)
 	setting  = regexp.MustCompile(`set_config\('(\w+)', \$(\d+), true\)`)
 )
 
@@ -67,7 +67,7 @@ func readInsert(captured []string) (any, []uint32, error) {
 		n, err := strconv.Atoi(u[1])
 		oid, ok := arrayTypes[u[2]]
 		c := setters[name]
-		if err != nil || !ok || n < 1 || n > len(params) || c.set == nil || c.oid != oid || c.json != (m[2] != "") {
+		if err != nil || !ok || n < 1 || n > len(params) || c.set == nil || c.oid != oid || c.json != (m[2] == "::jsonb") || (name == "unfaithful") != (m[2] == "::text[]") {
 			return nil, nil, fmt.Errorf("%w: %s", errOther, name)
 		}
 		oids[n-1] = arrayOIDs[oid]
@@ -167,6 +167,8 @@ var setters = map[string]setter{
 	"source_offset": {pgtype.Int8OID, false, func(r *Row, b []byte) { r.Offset = integer(b).V; r.lacks("source_offset", b) }},
 	"source_index":  {pgtype.Int4OID, false, func(r *Row, b []byte) { r.Index = int32(integer4(b)); r.lacks("source_index", b) }},
 	"raw_sha256":    {pgtype.ByteaOID, false, func(r *Row, b []byte) { r.Sum = b }},
+	"raw_bytes":     {pgtype.ByteaOID, false, func(r *Row, b []byte) { r.Bytes = b }},
+	"unfaithful":    {pgtype.TextOID, false, func(r *Row, b []byte) { r.Unfaithful = b != nil }},
 }
 
 // lacks notes the first NOT NULL column that is NULL.

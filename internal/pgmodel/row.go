@@ -25,6 +25,9 @@ type Row struct {
 	Offset    int64  // source_offset
 	Index     int32  // source_index
 	Sum       []byte // raw_sha256; nil is NULL
+	Bytes     []byte // raw_bytes; nil is NULL
+
+	Unfaithful bool // unfaithful is not NULL
 
 	StoredAt time.Time // stored_at: when the transaction began that stored it
 

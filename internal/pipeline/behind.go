@@ -33,7 +33,7 @@ func (f forerunners) add(it *item, err error) {
 // of is the item that it has to wait for, nil where there is none.
 func (f forerunners) of(it *item) *item {
 	first := f[it.identity()]
-	if first == nil || first == it || bytes.Equal(first.log.Raw, it.log.Raw) {
+	if first == nil || first == it || bytes.Equal(first.log.Came(), it.log.Came()) {
 		return nil
 	}
 	return first

@@ -264,7 +264,7 @@ func TestLookupsGoByTheIndexWithManyPartitions(t *testing.T) {
 	}{
 		"comparison": {postgres.CompareSQL, []any{ids, times, raws, day(7), day(9)}, 3},
 		"known":      {postgres.KnownSQL, []any{ids, times, [][]byte{{1}, {2}, {3}}, day(7), day(9)}, 3},
-		"lookup":     {postgres.LookupSQL, []any{ids, times, raws, [][]byte{{1}, nil, {3}}}, 3},
+		"lookup":     {postgres.LookupSQL, []any{ids, times, raws, [][]byte{{1}, nil, {3}}, [][]byte{nil, nil, {3}}}, 3},
 		"by id":      {postgres.ByIDSQL, []any{"d7"}, 63},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -72,9 +72,10 @@ func (d *archiveDay) load(ctx context.Context, tx pgx.Tx, columns []archiveColum
 	// A row that is another counts with the line that was archived: the hash proves that no line was passed over, the comparison says
 	// how many are not in the table as they were. Payloads are read as JSON only where lines differ; OFFSET 0 keeps a line from being made twice.
 	var sums scanTotal
-	err = tx.QueryRow(ctx, staged+`, c AS MATERIALIZED (SELECT l, r.decision_id AS id, t.line, CASE WHEN t.line <> l THEN t.raw = (j -> 'raw')::text::jsonb END AS same
+	err = tx.QueryRow(ctx, staged+`, c AS MATERIALIZED (SELECT l, r.decision_id AS id, t.line, CASE WHEN t.line <> l
+			THEN CASE WHEN t.raw_bytes IS NULL AND j -> 'raw_bytes' IS NULL THEN t.raw = (j -> 'raw')::text::jsonb ELSE coalesce(t.raw_bytes = (j ->> 'raw_bytes')::bytea, false) END END AS same
 		FROM s, json_to_record(j) AS r(decision_id text, ts text)
-		LEFT JOIN LATERAL (SELECT raw, `+archiveLine(columns, "d.")+` AS line FROM decision_logs AS d
+		LEFT JOIN LATERAL (SELECT d.raw, d.raw_bytes, `+archiveLine(columns)+` AS line FROM `+archiveFrom(columns, "decision_logs")+`
 			WHERE d.decision_id = r.decision_id AND d.ts = r.ts::timestamptz AND d.ts >= $2 AND d.ts < $3 OFFSET 0) AS t ON true)
 		SELECT count(*) FILTER (WHERE line = l), count(*) FILTER (WHERE line <> l AND same), count(*) FILTER (WHERE line <> l AND NOT same),
 			coalesce(array_agg(id) FILTER (WHERE line <> l AND NOT same), '{}'), `+sumsOf+`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"math/big"
+	"slices"
 	"strings"
 	"time"
 
@@ -84,26 +85,43 @@ func carried(ctx context.Context, conn *pgx.Conn, table uint32, shape []archive.
 
 // archiveLine is SQL for a row's line: a JSON object of all that is not NULL. jsonb, whole numbers and booleans stand for
 // themselves, everything else is its text in a string, so each type comes back as what it was; jsonb null is not NULL.
-func archiveLine(columns []archiveColumn, of string) string {
+//
+// It is of a row d of [archiveFrom]. A payload that nobody can read is archived as its twin, all of which is unfaithful then.
+func archiveLine(columns []archiveColumn) string {
 	var b strings.Builder
 	b.WriteString(`'{' || array_to_string(ARRAY[`)
 	for i, c := range columns {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		value := of + c.ident
+		value := `d.` + c.ident
 		switch c.Type {
-		case "jsonb", "boolean", "smallint", "integer", "bigint":
+		case "jsonb":
+			value = `CASE WHEN u.expands THEN ` + twinOf(c.ident) + ` ELSE ` + value + `::text END`
+		case "boolean", "smallint", "integer", "bigint":
 			value += `::text`
 		case "timestamp with time zone", "timestamp without time zone", "date":
 			value = `to_json(` + value + `)::text`
 		default:
+			if c.Name == "unfaithful" {
+				value = `CASE WHEN u.expands THEN '{""}' ELSE ` + value + ` END`
+			}
 			value = `to_json(` + value + `::text)::text`
 		}
 		b.WriteString(c.label + ` || ` + value)
 	}
 	b.WriteString(`], ',') || '}'`)
 	return b.String()
+}
+
+// archiveFrom is the FROM of [archiveLine], of a table whose name is quoted.
+func archiveFrom(columns []archiveColumn, table string) string {
+	hash := slices.ContainsFunc(columns, func(c archiveColumn) bool { return c.Name == "raw_sha256" })
+	expands := expandsSQL
+	if hash {
+		expands = unreadableSQL
+	}
+	return table + ` AS d CROSS JOIN LATERAL (SELECT ` + expands + ` AS expands OFFSET 0) AS u`
 }
 
 // sumsOf is SQL that counts and hashes as [archive.Total] does, over a column h of SHA-256 sums.
@@ -148,7 +166,7 @@ func (d *archiveDay) sum(ctx context.Context, shape archive.Shape) (archive.Tota
 	}
 	// OFFSET 0 keeps the hash from being computed for each of its words.
 	var s scanTotal
-	err = d.conn.QueryRow(ctx, `SELECT `+sumsOf+` FROM (SELECT sha256(convert_to(`+archiveLine(columns, "")+`, 'UTF8')) AS h FROM `+d.table+` OFFSET 0) AS a`).Scan(s.into()...)
+	err = d.conn.QueryRow(ctx, `SELECT `+sumsOf+` FROM (SELECT sha256(convert_to(`+archiveLine(columns)+`, 'UTF8')) AS h FROM `+archiveFrom(columns, d.table)+` OFFSET 0) AS a`).Scan(s.into()...)
 	if err != nil {
 		return archive.Total{}, err
 	}
@@ -184,7 +202,7 @@ func (d *archiveDay) Read(ctx context.Context, shape archive.Shape, prove bool, 
 	}
 	for from := d.day.Time; from.Before(d.day.Next().Time); from = from.Add(step) {
 		out := &binaryRows{each: each}
-		_, err := d.conn.PgConn().CopyTo(ctx, out, `COPY (SELECT convert_to(`+archiveLine(columns, "")+`, 'UTF8') FROM `+d.table+
+		_, err := d.conn.PgConn().CopyTo(ctx, out, `COPY (SELECT convert_to(`+archiveLine(columns)+`, 'UTF8') FROM `+archiveFrom(columns, d.table)+
 			` WHERE ts >= '`+from.Format(time.RFC3339)+`' AND ts < '`+from.Add(step).Format(time.RFC3339)+`' ORDER BY ts, decision_id COLLATE "C") TO STDOUT (FORMAT binary)`)
 		if out.refused != nil {
 			return facts, out.refused

@@ -12,7 +12,7 @@ import (
 func (db *DB) Compare(ctx context.Context, logs []*decision.Log) ([]pipeline.Outcome, error) {
 	sought := make([]Sought, len(logs))
 	for i, l := range logs {
-		sought[i] = Sought{ID: l.ID, Time: l.Time, Raw: l.Raw, Came: true}
+		sought[i] = Sought{ID: l.ID, Time: l.Time, Raw: l.Came(), Came: true}
 	}
 	found, err := db.Lookup(ctx, sought)
 	if err != nil {

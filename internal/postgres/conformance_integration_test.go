@@ -120,10 +120,10 @@ func (s server) Raw(t testing.TB, id string, at time.Time) string {
 		t.Fatalf("connect: %v", err)
 	}
 	defer func() { _ = conn.Close(ctx) }()
-	var raw string
-	err = conn.QueryRow(ctx, `SELECT raw::text FROM decision_logs WHERE decision_id = $1 AND ts = $2`, id, at).Scan(&raw)
+	var raw []byte // whatever encoding the role has
+	err = conn.QueryRow(ctx, `SELECT convert_to(raw::text, 'UTF8') FROM decision_logs WHERE decision_id = $1 AND ts = $2`, id, at).Scan(&raw)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		t.Fatalf("read a row: %s", strings.ReplaceAll(err.Error(), "\n", " "))
 	}
-	return raw
+	return string(raw)
 }

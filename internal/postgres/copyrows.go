@@ -38,7 +38,7 @@ func (c *copyReader) Read(p []byte) (int, error) {
 		default:
 			r := &c.rows[c.at[c.next]]
 			if c.sent == 0 {
-				c.sum = sha256.Sum256(r.Log.Raw)
+				c.sum = sha256.Sum256(r.Log.Came())
 				if n, fits := wholeRow(p[w.n:], r, &c.sum); fits {
 					w.n += n
 					c.next++
@@ -59,7 +59,7 @@ func (c *copyReader) Read(p []byte) (int, error) {
 }
 
 const (
-	copyColumns  = 17
+	copyColumns  = 19
 	signature    = "PGCOPY\n\xff\r\n\x00"
 	trailer      = -1
 	jsonbVersion = 1
@@ -218,4 +218,22 @@ func (w *window) row(r *pipeline.Row, sum *[sha256.Size]byte) {
 	w.field4(int32(r.Index))
 	w.int4(sha256.Size)
 	w.bytes(sum[:])
+	w.unfaithful(l.Unfaithful)
+}
+
+// unfaithful is the bytes that came, and where the payload differs.
+func (w *window) unfaithful(u *decision.Unfaithful) {
+	if u == nil {
+		w.null()
+		w.null()
+		return
+	}
+	w.int4(int32(len(u.Bytes)))
+	w.bytes(u.Bytes)
+	places := newArray(oidText, len(u.Pointers), 0)
+	for _, p := range u.Pointers {
+		places.text(p)
+	}
+	w.int4(int32(len(places.bytes())))
+	w.bytes(places.bytes())
 }

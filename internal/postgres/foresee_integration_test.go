@@ -30,7 +30,7 @@ func many(n int) []pipeline.Row {
 const partitioned = `DROP TABLE decision_logs;
 	CREATE TABLE decision_logs (decision_id text, ts timestamptz, path text, allowed boolean, requested_by text, req_id bigint,
 		opa_id text, opa_version text, service text, labels jsonb, bundles jsonb, raw jsonb NOT NULL, source_topic text,
-		source_partition int, source_offset bigint, source_index int, raw_sha256 bytea, stored_at timestamptz DEFAULT now(),
+		source_partition int, source_offset bigint, source_index int, raw_sha256 bytea, raw_bytes bytea, unfaithful text[], stored_at timestamptz DEFAULT now(),
 		PRIMARY KEY (decision_id, ts)) PARTITION BY RANGE (ts);
 	CREATE TABLE early PARTITION OF decision_logs FOR VALUES FROM (MINVALUE) TO ('2024-05-01 12:00:20Z');
 	CREATE TABLE late PARTITION OF decision_logs FOR VALUES FROM ('2024-05-01 12:00:20Z') TO (MAXVALUE);`

@@ -7,11 +7,12 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"docket/internal/decision"
 	"docket/internal/errclass"
 	"docket/internal/pipeline"
 )
 
-// Sought is a decision to look up. Raw is compared with what is stored; nil compares nothing.
+// Sought is a decision to look up. Raw are its exact bytes and compared with what is stored; nil compares nothing.
 type Sought struct {
 	ID   string
 	Time time.Time
@@ -38,8 +39,9 @@ type Found struct {
 const (
 	lookupSQL = `
 SELECT i.n - 1, d.decision_id, d.ts, d.source_topic, d.source_partition, d.source_offset, d.source_index, d.stored_at,
-       i.raw IS NULL OR coalesce(d.raw_sha256 = i.sum, false) OR d.raw IS NOT DISTINCT FROM i.raw::jsonb
-  FROM unnest($1::text[], $2::timestamptz[], $3::text[], $4::bytea[]) WITH ORDINALITY AS i(decision_id, ts, raw, sum, n)
+       coalesce(i.raw IS NULL AND i.came IS NULL OR d.raw_sha256 = i.sum OR d.raw_bytes = i.came
+                OR d.unfaithful IS NULL AND d.raw IS NOT DISTINCT FROM i.raw::jsonb, false)
+  FROM unnest($1::text[], $2::timestamptz[], $3::text[], $4::bytea[], $5::bytea[]) WITH ORDINALITY AS i(decision_id, ts, raw, sum, came, n)
   JOIN decision_logs d ON d.decision_id = i.decision_id AND d.ts = i.ts
  ORDER BY i.n`
 	byIDSQL = `
@@ -56,10 +58,13 @@ func (db *DB) Lookup(ctx context.Context, sought []Sought) ([]Found, error) {
 	if len(sought) == 0 {
 		return nil, nil
 	}
-	ids, times, raws, sums := make([]string, len(sought)), make([]time.Time, len(sought)), make([]*string, len(sought)), make([][]byte, len(sought))
+	ids, times, raws := make([]string, len(sought)), make([]time.Time, len(sought)), make([]*string, len(sought))
+	sums, came := make([][]byte, len(sought)), make([][]byte, len(sought))
 	for i, s := range sought {
 		ids[i], times[i] = s.ID, s.Time.UTC().Truncate(time.Microsecond)
-		if s.Raw != nil {
+		if s.Raw != nil && !decision.Holds(s.Raw) { // nothing but the same bytes is equal
+			came[i] = s.Raw
+		} else if s.Raw != nil {
 			text := string(s.Raw)
 			raws[i] = &text
 		}
@@ -68,7 +73,7 @@ func (db *DB) Lookup(ctx context.Context, sought []Sought) ([]Found, error) {
 			sums[i] = sum[:]
 		}
 	}
-	found, err := db.look(ctx, lookupSQL, ids, times, raws, sums)
+	found, err := db.look(ctx, lookupSQL, ids, times, raws, sums, came)
 	if err == nil || errclass.Classify(err).Class != errclass.Data {
 		return found, err
 	}

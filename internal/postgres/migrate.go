@@ -85,6 +85,8 @@ func (db *DB) MigrationStatus(ctx context.Context) ([]Migration, error) {
 				m.Name = "00005_indexes"
 			case migrations.Hash:
 				m.Name = "00006_raw_sha256"
+			case migrations.Unfaithful:
+				m.Name = "00007_unfaithful"
 			}
 			all = append(all, m)
 		}
@@ -106,7 +108,8 @@ func (db *DB) withGoose(do func(*goose.Provider) error) error {
 	p, err := goose.NewProvider(goose.DialectPostgres, conns, migrations.FS,
 		goose.WithGoMigrations(db.stepped(migrations.Partitions, (*partitioner).up, (*partitioner).down),
 			db.stepped(migrations.Indexes, (*partitioner).index, (*partitioner).unindex),
-			db.stepped(migrations.Hash, (*partitioner).hash, (*partitioner).unhash)),
+			db.stepped(migrations.Hash, (*partitioner).hash, (*partitioner).unhash),
+			db.stepped(migrations.Unfaithful, (*partitioner).unfaithful, (*partitioner).allFaithful)),
 		goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
 	if err != nil {
 		return errclass.As(fmt.Errorf("read the migrations: %w", err), errclass.CodeConfig)

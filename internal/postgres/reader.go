@@ -81,14 +81,17 @@ const verdictSQL = `CASE WHEN d.allowed THEN 'allowed' WHEN NOT d.allowed THEN '
 	WHEN coalesce(d.raw->'error', 'null') <> 'null' THEN 'error' WHEN coalesce(d.raw->'result', 'null') = 'null' THEN 'undefined' ELSE 'other' END`
 
 const (
+	// What only the payload says and nobody can read is left out.
 	columnsSQL = `SELECT d.decision_id, d.ts, d.path, d.service, ` + verdictSQL + `, d.allowed, d.requested_by, d.req_id, d.opa_id, d.opa_version,
-       d.labels, d.bundles, d.source_topic, d.source_partition, d.source_offset, d.source_index, d.stored_at, CASE WHEN $1 THEN d.raw END`
+       CASE WHEN NOT u.unreadable THEN d.labels END, CASE WHEN NOT u.unreadable THEN d.bundles END, d.source_topic, d.source_partition, d.source_offset, d.source_index, d.stored_at, d.unfaithful, u.unreadable,
+       CASE WHEN $1 AND NOT u.unreadable THEN d.raw END`
+	lookedIntoSQL   = ` CROSS JOIN LATERAL (SELECT ` + unreadableSQL + ` AS unreadable OFFSET 0) AS u`
 	decisionByIDSQL = columnsSQL + `
-  FROM decision_logs d WHERE d.decision_id = $2::text ORDER BY d.ts LIMIT 1000`
+  FROM decision_logs d` + lookedIntoSQL + ` WHERE d.decision_id = $2::text ORDER BY d.ts LIMIT 1000`
 	// The range of times says nothing new; it spares the planner the partitions that have none of them.
 	decisionsSQL = columnsSQL + `
   FROM unnest($2::text[], $3::timestamptz[]) WITH ORDINALITY AS i(decision_id, ts, n)
-  JOIN decision_logs d ON d.decision_id = i.decision_id AND d.ts = i.ts AND d.ts BETWEEN $4::timestamptz AND $5::timestamptz
+  JOIN decision_logs d ON d.decision_id = i.decision_id AND d.ts = i.ts AND d.ts BETWEEN $4::timestamptz AND $5::timestamptz` + lookedIntoSQL + `
  ORDER BY i.n`
 )
 
@@ -139,7 +142,7 @@ func (r *Reader) decisions(ctx context.Context, tx pgx.Tx, keys []key, payload b
 func scanDecision(row pgx.CollectableRow) (d reader.Decision, err error) {
 	var verdict string
 	err = row.Scan(&d.ID, &d.Time, &d.Path, &d.Service, &verdict, &d.Allowed, &d.RequestedBy, &d.ReqID, &d.OPAID, &d.OPAVersion,
-		(*[]byte)(&d.Labels), (*[]byte)(&d.Bundles), &d.Topic, &d.Partition, &d.Offset, &d.Index, &d.StoredAt, (*[]byte)(&d.Raw))
+		(*[]byte)(&d.Labels), (*[]byte)(&d.Bundles), &d.Topic, &d.Partition, &d.Offset, &d.Index, &d.StoredAt, &d.Unfaithful, &d.Unreadable, (*[]byte)(&d.Raw))
 	d.Verdict, d.Time, d.StoredAt = reader.Verdict(verdict), d.Time.UTC(), d.StoredAt.UTC()
 	return d, err
 }

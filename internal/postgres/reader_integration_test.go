@@ -559,7 +559,7 @@ func TestIndexesAreMadeWhileTheTableIsWrittenToAndNewDaysHaveThem(t *testing.T) 
 	}()
 	n, err := db.Migrate(t.Context())
 	done <- nil
-	if failed := <-done; err != nil || n != 2 || failed != nil {
+	if failed := <-done; err != nil || n != 3 || failed != nil {
 		t.Fatalf("%d applied, %v; the writer: %v", n, err, failed)
 	}
 	pg.Query(t, valid, &before, &n)

@@ -4,7 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"math"
+	"strings"
 
+	"docket/internal/decision"
 	"docket/internal/pipeline"
 )
 
@@ -43,6 +45,8 @@ func insertColumns(rows []pipeline.Row, at []int) [][]byte {
 		offset    = newArray(oidInt8, n, 8*n)
 		index     = newArray(oidInt4, n, 4*n)
 		sum       = newArray(oidBytea, n, sha256.Size*n)
+		came      = newArray(oidBytea, n, 0)
+		places    = newArray(oidText, n, 0)
 	)
 	for _, i := range at {
 		r := &rows[i]
@@ -63,13 +67,33 @@ func insertColumns(rows []pipeline.Row, at []int) [][]byte {
 		partition.int4(r.Partition)
 		offset.int8(r.Offset)
 		index.int4(int32(r.Index))
-		sum.sha256(l.Raw)
+		sum.sha256(l.Came())
+		unfaithful(came, places, l)
 	}
 	return [][]byte{
 		id.bytes(), ts.bytes(), path.bytes(), allowed.bytes(), by.bytes(), reqID.bytes(), opaID.bytes(), version.bytes(),
 		service.bytes(), labels.bytes(), bundles.bytes(), raw.bytes(), topic.bytes(), partition.bytes(), offset.bytes(), index.bytes(), sum.bytes(),
+		came.bytes(), places.bytes(),
 	}
 }
+
+// unfaithful appends the bytes that a decision came in and where its payload differs, NULL and NULL where it does not. The places are the
+// text of an array: the elements of an array of arrays would all be equally many.
+func unfaithful(came, places *array, l *decision.Log) {
+	if l.Unfaithful == nil {
+		came.null()
+		places.null()
+		return
+	}
+	came.text(string(l.Unfaithful.Bytes))
+	quoted := make([]string, len(l.Unfaithful.Pointers))
+	for i, p := range l.Unfaithful.Pointers {
+		quoted[i] = `"` + arrayText.Replace(p) + `"`
+	}
+	places.text("{" + strings.Join(quoted, ",") + "}")
+}
+
+var arrayText = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 
 // timestamp is one of Postgres's microseconds in binary form.
 func timestamp(micros int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(micros)) }
@@ -79,14 +103,18 @@ func compareColumns(rows []pipeline.Row, at []int) [][]byte {
 	var ids, raws int
 	for _, i := range at {
 		ids += len(rows[i].Log.ID)
-		raws += len(rows[i].Log.Raw)
+		raws += len(rows[i].Log.Came())
 	}
 	n := len(at)
 	id, ts, raw := newArray(oidText, n, ids), newArray(oidTimestamptz, n, 8*n), newArray(oidText, n, raws)
 	for _, i := range at {
 		id.text(rows[i].Log.ID)
 		ts.int8(micros(rows[i].Log.Time))
-		raw.json(rows[i].Log.Raw)
+		if came := rows[i].Log.Came(); rows[i].Log.Unfaithful == nil || decision.Holds(came) {
+			raw.json(came)
+		} else {
+			raw.null()
+		}
 	}
 	first, last := spanOf(rows, at)
 	return [][]byte{id.bytes(), ts.bytes(), raw.bytes(), first, last}

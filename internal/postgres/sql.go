@@ -7,7 +7,7 @@ package postgres
 // copySQL stores rows that are all new: one that is there is an error (23505), and so is anything else. It has the
 // columns in the order of [window.row].
 const copySQL = `COPY decision_logs (decision_id, ts, path, allowed, requested_by, req_id, opa_id, opa_version, service, ` +
-	`labels, bundles, raw, source_topic, source_partition, source_offset, source_index, raw_sha256) FROM STDIN (FORMAT binary)`
+	`labels, bundles, raw, source_topic, source_partition, source_offset, source_index, raw_sha256, raw_bytes, unfaithful) FROM STDIN (FORMAT binary)`
 
 // tableSQL fails where COPY would do harm without a word. 22012: no unique index on exactly the identity keeps doubles
 // out, as ON CONFLICT asks for one. 2201E: a column has a type whose binary form may mean something else, times are
@@ -23,7 +23,7 @@ SELECT 1 / (SELECT count(*)
    AND x.indpred IS NULL AND x.indexprs IS NULL AND x.indnkeyatts = 2
    AND (SELECT count(*) FROM pg_attribute WHERE attrelid = x.indrelid AND attname IN ('decision_id', 'ts')
            AND attnum IN (x.indkey[0], x.indkey[1])) = 2),
-       ln((SELECT count(*) = 17
+       ln((SELECT count(*) = 19
   FROM pg_attribute
  WHERE attrelid = 'decision_logs'::regclass AND CASE
   WHEN attname IN ('decision_id', 'path', 'requested_by', 'opa_id', 'opa_version', 'service', 'source_topic')
@@ -33,20 +33,21 @@ SELECT 1 / (SELECT count(*)
   WHEN attname IN ('req_id', 'source_offset') THEN atttypid = 'int8'::regtype
   WHEN attname = 'ts' THEN atttypid = 'timestamptz'::regtype AND atttypmod IN (-1, 6)
   WHEN attname = 'allowed' THEN atttypid = 'bool'::regtype
-  WHEN attname = 'raw_sha256' THEN atttypid = 'bytea'::regtype
+  WHEN attname IN ('raw_sha256', 'raw_bytes') THEN atttypid = 'bytea'::regtype
+  WHEN attname = 'unfaithful' THEN atttypid = 'text[]'::regtype
   END AND NOT EXISTS (SELECT FROM pg_rewrite WHERE ev_class = 'decision_logs'::regclass AND ev_type = '3'))::int)`
 
 // insertSQL is the careful way: it stores what is not there yet. The conflict target is named so that only the identity makes a row present:
 // a violated unique index of somebody else's is an error, and a dropped identity is one too (42P10).
 const insertSQL = `
 INSERT INTO decision_logs (decision_id, ts, path, allowed, requested_by, req_id, opa_id, opa_version, service,
-       labels, bundles, raw, source_topic, source_partition, source_offset, source_index, raw_sha256)
+       labels, bundles, raw, source_topic, source_partition, source_offset, source_index, raw_sha256, raw_bytes, unfaithful)
 SELECT i.decision_id, i.ts, i.path, i.allowed, i.requested_by, i.req_id, i.opa_id, i.opa_version, i.service,
-       i.labels::jsonb, i.bundles::jsonb, i.raw::jsonb, i.source_topic, i.source_partition, i.source_offset, i.source_index, i.raw_sha256
+       i.labels::jsonb, i.bundles::jsonb, i.raw::jsonb, i.source_topic, i.source_partition, i.source_offset, i.source_index, i.raw_sha256, i.raw_bytes, i.unfaithful::text[]
   FROM unnest($1::text[], $2::timestamptz[], $3::text[], $4::bool[], $5::text[], $6::int8[], $7::text[], $8::text[], $9::text[],
-       $10::text[], $11::text[], $12::text[], $13::text[], $14::int4[], $15::int8[], $16::int4[], $17::bytea[])
+       $10::text[], $11::text[], $12::text[], $13::text[], $14::int4[], $15::int8[], $16::int4[], $17::bytea[], $18::bytea[], $19::text[])
        AS i(decision_id, ts, path, allowed, requested_by, req_id, opa_id, opa_version, service,
-       labels, bundles, raw, source_topic, source_partition, source_offset, source_index, raw_sha256)
+       labels, bundles, raw, source_topic, source_partition, source_offset, source_index, raw_sha256, raw_bytes, unfaithful)
     ON CONFLICT (decision_id, ts) DO NOTHING
 RETURNING decision_id, ts`
 
@@ -61,12 +62,13 @@ SELECT array_agg(CASE WHEN d.raw_sha256 = i.raw_sha256 THEN i.n ELSE -i.n END)
                          AND ts BETWEEN $4::timestamptz AND $5::timestamptz LIMIT 1) d`
 
 // compareSQL says of each row that is there whether it is equal as JSON: key order, white space and 1 or 1.0 make no
-// difference. The limit leaves the planner no way but the unique index: a join would sometimes read the whole table. The
-// range of times says nothing new; it spares the planner the partitions that have none of them, of which there may be hundreds.
+// difference. A row with a twin is equal to nothing, as two decisions can have one twin, and so is what jsonb cannot hold. The
+// limit leaves the planner no way but the unique index: a join would sometimes read the whole table. The range of times says
+// nothing new; it spares the planner the partitions that have none of them, of which there may be hundreds.
 const compareSQL = `
-SELECT i.n, d.raw IS NOT DISTINCT FROM i.raw::jsonb
+SELECT i.n, i.raw IS NOT NULL AND d.unfaithful IS NULL AND d.raw IS NOT DISTINCT FROM i.raw::jsonb
   FROM unnest($1::text[], $2::timestamptz[], $3::text[]) WITH ORDINALITY AS i(decision_id, ts, raw, n)
-  CROSS JOIN LATERAL (SELECT raw FROM decision_logs WHERE decision_id = i.decision_id AND ts = i.ts
+  CROSS JOIN LATERAL (SELECT raw, unfaithful FROM decision_logs WHERE decision_id = i.decision_id AND ts = i.ts
                          AND ts BETWEEN $4::timestamptz AND $5::timestamptz LIMIT 1) d`
 
 // What asks about single rows: a cursor over them, a block that takes them from it one by one, and what it found out. All
@@ -77,9 +79,9 @@ const (
 	offerSQL = `
 DECLARE docket_rows NO SCROLL CURSOR FOR
 SELECT i.* FROM unnest($1::text[], $2::timestamptz[], $3::text[], $4::bool[], $5::text[], $6::int8[], $7::text[], $8::text[], $9::text[],
-       $10::text[], $11::text[], $12::text[], $13::text[], $14::int4[], $15::int8[], $16::int4[], $17::bytea[]) WITH ORDINALITY
+       $10::text[], $11::text[], $12::text[], $13::text[], $14::int4[], $15::int8[], $16::int4[], $17::bytea[], $18::bytea[], $19::text[]) WITH ORDINALITY
        AS i(decision_id, ts, path, allowed, requested_by, req_id, opa_id, opa_version, service,
-       labels, bundles, raw, source_topic, source_partition, source_offset, source_index, raw_sha256, n)`
+       labels, bundles, raw, source_topic, source_partition, source_offset, source_index, raw_sha256, raw_bytes, unfaithful, n)`
 
 	askSQL = `
 DO $docket$
@@ -92,9 +94,9 @@ BEGIN
   FOR i IN EXECUTE 'FETCH ALL FROM docket_rows' LOOP
     BEGIN
       INSERT INTO decision_logs (decision_id, ts, path, allowed, requested_by, req_id, opa_id, opa_version, service,
-             labels, bundles, raw, source_topic, source_partition, source_offset, source_index, raw_sha256)
+             labels, bundles, raw, source_topic, source_partition, source_offset, source_index, raw_sha256, raw_bytes, unfaithful)
       VALUES (i.decision_id, i.ts, i.path, i.allowed, i.requested_by, i.req_id, i.opa_id, i.opa_version, i.service,
-             i.labels::jsonb, i.bundles::jsonb, i.raw::jsonb, i.source_topic, i.source_partition, i.source_offset, i.source_index, i.raw_sha256);
+             i.labels::jsonb, i.bundles::jsonb, i.raw::jsonb, i.source_topic, i.source_partition, i.source_offset, i.source_index, i.raw_sha256, i.raw_bytes, i.unfaithful::text[]);
       RAISE EXCEPTION USING ERRCODE = 'DK000';
     EXCEPTION
       WHEN SQLSTATE 'DK000' OR unique_violation THEN NULL;
@@ -144,9 +146,10 @@ SELECT set_config('statement_timeout', $1, true),
                   CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END,
                   true)`
 
-// seenSQL reads any row of a range of time, of which few partitions have some.
+// seenSQL reads any row of a range of time that can be read, of which few partitions have some.
 const seenSQL = `
-SELECT raw::text, source_topic, source_partition, ts FROM decision_logs WHERE ts BETWEEN $1::timestamptz AND $2::timestamptz LIMIT 1`
+SELECT d.raw::text, d.source_topic, d.source_partition, d.ts FROM decision_logs AS d
+ WHERE d.ts BETWEEN $1::timestamptz AND $2::timestamptz AND NOT (` + unreadableSQL + `) LIMIT 1`
 
 // confirmSQL writes to the log of the server and nowhere else, so that COMMIT has something to wait for. Any role may call
 // it, as long as nobody took EXECUTE from PUBLIC; at any wal_level it writes.

@@ -48,6 +48,11 @@ type Explanation struct {
 	TraceID    string      `json:"trace_id,omitempty"`
 	SpanID     string      `json:"span_id,omitempty"`
 
+	// Unfaithful is that of [Row].
+	Unfaithful []string `json:"unfaithful,omitempty"`
+	// Unreadable is that of [Row].
+	Unreadable bool `json:"unreadable,omitempty"`
+
 	Since  *Since      `json:"since,omitempty"`
 	Before []Neighbour `json:"before"` // the nearest first
 	After  []Neighbour `json:"after"`  // the nearest first
@@ -137,7 +142,7 @@ const MaxNeighbours = 50
 func Explain(d Decision, around Around, q Question) Explanation {
 	r := reading(d, q)
 	x := Explanation{
-		DecisionID: d.ID, Timestamp: d.Time.UTC(), Verdict: r.said.verdict, VerdictFrom: r.said.from, VerdictStored: d.Verdict,
+		DecisionID: d.ID, Timestamp: d.Time.UTC(), Verdict: r.said.verdict, VerdictFrom: r.said.from, VerdictStored: d.Verdict, Unfaithful: d.Unfaithful, Unreadable: d.Unreadable,
 		Path: r.path, Query: cutText(r.whole.get("query").str()), Reasons: notNil(r.said.reasons), MoreReasons: r.said.more, Spoke: notNil(r.said.spoke),
 		Score: r.said.score, Response: r.said.response, Bundles: r.bundles(), OPA: r.opa(), Asked: r.asked(q),
 		Masked: r.pointers("masked"), Erased: r.pointers("erased"), Evaluation: r.evaluation(),
@@ -209,8 +214,14 @@ func name(step string) bool {
 // remarks are what has to be known of the decision's own words.
 func (x *Explanation) remarks(r reads, q Question) {
 	note := func(text string) { x.Notes = append(x.Notes, text) }
-	if r.whole == nil {
+	switch {
+	case x.Unreadable:
+		note("payload unreadable: its numbers take far more text than bytes, so only its columns are shown; docket archive writes it with such numbers as strings")
+	case r.whole == nil:
 		note("the stored decision is not valid JSON; only its columns are shown")
+	}
+	if len(x.Unfaithful) > 0 {
+		note("jsonb cannot hold this decision as it came, so the payload is altered in places (unfaithful in --json); the exact bytes are in the column raw_bytes")
 	}
 	if !x.Recognised {
 		note("no verdict or reason was recognised in the result, so it is shown as it is; DOCKET_READER_EXTRACTORS can tell where this path has them")

@@ -64,6 +64,12 @@ type Row struct {
 	Offset      int64
 	Index       int
 	StoredAt    time.Time
+	// Unfaithful are the places, as JSON pointers, at which the payload is not what came, as jsonb cannot hold that; the empty one points
+	// to all of it. nil: the payload is what came.
+	Unfaithful []string
+	// Unreadable says that the payload, labels and bundles are missing because their text would take far more memory than they do: an earlier
+	// release stored numbers such as 1e30000 as they came.
+	Unreadable bool
 }
 
 // Decision is a row with its payload.

@@ -14,6 +14,7 @@ import (
 	"docket/internal/config"
 	"docket/internal/conservation"
 	"docket/internal/home"
+	"docket/internal/pgmodel"
 	"docket/internal/verify"
 )
 
@@ -81,10 +82,10 @@ func (w *world) gather() *evidence {
 	}
 	for i, r := range w.unmasked(rows) {
 		at := verify.Place{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Index: int(r.Index)}
-		ev.Rows = append(ev.Rows, verify.Row{Place: at, ID: r.DecisionID, Time: r.Time, StoredAt: r.At, Raw: r.Raw})
+		ev.Rows = append(ev.Rows, verify.Row{Place: at, ID: r.DecisionID, Time: r.Time, StoredAt: r.At, Raw: bytesOf(&r)})
 		ev.rows[identity(r.DecisionID, r.Time)] = i + 1
 		ev.stored[identity(r.DecisionID, r.Time)] = r.Commit
-		ev.bodies[identity(r.DecisionID, r.Time)] = r.Raw
+		ev.bodies[identity(r.DecisionID, r.Time)] = bytesOf(&r)
 	}
 	ev.Metrics = w.metrics
 	ev.Books = w.lookIntoBooks(ev)
@@ -323,4 +324,12 @@ func header(r *kgo.Record, key string) string {
 		}
 	}
 	return ""
+}
+
+// bytesOf are the bytes that a row's decision came in, as far as the row has them.
+func bytesOf(r *pgmodel.Row) []byte {
+	if r.Bytes != nil {
+		return r.Bytes
+	}
+	return r.Raw
 }

@@ -329,7 +329,7 @@ func (t desksTable) Lookup(ctx context.Context, sought []desk.Sought) ([]desk.Fo
 				}
 				sum := sha256.Sum256(s.Raw)
 				found = append(found, desk.Found{N: n, Topic: r.Topic, Partition: r.Partition, Offset: r.Offset,
-					Equal: string(r.Sum) == string(sum[:]) || verify.SameJSON(r.Raw, s.Raw)})
+					Equal: string(r.Sum) == string(sum[:]) || verify.SameJSON(bytesOf(&r), s.Raw)})
 			}
 		}
 		return found, nil

@@ -55,6 +55,8 @@ func (m *matter) guilt(f *Forwarded, d *Decision) (guilt, string) {
 		return innocent, fmt.Sprintf("in %s as %s, belongs there as %s", f.Found, f.Code, d.Code)
 	case f.Code == errclass.CodeIDConflict:
 		return m.conflict(f, d)
+	case f.Code == errclass.CodeOutOfRange && m.ev.Live: // an earlier release refused what has a twin now
+		return repaired, fmt.Sprintf("in %s as %s, and the decoder takes it now: docket dlq retry stores it", f.Found, f.Code)
 	case isDecoders(f.Code):
 		return innocent, fmt.Sprintf("in %s as %s, and the decoder takes it", f.Found, f.Code)
 	case m.truth.KnowsTable:

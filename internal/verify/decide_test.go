@@ -145,7 +145,7 @@ func TestACommitWhoseAnswerWasLostOrThatWasRefusedSetsNoMark(t *testing.T) {
 
 func TestOnALiveSystemATableThatWasMendedIsAWarning(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"it would be stored", "a conflict with no row"} {
+	for _, name := range []string{"it would be stored", "a conflict with no row", "the decoder takes it now"} {
 		w := perfect()
 		w.ev.Live = true
 		breaches["I5"][name].spoil(w)

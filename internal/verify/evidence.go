@@ -16,7 +16,7 @@ type Evidence struct {
 	// Topic is the source.
 	Topic string
 	// Live says that the table and its constraints may have been mended since the records were judged; what a campaign
-	// counts as broken for that reason alone is a warning here.
+	// counts as broken for that reason alone is a warning here. So is what an earlier release refused and this one stores.
 	Live bool
 	// Settled says that all faults are healed, the source is stopped and the wait is over.
 	Settled bool

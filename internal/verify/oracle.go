@@ -29,7 +29,7 @@ func DecisionsOf(r *kgo.Record, maxBytes int64) []Decision {
 		if part.Err != nil {
 			d.Code = string(part.Err.Reason)
 		} else {
-			d.ID, d.Time, d.Body = part.Log.ID, part.Log.Time, part.Log.Raw
+			d.ID, d.Time, d.Body = part.Log.ID, part.Log.Time, part.Log.Came()
 		}
 		ds[i] = d
 	}

@@ -97,7 +97,7 @@ func (c Case) OfTables() bool { return c.Name == "what a CHECK refuses is forese
 // Cases are all of them. Each wants a server of its own, and none a goroutine that outlives it.
 func Cases() []Case {
 	var all []Case
-	for _, some := range [][]Case{storing(), comparing(), knowing(), refusing(), breaking(), copying(), waiting(), vanishing(), speaking(), asking()} {
+	for _, some := range [][]Case{storing(), twins(), comparing(), knowing(), refusing(), breaking(), copying(), waiting(), vanishing(), speaking(), asking()} {
 		all = append(all, some...)
 	}
 	return all

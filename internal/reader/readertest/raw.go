@@ -29,10 +29,18 @@ func (s *Store) AddRaw(raws ...[]byte) error {
 	return nil
 }
 
+func pointers(u *decision.Unfaithful) []string {
+	if u == nil {
+		return nil
+	}
+	return slices.Clone(u.Pointers)
+}
+
 // Of is a decision as it is read back, from what the decoder found in it.
 func Of(l decision.Log, offset int64) reader.Decision {
 	d := reader.Decision{Row: reader.Row{
 		ID: strings.Clone(l.ID), Time: l.Time, Topic: "decision-logs", Offset: offset, StoredAt: l.Time.Add(time.Second), Labels: slices.Clone(l.Labels), Bundles: slices.Clone(l.Bundles),
+		Unfaithful: pointers(l.Unfaithful),
 	}, Raw: slices.Clone(l.Raw)}
 	for _, one := range []struct {
 		to    **string
