@@ -3,20 +3,27 @@ package app
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
 )
 
 // Outlive runs join until it returns, and says in the log how that ended. Once ctx ends, or join has called stop, stopping is
-// told, and join may take that long and no longer: then it is left as it is, and the error is [ErrWedged] where stop was given
-// that, else [ErrOverdue]. join that ends by itself stops nothing.
+// told, then the context of join ends, and join may take that long and no longer: then it is left as it is, and the error is
+// [ErrWedged] where stop was given that, else [ErrOverdue]. join that ends by itself stops nothing.
 func Outlive(ctx context.Context, within time.Duration, log zerolog.Logger, stopping func(), join func(ctx context.Context, stop context.CancelCauseFunc) error) error {
-	working, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
+	working, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer end(nil)
+	var once sync.Once
+	stop := func(cause error) {
+		once.Do(stopping)
+		end(cause)
+	}
+	defer context.AfterFunc(ctx, func() { stop(context.Cause(ctx)) })()
 	done := make(chan error, 1)
 	go func() { done <- join(working, stop) }()
-	err := rest(working, within, stopping, done)
+	err := rest(working, within, done)
 	if err != nil {
 		log.Error().Err(err).Msg("program ended")
 		return err
@@ -26,13 +33,12 @@ func Outlive(ctx context.Context, within time.Duration, log zerolog.Logger, stop
 }
 
 // rest waits until what works has ended, and for so long once it is to stop.
-func rest(working context.Context, within time.Duration, stopping func(), done <-chan error) error {
+func rest(working context.Context, within time.Duration, done <-chan error) error {
 	select {
 	case err := <-done:
 		return err
 	case <-working.Done():
 	}
-	stopping()
 	overdue := time.NewTimer(within)
 	defer overdue.Stop()
 	select {
