@@ -250,13 +250,13 @@ func whole(raw []byte, n int) []byte {
 	}
 	at := 0
 	for {
-		size := 1
-		if raw[at] == '\\' {
-			if size = 2; raw[at+1] == 'u' {
-				size = 6
-			}
-		} else {
-			_, size = utf8.DecodeRune(raw[at:])
+		_, size := utf8.DecodeRune(raw[at:])
+		switch {
+		case raw[at] != '\\':
+		case raw[at+1] == 'u':
+			size = 6
+		default:
+			size = 2
 		}
 		if at+size > n {
 			return raw[:at]
