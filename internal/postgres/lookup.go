@@ -39,8 +39,8 @@ type Found struct {
 const (
 	lookupSQL = `
 SELECT i.n - 1, d.decision_id, d.ts, d.source_topic, d.source_partition, d.source_offset, d.source_index, d.stored_at,
-       coalesce(i.raw IS NULL AND i.came IS NULL OR d.raw_sha256 = i.sum OR d.raw_bytes = i.came
-                OR d.unfaithful IS NULL AND d.raw IS NOT DISTINCT FROM i.raw::jsonb, false)
+       coalesce(i.raw IS NULL AND i.came IS NULL OR d.raw_sha256 = i.sum
+                OR CASE WHEN d.unfaithful IS NULL THEN d.raw = i.raw::jsonb ELSE d.raw_bytes = coalesce(i.came, convert_to(i.raw, 'UTF8')) END, false)
   FROM unnest($1::text[], $2::timestamptz[], $3::text[], $4::bytea[], $5::bytea[]) WITH ORDINALITY AS i(decision_id, ts, raw, sum, came, n)
   JOIN decision_logs d ON d.decision_id = i.decision_id AND d.ts = i.ts
  ORDER BY i.n`
@@ -62,7 +62,7 @@ func (db *DB) Lookup(ctx context.Context, sought []Sought) ([]Found, error) {
 	sums, came := make([][]byte, len(sought)), make([][]byte, len(sought))
 	for i, s := range sought {
 		ids[i], times[i] = s.ID, s.Time.UTC().Truncate(time.Microsecond)
-		if s.Raw != nil && !decision.Holds(s.Raw) { // nothing but the same bytes is equal
+		if s.Raw != nil && !decision.Holds(s.Raw) { // no text of jsonb: nothing but the same bytes is equal
 			came[i] = s.Raw
 		} else if s.Raw != nil {
 			text := string(s.Raw)

@@ -11,6 +11,7 @@ import (
 	"docket/internal/decision"
 	"docket/internal/pgtest"
 	"docket/internal/pipeline"
+	"docket/internal/postgres"
 	"docket/internal/reader"
 )
 
@@ -94,5 +95,29 @@ func TestUnfaithful_RowOfAnEarlierRelease(t *testing.T) {
 			t.Fatal(err)
 		}
 		same(t, outcomes, []pipeline.Outcome{want})
+	}
+}
+
+// What has a twin is found equal to the very bytes that came, and to nothing else.
+func TestUnfaithful_LookedUp(t *testing.T) {
+	t.Parallel()
+	db := open(t, pgtest.New(t).URL, 0)
+	for i, member := range []string{`"x":[1e30000,1e30000,1e30000]`, `"x":"\u0000"`, `"x":"\ud800"`, `"x":1e200000`, `"x":"\ufffd"`} {
+		value := fmt.Sprintf(`{"decision_id":"d-%d","timestamp":"2024-05-01T12:00:00Z",%s}`, i, member)
+		record, refused := decision.Decode([]byte(value), 1<<20)
+		if refused != nil || record.Parts[0].Err != nil {
+			t.Fatalf("%s is refused", value)
+		}
+		log := &record.Parts[0].Log
+		if _, err := db.Store(context.Background(), []pipeline.Row{{Log: log, Topic: "t", Offset: int64(i)}}, false); err != nil {
+			t.Fatal(err)
+		}
+		twin := strings.NewReplacer(`\u0000`, `\ufffd`, `\ud800`, `\ufffd`, `1e200000`, `"1e200000"`, `,1e30000]`, `,"1e30000"]`).Replace(value)
+		for raw, equal := range map[string]bool{value: true, twin: twin == value, strings.Replace(value, "}", `,"y":1}`, 1): false} {
+			found, err := db.Lookup(t.Context(), []postgres.Sought{{ID: log.ID, Time: log.Time, Raw: []byte(raw)}})
+			if err != nil || len(found) != 1 || found[0].Equal != equal {
+				t.Errorf("%s beside %s: %+v, %v", raw, value, found, err)
+			}
+		}
 	}
 }
