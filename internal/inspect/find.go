@@ -236,11 +236,13 @@ func (s *System) byID(ctx context.Context, w *Whereabouts, id string, since time
 		rows = append(rows, rowOf(f))
 		add(rowOf(f).Place)
 	}
+	if len(found) == 0 {
+		w.Looked = append(w.Looked, "the table, by decision_id")
+	}
 	s.claims(ctx, w, id, add)
 	if len(places)+len(w.Refused) > 0 {
 		return places, rows, nil
 	}
-	w.Looked = append(w.Looked, "the table, by decision_id")
 	places, err = s.scanFor(ctx, w, id, since)
 	return places, nil, err
 }
