@@ -37,7 +37,7 @@ func TestTheInstallationTellsHowManyMigrationsThereAre(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	last := max(migrations.Partitions, migrations.Indexes, migrations.Hash)
+	last := max(migrations.Partitions, migrations.Indexes, migrations.Hash, migrations.Unfaithful)
 	files, err := migrations.FS.ReadDir(".")
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"docket/internal/errclass"
 	"docket/internal/escape"
 	"docket/internal/inspect"
+	"docket/internal/ledger"
 )
 
 // printJSON prints JSON for programs. Names of fields are stable, and nothing in it steers a terminal.
@@ -75,10 +76,12 @@ func showWhereJSON(w io.Writer, s config.Settings, found *inspect.Whereabouts) i
 		records = append(records, record)
 	}
 	printJSON(w, struct {
-		At      time.Time    `json:"at"`
-		Records []jsonRecord `json:"records"`
-		Looked  []string     `json:"looked"`
-	}{found.At.UTC(), records, append([]string{}, found.Looked...)})
+		At       time.Time     `json:"at"`
+		Records  []jsonRecord  `json:"records"`
+		Refused  []refusedJSON `json:"refused,omitempty"` // by the collector
+		Looked   []string      `json:"looked"`
+		Unlooked []string      `json:"not_looked,omitempty"`
+	}{found.At.UTC(), records, refusedOf(found), append([]string{}, found.Looked...), found.Unlooked})
 	return showWhere(io.Discard, s, found)
 }
 
@@ -129,4 +132,20 @@ func codeOf(code string) jsonCode {
 		out.Verdicts = append(out.Verdicts, jsonRuling{v.Code, v.Name, c.When, v.Class.String(), v.Class.Blame(), v.Rule.String(), v.Effect(), v.Why})
 	}
 	return out
+}
+
+// refusedJSON is a dead letter that never was in the source topic.
+type refusedJSON struct {
+	Letter string       `json:"dead_letter_id"`
+	Code   string       `json:"code"`
+	State  ledger.State `json:"state"`
+	At     time.Time    `json:"at"`
+}
+
+func refusedOf(found *inspect.Whereabouts) (all []refusedJSON) {
+	for i := range found.Refused {
+		e := &found.Refused[i]
+		all = append(all, refusedJSON{e.ID, e.Cause.Code, e.State, e.FirstFailedAt.UTC()})
+	}
+	return all
 }

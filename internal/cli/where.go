@@ -86,6 +86,9 @@ func unlooked(env Env, err error) int {
 
 func showWhere(w io.Writer, s config.Settings, found *inspect.Whereabouts) int {
 	result := Done
+	if n := len(found.Records) + len(found.Refused); n > 1 {
+		say(w, "%s claim this decision_id\n\n", counted(n, "record"))
+	}
 	for i := range found.Records {
 		r := &found.Records[i]
 		if i > 0 {
@@ -96,9 +99,17 @@ func showWhere(w io.Writer, s config.Settings, found *inspect.Whereabouts) int {
 			result = Failed
 		}
 	}
-	if len(found.Records) == 0 {
+	for i := range found.Refused {
+		e := &found.Refused[i]
+		say(w, "refused by the collector at %s (%s), %s in the ledger; it never was in %s\n  docket dlq show %s\n",
+			e.FirstFailedAt.UTC().Format(time.RFC3339), e.Cause.Code, e.State, e.Origin.Topic, e.ID[:12])
+	}
+	if len(found.Records)+len(found.Refused) == 0 {
 		say(w, "not found in %s\n", strings.Join(found.Looked, ", "))
-		return Failed
+		result = Failed
+	}
+	for _, of := range found.Unlooked {
+		say(w, "not searched: %s\n", of)
 	}
 	return result
 }

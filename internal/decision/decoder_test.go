@@ -19,7 +19,7 @@ const typical = `{"labels":{"app":"opa","id":"00000011-1d3c-4f0e-9a3b-0000000000
 
 //nolint:paralleltest // it measures what is the whole process's
 func TestDecisionCostsNoAllocation(t *testing.T) {
-	made := benchmarked()
+	made := Benchmarked()
 	values := append(made[:200:200], []byte(typical))
 	var d Decoder
 	pieces := 0

@@ -134,7 +134,7 @@ func thrice(t *testing.T, d *Decoder, value []byte) Part {
 
 func TestPiecesAreTheDecisionInJsonbsOrder(t *testing.T) {
 	t.Parallel()
-	values := append(sample.DecisionLogs(), benchmarked()[:50]...)
+	values := append(sample.DecisionLogs(), Benchmarked()[:50]...)
 	long := strings.Repeat("k", 130)
 	for _, member := range []string{
 		`"x":{"b":1,"a":2}`, `"x":{"bb":1,"a":2,"b":{"z":1,"y":[{"d":1,"c":2},{"b":{"bb":1,"a":1},"a":[]}]}}`, `"x":[[{"b":1,"a":{}}],{}]`,
@@ -180,7 +180,7 @@ func TestWhatIsInOrderHasNoPieces(t *testing.T) {
 
 func TestADecisionOfTheBenchmarkHasFewPieces(t *testing.T) {
 	t.Parallel()
-	for _, value := range benchmarked()[:100] {
+	for _, value := range Benchmarked()[:100] {
 		if n := len(only(t, string(value)).Log.Pieces); n < 10 || n > 23 {
 			t.Fatalf("%s: %d pieces", value, n)
 		}
@@ -193,7 +193,7 @@ func TestPiecesStayGoodUntilTheNextBegin(t *testing.T) {
 	for range 2 {
 		d.Begin(1)
 		var all []Log
-		for _, value := range benchmarked()[:500] {
+		for _, value := range Benchmarked()[:500] {
 			record, refusal := d.Decode(value, limit)
 			if refusal != nil {
 				t.Fatal(refusal)

@@ -1,12 +1,16 @@
-package decision
+package decision_test
 
 import (
 	"testing"
 	"time"
 
 	"docket/bench"
+	"docket/internal/decision"
 	"docket/sample"
 )
+
+// The benchmark of the whole worker imports what imports this package, so only a test from outside can import it.
+func init() { decision.Benchmarked = benchmarked }
 
 // benchmarked are decisions as the benchmark of the whole worker makes them, enough that no branch is learned by heart.
 func benchmarked() [][]byte {
@@ -23,7 +27,7 @@ func BenchmarkDecision(b *testing.B) {
 	for _, set := range []struct {
 		name   string
 		values [][]byte
-	}{{"benchmark", benchmarked()}, {"sample", sample.DecisionLogs()}, {"typical", [][]byte{[]byte(typical)}}} {
+	}{{"benchmark", benchmarked()}, {"sample", sample.DecisionLogs()}, {"typical", [][]byte{[]byte(decision.Typical)}}} {
 		size := 0
 		for _, value := range set.values {
 			size += len(value)
@@ -33,7 +37,7 @@ func BenchmarkDecision(b *testing.B) {
 }
 
 func decodeAll(b *testing.B, values [][]byte, size int) {
-	var d Decoder
+	var d decision.Decoder
 	d.Begin(5000)
 	b.SetBytes(int64(size / len(values)))
 	b.ReportAllocs()

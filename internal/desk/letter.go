@@ -38,8 +38,9 @@ func (in *Intake) read(d *decision.Decoder, r *kgo.Record) ledger.Letter {
 	return l
 }
 
-// look fills in what the value says where it is one decision. No value keeps a letter out of the ledger, so a panic of the
-// decoder says here what any other refusal says: nothing.
+// look fills in what the value says where it is one decision, and of one that the decoder refuses its id and time as far as
+// they can be read. No value keeps a letter out of the ledger, so a panic of the decoder says here what a value does that cannot
+// be read: nothing.
 func (in *Intake) look(d *decision.Decoder, l *ledger.Letter) {
 	defer func() {
 		if recover() != nil {
@@ -48,7 +49,12 @@ func (in *Intake) look(d *decision.Decoder, l *ledger.Letter) {
 	}()
 	d.Begin(1)
 	read, refused := d.Decode(l.Value, in.cfg.MaxRecordBytes)
-	if refused != nil || !read.Sole || read.Parts[0].Err != nil {
+	if refused != nil || read.Sole && read.Parts[0].Err != nil {
+		c := decision.ClaimOf(l.Value)
+		l.DecisionID, l.DecisionTime = c.ID, c.Time
+		return
+	}
+	if !read.Sole {
 		return
 	}
 	log := &read.Parts[0].Log

@@ -64,31 +64,32 @@ func TestRead_IDThatVerifyAsksFor(t *testing.T) {
 	}
 }
 
-func TestALetterSaysWhatItsValueSaysWhereThatIsOneDecision(t *testing.T) {
+func TestLetter_WhichDecisionItIs(t *testing.T) {
 	t.Parallel()
 	one := `{"decision_id":"d1","timestamp":"2026-01-02T03:04:05.5Z","path":"a/b"}`
+	at := time.Date(2026, 1, 2, 3, 4, 5, 5e8, time.UTC)
 	for name, test := range map[string]struct {
-		value string
-		reads bool
+		value    string
+		path, id string
+		time     time.Time
 	}{
-		"plain":          {one, true},
-		"gzip":           {zipped(one), true},
-		"array of one":   {"[" + one + "]", true},
-		"two":            {one + "\n" + one, false},
-		"no timestamp":   {`{"decision_id":"d1","path":"a/b"}`, false},
-		"not JSON":       {"\x00\xff", false},
-		"empty":          {"", false},
-		"broken gzip":    {zipped(one)[:20], false},
-		"larger than it": {`{"decision_id":"d1","timestamp":"2026-01-02T03:04:05Z","path":"` + strings.Repeat("x", 2<<20) + `"}`, false},
+		"plain":          {one, "a/b", "d1", at},
+		"gzip":           {zipped(one), "a/b", "d1", at},
+		"array of one":   {"[" + one + "]", "a/b", "d1", at},
+		"two":            {value: one + "\n" + one},
+		"no timestamp":   {value: `{"decision_id":"d1","path":"a/b"}`, id: "d1"},
+		"an odd path":    {value: `{"decision_id":"d1","timestamp":"2026-01-02T03:04:05.5Z","path":7}`, id: "d1", time: at},
+		"torn":           {value: one[:len(one)-1], id: "d1", time: at},
+		"an odd id":      {value: strings.Replace(one, "d1", `d\u0000`, 1), id: "d\ufffd", time: at},
+		"not JSON":       {value: "\x00\xff"},
+		"empty":          {value: ""},
+		"broken gzip":    {value: zipped(one)[:20]},
+		"larger than it": {value: `{"decision_id":"d1","timestamp":"2026-01-02T03:04:05.5Z","path":"` + strings.Repeat("x", 2<<20) + `"}`, id: "d1", time: at},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := letterOf(deadRecord(7, test.value))
-			want := ledger.Letter{}
-			if test.reads {
-				want.Path, want.DecisionID, want.DecisionTime = "a/b", "d1", time.Date(2026, 1, 2, 3, 4, 5, 5e8, time.UTC)
-			}
-			if l.Path != want.Path || l.DecisionID != want.DecisionID || !l.DecisionTime.Equal(want.DecisionTime) {
+			if l.Path != test.path || l.DecisionID != test.id || !l.DecisionTime.Equal(test.time) {
 				t.Errorf("path %q, id %q, time %v", l.Path, l.DecisionID, l.DecisionTime)
 			}
 			if string(l.Value) != test.value || l.ID != deadID(7) || string(l.Key) != "k" || l.Cause.Code != "23514" {

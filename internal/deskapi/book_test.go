@@ -127,6 +127,17 @@ func (b *book) Show(_ context.Context, id string) (ledger.Entry, error) {
 	return *e, nil
 }
 
+func (b *book) Claims(_ context.Context, id string, n int) (all []ledger.Entry, err error) {
+	leave, err := b.enter()
+	defer leave()
+	for _, e := range b.letters {
+		if e.DecisionID == id && len(all) < n {
+			all = append(all, *e)
+		}
+	}
+	return all, err
+}
+
 func (b *book) History(_ context.Context, id string) ([]ledger.Audit, []ledger.Sending, error) {
 	leave, err := b.enter()
 	defer leave()

@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"docket/internal/deskapi"
+	"docket/internal/envelope"
 	"docket/internal/reader"
 	"docket/internal/reader/readertest"
 )
@@ -114,6 +115,32 @@ func TestWordsThatMakeNoSenseAreNamedAndNotRepeated(t *testing.T) {
 		}
 	}
 	if p := w.ask(t, "auditor", "GET", "/decisions/no-such", "").problem(t); p.Status != http.StatusNotFound || !strings.Contains(p.Hint, "where-is") {
+		t.Errorf("%+v", p)
+	}
+}
+
+func TestClaims_OfDecisions(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	letter := func(n int, claims string, of envelope.Origin) string {
+		e := w.book.letters[id(n)]
+		e.DecisionID, e.Origin = claims, of
+		return e.ID
+	}
+	rows, err := w.store.ByID(t.Context(), decisionID)
+	if err != nil || len(rows) != 1 {
+		t.Fatal(rows, err)
+	}
+	own := envelope.Origin{Topic: rows[0].Topic, Partition: rows[0].Partition, Offset: rows[0].Offset, Index: rows[0].Index}
+	other := own
+	other.Offset++
+	letter(1, decisionID, own)
+	another, alone := letter(2, decisionID, other), letter(3, "alone", other)
+	var found deskapi.DecisionsOfID
+	if w.ask(t, "auditor", "GET", "/decisions/"+decisionID, "").into(t, &found); len(found.Others) != 1 || found.Others[0].ID != another {
+		t.Errorf("others: %+v", found.Others)
+	}
+	if p := w.ask(t, "auditor", "GET", "/decisions/alone", "").problem(t); p.Status != http.StatusNotFound || !strings.Contains(p.Hint, alone) {
 		t.Errorf("%+v", p)
 	}
 }

@@ -83,7 +83,7 @@ func (s *api) list(ctx context.Context, _ caller, in *listInput) (*listOutput, e
 	}
 	out := &listOutput{LetterList{Letters: make([]Letter, 0, len(found.Entries)), Next: found.Next}}
 	for _, e := range found.Entries {
-		out.Body.Letters = append(out.Body.Letters, letterOf(e))
+		out.Body.Letters = append(out.Body.Letters, LetterOf(e))
 	}
 	return out, nil
 }
@@ -93,7 +93,7 @@ func (s *api) show(ctx context.Context, _ caller, in *IDPath) (*letterOutput, er
 	if err != nil {
 		return nil, err
 	}
-	return &letterOutput{letterOf(e)}, nil
+	return &letterOutput{LetterOf(e)}, nil
 }
 
 func (s *api) history(ctx context.Context, _ caller, in *IDPath) (*historyOutput, error) {

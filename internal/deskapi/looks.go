@@ -79,7 +79,9 @@ type Me struct {
 // Whereabouts is where a record is.
 type Whereabouts struct {
 	Decisions []DecisionHomes `json:"decisions" nullable:"false"`
+	Refused   []Letter        `json:"refused,omitempty" doc:"Dead letters that claim the id and never were in the source topic, as the collector refused them"`
 	Looked    []string        `json:"looked" nullable:"false" doc:"Where was looked, and in which ranges"`
+	Unlooked  []string        `json:"not_looked,omitempty" doc:"Where was not looked, and why"`
 }
 
 // DecisionHomes is one decision and every home that it has.
@@ -170,7 +172,7 @@ func (s *api) whereIs(ctx context.Context, _ caller, in *whereInput) (*whereOutp
 	if err != nil {
 		return nil, err
 	}
-	out := Whereabouts{Decisions: make([]DecisionHomes, 0, len(found.Decisions)), Looked: append([]string{}, found.Looked...)}
+	out := Whereabouts{Decisions: make([]DecisionHomes, 0, len(found.Decisions)), Refused: found.Refused, Looked: append([]string{}, found.Looked...), Unlooked: found.Unlooked}
 	for _, d := range found.Decisions {
 		d.Homes = append([]string{}, d.Homes...)
 		out.Decisions = append(out.Decisions, d)

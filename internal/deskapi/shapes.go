@@ -131,7 +131,8 @@ type Letter struct {
 	Parent        string        `json:"parent,omitempty" doc:"The dead letter that it was a part of"`
 }
 
-func letterOf(e ledger.Entry) Letter {
+// LetterOf is how the API shows a dead letter, without its payload.
+func LetterOf(e ledger.Entry) Letter {
 	return Letter{ID: e.ID, State: e.State, Fingerprint: e.Fingerprint, Kind: e.Cause.Kind, Code: e.Cause.Code, Message: e.Cause.Message,
 		Table: e.Cause.Table, Column: e.Cause.Column, Constraint: e.Cause.Constraint,
 		Path: e.Path, DecisionID: e.DecisionID, DecisionTime: moment(e.DecisionTime), Origin: originOf(e.Origin), Found: foundOf(e.Letter.Found),

@@ -26,7 +26,10 @@ func whereIs(s config.Settings) func(context.Context, string) (deskapi.Whereabou
 		if err != nil {
 			return deskapi.Whereabouts{}, err
 		}
-		out := deskapi.Whereabouts{Decisions: []deskapi.DecisionHomes{}, Looked: append([]string{}, found.Looked...)}
+		out := deskapi.Whereabouts{Decisions: []deskapi.DecisionHomes{}, Looked: append([]string{}, found.Looked...), Unlooked: found.Unlooked}
+		for i := range found.Refused {
+			out.Refused = append(out.Refused, deskapi.LetterOf(found.Refused[i]))
+		}
 		for i := range found.Records {
 			r := &found.Records[i]
 			for j := range r.Decisions {

@@ -134,6 +134,17 @@ func (b *book) Show(_ context.Context, id string) (ledger.Entry, error) {
 	return *e, nil
 }
 
+func (b *book) Claims(_ context.Context, id string, n int) (all []ledger.Entry, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, e := range b.chosen(ledger.Filter{}) {
+		if e.DecisionID == id && len(all) < n {
+			all = append(all, e)
+		}
+	}
+	return all, b.fails
+}
+
 // History also lets time pass: a retry that was looked at often enough ends.
 func (b *book) History(_ context.Context, id string) ([]ledger.Audit, []ledger.Sending, error) {
 	b.mu.Lock()

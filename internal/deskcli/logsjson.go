@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"docket/internal/escape"
+	"docket/internal/ledger"
 	"docket/internal/reader"
 )
 
@@ -67,6 +68,20 @@ func (s *session) decisionPart(decisions []reader.Decision, before int, last boo
 		text, _ := json.Marshal(next) //nolint:errchkjson // a string
 		s.say("\n  ],\n  \"next\": %s\n}\n", escape.JSON(text))
 	}
+}
+
+// decisionsOfID prints the decisions of an id as JSON, with what else claims it.
+func (s *session) decisionsOfID(decisions []reader.Decision, claims []ledger.Entry, unknown string) {
+	all := []jsonDecision{}
+	for _, d := range decisions {
+		all = append(all, decisionOf(d))
+	}
+	s.print(struct {
+		Decisions []jsonDecision `json:"decisions"`
+		Next      string         `json:"next"`
+		Others    []jsonClaim    `json:"others,omitempty"`         // dead letters that claim the id
+		Unknown   string         `json:"others_unknown,omitempty"` // why they could not be searched
+	}{all, "", jsonClaims(claims), unknown})
 }
 
 // decisionLines prints decisions as JSON, a line for each.

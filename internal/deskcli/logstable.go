@@ -71,10 +71,12 @@ func (s *session) oneDecision(ctx context.Context, id string, o logsFlags) error
 	if err != nil {
 		return err
 	}
+	claims, unknown := s.claims(ctx, id, all)
 	if len(all) == 0 {
 		if s.asJSON && !o.lines {
-			s.decisionPart(nil, -1, true, "")
+			s.decisionsOfID(nil, claims, unknown)
 		}
+		s.tellClaims(id, claims, unknown)
 		s.tell("no decision %s is stored; to search parked, spooled and dead-lettered records: docket where-is %s\n", plain(id), plainAll(shell(id)))
 		s.tell("if its day is archived: docket archive list, docket restore --day DAY, then try again\n")
 		return endError(1)
@@ -88,7 +90,7 @@ func (s *session) oneDecision(ctx context.Context, id string, o logsFlags) error
 	case o.lines:
 		s.decisionLines(all)
 	case s.asJSON:
-		s.decisionPart(all, -1, true, "")
+		s.decisionsOfID(all, claims, unknown)
 	default:
 		if len(all) > 1 {
 			s.say("%s have this id, with different timestamps; oldest first.\n\n", counted(int64(len(all)), "decision"))
@@ -99,6 +101,7 @@ func (s *session) oneDecision(ctx context.Context, id string, o logsFlags) error
 			}
 			s.decision(d)
 		}
+		s.sayClaims(claims, unknown)
 		s.say("\nTo explain it: docket why %s\n", plainAll(shell(all[0].ID)))
 	}
 	return nil

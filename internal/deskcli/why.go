@@ -68,8 +68,9 @@ func (s *session) tellWhy(ctx context.Context, id string, at time.Time, q reader
 	if err != nil {
 		return fmt.Errorf("explain %s: %w", plain(d.ID), err)
 	}
+	claims, unknown := s.claims(ctx, id, []reader.Decision{d})
 	if s.asJSON {
-		out := jsonWhy{Explanation: x}
+		out := jsonWhy{Explanation: x, Others: jsonClaims(claims), Unknown: unknown}
 		if o.full {
 			out.Raw = d.Raw
 		}
@@ -77,6 +78,7 @@ func (s *session) tellWhy(ctx context.Context, id string, at time.Time, q reader
 		return nil
 	}
 	s.explained(x, q, s.now())
+	s.sayClaims(claims, unknown)
 	if o.full {
 		s.heading("The decision")
 		if d.Unreadable {
@@ -90,7 +92,9 @@ func (s *session) tellWhy(ctx context.Context, id string, at time.Time, q reader
 
 type jsonWhy struct {
 	reader.Explanation
-	Raw json.RawMessage `json:"raw,omitempty"`
+	Raw     json.RawMessage `json:"raw,omitempty"`
+	Others  []jsonClaim     `json:"others,omitempty"`         // dead letters that claim the id
+	Unknown string          `json:"others_unknown,omitempty"` // why they could not be searched
 }
 
 func oneDecisionID(_ *cobra.Command, args []string) error {
@@ -186,6 +190,8 @@ func (s *session) stored(ctx context.Context, id, flag string, at time.Time) (re
 		return reader.Decision{}, err
 	}
 	if len(all) == 0 {
+		claims, unknown := s.claims(ctx, id, nil)
+		s.tellClaims(id, claims, unknown)
 		s.absent(id)
 		return reader.Decision{}, endError(1)
 	}

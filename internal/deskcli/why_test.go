@@ -2,6 +2,7 @@ package deskcli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -9,6 +10,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"docket/internal/envelope"
+	"docket/internal/ledger"
 	"docket/internal/reader/readertest"
 	"docket/sample"
 )
@@ -263,5 +266,52 @@ func TestTheReadersDocsShowWhatTheSampleSays(t *testing.T) {
 	}
 	if shown < 8 {
 		t.Errorf("%d lines are shown", shown)
+	}
+}
+
+// A dead letter that claims the id of a stored decision is told of with it, and where there is no decision. The decision's own letter is
+// not another.
+func TestClaims_AreToldOf(t *testing.T) {
+	t.Parallel()
+	other := letter(1, envelope.Cause{Kind: envelope.Conflict, Code: "id_conflict", Message: "x"}, ledger.Pending)
+	other.DecisionID, other.DecisionTime, other.Origin.Offset, other.Origin.Index = "w-1", time.Time{}, 70, 2
+	refused := letter(2, envelope.Cause{Kind: envelope.Decode, Code: "wrong_type", Message: "x"}, ledger.Failed)
+	refused.DecisionID, refused.Origin = "alone\x1b[31m", envelope.Origin{Topic: "decision-logs", Partition: envelope.NoPlace, Offset: envelope.NoPlace, Index: envelope.NoIndex}
+	own := letter(3, envelope.Cause{Kind: envelope.Data, Code: "23514", Message: "x"}, ledger.Resolved)
+	store := asked(t)
+	rows, err := store.ByID(t.Context(), "w-2")
+	if err != nil || len(rows) != 1 {
+		t.Fatal(rows, err)
+	}
+	own.DecisionID, own.Origin = "w-2", envelope.Origin{Topic: rows[0].Topic, Partition: rows[0].Partition, Offset: rows[0].Offset, Index: rows[0].Index}
+	w := &world{store: store, book: newBook(other, refused, own)}
+	for _, args := range [][]string{{"why", "w-1"}, {"logs", "w-1"}} {
+		r := w.call(args...)
+		if r.code != 0 || !strings.Contains(r.out, "Other decisions with this id\n  dead letter id_conflict, PENDING, first read at decision-logs/1/70, decision 2 of that record\n    docket dlq show "+other.ID[:12]+"\n") {
+			t.Errorf("%q: exit %d, %s%s", args, r.code, r.out, r.err)
+		}
+		r = w.call(append(args, "--json")...)
+		var said struct {
+			Others []struct {
+				ID string `json:"dead_letter_id"`
+			} `json:"others"`
+		}
+		if err := json.Unmarshal([]byte(r.out), &said); err != nil || len(said.Others) != 1 || said.Others[0].ID != other.ID {
+			t.Errorf("%q as JSON: %v, %s", args, err, r.out)
+		}
+		args[1] = "w-2"
+		if r := w.call(args...); r.code != 0 || strings.Contains(r.out, "dead letter") {
+			t.Errorf("%q: exit %d, %s%s", args, r.code, r.out, r.err)
+		}
+		args[1] = "alone\x1b[31m"
+		r = w.call(args...)
+		quiet(t, r.out+r.err)
+		if r.code != 1 || !strings.Contains(r.err, "dead letter wrong_type, FAILED") || !strings.Contains(r.err, "refused by the collector on its way to decision-logs") || !strings.Contains(r.err, refused.ID[:12]) {
+			t.Errorf("%q: exit %d, %s%s", args, r.code, r.out, r.err)
+		}
+	}
+	w.book.fails = errors.New("no ledger here")
+	if r := w.call("why", "w-1"); r.code != 0 || !strings.Contains(r.out, "the ledger of dead letters was not searched: no ledger here") {
+		t.Errorf("exit %d, %s%s", r.code, r.out, r.err)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
 
+	"docket/internal/envelope"
 	"docket/internal/home"
 	"docket/internal/testenv"
 	"docket/sample/policies"
@@ -345,4 +346,71 @@ func (c *caller) dropped(state testenv.OPAState) (n int) {
 		n += chunks
 	}
 	return max(n, int(state.Dropped()))
+}
+
+// A decision that was refused hides nowhere: whoever looks for its id is told of its dead letter, and whoever looks for a stored decision is
+// told of another that claims its id.
+func TestClaims_OfRefusedDecisionsAreFound(t *testing.T) {
+	t.Parallel()
+	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t), deskEnv(t)...)
+	uploads := freeAddr(t)
+	awaitReady(t, s.collector(uploads))
+	s.consumer()
+	s.desk()
+	const victim = `{"decision_id":"victim","timestamp":"2026-11-20T09:00:00Z","result":false}`
+	for _, value := range []string{
+		victim,
+		`{"decision_id":"victim","timestamp":"2026-11-20T09:00:00Z","result":true}`, // another payload
+		`{"decision_id":"victim","timestamp":"yesterday","result":true}`,
+		`{"decision_id":"odd-path","timestamp":"2026-11-20T09:00:01Z","path":7}`,
+		`{"decision_id":"nul\u0000","timestamp":"2026-11-20T09:00:01Z"}`,
+		`{"decision_id":"torn","timestamp":"2026-11-20T09:00:01Z","input":{"a":`,
+	} {
+		s.send(value)
+		s.drained(patience) // in this order
+	}
+	if status, body := upload(t, uploads, `[`+logOf("good", "")+`,{"decision_id":"uploaded","timestamp":"2026-11-20T09:00:02Z","labels":[]}]`, true); status/100 != 2 {
+		t.Fatalf("the upload was answered %d %s", status, body)
+	}
+	for id, want := range map[string][]string{
+		"victim": {"id_conflict", "wrong_type"}, "odd-path": {"wrong_type, PENDING, decided 2026-11-20"}, "nul\ufffd": {"out_of_range"}, "torn": {"syntax"},
+		"uploaded": {"wrong_type, PENDING, decided 2026-11-20", "refused by the collector"},
+	} {
+		code := 1
+		if id == "victim" {
+			code = 0
+		}
+		for _, act := range []string{"logs", "why"} {
+			eventually(t, patience, act+" tells of "+id, func() error {
+				told, err := s.tryDocket(nil, code, act, id)
+				if err != nil {
+					return err
+				}
+				for _, w := range append(want, "dead letter", "docket dlq show") {
+					if !strings.Contains(told, w) {
+						return fmt.Errorf("no %q in\n%s", w, told)
+					}
+				}
+				return nil
+			})
+		}
+		out, _ := s.command(nil, "consumer", "where-is", id)
+		for _, w := range want {
+			code, _, _ := strings.Cut(w, ",")
+			if !strings.Contains(out, code) {
+				t.Errorf("where-is %s does not tell of %s:\n%s", id, code, out)
+			}
+		}
+	}
+	for _, r := range s.read(s.places.DLQTopic, 6) {
+		id := ""
+		for _, h := range r.Headers {
+			if h.Key == envelope.DecisionID {
+				id = string(h.Value)
+			}
+		}
+		if !strings.Contains(string(r.Value), `"decision_id":"`+id+`"`) || id == "" {
+			t.Errorf("x-decision-id is %q of %s", id, r.Value)
+		}
+	}
 }

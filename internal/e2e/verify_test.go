@@ -214,7 +214,7 @@ func TestWhereIsKnowsEveryHome(t *testing.T) {
 	s.whereIs("later-3", 0, "not read yet: 2 records before it", "No member in group "+s.places.Group)
 	s.whereIs(one(7), 0, "not read yet: 1 record before it")
 	s.whereIs(one(99), 1, "is not written yet: the partition holds offsets 0 to 8")
-	s.whereIs("unheard-of", 1, "not found in the table, by decision_id, "+s.places.Topic+", 9 records since")
+	s.whereIs("unheard-of", 1, "not found in the table, by decision_id, the ledger of dead letters, by decision_id, "+s.places.Topic+", 9 records since")
 	s.whereIs("elsewhere/0/1", 1, "is not a topic of the settings")
 	s.whereIs("", 2)
 }

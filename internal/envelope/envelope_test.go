@@ -182,8 +182,20 @@ func TestOursStayWithinFourKiB(t *testing.T) {
 	src := source()
 	src.Topic = strings.Repeat("t", 249)
 	src.Partition, src.Offset = 1<<31-1, 1<<62
-	r := Open(src).Seal(Cause{Kind: Exhausted, Code: long, Message: long, Table: long, Column: long, Constraint: long},
-		Sealed{Topic: "p", Index: 1 << 30, At: now, Attempt: 1 << 30, NotBefore: now, Consumer: long})
+	cause := Cause{Kind: Exhausted, Code: long, Message: long, Table: long, Column: long, Constraint: long}
+	for _, to := range []Sealed{
+		{Topic: "p", Index: 1 << 30, At: now, Attempt: 1 << 30, NotBefore: now, Consumer: long, Traceparent: long},
+		{
+			Topic: "p", Index: 1 << 30, At: now, Attempt: 1 << 30, Consumer: long, Traceparent: long,
+			Value: []byte(`{"decision_id":"` + long + `","timestamp":"2026-12-31T23:59:59.999999999+00:01"}`),
+		},
+	} {
+		withinFourKiB(t, Open(src).Seal(cause, to))
+	}
+}
+
+func withinFourKiB(t *testing.T, r *kgo.Record) {
+	t.Helper()
 	total := 0
 	for _, h := range r.Headers {
 		if !ours[h.Key] {
@@ -193,8 +205,8 @@ func TestOursStayWithinFourKiB(t *testing.T) {
 		if strings.ContainsRune(string(h.Value), '\uFFFD') {
 			t.Errorf("%s was cut inside a character", h.Key)
 		}
-		if h.Key == FailureMessage && len(h.Value) > 1024 {
-			t.Errorf("the message has %d bytes", len(h.Value))
+		if (h.Key == FailureMessage || h.Key == DecisionID) && len(h.Value) > 1024 {
+			t.Errorf("%s has %d bytes", h.Key, len(h.Value))
 		}
 	}
 	if total > 4096 {
@@ -274,5 +286,28 @@ func TestDeadLetterIDIsTheOneOfTheContract(t *testing.T) {
 			t.Errorf("%q and %q share an id", other, hashed)
 		}
 		seen[id] = hashed
+	}
+}
+
+func TestSeal_SaysWhichDecisionItIs(t *testing.T) {
+	t.Parallel()
+	const id, at = `"decision_id":"a\u0000\"` + "\u202eé" + `"`, `"timestamp":"2026-03-01T12:00:00.5+01:00"`
+	src := source()
+	src.Headers = append(src.Headers, kgo.RecordHeader{Key: DecisionID, Value: []byte("another")})
+	for value, want := range map[string][2]string{
+		"{" + id + "," + at + "}": {`a\u0000\"\u202eé`, "2026-03-01T11:00:00.5Z"},
+		"{" + id + ",":            {`a\u0000\"\u202eé`, ""},
+		"{" + at + "}":            {"", "2026-03-01T11:00:00.5Z"},
+		"[{" + id + "}]":          {"", ""},
+		`{"decision_id":"` + strings.Repeat("é", 511) + `a\u0041"}`: {strings.Repeat("é", 511) + "a", ""},
+	} {
+		dead := Open(src).Seal(Cause{Kind: Data, Code: "23514"}, Sealed{Topic: "dlq", Value: []byte(value), At: now})
+		if got := [2]string{header(dead, DecisionID), header(dead, DecisionTime)}; got != want {
+			t.Errorf("%s says %q, want %q", value, got, want)
+		}
+		parked := Open(src).Seal(Cause{Kind: Transient, Code: "network"}, Sealed{Topic: "parking", Value: []byte(value), At: now, NotBefore: now})
+		if header(parked, DecisionID) != "" || header(parked, DecisionTime) != "" {
+			t.Errorf("a parked record says %v", parked.Headers)
+		}
 	}
 }

@@ -29,6 +29,10 @@ const (
 	NotBefore         = "x-not-before"
 	DeadLetterID      = "x-dead-letter-id"
 	Consumer          = "x-consumer"
+	// DecisionID and DecisionTime are what the value of a dead letter says about which decision it is, as far as that can be read; see
+	// [decision.ClaimOf].
+	DecisionID   = "x-decision-id"
+	DecisionTime = "x-decision-time"
 	// Traceparent says, as W3C's traceparent does, in which trace the record goes on; written only where there are traces. A
 	// traceparent that the record came with is a header of others and stays as it is.
 	Traceparent = "x-traceparent"
@@ -39,6 +43,7 @@ var ours = map[string]bool{
 	OriginalTopic: true, OriginalPartition: true, OriginalOffset: true, OriginalIndex: true, OriginalTimestamp: true,
 	FailureKind: true, FailureCode: true, FailureMessage: true, FailureTable: true, FailureColumn: true, FailureConstraint: true,
 	FirstFailedAt: true, FailedAt: true, RetryAttempt: true, NotBefore: true, DeadLetterID: true, Consumer: true, Traceparent: true,
+	DecisionID: true, DecisionTime: true,
 }
 
 // necessary are those of ours that stay on a record which the broker refuses as too large.
@@ -73,6 +78,7 @@ const (
 	maxMessage = 1024
 	maxName    = 256
 	maxCode    = 64
+	maxID      = 1024 // of a decision, escaped
 )
 
 // Sealed is what [Sealer.Seal] writes beside the cause.

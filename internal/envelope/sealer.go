@@ -6,8 +6,12 @@ import (
 	"hash"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"docket/internal/decision"
+	"docket/internal/escape"
 )
 
 // Sealer seals the records of a batch one after another. What one header says like the one before is written once, and
@@ -165,6 +169,9 @@ func (s *Sealer) write(e *Envelope, c *Cause, to Sealed) {
 	}
 	s.add(DeadLetterID, s.id(origin, to.Value))
 	s.text(consumerText, to.Consumer)
+	if to.NotBefore.IsZero() { // it is not parked
+		s.claim(decision.ClaimOf(to.Value))
+	}
 	if to.Traceparent != "" {
 		s.add(Traceparent, s.keep(append(s.free(), line(to.Traceparent, maxCode)...)))
 	}
@@ -223,6 +230,39 @@ func (s *Sealer) id(o Origin, value []byte) []byte {
 	s.digest.Write(s.place)
 	s.digest.Write(value)
 	return s.keep(hex.AppendEncode(s.free(), s.digest.Sum(s.sum[:0])))
+}
+
+// claim says which decision it is. The id is as JSON has it, with what cannot be printed as \u.
+func (s *Sealer) claim(c decision.Claim) {
+	if c.ID != "" {
+		id := escape.JSON(c.Escaped)
+		s.add(DecisionID, s.keep(append(s.free(), whole(id, maxID)...)))
+	}
+	if !c.Time.IsZero() {
+		s.add(DecisionTime, s.keep(stamp(s.free(), c.Time)))
+	}
+}
+
+// whole are the first n bytes of the inside of a JSON string, without a part of a character or of an escape at their end.
+func whole(raw []byte, n int) []byte {
+	if len(raw) <= n {
+		return raw
+	}
+	at := 0
+	for {
+		_, size := utf8.DecodeRune(raw[at:])
+		switch {
+		case raw[at] != '\\':
+		case raw[at+1] == 'u':
+			size = 6
+		default:
+			size = 2
+		}
+		if at+size > n {
+			return raw[:at]
+		}
+		at += size
+	}
 }
 
 // appendPlace appends what a dead-letter id is made of before the value.

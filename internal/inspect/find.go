@@ -51,8 +51,10 @@ func ParseQuery(text string) Query {
 type Whereabouts struct {
 	At      time.Time
 	Records []Record
-	// Looked says which places were looked at, and in which ranges.
-	Looked []string
+	// Refused are dead letters that claim the id and never were in the source topic.
+	Refused []ledger.Entry
+	// Looked says which places were looked at, and in which ranges; Unlooked which were not, and why.
+	Looked, Unlooked []string
 }
 
 // Record is one Kafka record of the source, or what is left of it elsewhere.
@@ -224,20 +226,46 @@ func (s *System) byID(ctx context.Context, w *Whereabouts, id string, since time
 	}
 	var places []verify.Place
 	var rows []verify.Row
-	for _, f := range found {
-		rows = append(rows, rowOf(f))
-		at := rowOf(f).Place
+	add := func(at verify.Place) {
 		at.Index = 0
 		if !slices.Contains(places, at) {
 			places = append(places, at)
 		}
 	}
-	if len(places) > 0 {
+	for _, f := range found {
+		rows = append(rows, rowOf(f))
+		add(rowOf(f).Place)
+	}
+	if len(found) == 0 {
+		w.Looked = append(w.Looked, "the table, by decision_id")
+	}
+	s.claims(ctx, w, id, add)
+	if len(places)+len(w.Refused) > 0 {
 		return places, rows, nil
 	}
-	w.Looked = append(w.Looked, "the table, by decision_id")
 	places, err = s.scanFor(ctx, w, id, since)
 	return places, nil, err
+}
+
+// mostClaims is how many dead letters of an id are followed.
+const mostClaims = 20
+
+// claims asks the ledger for the dead letters that claim an id. One that cannot be asked is no error: the other places tell of what
+// they hold.
+func (s *System) claims(ctx context.Context, w *Whereabouts, id string, add func(verify.Place)) {
+	letters, err := s.db.Ledger().Claims(ctx, id, mostClaims)
+	if err != nil {
+		w.Unlooked = append(w.Unlooked, "the ledger of dead letters: "+err.Error())
+		return
+	}
+	w.Looked = append(w.Looked, "the ledger of dead letters, by decision_id")
+	for _, e := range letters {
+		if e.Origin.Partition == envelope.NoPlace {
+			w.Refused = append(w.Refused, e)
+			continue
+		}
+		add(verify.Place{Topic: e.Origin.Topic, Partition: e.Origin.Partition, Offset: e.Origin.Offset})
+	}
 }
 
 // scanFor reads the source since a time and returns the records that carry the id.

@@ -136,6 +136,8 @@ type Reader interface {
 	List(ctx context.Context, f Filter, p Page) (List, error)
 	// Show finds a letter by its id, or by its first characters, at least 6, with its payload.
 	Show(ctx context.Context, id string) (Entry, error)
+	// Claims gives the letters whose value claims a decision_id, at most n, newest failure first, without payloads.
+	Claims(ctx context.Context, decisionID string, n int) ([]Entry, error)
 	// History is the audit of a letter, oldest first, and its retries. It works for letters that were removed, too.
 	History(ctx context.Context, id string) ([]Audit, []Sending, error)
 	// Values gives the letters that filter chooses in portions of at most n, by id, with payloads, until each returns an error.

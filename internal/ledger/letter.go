@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"slices"
 	"time"
 
 	"docket/internal/envelope"
@@ -53,6 +54,16 @@ type Entry struct {
 	LeaseUntil  time.Time // zero: no lease
 	Job         int64     // the last job that touched it; 0: none
 	Parent      string    // id of the dead letter that it was a part of, empty where it was not
+}
+
+// Others are the letters that do not hold one of the decisions, or the record of one, that were first read at these places.
+func Others(letters []Entry, places []envelope.Origin) []Entry {
+	return slices.DeleteFunc(slices.Clone(letters), func(e Entry) bool {
+		return slices.ContainsFunc(places, func(o envelope.Origin) bool {
+			of := e.Origin
+			return of.Partition != envelope.NoPlace && of.Topic == o.Topic && of.Partition == o.Partition && of.Offset == o.Offset && (of.Index == o.Index || of.Index == envelope.NoIndex)
+		})
+	})
 }
 
 // Audit is one line of what happened to a dead letter. Lines are never changed and never removed.

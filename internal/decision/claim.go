@@ -1,0 +1,145 @@
+package decision
+
+import (
+	"io"
+	"time"
+	"unicode/utf8"
+)
+
+// mostClaimed is how much of gzip is looked into for a claim. OPA writes decision_id and timestamp before what its callers choose.
+const mostClaimed = 1 << 20
+
+// Claim is what a value says about which decision it is, as far as that can be read.
+type Claim struct {
+	ID      string    // decision_id as text in UTF-8, with U+FFFD for what that cannot have; empty: none can be read
+	Escaped []byte    // the id as it stands between its quotes
+	Time    time.Time // its timestamp; zero: none can be read
+}
+
+// ClaimOf reads decision_id and timestamp of a JSON object that the decoder may refuse, also where it is broken behind them. Where one
+// stands twice, the first counts. Of an array or of several lines it reads nothing: those are several decisions.
+func ClaimOf(value []byte) Claim {
+	if IsGzip(value) {
+		in, err := Inflate(value)
+		if err != nil {
+			return Claim{}
+		}
+		defer in.Close()
+		value, _ = io.ReadAll(io.LimitReader(in, mostClaimed)) // what can be read until an error counts
+	}
+	c := claiming{src: value}
+	return c.read()
+}
+
+// claiming follows the members of one object, without a judgement of what else is in it.
+type claiming struct {
+	src []byte
+	pos int
+}
+
+func (c *claiming) read() (found Claim) {
+	if !c.next('{') {
+		return found
+	}
+	for {
+		key, ok := c.text()
+		if !ok || !c.next(':') {
+			return found
+		}
+		c.space()
+		switch string(key) {
+		case "decision_id":
+			if text, ok := c.peekText(); ok && found.Escaped == nil {
+				found.Escaped, found.ID = text, storableText(text)
+			}
+		case "timestamp":
+			if text, ok := c.peekText(); ok && found.Time.IsZero() {
+				found.Time, _ = parseTime(appendText(nil, text))
+			}
+		}
+		if !c.skip() || !c.next(',') {
+			return found
+		}
+	}
+}
+
+func storableText(raw []byte) string {
+	raw, _ = appendStorable(make([]byte, 0, len(raw)), raw)
+	return string(appendText(nil, raw))
+}
+
+func (c *claiming) space() {
+	for c.pos < len(c.src) && isSpace(c.src[c.pos]) {
+		c.pos++
+	}
+}
+
+// next goes over white space and this character.
+func (c *claiming) next(b byte) bool {
+	if c.space(); c.pos == len(c.src) || c.src[c.pos] != b {
+		return false
+	}
+	c.pos++
+	return true
+}
+
+// text goes over a string, and returns what is between its quotes where that is what JSON allows.
+func (c *claiming) text() (raw []byte, ok bool) {
+	if !c.next('"') {
+		return nil, false
+	}
+	start := c.pos
+	for c.pos < len(c.src) {
+		switch b := c.src[c.pos]; {
+		case b == '"':
+			raw = c.src[start:c.pos:c.pos]
+			c.pos++
+			return raw, utf8.Valid(raw)
+		case b < ' ':
+			return nil, false
+		case b == '\\':
+			size := 2
+			if _, unit := hexUnit(c.src[c.pos:]); unit {
+				size = 6
+			} else if c.pos+1 == len(c.src) || unescaped[c.src[c.pos+1]] == 0 {
+				return nil, false
+			}
+			c.pos += size
+		default:
+			c.pos++
+		}
+	}
+	return nil, false
+}
+
+// peekText is text for a value that skip goes over next.
+func (c *claiming) peekText() ([]byte, bool) {
+	at := *c
+	return at.text()
+}
+
+// skip goes over a value up to what follows it.
+func (c *claiming) skip() bool {
+	for depth := 0; c.pos < len(c.src); {
+		switch c.src[c.pos] {
+		case '"':
+			if _, ok := c.text(); !ok {
+				return false
+			}
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth == 0 {
+				return false
+			}
+			depth--
+		case ',':
+			if depth == 0 {
+				return true
+			}
+		}
+		c.pos++
+	}
+	return false
+}

@@ -1,0 +1,70 @@
+package decision
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+func TestClaimOf(t *testing.T) {
+	t.Parallel()
+	const id, at = `"decision_id":"a-1"`, `"timestamp":"2026-03-01T12:00:00.5+01:00"`
+	noon := time.Date(2026, 3, 1, 11, 0, 0, 500_000_000, time.UTC)
+	for value, want := range map[string]Claim{
+		`{` + id + `,` + at + `}`:                                     {ID: "a-1", Time: noon},
+		` { "x" : [1,{"decision_id":"no"},"]\"}"] , ` + id + `,` + at: {ID: "a-1", Time: noon},
+		`{` + id + `,"path":5,` + at + `}`:                            {ID: "a-1", Time: noon},
+		`{` + id + `,` + id + `,"decision_id":"b"}`:                   {ID: "a-1"},
+		`{` + id + `,"timestamp":"yesterday"}`:                        {ID: "a-1"},
+		`{` + at + `,"decision_id":7}`:                                {Time: noon},
+		`{` + id + `,"x":tru`:                                         {ID: "a-1"},
+		`{` + id + `,"x":"` + "\xff" + `",` + at + `}`:                {ID: "a-1"},
+		`{"x":"` + strings.Repeat("y", 1<<16) + `",` + id + `}`:       {ID: "a-1"},
+		`{"decision_id":"é\u0000\ud800\ud83d\ude00\/"}`:               {ID: "é\ufffd\ufffd😀/"},
+		`{"decision_id":"a\x"}`:                                       {},
+		`{"decision_id":"a`:                                           {},
+		`{"decision_id":"a\u12`:                                       {},
+		`[{` + id + `}]`:                                              {},
+		`{"a":{` + id + `}}`:                                          {},
+		`"decision_id"`:                                               {},
+		"":                                                            {},
+	} {
+		for name, given := range map[string][]byte{"plain": []byte(value), "gzip": zip(t, value), "gzip that ends early": early(t, value)} {
+			got := ClaimOf(given)
+			if got.ID != want.ID || !got.Time.Equal(want.Time) || (got.Escaped == nil) != (want.ID == "") {
+				t.Errorf("%s, %s: %+v, want %+v", name, value, got, want)
+			}
+		}
+	}
+}
+
+// early is without the checksum that stands behind the content.
+func early(t *testing.T, value string) []byte {
+	t.Helper()
+	b := zip(t, value)
+	return b[:len(b)-8]
+}
+
+// What the decoder takes is claimed as it says.
+func FuzzClaimOf(f *testing.F) {
+	for _, seed := range []string{
+		`{"decision_id":"a","timestamp":"2026-03-01T12:00:00Z","x":[1,{"a":"\\\""}]}`, ` {"decision_id":"\u0041é\ud83d\ude00","timestamp":"2026-03-01T12:00:00Z"}`,
+		`{"decision_id":"a","decision_id":"b"}`, `{"decision_id":"a\`, `[{"decision_id":"a"}]`, "",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, value []byte) {
+		c := ClaimOf(value)
+		if !utf8.ValidString(c.ID) || strings.ContainsRune(c.ID, 0) {
+			t.Fatalf("%q", c.ID)
+		}
+		record, refused := Decode(value, 1<<20)
+		if refused != nil || !record.Sole || record.Parts[0].Err != nil || IsGzip(value) || trim(value)[0] != '{' {
+			return
+		}
+		if log := record.Parts[0].Log; c.ID != log.ID || !c.Time.Equal(log.Time) {
+			t.Fatalf("%q claims %q at %v, and is %q at %v", value, c.ID, c.Time, log.ID, log.Time)
+		}
+	})
+}
