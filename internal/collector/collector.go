@@ -142,6 +142,10 @@ func (c *Collector) take(w http.ResponseWriter, r *http.Request, u *upload) *ref
 	if r.Method != http.MethodPost {
 		return refuse(reasonMethod, 0)
 	}
+	// Without credentials, which loopback may do without, any page that a browser here shows could upload.
+	if crossSite.Check(r) != nil {
+		return refuse(reasonCrossSite, 0)
+	}
 	name, ok := c.auth.Load().admits(r, c.now())
 	u.client = name
 	if !ok {
@@ -151,6 +155,8 @@ func (c *Collector) take(w http.ResponseWriter, r *http.Request, u *upload) *ref
 		u.trace = c.cfg.Tracer.Upload(traceparent(r.Header))
 	}
 	switch {
+	case !isJSON(r.Header):
+		return refuse(reasonContentType, 0)
 	case !encoded(r.Header):
 		return refuse(reasonEncoding, 0)
 	case r.ContentLength > c.cfg.UploadBytes:

@@ -62,6 +62,7 @@ func sendBy(t testing.TB, client *http.Client, url string, body io.Reader) (int,
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.Header.Set("Content-Type", "application/json")
 	a, err := client.Do(r)
 	if err != nil {
 		t.Error(err)
@@ -136,7 +137,7 @@ func TestBodyThatDoesNotComeInTimeIs408AndGivesEverythingBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(conn, "POST /logs HTTP/1.1\r\nHost: x\r\n%s", begin)
+		fmt.Fprintf(conn, "POST /logs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n%s", begin)
 		answer, err := io.ReadAll(conn) // the server hangs up
 		if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 408 ") {
 			t.Errorf("%s: %q, %v", name, answer, err)
@@ -169,7 +170,7 @@ func TestBodyThatBreaksOffKeepsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fmt.Fprintf(conn, "POST /logs HTTP/1.1\r\nHost: x\r\nContent-Length: 10000\r\n\r\n%s", good("a"))
+	fmt.Fprintf(conn, "POST /logs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 10000\r\n\r\n%s", good("a"))
 	_ = conn.Close()
 	until(t, "it is counted", func() bool { return w.metric(t, "docket_collector_refused_total", "body_broken") == 1 })
 	if len(w.kafka.in(logs)) != 0 {
@@ -253,7 +254,7 @@ func TestWhatFitsNowhereIsNotAskedToComeAgainLater(t *testing.T) {
 	}
 	w.memory.take(90 << 10) // others
 	a := httptest.NewRecorder()
-	w.ServeHTTP(a, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(good("a"))))
+	w.ServeHTTP(a, posted(t.Context(), "/", strings.NewReader(good("a"))))
 	if a.Code != 429 || problem(t, a).Reason != reasonMemory || a.Header().Get("Retry-After") == "" {
 		t.Errorf("while others have it: %d %s", a.Code, a.Body)
 	}
@@ -300,7 +301,7 @@ func TestMemoryStaysBoundedWhateverComesAtOnce(t *testing.T) { //nolint:parallel
 	for i := range uploads {
 		all.Go(func() {
 			a := httptest.NewRecorder()
-			w.ServeHTTP(a, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/logs", struct{ io.Reader }{strings.NewReader(bodies[i%len(bodies)])}))
+			w.ServeHTTP(a, posted(t.Context(), "/logs", struct{ io.Reader }{strings.NewReader(bodies[i%len(bodies)])}))
 			codes[a.Code].Add(1)
 			answered.Add(1)
 		})
@@ -334,7 +335,7 @@ func TestUploadWhoseSenderHangsUpIsFinished(t *testing.T) {
 		}
 		return w.kafka.Publish(given, records)
 	})
-	w.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodPost, "/logs", strings.NewReader(good("a"))))
+	w.ServeHTTP(httptest.NewRecorder(), posted(ctx, "/logs", strings.NewReader(good("a"))))
 	if len(w.kafka.in(logs)) != 1 {
 		t.Error("it was not kept")
 	}
