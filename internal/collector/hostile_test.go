@@ -45,7 +45,7 @@ func TestStrangerHoldsNoPlaceAndNoConnectionByABodyThatDoesNotCome(t *testing.T)
 		if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 40") {
 			t.Errorf("%s: %q, %v", what, answer, err)
 		}
-		if n := len(w.places); n != 0 {
+		if n := w.places.taken(); n != 0 {
 			t.Errorf("%s: %d places are taken", what, n)
 		}
 		_ = conn.Close()
@@ -144,7 +144,7 @@ func TestStrangerTakesNoPlaceWhereAllAreTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := newWorld(t, func(c *Config) { c.Auth, c.Uploads = Auth{Tokens: tokens}, 1 })
-	w.places <- struct{}{}
+	w.places.take("another", time.Now())
 	if code := w.postAlone(t, good("a")); code != http.StatusUnauthorized {
 		t.Errorf("a stranger is told %d", code)
 	}

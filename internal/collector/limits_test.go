@@ -144,7 +144,7 @@ func TestBodyThatDoesNotComeInTimeIs408AndGivesEverythingBack(t *testing.T) {
 		}
 		_ = conn.Close()
 	}
-	until(t, "memory and place are free", func() bool { return w.memory.used.Load() == 0 && len(w.places) == 0 })
+	until(t, "memory and place are free", func() bool { return w.memory.used.Load() == 0 && w.places.taken() == 0 })
 	// A busy machine may not bring a body in that little time either.
 	until(t, "the next upload is taken", func() bool {
 		code, _ := send(t, "http://"+address, strings.NewReader(good("a")))
@@ -176,6 +176,30 @@ func TestBodyThatBreaksOffKeepsNothing(t *testing.T) {
 	if len(w.kafka.in(logs)) != 0 {
 		t.Error("half an upload was kept")
 	}
+}
+
+// Who sends headers and no body takes none of the places.
+func TestPlaces_NoneForHeadersAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	conn, err := net.Dial("tcp", strings.TrimPrefix(w.serve(t), "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	body := good("a")
+	fmt.Fprintf(conn, "POST /logs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", len(body))
+	line := make([]byte, len("HTTP/1.1 100 Continue"))
+	if _, err := io.ReadFull(conn, line); err != nil || string(line) != "HTTP/1.1 100 Continue" { // it reads the body
+		t.Fatalf("%q, %v", line, err)
+	}
+	if n := w.places.taken(); n != 0 {
+		t.Errorf("%d places are taken", n)
+	}
+	_, _ = io.WriteString(conn, body[:1])
+	until(t, "it has a place", func() bool { return w.places.taken() == 1 })
+	_, _ = io.WriteString(conn, body[1:])
+	until(t, "it is kept, and the place is free", func() bool { return len(w.kafka.in(logs)) == 1 && w.places.taken() == 0 })
 }
 
 func TestTooManyUploadsAtOnceArePutOff(t *testing.T) {
