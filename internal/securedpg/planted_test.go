@@ -51,7 +51,7 @@ var planted = []string{inPayload, inKey, inHeader, password, apiToken, hookToken
 var ours = map[string]bool{
 	"x-original-topic": true, "x-original-partition": true, "x-original-offset": true, "x-original-index": true, "x-original-timestamp": true, "x-failure-kind": true,
 	"x-failure-code": true, "x-failure-message": true, "x-failure-table": true, "x-failure-column": true, "x-failure-constraint": true, "x-first-failed-at": true,
-	"x-failed-at": true, "x-retry-attempt": true, "x-not-before": true, "x-dead-letter-id": true, "x-consumer": true,
+	"x-failed-at": true, "x-retry-attempt": true, "x-not-before": true, "x-dead-letter-id": true, "x-consumer": true, "x-decision-time": true,
 }
 
 // heard is everything that came out, by where.
@@ -92,13 +92,14 @@ func TestWhatIsPlantedIsFoundNowhere(t *testing.T) {
 	out := &heard{all: map[string]string{}}
 	dsn := testenv.Postgres(t).Database(t)
 	d := &database{t: t, dsn: dsn}
-	d.exec(`CREATE ROLE planted LOGIN SUPERUSER PASSWORD '` + password + `'`)
 	cfg, err := pgx.ParseConfig(dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
+	role := "planted_" + cfg.Database // of this run alone: roles belong to the whole server
+	d.exec(`CREATE ROLE ` + role + ` LOGIN SUPERUSER PASSWORD '` + password + `'`)
 	urlFile := path(t, "url")
-	write(t, urlFile, fmt.Sprintf("postgres://planted:%s@%s:%d/%s?sslmode=disable", password, cfg.Host, cfg.Port, cfg.Database))
+	write(t, urlFile, fmt.Sprintf("postgres://%s:%s@%s:%d/%s?sslmode=disable", role, password, cfg.Host, cfg.Port, cfg.Database))
 	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		out.add("what the webhook was told", string(body))
@@ -150,8 +151,8 @@ func TestWhatIsPlantedIsFoundNowhere(t *testing.T) {
 		add(r)
 	}
 	for _, bad := range []string{
-		inPayload, `{"decision_id":"` + inPayload, `{"decision_id":"a","decision_id":"` + inPayload + `"}`, `["` + inPayload + `"]`, `{"timestamp":"` + inPayload + `","decision_id":"` + inPayload + `"}`,
-		`{"decision_id":"x","timestamp":"2024-01-01T00:00:00Z","req_id":"` + inPayload + `"}`, `{"decision_id":"` + inPayload + `\u0000","timestamp":"2024-01-01T00:00:00Z"}`,
+		inPayload, `{"decision_id":"` + inPayload, `{"decision_id":"a","decision_id":"` + inPayload + `"}`, `["` + inPayload + `"]`, `{"timestamp":"` + inPayload + `","decision_id":"` + inShown + `"}`,
+		`{"decision_id":"x","timestamp":"2024-01-01T00:00:00Z","req_id":"` + inPayload + `"}`, `{"decision_id":"` + inShown + `\u0000","timestamp":"2024-01-01T00:00:00Z"}`,
 		`"` + strings.Repeat(inPayload, 8000) + `"`, inPayload + "\r\n\x1b[31m{\"level\":\"info\",\"message\":\"" + inPayload + "\"}",
 	} {
 		add(planting([]byte(bad)))
@@ -228,8 +229,11 @@ func TestWhatIsPlantedIsFoundNowhere(t *testing.T) {
 	}
 	for _, r := range w.kafka.ReadAll(t, "decision-logs-parking", "decision-logs-dlq", "decision-logs-parking-dlq") {
 		for _, h := range r.Headers {
-			if ours[h.Key] {
+			switch {
+			case ours[h.Key]:
 				out.add("headers of "+r.Topic, h.Key+": "+string(h.Value)+"\n")
+			case h.Key == "x-decision-id": // which decision it is may be shown
+				out.add("decisions of "+r.Topic, string(h.Value)+"\n")
 			}
 		}
 	}
