@@ -318,6 +318,7 @@ func post(ctx context.Context, client *http.Client, url string, body []byte) (pa
 		return 0, err
 	}
 	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Content-Encoding", "gzip")
 	resp, err := client.Do(req)
 	if err != nil {

@@ -53,6 +53,7 @@ func BenchmarkHandler(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
 				u := uploads[i%len(uploads)]
 				r := httptest.NewRequest(http.MethodPost, "/logs", bytes.NewReader(u.Body))
+				r.Header.Set("Content-Type", "application/json")
 				r.Header.Set("Content-Encoding", "gzip")
 				w := httptest.NewRecorder()
 				if handler.ServeHTTP(w, r); w.Code != http.StatusOK {

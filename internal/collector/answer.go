@@ -15,8 +15,10 @@ type reason string
 
 const (
 	reasonMethod        reason = "method"
+	reasonCrossSite     reason = "cross_site"
 	reasonCredentials   reason = "credentials"
 	reasonDraining      reason = "draining"
+	reasonContentType   reason = "content_type"
 	reasonEncoding      reason = "encoding"
 	reasonUploads       reason = "uploads"
 	reasonMemory        reason = "memory"
@@ -49,8 +51,10 @@ var refusals = map[reason]struct {
 	detail string // what happened, and what to do
 }{
 	reasonMethod:        {http.StatusMethodNotAllowed, never, "decision logs are uploaded by POST"},
+	reasonCrossSite:     {http.StatusForbidden, never, "a page of another site sent this through a browser; decision logs come from OPA"},
 	reasonCredentials:   {http.StatusUnauthorized, never, "send a bearer token or a client certificate that is known here"},
 	reasonDraining:      {http.StatusServiceUnavailable, later, "this collector is stopping; send the upload again"},
+	reasonContentType:   {http.StatusUnsupportedMediaType, never, "send Content-Type: application/json, as OPA does; application/x-ndjson is taken, too"},
 	reasonEncoding:      {http.StatusUnsupportedMediaType, never, "send the upload plain or with Content-Encoding: gzip"},
 	reasonUploads:       {http.StatusTooManyRequests, later, "the limit of concurrent uploads, DOCKET_COLLECTOR_UPLOADS, is reached; send the upload again"},
 	reasonMemory:        {http.StatusTooManyRequests, later, "concurrent uploads use all of DOCKET_COLLECTOR_MEMORY; send the upload again"},

@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"fmt"
-	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -59,7 +58,7 @@ func TestOnlyKnownCredentialsMayUpload(t *testing.T) {
 		"names without a CA":        {Auth{Clients: []string{"opa"}}, nil, certificate("opa", later), false},
 	} {
 		w := newWorld(t, func(cfg *Config) { cfg.Auth = c.auth })
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/logs", strings.NewReader(good("a")))
+		r := posted(t.Context(), "/logs", strings.NewReader(good("a")))
 		r.Header["Authorization"] = c.headers
 		r.TLS = c.tls
 		a := httptest.NewRecorder()

@@ -5,12 +5,26 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"mime"
 	"net/http"
 	"os"
 	"strings"
 
 	"docket/internal/decision"
 )
+
+// crossSite knows the requests that a browser sends for a page of another site.
+var crossSite = http.NewCrossOriginProtection()
+
+// isJSON says whether an upload's Content-Type is JSON, which no form of a page of another site can send.
+func isJSON(h http.Header) bool {
+	values := h.Values("Content-Type")
+	if len(values) != 1 {
+		return false
+	}
+	of, _, err := mime.ParseMediaType(values[0])
+	return err == nil && (of == "application/json" || of == "application/x-ndjson" || strings.HasPrefix(of, "application/") && strings.HasSuffix(of, "+json"))
+}
 
 // encoded says whether an upload's Content-Encoding is one that is known here. What gzip is, its first bytes tell.
 func encoded(h http.Header) bool {

@@ -73,7 +73,7 @@ type Collector struct {
 	log       zerolog.Logger
 	metrics   *metrics
 	memory    budget
-	places    chan struct{}
+	places    *places
 	outages   outages
 	draining  atomic.Bool
 	now       func() time.Time
@@ -85,7 +85,7 @@ func New(cfg Config, publisher Publisher, reg prometheus.Registerer, log zerolog
 		return nil, fmt.Errorf("collector: %w", err)
 	}
 	c := &Collector{cfg: cfg, publisher: publisher, log: log, memory: budget{most: cfg.Memory},
-		places: make(chan struct{}, cfg.Uploads), now: time.Now}
+		places: newPlaces(cfg.Uploads), now: time.Now}
 	c.auth.Store(&cfg.Auth)
 	c.outages = outages{rest: cfg.RetryAfter, now: time.Now, log: log, since: map[string]*outage{}}
 	var err error
@@ -142,6 +142,10 @@ func (c *Collector) take(w http.ResponseWriter, r *http.Request, u *upload) *ref
 	if r.Method != http.MethodPost {
 		return refuse(reasonMethod, 0)
 	}
+	// Without credentials, which loopback may do without, any page that a browser here shows could upload.
+	if crossSite.Check(r) != nil {
+		return refuse(reasonCrossSite, 0)
+	}
 	name, ok := c.auth.Load().admits(r, c.now())
 	u.client = name
 	if !ok {
@@ -151,6 +155,8 @@ func (c *Collector) take(w http.ResponseWriter, r *http.Request, u *upload) *ref
 		u.trace = c.cfg.Tracer.Upload(traceparent(r.Header))
 	}
 	switch {
+	case !isJSON(r.Header):
+		return refuse(reasonContentType, 0)
 	case !encoded(r.Header):
 		return refuse(reasonEncoding, 0)
 	case r.ContentLength > c.cfg.UploadBytes:
@@ -163,15 +169,18 @@ func (c *Collector) take(w http.ResponseWriter, r *http.Request, u *upload) *ref
 		u.bytes = r.ContentLength
 		return refuse(reasonMemory, 0)
 	}
-	select {
-	case c.places <- struct{}{}:
-	default:
+	// Who sends headers alone holds no place.
+	if refused := u.begun(r); refused != nil {
+		return refused
+	}
+	from := u.from(r)
+	if !c.places.take(from, c.now()) {
 		return refuse(reasonUploads, 0)
 	}
 	began := c.now()
 	defer func() {
 		u.end()
-		<-c.places
+		c.places.leave(from)
 		c.metrics.ended(began)
 	}()
 	if refused := u.read(w, r); refused != nil {

@@ -2,7 +2,6 @@ package collector
 
 import (
 	"context"
-	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -27,7 +26,7 @@ func FuzzUpload(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body, encoding string) {
 		w := newWorld(t)
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/logs", strings.NewReader(body))
+		r := posted(t.Context(), "/logs", strings.NewReader(body))
 		r.Header["Content-Encoding"] = []string{encoding}
 		a := httptest.NewRecorder()
 		w.ServeHTTP(a, r)

@@ -29,11 +29,11 @@ func TestStrangerHoldsNoPlaceAndNoConnectionByABodyThatDoesNotCome(t *testing.T)
 	w := newWorld(t, func(c *Config) { c.Auth, c.BodyTimeout, c.Uploads = Auth{Tokens: tokens}, 200*time.Millisecond, 1 })
 	address := strings.TrimPrefix(w.serve(t), "http://")
 	for what, begin := range map[string]string{
-		"a length":     "POST /logs HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n[",
-		"chunks":       "POST /logs HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n[\r\n",
-		"a wrong one":  "POST /logs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer wrong\r\nContent-Length: 100\r\n\r\n",
+		"a length":     "POST /logs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n[",
+		"chunks":       "POST /logs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n[\r\n",
+		"a wrong one":  "POST /logs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: Bearer wrong\r\nContent-Length: 100\r\n\r\n",
 		"another verb": "PUT /logs HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n",
-		"he may wait":  "POST /logs HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 100\r\n\r\n",
+		"he may wait":  "POST /logs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: 100\r\n\r\n",
 	} {
 		conn, err := net.Dial("tcp", address)
 		if err != nil {
@@ -45,7 +45,7 @@ func TestStrangerHoldsNoPlaceAndNoConnectionByABodyThatDoesNotCome(t *testing.T)
 		if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 40") {
 			t.Errorf("%s: %q, %v", what, answer, err)
 		}
-		if n := len(w.places); n != 0 {
+		if n := w.places.taken(); n != 0 {
 			t.Errorf("%s: %d places are taken", what, n)
 		}
 		_ = conn.Close()
@@ -144,7 +144,7 @@ func TestStrangerTakesNoPlaceWhereAllAreTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := newWorld(t, func(c *Config) { c.Auth, c.Uploads = Auth{Tokens: tokens}, 1 })
-	w.places <- struct{}{}
+	w.places.take("another", time.Now())
 	if code := w.postAlone(t, good("a")); code != http.StatusUnauthorized {
 		t.Errorf("a stranger is told %d", code)
 	}

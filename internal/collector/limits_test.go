@@ -62,6 +62,7 @@ func sendBy(t testing.TB, client *http.Client, url string, body io.Reader) (int,
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.Header.Set("Content-Type", "application/json")
 	a, err := client.Do(r)
 	if err != nil {
 		t.Error(err)
@@ -136,14 +137,14 @@ func TestBodyThatDoesNotComeInTimeIs408AndGivesEverythingBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(conn, "POST /logs HTTP/1.1\r\nHost: x\r\n%s", begin)
+		fmt.Fprintf(conn, "POST /logs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n%s", begin)
 		answer, err := io.ReadAll(conn) // the server hangs up
 		if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 408 ") {
 			t.Errorf("%s: %q, %v", name, answer, err)
 		}
 		_ = conn.Close()
 	}
-	until(t, "memory and place are free", func() bool { return w.memory.used.Load() == 0 && len(w.places) == 0 })
+	until(t, "memory and place are free", func() bool { return w.memory.used.Load() == 0 && w.places.taken() == 0 })
 	// A busy machine may not bring a body in that little time either.
 	until(t, "the next upload is taken", func() bool {
 		code, _ := send(t, "http://"+address, strings.NewReader(good("a")))
@@ -169,12 +170,36 @@ func TestBodyThatBreaksOffKeepsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fmt.Fprintf(conn, "POST /logs HTTP/1.1\r\nHost: x\r\nContent-Length: 10000\r\n\r\n%s", good("a"))
+	fmt.Fprintf(conn, "POST /logs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 10000\r\n\r\n%s", good("a"))
 	_ = conn.Close()
 	until(t, "it is counted", func() bool { return w.metric(t, "docket_collector_refused_total", "body_broken") == 1 })
 	if len(w.kafka.in(logs)) != 0 {
 		t.Error("half an upload was kept")
 	}
+}
+
+// Who sends headers and no body takes none of the places.
+func TestPlaces_NoneForHeadersAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	conn, err := net.Dial("tcp", strings.TrimPrefix(w.serve(t), "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	body := good("a")
+	fmt.Fprintf(conn, "POST /logs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", len(body))
+	line := make([]byte, len("HTTP/1.1 100 Continue"))
+	if _, err := io.ReadFull(conn, line); err != nil || string(line) != "HTTP/1.1 100 Continue" { // it reads the body
+		t.Fatalf("%q, %v", line, err)
+	}
+	if n := w.places.taken(); n != 0 {
+		t.Errorf("%d places are taken", n)
+	}
+	_, _ = io.WriteString(conn, body[:1])
+	until(t, "it has a place", func() bool { return w.places.taken() == 1 })
+	_, _ = io.WriteString(conn, body[1:])
+	until(t, "it is kept, and the place is free", func() bool { return len(w.kafka.in(logs)) == 1 && w.places.taken() == 0 })
 }
 
 func TestTooManyUploadsAtOnceArePutOff(t *testing.T) {
@@ -253,7 +278,7 @@ func TestWhatFitsNowhereIsNotAskedToComeAgainLater(t *testing.T) {
 	}
 	w.memory.take(90 << 10) // others
 	a := httptest.NewRecorder()
-	w.ServeHTTP(a, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(good("a"))))
+	w.ServeHTTP(a, posted(t.Context(), "/", strings.NewReader(good("a"))))
 	if a.Code != 429 || problem(t, a).Reason != reasonMemory || a.Header().Get("Retry-After") == "" {
 		t.Errorf("while others have it: %d %s", a.Code, a.Body)
 	}
@@ -300,7 +325,7 @@ func TestMemoryStaysBoundedWhateverComesAtOnce(t *testing.T) { //nolint:parallel
 	for i := range uploads {
 		all.Go(func() {
 			a := httptest.NewRecorder()
-			w.ServeHTTP(a, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/logs", struct{ io.Reader }{strings.NewReader(bodies[i%len(bodies)])}))
+			w.ServeHTTP(a, posted(t.Context(), "/logs", struct{ io.Reader }{strings.NewReader(bodies[i%len(bodies)])}))
 			codes[a.Code].Add(1)
 			answered.Add(1)
 		})
@@ -334,7 +359,7 @@ func TestUploadWhoseSenderHangsUpIsFinished(t *testing.T) {
 		}
 		return w.kafka.Publish(given, records)
 	})
-	w.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodPost, "/logs", strings.NewReader(good("a"))))
+	w.ServeHTTP(httptest.NewRecorder(), posted(ctx, "/logs", strings.NewReader(good("a"))))
 	if len(w.kafka.in(logs)) != 1 {
 		t.Error("it was not kept")
 	}

@@ -53,7 +53,7 @@ func newMetrics(c *Collector, r prometheus.Registerer) (*metrics, error) {
 	}
 	for _, each := range []prometheus.Collector{m.uploads, m.decisions, m.refused, m.bytes, m.inflated, m.took,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "docket_collector_uploads_in_flight",
-			Help: "Uploads that have a place."}, func() float64 { return float64(len(c.places)) }),
+			Help: "Uploads that have a place."}, func() float64 { return float64(c.places.taken()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "docket_collector_memory_bytes",
 			Help: "Bytes of DOCKET_COLLECTOR_MEMORY that uploads take."}, func() float64 { return float64(c.memory.used.Load()) }),
 	} {

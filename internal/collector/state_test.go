@@ -165,7 +165,7 @@ func TestPanicInOneUploadIs500AndTheNextIsTaken(t *testing.T) {
 		t.Errorf("%d %s: %s", a.Code, a.Body, w.log)
 	}
 	w.kafka.before = nil
-	if a := w.post(t, good("a")); a.Code != 200 || len(w.places) != 0 {
-		t.Errorf("the next: %d, %d places taken", a.Code, len(w.places))
+	if a := w.post(t, good("a")); a.Code != 200 || w.places.taken() != 0 {
+		t.Errorf("the next: %d, %d places taken", a.Code, w.places.taken())
 	}
 }

@@ -2,6 +2,9 @@ package collector
 
 import (
 	"bytes"
+	"errors"
+	"io"
+	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -50,6 +53,32 @@ const (
 	// mostTools is how many decisions' tools are kept for the next upload.
 	mostTools = 4 << 10
 )
+
+// begun waits for the first byte of the body.
+func (u *upload) begun(r *http.Request) *refusal {
+	var first [1]byte
+	n, err := io.ReadFull(r.Body, first[:])
+	if err != nil && !errors.Is(err, io.EOF) {
+		return unread(err)
+	}
+	r.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(first[:n]), r.Body), r.Body}
+	return nil
+}
+
+// from is who uploads: the name of the token or certificate, else the address.
+func (u *upload) from(r *http.Request) string {
+	if u.client != "" {
+		return "name " + u.client
+	}
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
+}
 
 // read reads, inflates and decodes the upload.
 func (u *upload) read(w http.ResponseWriter, r *http.Request) (refused *refusal) {

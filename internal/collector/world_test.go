@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -104,11 +105,21 @@ func newWorld(t testing.TB, with ...func(*Config)) *world {
 	return w
 }
 
+// posted is a request as OPA makes it.
+func posted(ctx context.Context, path string, body io.Reader) *http.Request {
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, path, body)
+	r.Header.Set("Content-Type", "application/json")
+	return r
+}
+
 // post uploads and returns the answer. However it ends, nothing of the memory stays taken.
 func (w *world) post(t testing.TB, body string, headers ...string) *httptest.ResponseRecorder {
 	t.Helper()
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/logs", strings.NewReader(body))
+	r := posted(t.Context(), "/logs", strings.NewReader(body))
 	for i := 0; i < len(headers); i += 2 {
+		if headers[i] == "Content-Type" {
+			r.Header.Del(headers[i])
+		}
 		r.Header.Add(headers[i], headers[i+1])
 	}
 	a := httptest.NewRecorder()
@@ -123,7 +134,7 @@ func (w *world) post(t testing.TB, body string, headers ...string) *httptest.Res
 func (w *world) postAlone(t testing.TB, body string) int {
 	t.Helper()
 	a := httptest.NewRecorder()
-	w.ServeHTTP(a, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/logs", strings.NewReader(body)))
+	w.ServeHTTP(a, posted(t.Context(), "/logs", strings.NewReader(body)))
 	return a.Code
 }
 

@@ -131,6 +131,7 @@ func (r *running) send(token string, decisions ...string) (*http.Response, strin
 	if err != nil {
 		return nil, "", err
 	}
+	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Content-Encoding", "gzip")
 	if token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
@@ -275,7 +276,7 @@ func TestAStopEndsInTimeThoughAnUploadHangs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	if _, err := io.WriteString(conn, "POST /logs HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n["); err != nil {
+	if _, err := io.WriteString(conn, "POST /logs HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n["); err != nil {
 		t.Fatal(err)
 	}
 	kafkatest.Eventually(t, "the upload to be under way", func() bool {

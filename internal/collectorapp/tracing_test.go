@@ -56,6 +56,7 @@ func (r *running) post(token, traceparent string, decisions ...string) int {
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Authorization", "Bearer "+token)
 	if traceparent != "" {
 		req.Header.Set("Traceparent", traceparent)

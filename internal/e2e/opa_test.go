@@ -299,6 +299,7 @@ func upload(t *testing.T, addr, body string, zipped bool) (int, string) {
 		t.Fatal(err)
 	}
 	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Authorization", "Bearer "+opaToken)
 	if zipped {
 		req.Header.Set("Content-Encoding", "gzip")

@@ -58,6 +58,7 @@ func uploaded(t *testing.T, addr string, decisions ...string) answer {
 	if err != nil {
 		t.Fatal(err)
 	}
+	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Authorization", "Bearer "+opaToken)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
