@@ -4,7 +4,7 @@ func deskRow() row {
 	desk := func(vector string) string { return of("docket", vector) }
 	return row{"The desk", []panel{
 		{
-			title: "Dead letters, by state", kind: "timeseries", w: 9, h: 8, unit: "short", stacked: true, none: "no desk",
+			title: "Dead letters, by state", kind: "timeseries", w: 6, h: 8, unit: "short", stacked: true, none: "no desk",
 			about:   "In the ledger; every desk counts the same. Normal: PENDING does not grow. Somebody has to decide about those: docket dlq groups.",
 			queries: []query{{expr: "max by (state) (docket_desk_letters" + selected + ")", legend: "{{state}}"}},
 		},
@@ -24,6 +24,11 @@ func deskRow() row {
 			title: "Days left off", kind: "stat", w: 3, h: 8, unit: "short", none: "no desk",
 			about:   "Days that an archive took out of decision_logs and did not drop. Normal: 0, or 1 while one is under way. Nobody who searches finds their rows: docket archive list says which, docket archive --day DAY finishes it.",
 			queries: []query{{expr: "max(docket_desk_archives_left_off" + selected + ")", legend: "days"}}, steps: []step{{0, green}, {1, yellow}},
+		},
+		{
+			title: "Closed, in no archive", kind: "stat", w: 3, h: 8, unit: "short", none: "no desk",
+			about:   "Dead letters that were closed and would have been removed, had an archive them: each can be the only copy of a decision. Normal: 0. docket archive --dead-letters exports them.",
+			queries: []query{{expr: "max(docket_desk_letters_unarchived" + selected + ")", legend: "dead letters"}}, steps: []step{{0, green}, {1, yellow}},
 		},
 		{
 			title: "Entered a minute", kind: "timeseries", w: 6, h: 7, unit: "short", none: "no desk",

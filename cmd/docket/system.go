@@ -28,7 +28,7 @@ func open(env cli.Env, s config.Settings) (*deskcli.System, error) {
 	return &deskcli.System{
 		Book: book, Trial: deskapp.NewTrial(s, book, db), Decisions: db.Reader(), Close: db.Close,
 		Backlog: func(ctx context.Context) (desk.Backlog, error) { return deskapp.Backlog(ctx, s) },
-		Days:    db.Archives(), Shelf: func(where string) (archive.Shelf, error) { return shelf.Open(where, s) },
+		Days:    db.Archives(), Letters: db.LetterArchives(), Shelf: func(where string) (archive.Shelf, error) { return shelf.Open(where, s) },
 		Horizon: func(ctx context.Context, now time.Time) ([]desk.HorizonLine, error) {
 			brokers, err := app.Kafka(s, "horizon")
 			if err != nil {

@@ -63,6 +63,31 @@ func CheckWithin(ctx context.Context, shelf Shelf, m *Manifest, most int64, each
 	return nil
 }
 
+// batched reads an archive in portions.
+func batched(ctx context.Context, shelf Shelf, m *Manifest, most int64, each func(lines [][]byte) error) error {
+	var lines [][]byte
+	size := 0
+	flush := func() error {
+		if len(lines) == 0 {
+			return nil
+		}
+		err := each(lines)
+		lines, size = lines[:0], 0
+		return err
+	}
+	err := CheckWithin(ctx, shelf, m, most, func(line []byte) error {
+		lines, size = append(lines, append([]byte(nil), line...)), size+len(line)
+		if len(lines) >= loadRows || size >= loadBytes {
+			return flush()
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return flush()
+}
+
 func checkFile(ctx context.Context, shelf Shelf, m *Manifest, f File, most int64, total *Total, each func([]byte) error) error {
 	broken := func(problem string) error { return &BrokenError{m.Name(), f.Name + " " + problem} }
 	r, err := shelf.Get(ctx, f.Name)

@@ -87,12 +87,7 @@ func (c *Carrier) mostLine() int64 {
 // load stores the rows of one archive.
 func (c *Carrier) load(ctx context.Context, s Session, m *Manifest, done *Restored) error {
 	var total Total
-	var lines [][]byte
-	size := 0
-	flush := func() error {
-		if len(lines) == 0 {
-			return nil
-		}
+	err := batched(ctx, c.Shelf, m, c.mostLine(), func(lines [][]byte) error {
 		l, err := s.Load(ctx, m.Columns, lines)
 		if err != nil {
 			return err
@@ -107,19 +102,8 @@ func (c *Carrier) load(ctx context.Context, s Session, m *Manifest, done *Restor
 		if room := 20 - len(done.Conflicts); room > 0 {
 			done.Conflicts = append(done.Conflicts, l.Conflicts[:min(room, len(l.Conflicts))]...)
 		}
-		lines, size = lines[:0], 0
-		return nil
-	}
-	err := CheckWithin(ctx, c.Shelf, m, c.mostLine(), func(line []byte) error {
-		lines, size = append(lines, append([]byte(nil), line...)), size+len(line)
-		if len(lines) >= loadRows || size >= loadBytes {
-			return flush()
-		}
 		return nil
 	})
-	if err == nil {
-		err = flush()
-	}
 	if err != nil {
 		return err
 	}

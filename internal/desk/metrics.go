@@ -15,6 +15,7 @@ type Metrics struct {
 	entered, published *prometheus.CounterVec
 	letters, hold      *prometheus.GaugeVec
 	leftOff            prometheus.Gauge
+	unarchived         prometheus.Gauge
 	horizon            horizonMetric
 }
 
@@ -26,8 +27,10 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		letters:   prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "docket_desk_letters", Help: "Dead letters in the ledger, by state."}, []string{"state"}),
 		hold:      prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "docket_desk_hold", Help: "Partitions of the dead-letter topics that stand still for that reason."}, []string{"reason"}),
 		leftOff:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "docket_desk_archives_left_off", Help: "Days that an archive took out of decision_logs and did not drop: it is under way, or was left off."}),
+		unarchived: prometheus.NewGauge(prometheus.GaugeOpts{Name: "docket_desk_letters_unarchived",
+			Help: "Dead letters that were closed longer ago than DOCKET_DESK_KEEP_RESOLVED and stay in the ledger because no archive has them."}),
 	}
-	reg.MustRegister(m.entered, m.published, m.letters, m.hold, m.leftOff, &m.horizon)
+	reg.MustRegister(m.entered, m.published, m.letters, m.hold, m.leftOff, m.unarchived, &m.horizon)
 	for _, result := range []string{"new", "known", "dead_again"} {
 		m.entered.WithLabelValues(result)
 	}
@@ -66,6 +69,9 @@ func (m *Metrics) Letters(n map[ledger.State]int64) {
 
 // LeftOff shows how many days nobody who searches finds.
 func (m *Metrics) LeftOff(days int64) { m.leftOff.Set(float64(days)) }
+
+// Unarchived shows how many closed dead letters wait for an archive.
+func (m *Metrics) Unarchived(letters int64) { m.unarchived.Set(float64(letters)) }
 
 // Held shows that a partition stands still.
 func (m *Metrics) Held(reason string) (release func()) {

@@ -84,6 +84,8 @@ type Observer interface {
 	Letters(n map[ledger.State]int64)
 	// LeftOff is how many days are out of decision_logs and not dropped.
 	LeftOff(days int64)
+	// Unarchived is how many dead letters would be removed, had an archive them.
+	Unarchived(letters int64)
 	// Held: a partition stands still for a reason until release is called.
 	Held(reason string) (release func())
 	// Horizons are how things stand with the topics, good for so long.
@@ -97,6 +99,7 @@ func (unobserved) Entered(ledger.EnteredCount)           {}
 func (unobserved) Published(int, int, int)               {}
 func (unobserved) Letters(map[ledger.State]int64)        {}
 func (unobserved) LeftOff(int64)                         {}
+func (unobserved) Unarchived(int64)                      {}
 func (unobserved) Held(string) (release func())          { return func() {} }
 func (unobserved) Horizons([]HorizonLine, time.Duration) {}
 

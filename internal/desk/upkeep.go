@@ -13,7 +13,7 @@ import (
 // UpkeepConfig says who keeps the ledger in order.
 type UpkeepConfig struct {
 	Holder       string        // this desk's name, different for each
-	KeepResolved time.Duration // after which what is RESOLVED is removed; its audit stays
+	KeepResolved time.Duration // after which what is RESOLVED is removed, unless it may be an only copy; its audit stays
 	Interval     time.Duration // between two looks for leases that ended; 0: 1 s
 	Counter      Counter       // of dead letters, for the observer; nil: they are not counted
 	// LeftOff says how many days an archive took out of decision_logs and did not drop, for the observer; nil: they are not counted.
@@ -28,6 +28,7 @@ const (
 	removeEvery, removeLease   = time.Minute, 5 * time.Minute
 	countEvery                 = 10 * time.Second
 	leftOffEvery               = time.Minute
+	unarchivedEvery            = time.Minute
 	alivePeriod                = 10 * time.Second
 	removePortion              = 1000
 )
@@ -64,6 +65,7 @@ func NewUpkeep(cfg UpkeepConfig, l ledger.Upkeep, actor ledger.Actor, log zerolo
 	add("telling that this desk is there", cfg.Interval, u.alive)
 	add("summing up the counters of dead letters", compactEvery, u.compact)
 	add("removing what was resolved long ago", removeEvery, u.remove)
+	add("counting closed dead letters that no archive has", unarchivedEvery, u.unarchived)
 	if cfg.Counter != nil {
 		add("counting dead letters", countEvery, u.count)
 	}
@@ -138,6 +140,14 @@ func (u *Upkeep) count(ctx context.Context) error {
 	n, err := u.cfg.Counter.Counts(ctx, ledger.Filter{})
 	if err == nil {
 		u.observer.Letters(n)
+	}
+	return err
+}
+
+func (u *Upkeep) unarchived(ctx context.Context) error {
+	n, err := u.ledger.Unarchived(ctx, time.Now().Add(-u.cfg.KeepResolved))
+	if err == nil {
+		u.observer.Unarchived(n)
 	}
 	return err
 }

@@ -50,6 +50,13 @@ func (d *duties) Remove(_ context.Context, before time.Time, n int, _ ledger.Act
 	return n, d.call("remove")
 }
 
+func (d *duties) Unarchived(_ context.Context, before time.Time) (int64, error) {
+	if ago := time.Since(before); ago < time.Hour || ago > time.Hour+time.Minute {
+		return 0, fmt.Errorf("asked for what was closed %v ago", ago)
+	}
+	return 3, d.call("unarchived")
+}
+
 func (d *duties) Duty(_ context.Context, name, holder string, every, _ time.Duration) (bool, error) {
 	if err := d.call("duty " + name); err != nil {
 		return false, err
@@ -92,7 +99,7 @@ func TestEverythingIsDoneAsOftenAsIsSaid(t *testing.T) {
 		looks := 0
 		leftOff := func(context.Context) (int64, error) { looks++; return int64(12 - looks), nil }
 		upkeeping(t, UpkeepConfig{Observer: m, LeftOff: leftOff}, d, 10*time.Minute-time.Second/2)
-		for what, want := range map[string]int{"leases": 600, "duty desk:me": 600, "compact": 60, "remove": 4 + 9, "counts": 60} {
+		for what, want := range map[string]int{"leases": 600, "duty desk:me": 600, "compact": 60, "remove": 4 + 9, "counts": 60, "unarchived": 10} {
 			if d.calls[what] != want {
 				t.Errorf("%s: %d times in ten minutes, want %d", what, d.calls[what], want)
 			}
@@ -102,6 +109,9 @@ func TestEverythingIsDoneAsOftenAsIsSaid(t *testing.T) {
 		}
 		if n := testutil.ToFloat64(m.letters.WithLabelValues("PENDING")); n != 7 {
 			t.Errorf("the gauge says %v", n)
+		}
+		if n := testutil.ToFloat64(m.unarchived); n != 3 {
+			t.Errorf("%v closed dead letters wait for an archive", n)
 		}
 		if n := testutil.ToFloat64(m.leftOff); looks != 10 || n != 2 {
 			t.Errorf("%d looks for days that were left off, and the gauge says %v", looks, n)
@@ -149,7 +159,7 @@ func TestADutyThatTookLongerThanItsLeaseIsNoFailure(t *testing.T) {
 		var log bytes.Buffer
 		ctx, stop := context.WithTimeout(t.Context(), 10*time.Minute-time.Second/2)
 		defer stop()
-		if err := NewUpkeep(UpkeepConfig{Holder: "me"}, d, ledger.Actor{Name: "desk"}, zerolog.New(&log)).Run(ctx); err != nil || log.Len() > 0 {
+		if err := NewUpkeep(UpkeepConfig{Holder: "me", KeepResolved: time.Hour}, d, ledger.Actor{Name: "desk"}, zerolog.New(&log)).Run(ctx); err != nil || log.Len() > 0 {
 			t.Errorf("Run = %v, the log: %s", err, log.String())
 		}
 		if d.calls["compact"] != 60 {

@@ -129,6 +129,7 @@ type Letter struct {
 	LeaseUntil    *time.Time    `json:"lease_until,omitempty" doc:"Of a retry: when it is PENDING again if nothing is heard"`
 	Job           int64         `json:"job,omitempty" doc:"The last job that touched it"`
 	Parent        string        `json:"parent,omitempty" doc:"The dead letter that it was a part of"`
+	ArchivedIn    string        `json:"archived_in,omitempty" doc:"The archive that has it; docket restore --dead-letters brings it back once it was removed"`
 }
 
 // LetterOf is how the API shows a dead letter, without its payload.
@@ -137,7 +138,7 @@ func LetterOf(e ledger.Entry) Letter {
 		Table: e.Cause.Table, Column: e.Cause.Column, Constraint: e.Cause.Constraint,
 		Path: e.Path, DecisionID: e.DecisionID, DecisionTime: moment(e.DecisionTime), Origin: originOf(e.Origin), Found: foundOf(e.Letter.Found),
 		Attempts: e.Attempts, Edited: e.Edited, FirstFailedAt: e.FirstFailedAt.UTC(), FailedAt: e.FailedAt.UTC(), SeenAt: e.SeenAt.UTC(),
-		ChangedAt: e.ChangedAt.UTC(), ChangedBy: e.ChangedBy, Why: e.Why, LeaseUntil: moment(e.LeaseUntil), Job: e.Job, Parent: e.Parent}
+		ChangedAt: e.ChangedAt.UTC(), ChangedBy: e.ChangedBy, Why: e.Why, LeaseUntil: moment(e.LeaseUntil), Job: e.Job, Parent: e.Parent, ArchivedIn: e.ArchivedIn}
 }
 
 func originOf(o envelope.Origin) Origin {

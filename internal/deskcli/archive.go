@@ -19,6 +19,7 @@ type archiving struct {
 	day, older, where, operator string
 	keep, dry, yes, verbose     bool
 	all                         bool
+	letters                     bool // dead letters, and not decisions
 }
 
 const whereText = "the archive, a `PLACE` (default DOCKET_ARCHIVE_TO)"
@@ -26,14 +27,18 @@ const whereText = "the archive, a `PLACE` (default DOCKET_ARCHIVE_TO)"
 func (s *session) archive() *cobra.Command {
 	var a archiving
 	c := &cobra.Command{
-		Use: "archive {--day DAY | --older-than DAYS} [flags]", Short: "Export whole days of decisions, then drop them from the table", DisableFlagsInUseLine: true,
+		Use: "archive {--day DAY | --older-than DAYS | --dead-letters [--day DAY]} [flags]", Short: "Export whole days of decisions, then drop them from the table", DisableFlagsInUseLine: true,
 		Long: "Export whole days of decisions, then drop them from the table.\n\n" +
 			"A day is written as gzip JSON lines with a manifest and read back. It is dropped only if Postgres\n" +
 			"counts and hashes the same rows. If the command is killed, run it again. Only days before yesterday\n" +
-			"(UTC) can be archived. The database role must own the table. A day that fails does not stop the others.",
+			"(UTC) can be archived. The database role must own the table. A day that fails does not stop the others.\n\n" +
+			"Dead letters that were closed can be the only copy of a decision. --older-than (without --keep) and\n" +
+			"--dead-letters export those closed before yesterday, whatever their age. The desk removes an exported\n" +
+			"dead letter after DOCKET_DESK_KEEP_RESOLVED (default 168h); others stay in the ledger.",
 		Example: `  docket archive --older-than 90d --dry-run
   docket archive --older-than 90d --to /srv/docket-archive --operator mara
   docket archive --day 2026-08-01 --to /srv/docket-archive --keep --operator mara
+  docket archive --dead-letters --to /srv/docket-archive --operator mara
   docket archive list --from /srv/docket-archive
   docket archive verify --day 2026-08-01 --from /srv/docket-archive`,
 		Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
@@ -42,6 +47,7 @@ func (s *session) archive() *cobra.Command {
 	f.StringVar(&a.day, "day", "", "only this `DAY`: YYYY-MM-DD, in UTC")
 	f.StringVar(&a.older, "older-than", "", "all days that ended at least `DAYS` ago: 90d (1d to 36500d)")
 	f.StringVar(&a.where, "to", "", whereText)
+	f.BoolVar(&a.letters, "dead-letters", false, "only dead letters that were closed, not decisions")
 	f.BoolVar(&a.keep, "keep", false, "export and verify only; do not drop anything")
 	f.BoolVar(&a.dry, "dry-run", false, "print what would be archived; change nothing; needs no operator and no archive")
 	f.BoolVar(&a.yes, "yes", false, "do not ask for confirmation; it asks only on a terminal")
@@ -56,16 +62,20 @@ func (s *session) archive() *cobra.Command {
 func (s *session) restore() *cobra.Command {
 	var a archiving
 	c := &cobra.Command{
-		Use: "restore --day DAY [flags]", Short: "Load an archived day back into the table", DisableFlagsInUseLine: true,
+		Use: "restore --day DAY [--dead-letters] [flags]", Short: "Load an archived day back into the table", DisableFlagsInUseLine: true,
 		Long: "Load an archived day back into the table.\n\n" +
 			"Each archive of the day is verified before its first row is stored, and counted and hashed by Postgres\n" +
 			"afterwards. Rows in the table are never changed: a row with another payload is reported. If the\n" +
-			"command is killed, run it again. The database role must own the table.",
-		Example: "  docket restore --day 2026-08-01 --from s3://archive/docket --operator mara",
-		Args:    noArgs, ValidArgsFunction: cobra.NoFileCompletions,
+			"command is killed, run it again. The database role must own the table.\n\n" +
+			"With --dead-letters, the dead letters that were closed on that day are entered into the ledger again:\n" +
+			"RESOLVED, and removed after DOCKET_DESK_KEEP_RESOLVED (default 168h) as before.",
+		Example: "  docket restore --day 2026-08-01 --from s3://archive/docket --operator mara\n" +
+			"  docket restore --day 2026-08-01 --dead-letters --operator mara",
+		Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	f := c.Flags()
 	f.StringVar(&a.day, "day", "", "the `DAY` to load: YYYY-MM-DD, in UTC")
+	f.BoolVar(&a.letters, "dead-letters", false, "dead letters that were closed on that day, not decisions")
 	f.StringVar(&a.where, "from", "", whereText)
 	f.BoolVar(&a.verbose, "verbose", false, "print each step to standard error")
 	f.StringVar(&a.operator, "operator", "", operatorText)
@@ -87,7 +97,7 @@ func (s *session) where(flag, given string) (string, error) {
 
 // shelf opens where archives lie; let is called at the end.
 func (s *session) shelf(where string) (shelf archive.Shelf, let func(), err error) {
-	if s.sys.Shelf == nil || s.sys.Days == nil {
+	if s.sys.Shelf == nil || s.sys.Days == nil || s.sys.Letters == nil {
 		return nil, nil, misuse("this build cannot use archives")
 	}
 	if shelf, err = s.sys.Shelf(where); err != nil {
@@ -128,8 +138,13 @@ func (s *session) carrier(shelf archive.Shelf, a archiving, by string) *archive.
 }
 
 func (s *session) archiveDays(a archiving) (work, error) {
-	if (a.day == "") == (a.older == "") {
-		return nil, misuse("give --day or --older-than, one of them")
+	switch {
+	case a.letters && a.older != "":
+		return nil, misuse("--older-than archives dead letters, too: give one of the two")
+	case a.letters && a.keep:
+		return nil, misuse("--keep is for decisions: dead letters are never dropped by this command")
+	case !a.letters && (a.day == "") == (a.older == ""):
+		return nil, misuse("give --day, --older-than or --dead-letters, one of them")
 	}
 	chosen, err := s.chosen(a)
 	if err != nil {
@@ -137,11 +152,11 @@ func (s *session) archiveDays(a archiving) (work, error) {
 	}
 	if a.dry {
 		return func(ctx context.Context) error {
-			days, err := chosen(ctx)
+			due, err := chosen(ctx)
 			if err != nil {
 				return err
 			}
-			return s.wouldArchive(days)
+			return s.wouldArchive(a, due)
 		}, nil
 	}
 	by, err := s.operator(a.operator)
@@ -152,36 +167,69 @@ func (s *session) archiveDays(a archiving) (work, error) {
 		return nil, err
 	}
 	return func(ctx context.Context) error {
-		days, err := chosen(ctx)
+		due, err := chosen(ctx)
 		if err != nil {
 			return err
 		}
-		return s.archiveChosen(ctx, a, days, by)
+		return s.archiveChosen(ctx, a, due, by)
 	}, nil
 }
 
-func (s *session) archiveChosen(ctx context.Context, a archiving, days []archive.Held, by string) error {
+// due is what the flags mean.
+type due struct {
+	days    []archive.Held
+	letters []archive.LettersHeld
+}
+
+func (d due) nothing() bool { return len(d.days) == 0 && len(d.letters) == 0 }
+
+func (s *session) archiveChosen(ctx context.Context, a archiving, d due, by string) error {
 	shelf, let, err := s.shelf(a.where)
 	if err != nil {
 		return err
 	}
 	defer let()
-	if len(days) == 0 {
-		s.tell("no day is that old\n")
+	if d.nothing() {
+		s.noneDue(a)
 		if s.asJSON {
 			s.print(listOf([]jsonArchived{}, "", func(t jsonArchived) jsonArchived { return t }))
 		}
 		return nil
 	}
-	if !a.yes && !a.keep && s.asks() {
-		ok, err := s.yes(ctx, fmt.Sprintf("Archive %s to %s and drop what is verified?", counted(int64(len(days)), "day"), plain(shelf.String())), false)
+	if len(d.days) > 0 && !a.yes && !a.keep && s.asks() {
+		ok, err := s.yes(ctx, fmt.Sprintf("Archive %s to %s and drop what is verified?", counted(int64(len(d.days)), "day"), plain(shelf.String())), false)
 		if err != nil || !ok {
 			return err
 		}
 	}
+	told, failed, err := s.archiveDecisions(ctx, shelf, a, d.days, by)
+	if err != nil {
+		return err
+	}
+	letters, more, err := s.archiveLetters(ctx, shelf, a, d.letters, by)
+	if err != nil {
+		return err
+	}
+	if s.asJSON {
+		s.print(listOf(append(told, letters...), "", func(t jsonArchived) jsonArchived { return t }))
+	}
+	if failed+more > 0 {
+		return endError(1)
+	}
+	return nil
+}
+
+func (s *session) noneDue(a archiving) {
+	if a.letters {
+		s.tell("no dead letters that were closed before yesterday (UTC) wait for an archive\n")
+		return
+	}
+	s.tell("no day is that old\n")
+}
+
+// archiveDecisions archives days of the table, and says how many failed.
+func (s *session) archiveDecisions(ctx context.Context, shelf archive.Shelf, a archiving, days []archive.Held, by string) (told []jsonArchived, failed int, err error) {
 	c := s.carrier(shelf, a, by)
-	failed := 0
-	var told []jsonArchived
 	for _, held := range days {
 		if held.Place == archive.Shared && a.day == "" {
 			s.tell("%s and before: not archived; they share one partition\n", held.Day)
@@ -196,19 +244,13 @@ func (s *session) archiveChosen(ctx context.Context, a archiving, days []archive
 		case err == nil && !s.asJSON:
 			s.say("%s\n", archivedLine(done, a.keep))
 		case errors.Is(err, context.Canceled):
-			return err
+			return told, failed, err
 		case err != nil:
 			failed++
 			s.failed(fmt.Errorf("%s: %w", held.Day, err))
 		}
 	}
-	if s.asJSON {
-		s.print(listOf(told, "", func(t jsonArchived) jsonArchived { return t }))
-	}
-	if failed > 0 {
-		return endError(1)
-	}
-	return nil
+	return told, failed, nil
 }
 
 // notThere says that a day is not in the table because it was archived before; done has that then.
@@ -226,17 +268,32 @@ func (s *session) notThere(ctx context.Context, shelf archive.Shelf, done *archi
 	return nil
 }
 
-// chosen finds the days that the flags mean.
-func (s *session) chosen(a archiving) (func(context.Context) ([]archive.Held, error), error) {
+// chosen finds what the flags mean.
+func (s *session) chosen(a archiving) (func(context.Context) (due, error), error) {
 	if a.day != "" {
 		day, err := oneDay(a.day)
-		return func(context.Context) ([]archive.Held, error) { return []archive.Held{{Day: day, Rows: -1}}, nil }, err
+		one := due{days: []archive.Held{{Day: day, Rows: -1}}}
+		if a.letters {
+			one = due{letters: []archive.LettersHeld{{Day: day, Letters: -1}}}
+		}
+		return func(context.Context) (due, error) { return one, nil }, err
+	}
+	if a.letters {
+		return func(ctx context.Context) (d due, err error) {
+			d.letters, err = s.lettersDue(ctx)
+			return d, err
+		}, nil
 	}
 	cut, err := s.cut(a.older)
 	if err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context) ([]archive.Held, error) { return s.olderThan(ctx, cut) }, nil
+	return func(ctx context.Context) (d due, err error) {
+		if d.days, err = s.olderThan(ctx, cut); err == nil && !a.keep {
+			d.letters, err = s.lettersDue(ctx)
+		}
+		return d, err
+	}, nil
 }
 
 func (s *session) olderThan(ctx context.Context, cut archive.Day) ([]archive.Held, error) {
@@ -296,6 +353,9 @@ func (s *session) restoreDay(a archiving) (work, error) {
 	}
 	if a.where, err = s.where("--from", a.where); err != nil {
 		return nil, err
+	}
+	if a.letters {
+		return func(ctx context.Context) error { return s.restoredLetters(ctx, a, day, by) }, nil
 	}
 	return func(ctx context.Context) error { return s.restored(ctx, a, day, by) }, nil
 }

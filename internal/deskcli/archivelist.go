@@ -2,6 +2,7 @@ package deskcli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 )
 
 type jsonArchived struct {
+	Table   string  `json:"table"` // decision_logs or dead_letters
 	Day     string  `json:"day"`
 	Archive string  `json:"archive"`
 	Rows    int64   `json:"rows"`
@@ -25,7 +27,7 @@ type jsonArchived struct {
 
 func archivedOf(d archive.Archived, err error) jsonArchived {
 	j := jsonArchived{
-		Day: d.Day.String(), Archive: d.Archive, Rows: d.Rows, Bytes: d.Bytes, Files: d.Files, Dropped: d.Dropped, Reused: d.Reused, Late: d.Late,
+		Table: decisionsTable, Day: d.Day.String(), Archive: d.Archive, Rows: d.Rows, Bytes: d.Bytes, Files: d.Files, Dropped: d.Dropped, Reused: d.Reused, Late: d.Late,
 		Seconds: d.Duration.Seconds(),
 	}
 	if err != nil {
@@ -35,6 +37,7 @@ func archivedOf(d archive.Archived, err error) jsonArchived {
 }
 
 type jsonRestored struct {
+	Table     string   `json:"table"`
 	Day       string   `json:"day"`
 	Archives  []string `json:"archives"`
 	Lines     int64    `json:"lines"`
@@ -48,12 +51,16 @@ type jsonRestored struct {
 
 func restoredOf(r archive.Restored) jsonRestored {
 	return jsonRestored{
-		Day: r.Day.String(), Archives: r.Archives, Lines: r.Lines, Stored: r.Stored, Equal: r.Equal, Again: r.Again, Differs: r.Differs,
+		Table: decisionsTable, Day: r.Day.String(), Archives: r.Archives, Lines: r.Lines, Stored: r.Stored, Equal: r.Equal, Again: r.Again, Differs: r.Differs,
 		Conflicts: append([]string{}, r.Conflicts...), Seconds: r.Duration.Seconds(),
 	}
 }
 
+// decisionsTable is the table of decisions in answers, beside [archive.LettersName].
+const decisionsTable = "decision_logs"
+
 type jsonHeld struct {
+	Table string `json:"table"`
 	Day   string `json:"day"`
 	Place string `json:"place"`
 	Rows  int64  `json:"rows_about"`
@@ -61,26 +68,40 @@ type jsonHeld struct {
 }
 
 func heldOf(h archive.Held) jsonHeld {
-	return jsonHeld{Day: h.Day.String(), Place: string(h.Place), Rows: h.Rows, Bytes: h.Bytes}
+	return jsonHeld{Table: decisionsTable, Day: h.Day.String(), Place: string(h.Place), Rows: h.Rows, Bytes: h.Bytes}
 }
 
 // wouldArchive is the dry run.
-func (s *session) wouldArchive(days []archive.Held) error {
+func (s *session) wouldArchive(a archiving, d due) error {
 	if s.asJSON {
-		s.print(listOf(days, "", heldOf))
+		all := make([]jsonHeld, 0, len(d.days)+len(d.letters))
+		for _, h := range d.days {
+			all = append(all, heldOf(h))
+		}
+		for _, h := range d.letters {
+			all = append(all, jsonHeld{Table: archive.LettersName, Day: h.Day.String(), Place: "ledger", Rows: h.Letters, Bytes: h.Bytes})
+		}
+		s.print(listOf(all, "", func(h jsonHeld) jsonHeld { return h }))
 		return nil
 	}
-	if len(days) == 0 {
-		s.tell("no day is that old\n")
+	if d.nothing() {
+		s.noneDue(a)
 		return nil
 	}
 	var rows [][]cell
-	for _, h := range days {
+	for _, h := range d.days {
 		about := "unknown"
 		if h.Rows >= 0 {
 			about = grouped(h.Rows)
 		}
 		rows = append(rows, cells(h.Day.String(), about, sized(h.Bytes), would(h)))
+	}
+	for _, h := range d.letters {
+		about, size := "unknown", ""
+		if h.Letters >= 0 {
+			about, size = grouped(h.Letters), sized(h.Bytes)
+		}
+		rows = append(rows, cells(h.Day.String(), about, size, "archive dead letters; the desk removes them later"))
 	}
 	s.table([]column{{title: "day"}, {title: "rows (estimate)", right: true}, {title: "size in the table", right: true}, {title: "action"}}, rows, "")
 	return nil
@@ -100,6 +121,7 @@ func would(h archive.Held) string {
 
 type jsonArchive struct {
 	Name       string    `json:"name"`
+	Table      string    `json:"table"`
 	Day        string    `json:"day"`
 	Rows       int64     `json:"rows"`
 	Bytes      int64     `json:"bytes"`
@@ -114,7 +136,7 @@ type jsonArchive struct {
 
 func archiveOf(m *archive.Manifest, superseded bool) jsonArchive {
 	return jsonArchive{
-		Name: m.Name(), Day: m.Day, Rows: m.Rows, Bytes: m.Bytes(), Files: len(m.Files), Hash: m.Hash, Superseded: superseded,
+		Name: m.Name(), Table: m.Table, Day: m.Day, Rows: m.Rows, Bytes: m.Bytes(), Files: len(m.Files), Hash: m.Hash, Superseded: superseded,
 		CreatedAt: m.CreatedAt, CreatedBy: m.CreatedBy,
 	}
 }
@@ -140,7 +162,7 @@ func (s *session) listArchives(ctx context.Context, where string) error {
 		return err
 	}
 	defer let()
-	all, broken := archive.Whole(ctx, shelf, s.sys.Days.Name(), nil)
+	all, broken := s.archives(ctx, shelf, nil)
 	if broken != nil && all == nil {
 		return broken
 	}
@@ -154,13 +176,30 @@ func (s *session) listArchives(ctx context.Context, where string) error {
 			if superseded[m.Name()] {
 				note = "superseded"
 			}
-			rows = append(rows, cells(m.Day, grouped(m.Rows), sized(m.Bytes()), fmt.Sprint(len(m.Files)), stamped(m.CreatedAt), plain(m.CreatedBy), m.Name(), note))
+			rows = append(rows, cells(m.Day, contents(m), grouped(m.Rows), sized(m.Bytes()), fmt.Sprint(len(m.Files)), stamped(m.CreatedAt), plain(m.CreatedBy), m.Name(), note))
 		}
-		s.table([]column{{title: "day"}, {title: "rows", right: true}, {title: "bytes", right: true}, {title: "files", right: true}, {title: "made"}, {title: "by", rank: 2},
+		s.table([]column{{title: "day"}, {title: "of"}, {title: "rows", right: true}, {title: "bytes", right: true}, {title: "files", right: true}, {title: "made"}, {title: "by", rank: 2},
 			{title: "archive", rank: 1}, {title: ""}}, rows, "")
 	}
 	s.leftOff(ctx)
 	return broken
+}
+
+// archives are those of decisions and, after them, of dead letters, as [archive.Whole] has each.
+func (s *session) archives(ctx context.Context, shelf archive.Shelf, day *archive.Day) ([]*archive.Manifest, error) {
+	all, broken := archive.Whole(ctx, shelf, s.sys.Days.Name(), day)
+	if wrong := (*archive.BrokenError)(nil); broken != nil && !errors.As(broken, &wrong) {
+		return nil, broken
+	}
+	letters, err := archive.Whole(ctx, shelf, archive.LettersName, day)
+	return append(all, letters...), errors.Join(broken, err)
+}
+
+func contents(m *archive.Manifest) string {
+	if m.Table == archive.LettersName {
+		return "dead letters"
+	}
+	return "decisions"
 }
 
 // leftOff tells of days that were taken out of the table and not dropped. The shelf can be looked at without the database.
@@ -215,7 +254,7 @@ func (s *session) verified(ctx context.Context, where string, day *archive.Day) 
 		return err
 	}
 	defer let()
-	all, broken := archive.Whole(ctx, shelf, s.sys.Days.Name(), day)
+	all, broken := s.archives(ctx, shelf, day)
 	if broken != nil {
 		s.failed(broken)
 	}

@@ -78,6 +78,7 @@ type jsonEntry struct {
 	LeaseUntil    *time.Time `json:"lease_until,omitempty"`
 	Job           int64      `json:"job,omitempty"`
 	Parent        string     `json:"parent,omitempty"`
+	ArchivedIn    string     `json:"archived_in,omitempty"`
 }
 
 func entryOf(e ledger.Entry) jsonEntry {
@@ -86,7 +87,7 @@ func entryOf(e ledger.Entry) jsonEntry {
 		Table: e.Cause.Table, Column: e.Cause.Column, Constraint: e.Cause.Constraint, Path: e.Path, DecisionID: e.DecisionID,
 		DecisionTime: at(e.DecisionTime), Origin: placeOf(e.Origin), Found: foundAt(e.Found), FirstFailedAt: at(e.FirstFailedAt),
 		FailedAt: at(e.FailedAt), Attempts: e.Attempts, Edited: e.Edited, SeenAt: at(e.SeenAt), ChangedAt: at(e.ChangedAt),
-		ChangedBy: e.ChangedBy, Why: e.Why, Owner: e.Owner, LeaseUntil: at(e.LeaseUntil), Job: e.Job, Parent: e.Parent,
+		ChangedBy: e.ChangedBy, Why: e.Why, Owner: e.Owner, LeaseUntil: at(e.LeaseUntil), Job: e.Job, Parent: e.Parent, ArchivedIn: e.ArchivedIn,
 	}
 }
 

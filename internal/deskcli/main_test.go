@@ -82,6 +82,7 @@ type world struct {
 	out, err buffer // of the last call
 	trial    *trial
 	days     archive.Table
+	letters  archive.LettersTable // nil: nothing waits
 	shelf    archive.Shelf
 	horizon  []desk.HorizonLine
 	backlog  func(ctx context.Context) (desk.Backlog, error) // nil: all dead letters are in the ledger
@@ -104,6 +105,9 @@ func (w *world) call(args ...string) result {
 	if w.book == nil {
 		w.book = newBook(letters()...)
 	}
+	if w.letters == nil {
+		w.letters = lettersClosed{}
+	}
 	if w.store == nil {
 		w.store = decisions(0)
 	}
@@ -119,7 +123,7 @@ func (w *world) call(args ...string) result {
 	}, Options{
 		Stdin: strings.NewReader(w.stdin), Terminal: w.terminal, Now: func() time.Time { return now }, Edit: w.edit,
 		Open: func(cli.Env, config.Settings) (*System, error) {
-			sys := &System{Book: w.book, Decisions: w.store, Days: w.days, Shelf: func(where string) (archive.Shelf, error) { return archive.Dir(where), nil }, Horizon: func(context.Context, time.Time) ([]desk.HorizonLine, error) { return w.horizon, nil }}
+			sys := &System{Book: w.book, Decisions: w.store, Days: w.days, Letters: w.letters, Shelf: func(where string) (archive.Shelf, error) { return archive.Dir(where), nil }, Horizon: func(context.Context, time.Time) ([]desk.HorizonLine, error) { return w.horizon, nil }}
 			sys.Backlog = func(ctx context.Context) (desk.Backlog, error) {
 				if w.backlog == nil {
 					return desk.Backlog{}, nil

@@ -44,6 +44,8 @@ type System struct {
 	Decisions reader.Store
 	// Days are the table's, to be archived and restored; nil: there are none.
 	Days archive.Table
+	// Letters is the ledger, to be archived and restored; nil: there is none.
+	Letters archive.LettersTable
 	// Shelf opens where archives lie: a directory, or s3://bucket/prefix.
 	Shelf func(where string) (archive.Shelf, error)
 	Close func()

@@ -176,6 +176,7 @@ func (s *session) shown(e ledger.Entry, audits []ledger.Audit, sendings []ledger
 	if e.State == ledger.Processing {
 		s.field("retried by", plain(e.Owner)+"; without a result it is PENDING again "+moment(e.LeaseUntil, now))
 	}
+	s.field("archived in", plain(e.ArchivedIn))
 	if e.Job > 0 {
 		s.field("job", fmt.Sprint(e.Job))
 	}

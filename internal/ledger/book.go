@@ -116,8 +116,11 @@ type Upkeep interface {
 	// EndLeases returns letters whose lease ended to PENDING, some thousands at a time, and withdraws what was not published of
 	// them. It says how many.
 	EndLeases(ctx context.Context, by Actor) (int, error)
-	// Remove removes at most n letters that were resolved before the given time; their audit stays. It says how many.
+	// Remove removes at most n letters that were resolved before the given time; their audit stays. It says how many. One that a person
+	// closed may be the only copy of a decision: it stays until an archive has it, unless it has no value.
 	Remove(ctx context.Context, resolvedBefore time.Time, n int, by Actor) (int, error)
+	// Unarchived is how many letters that were resolved before the given time stay because no archive has them.
+	Unarchived(ctx context.Context, resolvedBefore time.Time) (int64, error)
 	// Compact sums up the counters.
 	Compact(ctx context.Context) error
 	// Duty takes a duty that at most one desk does at a time, where it was not done within every; it is the holder's for

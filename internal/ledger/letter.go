@@ -54,6 +54,7 @@ type Entry struct {
 	LeaseUntil  time.Time // zero: no lease
 	Job         int64     // the last job that touched it; 0: none
 	Parent      string    // id of the dead letter that it was a part of, empty where it was not
+	ArchivedIn  string    // the archive that has it as it is, empty where none has
 }
 
 // Others are the letters that do not hold one of the decisions, or the record of one, that were first read at these places.

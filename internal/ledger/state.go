@@ -34,6 +34,8 @@ const (
 	Closed     Act = "closed"      // a person resolved it
 	Edited     Act = "edited"      // a person changed the payload; the state stays
 	Removed    Act = "removed"     // it was resolved long ago
+	Archived   Act = "archived"    // an archive has it, or none any more; the state stays
+	Restored   Act = "restored"    // it was removed, and came back from an archive
 )
 
 // Move is a legal transition.
@@ -59,6 +61,7 @@ func Moves() []Move {
 		{Pending, Resolved, Closed},
 		{Failed, Resolved, Closed},
 		{Resolved, "", Removed},
+		{"", Resolved, Restored},
 	}
 }
 

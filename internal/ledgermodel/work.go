@@ -212,7 +212,7 @@ func (b *Book) Remove(ctx context.Context, resolvedBefore time.Time, n int, by l
 	defer end()
 	var gone []*ledger.Entry
 	for _, e := range b.letters {
-		if e.State == ledger.Resolved && e.ChangedAt.Before(resolvedBefore) {
+		if e.State == ledger.Resolved && e.ChangedAt.Before(resolvedBefore) && !b.onlyCopy(e) {
 			gone = append(gone, e)
 		}
 	}
@@ -233,6 +233,34 @@ func (b *Book) Remove(ctx context.Context, resolvedBefore time.Time, n int, by l
 		removed++
 	}
 	return removed, nil
+}
+
+// onlyCopy says whether what is RESOLVED may be the only copy of a decision: a person closed it, and no archive has it.
+func (b *Book) onlyCopy(e *ledger.Entry) bool {
+	if e.ArchivedIn != "" || len(e.Value) == 0 {
+		return false
+	}
+	for _, l := range slices.Backward(b.lines) {
+		if l.LetterID == e.ID && l.From != l.To {
+			return l.Act != ledger.Stored
+		}
+	}
+	return false
+}
+
+// Unarchived implements [ledger.Upkeep].
+func (b *Book) Unarchived(ctx context.Context, resolvedBefore time.Time) (n int64, err error) {
+	_, end, err := b.begin(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer end()
+	for _, e := range b.letters {
+		if e.State == ledger.Resolved && e.ChangedAt.Before(resolvedBefore) && b.onlyCopy(e) {
+			n++
+		}
+	}
+	return n, nil
 }
 
 // Compact implements [ledger.Upkeep]: there are no counters to sum up.

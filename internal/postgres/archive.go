@@ -2,9 +2,6 @@ package postgres
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -50,7 +47,7 @@ const (
 
 	archiveGoneSQL = `SELECT set_config(name, '1s', false) FROM pg_settings WHERE name = 'client_connection_check_interval'`
 
-	archiveLockSQL = `SELECT pg_try_advisory_lock(hashtextextended('docket archive ' || 'decision_logs'::regclass::oid || ' ' || $1::text, 0))`
+	archiveLockSQL = `SELECT pg_try_advisory_lock(hashtextextended('docket archive ' || $1::text::regclass::oid || ' ' || $2::text, 0))`
 
 	// archiveBoundsSQL are the partitions with their bounds; an end that is open is NULL.
 	archiveBoundsSQL = `
@@ -221,6 +218,15 @@ const dayWait = 5 * time.Second
 
 // Open takes a day for this process alone.
 func (a *Archives) Open(ctx context.Context, day archive.Day) (archive.Session, error) {
+	conn, err := a.taken(ctx, a.Name(), day)
+	if err != nil {
+		return nil, err
+	}
+	return &archiveDay{of: a, conn: conn, day: day}, nil
+}
+
+// taken makes a connection that has a day of a table for itself.
+func (a *Archives) taken(ctx context.Context, table string, day archive.Day) (*pgx.Conn, error) {
 	conn, err := a.connect(ctx)
 	if err != nil {
 		return nil, a.failed("open the day", err)
@@ -228,13 +234,13 @@ func (a *Archives) Open(ctx context.Context, day archive.Day) (archive.Session, 
 	// The session of a process that was killed outlasts it, until the server finds that nobody listens any more.
 	for deadline := time.Now().Add(dayWait); ; {
 		var ours bool
-		err := conn.QueryRow(ctx, archiveLockSQL, day.String()).Scan(&ours)
+		err := conn.QueryRow(ctx, archiveLockSQL, table, day.String()).Scan(&ours)
 		switch {
 		case err != nil:
 			hangUp(ctx, conn.PgConn())
 			return nil, a.failed("take the day", err)
 		case ours:
-			return &archiveDay{of: a, conn: conn, day: day}, nil
+			return conn, nil
 		case time.Now().After(deadline):
 			hangUp(ctx, conn.PgConn())
 			return nil, archive.ErrBusy
@@ -314,12 +320,5 @@ func (d *archiveDay) named(ctx context.Context, oid uint32) error {
 
 // Source says which database and which partition it is.
 func (d *archiveDay) Source(ctx context.Context) (archive.Source, error) {
-	var system, database string
-	err := d.conn.QueryRow(ctx, `SELECT (SELECT system_identifier::text FROM pg_control_system()), d.oid::text || '/' || n.nspname
-		FROM pg_database d, pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE datname = current_database() AND c.oid = 'decision_logs'::regclass`).Scan(&system, &database)
-	if err != nil {
-		return archive.Source{}, d.of.failed("read what database it is", err)
-	}
-	id := sha256.Sum256([]byte(system + "/" + database))
-	return archive.Source{ID: hex.EncodeToString(id[:3]), Partition: fmt.Sprintf("%s/%s/%d", system, database, d.oid)}, nil
+	return d.of.source(ctx, d.conn, d.oid)
 }

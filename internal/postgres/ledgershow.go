@@ -18,7 +18,7 @@ const (
 	entrySQL = `d.dead_letter_id, d.state::text, g.fingerprint, g.kind, g.code, g."table", g."column", g."constraint", d.message,
 	d.path, coalesce(d.decision_id, ''), d.decision_ts, d.origin_topic, d.origin_partition, d.origin_offset, coalesce(d.origin_index, -1), d.origin_timestamp,
 	d.found_topic, d.found_partition, d.found_offset, d.found_at, d.attempts, d.edited, d.first_failed_at, d.last_failed_at, d.seen_at,
-	d.changed_at, d.changed_by, d.why, coalesce(d.owner, ''), d.lease_until, coalesce(d.job_id, 0), coalesce(d.parent_id, '')`
+	d.changed_at, d.changed_by, d.why, coalesce(d.owner, ''), d.lease_until, coalesce(d.job_id, 0), coalesce(d.parent_id, ''), coalesce(d.archived_in, '')`
 	payloadSQL = entrySQL + `, d.key, d.value, d.headers::text`
 )
 
@@ -35,7 +35,7 @@ func scanEntry(r pgx.CollectableRow, more ...any) (e ledger.Entry, err error) {
 		&e.ID, &e.State, &e.Fingerprint, &c.Kind, &c.Code, &c.Table, &c.Column, &c.Constraint, &c.Message,
 		&e.Path, &e.DecisionID, &decided, &e.Origin.Topic, &e.Origin.Partition, &e.Origin.Offset, &e.Origin.Index, &origin,
 		&e.Found.Topic, &e.Found.Partition, &e.Found.Offset, &e.Found.Stamp, &e.Attempts, &e.Edited, &e.FirstFailedAt, &e.FailedAt, &e.SeenAt,
-		&e.ChangedAt, &e.ChangedBy, &e.Why, &e.Owner, &lease, &e.Job, &e.Parent,
+		&e.ChangedAt, &e.ChangedBy, &e.Why, &e.Owner, &lease, &e.Job, &e.Parent, &e.ArchivedIn,
 	}, more...)...)
 	e.DecisionTime, e.Origin.Timestamp, e.LeaseUntil = utc(decided), utc(origin), utc(lease)
 	for _, t := range []*time.Time{&e.Found.Stamp, &e.FirstFailedAt, &e.FailedAt, &e.SeenAt, &e.ChangedAt} {

@@ -77,6 +77,16 @@ func textsOf(rows pgx.Rows, err error) ([]string, error) {
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
+const lettersUnarchivedSQL = `SELECT count(*) FROM dead_letters d WHERE ` + onlyCopySQL + ` AND d.changed_at < $1`
+
+// Unarchived implements [ledger.Upkeep].
+func (l *Ledger) Unarchived(ctx context.Context, resolvedBefore time.Time) (n int64, err error) {
+	err = l.within(ctx, "count dead letters that no archive has", pgx.ReadOnly, func(ctx context.Context, tx pgx.Tx) error {
+		return tx.QueryRow(ctx, lettersUnarchivedSQL, resolvedBefore).Scan(&n)
+	})
+	return n, err
+}
+
 // Remove implements [ledger.Upkeep]. The retries of what is removed go with it, but for those that ended dead: their records
 // may stand in a dead-letter topic for longer, under ids of their own, and have to be known when they are read again.
 func (l *Ledger) Remove(ctx context.Context, resolvedBefore time.Time, n int, by ledger.Actor) (int, error) {
@@ -85,8 +95,8 @@ func (l *Ledger) Remove(ctx context.Context, resolvedBefore time.Time, n int, by
 	}
 	removed := 0
 	err := l.within(ctx, "remove resolved dead letters", pgx.ReadWrite, func(ctx context.Context, tx pgx.Tx) error {
-		ids, err := textsOf(tx.Query(ctx, `SELECT dead_letter_id FROM dead_letters WHERE state = 'RESOLVED' AND changed_at < $1::timestamptz
-			ORDER BY changed_at LIMIT $2::int FOR UPDATE SKIP LOCKED`, resolvedBefore, n))
+		ids, err := textsOf(tx.Query(ctx, `SELECT d.dead_letter_id FROM dead_letters d WHERE `+removableSQL+` AND d.changed_at < $1::timestamptz
+			ORDER BY d.changed_at LIMIT $2::int FOR UPDATE SKIP LOCKED`, resolvedBefore, n))
 		if err != nil || len(ids) == 0 {
 			return err
 		}

@@ -257,6 +257,10 @@ func (k desksBook) EndLeases(ctx context.Context, by ledger.Actor) (int, error) 
 	return asked(ctx, k.p, "EndLeases", func() (int, error) { return k.inner().EndLeases(ctx, by) })
 }
 
+func (k desksBook) Unarchived(ctx context.Context, before time.Time) (int64, error) {
+	return asked(ctx, k.p, "Unarchived", func() (int64, error) { return k.inner().Unarchived(ctx, before) })
+}
+
 func (k desksBook) Remove(ctx context.Context, before time.Time, n int, by ledger.Actor) (int, error) {
 	return asked(ctx, k.p, "Remove", func() (int, error) { return k.inner().Remove(ctx, before, n, by) })
 }

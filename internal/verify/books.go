@@ -97,6 +97,8 @@ func (t *tally) chain(id string, state ledger.State, lines []ledger.Audit) {
 		switch {
 		case (l.Act == ledger.Edited || l.Act == ledger.Died) && l.From == at && l.To == at && i > 0:
 			continue // only the payload changed, or a retry died that the state no longer waited for
+		case l.Act == ledger.Archived && l.From == ledger.Resolved && l.To == l.From && at == l.From:
+			continue // an archive has it
 		case l.From != at:
 			t.fault(Place{}, "", fmt.Sprintf("%.12s: its audit goes on from %q where it was %q", id, l.From, at), told(lines)...)
 			return
@@ -126,8 +128,11 @@ func told(lines []ledger.Audit) []string {
 // letter was resolved, is no attempt.
 func (t *tally) effects(e *ledger.Entry, lines []ledger.Audit, sendings []ledger.Sending) {
 	retried, died, dead, unsent, open := 0, 0, 0, 0, 0
+	restored := false // the retries that were not dead left the outbox with it; of another database, its audit is there
 	for _, l := range lines {
 		switch l.Act {
+		case ledger.Restored:
+			restored = true
 		case ledger.Retried:
 			retried++
 		case ledger.Died:
@@ -151,6 +156,10 @@ func (t *tally) effects(e *ledger.Entry, lines []ledger.Audit, sendings []ledger
 	}
 	slices.Sort(marks)
 	switch {
+	case restored:
+		if open > 0 {
+			t.fault(Place{}, "", fmt.Sprintf("%.12s came back from an archive, and a retry of it is on its way", e.ID))
+		}
 	case retried != len(sendings):
 		t.fault(Place{}, "", fmt.Sprintf("%.12s was retried %d times and has %d rows in the outbox", e.ID, retried, len(sendings)))
 	case died != e.Attempts, dead < e.Attempts:
