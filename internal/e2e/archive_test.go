@@ -199,6 +199,50 @@ func (a *archives) killed(random *rand.Rand, round int) {
 	}
 }
 
+// TestArchive_ClosedLettersComeBack kills the real commands while they archive dead letters that were closed, and runs them again: the
+// ledger lets go of each only once it is on the shelf, and gets all of them back as they were.
+func TestArchive_ClosedLettersComeBack(t *testing.T) {
+	t.Parallel()
+	a := newArchives(t, []string{"DOCKET_ARCHIVE_TO=" + filepath.Join(t.TempDir(), "shelf")})
+	const closed = 2500
+	a.exec(`INSERT INTO dead_letter_groups (fingerprint, kind, code, "table", "column", "constraint", message) VALUES ('0123456789abcdef', 'decode', 'syntax', '', '', '', 'no JSON')`)
+	a.exec(`INSERT INTO dead_letters (dead_letter_id, group_id, origin_topic, origin_partition, origin_offset, found_topic, found_partition, found_offset, found_at, key, value, headers,
+			message, first_failed_at, last_failed_at, changed_by, changed_act, why)
+		SELECT encode(sha256(n::text::bytea), 'hex'), 1, 't', 0, n, 'dlq', 0, n, now(), n::text::bytea, sha256(n::text::bytea), '[]', 'no JSON', now(), now(), 'desk', 'entered', 'read'
+		  FROM generate_series(1, $1::int) AS n`, closed)
+	a.exec(`UPDATE dead_letters SET state = 'RESOLVED', changed_at = '2026-03-04 12:00Z', changed_by = 'ann', changed_act = 'closed', why = 'never'`)
+	const all = `SELECT coalesce(string_agg(concat_ws('|', dead_letter_id, key, value, headers, message, origin_offset), E'\n' ORDER BY dead_letter_id), '') FROM dead_letters`
+	text := func() (s string) {
+		t.Helper()
+		if err := a.db.QueryRow(t.Context(), all).Scan(&s); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	before := text()
+	for _, at := range []string{"reading", "written", "verified"} {
+		if out, err := a.run(func(step string) bool { return step == at }, "archive", "--older-than", "3000d", "--yes", "--verbose"); err != nil && !strings.Contains(err.Error(), "killed") {
+			t.Fatalf("killed at %s: %v\n%s", at, err, out)
+		}
+	}
+	if out, err := a.run(nil, "archive", "--dead-letters"); err != nil {
+		t.Fatal(err, out)
+	}
+	a.exec(`DELETE FROM dead_letters`) // which the ledger refuses where one is in no archive
+	stop := 0
+	if out, err := a.run(func(string) bool { stop++; return stop > 2 }, "restore", "--dead-letters", "--day", a.day, "--verbose"); err != nil && !strings.Contains(err.Error(), "killed") {
+		t.Fatal(err, out)
+	}
+	out, err := a.run(nil, "restore", "--dead-letters", "--day", a.day, "--json")
+	var restored struct{ Stored, Equal, Differs int64 }
+	if err != nil || json.Unmarshal([]byte(out), &restored) != nil || restored.Differs > 0 || restored.Stored+restored.Equal < closed || text() != before {
+		t.Fatalf("%v, %+v\n%s", err, restored, out)
+	}
+	if out, err := a.run(nil, "archive", "verify", "--all"); err != nil || !strings.Contains(out, "dead_letters-2026-03-04-001-") {
+		t.Fatal(err, out)
+	}
+}
+
 // door stands before the object storage: what is done at a request is done before the storage sees it.
 type door struct {
 	*httptest.Server

@@ -92,7 +92,7 @@ func TestLetters_StayUntilArchived(t *testing.T) {
 	if err := d.tried(`DELETE FROM dead_letters WHERE state = 'RESOLVED'`); !errors.As(err, &refused) || refused.ConstraintName != "dead_letters_archived" || !strings.Contains(refused.Hint, "docket archive --dead-letters") {
 		t.Fatalf("by hand: %v", err)
 	}
-	if err := d.tried(`UPDATE dead_letters SET archived_in = 'x' WHERE dead_letter_id = '`+open.ID+`'`); !errors.As(err, &refused) || refused.ConstraintName != "dead_letters_moves" {
+	if err := d.tried(`UPDATE dead_letters SET archived_in = 'x' WHERE dead_letter_id = '` + open.ID + `'`); !errors.As(err, &refused) || refused.ConstraintName != "dead_letters_moves" {
 		t.Fatalf("an open one is archived by hand: %v", err)
 	}
 

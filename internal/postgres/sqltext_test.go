@@ -14,7 +14,7 @@ import (
 var built = []string{
 	"checkpartitions.go countStrays", // the name of a table that regclass quoted
 	// Names of columns and tables that the server quoted; the days of a COPY, which takes no parameters, are written from a date.
-	"archive.go strayDays", "archiverows.go sum", "archiverows.go Read", "archiveload.go load", "archivecount.go countBefore", "archivecount.go countLeaving",
+	"archive.go strayDays", "archiverows.go sum", "archiverows.go Read", "archiveload.go load", "archivecount.go countBefore", "archivecount.go countLeaving", "archiveletters.go Read",
 	"partition.go swap", "partition.go days", "transaction.go asked", "lookup.go look",
 	"ledgerdays.go countersSQL", "ledgerjobs.go jobs", "ledgerjobs.go changedJobs", "ledgerlist.go combinations", "ledgerlist.go collect",
 	"ledgermatching.go groupsOf", "ledgermatching.go lock", "ledgershow.go values", "ledgerupkeep.go Compact",
