@@ -61,11 +61,14 @@ func deskRow() row {
 
 func resources() row {
 	each := func(vector string) []query { return []query{{expr: named(vector), legend: "{{program}} {{instance}}"}} }
+	pools := func(vector string) []query { // the desk has two
+		return []query{{expr: named(vector), legend: "{{program}} {{instance}} {{pool}}"}}
+	}
 	return row{"Resources", []panel{
 		{
 			title: "Connections in use", kind: "timeseries", w: 6, h: 7, unit: "percentunit", max: 1,
 			about:   "Share of the pool. Normal: below 80 %. Full all the time: writes wait for a connection; see docs/scaling.md.",
-			queries: each("(docket_postgres_pool_acquired_connections" + selected + " / docket_postgres_pool_max_connections" + selected + ")"),
+			queries: pools("(docket_postgres_pool_acquired_connections" + selected + " / docket_postgres_pool_max_connections" + selected + ")"),
 		},
 		{
 			title: "Connections", kind: "timeseries", w: 6, h: 7, unit: "short",
@@ -79,7 +82,7 @@ func resources() row {
 		{
 			title: "Wait for a connection", kind: "timeseries", w: 6, h: 7, unit: "s",
 			about:   "Seconds of waiting or dialling in a second. Normal: near 0; above 1 several writes wait at any moment: pool_max_conns, or the server's max_connections.",
-			queries: each(rate("docket_postgres_pool_empty_acquire_wait_seconds_total")),
+			queries: pools(rate("docket_postgres_pool_empty_acquire_wait_seconds_total")),
 		},
 		{
 			title: "Memory", kind: "timeseries", w: 6, h: 7, unit: "bytes",

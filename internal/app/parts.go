@@ -87,17 +87,32 @@ const maxConns = 16
 
 // OpenDatabase prepares the pool; it dials nothing. An error is a [*postgres.ConfigError].
 func OpenDatabase(s config.Settings, program config.Program, log zerolog.Logger) (*postgres.DB, error) {
-	return openDatabase(s, program, nil, nil, log)
+	return openDatabase(s, poolOf(program), nil, nil, log)
 }
 
 // OpenDatabaseBy is OpenDatabase with another way to connect; nil is the ordinary one.
 func OpenDatabaseBy(s config.Settings, program config.Program, dial Dial, log zerolog.Logger) (*postgres.DB, error) {
-	return openDatabase(s, program, dial, nil, log)
+	return openDatabase(s, poolOf(program), dial, nil, log)
 }
 
-func openDatabase(s config.Settings, program config.Program, dial Dial, traces *tracing.Tracing, log zerolog.Logger) (*postgres.DB, error) {
+// OpenDatabaseFor is OpenDatabaseBy for a second pool of the program, of half the size: whoever uses it up keeps nobody else from working.
+func OpenDatabaseFor(use string, s config.Settings, program config.Program, dial Dial, log zerolog.Logger) (*postgres.DB, error) {
+	p := poolOf(program)
+	p.name, p.halved = p.name+"-"+use, true
+	return openDatabase(s, p, dial, nil, log)
+}
+
+// pool is one of a program's.
+type pool struct {
+	name   string // which the server shows
+	halved bool
+}
+
+func poolOf(program config.Program) pool { return pool{name: "docket-" + string(program)} }
+
+func openDatabase(s config.Settings, p pool, dial Dial, traces *tracing.Tracing, log zerolog.Logger) (*postgres.DB, error) {
 	cfg := postgres.Config{
-		URL: s.DatabaseURL.Reveal(), Fresh: FreshDatabaseURL(s), StoreTimeout: s.StoreTimeout, ApplicationName: "docket-" + string(program), Dialer: dial,
+		URL: s.DatabaseURL.Reveal(), Fresh: FreshDatabaseURL(s), StoreTimeout: s.StoreTimeout, ApplicationName: p.name, Dialer: dial, HalfMaxConns: p.halved,
 	}
 	if traces != nil {
 		cfg.Tracer = traces.Statements()
@@ -156,7 +171,7 @@ func open(program config.Program, s config.Settings, o Options, traces *tracing.
 		parts.Spool = sp
 		closers = append(closers, func() { _ = sp.spool.Close() })
 	}
-	db, err := openDatabase(s, program, o.DialDatabase, traces, log)
+	db, err := openDatabase(s, poolOf(program), o.DialDatabase, traces, log)
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ type parts struct {
 	sources   []*kafka.Source
 	db        *postgres.DB
 	ledger    *postgres.Ledger
+	asked     *postgres.DB // for those who ask by the API: they cannot use up what the desk works with
 	publisher *kafka.Publisher
 	reader    *kafka.Reader
 	close     func() // closes what was opened, in reverse order
@@ -51,7 +52,13 @@ func open(s config.Settings, o Options, log zerolog.Logger, reg *prometheus.Regi
 		return nil, err
 	}
 	closers = append(closers, p.db.Close)
-	reg.MustRegister(p.db.Collector())
+	if p.asked, err = app.OpenDatabaseFor("api", s, config.Desk, o.DialDatabase, log); err != nil {
+		return nil, err
+	}
+	closers = append(closers, p.asked.Close)
+	for pool, db := range map[string]*postgres.DB{"work": p.db, "api": p.asked} {
+		prometheus.WrapRegistererWith(prometheus.Labels{"pool": pool}, reg).MustRegister(db.Collector())
+	}
 	p.ledger = p.db.Ledger()
 
 	if p.publisher, err = kafka.NewPublisher(p.brokers, kafka.PublisherConfig{Timeout: s.PublishTimeout}, log, reg); err != nil {

@@ -60,7 +60,7 @@ func (p *Program) work(reg *prometheus.Registry) error {
 		desk.NewJobs(desk.JobsConfig{Holder: holder, LetterLease: s.DeskLease}, book, p.parts.db, log),
 		schedule, alerts, channels,
 	}
-	return p.openAPI(NewTrial(s, book, p.parts.db), horizon, reg)
+	return p.openAPI(NewTrial(s, p.parts.asked.Ledger(), p.parts.asked), horizon, reg)
 }
 
 // Kinds are those that are retried by themselves.

@@ -32,6 +32,8 @@ type Config struct {
 	// MaxConns is the size of the pool; a fresh connection is beside it. Default 4, or pool_max_conns of the URL. It
 	// should not be smaller than the number of partitions carried at once.
 	MaxConns int32
+	// HalfMaxConns has the pool be half as large, and 2 at least: it is the second one of its program.
+	HalfMaxConns bool
 	// ApplicationName is what pg_stat_activity shows. Default "docket".
 	ApplicationName string
 	// ReadOnly takes a node that takes no writes as well, for looking alone.
@@ -121,6 +123,9 @@ func poolConfig(cfg Config) (*pgxpool.Config, error) {
 		pc.MaxConns = cfg.MaxConns
 	case !strings.Contains(cfg.URL, "pool_max_conns"):
 		pc.MaxConns = defaultMaxConns
+	}
+	if cfg.HalfMaxConns {
+		pc.MaxConns = max(pc.MaxConns/2, 2)
 	}
 	pc.MinConns, pc.MinIdleConns = 0, 0 // nothing is dialled before it is needed
 	pc.MaxConnLifetime, pc.MaxConnLifetimeJitter = maxConnLifetime, maxConnLifetime/10
