@@ -29,6 +29,7 @@ type Decision struct {
 	Bundles     json.RawMessage `json:"bundles,omitempty"`
 	Origin      Origin          `json:"origin"`
 	StoredAt    time.Time       `json:"stored_at"`
+	Ahead       int64           `json:"ahead_seconds,omitempty" doc:"How much later its timestamp is than when it was stored, where that is more than an hour: a clock was wrong, or the timestamp was made up"`
 	Unfaithful  []string        `json:"unfaithful,omitempty" doc:"JSON pointers to where the payload is not what came, as jsonb cannot hold that. The empty one points to all of it"`
 	Unreadable  bool            `json:"unreadable,omitempty" doc:"The payload, labels and bundles are missing: an earlier release stored numbers whose text takes far more memory than they do"`
 	Decision    json.RawMessage `json:"decision,omitempty" doc:"All of it, where it was asked for. It may be personal data"`
@@ -37,7 +38,7 @@ type Decision struct {
 func decisionOf(d reader.Decision) Decision {
 	return Decision{
 		ID: d.ID, Timestamp: d.Time.UTC(), Verdict: d.Verdict, Allowed: d.Allowed, Path: d.Path, Service: d.Service, RequestedBy: d.RequestedBy, ReqID: d.ReqID,
-		OPAID: d.OPAID, OPAVersion: d.OPAVersion, Labels: d.Labels, Bundles: d.Bundles, StoredAt: d.StoredAt.UTC(), Decision: d.Raw, Unfaithful: d.Unfaithful, Unreadable: d.Unreadable,
+		OPAID: d.OPAID, OPAVersion: d.OPAVersion, Labels: d.Labels, Bundles: d.Bundles, StoredAt: d.StoredAt.UTC(), Ahead: int64(d.Ahead() / time.Second), Decision: d.Raw, Unfaithful: d.Unfaithful, Unreadable: d.Unreadable,
 		Origin: Origin{Topic: d.Topic, Partition: d.Partition, Offset: d.Offset, Index: &d.Index},
 	}
 }
@@ -139,6 +140,7 @@ type searchInput struct {
 type DecisionList struct {
 	Decisions []Decision `json:"decisions" nullable:"false"`
 	Next      string     `json:"next,omitempty" doc:"What to give as after; without it there are no more"`
+	Later     *time.Time `json:"later,omitempty" doc:"On the first page without until, the newest first: decisions that fit, or may fit, are dated from here on, more than an hour ahead of now, and are left out. Ask with since for them"`
 	Reached   *time.Time `json:"reached,omitempty" doc:"How far was looked, where time was over before the page was full: go on with next"`
 }
 
@@ -191,14 +193,18 @@ func (s *api) search(ctx context.Context, c caller, in *searchInput) (*searchOut
 		return nil, err
 	}
 	p := reader.Page{Limit: in.Limit, After: in.After, Oldest: in.Order == "oldest", Payload: in.Payload}
-	found, err := s.page(ctx, f, p)
+	bounded, later := reader.Bound(f, p.Oldest, s.Now())
+	found, err := s.page(ctx, bounded, p)
 	if err != nil {
 		return nil, ofReader(err)
+	}
+	if p.After != "" || !reader.Later(ctx, s.Decisions, f, later) {
+		later = time.Time{}
 	}
 	if in.Payload || len(f.Matches) > 0 {
 		s.read(c, "search-decisions", found.Decisions, in.Payload)
 	}
-	return &searchOutput{DecisionList{decisionsOf(found.Decisions), found.Next, moment(found.Reached)}}, nil
+	return &searchOutput{DecisionList{decisionsOf(found.Decisions), found.Next, moment(later), moment(found.Reached)}}, nil
 }
 
 func (s *api) page(ctx context.Context, f reader.Filter, p reader.Page) (reader.Found, error) {

@@ -39,7 +39,7 @@ func TestAViewerSearchesByColumnsAndSeesNoPayload(t *testing.T) {
 			t.Errorf("%s: %+v", path, p)
 		}
 	}
-	if n := len(w.store.Asked()); n != 1 {
+	if n := len(w.store.Asked()); n != 2 { // for the page, and for what is dated later
 		t.Errorf("the store was asked %d times: what is refused is not looked for", n)
 	}
 }
@@ -408,5 +408,29 @@ func TestAnExplanationIsOfTheSubjectAndTheTimeThatWereAskedFor(t *testing.T) {
 	a := w.ask(t, "auditor", "GET", "/decisions/"+decisionID+"/why?subject="+readertest.Secret, "")
 	if a.problem(t).Status != http.StatusUnprocessableEntity || !strings.Contains(a.body, "query.subject") || strings.Contains(a.body, readertest.Secret) {
 		t.Error(a)
+	}
+}
+
+// TestSearch_YearThatIsToCome: a decision that is dated far ahead heads no page, is told, and says what it is.
+func TestSearch_YearThatIsToCome(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	far := readertest.Decision(99, time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC))
+	far.StoredAt = noon
+	w.store.Add(far)
+	var list deskapi.DecisionList
+	a := w.ask(t, "viewer", "GET", "/decisions?limit=2", "")
+	if a.into(t, &list); strings.Contains(a.body, far.ID) || list.Later == nil || list.Next == "" {
+		t.Fatal(a.body)
+	}
+	since := list.Later.Format(time.RFC3339)
+	if a := w.ask(t, "viewer", "GET", "/decisions?since="+since, ""); !strings.Contains(a.body, far.ID) || !strings.Contains(a.body, `"ahead_seconds":`) || strings.Contains(a.body, `"later"`) {
+		t.Error(a.body)
+	}
+	if a := w.ask(t, "viewer", "GET", "/decisions?limit=2&after="+url.QueryEscape(list.Next), ""); strings.Contains(a.body, `"later"`) || strings.Contains(a.body, "ahead_seconds") {
+		t.Error("on the second page:", a.body)
+	}
+	if a := w.ask(t, "viewer", "GET", "/decisions?order=oldest&limit=1000", ""); !strings.Contains(a.body, far.ID) {
+		t.Error("the oldest first:", a.body)
 	}
 }

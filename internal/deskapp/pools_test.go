@@ -63,6 +63,7 @@ func TestPools_WhoAsksDoesNotStopTheWork(t *testing.T) {
 	}
 	defer p.Close()
 	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
 	ended := make(chan error, 1)
 	go func() { ended <- p.Run(ctx) }()
 	var asking sync.WaitGroup

@@ -36,7 +36,8 @@ func (s *session) logs() *cobra.Command {
 		Use: "logs [ID] [flags]", Short: "Search decisions, show one, or follow new ones", DisableFlagsInUseLine: true,
 		Long: "Search stored decisions, newest first. With ID, show that decision. With -f, follow new ones.\n\n" +
 			"ID is a decision_id, or its first 6 or more characters. `docket why ID` explains a decision. Payloads\n" +
-			"may hold personal data and are shown only with --full.\n\n" +
+			"may hold personal data and are shown only with --full. Decisions dated more than an hour ahead of now\n" +
+			"are left out, and told, unless --until, --oldest or a later --since asks for them.\n\n" +
 			"Only rows of the table are searched: `docket where-is ID` finds parked, spooled and dead-lettered ones,\n" +
 			"`docket restore` loads archived days. A search that finds too little stops after 30 s and prints the\n" +
 			"command that continues it.\n\n" +
@@ -125,8 +126,12 @@ func (o *logsFlags) fault(c *cobra.Command, args []string) error {
 func (s *session) searched(ctx context.Context, f reader.Filter, o logsFlags) error {
 	began := s.now()
 	after, n, printed := o.after, 0, -1
+	bounded, later := reader.Bound(f, o.oldest, began)
+	if o.after != "" || !reader.Later(ctx, s.sys.Decisions, f, later) {
+		later = time.Time{}
+	}
 	for {
-		found, err := s.sys.Decisions.Search(ctx, f, reader.Page{Limit: min(o.limit-n, reader.MaxLimit), After: after, Oldest: o.oldest, Payload: o.full})
+		found, err := s.sys.Decisions.Search(ctx, bounded, reader.Page{Limit: min(o.limit-n, reader.MaxLimit), After: after, Oldest: o.oldest, Payload: o.full})
 		if errors.Is(err, reader.ErrCursor) {
 			return misuse("--after is not a cursor of this search: copy it as it was printed, with the same flags")
 		}
@@ -141,7 +146,7 @@ func (s *session) searched(ctx context.Context, f reader.Filter, o logsFlags) er
 		case o.lines:
 			s.decisionLines(found.Decisions)
 		case s.asJSON:
-			s.decisionPart(found.Decisions, printed, last, after)
+			s.decisionPart(found.Decisions, printed, last, after, later)
 		case o.full:
 			s.decisionTexts(found.Decisions)
 		case len(found.Decisions) > 0:
@@ -150,6 +155,7 @@ func (s *session) searched(ctx context.Context, f reader.Filter, o logsFlags) er
 		printed = n
 		if last {
 			s.searchEnded(f, o, n, found, spent)
+			s.tellLater(f, o, later)
 			return nil
 		}
 	}
@@ -173,6 +179,15 @@ func (s *session) searchEnded(f reader.Filter, o logsFlags, n int, found reader.
 	default:
 		s.tell("%s; next page: --after %s\n", shown, found.Next)
 	}
+}
+
+// tellLater says that decisions were left out since their time is yet to come.
+func (s *session) tellLater(f reader.Filter, o logsFlags, later time.Time) {
+	if later.IsZero() || s.asJSON && !o.lines {
+		return
+	}
+	f.Since = later
+	s.tell("decisions dated more than %s ahead of now are not shown. To list them:\n  %s\n", long(reader.AheadTolerance), plainAll(strings.Join(append([]string{string(s.env.Program), "logs"}, decisionWords(f)...), " ")))
 }
 
 // reached is how far was looked.

@@ -371,3 +371,45 @@ func TestAMatchIsWrittenAsItIsRead(t *testing.T) {
 		}
 	}
 }
+
+// TestLogs_YearThatIsToCome: a decision that is dated far ahead heads no page, is told, is found, and says what it is.
+func TestLogs_YearThatIsToCome(t *testing.T) {
+	t.Parallel()
+	far := readertest.Decision(99, time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC))
+	far.StoredAt = now.Add(-time.Minute)
+	w := &world{store: decisions(3)}
+	w.store.Add(far)
+	const list = "docket logs --since 2026-11-21T"
+	r := w.call("logs")
+	if r.code != 0 || strings.Contains(r.out, far.ID) || !strings.Contains(r.err, "decisions dated more than 1h ahead of now are not shown. To list them:\n  "+list) {
+		t.Errorf("%s%s", r.out, r.err)
+	}
+	_, words, _ := strings.Cut(r.err, "docket ")
+	if r := w.call(strings.Fields(words)...); r.code != 0 || !strings.Contains(r.out, far.ID) || strings.Contains(r.err, "not shown") {
+		t.Errorf("%s%s", r.out, r.err)
+	}
+	var answer struct {
+		Decisions []struct {
+			Ahead int64 `json:"ahead_seconds"`
+		}
+		Later time.Time
+	}
+	if r := w.call("logs", "--json"); json.Unmarshal([]byte(r.out), &answer) != nil || len(answer.Decisions) != 3 || answer.Later.Sub(now) != time.Hour || answer.Decisions[0].Ahead != 0 {
+		t.Errorf("%s%s", r.out, r.err)
+	}
+	if r := w.call("logs", "--json", "--until", "9999-12-31"); json.Unmarshal([]byte(r.out), &answer) != nil || len(answer.Decisions) != 4 || answer.Decisions[0].Ahead < 1e9 {
+		t.Errorf("%s%s", r.out, r.err)
+	}
+	const dated = " after it was stored: a clock was wrong, or the timestamp was made up"
+	for _, args := range [][]string{{"logs", far.ID}, {"logs", "--full", "--until", "9999-12-31"}} {
+		if r := w.call(args...); strings.Count(r.out, dated) != 1 {
+			t.Errorf("%v: %s%s", args, r.out, r.err)
+		}
+	}
+	if r := w.call("why", far.ID); !strings.Contains(strings.Join(strings.Fields(r.out), " "), "more than an hour later than when the decision was stored") {
+		t.Errorf("%s%s", r.out, r.err)
+	}
+	if r := w.call("logs", "--service", "none"); strings.Contains(r.err, "ahead of now") {
+		t.Errorf("of what does not fit it is told, too: %s", r.err)
+	}
+}

@@ -62,8 +62,9 @@ func (s *session) lastOnes(ctx context.Context, f reader.Filter, o logsFlags) (m
 	var all []reader.Decision
 	shown := map[string]bool{}
 	after, began := "", s.now()
+	bounded, _ := reader.Bound(f, false, began)
 	for len(all) < o.limit && s.now().Sub(began) < searchingTime {
-		found, err := s.sys.Decisions.Search(ctx, f, reader.Page{Limit: min(o.limit-len(all), reader.MaxLimit), After: after, Payload: o.full})
+		found, err := s.sys.Decisions.Search(ctx, bounded, reader.Page{Limit: min(o.limit-len(all), reader.MaxLimit), After: after, Payload: o.full})
 		if err != nil {
 			return nil, err
 		}

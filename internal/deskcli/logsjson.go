@@ -25,6 +25,7 @@ type jsonDecision struct {
 	Bundles     json.RawMessage `json:"bundles"`
 	Origin      jsonPlace       `json:"origin"`
 	StoredAt    *time.Time      `json:"stored_at"`
+	Ahead       int64           `json:"ahead_seconds,omitempty"` // of when it was stored
 	Unfaithful  []string        `json:"unfaithful,omitempty"`
 	Unreadable  bool            `json:"unreadable,omitempty"`
 	Decision    json.RawMessage `json:"decision,omitempty"` // all of it, where it was asked for
@@ -34,7 +35,7 @@ func decisionOf(d reader.Decision) jsonDecision {
 	return jsonDecision{
 		ID: d.ID, Time: at(d.Time), Verdict: string(d.Verdict), Allowed: d.Allowed, Path: d.Path, Service: d.Service, RequestedBy: d.RequestedBy, ReqID: d.ReqID,
 		OPAID: d.OPAID, OPAVersion: d.OPAVersion, Labels: orNull(d.Labels), Bundles: orNull(d.Bundles),
-		Origin: jsonPlace{Topic: d.Topic, Partition: d.Partition, Offset: d.Offset, Index: &d.Index}, StoredAt: at(d.StoredAt), Decision: d.Raw, Unfaithful: d.Unfaithful, Unreadable: d.Unreadable,
+		Origin: jsonPlace{Topic: d.Topic, Partition: d.Partition, Offset: d.Offset, Index: &d.Index}, StoredAt: at(d.StoredAt), Ahead: int64(d.Ahead() / time.Second), Decision: d.Raw, Unfaithful: d.Unfaithful, Unreadable: d.Unreadable,
 	}
 }
 
@@ -46,8 +47,8 @@ func orNull(raw json.RawMessage) json.RawMessage {
 }
 
 // decisionPart prints a part of a search as JSON; the parts together are one object.
-// before is how many went before, below 0 where nothing was printed as yet.
-func (s *session) decisionPart(decisions []reader.Decision, before int, last bool, next string) {
+// before is how many went before, below 0 where nothing was printed as yet; later is from where on decisions were left out, zero where none were.
+func (s *session) decisionPart(decisions []reader.Decision, before int, last bool, next string, later time.Time) {
 	if before < 0 {
 		s.say("{\n  \"decisions\": [")
 		before = 0
@@ -66,7 +67,11 @@ func (s *session) decisionPart(decisions []reader.Decision, before int, last boo
 	}
 	if last {
 		text, _ := json.Marshal(next) //nolint:errchkjson // a string
-		s.say("\n  ],\n  \"next\": %s\n}\n", escape.JSON(text))
+		s.say("\n  ],\n  \"next\": %s", escape.JSON(text))
+		if !later.IsZero() {
+			s.say(",\n  \"later\": %q", later.Format(time.RFC3339))
+		}
+		s.say("\n}\n")
 	}
 }
 

@@ -52,6 +52,9 @@ func (s *session) decisionTable(decisions []reader.Decision, titles bool) {
 func (s *session) decisionTexts(decisions []reader.Decision) {
 	for _, d := range decisions {
 		s.say("%s  %s  %s  %s\n", d.Time.UTC().Format(instant), s.paintVerdict(string(d.Verdict)), or(d.Path, "-"), plainAll(d.ID))
+		if d.Ahead() > 0 {
+			s.say("dated %s\n", ahead(d))
+		}
 		if places := unfaithful(d.Unfaithful); places != "" {
 			s.say("altered at %s\n", places)
 		}
@@ -130,6 +133,7 @@ func (s *session) decision(d reader.Decision) {
 	}))
 	s.field("first read", plainAll(fmt.Sprintf("%s/%d/%d, decision %d of that record", d.Topic, d.Partition, d.Offset, d.Index)))
 	s.field("stored", moment(d.StoredAt.Truncate(time.Second), s.now()))
+	s.field("dated", ahead(d))
 	s.field("altered at", unfaithful(d.Unfaithful))
 	if d.Unreadable {
 		s.say("  %s\n", unreadable)
@@ -140,6 +144,15 @@ func (s *session) decision(d reader.Decision) {
 		return
 	}
 	s.say("%s\n", plainLines(pretty(d.Raw)))
+}
+
+// ahead says that a decision is dated later than it was stored.
+func ahead(d reader.Decision) string {
+	by := d.Ahead()
+	if by == 0 {
+		return ""
+	}
+	return long(by) + " after it was stored: a clock was wrong, or the timestamp was made up"
 }
 
 // unfaithful says where a payload is not what came.

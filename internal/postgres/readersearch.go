@@ -207,7 +207,8 @@ func (s *search) next() (to time.Time, last, indexed bool) {
 		to = s.at.at.Add(s.window)
 		last = !s.end.IsZero() && !to.Before(s.end)
 	default:
-		if to = s.now; s.at.set { // else what has a time to come is a window of its own
+		// What has a time to come is a window of its own, unless that takes too long.
+		if to = s.now; s.at.set && (s.shrunk || !s.at.at.After(s.now)) {
 			to = s.at.at.Add(-s.window)
 		}
 		last = !s.end.IsZero() && !to.After(s.end)

@@ -50,6 +50,8 @@ type Explanation struct {
 
 	// Unfaithful is that of [Row].
 	Unfaithful []string `json:"unfaithful,omitempty"`
+	// Ahead is [Row.Ahead] in whole seconds.
+	Ahead int64 `json:"ahead_seconds,omitempty"`
 	// Unreadable is that of [Row].
 	Unreadable bool `json:"unreadable,omitempty"`
 
@@ -142,7 +144,7 @@ const MaxNeighbours = 50
 func Explain(d Decision, around Around, q Question) Explanation {
 	r := reading(d, q)
 	x := Explanation{
-		DecisionID: d.ID, Timestamp: d.Time.UTC(), Verdict: r.said.verdict, VerdictFrom: r.said.from, VerdictStored: d.Verdict, Unfaithful: d.Unfaithful, Unreadable: d.Unreadable,
+		DecisionID: d.ID, Timestamp: d.Time.UTC(), Verdict: r.said.verdict, VerdictFrom: r.said.from, VerdictStored: d.Verdict, Unfaithful: d.Unfaithful, Ahead: int64(d.Ahead() / time.Second), Unreadable: d.Unreadable,
 		Path: r.path, Query: cutText(r.whole.get("query").str()), Reasons: notNil(r.said.reasons), MoreReasons: r.said.more, Spoke: notNil(r.said.spoke),
 		Score: r.said.score, Response: r.said.response, Bundles: r.bundles(), OPA: r.opa(), Asked: r.asked(q),
 		Masked: r.pointers("masked"), Erased: r.pointers("erased"), Evaluation: r.evaluation(),
@@ -219,6 +221,9 @@ func (x *Explanation) remarks(r reads, q Question) {
 		note("payload unreadable: its numbers take far more text than bytes, so only its columns are shown; docket archive writes it with such numbers as strings")
 	case r.whole == nil:
 		note("the stored decision is not valid JSON; only its columns are shown")
+	}
+	if x.Ahead > 0 {
+		note("the timestamp is more than an hour later than when the decision was stored: a clock was wrong, or it was made up")
 	}
 	if len(x.Unfaithful) > 0 {
 		note("jsonb cannot hold this decision as it came, so the payload is altered in places (unfaithful in --json); the exact bytes are in the column raw_bytes")
