@@ -293,7 +293,7 @@ func TestTableIsWhole(t *testing.T) {
 			}
 		}
 	}
-	if len(seen) != 89 {
+	if len(seen) != 90 {
 		t.Errorf("%d settings", len(seen))
 	}
 }

@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"docket/internal/decision"
+	"docket/internal/envelope"
 	"docket/internal/errclass"
 	"docket/internal/home"
 	"docket/internal/ledger"
@@ -86,6 +88,7 @@ func (in *Intake) carry(ctx context.Context, a Assignment, b *home.Batch) error 
 	for i, r := range records {
 		letters[i] = in.read(&d, r)
 	}
+	in.tellIDs(records, letters)
 	known, err := in.enter(ctx, a, letters)
 	if err != nil {
 		return err
@@ -103,6 +106,22 @@ func (in *Intake) carry(ctx context.Context, a Assignment, b *home.Batch) error 
 		in.log.Warn().Err(err).Str("topic", a.Topic()).Int32("partition", a.Partition()).Int64("offset", settled.Offset()).Msg("offset not committed")
 	}
 	return nil
+}
+
+// tellIDs says, in one line for a batch, that records name another id than theirs: none of our programs writes that.
+func (in *Intake) tellIDs(records []*kgo.Record, letters []ledger.Letter) {
+	n, first := 0, (*kgo.Record)(nil)
+	for i, r := range records {
+		if said := envelope.IDOf(r); said != "" && said != letters[i].ID {
+			if n++; first == nil {
+				first = r
+			}
+		}
+	}
+	if n > 0 {
+		in.log.Warn().Int("records", n).Str("topic", first.Topic).Int32("partition", first.Partition).Int64("offset", first.Offset).
+			Str("hint", "somebody else than Docket writes to this topic; the ids in the ledger are computed").Msg("dead letters name ids of others")
+	}
 }
 
 // homeOf is the home of a batch. The ledger does not tell which of its letters were there before, only whether all were.

@@ -12,6 +12,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"docket/internal/decision"
+	"docket/internal/envelope"
 	"docket/internal/ledger"
 )
 
@@ -211,4 +213,27 @@ func TestACommitThatFailsIsCoveredByTheNext(t *testing.T) {
 			t.Errorf("Carry = %v, committed %d", err, p.committed())
 		}
 	})
+}
+
+// TestIntake_IDsOfOthers: junk under the id of a letter that is still to come does not keep that out, and it is told.
+func TestIntake_IDsOfOthers(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	s := &shelf{}
+	letter, junk := deadRecord(7, `{"a":1}`), deadRecord(8, `junk`)
+	for i := range junk.Headers {
+		if junk.Headers[i].Key == envelope.DeadLetterID {
+			junk.Headers[i].Value = []byte(envelope.IDOf(letter))
+		}
+	}
+	in := intake(s, &log, nil)
+	records := []*kgo.Record{junk, letter}
+	letters := []ledger.Letter{in.read(&decision.Decoder{}, junk), in.read(&decision.Decoder{}, letter)}
+	in.tellIDs(records, letters)
+	if letters[0].ID == letters[1].ID || letters[1].ID != envelope.IDOf(letter) {
+		t.Errorf("ids %s and %s", letters[0].ID, letters[1].ID)
+	}
+	if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, `"records":1,"topic":"dlq"`) || !strings.Contains(got, `"offset":8`) {
+		t.Errorf("the log: %s", got)
+	}
 }

@@ -3,7 +3,6 @@ package desk
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -148,12 +147,19 @@ func (p *partition) standing() int {
 	return p.holding
 }
 
-func deadID(offset int64) string { return fmt.Sprintf("%064x", offset+1) }
+func deadID(offset int64) string { return deadIDOf(offset, someDecision) }
+
+// deadIDOf is the id of the record there whose value that is: it names no origin.
+func deadIDOf(offset int64, value string) string {
+	return envelope.ID(envelope.Origin{Topic: "dlq", Partition: 3, Offset: offset, Index: envelope.NoIndex}, []byte(value))
+}
+
+const someDecision = `{"decision_id":"d","timestamp":"2026-01-02T03:04:05Z","path":"a/b"}`
 
 func deadRecord(offset int64, value string, headers ...kgo.RecordHeader) *kgo.Record {
 	return &kgo.Record{Topic: "dlq", Partition: 3, Offset: offset, Key: []byte("k"), Value: []byte(value), Timestamp: time.Unix(1e9, 0),
 		Headers: append([]kgo.RecordHeader{
-			{Key: envelope.DeadLetterID, Value: []byte(deadID(offset))},
+			{Key: envelope.DeadLetterID, Value: []byte(deadIDOf(offset, value))},
 			{Key: envelope.FailureKind, Value: []byte("data")},
 			{Key: envelope.FailureCode, Value: []byte("23514")},
 			{Key: envelope.FailureMessage, Value: []byte("refused")},
@@ -162,7 +168,7 @@ func deadRecord(offset int64, value string, headers ...kgo.RecordHeader) *kgo.Re
 
 func deadRecords(from, n int64) (records []*kgo.Record) {
 	for i := range n {
-		records = append(records, deadRecord(from+i, `{"decision_id":"d","timestamp":"2026-01-02T03:04:05Z","path":"a/b"}`))
+		records = append(records, deadRecord(from+i, someDecision))
 	}
 	return records
 }

@@ -47,6 +47,7 @@ func TestRead_IDThatVerifyAsksFor(t *testing.T) {
 		"another text":      id("7"),
 		"too short":         id(strings.Repeat("a", 62)),
 		"in capitals":       id(strings.Repeat("A", 64)),
+		"that of another":   id(strings.Repeat("a", 64)),
 		"no headers":        func(r *kgo.Record) { r.Headers = nil },
 		"half an origin": func(r *kgo.Record) {
 			id("")(r)
@@ -92,7 +93,7 @@ func TestLetter_WhichDecisionItIs(t *testing.T) {
 			if l.Path != test.path || l.DecisionID != test.id || !l.DecisionTime.Equal(test.time) {
 				t.Errorf("path %q, id %q, time %v", l.Path, l.DecisionID, l.DecisionTime)
 			}
-			if string(l.Value) != test.value || l.ID != deadID(7) || string(l.Key) != "k" || l.Cause.Code != "23514" {
+			if string(l.Value) != test.value || l.ID != deadIDOf(7, test.value) || string(l.Key) != "k" || l.Cause.Code != "23514" {
 				t.Errorf("the letter is %.200v", l)
 			}
 		})

@@ -3,6 +3,7 @@ package desk
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -15,6 +16,7 @@ import (
 // RelayConfig says how the outbox is published.
 type RelayConfig struct {
 	Holder   string        // who claims, different for each relay
+	Topics   []string      // that records may be published to; a letter's own headers name its topic, and anybody may have written them
 	Interval time.Duration // between two looks into an outbox that was empty
 	Batch    int           // rows that are claimed together
 	Tries    int           // publishes of a row that may fail before its letter is FAILED
@@ -106,7 +108,7 @@ func (r *Relay) publish(ctx context.Context, rows []ledger.Sending, until time.T
 
 // send publishes a wave and writes down what became of it. It returns what was not taken.
 func (r *Relay) send(ctx context.Context, wave []ledger.Sending, until time.Time) (failed []ledger.Sending, err error) {
-	places, errs := r.publisher.Place(ctx, retryRecords(wave))
+	places, errs := r.place(ctx, wave)
 	var placed []ledger.Placed
 	var why []error
 	for i, s := range wave {
@@ -136,17 +138,47 @@ func (r *Relay) send(ctx context.Context, wave []ledger.Sending, until time.Time
 	return failed, nil
 }
 
+// ErrForeignTopic says that a retry was not published because its topic is none that retries may go to.
+var ErrForeignTopic = errors.New("the topic is not one of DOCKET_DESK_RETRY_TOPICS")
+
+// place publishes a wave, but for what would go to a topic of others.
+func (r *Relay) place(ctx context.Context, wave []ledger.Sending) ([]Place, []error) {
+	places, errs := make([]Place, len(wave)), make([]error, len(wave))
+	var ours []ledger.Sending
+	var at []int
+	for i, s := range wave {
+		if !slices.Contains(r.cfg.Topics, s.Topic) {
+			errs[i] = ErrForeignTopic
+			continue
+		}
+		ours, at = append(ours, s), append(at, i)
+	}
+	if len(ours) == 0 {
+		return places, errs
+	}
+	placed, failed := r.publisher.Place(ctx, retryRecords(ours))
+	for i, to := range at {
+		places[to], errs[to] = placed[i], failed[i]
+	}
+	return places, errs
+}
+
 // notTaken puts a row off, or gives it up. Every publish that fails counts, also for the moment's sake: with the pauses that
 // double, an outage of the brokers makes letters FAILED only after it lasted, and what is FAILED waits for a person, who
 // sees why and has the group retried at once; a letter that was tried for ever would look like one that is on its way.
 func (r *Relay) notTaken(ctx context.Context, s ledger.Sending, why error, until time.Time) error {
-	code, giveUp := codeOf(why), s.Tries+1 >= r.cfg.Tries
+	code, foreign := codeOf(why), errors.Is(why, ErrForeignTopic)
+	giveUp := foreign || s.Tries+1 >= r.cfg.Tries
 	pause := doubling(r.cfg.Backoff, r.cfg.MaxBackoff, s.Tries)
 	e := r.log.Warn().Err(why).Str("code", code).Str("topic", s.Topic).Str("dead_letter_id", s.LetterID).Int("try", s.Tries+1)
-	if giveUp {
+	switch {
+	case foreign:
+		r.observer.Published(0, 0, 1)
+		e.Str("hint", "if retries may go to this topic, add it to DOCKET_DESK_RETRY_TOPICS and retry; else find out who wrote this dead letter").Msg("retry refused, not a source topic")
+	case giveUp:
 		r.observer.Published(0, 0, 1)
 		e.Str("hint", "retry the dead letter when the brokers are healthy; it is FAILED").Msg("retry failed at its last publish")
-	} else {
+	default:
 		r.observer.Published(0, 1, 0)
 		e.Dur("pause", pause).Msg("retried record not published")
 	}

@@ -1,14 +1,17 @@
 package desk
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/rs/zerolog"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"pgregory.net/rapid"
@@ -341,6 +344,34 @@ func TestALedgerThatIsAwayIsAskedLessAndLessOften(t *testing.T) {
 		}
 		if o.rows[0].published != 1 {
 			t.Error("it does not go on")
+		}
+	})
+}
+
+// TestRelay_TopicsOfOthers: a letter's headers name its topic, and whoever can write to a dead-letter topic writes headers. Nothing goes
+// to a topic that is none of those that retries may go to; those beside it go on, in the order of their keys.
+func TestRelay_TopicsOfOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o, p := &outbox{}, &topic{}
+		o.add("k", 1)
+		o.add("l", 1)
+		o.add("m", 1)
+		o.rows[1].Topic, o.rows[2].Topic = "payments", ""
+		var log bytes.Buffer
+		r := relayOf(o, p)
+		r.log = zerolog.New(&log)
+		running(t, r, 10*time.Minute)
+		if len(p.took) != 1 || string(p.took[0].Key) != "k" {
+			t.Errorf("published %+v", p.took)
+		}
+		for _, row := range o.rows[1:] {
+			if row.refused != "foreign_topic" || row.Tries != 1 {
+				t.Errorf("row %+v", row)
+			}
+		}
+		if n := strings.Count(log.String(), `"message":"retry refused, not a source topic"`); n != 2 || !strings.Contains(log.String(), "DOCKET_DESK_RETRY_TOPICS") {
+			t.Errorf("the log: %s", log.String())
 		}
 	})
 }

@@ -136,7 +136,7 @@ func (p *topic) Place(_ context.Context, records []*kgo.Record) ([]Place, []erro
 }
 
 func relayOf(o *outbox, p *topic) *Relay {
-	return NewRelay(RelayConfig{Holder: "me", Interval: time.Second, Batch: 50, Tries: 5, Lease: time.Minute, Extend: time.Hour}, o, p, zerolog.Nop())
+	return NewRelay(RelayConfig{Holder: "me", Topics: []string{"source"}, Interval: time.Second, Batch: 50, Tries: 5, Lease: time.Minute, Extend: time.Hour}, o, p, zerolog.Nop())
 }
 
 // running runs a relay for so long.

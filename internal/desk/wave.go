@@ -58,6 +58,7 @@ const (
 	codeNotAllowed   = "not_allowed"
 	codeUnanswered   = "unanswered"
 	codeUnreachable  = "unreachable"
+	codeForeignTopic = "foreign_topic"
 	codeOther        = "other"
 )
 
@@ -65,6 +66,7 @@ var refusalCodes = []struct {
 	err  error
 	code string
 }{
+	{ErrForeignTopic, codeForeignTopic},
 	{kerr.MessageTooLarge, codeTooLarge},
 	{kerr.RecordListTooLarge, codeTooLarge},
 	{kerr.UnknownTopicOrPartition, codeTopicMissing},

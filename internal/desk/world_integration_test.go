@@ -167,7 +167,7 @@ func (w *world) publisher(timeout time.Duration) desk.Publisher {
 // relay is one with short times, not started.
 func (w *world) relay(holder string, batch int, l ledger.Relay, p desk.Publisher) *desk.Relay {
 	return desk.NewRelay(desk.RelayConfig{
-		Holder: holder, Interval: 20 * time.Millisecond, Batch: batch, Tries: 5, Lease: cmp.Or(w.lease, time.Second), Extend: letterLease,
+		Holder: holder, Topics: []string{source}, Interval: 20 * time.Millisecond, Batch: batch, Tries: 5, Lease: cmp.Or(w.lease, time.Second), Extend: letterLease,
 		Backoff: 20 * time.Millisecond, MaxBackoff: 200 * time.Millisecond,
 	}, l, p, zerolog.Nop())
 }

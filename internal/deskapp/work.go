@@ -51,7 +51,7 @@ func (p *Program) work(reg *prometheus.Registry) error {
 	}
 	p.workers = []worker{
 		desk.NewRelay(desk.RelayConfig{
-			Holder: holder, Interval: s.DeskRelayInterval, Batch: s.DeskRelayBatch, Tries: s.DeskRelayTries, Lease: RelayLease(s), Extend: s.DeskLease, Observer: metrics,
+			Holder: holder, Topics: RetryTopics(s), Interval: s.DeskRelayInterval, Batch: s.DeskRelayBatch, Tries: s.DeskRelayTries, Lease: RelayLease(s), Extend: s.DeskLease, Observer: metrics,
 		}, book, Publisher(p.parts.publisher), log),
 		desk.NewWatcher(desk.WatchConfig{MaxRecordBytes: int64(s.MaxRecordBytes)}, book, table{p.parts.db}, ledger.Actor{Name: name}, log),
 		desk.NewUpkeep(desk.UpkeepConfig{Holder: holder, KeepResolved: s.DeskKeepResolved, Counter: book, LeftOff: p.parts.db.Reader().LeftOff, Observer: metrics}, book, ledger.Actor{Name: name}, log),
@@ -82,6 +82,14 @@ func NewHorizon(s config.Settings, reader *kafka.Reader, book ledger.Reader) *de
 	return desk.NewHorizon(desk.HorizonConfig{
 		ParkingTopic: s.KafkaParkingTopic, ParkingGroup: s.ParkingGroup, DLQTopic: s.KafkaDLQTopic, ParkingDLQTopic: s.KafkaParkingDLQTopic, DeskGroup: s.DeskGroup,
 	}, logs{reader}, book)
+}
+
+// RetryTopics are those that retries may go to.
+func RetryTopics(s config.Settings) []string {
+	if len(s.DeskRetryTopics) > 0 {
+		return s.DeskRetryTopics
+	}
+	return []string{s.KafkaTopic}
 }
 
 // RelayLease is how long the relay may have rows to itself: four times what publishing them may take, so that it never runs out

@@ -106,7 +106,7 @@ func (s *session) look(ctx context.Context, f *fate) error {
 	case ledger.Died:
 		f.Result, f.Detail = "dead", "failed again"+because(sendings)+fmt.Sprintf(", attempt %d of %d", last.Attempts, s.settings.DeskMaxAttempts)
 	case ledger.Refused:
-		f.Result, f.Detail = "refused", "Kafka did not accept it"+because(sendings)
+		f.Result, f.Detail = "refused", "not published"+because(sendings)
 	case ledger.LeaseEnded:
 		f.Result, f.Detail = "lease_ended", "no result in time; it can be retried again"
 	default:

@@ -162,7 +162,7 @@ func TestRetryEndsWhereTheDeskSaysSo(t *testing.T) {
 			time.Sleep(20 * time.Millisecond)
 		}
 	}()
-	d.has(d.run(1, "", "dlq", "retry", letters[0].ID[:12], "--wait"), "FAILED", "Kafka did not accept it: network")
+	d.has(d.run(1, "", "dlq", "retry", letters[0].ID[:12], "--wait"), "FAILED", "not published: network")
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ func TestRetryFollowsEachToItsEnd(t *testing.T) {
 	}{
 		"stored":      {[]string{all[0].ID[:8]}, always(ledger.SendingStored, ""), 0, []string{"stored", "RESOLVED", "row stored, first read at"}},
 		"dead again":  {[]string{all[0].ID[:8]}, always(ledger.SendingDead, "23514"), 1, []string{"dead", "PENDING", "failed again: 23514 (check_violation), attempt 1 of 3"}},
-		"not taken":   {[]string{all[0].ID[:8]}, always(ledger.SendingRefused, "network"), 1, []string{"refused", "FAILED", "Kafka did not accept it: network"}},
+		"not taken":   {[]string{all[0].ID[:8]}, always(ledger.SendingRefused, "network"), 1, []string{"refused", "FAILED", "not published: network"}},
 		"lease ended": {[]string{all[0].ID[:8]}, always(ledger.SendingWithdrawn, ""), 1, []string{"lease_ended", "can be retried again"}},
 		"one of two":  {[]string{all[0].ID[:8], all[6].ID[:8]}, always(ledger.SendingStored, ""), 1, []string{"stored", "refused", "nothing was changed: PROCESSING since", "by mara; wait for the result of that retry"}},
 		"twice named": {[]string{all[0].ID[:8], all[0].ID}, always(ledger.SendingStored, ""), 0, []string{"stored"}},

@@ -304,7 +304,7 @@ func (s *session) retries(sendings []ledger.Sending) {
 // ended is how a retry ended, in a few words.
 func ended(r ledger.Sending) string {
 	text := map[ledger.SendingOutcome]string{
-		"": "in progress", ledger.SendingStored: "stored", ledger.SendingDead: "failed again", ledger.SendingRefused: "Kafka did not accept it",
+		"": "in progress", ledger.SendingStored: "stored", ledger.SendingDead: "failed again", ledger.SendingRefused: "not published",
 		ledger.SendingWithdrawn: "withdrawn: not published in time",
 	}[r.Outcome]
 	if r.Code != "" && r.Outcome != ledger.SendingStored {

@@ -1,7 +1,6 @@
 package envelope
 
 import (
-	"encoding/hex"
 	"time"
 	"unicode/utf8"
 
@@ -15,7 +14,7 @@ const RetryOf = "docket-retry-of"
 
 // Dead is what a record of a dead-letter topic says of itself.
 type Dead struct {
-	ID            string
+	ID            string // computed, whatever a header says
 	Origin        Origin
 	Cause         Cause
 	FirstFailedAt time.Time
@@ -24,8 +23,8 @@ type Dead struct {
 	RetryOf       string             // the mark of the retry that it was; empty: none
 }
 
-// OpenDead reads a record of a dead-letter topic, whose only writers are Docket's own. What is missing or makes no sense is
-// put right as far as the record allows: first read where it is now, failed when it was written, and the id is made anew.
+// OpenDead reads a record of a dead-letter topic. What is missing or makes no sense is put right as far as the record allows: first read where it
+// is now, failed when it was written. The id is computed: an id that a header could choose would keep the letter out that it belongs to.
 // A code that is missing is "unknown". One that names its topic and no place in it never had one.
 func OpenDead(r *kgo.Record) Dead {
 	e := OpenParked(r, 0)
@@ -39,8 +38,6 @@ func OpenDead(r *kgo.Record) Dead {
 	for _, h := range r.Headers {
 		value := line(string(h.Value), maxMessage)
 		switch h.Key {
-		case DeadLetterID:
-			d.ID = string(h.Value)
 		case FailureKind:
 			d.Cause.Kind = Kind(line(string(h.Value), maxCode))
 		case FailureCode:
@@ -72,19 +69,11 @@ func OpenDead(r *kgo.Record) Dead {
 	if d.Cause.Code == "" {
 		d.Cause.Code = "unknown"
 	}
-	if !IsID(d.ID) {
-		d.ID = ID(d.Origin, r.Value)
-	}
+	d.ID = ID(d.Origin, r.Value)
 	if d.FirstFailedAt.IsZero() || d.FirstFailedAt.After(d.FailedAt) {
 		d.FirstFailedAt = d.FailedAt
 	}
 	return d
-}
-
-// IsID says whether text can be the id of a dead letter. Of a record with another one [OpenDead] makes the id anew.
-func IsID(text string) bool {
-	id, err := hex.DecodeString(text)
-	return err == nil && len(id) == 32
 }
 
 var knownKind = map[Kind]bool{Decode: true, Data: true, Conflict: true, Transient: true, Exhausted: true}

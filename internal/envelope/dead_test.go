@@ -48,6 +48,7 @@ func TestDeadRecordThatSaysNothingOfItselfIsKnownAllTheSame(t *testing.T) {
 	for name, h := range map[string]kgo.RecordHeader{
 		"an id that is none":        {Key: DeadLetterID, Value: []byte("../../etc")},
 		"an id that is too short":   {Key: DeadLetterID, Value: []byte("ab")},
+		"the id of another":         {Key: DeadLetterID, Value: []byte(ID(Origin{Topic: "source", Offset: 7}, []byte("a real letter")))},
 		"a kind that is none":       {Key: FailureKind, Value: []byte("weird")},
 		"a failure in the future":   {Key: FirstFailedAt, Value: []byte(stamped(now.Add(time.Hour)))},
 		"a time that is none":       {Key: FailedAt, Value: []byte("yesterday")},

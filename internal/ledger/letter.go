@@ -112,7 +112,7 @@ type SendingOutcome string
 const (
 	SendingStored    SendingOutcome = "stored"    // it has its row
 	SendingDead      SendingOutcome = "dead"      // it is dead again
-	SendingRefused   SendingOutcome = "refused"   // Kafka did not take it
+	SendingRefused   SendingOutcome = "refused"   // Kafka did not take it, or its topic is none that retries may go to
 	SendingWithdrawn SendingOutcome = "withdrawn" // its lease ended before it was published
 )
 

@@ -84,7 +84,7 @@ func (b *Book) Unpublished(ctx context.Context, holder string, id int64, code st
 	s.end(ledger.SendingRefused, now)
 	s.lookAt = now
 	if e := b.letters[s.LetterID]; e.State == ledger.Processing {
-		b.move(e, ledger.Failed, ledger.Refused, ledger.Actor{Name: holder, Why: "Kafka did not take it: " + code}, now)
+		b.move(e, ledger.Failed, ledger.Refused, ledger.Actor{Name: holder, Why: "it was not published: " + code}, now)
 	}
 	return nil
 }

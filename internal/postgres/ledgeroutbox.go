@@ -170,7 +170,7 @@ func (l *Ledger) Unpublished(ctx context.Context, holder string, id int64, code 
 		case !giveUp:
 			return nil
 		}
-		_, err = tx.Exec(ctx, notTakenSQL, letters, holder, "Kafka did not take it: "+code)
+		_, err = tx.Exec(ctx, notTakenSQL, letters, holder, "it was not published: "+code)
 		return err
 	})
 }

@@ -85,7 +85,7 @@ func newDeskProgram(p *process, log zerolog.Logger) (d *deskProgram, err error) 
 	}
 	d.workers = []interface{ Run(context.Context) error }{
 		desk.NewRelay(desk.RelayConfig{
-			Holder: p.name, Interval: s.DeskRelayInterval, Batch: s.DeskRelayBatch, Tries: s.DeskRelayTries, Lease: deskapp.RelayLease(s), Extend: s.DeskLease,
+			Holder: p.name, Topics: deskapp.RetryTopics(s), Interval: s.DeskRelayInterval, Batch: s.DeskRelayBatch, Tries: s.DeskRelayTries, Lease: deskapp.RelayLease(s), Extend: s.DeskLease,
 		}, book, deskapp.Publisher(publisher), log),
 		desk.NewWatcher(desk.WatchConfig{MaxRecordBytes: int64(s.MaxRecordBytes), MaxPause: 2 * time.Second}, book, desksTable{p}, ledger.Actor{Name: name}, log),
 		desk.NewUpkeep(desk.UpkeepConfig{Holder: p.name, KeepResolved: s.DeskKeepResolved}, book, ledger.Actor{Name: name}, log),

@@ -26,9 +26,7 @@ func ForwardedOf(r *kgo.Record, h home.Home, found string) Forwarded {
 	f.Kind, f.Code, f.Message, f.ID = of[envelope.FailureKind], of[envelope.FailureCode], of[envelope.FailureMessage], of[envelope.DeadLetterID]
 	f.RetryOf = of[envelope.RetryOf]
 	if h == home.DeadLetter || h == home.Exhausted {
-		if f.Entry = f.ID; !envelope.IsID(f.ID) {
-			f.Entry = envelope.OpenDead(r).ID
-		}
+		f.Entry = envelope.OpenDead(r).ID
 	}
 	f.NoOrigin = !f.unplaced(of) && !f.origin(of)
 	if !f.NoOrigin {
