@@ -234,3 +234,22 @@ func next(ctx context.Context, shelf Shelf, table string, day Day, source string
 	}
 	return generation, leftovers, nil
 }
+
+// Days are the days of which the shelf has whole archives of a table, in order. The manifests themselves are not read.
+func Days(ctx context.Context, shelf Shelf, table string) ([]Day, error) {
+	names, err := shelf.List(ctx, prefix(table, nil))
+	if err != nil {
+		return nil, err
+	}
+	var days []Day
+	for _, name := range names {
+		of := nameForm.FindStringSubmatch(name)
+		if of == nil || of[1] != table || of[5] != manifestSuffix {
+			continue
+		}
+		if day, err := ParseDay(of[2]); err == nil && !slices.Contains(days[max(len(days)-1, 0):], day) { // names are in order
+			days = append(days, day)
+		}
+	}
+	return days, nil
+}

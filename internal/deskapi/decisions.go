@@ -287,7 +287,7 @@ func (s *api) byID(ctx context.Context, id string) ([]reader.Decision, error) {
 		if len(letters) > 0 {
 			return nil, problem(http.StatusNotFound, "no decision of that id is stored, but a dead letter claims it", "GET /api/v1/dead-letters/"+letters[0].ID+" shows it")
 		}
-		return nil, problem(http.StatusNotFound, "no decision of that id is stored", "GET /api/v1/where-is?q= looks for it in every other home")
+		return nil, problem(http.StatusNotFound, "no decision of that id is stored", "GET /api/v1/where-is?q= looks for it in every other home but archives, which docket archive list names")
 	}
 	return all, nil
 }

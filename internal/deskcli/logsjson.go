@@ -75,8 +75,8 @@ func (s *session) decisionPart(decisions []reader.Decision, before int, last boo
 	}
 }
 
-// decisionsOfID prints the decisions of an id as JSON, with what else claims it.
-func (s *session) decisionsOfID(decisions []reader.Decision, claims []ledger.Entry, unknown string) {
+// decisionsOfID prints the decisions of an id as JSON, with what else claims it; where there are none, with where it was looked for.
+func (s *session) decisionsOfID(decisions []reader.Decision, claims []ledger.Entry, unknown string, p places) {
 	all := []jsonDecision{}
 	for _, d := range decisions {
 		all = append(all, decisionOf(d))
@@ -86,7 +86,9 @@ func (s *session) decisionsOfID(decisions []reader.Decision, claims []ledger.Ent
 		Next      string         `json:"next"`
 		Others    []jsonClaim    `json:"others,omitempty"`         // dead letters that claim the id
 		Unknown   string         `json:"others_unknown,omitempty"` // why they could not be searched
-	}{all, "", jsonClaims(claims), unknown})
+		Looked    []string       `json:"looked,omitempty"`
+		NotLooked []string       `json:"not_looked,omitempty"`
+	}{all, "", jsonClaims(claims), unknown, p.looked, p.not})
 }
 
 // decisionLines prints decisions as JSON, a line for each.

@@ -76,12 +76,12 @@ func (s *session) oneDecision(ctx context.Context, id string, o logsFlags) error
 	}
 	claims, unknown := s.claims(ctx, id, all)
 	if len(all) == 0 {
+		p := s.lookedFor(ctx, id, unknown)
 		if s.asJSON && !o.lines {
-			s.decisionsOfID(nil, claims, unknown)
+			s.decisionsOfID(nil, claims, unknown, p)
 		}
-		s.tellClaims(id, claims, unknown)
-		s.tell("no decision %s is stored; to search parked, spooled and dead-lettered records: docket where-is %s\n", plain(id), plainAll(shell(id)))
-		s.tell("if its day is archived: docket archive list, docket restore --day DAY, then try again\n")
+		s.tellClaims(id, claims, "") // why they are unknown is among the places
+		s.absent(id, p)
 		return endError(1)
 	}
 	if !o.full {
@@ -93,7 +93,7 @@ func (s *session) oneDecision(ctx context.Context, id string, o logsFlags) error
 	case o.lines:
 		s.decisionLines(all)
 	case s.asJSON:
-		s.decisionsOfID(all, claims, unknown)
+		s.decisionsOfID(all, claims, unknown, places{})
 	default:
 		if len(all) > 1 {
 			s.say("%s have this id, with different timestamps; oldest first.\n\n", counted(int64(len(all)), "decision"))

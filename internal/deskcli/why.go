@@ -191,8 +191,8 @@ func (s *session) stored(ctx context.Context, id, flag string, at time.Time) (re
 	}
 	if len(all) == 0 {
 		claims, unknown := s.claims(ctx, id, nil)
-		s.tellClaims(id, claims, unknown)
-		s.absent(id)
+		s.tellClaims(id, claims, "")
+		s.absent(id, s.lookedFor(ctx, id, unknown))
 		return reader.Decision{}, endError(1)
 	}
 	if at.IsZero() && len(all) == 1 {
@@ -208,15 +208,6 @@ func (s *session) stored(ctx context.Context, id, flag string, at time.Time) (re
 		s.tell("  %s %s  %s\n", flag, d.Time.UTC().Format(time.RFC3339Nano), d.Verdict)
 	}
 	return reader.Decision{}, endError(1)
-}
-
-// absent says that a decision is not in the table, and where it may be.
-func (s *session) absent(id string) {
-	word := plainAll(shell(id))
-	s.tell("%s: no decision %s is stored\n", s.env.Program, plain(id))
-	s.tell("  not read yet, parked, or dead-lettered? docket where-is %s\n", word)
-	s.tell("  its day is archived? docket archive list; docket restore --day DAY; then try again\n")
-	s.tell("  shortened? give its first %d or more characters; docket logs prints ids\n", reader.LeastID)
 }
 
 func (s *session) compare() *cobra.Command {

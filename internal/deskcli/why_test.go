@@ -108,7 +108,7 @@ func TestADecisionThatIsNotThereIsSaidWithWhereItMayBe(t *testing.T) {
 	for _, args := range [][]string{{"why", "no'one\x1b[31m"}, {"diff", "w-1", "no'one\x1b[31m"}, {"why", "w-"}, {"why", "none", "--json"}} {
 		r := (&world{store: asked(t)}).call(args...)
 		quiet(t, r.out+r.err)
-		if r.code != 1 || r.out != "" || !strings.Contains(r.err, "docket where-is ") || !strings.Contains(r.err, "docket restore") {
+		if r.code != 1 || r.out != "" || !strings.Contains(r.err, "docket where-is ") || !strings.Contains(r.err, "archives: DOCKET_ARCHIVE_TO is not set") {
 			t.Errorf("%q: exit %d, %s%s", args, r.code, r.out, r.err)
 		}
 	}

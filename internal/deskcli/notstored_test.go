@@ -1,0 +1,64 @@
+package deskcli
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestNotStored_SaysWhereItWasLookedFor, and where not: archived days by the names of their manifests.
+func TestNotStored_SaysWhereItWasLookedFor(t *testing.T) {
+	t.Parallel()
+	shelf := t.TempDir()
+	file := func(name string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(shelf, name), []byte("{"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := &world{store: decisions(3), days: young{}, environ: []string{"DOCKET_ARCHIVE_TO=" + shelf}}
+	ask := func(args ...string) (result, string) {
+		t.Helper()
+		r := w.call(args...)
+		if r.code != 1 {
+			t.Errorf("%v: exit %d", args, r.code)
+		}
+		return r, r.err
+	}
+	if _, said := ask("why", "no-such-id"); !strings.Contains(said, "  looked at: archives in "+shelf+", which has none of decisions\n") ||
+		!strings.Contains(said, "  looked at: the rows of decision_logs\n  looked at: the ledger of dead letters\n") || strings.Contains(said, "not looked at: archive") {
+		t.Error(said)
+	}
+	file("decision_logs-2026-03-04-001-3f9a2c-4f397d52.0001.jsonl.gz") // of a killed run: no archive
+	file("dead_letters-2026-03-01-001-3f9a2c-4f397d52.manifest.json")
+	file("decision_logs-2026-08-01-001-3f9a2c-4f397d52.manifest.json")
+	if _, said := ask("logs", "no-such-id"); !strings.Contains(said, "  not looked at: an archived day, 2026-08-01, in "+shelf+": docket restore --day 2026-08-01\n") {
+		t.Error(said)
+	}
+	file("decision_logs-2026-08-01-002-3f9a2c-4f397d53.manifest.json")
+	file("decision_logs-2026-08-03-001-3f9a2c-4f397d54.manifest.json")
+	r, said := ask("logs", "no-such-id", "--json")
+	var answer struct {
+		Looked    []string
+		NotLooked []string `json:"not_looked"`
+	}
+	if err := json.Unmarshal([]byte(r.out), &answer); err != nil || len(answer.Looked) != 2 || len(answer.NotLooked) != 2 || !strings.HasPrefix(answer.NotLooked[1], "2 archived days from 2026-08-01 to 2026-08-03 in ") {
+		t.Errorf("%v, %+v, %s", err, answer, said)
+	}
+	w.environ = nil
+	if _, said := ask("logs", "no-such-id"); !strings.Contains(said, "not looked at: archives: DOCKET_ARCHIVE_TO is not set\n") {
+		t.Error(said)
+	}
+	w.environ = []string{"DOCKET_ARCHIVE_TO=" + filepath.Join(shelf, "decision_logs-2026-08-01-001-3f9a2c-4f397d52.manifest.json")} // no directory
+	if _, said := ask("logs", "no-such-id"); !strings.Contains(said, "not looked at: archives in ") {
+		t.Error(said)
+	}
+	w.book = newBook(letters()...)
+	w.book.fails = errors.New("away")
+	if _, said := ask("logs", "no-such-id"); strings.Contains(said, "  looked at: the ledger of dead letters\n") || !strings.Contains(said, "not looked at: the ledger of dead letters was not searched: away") {
+		t.Error(said)
+	}
+}
