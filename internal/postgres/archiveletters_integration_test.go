@@ -54,6 +54,12 @@ func (d *deskDB) tried(sql string) error {
 	return errors.Join(err, conn.Close(d.t.Context()))
 }
 
+// shelved has all that is RESOLVED noted as archived.
+func (d *deskDB) shelved() {
+	d.t.Helper()
+	d.Exec(d.t, `UPDATE dead_letters SET archived_in = 'archive-1' WHERE state = 'RESOLVED' AND archived_in IS NULL`)
+}
+
 func (d *deskDB) remove() int {
 	d.t.Helper()
 	n, err := d.Remove(d.t.Context(), time.Now().Add(-time.Hour), 100, ledger.Actor{Name: "desk-1"})

@@ -62,6 +62,7 @@ func TestADeskNeedsNoRightToWriteTheAudit(t *testing.T) {
 	if _, err := d.Resolve(t.Context(), []string{m.ID}, ann); err != nil {
 		t.Fatal(err)
 	}
+	d.shelved()
 	if n, err := d.Remove(t.Context(), time.Now().Add(time.Hour), 9, ledger.Actor{Name: "desk"}); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,6 +24,7 @@ type modelLetter struct {
 	state    ledger.State
 	attempts int
 	edits    int
+	free     bool // of a RESOLVED one: it is stored, or an archive has it
 }
 
 type modelSending struct {
@@ -59,7 +61,7 @@ func TestTheLedgerIsItsModel(t *testing.T) {
 		m := &ledgerModel{d: d, conn: conn, letters: map[string]*modelLetter{}, removed: map[string]bool{}, sendings: map[int64]*modelSending{}, offset: 1000}
 		rt.Repeat(map[string]func(*rapid.T){
 			"": m.check, "enter": m.enter, "again": m.again, "retry": m.retry, "resolve": m.resolve, "edit": m.edit, "claim": m.claim, "publish": m.publish,
-			"unpublish": m.unpublish, "die": m.die, "stored": m.stored, "leases": m.leases, "claims": m.claims, "remove": m.remove, "compact": m.compact,
+			"unpublish": m.unpublish, "die": m.die, "stored": m.stored, "leases": m.leases, "claims": m.claims, "archive": m.archive, "remove": m.remove, "compact": m.compact,
 		})
 	})
 }
@@ -316,7 +318,9 @@ func (m *ledgerModel) stored(t *rapid.T) {
 	if s == nil {
 		return
 	}
-	m.letters[s.LetterID].state = ledger.Resolved
+	if l := m.letters[s.LetterID]; l.state != ledger.Resolved {
+		l.state, l.free = ledger.Resolved, true
+	}
 	for id, other := range m.sendings {
 		if other.LetterID != s.LetterID || other.outcome != "" || other.place != 0 && string(other.Value) != string(s.Value) {
 			continue
@@ -364,10 +368,21 @@ func (m *ledgerModel) claims(t *rapid.T) {
 	}
 }
 
+// archive notes some of what is RESOLVED as archived.
+func (m *ledgerModel) archive(t *rapid.T) {
+	ids := m.draw(t)
+	m.sql(t, `UPDATE dead_letters SET archived_in = 'archive-1' WHERE state = 'RESOLVED' AND archived_in IS NULL AND dead_letter_id = ANY('{`+strings.Join(ids, ",")+`}')`)
+	for _, id := range ids {
+		if l := m.letters[id]; l != nil && l.state == ledger.Resolved {
+			l.free = true
+		}
+	}
+}
+
 func (m *ledgerModel) remove(t *rapid.T) {
 	want := 0
 	for id, l := range m.letters {
-		if l.state != ledger.Resolved {
+		if l.state != ledger.Resolved || !l.free {
 			continue
 		}
 		want++
@@ -429,7 +444,7 @@ var broken = map[string]string{
 		WHERE c.n IS DISTINCT FROM l.n`,
 	"lines of the audit that do not follow the one before, or are no legal move": `SELECT count(*) FROM (
 		SELECT *, lag(to_state) OVER (PARTITION BY dead_letter_id ORDER BY audit_id) AS before FROM dead_letter_audit) a
-		WHERE before IS DISTINCT FROM from_state OR NOT (from_state = to_state AND act IN ('edited', 'died')
+		WHERE before IS DISTINCT FROM from_state OR NOT (from_state = to_state AND act IN ('edited', 'died', 'archived')
 			OR EXISTS (SELECT FROM dead_letter_moves m WHERE m.from_state IS NOT DISTINCT FROM a.from_state AND m.to_state IS NOT DISTINCT FROM a.to_state AND m.act = a.act))`,
 	"letters whose audit ends in another state": `SELECT count(*) FROM dead_letters d FULL JOIN (
 		SELECT DISTINCT ON (dead_letter_id) dead_letter_id, to_state FROM dead_letter_audit ORDER BY dead_letter_id, audit_id DESC) a USING (dead_letter_id)

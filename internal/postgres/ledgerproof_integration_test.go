@@ -19,6 +19,7 @@ func TestTheLedgerKnowsWhatItHasSeenAndNothingElse(t *testing.T) {
 	if _, err := d.Resolve(t.Context(), []string{gone.ID}, ann); err != nil {
 		t.Fatal(err)
 	}
+	d.shelved()
 	if n, err := d.Remove(t.Context(), time.Now().Add(time.Hour), 10, ann); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}

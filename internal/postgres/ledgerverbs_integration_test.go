@@ -285,6 +285,7 @@ func TestRemove_SameRefusalLater(t *testing.T) {
 	if _, err := d.Resolve(t.Context(), []string{l.ID}, ann); err != nil {
 		t.Fatal(err)
 	}
+	d.shelved()
 	if n, err := d.Remove(t.Context(), time.Now().Add(time.Hour), 10, ann); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
@@ -309,6 +310,7 @@ func TestWhatWasResolvedLongAgoGoesAndItsAuditStays(t *testing.T) {
 	if _, err := d.Resolve(t.Context(), []string{l.ID}, ann); err != nil {
 		t.Fatal(err)
 	}
+	d.shelved()
 	if n, err := d.Remove(t.Context(), noon, 10, ann); n != 0 || err != nil {
 		t.Fatal(n, err)
 	}
@@ -336,6 +338,7 @@ func TestWhatARetryLeftInTheDeadLetterTopicIsKnownWhenItsLetterIsGone(t *testing
 	if _, err := d.Resolve(t.Context(), []string{l.ID}, ann); err != nil {
 		t.Fatal(err)
 	}
+	d.shelved()
 	if n, err := d.Remove(t.Context(), time.Now().Add(time.Hour), 10, ann); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
@@ -471,7 +474,8 @@ func TestRulesHoldByHandToo(t *testing.T) {
 	}
 	d.Exec(t, `UPDATE dead_letters SET state = 'RESOLVED', changed_act = 'closed'`)
 	same(t, d.text(`SELECT actor || ': ' || why FROM dead_letter_audit WHERE act = 'closed'`), "postgres (SQL): changed by hand")
+	d.shelved()
 	d.Exec(t, `DELETE FROM dead_letters`)
-	same(t, d.trail(l.ID), "entered >PENDING, closed PENDING>RESOLVED, removed RESOLVED>")
+	same(t, d.trail(l.ID), "entered >PENDING, closed PENDING>RESOLVED, archived RESOLVED>RESOLVED, removed RESOLVED>")
 	d.adds()
 }
