@@ -243,7 +243,7 @@ func reading(program config.Program, s config.Settings) from {
 }
 
 func spoolConfig(s config.Settings, instance string) fallback.Config {
-	cfg := fallback.Config{Dir: s.SpoolDir, Instance: instance, MaxBytes: int64(s.SpoolMaxBytes), MaxAge: s.SpoolMaxAge}
+	cfg := fallback.Config{Dir: s.SpoolDir, Instance: instance, MaxBytes: int64(s.SpoolMaxBytes), MaxAge: s.SpoolMaxAge, Keys: s.HeaderKeys()}
 	if s.SpoolOnFull == "evict" {
 		cfg.OnFull = fallback.Evict
 	}

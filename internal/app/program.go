@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/rs/zerolog"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
 
 	"docket/internal/buildinfo"
@@ -138,7 +139,7 @@ func (p *Program) assemble(reg *prometheus.Registry) {
 		DLQTopic: s.KafkaDLQTopic, ParkingTopic: s.KafkaParkingTopic, ParkingDLQTopic: s.KafkaParkingDLQTopic,
 		MaxRecordBytes: int64(s.MaxRecordBytes), BatchBytes: int64(s.BatchMaxBytes), Turns: turns, RetryPauses: s.RetryPauses, ParkBatches: s.ParkBatches, ProbeInterval: s.ProbeInterval, PublishTimeout: s.PublishTimeout,
 		Backoff: s.ParkingBackoff, MaxBackoff: s.ParkingMaxBackoff, MaxAttempts: s.ParkingMaxAttempts,
-		Consumer: reading(p.name, s).group + "/" + p.options.Instance, Replay: p.name == config.Replayer,
+		Consumer: reading(p.name, s).group + "/" + p.options.Instance, Replay: p.name == config.Replayer, Keys: s.HeaderKeys(),
 	}
 	db := p.observer.Timed(p.parts.Database)
 	if p.tracing != nil {
@@ -244,7 +245,7 @@ func (p *Program) carry(ctx context.Context, a Assignment) error {
 	s := p.settings
 	w := parking.New(parking.Config{
 		Lookahead: s.ParkingLookahead, Weigh: kafka.RecordBytes, MaxBackoff: s.ParkingMaxBackoff,
-		BatchRecords: s.BatchMaxRecords, BatchBytes: int64(s.BatchMaxBytes), BatchWait: s.BatchMaxWait, Once: p.options.Once,
+		BatchRecords: s.BatchMaxRecords, BatchBytes: int64(s.BatchMaxBytes), BatchWait: s.BatchMaxWait, Once: p.options.Once, Keys: s.HeaderKeys(), Unproven: p.unproven,
 	}, a)
 	p.mu.Lock()
 	p.windows[w] = struct{}{}
@@ -255,6 +256,13 @@ func (p *Program) carry(ctx context.Context, a Assignment) error {
 		p.mu.Unlock()
 	}()
 	return p.pipe.Run(ctx, w)
+}
+
+// unproven says that somebody else may have written to the parking topic.
+func (p *Program) unproven(n int, first *kgo.Record) {
+	p.log.Warn().Int("records", n).Str("topic", first.Topic).Int32("partition", first.Partition).Int64("offset", first.Offset).
+		Str("hint", "somebody without the key of DOCKET_HEADER_KEY wrote to this topic, or the key is newer than the records; they are replayed as never tried").
+		Msg("parked records without proof")
 }
 
 // waiting is how many parked records were read and are not due.

@@ -51,7 +51,16 @@ func All(ctx context.Context, s config.Settings) []Result {
 func Uploads(ctx context.Context, s config.Settings) []Result {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
-	return described(ctx, s, []string{s.KafkaTopic, s.KafkaDLQTopic}, nil)
+	return append(described(ctx, s, []string{s.KafkaTopic, s.KafkaDLQTopic}, nil), headerKey(s)...)
+}
+
+// headerKey looks for the key without which anybody who may write to a topic can say what the collector says.
+func headerKey(s config.Settings) []Result {
+	r := report{what: "header key"}
+	if s.HeaderKey == "" {
+		r.add(Warn, "nothing proves that a collector wrote a record", "set DOCKET_HEADER_KEY_FILE for all programs; make a key with: openssl rand -hex 32")
+	}
+	return r.results("set")
 }
 
 // Failed says whether any of them failed.

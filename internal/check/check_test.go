@@ -158,8 +158,18 @@ func TestCollectorNeedsToWriteAndNothingElse(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	if all := Uploads(ctx, s); !Failed(all) || len(all) != 1 {
+	if all := Uploads(ctx, s); !Failed(all) || len(all) != 2 {
 		t.Errorf("nobody is there: %v", all)
+	}
+}
+
+func TestHeaderKey(t *testing.T) {
+	t.Parallel()
+	if all := headerKey(config.Settings{}); len(all) != 1 || all[0].Level != Warn || !strings.Contains(all[0].Hint, "DOCKET_HEADER_KEY_FILE") {
+		t.Errorf("without a key: %v", all)
+	}
+	if all := headerKey(config.Settings{HeaderKey: "k"}); len(all) != 1 || all[0].Level != OK || strings.Contains(all[0].Detail, "k ") {
+		t.Errorf("with one: %v", all)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"docket/internal/envelope"
 	"docket/internal/redact"
 	"docket/internal/subject"
 	"docket/internal/telemetry"
@@ -47,6 +48,8 @@ type Config struct {
 	RetryAfter time.Duration
 	// Auth is who may upload.
 	Auth Auth
+	// Keys sign what is published.
+	Keys envelope.Keys
 	// Tracer follows uploads; nil: nobody does.
 	Tracer Tracer
 }

@@ -52,12 +52,15 @@ func (u *upload) home(ctx context.Context) *refusal {
 	if traceparent := u.trace.Traceparent(); traceparent != "" {
 		u.headers = []kgo.RecordHeader{{Key: "traceparent", Value: []byte(traceparent)}}
 	}
-	var sealer envelope.Sealer
+	sealer := envelope.Sealer{Keys: c.cfg.Keys}
 	for i := range u.parts {
 		part := &u.parts[i]
 		value, readable := u.redacted(part)
 		t.records = append(t.records, kgo.Record{Topic: c.cfg.Topic, Value: value, Key: u.key(part, value, readable), Headers: u.headers})
 		o := outgoing{record: &t.records[i], index: i}
+		if !c.cfg.Keys.None() {
+			c.cfg.Keys.Sign(o.record)
+		}
 		if part.Err != nil {
 			o.form = dead
 			o.record = u.letter(&sealer, i, o.record, cause(part.Err), now)
@@ -162,6 +165,7 @@ func (u *upload) next(o *outgoing, sealer *envelope.Sealer, now time.Time) *refu
 		if o.form == plain {
 			o.form = zipped
 			o.record = &kgo.Record{Topic: o.record.Topic, Key: o.record.Key, Value: small, Headers: u.headers}
+			c.cfg.Keys.Sign(o.record)
 			return nil
 		}
 		o.form = deadZipped
@@ -173,7 +177,7 @@ func (u *upload) next(o *outgoing, sealer *envelope.Sealer, now time.Time) *refu
 		o.record = u.letter(sealer, o.index, o.record, why, now)
 	case deadZipped:
 		o.form = bare
-		o.record = envelope.Bare(o.record)
+		o.record = c.cfg.Keys.Bare(o.record)
 	default:
 		return refuse(reasonDecisionBytes, 0)
 	}

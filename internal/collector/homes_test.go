@@ -190,18 +190,25 @@ func TestDecisionThatTheBrokersRefuseAsTooLargeIsSentSmallerUntilItFits(t *testi
 		"as it is":                       {large, 1 << 20, 1 << 20, 200, logs, ""},
 		"gzipped":                        {large, 1 << 12, 1 << 20, 200, logs, ""},
 		"gzipped, as a dead letter":      {large, 100, 1 << 12, 200, dlq, "too_large"},
-		"with the necessary headers":     {large, 100, 900, 200, dlq, "too_large"},
+		"with the necessary headers":     {large, 100, 950, 200, dlq, "too_large"},
 		"nowhere":                        {large, 100, 100, 413, "", ""},
 		"a bad one":                      {badLarge, 100, 1 << 20, 200, dlq, "missing_field"},
 		"a bad one, gzipped":             {badLarge, 100, 1 << 12, 200, dlq, "missing_field"},
-		"a bad one, headers cut":         {badLarge, 100, 900, 200, dlq, "missing_field"},
+		"a bad one, headers cut":         {badLarge, 100, 950, 200, dlq, "missing_field"},
 		"a bad one, nowhere":             {badLarge, 100, 100, 413, "", ""},
 		"a bad one is not one of topics": {badLarge, 1 << 20, 100, 413, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			keys, err := envelope.ParseKeys(strings.Repeat("a key of 8", 4))
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := newWorld(t, func(c *Config) { c.Keys = keys })
 			w.kafka.answer = func(r *kgo.Record) error {
+				if !keys.Prove(r) {
+					t.Errorf("published without proof: %v", r.Headers)
+				}
 				if string(r.Value) == good("a") || string(r.Value) == good("z") {
 					return nil
 				}

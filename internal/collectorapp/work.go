@@ -88,7 +88,7 @@ func work(s config.Settings) (collector.Config, error) {
 	return collector.Config{
 		Topic: s.KafkaTopic, DLQTopic: s.KafkaDLQTopic, Key: key, Redact: rules,
 		UploadBytes: int64(s.CollectorUploadBytes), InflatedBytes: int64(s.CollectorInflated), Memory: int64(s.CollectorMemory), Uploads: s.CollectorUploads,
-		BodyTimeout: s.CollectorBodyTimeout, PublishTimeout: s.PublishTimeout, RetryAfter: s.CollectorRetryAfter, Auth: auth,
+		BodyTimeout: s.CollectorBodyTimeout, PublishTimeout: s.PublishTimeout, RetryAfter: s.CollectorRetryAfter, Auth: auth, Keys: s.HeaderKeys(),
 	}, nil
 }
 

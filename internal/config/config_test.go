@@ -16,7 +16,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/goleak"
+
+	"docket/internal/envelope"
 )
 
 var update = flag.Bool("update", false, "write docs/settings.md anew")
@@ -141,6 +144,7 @@ func TestComplaints(t *testing.T) {
 		"key file missing":                     {[]string{"DOCKET_KAFKA_TLS=true", "DOCKET_KAFKA_TLS_CERT=" + junk, "DOCKET_KAFKA_TLS_KEY=" + dir + "/none"}, "DOCKET_KAFKA_TLS_KEY: the file cannot be read"},
 		"certificate is junk":                  {[]string{"DOCKET_KAFKA_TLS=true", "DOCKET_KAFKA_TLS_CERT=" + junk, "DOCKET_KAFKA_TLS_KEY=" + junk}, "DOCKET_KAFKA_TLS_CERT: certificate and key are not a pair"},
 		"secret twice":                         {[]string{"DOCKET_DATABASE_URL_FILE=" + junk}, "DOCKET_DATABASE_URL: is set together with DOCKET_DATABASE_URL_FILE"},
+		"key of headers too short":             {[]string{"DOCKET_HEADER_KEY=short"}, "DOCKET_HEADER_KEY: a key has less than 32 bytes; make one with: openssl rand -hex 32"},
 		"secret's file empty":                  {[]string{"DOCKET_KAFKA_SASL_PASSWORD_FILE=" + empty}, "DOCKET_KAFKA_SASL_PASSWORD_FILE: the file is empty"},
 		"secret's file missing":                {[]string{"DOCKET_KAFKA_SASL_PASSWORD_FILE=" + dir + "/none"}, "DOCKET_KAFKA_SASL_PASSWORD_FILE: the file cannot be read (no such file or directory)"},
 		"secret's file a directory":            {[]string{"DOCKET_KAFKA_SASL_PASSWORD_FILE=" + dir}, "DOCKET_KAFKA_SASL_PASSWORD_FILE: is a directory"},
@@ -233,6 +237,35 @@ func TestSecretFromFile(t *testing.T) {
 	}
 }
 
+// TestSettings_HeaderKeys: a file holds the newest key and the one before.
+func TestSettings_HeaderKeys(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "keys")
+	older := strings.Repeat("old ", 8) + "key"
+	if err := os.WriteFile(path, []byte(strings.Repeat("new ", 8)+"key\n"+older+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for program, uses := range map[Program]string{Consumer: "DOCKET_DATABASE_URL=postgres://u@db/x", Replayer: "DOCKET_DATABASE_URL=postgres://u@db/x", Desk: "DOCKET_DATABASE_URL=postgres://u@db/x", Collector: "DOCKET_LOG_LEVEL=info"} {
+		s, _, err := Load(program, []string{"DOCKET_HEADER_KEY_FILE=" + path, "DOCKET_KAFKA_BROKERS=localhost:9092", uses})
+		if err != nil {
+			t.Fatalf("%s: %v", program, err)
+		}
+		before, err := envelope.ParseKeys(older)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &kgo.Record{Value: []byte("{}")}
+		before.Sign(r)
+		if !s.HeaderKeys().Prove(r) {
+			t.Errorf("%s: the key before is not believed", program)
+		}
+		s.HeaderKeys().Sign(r)
+		if before.Prove(r) {
+			t.Errorf("%s: signed with the key before", program)
+		}
+	}
+}
+
 func TestSizes(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]Size{
@@ -293,7 +326,7 @@ func TestTableIsWhole(t *testing.T) {
 			}
 		}
 	}
-	if len(seen) != 90 {
+	if len(seen) != 91 {
 		t.Errorf("%d settings", len(seen))
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"docket/internal/envelope"
 )
 
 // relations looks at what a single value does not show: its form, and whether the settings agree with each other.
@@ -15,6 +17,7 @@ func (l *loader) relations() {
 	l.topics()
 	l.groups()
 	l.sasl()
+	l.headerKey()
 	l.tls()
 	l.database()
 	l.timing()
@@ -89,6 +92,13 @@ func (l *loader) groups() {
 		if l.fine(desk) && s.DeskGroup == other.name {
 			l.complain(desk, "%s is already the group of %s; the desk reads other topics", quote(s.DeskGroup), other.variable)
 		}
+	}
+}
+
+// headerKey asks for keys that prove something.
+func (l *loader) headerKey() {
+	if _, err := envelope.ParseKeys(l.settings.HeaderKey.Reveal()); err != nil {
+		l.complain("DOCKET_HEADER_KEY", "%v; make one with: openssl rand -hex 32", err)
 	}
 }
 

@@ -4,7 +4,11 @@
 // It stays free of what the settings are used for: no client, no file is kept open, nothing is logged.
 package config
 
-import "time"
+import (
+	"time"
+
+	"docket/internal/envelope"
+)
 
 // Program is one of the programs. Some settings have a default of their own in each, so that all can run side by side on
 // one machine, and some belong to one or two of them alone.
@@ -40,6 +44,7 @@ type Settings struct {
 	KafkaSASLMechanism    string        `env:"DOCKET_KAFKA_SASL_MECHANISM" oneof:"PLAIN,SCRAM-SHA-256,SCRAM-SHA-512" unit:"choice" text:"SASL mechanism for the brokers. If it is not set, Docket does not log in."`
 	KafkaSASLUsername     string        `env:"DOCKET_KAFKA_SASL_USERNAME" unit:"text" text:"User for SASL."`
 	KafkaSASLPassword     Secret        `env:"DOCKET_KAFKA_SASL_PASSWORD" unit:"secret" text:"Password for SASL."`
+	HeaderKey             Secret        `env:"DOCKET_HEADER_KEY" unit:"secret" text:"Key of 32 bytes or more that proves the headers of forwarded records (docket-mac), the same for all programs. A second line may hold the former key. With it, a parked record without proof is replayed as one that was never tried, and a dead letter without proof is listed as foreign."`
 
 	DatabaseURL     Secret `group:"Database" for:"consumer,parking-replayer,docket" env:"DOCKET_DATABASE_URL" required:"true" unit:"secret" text:"Postgres connection, as postgres://user:password@host:5432/database?sslmode=verify-full or as key=value words. Missing parts come from PGHOST, PGUSER, PGPASSWORD, PGPASSFILE, PGSSLMODE and the other PG* variables."`
 	AutoMigrate     bool   `for:"consumer,parking-replayer,docket" env:"DOCKET_AUTO_MIGRATE" default:"false" unit:"true or false" text:"Migrate the schema at the start. The role needs the right to change it."`
@@ -128,6 +133,15 @@ type Settings struct {
 	CollectorRetryAfter  time.Duration `for:"collector" env:"DOCKET_COLLECTOR_RETRY_AFTER" default:"2s" min:"1s" max:"1h" unit:"duration" text:"Value of Retry-After in answers with 429 and 503, rounded up to whole seconds."`
 
 	files map[string]string // of secrets that came from a file: variable to path
+}
+
+// HeaderKeys are those that prove headers; settings that were loaded have valid ones.
+func (s Settings) HeaderKeys() envelope.Keys {
+	keys, err := envelope.ParseKeys(s.HeaderKey.Reveal())
+	if err != nil {
+		panic("settings that were not loaded: " + err.Error())
+	}
+	return keys
 }
 
 // Tries is how often a write is tried before it counts as failed.

@@ -24,6 +24,7 @@ type IntakeConfig struct {
 	Actor          ledger.Actor
 	Pause          time.Duration // after the ledger did not take a batch; doubles up to 10 s. 0: 100 ms
 	Observer       Observer      // nil: nobody
+	Keys           envelope.Keys // that prove what a record says of itself
 }
 
 // Intake carries dead-letter topics into the ledger. It is safe for concurrent use, one [Intake.Carry] for each partition.
@@ -112,6 +113,9 @@ func (in *Intake) carry(ctx context.Context, a Assignment, b *home.Batch) error 
 func (in *Intake) tellIDs(records []*kgo.Record, letters []ledger.Letter) {
 	n, first := 0, (*kgo.Record)(nil)
 	for i, r := range records {
+		if letters[i].Cause.Kind == envelope.Foreign {
+			continue // it is told by its kind
+		}
 		if said := envelope.IDOf(r); said != "" && said != letters[i].ID {
 			if n++; first == nil {
 				first = r

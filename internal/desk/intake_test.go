@@ -215,6 +215,35 @@ func TestACommitThatFailsIsCoveredByTheNext(t *testing.T) {
 	})
 }
 
+// TestIntake_Foreign: a writer to a dead-letter topic has nothing retried by itself, names no topic, and ends no retry.
+func TestIntake_Foreign(t *testing.T) {
+	t.Parallel()
+	keys, err := envelope.ParseKeys(strings.Repeat("a key of 8", 4))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	in := intake(&shelf{}, &log, nil)
+	in.cfg.Keys = keys
+	mark := "00000000-0000-4000-8000-000000000000"
+	says := func(offset int64) *kgo.Record {
+		return deadRecord(offset, someDecision, kgo.RecordHeader{Key: envelope.OriginalTopic, Value: []byte("payments")}, kgo.RecordHeader{Key: envelope.OriginalPartition, Value: []byte("0")},
+			kgo.RecordHeader{Key: envelope.OriginalOffset, Value: []byte("5")}, kgo.RecordHeader{Key: envelope.RetryOf, Value: []byte(mark)})
+	}
+	forged, ours := says(7), says(8)
+	keys.Sign(ours)
+	records := []*kgo.Record{forged, ours}
+	letters := []ledger.Letter{in.read(&decision.Decoder{}, forged), in.read(&decision.Decoder{}, ours)}
+	in.tellIDs(records[:1], letters[:1])
+	if l := letters[0]; l.Cause.Kind != envelope.Foreign || l.Origin.Topic != "dlq" || l.Origin.Partition != 3 || l.Origin.Offset != 7 || l.RetryOf != "" ||
+		l.ID != envelope.ID(l.Origin, l.Value) || l.DecisionID == "" || len(l.Headers) != len(forged.Headers) || log.Len() > 0 {
+		t.Errorf("the forged one is %+v; %s", l, &log)
+	}
+	if l := letters[1]; l.Cause.Kind != envelope.Data || l.Origin.Topic != "payments" || l.RetryOf != mark {
+		t.Errorf("the proven one is %+v", l)
+	}
+}
+
 // TestIntake_IDsOfOthers: junk under the id of a letter that is still to come does not keep that out, and it is told.
 func TestIntake_IDsOfOthers(t *testing.T) {
 	t.Parallel()

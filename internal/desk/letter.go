@@ -16,7 +16,7 @@ import (
 // is a UUID and times that a timestamptz has. The rest can be held as it is: what [envelope.OpenDead] reads is clean text, a
 // decision that reads has no NUL and only UTF-8, and keys of headers may be any bytes for [ledger.Header].
 func (in *Intake) read(d *decision.Decoder, r *kgo.Record) ledger.Letter {
-	dead := envelope.OpenDead(r)
+	dead := in.cfg.Keys.OpenDead(r)
 	l := ledger.Letter{
 		ID: dead.ID, Origin: dead.Origin, Cause: dead.Cause, Key: r.Key, Value: r.Value, RetryOf: dead.RetryOf,
 		Found:         ledger.Found{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Stamp: dated(r.Timestamp)},

@@ -157,7 +157,7 @@ func TestADeadLetterOfACollectorGoesBackToTheTopicThatItWasMeantFor(t *testing.T
 	value := []byte(`{"decision_id":"d1","path":7}`)
 	e := envelope.Unplaced(&kgo.Record{Topic: "decision-logs", Key: []byte("alice"), Value: value}, time.Unix(1_800_000_000, 0))
 	sealed := e.Seal(envelope.Cause{Kind: envelope.Decode, Code: "wrong_type"}, envelope.Sealed{Topic: "dlq", Index: envelope.NoIndex, Value: value, At: time.Unix(1_800_000_001, 0)})
-	for name, r := range map[string]*kgo.Record{"whole": sealed, "bare": envelope.Bare(sealed)} {
+	for name, r := range map[string]*kgo.Record{"whole": sealed, "bare": envelope.Keys{}.Bare(sealed)} {
 		r.Partition, r.Offset, r.Timestamp = 2, 900, time.Unix(1_800_000_002, 0)
 		l := letterOf(r)
 		if l.Origin.Topic != "decision-logs" || l.Origin.Partition != envelope.NoPlace || l.Origin.Offset != envelope.NoPlace || l.Origin.Index != envelope.NoIndex || l.Found.Topic != "dlq" {

@@ -24,7 +24,8 @@ type RelayConfig struct {
 	Extend   time.Duration // of a letter from when its record is published
 	// Backoff is before the second try of a row; it doubles with each, up to MaxBackoff. 0: 1 s and 30 s.
 	Backoff, MaxBackoff time.Duration
-	Observer            Observer // nil: nobody
+	Observer            Observer      // nil: nobody
+	Keys                envelope.Keys // with which records are signed
 }
 
 // Relay publishes what is to be retried. Several can run at once, here and elsewhere.
@@ -156,7 +157,7 @@ func (r *Relay) place(ctx context.Context, wave []ledger.Sending) ([]Place, []er
 	if len(ours) == 0 {
 		return places, errs
 	}
-	placed, failed := r.publisher.Place(ctx, retryRecords(ours))
+	placed, failed := r.publisher.Place(ctx, retryRecords(ours, r.cfg.Keys))
 	for i, to := range at {
 		places[to], errs[to] = placed[i], failed[i]
 	}
@@ -217,7 +218,7 @@ func (r *Relay) mark(ctx context.Context, until time.Time, write func(context.Co
 	}
 }
 
-func retryRecords(wave []ledger.Sending) []*kgo.Record {
+func retryRecords(wave []ledger.Sending, keys envelope.Keys) []*kgo.Record {
 	now := time.Now()
 	out := make([]*kgo.Record, len(wave))
 	for i, s := range wave {
@@ -227,6 +228,7 @@ func retryRecords(wave []ledger.Sending) []*kgo.Record {
 		}
 		headers = append(headers, kgo.RecordHeader{Key: envelope.RetryOf, Value: []byte(s.Mark)})
 		out[i] = &kgo.Record{Topic: s.Topic, Key: s.Key, Value: s.Value, Headers: headers, Timestamp: now}
+		keys.Sign(out[i])
 	}
 	return out
 }

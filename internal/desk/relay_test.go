@@ -38,6 +38,24 @@ func TestARetriedRecordIsThatOfTheLetterWithItsMark(t *testing.T) {
 	})
 }
 
+func TestRelay_Keys(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		keys, err := envelope.ParseKeys(strings.Repeat("a key of 8", 4))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, p := &outbox{}, &topic{}
+		o.add("k", 1)
+		r := relayOf(o, p)
+		r.cfg.Keys = keys
+		running(t, r, time.Second/2)
+		if len(p.took) != 1 || !keys.Prove(p.took[0]) {
+			t.Errorf("put back without proof: %+v", p.took)
+		}
+	})
+}
+
 func TestALetterThatWasEditedIsPublishedAsItIsNow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

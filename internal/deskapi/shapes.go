@@ -10,7 +10,7 @@ import (
 // Filter chooses dead letters in a body; every field that is set has to fit.
 type Filter struct {
 	Fingerprint string         `json:"fingerprint,omitempty" pattern:"^[0-9a-f]{4,16}$" doc:"Whole, or its first characters, at least 4"`
-	Kind        envelope.Kind  `json:"kind,omitempty" enum:"decode,data,conflict,transient,exhausted"`
+	Kind        envelope.Kind  `json:"kind,omitempty" enum:"decode,data,conflict,transient,exhausted,foreign"`
 	Code        string         `json:"code,omitempty" minLength:"1" maxLength:"64" doc:"SQLSTATE, or a reason of the decoder or of ours"`
 	Path        string         `json:"path,omitempty" minLength:"1" maxLength:"4096" doc:"Of the decision, exact"`
 	States      []ledger.State `json:"states,omitempty" nullable:"false" enum:"PENDING,PROCESSING,FAILED,RESOLVED" minItems:"1" maxItems:"4"`
@@ -45,7 +45,7 @@ func (f Filter) all() bool {
 // FilterQuery is Filter in a query.
 type FilterQuery struct {
 	Fingerprint string         `query:"fingerprint" pattern:"^[0-9a-f]{4,16}$" doc:"Whole, or its first characters, at least 4"`
-	Kind        string         `query:"kind" enum:"decode,data,conflict,transient,exhausted"`
+	Kind        string         `query:"kind" enum:"decode,data,conflict,transient,exhausted,foreign"`
 	Code        string         `query:"code" maxLength:"64" doc:"SQLSTATE, or a reason of the decoder or of ours"`
 	Path        string         `query:"path" maxLength:"4096" doc:"Of the decision, exact"`
 	States      []ledger.State `query:"states" nullable:"false" enum:"PENDING,PROCESSING,FAILED,RESOLVED" maxItems:"4" doc:"By comma"`

@@ -40,7 +40,7 @@ func (p *Program) work(reg *prometheus.Registry) error {
 		Observer: metrics,
 	}, book, horizon, channels, log)
 	p.intake = desk.NewIntake(desk.IntakeConfig{
-		MaxRecordBytes: int64(s.MaxRecordBytes), MaxAttempts: s.DeskMaxAttempts, Actor: ledger.Actor{Name: name, Why: "read from its dead-letter topic"}, Observer: metrics,
+		MaxRecordBytes: int64(s.MaxRecordBytes), MaxAttempts: s.DeskMaxAttempts, Actor: ledger.Actor{Name: name, Why: "read from its dead-letter topic"}, Observer: metrics, Keys: s.HeaderKeys(),
 	}, beating{book, &p.pulse}, alerts.New, log)
 	schedule, err := desk.NewSchedule(desk.ScheduleConfig{
 		Holder: holder, First: s.DeskRetryFirst, Interval: s.DeskRetryInterval, Kinds: Kinds(s), Lease: s.DeskLease,
@@ -51,7 +51,7 @@ func (p *Program) work(reg *prometheus.Registry) error {
 	}
 	p.workers = []worker{
 		desk.NewRelay(desk.RelayConfig{
-			Holder: holder, Topics: RetryTopics(s), Interval: s.DeskRelayInterval, Batch: s.DeskRelayBatch, Tries: s.DeskRelayTries, Lease: RelayLease(s), Extend: s.DeskLease, Observer: metrics,
+			Holder: holder, Topics: RetryTopics(s), Interval: s.DeskRelayInterval, Batch: s.DeskRelayBatch, Tries: s.DeskRelayTries, Lease: RelayLease(s), Extend: s.DeskLease, Observer: metrics, Keys: s.HeaderKeys(),
 		}, book, Publisher(p.parts.publisher), log),
 		desk.NewWatcher(desk.WatchConfig{MaxRecordBytes: int64(s.MaxRecordBytes)}, book, table{p.parts.db}, ledger.Actor{Name: name}, log),
 		desk.NewUpkeep(desk.UpkeepConfig{Holder: holder, KeepResolved: s.DeskKeepResolved, Counter: book, LeftOff: p.parts.db.Reader().LeftOff, Observer: metrics}, book, ledger.Actor{Name: name}, log),

@@ -16,6 +16,7 @@ var kindText = map[envelope.Kind]string{
 	envelope.Conflict:  "A decision with the same decision_id and ts but another payload was stored first.",
 	envelope.Transient: "The database could not store it at that moment.",
 	envelope.Exhausted: "The replayer gave up after its last attempt.",
+	envelope.Foreign:   "Nothing proves that Docket wrote it (docket-mac), so its headers are listed and not believed.",
 }
 
 // explanation is what is known of why a letter is dead.
@@ -33,6 +34,11 @@ func explained(e ledger.Entry) explanation {
 	x := explanation{Kind: kindText[e.Cause.Kind], Try: try(e), Blame: "unknown code; see the message", Class: errclass.Unknown.String()}
 	if v, ok := errclass.Lookup(e.Cause.Code); ok {
 		x.Name, x.Class, x.Blame, x.Why, x.Effect = v.Name, v.Class.String(), v.Class.Blame(), v.Why, v.Effect()
+	}
+	if e.Cause.Kind == envelope.Foreign {
+		x.Name, x.Class, x.Blame = "unproven_headers", "foreign", "whoever wrote it to the dead-letter topic without the key of DOCKET_HEADER_KEY"
+		x.Why = "A stranger can write anything here. It can also be a record of a Docket program that did not have the key yet."
+		x.Effect = "No schedule retries it, and a retry is refused. If its payload is genuine, send it to where decisions come in, then close it."
 	}
 	return x
 }
@@ -89,7 +95,11 @@ func actions(e ledger.Entry, operator string) []action {
 		{"close it for good, with a note", join("docket dlq resolve", id, operator, "--note '...'")},
 		{"list all that failed in the same way", "docket dlq list --fingerprint " + e.Fingerprint},
 	}
-	if e.Cause.Kind == envelope.Decode {
+	switch e.Cause.Kind {
+	case envelope.Foreign:
+		// Its topic is the dead-letter topic, where no retry goes.
+		out = append(out[:1:1], out[3:]...)
+	case envelope.Decode:
 		// A retry alone can only end the same way.
 		out = append(out[:1:1], out[2:]...)
 	}

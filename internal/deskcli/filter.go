@@ -52,7 +52,7 @@ func (f *filterFlags) given() bool {
 }
 
 func kinds() []string {
-	return []string{string(envelope.Decode), string(envelope.Data), string(envelope.Conflict), string(envelope.Transient), string(envelope.Exhausted)}
+	return []string{string(envelope.Decode), string(envelope.Data), string(envelope.Conflict), string(envelope.Transient), string(envelope.Exhausted), string(envelope.Foreign)}
 }
 
 func stateNames() []string {

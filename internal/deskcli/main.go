@@ -343,7 +343,7 @@ var valueTexts = []struct{ name, text string }{
 	{"SUBJECT", "requested_by, requested_by:host (without the port), label:NAME or input:/POINTER."},
 	{"CODE", "a SQLSTATE like 23514, or a code of Docket like too_large; `docket classify CODE` explains it."},
 	{"STATE", "PENDING: waits for a retry. PROCESSING: a retry is in progress. FAILED: its automatic retries are used up. RESOLVED: it is stored, or a person closed it."},
-	{"KIND", "decode: not a valid decision. data: the table refuses it. conflict: its decision_id is stored with another payload. transient: the database could not store it at that moment. exhausted: the replayer gave up."},
+	{"KIND", "decode: not a valid decision. data: the table refuses it. conflict: its decision_id is stored with another payload. transient: the database could not store it at that moment. exhausted: the replayer gave up. foreign: nothing proves that Docket wrote it."},
 	{"PLACE", "a directory, or s3://BUCKET/PREFIX with the settings DOCKET_ARCHIVE_S3_*."},
 }
 

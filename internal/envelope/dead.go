@@ -23,10 +23,34 @@ type Dead struct {
 	RetryOf       string             // the mark of the retry that it was; empty: none
 }
 
+// Unproven is the code of a dead letter that is [Foreign].
+const Unproven = "unproven"
+
+// foreign is a dead letter of which nothing is known but what it holds and where it stands. What it claims in headers of ours is
+// kept among its headers, to be looked at.
+func foreign(r *kgo.Record) Dead {
+	origin := Open(r).Origin
+	d := Dead{ID: ID(origin, r.Value), Origin: origin, FirstFailedAt: r.Timestamp, FailedAt: r.Timestamp, Cause: Cause{Kind: Foreign, Code: Unproven,
+		Message: "nothing proves that Docket wrote this record, so what its headers say is not believed"}}
+	for _, h := range r.Headers {
+		if h.Key != RetryOf {
+			d.Headers = append(d.Headers, h)
+		}
+	}
+	return d
+}
+
+// OpenDead is [Keys.OpenDead] without keys.
+func OpenDead(r *kgo.Record) Dead { return Keys{}.OpenDead(r) }
+
 // OpenDead reads a record of a dead-letter topic. What is missing or makes no sense is put right as far as the record allows: first read where it
 // is now, failed when it was written. The id is computed: an id that a header could choose would keep the letter out that it belongs to.
-// A code that is missing is "unknown". One that names its topic and no place in it never had one.
-func OpenDead(r *kgo.Record) Dead {
+// A code that is missing is "unknown". One that names its topic and no place in it never had one. Where keys do not prove its headers it is
+// [Foreign].
+func (k Keys) OpenDead(r *kgo.Record) Dead {
+	if !k.Prove(r) {
+		return foreign(r)
+	}
 	e := OpenParked(r, 0)
 	d := Dead{Origin: e.Origin, FirstFailedAt: e.FirstFailedAt, FailedAt: r.Timestamp}
 	if h := ourHeaders(r); isTopic(h.topic) && h.partition == nil && h.offset == nil && h.index == nil {

@@ -77,7 +77,7 @@ func TestMarkOfARetryTravelsAsAHeaderOfOthers(t *testing.T) {
 			t.Error("the next retry would carry the mark of this one beside its own")
 		}
 	}
-	if got := OpenDead(Bare(dead)).RetryOf; got != "" {
+	if got := OpenDead(Keys{}.Bare(dead)).RetryOf; got != "" {
 		t.Errorf("a bare record has the mark %q", got)
 	}
 }

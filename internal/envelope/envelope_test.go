@@ -238,7 +238,7 @@ func TestMessageIsOneLine(t *testing.T) {
 
 func TestBareKeepsWhatIsNecessary(t *testing.T) {
 	t.Parallel()
-	r := Bare(Open(source()).Seal(Cause{Kind: Transient, Code: "08006", Message: "m", Table: "t"},
+	r := Keys{}.Bare(Open(source()).Seal(Cause{Kind: Transient, Code: "08006", Message: "m", Table: "t"},
 		Sealed{Topic: "p", Index: 1, Value: []byte("v"), At: now, Attempt: 2, NotBefore: now, Consumer: "c"}))
 	h := headers(r)
 	for _, key := range []string{OriginalTopic, OriginalPartition, OriginalOffset, OriginalIndex, FailureKind, FailureCode, DeadLetterID, RetryAttempt, NotBefore} {

@@ -43,7 +43,7 @@ var ours = map[string]bool{
 	OriginalTopic: true, OriginalPartition: true, OriginalOffset: true, OriginalIndex: true, OriginalTimestamp: true,
 	FailureKind: true, FailureCode: true, FailureMessage: true, FailureTable: true, FailureColumn: true, FailureConstraint: true,
 	FirstFailedAt: true, FailedAt: true, RetryAttempt: true, NotBefore: true, DeadLetterID: true, Consumer: true, Traceparent: true,
-	DecisionID: true, DecisionTime: true,
+	DecisionID: true, DecisionTime: true, Mac: true,
 }
 
 // necessary are those of ours that stay on a record which the broker refuses as too large.
@@ -62,6 +62,8 @@ const (
 	Conflict  Kind = "conflict"  // the same decision is stored with another payload
 	Transient Kind = "transient" // the database could not take it just now
 	Exhausted Kind = "exhausted" // the last attempt failed too
+	// Foreign is a dead letter whose headers of ours are not proven; see [Keys]. No program of ours writes it.
+	Foreign Kind = "foreign"
 )
 
 // Cause is why a record is forwarded. None of it comes from the payload or quotes the server.
@@ -98,13 +100,14 @@ type Sealed struct {
 func (e Envelope) Seal(c Cause, s Sealed) *kgo.Record { return new(Sealer).Seal(&e, &c, s) }
 
 // Bare is the record with the necessary ones of our headers alone: what is sent when the broker refuses it whole.
-func Bare(r *kgo.Record) *kgo.Record {
+func (k Keys) Bare(r *kgo.Record) *kgo.Record {
 	bare := &kgo.Record{Topic: r.Topic, Key: r.Key, Value: r.Value, Timestamp: r.Timestamp}
 	for _, h := range r.Headers {
 		if necessary[h.Key] {
 			bare.Headers = append(bare.Headers, h)
 		}
 	}
+	k.Sign(bare)
 	return bare
 }
 

@@ -19,6 +19,8 @@ import (
 // for little more than what it says. What was given out is never written again, so the records may live on for as long
 // as anybody looks at them. The zero value is ready; it belongs to one goroutine.
 type Sealer struct {
+	Keys Keys // with which the records are signed
+
 	left    int // records that are still to come, as far as is known
 	records []kgo.Record
 	headers []kgo.RecordHeader
@@ -124,16 +126,23 @@ func (s *Sealer) Seal(e *Envelope, c *Cause, to Sealed) *kgo.Record {
 		}
 	}
 	s.write(e, c, to)
+	if !s.Keys.None() {
+		s.add(Mac, s.keep(s.Keys.all[0].hex(s.free(), r.Key, r.Value, s.headers[from:])))
+	}
 	r.Headers = s.headers[from:len(s.headers):len(s.headers)]
 	return r
 }
 
 // written is how many headers of ours a record gets at most.
 func (s *Sealer) written(to Sealed) int {
+	n := len(ours)
 	if to.Traceparent == "" {
-		return len(ours) - 1
+		n--
 	}
-	return len(ours)
+	if s.Keys.None() {
+		n--
+	}
+	return n
 }
 
 // write writes ours.

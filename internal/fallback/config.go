@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"docket/internal/envelope"
 )
 
 // Policy says what Append does when the spool is full.
@@ -72,6 +74,8 @@ type Config struct {
 	// OversizeEvery is how often oversize files are tried again, besides once
 	// after Open. Default 1 hour.
 	OversizeEvery time.Duration
+	// Keys sign what is published: a line may be older than the newest key. Default: none.
+	Keys envelope.Keys
 }
 
 // Validate returns every complaint about c, joined, or nil.

@@ -56,10 +56,10 @@ func (s *Spool) publish(ctx context.Context, p Publisher, f stem, found *finding
 		if c.bytes < s.chunk && len(c.records) < chunkRecords {
 			return nil
 		}
-		return out.send(ctx, p, &c)
+		return out.send(ctx, p, s.cfg.Keys, &c)
 	})
 	if err == nil {
-		err = out.send(ctx, p, &c)
+		err = out.send(ctx, p, s.cfg.Keys, &c)
 	}
 	if errors.Is(err, errWorldAway) {
 		err = nil
@@ -74,17 +74,22 @@ var errWorldAway = errors.New("nothing was acknowledged")
 
 // send publishes a chunk. What is too large with its headers is sent with the necessary ones of ours alone, as it would
 // have been had the brokers been there in the first place.
-func (s *sent) send(ctx context.Context, p Publisher, c *chunk) error {
+func (s *sent) send(ctx context.Context, p Publisher, keys envelope.Keys, c *chunk) error {
 	if len(c.records) == 0 {
 		return nil
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	for _, r := range c.records {
+		if !keys.None() {
+			keys.Sign(r)
+		}
+	}
 	before := s.acked + len(s.tooLarge)
 	var bare chunk
 	s.count(p.Publish(ctx, c.records), c, func(i int) {
-		if r := envelope.Bare(c.records[i]); len(r.Headers) < len(c.records[i].Headers) {
+		if r := keys.Bare(c.records[i]); len(r.Headers) < len(c.records[i].Headers) {
 			bare.records, bare.places = append(bare.records, r), append(bare.places, c.places[i])
 			return
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"docket/internal/envelope"
 	"docket/internal/fallback"
 	"docket/internal/fallback/fstest"
 )
@@ -137,6 +138,33 @@ func TestOversizeRecordMovesAsideAndTheOthersGoOn(t *testing.T) {
 	if st := again.Stats(); st.OversizeRecords != 0 || st.Files != 0 {
 		t.Errorf("at the end %+v", st)
 	}
+}
+
+// TestRecover_Keys: a line may be older than the key with which it is published.
+func TestRecover_Keys(t *testing.T) {
+	t.Parallel()
+	keys, err := envelope.ParseKeys(strings.Repeat("a key of 8", 4))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := cfg()
+	c.Keys = keys
+	s := open(t, c, fstest.New())
+	batch := linesOf("a", "wide")
+	batch[0].Record.Headers = append(batch[0].Record.Headers, kgo.RecordHeader{Key: envelope.Mac, Value: []byte("of another key")})
+	batch[1].Record.Headers = append(batch[1].Record.Headers, kgo.RecordHeader{Key: envelope.FailureMessage, Value: []byte("m")})
+	mustAppend(t, s, batch...)
+	b := &broker{answer: func(r *kgo.Record) error {
+		if !keys.Prove(r) {
+			t.Errorf("%s is published without proof: %v", r.Key, r.Headers)
+		}
+		if string(r.Key) == "wide" && slices.ContainsFunc(r.Headers, func(h kgo.RecordHeader) bool { return h.Key == envelope.FailureMessage }) {
+			return kerr.MessageTooLarge
+		}
+		return nil
+	}}
+	drain(t, s, b)
+	wantKeys(t, b.keys(), "a", "wide")
 }
 
 func TestRecordTooLargeWithItsHeadersIsRecoveredWithTheNecessaryOnesAlone(t *testing.T) {

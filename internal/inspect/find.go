@@ -181,10 +181,13 @@ func (s *System) behind(ctx context.Context, w *Whereabouts, t topic, at verify.
 		w.Looked = append(w.Looked, fmt.Sprintf("%s/%d, which holds %d to %d", at.Topic, at.Partition, start, end-1))
 		return nil, nil
 	}
-	f := verify.ForwardedOf(r, t.home, t.name)
+	f := verify.ForwardedBy(s.settings.HeaderKeys(), r, t.home, t.name)
 	if f.Unplaced {
 		return nil, fmt.Errorf("%s/%d/%d was refused before it came to Kafka (%s): it has no other place; docket dlq show %s shows its state",
 			at.Topic, at.Partition, at.Offset, f.Code, f.Entry)
+	}
+	if f.Unproven {
+		return nil, fmt.Errorf("%s/%d/%d: nothing proves that Docket wrote it, so what it says of where it was first read is not believed", at.Topic, at.Partition, at.Offset)
 	}
 	if f.NoOrigin {
 		return nil, fmt.Errorf("%s/%d/%d does not say where it was first read", at.Topic, at.Partition, at.Offset)

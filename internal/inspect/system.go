@@ -93,9 +93,10 @@ func (s *System) look(ctx context.Context, from time.Time) (*verify.Evidence, er
 	if ev.Replayed, err = s.kafka.Committed(ctx, s.settings.ParkingGroup, s.settings.KafkaParkingTopic); err != nil {
 		return nil, err
 	}
+	keys := s.settings.HeaderKeys()
 	for _, t := range s.topics() {
 		err := s.forwarded(ctx, t.name, from, func(r *kgo.Record) {
-			f := verify.ForwardedOf(r, t.home, t.name)
+			f := verify.ForwardedBy(keys, r, t.home, t.name)
 			f.Settled = t.home == home.Parked && r.Offset < ev.Replayed[r.Partition]
 			ev.Forwarded = append(ev.Forwarded, f)
 		})

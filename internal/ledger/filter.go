@@ -49,8 +49,8 @@ func (f Filter) Validate() error {
 	if n := len(f.Fingerprint); n > 0 && (n < MinFingerprint || n > FingerprintLength || strings.Trim(strings.ToLower(f.Fingerprint), "0123456789abcdef") != "") {
 		problem("fingerprint", "give %d to %d of its characters, 0-9 and a-f", MinFingerprint, FingerprintLength)
 	}
-	if !slices.Contains([]envelope.Kind{"", envelope.Decode, envelope.Data, envelope.Conflict, envelope.Transient, envelope.Exhausted}, f.Kind) {
-		problem("kind", "there are decode, data, conflict, transient and exhausted")
+	if !slices.Contains([]envelope.Kind{"", envelope.Decode, envelope.Data, envelope.Conflict, envelope.Transient, envelope.Exhausted, envelope.Foreign}, f.Kind) {
+		problem("kind", "there are decode, data, conflict, transient, exhausted and foreign")
 	}
 	for _, s := range f.States {
 		if !slices.Contains(States(), s) {

@@ -45,6 +45,9 @@ type Config struct {
 	BatchBytes   int64
 	BatchWait    time.Duration // for more, after the first record
 	Once         bool          // end when nothing that is in the log now is due
+	Keys         envelope.Keys // without proof by them a record counts as parked for the first time, where it is now
+	// Unproven is told how many records of a portion had no such proof, and the first of them; nil: nobody is.
+	Unproven func(n int, first *kgo.Record)
 }
 
 // quiet is how long the log's end may fail to show up in a run with Once before it counts as reached: control records
@@ -180,13 +183,23 @@ func (w *Window) look(ctx context.Context) error {
 	w.Account().Enter(records...)
 	// A clock that was ahead when the record was parked is no reason to wait for longer than any record does.
 	latest := time.Now().Add(w.cfg.MaxBackoff)
+	unproven, first := 0, (*kgo.Record)(nil)
 	for _, r := range records {
-		due := envelope.Due(r, w.cfg.MaxBackoff)
-		if due.After(latest) {
-			due = latest
+		p := parked{record: r, bytes: w.cfg.Weigh(r)} // what it took when it was taken, whatever is believed of it
+		if !w.cfg.Keys.Prove(r) {
+			envelope.Distrust(r)
+			if unproven++; first == nil {
+				first = r
+			}
 		}
-		w.waiting = append(w.waiting, parked{record: r, due: due, bytes: w.cfg.Weigh(r)})
+		if p.due = envelope.Due(r, w.cfg.MaxBackoff); p.due.After(latest) {
+			p.due = latest
+		}
+		w.waiting = append(w.waiting, p)
 		w.next = r.Offset + 1
+	}
+	if unproven > 0 && w.cfg.Unproven != nil {
+		w.cfg.Unproven(unproven, first)
 	}
 	w.count.Store(int64(len(w.waiting)))
 	return nil

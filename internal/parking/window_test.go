@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -148,6 +150,60 @@ func TestMissingAndForgedNotBeforeAreBounded(t *testing.T) {
 		b, err = w.Fetch(t.Context())
 		if err != nil || offsets(b)[0] != 0 || time.Since(from) != time.Hour {
 			t.Errorf("a not-before a year away came after %v, %v", time.Since(from), err)
+		}
+	})
+}
+
+// TestWindow_Unproven: whoever writes to the parking topic can neither spend tries nor make a record wait.
+func TestWindow_Unproven(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		keys, err := envelope.ParseKeys(strings.Repeat("a key of 8", 4))
+		if err != nil {
+			t.Fatal(err)
+		}
+		says := func(offset int64) *kgo.Record {
+			r := due(offset, 30*time.Minute)
+			r.Headers = append(r.Headers, kgo.RecordHeader{Key: envelope.RetryAttempt, Value: []byte("4")},
+				kgo.RecordHeader{Key: envelope.OriginalTopic, Value: []byte("logs")}, kgo.RecordHeader{Key: envelope.OriginalPartition, Value: []byte("1")},
+				kgo.RecordHeader{Key: envelope.OriginalOffset, Value: []byte("2")}, kgo.RecordHeader{Key: "theirs"})
+			return r
+		}
+		forged, ours, later := says(0), says(1), says(2)
+		keys.Sign(ours)
+		cfg, told := config(), []int64(nil)
+		cfg.Weigh = func(r *kgo.Record) int64 { return weight(r) + int64(len(r.Headers)) }
+		cfg.Keys, cfg.Unproven = keys, func(n int, first *kgo.Record) { told = append(told, int64(n), first.Offset) }
+		l, from := newLog(forged, ours, later), time.Now()
+		took := cfg.Weigh(forged) + cfg.Weigh(ours) + cfg.Weigh(later)
+		w := New(cfg, l)
+		b, err := w.Fetch(t.Context())
+		if err != nil || !slices.Equal(offsets(b), []int64{0, 2}) || time.Since(from) > time.Second {
+			t.Fatalf("%v after %v, %v", offsets(b), time.Since(from), err)
+		}
+		e := envelope.OpenParked(b.Records()[0], time.Hour)
+		if e.Attempt != 0 || e.Origin.Topic != "parking" || e.Origin.Offset != 0 || len(e.Record.Headers) != 1 {
+			t.Errorf("it is believed: %+v", e)
+		}
+		settle(t, b)
+		b, err = w.Fetch(t.Context())
+		if err != nil || !slices.Equal(offsets(b), []int64{1}) || time.Since(from) < 30*time.Minute {
+			t.Fatalf("%v after %v, %v", offsets(b), time.Since(from), err)
+		}
+		if e := envelope.OpenParked(b.Records()[0], time.Hour); e.Attempt != 4 || e.Origin.Topic != "logs" || e.Origin.Offset != 2 {
+			t.Errorf("it is not believed: %+v", e)
+		}
+		settle(t, b)
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		if _, err := w.Fetch(ctx); err == nil { // has the log know that the batch before is done with
+			t.Error("there is more")
+		}
+		if given := 3*weight(ours) - l.taken; given != took {
+			t.Errorf("gave %d bytes back of the %d that were taken", given, took)
+		}
+		if !slices.Equal(told, []int64{2, 0}) {
+			t.Errorf("told %v", told)
 		}
 	})
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"docket/internal/decision"
+	"docket/internal/envelope"
 	"docket/internal/home"
 )
 
@@ -156,8 +157,9 @@ type Config struct {
 	PublishTimeout time.Duration   // for all that a batch forwards; 0 or less: each publish has its own
 	Backoff        time.Duration   // before the first replay; doubles with each attempt
 	MaxBackoff     time.Duration
-	MaxAttempts    int    // tries of a parked record
-	Consumer       string // group/instance, for the x-consumer header
+	MaxAttempts    int           // tries of a parked record
+	Consumer       string        // group/instance, for the x-consumer header
+	Keys           envelope.Keys // with which forwarded records are signed
 
 	// Tracer follows batches; nil: nobody does.
 	Tracer Tracer

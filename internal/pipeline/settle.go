@@ -75,7 +75,7 @@ func (c *carrier) forward(ctx context.Context, items []*item) (failed []letter) 
 		ctx, cancel = context.WithTimeout(ctx, c.cfg.PublishTimeout)
 		defer cancel()
 	}
-	var sealer envelope.Sealer
+	sealer := envelope.Sealer{Keys: c.cfg.Keys}
 	sealer.Expect(len(going))
 	for part := range slices.Chunk(going, together) {
 		letters := c.seal(&sealer, part)
@@ -144,7 +144,7 @@ func (c *carrier) offer(ctx context.Context, letters []letter) []letter {
 		return failed
 	}
 	for i := range tooLarge {
-		tooLarge[i].record = envelope.Bare(tooLarge[i].record)
+		tooLarge[i].record = c.cfg.Keys.Bare(tooLarge[i].record)
 	}
 	refused, failedBare := c.publish(ctx, tooLarge)
 	for i := range refused {

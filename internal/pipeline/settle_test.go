@@ -3,9 +3,12 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"docket/internal/envelope"
 )
 
 func TestWhatKafkaDoesNotTakeIsSpooled(t *testing.T) {
@@ -29,9 +32,16 @@ func TestWhatKafkaDoesNotTakeIsSpooled(t *testing.T) {
 func TestRecordTooLargeWithItsHeadersIsSentBareThenSpooledAsOversize(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w, p := newWorld(), newPartition(t, recordsOf(0, "large", "huge", "small"))
+		keys, err := envelope.ParseKeys(strings.Repeat("a key of 8", 4))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, p := newWorld(func(w *world) { w.config.Keys = keys }), newPartition(t, recordsOf(0, "large", "huge", "small"))
 		w.kafka.fail = func(r *kgoRecord) error {
-			if string(r.Value) == "huge" || string(r.Value) == "large" && len(r.Headers) > 8 {
+			if !keys.Prove(r) {
+				t.Errorf("%s is forwarded without proof: %v", r.Value, r.Headers)
+			}
+			if string(r.Value) == "huge" || string(r.Value) == "large" && len(r.Headers) > 9 {
 				return errTooLarge
 			}
 			return nil

@@ -51,6 +51,7 @@ func (w *world) adopt() {
 		sendings[proof.Sendings[i].Mark] = &proof.Sendings[i]
 	}
 	w.returned = map[string][]verify.Place{}
+	keys := w.deskSettings().HeaderKeys()
 	for _, r := range w.kafka.ReadAll(w.t, source) {
 		if _, ours := w.ledger.At(r.Topic, r.Partition, r.Offset); ours {
 			continue
@@ -62,8 +63,10 @@ func (w *world) adopt() {
 			continue
 		}
 		l := letters[s.LetterID]
+		proven := keys.Prove(r)
+		r.Headers = slices.DeleteFunc(r.Headers, func(h kgo.RecordHeader) bool { return h.Key == envelope.Mac })
 		value, worth := w.retried(s, l, proof.Lines)
-		if worth == nil || !bytes.Equal(r.Value, value) || (r.Value == nil) != (value == nil) || !bytes.Equal(r.Key, l.Key) || !sameHeaders(r.Headers, l.Headers) {
+		if worth == nil || !bytes.Equal(r.Value, value) || (r.Value == nil) != (value == nil) || !bytes.Equal(r.Key, l.Key) || !sameHeaders(r.Headers, l.Headers) || !proven {
 			w.found(fmt.Sprintf("I3 fidelity: %s/%d/%d was put back as another record than the dead letter %.12s is", r.Topic, r.Partition, r.Offset, l.ID))
 			continue
 		}

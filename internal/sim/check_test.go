@@ -53,9 +53,9 @@ func (w *world) gather() *evidence {
 	}
 	ev.Replayed = committed(w.kafka.Cluster, replayers, parked)
 	homes := map[string]home.Home{parked: home.Parked, dead: home.DeadLetter, exhausted: home.Exhausted}
-	letters := []letter{}
+	letters, keys := []letter{}, w.deskSettings().HeaderKeys()
 	for _, r := range w.kafka.ReadAll(w.t, parked, dead, exhausted) {
-		f := verify.ForwardedOf(r, homes[r.Topic], r.Topic)
+		f := verify.ForwardedBy(keys, r, homes[r.Topic], r.Topic)
 		f.Settled = r.Topic == parked && r.Offset < ev.Replayed[r.Partition]
 		letters = append(letters, letter{&f, r})
 	}

@@ -74,7 +74,7 @@ func newDeskProgram(p *process, log zerolog.Logger) (d *deskProgram, err error) 
 	}
 	book := desksBook{p}
 	d.intake = desk.NewIntake(desk.IntakeConfig{
-		MaxRecordBytes: int64(s.MaxRecordBytes), MaxAttempts: s.DeskMaxAttempts, Actor: ledger.Actor{Name: name, Why: "read from its dead-letter topic"},
+		MaxRecordBytes: int64(s.MaxRecordBytes), MaxAttempts: s.DeskMaxAttempts, Actor: ledger.Actor{Name: name, Why: "read from its dead-letter topic"}, Keys: s.HeaderKeys(),
 	}, book, nil, log)
 	schedule, err := desk.NewSchedule(desk.ScheduleConfig{
 		Holder: p.name, First: s.DeskRetryFirst, Interval: s.DeskRetryInterval, Kinds: deskapp.Kinds(s), Lease: s.DeskLease, Portion: 3,
@@ -85,7 +85,7 @@ func newDeskProgram(p *process, log zerolog.Logger) (d *deskProgram, err error) 
 	}
 	d.workers = []interface{ Run(context.Context) error }{
 		desk.NewRelay(desk.RelayConfig{
-			Holder: p.name, Topics: deskapp.RetryTopics(s), Interval: s.DeskRelayInterval, Batch: s.DeskRelayBatch, Tries: s.DeskRelayTries, Lease: deskapp.RelayLease(s), Extend: s.DeskLease,
+			Holder: p.name, Topics: deskapp.RetryTopics(s), Interval: s.DeskRelayInterval, Batch: s.DeskRelayBatch, Tries: s.DeskRelayTries, Lease: deskapp.RelayLease(s), Extend: s.DeskLease, Keys: s.HeaderKeys(),
 		}, book, deskapp.Publisher(publisher), log),
 		desk.NewWatcher(desk.WatchConfig{MaxRecordBytes: int64(s.MaxRecordBytes), MaxPause: 2 * time.Second}, book, desksTable{p}, ledger.Actor{Name: name}, log),
 		desk.NewUpkeep(desk.UpkeepConfig{Holder: p.name, KeepResolved: s.DeskKeepResolved}, book, ledger.Actor{Name: name}, log),

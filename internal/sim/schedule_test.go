@@ -180,6 +180,9 @@ func (s *schedule) settings(d dice) {
 		"DOCKET_DESK_RETRY_FIRST=" + one(d, "500ms", "2s"), "DOCKET_DESK_RETRY_INTERVAL=" + one(d, "1s", "3s"),
 		"DOCKET_DESK_RETRY_KINDS=" + one(d, "", "data", "conflict", "conflict,data"),
 	}
+	if s.Seed%2 == 1 {
+		s.Settings = append(s.Settings, "DOCKET_HEADER_KEY="+inHeaderKey)
+	}
 }
 
 // longestRest is the longest that a parked record waits for its next try.

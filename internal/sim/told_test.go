@@ -167,13 +167,14 @@ func reference(ev *evidence) *verify.Evidence {
 	return ref
 }
 
-// The markers are in payloads and in the password, and may be shown nowhere.
+// The markers are in payloads, in the password and in the key of headers, and may be shown nowhere.
 const (
-	inPayloads = "marker-of-a-payload"
-	inPassword = "marker-of-a-password"
+	inPayloads  = "marker-of-a-payload"
+	inPassword  = "marker-of-a-password"
+	inHeaderKey = "marker-of-a-header-key-of-32-bytes"
 )
 
-var markers = []string{inPayloads, inPassword}
+var markers = []string{inPayloads, inPassword, inHeaderKey}
 
 // texts are everything that the processes wrote or showed, and the headers that they added.
 func (w *world) texts(ev *evidence) (all []verify.Text) {

@@ -10,9 +10,14 @@ import (
 	"docket/internal/home"
 )
 
-// ForwardedOf reads what a forwarded record says of itself. found is the topic or the spooled file that it was found
-// in. The value is not kept.
+// ForwardedOf is [ForwardedBy] without keys.
 func ForwardedOf(r *kgo.Record, h home.Home, found string) Forwarded {
+	return ForwardedBy(envelope.Keys{}, r, h, found)
+}
+
+// ForwardedBy reads what a forwarded record says of itself. found is the topic or the spooled file that it was found
+// in. The value is not kept. Where keys do not prove its headers, it says nothing.
+func ForwardedBy(keys envelope.Keys, r *kgo.Record, h home.Home, found string) Forwarded {
 	f := Forwarded{
 		Home: h, Found: found, To: r.Topic, Key: SumOf(r.Key), Value: SumOf(r.Value), Stamp: r.Timestamp,
 	}
@@ -20,13 +25,17 @@ func ForwardedOf(r *kgo.Record, h home.Home, found string) Forwarded {
 		f.At = Position{r.Partition, r.Offset}
 	}
 	of := make(map[string]string, len(r.Headers))
+	f.Unproven = !keys.Prove(r)
 	for _, one := range r.Headers {
+		if f.Unproven {
+			break
+		}
 		of[one.Key] = string(one.Value) // the last of a name counts, as for Kafka's own clients
 	}
 	f.Kind, f.Code, f.Message, f.ID = of[envelope.FailureKind], of[envelope.FailureCode], of[envelope.FailureMessage], of[envelope.DeadLetterID]
 	f.RetryOf = of[envelope.RetryOf]
 	if h == home.DeadLetter || h == home.Exhausted {
-		f.Entry = envelope.OpenDead(r).ID
+		f.Entry = keys.OpenDead(r).ID
 	}
 	f.NoOrigin = !f.unplaced(of) && !f.origin(of)
 	if !f.NoOrigin {

@@ -124,6 +124,9 @@ func noInvention(m *matter) Verdict {
 			if f.WrongID {
 				t.fault(f.Place, "", "another dead-letter id than that of its value, in "+f.where(), f.told())
 			}
+		case f.Unproven:
+			t.check()
+			t.fault(f.Place, "", "a record that nothing proves to be ours, in "+f.where(), f.told())
 		case f.NoOrigin:
 			t.check()
 			t.fault(f.Place, "", "a record that does not say where it was read, in "+f.where(), f.told())

@@ -1,6 +1,8 @@
 package verify
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -27,6 +29,29 @@ func TestDeadLetterOfACollectorIsNoBreachThoughItNeverHadAPlace(t *testing.T) {
 				t.Errorf("%s: %v", name, v)
 			}
 		}
+	}
+}
+
+// TestForwardedBy_Unproven: what anybody can write is no home for the record that it names, and is told.
+func TestForwardedBy_Unproven(t *testing.T) {
+	t.Parallel()
+	keys, err := envelope.ParseKeys(strings.Repeat("a key of 8", 4))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := collected(envelope.Decode)
+	f := ForwardedBy(keys, r, home.DeadLetter, dlq)
+	if !f.Unproven || !f.NoOrigin || f.Unplaced || f.Code != "" || f.Topic != "" {
+		t.Errorf("believed: %+v", f)
+	}
+	w := perfect()
+	w.ev.Forwarded = append(w.ev.Forwarded, f)
+	if v := w.decide().Of("I4"); v.State != Broken || !strings.Contains(fmt.Sprint(v.Found), "nothing proves") {
+		t.Errorf("%v", v)
+	}
+	keys.Sign(r)
+	if f := ForwardedBy(keys, r, home.DeadLetter, dlq); f.Unproven || !f.Unplaced {
+		t.Errorf("not believed: %+v", f)
 	}
 }
 

@@ -31,6 +31,10 @@
   value: {{ printf "/etc/docket/kafka-login/%s" .passwordKey | quote }}
 {{- end }}
 {{- end }}
+{{- if $v.headerKey.secretName }}
+- name: DOCKET_HEADER_KEY_FILE
+  value: {{ printf "/etc/docket/header-key/%s" $v.headerKey.key | quote }}
+{{- end }}
 {{- if not .noDatabase }}
 - name: DOCKET_DATABASE_URL_FILE
   value: {{ printf "/etc/docket/database/%s" $v.database.urlKey | quote }}
@@ -71,6 +75,11 @@
   mountPath: /etc/docket/kafka-tls
   readOnly: true
 {{- end }}
+{{- if $v.headerKey.secretName }}
+- name: header-key
+  mountPath: /etc/docket/header-key
+  readOnly: true
+{{- end }}
 {{- if $v.kafka.sasl.mechanism }}
 - name: kafka-login
   mountPath: /etc/docket/kafka-login
@@ -94,6 +103,13 @@
 {{- if and $v.kafka.tls.enabled $v.kafka.tls.secretName }}
 - name: kafka-tls
   secret: {secretName: {{ $v.kafka.tls.secretName }}, defaultMode: 0440}
+{{- end }}
+{{- if $v.headerKey.secretName }}
+- name: header-key
+  secret:
+    secretName: {{ $v.headerKey.secretName }}
+    defaultMode: 0440
+    items: [{key: {{ $v.headerKey.key | quote }}, path: {{ $v.headerKey.key | quote }}}]
 {{- end }}
 {{- if $v.kafka.sasl.mechanism }}
 - name: kafka-login
