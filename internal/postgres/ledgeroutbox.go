@@ -13,7 +13,7 @@ import (
 
 var _ ledger.Relay = (*Ledger)(nil)
 
-// claimLock serialises claims: who looks for rows sees all claims before.
+// claimLock serialises claims: who looks for rows sees all claims before, and all rows that were put off.
 const claimLock = 0x646f636b65740001
 
 // firstLook is how long after it was published a retry is looked for.
@@ -22,17 +22,19 @@ const firstLook = 200 * time.Millisecond
 // claimedBytes bounds the values that are claimed together; the last may exceed it.
 const claimedBytes = 16 << 20
 
-// claimSQL claims rows that are due. Of a key nothing is taken while an earlier row is claimed or waits. Which keys these are is found
-// once, among the few rows that are claimed or were tried: a million rows behind one are passed by and not looked into one by one. A row before those is one of the few itself.
+// claimSQL claims rows that are due at one moment: were a claim to end between two looks at the clock, the rows behind it would
+// overtake it. Of a key nothing is taken while an earlier row is claimed or waits. Which keys these are is found once, among the few
+// rows that are claimed or were tried: a million rows behind one are passed by and not looked into one by one. A row before those is
+// one of the few itself.
 const claimSQL = `WITH held AS MATERIALIZED (
 		SELECT e.key_hash, min(e.outbox_id) AS first FROM dead_letter_outbox e
 		WHERE (e.tries > 0 OR e.claimed_until IS NOT NULL) AND e.published_at IS NULL AND e.ended_at IS NULL AND e.key_hash IS NOT NULL
-			AND (e.next_try_at > clock_timestamp() OR e.claimed_until > clock_timestamp())
+			AND (e.next_try_at > statement_timestamp() OR e.claimed_until > statement_timestamp())
 		GROUP BY e.key_hash),
 	due AS (
 		SELECT o.outbox_id, o.dead_letter_id FROM dead_letter_outbox o
-		WHERE o.published_at IS NULL AND o.ended_at IS NULL AND o.next_try_at <= clock_timestamp()
-			AND (o.claimed_until IS NULL OR o.claimed_until <= clock_timestamp())
+		WHERE o.published_at IS NULL AND o.ended_at IS NULL AND o.next_try_at <= statement_timestamp()
+			AND (o.claimed_until IS NULL OR o.claimed_until <= statement_timestamp())
 			AND CASE WHEN o.key_hash IN (SELECT key_hash FROM held) THEN (o.tries > 0 OR o.claimed_until IS NOT NULL) AND o.outbox_id < (SELECT first FROM held h WHERE h.key_hash = o.key_hash) ELSE true END
 			AND EXISTS (SELECT FROM dead_letters d WHERE d.dead_letter_id = o.dead_letter_id AND d.state = 'PROCESSING')
 		ORDER BY o.outbox_id LIMIT $3::int FOR UPDATE),
@@ -157,6 +159,10 @@ func (l *Ledger) Unpublished(ctx context.Context, holder string, id int64, code 
 	}
 	holder, code = ledgerText(holder), ledgerText(code)
 	return l.within(ctx, "note an unpublished retry", pgx.ReadWrite, func(ctx context.Context, tx pgx.Tx) error {
+		// A claim that only waited for this row would take those behind it, which it found before.
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock_shared($1::bigint)`, int64(claimLock)); err != nil {
+			return err
+		}
 		letters, err := lockSendings(ctx, tx, []int64{id})
 		if err != nil {
 			return err

@@ -198,6 +198,8 @@ func TestASearchFindsWhatFitsInOrderBothWays(t *testing.T) {
 				want := int64(4)
 				if kind == "some over" {
 					want = 12
+				} else {
+					endYesterday(t, pg)
 				}
 				if n, err := db.Reader().Index(t.Context()); err != nil || n != want {
 					t.Fatalf("%d indexes made, %v, want %d", n, err, want)
@@ -518,9 +520,19 @@ func TestCountsHoldWhatWasStoredBeforeEveryOpenTransaction(t *testing.T) {
 	statsAre(t, db.Reader(), month, all)
 }
 
+// endYesterday takes yesterday from what is before the days, and leaves no place for it: a day is over only once it ended an hour
+// ago, and in the first hour of today yesterday is not.
+func endYesterday(t *testing.T, pg *pgtest.DB) {
+	t.Helper()
+	pg.Exec(t, `ALTER TABLE decision_logs DETACH PARTITION decision_logs_before`)
+	pg.Exec(t, `ALTER TABLE decision_logs ATTACH PARTITION decision_logs_before FOR VALUES FROM (MINVALUE) TO ('`+
+		time.Now().UTC().AddDate(0, 0, -1).Format(time.DateOnly)+` 00:00:00Z')`)
+}
+
 func TestIndexesAreMadeWhileTheTableIsWrittenToAndNewDaysHaveThem(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.New(t)
+	endYesterday(t, pg)
 	db := open(t, pg.URL, 20*time.Second)
 	const valid = `SELECT count(*) FILTER (WHERE indisvalid)::int, count(*)::int FROM pg_index WHERE indrelid::regclass::text LIKE 'decision\_logs%' AND indexrelid::regclass::text ~ '_(times_brin|ts_stored_at_rtrim_path_idx)'`
 	var before, tables, again int
@@ -528,7 +540,7 @@ func TestIndexesAreMadeWhileTheTableIsWrittenToAndNewDaysHaveThem(t *testing.T) 
 	pg.Query(t, `SELECT count(*)::int FROM goose_db_version WHERE version_id >= 5`, &again)
 	pg.Exec(t, `DROP INDEX decision_logs_times_brin; DELETE FROM goose_db_version WHERE version_id >= 5;
 		INSERT INTO decision_logs (decision_id, ts, raw, source_topic, source_partition, source_offset, source_index)
-		SELECT 'n' || n, now() - n * interval '1 minute', '{}', 't', 0, n, 0 FROM generate_series(1, 12000) n;
+		SELECT 'n' || n, now() - interval '2 days' - n * interval '1 minute', '{}', 't', 0, n, 0 FROM generate_series(1, 12000) n;
 		DROP TABLE decision_logs_p`+time.Now().UTC().AddDate(0, 0, 3).Format("20060102"))
 	// An earlier run was killed: the table's index is there, and one of a partition is not finished.
 	for _, x := range migrations.ReadIndexes {
