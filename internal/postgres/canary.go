@@ -33,8 +33,9 @@ var madeUp = newCanary([]byte(`{"decision_id":"docket-probe-0000000000000000","t
 	`"path":"docket/probe","result":true,"requested_by":"docket","req_id":1,"labels":{"id":"docket-probe","version":"0"},"bundles":{}}`),
 	"docket-probe", 0, time.Time{})
 
-// ProbeOffset is source_offset of each row that a probe stores and takes back.
-const ProbeOffset = math.MaxInt64
+// ProbeOffset is source_offset of each row that a probe stores and takes back: that of no record, and one that a constraint, a
+// trigger or a generated column of users can reckon with as with any other.
+const ProbeOffset = 1 << 52
 
 // newCanary is nil where the decision cannot be read.
 func newCanary(raw []byte, topic string, partition int32, at time.Time) *canary {
