@@ -5,14 +5,18 @@ package bench
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
+
+	"docket/internal/postgres"
 )
 
 // What the decoder cannot foresee is a constraint on where a record came from: nothing in the record tells. The clean
-// runs carry the same constraint with a bound that refuses nothing, so that both pay for being checked.
-const scattered = "(hashint8(source_offset * 64 + source_partition) & 1023) >= %d"
+// runs carry the same constraint with a bound that refuses nothing, so that both pay for being checked. A probe's row, which
+// comes from beyond every record, is taken.
+const scattered = "(source_offset > 1000000000000 OR ((hashint8(source_offset) # hashint4(source_partition)) & 1023) >= %d)"
 
 const threePercent = 31 // of 1024
 
@@ -188,7 +192,8 @@ func (b *bench) refusing(ctx context.Context, a aBatch, bad []int, do func() err
 	switch a.by {
 	case byForeign:
 		err := b.sql(ctx, "DROP TABLE IF EXISTS bench_known", "CREATE TABLE bench_known (source_offset bigint PRIMARY KEY)",
-			fmt.Sprintf("INSERT INTO bench_known SELECT n FROM generate_series(0, %d) AS n WHERE n <> ALL (%s)", batchSize-1, list))
+			fmt.Sprintf("INSERT INTO bench_known SELECT n FROM generate_series(0, %d) AS n WHERE n <> ALL (%s)", batchSize-1, list),
+			fmt.Sprintf("INSERT INTO bench_known VALUES (%d), (%d)", int64(postgres.ProbeOffset), int64(math.MaxInt64))) // a probe's, now and in earlier releases
 		if err != nil {
 			return err
 		}

@@ -10,7 +10,7 @@ import (
 
 // Sections are the parts of a run, in their order.
 func Sections() []string {
-	return []string{"drain", "again", "bad", "replay", "latency", "outage", "scale", "memory", "growth", "desk", "collect", "peers"}
+	return []string{"drain", "again", "bad", "replay", "latency", "outage", "scale", "memory", "growth", "desk", "collect", "against", "peers"}
 }
 
 // Peers are the workers of others that Docket is compared with, by their folder in peers.
@@ -27,7 +27,9 @@ type Options struct {
 	Growth bool            // a table with many rows in it
 	Filler int             // how many, before anything is drained into it
 	Peers  []string        // that are measured in the section of this name
-	Out    string          // file for the page; none where empty
+	// Against is a consumer of another commit, with which this one is compared in the section of this name; empty: there is none.
+	Against string
+	Out     string // file for the page; none where empty
 }
 
 // Does says whether a section is wanted.
@@ -52,10 +54,13 @@ func ParseOptions(get func(name string) string) (Options, error) {
 	o := Options{
 		N: number("N", 1_000_000, 1000, 100_000_000), Rounds: number("ROUNDS", 5, 1, 1000), Repeat: number("REPEAT", 2, 0, 100),
 		Seed: uint64(number("SEED", 1, 0, 1<<62)), Long: flag("LONG"), Growth: flag("GROWTH"),
-		Filler: number("FILLER", 20_000_000, 1, 1<<40), Out: get("OUT"),
+		Filler: number("FILLER", 20_000_000, 1, 1<<40), Out: get("OUT"), Against: get("AGAINST"),
 	}
-	only, err := sections(get("ONLY"), map[string]bool{"growth": o.Growth, "peers": flag("PEERS")})
+	only, err := sections(get("ONLY"), map[string]bool{"growth": o.Growth, "peers": flag("PEERS"), "against": o.Against != ""})
 	o.Only = only
+	if o.Does("against") && o.Against == "" {
+		err = errors.Join(err, errors.New("ONLY has against, and AGAINST names no commit"))
+	}
 	peers, unknown := named("PEER", get("PEER"), Peers())
 	o.Peers = peers
 	return o, errors.Join(append(wrong, err, unknown)...)

@@ -20,7 +20,7 @@ func TestWithoutOptionsEverythingButGrowthAndPeersIsMeasuredOnAMillion(t *testin
 		t.Errorf("got %+v", o)
 	}
 	for _, section := range Sections() {
-		if o.Does(section) != (section != "growth" && section != "peers") {
+		if o.Does(section) != (section != "growth" && section != "peers" && section != "against") {
 			t.Errorf("%s: %v", section, o.Does(section))
 		}
 	}
@@ -37,6 +37,12 @@ func TestSectionsCanBeChosen(t *testing.T) {
 	}
 	if o, err = ParseOptions(from(map[string]string{"GROWTH": "1"})); err != nil || !o.Does("growth") || !o.Does("drain") {
 		t.Errorf("GROWTH=1: %+v, %v", o, err)
+	}
+	if o, err = ParseOptions(from(map[string]string{"ONLY": "against", "AGAINST": "/a/consumer"})); err != nil || !o.Does("against") || o.Does("drain") || o.Against != "/a/consumer" {
+		t.Errorf("%+v, %v", o, err)
+	}
+	if _, err = ParseOptions(from(map[string]string{"ONLY": "against"})); err == nil {
+		t.Error("against nothing")
 	}
 	if o, err = ParseOptions(from(map[string]string{"PEERS": "1"})); err != nil || !o.Does("peers") || !o.Does("drain") || o.Does("growth") {
 		t.Errorf("PEERS=1: %+v, %v", o, err)

@@ -51,6 +51,7 @@ type bench struct {
 	order     []string // names of runs, as they came
 	rows      []Row
 	columns   map[string]bool // names of runs whose rows were compared with Docket's
+	former    edition         // the consumer of another commit, where there is one
 }
 
 type section struct {
@@ -61,7 +62,7 @@ type section struct {
 func (b *bench) sections() []section {
 	return []section{
 		{"drain", b.drain}, {"again", b.again}, {"bad", b.bad}, {"replay", b.replay}, {"latency", b.latency}, {"outage", b.outage}, {"scale", b.scale},
-		{"memory", b.memory}, {"growth", b.growth}, {"desk", b.desk}, {"collect", b.collect}, {"peers", b.peers},
+		{"memory", b.memory}, {"growth", b.growth}, {"desk", b.desk}, {"collect", b.collect}, {"against", b.against}, {"peers", b.peers},
 	}
 }
 
@@ -84,6 +85,10 @@ func newBench(t *testing.T, o Options) *bench {
 	b.kafka = testenv.OwnKafkaWith(t, testenv.KafkaOptions{Env: kafkaEnv, HostNetwork: true})
 	b.dsn = b.postgres.Database(t)
 	check(t, b.migrate(t.Context(), b.dsn))
+	if o.Does("against") {
+		b.former = edition{bin: o.Against, dsn: b.postgres.Database(t)}
+		check(t, b.as(b.former, func() error { return b.migrate(t.Context(), b.dsn) }))
+	}
 	b.client, err = kgo.NewClient(kgo.SeedBrokers(b.kafka.Brokers()...), kgo.ProducerBatchCompression(kgo.Lz4Compression()),
 		kgo.MaxBufferedRecords(20_000), kgo.ProducerLinger(20*time.Millisecond))
 	check(t, err)
