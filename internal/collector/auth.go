@@ -1,6 +1,8 @@
 package collector
 
 import (
+	"crypto/sha256"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
@@ -26,7 +28,7 @@ type Auth struct {
 	Tokens []Token
 	// ClientCA says that the listener verifies client certificates, and that one that it has verified may upload.
 	ClientCA bool
-	// Clients are the common names that such a certificate may have; none: any.
+	// Clients are the names of which such a certificate must have one, as SPIFFE id, common name, DNS name or sha256:HASH; none: any.
 	Clients []string
 }
 
@@ -59,7 +61,7 @@ func ParseTokens(text string) ([]Token, error) {
 
 func (a Auth) anonymous() bool { return len(a.Tokens) == 0 && !a.ClientCA && len(a.Clients) == 0 }
 
-// admits says whether who sent r may upload, and the name of the token that said so; a name without ok is that of a token
+// admits says whether who sent r may upload, and the name of the token or certificate that said so; a name without ok is that of a token
 // that has expired. A token goes before a certificate, and one that is wrong is not made up for by a certificate that is
 // right.
 func (a Auth) admits(r *http.Request, now time.Time) (name string, ok bool) {
@@ -68,7 +70,10 @@ func (a Auth) admits(r *http.Request, now time.Time) (name string, ok bool) {
 	}
 	switch values := r.Header.Values("Authorization"); len(values) {
 	case 0:
-		return "", a.ClientCA && a.certified(r, now)
+		if !a.ClientCA {
+			return "", false
+		}
+		return a.certified(r, now)
 	case 1:
 		return a.token(values[0], now)
 	default:
@@ -90,16 +95,41 @@ func (a Auth) token(header string, now time.Time) (name string, ok bool) {
 	return name, ok
 }
 
-// certified trusts only what the handshake has verified, and looks again at the dates: a connection can outlive them.
-func (a Auth) certified(r *http.Request, now time.Time) bool {
+// certified trusts only what the handshake has verified, and looks again at the dates: a connection can outlive them. It gives the name that
+// the certificate goes by.
+func (a Auth) certified(r *http.Request, now time.Time) (name string, ok bool) {
 	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 || len(r.TLS.VerifiedChains[0]) == 0 {
-		return false
+		return "", false
 	}
 	chain := r.TLS.VerifiedChains[0]
 	for _, certificate := range chain {
 		if now.After(certificate.NotAfter) {
-			return false
+			return "", false
 		}
 	}
-	return len(a.Clients) == 0 || slices.Contains(a.Clients, chain[0].Subject.CommonName)
+	names := namesOf(chain[0])
+	if len(a.Clients) == 0 {
+		return names[0], true
+	}
+	for _, name := range names {
+		if slices.Contains(a.Clients, name) {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+// namesOf are the names of a certificate, the most telling first: its SPIFFE ids, its common name, its DNS names, and the hash of the whole,
+// which it has in any case.
+func namesOf(c *x509.Certificate) (names []string) {
+	for _, u := range c.URIs {
+		if u.Scheme == "spiffe" {
+			names = append(names, u.String())
+		}
+	}
+	if c.Subject.CommonName != "" {
+		names = append(names, c.Subject.CommonName)
+	}
+	names = append(names, c.DNSNames...)
+	return append(names, fmt.Sprintf("sha256:%x", sha256.Sum256(c.Raw)))
 }

@@ -7,9 +7,16 @@ import (
 	"crypto/x509/pkix"
 	"fmt"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"docket/internal/decision"
+	"docket/internal/envelope"
 )
 
 const (
@@ -141,5 +148,72 @@ func TestTokensThatAreWrongAreAllToldAtOnceAndNeverQuoted(t *testing.T) {
 	}
 	if tokens, err := ParseTokens(""); err != nil || len(tokens) != 0 {
 		t.Error(tokens, err)
+	}
+}
+
+// TestCertificate_Names: a certificate goes by the most telling of its names, or by the one that is allowed.
+func TestCertificate_Names(t *testing.T) {
+	t.Parallel()
+	spiffe, other := &url.URL{Scheme: "spiffe", Host: "shop", Path: "/opa"}, &url.URL{Scheme: "https", Host: "shop"}
+	bare := fmt.Sprintf("sha256:%x", sha256.Sum256([]byte("whole")))
+	for name, c := range map[string]struct {
+		certificate x509.Certificate
+		clients     []string
+		want        string
+		ok          bool
+	}{
+		"all names":           {x509.Certificate{URIs: []*url.URL{other, spiffe}, Subject: pkix.Name{CommonName: "cn"}, DNSNames: []string{"dns"}}, nil, "spiffe://shop/opa", true},
+		"a common name":       {x509.Certificate{URIs: []*url.URL{other}, Subject: pkix.Name{CommonName: "cn"}, DNSNames: []string{"dns"}}, nil, "cn", true},
+		"a DNS name":          {x509.Certificate{DNSNames: []string{"dns", "dns2"}}, nil, "dns", true},
+		"none":                {x509.Certificate{}, nil, bare, true},
+		"an allowed DNS name": {x509.Certificate{URIs: []*url.URL{spiffe}, Subject: pkix.Name{CommonName: "cn"}, DNSNames: []string{"dns", "dns2"}}, []string{"dns2"}, "dns2", true},
+		"an allowed SPIFFE":   {x509.Certificate{URIs: []*url.URL{spiffe}}, []string{"cn", "spiffe://shop/opa"}, "spiffe://shop/opa", true},
+		"an allowed hash":     {x509.Certificate{}, []string{bare}, bare, true},
+		"another URI":         {x509.Certificate{URIs: []*url.URL{other}}, []string{"https://shop"}, "", false},
+		"no allowed name":     {x509.Certificate{Subject: pkix.Name{CommonName: "cn"}}, []string{"cn2"}, "", false},
+	} {
+		c.certificate.Raw, c.certificate.NotAfter = []byte("whole"), time.Now().Add(time.Hour)
+		r := httptest.NewRequest("POST", "/logs", nil)
+		r.TLS = &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{&c.certificate}}}
+		if got, ok := (Auth{ClientCA: true, Clients: c.clients}).admits(r, time.Now()); got != c.want || ok != c.ok {
+			t.Errorf("%s: %q, %v", name, got, ok)
+		}
+	}
+}
+
+// TestUploadedBy: with a key each decision says who uploaded it, a dead letter too, and nobody can say it in its place.
+func TestUploadedBy(t *testing.T) {
+	t.Parallel()
+	tokens, err := ParseTokens("opa-1:" + secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := envelope.ParseKeys(strings.Repeat("a key of 8", 4))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		keys envelope.Keys
+		auth Auth
+		want string
+	}{"a token": {keys, Auth{Tokens: tokens}, "opa-1"}, "without a key": {envelope.Keys{}, Auth{Tokens: tokens}, ""}, "anybody": {keys, Auth{}, ""}} {
+		for _, tooLarge := range []bool{false, true} {
+			w := newWorld(t, func(cfg *Config) { cfg.Keys, cfg.Auth = c.keys, c.auth })
+			w.kafka.answer = func(r *kgo.Record) error {
+				if tooLarge && !decision.IsGzip(r.Value) {
+					return kerr.MessageTooLarge
+				}
+				return nil
+			}
+			a := w.post(t, "["+good("a")+","+unnamed+"]", "Authorization", "Bearer "+secret, envelope.UploadedBy, "somebody")
+			if a.Code != 200 || len(w.kafka.kept) != 2 {
+				t.Fatalf("%s: %d, %d kept", name, a.Code, len(w.kafka.kept))
+			}
+			for _, r := range w.kafka.kept {
+				if got := header(r, envelope.UploadedBy); got != c.want || !c.keys.Prove(r) {
+					t.Errorf("%s, %v: %s is uploaded by %q: %v", name, tooLarge, r.Topic, got, r.Headers)
+				}
+			}
+		}
 	}
 }

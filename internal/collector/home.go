@@ -52,6 +52,9 @@ func (u *upload) home(ctx context.Context) *refusal {
 	if traceparent := u.trace.Traceparent(); traceparent != "" {
 		u.headers = []kgo.RecordHeader{{Key: "traceparent", Value: []byte(traceparent)}}
 	}
+	if u.client != "" && !c.cfg.Keys.None() { // nobody believes it without a key
+		u.headers = append(u.headers, kgo.RecordHeader{Key: envelope.UploadedBy, Value: envelope.Uploader(u.client)})
+	}
 	sealer := envelope.Sealer{Keys: c.cfg.Keys}
 	for i := range u.parts {
 		part := &u.parts[i]
@@ -169,7 +172,9 @@ func (u *upload) next(o *outgoing, sealer *envelope.Sealer, now time.Time) *refu
 			return nil
 		}
 		o.form = deadZipped
-		o.record = u.letter(sealer, o.index, &kgo.Record{Topic: c.cfg.Topic, Key: o.record.Key, Value: small, Headers: u.headers}, cause(part.Err), now)
+		again := &kgo.Record{Topic: c.cfg.Topic, Key: o.record.Key, Value: small, Headers: u.headers}
+		c.cfg.Keys.Sign(again)
+		o.record = u.letter(sealer, o.index, again, cause(part.Err), now)
 	case zipped:
 		o.form = deadZipped
 		why := envelope.Cause{Kind: envelope.Decode, Code: string(decision.TooLarge),

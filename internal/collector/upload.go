@@ -18,7 +18,7 @@ import (
 type upload struct {
 	collector *Collector
 	share
-	client          string // name of the token that it came with
+	client          string // name of the token or certificate that it came with
 	bytes, inflated int64
 	body            []byte // as it came
 	plain           []byte // after gunzip; body itself where that was plain
@@ -27,7 +27,7 @@ type upload struct {
 	parts           []decision.Part
 	whole           bool // nobody else looks any more at what the records refer to
 	trace           Trace
-	headers         []kgo.RecordHeader // of every record: the trace that it goes on in
+	headers         []kgo.RecordHeader // of every record: the trace that it goes on in, and who uploaded it
 	topic, dead     int                // decisions that were acknowledged
 }
 

@@ -19,7 +19,7 @@ type Dead struct {
 	Cause         Cause
 	FirstFailedAt time.Time
 	FailedAt      time.Time
-	Headers       []kgo.RecordHeader // those that are not ours, without the mark; as they came
+	Headers       []kgo.RecordHeader // those that are not ours, without the mark and without an UploadedBy that no key proves; as they came
 	RetryOf       string             // the mark of the retry that it was; empty: none
 }
 
@@ -83,7 +83,7 @@ func (k Keys) OpenDead(r *kgo.Record) Dead {
 				d.RetryOf = line(string(h.Value), maxName)
 			}
 		}
-		if !ours[h.Key] && h.Key != RetryOf {
+		if !ours[h.Key] && h.Key != RetryOf && (h.Key != UploadedBy || !k.None()) {
 			d.Headers = append(d.Headers, h)
 		}
 	}

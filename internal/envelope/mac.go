@@ -19,6 +19,17 @@ import (
 // their order, under a key that only Docket's programs have. It says nothing of the topic or of headers of others.
 const Mac = "docket-mac"
 
+// UploadedBy is the header under which a collector says who uploaded a decision: the name of the token or certificate, one
+// line of at most 256 bytes. It is not among those that the consumer replaces and stays with the record wherever it goes, but only where
+// a key proves it.
+const UploadedBy = "docket-uploaded-by"
+
+// Uploader is a name as [UploadedBy] has it.
+func Uploader(name string) []byte { return []byte(line(name, maxName)) }
+
+// proven are the headers beside ours that [Mac] speaks for.
+func proven(name string) bool { return name == RetryOf || name == UploadedBy }
+
 // Keys are those that prove headers, the newest first. It signs with the newest and believes each. The zero value has none:
 // nothing is signed and every header of ours is believed. Keys may be used by many goroutines.
 type Keys struct{ all []*macKey }
@@ -95,11 +106,11 @@ func (k Keys) Prove(r *kgo.Record) bool {
 	return false
 }
 
-// Distrust takes the headers of ours away from a record whose writer is not known to be one of us.
+// Distrust takes the headers of ours, and who is said to have uploaded it, away from a record whose writer is not known to be one of us.
 func Distrust(r *kgo.Record) {
 	headers := make([]kgo.RecordHeader, 0, len(r.Headers))
 	for _, h := range r.Headers {
-		if !ours[h.Key] {
+		if !ours[h.Key] && h.Key != UploadedBy {
 			headers = append(headers, h)
 		}
 	}
@@ -138,7 +149,7 @@ func (k *macKey) hex(to, key, value []byte, headers []kgo.RecordHeader) []byte {
 	h.part(key)
 	h.part(value)
 	for i := range headers {
-		if name := headers[i].Key; name != Mac && (ours[name] || name == RetryOf) {
+		if name := headers[i].Key; name != Mac && (ours[name] || proven(name)) {
 			h.said = append(binary.AppendUvarint(h.said, uint64(len(name))), name...)
 			h.bytes(headers[i].Value)
 		}

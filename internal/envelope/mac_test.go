@@ -222,3 +222,56 @@ func TestOpenDead_Foreign(t *testing.T) {
 		t.Errorf("it is proven: %+v", proven)
 	}
 }
+
+// TestUploadedBy follows a record that a collector wrote to each of its homes, and one of which somebody only says so.
+func TestUploadedBy(t *testing.T) {
+	t.Parallel()
+	k, none := keysOf(t, newKey), Keys{}
+	collected := func() *kgo.Record {
+		r := source()
+		r.Headers = append(slices.Clone(r.Headers), kgo.RecordHeader{Key: UploadedBy, Value: Uploader("opa-1")})
+		k.Sign(r)
+		return r
+	}
+	altered, claimed, doubled := collected(), collected(), collected()
+	altered.Headers[len(altered.Headers)-2].Value = []byte("opa-2")
+	claimed.Headers = claimed.Headers[:len(claimed.Headers)-1] // without a proof
+	doubled.Headers = append(doubled.Headers, kgo.RecordHeader{Key: UploadedBy, Value: []byte("opa-2")})
+	by := func(headers []kgo.RecordHeader) (names []string) {
+		for _, h := range headers {
+			if h.Key == UploadedBy {
+				names = append(names, string(h.Value))
+			}
+		}
+		return names
+	}
+	for name, c := range map[string]struct {
+		keys Keys
+		r    *kgo.Record
+		want []string
+	}{
+		"collected": {k, collected(), []string{"opa-1"}}, "by an older key": {keysOf(t, oldKey, newKey), collected(), []string{"opa-1"}}, "altered": {k, altered, nil},
+		"claimed": {k, claimed, nil}, "another one behind it": {k, doubled, nil}, "without a key": {none, collected(), nil}, "under another key": {keysOf(t, oldKey), collected(), nil},
+	} {
+		sealer := Sealer{Keys: c.keys}
+		e := Open(c.r)
+		parked := sealer.Seal(&e, &Cause{Kind: Transient, Code: "08006"}, Sealed{Topic: "parking", Index: 3, Value: []byte("{}"), At: time.Unix(2, 0), NotBefore: time.Unix(9, 0)})
+		again := OpenParked(parked, time.Hour)
+		dead := sealer.Seal(&again, &Cause{Kind: Data, Code: "23514"}, Sealed{Topic: "dlq", Index: 3, Value: []byte("{}"), At: time.Unix(3, 0)})
+		for where, headers := range map[string][]kgo.RecordHeader{"parked": parked.Headers, "dead": dead.Headers, "in the ledger": c.keys.OpenDead(dead).Headers} {
+			if got := by(headers); !slices.Equal(got, c.want) {
+				t.Errorf("%s, %s: uploaded by %q, want %q", name, where, got, c.want)
+			}
+		}
+	}
+	r := collected()
+	if Distrust(r); len(by(r.Headers)) != 0 {
+		t.Error("who uploaded it is believed of a stranger")
+	}
+	if got := by(none.OpenDead(collected()).Headers); len(got) != 0 {
+		t.Errorf("without a key a dead letter was uploaded by %q", got)
+	}
+	if got := string(Uploader("a\nb" + strings.Repeat("c", 1000))); strings.Contains(got, "\n") || len(got) != maxName {
+		t.Errorf("a name becomes %q", got)
+	}
+}

@@ -102,7 +102,7 @@ const bytesEach = 128
 // Expect says how many records are still to be sealed. It may be wrong.
 func (s *Sealer) Expect(n int) { s.left = n }
 
-// Seal makes the record to forward: key, value and headers as they came, ours replaced. The partition is left to the
+// Seal makes the record to forward: key, value and headers as they came, ours replaced, and without an [UploadedBy] that no key proves. The partition is left to the
 // producer, which chooses it by key. The Kafka timestamp is the time of sealing, so that the retention of the topic
 // it goes to counts from now.
 func (s *Sealer) Seal(e *Envelope, c *Cause, to Sealed) *kgo.Record {
@@ -121,9 +121,10 @@ func (s *Sealer) Seal(e *Envelope, c *Cause, to Sealed) *kgo.Record {
 	}
 	from := len(s.headers)
 	for _, h := range e.Record.Headers {
-		if !ours[h.Key] {
-			s.headers = append(s.headers, h)
+		if ours[h.Key] || h.Key == UploadedBy && (s.Keys.None() || !s.Keys.Prove(e.Record)) {
+			continue
 		}
+		s.headers = append(s.headers, h)
 	}
 	s.write(e, c, to)
 	if !s.Keys.None() {
