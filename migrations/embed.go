@@ -21,6 +21,9 @@ const Hash = 6
 // Unfaithful is the version of the step that gives the table the columns raw_bytes and unfaithful.
 const Unfaithful = 7
 
+// Uploader is the version of the step that gives the table the column uploaded_by.
+const Uploader = 10
+
 // The SQL of that step. All of it runs with the table's schema as search_path.
 var (
 	// Function makes the function decision_logs_make_partitions.

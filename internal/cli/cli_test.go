@@ -37,7 +37,7 @@ func TestTheInstallationTellsHowManyMigrationsThereAre(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	last := max(migrations.Partitions, migrations.Indexes, migrations.Hash, migrations.Unfaithful)
+	last := max(migrations.Partitions, migrations.Indexes, migrations.Hash, migrations.Unfaithful, migrations.Uploader)
 	files, err := migrations.FS.ReadDir(".")
 	if err != nil {
 		t.Fatal(err)

@@ -25,6 +25,7 @@ type jsonDecision struct {
 	Bundles     json.RawMessage `json:"bundles"`
 	Origin      jsonPlace       `json:"origin"`
 	StoredAt    *time.Time      `json:"stored_at"`
+	UploadedBy  *string         `json:"uploaded_by,omitempty"`
 	Ahead       int64           `json:"ahead_seconds,omitempty"` // of when it was stored
 	Unfaithful  []string        `json:"unfaithful,omitempty"`
 	Unreadable  bool            `json:"unreadable,omitempty"`
@@ -35,7 +36,7 @@ func decisionOf(d reader.Decision) jsonDecision {
 	return jsonDecision{
 		ID: d.ID, Time: at(d.Time), Verdict: string(d.Verdict), Allowed: d.Allowed, Path: d.Path, Service: d.Service, RequestedBy: d.RequestedBy, ReqID: d.ReqID,
 		OPAID: d.OPAID, OPAVersion: d.OPAVersion, Labels: orNull(d.Labels), Bundles: orNull(d.Bundles),
-		Origin: jsonPlace{Topic: d.Topic, Partition: d.Partition, Offset: d.Offset, Index: &d.Index}, StoredAt: at(d.StoredAt), Ahead: int64(d.Ahead() / time.Second), Decision: d.Raw, Unfaithful: d.Unfaithful, Unreadable: d.Unreadable,
+		Origin: jsonPlace{Topic: d.Topic, Partition: d.Partition, Offset: d.Offset, Index: &d.Index}, StoredAt: at(d.StoredAt), UploadedBy: d.UploadedBy, Ahead: int64(d.Ahead() / time.Second), Decision: d.Raw, Unfaithful: d.Unfaithful, Unreadable: d.Unreadable,
 	}
 }
 

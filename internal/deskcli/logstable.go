@@ -132,6 +132,7 @@ func (s *session) decision(d reader.Decision) {
 		return word(b.Revision)
 	}))
 	s.field("first read", plainAll(fmt.Sprintf("%s/%d/%d, decision %d of that record", d.Topic, d.Partition, d.Offset, d.Index)))
+	s.field("uploaded by", or(d.UploadedBy, ""))
 	s.field("stored", moment(d.StoredAt.Truncate(time.Second), s.now()))
 	s.field("dated", ahead(d))
 	s.field("altered at", unfaithful(d.Unfaithful))

@@ -126,6 +126,7 @@ func (s *session) versions(x reader.Explanation) {
 		labels = append(labels, plain(name+"="+x.OPA.Labels[name]))
 	}
 	s.field("labels", strings.Join(labels, " "))
+	s.field("uploaded by", or(x.UploadedBy, ""))
 	if e := x.Evaluation; e != nil {
 		line := ""
 		if e.EvalNS > 0 {

@@ -55,6 +55,12 @@ func TestUploadedBy_GoesWithTheRecord(t *testing.T) {
 	s.exec(mended)
 	s.docket(nil, 0, "dlq", "retry", "--code", "23514", "--operator", "ada", "--reason", "the check is dropped", "--yes")
 	s.once("billing/refund", 2)
+	if opa, nobody := s.rows("decision_id = 'billing/refund-0' AND uploaded_by = 'opa'"), s.rows("decision_id = 'claimed' AND uploaded_by IS NULL"); opa != 1 || nobody != 1 {
+		t.Errorf("%d rows say that opa uploaded them, %d of what was only claimed say that nobody did", opa, nobody)
+	}
+	if why := s.docket(nil, 0, "why", "billing/refund-0"); !strings.Contains(why, "uploaded by") {
+		t.Errorf("docket why does not say who uploaded it:\n%s", why)
+	}
 	retried := 0
 	for _, r := range s.read(s.places.Topic, 4) {
 		proven := strings.Contains(string(r.Value), "billing/refund-0")

@@ -37,6 +37,7 @@ type Envelope struct {
 	NotBefore     time.Time // zero: due now
 	FirstFailedAt time.Time // zero: never failed before
 	Code          string    // why it was parked, where that is known
+	UploadedBy    string    // the client of the collector that uploaded it, see [Opener.Uploader]; empty: none that is proven
 }
 
 // Open reads a record of a topic that anyone may write: headers named like ours are not trusted.
@@ -58,7 +59,7 @@ func OpenParked(r *kgo.Record, maxBackoff time.Duration) Envelope {
 
 // Opener opens the records of a batch one after another. What one says like the one before is kept once. The zero value is
 // ready; it belongs to one goroutine.
-type Opener struct{ topic, code string }
+type Opener struct{ topic, code, uploader string }
 
 // OpenParked reads a record of the parking topic, whose only writers are Docket's own. What is missing or makes no
 // sense counts as a record parked for the first time: attempt 0, due now, first read where it is now. A not-before

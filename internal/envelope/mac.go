@@ -27,6 +27,23 @@ const UploadedBy = "docket-uploaded-by"
 // Uploader is a name as [UploadedBy] has it.
 func Uploader(name string) []byte { return []byte(line(name, maxName)) }
 
+// Uploader is who uploaded a record, where [UploadedBy] says so and a key proves it; empty where nothing is proven.
+func (o *Opener) Uploader(k Keys, r *kgo.Record) string {
+	for i := len(r.Headers) - 1; i >= 0 && !k.None(); i-- {
+		if r.Headers[i].Key != UploadedBy {
+			continue
+		}
+		if !k.Prove(r) {
+			return ""
+		}
+		if said := r.Headers[i].Value; o.uploader != string(said) {
+			o.uploader = line(string(said), maxName)
+		}
+		return o.uploader
+	}
+	return ""
+}
+
 // proven are the headers beside ours that [Mac] speaks for.
 func proven(name string) bool { return name == RetryOf || name == UploadedBy }
 

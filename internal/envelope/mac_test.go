@@ -263,6 +263,11 @@ func TestUploadedBy(t *testing.T) {
 				t.Errorf("%s, %s: uploaded by %q, want %q", name, where, got, c.want)
 			}
 		}
+		for where, r := range map[string]*kgo.Record{"collected": c.r, "parked": parked, "dead": dead} {
+			if got := new(Opener).Uploader(c.keys, r); got != strings.Join(c.want, "") {
+				t.Errorf("%s, %s: a row is uploaded by %q, want %q", name, where, got, c.want)
+			}
+		}
 	}
 	r := collected()
 	if Distrust(r); len(by(r.Headers)) != 0 {

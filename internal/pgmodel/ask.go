@@ -12,9 +12,9 @@ const (
 	askSQL = `do $docket$ declare docket_rows refcursor := 'docket_rows'; i record; refused text[] := '{}'; code text; ` +
 		`constr text; col text; rel text; begin for i in execute 'fetch all from docket_rows' loop begin insert ` +
 		`into decision_logs (decision_id, ts, path, allowed, requested_by, req_id, opa_id, opa_version, service, ` +
-		`labels, bundles, raw, source_topic, source_partition, source_offset, source_index, raw_sha256, raw_bytes, unfaithful) values (i.decision_id, ` +
+		`labels, bundles, raw, source_topic, source_partition, source_offset, source_index, raw_sha256, raw_bytes, unfaithful, uploaded_by) values (i.decision_id, ` +
 		`i.ts, i.path, i.allowed, i.requested_by, i.req_id, i.opa_id, i.opa_version, i.service, i.labels::jsonb, ` +
-		`i.bundles::jsonb, i.raw::jsonb, i.source_topic, i.source_partition, i.source_offset, i.source_index, i.raw_sha256, i.raw_bytes, i.unfaithful::text[]); ` +
+		`i.bundles::jsonb, i.raw::jsonb, i.source_topic, i.source_partition, i.source_offset, i.source_index, i.raw_sha256, i.raw_bytes, i.unfaithful::text[], i.uploaded_by); ` +
 		`raise exception using errcode = 'dk000'; exception when sqlstate 'dk000' or unique_violation then null; ` +
 		`when data_exception or integrity_constraint_violation then get stacked diagnostics code = ` +
 		`returned_sqlstate, constr = constraint_name, col = column_name, rel = table_name; refused := ` +

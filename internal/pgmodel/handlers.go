@@ -1,6 +1,7 @@
 package pgmodel
 
 import (
+	"database/sql"
 	"encoding/binary"
 	"fmt"
 	"strconv"
@@ -172,6 +173,14 @@ func (s *session) awaitStandby(t *transaction) *failure {
 	}
 }
 
+// said is a text or NULL.
+func said(text sql.Null[string]) value {
+	if !text.Valid {
+		return nil
+	}
+	return text.V
+}
+
 // seen gives the first row of a range of time.
 func (s *session) seen(p *portal) (answer, *failure) {
 	s.server.mu.Lock()
@@ -179,7 +188,7 @@ func (s *session) seen(p *portal) (answer, *failure) {
 	from, to := int64(binary.BigEndian.Uint64(p.params[0])), int64(binary.BigEndian.Uint64(p.params[1]))
 	for _, t := range s.server.committed {
 		if at := t.key().ts; from <= at && at <= to {
-			return answer{tag: "SELECT 1", rows: [][]value{{string(t.Raw), t.Topic, t.Partition, t.Time}}}, s.interrupted()
+			return answer{tag: "SELECT 1", rows: [][]value{{string(t.Raw), t.Topic, t.Partition, t.Time, said(t.UploadedBy)}}}, s.interrupted()
 		}
 	}
 	return answer{tag: "SELECT 0"}, s.interrupted()

@@ -169,6 +169,7 @@ var setters = map[string]setter{
 	"raw_sha256":    {pgtype.ByteaOID, false, func(r *Row, b []byte) { r.Sum = b }},
 	"raw_bytes":     {pgtype.ByteaOID, false, func(r *Row, b []byte) { r.Bytes = b }},
 	"unfaithful":    {pgtype.TextOID, false, func(r *Row, b []byte) { r.Unfaithful = b != nil }},
+	"uploaded_by":   {pgtype.TextOID, false, func(r *Row, b []byte) { r.UploadedBy = text(b) }},
 }
 
 // lacks notes the first NOT NULL column that is NULL.

@@ -29,6 +29,8 @@ type Row struct {
 
 	Unfaithful bool // unfaithful is not NULL
 
+	UploadedBy sql.Null[string]
+
 	StoredAt time.Time // stored_at: when the transaction began that stored it
 
 	Commit  int64     // number of the transaction that stored it, in the order of commits, from 1; 0 while it is not committed

@@ -63,7 +63,7 @@ func statements() []*statement {
 		{point: Insert, text: whole(`copy decision_logs \(([^()]*)\) from stdin \(format binary\)`), read: readCopy},
 		{point: Table, text: whole(regexp.QuoteMeta(tableSQL)), run: (*session).table, columns: []column{{"?column?", pgtype.Int8OID, 8}, {"ln", pgtype.Float8OID, 8}}},
 		{point: Insert, text: whole(`insert into decision_logs \(([^()]*)\) select (.*) from unnest\((.*)\) as i ?\(([^()]*)\)( on conflict \(decision_id, ts\) do nothing)? returning decision_id, ts`),
-			read: readInsert, run: (*session).insert, columns: []column{text("decision_id"), {"ts", pgtype.TimestamptzOID, 8}}},
+			read: readInsert, run: (*session).insert, columns: []column{text("decision_id"), {"ts", pgtype.TimestamptzOID, 8}, text("uploaded_by")}},
 		{point: Compare, text: whole(`select i\.n, i\.raw is not null and d\.unfaithful is null and d\.raw is not distinct from i\.raw::jsonb from unnest\(\$1::text\[\], \$2::timestamptz\[\], \$3::text\[\]\) with ordinality as i ?\(decision_id, ts, raw, n\) cross join lateral \(select raw, unfaithful from decision_logs where decision_id = i\.decision_id and ts = i\.ts and ts between \$4::timestamptz and \$5::timestamptz limit 1\) d`),
 			read: readCompare, run: (*session).compare, columns: []column{{"n", pgtype.Int8OID, 8}, {"?column?", pgtype.BoolOID, 1}}},
 		{point: Known, text: whole(regexp.QuoteMeta(knownSQL)), read: readKnown, run: (*session).known, columns: []column{{"array_agg", pgtype.Int8ArrayOID, -1}}},
@@ -76,8 +76,8 @@ func statements() []*statement {
 			columns: []column{text("pg_get_expr"), text("case"), text("coalesce"), text("set_config")}},
 		{point: Foresight, text: whole(`select i\.docket_n from unnest\((.*)\) with ordinality as i\(([^()]*), docket_n\) where (.*)`),
 			read: readForesight, run: (*session).foresee, columns: []column{{"docket_n", pgtype.Int8OID, 8}}},
-		{point: Seen, text: whole(`select d\.raw::text, d\.source_topic, d\.source_partition, d\.ts from decision_logs as d where d\.ts between \$1::timestamptz and \$2::timestamptz and not \(case when d\.raw_sha256 is null then .* else false end\) limit 1`),
-			run: (*session).seen, columns: []column{text("raw"), text("source_topic"), {"source_partition", pgtype.Int4OID, 4}, {"ts", pgtype.TimestamptzOID, 8}}},
+		{point: Seen, text: whole(`select d\.raw::text, d\.source_topic, d\.source_partition, d\.ts, d\.uploaded_by from decision_logs as d where d\.ts between \$1::timestamptz and \$2::timestamptz and not \(case when d\.raw_sha256 is null then .* else false end\) limit 1`),
+			run: (*session).seen, columns: []column{text("raw"), text("source_topic"), {"source_partition", pgtype.Int4OID, 4}, {"ts", pgtype.TimestamptzOID, 8}, text("uploaded_by")}},
 		{point: Confirm, text: whole(`select pg_logical_emit_message\(true, 'docket', ''\)`), run: (*session).confirm,
 			columns: []column{text("pg_logical_emit_message")}},
 		{point: Constraints, text: whole(`set constraints all immediate`), run: (*session).constraints},
@@ -93,9 +93,9 @@ const tableSQL = `select 1 / (select count(*) from pg_index x where x.indrelid =
 	`'decision_logs'::regclass and x.indisunique and x.indisvalid and x.indimmediate and x.indpred is null and ` +
 	`x.indexprs is null and x.indnkeyatts = 2 and (select count(*) from pg_attribute where attrelid = x.indrelid ` +
 	`and attname in ('decision_id', 'ts') and attnum in (x.indkey[0], x.indkey[1])) = 2), ` +
-	`ln((select count(*) = 19 from pg_attribute where ` +
+	`ln((select count(*) = 20 from pg_attribute where ` +
 	`attrelid = 'decision_logs'::regclass and case when attname in ('decision_id', 'path', 'requested_by', ` +
-	`'opa_id', 'opa_version', 'service', 'source_topic') then atttypid in ('text'::regtype, ` +
+	`'opa_id', 'opa_version', 'service', 'source_topic', 'uploaded_by') then atttypid in ('text'::regtype, ` +
 	`'varchar'::regtype) when attname in ('labels', 'bundles', 'raw') then atttypid = 'jsonb'::regtype when ` +
 	`attname in ('source_partition', 'source_index') then atttypid = 'int4'::regtype when attname in ` +
 	`('req_id', 'source_offset') then atttypid = 'int8'::regtype when attname = 'ts' then atttypid = ` +

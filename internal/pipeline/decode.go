@@ -85,10 +85,12 @@ func (c *carrier) lay(env *envelope.Envelope, entries []home.Entry, read *decisi
 }
 
 func (c *carrier) openEnvelope(r *kgo.Record) envelope.Envelope {
+	env := envelope.Open(r)
 	if c.cfg.Replay {
-		return c.desk.opener.OpenParked(r, c.cfg.MaxBackoff)
+		env = c.desk.opener.OpenParked(r, c.cfg.MaxBackoff)
 	}
-	return envelope.Open(r)
+	env.UploadedBy = c.desk.opener.Uploader(c.cfg.Keys, r)
+	return env
 }
 
 func (c *carrier) openItem(it *item, env *envelope.Envelope, entry *home.Entry, part *decision.Part, sole bool) {

@@ -84,7 +84,7 @@ func (d *desk) rowsOf(items []*item) []Row {
 	rows := room(d.rows, len(items))
 	for _, it := range items {
 		o := &it.env.Origin
-		rows = append(rows, Row{Log: it.log, Topic: o.Topic, Partition: o.Partition, Offset: o.Offset, Index: it.index})
+		rows = append(rows, Row{Log: it.log, Topic: o.Topic, Partition: o.Partition, Offset: o.Offset, Index: it.index, UploadedBy: it.env.UploadedBy})
 	}
 	d.rows = rows
 	return rows

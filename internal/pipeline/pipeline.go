@@ -159,7 +159,7 @@ type Config struct {
 	MaxBackoff     time.Duration
 	MaxAttempts    int           // tries of a parked record
 	Consumer       string        // group/instance, for the x-consumer header
-	Keys           envelope.Keys // with which forwarded records are signed
+	Keys           envelope.Keys // with which forwarded records are signed, and who uploaded a record is proven
 
 	// Tracer follows batches; nil: nobody does.
 	Tracer Tracer

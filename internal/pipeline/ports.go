@@ -40,6 +40,8 @@ type Row struct {
 	Partition int32
 	Offset    int64
 	Index     int
+	// UploadedBy is the client of the collector that uploaded it, proven; empty where there is none.
+	UploadedBy string
 }
 
 // Outcome is what became of a row that the database did not refuse.

@@ -219,6 +219,9 @@ func TestWritersGoOnWhileTheTableIsMigrated(t *testing.T) {
 func wait(t *testing.T, d *pgtest.DB, rows int) {
 	t.Helper()
 	for from := d.Count(t); d.Count(t) < from+rows; {
+		if t.Failed() {
+			t.Fatal("the writers failed")
+		}
 		time.Sleep(5 * time.Millisecond)
 	}
 }

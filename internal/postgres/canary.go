@@ -25,25 +25,26 @@ type canary struct {
 	rest      []byte // all but id and time, from the comma before them to the brace behind
 	topic     string
 	partition int32
+	uploader  string // empty: nobody is known
 	at        time.Time
 }
 
 // madeUp is a decision with a value in every column, none of them remarkable.
 var madeUp = newCanary([]byte(`{"decision_id":"docket-probe-0000000000000000","timestamp":"2024-01-01T00:00:00Z",`+
 	`"path":"docket/probe","result":true,"requested_by":"docket","req_id":1,"labels":{"id":"docket-probe","version":"0"},"bundles":{}}`),
-	"docket-probe", 0, time.Time{})
+	"docket-probe", 0, "docket-probe", time.Time{})
 
 // ProbeOffset is source_offset of each row that a probe stores and takes back: that of no record, and one that a constraint, a
 // trigger or a generated column of users can reckon with as with any other.
 const ProbeOffset = 1 << 52
 
 // newCanary is nil where the decision cannot be read.
-func newCanary(raw []byte, topic string, partition int32, at time.Time) *canary {
+func newCanary(raw []byte, topic string, partition int32, uploader string, at time.Time) *canary {
 	r, refusal := decision.Decode(bytes.Clone(raw), int64(len(raw)))
 	if refusal != nil || len(r.Parts) != 1 || r.Parts[0].Err != nil {
 		return nil
 	}
-	c := &canary{log: r.Parts[0].Log, topic: topic, partition: partition, at: at}
+	c := &canary{log: r.Parts[0].Log, topic: topic, partition: partition, uploader: uploader, at: at}
 	members := map[string]json.RawMessage{}
 	if json.Unmarshal(c.log.Raw, &members) != nil {
 		return nil
@@ -66,7 +67,7 @@ func (c *canary) row(at time.Time) pipeline.Row {
 	log.ID, log.Time, log.Pieces = another(log.ID), at, nil
 	log.Raw = c.renamed(log.ID, at)
 	return pipeline.Row{
-		Log: &log, Topic: c.topic, Partition: c.partition, Offset: ProbeOffset,
+		Log: &log, Topic: c.topic, Partition: c.partition, Offset: ProbeOffset, UploadedBy: c.uploader,
 	}
 }
 
@@ -152,7 +153,7 @@ func (l *lastTaken) offer(rows []pipeline.Row) {
 		if len(r.Log.Raw) > shortTaken && len(o.some) > 0 {
 			continue
 		}
-		if c := newCanary(r.Log.Raw, r.Topic, r.Partition, r.Log.Time); c != nil {
+		if c := newCanary(r.Log.Raw, r.Topic, r.Partition, r.UploadedBy, r.Log.Time); c != nil {
 			o.some = append(o.some, c)
 		}
 	}
@@ -202,7 +203,7 @@ func (l *lastTaken) keep(rows []pipeline.Row, outcomes []pipeline.Outcome) {
 		if outcomes[i] != pipeline.Stored || len(r.Log.Raw) > shortTaken && l.one != nil {
 			continue
 		}
-		if c := newCanary(r.Log.Raw, r.Topic, r.Partition, r.Log.Time); c != nil {
+		if c := newCanary(r.Log.Raw, r.Topic, r.Partition, r.UploadedBy, r.Log.Time); c != nil {
 			l.one, l.offers = c, nil
 		}
 		l.until = now.Add(freshTaken)
@@ -220,10 +221,10 @@ func seen(ctx context.Context, pg *pgconn.PgConn, at time.Time, around, within t
 	from, to := timestamp(micros(at.Add(-around))), timestamp(micros(at.Add(around)))
 	_ = transact(ctx, pg, func(t *transaction) error {
 		err := t.ask(seenSQL, [][]byte{from, to}, func(values [][]byte) error {
-			if len(values) != 4 || len(values[2]) != 4 || len(values[3]) != 8 {
+			if len(values) != 5 || len(values[2]) != 4 || len(values[3]) != 8 {
 				return errclass.As(&AnswerError{Problem: "the table answered in another form than asked for"}, errclass.CodeProtocol)
 			}
-			c = newCanary(values[0], string(values[1]), int32(binary.BigEndian.Uint32(values[2])),
+			c = newCanary(values[0], string(values[1]), int32(binary.BigEndian.Uint32(values[2])), string(values[4]),
 				time.UnixMicro(int64(binary.BigEndian.Uint64(values[3]))+epoch).UTC())
 			return nil
 		})

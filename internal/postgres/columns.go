@@ -39,6 +39,21 @@ func (p *partitioner) allFaithful(ctx context.Context) error {
 	})
 }
 
+// uploader adds the column uploaded_by.
+func (p *partitioner) uploader(ctx context.Context) error {
+	return p.alter(ctx, []string{"uploaded_by (text)"}, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, migrations.UploaderColumn)
+		return err
+	})
+}
+
+func (p *partitioner) noUploader(ctx context.Context) error {
+	return p.alter(ctx, []string{"uploaded_by"}, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, migrations.NoUploaderColumn)
+		return err
+	})
+}
+
 // alter changes columns, while writers wait for two seconds at a time at most.
 func (p *partitioner) alter(ctx context.Context, columns []string, do func(pgx.Tx) error) error {
 	if _, err := p.conn.Exec(ctx, ownSchemaSQL); err != nil {

@@ -59,7 +59,7 @@ func (c *copyReader) Read(p []byte) (int, error) {
 }
 
 const (
-	copyColumns  = 19
+	copyColumns  = 20
 	signature    = "PGCOPY\n\xff\r\n\x00"
 	trailer      = -1
 	jsonbVersion = 1
@@ -219,6 +219,7 @@ func (w *window) row(r *pipeline.Row, sum *[sha256.Size]byte) {
 	w.int4(sha256.Size)
 	w.bytes(sum[:])
 	w.unfaithful(l.Unfaithful)
+	w.nullText(uploader(r))
 }
 
 // unfaithful is the bytes that came, and where the payload differs.

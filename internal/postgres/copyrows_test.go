@@ -62,6 +62,7 @@ func TestRowsAreEncodedIntoWhateverBufferThereIs(t *testing.T) {
 			default:
 				payloads[i] = string(rows[i].Log.Raw)
 			}
+			rows[i].UploadedBy = strings.Repeat("c", rapid.IntRange(0, 300).Draw(t, "uploader"))
 		}
 		var want []byte
 		for reader, b := newCopyReader(rows, at), make([]byte, 1); ; { // in which no row has room
@@ -97,6 +98,9 @@ func TestRowsAreEncodedIntoWhateverBufferThereIs(t *testing.T) {
 			}
 			if sum := sha256.Sum256(rows[i].Log.Raw); fields[k*copyColumns+16] != string(sum[:]) {
 				t.Fatalf("row %d: another hash than that of its bytes", i)
+			}
+			if fields[k*copyColumns+19] != rows[i].UploadedBy {
+				t.Fatalf("row %d: uploaded by %q, not %q", i, fields[k*copyColumns+19], rows[i].UploadedBy)
 			}
 		}
 	})

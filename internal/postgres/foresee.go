@@ -176,6 +176,7 @@ var foreseeable = map[string]foreseen{
 	"source_offset":    {"int8", oidInt8, eight, func(a *array, r *pipeline.Row) { a.int8(r.Offset) }},
 	"source_index":     {"int4", oidInt4, eight, func(a *array, r *pipeline.Row) { a.int4(int32(r.Index)) }},
 	"raw_sha256":       {"bytea", oidBytea, func(*pipeline.Row) int { return sha256.Size }, func(a *array, r *pipeline.Row) { a.sha256(r.Log.Came()) }},
+	"uploaded_by":      texts(func(r *pipeline.Row) (string, bool) { return r.UploadedBy, r.UploadedBy != "" }),
 }
 
 func eight(*pipeline.Row) int { return 8 }

@@ -30,7 +30,7 @@ func many(n int) []pipeline.Row {
 const partitioned = `DROP TABLE decision_logs;
 	CREATE TABLE decision_logs (decision_id text, ts timestamptz, path text, allowed boolean, requested_by text, req_id bigint,
 		opa_id text, opa_version text, service text, labels jsonb, bundles jsonb, raw jsonb NOT NULL, source_topic text,
-		source_partition int, source_offset bigint, source_index int, raw_sha256 bytea, raw_bytes bytea, unfaithful text[], stored_at timestamptz DEFAULT now(),
+		source_partition int, source_offset bigint, source_index int, raw_sha256 bytea, raw_bytes bytea, unfaithful text[], uploaded_by text, stored_at timestamptz DEFAULT now(),
 		PRIMARY KEY (decision_id, ts)) PARTITION BY RANGE (ts);
 	CREATE TABLE early PARTITION OF decision_logs FOR VALUES FROM (MINVALUE) TO ('2024-05-01 12:00:20Z');
 	CREATE TABLE late PARTITION OF decision_logs FOR VALUES FROM ('2024-05-01 12:00:20Z') TO (MAXVALUE);`
@@ -51,7 +51,7 @@ func TestWhatACheckRefusesIsForeseenAndRefused(t *testing.T) {
 		"a document":         {ddl: `ALTER TABLE decision_logs ADD CONSTRAINT c CHECK ((raw->>'n')::int NOT IN (0, 39) AND labels ? 'id')`, bad: []int{0, 39}},
 		"a time":             {ddl: `ALTER TABLE decision_logs ADD CONSTRAINT c CHECK (ts < '2024-05-01 12:00:38Z')`, bad: []int{38, 39}},
 		"not valid":          {ddl: `ALTER TABLE decision_logs ADD CONSTRAINT c CHECK (source_offset <> 3) NOT VALID`, bad: []int{3}},
-		"all others alike":   {ddl: `ALTER TABLE decision_logs ADD CONSTRAINT c CHECK (opa_id = 'docket-probe' OR allowed AND req_id = 77 AND service = 'shop' AND requested_by <> '' AND opa_id <> '' AND opa_version <> '' AND bundles <> '[]' AND source_topic <> '' AND source_partition = 3 AND source_index = 1 AND decision_id <> 'id-00000')`, bad: []int{0}},
+		"all others alike":   {ddl: `ALTER TABLE decision_logs ADD CONSTRAINT c CHECK (opa_id = 'docket-probe' OR allowed AND req_id = 77 AND service = 'shop' AND requested_by <> '' AND opa_id <> '' AND opa_version <> '' AND bundles <> '[]' AND source_topic <> '' AND source_partition = 3 AND source_index = 1 AND uploaded_by <> '' AND decision_id <> 'id-00000')`, bad: []int{0}},
 		"of the parent":      {ddl: partitioned + `ALTER TABLE decision_logs ADD CONSTRAINT c CHECK (source_offset % 20 <> 3)`, bad: []int{3, 23}},
 		"of one partition":   {ddl: partitioned + `ALTER TABLE early ADD CONSTRAINT c CHECK (source_offset % 20 <> 3)`, bad: []int{3}},
 		"of two partitions":  {ddl: partitioned + `ALTER TABLE early ADD CONSTRAINT c CHECK (source_offset <> 3); ALTER TABLE late ADD CONSTRAINT c CHECK (source_offset <> 24)`, bad: []int{3, 24}},

@@ -87,6 +87,8 @@ func (db *DB) MigrationStatus(ctx context.Context) ([]Migration, error) {
 				m.Name = "00006_raw_sha256"
 			case migrations.Unfaithful:
 				m.Name = "00007_unfaithful"
+			case migrations.Uploader:
+				m.Name = "00010_uploaded_by"
 			}
 			all = append(all, m)
 		}
@@ -109,7 +111,8 @@ func (db *DB) withGoose(do func(*goose.Provider) error) error {
 		goose.WithGoMigrations(db.stepped(migrations.Partitions, (*partitioner).up, (*partitioner).down),
 			db.stepped(migrations.Indexes, (*partitioner).index, (*partitioner).unindex),
 			db.stepped(migrations.Hash, (*partitioner).hash, (*partitioner).unhash),
-			db.stepped(migrations.Unfaithful, (*partitioner).unfaithful, (*partitioner).allFaithful)),
+			db.stepped(migrations.Unfaithful, (*partitioner).unfaithful, (*partitioner).allFaithful),
+			db.stepped(migrations.Uploader, (*partitioner).uploader, (*partitioner).noUploader)),
 		goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
 	if err != nil {
 		return errclass.As(fmt.Errorf("read the migrations: %w", err), errclass.CodeConfig)

@@ -151,7 +151,7 @@ func TestTheProbeDoesNotWaitForThePool(t *testing.T) {
 func TestProbe_UsersCheck(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
-	d.Exec(t, `ALTER TABLE decision_logs ADD CONSTRAINT ours CHECK (service = 'shop' AND ts > '2020-01-01' AND raw->>'decision_id' = decision_id AND source_offset * 1000 + source_index >= 0)`)
+	d.Exec(t, `ALTER TABLE decision_logs ADD CONSTRAINT ours CHECK (service = 'shop' AND ts > '2020-01-01' AND raw->>'decision_id' = decision_id AND source_offset * 1000 + source_index >= 0 AND uploaded_by IS NOT NULL AND uploaded_by LIKE 'spiffe://shop/%')`)
 	first := open(t, d.URL, 0)
 	wantCode(t, nil, first.Probe(t.Context(), noon), "23514")
 	r := full("6e8bc430-9c3a-4b1f-8a5e-0123456789ab", noon, 10)

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"crypto/sha256"
+	"database/sql"
 	"encoding/binary"
 	"math"
 	"strings"
@@ -12,7 +13,7 @@ import (
 
 // insertColumns are the parameters of the insert, in its order, for the rows at these positions.
 func insertColumns(rows []pipeline.Row, at []int) [][]byte {
-	var size struct{ id, path, by, opa, version, service, labels, bundles, raw, topic int }
+	var size struct{ id, path, by, opa, version, service, labels, bundles, raw, topic, uploader int }
 	for _, i := range at {
 		l := rows[i].Log
 		size.id += len(l.ID)
@@ -25,6 +26,7 @@ func insertColumns(rows []pipeline.Row, at []int) [][]byte {
 		size.bundles += len(l.Bundles)
 		size.raw += len(l.Raw)
 		size.topic += len(rows[i].Topic)
+		size.uploader += len(rows[i].UploadedBy)
 	}
 	n := len(at)
 	var (
@@ -47,6 +49,7 @@ func insertColumns(rows []pipeline.Row, at []int) [][]byte {
 		sum       = newArray(oidBytea, n, sha256.Size*n)
 		came      = newArray(oidBytea, n, 0)
 		places    = newArray(oidText, n, 0)
+		client    = newArray(oidText, n, size.uploader)
 	)
 	for _, i := range at {
 		r := &rows[i]
@@ -69,12 +72,18 @@ func insertColumns(rows []pipeline.Row, at []int) [][]byte {
 		index.int4(int32(r.Index))
 		sum.sha256(l.Came())
 		unfaithful(came, places, l)
+		client.nullText(uploader(r))
 	}
 	return [][]byte{
 		id.bytes(), ts.bytes(), path.bytes(), allowed.bytes(), by.bytes(), reqID.bytes(), opaID.bytes(), version.bytes(),
 		service.bytes(), labels.bytes(), bundles.bytes(), raw.bytes(), topic.bytes(), partition.bytes(), offset.bytes(), index.bytes(), sum.bytes(),
-		came.bytes(), places.bytes(),
+		came.bytes(), places.bytes(), client.bytes(),
 	}
+}
+
+// uploader is who uploaded a decision, NULL where nobody is known.
+func uploader(r *pipeline.Row) sql.Null[string] {
+	return sql.Null[string]{V: r.UploadedBy, Valid: r.UploadedBy != ""}
 }
 
 // unfaithful appends the bytes that a decision came in and where its payload differs, NULL and NULL where it does not. The places are the

@@ -7,7 +7,7 @@ package postgres
 // copySQL stores rows that are all new: one that is there is an error (23505), and so is anything else. It has the
 // columns in the order of [window.row].
 const copySQL = `COPY decision_logs (decision_id, ts, path, allowed, requested_by, req_id, opa_id, opa_version, service, ` +
-	`labels, bundles, raw, source_topic, source_partition, source_offset, source_index, raw_sha256, raw_bytes, unfaithful) FROM STDIN (FORMAT binary)`
+	`labels, bundles, raw, source_topic, source_partition, source_offset, source_index, raw_sha256, raw_bytes, unfaithful, uploaded_by) FROM STDIN (FORMAT binary)`
 
 // tableSQL fails where COPY would do harm without a word. 22012: no unique index on exactly the identity keeps doubles
 // out, as ON CONFLICT asks for one. 2201E: a column has a type whose binary form may mean something else, times are
@@ -23,10 +23,10 @@ SELECT 1 / (SELECT count(*)
    AND x.indpred IS NULL AND x.indexprs IS NULL AND x.indnkeyatts = 2
    AND (SELECT count(*) FROM pg_attribute WHERE attrelid = x.indrelid AND attname IN ('decision_id', 'ts')
            AND attnum IN (x.indkey[0], x.indkey[1])) = 2),
-       ln((SELECT count(*) = 19
+       ln((SELECT count(*) = 20
   FROM pg_attribute
  WHERE attrelid = 'decision_logs'::regclass AND CASE
-  WHEN attname IN ('decision_id', 'path', 'requested_by', 'opa_id', 'opa_version', 'service', 'source_topic')
+  WHEN attname IN ('decision_id', 'path', 'requested_by', 'opa_id', 'opa_version', 'service', 'source_topic', 'uploaded_by')
   THEN atttypid IN ('text'::regtype, 'varchar'::regtype)
   WHEN attname IN ('labels', 'bundles', 'raw') THEN atttypid = 'jsonb'::regtype
   WHEN attname IN ('source_partition', 'source_index') THEN atttypid = 'int4'::regtype
@@ -41,13 +41,13 @@ SELECT 1 / (SELECT count(*)
 // a violated unique index of somebody else's is an error, and a dropped identity is one too (42P10).
 const insertSQL = `
 INSERT INTO decision_logs (decision_id, ts, path, allowed, requested_by, req_id, opa_id, opa_version, service,
-       labels, bundles, raw, source_topic, source_partition, source_offset, source_index, raw_sha256, raw_bytes, unfaithful)
+       labels, bundles, raw, source_topic, source_partition, source_offset, source_index, raw_sha256, raw_bytes, unfaithful, uploaded_by)
 SELECT i.decision_id, i.ts, i.path, i.allowed, i.requested_by, i.req_id, i.opa_id, i.opa_version, i.service,
-       i.labels::jsonb, i.bundles::jsonb, i.raw::jsonb, i.source_topic, i.source_partition, i.source_offset, i.source_index, i.raw_sha256, i.raw_bytes, i.unfaithful::text[]
+       i.labels::jsonb, i.bundles::jsonb, i.raw::jsonb, i.source_topic, i.source_partition, i.source_offset, i.source_index, i.raw_sha256, i.raw_bytes, i.unfaithful::text[], i.uploaded_by
   FROM unnest($1::text[], $2::timestamptz[], $3::text[], $4::bool[], $5::text[], $6::int8[], $7::text[], $8::text[], $9::text[],
-       $10::text[], $11::text[], $12::text[], $13::text[], $14::int4[], $15::int8[], $16::int4[], $17::bytea[], $18::bytea[], $19::text[])
+       $10::text[], $11::text[], $12::text[], $13::text[], $14::int4[], $15::int8[], $16::int4[], $17::bytea[], $18::bytea[], $19::text[], $20::text[])
        AS i(decision_id, ts, path, allowed, requested_by, req_id, opa_id, opa_version, service,
-       labels, bundles, raw, source_topic, source_partition, source_offset, source_index, raw_sha256, raw_bytes, unfaithful)
+       labels, bundles, raw, source_topic, source_partition, source_offset, source_index, raw_sha256, raw_bytes, unfaithful, uploaded_by)
     ON CONFLICT (decision_id, ts) DO NOTHING
 RETURNING decision_id, ts`
 
@@ -79,9 +79,9 @@ const (
 	offerSQL = `
 DECLARE docket_rows NO SCROLL CURSOR FOR
 SELECT i.* FROM unnest($1::text[], $2::timestamptz[], $3::text[], $4::bool[], $5::text[], $6::int8[], $7::text[], $8::text[], $9::text[],
-       $10::text[], $11::text[], $12::text[], $13::text[], $14::int4[], $15::int8[], $16::int4[], $17::bytea[], $18::bytea[], $19::text[]) WITH ORDINALITY
+       $10::text[], $11::text[], $12::text[], $13::text[], $14::int4[], $15::int8[], $16::int4[], $17::bytea[], $18::bytea[], $19::text[], $20::text[]) WITH ORDINALITY
        AS i(decision_id, ts, path, allowed, requested_by, req_id, opa_id, opa_version, service,
-       labels, bundles, raw, source_topic, source_partition, source_offset, source_index, raw_sha256, raw_bytes, unfaithful, n)`
+       labels, bundles, raw, source_topic, source_partition, source_offset, source_index, raw_sha256, raw_bytes, unfaithful, uploaded_by, n)`
 
 	askSQL = `
 DO $docket$
@@ -94,9 +94,9 @@ BEGIN
   FOR i IN EXECUTE 'FETCH ALL FROM docket_rows' LOOP
     BEGIN
       INSERT INTO decision_logs (decision_id, ts, path, allowed, requested_by, req_id, opa_id, opa_version, service,
-             labels, bundles, raw, source_topic, source_partition, source_offset, source_index, raw_sha256, raw_bytes, unfaithful)
+             labels, bundles, raw, source_topic, source_partition, source_offset, source_index, raw_sha256, raw_bytes, unfaithful, uploaded_by)
       VALUES (i.decision_id, i.ts, i.path, i.allowed, i.requested_by, i.req_id, i.opa_id, i.opa_version, i.service,
-             i.labels::jsonb, i.bundles::jsonb, i.raw::jsonb, i.source_topic, i.source_partition, i.source_offset, i.source_index, i.raw_sha256, i.raw_bytes, i.unfaithful::text[]);
+             i.labels::jsonb, i.bundles::jsonb, i.raw::jsonb, i.source_topic, i.source_partition, i.source_offset, i.source_index, i.raw_sha256, i.raw_bytes, i.unfaithful::text[], i.uploaded_by);
       RAISE EXCEPTION USING ERRCODE = 'DK000';
     EXCEPTION
       WHEN SQLSTATE 'DK000' OR unique_violation THEN NULL;
@@ -148,7 +148,7 @@ SELECT set_config('statement_timeout', $1, true),
 
 // seenSQL reads any row of a range of time that can be read, of which few partitions have some.
 const seenSQL = `
-SELECT d.raw::text, d.source_topic, d.source_partition, d.ts FROM decision_logs AS d
+SELECT d.raw::text, d.source_topic, d.source_partition, d.ts, d.uploaded_by FROM decision_logs AS d
  WHERE d.ts BETWEEN $1::timestamptz AND $2::timestamptz AND NOT (` + unreadableSQL + `) LIMIT 1`
 
 // confirmSQL writes to the log of the server and nowhere else, so that COMMIT has something to wait for. Any role may call

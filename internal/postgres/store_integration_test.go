@@ -52,6 +52,7 @@ func some[T any](v T) sql.Null[T] { return sql.Null[T]{V: v, Valid: true} }
 
 func full(id string, at time.Time, padding int) pipeline.Row {
 	r := row(id, at, "")
+	r.UploadedBy = "spiffe://shop/opa-1"
 	r.Log.Path, r.Log.Service = some("shop/orders/allow"), some("shop")
 	r.Log.RequestedBy, r.Log.OPAID, r.Log.OPAVersion = some("10.0.0.1:5000"), some("opa-1"), some("1.4.2")
 	r.Log.Allowed, r.Log.ReqID = some(true), some(int64(77))
@@ -82,13 +83,15 @@ func TestEveryFieldFindsItsColumn(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	db := open(t, d.URL, 0)
-	r := full("id", noon, 3)
-	store(t, db, r)
-	var got string
-	d.Query(t, `SELECT concat_ws('|', decision_id, extract(epoch FROM ts), path, allowed, requested_by, req_id, opa_id, opa_version, service,
+	inserted := full("inserted", noon, 3)
+	store(t, db, full("id", noon, 3))
+	same(t, store(t, db, full("id", noon, 3), inserted), []pipeline.Outcome{present, stored}) // so that COPY is refused
+	var got []string
+	d.Query(t, `SELECT array_agg(concat_ws('|', decision_id, extract(epoch FROM ts), path, allowed, requested_by, req_id, opa_id, opa_version, service,
 		labels->>'id', bundles->'shop'->>'revision', raw->'input'->>'pad', source_topic, source_partition, source_offset, source_index,
-		stored_at > now() - interval '1 minute') FROM decision_logs`, &got)
-	same(t, got, "id|1714564800.123456|shop/orders/allow|t|10.0.0.1:5000|77|opa-1|1.4.2|shop|opa-1|r7|xxx|decision-logs|3|42|1|t")
+		uploaded_by, stored_at > now() - interval '1 hour') ORDER BY decision_id) FROM decision_logs`, &got)
+	const rest = "|1714564800.123456|shop/orders/allow|t|10.0.0.1:5000|77|opa-1|1.4.2|shop|opa-1|r7|xxx|decision-logs|3|42|1|spiffe://shop/opa-1|t"
+	same(t, got, []string{"id" + rest, "inserted" + rest})
 }
 
 func TestWhatIsAbsentIsNull(t *testing.T) {
@@ -103,9 +106,9 @@ func TestWhatIsAbsentIsNull(t *testing.T) {
 	store(t, open(t, d.URL, 0), inserted, full("other", noon, 1))
 	for _, id := range []string{"id", "inserted"} {
 		var nulls, empty, allowed string
-		d.Query(t, `SELECT num_nulls(requested_by, req_id, opa_id, opa_version, service, labels, bundles)::text, '<' || path || '>', allowed::text
+		d.Query(t, `SELECT num_nulls(requested_by, req_id, opa_id, opa_version, service, labels, bundles, uploaded_by)::text, '<' || path || '>', allowed::text
 			FROM decision_logs WHERE decision_id = '`+id+`'`, &nulls, &empty, &allowed)
-		same(t, []string{nulls, empty, allowed}, []string{"7", "<>", "false"})
+		same(t, []string{nulls, empty, allowed}, []string{"8", "<>", "false"})
 	}
 }
 

@@ -50,6 +50,8 @@ type Explanation struct {
 
 	// Unfaithful is that of [Row].
 	Unfaithful []string `json:"unfaithful,omitempty"`
+	// UploadedBy is that of [Row].
+	UploadedBy *string `json:"uploaded_by,omitempty"`
 	// Ahead is [Row.Ahead] in whole seconds.
 	Ahead int64 `json:"ahead_seconds,omitempty"`
 	// Unreadable is that of [Row].
@@ -144,7 +146,7 @@ const MaxNeighbours = 50
 func Explain(d Decision, around Around, q Question) Explanation {
 	r := reading(d, q)
 	x := Explanation{
-		DecisionID: d.ID, Timestamp: d.Time.UTC(), Verdict: r.said.verdict, VerdictFrom: r.said.from, VerdictStored: d.Verdict, Unfaithful: d.Unfaithful, Ahead: int64(d.Ahead() / time.Second), Unreadable: d.Unreadable,
+		DecisionID: d.ID, Timestamp: d.Time.UTC(), Verdict: r.said.verdict, VerdictFrom: r.said.from, VerdictStored: d.Verdict, Unfaithful: d.Unfaithful, UploadedBy: d.UploadedBy, Ahead: int64(d.Ahead() / time.Second), Unreadable: d.Unreadable,
 		Path: r.path, Query: cutText(r.whole.get("query").str()), Reasons: notNil(r.said.reasons), MoreReasons: r.said.more, Spoke: notNil(r.said.spoke),
 		Score: r.said.score, Response: r.said.response, Bundles: r.bundles(), OPA: r.opa(), Asked: r.asked(q),
 		Masked: r.pointers("masked"), Erased: r.pointers("erased"), Evaluation: r.evaluation(),

@@ -64,6 +64,7 @@ type Row struct {
 	Offset      int64
 	Index       int
 	StoredAt    time.Time
+	UploadedBy  *string // the client of the collector: the name of its token or certificate
 	// Unfaithful are the places, as JSON pointers, at which the payload is not what came, as jsonb cannot hold that; the empty one points
 	// to all of it. nil: the payload is what came.
 	Unfaithful []string
