@@ -14,8 +14,11 @@ func collectorRow() row {
 		},
 		{
 			title: "Decisions a second", kind: "timeseries", w: 6, h: 8, unit: "short", none: "no collector",
-			about:   "That Kafka acknowledged, by their home. Normal: topic. dead_letter: what cannot be stored; the desk has it.",
-			queries: []query{{expr: "sum by (home) (" + rate("docket_collector_decisions_total") + ")", legend: "{{home}}"}},
+			about: "That Kafka acknowledged, by their home. Normal: topic. dead_letter: what cannot be stored or its client may not upload; the desk has it.",
+			queries: []query{
+				{expr: "sum by (home) (" + rate("docket_collector_decisions_total") + ")", legend: "{{home}}"},
+				{expr: "sum(" + rate("docket_collector_not_allowed_total") + ") > 0", legend: "not allowed", quiet: true},
+			},
 		},
 		{
 			title: "Time of an upload", kind: "timeseries", w: 6, h: 8, unit: "s", none: "no collector",

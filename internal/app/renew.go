@@ -7,16 +7,16 @@ import (
 	"docket/internal/config"
 )
 
-// RenewEvery is how soon a secret in its file holds.
+// RenewEvery is how soon a change of such a file holds.
 const RenewEvery = 2 * time.Second
 
-// Renewal takes over a secret that changes in its file while the program runs.
+// Renewal takes over what changes in its file while the program runs.
 type Renewal struct {
-	Settings config.Settings
-	Variable string        // of the secret, without _FILE
-	Loaded   config.Secret // the secret in use at the start
-	Every    time.Duration
-	// Use takes over a secret. After an error the one before stays in use: half of the file may be written.
+	Loaded config.Secret // what is in use at the start
+	Every  time.Duration
+	// Read gives what the file has now, given what is in use.
+	Read func(config.Secret) (config.Secret, error)
+	// Use takes it over. After an error the one before stays in use: half of the file may be written.
 	Use func(config.Secret) error
 	// Changed, Broken and Readable tell. Broken is called once until the file can be used again, which Readable tells.
 	Changed, Readable func()
@@ -34,7 +34,7 @@ func (r Renewal) Run(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		fresh, err := r.Settings.Fresh(r.Variable, now)
+		fresh, err := r.Read(now)
 		if err == nil && fresh != now {
 			err = r.Use(fresh)
 		}

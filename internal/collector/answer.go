@@ -17,6 +17,7 @@ const (
 	reasonMethod        reason = "method"
 	reasonCrossSite     reason = "cross_site"
 	reasonCredentials   reason = "credentials"
+	reasonClient        reason = "client"
 	reasonDraining      reason = "draining"
 	reasonContentType   reason = "content_type"
 	reasonEncoding      reason = "encoding"
@@ -53,6 +54,7 @@ var refusals = map[reason]struct {
 	reasonMethod:        {http.StatusMethodNotAllowed, never, "decision logs are uploaded by POST"},
 	reasonCrossSite:     {http.StatusForbidden, never, "a page of another site sent this through a browser; decision logs come from OPA"},
 	reasonCredentials:   {http.StatusUnauthorized, never, "send a bearer token or a client certificate that is known here"},
+	reasonClient:        {http.StatusForbidden, never, "this client is not in DOCKET_COLLECTOR_CLIENTS_FILE"},
 	reasonDraining:      {http.StatusServiceUnavailable, later, "this collector is stopping; send the upload again"},
 	reasonContentType:   {http.StatusUnsupportedMediaType, never, "send Content-Type: application/json, as OPA does; application/x-ndjson is taken, too"},
 	reasonEncoding:      {http.StatusUnsupportedMediaType, never, "send the upload plain or with Content-Encoding: gzip"},

@@ -30,6 +30,8 @@ type Auth struct {
 	ClientCA bool
 	// Clients are the names of which such a certificate must have one, as SPIFFE id, common name, DNS name or sha256:HASH; none: any.
 	Clients []string
+	// Rights are what each of them may upload.
+	Rights Rights
 }
 
 // ParseTokens reads entries name:token, separated by white space, as DOCKET_COLLECTOR_TOKENS has them; the token may be a hash

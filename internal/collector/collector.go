@@ -149,10 +149,14 @@ func (c *Collector) take(w http.ResponseWriter, r *http.Request, u *upload) *ref
 	if crossSite.Check(r) != nil {
 		return refuse(reasonCrossSite, 0)
 	}
-	name, ok := c.auth.Load().admits(r, c.now())
+	auth := c.auth.Load()
+	name, ok := auth.admits(r, c.now())
 	u.client = name
 	if !ok {
 		return refuse(reasonCredentials, 0)
+	}
+	if u.right, ok = auth.Rights.of(name); !ok {
+		return refuse(reasonClient, 0)
 	}
 	if c.cfg.Tracer != nil {
 		u.trace = c.cfg.Tracer.Upload(traceparent(r.Header))

@@ -197,7 +197,11 @@ func (u *upload) letter(sealer *envelope.Sealer, index int, r *kgo.Record, why e
 }
 
 func cause(r *decision.Refusal) envelope.Cause {
-	return envelope.Cause{Kind: envelope.Decode, Code: string(r.Reason), Message: r.Error()}
+	why := envelope.Cause{Kind: envelope.Decode, Code: string(r.Reason), Message: r.Error()}
+	if r.Reason == notAllowed {
+		why.Message = "the client that uploaded the decision may not upload decisions with its " + r.Field
+	}
+	return why
 }
 
 // redacted is what Kafka sees of a decision, and whether that is the decision.

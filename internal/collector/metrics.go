@@ -20,6 +20,7 @@ type metrics struct {
 	uploads   *prometheus.CounterVec
 	decisions *prometheus.CounterVec
 	refused   *prometheus.CounterVec
+	denied    prometheus.Counter
 	bytes     prometheus.Counter
 	inflated  prometheus.Counter
 	took      prometheus.Histogram
@@ -33,6 +34,8 @@ func newMetrics(c *Collector, r prometheus.Registerer) (*metrics, error) {
 			Help: "Decisions that Kafka acknowledged, by their home; those of an upload that comes again count again."}, []string{"home"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "docket_collector_refused_total",
 			Help: "Uploads that were not answered 2xx, by reason."}, []string{"reason"}),
+		denied: prometheus.NewCounter(prometheus.CounterOpts{Name: "docket_collector_not_allowed_total",
+			Help: "Decisions that became dead letters because their client may not upload them."}),
 		bytes: prometheus.NewCounter(prometheus.CounterOpts{Name: "docket_collector_upload_bytes_total",
 			Help: "Bytes of uploads as they came."}),
 		inflated: prometheus.NewCounter(prometheus.CounterOpts{Name: "docket_collector_inflated_bytes_total",
@@ -51,7 +54,7 @@ func newMetrics(c *Collector, r prometheus.Registerer) (*metrics, error) {
 	if r == nil {
 		return m, nil
 	}
-	for _, each := range []prometheus.Collector{m.uploads, m.decisions, m.refused, m.bytes, m.inflated, m.took,
+	for _, each := range []prometheus.Collector{m.uploads, m.decisions, m.refused, m.denied, m.bytes, m.inflated, m.took,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "docket_collector_uploads_in_flight",
 			Help: "Uploads that have a place."}, func() float64 { return float64(c.places.taken()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "docket_collector_memory_bytes",

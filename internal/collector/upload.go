@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"docket/internal/decision"
+	"docket/internal/telemetry"
 )
 
 // upload is one upload under way.
@@ -19,6 +20,7 @@ type upload struct {
 	collector *Collector
 	share
 	client          string // name of the token or certificate that it came with
+	right           Right
 	bytes, inflated int64
 	body            []byte // as it came
 	plain           []byte // after gunzip; body itself where that was plain
@@ -119,10 +121,31 @@ func (u *upload) read(w http.ResponseWriter, r *http.Request) (refused *refusal)
 		return unreadable(unread)
 	}
 	u.parts = record.Parts
+	u.allow()
 	if loose.decisions > 0 {
 		u.give(loose.bytes() - outlay{len(u.parts), loose.nodes}.bytes())
 	}
 	return nil
+}
+
+// allow has what the client may not upload be a dead letter.
+func (u *upload) allow() {
+	denied, field := 0, ""
+	for i := range u.parts {
+		if part := &u.parts[i]; part.Err == nil {
+			if part.Err = u.right.refuses(&part.Log); part.Err != nil {
+				denied++
+				field = part.Err.Field
+			}
+		}
+	}
+	if denied == 0 {
+		return
+	}
+	u.collector.metrics.denied.Add(float64(denied))
+	u.collector.log.Warn().Str(telemetry.KeyName, u.client).Int("decisions", denied).Str("field", field).
+		Str(telemetry.KeyHint, "if this client may upload them, change DOCKET_COLLECTOR_CLIENTS_FILE and retry the dead letters not_allowed").
+		Msg("decisions not allowed")
 }
 
 // reserve takes the memory that decoding and publishing may need at most. While half of all is free, a bound that is quickly

@@ -30,7 +30,7 @@ type Options struct {
 	DialKafka app.Dial
 	// Farewell returns when a collector that stops may stop listening, or when its context ends. Default: after 2 s.
 	Farewell func(context.Context)
-	// TokensEvery is how often the file of the tokens is read anew. Default 2 s.
+	// TokensEvery is how often the files of tokens and rights are read anew. Default 2 s.
 	TokensEvery time.Duration
 	// Environ is where the standard variables of OpenTelemetry are read from. Default: none of them, so no traces.
 	Environ []string
@@ -48,6 +48,7 @@ type Program struct {
 	ready     readiness
 	http      *app.Server
 	uploads   *uploads
+	admission admission
 	stopping  atomic.Bool
 }
 
@@ -80,10 +81,11 @@ func New(s config.Settings, log zerolog.Logger, reg *prometheus.Registry, o Opti
 // assemble opens and joins the parts.
 func (p *Program) assemble(reg *prometheus.Registry) error {
 	s := p.settings
-	c, err := work(s)
+	c, in, err := work(s)
 	if err != nil {
 		return err
 	}
+	p.admission.in = in
 	c.Consumer = p.options.Instance
 	p.tracing = tracing.Open(p.options.Environ, tracing.Config{
 		Program: string(config.Collector), Instance: p.options.Instance, DeadLetters: s.KafkaDLQTopic,
@@ -179,6 +181,7 @@ func (p *Program) join(working context.Context, stop context.CancelCauseFunc) er
 	})
 	serving.Go(func() error { p.watch(upkeep); return nil })
 	serving.Go(func() error { p.renew(upkeep); return nil })
+	serving.Go(func() error { p.renewRights(upkeep); return nil })
 	err := p.uploads.run(working, p.options.Farewell, func() {
 		p.stopping.Store(true)
 		p.service.Close()

@@ -299,19 +299,59 @@ func TestAStopEndsInTimeThoughAnUploadHangs(t *testing.T) {
 	}
 }
 
+// replace writes a file at once: nobody reads half of it.
+func replace(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRights_Reloaded: what clients may upload changes in its file, beside the tokens, and a file that cannot be used changes nothing.
+func TestRights_Reloaded(t *testing.T) {
+	t.Parallel()
+	k := brokers(t)
+	tokens, rights := filepath.Join(t.TempDir(), "tokens"), filepath.Join(t.TempDir(), "rights.json")
+	const first, second = "first-0123456789abcdef", "second-0123456789abcdef"
+	replace(t, tokens, "opa:"+first)
+	replace(t, rights, `{"somebody":{}}`)
+	r := run(t, settings(t, k.Brokers(), "DOCKET_COLLECTOR_TOKENS_FILE="+tokens, "DOCKET_COLLECTOR_CLIENTS_FILE="+rights), Options{TokensEvery: 5 * time.Millisecond})
+	status := func(token string) int {
+		t.Helper()
+		resp, _ := r.upload(token, decision("1"))
+		return resp.StatusCode
+	}
+	if got := status(first); got != http.StatusForbidden {
+		t.Fatalf("a client that is not named: %d", got)
+	}
+	replace(t, rights, `{"opa":{}}`)
+	kafkatest.Eventually(t, "the client to be named", func() bool { return status(first) == http.StatusOK })
+	for i, bad := range []string{"", "{", `{"opa":{"ids":[]}}`} {
+		replace(t, rights, bad)
+		kafkatest.Eventually(t, "it to be told", func() bool { return r.lines.count("client rights not reloaded") > i })
+		if got := status(first); got != http.StatusOK {
+			t.Errorf("while the file is %q: %d", bad, got)
+		}
+		replace(t, rights, `{"opa":{}}`)
+		kafkatest.Eventually(t, "that to be over", func() bool { return r.lines.count("client rights became readable") > i })
+	}
+	replace(t, tokens, "opa:"+second)
+	kafkatest.Eventually(t, "the second token to hold", func() bool { return status(second) == http.StatusOK })
+	replace(t, rights, `{"other":{}}`)
+	kafkatest.Eventually(t, "the client to be unnamed", func() bool { return status(second) == http.StatusForbidden })
+	if got := status(first); got != http.StatusUnauthorized {
+		t.Errorf("rights brought a token back that is gone: %d", got)
+	}
+}
+
 func TestATokenChangesInItsFileWithoutARestart(t *testing.T) {
 	t.Parallel()
 	k := brokers(t)
 	path := filepath.Join(t.TempDir(), "tokens")
-	write := func(text string) {
-		t.Helper()
-		if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(path+".new", path); err != nil { // at once: nobody reads half of it
-			t.Fatal(err)
-		}
-	}
+	write := func(text string) { replace(t, path, text) }
 	const first, second = "first-0123456789abcdef", "second-0123456789abcdef"
 	write("opa:" + first)
 	r := run(t, settings(t, k.Brokers(), "DOCKET_COLLECTOR_TOKENS_FILE="+path), Options{TokensEvery: 5 * time.Millisecond})

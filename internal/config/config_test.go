@@ -326,7 +326,7 @@ func TestTableIsWhole(t *testing.T) {
 			}
 		}
 	}
-	if len(seen) != 91 {
+	if len(seen) != 92 {
 		t.Errorf("%d settings", len(seen))
 	}
 }

@@ -79,8 +79,9 @@ func (p *Program) apiAddr() string {
 // renew takes over tokens that have changed in their file, until ctx ends.
 func (p *Program) renew(ctx context.Context) {
 	app.Renewal{
-		Settings: p.settings, Variable: tokensVariable, Loaded: p.settings.DeskAPITokens, Every: p.options.TokensEvery,
-		Use: p.admit,
+		Loaded: p.settings.DeskAPITokens, Every: p.options.TokensEvery,
+		Read: func(now config.Secret) (config.Secret, error) { return p.settings.Fresh(tokensVariable, now) },
+		Use:  p.admit,
 		Broken: func(err error) {
 			p.log.Warn().Str(telemetry.KeyReason, err.Error()).
 				Str(telemetry.KeyHint, "correct the file in DOCKET_DESK_API_TOKENS_FILE; the last readable tokens stay in use").
