@@ -18,6 +18,13 @@ type matter struct {
 	found   map[*Decision]*found
 	rows    map[Identity][]*Row
 	unequal map[Place]bool
+	equal   map[comparison]bool // payloads compared so far; several invariants ask about the same pair
+}
+
+// comparison is a row and a decision whose payloads are compared.
+type comparison struct {
+	row      *Row
+	decision *Decision
 }
 
 // found is what the evidence has of one decision.
@@ -38,6 +45,7 @@ func match(ev *Evidence, t *Truth, h *History) *matter {
 	m.found = make(map[*Decision]*found, m.truth.Len())
 	m.rows = make(map[Identity][]*Row, len(ev.Rows))
 	m.unequal = make(map[Place]bool, len(ev.Unequal))
+	m.equal = make(map[comparison]bool)
 	for i := range ev.Rows {
 		row := &ev.Rows[i]
 		id := identity(row.ID, row.Time)
@@ -99,7 +107,13 @@ func (m *matter) twin(d *Decision) *Row {
 // of another decision, by what that one is.
 func (m *matter) holds(row *Row, d *Decision) bool {
 	if row.Raw != nil && d.Body != nil {
-		return SameJSON(row.Raw, d.Body)
+		pair := comparison{row, d}
+		equal, known := m.equal[pair]
+		if !known {
+			equal = SameJSON(row.Raw, d.Body)
+			m.equal[pair] = equal
+		}
+		return equal
 	}
 	if m.unequal[d.Place] || row.Place == d.Place {
 		return !m.unequal[d.Place]
