@@ -242,7 +242,7 @@ func (s *session) history(audits []ledger.Audit, sendings []ledger.Sending, o sh
 		shown = shown[len(shown)-briefHistory:]
 	}
 	columns := []column{
-		{title: "when"}, {title: "action"}, {title: "state", paint: s.paintState}, {title: "by", rank: 1, least: 8}, {title: "login", rank: 1, least: 8}, {title: "reason", rank: 2, least: 16},
+		{title: "when"}, {title: "action"}, {title: "state", paint: s.paintState}, {title: "by", rank: 1, least: 8}, {title: "login", rank: 1, least: 12}, {title: "reason", rank: 2, least: 12},
 	}
 	known := slices.ContainsFunc(shown, func(a ledger.Audit) bool { return a.Login != "" })
 	if !known { // an earlier release did not write it down
