@@ -315,6 +315,10 @@ func TestARestoreWaitsUntilTheMarkHasPassedItsRows(t *testing.T) {
 	w.settle()
 	w.count(0)
 	w.all = append(w.all, w.rowsOf(w.other, 60)...)
+	var pid int32
+	tx, err := w.writer.Begin(t.Context())
+	check(t, err)
+	check(t, tx.QueryRow(t.Context(), `SELECT pg_backend_pid()`).Scan(&pid))
 	w.archive(false)
 	w.exact(w.pg.Reader(), false)
 	uncounted := (*archive.UncountedError)(nil)
@@ -322,10 +326,6 @@ func TestARestoreWaitsUntilTheMarkHasPassedItsRows(t *testing.T) {
 		t.Fatalf("restored within two minutes: %v", err)
 	}
 	w.exact(w.pg.Reader(), false)
-	var pid int32
-	tx, err := w.writer.Begin(t.Context())
-	check(t, err)
-	check(t, tx.QueryRow(t.Context(), `SELECT pg_backend_pid()`).Scan(&pid))
 	w.c.Table = w.pg.Archives().Hurry(true, 0)
 	if _, err := w.c.Restore(t.Context(), w.day); !errors.As(err, &uncounted) || !strings.Contains(uncounted.Hint(), fmt.Sprintf("session %d", pid)) {
 		t.Fatalf("while a transaction holds the mark back: %v", err)
