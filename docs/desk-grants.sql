@@ -2,7 +2,8 @@
 -- where that is used; it can be run again:
 --   psql "$URL" -v schema=public -f docs/desk-grants.sql
 --
--- docket_desk works: the daemon and the command line of operators. It cannot write to the audit: the triggers do.
+-- docket_desk works: the daemon and the command line of operators. It cannot write to the audit: the triggers do. What leaves the
+-- ledger, the counters and the rates are changed by functions alone, which check what they are asked for.
 -- docket_desk_reader looks: list, groups, show, report. It sees payloads, which may hold personal data.
 -- The consumer and the replayer need none of this.
 
@@ -22,12 +23,14 @@ GRANT USAGE ON SCHEMA :"schema" TO docket_desk, docket_desk_reader;
 GRANT SELECT ON dead_letters, dead_letter_groups, dead_letter_audit, dead_letter_outbox, dead_letter_jobs, dead_letter_job_ends, dead_letter_counts, dead_letter_days,
     dead_letter_duties, dead_letter_notes, decision_logs, decision_counts, decision_counts_days, decision_counts_mark TO docket_desk_reader;
 
-GRANT SELECT ON dead_letter_audit, dead_letter_moves TO docket_desk;
+GRANT SELECT ON dead_letter_audit, dead_letter_moves, dead_letter_job_ends, dead_letter_counts, dead_letter_days, decision_counts, decision_counts_days, decision_counts_mark TO docket_desk;
 GRANT SELECT, INSERT ON dead_letter_groups TO docket_desk;
-GRANT SELECT, INSERT, UPDATE ON dead_letter_jobs, dead_letter_duties, dead_letter_notes TO docket_desk;
-GRANT SELECT, INSERT, UPDATE, DELETE ON dead_letters, dead_letter_outbox, dead_letter_job_ends, dead_letter_counts, dead_letter_days TO docket_desk;
+GRANT SELECT, INSERT, UPDATE ON dead_letters, dead_letter_outbox, dead_letter_jobs, dead_letter_duties, dead_letter_notes TO docket_desk;
 -- INSERT is for the dry run, which has the table take each row and takes it back.
 GRANT SELECT, INSERT ON decision_logs TO docket_desk;
--- Rates over time are answered from counts that the daemon makes.
-GRANT SELECT, INSERT, DELETE ON decision_counts, decision_counts_days TO docket_desk;
-GRANT SELECT, UPDATE ON decision_counts_mark TO docket_desk;
+-- Removing what was resolved long ago, summing up the counters, counting for rates over time.
+GRANT EXECUTE ON FUNCTION dead_letters_remove(timestamptz, int, text, text), dead_letters_compact(), decision_counts_count(interval, interval) TO docket_desk;
+
+-- What earlier releases granted. A desk of such a release works on without these, but for removing, summing up and counting.
+REVOKE DELETE ON dead_letters, dead_letter_outbox FROM docket_desk;
+REVOKE INSERT, UPDATE, DELETE ON dead_letter_job_ends, dead_letter_counts, dead_letter_days, decision_counts, decision_counts_days, decision_counts_mark FROM docket_desk;

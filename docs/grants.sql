@@ -44,7 +44,7 @@ BEGIN
            AND pg_get_userbyid(c.relowner) <> 'docket_migrate'
         UNION ALL
         SELECT format('ALTER FUNCTION %s OWNER TO docket_migrate', oid::regprocedure)
-          FROM pg_proc WHERE pronamespace = quote_ident(home)::regnamespace AND (proname = 'decision_logs_make_partitions' OR proname LIKE 'dead\_letters\_%')
+          FROM pg_proc WHERE pronamespace = quote_ident(home)::regnamespace AND (proname = 'decision_logs_make_partitions' OR proname LIKE 'dead\_letters\_%' OR proname LIKE 'decision\_counts\_%')
            AND pg_get_userbyid(proowner) <> 'docket_migrate'
         UNION ALL
         SELECT format('ALTER TYPE %s OWNER TO docket_migrate', oid::regtype)

@@ -85,7 +85,7 @@ func TestTheVerbsOnTheRealLedger(t *testing.T) {
 	}
 	var h deskapi.History
 	w.ask(t, "viewer", "GET", "/dead-letters/"+ids[0]+"/history", "").into(t, &h)
-	if len(h.Events) != 3 || !h.Events[1].Changed || h.Events[1].By != "olga" || h.Events[2].To != ledger.Processing || len(h.Retries) != 1 {
+	if len(h.Events) != 3 || !h.Events[1].Changed || h.Events[1].By != "olga" || h.Events[1].Login != "postgres" || h.Events[2].To != ledger.Processing || len(h.Retries) != 1 {
 		t.Errorf("%+v", h)
 	}
 	if a := w.ask(t, "viewer", "GET", "/dead-letters/"+strings.Repeat("0", 64)+"/history", ""); a.code != http.StatusNotFound {

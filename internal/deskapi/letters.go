@@ -34,7 +34,7 @@ type letterOutput struct{ Body Letter }
 // Event is one line of what happened to a dead letter. A payload that was changed is not shown here.
 type Event struct {
 	At       time.Time    `json:"at"`
-	Act      ledger.Act   `json:"act" enum:"entered,retried,died,stored,refused,lease_ended,closed,edited,removed,archived,restored"`
+	Act      ledger.Act   `json:"act" enum:"entered,retried,died,stored,refused,lease_ended,closed,edited,removed,archived,restored,changed"`
 	From     ledger.State `json:"from,omitempty" enum:"PENDING,PROCESSING,FAILED,RESOLVED" doc:"Without it, it entered"`
 	To       ledger.State `json:"to,omitempty" enum:"PENDING,PROCESSING,FAILED,RESOLVED" doc:"Without it, it left"`
 	By       string       `json:"by"`
@@ -42,6 +42,11 @@ type Event struct {
 	Attempts int          `json:"attempts"`
 	Job      int64        `json:"job,omitempty"`
 	Changed  bool         `json:"changed" doc:"The payload was changed; docket dlq show has the difference"`
+	// What the server knew of the session, beside what the program said in By.
+	Login       string   `json:"login,omitempty" doc:"The database login that did it; by is what the program said. Without it, an earlier release wrote this"`
+	Application string   `json:"application,omitempty" doc:"The application_name of the session, which the program chooses"`
+	Client      string   `json:"client,omitempty" doc:"The address that the session came from; without it, a local socket"`
+	Columns     []string `json:"columns,omitempty" doc:"Of the act changed: the columns that were changed"`
 }
 
 // Retry is one retry of a dead letter.
@@ -129,7 +134,7 @@ func (s *api) whole(ctx context.Context, id string) (string, error) {
 
 func eventOf(a ledger.Audit) Event {
 	return Event{At: a.At.UTC(), Act: a.Act, From: a.From, To: a.To, By: a.By, Why: a.Why, Attempts: a.Attempts, Job: a.Job,
-		Changed: a.Original != nil || a.Diff != ""}
+		Changed: a.Original != nil || a.Diff != "", Login: a.Login, Application: a.Application, Client: a.Client, Columns: a.Columns}
 }
 
 func retryOf(r ledger.Sending) Retry {

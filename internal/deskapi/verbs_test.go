@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -90,7 +91,12 @@ func TestTheNameInTheAuditIsTheOneThatLoggedIn(t *testing.T) {
 		t.Errorf("%+v", last)
 	}
 	var h deskapi.History
+	line := &w.book.audit[id(0)][1]
+	line.Login, line.Application, line.Client, line.Columns = "docket_desk", "docket", "10.0.0.7", []string{"key"}
 	w.ask(t, "viewer", "GET", "/dead-letters/"+id(0)+"/history", "").into(t, &h)
+	if e := h.Events[1]; e.Login != line.Login || e.Application != line.Application || e.Client != line.Client || !slices.Equal(e.Columns, line.Columns) {
+		t.Errorf("%+v", e)
+	}
 	if len(h.Events) != 2 || h.Events[1].By != "olga" || len(h.Retries) != 1 || h.Retries[0].Published == nil {
 		t.Errorf("%+v", h)
 	}

@@ -147,7 +147,14 @@ type jsonAudit struct {
 	Why      string     `json:"why"`
 	Attempts int        `json:"attempts"`
 	Job      int64      `json:"job,omitempty"`
-	Diff     string     `json:"diff,omitempty"`
+	// The session as the server knew it; by is what the program said.
+	Login       string   `json:"login,omitempty"`
+	Application string   `json:"application,omitempty"`
+	Client      string   `json:"client,omitempty"`
+	Columns     []string `json:"columns,omitempty"` // that were changed, of the act changed
+
+	Was  json.RawMessage `json:"was,omitempty"` // their values before
+	Diff string          `json:"diff,omitempty"`
 	// The value before an edit, as in jsonPayload.
 	Original       json.RawMessage `json:"original,omitempty"`
 	OriginalBase64 []byte          `json:"original_base64,omitempty"`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -106,9 +107,10 @@ func (s *session) shownJSON(e ledger.Entry, audits []ledger.Audit, sendings []le
 	for _, a := range audits {
 		j := jsonAudit{
 			At: at(a.At), Act: string(a.Act), From: string(a.From), To: string(a.To), By: a.By, Why: a.Why, Attempts: a.Attempts, Job: a.Job,
+			Login: a.Login, Application: a.Application, Client: a.Client, Columns: a.Columns,
 		}
 		if o.payload {
-			j.Diff = a.Diff
+			j.Diff, j.Was = a.Diff, a.Was
 			j.Original, j.OriginalBase64 = embedded(a.Original)
 		}
 		out.History = append(out.History, j)
@@ -240,7 +242,11 @@ func (s *session) history(audits []ledger.Audit, sendings []ledger.Sending, o sh
 		shown = shown[len(shown)-briefHistory:]
 	}
 	columns := []column{
-		{title: "when"}, {title: "action"}, {title: "state", paint: s.paintState}, {title: "by", rank: 1, least: 8}, {title: "reason", rank: 2, least: 16},
+		{title: "when"}, {title: "action"}, {title: "state", paint: s.paintState}, {title: "by", rank: 1, least: 8}, {title: "login", rank: 1, least: 12}, {title: "reason", rank: 2, least: 12},
+	}
+	known := slices.ContainsFunc(shown, func(a ledger.Audit) bool { return a.Login != "" })
+	if !known { // an earlier release did not write it down
+		columns = slices.DeleteFunc(columns, func(c column) bool { return c.title == "login" })
 	}
 	now := s.now()
 	var rows [][]cell
@@ -249,9 +255,17 @@ func (s *session) history(audits []ledger.Audit, sendings []ledger.Sending, o sh
 		if a.From == a.To {
 			to = "unchanged"
 		}
-		rows = append(rows, []cell{
-			{full: moment(a.At, now), brief: stamped(a.At)}, {full: strings.ReplaceAll(string(a.Act), "_", " ")}, {full: to}, {full: plain(a.By)}, {full: plain(a.Why)},
-		})
+		row := []cell{
+			{full: moment(a.At, now), brief: stamped(a.At)}, {full: strings.ReplaceAll(string(a.Act), "_", " ")}, {full: to}, {full: plain(a.By)},
+		}
+		if known {
+			row = append(row, cell{full: plain(signedIn(a)), brief: plain(a.Login)})
+		}
+		why := a.Why
+		if len(a.Columns) > 0 {
+			why = strings.Join(a.Columns, ", ") + ": " + why
+		}
+		rows = append(rows, append(row, cell{full: plain(why)}))
 	}
 	s.table(columns, rows, "  ")
 	if n := len(audits) - len(shown); n > 0 {
@@ -262,6 +276,9 @@ func (s *session) history(audits []ledger.Audit, sendings []ledger.Sending, o sh
 	}
 	s.retries(sendings)
 	for _, a := range audits {
+		if a.Was != nil {
+			s.changed(a, o)
+		}
 		if a.Diff == "" && a.Original == nil {
 			continue
 		}
@@ -271,6 +288,20 @@ func (s *session) history(audits []ledger.Audit, sendings []ledger.Sending, o sh
 		}
 		s.say("\n  edited %s by %s, %s before:\n%s\n", stamped(a.At), plain(a.By), counted(int64(len(a.Original)), "byte"), s.diff(a.Diff))
 	}
+}
+
+// signedIn is what the server knew of who did it: the login, the application and the address.
+func signedIn(a ledger.Audit) string {
+	return strings.Join(slices.DeleteFunc([]string{a.Login, a.Application, a.Client}, func(part string) bool { return part == "" }), ", ")
+}
+
+// changed shows what columns had before somebody changed them.
+func (s *session) changed(a ledger.Audit, o showFlags) {
+	if !o.payload {
+		s.say("\n  changed %s by %s; --payload shows the values before\n", stamped(a.At), plain(a.By))
+		return
+	}
+	s.say("\n  changed %s by %s, before:\n  %s\n", stamped(a.At), plain(a.By), plain(string(a.Was)))
 }
 
 func (s *session) retries(sendings []ledger.Sending) {

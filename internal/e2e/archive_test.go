@@ -210,7 +210,8 @@ func TestArchive_ClosedLettersComeBack(t *testing.T) {
 			message, first_failed_at, last_failed_at, changed_by, changed_act, why)
 		SELECT encode(sha256(n::text::bytea), 'hex'), 1, 't', 0, n, 'dlq', 0, n, now(), n::text::bytea, sha256(n::text::bytea), '[]', 'no JSON', now(), now(), 'desk', 'entered', 'read'
 		  FROM generate_series(1, $1::int) AS n`, closed)
-	a.exec(`UPDATE dead_letters SET state = 'RESOLVED', changed_at = '2026-03-04 12:00Z', changed_by = 'ann', changed_act = 'closed', why = 'never'`)
+	a.exec(`UPDATE dead_letters SET state = 'RESOLVED', changed_at = clock_timestamp(), changed_by = 'ann', changed_act = 'closed', why = 'never';
+		SET LOCAL session_replication_role = replica; UPDATE dead_letters SET changed_at = '2026-03-04 12:00Z'`) // as if it had been then
 	const all = `SELECT coalesce(string_agg(concat_ws('|', dead_letter_id, key, value, headers, message, origin_offset), E'\n' ORDER BY dead_letter_id), '') FROM dead_letters`
 	text := func() (s string) {
 		t.Helper()

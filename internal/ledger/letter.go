@@ -81,6 +81,12 @@ type Audit struct {
 	// Original and Diff are of an edit: the value before it, and what changed as a unified diff. Personal data may be in them.
 	Original []byte
 	Diff     string
+	// Login, Application and Client are of the session that did it, as the server knows it: its login, its application_name, which a
+	// program chooses, and its address. By is what the program said. Empty where an earlier release wrote the line.
+	Login, Application, Client string
+	// Columns are those of a [Changed] line, and Was their values before, as a JSON object. Personal data may be in it.
+	Columns []string
+	Was     []byte
 }
 
 // Sending is a row of the outbox: one retry of one dead letter.

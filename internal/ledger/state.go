@@ -36,6 +36,7 @@ const (
 	Removed    Act = "removed"     // it was resolved long ago
 	Archived   Act = "archived"    // an archive has it, or none any more; the state stays
 	Restored   Act = "restored"    // it was removed, and came back from an archive
+	Changed    Act = "changed"     // somebody changed what no other act changes; the state stays
 )
 
 // Move is a legal transition.

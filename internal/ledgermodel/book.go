@@ -30,6 +30,7 @@ type Book struct {
 	notes    map[string]note
 	jobs     map[int64]*job        // from 1 on
 	entered  map[ledger.Found]bool // places, without the time, whose record was taken in
+	keep     time.Duration
 }
 
 // sending is a row of the outbox.
@@ -61,8 +62,14 @@ type note struct {
 func New() *Book {
 	return &Book{
 		letters: map[string]*ledger.Entry{}, sendings: map[int64]*sending{}, duties: map[string]*duty{}, notes: map[string]note{}, jobs: map[int64]*job{},
-		entered: map[ledger.Found]bool{},
+		entered: map[ledger.Found]bool{}, keep: 7 * 24 * time.Hour,
 	}
+}
+
+// Keep says how long what is RESOLVED stays at the least, in the place of 7 days.
+func (b *Book) Keep(keep time.Duration) *Book {
+	b.keep = keep
+	return b
 }
 
 var (

@@ -210,6 +210,9 @@ func (b *Book) Remove(ctx context.Context, resolvedBefore time.Time, n int, by l
 		return 0, err
 	}
 	defer end()
+	if least := now.Add(-b.keep); least.Before(resolvedBefore) {
+		resolvedBefore = least
+	}
 	var gone []*ledger.Entry
 	for _, e := range b.letters {
 		if e.State == ledger.Resolved && e.ChangedAt.Before(resolvedBefore) && !b.onlyCopy(e) {

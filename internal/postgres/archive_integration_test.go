@@ -430,7 +430,7 @@ func TestCountsOutliveTheArchiveAndAreNotDoubledByARestore(t *testing.T) {
 	}
 }
 
-func check(t *testing.T, err error) {
+func check(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

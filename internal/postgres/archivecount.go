@@ -28,7 +28,7 @@ const (
 	countWaitSQL = `SELECT pg_advisory_xact_lock('decision_counts_mark'::regclass::int, 1)`
 	// countLeavingSQL counts what was taken out before it was counted, as whoever counts finds it no more.
 	countLeavingSQL = freshSQL + `%table% d WHERE d.stored_at >= (SELECT stored_before FROM decision_counts_mark)) AS d
- GROUP BY hour, path, service),` + keepSQL
+ GROUP BY hour, path, service)` + keepSQL
 	// uncountedSQL is how many rows that would be, up to one more than may be.
 	uncountedSQL = `SELECT count(*) FROM (SELECT FROM %table% d WHERE d.stored_at >= (SELECT stored_before FROM decision_counts_mark) LIMIT $1::int8 + 1) AS few`
 
@@ -48,7 +48,7 @@ SELECT * FROM (
 SELECT h.hour, h.path, h.service, greatest(h.allowed - coalesce(c.allowed, 0), 0) AS allowed, greatest(h.denied - coalesce(c.denied, 0), 0) AS denied,
        greatest(h.undefined - coalesce(c.undefined, 0), 0) AS undefined, greatest(h.error - coalesce(c.error, 0), 0) AS error, greatest(h.other - coalesce(c.other, 0), 0) AS other
   FROM has h LEFT JOIN counted c ON c.hour = h.hour AND c.path IS NOT DISTINCT FROM h.path AND c.service IS NOT DISTINCT FROM h.service) AS l
- WHERE allowed + denied + undefined + error + other > 0),` + keepSQL
+ WHERE allowed + denied + undefined + error + other > 0)` + keepSQL
 
 	// holderSQL is who holds the mark back: of the transactions that openSQL has, that which is open for longest.
 	holderSQL = `

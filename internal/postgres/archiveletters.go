@@ -40,10 +40,9 @@ var lettersColumns = []archive.Column{
 }
 
 const (
-	// onlyCopySQL is what the ledger keeps until an archive has it; the index dead_letters_unarchived has the same words.
+	// onlyCopySQL is what the ledger keeps until an archive has it; the index dead_letters_unarchived has the same words. The rest of what is
+	// RESOLVED is what dead_letters_remove takes.
 	onlyCopySQL = `d.state = 'RESOLVED' AND d.archived_in IS NULL AND d.changed_act <> 'stored' AND octet_length(d.value) > 0`
-	// removableSQL is the rest of what is RESOLVED, as the index dead_letters_removable has it.
-	removableSQL = `d.state = 'RESOLVED' AND (d.archived_in IS NOT NULL OR d.changed_act = 'stored' OR coalesce(octet_length(d.value), 0) = 0)`
 
 	letterDaysSQL = `SELECT (d.changed_at AT TIME ZONE 'UTC')::date::timestamp AT TIME ZONE 'UTC', count(*), sum(octet_length(d.value))::int8 FROM dead_letters d
  WHERE ` + onlyCopySQL + ` AND d.changed_at < $1 GROUP BY 1 ORDER BY 1`

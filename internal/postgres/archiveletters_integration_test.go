@@ -40,7 +40,7 @@ func (d *deskDB) close(letters ...ledger.Letter) {
 // aged has all that is RESOLVED closed on the day.
 func (d *deskDB) aged() {
 	d.t.Helper()
-	d.Exec(d.t, `UPDATE dead_letters SET changed_at = '2026-03-04 23:59:59.999999Z' WHERE state = 'RESOLVED' AND changed_act <> 'restored'`)
+	d.Exec(d.t, unwatched+`UPDATE dead_letters SET changed_at = '2026-03-04 23:59:59.999999Z' WHERE state = 'RESOLVED' AND changed_act <> 'restored'`)
 }
 
 // tried runs something that may fail.
@@ -156,7 +156,7 @@ func TestLetters_ComeBackAsTheyWere(t *testing.T) {
 		letters = append(letters, l)
 	}
 	d.enter(letters...)
-	d.Exec(t, `UPDATE dead_letters SET edited = true, parent_id = $1, job_id = 4711 WHERE dead_letter_id = $2`, letters[0].ID, letters[1].ID)
+	d.Exec(t, unwatched+`UPDATE dead_letters SET edited = true, parent_id = '`+letters[0].ID+`', job_id = 4711 WHERE dead_letter_id = '`+letters[1].ID+`'`)
 	d.close(letters...)
 	before := d.text(lettersText)
 	shelf := filepath.Join(t.TempDir(), "shelf")
@@ -187,7 +187,7 @@ func TestLetters_ComeBackAsTheyWere(t *testing.T) {
 		t.Errorf("%+v entered again", n)
 	}
 	d.adds()
-	d.Exec(t, `UPDATE dead_letters SET changed_at = changed_at - interval '2 hours'`)
+	d.Exec(t, unwatched+`UPDATE dead_letters SET changed_at = changed_at - interval '2 hours'`)
 	if n := d.remove(); n != 5 {
 		t.Errorf("%d of what was restored were removed", n)
 	}

@@ -17,17 +17,27 @@ import (
 func TestTheLedgersTablesGoAndComeBack(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	b, err := migrations.FS.ReadFile("00003_dead_letters.sql")
-	if err != nil {
-		t.Fatal(err)
+	ways := func(file string) (up, down string) {
+		t.Helper()
+		b, err := migrations.FS.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		up, down, ok := strings.Cut(string(b), "-- +goose Down")
+		if !ok {
+			t.Fatal("no way down")
+		}
+		return up, down
 	}
-	up, down, ok := strings.Cut(string(b), "-- +goose Down")
-	if !ok {
-		t.Fatal("no way down")
-	}
+	up, down := ways("00003_dead_letters.sql")
+	_, unaudited := ways("00011_audit.sql")
 	const left = `SELECT (SELECT count(*) FROM pg_class WHERE relname LIKE 'dead_letter%') + (SELECT count(*) FROM pg_proc WHERE proname LIKE 'dead_letter%')
 		+ (SELECT count(*) FROM pg_type WHERE typname LIKE 'dead_letter%')`
 	d.enter(letter(1, one))
+	d.Exec(t, unaudited)
+	if n := d.enter(letter(1, one), letter(2, two)); n.New != 1 || n.Known != 1 {
+		t.Fatalf("%+v", n)
+	}
 	d.Exec(t, down)
 	var n int
 	if d.Query(t, left, &n); n != 0 {
@@ -47,7 +57,8 @@ func TestADeskNeedsNoRightToWriteTheAudit(t *testing.T) {
 	url := d.Role(t, "")
 	role := strings.SplitN(strings.TrimPrefix(url, "postgres://"), ":", 2)[0]
 	d.Exec(t, `GRANT SELECT, INSERT, UPDATE, DELETE ON dead_letters, dead_letter_groups, dead_letter_outbox, dead_letter_jobs, dead_letter_duties, dead_letter_notes, dead_letter_counts, dead_letter_days, dead_letter_job_ends TO `+role+`;
-		GRANT SELECT ON dead_letter_audit, dead_letter_moves TO `+role)
+		GRANT SELECT ON dead_letter_audit, dead_letter_moves TO `+role+`;
+		GRANT EXECUTE ON FUNCTION dead_letters_remove(timestamptz, int, text, text), dead_letters_compact() TO `+role)
 	whole := d.Ledger
 	d.Ledger = open(t, url, 0).Ledger()
 	l, m := letter(1, one), letter(2, two)

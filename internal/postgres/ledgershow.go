@@ -100,12 +100,13 @@ func (l *Ledger) Show(ctx context.Context, id string) (ledger.Entry, error) {
 func (l *Ledger) History(ctx context.Context, id string) (audit []ledger.Audit, sendings []ledger.Sending, err error) {
 	err = l.look(ctx, "read the audit of a dead letter", func(ctx context.Context, tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `SELECT audit_id, at, dead_letter_id, act, coalesce(from_state::text, ''), coalesce(to_state::text, ''), actor, why,
-			attempts, coalesce(job_id, 0), original, coalesce(diff, '') FROM dead_letter_audit WHERE dead_letter_id = $1 ORDER BY audit_id`, id)
+			attempts, coalesce(job_id, 0), original, coalesce(diff, ''), coalesce(login::text, ''), coalesce(application, ''), coalesce(host(client), ''),
+			ARRAY(SELECT jsonb_object_keys(was) AS k ORDER BY k), was::text FROM dead_letter_audit WHERE dead_letter_id = $1 ORDER BY audit_id`, id)
 		if err != nil {
 			return err
 		}
 		audit, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (a ledger.Audit, err error) {
-			err = r.Scan(&a.ID, &a.At, &a.LetterID, &a.Act, &a.From, &a.To, &a.By, &a.Why, &a.Attempts, &a.Job, &a.Original, &a.Diff)
+			err = r.Scan(&a.ID, &a.At, &a.LetterID, &a.Act, &a.From, &a.To, &a.By, &a.Why, &a.Attempts, &a.Job, &a.Original, &a.Diff, &a.Login, &a.Application, &a.Client, &a.Columns, &a.Was)
 			a.At = a.At.UTC()
 			return a, err
 		})

@@ -87,31 +87,14 @@ func (l *Ledger) Unarchived(ctx context.Context, resolvedBefore time.Time) (n in
 	return n, err
 }
 
-// Remove implements [ledger.Upkeep]. The retries of what is removed go with it, but for those that ended dead: their records
-// may stand in a dead-letter topic for longer, under ids of their own, and have to be known when they are read again.
-func (l *Ledger) Remove(ctx context.Context, resolvedBefore time.Time, n int, by ledger.Actor) (int, error) {
+// Remove implements [ledger.Upkeep]. The database does it by a function of its own, and keeps what is RESOLVED for 7 days at the least.
+func (l *Ledger) Remove(ctx context.Context, resolvedBefore time.Time, n int, by ledger.Actor) (removed int, err error) {
 	if by.Name == "" {
 		return 0, errNobody
 	}
-	removed := 0
-	err := l.within(ctx, "remove resolved dead letters", pgx.ReadWrite, func(ctx context.Context, tx pgx.Tx) error {
-		ids, err := textsOf(tx.Query(ctx, `SELECT d.dead_letter_id FROM dead_letters d WHERE `+removableSQL+` AND d.changed_at < $1::timestamptz
-			ORDER BY d.changed_at LIMIT $2::int FOR UPDATE SKIP LOCKED`, resolvedBefore, n))
-		if err != nil || len(ids) == 0 {
-			return err
-		}
-		if _, err := tx.Exec(ctx, `SELECT set_config('docket.actor', $1, true), set_config('docket.why', $2, true)`,
-			ledgerText(by.Name), ledgerText(by.Why)); err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, `DELETE FROM dead_letter_outbox o USING (
-				SELECT outbox_id FROM dead_letter_outbox WHERE dead_letter_id = ANY($1::text[]) AND outcome IS DISTINCT FROM 'dead' ORDER BY outbox_id FOR UPDATE) n
-			WHERE o.outbox_id = n.outbox_id`, ids); err != nil {
-			return err
-		}
-		tag, err := tx.Exec(ctx, `DELETE FROM dead_letters WHERE dead_letter_id = ANY($1::text[])`, ids)
-		removed = int(tag.RowsAffected())
-		return err
+	err = l.within(ctx, "remove resolved dead letters", pgx.ReadWrite, func(ctx context.Context, tx pgx.Tx) error {
+		return tx.QueryRow(ctx, `SELECT dead_letters_remove($1::timestamptz, $2::int, $3::text, $4::text)`,
+			resolvedBefore, n, ledgerText(by.Name), ledgerText(by.Why)).Scan(&removed)
 	})
 	if err != nil {
 		return 0, err
@@ -119,39 +102,10 @@ func (l *Ledger) Remove(ctx context.Context, resolvedBefore time.Time, n int, by
 	return removed, nil
 }
 
-// compactSQL takes the rows that it sees and puts their sum in their place; what is added meanwhile is left for the next time.
-const compactSQL = `WITH many AS (
-		SELECT group_id, path, state FROM dead_letter_counts GROUP BY 1, 2, 3 HAVING count(*) > 1 OR sum(n) = 0),
-	gone AS (
-		DELETE FROM dead_letter_counts c USING many m WHERE (c.group_id, c.path, c.state) = (m.group_id, m.path, m.state)
-		RETURNING c.group_id, c.path, c.state, c.n)
-	INSERT INTO dead_letter_counts SELECT group_id, path, state, sum(n) FROM gone GROUP BY 1, 2, 3 HAVING sum(n) <> 0`
-
-// compactDaysSQL is the same for the sums by day.
-const compactDaysSQL = `WITH many AS (
-		SELECT day, origin_topic, origin_partition, group_id, state FROM dead_letter_days GROUP BY 1, 2, 3, 4, 5 HAVING count(*) > 1 OR sum(n) = 0),
-	gone AS (
-		DELETE FROM dead_letter_days c USING many m
-		WHERE (c.day, c.origin_topic, c.origin_partition, c.group_id, c.state) = (m.day, m.origin_topic, m.origin_partition, m.group_id, m.state)
-		RETURNING c.*)
-	INSERT INTO dead_letter_days SELECT day, origin_topic, origin_partition, group_id, state, sum(n) FROM gone GROUP BY 1, 2, 3, 4, 5 HAVING sum(n) <> 0`
-
-// compactEndsSQL is the same for how the retries of jobs ended.
-const compactEndsSQL = `WITH many AS (
-		SELECT job_id, outcome FROM dead_letter_job_ends GROUP BY 1, 2 HAVING count(*) > 1 OR sum(n) = 0),
-	gone AS (
-		DELETE FROM dead_letter_job_ends e USING many m WHERE (e.job_id, e.outcome) = (m.job_id, m.outcome)
-		RETURNING e.job_id, e.outcome, e.n)
-	INSERT INTO dead_letter_job_ends SELECT job_id, outcome, sum(n) FROM gone GROUP BY 1, 2 HAVING sum(n) <> 0`
-
 // Compact implements [ledger.Upkeep].
 func (l *Ledger) Compact(ctx context.Context) error {
 	return l.within(ctx, "sum up the counts of dead letters", pgx.ReadWrite, func(ctx context.Context, tx pgx.Tx) error {
-		for _, sql := range []string{compactSQL, compactDaysSQL, compactEndsSQL} {
-			if _, err := tx.Exec(ctx, sql); err != nil {
-				return err
-			}
-		}
-		return nil
+		_, err := tx.Exec(ctx, `SELECT dead_letters_compact()`)
+		return err
 	})
 }

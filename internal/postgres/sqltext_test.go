@@ -17,7 +17,7 @@ var built = []string{
 	"archive.go strayDays", "archiverows.go sum", "archiverows.go Read", "archiveload.go load", "archivecount.go countBefore", "archivecount.go countLeaving", "archiveletters.go Read",
 	"partition.go swap", "partition.go days", "transaction.go asked", "lookup.go look",
 	"ledgerdays.go countersSQL", "ledgerjobs.go jobs", "ledgerjobs.go changedJobs", "ledgerlist.go combinations", "ledgerlist.go collect",
-	"ledgermatching.go groupsOf", "ledgermatching.go lock", "ledgershow.go values", "ledgerupkeep.go Compact",
+	"ledgermatching.go groupsOf", "ledgermatching.go lock", "ledgershow.go values",
 	"ledgertallies.go tallies", "ledgertallies.go paths", "ledgertallies.go times", "ledgertallies.go scanned", "ledgertallies.go countsIn",
 	"indexes.go index", "indexes.go indexEach", "indexes.go indexDays", // names that format quoted
 	"readerways.go look", "readerfollow.go begin", "readerfollow.go since", "readerstats.go counted", "readerstats.go live", // conditions by what is asked for

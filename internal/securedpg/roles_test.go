@@ -285,7 +285,10 @@ func (d *database) refusals(t *testing.T) {
 	for login, more := range map[string][]string{
 		"writer": {`SELECT * FROM goose_db_version`, `SELECT * FROM dead_letters`, `INSERT INTO dead_letters DEFAULT VALUES`, `SELECT FROM ` + day, `INSERT INTO ` + day + ` DEFAULT VALUES`, `DELETE FROM decision_logs_default`},
 		"reader": {`INSERT INTO decision_logs (decision_id) VALUES ('x')`, `SELECT decision_logs_make_partitions(1)`, `SELECT * FROM dead_letters`, `SELECT FROM ` + day},
-		"clerk":  {`UPDATE dead_letter_audit SET actor = 'x'`, `SELECT decision_logs_make_partitions(1)`},
+		"clerk": {`UPDATE dead_letter_audit SET actor = 'x'`, `SELECT decision_logs_make_partitions(1)`, `INSERT INTO dead_letter_audit (dead_letter_id, act, actor, why, attempts, login) VALUES ('x', 'closed', 'x', 'x', 0, 'x')`,
+			`DELETE FROM dead_letters`, `DELETE FROM dead_letter_outbox`, `DELETE FROM dead_letter_counts`, `INSERT INTO dead_letter_days DEFAULT VALUES`, `UPDATE dead_letter_job_ends SET n = 0`,
+			`DELETE FROM decision_counts`, `INSERT INTO decision_counts DEFAULT VALUES`, `DELETE FROM decision_counts_days`, `UPDATE decision_counts_mark SET stored_before = 'infinity'`,
+			`SELECT decision_counts_keep('{}')`, `SELECT dead_letters_keep()`, `CREATE OR REPLACE FUNCTION dead_letters_keep() RETURNS interval LANGUAGE sql AS 'SELECT NULL::interval'`},
 	} {
 		conn := d.connect(login)
 		for _, sql := range append(slices.Clone(everywhere), more...) {
@@ -353,6 +356,11 @@ func (d *database) checks(t *testing.T) {
 			[]string{"warn  database grants", "EXECUTE on decision_logs_make_partitions"}},
 		{"the desk's", "clerk", ``, ``, []string{"ok    database ledger", "may work with it"}},
 		{"the desk's, with one right less", "clerk", `REVOKE UPDATE ON dead_letters FROM docket_desk`, `GRANT UPDATE ON dead_letters TO docket_desk`, []string{"warn  database ledger", "UPDATE on dead_letters"}},
+		{"the desk's, with the rights of before", "clerk", `GRANT DELETE ON dead_letters, decision_counts TO docket_desk; GRANT UPDATE ON decision_counts_mark TO docket_desk`,
+			`REVOKE DELETE ON dead_letters, decision_counts FROM docket_desk; REVOKE UPDATE ON decision_counts_mark FROM docket_desk`,
+			[]string{"warn  database ledger", "DELETE on dead_letters", "DELETE on decision_counts", "UPDATE on decision_counts_mark"}},
+		{"the desk's, with a function less", "clerk", `REVOKE EXECUTE ON FUNCTION dead_letters_compact() FROM docket_desk`, `GRANT EXECUTE ON FUNCTION dead_letters_compact() TO docket_desk`,
+			[]string{"warn  database ledger", "EXECUTE on dead_letters_compact()"}},
 		{"a table of the desk's is gone", "writer", `ALTER TABLE dead_letter_notes RENAME TO elsewhere`, `ALTER TABLE elsewhere RENAME TO dead_letter_notes`, []string{"fail  database ledger", "dead_letter_notes"}},
 	} {
 		if c.sql != "" {

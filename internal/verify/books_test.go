@@ -27,6 +27,7 @@ func (w *world) entered() {
 				line("b", ledger.Entered, "", ledger.Pending), line("b", ledger.Retried, ledger.Pending, ledger.Processing),
 				line("b", ledger.Died, ledger.Processing, ledger.Pending), line("b", ledger.Edited, ledger.Pending, ledger.Pending),
 				line("b", ledger.Retried, ledger.Pending, ledger.Processing), line("b", ledger.Stored, ledger.Processing, ledger.Resolved),
+				line("b", ledger.Changed, ledger.Resolved, ledger.Resolved),
 				line("p", ledger.Entered, "", ledger.Pending), line("p", ledger.Retried, ledger.Pending, ledger.Processing),
 				line("gone", ledger.Entered, "", ledger.Pending), line("gone", ledger.Closed, ledger.Pending, ledger.Resolved),
 				line("gone", ledger.Removed, ledger.Resolved, ""),
