@@ -37,7 +37,7 @@ func EachSpooled(ctx context.Context, fsys fs.FS, left *int64, each func(file st
 			switch {
 			case errors.Is(err, fs.ErrNotExist):
 				continue
-			case errors.Is(err, ErrSpoolBound), errors.Is(err, ctx.Err()):
+			case errors.Is(err, ErrSpoolBound), err != nil && ctx.Err() != nil:
 				return files, broken, err
 			case err != nil || sub != ".":
 				broken = append(broken, name)
