@@ -398,12 +398,16 @@ func TestFind_OnTheMove(t *testing.T) {
 	t.Parallel()
 	steps := []string{"committed logs", "committed parking", "committed dlq", "committed parking-dlq", "ledger", "rows"}
 	for _, at := range steps {
-		for _, way := range []string{"row", "parked", "parked, then a row", "dead, then in the ledger"} {
+		for _, way := range []string{"row", "parked", "parked, then a row", "a row, parked before", "dead, then in the ledger"} {
 			t.Run(way+" at "+at, func(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t)
 				w.put("logs", log("d-1", ""))
 				w.committed["logs"] = 0
+				if way == "a row, parked before" {
+					w.put("parking", log("d-1", ""), first...)
+					w.committed["logs"] = 1
+				}
 				var once sync.Once
 				w.moved = func(asked string) {
 					if asked != at {
@@ -417,6 +421,9 @@ func TestFind_OnTheMove(t *testing.T) {
 							w.put("parking", log("d-1", ""), first...)
 						case "parked, then a row":
 							w.put("parking", log("d-1", ""), first...)
+							w.rows = []reader.Decision{{Row: reader.Row{ID: "d-1"}}}
+							w.committed["parking"] = 1
+						case "a row, parked before":
 							w.rows = []reader.Decision{{Row: reader.Row{ID: "d-1"}}}
 							w.committed["parking"] = 1
 						default:
