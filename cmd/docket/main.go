@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/term"
 
+	"docket/internal/archive/shelf"
 	"docket/internal/cli"
 	"docket/internal/config"
 	"docket/internal/deskapp"
@@ -24,7 +25,7 @@ func main() {
 
 func run(args, environ []string, stdin io.Reader, stdout, stderr io.Writer, signals <-chan os.Signal, at deskcli.Terminal) int {
 	return deskcli.Main(cli.Env{
-		Program: config.Desk, Args: args, Environ: environ, Stdout: stdout, Stderr: stderr, Signals: signals, Judges: deskapp.Judges(),
+		Program: config.Desk, Args: args, Environ: environ, Stdout: stdout, Stderr: stderr, Signals: signals, Judges: deskapp.Judges(), Shelf: shelf.Open,
 	}, deskcli.Options{Stdin: stdin, Terminal: at, Open: open, Desk: deskapp.Main})
 }
 

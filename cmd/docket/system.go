@@ -14,6 +14,7 @@ import (
 	"docket/internal/desk"
 	"docket/internal/deskapp"
 	"docket/internal/deskcli"
+	"docket/internal/inspect"
 	"docket/internal/kafka"
 )
 
@@ -25,10 +26,11 @@ func open(env cli.Env, s config.Settings) (*deskcli.System, error) {
 		return nil, err
 	}
 	book := db.Ledger()
+	open := func(where string) (archive.Shelf, error) { return shelf.Open(where, s) }
 	return &deskcli.System{
 		Book: book, Trial: deskapp.NewTrial(s, book, db), Decisions: db.Reader(), Close: db.Close,
 		Backlog: func(ctx context.Context) (desk.Backlog, error) { return deskapp.Backlog(ctx, s) },
-		Days:    db.Archives(), Letters: db.LetterArchives(), Shelf: func(where string) (archive.Shelf, error) { return shelf.Open(where, s) },
+		Days:    db.Archives(), Letters: db.LetterArchives(), Shelf: open, Look: inspect.Looking(s, db, inspect.Sight{Shelf: open}),
 		Horizon: func(ctx context.Context, now time.Time) ([]desk.HorizonLine, error) {
 			brokers, err := app.Kafka(s, "horizon")
 			if err != nil {

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"docket/internal/app"
+	"docket/internal/archive"
 	"docket/internal/buildinfo"
 	"docket/internal/config"
 	"docket/internal/postgres"
@@ -38,6 +39,8 @@ type Env struct {
 	Options app.Options                 // of the program that is run
 	Judges  config.Judges               // of settings, beside that of the database's URL
 	Agree   func(config.Settings) error // says what does not go together of settings that are fine by themselves; may be nil
+	// Shelf opens where archives are; nil: the program does not read them.
+	Shelf func(where string, s config.Settings) (archive.Shelf, error)
 }
 
 // Command is one thing that a program can do.

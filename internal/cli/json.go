@@ -9,6 +9,7 @@ import (
 	"docket/internal/escape"
 	"docket/internal/inspect"
 	"docket/internal/ledger"
+	"docket/internal/lookup"
 )
 
 // printJSON prints JSON for programs. Names of fields are stable, and nothing in it steers a terminal.
@@ -76,12 +77,13 @@ func showWhereJSON(w io.Writer, s config.Settings, found *inspect.Whereabouts) i
 		records = append(records, record)
 	}
 	printJSON(w, struct {
-		At       time.Time     `json:"at"`
-		Records  []jsonRecord  `json:"records"`
-		Refused  []refusedJSON `json:"refused,omitempty"` // by the collector
-		Looked   []string      `json:"looked"`
-		Unlooked []string      `json:"not_looked,omitempty"`
-	}{found.At.UTC(), records, refusedOf(found), append([]string{}, found.Looked...), found.Unlooked})
+		At       time.Time            `json:"at"`
+		Records  []jsonRecord         `json:"records"`
+		Refused  []refusedJSON        `json:"refused,omitempty"` // by the collector
+		Found    []lookup.FoundRecord `json:"found,omitempty"`   // records with the id that none of records tells of
+		Looked   []string             `json:"looked"`
+		Unlooked []string             `json:"not_looked,omitempty"`
+	}{found.At.UTC(), records, refusedOf(found), lookup.Views(found.Found, found.At), append([]string{}, found.Looked...), found.Unlooked})
 	return showWhere(io.Discard, s, found)
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"docket/internal/archive"
 	"docket/internal/config"
 	"docket/internal/envelope"
 	"docket/internal/errclass"
@@ -24,6 +25,7 @@ import (
 func WhereIs() Command {
 	var since moment
 	var spools list
+	var within time.Duration
 	var asJSON bool
 	return Command{
 		Name: "where-is", Args: "RECORD", Text: "Find where a record or decision is now, and what happens next (read-only).",
@@ -31,30 +33,40 @@ func WhereIs() Command {
 			"  %[1]s where-is e5e72bf0-077f-4b3a-8169-32d13cfbaa31 --since 3d",
 		Flags: func(f *flag.FlagSet) {
 			f.Var(&since, "since", "search the topics since `TIME` if no row names the record (default 24h)")
+			f.DurationVar(&within, "within", inspect.FindLimits.Within, "search for a decision_id for `DURATION` at most (default 30s)")
 			f.Var(&spools, "spool", "search the spool in `DIR` instead of DOCKET_SPOOL_DIR; can be repeated")
 			f.BoolVar(&asJSON, "json", false, "print JSON")
 		},
 		More: "RECORD is a whole decision_id, or TOPIC/PARTITION/OFFSET[/INDEX] in a topic of Docket. INDEX is the place of a\n" +
-			"decision inside its Kafka record, from 0. If a decision_id has no row, the source topic itself is\n" +
-			"searched, which can take long.",
+			"decision inside its Kafka record, from 0. A decision_id is looked for in the rows, the ledger of dead letters,\n" +
+			"unread, parked and dead-lettered records, the spools of this host, and archived dead letters. Each place that\n" +
+			"was not searched completely is named. If nothing has it, the source topic itself is searched, which can take\n" +
+			"long.",
 		Uses: []string{"DOCKET_KAFKA_BROKERS", "DOCKET_DATABASE_URL", "DOCKET_SPOOL_DIR"},
-		Exit: [2]string{"each decision is stored, parked, spooled, dead-lettered or not read yet", "not found, or not written to Kafka yet, or the search failed"},
+		Exit: [2]string{"each decision is stored, parked, spooled, dead-lettered or not read yet", "not found, or not known as a place was not searched completely; or not written to Kafka yet, or the search failed"},
 		Run: func(env Env, args []string) int {
 			if len(args) != 1 || args[0] == "" {
 				return misuse(env, "give one record like decision-logs/3/12034, or one decision_id", "where-is")
 			}
-			return runWhereIs(env, inspect.ParseQuery(args[0]), since.or(24*time.Hour), spools, asJSON)
+			if within <= 0 {
+				return misuse(env, "--within must be more than 0", "where-is")
+			}
+			return runWhereIs(env, inspect.ParseQuery(args[0]), since.or(24*time.Hour), inspect.Options{Spools: spools, Within: within}, asJSON)
 		},
 	}
 }
 
-func runWhereIs(env Env, q inspect.Query, since time.Time, spools []string, asJSON bool) int {
+func runWhereIs(env Env, q inspect.Query, since time.Time, o inspect.Options, asJSON bool) int {
 	s, warnings, ok := whole(env)
 	if !ok {
 		return Misuse
 	}
 	warn(env, warnings)
-	sys, err := inspect.Open(s, inspect.Options{Spools: spools, Progress: func(line string) { say(env.Stderr, "%v\n", line) }})
+	o.Progress = func(line string) { say(env.Stderr, "%v\n", line) }
+	if env.Shelf != nil {
+		o.Shelf = func(where string) (archive.Shelf, error) { return env.Shelf(where, s) }
+	}
+	sys, err := inspect.Open(s, o)
 	if err != nil {
 		return unopened(env, err)
 	}
@@ -86,8 +98,9 @@ func unlooked(env Env, err error) int {
 
 func showWhere(w io.Writer, s config.Settings, found *inspect.Whereabouts) int {
 	result := Done
-	if n := len(found.Records) + len(found.Refused); n > 1 {
-		say(w, "%s claim this decision_id\n\n", counted(n, "record"))
+	all := len(found.Records) + len(found.Refused) + len(found.Found)
+	if all > 1 {
+		say(w, "%s claim this decision_id\n\n", counted(all, "record"))
 	}
 	for i := range found.Records {
 		r := &found.Records[i]
@@ -104,14 +117,25 @@ func showWhere(w io.Writer, s config.Settings, found *inspect.Whereabouts) int {
 		say(w, "refused by the collector at %s (%s), %s in the ledger; it never was in %s\n  docket dlq show %s\n",
 			e.FirstFailedAt.UTC().Format(time.RFC3339), e.Cause.Code, e.State, e.Origin.Topic, e.ID[:12])
 	}
-	if len(found.Records)+len(found.Refused) == 0 {
-		say(w, "not found in %s\n", strings.Join(found.Looked, ", "))
+	for i := range found.Found {
+		say(w, "%s\n", plainly(found.Found[i].Text(found.At)))
+	}
+	if all == 0 {
+		say(w, "%snot found in %s\n", unsure(found), strings.Join(found.Looked, ", "))
 		result = Failed
 	}
 	for _, of := range found.Unlooked {
-		say(w, "not searched: %s\n", of)
+		say(w, "not searched completely: %s\n", plainly(of))
 	}
 	return result
+}
+
+// unsure says that an id which was not found may be somewhere all the same.
+func unsure(found *inspect.Whereabouts) string {
+	if len(found.Unlooked) == 0 {
+		return ""
+	}
+	return "not known, as not every place was searched completely: "
 }
 
 // Homes says in words, one line each, where a decision is and what happens to it next; s need not hold the settings of the
@@ -308,6 +332,12 @@ func name(code string) string {
 		return "without a code"
 	}
 	return plain(code)
+}
+
+// plainly is plain for a text of our own that is longer, and quotes names of others.
+func plainly(text string) string {
+	shown := fmt.Sprintf("%+q", text)
+	return strings.ReplaceAll(shown[1:len(shown)-1], `\"`, `"`)
 }
 
 // plain keeps what a stranger wrote from steering a terminal.

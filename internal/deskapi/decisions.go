@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"docket/internal/envelope"
-	"docket/internal/ledger"
 	"docket/internal/reader"
 )
 
@@ -155,7 +153,7 @@ type DecisionPath struct {
 // DecisionsOfID are the decisions of one id.
 type DecisionsOfID struct {
 	Decisions []Decision `json:"decisions" nullable:"false" minItems:"1" doc:"The oldest first; more than one where the same id came with several timestamps"`
-	Others    []Letter   `json:"others,omitempty" doc:"Dead letters that claim the same id and are other decisions, the newest failure first, at most 10"`
+	Elsewhere
 }
 
 type decisionsOutput struct{ Body DecisionsOfID }
@@ -235,34 +233,12 @@ func (s *api) decision(ctx context.Context, c caller, in *DecisionPath) (*decisi
 	if err != nil {
 		return nil, err
 	}
-	others, err := s.others(ctx, all[0].ID, all)
+	around, err := s.around(ctx, all)
 	if err != nil {
 		return nil, err
 	}
 	s.read(c, "show-decision", all, true)
-	return &decisionsOutput{DecisionsOfID{decisionsOf(all), others}}, nil
-}
-
-// mostClaims is how many dead letters of an id are shown.
-const mostClaims = 10
-
-// others are the dead letters that claim an id and are other decisions than these.
-func (s *api) others(ctx context.Context, id string, rows []reader.Decision) ([]Letter, error) {
-	places := make([]envelope.Origin, len(rows))
-	for i, d := range rows {
-		places[i] = envelope.Origin{Topic: d.Topic, Partition: d.Partition, Offset: d.Offset, Index: d.Index}
-	}
-	claims, err := s.Book.Claims(ctx, id, mostClaims+len(rows))
-	if err != nil {
-		return nil, err
-	}
-	var all []Letter
-	for _, e := range ledger.Others(claims, places) {
-		if len(all) < mostClaims {
-			all = append(all, LetterOf(e))
-		}
-	}
-	return all, nil
+	return &decisionsOutput{DecisionsOfID{decisionsOf(all), around}}, nil
 }
 
 // byID finds the decisions of an id, or of the only one that begins like that: one at least.
@@ -281,14 +257,7 @@ func (s *api) byID(ctx context.Context, id string) ([]reader.Decision, error) {
 		return nil, ofReader(err)
 	}
 	if len(all) == 0 {
-		letters, err := s.others(ctx, id, nil)
-		if err != nil {
-			return nil, err
-		}
-		if len(letters) > 0 {
-			return nil, problem(http.StatusNotFound, "no decision of that id is stored, but a dead letter claims it", "GET /api/v1/dead-letters/"+letters[0].ID+" shows it")
-		}
-		return nil, problem(http.StatusNotFound, "no decision of that id is stored", "GET /api/v1/where-is?q= looks for it in every other home but archives, which docket archive list names")
+		return s.absent(ctx, id)
 	}
 	return all, nil
 }

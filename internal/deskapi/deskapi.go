@@ -17,6 +17,7 @@ import (
 
 	"docket/internal/escape"
 	"docket/internal/ledger"
+	"docket/internal/lookup"
 	"docket/internal/reader"
 )
 
@@ -95,6 +96,8 @@ type Ports struct {
 	Question reader.Question
 	// WhereIs looks for a record, named by TOPIC/PARTITION/OFFSET or a decision id, in every home.
 	WhereIs func(ctx context.Context, query string) (Whereabouts, error)
+	// Elsewhere looks for a decision id in every home; nil: in the rows and the ledger alone. It bounds what many ask at once.
+	Elsewhere func(ctx context.Context, id string) (lookup.Answer, error)
 }
 
 // api is what the handlers work with.

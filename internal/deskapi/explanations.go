@@ -18,7 +18,13 @@ type whyInput struct {
 	SameInput  bool      `query:"same_input" doc:"When the very same input ended otherwise last; it may take longer"`
 }
 
-type whyOutput struct{ Body reader.Explanation }
+// Explained is an explanation, and what else has the id.
+type Explained struct {
+	reader.Explanation
+	Elsewhere
+}
+
+type whyOutput struct{ Body Explained }
 
 type diffInput struct {
 	A   string `query:"a" required:"true" minLength:"1" maxLength:"4096" doc:"A decision_id, or its first 6 characters or more"`
@@ -79,8 +85,12 @@ func (s *api) why(ctx context.Context, c caller, in *whyInput) (*whyOutput, erro
 	if err != nil {
 		return nil, ofReader(err)
 	}
+	around, err := s.around(ctx, all)
+	if err != nil {
+		return nil, err
+	}
 	s.read(c, "explain-decision", append([]reader.Decision{d}, neighbours(x)...), true)
-	return &whyOutput{x}, nil
+	return &whyOutput{Explained{x, around}}, nil
 }
 
 // neighbours are the other decisions that an explanation tells of.

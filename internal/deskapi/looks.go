@@ -9,6 +9,7 @@ import (
 	"docket/internal/desk"
 	"docket/internal/envelope"
 	"docket/internal/errclass"
+	"docket/internal/lookup"
 )
 
 // ReportLine is unresolved dead letters by kind, code and path.
@@ -78,10 +79,11 @@ type Me struct {
 
 // Whereabouts is where a record is.
 type Whereabouts struct {
-	Decisions []DecisionHomes `json:"decisions" nullable:"false"`
-	Refused   []Letter        `json:"refused,omitempty" doc:"Dead letters that claim the id and never were in the source topic, as the collector refused them"`
-	Looked    []string        `json:"looked" nullable:"false" doc:"Where was looked, and in which ranges"`
-	Unlooked  []string        `json:"not_looked,omitempty" doc:"Where was not looked, and why"`
+	Decisions []DecisionHomes      `json:"decisions" nullable:"false"`
+	Refused   []Letter             `json:"refused,omitempty" doc:"Dead letters that claim the id and never were in the source topic, as the collector refused them"`
+	Found     []lookup.FoundRecord `json:"found,omitempty" doc:"Records with the id that decisions do not tell of"`
+	Looked    []string             `json:"looked" nullable:"false" doc:"Where was looked, and in which ranges"`
+	Unlooked  []string             `json:"not_looked,omitempty" doc:"Where was not looked, or not completely, and why. A decision that was not found can be there"`
 }
 
 // DecisionHomes is one decision and every home that it has.
@@ -172,7 +174,7 @@ func (s *api) whereIs(ctx context.Context, _ caller, in *whereInput) (*whereOutp
 	if err != nil {
 		return nil, err
 	}
-	out := Whereabouts{Decisions: make([]DecisionHomes, 0, len(found.Decisions)), Refused: found.Refused, Looked: append([]string{}, found.Looked...), Unlooked: found.Unlooked}
+	out := Whereabouts{Decisions: make([]DecisionHomes, 0, len(found.Decisions)), Refused: found.Refused, Found: found.Found, Looked: append([]string{}, found.Looked...), Unlooked: found.Unlooked}
 	for _, d := range found.Decisions {
 		d.Homes = append([]string{}, d.Homes...)
 		out.Decisions = append(out.Decisions, d)

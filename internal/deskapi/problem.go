@@ -34,6 +34,8 @@ type Problem struct {
 	State string     `json:"state,omitempty" enum:"PENDING,PROCESSING,FAILED,RESOLVED,WAITING,RUNNING,STOPPED,DONE" doc:"The state in which it is"`
 	By    string     `json:"by,omitempty" doc:"Who moved it there"`
 	Since *time.Time `json:"since,omitempty" doc:"When"`
+	// Of a decision id without a row.
+	*Elsewhere
 
 	header http.Header
 }

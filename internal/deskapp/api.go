@@ -42,8 +42,9 @@ func (p *Program) openAPI(trial *desk.Trial, horizon *desk.Horizon, reg *prometh
 	if err != nil {
 		return err
 	}
+	elsewhere := shareLook(s, p.parts.asked).Find
 	handler, err := deskapi.New(deskapi.Config{Version: buildinfo.String(), Lease: s.DeskLease, Registry: reg}, deskapi.Ports{
-		Book: p.parts.asked.Ledger(), Trial: trial, Horizon: horizon, Decisions: p.parts.asked.Reader(), Question: question, WhereIs: whereIs(s),
+		Book: p.parts.asked.Ledger(), Trial: trial, Horizon: horizon, Decisions: p.parts.asked.Reader(), Question: question, WhereIs: whereIs(s, elsewhere), Elsewhere: elsewhere,
 	}, auth, p.log)
 	if err != nil {
 		return config.Complaint{Variable: "DOCKET_DESK_API_CLIENTS", Text: err.Error()}

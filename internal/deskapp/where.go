@@ -5,19 +5,32 @@ import (
 	"fmt"
 	"time"
 
+	"docket/internal/archive"
+	"docket/internal/archive/shelf"
 	"docket/internal/cli"
 	"docket/internal/config"
 	"docket/internal/deskapi"
 	"docket/internal/inspect"
+	"docket/internal/lookup"
+	"docket/internal/postgres"
 )
 
 // farBack is how far back topics are read for a decision that has no row.
 const farBack = 24 * time.Hour
 
-// whereIs looks for a record in every home but the spools, which are on other hosts.
-func whereIs(s config.Settings) func(context.Context, string) (deskapi.Whereabouts, error) {
+// shareLook makes the look-up by id of the API. Many who ask at once share one look.
+func shareLook(s config.Settings, db *postgres.DB) *lookup.Shared {
+	return lookup.NewShared(inspect.Looking(s, db, inspect.Sight{Shelf: shelfOf(s)}))
+}
+
+func shelfOf(s config.Settings) func(string) (archive.Shelf, error) {
+	return func(where string) (archive.Shelf, error) { return shelf.Open(where, s) }
+}
+
+// whereIs looks for a record in every home, and in the spools of this host.
+func whereIs(s config.Settings, elsewhere func(context.Context, string) (lookup.Answer, error)) func(context.Context, string) (deskapi.Whereabouts, error) {
 	return func(ctx context.Context, query string) (deskapi.Whereabouts, error) {
-		sys, err := inspect.Open(s, inspect.Options{})
+		sys, err := inspect.Open(s, inspect.Options{Elsewhere: elsewhere})
 		if err != nil {
 			return deskapi.Whereabouts{}, err
 		}
@@ -26,7 +39,7 @@ func whereIs(s config.Settings) func(context.Context, string) (deskapi.Whereabou
 		if err != nil {
 			return deskapi.Whereabouts{}, err
 		}
-		out := deskapi.Whereabouts{Decisions: []deskapi.DecisionHomes{}, Looked: append([]string{}, found.Looked...), Unlooked: found.Unlooked}
+		out := deskapi.Whereabouts{Decisions: []deskapi.DecisionHomes{}, Found: lookup.Views(found.Found, found.At), Looked: append([]string{}, found.Looked...), Unlooked: found.Unlooked}
 		for i := range found.Refused {
 			out.Refused = append(out.Refused, deskapi.LetterOf(found.Refused[i]))
 		}

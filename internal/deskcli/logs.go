@@ -1,6 +1,7 @@
 package deskcli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -19,7 +20,7 @@ type logsFlags struct {
 	limit                       int
 	after                       string
 	oldest, follow, full, lines bool
-	every                       time.Duration
+	every, within               time.Duration
 }
 
 const (
@@ -38,9 +39,10 @@ func (s *session) logs() *cobra.Command {
 			"ID is a decision_id, or its first 6 or more characters. `docket why ID` explains a decision. Payloads\n" +
 			"may hold personal data and are shown only with --full. Decisions dated more than an hour ahead of now\n" +
 			"are left out, and told, unless --until, --oldest or a later --since asks for them.\n\n" +
-			"Only rows of the table are searched: `docket where-is ID` finds parked, spooled and dead-lettered ones,\n" +
-			"`docket restore` loads archived days. A search that finds too little stops after 30 s and prints the\n" +
-			"command that continues it.\n\n" +
+			"With ID, all homes are searched: rows, dead letters, unread, parked and spooled records, and archived dead\n" +
+			"letters. Each place that was not searched completely is named, such as archived days. Without ID, only rows\n" +
+			"of the table are searched. A search that finds too little stops after 30 s and prints the command that\n" +
+			"continues it.\n\n" +
 			"A decision must match all flags. --path, --service, --verdict and --requested-by can be repeated: one\n" +
 			"value must match. --label and --match can be repeated: all must match.",
 		Example: "  docket logs --denied --since 2h --path 'authz/*'\n" +
@@ -59,8 +61,9 @@ func (s *session) logs() *cobra.Command {
 	f.BoolVarP(&o.follow, "follow", "f", false, "show the last decisions, then new ones as they are stored, until Ctrl-C")
 	f.DurationVar(&o.every, "every", defaultEvery, "with -f: look for new decisions every `DURATION`, 100ms or more")
 	f.BoolVar(&o.full, "full", false, "show whole decisions; may show personal data")
+	withinFlag(c, &o.within)
 	f.BoolVar(&o.lines, "lines", false, "print one JSON object per line; the next CURSOR goes to standard error")
-	usage(c, []string{"DOCKET_DATABASE_URL"}, "shown, also if none matches; with -f: stopped by Ctrl-C", "with ID: no decision has this ID; or the command failed")
+	usage(c, []string{"DOCKET_DATABASE_URL", "DOCKET_KAFKA_BROKERS", "DOCKET_ARCHIVE_TO"}, "shown, also if none matches; with -f: stopped by Ctrl-C", "with ID: no stored decision has this ID, also if it was found elsewhere; or the command failed")
 	o.choose.declare(s, c)
 	c.RunE = s.run(func(args []string) (work, error) {
 		if err := o.fault(c, args); err != nil {
@@ -110,7 +113,7 @@ func (o *logsFlags) fault(c *cobra.Command, args []string) error {
 		return misuse("--every must be %v or more", leastEvery)
 	}
 	if len(args) == 1 {
-		if err := idFault(args[0]); err != nil {
+		if err := cmp.Or(idFault(args[0]), withinFault(o.within)); err != nil {
 			return err
 		}
 		for _, name := range append(decisionFlagNames(), "limit", "after", "oldest", "follow", "every") {
@@ -118,6 +121,8 @@ func (o *logsFlags) fault(c *cobra.Command, args []string) error {
 				return misuse("an id selects one decision; it cannot be used with --%s", name)
 			}
 		}
+	} else if c.Flags().Changed("within") {
+		return misuse("--within needs an id")
 	}
 	return nil
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"docket/internal/escape"
-	"docket/internal/ledger"
+	"docket/internal/lookup"
 	"docket/internal/reader"
 )
 
@@ -76,8 +76,8 @@ func (s *session) decisionPart(decisions []reader.Decision, before int, last boo
 	}
 }
 
-// decisionsOfID prints the decisions of an id as JSON, with what else claims it; where there are none, with where it was looked for.
-func (s *session) decisionsOfID(decisions []reader.Decision, claims []ledger.Entry, unknown string, p places) {
+// decisionsOfID prints the decisions of an id as JSON, with what else has it and where it was looked for.
+func (s *session) decisionsOfID(decisions []reader.Decision, a *lookup.Answer) {
 	all := []jsonDecision{}
 	for _, d := range decisions {
 		all = append(all, decisionOf(d))
@@ -85,11 +85,8 @@ func (s *session) decisionsOfID(decisions []reader.Decision, claims []ledger.Ent
 	s.print(struct {
 		Decisions []jsonDecision `json:"decisions"`
 		Next      string         `json:"next"`
-		Others    []jsonClaim    `json:"others,omitempty"`         // dead letters that claim the id
-		Unknown   string         `json:"others_unknown,omitempty"` // why they could not be searched
-		Looked    []string       `json:"looked,omitempty"`
-		NotLooked []string       `json:"not_looked,omitempty"`
-	}{all, "", jsonClaims(claims), unknown, p.looked, p.not})
+		jsonElsewhere
+	}{all, "", elsewhereOf(a)})
 }
 
 // decisionLines prints decisions as JSON, a line for each.

@@ -74,14 +74,15 @@ func (s *session) oneDecision(ctx context.Context, id string, o logsFlags) error
 	if err != nil {
 		return err
 	}
-	claims, unknown := s.claims(ctx, id, all)
+	a := s.elsewhere(ctx, id, all, o.within)
 	if len(all) == 0 {
-		p := s.lookedFor(ctx, id, unknown)
+		all = a.Rows // it was stored meanwhile
+	}
+	if len(all) == 0 {
 		if s.asJSON && !o.lines {
-			s.decisionsOfID(nil, claims, unknown, p)
+			s.decisionsOfID(nil, a)
 		}
-		s.tellClaims(id, claims, "") // why they are unknown is among the places
-		s.absent(id, p)
+		s.absent(a)
 		return endError(1)
 	}
 	if !o.full {
@@ -92,8 +93,10 @@ func (s *session) oneDecision(ctx context.Context, id string, o logsFlags) error
 	switch {
 	case o.lines:
 		s.decisionLines(all)
+		s.listClaims(s.tell, a.Letters)
+		s.listFound(s.tell, a, a.Elsewhere())
 	case s.asJSON:
-		s.decisionsOfID(all, claims, unknown, places{})
+		s.decisionsOfID(all, a)
 	default:
 		if len(all) > 1 {
 			s.say("%s have this id, with different timestamps; oldest first.\n\n", counted(int64(len(all)), "decision"))
@@ -104,7 +107,7 @@ func (s *session) oneDecision(ctx context.Context, id string, o logsFlags) error
 			}
 			s.decision(d)
 		}
-		s.sayClaims(claims, unknown)
+		s.sayElsewhere(a)
 		s.say("\nTo explain it: docket why %s\n", plainAll(shell(all[0].ID)))
 	}
 	return nil

@@ -20,6 +20,7 @@ import (
 	"docket/internal/config"
 	"docket/internal/desk"
 	"docket/internal/ledger"
+	"docket/internal/lookup"
 	"docket/internal/reader/readertest"
 )
 
@@ -83,6 +84,8 @@ type world struct {
 	trial    *trial
 	days     archive.Table
 	letters  archive.LettersTable // nil: nothing waits
+	topics   func() (lookup.Topics, func(), error)
+	spools   []string
 	shelf    archive.Shelf
 	horizon  []desk.HorizonLine
 	backlog  func(ctx context.Context) (desk.Backlog, error) // nil: all dead letters are in the ledger
@@ -111,6 +114,9 @@ func (w *world) call(args ...string) result {
 	if w.store == nil {
 		w.store = decisions(0)
 	}
+	if w.topics == nil {
+		w.topics = kafkaOf{}.open
+	}
 	w.out.reset()
 	w.err.reset()
 	out, err := &w.out, &w.err
@@ -122,7 +128,7 @@ func (w *world) call(args ...string) result {
 		Program: config.Desk, Args: args, Stdout: out, Stderr: err, Signals: w.signals, Environ: append(environ, w.environ...),
 	}, Options{
 		Stdin: strings.NewReader(w.stdin), Terminal: w.terminal, Now: func() time.Time { return now }, Edit: w.edit,
-		Open: func(cli.Env, config.Settings) (*System, error) {
+		Open: func(_ cli.Env, settings config.Settings) (*System, error) {
 			sys := &System{Book: w.book, Decisions: w.store, Days: w.days, Letters: w.letters, Shelf: func(where string) (archive.Shelf, error) { return archive.Dir(where), nil }, Horizon: func(context.Context, time.Time) ([]desk.HorizonLine, error) { return w.horizon, nil }}
 			sys.Backlog = func(ctx context.Context) (desk.Backlog, error) {
 				if w.backlog == nil {
@@ -135,6 +141,10 @@ func (w *world) call(args ...string) result {
 			}
 			if w.shelf != nil {
 				sys.Shelf = func(string) (archive.Shelf, error) { return w.shelf, nil }
+			}
+			sys.Look = &lookup.Look{
+				Settings: settings, Rows: w.store.ByID, Book: w.book, Table: "decision_logs", Shelf: sys.Shelf, Topics: w.topics, Spools: w.spools,
+				Now: func() time.Time { return now },
 			}
 			return sys, nil
 		},

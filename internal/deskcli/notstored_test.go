@@ -28,15 +28,20 @@ func TestNotStored_SaysWhereItWasLookedFor(t *testing.T) {
 		}
 		return r, r.err
 	}
-	if _, said := ask("why", "no-such-id"); !strings.Contains(said, "  looked at: archives in "+shelf+", which has none of decisions\n") ||
-		!strings.Contains(said, "  looked at: the rows of decision_logs\n  looked at: the ledger of dead letters\n") || strings.Contains(said, "not looked at: archive") {
+	if _, said := ask("why", "no-such-id"); !strings.Contains(said, "  looked at: archived days in "+shelf+": there are none\n") ||
+		!strings.Contains(said, "  looked at: the rows of decision_logs\n") || !strings.Contains(said, "  looked at: the ledger of dead letters\n") || strings.Contains(said, "not looked at") {
 		t.Error(said)
 	}
 	file("decision_logs-2026-03-04-001-3f9a2c-4f397d52.0001.jsonl.gz") // of a killed run: no archive
-	file("dead_letters-2026-03-01-001-3f9a2c-4f397d52.manifest.json")
+	broken := "dead_letters-2026-03-01-001-3f9a2c-4f397d52.manifest.json"
+	file(broken)
 	file("decision_logs-2026-08-01-001-3f9a2c-4f397d52.manifest.json")
-	if _, said := ask("logs", "no-such-id"); !strings.Contains(said, "  not looked at: an archived day, 2026-08-01, in "+shelf+": docket restore --day 2026-08-01\n") {
+	if _, said := ask("logs", "no-such-id"); !strings.Contains(said, "  not looked at completely: archived days in "+shelf+": 2026-08-01 was not looked into: docket restore --day 2026-08-01\n") ||
+		!strings.Contains(said, "  not looked at completely: archived dead letters in "+shelf+": archive dead_letters-2026-03-01-001-3f9a2c-4f397d52 is broken") {
 		t.Error(said)
+	}
+	if err := os.Remove(filepath.Join(shelf, broken)); err != nil {
+		t.Fatal(err)
 	}
 	file("decision_logs-2026-08-01-002-3f9a2c-4f397d53.manifest.json")
 	file("decision_logs-2026-08-03-001-3f9a2c-4f397d54.manifest.json")
@@ -45,20 +50,20 @@ func TestNotStored_SaysWhereItWasLookedFor(t *testing.T) {
 		Looked    []string
 		NotLooked []string `json:"not_looked"`
 	}
-	if err := json.Unmarshal([]byte(r.out), &answer); err != nil || len(answer.Looked) != 2 || len(answer.NotLooked) != 2 || !strings.HasPrefix(answer.NotLooked[1], "2 archived days from 2026-08-01 to 2026-08-03 in ") {
+	if err := json.Unmarshal([]byte(r.out), &answer); err != nil || len(answer.Looked) != 7 || len(answer.NotLooked) != 1 || !strings.HasSuffix(answer.NotLooked[0], ": 2 days from 2026-08-01 to 2026-08-03 were not looked into: docket archive list, docket restore --day DAY") {
 		t.Errorf("%v, %+v, %s", err, answer, said)
 	}
 	w.environ = nil
-	if _, said := ask("logs", "no-such-id"); !strings.Contains(said, "not looked at: archives: DOCKET_ARCHIVE_TO is not set\n") {
+	if _, said := ask("logs", "no-such-id"); !strings.Contains(said, "not looked at completely: archives: DOCKET_ARCHIVE_TO is not set\n") {
 		t.Error(said)
 	}
 	w.environ = []string{"DOCKET_ARCHIVE_TO=" + filepath.Join(shelf, "decision_logs-2026-08-01-001-3f9a2c-4f397d52.manifest.json")} // no directory
-	if _, said := ask("logs", "no-such-id"); !strings.Contains(said, "not looked at: archives in ") {
+	if _, said := ask("logs", "no-such-id"); !strings.Contains(said, "not looked at completely: archived days in ") {
 		t.Error(said)
 	}
 	w.book = newBook(letters()...)
 	w.book.fails = errors.New("away")
-	if _, said := ask("logs", "no-such-id"); strings.Contains(said, "  looked at: the ledger of dead letters\n") || !strings.Contains(said, "not looked at: the ledger of dead letters was not searched: away") {
+	if _, said := ask("logs", "no-such-id"); strings.Contains(said, "  looked at: the ledger of dead letters\n") || !strings.Contains(said, "not looked at completely: the ledger of dead letters: away") {
 		t.Error(said)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"docket/internal/config"
 	"docket/internal/desk"
 	"docket/internal/ledger"
+	"docket/internal/lookup"
 	"docket/internal/reader"
 )
 
@@ -42,6 +43,8 @@ type System struct {
 	Backlog func(ctx context.Context) (desk.Backlog, error)
 	// Decisions are the stored ones.
 	Decisions reader.Store
+	// Look looks for a decision by its id in every home.
+	Look *lookup.Look
 	// Days are the table's, to be archived and restored; nil: there are none.
 	Days archive.Table
 	// Letters is the ledger, to be archived and restored; nil: there is none.

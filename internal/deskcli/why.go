@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"docket/internal/lookup"
 	"docket/internal/reader"
 	"docket/internal/subject"
 )
@@ -20,6 +21,7 @@ type whyFlags struct {
 	at, subject string
 	neighbours  int
 	same, full  bool
+	within      time.Duration
 }
 
 const defaultNeighbours = 3
@@ -43,14 +45,16 @@ func (s *session) why() *cobra.Command {
 	f.IntVar(&o.neighbours, "neighbours", defaultNeighbours, "show `N` decisions before and N after it, 0 to 50")
 	f.BoolVar(&o.same, "same-input", false, "also find when the same input last had another verdict; can take long")
 	f.BoolVar(&o.full, "full", false, "also show the whole decision; may show personal data")
-	usage(c, []string{"DOCKET_DATABASE_URL"}, "explained", "no decision or several have this ID, or the command failed")
-	s.complete(c, map[string]completion{"subject": fixed([]string{"requested_by", "requested_by:host", "label:", "input:/"}), "neighbours": fixed(nil), "at": fixed(nil)})
+	withinFlag(c, &o.within)
+	usage(c, []string{"DOCKET_DATABASE_URL", "DOCKET_KAFKA_BROKERS", "DOCKET_ARCHIVE_TO"}, "explained", "no stored decision or several have this ID (also if it was found elsewhere), or the command failed")
+	s.complete(c, map[string]completion{"subject": fixed([]string{"requested_by", "requested_by:host", "label:", "input:/"}), "neighbours": fixed(nil), "at": fixed(nil), "within": fixed(nil)})
 	c.RunE = s.run(func(args []string) (work, error) {
 		q, err := s.question(o)
 		if err != nil {
 			return nil, err
 		}
 		at, err := instantOf("--at", o.at)
+		err = cmp.Or(err, withinFault(o.within))
 		return func(ctx context.Context) error { return s.tellWhy(ctx, args[0], at, q, o) }, err
 	})
 	return c
@@ -60,17 +64,19 @@ func (s *session) tellWhy(ctx context.Context, id string, at time.Time, q reader
 	if err := s.configured(&q, o); err != nil {
 		return err
 	}
-	d, err := s.stored(ctx, id, "--at", at)
+	d, err := s.stored(ctx, id, "--at", at, o.within)
 	if err != nil {
 		return err
 	}
+	looked := make(chan *lookup.Answer, 1)
+	go func() { looked <- s.elsewhere(ctx, id, []reader.Decision{d}, o.within) }()
 	x, err := reader.Why(ctx, s.sys.Decisions, d, q)
+	a := <-looked
 	if err != nil {
 		return fmt.Errorf("explain %s: %w", plain(d.ID), err)
 	}
-	claims, unknown := s.claims(ctx, id, []reader.Decision{d})
 	if s.asJSON {
-		out := jsonWhy{Explanation: x, Others: jsonClaims(claims), Unknown: unknown}
+		out := jsonWhy{Explanation: x, jsonElsewhere: elsewhereOf(a)}
 		if o.full {
 			out.Raw = d.Raw
 		}
@@ -78,7 +84,7 @@ func (s *session) tellWhy(ctx context.Context, id string, at time.Time, q reader
 		return nil
 	}
 	s.explained(x, q, s.now())
-	s.sayClaims(claims, unknown)
+	s.sayElsewhere(a)
 	if o.full {
 		s.heading("The decision")
 		if d.Unreadable {
@@ -92,9 +98,8 @@ func (s *session) tellWhy(ctx context.Context, id string, at time.Time, q reader
 
 type jsonWhy struct {
 	reader.Explanation
-	Raw     json.RawMessage `json:"raw,omitempty"`
-	Others  []jsonClaim     `json:"others,omitempty"`         // dead letters that claim the id
-	Unknown string          `json:"others_unknown,omitempty"` // why they could not be searched
+	Raw json.RawMessage `json:"raw,omitempty"`
+	jsonElsewhere
 }
 
 func oneDecisionID(_ *cobra.Command, args []string) error {
@@ -184,16 +189,20 @@ func (s *session) named(ctx context.Context, id string) ([]reader.Decision, erro
 }
 
 // stored is the decision of an id, and of a time where several have that id.
-func (s *session) stored(ctx context.Context, id, flag string, at time.Time) (reader.Decision, error) {
+func (s *session) stored(ctx context.Context, id, flag string, at time.Time, within time.Duration) (reader.Decision, error) {
 	all, err := s.named(ctx, id)
 	if err != nil {
 		return reader.Decision{}, err
 	}
 	if len(all) == 0 {
-		claims, unknown := s.claims(ctx, id, nil)
-		s.tellClaims(id, claims, "")
-		s.absent(id, s.lookedFor(ctx, id, unknown))
-		return reader.Decision{}, endError(1)
+		a := s.elsewhere(ctx, id, nil, within)
+		if all = a.Rows; len(all) == 0 {
+			if s.asJSON {
+				s.decisionsOfID(nil, a)
+			}
+			s.absent(a)
+			return reader.Decision{}, endError(1)
+		}
 	}
 	if at.IsZero() && len(all) == 1 {
 		return all[0], nil
@@ -237,11 +246,11 @@ func (s *session) compare() *cobra.Command {
 		whenA, errA := instantOf("--at-a", atA)
 		whenB, errB := instantOf("--at-b", atB)
 		return func(ctx context.Context) error {
-			a, err := s.stored(ctx, args[0], "--at-a", whenA)
+			a, err := s.stored(ctx, args[0], "--at-a", whenA, lookup.DefaultLimits.Within)
 			if err != nil {
 				return err
 			}
-			b, err := s.stored(ctx, args[1], "--at-b", whenB)
+			b, err := s.stored(ctx, args[1], "--at-b", whenB, lookup.DefaultLimits.Within)
 			if err != nil {
 				return err
 			}

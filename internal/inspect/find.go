@@ -13,6 +13,7 @@ import (
 	"docket/internal/envelope"
 	"docket/internal/kafka"
 	"docket/internal/ledger"
+	"docket/internal/lookup"
 	"docket/internal/verify"
 )
 
@@ -53,7 +54,9 @@ type Whereabouts struct {
 	Records []Record
 	// Refused are dead letters that claim the id and never were in the source topic.
 	Refused []ledger.Entry
-	// Looked says which places were looked at, and in which ranges; Unlooked which were not, and why.
+	// Found are records with the id that none of Records tells of, such as those that nothing proves to be of Docket.
+	Found []lookup.Found
+	// Looked says which places were looked at, and in which ranges; Unlooked which were not, or not completely, and why.
 	Looked, Unlooked []string
 }
 
@@ -119,6 +122,7 @@ func (s *System) Find(ctx context.Context, q Query, since time.Time) (*Whereabou
 		w.Records = append(w.Records, r)
 	}
 	s.letters(ctx, w)
+	w.settle()
 	return w, nil
 }
 
@@ -221,82 +225,49 @@ func (s *System) record(ctx context.Context, at verify.Place) (r *kgo.Record, st
 	return r, start, end, err
 }
 
-// byID finds the records that carry a decision id: by its rows, else by reading the source.
+// byID finds the records that carry a decision id: by what every home has of it, else by reading what the source still holds.
 func (s *System) byID(ctx context.Context, w *Whereabouts, id string, since time.Time) ([]verify.Place, []verify.Row, error) {
-	found, err := s.db.LookupID(ctx, id)
-	if err != nil {
-		return nil, nil, err
-	}
-	var places []verify.Place
-	var rows []verify.Row
-	add := func(at verify.Place) {
-		at.Index = 0
-		if !slices.Contains(places, at) {
-			places = append(places, at)
-		}
-	}
-	for _, f := range found {
-		rows = append(rows, rowOf(f))
-		add(rowOf(f).Place)
-	}
-	if len(found) == 0 {
-		w.Looked = append(w.Looked, "the table, by decision_id")
-	}
-	s.claims(ctx, w, id, add)
-	if len(places)+len(w.Refused) > 0 {
-		return places, rows, nil
+	places, rows, err := s.everywhere(ctx, w, id)
+	if err != nil || len(places)+len(w.Refused)+len(w.Found) > 0 {
+		return places, rows, err
 	}
 	places, err = s.scanFor(ctx, w, id, since)
 	return places, nil, err
 }
 
-// mostClaims is how many dead letters of an id are followed.
-const mostClaims = 20
-
-// claims asks the ledger for the dead letters that claim an id. One that cannot be asked is no error: the other places tell of what
-// they hold.
-func (s *System) claims(ctx context.Context, w *Whereabouts, id string, add func(verify.Place)) {
-	letters, err := s.db.Ledger().Claims(ctx, id, mostClaims)
-	if err != nil {
-		w.Unlooked = append(w.Unlooked, "the ledger of dead letters: "+err.Error())
-		return
-	}
-	w.Looked = append(w.Looked, "the ledger of dead letters, by decision_id")
-	for _, e := range letters {
-		if e.Origin.Partition == envelope.NoPlace {
-			w.Refused = append(w.Refused, e)
-			continue
-		}
-		add(verify.Place{Topic: e.Origin.Topic, Partition: e.Origin.Partition, Offset: e.Origin.Offset})
-	}
-}
-
 // scanFor reads the source since a time and returns the records that carry the id.
 func (s *System) scanFor(ctx context.Context, w *Whereabouts, id string, since time.Time) ([]verify.Place, error) {
 	name := s.settings.KafkaTopic
-	from, err := s.kafka.Since(ctx, name, since)
-	if err != nil {
-		return nil, err
-	}
-	to, err := s.kafka.Ends(ctx, name)
-	if err != nil {
-		return nil, err
-	}
 	var places []verify.Place
 	n, next := 0, time.Now().Add(patience)
-	_, err = s.kafka.Scan(ctx, name, from, to, func(r *kgo.Record) error {
-		if n++; time.Now().After(next) {
-			s.say(fmt.Sprintf("%s: %d records, %d with that id", name, n, len(places)))
-			next = time.Now().Add(patience)
-		}
-		ds := verify.DecisionsOf(r, int64(s.settings.MaxRecordBytes))
-		if slices.ContainsFunc(ds, func(d verify.Decision) bool { return d.ID == id }) || string(r.Key) == id && ds[0].ID == "" {
-			places = append(places, verify.Place{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset})
-		}
-		return nil
-	})
+	from, to, err := s.between(ctx, name, since)
+	if err == nil {
+		_, err = s.kafka.Scan(ctx, name, from, to, func(r *kgo.Record) error {
+			if n++; time.Now().After(next) {
+				s.say(fmt.Sprintf("%s: %d records, %d with that id", name, n, len(places)))
+				next = time.Now().Add(patience)
+			}
+			ds := verify.DecisionsOf(r, int64(s.settings.MaxRecordBytes))
+			if slices.ContainsFunc(ds, func(d verify.Decision) bool { return d.ID == id }) || string(r.Key) == id && ds[0].ID == "" {
+				places = append(places, verify.Place{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset})
+			}
+			return nil
+		})
+	}
+	if err != nil && ctx.Err() == nil {
+		w.Unlooked = append(w.Unlooked, fmt.Sprintf("%s since %s: %v", name, since.UTC().Format(time.RFC3339), err))
+		return places, nil
+	}
 	w.Looked = append(w.Looked, fmt.Sprintf("%s, %d records since %s", name, n, since.UTC().Format(time.RFC3339)))
 	return places, err
+}
+
+// between are the offsets of a topic from a time on to its end.
+func (s *System) between(ctx context.Context, name string, since time.Time) (from, to map[int32]int64, err error) {
+	if from, err = s.kafka.Since(ctx, name, since); err == nil {
+		to, err = s.kafka.Ends(ctx, name)
+	}
+	return from, to, err
 }
 
 // find looks into every home for the decisions of one record.

@@ -14,9 +14,11 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"docket/internal/app"
+	"docket/internal/archive"
 	"docket/internal/config"
 	"docket/internal/home"
 	"docket/internal/kafka"
+	"docket/internal/lookup"
 	"docket/internal/postgres"
 	"docket/internal/verify"
 )
@@ -29,6 +31,8 @@ type System struct {
 	db       *postgres.DB
 	spools   []string
 	say      func(string)
+	// elsewhere looks for an id in every home.
+	elsewhere func(ctx context.Context, id string) (lookup.Answer, error)
 }
 
 // Options are what the settings do not say.
@@ -37,7 +41,16 @@ type Options struct {
 	Spools []string
 	// Progress is told, now and then, how far a long look has come; nil: nobody is.
 	Progress func(string)
+	// Shelf opens where archives are; nil: archives are not looked at.
+	Shelf func(where string) (archive.Shelf, error)
+	// Within is how long the look-up by id may take; zero: as [FindLimits] has it.
+	Within time.Duration
+	// Elsewhere looks for an id in every home; nil: this look does it by itself.
+	Elsewhere func(ctx context.Context, id string) (lookup.Answer, error)
 }
+
+// FindLimits are those of where-is: a person waits for it, and wants a whole answer.
+var FindLimits = lookup.Limits{Within: 30 * time.Second, Records: 1_000_000, Bytes: 1 << 30}
 
 // lookTimeout is how long one look-up in the table may take: longer than a write, as nobody waits for it.
 const lookTimeout = time.Minute
@@ -64,6 +77,14 @@ func Open(s config.Settings, o Options) (*System, error) {
 	if err != nil {
 		sys.kafka.Close()
 		return nil, err
+	}
+	if sys.elsewhere = o.Elsewhere; sys.elsewhere == nil {
+		limits := FindLimits
+		if o.Within > 0 {
+			limits.Within = o.Within
+		}
+		look := Looking(s, sys.db, Sight{Spools: o.Spools, Shelf: o.Shelf, Limits: limits})
+		sys.elsewhere = func(ctx context.Context, id string) (lookup.Answer, error) { return look.Find(ctx, id), nil }
 	}
 	return sys, nil
 }

@@ -126,28 +126,36 @@ func ReadSpoolFile(content io.Reader, name string) ([]Forwarded, error) {
 	return all, nil
 }
 
-func readSpoolLines(content io.Reader) ([]*kgo.Record, error) {
+func readSpoolLines(content io.Reader) (records []*kgo.Record, err error) {
+	whole := func(r io.Reader) io.Reader { return r }
+	if err := eachSpoolLine(content, whole, func(r *kgo.Record) { records = append(records, r) }); err != nil {
+		return nil, err
+	}
+	return records, nil
+}
+
+// eachSpoolLine hands out the records of a data file, until one cannot be read. within may bound what is inside.
+func eachSpoolLine(content io.Reader, within func(io.Reader) io.Reader, each func(*kgo.Record)) error {
 	plain, err := gzip.NewReader(bufio.NewReader(content))
 	if err != nil {
-		return nil, disk(err, errNotWhole)
+		return disk(err, errNotWhole)
 	}
-	var records []*kgo.Record
-	for dec := json.NewDecoder(plain); ; {
+	for dec := json.NewDecoder(within(plain)); ; {
 		var line spoolLine
 		err := dec.Decode(&line)
 		switch {
 		case errors.Is(err, io.EOF):
-			return records, nil
+			return nil
 		case errors.Is(err, gzip.ErrChecksum), errors.Is(err, gzip.ErrHeader), errors.Is(err, io.ErrUnexpectedEOF):
-			return nil, errNotWhole
+			return errNotWhole
 		case err != nil:
-			return nil, disk(err, errNotJSON)
+			return disk(err, errNotJSON)
 		}
 		r, err := line.record()
 		if err != nil {
-			return nil, err
+			return err
 		}
-		records = append(records, r)
+		each(r)
 	}
 }
 
