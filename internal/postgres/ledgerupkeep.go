@@ -88,7 +88,8 @@ func (l *Ledger) Unarchived(ctx context.Context, resolvedBefore time.Time) (n in
 }
 
 // Remove implements [ledger.Upkeep]. The retries of what is removed go with it, but for those that ended dead: their records
-// may stand in a dead-letter topic for longer, under ids of their own, and have to be known when they are read again.
+// may stand in a dead-letter topic for longer, under ids of their own, and have to be known when they are read again. What was edited
+// stays until its rows say so.
 func (l *Ledger) Remove(ctx context.Context, resolvedBefore time.Time, n int, by ledger.Actor) (int, error) {
 	if by.Name == "" {
 		return 0, errNobody
@@ -96,6 +97,7 @@ func (l *Ledger) Remove(ctx context.Context, resolvedBefore time.Time, n int, by
 	removed := 0
 	err := l.within(ctx, "remove resolved dead letters", pgx.ReadWrite, func(ctx context.Context, tx pgx.Tx) error {
 		ids, err := textsOf(tx.Query(ctx, `SELECT d.dead_letter_id FROM dead_letters d WHERE `+removableSQL+` AND d.changed_at < $1::timestamptz
+			AND d.dead_letter_id <> ALL (ARRAY(`+unmarkedSQL+`))
 			ORDER BY d.changed_at LIMIT $2::int FOR UPDATE SKIP LOCKED`, resolvedBefore, n))
 		if err != nil || len(ids) == 0 {
 			return err
