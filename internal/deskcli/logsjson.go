@@ -26,6 +26,7 @@ type jsonDecision struct {
 	Origin      jsonPlace       `json:"origin"`
 	StoredAt    *time.Time      `json:"stored_at"`
 	UploadedBy  *string         `json:"uploaded_by,omitempty"`
+	Edited      *reader.Edit    `json:"edited,omitempty"`
 	Ahead       int64           `json:"ahead_seconds,omitempty"` // of when it was stored
 	Unfaithful  []string        `json:"unfaithful,omitempty"`
 	Unreadable  bool            `json:"unreadable,omitempty"`
@@ -36,7 +37,7 @@ func decisionOf(d reader.Decision) jsonDecision {
 	return jsonDecision{
 		ID: d.ID, Time: at(d.Time), Verdict: string(d.Verdict), Allowed: d.Allowed, Path: d.Path, Service: d.Service, RequestedBy: d.RequestedBy, ReqID: d.ReqID,
 		OPAID: d.OPAID, OPAVersion: d.OPAVersion, Labels: orNull(d.Labels), Bundles: orNull(d.Bundles),
-		Origin: jsonPlace{Topic: d.Topic, Partition: d.Partition, Offset: d.Offset, Index: &d.Index}, StoredAt: at(d.StoredAt), UploadedBy: d.UploadedBy, Ahead: int64(d.Ahead() / time.Second), Decision: d.Raw, Unfaithful: d.Unfaithful, Unreadable: d.Unreadable,
+		Origin: jsonPlace{Topic: d.Topic, Partition: d.Partition, Offset: d.Offset, Index: &d.Index}, StoredAt: at(d.StoredAt), UploadedBy: d.UploadedBy, Edited: d.Edit, Ahead: int64(d.Ahead() / time.Second), Decision: d.Raw, Unfaithful: d.Unfaithful, Unreadable: d.Unreadable,
 	}
 }
 
@@ -49,7 +50,7 @@ func orNull(raw json.RawMessage) json.RawMessage {
 
 // decisionPart prints a part of a search as JSON; the parts together are one object.
 // before is how many went before, below 0 where nothing was printed as yet; later is from where on decisions were left out, zero where none were.
-func (s *session) decisionPart(decisions []reader.Decision, before int, last bool, next string, later time.Time) {
+func (s *session) decisionPart(decisions []reader.Decision, before int, last bool, next string, later time.Time, unknown string) {
 	if before < 0 {
 		s.say("{\n  \"decisions\": [")
 		before = 0
@@ -72,12 +73,16 @@ func (s *session) decisionPart(decisions []reader.Decision, before int, last boo
 		if !later.IsZero() {
 			s.say(",\n  \"later\": %q", later.Format(time.RFC3339))
 		}
+		if unknown != "" {
+			text, _ := json.Marshal(unknown) //nolint:errchkjson // a string
+			s.say(",\n  \"edits_unknown\": %s", escape.JSON(text))
+		}
 		s.say("\n}\n")
 	}
 }
 
 // decisionsOfID prints the decisions of an id as JSON, with what else claims it; where there are none, with where it was looked for.
-func (s *session) decisionsOfID(decisions []reader.Decision, claims []ledger.Entry, unknown string, p places) {
+func (s *session) decisionsOfID(decisions []reader.Decision, claims []ledger.Entry, unknown, edits string, p places) {
 	all := []jsonDecision{}
 	for _, d := range decisions {
 		all = append(all, decisionOf(d))
@@ -87,9 +92,10 @@ func (s *session) decisionsOfID(decisions []reader.Decision, claims []ledger.Ent
 		Next      string         `json:"next"`
 		Others    []jsonClaim    `json:"others,omitempty"`         // dead letters that claim the id
 		Unknown   string         `json:"others_unknown,omitempty"` // why they could not be searched
+		Edits     string         `json:"edits_unknown,omitempty"`  // why it may not be known that they were edited
 		Looked    []string       `json:"looked,omitempty"`
 		NotLooked []string       `json:"not_looked,omitempty"`
-	}{all, "", jsonClaims(claims), unknown, p.looked, p.not})
+	}{all, "", jsonClaims(claims), unknown, edits, p.looked, p.not})
 }
 
 // decisionLines prints decisions as JSON, a line for each.

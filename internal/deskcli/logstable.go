@@ -17,7 +17,7 @@ const instant = "2006-01-02 15:04:05.000Z"
 func (s *session) paintVerdict(text string) string {
 	return s.paint(map[string]style{
 		string(reader.Allowed): green, string(reader.Denied): red, string(reader.Undefined): yellow, string(reader.Error): red, string(reader.Other): cyan,
-	}[strings.TrimSpace(text)], text)
+	}[strings.TrimSuffix(strings.TrimSpace(text), editedMark)], text)
 }
 
 // or is a column that may be NULL.
@@ -41,7 +41,7 @@ func (s *session) decisionTable(decisions []reader.Decision, titles bool) {
 	var rows [][]cell
 	for _, d := range decisions {
 		rows = append(rows, []cell{
-			{full: d.Time.UTC().Format(instant), brief: ago(d.Time, now)}, {full: plain(string(d.Verdict))}, {full: or(d.Path, "-")}, {full: or(d.RequestedBy, "-")},
+			{full: d.Time.UTC().Format(instant), brief: ago(d.Time, now)}, {full: plain(verdictOf(d))}, {full: or(d.Path, "-")}, {full: or(d.RequestedBy, "-")},
 			{full: or(d.Service, "-")}, {full: plainAll(d.ID)},
 		})
 	}
@@ -51,7 +51,10 @@ func (s *session) decisionTable(decisions []reader.Decision, titles bool) {
 // decisionTexts shows decisions whole: a line of what they are, and what they hold.
 func (s *session) decisionTexts(decisions []reader.Decision) {
 	for _, d := range decisions {
-		s.say("%s  %s  %s  %s\n", d.Time.UTC().Format(instant), s.paintVerdict(string(d.Verdict)), or(d.Path, "-"), plainAll(d.ID))
+		s.say("%s  %s  %s  %s\n", d.Time.UTC().Format(instant), s.paintVerdict(verdictOf(d)), or(d.Path, "-"), plainAll(d.ID))
+		if d.Edit != nil {
+			s.say("edited %s\n", editLine(d.Edit))
+		}
 		if d.Ahead() > 0 {
 			s.say("dated %s\n", ahead(d))
 		}
@@ -78,7 +81,7 @@ func (s *session) oneDecision(ctx context.Context, id string, o logsFlags) error
 	if len(all) == 0 {
 		p := s.lookedFor(ctx, id, unknown)
 		if s.asJSON && !o.lines {
-			s.decisionsOfID(nil, claims, unknown, p)
+			s.decisionsOfID(nil, claims, unknown, "", p)
 		}
 		s.tellClaims(id, claims, "") // why they are unknown is among the places
 		s.absent(id, p)
@@ -89,11 +92,12 @@ func (s *session) oneDecision(ctx context.Context, id string, o logsFlags) error
 			all[i].Raw = nil
 		}
 	}
+	edits := s.edits(ctx, all, o.full)
 	switch {
 	case o.lines:
 		s.decisionLines(all)
 	case s.asJSON:
-		s.decisionsOfID(all, claims, unknown, places{})
+		s.decisionsOfID(all, claims, unknown, edits, places{})
 	default:
 		if len(all) > 1 {
 			s.say("%s have this id, with different timestamps; oldest first.\n\n", counted(int64(len(all)), "decision"))
@@ -104,6 +108,7 @@ func (s *session) oneDecision(ctx context.Context, id string, o logsFlags) error
 			}
 			s.decision(d)
 		}
+		s.tellEdits(edits)
 		s.sayClaims(claims, unknown)
 		s.say("\nTo explain it: docket why %s\n", plainAll(shell(all[0].ID)))
 	}
@@ -133,11 +138,14 @@ func (s *session) decision(d reader.Decision) {
 	}))
 	s.field("first read", plainAll(fmt.Sprintf("%s/%d/%d, decision %d of that record", d.Topic, d.Partition, d.Offset, d.Index)))
 	s.field("uploaded by", or(d.UploadedBy, ""))
+	s.editedBy(d.Edit)
 	s.field("stored", moment(d.StoredAt.Truncate(time.Second), s.now()))
 	s.field("dated", ahead(d))
 	s.field("altered at", unfaithful(d.Unfaithful))
+	s.changed(d.Edit)
 	if d.Unreadable {
 		s.say("  %s\n", unreadable)
+		s.before(d.Edit)
 		return
 	}
 	if d.Raw == nil {
@@ -145,6 +153,7 @@ func (s *session) decision(d reader.Decision) {
 		return
 	}
 	s.say("%s\n", plainLines(pretty(d.Raw)))
+	s.before(d.Edit)
 }
 
 // ahead says that a decision is dated later than it was stored.

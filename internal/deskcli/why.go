@@ -64,13 +64,16 @@ func (s *session) tellWhy(ctx context.Context, id string, at time.Time, q reader
 	if err != nil {
 		return err
 	}
+	one := []reader.Decision{d}
+	edits := s.edits(ctx, one, true)
+	d = one[0]
 	x, err := reader.Why(ctx, s.sys.Decisions, d, q)
 	if err != nil {
 		return fmt.Errorf("explain %s: %w", plain(d.ID), err)
 	}
 	claims, unknown := s.claims(ctx, id, []reader.Decision{d})
 	if s.asJSON {
-		out := jsonWhy{Explanation: x, Others: jsonClaims(claims), Unknown: unknown}
+		out := jsonWhy{Explanation: x, Others: jsonClaims(claims), Unknown: unknown, Edits: edits}
 		if o.full {
 			out.Raw = d.Raw
 		}
@@ -78,14 +81,16 @@ func (s *session) tellWhy(ctx context.Context, id string, at time.Time, q reader
 		return nil
 	}
 	s.explained(x, q, s.now())
+	s.tellEdits(edits)
 	s.sayClaims(claims, unknown)
 	if o.full {
 		s.heading("The decision")
 		if d.Unreadable {
 			s.say("%s\n", unreadable)
-			return nil
+		} else {
+			s.say("%s\n", plainLines(pretty(d.Raw)))
 		}
-		s.say("%s\n", plainLines(pretty(d.Raw)))
+		s.before(x.Edited)
 	}
 	return nil
 }
@@ -95,6 +100,7 @@ type jsonWhy struct {
 	Raw     json.RawMessage `json:"raw,omitempty"`
 	Others  []jsonClaim     `json:"others,omitempty"`         // dead letters that claim the id
 	Unknown string          `json:"others_unknown,omitempty"` // why they could not be searched
+	Edits   string          `json:"edits_unknown,omitempty"`  // why it may not be known that it was edited
 }
 
 func oneDecisionID(_ *cobra.Command, args []string) error {
