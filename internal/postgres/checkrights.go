@@ -84,6 +84,7 @@ var ledgerNeeds = []struct {
 	{"dead_letter_groups", []string{"SELECT", "INSERT"}},
 	{"dead_letter_audit", []string{"SELECT"}},
 	{"dead_letter_moves", []string{"SELECT"}},
+	{"dead_letter_edits", []string{"SELECT"}},
 	{"decision_counts", []string{"SELECT", "INSERT", "DELETE"}},
 	{"decision_counts_days", []string{"SELECT", "INSERT", "DELETE"}},
 	{"decision_counts_mark", []string{"SELECT", "UPDATE"}},

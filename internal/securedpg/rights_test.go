@@ -61,14 +61,15 @@ func (d *database) declared(t *testing.T) {
 		"docket_read": {"SELECT on decision_counts", "SELECT on decision_counts_days", "SELECT on decision_counts_mark", "SELECT on decision_logs", "SELECT on decision_logs_default"},
 		"docket_desk_reader": {
 			"SELECT on dead_letter_audit", "SELECT on dead_letter_counts", "SELECT on dead_letter_days", "SELECT on dead_letter_duties",
-			"SELECT on dead_letter_groups", "SELECT on dead_letter_job_ends", "SELECT on dead_letter_jobs", "SELECT on dead_letter_notes",
+			"SELECT on dead_letter_edits", "SELECT on dead_letter_groups", "SELECT on dead_letter_job_ends", "SELECT on dead_letter_jobs", "SELECT on dead_letter_notes",
 			"SELECT on dead_letter_outbox", "SELECT on dead_letters", "SELECT on decision_counts", "SELECT on decision_counts_days", "SELECT on decision_counts_mark", "SELECT on decision_logs",
 		},
 		"docket_desk": {
 			"DELETE on dead_letter_counts", "DELETE on dead_letter_days", "DELETE on dead_letter_job_ends", "DELETE on dead_letter_outbox", "DELETE on dead_letters", "DELETE on decision_counts", "DELETE on decision_counts_days",
+			"EXECUTE on dead_letters_mark_edited(bigint,text[],timestamp with time zone[],bytea[])",
 			"INSERT on dead_letter_counts", "INSERT on dead_letter_days", "INSERT on dead_letter_duties", "INSERT on dead_letter_groups", "INSERT on dead_letter_job_ends",
 			"INSERT on dead_letter_jobs", "INSERT on dead_letter_notes", "INSERT on dead_letter_outbox", "INSERT on dead_letters", "INSERT on decision_counts", "INSERT on decision_counts_days", "INSERT on decision_logs",
-			"SELECT on dead_letter_audit", "SELECT on dead_letter_counts", "SELECT on dead_letter_days", "SELECT on dead_letter_duties", "SELECT on dead_letter_groups",
+			"SELECT on dead_letter_audit", "SELECT on dead_letter_counts", "SELECT on dead_letter_days", "SELECT on dead_letter_duties", "SELECT on dead_letter_edits", "SELECT on dead_letter_groups",
 			"SELECT on dead_letter_job_ends", "SELECT on dead_letter_jobs", "SELECT on dead_letter_moves", "SELECT on dead_letter_notes", "SELECT on dead_letter_outbox",
 			"SELECT on dead_letters", "SELECT on decision_counts", "SELECT on decision_counts_days", "SELECT on decision_counts_mark", "SELECT on decision_logs",
 			"UPDATE on dead_letter_counts", "UPDATE on dead_letter_days", "UPDATE on dead_letter_duties", "UPDATE on dead_letter_job_ends", "UPDATE on dead_letter_jobs",
