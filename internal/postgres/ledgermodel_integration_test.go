@@ -390,7 +390,7 @@ func (m *ledgerModel) remove(t *rapid.T) {
 		delete(m.letters, id)
 		maps.DeleteFunc(m.sendings, func(_ int64, s *modelSending) bool { return s.LetterID == id })
 	}
-	m.deaths = nil // their marks may be gone
+	m.deaths = nil                                                    // their marks may be gone
 	m.d.Exec(m.d.t, `UPDATE dead_letter_edits SET marked_at = now()`) // else what was edited stays
 	n, err := m.d.Remove(context.Background(), time.Now().Add(time.Hour), 100, ann)
 	if err != nil || n != want {
