@@ -102,6 +102,9 @@ BEGIN
     RETURN NULL;
 END $$;
 
+-- Letters that stay although they are RESOLVED: a later step that still needs some replaces this function.
+CREATE OR REPLACE FUNCTION dead_letters_awaited() RETURNS SETOF text LANGUAGE sql STABLE AS $$ SELECT NULL::text WHERE false $$;
+
 -- dead_letters_remove is how a desk removes what was RESOLVED before a moment and long enough ago, at most so many; the triggers see to the
 -- rest. The retries of what is removed go with it, but for those that ended dead: their records may stand in a dead-letter topic for
 -- longer, under ids of their own, and have to be known when they are read again.
@@ -117,6 +120,7 @@ BEGIN
         SELECT d.dead_letter_id FROM dead_letters d
          WHERE d.state = 'RESOLVED' AND (d.archived_in IS NOT NULL OR d.changed_act = 'stored' OR coalesce(octet_length(d.value), 0) = 0)
            AND d.changed_at < least(resolved_before, now() - dead_letters_keep())
+           AND d.dead_letter_id <> ALL (ARRAY(SELECT dead_letters_awaited()))
          ORDER BY d.changed_at LIMIT most FOR UPDATE SKIP LOCKED) d;
     IF ids IS NULL THEN
         RETURN 0;
@@ -256,7 +260,7 @@ DO $$
 DECLARE
     f text;
 BEGIN
-    FOREACH f IN ARRAY ARRAY['dead_letters_keep()', 'dead_letters_changed()', 'dead_letters_came()', 'dead_letters_young()', 'dead_letters_remove(timestamptz, int, text, text)',
+    FOREACH f IN ARRAY ARRAY['dead_letters_keep()', 'dead_letters_awaited()', 'dead_letters_changed()', 'dead_letters_came()', 'dead_letters_young()', 'dead_letters_remove(timestamptz, int, text, text)',
         'dead_letters_compact()', 'decision_counts_keep(decision_counts[])', 'decision_counts_count(interval, interval)'] LOOP
         EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', f);
         EXECUTE format('ALTER FUNCTION %s SET search_path = %I, pg_temp', f, current_schema());
@@ -276,7 +280,7 @@ END $$;
 DROP TRIGGER other ON dead_letters;
 DROP TRIGGER came ON dead_letters;
 DROP TRIGGER young ON dead_letters;
-DROP FUNCTION dead_letters_keep(), dead_letters_changed(), dead_letters_came(), dead_letters_young(), dead_letters_remove(timestamptz, int, text, text), dead_letters_compact(),
+DROP FUNCTION dead_letters_keep(), dead_letters_awaited(), dead_letters_changed(), dead_letters_came(), dead_letters_young(), dead_letters_remove(timestamptz, int, text, text), dead_letters_compact(),
     decision_counts_keep(decision_counts[]), decision_counts_count(interval, interval);
 ALTER TABLE dead_letter_audit DROP COLUMN login, DROP COLUMN application, DROP COLUMN client, DROP COLUMN was;
 ALTER TABLE decision_counts_mark DROP COLUMN complete, DROP COLUMN looked_at, DROP COLUMN open;

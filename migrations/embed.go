@@ -24,6 +24,9 @@ const Unfaithful = 7
 // Uploader is the version of the step that gives the table the column uploaded_by.
 const Uploader = 10
 
+// Edited is the version of the step that gives the table the column edited_audit_id, and the ledger what vouches for it.
+const Edited = 12
+
 // The SQL of that step. All of it runs with the table's schema as search_path.
 var (
 	// Function makes the function decision_logs_make_partitions.

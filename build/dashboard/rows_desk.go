@@ -31,6 +31,11 @@ func deskRow() row {
 			queries: []query{{expr: "max(docket_desk_letters_unarchived" + selected + ")", legend: "dead letters"}}, steps: []step{{0, green}, {1, yellow}},
 		},
 		{
+			title: "Edits not marked", kind: "stat", w: 3, h: 8, unit: "short", none: "no desk",
+			about:   "Stored retries of edited dead letters whose rows do not say that they were edited. Normal: 0, but for seconds. The desk's log says why: edited row not marked.",
+			queries: []query{{expr: "max(docket_desk_edits_unmarked" + selected + ")", legend: "retries"}}, steps: []step{{0, green}, {1, yellow}},
+		},
+		{
 			title: "Entered a minute", kind: "timeseries", w: 6, h: 7, unit: "short", none: "no desk",
 			about:   "Dead letters that came into the ledger. new: never seen; known: delivered again; dead_again: a retry that failed. Normal: few.",
 			queries: []query{{expr: "60 * sum by (result) (" + rate("docket_desk_entered_total") + ")", legend: "{{result}}"}},

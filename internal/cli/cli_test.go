@@ -37,7 +37,7 @@ func TestTheInstallationTellsHowManyMigrationsThereAre(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	last := max(migrations.Partitions, migrations.Indexes, migrations.Hash, migrations.Unfaithful, migrations.Uploader)
+	last := max(migrations.Partitions, migrations.Indexes, migrations.Hash, migrations.Unfaithful, migrations.Uploader, migrations.Edited)
 	files, err := migrations.FS.ReadDir(".")
 	if err != nil {
 		t.Fatal(err)

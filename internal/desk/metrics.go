@@ -16,6 +16,7 @@ type Metrics struct {
 	letters, hold      *prometheus.GaugeVec
 	leftOff            prometheus.Gauge
 	unarchived         prometheus.Gauge
+	unmarked           prometheus.Gauge
 	horizon            horizonMetric
 }
 
@@ -29,8 +30,10 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		leftOff:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "docket_desk_archives_left_off", Help: "Days that an archive took out of decision_logs and did not drop: it is under way, or was left off."}),
 		unarchived: prometheus.NewGauge(prometheus.GaugeOpts{Name: "docket_desk_letters_unarchived",
 			Help: "Dead letters that were closed longer ago than DOCKET_DESK_KEEP_RESOLVED and stay in the ledger because no archive has them."}),
+		unmarked: prometheus.NewGauge(prometheus.GaugeOpts{Name: "docket_desk_edits_unmarked",
+			Help: "Stored retries of edited dead letters whose rows do not say yet that they were edited: edited_audit_id is NULL there."}),
 	}
-	reg.MustRegister(m.entered, m.published, m.letters, m.hold, m.leftOff, m.unarchived, &m.horizon)
+	reg.MustRegister(m.entered, m.published, m.letters, m.hold, m.leftOff, m.unarchived, m.unmarked, &m.horizon)
 	for _, result := range []string{"new", "known", "dead_again"} {
 		m.entered.WithLabelValues(result)
 	}
@@ -72,6 +75,9 @@ func (m *Metrics) LeftOff(days int64) { m.leftOff.Set(float64(days)) }
 
 // Unarchived shows how many closed dead letters wait for an archive.
 func (m *Metrics) Unarchived(letters int64) { m.unarchived.Set(float64(letters)) }
+
+// Unmarked shows how many edits the table does not tell of.
+func (m *Metrics) Unmarked(retries int64) { m.unmarked.Set(float64(retries)) }
 
 // Held shows that a partition stands still.
 func (m *Metrics) Held(reason string) (release func()) {

@@ -86,6 +86,8 @@ type Observer interface {
 	LeftOff(days int64)
 	// Unarchived is how many dead letters would be removed, had an archive them.
 	Unarchived(letters int64)
+	// Unmarked is how many stored retries of edited letters have rows that do not say so.
+	Unmarked(retries int64)
 	// Held: a partition stands still for a reason until release is called.
 	Held(reason string) (release func())
 	// Horizons are how things stand with the topics, good for so long.
@@ -100,6 +102,7 @@ func (unobserved) Published(int, int, int)               {}
 func (unobserved) Letters(map[ledger.State]int64)        {}
 func (unobserved) LeftOff(int64)                         {}
 func (unobserved) Unarchived(int64)                      {}
+func (unobserved) Unmarked(int64)                        {}
 func (unobserved) Held(string) (release func())          { return func() {} }
 func (unobserved) Horizons([]HorizonLine, time.Duration) {}
 

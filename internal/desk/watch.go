@@ -142,7 +142,11 @@ type look struct {
 // plan says what to look for. A value that does not read, or a decision of it that does not and is no dead letter of its own
 // yet, is left alone: that is still to come as one.
 func (w *Watcher) plan(a ledger.Awaited) look {
-	read, refused := decodeSafely(a.Value, w.cfg.MaxRecordBytes)
+	return planned(a.Value, a.Children, w.cfg.MaxRecordBytes)
+}
+
+func planned(value []byte, children []int, maxBytes int64) look {
+	read, refused := decodeSafely(value, maxBytes)
 	if refused {
 		return look{}
 	}
@@ -150,7 +154,7 @@ func (w *Watcher) plan(a ledger.Awaited) look {
 	for i := range read.Parts {
 		p := &read.Parts[i]
 		switch {
-		case slices.Contains(a.Children, p.Index):
+		case slices.Contains(children, p.Index):
 		case p.Err != nil:
 			return look{}
 		default:

@@ -69,6 +69,7 @@ type book interface {
 	ledger.Decider
 	ledger.Relay
 	ledger.Watch
+	ledger.Marker
 	ledger.Upkeep
 }
 
@@ -118,6 +119,7 @@ func newWorld(t *testing.T) *world {
 		return from.Run(ctx, func(ctx context.Context, a *kafka.Assignment) error { return in.Carry(ctx, a) })
 	})
 	w.goes(desk.NewWatcher(desk.WatchConfig{Interval: 100 * time.Millisecond, MaxPause: time.Second, MaxRecordBytes: 1 << 20}, w.book, table{db}, actor, zerolog.Nop()).Run)
+	w.goes(desk.NewMarking(desk.MarkConfig{Interval: 50 * time.Millisecond, MaxRecordBytes: 1 << 20}, w.book, zerolog.Nop()).Run)
 	w.goes(desk.NewUpkeep(desk.UpkeepConfig{Holder: "desk-1", KeepResolved: time.Hour}, w.book, actor, zerolog.Nop()).Run)
 	return w
 }

@@ -28,6 +28,7 @@ type Decision struct {
 	Origin      Origin          `json:"origin"`
 	StoredAt    time.Time       `json:"stored_at"`
 	UploadedBy  *string         `json:"uploaded_by,omitempty" doc:"The client of the collector: the name of its token or certificate. Missing where no collector took the decision, or where no key proves it"`
+	Edited      *reader.Edit    `json:"edited,omitempty" doc:"The edit of a dead letter that produced it: it is not what OPA sent. What changed and the original are there where the payload is"`
 	Ahead       int64           `json:"ahead_seconds,omitempty" doc:"How much later its timestamp is than when it was stored, where that is more than an hour: a clock was wrong, or the timestamp was made up"`
 	Unfaithful  []string        `json:"unfaithful,omitempty" doc:"JSON pointers to where the payload is not what came, as jsonb cannot hold that. The empty one points to all of it"`
 	Unreadable  bool            `json:"unreadable,omitempty" doc:"The payload, labels and bundles are missing: an earlier release stored numbers whose text takes far more memory than they do"`
@@ -37,7 +38,7 @@ type Decision struct {
 func decisionOf(d reader.Decision) Decision {
 	return Decision{
 		ID: d.ID, Timestamp: d.Time.UTC(), Verdict: d.Verdict, Allowed: d.Allowed, Path: d.Path, Service: d.Service, RequestedBy: d.RequestedBy, ReqID: d.ReqID,
-		OPAID: d.OPAID, OPAVersion: d.OPAVersion, Labels: d.Labels, Bundles: d.Bundles, StoredAt: d.StoredAt.UTC(), UploadedBy: d.UploadedBy, Ahead: int64(d.Ahead() / time.Second), Decision: d.Raw, Unfaithful: d.Unfaithful, Unreadable: d.Unreadable,
+		OPAID: d.OPAID, OPAVersion: d.OPAVersion, Labels: d.Labels, Bundles: d.Bundles, StoredAt: d.StoredAt.UTC(), UploadedBy: d.UploadedBy, Edited: d.Edit, Ahead: int64(d.Ahead() / time.Second), Decision: d.Raw, Unfaithful: d.Unfaithful, Unreadable: d.Unreadable,
 		Origin: Origin{Topic: d.Topic, Partition: d.Partition, Offset: d.Offset, Index: &d.Index},
 	}
 }
@@ -137,10 +138,11 @@ type searchInput struct {
 
 // DecisionList is a part of a search.
 type DecisionList struct {
-	Decisions []Decision `json:"decisions" nullable:"false"`
-	Next      string     `json:"next,omitempty" doc:"What to give as after; without it there are no more"`
-	Later     *time.Time `json:"later,omitempty" doc:"On the first page without until, the newest first: decisions that fit, or may fit, are dated from here on, more than an hour ahead of now, and are left out. Ask with since for them"`
-	Reached   *time.Time `json:"reached,omitempty" doc:"How far was looked, where time was over before the page was full: go on with next"`
+	Decisions    []Decision `json:"decisions" nullable:"false"`
+	Next         string     `json:"next,omitempty" doc:"What to give as after; without it there are no more"`
+	Later        *time.Time `json:"later,omitempty" doc:"On the first page without until, the newest first: decisions that fit, or may fit, are dated from here on, more than an hour ahead of now, and are left out. Ask with since for them"`
+	EditsUnknown string     `json:"edits_unknown,omitempty" doc:"Why it is not known which of these an edit of the last minutes produced, and who edited"`
+	Reached      *time.Time `json:"reached,omitempty" doc:"How far was looked, where time was over before the page was full: go on with next"`
 }
 
 type searchOutput struct{ Body DecisionList }
@@ -152,7 +154,8 @@ type DecisionPath struct {
 
 // DecisionsOfID are the decisions of one id.
 type DecisionsOfID struct {
-	Decisions []Decision `json:"decisions" nullable:"false" minItems:"1" doc:"The oldest first; more than one where the same id came with several timestamps"`
+	Decisions    []Decision `json:"decisions" nullable:"false" minItems:"1" doc:"The oldest first; more than one where the same id came with several timestamps"`
+	EditsUnknown string     `json:"edits_unknown,omitempty" doc:"Why it is not known whether an edit of the last minutes produced them, and who edited"`
 	Elsewhere
 }
 
@@ -203,7 +206,8 @@ func (s *api) search(ctx context.Context, c caller, in *searchInput) (*searchOut
 	if in.Payload || len(f.Matches) > 0 {
 		s.read(c, "search-decisions", found.Decisions, in.Payload)
 	}
-	return &searchOutput{DecisionList{decisionsOf(found.Decisions), found.Next, moment(later), moment(found.Reached)}}, nil
+	unknown := s.edits(ctx, found.Decisions, in.Payload)
+	return &searchOutput{DecisionList{Decisions: decisionsOf(found.Decisions), Next: found.Next, Later: moment(later), EditsUnknown: unknown, Reached: moment(found.Reached)}}, nil
 }
 
 func (s *api) page(ctx context.Context, f reader.Filter, p reader.Page) (reader.Found, error) {
@@ -238,7 +242,21 @@ func (s *api) decision(ctx context.Context, c caller, in *DecisionPath) (*decisi
 		return nil, err
 	}
 	s.read(c, "show-decision", all, true)
-	return &decisionsOutput{DecisionsOfID{decisionsOf(all), around}}, nil
+	unknown := s.edits(ctx, all, true)
+	return &decisionsOutput{DecisionsOfID{Decisions: decisionsOf(all), EditsUnknown: unknown, Elsewhere: around}}, nil
+}
+
+// edits gives decisions their edits, and says why these may be incomplete. Only with payload it is told what changed.
+func (s *api) edits(ctx context.Context, decisions []reader.Decision, payload bool) (unknown string) {
+	switch err := reader.AddEdits(ctx, s.Decisions, decisions, payload); {
+	case err == nil:
+		return ""
+	case errors.Is(err, reader.ErrEdits):
+		return reader.ErrEdits.Error()
+	default:
+		s.log.Warn().Err(err).Msg("edits not read")
+		return "the ledger could not be read just now"
+	}
 }
 
 // byID finds the decisions of an id, or of the only one that begins like that: one at least.

@@ -2,6 +2,7 @@ package deskapi_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -432,5 +433,35 @@ func TestSearch_YearThatIsToCome(t *testing.T) {
 	}
 	if a := w.ask(t, "viewer", "GET", "/decisions?order=oldest&limit=1000", ""); !strings.Contains(a.body, far.ID) {
 		t.Error("the oldest first:", a.body)
+	}
+}
+
+func TestEdits_OfDecisions(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	at := time.Date(2026, 11, 21, 20, 0, 0, 0, time.UTC)
+	w.store.Edited(decisionID, reader.Edit{AuditID: 7, DeadLetter: id(1), By: "mara", At: &at, Why: "typo", Diff: "-planted-original", Bytes: []byte("planted-original")})
+	var one deskapi.DecisionsOfID
+	if w.ask(t, "auditor", "GET", "/decisions/"+decisionID, "").into(t, &one); one.Decisions[0].Edited == nil || one.Decisions[0].Edited.By != "mara" || *one.Decisions[0].Edited.Original != "planted-original" || one.EditsUnknown != "" {
+		t.Errorf("%+v", one)
+	}
+	for _, path := range []string{"/decisions", "/decisions?payload=true", "/decisions/" + decisionID + "/why"} {
+		role := "auditor"
+		if path == "/decisions" {
+			role = "viewer"
+		}
+		a := w.ask(t, role, "GET", path, "")
+		if text := a.body; a.code != http.StatusOK || !strings.Contains(text, `"audit_id":7`) || strings.Contains(text, "planted-original") != (role == "auditor") {
+			t.Errorf("%s: %d %.3000s", path, a.code, text)
+		}
+	}
+	w.store.FailEdits(fmt.Errorf("%w (42501)", reader.ErrEdits))
+	if w.ask(t, "auditor", "GET", "/decisions/"+decisionID, "").into(t, &one); one.EditsUnknown != reader.ErrEdits.Error() {
+		t.Errorf("%+v", one)
+	}
+	w.store.FailEdits(errors.New("secret of the server"))
+	a := w.ask(t, "auditor", "GET", "/decisions/"+decisionID+"/why", "")
+	if text := a.body; !strings.Contains(text, "could not be read just now") || strings.Contains(text, "secret") {
+		t.Errorf("%s", text)
 	}
 }

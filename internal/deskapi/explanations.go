@@ -81,9 +81,15 @@ func (s *api) why(ctx context.Context, c caller, in *whyInput) (*whyOutput, erro
 			return nil, faulty("query.subject", subject.ErrForm.Error())
 		}
 	}
+	one := []reader.Decision{d}
+	unknown := s.edits(ctx, one, true)
+	d = one[0]
 	x, err := reader.Why(ctx, s.Decisions, d, q)
 	if err != nil {
 		return nil, ofReader(err)
+	}
+	if unknown != "" {
+		x.Notes = append(x.Notes, unknown)
 	}
 	around, err := s.around(ctx, all)
 	if err != nil {

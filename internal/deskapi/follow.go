@@ -25,8 +25,9 @@ type followInput struct {
 
 // Stored is what was stored since a place.
 type Stored struct {
-	Decisions []Decision `json:"decisions" nullable:"false" doc:"In the order in which they were stored"`
-	Tail      string     `json:"tail" doc:"Where to go on"`
+	Decisions    []Decision `json:"decisions" nullable:"false" doc:"In the order in which they were stored"`
+	EditsUnknown string     `json:"edits_unknown,omitempty" doc:"Why it is not known which of these an edit of the last minutes produced, and who edited"`
+	Tail         string     `json:"tail" doc:"Where to go on"`
 }
 
 type followOutput struct{ Body Stored }
@@ -71,7 +72,8 @@ func (s *api) followed(places Places) func(context.Context, caller, *followInput
 		if (in.Payload || len(f.Matches) > 0) && len(found) > 0 {
 			s.read(c, "follow-decisions", found, in.Payload)
 		}
-		return &followOutput{Stored{decisionsOf(found), text}}, nil
+		unknown := s.edits(ctx, found, in.Payload)
+		return &followOutput{Stored{decisionsOf(found), unknown, text}}, nil
 	}
 }
 

@@ -54,6 +54,7 @@ func (p *Program) work(reg *prometheus.Registry) error {
 			Holder: holder, Topics: RetryTopics(s), Interval: s.DeskRelayInterval, Batch: s.DeskRelayBatch, Tries: s.DeskRelayTries, Lease: RelayLease(s), Extend: s.DeskLease, Observer: metrics, Keys: s.HeaderKeys(),
 		}, book, Publisher(p.parts.publisher), log),
 		desk.NewWatcher(desk.WatchConfig{MaxRecordBytes: int64(s.MaxRecordBytes)}, book, table{p.parts.db}, ledger.Actor{Name: name}, log),
+		desk.NewMarking(desk.MarkConfig{MaxRecordBytes: int64(s.MaxRecordBytes), Observer: metrics}, book, log),
 		desk.NewUpkeep(desk.UpkeepConfig{Holder: holder, KeepResolved: s.DeskKeepResolved, Counter: book, LeftOff: p.parts.db.Reader().LeftOff, Observer: metrics}, book, ledger.Actor{Name: name}, log),
 		desk.NewTally(p.parts.db.Reader(), log),
 		desk.NewIndexing(p.parts.db.Reader().Index, log),

@@ -143,6 +143,7 @@ func (s *session) searched(ctx context.Context, f reader.Filter, o logsFlags) er
 		if err != nil {
 			return err // it names the act
 		}
+		unknown := s.edits(ctx, found.Decisions, o.full)
 		n += len(found.Decisions)
 		after = found.Next
 		spent := s.now().Sub(began) >= searchingTime
@@ -151,7 +152,7 @@ func (s *session) searched(ctx context.Context, f reader.Filter, o logsFlags) er
 		case o.lines:
 			s.decisionLines(found.Decisions)
 		case s.asJSON:
-			s.decisionPart(found.Decisions, printed, last, after, later)
+			s.decisionPart(found.Decisions, printed, last, after, later, unknown)
 		case o.full:
 			s.decisionTexts(found.Decisions)
 		case len(found.Decisions) > 0:
@@ -160,6 +161,9 @@ func (s *session) searched(ctx context.Context, f reader.Filter, o logsFlags) er
 		printed = n
 		if last {
 			s.searchEnded(f, o, n, found, spent)
+			if !s.asJSON || o.lines {
+				s.tellEdits(unknown)
+			}
 			s.tellLater(f, o, later)
 			return nil
 		}

@@ -46,6 +46,7 @@ func (s *session) followed(ctx context.Context, f reader.Filter, o logsFlags) er
 			}
 			tail = next
 			found = slices.DeleteFunc(found, func(d reader.Decision) bool { return shown[same(d)] })
+			s.tellEdits(s.edits(ctx, found, o.full))
 			s.flow(found, o)
 		}
 		if !more && !sleep(ctx, o.every) {
@@ -77,6 +78,7 @@ func (s *session) lastOnes(ctx context.Context, f reader.Filter, o logsFlags) (m
 	for _, d := range all {
 		shown[same(d)] = true
 	}
+	s.tellEdits(s.edits(ctx, all, o.full))
 	s.flow(all, o)
 	return shown, nil
 }
@@ -101,12 +103,12 @@ func (s *session) flow(decisions []reader.Decision, o logsFlags) {
 			when = d.Time.UTC().Format("15:04:05Z")
 			s.day(d.Time)
 		}
-		head := fmt.Sprintf("%s  %-9s  %s", when, plain(string(d.Verdict)), plainAll(d.ID))
+		head := fmt.Sprintf("%s  %-9s  %s", when, plain(verdictOf(d)), plainAll(d.ID))
 		rest := strings.Join([]string{or(d.Path, "-"), or(d.RequestedBy, "-"), or(d.Service, "-")}, "  ")
 		if room := width - text.StringWidth(head) - gap; width > 0 {
 			rest = text.Snip(rest, max(room, 1), "…")
 		}
-		s.say("%s  %s  %s  %s\n", when, s.paintVerdict(fmt.Sprintf("%-9s", plain(string(d.Verdict)))), plainAll(d.ID), rest)
+		s.say("%s  %s  %s  %s\n", when, s.paintVerdict(fmt.Sprintf("%-9s", plain(verdictOf(d)))), plainAll(d.ID), rest)
 	}
 }
 

@@ -26,6 +26,7 @@ type jsonDecision struct {
 	Origin      jsonPlace       `json:"origin"`
 	StoredAt    *time.Time      `json:"stored_at"`
 	UploadedBy  *string         `json:"uploaded_by,omitempty"`
+	Edited      *reader.Edit    `json:"edited,omitempty"`
 	Ahead       int64           `json:"ahead_seconds,omitempty"` // of when it was stored
 	Unfaithful  []string        `json:"unfaithful,omitempty"`
 	Unreadable  bool            `json:"unreadable,omitempty"`
@@ -36,7 +37,7 @@ func decisionOf(d reader.Decision) jsonDecision {
 	return jsonDecision{
 		ID: d.ID, Time: at(d.Time), Verdict: string(d.Verdict), Allowed: d.Allowed, Path: d.Path, Service: d.Service, RequestedBy: d.RequestedBy, ReqID: d.ReqID,
 		OPAID: d.OPAID, OPAVersion: d.OPAVersion, Labels: orNull(d.Labels), Bundles: orNull(d.Bundles),
-		Origin: jsonPlace{Topic: d.Topic, Partition: d.Partition, Offset: d.Offset, Index: &d.Index}, StoredAt: at(d.StoredAt), UploadedBy: d.UploadedBy, Ahead: int64(d.Ahead() / time.Second), Decision: d.Raw, Unfaithful: d.Unfaithful, Unreadable: d.Unreadable,
+		Origin: jsonPlace{Topic: d.Topic, Partition: d.Partition, Offset: d.Offset, Index: &d.Index}, StoredAt: at(d.StoredAt), UploadedBy: d.UploadedBy, Edited: d.Edit, Ahead: int64(d.Ahead() / time.Second), Decision: d.Raw, Unfaithful: d.Unfaithful, Unreadable: d.Unreadable,
 	}
 }
 
@@ -49,7 +50,7 @@ func orNull(raw json.RawMessage) json.RawMessage {
 
 // decisionPart prints a part of a search as JSON; the parts together are one object.
 // before is how many went before, below 0 where nothing was printed as yet; later is from where on decisions were left out, zero where none were.
-func (s *session) decisionPart(decisions []reader.Decision, before int, last bool, next string, later time.Time) {
+func (s *session) decisionPart(decisions []reader.Decision, before int, last bool, next string, later time.Time, unknown string) {
 	if before < 0 {
 		s.say("{\n  \"decisions\": [")
 		before = 0
@@ -72,12 +73,16 @@ func (s *session) decisionPart(decisions []reader.Decision, before int, last boo
 		if !later.IsZero() {
 			s.say(",\n  \"later\": %q", later.Format(time.RFC3339))
 		}
+		if unknown != "" {
+			text, _ := json.Marshal(unknown) //nolint:errchkjson // a string
+			s.say(",\n  \"edits_unknown\": %s", escape.JSON(text))
+		}
 		s.say("\n}\n")
 	}
 }
 
-// decisionsOfID prints the decisions of an id as JSON, with what else has it and where it was looked for.
-func (s *session) decisionsOfID(decisions []reader.Decision, a *lookup.Answer) {
+// decisionsOfID prints the decisions of an id as JSON, with what else has it, where it was looked for, and why edits may not be known.
+func (s *session) decisionsOfID(decisions []reader.Decision, a *lookup.Answer, edits string) {
 	all := []jsonDecision{}
 	for _, d := range decisions {
 		all = append(all, decisionOf(d))
@@ -85,8 +90,9 @@ func (s *session) decisionsOfID(decisions []reader.Decision, a *lookup.Answer) {
 	s.print(struct {
 		Decisions []jsonDecision `json:"decisions"`
 		Next      string         `json:"next"`
+		Edits     string         `json:"edits_unknown,omitempty"` // why it may not be known that they were edited
 		jsonElsewhere
-	}{all, "", elsewhereOf(a)})
+	}{all, "", edits, elsewhereOf(a)})
 }
 
 // decisionLines prints decisions as JSON, a line for each.

@@ -17,7 +17,7 @@ const instant = "2006-01-02 15:04:05.000Z"
 func (s *session) paintVerdict(text string) string {
 	return s.paint(map[string]style{
 		string(reader.Allowed): green, string(reader.Denied): red, string(reader.Undefined): yellow, string(reader.Error): red, string(reader.Other): cyan,
-	}[strings.TrimSpace(text)], text)
+	}[strings.TrimSuffix(strings.TrimSpace(text), editedMark)], text)
 }
 
 // or is a column that may be NULL.
@@ -41,7 +41,7 @@ func (s *session) decisionTable(decisions []reader.Decision, titles bool) {
 	var rows [][]cell
 	for _, d := range decisions {
 		rows = append(rows, []cell{
-			{full: d.Time.UTC().Format(instant), brief: ago(d.Time, now)}, {full: plain(string(d.Verdict))}, {full: or(d.Path, "-")}, {full: or(d.RequestedBy, "-")},
+			{full: d.Time.UTC().Format(instant), brief: ago(d.Time, now)}, {full: plain(verdictOf(d))}, {full: or(d.Path, "-")}, {full: or(d.RequestedBy, "-")},
 			{full: or(d.Service, "-")}, {full: plainAll(d.ID)},
 		})
 	}
@@ -51,7 +51,10 @@ func (s *session) decisionTable(decisions []reader.Decision, titles bool) {
 // decisionTexts shows decisions whole: a line of what they are, and what they hold.
 func (s *session) decisionTexts(decisions []reader.Decision) {
 	for _, d := range decisions {
-		s.say("%s  %s  %s  %s\n", d.Time.UTC().Format(instant), s.paintVerdict(string(d.Verdict)), or(d.Path, "-"), plainAll(d.ID))
+		s.say("%s  %s  %s  %s\n", d.Time.UTC().Format(instant), s.paintVerdict(verdictOf(d)), or(d.Path, "-"), plainAll(d.ID))
+		if d.Edit != nil {
+			s.say("edited %s\n", editLine(d.Edit))
+		}
 		if d.Ahead() > 0 {
 			s.say("dated %s\n", ahead(d))
 		}
@@ -80,7 +83,7 @@ func (s *session) oneDecision(ctx context.Context, id string, o logsFlags) error
 	}
 	if len(all) == 0 {
 		if s.asJSON && !o.lines {
-			s.decisionsOfID(nil, a)
+			s.decisionsOfID(nil, a, "")
 		}
 		s.absent(a)
 		return endError(1)
@@ -90,13 +93,14 @@ func (s *session) oneDecision(ctx context.Context, id string, o logsFlags) error
 			all[i].Raw = nil
 		}
 	}
+	edits := s.edits(ctx, all, o.full)
 	switch {
 	case o.lines:
 		s.decisionLines(all)
 		s.listClaims(s.tell, a.Letters)
 		s.listFound(s.tell, a, a.Elsewhere())
 	case s.asJSON:
-		s.decisionsOfID(all, a)
+		s.decisionsOfID(all, a, edits)
 	default:
 		if len(all) > 1 {
 			s.say("%s have this id, with different timestamps; oldest first.\n\n", counted(int64(len(all)), "decision"))
@@ -107,6 +111,7 @@ func (s *session) oneDecision(ctx context.Context, id string, o logsFlags) error
 			}
 			s.decision(d)
 		}
+		s.tellEdits(edits)
 		s.sayElsewhere(a)
 		s.say("\nTo explain it: docket why %s\n", plainAll(shell(all[0].ID)))
 	}
@@ -136,11 +141,14 @@ func (s *session) decision(d reader.Decision) {
 	}))
 	s.field("first read", plainAll(fmt.Sprintf("%s/%d/%d, decision %d of that record", d.Topic, d.Partition, d.Offset, d.Index)))
 	s.field("uploaded by", or(d.UploadedBy, ""))
+	s.editedBy(d.Edit)
 	s.field("stored", moment(d.StoredAt.Truncate(time.Second), s.now()))
 	s.field("dated", ahead(d))
 	s.field("altered at", unfaithful(d.Unfaithful))
+	s.changed(d.Edit)
 	if d.Unreadable {
 		s.say("  %s\n", unreadable)
+		s.before(d.Edit)
 		return
 	}
 	if d.Raw == nil {
@@ -148,6 +156,7 @@ func (s *session) decision(d reader.Decision) {
 		return
 	}
 	s.say("%s\n", plainLines(pretty(d.Raw)))
+	s.before(d.Edit)
 }
 
 // ahead says that a decision is dated later than it was stored.

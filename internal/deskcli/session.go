@@ -28,10 +28,11 @@ type session struct {
 	code   int
 	wrong  error // what --help was asked of that there is not
 
-	settings config.Settings
-	sys      *System
-	in       *bufio.Reader
-	flowing  string // the day of what was followed last, where lines have none
+	settings  config.Settings
+	sys       *System
+	in        *bufio.Reader
+	toldEdits bool   // that they may be incomplete
+	flowing   string // the day of what was followed last, where lines have none
 }
 
 // misuseError is wrong use: exit 2.

@@ -277,7 +277,7 @@ func (s *session) history(audits []ledger.Audit, sendings []ledger.Sending, o sh
 	s.retries(sendings)
 	for _, a := range audits {
 		if a.Was != nil {
-			s.changed(a, o)
+			s.columnsBefore(a, o)
 		}
 		if a.Diff == "" && a.Original == nil {
 			continue
@@ -295,8 +295,8 @@ func signedIn(a ledger.Audit) string {
 	return strings.Join(slices.DeleteFunc([]string{a.Login, a.Application, a.Client}, func(part string) bool { return part == "" }), ", ")
 }
 
-// changed shows what columns had before somebody changed them.
-func (s *session) changed(a ledger.Audit, o showFlags) {
+// columnsBefore shows what columns had before somebody changed them.
+func (s *session) columnsBefore(a ledger.Audit, o showFlags) {
 	if !o.payload {
 		s.say("\n  changed %s by %s; --payload shows the values before\n", stamped(a.At), plain(a.By))
 		return

@@ -70,13 +70,16 @@ func (s *session) tellWhy(ctx context.Context, id string, at time.Time, q reader
 	}
 	looked := make(chan *lookup.Answer, 1)
 	go func() { looked <- s.elsewhere(ctx, id, []reader.Decision{d}, o.within) }()
+	one := []reader.Decision{d}
+	edits := s.edits(ctx, one, true)
+	d = one[0]
 	x, err := reader.Why(ctx, s.sys.Decisions, d, q)
 	a := <-looked
 	if err != nil {
 		return fmt.Errorf("explain %s: %w", plain(d.ID), err)
 	}
 	if s.asJSON {
-		out := jsonWhy{Explanation: x, jsonElsewhere: elsewhereOf(a)}
+		out := jsonWhy{Explanation: x, Edits: edits, jsonElsewhere: elsewhereOf(a)}
 		if o.full {
 			out.Raw = d.Raw
 		}
@@ -84,21 +87,24 @@ func (s *session) tellWhy(ctx context.Context, id string, at time.Time, q reader
 		return nil
 	}
 	s.explained(x, q, s.now())
+	s.tellEdits(edits)
 	s.sayElsewhere(a)
 	if o.full {
 		s.heading("The decision")
 		if d.Unreadable {
 			s.say("%s\n", unreadable)
-			return nil
+		} else {
+			s.say("%s\n", plainLines(pretty(d.Raw)))
 		}
-		s.say("%s\n", plainLines(pretty(d.Raw)))
+		s.before(x.Edited)
 	}
 	return nil
 }
 
 type jsonWhy struct {
 	reader.Explanation
-	Raw json.RawMessage `json:"raw,omitempty"`
+	Raw   json.RawMessage `json:"raw,omitempty"`
+	Edits string          `json:"edits_unknown,omitempty"` // why it may not be known that it was edited
 	jsonElsewhere
 }
 
@@ -198,7 +204,7 @@ func (s *session) stored(ctx context.Context, id, flag string, at time.Time, wit
 		a := s.elsewhere(ctx, id, nil, within)
 		if all = a.Rows; len(all) == 0 {
 			if s.asJSON {
-				s.decisionsOfID(nil, a)
+				s.decisionsOfID(nil, a, "")
 			}
 			s.absent(a)
 			return reader.Decision{}, endError(1)

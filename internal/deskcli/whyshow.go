@@ -26,6 +26,14 @@ func (s *session) explained(x reader.Explanation, q reader.Question, now time.Ti
 	s.field("policy", plain(x.Rego))
 	s.field("query", plain(x.Query))
 	s.field("response", plain(x.Response))
+	if x.Edited != nil {
+		s.heading("Edited by an operator")
+		s.editedBy(x.Edited)
+		s.changed(x.Edited)
+		if x.Edited.Original != nil || x.Edited.Bytes != nil {
+			s.say("  --full shows what was there before\n")
+		}
+	}
 	s.because(x)
 	s.versions(x)
 	s.asker(x)

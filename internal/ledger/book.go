@@ -216,6 +216,7 @@ type Book interface {
 	Decider
 	Relay
 	Watch
+	Marker
 	Upkeep
 	Reader
 	Jobs

@@ -21,6 +21,9 @@ var errNobody = errors.New("whoever changes a dead letter has to be named")
 
 // Book is a ledger. It is safe for concurrent use.
 type Book struct {
+	// Rows marks rows as [ledger.Marker] says, in the place of the table that a ledger stands beside; nil: there are none.
+	Rows func(s ledger.Sending, edit int64, rows []ledger.RowName) (marked, missing int)
+
 	mu       sync.Mutex
 	letters  map[string]*ledger.Entry
 	sendings map[int64]*sending
@@ -40,6 +43,10 @@ type sending struct {
 	claimedUntil, nextTry, lookAt time.Time // zero: none
 	looks                         int
 	children                      []int
+	edit                          int64     // the audit's line of the edit whose value it has; 0: none
+	markAt                        time.Time // when its rows are to be marked
+	marks                         int       // how often that was tried
+	marked                        bool
 }
 
 func (s *sending) unsent() bool { return s.Published.Stamp.IsZero() && s.EndedAt.IsZero() }
@@ -77,6 +84,7 @@ var (
 	_ ledger.Decider = (*Book)(nil)
 	_ ledger.Relay   = (*Book)(nil)
 	_ ledger.Watch   = (*Book)(nil)
+	_ ledger.Marker  = (*Book)(nil)
 	_ ledger.Upkeep  = (*Book)(nil)
 	_ ledger.Jobs    = (*Book)(nil)
 	_ ledger.Prover  = (*Book)(nil)

@@ -34,6 +34,12 @@ func (b *Book) Claim(ctx context.Context, holder string, n int, lease time.Durat
 			continue
 		}
 		s.claimedBy, s.claimedUntil = holder, now.Add(lease)
+		if edit := b.editOf(s.LetterID); edit != 0 {
+			if s.edit == 0 {
+				s.markAt = now
+			}
+			s.edit = edit
+		}
 		claimed = append(claimed, s.Sending)
 	}
 	return claimed, nil
@@ -215,7 +221,7 @@ func (b *Book) Remove(ctx context.Context, resolvedBefore time.Time, n int, by l
 	}
 	var gone []*ledger.Entry
 	for _, e := range b.letters {
-		if e.State == ledger.Resolved && e.ChangedAt.Before(resolvedBefore) && !b.onlyCopy(e) {
+		if e.State == ledger.Resolved && e.ChangedAt.Before(resolvedBefore) && !b.onlyCopy(e) && !slices.ContainsFunc(b.of(e.ID), (*sending).unmarked) {
 			gone = append(gone, e)
 		}
 	}

@@ -80,7 +80,7 @@ func NewPlain(t testing.TB) *DB {
 	}
 	up, _, _ := strings.Cut(string(b), "-- +goose Down")
 	db.Exec(t, up)
-	db.Exec(t, migrations.HashColumn+";"+migrations.UnfaithfulColumns+";"+migrations.UploaderColumn) // which is all that those who store need beside the table
+	db.Exec(t, migrations.HashColumn+";"+migrations.UnfaithfulColumns+";"+migrations.UploaderColumn+";"+migrations.EditedColumn) // which is all that those who store need beside the table
 	return db
 }
 
@@ -213,7 +213,7 @@ func migrationsHash(t testing.TB) string {
 		}
 		fmt.Fprintf(hash, "%s\n%s\n", name, b)
 	}
-	fmt.Fprint(hash, migrations.Function, migrations.Swap, migrations.ReadIndexes, migrations.HashColumn, migrations.UnfaithfulColumns, migrations.UploaderColumn)
+	fmt.Fprint(hash, migrations.Function, migrations.Swap, migrations.ReadIndexes, migrations.HashColumn, migrations.UnfaithfulColumns, migrations.UploaderColumn, migrations.EditedColumn, migrations.Edits)
 	return hex.EncodeToString(hash.Sum(nil)[:6])
 }
 

@@ -193,6 +193,24 @@ func TestRestore_HashOfThePayload(t *testing.T) {
 	}
 }
 
+// TestRestore_MarkOfAnEdit: a row that an edit produced is one after a restore, too.
+func TestRestore_MarkOfAnEdit(t *testing.T) {
+	t.Parallel()
+	a := old(t)
+	a.settle()
+	a.rows(1, 20)
+	a.Exec(t, `UPDATE decision_logs SET edited_audit_id = 9007199254740993 WHERE decision_id = 'd5'`)
+	a.archive(true)
+	a.Exec(t, `DELETE FROM decision_logs WHERE decision_id = 'd5'`)
+	if r := a.restore(); r.Stored != 1 || r.Equal != 19 {
+		t.Fatalf("%+v", r)
+	}
+	var marked string
+	if a.Query(t, `SELECT string_agg(decision_id || ' ' || edited_audit_id, ' ') FROM decision_logs WHERE edited_audit_id IS NOT NULL`, &marked); marked != "d5 9007199254740993" {
+		t.Errorf("marked: %q", marked)
+	}
+}
+
 func TestConflictsOfARestoreAreTold(t *testing.T) {
 	t.Parallel()
 	a := old(t)

@@ -147,13 +147,13 @@ var columnTypes = map[string]string{
 	"decision_id": "text", "ts": "timestamp with time zone", "path": "text", "allowed": "boolean", "requested_by": "text",
 	"req_id": "bigint", "opa_id": "text", "opa_version": "text", "service": "text", "labels": "jsonb", "bundles": "jsonb",
 	"raw": "jsonb", "source_topic": "text", "source_partition": "integer", "source_offset": "bigint", "source_index": "integer",
-	"raw_sha256": "bytea", "raw_bytes": "bytea", "unfaithful": "text[]", "uploaded_by": "text", "stored_at": "timestamp with time zone",
+	"raw_sha256": "bytea", "raw_bytes": "bytea", "unfaithful": "text[]", "uploaded_by": "text", "edited_audit_id": "bigint", "stored_at": "timestamp with time zone",
 }
 
 // optionalColumns may be NULL in a good row.
 var optionalColumns = map[string]bool{
 	"path": true, "allowed": true, "requested_by": true, "req_id": true, "opa_id": true, "opa_version": true, "service": true,
-	"labels": true, "bundles": true, "raw_sha256": true, "raw_bytes": true, "unfaithful": true, "uploaded_by": true,
+	"labels": true, "bundles": true, "raw_sha256": true, "raw_bytes": true, "unfaithful": true, "uploaded_by": true, "edited_audit_id": true,
 }
 
 func checkColumns(ctx context.Context, conn *pgx.Conn) (Check, error) {

@@ -85,6 +85,7 @@ var ledgerNeeds = []struct {
 	{"dead_letter_groups", []string{"SELECT", "INSERT"}, []string{"UPDATE", "DELETE", "TRUNCATE"}},
 	{"dead_letter_audit", []string{"SELECT"}, changing},
 	{"dead_letter_moves", []string{"SELECT"}, changing},
+	{"dead_letter_edits", []string{"SELECT"}, changing},
 	{"decision_counts", []string{"SELECT"}, changing},
 	{"decision_counts_days", []string{"SELECT"}, changing},
 	{"decision_counts_mark", []string{"SELECT"}, changing},

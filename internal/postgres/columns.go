@@ -54,6 +54,37 @@ func (p *partitioner) noUploader(ctx context.Context) error {
 	})
 }
 
+// edited adds the column edited_audit_id, and what of the ledger vouches for it.
+func (p *partitioner) edited(ctx context.Context) error {
+	err := p.alter(ctx, []string{"edited_audit_id (bigint)"}, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, migrations.EditedColumn)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return p.locked(ctx, "edits of the ledger", func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, migrations.Edits)
+		return err
+	})
+}
+
+func (p *partitioner) unedited(ctx context.Context) error {
+	if _, err := p.conn.Exec(ctx, ownSchemaSQL); err != nil {
+		return err
+	}
+	if err := p.locked(ctx, "edits of the ledger", func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, migrations.NoEdits)
+		return err
+	}); err != nil {
+		return err
+	}
+	return p.alter(ctx, []string{"edited_audit_id"}, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, migrations.NoEditedColumn)
+		return err
+	})
+}
+
 // alter changes columns, while writers wait for two seconds at a time at most.
 func (p *partitioner) alter(ctx context.Context, columns []string, do func(pgx.Tx) error) error {
 	if _, err := p.conn.Exec(ctx, ownSchemaSQL); err != nil {

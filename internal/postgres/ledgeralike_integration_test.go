@@ -42,13 +42,13 @@ func TestTheModelInMemoryDoesWhatTheLedgerDoes(t *testing.T) {
 	}
 	defer func() { _ = conn.Close(context.Background()) }()
 	rapid.Check(t, func(rt *rapid.T) {
-		d.Exec(t, `SET session_replication_role = replica; TRUNCATE dead_letters, dead_letter_audit, dead_letter_outbox, dead_letter_counts, dead_letter_days, dead_letter_duties, dead_letter_notes,
+		d.Exec(t, `SET session_replication_role = replica; TRUNCATE dead_letters, dead_letter_audit, dead_letter_edits, dead_letter_outbox, dead_letter_counts, dead_letter_days, dead_letter_duties, dead_letter_notes,
 			dead_letter_jobs, dead_letter_job_ends`)
 		a := &alike{d: d, conn: conn, model: ledgermodel.New().Keep(-2 * time.Hour), offset: 1000}
 		rt.Repeat(map[string]func(*rapid.T){
 			"": a.check, "enter": a.enter, "again": a.again, "retry": a.retry, "schedule": a.schedule, "resolve": a.resolve, "claim": a.claim, "publish": a.publish,
 			"edit": a.edit, "job": a.job, "jobs go on": a.goOn, "take a job": a.take, "keep a job": a.keep, "end a job": a.endJob, "turn a job": a.turn, "first ends": a.firstEnds,
-			"unpublish": a.unpublish, "die": a.die, "await": a.await, "stored": a.stored, "leases": a.leases, "claims": a.claims, "remove": a.remove, "duty": a.duty,
+			"unpublish": a.unpublish, "die": a.die, "await": a.await, "stored": a.stored, "mark": a.mark, "leases": a.leases, "claims": a.claims, "remove": a.remove, "duty": a.duty,
 		})
 	})
 }
@@ -275,6 +275,37 @@ func (a *alike) stored(t *rapid.T) {
 		return
 	}
 	a.sameErr(t, "stored", a.d.Stored(context.Background(), []int64{a.tables[i].ID}, []string{"there"}, ann), a.model.Stored(context.Background(), []int64{a.own[i].ID}, []string{"there"}, ann))
+}
+
+// mark marks rows of edited letters, or finds none: the table is empty.
+func (a *alike) mark(t *rapid.T) {
+	var rows []ledger.RowName
+	if rapid.Bool().Draw(t, "no row") {
+		rows = []ledger.RowName{{ID: "none", Time: noon, Came: []byte("none")}}
+	}
+	tables, all, err := a.d.Unmarked(context.Background(), 3)
+	model, allOfModel, errOfModel := a.model.Unmarked(context.Background(), 3)
+	a.sameErr(t, "unmarked", err, errOfModel)
+	a.same(t, "unmarked in all", all, allOfModel)
+	of := func(due []ledger.Unmarked, all []ledger.Sending) (told []string) {
+		for _, u := range due {
+			told = append(told, fmt.Sprint(number([]int64{u.ID}, all), u.LetterID, string(u.Value), u.Children, u.Tries))
+		}
+		slices.Sort(told) // two may be due at one time
+		return told
+	}
+	if len(tables) < 3 {
+		a.same(t, "unmarked", of(tables, a.tables), of(model, a.own))
+	}
+	i := a.one(t)
+	if i < 0 {
+		return
+	}
+	marked, missing, err := a.d.MarkEdited(context.Background(), a.tables[i].ID, rows)
+	_, missingOfModel, errOfModel := a.model.MarkEdited(context.Background(), a.own[i].ID, rows)
+	a.sameErr(t, "mark", err, errOfModel)
+	a.same(t, "marked", marked, 0)
+	a.same(t, "missing", missing, missingOfModel)
 }
 
 // lapse lets time pass for both.

@@ -57,7 +57,7 @@ func TestTheLedgerIsItsModel(t *testing.T) {
 	}
 	defer func() { _ = conn.Close(context.Background()) }()
 	rapid.Check(t, func(rt *rapid.T) {
-		d.Exec(t, `SET session_replication_role = replica; TRUNCATE dead_letters, dead_letter_audit, dead_letter_outbox, dead_letter_counts`)
+		d.Exec(t, `SET session_replication_role = replica; TRUNCATE dead_letters, dead_letter_audit, dead_letter_edits, dead_letter_outbox, dead_letter_counts`)
 		m := &ledgerModel{d: d, conn: conn, letters: map[string]*modelLetter{}, removed: map[string]bool{}, sendings: map[int64]*modelSending{}, offset: 1000}
 		rt.Repeat(map[string]func(*rapid.T){
 			"": m.check, "enter": m.enter, "again": m.again, "retry": m.retry, "resolve": m.resolve, "edit": m.edit, "claim": m.claim, "publish": m.publish,
@@ -390,7 +390,8 @@ func (m *ledgerModel) remove(t *rapid.T) {
 		delete(m.letters, id)
 		maps.DeleteFunc(m.sendings, func(_ int64, s *modelSending) bool { return s.LetterID == id })
 	}
-	m.deaths = nil // their marks may be gone
+	m.deaths = nil                                                    // their marks may be gone
+	m.d.Exec(m.d.t, `UPDATE dead_letter_edits SET marked_at = now()`) // else what was edited stays
 	n, err := m.d.Remove(context.Background(), time.Now().Add(time.Hour), 100, ann)
 	if err != nil || n != want {
 		t.Fatalf("%d removed, not %d; %v", n, want, err)

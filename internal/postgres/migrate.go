@@ -89,6 +89,8 @@ func (db *DB) MigrationStatus(ctx context.Context) ([]Migration, error) {
 				m.Name = "00007_unfaithful"
 			case migrations.Uploader:
 				m.Name = "00010_uploaded_by"
+			case migrations.Edited:
+				m.Name = "00012_edited_audit_id"
 			}
 			all = append(all, m)
 		}
@@ -112,7 +114,8 @@ func (db *DB) withGoose(do func(*goose.Provider) error) error {
 			db.stepped(migrations.Indexes, (*partitioner).index, (*partitioner).unindex),
 			db.stepped(migrations.Hash, (*partitioner).hash, (*partitioner).unhash),
 			db.stepped(migrations.Unfaithful, (*partitioner).unfaithful, (*partitioner).allFaithful),
-			db.stepped(migrations.Uploader, (*partitioner).uploader, (*partitioner).noUploader)),
+			db.stepped(migrations.Uploader, (*partitioner).uploader, (*partitioner).noUploader),
+			db.stepped(migrations.Edited, (*partitioner).edited, (*partitioner).unedited)),
 		goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
 	if err != nil {
 		return errclass.As(fmt.Errorf("read the migrations: %w", err), errclass.CodeConfig)

@@ -45,7 +45,7 @@ func TestManyMigrateAtOnceAndOneDoesIt(t *testing.T) {
 		}
 		sum += r.applied
 	}
-	same(t, sum, len(entries)+5) // and those that are no files
+	same(t, sum, len(entries)+6) // and those that are no files
 	db := open(t, d.URL, 0)
 	same(t, store(t, db, row("a", noon, `{}`)), []pipeline.Outcome{stored})
 	n, err := db.Migrate(context.Background())

@@ -83,7 +83,7 @@ const verdictSQL = `CASE WHEN d.allowed THEN 'allowed' WHEN NOT d.allowed THEN '
 const (
 	// What only the payload says and nobody can read is left out.
 	columnsSQL = `SELECT d.decision_id, d.ts, d.path, d.service, ` + verdictSQL + `, d.allowed, d.requested_by, d.req_id, d.opa_id, d.opa_version,
-       CASE WHEN NOT u.unreadable THEN d.labels END, CASE WHEN NOT u.unreadable THEN d.bundles END, d.source_topic, d.source_partition, d.source_offset, d.source_index, d.stored_at, d.uploaded_by, d.unfaithful, u.unreadable,
+       CASE WHEN NOT u.unreadable THEN d.labels END, CASE WHEN NOT u.unreadable THEN d.bundles END, d.source_topic, d.source_partition, d.source_offset, d.source_index, d.stored_at, d.uploaded_by, d.edited_audit_id, d.unfaithful, u.unreadable,
        CASE WHEN $1 AND NOT u.unreadable THEN d.raw END`
 	lookedIntoSQL   = ` CROSS JOIN LATERAL (SELECT ` + unreadableSQL + ` AS unreadable OFFSET 0) AS u`
 	decisionByIDSQL = columnsSQL + `
@@ -142,7 +142,7 @@ func (r *Reader) decisions(ctx context.Context, tx pgx.Tx, keys []key, payload b
 func scanDecision(row pgx.CollectableRow) (d reader.Decision, err error) {
 	var verdict string
 	err = row.Scan(&d.ID, &d.Time, &d.Path, &d.Service, &verdict, &d.Allowed, &d.RequestedBy, &d.ReqID, &d.OPAID, &d.OPAVersion,
-		(*[]byte)(&d.Labels), (*[]byte)(&d.Bundles), &d.Topic, &d.Partition, &d.Offset, &d.Index, &d.StoredAt, &d.UploadedBy, &d.Unfaithful, &d.Unreadable, (*[]byte)(&d.Raw))
+		(*[]byte)(&d.Labels), (*[]byte)(&d.Bundles), &d.Topic, &d.Partition, &d.Offset, &d.Index, &d.StoredAt, &d.UploadedBy, &d.EditedAuditID, &d.Unfaithful, &d.Unreadable, (*[]byte)(&d.Raw))
 	d.Verdict, d.Time, d.StoredAt = reader.Verdict(verdict), d.Time.UTC(), d.StoredAt.UTC()
 	return d, err
 }

@@ -52,6 +52,8 @@ type Explanation struct {
 	Unfaithful []string `json:"unfaithful,omitempty"`
 	// UploadedBy is that of [Row].
 	UploadedBy *string `json:"uploaded_by,omitempty"`
+	// Edited is the edit that produced the decision as it is stored.
+	Edited *Edit `json:"edited,omitempty"`
 	// Ahead is [Row.Ahead] in whole seconds.
 	Ahead int64 `json:"ahead_seconds,omitempty"`
 	// Unreadable is that of [Row].
@@ -146,7 +148,7 @@ const MaxNeighbours = 50
 func Explain(d Decision, around Around, q Question) Explanation {
 	r := reading(d, q)
 	x := Explanation{
-		DecisionID: d.ID, Timestamp: d.Time.UTC(), Verdict: r.said.verdict, VerdictFrom: r.said.from, VerdictStored: d.Verdict, Unfaithful: d.Unfaithful, UploadedBy: d.UploadedBy, Ahead: int64(d.Ahead() / time.Second), Unreadable: d.Unreadable,
+		DecisionID: d.ID, Timestamp: d.Time.UTC(), Verdict: r.said.verdict, VerdictFrom: r.said.from, VerdictStored: d.Verdict, Unfaithful: d.Unfaithful, UploadedBy: d.UploadedBy, Edited: d.Edit, Ahead: int64(d.Ahead() / time.Second), Unreadable: d.Unreadable,
 		Path: r.path, Query: cutText(r.whole.get("query").str()), Reasons: notNil(r.said.reasons), MoreReasons: r.said.more, Spoke: notNil(r.said.spoke),
 		Score: r.said.score, Response: r.said.response, Bundles: r.bundles(), OPA: r.opa(), Asked: r.asked(q),
 		Masked: r.pointers("masked"), Erased: r.pointers("erased"), Evaluation: r.evaluation(),
@@ -226,6 +228,9 @@ func (x *Explanation) remarks(r reads, q Question) {
 	}
 	if x.Ahead > 0 {
 		note("the timestamp is more than an hour later than when the decision was stored: a clock was wrong, or it was made up")
+	}
+	if x.Edited != nil {
+		note("an operator edited this decision before it was stored: what is explained is not what OPA sent")
 	}
 	if len(x.Unfaithful) > 0 {
 		note("jsonb cannot hold this decision as it came, so the payload is altered in places (unfaithful in --json); the exact bytes are in the column raw_bytes")

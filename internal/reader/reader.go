@@ -65,6 +65,10 @@ type Row struct {
 	Index       int
 	StoredAt    time.Time
 	UploadedBy  *string // the client of the collector: the name of its token or certificate
+	// EditedAuditID is the line of the ledger's audit of the edit that produced the row, nil where it is what OPA sent. An edit of a moment ago
+	// may not be marked yet: see [AddEdits].
+	EditedAuditID *int64
+	Edit          *Edit // of [AddEdits]
 	// Unfaithful are the places, as JSON pointers, at which the payload is not what came, as jsonb cannot hold that; the empty one points
 	// to all of it. nil: the payload is what came.
 	Unfaithful []string

@@ -87,6 +87,7 @@ func newDeskProgram(p *process, log zerolog.Logger) (d *deskProgram, err error) 
 		desk.NewRelay(desk.RelayConfig{
 			Holder: p.name, Topics: deskapp.RetryTopics(s), Interval: s.DeskRelayInterval, Batch: s.DeskRelayBatch, Tries: s.DeskRelayTries, Lease: deskapp.RelayLease(s), Extend: s.DeskLease, Keys: s.HeaderKeys(),
 		}, book, deskapp.Publisher(publisher), log),
+		desk.NewMarking(desk.MarkConfig{MaxRecordBytes: int64(s.MaxRecordBytes)}, book, log),
 		desk.NewWatcher(desk.WatchConfig{MaxRecordBytes: int64(s.MaxRecordBytes), MaxPause: 2 * time.Second}, book, desksTable{p}, ledger.Actor{Name: name}, log),
 		desk.NewUpkeep(desk.UpkeepConfig{Holder: p.name, KeepResolved: s.DeskKeepResolved}, book, ledger.Actor{Name: name}, log),
 		desk.NewJobs(desk.JobsConfig{Holder: p.name, Lease: 3 * time.Second, Step: 200 * time.Millisecond, LetterLease: s.DeskLease, Alike: 3, Window: 6, AtOnce: 2}, book, db, log),
@@ -251,6 +252,26 @@ func (k desksBook) Stored(ctx context.Context, ids []int64, why []string, by led
 
 func (k desksBook) LookAgain(ctx context.Context, ids []int64, after time.Duration) error {
 	return told(ctx, k.p, "LookAgain", func() error { return k.inner().LookAgain(ctx, ids, after) })
+}
+
+func (k desksBook) Unmarked(ctx context.Context, n int) ([]ledger.Unmarked, int64, error) {
+	type found struct {
+		due []ledger.Unmarked
+		all int64
+	}
+	f, err := asked(ctx, k.p, "Unmarked", func() (f found, err error) {
+		f.due, f.all, err = k.inner().Unmarked(ctx, n)
+		return f, err
+	})
+	return f.due, f.all, err
+}
+
+func (k desksBook) MarkEdited(ctx context.Context, id int64, rows []ledger.RowName) (marked, missing int, err error) {
+	n, err := asked(ctx, k.p, "MarkEdited", func() (n [2]int, err error) {
+		n[0], n[1], err = k.inner().MarkEdited(ctx, id, rows)
+		return n, err
+	})
+	return n[0], n[1], err
 }
 
 func (k desksBook) EndLeases(ctx context.Context, by ledger.Actor) (int, error) {

@@ -17,6 +17,7 @@ import (
 	"docket/internal/config"
 	"docket/internal/conservation"
 	"docket/internal/kafkatest"
+	"docket/internal/ledger"
 	"docket/internal/ledgermodel"
 	"docket/internal/pgmodel"
 	"docket/internal/postgres"
@@ -129,6 +130,7 @@ func open(t testing.TB, s *schedule, h *history, logs io.Writer) *world {
 		closing: make(chan struct{}),
 		unrest:  map[string]unrest{}, retriedBy: map[string]int{}, edited: map[string][]edited{}, metrics: map[string]verify.Metrics{},
 	}
+	w.book.Rows = func(_ ledger.Sending, _ int64, rows []ledger.RowName) (marked, missing int) { return len(rows), 0 } // the model of Postgres has no marks
 	ports := []int{9092, 9093, 9094}[:s.Brokers]
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(s.Brokers), kfake.Ports(ports...), kfake.ListenFn(w.wires.Listen),
 		kfake.SeedTopics(s.Partitions, source), kfake.SeedTopics(s.Forwards, parked, dead, exhausted))

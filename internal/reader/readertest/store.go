@@ -21,6 +21,8 @@ type Store struct {
 	stored []reader.Decision // in the order in which they were stored
 	err    error
 	begins error // of Begins alone
+	edits  error // of Edits alone
+	edited map[string]reader.Edit
 	asked  []reader.Filter
 	// Part is the most decisions that a search looks at before it stops with a page that is short; 0: all of them.
 	Part int
@@ -49,6 +51,39 @@ func (s *Store) FailBegins(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.begins = err
+}
+
+// Edited says that an edit produced the decision of an id.
+func (s *Store) Edited(id string, e reader.Edit) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.edited == nil {
+		s.edited = map[string]reader.Edit{}
+	}
+	s.edited[id] = e
+}
+
+// FailEdits has Edits fail with err from now on.
+func (s *Store) FailEdits(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.edits = err
+}
+
+// Edits is that of [reader.Editions].
+func (s *Store) Edits(_ context.Context, decisions []reader.Decision, whole bool) (map[int]reader.Edit, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found := map[int]reader.Edit{}
+	for i, d := range decisions {
+		if e, ok := s.edited[d.ID]; ok {
+			if !whole {
+				e.Diff, e.Bytes = "", nil
+			}
+			found[i] = e
+		}
+	}
+	return found, s.edits
 }
 
 // Asked are the filters of all questions so far.
@@ -282,4 +317,7 @@ func matches(m reader.Match, raw []byte) bool {
 	return errA == nil && errB == nil && string(a) == string(b)
 }
 
-var _ reader.Store = (*Store)(nil)
+var (
+	_ reader.Store    = (*Store)(nil)
+	_ reader.Editions = (*Store)(nil)
+)

@@ -1,0 +1,81 @@
+//go:build integration
+
+package postgres_test
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"testing"
+
+	"docket/internal/ledger"
+	"docket/internal/postgres"
+	"docket/internal/reader"
+)
+
+// TestEdits_AreAnswered: by the place of the retry until the row is marked, and by the mark from then on.
+func TestEdits_AreAnswered(t *testing.T) {
+	t.Parallel()
+	e := newEditing(t)
+	ask := func(db *postgres.DB, id string, whole bool) (reader.Decision, error) {
+		t.Helper()
+		all, err := db.Reader().ByID(t.Context(), id)
+		if err != nil || len(all) != 1 {
+			t.Fatal(all, err)
+		}
+		err = reader.AddEdits(t.Context(), db.Reader(), all, whole)
+		return all[0], err
+	}
+	s := e.edited(1, said("x"), 70)
+	e.rowsAt(said("x"), original, 70)
+	e.rowsAt(said("y"), original, 71)
+	for _, act := range []func(){func() {}, func() { e.ended(s) }, func() { e.mark(s, said("x")) }} {
+		act()
+		d, err := ask(e.db, "x", true)
+		if err != nil || d.Edit == nil || d.Edit.By != "bob" || d.Edit.Why != "typo" || d.Edit.At == nil || d.Edit.DeadLetter != s.LetterID || d.Edit.Original == nil || *d.Edit.Original != one {
+			t.Fatalf("%+v, %v", d.Edit, err)
+		}
+		if len(d.Edit.Changes) != 2 || d.Edit.Changes[0].Pointer != "/path" && d.Edit.Changes[1].Pointer != "/path" {
+			t.Fatalf("%+v", d.Edit.Changes)
+		}
+		if d, err := ask(e.db, "x", false); err != nil || d.Edit == nil || d.Edit.Original != nil || d.Edit.Changes != nil || d.Edit.Diff != "" {
+			t.Fatalf("without payload: %+v, %v", d.Edit, err)
+		}
+		if d, err := ask(e.db, "y", true); err != nil || d.Edit != nil {
+			t.Fatalf("what nobody edited: %+v, %v", d.Edit, err)
+		}
+	}
+	// Of several edits the first original is told, and the last editor.
+	l := letter(2, one)
+	e.enter(l)
+	for i, by := range []string{"ann", "carl"} {
+		if err := e.Edit(t.Context(), l.ID, []byte(said(fmt.Sprint("z", i))), "", 0, ledger.Actor{Name: by}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s = e.put(l.ID, 72)
+	e.rowsAt(said("z1"), original, 72)
+	e.ended(s)
+	e.mark(s, said("z1"))
+	if d, err := ask(e.db, "z1", true); err != nil || d.Edit == nil || d.Edit.By != "carl" || d.Edit.Original == nil || *d.Edit.Original != one {
+		t.Fatalf("%+v, %v", d.Edit, err)
+	}
+	// A mark that the ledger does not know: a row that was restored from elsewhere.
+	e.Exec(t, `UPDATE decision_logs SET edited_audit_id = 1 WHERE decision_id = 'y'`) // the line of an entry
+	if d, err := ask(e.db, "y", true); err != nil || d.Edit == nil || d.Edit.AuditID != 1 || d.Edit.At != nil || d.Edit.By != "" || d.Edit.Original != nil {
+		t.Fatalf("%+v, %v", d.Edit, err)
+	}
+	// Who may not read the ledger sees the marks, and is told that there may be more.
+	e.Exec(t, `DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'edits_reader') THEN CREATE ROLE edits_reader LOGIN PASSWORD 'role'; END IF; END $$; GRANT SELECT ON decision_logs TO edits_reader`)
+	t.Cleanup(func() { e.Exec(t, `DROP OWNED BY edits_reader; DROP ROLE edits_reader`) })
+	u, err := url.Parse(e.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.UserPassword("edits_reader", "role")
+	db := open(t, u.String(), 0)
+	d, err := ask(db, "x", true)
+	if !errors.Is(err, reader.ErrEdits) || d.Edit == nil || d.Edit.By != "" || d.Edit.AuditID == 0 {
+		t.Fatalf("%+v, %v", d.Edit, err)
+	}
+}
