@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"iter"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -78,10 +79,21 @@ type Cause struct {
 	Table, Column, Constraint string // where Postgres names them
 }
 
-// Together is why refused decisions of one upload are forwarded in one dead letter: the code of most of them, how many they are, and the places of
-// the first and the last inside the upload.
-func Together(code string, n, first, last int) *Cause {
-	return &Cause{Kind: Decode, Code: code, Message: fmt.Sprintf("%d refused decisions of one upload, at places %d to %d of it", n, first, last)}
+// Together is why refused decisions of one upload, at places from first to last of it, are forwarded in one dead letter. Its code is that of most of them,
+// of several the one that came first.
+func Together(codes iter.Seq[string], first, last int) Cause {
+	counts, n := map[string]int{}, 0
+	for code := range codes {
+		counts[code]++
+		n++
+	}
+	c := Cause{Kind: Decode, Message: fmt.Sprintf("%d refused decisions of one upload, at places %d to %d of it", n, first, last)}
+	for code := range codes {
+		if counts[code] > counts[c.Code] {
+			c.Code = code
+		}
+	}
+	return c
 }
 
 // Limits in bytes that keep the headers of ours within 4 KiB together: a topic's name is at most 249 by Kafka's own

@@ -72,18 +72,16 @@ func (c *carrier) rests(env *envelope.Envelope, shared []held, onLines bool) []*
 	return []*item{it}
 }
 
-// commonCause is why refused decisions are forwarded in one letter: the reason of most of them, of several the one that came first.
+// commonCause is why refused decisions are forwarded in one letter.
 func commonCause(shared []held) *envelope.Cause {
-	counts, most := map[decision.Reason]int{}, decision.Reason("")
-	for i := range shared {
-		counts[shared[i].part.Err.Reason]++
-	}
-	for i := range shared {
-		if r := shared[i].part.Err.Reason; most == "" || counts[r] > counts[most] {
-			most = r
+	c := envelope.Together(func(yield func(string) bool) {
+		for i := range shared {
+			if !yield(string(shared[i].part.Err.Reason)) {
+				return
+			}
 		}
-	}
-	return envelope.Together(string(most), len(shared), shared[0].part.Index, shared[len(shared)-1].part.Index)
+	}, shared[0].part.Index, shared[len(shared)-1].part.Index)
+	return &c
 }
 
 // give gives all decisions of an item their home.
