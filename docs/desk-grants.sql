@@ -20,13 +20,13 @@ END $$;
 
 GRANT USAGE ON SCHEMA :"schema" TO docket_desk, docket_desk_reader;
 
-GRANT SELECT ON dead_letters, dead_letter_groups, dead_letter_audit, dead_letter_outbox, dead_letter_jobs, dead_letter_job_ends, dead_letter_counts, dead_letter_days,
+GRANT SELECT ON dead_letters, dead_letter_decisions, dead_letter_groups, dead_letter_audit, dead_letter_outbox, dead_letter_jobs, dead_letter_job_ends, dead_letter_counts, dead_letter_days,
     dead_letter_duties, dead_letter_notes, dead_letter_edits, decision_logs, decision_counts, decision_counts_days, decision_counts_mark TO docket_desk_reader;
 
 GRANT SELECT ON dead_letter_audit, dead_letter_moves, dead_letter_edits, dead_letter_job_ends, dead_letter_counts, dead_letter_days, decision_counts, decision_counts_days, decision_counts_mark TO docket_desk;
 -- Rows of edited dead letters are marked by a function: it asks the ledger which rows these are.
 GRANT EXECUTE ON FUNCTION dead_letters_mark_edited(bigint, text[], timestamptz[], bytea[]) TO docket_desk;
-GRANT SELECT, INSERT ON dead_letter_groups TO docket_desk;
+GRANT SELECT, INSERT ON dead_letter_groups, dead_letter_decisions TO docket_desk;
 GRANT SELECT, INSERT, UPDATE ON dead_letters, dead_letter_outbox, dead_letter_jobs, dead_letter_duties, dead_letter_notes TO docket_desk;
 -- INSERT is for the dry run, which has the table take each row and takes it back.
 GRANT SELECT, INSERT ON decision_logs TO docket_desk;

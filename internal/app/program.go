@@ -137,7 +137,7 @@ func (p *Program) assemble(reg *prometheus.Registry) {
 	cfg := pipeline.Config{
 		Program:  string(p.name),
 		DLQTopic: s.KafkaDLQTopic, ParkingTopic: s.KafkaParkingTopic, ParkingDLQTopic: s.KafkaParkingDLQTopic,
-		MaxRecordBytes: int64(s.MaxRecordBytes), BatchBytes: int64(s.BatchMaxBytes), Turns: turns, RetryPauses: s.RetryPauses, ParkBatches: s.ParkBatches, ProbeInterval: s.ProbeInterval, PublishTimeout: s.PublishTimeout,
+		MaxRecordBytes: int64(s.MaxRecordBytes), MaxRefused: s.MaxRefused, BatchBytes: int64(s.BatchMaxBytes), Turns: turns, RetryPauses: s.RetryPauses, ParkBatches: s.ParkBatches, ProbeInterval: s.ProbeInterval, PublishTimeout: s.PublishTimeout,
 		Backoff: s.ParkingBackoff, MaxBackoff: s.ParkingMaxBackoff, MaxAttempts: s.ParkingMaxAttempts,
 		Consumer: reading(p.name, s).group + "/" + p.options.Instance, Replay: p.name == config.Replayer, Keys: s.HeaderKeys(),
 	}

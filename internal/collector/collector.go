@@ -40,6 +40,8 @@ type Config struct {
 	UploadBytes, InflatedBytes int64
 	// Memory is the most bytes that all uploads take together: as they came, gunzipped, and what decoding and publishing add.
 	Memory int64
+	// MaxRefused is how many refused decisions of an upload have a dead letter each; the others share one. 0 or less: all have.
+	MaxRefused int
 	// Uploads is how many are worked on at once.
 	Uploads int
 	// BodyTimeout is how long a body may take to come, PublishTimeout how long Kafka may take for an upload.

@@ -1,7 +1,6 @@
 package collector
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -9,11 +8,9 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 	"unsafe"
 
-	"github.com/klauspost/compress/gzip"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -25,9 +22,13 @@ import (
 // outgoing is a decision on its way to its home.
 type outgoing struct {
 	record *kgo.Record
-	index  int // in the upload
+	index  int // in the upload, of the first decision
 	form   form
+	shared []held // the decisions of a dead letter of several; nil: it is one
 }
+
+// size is how many decisions it is.
+func (o *outgoing) size() int { return max(1, len(o.shared)) }
 
 // form is how a decision is offered. The brokers refuse one as too large: it goes on to the next.
 type form uint8
@@ -43,7 +44,8 @@ const (
 // home publishes every decision and answers nil only when each of them is acknowledged.
 func (u *upload) home(ctx context.Context) *refusal {
 	c, t := u.collector, u.tools
-	if refused := u.take(u.forHomes()); refused != nil {
+	alone := u.alone()
+	if refused := u.take(u.forHomes(alone)); refused != nil {
 		u.whole = true
 		return refused
 	}
@@ -56,47 +58,64 @@ func (u *upload) home(ctx context.Context) *refusal {
 		u.headers = append(u.headers, kgo.RecordHeader{Key: envelope.UploadedBy, Value: envelope.Uploader(u.client)})
 	}
 	sealer := envelope.Sealer{Keys: c.cfg.Keys}
+	var shared []held
 	for i := range u.parts {
 		part := &u.parts[i]
 		value, readable := u.redacted(part)
-		t.records = append(t.records, kgo.Record{Topic: c.cfg.Topic, Value: value, Key: u.key(part, value, readable), Headers: u.headers})
-		o := outgoing{record: &t.records[i], index: i}
-		if !c.cfg.Keys.None() {
-			c.cfg.Keys.Sign(o.record)
+		if part.Err != nil {
+			if alone--; alone < 0 {
+				shared = append(shared, held{i, value})
+				continue
+			}
 		}
+		t.records = append(t.records, kgo.Record{Topic: c.cfg.Topic, Value: value, Key: u.key(part, value, readable), Headers: u.headers})
+		o := outgoing{record: u.signed(&t.records[len(t.records)-1]), index: i}
 		if part.Err != nil {
 			o.form = dead
-			o.record = u.letter(&sealer, i, o.record, cause(part.Err), now)
+			o.record = u.letter(&sealer, i, o.record, cause(part.Err), now, 0)
 		}
 		t.outgoing = append(t.outgoing, o)
 	}
-	rest := t.outgoing
-	for range bare + 1 {
-		tooLarge, err := u.publish(ctx, rest)
+	if len(shared) > 0 {
+		o, refused := u.together(&sealer, shared, dead, now)
+		if refused != nil {
+			return refused
+		}
+		t.outgoing = append(t.outgoing, o)
+	}
+	return u.offer(ctx, t.outgoing, &sealer, now)
+}
+
+// offer publishes decisions, and those that were too large in one form in the next, of which each has only some.
+func (u *upload) offer(ctx context.Context, going []outgoing, sealer *envelope.Sealer, now time.Time) *refusal {
+	for len(going) > 0 {
+		tooLarge, err := u.publish(ctx, going)
 		if err != nil {
 			return &refusal{reason: reasonKafka, cause: err}
 		}
-		if len(tooLarge) == 0 {
-			u.whole = true
-			return nil
-		}
-		rest = tooLarge[:0]
-		for _, o := range tooLarge {
-			if refused := u.next(&o, &sealer, now); refused != nil {
+		going = nil
+		for i := range tooLarge {
+			next, refused := u.next(&tooLarge[i], sealer, now)
+			if refused != nil {
 				return refused
 			}
-			rest = append(rest, o)
+			going = append(going, next...)
 		}
 	}
-	return refuse(reasonDecisionBytes, 0)
+	u.whole = true
+	return nil
 }
 
 // forHomes is the memory that dead letters and redacted decisions take on top.
-func (u *upload) forHomes() (n int64) {
+func (u *upload) forHomes(alone int) (n int64) {
 	rules, passing := u.collector.cfg.Redact, int64(0)
 	for i := range u.parts {
 		if u.parts[i].Err != nil {
-			n += eachLetter
+			if alone--; alone >= 0 {
+				n += eachLetter
+			} else {
+				n += int64(2*len(u.parts[i].Value)) + eachHeld // as it is withheld it is not much more
+			}
 		}
 		if !rules.Empty() {
 			stays, passes := rules.Outlay(u.parts[i].Value)
@@ -128,7 +147,7 @@ func (u *upload) publish(ctx context.Context, going []outgoing) (tooLarge []outg
 		}
 		switch {
 		case err == nil:
-			homes[topic]++
+			homes[topic] += going[i].size()
 			taken[topic] = true
 			if going[i].form >= dead {
 				u.trace.Dead(going[i].index, envelope.IDOf(going[i].record))
@@ -157,42 +176,43 @@ func (u *upload) publish(ctx context.Context, going []outgoing) (tooLarge []outg
 var errUnanswered = errors.New("the publisher gave no answer")
 
 // next makes the form in which a decision that was too large is offered next.
-func (u *upload) next(o *outgoing, sealer *envelope.Sealer, now time.Time) *refusal {
+func (u *upload) next(o *outgoing, sealer *envelope.Sealer, now time.Time) (next []outgoing, refused *refusal) {
 	c, part := u.collector, &u.parts[o.index]
+	if o.shared != nil {
+		return u.smaller(o, sealer, now)
+	}
 	switch o.form {
 	case plain, dead:
 		small, refused := u.zip(o.record.Value)
 		if refused != nil {
-			return refused
+			return nil, refused
 		}
 		if o.form == plain {
 			o.form = zipped
-			o.record = &kgo.Record{Topic: o.record.Topic, Key: o.record.Key, Value: small, Headers: u.headers}
-			c.cfg.Keys.Sign(o.record)
-			return nil
+			o.record = u.signed(&kgo.Record{Topic: o.record.Topic, Key: o.record.Key, Value: small, Headers: u.headers})
+			break
 		}
 		o.form = deadZipped
-		again := &kgo.Record{Topic: c.cfg.Topic, Key: o.record.Key, Value: small, Headers: u.headers}
-		c.cfg.Keys.Sign(again)
-		o.record = u.letter(sealer, o.index, again, cause(part.Err), now)
+		again := u.signed(&kgo.Record{Topic: c.cfg.Topic, Key: o.record.Key, Value: small, Headers: u.headers})
+		o.record = u.letter(sealer, o.index, again, cause(part.Err), now, 0)
 	case zipped:
 		o.form = deadZipped
 		why := envelope.Cause{Kind: envelope.Decode, Code: string(decision.TooLarge),
 			Message: "the brokers refuse the decision as too large, gzipped too: " + strconv.Itoa(len(part.Value)) + " bytes as it came"}
-		o.record = u.letter(sealer, o.index, o.record, why, now)
+		o.record = u.letter(sealer, o.index, o.record, why, now, 0)
 	case deadZipped:
 		o.form = bare
 		o.record = c.cfg.Keys.Bare(o.record)
 	default:
-		return refuse(reasonDecisionBytes, 0)
+		return nil, refuse(reasonDecisionBytes, 0)
 	}
-	return nil
+	return []outgoing{*o}, nil
 }
 
-// letter is a dead letter of what never had a place in Kafka.
-func (u *upload) letter(sealer *envelope.Sealer, index int, r *kgo.Record, why envelope.Cause, now time.Time) *kgo.Record {
+// letter is a dead letter of what never had a place in Kafka: of several decisions that many are refused, else 0.
+func (u *upload) letter(sealer *envelope.Sealer, index int, r *kgo.Record, why envelope.Cause, now time.Time, refused int) *kgo.Record {
 	cfg, e := &u.collector.cfg, envelope.Unplaced(r, now)
-	return sealer.Seal(&e, &why, envelope.Sealed{Topic: cfg.DLQTopic, Index: envelope.NoIndex, Value: r.Value, At: now, Consumer: cfg.Consumer,
+	return sealer.Seal(&e, &why, envelope.Sealed{Topic: cfg.DLQTopic, Index: envelope.NoIndex, Value: r.Value, At: now, Consumer: cfg.Consumer, Refused: refused,
 		Traceparent: u.trace.Letter(index, why.Code)})
 }
 
@@ -282,8 +302,6 @@ func (t *tools) begin(n int) {
 	t.keys = t.keys[:0]
 }
 
-var zippers = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
-
 // zipperBytes is what a compressor takes.
 const zipperBytes = 1 << 20
 
@@ -292,13 +310,5 @@ func (u *upload) zip(value []byte) ([]byte, *refusal) {
 	if refused := u.take(int64(len(value)) + zipperBytes); refused != nil {
 		return nil, refused
 	}
-	out := bytes.NewBuffer(make([]byte, 0, len(value)/4+64))
-	z := zippers.Get().(*gzip.Writer)
-	z.Reset(out)
-	_, err := z.Write(value)
-	if err2 := z.Close(); err != nil || err2 != nil {
-		return nil, refuse(reasonPanic, 0) // memory takes what is written
-	}
-	zippers.Put(z)
-	return out.Bytes(), nil
+	return decision.Zip(value), nil
 }

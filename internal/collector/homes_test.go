@@ -85,7 +85,7 @@ func TestAnswerIs2xxOnlyIfEveryDecisionIsAcknowledged(t *testing.T) {
 	errs := []error{nil, nil, nil, kerr.MessageTooLarge, kerr.UnknownTopicOrPartition, kerr.NotEnoughReplicas, errors.New("away"),
 		fmt.Errorf("publish: %w", kerr.MessageTooLarge)}
 	rapid.Check(t, func(rt *rapid.T) {
-		w := newWorld(t)
+		w := newWorld(t, most(rapid.IntRange(0, 3).Draw(rt, "most refused")))
 		n := rapid.IntRange(1, 12).Draw(rt, "decisions")
 		var parts []string
 		for i := range n {

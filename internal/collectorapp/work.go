@@ -97,7 +97,7 @@ func work(s config.Settings) (collector.Config, credentials, error) {
 	}
 	return collector.Config{
 		Topic: s.KafkaTopic, DLQTopic: s.KafkaDLQTopic, Key: key, Redact: rules,
-		UploadBytes: int64(s.CollectorUploadBytes), InflatedBytes: int64(s.CollectorInflated), Memory: int64(s.CollectorMemory), Uploads: s.CollectorUploads,
+		UploadBytes: int64(s.CollectorUploadBytes), InflatedBytes: int64(s.CollectorInflated), Memory: int64(s.CollectorMemory), MaxRefused: s.MaxRefused, Uploads: s.CollectorUploads,
 		BodyTimeout: s.CollectorBodyTimeout, PublishTimeout: s.PublishTimeout, RetryAfter: s.CollectorRetryAfter, Auth: auth, Keys: s.HeaderKeys(),
 	}, in, nil
 }

@@ -25,7 +25,7 @@ func TestDefaultsOfTheCollectorAreEnough(t *testing.T) {
 	}
 	want := Settings{
 		KafkaBrokers: []string{"localhost:9092"}, KafkaTopic: "decision-logs", KafkaDLQTopic: "decision-logs-dlq", PublishTimeout: 5 * time.Second,
-		HTTPAddr: ":8084", LogLevel: "info", LogFormat: "json", ShutdownTimeout: 25 * time.Second,
+		HTTPAddr: ":8084", LogLevel: "info", LogFormat: "json", MaxRefused: 100, ShutdownTimeout: 25 * time.Second,
 		CollectorAddr: "127.0.0.1:8085", CollectorKey: "requested_by", CollectorUploadBytes: 8 << 20, CollectorInflated: 64 << 20, CollectorUploads: 512,
 		CollectorMemory: 256 << 20, CollectorBodyTimeout: 15 * time.Second, CollectorRetryAfter: 2 * time.Second,
 	}

@@ -40,7 +40,7 @@ func TestDefaultsAreEnough(t *testing.T) {
 		KafkaGroup: "docket", ParkingGroup: "docket-parking", KafkaSessionTimeout: 45 * time.Second, KafkaRebalanceTimeout: 90 * time.Second,
 		DatabaseURL:     "postgres://docket:hunter2@db/docket",
 		PartitionsAhead: 7,
-		BatchMaxRecords: 5000, BatchMaxBytes: 8 << 20, BatchMaxWait: 200 * time.Millisecond, MaxRecordBytes: 16 << 20,
+		BatchMaxRecords: 5000, BatchMaxBytes: 8 << 20, BatchMaxWait: 200 * time.Millisecond, MaxRecordBytes: 16 << 20, MaxRefused: 100,
 		StoreTimeout: 8 * time.Second, RetryPauses: []time.Duration{time.Second, 2 * time.Second}, ParkBatches: 3,
 		ProbeInterval: time.Second, PublishTimeout: 10 * time.Second,
 		ParkingBackoff: time.Minute, ParkingMaxBackoff: time.Hour, ParkingMaxAttempts: 5, ParkingLookahead: 10000,
@@ -326,7 +326,7 @@ func TestTableIsWhole(t *testing.T) {
 			}
 		}
 	}
-	if len(seen) != 92 {
+	if len(seen) != 93 {
 		t.Errorf("%d settings", len(seen))
 	}
 }

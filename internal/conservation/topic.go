@@ -32,9 +32,10 @@ func readTopic(ctx context.Context, reader *kafka.Reader, topic string, h home.H
 	}
 	var found []Forwarded
 	_, err = reader.Scan(ctx, topic, nil, ends, func(r *kgo.Record) error {
-		f := verify.ForwardedOf(r, h, topic)
-		f.Settled = r.Offset < settled[r.Partition]
-		found = append(found, f)
+		for _, f := range verify.AllForwardedOf(r, h, topic) {
+			f.Settled = r.Offset < settled[r.Partition]
+			found = append(found, f)
+		}
 		return nil
 	})
 	return found, err

@@ -34,6 +34,9 @@ func (in *Intake) read(d *decision.Decoder, r *kgo.Record) ledger.Letter {
 	for _, h := range dead.Headers {
 		l.Headers = append(l.Headers, ledger.Header{Key: h.Key, Value: h.Value})
 	}
+	if dead.Refused > 0 && in.lookInto(d, &l, dead.Refused) {
+		return l
+	}
 	in.look(d, &l)
 	return l
 }
@@ -61,6 +64,32 @@ func (in *Intake) look(d *decision.Decoder, l *ledger.Letter) {
 	// Clones: else each would keep the whole value that was inflated for as long as the batch is in hand.
 	l.Path = shortPath(strings.Clone(log.Path.V))
 	l.DecisionID, l.DecisionTime = strings.Clone(log.ID), log.Time
+}
+
+// lookInto fills in what the value says of each decision where it is a rest of so many. Where it is none, the letter is one like any other.
+func (in *Intake) lookInto(d *decision.Decoder, l *ledger.Letter, refused int) (ok bool) {
+	defer func() {
+		if recover() != nil {
+			l.Refused, l.Held, ok = 0, nil, false
+		}
+	}()
+	d.Begin(1)
+	parts, ok := d.Rest(l.Value, in.cfg.MaxRecordBytes)
+	if !ok || len(parts) != refused {
+		return false
+	}
+	for i := range parts {
+		h := ledger.Held{Place: parts[i].Index, ID: strings.Clone(parts[i].Log.ID), Time: parts[i].Log.Time}
+		if parts[i].Err != nil {
+			c := decision.ClaimOf(parts[i].Value)
+			h.ID, h.Time = c.ID, c.Time
+		}
+		if h.ID != "" {
+			l.Held = append(l.Held, h)
+		}
+	}
+	l.Refused = refused
+	return true
 }
 
 // isMark says whether this can be a mark that the ledger gave out, which are UUIDs in their one canonical form.
@@ -115,7 +144,7 @@ func asWhole(l ledger.Letter) ledger.Letter { return l }
 
 // asPlain is without what others wrote about it.
 func asPlain(l ledger.Letter) ledger.Letter {
-	l.Headers, l.Path, l.DecisionID, l.DecisionTime = nil, "", "", time.Time{}
+	l.Headers, l.Path, l.DecisionID, l.DecisionTime, l.Held = nil, "", "", time.Time{}, nil
 	l.Cause.Message = "the ledger did not take the headers and the message of this record; they are in its dead-letter topic"
 	return l
 }

@@ -20,6 +20,7 @@ type Dead struct {
 	FirstFailedAt time.Time
 	FailedAt      time.Time
 	Headers       []kgo.RecordHeader // those that are not ours, without the mark and without an UploadedBy that no key proves; as they came
+	Refused       int                // decisions that it holds, where its value is a rest; 0: it is none
 	RetryOf       string             // the mark of the retry that it was; empty: none
 }
 
@@ -77,6 +78,10 @@ func (k Keys) OpenDead(r *kgo.Record) Dead {
 		case FailedAt:
 			if t, err := time.Parse(time.RFC3339Nano, string(h.Value)); err == nil {
 				d.FailedAt = t
+			}
+		case Refused:
+			if n, ok := number(h.Value, 32); ok && n > 0 {
+				d.Refused = int(n)
 			}
 		case RetryOf:
 			if utf8.Valid(h.Value) {

@@ -3,6 +3,8 @@ package envelope
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
+	"iter"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -33,6 +35,9 @@ const (
 	// [decision.ClaimOf].
 	DecisionID   = "x-decision-id"
 	DecisionTime = "x-decision-time"
+	// Refused is on a dead letter that holds several refused decisions of one upload, and says how many. Its value is a rest; see
+	// [decision.AppendRest].
+	Refused = "x-refused-decisions"
 	// Traceparent says, as W3C's traceparent does, in which trace the record goes on; written only where there are traces. A
 	// traceparent that the record came with is a header of others and stays as it is.
 	Traceparent = "x-traceparent"
@@ -43,13 +48,13 @@ var ours = map[string]bool{
 	OriginalTopic: true, OriginalPartition: true, OriginalOffset: true, OriginalIndex: true, OriginalTimestamp: true,
 	FailureKind: true, FailureCode: true, FailureMessage: true, FailureTable: true, FailureColumn: true, FailureConstraint: true,
 	FirstFailedAt: true, FailedAt: true, RetryAttempt: true, NotBefore: true, DeadLetterID: true, Consumer: true, Traceparent: true,
-	DecisionID: true, DecisionTime: true, Mac: true,
+	DecisionID: true, DecisionTime: true, Refused: true, Mac: true,
 }
 
 // necessary are those of ours that stay on a record which the broker refuses as too large.
 var necessary = map[string]bool{
 	OriginalTopic: true, OriginalPartition: true, OriginalOffset: true, OriginalIndex: true,
-	FailureKind: true, FailureCode: true, DeadLetterID: true, RetryAttempt: true, NotBefore: true,
+	FailureKind: true, FailureCode: true, DeadLetterID: true, RetryAttempt: true, NotBefore: true, Refused: true,
 }
 
 // Kind is what sort of failure sent a record away.
@@ -74,6 +79,23 @@ type Cause struct {
 	Table, Column, Constraint string // where Postgres names them
 }
 
+// Together is why refused decisions of one upload, at places from first to last of it, are forwarded in one dead letter. Its code is that of most of them,
+// of several the one that came first.
+func Together(codes iter.Seq[string], first, last int) Cause {
+	counts, n := map[string]int{}, 0
+	for code := range codes {
+		counts[code]++
+		n++
+	}
+	c := Cause{Kind: Decode, Message: fmt.Sprintf("%d refused decisions of one upload, at places %d to %d of it", n, first, last)}
+	for code := range codes {
+		if counts[code] > counts[c.Code] {
+			c.Code = code
+		}
+	}
+	return c
+}
+
 // Limits in bytes that keep the headers of ours within 4 KiB together: a topic's name is at most 249 by Kafka's own
 // rule, the rest are numbers and times.
 const (
@@ -92,6 +114,7 @@ type Sealed struct {
 	Attempt   int
 	NotBefore time.Time // zero: none is written
 	Consumer  string    // group/instance
+	Refused   int       // decisions that the value holds, where it is a rest; 0: it is none
 	// Traceparent is the trace in which the record goes on; empty: none is written.
 	Traceparent string
 }

@@ -86,6 +86,7 @@ const (
 	indexNumber
 	attemptNumber
 	notBeforeNumber
+	refusedNumber
 	allNumbers
 )
 
@@ -179,7 +180,10 @@ func (s *Sealer) write(e *Envelope, c *Cause, to Sealed) {
 	}
 	s.add(DeadLetterID, s.id(origin, to.Value))
 	s.text(consumerText, to.Consumer)
-	if to.NotBefore.IsZero() { // it is not parked
+	switch {
+	case to.Refused > 0:
+		s.number(Refused, refusedNumber, int64(to.Refused))
+	case to.NotBefore.IsZero(): // it is not parked
 		s.claim(decision.ClaimOf(to.Value))
 	}
 	if to.Traceparent != "" {

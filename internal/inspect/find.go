@@ -10,6 +10,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"docket/internal/decision"
 	"docket/internal/envelope"
 	"docket/internal/kafka"
 	"docket/internal/ledger"
@@ -248,7 +249,7 @@ func (s *System) scanFor(ctx context.Context, w *Whereabouts, id string, since t
 				next = time.Now().Add(patience)
 			}
 			ds := verify.DecisionsOf(r, int64(s.settings.MaxRecordBytes))
-			if slices.ContainsFunc(ds, func(d verify.Decision) bool { return d.ID == id }) || string(r.Key) == id && ds[0].ID == "" {
+			if slices.ContainsFunc(ds, func(d verify.Decision) bool { return d.ID == id || d.Code != "" && decision.ClaimOf(d.Body).ID == id }) || string(r.Key) == id && ds[0].ID == "" {
 				places = append(places, verify.Place{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset})
 			}
 			return nil
@@ -328,6 +329,10 @@ func (s *System) decisions(ctx context.Context, r *Record, read *kgo.Record, ev 
 	byIndex := make(map[int]*Decision)
 	for _, d := range truth.Decisions() {
 		byIndex[d.Index] = &Decision{Place: d.Place, ID: d.ID, Time: d.Time, Refused: d.Code}
+		if d.Code != "" {
+			claim := decision.ClaimOf(d.Body)
+			byIndex[d.Index].ID, byIndex[d.Index].Time = claim.ID, claim.Time
+		}
 	}
 	for _, f := range ev.Forwarded {
 		if f.NoOrigin || f.Topic != r.Topic || f.Partition != r.Partition || f.Offset != r.Offset {
@@ -355,8 +360,12 @@ func (s *System) decisions(ctx context.Context, r *Record, read *kgo.Record, ev 
 	return err
 }
 
-// only keeps the decisions that the query names.
+// only keeps the decisions that the query names. Those of which no id can be read are kept where no other has the id.
 func (r *Record) only(q Query) {
+	if q.ID != "" && slices.ContainsFunc(r.Decisions, func(d Decision) bool { return d.ID == q.ID }) {
+		r.Decisions = slices.DeleteFunc(r.Decisions, func(d Decision) bool { return d.ID != q.ID })
+		return
+	}
 	r.Decisions = slices.DeleteFunc(r.Decisions, func(d Decision) bool {
 		return q.ID != "" && d.ID != "" && d.ID != q.ID || q.Topic == r.Topic && q.Index != envelope.NoIndex && d.Index != q.Index
 	})

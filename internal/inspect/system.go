@@ -117,9 +117,10 @@ func (s *System) look(ctx context.Context, from time.Time) (*verify.Evidence, er
 	keys := s.settings.HeaderKeys()
 	for _, t := range s.topics() {
 		err := s.forwarded(ctx, t.name, from, func(r *kgo.Record) {
-			f := verify.ForwardedBy(keys, r, t.home, t.name)
-			f.Settled = t.home == home.Parked && r.Offset < ev.Replayed[r.Partition]
-			ev.Forwarded = append(ev.Forwarded, f)
+			for _, f := range verify.AllForwardedBy(keys, r, t.home, t.name) {
+				f.Settled = t.home == home.Parked && r.Offset < ev.Replayed[r.Partition]
+				ev.Forwarded = append(ev.Forwarded, f)
+			}
 		})
 		if err != nil {
 			return nil, err

@@ -1,9 +1,11 @@
 package ledger
 
 import (
+	"bytes"
 	"slices"
 	"time"
 
+	"docket/internal/decision"
 	"docket/internal/envelope"
 )
 
@@ -33,10 +35,46 @@ type Letter struct {
 	Headers       []Header
 	// RetryOf is the mark of the retry whose record this is, empty where it is none; see [Sending].
 	RetryOf string
+	// Refused is how many refused decisions of one upload the value holds, 0 where it is no such rest; Held are those of which an id can be
+	// read.
+	Refused int
+	Held    []Held
 	// What the value says where it is one decision that reads as such, else empty.
 	Path         string
 	DecisionID   string
 	DecisionTime time.Time // zero: none
+}
+
+// Held is what a letter that refused decisions of one upload share says of one of them.
+type Held struct {
+	Place int // inside the upload
+	ID    string
+	Time  time.Time // zero: none can be read
+}
+
+// longestRest is how much of a value is read, inflated.
+const longestRest = 16 << 20
+
+// PartsOf are the places that the decisions of a letter have in a record of these decisions that was put back; nil where they are not all of
+// that record. sent are all decisions of the record, in order.
+func PartsOf(l *Letter, sent []decision.Part) (places []int) {
+	is := func(at int, value []byte) bool { return at < len(sent) && bytes.Equal(sent[at].Value, value) }
+	switch {
+	case l.Value == nil:
+		return nil
+	case l.Origin.Index >= 0 && is(l.Origin.Index, l.Value):
+		return []int{l.Origin.Index}
+	case l.Origin.Index >= 0 || l.Refused == 0:
+		return nil
+	}
+	held, _ := new(decision.Decoder).Rest(l.Value, longestRest)
+	for _, part := range held {
+		if !is(part.Index, part.Value) {
+			return nil
+		}
+		places = append(places, part.Index)
+	}
+	return places
 }
 
 // Entry is a dead letter in the ledger.

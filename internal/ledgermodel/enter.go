@@ -78,15 +78,17 @@ func (b *Book) whose(l *ledger.Letter, hints []*sending) (s *sending, parent str
 		}
 	}
 	for _, s := range hints {
-		if b.letters[s.LetterID] == nil || l.Origin.Index < 0 || l.Value == nil {
+		if b.letters[s.LetterID] == nil {
 			continue
 		}
 		read, refused := decision.Decode(s.Value, longestValue)
-		if refused == nil && !read.Sole && l.Origin.Index < len(read.Parts) && bytes.Equal(read.Parts[l.Origin.Index].Value, l.Value) {
-			if !slices.Contains(s.children, l.Origin.Index) {
-				s.children = append(s.children, l.Origin.Index)
-				slices.Sort(s.children)
-			}
+		if refused != nil || read.Sole {
+			continue
+		}
+		if parts := ledger.PartsOf(l, read.Parts); len(parts) > 0 {
+			s.children = append(s.children, parts...)
+			slices.Sort(s.children)
+			s.children = slices.Compact(s.children)
 			return nil, s.LetterID
 		}
 	}

@@ -41,7 +41,7 @@ func (c *carrier) decode(ctx context.Context, rest *home.Batch) (*home.Batch, []
 		}
 		n = 1
 	}
-	c.observer.Took(len(c.desk.all))
+	c.observer.Took(decisionsOf(c.desk.all))
 	return rest.Cut(n), c.desk.all, nil
 }
 
@@ -49,6 +49,7 @@ func (c *carrier) decode(ctx context.Context, rest *home.Batch) (*home.Batch, []
 // was done, where the record is too large for the room and not opened alone.
 func (c *carrier) open(b *home.Batch, i int, room opening) (grew int64, ok bool) {
 	r, d := b.Records()[i], c.desk
+	c.flood = flood{}
 	env := &take(&d.envelopes, 1)[0]
 	*env = c.openEnvelope(r)
 	limit := c.cfg.MaxRecordBytes
@@ -69,16 +70,23 @@ func (c *carrier) open(b *home.Batch, i int, room opening) (grew int64, ok bool)
 	}
 	entries := b.Carries(i, read.Count)
 	c.lay(env, entries, &read)
+	letters := 0
+	if len(read.Parts) == read.Count {
+		letters = c.closeFlood(env, read.Plain)
+	}
 	if room.alone {
 		c.large.plain, c.large.entries, c.large.opened = read.Plain, entries, len(read.Parts)
 	}
-	return int64(len(r.Value) + read.Inflated + (len(read.Parts)-1)*itemBytes), true
+	return int64(len(r.Value) + read.Inflated + letters + (len(read.Parts)-1)*itemBytes), true
 }
 
-// lay puts what was read of a record on the desk, and its entries beside it.
+// lay puts what was read of a record on the desk, and its entries beside it, but for refused decisions that share a dead letter.
 func (c *carrier) lay(env *envelope.Envelope, entries []home.Entry, read *decision.Record) {
 	items := take(&c.desk.items, len(read.Parts))
 	for j := range read.Parts {
+		if read.Parts[j].Err != nil && c.flood.takes(c.cfg.MaxRefused, &read.Parts[j], &entries[j]) {
+			continue
+		}
 		c.openItem(&items[j], env, &entries[j], &read.Parts[j], read.Sole)
 		c.desk.all = append(c.desk.all, &items[j])
 	}

@@ -151,6 +151,7 @@ type carrier struct {
 	desk      *desk // what the batch is worked on, once it is decoded
 	soiled    bool  // somebody may still look at what was on an earlier desk
 	large     large
+	flood     flood
 	batch     []*item  // that wanted a row when it was decoded
 	aside     []*item  // foreseen to be refused
 	proved    bool     // the table took a good row since the batch is in hand

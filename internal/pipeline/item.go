@@ -21,6 +21,7 @@ type item struct {
 	attempt int             // what x-retry-attempt will say
 	behind  *item           // an earlier one of the same identity that is parked, too: no sooner than that one is this one due
 	id      string          // dead-letter id, once sealed
+	shared  []held          // nil where it is one decision; else those of the record that have this letter together
 	aside   bool            // foreseen to be refused, and not written with the others
 }
 
@@ -69,7 +70,7 @@ func (c *carrier) report(b *home.Batch, items []*item) Report {
 		Took: c.now().Sub(c.since),
 		Decisions: func(yield func(Decision) bool) {
 			for _, it := range items {
-				if !yield(it.told()) {
+				if !it.each(yield) {
 					return
 				}
 			}
@@ -91,7 +92,7 @@ func (it *item) told() Decision {
 // account gives back what was taken and did not get its home.
 func (c *carrier) account(items []*item, err error) {
 	if err != nil && len(items) > 0 {
-		c.observer.Gave(len(items))
+		c.observer.Gave(decisionsOf(items))
 	}
 }
 

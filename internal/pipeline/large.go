@@ -94,7 +94,9 @@ func (c *carrier) further(ctx context.Context, b *home.Batch, done []*item) (nex
 		return nil, false, fmt.Errorf("open the record at offset %d again: it does not read as it did before", r.Offset)
 	}
 	c.lay(env, l.entries[l.opened:], &read)
-	l.opened += len(read.Parts)
-	c.observer.Took(len(c.desk.all))
+	if l.opened += len(read.Parts); l.opened == len(l.entries) {
+		c.closeFlood(env, l.plain)
+	}
+	c.observer.Took(decisionsOf(c.desk.all))
 	return c.desk.all, true, nil
 }

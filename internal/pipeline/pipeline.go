@@ -149,6 +149,7 @@ type Config struct {
 	DLQTopic, ParkingTopic, ParkingDLQTopic string
 
 	MaxRecordBytes int64           // of a value after gunzip
+	MaxRefused     int             // refused decisions of one record that are forwarded alone, the others share a dead letter; 0 or less: no limit
 	BatchBytes     int64           // what the records of a batch may inflate to, a single one may be larger; 0 or less: no limit
 	Turns          int             // batches that are decoded and written at a time, over all partitions; 0 or less: no limit
 	RetryPauses    []time.Duration // before each further try of a batch that failed for the moment's sake

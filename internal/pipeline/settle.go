@@ -112,8 +112,8 @@ func (c *carrier) seal(sealer *envelope.Sealer, items []*item) []letter {
 	now := c.now()
 	for i, it := range items {
 		s := envelope.Sealed{
-			Topic: c.topicOf(it.to), Index: it.index, Value: it.value, At: now, Attempt: it.attempt, Consumer: c.cfg.Consumer,
-			Traceparent: c.trace.Letter(it.env.Record, it.index),
+			Topic: c.topicOf(it.to), Index: it.index, Value: it.value, At: now, Attempt: it.attempt, Consumer: c.cfg.Consumer, Refused: len(it.shared),
+			Traceparent: c.trace.Letter(it.env.Record, it.followed()),
 		}
 		if it.to == home.Parked {
 			s.NotBefore = now.Add(c.pauseOf(it))
@@ -174,7 +174,7 @@ func (c *carrier) publish(ctx context.Context, letters []letter) (tooLarge, fail
 		l := letters[i]
 		switch {
 		case err == nil:
-			l.entry.Give(l.to)
+			l.give(l.to)
 		case errors.Is(err, kerr.MessageTooLarge):
 			tooLarge = append(tooLarge, l)
 		default:
@@ -218,7 +218,7 @@ func (c *carrier) append(ctx context.Context, letters []letter) (homeless []lett
 			continue
 		}
 		for _, l := range part {
-			l.entry.Give(home.Spooled)
+			l.give(home.Spooled)
 		}
 	}
 	return homeless

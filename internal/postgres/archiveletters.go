@@ -37,6 +37,7 @@ var lettersColumns = []archive.Column{
 	{Name: "first_failed_at", Type: "timestamp with time zone"}, {Name: "last_failed_at", Type: "timestamp with time zone"},
 	{Name: "seen_at", Type: "timestamp with time zone"}, {Name: "changed_at", Type: "timestamp with time zone"}, {Name: "changed_by", Type: "text"},
 	{Name: "changed_act", Type: "text"}, {Name: "why", Type: "text"}, {Name: "job_id", Type: "bigint"}, {Name: "parent_id", Type: "text"},
+	{Name: "decisions", Type: "jsonb"},
 }
 
 const (
@@ -52,7 +53,9 @@ const (
 	letterLineSQL = `(SELECT row_to_json(r)::text FROM (SELECT d.dead_letter_id, g.fingerprint, g.kind, g.code, g."table", g."column", g."constraint", g.message AS group_message,
 	g.first_seen AS group_first_seen, d.path, d.decision_id, d.decision_ts, d.origin_topic, d.origin_partition, d.origin_offset, d.origin_index, d.origin_timestamp,
 	d.found_topic, d.found_partition, d.found_offset, d.found_at, d.key, d.value, d.headers, d.message, d.attempts, d.edited, d.first_failed_at, d.last_failed_at, d.seen_at,
-	d.changed_at, d.changed_by, d.changed_act, d.why, d.job_id, d.parent_id) AS r)`
+	d.changed_at, d.changed_by, d.changed_act, d.why, d.job_id, d.parent_id,
+	(SELECT jsonb_build_object('refused', h.refused, 'places', h.places, 'ids', h.decision_ids, 'times', h.decision_ts) FROM dead_letter_decisions h
+	  WHERE h.dead_letter_id = d.dead_letter_id) AS decisions) AS r)`
 
 	lettersNoteSQL = `UPDATE dead_letters d SET archived_in = $1::text FROM unnest($2::text[], $3::bytea[]) AS l(id, hash), dead_letter_groups g
  WHERE d.dead_letter_id = l.id AND g.group_id = d.group_id AND ` + onlyCopySQL + ` AND sha256(convert_to(` + letterLineSQL + `, 'UTF8')) = l.hash`
@@ -62,7 +65,7 @@ const (
 	"constraint" text, group_message text, group_first_seen timestamptz, path text, decision_id text, decision_ts timestamptz, origin_topic text, origin_partition int,
 	origin_offset bigint, origin_index int, origin_timestamp timestamptz, found_topic text, found_partition int, found_offset bigint, found_at timestamptz, key bytea, value bytea,
 	headers jsonb, message text, attempts int, edited boolean, first_failed_at timestamptz, last_failed_at timestamptz, seen_at timestamptz, changed_at timestamptz,
-	changed_by text, changed_act text, why text, job_id bigint, parent_id text)`
+	changed_by text, changed_act text, why text, job_id bigint, parent_id text, decisions jsonb)`
 
 	lettersGroupsSQL = `INSERT INTO dead_letter_groups (fingerprint, kind, code, "table", "column", "constraint", message, first_seen)
 SELECT DISTINCT ON (r.fingerprint) r.fingerprint, r.kind, r.code, r."table", r."column", r."constraint", r.group_message, r.group_first_seen` + letterRecordSQL + `
@@ -77,6 +80,14 @@ SELECT r.dead_letter_id, 'RESOLVED', g.group_id, r.path, r.decision_id, r.decisi
 	r.found_topic, r.found_partition, r.found_offset, r.found_at, r.key, r.value, r.headers, r.message, r.attempts, r.edited, r.first_failed_at, r.last_failed_at, r.seen_at,
 	$2::text, 'restored', 'from ' || $3::text, r.job_id, r.parent_id, $3::text` + letterRecordSQL + ` JOIN dead_letter_groups g USING (fingerprint)
  ORDER BY r.dead_letter_id ON CONFLICT (dead_letter_id) DO NOTHING`
+
+	// lettersHeldSQL enters what letters that hold several decisions say of each.
+	lettersHeldSQL = `INSERT INTO dead_letter_decisions (dead_letter_id, refused, places, decision_ids, decision_ts, hashes)
+SELECT r.dead_letter_id, (r.decisions->>'refused')::int, ARRAY(SELECT e::int FROM jsonb_array_elements_text(r.decisions->'places') WITH ORDINALITY AS t(e, n) ORDER BY n),
+	ARRAY(SELECT e FROM jsonb_array_elements_text(r.decisions->'ids') WITH ORDINALITY AS t(e, n) ORDER BY n),
+	ARRAY(SELECT e::timestamptz FROM jsonb_array_elements_text(r.decisions->'times') WITH ORDINALITY AS t(e, n) ORDER BY n),
+	ARRAY(SELECT hashtextextended(e, 0) FROM jsonb_array_elements_text(r.decisions->'ids') WITH ORDINALITY AS t(e, n) ORDER BY n)` + letterRecordSQL + `
+ JOIN dead_letters d USING (dead_letter_id) WHERE r.decisions IS NOT NULL ON CONFLICT (dead_letter_id) DO NOTHING`
 
 	lettersThereSQL = `SELECT count(*) FILTER (WHERE same), count(*) FILTER (WHERE NOT same), coalesce(array_agg(id) FILTER (WHERE NOT same), '{}')
   FROM (SELECT d.dead_letter_id AS id, d.value IS NOT DISTINCT FROM r.value AS same` + letterRecordSQL + ` JOIN dead_letters d USING (dead_letter_id)) AS t`
@@ -195,6 +206,9 @@ func (d *letterDay) Load(ctx context.Context, in, by string, columns []archive.C
 		}
 		tag, err := tx.Exec(ctx, lettersLoadSQL, texts, ledgerText(by), in)
 		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, lettersHeldSQL, texts); err != nil {
 			return err
 		}
 		if err := tx.QueryRow(ctx, lettersThereSQL, texts).Scan(&l.Equal, &l.Differs, &l.Conflicts); err != nil {

@@ -244,14 +244,16 @@ func (h *homecoming) whose(ctx context.Context, e *entering, hints []int64) (*re
 		if h.letters[s.letter] == nil {
 			continue
 		}
-		part, err := h.isPart(ctx, s, e)
+		parts, err := h.partsOf(ctx, s, e)
 		if err != nil {
 			return nil, err
 		}
-		if part {
+		if len(parts) > 0 {
 			e.parent = new(s.letter)
-			s.children = append(s.children, int32(e.Origin.Index)) //nolint:gosec // below the number of parts
-			return nil, nil                                        //nolint:nilnil // a letter of its own
+			for _, at := range parts {
+				s.children = append(s.children, int32(at)) //nolint:gosec // below the number of parts
+			}
+			return nil, nil //nolint:nilnil // a letter of its own
 		}
 	}
 	return nil, nil //nolint:nilnil // a letter of its own
@@ -263,22 +265,23 @@ const sentValueSQL = `CASE
 	WHEN coalesce(sha256(d.value), '') = o.value_hash THEN d.value
 	ELSE (SELECT a.original FROM dead_letter_audit a WHERE a.dead_letter_id = o.dead_letter_id AND sha256(a.original) = o.value_hash LIMIT 1) END`
 
-func (h *homecoming) isPart(ctx context.Context, s *returning, e *entering) (bool, error) {
-	if e.Origin.Index < 0 || e.Value == nil {
-		return false, nil
+// partsOf are the decisions of a sending's record that a letter holds.
+func (h *homecoming) partsOf(ctx context.Context, s *returning, e *entering) ([]int, error) {
+	if e.Origin.Index < 0 && e.Refused == 0 || e.Value == nil {
+		return nil, nil
 	}
 	if !s.read {
 		var value []byte
 		if err := h.tx.QueryRow(ctx, `SELECT `+sentValueSQL+` FROM dead_letter_outbox o JOIN dead_letters d USING (dead_letter_id)
 			WHERE o.outbox_id = $1`, s.id).Scan(&value); err != nil {
-			return false, err
+			return nil, err
 		}
 		s.read = true
 		if r, refusal := decision.Decode(value, ledgerValueBytes); refusal == nil && !r.Sole {
 			s.parts = r.Parts
 		}
 	}
-	return e.Origin.Index < len(s.parts) && bytes.Equal(s.parts[e.Origin.Index].Value, e.Value), nil
+	return ledger.PartsOf(e.Letter, s.parts), nil
 }
 
 // end notes that s ended dead, where it had not ended. counts is false where that changes nothing of its letter.

@@ -60,6 +60,9 @@ func (l *Ledger) Enter(ctx context.Context, letters []ledger.Letter, maxAttempts
 		if err != nil {
 			return err
 		}
+		if err := insertHeld(ctx, tx, fresh); err != nil {
+			return err
+		}
 		count.DeadAgain = h.dead
 		count.New = added
 		count.Known += len(batch) - h.dead - added
@@ -142,6 +145,30 @@ func insertLetters(ctx context.Context, tx pgx.Tx, letters []entering, groups ma
 		letters = letters[n:]
 	}
 	return added, nil
+}
+
+// heldSQL also notes what a release before this one did not, of a letter that it entered.
+const heldSQL = `INSERT INTO dead_letter_decisions (dead_letter_id, refused, places, decision_ids, decision_ts, hashes)
+	SELECT d.dead_letter_id, $2::int, $3::int[], $4::text[], $5::timestamptz[], ARRAY(SELECT hashtextextended(h.id, 0) FROM unnest($4::text[]) WITH ORDINALITY AS h(id, n) ORDER BY h.n)
+	FROM dead_letters d WHERE d.dead_letter_id = $1::text ON CONFLICT (dead_letter_id) DO NOTHING`
+
+// insertHeld writes down what letters that hold several decisions say of each.
+func insertHeld(ctx context.Context, tx pgx.Tx, letters []entering) error {
+	for i := range letters {
+		e := &letters[i]
+		if e.Refused == 0 {
+			continue
+		}
+		n := len(e.Held)
+		places, ids, times := make([]int32, n), make([]string, n), make([]*time.Time, n)
+		for j, h := range e.Held {
+			places[j], ids[j], times[j] = int32(h.Place), ledgerText(h.ID), timeOrNull(h.Time) //nolint:gosec // below decision.MaxDecisions
+		}
+		if _, err := tx.Exec(ctx, heldSQL, e.ID, e.Refused, places, ids, times); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (e entering) size() int {

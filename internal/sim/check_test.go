@@ -55,9 +55,10 @@ func (w *world) gather() *evidence {
 	homes := map[string]home.Home{parked: home.Parked, dead: home.DeadLetter, exhausted: home.Exhausted}
 	letters, keys := []letter{}, w.deskSettings().HeaderKeys()
 	for _, r := range w.kafka.ReadAll(w.t, parked, dead, exhausted) {
-		f := verify.ForwardedBy(keys, r, homes[r.Topic], r.Topic)
-		f.Settled = r.Topic == parked && r.Offset < ev.Replayed[r.Partition]
-		letters = append(letters, letter{&f, r})
+		for _, f := range verify.AllForwardedBy(keys, r, homes[r.Topic], r.Topic) {
+			f.Settled = r.Topic == parked && r.Offset < ev.Replayed[r.Partition]
+			letters = append(letters, letter{&f, r})
+		}
 	}
 	outlived := w.outlived(rows, letters)
 	ev.Forwarded = slices.DeleteFunc(ev.Forwarded, outlived)

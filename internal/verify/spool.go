@@ -52,7 +52,7 @@ func ReadSpool(fsys fs.FS, dir string) (SpoolDir, []Forwarded, error) {
 				found.Files = append(found.Files, file)
 			}
 			for _, r := range records {
-				all = append(all, ForwardedOf(r, home.Spooled, path.Join(dir, name)))
+				all = append(all, AllForwardedOf(r, home.Spooled, path.Join(dir, name))...)
 			}
 		}
 	}
@@ -119,9 +119,9 @@ func ReadSpoolFile(content io.Reader, name string) ([]Forwarded, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := make([]Forwarded, len(records))
-	for i, r := range records {
-		all[i] = ForwardedOf(r, home.Spooled, name)
+	all := make([]Forwarded, 0, len(records))
+	for _, r := range records {
+		all = append(all, AllForwardedOf(r, home.Spooled, name)...)
 	}
 	return all, nil
 }
