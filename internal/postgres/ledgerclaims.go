@@ -2,15 +2,11 @@ package postgres
 
 import (
 	"context"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
 	"docket/internal/ledger"
 )
-
-// heldEntrySQL is entrySQL of one decision h of a letter that holds several: with its place, id and time.
-var heldEntrySQL = strings.NewReplacer("coalesce(d.decision_id, '')", "h.id", "d.decision_ts", "h.ts", "coalesce(d.origin_index, -1)", "h.place").Replace(entrySQL)
 
 // Claims finds the letters whose value claims a decision_id, at most n, newest failure first, without payloads. Of a letter that holds several
 // decisions each that claims it is one, with its place inside the upload.

@@ -15,9 +15,13 @@ var _ ledger.Reader = (*Ledger)(nil)
 
 const (
 	// entrySQL are the columns of an entry without its payload, of dead_letters d and dead_letter_groups g.
-	entrySQL = `d.dead_letter_id, d.state::text, g.fingerprint, g.kind, g.code, g."table", g."column", g."constraint", d.message,
-	d.path, coalesce(d.decision_id, ''), d.decision_ts, d.origin_topic, d.origin_partition, d.origin_offset, coalesce(d.origin_index, -1), d.origin_timestamp,
-	d.found_topic, d.found_partition, d.found_offset, d.found_at, d.attempts, d.edited, d.first_failed_at, d.last_failed_at, d.seen_at,
+	entrySQL = entryHeadSQL + `coalesce(d.decision_id, ''), d.decision_ts, ` + entryOriginSQL + `coalesce(d.origin_index, -1), ` + entryRestSQL
+	// heldEntrySQL are those of one decision h of a letter that holds several: with its place, id and time.
+	heldEntrySQL = entryHeadSQL + `h.id, h.ts, ` + entryOriginSQL + `h.place, ` + entryRestSQL
+	entryHeadSQL = `d.dead_letter_id, d.state::text, g.fingerprint, g.kind, g.code, g."table", g."column", g."constraint", d.message, d.path, `
+
+	entryOriginSQL = `d.origin_topic, d.origin_partition, d.origin_offset, `
+	entryRestSQL   = `d.origin_timestamp, d.found_topic, d.found_partition, d.found_offset, d.found_at, d.attempts, d.edited, d.first_failed_at, d.last_failed_at, d.seen_at,
 	d.changed_at, d.changed_by, d.why, coalesce(d.owner, ''), d.lease_until, coalesce(d.job_id, 0), coalesce(d.parent_id, ''), coalesce(d.archived_in, '')`
 	payloadSQL = entrySQL + `, d.key, d.value, d.headers::text`
 )
