@@ -114,6 +114,11 @@ func showWhere(w io.Writer, s config.Settings, found *inspect.Whereabouts) int {
 	}
 	for i := range found.Refused {
 		e := &found.Refused[i]
+		if e.Cause.Kind == envelope.Foreign {
+			say(w, "dead letter at %s/%d/%d (%s), %s in the ledger; nothing proves that Docket wrote it\n  docket dlq show %s\n",
+				plain(e.Found.Topic), e.Found.Partition, e.Found.Offset, e.Cause.Code, e.State, e.ID[:12])
+			continue
+		}
 		say(w, "refused by the collector at %s (%s), %s in the ledger; it never was in %s\n  docket dlq show %s\n",
 			e.FirstFailedAt.UTC().Format(time.RFC3339), e.Cause.Code, e.State, e.Origin.Topic, e.ID[:12])
 	}
@@ -189,7 +194,8 @@ func (t *teller) decision(d *inspect.Decision) bool {
 	title := fmt.Sprintf("[%d]", d.Index)
 	if d.ID != "" {
 		title += " " + plain(d.ID) + stamp(", ts ", d.Time)
-	} else if d.Refused != "" {
+	}
+	if d.Refused != "" {
 		title += " cannot be decoded: " + name(d.Refused)
 	}
 	say(t.w, "%s\n", title)

@@ -197,7 +197,7 @@ func TestWhereIsKnowsEveryHome(t *testing.T) {
 		s.whereIs(record, 0, "dead letter at "+s.places.DLQTopic+"/0/0, 23514 (check_violation)", "dead-letter id ", "Nothing happens by itself")
 	}
 	s.whereIs(one(2), 0, "cannot be decoded: syntax", "spooled in ", "for "+s.places.DLQTopic, "raise max.message.bytes")
-	s.whereIs(one(3), 0, "2 decisions", "[0] two-0", "row: stored", "[1] cannot be decoded: missing_field", "dead letter at")
+	s.whereIs(one(3), 0, "2 decisions", "[0] two-0", "row: stored", "[1] two-1 cannot be decoded: missing_field", "dead letter at")
 	s.whereIs(one(3)+"/1", 0, "dead letter at")
 	s.whereIs("away", 0, "parked at "+s.places.ParkingTopic+"/0/0, attempt 0, 40001 (serialization_failure)", "No member in group "+s.places.ParkingGroup)
 	r := s.replayer()

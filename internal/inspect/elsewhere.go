@@ -8,6 +8,7 @@ import (
 	"docket/internal/app"
 	"docket/internal/archive"
 	"docket/internal/config"
+	"docket/internal/envelope"
 	"docket/internal/kafka"
 	"docket/internal/lookup"
 	"docket/internal/postgres"
@@ -78,7 +79,7 @@ func (s *System) everywhere(ctx context.Context, w *Whereabouts, id string) ([]v
 		add(d.Topic, d.Partition, d.Offset)
 	}
 	for _, e := range a.Letters {
-		if e.Origin.Partition < 0 {
+		if e.Origin.Partition < 0 || e.Cause.Kind == envelope.Foreign { // the place that a foreign one has is its own
 			w.Refused = append(w.Refused, e)
 			continue
 		}

@@ -53,7 +53,8 @@ func ParseQuery(text string) Query {
 type Whereabouts struct {
 	At      time.Time
 	Records []Record
-	// Refused are dead letters that claim the id and never were in the source topic.
+	// Refused are dead letters that claim the id and lead to no record of the source topic: those of the collector, which never were in it,
+	// and foreign ones.
 	Refused []ledger.Entry
 	// Found are records with the id that none of Records tells of, such as those that nothing proves to be of Docket.
 	Found []lookup.Found
