@@ -1,7 +1,7 @@
 -- What a dead letter that refused decisions of one upload share says of each. An index of hashes takes ids of any length.
 
 -- +goose Up
-CREATE TABLE dead_letter_decisions (
+CREATE TABLE IF NOT EXISTS dead_letter_decisions (
     dead_letter_id text PRIMARY KEY REFERENCES dead_letters ON DELETE CASCADE,
     refused        int NOT NULL,
     places         int[] NOT NULL,
@@ -13,7 +13,7 @@ COMMENT ON TABLE dead_letter_decisions IS 'what dead letters that hold several r
 COMMENT ON COLUMN dead_letter_decisions.refused IS 'how many decisions it holds';
 COMMENT ON COLUMN dead_letter_decisions.places IS 'where in the upload, from 0; the arrays go together';
 COMMENT ON COLUMN dead_letter_decisions.hashes IS 'hashtextextended(decision_id, 0), which the index is of';
-CREATE INDEX dead_letter_decisions_hashes ON dead_letter_decisions USING gin (hashes);
+CREATE INDEX IF NOT EXISTS dead_letter_decisions_hashes ON dead_letter_decisions USING gin (hashes);
 
 -- Whoever may enter dead letters may say this of them, and whoever may read them may read it.
 -- +goose StatementBegin
@@ -30,4 +30,4 @@ END $$;
 -- +goose StatementEnd
 
 -- +goose Down
-DROP TABLE dead_letter_decisions;
+DROP TABLE IF EXISTS dead_letter_decisions;

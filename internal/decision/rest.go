@@ -90,7 +90,7 @@ func (d *Decoder) Rest(value []byte, maxBytes int64) (parts []Part, ok bool) {
 		parts, ok = s.restLines()
 	}
 	if !ok {
-		s.refuse(parts, Refusal{})
+		_, _ = s.refuse(parts, Refusal{}) // gives the room of the parts back
 		return nil, false
 	}
 	return s.record(parts, len(parts)).Parts, true

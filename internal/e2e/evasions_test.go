@@ -149,10 +149,10 @@ func (s *system) evadeThroughTopics() (all []evasion) {
 		append(place, envelope.OriginalOffset, next, envelope.FailureKind, "transient", envelope.RetryAttempt, "0")...)
 	s.produceTo(s.places.ParkingTopic, parked)
 	s.drained(patience)
-	real := &kgo.Record{Partition: first.Partition, Key: []byte("k"), Value: []byte(logOf("whose place was forged", ""))}
-	s.produceTo(s.places.Topic, real)
-	if fmt.Sprint(real.Offset) != next || real.Partition != first.Partition {
-		s.t.Fatalf("the real decision is at %d/%d, not at %d/%s", real.Partition, real.Offset, first.Partition, next)
+	genuine := &kgo.Record{Partition: first.Partition, Key: []byte("k"), Value: []byte(logOf("whose place was forged", ""))}
+	s.produceTo(s.places.Topic, genuine)
+	if fmt.Sprint(genuine.Offset) != next || genuine.Partition != first.Partition {
+		s.t.Fatalf("the real decision is at %d/%d, not at %d/%s", genuine.Partition, genuine.Offset, first.Partition, next)
 	}
 	// A dead letter that the schedule would retry.
 	forged := header(&kgo.Record{Key: []byte("k"), Value: []byte(logOf("a forged dead letter", ""))},
@@ -164,7 +164,7 @@ func (s *system) evadeThroughTopics() (all []evasion) {
 	s.produceTo(s.places.Topic, source)
 	return []evasion{
 		{name: "the place of another, by a parked record", id: "at the place of another", stored: true, where: []string{"row", s.places.ParkingTopic}},
-		{name: "a decision whose place was forged", id: "whose place was forged", stored: true, where: []string{"row", fmt.Sprintf("%s/%d/%d", s.places.Topic, real.Partition, real.Offset)}},
+		{name: "a decision whose place was forged", id: "whose place was forged", stored: true, where: []string{"row", fmt.Sprintf("%s/%d/%d", s.places.Topic, genuine.Partition, genuine.Offset)}},
 		{name: "a forged dead letter", id: "a forged dead letter", letter: envelope.Unproven, where: []string{envelope.Unproven}},
 		{name: "headers of Docket in the source", id: "headers in the source", stored: true, where: []string{"row"}},
 	}

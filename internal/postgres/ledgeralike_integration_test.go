@@ -42,7 +42,7 @@ func TestTheModelInMemoryDoesWhatTheLedgerDoes(t *testing.T) {
 	}
 	defer func() { _ = conn.Close(context.Background()) }()
 	rapid.Check(t, func(rt *rapid.T) {
-		d.Exec(t, `SET session_replication_role = replica; TRUNCATE dead_letters, dead_letter_audit, dead_letter_edits, dead_letter_outbox, dead_letter_counts, dead_letter_days, dead_letter_duties, dead_letter_notes,
+		d.Exec(t, `SET session_replication_role = replica; TRUNCATE dead_letters, dead_letter_decisions, dead_letter_audit, dead_letter_edits, dead_letter_outbox, dead_letter_counts, dead_letter_days, dead_letter_duties, dead_letter_notes,
 			dead_letter_jobs, dead_letter_job_ends`)
 		a := &alike{d: d, conn: conn, model: ledgermodel.New().Keep(-2 * time.Hour), offset: 1000}
 		rt.Repeat(map[string]func(*rapid.T){

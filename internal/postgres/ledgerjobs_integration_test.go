@@ -142,6 +142,7 @@ func TestALetterIsShownByItsFirstCharactersAndItsHistoryStays(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	m.db.Exec(t, `UPDATE dead_letters SET state = 'RESOLVED', changed_at = clock_timestamp(), changed_by = 'ann', changed_act = 'closed', why = 'twice' WHERE dead_letter_id = $1`, twin)
+	m.db.Exec(t, `CREATE OR REPLACE FUNCTION dead_letters_keep() RETURNS interval LANGUAGE sql STABLE AS $$ SELECT interval '0' $$`)
 	m.db.Exec(t, `DELETE FROM dead_letters WHERE dead_letter_id = $1`, twin)
 	audit, sendings, err := m.History(t.Context(), twin)
 	if err != nil || len(audit) != 3 || len(sendings) != 0 || audit[1].By != "ann" || audit[1].Why != "twice" || audit[2].Act != ledger.Removed {

@@ -31,6 +31,7 @@ func TestTheLedgersTablesGoAndComeBack(t *testing.T) {
 	}
 	up, down := ways("00003_dead_letters.sql")
 	_, unaudited := ways("00011_audit.sql")
+	_, unheld := ways("00013_floods.sql")
 	const left = `SELECT (SELECT count(*) FROM pg_class WHERE relname LIKE 'dead_letter%') + (SELECT count(*) FROM pg_proc WHERE proname LIKE 'dead_letter%')
 		+ (SELECT count(*) FROM pg_type WHERE typname LIKE 'dead_letter%')`
 	d.enter(letter(1, one))
@@ -39,6 +40,7 @@ func TestTheLedgersTablesGoAndComeBack(t *testing.T) {
 	if n := d.enter(letter(1, one), letter(2, two)); n.New != 1 || n.Known != 1 {
 		t.Fatalf("%+v", n)
 	}
+	d.Exec(t, unheld)
 	d.Exec(t, down)
 	var n int
 	if d.Query(t, left, &n); n != 0 {

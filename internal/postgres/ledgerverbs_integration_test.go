@@ -460,7 +460,7 @@ func TestRulesHoldByHandToo(t *testing.T) {
 		{"a new id", "23514", `UPDATE dead_letters SET dead_letter_id = 'x'`},
 		{"one that is resolved from the start", "23514", `INSERT INTO dead_letters SELECT (jsonb_populate_record(d, '{"dead_letter_id": "x", "state": "RESOLVED"}')).* FROM dead_letters d`},
 		{"removing what is open", "23514", `DELETE FROM dead_letters`},
-		{"removing all at once", "42501", `TRUNCATE dead_letters`},
+		{"removing all at once", "42501", `TRUNCATE dead_letters CASCADE`},
 		{"another audit", "42501", `UPDATE dead_letter_audit SET actor = 'nobody'`},
 		{"less audit", "42501", `DELETE FROM dead_letter_audit`},
 		{"no audit", "42501", `TRUNCATE dead_letter_audit`},
