@@ -21,6 +21,7 @@ import (
 	"docket/internal/deskcli"
 	"docket/internal/envelope"
 	"docket/internal/ledger"
+	"docket/internal/lookup"
 	"docket/internal/pgtest"
 	"docket/internal/testenv"
 )
@@ -48,7 +49,9 @@ func (d *desk) open(env cli.Env, s config.Settings) (*deskcli.System, error) {
 		return nil, err
 	}
 	book := db.Ledger()
-	return &deskcli.System{Book: book, Trial: deskapp.NewTrial(s, book, db), Decisions: db.Reader(), Close: db.Close}, nil
+	return &deskcli.System{
+		Book: book, Trial: deskapp.NewTrial(s, book, db), Decisions: db.Reader(), Close: db.Close, Look: &lookup.Look{Settings: s, Rows: db.Reader().ByID, Book: book},
+	}, nil
 }
 
 // run runs a command and returns what it printed; the exit code has to be as said.

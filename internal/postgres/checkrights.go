@@ -75,6 +75,7 @@ var ledgerNeeds = []struct {
 	past   []string // rights that change the table past the triggers and functions that check
 }{
 	{"dead_letters", []string{"SELECT", "INSERT", "UPDATE"}, []string{"DELETE", "TRUNCATE", "TRIGGER"}},
+	{"dead_letter_decisions", []string{"SELECT", "INSERT"}, []string{"UPDATE", "DELETE", "TRUNCATE"}},
 	{"dead_letter_outbox", []string{"SELECT", "INSERT", "UPDATE"}, []string{"DELETE", "TRUNCATE"}},
 	{"dead_letter_job_ends", []string{"SELECT"}, changing},
 	{"dead_letter_counts", []string{"SELECT"}, changing},

@@ -60,14 +60,14 @@ func (d *database) declared(t *testing.T) {
 		},
 		"docket_read": {"SELECT on decision_counts", "SELECT on decision_counts_days", "SELECT on decision_counts_mark", "SELECT on decision_logs", "SELECT on decision_logs_default"},
 		"docket_desk_reader": {
-			"SELECT on dead_letter_audit", "SELECT on dead_letter_counts", "SELECT on dead_letter_days", "SELECT on dead_letter_duties",
+			"SELECT on dead_letter_audit", "SELECT on dead_letter_counts", "SELECT on dead_letter_days", "SELECT on dead_letter_decisions", "SELECT on dead_letter_duties",
 			"SELECT on dead_letter_edits", "SELECT on dead_letter_groups", "SELECT on dead_letter_job_ends", "SELECT on dead_letter_jobs", "SELECT on dead_letter_notes",
 			"SELECT on dead_letter_outbox", "SELECT on dead_letters", "SELECT on decision_counts", "SELECT on decision_counts_days", "SELECT on decision_counts_mark", "SELECT on decision_logs",
 		},
 		"docket_desk": {
 			"EXECUTE on dead_letters_compact()", "EXECUTE on dead_letters_mark_edited(bigint,text[],timestamp with time zone[],bytea[])", "EXECUTE on dead_letters_remove(timestamp with time zone,integer,text,text)", "EXECUTE on decision_counts_count(interval,interval)",
-			"INSERT on dead_letter_duties", "INSERT on dead_letter_groups", "INSERT on dead_letter_jobs", "INSERT on dead_letter_notes", "INSERT on dead_letter_outbox", "INSERT on dead_letters", "INSERT on decision_logs",
-			"SELECT on dead_letter_audit", "SELECT on dead_letter_counts", "SELECT on dead_letter_days", "SELECT on dead_letter_duties", "SELECT on dead_letter_edits", "SELECT on dead_letter_groups",
+			"INSERT on dead_letter_decisions", "INSERT on dead_letter_duties", "INSERT on dead_letter_groups", "INSERT on dead_letter_jobs", "INSERT on dead_letter_notes", "INSERT on dead_letter_outbox", "INSERT on dead_letters", "INSERT on decision_logs",
+			"SELECT on dead_letter_audit", "SELECT on dead_letter_counts", "SELECT on dead_letter_days", "SELECT on dead_letter_decisions", "SELECT on dead_letter_duties", "SELECT on dead_letter_edits", "SELECT on dead_letter_groups",
 			"SELECT on dead_letter_job_ends", "SELECT on dead_letter_jobs", "SELECT on dead_letter_moves", "SELECT on dead_letter_notes", "SELECT on dead_letter_outbox",
 			"SELECT on dead_letters", "SELECT on decision_counts", "SELECT on decision_counts_days", "SELECT on decision_counts_mark", "SELECT on decision_logs",
 			"UPDATE on dead_letter_duties", "UPDATE on dead_letter_jobs", "UPDATE on dead_letter_notes", "UPDATE on dead_letter_outbox", "UPDATE on dead_letters",
