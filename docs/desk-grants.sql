@@ -33,6 +33,6 @@ GRANT SELECT, INSERT ON decision_logs TO docket_desk;
 -- Removing what was resolved long ago, summing up the counters, counting for rates over time.
 GRANT EXECUTE ON FUNCTION dead_letters_remove(timestamptz, int, text, text), dead_letters_compact(), decision_counts_count(interval, interval) TO docket_desk;
 
--- What earlier releases granted. A desk of such a release works on without these, but for removing, summing up and counting.
+-- Rights that earlier releases granted. A desk of such a release works without them, except for removing, summing up and counting.
 REVOKE DELETE ON dead_letters, dead_letter_outbox FROM docket_desk;
 REVOKE INSERT, UPDATE, DELETE ON dead_letter_job_ends, dead_letter_counts, dead_letter_days, decision_counts, decision_counts_days, decision_counts_mark FROM docket_desk;

@@ -87,7 +87,7 @@ func TestMaxRefused_OneMoreIsALetterOfItsOwn(t *testing.T) {
 	}
 }
 
-// What a client may not upload shares a letter as well, and says who uploaded it.
+// Decisions that a client may not upload share a letter as well. It says who uploaded them.
 func TestMaxRefused_NotAllowed(t *testing.T) {
 	t.Parallel()
 	keys, err := envelope.ParseKeys(strings.Repeat("k", 32))

@@ -73,7 +73,7 @@ func Zip(value []byte) []byte {
 }
 
 // Rest reads what [AppendRest] wrote, as it is or gzipped: each decision with the place that it had in its upload, and what the decoder says of it
-// now. It is not ok where value is no rest. What it returns stays good until the next [Decoder.Begin].
+// now. It is not ok where value is not a rest. What it returns stays good until the next [Decoder.Begin].
 func (d *Decoder) Rest(value []byte, maxBytes int64) (parts []Part, ok bool) {
 	s := &d.scanner
 	if IsGzip(value) {

@@ -13,7 +13,7 @@ import (
 	"docket/internal/ledger"
 )
 
-// TestRead_ARest: of each decision that shares a letter, what can be read is found; a record that is no rest is one like any other.
+// TestRead_ARest: of each decision that shares a letter, what can be read is found; a record that is not a rest is one like any other.
 func TestRead_ARest(t *testing.T) {
 	t.Parallel()
 	in := NewIntake(IntakeConfig{MaxRecordBytes: 1 << 20, Actor: ledger.Actor{Name: "desk"}}, nil, nil, zerolog.Nop())
