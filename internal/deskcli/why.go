@@ -68,11 +68,11 @@ func (s *session) tellWhy(ctx context.Context, id string, at time.Time, q reader
 	if err != nil {
 		return err
 	}
-	looked := make(chan *lookup.Answer, 1)
-	go func() { looked <- s.elsewhere(ctx, id, []reader.Decision{d}, o.within) }()
 	one := []reader.Decision{d}
 	edits := s.edits(ctx, one, true)
 	d = one[0]
+	looked := make(chan *lookup.Answer, 1)
+	go func() { looked <- s.elsewhere(ctx, id, one, o.within) }()
 	x, err := reader.Why(ctx, s.sys.Decisions, d, q)
 	a := <-looked
 	if err != nil {
