@@ -70,6 +70,7 @@ type Forwarded struct {
 	Message   string    // x-failure-message: words of ours
 	ID        string    // x-dead-letter-id
 	Entry     string    // of a dead letter: the id by which the desk enters it, which is another where x-dead-letter-id is missing or none
+	By        string    // x-consumer: who forwarded it
 	RetryOf   string    // the mark of the retry that it brings, empty where it brings none
 	Attempt   int       // x-retry-attempt
 	NotBefore time.Time // zero: due now

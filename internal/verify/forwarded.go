@@ -33,7 +33,7 @@ func ForwardedBy(keys envelope.Keys, r *kgo.Record, h home.Home, found string) F
 		of[one.Key] = string(one.Value) // the last of a name counts, as for Kafka's own clients
 	}
 	f.Kind, f.Code, f.Message, f.ID = of[envelope.FailureKind], of[envelope.FailureCode], of[envelope.FailureMessage], of[envelope.DeadLetterID]
-	f.RetryOf = of[envelope.RetryOf]
+	f.RetryOf, f.By = of[envelope.RetryOf], of[envelope.Consumer]
 	if h == home.DeadLetter || h == home.Exhausted {
 		f.Entry = keys.OpenDead(r).ID
 	}

@@ -63,8 +63,10 @@ func (m *matter) parkedInOrder(t *tally) {
 			return
 		}
 	}
+	// Another process that parks an earlier record has read it again: the one before gave some records of its batch their home, and
+	// committed none.
 	type lane struct {
-		at     string
+		at, by string
 		parted int32
 		source int32
 	}
@@ -80,7 +82,10 @@ func (m *matter) parkedInOrder(t *tally) {
 		if f.FailedAt.After(first[d.Place]) {
 			continue // it was read again: of what came with it the first time there may be earlier copies
 		}
-		at := lane{f.Found, f.At.Partition, d.Partition}
+		if row := m.twin(d); row != nil && row.Place != d.Place && row.StoredAt.Before(f.FailedAt) {
+			continue // it may have been a duplicate when it was first read, and a duplicate leaves no trace
+		}
+		at := lane{f.Found, f.By, f.At.Partition, d.Partition}
 		if seen[at] == nil {
 			seen[at] = make(map[Place]bool)
 		}
