@@ -111,8 +111,8 @@ func (c *carrier) isolate(ctx context.Context, open, failed []*item, first error
 	before := first // a confirmation comes right after the item's first failure alone
 	ask := func(ctx context.Context, part []*item, again bool) error {
 		err := once(ctx, part, again)
-		if again && ctx.Err() == nil && dataFault(err) && !dataFault(before) {
-			err = once(ctx, part, again) // refused once: what came before was a failure of another sort
+		if again && ctx.Err() == nil && blaming(err) && dataFault(err) != dataFault(before) {
+			err = once(ctx, part, again) // blamed once: what came before was a failure of another sort
 		}
 		if again && err != nil {
 			ahead.add(part[0], err)
@@ -152,6 +152,11 @@ func (c *carrier) isolate(ctx context.Context, open, failed []*item, first error
 
 // dataFault says that an error is the table's word about a record.
 func dataFault(err error) bool { return err != nil && errclass.Classify(err).Class == errclass.Data }
+
+// blaming says that an error can condemn a record that fails alone: as the table's word, or because it takes too long.
+func blaming(err error) bool {
+	return err != nil && (dataFault(err) || errclass.Classify(err).Rule == errclass.RetryBisect)
+}
 
 // sentence sends away an item that failed alone, twice, while the table took a good row.
 func (c *carrier) sentence(it *item, err error) {

@@ -102,6 +102,29 @@ func TestARecordThatTheTableRefusedOnlyOnceIsNotDeadLettered(t *testing.T) {
 	})
 }
 
+// TestSearch_SlowAfterARefusal has a record fail alone, first by a refusal that does not come again, then because the database is slow for a
+// while. Neither failure was confirmed.
+func TestSearch_SlowAfterARefusal(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, p := newWorld(), newPartition(t, recordsOf(0, good("a")...))
+		w.db.refuse = func(string) error {
+			switch n := len(w.db.writes); {
+			case n <= 1:
+				return sqlstate("23514")
+			case n <= 4:
+				return sqlstate("57014")
+			}
+			return nil
+		}
+		w.run(t, p)
+		equal(t, "dead letters", w.kafka.sent("dlq"), nil)
+		if h := w.told.homes(); h["row"] != 1 {
+			t.Errorf("homes %v", h)
+		}
+	})
+}
+
 func TestExactlyTheBadOnesAreDeadLettered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
