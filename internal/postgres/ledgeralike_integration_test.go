@@ -242,7 +242,7 @@ func (a *alike) die(t *rapid.T) {
 		if !marked {
 			l.RetryOf = ""
 		}
-		l.ID, l.Cause.Code, l.FirstFailedAt = envelope.ID(l.Origin, l.Value), "23503", noon.Add(time.Duration(place)*time.Second)
+		l.ID, l.Cause.Code, l.FirstFailedAt = envelope.ID(l.Origin, l.Value), "23503", noon.Add(time.Duration(place)*time.Second+time.Duration(l.Origin.Index)*time.Millisecond) // no two at one time: which of them is tried first is open
 		both[n] = l
 	}
 	a.deaths = append(a.deaths, both)
