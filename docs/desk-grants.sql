@@ -4,6 +4,8 @@
 --
 -- docket_desk works: the daemon and the command line of operators. It cannot write to the audit: the triggers do. What leaves the
 -- ledger, the counters and the rates are changed by functions alone, which check what they are asked for.
+-- docket_desk_admin is docket_desk and may propose, approve and reject edits that two persons have to make. For logins of persons, one each.
+-- docket_desk_api is docket_desk and may do so for others, whom it names. For the login of the daemon alone: whoever has it can speak for anybody.
 -- docket_desk_reader looks: list, groups, show, report. It sees payloads, which may hold personal data.
 -- The consumer and the replayer need none of this.
 
@@ -11,9 +13,14 @@ DO $$
 DECLARE
     r text;
 BEGIN
-    FOREACH r IN ARRAY ARRAY['docket_desk', 'docket_desk_reader'] LOOP
+    FOREACH r IN ARRAY ARRAY['docket_desk', 'docket_desk_admin', 'docket_desk_api', 'docket_desk_reader'] LOOP
         IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = r) THEN
             EXECUTE format('CREATE ROLE %I NOLOGIN', r);
+        END IF;
+    END LOOP;
+    FOREACH r IN ARRAY ARRAY['docket_desk_admin', 'docket_desk_api'] LOOP
+        IF NOT EXISTS (SELECT FROM pg_auth_members WHERE roleid = 'docket_desk'::regrole AND member = r::regrole) THEN
+            EXECUTE format('GRANT docket_desk TO %I', r);
         END IF;
     END LOOP;
 END $$;
@@ -21,11 +28,16 @@ END $$;
 GRANT USAGE ON SCHEMA :"schema" TO docket_desk, docket_desk_reader;
 
 GRANT SELECT ON dead_letters, dead_letter_decisions, dead_letter_groups, dead_letter_audit, dead_letter_outbox, dead_letter_jobs, dead_letter_job_ends, dead_letter_counts, dead_letter_days,
-    dead_letter_duties, dead_letter_notes, dead_letter_edits, decision_logs, decision_counts, decision_counts_days, decision_counts_mark TO docket_desk_reader;
+    dead_letter_duties, dead_letter_notes, dead_letter_edits, dead_letter_proposals, decision_logs, decision_counts, decision_counts_days, decision_counts_mark TO docket_desk_reader;
 
-GRANT SELECT ON dead_letter_audit, dead_letter_moves, dead_letter_edits, dead_letter_job_ends, dead_letter_counts, dead_letter_days, decision_counts, decision_counts_days, decision_counts_mark TO docket_desk;
+GRANT SELECT ON dead_letter_audit, dead_letter_moves, dead_letter_edits, dead_letter_proposals, dead_letter_job_ends, dead_letter_counts, dead_letter_days, decision_counts, decision_counts_days, decision_counts_mark TO docket_desk;
 -- Rows of edited dead letters are marked by a function: it asks the ledger which rows these are.
 GRANT EXECUTE ON FUNCTION dead_letters_mark_edited(bigint, text[], timestamptz[], bytea[]) TO docket_desk;
+-- What an edit changes, and whether that needs a second person. Proposals are written and decided by functions, which see to it that it is one.
+GRANT EXECUTE ON FUNCTION dead_letters_touched(bytea, bytea), dead_letters_four_eyes() TO docket_desk;
+GRANT EXECUTE ON FUNCTION dead_letters_propose(text, bytea, bytea, text, boolean, text, text, boolean), dead_letters_approve(bigint, text, text, timestamptz, text, text, boolean),
+    dead_letters_reject(bigint, text, text, boolean) TO docket_desk_admin, docket_desk_api;
+GRANT EXECUTE ON FUNCTION dead_letters_vouch() TO docket_desk_api;
 GRANT SELECT, INSERT ON dead_letter_groups, dead_letter_decisions TO docket_desk;
 GRANT SELECT, INSERT, UPDATE ON dead_letters, dead_letter_outbox, dead_letter_jobs, dead_letter_duties, dead_letter_notes TO docket_desk;
 -- INSERT is for the dry run, which has the table take each row and takes it back.

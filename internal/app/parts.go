@@ -112,7 +112,7 @@ func poolOf(program config.Program) pool { return pool{name: "docket-" + string(
 
 func openDatabase(s config.Settings, p pool, dial Dial, traces *tracing.Tracing, log zerolog.Logger) (*postgres.DB, error) {
 	cfg := postgres.Config{
-		URL: s.DatabaseURL.Reveal(), Fresh: FreshDatabaseURL(s), StoreTimeout: s.StoreTimeout, ApplicationName: p.name, Dialer: dial, HalfMaxConns: p.halved,
+		URL: s.DatabaseURL.Reveal(), Fresh: FreshDatabaseURL(s), StoreTimeout: s.StoreTimeout, ApplicationName: p.name, Dialer: dial, HalfMaxConns: p.halved, OneEditor: !s.DeskFourEyes,
 	}
 	if traces != nil {
 		cfg.Tracer = traces.Statements()

@@ -45,7 +45,7 @@ func TestDefaultsAreEnough(t *testing.T) {
 		ProbeInterval: time.Second, PublishTimeout: 10 * time.Second,
 		ParkingBackoff: time.Minute, ParkingMaxBackoff: time.Hour, ParkingMaxAttempts: 5, ParkingLookahead: 10000,
 		SpoolDir: "spool/consumer", SpoolMaxBytes: 1 << 30, SpoolMaxAge: 24 * time.Hour, SpoolOnFull: "hold",
-		HTTPAddr: ":8080", LogLevel: "info", LogFormat: "json", ShutdownTimeout: 25 * time.Second,
+		HTTPAddr: ":8080", LogLevel: "info", LogFormat: "json", ShutdownTimeout: 25 * time.Second, DeskFourEyes: true,
 	}
 	if diff := cmp.Diff(want, s, cmpopts.IgnoreUnexported(Settings{})); diff != "" {
 		t.Errorf("settings (-want +got):\n%s", diff)
@@ -326,7 +326,7 @@ func TestTableIsWhole(t *testing.T) {
 			}
 		}
 	}
-	if len(seen) != 93 {
+	if len(seen) != 94 {
 		t.Errorf("%d settings", len(seen))
 	}
 }
@@ -364,7 +364,7 @@ func TestDefaultsOfTheDesk(t *testing.T) {
 		DatabaseURL:    "postgres://docket:hunter2@db/docket",
 		MaxRecordBytes: 16 << 20, StoreTimeout: 8 * time.Second, ProbeInterval: time.Second, PublishTimeout: 10 * time.Second,
 		HTTPAddr: ":8082", LogLevel: "info", LogFormat: "json", ShutdownTimeout: 25 * time.Second,
-		DeskGroup: "docket-desk", DeskMaxAttempts: 3, DeskLease: 15 * time.Minute, DeskKeepResolved: 7 * 24 * time.Hour,
+		DeskGroup: "docket-desk", DeskMaxAttempts: 3, DeskLease: 15 * time.Minute, DeskKeepResolved: 7 * 24 * time.Hour, DeskFourEyes: true,
 		DeskRelayInterval: time.Second, DeskRelayBatch: 50, DeskRelayTries: 5,
 		DeskRetryInterval: 5 * time.Minute, DeskRetryFirst: time.Minute, DeskRetryKinds: []string{"transient", "exhausted"},
 		DeskRetryBackoff: 100 * time.Millisecond, DeskRetryMaxBackoff: 10 * time.Second,

@@ -68,7 +68,7 @@ type Decider interface {
 	// ResolveMatching is to Resolve what RetryMatching is to Retry; it returns how many it moved.
 	ResolveMatching(ctx context.Context, filter Filter, before time.Time, n int, by Actor) (int, error)
 	// Edit gives a PENDING or FAILED letter another value, keeps the one before and the diff in the audit, and, where it
-	// was to be retried as well (lease above 0), retries it in the same transaction.
+	// was to be retried as well (lease above 0), retries it in the same transaction. A [*SecondPersonError] says that it needs a proposal.
 	Edit(ctx context.Context, id string, value []byte, diff string, lease time.Duration, by Actor) error
 }
 
@@ -214,6 +214,7 @@ type Jobs interface {
 type Book interface {
 	Intake
 	Decider
+	Proposals
 	Relay
 	Watch
 	Marker

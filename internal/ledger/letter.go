@@ -162,7 +162,8 @@ const (
 
 // Actor is who does something, and why.
 type Actor struct {
-	Name string // never empty
-	Why  string // one line; required of people
-	Job  int64  // 0: none
+	Name    string // never empty
+	Why     string // one line; required of people
+	Job     int64  // 0: none
+	Vouched bool   // a desk knows that it is Name, by a token or a certificate; else Name is what a program said
 }

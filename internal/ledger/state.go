@@ -23,7 +23,7 @@ func States() []State { return []State{Pending, Processing, Failed, Resolved} }
 // Act is what moved a dead letter, as the audit has it.
 type Act string
 
-// The acts. Each is done by one function, in [Intake], [Decider], [Relay], [Watch] and [Upkeep].
+// The acts. Each is done by one function, in [Intake], [Decider], [Proposals], [Relay], [Watch] and [Upkeep].
 const (
 	Entered    Act = "entered"     // it was read from a dead-letter topic
 	Retried    Act = "retried"     // it is to be put back on its original topic
@@ -37,6 +37,9 @@ const (
 	Archived   Act = "archived"    // an archive has it, or none any more; the state stays
 	Restored   Act = "restored"    // it was removed, and came back from an archive
 	Changed    Act = "changed"     // somebody changed what no other act changes; the state stays
+	Proposed   Act = "proposed"    // a person wants to change the payload, and a second one is to look; the state stays
+	Approved   Act = "approved"    // a second person did, and the next line is the edit; the state stays
+	Rejected   Act = "rejected"    // a person ended a proposal; the state stays
 )
 
 // Move is a legal transition.

@@ -34,6 +34,10 @@ type Book struct {
 	jobs     map[int64]*job        // from 1 on
 	entered  map[ledger.Found]bool // places, without the time, whose record was taken in
 	keep     time.Duration
+
+	fourEyes     bool
+	proposals    map[int64]*proposal
+	lastProposal int64
 }
 
 // sending is a row of the outbox.
@@ -69,7 +73,7 @@ type note struct {
 func New() *Book {
 	return &Book{
 		letters: map[string]*ledger.Entry{}, sendings: map[int64]*sending{}, duties: map[string]*duty{}, notes: map[string]note{}, jobs: map[int64]*job{},
-		entered: map[ledger.Found]bool{}, keep: 7 * 24 * time.Hour,
+		entered: map[ledger.Found]bool{}, keep: 7 * 24 * time.Hour, proposals: map[int64]*proposal{},
 	}
 }
 
@@ -82,12 +86,15 @@ func (b *Book) Keep(keep time.Duration) *Book {
 var (
 	_ ledger.Intake  = (*Book)(nil)
 	_ ledger.Decider = (*Book)(nil)
-	_ ledger.Relay   = (*Book)(nil)
-	_ ledger.Watch   = (*Book)(nil)
-	_ ledger.Marker  = (*Book)(nil)
-	_ ledger.Upkeep  = (*Book)(nil)
-	_ ledger.Jobs    = (*Book)(nil)
-	_ ledger.Prover  = (*Book)(nil)
+
+	_ ledger.Proposals = (*Book)(nil)
+
+	_ ledger.Relay  = (*Book)(nil)
+	_ ledger.Watch  = (*Book)(nil)
+	_ ledger.Marker = (*Book)(nil)
+	_ ledger.Upkeep = (*Book)(nil)
+	_ ledger.Jobs   = (*Book)(nil)
+	_ ledger.Prover = (*Book)(nil)
 )
 
 // begin locks the ledger, unless the caller has gone.

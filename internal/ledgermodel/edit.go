@@ -22,6 +22,9 @@ func (b *Book) Edit(ctx context.Context, id string, value []byte, diff string, l
 		return err
 	}
 	e := free[0]
+	if b.fourEyes && len(touched(e.Value, value)) > 0 {
+		return &ledger.SecondPersonError{ID: id}
+	}
 	if !sameValue(e.Value, value) {
 		was := e.Value
 		e.Value, e.Edited = value, true

@@ -237,6 +237,7 @@ func (b *Book) Remove(ctx context.Context, resolvedBefore time.Time, n int, by l
 				delete(b.sendings, s.ID)
 			}
 		}
+		maps.DeleteFunc(b.proposals, func(_ int64, p *proposal) bool { return p.LetterID == e.ID })
 		delete(b.letters, e.ID)
 		b.line(e, ledger.Removed, ledger.Resolved, "", by, now)
 		removed++

@@ -38,6 +38,8 @@ type Config struct {
 	ApplicationName string
 	// ReadOnly takes a node that takes no writes as well, for looking alone.
 	ReadOnly bool
+	// OneEditor has [DB.Migrate] switch the rule off that evidence is edited by two persons; else it switches it on.
+	OneEditor bool
 	// Dialer replaces the way to connect, for tests; names are then its own to look up.
 	Dialer func(ctx context.Context, network, address string) (net.Conn, error)
 	// Tracer is told of statements, as the driver tells it; nil: nobody is.

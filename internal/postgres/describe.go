@@ -105,7 +105,7 @@ func (e *LedgerError) Unwrap() error { return e.Err }
 
 // ledgerHints are those that differ where it is the ledger that is asked.
 var ledgerHints = map[string]string{
-	"42501": "the role lacks a right on the ledger's tables: have their owner run docs/desk-grants.sql once, then GRANT docket_desk to this role (docket_desk_reader for reading only)",
+	"42501": "the role lacks a right on the ledger's tables: have their owner run docs/desk-grants.sql once, then GRANT docket_desk to this role (docket_desk_reader for reading only, docket_desk_admin to propose and approve edits, docket_desk_api for the login of the desk)",
 	"42P01": noLedger, "42703": noLedger, "42704": noLedger, "42883": noLedger,
 }
 

@@ -38,7 +38,14 @@ func newDesk(t testing.TB) *deskDB {
 	d := &deskDB{DB: pgtest.New(t), t: t}
 	d.Ledger = open(t, d.URL, 0).Ledger()
 	d.keep("-2 hours")
+	d.fourEyes(false)
 	return d
+}
+
+// fourEyes says whether edits of evidence need a second person.
+func (d *deskDB) fourEyes(on bool) {
+	d.t.Helper()
+	d.Exec(d.t, `CREATE OR REPLACE FUNCTION dead_letters_four_eyes() RETURNS boolean LANGUAGE sql STABLE AS $$ SELECT `+fmt.Sprint(on)+` $$`)
 }
 
 // keep has the database keep what is RESOLVED for so long at the least.

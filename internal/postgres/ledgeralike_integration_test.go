@@ -30,6 +30,7 @@ type alike struct {
 	jobs   [][2]ledger.Job  // of the two, the oldest first
 	offset int64
 	deaths [][2]ledger.Letter // that were entered, for each of the two
+	wanted [][2]int64         // proposals
 }
 
 // TestTheModelInMemoryDoesWhatTheLedgerDoes keeps the ledger of the simulation from doing what the tables do not.
@@ -42,12 +43,16 @@ func TestTheModelInMemoryDoesWhatTheLedgerDoes(t *testing.T) {
 	}
 	defer func() { _ = conn.Close(context.Background()) }()
 	rapid.Check(t, func(rt *rapid.T) {
-		d.Exec(t, `SET session_replication_role = replica; TRUNCATE dead_letters, dead_letter_decisions, dead_letter_audit, dead_letter_edits, dead_letter_outbox, dead_letter_counts, dead_letter_days, dead_letter_duties, dead_letter_notes,
+		d.Exec(t, `SET session_replication_role = replica; TRUNCATE dead_letters, dead_letter_proposals, dead_letter_decisions, dead_letter_audit, dead_letter_edits, dead_letter_outbox, dead_letter_counts, dead_letter_days, dead_letter_duties, dead_letter_notes,
 			dead_letter_jobs, dead_letter_job_ends`)
 		a := &alike{d: d, conn: conn, model: ledgermodel.New().Keep(-2 * time.Hour), offset: 1000}
+		two := rapid.Bool().Draw(rt, "two editors")
+		if d.fourEyes(two); two {
+			a.model.FourEyes()
+		}
 		rt.Repeat(map[string]func(*rapid.T){
 			"": a.check, "enter": a.enter, "again": a.again, "retry": a.retry, "schedule": a.schedule, "resolve": a.resolve, "claim": a.claim, "publish": a.publish,
-			"edit": a.edit, "job": a.job, "jobs go on": a.goOn, "take a job": a.take, "keep a job": a.keep, "end a job": a.endJob, "turn a job": a.turn, "first ends": a.firstEnds,
+			"edit": a.edit, "propose": a.propose, "approve": a.approve, "reject": a.reject, "job": a.job, "jobs go on": a.goOn, "take a job": a.take, "keep a job": a.keep, "end a job": a.endJob, "turn a job": a.turn, "first ends": a.firstEnds,
 			"unpublish": a.unpublish, "die": a.die, "await": a.await, "stored": a.stored, "mark": a.mark, "leases": a.leases, "claims": a.claims, "remove": a.remove, "duty": a.duty,
 		})
 	})
@@ -65,9 +70,12 @@ func (a *alike) sameErr(t *rapid.T, what string, tables, model error) {
 	t.Helper()
 	kind := func(err error) string {
 		var refused *ledger.RefusedError
+		var proposal *ledger.ProposalError
 		switch {
 		case err == nil:
 			return ""
+		case errors.As(err, &proposal):
+			return "proposal: " + string(proposal.Because)
 		case errors.Is(err, ledger.ErrLost):
 			return "lost"
 		case errors.Is(err, ledger.ErrNotFound):
@@ -390,6 +398,81 @@ func (a *alike) check(t *rapid.T) {
 	for i := range a.own {
 		a.tables[i].Key, a.tables[i].Value = a.own[i].Key, a.own[i].Value
 	}
+}
+
+// who proposes or approves: all have the one login.
+func (a *alike) who(t *rapid.T) ledger.Actor {
+	return ledger.Actor{Name: rapid.SampledFrom([]string{"ann", "Ann ", "bob"}).Draw(t, "who"), Why: "because", Vouched: rapid.IntRange(0, 3).Draw(t, "vouched") > 0}
+}
+
+// propose wants another value for a letter, where that changes evidence.
+func (a *alike) propose(t *rapid.T) {
+	ctx, id, by := context.Background(), a.ids(t)[0], a.who(t)
+	d := ledger.Draft{LetterID: id, Retry: rapid.Bool().Draw(t, "retry"), Diff: "a diff", Value: []byte(rapid.SampledFrom([]string{"0", "1", "proposed", `{"decision_id":"c","timestamp":"2024-05-01T12:00:00Z"}`}).Draw(t, "value"))}
+	tables, second, err := a.d.Touched(ctx, id, d.Value)
+	model, secondOfModel, errOfModel := a.model.Touched(ctx, id, d.Value)
+	a.sameErr(t, "touched", err, errOfModel)
+	a.same(t, "touched", len(tables), len(model))
+	a.same(t, "second", second, secondOfModel)
+	if err != nil || len(tables) == 0 {
+		return
+	}
+	e, err := a.d.Show(ctx, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Before = e.Value; rapid.IntRange(0, 3).Draw(t, "stale") == 0 {
+		d.Before = []byte("stale")
+	}
+	p, err := a.d.Propose(ctx, d, by)
+	q, errOfModel := a.model.Propose(ctx, d, by)
+	a.proposal(t, "propose", p, q, err, errOfModel)
+	if err == nil {
+		a.wanted = append(a.wanted, [2]int64{p.ID, q.ID})
+	}
+}
+
+// proposal holds a proposal against the model's.
+func (a *alike) proposal(t *rapid.T, what string, tables, model ledger.Proposal, err, errOfModel error) {
+	a.sameErr(t, what, err, errOfModel)
+	of := func(p ledger.Proposal) string {
+		return fmt.Sprint(p.LetterID, p.State, p.Members, p.Retry, string(p.Value), p.Diff, p.By, p.Vouched, p.Decided.By, p.Decided.Why, p.Decided.At.IsZero())
+	}
+	a.same(t, what, of(tables), of(model))
+}
+
+// decideOn draws a proposal.
+func (a *alike) decideOn(t *rapid.T, what string, do func(ledger.Proposals, int64, ledger.Actor) (ledger.Proposal, error)) {
+	if len(a.wanted) == 0 {
+		return
+	}
+	ids, by := rapid.SampledFrom(a.wanted).Draw(t, "proposal"), a.who(t)
+	p, err := do(a.d, ids[0], by)
+	q, errOfModel := do(a.model, ids[1], by)
+	a.proposal(t, what, p, q, err, errOfModel)
+	p, err = a.d.Proposal(context.Background(), ids[0])
+	q, errOfModel = a.model.Proposal(context.Background(), ids[1])
+	a.proposal(t, "show a proposal", p, q, err, errOfModel)
+	all := rapid.Bool().Draw(t, "all")
+	list, err := a.d.ListProposals(context.Background(), all, 2)
+	own, errOfModel := a.model.ListProposals(context.Background(), all, 2)
+	a.sameErr(t, "list proposals", err, errOfModel)
+	a.same(t, "proposals", len(list), len(own))
+	for i := range list {
+		a.proposal(t, "proposal of a list", list[i], own[i], nil, nil)
+	}
+}
+
+func (a *alike) approve(t *rapid.T) {
+	a.decideOn(t, "approve", func(b ledger.Proposals, id int64, by ledger.Actor) (ledger.Proposal, error) {
+		return b.Approve(context.Background(), id, soon, by)
+	})
+}
+
+func (a *alike) reject(t *rapid.T) {
+	a.decideOn(t, "reject", func(b ledger.Proposals, id int64, by ledger.Actor) (ledger.Proposal, error) {
+		return b.Reject(context.Background(), id, by)
+	})
 }
 
 // edit gives a letter a value: its own, one of two decisions, or one that a letter had before.

@@ -162,7 +162,7 @@ func resolve(ctx context.Context, tx pgx.Tx, ids []string, by ledger.Actor) (int
 	return int(tag.RowsAffected()), err
 }
 
-// Edit implements [ledger.Decider]. A value that is the one there is changes nothing.
+// Edit implements [ledger.Decider]. A value that is the one there is changes nothing. The database says what needs a second person.
 func (l *Ledger) Edit(ctx context.Context, id string, value []byte, diff string, lease time.Duration, by ledger.Actor) error {
 	switch {
 	case by.Name == "":
@@ -170,17 +170,9 @@ func (l *Ledger) Edit(ctx context.Context, id string, value []byte, diff string,
 	case lease < 0:
 		return errNoLease
 	}
-	return l.within(ctx, "edit a dead letter", pgx.ReadWrite, func(ctx context.Context, tx pgx.Tx) error {
-		there, err := lockLetters(ctx, tx, []string{id})
-		if err != nil {
+	err := l.within(ctx, "edit a dead letter", pgx.ReadWrite, func(ctx context.Context, tx pgx.Tx) error {
+		if err := lockFree(ctx, tx, id); err != nil {
 			return err
-		}
-		letter, ok := there[id]
-		switch {
-		case !ok:
-			return ledger.ErrNotFound
-		case !letter.free():
-			return &letter.RefusedError
 		}
 		if _, err := tx.Exec(ctx, `SELECT set_config('docket.diff', $1, true)`, ledgerText(diff)); err != nil {
 			return err
@@ -192,9 +184,29 @@ func (l *Ledger) Edit(ctx context.Context, id string, value []byte, diff string,
 			id, value, path, decisionID, decided, ledgerText(by.Name), ledgerText(by.Why), by.Job); err != nil || lease == 0 {
 			return err
 		}
-		_, err = retry(ctx, tx, []string{id}, lease, by)
+		_, err := retry(ctx, tx, []string{id}, lease, by)
 		return err
 	})
+	if violated(err) == "dead_letters_four_eyes" {
+		return &ledger.SecondPersonError{ID: id}
+	}
+	return err
+}
+
+// lockFree locks a letter that is PENDING or FAILED.
+func lockFree(ctx context.Context, tx pgx.Tx, id string) error {
+	there, err := lockLetters(ctx, tx, []string{id})
+	if err != nil {
+		return err
+	}
+	letter, ok := there[id]
+	switch {
+	case !ok:
+		return ledger.ErrNotFound
+	case !letter.free():
+		return &letter.RefusedError
+	}
+	return nil
 }
 
 // saysOf is what a value says where it is one decision that reads as such.

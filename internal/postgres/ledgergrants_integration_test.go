@@ -20,28 +20,46 @@ import (
 	"docket/internal/postgres"
 )
 
-// granted makes the roles of docs/desk-grants.sql, under names of this test, and gives the URL of a login for each.
-func granted(t *testing.T, db *pgtest.DB) (desk, reader string) {
+// rolesOf makes the roles of docs/desk-grants.sql, under names of this test.
+func rolesOf(t *testing.T, db *pgtest.DB) (names map[string]string) {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/desk-grants.sql")
 	if err != nil {
 		t.Fatal(err)
 	}
 	suffix := strings.ToLower(rand.Text())
-	names := map[string]string{"docket_desk_reader": "reader_" + suffix, "docket_desk": "desk_" + suffix}
-	sql := strings.NewReplacer("docket_desk_reader", names["docket_desk_reader"], "docket_desk", names["docket_desk"], `:"schema"`, "public").Replace(string(text))
-	db.Exec(t, sql)
-	login := func(role string) string {
-		db.Exec(t, `ALTER ROLE `+role+` LOGIN PASSWORD 'role'`)
-		t.Cleanup(func() { db.Exec(t, `DROP OWNED BY `+role+`; DROP ROLE `+role) })
-		u, err := url.Parse(db.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
-		u.User = url.UserPassword(role, "role")
-		return u.String()
+	names = map[string]string{}
+	replaced := []string{`:"schema"`, "public"}
+	for _, role := range []string{"docket_desk_reader", "docket_desk_admin", "docket_desk_api", "docket_desk"} { // the shortest last
+		names[role] = strings.TrimPrefix(role, "docket_") + "_" + suffix
+		replaced = append(replaced, role, names[role])
 	}
-	return login(names["docket_desk"]), login(names["docket_desk_reader"])
+	db.Exec(t, strings.NewReplacer(replaced...).Replace(string(text)))
+	t.Cleanup(func() {
+		for _, role := range names {
+			db.Exec(t, `DROP OWNED BY `+role+`; DROP ROLE `+role)
+		}
+	})
+	return names
+}
+
+// as is the URL of the database for a role, which can log in from now on.
+func as(t *testing.T, db *pgtest.DB, role string) string {
+	t.Helper()
+	db.Exec(t, `ALTER ROLE `+role+` LOGIN PASSWORD 'role'`)
+	u, err := url.Parse(db.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.UserPassword(role, "role")
+	return u.String()
+}
+
+// granted gives the URL of a login for those of docs/desk-grants.sql that work and that look.
+func granted(t *testing.T, db *pgtest.DB) (desk, reader string) {
+	t.Helper()
+	names := rolesOf(t, db)
+	return as(t, db, names["docket_desk"]), as(t, db, names["docket_desk_reader"])
 }
 
 func TestRolesOfTheDeskCanDoTheirWorkAndNothingElse(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -48,7 +49,8 @@ func (e *MigrateError) Error() string {
 func (e *MigrateError) Unwrap() error { return e.Err }
 
 // Migrate brings the schema up to date and says how many steps that took. Several may do it at once: one works, the
-// others wait for it, for five minutes at most. It needs the server itself or a session pooler.
+// others wait for it, for five minutes at most. It needs the server itself or a session pooler. It also sees to the rule of two
+// editors, see [Config].OneEditor.
 func (db *DB) Migrate(ctx context.Context) (int, error) {
 	var applied int
 	err := db.withGoose(func(p *goose.Provider) error {
@@ -62,9 +64,36 @@ func (db *DB) Migrate(ctx context.Context) (int, error) {
 		if err != nil {
 			return &MigrateError{Err: db.where.clean("migrate", err)}
 		}
+		if err := db.setFourEyes(ctx); err != nil {
+			return &MigrateError{Err: db.where.clean("set the rule of two editors", err)}
+		}
 		return nil
 	})
 	return applied, err
+}
+
+// setFourEyes has the database ask for a second editor, or no longer, where it does not do so yet. Only the owner of the function can.
+func (db *DB) setFourEyes(ctx context.Context) error {
+	conn, err := pgx.ConnectConfig(ctx, db.where.now())
+	if err != nil {
+		return err
+	}
+	defer hangUp(ctx, conn.PgConn())
+	wanted := !db.where.cfg.OneEditor
+	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock('dead_letter_proposals'::regclass::int, 0)`); err != nil { // of several programs one replaces it
+			return err
+		}
+		var on bool
+		if err := tx.QueryRow(ctx, `SELECT dead_letters_four_eyes()`).Scan(&on); err != nil || on == wanted {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `CREATE OR REPLACE FUNCTION dead_letters_four_eyes() RETURNS boolean LANGUAGE sql STABLE AS $$ SELECT `+strconv.FormatBool(wanted)+` $$`); err != nil {
+			return err
+		}
+		db.logger.Warn().Bool("four_eyes", wanted).Str("hint", "DOCKET_DESK_FOUR_EYES decides; give all programs that migrate the same value").Msg("rule of two editors changed")
+		return nil
+	})
 }
 
 // MigrationStatus lists all migrations in their order. Where there is none at all yet, it creates the table that keeps

@@ -99,7 +99,7 @@ func (t *tally) chain(id string, state ledger.State, lines []ledger.Audit) {
 			continue // only the payload changed, or a retry died that the state no longer waited for
 		case l.Act == ledger.Archived && l.From == ledger.Resolved && l.To == l.From && at == l.From:
 			continue // an archive has it
-		case l.Act == ledger.Changed && l.From == at && l.To == at && i > 0:
+		case slices.Contains([]ledger.Act{ledger.Changed, ledger.Proposed, ledger.Approved, ledger.Rejected}, l.Act) && l.From == at && l.To == at && i > 0:
 			continue // what no move accounts for, and its line says whose it is
 		case l.From != at:
 			t.fault(Place{}, "", fmt.Sprintf("%.12s: its audit goes on from %q where it was %q", id, l.From, at), told(lines)...)
