@@ -35,7 +35,7 @@ GRANT SELECT ON dead_letter_audit, dead_letter_moves, dead_letter_edits, dead_le
 GRANT EXECUTE ON FUNCTION dead_letters_mark_edited(bigint, text[], timestamptz[], bytea[]) TO docket_desk;
 -- What an edit changes, and whether that needs a second person. Proposals are written and decided by functions, which see to it that it is one.
 GRANT EXECUTE ON FUNCTION dead_letters_touched(bytea, bytea), dead_letters_four_eyes() TO docket_desk;
-GRANT EXECUTE ON FUNCTION dead_letters_propose(text, bytea, bytea, text, boolean, text, text, boolean), dead_letters_approve(bigint, text, text, timestamptz, text, text, boolean),
+GRANT EXECUTE ON FUNCTION dead_letters_propose(text, bytea, bytea, boolean, text, text, boolean), dead_letters_approve(bigint, text, text, text, timestamptz, text, text, boolean),
     dead_letters_reject(bigint, text, text, boolean) TO docket_desk_admin, docket_desk_api;
 GRANT EXECUTE ON FUNCTION dead_letters_vouch() TO docket_desk_api;
 GRANT SELECT, INSERT ON dead_letter_groups, dead_letter_decisions TO docket_desk;

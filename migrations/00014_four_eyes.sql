@@ -10,7 +10,6 @@ CREATE TABLE IF NOT EXISTS dead_letter_proposals (
     members        text[]            NOT NULL,
     value_hash     bytea,
     value          bytea,
-    diff           text              NOT NULL,
     retry          boolean           NOT NULL,
     proposed_by    text              NOT NULL,
     why            text              NOT NULL,
@@ -121,7 +120,7 @@ BEGIN
 END $$;
 
 -- It writes down an edit that somebody wants. seen is the SHA-256 of the value that they saw.
-CREATE OR REPLACE FUNCTION dead_letters_propose(letter text, seen bytea, wanted bytea, difference text, retried boolean, actor text, reason text, vouched boolean)
+CREATE OR REPLACE FUNCTION dead_letters_propose(letter text, seen bytea, wanted bytea, retried boolean, actor text, reason text, vouched boolean)
 RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
     l       dead_letters;
@@ -137,8 +136,8 @@ BEGIN
     IF touched = '{}' THEN
         RAISE EXCEPTION 'this change needs nobody else' USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    INSERT INTO dead_letter_proposals (dead_letter_id, letter_state, members, value_hash, value, diff, retry, proposed_by, why, vouched)
-        VALUES (letter, l.state, touched, seen, wanted, coalesce(difference, ''), coalesce(retried, false), actor, reason, vouched) RETURNING proposal_id INTO made;
+    INSERT INTO dead_letter_proposals (dead_letter_id, letter_state, members, value_hash, value, retry, proposed_by, why, vouched)
+        VALUES (letter, l.state, touched, seen, wanted, coalesce(retried, false), actor, reason, vouched) RETURNING proposal_id INTO made;
     PERFORM dead_letters_noted(letter, 'proposed', made, actor, reason);
     RETURN made;
 END $$;
@@ -157,8 +156,9 @@ BEGIN
 END $$;
 
 -- It makes the edit of a proposal for a second person. Whom a desk vouches for is known by name, all others by their login: whether a
--- name of the one kind and a login of the other are two persons, nobody here can tell. said_* is what the new value says.
-CREATE OR REPLACE FUNCTION dead_letters_approve(proposal bigint, said_path text, said_id text, said_ts timestamptz, actor text, reason text, vouched boolean)
+-- name of the one kind and a login of the other are two persons, nobody here can tell. difference is what the second person saw, who does not
+-- have to believe the first, and said_* is what the new value says.
+CREATE OR REPLACE FUNCTION dead_letters_approve(proposal bigint, difference text, said_path text, said_id text, said_ts timestamptz, actor text, reason text, vouched boolean)
 RETURNS text LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
     p       dead_letter_proposals;
@@ -181,7 +181,7 @@ BEGIN
            decided_client = inet_client_addr(), decided_at = clock_timestamp(), decided_in = pg_current_xact_id()
      WHERE o.proposal_id = proposal;
     PERFORM dead_letters_noted(p.dead_letter_id, 'approved', proposal, actor, reason);
-    PERFORM set_config('docket.diff', p.diff, true);
+    PERFORM set_config('docket.diff', coalesce(difference, ''), true);
     UPDATE dead_letters d SET value = p.value, edited = true, path = coalesce(said_path, ''), decision_id = said_id, decision_ts = said_ts,
            changed_at = clock_timestamp(), changed_by = p.proposed_by, why = p.why
      WHERE d.dead_letter_id = p.dead_letter_id;
@@ -208,8 +208,8 @@ DECLARE
     f text;
 BEGIN
     FOREACH f IN ARRAY ARRAY['dead_letters_four_eyes()', 'dead_letters_vouch()', 'dead_letters_decisions(bytea)', 'dead_letters_touched(bytea, bytea)', 'dead_letters_approved()',
-        'dead_letters_noted(text, text, bigint, text, text)', 'dead_letters_asked(text, text, boolean)', 'dead_letters_propose(text, bytea, bytea, text, boolean, text, text, boolean)',
-        'dead_letters_open_proposal(bigint)', 'dead_letters_approve(bigint, text, text, timestamptz, text, text, boolean)', 'dead_letters_reject(bigint, text, text, boolean)'] LOOP
+        'dead_letters_noted(text, text, bigint, text, text)', 'dead_letters_asked(text, text, boolean)', 'dead_letters_propose(text, bytea, bytea, boolean, text, text, boolean)',
+        'dead_letters_open_proposal(bigint)', 'dead_letters_approve(bigint, text, text, text, timestamptz, text, text, boolean)', 'dead_letters_reject(bigint, text, text, boolean)'] LOOP
         EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', f);
         EXECUTE format('ALTER FUNCTION %s SET search_path = %I, pg_temp', f, current_schema());
     END LOOP;
@@ -220,7 +220,7 @@ CREATE OR REPLACE TRIGGER approved AFTER UPDATE OF value ON dead_letters FOR EAC
 
 -- +goose Down
 DROP TRIGGER IF EXISTS approved ON dead_letters;
-DROP FUNCTION IF EXISTS dead_letters_reject(bigint, text, text, boolean), dead_letters_approve(bigint, text, text, timestamptz, text, text, boolean), dead_letters_open_proposal(bigint),
-    dead_letters_propose(text, bytea, bytea, text, boolean, text, text, boolean), dead_letters_asked(text, text, boolean), dead_letters_noted(text, text, bigint, text, text),
+DROP FUNCTION IF EXISTS dead_letters_reject(bigint, text, text, boolean), dead_letters_approve(bigint, text, text, text, timestamptz, text, text, boolean), dead_letters_open_proposal(bigint),
+    dead_letters_propose(text, bytea, bytea, boolean, text, text, boolean), dead_letters_asked(text, text, boolean), dead_letters_noted(text, text, bigint, text, text),
     dead_letters_approved(), dead_letters_touched(bytea, bytea), dead_letters_decisions(bytea), dead_letters_vouch(), dead_letters_four_eyes();
 DROP TABLE IF EXISTS dead_letter_proposals;

@@ -38,6 +38,7 @@ func (s *session) paintState(text string) string {
 	return s.paint(map[string]style{
 		string(ledger.Pending): yellow, string(ledger.Processing): cyan, string(ledger.Failed): red, string(ledger.Resolved): green,
 		string(ledger.JobRunning): cyan, string(ledger.JobWaiting): yellow, string(ledger.JobStopped): red, string(ledger.JobDone): green,
+		string(ledger.ProposalOpen): yellow, string(ledger.ProposalApproved): green, string(ledger.ProposalRejected): red,
 	}[text], text)
 }
 

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/aymanbagabas/go-udiff"
 	"github.com/spf13/cobra"
 
 	"docket/internal/cli"
@@ -37,6 +36,8 @@ func (s *session) edit() *cobra.Command {
 			"The payload opens in $VISUAL, $EDITOR or vi: JSON indented, gzip unpacked. Your version is checked like a\n" +
 			"record from Kafka and shown as a diff. If you agree, it is stored with the original in the audit log and\n" +
 			"retried. Save it unchanged or empty to cancel. Only PENDING and FAILED dead letters can be edited.\n\n" +
+			"A change of decision_id, timestamp, path, result or input, or of a payload that was not readable JSON, is\n" +
+			"only proposed: `docket dlq approve` of another person makes it.\n\n" +
 			"The temporary file is readable by you only and is removed. After a dry run or a failure, your text is\n" +
 			"kept in a file, and its path is printed.",
 		Example: "  docket dlq edit 3f9a0c1e77b2 --operator mara --reason 'path had a line break'\n" +
@@ -56,7 +57,7 @@ func (s *session) edit() *cobra.Command {
 	flags.StringVar(&d.reason, "reason", "", "why you do this: `TEXT` for the audit log (required)")
 	c.MarkFlagsMutuallyExclusive("wait", "detach")
 	usage(c, []string{"DOCKET_DATABASE_URL"},
-		"stored; or not edited; with --no-retry: saved; with --detach, or while no desk runs: saved and will be sent; with --dry-run: it would be stored",
+		"stored; or proposed; or not edited; with --no-retry: saved; with --detach, or while no desk runs: saved and will be sent; with --dry-run: it would be stored",
 		"it failed again, was refused, or would fail again; you answered no; or the command failed")
 	c.RunE = s.direct(func(args []string) error { return s.edited(args[0], &d) })
 	return c
@@ -239,7 +240,7 @@ func value(before []byte, after string) []byte {
 // offer shows what was changed and, where that is agreed to, has it.
 func (s *session) offer(ctx context.Context, e ledger.Entry, before []byte, after string, by ledger.Actor, d *editing) error {
 	changed := value(before, after)
-	diff := udiff.Unified("before", "after", lined(pretty(before)), lined(pretty(changed)))
+	diff := difference(before, changed)
 	if s.asJSON {
 		s.tell("%s\n", plainLines(strings.TrimSuffix(diff, "\n")))
 	} else {
@@ -255,9 +256,19 @@ func (s *session) offer(ctx context.Context, e ledger.Entry, before []byte, afte
 		}
 		return s.tried(result)
 	}
+	members, second, err := s.sys.Book.Touched(ctx, e.ID, changed)
+	if err != nil {
+		return fmt.Errorf("nothing was changed: dead letter %s: %w", s.id(e.ID), err)
+	}
+	if second {
+		s.tell("this changes %s: a second person has to approve it\n", strings.Join(members, ", "))
+	}
 	if !d.yes {
 		question := "Save and retry?"
-		if d.noRetry {
+		switch {
+		case second:
+			question = "Propose it?"
+		case d.noRetry:
 			question = "Save?"
 		}
 		if ok, err := s.yes(ctx, question, false); err != nil || !ok {
@@ -271,6 +282,11 @@ func (s *session) offer(ctx context.Context, e ledger.Entry, before []byte, afte
 	}
 	if !bytes.Equal(now.Value, e.Value) || (now.Value == nil) != (e.Value == nil) {
 		return fmt.Errorf("nothing was changed: %s edited the payload of %s meanwhile; look at it and start again", plain(now.ChangedBy), s.id(e.ID))
+	}
+	if second {
+		err := s.propose(ctx, ledger.Draft{LetterID: e.ID, Before: e.Value, Value: changed, Retry: !d.noRetry}, by)
+		d.done = err == nil
+		return err
 	}
 	lease := s.settings.DeskLease
 	if d.noRetry {

@@ -26,6 +26,10 @@ type book struct {
 	desks   []string
 	fails   error // of every read, where it is set
 
+	touches   []string // of the evidence, by every edit; none: one person is enough
+	proposals []ledger.Proposal
+	refuses   ledger.Because // why nothing is approved
+
 	looks map[string]int
 	ends  func(id string, looks int) (ledger.SendingOutcome, string)
 	step  func(j *ledger.Job) // what a desk does to a job between two looks
@@ -291,6 +295,83 @@ func (b *book) Edit(ctx context.Context, id string, value []byte, diff string, l
 		return err
 	}
 	return out[0].Err
+}
+
+func (b *book) Touched(context.Context, string, []byte) ([]string, bool, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.touches, len(b.touches) > 0, b.fails
+}
+
+func (b *book) Propose(_ context.Context, d ledger.Draft, by ledger.Actor) (ledger.Proposal, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	e, err := b.find(d.LetterID)
+	if err != nil {
+		return ledger.Proposal{}, err
+	}
+	p := ledger.Proposal{
+		ID: int64(len(b.proposals) + 1), LetterID: e.ID, State: ledger.ProposalOpen, Members: b.touches, Retry: d.Retry, Value: d.Value, By: by.Name, Why: by.Why, Login: "clerk_mara",
+		CreatedAt: now, ExpiresAt: now.Add(7 * 24 * time.Hour),
+	}
+	b.proposals = append(b.proposals, p)
+	b.audit(e.ID, ledger.Audit{At: now, Act: ledger.Proposed, From: e.State, To: e.State, By: by.Name, Why: fmt.Sprintf("proposal %d: %s", p.ID, by.Why), Login: p.Login})
+	b.note("proposed %.12s by %s: %s: %s, retry %v, before %.20s", e.ID, by.Name, by.Why, d.Value, d.Retry, d.Before)
+	return p, nil
+}
+
+func (b *book) Proposal(_ context.Context, id int64) (ledger.Proposal, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if id < 1 || int(id) > len(b.proposals) {
+		return ledger.Proposal{}, ledger.ErrNotFound
+	}
+	return b.proposals[id-1], b.fails
+}
+
+func (b *book) ListProposals(_ context.Context, all bool, n int) (list []ledger.Proposal, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, p := range slices.Backward(b.proposals) {
+		if (all || p.State == ledger.ProposalOpen) && len(list) < n {
+			p.Value = nil
+			list = append(list, p)
+		}
+	}
+	return list, b.fails
+}
+
+// ended takes a proposal that is open to its end.
+func (b *book) ended(id int64, state ledger.ProposalState, act ledger.Act, by ledger.Actor) (ledger.Proposal, error) {
+	p, err := b.Proposal(context.Background(), id)
+	if err != nil {
+		return p, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.refuses != "" {
+		return p, &ledger.ProposalError{ID: id, Because: b.refuses}
+	}
+	p.State, p.Decided = state, ledger.Decided{By: by.Name, Why: by.Why, Login: "clerk_oleg", At: now}
+	b.proposals[id-1] = p
+	b.audit(p.LetterID, ledger.Audit{At: now, Act: act, From: ledger.Pending, To: ledger.Pending, By: by.Name, Why: fmt.Sprintf("proposal %d: %s", id, by.Why), Login: "clerk_oleg"})
+	b.note("%s proposal %d by %s: %s", act, id, by.Name, by.Why)
+	return p, nil
+}
+
+func (b *book) Approve(ctx context.Context, id int64, diff string, lease time.Duration, by ledger.Actor) (ledger.Proposal, error) {
+	p, err := b.ended(id, ledger.ProposalApproved, ledger.Approved, by)
+	if err != nil {
+		return p, err
+	}
+	if !p.Retry {
+		lease = 0
+	}
+	return p, b.Edit(ctx, p.LetterID, p.Value, diff, lease, ledger.Actor{Name: p.By, Why: p.Why})
+}
+
+func (b *book) Reject(_ context.Context, id int64, by ledger.Actor) (ledger.Proposal, error) {
+	return b.ended(id, ledger.ProposalRejected, ledger.Rejected, by)
 }
 
 func (b *book) CreateJob(_ context.Context, j ledger.Job) (ledger.Job, error) {

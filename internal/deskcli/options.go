@@ -64,6 +64,7 @@ type Trial interface {
 // Book is as much of the ledger as a person's commands need.
 type Book interface {
 	ledger.Decider
+	ledger.Proposals
 	ledger.Reader
 	CreateJob(ctx context.Context, j ledger.Job) (ledger.Job, error)
 	Job(ctx context.Context, id int64) (ledger.Job, error)

@@ -106,7 +106,13 @@ func (s *session) failed(err error) {
 	var cannot *archive.CannotError
 	var uncounted *archive.UncountedError
 	var long *archive.LineError
+	var proposal *ledger.ProposalError
+	var alone *ledger.SecondPersonError
 	switch {
+	case errors.As(err, &proposal):
+		hint = proposal.Hint()
+	case errors.As(err, &alone):
+		hint = "the rule of two editors was switched on meanwhile: start again, and the edit is proposed"
 	case errors.As(err, &shelf):
 		hint = shelf.Hint()
 	case errors.As(err, &cannot):
@@ -116,7 +122,7 @@ func (s *session) failed(err error) {
 	case errors.As(err, &long):
 		hint = long.Hint()
 	case errors.Is(err, ledger.ErrNotFound):
-		hint = "`docket dlq list` and `docket jobs list` show what is there; resolved dead letters are deleted after a while, their audit log stays"
+		hint = "`docket dlq list`, `docket dlq proposals` and `docket jobs list` show what is there; resolved dead letters are deleted after a while, their audit log stays"
 	case errors.Is(err, ledger.ErrAmbiguous):
 		hint = "`docket dlq list --wide` prints whole ids"
 	}

@@ -23,14 +23,12 @@ const (
 
 // Proposal is an edit that needs a second person. It goes with its letter; the audit of that stays.
 type Proposal struct {
-	ID       int64
-	LetterID string
-	State    ProposalState
-	Members  []string // of [Evidence] that it changes
-	Retry    bool     // the letter is retried once it is approved
-	// Value is the new one and Diff what it changes. Personal data may be in both; they are given where one proposal is asked for.
-	Value     []byte
-	Diff      string
+	ID        int64
+	LetterID  string
+	State     ProposalState
+	Members   []string // of [Evidence] that it changes
+	Retry     bool     // the letter is retried once it is approved
+	Value     []byte   // the new one, where one proposal is asked for; personal data may be in it
 	By        string
 	Why       string
 	Vouched   bool   // By was named by a desk, which knows who that is; else it is what a program said, and Login counts
@@ -51,7 +49,6 @@ type Decided struct {
 type Draft struct {
 	LetterID      string
 	Before, Value []byte // Before is the value that its author saw
-	Diff          string
 	Retry         bool
 }
 
@@ -116,11 +113,11 @@ type Proposals interface {
 	// Propose writes down an edit of a PENDING or FAILED letter for a second person.
 	Propose(ctx context.Context, d Draft, by Actor) (Proposal, error)
 	// Approve makes the edit of a proposal, and retries the letter in the same transaction where that is proposed. The proposer cannot approve:
-	// with [Actor].Vouched the names are held against each other, else the database logins as well.
-	Approve(ctx context.Context, id int64, lease time.Duration, by Actor) (Proposal, error)
+	// with [Actor].Vouched the names are held against each other, else the database logins as well. diff is what by saw, for the audit.
+	Approve(ctx context.Context, id int64, diff string, lease time.Duration, by Actor) (Proposal, error)
 	// Reject ends a proposal without an edit. Its author may do so, too.
 	Reject(ctx context.Context, id int64, by Actor) (Proposal, error)
-	// Proposal shows one, with its value and its diff.
+	// Proposal shows one, with its value.
 	Proposal(ctx context.Context, id int64) (Proposal, error)
 	// ListProposals lists the newest n: those that are open, or all.
 	ListProposals(ctx context.Context, all bool, n int) ([]Proposal, error)

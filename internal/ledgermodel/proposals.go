@@ -62,7 +62,7 @@ func (b *Book) Propose(ctx context.Context, d ledger.Draft, by ledger.Actor) (le
 	}
 	b.lastProposal++
 	p := &proposal{before: d.Before, state: e.State, Proposal: ledger.Proposal{
-		ID: b.lastProposal, LetterID: e.ID, State: ledger.ProposalOpen, Members: touched(e.Value, d.Value), Retry: d.Retry, Value: d.Value, Diff: d.Diff,
+		ID: b.lastProposal, LetterID: e.ID, State: ledger.ProposalOpen, Members: touched(e.Value, d.Value), Retry: d.Retry, Value: d.Value,
 		By: by.Name, Why: by.Why, Vouched: by.Vouched, CreatedAt: now, ExpiresAt: now.Add(proposalAge),
 	}}
 	b.proposals[p.ID] = p
@@ -76,7 +76,7 @@ func (b *Book) noted(e *ledger.Entry, act ledger.Act, p *proposal, by ledger.Act
 }
 
 // Approve implements [ledger.Proposals]. All who are not vouched for have the one login of this ledger.
-func (b *Book) Approve(ctx context.Context, id int64, lease time.Duration, by ledger.Actor) (ledger.Proposal, error) {
+func (b *Book) Approve(ctx context.Context, id int64, diff string, lease time.Duration, by ledger.Actor) (ledger.Proposal, error) {
 	return b.decide(ctx, id, by, func(p *proposal, e *ledger.Entry, now time.Time) error {
 		if why := p.refuses(e, by, now); why != "" {
 			return &ledger.ProposalError{ID: id, Because: why}
@@ -87,7 +87,7 @@ func (b *Book) Approve(ctx context.Context, id int64, lease time.Duration, by le
 		e.Value, e.Edited = p.Value, true
 		b.move(e, e.State, ledger.Edited, ledger.Actor{Name: p.By, Why: p.Why}, now)
 		line := &b.lines[len(b.lines)-1]
-		line.Original, line.Diff = was, p.Diff
+		line.Original, line.Diff = was, diff
 		if p.Retry {
 			b.retry([]*ledger.Entry{e}, lease, by, now)
 		}
@@ -183,7 +183,7 @@ func (b *Book) ListProposals(ctx context.Context, all bool, n int) (list []ledge
 	defer end()
 	for _, p := range b.proposals {
 		if s := b.shown(p, now); all || s.State == ledger.ProposalOpen {
-			s.Value, s.Diff = nil, ""
+			s.Value = nil
 			list = append(list, s)
 		}
 	}

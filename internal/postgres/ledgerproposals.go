@@ -32,15 +32,14 @@ func scanProposal(r pgx.CollectableRow, more ...any) (p ledger.Proposal, err err
 
 // proposal reads one whole.
 func proposal(ctx context.Context, tx pgx.Tx, id int64) (ledger.Proposal, error) {
-	rows, err := tx.Query(ctx, `SELECT `+proposalSQL+`, p.value, p.diff FROM dead_letter_proposals p JOIN dead_letters d USING (dead_letter_id) WHERE p.proposal_id = $1`, id)
+	rows, err := tx.Query(ctx, `SELECT `+proposalSQL+`, p.value FROM dead_letter_proposals p JOIN dead_letters d USING (dead_letter_id) WHERE p.proposal_id = $1`, id)
 	if err != nil {
 		return ledger.Proposal{}, err
 	}
 	found, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (p ledger.Proposal, err error) {
 		var value []byte
-		var diff string
-		p, err = scanProposal(r, &value, &diff)
-		p.Value, p.Diff = value, diff
+		p, err = scanProposal(r, &value)
+		p.Value = value
 		return p, err
 	})
 	if err == nil && len(found) == 0 {
@@ -79,8 +78,8 @@ func (l *Ledger) Propose(ctx context.Context, d ledger.Draft, by ledger.Actor) (
 		if err := lockFree(ctx, tx, d.LetterID); err != nil {
 			return 0, err
 		}
-		err = tx.QueryRow(ctx, `SELECT dead_letters_propose($1::text, $2::bytea, $3::bytea, $4::text, $5::boolean, $6::text, $7::text, $8::boolean)`,
-			d.LetterID, hashOf(d.Before), d.Value, ledgerText(d.Diff), d.Retry, ledgerText(by.Name), ledgerText(by.Why), by.Vouched).Scan(&id)
+		err = tx.QueryRow(ctx, `SELECT dead_letters_propose($1::text, $2::bytea, $3::bytea, $4::boolean, $5::text, $6::text, $7::boolean)`,
+			d.LetterID, hashOf(d.Before), d.Value, d.Retry, ledgerText(by.Name), ledgerText(by.Why), by.Vouched).Scan(&id)
 		return id, err
 	})
 }
@@ -95,7 +94,7 @@ func hashOf(value []byte) []byte {
 }
 
 // Approve implements [ledger.Proposals].
-func (l *Ledger) Approve(ctx context.Context, id int64, lease time.Duration, by ledger.Actor) (ledger.Proposal, error) {
+func (l *Ledger) Approve(ctx context.Context, id int64, diff string, lease time.Duration, by ledger.Actor) (ledger.Proposal, error) {
 	if lease <= 0 {
 		return ledger.Proposal{}, errNoLease
 	}
@@ -105,8 +104,8 @@ func (l *Ledger) Approve(ctx context.Context, id int64, lease time.Duration, by 
 			return 0, err
 		}
 		path, decisionID, decided := saysOf(p.Value)
-		if _, err := tx.Exec(ctx, `SELECT dead_letters_approve($1::bigint, $2::text, $3::text, $4::timestamptz, $5::text, $6::text, $7::boolean)`,
-			id, path, decisionID, decided, ledgerText(by.Name), ledgerText(by.Why), by.Vouched); err != nil || !p.Retry {
+		if _, err := tx.Exec(ctx, `SELECT dead_letters_approve($1::bigint, $2::text, $3::text, $4::text, $5::timestamptz, $6::text, $7::text, $8::boolean)`,
+			id, ledgerText(diff), path, decisionID, decided, ledgerText(by.Name), ledgerText(by.Why), by.Vouched); err != nil || !p.Retry {
 			return id, err
 		}
 		_, err = retry(ctx, tx, []string{p.LetterID}, lease, by)

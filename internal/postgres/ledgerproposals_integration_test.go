@@ -84,7 +84,7 @@ func vouched(name string) ledger.Actor {
 
 // draft is the edit that all of these tests want.
 func draft(l ledger.Letter) ledger.Draft {
-	return ledger.Draft{LetterID: l.ID, Before: l.Value, Value: []byte(untold), Diff: "-1\n+2", Retry: true}
+	return ledger.Draft{LetterID: l.ID, Before: l.Value, Value: []byte(untold), Retry: true}
 }
 
 // entered is a letter whose path has a line break.
@@ -107,7 +107,7 @@ func (p person) proposed(t *testing.T, d ledger.Draft, by ledger.Actor) ledger.P
 func (o *office) refuses(t *testing.T, p person, id int64, by ledger.Actor, want ledger.Because) {
 	t.Helper()
 	before := o.text(`SELECT (SELECT count(*) FROM dead_letter_audit) || ' ' || (SELECT string_agg(encode(sha256(value), 'hex'), ',' ORDER BY dead_letter_id) FROM dead_letters)`)
-	_, err := p.Approve(t.Context(), id, soon, by)
+	_, err := p.Approve(t.Context(), id, "-1\n+2", soon, by)
 	var refused *ledger.ProposalError
 	if !errors.As(err, &refused) || refused.Because != want || refused.ID != id || refused.Hint() == "" {
 		t.Errorf("approved by %s with %s: %v, want %s", by.Name, p.login, err, want)
@@ -138,10 +138,10 @@ func TestFourEyes_TwoLogins(t *testing.T) {
 	o.refuses(t, oleg, p.ID, by(" Mara "), ledger.BecauseName)
 	list, err := oleg.ListProposals(t.Context(), false, 10)
 	check(t, err)
-	if len(list) != 1 || list[0].ID != p.ID || list[0].Value != nil || list[0].Diff != "" {
+	if len(list) != 1 || list[0].ID != p.ID || list[0].Value != nil {
 		t.Errorf("%+v", list)
 	}
-	done, err := oleg.Approve(t.Context(), p.ID, soon, by("oleg"))
+	done, err := oleg.Approve(t.Context(), p.ID, "-1\n+2", soon, by("oleg"))
 	check(t, err)
 	if done.State != ledger.ProposalApproved || done.Decided.By != "oleg" || done.Decided.Login != oleg.login || done.Decided.At.IsZero() {
 		t.Errorf("%+v", done)
@@ -176,20 +176,20 @@ func TestFourEyes_VouchedByTheDesk(t *testing.T) {
 	o.refuses(t, daemon, p.ID, vouched("mara"), ledger.BecauseName)
 	o.refuses(t, other, p.ID, vouched("MARA"), ledger.BecauseName)
 	o.refuses(t, mara, p.ID, by("oleg"), ledger.BecauseOtherWay)
-	if _, err := mara.Approve(t.Context(), p.ID, soon, vouched("oleg")); codeOf(err) != "42501" {
+	if _, err := mara.Approve(t.Context(), p.ID, "-1\n+2", soon, vouched("oleg")); codeOf(err) != "42501" {
 		t.Errorf("a person speaks for another: %v", err)
 	}
 	if _, err := mara.Propose(t.Context(), draft(m), vouched("oleg")); codeOf(err) != "42501" {
 		t.Errorf("a person proposes for another: %v", err)
 	}
 	for what, err := range map[string]error{
-		"propose": errOf(clerk.Propose(t.Context(), draft(m), by("clerk"))), "approve": errOf(clerk.Approve(t.Context(), p.ID, soon, by("clerk"))), "reject": errOf(clerk.Reject(t.Context(), p.ID, by("clerk"))),
+		"propose": errOf(clerk.Propose(t.Context(), draft(m), by("clerk"))), "approve": errOf(clerk.Approve(t.Context(), p.ID, "-1\n+2", soon, by("clerk"))), "reject": errOf(clerk.Reject(t.Context(), p.ID, by("clerk"))),
 	} {
 		if codeOf(err) != "42501" || !strings.Contains(postgres.Hint(err), "docket_desk_admin") {
 			t.Errorf("%s without the role: %v; %s", what, err, postgres.Hint(err))
 		}
 	}
-	if _, err := daemon.Approve(t.Context(), p.ID, soon, vouched("oleg")); err != nil {
+	if _, err := daemon.Approve(t.Context(), p.ID, "-1\n+2", soon, vouched("oleg")); err != nil {
 		t.Error(err)
 	}
 	same(t, o.text(`SELECT convert_from(value, 'UTF8') FROM dead_letters WHERE dead_letter_id = '`+l.ID+`'`), untold)
@@ -236,8 +236,8 @@ func TestFourEyes_NoWayAroundBySQL(t *testing.T) {
 			p.does(t, "23505", `UPDATE dead_letters SET dead_letter_id = CASE dead_letter_id WHEN '`+l.ID+`' THEN '`+other.ID+`' ELSE '`+l.ID+`' END`)
 			p.does(t, "23514", `UPDATE dead_letters SET dead_letter_id = 'x' WHERE dead_letter_id = '`+l.ID+`'`)
 			for _, sql := range []string{
-				`INSERT INTO dead_letter_proposals (dead_letter_id, state, letter_state, members, value_hash, value, diff, retry, proposed_by, why, vouched, decided_at, decided_in)
-					SELECT dead_letter_id, 'APPROVED', state, '{}', sha256(value), '', '', false, 'x', 'x', false, now(), pg_current_xact_id() FROM dead_letters`,
+				`INSERT INTO dead_letter_proposals (dead_letter_id, state, letter_state, members, value_hash, value, retry, proposed_by, why, vouched, decided_at, decided_in)
+					SELECT dead_letter_id, 'APPROVED', state, '{}', sha256(value), '', false, 'x', 'x', false, now(), pg_current_xact_id() FROM dead_letters`,
 				`UPDATE dead_letter_proposals SET decided_in = pg_current_xact_id()`, `DELETE FROM dead_letter_proposals`, `TRUNCATE dead_letter_proposals`,
 				`ALTER TABLE dead_letters DISABLE TRIGGER approved`, `DROP TRIGGER approved ON dead_letters`, `SET session_replication_role = replica`,
 				`CREATE OR REPLACE FUNCTION dead_letters_four_eyes() RETURNS boolean LANGUAGE sql AS 'SELECT false'`, `ALTER FUNCTION dead_letters_four_eyes() SET search_path = pg_temp`,
@@ -267,7 +267,7 @@ func TestFourEyes_ApprovalIsForOneChange(t *testing.T) {
 	mara, oleg := o.person(t, "docket_desk_admin"), o.person(t, "docket_desk_admin")
 	l, m := o.entered(1), o.entered(2)
 	p := mara.proposed(t, draft(l), by("mara"))
-	approve := fmt.Sprintf(`SELECT dead_letters_approve(%d, NULL, NULL, NULL, 'oleg', 'so', false)`, p.ID)
+	approve := fmt.Sprintf(`SELECT dead_letters_approve(%d, NULL, NULL, NULL, NULL, 'oleg', 'so', false)`, p.ID)
 	value := `convert_to($x$` + untold + `$x$, 'UTF8')`
 	for _, then := range []string{
 		`UPDATE dead_letters SET value = ` + value + ` WHERE dead_letter_id = '` + m.ID + `'`, // another letter
@@ -327,7 +327,7 @@ func TestFourEyes_VoidAndExpired(t *testing.T) {
 	if _, err := mara.Propose(t.Context(), draft(moved), by("mara")); !errors.As(err, new(*ledger.RefusedError)) {
 		t.Errorf("proposed while it is retried: %v", err)
 	}
-	if _, err := oleg.Approve(t.Context(), 4711, soon, by("oleg")); !errors.Is(err, ledger.ErrNotFound) {
+	if _, err := oleg.Approve(t.Context(), 4711, "-1\n+2", soon, by("oleg")); !errors.Is(err, ledger.ErrNotFound) {
 		t.Errorf("%v", err)
 	}
 	// What is removed takes its proposals along. Its audit stays.
@@ -357,7 +357,7 @@ func TestFourEyes_TwoApproveAtOnce(t *testing.T) {
 	for i := range errs {
 		approver := o.person(t, "docket_desk_admin")
 		group.Go(func() {
-			_, errs[i] = approver.Approve(context.Background(), p.ID, soon, by(fmt.Sprint("approver", i)))
+			_, errs[i] = approver.Approve(context.Background(), p.ID, "-1\n+2", soon, by(fmt.Sprint("approver", i)))
 		})
 	}
 	group.Wait()
