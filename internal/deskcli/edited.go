@@ -59,12 +59,20 @@ func editLine(e *reader.Edit) string {
 	return line
 }
 
+// approvalLine says who approved.
+func approvalLine(a *reader.Approval) string {
+	return fmt.Sprintf("by %s on %s, %s", plainAll(a.By), a.At.Format("2006-01-02 15:04:05Z"), plainAll(a.Why))
+}
+
 // editedBy shows an edit. What changed and the original are there where payloads are shown.
 func (s *session) editedBy(e *reader.Edit) {
 	if e == nil {
 		return
 	}
 	s.field("edited", editLine(e))
+	if e.Approved != nil {
+		s.field("approved", approvalLine(e.Approved))
+	}
 	if e.At != nil {
 		s.field("dead letter", plainAll(e.DeadLetter))
 	}

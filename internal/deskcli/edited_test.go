@@ -17,7 +17,7 @@ func editedStore(t *testing.T) *readertest.Store {
 	t.Helper()
 	s := asked(t)
 	at := now.Add(-time.Hour)
-	s.Edited("w-3", reader.Edit{AuditID: 7, DeadLetter: letters()[0].ID, By: "mara\x1b[31m", At: &at, Why: "the user was \u202ewrong", Diff: "-bob\n+alice", Bytes: []byte(`{"decision_id":"w-3","input":{"user":"planted-original"}}`)})
+	s.Edited("w-3", reader.Edit{AuditID: 7, DeadLetter: letters()[0].ID, By: "mara\x1b[31m", At: &at, Why: "the user was \u202ewrong", Diff: "-bob\n+alice", Approved: &reader.Approval{By: "oleg\x1b[2J", At: at.Add(-time.Second), Why: "proposal 3: \u202elooked at it"}, Bytes: []byte(`{"decision_id":"w-3","input":{"user":"planted-original"}}`)})
 	s.Edited("w-4", reader.Edit{AuditID: 9, DeadLetter: letters()[1].ID, By: "otto", At: &at, Why: "it was broken", Diff: "-\x1b[2Jbroken\n+whole", Bytes: []byte("\xff\x00planted-original")})
 	s.Edited("w-5", reader.Edit{AuditID: 11})
 	return s

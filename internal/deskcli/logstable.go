@@ -54,6 +54,9 @@ func (s *session) decisionTexts(decisions []reader.Decision) {
 		s.say("%s  %s  %s  %s\n", d.Time.UTC().Format(instant), s.paintVerdict(verdictOf(d)), or(d.Path, "-"), plainAll(d.ID))
 		if d.Edit != nil {
 			s.say("edited %s\n", editLine(d.Edit))
+			if d.Edit.Approved != nil {
+				s.say("approved %s\n", approvalLine(d.Edit.Approved))
+			}
 		}
 		if d.Ahead() > 0 {
 			s.say("dated %s\n", ahead(d))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 	"testing"
 
 	"docket/internal/ledger"
@@ -59,6 +60,37 @@ func TestEdits_AreAnswered(t *testing.T) {
 	e.mark(s, said("z1"))
 	if d, err := ask(e.db, "z1", true); err != nil || d.Edit == nil || d.Edit.By != "carl" || d.Edit.Original == nil || *d.Edit.Original != one {
 		t.Fatalf("%+v, %v", d.Edit, err)
+	}
+	// Evidence that two persons changed: both are told, also after one of them changed a label of it alone.
+	m := letter(3, said("w"))
+	e.enter(m)
+	p, err := e.Propose(t.Context(), ledger.Draft{LetterID: m.ID, Before: m.Value, Value: []byte(said("v"))}, vouched("mara"))
+	check(t, err)
+	if _, err := e.Approve(t.Context(), p.ID, "-w\n+v", soon, vouched("oleg")); err != nil {
+		t.Fatal(err)
+	}
+	labelled := strings.Replace(said("v"), "{", `{"labels":{},`, 1)
+	for i, by := range []string{"mara", "zoe"} {
+		if by == "zoe" {
+			check(t, e.Edit(t.Context(), m.ID, []byte(labelled), "", 0, ledger.Actor{Name: by}))
+		}
+		value := []string{said("v"), labelled}[i]
+		s = e.put(m.ID, int64(80+i))
+		e.Exec(t, `DELETE FROM decision_logs WHERE decision_id = 'v'`)
+		e.rowsAt(value, original, int64(80+i))
+		if by == "mara" {
+			e.enter(home(s, int64(80+i))) // it is dead again
+		} else {
+			e.ended(s)
+			e.mark(s, value)
+		}
+		d, err := ask(e.db, "v", true)
+		if err != nil || d.Edit == nil || d.Edit.By != by || d.Edit.Approved == nil || d.Edit.Approved.By != "oleg" || d.Edit.Approved.Why != fmt.Sprintf("proposal %d: because of oleg", p.ID) || d.Edit.Approved.At.IsZero() {
+			t.Fatalf("by %s: %+v, %v", by, d.Edit, err)
+		}
+	}
+	if d, err := ask(e.db, "z1", true); err != nil || d.Edit.Approved != nil {
+		t.Fatalf("nobody approved: %+v, %v", d.Edit, err)
 	}
 	// A mark that the ledger does not know: a row that was restored from elsewhere.
 	e.Exec(t, `UPDATE decision_logs SET edited_audit_id = 1 WHERE decision_id = 'y'`) // the line of an entry

@@ -17,6 +17,8 @@ type Edit struct {
 	By         string     `json:"by,omitempty"`
 	At         *time.Time `json:"at,omitempty"`
 	Why        string     `json:"why,omitempty"`
+	// Approved is the last approval of a second person up to this edit, nil where nobody had to approve any.
+	Approved *Approval `json:"approved,omitempty"`
 	// Changes lead from what was there before the first edit to the row, where both are one JSON object; else Diff is that of the last
 	// edit, line by line. They and the original may be personal data, and are there where payloads are.
 	Changes  []Change `json:"changes,omitempty"`
@@ -24,6 +26,13 @@ type Edit struct {
 	Diff     string   `json:"diff,omitempty"`
 	Original *string  `json:"original,omitempty"`        // where it is UTF-8
 	Bytes    []byte   `json:"original_base64,omitempty"` // where it is not
+}
+
+// Approval is that of the second person whom a change of evidence needs.
+type Approval struct {
+	By  string    `json:"by"`
+	At  time.Time `json:"at"`
+	Why string    `json:"why"` // with the number of the proposal
 }
 
 // Editions says which rows an edit produced. A [Store] may be one.
