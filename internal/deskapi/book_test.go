@@ -26,7 +26,9 @@ type book struct {
 	letters     map[string]*ledger.Entry
 	audit       map[string][]ledger.Audit
 	jobs        []ledger.Job
-	err         error  // where it is set everything fails with it
+	err         error // where it is set everything fails with it
+	two         bool  // evidence is changed by two persons
+	proposed    []ledger.Proposal
 	hook        func() // at the beginning of each call
 }
 
@@ -52,6 +54,8 @@ func newBook(n int) *book {
 		}
 		e.Fingerprint = ledger.Fingerprint(e.Cause)
 		b.letters[e.ID] = &e
+		b.proposed = append(b.proposed, ledger.Proposal{ID: int64(i + 1), LetterID: e.ID, State: ledger.ProposalOpen, Members: []string{"path"}, Value: []byte(`{"path":"` + marker + `"}`), By: "mara", Why: "w",
+			Vouched: i != 1, Login: "docket_desk", CreatedAt: noon, ExpiresAt: noon.Add(7 * 24 * time.Hour)})
 		b.audit[e.ID] = []ledger.Audit{{ID: int64(i), At: noon, LetterID: e.ID, Act: ledger.Entered, To: ledger.Pending, By: "desk", Why: "it was read"}}
 	}
 	return b
@@ -231,6 +235,92 @@ func (b *book) Edit(_ context.Context, id string, value []byte, diff string, lea
 		b.move([]string{id}, ledger.Processing, ledger.Retried, by)
 	}
 	return nil
+}
+
+// Touched has the path as the only evidence.
+func (b *book) Touched(_ context.Context, _ string, value []byte) (members []string, second bool, err error) {
+	leave, err := b.enter()
+	defer leave()
+	if strings.Contains(string(value), `"path"`) {
+		members = []string{"path"}
+	}
+	return members, b.two && len(members) > 0, err
+}
+
+func (b *book) Propose(_ context.Context, d ledger.Draft, by ledger.Actor) (ledger.Proposal, error) {
+	leave, err := b.enter()
+	defer leave()
+	if err != nil {
+		return ledger.Proposal{}, err
+	}
+	e := b.letters[d.LetterID]
+	if e.State != ledger.Pending {
+		return ledger.Proposal{}, &ledger.RefusedError{ID: e.ID, State: e.State, By: e.ChangedBy, At: e.ChangedAt}
+	}
+	p := ledger.Proposal{ID: int64(len(b.proposed) + 1), LetterID: e.ID, State: ledger.ProposalOpen, Members: []string{"path"}, Retry: d.Retry, Value: d.Value, By: by.Name, Why: by.Why, Vouched: by.Vouched,
+		Login: "docket_desk", CreatedAt: noon, ExpiresAt: noon.Add(7 * 24 * time.Hour)}
+	b.proposed = append(b.proposed, p)
+	return p, nil
+}
+
+func (b *book) Proposal(_ context.Context, id int64) (ledger.Proposal, error) {
+	leave, err := b.enter()
+	defer leave()
+	if err == nil && id > int64(len(b.proposed)) {
+		err = ledger.ErrNotFound
+	}
+	if err != nil {
+		return ledger.Proposal{}, err
+	}
+	return b.proposed[id-1], nil
+}
+
+func (b *book) ListProposals(_ context.Context, all bool, n int) (list []ledger.Proposal, err error) {
+	leave, err := b.enter()
+	defer leave()
+	for _, p := range slices.Backward(b.proposed) {
+		if (all || p.State == ledger.ProposalOpen) && len(list) < n {
+			p.Value = nil
+			list = append(list, p)
+		}
+	}
+	return list, err
+}
+
+func (b *book) ended(id int64, state ledger.ProposalState, by ledger.Actor, also func(ledger.Proposal) ledger.Because) (ledger.Proposal, error) {
+	p, err := b.Proposal(context.Background(), id)
+	if err != nil {
+		return p, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	because := also(p)
+	if p.State != ledger.ProposalOpen {
+		because = ledger.BecauseEnded
+	}
+	if because != "" {
+		return p, &ledger.ProposalError{ID: id, Because: because}
+	}
+	p.State, p.Decided = state, ledger.Decided{By: by.Name, Why: by.Why, Login: "docket_desk", At: noon}
+	b.proposed[id-1] = p
+	return p, nil
+}
+
+func (b *book) Approve(_ context.Context, id int64, diff string, _ time.Duration, by ledger.Actor) (ledger.Proposal, error) {
+	return b.ended(id, ledger.ProposalApproved, by, func(p ledger.Proposal) ledger.Because {
+		switch {
+		case p.By == by.Name:
+			return ledger.BecauseName
+		case p.Vouched != by.Vouched:
+			return ledger.BecauseOtherWay
+		}
+		b.audit[p.LetterID] = append(b.audit[p.LetterID], ledger.Audit{At: noon, LetterID: p.LetterID, Act: ledger.Edited, By: p.By, Diff: diff})
+		return ""
+	})
+}
+
+func (b *book) Reject(_ context.Context, id int64, by ledger.Actor) (ledger.Proposal, error) {
+	return b.ended(id, ledger.ProposalRejected, by, func(ledger.Proposal) ledger.Because { return "" })
 }
 
 func (b *book) CreateJob(_ context.Context, j ledger.Job) (ledger.Job, error) {

@@ -78,6 +78,7 @@ type Book interface {
 	Retry(ctx context.Context, ids []string, lease time.Duration, by ledger.Actor) ([]ledger.Outcome, error)
 	Resolve(ctx context.Context, ids []string, by ledger.Actor) ([]ledger.Outcome, error)
 	Edit(ctx context.Context, id string, value []byte, diff string, lease time.Duration, by ledger.Actor) error
+	ledger.Proposals
 	CreateJob(ctx context.Context, j ledger.Job) (ledger.Job, error)
 	Job(ctx context.Context, id int64) (ledger.Job, error)
 	ListJobs(ctx context.Context, n int) ([]ledger.Job, error)
@@ -151,6 +152,7 @@ func New(c Config, p Ports, a Auth, log zerolog.Logger) (*Handler, error) {
 	s.letters()
 	s.moves()
 	s.payloads()
+	s.proposals()
 	s.jobs()
 	s.trials()
 	s.decisions()

@@ -77,15 +77,14 @@ func TestTheVerbsOnTheRealLedger(t *testing.T) {
 	if p.Value.Text == nil || !strings.Contains(*p.Value.Text, marker) || string(p.Headers[0].Value.Base64) != "\xff" || string(p.Headers[1].Key.Base64) != "\xff" {
 		t.Errorf("%+v", p)
 	}
-	if a := w.ask(t, "operator", "PUT", "/dead-letters/"+ids[0]+"/payload", `{"payload":"{\"decision_id\":\"d\",\"timestamp\":\"2026-03-01T12:00:00Z\",\"path\":\"a/b\"}","reason":"mended","retry":true}`); a.code != http.StatusOK {
-		t.Error(a)
-	}
+	w.changed(t, ids[0])
 	if a := w.ask(t, "operator", "POST", "/dead-letters/"+ids[1]+"/resolve", `{"note":"a test record"}`); a.code != http.StatusOK {
 		t.Error(a)
 	}
 	var h deskapi.History
 	w.ask(t, "viewer", "GET", "/dead-letters/"+ids[0]+"/history", "").into(t, &h)
-	if len(h.Events) != 3 || !h.Events[1].Changed || h.Events[1].By != "olga" || h.Events[1].Login != "postgres" || h.Events[2].To != ledger.Processing || len(h.Retries) != 1 {
+	if len(h.Events) != 5 || h.Events[1].Act != ledger.Proposed || h.Events[1].By != "adam" || h.Events[2].Act != ledger.Approved || h.Events[2].By != "anna" || !h.Events[3].Changed || h.Events[3].By != "adam" ||
+		h.Events[3].Login != "postgres" || h.Events[4].To != ledger.Processing || h.Events[4].By != "anna" || len(h.Retries) != 1 {
 		t.Errorf("%+v", h)
 	}
 	if a := w.ask(t, "viewer", "GET", "/dead-letters/"+strings.Repeat("0", 64)+"/history", ""); a.code != http.StatusNotFound {
@@ -103,6 +102,27 @@ func TestTheVerbsOnTheRealLedger(t *testing.T) {
 	}
 	if log := w.log.String(); strings.Contains(log, marker) || strings.Contains(log, "planted") {
 		t.Error(log)
+	}
+}
+
+// changed has two admins give a letter another payload: the desk has one login, and its tokens tell them apart.
+func (w *world) changed(t *testing.T, letter string) {
+	t.Helper()
+	path, body := "/dead-letters/"+letter, `{"payload":"{\"decision_id\":\"d\",\"timestamp\":\"2026-03-01T12:00:00Z\",\"path\":\"a/b\"}","reason":"mended","retry":true}`
+	for role, want := range map[string]int{"operator": http.StatusForbidden, "admin": http.StatusConflict} {
+		if p := w.ask(t, role, "PUT", path+"/payload", body).problem(t); p.Status != want {
+			t.Errorf("%s: %+v", role, p)
+		}
+	}
+	var p deskapi.Proposal
+	w.ask(t, "admin", "POST", path+"/proposals", body).into(t, &p)
+	approve := fmt.Sprintf("/proposals/%d/approve", p.ID)
+	if refused := w.ask(t, "admin", "POST", approve, `{"reason":"r"}`).problem(t); refused.Status != http.StatusConflict || !strings.Contains(refused.Detail, "you proposed it") {
+		t.Errorf("%+v", refused)
+	}
+	w.ask(t, "anna", "POST", approve, `{"reason":"looked at it"}`).into(t, &p)
+	if p.State != ledger.ProposalApproved || p.By != "adam" || p.DecidedBy != "anna" {
+		t.Errorf("%+v", p)
 	}
 }
 

@@ -34,7 +34,7 @@ type letterOutput struct{ Body Letter }
 // Event is one line of what happened to a dead letter. A payload that was changed is not shown here.
 type Event struct {
 	At       time.Time    `json:"at"`
-	Act      ledger.Act   `json:"act" enum:"entered,retried,died,stored,refused,lease_ended,closed,edited,removed,archived,restored,changed"`
+	Act      ledger.Act   `json:"act" enum:"entered,retried,died,stored,refused,lease_ended,closed,edited,removed,archived,restored,changed,proposed,approved,rejected"`
 	From     ledger.State `json:"from,omitempty" enum:"PENDING,PROCESSING,FAILED,RESOLVED" doc:"Without it, it entered"`
 	To       ledger.State `json:"to,omitempty" enum:"PENDING,PROCESSING,FAILED,RESOLVED" doc:"Without it, it left"`
 	By       string       `json:"by"`

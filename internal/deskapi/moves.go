@@ -97,5 +97,5 @@ func actor(c caller, location, why string) (ledger.Actor, error) {
 	if why == "" {
 		return ledger.Actor{}, faulty(location, "some words that can be read")
 	}
-	return ledger.Actor{Name: c.Name, Why: why}, nil
+	return ledger.Actor{Name: c.Name, Why: why, Vouched: true}, nil
 }

@@ -69,7 +69,8 @@ func (s *api) payloads() {
 		summary: "Show the payload of a dead letter", text: "It may be personal data: each look is logged with your name. Do not cache it.",
 		errors: []int{http.StatusNotFound, http.StatusConflict}}, s.payload)
 	register(s, route{role: Operator, method: http.MethodPut, path: "/dead-letters/{id}/payload", id: "edit-payload",
-		summary: "Give a dead letter another payload", text: "It must be PENDING or FAILED. The payload before and the difference stay in the audit.",
+		summary: "Give a dead letter another payload", text: "It must be PENDING or FAILED. The payload before and the difference stay in the audit. A change of decision_id, timestamp, path, result or input needs the role admin and, unless " +
+			"the rule is switched off, a proposal.",
 		errors: refusals, payload: true}, s.edit)
 }
 
@@ -102,6 +103,9 @@ func (s *api) edit(ctx context.Context, c caller, in *editInput) (*movedOutput, 
 	}
 	if e.Value != nil && bytes.Equal(e.Value, value) {
 		return nil, faulty("body.payload", "another payload than the one that it has; to retry it as it is, POST …/retry")
+	}
+	if err := s.alone(ctx, c, e.ID, value); err != nil {
+		return nil, err
 	}
 	var lease time.Duration
 	state := e.State

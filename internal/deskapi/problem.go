@@ -155,6 +155,9 @@ func problemOf(err error) *Problem {
 	case errors.Is(err, ledger.ErrLost):
 		return problem(http.StatusConflict, "somebody else has it now", "look at it again before you decide")
 	}
+	if p := secondPerson(err); p != nil {
+		return p
+	}
 	verdict := errclass.Classify(err)
 	switch {
 	case verdict.Class == errclass.Transient, errors.Is(err, context.DeadlineExceeded), verdict.Class == errclass.Cancelled:

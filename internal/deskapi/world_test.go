@@ -26,7 +26,7 @@ import (
 // tokenOf is the token of a role in all tests; each holds a marker that must turn up nowhere.
 func tokenOf(role string) string { return "planted-token-of-" + role }
 
-const everybody = "vera:viewer:planted-token-of-viewer aude:auditor:planted-token-of-auditor olga:operator:planted-token-of-operator adam:admin:planted-token-of-admin otto:operator:planted-token-of-otto"
+const everybody = "vera:viewer:planted-token-of-viewer aude:auditor:planted-token-of-auditor olga:operator:planted-token-of-operator adam:admin:planted-token-of-admin otto:operator:planted-token-of-otto anna:admin:planted-token-of-anna"
 
 // lines is a log that several may write to.
 type lines struct {
