@@ -22,7 +22,15 @@ func TestMarking_Journey(t *testing.T) {
 	decision := func(id string) []byte {
 		return fmt.Appendf(nil, `{"decision_id":"%s","timestamp":%q,"path":"p"}`, id, time.Now().UTC().Format(time.RFC3339Nano))
 	}
-	if err := w.book.Edit(t.Context(), ids[0], decision("edited"), "diff", letterLease, ledger.Actor{Name: "mara", Why: "typo"}); err != nil {
+	e, err := w.book.Show(t.Context(), ids[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := w.book.Propose(t.Context(), ledger.Draft{LetterID: e.ID, Before: e.Value, Value: decision("edited"), Retry: true}, ledger.Actor{Name: "mara", Why: "typo", Vouched: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.book.Approve(t.Context(), p.ID, "diff", letterLease, ledger.Actor{Name: "oleg", Why: "so it is", Vouched: true}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.book.Retry(t.Context(), ids[1:], letterLease, ledger.Actor{Name: "mara"}); err != nil {

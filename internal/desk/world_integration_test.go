@@ -67,6 +67,8 @@ func (t table) Lookup(ctx context.Context, sought []desk.Sought) ([]desk.Found, 
 type book interface {
 	ledger.Intake
 	ledger.Decider
+	ledger.Proposals
+	ledger.Reader
 	ledger.Relay
 	ledger.Watch
 	ledger.Marker

@@ -4,8 +4,10 @@ package deskcli_test
 
 import (
 	"bytes"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"os"
 	"strings"
 	"testing"
@@ -115,8 +117,22 @@ func TestCommandsOnARealLedger(t *testing.T) {
 
 	second := list.Entries[1].ID
 	raw := d.run(0, "", "dlq", "show", second, "--raw")
-	d.run(0, strings.Replace(raw, "authz/allow", "authz/deny", 1), "dlq", "edit", second, "--file", "-", "--yes", "--no-retry", "--reason", "path was wrong")
-	d.has(d.run(0, "", "dlq", "show", second, "--payload", "--history"), "authz/deny", `-  "path": "authz/allow"`, "edited")
+	d.has(d.run(0, strings.Replace(raw, "authz/allow", "authz/deny", 1), "dlq", "edit", second, "--file", "-", "--yes", "--no-retry", "--reason", "path was wrong"), "this changes path", "docket dlq approve 1 ")
+	d.has(d.run(0, "", "dlq", "proposals", "1"), `-  "path": "authz/allow"`, `+  "path": "authz/deny"`, "proposed by     mara")
+	d.has(d.run(1, "", "dlq", "approve", "1", "--yes", "--reason", "mine"), "you proposed it")
+	d.has(d.run(1, "", "dlq", "approve", "1", "--yes", "--operator", "oleg", "--reason", "hers"), "it was proposed with this database login", "use a database login for each person")
+	login := "second_" + strings.ToLower(rand.Text())
+	db.Exec(t, `CREATE ROLE `+login+` LOGIN SUPERUSER PASSWORD 'role'`)
+	t.Cleanup(func() { db.Exec(t, `DROP ROLE `+login) })
+	u, err := url.Parse(db.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.UserPassword(login, "role")
+	other := &desk{t: t, url: u.String()}
+	d.has(other.run(0, "", "dlq", "approve", "1", "--yes", "--operator", "oleg", "--reason", "as she says"), "proposal 1 of dead letter", "APPROVED", "edited")
+	d.has(other.run(1, "", "dlq", "reject", "1", "--operator", "oleg", "--reason", "no"), "it was approved or rejected before")
+	d.has(d.run(0, "", "dlq", "show", second, "--payload", "--history"), "authz/deny", `-  "path": "authz/allow"`, "proposal 1: path was wrong", login, "proposal 1: as she says", "edited")
 
 	d.has(d.run(0, "", "dlq", "resolve", second, "--note", "a test of staging"), "resolved")
 	d.has(d.run(0, "", "dlq", "show", second), "RESOLVED", "a test of staging")

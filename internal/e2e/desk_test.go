@@ -173,6 +173,11 @@ func TestDeskEditedLetterIsStored(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.docket(nil, 0, "dlq", "edit", id, "--file", file, "--yes", "--operator", "ada", "--reason", "a brace was missing")
+	if all := s.letters(); all[0].State != "PENDING" || all[0].Edited {
+		t.Errorf("one person edited it: %+v", all)
+	}
+	s.docket(nil, 1, "dlq", "approve", "1", "--yes", "--operator", "bob", "--reason", "with her login")
+	s.second(t).docket(nil, 0, "dlq", "approve", "1", "--yes", "--operator", "bob", "--reason", "so it is")
 	all := s.letters()
 	if len(all) != 1 || all[0].State != "RESOLVED" || !all[0].Edited {
 		t.Errorf("the edited letter is %+v", all)
@@ -187,7 +192,7 @@ func TestDeskEditedLetterIsStored(t *testing.T) {
 			t.Errorf("the edit is written down as %+v", a)
 		}
 	}
-	if !slices.Equal(acts, []string{"entered", "edited", "retried", "stored"}) {
+	if !slices.Equal(acts, []string{"entered", "proposed", "approved", "edited", "retried", "stored"}) {
 		t.Errorf("the history is %v", acts)
 	}
 	s.verify(0)

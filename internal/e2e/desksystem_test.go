@@ -5,8 +5,10 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -29,6 +31,22 @@ func deskEnv(t *testing.T) []string {
 }
 
 func (s *system) desk(env ...string) *process { return s.start("docket", env, "desk") }
+
+// second is the same system for a person with another login for the database.
+func (s *system) second(t *testing.T) *system {
+	t.Helper()
+	login := "second_" + strings.ToLower(rand.Text())
+	s.exec(`CREATE ROLE ` + login + ` LOGIN SUPERUSER PASSWORD 'role'`)
+	t.Cleanup(func() { s.exec(`DROP ROLE ` + login) })
+	u, err := url.Parse(s.dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.UserPassword(login, "role")
+	other := *s
+	other.env = append(slices.Clone(s.env), "DOCKET_DATABASE_URL="+u.String())
+	return &other
+}
 
 // docket runs a command of the desk, which has to end with code, and reads its JSON into out where that is not nil. It
 // returns what the command told people.

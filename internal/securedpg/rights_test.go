@@ -62,19 +62,29 @@ func (d *database) declared(t *testing.T) {
 		"docket_desk_reader": {
 			"SELECT on dead_letter_audit", "SELECT on dead_letter_counts", "SELECT on dead_letter_days", "SELECT on dead_letter_decisions", "SELECT on dead_letter_duties",
 			"SELECT on dead_letter_edits", "SELECT on dead_letter_groups", "SELECT on dead_letter_job_ends", "SELECT on dead_letter_jobs", "SELECT on dead_letter_notes",
-			"SELECT on dead_letter_outbox", "SELECT on dead_letters", "SELECT on decision_counts", "SELECT on decision_counts_days", "SELECT on decision_counts_mark", "SELECT on decision_logs",
+			"SELECT on dead_letter_outbox", "SELECT on dead_letter_proposals", "SELECT on dead_letters", "SELECT on decision_counts", "SELECT on decision_counts_days", "SELECT on decision_counts_mark", "SELECT on decision_logs",
 		},
 		"docket_desk": {
-			"EXECUTE on dead_letters_compact()", "EXECUTE on dead_letters_mark_edited(bigint,text[],timestamp with time zone[],bytea[])", "EXECUTE on dead_letters_remove(timestamp with time zone,integer,text,text)", "EXECUTE on decision_counts_count(interval,interval)",
+			"EXECUTE on dead_letters_compact()", "EXECUTE on dead_letters_four_eyes()", "EXECUTE on dead_letters_mark_edited(bigint,text[],timestamp with time zone[],bytea[])", "EXECUTE on dead_letters_remove(timestamp with time zone,integer,text,text)",
+			"EXECUTE on dead_letters_touched(bytea,bytea)", "EXECUTE on decision_counts_count(interval,interval)",
 			"INSERT on dead_letter_decisions", "INSERT on dead_letter_duties", "INSERT on dead_letter_groups", "INSERT on dead_letter_jobs", "INSERT on dead_letter_notes", "INSERT on dead_letter_outbox", "INSERT on dead_letters", "INSERT on decision_logs",
 			"SELECT on dead_letter_audit", "SELECT on dead_letter_counts", "SELECT on dead_letter_days", "SELECT on dead_letter_decisions", "SELECT on dead_letter_duties", "SELECT on dead_letter_edits", "SELECT on dead_letter_groups",
-			"SELECT on dead_letter_job_ends", "SELECT on dead_letter_jobs", "SELECT on dead_letter_moves", "SELECT on dead_letter_notes", "SELECT on dead_letter_outbox",
+			"SELECT on dead_letter_job_ends", "SELECT on dead_letter_jobs", "SELECT on dead_letter_moves", "SELECT on dead_letter_notes", "SELECT on dead_letter_outbox", "SELECT on dead_letter_proposals",
 			"SELECT on dead_letters", "SELECT on decision_counts", "SELECT on decision_counts_days", "SELECT on decision_counts_mark", "SELECT on decision_logs",
 			"UPDATE on dead_letter_duties", "UPDATE on dead_letter_jobs", "UPDATE on dead_letter_notes", "UPDATE on dead_letter_outbox", "UPDATE on dead_letters",
 		},
 	} {
 		if got := d.rights(role); !slices.Equal(got, want) {
 			t.Errorf("%s may do\n%s\nand is to do\n%s", role, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+	// Beside what docket_desk may, persons propose and decide edits, and the daemon does so for others.
+	const decide = "EXECUTE on dead_letters_approve(bigint,text,text,text,timestamp with time zone,text,text,boolean) EXECUTE on dead_letters_propose(text,bytea,bytea,boolean,text,text,boolean) EXECUTE on dead_letters_reject(bigint,text,text,boolean)"
+	base := d.rights("docket_desk")
+	for role, want := range map[string]string{"docket_desk_admin": decide, "docket_desk_api": decide + " EXECUTE on dead_letters_vouch()"} {
+		more := slices.DeleteFunc(d.rights(role), func(right string) bool { return slices.Contains(base, right) })
+		if got := strings.Join(more, " "); got != want+" member of docket_desk" {
+			t.Errorf("%s may beside docket_desk\n%s\nand is to\n%s", role, got, want)
 		}
 	}
 	// The owner may do all with what is its own, and it owns what is Docket's alone.

@@ -5,6 +5,7 @@ package sim
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -66,12 +67,28 @@ func (w *world) edit(e editing) {
 	if e.Kept {
 		lease = 0
 	}
-	err := w.book.Edit(context.Background(), id, now.value, "a diff", lease, ledger.Actor{Name: editor, Why: "the seed says so"})
+	by := ledger.Actor{Name: editor, Why: "the seed says so", Vouched: true}
+	err := w.book.Edit(context.Background(), id, now.value, "a diff", lease, by)
+	if errors.As(err, new(*ledger.SecondPersonError)) {
+		err = w.proposed(id, now.value, !e.Kept, by)
+	}
 	w.history.add("operator edits", "", fmt.Sprintf("%.12s: bad %v, two %v, retried %v: %v", id, e.Bad, e.Two, !e.Kept, err))
 	if err == nil {
 		w.edited[id] = append(w.edited[id], now)
 		w.retriedBy[editor] += b2i(!e.Kept)
 	}
+}
+
+// proposed has a second person approve an edit.
+func (w *world) proposed(id string, value []byte, retry bool, by ledger.Actor) error {
+	ctx, all := context.Background(), w.proof().Letters
+	at := slices.IndexFunc(all, func(e ledger.Entry) bool { return e.ID == id })
+	p, err := w.book.Propose(ctx, ledger.Draft{LetterID: id, Before: all[at].Value, Value: value, Retry: retry}, ledger.Actor{Name: "author", Why: by.Why, Vouched: true})
+	if err != nil {
+		return err
+	}
+	_, err = w.book.Approve(ctx, p.ID, "a diff", w.deskSettings().DeskLease, by)
+	return err
 }
 
 func decisionOf(id string) conservation.Decision {
