@@ -89,7 +89,7 @@ func Migrate() Command {
 		More: "The database role must be allowed to create tables and indexes. Connect to the server directly or\n" +
 			"through a session pooler. If several run at once, one works and the others wait. The first run on a\n" +
 			"table of more than a million rows takes as long as one full read of it. If the command is stopped, run\n" +
-			"it again.",
+			"it again. It also switches the rule of DOCKET_DESK_FOUR_EYES on or off in the database.",
 		Uses: []string{"DOCKET_DATABASE_URL"},
 		Exit: [2]string{"the schema is up to date", "failed"},
 		Run: func(env Env, _ []string) int {

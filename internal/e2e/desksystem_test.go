@@ -37,7 +37,6 @@ func (s *system) second(t *testing.T) *system {
 	t.Helper()
 	login := "second_" + strings.ToLower(rand.Text())
 	s.exec(`CREATE ROLE ` + login + ` LOGIN SUPERUSER PASSWORD 'role'`)
-	t.Cleanup(func() { s.exec(`DROP ROLE ` + login) })
 	u, err := url.Parse(s.dsn)
 	if err != nil {
 		t.Fatal(err)

@@ -32,6 +32,10 @@ func TestTheLedgersTablesGoAndComeBack(t *testing.T) {
 	up, down := ways("00003_dead_letters.sql")
 	_, unaudited := ways("00011_audit.sql")
 	_, unheld := ways("00013_floods.sql")
+	alone, together := ways("00014_four_eyes.sql")
+	for _, step := range []string{together, alone, alone, together} { // a step can be run again
+		d.Exec(t, step)
+	}
 	const left = `SELECT (SELECT count(*) FROM pg_class WHERE relname LIKE 'dead_letter%') + (SELECT count(*) FROM pg_proc WHERE proname LIKE 'dead_letter%')
 		+ (SELECT count(*) FROM pg_type WHERE typname LIKE 'dead_letter%')`
 	d.enter(letter(1, one))
