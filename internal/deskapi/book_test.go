@@ -29,6 +29,7 @@ type book struct {
 	err         error // where it is set everything fails with it
 	two         bool  // evidence is changed by two persons
 	proposed    []ledger.Proposal
+	refuses     error  // of decisions on proposals
 	hook        func() // at the beginning of each call
 }
 
@@ -294,6 +295,9 @@ func (b *book) ended(id int64, state ledger.ProposalState, by ledger.Actor, also
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.refuses != nil {
+		return p, b.refuses
+	}
 	because := also(p)
 	if p.State != ledger.ProposalOpen {
 		because = ledger.BecauseEnded

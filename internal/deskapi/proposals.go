@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"docket/internal/errclass"
 	"docket/internal/ledger"
 )
 
@@ -167,6 +168,9 @@ func (s *api) rejectEdit(ctx context.Context, c caller, in *decideInput) (*propo
 
 // decided answers for a step of a proposal and logs it.
 func (s *api) decided(c caller, p ledger.Proposal, act ledger.Act, err error) (*proposalOutput, error) {
+	if errclass.Classify(err).Code == "42501" {
+		return nil, problem(http.StatusServiceUnavailable, "the desk's login may not do this for others (42501)", "grant docket_desk_api to the login of the desk: docs/desk-grants.sql").later(retryAfter)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -78,6 +78,10 @@ func TestProposals_AreDecided(t *testing.T) {
 			t.Errorf("%s: %+v", path, p)
 		}
 	}
+	w.book.refuses = sqlError{"42501"}
+	if p := w.ask(t, "admin", "POST", "/proposals/3/reject", `{"reason":"r"}`).problem(t); p.Status != http.StatusServiceUnavailable || !strings.Contains(p.Hint, "docket_desk_api") {
+		t.Errorf("%+v", p)
+	}
 	var list, all deskapi.ProposalList
 	w.ask(t, "viewer", "GET", "/proposals", "").into(t, &list)
 	a := w.ask(t, "viewer", "GET", "/proposals?all=true", "")

@@ -219,38 +219,37 @@ func TestFourEyes_NoWayAroundBySQL(t *testing.T) {
 	for name, roles := range map[string][]string{
 		"docket_desk": {"docket_desk"}, "docket_desk_admin": {"docket_desk_admin"}, "docket_desk_api": {"docket_desk_api"}, "all": {"docket_desk_admin", "docket_desk_api", "docket_desk_reader"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			p := o.person(t, roles...)
-			for _, sql := range []string{
-				set(untold), set(strings.Replace(told, "alice", "bob", 1)), set(strings.Replace(told, "true", "false", 1)), set(strings.Replace(told, `"d"`, `"e"`, 1)), set(strings.Replace(told, "2026-01-01", "2026-01-02", 1)),
-				set(strings.Replace(told, `"result":true`, `"x":1`, 1)), set("[" + told + "," + told + "]"), set(""), set("no JSON"), set(strings.Replace(told, `{"dec`, `{"path":"z","dec`, 1)),
-				`UPDATE dead_letters SET value = NULL`, `UPDATE dead_letters SET value = '\x1f8b08'`, `UPDATE dead_letters SET value = convert_to(upper(convert_from(value, 'UTF8')), 'UTF8')`,
-				`UPDATE dead_letters SET state = 'PROCESSING', changed_at = clock_timestamp(), changed_act = 'retried', value = ''`,
-				`INSERT INTO dead_letters SELECT * FROM dead_letters ON CONFLICT (dead_letter_id) DO UPDATE SET value = ''`,
-				`WITH a AS (UPDATE dead_letters SET value = '' RETURNING 1) SELECT count(*) FROM a`,
-				`MERGE INTO dead_letters d USING dead_letters e ON d.dead_letter_id = e.dead_letter_id WHEN MATCHED THEN UPDATE SET value = ''`,
-			} {
-				p.does(t, "23514", sql)
-			}
-			// Letters do not change places.
-			p.does(t, "23505", `UPDATE dead_letters SET dead_letter_id = CASE dead_letter_id WHEN '`+l.ID+`' THEN '`+other.ID+`' ELSE '`+l.ID+`' END`)
-			p.does(t, "23514", `UPDATE dead_letters SET dead_letter_id = 'x' WHERE dead_letter_id = '`+l.ID+`'`)
-			for _, sql := range []string{
-				`INSERT INTO dead_letter_proposals (dead_letter_id, state, letter_state, members, value_hash, value, retry, proposed_by, why, vouched, decided_at, decided_in)
+		t.Log("as " + name)
+		p := o.person(t, roles...)
+		for _, sql := range []string{
+			set(untold), set(strings.Replace(told, "alice", "bob", 1)), set(strings.Replace(told, "true", "false", 1)), set(strings.Replace(told, `"d"`, `"e"`, 1)), set(strings.Replace(told, "2026-01-01", "2026-01-02", 1)),
+			set(strings.Replace(told, `"result":true`, `"x":1`, 1)), set("[" + told + "," + told + "]"), set(""), set("no JSON"), set(strings.Replace(told, `{"dec`, `{"path":"z","dec`, 1)),
+			`UPDATE dead_letters SET value = NULL`, `UPDATE dead_letters SET value = '\x1f8b08'`, `UPDATE dead_letters SET value = convert_to(upper(convert_from(value, 'UTF8')), 'UTF8')`,
+			`UPDATE dead_letters SET state = 'PROCESSING', changed_at = clock_timestamp(), changed_act = 'retried', value = ''`,
+			`INSERT INTO dead_letters SELECT * FROM dead_letters ON CONFLICT (dead_letter_id) DO UPDATE SET value = ''`,
+			`WITH a AS (UPDATE dead_letters SET value = '' RETURNING 1) SELECT count(*) FROM a`,
+			`MERGE INTO dead_letters d USING dead_letters e ON d.dead_letter_id = e.dead_letter_id WHEN MATCHED THEN UPDATE SET value = ''`,
+		} {
+			p.does(t, "23514", sql)
+		}
+		// Letters do not change places.
+		p.does(t, "23505", `UPDATE dead_letters SET dead_letter_id = CASE dead_letter_id WHEN '`+l.ID+`' THEN '`+other.ID+`' ELSE '`+l.ID+`' END`)
+		p.does(t, "23514", `UPDATE dead_letters SET dead_letter_id = 'x' WHERE dead_letter_id = '`+l.ID+`'`)
+		for _, sql := range []string{
+			`INSERT INTO dead_letter_proposals (dead_letter_id, state, letter_state, members, value_hash, value, retry, proposed_by, why, vouched, decided_at, decided_in)
 					SELECT dead_letter_id, 'APPROVED', state, '{}', sha256(value), '', false, 'x', 'x', false, now(), pg_current_xact_id() FROM dead_letters`,
-				`UPDATE dead_letter_proposals SET decided_in = pg_current_xact_id()`, `DELETE FROM dead_letter_proposals`, `TRUNCATE dead_letter_proposals`,
-				`ALTER TABLE dead_letters DISABLE TRIGGER approved`, `DROP TRIGGER approved ON dead_letters`, `SET session_replication_role = replica`,
-				`CREATE OR REPLACE FUNCTION dead_letters_four_eyes() RETURNS boolean LANGUAGE sql AS 'SELECT false'`, `ALTER FUNCTION dead_letters_four_eyes() SET search_path = pg_temp`,
-				`SELECT dead_letters_noted('x', 'approved', 1, 'x', 'x')`, `SELECT dead_letters_open_proposal(1)`, `SELECT dead_letters_asked('x', 'x', false)`, `SELECT dead_letters_decisions('')`,
-			} {
-				p.does(t, "42501", sql)
-			}
-			// Names of settings and of temporary tables are anybody's.
-			p.does(t, "", `SET docket.four_eyes = 'off'; SET docket.proposal = '1'; SET docket.actor = 'x'`)
-			p.does(t, "", `CREATE TEMP TABLE dead_letter_proposals AS SELECT dead_letter_id, 'APPROVED' AS state, pg_current_xact_id() AS decided_in, ''::bytea AS value, sha256(value) AS value_hash FROM public.dead_letters`)
-			p.does(t, "", `SET search_path = pg_temp, public`)
-			p.does(t, "23514", `UPDATE public.dead_letters SET value = ''`)
-		})
+			`UPDATE dead_letter_proposals SET decided_in = pg_current_xact_id()`, `DELETE FROM dead_letter_proposals`, `TRUNCATE dead_letter_proposals`,
+			`ALTER TABLE dead_letters DISABLE TRIGGER approved`, `DROP TRIGGER approved ON dead_letters`, `SET session_replication_role = replica`,
+			`CREATE OR REPLACE FUNCTION dead_letters_four_eyes() RETURNS boolean LANGUAGE sql AS 'SELECT false'`, `ALTER FUNCTION dead_letters_four_eyes() SET search_path = pg_temp`,
+			`SELECT dead_letters_noted('x', 'approved', 1, 'x', 'x')`, `SELECT dead_letters_open_proposal(1)`, `SELECT dead_letters_asked('x', 'x', false)`, `SELECT dead_letters_decisions('')`,
+		} {
+			p.does(t, "42501", sql)
+		}
+		// Names of settings and of temporary tables are anybody's.
+		p.does(t, "", `SET docket.four_eyes = 'off'; SET docket.proposal = '1'; SET docket.actor = 'x'`)
+		p.does(t, "", `CREATE TEMP TABLE dead_letter_proposals AS SELECT dead_letter_id, 'APPROVED' AS state, pg_current_xact_id() AS decided_in, ''::bytea AS value, sha256(value) AS value_hash FROM public.dead_letters`)
+		p.does(t, "", `SET search_path = pg_temp, public`)
+		p.does(t, "23514", `UPDATE public.dead_letters SET value = ''`)
 	}
 	var e *pgconn.PgError
 	if err := o.tried(set(untold)); !errors.As(err, &e) || e.ConstraintName != "dead_letters_four_eyes" {

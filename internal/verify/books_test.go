@@ -85,6 +85,20 @@ func TestOfALedgerThatIsCutOnlyWhatIsThereIsDecided(t *testing.T) {
 	}
 }
 
+// Proposals are lines of their own: they move nothing, and say no other state than the one that is there.
+func TestBooks_Proposals(t *testing.T) {
+	t.Parallel()
+	for _, act := range []ledger.Act{ledger.Proposed, ledger.Approved, ledger.Rejected} {
+		for state, want := range map[ledger.State]State{ledger.Pending: Held, ledger.Failed: Broken} {
+			w := perfect()
+			w.ev.Books.Lines = append(w.ev.Books.Lines, ledger.Audit{At: noon, LetterID: "a", Act: act, From: state, To: state, By: "ada"})
+			if v := w.decide().Of("I16"); v.State != want {
+				t.Errorf("%s while %s: %v", act, state, v)
+			}
+		}
+	}
+}
+
 func TestTheDeskHasToKnowWhatItHasRead(t *testing.T) {
 	t.Parallel()
 	w := perfect()
