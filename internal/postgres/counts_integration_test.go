@@ -39,11 +39,11 @@ type tallied struct {
 	few     bool // paths have a name of their own
 }
 
-// fewNames has one path of a service have a name, and three in all.
+// fewNames has one path of a service have a name, and four in all.
 func (w *tallied) fewNames() {
 	w.t.Helper()
 	w.few = true
-	w.Exec(w.t, `CREATE OR REPLACE FUNCTION decision_counts_most(OUT of_service int, OUT in_all int) LANGUAGE sql STABLE AS $$ SELECT 1, 3 $$`)
+	w.Exec(w.t, `CREATE OR REPLACE FUNCTION decision_counts_most(OUT of_service int, OUT in_all int) LANGUAGE sql STABLE AS $$ SELECT 1, 4 $$`)
 }
 
 // execer is a connection or a transaction on one.
