@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"docket/internal/decision"
+	"docket/internal/envelope"
 	"docket/internal/errclass"
 	"docket/internal/ledger"
 	"docket/internal/pipeline"
@@ -258,6 +259,47 @@ func TestNumbersAreWrittenForPeople(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 4812: "4,812", 1234567: "1,234,567", -1: "-1", -100: "-100", -1000: "-1,000"} {
 		if got := thousands(n); got != want {
 			t.Errorf("%d is %s", n, got)
+		}
+	}
+}
+
+// A letter that refused decisions share is tried as the record that a retry puts back: it counts once, by the worst of its decisions.
+func TestTrial_SharedLetter(t *testing.T) {
+	t.Parallel()
+	check := &refusal{"23514", "small", ""}
+	missing, wrong := `{"was":1}`, `{"decision_id":"x","timestamp":"yesterday"}`
+	a, b, bad := decisionText("a", "ok", ""), decisionText("b", "ok", ""), decisionText("c", "bad", "")
+	for name, c := range map[string]struct {
+		onLines bool
+		held    []string
+		want    string
+	}{
+		"all refused":             {false, []string{missing, wrong}, "0 would be stored, 1 cannot be read (missing_field)"},
+		"all refused, lines":      {true, []string{missing, wrong}, "0 would be stored, 1 cannot be read (missing_field)"},
+		"lines, none whole":       {true, []string{`{"was":1`, `{"was":2`}, "0 would be stored, 1 cannot be read (syntax)"},
+		"one still refused":       {false, []string{a, wrong, b}, "0 would be stored, 1 cannot be read (wrong_type)"},
+		"all stored now":          {false, []string{a, b}, "1 would be stored"},
+		"all stored now, lines":   {true, []string{a, b}, "1 would be stored"},
+		"one the table refuses":   {false, []string{a, bad}, "0 would be stored, 1 still fails with 23514 (constraint small)"},
+		"one has a row":           {true, []string{a, decisionText("there", "ok", "")}, "1 would be stored"},
+		"all have rows":           {true, []string{decisionText("there", "ok", "")}, "0 would be stored, 1 has its row already"},
+		"one claims another's id": {false, []string{a, decisionText("there", "other", "")}, "0 would be stored, 1 still fails with id_conflict (stored with another payload)"},
+	} {
+		table := &askedTable{rows: map[string]string{"there": decisionText("there", "ok", "")}, refuses: map[string]error{"bad": check}}
+		value := decision.AppendRest(nil, c.onLines, func(yield func(int, []byte) bool) {
+			for i, text := range c.held {
+				if !yield(3+i*4, []byte(text)) {
+					return
+				}
+			}
+		})
+		for _, form := range [][]byte{value, decision.Zip(value)} {
+			l := pending(string(form))
+			l[0].Origin.Index, l[0].Refused = envelope.NoIndex, len(c.held)
+			r, err := NewTrial(TrialConfig{}, l, table).RunIDs(t.Context(), []string{"letter0"}, nil)
+			if err != nil || r.Total != 1 || r.String() != c.want {
+				t.Errorf("%s: %s, want %s, %v", name, r, c.want, err)
+			}
 		}
 	}
 }

@@ -227,6 +227,21 @@ func TestRatesAreThoseOfWholeSteps(t *testing.T) {
 	}
 }
 
+func TestRates_OtherComesLast(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	d := readertest.Decision(100, time.Date(2026, 3, 1, 11, 45, 0, 0, time.UTC))
+	d.Path, d.Service = new(reader.OtherPaths), new("authz")
+	w.store.Add(d)
+	for _, query := range []string{"", "&path=http/example/authz/allow", "&by=service&service=nobody"} {
+		var r deskapi.Rates
+		w.ask(t, "viewer", "GET", "/decisions/stats?since=2026-03-01T11:00:00Z&until=2026-03-01T12:00:00Z&step=1h"+query, "").into(t, &r)
+		if n := len(r.Lines); n == 0 || r.Lines[n-1].Name != reader.OtherPaths || query == "" && n != 5 {
+			t.Errorf("%q: %+v", query, r.Lines)
+		}
+	}
+}
+
 func TestFollowingHasAllThatIsStoredFromThenOn(t *testing.T) {
 	t.Parallel()
 	if _, err := router(); err != nil { // before the bubble, which it would outlive

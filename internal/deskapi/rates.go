@@ -24,7 +24,7 @@ type VerdictCounts struct {
 
 // RateLine is what became of the decisions of one path or service in one step.
 type RateLine struct {
-	Name     string        `json:"name" doc:"Empty: of decisions that have none"`
+	Name     string        `json:"name" doc:"Empty: of decisions that have none. (other): of paths or services that have no line of their own; it comes last in its step, and with path or service it may contain decisions that match"`
 	From     time.Time     `json:"from"`
 	Counts   VerdictCounts `json:"counts"`
 	DenyRate *float64      `json:"deny_rate,omitempty" doc:"Denied ones of those that were allowed or denied, 0 to 1; without it there was none"`

@@ -70,6 +70,39 @@ func TestStoredDecisionsAreShown(t *testing.T) {
 	}
 }
 
+// Paths without a line of their own come last, whatever the limit and however many were denied.
+func TestStats_Other(t *testing.T) {
+	t.Parallel()
+	for name, args := range map[string][]string{
+		"stats_other":        {"stats", "--since", "30m", "-n", "2"},
+		"stats_other_path":   {"stats", "--since", "30m", "--path", "http/example/authz/allow"},
+		"stats_other_no_fit": {"stats", "--since", "30m", "--by", "service", "--service", "nobody"},
+		"stats_other_json":   {"stats", "--since", "30m", "--step", "1h", "--json"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := &world{store: decisions(12), terminal: person(80)}
+			for n := range 9 {
+				d := readertest.Decision(100+n, now.Add(-time.Duration(n)*time.Minute))
+				d.Path, d.Service, d.Verdict = new(reader.OtherPaths), new("authz"), reader.Denied
+				w.store.Add(d)
+			}
+			r := w.call(args...)
+			if r.code != 0 {
+				t.Fatalf("exit %d, %s", r.code, r.err)
+			}
+			golden(t, name+".txt", r.out+"---\n"+r.err)
+		})
+	}
+	w := &world{store: decisions(3)}
+	d := readertest.Decision(100, now)
+	d.Path = new(reader.OtherPaths)
+	w.store.Add(d)
+	if r := w.call("__complete", "logs", "--path", ""); r.code != 0 || !strings.Contains(r.out, "authz") || strings.Contains(r.out, reader.OtherPaths) {
+		t.Errorf("completion: exit %d\n%s%s", r.code, r.out, r.err)
+	}
+}
+
 // TestTheCommandOfTheNextPageIsTheNextPage: pasting what is shown walks all that was there, without doubles and gaps, though
 // newer ones come in between.
 func TestTheCommandOfTheNextPageIsTheNextPage(t *testing.T) {

@@ -243,7 +243,7 @@ func (s *session) lately(paths bool) completion {
 		lines, err := s.sys.Decisions.Stats(ctx, reader.StatsQuery{Since: from, Step: time.Hour, ByPath: paths})
 		var out []string
 		for _, r := range rated(lines) {
-			if r.name != "" {
+			if r.name != "" && r.name != reader.OtherPaths {
 				out = append(out, fmt.Sprintf("%s\t%s", r.name, counted(r.total(), "decision")))
 			}
 		}

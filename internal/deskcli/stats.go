@@ -29,6 +29,8 @@ func (s *session) stats() *cobra.Command {
 		Long: "Count decisions by path or service, most denied first.\n\n" +
 			"Deny rate = denied / (allowed + denied). Undefined, error and other decisions are counted separately.\n" +
 			"A terminal also shows a small chart of the deny rate over time. --path and --service can be repeated.\n" +
+			"Up to 200 paths of a service have a line of their own. The line (other) has the others; with --path or\n" +
+			"--service it may contain decisions that match. It is always the last line.\n" +
 			"--since and --until are extended to whole steps; at most 1,000 steps are counted.",
 		Example: "  docket stats --since 7d --step 1d\n  docket stats --by service --since 2h --step 5m --path 'authz/*'\n" +
 			"  docket stats --steps --path http/example/authz/allow --since 6h",
@@ -110,7 +112,7 @@ func total(counts map[reader.Verdict]int64) int64 {
 	return n
 }
 
-// rated brings the steps of each name together, those with the most denied decisions first.
+// rated brings the steps of each name together, those with the most denied decisions first and those without a name of their own last.
 func rated(lines []reader.Stats) []rate {
 	index := map[string]int{}
 	var all []rate
@@ -130,6 +132,9 @@ func rated(lines []reader.Stats) []rate {
 		slices.SortFunc(r.steps, func(a, b reader.Stats) int { return a.From.Compare(b.From) })
 	}
 	slices.SortStableFunc(all, func(a, b rate) int {
+		if a.name == reader.OtherPaths || b.name == reader.OtherPaths {
+			return reader.CompareNames(a.name, b.name)
+		}
 		return cmp.Or(cmp.Compare(b.counts[reader.Denied], a.counts[reader.Denied]), cmp.Compare(b.total(), a.total()), strings.Compare(a.name, b.name))
 	})
 	return all
@@ -157,8 +162,12 @@ func (s *session) statsTable(q reader.StatsQuery, by string, all []rate, limit i
 		columns = append(columns, column{title: "deny rate by time", rank: 8})
 	}
 	var rows [][]cell
+	var other []rate // is shown whatever the limit
+	if last := len(all) - 1; all[last].name == reader.OtherPaths {
+		all, other = all[:last], all[last:]
+	}
 	more := max(len(all)-limit, 0)
-	for _, r := range all[:len(all)-more] {
+	for _, r := range slices.Concat(all[:len(all)-more], other) {
 		if !steps {
 			row := countCells(name(r.name), "", r.counts)
 			if chart {
@@ -177,6 +186,13 @@ func (s *session) statsTable(q reader.StatsQuery, by string, all []rate, limit i
 		span += " and before " + q.Until.UTC().Format("2006-01-02 15:04Z")
 	}
 	s.tell("%s, in steps of %s\n", span, stepped(q.Step))
+	switch {
+	case len(other) == 0:
+	case len(q.Paths)+len(q.Services) > 0:
+		s.tell("%s: decisions of paths or services that have no line of their own; some of them may match\n", reader.OtherPaths)
+	default:
+		s.tell("%s: decisions of paths or services that have no line of their own\n", reader.OtherPaths)
+	}
 	if more > 0 {
 		s.tell("%s more; -n %d shows all\n", cli.Grouped(int64(more)), len(all))
 	}
@@ -261,7 +277,7 @@ type jsonStats struct {
 }
 
 type jsonStatLine struct {
-	Name     string           `json:"name"` // empty: of decisions that have none
+	Name     string           `json:"name"` // empty: of decisions that have none; reader.OtherPaths
 	From     *time.Time       `json:"from"`
 	Counts   map[string]int64 `json:"counts"`
 	DenyRate *float64         `json:"deny_rate"` // null: none was allowed or denied

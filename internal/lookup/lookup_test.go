@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -21,6 +22,7 @@ import (
 
 	"docket/internal/archive"
 	"docket/internal/config"
+	"docket/internal/decision"
 	"docket/internal/envelope"
 	"docket/internal/ledger"
 	"docket/internal/reader"
@@ -137,10 +139,23 @@ func (w *world) spool(name string, content []byte) string {
 
 func spooled(t *testing.T, topic string, values ...string) []byte {
 	t.Helper()
+	return spooledWith(t, topic, nil, values...)
+}
+
+func spooledWith(t *testing.T, topic string, pairs []string, values ...string) []byte {
+	t.Helper()
+	headers := []any{}
+	for i := 0; i < len(pairs); i += 2 {
+		headers = append(headers, map[string]any{"key": pairs[i], "value": pairs[i+1]})
+	}
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	for _, v := range values {
-		line, err := json.Marshal(map[string]any{"topic": topic, "key": nil, "value": v, "headers": []any{}, "timestamp": "2026-05-01T12:00:00Z"})
+		record := map[string]any{"topic": topic, "key": nil, "value": v, "headers": headers, "timestamp": "2026-05-01T12:00:00Z"}
+		if !utf8.ValidString(v) {
+			record["value"], record["value_encoding"] = []byte(v), "base64"
+		}
+		line, err := json.Marshal(record)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -211,6 +226,44 @@ func TestFind_EachPlace(t *testing.T) {
 				t.Errorf("not looked at: %v, %s", a.NotLooked, a.Verdict())
 			}
 		})
+	}
+}
+
+// Refused decisions that share a dead letter are found each by its id, with its place in the upload and its own code, in the topic and in a spool.
+func TestFind_SharedLetter(t *testing.T) {
+	t.Parallel()
+	const torn = `{"timestamp":"2026-05-01T11:00:00Z","decision_id":"d-1"`
+	array := "[\n\n0,\n\n\n" + log("d-1", `,"labels":7`) + ",1]"
+	for name, c := range map[string]struct {
+		value string
+		count string
+		index int
+		code  string
+	}{
+		"array":              {array, "3", 6, "wrong_type"},
+		"gzip":               {string(decision.Zip([]byte(array))), "3", 6, "wrong_type"},
+		"lines":              {"\n\n\n" + log("x", "") + "\n\n" + torn, "2", 5, "syntax"},
+		"lines, none whole":  {"\n\n{\n\n\n" + torn, "2", 5, "syntax"},
+		"stored now":         {"[\n" + log("d-1", "") + ",1]", "2", 1, "missing_field"},
+		"not as many":        {array, "4", 1, "missing_field"},
+		"no count of others": {array, "x", 1, "missing_field"},
+	} {
+		for _, spool := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", spooled ", spool), func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t)
+				headers := []string{"x-original-topic", "logs", "x-original-partition", "3", "x-original-offset", "41", "x-failure-kind", "decode", "x-failure-code", "missing_field", "x-refused-decisions", c.count}
+				if spool {
+					w.spool("1700000000_a_1.jsonl.gz", spooledWith(t, "dlq", headers, c.value))
+				} else {
+					w.put("dlq", c.value, headers...)
+				}
+				f := one(t, w.find())
+				if want := (envelope.Origin{Topic: "logs", Partition: 3, Offset: 41, Index: c.index}); f.Origin.Topic != want.Topic || f.Origin.Partition != want.Partition || f.Origin.Offset != want.Offset || f.Origin.Index != want.Index || f.Code != c.code {
+					t.Errorf("%+v, code %s", f.Origin, f.Code)
+				}
+			})
+		}
 	}
 }
 

@@ -70,7 +70,7 @@ func (s *search) readSpool(ctx context.Context, dir string, left *int64) spoolRe
 		case set.KafkaParkingDLQTopic:
 			where = Exhausted
 		}
-		for _, c := range s.claims(r.Value) {
+		for _, c := range s.claims(where, r) {
 			f := s.record(where, r, c)
 			if f.Origin.Topic == r.Topic { // it says no other place, and it has none in that topic yet
 				f.Origin.Partition, f.Origin.Offset = envelope.NoPlace, envelope.NoPlace

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -141,7 +142,7 @@ func (s *search) readPart(ctx context.Context, topics Topics, p *part, limits Li
 			return errBound
 		}
 		p.read++
-		for _, c := range s.claims(r.Value) {
+		for _, c := range s.claims(p.where, r) {
 			p.found = append(p.found, hit{c.id, s.record(p.where, r, c), c.body})
 		}
 		if len(p.found) > mostFound*len(s.order) {
@@ -178,11 +179,13 @@ type claim struct {
 	time  time.Time
 	code  string // why the decoder refuses it; empty: it does not
 	body  []byte
+
+	shared bool // it is one of those that share a dead letter, so index and code are its own
 }
 
-// claims are the decisions of a value that have one of the ids, also those that the decoder refuses as far as they can be read. No value
+// claims are the decisions of a record that have one of the ids, also those that the decoder refuses as far as they can be read. No value
 // ends a look-up, so a panic of the decoder says here that the value cannot be read.
-func (s *search) claims(value []byte) (all []claim) {
+func (s *search) claims(where Where, r *kgo.Record) (all []claim) {
 	defer func() {
 		if recover() != nil {
 			all = nil
@@ -194,24 +197,42 @@ func (s *search) claims(value []byte) (all []claim) {
 			all = append(all, c)
 		}
 	}
-	read, refused := decision.Decode(value, s.mostRecord())
-	if refused != nil {
-		c := decision.ClaimOf(value)
-		add(c.ID, claim{index: envelope.NoIndex, time: c.Time, code: string(refused.Reason)})
-		return all
+	parts, shared := s.rest(where, r)
+	sole := false
+	if !shared {
+		read, refused := decision.Decode(r.Value, s.mostRecord())
+		if refused != nil {
+			c := decision.ClaimOf(r.Value)
+			add(c.ID, claim{index: envelope.NoIndex, time: c.Time, code: string(refused.Reason)})
+			return all
+		}
+		parts, sole = read.Parts, read.Sole
 	}
-	for i, part := range read.Parts {
-		if read.Sole {
-			i = envelope.NoIndex
+	for _, part := range parts {
+		if sole {
+			part.Index = envelope.NoIndex
 		}
 		if part.Err != nil {
 			c := decision.ClaimOf(part.Value)
-			add(c.ID, claim{index: i, time: c.Time, code: string(part.Err.Reason)})
+			add(c.ID, claim{index: part.Index, time: c.Time, code: string(part.Err.Reason), shared: shared})
 			continue
 		}
-		add(part.Log.ID, claim{index: i, time: part.Log.Time, body: part.Log.Came()})
+		add(part.Log.ID, claim{index: part.Index, time: part.Log.Time, body: part.Log.Came(), shared: shared})
 	}
 	return all
+}
+
+// rest are the decisions that share a dead letter, each with its place in the upload that they came in; false where the record is no such letter.
+func (s *search) rest(where Where, r *kgo.Record) (parts []decision.Part, shared bool) {
+	if where != Dead && where != Exhausted || !slices.ContainsFunc(r.Headers, func(h kgo.RecordHeader) bool { return h.Key == envelope.Refused }) {
+		return nil, false
+	}
+	n := s.look.Settings.HeaderKeys().OpenDead(r).Refused
+	if n == 0 {
+		return nil, false
+	}
+	parts, shared = new(decision.Decoder).Rest(r.Value, s.mostRecord())
+	return parts, shared && len(parts) == n
 }
 
 func (s *search) mostRecord() int64 {
@@ -244,6 +265,9 @@ func (s *search) record(where Where, r *kgo.Record, c claim) Found {
 		d := keys.OpenDead(r)
 		f.Origin, f.Kind, f.Code, f.FailedAt, f.Letter = d.Origin, d.Cause.Kind, d.Cause.Code, d.FailedAt, d.ID
 		f.Unproven = d.Cause.Kind == envelope.Foreign
+		if c.shared && c.code != "" {
+			f.Code = c.code
+		}
 	default:
 		f.Origin = envelope.Open(r).Origin
 	}

@@ -33,22 +33,38 @@ const (
 	uncountedSQL = `SELECT count(*) FROM (SELECT FROM %table% d WHERE d.stored_at >= (SELECT stored_before FROM decision_counts_mark) LIMIT $1::int8 + 1) AS few`
 
 	// countLackingSQL adds what the table has of a day, stored before the mark, and the counts do not: rows of another database, or of
-	// an archive that is older than the counts.
+	// an archive that is older than the counts. What lacks under its own path can have been counted as (other), of its service or of all.
 	countLackingSQL = `
 WITH has AS MATERIALIZED (
-SELECT hour, path, service, ` + tallySQL + `
+SELECT hour, path, service, v, count(*) AS n
   FROM (SELECT date_trunc('hour', d.ts, 'UTC') AS hour, d.path, d.service, ` + verdictSQL + ` AS v FROM decision_logs d
          WHERE d.ts >= $1::timestamptz AND d.ts < $2::timestamptz AND d.stored_at < (SELECT stored_before FROM decision_counts_mark)) AS d
- GROUP BY hour, path, service),
+ GROUP BY hour, path, service, v),
 counted AS MATERIALIZED (
-SELECT hour, path, service, sum(allowed) AS allowed, sum(denied) AS denied, sum(undefined) AS undefined, sum(error) AS error, sum(other) AS other
-  FROM decision_counts WHERE hour >= $1::timestamptz AND hour < $2::timestamptz GROUP BY hour, path, service),
+SELECT c.hour, c.path, c.service, x.v, sum(x.n) AS n
+  FROM decision_counts c, LATERAL (VALUES ('allowed', c.allowed), ('denied', c.denied), ('undefined', c.undefined), ('error', c.error), ('other', c.other)) AS x (v, n)
+ WHERE c.hour >= $1::timestamptz AND c.hour < $2::timestamptz GROUP BY 1, 2, 3, 4),
+lacks AS (
+SELECT h.hour, h.path, h.service, h.v, greatest(h.n - coalesce(c.n, 0), 0) AS n
+  FROM has h LEFT JOIN counted c ON ` + sameLineSQL + `),
+others AS MATERIALIZED (
+SELECT c.hour, coalesce(c.service, '') AS service, c.v, sum(greatest(c.n - coalesce(h.n, 0), 0)) AS n
+  FROM counted c LEFT JOIN has h ON ` + sameLineSQL + ` WHERE c.path = '(other)' GROUP BY 1, 2, 3),
+of_service AS (
+SELECT l.hour, l.path, l.service, l.v, least(l.n, greatest(sum(l.n) OVER (PARTITION BY l.hour, l.service, l.v ORDER BY l.path) - coalesce(o.n, 0), 0)) AS n
+  FROM lacks l LEFT JOIN others o ON o.hour = l.hour AND o.v = l.v AND o.service = coalesce(l.service, '') AND o.service <> '(other)'),
+of_all AS (
+SELECT l.hour, l.path, l.service, l.v, least(l.n, greatest(sum(l.n) OVER (PARTITION BY l.hour, l.v ORDER BY l.service, l.path) - coalesce(o.n, 0), 0)) AS n
+  FROM of_service l LEFT JOIN others o ON o.hour = l.hour AND o.v = l.v AND o.service = '(other)'),
 fresh AS MATERIALIZED (
-SELECT * FROM (
-SELECT h.hour, h.path, h.service, greatest(h.allowed - coalesce(c.allowed, 0), 0) AS allowed, greatest(h.denied - coalesce(c.denied, 0), 0) AS denied,
-       greatest(h.undefined - coalesce(c.undefined, 0), 0) AS undefined, greatest(h.error - coalesce(c.error, 0), 0) AS error, greatest(h.other - coalesce(c.other, 0), 0) AS other
-  FROM has h LEFT JOIN counted c ON c.hour = h.hour AND c.path IS NOT DISTINCT FROM h.path AND c.service IS NOT DISTINCT FROM h.service) AS l
- WHERE allowed + denied + undefined + error + other > 0)` + keepSQL
+SELECT hour, path, service, coalesce(sum(n) FILTER (WHERE v = 'allowed'), 0) AS allowed, coalesce(sum(n) FILTER (WHERE v = 'denied'), 0) AS denied,
+       coalesce(sum(n) FILTER (WHERE v = 'undefined'), 0) AS undefined, coalesce(sum(n) FILTER (WHERE v = 'error'), 0) AS error,
+       coalesce(sum(n) FILTER (WHERE v = 'other'), 0) AS other
+  FROM of_all WHERE n > 0 GROUP BY 1, 2, 3)` + keepSQL
+
+	// sameLineSQL joins by what can be hashed, and then tells what is empty from what is NULL.
+	sameLineSQL = `c.hour = h.hour AND c.v = h.v AND coalesce(c.path, '') = coalesce(h.path, '') AND coalesce(c.service, '') = coalesce(h.service, '')
+       AND c.path IS NOT DISTINCT FROM h.path AND c.service IS NOT DISTINCT FROM h.service`
 
 	// holderSQL is who holds the mark back: of the transactions that openSQL has, that which is open for longest.
 	holderSQL = `

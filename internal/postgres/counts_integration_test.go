@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -35,6 +36,14 @@ type tallied struct {
 	writer  *pgx.Conn // has a transaction open now and then
 	open    pgx.Tx
 	pending []talliedRow
+	few     bool // paths have a name of their own
+}
+
+// fewNames has one path of a service have a name, and four in all.
+func (w *tallied) fewNames() {
+	w.t.Helper()
+	w.few = true
+	w.Exec(w.t, `CREATE OR REPLACE FUNCTION decision_counts_most(OUT of_service int, OUT in_all int) LANGUAGE sql STABLE AS $$ SELECT 1, 4 $$`)
 }
 
 // execer is a connection or a transaction on one.
@@ -64,6 +73,9 @@ func (w *tallied) rowsOf(on execer, n int) (rows []talliedRow) {
 	for range n {
 		w.n++
 		r := talliedRow{ts: w.from.Add(time.Duration(w.random.IntN(72*3600)) * time.Second), path: []string{"", "a/b", "a/c", "z"}[w.random.IntN(4)]}
+		if w.few {
+			r.path = []string{"", "a/b", "a/c", "z", "b/a", "c/a", "(other)", "(other)/a"}[w.random.IntN(8)]
+		}
 		if w.random.IntN(8) == 0 {
 			r.ts = r.ts.Truncate(24 * time.Hour).Add(24*time.Hour - time.Duration(w.random.IntN(2))*time.Microsecond)
 		}
@@ -106,6 +118,9 @@ func (w *tallied) exact(store reader.Store, halves bool) {
 				}
 				stats, err := store.Stats(w.t.Context(), q)
 				check(w.t, err)
+				if w.few {
+					stats, want = w.brought(q, stats, want)
+				}
 				for _, s := range stats {
 					for v, n := range s.Counts {
 						key := fmt.Sprint(s.From, s.Name, v)
@@ -123,14 +138,45 @@ func (w *tallied) exact(store reader.Store, halves bool) {
 	}
 }
 
+// brought checks that no name has more than it should, and brings the names of each step together.
+func (w *tallied) brought(q reader.StatsQuery, stats []reader.Stats, byName map[string]int64) (sums []reader.Stats, want map[string]int64) {
+	w.t.Helper()
+	if !slices.IsSortedFunc(stats, reader.Stats.Compare) {
+		w.t.Errorf("not in order: %v", stats)
+	}
+	want = map[string]int64{}
+	for _, r := range w.all {
+		if !r.ts.Before(q.Since) {
+			want[fmt.Sprint(q.Since.Add(r.ts.Sub(q.Since).Truncate(q.Step)).UTC(), "", r.verdict)]++
+		}
+	}
+	for _, s := range stats {
+		for v, n := range s.Counts {
+			if most := byName[fmt.Sprint(s.From, s.Name, v)]; n > most && s.Name != reader.OtherPaths {
+				w.t.Errorf("%s has %d %s, and there are %d, after %s", s.Name, n, v, most, w.moved)
+			}
+		}
+		if len(sums) == 0 || !sums[len(sums)-1].From.Equal(s.From) {
+			sums = append(sums, reader.Stats{From: s.From, Counts: map[reader.Verdict]int64{}})
+		}
+		for v, n := range s.Counts {
+			sums[len(sums)-1].Counts[v] += n
+		}
+	}
+	return sums, want
+}
+
 // TestRatesAreExactAtEveryMoment: whatever was stored, counted, archived and restored, in whatever order, the answers by the day, from the
 // counts of days, and by the hour, from those of hours, are what counting by hand gives.
 func TestRatesAreExactAtEveryMoment(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(3) {
+	for _, seed := range []uint64{0, 1, 2, 5, 6, 7} {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			w := newTallied(t, seed)
+			if seed > 2 {
+				w.fewNames()
+			}
 			done := map[string]int{}
 			for range 40 {
 				what := w.step()
@@ -289,7 +335,21 @@ func TestWithoutRightsOnTheCountsTheAnswersAreRight(t *testing.T) {
 // TestADayOfAnotherDatabaseIsCountedOnceItIsRestored: its rows are older than the mark, and nobody counted them here.
 func TestADayOfAnotherDatabaseIsCountedOnceItIsRestored(t *testing.T) {
 	t.Parallel()
+	for _, few := range []bool{false, true} {
+		t.Run(map[bool]string{false: "all names", true: "few names"}[few], func(t *testing.T) {
+			t.Parallel()
+			countedOnceRestored(t, few)
+		})
+	}
+}
+
+func countedOnceRestored(t *testing.T, few bool) {
+	t.Helper()
 	w, drill := newTallied(t, 10), newTallied(t, 11)
+	if few {
+		w.fewNames()
+		drill.fewNames()
+	}
 	w.settle()
 	w.all = append(w.all, w.rowsOf(w.other, 60)...)
 	w.archive(true)

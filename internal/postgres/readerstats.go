@@ -1,9 +1,9 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -59,7 +59,7 @@ func (r *Reader) Stats(ctx context.Context, q reader.StatsQuery) ([]reader.Stats
 	for _, s := range sums {
 		all = append(all, *s)
 	}
-	slices.SortFunc(all, func(a, b reader.Stats) int { return cmp.Or(a.From.Compare(b.From), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(all, reader.Stats.Compare)
 	return all, nil
 }
 
@@ -100,11 +100,34 @@ func countedIn(ctx context.Context, tx pgx.Tx, q reader.StatsQuery) (string, err
 // counted adds what the counts say.
 func counted(ctx context.Context, tx pgx.Tx, q reader.StatsQuery, from string, sums map[statsLine]*reader.Stats) error {
 	var args []any
-	sql := `SELECT date_bin(` + arg(&args, q.Step) + `::interval, d.at, ` + arg(&args, q.Since) + `::timestamptz), ` + named(q) +
+	fits, name := countedName(q, &args)
+	sql := `SELECT date_bin(` + arg(&args, q.Step) + `::interval, d.at, ` + arg(&args, q.Since) + `::timestamptz), ` + name +
 		`, sum(d.allowed)::bigint, sum(d.denied)::bigint, sum(d.undefined)::bigint, sum(d.error)::bigint, sum(d.other)::bigint
 		FROM ` + from + ` AS d WHERE d.at >= ` + arg(&args, q.Since) + `::timestamptz AND d.at < ` + arg(&args, q.Until) + `::timestamptz AND ` +
-		conditions(reader.Filter{Paths: q.Paths, Services: q.Services}, &args) + ` GROUP BY 1, 2`
+		fits + ` GROUP BY 1, 2`
 	return collectStats(sums)(tx.Query(ctx, sql, args...))
+}
+
+// countedName is which lines of the counts q means, and the name that each has in the answer. Lines of OtherPaths are meant, too,
+// where decisions that fit can be in them.
+func countedName(q reader.StatsQuery, args *[]any) (fits, name string) {
+	of, name := []string{"TRUE"}, named(q)
+	if len(q.Paths) > 0 {
+		services := []string{reader.OtherPaths}
+		for _, p := range q.Paths {
+			service, _, _ := strings.Cut(p, "/")
+			services = append(services, service)
+		}
+		other := "d.path = " + arg(args, reader.OtherPaths) + "::text"
+		of = append(of, "("+pathsSQL(q.Paths, args)+" OR "+other+" AND d.service = ANY("+arg(args, services)+"::text[]))")
+		if !slices.Contains(q.Paths, reader.OtherPaths) {
+			name = "CASE WHEN " + other + " THEN d.path ELSE " + name + " END"
+		}
+	}
+	if len(q.Services) > 0 {
+		of = append(of, "d.service = ANY("+arg(args, append([]string{reader.OtherPaths}, q.Services...))+"::text[])")
+	}
+	return strings.Join(of, " AND "), name
 }
 
 // live adds what was stored from the mark on.

@@ -1,7 +1,9 @@
 package reader
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -56,6 +58,24 @@ func NewStatsQuery(since, until time.Time, step string, now time.Time) (StatsQue
 		return q, wrong("that is %d steps, and at most %d are counted at once: take a longer step", n, mostSteps)
 	}
 	return q, nil
+}
+
+// Compare is the order of lines: by time, then by name, OtherPaths last.
+func (s Stats) Compare(o Stats) int {
+	return cmp.Or(s.From.Compare(o.From), CompareNames(s.Name, o.Name))
+}
+
+// CompareNames is the order of names: OtherPaths comes last.
+func CompareNames(a, b string) int {
+	switch {
+	case a == b:
+		return 0
+	case a == OtherPaths:
+		return 1
+	case b == OtherPaths:
+		return -1
+	}
+	return strings.Compare(a, b)
 }
 
 // DenyRate is how many of those that were allowed or denied were denied, 0 to 1; false: there was none.

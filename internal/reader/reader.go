@@ -123,10 +123,14 @@ type StatsQuery struct {
 	ByPath       bool // a line for each path, else for each service
 }
 
+// OtherPaths is the name of the line of paths, and of services, that have no line of their own: names are few, and whoever sends decisions
+// can invent paths without end. With a filter that line is in the answer wherever decisions that fit can be in it.
+const OtherPaths = "(other)"
+
 // Stats is what one line of an answer counts.
 type Stats struct {
 	From   time.Time // of the step
-	Name   string    // the path or the service; empty: decisions that have none
+	Name   string    // the path or the service; empty: decisions that have none; OtherPaths
 	Counts map[Verdict]int64
 }
 
@@ -142,6 +146,6 @@ type Store interface {
 	// Follow returns what was stored since t and fits f, in the order in which it was stored, each decision once however late
 	// its transaction ended, and the place to go on from. It returns at once, with nothing where nothing is new.
 	Follow(ctx context.Context, f Filter, t Tail, limit int, payload bool) ([]Decision, Tail, error)
-	// Stats counts; lines without any decision are left out.
+	// Stats counts; lines without any decision are left out. They are in the order of [Stats.Compare].
 	Stats(ctx context.Context, q StatsQuery) ([]Stats, error)
 }

@@ -288,7 +288,7 @@ func (d *database) refusals(t *testing.T) {
 		"clerk": {`UPDATE dead_letter_audit SET actor = 'x'`, `SELECT decision_logs_make_partitions(1)`, `INSERT INTO dead_letter_audit (dead_letter_id, act, actor, why, attempts, login) VALUES ('x', 'closed', 'x', 'x', 0, 'x')`,
 			`DELETE FROM dead_letters`, `DELETE FROM dead_letter_outbox`, `DELETE FROM dead_letter_counts`, `INSERT INTO dead_letter_days DEFAULT VALUES`, `UPDATE dead_letter_job_ends SET n = 0`,
 			`DELETE FROM decision_counts`, `INSERT INTO decision_counts DEFAULT VALUES`, `DELETE FROM decision_counts_days`, `UPDATE decision_counts_mark SET stored_before = 'infinity'`,
-			`SELECT decision_counts_keep('{}')`, `SELECT dead_letters_keep()`, `CREATE OR REPLACE FUNCTION dead_letters_keep() RETURNS interval LANGUAGE sql AS 'SELECT NULL::interval'`},
+			`SELECT decision_counts_keep('{}')`, `SELECT decision_counts_most()`, `DELETE FROM decision_counts_names`, `SELECT dead_letters_keep()`, `CREATE OR REPLACE FUNCTION dead_letters_keep() RETURNS interval LANGUAGE sql AS 'SELECT NULL::interval'`},
 	} {
 		conn := d.connect(login)
 		for _, sql := range append(slices.Clone(everywhere), more...) {

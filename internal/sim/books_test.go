@@ -87,7 +87,15 @@ func (w *world) retried(s *ledger.Sending, l *ledger.Entry, lines []ledger.Audit
 	if !known {
 		return nil, nil
 	}
-	return came(l, lines), was.Decisions[at.Index : at.Index+1]
+	value := came(l, lines)
+	if l.Refused > 0 {
+		held, ok := heldBy(l, value, &was)
+		if !ok {
+			return value, nil
+		}
+		return value, held
+	}
+	return value, was.Decisions[at.Index : at.Index+1]
 }
 
 // sameHeaders says whether a record that was put back has the headers of its dead letter, and its mark.
@@ -173,6 +181,9 @@ func (w *world) effect(ev *evidence, s *ledger.Sending, l *ledger.Entry) string 
 		case e != nil && e.isStored(ev):
 		case e != nil:
 			return "it is said to be stored, and not all of what it was edited to are rows"
+		case l.Refused > 0 && w.apart(ev, places):
+		case l.Refused > 0:
+			return "it is said to be stored, and not each of its decisions has a row or a dead letter of its own"
 		case d == nil || d.ID == "" || ev.rows[d.Identity()] == 0 || !verify.SameJSON(ev.bodies[d.Identity()], d.Body):
 			return "it is said to be stored, and no row is this decision"
 		}

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -39,7 +40,7 @@ const (
 // is about it.
 var natures = sync.OnceValue(func() map[string]nature {
 	all := map[string]nature{}
-	for _, r := range pool() {
+	for _, r := range slices.Concat(pool(), floods()) {
 		for _, d := range r.Decisions {
 			h := fnv.New32a()
 			_, _ = h.Write([]byte(d.ID)) // a hash takes everything
@@ -155,7 +156,7 @@ func (w *world) outlived(rows []pgmodel.Row, letters []letter) func(verify.Forwa
 	}
 	return func(f verify.Forwarded) bool {
 		at, known := w.ledger.Canonical(f.Place)
-		if f.Home != home.DeadLetter || f.Code != byCheck || !known || !again[at] || !f.FailedAt.Before(w.repaired) {
+		if f.Home != home.DeadLetter || f.Code != byCheck || !known || !again[at] || !f.FailedAt.Before(w.repaired) && !w.wasRefused(at, w.repaired) {
 			return false
 		}
 		r, _ := w.ledger.At(at.Topic, at.Partition, at.Offset)
@@ -178,6 +179,15 @@ func (w *world) deserved(rows []pgmodel.Row, forwarded []verify.Forwarded) *cons
 	}
 	return w.ledger.Judged(func(at conservation.Place, d conservation.Decision) string {
 		return w.code(d, stored[identity(d.ID, d.Time)], blamed[at])
+	})
+}
+
+// wasRefused says whether the CHECK refused a decision before a time. Between that and the letter a probe has to pass, and the CHECK may be dropped then.
+func (w *world) wasRefused(at verify.Place, before time.Time) bool {
+	return slices.ContainsFunc(w.processes(), func(p *process) bool {
+		return slices.ContainsFunc(w.witness.of(p), func(t try) bool {
+			return t.code == byCheck && len(t.rows) == 1 && t.rows[0] == at && t.at.Before(before)
+		})
 	})
 }
 

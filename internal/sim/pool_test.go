@@ -34,6 +34,9 @@ var pool = sync.OnceValue(func() []conservation.Record {
 
 // twisted is a record as it is produced.
 func twisted(a arrival) conservation.Record {
+	if a.Flood {
+		return floods()[a.Record]
+	}
 	r := pool()[a.Record]
 	if a.Twist != contrary || len(r.Decisions) != 1 || r.Decisions[0].Code != "" || r.Decisions[0].ID == "" || !bytes.HasPrefix(r.Decisions[0].Body, []byte("{")) {
 		return r

@@ -44,6 +44,7 @@ type arrival struct {
 	Record    int // of the pool
 	Partition int32
 	Twist     twist
+	Flood     bool // Record is one of [floods]
 }
 
 // twist is what is done to a record of the pool before it is produced.
@@ -127,6 +128,7 @@ func plan(seed uint64) *schedule {
 	s.edits(d)
 	s.ByJob = d.IntN(2) == 0
 	slices.SortStableFunc(s.Events, func(a, b event) int { return cmp.Compare(a.At, b.At) })
+	s.floods()
 	return s
 }
 

@@ -219,12 +219,16 @@ func (s *Store) Stats(_ context.Context, q reader.StatsQuery) ([]reader.Stats, e
 	f := reader.Filter{Since: q.Since, Until: until, Paths: q.Paths, Services: q.Services}
 	var all []reader.Stats
 	for _, d := range s.stored {
-		if !Fits(f, d) {
-			continue
-		}
 		name := d.Service
 		if q.ByPath {
 			name = d.Path
+		}
+		fits := Fits(f, d)
+		if textOf(d.Path) == reader.OtherPaths && len(q.Paths)+len(q.Services) > 0 { // as of counts, where it can have any path
+			fits, name = Fits(reader.Filter{Since: f.Since, Until: f.Until}, d), d.Path
+		}
+		if !fits {
+			continue
 		}
 		from := q.Since.Add(d.Time.Sub(q.Since).Truncate(q.Step))
 		line := reader.Stats{From: from, Name: textOf(name), Counts: map[reader.Verdict]int64{}}
@@ -235,7 +239,7 @@ func (s *Store) Stats(_ context.Context, q reader.StatsQuery) ([]reader.Stats, e
 		}
 		all[i].Counts[d.Verdict]++
 	}
-	slices.SortFunc(all, func(a, b reader.Stats) int { return cmp.Or(a.From.Compare(b.From), strings.Compare(a.Name, b.Name)) })
+	slices.SortFunc(all, reader.Stats.Compare)
 	return all, nil
 }
 
