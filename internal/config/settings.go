@@ -78,6 +78,7 @@ type Settings struct {
 
 	DeskGroup         string        `group:"Desk" for:"docket" env:"DOCKET_DESK_GROUP" default:"docket-desk" unit:"consumer group" text:"Consumer group in which the desk reads both dead-letter topics. verify compares its progress with the ledger."`
 	DeskMaxAttempts   int           `for:"docket" env:"DOCKET_DESK_MAX_ATTEMPTS" default:"3" min:"1" max:"1000" unit:"attempts" text:"Failed retries before a dead letter is FAILED. After that, only a person can retry it."`
+	DeskMaxEntered    int           `for:"docket" env:"DOCKET_DESK_MAX_ENTERED" default:"100000" min:"0" max:"1000000000" unit:"dead letters" text:"Dead letters of one client that enter the ledger in an hour, all desks together. Others stay in Kafka and enter later, or are archived before Kafka deletes them. 0 means no limit."`
 	DeskLease         time.Duration `for:"docket" env:"DOCKET_DESK_LEASE" default:"15m" min:"1s" max:"168h" unit:"duration" text:"How long to wait for the result of a retry before its dead letter is PENDING again."`
 	DeskKeepResolved  time.Duration `for:"docket" env:"DOCKET_DESK_KEEP_RESOLVED" default:"168h" min:"1m" max:"87600h" unit:"duration" text:"How long to keep resolved dead letters: 7 days at the least, whatever is set. Their audit entries stay forever."`
 	DeskRelayInterval time.Duration `for:"docket" env:"DOCKET_DESK_RELAY_INTERVAL" default:"1s" min:"10ms" max:"1m" unit:"duration" text:"How often the desk looks for new retries to publish."`
