@@ -21,6 +21,7 @@ type SurplusConfig struct {
 	Holder     string        // of the duty: this desk
 	MaxEntered int           // letters of a client in an hour; 0: any number
 	Interval   time.Duration // between two looks; 0: 10 s
+	Lease      time.Duration // how long a desk that has died keeps the duty; 0: 2 min. A turn takes half of it
 	// Archive writes what is left of a range to one archive and proves it, from offset Next up to Last. read hands the letters out, in portions. It says the
 	// archive's name and how many letters that has. nil: there is no archive.
 	Archive  func(ctx context.Context, s *ledger.Surplus, read func(each func([]ledger.Letter) error) error) (archive string, letters int64, err error)
@@ -58,12 +59,14 @@ func NewSurplus(cfg SurplusConfig, intake *Intake, book SurplusBook, topics Surp
 	if cfg.Interval <= 0 {
 		cfg.Interval = 10 * time.Second
 	}
+	if cfg.Lease <= 0 {
+		cfg.Lease = 2 * time.Minute
+	}
 	cfg.Observer = observed(cfg.Observer)
 	return &Surplus{cfg: cfg, intake: intake, book: book, topics: topics, log: log, told: map[int64]bool{}}
 }
 
 const (
-	surplusLease = 2 * time.Minute
 	// What one transaction takes at most, and after how many records a range is moved on where none of them is its own.
 	surplusRecords = 500
 	surplusBytes   = 8 << 20
@@ -117,13 +120,13 @@ func (s *Surplus) follow(ctx context.Context) error {
 		return err
 	}
 	// A tenth less: ticks are not exact.
-	mine, err := s.book.Duty(ctx, "surplus", s.cfg.Holder, s.cfg.Interval*9/10, surplusLease)
+	mine, err := s.book.Duty(ctx, "surplus", s.cfg.Holder, s.cfg.Interval*9/10, s.cfg.Lease)
 	if err != nil || !mine {
 		return err
 	}
 	s.tell(ranges)
 	now := time.Now()
-	w := surplusWork{Surplus: s, end: now.Add(surplusLease / 2), full: map[string]bool{}, holds: map[string]held{}}
+	w := surplusWork{Surplus: s, end: now.Add(s.cfg.Lease / 2), full: map[string]bool{}, holds: map[string]held{}}
 	due := make([]dueRange, 0, len(ranges))
 	for i := range ranges {
 		r := &ranges[i]
