@@ -26,6 +26,7 @@ type book struct {
 	letters     map[string]*ledger.Entry
 	audit       map[string][]ledger.Audit
 	jobs        []ledger.Job
+	left        []ledger.Surplus
 	err         error  // where it is set everything fails with it
 	hook        func() // at the beginning of each call
 }
@@ -305,3 +306,5 @@ func (horizon) Look(context.Context, time.Time) []desk.HorizonLine {
 	return []desk.HorizonLine{{Topic: "decision-logs-dlq", Oldest: noon, RetentionKnown: true, Used: 0.6, Deadline: noon.Add(time.Hour)},
 		{Topic: "decision-logs-parking", Error: "the brokers said " + marker}}
 }
+
+func (b *book) Surplus(context.Context, bool, int) ([]ledger.Surplus, error) { return b.left, b.err }

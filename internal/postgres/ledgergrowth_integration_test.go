@@ -328,3 +328,20 @@ func TestBounded_MigrationGrants(t *testing.T) {
 		t.Error("a reader may change it")
 	}
 }
+
+// A desk of the release before knows no cap: it enters what it reads, and a range is entered by the next desk that knows it.
+func TestBounded_FormerDesk(t *testing.T) {
+	t.Parallel()
+	d, nextHour := bounded(t, 1)
+	d.enter(ofMany("a", 1, 4)...)
+	former := open(t, d.URL, 0).Ledger() // it calls none of the functions
+	if n, err := former.Enter(t.Context(), ofMany("a", 3, 4), atMost, ann); err != nil || n.New != 4 || n.Left != 0 {
+		t.Fatal(n, err)
+	}
+	nextHour()
+	if n, done := d.late(1, false, ofMany("a", 1, 4)...); n.New != 1 || n.Known != 2 || done.Lost != 0 {
+		t.Fatalf("%+v, %+v", n, done)
+	}
+	same(t, d.ranges(), `decision-logs-dlq/1 a: 2-4 from 5, 3 letters, 3 0 0 entered`)
+	d.adds()
+}
