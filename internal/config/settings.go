@@ -109,7 +109,7 @@ type Settings struct {
 	ReaderSubject    string   `group:"Reader" for:"docket" env:"DOCKET_READER_SUBJECT" default:"requested_by:host" unit:"subject" text:"Field that identifies the subject of a decision: requested_by, requested_by:host, label:NAME or input:/POINTER."`
 	ReaderExtractors []string `for:"docket" env:"DOCKET_READER_EXTRACTORS" unit:"PATH=ROLE:/POINTER, by comma" text:"Where to find a ROLE in the results of a PATH. ROLE is allow, deny, reasons, policies, rules or subject. /POINTER is a JSON pointer into result, empty for all of it; for subject it points into input and must not be empty. PATH/* covers all paths below PATH."`
 
-	ArchiveTo          string `group:"Archive" for:"docket" env:"DOCKET_ARCHIVE_TO" unit:"path or s3://bucket/prefix" text:"Directory or bucket for archived days. Needed by archive and restore, unless --to or --from names it."`
+	ArchiveTo          string `group:"Archive" for:"docket" env:"DOCKET_ARCHIVE_TO" unit:"path or s3://bucket/prefix" text:"Directory or bucket for archived days. Needed by archive and restore, unless --to or --from names it. The desk archives dead letters there that Kafka is about to delete and that had no room in the ledger."`
 	ArchiveS3Endpoint  string `for:"docket" env:"DOCKET_ARCHIVE_S3_ENDPOINT" default:"https://s3.amazonaws.com" unit:"URL" text:"Endpoint of the S3 object storage. Use http:// only on a private network."`
 	ArchiveS3Region    string `for:"docket" env:"DOCKET_ARCHIVE_S3_REGION" default:"us-east-1" unit:"text" text:"Region of the bucket."`
 	ArchiveS3AccessKey string `for:"docket" env:"DOCKET_ARCHIVE_S3_ACCESS_KEY" unit:"text" text:"Access key of the object storage. If it is not set, Docket uses the identity of the machine."`

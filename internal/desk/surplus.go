@@ -23,7 +23,7 @@ type SurplusConfig struct {
 	Interval   time.Duration // between two looks; 0: 10 s
 	Lease      time.Duration // how long a desk that has died keeps the duty; 0: 2 min. A turn takes half of it
 	// Archive writes what is left of a range to one archive and proves it, from offset Next up to Last. read hands the letters out, in portions. It says the
-	// archive's name and how many letters that has. nil: there is no archive.
+	// archive's name and how many letters that has; no name: there were none. nil: there is no archive.
 	Archive  func(ctx context.Context, s *ledger.Surplus, read func(each func([]ledger.Letter) error) error) (archive string, letters int64, err error)
 	Observer Observer // nil: nobody
 }
@@ -256,7 +256,7 @@ func (w *surplusWork) bring(ctx context.Context, r *ledger.Surplus, near bool) e
 		return nil
 	}
 	if near && w.cfg.Archive != nil && r.OrderedBy == "" && end > r.Last {
-		if err := w.archive(ctx, r); err == nil || ctx.Err() != nil || errors.Is(err, ledger.ErrLost) {
+		if done, err := w.archive(ctx, r); done || ctx.Err() != nil || errors.Is(err, ledger.ErrLost) {
 			return lostIsFine(err)
 		}
 	}
@@ -361,12 +361,15 @@ func (w *surplusWork) portions(ctx context.Context, r *ledger.Surplus, end int64
 	return hand(r.Last + 1)
 }
 
-// archive writes what is left of a range to an archive, and closes it.
-func (w *surplusWork) archive(ctx context.Context, r *ledger.Surplus) error {
+// archive writes what is left of a range to an archive, and closes it, where there is anything left.
+func (w *surplusWork) archive(ctx context.Context, r *ledger.Surplus) (done bool, err error) {
 	name, letters, err := w.cfg.Archive(ctx, r, func(each func([]ledger.Letter) error) error {
 		return w.portions(ctx, r, r.Last+1, func(letters []ledger.Letter, _ int64) error { return each(letters) })
 	})
 	var lost int64
+	if err == nil && name == "" {
+		return false, nil
+	}
 	if err == nil {
 		lost, err = w.book.ArchivedSurplus(ctx, r.ID, r.Next, r.Last, name, letters)
 	}
@@ -374,11 +377,11 @@ func (w *surplusWork) archive(ctx context.Context, r *ledger.Surplus) error {
 		if ctx.Err() == nil && !errors.Is(err, ledger.ErrLost) {
 			w.named(w.log.Error(), r).Err(err).Str("hint", "they enter the ledger now: Kafka is about to delete them").Msg("dead letters not archived")
 		}
-		return err
+		return false, err
 	}
 	w.named(w.log.Warn(), r).Int64("letters", letters).Str("archive", name).Str("hint", "docket restore --dead-letters brings them into the ledger").Msg("dead letters archived from Kafka")
 	w.lost(r, lost)
-	return nil
+	return true, nil
 }
 
 // lateRange enters a range.

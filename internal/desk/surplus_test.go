@@ -318,6 +318,9 @@ func TestSurplus_Archive(t *testing.T) {
 			}
 			return fail
 		})
+		if len(offsets) == 0 {
+			return "", 0, err
+		}
 		return "an archive of " + s.Client, int64(len(offsets)), err
 	})
 	f.write("flooder", 4)
@@ -336,10 +339,15 @@ func TestSurplus_Archive(t *testing.T) {
 	f.offer(f.topic.records) // read once more: the archive has them
 	f.want(3, `"flooder" 2-5 from 6: 3, 0 3 0 archived`)
 
+	f.write("flooder", 1)
+	f.topic.records[6].Headers = nil // another record is there now: the topic was made again
+	f.turn()
+	f.want(3, `"flooder" 2-5 from 6: 3, 0 3 0 archived`, `"flooder" 6-6 from 7: 1, 0 0 1 lost`)
+
 	fail = errors.New("no bucket")
 	f.write("flooder", 2)
 	f.turn()
-	f.want(5, `"flooder" 2-5 from 6: 3, 0 3 0 archived`, `"flooder" 6-7 from 8: 2, 2 0 0 entered`)
+	f.want(5, `"flooder" 2-5 from 6: 3, 0 3 0 archived`, `"flooder" 6-6 from 7: 1, 0 0 1 lost`, `"flooder" 7-8 from 9: 2, 2 0 0 entered`)
 	if !strings.Contains(f.log.String(), "dead letters not archived") || f.metric("docket_desk_surplus_forced_total", "") != 2 {
 		t.Error(f.log)
 	}

@@ -6,11 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"docket/internal/envelope"
 	"docket/internal/ledger"
 	"docket/migrations"
 )
@@ -344,4 +346,52 @@ func TestBounded_FormerDesk(t *testing.T) {
 	}
 	same(t, d.ranges(), `decision-logs-dlq/1 a: 2-4 from 5, 3 letters, 3 0 0 entered`)
 	d.adds()
+}
+
+// What never was in the ledger is archived in the form of what was, and comes back: with all that it would have had, RESOLVED.
+func TestBounded_ArchivedComesBack(t *testing.T) {
+	t.Parallel()
+	d, _ := bounded(t, 0)
+	rest := resting(3, "[\n1,2,3]", ledger.Held{Place: 3, ID: `a"\,{b}`, Time: time.Date(2026, 1, 1, 0, 0, 0, 1000, time.UTC)}, ledger.Held{Place: 1, ID: "NULL"})
+	rest.Client = "edge"
+	bare := letter(4, "")
+	bare.Key, bare.Value, bare.Headers, bare.DecisionID, bare.DecisionTime, bare.Path = nil, nil, nil, "", time.Time{}, ""
+	bare.Origin.Partition, bare.Origin.Offset, bare.Origin.Index = envelope.NoPlace, envelope.NoPlace, envelope.NoIndex
+	bare.ID = envelope.ID(bare.Origin, nil)
+	letters := []ledger.Letter{of("edge", 1), of("edge", 2), rest, bare}
+	const row = `SELECT string_agg((to_jsonb(r) - 'group_id')::text, E'\n' ORDER BY dead_letter_id) FROM (SELECT d.*, g.fingerprint, g.kind, g.code, g."table", g."column", g."constraint", g.message AS group_message,
+		h.refused, h.places, h.decision_ids, h.decision_ts AS times, h.hashes
+		FROM dead_letters d JOIN dead_letter_groups g USING (group_id) LEFT JOIN dead_letter_decisions h USING (dead_letter_id)) r`
+	const unlike = `UPDATE dead_letters SET state = 'PENDING', changed_at = '2020-01-01', changed_act = 'entered', changed_by = 'x', why = 'x', seen_at = '2020-01-01', archived_in = NULL`
+	wipe := unwatched + `TRUNCATE dead_letters, dead_letter_decisions, dead_letter_audit, dead_letter_groups RESTART IDENTITY`
+	d.enter(letters...)
+	d.Exec(t, unwatched+unlike)
+	want := d.text(row)
+	d.Exec(t, wipe)
+
+	lines, err := d.Lines(t.Context(), append(letters, letters[0]), ann)
+	if err != nil || len(lines) != len(letters) {
+		t.Fatal(len(lines), err)
+	}
+	c := lettersCarrier(t, d, filepath.Join(t.TempDir(), "shelf"))
+	name, n, err := c.Keep(t.Context(), closedOn, func(each func([]byte) error) error {
+		for _, line := range lines {
+			if err := each(line); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil || n != int64(len(letters)) {
+		t.Fatal(name, n, err)
+	}
+	if done, err := c.Restore(t.Context(), closedOn); err != nil || done.Stored != n {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	same(t, d.text(`SELECT string_agg(DISTINCT concat_ws(' ', state, changed_act, archived_in), ' ') FROM dead_letters`), "RESOLVED restored "+name)
+	if found, err := d.Claims(t.Context(), "NULL", 2); err != nil || len(found) != 1 {
+		t.Errorf("%+v, %v", found, err)
+	}
+	d.Exec(t, unwatched+unlike)
+	same(t, d.text(row), want)
 }
