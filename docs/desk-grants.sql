@@ -29,6 +29,8 @@ GRANT USAGE ON SCHEMA :"schema" TO docket_desk, docket_desk_reader;
 
 GRANT SELECT ON dead_letters, dead_letter_decisions, dead_letter_groups, dead_letter_audit, dead_letter_outbox, dead_letter_jobs, dead_letter_job_ends, dead_letter_counts, dead_letter_days,
     dead_letter_duties, dead_letter_notes, dead_letter_edits, dead_letter_proposals, decision_logs, decision_counts, decision_counts_days, decision_counts_mark TO docket_desk_reader;
+GRANT SELECT ON dead_letter_growth, dead_letter_surplus TO docket_desk_reader, docket_desk;
+GRANT EXECUTE ON FUNCTION dead_letters_hour() TO docket_desk_reader, docket_desk;
 
 GRANT SELECT ON dead_letter_audit, dead_letter_moves, dead_letter_edits, dead_letter_proposals, dead_letter_job_ends, dead_letter_counts, dead_letter_days, decision_counts, decision_counts_days, decision_counts_mark TO docket_desk;
 -- Rows of edited dead letters are marked by a function: it asks the ledger which rows these are.
@@ -44,6 +46,10 @@ GRANT SELECT, INSERT, UPDATE ON dead_letters, dead_letter_outbox, dead_letter_jo
 GRANT SELECT, INSERT ON decision_logs TO docket_desk;
 -- Removing what was resolved long ago, summing up the counters, counting for rates over time.
 GRANT EXECUTE ON FUNCTION dead_letters_remove(timestamptz, int, text, text), dead_letters_compact(), decision_counts_count(interval, interval) TO docket_desk;
+-- What a client has no room for in an hour: functions count it, and say in which range of Kafka it is.
+GRANT EXECUTE ON FUNCTION dead_letters_admit(text[], text[], text[], int[], bigint[], timestamptz[], boolean[], boolean[], bigint, bigint, boolean, bigint[], bigint[]),
+    dead_letters_surplus_pass(bigint, bigint, bigint, timestamptz, text[], bigint), dead_letters_surplus_archived(bigint, bigint, bigint, text, bigint),
+    dead_letters_surplus_order(bigint, text, text), dead_letters_surplus_trim() TO docket_desk;
 
 -- Rights that earlier releases granted. A desk of such a release works without them, except for removing, summing up and counting.
 REVOKE DELETE ON dead_letters, dead_letter_outbox FROM docket_desk;

@@ -37,8 +37,21 @@ func deskRow() row {
 		},
 		{
 			title: "Entered a minute", kind: "timeseries", w: 6, h: 7, unit: "short", none: "no desk",
-			about:   "Dead letters that came into the ledger. new: never seen; known: delivered again; dead_again: a retry that failed. Normal: few.",
+			about:   "Dead letters that came into the ledger. new: never seen; known: delivered again; dead_again: a retry that failed; left: not entered, as a client brought too many. Normal: few.",
 			queries: []query{{expr: "60 * sum by (result) (" + rate("docket_desk_entered_total") + ")", legend: "{{result}}"}},
+		},
+		{
+			title: "Dead letters in Kafka alone", kind: "timeseries", w: 6, h: 7, unit: "short", none: "no desk",
+			about: "Beyond DOCKET_DESK_MAX_ENTERED. open: in Kafka alone; entered later; archived; lost; entered beyond the cap, as Kafka was about to delete them. Normal: 0. docket dlq surplus says whose they are.",
+			queries: []query{
+				{expr: "max by (state) (docket_desk_surplus_letters" + selected + ")", legend: "{{state}}"},
+				{expr: "60 * sum(" + rate("docket_desk_surplus_forced_total") + ")", legend: "beyond the cap, a minute"},
+			},
+		},
+		{
+			title: "Oldest in Kafka alone", kind: "stat", w: 6, h: 7, unit: "s", none: "no desk",
+			about:   "Age of the oldest dead letters that are in Kafka alone. Normal: 0. They are archived or enter before the retention ends.",
+			queries: []query{{expr: "max(docket_desk_surplus_oldest_seconds" + selected + ")", legend: "age"}}, steps: []step{{0, green}, {86400, yellow}},
 		},
 		{
 			title: "Published retries a minute", kind: "timeseries", w: 6, h: 7, unit: "short", none: "no desk",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -109,7 +110,7 @@ func (c *LettersCarrier) Archive(ctx context.Context, day Day) (done LettersArch
 	if left, err = s.Waiting(ctx); err != nil || left == 0 {
 		return done, err
 	}
-	m, err := c.write(ctx, s, source, day)
+	m, err := c.write(ctx, s, source, day, func(each func(line []byte) error) error { return s.Read(ctx, each) })
 	if err != nil {
 		return done, err
 	}
@@ -169,8 +170,43 @@ func (c *LettersCarrier) note(ctx context.Context, s LettersSession, m *Manifest
 	return err
 }
 
-// write makes a new archive of the letters that are in none.
-func (c *LettersCarrier) write(ctx context.Context, s LettersSession, source Source, day Day) (*Manifest, error) {
+// Keep writes letters that are in no ledger to an archive of a day, which may be today, and reads it back. read hands out their lines. Where there are
+// none, there is no archive. It may be killed at any point and run again: then two archives of the day have them, and a restore enters each once.
+func (c *LettersCarrier) Keep(ctx context.Context, day Day, read func(each func(line []byte) error) error) (archive string, letters int64, err error) {
+	s, err := c.Table.Open(ctx, day)
+	if err != nil {
+		return "", 0, err
+	}
+	defer s.Close()
+	source, err := s.Source(ctx)
+	if err != nil {
+		return "", 0, err
+	}
+	m, err := c.write(ctx, s, source, day, func(each func(line []byte) error) error {
+		return read(func(line []byte) error {
+			letters++
+			return each(line)
+		})
+	})
+	switch {
+	case errors.Is(err, errNoLines):
+		return "", 0, nil
+	case err != nil:
+		return "", 0, err
+	}
+	c.tell(StepWritten)
+	if err := CheckWithin(ctx, c.Shelf, m, c.mostLine(), nil); err != nil {
+		return "", 0, fmt.Errorf("read back: %w", err)
+	}
+	c.tell(StepVerified)
+	return m.Name(), letters, nil
+}
+
+// errNoLines says that there is nothing to write.
+var errNoLines = errors.New("there are no lines")
+
+// write makes a new archive of lines.
+func (c *LettersCarrier) write(ctx context.Context, s LettersSession, source Source, day Day, read func(each func(line []byte) error) error) (*Manifest, error) {
 	generation, leftovers, err := next(ctx, c.Shelf, LettersName, day, source.ID)
 	if err != nil {
 		return nil, err
@@ -191,9 +227,12 @@ func (c *LettersCarrier) write(ctx context.Context, s LettersSession, source Sou
 	if c.PartRows > 0 {
 		w.rows = c.PartRows
 	}
-	err = s.Read(ctx, w.line)
+	err = read(w.line)
 	if err == nil {
 		err = w.end()
+	}
+	if err == nil && w.total.Rows == 0 {
+		err = errNoLines
 	}
 	if err != nil {
 		w.abandon()

@@ -292,3 +292,42 @@ func TestLetters_Refusals(t *testing.T) {
 		t.Errorf("taken: %v", err)
 	}
 }
+
+// TestLetters_Keep: letters that are in no ledger are in an archive once it was read back, and come back as others do.
+func TestLetters_Keep(t *testing.T) {
+	t.Parallel()
+	c, b, _ := carrying(t, "closed")
+	lines := func(ids ...string) func(func([]byte) error) error {
+		return func(each func([]byte) error) error {
+			for _, id := range ids {
+				if err := each(fmt.Appendf(nil, `{"dead_letter_id":%q,"value":"of %s"}`, id, id)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+	name, n, err := c.Keep(t.Context(), lettersDay, lines("x", "y", "z"))
+	if err != nil || n != 3 || len(manifests(t, c)) != 1 || manifests(t, c)[0].Name() != name || b.taken {
+		t.Fatalf("%q, %d, %v, taken %v", name, n, err, b.taken)
+	}
+	if name, n, err := c.Keep(t.Context(), lettersDay, lines()); name != "" || n != 0 || err != nil || len(manifests(t, c)) != 1 {
+		t.Errorf("of none: %q, %d, %v", name, n, err)
+	}
+	refused := errors.New("refused")
+	if _, _, err := c.Keep(t.Context(), lettersDay, func(each func([]byte) error) error {
+		return errors.Join(lines("v")(each), refused)
+	}); !errors.Is(err, refused) || len(manifests(t, c)) != 1 {
+		t.Errorf("%v", err)
+	}
+	if _, n, err := c.Keep(t.Context(), lettersDay, lines("x", "w")); n != 2 || err != nil || len(manifests(t, c)) != 2 {
+		t.Errorf("killed before the ledger knew, and once more: %d, %v", n, err)
+	}
+	if done, err := c.Archive(t.Context(), lettersDay); err != nil || done.Letters != 1 || len(manifests(t, c)) != 3 {
+		t.Errorf("what was closed on the day is archived as ever: %+v, %v", done, err)
+	}
+	delete(b.letters, "closed")
+	if back, err := c.Restore(t.Context(), lettersDay); err != nil || back.Stored != 5 || back.Equal != 1 || b.letters["z"].value != "of z" {
+		t.Errorf("%+v, %v", back, err)
+	}
+}

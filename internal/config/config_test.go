@@ -364,7 +364,7 @@ func TestDefaultsOfTheDesk(t *testing.T) {
 		DatabaseURL:    "postgres://docket:hunter2@db/docket",
 		MaxRecordBytes: 16 << 20, StoreTimeout: 8 * time.Second, ProbeInterval: time.Second, PublishTimeout: 10 * time.Second,
 		HTTPAddr: ":8082", LogLevel: "info", LogFormat: "json", ShutdownTimeout: 25 * time.Second,
-		DeskGroup: "docket-desk", DeskMaxAttempts: 3, DeskLease: 15 * time.Minute, DeskKeepResolved: 7 * 24 * time.Hour, DeskFourEyes: true,
+		DeskGroup: "docket-desk", DeskMaxAttempts: 3, DeskMaxEntered: 100_000, DeskLease: 15 * time.Minute, DeskKeepResolved: 7 * 24 * time.Hour, DeskFourEyes: true,
 		DeskRelayInterval: time.Second, DeskRelayBatch: 50, DeskRelayTries: 5,
 		DeskRetryInterval: 5 * time.Minute, DeskRetryFirst: time.Minute, DeskRetryKinds: []string{"transient", "exhausted"},
 		DeskRetryBackoff: 100 * time.Millisecond, DeskRetryMaxBackoff: 10 * time.Second,

@@ -78,7 +78,7 @@ func (in *Intake) Carry(ctx context.Context, a Assignment) error {
 	return nil
 }
 
-// carry brings a batch home: every record of it is in the ledger before its offset is committed.
+// carry brings a batch home: every record of it is in the ledger, or in a range of what is in Kafka alone, before its offset is committed.
 func (in *Intake) carry(ctx context.Context, a Assignment, b *home.Batch) error {
 	records := b.Records()
 	if len(records) == 0 {
@@ -186,19 +186,28 @@ func (in *Intake) once(ctx context.Context, letters []ledger.Letter) (known int,
 	return known, nil
 }
 
-// alone enters a letter, as much of it as the ledger takes. The value is always whole: without it there is nothing to retry.
+// alone enters a letter, as much of it as the ledger takes.
 func (in *Intake) alone(ctx context.Context, l ledger.Letter) (known int, err error) {
+	err = in.reduced(l, func(l ledger.Letter) (err error) {
+		known, err = in.put(ctx, []ledger.Letter{l})
+		return err
+	})
+	return known, err
+}
+
+// reduced hands over a letter, and where the ledger refuses it for its own sake less and less of it. The value is always whole: without it there is
+// nothing to retry.
+func (in *Intake) reduced(l ledger.Letter, put func(ledger.Letter) error) (err error) {
 	for _, form := range []func(ledger.Letter) ledger.Letter{asWhole, asPlain, asBare} {
 		l = form(l)
-		known, err = in.put(ctx, []ledger.Letter{l})
-		if err == nil || errclass.Classify(err).Class != errclass.Data {
-			return known, err
+		if err = put(l); err == nil || errclass.Classify(err).Class != errclass.Data {
+			return err
 		}
 		in.log.Warn().Str("code", errclass.Classify(err).Code).Str("dead_letter_id", l.ID).Str("topic", l.Found.Topic).
 			Int32("partition", l.Found.Partition).Int64("offset", l.Found.Offset).
 			Msg("dead letter entered with fewer details")
 	}
-	return known, err
+	return err
 }
 
 func (in *Intake) put(ctx context.Context, letters []ledger.Letter) (known int, err error) {
@@ -206,9 +215,23 @@ func (in *Intake) put(ctx context.Context, letters []ledger.Letter) (known int, 
 	if err != nil {
 		return 0, err
 	}
+	in.tell(count)
+	return count.Known, nil
+}
+
+// late enters letters that were left.
+func (in *Intake) late(ctx context.Context, book ledger.Growth, p ledger.Portion) (ledger.EnteredCount, ledger.Passed, error) {
+	count, done, err := book.EnterSurplus(ctx, p, in.cfg.MaxAttempts, in.cfg.Actor)
+	if err == nil {
+		count.Left = 0 // they are where they were
+		in.tell(count)
+	}
+	return count, done, err
+}
+
+func (in *Intake) tell(count ledger.EnteredCount) {
 	in.observer.Entered(count)
 	if len(count.Groups) > 0 {
 		in.news(count.Groups)
 	}
-	return count.Known, nil
 }

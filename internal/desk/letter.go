@@ -33,6 +33,9 @@ func (in *Intake) read(d *decision.Decoder, r *kgo.Record) ledger.Letter {
 	}
 	for _, h := range dead.Headers {
 		l.Headers = append(l.Headers, ledger.Header{Key: h.Key, Value: h.Value})
+		if h.Key == envelope.UploadedBy && dead.Cause.Kind != envelope.Foreign { // it is among them only where a key proves it
+			l.Client = string(envelope.Uploader(string(h.Value)))
+		}
 	}
 	if dead.Refused > 0 && in.lookInto(d, &l, dead.Refused) {
 		return l

@@ -17,6 +17,9 @@ type Metrics struct {
 	leftOff            prometheus.Gauge
 	unarchived         prometheus.Gauge
 	unmarked           prometheus.Gauge
+	surplus            *prometheus.GaugeVec
+	surplusOldest      surplusAge
+	forced             prometheus.Counter
 	horizon            horizonMetric
 }
 
@@ -33,8 +36,15 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		unmarked: prometheus.NewGauge(prometheus.GaugeOpts{Name: "docket_desk_edits_unmarked",
 			Help: "Stored retries of edited dead letters whose rows do not say yet that they were edited: edited_audit_id is NULL there."}),
 	}
-	reg.MustRegister(m.entered, m.published, m.letters, m.hold, m.leftOff, m.unarchived, m.unmarked, &m.horizon)
-	for _, result := range []string{"new", "known", "dead_again"} {
+	m.surplus = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "docket_desk_surplus_letters",
+		Help: "Dead letters beyond DOCKET_DESK_MAX_ENTERED: open: in Kafka alone; entered later; archived instead; lost: deleted by Kafka, in the last day."}, []string{"state"})
+	m.forced = prometheus.NewCounter(prometheus.CounterOpts{Name: "docket_desk_surplus_forced_total",
+		Help: "Dead letters that entered the ledger although their client had no room, because Kafka was about to delete them and no archive took them."})
+	reg.MustRegister(m.entered, m.published, m.letters, m.hold, m.leftOff, m.unarchived, m.unmarked, m.surplus, &m.surplusOldest, m.forced, &m.horizon)
+	for _, state := range ledger.SurplusStates() {
+		m.surplus.WithLabelValues(string(state))
+	}
+	for _, result := range []string{"new", "known", "dead_again", "left"} {
 		m.entered.WithLabelValues(result)
 	}
 	for _, result := range []string{"ok", "failed", "refused"} {
@@ -54,6 +64,7 @@ func (m *Metrics) Entered(n ledger.EnteredCount) {
 	m.entered.WithLabelValues("new").Add(float64(n.New))
 	m.entered.WithLabelValues("known").Add(float64(n.Known))
 	m.entered.WithLabelValues("dead_again").Add(float64(n.DeadAgain))
+	m.entered.WithLabelValues("left").Add(float64(n.Left))
 }
 
 // Published counts publishes.
@@ -78,6 +89,41 @@ func (m *Metrics) Unarchived(letters int64) { m.unarchived.Set(float64(letters))
 
 // Unmarked shows how many edits the table does not tell of.
 func (m *Metrics) Unmarked(retries int64) { m.unmarked.Set(float64(retries)) }
+
+// Surplus shows what is not in the ledger.
+func (m *Metrics) Surplus(n ledger.SurplusSums) {
+	for _, state := range ledger.SurplusStates() {
+		m.surplus.WithLabelValues(string(state)).Set(float64(n.Letters[state]))
+	}
+	m.surplusOldest.mu.Lock()
+	defer m.surplusOldest.mu.Unlock()
+	m.surplusOldest.since = n.Oldest
+}
+
+// Forced counts what entered without room.
+func (m *Metrics) Forced(letters int) { m.forced.Add(float64(letters)) }
+
+// surplusAge shows since when something is not in the ledger.
+type surplusAge struct {
+	mu    sync.Mutex
+	since time.Time // zero: nothing is
+}
+
+var surplusAgeDesc = prometheus.NewDesc("docket_desk_surplus_oldest_seconds", "Age of the oldest range of dead letters that are in Kafka alone because their client brought too many; 0: there is none.", nil, nil)
+
+// Describe describes it.
+func (a *surplusAge) Describe(ch chan<- *prometheus.Desc) { ch <- surplusAgeDesc }
+
+// Collect shows it.
+func (a *surplusAge) Collect(ch chan<- prometheus.Metric) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	age := 0.0
+	if !a.since.IsZero() {
+		age = max(0, time.Since(a.since).Seconds())
+	}
+	ch <- prometheus.MustNewConstMetric(surplusAgeDesc, prometheus.GaugeValue, age)
+}
 
 // Held shows that a partition stands still.
 func (m *Metrics) Held(reason string) (release func()) {

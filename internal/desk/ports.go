@@ -88,6 +88,10 @@ type Observer interface {
 	Unarchived(letters int64)
 	// Unmarked is how many stored retries of edited letters have rows that do not say so.
 	Unmarked(retries int64)
+	// Surplus is how many dead letters are in Kafka alone because their clients brought too many.
+	Surplus(n ledger.SurplusSums)
+	// Forced: so many of them entered although their clients had no room, as Kafka was about to delete them.
+	Forced(letters int)
 	// Held: a partition stands still for a reason until release is called.
 	Held(reason string) (release func())
 	// Horizons are how things stand with the topics, good for so long.
@@ -103,6 +107,8 @@ func (unobserved) Letters(map[ledger.State]int64)        {}
 func (unobserved) LeftOff(int64)                         {}
 func (unobserved) Unarchived(int64)                      {}
 func (unobserved) Unmarked(int64)                        {}
+func (unobserved) Surplus(ledger.SurplusSums)            {}
+func (unobserved) Forced(int)                            {}
 func (unobserved) Held(string) (release func())          { return func() {} }
 func (unobserved) Horizons([]HorizonLine, time.Duration) {}
 

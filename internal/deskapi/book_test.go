@@ -29,7 +29,8 @@ type book struct {
 	err         error // where it is set everything fails with it
 	two         bool  // evidence is changed by two persons
 	proposed    []ledger.Proposal
-	refuses     error  // of decisions on proposals
+	refuses     error // of decisions on proposals
+	left        []ledger.Surplus
 	hook        func() // at the beginning of each call
 }
 
@@ -399,3 +400,5 @@ func (horizon) Look(context.Context, time.Time) []desk.HorizonLine {
 	return []desk.HorizonLine{{Topic: "decision-logs-dlq", Oldest: noon, RetentionKnown: true, Used: 0.6, Deadline: noon.Add(time.Hour)},
 		{Topic: "decision-logs-parking", Error: "the brokers said " + marker}}
 }
+
+func (b *book) Surplus(context.Context, bool, int) ([]ledger.Surplus, error) { return b.left, b.err }

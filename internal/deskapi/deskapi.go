@@ -72,6 +72,7 @@ type Book interface {
 	List(ctx context.Context, f ledger.Filter, p ledger.Page) (ledger.List, error)
 	Show(ctx context.Context, id string) (ledger.Entry, error)
 	Claims(ctx context.Context, decisionID string, n int) ([]ledger.Entry, error)
+	Surplus(ctx context.Context, all bool, n int) ([]ledger.Surplus, error)
 	History(ctx context.Context, id string) ([]ledger.Audit, []ledger.Sending, error)
 	Groups(ctx context.Context, f ledger.Filter) ([]ledger.Group, error)
 	Report(ctx context.Context) ([]ledger.ReportLine, error)

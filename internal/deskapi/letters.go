@@ -26,7 +26,23 @@ type listInput struct {
 type LetterList struct {
 	Letters []Letter `json:"letters" nullable:"false"`
 	Next    string   `json:"next,omitempty" doc:"What to give as after; without it there are no more"`
+	// Surplus is on the first page alone.
+	Surplus []Surplus `json:"surplus,omitempty" doc:"On the first page: ranges of dead letters that a desk has read and left in Kafka, as their clients brought too many"`
 }
+
+// Surplus is a range of a dead-letter topic with dead letters of one client that are not in the ledger.
+type Surplus struct {
+	Client    string    `json:"client" doc:"Empty: none that is proven"`
+	Topic     string    `json:"topic"`
+	Partition int32     `json:"partition"`
+	First     int64     `json:"first_offset" doc:"Of what is not in the ledger"`
+	Last      int64     `json:"last_offset"`
+	Letters   int64     `json:"letters" doc:"Dead letters of the client; between them are records of others"`
+	LeftAt    time.Time `json:"left_at"`
+}
+
+// mostSurplus is how many ranges are shown.
+const mostSurplus = 1000
 
 type listOutput struct{ Body LetterList }
 type letterOutput struct{ Body Letter }
@@ -89,6 +105,18 @@ func (s *api) list(ctx context.Context, _ caller, in *listInput) (*listOutput, e
 	out := &listOutput{LetterList{Letters: make([]Letter, 0, len(found.Entries)), Next: found.Next}}
 	for _, e := range found.Entries {
 		out.Body.Letters = append(out.Body.Letters, LetterOf(e))
+	}
+	if in.After != "" {
+		return out, nil
+	}
+	left, err := s.Book.Surplus(ctx, false, mostSurplus)
+	if err != nil {
+		return nil, err
+	}
+	for i := range left {
+		if r := &left[i]; r.Open() > 0 {
+			out.Body.Surplus = append(out.Body.Surplus, Surplus{r.Client, r.Topic, r.Partition, r.Next, r.Last, r.Open(), r.LeftAt.UTC()})
+		}
 	}
 	return out, nil
 }

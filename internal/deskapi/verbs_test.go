@@ -42,6 +42,23 @@ func TestAListIsReadPageByPage(t *testing.T) {
 	}
 }
 
+func TestAListSaysWhatIsInKafkaAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var page deskapi.LetterList
+	if a := w.ask(t, "viewer", "GET", "/dead-letters?limit=2", ""); strings.Contains(a.body, "surplus") {
+		t.Error("nothing is left:", a.body)
+	}
+	w.book.left = []ledger.Surplus{{ID: 1, Topic: "decision-logs-dlq", Partition: 2, Client: "edge", First: 3, Next: 5, Last: 9, Letters: 4, Entered: 1, LeftAt: noon, State: ledger.SurplusOpen}}
+	w.ask(t, "viewer", "GET", "/dead-letters?limit=2", "").into(t, &page)
+	if want := (deskapi.Surplus{Client: "edge", Topic: "decision-logs-dlq", Partition: 2, First: 5, Last: 9, Letters: 3, LeftAt: noon}); len(page.Surplus) != 1 || page.Surplus[0] != want {
+		t.Errorf("%+v", page.Surplus)
+	}
+	if a := w.ask(t, "viewer", "GET", "/dead-letters?limit=2&after="+page.Next, ""); strings.Contains(a.body, "surplus") {
+		t.Error("on the second page:", a.body)
+	}
+}
+
 func TestALetterShowsWhatThereIsAndNoPayload(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

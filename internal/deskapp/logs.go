@@ -29,4 +29,13 @@ func (l logs) Unread(ctx context.Context, topic, group string) (desk.Unread, err
 	return desk.Unread{Oldest: u.Oldest, Records: u.Records, Gone: u.Gone}, err
 }
 
+// surplusTopics makes [desk.SurplusTopics] of Kafka's reader.
+type surplusTopics struct {
+	*kafka.Reader
+	logs
+}
+
+// SurplusTopics are the dead-letter topics as the duty reads them that follows what was left in Kafka.
+func SurplusTopics(r *kafka.Reader) desk.SurplusTopics { return surplusTopics{r, logs{r}} }
+
 var _ desk.Logs = logs{}

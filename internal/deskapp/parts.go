@@ -59,7 +59,7 @@ func open(s config.Settings, o Options, log zerolog.Logger, reg *prometheus.Regi
 	for pool, db := range map[string]*postgres.DB{"work": p.db, "api": p.asked} {
 		prometheus.WrapRegistererWith(prometheus.Labels{"pool": pool}, reg).MustRegister(db.Collector())
 	}
-	p.ledger = p.db.Ledger()
+	p.ledger = p.db.Ledger().Bounded(s.DeskMaxEntered)
 
 	if p.publisher, err = kafka.NewPublisher(p.brokers, kafka.PublisherConfig{Timeout: s.PublishTimeout}, log, reg); err != nil {
 		return nil, err

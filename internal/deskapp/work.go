@@ -50,6 +50,7 @@ func (p *Program) work(reg *prometheus.Registry) error {
 		return config.Complaint{Variable: "DOCKET_DESK_RETRY_KINDS", Text: err.Error()}
 	}
 	p.workers = []worker{
+		desk.NewSurplus(desk.SurplusConfig{Holder: holder, MaxEntered: s.DeskMaxEntered, Archive: archiveSurplus(s, p.parts.db), Observer: metrics}, p.intake, book, SurplusTopics(p.parts.reader), log),
 		desk.NewRelay(desk.RelayConfig{
 			Holder: holder, Topics: RetryTopics(s), Interval: s.DeskRelayInterval, Batch: s.DeskRelayBatch, Tries: s.DeskRelayTries, Lease: RelayLease(s), Extend: s.DeskLease, Observer: metrics, Keys: s.HeaderKeys(),
 		}, book, Publisher(p.parts.publisher), log),

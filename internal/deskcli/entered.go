@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"docket/internal/desk"
+	"docket/internal/ledger"
 )
 
 // besideTimeout is how long a list of dead letters waits for Kafka.
@@ -17,7 +18,9 @@ type jsonLedger struct {
 	Desks      *int   `json:"desks"`       // that are running; null: not known
 	NotEntered *int64 `json:"not_entered"` // dead letters in their topics that no desk has entered yet; null: not known
 	Lost       *int64 `json:"lost"`        // dead letters that were deleted before a desk entered them; null: not known
-	Note       string `json:"note"`        // the same for people; empty: a desk is running and nothing is missing
+	// Surplus are ranges of dead letters that a desk has read and left in Kafka.
+	Surplus []jsonSurplus `json:"surplus,omitempty"`
+	Note    string        `json:"note"` // the same for people; empty: a desk is running and nothing is missing
 }
 
 // beside asks whether a desk is running and what it has not entered, while a list is read. The answer comes within [besideTimeout]
@@ -26,12 +29,19 @@ func (s *session) beside(ctx context.Context) (answer func(empty bool) jsonLedge
 	ctx, cancel := context.WithTimeout(ctx, besideTimeout)
 	var l jsonLedger
 	var backlog desk.Backlog
+	var left []ledger.Surplus
 	asked := make(chan struct{})
 	go func() {
 		defer close(asked)
 		if desks, err := s.sys.Book.Desks(ctx, deskWithin); err == nil {
 			n := len(desks)
 			l.Desks = &n
+		}
+		if ranges, err := s.sys.Book.Surplus(ctx, false, mostSurplus); err == nil {
+			left = ranges
+			for _, r := range ranges {
+				l.Surplus = append(l.Surplus, surplusOf(r))
+			}
 		}
 		if s.sys.Backlog == nil {
 			return
@@ -45,6 +55,9 @@ func (s *session) beside(ctx context.Context) (answer func(empty bool) jsonLedge
 		<-asked
 		cancel()
 		l.Note = noted(l, backlog, empty)
+		if note := leftOut(left); note != "" {
+			l.Note = strings.TrimPrefix(l.Note+"; "+note, "; ")
+		}
 		return l
 	}
 }

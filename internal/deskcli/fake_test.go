@@ -24,6 +24,7 @@ type book struct {
 	sent    map[string][]ledger.Sending
 	jobs    []ledger.Job
 	desks   []string
+	surplus []ledger.Surplus
 	fails   error // of every read, where it is set
 
 	touches   []string // of the evidence, by every edit; none: one person is enough
@@ -464,3 +465,26 @@ func letter(i int, c envelope.Cause, state ledger.State) ledger.Entry {
 }
 
 var _ Book = (*book)(nil)
+
+func (b *book) Surplus(_ context.Context, all bool, n int) ([]ledger.Surplus, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	ranges := slices.DeleteFunc(slices.Clone(b.surplus), func(r ledger.Surplus) bool { return !all && r.State != ledger.SurplusOpen })
+	if all {
+		slices.Reverse(ranges)
+	}
+	return ranges[:min(n, len(ranges))], b.fails
+}
+
+func (b *book) OrderSurplus(_ context.Context, id int64, by ledger.Actor) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := range b.surplus {
+		if r := &b.surplus[i]; r.ID == id && r.State == ledger.SurplusOpen && r.OrderedBy == "" {
+			r.OrderedBy, r.OrderedWhy, r.OrderedAt = by.Name, by.Why, now
+			b.note("range %d is ordered by %s: %s", id, by.Name, by.Why)
+			return nil
+		}
+	}
+	return ledger.ErrNotFound
+}

@@ -87,6 +87,7 @@ func TestUseIsCheckedBeforeSettings(t *testing.T) {
 		"dlq resolve":   {"", "a0a0a0", "a0 --note x", "--all", "--all --note x", "--since nonsense --note x", "--state RESOLVED --note x"},
 		"dlq retry":     {"", "a0a0a0", "a0", "--all", "--all --operator mara", "--since nonsense", "--state RESOLVED --dry-run", "a0a0a0 --rate 5", "a0 --dry-run"},
 		"dlq show":      {"", "a", "a b"},
+		"dlq surplus":   {"x", "--enter x", "--enter 1", "--enter 1 --operator mara", "--reason x"},
 		"health":        {"x", "--bogus"},
 		"help":          {"bogus"},
 		"jobs list":     {"x", "--limit 0"},

@@ -20,7 +20,7 @@ func (s *session) dlq() *cobra.Command {
 		Long: "List, explain, retry, edit and resolve dead letters: records that could not be stored.\n\n" +
 			"Name them by id (its first 6 or more characters are enough), or select many by filter flags.",
 		Example: "  docket dlq groups\n  docket dlq show 3f9a0c1e77b2\n  docket dlq retry 3f9a0c1e77b2 --dry-run",
-	}, s.list(), s.groups(), s.show(), s.retry(), s.edit(), s.proposals(), s.approve(), s.reject(), s.resolve())
+	}, s.list(), s.groups(), s.show(), s.retry(), s.edit(), s.proposals(), s.approve(), s.reject(), s.resolve(), s.surplus())
 }
 
 // ledgerText says what a list of dead letters shows, and what not.

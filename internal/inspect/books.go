@@ -15,6 +15,9 @@ import (
 // mostLetters is how many letters of the ledger are looked at, those that moved last: some hundred bytes each.
 const mostLetters = 200_000
 
+// mostRanges is how many ranges of what was left in Kafka are looked at.
+const mostRanges = 100_000
+
 // books asks the ledger about the letters that moved since a time, and about what was read in the dead-letter topics. It
 // comes after the topics, and the desk's offsets before the ledger: what is below them has to be there by now.
 func (s *System) books(ctx context.Context, ev *verify.Evidence, since time.Time) (*verify.Books, error) {
@@ -55,15 +58,16 @@ func (s *System) missing(ctx context.Context, ev *verify.Evidence, b *verify.Boo
 			traces, at = append(traces, f.Trace()), append(at, i)
 		}
 	}
+	var err error
+	if b.Ranges, err = s.db.Ledger().Surplus(ctx, true, mostRanges); err != nil {
+		return err
+	}
 	known, err := s.db.Ledger().Knows(ctx, traces)
 	if err != nil {
 		return err
 	}
-	b.Asked = len(traces)
 	for n, there := range known {
-		if f := &ev.Forwarded[at[n]]; !there {
-			b.Missing = append(b.Missing, verify.Missing{Topic: f.Found, At: f.At, ID: f.Entry})
-		}
+		b.Looked(&ev.Forwarded[at[n]], there)
 	}
 	return nil
 }

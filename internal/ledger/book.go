@@ -42,6 +42,7 @@ type EnteredCount struct {
 	New       int     // rows that were not there
 	Known     int     // delivered or sent again: nothing changed
 	DeadAgain int     // retries that ended dead
+	Left      int     // not entered: their clients brought too many in this hour, and their range says that they are in Kafka
 	Groups    []Group // fingerprints that were never seen before, with their message and one path
 }
 
@@ -52,6 +53,8 @@ type Intake interface {
 	// at the place where a retry was published, is that retry's end where its value is the one that was retried: attempts + 1, and
 	// PENDING, or FAILED once attempts has reached maxAttempts; a second copy of the same retry changes nothing. Where its value is another
 	// it is one of several decisions of the retried record: a dead letter of its own, with that Parent.
+	// Where the ledger bounds its growth, what a client brings beyond that in an hour, by the ledger's clock, is not entered: it is in a [Surplus] once this returns.
+	// Letters without a Parent count, by the order of their place in the topic.
 	Enter(ctx context.Context, letters []Letter, maxAttempts int, by Actor) (EnteredCount, error)
 }
 
@@ -213,6 +216,7 @@ type Jobs interface {
 // Book is the whole ledger.
 type Book interface {
 	Intake
+	Growth
 	Decider
 	Proposals
 	Relay

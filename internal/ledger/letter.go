@@ -33,6 +33,7 @@ type Letter struct {
 	FailedAt      time.Time
 	Key, Value    []byte // nil stays nil
 	Headers       []Header
+	Client        string // that uploaded it; empty: none that is proven
 	// RetryOf is the mark of the retry whose record this is, empty where it is none; see [Sending].
 	RetryOf string
 	// Refused is how many refused decisions of one upload the value holds, 0 where it is no such rest; Held are those of which an id can be

@@ -38,6 +38,7 @@ type Book struct {
 	fourEyes     bool
 	proposals    map[int64]*proposal
 	lastProposal int64
+	growth       growth
 }
 
 // sending is a row of the outbox.
@@ -85,6 +86,7 @@ func (b *Book) Keep(keep time.Duration) *Book {
 
 var (
 	_ ledger.Intake  = (*Book)(nil)
+	_ ledger.Growth  = (*Book)(nil)
 	_ ledger.Decider = (*Book)(nil)
 
 	_ ledger.Proposals = (*Book)(nil)
@@ -278,11 +280,11 @@ func (s *sending) stands(topic string, partition int32, offset int64) bool {
 	return !s.Published.Stamp.IsZero() && s.Topic == topic && s.Published.Partition == partition && s.Published.Offset == offset
 }
 
-// Has says whether the record at a place of a dead-letter topic was taken in.
+// Has says whether the record at a place of a dead-letter topic was taken in, or is in a range of those that were left.
 func (b *Book) Has(topic string, partition int32, offset int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.entered[ledger.Found{Topic: topic, Partition: partition, Offset: offset}]
+	return b.entered[ledger.Found{Topic: topic, Partition: partition, Offset: offset}] || b.growth.has(topic, partition, offset)
 }
 
 // Lapse lets all leases, those of jobs too, and claims end, and all pauses.

@@ -25,6 +25,12 @@ func (b *Book) Enter(ctx context.Context, letters []ledger.Letter, maxAttempts i
 		return count, err
 	}
 	defer end()
+	count, _, _ = b.enter(letters, maxAttempts, by, now, nil, false)
+	return count, nil
+}
+
+// enter enters letters, of a range that is read again or of none. It gives the ids of those that found no room, and of those that are ends of retries.
+func (b *Book) enter(letters []ledger.Letter, maxAttempts int, by ledger.Actor, now time.Time, of *ledger.Surplus, anyway bool) (count ledger.EnteredCount, left, ended map[string]bool) {
 	batch := slices.Clone(letters)
 	slices.SortStableFunc(batch, func(a, b ledger.Letter) int { return strings.Compare(a.ID, b.ID) })
 	batch = slices.CompactFunc(batch, func(a, b ledger.Letter) bool { return a.ID == b.ID })
@@ -32,21 +38,35 @@ func (b *Book) Enter(ctx context.Context, letters []ledger.Letter, maxAttempts i
 	for i := range batch {
 		hints[i] = b.pointedAt(&batch[i]) // by all before the first changes anything
 	}
+	var own []fresh
+	ended = map[string]bool{}
 	for i := range batch {
 		l := &batch[i]
 		s, parent := b.whose(l, hints[i])
+		ended[l.ID] = s != nil
 		switch {
 		case s != nil && b.died(s, l, maxAttempts, by, now):
 			count.DeadAgain++
-		case s == nil && b.add(l, parent, by, now):
-			count.New++
+		case s == nil && b.isNew(l):
+			own = append(own, fresh{l, parent})
 		}
 	}
-	count.Known = len(letters) - count.New - count.DeadAgain
-	for _, l := range letters {
-		b.entered[ledger.Found{Topic: l.Found.Topic, Partition: l.Found.Partition, Offset: l.Found.Offset}] = true
+	admitted, left := b.admit(own, letters, of, anyway)
+	for _, f := range admitted {
+		b.add(f.Letter, f.parent, by, now)
+		count.New++
 	}
-	return count, nil
+	for i := range letters {
+		l := &letters[i]
+		switch {
+		case left[l.ID]:
+			count.Left++
+		case ended[l.ID] || !b.isNew(l):
+			b.entered[ledger.Found{Topic: l.Found.Topic, Partition: l.Found.Partition, Offset: l.Found.Offset}] = true
+		}
+	}
+	count.Known = len(letters) - count.New - count.DeadAgain - count.Left
+	return count, left, ended
 }
 
 // pointedAt are the sendings that the mark and the place of a letter name, the mark's first. A letter that is there itself is no
@@ -125,18 +145,19 @@ func (b *Book) died(s *sending, l *ledger.Letter, most int, by ledger.Actor, now
 	return true
 }
 
-// add enters a letter of its own, unless it is there or was removed.
-func (b *Book) add(l *ledger.Letter, parent string, by ledger.Actor, now time.Time) bool {
+// isNew says that a letter is not there and was not removed.
+func (b *Book) isNew(l *ledger.Letter) bool {
 	gone := slices.ContainsFunc(b.lines, func(a ledger.Audit) bool {
 		return a.LetterID == l.ID && a.Act == ledger.Removed && (l.Origin.Partition != envelope.NoPlace || !a.At.Before(l.Found.Stamp))
 	})
-	if gone || b.letters[l.ID] != nil {
-		return false
-	}
+	return !gone && b.letters[l.ID] == nil
+}
+
+// add enters a letter of its own.
+func (b *Book) add(l *ledger.Letter, parent string, by ledger.Actor, now time.Time) {
 	own := *l
 	own.RetryOf = ""
 	e := &ledger.Entry{Letter: own, State: ledger.Pending, SeenAt: now, ChangedAt: now, ChangedBy: by.Name, Why: l.Cause.Code, Parent: parent}
 	b.letters[l.ID] = e
 	b.line(e, ledger.Entered, "", ledger.Pending, by, now)
-	return true
 }

@@ -25,6 +25,8 @@ type Topics interface {
 type Book interface {
 	// Claims finds the letters whose value claims a decision_id, at most n, newest failure first.
 	Claims(ctx context.Context, decisionID string, n int) ([]ledger.Entry, error)
+	// Surplus lists the open ranges of the dead-letter topics that a desk has read and did not enter, at most n.
+	Surplus(ctx context.Context, all bool, n int) ([]ledger.Surplus, error)
 }
 
 // Limits bound a look-up. Zero values are those of [DefaultLimits].
@@ -129,6 +131,8 @@ type Found struct {
 	Letter    string    // dead-letter id
 	Day       string    // of an archive
 	Unproven  bool      // nothing proves that Docket wrote its headers
+	// Left says of a dead letter that a desk has read it and left it in Kafka, as its client brought too many.
+	Left bool
 	// Same says that it is the decision that the table has, and no other.
 	Same bool
 
@@ -187,6 +191,7 @@ func (l *Look) All(ctx context.Context, ids []string) []Answer {
 	topics, let := s.open()
 	defer let()
 	s.begin(within, topics, limits)
+	s.surplus(ctx)
 	letters := s.letters(ctx)
 	s.scan(within, topics, letters, limits)
 	s.archives(ctx, limits)
@@ -202,7 +207,9 @@ type search struct {
 	bodies  map[string]int // bytes kept, by id
 	// positions are what the groups have committed, or why that is not known.
 	positions map[string]position
-	spools    []spoolRead
+	// ranges are what desks left in Kafka. They are asked for before the ledger, so what enters meanwhile is seen there.
+	ranges []ledger.Surplus
+	spools []spoolRead
 }
 
 type position struct {
@@ -255,6 +262,20 @@ func (s *search) found(id string, f Found, body []byte) {
 		f.body = slices.Clone(body)
 	}
 	a.Found = append(a.Found, f)
+}
+
+// mostRanges is how many ranges are looked at; there is one of a client in a partition and an hour.
+const mostRanges = 20_000
+
+// surplus asks the ledger what desks left in Kafka.
+func (s *search) surplus(ctx context.Context) {
+	if s.look.Book == nil {
+		return
+	}
+	var err error
+	if s.ranges, err = s.look.Book.Surplus(ctx, false, mostRanges); err != nil {
+		s.failed("dead letters that a desk left in Kafka", err)
+	}
 }
 
 // letters asks the ledger. It says whether the ledger answered.

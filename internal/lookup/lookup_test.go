@@ -43,6 +43,7 @@ type world struct {
 	moved     func(asked string)       // is told what is asked for
 	rows      []reader.Decision
 	letters   []ledger.Entry
+	left      []ledger.Surplus
 	noLedger  error
 	noTable   error
 	shelf     string
@@ -74,6 +75,11 @@ func (w *world) find() Answer { return w.look().Find(w.t.Context(), "d-1") }
 func (w *world) Claims(context.Context, string, int) ([]ledger.Entry, error) {
 	w.moved("ledger")
 	return slices.Clone(w.letters), w.noLedger
+}
+
+func (w *world) Surplus(context.Context, bool, int) ([]ledger.Surplus, error) {
+	w.moved("surplus")
+	return w.left, nil
 }
 
 func (w *world) Committed(_ context.Context, group, topic string) (map[int32]int64, error) {
@@ -405,6 +411,60 @@ func TestFind_LedgerAndTopic(t *testing.T) {
 	w.committed["dlq"] = 99 // of a topic that was there before
 	w.letters = nil
 	one(t, w.find())
+}
+
+// TestFind_Left: what a desk has read and left in Kafka is found there, until it is in the ledger, and a stretch that is too long is named.
+func TestFind_Left(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, id := range []string{"x", "d-1", "x", "x", "x"} {
+		w.put("dlq", log(id, ""), first...)
+	}
+	w.committed["dlq"] = 5
+	if a := w.find(); !a.Nowhere() {
+		t.Errorf("found %+v", a.Found)
+	}
+	w.left = []ledger.Surplus{{Topic: "dlq", First: 0, Next: 1, Last: 1, Letters: 1, State: ledger.SurplusOpen}, {Topic: "dlq", First: 3, Next: 3, Last: 3, Letters: 1, State: ledger.SurplusOpen}}
+	a := w.find()
+	f := one(t, a)
+	if f.Where != Dead || f.Offset != 1 || !f.Left || !strings.Contains(f.Text(noon), "docket dlq surplus") {
+		t.Errorf("%+v: %s", f, f.Text(noon))
+	}
+	if name := "dead letters in dlq that a desk has read and not entered"; !slices.ContainsFunc(a.Looked, func(p Place) bool { return p.Name == name && strings.HasPrefix(p.Note, "3 up to") }) {
+		t.Errorf("looked at %v", a.Looked)
+	}
+	w.limits.Records = 2
+	if a := w.find(); len(a.NotLooked) != 1 || !strings.Contains(a.NotLooked[0].String(), "dead letters in dlq that a desk has read and not entered: only the first 2 of up to 3") {
+		t.Errorf("not looked at %v", a.NotLooked)
+	}
+	w.left[0].Next = 2 // the desk has entered it
+	if a := w.find(); len(a.Found) != 0 {
+		t.Errorf("found %+v", a.Found)
+	}
+	w.left = []ledger.Surplus{{Topic: "dlq", Next: 1, Last: 1, Letters: 1, Entered: 1, State: ledger.SurplusEntered}}
+	if a := w.find(); len(a.Found) != 0 {
+		t.Errorf("found %+v", a.Found)
+	}
+}
+
+// TestFind_LeftEntersMeanwhile: a letter that enters while it is looked for is seen in the ledger or in Kafka, whenever that is.
+func TestFind_LeftEntersMeanwhile(t *testing.T) {
+	t.Parallel()
+	for _, at := range []string{"committed dlq", "surplus", "ledger", "end dlq", "rows"} {
+		w := newWorld(t)
+		w.put("dlq", log("d-1", ""), first...)
+		w.committed["dlq"] = 1
+		w.left = []ledger.Surplus{{Topic: "dlq", Last: 0, Letters: 1, State: ledger.SurplusOpen}}
+		w.moved = func(asked string) {
+			if asked == at {
+				w.left = nil
+				w.letters = []ledger.Entry{{Letter: ledger.Letter{ID: "entered", DecisionID: "d-1", Origin: envelope.Origin{Topic: "logs", Partition: 3, Offset: 41, Index: 1}}}}
+			}
+		}
+		if a := w.find(); len(a.Found)+len(a.Letters) == 0 {
+			t.Errorf("enters at %q: found nowhere", at)
+		}
+	}
 }
 
 // TestFind_Claims tells what is the decision of a row from another one that claims its id.

@@ -65,6 +65,9 @@ func (f *Found) next(now time.Time) string {
 	case Unread:
 		return "; the consumer reads it next"
 	}
+	if f.Left {
+		return "; it is not in the ledger, as its client brought too many: a desk enters it later (docket dlq surplus)"
+	}
 	return "; no desk has entered it into the ledger yet"
 }
 

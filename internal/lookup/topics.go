@@ -20,6 +20,8 @@ type part struct {
 	name, topic string
 	where       Where
 	group       string // whose committed offset it begins at; empty: at the start of the topic
+	// from and upTo bound it where it is what a desk left behind.
+	from, upTo map[int32]int64
 
 	found   []hit
 	ends    map[int32]int64
@@ -47,12 +49,51 @@ func (s *search) parts(ledger bool) []*part {
 	if !ledger {
 		desk = ""
 	}
-	return []*part{
+	parts := []*part{
 		{name: "records of " + set.KafkaTopic + " that are not read yet", topic: set.KafkaTopic, where: Unread, group: set.KafkaGroup},
 		{name: "parked records in " + set.KafkaParkingTopic, topic: set.KafkaParkingTopic, where: Parked, group: set.ParkingGroup},
 		{name: deadName(set.KafkaDLQTopic, ledger), topic: set.KafkaDLQTopic, where: Dead, group: desk},
 		{name: deadName(set.KafkaParkingDLQTopic, ledger), topic: set.KafkaParkingDLQTopic, where: Exhausted, group: desk},
 	}
+	if !ledger {
+		return parts
+	}
+	for _, all := range parts[2:] {
+		if p := s.leftIn(all.topic, all.where); p != nil {
+			parts = append(parts, p)
+		}
+	}
+	return parts
+}
+
+// leftIn is what desks left in a topic: of each partition the stretch from the first range to the last; nil: nothing. What is between them is in
+// the ledger and is told from there.
+func (s *search) leftIn(topic string, where Where) *part {
+	p := &part{name: "dead letters in " + topic + " that a desk has read and not entered", topic: topic, where: where, from: map[int32]int64{}, upTo: map[int32]int64{}}
+	for i := range s.ranges {
+		r := &s.ranges[i]
+		if r.Topic != topic || r.Open() == 0 {
+			continue
+		}
+		if at, there := p.from[r.Partition]; !there || r.Next < at {
+			p.from[r.Partition] = r.Next
+		}
+		p.upTo[r.Partition] = max(p.upTo[r.Partition], r.Last+1)
+	}
+	if len(p.from) == 0 {
+		return nil
+	}
+	return p
+}
+
+// left says whether a desk left a record in Kafka.
+func (s *search) left(r *kgo.Record) bool {
+	for i := range s.ranges {
+		if s.ranges[i].Has(r.Topic, r.Partition, r.Offset, "", true) {
+			return true
+		}
+	}
+	return false
 }
 
 func deadName(topic string, ledger bool) string {
@@ -115,7 +156,7 @@ func (s *search) scan(ctx context.Context, topics Topics, ledger bool, limits Li
 }
 
 func (s *search) readPart(ctx context.Context, topics Topics, p *part, limits Limits) {
-	var from map[int32]int64
+	from := p.from
 	if p.group != "" {
 		now := s.positions[p.topic]
 		if p.err = now.err; p.err != nil {
@@ -125,6 +166,13 @@ func (s *search) readPart(ctx context.Context, topics Topics, p *part, limits Li
 	}
 	if p.ends, p.err = topics.Ends(ctx, p.topic); p.err != nil {
 		return
+	}
+	for partition, end := range p.ends {
+		if upTo, there := p.upTo[partition]; there {
+			p.ends[partition] = min(end, upTo)
+		} else if p.upTo != nil {
+			delete(p.ends, partition)
+		}
 	}
 	p.at = s.look.now()
 	begin := make(map[int32]int64, len(p.ends))
@@ -264,7 +312,7 @@ func (s *search) record(where Where, r *kgo.Record, c claim) Found {
 	case Dead, Exhausted:
 		d := keys.OpenDead(r)
 		f.Origin, f.Kind, f.Code, f.FailedAt, f.Letter = d.Origin, d.Cause.Kind, d.Cause.Code, d.FailedAt, d.ID
-		f.Unproven = d.Cause.Kind == envelope.Foreign
+		f.Unproven, f.Left = d.Cause.Kind == envelope.Foreign, s.left(r)
 		if c.shared && c.code != "" {
 			f.Code = c.code
 		}

@@ -88,6 +88,8 @@ var ledgerNeeds = []struct {
 	{"dead_letter_moves", []string{"SELECT"}, changing},
 	{"dead_letter_edits", []string{"SELECT"}, changing},
 	{"dead_letter_proposals", []string{"SELECT"}, changing},
+	{"dead_letter_growth", []string{"SELECT"}, changing},
+	{"dead_letter_surplus", []string{"SELECT"}, changing},
 	{"decision_counts", []string{"SELECT"}, changing},
 	{"decision_counts_days", []string{"SELECT"}, changing},
 	{"decision_counts_mark", []string{"SELECT"}, changing},
@@ -97,7 +99,8 @@ var changing = []string{"INSERT", "UPDATE", "DELETE", "TRUNCATE"}
 
 // ledgerFunctions are those that the desk calls.
 var ledgerFunctions = []string{"dead_letters_remove(timestamptz, int, text, text)", "dead_letters_compact()", "decision_counts_count(interval, interval)",
-	"dead_letters_touched(bytea, bytea)", "dead_letters_four_eyes()"}
+	"dead_letters_touched(bytea, bytea)", "dead_letters_four_eyes()",
+	"dead_letters_admit(text[], text[], text[], int[], bigint[], timestamptz[], boolean[], boolean[], bigint, bigint, boolean, bigint[], bigint[])"}
 
 // checkLedger looks at the desk's tables, where there are any: the consumer needs no right there, the desk all, and
 // whoever looks SELECT.

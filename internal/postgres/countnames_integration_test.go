@@ -36,8 +36,8 @@ func newNames(t *testing.T, db *pgtest.DB) *names {
 	return &names{DB: db, t: t, conn: pgxConnect(t, db.URL)}
 }
 
-// of is a line of a path, whose service is its first segment.
-func of(hour time.Time, path string, n int64) countLine {
+// allowedAt is a line of a path, whose service is its first segment.
+func allowedAt(hour time.Time, path string, n int64) countLine {
 	service, _, _ := strings.Cut(path, "/")
 	return countLine{hour: hour, path: &path, service: &service, allowed: n}
 }
@@ -90,7 +90,7 @@ func (c *names) most(ofService, inAll int) {
 // invented are n paths of a service that nobody has seen before.
 func invented(hour time.Time, service string, n int) (lines []countLine) {
 	for i := range n {
-		lines = append(lines, of(hour, fmt.Sprintf("%s/invented%05d", service, i), 3))
+		lines = append(lines, allowedAt(hour, fmt.Sprintf("%s/invented%05d", service, i), 3))
 	}
 	return lines
 }
@@ -98,11 +98,11 @@ func invented(hour time.Time, service string, n int) (lines []countLine) {
 func TestCountNames_InventedPaths(t *testing.T) {
 	t.Parallel()
 	c := newNames(t, pgtest.New(t))
-	c.keep(of(noon, "authz/allow", 1), of(noon, "authz/deny", 1), of(noon, "other/allow", 1))
+	c.keep(allowedAt(noon, "authz/allow", 1), allowedAt(noon, "authz/deny", 1), allowedAt(noon, "other/allow", 1))
 	for hour := range 3 { // the attacker is the first of each hour, and has more decisions than anybody
 		at := noon.Add(time.Duration(hour+1) * time.Hour)
 		c.keep(invented(at, "authz", 5000)...)
-		c.keep(of(at, "authz/allow", 1), of(at, "authz/deny", 1), of(at, "authz/new", 1), of(at, "other/new", 1))
+		c.keep(allowedAt(at, "authz/allow", 1), allowedAt(at, "authz/deny", 1), allowedAt(at, "authz/new", 1), allowedAt(at, "other/new", 1))
 	}
 	got := c.both()
 	if len(got) != 200+1+2 || got["authz authz/allow"] != 4 || got["authz authz/deny"] != 4 || got["authz authz/new"] != 0 || got["other other/new"] != 3 || got["other other/allow"] != 1 {
@@ -117,13 +117,13 @@ func TestCountNames_InventedPaths(t *testing.T) {
 func TestCountNames_InventedServices(t *testing.T) {
 	t.Parallel()
 	c := newNames(t, pgtest.New(t))
-	c.keep(of(noon, "authz/allow", 1))
+	c.keep(allowedAt(noon, "authz/allow", 1))
 	var lines []countLine
 	for i := range 5000 {
-		lines = append(lines, of(noon, fmt.Sprintf("s%05d/allow", i), 3))
+		lines = append(lines, allowedAt(noon, fmt.Sprintf("s%05d/allow", i), 3))
 	}
-	c.keep(append(lines, of(noon, "authz/late", 1))...)
-	c.keep(append(lines, of(noon, "authz/allow", 1), of(noon, "authz/late", 1))...)
+	c.keep(append(lines, allowedAt(noon, "authz/late", 1))...)
+	c.keep(append(lines, allowedAt(noon, "authz/allow", 1), allowedAt(noon, "authz/late", 1))...)
 	got := c.both()
 	if len(got) != 2000+2 || got["authz authz/allow"] != 2 || got["authz (other)"] != 2 || got["(other) (other)"] != 2*3*(5000-1999) {
 		t.Errorf("%d lines, real %d, of authz %d, of nobody %d", len(got), got["authz authz/allow"], got["authz (other)"], got["(other) (other)"])
@@ -139,7 +139,7 @@ func TestCountNames_LongPaths(t *testing.T) {
 	t.Parallel()
 	c := newNames(t, pgtest.New(t))
 	long, edge, wide := "authz/"+strings.Repeat("x", 1<<20), "authz/"+strings.Repeat("x", 994), "authz/"+strings.Repeat("é", 498)
-	c.keep(of(noon, "authz/allow", 1), of(noon, long, 2), of(noon, edge, 3), of(noon, wide, 4), of(noon, strings.Repeat("s", 5000), 5))
+	c.keep(allowedAt(noon, "authz/allow", 1), allowedAt(noon, long, 2), allowedAt(noon, edge, 3), allowedAt(noon, wide, 4), allowedAt(noon, strings.Repeat("s", 5000), 5))
 	got := c.both()
 	want := map[string]int64{"authz authz/allow": 1, "authz " + edge: 3, "authz (other)": 6, "(other) (other)": 5}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
@@ -152,7 +152,7 @@ func TestCountNames_LiteralOther(t *testing.T) {
 	t.Parallel()
 	c := newNames(t, pgtest.New(t))
 	empty, other, authz := "", "(other)", "authz"
-	c.keep(of(noon, "(other)", 1), of(noon, "(other)/x", 2), of(noon, "authz/allow", 4), countLine{noon, &other, &authz, 8},
+	c.keep(allowedAt(noon, "(other)", 1), allowedAt(noon, "(other)/x", 2), allowedAt(noon, "authz/allow", 4), countLine{noon, &other, &authz, 8},
 		countLine{noon, nil, nil, 16}, countLine{noon, &empty, nil, 32}, countLine{noon, nil, &authz, 64})
 	want := map[string]int64{"(other) (other)": 1, "(other) (other)/x": 2, "authz authz/allow": 4, "authz (other)": 8, "- -": 16, "- ": 32, "authz -": 64}
 	if got := c.both(); fmt.Sprint(got) != fmt.Sprint(want) {
@@ -168,16 +168,16 @@ func TestCountNames_Forgotten(t *testing.T) {
 	t.Parallel()
 	c := newNames(t, pgtest.New(t))
 	c.most(2, 100)
-	c.keep(of(noon, "a/x", 1), of(noon, "a/y", 1))
+	c.keep(allowedAt(noon, "a/x", 1), allowedAt(noon, "a/y", 1))
 	age := func(path string, days int) {
 		c.Exec(t, fmt.Sprintf(`UPDATE decision_counts_names SET seen = (now() AT TIME ZONE 'UTC')::date - %d WHERE path = '%s'`, days, path))
 	}
 	age("a/x", 7)
 	age("a/y", 7)
-	c.keep(of(noon, "a/z", 1), of(noon, "a/y", 1)) // y is seen
+	c.keep(allowedAt(noon, "a/z", 1), allowedAt(noon, "a/y", 1)) // y is seen
 	age("a/x", 8)
-	c.keep(of(noon, "a/z", 1))
-	c.keep(of(noon, "a/x", 1), of(noon, "a/z", 1))
+	c.keep(allowedAt(noon, "a/z", 1))
+	c.keep(allowedAt(noon, "a/x", 1), allowedAt(noon, "a/z", 1))
 	want := map[string]int64{"a a/x": 1, "a a/y": 2, "a a/z": 2, "a (other)": 2}
 	if got := c.both(); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%v", got)
@@ -198,9 +198,9 @@ func TestCountNames_SumsAreExact(t *testing.T) {
 		var lines []countLine
 		for range random.IntN(40) {
 			hour := noon.Add(time.Duration(random.IntN(72)) * time.Hour)
-			l := of(hour, fmt.Sprintf("s%d/p%d", random.IntN(5), random.IntN(8)), int64(random.IntN(4)))
+			l := allowedAt(hour, fmt.Sprintf("s%d/p%d", random.IntN(5), random.IntN(8)), int64(random.IntN(4)))
 			if random.IntN(10) == 0 {
-				l = []countLine{of(hour, "(other)", 1), {hour: hour, allowed: 2}}[random.IntN(2)]
+				l = []countLine{allowedAt(hour, "(other)", 1), {hour: hour, allowed: 2}}[random.IntN(2)]
 			}
 			lines = append(lines, l)
 			sums[hour] += l.allowed
@@ -258,7 +258,7 @@ func TestCountNames_Migration(t *testing.T) {
 	today := time.Now().UTC().Truncate(24 * time.Hour)
 	c.keep(invented(today, "authz", 5000)...)
 	for day := range 6 {
-		c.keep(of(today.AddDate(0, 0, -day-1), "authz/allow", 1), of(today.AddDate(0, 0, 9), "authz/ahead", 1), of(today.AddDate(0, 0, -40), "authz/old", 1))
+		c.keep(allowedAt(today.AddDate(0, 0, -day-1), "authz/allow", 1), allowedAt(today.AddDate(0, 0, 9), "authz/ahead", 1), allowedAt(today.AddDate(0, 0, -40), "authz/old", 1))
 	}
 	before := c.both()
 	same(t, len(before), 5003)
@@ -269,13 +269,13 @@ func TestCountNames_Migration(t *testing.T) {
 	if real != 1 || all != 200 {
 		t.Fatalf("%d names, the real one %d times", all, real)
 	}
-	c.keep(append(invented(today, "authz", 5000), of(today, "authz/allow", 1), of(today, "authz/new", 1))...)
+	c.keep(append(invented(today, "authz", 5000), allowedAt(today, "authz/allow", 1), allowedAt(today, "authz/new", 1))...)
 	got := c.both()
 	if got["authz authz/allow"] != 7 || got["authz (other)"] != 3*(5000-199)+1 {
 		t.Errorf("%d real, %d others", got["authz authz/allow"], got["authz (other)"])
 	}
 	d.Exec(t, down)
-	c.keep(of(today, "authz/new", 1))
+	c.keep(allowedAt(today, "authz/new", 1))
 	if got := c.both(); got["authz authz/new"] != 1 || got["authz (other)"] != 3*(5000-199)+1 {
 		t.Errorf("after the way down: %d, %d", got["authz authz/new"], got["authz (other)"])
 	}
@@ -285,11 +285,11 @@ func TestCountNames_Migration(t *testing.T) {
 func TestCountNames_FormerDesk(t *testing.T) {
 	t.Parallel()
 	c := newNames(t, pgtest.New(t))
-	c.keep(of(noon, "authz/allow", 1))
+	c.keep(allowedAt(noon, "authz/allow", 1))
 	for _, table := range []string{"decision_counts", "decision_counts_days"} {
 		c.Exec(t, `INSERT INTO `+table+` SELECT '`+noon.Format(time.RFC3339)+`'::timestamptz, 'authz/former' || n, 'authz', 1, 0, 0, 0, 0 FROM generate_series(1, 300) AS n`)
 	}
-	c.keep(append(invented(noon, "authz", 300), of(noon, "authz/former7", 2))...)
+	c.keep(append(invented(noon, "authz", 300), allowedAt(noon, "authz/former7", 2))...)
 	got := c.both()
 	var sum int64
 	for _, n := range got {
@@ -306,8 +306,8 @@ func TestCountNames_Filters(t *testing.T) {
 	d := pgtest.New(t)
 	c := newNames(t, d)
 	c.most(1, 2)
-	c.keep(of(noon, "a/x", 1), of(noon, "b/x", 2))
-	c.keep(of(noon, "a/y", 4), of(noon, "b/y", 8), of(noon, "c/x", 16))
+	c.keep(allowedAt(noon, "a/x", 1), allowedAt(noon, "b/x", 2))
+	c.keep(allowedAt(noon, "a/y", 4), allowedAt(noon, "b/y", 8), allowedAt(noon, "c/x", 16))
 	store := open(t, d.URL, 20*time.Second).Reader()
 	for _, tc := range []struct {
 		q    reader.StatsQuery

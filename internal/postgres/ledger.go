@@ -14,10 +14,17 @@ type Ledger struct {
 	db     *DB
 	groups groupIDs
 	few    int // up to how many dead letters of a range of time are read one by one
+	most   int // letters that a client brings in an hour; 0: any number
 }
 
 // Ledger gives the ledger in this database, in the schema of decision_logs.
 func (db *DB) Ledger() *Ledger { return &Ledger{db: db, few: fewRead} }
+
+// Bounded has it take no more than that many letters of a client in an hour; 0: any number.
+func (l *Ledger) Bounded(most int) *Ledger {
+	l.most = most
+	return l
+}
 
 // ledgerTries is how often a transaction that was chosen as the victim of a deadlock, or that could not be serialized, is
 // run in all.

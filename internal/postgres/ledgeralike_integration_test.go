@@ -31,6 +31,7 @@ type alike struct {
 	offset int64
 	deaths [][2]ledger.Letter // that were entered, for each of the two
 	wanted [][2]int64         // proposals
+	hour   time.Time
 }
 
 // TestTheModelInMemoryDoesWhatTheLedgerDoes keeps the ledger of the simulation from doing what the tables do not.
@@ -44,16 +45,21 @@ func TestTheModelInMemoryDoesWhatTheLedgerDoes(t *testing.T) {
 	defer func() { _ = conn.Close(context.Background()) }()
 	rapid.Check(t, func(rt *rapid.T) {
 		d.Exec(t, `SET session_replication_role = replica; TRUNCATE dead_letters, dead_letter_proposals, dead_letter_decisions, dead_letter_audit, dead_letter_edits, dead_letter_outbox, dead_letter_counts, dead_letter_days, dead_letter_duties, dead_letter_notes,
-			dead_letter_jobs, dead_letter_job_ends`)
-		a := &alike{d: d, conn: conn, model: ledgermodel.New().Keep(-2 * time.Hour), offset: 1000}
+			dead_letter_jobs, dead_letter_job_ends, dead_letter_growth, dead_letter_surplus`)
+		a := &alike{d: d, conn: conn, offset: 1000, hour: noon.Truncate(time.Hour)}
+		most := rapid.SampledFrom([]int{0, 1, 3}).Draw(rt, "letters of a client in an hour")
+		d.Bounded(most)
+		a.model = ledgermodel.New().Keep(-2*time.Hour).Bounded(most, func() time.Time { return a.hour })
 		two := rapid.Bool().Draw(rt, "two editors")
 		if d.fourEyes(two); two {
 			a.model.FourEyes()
 		}
+		a.pass(rt)
 		rt.Repeat(map[string]func(*rapid.T){
 			"": a.check, "enter": a.enter, "again": a.again, "retry": a.retry, "schedule": a.schedule, "resolve": a.resolve, "claim": a.claim, "publish": a.publish,
 			"edit": a.edit, "propose": a.propose, "approve": a.approve, "reject": a.reject, "job": a.job, "jobs go on": a.goOn, "take a job": a.take, "keep a job": a.keep, "end a job": a.endJob, "turn a job": a.turn, "first ends": a.firstEnds,
 			"unpublish": a.unpublish, "die": a.die, "await": a.await, "stored": a.stored, "mark": a.mark, "leases": a.leases, "claims": a.claims, "remove": a.remove, "duty": a.duty,
+			"an hour passes": a.pass, "enter what was left": a.late, "archive what was left": a.shelve, "order": a.order,
 		})
 	})
 }
@@ -98,6 +104,7 @@ func (a *alike) pool() (pool []ledger.Letter) {
 	none.Key, none.Cause.Kind = nil, envelope.Decode
 	pool = append(pool, two, none)
 	for i := range pool {
+		pool[i].Client = []string{"", "edge"}[i%2]
 		pool[i].FirstFailedAt = noon.Add(time.Duration(i) * time.Millisecond) // a schedule goes by it
 	}
 	return pool
@@ -372,6 +379,7 @@ func (a *alike) check(t *rapid.T) {
 		t.Fatal(err, errOfModel)
 	}
 	a.checkJobs(t)
+	a.checkSurplus(t)
 	of := func(p ledger.Proof, which int) (told []string) {
 		for _, e := range p.Letters {
 			told = append(told, fmt.Sprint("letter ", e.ID, e.State, e.Attempts, e.ChangedBy))

@@ -107,6 +107,19 @@ func TestRolesOfTheDeskCanDoTheirWorkAndNothingElse(t *testing.T) {
 	must("end a job", l.EndJob(ctx, job.ID, "one", ledger.JobDone, ""))
 	_, err = l.Remove(ctx, time.Now().Add(time.Hour), 10, ann)
 	must("remove", err)
+	n, err := l.Bounded(1).Enter(ctx, []ledger.Letter{letter(11, "11"), letter(12, "12"), letter(13, "13")}, atMost, ann)
+	must("enter with a bound", err)
+	open1, err := l.Surplus(ctx, false, 10)
+	must("list what was left", err)
+	if n.New != 1 || n.Left != 2 || len(open1) != 1 {
+		t.Fatalf("%+v, %+v", n, open1)
+	}
+	must("order", l.OrderSurplus(ctx, open1[0].ID, ledger.Actor{Name: "ann", Why: "so"}))
+	_, _, err = l.EnterSurplus(ctx, ledger.Portion{ID: open1[0].ID, From: open1[0].Next, To: open1[0].Last, Letters: []ledger.Letter{letter(12, "12")}, Anyway: true}, atMost, ann)
+	must("enter what was left", err)
+	_, err = l.ArchivedSurplus(ctx, open1[0].ID, open1[0].Last, open1[0].Last, "a", 1)
+	must("note that it is archived", err)
+	must("trim", l.TrimSurplus(ctx))
 	must("probe", open(t, deskURL, 0).Probe(ctx, time.Now()))
 
 	for _, url := range []string{deskURL, readerURL} {
@@ -115,7 +128,9 @@ func TestRolesOfTheDeskCanDoTheirWorkAndNothingElse(t *testing.T) {
 	const forge = `INSERT INTO dead_letter_audit (dead_letter_id, act, actor, why, attempts) VALUES ('x', 'closed', 'somebody else', '', 0)`
 	refused(t, deskURL, forge, `UPDATE dead_letter_audit SET actor = 'x'`, `DELETE FROM dead_letter_audit`, `TRUNCATE dead_letters`, `DROP TABLE dead_letters`,
 		`ALTER TABLE dead_letters DISABLE TRIGGER ALL`, `DELETE FROM decision_logs`, `UPDATE decision_logs SET path = ''`, `CREATE TABLE t ()`, `DELETE FROM dead_letter_groups`,
-		`INSERT INTO dead_letter_moves VALUES ('RESOLVED', 'PENDING', 'x')`, `DELETE FROM dead_letter_jobs`)
+		`INSERT INTO dead_letter_moves VALUES ('RESOLVED', 'PENDING', 'x')`, `DELETE FROM dead_letter_jobs`,
+		`UPDATE dead_letter_growth SET entered = 0`, `DELETE FROM dead_letter_growth`, `INSERT INTO dead_letter_growth VALUES ('x', now(), 0)`, `UPDATE dead_letter_surplus SET state = 'entered', closed_at = now()`,
+		`DELETE FROM dead_letter_surplus`, `TRUNCATE dead_letter_surplus`)
 	refused(t, readerURL, forge, `UPDATE dead_letters SET path = ''`, `DELETE FROM dead_letters`, `INSERT INTO dead_letter_jobs (act, filter, operator, reason, matched) VALUES ('retried', '{}', 'x', 'x', 0)`,
 		`UPDATE dead_letter_outbox SET topic = ''`, `DELETE FROM dead_letter_counts`, `INSERT INTO decision_logs DEFAULT VALUES`)
 }
@@ -124,6 +139,7 @@ func TestRolesOfTheDeskCanDoTheirWorkAndNothingElse(t *testing.T) {
 func looks(t *testing.T, l interface {
 	ledger.Reader
 	ledger.Prover
+	ledger.Growth
 	ListJobs(ctx context.Context, n int) ([]ledger.Job, error)
 }) {
 	t.Helper()
@@ -141,7 +157,9 @@ func looks(t *testing.T, l interface {
 	_, err7 := l.ListJobs(ctx, 10)
 	_, err8 := l.Proof(ctx, time.Time{}, 100)
 	_, err9 := l.Knows(ctx, []ledger.Trace{{ID: list.Entries[0].ID}})
-	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7, err8, err9); err != nil {
+	_, err10 := l.Surplus(ctx, true, 10)
+	_, err11 := l.SurplusSums(ctx)
+	if err := errors.Join(err10, err11, err1, err2, err3, err4, err5, err6, err7, err8, err9); err != nil {
 		t.Error(err)
 	}
 }

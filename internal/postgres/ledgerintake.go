@@ -32,6 +32,8 @@ type entering struct {
 	fingerprint string
 	hash        []byte // of the value, as valueHashSQL makes it
 	parent      *string
+	copies      int64 // records of the batch that are this letter
+	last        int64 // offset of the last of them
 }
 
 // Enter implements [ledger.Intake].
@@ -46,28 +48,9 @@ func (l *Ledger) Enter(ctx context.Context, letters []ledger.Letter, maxAttempts
 	batch := inOrder(letters)
 	var groups map[string]int32
 	err := l.within(ctx, "enter dead letters", pgx.ReadWrite, func(ctx context.Context, tx pgx.Tx) (err error) {
-		count = ledger.EnteredCount{Known: len(letters) - len(batch)}
-		// The order of the three is that of all locks: groups, letters, outbox, and what is new comes last.
-		if groups, count.Groups, err = l.grouped(ctx, tx, batch); err != nil {
+		var waits bool
+		if count, groups, waits, err = l.enter(ctx, tx, letters, batch, maxAttempts, by, &room{most: l.most}); err != nil || !waits {
 			return err
-		}
-		h := homecoming{tx: tx, groups: groups, most: maxAttempts, by: by}
-		fresh, err := h.receive(ctx, batch)
-		if err != nil {
-			return err
-		}
-		added, err := insertLetters(ctx, tx, fresh, groups, by)
-		if err != nil {
-			return err
-		}
-		if err := insertHeld(ctx, tx, fresh); err != nil {
-			return err
-		}
-		count.DeadAgain = h.dead
-		count.New = added
-		count.Known += len(batch) - h.dead - added
-		if added+h.dead > 0 {
-			return nil
 		}
 		return confirm(ctx, tx) // letters that are known already have their home only once the standby has them
 	})
@@ -78,6 +61,34 @@ func (l *Ledger) Enter(ctx context.Context, letters []ledger.Letter, maxAttempts
 	return count, nil
 }
 
+// enter enters a batch that is in order. waits says that it changed nothing, and that its COMMIT would wait for no standby.
+func (l *Ledger) enter(ctx context.Context, tx pgx.Tx, letters []ledger.Letter, batch []entering, maxAttempts int, by ledger.Actor, r *room) (count ledger.EnteredCount, groups map[string]int32, waits bool, err error) {
+	// The order of the four is that of all locks: groups, letters, outbox, growth, and what is new comes last.
+	if groups, count.Groups, err = l.grouped(ctx, tx, batch); err != nil {
+		return count, nil, false, err
+	}
+	h := homecoming{tx: tx, groups: groups, most: maxAttempts, by: by}
+	fresh, err := h.receive(ctx, batch)
+	if err != nil {
+		return count, nil, false, err
+	}
+	r.ends(batch, fresh)
+	admitted, left, err := r.admit(ctx, tx, fresh)
+	if err != nil {
+		return count, nil, false, err
+	}
+	added, err := insertLetters(ctx, tx, admitted, groups, by)
+	if err != nil {
+		return count, nil, false, err
+	}
+	if err := insertHeld(ctx, tx, fresh); err != nil {
+		return count, nil, false, err
+	}
+	count.DeadAgain, count.New, count.Left = h.dead, added, left
+	count.Known = len(letters) - h.dead - added - left
+	return count, groups, added+h.dead+left == 0, nil
+}
+
 // inOrder gives each letter once, by id: two that enter the same letters never wait for each other in a circle.
 func inOrder(letters []ledger.Letter) []entering {
 	batch := make([]entering, 0, len(letters))
@@ -85,7 +96,15 @@ func inOrder(letters []ledger.Letter) []entering {
 		batch = append(batch, entering{Letter: &letters[i]})
 	}
 	slices.SortStableFunc(batch, func(a, b entering) int { return strings.Compare(a.ID, b.ID) })
-	batch = slices.CompactFunc(batch, func(a, b entering) bool { return a.ID == b.ID })
+	each := batch
+	batch = batch[:0:0]
+	for _, e := range each {
+		if n := len(batch); n == 0 || batch[n-1].ID != e.ID {
+			batch = append(batch, e)
+		}
+		own := &batch[len(batch)-1]
+		own.copies, own.last = own.copies+1, max(own.last, e.Found.Offset)
+	}
 	for i := range batch {
 		batch[i].fingerprint = ledger.Fingerprint(batch[i].Cause)
 		batch[i].hash = valueHash(batch[i].Value)

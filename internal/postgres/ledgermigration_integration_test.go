@@ -36,12 +36,17 @@ func TestTheLedgersTablesGoAndComeBack(t *testing.T) {
 	for _, step := range []string{together, alone, alone, together} { // a step can be run again
 		d.Exec(t, step)
 	}
+	_, unbounded := ways("00015_growth.sql")
 	const left = `SELECT (SELECT count(*) FROM pg_class WHERE relname LIKE 'dead_letter%') + (SELECT count(*) FROM pg_proc WHERE proname LIKE 'dead_letter%')
 		+ (SELECT count(*) FROM pg_type WHERE typname LIKE 'dead_letter%')`
 	d.enter(letter(1, one))
 	d.Exec(t, migrations.NoEdits) // the later step goes first
 	d.Exec(t, unaudited)
 	if n := d.enter(letter(1, one), letter(2, two)); n.New != 1 || n.Known != 1 {
+		t.Fatalf("%+v", n)
+	}
+	d.Exec(t, unbounded)
+	if n := d.enter(letter(3, one)); n.New != 1 {
 		t.Fatalf("%+v", n)
 	}
 	d.Exec(t, unheld)

@@ -117,6 +117,10 @@ func (w *world) lookIntoBooks(ev *evidence) *verify.Books {
 		return nil
 	}
 	b := &verify.Books{Proof: w.proof(), Read: map[string]map[int32]int64{}}
+	var err error
+	if b.Ranges, err = w.book.Surplus(context.Background(), true, 1000); err != nil {
+		panic(err) // nothing can be wrong with it
+	}
 	for _, topic := range []string{dead, exhausted} {
 		b.Read[topic] = committed(w.kafka.Cluster, desks, topic)
 	}
@@ -125,10 +129,8 @@ func (w *world) lookIntoBooks(ev *evidence) *verify.Books {
 		if !b.Entered(f) {
 			continue
 		}
-		b.Asked++
-		if known, err := w.book.Knows(context.Background(), []ledger.Trace{f.Trace()}); err != nil || !known[0] {
-			b.Missing = append(b.Missing, verify.Missing{Topic: f.Found, At: f.At, ID: f.Entry})
-		}
+		known, err := w.book.Knows(context.Background(), []ledger.Trace{f.Trace()})
+		b.Looked(f, err == nil && known[0])
 	}
 	return b
 }

@@ -72,6 +72,11 @@ func newDeskProgram(p *process, log zerolog.Logger) (d *deskProgram, err error) 
 		}
 		d.sources, d.closers = append(d.sources, src), append(d.closers, src.Close)
 	}
+	reader, err := kafka.NewReader(brokers)
+	if err != nil {
+		return nil, err
+	}
+	d.closers = append(d.closers, reader.Close)
 	book := desksBook{p}
 	d.intake = desk.NewIntake(desk.IntakeConfig{
 		MaxRecordBytes: int64(s.MaxRecordBytes), MaxAttempts: s.DeskMaxAttempts, Actor: ledger.Actor{Name: name, Why: "read from its dead-letter topic"}, Keys: s.HeaderKeys(),
@@ -84,6 +89,7 @@ func newDeskProgram(p *process, log zerolog.Logger) (d *deskProgram, err error) 
 		return nil, err
 	}
 	d.workers = []interface{ Run(context.Context) error }{
+		desk.NewSurplus(desk.SurplusConfig{Holder: p.name, MaxEntered: s.DeskMaxEntered, Interval: 500 * time.Millisecond, Lease: 3 * time.Second}, d.intake, book, deskapp.SurplusTopics(reader), log),
 		desk.NewRelay(desk.RelayConfig{
 			Holder: p.name, Topics: deskapp.RetryTopics(s), Interval: s.DeskRelayInterval, Batch: s.DeskRelayBatch, Tries: s.DeskRelayTries, Lease: deskapp.RelayLease(s), Extend: s.DeskLease, Keys: s.HeaderKeys(),
 		}, book, deskapp.Publisher(publisher), log),
@@ -224,6 +230,38 @@ func (k desksBook) inner() *ledgermodel.Book { return k.p.w.book }
 
 func (k desksBook) Enter(ctx context.Context, letters []ledger.Letter, most int, by ledger.Actor) (ledger.EnteredCount, error) {
 	return asked(ctx, k.p, "Enter", func() (ledger.EnteredCount, error) { return k.inner().Enter(ctx, letters, most, by) })
+}
+
+func (k desksBook) EnterSurplus(ctx context.Context, portion ledger.Portion, most int, by ledger.Actor) (ledger.EnteredCount, ledger.Passed, error) {
+	type both struct {
+		count ledger.EnteredCount
+		done  ledger.Passed
+	}
+	b, err := asked(ctx, k.p, "EnterSurplus", func() (b both, err error) {
+		b.count, b.done, err = k.inner().EnterSurplus(ctx, portion, most, by)
+		return b, err
+	})
+	return b.count, b.done, err
+}
+
+func (k desksBook) Surplus(ctx context.Context, all bool, n int) ([]ledger.Surplus, error) {
+	return asked(ctx, k.p, "Surplus", func() ([]ledger.Surplus, error) { return k.inner().Surplus(ctx, all, n) })
+}
+
+func (k desksBook) SurplusSums(ctx context.Context) (ledger.SurplusSums, error) {
+	return asked(ctx, k.p, "SurplusSums", func() (ledger.SurplusSums, error) { return k.inner().SurplusSums(ctx) })
+}
+
+func (k desksBook) ArchivedSurplus(ctx context.Context, id, from, last int64, archive string, letters int64) (int64, error) {
+	return asked(ctx, k.p, "ArchivedSurplus", func() (int64, error) { return k.inner().ArchivedSurplus(ctx, id, from, last, archive, letters) })
+}
+
+func (k desksBook) OrderSurplus(ctx context.Context, id int64, by ledger.Actor) error {
+	return told(ctx, k.p, "OrderSurplus", func() error { return k.inner().OrderSurplus(ctx, id, by) })
+}
+
+func (k desksBook) TrimSurplus(ctx context.Context) error {
+	return told(ctx, k.p, "TrimSurplus", func() error { return k.inner().TrimSurplus(ctx) })
 }
 
 func (k desksBook) RetryMatching(ctx context.Context, f ledger.Filter, before time.Time, n int, lease time.Duration, by ledger.Actor) ([]int64, error) {
@@ -464,6 +502,15 @@ func (w *world) deskUnsettled() string {
 			if done[p] < end {
 				return fmt.Sprintf("%s committed %d of %d in %s/%d", desks, done[p], end, topic, p)
 			}
+		}
+	}
+	open, err := w.book.Surplus(context.Background(), true, 1000)
+	if err != nil {
+		panic(err) // nothing can be wrong with it
+	}
+	for i := range open {
+		if s := &open[i]; s.State == ledger.SurplusOpen {
+			return fmt.Sprintf("%d dead letters from %s/%d/%d on are in Kafka alone", s.Open(), s.Topic, s.Partition, s.Next)
 		}
 	}
 	s, p := w.deskSettings(), w.proof()

@@ -26,6 +26,7 @@ type schedule struct {
 	Orders     []order // jobs
 	Edits      []editing
 	Attempts   int
+	MaxEntered int      // dead letters of a client in an hour; 0: any number
 	Settings   []string // of all processes
 	NoSpool    []bool   // by slot: it runs without a spool
 	Rests      []string // by slot: before the first replay of what it parks, as while settings are being rolled out
@@ -182,10 +183,17 @@ func (s *schedule) settings(d dice) {
 		"DOCKET_DESK_RETRY_FIRST=" + one(d, "500ms", "2s"), "DOCKET_DESK_RETRY_INTERVAL=" + one(d, "1s", "3s"),
 		"DOCKET_DESK_RETRY_KINDS=" + one(d, "", "data", "conflict", "conflict,data"),
 	}
+	if s.Seed%3 == 1 {
+		s.MaxEntered = 1 + int(s.Seed%4)
+	}
+	s.Settings = append(s.Settings, fmt.Sprintf("DOCKET_DESK_MAX_ENTERED=%d", s.MaxEntered))
 	if s.Seed%2 == 1 {
 		s.Settings = append(s.Settings, "DOCKET_HEADER_KEY="+inHeaderKey)
 	}
 }
+
+// simHour is the hour that growth counts to.
+const simHour = 2 * time.Second
 
 // longestRest is the longest that a parked record waits for its next try.
 const longestRest = 4 * time.Second

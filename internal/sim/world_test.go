@@ -133,6 +133,7 @@ func open(t testing.TB, s *schedule, h *history, logs io.Writer) *world {
 	if len(s.Edits)%2 == 0 {
 		w.book.FourEyes()
 	}
+	w.book.Bounded(s.MaxEntered, func() time.Time { return time.Now().Truncate(simHour) })
 	w.book.Rows = func(_ ledger.Sending, _ int64, rows []ledger.RowName) (marked, missing int) { return len(rows), 0 } // the model of Postgres has no marks
 	ports := []int{9092, 9093, 9094}[:s.Brokers]
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(s.Brokers), kfake.Ports(ports...), kfake.ListenFn(w.wires.Listen),

@@ -2,8 +2,12 @@ package verify
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"docket/internal/envelope"
 	"docket/internal/home"
 	"docket/internal/ledger"
 )
@@ -115,5 +119,71 @@ func TestTheDeskHasToKnowWhatItHasRead(t *testing.T) {
 				t.Errorf("%v at %d: %v", home, offset, got)
 			}
 		}
+	}
+}
+
+// TestLooked: what a range says is in Kafka or in an archive is accounted for; all else that the ledger does not know is missing.
+func TestLooked(t *testing.T) {
+	t.Parallel()
+	open := ledger.Surplus{Topic: dlq, Partition: 1, Client: "edge", First: 10, Next: 14, Last: 20, Letters: 5, Entered: 2, State: ledger.SurplusOpen}
+	archived, lost, entered := open, open, open
+	archived.First, archived.Last, archived.ArchivedFrom, archived.Next, archived.State = 30, 40, 34, 41, ledger.SurplusArchived
+	lost.First, lost.Last, lost.Next, lost.State = 50, 60, 61, ledger.SurplusLost
+	entered.First, entered.Last, entered.Next, entered.State = 70, 80, 81, ledger.SurplusEntered
+	for name, c := range map[string]struct {
+		f     Forwarded
+		known bool
+		left  bool
+	}{
+		"known":                      {Forwarded{Found: dlq, At: Position{1, 12}, Client: "edge"}, true, false},
+		"left":                       {Forwarded{Found: dlq, At: Position{1, 14}, Client: "edge"}, false, true},
+		"the last":                   {Forwarded{Found: dlq, At: Position{1, 20}, Client: "edge"}, false, true},
+		"passed and not entered":     {Forwarded{Found: dlq, At: Position{1, 13}, Client: "edge"}, false, false},
+		"behind it":                  {Forwarded{Found: dlq, At: Position{1, 21}, Client: "edge"}, false, false},
+		"of another client":          {Forwarded{Found: dlq, At: Position{1, 15}}, false, false},
+		"of nobody knows whom":       {Forwarded{Found: dlq, At: Position{1, 15}, AnyClient: true}, false, true},
+		"of another partition":       {Forwarded{Found: dlq, At: Position{0, 15}, Client: "edge"}, false, false},
+		"of another topic":           {Forwarded{Found: pdlq, At: Position{1, 15}, Client: "edge"}, false, false},
+		"archived":                   {Forwarded{Found: dlq, At: Position{1, 34}, Client: "edge"}, false, true},
+		"before the archive's first": {Forwarded{Found: dlq, At: Position{1, 33}, Client: "edge"}, false, false},
+		"lost and still there":       {Forwarded{Found: dlq, At: Position{1, 55}, Client: "edge"}, false, false},
+		"said to have entered":       {Forwarded{Found: dlq, At: Position{1, 75}, Client: "edge"}, false, false},
+	} {
+		w := perfect()
+		b := w.ev.Books
+		b.Ranges = []ledger.Surplus{open, archived, lost, entered}
+		asked := b.Asked
+		b.Looked(&c.f, c.known)
+		if b.Asked != asked+1 || (b.Left == 1) != c.left || (len(b.Missing) == 1) != (!c.left && !c.known) {
+			t.Errorf("%s: %d left, %+v missing", name, b.Left, b.Missing)
+		}
+		switch v := w.decide().Of("I16"); {
+		case (v.State == Held) != (c.left || c.known):
+			t.Errorf("%s: %v", name, v)
+		case c.left && !strings.Contains(v.Note, "1 dead letters are in a dead-letter topic or an archive"):
+			t.Errorf("%s: note %q", name, v.Note)
+		}
+	}
+}
+
+// TestForwardedBy_Client: whose a record is counts only where a key proves it.
+func TestForwardedBy_Client(t *testing.T) {
+	t.Parallel()
+	keys, err := envelope.ParseKeys(strings.Repeat("k", envelope.LeastKey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := envelope.Open(&kgo.Record{Topic: source, Partition: 1, Offset: 2})
+	r := e.Seal(envelope.Cause{Kind: envelope.Data, Code: "23514"}, envelope.Sealed{Topic: dlq, Index: envelope.NoIndex, Value: []byte("x")})
+	r.Headers = append(r.Headers, kgo.RecordHeader{Key: envelope.UploadedBy, Value: []byte("edge")})
+	if f := ForwardedBy(keys, r, home.DeadLetter, dlq); f.Client != "" || !f.AnyClient {
+		t.Errorf("unproven: %q, %v", f.Client, f.AnyClient)
+	}
+	keys.Sign(r)
+	if f := ForwardedBy(keys, r, home.DeadLetter, dlq); f.Client != "edge" || f.AnyClient {
+		t.Errorf("proven: %q, %v", f.Client, f.AnyClient)
+	}
+	if f := ForwardedOf(r, home.DeadLetter, dlq); f.Client != "" || !f.AnyClient {
+		t.Errorf("without keys: %q, %v", f.Client, f.AnyClient)
 	}
 }

@@ -71,6 +71,8 @@ type Forwarded struct {
 	ID        string    // x-dead-letter-id
 	Entry     string    // of a dead letter: the id by which the desk enters it, which is another where x-dead-letter-id is missing or none
 	By        string    // x-consumer: who forwarded it
+	Client    string    // that uploaded it, where a key proves that; empty where none does
+	AnyClient bool      // nothing proves whose it is, so it may be anybody's
 	RetryOf   string    // the mark of the retry that it brings, empty where it brings none
 	Attempt   int       // x-retry-attempt
 	NotBefore time.Time // zero: due now

@@ -37,6 +37,9 @@ func ForwardedBy(keys envelope.Keys, r *kgo.Record, h home.Home, found string) F
 	if h == home.DeadLetter || h == home.Exhausted {
 		f.Entry = keys.OpenDead(r).ID
 	}
+	if f.AnyClient = f.Unproven || keys.None(); !f.AnyClient {
+		f.Client = string(envelope.Uploader(of[envelope.UploadedBy]))
+	}
 	f.NoOrigin = !f.unplaced(of) && !f.origin(of)
 	if !f.NoOrigin {
 		f.WrongID = f.ID != envelope.ID(envelope.Origin{Topic: f.Topic, Partition: f.Partition, Offset: f.Offset, Index: f.Index}, r.Value)
