@@ -250,7 +250,12 @@ const again = "Nothing happens by itself: fix the cause, then produce the value 
 
 // next says what can be done about a dead letter: by the ledger where it has it.
 func next(f *inspect.Forwarded) string {
-	if f.Letter == nil {
+	switch {
+	case f.Letter == nil && f.Left != nil && f.Left.State == ledger.SurplusArchived:
+		return fmt.Sprintf("It is in archive %s and not in the ledger, as its client brought too many: `docket restore --dead-letters` enters it.", plain(f.Left.ArchivedIn))
+	case f.Letter == nil && f.Left != nil:
+		return "It is not in the ledger, as its client brought too many: a desk enters it later; `docket dlq surplus` lists such."
+	case f.Letter == nil:
 		return again
 	}
 	id := f.Entry

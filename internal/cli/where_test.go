@@ -26,6 +26,11 @@ func TestWhereIsSaysWhatHappensNext(t *testing.T) {
 		f := verify.Forwarded{Place: place, Home: home.DeadLetter, Found: "dlq", At: verify.Position{Partition: 1, Offset: 9}, Kind: kind, Code: "23514", ID: strings.Repeat("a1", 32), Entry: strings.Repeat("a1", 32), Stamp: now}
 		return inspect.Record{Committed: 200, Decisions: []inspect.Decision{{Place: place, ID: "d", Forwarded: []inspect.Forwarded{{Forwarded: f, Letter: l}}}}}
 	}
+	left := func(r ledger.Surplus) inspect.Record {
+		of := dead("data", nil)
+		of.Decisions[0].Forwarded[0].Left = &r
+		return of
+	}
 	for name, c := range map[string]struct {
 		record inspect.Record
 		code   int
@@ -33,6 +38,8 @@ func TestWhereIsSaysWhatHappensNext(t *testing.T) {
 	}{
 		"dead, no ledger":    {dead("data", nil), Done, "Nothing happens by itself: fix the cause, then produce the value to the source topic again."},
 		"dead and PENDING":   {dead("data", &inspect.Letter{State: ledger.Pending}), Done, "It is PENDING in the ledger: fix the cause, then `docket dlq retry a1a1a1a1a1a1`; `docket dlq show a1a1a1a1a1a1` explains it."},
+		"left in Kafka":      {left(ledger.Surplus{State: ledger.SurplusOpen}), Done, "It is not in the ledger, as its client brought too many: a desk enters it later; `docket dlq surplus` lists such."},
+		"left, and archived": {left(ledger.Surplus{State: ledger.SurplusArchived, ArchivedIn: "dead_letters-1"}), Done, "It is in archive dead_letters-1 and not in the ledger, as its client brought too many: `docket restore --dead-letters` enters it."},
 		"unreadable, FAILED": {dead("decode", &inspect.Letter{State: ledger.Failed}), Done, "It is FAILED in the ledger: `docket dlq edit a1a1a1a1a1a1` changes its payload and retries it;"},
 		"dead, under way":    {dead("data", &inspect.Letter{State: ledger.Processing, By: "mara"}), Done, "It is being retried by mara: `docket dlq show a1a1a1a1a1a1 --history` shows the result."},
 		"dead, and closed":   {dead("data", &inspect.Letter{State: ledger.Resolved, By: "ma\x1bra", Why: "a test."}), Done, `It is RESOLVED in the ledger by ma\x1bra: a test. Nothing to do.`},

@@ -97,6 +97,8 @@ type Forwarded struct {
 	Before int64 // parked records of its partition that the replayer has not committed and that come first
 	// Letter is what the ledger of the desk knows of a dead letter; nil: it does not have it, or there is none to be read.
 	Letter *Letter
+	// Left is the range that says that a desk has read a dead letter and left it in Kafka; nil: none does.
+	Left *ledger.Surplus
 }
 
 // Letter is where a dead letter stands in the ledger.
@@ -131,6 +133,10 @@ func (s *System) Find(ctx context.Context, q Query, since time.Time) (*Whereabou
 // letters asks the ledger for the dead letters that were found. One without a ledger, and a role that may not read it, are
 // no errors: where the record is, is known without it.
 func (s *System) letters(ctx context.Context, w *Whereabouts) {
+	ranges, err := s.db.Ledger().Surplus(ctx, true, mostRanges) // before the ledger: what enters meanwhile is seen there
+	if err != nil {
+		ranges = nil
+	}
 	for i := range w.Records {
 		for j := range w.Records[i].Decisions {
 			d := &w.Records[i].Decisions[j]
@@ -141,6 +147,12 @@ func (s *System) letters(ctx context.Context, w *Whereabouts) {
 				}
 				if e, err := s.db.Ledger().Show(ctx, f.Entry); err == nil {
 					f.Letter = &Letter{State: e.State, By: e.ChangedBy, Why: e.Why}
+					continue
+				}
+				for n := range ranges {
+					if ranges[n].Has(f.Found, f.At.Partition, f.At.Offset, f.Client, f.AnyClient) {
+						f.Left = &ranges[n]
+					}
 				}
 			}
 		}
