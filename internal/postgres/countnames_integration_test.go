@@ -113,6 +113,46 @@ func TestCountNames_InventedPaths(t *testing.T) {
 	}
 }
 
+// The same from the rows on: what is stored is counted and asked for.
+func TestCountNames_Stored(t *testing.T) {
+	t.Parallel()
+	d := pgtest.New(t)
+	counter := open(t, d.URL, 20*time.Second).Reader().CountTo()
+	hour, real := noon.Truncate(time.Hour), "'http/allow'"
+	since := hour.Add(-time.Hour)
+	store := func(prefix, path string, n int, at time.Time) {
+		t.Helper()
+		d.Exec(t, fmt.Sprintf(`INSERT INTO decision_logs (decision_id, ts, path, service, allowed, raw, source_topic, source_partition, source_offset, source_index)
+			SELECT '%s' || n, '%s', %s, 'http', true, '{"result":true}', 't', 0, n, 0 FROM generate_series(1, %d) AS n`, prefix, at.Format(time.RFC3339), path, n))
+	}
+	count := func(sum int64) {
+		t.Helper()
+		var counted int64
+		for deadline := time.Now().Add(2 * time.Minute); counted < sum; {
+			if time.Now().After(deadline) {
+				t.Fatalf("%d of %d are counted", counted, sum)
+			}
+			n, err := counter.Count(t.Context())
+			check(t, err)
+			counted += n
+		}
+	}
+	store("real", real, 10, since)
+	count(10)
+	store("invented", "'http/x' || n", 5000, hour)
+	store("later", real, 10, hour)
+	count(5010)
+	lines, err := counter.Stats(t.Context(), reader.StatsQuery{Since: since, Until: hour.Add(time.Hour), Step: 2 * time.Hour, ByPath: true})
+	check(t, err)
+	var n int64
+	for _, l := range lines {
+		n += l.Counts[reader.Allowed]
+	}
+	if last := lines[len(lines)-1]; len(lines) != 201 || n != 5020 || lines[0].Name != "http/allow" || lines[0].Counts[reader.Allowed] != 20 || last.Name != reader.OtherPaths || last.Counts[reader.Allowed] != 5000-199 {
+		t.Errorf("%d lines, %d decisions, first %+v, last %+v", len(lines), n, lines[0], last)
+	}
+}
+
 // Services are invented as easily as paths.
 func TestCountNames_InventedServices(t *testing.T) {
 	t.Parallel()

@@ -98,11 +98,11 @@ func (a *alike) pool() (pool []ledger.Letter) {
 	for i := range int64(5) {
 		pool = append(pool, letter(i, fmt.Sprint(i)))
 	}
-	// One whose record has two decisions, and one without a key and without a place.
+	// One whose record has two decisions, one without a key and without a place, and one that three refused decisions share.
 	two := letter(5, `[{"decision_id":"a","timestamp":"2024-05-01T12:00:00Z"},{"decision_id":"b","timestamp":"2024-05-01T12:00:00Z"}]`)
 	none := letter(6, "6")
 	none.Key, none.Cause.Kind = nil, envelope.Decode
-	pool = append(pool, two, none)
+	pool = append(pool, two, none, resting(7, "[\n1,2,3]", ledger.Held{Place: 2, ID: "b"}))
 	for i := range pool {
 		pool[i].Client = []string{"", "edge"}[i%2]
 		pool[i].FirstFailedAt = noon.Add(time.Duration(i) * time.Millisecond) // a schedule goes by it
@@ -234,13 +234,13 @@ func (a *alike) unpublish(t *rapid.T) {
 		a.model.Unpublished(context.Background(), holder, a.own[i].ID, "timeout", pause, giveUp))
 }
 
-// die brings a retried record back dead, by its mark, its place or both, whole or one decision of it.
+// die brings a retried record back dead, by its mark, its place or both, whole, or one decision of it, or two that share a letter.
 func (a *alike) die(t *rapid.T) {
 	i := a.one(t)
 	if i < 0 {
 		return
 	}
-	place, marked, part := a.tables[i].Published.Offset, rapid.Bool().Draw(t, "marked"), rapid.Bool().Draw(t, "a part of it")
+	place, marked, part := a.tables[i].Published.Offset, rapid.Bool().Draw(t, "marked"), rapid.SampledFrom([]string{"", "", "one", "two"}).Draw(t, "a part of it")
 	if place == 0 || marked && rapid.Bool().Draw(t, "a copy") {
 		a.offset++
 		place = a.offset
@@ -251,8 +251,13 @@ func (a *alike) die(t *rapid.T) {
 		s.Value, s.Key = value, a.own[i].Key
 		l := home(s, place)
 		l.Origin.Partition = int32(place % 4)
-		if part {
+		switch {
+		case part == "one" && a.own[i].LetterID == a.pool()[7].ID:
+			l.Value, l.Origin.Index = []byte("1"), 0
+		case part == "one":
 			l.Value, l.Origin.Index = []byte(`{"decision_id":"b","timestamp":"2024-05-01T12:00:00Z"}`), 1
+		case part == "two":
+			l.Value, l.Origin.Index, l.Refused = []byte("[\n2,3]"), envelope.NoIndex, 2
 		}
 		if !marked {
 			l.RetryOf = ""

@@ -104,6 +104,30 @@ func TestHeld_OfARetriedRest(t *testing.T) {
 	d.adds()
 }
 
+// A rest that was edited is retried with its new value. The ids that it came with are still found, as the audit has their decisions.
+func TestHeld_OfAnEditedRest(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	whole := resting(1, "[\n1,2,3]", ledger.Held{Place: 2, ID: "x"})
+	d.enter(whole)
+	edited := `[{"decision_id":"c","timestamp":"2024-05-01T12:00:00Z"},2]`
+	if err := d.Edit(t.Context(), whole.ID, []byte(edited), "a diff", time.Minute, ann); err != nil {
+		t.Fatal(err)
+	}
+	sent := d.claim("relay", 5)
+	if len(sent) != 1 || string(sent[0].Value) != edited {
+		t.Fatalf("%+v", sent)
+	}
+	d.published("relay", ledger.Placed{SendingID: sent[0].ID, Partition: 0, Offset: 500})
+	d.enter(part(sent[0], 500, 1, "2"))
+	same(t, d.text(`SELECT children::text FROM dead_letter_outbox`), "{1}")
+	if found, err := d.Claims(t.Context(), "x", 2); err != nil || len(found) != 1 || found[0].ID != whole.ID || !found[0].Edited {
+		t.Errorf("%+v, %v", found, err)
+	}
+	same(t, d.text(`SELECT convert_from(original, 'UTF8') FROM dead_letter_audit WHERE act = 'edited'`), "[\n1,2,3]")
+	d.adds()
+}
+
 func TestHeld_ArchivedAndRestored(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
