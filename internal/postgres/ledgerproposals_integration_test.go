@@ -433,7 +433,7 @@ func TestTouched_TablesAndModel(t *testing.T) {
 		strings.Replace(told, `"x"`, `"y"`, 1), strings.Replace(told, `"x"`, `"\u0000"`, 1), strings.Replace(told, `"x"`, `"\ud800"`, 1), strings.Replace(told, `"x"`, `1e999999`, 1),
 		strings.Replace(told, "alice", "bob", 1), strings.Replace(told, `"alice"`, `{"a":[1,2.0,{}]}`, 1), strings.Replace(told, `"alice"`, `{"a": [1.0,2,{}]}`, 1), strings.Replace(told, `"alice"`, `{"a":1,"a":[1,2,{}]}`, 1),
 		strings.Replace(told, `"alice"`, `"\u0061lice"`, 1), strings.Replace(told, "true", "null", 1), strings.Replace(told, `,"result":true`, "", 1), strings.Replace(told, "true", "false", 1), strings.Replace(told, "true", `"true"`, 1),
-		strings.Replace(told, `"d"`, `"e"`, 1), strings.Replace(told, "00Z", "00+00:00", 1), strings.Replace(told, `"alice"`, strings.Repeat("[", 3000)+strings.Repeat("]", 3000), 1), `{"labels":1}`, `{"labels":2}`,
+		strings.Replace(told, `"d"`, `"e"`, 1), strings.Replace(told, "00Z", "00+00:00", 1), strings.Replace(told, `"alice"`, strings.Repeat("[", 3000)+strings.Repeat("]", 3000), 1), `{"labels":1}`, `{"labels":2}`, `[{"labels":1},{"labels":1}]`,
 	} {
 		values = append(values, []byte(value))
 	}
