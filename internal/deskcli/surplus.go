@@ -29,7 +29,7 @@ func (s *session) surplus() *cobra.Command {
 			"A desk enters them once their client has room. Before Kafka deletes them it archives them, or enters them\n" +
 			"without room.\n\n" +
 			"--enter RANGE has a running desk enter a range now. Your name and reason stay with the range.",
-		Example: "  docket dlq surplus\n  docket dlq surplus --all --json\n  docket dlq surplus --enter 12 --operator mara --reason 'the client is mended'",
+		Example: "  docket dlq surplus\n  docket dlq surplus --all --json\n  docket dlq surplus --enter 12 --operator mara --reason 'the client is fixed'",
 		Args:    noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	flags := c.Flags()

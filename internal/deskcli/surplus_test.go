@@ -14,7 +14,7 @@ func overflown() []ledger.Surplus {
 	one := ledger.Surplus{ID: 1, Topic: "decision-logs-dlq", Partition: 2, Client: "edge-7\x1b[31m", Hour: now.Add(-time.Hour), First: 1000, Last: 21000, Next: 5000, Letters: 20000, Entered: 4000,
 		FirstAt: now.Add(-time.Hour), LastAt: now, LeftAt: now.Add(-time.Hour), State: ledger.SurplusOpen}
 	two := one
-	two.ID, two.Partition, two.Client, two.Letters, two.Entered, two.Next, two.OrderedBy, two.OrderedWhy, two.OrderedAt = 2, 0, "", 10, 0, 1000, "mara", "it is mended", now
+	two.ID, two.Partition, two.Client, two.Letters, two.Entered, two.Next, two.OrderedBy, two.OrderedWhy, two.OrderedAt = 2, 0, "", 10, 0, 1000, "mara", "it is fixed", now
 	entered, archived, lost := one, one, one
 	entered.ID, entered.State, entered.Entered, entered.ClosedAt, entered.Next = 3, ledger.SurplusEntered, 20000, now, 21001
 	archived.ID, archived.State, archived.Archived, archived.ArchivedFrom, archived.ArchivedIn, archived.ClosedAt = 4, ledger.SurplusArchived, 16000, 5000, "dead_letters-2026-11-21-001", now
