@@ -326,7 +326,7 @@ func TestTableIsWhole(t *testing.T) {
 			}
 		}
 	}
-	if len(seen) != 94 {
+	if len(seen) != 95 {
 		t.Errorf("%d settings", len(seen))
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -88,12 +87,21 @@ func (db *DB) setFourEyes(ctx context.Context) error {
 		if err := tx.QueryRow(ctx, `SELECT dead_letters_four_eyes()`).Scan(&on); err != nil || on == wanted {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `CREATE OR REPLACE FUNCTION dead_letters_four_eyes() RETURNS boolean LANGUAGE sql STABLE AS $$ SELECT `+strconv.FormatBool(wanted)+` $$`); err != nil {
+		if err := replaceFourEyes(ctx, tx, wanted); err != nil {
 			return err
 		}
 		db.logger.Warn().Bool("four_eyes", wanted).Str("hint", "DOCKET_DESK_FOUR_EYES decides; give all programs that migrate the same value").Msg("rule of two editors changed")
 		return nil
 	})
+}
+
+func replaceFourEyes(ctx context.Context, tx pgx.Tx, on bool) (err error) {
+	if on {
+		_, err = tx.Exec(ctx, `CREATE OR REPLACE FUNCTION dead_letters_four_eyes() RETURNS boolean LANGUAGE sql STABLE AS $$ SELECT true $$`)
+	} else {
+		_, err = tx.Exec(ctx, `CREATE OR REPLACE FUNCTION dead_letters_four_eyes() RETURNS boolean LANGUAGE sql STABLE AS $$ SELECT false $$`)
+	}
+	return err
 }
 
 // MigrationStatus lists all migrations in their order. Where there is none at all yet, it creates the table that keeps
