@@ -89,7 +89,7 @@ func newDeskProgram(p *process, log zerolog.Logger) (d *deskProgram, err error) 
 		return nil, err
 	}
 	d.workers = []interface{ Run(context.Context) error }{
-		desk.NewSurplus(desk.SurplusConfig{Holder: p.name, MaxEntered: s.DeskMaxEntered, Interval: 500 * time.Millisecond, Lease: 3 * time.Second}, d.intake, book, deskapp.SurplusTopics(reader), log),
+		desk.NewSurplus(desk.SurplusConfig{Holder: p.name, MaxEntered: s.DeskMaxEntered, Interval: 200 * time.Millisecond, Lease: 3 * time.Second}, d.intake, book, deskapp.SurplusTopics(reader), log),
 		desk.NewRelay(desk.RelayConfig{
 			Holder: p.name, Topics: deskapp.RetryTopics(s), Interval: s.DeskRelayInterval, Batch: s.DeskRelayBatch, Tries: s.DeskRelayTries, Lease: deskapp.RelayLease(s), Extend: s.DeskLease, Keys: s.HeaderKeys(),
 		}, book, deskapp.Publisher(publisher), log),

@@ -184,7 +184,7 @@ func (s *schedule) settings(d dice) {
 		"DOCKET_DESK_RETRY_KINDS=" + one(d, "", "data", "conflict", "conflict,data"),
 	}
 	if s.Seed%3 == 1 {
-		s.MaxEntered = 1 + int(s.Seed%4)
+		s.MaxEntered = 3 + int(s.Seed%4)
 	}
 	s.Settings = append(s.Settings, fmt.Sprintf("DOCKET_DESK_MAX_ENTERED=%d", s.MaxEntered))
 	if s.Seed%2 == 1 {
@@ -193,7 +193,7 @@ func (s *schedule) settings(d dice) {
 }
 
 // simHour is the hour that growth counts to.
-const simHour = 2 * time.Second
+const simHour = 500 * time.Millisecond
 
 // longestRest is the longest that a parked record waits for its next try.
 const longestRest = 4 * time.Second
