@@ -118,7 +118,7 @@ func TestCountNames_Stored(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	counter := open(t, d.URL, 20*time.Second).Reader().CountTo()
-	hour, real := noon.Truncate(time.Hour), "'http/allow'"
+	hour, known := noon.Truncate(time.Hour), "'http/allow'"
 	since := hour.Add(-time.Hour)
 	store := func(prefix, path string, n int, at time.Time) {
 		t.Helper()
@@ -137,10 +137,10 @@ func TestCountNames_Stored(t *testing.T) {
 			counted += n
 		}
 	}
-	store("real", real, 10, since)
+	store("real", known, 10, since)
 	count(10)
 	store("invented", "'http/x' || n", 5000, hour)
-	store("later", real, 10, hour)
+	store("later", known, 10, hour)
 	count(5010)
 	lines, err := counter.Stats(t.Context(), reader.StatsQuery{Since: since, Until: hour.Add(time.Hour), Step: 2 * time.Hour, ByPath: true})
 	check(t, err)
@@ -304,10 +304,10 @@ func TestCountNames_Migration(t *testing.T) {
 	same(t, len(before), 5003)
 	d.Exec(t, up)
 	d.Exec(t, up) // it can be run again
-	var real, all int
-	d.Query(t, `SELECT count(*) FILTER (WHERE path = 'authz/allow'), count(*) FROM decision_counts_names`, &real, &all)
-	if real != 1 || all != 200 {
-		t.Fatalf("%d names, the real one %d times", all, real)
+	var known, all int
+	d.Query(t, `SELECT count(*) FILTER (WHERE path = 'authz/allow'), count(*) FROM decision_counts_names`, &known, &all)
+	if known != 1 || all != 200 {
+		t.Fatalf("%d names, the real one %d times", all, known)
 	}
 	c.keep(append(invented(today, "authz", 5000), allowedAt(today, "authz/allow", 1), allowedAt(today, "authz/new", 1))...)
 	got := c.both()
