@@ -463,7 +463,8 @@ func TestCountsHoldWhatWasStoredBeforeEveryOpenTransaction(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.New(t)
 	db := open(t, pg.URL, 20*time.Second)
-	rows := logged(t)
+	// Paths of more than 1,000 bytes are counted as (other).
+	rows := slices.DeleteFunc(logged(t), func(r pipeline.Row) bool { return len(r.Log.Path.V) > 1000 })
 	store(t, db, rows[:100]...)
 	stale := `UPDATE decision_logs SET stored_at = stored_at - interval '1 hour'` // the mark stays behind the clock
 	pg.Exec(t, stale)
