@@ -4,6 +4,7 @@ package sim
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -50,12 +51,21 @@ func (w *world) adopt() {
 	for i := range proof.Sendings {
 		sendings[proof.Sendings[i].Mark] = &proof.Sendings[i]
 	}
+	sent := func(r *kgo.Record) int64 {
+		if s := sendings[header(r, envelope.RetryOf)]; s != nil {
+			return s.ID
+		}
+		return 0
+	}
 	w.returned = map[string][]verify.Place{}
 	keys := w.deskSettings().HeaderKeys()
-	for _, r := range w.kafka.ReadAll(w.t, source) {
-		if _, ours := w.ledger.At(r.Topic, r.Partition, r.Offset); ours {
-			continue
-		}
+	back := slices.DeleteFunc(w.kafka.ReadAll(w.t, source), func(r *kgo.Record) bool {
+		_, ours := w.ledger.At(r.Topic, r.Partition, r.Offset)
+		return ours
+	})
+	// A retry can itself end as a dead letter that is retried, in another partition where some were added: what was sent first comes first.
+	slices.SortStableFunc(back, func(a, b *kgo.Record) int { return cmp.Compare(sent(a), sent(b)) })
+	for _, r := range back {
 		mark := header(r, envelope.RetryOf)
 		s := sendings[mark]
 		if s == nil {
