@@ -35,7 +35,7 @@ GRANT EXECUTE ON FUNCTION dead_letters_hour() TO docket_desk_reader, docket_desk
 GRANT SELECT ON dead_letter_audit, dead_letter_moves, dead_letter_edits, dead_letter_proposals, dead_letter_job_ends, dead_letter_counts, dead_letter_days, decision_counts, decision_counts_days, decision_counts_mark TO docket_desk;
 -- Rows of edited dead letters are marked by a function: it asks the ledger which rows these are.
 GRANT EXECUTE ON FUNCTION dead_letters_mark_edited(bigint, text[], timestamptz[], bytea[]) TO docket_desk;
--- What an edit changes, and whether that needs a second person. Proposals are written and decided by functions, which see to it that it is one.
+-- These functions say what an edit changes and whether it needs a second person. Other functions write and decide proposals, and check that two persons act.
 GRANT EXECUTE ON FUNCTION dead_letters_touched(bytea, bytea), dead_letters_four_eyes() TO docket_desk;
 GRANT EXECUTE ON FUNCTION dead_letters_propose(text, bytea, bytea, boolean, text, text, boolean), dead_letters_approve(bigint, text, text, text, timestamptz, text, text, boolean),
     dead_letters_reject(bigint, text, text, boolean) TO docket_desk_admin, docket_desk_api;
@@ -46,7 +46,7 @@ GRANT SELECT, INSERT, UPDATE ON dead_letters, dead_letter_outbox, dead_letter_jo
 GRANT SELECT, INSERT ON decision_logs TO docket_desk;
 -- Removing what was resolved long ago, summing up the counters, counting for rates over time.
 GRANT EXECUTE ON FUNCTION dead_letters_remove(timestamptz, int, text, text), dead_letters_compact(), decision_counts_count(interval, interval) TO docket_desk;
--- What a client has no room for in an hour: functions count it, and say in which range of Kafka it is.
+-- Functions count the dead letters of each client, and note the range of Kafka in which the surplus stays.
 GRANT EXECUTE ON FUNCTION dead_letters_admit(text[], text[], text[], int[], bigint[], timestamptz[], boolean[], boolean[], bigint, bigint, boolean, bigint[], bigint[]),
     dead_letters_surplus_pass(bigint, bigint, bigint, timestamptz, text[], bigint), dead_letters_surplus_archived(bigint, bigint, bigint, text, bigint),
     dead_letters_surplus_order(bigint, text, text), dead_letters_surplus_trim() TO docket_desk;

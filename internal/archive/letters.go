@@ -171,7 +171,7 @@ func (c *LettersCarrier) note(ctx context.Context, s LettersSession, m *Manifest
 }
 
 // Keep writes letters that are in no ledger to an archive of a day, which may be today, and reads it back. read hands out their lines. Where there are
-// none, there is no archive. It may be killed at any point and run again: then two archives of the day have them, and a restore enters each once.
+// none, Keep makes no archive. A process that is killed can run it again: then two archives of the day have the letters, and a restore enters each once.
 func (c *LettersCarrier) Keep(ctx context.Context, day Day, read func(each func(line []byte) error) error) (archive string, letters int64, err error) {
 	s, err := c.Table.Open(ctx, day)
 	if err != nil {

@@ -22,8 +22,8 @@ type SurplusConfig struct {
 	MaxEntered int           // letters of a client in an hour; 0: any number
 	Interval   time.Duration // between two looks; 0: 10 s
 	Lease      time.Duration // how long a desk that has died keeps the duty; 0: 2 min. A turn takes half of it
-	// Archive writes what is left of a range to one archive and proves it, from offset Next up to Last. read hands the letters out, in portions. It says the
-	// archive's name and how many letters that has; no name: there were none. nil: there is no archive.
+	// Archive writes what is left of a range to one archive and proves it, from offset Next up to Last. read hands the letters out, in portions. It returns the
+	// name of the archive and how many letters the archive has; the name is empty where there were none. Archive is nil where the desk has no archive.
 	Archive  func(ctx context.Context, s *ledger.Surplus, read func(each func([]ledger.Letter) error) error) (archive string, letters int64, err error)
 	Observer Observer // nil: nobody
 }
@@ -67,7 +67,7 @@ func NewSurplus(cfg SurplusConfig, intake *Intake, book SurplusBook, topics Surp
 }
 
 const (
-	// What one transaction takes at most, and after how many records a range is moved on where none of them is its own.
+	// One transaction takes at most surplusRecords letters of surplusBytes. After surplusOthers records of other clients the range moves on.
 	surplusRecords = 500
 	surplusBytes   = 8 << 20
 	surplusOthers  = 20_000
@@ -82,7 +82,7 @@ func (s *Surplus) Run(ctx context.Context) error {
 	for {
 		err := s.turn(ctx)
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // we stop: that is no failure
+			return nil //nolint:nilerr // the desk stops, and an error of that does not count
 		}
 		pause := s.cfg.Interval
 		if err != nil {
@@ -299,10 +299,19 @@ func (w *surplusWork) bounds(ctx context.Context, r *ledger.Surplus, near bool) 
 			return 0, err
 		}
 	}
-	if end = holds.ends[r.Partition]; end <= r.Last && !near {
+	end, there := holds.ends[r.Partition]
+	if !there {
+		return 0, unnamed(r)
+	}
+	if end <= r.Last && !near {
 		return 0, fmt.Errorf("topic %s ends at %d in partition %d, before dead letters that were left there up to %d", r.Topic, end, r.Partition, r.Last)
 	}
 	return min(end, r.Last+1), nil
+}
+
+// unnamed is the error where an answer of Kafka leaves the partition of a range out. That says nothing about its records.
+func unnamed(r *ledger.Surplus) error {
+	return fmt.Errorf("read topic %s: Kafka did not name partition %d", r.Topic, r.Partition)
 }
 
 // pass enters a portion and moves the range on.
@@ -341,7 +350,7 @@ func (w *surplusWork) portions(ctx context.Context, r *ledger.Surplus, end int64
 		return err
 	}
 	from := r.Next
-	_, err := w.topics.Scan(ctx, r.Topic, map[int32]int64{r.Partition: from}, map[int32]int64{r.Partition: end}, func(rec *kgo.Record) error {
+	began, err := w.topics.Scan(ctx, r.Topic, map[int32]int64{r.Partition: from}, map[int32]int64{r.Partition: end}, func(rec *kgo.Record) error {
 		l := w.intake.read(&d, rec)
 		if !l.ClaimedBy(r.Client) {
 			if others++; others < surplusOthers {
@@ -357,6 +366,9 @@ func (w *surplusWork) portions(ctx context.Context, r *ledger.Surplus, end int64
 	})
 	if err != nil {
 		return err
+	}
+	if _, read := began[r.Partition]; !read {
+		return unnamed(r)
 	}
 	return hand(r.Last + 1)
 }

@@ -26,6 +26,8 @@ type log1 struct {
 	end     int64 // 0: behind the last record
 	kept    Retention
 	failing error
+	unnamed bool // answers do not name the partition
+	unread  bool // nor does the answer of the scan
 	reads   int
 }
 
@@ -36,6 +38,9 @@ func (l *log1) Starts(context.Context, string) (map[int32]int64, error) {
 }
 
 func (l *log1) Ends(context.Context, string) (map[int32]int64, error) {
+	if l.unnamed {
+		return map[int32]int64{}, nil
+	}
 	if l.end > 0 || len(l.records) == 0 {
 		return map[int32]int64{3: l.end}, nil
 	}
@@ -43,6 +48,9 @@ func (l *log1) Ends(context.Context, string) (map[int32]int64, error) {
 }
 
 func (l *log1) Scan(_ context.Context, _ string, from, to map[int32]int64, each func(*kgo.Record) error) (map[int32]int64, error) {
+	if l.unread {
+		return map[int32]int64{}, nil
+	}
 	for _, r := range l.records {
 		if r.Offset >= max(from[3], l.start) && r.Offset < to[3] {
 			l.reads++
@@ -51,7 +59,7 @@ func (l *log1) Scan(_ context.Context, _ string, from, to map[int32]int64, each 
 			}
 		}
 	}
-	return nil, nil
+	return map[int32]int64{3: max(from[3], l.start)}, nil
 }
 
 // flood is a desk of which clients may bring some letters an hour.
@@ -174,7 +182,7 @@ func TestSurplus_LaterHours(t *testing.T) {
 	f.want(3+2+2, `"flooder" 3-9 from 3: 5, 0 0 0 open`)
 	f.offer(f.topic.records) // a desk that was killed before it committed
 	f.want(3+2+2, `"flooder" 3-9 from 3: 5, 0 0 0 open`)
-	f.turn() // there is no room in this hour
+	f.turn() // the client has no room in this hour
 	f.want(3+2+2, `"flooder" 3-9 from 3: 5, 0 0 0 open`)
 	if f.topic.reads != 0 {
 		t.Errorf("%d records were read without room", f.topic.reads)
@@ -305,6 +313,30 @@ func TestSurplus_CutTopic(t *testing.T) {
 	f.want(3, `"flooder" 1-4 from 5: 4, 2 0 2 lost`)
 }
 
+// TestSurplus_UnnamedPartition: an answer of Kafka that leaves the partition out is no loss, not even where records may be deleted at any moment.
+func TestSurplus_UnnamedPartition(t *testing.T) {
+	t.Parallel()
+	for name, leaveOut := range map[string]func(*log1){
+		"among the offsets": func(l *log1) { l.unnamed = true },
+		"by the scan":       func(l *log1) { l.unread = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFlood(t, 1, nil)
+			f.write("flooder", 5)
+			f.topic.kept = Retention{}
+			leaveOut(f.topic)
+			if err := f.duty.turn(t.Context()); err == nil || !strings.Contains(err.Error(), "did not name partition 3") {
+				t.Fatal(err)
+			}
+			f.want(1, `"flooder" 1-4 from 1: 4, 0 0 0 open`)
+			f.topic.unnamed, f.topic.unread = false, false
+			f.turn()
+			f.want(5, `"flooder" 1-4 from 5: 4, 4 0 0 entered`)
+		})
+	}
+}
+
 // TestSurplus_Archive: what Kafka deletes soon goes to the archive, and into the ledger where that fails.
 func TestSurplus_Archive(t *testing.T) {
 	t.Parallel()
@@ -413,7 +445,7 @@ func (p picky) EnterSurplus(ctx context.Context, portion ledger.Portion, most in
 	return p.Book.EnterSurplus(ctx, portion, most, by)
 }
 
-// TestSurplus_TwoDesks: one works at a time, and what another did is no failure.
+// TestSurplus_TwoDesks: one desk works at a time, and a portion that another desk entered is not an error.
 func TestSurplus_TwoDesks(t *testing.T) {
 	t.Parallel()
 	f := newFlood(t, 1, nil)

@@ -25,7 +25,7 @@ func (b *Book) Enter(ctx context.Context, letters []ledger.Letter, maxAttempts i
 		return count, err
 	}
 	defer end()
-	count, _, _ = b.enter(letters, maxAttempts, by, now, nil, false)
+	count, _, _ = b.enter(letters, maxAttempts, by, now, nil, false) // the two are sets of ids, for ranges alone
 	return count, nil
 }
 
