@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"crypto/sha256"
 	"database/sql"
 	"fmt"
 	"time"
@@ -66,6 +67,9 @@ type Log struct {
 	// members of its objects as jsonb keeps them, which it sorts itself where they come otherwise. None: Raw is as good.
 	// Unlike the rest they are in the Decoder's memory, for which see [Decoder.Begin].
 	Pieces []Piece
+
+	sum   [sha256.Size]byte
+	sumOf *byte // where the bytes begin that sum was computed of; nil before
 }
 
 // Part is one decision of a record: either Log is whole and Err is nil, or Err says why not and Log is zero.

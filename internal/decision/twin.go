@@ -2,7 +2,9 @@ package decision
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"strconv"
+	"unsafe"
 )
 
 // Unfaithful is what a decision came as that Postgres cannot hold as it came. Its Log is that of a storable twin.
@@ -60,6 +62,16 @@ func (l *Log) Came() []byte {
 		return l.Unfaithful.Bytes
 	}
 	return l.Raw
+}
+
+// Sum returns the SHA-256 of the bytes that [Log.Came] returns. It computes the hash once, however often the row is written: a batch with
+// bad rows is sent many times. The array is the log's own: do not change it. Two goroutines must not call Sum at the same time.
+func (l *Log) Sum() *[sha256.Size]byte {
+	came := l.Came()
+	if at := unsafe.SliceData(came); l.sumOf == nil || l.sumOf != at {
+		l.sum, l.sumOf = sha256.Sum256(came), at
+	}
+	return &l.sum
 }
 
 // twinning is the work on the twin of one decision. It follows the bytes, which are JSON, from the start to the end.

@@ -2,6 +2,7 @@ package decision
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -189,4 +190,31 @@ func FuzzTwin(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestLog_Sum(t *testing.T) {
+	t.Parallel()
+	faithful := Log{Raw: []byte(`{"a":1}`)}
+	twin := Log{Raw: []byte(`{"a":"\ufffd"}`), Unfaithful: &Unfaithful{Bytes: []byte(`{"a":"\u0000"}`)}}
+	for range 2 {
+		for _, l := range []*Log{&faithful, &twin} {
+			if want := sha256.Sum256(l.Came()); *l.Sum() != want {
+				t.Fatalf("%s: %x, and the hash is %x", l.Came(), *l.Sum(), want)
+			}
+		}
+	}
+	// A copy keeps the hash. It must not keep it when its bytes are others.
+	other := faithful
+	other.Raw = []byte(`{"a":2}`)
+	if want := sha256.Sum256(other.Raw); *other.Sum() != want {
+		t.Fatalf("a copy with other bytes: %x, and the hash is %x", *other.Sum(), want)
+	}
+	var none Log
+	if want := sha256.Sum256(nil); *none.Sum() != want {
+		t.Fatalf("no bytes: %x", *none.Sum())
+	}
+	faithful.Raw[1] = 'x'
+	if *faithful.Sum() == sha256.Sum256(faithful.Raw) {
+		t.Fatal("the hash was computed a second time")
+	}
 }

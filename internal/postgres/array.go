@@ -66,9 +66,8 @@ func (a *array) json(b []byte) {
 	a.buf = append(a.buf, b...)
 }
 
-// sha256 appends the hash of a payload.
-func (a *array) sha256(payload []byte) {
-	sum := sha256.Sum256(payload)
+// hash appends the hash of a payload.
+func (a *array) hash(sum *[sha256.Size]byte) {
 	a.size(len(sum))
 	a.buf = append(a.buf, sum[:]...)
 }

@@ -14,10 +14,9 @@ import (
 // whoever asks, so that a batch of any size takes no memory of its own.
 type copyReader struct {
 	rows []pipeline.Row
-	at   []int             // positions in rows, in the order to be sent
-	next int               // of at; -1 is the header, len(at) the trailer
-	sent int               // bytes of it that were given out
-	sum  [sha256.Size]byte // of the payload of that row
+	at   []int // positions in rows, in the order to be sent
+	next int   // of at; -1 is the header, len(at) the trailer
+	sent int   // bytes of it that were given out
 }
 
 func newCopyReader(rows []pipeline.Row, at []int) *copyReader {
@@ -38,14 +37,13 @@ func (c *copyReader) Read(p []byte) (int, error) {
 		default:
 			r := &c.rows[c.at[c.next]]
 			if c.sent == 0 {
-				c.sum = sha256.Sum256(r.Log.Came())
-				if n, fits := wholeRow(p[w.n:], r, &c.sum); fits {
+				if n, fits := wholeRow(p[w.n:], r); fits {
 					w.n += n
 					c.next++
 					continue
 				}
 			}
-			w.row(r, &c.sum)
+			w.row(r)
 		}
 		if c.sent += w.n - from; c.sent < w.size {
 			return w.n, nil // p is full
@@ -193,7 +191,7 @@ func (w *window) raw(l *decision.Log) {
 }
 
 // row is one row, its columns in the order of [copySQL].
-func (w *window) row(r *pipeline.Row, sum *[sha256.Size]byte) {
+func (w *window) row(r *pipeline.Row) {
 	l := r.Log
 	w.int2(copyColumns)
 	w.text(l.ID)
@@ -217,7 +215,7 @@ func (w *window) row(r *pipeline.Row, sum *[sha256.Size]byte) {
 	w.field8(r.Offset)
 	w.field4(int32(r.Index))
 	w.int4(sha256.Size)
-	w.bytes(sum[:])
+	w.bytes(l.Sum()[:])
 	w.unfaithful(l.Unfaithful)
 	w.nullText(uploader(r))
 }

@@ -15,7 +15,7 @@ const fixed = 2 + copyColumns*4 + 4*8 + 2*4 + 1 + 3 + sha256.Size
 
 // wholeRow is a row as [window.row] encodes it, in one pass, into a buffer that is sure to have room for it. Nearly every
 // faithful row is: a message takes some dozens of them. Where one might not fit, nothing is said of what lies in the buffer.
-func wholeRow(to []byte, r *pipeline.Row, sum *[sha256.Size]byte) (n int, fits bool) {
+func wholeRow(to []byte, r *pipeline.Row) (n int, fits bool) {
 	l := r.Log
 	if l.Unfaithful != nil || fixed+len(l.ID)+len(l.Path.V)+len(l.RequestedBy.V)+len(l.OPAID.V)+len(l.OPAVersion.V)+len(l.Service.V)+
 		len(l.Labels)+len(l.Bundles)+len(l.Raw)+len(l.Pieces)+len(r.Topic)+len(r.UploadedBy) > len(to) {
@@ -42,7 +42,7 @@ func wholeRow(to []byte, r *pipeline.Row, sum *[sha256.Size]byte) (n int, fits b
 	b = binary.BigEndian.AppendUint64(b, 4<<32|uint64(uint32(r.Partition)))
 	b = appendInt8(b, r.Offset)
 	b = binary.BigEndian.AppendUint64(b, 4<<32|uint64(uint32(r.Index)))
-	b = append(binary.BigEndian.AppendUint32(b, sha256.Size), sum[:]...)
+	b = append(binary.BigEndian.AppendUint32(b, sha256.Size), l.Sum()[:]...)
 	b = appendNull(appendNull(b))
 	b = appendNullText(b, uploader(r))
 	return len(b), len(b) <= len(to) // pieces that overlap are longer than what they are pieces of

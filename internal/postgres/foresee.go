@@ -175,7 +175,7 @@ var foreseeable = map[string]foreseen{
 	"source_partition": {"int4", oidInt4, eight, func(a *array, r *pipeline.Row) { a.int4(r.Partition) }},
 	"source_offset":    {"int8", oidInt8, eight, func(a *array, r *pipeline.Row) { a.int8(r.Offset) }},
 	"source_index":     {"int4", oidInt4, eight, func(a *array, r *pipeline.Row) { a.int4(int32(r.Index)) }},
-	"raw_sha256":       {"bytea", oidBytea, func(*pipeline.Row) int { return sha256.Size }, func(a *array, r *pipeline.Row) { a.sha256(r.Log.Came()) }},
+	"raw_sha256":       {"bytea", oidBytea, func(*pipeline.Row) int { return sha256.Size }, func(a *array, r *pipeline.Row) { a.hash(r.Log.Sum()) }},
 	"uploaded_by":      texts(func(r *pipeline.Row) (string, bool) { return r.UploadedBy, r.UploadedBy != "" }),
 }
 

@@ -58,7 +58,7 @@ func knownColumns(rows []pipeline.Row, at []int) [][]byte {
 	for _, i := range at {
 		id.text(rows[i].Log.ID)
 		ts.int8(micros(rows[i].Log.Time))
-		sum.sha256(rows[i].Log.Came())
+		sum.hash(rows[i].Log.Sum())
 	}
 	first, last := spanOf(rows, at)
 	return [][]byte{id.bytes(), ts.bytes(), sum.bytes(), first, last}

@@ -70,7 +70,7 @@ func insertColumns(rows []pipeline.Row, at []int) [][]byte {
 		partition.int4(r.Partition)
 		offset.int8(r.Offset)
 		index.int4(int32(r.Index))
-		sum.sha256(l.Came())
+		sum.hash(l.Sum())
 		unfaithful(came, places, l)
 		client.nullText(uploader(r))
 	}
