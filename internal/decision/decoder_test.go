@@ -85,7 +85,7 @@ func differ(want, got any) string {
 	if reflect.DeepEqual(want, got) {
 		return ""
 	}
-	return cmp.Diff(want, got)
+	return cmp.Diff(want, got, fields)
 }
 
 func TestDecoderKeepsNoMemoryOfAnUncommonRecord(t *testing.T) {

@@ -89,7 +89,7 @@ func checkDecision(t *testing.T, part Part, value []byte) {
 		t.Fatalf("%q came, and is kept as %q", value, part.Log.Came())
 	}
 	part.Log.Pieces, part.Log.Unfaithful = nil, nil
-	if diff := cmp.Diff(want, part.Log); diff != "" {
+	if diff := cmp.Diff(want, part.Log, fields); diff != "" {
 		t.Fatalf("%q: -standard +ours\n%s", value, diff)
 	}
 }
@@ -150,7 +150,7 @@ func FuzzDecode(f *testing.F) {
 			if refusal != nil || len(again.Parts) != 1 {
 				t.Fatalf("part %d alone: %v", i, refusal)
 			}
-			if diff := cmp.Diff(part.Log, again.Parts[0].Log); diff != "" {
+			if diff := cmp.Diff(part.Log, again.Parts[0].Log, fields); diff != "" {
 				t.Fatalf("part %d alone: %s", i, diff)
 			}
 		}

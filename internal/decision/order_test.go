@@ -125,7 +125,7 @@ func thrice(t *testing.T, d *Decoder, value []byte) Part {
 			t.Fatalf("%q: %v", value, refusal)
 		}
 		if i > 0 && !reflect.DeepEqual(last, record.Parts[0]) {
-			t.Fatalf("%q is read otherwise the next time: %s", value, cmp.Diff(last, record.Parts[0]))
+			t.Fatalf("%q is read otherwise the next time: %s", value, cmp.Diff(last, record.Parts[0], fields))
 		}
 		last = record.Parts[0]
 	}

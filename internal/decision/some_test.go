@@ -42,7 +42,7 @@ func FuzzSome(f *testing.F) {
 					t.Fatalf("%d at a time: refused from %d on: %v", most, len(parts), err)
 				}
 			}
-			if diff := cmp.Diff(whole.Parts, parts); diff != "" {
+			if diff := cmp.Diff(whole.Parts, parts, fields); diff != "" {
 				t.Fatalf("%d at a time: -whole +portions\n%s", most, diff)
 			}
 		}
