@@ -19,7 +19,7 @@ ARG REVISION=
 ARG TARGETOS
 ARG TARGETARCH
 RUN CGO_ENABLED=0 GOOS=${TARGETOS} GOARCH=${TARGETARCH} go build -trimpath -buildvcs=false \
-      -ldflags "-s -w -X docket/internal/buildinfo.Version=${VERSION} -X docket/internal/buildinfo.Revision=${REVISION}" \
+      -ldflags "-s -w -X docket/internal/service/buildinfo.Version=${VERSION} -X docket/internal/service/buildinfo.Revision=${REVISION}" \
       -o /out/ ./cmd/consumer ./cmd/parking-replayer ./cmd/docket ./cmd/collector \
  && cp /etc/ssl/certs/ca-certificates.crt /out/
 

@@ -10,7 +10,7 @@ export TESTCONTAINERS_HOST_OVERRIDE ?= 127.0.0.1
 CACHE   := $(or $(DOCKET_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/docket)
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 REVISION ?= $(shell git rev-parse HEAD 2>/dev/null)
-LDFLAGS  := -s -w -X docket/internal/buildinfo.Version=$(VERSION) -X docket/internal/buildinfo.Revision=$(REVISION)
+LDFLAGS  := -s -w -X docket/internal/service/buildinfo.Version=$(VERSION) -X docket/internal/service/buildinfo.Revision=$(REVISION)
 
 GOLANGCI_VERSION    := v2.15.0
 STATICCHECK_VERSION := v0.8.2
@@ -33,7 +33,7 @@ up: engine-compose images ## Start everything with Compose on loopback ports (PR
 
 .PHONY: pour
 pour: ## Send the sample of real decision logs to what `make up` started, and print its homes
-	@go run ./build/pour $(ARGS)
+	@go run ./tools/pour $(ARGS)
 
 .PHONY: down
 down: ## Stop what `make up` started; volumes stay (ARGS=-v removes them)
@@ -50,8 +50,8 @@ stage: build ## Build bin/ for the Dockerfile with BUILDER=prebuilt
 	@if [ -r /etc/ssl/certs/ca-certificates.crt ]; then cp -L /etc/ssl/certs/ca-certificates.crt bin/; else : >bin/ca-certificates.crt; fi
 
 .PHONY: dashboard
-dashboard: ## Write the Grafana dashboard again, after a change of build/dashboard
-	go run ./build/dashboard
+dashboard: ## Write the Grafana dashboard again, after a change of deploy/check/dashboard
+	go run ./deploy/check/dashboard
 
 .PHONY: release
 release: ## Build a release: static programs for linux amd64 and arm64, checksums, SBOM
@@ -101,7 +101,7 @@ chaos: engine images ## Run faults against the real programs, three brokers and 
 
 .PHONY: mutants
 mutants: engine images ## Plant bugs one at a time; the tests must catch each (ONLY=name,… JOBS=n SEEDS=n ARGS=-markdown)
-	@go run ./build/mutants -only '$(ONLY)' $(if $(JOBS),-jobs $(JOBS)) $(if $(SEEDS),-seeds $(SEEDS)) $(ARGS)
+	@go run ./tools/mutants -only '$(ONLY)' $(if $(JOBS),-jobs $(JOBS)) $(if $(SEEDS),-seeds $(SEEDS)) $(ARGS)
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target, one after the other (FUZZTIME=20s each)

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"docket/internal/testenv"
+	"docket/internal/testkit/testenv"
 )
 
 func memory() string {

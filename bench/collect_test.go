@@ -16,8 +16,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
 
-	"docket/internal/subject"
-	"docket/internal/testenv"
+	"docket/internal/record/subject"
+	"docket/internal/testkit/testenv"
 )
 
 const (

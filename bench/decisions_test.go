@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"docket/internal/decision"
+	"docket/internal/record/decision"
 	"docket/sample"
 )
 

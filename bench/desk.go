@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"docket/internal/ledger"
+	"docket/internal/desk/ledger"
 )
 
 // DeskGoal is how long a look into the ledger may take at the 95th percentile.

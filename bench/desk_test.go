@@ -15,9 +15,9 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
-	"docket/internal/envelope"
-	"docket/internal/ledger"
+	"docket/internal/desk/ledger"
 	"docket/internal/postgres"
+	"docket/internal/record/envelope"
 )
 
 const (

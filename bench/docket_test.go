@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"docket/internal/testenv"
+	"docket/internal/testkit/testenv"
 )
 
 // worker is a running consumer or replayer, with its default settings but for addresses and names.

@@ -12,7 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"docket/internal/collector"
-	"docket/internal/redact"
+	"docket/internal/record/redact"
 )
 
 // taker acknowledges everything at once.

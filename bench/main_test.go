@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"docket/internal/testenv"
+	"docket/internal/testkit/testenv"
 )
 
 // Without flags the harness itself is tried, on so few decisions that the figures mean nothing: that everything adds up is what counts.

@@ -14,7 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"docket/internal/testenv"
+	"docket/internal/testkit/testenv"
 )
 
 const (

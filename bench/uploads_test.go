@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"testing"
 
-	"docket/internal/decision"
+	"docket/internal/record/decision"
 )
 
 func TestUploadsHoldEveryDecisionOnceAndAreAsLargeAsOPAs(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"docket/internal/testenv"
+	"docket/internal/testkit/testenv"
 )
 
 // Topics and settings of the servers are those of docs/performance.md.

@@ -45,7 +45,7 @@ inputs() {
 	case $1 in
 	ryuk) ;;
 	postgres1*) folders=(build/images/{postgres-binaries,postgres,base} build/images.sh) ;;
-	opa) folders+=(build/opa/current) ;;
+	opa) folders+=(test/servers/opa/current) ;;
 	*) folders+=(build/images/base) ;;
 	esac
 	(cd "$root" && find "${folders[@]}" -type f ! -name '*_test.go' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum | cut -c1-16)
@@ -117,7 +117,7 @@ binaries() {
 prepare_prometheus() { need_base; }
 prepare_opa() {
 	local program
-	program=$(CGO_ENABLED=0 "$root/build/opa/build" current 2>>"$logs/opa.log") || die "OPA could not be built (see $logs/opa.log)"
+	program=$(CGO_ENABLED=0 "$root/test/servers/opa/build" current 2>>"$logs/opa.log") || die "OPA could not be built (see $logs/opa.log)"
 	cp "$program" "$1/opa"
 }
 prepare_ryuk() {

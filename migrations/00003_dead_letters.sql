@@ -180,7 +180,7 @@ CREATE TABLE dead_letter_days (
     n                bigint            NOT NULL
 );
 
--- The legal moves. internal/ledger has the same table, and a test holds them against each other.
+-- The legal moves. internal/desk/ledger has the same table, and a test holds them against each other.
 CREATE TABLE dead_letter_moves (
     from_state dead_letter_state,
     to_state   dead_letter_state,

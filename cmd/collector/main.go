@@ -7,9 +7,9 @@ import (
 	"os/signal"
 	"syscall"
 
-	"docket/internal/cli"
-	"docket/internal/collectorapp"
-	"docket/internal/config"
+	"docket/internal/programs/cli"
+	"docket/internal/programs/collect"
+	"docket/internal/service/config"
 )
 
 func main() {
@@ -20,10 +20,10 @@ func main() {
 
 func run(args, environ []string, stdout, stderr io.Writer, signals <-chan os.Signal) int {
 	return cli.Main(cli.Env{
-		Program: config.Collector, Args: args, Environ: environ, Stdout: stdout, Stderr: stderr, Signals: signals, Judges: collectorapp.Judges(), Agree: collectorapp.Agree,
+		Program: config.Collector, Args: args, Environ: environ, Stdout: stdout, Stderr: stderr, Signals: signals, Judges: collect.Judges(), Agree: collect.Agree,
 	}, commands())
 }
 
 func commands() []cli.Command {
-	return []cli.Command{collectorapp.Run(), cli.CheckBrokers(), cli.Health(), cli.Version()}
+	return []cli.Command{collect.Run(), cli.CheckBrokers(), cli.Health(), cli.Version()}
 }

@@ -12,14 +12,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"docket/internal/app"
-	"docket/internal/cli"
-	"docket/internal/config"
-	"docket/internal/conservation"
-	"docket/internal/demo"
-	"docket/internal/deskapp"
+	"docket/internal/audit/conservation"
 	"docket/internal/postgres"
-	"docket/internal/telemetry"
+	"docket/internal/programs/cli"
+	"docket/internal/programs/demo"
+	"docket/internal/programs/desk"
+	"docket/internal/service/app"
+	"docket/internal/service/config"
+	"docket/internal/service/telemetry"
 	"docket/sample"
 )
 
@@ -177,7 +177,7 @@ func launchDemo(ctx context.Context, p demo.Program) error {
 		Close()
 	}
 	if name == config.Desk {
-		program, err = deskapp.New(settings, log, prometheus.NewRegistry(), deskapp.Options{})
+		program, err = desk.New(settings, log, prometheus.NewRegistry(), desk.Options{})
 	} else {
 		program, err = app.New(name, settings, log, prometheus.NewRegistry(), app.Options{})
 	}

@@ -10,11 +10,11 @@ import (
 
 	"golang.org/x/term"
 
-	"docket/internal/archive/shelf"
-	"docket/internal/cli"
-	"docket/internal/config"
-	"docket/internal/deskapp"
-	"docket/internal/deskcli"
+	"docket/internal/history/archive/shelf"
+	"docket/internal/programs/cli"
+	"docket/internal/programs/desk"
+	"docket/internal/programs/deskcli"
+	"docket/internal/service/config"
 )
 
 func main() {
@@ -25,8 +25,8 @@ func main() {
 
 func run(args, environ []string, stdin io.Reader, stdout, stderr io.Writer, signals <-chan os.Signal, at deskcli.Terminal) int {
 	return deskcli.Main(cli.Env{
-		Program: config.Desk, Args: args, Environ: environ, Stdout: stdout, Stderr: stderr, Signals: signals, Judges: deskapp.Judges(), Shelf: shelf.Open,
-	}, deskcli.Options{Stdin: stdin, Terminal: at, Open: open, Desk: deskapp.Main})
+		Program: config.Desk, Args: args, Environ: environ, Stdout: stdout, Stderr: stderr, Signals: signals, Judges: desk.Judges(), Shelf: shelf.Open,
+	}, deskcli.Options{Stdin: stdin, Terminal: at, Open: open, Desk: desk.Main})
 }
 
 // terminal says what of the standard streams a person sits at.

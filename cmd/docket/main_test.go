@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"docket/internal/deskcli"
+	"docket/internal/programs/deskcli"
 )
 
 func call(environ []string, args ...string) (code int, stdout, stderr string) {

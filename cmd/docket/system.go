@@ -6,16 +6,16 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"docket/internal/app"
-	"docket/internal/archive"
-	"docket/internal/archive/shelf"
-	"docket/internal/cli"
-	"docket/internal/config"
-	"docket/internal/desk"
-	"docket/internal/deskapp"
-	"docket/internal/deskcli"
-	"docket/internal/inspect"
+	"docket/internal/audit/inspect"
+	"docket/internal/desk/worker"
+	"docket/internal/history/archive"
+	"docket/internal/history/archive/shelf"
 	"docket/internal/kafka"
+	"docket/internal/programs/cli"
+	"docket/internal/programs/desk"
+	"docket/internal/programs/deskcli"
+	"docket/internal/service/app"
+	"docket/internal/service/config"
 )
 
 // open prepares what commands work on: the ledger and the table in Postgres, and Kafka for the loss horizon alone. It dials
@@ -28,10 +28,10 @@ func open(env cli.Env, s config.Settings) (*deskcli.System, error) {
 	book := db.Ledger()
 	open := func(where string) (archive.Shelf, error) { return shelf.Open(where, s) }
 	return &deskcli.System{
-		Book: book, Trial: deskapp.NewTrial(s, book, db), Decisions: db.Reader(), Close: db.Close,
-		Backlog: func(ctx context.Context) (desk.Backlog, error) { return deskapp.Backlog(ctx, s) },
+		Book: book, Trial: desk.NewTrial(s, book, db), Decisions: db.Reader(), Close: db.Close,
+		Backlog: func(ctx context.Context) (worker.Backlog, error) { return desk.Backlog(ctx, s) },
 		Days:    db.Archives(), Letters: db.LetterArchives(), Shelf: open, Look: inspect.Looking(s, db, inspect.Sight{Shelf: open}),
-		Horizon: func(ctx context.Context, now time.Time) ([]desk.HorizonLine, error) {
+		Horizon: func(ctx context.Context, now time.Time) ([]worker.HorizonLine, error) {
 			brokers, err := app.Kafka(s, "horizon")
 			if err != nil {
 				return nil, err
@@ -41,7 +41,7 @@ func open(env cli.Env, s config.Settings) (*deskcli.System, error) {
 				return nil, err
 			}
 			defer reader.Close()
-			return deskapp.NewHorizon(s, reader, book).Look(ctx, now), nil
+			return desk.NewHorizon(s, reader, book).Look(ctx, now), nil
 		},
 	}, nil
 }

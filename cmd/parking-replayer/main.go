@@ -7,8 +7,8 @@ import (
 	"os/signal"
 	"syscall"
 
-	"docket/internal/cli"
-	"docket/internal/config"
+	"docket/internal/programs/cli"
+	"docket/internal/service/config"
 )
 
 func main() {

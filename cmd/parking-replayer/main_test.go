@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
-	"docket/internal/config"
+	"docket/internal/service/config"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")

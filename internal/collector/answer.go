@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"docket/internal/decision"
+	"docket/internal/record/decision"
 )
 
 // reason says why an upload was refused; it is a label of a metric and stands in the answer.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"docket/internal/decision"
+	"docket/internal/record/decision"
 )
 
 func TestEveryUploadHasItsAnswer(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"docket/internal/bearer"
+	"docket/internal/service/bearer"
 )
 
 // names stand in log lines, so they hold nothing that could be taken for something else.

@@ -15,8 +15,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"docket/internal/decision"
-	"docket/internal/envelope"
+	"docket/internal/record/decision"
+	"docket/internal/record/envelope"
 )
 
 const (

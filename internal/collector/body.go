@@ -10,7 +10,7 @@ import (
 	"os"
 	"strings"
 
-	"docket/internal/decision"
+	"docket/internal/record/decision"
 )
 
 // crossSite knows the requests that a browser sends for a page of another site.

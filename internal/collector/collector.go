@@ -13,10 +13,10 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"docket/internal/envelope"
-	"docket/internal/redact"
-	"docket/internal/subject"
-	"docket/internal/telemetry"
+	"docket/internal/record/envelope"
+	"docket/internal/record/redact"
+	"docket/internal/record/subject"
+	"docket/internal/service/telemetry"
 )
 
 // Publisher writes records to Kafka.

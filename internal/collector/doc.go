@@ -21,7 +21,7 @@
 //
 // # Homes
 //
-// internal/decision alone says what a decision is. A good one is a record of its own, its value the exact bytes; a bad one is
+// internal/record/decision alone says what a decision is. A good one is a record of its own, its value the exact bytes; a bad one is
 // a dead letter without a place in Kafka ([envelope.Unplaced]), whose id hangs on the topic and the value alone, so that it is
 // the same whenever and in whatever upload it comes. One that the brokers refuse as too large is offered gzipped, then gzipped
 // to the dead-letter topic, then with the necessary headers alone. If that is refused as well, the upload is answered 413, never

@@ -8,7 +8,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"docket/internal/decision"
+	"docket/internal/record/decision"
 )
 
 // forgetful takes everything and keeps nothing.

@@ -14,9 +14,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"docket/internal/decision"
-	"docket/internal/envelope"
-	"docket/internal/subject"
+	"docket/internal/record/decision"
+	"docket/internal/record/envelope"
+	"docket/internal/record/subject"
 )
 
 // outgoing is a decision on its way to its home.

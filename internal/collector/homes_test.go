@@ -15,9 +15,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"pgregory.net/rapid"
 
-	"docket/internal/decision"
-	"docket/internal/envelope"
-	"docket/internal/subject"
+	"docket/internal/record/decision"
+	"docket/internal/record/envelope"
+	"docket/internal/record/subject"
 )
 
 const unnamed = `{"timestamp":"2026-03-01T12:00:00Z","requested_by":"10.0.0.1:4711","input":{"password":"hush"}}`

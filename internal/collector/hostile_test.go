@@ -14,10 +14,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"docket/internal/decision"
-	"docket/internal/kafkatest"
-	"docket/internal/redact"
-	"docket/internal/subject"
+	"docket/internal/record/decision"
+	"docket/internal/record/redact"
+	"docket/internal/record/subject"
+	"docket/internal/testkit/kafkatest"
 )
 
 func TestStrangerHoldsNoPlaceAndNoConnectionByABodyThatDoesNotCome(t *testing.T) {

@@ -13,9 +13,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"docket/internal/envelope"
 	room "docket/internal/kafka"
-	"docket/internal/kafkatest"
+	"docket/internal/record/envelope"
+	"docket/internal/testkit/kafkatest"
 )
 
 // onKafka is a world that publishes to a cluster in the process.

@@ -20,8 +20,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"docket/internal/decision"
-	"docket/internal/kafkatest"
+	"docket/internal/record/decision"
+	"docket/internal/testkit/kafkatest"
 )
 
 // serve puts the collector behind a real server.

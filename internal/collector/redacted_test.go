@@ -7,10 +7,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"docket/internal/decision"
-	"docket/internal/envelope"
-	"docket/internal/redact"
-	"docket/internal/subject"
+	"docket/internal/record/decision"
+	"docket/internal/record/envelope"
+	"docket/internal/record/redact"
+	"docket/internal/record/subject"
 )
 
 // TestWhatIsMaskedReachesNeitherTopic has the secret in decisions that are refused for every reason.

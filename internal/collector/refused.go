@@ -5,8 +5,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"docket/internal/decision"
-	"docket/internal/envelope"
+	"docket/internal/record/decision"
+	"docket/internal/record/envelope"
 )
 
 // held is a refused decision that shares a dead letter with others of its upload.

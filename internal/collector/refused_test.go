@@ -10,9 +10,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"docket/internal/decision"
-	"docket/internal/envelope"
-	"docket/internal/redact"
+	"docket/internal/record/decision"
+	"docket/internal/record/envelope"
+	"docket/internal/record/redact"
 )
 
 func most(n int) func(*Config) { return func(c *Config) { c.MaxRefused = n } }

@@ -8,7 +8,7 @@ import (
 	"io"
 	"strings"
 
-	"docket/internal/decision"
+	"docket/internal/record/decision"
 )
 
 // AnyClient is the name in [Rights] of every client that is not named there.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"docket/internal/envelope"
+	"docket/internal/record/envelope"
 )
 
 func TestParseRights(t *testing.T) {

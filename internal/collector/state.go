@@ -9,7 +9,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/twmb/franz-go/pkg/kerr"
 
-	"docket/internal/telemetry"
+	"docket/internal/service/telemetry"
 )
 
 // State is whether decisions find a home, for /readyz.

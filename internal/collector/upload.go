@@ -11,8 +11,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"docket/internal/decision"
-	"docket/internal/telemetry"
+	"docket/internal/record/decision"
+	"docket/internal/service/telemetry"
 )
 
 // upload is one upload under way.

@@ -16,7 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"docket/internal/fallback"
-	"docket/internal/fallback/fstest"
+	"docket/internal/testkit/fstest"
 )
 
 func TestAppendedRecordsAreRecoveredAfterARestart(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"docket/internal/envelope"
+	"docket/internal/record/envelope"
 )
 
 // Policy says what Append does when the spool is full.

@@ -11,7 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"docket/internal/fallback"
-	"docket/internal/fallback/fstest"
+	"docket/internal/testkit/fstest"
 )
 
 const stemName = "1700000000_a_1"

@@ -9,7 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"docket/internal/fallback"
-	"docket/internal/fallback/fstest"
+	"docket/internal/testkit/fstest"
 )
 
 // inEveryState runs a check on each disk that a power cut may leave, and says how many there were.

@@ -8,7 +8,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"docket/internal/fallback"
-	"docket/internal/fallback/fstest"
+	"docket/internal/testkit/fstest"
 )
 
 // recovered starts on a disk and recovers all there is; neither may fail on account of a file.

@@ -10,7 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"docket/internal/envelope"
+	"docket/internal/record/envelope"
 )
 
 // chunkRecords bounds a chunk of very small records.

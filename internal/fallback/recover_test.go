@@ -13,9 +13,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"docket/internal/envelope"
 	"docket/internal/fallback"
-	"docket/internal/fallback/fstest"
+	"docket/internal/record/envelope"
+	"docket/internal/testkit/fstest"
 )
 
 func plant(t testing.TB, m *fstest.FS, name string, lines []fallback.Line) {

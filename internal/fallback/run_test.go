@@ -11,7 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"docket/internal/fallback"
-	"docket/internal/fallback/fstest"
+	"docket/internal/testkit/fstest"
 )
 
 type discard struct{}

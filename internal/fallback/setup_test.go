@@ -19,7 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"docket/internal/fallback"
-	"docket/internal/fallback/fstest"
+	"docket/internal/testkit/fstest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -10,9 +10,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"docket/internal/home"
 	"docket/internal/kafka"
-	"docket/internal/kafkatest"
+	"docket/internal/record/home"
+	"docket/internal/testkit/kafkatest"
 )
 
 // stamped makes records of partition 0 of these ages, by their Kafka timestamps.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"docket/internal/home"
+	"docket/internal/record/home"
 )
 
 // ErrNotOurs is what a commit gets when its partition is no longer ours, or when what it brings was settled under

@@ -10,7 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"docket/internal/home"
+	"docket/internal/record/home"
 )
 
 func TestTakeFromAPartitionThatIsLostAtThatMomentGivesNothing(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"docket/internal/home"
+	"docket/internal/record/home"
 )
 
 // errFenced says that the group knows another member in our place, so the partition may have had another owner since.

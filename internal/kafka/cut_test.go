@@ -12,7 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"docket/internal/kafka"
-	"docket/internal/kafkatest"
+	"docket/internal/testkit/kafkatest"
 )
 
 // cut makes the brokers say that the log of every epoch ends there, as after an unclean election.

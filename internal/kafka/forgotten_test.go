@@ -10,7 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"docket/internal/kafkatest"
+	"docket/internal/testkit/kafkatest"
 )
 
 // TestTopicLeftOutOfTheAssignment has the member that shares topics out, and reads another topic of the group itself, ask for this one

@@ -15,7 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"docket/internal/kafka"
-	"docket/internal/kafkatest"
+	"docket/internal/testkit/kafkatest"
 )
 
 // loggedPublish publishes one record with that login and returns what was logged.

@@ -12,9 +12,9 @@ import (
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
-	"docket/internal/home"
 	"docket/internal/kafka"
-	"docket/internal/kafkatest"
+	"docket/internal/record/home"
+	"docket/internal/testkit/kafkatest"
 )
 
 // loadOf names the variable that makes the process a reader whose memory is measured.

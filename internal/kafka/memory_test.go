@@ -14,7 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"docket/internal/kafka"
-	"docket/internal/kafkatest"
+	"docket/internal/testkit/kafkatest"
 )
 
 // write appends a set to partitions as it is.

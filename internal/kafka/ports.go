@@ -1,6 +1,6 @@
 package kafka
 
-import "docket/internal/pipeline"
+import "docket/internal/consumer/pipeline"
 
 // What the pipeline asks for is here.
 var (

@@ -15,7 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"docket/internal/kafka"
-	"docket/internal/kafkatest"
+	"docket/internal/testkit/kafkatest"
 )
 
 func TestAProducerThatWasForbiddenOnceWorksWhenItIsAllowedAgain(t *testing.T) {

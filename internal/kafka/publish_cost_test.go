@@ -10,8 +10,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"docket/internal/envelope"
-	"docket/internal/kafkatest"
+	"docket/internal/record/envelope"
+	"docket/internal/testkit/kafkatest"
 )
 
 // parkedRecords are as many as a batch forwards at a time, as they are parked.

@@ -10,7 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 
 	"docket/internal/kafka"
-	"docket/internal/kafkatest"
+	"docket/internal/testkit/kafkatest"
 )
 
 func TestQueuesStayWithinTheirMark(t *testing.T) {

@@ -15,9 +15,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"docket/internal/home"
 	"docket/internal/kafka"
-	"docket/internal/kafkatest"
+	"docket/internal/record/home"
+	"docket/internal/testkit/kafkatest"
 )
 
 // seeds is how many histories are tried; DOCKET_TEST_SEEDS sets it.

@@ -11,9 +11,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"docket/internal/home"
 	"docket/internal/kafka"
-	"docket/internal/kafkatest"
+	"docket/internal/record/home"
+	"docket/internal/testkit/kafkatest"
 )
 
 // TestReleasedMemoryIsOfNoRecordThatIsStillInUse releases two batches of three, keeps every third, and looks at what it

@@ -13,9 +13,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"docket/internal/home"
 	"docket/internal/kafka"
-	"docket/internal/kafkatest"
+	"docket/internal/record/home"
+	"docket/internal/testkit/kafkatest"
 )
 
 func TestEverythingIsReadAndCommitted(t *testing.T) {

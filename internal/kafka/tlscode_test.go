@@ -15,7 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"docket/internal/kafka"
-	"docket/internal/kafkatest"
+	"docket/internal/testkit/kafkatest"
 )
 
 func TestWhatIsWrongWithTLSHasItsOwnCode(t *testing.T) {

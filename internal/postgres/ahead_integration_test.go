@@ -13,10 +13,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
-	"docket/internal/pgtest"
-	"docket/internal/pipeline"
 	"docket/internal/postgres"
+	"docket/internal/testkit/pgtest"
 )
 
 func made(t testing.TB, db *postgres.DB, ahead int) int {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"docket/internal/pgtest"
+	"docket/internal/testkit/pgtest"
 )
 
 // In a schema where others may create, a function or operator that fits its arguments better than the server's own

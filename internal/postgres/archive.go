@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"docket/internal/archive"
+	"docket/internal/history/archive"
 )
 
 // Archives is decision_logs as archives need it; it is an [archive.Table]. It needs the server itself or a session pooler,

@@ -17,10 +17,10 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/rs/zerolog"
 
-	"docket/internal/archive"
-	"docket/internal/pgtest"
+	"docket/internal/history/archive"
+	"docket/internal/history/reader"
 	"docket/internal/postgres"
-	"docket/internal/reader"
+	"docket/internal/testkit/pgtest"
 )
 
 // archived is a table with an old day in it, and what carries that.

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"docket/internal/archive"
+	"docket/internal/history/archive"
 )
 
 // A day that is taken out is counted no more by whoever counts, so it has to be counted before. Most of that is done

@@ -11,8 +11,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"docket/internal/archive"
 	"docket/internal/errclass"
+	"docket/internal/history/archive"
 )
 
 // LetterArchives is the ledger of dead letters as archives need it; it is an [archive.LettersTable]. It needs the server itself or

@@ -14,8 +14,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"docket/internal/archive"
-	"docket/internal/ledger"
+	"docket/internal/desk/ledger"
+	"docket/internal/history/archive"
 )
 
 var closedOn, _ = archive.ParseDay("2026-03-04")

@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"docket/internal/archive"
+	"docket/internal/history/archive"
 )
 
 // staged are lines as JSON.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"docket/internal/archive"
+	"docket/internal/history/archive"
 )
 
 const (

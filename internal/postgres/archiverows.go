@@ -10,8 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"docket/internal/archive"
 	"docket/internal/errclass"
+	"docket/internal/history/archive"
 )
 
 // archiveColumnsSQL are the columns of the table $1 in the order of decision_logs: name, type, whether it is computed, the

@@ -12,10 +12,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"docket/internal/decision"
-	"docket/internal/pgtest"
-	"docket/internal/pipeline"
+	"docket/internal/consumer/pipeline"
 	"docket/internal/postgres"
+	"docket/internal/record/decision"
+	"docket/internal/testkit/pgtest"
 )
 
 // distinct makes n rows that no other call makes.

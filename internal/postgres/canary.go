@@ -14,9 +14,9 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"docket/internal/decision"
+	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
-	"docket/internal/pipeline"
+	"docket/internal/record/decision"
 )
 
 // canary is a good decision of which a probe makes rows.

@@ -8,11 +8,11 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"docket/internal/decision"
+	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
-	"docket/internal/pgmodel"
-	"docket/internal/pipeline"
 	"docket/internal/postgres"
+	"docket/internal/record/decision"
+	"docket/internal/testkit/pgmodel"
 )
 
 // onlyShop is a CHECK of a user's that every decision meets which this table is for.

@@ -14,10 +14,10 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"docket/internal/envelope"
+	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
-	homes "docket/internal/home"
-	"docket/internal/pipeline"
+	"docket/internal/record/envelope"
+	homes "docket/internal/record/home"
 )
 
 // carried is one partition carried through a pipeline with nothing but a table: the other homes always take what they get.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"docket/internal/pgtest"
 	"docket/internal/postgres"
+	"docket/internal/testkit/pgtest"
 )
 
 // worst gives the checks that did not come out well. That a superuser may do too much is not counted: the tests are one.

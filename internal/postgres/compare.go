@@ -3,8 +3,8 @@ package postgres
 import (
 	"context"
 
-	"docket/internal/decision"
-	"docket/internal/pipeline"
+	"docket/internal/consumer/pipeline"
+	"docket/internal/record/decision"
 )
 
 // Compare says of each decision whether it has its row: [pipeline.Present] with an equal payload or one that came in the same

@@ -12,9 +12,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"docket/internal/decision"
+	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
-	"docket/internal/pipeline"
+	"docket/internal/record/decision"
 )
 
 func TestAMalformedURLIsToldWithoutShowingIt(t *testing.T) {

@@ -12,9 +12,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"docket/internal/pgtest"
 	"docket/internal/postgres"
-	"docket/internal/postgres/storetest"
+	"docket/internal/testkit/pgtest"
+	"docket/internal/testkit/storetest"
 )
 
 // A real server keeps every promise; the model of it runs the same cases where it lives.

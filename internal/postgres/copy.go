@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 
+	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
-	"docket/internal/pipeline"
 )
 
 // copy sends the rows at these positions. How many the server says it took is returned with a nil error alone.

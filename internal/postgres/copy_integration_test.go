@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"docket/internal/pgtest"
-	"docket/internal/pipeline"
+	"docket/internal/consumer/pipeline"
+	"docket/internal/testkit/pgtest"
 )
 
 // The binary form of a value does not say of which type it is: into another column it would go as something else.

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/rs/zerolog"
 
-	"docket/internal/pipeline"
+	"docket/internal/consumer/pipeline"
 )
 
 // A pooler counts what it still owes us, and where the end of a COPY comes before its beginning it never gets it right:

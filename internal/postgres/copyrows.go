@@ -6,8 +6,8 @@ import (
 	"encoding/binary"
 	"io"
 
-	"docket/internal/decision"
-	"docket/internal/pipeline"
+	"docket/internal/consumer/pipeline"
+	"docket/internal/record/decision"
 )
 
 // copyReader is rows as COPY takes them in binary form. Each is encoded when it is asked for, right into the buffer of

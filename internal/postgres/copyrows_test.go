@@ -12,8 +12,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"docket/internal/decision"
-	"docket/internal/pipeline"
+	"docket/internal/consumer/pipeline"
+	"docket/internal/record/decision"
 )
 
 func someRows(n, padding int) (rows []pipeline.Row, at []int) {

@@ -5,8 +5,8 @@ import (
 	"database/sql"
 	"encoding/binary"
 
-	"docket/internal/decision"
-	"docket/internal/pipeline"
+	"docket/internal/consumer/pipeline"
+	"docket/internal/record/decision"
 )
 
 // fixed is what a row takes at most beside its texts: the count of the columns, their lengths, the numbers, the bool,

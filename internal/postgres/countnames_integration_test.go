@@ -12,8 +12,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"docket/internal/pgtest"
-	"docket/internal/reader"
+	"docket/internal/history/reader"
+	"docket/internal/testkit/pgtest"
 	"docket/migrations"
 )
 

@@ -16,9 +16,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"docket/internal/archive"
+	"docket/internal/history/archive"
+	"docket/internal/history/reader"
 	"docket/internal/postgres"
-	"docket/internal/reader"
 )
 
 // tallied is a table with all that ever was stored in it kept beside, to be counted by hand.

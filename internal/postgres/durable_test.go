@@ -9,11 +9,11 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"docket/internal/decision"
+	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
-	"docket/internal/pgmodel"
-	"docket/internal/pipeline"
 	"docket/internal/postgres"
+	"docket/internal/record/decision"
+	"docket/internal/testkit/pgmodel"
 )
 
 var midday = time.Date(2024, 5, 1, 12, 0, 0, 123456000, time.UTC)

@@ -6,10 +6,10 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
-	"docket/internal/pgmodel"
-	"docket/internal/pipeline"
 	"docket/internal/postgres"
+	"docket/internal/testkit/pgmodel"
 )
 
 // A role, a database or a URL that has another client_encoding changes nothing of what is stored.

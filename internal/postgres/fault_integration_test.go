@@ -7,10 +7,10 @@ import (
 	"errors"
 	"testing"
 
+	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
-	"docket/internal/pgtest"
-	"docket/internal/pipeline"
 	"docket/internal/postgres"
+	"docket/internal/testkit/pgtest"
 )
 
 // code stores rows and wants an error with this code.

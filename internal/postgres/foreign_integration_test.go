@@ -13,9 +13,9 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"docket/internal/pgtest"
 	"docket/internal/postgres"
-	"docket/internal/postgres/storetest"
+	"docket/internal/testkit/pgtest"
+	"docket/internal/testkit/storetest"
 )
 
 // foreign are tables as their owners make them: with constraints, triggers and columns of their own that refuse nothing that

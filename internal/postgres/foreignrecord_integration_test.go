@@ -10,8 +10,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"docket/internal/pgtest"
 	"docket/internal/postgres"
+	"docket/internal/testkit/pgtest"
 )
 
 // before is a trigger of each row before it is in, after is one of each row that is in.

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"docket/internal/pgtest"
-	"docket/internal/pipeline"
+	"docket/internal/consumer/pipeline"
+	"docket/internal/testkit/pgtest"
 )
 
 // many are n rows that differ in offset, path and document; the ids are not in the order of the rows.

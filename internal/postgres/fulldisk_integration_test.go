@@ -12,11 +12,11 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
-	"docket/internal/pgtest"
-	"docket/internal/pipeline"
 	"docket/internal/postgres"
-	"docket/internal/testenv"
+	"docket/internal/testkit/pgtest"
+	"docket/internal/testkit/testenv"
 )
 
 // limitedSQL moves the table, its partitions and their indexes to the small disk.

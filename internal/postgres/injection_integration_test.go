@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"docket/internal/ledger"
-	"docket/internal/pgtest"
-	"docket/internal/pipeline"
+	"docket/internal/consumer/pipeline"
+	"docket/internal/desk/ledger"
+	"docket/internal/testkit/pgtest"
 )
 
 // pieces are what statements, COPY and JSON end at, or would, were they text.

@@ -4,8 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 
+	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
-	"docket/internal/pipeline"
 )
 
 // byHash marks those rows Present that are there with the very bytes that are in hand, and gives those that only their

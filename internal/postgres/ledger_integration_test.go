@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"docket/internal/envelope"
-	"docket/internal/ledger"
-	"docket/internal/pgtest"
+	"docket/internal/desk/ledger"
 	"docket/internal/postgres"
+	"docket/internal/record/envelope"
+	"docket/internal/testkit/pgtest"
 )
 
 const (

@@ -14,9 +14,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"pgregory.net/rapid"
 
-	"docket/internal/envelope"
-	"docket/internal/ledger"
-	"docket/internal/ledgermodel"
+	"docket/internal/desk/ledger"
+	"docket/internal/record/envelope"
+	"docket/internal/testkit/ledgermodel"
 )
 
 // alike plays the same calls on the ledger and on its model in memory. Ids and marks of retries are each one's own: the n-th

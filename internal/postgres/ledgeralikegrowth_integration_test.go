@@ -10,7 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"docket/internal/ledger"
+	"docket/internal/desk/ledger"
 )
 
 // pass begins another hour for both.

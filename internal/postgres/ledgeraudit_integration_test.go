@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"docket/internal/ledger"
+	"docket/internal/desk/ledger"
 	"docket/internal/postgres"
 )
 

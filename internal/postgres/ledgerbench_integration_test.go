@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"docket/internal/ledger"
+	"docket/internal/desk/ledger"
 )
 
 // BenchmarkEnter enters letters of 1.5 KB by the thousand.

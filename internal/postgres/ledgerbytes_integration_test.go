@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"docket/internal/ledger"
+	"docket/internal/desk/ledger"
 )
 
 // largeLetters are as many as the ledger gives out together by bytes, and some more.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"docket/internal/ledger"
+	"docket/internal/desk/ledger"
 )
 
 // Claims finds the letters whose value claims a decision_id, at most n, newest failure first, without payloads. Of a letter that holds several

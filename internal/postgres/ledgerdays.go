@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"docket/internal/ledger"
+	"docket/internal/desk/ledger"
 )
 
 // fewRead is how many dead letters of a range of time are read one by one rather than taken from the counters by day.

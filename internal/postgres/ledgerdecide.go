@@ -8,8 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"docket/internal/decision"
-	"docket/internal/ledger"
+	"docket/internal/desk/ledger"
+	"docket/internal/record/decision"
 )
 
 var _ ledger.Decider = (*Ledger)(nil)

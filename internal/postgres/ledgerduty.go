@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"docket/internal/ledger"
+	"docket/internal/desk/ledger"
 )
 
 // deskDuty begins the names of the duties by which desks say that they are there: to hold one is to have done it.

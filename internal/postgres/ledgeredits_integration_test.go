@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"docket/internal/decision"
-	"docket/internal/ledger"
-	"docket/internal/pipeline"
+	"docket/internal/consumer/pipeline"
+	"docket/internal/desk/ledger"
 	"docket/internal/postgres"
+	"docket/internal/record/decision"
 	"docket/migrations"
 )
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"docket/internal/ledger"
+	"docket/internal/desk/ledger"
 )
 
 // arg appends an argument and gives its place, as in $3.

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"testing"
 
-	"docket/internal/envelope"
-	"docket/internal/ledger"
+	"docket/internal/desk/ledger"
+	"docket/internal/record/envelope"
 )
 
 const (

@@ -15,9 +15,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"docket/internal/ledger"
-	"docket/internal/pgtest"
+	"docket/internal/desk/ledger"
 	"docket/internal/postgres"
+	"docket/internal/testkit/pgtest"
 )
 
 // rolesOf makes the roles of docs/desk-grants.sql, under names of this test.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"docket/internal/envelope"
-	"docket/internal/ledger"
+	"docket/internal/desk/ledger"
+	"docket/internal/record/envelope"
 )
 
 var _ ledger.Growth = (*Ledger)(nil)

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"docket/internal/envelope"
-	"docket/internal/ledger"
+	"docket/internal/desk/ledger"
+	"docket/internal/record/envelope"
 	"docket/migrations"
 )
 

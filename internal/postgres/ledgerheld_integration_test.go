@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"docket/internal/envelope"
-	"docket/internal/ledger"
+	"docket/internal/desk/ledger"
+	"docket/internal/record/envelope"
 )
 
 // resting is a dead letter that refused decisions of one upload share.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"docket/internal/decision"
-	"docket/internal/ledger"
+	"docket/internal/desk/ledger"
+	"docket/internal/record/decision"
 )
 
 // ledgerValueBytes is how much of a value is read where the ledger has to know what it says, inflated.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"docket/internal/envelope"
-	"docket/internal/ledger"
+	"docket/internal/desk/ledger"
+	"docket/internal/record/envelope"
 )
 
 var _ ledger.Intake = (*Ledger)(nil)

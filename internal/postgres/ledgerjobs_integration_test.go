@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"docket/internal/ledger"
+	"docket/internal/desk/ledger"
 )
 
 func TestAJobIsTakenKeptStoppedResumedAndEndedByWhoHasIt(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"docket/internal/ledger"
+	"docket/internal/desk/ledger"
 )
 
 // linesSQL is what letterLineSQL would be of letters that entered now, in the order in which they are given. The arguments up to $23 are those of

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"docket/internal/ledger"
+	"docket/internal/desk/ledger"
 )
 
 // RetryMatching implements [ledger.Decider].

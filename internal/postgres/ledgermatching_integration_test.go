@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"docket/internal/envelope"
-	"docket/internal/ledger"
+	"docket/internal/desk/ledger"
+	"docket/internal/record/envelope"
 )
 
 // Whatever becomes of what a job has moved, the next portion begins where the one before ended, and each letter is moved once.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"docket/internal/ledger"
+	"docket/internal/desk/ledger"
 	"docket/migrations"
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"pgregory.net/rapid"
 
-	"docket/internal/ledger"
+	"docket/internal/desk/ledger"
 )
 
 // modelLetter and modelSending are what the ledger has to say of one.

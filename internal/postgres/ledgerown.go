@@ -3,7 +3,7 @@ package postgres
 import (
 	"errors"
 
-	"docket/internal/ledger"
+	"docket/internal/desk/ledger"
 )
 
 // isOwn says that an error is one that callers of the ledger decide by, and not the database's.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"docket/internal/ledger"
+	"docket/internal/desk/ledger"
 )
 
 // TestTheLedgerKnowsWhatItHasSeenAndNothingElse: a checker asks it about each record that the desk has read.

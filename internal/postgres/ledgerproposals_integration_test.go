@@ -17,9 +17,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/rs/zerolog"
 
-	"docket/internal/ledger"
-	"docket/internal/ledgermodel"
+	"docket/internal/desk/ledger"
 	"docket/internal/postgres"
+	"docket/internal/testkit/ledgermodel"
 )
 
 // office is a ledger with its roles, where evidence is edited by two persons.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"docket/internal/ledger"
+	"docket/internal/desk/ledger"
 	"docket/internal/postgres"
 )
 

@@ -17,10 +17,10 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"docket/internal/envelope"
-	"docket/internal/ledger"
-	"docket/internal/pgtest"
+	"docket/internal/desk/ledger"
 	"docket/internal/postgres"
+	"docket/internal/record/envelope"
+	"docket/internal/testkit/pgtest"
 )
 
 // modelled is a ledger of some hundred dead letters that SQL put there, and the same in Go.

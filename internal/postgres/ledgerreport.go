@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"docket/internal/ledger"
+	"docket/internal/desk/ledger"
 )
 
 // reportSQL takes the counts from the counters. Most of the oldest are among the first that failed; what is not there is looked

@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"docket/internal/ledger"
+	"docket/internal/desk/ledger"
 )
 
 var _ ledger.Upkeep = (*Ledger)(nil)

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"docket/internal/envelope"
-	"docket/internal/ledger"
+	"docket/internal/desk/ledger"
+	"docket/internal/record/envelope"
 )
 
 func TestAnEditKeepsWhatWasThereAndRetriesTheNewOne(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"errors"
 	"testing"
 
-	"docket/internal/pgtest"
 	"docket/internal/postgres"
+	"docket/internal/testkit/pgtest"
 )
 
 var errKilled = errors.New("killed")

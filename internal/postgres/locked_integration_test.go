@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"docket/internal/pgtest"
+	"docket/internal/testkit/pgtest"
 )
 
 // Somebody makes an index on an old day: late decisions of it wait and spend no attempt, all others are stored.

@@ -7,9 +7,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"docket/internal/decision"
+	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
-	"docket/internal/pipeline"
+	"docket/internal/record/decision"
 )
 
 // Sought is a decision to look up. Raw are its exact bytes and compared with what is stored; nil compares nothing.

@@ -9,11 +9,11 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"docket/internal/decision"
+	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
-	"docket/internal/pgtest"
-	"docket/internal/pipeline"
 	"docket/internal/postgres"
+	"docket/internal/record/decision"
+	"docket/internal/testkit/pgtest"
 )
 
 func TestLookupFindsByIdentityAndLetsTheServerCompare(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/rs/zerolog"
 
-	"docket/internal/pipeline"
+	"docket/internal/consumer/pipeline"
 )
 
 // Once a connection is lost the driver says goodbye on it in the background. Whoever writes there at the same time gets

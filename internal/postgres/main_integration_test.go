@@ -5,7 +5,7 @@ package postgres
 import (
 	"testing"
 
-	"docket/internal/testenv"
+	"docket/internal/testkit/testenv"
 )
 
 // TestMain starts containers only for tests that ask for one: most take the server that the environment names, if any.

@@ -3,7 +3,7 @@ package postgres
 import (
 	"sync"
 
-	"docket/internal/pipeline"
+	"docket/internal/consumer/pipeline"
 )
 
 // maxSources bounds the memory of redelivery.

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"docket/internal/pgtest"
-	"docket/internal/pipeline"
+	"docket/internal/consumer/pipeline"
 	"docket/internal/postgres"
+	"docket/internal/testkit/pgtest"
 	"docket/migrations"
 )
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"sync"
 
-	"docket/internal/decision"
-	"docket/internal/pipeline"
+	"docket/internal/consumer/pipeline"
+	"docket/internal/record/decision"
 )
 
 // order gives the positions of rows in the order of their identity, so that two batches with rows in common lock them

@@ -12,8 +12,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"docket/internal/decision"
-	"docket/internal/pipeline"
+	"docket/internal/consumer/pipeline"
+	"docket/internal/record/decision"
 )
 
 // simply is the order as it is said in words: by id, then by time, then by place in the batch.

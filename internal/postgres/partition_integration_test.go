@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"docket/internal/pgtest"
-	"docket/internal/pipeline"
+	"docket/internal/consumer/pipeline"
 	"docket/internal/postgres"
+	"docket/internal/testkit/pgtest"
 )
 
 // day is noon UTC, so many days from today.

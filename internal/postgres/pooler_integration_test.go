@@ -20,17 +20,17 @@ import (
 	"github.com/jackc/pgerrcode"
 	"github.com/jackc/pgx/v5"
 
+	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
-	"docket/internal/pgtest"
-	"docket/internal/pipeline"
 	"docket/internal/postgres"
-	"docket/internal/postgres/storetest"
-	"docket/internal/testenv"
+	"docket/internal/testkit/pgtest"
+	"docket/internal/testkit/storetest"
+	"docket/internal/testkit/testenv"
 )
 
 // pooler is where the script has put pgbouncer.
 var pooler = sync.OnceValues(func() (string, error) {
-	cmd := process.Command("../../build/pgbouncer")
+	cmd := process.Command("../../test/servers/pgbouncer")
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said
 	if err := cmd.Run(); err != nil {

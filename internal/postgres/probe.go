@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgerrcode"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
-	"docket/internal/pipeline"
 )
 
 // wideProbe is how many rows a probe has after a disk was found full. One row may still fit into a page that the table

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"docket/internal/pgtest"
-	"docket/internal/pipeline"
+	"docket/internal/consumer/pipeline"
 	"docket/internal/postgres"
+	"docket/internal/testkit/pgtest"
 )
 
 func TestTheProbeCatches(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgerrcode"
 	"github.com/jackc/pgx/v5"
 
-	"docket/internal/reader"
+	"docket/internal/history/reader"
 )
 
 // Reader reads stored decisions. It is safe for concurrent use, and writes nothing but the counts of [Reader.Count].

@@ -16,11 +16,11 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"docket/internal/decision"
-	"docket/internal/pgtest"
-	"docket/internal/pipeline"
+	"docket/internal/consumer/pipeline"
+	"docket/internal/history/reader"
 	"docket/internal/postgres"
-	"docket/internal/reader"
+	"docket/internal/record/decision"
+	"docket/internal/testkit/pgtest"
 	"docket/migrations"
 	"docket/sample"
 )

@@ -12,9 +12,9 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"docket/internal/pgtest"
+	"docket/internal/history/reader"
 	"docket/internal/postgres"
-	"docket/internal/reader"
+	"docket/internal/testkit/pgtest"
 )
 
 // daysOver makes a table of four days that are over, 11 to 14 June 2024, each of n decisions: a path in four is "often/a/allow", and who asks is

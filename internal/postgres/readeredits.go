@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgerrcode"
 	"github.com/jackc/pgx/v5"
 
-	"docket/internal/reader"
+	"docket/internal/history/reader"
 )
 
 var _ reader.Editions = (*Reader)(nil)

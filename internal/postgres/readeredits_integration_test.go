@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"docket/internal/ledger"
+	"docket/internal/desk/ledger"
+	"docket/internal/history/reader"
 	"docket/internal/postgres"
-	"docket/internal/reader"
 )
 
 // TestEdits_AreAnswered: by the place of the retry until the row is marked, and by the mark from then on.

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"docket/internal/reader"
+	"docket/internal/history/reader"
 )
 
 // conditions are those of decision_logs d that f asks for, but for its times.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"docket/internal/reader"
+	"docket/internal/history/reader"
 )
 
 // A row's stored_at is when its transaction began, so rows turn up behind others that are already there. What was stored

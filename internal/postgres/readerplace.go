@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"time"
 
-	"docket/internal/reader"
+	"docket/internal/history/reader"
 )
 
 // TailText writes a place to follow from as text: all that was stored before it is done with. What of the rest was told is

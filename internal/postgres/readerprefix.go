@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"docket/internal/reader"
+	"docket/internal/history/reader"
 )
 
 // prefixTimeout is how long a look-up by the first characters of an id may take.

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"docket/internal/pgtest"
-	"docket/internal/reader"
+	"docket/internal/history/reader"
+	"docket/internal/testkit/pgtest"
 )
 
 // TestBegins_WhateverTheOrderOfIDs: what begins alike is found in every order that a server may have, also in those in which it is

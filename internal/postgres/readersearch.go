@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"docket/internal/reader"
+	"docket/internal/history/reader"
 )
 
 // spot is a place between decisions: behind the one of a time and an id; with an empty id before all of that time. The

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"docket/internal/reader"
+	"docket/internal/history/reader"
 )
 
 // ways are what leads to decisions besides the time.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
-	"docket/internal/pipeline"
 )
 
 // Refusals asks the table about each row alone and keeps none. refused[i] is the data fault for which it does not take

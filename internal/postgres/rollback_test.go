@@ -10,10 +10,10 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"docket/internal/decision"
-	"docket/internal/pgmodel"
-	"docket/internal/pipeline"
+	"docket/internal/consumer/pipeline"
 	"docket/internal/postgres"
+	"docket/internal/record/decision"
+	"docket/internal/testkit/pgmodel"
 )
 
 // slowly takes its time for every write, as a congested network does.

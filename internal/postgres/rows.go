@@ -7,8 +7,8 @@ import (
 	"math"
 	"strings"
 
-	"docket/internal/decision"
-	"docket/internal/pipeline"
+	"docket/internal/consumer/pipeline"
+	"docket/internal/record/decision"
 )
 
 // insertColumns are the parameters of the insert, in its order, for the rows at these positions.

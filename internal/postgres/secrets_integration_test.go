@@ -14,10 +14,10 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
-	"docket/internal/pgtest"
-	"docket/internal/pipeline"
 	"docket/internal/postgres"
+	"docket/internal/testkit/pgtest"
 )
 
 const marker = "MARKER"

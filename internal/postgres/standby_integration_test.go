@@ -14,12 +14,12 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"docket/internal/archive"
-	"docket/internal/ledger"
-	"docket/internal/pgtest"
-	"docket/internal/pipeline"
+	"docket/internal/consumer/pipeline"
+	"docket/internal/desk/ledger"
+	"docket/internal/history/archive"
 	"docket/internal/postgres"
-	"docket/internal/testenv"
+	"docket/internal/testkit/pgtest"
+	"docket/internal/testkit/testenv"
 )
 
 // The synchronous standby is cut off, everybody goes on writing, the primary is lost and the standby promoted: whatever was

@@ -12,11 +12,11 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"docket/internal/decision"
-	"docket/internal/pgtest"
-	"docket/internal/pipeline"
+	"docket/internal/consumer/pipeline"
 	"docket/internal/postgres"
-	"docket/internal/testenv"
+	"docket/internal/record/decision"
+	"docket/internal/testkit/pgtest"
+	"docket/internal/testkit/testenv"
 )
 
 func init() {

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"docket/internal/decision"
-	"docket/internal/pgtest"
-	"docket/internal/pipeline"
+	"docket/internal/consumer/pipeline"
+	"docket/internal/history/reader"
 	"docket/internal/postgres"
-	"docket/internal/reader"
+	"docket/internal/record/decision"
+	"docket/internal/testkit/pgtest"
 )
 
 // A row of an earlier release whose text would be 1.2 GB breaks no page, is archived, and comes back readable.

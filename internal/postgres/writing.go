@@ -5,8 +5,8 @@ import (
 
 	"github.com/jackc/pgerrcode"
 
+	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
-	"docket/internal/pipeline"
 )
 
 // writing is one batch on its way into the table, and the two ways that there are.

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"docket/internal/service/config"
+)
+
+const root = "../.."
+
+func TestFilesOfTheChartAreWhatTheyAreMadeFrom(t *testing.T) {
+	t.Parallel()
+	files, err := render(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range files {
+		got, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s is stale; run go run ./deploy/check/chartfiles (%v)", name, err)
+		}
+	}
+	for from, to := range copies {
+		if _, err := os.Stat(filepath.Join(root, to)); err == nil && files[to] == nil {
+			t.Errorf("%s is a copy of %s, which is not there", to, from)
+		}
+	}
+}
+
+func TestEverySettingIsTakenByTheChartOrReserved(t *testing.T) {
+	t.Parallel()
+	out, err := renderSchema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var schema struct {
+		Defs map[string]struct{ Properties map[string]json.RawMessage } `json:"$defs"`
+	}
+	if err := json.Unmarshal(out, &schema); err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, s := range config.Table() {
+		names[s.Name] = true
+		if _, taken := schema.Defs["settings"].Properties[s.Name]; taken == (s.Secret || reserved[s.Name]) {
+			t.Errorf("%s: taken by the schema is %v", s.Name, taken)
+		}
+		if _, taken := schema.Defs["consumerSettings"].Properties[s.Name]; taken && !s.Of(config.Consumer) {
+			t.Errorf("%s is taken for the consumer, which has no such setting", s.Name)
+		}
+	}
+	for name := range reserved {
+		if !names[name] {
+			t.Errorf("%s is reserved and there is no such setting", name)
+		}
+	}
+}
+
+// What a template sets by itself must be a setting that exists, or the programs refuse it.
+func TestTheTemplatesNameSettingsThatExist(t *testing.T) {
+	t.Parallel()
+	names := map[string]bool{}
+	for _, s := range config.Table() {
+		names[s.Name] = true
+		if s.Secret {
+			names[s.Name+"_FILE"] = true
+		}
+	}
+	templates, err := filepath.Glob(filepath.Join(root, chart, "templates", "*"))
+	if err != nil || len(templates) < 10 {
+		t.Fatalf("%d templates, %v", len(templates), err)
+	}
+	found := 0
+	for _, file := range templates {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, word := range strings.FieldsFunc(string(text), func(r rune) bool { return r != '_' && (r < 'A' || r > 'Z') && (r < '0' || r > '9') }) {
+			if strings.HasPrefix(word, "DOCKET_") && word != "DOCKET_" {
+				found++
+				if !names[word] {
+					t.Errorf("%s names %s, which is no setting", filepath.Base(file), word)
+				}
+			}
+		}
+	}
+	if found < 15 {
+		t.Errorf("only %d settings found in the templates", found)
+	}
+}

@@ -1,0 +1,130 @@
+// Package check looks at everything that Docket relies on, before going live: brokers, topics, ACLs, the table, the
+// spool's disk. It changes nothing.
+//
+// It stays free of how the result is shown.
+package check
+
+import (
+	"context"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"docket/internal/kafka"
+	"docket/internal/postgres"
+	"docket/internal/service/app"
+	"docket/internal/service/config"
+)
+
+// Level is how a check came out.
+type Level string
+
+// The levels.
+const (
+	OK   Level = "ok"   // as it should be
+	Warn Level = "warn" // it works, but
+	Fail Level = "fail" // it does not work, or records could get lost
+)
+
+// Result is one thing that was looked at.
+type Result struct {
+	Level  Level  `json:"level"`
+	What   string `json:"what"`
+	Detail string `json:"detail"`
+	Hint   string `json:"hint,omitempty"` // what to do, empty where all is well
+}
+
+// Timeout is how long looking at everything may take.
+const Timeout = time.Minute
+
+// All looks at everything that the settings of the consumer name, and at what the replayer needs besides; at what the desk
+// needs where the settings name its group.
+func All(ctx context.Context, s config.Settings) []Result {
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
+	defer cancel()
+	all := cluster(ctx, s)
+	all = append(all, database(ctx, s)...)
+	return append(all, spool(s)...)
+}
+
+// Uploads looks at what the settings of the collector name: brokers, and the two topics that it writes to.
+func Uploads(ctx context.Context, s config.Settings) []Result {
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
+	defer cancel()
+	return append(described(ctx, s, []string{s.KafkaTopic, s.KafkaDLQTopic}, nil), headerKey(s)...)
+}
+
+// headerKey looks for the key without which anybody who may write to a topic can say what the collector says.
+func headerKey(s config.Settings) []Result {
+	r := report{what: "header key"}
+	if s.HeaderKey == "" {
+		r.add(Warn, "nothing proves that a collector wrote a record", "set DOCKET_HEADER_KEY_FILE for all programs; make a key with: openssl rand -hex 32")
+	}
+	return r.results("set")
+}
+
+// Failed says whether any of them failed.
+func Failed(all []Result) bool {
+	for _, r := range all {
+		if r.Level == Fail {
+			return true
+		}
+	}
+	return false
+}
+
+// report gathers what was found about one thing, and is ok where nothing was.
+type report struct {
+	what string
+	all  []Result
+}
+
+func (r *report) add(level Level, detail, hint string) {
+	r.all = append(r.all, Result{level, r.what, detail, hint})
+}
+
+// results are the findings, or one ok with that detail.
+func (r *report) results(fine string) []Result {
+	if len(r.all) == 0 {
+		r.add(OK, fine, "")
+	}
+	return r.all
+}
+
+func cluster(ctx context.Context, s config.Settings) []Result {
+	topics := []string{s.KafkaTopic, s.KafkaParkingTopic, s.KafkaDLQTopic, s.KafkaParkingDLQTopic}
+	groups := []string{s.KafkaGroup, s.ParkingGroup}
+	if s.DeskGroup != "" {
+		groups = append(groups, s.DeskGroup)
+	}
+	return described(ctx, s, topics, groups)
+}
+
+func described(ctx context.Context, s config.Settings, topics, groups []string) []Result {
+	cfg, err := app.Kafka(s, "check")
+	if err != nil {
+		return []Result{{Fail, "brokers", err.Error(), "correct the settings that are named"}}
+	}
+	c, err := kafka.Describe(ctx, cfg, topics, groups)
+	if err != nil {
+		return []Result{broken("brokers", err)}
+	}
+	return judge(s, c)
+}
+
+func database(ctx context.Context, s config.Settings) []Result {
+	db, err := app.OpenDatabase(s, config.Consumer, zerolog.Nop())
+	if err != nil {
+		return []Result{{Fail, "database", err.Error(), "correct DOCKET_DATABASE_URL"}}
+	}
+	defer db.Close()
+	var all []Result
+	for _, c := range db.CheckSchema(ctx) {
+		r := Result{Level(c.Level.String()), "database " + c.Name, c.Detail, c.Hint}
+		if c.Name == "table" && c.Level == postgres.Fail && s.AutoMigrate {
+			r.Level, r.Hint = Warn, "the program creates it at the start, because DOCKET_AUTO_MIGRATE is true; check again then"
+		}
+		all = append(all, r)
+	}
+	return all
+}

@@ -1,0 +1,244 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"docket/internal/kafka"
+	"docket/internal/service/config"
+)
+
+// headerRoom is what our headers may add to a record.
+const headerRoom = 4 << 10
+
+// deadLetterRetention is how long somebody should have to look at a dead letter.
+const deadLetterRetention = 7 * 24 * time.Hour
+
+// broken is the result of an error that says what to do.
+func broken(what string, err error) Result {
+	var f *kafka.FaultError
+	if !errors.As(err, &f) {
+		return Result{Fail, what, err.Error(), "see the brokers' logs"}
+	}
+	detail := f.Act + ": " + string(f.Reason)
+	if f.Code != "" {
+		detail += " (" + f.Code + ")"
+	}
+	if f.Operation != "" {
+		detail += ": no " + f.Operation + " on " + f.Resource
+	}
+	return Result{Fail, what, detail, f.Hint}
+}
+
+// judge holds what a cluster told about itself against what Docket needs.
+func judge(s config.Settings, c *kafka.Cluster) []Result {
+	all := brokers(s, c)
+	var source kafka.Topic
+	for _, t := range c.Topics {
+		if t.Name == s.KafkaTopic {
+			source = t
+		}
+	}
+	for _, t := range c.Topics {
+		all = append(all, topic(s, t, source)...)
+	}
+	for _, g := range c.Groups {
+		all = append(all, consumerGroup(g)...)
+	}
+	return all
+}
+
+func brokers(s config.Settings, c *kafka.Cluster) []Result {
+	r := report{what: "brokers"}
+	for _, b := range c.Brokers {
+		if b.Err != nil {
+			one := broken("brokers", b.Err)
+			r.add(Warn, fmt.Sprintf("broker %d at %s does not answer", b.ID, b.Address), one.Hint)
+		}
+	}
+	if s.KafkaSASLMechanism == "PLAIN" && !s.KafkaTLS {
+		r.add(Warn, "the password crosses the network unencrypted (PLAIN without TLS)", "set DOCKET_KAFKA_TLS=true, or use SCRAM-SHA-512")
+	}
+	if len(c.Brokers) < 3 {
+		r.add(Warn, fmt.Sprintf("only %d: a failure of one loses records or makes Docket hold", len(c.Brokers)), "use at least three brokers")
+	}
+	return r.results(fmt.Sprintf("%d answer, version %s", len(c.Brokers), c.Version))
+}
+
+func topic(s config.Settings, t, source kafka.Topic) []Result {
+	r := report{what: "topic " + t.Name}
+	if t.Err != nil {
+		one := broken(r.what, t.Err)
+		var f *kafka.FaultError
+		if errors.As(t.Err, &f) && f.Reason == kafka.ReasonTopicMissing {
+			one.Hint = "create it: kafka-topics.sh --create --topic " + t.Name + " --partitions 12 --replication-factor 3 --config min.insync.replicas=2" + extra(s, t)
+		}
+		if errors.As(t.Err, &f) && f.Reason == kafka.ReasonAuthorization {
+			one.Detail, one.Hint = "no permission to see it (DESCRIBE, which READ and WRITE include)", grant("topic", t.Name, needs(s, t)...)
+		}
+		return []Result{one}
+	}
+	permissions(s, t, &r)
+	durability(t, &r)
+	switch {
+	case t.ConfigErr != nil:
+		r.add(Warn, "no permission to read its settings, so they were not checked", grant("topic", t.Name, "DESCRIBE_CONFIGS"))
+	default:
+		kept(s, t, &r)
+		large(s, t, source, &r)
+	}
+	return r.results(describe(t))
+}
+
+// extra are settings that a topic of this kind wants when it is made.
+func extra(s config.Settings, t kafka.Topic) string {
+	if t.Name == s.KafkaTopic {
+		return ""
+	}
+	return " --config cleanup.policy=delete --config retention.ms=" + fmt.Sprint(max(deadLetterRetention, wanted(s)).Milliseconds())
+}
+
+func describe(t kafka.Topic) string {
+	text := fmt.Sprintf("%d partitions, replication %d", t.Partitions, t.Replication)
+	if t.MinInSyncReplicas >= 0 {
+		text += fmt.Sprintf(", min.insync.replicas %d", t.MinInSyncReplicas)
+	}
+	if t.RetentionKnown && t.Retention >= 0 {
+		text += ", kept for " + t.Retention.String()
+	}
+	return text
+}
+
+// collects says whether the settings are the collector's, which reads nothing.
+func collects(s config.Settings) bool { return s.CollectorAddr != "" }
+
+// needs are the ACL operations on a topic without which a program that the settings are for cannot work.
+func needs(s config.Settings, t kafka.Topic) []string {
+	if collects(s) {
+		return []string{"WRITE"}
+	}
+	var ops []string
+	if t.Name == s.KafkaTopic || t.Name == s.KafkaParkingTopic || s.DeskGroup != "" {
+		ops = append(ops, "READ")
+	}
+	if t.Name != s.KafkaTopic || s.DeskGroup != "" {
+		ops = append(ops, "WRITE")
+	}
+	return ops
+}
+
+// grant is the command that gives ACLs to a principal whose name is not known here.
+func grant(kind, name string, operations ...string) string {
+	text := "grant the principal " + strings.Join(operations, " and ") + " on the " + kind + ": kafka-acls.sh --add --allow-principal User:NAME"
+	for _, op := range operations {
+		text += " --operation " + op
+	}
+	return text + " --" + kind + " " + name
+}
+
+func permissions(s config.Settings, t kafka.Topic, r *report) {
+	for _, op := range needs(s, t) {
+		switch {
+		case op == "READ" && t.CanRead == kafka.Denied:
+			r.add(Fail, "no permission to read it (READ)", grant("topic", t.Name, op))
+		case op == "WRITE" && t.CanWrite == kafka.Denied && t.Name == s.KafkaTopic && !collects(s):
+			r.add(Fail, "no permission to write to it (WRITE), so the desk cannot retry dead letters", grant("topic", t.Name, op))
+		case op == "WRITE" && t.CanWrite == kafka.Denied:
+			r.add(Fail, "no permission to write to it (WRITE)", grant("topic", t.Name, op))
+		}
+	}
+}
+
+func durability(t kafka.Topic, r *report) {
+	if t.Leaderless > 0 {
+		r.add(Fail, fmt.Sprintf("%d of %d partitions have no leader", t.Leaderless, t.Partitions), "check the brokers that had them")
+	}
+	if t.UncleanElection {
+		r.add(Warn, "unclean.leader.election.enable: a broker that lacks acknowledged records may become the leader, and they are lost", "set unclean.leader.election.enable=false")
+	}
+	if t.Replication == 1 {
+		r.add(Warn, "replication 1: if a broker loses its disk, the records are lost", "use replication 3")
+		return
+	}
+	switch {
+	case t.MinInSyncReplicas == 1:
+		r.add(Warn, "min.insync.replicas 1: an acknowledged record may be on one disk only", "set min.insync.replicas=2")
+	case t.MinInSyncReplicas >= int64(t.Replication):
+		r.add(Warn, fmt.Sprintf("min.insync.replicas %d of %d replicas: writing stops when one broker stops", t.MinInSyncReplicas, t.Replication), "set it one below the replication")
+	}
+}
+
+// wanted is how long the parking topic must keep a record: every rest that is to come, at its longest.
+func wanted(s config.Settings) time.Duration {
+	return s.ParkingMaxBackoff * time.Duration(s.ParkingMaxAttempts)
+}
+
+// kept looks at how long a topic keeps its records, and whether it keeps all of them.
+func kept(s config.Settings, t kafka.Topic, r *report) {
+	home := t.Name != s.KafkaTopic
+	if strings.Contains(t.CleanupPolicy, "compact") {
+		if home {
+			r.add(Fail, "cleanup.policy "+t.CleanupPolicy+": records with the same key replace each other, so it cannot be a home", "set cleanup.policy=delete")
+		} else {
+			r.add(Warn, "cleanup.policy "+t.CleanupPolicy+": decisions with the same key replace each other before they are read", "set cleanup.policy=delete")
+		}
+	}
+	if home && t.RetentionBytes >= 0 {
+		r.add(Warn, fmt.Sprintf("retention.bytes %d: records of any age expire when it is full", t.RetentionBytes), "set retention.bytes=-1, or make sure that it is never reached")
+	}
+	if !t.RetentionKnown || t.Retention < 0 {
+		return
+	}
+	switch {
+	case t.Name == s.KafkaParkingTopic && t.Retention < 2*s.ParkingMaxBackoff:
+		r.add(Fail, fmt.Sprintf("kept for %v: records may be deleted before they are due (DOCKET_PARKING_MAX_BACKOFF %v)", t.Retention, s.ParkingMaxBackoff),
+			fmt.Sprintf("set retention.ms to %d or more", wanted(s).Milliseconds()))
+	case t.Name == s.KafkaParkingTopic && t.Retention < wanted(s):
+		r.add(Warn, fmt.Sprintf("kept for %v: less than %d waiting times of %v, so an outage of the replayer can lose records", t.Retention, s.ParkingMaxAttempts, s.ParkingMaxBackoff),
+			fmt.Sprintf("set retention.ms to %d or more", wanted(s).Milliseconds()))
+	case (t.Name == s.KafkaDLQTopic || t.Name == s.KafkaParkingDLQTopic) && t.Retention < deadLetterRetention:
+		r.add(Warn, fmt.Sprintf("kept for %v: a dead letter may expire before anybody reads it", t.Retention), fmt.Sprintf("set retention.ms to %d or more", deadLetterRetention.Milliseconds()))
+	}
+}
+
+// large looks at whether what fits into the source fits into a home with our headers.
+func large(s config.Settings, t, source kafka.Topic, r *report) {
+	if t.Name == s.KafkaTopic || t.MaxMessageBytes < 0 || source.MaxMessageBytes < 0 {
+		return
+	}
+	switch need := source.MaxMessageBytes + headerRoom; {
+	case t.MaxMessageBytes < source.MaxMessageBytes:
+		left := "large records would stay in the spool"
+		if collects(s) {
+			left = "an upload with a large decision that cannot be stored would always be answered 413"
+		}
+		r.add(Fail, fmt.Sprintf("max.message.bytes %d is less than the source's %d: %s", t.MaxMessageBytes, source.MaxMessageBytes, left),
+			fmt.Sprintf("set max.message.bytes to %d or more", need))
+	case t.MaxMessageBytes < need:
+		r.add(Warn, fmt.Sprintf("max.message.bytes %d leaves no room for headers above the source's %d: the largest records lose most of their headers", t.MaxMessageBytes, source.MaxMessageBytes),
+			fmt.Sprintf("set max.message.bytes to %d or more", need))
+	}
+}
+
+func consumerGroup(g kafka.Group) []Result {
+	r := report{what: "group " + g.Name}
+	switch {
+	case errors.Is(g.Err, kerr.GroupIDNotFound): // as brokers from 4.0 on say it
+	case g.Err != nil:
+		return []Result{broken(r.what, g.Err)}
+	case g.CanRead == kafka.Denied:
+		r.add(Fail, "no permission to join it (READ)", grant("group", g.Name, "READ"))
+	}
+	if g.State == "" || g.State == "Dead" {
+		return r.results("does not exist yet; it is created at the first start")
+	}
+	members := "1 member"
+	if g.Members != 1 {
+		members = fmt.Sprintf("%d members", g.Members)
+	}
+	return r.results(g.State + ", " + members)
+}

@@ -1,0 +1,73 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgerrcode"
+
+	"docket/internal/audit/verify"
+	"docket/internal/desk/ledger"
+	"docket/internal/errclass"
+)
+
+// mostLetters is how many letters of the ledger are looked at, those that moved last: some hundred bytes each.
+const mostLetters = 200_000
+
+// mostRanges is how many ranges of what was left in Kafka are looked at.
+const mostRanges = 100_000
+
+// books asks the ledger about the letters that moved since a time, and about what was read in the dead-letter topics. It
+// comes after the topics, and the desk's offsets before the ledger: what is below them has to be there by now.
+func (s *System) books(ctx context.Context, ev *verify.Evidence, since time.Time) (*verify.Books, error) {
+	b := &verify.Books{Read: map[string]map[int32]int64{}}
+	committed := 0
+	for _, name := range []string{s.settings.KafkaDLQTopic, s.settings.KafkaParkingDLQTopic} {
+		read, err := s.kafka.Committed(ctx, s.settings.DeskGroup, name)
+		if err != nil {
+			return nil, err
+		}
+		b.Read[name] = read
+		committed += len(read)
+	}
+	var err error
+	b.Proof, err = s.db.Ledger().Proof(ctx, since, mostLetters)
+	switch {
+	case errors.Is(err, ledger.ErrNotFound):
+		b.Why = "there is no ledger in this database"
+		return b, nil
+	case errclass.Classify(err).Code == pgerrcode.InsufficientPrivilege:
+		b.Why = "this role may not read the ledger"
+		return b, nil
+	case err != nil:
+		return nil, err
+	case committed == 0 && len(b.Letters) == 0:
+		b.Why = "no desk has read the dead-letter topics yet"
+		return b, nil
+	}
+	return b, s.missing(ctx, ev, b)
+}
+
+// missing asks about each record that the desk has read.
+func (s *System) missing(ctx context.Context, ev *verify.Evidence, b *verify.Books) error {
+	var traces []ledger.Trace
+	var at []int
+	for i := range ev.Forwarded {
+		if f := &ev.Forwarded[i]; b.Entered(f) {
+			traces, at = append(traces, f.Trace()), append(at, i)
+		}
+	}
+	var err error
+	if b.Ranges, err = s.db.Ledger().Surplus(ctx, true, mostRanges); err != nil {
+		return err
+	}
+	known, err := s.db.Ledger().Knows(ctx, traces)
+	if err != nil {
+		return err
+	}
+	for n, there := range known {
+		b.Looked(&ev.Forwarded[at[n]], there)
+	}
+	return nil
+}

@@ -1,0 +1,117 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"docket/internal/audit/verify"
+	"docket/internal/history/archive"
+	"docket/internal/history/lookup"
+	"docket/internal/kafka"
+	"docket/internal/postgres"
+	"docket/internal/record/envelope"
+	"docket/internal/service/app"
+	"docket/internal/service/config"
+)
+
+// Sight is what a look-up by id can see beside Kafka and the database of the settings.
+type Sight struct {
+	// Spools are the spool directories; without any they are those of the settings.
+	Spools []string
+	// Shelf opens where archives are; nil: archives are not looked at.
+	Shelf  func(where string) (archive.Shelf, error)
+	Limits lookup.Limits
+}
+
+// Looking makes the look-up by id. It dials Kafka for each look.
+func Looking(s config.Settings, db *postgres.DB, sight Sight) *lookup.Look {
+	spools := sight.Spools
+	if len(spools) == 0 {
+		spools = lookup.Spools(s.SpoolDir)
+	}
+	return &lookup.Look{
+		Settings: s, Rows: db.Reader().ByID, Book: db.Ledger(), Spools: spools, Shelf: sight.Shelf, Table: db.Archives().Name(), Limits: sight.Limits, Hint: hint,
+		Topics: func() (lookup.Topics, func(), error) {
+			brokers, err := app.Kafka(s, "lookup")
+			if err != nil {
+				return nil, nil, err
+			}
+			r, err := kafka.NewReader(brokers)
+			if err != nil {
+				return nil, nil, err
+			}
+			return r, r.Close, nil
+		},
+	}
+}
+
+// hint is what to do about an error; those of Kafka say it themselves.
+func hint(err error) string {
+	var of *kafka.FaultError
+	var shelf *archive.ShelfError
+	switch {
+	case errors.As(err, &of):
+		return ""
+	case errors.As(err, &shelf):
+		return shelf.Hint()
+	}
+	return postgres.Hint(err)
+}
+
+// everywhere asks every home for an id, and adds the records of the source that it leads to.
+func (s *System) everywhere(ctx context.Context, w *Whereabouts, id string) ([]verify.Place, []verify.Row, error) {
+	a, err := s.elsewhere(ctx, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	w.Looked, w.Unlooked = append(w.Looked, lookup.Places(a.Looked)...), append(w.Unlooked, lookup.Gaps(a.NotLooked)...)
+	var places []verify.Place
+	add := func(topic string, partition int32, offset int64) {
+		at := verify.Place{Topic: topic, Partition: partition, Offset: offset}
+		if partition >= 0 && !slices.Contains(places, at) {
+			places = append(places, at)
+		}
+	}
+	var rows []verify.Row
+	for _, d := range a.Rows {
+		rows = append(rows, verify.Row{Place: verify.Place{Topic: d.Topic, Partition: d.Partition, Offset: d.Offset, Index: d.Index}, ID: d.ID, Time: d.Time, StoredAt: d.StoredAt})
+		add(d.Topic, d.Partition, d.Offset)
+	}
+	for _, e := range a.Letters {
+		if e.Origin.Partition < 0 || e.Cause.Kind == envelope.Foreign { // the place that a foreign one has is its own
+			w.Refused = append(w.Refused, e)
+			continue
+		}
+		add(e.Origin.Topic, e.Origin.Partition, e.Origin.Offset)
+	}
+	for _, f := range a.Found {
+		w.Found = append(w.Found, f)
+		if f.Origin.Topic == s.settings.KafkaTopic && !f.Unproven {
+			add(f.Origin.Topic, f.Origin.Partition, f.Origin.Offset)
+		}
+	}
+	return places, rows, nil
+}
+
+// settle takes what was found away where its record tells of it, and records of which nothing is left but what was found.
+func (w *Whereabouts) settle() {
+	w.Found = slices.DeleteFunc(w.Found, func(f lookup.Found) bool {
+		return slices.ContainsFunc(w.Records, func(r Record) bool { return r.tells(f) })
+	})
+	if len(w.Found) > 0 {
+		w.Records = slices.DeleteFunc(w.Records, func(r Record) bool { return r.Gone && len(r.Decisions) == 0 })
+	}
+}
+
+// tells says whether the record tells of what was found.
+func (r *Record) tells(f lookup.Found) bool {
+	if f.Where == lookup.Unread {
+		return !r.Gone && !r.Ahead && f.Name == r.Topic && f.Partition == r.Partition && f.Offset == r.Offset
+	}
+	return slices.ContainsFunc(r.Decisions, func(d Decision) bool {
+		return slices.ContainsFunc(d.Forwarded, func(g Forwarded) bool {
+			return g.Found == f.Name && (f.Partition < 0 || g.At == verify.Position{Partition: f.Partition, Offset: f.Offset})
+		})
+	})
+}

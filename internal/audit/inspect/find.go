@@ -1,0 +1,404 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"docket/internal/audit/verify"
+	"docket/internal/desk/ledger"
+	"docket/internal/history/lookup"
+	"docket/internal/kafka"
+	"docket/internal/record/decision"
+	"docket/internal/record/envelope"
+)
+
+// Query is what to look for: a place, or where Topic is empty a decision id.
+type Query struct {
+	verify.Place // Index is envelope.NoIndex where it does not matter
+	ID           string
+}
+
+// ParseQuery reads TOPIC/PARTITION/OFFSET, TOPIC/PARTITION/OFFSET/INDEX, or else a decision id.
+func ParseQuery(text string) Query {
+	parts := strings.Split(text, "/")
+	if len(parts) != 3 && len(parts) != 4 {
+		return Query{ID: text}
+	}
+	partition, err := strconv.ParseInt(parts[1], 10, 32)
+	if err != nil || partition < 0 {
+		return Query{ID: text}
+	}
+	offset, err := strconv.ParseInt(parts[2], 10, 64)
+	if err != nil || offset < 0 {
+		return Query{ID: text}
+	}
+	q := Query{Place: verify.Place{Topic: parts[0], Partition: int32(partition), Offset: offset, Index: envelope.NoIndex}}
+	if len(parts) == 4 {
+		index, err := strconv.ParseInt(parts[3], 10, 32)
+		if err != nil || index < 0 {
+			return Query{ID: text}
+		}
+		q.Index = int(index)
+	}
+	return q
+}
+
+// Whereabouts is what is known of a record or a decision.
+type Whereabouts struct {
+	At      time.Time
+	Records []Record
+	// Refused are dead letters that claim the id and lead to no record of the source topic: those of the collector, which never were in it,
+	// and foreign ones.
+	Refused []ledger.Entry
+	// Found are records with the id that none of Records tells of, such as those that nothing proves to be of Docket.
+	Found []lookup.Found
+	// Looked says which places were looked at, and in which ranges; Unlooked which were not, or not completely, and why.
+	Looked, Unlooked []string
+}
+
+// Record is one Kafka record of the source, or what is left of it elsewhere.
+type Record struct {
+	verify.Place // Index is 0
+	Produced     time.Time
+	Gone         bool  // the source does not hold it any more
+	Ahead        bool  // the source does not hold it yet
+	Start, End   int64 // of the partition
+	Committed    int64 // of the partition; -1: nothing
+	Readers      int   // members of the consumer's group; -1: not known
+	Replayers    int   // members of the replayer's group; -1: not known
+	Decisions    []Decision
+}
+
+// Decision is one decision of a record and every home that it has.
+type Decision struct {
+	verify.Place
+	ID        string
+	Time      time.Time
+	Refused   string // what the decoder says of it; empty: it takes it
+	Rows      []Row
+	Forwarded []Forwarded
+}
+
+// Row is a row with the decision's identity.
+type Row struct {
+	verify.Row
+	Equal bool // it has the decision's payload
+}
+
+// Forwarded is a forwarded record with how many stand before it.
+type Forwarded struct {
+	verify.Forwarded
+	Before int64 // parked records of its partition that the replayer has not committed and that come first
+	// Letter is what the ledger of the desk knows of a dead letter; nil: it does not have it, or there is none to be read.
+	Letter *Letter
+	// Left is the range that says that a desk has read a dead letter and left it in Kafka; nil: none does.
+	Left *ledger.Surplus
+}
+
+// Letter is where a dead letter stands in the ledger.
+type Letter struct {
+	State ledger.State
+	By    string // who moved it last
+	Why   string
+}
+
+// Find looks for a record or a decision in every home. since bounds how far back the topics are read where nothing
+// else does: for a decision without a row, and for a record that the source does not hold any more.
+func (s *System) Find(ctx context.Context, q Query, since time.Time) (*Whereabouts, error) {
+	w := &Whereabouts{At: time.Now()}
+	places, rows, err := s.places(ctx, w, q, since)
+	if err != nil {
+		return nil, err
+	}
+	for _, at := range places {
+		r, err := s.find(ctx, w, at, since)
+		if err != nil {
+			return nil, err
+		}
+		r.only(q)
+		r.remember(rows)
+		w.Records = append(w.Records, r)
+	}
+	s.letters(ctx, w)
+	w.settle()
+	return w, nil
+}
+
+// letters asks the ledger for the dead letters that were found. One without a ledger, and a role that may not read it, are
+// no errors: where the record is, is known without it.
+func (s *System) letters(ctx context.Context, w *Whereabouts) {
+	ranges, err := s.db.Ledger().Surplus(ctx, true, mostRanges) // before the ledger: what enters meanwhile is seen there
+	if err != nil {
+		ranges = nil
+	}
+	for i := range w.Records {
+		for j := range w.Records[i].Decisions {
+			d := &w.Records[i].Decisions[j]
+			for k := range d.Forwarded {
+				f := &d.Forwarded[k]
+				if f.Entry == "" {
+					continue
+				}
+				if e, err := s.db.Ledger().Show(ctx, f.Entry); err == nil {
+					f.Letter = &Letter{State: e.State, By: e.ChangedBy, Why: e.Why}
+					continue
+				}
+				for n := range ranges {
+					if ranges[n].Has(f.Found, f.At.Partition, f.At.Offset, f.Client, f.AnyClient) {
+						f.Left = &ranges[n]
+					}
+				}
+			}
+		}
+	}
+}
+
+// places are the source records that a query is about, and the rows that led there.
+func (s *System) places(ctx context.Context, w *Whereabouts, q Query, since time.Time) ([]verify.Place, []verify.Row, error) {
+	if q.ID != "" {
+		return s.byID(ctx, w, q.ID, since)
+	}
+	at := q.Place
+	at.Index = 0
+	for _, t := range s.topics() {
+		if at.Topic == t.name {
+			places, err := s.behind(ctx, w, t, at)
+			return places, nil, err
+		}
+	}
+	if at.Topic != s.settings.KafkaTopic {
+		return nil, nil, fmt.Errorf("%s is not a topic of the settings", at.Topic)
+	}
+	return []verify.Place{at}, nil, nil
+}
+
+// remember adds the rows that led to a record which the source does not hold any more.
+func (r *Record) remember(rows []verify.Row) {
+	for _, row := range rows {
+		at := row.Place
+		at.Index = 0
+		if r.Gone && at == r.Place {
+			r.Decisions = append(r.Decisions, Decision{Place: row.Place, ID: row.ID, Time: row.Time, Rows: []Row{{row, true}}})
+		}
+	}
+}
+
+// behind follows a forwarded record to where it was first read.
+func (s *System) behind(ctx context.Context, w *Whereabouts, t topic, at verify.Place) ([]verify.Place, error) {
+	r, start, end, err := s.record(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	if r == nil {
+		w.Looked = append(w.Looked, fmt.Sprintf("%s/%d, which holds %d to %d", at.Topic, at.Partition, start, end-1))
+		return nil, nil
+	}
+	f := verify.ForwardedBy(s.settings.HeaderKeys(), r, t.home, t.name)
+	if f.Unplaced {
+		return nil, fmt.Errorf("%s/%d/%d was refused before it came to Kafka (%s): it has no other place; docket dlq show %s shows its state",
+			at.Topic, at.Partition, at.Offset, f.Code, f.Entry)
+	}
+	if f.Unproven {
+		return nil, fmt.Errorf("%s/%d/%d: nothing proves that Docket wrote it, so what it says of where it was first read is not believed", at.Topic, at.Partition, at.Offset)
+	}
+	if f.NoOrigin {
+		return nil, fmt.Errorf("%s/%d/%d does not say where it was first read", at.Topic, at.Partition, at.Offset)
+	}
+	f.Index = 0
+	return []verify.Place{f.Place}, nil
+}
+
+// record reads one record; nil where the partition does not hold it.
+func (s *System) record(ctx context.Context, at verify.Place) (r *kgo.Record, start, end int64, err error) {
+	starts, err := s.kafka.Starts(ctx, at.Topic)
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	ends, err := s.kafka.Ends(ctx, at.Topic)
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	end, there := ends[at.Partition]
+	if !there {
+		return nil, 0, 0, fmt.Errorf("topic %s has no partition %d", at.Topic, at.Partition)
+	}
+	start = starts[at.Partition]
+	if at.Offset < start || at.Offset >= end {
+		return nil, start, end, nil
+	}
+	_, err = s.kafka.Scan(ctx, at.Topic, map[int32]int64{at.Partition: at.Offset}, map[int32]int64{at.Partition: at.Offset + 1}, func(one *kgo.Record) error {
+		r = one
+		return nil
+	})
+	return r, start, end, err
+}
+
+// byID finds the records that carry a decision id: by what every home has of it, else by reading what the source still holds.
+func (s *System) byID(ctx context.Context, w *Whereabouts, id string, since time.Time) ([]verify.Place, []verify.Row, error) {
+	places, rows, err := s.everywhere(ctx, w, id)
+	if err != nil || len(places)+len(w.Refused)+len(w.Found) > 0 {
+		return places, rows, err
+	}
+	places, err = s.scanFor(ctx, w, id, since)
+	return places, nil, err
+}
+
+// scanFor reads the source since a time and returns the records that carry the id.
+func (s *System) scanFor(ctx context.Context, w *Whereabouts, id string, since time.Time) ([]verify.Place, error) {
+	name := s.settings.KafkaTopic
+	var places []verify.Place
+	n, next := 0, time.Now().Add(patience)
+	from, to, err := s.between(ctx, name, since)
+	if err == nil {
+		_, err = s.kafka.Scan(ctx, name, from, to, func(r *kgo.Record) error {
+			if n++; time.Now().After(next) {
+				s.say(fmt.Sprintf("%s: %d records, %d with that id", name, n, len(places)))
+				next = time.Now().Add(patience)
+			}
+			ds := verify.DecisionsOf(r, int64(s.settings.MaxRecordBytes))
+			if slices.ContainsFunc(ds, func(d verify.Decision) bool { return d.ID == id || d.Code != "" && decision.ClaimOf(d.Body).ID == id }) || string(r.Key) == id && ds[0].ID == "" {
+				places = append(places, verify.Place{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset})
+			}
+			return nil
+		})
+	}
+	if err != nil && ctx.Err() == nil {
+		w.Unlooked = append(w.Unlooked, fmt.Sprintf("%s since %s: %v", name, since.UTC().Format(time.RFC3339), err))
+		return places, nil
+	}
+	w.Looked = append(w.Looked, fmt.Sprintf("%s, %d records since %s", name, n, since.UTC().Format(time.RFC3339)))
+	return places, err
+}
+
+// between are the offsets of a topic from a time on to its end.
+func (s *System) between(ctx context.Context, name string, since time.Time) (from, to map[int32]int64, err error) {
+	if from, err = s.kafka.Since(ctx, name, since); err == nil {
+		to, err = s.kafka.Ends(ctx, name)
+	}
+	return from, to, err
+}
+
+// find looks into every home for the decisions of one record.
+func (s *System) find(ctx context.Context, w *Whereabouts, at verify.Place, since time.Time) (Record, error) {
+	r := Record{Place: at, Committed: -1, Readers: -1, Replayers: -1}
+	var read *kgo.Record
+	var err error
+	if at.Topic == s.settings.KafkaTopic {
+		if read, r.Start, r.End, err = s.record(ctx, at); err != nil {
+			return r, err
+		}
+		r.Gone, r.Ahead = at.Offset < r.Start, at.Offset >= r.End
+	} else {
+		r.Gone = true // of another source, whose offsets mean nothing here
+	}
+	from := since
+	if read != nil {
+		r.Produced = read.Timestamp
+		if read.Timestamp.Before(w.At) {
+			from = read.Timestamp
+		}
+	}
+	ev, err := s.look(ctx, from)
+	if err != nil {
+		return r, err
+	}
+	if next, ok := ev.Committed[at.Partition]; ok && at.Topic == s.settings.KafkaTopic {
+		r.Committed = next
+	}
+	s.members(ctx, &r)
+	if err := s.decisions(ctx, &r, read, ev); err != nil {
+		return r, err
+	}
+	w.Looked = append(w.Looked, s.looked(ev, r, from)...)
+	return r, nil
+}
+
+// members asks how many read in each group; that it cannot be told is no reason to stop.
+func (s *System) members(ctx context.Context, r *Record) {
+	c, err := kafka.Describe(ctx, s.brokers, nil, []string{s.settings.KafkaGroup, s.settings.ParkingGroup})
+	if err != nil || len(c.Groups) != 2 {
+		return
+	}
+	if c.Groups[0].Err == nil {
+		r.Readers = c.Groups[0].Members
+	}
+	if c.Groups[1].Err == nil {
+		r.Replayers = c.Groups[1].Members
+	}
+}
+
+// decisions makes the list of a record's decisions with their homes.
+func (s *System) decisions(ctx context.Context, r *Record, read *kgo.Record, ev *verify.Evidence) error {
+	truth := verify.NewTruth(r.Topic)
+	if read != nil {
+		truth.Add(verify.DecisionsOf(read, int64(s.settings.MaxRecordBytes))...)
+	}
+	byIndex := make(map[int]*Decision)
+	for _, d := range truth.Decisions() {
+		byIndex[d.Index] = &Decision{Place: d.Place, ID: d.ID, Time: d.Time, Refused: d.Code}
+		if d.Code != "" {
+			claim := decision.ClaimOf(d.Body)
+			byIndex[d.Index].ID, byIndex[d.Index].Time = claim.ID, claim.Time
+		}
+	}
+	for _, f := range ev.Forwarded {
+		if f.NoOrigin || f.Topic != r.Topic || f.Partition != r.Partition || f.Offset != r.Offset {
+			continue
+		}
+		index := max(0, f.Index)
+		if byIndex[index] == nil {
+			byIndex[index] = &Decision{Place: verify.Place{Topic: f.Topic, Partition: f.Partition, Offset: f.Offset, Index: index}}
+		}
+		byIndex[index].Forwarded = append(byIndex[index].Forwarded, Forwarded{Forwarded: f, Before: max(0, f.At.Offset-ev.Replayed[f.At.Partition])})
+	}
+	var sought []*verify.Decision
+	for _, d := range truth.Decisions() {
+		if d.ID != "" {
+			sought = append(sought, d)
+		}
+	}
+	err := s.lookUp(ctx, sought, func(d *verify.Decision, row verify.Row, equal bool) {
+		byIndex[d.Index].Rows = append(byIndex[d.Index].Rows, Row{row, equal})
+	})
+	for _, d := range byIndex {
+		r.Decisions = append(r.Decisions, *d)
+	}
+	slices.SortFunc(r.Decisions, func(a, b Decision) int { return a.Index - b.Index })
+	return err
+}
+
+// only keeps the decisions that the query names. Those of which no id can be read are kept where no other has the id.
+func (r *Record) only(q Query) {
+	if q.ID != "" && slices.ContainsFunc(r.Decisions, func(d Decision) bool { return d.ID == q.ID }) {
+		r.Decisions = slices.DeleteFunc(r.Decisions, func(d Decision) bool { return d.ID != q.ID })
+		return
+	}
+	r.Decisions = slices.DeleteFunc(r.Decisions, func(d Decision) bool {
+		return q.ID != "" && d.ID != "" && d.ID != q.ID || q.Topic == r.Topic && q.Index != envelope.NoIndex && d.Index != q.Index
+	})
+}
+
+// looked says which places were looked at.
+func (s *System) looked(ev *verify.Evidence, r Record, from time.Time) []string {
+	var all []string
+	if !r.Gone && !r.Ahead {
+		all = append(all, "the table, by decision_id and ts")
+	}
+	for _, t := range s.topics() {
+		all = append(all, fmt.Sprintf("%s since %s", t.name, from.Add(-margin).UTC().Format(time.RFC3339)))
+	}
+	for _, dir := range s.spools {
+		if slices.ContainsFunc(ev.Spool, func(d verify.SpoolDir) bool { return d.Dir == strings.TrimSuffix(dir, "/") }) {
+			all = append(all, "spool "+dir)
+		} else {
+			all = append(all, "spool "+dir+", which is not on this host")
+		}
+	}
+	return all
+}

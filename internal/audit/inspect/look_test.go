@@ -1,0 +1,93 @@
+package inspect
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"docket/internal/kafka"
+	"docket/internal/record/home"
+	"docket/internal/service/config"
+	"docket/internal/testkit/kafkatest"
+)
+
+// Records move from left to right while somebody looks: committed offsets, spool, the replayer's committed offsets, the
+// topics. Looked at in another order, one on the move is seen nowhere, and counts as lost.
+func TestALookIsInTheOrderInWhichRecordsMove(t *testing.T) {
+	t.Parallel()
+	c := kafkatest.New(t, kfake.SeedTopics(1, "logs", "parking", "dlq", "parking-dlq"))
+	reader, err := kafka.NewReader(kafka.Config{Brokers: c.Brokers(), ClientID: "t", InstanceLabel: "t"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(reader.Close)
+	spool := t.TempDir()
+	file := filepath.Join(spool, "1700000000_a_1.jsonl.gz")
+	var mu sync.Mutex
+	var asked []string
+	note := func(what string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if slices.Contains(asked, what) {
+			return
+		}
+		asked = append(asked, what)
+		switch what {
+		case "group docket": // spooled just now, and committed after we asked
+			if err := os.WriteFile(file, spooledRecord(t), 0o600); err != nil {
+				t.Error(err)
+			}
+		case "group docket-parking": // published just now
+			if err := os.Remove(file); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	c.Watch(kmsg.OffsetFetch, func(r kmsg.Request) {
+		for _, g := range r.(*kmsg.OffsetFetchRequest).Groups {
+			note("group " + g.Group)
+		}
+	})
+	c.Watch(kmsg.ListOffsets, func(r kmsg.Request) {
+		for _, topic := range r.(*kmsg.ListOffsetsRequest).Topics {
+			note("topic " + topic.Topic)
+		}
+	})
+	s := &System{kafka: reader, spools: []string{spool}, say: func(string) {}, settings: config.Settings{
+		KafkaTopic: "logs", KafkaParkingTopic: "parking", KafkaDLQTopic: "dlq", KafkaParkingDLQTopic: "parking-dlq",
+		KafkaGroup: "docket", ParkingGroup: "docket-parking",
+	}}
+	ev, err := s.look(t.Context(), time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if want := []string{"group docket", "group docket-parking", "topic parking", "topic dlq", "topic parking-dlq", "topic logs"}; !slices.Equal(asked, want) {
+		t.Errorf("looked in the order %q, want %q", asked, want)
+	}
+	if len(ev.Forwarded) != 1 || ev.Forwarded[0].Home != home.Spooled {
+		t.Errorf("a record that was spooled and published meanwhile was found as %+v", ev.Forwarded)
+	}
+}
+
+func spooledRecord(t *testing.T) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if _, err := w.Write([]byte(`{"topic":"dlq","key":null,"value":"v","headers":[],"timestamp":"2026-05-01T12:00:00Z"}` + "\n")); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}

@@ -1,0 +1,348 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"docket/internal/audit/verify"
+)
+
+// Scope says what of a live system to verify.
+type Scope struct {
+	// Since is the Kafka timestamp from which on records of the source are looked at. It is not used where From is set.
+	Since time.Time
+	// From are offsets of the source to begin at, for the partitions that are looked at.
+	From map[int32]int64
+	// Settled says that nothing is on its way: the source is stopped and everything was waited for.
+	Settled bool
+	// Metrics are URLs of /metrics to ask.
+	Metrics []string
+	// TryDeadLetters has dead letters that the table refused inserted again, each alone, and taken back.
+	TryDeadLetters bool
+}
+
+// Result is what was looked at and what came of it.
+type Result struct {
+	Report    *verify.Report
+	At        time.Time
+	Records   int64                 // of the source
+	Spans     map[int32]verify.Span // of the source, by partition
+	Unread    int64                 // records of these partitions above the committed offsets
+	Elsewhere []string              // what could not be looked at, in words
+}
+
+// What one part holds at most, a single Kafka record aside. Beside a part only what was forwarded is kept in memory,
+// without its payload: about half a KiB for each record of the parking and dead-letter topics.
+const (
+	partDecisions = 2000
+	partBytes     = 16 << 20
+)
+
+// Verify reads the source from where scope says up to the committed offsets, part by part, looks every decision up and
+// asks the checker. An error means that it could not look.
+func (s *System) Verify(ctx context.Context, scope Scope) (*Result, error) {
+	since := scope.Since
+	if scope.From != nil {
+		since = time.Time{}
+	}
+	ev, err := s.look(ctx, since)
+	if err != nil {
+		return nil, err
+	}
+	ev.Settled = scope.Settled
+	if ev.Books, err = s.books(ctx, ev, since); err != nil {
+		return nil, err
+	}
+	if ev.Metrics, err = metrics(ctx, scope.Metrics); err != nil {
+		return nil, err
+	}
+	from, err := s.from(ctx, scope, ev)
+	if err != nil {
+		return nil, err
+	}
+	a := s.audit(ev, scope)
+	if err := a.source(ctx, from); err != nil {
+		return nil, err
+	}
+	a.result.At = ev.At
+	a.invented()
+	if err := a.beyondTheEnd(ctx); err != nil {
+		return nil, err
+	}
+	a.whole()
+	return a.result, nil
+}
+
+// from is where to begin in each partition that is looked at. Partitions that are left out are left out of the evidence.
+func (s *System) from(ctx context.Context, scope Scope, ev *verify.Evidence) (map[int32]int64, error) {
+	if scope.From == nil {
+		return s.kafka.Since(ctx, s.settings.KafkaTopic, scope.Since)
+	}
+	for p := range scope.From {
+		if _, there := ev.Ends[p]; !there {
+			return nil, fmt.Errorf("topic %s has no partition %d", s.settings.KafkaTopic, p)
+		}
+	}
+	maps.DeleteFunc(ev.Ends, func(p int32, _ int64) bool { _, asked := scope.From[p]; return !asked })
+	return scope.From, nil
+}
+
+// audit is a look under way.
+type audit struct {
+	sys    *System
+	ev     *verify.Evidence
+	scope  Scope
+	places map[verify.Place][]int // what was forwarded, by the Kafka record it was of
+	result *Result
+	tried  int
+	beyond []verify.Row // rows that name an offset which was not written when the look began
+
+	part  []verify.Decision
+	bytes int
+	spans map[int32]verify.Span
+}
+
+func (s *System) audit(ev *verify.Evidence, scope Scope) *audit {
+	a := &audit{
+		sys: s, ev: ev, scope: scope, places: make(map[verify.Place][]int, len(ev.Forwarded)), spans: make(map[int32]verify.Span),
+		result: &Result{Report: &verify.Report{}, Spans: make(map[int32]verify.Span)},
+	}
+	for i := range ev.Forwarded {
+		if f := &ev.Forwarded[i]; !f.NoOrigin {
+			at := verify.Place{Topic: f.Topic, Partition: f.Partition, Offset: f.Offset}
+			a.places[at] = append(a.places[at], i)
+		}
+	}
+	return a
+}
+
+// source reads the source up to the committed offsets and has each part decided.
+func (a *audit) source(ctx context.Context, from map[int32]int64) error {
+	to := make(map[int32]int64)
+	for p := range from {
+		if next, ok := a.ev.Committed[p]; ok && next > from[p] {
+			to[p] = next
+		}
+		a.result.Unread += max(0, a.ev.Ends[p]-max(from[p], a.ev.Committed[p]))
+	}
+	next := time.Now().Add(patience)
+	began, err := a.sys.kafka.Scan(ctx, a.sys.settings.KafkaTopic, from, to, func(r *kgo.Record) error {
+		a.add(r, from[r.Partition])
+		if time.Now().After(next) {
+			a.sys.say(fmt.Sprintf("%s: %d records", r.Topic, a.result.Records))
+			next = time.Now().Add(patience)
+		}
+		if len(a.part) < partDecisions && a.bytes < partBytes {
+			return nil
+		}
+		return a.decide(ctx)
+	})
+	if err != nil {
+		return err
+	}
+	for p, end := range to {
+		if began[p] > from[p] {
+			a.result.Elsewhere = append(a.result.Elsewhere, fmt.Sprintf("%s/%d holds nothing below %d any more", a.sys.settings.KafkaTopic, p, began[p]))
+		}
+		begin := max(from[p], began[p])
+		if done, ok := a.result.Spans[p]; ok {
+			begin = done.To
+		}
+		if begin < end {
+			a.span(p, begin, end)
+		}
+	}
+	return a.decide(ctx)
+}
+
+// add takes a record of the source into the part. Offsets that hold no record belong to the part of the next one.
+func (a *audit) add(r *kgo.Record, from int64) {
+	begin := from
+	if done, ok := a.result.Spans[r.Partition]; ok {
+		begin = done.To
+	}
+	a.span(r.Partition, min(begin, r.Offset), r.Offset+1)
+	a.result.Records++
+	for _, d := range verify.DecisionsOf(r, int64(a.sys.settings.MaxRecordBytes)) {
+		a.bytes += len(d.Body)
+		a.part = append(a.part, d)
+	}
+}
+
+// span widens what the part and the whole look cover.
+func (a *audit) span(p int32, from, to int64) {
+	for _, spans := range []map[int32]verify.Span{a.spans, a.result.Spans} {
+		if s, ok := spans[p]; ok {
+			from = min(from, s.From)
+		}
+		spans[p] = verify.Span{From: from, To: to}
+	}
+}
+
+// decide looks up what the part holds, asks the checker and begins a new part.
+func (a *audit) decide(ctx context.Context) error {
+	truth := verify.NewTruth(a.sys.settings.KafkaTopic)
+	truth.Spans = a.spans
+	for i := 0; i < len(a.part); {
+		n := i + 1
+		for n < len(a.part) && a.part[n].Partition == a.part[i].Partition && a.part[n].Offset == a.part[i].Offset {
+			n++
+		}
+		truth.Add(a.part[i:n]...)
+		i = n
+	}
+	ev := *a.ev
+	ev.Forwarded = a.forwarded()
+	if err := a.sys.rows(ctx, truth, &ev); err != nil {
+		return err
+	}
+	for _, row := range ev.Rows {
+		if end, known := ev.Ends[row.Partition]; known && row.Topic == ev.Topic && row.Offset >= end {
+			a.beyond = append(a.beyond, row)
+		}
+	}
+	if a.scope.TryDeadLetters {
+		if err := a.try(ctx, truth, &ev); err != nil {
+			return err
+		}
+	}
+	a.result.Report.Merge(verify.DecidePart(&ev, truth))
+	a.part, a.bytes, a.spans = nil, 0, make(map[int32]verify.Span)
+	return nil
+}
+
+// forwarded is what of the evidence is of the part's records, in the order that it has there.
+func (a *audit) forwarded() []verify.Forwarded {
+	var at []int
+	for i := range a.part {
+		place := a.part[i].Place
+		place.Index = 0
+		at = append(at, a.places[place]...)
+		delete(a.places, place)
+	}
+	slices.Sort(at)
+	list := make([]verify.Forwarded, len(at))
+	for i, n := range at {
+		list[i] = a.ev.Forwarded[n]
+	}
+	return list
+}
+
+// invented has decided what was forwarded of places that were looked at and hold no record.
+func (a *audit) invented() {
+	truth := verify.NewTruth(a.sys.settings.KafkaTopic)
+	truth.Spans = a.result.Spans
+	ev := *a.ev
+	ev.Forwarded = nil
+	for place, at := range a.places {
+		if truth.Covers(place) {
+			for _, n := range at {
+				ev.Forwarded = append(ev.Forwarded, a.ev.Forwarded[n])
+			}
+		}
+	}
+	a.result.Report.Merge(verify.DecidePart(&ev, truth))
+}
+
+// rows looks up the rows of all identities of a truth, and which of them hold another payload.
+func (s *System) rows(ctx context.Context, truth *verify.Truth, ev *verify.Evidence) error {
+	const chunk = 1000
+	type key struct {
+		id string
+		at time.Time
+	}
+	seen := make(map[key]bool)
+	sought := make([]*verify.Decision, 0, chunk)
+	flush := func() error {
+		err := s.lookUp(ctx, sought, func(d *verify.Decision, row verify.Row, equal bool) {
+			if !equal {
+				ev.Unequal = append(ev.Unequal, d.Place)
+			}
+			if k := (key{row.ID, row.Time}); !seen[k] {
+				seen[k] = true
+				ev.Rows = append(ev.Rows, row)
+			}
+		})
+		sought = sought[:0]
+		return err
+	}
+	for _, d := range truth.Decisions() {
+		if d.ID == "" {
+			continue
+		}
+		sought = append(sought, d)
+		if len(sought) == chunk {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return flush()
+}
+
+// beyondTheEnd looks again at rows that name an offset beyond the log end: a duplicate may have come meanwhile.
+func (a *audit) beyondTheEnd(ctx context.Context) error {
+	if len(a.beyond) == 0 {
+		return nil
+	}
+	ends, err := a.sys.kafka.Ends(ctx, a.ev.Topic)
+	if err != nil {
+		return err
+	}
+	for _, row := range a.beyond {
+		if row.Offset >= ends[row.Partition] {
+			a.ev.Rows = append(a.ev.Rows, row)
+		}
+	}
+	return nil
+}
+
+// whole adds what is decided of the system as a whole.
+func (a *audit) whole() {
+	r := verify.Decide(a.ev, nil, nil)
+	r.Merge(a.result.Report)
+	a.result.Report = r
+	for _, dir := range a.sys.spools {
+		if !slices.ContainsFunc(a.ev.Spool, func(d verify.SpoolDir) bool { return d.Dir == dir }) {
+			a.result.Elsewhere = append(a.result.Elsewhere, "spool "+dir+" is not there; records in the spools of other hosts are not seen from here")
+		}
+	}
+}
+
+const metricsTimeout = 5 * time.Second
+
+// metrics asks each URL.
+func metrics(ctx context.Context, urls []string) (map[string]verify.Metrics, error) {
+	if len(urls) == 0 {
+		return nil, nil
+	}
+	all := make(map[string]verify.Metrics)
+	client := &http.Client{Timeout: metricsTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
+	for _, url := range urls {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+		if err != nil {
+			return nil, fmt.Errorf("ask for metrics: %w", err)
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			return nil, fmt.Errorf("ask for metrics: %w", err)
+		}
+		body, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
+		_ = resp.Body.Close() // only read
+		if err != nil {
+			return nil, fmt.Errorf("ask for metrics: %w", err)
+		}
+		if resp.StatusCode != http.StatusOK {
+			return nil, fmt.Errorf("ask %s for metrics: the answer is %d", url, resp.StatusCode)
+		}
+		all[url] = verify.ParseMetrics(string(body))
+	}
+	return all, nil
+}

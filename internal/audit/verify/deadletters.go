@@ -1,0 +1,141 @@
+package verify
+
+import (
+	"fmt"
+
+	"docket/internal/errclass"
+	"docket/internal/record/home"
+)
+
+// deadLettersDeserveIt is I5: for all r in DLQ or PDLQ: the parse oracle rejects it, or inserting r alone fails with a
+// D code, or d is in T with another h (declared conflict), or it is too_slow/panic and repeats alone.
+func deadLettersDeserveIt(m *matter) Verdict {
+	if !m.whole {
+		return undecided(sourceUnread)
+	}
+	t, untried := m.tally(), 0
+	for i := range m.ev.Forwarded {
+		f := &m.ev.Forwarded[i]
+		d := m.truth.At(f.Place)
+		if !f.ended() || f.NoOrigin || d == nil {
+			continue
+		}
+		t.check()
+		switch guilt, why := m.guilt(f, d); guilt {
+		case innocent:
+			t.broke(d, why)
+		case repaired:
+			t.warned(d, why)
+		case unknown:
+			untried++
+		case guilty:
+		}
+	}
+	if untried > 0 {
+		t.note(fmt.Sprintf("%d that the table refused were not tried", untried))
+	}
+	return t.verdict(untried > 0)
+}
+
+// guilt says whether a dead letter is one by right.
+type guilt int
+
+const (
+	guilty   guilt = iota
+	innocent       // it never deserved it
+	repaired       // it would not deserve it today
+	unknown
+)
+
+func (m *matter) guilt(f *Forwarded, d *Decision) (guilt, string) {
+	switch {
+	case d.Code != "" && d.Code == f.Code:
+		return guilty, ""
+	case d.Code != "":
+		return innocent, fmt.Sprintf("in %s as %s, belongs there as %s", f.Found, f.Code, d.Code)
+	case f.Code == errclass.CodeIDConflict:
+		return m.conflict(f, d)
+	case f.Code == errclass.CodeOutOfRange && m.ev.Live: // an earlier release refused what has a twin now
+		return repaired, fmt.Sprintf("in %s as %s, and the decoder takes it now: docket dlq retry stores it", f.Found, f.Code)
+	case isDecoders(f.Code):
+		return innocent, fmt.Sprintf("in %s as %s, and the decoder takes it", f.Found, f.Code)
+	case m.truth.KnowsTable:
+		return innocent, fmt.Sprintf("in %s as %s, belongs in the table", f.Found, f.Code)
+	}
+	return m.tried(f)
+}
+
+// conflict looks for the row that the decision is in conflict with.
+func (m *matter) conflict(f *Forwarded, d *Decision) (guilt, string) {
+	switch row := m.twin(d); {
+	case row == nil && m.ev.Live:
+		return repaired, "in " + f.Found + " as id_conflict, and no row has its identity today"
+	case row == nil:
+		return innocent, "in " + f.Found + " as id_conflict, and no row has its identity"
+	case m.holds(row, d):
+		return innocent, "in " + f.Found + " as id_conflict, and the row with its identity has its payload"
+	}
+	return guilty, ""
+}
+
+// tried goes by what the table said when it was asked again.
+func (m *matter) tried(f *Forwarded) (guilt, string) {
+	switch trial, ok := m.ev.Tried[f.ID]; {
+	case ok && trial.Stored && m.ev.Live:
+		return repaired, fmt.Sprintf("in %s as %s, and would be stored today", f.Found, f.Code)
+	case ok && trial.Stored:
+		return innocent, fmt.Sprintf("in %s as %s, and would be stored today", f.Found, f.Code)
+	case ok && (f.Home == home.Exhausted || trial.Class == errclass.Data.String() || trial.Code == errclass.CodeTooSlow):
+		return guilty, ""
+	}
+	return unknown, ""
+}
+
+// isDecoders says whether a code is a reason of the decoder's.
+func isDecoders(code string) bool {
+	switch code {
+	case errclass.CodeEmpty, errclass.CodeSyntax, errclass.CodeDuplicateKey, errclass.CodeMissingField,
+		errclass.CodeWrongType, errclass.CodeOutOfRange, errclass.CodeTooLarge:
+		return true
+	}
+	return false
+}
+
+// deadLettersComplete is I6: settled: every bad r is in DLQ or PDLQ and not in T.
+func deadLettersComplete(m *matter) Verdict {
+	switch {
+	case !m.whole:
+		return undecided(sourceUnread)
+	case !m.ev.Settled:
+		return undecided("the system is not settled")
+	}
+	t := m.tally()
+	for _, d := range m.truth.Decisions() {
+		code := m.deserves(d)
+		if code == "" || !m.read(d) {
+			continue
+		}
+		t.check()
+		f := m.what(d)
+		if !f.endedWhole(d) {
+			t.broke(d, "belongs with the dead letters as "+code+" and is not there")
+		}
+		if len(f.rows) > 0 {
+			t.broke(d, "stored, and belongs with the dead letters as "+code)
+		}
+	}
+	if !m.truth.KnowsTable {
+		t.note("what the table refuses is not known beforehand")
+	}
+	return t.verdict(false)
+}
+
+// endedWhole says whether the decision lies, unaltered, in a topic in which records end.
+func (f found) endedWhole(d *Decision) bool {
+	for _, one := range f.forwarded {
+		if one.ended() && one.Value == d.Value {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,120 @@
+package verify
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"docket/internal/record/home"
+)
+
+// order is I10: per key, order by partition, offset of T equals input order; first-pass PK order per source partition
+// increases. Left out of the latter is what waited in the spool or was sent again bare, which is allowed to come later.
+func order(m *matter) Verdict {
+	if !m.whole {
+		return undecided(sourceUnread)
+	}
+	t := m.tally()
+	m.rowsInOrder(t)
+	m.parkedInOrder(t)
+	return t.verdict(false)
+}
+
+// rowsInOrder compares, of each key in a partition, the order that rows claim with the order of their decisions.
+func (m *matter) rowsInOrder(t *tally) {
+	type lane struct {
+		partition int32
+		key       Sum
+	}
+	type claim struct {
+		row *Row
+		d   *Decision // the first decision with the row's identity on that key
+	}
+	firsts := make(map[Identity]*Decision, m.truth.Len())
+	lanes := make(map[lane][]claim)
+	for _, d := range m.truth.Decisions() {
+		id := d.Identity()
+		if d.ID == "" || firsts[id] != nil || len(m.rows[id]) == 0 {
+			continue
+		}
+		firsts[id] = d
+		row := m.twin(d)
+		if at := m.truth.At(row.Place); at != nil && at.Identity() == id {
+			d = at // of duplicates the one that has the row
+		}
+		lanes[lane{d.Partition, d.Key}] = append(lanes[lane{d.Partition, d.Key}], claim{row, d})
+	}
+	for _, claims := range lanes {
+		slices.SortFunc(claims, func(a, b claim) int { return a.d.Place.Compare(b.d.Place) })
+		for i, c := range claims {
+			t.check()
+			if i > 0 && claims[i-1].row.Place.Compare(c.row.Place) > 0 {
+				t.broke(c.d, fmt.Sprintf("its row names %v, before that of an earlier decision with its key", c.row.Place))
+			}
+		}
+	}
+}
+
+// parkedInOrder looks at the first copy of each record that was parked for the first time.
+func (m *matter) parkedInOrder(t *tally) {
+	for _, f := range m.history.Faults {
+		if f.Kind == FaultStop {
+			t.note("a process was stopped and went on, so the order in parking means nothing")
+			return
+		}
+	}
+	// Another process that parks an earlier record has read it again: the one before gave some records of its batch their home, and
+	// committed none.
+	type lane struct {
+		at, by string
+		parted int32
+		source int32
+	}
+	first := m.firstHomes()
+	seen := make(map[lane]map[Place]bool)
+	highest := make(map[lane]Place)
+	for i := range m.ev.Forwarded {
+		f := &m.ev.Forwarded[i]
+		d := m.truth.At(f.Place)
+		if f.Home != home.Parked || f.Attempt != 0 || d == nil || f.FailedAt.IsZero() || f.Stamp.Sub(f.FailedAt).Abs() > time.Millisecond {
+			continue
+		}
+		if f.FailedAt.After(first[d.Place]) {
+			continue // it was read again: of what came with it the first time there may be earlier copies
+		}
+		if row := m.twin(d); row != nil && row.Place != d.Place && row.StoredAt.Before(f.FailedAt) {
+			continue // it may have been a duplicate when it was first read, and a duplicate leaves no trace
+		}
+		at := lane{f.Found, f.By, f.At.Partition, d.Partition}
+		if seen[at] == nil {
+			seen[at] = make(map[Place]bool)
+		}
+		if seen[at][d.Place] {
+			continue
+		}
+		seen[at][d.Place] = true
+		t.check()
+		if before, ok := highest[at]; ok && before.Compare(d.Place) > 0 {
+			t.broke(d, fmt.Sprintf("parked for the first time behind %v", before))
+			continue
+		}
+		highest[at] = d.Place
+	}
+}
+
+// firstHomes are the times at which records were first seen to get a home, as far as these tell.
+func (m *matter) firstHomes() map[Place]time.Time {
+	first := make(map[Place]time.Time)
+	note := func(p Place, at time.Time) {
+		if before, ok := first[p]; !at.IsZero() && (!ok || at.Before(before)) {
+			first[p] = at
+		}
+	}
+	for i := range m.ev.Rows {
+		note(m.ev.Rows[i].Place, m.ev.Rows[i].StoredAt)
+	}
+	for i := range m.ev.Forwarded {
+		note(m.ev.Forwarded[i].Place, m.ev.Forwarded[i].FailedAt)
+	}
+	return first
+}

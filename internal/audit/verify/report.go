@@ -1,0 +1,170 @@
+package verify
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"docket/internal/record/home"
+)
+
+// State is how the look at one invariant came out.
+type State string
+
+// The states.
+const (
+	Held      State = "held"
+	Broken    State = "broken"
+	Warned    State = "warned"    // not as it should be, and for a reason that may lie outside Docket
+	Undecided State = "undecided" // what was given does not decide it
+)
+
+// Finding is one thing that is not as it has to be.
+type Finding struct {
+	Place   Place    // zero where it is of no record
+	ID      string   // decision id or key; empty where there is none
+	What    string   // in words of ours, never of a payload
+	History []string // all that is known of the record, a line each
+}
+
+// String is the finding on one line, without its history.
+func (f Finding) String() string {
+	switch {
+	case f.Place == Place{}:
+		return f.What
+	case f.ID == "":
+		return fmt.Sprintf("%v: %s", f.Place, f.What)
+	}
+	return fmt.Sprintf("%v (%s): %s", f.Place, f.ID, f.What)
+}
+
+// Verdict is what was found about one invariant.
+type Verdict struct {
+	Invariant string // I1 to I18
+	Name      string
+	State     State
+	Note      string    // why it is not decided, or what was left out
+	Checked   int       // how many things were looked at
+	Findings  int       // how many of them are not as they have to be
+	Found     []Finding // the first of them, the very first with its history
+}
+
+// String is the verdict on one line.
+func (v Verdict) String() string {
+	text := fmt.Sprintf("%-3s %-9s %s", v.Invariant, v.State, v.Name)
+	switch {
+	case v.State == Undecided:
+		return text + ": " + v.Note
+	case v.Findings > 0:
+		text += fmt.Sprintf(": %d of %d, first %v", v.Findings, v.Checked, v.Found[0])
+	default:
+		text += fmt.Sprintf(" (%d)", v.Checked)
+	}
+	if v.Note != "" {
+		text += "; " + v.Note
+	}
+	return text
+}
+
+// Report is what [Decide] found.
+type Report struct {
+	Seed, Build string            // of the run, where they were given
+	Verdicts    []Verdict         // I1 to I18, in order
+	Decisions   int               // in the truth
+	Homes       map[home.Home]int // each decision once, by its furthest home; home.None: it has none
+}
+
+// Of is the verdict on one invariant, as "I7".
+func (r *Report) Of(invariant string) Verdict {
+	for _, v := range r.Verdicts {
+		if v.Invariant == invariant {
+			return v
+		}
+	}
+	return Verdict{Invariant: invariant, State: Undecided, Note: "not looked at"}
+}
+
+// ErrBroken is what the error of a report with a broken invariant is.
+var ErrBroken = errors.New("an invariant is broken")
+
+// Err is nil unless an invariant is broken. It names all that are, each with its first finding and that record's
+// history, and the seed and the build where they are known.
+func (r *Report) Err() error {
+	var lines []string
+	for _, v := range r.Verdicts {
+		if v.State != Broken {
+			continue
+		}
+		lines = append(lines, v.String())
+		for _, h := range v.Found[0].History {
+			lines = append(lines, "      "+h)
+		}
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	if r.Seed != "" || r.Build != "" {
+		lines = append(lines, fmt.Sprintf("seed %s, build %s", r.Seed, r.Build))
+	}
+	return fmt.Errorf("%w:\n%s", ErrBroken, strings.Join(lines, "\n"))
+}
+
+// joined puts two notes together, each once.
+func joined(a, b string) string {
+	switch {
+	case a == "" || a == b:
+		return b
+	case b == "" || strings.Contains(a, b):
+		return a
+	}
+	return a + "; " + b
+}
+
+// weight orders what windows of one source say: a window that looked and could not decide leaves the whole undecided,
+// one that had nothing to look at does not.
+func (v Verdict) weight() int {
+	switch {
+	case v.State == Broken:
+		return 4
+	case v.State == Warned:
+		return 3
+	case v.State == Undecided && v.Checked > 0:
+		return 2
+	case v.State == Held:
+		return 1
+	}
+	return 0
+}
+
+// Merge adds what was found in another part of the same look: numbers add up, the graver verdict stays.
+func (r *Report) Merge(o *Report) {
+	r.Decisions += o.Decisions
+	if r.Homes == nil {
+		r.Homes = make(map[home.Home]int)
+	}
+	for h, n := range o.Homes {
+		r.Homes[h] += n
+	}
+	for _, v := range o.Verdicts {
+		i := slices.IndexFunc(r.Verdicts, func(mine Verdict) bool { return mine.Invariant == v.Invariant })
+		if i < 0 {
+			r.Verdicts = append(r.Verdicts, v)
+			continue
+		}
+		r.Verdicts[i] = r.Verdicts[i].merge(v)
+	}
+}
+
+func (v Verdict) merge(o Verdict) Verdict {
+	graver, lesser := v, o
+	if o.weight() > v.weight() {
+		graver, lesser = o, v
+	}
+	graver.Checked, graver.Findings = v.Checked+o.Checked, v.Findings+o.Findings
+	graver.Found = append(graver.Found[:len(graver.Found):len(graver.Found)], lesser.Found[:min(len(lesser.Found), kept-min(kept, len(graver.Found)))]...)
+	if lesser.weight() > 0 {
+		graver.Note = joined(graver.Note, lesser.Note)
+	}
+	return graver
+}

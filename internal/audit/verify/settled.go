@@ -1,0 +1,70 @@
+package verify
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"docket/internal/record/home"
+)
+
+// settled is I7: CO = log end; SP empty; every PK record is in T or PDLQ, or where the table refuses it in DLQ; T and
+// (DLQ + PDLQ) share no c.
+func settled(m *matter) Verdict {
+	if !m.ev.Settled {
+		return undecided("the system is not settled")
+	}
+	t := m.tally()
+	if !m.part {
+		m.atTheEnd(t)
+		m.spoolEmpty(t)
+	}
+	for _, d := range m.truth.Decisions() {
+		f := m.what(d)
+		if len(f.forwarded) == 0 {
+			continue
+		}
+		t.check()
+		row := m.twin(d)
+		stored := row != nil && m.holds(row, d)
+		if len(f.in(home.Parked)) > 0 && !stored && !f.endedWhole(d) {
+			t.broke(d, "parked, and neither stored nor dead-lettered")
+		}
+		if len(f.rows) > 0 && len(f.in(home.DeadLetter))+len(f.in(home.Exhausted)) > 0 {
+			t.broke(d, "has a row and is a dead letter too")
+		}
+	}
+	return t.verdict(false)
+}
+
+func (m *matter) atTheEnd(t *tally) {
+	if m.ev.Ends == nil {
+		t.note("the log ends were not read")
+	}
+	for _, p := range slices.Sorted(maps.Keys(m.ev.Ends)) {
+		t.check()
+		if done, end := m.ev.Committed[p], m.ev.Ends[p]; done != end && (end > 0 || done > 0) {
+			t.fault(Place{}, "", fmt.Sprintf("partition %d is committed up to %d of %d", p, done, end))
+		}
+	}
+}
+
+func (m *matter) spoolEmpty(t *tally) {
+	if m.ev.Spool == nil {
+		t.note("no spool was looked at")
+	}
+	for i := range m.ev.Forwarded {
+		if f := &m.ev.Forwarded[i]; f.Home == home.Spooled {
+			t.check()
+			t.fault(f.Place, "", "still in the spool, in "+f.Found)
+		}
+	}
+	for _, dir := range m.ev.Spool {
+		for _, file := range dir.Files {
+			if kind, _ := spoolName(file.Name); kind == nameData && file.Lines == 0 {
+				t.check()
+				t.fault(Place{}, "", fmt.Sprintf("%s/%s is still in the spool", dir.Dir, file.Name))
+			}
+		}
+	}
+}

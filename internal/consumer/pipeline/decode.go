@@ -1,0 +1,157 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"docket/internal/errclass"
+	"docket/internal/record/decision"
+	"docket/internal/record/envelope"
+	"docket/internal/record/home"
+)
+
+// codePanic is the failure code of a record on which the decoder panicked.
+const codePanic = "panic"
+
+// itemBytes is what a decision takes in memory besides its own bytes, roughly.
+const itemBytes = 640
+
+// decode opens records and reads what they carry, until what they grow to fills a batch; these records are cut off
+// as the batch to carry now. A plain record of one decision does not grow: what was fetched together is stored together.
+// What the decoder refuses is marked for the dead-letter topic, and goes there when the batch gets its homes, not before.
+func (c *carrier) decode(ctx context.Context, rest *home.Batch) (*home.Batch, []*item, error) {
+	c.desk = c.newDesk(len(rest.Records()))
+	bytes, most := int64(0), c.cfg.BatchBytes
+	if own := rest.Most(); own > 0 && (own < most || most <= 0) {
+		most = own
+	}
+	n := 0
+	for room := c.room(most); n < len(rest.Records()) && (most <= 0 || bytes < most); n++ {
+		grew, ok := c.open(rest, n, room)
+		if !ok {
+			break // it is the first of the next batch
+		}
+		bytes += grew
+	}
+	if n == 0 {
+		if err := c.openLarge(ctx, rest); err != nil {
+			return nil, nil, err
+		}
+		n = 1
+	}
+	c.observer.Took(decisionsOf(c.desk.all))
+	return rest.Cut(n), c.desk.all, nil
+}
+
+// open reads record i, puts what it carries on the desk and says how many bytes the batch grew by. It is not ok, and nothing
+// was done, where the record is too large for the room and not opened alone.
+func (c *carrier) open(b *home.Batch, i int, room opening) (grew int64, ok bool) {
+	r, d := b.Records()[i], c.desk
+	c.flood = flood{}
+	env := &take(&d.envelopes, 1)[0]
+	*env = c.openEnvelope(r)
+	limit := c.cfg.MaxRecordBytes
+	if decision.IsGzip(r.Value) {
+		limit = min(limit, room.bytes)
+	}
+	read, refused := c.read(r, r.Value, limit, 0, room.decisions)
+	tooLarge := refused != nil && refused.Code == string(decision.TooLarge) && limit < c.cfg.MaxRecordBytes
+	if !room.alone && (tooLarge || len(read.Parts) < read.Count) {
+		return 0, false
+	}
+	if refused != nil {
+		it := &take(&d.items, 1)[0]
+		*it = item{entry: &b.Carries(i, 1)[0], env: env, index: env.Origin.Index, value: r.Value}
+		it.send(home.DeadLetter, refused, env.Attempt)
+		d.all = append(d.all, it)
+		return int64(len(r.Value)), true
+	}
+	entries := b.Carries(i, read.Count)
+	c.lay(env, entries, &read)
+	letters := 0
+	if len(read.Parts) == read.Count {
+		letters = c.closeFlood(env, read.Plain)
+	}
+	if room.alone {
+		c.large.plain, c.large.entries, c.large.opened = read.Plain, entries, len(read.Parts)
+	}
+	return int64(len(r.Value) + read.Inflated + letters + (len(read.Parts)-1)*itemBytes), true
+}
+
+// lay puts what was read of a record on the desk, and its entries beside it, but for refused decisions that share a dead letter.
+func (c *carrier) lay(env *envelope.Envelope, entries []home.Entry, read *decision.Record) {
+	items := take(&c.desk.items, len(read.Parts))
+	for j := range read.Parts {
+		if read.Parts[j].Err != nil && c.flood.takes(c.cfg.MaxRefused, &read.Parts[j], &entries[j]) {
+			continue
+		}
+		c.openItem(&items[j], env, &entries[j], &read.Parts[j], read.Sole)
+		c.desk.all = append(c.desk.all, &items[j])
+	}
+}
+
+func (c *carrier) openEnvelope(r *kgo.Record) envelope.Envelope {
+	env := envelope.Open(r)
+	if c.cfg.Replay {
+		env = c.desk.opener.OpenParked(r, c.cfg.MaxBackoff)
+	}
+	env.UploadedBy = c.desk.opener.Uploader(c.cfg.Keys, r)
+	return env
+}
+
+func (c *carrier) openItem(it *item, env *envelope.Envelope, entry *home.Entry, part *decision.Part, sole bool) {
+	*it = item{entry: entry, env: env, index: part.Index, value: part.Value}
+	if sole {
+		it.value = env.Record.Value // byte for byte, compressed or not
+		if env.Origin.Index >= 0 {
+			it.index = env.Origin.Index // it was one of several where it was first read
+		}
+	}
+	switch {
+	case part.Err != nil:
+		it.send(home.DeadLetter, refusal(part.Err), env.Attempt)
+	case env.Parked && env.Attempt >= c.cfg.MaxAttempts:
+		it.log = &part.Log
+		it.send(home.Exhausted, exhausted(env.Code, env.Attempt), env.Attempt)
+	default:
+		it.log = &part.Log
+	}
+}
+
+// read decodes a record's value, as [decision.Decoder.DecodeSome] does. A panic of the decoder is this record's misfortune alone, so it is caught here, and
+// nowhere else.
+func (c *carrier) read(r *kgo.Record, value []byte, maxBytes int64, from, most int) (read decision.Record, refused *envelope.Cause) {
+	defer func() {
+		if v := recover(); v != nil {
+			c.log.Error().Str(keyTopic, r.Topic).Int32(keyPartition, r.Partition).Int64(keyOffset, r.Offset).
+				Str(keyKind, fmt.Sprintf("%T", v)).Str(keyHint, "report this bug with the topic, partition and offset").
+				Msg("decoder panicked")
+			refused = &envelope.Cause{Kind: envelope.Decode, Code: codePanic, Message: "the decoder panicked on this record: a bug in Docket"}
+		}
+	}()
+	read, err := c.decodeValue(&c.desk.decoder, value, maxBytes, from, most)
+	if err != nil {
+		return decision.Record{}, refusal(err)
+	}
+	return read, nil
+}
+
+func refusal(r *decision.Refusal) *envelope.Cause {
+	return &envelope.Cause{Kind: envelope.Decode, Code: string(r.Reason), Message: r.Error()}
+}
+
+func exhausted(code string, attempts int) *envelope.Cause {
+	if code == "" {
+		code = "internal"
+	}
+	name := code
+	if v, ok := errclass.Lookup(code); ok && v.Name != "" {
+		name = v.Name
+	}
+	return &envelope.Cause{
+		Kind: envelope.Exhausted, Code: code,
+		Message: fmt.Sprintf("%s (%s): gave up after %d attempts", name, code, attempts),
+	}
+}

@@ -1,0 +1,225 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"docket/internal/record/envelope"
+	"docket/internal/record/home"
+)
+
+// letter is an item and the record by which it is forwarded.
+type letter struct {
+	*item
+	record   *kgo.Record
+	oversize bool  // the broker refused it even with the necessary headers alone
+	refusal  error // of the last publish
+}
+
+// together is how many records are forwarded at a time: what they take in memory until they are acknowledged is that of
+// so many, not that of a batch.
+const together = 1000
+
+// settle gives what has no row its home: an acknowledged record of the topic that it has to go to, else a line of a
+// synced file. Where neither takes it, the batch is held.
+func (c *carrier) settle(ctx context.Context, items []*item) error {
+	failed := c.forward(ctx, items)
+	c.turn.giveBack()
+	letters := c.putAside(ctx, failed)
+	if len(letters) == 0 {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	h := withHint(Hold{Reason: ReasonNoHome, Hint: "check the brokers and the spool: Kafka does not accept the record, and the spool is off, full or failing"}, letters)
+	return c.standStill(ctx, h, func() (Hold, bool) {
+		for _, l := range letters {
+			l.record.Timestamp = c.now() // its topic's retention counts from when it is forwarded
+		}
+		letters = c.putAside(ctx, c.offer(ctx, letters))
+		h = withHint(h, letters)
+		return h, len(letters) == 0
+	})
+}
+
+// withHint is h with what the brokers' last answers say that can be done. An answer that says nothing, as none in time does,
+// takes nothing back.
+func withHint(h Hold, letters []letter) Hold {
+	for _, l := range letters {
+		if knows, ok := errors.AsType[hinting](l.refusal); ok && knows.Hint() != "" {
+			h.Hint = knows.Hint() + "; the spool is off, full or failing"
+			break
+		}
+	}
+	return h
+}
+
+// forward publishes what has somewhere to go, in order, a portion after the one before is acknowledged, and returns what
+// was not. All of it has the time that one publish may take. Where much is forwarded the batch keeps its turn while Kafka
+// takes it all: else each partition would have a whole batch in memory and on its way.
+func (c *carrier) forward(ctx context.Context, items []*item) (failed []letter) {
+	going := outgoing(items)
+	if len(going) <= together {
+		c.turn.giveBack()
+	}
+	if len(going) == 0 {
+		return nil
+	}
+	if c.cfg.PublishTimeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.cfg.PublishTimeout)
+		defer cancel()
+	}
+	sealer := envelope.Sealer{Keys: c.cfg.Keys}
+	sealer.Expect(len(going))
+	for part := range slices.Chunk(going, together) {
+		letters := c.seal(&sealer, part)
+		if err := ctx.Err(); err != nil { // no time is left to try
+			c.notTaken(letters, err)
+			failed = append(failed, letters...)
+			continue
+		}
+		if failed = append(failed, c.offer(ctx, letters)...); len(failed) > 0 {
+			c.turn.giveBack()
+		}
+	}
+	return failed
+}
+
+// outgoing are the items that have somewhere to go.
+func outgoing(items []*item) []*item {
+	var going []*item
+	for i, it := range items {
+		if it.to == home.None {
+			continue
+		}
+		if going == nil {
+			going = make([]*item, 0, len(items)-i)
+		}
+		going = append(going, it)
+	}
+	return going
+}
+
+// seal makes the records to forward, in order.
+func (c *carrier) seal(sealer *envelope.Sealer, items []*item) []letter {
+	letters := make([]letter, len(items))
+	now := c.now()
+	for i, it := range items {
+		s := envelope.Sealed{
+			Topic: c.topicOf(it.to), Index: it.index, Value: it.value, At: now, Attempt: it.attempt, Consumer: c.cfg.Consumer, Refused: len(it.shared),
+			Traceparent: c.trace.Letter(it.env.Record, it.followed()),
+		}
+		if it.to == home.Parked {
+			s.NotBefore = now.Add(c.pauseOf(it))
+		}
+		r := sealer.Seal(it.env, it.cause, s)
+		it.id = envelope.IDOf(r)
+		letters[i] = letter{item: it, record: r}
+	}
+	return letters
+}
+
+func (p *Pipeline) topicOf(h home.Home) string {
+	switch h {
+	case home.Parked:
+		return p.cfg.ParkingTopic
+	case home.Exhausted:
+		return p.cfg.ParkingDLQTopic
+	default:
+		return p.cfg.DLQTopic
+	}
+}
+
+// offer publishes letters, those that are too large with the necessary headers alone, and returns what was not
+// acknowledged.
+func (c *carrier) offer(ctx context.Context, letters []letter) []letter {
+	tooLarge, failed := c.publish(ctx, letters)
+	if len(tooLarge) == 0 {
+		return failed
+	}
+	for i := range tooLarge {
+		tooLarge[i].record = c.cfg.Keys.Bare(tooLarge[i].record)
+	}
+	refused, failedBare := c.publish(ctx, tooLarge)
+	for i := range refused {
+		refused[i].oversize = true
+	}
+	return append(append(failed, failedBare...), refused...)
+}
+
+// putAside spools what Kafka did not take, and returns what has no home even then.
+func (c *carrier) putAside(ctx context.Context, letters []letter) []letter {
+	if c.spool == nil || len(letters) == 0 || ctx.Err() != nil {
+		return letters
+	}
+	return c.append(ctx, letters)
+}
+
+// publish sends letters and gives those that the broker acknowledged their home.
+func (c *carrier) publish(ctx context.Context, letters []letter) (tooLarge, failed []letter) {
+	records := make([]*kgo.Record, len(letters))
+	for i := range letters {
+		records[i] = letters[i].record
+	}
+	c.pulse()
+	defer c.pulse()
+	var missed unsent
+	for i, err := range c.publisher.Publish(ctx, records) {
+		l := letters[i]
+		switch {
+		case err == nil:
+			l.give(l.to)
+		case errors.Is(err, kerr.MessageTooLarge):
+			tooLarge = append(tooLarge, l)
+		default:
+			l.refusal = err
+			failed = append(failed, l)
+		}
+		if err != nil {
+			c.notSent(&missed, l.record.Topic, err)
+		}
+	}
+	c.tell(missed)
+	return tooLarge, failed
+}
+
+// notTaken tells of letters that there was no time to publish.
+func (c *carrier) notTaken(letters []letter, err error) {
+	var missed unsent
+	for _, l := range letters {
+		c.notSent(&missed, l.record.Topic, err)
+	}
+	c.tell(missed)
+}
+
+// append writes letters into the spool and returns those that it did not take.
+func (c *carrier) append(ctx context.Context, letters []letter) (homeless []letter) {
+	for _, oversize := range []bool{false, true} {
+		var part []letter
+		var records []*kgo.Record
+		for _, l := range letters {
+			if l.oversize == oversize {
+				part, records = append(part, l), append(records, l.record)
+			}
+		}
+		if len(part) == 0 {
+			continue
+		}
+		c.pulse()
+		if err := c.spool.Append(ctx, records, oversize); err != nil {
+			c.on(c.log.Error()).Err(err).Int(keyRecords, len(part)).Msg("records not spooled")
+			homeless = append(homeless, part...)
+			continue
+		}
+		for _, l := range part {
+			l.give(home.Spooled)
+		}
+	}
+	return homeless
+}

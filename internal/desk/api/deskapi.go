@@ -1,0 +1,308 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"docket/internal/desk/ledger"
+	"docket/internal/history/lookup"
+	"docket/internal/history/reader"
+	"docket/internal/record/escape"
+)
+
+// Config is what the API is to keep to. Zero values stand for the defaults that are named.
+type Config struct {
+	Version       string
+	Lease         time.Duration // how long a retry may go without news; required
+	MaxBody       int64         // bytes of a request, 24 MiB: the largest record in base64
+	OperatorLimit int64         // most letters of a job that is not an admin's, 1000
+	Timeout       time.Duration // how long a request may work, 30 s
+	LongTimeout   time.Duration // how long a dry run or a search in Kafka may work, 5 min
+	BodyTimeout   time.Duration // how long a body may take to come, 15 s
+	MaxInFlight   int           // requests that are worked on at once, 64; dry runs and searches in Kafka 2 of them, those that follow a quarter
+	FollowEvery   time.Duration // how often it is looked for those that follow, 1 s
+	Registry      prometheus.Registerer
+	Now           func() time.Time // of failed logins and certificates, time.Now
+}
+
+func (c Config) withDefaults() Config {
+	if c.Version == "" {
+		c.Version = "dev"
+	}
+	if c.MaxBody == 0 {
+		c.MaxBody = 24 << 20
+	}
+	if c.OperatorLimit == 0 {
+		c.OperatorLimit = 1000
+	}
+	if c.Timeout == 0 {
+		c.Timeout = 30 * time.Second
+	}
+	if c.LongTimeout == 0 {
+		c.LongTimeout = 5 * time.Minute
+	}
+	if c.BodyTimeout == 0 {
+		c.BodyTimeout = 15 * time.Second
+	}
+	if c.MaxInFlight == 0 {
+		c.MaxInFlight = 64
+	}
+	if c.FollowEvery == 0 {
+		c.FollowEvery = time.Second
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return c
+}
+
+// Book is what of the ledger the API needs; every [ledger.Book] is one.
+type Book interface {
+	List(ctx context.Context, f ledger.Filter, p ledger.Page) (ledger.List, error)
+	Show(ctx context.Context, id string) (ledger.Entry, error)
+	Claims(ctx context.Context, decisionID string, n int) ([]ledger.Entry, error)
+	Surplus(ctx context.Context, all bool, n int) ([]ledger.Surplus, error)
+	History(ctx context.Context, id string) ([]ledger.Audit, []ledger.Sending, error)
+	Groups(ctx context.Context, f ledger.Filter) ([]ledger.Group, error)
+	Report(ctx context.Context) ([]ledger.ReportLine, error)
+	Retry(ctx context.Context, ids []string, lease time.Duration, by ledger.Actor) ([]ledger.Outcome, error)
+	Resolve(ctx context.Context, ids []string, by ledger.Actor) ([]ledger.Outcome, error)
+	Edit(ctx context.Context, id string, value []byte, diff string, lease time.Duration, by ledger.Actor) error
+	ledger.Proposals
+	CreateJob(ctx context.Context, j ledger.Job) (ledger.Job, error)
+	Job(ctx context.Context, id int64) (ledger.Job, error)
+	ListJobs(ctx context.Context, n int) ([]ledger.Job, error)
+	StopJob(ctx context.Context, id int64, why string, by ledger.Actor) (ledger.Job, error)
+	ResumeJob(ctx context.Context, id int64, by ledger.Actor) (ledger.Job, error)
+}
+
+// Ports are what the API works on. Routes whose port is nil do not exist, save for the report, which goes without a horizon.
+type Ports struct {
+	Book    Book
+	Trial   Trial
+	Horizon Horizon
+	// Decisions are the stored ones. They can be followed where they are [Places], too.
+	Decisions reader.Store
+	// Question is how they are explained; how many are looked at around one is the caller's.
+	Question reader.Question
+	// WhereIs looks for a record, named by TOPIC/PARTITION/OFFSET or a decision id, in every home.
+	WhereIs func(ctx context.Context, query string) (Whereabouts, error)
+	// Elsewhere looks for a decision id in every home; nil: in the rows and the ledger alone. It bounds what many ask at once.
+	Elsewhere func(ctx context.Context, id string) (lookup.Answer, error)
+}
+
+// api is what the handlers work with.
+type api struct {
+	Config
+	Ports
+	huma    huma.API
+	log     zerolog.Logger
+	metrics *metrics
+	long    chan struct{} // places for long work
+	follow  chan struct{} // places for those that follow
+	tails   *tails
+	rules   map[string]rule // by pattern; what has none is refused
+}
+
+// maxLong is how many dry runs and searches are at work at once.
+const maxLong = 2
+
+// Handler is the API. It is safe for concurrent use.
+type Handler struct{ guard *guard }
+
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.guard.ServeHTTP(w, r) }
+
+// Admit changes who may use the API, from the next request on. An error leaves it as it was.
+func (h *Handler) Admit(a Auth) error {
+	if err := a.check(); err != nil {
+		return fmt.Errorf("who may use the API: %w", err)
+	}
+	h.guard.auth.Store(&a)
+	return nil
+}
+
+// New makes the API. It complains about a configuration that would let somebody be two people or act without a lease.
+func New(c Config, p Ports, a Auth, log zerolog.Logger) (*Handler, error) {
+	c = c.withDefaults()
+	if p.Book == nil {
+		return nil, errors.New("the API has no ledger")
+	}
+	if c.Lease <= 0 {
+		return nil, errors.New("the API has no lease for retries")
+	}
+	m, err := newMetrics(c.Registry)
+	if err != nil {
+		return nil, fmt.Errorf("register the API's metrics: %w", err)
+	}
+	mux := http.NewServeMux()
+	s := &api{Config: c, Ports: p, log: log, metrics: m, long: make(chan struct{}, maxLong), follow: make(chan struct{}, max(1, c.MaxInFlight/4)),
+		tails: newTails(max(1, c.MaxInFlight/4), c.Now),
+		rules: map[string]rule{}, huma: humago.New(mux, document(c))}
+	s.looks()
+	s.letters()
+	s.moves()
+	s.payloads()
+	s.proposals()
+	s.jobs()
+	s.trials()
+	s.decisions()
+	s.serveDocument(mux)
+	h := &Handler{&guard{throttle: newThrottle(maxAddresses), rules: s.rules, bodyTime: c.BodyTimeout,
+		slots: make(chan struct{}, c.MaxInFlight), log: log, metrics: m, now: c.Now, mux: mux, crossSite: http.NewCrossOriginProtection()}}
+	if err := h.Admit(a); err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// Prefix is where all routes begin.
+const Prefix = "/api/v1"
+
+// DocumentPath is where the OpenAPI document is, less .json or .yaml.
+const DocumentPath = Prefix + "/openapi"
+
+// RoleExtension is the word under which the document says which role an operation needs.
+const RoleExtension = "x-docket-role"
+
+func document(c Config) huma.Config {
+	d := huma.DefaultConfig("Docket, the operator's desk", c.Version)
+	d.Info.Description = "Dead letters: listed, explained, retried or resolved by name. Stored decisions: searched, explained, counted and followed. " +
+		"Looking for breaches in all of a topic takes long and is left to the command line: docket verify."
+	d.CreateHooks, d.OpenAPIPath, d.DocsPath, d.SchemasPath = nil, "", "", ""
+	d.RejectUnknownQueryParameters = true
+	// What a stranger wrote is in the answers, and somebody reads them with curl on a terminal.
+	harmless := huma.Format{Marshal: func(w io.Writer, v any) error { return escape.Encoder(w).Encode(v) }, Unmarshal: json.Unmarshal}
+	d.Formats = map[string]huma.Format{"application/json": harmless, "json": harmless}
+	d.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
+		"token":       {Type: "http", Scheme: "bearer", Description: "A token of DOCKET_DESK_API_TOKENS."},
+		"certificate": {Type: "mutualTLS", Description: "A client certificate whose common name is in DOCKET_DESK_API_CLIENTS."},
+	}
+	d.Security = []map[string][]string{{"token": {}}, {"certificate": {}}}
+	return d
+}
+
+// serveDocument serves the document to those who may look. It is written when it is asked for first.
+func (s *api) serveDocument(mux *http.ServeMux) {
+	o := s.huma.OpenAPI()
+	for _, form := range []struct {
+		name, kind string
+		write      func() ([]byte, error)
+	}{
+		{".json", "application/openapi+json", func() ([]byte, error) {
+			text, err := json.Marshal(o)
+			return escape.JSON(text), err
+		}},
+		{".yaml", "application/openapi+yaml", o.YAML},
+	} {
+		text := sync.OnceValues(form.write)
+		pattern := http.MethodGet + " " + DocumentPath + form.name
+		s.rules[pattern] = rule{role: Viewer}
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, _ *http.Request) {
+			document, err := text()
+			if err != nil {
+				panic(fmt.Errorf("write the OpenAPI document: %w", err)) // it hangs on the types alone; the guard answers
+			}
+			w.Header().Set("Content-Type", form.kind)
+			_, _ = w.Write(document) // whoever asked is gone
+		})
+	}
+}
+
+// route is what is said of an operation. There is none without a role.
+type route struct {
+	role         Role
+	method, path string // below Prefix
+	id, summary  string
+	text         string
+	status       int      // of success, 200
+	errors       []int    // beside those that every route can give
+	long         bool     // it may work for LongTimeout and takes one of few places
+	payload      bool     // it brings a payload
+	many         []string // query parameters that may be repeated
+}
+
+// always are the problems that every route can give.
+var always = []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge,
+	http.StatusUnprocessableEntity, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable}
+
+// rule is what the guard keeps to for a route.
+type rule struct {
+	role    Role
+	maxBody int64
+	many    []string // query parameters that may be repeated
+}
+
+// smallBody is what a request may have, in bytes, that brings no payload.
+const smallBody = 1 << 20
+
+// register adds an operation. The guard lets through to it only callers of its role or above.
+func register[I, O any](s *api, r route, handle func(context.Context, caller, *I) (*O, error)) {
+	errs := append(append([]int{}, always...), r.errors...)
+	if r.method != http.MethodGet {
+		errs = append(errs, http.StatusBadRequest, http.StatusUnsupportedMediaType)
+	}
+	allowed := rule{role: r.role, many: r.many}
+	switch {
+	case r.payload:
+		allowed.maxBody = s.MaxBody
+	case r.method != http.MethodGet:
+		allowed.maxBody = min(smallBody, s.MaxBody)
+	}
+	s.rules[r.method+" "+Prefix+r.path] = allowed
+	limit := s.Timeout
+	if r.long {
+		limit = s.LongTimeout
+	}
+	huma.Register(s.huma, huma.Operation{
+		OperationID: r.id, Method: r.method, Path: Prefix + r.path, Summary: r.summary, Description: r.text,
+		DefaultStatus: r.status, Errors: errs, Extensions: map[string]any{RoleExtension: r.role.String()},
+		// The guard has read the body, within its own limits.
+		BodyReadTimeout: -1, MaxBodyBytes: s.MaxBody + 1,
+	}, func(ctx context.Context, in *I) (*O, error) {
+		ctx, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		if r.long {
+			if !s.enter() {
+				return nil, problem(http.StatusServiceUnavailable, "others are at long work just now", "try again when that has ended").later(retryAfter)
+			}
+			defer s.leave()
+		}
+		out, err := handle(ctx, who(ctx), in)
+		if err != nil {
+			return nil, s.refused(r, who(ctx), err)
+		}
+		return out, nil
+	})
+}
+
+func (s *api) enter() bool {
+	select {
+	case s.long <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+func (s *api) leave() { <-s.long }
+
+// refused logs what is the desk's own trouble and says the rest to the caller alone.
+func (s *api) refused(r route, c caller, err error) error {
+	p := problemOf(err)
+	if p.Status >= http.StatusInternalServerError {
+		s.log.Error().Str("operator", c.Name).Str("operation", r.id).Str("problem", p.Detail).Type("error", err).
+			Msg("request failed")
+	}
+	return p
+}

@@ -1,0 +1,71 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"docket/internal/desk/ledger"
+	"docket/internal/history/lookup"
+	"docket/internal/history/reader"
+)
+
+// Elsewhere is what else has the id of a decision, and where was looked.
+type Elsewhere struct {
+	Others    []Letter             `json:"others,omitempty" doc:"Dead letters that claim the same id and are other decisions, the newest failure first, at most 10"`
+	Found     []lookup.FoundRecord `json:"elsewhere,omitempty" doc:"Records with the id that are neither in the table nor in the ledger, at most 20: other decisions, but for those with same"`
+	Looked    []string             `json:"looked,omitempty" doc:"Places that were looked at completely"`
+	NotLooked []string             `json:"not_looked,omitempty" doc:"Places that were not looked at completely, and why. Another decision with the id can be there"`
+}
+
+func elsewhereOf(a *lookup.Answer) Elsewhere {
+	return Elsewhere{lettersOf(a.Letters), lookup.Views(a.Found, a.At), lookup.Places(a.Looked), lookup.Gaps(a.NotLooked)}
+}
+
+func lettersOf(all []ledger.Entry) (out []Letter) {
+	for i := range all {
+		out = append(out, LetterOf(all[i]))
+	}
+	return out
+}
+
+// everywhere looks for an id in every home.
+func (s *api) everywhere(ctx context.Context, id string) (lookup.Answer, error) {
+	if s.Elsewhere != nil {
+		return s.Elsewhere(ctx, id)
+	}
+	look := lookup.Look{Rows: s.Decisions.ByID, Book: s.Book, Now: s.Now}
+	return look.Find(ctx, id), nil
+}
+
+// around looks for what else has the id of decisions that are stored.
+func (s *api) around(ctx context.Context, all []reader.Decision) (Elsewhere, error) {
+	a, err := s.everywhere(ctx, all[0].ID)
+	if err != nil {
+		return Elsewhere{}, err
+	}
+	return elsewhereOf(&a), nil
+}
+
+// absent looks for an id that no row has. What was stored meanwhile is returned; else the problem says where it is, and where was not
+// looked.
+func (s *api) absent(ctx context.Context, id string) ([]reader.Decision, error) {
+	a, err := s.everywhere(ctx, id)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(a.Rows) > 0:
+		return a.Rows, nil
+	}
+	p := problem(http.StatusNotFound, "no decision of that id is stored, and none was found in any other place", "see looked for the places; where the id is shortened, give all of it")
+	switch {
+	case len(a.Letters) > 0:
+		p.Detail, p.Hint = "no decision of that id is stored, but a dead letter claims it", "GET /api/v1/dead-letters/"+a.Letters[0].ID+" shows it"
+	case len(a.Found) > 0:
+		p.Detail, p.Hint = "no decision of that id is stored, but it was found elsewhere", "see elsewhere for the places; GET /api/v1/where-is?q= tells more"
+	case !a.Complete():
+		p.Detail, p.Hint = "no decision of that id is stored; if it is elsewhere is not known, as not every place was looked at completely", "see not_looked for the places; GET /api/v1/where-is?q= looks for longer"
+	}
+	found := elsewhereOf(&a)
+	p.Elsewhere = &found
+	return nil, p
+}

@@ -1,0 +1,139 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"docket/internal/history/reader"
+	"docket/internal/record/subject"
+)
+
+type whyInput struct {
+	DecisionPath
+	Timestamp  time.Time `query:"timestamp" doc:"Which one, where the same id came with several; without it the newest"`
+	Neighbours int       `query:"neighbours" minimum:"0" maximum:"50" default:"3" doc:"How many decisions before it and behind it of the same subject and path"`
+	Subject    string    `query:"subject" maxLength:"4096" doc:"Who counts as the same: requested_by, requested_by:host, label:NAME or input:/POINTER; without it DOCKET_READER_SUBJECT"`
+	SameInput  bool      `query:"same_input" doc:"When the very same input ended otherwise last; it may take longer"`
+}
+
+// Explained is an explanation, and what else has the id.
+type Explained struct {
+	reader.Explanation
+	Elsewhere
+}
+
+type whyOutput struct{ Body Explained }
+
+type diffInput struct {
+	A   string `query:"a" required:"true" minLength:"1" maxLength:"4096" doc:"A decision_id, or its first 6 characters or more"`
+	B   string `query:"b" required:"true" minLength:"1" maxLength:"4096" doc:"Another one"`
+	All bool   `query:"all" doc:"What differs between any two decisions, too, as ids and times"`
+}
+
+// Difference is what is different in B.
+type Difference struct {
+	A       DecisionName    `json:"a"`
+	B       DecisionName    `json:"b"`
+	Changes []reader.Change `json:"changes" nullable:"false" doc:"In the order of B's names. They may be personal data"`
+	More    int             `json:"more" doc:"How many more there are"`
+}
+
+// DecisionName is one decision; of several of an id it is the newest.
+type DecisionName struct {
+	ID        string    `json:"decision_id"`
+	Timestamp time.Time `json:"timestamp"`
+}
+
+type diffOutput struct{ Body Difference }
+
+func (s *api) explanations() {
+	register(s, route{role: Auditor, method: http.MethodGet, path: "/decisions/{id}/why", id: "explain-decision",
+		summary: "Explain a stored decision: its verdict, what spoke, and what was different before",
+		text:    "It shows parts of payloads, which may be personal data: each look is logged with your name.", errors: []int{http.StatusNotFound, http.StatusConflict}}, s.why)
+	register(s, route{role: Auditor, method: http.MethodGet, path: "/decisions/diff", id: "diff-decisions",
+		summary: "Show how two stored decisions differ", text: "It shows parts of payloads, which may be personal data: each look is logged with your name.",
+		errors: []int{http.StatusNotFound, http.StatusConflict}}, s.diff)
+}
+
+func (s *api) why(ctx context.Context, c caller, in *whyInput) (*whyOutput, error) {
+	all, err := s.byID(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	d := all[len(all)-1]
+	if !in.Timestamp.IsZero() {
+		found := false
+		for _, one := range all {
+			if one.Time.Equal(in.Timestamp.Truncate(time.Microsecond)) { // a stored one has no more
+				d, found = one, true
+			}
+		}
+		if !found {
+			return nil, problem(http.StatusNotFound, "no decision of that id is of that time", "leave timestamp away, or take it from GET /api/v1/decisions/{id}")
+		}
+	}
+	q := s.Question
+	q.Neighbours, q.SameInput = in.Neighbours, in.SameInput
+	if in.Subject != "" {
+		if q.Subject, err = subject.Parse(in.Subject); err != nil {
+			return nil, faulty("query.subject", subject.ErrForm.Error())
+		}
+	}
+	one := []reader.Decision{d}
+	unknown := s.edits(ctx, one, true)
+	d = one[0]
+	x, err := reader.Why(ctx, s.Decisions, d, q)
+	if err != nil {
+		return nil, ofReader(err)
+	}
+	if unknown != "" {
+		x.Notes = append(x.Notes, unknown)
+	}
+	around, err := s.around(ctx, all)
+	if err != nil {
+		return nil, err
+	}
+	s.read(c, "explain-decision", append([]reader.Decision{d}, neighbours(x)...), true)
+	return &whyOutput{Explained{x, around}}, nil
+}
+
+// neighbours are the other decisions that an explanation tells of.
+func neighbours(x reader.Explanation) []reader.Decision {
+	told := append(append([]reader.Neighbour{}, x.Before...), x.After...)
+	if x.Since != nil {
+		for _, n := range []*reader.Neighbour{x.Since.Otherwise, x.Since.SameInput} {
+			if n != nil {
+				told = append(told, *n)
+			}
+		}
+	}
+	var all []reader.Decision
+	for _, n := range told {
+		all = append(all, reader.Decision{Row: reader.Row{ID: n.DecisionID}})
+	}
+	return all
+}
+
+func (s *api) diff(ctx context.Context, c caller, in *diffInput) (*diffOutput, error) {
+	var two [2]reader.Decision
+	for i, id := range []string{in.A, in.B} {
+		all, err := s.byID(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		two[i] = all[len(all)-1]
+	}
+	found, err := reader.Diff(two[0].Raw, two[1].Raw, reader.DiffOptions{All: in.All})
+	if errors.Is(err, reader.ErrNotJSON) {
+		return nil, problem(http.StatusInternalServerError, "what is stored is no JSON", hintOf(http.StatusInternalServerError))
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.read(c, "diff-decisions", two[:], true)
+	return &diffOutput{Difference{A: nameOf(two[0]), B: nameOf(two[1]), Changes: found.Changes, More: found.More}}, nil
+}
+
+func nameOf(d reader.Decision) DecisionName { return DecisionName{d.ID, d.Time.UTC()} }

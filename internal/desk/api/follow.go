@@ -1,0 +1,102 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"docket/internal/history/reader"
+)
+
+// Places writes places to follow from as text, and reads them; what is read was sent by a stranger. A place that was read
+// leaves nothing out, and may bring again what was stored shortly before it was written.
+type Places interface {
+	TailText(t reader.Tail) (string, error)
+	// ParseTail answers with [reader.ErrCursor] to what is no place.
+	ParseTail(text string) (reader.Tail, error)
+}
+
+type followInput struct {
+	DecisionQuery
+	Tail  string `query:"tail" maxLength:"8192" doc:"The tail of the answer before; without it: from now on"`
+	Wait  int    `query:"wait" minimum:"0" maximum:"25" default:"20" doc:"Seconds to wait for something, fewer than any proxy waits"`
+	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"With payload 100 at most"`
+}
+
+// Stored is what was stored since a place.
+type Stored struct {
+	Decisions    []Decision `json:"decisions" nullable:"false" doc:"In the order in which they were stored"`
+	EditsUnknown string     `json:"edits_unknown,omitempty" doc:"Why it is not known which of these an edit of the last minutes produced, and who edited"`
+	Tail         string     `json:"tail" doc:"Where to go on"`
+}
+
+type followOutput struct{ Body Stored }
+
+// maxFollowedPayloads is the most decisions of an answer with payloads.
+const maxFollowedPayloads = 100
+
+func (s *api) followed(places Places) func(context.Context, caller, *followInput) (*followOutput, error) {
+	return func(ctx context.Context, c caller, in *followInput) (*followOutput, error) {
+		f, err := in.filter(c, s.Now())
+		if err != nil {
+			return nil, err
+		}
+		at, err := s.tails.open(in.Tail, places)
+		if err != nil {
+			p := faulty("query.tail", "the tail of an answer before")
+			p.Hint = "follow from now on, and search for what was before"
+			return nil, p
+		}
+		defer s.tails.keep(at)
+		select {
+		case s.follow <- struct{}{}:
+			defer func() { <-s.follow }()
+		default:
+			return nil, problem(http.StatusServiceUnavailable, "too many follow just now", "try again with the same tail, or follow less").later(retryAfter)
+		}
+		if in.Payload {
+			in.Limit = min(in.Limit, maxFollowedPayloads)
+		}
+		found, next, err := s.wait(ctx, f, at.tail, in)
+		if err != nil {
+			return nil, ofReader(err)
+		}
+		at.tail = next
+		if len(found) > 0 {
+			at.turn++
+		}
+		text, err := at.text(places)
+		if err != nil {
+			return nil, err
+		}
+		if (in.Payload || len(f.Matches) > 0) && len(found) > 0 {
+			s.read(c, "follow-decisions", found, in.Payload)
+		}
+		unknown := s.edits(ctx, found, in.Payload)
+		return &followOutput{Stored{decisionsOf(found), unknown, text}}, nil
+	}
+}
+
+// wait looks until something was stored, the wait is over, or the server is to stop.
+func (s *api) wait(ctx context.Context, f reader.Filter, tail reader.Tail, in *followInput) ([]reader.Decision, reader.Tail, error) {
+	over := time.NewTimer(time.Duration(in.Wait) * time.Second)
+	defer over.Stop()
+	tick := time.NewTicker(s.FollowEvery)
+	defer tick.Stop()
+	for {
+		found, next, err := s.Decisions.Follow(ctx, f, tail, in.Limit, in.Payload)
+		if err != nil || len(found) > 0 || in.Tail == "" {
+			return found, next, err
+		}
+		tail = next
+		select {
+		case <-ctx.Done():
+			return nil, tail, ctx.Err()
+		case <-over.C:
+			return nil, tail, nil
+		case <-stopping(ctx):
+			return nil, tail, nil
+		case <-tick.C:
+		}
+	}
+}

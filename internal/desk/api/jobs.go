@@ -1,0 +1,199 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"docket/internal/desk/ledger"
+)
+
+// JobAct is what a job does with each dead letter.
+type JobAct string
+
+// What a job does.
+const (
+	JobRetries  JobAct = "retry"
+	JobResolves JobAct = "resolve"
+)
+
+func (a JobAct) ledger() ledger.Act {
+	if a == JobResolves {
+		return ledger.Closed
+	}
+	return ledger.Retried
+}
+
+func jobActOf(a ledger.Act) JobAct {
+	if a == ledger.Closed {
+		return JobResolves
+	}
+	return JobRetries
+}
+
+// JobRequest asks for work on many dead letters.
+type JobRequest struct {
+	Act    JobAct  `json:"act" enum:"retry,resolve"`
+	Filter Filter  `json:"filter"`
+	All    bool    `json:"all,omitempty" doc:"Required where the filter is empty and so chooses everything"`
+	Rate   float64 `json:"rate,omitempty" minimum:"0" maximum:"1000000" doc:"Letters a second; 0: as fast as it goes"`
+	Limit  int64   `json:"limit,omitempty" minimum:"0" maximum:"1000000000" doc:"Most letters; 0: no limit, which only an admin may ask for"`
+	Reason string  `json:"reason" minLength:"1" maxLength:"1000" pattern:"\\S" doc:"Why, for the audit"`
+}
+
+// Job is work on many dead letters.
+type Job struct {
+	ID        int64           `json:"id"`
+	Act       JobAct          `json:"act" enum:"retry,resolve"`
+	Filter    Filter          `json:"filter"`
+	Rate      float64         `json:"rate"`
+	Limit     int64           `json:"limit"`
+	State     ledger.JobState `json:"state" enum:"WAITING,RUNNING,STOPPED,DONE"`
+	Operator  string          `json:"operator"`
+	Reason    string          `json:"reason"`
+	Matched   int64           `json:"matched" doc:"When it was made"`
+	Sent      int64           `json:"sent" doc:"Moved by it so far"`
+	Stored    int64           `json:"stored"`
+	Dead      int64           `json:"dead"`
+	Refused   int64           `json:"refused"`
+	Open      int64           `json:"open" doc:"Retries of it that have not ended"`
+	CreatedAt time.Time       `json:"created_at"`
+	StartedAt *time.Time      `json:"started_at,omitempty"`
+	EndedAt   *time.Time      `json:"ended_at,omitempty"`
+	Note      string          `json:"note,omitempty" doc:"What it is doing, or why it stopped"`
+	StoppedBy string          `json:"stopped_by,omitempty"`
+}
+
+func jobOf(j ledger.Job) Job {
+	return Job{ID: j.ID, Act: jobActOf(j.Act), Filter: filterOf(j.Filter), Rate: j.Rate, Limit: j.Limit, State: j.State, Operator: j.Operator,
+		Reason: j.Reason, Matched: j.Matched, Sent: j.Sent, Stored: j.Stored, Dead: j.Dead, Refused: j.Refused, Open: j.Open(),
+		CreatedAt: j.CreatedAt.UTC(), StartedAt: moment(j.StartedAt), EndedAt: moment(j.EndedAt), Note: j.Note, StoppedBy: j.StoppedBy}
+}
+
+// JobList is the newest jobs.
+type JobList struct {
+	Jobs []Job `json:"jobs" nullable:"false"`
+}
+
+type jobInput struct{ Body JobRequest }
+
+// JobPath names a job.
+type JobPath struct {
+	ID int64 `path:"id" minimum:"1"`
+}
+type jobReasonInput struct {
+	JobPath
+	Body RetryRequest
+}
+type jobsInput struct {
+	Limit int `query:"limit" minimum:"1" maximum:"1000" default:"50"`
+}
+type jobOutput struct{ Body Job }
+type jobsOutput struct{ Body JobList }
+
+func (s *api) jobs() {
+	register(s, route{role: Operator, method: http.MethodPost, path: "/jobs", id: "create-job", status: http.StatusCreated,
+		summary: "Retry or resolve many dead letters",
+		text:    fmt.Sprintf("A desk takes it. Without a limit, or above %d letters, it needs the role admin. POST /trials says beforehand what would come of a retry.", s.OperatorLimit)}, s.createJob)
+	register(s, route{role: Viewer, method: http.MethodGet, path: "/jobs", id: "list-jobs", summary: "List the newest jobs"}, s.listJobs)
+	register(s, route{role: Viewer, method: http.MethodGet, path: "/jobs/{id}", id: "show-job", summary: "Show a job",
+		errors: []int{http.StatusNotFound}}, s.showJob)
+	register(s, route{role: Operator, method: http.MethodPost, path: "/jobs/{id}/stop", id: "stop-job", summary: "Stop a job",
+		text: "What it has moved stays moved. It can be resumed.", errors: refusals}, s.stopJob)
+	register(s, route{role: Operator, method: http.MethodPost, path: "/jobs/{id}/resume", id: "resume-job", summary: "Resume a job that stopped",
+		text: "One that goes on already goes on. One that only an admin could have made, only an admin can resume.", errors: refusals}, s.resumeJob)
+}
+
+func (s *api) createJob(ctx context.Context, c caller, in *jobInput) (*jobOutput, error) {
+	b := in.Body
+	if b.Filter.all() != b.All {
+		return nil, faulty("body.all", "true where the filter is empty, and only there")
+	}
+	if err := s.within(c, b.Limit); err != nil {
+		return nil, err
+	}
+	by, err := actor(c, "body.reason", b.Reason)
+	if err != nil {
+		return nil, err
+	}
+	j, err := s.Book.CreateJob(ctx, ledger.Job{Act: b.Act.ledger(), Filter: b.Filter.ledger(), Rate: b.Rate, Limit: b.Limit,
+		Operator: by.Name, Reason: by.Why})
+	return s.job(c, "made", j, err)
+}
+
+// within says whether a job of that limit is the caller's to start.
+func (s *api) within(c caller, limit int64) error {
+	if c.Role >= Admin || limit >= 1 && limit <= s.OperatorLimit {
+		return nil
+	}
+	return problem(http.StatusForbidden, fmt.Sprintf("a job without a limit, or with one above %d, needs the role admin", s.OperatorLimit),
+		"give a limit, or ask an admin")
+}
+
+func (s *api) stopJob(ctx context.Context, c caller, in *jobReasonInput) (*jobOutput, error) {
+	by, err := actor(c, "body.reason", in.Body.Reason)
+	if err != nil {
+		return nil, err
+	}
+	j, err := s.Book.StopJob(ctx, in.ID, by.Why, by)
+	if err == nil && j.State != ledger.JobStopped {
+		err = unturned(j, "only one that waits or runs can be stopped")
+	}
+	return s.job(c, "stopped", j, err)
+}
+
+func (s *api) resumeJob(ctx context.Context, c caller, in *jobReasonInput) (*jobOutput, error) {
+	by, err := actor(c, "body.reason", in.Body.Reason)
+	if err != nil {
+		return nil, err
+	}
+	j, err := s.Book.Job(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.within(c, j.Limit); err != nil {
+		return nil, err
+	}
+	j, err = s.Book.ResumeJob(ctx, in.ID, by)
+	if err == nil && j.State != ledger.JobWaiting && j.State != ledger.JobRunning {
+		err = unturned(j, "only one that is STOPPED can be resumed; make another")
+	}
+	return s.job(c, "resumed", j, err)
+}
+
+// unturned is a job that is not in a state for what was asked; the ledger leaves such a one as it is.
+func unturned(j ledger.Job, hint string) *Problem {
+	p := problem(http.StatusConflict, "the job is "+string(j.State)+" and was not changed", hint)
+	p.ID, p.State, p.By, p.Since = strconv.FormatInt(j.ID, 10), string(j.State), j.StoppedBy, moment(j.EndedAt)
+	return p
+}
+
+func (s *api) job(c caller, what string, j ledger.Job, err error) (*jobOutput, error) {
+	if err != nil {
+		return nil, err
+	}
+	s.log.Info().Str("operator", c.Name).Int64("job", j.ID).Str("act", what).Msg("job changed by API")
+	return &jobOutput{jobOf(j)}, nil
+}
+
+func (s *api) showJob(ctx context.Context, _ caller, in *JobPath) (*jobOutput, error) {
+	j, err := s.Book.Job(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &jobOutput{jobOf(j)}, nil
+}
+
+func (s *api) listJobs(ctx context.Context, _ caller, in *jobsInput) (*jobsOutput, error) {
+	found, err := s.Book.ListJobs(ctx, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	out := &jobsOutput{JobList{make([]Job, 0, len(found))}}
+	for _, j := range found {
+		out.Body.Jobs = append(out.Body.Jobs, jobOf(j))
+	}
+	return out, nil
+}

@@ -1,0 +1,20 @@
+package api
+
+import (
+	"strings"
+	"unicode"
+)
+
+// line is text on one line, without what a terminal would obey.
+func line(text string) string {
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsGraphic(r):
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(text, "\uFFFD"))
+	return strings.Join(strings.Fields(text), " ")
+}

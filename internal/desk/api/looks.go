@@ -1,0 +1,183 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"docket/internal/desk/worker"
+	"docket/internal/errclass"
+	"docket/internal/history/lookup"
+	"docket/internal/record/envelope"
+)
+
+// ReportLine is unresolved dead letters by kind, code and path.
+type ReportLine struct {
+	Kind   envelope.Kind `json:"kind"`
+	Code   string        `json:"code"`
+	Path   string        `json:"path,omitempty"`
+	Counts Counts        `json:"counts"`
+	Oldest *time.Time    `json:"oldest,omitempty" doc:"First failure of the oldest unresolved one"`
+}
+
+// Horizon says how long the topics still hold what is needed of them; [*worker.Horizon] is one.
+type Horizon interface {
+	Look(ctx context.Context, now time.Time) []worker.HorizonLine
+}
+
+// HorizonLine is how things stand with one topic.
+type HorizonLine struct {
+	Topic        string     `json:"topic"`
+	Known        bool       `json:"known" doc:"The topic could be looked at; else the desk's log says why not"`
+	Oldest       *time.Time `json:"oldest,omitempty" doc:"Kafka timestamp of the oldest record that is still wanted"`
+	Unread       int64      `json:"unread" doc:"Records that are nowhere but in the topic"`
+	Gone         int64      `json:"gone" doc:"Records that were deleted before they were read: they are lost"`
+	Forever      bool       `json:"forever" doc:"Nothing is deleted by time"`
+	BytesLimited bool       `json:"bytes_limited" doc:"The topic has a limit of bytes: it may be earlier"`
+	Deadline     *time.Time `json:"deadline,omitempty" doc:"When retention may delete the oldest; without it never, or not known"`
+	LossAt       *time.Time `json:"loss_at,omitempty" doc:"When it may delete the first record that is nowhere else"`
+	Used         float64    `json:"used" doc:"Share of the retention that has passed for the oldest; alarm from 0.5"`
+}
+
+func horizonOf(l worker.HorizonLine) HorizonLine {
+	return HorizonLine{Topic: l.Topic, Known: l.Error == "", Oldest: moment(l.Oldest), Unread: l.Unread, Gone: l.Gone, Forever: l.Forever,
+		BytesLimited: l.BytesLimited, Deadline: moment(l.Deadline), LossAt: moment(l.LossAt), Used: l.Used}
+}
+
+// Report is what is unresolved.
+type Report struct {
+	Lines      []ReportLine  `json:"lines" nullable:"false" doc:"The most first"`
+	Unresolved int64         `json:"unresolved"`
+	Horizon    []HorizonLine `json:"horizon" nullable:"false" doc:"How long the topics still hold what is needed of them"`
+}
+
+// Groups are all fingerprints that a filter chose.
+type Groups struct {
+	Groups []Group `json:"groups" nullable:"false"`
+}
+
+// Verdict explains a code.
+type Verdict struct {
+	Code   string `json:"code"`
+	Name   string `json:"name,omitempty"`
+	Class  string `json:"class" doc:"Whose fault it is"`
+	Rule   string `json:"rule" doc:"How it is treated"`
+	Effect string `json:"effect"`
+	Why    string `json:"why,omitempty"`
+	Text   string `json:"text" doc:"All of it for people, in lines"`
+}
+
+// Me is who you are here.
+type Me struct {
+	Name          string `json:"name"`
+	Role          string `json:"role" enum:"viewer,auditor,operator,admin"`
+	By            string `json:"by" enum:"token,certificate"`
+	OperatorLimit int64  `json:"operator_limit" doc:"Most letters of a job that is not an admin's"`
+	Version       string `json:"version" doc:"Of the desk"`
+}
+
+// Whereabouts is where a record is.
+type Whereabouts struct {
+	Decisions []DecisionHomes      `json:"decisions" nullable:"false"`
+	Refused   []Letter             `json:"refused,omitempty" doc:"Dead letters that claim the id and never were in the source topic, as the collector refused them"`
+	Found     []lookup.FoundRecord `json:"found,omitempty" doc:"Records with the id that decisions do not tell of"`
+	Looked    []string             `json:"looked" nullable:"false" doc:"Where was looked, and in which ranges"`
+	Unlooked  []string             `json:"not_looked,omitempty" doc:"Where was not looked, or not completely, and why. A decision that was not found can be there"`
+}
+
+// DecisionHomes is one decision and every home that it has.
+type DecisionHomes struct {
+	Record string   `json:"record" doc:"TOPIC/PARTITION/OFFSET"`
+	ID     string   `json:"id,omitempty"`
+	Homes  []string `json:"homes" nullable:"false" doc:"In words, one line each; none: it has none yet"`
+}
+
+type nothing struct{}
+type groupsInput struct{ FilterQuery }
+type codePath struct {
+	Code string `path:"code" pattern:"^[0-9A-Za-z_]{1,64}$"`
+}
+type whereInput struct {
+	Query string `query:"q" required:"true" minLength:"1" maxLength:"512" doc:"TOPIC/PARTITION/OFFSET, TOPIC/PARTITION/OFFSET/INDEX or a decision id"`
+}
+type groupsOutput struct{ Body Groups }
+type reportOutput struct{ Body Report }
+type verdictOutput struct{ Body Verdict }
+type meOutput struct{ Body Me }
+type whereOutput struct{ Body Whereabouts }
+
+func (s *api) looks() {
+	register(s, route{role: Viewer, method: http.MethodGet, path: "/groups", id: "list-groups",
+		summary: "List dead letters by fingerprint"}, s.groups)
+	register(s, route{role: Viewer, method: http.MethodGet, path: "/report", id: "report",
+		summary: "Report what is unresolved, and how long the topics still hold it"}, s.report)
+	register(s, route{role: Viewer, method: http.MethodGet, path: "/classify/{code}", id: "classify",
+		summary: "Explain a SQLSTATE or one of Docket's own codes", errors: []int{http.StatusNotFound}}, s.classify)
+	register(s, route{role: Viewer, method: http.MethodGet, path: "/whoami", id: "whoami", summary: "Say who you are here"}, s.whoami)
+	if s.WhereIs != nil {
+		register(s, route{role: Viewer, method: http.MethodGet, path: "/where-is", id: "where-is", long: true,
+			summary: "Look for a record in every home", text: "It reads topics and can take minutes."}, s.whereIs)
+	}
+}
+
+func (s *api) groups(ctx context.Context, _ caller, in *groupsInput) (*groupsOutput, error) {
+	found, err := s.Book.Groups(ctx, in.ledger())
+	if err != nil {
+		return nil, err
+	}
+	out := &groupsOutput{Groups{make([]Group, 0, len(found))}}
+	for _, g := range found {
+		out.Body.Groups = append(out.Body.Groups, groupOf(g))
+	}
+	return out, nil
+}
+
+func (s *api) report(ctx context.Context, _ caller, _ *nothing) (*reportOutput, error) {
+	lines, err := s.Book.Report(ctx)
+	if err != nil {
+		return nil, err
+	}
+	now := s.Now()
+	out := &reportOutput{Report{Horizon: []HorizonLine{}}}
+	if s.Horizon != nil {
+		for _, l := range s.Horizon.Look(ctx, now) {
+			out.Body.Horizon = append(out.Body.Horizon, horizonOf(l))
+		}
+	}
+	sorted := worker.NewReport(lines, nil, now)
+	out.Body.Unresolved, out.Body.Lines = sorted.Unresolved, make([]ReportLine, 0, len(sorted.Lines))
+	for _, l := range sorted.Lines {
+		out.Body.Lines = append(out.Body.Lines, ReportLine{envelope.Kind(l.Kind), l.Code, l.Path, countsOf(l.Counts), moment(l.Oldest)})
+	}
+	return out, nil
+}
+
+func (s *api) classify(_ context.Context, _ caller, in *codePath) (*verdictOutput, error) {
+	v, found := errclass.Lookup(in.Code)
+	if !found {
+		v, found = errclass.Lookup(strings.ToUpper(in.Code))
+	}
+	if !found {
+		return nil, problem(http.StatusNotFound, "this is neither a SQLSTATE nor a code of Docket's", "take a code from a dead letter")
+	}
+	return &verdictOutput{Verdict{Code: v.Code, Name: v.Name, Class: v.Class.String(), Rule: v.Rule.String(), Effect: v.Effect(), Why: v.Why,
+		Text: errclass.Describe(v.Code)}}, nil
+}
+
+func (s *api) whoami(_ context.Context, c caller, _ *nothing) (*meOutput, error) {
+	return &meOutput{Me{c.Name, c.Role.String(), c.By, s.OperatorLimit, s.Version}}, nil
+}
+
+func (s *api) whereIs(ctx context.Context, _ caller, in *whereInput) (*whereOutput, error) {
+	found, err := s.WhereIs(ctx, in.Query)
+	if err != nil {
+		return nil, err
+	}
+	out := Whereabouts{Decisions: make([]DecisionHomes, 0, len(found.Decisions)), Refused: found.Refused, Found: found.Found, Looked: append([]string{}, found.Looked...), Unlooked: found.Unlooked}
+	for _, d := range found.Decisions {
+		d.Homes = append([]string{}, d.Homes...)
+		out.Decisions = append(out.Decisions, d)
+	}
+	return &whereOutput{out}, nil
+}

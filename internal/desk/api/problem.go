@@ -1,0 +1,202 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"docket/internal/desk/ledger"
+	"docket/internal/errclass"
+	"docket/internal/record/escape"
+)
+
+// Fault is one thing that is wrong with a request. What was sent is not repeated.
+type Fault struct {
+	Location string `json:"location,omitempty" doc:"Where, as body.filter.code or query.limit"`
+	Message  string `json:"message" doc:"What is expected there"`
+}
+
+// Problem is an answer that is none, as RFC 9457 has it.
+type Problem struct {
+	Type   string  `json:"type" doc:"about:blank: the title says it all"`
+	Title  string  `json:"title" doc:"The status in words"`
+	Status int     `json:"status" minimum:"400" maximum:"599"`
+	Detail string  `json:"detail" doc:"What happened"`
+	Hint   string  `json:"hint" doc:"What to do next"`
+	Faults []Fault `json:"faults,omitempty" nullable:"false" doc:"What is wrong with the request"`
+	// Of a move that was refused.
+	ID    string     `json:"id,omitempty" doc:"The dead letter or job that was not moved"`
+	State string     `json:"state,omitempty" enum:"PENDING,PROCESSING,FAILED,RESOLVED,WAITING,RUNNING,STOPPED,DONE" doc:"The state in which it is"`
+	By    string     `json:"by,omitempty" doc:"Who moved it there"`
+	Since *time.Time `json:"since,omitempty" doc:"When"`
+	// Of a decision id without a row.
+	*Elsewhere
+
+	header http.Header
+}
+
+// Error is what happened.
+func (p *Problem) Error() string { return p.Detail }
+
+// GetStatus is the HTTP status.
+func (p *Problem) GetStatus() int { return p.Status }
+
+// GetHeaders are headers beside those that every answer has.
+func (p *Problem) GetHeaders() http.Header { return p.header }
+
+// ContentType is that of problems.
+func (p *Problem) ContentType(string) string { return problemType }
+
+const problemType = "application/problem+json"
+
+func problem(status int, detail, hint string) *Problem {
+	return &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail, Hint: hint}
+}
+
+// later adds when to come again.
+func (p *Problem) later(d time.Duration) *Problem {
+	p.header = http.Header{"Retry-After": {strconv.Itoa(max(1, int(d.Seconds())))}}
+	return p
+}
+
+func (p *Problem) write(w http.ResponseWriter) {
+	for name, values := range p.header {
+		w.Header()[name] = values
+	}
+	w.Header().Set("Content-Type", problemType)
+	w.WriteHeader(p.Status)
+	_ = escape.Encoder(w).Encode(p) // whoever asked is gone
+}
+
+// The form of errors is a variable of the huma package. Its own form repeats values of the request, and so payloads. And names
+// are what the document says, not what is similar.
+func init() {
+	huma.ValidateStrictCasing = true
+	huma.NewError = func(status int, message string, errs ...error) huma.StatusError {
+		p := problem(status, message, hintOf(status))
+		if status >= http.StatusInternalServerError {
+			p.Detail = "something went wrong here"
+			return p
+		}
+		for _, err := range errs {
+			var d huma.ErrorDetailer
+			if errors.As(err, &d) {
+				e := d.ErrorDetail()
+				p.Faults = append(p.Faults, Fault{Location: vetted(e.Location), Message: wording(e)})
+			}
+		}
+		return p
+	}
+}
+
+// wording is the validator's message, which tells of the schema alone, save for what a parser says of the whole body.
+func wording(e *huma.ErrorDetail) string {
+	if e.Location == "body" && e.Value != nil {
+		if _, raw := e.Value.(string); raw {
+			return "is not the JSON that is expected there"
+		}
+	}
+	return e.Message
+}
+
+// vetted is a location without names that are not the schema's: a client may have put a payload where a name belongs.
+func vetted(location string) string {
+	parts := strings.Split(location, ".")
+	for i, part := range parts {
+		name, _, _ := strings.Cut(part, "[")
+		if !fieldNames[name] {
+			parts[i] = "…"
+		}
+	}
+	return strings.Join(parts, ".")
+}
+
+func hintOf(status int) string {
+	switch {
+	case status >= http.StatusInternalServerError:
+		return "look at the desk's log, then try again"
+	case status == http.StatusRequestEntityTooLarge:
+		return "send less; very large payloads are edited with the command line"
+	default:
+		return "see faults and /api/v1/openapi.json for what is expected"
+	}
+}
+
+// retryAfter is how long whoever found the database away should wait.
+const retryAfter = 5 * time.Second
+
+// problemOf turns what the ledger says into a problem. It passes no text on: that could be a server's and quote a row.
+func problemOf(err error) *Problem {
+	var p *Problem
+	var refused *ledger.RefusedError
+	switch {
+	case errors.As(err, &p):
+		return p
+	case errors.As(err, &refused):
+		return refusal(refused)
+	case errors.Is(err, ledger.ErrNotFound):
+		return problem(http.StatusNotFound, "there is none of that name in the ledger",
+			"GET /api/v1/dead-letters lists what there is; of what was resolved long ago only the history is left")
+	case errors.Is(err, ledger.ErrAmbiguous):
+		return problem(http.StatusConflict, "more than one dead letter begins like that", "give more characters of the id")
+	case errors.Is(err, ledger.ErrBadPage):
+		p := faulty("query.after", "the next of the page before")
+		p.Hint = "list again from the start"
+		return p
+	case len(invalid(err)) > 0:
+		p := faulty("", "")
+		p.Faults = invalid(err)
+		return p
+	case errors.Is(err, ledger.ErrLost):
+		return problem(http.StatusConflict, "somebody else has it now", "look at it again before you decide")
+	}
+	if p := secondPerson(err); p != nil {
+		return p
+	}
+	verdict := errclass.Classify(err)
+	switch {
+	case verdict.Class == errclass.Transient, errors.Is(err, context.DeadlineExceeded), verdict.Class == errclass.Cancelled:
+		return problem(http.StatusServiceUnavailable, "the database does not answer ("+verdict.Code+")",
+			"try again; where you asked for a change, look first: it may have been done").later(retryAfter)
+	case verdict.Class == errclass.Systemic:
+		return problem(http.StatusServiceUnavailable, "the database is not set up for this ("+verdict.Code+")",
+			"GET /api/v1/classify/"+verdict.Code+" explains the code; the desk's log has the place").later(retryAfter)
+	}
+	return problem(http.StatusInternalServerError, "something went wrong here ("+verdict.Code+")", hintOf(http.StatusInternalServerError))
+}
+
+// invalid are the fields that the ledger says make no sense, in its own words.
+func invalid(err error) []Fault {
+	switch e := err.(type) { //nolint:errorlint // the tree is walked here
+	case *ledger.InvalidError:
+		return []Fault{{vetted(e.Field), e.Problem}}
+	case interface{ Unwrap() error }:
+		return invalid(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		var all []Fault
+		for _, inner := range e.Unwrap() {
+			all = append(all, invalid(inner)...)
+		}
+		return all
+	}
+	return nil
+}
+
+func refusal(r *ledger.RefusedError) *Problem {
+	hint := "look at its history, then decide again"
+	switch r.State {
+	case ledger.Processing:
+		hint = "it is being retried: wait for how that ends"
+	case ledger.Resolved:
+		hint = "nothing is left to do"
+	}
+	p := problem(http.StatusConflict, "the dead letter is "+string(r.State)+" and was not changed", hint)
+	at := r.At.UTC()
+	p.ID, p.State, p.By, p.Since = r.ID, string(r.State), r.By, &at
+	return p
+}

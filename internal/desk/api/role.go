@@ -1,0 +1,139 @@
+package api
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"docket/internal/service/bearer"
+)
+
+// Role is how much somebody may do. Each may do all that the ones below it may.
+type Role uint8
+
+// The roles. The zero value may do nothing.
+const (
+	Nobody   Role = iota
+	Viewer        // looks, without payloads
+	Auditor       // reads stored decisions with their payloads
+	Operator      // decides: retry, resolve, payloads, dry runs, jobs up to [Config].OperatorLimit letters
+	Admin         // jobs without a limit, too
+)
+
+var roleNames = []string{"nobody", "viewer", "auditor", "operator", "admin"}
+
+func (r Role) String() string {
+	if int(r) < len(roleNames) {
+		return roleNames[r]
+	}
+	return roleNames[Nobody]
+}
+
+// roleOf reads a role's name; Nobody cannot be given.
+func roleOf(name string) (Role, bool) {
+	i := slices.Index(roleNames, name)
+	return Role(max(i, 0)), i > 0
+}
+
+// names are what the audit shows, so they hold nothing that a terminal or a log line could take for something else.
+var names = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9 ._@-]{0,62}[A-Za-z0-9])?$`)
+
+// Token is who may use the API by a bearer token. The token itself is not kept, only its hash.
+type Token struct {
+	Name   string
+	Role   Role
+	secret bearer.Secret
+}
+
+// Client is who may use the API by a client certificate: Name is the certificate's common name.
+type Client struct {
+	Name string
+	Role Role
+}
+
+// Auth is all who may use the API. The zero value lets nobody in.
+type Auth struct {
+	Tokens  []Token
+	Clients []Client
+}
+
+// ParseTokens reads entries name:role:token, separated by white space, as DOCKET_DESK_API_TOKENS has them; the token may be
+// a hash and may expire, see [bearer.Parse]. A name may have several tokens of one role, so that they can be changed one by
+// one. Complaints name an entry by its number and never quote it. All complaints come at once.
+func ParseTokens(text string) ([]Token, error) {
+	var tokens []Token
+	var bad complaints
+	for i, entry := range strings.Fields(text) {
+		name, rest, _ := strings.Cut(entry, ":")
+		role, rest, found := strings.Cut(rest, ":")
+		r, known := roleOf(role)
+		secret, err := bearer.Parse(rest)
+		switch {
+		case !found:
+			bad.add(i, "is not name:role:token")
+		case !names.MatchString(name):
+			bad.add(i, "has a name that is not made of letters, digits, dots, dashes, underscores or @, or is longer than 64")
+		case !known:
+			bad.add(i, "has a role that is none of viewer, auditor, operator, admin")
+		case err != nil:
+			bad.add(i, err.Error())
+		case slices.ContainsFunc(tokens, func(o Token) bool { return o.secret.Same(secret) }):
+			bad.add(i, "has the token of an entry before it")
+		case slices.ContainsFunc(tokens, func(o Token) bool { return o.Name == name && o.Role != r }):
+			bad.add(i, "gives a name another role than an entry before it")
+		default:
+			tokens = append(tokens, Token{name, r, secret})
+		}
+	}
+	return tokens, bad.err()
+}
+
+// ParseClients reads entries name:role, as DOCKET_DESK_API_CLIENTS has them. Complaints are as those of [ParseTokens].
+func ParseClients(entries []string) ([]Client, error) {
+	var clients []Client
+	var bad complaints
+	for i, entry := range entries {
+		entry = strings.TrimSpace(entry)
+		cut := max(strings.LastIndexByte(entry, ':'), 0)
+		name, role := entry[:cut], strings.TrimPrefix(entry[cut:], ":")
+		r, known := roleOf(role)
+		switch {
+		case cut == 0:
+			bad.add(i, "is not name:role")
+		case !names.MatchString(name):
+			bad.add(i, "has a name that is not made of letters, digits, spaces, dots, dashes, underscores or @, or is longer than 64")
+		case !known:
+			bad.add(i, "has a role that is none of viewer, auditor, operator, admin")
+		case slices.ContainsFunc(clients, func(o Client) bool { return o.Name == name }):
+			bad.add(i, "has the name of an entry before it")
+		default:
+			clients = append(clients, Client{name, r})
+		}
+	}
+	return clients, bad.err()
+}
+
+// complaints are what is wrong with entries, by their number from 1.
+type complaints []string
+
+func (c *complaints) add(i int, what string) { *c = append(*c, fmt.Sprintf("entry %d %s", i+1, what)) }
+
+func (c complaints) err() error {
+	if len(c) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s", strings.Join(c, "; "))
+}
+
+// check says whether a name stands for one role alone.
+func (a Auth) check() error {
+	for _, c := range a.Clients {
+		for _, t := range a.Tokens {
+			if c.Name == t.Name && c.Role != t.Role {
+				return fmt.Errorf("%s has one role by token and another by certificate; give both the same", c.Name)
+			}
+		}
+	}
+	return nil
+}

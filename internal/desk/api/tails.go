@@ -1,0 +1,100 @@
+package api
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"docket/internal/history/reader"
+)
+
+// tails are the places of those who follow, between two of their requests. A store knows of more than can be written as
+// text: which of the last decisions were told already. So the text names what is kept here, and has a place beside it to begin
+// from where that is gone: on another desk, after a restart, or where the answer before was lost on its way.
+type tails struct {
+	mu   sync.Mutex
+	most int
+	now  func() time.Time
+	kept map[string]*place
+}
+
+// place is where somebody stands.
+type place struct {
+	id   string
+	turn uint64 // how many answers told something: a request that repeats an older one has an older turn
+	tail reader.Tail
+	used time.Time
+}
+
+// keptFor is how long a place is kept.
+const keptFor = 2 * time.Minute
+
+func newTails(most int, now func() time.Time) *tails {
+	return &tails{most: most, now: now, kept: map[string]*place{}}
+}
+
+// open takes the place of a text, so that nobody else has it meanwhile. Empty: one that is to begin.
+func (t *tails) open(text string, places Places) (*place, error) {
+	if text == "" {
+		return &place{id: rand.Text()}, nil
+	}
+	plain, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil {
+		return nil, reader.ErrCursor
+	}
+	parts := strings.SplitN(string(plain), " ", 3)
+	if len(parts) != 3 {
+		return nil, reader.ErrCursor
+	}
+	turn, err := strconv.ParseUint(parts[1], 10, 64)
+	if err != nil {
+		return nil, reader.ErrCursor
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if p := t.kept[parts[0]]; p != nil {
+		delete(t.kept, p.id)
+		if p.turn == turn && t.now().Sub(p.used) < keptFor {
+			return p, nil
+		}
+	}
+	tail, err := places.ParseTail(parts[2])
+	if err != nil {
+		return nil, err
+	}
+	return &place{id: rand.Text(), tail: tail}, nil
+}
+
+// keep gives a place back. Those that were not asked for go, the oldest first.
+func (t *tails) keep(p *place) {
+	if p.tail == (reader.Tail{}) {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p.used = t.now()
+	t.kept[p.id] = p
+	var oldest *place
+	for id, other := range t.kept {
+		if p.used.Sub(other.used) >= keptFor {
+			delete(t.kept, id)
+		} else if oldest == nil || other.used.Before(oldest.used) {
+			oldest = other
+		}
+	}
+	if len(t.kept) > t.most {
+		delete(t.kept, oldest.id)
+	}
+}
+
+// text names the place.
+func (p *place) text(places Places) (string, error) {
+	at, err := places.TailText(p.tail)
+	if err != nil {
+		return "", err
+	}
+	return base64.RawURLEncoding.EncodeToString([]byte(p.id + " " + strconv.FormatUint(p.turn, 10) + " " + at)), nil
+}

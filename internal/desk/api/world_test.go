@@ -1,0 +1,213 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/gorillamux"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"docket/internal/desk/api"
+)
+
+// tokenOf is the token of a role in all tests; each holds a marker that must turn up nowhere.
+func tokenOf(role string) string { return "planted-token-of-" + role }
+
+const everybody = "vera:viewer:planted-token-of-viewer aude:auditor:planted-token-of-auditor olga:operator:planted-token-of-operator adam:admin:planted-token-of-admin otto:operator:planted-token-of-otto anna:admin:planted-token-of-anna"
+
+// lines is a log that several may write to.
+type lines struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// world is an API with all of its ports, and what it wrote and counted.
+type world struct {
+	book     *book
+	store    *store
+	handler  *api.Handler
+	log      *lines
+	registry *prometheus.Registry
+	now      time.Time
+}
+
+func newWorld(t *testing.T, change ...func(*api.Config, *api.Ports)) *world {
+	t.Helper()
+	w := &world{book: newBook(5), store: newStore(30), log: &lines{}, registry: prometheus.NewRegistry(), now: noon}
+	tokens, err := api.ParseTokens(everybody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := api.Config{Version: "1.2.3", Lease: 15 * time.Minute, Registry: w.registry, Now: func() time.Time { return w.now }}
+	p := api.Ports{Book: w.book, Trial: tries{}, Horizon: horizon{}, Decisions: w.store, WhereIs: func(context.Context, string) (api.Whereabouts, error) {
+		return api.Whereabouts{Decisions: []api.DecisionHomes{{Record: "decision-logs/0/1", ID: "d"}}}, nil
+	}}
+	for _, f := range change {
+		f(&c, &p)
+	}
+	auth := api.Auth{Tokens: tokens, Clients: []api.Client{{Name: "Carla Cert", Role: api.Operator}, {Name: "vic", Role: api.Viewer}}}
+	w.handler, err = api.New(c, p, auth, zerolog.New(w.log))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// served is the document as a client gets it, read by another library.
+var served = sync.OnceValues(func() (*openapi3.T, error) {
+	tokens, err := api.ParseTokens(everybody)
+	if err != nil {
+		return nil, err
+	}
+	h, err := api.New(api.Config{Lease: time.Minute, Version: "1.2.3"}, api.Ports{Book: newBook(0), Trial: tries{}, Decisions: newStore(0),
+		WhereIs: func(context.Context, string) (api.Whereabouts, error) { return api.Whereabouts{}, nil }},
+		api.Auth{Tokens: tokens}, zerolog.Nop())
+	if err != nil {
+		return nil, err
+	}
+	r := httptest.NewRequest(http.MethodGet, api.DocumentPath+".json", nil)
+	r.Header.Set("Authorization", "Bearer "+tokenOf("viewer"))
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return openapi3.NewLoader().LoadFromData(w.Body.Bytes())
+})
+
+var router = sync.OnceValues(func() (routers.Router, error) {
+	doc, err := served()
+	if err != nil {
+		return nil, err
+	}
+	return gorillamux.NewRouter(doc)
+})
+
+// answer is what came back.
+type answer struct {
+	code   int
+	header http.Header
+	body   string
+}
+
+func (a answer) into(t *testing.T, v any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(a.body), v); err != nil {
+		t.Fatalf("%v in %s", err, a.body)
+	}
+}
+
+// problem is a's, which has to be one and to say what to do.
+func (a answer) problem(t *testing.T) api.Problem {
+	t.Helper()
+	var p api.Problem
+	a.into(t, &p)
+	if a.header.Get("Content-Type") != "application/problem+json" || p.Status != a.code || p.Hint == "" || p.Detail == "" || p.Title == "" {
+		t.Errorf("this is no problem of RFC 9457 with a hint: %v %s", a.header, a.body)
+	}
+	return p
+}
+
+// ask sends a request as the holder of a role's token and holds what goes and what comes against the document.
+func (w *world) ask(t *testing.T, role, method, path, body string, change ...func(*http.Request)) answer {
+	t.Helper()
+	r := httptest.NewRequest(method, "http://desk"+api.Prefix+path, strings.NewReader(body))
+	if role != "" {
+		r.Header.Set("Authorization", "Bearer "+tokenOf(role))
+	}
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for _, f := range change {
+		f(r)
+	}
+	recorder := httptest.NewRecorder()
+	w.handler.ServeHTTP(recorder, r)
+	a := answer{recorder.Code, recorder.Header(), recorder.Body.String()}
+	w.hold(t, r, body, a)
+	return a
+}
+
+// hold validates an exchange against the document.
+func (w *world) hold(t *testing.T, r *http.Request, body string, a answer) {
+	t.Helper()
+	for name, want := range map[string]string{"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"} {
+		if a.header.Get(name) != want {
+			t.Errorf("%s %s: %s is %q", r.Method, r.URL, name, a.header.Get(name))
+		}
+	}
+	if !strings.HasPrefix(a.header.Get("Content-Security-Policy"), "default-src 'none'") {
+		t.Errorf("%s %s: there is no strict policy for content: %v", r.Method, r.URL, a.header)
+	}
+	if i := strings.IndexFunc(a.body, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }); i >= 0 && strings.HasSuffix(a.header.Get("Content-Type"), "json") {
+		t.Errorf("%s %s: the answer holds %+q as it is", r.Method, r.URL, a.body[i:min(len(a.body), i+8)])
+	}
+	found, err := router()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r = r.Clone(t.Context())
+	r.Body = io.NopCloser(strings.NewReader(body))
+	route, params, err := found.FindRoute(r)
+	if err != nil {
+		if a.code < 300 && !strings.HasPrefix(r.URL.Path, api.DocumentPath) {
+			t.Errorf("%s %s is not in the document and gave %d", r.Method, r.URL, a.code)
+		}
+		return
+	}
+	in := &openapi3filter.RequestValidationInput{Request: r, PathParams: params, Route: route, Options: &openapi3filter.Options{
+		AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, IncludeResponseStatus: true, RejectWhenRequestBodyNotSpecified: true}}
+	if err := openapi3filter.ValidateRequest(t.Context(), in); err != nil && a.code < 400 {
+		t.Errorf("%s %s gave %d to a request that the document does not allow: %v", r.Method, r.URL, a.code, err)
+	}
+	out := &openapi3filter.ResponseValidationInput{RequestValidationInput: in, Status: a.code, Header: a.header, Options: in.Options}
+	if err := openapi3filter.ValidateResponse(t.Context(), out.SetBodyBytes([]byte(a.body))); err != nil {
+		t.Errorf("%s %s: the document does not have this answer, %d %s: %v", r.Method, r.URL, a.code, a.body, err)
+	}
+}
+
+// count is the sum of a counter over its labels that fit.
+func (w *world) count(t *testing.T, name string, labels map[string]string) float64 {
+	t.Helper()
+	families, err := w.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := 0.0
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			fits := f.GetName() == name
+			for _, l := range m.GetLabel() {
+				if want, asked := labels[l.GetName()]; asked && want != l.GetValue() {
+					fits = false
+				}
+			}
+			if fits {
+				sum += m.GetCounter().GetValue()
+			}
+		}
+	}
+	return sum
+}

@@ -1,0 +1,124 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"docket/internal/record/envelope"
+)
+
+// ErrBadPage says that Page.After is no Next of a list.
+var ErrBadPage = errors.New("there is no such page; list again from the start")
+
+// InvalidError says which field of what was asked for makes no sense. Nothing was done.
+type InvalidError struct {
+	Field   string // as in JSON
+	Problem string
+}
+
+func (e *InvalidError) Error() string { return e.Field + ": " + e.Problem }
+
+// Filter chooses dead letters; every field that is set has to fit. The zero value chooses all.
+type Filter struct {
+	Fingerprint string        `json:"fingerprint,omitempty"` // whole, or its first characters, at least 4
+	Kind        envelope.Kind `json:"kind,omitempty"`
+	Code        string        `json:"code,omitempty"`
+	Path        string        `json:"path,omitempty"` // of the decision, exact
+	States      []State       `json:"states,omitempty"`
+	From        time.Time     `json:"from,omitzero"`       // last failure, from here
+	To          time.Time     `json:"to,omitzero"`         // and before this
+	Topic       string        `json:"topic,omitempty"`     // original
+	Partition   *int32        `json:"partition,omitempty"` // original
+	// AttemptsBelow chooses those of fewer attempts; 0: of any number.
+	AttemptsBelow int `json:"attempts_below,omitempty"`
+}
+
+// MinFingerprint is how many first characters of a fingerprint are enough for a filter.
+const MinFingerprint = 4
+
+// Validate says what of a filter makes no sense, as a [*InvalidError] for each field that is wrong.
+func (f Filter) Validate() error {
+	var wrong []error
+	problem := func(field, format string, args ...any) {
+		wrong = append(wrong, &InvalidError{Field: field, Problem: fmt.Sprintf(format, args...)})
+	}
+	if n := len(f.Fingerprint); n > 0 && (n < MinFingerprint || n > FingerprintLength || strings.Trim(strings.ToLower(f.Fingerprint), "0123456789abcdef") != "") {
+		problem("fingerprint", "give %d to %d of its characters, 0-9 and a-f", MinFingerprint, FingerprintLength)
+	}
+	if !slices.Contains([]envelope.Kind{"", envelope.Decode, envelope.Data, envelope.Conflict, envelope.Transient, envelope.Exhausted, envelope.Foreign}, f.Kind) {
+		problem("kind", "there are decode, data, conflict, transient, exhausted and foreign")
+	}
+	for _, s := range f.States {
+		if !slices.Contains(States(), s) {
+			problem("states", "there are PENDING, PROCESSING, FAILED and RESOLVED")
+			break
+		}
+	}
+	for _, text := range []struct{ field, value string }{{"code", f.Code}, {"path", f.Path}, {"topic", f.Topic}} {
+		if !utf8.ValidString(text.value) || strings.ContainsRune(text.value, 0) {
+			problem(text.field, "no dead letter has such characters there")
+		}
+	}
+	if !f.From.IsZero() && !f.To.IsZero() && !f.From.Before(f.To) {
+		problem("to", "it has to be after from")
+	}
+	if f.Partition != nil && *f.Partition < 0 {
+		problem("partition", "partitions are numbered from 0")
+	}
+	if f.AttemptsBelow < 0 {
+		problem("attempts_below", "attempts are counted from 0")
+	}
+	return errors.Join(wrong...)
+}
+
+// The bounds of Page.Limit.
+const (
+	DefaultPage = 50
+	MaxPage     = 1000
+)
+
+// Page says which part of a list is wanted.
+type Page struct {
+	After string // the Next of the page before; empty: from the newest on
+	Limit int    // 1 to 1000; 0: 50
+}
+
+// List is a part of a list, newest failure first. Payloads, keys and headers are not in it.
+type List struct {
+	Entries []Entry
+	Next    string // empty: there are no more
+}
+
+// Group is all dead letters of one fingerprint that a filter chose.
+type Group struct {
+	Fingerprint string
+	Kind        envelope.Kind
+	Code        string
+	Table       string
+	Column      string
+	Constraint  string
+	Message     string // of the first one
+	Counts      map[State]int64
+	// Paths are up to 5, the most frequent first. Where the filter has a range of time or an original place, they may be those
+	// of the group at all times and places.
+	Paths     []string
+	FirstSeen time.Time // of the group, whatever the filter
+	Oldest    time.Time // first failure of the oldest unresolved one; zero: none
+	Newest    time.Time // last failure
+}
+
+// Open is how many of the group are not resolved.
+func (g Group) Open() int64 { return g.Counts[Pending] + g.Counts[Processing] + g.Counts[Failed] }
+
+// ReportLine is one line of a report: unresolved dead letters by kind, code and path.
+type ReportLine struct {
+	Kind   envelope.Kind
+	Code   string
+	Path   string
+	Counts map[State]int64
+	Oldest time.Time // first failure of the oldest unresolved one
+}

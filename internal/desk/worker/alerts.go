@@ -1,0 +1,182 @@
+package worker
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"docket/internal/desk/ledger"
+	"docket/internal/desk/notify"
+)
+
+// AlertConfig says when people are told.
+type AlertConfig struct {
+	Holder         string        // of duties: this desk
+	Threshold      int64         // unresolved dead letters from which on there is an alert
+	Interval       time.Duration // between two looks
+	Repeat         time.Duration // how long what was told is held back while it holds
+	ReportInterval time.Duration
+	Observer       Observer // nil: nobody
+}
+
+// AlertBook is the ledger, as alerts see it. [ledger.Book] is one.
+type AlertBook interface {
+	Counts(ctx context.Context, f ledger.Filter) (map[ledger.State]int64, error)
+	Report(ctx context.Context) ([]ledger.ReportLine, error)
+	Duty(ctx context.Context, name, holder string, every, lease time.Duration) (mine bool, err error)
+	DutyDone(ctx context.Context, name, holder string) error
+	Remembered(ctx context.Context, name string) (text string, at time.Time, err error)
+	Remember(ctx context.Context, name, text string) error
+}
+
+// Sender takes messages. It neither waits nor fails.
+type Sender interface {
+	Send(m notify.Message)
+}
+
+// Alerts tells people of what needs them.
+type Alerts struct {
+	cfg     AlertConfig
+	book    AlertBook
+	horizon *Horizon
+	to      Sender
+	log     zerolog.Logger
+
+	mu      sync.Mutex
+	unnamed int            // fingerprints beyond those in fresh
+	fresh   []ledger.Group // never seen before and not told yet, at most namedGroups
+	over    bool           // Run has ended
+	wake    chan struct{}
+}
+
+// NewAlerts makes alerts; horizon may be nil, where there is no Kafka to ask.
+func NewAlerts(cfg AlertConfig, book AlertBook, horizon *Horizon, to Sender, log zerolog.Logger) *Alerts {
+	cfg.Observer = observed(cfg.Observer)
+	return &Alerts{cfg: cfg, book: book, horizon: horizon, to: to, log: log, wake: make(chan struct{}, 1)}
+}
+
+// Run looks and tells until ctx ends, and returns nil then. What fails on the way is logged and looked at again.
+func (a *Alerts) Run(ctx context.Context) error {
+	var all sync.WaitGroup
+	all.Go(func() { a.announce(ctx) })
+	all.Go(func() { a.duty(ctx, "alerts", a.cfg.Interval, a.check) })
+	all.Go(func() { a.duty(ctx, "report", a.cfg.ReportInterval, a.report) })
+	all.Wait()
+	return nil
+}
+
+// The storm of new fingerprints: so many are named in one message, and so long lies between two.
+const (
+	namedGroups = 10
+	stormPause  = 5 * time.Second
+)
+
+// New tells of fingerprints that were never seen before: at once, or together where they come in a storm. It does not wait.
+func (a *Alerts) New(groups []ledger.Group) {
+	if len(groups) == 0 {
+		return
+	}
+	a.mu.Lock()
+	named := min(len(groups), namedGroups-len(a.fresh))
+	a.fresh = append(a.fresh, groups[:named]...)
+	a.unnamed += len(groups) - named
+	over := a.over
+	a.mu.Unlock()
+	if over { // the batch in hand is entered after that
+		a.tellNew()
+		return
+	}
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (a *Alerts) announce(ctx context.Context) {
+	// What comes up to the end, and after it, is told: nobody else will ever call it new.
+	defer func() {
+		a.mu.Lock()
+		a.over = true
+		a.mu.Unlock()
+		a.tellNew()
+	}()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-a.wake:
+		}
+		a.tellNew()
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(stormPause):
+		}
+	}
+}
+
+func (a *Alerts) tellNew() {
+	a.mu.Lock()
+	groups, unnamed := a.fresh, a.unnamed
+	a.fresh, a.unnamed = nil, 0
+	a.mu.Unlock()
+	if len(groups) > 0 {
+		a.to.Send(newGroups(groups, unnamed))
+	}
+}
+
+// dutyLease is how long the desk that looks may be silent before another looks; its own look ends before.
+const dutyLease = time.Minute
+
+// duty does work once in every interval, on one desk at a time.
+func (a *Alerts) duty(ctx context.Context, name string, every time.Duration, work func(ctx context.Context, now time.Time) error) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	ill := false
+	for {
+		err := a.once(ctx, name, every, work)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil && !ill:
+			a.log.Warn().Err(err).Str("duty", name).Msg("alert check failed")
+		case err == nil && ill:
+			a.log.Info().Str("duty", name).Msg("alert check recovered")
+		}
+		ill = err != nil
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (a *Alerts) once(ctx context.Context, name string, every time.Duration, work func(ctx context.Context, now time.Time) error) error {
+	ctx, cancel := context.WithTimeout(ctx, dutyLease-dutyLease/6)
+	defer cancel()
+	// A tenth less: ticks are not exact, and one that comes a moment early must not be left out.
+	mine, err := a.book.Duty(ctx, name, a.cfg.Holder, every-every/10, dutyLease)
+	if err != nil || !mine {
+		return err
+	}
+	now, err := a.now(ctx)
+	if err == nil {
+		err = work(ctx, now)
+	}
+	if err != nil {
+		return err
+	}
+	return a.book.DutyDone(ctx, name, a.cfg.Holder)
+}
+
+// now is the database's time: what is held back is held back by it, whatever a desk's own clock says.
+func (a *Alerts) now(ctx context.Context) (time.Time, error) {
+	if err := a.book.Remember(ctx, "alerts:looked", a.cfg.Holder); err != nil {
+		return time.Time{}, err
+	}
+	_, at, err := a.book.Remembered(ctx, "alerts:looked")
+	return at, err
+}

@@ -1,0 +1,177 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+)
+
+// Retention is how long a topic keeps its records.
+type Retention struct {
+	Time  time.Duration // negative: for ever, as far as time goes
+	Known bool          // false: the brokers did not tell
+	Bytes int64         // of a partition at most; 0 or less: no limit
+}
+
+// Unread is what a group has not read of a topic.
+type Unread struct {
+	Oldest  time.Time // earliest Kafka timestamp among the first of each partition; zero: all is read
+	Records int64     // offsets between what is committed and the ends
+	Gone    int64     // offsets that were deleted before the group read them
+}
+
+// Backlog is what of the dead-letter topics is not in the ledger.
+type Backlog struct {
+	Records int64 // that no desk has entered yet
+	Gone    int64 // that were deleted before a desk entered them
+}
+
+// Logs are the topics, as the loss horizon sees them.
+type Logs interface {
+	// Retention is that of a topic; where its cleanup policy does not delete, Time is negative.
+	Retention(ctx context.Context, topic string) (Retention, error)
+	Unread(ctx context.Context, topic, group string) (Unread, error)
+}
+
+// Finds says since when the dead-letter topics hold what is unresolved. [ledger.Reader] does.
+type Finds interface {
+	OldestFound(ctx context.Context) (map[string]time.Time, error)
+}
+
+// HorizonConfig names the topics that can lose something, and who reads them.
+type HorizonConfig struct {
+	ParkingTopic, ParkingGroup string
+	DLQTopic, ParkingDLQTopic  string
+	DeskGroup                  string // reads both dead-letter topics
+}
+
+// Horizon tells when retention deletes what still needs its topic.
+type Horizon struct {
+	cfg   HorizonConfig
+	logs  Logs
+	finds Finds
+}
+
+// NewHorizon makes a horizon; it asks nothing.
+func NewHorizon(cfg HorizonConfig, logs Logs, finds Finds) *Horizon {
+	return &Horizon{cfg: cfg, logs: logs, finds: finds}
+}
+
+// HorizonLine is how things stand with one topic.
+type HorizonLine struct {
+	Topic  string `json:"topic"`
+	Parked bool   `json:"parked"` // it is the parking topic; else one of dead letters
+	// Oldest is the Kafka timestamp of the oldest record that is still wanted; zero: there is none.
+	Oldest time.Time `json:"oldest,omitzero"`
+	// Unread records are nowhere but in the topic: parked ones, and dead letters that the desk has not read.
+	Unread       int64     `json:"unread"`
+	OldestUnread time.Time `json:"oldest_unread,omitzero"`
+	// Gone records were deleted before they were read. They are lost.
+	Gone int64 `json:"gone"`
+
+	RetentionKnown   bool  `json:"retention_known"`
+	Forever          bool  `json:"forever"`           // nothing is deleted by time
+	RetentionSeconds int64 `json:"retention_seconds"` // 0 where it is for ever or not known
+	BytesLimited     bool  `json:"bytes_limited"`     // retention.bytes is set: it may be earlier
+	// Deadline is when Oldest may be deleted, LossAt when the first record that is nowhere else may be; zero: never, or not known.
+	Deadline    time.Time `json:"deadline,omitzero"`
+	LossAt      time.Time `json:"loss_at,omitzero"`
+	LeftSeconds int64     `json:"left_seconds"` // to the deadline; negative: it has passed
+	Used        float64   `json:"used"`         // share of the retention that has passed for Oldest; 1 and more: deleted any moment
+
+	// Error says why nothing is known, empty where it is.
+	Error string `json:"error,omitempty"`
+}
+
+// horizonTimeout is how long the look at one topic may take.
+const horizonTimeout = 20 * time.Second
+
+// Look looks at all three topics at once. What could not be found out is said in its line.
+func (h *Horizon) Look(ctx context.Context, now time.Time) []HorizonLine {
+	ctx, cancel := context.WithTimeout(ctx, horizonTimeout)
+	defer cancel()
+	found, foundErr := h.finds.OldestFound(ctx)
+	lines := []HorizonLine{{Topic: h.cfg.ParkingTopic, Parked: true}, {Topic: h.cfg.DLQTopic}, {Topic: h.cfg.ParkingDLQTopic}}
+	var all sync.WaitGroup
+	for i := range lines {
+		l := &lines[i]
+		all.Go(func() {
+			group, oldest, err := h.cfg.ParkingGroup, time.Time{}, error(nil)
+			if !l.Parked {
+				group, oldest, err = h.cfg.DeskGroup, found[l.Topic], foundErr
+			}
+			if err == nil {
+				err = h.fill(ctx, l, group, oldest)
+			}
+			if err != nil {
+				*l = HorizonLine{Topic: l.Topic, Parked: l.Parked, Error: err.Error()}
+				return
+			}
+			l.reckon(now)
+		})
+	}
+	all.Wait()
+	return lines
+}
+
+func (h *Horizon) fill(ctx context.Context, l *HorizonLine, group string, oldest time.Time) error {
+	kept, err := h.logs.Retention(ctx, l.Topic)
+	if err != nil {
+		return fmt.Errorf("retention of topic %s: %w", l.Topic, err)
+	}
+	unread, err := h.logs.Unread(ctx, l.Topic, group)
+	if err != nil {
+		return fmt.Errorf("what group %s has not read of topic %s: %w", group, l.Topic, err)
+	}
+	l.RetentionKnown, l.BytesLimited = kept.Known, kept.Known && kept.Bytes > 0
+	l.Forever = kept.Known && kept.Time < 0
+	if kept.Known && !l.Forever {
+		l.RetentionSeconds = int64(kept.Time / time.Second)
+	}
+	l.Unread, l.OldestUnread, l.Gone = unread.Records, unread.Oldest, unread.Gone
+	l.Oldest = oldest
+	if !unread.Oldest.IsZero() && (oldest.IsZero() || unread.Oldest.Before(oldest)) {
+		l.Oldest = unread.Oldest
+	}
+	return nil
+}
+
+// reckon fills in what follows from the rest.
+func (l *HorizonLine) reckon(now time.Time) {
+	if !l.RetentionKnown || l.Forever || l.Oldest.IsZero() {
+		return
+	}
+	kept := time.Duration(l.RetentionSeconds) * time.Second
+	l.Deadline = l.Oldest.Add(kept)
+	if !l.OldestUnread.IsZero() {
+		l.LossAt = l.OldestUnread.Add(kept)
+	}
+	l.LeftSeconds = int64(l.Deadline.Sub(now) / time.Second)
+	l.Used = 1
+	if kept > 0 {
+		l.Used = max(0, float64(now.Sub(l.Oldest))/float64(kept))
+	}
+}
+
+// halfway is the share of the retention from which on there is an alarm.
+const halfway = 0.5
+
+// safe says that all that is wanted of the topic is in the ledger as well.
+func (l *HorizonLine) safe() bool { return !l.Parked && l.Unread == 0 && l.Gone == 0 }
+
+// level is 0 where there is no alarm. It doubles, at least, when the time that is left has halved, when it is over, and when
+// something is gone.
+func (l *HorizonLine) level() int64 {
+	const over, gone = 1 << 22, 1 << 24
+	switch {
+	case l.Gone > 0:
+		return gone
+	case l.Used < halfway:
+		return 0
+	case l.Used >= 1:
+		return over
+	}
+	return int64(math.Round(1024 / max(1-l.Used, 1.0/1024)))
+}

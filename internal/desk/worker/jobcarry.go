@@ -1,0 +1,199 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"docket/internal/desk/ledger"
+	"docket/internal/errclass"
+)
+
+const (
+	// jobFailures is how often in a row the probe, or the ledger, may fail before a job stops by itself.
+	jobFailures = 3
+	// resolvePortion is how many letters are resolved in one transaction.
+	resolvePortion = 500
+	// handOverTime is how long handing a job over may hold up a stop.
+	handOverTime = 5 * time.Second
+)
+
+// carrying is a job in hand. What it needs to know of the job is in the ledger: another desk goes on with it at any step.
+type carrying struct {
+	*Jobs
+	job       ledger.Job // as it was last seen
+	base      ledger.Job // as it was taken
+	ramp      *ramp
+	speed     speed
+	perSecond float64
+	heard     time.Time // when something was last moved or ended
+	waits     string    // what for; empty: it does not
+	unprobed  int       // probes in a row that failed
+	failed    int       // steps in a row that the ledger failed
+	judged    bool      // the first ends were found to differ
+	exhausted bool      // nothing matches any more
+}
+
+// ending is how a job ends.
+type ending struct {
+	state ledger.JobState
+	note  string
+}
+
+// errProbe is a table that does not take a known-good row.
+type errProbe struct{ err error }
+
+func (e *errProbe) Error() string { return "probe the table: " + e.err.Error() }
+func (e *errProbe) Unwrap() error { return e.err }
+
+// carry carries out a job until it ends, is somebody else's, or ctx ends.
+func (j *Jobs) carry(ctx context.Context, job ledger.Job) {
+	first := 1
+	if job.Act == ledger.Closed {
+		first = resolvePortion
+	}
+	c := &carrying{Jobs: j, job: job, base: job, heard: time.Now(), ramp: newRamp(job.Rate, j.cfg.Step, first, max(j.cfg.Window, resolvePortion))}
+	j.log.Info().Int64("job", job.ID).Str("act", string(job.Act)).Str("operator", job.Operator).Msg("job taken")
+	for {
+		begin := time.Now()
+		end, more, err := c.step(ctx)
+		switch {
+		case errors.Is(err, ledger.ErrLost):
+			j.log.Info().Int64("job", job.ID).Msg("job lease lost")
+			return
+		case ctx.Err() != nil && end == nil:
+			c.handOver(ctx)
+			return
+		case err != nil:
+			end = c.stumble(err)
+		default:
+			c.failed = 0
+		}
+		if end != nil {
+			c.end(ctx, *end)
+			return
+		}
+		if more {
+			continue
+		}
+		pause(ctx, max(0, j.cfg.Step-time.Since(begin)))
+	}
+}
+
+// step does one step. more: the next is due at once.
+func (c *carrying) step(ctx context.Context) (end *ending, more bool, err error) {
+	if err := c.keep(ctx); err != nil {
+		return nil, false, err
+	}
+	// What is begun here ends before the lease does.
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Lease/2)
+	defer cancel()
+	if c.job.Act == ledger.Closed {
+		return c.resolve(ctx)
+	}
+	end, err = c.retry(ctx)
+	return end, false, err
+}
+
+// keep renews the lease and sees how the job stands.
+func (c *carrying) keep(ctx context.Context) error {
+	job, err := c.book.KeepJob(ctx, c.job.ID, c.cfg.Holder, c.note(), c.cfg.Lease)
+	if err != nil {
+		return fmt.Errorf("keep job %d: %w", c.job.ID, err)
+	}
+	if job.State != ledger.JobRunning {
+		return fmt.Errorf("keep job %d, which is %s: %w", c.job.ID, job.State, ledger.ErrLost)
+	}
+	now := time.Now()
+	if job.Sent != c.job.Sent || ended(job) != ended(c.job) {
+		c.heard = now
+	}
+	c.job = job
+	c.perSecond = c.speed.note(now, job.Sent)
+	return nil
+}
+
+// stumble counts what failed, and stops the job where that was too often.
+func (c *carrying) stumble(err error) *ending {
+	code := errclass.Classify(err).Code
+	c.log.Warn().Err(err).Int64("job", c.job.ID).Msg("job step failed")
+	c.waits = "the last step failed: " + code + "; retrying"
+	if _, ok := errors.AsType[*errProbe](err); ok {
+		if c.unprobed++; c.unprobed >= jobFailures {
+			return &ending{ledger.JobStopped, fmt.Sprintf("the table refused a known-good row %d times in a row: %s; nothing more was sent", jobFailures, code)}
+		}
+		return nil
+	}
+	if c.failed++; c.failed >= jobFailures {
+		return &ending{ledger.JobStopped, fmt.Sprintf("the ledger failed %d times in a row: %s; nothing more was done", jobFailures, code)}
+	}
+	return nil
+}
+
+// end writes down how a job ended, until the ledger takes it, or it is somebody else's.
+func (c *carrying) end(ctx context.Context, e ending) {
+	for {
+		err := c.book.EndJob(ctx, c.job.ID, c.cfg.Holder, e.state, e.note)
+		switch {
+		case err == nil:
+			c.log.Info().Int64("job", c.job.ID).Str("state", string(e.state)).Str("note", e.note).Msg("job ended")
+			return
+		case errors.Is(err, ledger.ErrLost):
+			c.log.Info().Int64("job", c.job.ID).Msg("job lease lost")
+			return
+		}
+		c.log.Warn().Err(err).Int64("job", c.job.ID).Msg("job end not recorded")
+		if !pause(ctx, c.cfg.Step) {
+			c.handOver(ctx)
+			return
+		}
+	}
+}
+
+// handOver ends the lease, so that another desk takes the job at once.
+func (c *carrying) handOver(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handOverTime)
+	defer cancel()
+	c.waits = "its desk stopped; another desk continues it"
+	if _, err := c.book.KeepJob(ctx, c.job.ID, c.cfg.Holder, c.note(), time.Millisecond); err != nil && !errors.Is(err, ledger.ErrLost) {
+		c.log.Warn().Err(err).Int64("job", c.job.ID).Msg("job not handed over")
+	}
+}
+
+// resolve moves one portion.
+func (c *carrying) resolve(ctx context.Context) (end *ending, more bool, err error) {
+	most := c.left(resolvePortion)
+	n := c.ramp.allows(most)
+	if most > 0 && n == 0 {
+		return nil, false, nil
+	}
+	moved := 0
+	if n > 0 {
+		if moved, err = c.book.ResolveMatching(ctx, c.job.Filter, c.job.CreatedAt, n, c.actor()); err != nil {
+			return nil, false, fmt.Errorf("resolve letters: %w", err)
+		}
+	}
+	c.waits = ""
+	c.job.Sent += int64(moved)
+	c.ramp.sent(moved)
+	if moved < n || c.left(1) == 0 {
+		return &ending{ledger.JobDone, "done: " + c.progress()}, false, nil
+	}
+	return nil, true, nil
+}
+
+func (c *carrying) actor() ledger.Actor {
+	return ledger.Actor{Name: c.job.Operator, Why: c.job.Reason, Job: c.job.ID}
+}
+
+// left is how many may be moved as far as the job's limit goes, at most n.
+func (c *carrying) left(n int) int {
+	if c.job.Limit <= 0 {
+		return n
+	}
+	return int(max(0, min(int64(n), c.job.Limit-c.job.Sent)))
+}
+
+// ended is how many retries of a job have ended.
+func ended(j ledger.Job) int64 { return j.Stored + j.Dead + j.Refused }

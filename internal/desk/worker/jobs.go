@@ -1,0 +1,122 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"docket/internal/desk/ledger"
+)
+
+// JobBook is the ledger as jobs need it. Any [ledger.Book] is one.
+type JobBook interface {
+	Job(ctx context.Context, id int64) (ledger.Job, error)
+	TakeJob(ctx context.Context, holder string, lease time.Duration) (ledger.Job, error)
+	KeepJob(ctx context.Context, id int64, holder, note string, lease time.Duration) (ledger.Job, error)
+	EndJob(ctx context.Context, id int64, holder string, state ledger.JobState, note string) error
+	FirstEnds(ctx context.Context, id int64, n int) ([]ledger.Sending, error)
+	RetryMatching(ctx context.Context, filter ledger.Filter, before time.Time, n int, lease time.Duration, by ledger.Actor) ([]int64, error)
+	ResolveMatching(ctx context.Context, filter ledger.Filter, before time.Time, n int, by ledger.Actor) (int, error)
+}
+
+// JobsConfig says how jobs are carried out.
+type JobsConfig struct {
+	Holder      string        // this desk's name, as no other desk has it; each of the jobs that it carries has it with a number behind
+	Lease       time.Duration // how long a job may go without a step of its desk before another takes it; default 30 s
+	Step        time.Duration // pause between two steps; default 1 s
+	LetterLease time.Duration // how long a retry may go without news, as the whole desk has it; default 15 min
+	First       time.Duration // how long nothing may be heard of any retry, of the first one too, before a job stops by itself; default LetterLease
+	Alike       int           // this many retries that end first, all dead for one code, stop a job; default 5
+	Window      int           // most retries of a job that are under way at a time; default 1000
+	AtOnce      int           // most jobs that are carried out at a time; default 4
+}
+
+// Jobs carries out jobs, a few at a time, so that one that waits for a consumer does not hold up the others.
+type Jobs struct {
+	cfg   JobsConfig
+	book  JobBook
+	table Prober
+	log   zerolog.Logger
+}
+
+// NewJobs makes one.
+func NewJobs(cfg JobsConfig, book JobBook, table Prober, log zerolog.Logger) *Jobs {
+	defaultTo(&cfg.Lease, 30*time.Second)
+	defaultTo(&cfg.Step, time.Second)
+	defaultTo(&cfg.LetterLease, 15*time.Minute)
+	defaultTo(&cfg.First, cfg.LetterLease)
+	defaultTo(&cfg.Alike, 5)
+	defaultTo(&cfg.Window, 1000)
+	defaultTo(&cfg.AtOnce, 4)
+	return &Jobs{cfg: cfg, book: book, table: table, log: log}
+}
+
+func defaultTo[T int | time.Duration](v *T, d T) {
+	if *v <= 0 {
+		*v = d
+	}
+}
+
+// Run takes jobs and carries them out until ctx ends, which is no error; the jobs in hand are handed over then.
+func (j *Jobs) Run(ctx context.Context) error {
+	// A name for each, as a lease is known by it: of two jobs that one desk carries none may be kept for the other, and one
+	// whose lease ended is not taken over by the goroutine beside.
+	free := make(chan string, j.cfg.AtOnce)
+	for n := range j.cfg.AtOnce {
+		free <- fmt.Sprintf("%s/%d", j.cfg.Holder, n+1)
+	}
+	var carrying sync.WaitGroup
+	defer carrying.Wait()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case holder := <-free:
+			if !j.take(ctx, holder, func(job ledger.Job) {
+				carrying.Go(func() {
+					j.as(holder).carry(ctx, job)
+					free <- holder
+				})
+			}) {
+				free <- holder
+				pause(ctx, j.cfg.Step)
+			}
+		}
+	}
+}
+
+// take takes a job for holder, where there is one.
+func (j *Jobs) take(ctx context.Context, holder string, carry func(ledger.Job)) bool {
+	job, err := j.book.TakeJob(ctx, holder, j.cfg.Lease)
+	if err == nil {
+		carry(job)
+		return true
+	}
+	if !errors.Is(err, ledger.ErrNotFound) && ctx.Err() == nil {
+		j.log.Warn().Err(err).Msg("job lookup failed")
+	}
+	return false
+}
+
+// as is the same under another name.
+func (j *Jobs) as(holder string) *Jobs {
+	other := *j
+	other.cfg.Holder = holder
+	return &other
+}
+
+// pause waits; it says whether ctx is still good.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}

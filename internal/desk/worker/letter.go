@@ -1,0 +1,161 @@
+package worker
+
+import (
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"docket/internal/desk/ledger"
+	"docket/internal/record/decision"
+	"docket/internal/record/envelope"
+)
+
+// read makes a letter of a record of a dead-letter topic, as Postgres can hold it: with a path that fits an index, a mark that
+// is a UUID and times that a timestamptz has. The rest can be held as it is: what [envelope.OpenDead] reads is clean text, a
+// decision that reads has no NUL and only UTF-8, and keys of headers may be any bytes for [ledger.Header].
+func (in *Intake) read(d *decision.Decoder, r *kgo.Record) ledger.Letter {
+	dead := in.cfg.Keys.OpenDead(r)
+	l := ledger.Letter{
+		ID: dead.ID, Origin: dead.Origin, Cause: dead.Cause, Key: r.Key, Value: r.Value, RetryOf: dead.RetryOf,
+		Found:         ledger.Found{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Stamp: dated(r.Timestamp)},
+		FirstFailedAt: dated(dead.FirstFailedAt), FailedAt: dated(dead.FailedAt),
+	}
+	l.Origin.Timestamp = dated(l.Origin.Timestamp)
+	if !isMark(l.RetryOf) { // somebody else's header: it stays with the record
+		l.RetryOf = ""
+		for _, h := range r.Headers {
+			if h.Key == envelope.RetryOf {
+				dead.Headers = append(dead.Headers, h)
+			}
+		}
+	}
+	for _, h := range dead.Headers {
+		l.Headers = append(l.Headers, ledger.Header{Key: h.Key, Value: h.Value})
+		if h.Key == envelope.UploadedBy && dead.Cause.Kind != envelope.Foreign { // it is among them only where a key proves it
+			l.Client = string(envelope.Uploader(string(h.Value)))
+		}
+	}
+	if dead.Refused > 0 && in.lookInto(d, &l, dead.Refused) {
+		return l
+	}
+	in.look(d, &l)
+	return l
+}
+
+// look fills in what the value says where it is one decision, and of one that the decoder refuses its id and time as far as
+// they can be read. No value keeps a letter out of the ledger, so a panic of the decoder says here what a value does that cannot
+// be read: nothing.
+func (in *Intake) look(d *decision.Decoder, l *ledger.Letter) {
+	defer func() {
+		if recover() != nil {
+			l.Path, l.DecisionID, l.DecisionTime = "", "", time.Time{}
+		}
+	}()
+	d.Begin(1)
+	read, refused := d.Decode(l.Value, in.cfg.MaxRecordBytes)
+	if refused != nil || read.Sole && read.Parts[0].Err != nil {
+		c := decision.ClaimOf(l.Value)
+		l.DecisionID, l.DecisionTime = c.ID, c.Time
+		return
+	}
+	if !read.Sole {
+		return
+	}
+	log := &read.Parts[0].Log
+	// Clones: else each would keep the whole value that was inflated for as long as the batch is in hand.
+	l.Path = shortPath(strings.Clone(log.Path.V))
+	l.DecisionID, l.DecisionTime = strings.Clone(log.ID), log.Time
+}
+
+// lookInto fills in what the value says of each decision where it is a rest of so many. Where it is none, the letter is one like any other.
+func (in *Intake) lookInto(d *decision.Decoder, l *ledger.Letter, refused int) (ok bool) {
+	defer func() {
+		if recover() != nil {
+			l.Refused, l.Held, ok = 0, nil, false
+		}
+	}()
+	d.Begin(1)
+	parts, ok := d.Rest(l.Value, in.cfg.MaxRecordBytes)
+	if !ok || len(parts) != refused {
+		return false
+	}
+	for i := range parts {
+		h := ledger.Held{Place: parts[i].Index, ID: strings.Clone(parts[i].Log.ID), Time: parts[i].Log.Time}
+		if parts[i].Err != nil {
+			c := decision.ClaimOf(parts[i].Value)
+			h.ID, h.Time = c.ID, c.Time
+		}
+		if h.ID != "" {
+			l.Held = append(l.Held, h)
+		}
+	}
+	l.Refused = refused
+	return true
+}
+
+// isMark says whether this can be a mark that the ledger gave out, which are UUIDs in their one canonical form.
+func isMark(s string) bool {
+	if len(s) != 36 {
+		return false
+	}
+	for i := range len(s) {
+		switch c := s[i]; {
+		case i == 8 || i == 13 || i == 18 || i == 23:
+			if c != '-' {
+				return false
+			}
+		case (c < '0' || c > '9') && (c < 'a' || c > 'f'):
+			return false
+		}
+	}
+	return true
+}
+
+// longestPath is how many bytes of a path the ledger keeps: a row of a B-tree index has less than 2704 for everything.
+const longestPath = 1024
+
+// shortPath cuts a path that no index takes.
+func shortPath(path string) string {
+	if len(path) <= longestPath {
+		return path
+	}
+	const more = "…"
+	cut := longestPath - len(more)
+	for !utf8.RuneStart(path[cut]) {
+		cut--
+	}
+	return path[:cut] + more
+}
+
+// dated brings a time into the years that can be written in four digits. A producer may claim any 64-bit number of
+// milliseconds, and a timestamptz ends long before these do.
+func dated(t time.Time) time.Time {
+	switch first, last := time.Unix(-62135596800, 0).UTC(), time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC); {
+	case t.IsZero() || t.Before(first):
+		return first
+	case t.After(last):
+		return last
+	}
+	return t
+}
+
+// The forms in which a letter that the ledger refused by itself is tried, each after the one before.
+
+func asWhole(l ledger.Letter) ledger.Letter { return l }
+
+// asPlain is without what others wrote about it.
+func asPlain(l ledger.Letter) ledger.Letter {
+	l.Headers, l.Path, l.DecisionID, l.DecisionTime, l.Held = nil, "", "", time.Time{}, nil
+	l.Cause.Message = "the ledger did not take the headers and the message of this record; they are in its dead-letter topic"
+	return l
+}
+
+// asBare is without its key, too.
+func asBare(l ledger.Letter) ledger.Letter {
+	l.Key = nil
+	l.Cause = envelope.Cause{Kind: l.Cause.Kind, Code: l.Cause.Code,
+		Message: "the ledger did not take the key, the headers and the message of this record; they are in its dead-letter topic"}
+	return l
+}

@@ -1,0 +1,185 @@
+package worker
+
+import (
+	"math"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"docket/internal/desk/ledger"
+)
+
+// Metrics is an [Observer] that counts for Prometheus.
+type Metrics struct {
+	entered, published *prometheus.CounterVec
+	letters, hold      *prometheus.GaugeVec
+	leftOff            prometheus.Gauge
+	unarchived         prometheus.Gauge
+	unmarked           prometheus.Gauge
+	surplus            *prometheus.GaugeVec
+	surplusOldest      surplusAge
+	forced             prometheus.Counter
+	horizon            horizonMetric
+}
+
+// NewMetrics makes the desk's metrics and registers them.
+func NewMetrics(reg prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		entered:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "docket_desk_entered_total", Help: "Records of the dead-letter topics that are in the ledger, by what they were to it."}, []string{"result"}),
+		published: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "docket_desk_published_total", Help: "Publishes of retried records: ok, failed and tried again, refused and given up."}, []string{"result"}),
+		letters:   prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "docket_desk_letters", Help: "Dead letters in the ledger, by state."}, []string{"state"}),
+		hold:      prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "docket_desk_hold", Help: "Partitions of the dead-letter topics that stand still for that reason."}, []string{"reason"}),
+		leftOff:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "docket_desk_archives_left_off", Help: "Days that an archive took out of decision_logs and did not drop: it is under way, or was left off."}),
+		unarchived: prometheus.NewGauge(prometheus.GaugeOpts{Name: "docket_desk_letters_unarchived",
+			Help: "Dead letters that were closed longer ago than DOCKET_DESK_KEEP_RESOLVED and stay in the ledger because no archive has them."}),
+		unmarked: prometheus.NewGauge(prometheus.GaugeOpts{Name: "docket_desk_edits_unmarked",
+			Help: "Stored retries of edited dead letters whose rows do not say yet that they were edited: edited_audit_id is NULL there."}),
+	}
+	m.surplus = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "docket_desk_surplus_letters",
+		Help: "Dead letters beyond DOCKET_DESK_MAX_ENTERED: open: in Kafka alone; entered later; archived instead; lost: deleted by Kafka, in the last day."}, []string{"state"})
+	m.forced = prometheus.NewCounter(prometheus.CounterOpts{Name: "docket_desk_surplus_forced_total",
+		Help: "Dead letters that entered the ledger although their client had no room, because Kafka was about to delete them and no archive took them."})
+	reg.MustRegister(m.entered, m.published, m.letters, m.hold, m.leftOff, m.unarchived, m.unmarked, m.surplus, &m.surplusOldest, m.forced, &m.horizon)
+	for _, state := range ledger.SurplusStates() {
+		m.surplus.WithLabelValues(string(state))
+	}
+	for _, result := range []string{"new", "known", "dead_again", "left"} {
+		m.entered.WithLabelValues(result)
+	}
+	for _, result := range []string{"ok", "failed", "refused"} {
+		m.published.WithLabelValues(result)
+	}
+	for _, state := range ledger.States() {
+		m.letters.WithLabelValues(string(state))
+	}
+	for _, reason := range []string{holdDatabaseAway, holdDatabaseRefuses, holdReadOnly} {
+		m.hold.WithLabelValues(reason)
+	}
+	return m
+}
+
+// Entered counts letters.
+func (m *Metrics) Entered(n ledger.EnteredCount) {
+	m.entered.WithLabelValues("new").Add(float64(n.New))
+	m.entered.WithLabelValues("known").Add(float64(n.Known))
+	m.entered.WithLabelValues("dead_again").Add(float64(n.DeadAgain))
+	m.entered.WithLabelValues("left").Add(float64(n.Left))
+}
+
+// Published counts publishes.
+func (m *Metrics) Published(ok, failed, refused int) {
+	m.published.WithLabelValues("ok").Add(float64(ok))
+	m.published.WithLabelValues("failed").Add(float64(failed))
+	m.published.WithLabelValues("refused").Add(float64(refused))
+}
+
+// Letters shows how many there are.
+func (m *Metrics) Letters(n map[ledger.State]int64) {
+	for _, state := range ledger.States() {
+		m.letters.WithLabelValues(string(state)).Set(float64(n[state]))
+	}
+}
+
+// LeftOff shows how many days nobody who searches finds.
+func (m *Metrics) LeftOff(days int64) { m.leftOff.Set(float64(days)) }
+
+// Unarchived shows how many closed dead letters wait for an archive.
+func (m *Metrics) Unarchived(letters int64) { m.unarchived.Set(float64(letters)) }
+
+// Unmarked shows how many edits the table does not tell of.
+func (m *Metrics) Unmarked(retries int64) { m.unmarked.Set(float64(retries)) }
+
+// Surplus shows what is not in the ledger.
+func (m *Metrics) Surplus(n ledger.SurplusSums) {
+	for _, state := range ledger.SurplusStates() {
+		m.surplus.WithLabelValues(string(state)).Set(float64(n.Letters[state]))
+	}
+	m.surplusOldest.mu.Lock()
+	defer m.surplusOldest.mu.Unlock()
+	m.surplusOldest.since = n.Oldest
+}
+
+// Forced counts what entered without room.
+func (m *Metrics) Forced(letters int) { m.forced.Add(float64(letters)) }
+
+// surplusAge shows since when something is not in the ledger.
+type surplusAge struct {
+	mu    sync.Mutex
+	since time.Time // zero: nothing is
+}
+
+var surplusAgeDesc = prometheus.NewDesc("docket_desk_surplus_oldest_seconds", "Age of the oldest range of dead letters that are in Kafka alone because their client brought too many; 0: there is none.", nil, nil)
+
+// Describe describes it.
+func (a *surplusAge) Describe(ch chan<- *prometheus.Desc) { ch <- surplusAgeDesc }
+
+// Collect shows it.
+func (a *surplusAge) Collect(ch chan<- prometheus.Metric) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	age := 0.0
+	if !a.since.IsZero() {
+		age = max(0, time.Since(a.since).Seconds())
+	}
+	ch <- prometheus.MustNewConstMetric(surplusAgeDesc, prometheus.GaugeValue, age)
+}
+
+// Held shows that a partition stands still.
+func (m *Metrics) Held(reason string) (release func()) {
+	m.hold.WithLabelValues(reason).Inc()
+	return sync.OnceFunc(func() { m.hold.WithLabelValues(reason).Dec() })
+}
+
+// Horizons shows them.
+func (m *Metrics) Horizons(lines []HorizonLine, good time.Duration) {
+	m.horizon.mu.Lock()
+	defer m.horizon.mu.Unlock()
+	m.horizon.lines, m.horizon.until = lines, time.Now().Add(good)
+}
+
+// horizonMetric shows the last look at the horizon for as long as it is good.
+type horizonMetric struct {
+	mu    sync.Mutex
+	lines []HorizonLine
+	until time.Time
+}
+
+var horizonDesc = prometheus.NewDesc("docket_desk_loss_horizon_seconds",
+	"Time until retention deletes a record that is nowhere but in its topic; +Inf: there is none; 0 or less: records are or were deleted unread. Absent where it is not known.",
+	[]string{"topic"}, nil)
+
+// Describe describes it.
+func (h *horizonMetric) Describe(ch chan<- *prometheus.Desc) { ch <- horizonDesc }
+
+// Collect shows a topic of which something is known.
+func (h *horizonMetric) Collect(ch chan<- prometheus.Metric) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := time.Now()
+	if now.After(h.until) {
+		return
+	}
+	for i := range h.lines {
+		if left, known := h.lines[i].left(now); known {
+			ch <- prometheus.MustNewConstMetric(horizonDesc, prometheus.GaugeValue, left, h.lines[i].Topic)
+		}
+	}
+}
+
+// left is how many seconds are left until something is lost.
+func (l *HorizonLine) left(now time.Time) (seconds float64, known bool) {
+	seconds = math.Inf(1)
+	switch {
+	case l.Error != "":
+		return 0, false
+	case !l.LossAt.IsZero():
+		seconds = l.LossAt.Sub(now).Seconds()
+	case l.Unread > 0 && !l.RetentionKnown:
+		return 0, false
+	}
+	if l.Gone > 0 {
+		seconds = min(seconds, 0)
+	}
+	return seconds, true
+}

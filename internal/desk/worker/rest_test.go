@@ -1,0 +1,48 @@
+package worker
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/rs/zerolog"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"docket/internal/desk/ledger"
+	"docket/internal/record/decision"
+	"docket/internal/record/envelope"
+)
+
+// TestRead_ARest: of each decision that shares a letter, what can be read is found; a record that is not a rest is one like any other.
+func TestRead_ARest(t *testing.T) {
+	t.Parallel()
+	in := NewIntake(IntakeConfig{MaxRecordBytes: 1 << 20, Actor: ledger.Actor{Name: "desk"}}, nil, nil, zerolog.Nop())
+	value := "[\n0,{\"decision_id\":\"a\",\"timestamp\":\"yesterday\"},\n{\"decision_id\":\"b\\u0000\",\"timestamp\":\"2026-01-01T00:00:00Z\"}," +
+		`{"decision_id":"c","timestamp":"2026-01-01T00:00:00Z","path":"p"}]`
+	for name, c := range map[string]struct {
+		value   string
+		refused int
+		want    string
+	}{
+		"array":        {value, 4, "2 a false,4 b\ufffd true,5 c true"},
+		"gzip":         {string(decision.Zip([]byte(value))), 4, "2 a false,4 b\ufffd true,5 c true"},
+		"lines":        {"\n{\"decision_id\":\"torn\"\n\n}", 2, "1 torn false"},
+		"another size": {value, 5, ""},
+		"no rest":      {`{"decision_id":"a","timestamp":"2026-01-01T00:00:00Z"}`, 1, ""},
+	} {
+		e := envelope.Open(&kgo.Record{Topic: "decision-logs", Partition: 1, Offset: 2})
+		r := e.Seal(envelope.Cause{Kind: envelope.Decode, Code: "wrong_type"}, envelope.Sealed{Topic: "dlq", Index: envelope.NoIndex, Value: []byte(c.value), Refused: c.refused})
+		var d decision.Decoder
+		l := in.read(&d, r)
+		var got []string
+		for _, h := range l.Held {
+			got = append(got, fmt.Sprintf("%d %s %v", h.Place, h.ID, !h.Time.IsZero()))
+		}
+		if strings.Join(got, ",") != c.want || (l.Refused > 0) != (c.want != "") || string(l.Value) != c.value {
+			t.Errorf("%s: %d decisions, %q, want %q", name, l.Refused, got, c.want)
+		}
+		if c.want != "" && (l.DecisionID != "" || l.Path != "") {
+			t.Errorf("%s: it claims %q of %q", name, l.DecisionID, l.Path)
+		}
+	}
+}

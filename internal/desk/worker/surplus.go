@@ -1,0 +1,436 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"docket/internal/desk/ledger"
+	"docket/internal/errclass"
+	"docket/internal/record/decision"
+)
+
+// SurplusConfig says how dead letters that were left in Kafka are followed.
+type SurplusConfig struct {
+	Holder     string        // of the duty: this desk
+	MaxEntered int           // letters of a client in an hour; 0: any number
+	Interval   time.Duration // between two looks; 0: 10 s
+	Lease      time.Duration // how long a desk that has died keeps the duty; 0: 2 min. A turn takes half of it
+	// Archive writes what is left of a range to one archive and proves it, from offset Next up to Last. read hands the letters out, in portions. It returns the
+	// name of the archive and how many letters the archive has; the name is empty where there were none. Archive is nil where the desk has no archive.
+	Archive  func(ctx context.Context, s *ledger.Surplus, read func(each func([]ledger.Letter) error) error) (archive string, letters int64, err error)
+	Observer Observer // nil: nobody
+}
+
+// SurplusBook is the ledger, as it is needed here. [ledger.Book] is one.
+type SurplusBook interface {
+	ledger.Growth
+	Duty(ctx context.Context, name, holder string, every, lease time.Duration) (mine bool, err error)
+	DutyDone(ctx context.Context, name, holder string) error
+}
+
+// SurplusTopics are the dead-letter topics, read from outside of any group.
+type SurplusTopics interface {
+	Retention(ctx context.Context, topic string) (Retention, error)
+	Starts(ctx context.Context, topic string) (map[int32]int64, error)
+	Ends(ctx context.Context, topic string) (map[int32]int64, error)
+	Scan(ctx context.Context, topic string, from, to map[int32]int64, each func(*kgo.Record) error) (map[int32]int64, error)
+}
+
+// Surplus enters dead letters that were left in Kafka: once their clients have room, and before Kafka deletes them whatever their clients have.
+type Surplus struct {
+	cfg    SurplusConfig
+	intake *Intake
+	book   SurplusBook
+	topics SurplusTopics
+	log    zerolog.Logger
+	told   map[int64]bool // ranges
+	trimAt time.Time
+}
+
+// NewSurplus makes one. Letters are read as intake reads them.
+func NewSurplus(cfg SurplusConfig, intake *Intake, book SurplusBook, topics SurplusTopics, log zerolog.Logger) *Surplus {
+	if cfg.Interval <= 0 {
+		cfg.Interval = 10 * time.Second
+	}
+	if cfg.Lease <= 0 {
+		cfg.Lease = 2 * time.Minute
+	}
+	cfg.Observer = observed(cfg.Observer)
+	return &Surplus{cfg: cfg, intake: intake, book: book, topics: topics, log: log, told: map[int64]bool{}}
+}
+
+const (
+	// One transaction takes at most surplusRecords letters of surplusBytes. After surplusOthers records of other clients the range moves on.
+	surplusRecords = 500
+	surplusBytes   = 8 << 20
+	surplusOthers  = 20_000
+	// mostRanges is how many open ranges are looked at.
+	mostRanges = 20_000
+	trimEvery  = time.Hour
+)
+
+// Run follows the ranges until ctx ends, and returns nil then.
+func (s *Surplus) Run(ctx context.Context) error {
+	t := trouble{log: s.log, work: "entering dead letters that were left in Kafka"}
+	for {
+		err := s.turn(ctx)
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // the desk stops, and an error of that does not count
+		}
+		pause := s.cfg.Interval
+		if err != nil {
+			t.failed(ctx, err)
+			pause = t.pause(s.cfg.Interval)
+		} else {
+			t.went()
+		}
+		if idle(ctx, pause) {
+			return nil
+		}
+	}
+}
+
+func (s *Surplus) turn(ctx context.Context) error {
+	if now := time.Now(); now.After(s.trimAt) {
+		if err := s.book.TrimSurplus(ctx); err != nil {
+			return err
+		}
+		s.trimAt = now.Add(trimEvery)
+	}
+	err := s.follow(ctx)
+	sums, sumErr := s.book.SurplusSums(ctx)
+	if sumErr == nil {
+		s.cfg.Observer.Surplus(sums)
+	}
+	return errors.Join(err, sumErr)
+}
+
+// follow goes through the open ranges, where it is this desk's turn: first those that Kafka deletes soon, then the oldest. What fails for one range
+// stops no other.
+func (s *Surplus) follow(ctx context.Context) error {
+	ranges, err := s.book.Surplus(ctx, false, mostRanges)
+	if err != nil || len(ranges) == 0 {
+		return err
+	}
+	// A tenth less: ticks are not exact.
+	mine, err := s.book.Duty(ctx, "surplus", s.cfg.Holder, s.cfg.Interval*9/10, s.cfg.Lease)
+	if err != nil || !mine {
+		return err
+	}
+	s.tell(ranges)
+	now := time.Now()
+	w := surplusWork{Surplus: s, end: now.Add(s.cfg.Lease / 2), full: map[string]bool{}, holds: map[string]held{}}
+	due := make([]dueRange, 0, len(ranges))
+	for i := range ranges {
+		r := &ranges[i]
+		if err := w.ask(ctx, r.Topic); err != nil {
+			return err
+		}
+		due = append(due, dueRange{r, nearLoss(r, w.holds[r.Topic].kept, now)})
+	}
+	slices.SortStableFunc(due, func(a, b dueRange) int { return cmp.Compare(order(a), order(b)) })
+	for _, d := range due {
+		if e := w.bring(ctx, d.Surplus, d.near); e != nil {
+			err = errors.Join(err, e)
+		}
+		if ctx.Err() != nil || time.Now().After(w.end) {
+			break
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if err = s.book.DutyDone(ctx, "surplus", s.cfg.Holder); errors.Is(err, ledger.ErrLost) { // it took longer than the lease, and is done all the same
+		return nil
+	}
+	return err
+}
+
+// dueRange is a range, and whether Kafka deletes it soon.
+type dueRange struct {
+	*ledger.Surplus
+	near bool
+}
+
+// order is 0 for what is in a hurry.
+func order(d dueRange) int {
+	switch {
+	case d.near:
+		return 0
+	case d.OrderedBy != "":
+		return 1
+	}
+	return 2
+}
+
+// tell tells of each range once.
+func (s *Surplus) tell(ranges []ledger.Surplus) {
+	for i := range ranges {
+		r := &ranges[i]
+		if s.told[r.ID] {
+			continue
+		}
+		s.told[r.ID] = true
+		s.named(s.log.Warn(), r).Int64("letters", r.Open()).
+			Str("hint", "docket dlq surplus lists what is in Kafka alone; it enters later, at DOCKET_DESK_MAX_ENTERED an hour").Msg("dead letters left in Kafka")
+	}
+	if len(s.told) > 2*mostRanges {
+		clear(s.told)
+	}
+}
+
+func (s *Surplus) named(e *zerolog.Event, r *ledger.Surplus) *zerolog.Event {
+	return e.Int64("range", r.ID).Str("topic", r.Topic).Int32("partition", r.Partition).Int64("first_offset", r.First).Int64("last_offset", r.Last).Str("client", r.Client)
+}
+
+// nearLoss says whether retention comes close to a range: within a day, or a quarter of the retention where that is less. Where nobody knows when
+// records are deleted it may be any moment.
+func nearLoss(r *ledger.Surplus, kept Retention, now time.Time) bool {
+	switch {
+	case !kept.Known || kept.Bytes > 0:
+		return true
+	case kept.Time < 0:
+		return false
+	}
+	since := r.FirstAt
+	if r.LeftAt.Before(since) { // a producer's clock is anybody's
+		since = r.LeftAt
+	}
+	return !now.Before(since.Add(kept.Time - min(24*time.Hour, kept.Time/4)))
+}
+
+// surplusWork is one turn of the duty.
+type surplusWork struct {
+	*Surplus
+	end  time.Time
+	full map[string]bool // clients without room
+	// holds is what Kafka holds of a topic. It was asked after the ranges were listed, so a range ends before the topic does.
+	holds map[string]held
+}
+
+// held is what Kafka holds of a topic, and for how long.
+type held struct {
+	kept         Retention
+	starts, ends map[int32]int64
+}
+
+func (w *surplusWork) ask(ctx context.Context, topic string) (err error) {
+	if _, asked := w.holds[topic]; asked {
+		return nil
+	}
+	var h held
+	if h.kept, err = w.topics.Retention(ctx, topic); err != nil {
+		return fmt.Errorf("retention of topic %s: %w", topic, err)
+	}
+	if h.starts, err = w.topics.Starts(ctx, topic); err != nil {
+		return err
+	}
+	if h.ends, err = w.topics.Ends(ctx, topic); err != nil {
+		return err
+	}
+	w.holds[topic] = h
+	return nil
+}
+
+// Reasons to read no further in a range.
+var (
+	errNoRoom  = errors.New("the client has no room")
+	errTimeOut = errors.New("the turn is over")
+)
+
+// bring brings a range on.
+func (w *surplusWork) bring(ctx context.Context, r *ledger.Surplus, near bool) error {
+	end, err := w.bounds(ctx, r, near)
+	if err != nil || r.Next > r.Last {
+		return lostIsFine(err)
+	}
+	anyway := near || r.OrderedBy != ""
+	if !anyway && (w.full[r.Client] || w.cfg.MaxEntered > 0 && r.Growth >= int64(w.cfg.MaxEntered)) {
+		return nil
+	}
+	if near && w.cfg.Archive != nil && r.OrderedBy == "" && end > r.Last {
+		if done, err := w.archive(ctx, r); done || ctx.Err() != nil || errors.Is(err, ledger.ErrLost) {
+			return lostIsFine(err)
+		}
+	}
+	late := &lateRange{w: w, r: r, anyway: anyway, forced: near && r.OrderedBy == ""}
+	err = late.enter(ctx, end)
+	switch {
+	case late.entered > 0 && late.forced:
+		w.cfg.Observer.Forced(late.entered)
+		w.named(w.log.Error(), r).Int("letters", late.entered).
+			Str("hint", "set DOCKET_ARCHIVE_TO for the desk, or a longer retention.ms: Kafka was about to delete them").Msg("dead letters entered beyond the cap")
+	case late.entered > 0:
+		w.named(w.log.Info(), r).Int("letters", late.entered).Msg("dead letters entered late")
+	}
+	if errors.Is(err, errNoRoom) {
+		w.full[r.Client] = true
+		return nil
+	}
+	if errors.Is(err, errTimeOut) {
+		return nil
+	}
+	return lostIsFine(err)
+}
+
+// lostIsFine is nil where another desk was faster.
+func lostIsFine(err error) error {
+	if errors.Is(err, ledger.ErrLost) {
+		return nil
+	}
+	return err
+}
+
+// bounds moves a range behind what Kafka has deleted, and says up to which offset Kafka has it. A topic that ends before it was made again, or cut:
+// that is a loss only once its records could not be there any more.
+func (w *surplusWork) bounds(ctx context.Context, r *ledger.Surplus, near bool) (end int64, err error) {
+	holds := w.holds[r.Topic]
+	if start := min(holds.starts[r.Partition], r.Last+1); start > r.Next {
+		w.named(w.log.Error(), r).Int64("deleted_before", start).
+			Str("hint", "retention deleted them before they were entered or archived; docket dlq surplus counts them").Msg("dead letters deleted by Kafka")
+		if err := w.pass(ctx, r, ledger.Portion{ID: r.ID, From: r.Next, To: start}, nil); err != nil {
+			return 0, err
+		}
+	}
+	end, there := holds.ends[r.Partition]
+	if !there {
+		return 0, unnamed(r)
+	}
+	if end <= r.Last && !near {
+		return 0, fmt.Errorf("topic %s ends at %d in partition %d, before dead letters that were left there up to %d", r.Topic, end, r.Partition, r.Last)
+	}
+	return min(end, r.Last+1), nil
+}
+
+// unnamed is the error where an answer of Kafka leaves the partition of a range out. That says nothing about its records.
+func unnamed(r *ledger.Surplus) error {
+	return fmt.Errorf("read topic %s: Kafka did not name partition %d", r.Topic, r.Partition)
+}
+
+// pass enters a portion and moves the range on.
+func (w *surplusWork) pass(ctx context.Context, r *ledger.Surplus, p ledger.Portion, added *int) error {
+	count, done, err := w.intake.late(ctx, w.book, p)
+	if err != nil {
+		return err
+	}
+	r.Next = done.Next
+	if added != nil {
+		*added += count.New + count.DeadAgain
+	}
+	w.lost(r, done.Lost)
+	if done.Next < p.To {
+		return errNoRoom
+	}
+	return nil
+}
+
+// lost tells of a loss.
+func (w *surplusWork) lost(r *ledger.Surplus, letters int64) {
+	if letters > 0 {
+		w.named(w.log.Error(), r).Int64("letters", letters).Str("hint", "see docs/runbook.md, DocketSurplusLost").Msg("dead letters lost")
+	}
+}
+
+// portions reads a range from Next up to an offset and hands out the letters of its client: so many at a time, and each time the offset up to which all were
+// read. They may be none.
+func (w *surplusWork) portions(ctx context.Context, r *ledger.Surplus, end int64, each func(letters []ledger.Letter, to int64) error) error {
+	var letters []ledger.Letter
+	var d decision.Decoder
+	bytes, others := 0, 0
+	hand := func(to int64) error {
+		err := each(letters, to)
+		letters, bytes, others = nil, 0, 0
+		return err
+	}
+	from := r.Next
+	began, err := w.topics.Scan(ctx, r.Topic, map[int32]int64{r.Partition: from}, map[int32]int64{r.Partition: end}, func(rec *kgo.Record) error {
+		l := w.intake.read(&d, rec)
+		if !l.ClaimedBy(r.Client) {
+			if others++; others < surplusOthers {
+				return nil
+			}
+			return hand(rec.Offset + 1)
+		}
+		letters, bytes = append(letters, l), bytes+len(rec.Value)+len(rec.Key)
+		if len(letters) < surplusRecords && bytes < surplusBytes {
+			return nil
+		}
+		return hand(rec.Offset + 1)
+	})
+	if err != nil {
+		return err
+	}
+	if _, read := began[r.Partition]; !read {
+		return unnamed(r)
+	}
+	return hand(r.Last + 1)
+}
+
+// archive writes what is left of a range to an archive, and closes it, where there is anything left.
+func (w *surplusWork) archive(ctx context.Context, r *ledger.Surplus) (done bool, err error) {
+	name, letters, err := w.cfg.Archive(ctx, r, func(each func([]ledger.Letter) error) error {
+		return w.portions(ctx, r, r.Last+1, func(letters []ledger.Letter, _ int64) error { return each(letters) })
+	})
+	var lost int64
+	if err == nil && name == "" {
+		return false, nil
+	}
+	if err == nil {
+		lost, err = w.book.ArchivedSurplus(ctx, r.ID, r.Next, r.Last, name, letters)
+	}
+	if err != nil {
+		if ctx.Err() == nil && !errors.Is(err, ledger.ErrLost) {
+			w.named(w.log.Error(), r).Err(err).Str("hint", "they enter the ledger now: Kafka is about to delete them").Msg("dead letters not archived")
+		}
+		return false, err
+	}
+	w.named(w.log.Warn(), r).Int64("letters", letters).Str("archive", name).Str("hint", "docket restore --dead-letters brings them into the ledger").Msg("dead letters archived from Kafka")
+	w.lost(r, lost)
+	return true, nil
+}
+
+// lateRange enters a range.
+type lateRange struct {
+	w       *surplusWork
+	r       *ledger.Surplus
+	anyway  bool
+	forced  bool
+	entered int
+}
+
+func (l *lateRange) enter(ctx context.Context, end int64) error {
+	return l.w.portions(ctx, l.r, end, func(letters []ledger.Letter, to int64) error {
+		if time.Now().After(l.w.end) {
+			return errTimeOut
+		}
+		return l.put(ctx, letters, to)
+	})
+}
+
+// put enters letters together, or one by one where the ledger refuses one of them for its own sake.
+func (l *lateRange) put(ctx context.Context, letters []ledger.Letter, to int64) error {
+	portion := func(letters []ledger.Letter, to int64) error {
+		return l.w.pass(ctx, l.r, ledger.Portion{ID: l.r.ID, From: l.r.Next, To: to, Letters: letters, Anyway: l.anyway}, &l.entered)
+	}
+	err := portion(letters, to)
+	if err == nil || errclass.Classify(err).Class != errclass.Data {
+		return err
+	}
+	for i := range letters {
+		at := letters[i].Found.Offset + 1
+		if i == len(letters)-1 {
+			at = to
+		}
+		if err = l.w.intake.reduced(letters[i], func(one ledger.Letter) error { return portion([]ledger.Letter{one}, at) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}

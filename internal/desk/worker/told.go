@@ -1,0 +1,59 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"docket/internal/desk/ledger"
+	"docket/internal/desk/notify"
+)
+
+// telling says why an alert is told.
+type telling uint8
+
+const (
+	firstTime telling = iota
+	stillSo           // it was told, and Repeat has passed
+	muchWorse         // it was told, and has doubled since
+)
+
+// alarm tells an alert, holds it back for repeat, or takes it back. level is how bad it is, 0: not at all.
+func (a *Alerts) alarm(ctx context.Context, now time.Time, key string, level int64, repeat time.Duration, alert func(telling) notify.Message, resolved func() notify.Message) error {
+	name := "alert:" + key
+	text, at, err := a.remembered(ctx, name)
+	if err != nil {
+		return err
+	}
+	told, _ := strconv.ParseInt(text, 10, 64) // what nobody can read was not told
+	why := firstTime
+	switch {
+	case level == 0 && told == 0:
+		return nil
+	case level == 0:
+		m := resolved()
+		m.Kind, m.Key, m.Severity = notify.Resolved, key, notify.Info
+		a.to.Send(m)
+		return a.book.Remember(ctx, name, "")
+	case told == 0:
+	case level >= 2*told:
+		why = muchWorse
+	case now.Sub(at) >= repeat:
+		why = stillSo
+	default:
+		return nil
+	}
+	m := alert(why)
+	m.Kind, m.Key = notify.Alert, key
+	a.to.Send(m)
+	return a.book.Remember(ctx, name, strconv.FormatInt(level, 10))
+}
+
+func (a *Alerts) remembered(ctx context.Context, name string) (string, time.Time, error) {
+	text, at, err := a.book.Remembered(ctx, name)
+	if errors.Is(err, ledger.ErrNotFound) {
+		return "", time.Time{}, nil
+	}
+	return text, at, err
+}

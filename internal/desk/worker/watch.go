@@ -1,0 +1,241 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"docket/internal/desk/ledger"
+	"docket/internal/errclass"
+	"docket/internal/record/decision"
+)
+
+// WatchConfig says how published retries are looked for.
+type WatchConfig struct {
+	Interval       time.Duration // between two looks at what is awaited, and before the second look for a retry; 0: 250 ms
+	MaxPause       time.Duration // longest between two looks for one retry, which double; 0: 30 s
+	MaxRecordBytes int64         // of a value after gunzip
+}
+
+// watchBatch is how many retries are looked for at a time: each comes with its whole value.
+const watchBatch = 200
+
+// lookupBatch is how many decisions are looked up together.
+const lookupBatch = 1000
+
+// watchBytes bounds the decisions that are in memory at a time, inflated; those of the last record may exceed it.
+const watchBytes = 16 << 20
+
+// Watcher learns which retries are stored, from the table alone: the consumer does not tell, and is not asked to. Those that
+// end dead come in through the [Intake].
+type Watcher struct {
+	cfg    WatchConfig
+	ledger ledger.Watch
+	table  Table
+	actor  ledger.Actor
+	log    zerolog.Logger
+}
+
+// NewWatcher makes a watcher.
+func NewWatcher(cfg WatchConfig, l ledger.Watch, table Table, actor ledger.Actor, log zerolog.Logger) *Watcher {
+	if cfg.Interval <= 0 {
+		cfg.Interval = 250 * time.Millisecond
+	}
+	if cfg.MaxPause <= 0 {
+		cfg.MaxPause = 30 * time.Second
+	}
+	return &Watcher{cfg: cfg, ledger: l, table: table, actor: actor, log: log}
+}
+
+// Run looks until ctx ends, and returns nil then.
+func (w *Watcher) Run(ctx context.Context) error {
+	t := trouble{log: w.log, work: "looking for the rows of retried records"}
+	for {
+		looked, err := w.round(ctx)
+		pause := w.cfg.Interval
+		switch {
+		case err != nil:
+			t.failed(ctx, err)
+			pause = t.pause(pause)
+		case looked == watchBatch:
+			t.went()
+			pause = 0
+		default:
+			t.went()
+		}
+		if idle(ctx, pause) {
+			return nil
+		}
+	}
+}
+
+// round looks once for all that are due, up to a batch, and says how many that were.
+func (w *Watcher) round(ctx context.Context) (looked int, err error) {
+	awaited, err := w.ledger.Awaited(ctx, watchBatch)
+	if err != nil {
+		return 0, err
+	}
+	looks := make([]look, len(awaited))
+	for from := 0; from < len(awaited); {
+		to, bytes := from, 0
+		for ; to < len(awaited) && bytes < watchBytes; to++ {
+			looks[to] = w.plan(awaited[to])
+			bytes += looks[to].bytes
+		}
+		if err := w.find(ctx, looks[from:to]); err != nil {
+			return 0, err
+		}
+		for ; from < to; from++ {
+			looks[from].forget()
+		}
+	}
+	var stored []int64
+	var why []string
+	again := map[time.Duration][]int64{}
+	for i, a := range awaited {
+		if at := looks[i].why(); at != "" {
+			stored, why = append(stored, a.ID), append(why, at)
+			continue
+		}
+		pause := doubling(w.cfg.Interval, w.cfg.MaxPause, a.Looks)
+		again[pause] = append(again[pause], a.ID)
+	}
+	for pause, ids := range again {
+		if err := w.ledger.LookAgain(ctx, ids, pause); err != nil {
+			return 0, err
+		}
+	}
+	return len(awaited), w.stored(ctx, stored, why)
+}
+
+// stored ends retries together, or one by one where that is refused for the sake of one of them.
+func (w *Watcher) stored(ctx context.Context, ids []int64, why []string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	err := w.ledger.Stored(ctx, ids, why, w.actor)
+	if len(ids) == 1 || errclass.Classify(err).Class != errclass.Data {
+		return err
+	}
+	var last error
+	for i := range ids {
+		if err := w.ledger.Stored(ctx, ids[i:i+1], why[i:i+1], w.actor); err != nil {
+			last = err
+		}
+	}
+	return last
+}
+
+// look is what has to be found of one retried record.
+type look struct {
+	parts  int      // decisions in it; 0: nothing that could be found
+	sought []Sought // those that are no dead letters of their own, until they were looked up
+	wanted int      // how many these are
+	bytes  int      // of these
+	rows   int      // of these, found with an equal payload
+	first  Found    // of the first of these
+}
+
+// plan says what to look for. A value that does not read, or a decision of it that does not and is no dead letter of its own
+// yet, is left alone: that is still to come as one.
+func (w *Watcher) plan(a ledger.Awaited) look {
+	return planned(a.Value, a.Children, w.cfg.MaxRecordBytes)
+}
+
+func planned(value []byte, children []int, maxBytes int64) look {
+	read, refused := decodeSafely(value, maxBytes)
+	if refused {
+		return look{}
+	}
+	l := look{parts: len(read.Parts)}
+	for i := range read.Parts {
+		p := &read.Parts[i]
+		switch {
+		case slices.Contains(children, p.Index):
+		case p.Err != nil:
+			return look{}
+		default:
+			l.sought = append(l.sought, Sought{ID: p.Log.ID, Time: p.Log.Time, Raw: p.Log.Came()})
+			l.bytes += len(p.Log.Came())
+		}
+	}
+	l.wanted = len(l.sought)
+	return l
+}
+
+// forget lets go of the decisions.
+func (l *look) forget() { l.sought = nil }
+
+// find looks up the decisions of many retries together.
+func (w *Watcher) find(ctx context.Context, looks []look) error {
+	type of struct{ look, n int }
+	var sought []Sought
+	var whose []of
+	flush := func() error {
+		found, err := w.table.Lookup(ctx, sought)
+		if err != nil {
+			return err
+		}
+		equal := make([]bool, len(sought))
+		for _, f := range found {
+			if !f.Equal || equal[f.N] {
+				continue
+			}
+			equal[f.N] = true
+			l := &looks[whose[f.N].look]
+			if l.rows++; whose[f.N].n == 0 {
+				l.first = f
+			}
+		}
+		sought, whose = sought[:0], whose[:0]
+		return nil
+	}
+	for i := range looks {
+		for n, s := range looks[i].sought {
+			sought, whose = append(sought, s), append(whose, of{i, n})
+			if len(sought) == lookupBatch {
+				if err := flush(); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	if len(sought) == 0 {
+		return nil
+	}
+	return flush()
+}
+
+// why says in one line where the rows are, or nothing while not every decision has its row or is a dead letter of its own.
+func (l *look) why() string {
+	if l.parts == 0 || l.rows < l.wanted {
+		return ""
+	}
+	return storedWhy(l.parts, l.rows, l.first)
+}
+
+func storedWhy(decisions, rows int, first Found) string {
+	switch {
+	case decisions == 1 && rows == 1:
+		return fmt.Sprintf("row of %s/%d/%d", first.Topic, first.Partition, first.Offset)
+	case decisions == rows:
+		return fmt.Sprintf("all of %d decisions are rows, the first of %s/%d/%d", decisions, first.Topic, first.Partition, first.Offset)
+	case decisions-rows == 1:
+		return fmt.Sprintf("%d of %d decisions are rows, 1 is a dead letter of its own", rows, decisions)
+	}
+	return fmt.Sprintf("%d of %d decisions are rows, %d are dead letters of their own", rows, decisions, decisions-rows)
+}
+
+// decodeSafely reads a value; a panic of the decoder is a refusal, as for the consumer.
+func decodeSafely(value []byte, maxBytes int64) (read decision.Record, refused bool) {
+	defer func() {
+		if recover() != nil {
+			refused = true
+		}
+	}()
+	read, err := decision.Decode(value, maxBytes)
+	return read, err != nil
+}

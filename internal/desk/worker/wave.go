@@ -1,0 +1,102 @@
+package worker
+
+import (
+	"context"
+	"errors"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"docket/internal/desk/ledger"
+)
+
+// keyLine is what keeps its order: the records of a topic that have one key.
+type keyLine struct{ topic, key string }
+
+// lineOf says in which line a row stands; a record without a key is in none.
+func lineOf(s ledger.Sending) (l keyLine, inOne bool) {
+	return keyLine{s.Topic, string(s.Key)}, s.Key != nil
+}
+
+// nextWave takes the first row of every line, and all that are in none.
+func nextWave(rows []ledger.Sending) (wave, rest []ledger.Sending) {
+	going := map[keyLine]bool{}
+	for _, s := range rows {
+		l, inOne := lineOf(s)
+		if inOne && going[l] {
+			rest = append(rest, s)
+			continue
+		}
+		if inOne {
+			going[l] = true
+		}
+		wave = append(wave, s)
+	}
+	return wave, rest
+}
+
+// without is rows without those of the lines that stand behind a failed one.
+func without(rows, failed []ledger.Sending) []ledger.Sending {
+	stuck := map[keyLine]bool{}
+	for _, s := range failed {
+		if l, inOne := lineOf(s); inOne {
+			stuck[l] = true
+		}
+	}
+	var free []ledger.Sending
+	for _, s := range rows { // each is in a line: the others went with the first wave
+		if l, _ := lineOf(s); !stuck[l] {
+			free = append(free, s)
+		}
+	}
+	return free
+}
+
+// Codes of records that Kafka did not take.
+const (
+	codeTooLarge     = "too_large"
+	codeTopicMissing = "topic_missing"
+	codeNotAllowed   = "not_allowed"
+	codeUnanswered   = "unanswered"
+	codeUnreachable  = "unreachable"
+	codeForeignTopic = "foreign_topic"
+	codeOther        = "other"
+)
+
+var refusalCodes = []struct {
+	err  error
+	code string
+}{
+	{ErrForeignTopic, codeForeignTopic},
+	{kerr.MessageTooLarge, codeTooLarge},
+	{kerr.RecordListTooLarge, codeTooLarge},
+	{kerr.UnknownTopicOrPartition, codeTopicMissing},
+	{kerr.UnknownTopicID, codeTopicMissing},
+	{kerr.TopicAuthorizationFailed, codeNotAllowed},
+	{kerr.ClusterAuthorizationFailed, codeNotAllowed},
+	{kerr.SaslAuthenticationFailed, codeNotAllowed},
+	{kerr.UnsupportedSaslMechanism, codeNotAllowed},
+	{kerr.IllegalSaslState, codeNotAllowed},
+	{kerr.PolicyViolation, codeNotAllowed},
+	{ErrUnanswered, codeUnanswered},
+	{context.DeadlineExceeded, codeUnanswered},
+	{kerr.RequestTimedOut, codeUnanswered},
+	{kerr.NotEnoughReplicas, codeUnanswered},
+	{kerr.NotEnoughReplicasAfterAppend, codeUnanswered},
+	{kerr.NetworkException, codeUnreachable},
+	{kerr.BrokerNotAvailable, codeUnreachable},
+	{kerr.LeaderNotAvailable, codeUnreachable},
+	{kerr.NotLeaderForPartition, codeUnreachable},
+}
+
+// codeOf is one word for why Kafka did not take a record. What no broker said at all is the way to them.
+func codeOf(err error) string {
+	for _, c := range refusalCodes {
+		if errors.Is(err, c.err) {
+			return c.code
+		}
+	}
+	if told := (*kerr.Error)(nil); errors.As(err, &told) {
+		return codeOther
+	}
+	return codeUnreachable
+}

@@ -1,0 +1,333 @@
+package archive_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"docket/internal/history/archive"
+)
+
+// book is a ledger of letters that were closed on one day.
+type book struct {
+	letters map[string]*closed
+	note    error // of the next Note
+	onRead  func()
+	taken   bool
+}
+
+type closed struct{ value, in string }
+
+func (b *book) line(id string) []byte {
+	line, _ := json.Marshal(map[string]string{"dead_letter_id": id, "value": b.letters[id].value})
+	return line
+}
+
+func (b *book) waiting() (ids []string) {
+	for _, id := range slices.Sorted(maps.Keys(b.letters)) {
+		if b.letters[id].in == "" {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+func (b *book) Days(context.Context, archive.Day) ([]archive.LettersHeld, error) { return nil, nil }
+
+func (b *book) Open(context.Context, archive.Day) (archive.LettersSession, error) {
+	if b.taken {
+		return nil, archive.ErrBusy
+	}
+	b.taken = true
+	return bookDay{b}, nil
+}
+
+type bookDay struct{ *book }
+
+var bookColumns = []archive.Column{{Name: "dead_letter_id", Type: "text"}, {Name: "value", Type: "text"}}
+
+func (d bookDay) Close()                    { d.taken = false }
+func (d bookDay) Columns() []archive.Column { return bookColumns }
+func (d bookDay) Source(context.Context) (archive.Source, error) {
+	return archive.Source{ID: "3f9a2c"}, nil
+}
+func (d bookDay) Waiting(context.Context) (int64, error) { return int64(len(d.waiting())), nil }
+
+func (d bookDay) Read(_ context.Context, each func([]byte) error) error {
+	for _, id := range d.waiting() {
+		if err := each(d.line(id)); err != nil {
+			return err
+		}
+	}
+	if d.onRead != nil {
+		d.onRead()
+	}
+	return nil
+}
+
+func idOf(line []byte) string {
+	var l struct {
+		ID string `json:"dead_letter_id"`
+	}
+	_ = json.Unmarshal(line, &l)
+	return l.ID
+}
+
+func (d bookDay) Note(_ context.Context, name, _ string, lines [][]byte) (n int64, err error) {
+	if err := d.note; err != nil {
+		d.note = nil
+		return 0, err
+	}
+	for _, line := range lines {
+		id := idOf(line)
+		if l := d.letters[id]; l != nil && l.in == "" && sha256.Sum256(d.line(id)) == sha256.Sum256(line) {
+			l.in = name
+			n++
+		}
+	}
+	return n, nil
+}
+
+func (d bookDay) Load(_ context.Context, name, _ string, _ []archive.Column, lines [][]byte) (l archive.LettersLoaded, err error) {
+	for _, line := range lines {
+		var letter struct{ Value string }
+		if err := json.Unmarshal(line, &letter); err != nil {
+			return l, err
+		}
+		id := idOf(line)
+		switch have := d.letters[id]; {
+		case id == "swallowed":
+		case have == nil:
+			d.letters[id] = &closed{letter.Value, name}
+			l.Stored++
+		case have.value == letter.Value:
+			l.Equal++
+		default:
+			l.Differs++
+			l.Conflicts = append(l.Conflicts, id)
+		}
+	}
+	return l, nil
+}
+
+var lettersDay, _ = archive.ParseDay("2026-08-01")
+
+func carrying(t *testing.T, ids ...string) (*archive.LettersCarrier, *book, string) {
+	t.Helper()
+	b := &book{letters: map[string]*closed{}}
+	for _, id := range ids {
+		b.letters[id] = &closed{value: "of " + id}
+	}
+	dir := t.TempDir()
+	return &archive.LettersCarrier{Table: b, Shelf: archive.Dir(dir), By: "mara", Now: time.Now, PartRows: 2}, b, dir
+}
+
+func manifests(t *testing.T, c *archive.LettersCarrier) []*archive.Manifest {
+	t.Helper()
+	all, err := archive.Whole(t.Context(), c.Shelf, archive.LettersName, &lettersDay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestLetters_ThereAndBack(t *testing.T) {
+	t.Parallel()
+	c, b, _ := carrying(t, "a", "b", "c", "d", "e")
+	done, err := c.Archive(t.Context(), lettersDay)
+	if err != nil || done.Letters != 5 || done.Files != 3 || len(done.Archives) != 1 || done.Reused || len(b.waiting()) != 0 {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	if again, err := c.Archive(t.Context(), lettersDay); err != nil || again.Letters != 0 || len(again.Archives) != 0 || len(manifests(t, c)) != 1 {
+		t.Fatalf("again: %+v, %v", again, err)
+	}
+	delete(b.letters, "a")
+	delete(b.letters, "e") // the last of the last file
+	b.letters["b"].value = "another"
+	back, err := c.Restore(t.Context(), lettersDay)
+	if err != nil || back.Lines != 5 || back.Stored != 2 || back.Equal != 2 || back.Differs != 1 || !slices.Equal(back.Conflicts, []string{"b"}) {
+		t.Fatalf("%+v, %v", back, err)
+	}
+	if b.letters["e"].value != "of e" || b.letters["e"].in != done.Archives[0] || b.letters["b"].value != "another" || b.taken {
+		t.Errorf("%+v, %+v, taken %v", b.letters["e"], b.letters["b"], b.taken)
+	}
+}
+
+// TestLetters_KilledBeforeTheLedgerKnew: what is on the shelf is not written a second time.
+func TestLetters_KilledBeforeTheLedgerKnew(t *testing.T) {
+	t.Parallel()
+	c, b, _ := carrying(t, "a", "b")
+	b.note = errors.New("killed")
+	if _, err := c.Archive(t.Context(), lettersDay); err == nil || len(b.waiting()) != 2 || len(manifests(t, c)) != 1 {
+		t.Fatalf("%v, %v", err, b.waiting())
+	}
+	b.letters["c"] = &closed{value: "closed since"}
+	done, err := c.Archive(t.Context(), lettersDay)
+	if err != nil || done.Letters != 3 || !done.Reused || len(done.Archives) != 2 || len(b.waiting()) != 0 {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	all := manifests(t, c)
+	if len(all) != 2 || all[0].Rows != 2 || all[1].Rows != 1 || b.letters["a"].in != all[0].Name() || b.letters["c"].in != all[1].Name() {
+		t.Errorf("%+v", all)
+	}
+}
+
+// TestLetters_ChangedMeanwhile: an archive that says something else of a letter is no archive of it.
+func TestLetters_ChangedMeanwhile(t *testing.T) {
+	t.Parallel()
+	c, b, _ := carrying(t, "a", "b")
+	b.onRead = func() { b.letters["b"].value, b.onRead = "changed by hand", nil }
+	var cannot *archive.CannotError
+	if _, err := c.Archive(t.Context(), lettersDay); !errors.As(err, &cannot) || b.letters["b"].in != "" || b.letters["a"].in == "" {
+		t.Fatalf("%v, %+v", err, b.letters["b"])
+	}
+	done, err := c.Archive(t.Context(), lettersDay)
+	if err != nil || done.Letters != 1 || len(manifests(t, c)) != 2 || b.letters["b"].in != manifests(t, c)[1].Name() {
+		t.Fatalf("%+v, %v", done, err)
+	}
+}
+
+// harmed is a shelf that gives one file back otherwise than it was stored.
+type harmed struct {
+	archive.Shelf
+	how func(name string, b []byte) []byte
+}
+
+func (h *harmed) Get(ctx context.Context, name string) (io.ReadCloser, error) {
+	r, err := h.Shelf.Get(ctx, name)
+	if err != nil || strings.HasSuffix(name, ".json") {
+		return r, err
+	}
+	b, err := io.ReadAll(r)
+	return io.NopCloser(strings.NewReader(string(h.how(name, b)))), errors.Join(err, r.Close())
+}
+
+// TestLetters_WhatIsNotReadBackIsNotArchived: the last file of an archive is damaged, and no letter of any of its files counts.
+func TestLetters_WhatIsNotReadBackIsNotArchived(t *testing.T) {
+	t.Parallel()
+	var ids []string
+	for n := range 2500 {
+		ids = append(ids, fmt.Sprintf("a%04d", n))
+	}
+	c, b, _ := carrying(t, ids...)
+	c.PartRows = 2200 // two portions of the first file are read before the second one is
+	whole := c.Shelf
+	c.Shelf = &harmed{whole, func(name string, b []byte) []byte {
+		if strings.Contains(name, ".0002.") {
+			b = slices.Clone(b)
+			b[len(b)/2] ^= 1
+		}
+		return b
+	}}
+	var broken *archive.BrokenError
+	if _, err := c.Archive(t.Context(), lettersDay); !errors.As(err, &broken) || len(b.waiting()) != 2500 {
+		t.Fatalf("%v, %v", err, len(b.waiting()))
+	}
+	if _, err := c.Restore(t.Context(), lettersDay); !errors.As(err, &broken) {
+		t.Fatalf("restored: %v", err)
+	}
+	// What is broken is passed over, and all of it archived again.
+	c.Shelf = &harmed{whole, func(name string, b []byte) []byte {
+		if strings.Contains(name, "-001-") {
+			return b[:len(b)-1]
+		}
+		return b
+	}}
+	if done, err := c.Archive(t.Context(), lettersDay); err != nil || done.Letters != 2500 || done.Reused || !strings.Contains(done.Archives[0], "-002-") {
+		t.Fatalf("%+v, %v", done, err)
+	}
+}
+
+// TestLetters_LeftoversGo: what a killed run wrote without a manifest is no archive.
+func TestLetters_LeftoversGo(t *testing.T) {
+	t.Parallel()
+	c, _, dir := carrying(t, "a")
+	mine, others := "dead_letters-2026-08-01-001-3f9a2c-00000001.0001.jsonl.gz", "dead_letters-2026-08-01-001-aaaaaa-00000001.0001.jsonl.gz"
+	for _, name := range []string{mine, others} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("half"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	done, err := c.Archive(t.Context(), lettersDay)
+	if err != nil || !strings.HasPrefix(done.Archives[0], "dead_letters-2026-08-01-002-3f9a2c-") {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, mine)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the leftover is there: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, others)); err != nil {
+		t.Errorf("another database's is gone: %v", err)
+	}
+}
+
+func TestLetters_Refusals(t *testing.T) {
+	t.Parallel()
+	c, b, _ := carrying(t, "swallowed", "b")
+	var cannot *archive.CannotError
+	if _, err := c.Archive(t.Context(), archive.DayOf(time.Now().AddDate(0, 0, -1))); !errors.As(err, &cannot) {
+		t.Errorf("yesterday: %v", err)
+	}
+	if _, err := c.Restore(t.Context(), lettersDay); !errors.Is(err, archive.ErrNone) {
+		t.Errorf("nothing there: %v", err)
+	}
+	if _, err := c.Archive(t.Context(), lettersDay); err != nil {
+		t.Fatal(err)
+	}
+	clear(b.letters)
+	if done, err := c.Restore(t.Context(), lettersDay); !errors.As(err, &cannot) || !strings.Contains(fmt.Sprint(err), "of 2 dead letters 1 are in the ledger") {
+		t.Errorf("%+v, %v", done, err)
+	}
+	b.taken = true
+	if _, err := c.Archive(t.Context(), lettersDay); !errors.Is(err, archive.ErrBusy) {
+		t.Errorf("taken: %v", err)
+	}
+}
+
+// TestLetters_Keep: letters that are in no ledger are in an archive once it was read back, and come back as others do.
+func TestLetters_Keep(t *testing.T) {
+	t.Parallel()
+	c, b, _ := carrying(t, "closed")
+	lines := func(ids ...string) func(func([]byte) error) error {
+		return func(each func([]byte) error) error {
+			for _, id := range ids {
+				if err := each(fmt.Appendf(nil, `{"dead_letter_id":%q,"value":"of %s"}`, id, id)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+	name, n, err := c.Keep(t.Context(), lettersDay, lines("x", "y", "z"))
+	if err != nil || n != 3 || len(manifests(t, c)) != 1 || manifests(t, c)[0].Name() != name || b.taken {
+		t.Fatalf("%q, %d, %v, taken %v", name, n, err, b.taken)
+	}
+	if name, n, err := c.Keep(t.Context(), lettersDay, lines()); name != "" || n != 0 || err != nil || len(manifests(t, c)) != 1 {
+		t.Errorf("of none: %q, %d, %v", name, n, err)
+	}
+	refused := errors.New("refused")
+	if _, _, err := c.Keep(t.Context(), lettersDay, func(each func([]byte) error) error {
+		return errors.Join(lines("v")(each), refused)
+	}); !errors.Is(err, refused) || len(manifests(t, c)) != 1 {
+		t.Errorf("%v", err)
+	}
+	if _, n, err := c.Keep(t.Context(), lettersDay, lines("x", "w")); n != 2 || err != nil || len(manifests(t, c)) != 2 {
+		t.Errorf("killed before the ledger knew, and once more: %d, %v", n, err)
+	}
+	if done, err := c.Archive(t.Context(), lettersDay); err != nil || done.Letters != 1 || len(manifests(t, c)) != 3 {
+		t.Errorf("what was closed on the day is archived as ever: %+v, %v", done, err)
+	}
+	delete(b.letters, "closed")
+	if back, err := c.Restore(t.Context(), lettersDay); err != nil || back.Stored != 5 || back.Equal != 1 || b.letters["z"].value != "of z" {
+		t.Errorf("%+v, %v", back, err)
+	}
+}

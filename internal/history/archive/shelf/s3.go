@@ -1,0 +1,227 @@
+// Package shelf opens what archives lie on: a directory, or a bucket of object storage that speaks S3.
+package shelf
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+
+	"docket/internal/history/archive"
+	"docket/internal/service/config"
+)
+
+// Open opens where archives lie, as the settings have it; nothing is dialled. where is a directory, or s3://bucket/prefix.
+func Open(where string, s config.Settings) (archive.Shelf, error) {
+	rest, ok := strings.CutPrefix(where, "s3://")
+	if !ok {
+		return archive.Dir(where), nil
+	}
+	name, prefix, _ := strings.Cut(rest, "/")
+	prefix = strings.Trim(prefix, "/")
+	if prefix != "" {
+		prefix += "/"
+	}
+	endpoint, err := url.Parse(s.ArchiveS3Endpoint)
+	if err != nil || endpoint.Host == "" || endpoint.Scheme != "http" && endpoint.Scheme != "https" || name == "" {
+		return nil, &archive.ShelfError{Err: errors.New("the place of the archives is not valid"), Do: "DOCKET_ARCHIVE_TO is a directory or s3://bucket/prefix, DOCKET_ARCHIVE_S3_ENDPOINT a URL with http or https"}
+	}
+	transport, err := minio.DefaultTransport(endpoint.Scheme == "https")
+	if err != nil {
+		return nil, fmt.Errorf("prepare the object storage's client: %w", err)
+	}
+	if s.ArchiveS3CA != "" && endpoint.Scheme == "https" {
+		pem, err := os.ReadFile(s.ArchiveS3CA)
+		if err != nil {
+			return nil, &archive.ShelfError{Err: err, Do: "look at DOCKET_ARCHIVE_S3_CA"}
+		}
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(pem) {
+			return nil, &archive.ShelfError{Err: errors.New("DOCKET_ARCHIVE_S3_CA holds no certificates"), Do: "it is a file of PEM blocks"}
+		}
+		transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}
+	}
+	client, err := minio.New(endpoint.Host, &minio.Options{
+		Creds: creds(s), Secure: endpoint.Scheme == "https", Region: s.ArchiveS3Region, Transport: transport, MaxRetries: retries, TrailingHeaders: true,
+	})
+	if err != nil {
+		return nil, &archive.ShelfError{Err: errors.New("the address of the object storage is not valid"), Do: "look at DOCKET_ARCHIVE_S3_ENDPOINT"}
+	}
+	return &bucket{client: client, transport: transport, name: name, prefix: prefix}, nil
+}
+
+// creds are those of the settings, else those that a machine of AWS or Kubernetes has for itself.
+func creds(s config.Settings) *credentials.Credentials {
+	if s.ArchiveS3AccessKey != "" {
+		return credentials.NewStaticV4(s.ArchiveS3AccessKey, s.ArchiveS3SecretKey.Reveal(), "")
+	}
+	return credentials.NewChainCredentials([]credentials.Provider{&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}, &credentials.IAM{}})
+}
+
+const (
+	retries  = 3
+	partSize = 16 << 20 // of an upload; as much is kept in memory
+)
+
+// bucket is a shelf in object storage.
+type bucket struct {
+	client       *minio.Client
+	transport    *http.Transport
+	name, prefix string
+}
+
+func (b *bucket) String() string { return "s3://" + b.name + "/" + b.prefix }
+
+// Put uploads in pieces, each with a checksum that the server verifies. An object is there once all of it is.
+func (b *bucket) Put(ctx context.Context, name string, r io.Reader) error {
+	_, err := b.client.PutObject(ctx, b.name, b.prefix+name, source{r}, -1, minio.PutObjectOptions{
+		PartSize: partSize, NumThreads: 1, ContentType: kind(name), Checksum: minio.ChecksumCRC32C, DisableContentSha256: b.client.EndpointURL().Scheme == "https",
+	})
+	return failed(ctx, err)
+}
+
+// source hides how its reader failed: the client takes io.ErrUnexpectedEOF for the end, and stores what came until then as whole.
+type source struct{ from io.Reader }
+
+var errSource = errors.New("what was to be stored could not be read to its end")
+
+func (s source) Read(p []byte) (int, error) {
+	n, err := s.from.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) { // io.ErrUnexpectedEOF is another
+		err = errSource
+	}
+	return n, err
+}
+
+func kind(name string) string {
+	if strings.HasSuffix(name, ".json") {
+		return "application/json"
+	}
+	return "application/gzip"
+}
+
+// Get downloads.
+func (b *bucket) Get(ctx context.Context, name string) (io.ReadCloser, error) {
+	o, err := b.client.GetObject(ctx, b.name, b.prefix+name, minio.GetObjectOptions{})
+	if err != nil {
+		return nil, failed(ctx, err)
+	}
+	if _, err := o.Stat(); err != nil { // nothing was asked before
+		return nil, errors.Join(failed(ctx, err), o.Close())
+	}
+	return &object{o, ctx}, nil
+}
+
+// object is what is being downloaded, with errors of our own words.
+type object struct {
+	*minio.Object
+	ctx context.Context
+}
+
+func (o *object) Read(p []byte) (int, error) {
+	n, err := o.Object.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = failed(o.ctx, err)
+	}
+	return n, err
+}
+
+// List asks for the names that begin with prefix.
+func (b *bucket) List(ctx context.Context, prefix string) ([]string, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // ends what lists where we stop early
+	var names []string
+	for o := range b.client.ListObjects(ctx, b.name, minio.ListObjectsOptions{Prefix: b.prefix + prefix, Recursive: true}) {
+		if o.Err != nil {
+			return nil, failed(ctx, o.Err)
+		}
+		if name := strings.TrimPrefix(o.Key, b.prefix); !strings.Contains(name, "/") {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// Remove deletes an object.
+func (b *bucket) Remove(ctx context.Context, name string) error {
+	err := failed(ctx, b.client.RemoveObject(ctx, b.name, b.prefix+name, minio.RemoveObjectOptions{}))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// Close lets idle connections go.
+func (b *bucket) Close() { b.transport.CloseIdleConnections() }
+
+// failed puts an error into words of our own: what a server says may quote what it was sent.
+func failed(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var shelf *archive.ShelfError
+	if errors.As(err, &shelf) {
+		return err
+	}
+	if errors.Is(err, errSource) {
+		return errSource
+	}
+	var said minio.ErrorResponse
+	if !errors.As(err, &said) {
+		return &archive.ShelfError{Err: fmt.Errorf("the object storage cannot be reached, or the connection was lost: %s", how(err)), Do: "look at DOCKET_ARCHIVE_S3_ENDPOINT, at the network and, with https, at DOCKET_ARCHIVE_S3_CA; then run it again"}
+	}
+	switch said.Code {
+	case minio.NoSuchKey:
+		return fs.ErrNotExist
+	case minio.NoSuchBucket:
+		return &archive.ShelfError{Err: errors.New("the object storage has no such bucket"), Do: "make it, or look at DOCKET_ARCHIVE_TO and DOCKET_ARCHIVE_S3_REGION"}
+	case "SignatureDoesNotMatch", "InvalidAccessKeyId", minio.AccessDenied, "InvalidToken", "ExpiredToken":
+		return &archive.ShelfError{Err: fmt.Errorf("the object storage refuses: %s", said.Code), Do: "look at DOCKET_ARCHIVE_S3_ACCESS_KEY and its secret; docs/archive.md lists the rights that are needed"}
+	}
+	return &archive.ShelfError{Err: fmt.Errorf("the object storage refuses: %s, HTTP status %d", word(said.Code), said.StatusCode), Do: "look at DOCKET_ARCHIVE_S3_ACCESS_KEY, at what that key may do (docs/archive.md) and at the storage's own log"}
+}
+
+// word keeps a code a code.
+func word(code string) string {
+	code = strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return -1
+	}, code)
+	if code == "" || len(code) > 60 {
+		return "no code"
+	}
+	return code
+}
+
+// how says what kind of failure it is.
+func how(err error) string {
+	var authority x509.UnknownAuthorityError
+	var host x509.HostnameError
+	var verify *tls.CertificateVerificationError
+	switch {
+	case errors.As(err, &authority), errors.As(err, &host), errors.As(err, &verify):
+		return "its certificate is not trusted"
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+		return "no answer in time"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "it ended early"
+	}
+	return "no connection"
+}

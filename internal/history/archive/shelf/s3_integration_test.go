@@ -1,0 +1,167 @@
+//go:build integration
+
+package shelf
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"docket/internal/history/archive"
+	"docket/internal/service/config"
+	"docket/internal/testkit/testenv"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m) }
+
+func settings(t *testing.T, s *testenv.S3Server, more ...string) config.Settings {
+	t.Helper()
+	set, _, err := config.LoadWith(config.Desk, append([]string{
+		"DOCKET_DATABASE_URL=postgres://u:p@127.0.0.1:1/x?sslmode=disable", "DOCKET_ARCHIVE_S3_ENDPOINT=" + s.URL, "DOCKET_ARCHIVE_S3_ACCESS_KEY=" + s.AccessKey, "DOCKET_ARCHIVE_S3_SECRET_KEY=" + s.SecretKey,
+	}, more...), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+func opened(t *testing.T, where string, s config.Settings) archive.Shelf {
+	t.Helper()
+	shelf, err := Open(where, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(shelf.(*bucket).Close)
+	return shelf
+}
+
+func TestABucketKeepsWhatItWasGiven(t *testing.T) {
+	t.Parallel()
+	server := testenv.S3(t, "days")
+	shelf := opened(t, "s3://days/a/b/", settings(t, server))
+	large := make([]byte, 2*partSize+12345) // in three pieces
+	_, _ = rand.NewChaCha8([32]byte{1}).Read(large)
+	for name, value := range map[string][]byte{"decision_logs-1": large, "decision_logs-2": []byte("x"), "other": nil} {
+		if err := shelf.Put(t.Context(), name, bytes.NewReader(value)); err != nil {
+			t.Fatal(name, err)
+		}
+		r, err := shelf.Get(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(r)
+		if err := errors.Join(err, r.Close()); err != nil || !bytes.Equal(got, value) {
+			t.Fatalf("%s: %d bytes of %d, %v", name, len(got), len(value), err)
+		}
+	}
+	if names, err := shelf.List(t.Context(), "decision_logs-"); err != nil || !slices.Equal(names, []string{"decision_logs-1", "decision_logs-2"}) {
+		t.Errorf("%v, %v", names, err)
+	}
+	for range 2 {
+		if err := shelf.Remove(t.Context(), "decision_logs-1"); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := shelf.Get(t.Context(), "decision_logs-1"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestWhatTheStorageRefusesIsSaidInOurWords(t *testing.T) {
+	t.Parallel()
+	server := testenv.S3(t, "days")
+	closed, err := testenv.FreeAddr()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ where, set, said string }{
+		"secret": {"s3://days/x", "DOCKET_ARCHIVE_S3_SECRET_KEY=marked-secret-of-the-test", "SignatureDoesNotMatch"},
+		"key":    {"s3://days/x", "DOCKET_ARCHIVE_S3_ACCESS_KEY=nobody", "refuses"},
+		"bucket": {"s3://nights/x", "DOCKET_LOG_LEVEL=info", "no such bucket"},
+		"away":   {"s3://days/x", "DOCKET_ARCHIVE_S3_ENDPOINT=http://" + closed, "cannot be reached"},
+	} {
+		shelf := opened(t, c.where, settings(t, server, c.set))
+		_, listing := shelf.List(t.Context(), "")
+		for _, err := range []error{shelf.Put(t.Context(), "n", strings.NewReader("marked-payload")), listing} {
+			told := (*archive.ShelfError)(nil)
+			if !errors.As(err, &told) || !strings.Contains(err.Error(), c.said) || told.Hint() == "" || strings.Contains(err.Error()+told.Hint(), "marked") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}
+
+// cut is a way to the server that ends for good once so many bytes went out.
+func cut(t *testing.T, to string, after int64) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		left := after
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("tcp", to)
+			if err == nil && left > 0 {
+				back := make(chan struct{})
+				go func() { _, _ = io.Copy(in, out); _ = in.Close(); close(back) }()
+				n, _ := io.CopyN(out, in, left)
+				left -= n
+				_ = out.Close()
+				_ = in.Close()
+				<-back
+				continue
+			}
+			_ = in.Close()
+		}
+	}()
+	t.Cleanup(func() { _ = l.Close(); <-done })
+	return "http://" + l.Addr().String()
+}
+
+func TestAnUploadThatIsCutLeavesNothingUnderItsName(t *testing.T) {
+	t.Parallel()
+	server := testenv.S3(t, "days")
+	large := make([]byte, 2*partSize+1)
+	way := cut(t, strings.TrimPrefix(server.URL, "http://"), partSize+partSize/2)
+	s := settings(t, server, "DOCKET_ARCHIVE_S3_ENDPOINT="+way)
+	err := opened(t, "s3://days/x", s).Put(t.Context(), "n", bytes.NewReader(large))
+	if told := (*archive.ShelfError)(nil); !errors.As(err, &told) {
+		t.Fatalf("%v", err)
+	}
+	shelf := opened(t, "s3://days/x", settings(t, server))
+	if names, err := shelf.List(t.Context(), ""); err != nil || len(names) != 0 {
+		t.Errorf("%v, %v", names, err)
+	}
+	if err := shelf.Put(t.Context(), "n", bytes.NewReader(large)); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(filepath.Join(server.Dir, "days", "x", "n")); err != nil || info.Size() != int64(len(large)) {
+		t.Errorf("%v, %v", info, err)
+	}
+	broken := io.MultiReader(bytes.NewReader(large), iotest{}) // what is written fails in the middle
+	if err := shelf.Put(t.Context(), "m", broken); err == nil {
+		t.Error("half of it was taken for whole")
+	}
+	if _, err := shelf.Get(t.Context(), "m"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%v", err)
+	}
+}
+
+type iotest struct{}
+
+func (iotest) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }

@@ -1,0 +1,358 @@
+package lookup
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"docket/internal/desk/ledger"
+	"docket/internal/history/archive"
+	"docket/internal/history/reader"
+	"docket/internal/record/envelope"
+	"docket/internal/service/config"
+)
+
+// Topics is Kafka, as far as a look-up needs it; *kafka.Reader is one.
+type Topics interface {
+	Committed(ctx context.Context, group, topic string) (map[int32]int64, error)
+	Ends(ctx context.Context, topic string) (map[int32]int64, error)
+	Scan(ctx context.Context, topic string, from, to map[int32]int64, each func(*kgo.Record) error) (map[int32]int64, error)
+}
+
+// Book is the ledger of dead letters.
+type Book interface {
+	// Claims finds the letters whose value claims a decision_id, at most n, newest failure first.
+	Claims(ctx context.Context, decisionID string, n int) ([]ledger.Entry, error)
+	// Surplus lists the open ranges of the dead-letter topics that a desk has read and did not enter, at most n.
+	Surplus(ctx context.Context, all bool, n int) ([]ledger.Surplus, error)
+}
+
+// Limits bound a look-up. Zero values are those of [DefaultLimits].
+type Limits struct {
+	Within  time.Duration // for Kafka and the spools together, and as much again for the archives
+	Records int           // of each topic
+	Bytes   int64         // of each topic, of all spools and of the archived dead letters, inflated
+}
+
+// DefaultLimits are those of `docket logs ID`.
+var DefaultLimits = Limits{Within: 2 * time.Second, Records: 100_000, Bytes: 256 << 20}
+
+func (l Limits) withDefaults() Limits {
+	if l.Within <= 0 {
+		l.Within = DefaultLimits.Within
+	}
+	if l.Records <= 0 {
+		l.Records = DefaultLimits.Records
+	}
+	if l.Bytes <= 0 {
+		l.Bytes = DefaultLimits.Bytes
+	}
+	return l
+}
+
+// Look has the places to look at.
+type Look struct {
+	Settings config.Settings
+	// Rows are the decisions of an id, oldest first.
+	Rows func(ctx context.Context, id string) ([]reader.Decision, error)
+	Book Book
+	// Topics opens Kafka; nil: this program does not read it. let closes what was opened.
+	Topics func() (topics Topics, let func(), err error)
+	// Spools are directories on this host.
+	Spools []string
+	// Shelf opens where archives are; nil: this program does not read them.
+	Shelf func(where string) (archive.Shelf, error)
+	// Table is the name of the table of decisions in archives.
+	Table  string
+	Limits Limits
+	// Hint says what to do about an error; nil: nothing is said.
+	Hint func(error) string
+	// Now is the time; nil: time.Now.
+	Now func() time.Time
+}
+
+func (l *Look) now() time.Time {
+	if l.Now != nil {
+		return l.Now()
+	}
+	return time.Now()
+}
+
+// Place is a place that was looked at completely.
+type Place struct {
+	Name string
+	Note string // in which range, empty where that is plain
+}
+
+func (p Place) String() string {
+	if p.Note == "" {
+		return p.Name
+	}
+	return p.Name + ": " + p.Note
+}
+
+// Gap is a place that was not looked at completely.
+type Gap struct {
+	Name string
+	Why  string
+}
+
+func (g Gap) String() string { return g.Name + ": " + g.Why }
+
+// Where a decision was found beside the rows and the ledger.
+type Where string
+
+// The places of a [Found].
+const (
+	Unread    Where = "not_read"        // of the source topic
+	Parked    Where = "parked"          // and not replayed
+	Dead      Where = "dead_letter"     // and not in the ledger yet
+	Exhausted Where = "exhausted"       // and not in the ledger yet
+	Spooled   Where = "spooled"         // on this host
+	Archived  Where = "archived_letter" // closed, and removed from the ledger or still in it
+)
+
+// Found is a record that carries the id.
+type Found struct {
+	Where     Where
+	Name      string // topic, file or archive
+	Partition int32  // of a topic
+	Offset    int64  // of a topic
+	Time      time.Time
+	Origin    envelope.Origin // where it was first read; its Topic is empty where that is not known
+	Kind      envelope.Kind
+	Code      string
+	FailedAt  time.Time
+	Attempt   int
+	NotBefore time.Time // of a parked record; zero: due
+	To        string    // of a spooled record: the topic that it goes to
+	Letter    string    // dead-letter id
+	Day       string    // of an archive
+	Unproven  bool      // nothing proves that Docket wrote its headers
+	// Left says of a dead letter that a desk has read it and left it in Kafka, as its client brought too many.
+	Left bool
+	// Same says that it is the decision that the table has, and no other.
+	Same bool
+
+	body []byte // until it was compared
+}
+
+// Answer is what is known of an id.
+type Answer struct {
+	ID string
+	At time.Time
+	// Rows are the decisions of the table; they were asked for after the other places, as records move there.
+	Rows []reader.Decision
+	// Letters are dead letters of the ledger that claim the id and are other decisions than the rows.
+	Letters []ledger.Entry
+	// Found are records elsewhere that carry the id.
+	Found []Found
+	More  bool // there are others, which are not in Found
+	// Looked are the places that were looked at completely, and NotLooked those that were not.
+	Looked    []Place
+	NotLooked []Gap
+}
+
+// Complete says whether every place was looked at completely.
+func (a *Answer) Complete() bool { return len(a.NotLooked) == 0 }
+
+// Nowhere says that no place has the id, as far as was looked. It does not exist only where the answer is complete.
+func (a *Answer) Nowhere() bool { return len(a.Rows)+len(a.Letters)+len(a.Found) == 0 }
+
+// Elsewhere are those of Found that are other decisions than the rows.
+func (a *Answer) Elsewhere() []Found {
+	return slices.DeleteFunc(slices.Clone(a.Found), func(f Found) bool { return f.Same })
+}
+
+// Copies are those of Found that are the decision of a row.
+func (a *Answer) Copies() []Found {
+	return slices.DeleteFunc(slices.Clone(a.Found), func(f Found) bool { return !f.Same })
+}
+
+const (
+	mostLetters = 10      // that are told of an id
+	mostFound   = 20      // that are told of an id
+	mostBodies  = 1 << 20 // bytes that are kept of an id, to be compared with its row
+)
+
+// Find looks for an id.
+func (l *Look) Find(ctx context.Context, id string) Answer { return l.All(ctx, []string{id})[0] }
+
+// All looks for several ids at once, each of them once, and answers in their order. Records move while it looks: from the source and the
+// spools to the parking topic, on to the dead-letter topics, the ledger and the rows. It looks in that order, so a record on its way is
+// seen at least once.
+func (l *Look) All(ctx context.Context, ids []string) []Answer {
+	s := newSearch(l, ids)
+	limits := l.Limits.withDefaults()
+	within, cancel := context.WithTimeout(ctx, limits.Within)
+	defer cancel()
+	topics, let := s.open()
+	defer let()
+	s.begin(within, topics, limits)
+	s.surplus(ctx)
+	letters := s.letters(ctx)
+	s.scan(within, topics, letters, limits)
+	s.archives(ctx, limits)
+	s.rows(ctx)
+	return s.done()
+}
+
+// search is one look for some ids.
+type search struct {
+	look    *Look
+	answers map[string]*Answer
+	order   []string
+	bodies  map[string]int // bytes kept, by id
+	// positions are what the groups have committed, or why that is not known.
+	positions map[string]position
+	// ranges are what desks left in Kafka. They are asked for before the ledger, so what enters meanwhile is seen there.
+	ranges []ledger.Surplus
+	spools []spoolRead
+}
+
+type position struct {
+	next map[int32]int64
+	err  error
+}
+
+func newSearch(l *Look, ids []string) *search {
+	s := &search{look: l, answers: map[string]*Answer{}, bodies: map[string]int{}, positions: map[string]position{}, order: ids}
+	for _, id := range ids {
+		s.answers[id] = &Answer{ID: id, At: l.now()}
+	}
+	return s
+}
+
+func (s *search) looked(name, note string) {
+	for _, a := range s.answers {
+		a.Looked = append(a.Looked, Place{name, note})
+	}
+}
+
+func (s *search) missed(name, why string) {
+	for _, a := range s.answers {
+		a.NotLooked = append(a.NotLooked, Gap{name, why})
+	}
+}
+
+// failed says that a place could not be looked at.
+func (s *search) failed(name string, err error) { s.missed(name, s.told(err)) }
+
+func (s *search) told(err error) string {
+	text := err.Error()
+	if s.look.Hint != nil {
+		if hint := s.look.Hint(err); hint != "" {
+			text += "; " + hint
+		}
+	}
+	return text
+}
+
+// found adds a record that carries an id.
+func (s *search) found(id string, f Found, body []byte) {
+	a := s.answers[id]
+	if len(a.Found) == mostFound {
+		a.More = true
+		return
+	}
+	if n := len(body); s.bodies[id]+n <= mostBodies {
+		s.bodies[id] += n
+		f.body = slices.Clone(body)
+	}
+	a.Found = append(a.Found, f)
+}
+
+// mostRanges is how many ranges are looked at; there is one of a client in a partition and an hour.
+const mostRanges = 20_000
+
+// surplus asks the ledger what desks left in Kafka.
+func (s *search) surplus(ctx context.Context) {
+	if s.look.Book == nil {
+		return
+	}
+	var err error
+	if s.ranges, err = s.look.Book.Surplus(ctx, false, mostRanges); err != nil {
+		s.failed("dead letters that a desk left in Kafka", err)
+	}
+}
+
+// letters asks the ledger. It says whether the ledger answered.
+func (s *search) letters(ctx context.Context) bool {
+	const name = "the ledger of dead letters"
+	if s.look.Book == nil {
+		s.missed(name, "this program does not read it")
+		return false
+	}
+	for _, id := range s.order {
+		found, err := s.look.Book.Claims(ctx, id, 2*mostLetters)
+		if err != nil {
+			s.failed(name, err)
+			return false
+		}
+		s.answers[id].Letters = found
+	}
+	s.looked(name, "")
+	return true
+}
+
+// rows asks the table, last of all, and compares what was found with it.
+func (s *search) rows(ctx context.Context) {
+	const name = "the rows of decision_logs"
+	for _, id := range s.order {
+		rows, err := s.look.Rows(ctx, id)
+		if err != nil {
+			s.failed(name, err)
+			return
+		}
+		s.answers[id].Rows = rows
+	}
+	s.looked(name, "")
+}
+
+// done settles what is the same decision.
+func (s *search) done() []Answer {
+	keys := !s.look.Settings.HeaderKeys().None()
+	var all []Answer
+	for _, id := range s.order {
+		a := s.answers[id]
+		places := make([]envelope.Origin, len(a.Rows))
+		for i, d := range a.Rows {
+			places[i] = envelope.Origin{Topic: d.Topic, Partition: d.Partition, Offset: d.Offset, Index: d.Index}
+		}
+		entered := map[string]bool{}
+		for _, e := range a.Letters {
+			entered[e.ID] = true
+		}
+		a.Letters = ledger.Others(a.Letters, places)
+		a.Letters = a.Letters[:min(len(a.Letters), mostLetters)]
+		// The ledger has it, and more of it.
+		a.Found = slices.DeleteFunc(a.Found, func(f Found) bool { return f.Letter != "" && entered[f.Letter] })
+		for i := range a.Found {
+			f := &a.Found[i]
+			f.Same = slices.ContainsFunc(a.Rows, func(d reader.Decision) bool { return f.same(d, keys) })
+			f.body = nil
+		}
+		all = append(all, *a)
+	}
+	return all
+}
+
+// same says whether this is the decision of a row: it has the row's payload, or a place in Kafka that proves it. What headers say that
+// nothing proves counts where payloads cannot be compared.
+func (f *Found) same(d reader.Decision, keys bool) bool {
+	o := f.Origin
+	placed := o.Topic == d.Topic && o.Partition == d.Partition && o.Offset == d.Offset && (o.Index == d.Index || o.Index == envelope.NoIndex)
+	if placed && (keys && !f.Unproven || f.Where == Unread) {
+		return true
+	}
+	if f.body == nil || len(d.Unfaithful) > 0 || d.Unreadable || d.Raw == nil {
+		return placed
+	}
+	if !f.Time.Truncate(time.Microsecond).Equal(d.Time) {
+		return false
+	}
+	changes, err := reader.Diff(d.Raw, f.body, reader.DiffOptions{All: true, Most: 1})
+	return err == nil && len(changes.Changes)+changes.More == 0
+}

@@ -1,0 +1,638 @@
+package lookup
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"go.uber.org/goleak"
+
+	"docket/internal/desk/ledger"
+	"docket/internal/history/archive"
+	"docket/internal/history/reader"
+	"docket/internal/record/decision"
+	"docket/internal/record/envelope"
+	"docket/internal/service/config"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+
+// world is every place, in memory or in a directory of the test.
+type world struct {
+	t         *testing.T
+	mu        sync.Mutex
+	records   map[string][]*kgo.Record // by topic, of partition 0
+	committed map[string]int64         // by topic
+	broken    map[string]error         // by topic
+	hang      string                   // a topic whose scan never ends
+	moved     func(asked string)       // is told what is asked for
+	rows      []reader.Decision
+	letters   []ledger.Entry
+	left      []ledger.Surplus
+	noLedger  error
+	noTable   error
+	shelf     string
+	spools    []string
+	limits    Limits
+	keys      string
+}
+
+func newWorld(t *testing.T) *world {
+	return &world{t: t, records: map[string][]*kgo.Record{}, committed: map[string]int64{}, broken: map[string]error{}, shelf: t.TempDir(), moved: func(string) {}}
+}
+
+func (w *world) look() *Look {
+	s := config.Settings{KafkaTopic: "logs", KafkaParkingTopic: "parking", KafkaDLQTopic: "dlq", KafkaParkingDLQTopic: "parking-dlq", KafkaGroup: "g", ParkingGroup: "p", DeskGroup: "d",
+		ArchiveTo: w.shelf, HeaderKey: config.Secret(w.keys)}
+	return &Look{
+		Settings: s, Book: w, Spools: w.spools, Table: "decision_logs", Limits: w.limits, Now: func() time.Time { return noon },
+		Topics: func() (Topics, func(), error) { return w, func() {}, nil },
+		Shelf:  func(where string) (archive.Shelf, error) { return archive.Dir(where), nil },
+		Rows: func(context.Context, string) ([]reader.Decision, error) {
+			w.moved("rows")
+			return w.rows, w.noTable
+		},
+	}
+}
+
+func (w *world) find() Answer { return w.look().Find(w.t.Context(), "d-1") }
+
+func (w *world) Claims(context.Context, string, int) ([]ledger.Entry, error) {
+	w.moved("ledger")
+	return slices.Clone(w.letters), w.noLedger
+}
+
+func (w *world) Surplus(context.Context, bool, int) ([]ledger.Surplus, error) {
+	w.moved("surplus")
+	return w.left, nil
+}
+
+func (w *world) Committed(_ context.Context, group, topic string) (map[int32]int64, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.moved("committed " + topic)
+	at, there := w.committed[topic]
+	if !there {
+		return map[int32]int64{}, nil
+	}
+	return map[int32]int64{0: at}, nil
+}
+
+func (w *world) Ends(_ context.Context, topic string) (map[int32]int64, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.moved("end " + topic)
+	return map[int32]int64{0: int64(len(w.records[topic]))}, w.broken[topic]
+}
+
+func (w *world) Scan(ctx context.Context, topic string, from, to map[int32]int64, each func(*kgo.Record) error) (map[int32]int64, error) {
+	w.mu.Lock()
+	all := w.records[topic][from[0]:to[0]]
+	w.mu.Unlock()
+	for i, r := range all {
+		if topic == w.hang && i == len(all)-1 {
+			<-ctx.Done()
+			return from, ctx.Err()
+		}
+		if err := each(r); err != nil {
+			return from, err
+		}
+	}
+	return from, nil
+}
+
+func log(id string, more string) string {
+	return fmt.Sprintf(`{"decision_id":%q,"timestamp":"2026-05-01T11:00:00Z"%s}`, id, more)
+}
+
+func (w *world) put(topic, value string, headers ...string) {
+	r := &kgo.Record{Topic: topic, Offset: int64(len(w.records[topic])), Value: []byte(value), Timestamp: noon}
+	for i := 0; i < len(headers); i += 2 {
+		r.Headers = append(r.Headers, kgo.RecordHeader{Key: headers[i], Value: []byte(headers[i+1])})
+	}
+	w.records[topic] = append(w.records[topic], r)
+}
+
+var first = []string{"x-original-topic", "logs", "x-original-partition", "3", "x-original-offset", "41", "x-original-index", "1"}
+
+func (w *world) spool(name string, content []byte) string {
+	w.t.Helper()
+	dir := filepath.Join(w.t.TempDir(), "spool")
+	if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	w.spools = append(w.spools, dir)
+	return dir
+}
+
+func spooled(t *testing.T, topic string, values ...string) []byte {
+	t.Helper()
+	return spooledWith(t, topic, nil, values...)
+}
+
+func spooledWith(t *testing.T, topic string, pairs []string, values ...string) []byte {
+	t.Helper()
+	headers := []any{}
+	for i := 0; i < len(pairs); i += 2 {
+		headers = append(headers, map[string]any{"key": pairs[i], "value": pairs[i+1]})
+	}
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	for _, v := range values {
+		record := map[string]any{"topic": topic, "key": nil, "value": v, "headers": headers, "timestamp": "2026-05-01T12:00:00Z"}
+		if !utf8.ValidString(v) {
+			record["value"], record["value_encoding"] = []byte(v), "base64"
+		}
+		line, err := json.Marshal(record)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := z.Write(append(line, '\n')); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// one is the only record that was found.
+func one(t *testing.T, a Answer) Found {
+	t.Helper()
+	if len(a.Found) != 1 {
+		t.Fatalf("found %+v", a.Found)
+	}
+	return a.Found[0]
+}
+
+func TestFind_EachPlace(t *testing.T) {
+	t.Parallel()
+	const file = "1700000000_a_1.jsonl.gz"
+	for name, c := range map[string]struct {
+		put  func(w *world)
+		want Where
+		says string
+	}{
+		"not read":              {func(w *world) { w.put("logs", log("x", "")); w.put("logs", log("d-1", "")); w.committed["logs"] = 1 }, Unread, "not read yet, at logs/0/1, decided"},
+		"not read, one of many": {func(w *world) { w.put("logs", "["+log("x", "")+","+log("d-1", "")+"]") }, Unread, "not read yet, at logs/0/0"},
+		"parked": {func(w *world) {
+			w.put("parking", log("d-1", ""), append([]string{"x-retry-attempt", "3", "x-not-before", "1777640400000", "x-failure-code", "network"}, first...)...)
+		}, Parked, "parked at parking/0/0, attempt 3, network (network_failure), decided 2026-05-01 11:00:00.000Z; next try at 2026-05-01T13:00:00Z by the replayer"},
+		"parked, due":   {func(w *world) { w.put("parking", log("d-1", ""), first...) }, Parked, "attempt 0, decided 2026-05-01 11:00:00.000Z; it is due: the replayer tries it next"},
+		"parked whole":  {func(w *world) { w.put("parking", log("x", "")+"\n"+log("d-1", "")) }, Parked, "parked at parking/0/0"},
+		"dead":          {func(w *world) { w.put("dlq", log("d-1", ""), "x-failure-code", "23514") }, Dead, "dead letter at dlq/0/0, 23514 (check_violation)"},
+		"dead, refused": {func(w *world) { w.put("dlq", `{"timestamp":"2026-05-01T11:00:00Z","decision_id":"d-1","labels":7`) }, Dead, "decided 2026-05-01 11:00:00.000Z; no desk has entered it"},
+		"exhausted":     {func(w *world) { w.put("parking-dlq", log("d-1", "")) }, Exhausted, "dead letter of the replayer at parking-dlq/0/0"},
+		"spooled":       {func(w *world) { w.spool(file, spooled(w.t, "parking", log("x", ""), log("d-1", ""))) }, Spooled, file + ", for parking, decided"},
+		"spooled, second file": {func(w *world) {
+			dir := w.spool(file, spooled(w.t, "parking", log("x", "")))
+			if err := os.WriteFile(filepath.Join(dir, "1700000001_a_2.jsonl.gz"), spooled(w.t, "logs", log("d-1", "")), 0o600); err != nil {
+				w.t.Fatal(err)
+			}
+		}, Spooled, "1700000001_a_2.jsonl.gz, for logs, decided"},
+		"in a broken spool":  {func(w *world) { w.spool(file, spooled(w.t, "dlq", log("d-1", ""))[:60]) }, "", ""},
+		"archived letter":    {func(w *world) { archiveLetters(w, "d-1", "x") }, Archived, "; docket restore --dead-letters --day 2026-03-01"},
+		"without any record": {func(w *world) { w.put("parking", log("d-10", "")) }, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			c.put(w)
+			a := w.find()
+			if c.want == "" {
+				if !a.Nowhere() || a.Complete() != (name == "without any record") {
+					t.Errorf("%+v", a)
+				}
+				return
+			}
+			f := one(t, a)
+			if f.Where != c.want || f.Same || !strings.Contains(f.Text(noon), c.says) || !f.Time.Equal(noon.Add(-time.Hour)) {
+				t.Errorf("%s: %s", f.Where, f.Text(noon))
+			}
+			if !a.Complete() || a.Verdict() != "found elsewhere" {
+				t.Errorf("not looked at: %v, %s", a.NotLooked, a.Verdict())
+			}
+		})
+	}
+}
+
+// Refused decisions that share a dead letter are found each by its id, with its place in the upload and its own code, in the topic and in a spool.
+func TestFind_SharedLetter(t *testing.T) {
+	t.Parallel()
+	const torn = `{"timestamp":"2026-05-01T11:00:00Z","decision_id":"d-1"`
+	array := "[\n\n0,\n\n\n" + log("d-1", `,"labels":7`) + ",1]"
+	for name, c := range map[string]struct {
+		value string
+		count string
+		index int
+		code  string
+	}{
+		"array":              {array, "3", 6, "wrong_type"},
+		"gzip":               {string(decision.Zip([]byte(array))), "3", 6, "wrong_type"},
+		"lines":              {"\n\n\n" + log("x", "") + "\n\n" + torn, "2", 5, "syntax"},
+		"lines, none whole":  {"\n\n{\n\n\n" + torn, "2", 5, "syntax"},
+		"stored now":         {"[\n" + log("d-1", "") + ",1]", "2", 1, "missing_field"},
+		"not as many":        {array, "4", 1, "missing_field"},
+		"no count of others": {array, "x", 1, "missing_field"},
+	} {
+		for _, spool := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", spooled ", spool), func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t)
+				headers := []string{"x-original-topic", "logs", "x-original-partition", "3", "x-original-offset", "41", "x-failure-kind", "decode", "x-failure-code", "missing_field", "x-refused-decisions", c.count}
+				if spool {
+					w.spool("1700000000_a_1.jsonl.gz", spooledWith(t, "dlq", headers, c.value))
+				} else {
+					w.put("dlq", c.value, headers...)
+				}
+				f := one(t, w.find())
+				if want := (envelope.Origin{Topic: "logs", Partition: 3, Offset: 41, Index: c.index}); f.Origin.Topic != want.Topic || f.Origin.Partition != want.Partition || f.Origin.Offset != want.Offset || f.Origin.Index != want.Index || f.Code != c.code {
+					t.Errorf("%+v, code %s", f.Origin, f.Code)
+				}
+			})
+		}
+	}
+}
+
+// archiveLetters writes an archive with a dead letter for each id.
+func archiveLetters(w *world, ids ...string) {
+	w.t.Helper()
+	book := &closedDay{ids: ids}
+	c := archive.LettersCarrier{Table: book, Shelf: archive.Dir(w.shelf), By: "mara", Docket: "test", Now: func() time.Time { return noon }}
+	day, err := archive.ParseDay("2026-03-01")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := c.Archive(w.t.Context(), day); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// closedDay is a ledger with a day of closed letters.
+type closedDay struct {
+	ids   []string
+	noted bool
+}
+
+func (d *closedDay) Days(context.Context, archive.Day) ([]archive.LettersHeld, error) {
+	return nil, nil
+}
+func (d *closedDay) Open(context.Context, archive.Day) (archive.LettersSession, error) { return d, nil }
+func (d *closedDay) Columns() []archive.Column {
+	return []archive.Column{{Name: "dead_letter_id", Type: "text"}}
+}
+func (d *closedDay) Source(context.Context) (archive.Source, error) {
+	return archive.Source{ID: "3f9a2c"}, nil
+}
+func (d *closedDay) Waiting(context.Context) (int64, error) {
+	if d.noted {
+		return 0, nil
+	}
+	return int64(len(d.ids)), nil
+}
+func (d *closedDay) Read(_ context.Context, each func([]byte) error) error {
+	for _, id := range d.ids {
+		line := fmt.Sprintf(`{"dead_letter_id":"l-%s","decision_id":%q,"decision_ts":"2026-05-01T11:00:00+00:00","kind":"data","code":"23514","origin_topic":"logs","origin_partition":3,"origin_offset":41,"origin_index":null,"value":"\\x7b7d"}`, id, id)
+		if err := each([]byte(line)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+func (d *closedDay) Note(_ context.Context, _, _ string, lines [][]byte) (int64, error) {
+	d.noted = true
+	return int64(len(lines)), nil
+}
+func (d *closedDay) Load(context.Context, string, string, []archive.Column, [][]byte) (archive.LettersLoaded, error) {
+	return archive.LettersLoaded{}, nil
+}
+func (d *closedDay) Close() {}
+
+// TestFind_NotLooked: a place that was not looked at completely is named, is not among those that were, and makes "not found" impossible.
+func TestFind_NotLooked(t *testing.T) {
+	t.Parallel()
+	day := func(w *world, names ...string) {
+		for _, name := range names {
+			if err := os.WriteFile(filepath.Join(w.shelf, name), []byte("{"), 0o600); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+	}
+	const file = "1700000000_a_1.jsonl.gz"
+	many := func(w *world, topic string) {
+		for range 5 {
+			w.put(topic, log("x", ""))
+		}
+		w.put(topic, log("d-1", ""))
+	}
+	for name, c := range map[string]struct {
+		put  func(w *world)
+		name string // of the gap
+		why  string
+	}{
+		"too many records":  {func(w *world) { many(w, "parking"); w.limits.Records = 5 }, "parked records in parking", "only the first 5 of up to 6 records were read"},
+		"too many bytes":    {func(w *world) { many(w, "logs"); w.limits.Bytes = 200 }, "records of logs that are not read yet", "only the first 3 of up to 6 records were read"},
+		"out of time":       {func(w *world) { many(w, "dlq"); w.hang, w.limits.Within = "dlq", 50*time.Millisecond }, "dead letters in dlq that are not in the ledger yet", "time was over after 50ms: 5 of up to 6 records were read"},
+		"not allowed":       {func(w *world) { w.broken["parking-dlq"] = errors.New("no right") }, "dead letters in parking-dlq that are not in the ledger yet", "no right"},
+		"no ledger":         {func(w *world) { w.noLedger = errors.New("away") }, "the ledger of dead letters", "away"},
+		"no table":          {func(w *world) { w.noTable = errors.New("away") }, "the rows of decision_logs", "away"},
+		"a broken file":     {func(w *world) { w.spool(file, []byte("no gzip")) }, "the spool ", "1 of 1 files cannot be read whole, the first is " + file},
+		"a set aside file":  {func(w *world) { w.spool("corrupt/"+file, spooled(w.t, "dlq", log("x", ""))) }, "the spool ", "the first is corrupt/" + file},
+		"no spool here":     {func(w *world) { w.spools = []string{filepath.Join(w.t.TempDir(), "gone")} }, "spools", "on this host"},
+		"too large a spool": {func(w *world) { w.spool(file, spooled(w.t, "dlq", strings.Repeat("x", 900))); w.limits.Bytes = 500 }, "the spool ", "it holds more than 500 bytes"},
+		"an archived day":   {func(w *world) { day(w, "decision_logs-2026-03-01-001-3f9a2c-4f397d52.manifest.json") }, "archived days in ", "2026-03-01 was not looked into: docket restore --day 2026-03-01"},
+		"archived days": {func(w *world) {
+			day(w, "decision_logs-2026-03-01-001-3f9a2c-4f397d52.manifest.json", "decision_logs-2026-03-04-001-3f9a2c-4f397d52.manifest.json")
+		}, "archived days in ", "2 days from 2026-03-01 to 2026-03-04 were not looked into"},
+		"a broken archive":   {func(w *world) { day(w, "dead_letters-2026-03-01-001-3f9a2c-4f397d52.manifest.json") }, "archived dead letters in ", "is broken"},
+		"too large archives": {func(w *world) { archiveLetters(w, "x"); w.limits.Bytes = 50 }, "archived dead letters in ", "only the newest 0 of 1 archives were read"},
+		"no shelf":           {func(w *world) { w.shelf = "" }, "archives", "DOCKET_ARCHIVE_TO is not set"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			c.put(w)
+			a := w.find()
+			if len(a.NotLooked) != 1 || !strings.HasPrefix(a.NotLooked[0].Name, c.name) || !strings.Contains(a.NotLooked[0].Why, c.why) {
+				t.Errorf("not looked at: %v", a.NotLooked)
+			}
+			if slices.ContainsFunc(a.Looked, func(p Place) bool { return strings.HasPrefix(p.Name, c.name) }) {
+				t.Errorf("and looked at: %v", a.Looked)
+			}
+			if a.Complete() || !a.Nowhere() || !strings.HasPrefix(a.Verdict(), "not known") {
+				t.Errorf("%+v: %s", a, a.Verdict())
+			}
+		})
+	}
+	w := newWorld(t)
+	if a := w.find(); a.Verdict() != "not found" || len(a.Looked) != 8 {
+		t.Errorf("%s, looked at %v", a.Verdict(), a.Looked)
+	}
+}
+
+// TestFind_LedgerAndTopic: the ledger has what the desk has read; without a ledger the dead-letter topics are read from their start.
+func TestFind_LedgerAndTopic(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put("dlq", log("d-1", ""), first...)
+	w.committed["dlq"] = 1
+	if a := w.find(); !a.Nowhere() {
+		t.Errorf("found %+v", a.Found)
+	}
+	w.noLedger = errors.New("away")
+	if f := one(t, w.find()); f.Where != Dead {
+		t.Errorf("%+v", f)
+	}
+	w.noLedger, w.committed = nil, map[string]int64{}
+	id := envelope.ID(envelope.Origin{Topic: "logs", Partition: 3, Offset: 41, Index: 1}, w.records["dlq"][0].Value)
+	w.letters = []ledger.Entry{{Letter: ledger.Letter{ID: id, DecisionID: "d-1", Origin: envelope.Origin{Topic: "logs", Partition: 3, Offset: 41, Index: 1}}}}
+	if a := w.find(); len(a.Found) != 0 || len(a.Letters) != 1 { // entered, and not committed yet
+		t.Errorf("%+v", a)
+	}
+	w.committed["dlq"] = 99 // of a topic that was there before
+	w.letters = nil
+	one(t, w.find())
+}
+
+// TestFind_Left: what a desk has read and left in Kafka is found there, until it is in the ledger, and a stretch that is too long is named.
+func TestFind_Left(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, id := range []string{"x", "d-1", "x", "x", "x"} {
+		w.put("dlq", log(id, ""), first...)
+	}
+	w.committed["dlq"] = 5
+	if a := w.find(); !a.Nowhere() {
+		t.Errorf("found %+v", a.Found)
+	}
+	w.left = []ledger.Surplus{{Topic: "dlq", First: 0, Next: 1, Last: 1, Letters: 1, State: ledger.SurplusOpen}, {Topic: "dlq", First: 3, Next: 3, Last: 3, Letters: 1, State: ledger.SurplusOpen}}
+	a := w.find()
+	f := one(t, a)
+	if f.Where != Dead || f.Offset != 1 || !f.Left || !strings.Contains(f.Text(noon), "docket dlq surplus") {
+		t.Errorf("%+v: %s", f, f.Text(noon))
+	}
+	if name := "dead letters in dlq that a desk has read and not entered"; !slices.ContainsFunc(a.Looked, func(p Place) bool { return p.Name == name && strings.HasPrefix(p.Note, "3 up to") }) {
+		t.Errorf("looked at %v", a.Looked)
+	}
+	w.limits.Records = 2
+	if a := w.find(); len(a.NotLooked) != 1 || !strings.Contains(a.NotLooked[0].String(), "dead letters in dlq that a desk has read and not entered: only the first 2 of up to 3") {
+		t.Errorf("not looked at %v", a.NotLooked)
+	}
+	w.left[0].Next = 2 // the desk has entered it
+	if a := w.find(); len(a.Found) != 0 {
+		t.Errorf("found %+v", a.Found)
+	}
+	w.left = []ledger.Surplus{{Topic: "dlq", Next: 1, Last: 1, Letters: 1, Entered: 1, State: ledger.SurplusEntered}}
+	if a := w.find(); len(a.Found) != 0 {
+		t.Errorf("found %+v", a.Found)
+	}
+}
+
+// TestFind_LeftEntersMeanwhile: a letter that enters while it is looked for is seen in the ledger or in Kafka, whenever that is.
+func TestFind_LeftEntersMeanwhile(t *testing.T) {
+	t.Parallel()
+	for _, at := range []string{"committed dlq", "surplus", "ledger", "end dlq", "rows"} {
+		w := newWorld(t)
+		w.put("dlq", log("d-1", ""), first...)
+		w.committed["dlq"] = 1
+		w.left = []ledger.Surplus{{Topic: "dlq", Last: 0, Letters: 1, State: ledger.SurplusOpen}}
+		w.moved = func(asked string) {
+			if asked == at {
+				w.left = nil
+				w.letters = []ledger.Entry{{Letter: ledger.Letter{ID: "entered", DecisionID: "d-1", Origin: envelope.Origin{Topic: "logs", Partition: 3, Offset: 41, Index: 1}}}}
+			}
+		}
+		if a := w.find(); len(a.Found)+len(a.Letters) == 0 {
+			t.Errorf("enters at %q: found nowhere", at)
+		}
+	}
+}
+
+// TestFind_Claims tells what is the decision of a row from another one that claims its id.
+func TestFind_Claims(t *testing.T) {
+	t.Parallel()
+	stored := reader.Decision{Row: reader.Row{ID: "d-1", Time: noon.Add(-time.Hour), Topic: "logs", Partition: 3, Offset: 41, Index: 1}, Raw: json.RawMessage(log("d-1", `, "input": 1.0`))}
+	elsewhere := slices.Concat(first[:5], []string{"99"}, first[6:])
+	for name, c := range map[string]struct {
+		value   string
+		headers []string
+		keys    string
+		row     func(*reader.Decision)
+		same    bool
+	}{
+		"same place, same payload":       {value: log("d-1", `,"input":1`), headers: first, same: true},
+		"another place, same payload":    {value: log("d-1", `,"input":1`), headers: elsewhere, same: true},
+		"another place, another payload": {value: log("d-1", `,"input":2`), headers: elsewhere},
+		"a forged place":                 {value: log("d-1", `,"input":2`), headers: first},
+		"a forged place, with a key":     {value: log("d-1", `,"input":2`), headers: first, keys: strings.Repeat("k", 32)},
+		"another time":                   {value: strings.Replace(log("d-1", `,"input":1`), "11:00", "11:01", 1), headers: elsewhere},
+		"a row with a twin":              {value: log("d-1", `,"input":2`), headers: elsewhere, row: func(d *reader.Decision) { d.Unfaithful = []string{"/input"} }},
+		"its own place, with a twin":     {value: log("d-1", `,"input":2`), headers: first, row: func(d *reader.Decision) { d.Unfaithful = []string{"/input"} }, same: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.keys = c.keys
+			row := stored
+			if c.row != nil {
+				c.row(&row)
+			}
+			w.rows = []reader.Decision{row}
+			w.put("parking", c.value, c.headers...)
+			a := w.find()
+			if f := one(t, a); f.Same != c.same || f.Unproven != (c.keys != "") || len(a.Elsewhere()) != map[bool]int{true: 0, false: 1}[c.same] {
+				t.Errorf("%+v", f)
+			}
+		})
+	}
+}
+
+// TestFind_OnTheMove: a record that moves on while it is looked for is seen, whichever step it moves at.
+func TestFind_OnTheMove(t *testing.T) {
+	t.Parallel()
+	steps := []string{"committed logs", "committed parking", "committed dlq", "committed parking-dlq", "ledger", "rows"}
+	for _, at := range steps {
+		for _, way := range []string{"row", "parked", "parked, then a row", "a row, parked before", "dead, then in the ledger"} {
+			t.Run(way+" at "+at, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t)
+				w.put("logs", log("d-1", ""))
+				w.committed["logs"] = 0
+				if way == "a row, parked before" {
+					w.put("parking", log("d-1", ""), first...)
+					w.committed["logs"] = 1
+				}
+				var once sync.Once
+				w.moved = func(asked string) {
+					if asked != at {
+						return
+					}
+					once.Do(func() { // it has its next home, then the one before is committed
+						switch way {
+						case "row":
+							w.rows = []reader.Decision{{Row: reader.Row{ID: "d-1"}}}
+						case "parked":
+							w.put("parking", log("d-1", ""), first...)
+						case "parked, then a row":
+							w.put("parking", log("d-1", ""), first...)
+							w.rows = []reader.Decision{{Row: reader.Row{ID: "d-1"}}}
+							w.committed["parking"] = 1
+						case "a row, parked before":
+							w.rows = []reader.Decision{{Row: reader.Row{ID: "d-1"}}}
+							w.committed["parking"] = 1
+						default:
+							w.put("dlq", log("d-1", ""), first...)
+							w.letters = []ledger.Entry{{Letter: ledger.Letter{ID: "l", DecisionID: "d-1"}}}
+							w.committed["dlq"] = 1
+						}
+						w.committed["logs"] = 1
+					})
+				}
+				if a := w.find(); a.Nowhere() {
+					t.Errorf("%+v", a)
+				}
+			})
+		}
+	}
+}
+
+// TestFind_Many: what is told and kept is bounded, and the rest is not silent.
+func TestFind_Many(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for range mostFound + 5 {
+		w.put("parking", log("d-1", ""))
+	}
+	a := w.find()
+	if len(a.Found) != mostFound || !a.More {
+		t.Errorf("%d found, more %v", len(a.Found), a.More)
+	}
+}
+
+// TestFind_Hostile: no value ends a look-up, and an id of a part of a record is no other id.
+func TestFind_Hostile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, v := range []string{"", "null", "[", "\x1f\x8b", strings.Repeat("[", 20_000), `{"decision_id":7}`, `{"x":{"decision_id":"d-1"}}`, `{"decision_id":"\ud800"}`} {
+		w.put("logs", v)
+		w.put("parking", v)
+		w.put("dlq", v)
+	}
+	if a := w.find(); !a.Nowhere() || !a.Complete() {
+		t.Errorf("%+v", a)
+	}
+}
+
+// TestShared_OneScan: many who ask at once share a scan, each gets its own answer, and none waits for one that left.
+func TestShared_OneScan(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var scans [][]string
+	running := 0
+	gate := make(chan struct{})
+	began := make(chan struct{}, 100)
+	s := &Shared{turn: make(chan struct{}, 1), look: func(_ context.Context, ids []string) []Answer {
+		mu.Lock()
+		running++
+		if running > 1 {
+			t.Error("two scans at once")
+		}
+		scans = append(scans, slices.Clone(ids))
+		mu.Unlock()
+		began <- struct{}{}
+		<-gate
+		mu.Lock()
+		running--
+		mu.Unlock()
+		var all []Answer
+		for _, id := range ids {
+			all = append(all, Answer{ID: id})
+		}
+		return all
+	}}
+	var wait sync.WaitGroup
+	ask := func(ctx context.Context, id string, want error) {
+		wait.Go(func() {
+			if a, err := s.Find(ctx, id); !errors.Is(err, want) || err == nil && a.ID != id {
+				t.Errorf("%s: %+v, %v", id, a, err)
+			}
+		})
+	}
+	ask(t.Context(), "0", nil)
+	<-began // the first scan is at work
+	gone, leave := context.WithCancel(t.Context())
+	ask(gone, "gone", context.Canceled)
+	for i := range 50 {
+		ask(t.Context(), fmt.Sprint(i%10), nil)
+	}
+	for n := 0; n < 51; runtime.Gosched() { // until all wait
+		s.mu.Lock()
+		n = len(s.wait)
+		s.mu.Unlock()
+	}
+	leave()
+	close(gate)
+	wait.Wait()
+	if len(scans) != 2 || len(scans[1]) != 11 {
+		t.Errorf("scans: %v", scans)
+	}
+}

@@ -1,0 +1,112 @@
+package lookup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"docket/internal/audit/verify"
+	"docket/internal/record/envelope"
+)
+
+// Homes of spools that nobody named: those of the programs, in the directory that they run in.
+var usualSpools = []string{"spool/consumer", "spool/parking-replayer", "spool/collector"}
+
+// Spools are the directories to look at where the settings name this one.
+func Spools(dir string) []string {
+	switch {
+	case dir == "":
+		return nil
+	case slices.Contains(usualSpools, dir):
+		return usualSpools
+	}
+	return []string{dir}
+}
+
+// spoolRead is one directory after it was read.
+type spoolRead struct {
+	dir    string
+	there  bool
+	files  int
+	broken []string // files that could not be read whole
+	why    string   // why it was not read completely
+}
+
+// readSpools reads the directories that are on this host.
+func (s *search) readSpools(ctx context.Context, limits Limits) {
+	left := limits.Bytes
+	for _, dir := range s.look.Spools {
+		s.spools = append(s.spools, s.readSpool(ctx, strings.TrimSuffix(dir, "/"), &left))
+	}
+	s.tellSpools()
+}
+
+func (s *search) readSpool(ctx context.Context, dir string, left *int64) spoolRead {
+	read := spoolRead{dir: dir}
+	root, err := os.OpenRoot(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return read
+	}
+	read.there = true
+	if err != nil {
+		read.why = "it cannot be opened"
+		return read
+	}
+	defer func() { _ = root.Close() }() // only read
+	set := s.look.Settings
+	read.files, read.broken, err = verify.EachSpooled(ctx, root.FS(), left, func(file string, r *kgo.Record) {
+		where := Unread
+		switch r.Topic {
+		case set.KafkaParkingTopic:
+			where = Parked
+		case set.KafkaDLQTopic:
+			where = Dead
+		case set.KafkaParkingDLQTopic:
+			where = Exhausted
+		}
+		for _, c := range s.claims(where, r) {
+			f := s.record(where, r, c)
+			if f.Origin.Topic == r.Topic { // it says no other place, and it has none in that topic yet
+				f.Origin.Partition, f.Origin.Offset = envelope.NoPlace, envelope.NoPlace
+			}
+			f.Where, f.Name, f.To, f.Partition, f.Offset, f.Letter = Spooled, dir+"/"+file, r.Topic, envelope.NoPlace, envelope.NoPlace, ""
+			s.found(c.id, f, c.body)
+		}
+	})
+	switch {
+	case errors.Is(err, verify.ErrSpoolBound):
+		read.why = fmt.Sprintf("it holds more than %d bytes", s.look.Limits.withDefaults().Bytes)
+	case ctx.Err() != nil:
+		read.why = fmt.Sprintf("time was over after %d files", read.files)
+	case err != nil:
+		read.why = "it cannot be read"
+	}
+	return read
+}
+
+func (s *search) tellSpools() {
+	var absent []string
+	for _, r := range s.spools {
+		name := "the spool " + r.dir
+		switch {
+		case !r.there:
+			absent = append(absent, r.dir)
+			continue
+		case r.why != "":
+			s.missed(name, r.why)
+		case len(r.broken) > 0:
+			s.missed(name, fmt.Sprintf("%d of %d files cannot be read whole, the first is %s", len(r.broken), r.files, r.broken[0]))
+		default:
+			s.looked(name, fmt.Sprintf("%d files on this host", r.files))
+		}
+	}
+	if len(absent) > 0 && len(absent) == len(s.spools) {
+		s.missed("spools", "there is no "+strings.Join(absent, " and no ")+" on this host: `consumer where-is ID --spool DIR` on the host that has one")
+	}
+}

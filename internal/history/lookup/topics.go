@@ -1,0 +1,326 @@
+package lookup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"docket/internal/record/decision"
+	"docket/internal/record/envelope"
+)
+
+// part is a range of a topic to be read, and how much of it was read.
+type part struct {
+	name, topic string
+	where       Where
+	group       string // whose committed offset it begins at; empty: at the start of the topic
+	// from and upTo bound it where it is what a desk left behind.
+	from, upTo map[int32]int64
+
+	found   []hit
+	ends    map[int32]int64
+	want    int64
+	read    int64
+	bounded bool
+	at      time.Time // when its end was asked for
+	err     error
+}
+
+// hit is a record that carries one of the ids.
+type hit struct {
+	id   string
+	f    Found
+	body []byte
+}
+
+var errBound = errors.New("enough")
+
+// parts are the topics, in the order in which records move. The dead-letter topics are read from where the desk is, as the ledger has what
+// comes before; without a ledger from their start.
+func (s *search) parts(ledger bool) []*part {
+	set := s.look.Settings
+	desk := set.DeskGroup
+	if !ledger {
+		desk = ""
+	}
+	parts := []*part{
+		{name: "records of " + set.KafkaTopic + " that are not read yet", topic: set.KafkaTopic, where: Unread, group: set.KafkaGroup},
+		{name: "parked records in " + set.KafkaParkingTopic, topic: set.KafkaParkingTopic, where: Parked, group: set.ParkingGroup},
+		{name: deadName(set.KafkaDLQTopic, ledger), topic: set.KafkaDLQTopic, where: Dead, group: desk},
+		{name: deadName(set.KafkaParkingDLQTopic, ledger), topic: set.KafkaParkingDLQTopic, where: Exhausted, group: desk},
+	}
+	if !ledger {
+		return parts
+	}
+	for _, all := range parts[2:] {
+		if p := s.leftIn(all.topic, all.where); p != nil {
+			parts = append(parts, p)
+		}
+	}
+	return parts
+}
+
+// leftIn is what desks left in a topic: of each partition the stretch from the first range to the last; nil: nothing. What is between them is in
+// the ledger and is told from there.
+func (s *search) leftIn(topic string, where Where) *part {
+	p := &part{name: "dead letters in " + topic + " that a desk has read and not entered", topic: topic, where: where, from: map[int32]int64{}, upTo: map[int32]int64{}}
+	for i := range s.ranges {
+		r := &s.ranges[i]
+		if r.Topic != topic || r.Open() == 0 {
+			continue
+		}
+		if at, there := p.from[r.Partition]; !there || r.Next < at {
+			p.from[r.Partition] = r.Next
+		}
+		p.upTo[r.Partition] = max(p.upTo[r.Partition], r.Last+1)
+	}
+	if len(p.from) == 0 {
+		return nil
+	}
+	return p
+}
+
+// left says whether a desk left a record in Kafka.
+func (s *search) left(r *kgo.Record) bool {
+	for i := range s.ranges {
+		if s.ranges[i].Has(r.Topic, r.Partition, r.Offset, "", true) {
+			return true
+		}
+	}
+	return false
+}
+
+func deadName(topic string, ledger bool) string {
+	if ledger {
+		return "dead letters in " + topic + " that are not in the ledger yet"
+	}
+	return "dead letters in " + topic
+}
+
+// open opens Kafka; nil where it cannot.
+func (s *search) open() (topics Topics, let func()) {
+	let = func() {}
+	if s.look.Topics == nil {
+		return nil, let
+	}
+	topics, let, err := s.look.Topics()
+	if err != nil {
+		s.failed("Kafka", err)
+		return nil, func() {}
+	}
+	return topics, let
+}
+
+// begin notes where the groups are, and reads the spools between the source and the parking topic.
+func (s *search) begin(ctx context.Context, topics Topics, limits Limits) {
+	set := s.look.Settings
+	at := func(group, topic string) {
+		if topics == nil {
+			return
+		}
+		next, err := topics.Committed(ctx, group, topic)
+		s.positions[topic] = position{next, err}
+	}
+	at(set.KafkaGroup, set.KafkaTopic)
+	s.readSpools(ctx, limits)
+	at(set.ParkingGroup, set.KafkaParkingTopic)
+	at(set.DeskGroup, set.KafkaDLQTopic)
+	at(set.DeskGroup, set.KafkaParkingDLQTopic)
+}
+
+// scan reads the topics, all at once.
+func (s *search) scan(ctx context.Context, topics Topics, ledger bool, limits Limits) {
+	parts := s.parts(ledger)
+	if topics == nil {
+		if s.look.Topics == nil {
+			for _, p := range parts {
+				s.missed(p.name, "this program does not read Kafka")
+			}
+		}
+		return
+	}
+	var all sync.WaitGroup
+	for _, p := range parts {
+		all.Go(func() { s.readPart(ctx, topics, p, limits) })
+	}
+	all.Wait()
+	for _, p := range parts {
+		s.tell(p, limits)
+	}
+}
+
+func (s *search) readPart(ctx context.Context, topics Topics, p *part, limits Limits) {
+	from := p.from
+	if p.group != "" {
+		now := s.positions[p.topic]
+		if p.err = now.err; p.err != nil {
+			return
+		}
+		from = now.next
+	}
+	if p.ends, p.err = topics.Ends(ctx, p.topic); p.err != nil {
+		return
+	}
+	for partition, end := range p.ends {
+		if upTo, there := p.upTo[partition]; there {
+			p.ends[partition] = min(end, upTo)
+		} else if p.upTo != nil {
+			delete(p.ends, partition)
+		}
+	}
+	p.at = s.look.now()
+	begin := make(map[int32]int64, len(p.ends))
+	for partition, end := range p.ends {
+		// An offset beyond the end is that of a topic which was there before this one.
+		if at := from[partition]; at <= end {
+			begin[partition] = at
+		}
+		p.want += end - begin[partition]
+	}
+	var bytes int64
+	_, p.err = topics.Scan(ctx, p.topic, begin, p.ends, func(r *kgo.Record) error {
+		if bytes += int64(len(r.Value)); p.read == int64(limits.Records) || bytes > limits.Bytes {
+			p.bounded = true
+			return errBound
+		}
+		p.read++
+		for _, c := range s.claims(p.where, r) {
+			p.found = append(p.found, hit{c.id, s.record(p.where, r, c), c.body})
+		}
+		if len(p.found) > mostFound*len(s.order) {
+			p.bounded = true
+			return errBound
+		}
+		return nil
+	})
+}
+
+// tell says of a part what was found, and whether it was read completely.
+func (s *search) tell(p *part, limits Limits) {
+	for _, h := range p.found {
+		s.found(h.id, h.f, h.body)
+	}
+	switch {
+	case p.bounded:
+		s.missed(p.name, fmt.Sprintf("only the first %d of up to %d records were read", p.read, p.want))
+	case p.err != nil && p.read > 0 && errors.Is(p.err, context.DeadlineExceeded):
+		s.missed(p.name, fmt.Sprintf("time was over after %v: %d of up to %d records were read", limits.Within, p.read, p.want))
+	case errors.Is(p.err, context.DeadlineExceeded):
+		s.missed(p.name, fmt.Sprintf("Kafka did not answer within %v", limits.Within))
+	case p.err != nil:
+		s.failed(p.name, p.err)
+	default:
+		s.looked(p.name, fmt.Sprintf("%d up to %s", p.read, p.at.UTC().Format(time.RFC3339)))
+	}
+}
+
+// claim is one decision of a record that has one of the ids.
+type claim struct {
+	id    string
+	index int // inside the record; [envelope.NoIndex] where it holds one
+	time  time.Time
+	code  string // why the decoder refuses it; empty: it does not
+	body  []byte
+
+	shared bool // it is one of those that share a dead letter, so index and code are its own
+}
+
+// claims are the decisions of a record that have one of the ids, also those that the decoder refuses as far as they can be read. No value
+// ends a look-up, so a panic of the decoder says here that the value cannot be read.
+func (s *search) claims(where Where, r *kgo.Record) (all []claim) {
+	defer func() {
+		if recover() != nil {
+			all = nil
+		}
+	}()
+	add := func(id string, c claim) {
+		if s.answers[id] != nil {
+			c.id = strings.Clone(id)
+			all = append(all, c)
+		}
+	}
+	parts, shared := s.rest(where, r)
+	sole := false
+	if !shared {
+		read, refused := decision.Decode(r.Value, s.mostRecord())
+		if refused != nil {
+			c := decision.ClaimOf(r.Value)
+			add(c.ID, claim{index: envelope.NoIndex, time: c.Time, code: string(refused.Reason)})
+			return all
+		}
+		parts, sole = read.Parts, read.Sole
+	}
+	for _, part := range parts {
+		if sole {
+			part.Index = envelope.NoIndex
+		}
+		if part.Err != nil {
+			c := decision.ClaimOf(part.Value)
+			add(c.ID, claim{index: part.Index, time: c.Time, code: string(part.Err.Reason), shared: shared})
+			continue
+		}
+		add(part.Log.ID, claim{index: part.Index, time: part.Log.Time, body: part.Log.Came(), shared: shared})
+	}
+	return all
+}
+
+// rest are the decisions that share a dead letter, each with its place in the upload that they came in; false where the record is no such letter.
+func (s *search) rest(where Where, r *kgo.Record) (parts []decision.Part, shared bool) {
+	if where != Dead && where != Exhausted || !slices.ContainsFunc(r.Headers, func(h kgo.RecordHeader) bool { return h.Key == envelope.Refused }) {
+		return nil, false
+	}
+	n := s.look.Settings.HeaderKeys().OpenDead(r).Refused
+	if n == 0 {
+		return nil, false
+	}
+	parts, shared = new(decision.Decoder).Rest(r.Value, s.mostRecord())
+	return parts, shared && len(parts) == n
+}
+
+func (s *search) mostRecord() int64 {
+	if n := int64(s.look.Settings.MaxRecordBytes); n > 0 {
+		return n
+	}
+	return 16 << 20
+}
+
+// farthest is how far ahead a not-before counts. Settings of other programs than the replayer do not say it.
+func (s *search) farthest() time.Duration {
+	if most := s.look.Settings.ParkingMaxBackoff; most > 0 {
+		return most
+	}
+	return 365 * 24 * time.Hour
+}
+
+// record is what a record with that claim says of itself.
+func (s *search) record(where Where, r *kgo.Record, c claim) Found {
+	keys := s.look.Settings.HeaderKeys()
+	f := Found{Where: where, Name: r.Topic, Partition: r.Partition, Offset: r.Offset, Time: c.time, Code: c.code, FailedAt: r.Timestamp}
+	switch where {
+	case Parked:
+		f.Origin = envelope.Open(r).Origin
+		if f.Unproven = !keys.Prove(r); !f.Unproven {
+			e := envelope.OpenParked(r, s.farthest())
+			f.Origin, f.Attempt, f.NotBefore, f.Code = e.Origin, e.Attempt, e.NotBefore, e.Code
+		}
+	case Dead, Exhausted:
+		d := keys.OpenDead(r)
+		f.Origin, f.Kind, f.Code, f.FailedAt, f.Letter = d.Origin, d.Cause.Kind, d.Cause.Code, d.FailedAt, d.ID
+		f.Unproven, f.Left = d.Cause.Kind == envelope.Foreign, s.left(r)
+		if c.shared && c.code != "" {
+			f.Code = c.code
+		}
+	default:
+		f.Origin = envelope.Open(r).Origin
+	}
+	if c.index != envelope.NoIndex && f.Origin.Index == envelope.NoIndex {
+		f.Origin.Index = c.index
+	}
+	return f
+}

@@ -1,0 +1,240 @@
+// Package cli runs the command line of every program: it finds the command, explains it, loads settings, runs it, and turns the
+// result into an exit code.
+//
+// It stays free of signals and of the process's own environment: main hands both in.
+package cli
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"docket/internal/history/archive"
+	"docket/internal/postgres"
+	"docket/internal/service/app"
+	"docket/internal/service/buildinfo"
+	"docket/internal/service/config"
+)
+
+// Exit codes.
+const (
+	Done   = 0 // done, or stopped by a signal
+	Failed = 1
+	Misuse = 2 // wrong use or settings
+)
+
+// Env is what a program is given from outside.
+type Env struct {
+	Program config.Program
+	Args    []string                    // without the program's name
+	Environ []string                    // as os.Environ has it
+	Stdout  io.Writer                   // results
+	Stderr  io.Writer                   // complaints and the log
+	Signals <-chan os.Signal            // asks to stop; the second one at once
+	Options app.Options                 // of the program that is run
+	Judges  config.Judges               // of settings, beside that of the database's URL
+	Agree   func(config.Settings) error // says what does not go together of settings that are fine by themselves; may be nil
+	// Shelf opens where archives are; nil: the program does not read them.
+	Shelf func(where string, s config.Settings) (archive.Shelf, error)
+}
+
+// Command is one thing that a program can do.
+type Command struct {
+	Name    string
+	Args    string    // what may follow it, for the usage line
+	Text    string    // one sentence, an imperative
+	Example string    // lines of its own help, before the flags; with %s for the program
+	More    string    // what else its own help says
+	Uses    []string  // settings that say what it connects to; none: it connects to nothing
+	Exit    [2]string // when it exits with 0 and with 1; empty: as every command does
+	// Flags declares its flags, nil where there are none.
+	Flags func(*flag.FlagSet)
+	// Run does it with what is left of the arguments. It returns the exit code.
+	Run func(env Env, args []string) int
+	// Raw commands read their flags, and --help, themselves.
+	Raw bool
+}
+
+// runCommand is what a program does when no command is named.
+const runCommand = "run"
+
+// Main does what the command line says and returns the exit code.
+func Main(env Env, commands []Command) int {
+	name, args := runCommand, env.Args
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		name, args = args[0], args[1:]
+	} else if len(args) > 0 {
+		switch {
+		case isHelp(args[0]):
+			name, args = "help", args[1:]
+		case args[0] == "-version" || args[0] == "--version":
+			name, args = "version", args[1:]
+		}
+	}
+	if name == "help" {
+		return help(env, commands, args)
+	}
+	i := slices.IndexFunc(commands, func(c Command) bool { return c.Name == name })
+	if i < 0 {
+		return unknown(env, commands, name)
+	}
+	return commands[i].do(env, args)
+}
+
+func unknown(env Env, commands []Command, name string) int {
+	names := []string{"help"}
+	for _, c := range commands {
+		names = append(names, c.Name)
+	}
+	return misuse(env, "unknown command "+quoted(name)+meant(config.Nearest(name, names)), "")
+}
+
+func meant(near string) string {
+	if near == "" {
+		return ""
+	}
+	return "; did you mean " + near + "?"
+}
+
+// quoted shows an argument, short and on one line.
+func quoted(arg string) string {
+	const most = 40
+	if len(arg) > most {
+		arg = arg[:most] + "..."
+	}
+	return fmt.Sprintf("%+q", arg)
+}
+
+func misuse(env Env, complaint, command string) int {
+	say(env.Stderr, "%s: %s\nSee %s.\n", env.Program, complaint, strings.Join(strings.Fields(fmt.Sprintf("%s %s --help", env.Program, command)), " "))
+	return Misuse
+}
+
+// do reads the command's flags and runs it.
+func (c Command) do(env Env, args []string) int {
+	if c.Raw {
+		return c.Run(env, args)
+	}
+	flags := flag.NewFlagSet(c.Name, flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	if c.Flags != nil {
+		c.Flags(flags)
+	}
+	if name := undefined(flags, args); name != "" {
+		names := []string{"--help"}
+		flags.VisitAll(func(f *flag.Flag) { names = append(names, "--"+f.Name) })
+		return misuse(env, "unknown flag "+quoted(name)+meant(config.Nearest(name, names)), c.Name)
+	}
+	var rest []string
+	for len(args) > 0 {
+		switch err := flags.Parse(args); {
+		case errors.Is(err, flag.ErrHelp):
+			say(env.Stdout, "%s", c.help(env.Program, flags))
+			return Done
+		case err != nil:
+			return misuse(env, strings.Replace(strings.Replace(err.Error(), " flag -", " flag --", 1), "argument: -", "argument: --", 1), c.Name)
+		}
+		left := flags.Args()
+		if n := len(args) - len(left); n > 0 && args[n-1] == "--" {
+			rest, left = append(rest, left...), nil
+		} else if len(left) > 0 { // flags may follow an argument
+			rest, left = append(rest, left[0]), left[1:]
+		}
+		args = left
+	}
+	if c.Args == "" && len(rest) > 0 {
+		return misuse(env, "unexpected argument "+quoted(rest[0]), c.Name)
+	}
+	return c.Run(env, rest)
+}
+
+// undefined is the first argument that looks like a flag and is none.
+func undefined(flags *flag.FlagSet, args []string) string {
+	for i := 0; i < len(args) && args[i] != "--"; i++ {
+		if !strings.HasPrefix(args[i], "-") || args[i] == "-" {
+			continue
+		}
+		name, _, given := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
+		f := flags.Lookup(name)
+		switch {
+		case name == "h" || name == "help":
+		case f == nil:
+			return strings.SplitN(args[i], "=", 2)[0]
+		case !given && !isBool(f):
+			i++ // its value
+		}
+	}
+	return ""
+}
+
+func isBool(f *flag.Flag) bool {
+	b, ok := f.Value.(interface{ IsBoolFlag() bool })
+	return ok && b.IsBoolFlag()
+}
+
+// say writes to a person. Where nobody listens any more, there is nobody to tell.
+func say(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
+
+// Version is the command that tells which build this is.
+func Version() Command {
+	var asJSON bool
+	return Command{
+		Name: "version", Text: "Print version and build.",
+		Flags: func(f *flag.FlagSet) { f.BoolVar(&asJSON, "json", false, "print JSON") },
+		Run: func(env Env, _ []string) int {
+			if asJSON {
+				b := buildinfo.Current()
+				printJSON(env.Stdout, struct {
+					Program  string `json:"program"`
+					Version  string `json:"version"`
+					Revision string `json:"revision"`
+					Go       string `json:"goversion"`
+					Build    string `json:"build"`
+				}{string(env.Program), b.Version, b.Revision, b.Go, buildinfo.Line(string(env.Program))})
+				return Done
+			}
+			say(env.Stdout, "%v\n", buildinfo.Line(string(env.Program)))
+			return Done
+		},
+	}
+}
+
+// settings loads them, or says all that is wrong with them.
+func settings(env Env) (config.Settings, []config.Complaint, bool) {
+	judges := config.Judges{"DOCKET_DATABASE_URL": postgres.Complaint}
+	maps.Copy(judges, env.Judges)
+	s, warnings, err := config.LoadWith(env.Program, env.Environ, judges)
+	if err == nil && env.Agree != nil {
+		err = env.Agree(s)
+	}
+	if err != nil {
+		say(env.Stderr, "%v\n", err)
+		return config.Settings{}, nil, false
+	}
+	return s, warnings, true
+}
+
+// whole loads the settings of what is looked at from outside: the consumer's, whoever looks, and of the desk where it is that
+// which looks the name of its group.
+func whole(env Env) (config.Settings, []config.Complaint, bool) {
+	if env.Program != config.Desk {
+		return settings(env)
+	}
+	looked := env
+	looked.Program = config.Consumer
+	s, warnings, ok := settings(looked)
+	s.DeskGroup = config.Lookup(config.Desk, env.Environ, "DOCKET_DESK_GROUP")
+	return s, warnings, ok
+}
+
+// warn tells of variables that look like settings and are none, for commands that have no log.
+func warn(env Env, warnings []config.Complaint) {
+	for _, w := range warnings {
+		say(env.Stderr, "warning: %v\n", w)
+	}
+}

@@ -1,0 +1,245 @@
+package cli
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"docket/internal/audit/inspect"
+	"docket/internal/audit/verify"
+	"docket/internal/history/reader"
+	"docket/internal/record/home"
+	"docket/internal/service/config"
+)
+
+// verifyFlags are what `verify` is told.
+type verifyFlags struct {
+	since   moment
+	from    list
+	settled bool
+	spools  list
+	metrics list
+	try     bool
+	asJSON  bool
+}
+
+// moment is a flag that names a time, ago or a day.
+type moment struct {
+	at   time.Time // zero: not given
+	text string
+}
+
+func (m *moment) String() string { return m.text }
+
+// Set reads it.
+func (m *moment) Set(text string) (err error) {
+	m.text = text
+	m.at, err = reader.ParseTime(text, time.Now())
+	return err
+}
+
+// or is the time that was given, or so long ago.
+func (m *moment) or(ago time.Duration) time.Time {
+	if m.at.IsZero() {
+		return time.Now().Add(-ago)
+	}
+	return m.at
+}
+
+// list is a flag that may be given several times.
+type list []string
+
+func (l *list) String() string { return strings.Join(*l, ",") }
+
+// Set adds one.
+func (l *list) Set(s string) error {
+	if s == "" {
+		return errors.New("is empty")
+	}
+	*l = append(*l, s)
+	return nil
+}
+
+// Verify is the command that asks the checker about a live system.
+func Verify() Command {
+	var o verifyFlags
+	return Command{
+		Name: "verify", Text: "Check independently that no record was lost (read-only).",
+		Example: "  %s verify --since 1h\n" +
+			"  %[1]s verify --from decision-logs/3/12034 --metrics http://localhost:8080/metrics\n" +
+			"  %[1]s verify --since yesterday --settled      # after all is drained",
+		Flags: func(f *flag.FlagSet) {
+			f.Var(&o.since, "since", "check records that reached the source topic since `TIME` (default 1h)")
+			f.Var(&o.from, "from", "check only this partition, from `RECORD` on; ignores --since; can be repeated")
+			f.BoolVar(&o.settled, "settled", false, "fail also if a record is still unread, parked or spooled")
+			f.Var(&o.spools, "spool", "check the spool in `DIR` instead of DOCKET_SPOOL_DIR; can be repeated")
+			f.Var(&o.metrics, "metrics", "check docket_unaccounted_records at `URL`, too; can be repeated")
+			f.BoolVar(&o.try, "try-dead-letters", false, "test with a rolled-back write whether the table still refuses them")
+			f.BoolVar(&o.asJSON, "json", false, "print JSON")
+		},
+		More: "RECORD is TOPIC/PARTITION/OFFSET in the source topic. Name the spools of all hosts with --spool: a record in a\n" +
+			"spool that is not named, or on another host, counts as lost.\n\n" +
+			"Prints one line per invariant: ok, broken, warning or not decidable here, and why. If one is broken, it\n" +
+			"prints all that is known of the first broken record. Payloads are never shown.\n\n" +
+			"Reads the source topic up to the committed offsets, the other topics, the spool, and rows by primary\n" +
+			"key. Joins no group, commits and stores nothing. Memory: 2,000 decisions, plus about 0.5 KiB for each\n" +
+			"record that was forwarded in that time. A row or copy deleted since, also by retention, counts as lost.",
+		Uses: []string{"DOCKET_KAFKA_BROKERS", "DOCKET_DATABASE_URL", "DOCKET_SPOOL_DIR"},
+		Exit: [2]string{"no invariant is broken; some may be warning or not decidable here", "an invariant is broken, or the check itself failed"},
+		Run:  func(env Env, _ []string) int { return runVerify(env, o) },
+	}
+}
+
+func runVerify(env Env, o verifyFlags) int {
+	var from []inspect.Query
+	for _, text := range o.from {
+		q := inspect.ParseQuery(text)
+		if q.Topic == "" || strings.Count(text, "/") != 2 {
+			return misuse(env, "--from "+quoted(text)+" is not TOPIC/PARTITION/OFFSET, like decision-logs/3/12034", "verify")
+		}
+		from = append(from, q)
+	}
+	s, warnings, ok := whole(env)
+	if !ok {
+		return Misuse
+	}
+	warn(env, warnings)
+	s.DeskGroup = config.Lookup(config.Desk, env.Environ, "DOCKET_DESK_GROUP")
+	scope := inspect.Scope{Since: o.since.or(time.Hour), Settled: o.settled, Metrics: o.metrics, TryDeadLetters: o.try}
+	for i, q := range from {
+		if q.Topic != s.KafkaTopic {
+			return misuse(env, "--from "+quoted(o.from[i])+" is not in the source topic "+s.KafkaTopic, "verify")
+		}
+		if scope.From == nil {
+			scope.From = make(map[int32]int64)
+		}
+		scope.From[q.Partition] = q.Offset
+	}
+	sys, err := inspect.Open(s, inspect.Options{Spools: o.spools, Progress: func(line string) { say(env.Stderr, "%v\n", line) }})
+	if err != nil {
+		return unopened(env, err)
+	}
+	defer sys.Close()
+	ctx, end := untilSignal(env)
+	defer end()
+	result, err := sys.Verify(ctx, scope)
+	if err != nil {
+		return unlooked(env, err)
+	}
+	if o.asJSON {
+		return verifyJSON(env.Stdout, result)
+	}
+	return showVerify(env.Stdout, s.KafkaTopic, result)
+}
+
+// words are the states as a person reads them.
+var words = map[verify.State]string{
+	verify.Held: "ok", verify.Broken: "broken", verify.Warned: "warning", verify.Undecided: "not decidable here",
+}
+
+func showVerify(w io.Writer, topic string, r *inspect.Result) int {
+	say(w, "%s: %s records, %s decisions in %d partitions, up to the committed offsets; %s records are not read yet\n",
+		topic, grouped(r.Records), grouped(int64(r.Report.Decisions)), len(r.Spans), grouped(r.Unread))
+	for _, line := range r.Elsewhere {
+		say(w, "%s\n", line)
+	}
+	var first *verify.Verdict
+	for i, v := range r.Report.Verdicts {
+		if v.State == verify.Broken && first == nil {
+			first = &r.Report.Verdicts[i]
+		}
+		say(w, "%-3s  %-18s  %s%s\n", v.Invariant, words[v.State], v.Name, detail(v))
+	}
+	if first != nil {
+		say(w, "\nfirst broken, %s: %v\n", first.Invariant, first.Found[0])
+		for _, line := range first.Found[0].History {
+			say(w, "  %s\n", line)
+		}
+	}
+	say(w, "\nhomes:")
+	for _, h := range home.All() {
+		say(w, " %v %s,", h, grouped(int64(r.Report.Homes[h])))
+	}
+	say(w, " none %s\n", grouped(int64(r.Report.Homes[home.None])))
+	if first != nil {
+		return Failed
+	}
+	return Done
+}
+
+// detail is the text after the name of an invariant.
+func detail(v verify.Verdict) string {
+	text := fmt.Sprintf(", %s checked", grouped(int64(v.Checked)))
+	switch {
+	case v.State == verify.Undecided:
+		return ": " + v.Note
+	case v.Findings > 0:
+		text = fmt.Sprintf(": %s of %s, first %v", grouped(int64(v.Findings)), grouped(int64(v.Checked)), v.Found[0])
+	}
+	if v.Note != "" {
+		text += "; " + v.Note
+	}
+	return text
+}
+
+// jsonVerdict is a verdict as --json shows it.
+type jsonVerdict struct {
+	Invariant string        `json:"invariant"`
+	Name      string        `json:"name"`
+	State     verify.State  `json:"state"`
+	Note      string        `json:"note,omitempty"`
+	Checked   int           `json:"checked"`
+	Findings  int           `json:"findings"`
+	Found     []jsonFinding `json:"found,omitempty"`
+}
+
+type jsonFinding struct {
+	Place   string   `json:"place,omitempty"`
+	ID      string   `json:"id,omitempty"`
+	What    string   `json:"what"`
+	History []string `json:"history,omitempty"`
+}
+
+func verifyJSON(w io.Writer, r *inspect.Result) int {
+	out := struct {
+		Broken    bool           `json:"broken"`
+		At        time.Time      `json:"at"`
+		Records   int64          `json:"records"`
+		Decisions int            `json:"decisions"`
+		Unread    int64          `json:"unread"`
+		Elsewhere []string       `json:"elsewhere,omitempty"`
+		Homes     map[string]int `json:"homes"`
+		Verdicts  []jsonVerdict  `json:"verdicts"`
+	}{r.Report.Err() != nil, r.At.UTC(), r.Records, r.Report.Decisions, r.Unread, r.Elsewhere, make(map[string]int), nil}
+	for _, h := range append(home.All(), home.None) {
+		out.Homes[h.String()] = r.Report.Homes[h]
+	}
+	for _, v := range r.Report.Verdicts {
+		j := jsonVerdict{v.Invariant, v.Name, v.State, v.Note, v.Checked, v.Findings, nil}
+		for _, f := range v.Found {
+			place := ""
+			if f.Place != (verify.Place{}) {
+				place = f.Place.String()
+			}
+			j.Found = append(j.Found, jsonFinding{place, f.ID, f.What, f.History})
+		}
+		out.Verdicts = append(out.Verdicts, j)
+	}
+	printJSON(w, out)
+	if out.Broken {
+		return Failed
+	}
+	return Done
+}
+
+// grouped writes 12034 as 12,034.
+func grouped(n int64) string {
+	text := fmt.Sprint(n)
+	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}

@@ -1,0 +1,389 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"docket/internal/audit/inspect"
+	"docket/internal/desk/ledger"
+	"docket/internal/errclass"
+	"docket/internal/history/archive"
+	"docket/internal/kafka"
+	"docket/internal/postgres"
+	"docket/internal/record/envelope"
+	"docket/internal/record/home"
+	"docket/internal/service/config"
+)
+
+// WhereIs is the command that tells where a record is and what happens next.
+func WhereIs() Command {
+	var since moment
+	var spools list
+	var within time.Duration
+	var asJSON bool
+	return Command{
+		Name: "where-is", Args: "RECORD", Text: "Find where a record or decision is now, and what happens next (read-only).",
+		Example: "  %s where-is decision-logs/3/12034\n" +
+			"  %[1]s where-is e5e72bf0-077f-4b3a-8169-32d13cfbaa31 --since 3d",
+		Flags: func(f *flag.FlagSet) {
+			f.Var(&since, "since", "search the topics since `TIME` if no row names the record (default 24h)")
+			f.DurationVar(&within, "within", inspect.FindLimits.Within, "search for a decision_id for `DURATION` at most (default 30s)")
+			f.Var(&spools, "spool", "search the spool in `DIR` instead of DOCKET_SPOOL_DIR; can be repeated")
+			f.BoolVar(&asJSON, "json", false, "print JSON")
+		},
+		More: "RECORD is a whole decision_id, or TOPIC/PARTITION/OFFSET[/INDEX] in a topic of Docket. INDEX is the place of a\n" +
+			"decision inside its Kafka record, from 0. A decision_id is looked for in the rows, the ledger of dead letters,\n" +
+			"unread, parked and dead-lettered records, the spools of this host, and archived dead letters. Each place that\n" +
+			"was not searched completely is named. If nothing has it, the source topic itself is searched, which can take\n" +
+			"long.",
+		Uses: []string{"DOCKET_KAFKA_BROKERS", "DOCKET_DATABASE_URL", "DOCKET_SPOOL_DIR"},
+		Exit: [2]string{"each decision is stored, parked, spooled, dead-lettered or not read yet", "not found, or not known as a place was not searched completely; or not written to Kafka yet, or the search failed"},
+		Run: func(env Env, args []string) int {
+			if len(args) != 1 || args[0] == "" {
+				return misuse(env, "give one record like decision-logs/3/12034, or one decision_id", "where-is")
+			}
+			if within <= 0 {
+				return misuse(env, "--within must be more than 0", "where-is")
+			}
+			return runWhereIs(env, inspect.ParseQuery(args[0]), since.or(24*time.Hour), inspect.Options{Spools: spools, Within: within}, asJSON)
+		},
+	}
+}
+
+func runWhereIs(env Env, q inspect.Query, since time.Time, o inspect.Options, asJSON bool) int {
+	s, warnings, ok := whole(env)
+	if !ok {
+		return Misuse
+	}
+	warn(env, warnings)
+	o.Progress = func(line string) { say(env.Stderr, "%v\n", line) }
+	if env.Shelf != nil {
+		o.Shelf = func(where string) (archive.Shelf, error) { return env.Shelf(where, s) }
+	}
+	sys, err := inspect.Open(s, o)
+	if err != nil {
+		return unopened(env, err)
+	}
+	defer sys.Close()
+	ctx, end := untilSignal(env)
+	defer end()
+	found, err := sys.Find(ctx, q, since)
+	if err != nil {
+		return unlooked(env, err)
+	}
+	if asJSON {
+		return showWhereJSON(env.Stdout, s, found)
+	}
+	return showWhere(env.Stdout, s, found)
+}
+
+// unlooked says why nothing could be looked at, and what to do.
+func unlooked(env Env, err error) int {
+	if errors.Is(err, context.Canceled) {
+		return Failed
+	}
+	say(env.Stderr, "%s: %v\n", env.Program, err)
+	var of *kafka.FaultError
+	if hint := postgres.Hint(err); hint != "" && !errors.As(err, &of) {
+		say(env.Stderr, "%v\n", hint)
+	}
+	return Failed
+}
+
+func showWhere(w io.Writer, s config.Settings, found *inspect.Whereabouts) int {
+	result := Done
+	all := len(found.Records) + len(found.Refused) + len(found.Found)
+	if all > 1 {
+		say(w, "%s claim this decision_id\n\n", counted(all, "record"))
+	}
+	for i := range found.Records {
+		r := &found.Records[i]
+		if i > 0 {
+			say(w, "\n")
+		}
+		teller := teller{w: w, settings: s, now: found.At, record: r, looked: found.Looked}
+		if !teller.tell() {
+			result = Failed
+		}
+	}
+	for i := range found.Refused {
+		e := &found.Refused[i]
+		if e.Cause.Kind == envelope.Foreign {
+			say(w, "dead letter at %s/%d/%d (%s), %s in the ledger; nothing proves that Docket wrote it\n  docket dlq show %s\n",
+				plain(e.Found.Topic), e.Found.Partition, e.Found.Offset, e.Cause.Code, e.State, e.ID[:12])
+			continue
+		}
+		say(w, "refused by the collector at %s (%s), %s in the ledger; it never was in %s\n  docket dlq show %s\n",
+			e.FirstFailedAt.UTC().Format(time.RFC3339), e.Cause.Code, e.State, e.Origin.Topic, e.ID[:12])
+	}
+	for i := range found.Found {
+		say(w, "%s\n", plainly(found.Found[i].Text(found.At)))
+	}
+	if all == 0 {
+		say(w, "%snot found in %s\n", unsure(found), strings.Join(found.Looked, ", "))
+		result = Failed
+	}
+	for _, of := range found.Unlooked {
+		say(w, "not searched completely: %s\n", plainly(of))
+	}
+	return result
+}
+
+// unsure says that an id which was not found may be somewhere all the same.
+func unsure(found *inspect.Whereabouts) string {
+	if len(found.Unlooked) == 0 {
+		return ""
+	}
+	return "not known, as not every place was searched completely: "
+}
+
+// Homes says in words, one line each, where a decision is and what happens to it next; s need not hold the settings of the
+// spool and of parking.
+func Homes(s config.Settings, found *inspect.Whereabouts, r *inspect.Record, d *inspect.Decision) []string {
+	var text bytes.Buffer
+	t := teller{w: &text, settings: s, now: found.At, record: r, looked: found.Looked}
+	t.decision(d)
+	lines := strings.Split(strings.TrimSpace(text.String()), "\n")[1:]
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	return lines
+}
+
+// teller puts one record's whereabouts into words.
+type teller struct {
+	w        io.Writer
+	settings config.Settings
+	now      time.Time
+	record   *inspect.Record
+	looked   []string
+}
+
+// tell says everything about the record; false where a decision of it is in no home that it should have.
+func (t *teller) tell() bool {
+	r := t.record
+	name := fmt.Sprintf("%s/%d/%d", r.Topic, r.Partition, r.Offset)
+	switch {
+	case r.Ahead:
+		say(t.w, "%s is not written yet: the partition holds offsets %s to %s\n", name, grouped(r.Start), grouped(r.End-1))
+		return false
+	case r.Gone && r.Topic != t.settings.KafkaTopic:
+		say(t.w, "%s is from another source topic than %s\n", name, t.settings.KafkaTopic)
+	case r.Gone:
+		say(t.w, "%s was deleted from the source topic, which starts at %s now: to find its row, search by decision_id\n", name, grouped(r.Start))
+	default:
+		say(t.w, "%s, produced %s, %s\n", name, at(r.Produced), counted(len(r.Decisions), "decision"))
+	}
+	fine := len(r.Decisions) > 0
+	for i := range r.Decisions {
+		fine = t.decision(&r.Decisions[i]) && fine
+	}
+	if len(r.Decisions) == 0 {
+		say(t.w, "not found in %s\n", strings.Join(t.looked, ", "))
+	}
+	return fine
+}
+
+func (t *teller) decision(d *inspect.Decision) bool {
+	title := fmt.Sprintf("[%d]", d.Index)
+	if d.ID != "" {
+		title += " " + plain(d.ID) + stamp(", ts ", d.Time)
+	}
+	if d.Refused != "" {
+		title += " cannot be decoded: " + name(d.Refused)
+	}
+	say(t.w, "%s\n", title)
+	housed := false
+	for _, row := range d.Rows {
+		housed = t.row(d, row) || housed
+	}
+	for i := range d.Forwarded {
+		housed = t.forwarded(d, &d.Forwarded[i]) || housed
+	}
+	if housed {
+		return true
+	}
+	return t.homeless(d)
+}
+
+// row tells of a row; false where it is another decision's.
+func (t *teller) row(d *inspect.Decision, row inspect.Row) bool {
+	switch {
+	case !row.Equal:
+		say(t.w, "  conflict: the row with the same decision_id and ts has another payload; stored %s, first read at %v\n", at(row.StoredAt), row.Place)
+		return false
+	case row.Place == d.Place:
+		say(t.w, "  row: stored %s, ts %s. Nothing to do.\n", at(row.StoredAt), at(row.Time))
+	default:
+		say(t.w, "  duplicate: an equal row was stored %s, first read at %v. Nothing to do.\n", at(row.StoredAt), row.Place)
+	}
+	return true
+}
+
+// forwarded tells of a forwarded record; false where it is no home any more.
+func (t *teller) forwarded(d *inspect.Decision, f *inspect.Forwarded) bool {
+	where := fmt.Sprintf("%s/%d/%d", f.Found, f.At.Partition, f.At.Offset)
+	switch f.Home {
+	case home.Spooled:
+		say(t.w, "  spooled in %s, for %s. %s\n", f.Found, f.To, recovery(f.Found))
+	case home.Parked:
+		if f.Settled {
+			say(t.w, "  was parked at %s, attempt %d, %s; the replayer has finished with it\n", where, f.Attempt, name(f.Code))
+			return false
+		}
+		say(t.w, "  parked at %s, attempt %d, %s. %s\n", where, f.Attempt, name(f.Code), t.replay(f))
+	case home.Exhausted:
+		say(t.w, "  dead letter of the replayer, after its last attempt, at %s, %s%s, dead-letter id %s%s. %s\n", where, name(f.Code), stamp(", ", f.FailedAt), f.Entry, message(f), next(f))
+	default:
+		say(t.w, "  dead letter at %s, %s%s, dead-letter id %s%s. %s\n", where, name(f.Code), stamp(", ", f.FailedAt), f.Entry, message(f), next(f))
+	}
+	return true
+}
+
+const again = "Nothing happens by itself: fix the cause, then produce the value to the source topic again."
+
+// next says what can be done about a dead letter: by the ledger where it has it.
+func next(f *inspect.Forwarded) string {
+	switch {
+	case f.Letter == nil && f.Left != nil && f.Left.State == ledger.SurplusArchived:
+		return fmt.Sprintf("It is in archive %s and not in the ledger, as its client brought too many: `docket restore --dead-letters` enters it.", plain(f.Left.ArchivedIn))
+	case f.Letter == nil && f.Left != nil:
+		return "It is not in the ledger, as its client brought too many: a desk enters it later; `docket dlq surplus` lists such."
+	case f.Letter == nil:
+		return again
+	}
+	id := f.Entry
+	if len(id) > shownID {
+		id = id[:shownID]
+	}
+	switch f.Letter.State {
+	case ledger.Processing:
+		return fmt.Sprintf("It is being retried by %s: `docket dlq show %s --history` shows the result.", plain(f.Letter.By), id)
+	case ledger.Resolved:
+		return fmt.Sprintf("It is RESOLVED in the ledger by %s: %s. Nothing to do.", plain(f.Letter.By), strings.TrimSuffix(plain(f.Letter.Why), "."))
+	}
+	cure := "fix the cause, then `docket dlq retry " + id + "`"
+	if f.Kind == string(envelope.Decode) {
+		cure = "`docket dlq edit " + id + "` changes its payload and retries it"
+	}
+	return fmt.Sprintf("It is %s in the ledger: %s; `docket dlq show %s` explains it.", f.Letter.State, cure, id)
+}
+
+// shownID is how many characters of a dead letter's id are enough for the commands.
+const shownID = 12
+
+func message(f *inspect.Forwarded) string {
+	if f.Message == "" {
+		return ""
+	}
+	return ": " + strings.TrimSuffix(plain(f.Message), ".")
+}
+
+// recovery says when a spooled record is published.
+func recovery(file string) string {
+	if strings.Contains(file, ".oversize_") {
+		return "It is too large for the broker: raise max.message.bytes of that topic. It is tried again every hour and at each start."
+	}
+	return "The program that owns the directory publishes it within a minute after Kafka accepts records again."
+}
+
+// replay says when a parked record is tried again.
+func (t *teller) replay(f *inspect.Forwarded) string {
+	if t.record.Replayers == 0 {
+		return "No member in group " + t.settings.ParkingGroup + ": start the parking-replayer."
+	}
+	due := f.NotBefore
+	if limit := f.Stamp.Add(t.settings.ParkingMaxBackoff); t.settings.ParkingMaxBackoff > 0 && due.After(limit) {
+		due = limit // as the replayer counts it
+	}
+	if left := due.Sub(t.now); left > 0 {
+		return fmt.Sprintf("It is replayed in %s.", short(left))
+	}
+	return fmt.Sprintf("It is due: the replayer replays it after the %s before it.", counted(int(f.Before), "parked record"))
+}
+
+// homeless tells of a decision without a home: one that is not read yet is fine.
+func (t *teller) homeless(d *inspect.Decision) bool {
+	r := t.record
+	switch {
+	case r.Gone:
+		say(t.w, "  not found in %s\n", strings.Join(t.looked, ", "))
+		return false
+	case r.Committed < 0:
+		say(t.w, "  not read yet: group %s has committed nothing in this partition. %s\n", t.settings.KafkaGroup, t.reading())
+		return true
+	case r.Offset >= r.Committed:
+		say(t.w, "  not read yet: %s before it. %s\n", counted(int(r.Offset-r.Committed), "record"), t.reading())
+		return true
+	}
+	say(t.w, "  committed, but not found in %s\n  This should never happen: run `%s verify --from %s/%d/%d`, and search the spools of the other hosts.\n",
+		strings.Join(t.looked, ", "), config.Consumer, r.Topic, r.Partition, r.Offset)
+	return false
+}
+
+func (t *teller) reading() string {
+	if t.record.Readers == 0 {
+		return "No member in group " + t.settings.KafkaGroup + ": start the consumer."
+	}
+	return "The consumer will read it; if not, /readyz says why it holds."
+}
+
+// name is a code with what it is called.
+func name(code string) string {
+	if v, ok := errclass.Lookup(code); ok && v.Name != "" && v.Name != code {
+		return code + " (" + v.Name + ")"
+	}
+	if code == "" {
+		return "without a code"
+	}
+	return plain(code)
+}
+
+// plainly is plain for a text of our own that is longer, and quotes names of others.
+func plainly(text string) string {
+	shown := fmt.Sprintf("%+q", text)
+	return strings.ReplaceAll(shown[1:len(shown)-1], `\"`, `"`)
+}
+
+// plain keeps what a stranger wrote from steering a terminal.
+func plain(text string) string {
+	const most = 200
+	if len(text) > most {
+		text = text[:most] + "..."
+	}
+	shown := fmt.Sprintf("%+q", text)
+	return strings.ReplaceAll(shown[1:len(shown)-1], `\"`, `"`)
+}
+
+func at(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999Z07:00") }
+
+func stamp(what string, t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return what + at(t)
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return grouped(int64(n)) + " " + what + "s"
+}
+
+// short is a duration without what does not matter.
+func short(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return "less than a second"
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	}
+	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
+}

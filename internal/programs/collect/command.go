@@ -1,0 +1,32 @@
+package collect
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"docket/internal/programs/cli"
+	"docket/internal/service/app"
+)
+
+// Run is the command that runs the collector.
+func Run() cli.Command {
+	return cli.Command{
+		Name: "run", Text: "Accept uploads from OPA and write them to Kafka (the default command).",
+		More: "SIGTERM or SIGINT: /readyz and new uploads are answered with 503, uploads in progress are finished within\n" +
+			"DOCKET_SHUTDOWN_TIMEOUT. A second signal stops at once. Nothing is lost: OPA sends uploads without an\n" +
+			"answer again.",
+		Uses: []string{"DOCKET_KAFKA_BROKERS", "DOCKET_COLLECTOR_ADDR", "DOCKET_HTTP_ADDR"},
+		Exit: [2]string{"stopped by a signal", "failed, or stopped at once by a second signal"},
+		Run: func(env cli.Env, _ []string) int {
+			s, log, code := cli.Begin(env)
+			if code != cli.Done {
+				return code
+			}
+			app.KeepMemory(env.Program, s, env.Environ)
+			p, err := New(s, log, prometheus.NewRegistry(), Options{Environ: env.Environ})
+			if err != nil {
+				return cli.Unopened(env, err)
+			}
+			return cli.Serve(env, p.Run, p.Close)
+		},
+	}
+}

@@ -1,0 +1,79 @@
+package collect
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	stdlog "log"
+	"net"
+	"net/http"
+	"time"
+
+	"docket/internal/service/config"
+)
+
+// Limits on a client, so that none can hold a connection or memory for long. How long a body may take is for the collector
+// to say, by DOCKET_COLLECTOR_BODY_TIMEOUT.
+const (
+	headerTimeout  = 5 * time.Second
+	maxHeaderBytes = 16 << 10
+	// idleTimeout is longer than that of the usual load balancer, 60 s: whoever may still send should be the one who closes.
+	idleTimeout = 2 * time.Minute
+	// answerSlack is what an answer may take beside the body and the brokers.
+	answerSlack = 30 * time.Second
+)
+
+// uploads serves OPA on a listener.
+type uploads struct {
+	listener net.Listener
+	http     *http.Server
+	within   time.Duration      // what those under way may take after the stop
+	cancel   context.CancelFunc // of all that is under way
+}
+
+func newUploads(s config.Settings, l net.Listener, speak *tls.Config, h http.Handler) *uploads {
+	base, cancel := context.WithCancel(context.Background())
+	if speak != nil {
+		l = tls.NewListener(l, speak)
+	}
+	return &uploads{listener: l, within: s.ShutdownTimeout, cancel: cancel, http: &http.Server{
+		Handler: h, ReadHeaderTimeout: headerTimeout, WriteTimeout: s.CollectorBodyTimeout + 2*s.PublishTimeout + answerSlack,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes, BaseContext: func(net.Listener) context.Context { return base },
+		// Its complaints are about clients and quote them.
+		ErrorLog: stdlog.New(io.Discard, "", 0),
+	}}
+}
+
+// run serves until ctx ends. Then it calls drain and goes on listening for a while, so that who has not heard of the stop is
+// told by an answer and not by a connection that is refused; closes the listener; and lets what is under way end. Where that
+// took too long it calls left, and ends it without an answer.
+func (u *uploads) run(ctx context.Context, farewell func(context.Context), drain, left func()) error {
+	ended := make(chan error, 1)
+	go func() { ended <- u.http.Serve(u.listener) }()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("serve uploads: %w", err)
+	case <-ctx.Done():
+	}
+	drain()
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), u.within)
+	defer cancel()
+	farewell(within)
+	if u.http.Shutdown(within) != nil {
+		left()
+		u.close()
+	}
+	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve uploads: %w", err)
+	}
+	return nil
+}
+
+// close ends all at once.
+func (u *uploads) close() {
+	u.cancel()
+	_ = u.http.Close()
+	_ = u.listener.Close()
+}

@@ -1,0 +1,228 @@
+package collect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"docket/internal/collector"
+	"docket/internal/record/redact"
+	"docket/internal/record/subject"
+	"docket/internal/service/app"
+	"docket/internal/service/config"
+	"docket/internal/service/telemetry"
+)
+
+const (
+	keyVariable     = "DOCKET_COLLECTOR_KEY"
+	dropVariable    = "DOCKET_COLLECTOR_DROP"
+	maskVariable    = "DOCKET_COLLECTOR_MASK"
+	tokensVariable  = "DOCKET_COLLECTOR_TOKENS"
+	clientsVariable = "DOCKET_COLLECTOR_CLIENTS_FILE"
+)
+
+// Judges know what those settings mean that only the collector understands.
+func Judges() config.Judges {
+	said := func(err error) string {
+		if err == nil {
+			return ""
+		}
+		return strings.ReplaceAll(err.Error(), "\n", "; ")
+	}
+	return config.Judges{
+		tokensVariable: func(text string) string {
+			_, err := tokens(config.Secret(text))
+			return said(err)
+		},
+		keyVariable: func(text string) string {
+			_, err := subject.Parse(text)
+			return said(err)
+		},
+		dropVariable: func(text string) string {
+			_, err := redact.Parse(pointers(text), nil)
+			return said(err)
+		},
+		maskVariable: func(text string) string {
+			_, err := redact.Parse(nil, pointers(text))
+			return said(err)
+		},
+	}
+}
+
+// pointers splits as settings are split.
+func pointers(text string) []string {
+	all := strings.Split(text, ",")
+	for i := range all {
+		all[i] = strings.TrimSpace(all[i])
+	}
+	return all
+}
+
+// Agree says what does not go together of settings of which each is fine. An error is a [config.Complaint].
+func Agree(s config.Settings) error {
+	_, _, err := work(s)
+	return err
+}
+
+// work is what the collector keeps to, and the credentials that are part of it. An error is a [config.Complaint].
+func work(s config.Settings) (collector.Config, credentials, error) {
+	key, err := subject.Parse(s.CollectorKey)
+	if err != nil {
+		return collector.Config{}, credentials{}, config.Complaint{Variable: keyVariable, Text: err.Error()}
+	}
+	rules, err := redact.Parse(s.CollectorDrop, s.CollectorMask)
+	if err != nil {
+		return collector.Config{}, credentials{}, config.Complaint{Variable: maskVariable, Text: "does not go with " + dropVariable + ": " + err.Error()}
+	}
+	for variable, pointers := range map[string][]string{dropVariable: s.CollectorDrop, maskVariable: s.CollectorMask} {
+		if one, err := redact.Parse(pointers, nil); err == nil && one.Covers(key.Place()) {
+			return collector.Config{}, credentials{}, config.Complaint{Variable: keyVariable, Text: fmt.Sprintf("%s is what %s takes out before there are keys, "+
+				"so that no order by it could hold: key by something else, or leave it in", key, variable)}
+		}
+	}
+	clients, err := readClients(s.CollectorClientsFile)
+	if err != nil {
+		return collector.Config{}, credentials{}, config.Complaint{Variable: clientsVariable, Text: err.Error()}
+	}
+	in := credentials{s.CollectorTokens, clients}
+	auth, err := who(s, in)
+	if err != nil {
+		return collector.Config{}, credentials{}, err
+	}
+	return collector.Config{
+		Topic: s.KafkaTopic, DLQTopic: s.KafkaDLQTopic, Key: key, Redact: rules,
+		UploadBytes: int64(s.CollectorUploadBytes), InflatedBytes: int64(s.CollectorInflated), Memory: int64(s.CollectorMemory), MaxRefused: s.MaxRefused, Uploads: s.CollectorUploads,
+		BodyTimeout: s.CollectorBodyTimeout, PublishTimeout: s.PublishTimeout, RetryAfter: s.CollectorRetryAfter, Auth: auth, Keys: s.HeaderKeys(),
+	}, in, nil
+}
+
+var errNoTokens = errors.New("it has no token")
+
+// tokens are those of a setting, which holds one at least where it holds anything: with none everybody might upload.
+func tokens(text config.Secret) ([]collector.Token, error) {
+	all, err := collector.ParseTokens(text.Reveal())
+	if err == nil && len(all) == 0 && text != "" {
+		err = errNoTokens
+	}
+	return all, err
+}
+
+// mostClients is the largest file of what clients may upload, in bytes.
+const mostClients = 1 << 20
+
+// readClients is the text of that file; of none it is empty.
+func readClients(path string) (config.Secret, error) {
+	if path == "" {
+		return "", nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("the file cannot be read: %w", bare(err))
+	}
+	defer func() { _ = f.Close() }()
+	text, err := io.ReadAll(io.LimitReader(f, mostClients+1))
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("the file cannot be read: %w", bare(err))
+	case len(text) > mostClients:
+		return "", fmt.Errorf("the file has more than %d bytes", mostClients)
+	case len(text) == 0:
+		return "", errors.New("the file is empty")
+	}
+	return config.Secret(text), nil
+}
+
+// bare is an error of the file system without the path.
+func bare(err error) error {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return p.Err
+	}
+	return err
+}
+
+// credentials are what can change in its file while the collector runs.
+type credentials struct {
+	tokens  config.Secret
+	clients config.Secret // what each client may upload; empty: everything
+}
+
+// who may upload, and what. An error is a [config.Complaint].
+func who(s config.Settings, c credentials) (collector.Auth, error) {
+	all, err := tokens(c.tokens)
+	if err != nil {
+		return collector.Auth{}, config.Complaint{Variable: tokensVariable, Text: err.Error()}
+	}
+	auth := collector.Auth{Tokens: all, ClientCA: s.CollectorClientCA != "", Clients: slices.Clone(s.CollectorClients)}
+	if c.clients == "" {
+		return auth, nil
+	}
+	if len(all) == 0 && !auth.ClientCA {
+		return collector.Auth{}, config.Complaint{Variable: clientsVariable, Text: "needs " + tokensVariable + " or DOCKET_COLLECTOR_CLIENT_CA, without which no client has a name"}
+	}
+	if auth.Rights, err = collector.ParseRights([]byte(c.clients.Reveal())); err != nil {
+		return collector.Auth{}, config.Complaint{Variable: clientsVariable, Text: err.Error()}
+	}
+	return auth, nil
+}
+
+// admission is who may upload now.
+type admission struct {
+	mu sync.Mutex
+	in credentials
+}
+
+// admit changes who may upload, or what.
+func (p *Program) admit(change func(*credentials)) error {
+	p.admission.mu.Lock()
+	defer p.admission.mu.Unlock()
+	next := p.admission.in
+	change(&next)
+	auth, err := who(p.settings, next)
+	if err == nil {
+		p.admission.in = next
+		p.service.Admit(auth)
+	}
+	return err
+}
+
+// renewRights takes over what clients may upload where its file has changed, until ctx ends.
+func (p *Program) renewRights(ctx context.Context) {
+	app.Renewal{
+		Loaded: p.admission.in.clients, Every: p.options.TokensEvery,
+		Read: func(config.Secret) (config.Secret, error) { return readClients(p.settings.CollectorClientsFile) },
+		Use: func(fresh config.Secret) error {
+			return p.admit(func(c *credentials) { c.clients = fresh })
+		},
+		Broken: func(err error) {
+			p.log.Warn().Str(telemetry.KeyReason, strings.ReplaceAll(err.Error(), "\n", "; ")).
+				Str(telemetry.KeyHint, "correct the file in DOCKET_COLLECTOR_CLIENTS_FILE; the last readable rights stay in use").
+				Msg("client rights not reloaded")
+		},
+		Readable: func() { p.log.Info().Msg("client rights became readable") },
+		Changed:  func() { p.log.Info().Msg("client rights changed") },
+	}.Run(ctx)
+}
+
+// renew takes over tokens that have changed in their file, until ctx ends.
+func (p *Program) renew(ctx context.Context) {
+	app.Renewal{
+		Loaded: p.settings.CollectorTokens, Every: p.options.TokensEvery,
+		Read: func(now config.Secret) (config.Secret, error) { return p.settings.Fresh(tokensVariable, now) },
+		Use: func(fresh config.Secret) error {
+			return p.admit(func(c *credentials) { c.tokens = fresh })
+		},
+		Broken: func(err error) {
+			p.log.Warn().Str(telemetry.KeyReason, strings.ReplaceAll(err.Error(), "\n", "; ")).
+				Str(telemetry.KeyHint, "correct the file in DOCKET_COLLECTOR_TOKENS_FILE; the last readable tokens stay in use").
+				Msg("collector tokens not reloaded")
+		},
+		Readable: func() { p.log.Info().Msg("collector tokens became readable") },
+		Changed:  func() { p.log.Info().Msg("collector tokens changed") },
+	}.Run(ctx)
+}

@@ -1,0 +1,132 @@
+package desk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"docket/internal/desk/api"
+	"docket/internal/desk/worker"
+	"docket/internal/history/reader"
+	"docket/internal/record/subject"
+	"docket/internal/service/app"
+	"docket/internal/service/buildinfo"
+	"docket/internal/service/config"
+	"docket/internal/service/telemetry"
+)
+
+// listener is the HTTP API on its address.
+type listener struct {
+	listener net.Listener
+	server   api.Server
+	handler  *api.Handler
+}
+
+// tokensVariable is the setting that the API's tokens come from.
+const tokensVariable = "DOCKET_DESK_API_TOKENS"
+
+// openAPI listens and makes the API, where there is to be one.
+func (p *Program) openAPI(trial *worker.Trial, horizon *worker.Horizon, reg *prometheus.Registry) error {
+	s := p.settings
+	if s.DeskAPIAddr == "" {
+		return nil
+	}
+	auth, err := who(s, s.DeskAPITokens)
+	if err != nil {
+		return err
+	}
+	question, err := explaining(s)
+	if err != nil {
+		return err
+	}
+	elsewhere := shareLook(s, p.parts.asked).Find
+	handler, err := api.New(api.Config{Version: buildinfo.String(), Lease: s.DeskLease, Registry: reg}, api.Ports{
+		Book: p.parts.asked.Ledger(), Trial: trial, Horizon: horizon, Decisions: p.parts.asked.Reader(), Question: question, WhereIs: whereIs(s, elsewhere), Elsewhere: elsewhere,
+	}, auth, p.log)
+	if err != nil {
+		return config.Complaint{Variable: "DOCKET_DESK_API_CLIENTS", Text: err.Error()}
+	}
+	tls, err := s.APITLS()
+	if err != nil {
+		return err
+	}
+	socket, err := app.Listen("tcp", s.DeskAPIAddr)
+	if err != nil {
+		return fmt.Errorf("listen on DOCKET_DESK_API_ADDR %s: %w", s.DeskAPIAddr, err)
+	}
+	p.api = &listener{socket, api.Server{Handler: handler, TLS: tls}, handler}
+	if len(auth.Tokens)+len(auth.Clients) == 0 {
+		p.log.Info().Str("addr", p.apiAddr()).Str("hint", "set DOCKET_DESK_API_TOKENS or DOCKET_DESK_API_CLIENTS to allow requests").
+			Msg("no API users configured")
+	}
+	return nil
+}
+
+func (a *listener) run(ctx context.Context) error { return a.server.Run(ctx, a.listener) }
+
+func (a *listener) close() { _ = a.listener.Close() }
+
+// apiAddr is where the API listens, empty where there is none.
+func (p *Program) apiAddr() string {
+	if p.api == nil {
+		return ""
+	}
+	return p.api.listener.Addr().String()
+}
+
+// renew takes over tokens that have changed in their file, until ctx ends.
+func (p *Program) renew(ctx context.Context) {
+	app.Renewal{
+		Loaded: p.settings.DeskAPITokens, Every: p.options.TokensEvery,
+		Read: func(now config.Secret) (config.Secret, error) { return p.settings.Fresh(tokensVariable, now) },
+		Use:  p.admit,
+		Broken: func(err error) {
+			p.log.Warn().Str(telemetry.KeyReason, err.Error()).
+				Str(telemetry.KeyHint, "correct the file in DOCKET_DESK_API_TOKENS_FILE; the last readable tokens stay in use").
+				Msg("desk tokens not reloaded")
+		},
+		Readable: func() { p.log.Info().Msg("desk tokens became readable") },
+		Changed:  func() { p.log.Info().Msg("desk tokens changed") },
+	}.Run(ctx)
+}
+
+// admit changes the tokens of the API. A file without one is no change: it may be half written.
+func (p *Program) admit(text config.Secret) error {
+	auth, err := who(p.settings, text)
+	if err != nil {
+		return err
+	}
+	if len(auth.Tokens) == 0 {
+		return errNoTokens
+	}
+	return p.api.handler.Admit(auth)
+}
+
+var errNoTokens = errors.New("it has no token")
+
+// who may use the API.
+func who(s config.Settings, text config.Secret) (api.Auth, error) {
+	tokens, err := api.ParseTokens(text.Reveal())
+	if err != nil {
+		return api.Auth{}, config.Complaint{Variable: tokensVariable, Text: err.Error()}
+	}
+	clients, err := api.ParseClients(s.DeskAPIClients)
+	if err != nil {
+		return api.Auth{}, config.Complaint{Variable: "DOCKET_DESK_API_CLIENTS", Text: err.Error()}
+	}
+	return api.Auth{Tokens: tokens, Clients: clients}, nil
+}
+
+// explaining is how decisions are explained.
+func explaining(s config.Settings) (q reader.Question, err error) {
+	if q.Subject, err = subject.Parse(s.ReaderSubject); err != nil {
+		return q, config.Complaint{Variable: "DOCKET_READER_SUBJECT", Text: err.Error()}
+	}
+	if q.Extractors, err = reader.ParseExtractors(s.ReaderExtractors); err != nil {
+		return q, config.Complaint{Variable: "DOCKET_READER_EXTRACTORS", Text: err.Error()}
+	}
+	return q, nil
+}

@@ -1,0 +1,70 @@
+package desk
+
+import (
+	"context"
+	"time"
+
+	"docket/internal/consumer/pipeline"
+	"docket/internal/errclass"
+	"docket/internal/postgres"
+	"docket/internal/service/app"
+)
+
+// lookEvery is the pause between two looks at a ledger that answers.
+const lookEvery = 5 * time.Second
+
+// looking is how long reading waits for the first look at the ledger: on a database that is away it would only find that
+// out once more. After that it goes on beside it.
+const looking = 10 * time.Second
+
+// lookout asks the ledger again and again, and tells of one that does not answer for as long as it does not: without a
+// dead letter to enter nobody else would notice. looked is called after the first answer.
+func (p *Program) lookout(ctx context.Context, looked func()) {
+	var last pipeline.Hold
+	release := func() {}
+	defer func() { release() }()
+	for {
+		_, err := p.parts.ledger.Desks(ctx, time.Minute)
+		if ctx.Err() != nil {
+			return
+		}
+		h := pipeline.Hold{}
+		pause := lookEvery
+		if err != nil {
+			h, pause = holdOf(err), p.settings.ProbeInterval
+		} else {
+			looked()
+		}
+		if h != last {
+			release()
+			last, release = h, func() {}
+			if err != nil {
+				release = p.holds.Held("", 0, h)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+// undefined are the states of a table, a column, a function, a schema or a type that is not there.
+var undefined = map[string]bool{"42P01": true, "42703": true, "42883": true, "3F000": true, "42704": true}
+
+// holdOf says why the ledger does not answer.
+func holdOf(err error) pipeline.Hold {
+	v := errclass.Classify(err)
+	h := pipeline.Hold{Reason: pipeline.ReasonDatabaseRefuses, Code: v.Code, Hint: postgres.Hint(err)}
+	switch {
+	case undefined[v.Code]:
+		h.Reason = app.ReasonMigration
+	case v.Class == errclass.Transient || v.Class == errclass.Unknown:
+		h.Reason = pipeline.ReasonDatabaseAway
+	}
+	if h.Hint == "" {
+		h.Hint = v.Why
+	}
+	return h
+}

@@ -1,0 +1,93 @@
+package desk
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"docket/internal/kafka"
+	"docket/internal/postgres"
+	"docket/internal/service/app"
+	"docket/internal/service/config"
+	"docket/internal/service/telemetry"
+)
+
+// parts are what the desk is made of.
+type parts struct {
+	brokers   kafka.Config
+	sources   []*kafka.Source
+	db        *postgres.DB
+	ledger    *postgres.Ledger
+	asked     *postgres.DB // for those who ask by the API: they cannot use up what the desk works with
+	publisher *kafka.Publisher
+	reader    *kafka.Reader
+	close     func() // closes what was opened, in reverse order
+}
+
+// How dead letters are read: in portions that one transaction takes, and of which little has to be read again.
+const (
+	batchRecords = 500
+	batchBytes   = 8 << 20
+	bufferBytes  = 2 * batchBytes
+)
+
+// open makes the real parts. None of them dials.
+func open(s config.Settings, o Options, log zerolog.Logger, reg *prometheus.Registry) (p *parts, err error) {
+	var closers []func()
+	closeAll := func() {
+		for i := len(closers) - 1; i >= 0; i-- {
+			closers[i]()
+		}
+	}
+	defer func() {
+		if err != nil {
+			closeAll()
+		}
+	}()
+	p = &parts{close: closeAll}
+	if p.brokers, err = app.Kafka(s, o.Instance); err != nil {
+		return nil, err
+	}
+	p.brokers.Dialer = o.DialKafka
+	if p.db, err = app.OpenDatabaseBy(s, config.Desk, o.DialDatabase, log); err != nil {
+		return nil, err
+	}
+	closers = append(closers, p.db.Close)
+	if p.asked, err = app.OpenDatabaseFor("api", s, config.Desk, o.DialDatabase, log); err != nil {
+		return nil, err
+	}
+	closers = append(closers, p.asked.Close)
+	for pool, db := range map[string]*postgres.DB{"work": p.db, "api": p.asked} {
+		prometheus.WrapRegistererWith(prometheus.Labels{"pool": pool}, reg).MustRegister(db.Collector())
+	}
+	p.ledger = p.db.Ledger().Bounded(s.DeskMaxEntered)
+
+	if p.publisher, err = kafka.NewPublisher(p.brokers, kafka.PublisherConfig{Timeout: s.PublishTimeout}, log, reg); err != nil {
+		return nil, err
+	}
+	closers = append(closers, p.publisher.Close)
+
+	if p.reader, err = kafka.NewReader(p.brokers); err != nil {
+		return nil, err
+	}
+	closers = append(closers, p.reader.Close)
+
+	// Both are members of one group, each of its own topic: the assignor gives a partition to nobody who does not read its topic.
+	for _, topic := range []string{s.KafkaDLQTopic, s.KafkaParkingDLQTopic} {
+		src, err := kafka.NewSource(p.brokers, kafka.SourceConfig{
+			Topic: topic, Group: s.DeskGroup, BatchRecords: batchRecords, BatchBytes: batchBytes, BufferBytes: bufferBytes, Drain: s.ShutdownTimeout,
+		}, log, prometheus.WrapRegistererWith(prometheus.Labels{"reads": topic}, reg))
+		if err != nil {
+			return nil, err
+		}
+		p.sources = append(p.sources, src)
+		closers = append(closers, src.Close)
+	}
+	telemetry.RegisterLag(func() []telemetry.Lag {
+		var all []telemetry.Lag
+		for _, src := range p.sources {
+			all = append(all, app.Lags(src.Lag())...)
+		}
+		return all
+	}, reg)
+	return p, nil
+}

@@ -1,0 +1,99 @@
+package desk
+
+import (
+	"crypto/rand"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"docket/internal/desk/ledger"
+	"docket/internal/desk/notify"
+	"docket/internal/desk/worker"
+	"docket/internal/kafka"
+	"docket/internal/postgres"
+	"docket/internal/record/envelope"
+	"docket/internal/service/app"
+	"docket/internal/service/config"
+)
+
+// name is how the desk calls itself in the audit, where nobody asked for what it does.
+const name = "docket desk"
+
+// instance names this process among others. A container's first process always has the same id, so that a desk that was
+// killed and its successor would be one.
+func instance() string { return app.Instance() + "-" + strings.ToLower(rand.Text()[:4]) }
+
+// work makes what works on the ledger.
+func (p *Program) work(reg *prometheus.Registry) error {
+	s, book, log := p.settings, p.parts.ledger, p.log
+	holder := p.options.Instance
+	metrics := worker.NewMetrics(reg)
+
+	channels, err := notify.New(s.DeskAlertURLs.Reveal(), log, reg)
+	if err != nil {
+		return config.Complaint{Variable: "DOCKET_DESK_ALERT_URLS", Text: err.Error()}
+	}
+	horizon := NewHorizon(s, p.parts.reader, book)
+	alerts := worker.NewAlerts(worker.AlertConfig{
+		Holder: holder, Threshold: int64(s.DeskAlertThreshold), Interval: s.DeskAlertInterval, Repeat: s.DeskAlertRepeat, ReportInterval: s.DeskReportInterval,
+		Observer: metrics,
+	}, book, horizon, channels, log)
+	p.intake = worker.NewIntake(worker.IntakeConfig{
+		MaxRecordBytes: int64(s.MaxRecordBytes), MaxAttempts: s.DeskMaxAttempts, Actor: ledger.Actor{Name: name, Why: "read from its dead-letter topic"}, Observer: metrics, Keys: s.HeaderKeys(),
+	}, beating{book, &p.pulse}, alerts.New, log)
+	schedule, err := worker.NewSchedule(worker.ScheduleConfig{
+		Holder: holder, First: s.DeskRetryFirst, Interval: s.DeskRetryInterval, Kinds: Kinds(s), Lease: s.DeskLease,
+		Backoff: s.DeskRetryBackoff, MaxBackoff: s.DeskRetryMaxBackoff, MaxAttempts: s.DeskMaxAttempts,
+	}, book, p.parts.db, log)
+	if err != nil {
+		return config.Complaint{Variable: "DOCKET_DESK_RETRY_KINDS", Text: err.Error()}
+	}
+	p.workers = []runner{
+		worker.NewSurplus(worker.SurplusConfig{Holder: holder, MaxEntered: s.DeskMaxEntered, Archive: archiveSurplus(s, p.parts.db), Observer: metrics}, p.intake, book, SurplusTopics(p.parts.reader), log),
+		worker.NewRelay(worker.RelayConfig{
+			Holder: holder, Topics: RetryTopics(s), Interval: s.DeskRelayInterval, Batch: s.DeskRelayBatch, Tries: s.DeskRelayTries, Lease: RelayLease(s), Extend: s.DeskLease, Observer: metrics, Keys: s.HeaderKeys(),
+		}, book, Publisher(p.parts.publisher), log),
+		worker.NewWatcher(worker.WatchConfig{MaxRecordBytes: int64(s.MaxRecordBytes)}, book, table{p.parts.db}, ledger.Actor{Name: name}, log),
+		worker.NewMarking(worker.MarkConfig{MaxRecordBytes: int64(s.MaxRecordBytes), Observer: metrics}, book, log),
+		worker.NewUpkeep(worker.UpkeepConfig{Holder: holder, KeepResolved: s.DeskKeepResolved, Counter: book, LeftOff: p.parts.db.Reader().LeftOff, Observer: metrics}, book, ledger.Actor{Name: name}, log),
+		worker.NewTally(p.parts.db.Reader(), log),
+		worker.NewIndexing(p.parts.db.Reader().Index, log),
+		worker.NewJobs(worker.JobsConfig{Holder: holder, LetterLease: s.DeskLease}, book, p.parts.db, log),
+		schedule, alerts, channels,
+	}
+	return p.openAPI(NewTrial(s, p.parts.asked.Ledger(), p.parts.asked), horizon, reg)
+}
+
+// Kinds are those that are retried by themselves.
+func Kinds(s config.Settings) []envelope.Kind {
+	var kinds []envelope.Kind
+	for _, k := range s.DeskRetryKinds {
+		kinds = append(kinds, envelope.Kind(k))
+	}
+	return kinds
+}
+
+// NewTrial makes the dry run.
+func NewTrial(s config.Settings, book ledger.Reader, db *postgres.DB) *worker.Trial {
+	return worker.NewTrial(worker.TrialConfig{MaxRecordBytes: int64(s.MaxRecordBytes), Hint: postgres.Hint}, book, db)
+}
+
+// NewHorizon makes the loss horizon.
+func NewHorizon(s config.Settings, reader *kafka.Reader, book ledger.Reader) *worker.Horizon {
+	return worker.NewHorizon(worker.HorizonConfig{
+		ParkingTopic: s.KafkaParkingTopic, ParkingGroup: s.ParkingGroup, DLQTopic: s.KafkaDLQTopic, ParkingDLQTopic: s.KafkaParkingDLQTopic, DeskGroup: s.DeskGroup,
+	}, logs{reader}, book)
+}
+
+// RetryTopics are those that retries may go to.
+func RetryTopics(s config.Settings) []string {
+	if len(s.DeskRetryTopics) > 0 {
+		return s.DeskRetryTopics
+	}
+	return []string{s.KafkaTopic}
+}
+
+// RelayLease is how long the relay may have rows to itself: four times what publishing them may take, so that it never runs out
+// before a publish was answered.
+func RelayLease(s config.Settings) time.Duration { return max(10*time.Second, 4*s.PublishTimeout) }

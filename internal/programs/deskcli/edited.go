@@ -1,0 +1,101 @@
+package deskcli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"docket/internal/history/reader"
+	"docket/internal/postgres"
+)
+
+// edits gives decisions their edits, and says why these may be incomplete. Only with payload it is told what changed.
+func (s *session) edits(ctx context.Context, decisions []reader.Decision, payload bool) (unknown string) {
+	err := reader.AddEdits(ctx, s.sys.Decisions, decisions, payload)
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return ""
+	case errors.Is(err, reader.ErrEdits):
+		return reader.ErrEdits.Error()
+	}
+	unknown = "edits were not searched: " + err.Error()
+	if hint := postgres.Hint(err); hint != "" {
+		unknown += "; " + hint
+	}
+	return unknown
+}
+
+// tellEdits says once that edits may be missing from what is shown.
+func (s *session) tellEdits(unknown string) {
+	if unknown != "" && !s.toldEdits {
+		s.toldEdits = true
+		s.tell("%s\n", plainAll(unknown))
+	}
+}
+
+// verdictOf is the verdict as tables have it, with a mark where an operator edited the decision.
+func verdictOf(d reader.Decision) string {
+	if d.Edit != nil {
+		return string(d.Verdict) + editedMark
+	}
+	return string(d.Verdict)
+}
+
+const editedMark = " (edited)"
+
+// editLine says who edited.
+func editLine(e *reader.Edit) string {
+	switch {
+	case e == nil:
+		return ""
+	case e.At == nil:
+		return fmt.Sprintf("audit line %d, which this ledger does not have or does not show: the row was restored from another database, or somebody made the mark up", e.AuditID)
+	}
+	line := fmt.Sprintf("by %s on %s, audit line %d", plainAll(e.By), e.At.Format("2006-01-02 15:04:05Z"), e.AuditID)
+	if e.Why != "" {
+		line += ": " + plainAll(e.Why)
+	}
+	return line
+}
+
+// approvalLine says who approved.
+func approvalLine(a *reader.Approval) string {
+	return fmt.Sprintf("by %s on %s, %s", plainAll(a.By), a.At.Format("2006-01-02 15:04:05Z"), plainAll(a.Why))
+}
+
+// editedBy shows an edit. What changed and the original are there where payloads are shown.
+func (s *session) editedBy(e *reader.Edit) {
+	if e == nil {
+		return
+	}
+	s.field("edited", editLine(e))
+	if e.Approved != nil {
+		s.field("approved", approvalLine(e.Approved))
+	}
+	if e.At != nil {
+		s.field("dead letter", plainAll(e.DeadLetter))
+	}
+}
+
+// changed shows what an edit changed.
+func (s *session) changed(e *reader.Edit) {
+	if e == nil {
+		return
+	}
+	s.changes(e.Changes, e.More, "    ")
+	if e.Diff != "" {
+		s.say("%s\n", s.diff(strings.TrimSuffix(e.Diff, "\n")))
+	}
+}
+
+// before shows what was there before the first edit.
+func (s *session) before(e *reader.Edit) {
+	switch {
+	case e == nil:
+	case e.Original != nil:
+		s.say("%s\n%s\n", s.paint(bold, "Before the edit"), plainLines(pretty([]byte(*e.Original))))
+	case e.Bytes != nil:
+		s.say("%s\n%s is not UTF-8; --json has it as original_base64\n", s.paint(bold, "Before the edit"), counted(int64(len(e.Bytes)), "byte"))
+	}
+}

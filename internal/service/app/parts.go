@@ -1,0 +1,251 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"docket/internal/consumer/pipeline"
+	"docket/internal/consumer/replay"
+	"docket/internal/fallback"
+	"docket/internal/kafka"
+	"docket/internal/postgres"
+	"docket/internal/service/config"
+	"docket/internal/service/telemetry"
+	"docket/internal/service/tracing"
+)
+
+// Assignment is one partition that is ours, with what the replayer's gate needs besides.
+type Assignment = replay.Assigned
+
+// Source brings partitions.
+type Source interface {
+	// Run reads until ctx ends or there is nothing more to do, and calls carry for every partition that is ours. After
+	// the end of ctx it brings the batches in hand home, within the shutdown timeout, and leaves the group.
+	Run(ctx context.Context, carry func(context.Context, Assignment) error) error
+	// Assigned is how many partitions are ours.
+	Assigned() int
+	// Joined says whether the group has given us an assignment, maybe an empty one.
+	Joined() bool
+	// Lag tells how far each partition that is ours is behind.
+	Lag() []telemetry.Lag
+	// LastCommit is when the brokers took a commit; zero before the first.
+	LastCommit() time.Time
+	// Retention is how long topics keep their records, where it is known; negative is for ever.
+	Retention() map[string]time.Duration
+	// Fault is the standing reason why something cannot be read, nil when all is well.
+	Fault() error
+}
+
+// Database is the table and its migrations.
+type Database interface {
+	pipeline.Store
+	Migrate(ctx context.Context) (applied int, err error)
+	MakePartitions(ctx context.Context, ahead int) (made int, err error)
+}
+
+// Spool is the home of last resort with its recovery.
+type Spool interface {
+	pipeline.Spool
+	// Run recovers until ctx ends; idle says that live traffic is.
+	Run(ctx context.Context, idle func() bool, p pipeline.Publisher) error
+	Stats() telemetry.Spool
+}
+
+// Parts are what a program is made of.
+type Parts struct {
+	Source    Source
+	Database  Database
+	Publisher pipeline.Publisher
+	Spool     Spool  // nil: none
+	Close     func() // closes what was opened, in reverse order
+}
+
+// Kafka is how the clients of a program reach the brokers. Certificates and a password of files are read anew at each
+// connection.
+func Kafka(s config.Settings, instance string) (kafka.Config, error) {
+	secrets, err := s.Credentials()
+	if err != nil {
+		return kafka.Config{}, err
+	}
+	return kafka.Config{
+		Brokers: s.KafkaBrokers, ClientID: "docket", InstanceLabel: instance,
+		SessionTimeout: s.KafkaSessionTimeout, RebalanceTimeout: s.KafkaRebalanceTimeout,
+		FreshTLS: secrets.TLS,
+		Login:    kafka.Login{Mechanism: s.KafkaSASLMechanism, User: s.KafkaSASLUsername, Password: secrets.Password},
+	}, nil
+}
+
+// maxConns is the size of the pool where the URL does not say: every partition that is carried wants a connection,
+// and they are only made when they are wanted.
+const maxConns = 16
+
+// OpenDatabase prepares the pool; it dials nothing. An error is a [*postgres.ConfigError].
+func OpenDatabase(s config.Settings, program config.Program, log zerolog.Logger) (*postgres.DB, error) {
+	return openDatabase(s, poolOf(program), nil, nil, log)
+}
+
+// OpenDatabaseBy is OpenDatabase with another way to connect; nil is the ordinary one.
+func OpenDatabaseBy(s config.Settings, program config.Program, dial Dial, log zerolog.Logger) (*postgres.DB, error) {
+	return openDatabase(s, poolOf(program), dial, nil, log)
+}
+
+// OpenDatabaseFor is OpenDatabaseBy for a second pool of the program, of half the size: whoever uses it up keeps nobody else from working.
+func OpenDatabaseFor(use string, s config.Settings, program config.Program, dial Dial, log zerolog.Logger) (*postgres.DB, error) {
+	p := poolOf(program)
+	p.name, p.halved = p.name+"-"+use, true
+	return openDatabase(s, p, dial, nil, log)
+}
+
+// pool is one of a program's.
+type pool struct {
+	name   string // which the server shows
+	halved bool
+}
+
+func poolOf(program config.Program) pool { return pool{name: "docket-" + string(program)} }
+
+func openDatabase(s config.Settings, p pool, dial Dial, traces *tracing.Tracing, log zerolog.Logger) (*postgres.DB, error) {
+	cfg := postgres.Config{
+		URL: s.DatabaseURL.Reveal(), Fresh: FreshDatabaseURL(s), StoreTimeout: s.StoreTimeout, ApplicationName: p.name, Dialer: dial, HalfMaxConns: p.halved, OneEditor: !s.DeskFourEyes,
+	}
+	if traces != nil {
+		cfg.Tracer = traces.Statements()
+	}
+	if !strings.Contains(cfg.URL, "pool_max_conns") {
+		cfg.MaxConns = maxConns
+	}
+	return postgres.Open(cfg, log)
+}
+
+// FreshDatabaseURL gives the database's URL as it is now: of its file, where it came from one.
+func FreshDatabaseURL(s config.Settings) func() (string, error) {
+	return func() (string, error) {
+		url, err := s.Fresh("DOCKET_DATABASE_URL", s.DatabaseURL)
+		return url.Reveal(), err
+	}
+}
+
+// Instance names this process among others: host and process id.
+func Instance() string {
+	host, err := os.Hostname()
+	if err != nil || host == "" {
+		host = "docket"
+	}
+	return fmt.Sprintf("%s-%d", host, os.Getpid())
+}
+
+// open makes the real parts. None of them dials; the spool's directory is locked.
+func open(program config.Program, s config.Settings, o Options, traces *tracing.Tracing, log zerolog.Logger, reg prometheus.Registerer) (parts *Parts, err error) {
+	var closers []func()
+	closeAll := func() {
+		for i := len(closers) - 1; i >= 0; i-- {
+			closers[i]()
+		}
+	}
+	defer func() {
+		if err != nil {
+			closeAll()
+		}
+	}()
+	brokers, err := Kafka(s, o.Instance)
+	if err != nil {
+		return nil, err
+	}
+	brokers.Dialer = o.DialKafka
+	if traces != nil {
+		brokers.Hooks = traces.Hooks()
+	}
+	parts = &Parts{Close: closeAll}
+
+	if s.SpoolDir != "" {
+		sp, err := openSpool(s, o, log)
+		if err != nil {
+			return nil, err
+		}
+		parts.Spool = sp
+		closers = append(closers, func() { _ = sp.spool.Close() })
+	}
+	db, err := openDatabase(s, poolOf(program), o.DialDatabase, traces, log)
+	if err != nil {
+		return nil, err
+	}
+	parts.Database = db
+	closers = append(closers, db.Close)
+	reg.MustRegister(db.Collector())
+
+	publisher, err := kafka.NewPublisher(brokers, kafka.PublisherConfig{Timeout: s.PublishTimeout}, log, reg)
+	if err != nil {
+		return nil, err
+	}
+	parts.Publisher = publisher
+	closers = append(closers, publisher.Close)
+
+	from := reading(program, s)
+	src, err := kafka.NewSource(brokers, kafka.SourceConfig{
+		Topic: from.topic, Group: from.group, BatchRecords: s.BatchMaxRecords, BatchBytes: int64(s.BatchMaxBytes), BatchWait: s.BatchMaxWait,
+		BufferBytes:        queued * int64(s.BatchMaxBytes),
+		MaxDecompressBytes: setBytes(s),
+		Needs:              from.needs,
+		Drain:              s.ShutdownTimeout, Once: o.Once,
+		RetentionOf: []string{s.KafkaTopic, s.KafkaParkingTopic, s.KafkaDLQTopic, s.KafkaParkingDLQTopic},
+	}, log, reg)
+	if err != nil {
+		return nil, err
+	}
+	parts.Source = source{src}
+	closers = append(closers, src.Close)
+	return parts, nil
+}
+
+// source makes a [Source] of Kafka's.
+type source struct{ *kafka.Source }
+
+func (s source) Run(ctx context.Context, carry func(context.Context, Assignment) error) error {
+	return s.Source.Run(ctx, func(ctx context.Context, a *kafka.Assignment) error { return carry(ctx, a) })
+}
+
+func (s source) Lag() []telemetry.Lag {
+	return Lags(s.Source.Lag())
+}
+
+// Lags are a source's, as telemetry has them.
+func Lags(lags []kafka.PartitionLag) []telemetry.Lag {
+	all := make([]telemetry.Lag, len(lags))
+	for i, l := range lags {
+		all[i] = telemetry.Lag{Topic: l.Topic, Partition: l.Partition, Records: l.Lag, Oldest: l.Oldest}
+	}
+	return all
+}
+
+var (
+	_ Source   = source{}
+	_ Database = (*postgres.DB)(nil)
+	_ Spool    = (*spool)(nil)
+)
+
+// from is where a program reads, and the topics that have to exist before it does.
+type from struct {
+	topic, group string
+	needs        []string
+}
+
+func reading(program config.Program, s config.Settings) from {
+	if program == config.Replayer {
+		return from{s.KafkaParkingTopic, s.ParkingGroup, []string{s.KafkaDLQTopic, s.KafkaParkingDLQTopic}}
+	}
+	return from{s.KafkaTopic, s.KafkaGroup, []string{s.KafkaDLQTopic, s.KafkaParkingTopic}}
+}
+
+func spoolConfig(s config.Settings, instance string) fallback.Config {
+	cfg := fallback.Config{Dir: s.SpoolDir, Instance: instance, MaxBytes: int64(s.SpoolMaxBytes), MaxAge: s.SpoolMaxAge, Keys: s.HeaderKeys()}
+	if s.SpoolOnFull == "evict" {
+		cfg.OnFull = fallback.Evict
+	}
+	return cfg
+}

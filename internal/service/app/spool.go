@@ -1,0 +1,73 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"docket/internal/consumer/pipeline"
+	"docket/internal/fallback"
+	"docket/internal/service/config"
+	"docket/internal/service/telemetry"
+)
+
+// spool makes a [Spool] of the fallback's.
+type spool struct{ spool *fallback.Spool }
+
+func openSpool(s config.Settings, o Options, log zerolog.Logger) (*spool, error) {
+	disk := o.Disk
+	if disk == nil {
+		disk = fallback.OS(s.SpoolDir)
+	}
+	sp, err := fallback.Open(spoolConfig(s, o.Instance), disk, log)
+	if err != nil {
+		return nil, &SpoolError{Err: err}
+	}
+	return &spool{sp}, nil
+}
+
+// SpoolError says that the spool's directory cannot be used. A program that runs without the home it was set up with
+// would find out in the worst moment, so it does not start.
+type SpoolError struct{ Err error }
+
+func (e *SpoolError) Error() string {
+	return fmt.Sprintf("DOCKET_SPOOL_DIR cannot be used: %v; set it empty to go without a spool", e.Err)
+}
+
+// Unwrap gives the cause.
+func (e *SpoolError) Unwrap() error { return e.Err }
+
+func (s *spool) Append(ctx context.Context, records []*kgo.Record, oversize bool) error {
+	lines := make([]fallback.Line, len(records))
+	for i, r := range records {
+		lines[i] = fallback.Line{Record: r, Oversize: oversize}
+	}
+	return s.spool.Append(ctx, lines)
+}
+
+func (s *spool) Run(ctx context.Context, idle func() bool, p pipeline.Publisher) error {
+	return s.spool.Run(ctx, idle, late{p})
+}
+
+// late publishes what waited in the spool as of now, as a forwarded record's Kafka timestamp is the time of forwarding:
+// with that of the failure, a topic that keeps its records for less than they waited would delete them at once.
+type late struct{ pipeline.Publisher }
+
+func (l late) Publish(ctx context.Context, records []*kgo.Record) []error {
+	now := time.Now()
+	for _, r := range records {
+		r.Timestamp = now // they were read from the file for this one call
+	}
+	return l.Publisher.Publish(ctx, records)
+}
+
+func (s *spool) Stats() telemetry.Spool {
+	st := s.spool.Stats()
+	return telemetry.Spool{
+		Files: st.Files, Bytes: st.Bytes, Oldest: st.Oldest, Oversize: int64(st.OversizeRecords),
+		Recovered: int64(st.RecoveredRecords), Dropped: int64(st.DroppedRecords), MaxBytes: s.spool.MaxBytes(),
+	}
+}

@@ -1,0 +1,68 @@
+package app
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"docket/internal/service/config"
+)
+
+// notingPublisher takes everything and notes when the records say that they were made.
+type notingPublisher struct{ stamps chan time.Time }
+
+func (n notingPublisher) Publish(_ context.Context, records []*kgo.Record) []error {
+	for _, r := range records {
+		n.stamps <- r.Timestamp
+	}
+	return make([]error, len(records))
+}
+
+func TestRecordFromTheSpoolCarriesTheTimeOfItsRecovery(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s, err := openSpool(settings(t, config.Consumer, "DOCKET_SPOOL_DIR="+dir), Options{Instance: "test"}, zerolog.Nop())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.spool.Close()
+		old := &kgo.Record{Topic: "decision-logs-dlq", Value: []byte("v"), Timestamp: time.Now()}
+		if err := s.Append(t.Context(), []*kgo.Record{old}, false); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(30 * 24 * time.Hour) // longer than a topic keeps its records
+		ctx, cancel := context.WithCancel(t.Context())
+		p := notingPublisher{make(chan time.Time, 1)}
+		ended := make(chan error, 1)
+		go func() { ended <- s.Run(ctx, func() bool { return true }, p) }()
+		if at := <-p.stamps; time.Since(at) > time.Minute {
+			t.Errorf("published as of %v ago: its topic deletes it at once", time.Since(at))
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestOversizeRecordIsSpooledAsSuch(t *testing.T) {
+	t.Parallel()
+	s, err := openSpool(settings(t, config.Consumer), Options{Instance: "test"}, zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.spool.Close()
+	for _, oversize := range []bool{false, true} {
+		if err := s.Append(t.Context(), []*kgo.Record{{Topic: "decision-logs-dlq", Value: []byte("v")}}, oversize); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if st := s.Stats(); st.Files != 2 || st.Oversize != 1 || st.MaxBytes != 1<<30 {
+		t.Errorf("%+v", st)
+	}
+}

@@ -1,0 +1,112 @@
+package config
+
+import (
+	"crypto/tls"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"docket/internal/record/envelope"
+)
+
+// healable are the kinds of failure that may be retried without a person. What cannot be decoded stays so.
+var healable = []string{string(envelope.Transient), string(envelope.Exhausted), string(envelope.Data), string(envelope.Conflict)}
+
+func (l *loader) deskRetries() {
+	const kinds, first, most = "DOCKET_DESK_RETRY_KINDS", "DOCKET_DESK_RETRY_BACKOFF", "DOCKET_DESK_RETRY_MAX_BACKOFF"
+	s := l.settings
+	for _, k := range s.DeskRetryKinds {
+		switch {
+		case k == string(envelope.Decode):
+			l.complain(kinds, "names decode, which never succeeds on schedule; correct such a record and retry it yourself")
+		case !slices.Contains(healable, k):
+			l.complain(kinds, "%s is not a kind of failure; allowed: %s", quote(k), strings.Join(healable, ", "))
+		default:
+			continue
+		}
+		break
+	}
+	if l.fine(first, most) && s.DeskRetryBackoff > s.DeskRetryMaxBackoff {
+		l.complain(first, "%v is longer than %s (%v)", s.DeskRetryBackoff, most, s.DeskRetryMaxBackoff)
+	}
+}
+
+func (l *loader) deskAPI() {
+	const addr, cert, key = "DOCKET_DESK_API_ADDR", "DOCKET_DESK_API_TLS_CERT", "DOCKET_DESK_API_TLS_KEY"
+	s := l.settings
+	if s.DeskAPIAddr == "" {
+		return
+	}
+	if !hostPort(s.DeskAPIAddr, 0) {
+		l.complain(addr, "%s is not host:port; write it like 127.0.0.1:8083", quote(s.DeskAPIAddr))
+	}
+	if l.fine(addr, "DOCKET_HTTP_ADDR") && s.DeskAPIAddr == s.HTTPAddr && !strings.HasSuffix(s.DeskAPIAddr, ":0") {
+		l.complain(addr, "%s is already used by DOCKET_HTTP_ADDR", quote(s.DeskAPIAddr))
+	}
+	switch {
+	case s.DeskAPITLSCert == "" && s.DeskAPITLSKey == "":
+		if l.fine(addr) && !loopback(s.DeskAPIAddr) {
+			l.complain(cert, "is missing; %s is %s, which is not loopback, so tokens would cross the network unencrypted", addr, quote(s.DeskAPIAddr))
+		}
+	case s.DeskAPITLSCert == "":
+		l.complain(cert, "is missing; %s needs its certificate", key)
+	case s.DeskAPITLSKey == "":
+		l.complain(key, "is missing; %s needs its private key", cert)
+	default:
+		l.pair(cert, s.DeskAPITLSCert, key, s.DeskAPITLSKey)
+	}
+	l.deskClients()
+}
+
+func (l *loader) deskClients() {
+	const ca, clients, cert = "DOCKET_DESK_API_CLIENT_CA", "DOCKET_DESK_API_CLIENTS", "DOCKET_DESK_API_TLS_CERT"
+	s := l.settings
+	if s.DeskAPIClientCA == "" {
+		if len(s.DeskAPIClients) > 0 && l.fine(clients) {
+			l.complain(clients, "is set without %s; no client certificate is trusted", ca)
+		}
+		return
+	}
+	if _, err := authorities(s.DeskAPIClientCA); err != nil {
+		l.complain(ca, "%v", err)
+	}
+	if s.DeskAPITLSCert == "" && l.fine(cert) {
+		l.complain(cert, "is missing; %s needs TLS", ca)
+	}
+	if len(s.DeskAPIClients) == 0 && l.fine(clients) {
+		l.complain(clients, "is missing; without it, clients of %s have no role", ca)
+	}
+}
+
+// pair looks at a certificate and its key.
+func (l *loader) pair(cert, certPath, key, keyPath string) {
+	if _, err := readable(keyPath); err != nil {
+		l.complain(key, "%v", err)
+	}
+	if _, err := keyPair(certPath, keyPath); err != nil && l.fine(key) {
+		l.complain(cert, "%v", err)
+	}
+}
+
+// loopback says that nobody but this machine gets to an address. A name is not asked for: what it means may change.
+func loopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false
+	}
+	if host == "localhost" {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback()
+}
+
+// APITLS is how the API speaks TLS, nil where it does not. The files are read as those of [Settings.CollectorTLS]. A client's
+// certificate is asked for where there is somebody to sign it, and not insisted on: there are tokens, too.
+func (s Settings) APITLS() (*tls.Config, error) {
+	return (&listenerFiles{
+		certVariable: "DOCKET_DESK_API_TLS_CERT", cert: s.DeskAPITLSCert, key: s.DeskAPITLSKey,
+		caVariable: "DOCKET_DESK_API_CLIENT_CA", ca: s.DeskAPIClientCA,
+	}).conf()
+}

@@ -1,0 +1,165 @@
+// Package config holds the settings of the programs: one table from which they are parsed, checked, explained by
+// --help and written to docs/settings.md.
+//
+// It stays free of what the settings are used for: no client, no file is kept open, nothing is logged.
+package config
+
+import (
+	"time"
+
+	"docket/internal/record/envelope"
+)
+
+// Program is one of the programs. Some settings have a default of their own in each, so that all can run side by side on
+// one machine, and some belong to one or two of them alone.
+type Program string
+
+// The programs.
+const (
+	Consumer  Program = "consumer"
+	Replayer  Program = "parking-replayer"
+	Desk      Program = "docket"
+	Collector Program = "collector"
+)
+
+// Settings are all settings. The tags of a field are the table: `env` its variable, `default` what it is when the
+// variable is missing or empty (`replayer`, `desk` and `collector` where that differs there), `min` and `max` its range, `oneof` its
+// choices, `text` one sentence on what it does, `group` the heading it opens, `for` the programs that it belongs to where it
+// is not all: to the others it is not there, whatever its value. A secret can also come from a file whose path is in the
+// variable with _FILE behind its name.
+type Settings struct {
+	KafkaBrokers          []string      `group:"Kafka" env:"DOCKET_KAFKA_BROKERS" default:"localhost:9092" unit:"host:port, by comma" text:"Brokers for the first connection. Docket learns the others from them."`
+	KafkaTopic            string        `env:"DOCKET_KAFKA_TOPIC" default:"decision-logs" unit:"topic" text:"Topic with decision logs. The collector writes it, and the consumer reads it."`
+	KafkaDLQTopic         string        `env:"DOCKET_KAFKA_DLQ_TOPIC" default:"decision-logs-dlq" unit:"topic" text:"Dead-letter topic: records that cannot be stored."`
+	KafkaParkingTopic     string        `for:"consumer,parking-replayer,docket" env:"DOCKET_KAFKA_PARKING_TOPIC" default:"decision-logs-parking" unit:"topic" text:"Parking topic: records that the database did not accept for now. The replayer reads it."`
+	KafkaParkingDLQTopic  string        `for:"consumer,parking-replayer,docket" env:"DOCKET_KAFKA_PARKING_DLQ_TOPIC" default:"decision-logs-parking-dlq" unit:"topic" text:"Parking dead-letter topic: records that failed the last attempt of the replayer."`
+	KafkaGroup            string        `for:"consumer,parking-replayer,docket" env:"DOCKET_KAFKA_GROUP" default:"docket" unit:"consumer group" text:"Consumer group of the consumer."`
+	ParkingGroup          string        `for:"consumer,parking-replayer,docket" env:"DOCKET_PARKING_GROUP" default:"docket-parking" unit:"consumer group" text:"Consumer group of the replayer."`
+	KafkaSessionTimeout   time.Duration `for:"consumer,parking-replayer,docket" env:"DOCKET_KAFKA_SESSION_TIMEOUT" default:"45s" min:"1s" max:"30m" unit:"duration" text:"How long Kafka waits for a heartbeat of a member before it gives its partitions to other members."`
+	KafkaRebalanceTimeout time.Duration `for:"consumer,parking-replayer,docket" env:"DOCKET_KAFKA_REBALANCE_TIMEOUT" default:"90s" min:"2s" max:"1h" unit:"duration" text:"How long a member may take to release its partitions. The longest time for one batch, with all its retries, must fit into 80% of it."`
+	KafkaTLS              bool          `env:"DOCKET_KAFKA_TLS" default:"false" unit:"true or false" text:"Use TLS 1.2 or later for the brokers, and verify their certificates."`
+	KafkaTLSCA            string        `env:"DOCKET_KAFKA_TLS_CA" unit:"path, PEM" text:"CA certificates for the brokers. If it is not set, Docket uses those of the system."`
+	KafkaTLSCert          string        `env:"DOCKET_KAFKA_TLS_CERT" unit:"path, PEM" text:"Client certificate, if the brokers require one."`
+	KafkaTLSKey           string        `env:"DOCKET_KAFKA_TLS_KEY" unit:"path, PEM" text:"Private key of the client certificate."`
+	KafkaSASLMechanism    string        `env:"DOCKET_KAFKA_SASL_MECHANISM" oneof:"PLAIN,SCRAM-SHA-256,SCRAM-SHA-512" unit:"choice" text:"SASL mechanism for the brokers. If it is not set, Docket does not log in."`
+	KafkaSASLUsername     string        `env:"DOCKET_KAFKA_SASL_USERNAME" unit:"text" text:"User for SASL."`
+	KafkaSASLPassword     Secret        `env:"DOCKET_KAFKA_SASL_PASSWORD" unit:"secret" text:"Password for SASL."`
+	HeaderKey             Secret        `env:"DOCKET_HEADER_KEY" unit:"secret" text:"Key of 32 bytes or more that proves the headers of forwarded records (docket-mac), the same for all programs. A second line may hold the former key. With it, a parked record without proof is replayed as one that was never tried, and a dead letter without proof is listed as foreign."`
+
+	DatabaseURL     Secret `group:"Database" for:"consumer,parking-replayer,docket" env:"DOCKET_DATABASE_URL" required:"true" unit:"secret" text:"Postgres connection, as postgres://user:password@host:5432/database?sslmode=verify-full or as key=value words. Missing parts come from PGHOST, PGUSER, PGPASSWORD, PGPASSFILE, PGSSLMODE and the other PG* variables."`
+	AutoMigrate     bool   `for:"consumer,parking-replayer,docket" env:"DOCKET_AUTO_MIGRATE" default:"false" unit:"true or false" text:"Migrate the schema at the start. The role needs the right to change it."`
+	PartitionsAhead int    `for:"consumer,parking-replayer" env:"DOCKET_PARTITIONS_AHEAD" default:"7" min:"0" max:"365" unit:"days" text:"How many days ahead the consumer creates table partitions, at the start and every hour. 0 creates none; the replayer never does."`
+
+	BatchMaxRecords int             `group:"Batches" for:"consumer,parking-replayer" env:"DOCKET_BATCH_MAX_RECORDS" default:"5000" min:"1" max:"100000" unit:"records" text:"Largest batch, in Kafka records of one partition."`
+	BatchMaxBytes   Size            `for:"consumer,parking-replayer" env:"DOCKET_BATCH_MAX_BYTES" default:"8MiB" min:"64KiB" max:"1GiB" unit:"size" text:"Largest batch, in bytes of Kafka records. A single record may be larger."`
+	BatchMaxWait    time.Duration   `for:"consumer,parking-replayer" env:"DOCKET_BATCH_MAX_WAIT" default:"200ms" min:"1ms" max:"1m" unit:"duration" text:"How long to wait for a batch to fill after its first record. Time that the previous batch took to store comes off, up to a quarter of the wait."`
+	MaxRecordBytes  Size            `for:"consumer,parking-replayer,docket" env:"DOCKET_MAX_RECORD_BYTES" default:"16MiB" min:"1KiB" max:"256MiB" unit:"size" text:"Largest Kafka record after decompression. A larger record is dead-lettered as too_large."`
+	MaxRefused      int             `for:"consumer,parking-replayer,collector" env:"DOCKET_MAX_REFUSED" default:"100" min:"1" max:"100000" unit:"decisions" text:"How many refused decisions of one upload or Kafka record have a dead letter each. Beyond that, one dead letter holds the others."`
+	StoreTimeout    time.Duration   `for:"consumer,parking-replayer,docket" env:"DOCKET_STORE_TIMEOUT" default:"8s" min:"100ms" max:"10m" unit:"duration" text:"Time limit for one write to Postgres."`
+	RetryPauses     []time.Duration `for:"consumer,parking-replayer" env:"DOCKET_RETRY_PAUSES" default:"1s,2s" min:"0s" max:"5m" unit:"durations, by comma" text:"Pause before each retry of a transient failure, up to 10. The number of attempts is one more."`
+	ParkBatches     int             `for:"consumer,parking-replayer" env:"DOCKET_PARK_BATCHES" default:"3" min:"0" max:"1000000" unit:"batches" text:"How many whole batches in a row Docket parks during an outage before it holds. 0 means no limit."`
+	ProbeInterval   time.Duration   `for:"consumer,parking-replayer,docket" env:"DOCKET_PROBE_INTERVAL" default:"1s" min:"10ms" max:"10m" unit:"duration" text:"Time between two probes while holding. An unreachable database is probed five times as often, once for all partitions."`
+	PublishTimeout  time.Duration   `env:"DOCKET_PUBLISH_TIMEOUT" default:"10s" collector:"5s" min:"100ms" max:"10m" unit:"duration" text:"How long to wait for the brokers to acknowledge records. After that, the consumer and the replayer spool them, or hold if they have no spool. The collector answers 503; OPA waits 10s by default. The desk publishes a retry again."`
+
+	ParkingBackoff     time.Duration `group:"Parking" for:"consumer,parking-replayer" env:"DOCKET_PARKING_BACKOFF" default:"1m" min:"1ms" max:"168h" unit:"duration" text:"How long a parked record waits before its first replay. The wait doubles with each attempt."`
+	ParkingMaxBackoff  time.Duration `for:"consumer,parking-replayer" env:"DOCKET_PARKING_MAX_BACKOFF" default:"1h" min:"1ms" max:"168h" unit:"duration" text:"Longest wait between two replays of a record. Keep the retention of the parking topic well above it."`
+	ParkingMaxAttempts int           `for:"consumer,parking-replayer" env:"DOCKET_PARKING_MAX_ATTEMPTS" default:"5" min:"1" max:"1000" unit:"attempts" text:"Replays against a healthy database before a record goes to the parking dead-letter topic."`
+	ParkingLookahead   int           `for:"consumer,parking-replayer" env:"DOCKET_PARKING_LOOKAHEAD" default:"10000" min:"1" max:"1000000" unit:"records" text:"How many parked records of one partition the replayer searches for due ones."`
+
+	SpoolDir      string        `group:"Spool" for:"consumer,parking-replayer" env:"DOCKET_SPOOL_DIR" default:"spool/consumer" replayer:"spool/parking-replayer" empty:"no spool" unit:"path" text:"Directory for records that Kafka did not accept. Give each process its own, on a durable disk. Set it to an empty value for no spool: Docket then holds."`
+	SpoolMaxBytes Size          `for:"consumer,parking-replayer" env:"DOCKET_SPOOL_MAX_BYTES" default:"1GiB" min:"64KiB" max:"1TiB" unit:"size" text:"Largest size of the spool. DOCKET_SPOOL_ON_FULL says what happens then."`
+	SpoolMaxAge   time.Duration `for:"consumer,parking-replayer" env:"DOCKET_SPOOL_MAX_AGE" default:"24h" min:"1s" max:"8760h" unit:"duration" text:"Age of the oldest spool file that raises a warning. If DOCKET_SPOOL_ON_FULL is evict, a file of that age that Kafka still refuses is deleted, and its records are lost."`
+	SpoolOnFull   string        `for:"consumer,parking-replayer" env:"DOCKET_SPOOL_ON_FULL" default:"hold" oneof:"hold,evict" unit:"choice" text:"Action when the spool is full: hold, or evict the oldest files. evict loses data and counts it as lost."`
+
+	HTTPAddr        string        `group:"Operation" env:"DOCKET_HTTP_ADDR" default:":8080" replayer:":8081" desk:":8082" collector:":8084" unit:"host:port" text:"Listen address for /healthz, /readyz and /metrics."`
+	LogLevel        string        `env:"DOCKET_LOG_LEVEL" default:"info" oneof:"debug,info,warn,error" unit:"choice" text:"Lowest level to log. Logs go to standard error."`
+	LogFormat       string        `env:"DOCKET_LOG_FORMAT" default:"json" oneof:"json,console" unit:"choice" text:"Log format: json for machines, console for people."`
+	ShutdownTimeout time.Duration `env:"DOCKET_SHUTDOWN_TIMEOUT" default:"25s" min:"100ms" max:"30m" unit:"duration" text:"How long a stop may take to finish the current batch or uploads. Unfinished records stay uncommitted and are read again; OPA sends unfinished uploads again."`
+
+	DeskGroup         string        `group:"Desk" for:"docket" env:"DOCKET_DESK_GROUP" default:"docket-desk" unit:"consumer group" text:"Consumer group in which the desk reads both dead-letter topics. verify compares its progress with the ledger."`
+	DeskMaxAttempts   int           `for:"docket" env:"DOCKET_DESK_MAX_ATTEMPTS" default:"3" min:"1" max:"1000" unit:"attempts" text:"Failed retries before a dead letter is FAILED. After that, only a person can retry it."`
+	DeskMaxEntered    int           `for:"docket" env:"DOCKET_DESK_MAX_ENTERED" default:"100000" min:"0" max:"1000000000" unit:"dead letters" text:"Dead letters of one client that enter the ledger in an hour, all desks together. Others stay in Kafka and enter later, or are archived before Kafka deletes them. 0 means no limit."`
+	DeskLease         time.Duration `for:"docket" env:"DOCKET_DESK_LEASE" default:"15m" min:"1s" max:"168h" unit:"duration" text:"How long to wait for the result of a retry before its dead letter is PENDING again."`
+	DeskKeepResolved  time.Duration `for:"docket" env:"DOCKET_DESK_KEEP_RESOLVED" default:"168h" min:"1m" max:"87600h" unit:"duration" text:"How long to keep resolved dead letters: 7 days at the least, whatever is set. Their audit entries stay forever."`
+	DeskFourEyes      bool          `for:"consumer,parking-replayer,docket" env:"DOCKET_DESK_FOUR_EYES" default:"true" unit:"true or false" text:"Whether a second person has to approve an edit of a dead letter that changes decision_id, timestamp, path, result or input. migrate and DOCKET_AUTO_MIGRATE write it to the database, which enforces it. Give all programs that migrate the same value."`
+	DeskRelayInterval time.Duration `for:"docket" env:"DOCKET_DESK_RELAY_INTERVAL" default:"1s" min:"10ms" max:"1m" unit:"duration" text:"How often the desk looks for new retries to publish."`
+	DeskRelayBatch    int           `for:"docket" env:"DOCKET_DESK_RELAY_BATCH" default:"50" min:"1" max:"1000" unit:"records" text:"Largest number of retries to publish together."`
+	DeskRelayTries    int           `for:"docket" env:"DOCKET_DESK_RELAY_TRIES" default:"5" min:"1" max:"1000" unit:"tries" text:"Failed publishes of a retried record before its dead letter is FAILED."`
+
+	DeskRetryInterval   time.Duration `for:"docket" env:"DOCKET_DESK_RETRY_INTERVAL" default:"5m" min:"1s" max:"168h" unit:"duration" text:"Time between two scheduled retries. Each retries the dead letters of the kinds in DOCKET_DESK_RETRY_KINDS."`
+	DeskRetryFirst      time.Duration `for:"docket" env:"DOCKET_DESK_RETRY_FIRST" default:"1m" min:"0s" max:"168h" unit:"duration" text:"Time from the start to the first scheduled retry."`
+	DeskRetryTopics     []string      `for:"docket" env:"DOCKET_DESK_RETRY_TOPICS" unit:"topics, by comma" text:"Topics that retries may be published to. If it is not set, only DOCKET_KAFKA_TOPIC. A dead letter of another topic becomes FAILED when it is retried."`
+	DeskRetryKinds      []string      `for:"docket" env:"DOCKET_DESK_RETRY_KINDS" default:"transient,exhausted" empty:"none" unit:"kinds, by comma" text:"Kinds of failure to retry on schedule: transient, exhausted, data, conflict. Set it to an empty value for none."`
+	DeskRetryBackoff    time.Duration `for:"docket" env:"DOCKET_DESK_RETRY_BACKOFF" default:"100ms" min:"1ms" max:"1h" unit:"duration" text:"Pause after a scheduled retry fails. It doubles with each failure in a row."`
+	DeskRetryMaxBackoff time.Duration `for:"docket" env:"DOCKET_DESK_RETRY_MAX_BACKOFF" default:"10s" min:"1ms" max:"1h" unit:"duration" text:"Longest pause after a scheduled retry fails."`
+
+	DeskAlertURLs      Secret        `for:"docket" env:"DOCKET_DESK_ALERT_URLS" unit:"URLs, by white space" text:"Where to send alerts and reports besides the log: https://… (a webhook), slack://…, smtp://… or another URL of the shoutrrr library. If it is not set, they go to the log only."`
+	DeskAlertThreshold int           `for:"docket" env:"DOCKET_DESK_ALERT_THRESHOLD" default:"10" min:"1" max:"1000000000" unit:"dead letters" text:"Number of unresolved dead letters that raises an alert."`
+	DeskAlertInterval  time.Duration `for:"docket" env:"DOCKET_DESK_ALERT_INTERVAL" default:"1m" min:"1s" max:"24h" unit:"duration" text:"Time between two checks for alerts."`
+	DeskAlertRepeat    time.Duration `for:"docket" env:"DOCKET_DESK_ALERT_REPEAT" default:"1h" min:"1s" max:"168h" unit:"duration" text:"Time before an alert that still holds is sent again."`
+	DeskReportInterval time.Duration `for:"docket" env:"DOCKET_DESK_REPORT_INTERVAL" default:"10m" min:"1s" max:"168h" unit:"duration" text:"Time between two reports. A report is sent only if dead letters are unresolved."`
+
+	DeskAPIAddr     string   `for:"docket" env:"DOCKET_DESK_API_ADDR" default:"127.0.0.1:8083" empty:"no API" unit:"host:port" text:"Listen address of the HTTP API. Set it to an empty value for no API."`
+	DeskAPITokens   Secret   `for:"docket" env:"DOCKET_DESK_API_TOKENS" unit:"name:role:token, by white space" text:"API users, each as name:role:token, with 16 or more characters in the token. sha256: and the hexadecimal SHA-256 can replace a token; :until= and a date or time after it says when it expires. A viewer lists, an auditor also reads stored payloads, an operator also retries and resolves, an admin also starts jobs of over 1,000 dead letters. Without tokens and client certificates, the API refuses every request."`
+	DeskAPITLSCert  string   `for:"docket" env:"DOCKET_DESK_API_TLS_CERT" unit:"path, PEM" text:"TLS certificate of the API. Required if it listens beyond loopback."`
+	DeskAPITLSKey   string   `for:"docket" env:"DOCKET_DESK_API_TLS_KEY" unit:"path, PEM" text:"Private key of the API's certificate."`
+	DeskAPIClientCA string   `for:"docket" env:"DOCKET_DESK_API_CLIENT_CA" unit:"path, PEM" text:"CA certificates for client certificates (mTLS) of the API."`
+	DeskAPIClients  []string `for:"docket" env:"DOCKET_DESK_API_CLIENTS" unit:"name:role, by comma" text:"Common names of client certificates, each with its role, as in DOCKET_DESK_API_TOKENS."`
+	Operator        string   `for:"docket" env:"DOCKET_OPERATOR" unit:"name" text:"Your name for the audit log, if --operator is not given."`
+
+	ReaderSubject    string   `group:"Reader" for:"docket" env:"DOCKET_READER_SUBJECT" default:"requested_by:host" unit:"subject" text:"Field that identifies the subject of a decision: requested_by, requested_by:host, label:NAME or input:/POINTER."`
+	ReaderExtractors []string `for:"docket" env:"DOCKET_READER_EXTRACTORS" unit:"PATH=ROLE:/POINTER, by comma" text:"Where to find a ROLE in the results of a PATH. ROLE is allow, deny, reasons, policies, rules or subject. /POINTER is a JSON pointer into result, empty for all of it; for subject it points into input and must not be empty. PATH/* covers all paths below PATH."`
+
+	ArchiveTo          string `group:"Archive" for:"docket" env:"DOCKET_ARCHIVE_TO" unit:"path or s3://bucket/prefix" text:"Directory or bucket for archived days. Needed by archive and restore, unless --to or --from names it. The desk archives dead letters there that Kafka is about to delete and that had no room in the ledger."`
+	ArchiveS3Endpoint  string `for:"docket" env:"DOCKET_ARCHIVE_S3_ENDPOINT" default:"https://s3.amazonaws.com" unit:"URL" text:"Endpoint of the S3 object storage. Use http:// only on a private network."`
+	ArchiveS3Region    string `for:"docket" env:"DOCKET_ARCHIVE_S3_REGION" default:"us-east-1" unit:"text" text:"Region of the bucket."`
+	ArchiveS3AccessKey string `for:"docket" env:"DOCKET_ARCHIVE_S3_ACCESS_KEY" unit:"text" text:"Access key of the object storage. If it is not set, Docket uses the identity of the machine."`
+	ArchiveS3SecretKey Secret `for:"docket" env:"DOCKET_ARCHIVE_S3_SECRET_KEY" unit:"secret" text:"Secret key for DOCKET_ARCHIVE_S3_ACCESS_KEY."`
+	ArchiveS3CA        string `for:"docket" env:"DOCKET_ARCHIVE_S3_CA" unit:"path, PEM" text:"CA certificates for the object storage. If it is not set, Docket uses those of the system."`
+
+	CollectorAddr        string        `group:"Collector" for:"collector" env:"DOCKET_COLLECTOR_ADDR" default:"127.0.0.1:8085" unit:"host:port" text:"Listen address for uploads from OPA: POST /logs, or any path that OPA's resource names."`
+	CollectorTokens      Secret        `for:"collector" env:"DOCKET_COLLECTOR_TOKENS" unit:"name:token, by white space" text:"Bearer tokens for uploads, each as name:token, with 16 or more characters in the token. Hashes and :until= are as in DOCKET_DESK_API_TOKENS."`
+	CollectorTLSCert     string        `for:"collector" env:"DOCKET_COLLECTOR_TLS_CERT" unit:"path, PEM" text:"TLS certificate for uploads. Required beyond loopback, unless DOCKET_COLLECTOR_PLAINTEXT is true."`
+	CollectorTLSKey      string        `for:"collector" env:"DOCKET_COLLECTOR_TLS_KEY" unit:"path, PEM" text:"Private key of DOCKET_COLLECTOR_TLS_CERT."`
+	CollectorClientCA    string        `for:"collector" env:"DOCKET_COLLECTOR_CLIENT_CA" unit:"path, PEM" text:"CA certificates for client certificates (mTLS) of uploads."`
+	CollectorClients     []string      `for:"collector" env:"DOCKET_COLLECTOR_CLIENTS" unit:"names, by comma" text:"Names of client certificates that may upload: SPIFFE IDs, common names or DNS names. If it is not set, every certificate of DOCKET_COLLECTOR_CLIENT_CA may."`
+	CollectorClientsFile string        `for:"collector" env:"DOCKET_COLLECTOR_CLIENTS_FILE" unit:"path, JSON" text:"File that names the labels.id and paths that each client may upload, by the name of its token or certificate. If it is not set, every client may upload every decision."`
+	CollectorPlaintext   bool          `for:"collector" env:"DOCKET_COLLECTOR_PLAINTEXT" default:"false" unit:"true or false" text:"Accept uploads without TLS beyond loopback. Use it only on a private network."`
+	CollectorAnonymous   bool          `for:"collector" env:"DOCKET_COLLECTOR_ANONYMOUS" default:"false" unit:"true or false" text:"Accept uploads beyond loopback without token or client certificate."`
+	CollectorKey         string        `for:"collector" env:"DOCKET_COLLECTOR_KEY" default:"requested_by" unit:"subject" text:"Record key, which keeps the order of decisions of one subject: requested_by, requested_by:host, label:NAME, input:/POINTER or decision_id. Decisions without this value are keyed by decision_id."`
+	CollectorDrop        []string      `for:"collector" env:"DOCKET_COLLECTOR_DROP" unit:"JSON pointers, by comma" text:"Values to remove from each decision before it reaches Kafka, like /input/password. The removed pointers are added to the field erased of the decision."`
+	CollectorMask        []string      `for:"collector" env:"DOCKET_COLLECTOR_MASK" unit:"JSON pointers, by comma" text:"Values to replace by **REDACTED** in each decision before it reaches Kafka. The replaced pointers are added to the field masked of the decision."`
+	CollectorUploadBytes Size          `for:"collector" env:"DOCKET_COLLECTOR_UPLOAD_BYTES" default:"8MiB" min:"1KiB" max:"256MiB" unit:"size" text:"Largest upload as received. A larger one is answered 413."`
+	CollectorInflated    Size          `for:"collector" env:"DOCKET_COLLECTOR_INFLATED_BYTES" default:"64MiB" min:"1KiB" max:"1GiB" unit:"size" text:"Largest upload after decompression. A larger one is answered 413."`
+	CollectorUploads     int           `for:"collector" env:"DOCKET_COLLECTOR_UPLOADS" default:"512" min:"1" max:"10000" unit:"uploads" text:"Largest number of concurrent uploads. Further ones are answered 429."`
+	CollectorMemory      Size          `for:"collector" env:"DOCKET_COLLECTOR_MEMORY" default:"256MiB" min:"1MiB" max:"1TiB" unit:"size" text:"Memory for all concurrent uploads, as received and decompressed. Uploads that do not fit are answered 429."`
+	CollectorBodyTimeout time.Duration `for:"collector" env:"DOCKET_COLLECTOR_BODY_TIMEOUT" default:"15s" min:"100ms" max:"10m" unit:"duration" text:"Time limit for receiving the body of an upload."`
+	CollectorRetryAfter  time.Duration `for:"collector" env:"DOCKET_COLLECTOR_RETRY_AFTER" default:"2s" min:"1s" max:"1h" unit:"duration" text:"Value of Retry-After in answers with 429 and 503, rounded up to whole seconds."`
+
+	files map[string]string // of secrets that came from a file: variable to path
+}
+
+// HeaderKeys are those that prove headers; settings that were loaded have valid ones.
+func (s Settings) HeaderKeys() envelope.Keys {
+	keys, err := envelope.ParseKeys(s.HeaderKey.Reveal())
+	if err != nil {
+		panic("settings that were not loaded: " + err.Error())
+	}
+	return keys
+}
+
+// Tries is how often a write is tried before it counts as failed.
+func (s Settings) Tries() int { return len(s.RetryPauses) + 1 }
+
+// SpoolAllowance is what appending a batch to the spool may take out of the retry budget: writing, two syncs, a rename.
+const SpoolAllowance = 5 * time.Second
+
+// RetryBudget is the longest that an ordinary batch takes to its homes: every try at its limit, the pauses between
+// them, publishing what was not stored, and the spool for what could not be published.
+func (s Settings) RetryBudget() time.Duration {
+	budget := time.Duration(s.Tries())*s.StoreTimeout + s.PublishTimeout + SpoolAllowance
+	for _, pause := range s.RetryPauses {
+		budget += pause
+	}
+	return budget
+}

@@ -1,0 +1,327 @@
+// Package readertest is a store of decisions in memory, for tests of what stands before one.
+package readertest
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"docket/internal/history/reader"
+)
+
+// Store is a [reader.Store] in memory.
+type Store struct {
+	mu     sync.Mutex
+	stored []reader.Decision // in the order in which they were stored
+	err    error
+	begins error // of Begins alone
+	edits  error // of Edits alone
+	edited map[string]reader.Edit
+	asked  []reader.Filter
+	// Part is the most decisions that a search looks at before it stops with a page that is short; 0: all of them.
+	Part int
+	// Now is when what is asked for by no end ends; nil: time.Now.
+	Now func() time.Time
+	// AfterFollow is called behind each look of Follow, where it is set.
+	AfterFollow func()
+}
+
+// Add stores decisions.
+func (s *Store) Add(decisions ...reader.Decision) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stored = append(s.stored, decisions...)
+}
+
+// Fail has everything fail with err from now on; nil: not any more.
+func (s *Store) Fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+}
+
+// FailBegins has look-ups by the first characters of an id fail with err from now on.
+func (s *Store) FailBegins(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.begins = err
+}
+
+// Edited says that an edit produced the decision of an id.
+func (s *Store) Edited(id string, e reader.Edit) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.edited == nil {
+		s.edited = map[string]reader.Edit{}
+	}
+	s.edited[id] = e
+}
+
+// FailEdits has Edits fail with err from now on.
+func (s *Store) FailEdits(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.edits = err
+}
+
+// Edits is that of [reader.Editions].
+func (s *Store) Edits(_ context.Context, decisions []reader.Decision, whole bool) (map[int]reader.Edit, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found := map[int]reader.Edit{}
+	for i, d := range decisions {
+		if e, ok := s.edited[d.ID]; ok {
+			if !whole {
+				e.Diff, e.Bytes = "", nil
+			}
+			found[i] = e
+		}
+	}
+	return found, s.edits
+}
+
+// Asked are the filters of all questions so far.
+func (s *Store) Asked() []reader.Filter {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.asked)
+}
+
+// key is where a decision stands.
+func key(d reader.Decision) string { return d.Time.UTC().Format(time.RFC3339Nano) + " " + d.ID }
+
+func compare(a, b reader.Decision) int {
+	return cmp.Or(a.Time.Compare(b.Time), strings.Compare(a.ID, b.ID))
+}
+
+// Search is that of [reader.Store]. Its cursor is the key of the last decision that was looked at, behind the order.
+func (s *Store) Search(_ context.Context, f reader.Filter, p reader.Page) (reader.Found, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked = append(s.asked, f)
+	if s.err != nil {
+		return reader.Found{}, s.err
+	}
+	all := slices.Clone(s.stored)
+	order, turn := "oldest ", 1
+	if !p.Oldest {
+		order, turn = "newest ", -1
+	}
+	slices.SortFunc(all, func(a, b reader.Decision) int { return turn * compare(a, b) })
+	if p.After != "" {
+		rest, ours := strings.CutPrefix(p.After, order)
+		stamp, id, _ := strings.Cut(rest, " ")
+		at, err := time.Parse(time.RFC3339Nano, stamp)
+		if !ours || err != nil {
+			return reader.Found{}, reader.ErrCursor
+		}
+		last := reader.Decision{Row: reader.Row{ID: id, Time: at}}
+		all = slices.DeleteFunc(all, func(d reader.Decision) bool { return turn*compare(d, last) <= 0 })
+	}
+	var found reader.Found
+	for i, d := range all {
+		if len(found.Decisions) == p.Limit || s.Part > 0 && i == s.Part {
+			found.Next = order + key(all[i-1])
+			if len(found.Decisions) < p.Limit {
+				found.Reached = all[i-1].Time
+			}
+			break
+		}
+		if Fits(f, d) {
+			found.Decisions = append(found.Decisions, shown(d, p.Payload))
+		}
+	}
+	return found, nil
+}
+
+func shown(d reader.Decision, payload bool) reader.Decision {
+	if !payload {
+		d.Raw = nil
+	}
+	return d
+}
+
+// ByID is that of [reader.Store].
+func (s *Store) ByID(_ context.Context, id string) ([]reader.Decision, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []reader.Decision
+	for _, d := range s.stored {
+		if d.ID == id {
+			all = append(all, d)
+		}
+	}
+	slices.SortFunc(all, compare)
+	return all, s.err
+}
+
+// Begins is that of [reader.Store].
+func (s *Store) Begins(_ context.Context, prefix string, limit int) ([]reader.Decision, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := slices.Clone(s.stored)
+	slices.SortFunc(all, func(a, b reader.Decision) int { return cmp.Or(strings.Compare(a.ID, b.ID), a.Time.Compare(b.Time)) })
+	var found []reader.Decision
+	for _, d := range all {
+		if n := len(found); n < limit && strings.HasPrefix(d.ID, prefix) && (n == 0 || found[n-1].ID != d.ID) {
+			found = append(found, shown(d, false))
+		}
+	}
+	if err := cmp.Or(s.err, s.begins); err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
+// Follow is that of [reader.Store].
+func (s *Store) Follow(_ context.Context, f reader.Filter, t reader.Tail, limit int, payload bool) ([]reader.Decision, reader.Tail, error) {
+	if after := s.AfterFollow; after != nil {
+		defer after() // behind the unlocking
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return nil, t, s.err
+	}
+	n, ok := t.Mark.(int)
+	if !ok {
+		return nil, reader.Tail{Mark: len(s.stored)}, nil
+	}
+	var found []reader.Decision
+	for ; n < len(s.stored) && len(found) < limit; n++ {
+		if Fits(f, s.stored[n]) {
+			found = append(found, shown(s.stored[n], payload))
+		}
+	}
+	return found, reader.Tail{Mark: n}, nil
+}
+
+// Stats is that of [reader.Store].
+func (s *Store) Stats(_ context.Context, q reader.StatsQuery) ([]reader.Stats, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return nil, s.err
+	}
+	until := q.Until
+	if until.IsZero() {
+		until = time.Now()
+		if s.Now != nil {
+			until = s.Now()
+		}
+	}
+	f := reader.Filter{Since: q.Since, Until: until, Paths: q.Paths, Services: q.Services}
+	var all []reader.Stats
+	for _, d := range s.stored {
+		name := d.Service
+		if q.ByPath {
+			name = d.Path
+		}
+		fits := Fits(f, d)
+		if textOf(d.Path) == reader.OtherPaths && len(q.Paths)+len(q.Services) > 0 { // as of counts, where it can have any path
+			fits, name = Fits(reader.Filter{Since: f.Since, Until: f.Until}, d), d.Path
+		}
+		if !fits {
+			continue
+		}
+		from := q.Since.Add(d.Time.Sub(q.Since).Truncate(q.Step))
+		line := reader.Stats{From: from, Name: textOf(name), Counts: map[reader.Verdict]int64{}}
+		i := slices.IndexFunc(all, func(o reader.Stats) bool { return o.Name == line.Name && o.From.Equal(from) })
+		if i < 0 {
+			i = len(all)
+			all = append(all, line)
+		}
+		all[i].Counts[d.Verdict]++
+	}
+	slices.SortFunc(all, reader.Stats.Compare)
+	return all, nil
+}
+
+func textOf(text *string) string {
+	if text == nil {
+		return ""
+	}
+	return *text
+}
+
+// Fits says whether a filter means a decision. It is written for tests: plain, and slow.
+func Fits(f reader.Filter, d reader.Decision) bool {
+	among := func(values []string, fits func(string) bool) bool {
+		return len(values) == 0 || slices.ContainsFunc(values, fits)
+	}
+	if !f.Since.IsZero() && d.Time.Before(f.Since) || !f.Until.IsZero() && !d.Time.Before(f.Until) {
+		return false
+	}
+	if len(f.Verdicts) > 0 && !slices.Contains(f.Verdicts, d.Verdict) {
+		return false
+	}
+	var labels map[string]string
+	_ = json.Unmarshal(d.Labels, &labels)
+	for name, value := range f.Labels {
+		if got, there := labels[name]; !there || got != value {
+			return false
+		}
+	}
+	for _, m := range f.Matches {
+		if !matches(m, d.Raw) {
+			return false
+		}
+	}
+	return among(f.Paths, func(p string) bool {
+		below, all := strings.CutSuffix(p, "/*")
+		return textOf(d.Path) == p || all && strings.HasPrefix(textOf(d.Path), below+"/")
+	}) && among(f.Services, func(name string) bool { return d.Service != nil && *d.Service == name }) &&
+		among(f.RequestedBy, func(by string) bool {
+			host, _, err := net.SplitHostPort(textOf(d.RequestedBy))
+			return textOf(d.RequestedBy) == by || err == nil && host == by
+		})
+}
+
+func matches(m reader.Match, raw []byte) bool {
+	var v any
+	if json.Unmarshal(raw, &v) != nil {
+		return false
+	}
+	var steps []string
+	if m.In != "raw" {
+		steps = []string{m.In}
+	}
+	if m.Pointer != "" {
+		steps = append(steps, strings.Split(m.Pointer[1:], "/")...)
+	}
+	for _, step := range steps {
+		there := false
+		switch of := v.(type) {
+		case map[string]any:
+			v, there = of[step]
+		case []any:
+			if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(of) {
+				v, there = of[i], true
+			}
+		}
+		if !there {
+			return false
+		}
+	}
+	if m.Value == nil {
+		return true
+	}
+	var want any
+	if json.Unmarshal(m.Value, &want) != nil {
+		return false
+	}
+	a, errA := json.Marshal(v)
+	b, errB := json.Marshal(want)
+	return errA == nil && errB == nil && string(a) == string(b)
+}
+
+var (
+	_ reader.Store    = (*Store)(nil)
+	_ reader.Editions = (*Store)(nil)
+)

@@ -1,0 +1,165 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"docket/internal/consumer/pipeline"
+	"docket/internal/postgres"
+)
+
+func breaking() []Case {
+	cases := []Case{
+		{"a killed session is the moment's fault", func(t *testing.T, s Server) {
+			heal := s.Slow(t, 20*time.Second)
+			db := open(t, s, within(time.Minute))
+			done := inBackground(context.Background(), db, row("a", noon, `{}`))
+			s.Busy(t)
+			s.Kill(t)
+			wantKilled(t, <-done)
+			heal()
+			same(t, store(t, db, row("a", noon, `{}`)), []pipeline.Outcome{stored})
+		}},
+		{"a killed idle session costs one try at most", func(t *testing.T, s Server) {
+			db := open(t, s)
+			store(t, db, row("a", noon, `{}`))
+			s.Kill(t)
+			if _, err := db.Store(context.Background(), []pipeline.Row{row("b", noon, `{}`)}, false); err != nil {
+				wantKilled(t, err)
+			}
+			same(t, store(t, db, row("c", noon, `{}`)), []pipeline.Outcome{stored})
+		}},
+		{"a node that became read-only", func(t *testing.T, s Server) {
+			db := open(t, s)
+			store(t, db, row("a", noon, `{}`))
+			heal := s.ReadOnly(t)
+			_, err := db.Store(context.Background(), []pipeline.Row{row("d", noon, `{}`)}, true)
+			wantCode(t, nil, err, "25006")
+			wantCode(t, nil, db.Probe(context.Background(), noon), "25006")
+			heal()
+			same(t, store(t, db, row("d", noon, `{}`)), []pipeline.Outcome{stored})
+			same(t, s.Count(t), 2)
+		}},
+		{"a stop is nobody's fault and frees what was locked", func(t *testing.T, s Server) {
+			heal := s.Slow(t, 20*time.Second)
+			db := open(t, s, within(time.Minute))
+			ctx, cancel := context.WithCancel(context.Background())
+			done := inBackground(ctx, db, row("a", noon, `{}`))
+			s.Busy(t)
+			cancel()
+			err := <-done
+			wantCode(t, nil, err, "canceled")
+			if !errors.Is(err, context.Canceled) {
+				t.Fatalf("%v is not context.Canceled", err)
+			}
+			heal()
+			same(t, store(t, open(t, s, within(10*time.Second)), row("a", noon, `{}`)), []pipeline.Outcome{stored})
+		}},
+	}
+	for _, c := range []struct {
+		at    Cut
+		code  string
+		after pipeline.Outcome
+	}{
+		{BeforeInsert, "network", stored}, {InCopy, "network", stored}, {AfterInsert, "network", stored},
+		{BeforeCommit, "ambiguous_commit", stored}, {AfterCommit, "ambiguous_commit", present},
+	} {
+		cases = append(cases, Case{"a connection cut: " + string(c.at), func(t *testing.T, s Server) {
+			db := open(t, s)
+			rows := []pipeline.Row{row("a", noon, `{}`), row("b", noon, `{}`)}
+			store(t, db, row("warm", noon, `{}`))
+			s.Cut(t, c.at)
+			refused(t, db, c.code, rows...)
+			same(t, store(t, db, rows...), []pipeline.Outcome{c.after, c.after})
+			same(t, s.Count(t), 3)
+		}})
+	}
+	return cases
+}
+
+func inBackground(ctx context.Context, db *postgres.DB, rows ...pipeline.Row) <-chan error {
+	done := make(chan error, 1)
+	go func() {
+		_, err := db.Store(ctx, rows, false)
+		done <- err
+	}()
+	return done
+}
+
+func waiting() []Case {
+	return []Case{
+		{"a slow statement ends before we do", func(t *testing.T, s Server) {
+			heal := s.Slow(t, 30*time.Second)
+			db := open(t, s, within(4*time.Second))
+			refused(t, db, "57014", row("a", noon, `{}`))
+			wantCode(t, nil, db.Probe(context.Background(), noon), "57014")
+			heal()
+			same(t, store(t, db, row("a", noon, `{}`)), []pipeline.Outcome{stored})
+		}},
+		{"a slow statement that ends in time", func(t *testing.T, s Server) {
+			s.Slow(t, time.Second)
+			same(t, store(t, open(t, s), row("a", noon, `{}`)), []pipeline.Outcome{stored})
+		}},
+		{"a locked table is told from a slow statement", func(t *testing.T, s Server) {
+			unlock := s.Lock(t)
+			db := open(t, s, within(4*time.Second))
+			begin := time.Now()
+			refused(t, db, "55P03", row("a", noon, `{}`))
+			if took := time.Since(begin); took < 1500*time.Millisecond || took > 4*time.Second {
+				t.Errorf("it took %v", took)
+			}
+			wantCode(t, nil, db.Probe(context.Background(), noon), "55P03")
+			unlock()
+			same(t, store(t, db, row("a", noon, `{}`)), []pipeline.Outcome{stored})
+		}},
+		{"a lock that goes in time", func(t *testing.T, s Server) {
+			unlock := s.Lock(t)
+			db := open(t, s)
+			done := inBackground(context.Background(), db, row("a", noon, `{}`))
+			s.Busy(t)
+			unlock()
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+			same(t, s.Count(t), 1)
+		}},
+		{"our deadline holds where the server has none", func(t *testing.T, s Server) {
+			s.SlowCommit(t, 30*time.Second)
+			db := open(t, s, within(3*time.Second))
+			begin := time.Now()
+			err := refused(t, db, "ambiguous_commit", row("a", noon, `{}`))
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("no deadline in %v", err)
+			}
+			if took := time.Since(begin); took > 15*time.Second {
+				t.Fatalf("it took %v", took)
+			}
+		}},
+		{"a full pool is told", func(t *testing.T, s Server) {
+			s.Slow(t, 20*time.Second) // the only connection is taken for as long as this test needs it to be
+			db := open(t, s, within(time.Minute), func(c *postgres.Config) { c.MaxConns = 1 })
+			first, stop := context.WithCancel(context.Background())
+			defer stop()
+			done := inBackground(first, db, row("a", noon, `{}`))
+			s.Busy(t)
+			ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+			defer cancel()
+			_, err := db.Store(ctx, []pipeline.Row{row("b", noon, `{}`)}, false)
+			wantCode(t, nil, err, "pool_exhausted")
+			stop()
+			wantCode(t, nil, <-done, "canceled")
+		}},
+		{"writers of one row wait for each other", func(t *testing.T, s Server) {
+			s.Slow(t, time.Second)
+			first, second := open(t, s), open(t, s)
+			a := inBackground(context.Background(), first, row("a", noon, `{}`), row("b", noon, `{}`))
+			b := inBackground(context.Background(), second, row("a", noon, `{}`), row("b", noon, `{}`))
+			if err := errors.Join(<-a, <-b); err != nil {
+				t.Fatal(err)
+			}
+			same(t, s.Count(t), 2)
+		}},
+	}
+}

@@ -1,0 +1,199 @@
+// Package storetest holds what package postgres promises of any server that it stores into, as cases that run against a
+// real one and against its model alike, so that the two cannot drift apart. It stays free of how a server is started and
+// of how a fault is put into it: that is for a [Server] to do.
+package storetest
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rs/zerolog"
+
+	"docket/internal/consumer/pipeline"
+	"docket/internal/errclass"
+	"docket/internal/postgres"
+	"docket/internal/record/decision"
+)
+
+// Fault is an error that a server raises for a row. Its message and detail quote the row.
+type Fault struct {
+	Code                      string // SQLSTATE
+	Constraint, Column, Table string
+}
+
+// Cut says where the connection breaks, once.
+type Cut string
+
+// The places of a transaction where a connection can break.
+const (
+	BeforeInsert Cut = "before the insert"
+	InCopy       Cut = "in the middle of COPY"
+	AfterInsert  Cut = "after the insert"
+	BeforeCommit Cut = "commit not applied"
+	AfterCommit  Cut = "commit applied"
+)
+
+// Server is a server with one empty table, for one case. What a method puts in stays until the returned function takes
+// it out again, or the case ends.
+type Server interface {
+	// Config leads to the server.
+	Config() postgres.Config
+	// Refuse raises f before a row with this decision id is inserted; with an empty id, before every row.
+	Refuse(t testing.TB, id string, f Fault) (heal func())
+	// Check puts a CHECK of this name on the table that refuses rows with these decision ids.
+	Check(t testing.TB, name string, ids ...string)
+	// RefuseLate raises code when constraints that are deferred are checked.
+	RefuseLate(t testing.TB, code string)
+	// Slow makes an insert take so long, SlowCommit a commit.
+	Slow(t testing.TB, d time.Duration) (heal func())
+	SlowCommit(t testing.TB, d time.Duration)
+	// Break does to the table what an insert finds out with this code: 42P01, 42703, 42P10 or 23502.
+	Break(t testing.TB, code string)
+	// NoCopy makes the table one that takes rows by INSERT alone, for whoever comes with the settings that it gives.
+	NoCopy(t testing.TB) postgres.Config
+	Lock(t testing.TB) (unlock func())
+	// ReadOnly makes the node take no writes, for the sessions there are too, even if it ends them for that.
+	ReadOnly(t testing.TB) (heal func())
+	// Kill ends the sessions that are there, as an administrator does.
+	Kill(t testing.TB)
+	Cut(t testing.TB, at Cut)
+	// Busy waits until an insert is under way.
+	Busy(t testing.TB)
+	// Raw gives raw of the row that is stored under this identity, as any text that is equal to it as JSON; empty where
+	// there is none.
+	Raw(t testing.TB, id string, at time.Time) string
+	Count(t testing.TB) int
+	// Mask puts a trigger on the table that makes every payload another one before it is stored. Erase does the same to
+	// what is stored, Forget takes from it what earlier releases did not store.
+	Mask(t testing.TB)
+	Erase(t testing.TB)
+	Forget(t testing.TB)
+}
+
+// Case is one promise.
+type Case struct {
+	Name string
+	Run  func(t *testing.T, s Server)
+}
+
+// OfCopy says that it is a promise of COPY, which a table that takes none does not keep.
+func (c Case) OfCopy() bool {
+	switch c.Name {
+	case "a decision that is there is known by its bytes, and its payload is not sent", "an error of COPY says at which row it was",
+		"a bad row among some that are there", "a connection cut: " + string(InCopy):
+		return true
+	}
+	return false
+}
+
+// OfTables says that it is a promise of a table, which a view does not keep: it has no CHECK of its own to be foreseen.
+func (c Case) OfTables() bool { return c.Name == "what a CHECK refuses is foreseen" }
+
+// Cases are all of them. Each wants a server of its own, and none a goroutine that outlives it.
+func Cases() []Case {
+	var all []Case
+	for _, some := range [][]Case{storing(), twins(), comparing(), knowing(), refusing(), breaking(), copying(), waiting(), vanishing(), speaking(), asking()} {
+		all = append(all, some...)
+	}
+	return all
+}
+
+const (
+	stored      = pipeline.Stored
+	present     = pipeline.Present
+	conflicting = pipeline.Conflicting
+)
+
+var noon = time.Date(2024, 5, 1, 12, 0, 0, 123456000, time.UTC)
+
+// marker is in every row that is refused, and must be in no error.
+const marker = "do-not-tell"
+
+func open(t testing.TB, s Server, change ...func(*postgres.Config)) *postgres.DB {
+	t.Helper()
+	cfg := s.Config()
+	for _, c := range change {
+		c(&cfg)
+	}
+	db, err := postgres.Open(cfg, zerolog.Nop())
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	t.Cleanup(db.Close)
+	return db
+}
+
+func within(d time.Duration) func(*postgres.Config) {
+	return func(c *postgres.Config) { c.StoreTimeout = d }
+}
+
+func row(id string, at time.Time, raw string) pipeline.Row {
+	return pipeline.Row{Topic: "decision-logs", Partition: 3, Offset: 42, Index: 1,
+		Log: &decision.Log{ID: id, Time: at, Raw: []byte(raw)}}
+}
+
+func given[T any](v T) sql.Null[T] { return sql.Null[T]{V: v, Valid: true} }
+
+// full is a row with a value in every column.
+func full(id string, at time.Time, padding int) pipeline.Row {
+	r := row(id, at, "")
+	r.Log.Path, r.Log.Service = given("shop/orders/allow"), given("shop")
+	r.Log.RequestedBy, r.Log.OPAID, r.Log.OPAVersion = given("10.0.0.1:5000"), given("opa-1"), given("1.4.2")
+	r.Log.Allowed, r.Log.ReqID = given(true), given(int64(77))
+	r.Log.Labels, r.Log.Bundles = []byte(`{"id":"opa-1"}`), []byte(`{"shop":{"revision":"r7"}}`)
+	r.Log.Raw = fmt.Appendf(nil, `{"decision_id":%q,"pad":%q}`, id, strings.Repeat("x", padding))
+	return r
+}
+
+func store(t testing.TB, db *postgres.DB, rows ...pipeline.Row) []pipeline.Outcome {
+	t.Helper()
+	out, err := db.Store(context.Background(), rows, false)
+	if err != nil {
+		t.Fatalf("store: %v", err)
+	}
+	return out
+}
+
+// refused stores rows and wants an error with this code.
+func refused(t testing.TB, db *postgres.DB, want string, rows ...pipeline.Row) error {
+	t.Helper()
+	out, err := db.Store(context.Background(), rows, false)
+	return wantCode(t, out, err, want)
+}
+
+func wantCode(t testing.TB, out any, err error, want string) error {
+	t.Helper()
+	if err == nil {
+		t.Fatalf("no error but %v, want %s", out, want)
+	}
+	if got := errclass.Classify(err).Code; got != want {
+		t.Fatalf("code %s, want %s: %v", got, want, err)
+	}
+	if strings.Contains(fmt.Sprintf("%v %+v", err, err), marker) {
+		t.Fatalf("the error tells a row: %v", err)
+	}
+	return err
+}
+
+// wantKilled wants what a writer is told whose session was killed: the server's word, or that the connection was lost where the writer
+// was still sending and did not come to read it.
+func wantKilled(t testing.TB, err error) {
+	t.Helper()
+	want := "57P01"
+	if code := errclass.Classify(err).Code; code == "network" {
+		want = code
+	}
+	wantCode(t, nil, err, want)
+}
+
+func same(t testing.TB, got, want any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatalf("-want +got:\n%s", diff)
+	}
+}

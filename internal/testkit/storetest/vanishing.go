@@ -1,0 +1,70 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"docket/internal/consumer/pipeline"
+	"docket/internal/postgres"
+)
+
+func vanishing() []Case {
+	return []Case{{"what a vanished client locked is free again soon", vanished}}
+}
+
+// A client whose host dies between the insert and COMMIT says nothing, and its server hears nothing. Another process is
+// about to store the same rows.
+func vanished(t *testing.T, s Server) {
+	var gone atomic.Bool
+	db := open(t, s, within(2*time.Second), func(c *postgres.Config) {
+		dial := c.Dialer
+		if dial == nil {
+			dial = new(net.Dialer).DialContext
+		}
+		c.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
+			if gone.Load() { // no cancel request either
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			conn, err := dial(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			t.Cleanup(func() { _ = conn.Close() })
+			return &mutable{conn, &gone}, nil
+		}
+	})
+	// At the deadline of both, the server's goodbye may still be heard or not.
+	if _, err := db.Store(context.Background(), []pipeline.Row{row("a", noon, `{}`)}, false); err == nil || !gone.Load() {
+		t.Fatalf("no COMMIT was lost: %v", err)
+	}
+	same(t, s.Count(t), 0)
+	same(t, store(t, open(t, s), row("a", noon, `{}`)), []pipeline.Outcome{stored})
+}
+
+// mutable is a connection of which nothing is heard any more from COMMIT on, not even its end.
+type mutable struct {
+	net.Conn
+	gone *atomic.Bool
+}
+
+func (m *mutable) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte("COMMIT\x00")) {
+		m.gone.Store(true)
+	}
+	if m.gone.Load() {
+		return len(b), nil
+	}
+	return m.Conn.Write(b)
+}
+
+func (m *mutable) Close() error {
+	if m.gone.Load() {
+		return m.SetDeadline(time.Unix(1, 0))
+	}
+	return m.Conn.Close()
+}

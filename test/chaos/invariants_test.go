@@ -1,0 +1,81 @@
+//go:build integration
+
+package chaos
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+
+	"docket/internal/audit/conservation"
+	"docket/internal/audit/verify"
+)
+
+// invariants has the checker decide every invariant that a campaign can give evidence for.
+func (c *campaign) invariants(ctx context.Context, evidence conservation.Evidence) {
+	evidence.Settled = c.result.settled
+	evidence.Metrics = map[string]verify.Metrics{}
+	history := &verify.History{
+		Seed: strconv.FormatUint(c.seed, 10), Build: commit(), Commits: c.history(), Markers: markers,
+		Backlog: c.result.backlog, Rate: settlePace,
+	}
+	history.Heals = append(history.Heals, c.result.healed)
+	if c.result.settled {
+		history.Settled = c.result.healed.Add(c.result.recovery)
+	}
+	for _, s := range c.ran() {
+		for _, path := range []string{"/metrics", "/readyz"} {
+			_, body, err := s.get(ctx, path)
+			if err != nil {
+				continue // that it settled says already that all of them answered
+			}
+			history.Texts = append(history.Texts, verify.Text{Name: s.name + path, Body: body})
+			if path == "/metrics" && s.program != "docket" {
+				evidence.Metrics[s.name] = verify.ParseMetrics(body)
+			}
+		}
+	}
+	err := c.admin(ctx, func(ctx context.Context, adm *kadm.Client) error {
+		ends, err := adm.ListEndOffsets(ctx, c.places.Topic)
+		if err == nil {
+			err = ends.Error()
+		}
+		evidence.Ends = map[int32]int64{}
+		ends.Each(func(o kadm.ListedOffset) { evidence.Ends[o.Partition] = o.Offset })
+		return err
+	})
+	if err != nil {
+		c.broken("the account", "the log ends cannot be read: %v", err)
+		evidence.Ends = nil
+	}
+	c.result.report = verify.Decide(&evidence, c.ledger.Truth(), history)
+	for _, v := range c.result.report.Verdicts {
+		c.note("%v", v)
+		if v.State == verify.Broken {
+			c.broken("the invariants", "%v\n    %s", v, strings.Join(v.Found[0].History, "\n    "))
+		}
+	}
+}
+
+// history is every commit that was seen, by partition.
+func (c *campaign) history() []verify.Commit {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []verify.Commit
+	for _, seen := range c.commits {
+		for _, group := range []struct {
+			name, topic string
+			offsets     map[int32]int64
+		}{{c.places.Group, c.places.Topic, seen.source}, {c.places.ParkingGroup, c.places.ParkingTopic, seen.parking}} {
+			for partition, offset := range group.offsets {
+				all = append(all, verify.Commit{
+					At: seen.at, Group: group.name, Topic: group.topic, Partition: partition, Offset: offset,
+					End: -1, Lowest: -1, Outcome: verify.Succeeded, Process: "the group",
+				})
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,503 @@
+//go:build integration
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"docket/internal/audit/conservation"
+	"docket/internal/errclass"
+	"docket/internal/record/home"
+	"docket/internal/testkit/testenv"
+	"docket/sample"
+)
+
+// bin is where TestMain put the programs.
+var bin string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "docket-e2e-")
+	if err == nil {
+		bin = dir
+		build := exec.Command("go", "build", "-ldflags=-s -w", "-o", dir, "docket/cmd/consumer", "docket/cmd/parking-replayer", "docket/cmd/docket", "docket/cmd/collector")
+		build.Stdout, build.Stderr = os.Stderr, os.Stderr
+		err = build.Run()
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "e2e: build the programs: %v\n", err)
+		os.Exit(1)
+	}
+	// testenv.Main does not return. The folder holds only the programs; the system clears its temporary files.
+	testenv.Main(m)
+}
+
+const maxRecordBytes = 1 << 20
+
+// patience is how long is waited for anything that has to come. It is no promise of how soon: what is promised of a time has
+// a bound of its own, and a machine that is busy is let do its work.
+const patience = 3 * time.Minute
+
+// brokers are where a system has its topics.
+type brokers interface {
+	Brokers() []string
+	CreateTopic(t testing.TB, topic string, partitions int32, settings map[string]string)
+}
+
+// system is a set of topics, a database and the programs that work on them.
+type system struct {
+	t       *testing.T
+	kafka   brokers
+	dsn     string
+	places  conservation.Places
+	ledger  *conservation.Ledger
+	dir     string
+	env     []string
+	started int
+	former  bool // programs of the previous release take part
+}
+
+// newSystem makes four topics, and a database that is migrated.
+func newSystem(t *testing.T, kafka brokers, db *testenv.PostgresServer, env ...string) *system {
+	t.Helper()
+	return partitioned(t, kafka, db, 6, env...)
+}
+
+// partitioned is newSystem with so many partitions of the source.
+func partitioned(t *testing.T, kafka brokers, db *testenv.PostgresServer, n int32, env ...string) *system {
+	t.Helper()
+	s := bareSystem(t, kafka, db.Database(t), env...)
+	for topic, partitions := range map[string]int32{
+		s.places.Topic: n, s.places.DLQTopic: 3, s.places.ParkingTopic: min(4, n), s.places.ParkingDLQ: 2,
+	} {
+		kafka.CreateTopic(t, topic, partitions, nil)
+	}
+	s.migrate()
+	return s
+}
+
+// bareSystem makes names only.
+func bareSystem(t *testing.T, kafka brokers, dsn string, env ...string) *system {
+	t.Helper()
+	p := testenv.Prefix(t)
+	s := &system{t: t, kafka: kafka, dsn: dsn, ledger: conservation.NewLedger(), dir: t.TempDir()}
+	s.places = conservation.Places{
+		Brokers: kafka.Brokers(), DatabaseURL: dsn, Topic: p + "logs", Group: p + "docket", ParkingTopic: p + "parking",
+		ParkingGroup: p + "replay", DLQTopic: p + "dlq", ParkingDLQ: p + "parking-dlq",
+	}
+	s.env = append([]string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir,
+		"DOCKET_KAFKA_BROKERS=" + strings.Join(s.places.Brokers, ","), "DOCKET_DATABASE_URL=" + dsn,
+		"DOCKET_KAFKA_TOPIC=" + s.places.Topic, "DOCKET_KAFKA_DLQ_TOPIC=" + s.places.DLQTopic,
+		"DOCKET_KAFKA_PARKING_TOPIC=" + s.places.ParkingTopic, "DOCKET_KAFKA_PARKING_DLQ_TOPIC=" + s.places.ParkingDLQ,
+		"DOCKET_KAFKA_GROUP=" + s.places.Group, "DOCKET_PARKING_GROUP=" + s.places.ParkingGroup,
+		"DOCKET_KAFKA_SESSION_TIMEOUT=6s", "DOCKET_RETRY_PAUSES=200ms,400ms", "DOCKET_PROBE_INTERVAL=200ms",
+		"DOCKET_PARKING_BACKOFF=500ms", "DOCKET_PARKING_MAX_BACKOFF=2s", "DOCKET_BATCH_MAX_RECORDS=200",
+		"DOCKET_PUBLISH_TIMEOUT=5s", "DOCKET_MAX_RECORD_BYTES=1MiB", "DOCKET_SHUTDOWN_TIMEOUT=20s",
+	}, env...)
+	return s
+}
+
+func (s *system) migrate() {
+	s.t.Helper()
+	if out, code := s.command(nil, "consumer", "migrate"); code != 0 {
+		s.t.Fatalf("consumer migrate ended with %d:\n%s", code, out)
+	}
+}
+
+// exec runs SQL in the system's database.
+func (s *system) exec(sql string, args ...any) {
+	s.t.Helper()
+	if _, err := s.connect().Exec(s.t.Context(), sql, args...); err != nil {
+		s.t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// dropping drops a trigger and its function while programs write. The table is locked first: a DROP locks the partitions
+// before it, as no writer does, and can end as a deadlock.
+func dropping(name string) string {
+	return "BEGIN; LOCK TABLE decision_logs; DROP FUNCTION " + name + " CASCADE; COMMIT"
+}
+
+func (s *system) connect() *pgx.Conn {
+	s.t.Helper()
+	cfg, err := pgx.ParseConfig(s.dsn)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	cfg.RuntimeParams["default_transaction_read_only"] = "off" // whatever a test made of the database
+	conn, err := pgx.ConnectConfig(s.t.Context(), cfg)
+	if err != nil {
+		s.t.Fatalf("connect to Postgres: %v", err)
+	}
+	s.t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+func (s *system) rows(where string) (n int) {
+	s.t.Helper()
+	if err := s.connect().QueryRow(s.t.Context(), "SELECT count(*) FROM decision_logs WHERE "+where).Scan(&n); err != nil {
+		s.t.Fatalf("count rows: %v", err)
+	}
+	return n
+}
+
+// command runs a program to its end and returns what it printed.
+func (s *system) command(env []string, name string, args ...string) (string, int) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, filepath.Join(bin, name), args...)
+	cmd.Dir, cmd.Env = s.dir, append(append([]string{}, s.env...), env...)
+	out, err := cmd.CombinedOutput()
+	if err != nil && cmd.ProcessState == nil {
+		s.t.Fatalf("%s %v: %v", name, args, err)
+	}
+	return string(out), cmd.ProcessState.ExitCode()
+}
+
+// process is a running program.
+type process struct {
+	t     *testing.T
+	name  string
+	cmd   *exec.Cmd
+	addr  string
+	out   lockedBuffer
+	ended chan struct{}
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func (s *system) consumer(env ...string) *process { return s.start("consumer", env) }
+func (s *system) replayer(env ...string) *process { return s.start("parking-replayer", env) }
+
+func (s *system) start(name string, env []string, args ...string) *process {
+	s.t.Helper()
+	s.started++
+	p := &process{t: s.t, name: fmt.Sprintf("%s %d", name, s.started), addr: freeAddr(s.t), ended: make(chan struct{})}
+	spool := filepath.Join(s.dir, fmt.Sprintf("spool-%d", s.started))
+	s.places.SpoolDirs = append(s.places.SpoolDirs, spool)
+	p.cmd = exec.Command(filepath.Join(bin, name), args...)
+	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = s.dir, &p.out, &p.out
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	p.cmd.Env = append(append(append([]string{}, s.env...), "DOCKET_HTTP_ADDR="+p.addr, "DOCKET_SPOOL_DIR="+spool), env...)
+	if err := p.cmd.Start(); err != nil {
+		s.t.Fatalf("start %s: %v", p.name, err)
+	}
+	go func() { _ = p.cmd.Wait(); close(p.ended) }()
+	s.t.Cleanup(func() {
+		p.kill()
+		if s.t.Failed() {
+			s.t.Logf("%s said:\n%s", p.name, tail(p.out.String(), 40))
+		}
+	})
+	return p
+}
+
+// freeAddr is an address for a program that is about to start, which no outgoing connection takes meanwhile.
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	addr, err := testenv.FreeAddr()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return addr
+}
+
+func tail(s string, lines int) string {
+	all := strings.Split(strings.TrimSpace(s), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}
+
+// kill ends the process as a power cut would.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.ended
+}
+
+// stop sends SIGTERM and returns the exit code.
+func (p *process) stop() int {
+	p.t.Helper()
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-p.ended:
+	case <-time.After(40 * time.Second):
+		p.t.Errorf("%s did not end within 40 s of SIGTERM", p.name)
+		p.kill()
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
+
+func (p *process) get(path string) (int, string) {
+	client := http.Client{Timeout: 5 * time.Second}
+	defer client.CloseIdleConnections()
+	resp, err := client.Get("http://" + p.addr + path)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return resp.StatusCode, string(body)
+}
+
+// metric is the value of a series as /metrics has it, 0 where there is none.
+func (p *process) metric(series string) float64 {
+	_, body := p.get("/metrics")
+	m := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(series) + ` (\S+)$`).FindStringSubmatch(body)
+	if m == nil {
+		return 0
+	}
+	v, err := strconv.ParseFloat(m[1], 64)
+	if err != nil {
+		p.t.Errorf("%s is %q", series, m[1])
+	}
+	return v
+}
+
+func (p *process) ready() bool { code, _ := p.get("/readyz"); return code == http.StatusOK }
+
+// awaitHold waits until the process says that it holds for that reason.
+func (p *process) awaitHold(reason string) {
+	p.t.Helper()
+	eventually(p.t, patience, p.name+" holds for "+reason, func() error {
+		code, body := p.get("/readyz")
+		if code != http.StatusServiceUnavailable || !strings.Contains(body, reason) {
+			return fmt.Errorf("/readyz: %d %s", code, body)
+		}
+		if p.metric(`docket_hold{reason="`+reason+`"}`) < 1 {
+			return fmt.Errorf("docket_hold{reason=%q} is not 1", reason)
+		}
+		return nil
+	})
+	if code, body := p.get("/healthz"); code != http.StatusOK {
+		p.t.Errorf("%s: a hold turned /healthz to %d %s", p.name, code, body)
+	}
+}
+
+// eventually asks again and again until f has no complaint.
+func eventually(t *testing.T, limit time.Duration, what string, f func() error) {
+	t.Helper()
+	tick := time.NewTicker(150 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(limit)
+	for {
+		err := f()
+		if err == nil {
+			return
+		}
+		select {
+		case <-deadline:
+			t.Fatalf("after %v still not so that %s: %v", limit, what, err)
+		case <-t.Context().Done():
+			t.Fatalf("ended while waiting until %s: %v", what, err)
+		case <-tick.C:
+		}
+	}
+}
+
+// producer writes decisions of every shape into the source topic and remembers where they went.
+type producer struct {
+	s      *system
+	cl     *kgo.Client
+	gen    *conservation.Generator
+	wg     sync.WaitGroup
+	enough atomic.Bool // ends what goes on in the background
+}
+
+// unhurried is the pause between records where each step of a test waits for some more, and the test itself ends the load. It
+// has to last for the last step, on a machine that is slow as well, and not to pile up on it.
+const unhurried = 5 * time.Millisecond
+
+// generate starts making n records by seed; the table must refuse what carries the generator's marker.
+func (s *system) generate(n int, seed uint64) *producer {
+	s.t.Helper()
+	s.exec(conservation.RefuseSQL)
+	gen, err := conservation.New(conservation.Config{
+		Records: n, Seed: seed, Samples: sample.DecisionLogs(), Start: time.Now().Add(-time.Hour), MaxRecordBytes: maxRecordBytes,
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.places.Brokers...), kgo.DefaultProduceTopic(s.places.Topic))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	p := &producer{s: s, cl: cl, gen: gen}
+	s.t.Cleanup(func() { // a test that gave up has no use for more, and no place for errors of it
+		p.enough.Store(true)
+		p.wg.Wait()
+		flush, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_ = cl.Flush(flush) // what was not acknowledged has said so
+		cl.Close()
+	})
+	return p
+}
+
+// produce sends the next n records, or all that are left where n is 0, and waits until the broker has them.
+func (p *producer) produce(n int) {
+	p.s.t.Helper()
+	p.background(n, 0)
+	p.wg.Wait()
+	if err := p.cl.Flush(p.s.t.Context()); err != nil {
+		p.s.t.Fatalf("produce: %v", err)
+	}
+}
+
+// background sends records with a pause between them, while the test goes on.
+func (p *producer) background(n int, pause time.Duration) {
+	p.wg.Go(func() {
+		for i := 0; (n == 0 || i < n) && !p.enough.Load(); i++ {
+			r, ok := p.gen.Next()
+			if !ok {
+				return
+			}
+			p.cl.Produce(context.Background(), &kgo.Record{Key: r.Key, Value: r.Value, Headers: r.Headers}, func(k *kgo.Record, err error) {
+				if err != nil {
+					p.s.t.Errorf("produce: %v", err)
+					return
+				}
+				p.s.ledger.Acknowledged(k.Topic, k.Partition, k.Offset, r)
+			})
+			if pause > 0 {
+				time.Sleep(pause) // the load's own pace
+			}
+		}
+	})
+}
+
+// send writes values as they are into the source topic.
+func (s *system) send(values ...string) {
+	s.t.Helper()
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.places.Brokers...), kgo.DefaultProduceTopic(s.places.Topic))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer cl.Close()
+	var rs []*kgo.Record
+	for i, v := range values {
+		rs = append(rs, &kgo.Record{Key: []byte(strconv.Itoa(i % 7)), Value: []byte(v)})
+	}
+	if err := cl.ProduceSync(s.t.Context(), rs...).FirstErr(); err != nil {
+		s.t.Fatalf("produce: %v", err)
+	}
+}
+
+// logOf is a plain decision with extra members, as in `,"a":1`.
+func logOf(id, extra string) string {
+	return fmt.Sprintf(`{"decision_id":%q,"timestamp":%q,"path":"e2e/allow","result":true%s}`, id, time.Now().UTC().Format(time.RFC3339Nano), extra)
+}
+
+// drained waits until both groups have committed everything and the spools are empty.
+func (s *system) drained(limit time.Duration) {
+	s.t.Helper()
+	eventually(s.t, limit, "everything is committed and the spools are empty", func() error {
+		source, parking, err := s.places.Lag(s.t.Context())
+		if err != nil {
+			return err
+		}
+		if source+parking > 0 {
+			return fmt.Errorf("lag of the source %d, of parking %d", source, parking)
+		}
+		for _, dir := range s.places.SpoolDirs {
+			if files, _ := filepath.Glob(filepath.Join(dir, "*.jsonl.gz")); len(files) > 0 {
+				return fmt.Errorf("%d files in %s", len(files), dir)
+			}
+		}
+		return nil
+	})
+}
+
+// account drains and then counts: every decision that was produced has exactly one home, the right one.
+func (s *system) account(limit time.Duration) *conservation.Account {
+	s.t.Helper()
+	a := s.settled(limit)
+	if err := a.Err(); err != nil {
+		s.t.Errorf("the account does not add up: %v", err)
+	}
+	return a
+}
+
+// settled drains and then counts.
+func (s *system) settled(limit time.Duration) *conservation.Account {
+	s.t.Helper()
+	s.drained(limit)
+	ev, err := conservation.Gather(s.t.Context(), s.places, s.ledger)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	ev.Live = s.former
+	a := conservation.Reconcile(s.ledger, ev)
+	const code = errclass.CodeOutOfRange
+	if found := a.DeadLetters[code]; s.former && found > a.Planted[code] { // it refuses what has a twin now
+		a.Planted[code] = found
+	}
+	s.t.Logf("produced %d = %v, dead letters %v", a.Produced, a.Homes, a.DeadLetters)
+	return a
+}
+
+// forwarded counts the records of a home by failure code.
+func (s *system) forwarded(topic string, h home.Home) map[string]int {
+	s.t.Helper()
+	found, err := conservation.ReadTopic(s.t.Context(), s.places.Brokers, topic, h, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	codes := map[string]int{}
+	for _, f := range found {
+		codes[f.Code]++
+	}
+	return codes
+}
+
+// sound checks what holds of a process whenever nothing is in hand.
+func (p *process) sound() {
+	p.t.Helper()
+	eventually(p.t, patience, p.name+" accounts for everything", func() error {
+		if n := p.metric("docket_unaccounted_records"); n != 0 {
+			return fmt.Errorf("docket_unaccounted_records is %v", n)
+		}
+		return nil
+	})
+	for line := range strings.Lines(p.out.String()) {
+		if !json.Valid([]byte(line)) {
+			p.t.Errorf("%s logged a line that is not JSON: %q", p.name, line)
+		}
+	}
+}

@@ -1,0 +1,212 @@
+//go:build synctests
+
+package sim
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"docket/internal/audit/conservation"
+	"docket/internal/audit/verify"
+	"docket/internal/desk/ledger"
+	"docket/internal/record/envelope"
+)
+
+// witnessDesk asks of a commit of the desk whether the ledger has all that it passes, at the moment of the commit.
+func (c *clerk) witnessDesk(r *kmsg.OffsetCommitRequest) {
+	for _, t := range r.Topics {
+		topic := t.Topic
+		for _, name := range []string{dead, exhausted} {
+			if topic == "" && c.w.kafka.TopicInfo(name).TopicID == t.TopicID { // newer requests name the id alone
+				topic = name
+			}
+		}
+		before := committed(c.w.kafka.Cluster, desks, topic)
+		for _, p := range t.Partitions {
+			offset := max(before[p.Partition], 0)
+			for offset < p.Offset && c.w.book.Has(topic, p.Partition, offset) {
+				offset++
+			}
+			if offset < p.Offset {
+				c.w.found(fmt.Sprintf("I16 ledger: %s commits %s/%d up to %d, and the ledger has not %d", r.MemberID, topic, p.Partition, p.Offset, offset))
+			}
+		}
+	}
+}
+
+// adopt adds what the desk put back on the source to the truth: each such record has to be a dead letter's, byte for byte, under
+// a mark that the ledger gave out. It deserves what the decision deserves that it was at first, or what it was edited to.
+func (w *world) adopt() {
+	proof := w.proof()
+	letters, sendings := map[string]*ledger.Entry{}, map[string]*ledger.Sending{}
+	for i := range proof.Letters {
+		letters[proof.Letters[i].ID] = &proof.Letters[i]
+	}
+	for i := range proof.Sendings {
+		sendings[proof.Sendings[i].Mark] = &proof.Sendings[i]
+	}
+	sent := func(r *kgo.Record) int64 {
+		if s := sendings[header(r, envelope.RetryOf)]; s != nil {
+			return s.ID
+		}
+		return 0
+	}
+	w.returned = map[string][]verify.Place{}
+	keys := w.deskSettings().HeaderKeys()
+	back := slices.DeleteFunc(w.kafka.ReadAll(w.t, source), func(r *kgo.Record) bool {
+		_, ours := w.ledger.At(r.Topic, r.Partition, r.Offset)
+		return ours
+	})
+	// A retry can itself end as a dead letter that is retried, in another partition where some were added: what was sent first comes first.
+	slices.SortStableFunc(back, func(a, b *kgo.Record) int { return cmp.Compare(sent(a), sent(b)) })
+	for _, r := range back {
+		mark := header(r, envelope.RetryOf)
+		s := sendings[mark]
+		if s == nil {
+			w.found(fmt.Sprintf("I4 no invention: %s/%d/%d was put back under a mark that nobody gave out: %q", r.Topic, r.Partition, r.Offset, mark))
+			continue
+		}
+		l := letters[s.LetterID]
+		proven := keys.Prove(r)
+		r.Headers = slices.DeleteFunc(r.Headers, func(h kgo.RecordHeader) bool { return h.Key == envelope.Mac })
+		value, worth := w.retried(s, l, proof.Lines)
+		if worth == nil || !bytes.Equal(r.Value, value) || (r.Value == nil) != (value == nil) || !bytes.Equal(r.Key, l.Key) || !sameHeaders(r.Headers, l.Headers) || !proven {
+			w.found(fmt.Sprintf("I3 fidelity: %s/%d/%d was put back as another record than the dead letter %.12s is", r.Topic, r.Partition, r.Offset, l.ID))
+			continue
+		}
+		w.ledger.Acknowledged(source, r.Partition, r.Offset, conservation.Record{
+			Key: r.Key, Value: r.Value, Headers: r.Headers, Decisions: worth, Planted: "put back",
+		})
+		w.returned[mark] = append(w.returned[mark], verify.Place{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset})
+	}
+}
+
+// retried is the value that a retry of a letter has to put back, and what it deserves; that is nil where the letter was never produced.
+func (w *world) retried(s *ledger.Sending, l *ledger.Entry, lines []ledger.Audit) ([]byte, []conservation.Decision) {
+	if e := w.sentAs(s); e != nil {
+		return e.value, e.worth
+	}
+	at, _ := w.ledger.Canonical(placeOf(l.Origin))
+	was, known := w.ledger.At(at.Topic, at.Partition, at.Offset)
+	if !known {
+		return nil, nil
+	}
+	value := came(l, lines)
+	if l.Refused > 0 {
+		held, ok := heldBy(l, value, &was)
+		if !ok {
+			return value, nil
+		}
+		return value, held
+	}
+	return value, was.Decisions[at.Index : at.Index+1]
+}
+
+// sameHeaders says whether a record that was put back has the headers of its dead letter, and its mark.
+func sameHeaders(got []kgo.RecordHeader, want []ledger.Header) bool {
+	if len(got) != len(want)+1 {
+		return false
+	}
+	for i, h := range want {
+		if got[i].Key != h.Key || !bytes.Equal(got[i].Value, h.Value) {
+			return false
+		}
+	}
+	return got[len(want)].Key == envelope.RetryOf
+}
+
+// lookIntoBooks is the ledger as the checker reads it; nil where no desk keeps one.
+func (w *world) lookIntoBooks(ev *evidence) *verify.Books {
+	if w.plan.Desks == 0 {
+		return nil
+	}
+	b := &verify.Books{Proof: w.proof(), Read: map[string]map[int32]int64{}}
+	var err error
+	if b.Ranges, err = w.book.Surplus(context.Background(), true, 1000); err != nil {
+		panic(err) // nothing can be wrong with it
+	}
+	for _, topic := range []string{dead, exhausted} {
+		b.Read[topic] = committed(w.kafka.Cluster, desks, topic)
+	}
+	for i := range ev.Forwarded {
+		f := &ev.Forwarded[i]
+		if !b.Entered(f) {
+			continue
+		}
+		known, err := w.book.Knows(context.Background(), []ledger.Trace{f.Trace()})
+		b.Looked(f, err == nil && known[0])
+	}
+	return b
+}
+
+// judgeDesk asks that every retry had the effect that the ledger says, and that one effect.
+func (w *world) judgeDesk(ev *evidence) {
+	if ev.Books == nil {
+		return
+	}
+	letters := map[string]*ledger.Entry{}
+	for i := range ev.Books.Letters {
+		letters[ev.Books.Letters[i].ID] = &ev.Books.Letters[i]
+	}
+	accepted := map[string]int{}
+	for i := range ev.Books.Sendings {
+		s := &ev.Books.Sendings[i]
+		if s.By == "operator" || s.By == editor {
+			accepted[s.By]++
+		}
+		if wrong := w.effect(ev, s, letters[s.LetterID]); wrong != "" {
+			at, _ := w.ledger.Canonical(placeOf(letters[s.LetterID].Origin))
+			w.found(fmt.Sprintf("a retry has one effect: retry %d of %.12s, %v, put back at %v: %s\n%s", s.ID, s.LetterID, at, w.returned[s.Mark], wrong, w.story(ev, at)))
+		}
+	}
+	for _, by := range []string{"operator", editor} {
+		if accepted[by] != w.retriedBy[by] {
+			w.found(fmt.Sprintf("a retry has one effect: %d retries of the %s were accepted, %d are in the outbox", w.retriedBy[by], by, accepted[by]))
+		}
+	}
+	w.judgeJobs(ev.Books.Proof)
+	w.judgeEdits(ev.Books.Proof)
+}
+
+// effect says what is wrong about the end of a retry, empty: nothing.
+func (w *world) effect(ev *evidence, s *ledger.Sending, l *ledger.Entry) string {
+	places := w.returned[s.Mark]
+	if !s.Published.Stamp.IsZero() {
+		at := verify.Place{Topic: s.Published.Topic, Partition: s.Published.Partition, Offset: s.Published.Offset}
+		if !slices.Contains(places, at) {
+			return fmt.Sprintf("it is said to be published at %v, and is not there", at)
+		}
+	}
+	switch s.Outcome {
+	case ledger.SendingStored:
+		at, _ := w.ledger.Canonical(placeOf(l.Origin))
+		d, e := ev.truth.At(at), w.sentAs(s)
+		switch {
+		case l.State != ledger.Resolved:
+			return "it is stored, and its dead letter is " + string(l.State)
+		case e != nil && e.isStored(ev):
+		case e != nil:
+			return "it is said to be stored, and not all of what it was edited to are rows"
+		case l.Refused > 0 && w.apart(ev, places):
+		case l.Refused > 0:
+			return "it is said to be stored, and not each of its decisions has a row or a dead letter of its own"
+		case d == nil || d.ID == "" || ev.rows[d.Identity()] == 0 || !verify.SameJSON(ev.bodies[d.Identity()], d.Body):
+			return "it is said to be stored, and no row is this decision"
+		}
+	case ledger.SendingDead:
+		if !slices.ContainsFunc(places, func(at verify.Place) bool { return len(ev.letters[at]) > 0 }) {
+			return "it is said to be dead again, and no dead letter is its record"
+		}
+	}
+	return ""
+}
+
+func placeOf(o envelope.Origin) verify.Place {
+	return verify.Place{Topic: o.Topic, Partition: o.Partition, Offset: o.Offset, Index: o.Index}
+}

@@ -1,0 +1,193 @@
+//go:build synctests
+
+package sim
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"docket/internal/audit/verify"
+)
+
+// patience is what settling may take after the last heal (I14), beside the longest rest of a parked record: the minute
+// that was promised, and what the group takes to find out that a member is gone.
+const patience = 60*time.Second + 2*longestRest
+
+const glance = 100 * time.Millisecond
+
+// settle waits until everything has its last home.
+func (w *world) settle() {
+	from := time.Now()
+	var restarted time.Time
+	swept := false
+	for {
+		why := w.unsettled()
+		if why == "" && w.plan.Desks > 0 && w.plan.Sweep && !swept {
+			swept = true
+			if w.plan.ByJob {
+				w.order(order{})
+			} else {
+				w.decide(decided{Many: 1 << 20})
+			}
+			continue
+		}
+		if why == "" {
+			break
+		}
+		if time.Since(from) > patience {
+			w.found("I14: not settled in time: " + why)
+			return
+		}
+		if strings.HasPrefix(why, "oversize") && time.Since(restarted) > 10*time.Second {
+			restarted = time.Now()
+			w.restartOversize()
+		}
+		w.unstick()
+		time.Sleep(glance)
+	}
+	w.settled = time.Now()
+	w.history.add("settled", "", "")
+	w.calm()
+}
+
+// unsettled says what is still on its way.
+func (w *world) unsettled() string {
+	w.mu.Lock()
+	feeding := w.feeding
+	w.mu.Unlock()
+	if feeding {
+		return "records are still being produced"
+	}
+	for _, g := range [][2]string{{consumers, source}, {replayers, parked}} {
+		done := committed(w.kafka.Cluster, g[0], g[1])
+		for p, end := range ends(w.kafka.Cluster, g[1]) {
+			if done[p] < end {
+				return fmt.Sprintf("%s committed %d of %d in partition %d", g[0], done[p], end, p)
+			}
+		}
+	}
+	oversize := ""
+	for _, s := range w.slots {
+		for _, name := range s.spooled() {
+			if !strings.Contains(name, ".oversize") {
+				return fmt.Sprintf("%s has %s in its spool", s.name, name)
+			}
+			oversize = "oversize records wait in the spool of " + s.name
+		}
+		if n := len(durable(s)); n > 0 && len(s.spooled()) == 0 {
+			return fmt.Sprintf("a power cut would bring %d records back into the spool of %s", n, s.name)
+		}
+		if len(s.unfinished()) > 0 {
+			return s.name + " has an unfinished file in its spool"
+		}
+		p := s.process()
+		if p == nil {
+			return s.name + " is not running"
+		}
+		if p.standsStill() {
+			return p.name + " stands still"
+		}
+	}
+	if oversize != "" {
+		return oversize
+	}
+	return w.deskUnsettled()
+}
+
+// restartOversize restarts who has oversize records: they are tried again at a start, and else only every hour.
+func (w *world) restartOversize() {
+	for _, s := range w.slots {
+		if p := s.process(); p != nil && len(s.spooled()) > 0 {
+			p.term()
+		}
+	}
+}
+
+// rebalanced is how long a rebalance may take in these schedules.
+const rebalanced = 20 * time.Second
+
+// unstick does what the fake does not: a rebalance that its members do not all join ends after the rebalance timeout,
+// however many joined late. The fake begins to count anew with each of them, so that members whose patience is out of
+// step can wait for each other for ever. Nor does it ever miss the heartbeats of a member that died while it joined.
+func (w *world) unstick() {
+	for _, g := range []struct {
+		name string
+		most int
+	}{{consumers, w.plan.Consumers}, {replayers, w.plan.Replayers}, {desks, 2 * w.plan.Desks}} { // a desk reads two topics
+		group, most := g.name, g.most
+		info := w.kafka.GroupInfo(group)
+		if info == nil || len(info.Members) <= most && (info.State == "Stable" || info.State == "Empty") {
+			delete(w.unrest, group)
+			continue
+		}
+		if began, ok := w.unrest[group]; !ok || began.epoch != info.Epoch {
+			w.unrest[group] = unrest{info.Epoch, time.Now()}
+		} else if time.Since(began.since) > rebalanced {
+			delete(w.unrest, group)
+			w.evict(group, info)
+		}
+	}
+}
+
+// unrest is a rebalance that was seen.
+type unrest struct {
+	epoch int32
+	since time.Time
+}
+
+func (w *world) evict(group string, info *kfake.GroupInfo) {
+	w.history.add("evicts the members of", "harness", group)
+	leave := kmsg.NewPtrLeaveGroupRequest()
+	leave.Group = group
+	for _, m := range info.Members {
+		one := kmsg.NewLeaveGroupRequestMember()
+		one.MemberID = m.MemberID
+		leave.Members = append(leave.Members, one)
+	}
+	if _, err := leave.RequestWith(context.Background(), w.feeder); err != nil {
+		w.found("the harness could not evict members: " + err.Error())
+	}
+}
+
+// calm looks at the processes when nothing moves any more: none holds, and each can account for all that it read.
+func (w *world) calm() {
+	for _, s := range w.slots {
+		p := s.process()
+		if p == nil || p.program == nil {
+			continue
+		}
+		for from := time.Now(); !p.program.Readiness().Ready && time.Since(from) < patience; time.Sleep(glance) {
+			w.unstick()
+		}
+		if r := p.program.Readiness(); !r.Ready && !p.wasStopped() {
+			w.found(fmt.Sprintf("%s is not ready although all is healed: %+v", p.name, r.Reasons))
+		}
+		if h := p.program.Health(); !h.Healthy {
+			w.found(fmt.Sprintf("%s is not healthy although all is healed: %+v", p.name, h.Reasons))
+		}
+		w.metrics[p.name] = verify.Metrics{"docket_unaccounted_records": p.unaccounted()}
+	}
+}
+
+// unaccounted is docket_unaccounted_records.
+func (p *process) unaccounted() float64 {
+	if p.program == nil {
+		return 0
+	}
+	families, err := p.registry.Gather()
+	if err != nil {
+		p.w.found("metrics: " + err.Error())
+	}
+	for _, f := range families {
+		if f.GetName() == "docket_unaccounted_records" {
+			return f.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	p.w.found("metrics: docket_unaccounted_records is missing")
+	return 0
+}

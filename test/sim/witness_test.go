@@ -1,0 +1,259 @@
+//go:build synctests
+
+package sim
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"docket/internal/audit/verify"
+	"docket/internal/errclass"
+	"docket/internal/postgres"
+	"docket/internal/testkit/pgmodel"
+)
+
+// witness notes what the database hears of each process: every try to store and every probe.
+type witness struct {
+	mu    sync.Mutex
+	who   map[string]*process // by backend id
+	began map[uint32]time.Time
+	tries map[*process][]try
+}
+
+// try is one INSERT and what came of it.
+type try struct {
+	at     time.Time
+	on     uint32 // session
+	rows   []verify.Place
+	times  []int64 // microseconds
+	probe  bool
+	code   string // that was answered; empty where it passed or was cut
+	passed bool
+	prompt bool // the answer came at the instant at which the transaction began, so that its client heard it
+}
+
+func newWitness(db *pgmodel.Server) *witness {
+	wit := &witness{who: map[string]*process{}, began: map[uint32]time.Time{}, tries: map[*process][]try{}}
+	db.Observe(wit.see)
+	return wit
+}
+
+// dialled notes whose a connection to the database is.
+func (wit *witness) dialled(p *process, c net.Conn) {
+	_, backend, _ := net.SplitHostPort(c.LocalAddr().String())
+	wit.mu.Lock()
+	defer wit.mu.Unlock()
+	wit.who[backend] = p
+}
+
+// deserted notes that nobody hears any more what is answered on a connection.
+func (wit *witness) deserted(c net.Conn) {
+	_, backend, _ := net.SplitHostPort(c.LocalAddr().String())
+	wit.mu.Lock()
+	defer wit.mu.Unlock()
+	delete(wit.who, backend)
+}
+
+func (wit *witness) see(e pgmodel.Event) {
+	switch e.Point {
+	case pgmodel.Begin, pgmodel.Insert, pgmodel.InsertAnswered, pgmodel.Commit:
+	default:
+		return
+	}
+	wit.mu.Lock()
+	defer wit.mu.Unlock()
+	if e.Copied && (e.SQLSTATE == "23505" || e.SQLSTATE == "0A000") {
+		return // an insert comes next, and decides
+	}
+	if e.Point == pgmodel.Begin {
+		wit.began[e.Session] = e.Time
+		return
+	}
+	p := wit.who[strconv.FormatUint(uint64(e.Session), 10)]
+	if p == nil || len(e.Rows) == 0 || e.Point == pgmodel.Commit && e.Applied {
+		return
+	}
+	t := try{
+		at: e.Time, on: e.Session, probe: e.Rows[0].Offset == postgres.ProbeOffset, code: e.SQLSTATE,
+		passed: e.SQLSTATE == "" && !e.Cut, prompt: e.Time.Equal(wit.began[e.Session]),
+	}
+	for i := range e.Rows {
+		r := &e.Rows[i]
+		t.rows = append(t.rows, verify.Place{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Index: int(r.Index)})
+		t.times = append(t.times, r.Time.UnixMicro())
+	}
+	wit.tries[p] = append(wit.tries[p], t)
+}
+
+// of lists the tries of a process, in order.
+func (wit *witness) of(p *process) []try {
+	wit.mu.Lock()
+	defer wit.mu.Unlock()
+	return wit.tries[p]
+}
+
+func (t *try) refused() bool { return t.code != "" }
+
+// blames says that the refusal was a row's fault: the search for it asks again at once.
+func (t *try) blames() bool {
+	v, ok := errclass.Lookup(t.code)
+	return ok && v.Class == errclass.Data
+}
+
+// name is the same for tries of the same rows.
+func (t *try) name() string {
+	var b strings.Builder
+	for _, at := range t.rows {
+		fmt.Fprintf(&b, "%d/%d/%d ", at.Partition, at.Offset, at.Index)
+	}
+	return b.String()
+}
+
+// attempts are the tries of a process to store whole batches. Tries are of one batch when the database answered the one
+// before with a refusal that blames no row, no probe passed between them, and the process was not giving its partitions up: then the next
+// comes after the pause and not before. Where it comes later, one between them was not seen here. Of single rows nothing
+// is told: the search for bad ones asks again at once.
+func (wit *witness) attempts(p *process, pauses []time.Duration) (all []verify.Attempt) {
+	type chain struct {
+		last *try
+		n, k int
+	}
+	chains := map[string]*chain{}
+	var well time.Time
+	tries := wit.of(p)
+	for i := range tries {
+		t := &tries[i]
+		if t.probe {
+			if t.passed {
+				well = t.at
+			}
+			continue
+		}
+		if len(t.rows) < 2 {
+			continue
+		}
+		name := t.name()
+		c := chains[name]
+		if c == nil {
+			c = &chain{}
+			chains[name] = c
+		}
+		if l := c.last; l == nil || !l.refused() || l.blames() || !l.prompt || !well.Before(l.at) || p.leaving(l.at, t.at) ||
+			c.n <= len(pauses) && t.at.Sub(l.at) > pauses[c.n-1]*6/5 || c.n > len(pauses) && t.at.Sub(l.at) > time.Second {
+			c.k++
+			c.n = 0
+		}
+		c.last = t
+		c.n++
+		outcome := verify.Unknown
+		if t.refused() {
+			outcome = verify.Failed
+		}
+		all = append(all, verify.Attempt{
+			Process: p.name, Batch: fmt.Sprintf("%s(%d)", name, c.k), Begun: t.at, Ended: t.at, Outcome: outcome, Code: t.code,
+		})
+	}
+	return all
+}
+
+// resumed finds a batch that was tried again although the last probe for it was refused. The probe has the time of one of
+// the batch's own rows; times that several decisions share say nothing. A probe dials, and the first row on its connection is
+// the one that is asked for; those that follow may be decisions of another partition's batch, at their own times.
+func (wit *witness) resumed(p *process, shared map[int64]bool) (wrong []string) {
+	refused, asked := map[int64]*try{}, map[uint32]bool{}
+	tries := wit.of(p)
+	for i := range tries {
+		t := &tries[i]
+		if t.probe {
+			first := !asked[t.on]
+			asked[t.on] = true
+			if t.refused() && first {
+				refused[t.times[0]] = t
+			} else if t.passed {
+				maps.DeleteFunc(refused, func(at int64, p *try) bool {
+					v, _ := errclass.Lookup(p.code) // a fault of data may be that of the time: the probe is made at another
+					return at == t.times[0] || v.Class == errclass.Data
+				})
+			}
+			continue
+		}
+		for k, at := range t.times {
+			probe := refused[at]
+			if probe == nil || shared[at] {
+				continue
+			}
+			delete(refused, at)
+			if !p.leaving(probe.at, t.at) {
+				wrong = append(wrong, fmt.Sprintf("%s tried %v again at %v, after a probe for its batch was refused with %s at %v and before one passed",
+					p.name, t.rows[k], p.w.history.at(t.at), probe.code, p.w.history.at(probe.at)))
+			}
+		}
+	}
+	return wrong
+}
+
+// accused says what was wrong about dead-lettering a decision on the database's word: it has to be refused alone, twice,
+// and a probe has to pass after that. Empty: nothing.
+func (wit *witness) accused(p *process, at verify.Place, failed time.Time, sharing map[verify.Place]bool) string {
+	alone, proved := 0, false
+	for _, t := range wit.of(p) {
+		switch {
+		case t.at.After(failed):
+		case t.probe && t.passed:
+			proved = true
+		case !t.probe && len(t.rows) == 1 && (t.rows[0] == at || sharing[t.rows[0]]) && t.refused():
+			alone++
+			if t.rows[0] == at || t.at.Before(failed) {
+				proved = false // another copy may be asked about at the very instant at which this one is sent away
+			}
+		}
+	}
+	switch {
+	case alone < 2:
+		return fmt.Sprintf("%s had seen it refused alone %d times, not twice", p.name, alone)
+	case !proved:
+		return p.name + " saw no probe pass after it was refused"
+	}
+	return ""
+}
+
+// proved says whether a probe passed just before a time: an attempt counts only then.
+func (wit *witness) proved(p *process, since, at time.Time) bool {
+	return slices.ContainsFunc(wit.of(p), func(t try) bool {
+		return t.probe && t.passed && !t.at.Before(since) && !t.at.After(at)
+	})
+}
+
+// leaving says whether the process may have been giving partitions up at some time of that span: its tries may come
+// early then, and its batches begin anew. It says so itself when it is done, and cannot when it is killed.
+func (p *process) leaving(from, to time.Time) bool {
+	const longest = 15 * time.Second
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.stoppedAt.IsZero() && to.After(p.stoppedAt.Add(-longest)) {
+		return true
+	}
+	return slices.ContainsFunc(p.gaveUp, func(at time.Time) bool { return !at.Before(from) && at.Before(to.Add(longest)) })
+}
+
+// shown is everything that a process wrote into its log.
+type shown struct {
+	p    *process
+	text bytes.Buffer
+}
+
+func (s *shown) Write(b []byte) (int, error) {
+	s.p.mu.Lock()
+	defer s.p.mu.Unlock()
+	if bytes.Contains(b, []byte("partitions given up")) {
+		s.p.gaveUp = append(s.p.gaveUp, time.Now())
+	}
+	return s.text.Write(b)
+}
