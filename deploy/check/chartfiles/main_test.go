@@ -11,7 +11,7 @@ import (
 	"docket/internal/service/config"
 )
 
-const root = "../.."
+const root = "../../.."
 
 func TestFilesOfTheChartAreWhatTheyAreMadeFrom(t *testing.T) {
 	t.Parallel()

@@ -36,7 +36,7 @@ func sameAsFirst(t *testing.T, learned, value []byte) {
 	}
 	got, refused := d.Decode(value, limit)
 	want, wantRefused := Decode(value, limit)
-	if diff := cmp.Diff(want, got) + cmp.Diff(wantRefused, refused); diff != "" {
+	if diff := cmp.Diff(want, got, fields) + cmp.Diff(wantRefused, refused); diff != "" {
 		t.Fatalf("%q after %q: %s", value, learned, diff)
 	}
 	for _, part := range got.Parts {

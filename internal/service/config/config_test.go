@@ -481,7 +481,7 @@ func TestHelpNamesEverySettingWithItsDefault(t *testing.T) {
 
 func TestDocumentIsFresh(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join("..", "..", "docs", "settings.md")
+	path := filepath.Join("..", "..", "..", "docs", "settings.md")
 	if *update {
 		if err := os.WriteFile(path, []byte(Markdown()), 0o644); err != nil {
 			t.Fatal(err)
