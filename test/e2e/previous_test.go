@@ -126,7 +126,7 @@ func buildFormer(ctx context.Context, commit, version, dir string) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(built) }() // nothing is left of it after the rename
-	if _, err := run(ctx, source, "go", "build", "-buildvcs=false", "-ldflags", "-s -w -X docket/internal/service/buildinfo.Version="+version,
+	if _, err := run(ctx, source, "go", "build", "-buildvcs=false", "-ldflags", "-s -w -X docket/internal/buildinfo.Version="+version,
 		"-o", built+"/", "./cmd/consumer", "./cmd/parking-replayer"); err != nil {
 		return err
 	}

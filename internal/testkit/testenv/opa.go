@@ -192,7 +192,7 @@ func opaProgram(version OPAVersion) (string, error) {
 		return "", fmt.Errorf("no such version of OPA: %q", version)
 	}
 	return slot.get(func() (string, error) {
-		script, err := above(filepath.Join("build", "opa", "build"))
+		script, err := above(filepath.Join("test", "servers", "opa", "build"))
 		if err != nil {
 			return "", err
 		}
