@@ -30,7 +30,7 @@ func (s *Spool) Append(ctx context.Context, lines []Line) error {
 
 func (s *Spool) append(ctx context.Context, lines []Line) error {
 	s.checkAge()
-	if s.cfg.OnFull == Hold && !s.ledger.fits(1, s.cfg.MaxBytes) {
+	if s.cfg.OnFull == Hold && !s.usage.fits(1, s.cfg.MaxBytes) {
 		return ErrFull // without compressing what has no room anyway
 	}
 	images, err := s.images(lines)
@@ -44,7 +44,7 @@ func (s *Spool) append(ctx context.Context, lines []Line) error {
 	if err := s.makeRoom(ctx, size); err != nil {
 		return err
 	}
-	defer s.ledger.unreserve(size)
+	defer s.usage.unreserve(size)
 	for i, im := range images {
 		if err := s.write(ctx, im); err != nil {
 			for _, done := range images[:i] {
@@ -53,7 +53,7 @@ func (s *Spool) append(ctx context.Context, lines []Line) error {
 			return err
 		}
 	}
-	s.ledger.count(func(st *Stats) { st.AppendedRecords += uint64(len(lines)) })
+	s.usage.count(func(st *Stats) { st.AppendedRecords += uint64(len(lines)) })
 	return nil
 }
 
@@ -110,10 +110,10 @@ func (s *Spool) image(n int, oversize bool, each func(add func(Line) error) erro
 // ahead of its data for an orphan.
 func (s *Spool) write(ctx context.Context, im *image) error {
 	f := im.stem
-	if !s.ledger.claim(f) {
+	if !s.usage.claim(f) {
 		return fmt.Errorf("claim %s: %w", f.data(), fs.ErrExist)
 	}
-	defer s.ledger.release(f)
+	defer s.usage.release(f)
 	steps := []func() error{
 		func() error { return s.writeTmp(f.data(), im.data) },
 		func() error { return s.writeTmp(f.meta(), im.meta) },
@@ -132,7 +132,7 @@ func (s *Spool) write(ctx context.Context, im *image) error {
 			return fmt.Errorf("write %s: %w", f.data(), err)
 		}
 	}
-	s.ledger.add(f, im.size(), im.lines)
+	s.usage.add(f, im.size(), im.lines)
 	return nil
 }
 
@@ -170,7 +170,7 @@ func (s *Spool) abandon(im *image, named bool) {
 		}
 		s.note("remove unfinished spool file", name, err)
 		if named && name == f.data() && s.mayExist(name) {
-			s.ledger.add(f, im.size(), im.lines)
+			s.usage.add(f, im.size(), im.lines)
 			return // with its meta
 		}
 	}
@@ -187,8 +187,8 @@ func (s *Spool) mayExist(name string) bool {
 // takeBack removes a whole file whose sibling could not be written, as the
 // append fails as a whole. Where that fails too the file is published later.
 func (s *Spool) takeBack(im *image) {
-	if s.ledger.claim(im.stem) {
-		defer s.ledger.release(im.stem)
+	if s.usage.claim(im.stem) {
+		defer s.usage.release(im.stem)
 		s.note("take back spool file", im.stem.data(), s.remove(im.stem))
 	}
 }
@@ -201,7 +201,7 @@ func (s *Spool) makeRoom(ctx context.Context, size int64) error {
 	if s.cfg.OnFull == Evict {
 		s.dropExpired(ctx)
 	}
-	for !s.ledger.reserve(size, s.cfg.MaxBytes) {
+	for !s.usage.reserve(size, s.cfg.MaxBytes) {
 		if s.cfg.OnFull != Evict {
 			return ErrFull
 		}

@@ -8,13 +8,13 @@ import (
 // evictOldest drops files, the oldest of a window first, until size bytes fit.
 // It returns how many it dropped.
 func (s *Spool) evictOldest(ctx context.Context, size int64) (int, error) {
-	return s.evict(ctx, "full", func(stem) bool { return !s.ledger.fits(size, s.cfg.MaxBytes) })
+	return s.evict(ctx, "full", func(stem) bool { return !s.usage.fits(size, s.cfg.MaxBytes) })
 }
 
 // dropExpired drops the expired files of a window. Failing at that is no
 // reason to refuse an append.
 func (s *Spool) dropExpired(ctx context.Context) {
-	if !s.expired(s.ledger.snapshot().Oldest) {
+	if !s.expired(s.usage.snapshot().Oldest) {
 		return
 	}
 	_, err := s.evict(ctx, "expired", func(f stem) bool { return s.expired(f.created()) })
@@ -40,7 +40,7 @@ func (s *Spool) evict(ctx context.Context, why string, unwanted func(stem) bool)
 			continue
 		}
 		err = s.drop(f, why)
-		s.ledger.release(f)
+		s.usage.release(f)
 		if err != nil {
 			return dropped, err
 		}
@@ -55,7 +55,7 @@ func (s *Spool) drop(f stem, why string) error {
 	if err := s.remove(f); err != nil {
 		return fmt.Errorf("drop: %w", err)
 	}
-	s.ledger.count(func(st *Stats) { st.DroppedRecords += uint64(records) })
+	s.usage.count(func(st *Stats) { st.DroppedRecords += uint64(records) })
 	s.log.Error().Str("file", f.data()).Int("records", records).Str("why", why).
 		Str("hint", "set DOCKET_SPOOL_ON_FULL=hold, or give the spool a larger disk").
 		Msg("spool file evicted with data loss")

@@ -45,7 +45,7 @@ func (w *warned) first(name string) bool {
 // checkAge raises one alarm when the oldest file passes MaxAge, and another
 // only after the spool has been younger in between.
 func (s *Spool) checkAge() {
-	oldest := s.ledger.snapshot().Oldest
+	oldest := s.usage.snapshot().Oldest
 	if oldest.IsZero() || !s.expired(oldest) {
 		s.aged.Store(false)
 		return

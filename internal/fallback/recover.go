@@ -52,7 +52,7 @@ func (s *Spool) Recover(ctx context.Context, p Publisher) (Recovery, error) {
 	if !ok {
 		return Recovery{}, nil
 	}
-	defer s.ledger.release(f)
+	defer s.usage.release(f)
 	r := Recovery{File: f.data()}
 	if err := s.recoverFile(ctx, p, f, &r); err != nil {
 		s.history.fail(f)
@@ -90,14 +90,14 @@ func (s *Spool) recoverFile(ctx context.Context, p Publisher, f stem, r *Recover
 			return fmt.Errorf("set oversize records of %s apart: %w", f.data(), err)
 		}
 	}
-	s.ledger.count(func(st *Stats) { st.RecoveredRecords += uint64(sent.acked) })
+	s.usage.count(func(st *Stats) { st.RecoveredRecords += uint64(sent.acked) })
 	return s.settle(f, found.fault, r)
 }
 
 // take claims the file to recover. While a round of oversize files is due the
 // two kinds alternate.
 func (s *Spool) take() (stem, bool, error) {
-	due := s.rounds.due(s.ledger.snapshot().OversizeFiles)
+	due := s.rounds.due(s.usage.snapshot().OversizeFiles)
 	if due && s.rounds.turn() {
 		if f, ok := s.takeOversize(); ok {
 			return f, true, nil
@@ -140,18 +140,18 @@ func (s *Spool) takeOldest() (stem, bool, error) {
 
 func (s *Spool) takeOversize() (stem, bool) {
 	for s.rounds.next() {
-		f, ok := s.ledger.nextOversize()
+		f, ok := s.usage.nextOversize()
 		if !ok {
 			continue
 		}
-		s.ledger.release(f)
+		s.usage.release(f)
 		ok, err := s.hold(f)
 		if ok {
 			return f, true
 		}
 		s.note("look at oversize spool file", f.data(), err)
 		if err == nil && !s.mayExist(f.data()) { // taken away by hand
-			s.ledger.remove(f, 0)
+			s.usage.remove(f, 0)
 		}
 	}
 	return stem{}, false
@@ -160,14 +160,14 @@ func (s *Spool) takeOversize() (stem, bool) {
 // hold claims a file that is ours to open. A stem that has only a meta loses
 // that, as it holds no record.
 func (s *Spool) hold(f stem) (bool, error) {
-	if !s.ledger.claim(f) {
+	if !s.usage.claim(f) {
 		return false, nil
 	}
 	info, err := s.fsys.Lstat(f.data())
 	if err == nil && info.ours() {
 		return true, nil
 	}
-	defer s.ledger.release(f)
+	defer s.usage.release(f)
 	switch {
 	case err == nil:
 		s.warnForeign(f.data())
@@ -227,7 +227,7 @@ func (s *Spool) rebuildMeta(f stem, found *findings) error {
 	if err := s.fsys.Rename(tmpName(f.meta()), f.meta()); err != nil {
 		return err
 	}
-	s.ledger.grow(int64(len(content)) - old.Size)
+	s.usage.grow(int64(len(content)) - old.Size)
 	return s.fsys.SyncDir(".")
 }
 

@@ -32,7 +32,7 @@ func (s *Spool) remove(f stem) error {
 	if err := ignoreMissing(s.fsys.Remove(f.data())); err != nil {
 		return fmt.Errorf("delete %s: %w", f.data(), err)
 	}
-	s.ledger.remove(f, size)
+	s.usage.remove(f, size)
 	s.note("delete spool meta", f.meta(), ignoreMissing(s.fsys.Remove(f.meta())))
 	if err := s.syncGone(); err != nil {
 		return fmt.Errorf("sync directory after deleting %s: %w", f.data(), err)
@@ -84,8 +84,8 @@ func (s *Spool) quarantine(f stem, why fault) error {
 	if err := s.fsys.Rename(f.data(), target); err != nil {
 		return err
 	}
-	s.ledger.remove(f, size)
-	s.ledger.count(func(st *Stats) { st.CorruptFiles++ })
+	s.usage.remove(f, size)
+	s.usage.count(func(st *Stats) { st.CorruptFiles++ })
 	s.log.Error().Str("file", f.data()).Str("reason", string(why)).
 		Str("hint", "check the disk and the file below corrupt/; its readable records were published").Msg("corrupt spool file set aside")
 	s.note("move spool meta", f.meta(), ignoreMissing(s.fsys.Rename(f.meta(), target+metaSuffix)))

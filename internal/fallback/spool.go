@@ -23,7 +23,7 @@ type Spool struct {
 	chunk   int // bytes published at a time
 	held    int // bytes of lines that are kept in memory from the judging of a file to its publishing
 	lock    interface{ Close() error }
-	ledger  *ledger
+	usage   *usage
 	counter atomic.Uint64
 
 	life   sync.RWMutex // held for reading by every method that touches the disk
@@ -59,7 +59,7 @@ func Open(cfg Config, fsys FS, logger zerolog.Logger) (*Spool, error) {
 		lim:       defaultLimits,
 		chunk:     4 << 20,
 		held:      16 << 20,
-		ledger:    newLedger(),
+		usage:     newUsage(),
 		toRecover: scanner{fsys: fsys, limit: cfg.ScanLimit},
 		toEvict:   scanner{fsys: fsys, limit: cfg.ScanLimit},
 		history:   newHistory(cfg.ScanLimit),
@@ -127,7 +127,7 @@ func (s *Spool) emptyOrMine() (bool, error) {
 }
 
 // Stats returns the counters of this moment; it never waits for the disk.
-func (s *Spool) Stats() Stats { return s.ledger.snapshot() }
+func (s *Spool) Stats() Stats { return s.usage.snapshot() }
 
 // MaxBytes is what the spool may have: [Config].MaxBytes, or its default.
 func (s *Spool) MaxBytes() int64 { return s.cfg.MaxBytes }

@@ -29,7 +29,7 @@ func (s *Spool) sweep() error {
 	if err = errors.Join(err, dir.Close()); err != nil {
 		return fmt.Errorf("read directory: %w", err)
 	}
-	slices.SortFunc(s.ledger.oversize, func(a, b oversizeFile) int { return older(a.stem, b.stem) })
+	slices.SortFunc(s.usage.oversize, func(a, b oversizeFile) int { return older(a.stem, b.stem) })
 	if removed {
 		s.note("sync spool directory", "", s.fsys.SyncDir("."))
 	}
@@ -69,10 +69,10 @@ func (s *Spool) sweepTmp(name string) bool {
 // write was given up. One that is being written is claimed.
 func (s *Spool) sweepLeft(name string) {
 	f, _ := classify(name)
-	if !s.ledger.claim(f) {
+	if !s.usage.claim(f) {
 		return
 	}
-	defer s.ledger.release(f)
+	defer s.usage.release(f)
 	if s.mayExist(name) { // it may have got its name since the directory was read
 		s.sweepTmp(name)
 	}
@@ -93,7 +93,7 @@ func (s *Spool) sweepMeta(f stem, name string) bool {
 	_, err = s.fsys.Lstat(f.data())
 	switch {
 	case err == nil:
-		s.ledger.grow(info.Size)
+		s.usage.grow(info.Size)
 		return false
 	case !errors.Is(err, fs.ErrNotExist):
 		s.note("look at spool file", f.data(), err)
@@ -116,7 +116,7 @@ func (s *Spool) sweepData(f stem) {
 	if f.oversize() {
 		records = s.countRecords(f)
 	}
-	s.ledger.add(f, info.Size, records)
+	s.usage.add(f, info.Size, records)
 }
 
 // countRecords asks the meta, or where that is lost the data. A file that

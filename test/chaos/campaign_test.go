@@ -98,7 +98,7 @@ type campaign struct {
 	disks    *disks
 	database database
 	places   conservation.Places
-	ledger   *conservation.Ledger
+	ledger   *conservation.Produced
 	load     *load
 	slots    []*slot
 	arms     *arms
@@ -112,7 +112,7 @@ type campaign struct {
 
 func newCampaign(t *testing.T, of size) *campaign {
 	t.Helper()
-	c := &campaign{size: of, ledger: conservation.NewLedger(), arms: newArms(of.seed), dir: *flagDir, bin: *flagBin}
+	c := &campaign{size: of, ledger: conservation.NewProduced(), arms: newArms(of.seed), dir: *flagDir, bin: *flagBin}
 	if c.dir == "" {
 		dir, err := os.MkdirTemp("", "docket-chaos-") //nolint:usetesting // the logs stay when something was found
 		check(t, err)

@@ -68,7 +68,7 @@ type system struct {
 	kafka   brokers
 	dsn     string
 	places  conservation.Places
-	ledger  *conservation.Ledger
+	ledger  *conservation.Produced
 	dir     string
 	env     []string
 	started int
@@ -98,7 +98,7 @@ func partitioned(t *testing.T, kafka brokers, db *testenv.PostgresServer, n int3
 func bareSystem(t *testing.T, kafka brokers, dsn string, env ...string) *system {
 	t.Helper()
 	p := testenv.Prefix(t)
-	s := &system{t: t, kafka: kafka, dsn: dsn, ledger: conservation.NewLedger(), dir: t.TempDir()}
+	s := &system{t: t, kafka: kafka, dsn: dsn, ledger: conservation.NewProduced(), dir: t.TempDir()}
 	s.places = conservation.Places{
 		Brokers: kafka.Brokers(), DatabaseURL: dsn, Topic: p + "logs", Group: p + "docket", ParkingTopic: p + "parking",
 		ParkingGroup: p + "replay", DLQTopic: p + "dlq", ParkingDLQ: p + "parking-dlq",

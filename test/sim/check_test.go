@@ -28,7 +28,7 @@ type letter struct {
 type evidence struct {
 	verify.Evidence
 	truth   *verify.Truth
-	ledger  *conservation.Ledger      // the truth as the account reads it
+	ledger  *conservation.Produced    // the truth as the account reads it
 	records []*kgo.Record             // of the topics, in the order of Forwarded behind what is spooled
 	letters map[verify.Place][]letter // of the topics, by canonical place
 	rows    map[verify.Identity]int   // position in the table, from 1

@@ -165,7 +165,7 @@ func (w *world) outlived(rows []pgmodel.Row, letters []letter) func(verify.Forwa
 }
 
 // deserved is the truth about what was produced, for this table and what it had stored when a CHECK was added.
-func (w *world) deserved(rows []pgmodel.Row, forwarded []verify.Forwarded) *conservation.Ledger {
+func (w *world) deserved(rows []pgmodel.Row, forwarded []verify.Forwarded) *conservation.Produced {
 	blamed := map[verify.Place]bool{}
 	for i := range forwarded {
 		if f := &forwarded[i]; f.Home == home.DeadLetter && f.Code == byCheck {

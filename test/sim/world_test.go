@@ -47,7 +47,7 @@ type world struct {
 	wires   *network
 	kafka   *kafkatest.Cluster
 	db      *pgmodel.Server
-	ledger  *conservation.Ledger
+	ledger  *conservation.Produced
 	clerk   *clerk
 	witness *witness
 
@@ -126,7 +126,7 @@ func (w *world) every(d time.Duration, f func()) (over func()) {
 // open makes everything but the processes.
 func open(t testing.TB, s *schedule, h *history, logs io.Writer) *world {
 	w := &world{
-		t: t, plan: s, history: h, logs: logs, net: newWeather(), books: &ledgerWeather{}, book: ledgermodel.New(), wires: newNetwork(), ledger: conservation.NewLedger(),
+		t: t, plan: s, history: h, logs: logs, net: newWeather(), books: &ledgerWeather{}, book: ledgermodel.New(), wires: newNetwork(), ledger: conservation.NewProduced(),
 		closing: make(chan struct{}),
 		unrest:  map[string]unrest{}, retriedBy: map[string]int{}, edited: map[string][]edited{}, metrics: map[string]verify.Metrics{},
 	}

@@ -34,13 +34,13 @@ type outage struct {
 	// Nil where there is no Prometheus.
 	observed *observed
 
-	ledger *conservation.Ledger
+	ledger *conservation.Produced
 	mu     sync.Mutex
 	poured map[[2]int64]conservation.Record // by partition and offset
 }
 
 func (o *outage) run(ctx context.Context) error {
-	o.ledger, o.poured = conservation.NewLedger(), make(map[[2]int64]conservation.Record)
+	o.ledger, o.poured = conservation.NewProduced(), make(map[[2]int64]conservation.Record)
 	if err := o.refuse(ctx); err != nil {
 		return err
 	}

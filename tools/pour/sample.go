@@ -26,7 +26,7 @@ func pourSample(ctx context.Context, p project, copies int, say func(string, ...
 		return err
 	}
 	say("sending the sample %d times (%d decision logs) and %d planted lines", copies, len(sample.DecisionLogs()), len(records)-copies*len(sample.DecisionLogs()))
-	ledger := conservation.NewLedger()
+	ledger := conservation.NewProduced()
 	if err := produceAll(ctx, p, records, ledger); err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 }
 
 // produceAll writes the records, and into the ledger what the broker acknowledged.
-func produceAll(ctx context.Context, p project, records []conservation.Record, ledger *conservation.Ledger) error {
+func produceAll(ctx context.Context, p project, records []conservation.Record, ledger *conservation.Produced) error {
 	client, err := newProducer(p)
 	if err != nil {
 		return err

@@ -75,7 +75,7 @@ func first(findings []Finding) string {
 }
 
 // Reconcile matches what was produced with what was found.
-func Reconcile(l *Ledger, ev Evidence) *Account {
+func Reconcile(l *Produced, ev Evidence) *Account {
 	truth := l.Truth()
 	a := &Account{
 		Produced: truth.Len(), Homes: make(map[home.Home]int),

@@ -17,14 +17,14 @@ const topic = "decision-logs"
 
 // world is a ledger and the evidence that Docket would leave if it made no mistake.
 type world struct {
-	ledger *Ledger
+	ledger *Produced
 	ev     Evidence
 }
 
 // perfect has every decision where it belongs, spread over three partitions.
 func perfect(t *testing.T) world {
 	t.Helper()
-	w := world{ledger: NewLedger(), ev: Evidence{AllRows: true, Committed: map[int32]int64{}}}
+	w := world{ledger: NewProduced(), ev: Evidence{AllRows: true, Committed: map[int32]int64{}}}
 	stored := make(map[verify.Identity][]byte)
 	for i, r := range generate(t, testConfig()) {
 		partition, offset := int32(i%3), int64(i/3)

@@ -28,7 +28,7 @@ type Places struct {
 
 // Gather looks into every home, without asking Docket, in the order that [Evidence] wants. Called while records are
 // still on their way it shows them as unread, parked or spooled.
-func Gather(ctx context.Context, at Places, l *Ledger) (Evidence, error) {
+func Gather(ctx context.Context, at Places, l *Produced) (Evidence, error) {
 	ev := Evidence{At: time.Now(), Topic: at.Topic, AllRows: true}
 	kafka, err := at.reader()
 	if err != nil {

@@ -29,7 +29,7 @@ func ReadRows(ctx context.Context, conn *pgx.Conn) ([]Row, error) {
 
 // ReadChanged asks the table for each of these rows whether its payload is the one that was produced at its place, as JSON or where jsonb
 // cannot hold that byte for byte, and returns the places where it is not.
-func ReadChanged(ctx context.Context, conn *pgx.Conn, l *Ledger, rows []Row) ([]Place, error) {
+func ReadChanged(ctx context.Context, conn *pgx.Conn, l *Produced, rows []Row) ([]Place, error) {
 	const chunk = 1000
 	var changed []Place
 	for len(rows) > 0 {
@@ -43,7 +43,7 @@ func ReadChanged(ctx context.Context, conn *pgx.Conn, l *Ledger, rows []Row) ([]
 	return changed, nil
 }
 
-func readChanged(ctx context.Context, conn *pgx.Conn, l *Ledger, rows []Row) ([]Place, error) {
+func readChanged(ctx context.Context, conn *pgx.Conn, l *Produced, rows []Row) ([]Place, error) {
 	ids, times, places := make([]string, 0, len(rows)), make([]time.Time, 0, len(rows)), make([]Place, 0, len(rows))
 	bodies, came := make([]*string, 0, len(rows)), make([][]byte, 0, len(rows))
 	l.mu.Lock()

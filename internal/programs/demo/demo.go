@@ -96,7 +96,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 		return err
 	}
 	s := &show{
-		cfg: cfg, screen: scr, database: database, began: began, ledger: conservation.NewLedger(),
+		cfg: cfg, screen: scr, database: database, began: began, ledger: conservation.NewProduced(),
 		places: kafka.places(cfg.Dir, database.URL()),
 	}
 	return s.run(ctx)

@@ -19,7 +19,7 @@ type show struct {
 	screen   *screen
 	database *server
 	places   conservation.Places
-	ledger   *conservation.Ledger
+	ledger   *conservation.Produced
 	began    time.Time
 }
 

@@ -10,18 +10,18 @@ import (
 	"docket/internal/record/envelope"
 )
 
-// Ledger is the truth: what was produced, and where the broker put it. It is safe for concurrent use.
-type Ledger struct {
+// Produced is the truth: the records that were produced, and where the broker put each. It is safe for concurrent use.
+type Produced struct {
 	mu        sync.Mutex
 	records   map[Place]*Record // Index 0
 	decisions int
 }
 
-// NewLedger opens an empty ledger.
-func NewLedger() *Ledger { return &Ledger{records: make(map[Place]*Record)} }
+// NewProduced returns one without records.
+func NewProduced() *Produced { return &Produced{records: make(map[Place]*Record)} }
 
 // Acknowledged writes down that the broker has r at this place. The same place twice is a bug of the caller and panics.
-func (l *Ledger) Acknowledged(topic string, partition int32, offset int64, r Record) {
+func (l *Produced) Acknowledged(topic string, partition int32, offset int64, r Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	at := Place{Topic: topic, Partition: partition, Offset: offset}
@@ -33,7 +33,7 @@ func (l *Ledger) Acknowledged(topic string, partition int32, offset int64, r Rec
 }
 
 // At is the record that the broker has at this place; false where none was acknowledged.
-func (l *Ledger) At(topic string, partition int32, offset int64) (Record, bool) {
+func (l *Produced) At(topic string, partition int32, offset int64) (Record, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r, ok := l.records[Place{Topic: topic, Partition: partition, Offset: offset}]
@@ -44,7 +44,7 @@ func (l *Ledger) At(topic string, partition int32, offset int64) (Record, bool) 
 }
 
 // Records is the number of Kafka records that were acknowledged.
-func (l *Ledger) Records() int {
+func (l *Produced) Records() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.records)
@@ -52,14 +52,14 @@ func (l *Ledger) Records() int {
 
 // Canonical is the place of a decision as the ledger has it, whatever index it is forwarded with; false where nothing
 // was produced there.
-func (l *Ledger) Canonical(p Place) (Place, bool) {
+func (l *Produced) Canonical(p Place) (Place, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.canonical(p)
 }
 
 // Each calls f with every decision in order of place, and with the key of its record.
-func (l *Ledger) Each(f func(at Place, key []byte, d Decision)) {
+func (l *Produced) Each(f func(at Place, key []byte, d Decision)) {
 	l.mu.Lock()
 	records := maps.Clone(l.records)
 	l.mu.Unlock()
@@ -71,14 +71,14 @@ func (l *Ledger) Each(f func(at Place, key []byte, d Decision)) {
 }
 
 // Decisions is the number of decisions in them; a record that cannot be read counts as one.
-func (l *Ledger) Decisions() int {
+func (l *Produced) Decisions() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.decisions
 }
 
 // Truth is what the ledger has now, for the checker.
-func (l *Ledger) Truth() *verify.Truth {
+func (l *Produced) Truth() *verify.Truth {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var topic string
@@ -95,10 +95,10 @@ func (l *Ledger) Truth() *verify.Truth {
 }
 
 // Judged is the same with another code for every decision, as a table with rules of its own deserves it.
-func (l *Ledger) Judged(code func(Place, Decision) string) *Ledger {
+func (l *Produced) Judged(code func(Place, Decision) string) *Produced {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	own := &Ledger{records: make(map[Place]*Record, len(l.records)), decisions: l.decisions}
+	own := &Produced{records: make(map[Place]*Record, len(l.records)), decisions: l.decisions}
 	for at, r := range l.records {
 		judged := *r
 		judged.Decisions = slices.Clone(r.Decisions)
@@ -126,7 +126,7 @@ func (r *Record) truth(at Place) []verify.Decision {
 }
 
 // canonical is the place of a decision as the ledger has it; false where nothing was produced there.
-func (l *Ledger) canonical(p Place) (Place, bool) {
+func (l *Produced) canonical(p Place) (Place, bool) {
 	r, ok := l.records[Place{Topic: p.Topic, Partition: p.Partition, Offset: p.Offset}]
 	if !ok {
 		return p, false

@@ -22,9 +22,9 @@ type Stats struct {
 	CorruptFiles     uint64 // files moved to corrupt/, since Open
 }
 
-// ledger counts files and bytes, so that nobody has to read the directory to
+// usage counts files and bytes, so that nobody has to read the directory to
 // know them. Its lock is never held over a disk operation.
-type ledger struct {
+type usage struct {
 	mu       sync.Mutex
 	stats    Stats
 	reserved int64 // bytes of appends under way
@@ -39,11 +39,11 @@ type oversizeFile struct {
 	records uint64
 }
 
-func newLedger() *ledger {
-	return &ledger{ages: make(ages), busy: make(map[string]struct{})}
+func newUsage() *usage {
+	return &usage{ages: make(ages), busy: make(map[string]struct{})}
 }
 
-func (l *ledger) snapshot() Stats {
+func (l *usage) snapshot() Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	st := l.stats
@@ -53,7 +53,7 @@ func (l *ledger) snapshot() Stats {
 }
 
 // reserve claims room for an append; false where it would go beyond limit.
-func (l *ledger) reserve(size, limit int64) bool {
+func (l *usage) reserve(size, limit int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.stats.Bytes+l.reserved+size > limit {
@@ -64,20 +64,20 @@ func (l *ledger) reserve(size, limit int64) bool {
 }
 
 // fits says what reserve would, without claiming anything.
-func (l *ledger) fits(size, limit int64) bool {
+func (l *usage) fits(size, limit int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.stats.Bytes+l.reserved+size <= limit
 }
 
-func (l *ledger) unreserve(size int64) {
+func (l *usage) unreserve(size int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.reserved -= size
 }
 
 // add counts a file that is there now.
-func (l *ledger) add(f stem, size int64, records int) {
+func (l *usage) add(f stem, size int64, records int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.stats.Files++
@@ -91,7 +91,7 @@ func (l *ledger) add(f stem, size int64, records int) {
 
 // remove counts a file that is gone. A file that was put there by hand while
 // we run was never counted, so nothing goes below zero.
-func (l *ledger) remove(f stem, size int64) {
+func (l *usage) remove(f stem, size int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.stats.Files = max(0, l.stats.Files-1)
@@ -110,20 +110,20 @@ func (l *ledger) remove(f stem, size int64) {
 }
 
 // grow corrects the bytes where a meta came back or went away alone.
-func (l *ledger) grow(size int64) {
+func (l *usage) grow(size int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.stats.Bytes = max(0, l.stats.Bytes+size)
 }
 
-func (l *ledger) count(f func(*Stats)) {
+func (l *usage) count(f func(*Stats)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f(&l.stats)
 }
 
 // claim takes a file for one activity; false where another has it.
-func (l *ledger) claim(f stem) bool {
+func (l *usage) claim(f stem) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, taken := l.busy[f.text]; taken {
@@ -133,7 +133,7 @@ func (l *ledger) claim(f stem) bool {
 	return true
 }
 
-func (l *ledger) release(f stem) {
+func (l *usage) release(f stem) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.busy, f.text)
@@ -141,7 +141,7 @@ func (l *ledger) release(f stem) {
 
 // nextOversize claims the oversize file that has waited longest and moves it
 // to the end of the line.
-func (l *ledger) nextOversize() (stem, bool) {
+func (l *usage) nextOversize() (stem, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.oversize) == 0 {
