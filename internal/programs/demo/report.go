@@ -26,7 +26,7 @@ var causes = map[string]string{
 	"empty":         "no value, or an empty JSON array",
 	"id_conflict":   "the id of another decision, with a different payload",
 	"missing_field": "no decision_id or no timestamp",
-	"out_of_range":  "a value that Postgres cannot store, such as U+0000",
+	"out_of_range":  "an id or timestamp that Postgres cannot store, such as one with U+0000",
 	"syntax":        "not JSON, or broken gzip",
 	"too_large":     fmt.Sprintf("more than %d MiB after gunzip", maxRecordBytes>>20),
 	"wrong_type":    "a field of the wrong JSON type",

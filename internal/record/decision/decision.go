@@ -17,7 +17,7 @@ const (
 	DuplicateKey Reason = "duplicate_key" // the same name twice at the top level of a decision
 	MissingField Reason = "missing_field" // no decision_id (or an empty one) or no timestamp
 	WrongType    Reason = "wrong_type"    // not an object, or a field that we read is not what OPA writes there
-	OutOfRange   Reason = "out_of_range"  // JSON that Postgres cannot hold
+	OutOfRange   Reason = "out_of_range"  // an id or timestamp that Postgres cannot hold
 	TooLarge     Reason = "too_large"     // more bytes than allowed, counted after gunzip
 )
 
