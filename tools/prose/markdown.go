@@ -107,7 +107,9 @@ func row(file, line string, number int, header bool) []Finding {
 	line = strings.ReplaceAll(line, `\|`, "/")
 	var found []Finding
 	for _, cell := range strings.Split(strings.Trim(line, "|"), "|") {
-		found = append(found, check(file, block{[]string{strings.TrimSpace(plain(cell))}, number, header})...)
+		for _, part := range strings.Split(plain(cell), "; ") { // a cell may be a list
+			found = append(found, check(file, block{[]string{strings.TrimSpace(part)}, number, header})...)
+		}
 	}
 	return found
 }
