@@ -34,6 +34,8 @@ var (
 		{"wants a row", regexp.MustCompile(`(?i)\bwants? a row\b`)},
 		{"of ours", regexp.MustCompile(`(?i)\bof ours\b`)},
 	}
+	// comparison are words that make plain English of "is no".
+	comparison = map[string]bool{"longer": true, "more": true, "less": true, "better": true, "worse": true, "faster": true, "slower": true, "larger": true, "smaller": true, "different": true}
 	// codes is a list of names in backticks, which counts as one word.
 	codes = regexp.MustCompile(code + `(\s*(,|/|\+|and|or|, and|, or)\s*` + code + `)+`)
 	// numbers is a list of figures, which counts as one word.
@@ -72,7 +74,7 @@ func bannedPhrase(text string) string {
 			switch b.phrase {
 			case "is no":
 				before, next := strings.ToLower(text[:at[0]]), strings.ToLower(text[at[2]:at[3]])
-				if strings.HasSuffix(before, "there ") || next == "longer" || next == "more" || next == "less" {
+				if strings.HasSuffix(before, "there ") || comparison[next] {
 					continue
 				}
 			case "stands":
