@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -21,6 +22,7 @@ var (
 	heading = regexp.MustCompile(`(?m)^#{1,6} +(.+?) *$`)
 	anchors = regexp.MustCompile(`<a (?:id|name)="([^"]+)"`)
 	words   = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+	isPage  = regexp.MustCompile(`^docs/[^/]+\.md$|(^|/)README\.md$|^(CONTRIBUTING|SECURITY|CHANGELOG)\.md$`)
 	braces  = regexp.MustCompile(`^(.*)\{([^{}]*)\}(.*)$`)
 )
 
@@ -34,16 +36,28 @@ func read(t *testing.T, name string) string {
 	return string(text)
 }
 
-// pages lists the pages whose links are tested.
+// pages lists the pages of docs, each README, and the pages at the top of the
+// repository. Other Markdown may be the output of a program.
 func pages(t *testing.T) []string {
 	t.Helper()
-	names := []string{"README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"}
-	found, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	if err != nil || len(found) == 0 {
-		t.Fatalf("docs has no pages: %v", err)
-	}
-	for _, f := range found {
-		names = append(names, "docs/"+filepath.Base(f))
+	var names []string
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && slices.Contains([]string{".git", "bin", "dist", "testdata"}, d.Name()):
+			return filepath.SkipDir
+		case d.IsDir():
+			return nil
+		}
+		name, err := filepath.Rel(root, path)
+		if name = filepath.ToSlash(name); isPage.MatchString(name) {
+			names = append(names, name)
+		}
+		return err
+	})
+	if err != nil || len(names) == 0 {
+		t.Fatalf("found no pages: %v", err)
 	}
 	return names
 }
@@ -171,9 +185,13 @@ func TestIndex_EachPageHasADoor(t *testing.T) {
 		t.Errorf("the doors are %q, want %q", titles, doors)
 	}
 	for _, page := range pages(t) {
-		name := filepath.Base(page)
-		if !strings.HasPrefix(page, "docs/") {
+		folder, name := filepath.Split(page)
+		switch folder {
+		case "":
 			name = "../" + name
+		case "docs/":
+		default:
+			continue // a page of one folder
 		}
 		if page != index && behind[name] == "" {
 			t.Errorf("%s has no door in %s", page, index)

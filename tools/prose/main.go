@@ -16,11 +16,15 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
+
+var isPage = regexp.MustCompile(`^docs/[^/]+\.md$|(^|/)(README|PULL_REQUEST_TEMPLATE)\.md$|^(CONTRIBUTING|SECURITY|CHANGELOG)\.md$`)
 
 // Finding is one place that breaks a rule.
 type Finding struct {
@@ -136,17 +140,27 @@ func named(root string, args []string) ([]Finding, error) {
 	return all, nil
 }
 
-// pages lists the files of documentation and the rules of the alerts.
+// pages lists the pages of docs, each README, the pages at the top of the repository,
+// and the rules of the alerts. Other Markdown may be the output of a program.
 func pages(root string) ([]string, error) {
-	names := []string{"README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "deploy/prometheus/docket.rules.yml"}
-	docs, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	if err != nil {
-		return nil, err
-	}
-	for _, path := range docs {
-		names = append(names, "docs/"+filepath.Base(path))
-	}
-	return names, nil
+	names := []string{"deploy/prometheus/docket.rules.yml"}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != root && slices.Contains([]string{".git", "bin", "dist", "testdata"}, d.Name()):
+			return filepath.SkipDir
+		case d.IsDir():
+			return nil
+		}
+		name, err := filepath.Rel(root, path)
+		name = filepath.ToSlash(name)
+		if isPage.MatchString(name) {
+			names = append(names, name)
+		}
+		return err
+	})
+	return names, err
 }
 
 // file checks one page, one file of rules, or one Go file.

@@ -97,7 +97,8 @@ func markdown(file, text string) []Finding {
 // breakable says whether a line has a space to break it at that is outside code and links.
 func breakable(line string) bool {
 	line = image.ReplaceAllString(line, "")
-	line = inline.ReplaceAllStringFunc(strings.TrimSpace(line), func(s string) string { return strings.ReplaceAll(s, " ", "_") })
+	whole := func(s string) string { return strings.ReplaceAll(s, " ", "_") }
+	line = link.ReplaceAllStringFunc(inline.ReplaceAllStringFunc(strings.TrimSpace(line), whole), whole)
 	return strings.Contains(line, " ")
 }
 
