@@ -124,7 +124,7 @@ bench-micro: ## Run the benchmarks of single packages, in the format of benchsta
 ##@ Linting
 
 .PHONY: lint
-lint: ## Run golangci-lint over both builds (built once); staticcheck and vet where it cannot be built
+lint: ## Run golangci-lint over both builds (built once; else staticcheck and vet), and the check of the prose
 	@build/lint $(GOLANGCI_VERSION) $(STATICCHECK_VERSION)
 
 ##@ Containers
