@@ -4,7 +4,6 @@ import (
 	"bytes"
 
 	"docket/internal/errclass"
-	"docket/internal/record/home"
 )
 
 // identity is what a row is stored once for.
@@ -60,9 +59,8 @@ func (f forerunners) parkBehind(items []*item) {
 		return
 	}
 	for _, it := range items {
-		if first := f.of(it); first != nil && first.to == home.Parked {
-			it.send(home.Parked, first.cause, it.env.Attempt)
-			it.behind = first
+		if first := f.of(it); first != nil && first.parked() {
+			it.parkBehind(first)
 		}
 	}
 }

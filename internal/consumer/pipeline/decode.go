@@ -6,7 +6,6 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"docket/internal/errclass"
 	"docket/internal/record/decision"
 	"docket/internal/record/envelope"
 	"docket/internal/record/home"
@@ -21,7 +20,8 @@ const itemBytes = 640
 // decode opens records and reads what they carry, until what they grow to fills a batch; these records are cut off
 // as the batch to carry now. A plain record of one decision does not grow: what was fetched together is stored together.
 // What the decoder refuses is marked for the dead-letter topic, and goes there when the batch gets its homes, not before.
-func (c *carrier) decode(ctx context.Context, rest *home.Batch) (*home.Batch, []*item, error) {
+func (c *carrier) decode(ctx context.Context, rest *home.Batch) (*home.Batch, error) {
+	c.takeTurn(ctx)
 	c.desk = c.newDesk(len(rest.Records()))
 	bytes, most := int64(0), c.cfg.BatchBytes
 	if own := rest.Most(); own > 0 && (own < most || most <= 0) {
@@ -37,12 +37,18 @@ func (c *carrier) decode(ctx context.Context, rest *home.Batch) (*home.Batch, []
 	}
 	if n == 0 {
 		if err := c.openLarge(ctx, rest); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		n = 1
 	}
-	c.observer.Took(decisionsOf(c.desk.all))
-	return rest.Cut(n), c.desk.all, nil
+	c.took()
+	return rest.Cut(n), nil
+}
+
+// took notes what was decoded as in hand, and tells of it.
+func (c *carrier) took() {
+	c.items = c.desk.all
+	c.observer.Took(decisionsOf(c.items))
 }
 
 // open reads record i, puts what it carries on the desk and says how many bytes the batch grew by. It is not ok, and nothing
@@ -64,7 +70,7 @@ func (c *carrier) open(b *home.Batch, i int, room opening) (grew int64, ok bool)
 	if refused != nil {
 		it := &take(&d.items, 1)[0]
 		*it = item{entry: &b.Carries(i, 1)[0], env: env, index: env.Origin.Index, value: r.Value}
-		it.send(home.DeadLetter, refused, env.Attempt)
+		it.deadLetter(refused)
 		d.all = append(d.all, it)
 		return int64(len(r.Value)), true
 	}
@@ -111,10 +117,10 @@ func (c *carrier) openItem(it *item, env *envelope.Envelope, entry *home.Entry, 
 	}
 	switch {
 	case part.Err != nil:
-		it.send(home.DeadLetter, refusal(part.Err), env.Attempt)
+		it.deadLetter(refusal(part.Err))
 	case env.Parked && env.Attempt >= c.cfg.MaxAttempts:
 		it.log = &part.Log
-		it.send(home.Exhausted, exhausted(env.Code, env.Attempt), env.Attempt)
+		it.exhaust(env.Code, env.Attempt)
 	default:
 		it.log = &part.Log
 	}
@@ -136,22 +142,4 @@ func (c *carrier) read(r *kgo.Record, value []byte, maxBytes int64, from, most i
 		return decision.Record{}, refusal(err)
 	}
 	return read, nil
-}
-
-func refusal(r *decision.Refusal) *envelope.Cause {
-	return &envelope.Cause{Kind: envelope.Decode, Code: string(r.Reason), Message: r.Error()}
-}
-
-func exhausted(code string, attempts int) *envelope.Cause {
-	if code == "" {
-		code = "internal"
-	}
-	name := code
-	if v, ok := errclass.Lookup(code); ok && v.Name != "" {
-		name = v.Name
-	}
-	return &envelope.Cause{
-		Kind: envelope.Exhausted, Code: code,
-		Message: fmt.Sprintf("%s (%s): gave up after %d attempts", name, code, attempts),
-	}
 }

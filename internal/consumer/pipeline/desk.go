@@ -22,7 +22,7 @@ type desk struct {
 const mostKept = 16 << 10
 
 // newDesk takes a desk for a batch of so many records.
-func (p *Pipeline) newDesk(records int) *desk {
+func (p *process) newDesk(records int) *desk {
 	var d *desk
 	select {
 	case d = <-p.desks:

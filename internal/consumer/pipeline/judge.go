@@ -2,13 +2,9 @@ package pipeline
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	"docket/internal/bisect"
 	"docket/internal/errclass"
-	"docket/internal/record/envelope"
-	"docket/internal/record/home"
 )
 
 // judge decides what becomes of a batch of which a part could not be written as a whole. nil means: look again at what
@@ -38,16 +34,6 @@ func (c *carrier) judge(ctx context.Context, open, failed []*item, err error) er
 	return c.isolate(ctx, open, failed, err)
 }
 
-// judged is the verdict on an error. A cancellation that is not ours, as our own context goes on, is one more way in
-// which the moment failed.
-func judged(ctx context.Context, err error) errclass.Verdict {
-	v := errclass.Classify(err)
-	if v.Class == errclass.Cancelled && ctx.Err() == nil {
-		v, _ = errclass.Lookup(errclass.CodeNetwork)
-	}
-	return v
-}
-
 // worldly says that a verdict blames the moment, not the records and not the set-up.
 func (c *carrier) worldly(v errclass.Verdict) bool {
 	return v.Class == errclass.Transient || v.Class == errclass.Unknown
@@ -74,25 +60,21 @@ func (c *carrier) parkAll(ctx context.Context, open []*item, v errclass.Verdict)
 
 // park sends items to the parking topic, each that has spent its last attempt to its dead-letter topic.
 func (c *carrier) park(v errclass.Verdict, items ...*item) {
-	cause := &envelope.Cause{Kind: envelope.Transient, Code: promised(v.Code), Message: words(v)}
+	cause := ofTheMoment(v)
 	for _, it := range items {
-		attempt := 0
-		if it.env.Parked {
-			attempt = it.env.Attempt + 1
-		}
-		if it.env.Parked && attempt >= c.cfg.MaxAttempts {
-			it.send(home.Exhausted, exhausted(promised(v.Code), attempt), attempt)
+		if it.env.Parked && it.env.Attempt+1 >= c.cfg.MaxAttempts {
+			it.exhaust(cause.Code, it.env.Attempt+1)
 			continue
 		}
-		it.send(home.Parked, cause, attempt)
+		it.park(cause)
 	}
 }
 
 // postpone sends items to the parking topic without spending an attempt.
 func (c *carrier) postpone(v errclass.Verdict, items ...*item) {
-	cause := &envelope.Cause{Kind: envelope.Transient, Code: promised(v.Code), Message: words(v)}
+	cause := ofTheMoment(v)
 	for _, it := range items {
-		it.send(home.Parked, cause, it.env.Attempt)
+		it.postpone(cause)
 	}
 }
 
@@ -150,14 +132,6 @@ func (c *carrier) isolate(ctx context.Context, open, failed []*item, first error
 	return nil
 }
 
-// dataFault says that an error is the table's word about a record.
-func dataFault(err error) bool { return err != nil && errclass.Classify(err).Class == errclass.Data }
-
-// blaming says that an error can condemn a record that fails alone: as the table's word, or because it takes too long.
-func blaming(err error) bool {
-	return err != nil && (dataFault(err) || errclass.Classify(err).Rule == errclass.RetryBisect)
-}
-
 // sentence sends away an item that failed alone, twice, while the table took a good row.
 func (c *carrier) sentence(it *item, err error) {
 	v := errclass.Classify(err)
@@ -173,9 +147,7 @@ func (c *carrier) sentence(it *item, err error) {
 		c.park(v, it)
 		return
 	}
-	cause := &envelope.Cause{Kind: envelope.Data, Code: promised(v.Code), Message: words(v)}
-	cause.Table, cause.Column, cause.Constraint = place(err)
-	it.send(home.DeadLetter, cause, it.env.Attempt)
+	it.deadLetter(ofTheRecord(v, err))
 }
 
 // suspicion is what one probe vouches for.
@@ -208,50 +180,4 @@ func (p *proof) answer(ctx context.Context, err error) bisect.Answer {
 	}
 	p.seen[s] = true
 	return bisect.Divide
-}
-
-// place is where Postgres says that it failed, read off the error's behaviour.
-func place(err error) (table, column, constraint string) {
-	if e, ok := errors.AsType[interface {
-		error
-		TableName() string
-	}](err); ok {
-		table = e.TableName()
-	}
-	if e, ok := errors.AsType[interface {
-		error
-		ColumnName() string
-	}](err); ok {
-		column = e.ColumnName()
-	}
-	if e, ok := errors.AsType[interface {
-		error
-		ConstraintName() string
-	}](err); ok {
-		constraint = e.ConstraintName()
-	}
-	return table, column, constraint
-}
-
-// promised is a code as x-failure-code has it. Of the failures without a SQLSTATE users know a few by name; the others,
-// which metrics tell apart, are among these, and the message says which one it was.
-func promised(code string) string {
-	switch code {
-	case errclass.CodeAmbiguousCommit, errclass.CodeProtocol, errclass.CodeDNS, errclass.CodeTLS:
-		return errclass.CodeNetwork
-	case errclass.CodePoolExhausted:
-		return errclass.CodeTimeout
-	case errclass.CodeConfig, errclass.CodeCanceled, errclass.CodePoolClosed, errclass.CodeConnBusy, errclass.CodeTxClosed,
-		errclass.CodeCommitRollback, errclass.CodeTooManyParameters, errclass.CodeEncode, errclass.CodeSwallowed:
-		return errclass.CodeInternal
-	}
-	return code
-}
-
-// words describes a verdict in one line of our own.
-func words(v errclass.Verdict) string {
-	if v.Name == "" {
-		return v.Code
-	}
-	return fmt.Sprintf("%s: %s", v.Name, v.Why)
 }

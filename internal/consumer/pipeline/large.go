@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"fmt"
 
 	"docket/internal/record/decision"
 	"docket/internal/record/home"
@@ -71,32 +70,4 @@ func (c *carrier) giveLargeBack() {
 		c.large = large{}
 		<-c.larges
 	}
-}
-
-// further is whether the batch has more decisions, and the next of them; else those that are done. It tells of these before it
-// goes on.
-func (c *carrier) further(ctx context.Context, b *home.Batch, done []*item) (next []*item, more bool, err error) {
-	l := &c.large
-	if l.opened == len(l.entries) {
-		return done, false, nil
-	}
-	c.homed(b, done)
-	c.soiled = !c.leaveDesk() || c.soiled
-	if c.leaving() {
-		return nil, false, errLeft
-	}
-	c.takeTurn(ctx)
-	c.desk = c.newDesk(1)
-	r, env := b.Records()[0], &take(&c.desk.envelopes, 1)[0]
-	*env = c.openEnvelope(r)
-	read, refused := c.read(r, l.plain, c.cfg.MaxRecordBytes, l.opened, c.room(c.cfg.BatchBytes).decisions)
-	if refused != nil || len(read.Parts) == 0 || read.Count != len(l.entries) {
-		return nil, false, fmt.Errorf("open the record at offset %d again: it does not read as it did before", r.Offset)
-	}
-	c.lay(env, l.entries[l.opened:], &read)
-	if l.opened += len(read.Parts); l.opened == len(l.entries) {
-		c.closeFlood(env, l.plain)
-	}
-	c.observer.Took(decisionsOf(c.desk.all))
-	return c.desk.all, true, nil
 }

@@ -50,7 +50,7 @@ func (c *carrier) rests(env *envelope.Envelope, shared []held, onLines bool) []*
 	first := &shared[0]
 	it := &item{entry: first.entry, env: env, index: first.part.Index, value: first.part.Value}
 	if len(shared) == 1 {
-		it.send(home.DeadLetter, refusal(first.part.Err), env.Attempt)
+		it.deadLetter(refusal(first.part.Err))
 		return []*item{it}
 	}
 	it.index, it.shared = envelope.NoIndex, shared
@@ -68,7 +68,7 @@ func (c *carrier) rests(env *envelope.Envelope, shared []held, onLines bool) []*
 			return append(c.rests(env, shared[:half], onLines), c.rests(env, shared[half:], onLines)...)
 		}
 	}
-	it.send(home.DeadLetter, commonCause(shared), env.Attempt)
+	it.deadLetter(commonCause(shared))
 	return []*item{it}
 }
 

@@ -158,7 +158,7 @@ func TestMaxRefused_SpooledTogether(t *testing.T) {
 func TestRests_NoLargerThanTheRecord(t *testing.T) {
 	t.Parallel()
 	w := newWorld(limited(1))
-	c := &carrier{Pipeline: w.pipe}
+	c := &carrier{process: &w.pipe.process}
 	var entries [8]home.Entry
 	var shared []held
 	for i := range entries {

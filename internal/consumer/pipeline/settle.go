@@ -125,7 +125,7 @@ func (c *carrier) seal(sealer *envelope.Sealer, items []*item) []letter {
 	return letters
 }
 
-func (p *Pipeline) topicOf(h home.Home) string {
+func (p *process) topicOf(h home.Home) string {
 	switch h {
 	case home.Parked:
 		return p.cfg.ParkingTopic

@@ -3,10 +3,8 @@ package pipeline
 import (
 	"context"
 	"slices"
-	"time"
 
 	"docket/internal/errclass"
-	"docket/internal/record/envelope"
 	"docket/internal/record/home"
 )
 
@@ -123,22 +121,8 @@ func (c *carrier) write(ctx context.Context, items []*item, fresh bool) error {
 			it.entry.Give(home.Duplicate)
 			c.parked.reset()
 		case Conflicting:
-			it.send(home.DeadLetter, &envelope.Cause{
-				Kind: envelope.Conflict, Code: "id_conflict",
-				Message: "a decision with this decision_id and timestamp is stored with a different payload",
-			}, it.env.Attempt)
+			it.conflict()
 		}
 	}
 	return nil
-}
-
-// middle is the time of a typical item: the probe writes at this time, so that a single odd timestamp in the batch
-// does not decide where the probe goes.
-func middle(items []*item) time.Time {
-	times := make([]time.Time, len(items))
-	for i, it := range items {
-		times[i] = it.log.Time
-	}
-	slices.SortFunc(times, time.Time.Compare)
-	return times[len(times)/2]
 }

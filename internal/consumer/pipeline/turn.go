@@ -34,11 +34,3 @@ func (t *turn) giveBack() {
 		<-t.turns
 	}
 }
-
-// takeTurn waits for the turn of a batch that is in hand.
-func (c *carrier) takeTurn(ctx context.Context) {
-	if !c.turn.mine {
-		defer c.rest()()
-		c.turn.take(ctx, c.a.Leaving())
-	}
-}

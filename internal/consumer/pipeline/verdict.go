@@ -1,0 +1,58 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"docket/internal/errclass"
+)
+
+// judged is the verdict on an error. A cancellation that is not ours, as our own context goes on, is one more way in
+// which the moment failed.
+func judged(ctx context.Context, err error) errclass.Verdict {
+	v := errclass.Classify(err)
+	if v.Class == errclass.Cancelled && ctx.Err() == nil {
+		v, _ = errclass.Lookup(errclass.CodeNetwork)
+	}
+	return v
+}
+
+// dataFault says that an error is the table's word about a record.
+func dataFault(err error) bool { return err != nil && errclass.Classify(err).Class == errclass.Data }
+
+// blaming says that an error can condemn a record that fails alone: as the table's word, or because it takes too long.
+func blaming(err error) bool {
+	return err != nil && (dataFault(err) || errclass.Classify(err).Rule == errclass.RetryBisect)
+}
+
+// place is where Postgres says that it failed, read off the error's behaviour.
+func place(err error) (table, column, constraint string) {
+	if e, ok := errors.AsType[interface {
+		error
+		TableName() string
+	}](err); ok {
+		table = e.TableName()
+	}
+	if e, ok := errors.AsType[interface {
+		error
+		ColumnName() string
+	}](err); ok {
+		column = e.ColumnName()
+	}
+	if e, ok := errors.AsType[interface {
+		error
+		ConstraintName() string
+	}](err); ok {
+		constraint = e.ConstraintName()
+	}
+	return table, column, constraint
+}
+
+// words describes a verdict in one line of our own.
+func words(v errclass.Verdict) string {
+	if v.Name == "" {
+		return v.Code
+	}
+	return fmt.Sprintf("%s: %s", v.Name, v.Why)
+}
