@@ -29,6 +29,9 @@ type Config struct {
 	// Tracer follows batches; nil: nobody does.
 	Tracer Tracer
 
+	// Decided is told the name of each rule, one of [Rules], by which a batch that fails is treated; nil: nobody listens.
+	Decided func(rule string)
+
 	// Replay says that the records come from the parking topic: their history is trusted, and an attempt counts only
 	// against a database that answers the probe.
 	Replay bool

@@ -2,9 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"errors"
-
-	"docket/internal/errclass"
 )
 
 // hold stands still until the database takes a known-good row again. Nothing is parked, dead-lettered or committed
@@ -12,12 +9,15 @@ import (
 func (c *carrier) hold(ctx context.Context, h Hold) error {
 	return c.standStill(ctx, h, func() (Hold, bool) {
 		err := c.probe(ctx)
-		if err == nil {
+		f := facts{of: partitionHeld}
+		f.probedWith(ctx, err)
+		r := c.decide(f)
+		if r.then == goOn {
 			c.parked.reset()
 			c.lookout.looked(true, c.cfg.ProbeInterval)
 			return h, true
 		}
-		now := blame(errclass.Classify(err), err)
+		now := holdFor(r, f, err)
 		c.lookout.looked(ctx.Err() == nil && !nowhere(now), c.cfg.ProbeInterval)
 		return now, false
 	})
@@ -51,34 +51,16 @@ func (c *carrier) held(h Hold) (release func()) {
 	return func() { followed(); told() }
 }
 
-// blame makes the reason of a hold from the failure of the batch and that of the probe, which knows better.
-func blame(v errclass.Verdict, probe error) Hold {
-	p := errclass.Classify(probe)
-	h := Hold{Reason: ReasonDatabaseRefuses, Code: p.Code, Hint: hint(p, probe)}
-	switch {
-	case p.Code == "25006":
-		h.Reason = ReasonReadOnly
-	case p.Class == errclass.Transient || p.Class == errclass.Unknown:
-		h.Reason, h.Hint = ReasonDatabaseAway, words(p)
-		if v.Class == errclass.Systemic {
-			h.Code, h.Hint = v.Code, words(v)
-		}
-	}
-	return h
-}
+// nowhere says that a hold is for a database that is away, or takes no writes until another node does.
+func nowhere(h Hold) bool { return h.Reason == ReasonDatabaseAway || h.Reason == ReasonReadOnly }
 
-// hinting is an error that knows what an operator can do about it.
-type hinting interface {
-	error
-	Hint() string
-}
-
-// hint is what an operator reads beside the reason: what the error itself knows to do about it, else what its code says.
-func hint(v errclass.Verdict, err error) string {
-	if knows, ok := errors.AsType[hinting](err); ok {
-		if h := knows.Hint(); h != "" {
-			return h
-		}
+// await waits for the next probe of a hold.
+func (c *carrier) await(ctx context.Context, h Hold) {
+	if !nowhere(h) {
+		c.pause(ctx, c.cfg.ProbeInterval)
+		return
 	}
-	return words(v)
+	defer c.rest()()
+	c.turn.giveBack()
+	c.lookout.wait(ctx, c.a.Leaving(), c.cfg.ProbeInterval)
 }

@@ -68,8 +68,8 @@ func (it *item) send(to home.Home, c *envelope.Cause, attempt int) {
 	it.to, it.cause, it.attempt = to, c, attempt
 }
 
-// wanting are the items that still want a row, in order: items itself where all do, so neither is written to.
-func wanting(items []*item) []*item {
+// homeless are the items that still want a row, in order: items itself where all do, so neither is written to.
+func homeless(items []*item) []*item {
 	n := 0
 	for _, it := range items {
 		if it.open() {

@@ -71,17 +71,3 @@ func (l *lookout) looked(found bool, interval time.Duration) {
 		l.back = nil
 	}
 }
-
-// nowhere says that a hold is for a database that is away, or takes no writes until another node does.
-func nowhere(h Hold) bool { return h.Reason == ReasonDatabaseAway || h.Reason == ReasonReadOnly }
-
-// await waits for the next probe of a hold.
-func (c *carrier) await(ctx context.Context, h Hold) {
-	if !nowhere(h) {
-		c.pause(ctx, c.cfg.ProbeInterval)
-		return
-	}
-	defer c.rest()()
-	c.turn.giveBack()
-	c.lookout.wait(ctx, c.a.Leaving(), c.cfg.ProbeInterval)
-}

@@ -84,10 +84,12 @@ func (p *Pipeline) carry(ctx context.Context, a Assignment, rest *home.Batch, t 
 	}
 	ctx = c.follow(ctx, b)
 	for more := true; more; { // once, but for a record of very many decisions
-		if err := c.store(ctx, c.items); err != nil { // Row, Duplicate; retry and bisect inside
+		// Row, Duplicate; retry and bisect inside.
+		if err := c.store(ctx, c.items); err != nil {
 			return err
 		}
-		if err := c.settle(ctx, c.items); err != nil { // DeadLetter, Parked, Exhausted or Spooled for the rest
+		// DeadLetter, Parked, Exhausted or Spooled for the rest.
+		if err := c.settle(ctx, c.items); err != nil {
 			return err
 		}
 		if more, err = c.further(ctx, b); err != nil {

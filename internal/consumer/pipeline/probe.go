@@ -14,22 +14,22 @@ import (
 func (c *carrier) probe(ctx context.Context) error {
 	c.pulse()
 	defer c.pulse()
-	err := c.db.Probe(ctx, middle(c.batch))
-	if mayBeTheTime(err) {
+	err := c.db.Probe(ctx, medianTime(c.batch))
+	if timeMayMatter(err) {
 		err = c.db.Probe(ctx, time.Time{})
 	}
 	return err
 }
 
-// mayBeTheTime says that a probe was refused for what another time could change: a constraint that has a name, or a
+// timeMayMatter says that a probe was refused for what another time could change: a constraint that has a name, or a
 // trigger. A partition that is missing is neither: the table lacks it, and takes the rows once it is there.
-func mayBeTheTime(err error) bool {
+func timeMayMatter(err error) bool {
 	return errclass.Classify(err).Rule == errclass.Await || dataFault(err)
 }
 
-// middle is the time of a typical item: the probe writes at this time, so that a single odd timestamp in the batch
+// medianTime is the time of a typical item: the probe writes at this time, so that a single odd timestamp in the batch
 // does not decide where the probe goes.
-func middle(items []*item) time.Time {
+func medianTime(items []*item) time.Time {
 	times := make([]time.Time, len(items))
 	for i, it := range items {
 		times[i] = it.log.Time

@@ -56,3 +56,28 @@ func words(v errclass.Verdict) string {
 	}
 	return fmt.Sprintf("%s: %s", v.Name, v.Why)
 }
+
+// checkViolated is the constraint that an error names as a CHECK which a row violates, empty where it names none.
+func checkViolated(err error) string {
+	if !dataFault(err) || errclass.Classify(err).Code != "23514" {
+		return ""
+	}
+	_, _, constraint := place(err)
+	return constraint
+}
+
+// hinting is an error that knows what an operator can do about it.
+type hinting interface {
+	error
+	Hint() string
+}
+
+// hint is what an operator reads beside the reason: what the error itself knows to do about it, else what its code says.
+func hint(v errclass.Verdict, err error) string {
+	if knows, ok := errors.AsType[hinting](err); ok {
+		if h := knows.Hint(); h != "" {
+			return h
+		}
+	}
+	return words(v)
+}
