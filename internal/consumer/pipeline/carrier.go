@@ -25,17 +25,17 @@ type carrier struct {
 	turn      *turn
 
 	// Decoding.
-	desk   *desk   // the memory of the batch, once it is decoded
-	soiled bool    // a write that failed may still look at an earlier desk of the batch
-	large  large   // the record that is opened in portions
-	flood  flood   // refused decisions of the record that is being opened
-	items  []*item // that are in hand
+	scratch *scratch // the memory of the batch, once it is decoded
+	exposed bool     // a write that failed may still look at an earlier scratch of the batch
+	large   large    // the record that is opened in portions
+	flood   flood    // refused decisions of the record that is being opened
+	items   []*item  // that are in hand
 
 	// Storing.
-	batch    []*item  // that wanted a row when they were decoded
-	aside    []*item  // that a CHECK would refuse, as the table says
-	foreseen []string // constraints that were asked about for this batch, each once
-	proved   bool     // the table took a good row since the batch is in hand
+	batch     []*item  // that wanted a row when they were decoded
+	suspected []*item  // that a CHECK would refuse, as the table says
+	foreseen  []string // constraints that were asked about for this batch, each once
+	accepted  bool     // the table took a good row since the batch is in hand
 }
 
 // leaving reports whether the partition is being given up or the program stops.
@@ -44,7 +44,7 @@ func (c *carrier) leaving() bool { return c.a.Leaving().Err() != nil }
 // pause waits, but not longer than until the partition is being given up or ctx ends.
 func (c *carrier) pause(ctx context.Context, d time.Duration) {
 	defer c.rest()()
-	c.turn.giveBack()
+	c.turn.release()
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -54,10 +54,10 @@ func (c *carrier) pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// takeTurn waits for the turn of a batch that is in hand.
-func (c *carrier) takeTurn(ctx context.Context) {
+// awaitTurn waits for the turn of a batch that is in hand.
+func (c *carrier) awaitTurn(ctx context.Context) {
 	if !c.turn.mine {
 		defer c.rest()()
-		c.turn.take(ctx, c.a.Leaving())
+		c.turn.acquire(ctx, c.a.Leaving())
 	}
 }

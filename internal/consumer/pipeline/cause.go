@@ -15,12 +15,12 @@ func refusal(r *decision.Refusal) *envelope.Cause {
 
 // ofTheMoment is why an item is parked.
 func ofTheMoment(v errclass.Verdict) *envelope.Cause {
-	return &envelope.Cause{Kind: envelope.Transient, Code: promised(v.Code), Message: words(v)}
+	return &envelope.Cause{Kind: envelope.Transient, Code: codeForHeader(v.Code), Message: words(v)}
 }
 
 // ofTheRecord is why an item is dead-lettered that the table refused with err.
 func ofTheRecord(v errclass.Verdict, err error) *envelope.Cause {
-	c := &envelope.Cause{Kind: envelope.Data, Code: promised(v.Code), Message: words(v)}
+	c := &envelope.Cause{Kind: envelope.Data, Code: codeForHeader(v.Code), Message: words(v)}
 	c.Table, c.Column, c.Constraint = place(err)
 	return c
 }
@@ -40,9 +40,9 @@ func exhausted(code string, attempts int) *envelope.Cause {
 	}
 }
 
-// promised is a code as x-failure-code has it. Of the failures without a SQLSTATE users know a few by name; the others,
+// codeForHeader is a code as x-failure-code has it. Of the failures without a SQLSTATE users know a few by name; the others,
 // which metrics tell apart, are among these, and the message says which one it was.
-func promised(code string) string {
+func codeForHeader(code string) string {
 	switch code {
 	case errclass.CodeAmbiguousCommit, errclass.CodeProtocol, errclass.CodeDNS, errclass.CodeTLS:
 		return errclass.CodeNetwork

@@ -9,15 +9,15 @@ import (
 	"docket/internal/errclass"
 )
 
-// confirm asks about the items that were set aside, now that the rest of the batch has its homes. It asks about none
+// confirm asks about the items that the table said a CHECK refuses, now that the rest of the batch has its homes. It asks about none
 // before the table took a row of the batch, or a probe. Only an item that is refused alone, twice, and as it was
 // foreseen, while the table takes a good row afterwards, is routed. All others are written as before.
 func (c *carrier) confirm(ctx context.Context) error {
-	items := homeless(c.aside)
-	for _, it := range c.aside {
-		it.aside = false
+	items := homeless(c.suspected)
+	for _, it := range c.suspected {
+		it.suspected = false
 	}
-	c.aside = nil
+	c.suspected = nil
 	if len(items) == 0 {
 		return nil
 	}
@@ -28,7 +28,7 @@ func (c *carrier) confirm(ctx context.Context) error {
 	)
 	defer q.told()
 	f := c.factsOf(ctx, checkForeseen, nil)
-	if c.proved {
+	if c.accepted {
 		f.probe = probePassed
 	}
 	for {
@@ -36,7 +36,7 @@ func (c *carrier) confirm(ctx context.Context) error {
 		case askProbe:
 			probe = c.probe(ctx)
 			f.probedWith(ctx, probe)
-			f.verdict, c.proved = f.probed, probe == nil
+			f.verdict, c.accepted = f.probed, probe == nil
 			f.stopped = probe != nil && ctx.Err() != nil
 		case askEach:
 			again := f.predicted == yes
@@ -77,7 +77,7 @@ func (c *carrier) confirm(ctx context.Context) error {
 	}
 }
 
-// inquiry asks about the items that were set aside.
+// inquiry asks about suspected items.
 type inquiry struct {
 	*carrier
 	began bool
@@ -96,13 +96,13 @@ func (q *inquiry) told() {
 // probe it is the second time that they are asked about.
 func (q *inquiry) ask(ctx context.Context, items []*item, probe time.Time) (refused []*item, why []error, err error) {
 	q.began = true
-	q.takeTurn(ctx)
+	q.awaitTurn(ctx)
 	q.pulse()
-	answers, err := q.db.Refusals(ctx, q.desk.rowsOf(items), probe)
+	answers, err := q.db.Refusals(ctx, q.scratch.rowsOf(items), probe)
 	q.pulse()
 	if err != nil {
 		if _, unwell := errors.AsType[*Unwell](err); !unwell && ctx.Err() == nil {
-			q.failed(judged(ctx, err), len(items))
+			q.failed(verdictOn(ctx, err), len(items))
 		}
 		return nil, nil, err
 	}
@@ -111,7 +111,7 @@ func (q *inquiry) ask(ctx context.Context, items []*item, probe time.Time) (refu
 		if err == nil {
 			continue
 		}
-		v := judged(ctx, err)
+		v := verdictOn(ctx, err)
 		q.observer.StoreFailed(v)
 		if name := checkViolated(err); name != "" && slices.Contains(q.foreseen, name) {
 			if q.first.Code == "" {

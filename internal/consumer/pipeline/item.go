@@ -14,13 +14,13 @@ type item struct {
 	value []byte             // what is forwarded if it is
 	log   *decision.Log      // nil where the decoder refused it
 
-	to      home.Home       // where it has to go; None while it may still get a row
-	cause   *envelope.Cause // nil while it has nowhere to go
-	attempt int             // what x-retry-attempt will say
-	behind  *item           // an earlier one of the same identity that is parked, too: no sooner than that one is this one due
-	id      string          // dead-letter id, once sealed
-	shared  []held          // nil where it is one decision; else those of the record that have this letter together
-	aside   bool            // foreseen to be refused, and not written with the others
+	to        home.Home       // where it has to go; None while it may still get a row
+	cause     *envelope.Cause // nil while it has nowhere to go
+	attempt   int             // what x-retry-attempt will say
+	behind    *item           // an earlier one of the same identity that is parked, too: this one is due no sooner
+	id        string          // dead-letter id, once sealed
+	shared    []refusedPart   // nil where it is one decision; else those of the record that share this dead letter
+	suspected bool            // foreseen to be refused, and not written with the others
 }
 
 // open says that the item still wants a row.
@@ -91,8 +91,8 @@ func homeless(items []*item) []*item {
 	return open
 }
 
-// told is what a report says of the item.
-func (it *item) told() Decision {
+// toReport is what a report says of the item.
+func (it *item) toReport() Decision {
 	d := Decision{Home: it.entry.Home(), Offset: it.env.Record.Offset, Index: it.index, ID: it.id}
 	if it.log != nil {
 		d.Time = it.log.Time
@@ -101,4 +101,49 @@ func (it *item) told() Decision {
 		d.Cause = *it.cause
 	}
 	return d
+}
+
+// give gives all decisions of an item their home.
+func (it *item) give(h home.Home) {
+	if it.shared == nil {
+		it.entry.Give(h)
+	}
+	for i := range it.shared {
+		it.shared[i].entry.Give(h)
+	}
+}
+
+// size is how many decisions an item stands for.
+func (it *item) size() int { return max(1, len(it.shared)) }
+
+// followed is the decision of an item that a trace follows.
+func (it *item) followed() int {
+	if it.shared != nil {
+		return it.shared[0].part.Index
+	}
+	return it.index
+}
+
+// decisionsOf is how many decisions items stand for.
+func decisionsOf(items []*item) (n int) {
+	for _, it := range items {
+		n += it.size()
+	}
+	return n
+}
+
+// each tells of every decision of an item.
+func (it *item) each(yield func(Decision) bool) bool {
+	d := it.toReport()
+	if it.shared == nil {
+		return yield(d)
+	}
+	for i := range it.shared {
+		part := &it.shared[i].part
+		d.Index, d.Cause.Code, d.Cause.Message = part.Index, string(part.Err.Reason), ""
+		if !yield(d) {
+			return false
+		}
+	}
+	return true
 }

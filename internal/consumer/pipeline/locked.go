@@ -25,13 +25,13 @@ func (c *carrier) lockedDays(ctx context.Context, open []*item) []*item {
 	}
 	var locked []*item
 	for _, day := range days {
-		c.takeTurn(ctx)
+		c.awaitTurn(ctx)
 		c.pulse()
 		err := c.db.Probe(ctx, medianTime(of[day]))
 		c.pulse()
 		switch {
 		case err == nil:
-		case judged(ctx, err).Code == lockTaken:
+		case verdictOn(ctx, err).Code == lockTaken:
 			locked = append(locked, of[day]...)
 		default: // something else is wrong, too
 			return nil

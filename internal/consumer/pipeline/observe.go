@@ -17,7 +17,7 @@ func (c *carrier) decide(f facts) rule {
 
 // factsOf are the facts of an error, before anything was asked.
 func (c *carrier) factsOf(ctx context.Context, of scope, err error) facts {
-	return facts{of: of, verdict: judged(ctx, err), stopped: ctx.Err() != nil, leaving: c.leaving(), replay: c.cfg.Replay}
+	return facts{of: of, verdict: verdictOn(ctx, err), stopped: ctx.Err() != nil, leaving: c.leaving(), replay: c.cfg.Replay}
 }
 
 // probedWith adds the answer of a probe.
@@ -27,7 +27,7 @@ func (f *facts) probedWith(ctx context.Context, err error) {
 		return
 	}
 	f.probe, f.probed = probeRefused, errclass.Classify(err)
-	if ofMoment(judged(ctx, err)) {
+	if ofMoment(verdictOn(ctx, err)) {
 		f.probe = probeAway
 	}
 }

@@ -38,7 +38,7 @@ func (p *Pipeline) Run(ctx context.Context, a Assignment) error {
 	defer context.AfterFunc(a.Leaving(), stop)()
 
 	t := &turn{turns: p.turns}
-	defer t.giveBack()
+	defer t.release()
 	for {
 		if a.Leaving().Err() != nil {
 			return nil
@@ -63,11 +63,11 @@ func (p *Pipeline) Run(ctx context.Context, a Assignment) error {
 
 // fetch takes the next batch once it is there and its turn has come; until then its records wait in the queue.
 func fetch(ctx context.Context, a Assignment, t *turn) (*home.Batch, error) {
-	t.giveBack() // a batch of nothing was never carried
+	t.release() // a batch of nothing was never carried
 	if err := a.Ready(ctx); err != nil {
 		return nil, err
 	}
-	t.take(ctx, ctx)
+	t.acquire(ctx, ctx)
 	return a.Fetch(ctx)
 }
 
@@ -108,13 +108,13 @@ func (p *Pipeline) carry(ctx context.Context, a Assignment, rest *home.Batch, t 
 
 // Idle says that no batch is in hand, or that those which are wait for somebody else: a hold leaves the brokers to the
 // spool.
-func (p *Pipeline) Idle() bool { return p.hands.idle() }
+func (p *Pipeline) Idle() bool { return p.inHand.idle() }
 
 // Wedged returns [ErrWedged] when a batch in hand has shown no sign of progress for longer than limit. A hold, a pause
 // between tries and a commit that the brokers do not take yet are no lack of progress: a new process would wait for
 // them just the same.
 func (p *Pipeline) Wedged(limit time.Duration) error {
-	if p.hands.wedged(p.now, limit) {
+	if p.inHand.wedged(p.now, limit) {
 		return ErrWedged
 	}
 	return nil
@@ -139,7 +139,7 @@ func New(cfg Config, db Store, publisher Publisher, spool Spool, observer Observ
 		now: time.Now, decodeValue: (*decision.Decoder).DecodeSome, parked: breaker{limit: int64(cfg.ParkBatches)},
 	}}
 	p.larges = make(chan struct{}, 1)
-	p.desks = make(chan *desk, max(cfg.Turns, 1))
+	p.scratches = make(chan *scratch, max(cfg.Turns, 1))
 	if cfg.Turns > 0 {
 		p.turns = make(chan struct{}, cfg.Turns)
 	}

@@ -24,11 +24,11 @@ type process struct {
 	parked    breaker
 	portion   portion
 	foresight foresight
-	lookout   lookout
-	hands     hands
+	election  election
+	inHand    inHand
 	turns     chan struct{} // holds one for each batch that has its turn; nil: there is no limit
 	larges    chan struct{} // holds one while a partition has a large record in hand
-	desks     chan *desk    // that no batch uses
+	scratches chan *scratch // that no batch uses
 }
 
 // backoff is the pause before try number attempt (from 0) of a parked record.

@@ -32,32 +32,32 @@ func (b *progress) wedged(now time.Time, limit time.Duration) bool {
 	return !b.resting.Load() && now.Sub(b.since)-time.Duration(b.beat.Load()) > limit
 }
 
-// hands are the batches in hand. Its zero value has none. It is safe for concurrent use.
-type hands struct {
-	mu   sync.Mutex
-	full map[*progress]struct{}
+// inHand are the batches in hand. Its zero value has none. It is safe for concurrent use.
+type inHand struct {
+	mu      sync.Mutex
+	batches map[*progress]struct{}
 }
 
-func (h *hands) pickUp(b *progress) {
+func (h *inHand) add(b *progress) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.full == nil {
-		h.full = map[*progress]struct{}{}
+	if h.batches == nil {
+		h.batches = map[*progress]struct{}{}
 	}
-	h.full[b] = struct{}{}
+	h.batches[b] = struct{}{}
 }
 
-func (h *hands) putDown(b *progress) {
+func (h *inHand) remove(b *progress) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.full, b)
+	delete(h.batches, b)
 }
 
 // idle reports whether every batch in hand waits for somebody else.
-func (h *hands) idle() bool {
+func (h *inHand) idle() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for b := range h.full {
+	for b := range h.batches {
 		if !b.resting.Load() {
 			return false
 		}
@@ -65,10 +65,10 @@ func (h *hands) idle() bool {
 	return true
 }
 
-func (h *hands) wedged(now func() time.Time, limit time.Duration) bool {
+func (h *inHand) wedged(now func() time.Time, limit time.Duration) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for b := range h.full {
+	for b := range h.batches {
 		if b.wedged(now(), limit) {
 			return true
 		}

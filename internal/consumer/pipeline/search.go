@@ -12,15 +12,15 @@ type findings struct {
 	facts    facts // to decide on
 	probe    error // the probe's, when it ended the search
 	suspects []bisect.Suspect[*item]
-	ahead    forerunners
+	ahead    waitedFor
 }
 
 // isolate searches for the records to blame among those that failed. The good ones get their rows on the way and keep
 // them.
 func (c *carrier) isolate(ctx context.Context, failed []*item, first error) findings {
-	s := search{carrier: c, vouched: map[fault]bool{faultOf(errclass.Classify(first), first): true}, ahead: forerunners{}, before: first}
+	s := search{carrier: c, vouched: map[fault]bool{faultOf(errclass.Classify(first), first): true}, ahead: waitedFor{}, before: first}
 	answer := func(err error) bisect.Answer { return s.answer(ctx, err) }
-	found := bisect.Isolate(ctx, failed, first, s.ask, answer, stumbledOver)
+	found := bisect.Isolate(ctx, failed, first, s.ask, answer, hintedRow)
 	c.observer.Bisected(found.Asked + found.Confirmed)
 
 	end := findings{probe: s.refused, suspects: found.Suspects, ahead: s.ahead}
@@ -43,7 +43,7 @@ type search struct {
 	*carrier
 	vouched map[fault]bool // kinds of failure for which the table took a good row
 	refused error          // the probe's, when it ended the search
-	ahead   forerunners
+	ahead   waitedFor
 	before  error // what the write before ended with
 }
 
@@ -51,7 +51,7 @@ type search struct {
 func (s *search) ask(ctx context.Context, part []*item, again bool) error {
 	err := s.once(ctx, part, again)
 	// A confirmation comes right after the item's first failure alone.
-	if again && ctx.Err() == nil && blaming(err) && dataFault(err) != dataFault(s.before) {
+	if again && ctx.Err() == nil && mayBlame(err) && dataFault(err) != dataFault(s.before) {
 		err = s.once(ctx, part, again) // blamed once: the one before was a failure of another sort
 	}
 	if again && err != nil {
@@ -63,11 +63,11 @@ func (s *search) ask(ctx context.Context, part []*item, again bool) error {
 
 // once writes the items of a part that wait for no other. A replay keeps no pauses: it has those between its attempts.
 func (s *search) once(ctx context.Context, part []*item, fresh bool) error {
-	part = s.ahead.free(homeless(part))
+	part = s.ahead.independent(homeless(part))
 	if s.cfg.Replay && len(part) > 0 {
 		return s.write(ctx, part, fresh)
 	}
-	return s.tries(ctx, searchFailed, part, fresh)
+	return s.writeAndRetry(ctx, searchFailed, part, fresh)
 }
 
 // answer tells the search whether to continue after an error: only while the database takes a good row, asked afresh

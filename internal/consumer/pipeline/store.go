@@ -6,9 +6,9 @@ import "context"
 // with an error when the batch is to be left uncommitted.
 func (c *carrier) store(ctx context.Context, items []*item) error {
 	c.batch = homeless(items)
-	c.lookAhead(ctx, c.batch)
+	c.foreseeLikely(ctx, c.batch)
 	for open := c.batch; len(open) > 0; open = homeless(items) {
-		failed, err := c.writePortions(ctx, c.free(open))
+		failed, err := c.writePortions(ctx, c.unsuspected(open))
 		if err == nil {
 			err = c.confirm(ctx)
 		} else {
@@ -26,16 +26,16 @@ func (c *carrier) store(ctx context.Context, items []*item) error {
 func (c *carrier) writePortions(ctx context.Context, items []*item) (failed []*item, err error) {
 	for len(items) > 0 {
 		// Waiting for the turn is not part of the time that a row takes.
-		c.takeTurn(ctx)
+		c.awaitTurn(ctx)
 		size := c.portion.of(len(items))
 		from := c.now()
 		err := c.write(ctx, items[:size], false)
 		if err == nil {
 			c.portion.took(size, c.now().Sub(from))
 		} else if ctx.Err() == nil {
-			c.portion.failed(size, judged(ctx, err))
+			c.portion.failed(size, verdictOn(ctx, err))
 		}
-		if err := c.again(ctx, batchFailed, items[:size], err); err != nil {
+		if err := c.retry(ctx, batchFailed, items[:size], err); err != nil {
 			return items[:size], err
 		}
 		items = items[size:]
@@ -64,9 +64,9 @@ func (c *carrier) resolve(ctx context.Context, open, failed []*item, err error) 
 		case askProbe:
 			probe = c.probe(ctx)
 			f.probedWith(ctx, probe)
-			c.proved = c.proved || probe == nil && f.of == batchFailed
+			c.accepted = c.accepted || probe == nil && f.of == batchFailed
 		case askConstraint:
-			f.foreseen = answerOf(c.foresaw(ctx, open, err))
+			f.foreseen = answerOf(c.suspectForeseen(ctx, open, err))
 		case isolate:
 			found = c.isolate(ctx, failed, err)
 			f, probe = found.facts, found.probe

@@ -8,9 +8,9 @@ import (
 	"docket/internal/errclass"
 )
 
-// judged is the verdict on an error. A cancellation that is not ours, as our own context goes on, is one more way in
+// verdictOn is the verdict on an error. A cancellation that is not ours, as our own context goes on, is one more way in
 // which the moment failed.
-func judged(ctx context.Context, err error) errclass.Verdict {
+func verdictOn(ctx context.Context, err error) errclass.Verdict {
 	v := errclass.Classify(err)
 	if v.Class == errclass.Cancelled && ctx.Err() == nil {
 		v, _ = errclass.Lookup(errclass.CodeNetwork)
@@ -18,11 +18,11 @@ func judged(ctx context.Context, err error) errclass.Verdict {
 	return v
 }
 
-// dataFault says that an error is the table's word about a record.
+// dataFault reports whether the table refused a record with this error.
 func dataFault(err error) bool { return err != nil && errclass.Classify(err).Class == errclass.Data }
 
-// blaming says that an error can condemn a record that fails alone: as the table's word, or because it takes too long.
-func blaming(err error) bool {
+// mayBlame reports whether an error can blame a record that fails alone: the table refused it, or it takes too long.
+func mayBlame(err error) bool {
 	return err != nil && (dataFault(err) || errclass.Classify(err).Rule == errclass.RetryBisect)
 }
 

@@ -7,16 +7,16 @@ import (
 	"docket/internal/record/home"
 )
 
-// tries writes items, and again after each of the pauses while the table of decisions says so.
-func (c *carrier) tries(ctx context.Context, of scope, items []*item, fresh bool) error {
+// writeAndRetry writes items, and again after each of the pauses while the table of decisions says so.
+func (c *carrier) writeAndRetry(ctx context.Context, of scope, items []*item, fresh bool) error {
 	if len(items) == 0 {
 		return nil
 	}
-	return c.again(ctx, of, items, c.write(ctx, items, fresh))
+	return c.retry(ctx, of, items, c.write(ctx, items, fresh))
 }
 
-// again writes items that failed with err once more after each of the pauses.
-func (c *carrier) again(ctx context.Context, of scope, items []*item, err error) error {
+// retry writes items that failed with err once more after each of the pauses.
+func (c *carrier) retry(ctx context.Context, of scope, items []*item, err error) error {
 	parts := 1
 	for _, pause := range c.cfg.RetryPauses {
 		if err == nil {
@@ -54,25 +54,25 @@ func (c *carrier) writeParts(ctx context.Context, items []*item, parts int) erro
 
 // write stores items in one go and gives those that have a row their home.
 func (c *carrier) write(ctx context.Context, items []*item, fresh bool) error {
-	c.takeTurn(ctx)
-	rows := c.desk.rowsOf(items)
+	c.awaitTurn(ctx)
+	rows := c.scratch.rowsOf(items)
 	c.pulse()
 	outcomes, err := c.db.Store(ctx, rows, fresh)
 	c.pulse()
 	if err != nil {
-		c.desk.spoil()
+		c.scratch.spoil()
 		// A write that our own stopping cuts short is not a failure.
 		if ctx.Err() == nil {
-			c.failed(judged(ctx, err), len(items))
+			c.failed(verdictOn(ctx, err), len(items))
 		}
-		return stumbled(err, items)
+		return withRowHint(err, items)
 	}
 	for i, it := range items {
 		switch outcomes[i] {
 		case Stored:
 			it.entry.Give(home.Row)
 			c.parked.reset()
-			c.proved = true
+			c.accepted = true
 		case Present:
 			it.entry.Give(home.Duplicate)
 			c.parked.reset()

@@ -11,7 +11,7 @@ func (p *process) begin(a Assignment, t *turn) *carrier {
 	c := &carrier{process: p, a: a, turn: t, topic: a.Topic(), partition: a.Partition(), trace: untraced{}}
 	c.clock, c.since = p.now, p.now()
 	c.pulse()
-	p.hands.pickUp(&c.progress)
+	p.inHand.add(&c.progress)
 	return c
 }
 
@@ -28,10 +28,10 @@ func (c *carrier) follow(ctx context.Context, b *home.Batch) context.Context {
 
 // release gives back the memory of a batch that has its homes: the commit needs none of it.
 func (c *carrier) release(b *home.Batch) {
-	if c.leaveDesk() && !c.soiled {
+	if c.returnScratch() && !c.exposed {
 		b.Release()
 	}
-	c.giveLargeBack()
+	c.releaseLarge()
 }
 
 // commit waits for as long as the partition is ours and the brokers do not take the commit. The homes stay where the
@@ -52,10 +52,10 @@ func (c *carrier) commit(ctx context.Context, s home.Settled) {
 func (c *carrier) finish(err error) {
 	c.trace.End(err)
 	c.account(err)
-	c.turn.giveBack()
-	c.hands.putDown(&c.progress)
-	c.leaveDesk()
-	c.giveLargeBack()
+	c.turn.release()
+	c.inHand.remove(&c.progress)
+	c.returnScratch()
+	c.releaseLarge()
 }
 
 // account gives back what was taken and did not get its home.
