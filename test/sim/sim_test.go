@@ -63,6 +63,7 @@ func TestSimulation(t *testing.T) { //nolint:paralleltest // a seed decides the 
 	for _, what := range slices.Sorted(maps.Keys(openEnds.of)) {
 		t.Logf("not decided in %d: %s", openEnds.of[what], what)
 	}
+	reportDecisions(t)
 }
 
 // build names what is tested: the commit, and whether the tree is another by now.

@@ -170,6 +170,7 @@ func (p *process) open(under *fstest.FS, log zerolog.Logger) (runner, error) {
 	program, err := app.New(p.slot.program, p.settings, log, p.registry, app.Options{
 		Instance: p.name, DialKafka: p.dialer(toKafka, w.wires.Dial), DialDatabase: p.dialer(toDatabase, w.db.Dial),
 		Disk: fallback.FS(disk{p, under}), Listen: func(string, string) (net.Listener, error) { return newNetwork().Listen("", "localhost:80") },
+		Decided: w.decided,
 	})
 	if err != nil {
 		return nil, err

@@ -4,7 +4,6 @@ import (
 	"bytes"
 
 	"docket/internal/errclass"
-	"docket/internal/record/home"
 )
 
 // identity is what a row is stored once for.
@@ -15,13 +14,13 @@ type identity struct {
 
 func (it *item) identity() identity { return identity{it.log.ID, it.log.Time.UnixMicro()} }
 
-// forerunners are the items of a search that failed alone and may be parked. A later decision of the same identity with
+// waitedFor has the items of a search that failed alone and may be parked. A later decision of the same identity with
 // another payload is not written in the same search: it would take the row of the earlier one, which would be dead-lettered
 // as id_conflict when it is replayed. Equal bytes are written, as the earlier one is a duplicate of them then.
-type forerunners map[identity]*item
+type waitedFor map[identity]*item
 
 // add notes an item that failed alone with err, unless a dead letter is all that it can become.
-func (f forerunners) add(it *item, err error) {
+func (f waitedFor) add(it *item, err error) {
 	if v := errclass.Classify(err); v.Class == errclass.Data && v.Rule != errclass.ParkOnceBisect {
 		return
 	}
@@ -30,8 +29,8 @@ func (f forerunners) add(it *item, err error) {
 	}
 }
 
-// of is the item that it has to wait for, nil where there is none.
-func (f forerunners) of(it *item) *item {
+// of returns the item that it has to wait for, nil where there is none.
+func (f waitedFor) of(it *item) *item {
 	first := f[it.identity()]
 	if first == nil || first == it || bytes.Equal(first.log.Came(), it.log.Came()) {
 		return nil
@@ -39,8 +38,8 @@ func (f forerunners) of(it *item) *item {
 	return first
 }
 
-// free are the items that wait for nobody.
-func (f forerunners) free(items []*item) []*item {
+// independent returns the items that wait for no other.
+func (f waitedFor) independent(items []*item) []*item {
 	if len(f) == 0 {
 		return items
 	}
@@ -55,14 +54,13 @@ func (f forerunners) free(items []*item) []*item {
 
 // parkBehind parks the items that wait for one that was parked, for the same reason and spending no attempt. Those that
 // wait for one that was not may be written now.
-func (f forerunners) parkBehind(items []*item) {
+func (f waitedFor) parkBehind(items []*item) {
 	if len(f) == 0 {
 		return
 	}
 	for _, it := range items {
-		if first := f.of(it); first != nil && first.to == home.Parked {
-			it.send(home.Parked, first.cause, it.env.Attempt)
-			it.behind = first
+		if first := f.of(it); first != nil && first.parked() {
+			it.parkBehind(first)
 		}
 	}
 }

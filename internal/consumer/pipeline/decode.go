@@ -6,7 +6,6 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"docket/internal/errclass"
 	"docket/internal/record/decision"
 	"docket/internal/record/envelope"
 	"docket/internal/record/home"
@@ -15,14 +14,12 @@ import (
 // codePanic is the failure code of a record on which the decoder panicked.
 const codePanic = "panic"
 
-// itemBytes is what a decision takes in memory besides its own bytes, roughly.
-const itemBytes = 640
-
 // decode opens records and reads what they carry, until what they grow to fills a batch; these records are cut off
 // as the batch to carry now. A plain record of one decision does not grow: what was fetched together is stored together.
 // What the decoder refuses is marked for the dead-letter topic, and goes there when the batch gets its homes, not before.
-func (c *carrier) decode(ctx context.Context, rest *home.Batch) (*home.Batch, []*item, error) {
-	c.desk = c.newDesk(len(rest.Records()))
+func (c *carrier) decode(ctx context.Context, rest *home.Batch) (*home.Batch, error) {
+	c.awaitTurn(ctx)
+	c.scratch = c.newScratch(len(rest.Records()))
 	bytes, most := int64(0), c.cfg.BatchBytes
 	if own := rest.Most(); own > 0 && (own < most || most <= 0) {
 		most = own
@@ -37,18 +34,46 @@ func (c *carrier) decode(ctx context.Context, rest *home.Batch) (*home.Batch, []
 	}
 	if n == 0 {
 		if err := c.openLarge(ctx, rest); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		n = 1
 	}
-	c.observer.Took(decisionsOf(c.desk.all))
-	return rest.Cut(n), c.desk.all, nil
+	c.took()
+	return rest.Cut(n), nil
 }
 
-// open reads record i, puts what it carries on the desk and says how many bytes the batch grew by. It is not ok, and nothing
+// openLarge opens the first portion of a batch's first record, once no other partition has a large one.
+func (c *carrier) openLarge(ctx context.Context, b *home.Batch) error {
+	c.returnScratch() // waiting may take long
+	if err := c.awaitLarge(ctx); err != nil {
+		return err
+	}
+	c.scratch = c.newScratch(1)
+	room := c.room(c.cfg.BatchBytes)
+	room.bytes, room.alone = c.cfg.MaxRecordBytes, true
+	c.open(b, 0, room)
+	return nil
+}
+
+// room is how far a record may be opened in a batch of so many bytes; 0 or less: as far as any.
+func (c *carrier) room(most int64) opening {
+	if most <= 0 {
+		return opening{bytes: c.cfg.MaxRecordBytes, decisions: decision.MaxDecisions}
+	}
+	most = max(most, leastOpened)
+	return opening{bytes: most, decisions: int(min(most/itemBytes, decision.MaxDecisions))}
+}
+
+// took notes what was decoded as in hand, and tells of it.
+func (c *carrier) took() {
+	c.items = c.scratch.all
+	c.observer.Took(decisionsOf(c.items))
+}
+
+// open reads record i, puts what it carries into the scratch and says how many bytes the batch grew by. It is not ok, and nothing
 // was done, where the record is too large for the room and not opened alone.
 func (c *carrier) open(b *home.Batch, i int, room opening) (grew int64, ok bool) {
-	r, d := b.Records()[i], c.desk
+	r, d := b.Records()[i], c.scratch
 	c.flood = flood{}
 	env := &take(&d.envelopes, 1)[0]
 	*env = c.openEnvelope(r)
@@ -64,12 +89,12 @@ func (c *carrier) open(b *home.Batch, i int, room opening) (grew int64, ok bool)
 	if refused != nil {
 		it := &take(&d.items, 1)[0]
 		*it = item{entry: &b.Carries(i, 1)[0], env: env, index: env.Origin.Index, value: r.Value}
-		it.send(home.DeadLetter, refused, env.Attempt)
+		it.deadLetter(refused)
 		d.all = append(d.all, it)
 		return int64(len(r.Value)), true
 	}
 	entries := b.Carries(i, read.Count)
-	c.lay(env, entries, &read)
+	c.openItems(env, entries, &read)
 	letters := 0
 	if len(read.Parts) == read.Count {
 		letters = c.closeFlood(env, read.Plain)
@@ -80,24 +105,24 @@ func (c *carrier) open(b *home.Batch, i int, room opening) (grew int64, ok bool)
 	return int64(len(r.Value) + read.Inflated + letters + (len(read.Parts)-1)*itemBytes), true
 }
 
-// lay puts what was read of a record on the desk, and its entries beside it, but for refused decisions that share a dead letter.
-func (c *carrier) lay(env *envelope.Envelope, entries []home.Entry, read *decision.Record) {
-	items := take(&c.desk.items, len(read.Parts))
+// openItems makes items of the decisions of a record, apart from refused ones that share a dead letter.
+func (c *carrier) openItems(env *envelope.Envelope, entries []home.Entry, read *decision.Record) {
+	items := take(&c.scratch.items, len(read.Parts))
 	for j := range read.Parts {
 		if read.Parts[j].Err != nil && c.flood.takes(c.cfg.MaxRefused, &read.Parts[j], &entries[j]) {
 			continue
 		}
 		c.openItem(&items[j], env, &entries[j], &read.Parts[j], read.Sole)
-		c.desk.all = append(c.desk.all, &items[j])
+		c.scratch.all = append(c.scratch.all, &items[j])
 	}
 }
 
 func (c *carrier) openEnvelope(r *kgo.Record) envelope.Envelope {
 	env := envelope.Open(r)
 	if c.cfg.Replay {
-		env = c.desk.opener.OpenParked(r, c.cfg.MaxBackoff)
+		env = c.scratch.opener.OpenParked(r, c.cfg.MaxBackoff)
 	}
-	env.UploadedBy = c.desk.opener.Uploader(c.cfg.Keys, r)
+	env.UploadedBy = c.scratch.opener.Uploader(c.cfg.Keys, r)
 	return env
 }
 
@@ -111,10 +136,10 @@ func (c *carrier) openItem(it *item, env *envelope.Envelope, entry *home.Entry, 
 	}
 	switch {
 	case part.Err != nil:
-		it.send(home.DeadLetter, refusal(part.Err), env.Attempt)
+		it.deadLetter(refusal(part.Err))
 	case env.Parked && env.Attempt >= c.cfg.MaxAttempts:
 		it.log = &part.Log
-		it.send(home.Exhausted, exhausted(env.Code, env.Attempt), env.Attempt)
+		it.exhaust(env.Code, env.Attempt)
 	default:
 		it.log = &part.Log
 	}
@@ -131,27 +156,9 @@ func (c *carrier) read(r *kgo.Record, value []byte, maxBytes int64, from, most i
 			refused = &envelope.Cause{Kind: envelope.Decode, Code: codePanic, Message: "the decoder panicked on this record: a bug in Docket"}
 		}
 	}()
-	read, err := c.decodeValue(&c.desk.decoder, value, maxBytes, from, most)
+	read, err := c.decodeValue(&c.scratch.decoder, value, maxBytes, from, most)
 	if err != nil {
 		return decision.Record{}, refusal(err)
 	}
 	return read, nil
-}
-
-func refusal(r *decision.Refusal) *envelope.Cause {
-	return &envelope.Cause{Kind: envelope.Decode, Code: string(r.Reason), Message: r.Error()}
-}
-
-func exhausted(code string, attempts int) *envelope.Cause {
-	if code == "" {
-		code = "internal"
-	}
-	name := code
-	if v, ok := errclass.Lookup(code); ok && v.Name != "" {
-		name = v.Name
-	}
-	return &envelope.Cause{
-		Kind: envelope.Exhausted, Code: code,
-		Message: fmt.Sprintf("%s (%s): gave up after %d attempts", name, code, attempts),
-	}
 }

@@ -1,8 +1,6 @@
 package pipeline
 
 import (
-	"time"
-
 	"docket/internal/record/decision"
 	"docket/internal/record/envelope"
 	"docket/internal/record/home"
@@ -16,25 +14,62 @@ type item struct {
 	value []byte             // what is forwarded if it is
 	log   *decision.Log      // nil where the decoder refused it
 
-	to      home.Home       // where it has to go; None while it may still get a row
-	cause   *envelope.Cause // nil while it has nowhere to go
-	attempt int             // what x-retry-attempt will say
-	behind  *item           // an earlier one of the same identity that is parked, too: no sooner than that one is this one due
-	id      string          // dead-letter id, once sealed
-	shared  []held          // nil where it is one decision; else those of the record that have this letter together
-	aside   bool            // foreseen to be refused, and not written with the others
+	to        home.Home       // where it has to go; None while it may still get a row
+	cause     *envelope.Cause // nil while it has nowhere to go
+	attempt   int             // what x-retry-attempt will say
+	behind    *item           // an earlier one of the same identity that is parked, too: this one is due no sooner
+	id        string          // dead-letter id, once sealed
+	shared    []refusedPart   // nil where it is one decision; else those of the record that share this dead letter
+	suspected bool            // foreseen to be refused, and not written with the others
 }
 
 // open says that the item still wants a row.
 func (it *item) open() bool { return it.to == home.None && it.entry.Home() == home.None }
 
-// send marks where the item has to go, and why, which it may share with others.
+// deadLetter sends the item to the dead-letter topic.
+func (it *item) deadLetter(c *envelope.Cause) { it.send(home.DeadLetter, c, it.env.Attempt) }
+
+// conflict dead-letters the item because its identity is stored with a different payload.
+func (it *item) conflict() {
+	it.deadLetter(&envelope.Cause{
+		Kind: envelope.Conflict, Code: "id_conflict",
+		Message: "a decision with this decision_id and timestamp is stored with a different payload",
+	})
+}
+
+// exhaust sends the item to the dead-letter topic of the replayer after so many attempts.
+func (it *item) exhaust(code string, attempts int) {
+	it.send(home.Exhausted, exhausted(code, attempts), attempts)
+}
+
+// park sends the item to the parking topic. A replay spends an attempt; the first parking starts at 0.
+func (it *item) park(c *envelope.Cause) {
+	attempt := 0
+	if it.env.Parked {
+		attempt = it.env.Attempt + 1
+	}
+	it.send(home.Parked, c, attempt)
+}
+
+// postpone sends the item to the parking topic without spending an attempt.
+func (it *item) postpone(c *envelope.Cause) { it.send(home.Parked, c, it.env.Attempt) }
+
+// parkBehind parks the item for the reason of an earlier one of the same identity, not to be due before it.
+func (it *item) parkBehind(first *item) {
+	it.postpone(first.cause)
+	it.behind = first
+}
+
+// parked reports whether the item goes to the parking topic.
+func (it *item) parked() bool { return it.to == home.Parked }
+
+// send notes the home that the item has to get. Several items may share a cause.
 func (it *item) send(to home.Home, c *envelope.Cause, attempt int) {
 	it.to, it.cause, it.attempt = to, c, attempt
 }
 
-// wanting are the items that still want a row, in order: items itself where all do, so neither is written to.
-func wanting(items []*item) []*item {
+// homeless are the items that still want a row, in order: items itself where all do, so neither is written to.
+func homeless(items []*item) []*item {
 	n := 0
 	for _, it := range items {
 		if it.open() {
@@ -56,29 +91,8 @@ func wanting(items []*item) []*item {
 	return open
 }
 
-// homed tells of decisions that have their homes, all of the batch's or a portion.
-func (c *carrier) homed(b *home.Batch, items []*item) {
-	report := c.report(b, items)
-	c.observer.Homed(report)
-	c.trace.Homed(report)
-}
-
-// report tells of a batch of which every decision has its home.
-func (c *carrier) report(b *home.Batch, items []*item) Report {
-	return Report{
-		Topic: c.topic, Partition: c.partition, Records: len(b.Records()), First: c.first, Last: c.last, Trace: c.trace.ID(),
-		Took: c.now().Sub(c.since),
-		Decisions: func(yield func(Decision) bool) {
-			for _, it := range items {
-				if !it.each(yield) {
-					return
-				}
-			}
-		},
-	}
-}
-
-func (it *item) told() Decision {
+// toReport is what a report says of the item.
+func (it *item) toReport() Decision {
 	d := Decision{Home: it.entry.Home(), Offset: it.env.Record.Offset, Index: it.index, ID: it.id}
 	if it.log != nil {
 		d.Time = it.log.Time
@@ -89,29 +103,47 @@ func (it *item) told() Decision {
 	return d
 }
 
-// account gives back what was taken and did not get its home.
-func (c *carrier) account(items []*item, err error) {
-	if err != nil && len(items) > 0 {
-		c.observer.Gave(decisionsOf(items))
+// give gives all decisions of an item their home.
+func (it *item) give(h home.Home) {
+	if it.shared == nil {
+		it.entry.Give(h)
+	}
+	for i := range it.shared {
+		it.shared[i].entry.Give(h)
 	}
 }
 
-// pauseOf is the pause of an item that is parked: never less than that of one before it.
-func (p *Pipeline) pauseOf(it *item) time.Duration {
-	if it.behind == nil {
-		return p.backoff(it.attempt)
+// size is how many decisions an item stands for.
+func (it *item) size() int { return max(1, len(it.shared)) }
+
+// followed is the decision of an item that a trace follows.
+func (it *item) followed() int {
+	if it.shared != nil {
+		return it.shared[0].part.Index
 	}
-	return p.backoff(max(it.attempt, it.behind.attempt))
+	return it.index
 }
 
-// backoff is the pause before try number attempt (from 0) of a parked record.
-func (p *Pipeline) backoff(attempt int) time.Duration {
-	pause := p.cfg.Backoff
-	for range attempt {
-		if pause >= p.cfg.MaxBackoff/2 {
-			return p.cfg.MaxBackoff
+// decisionsOf is how many decisions items stand for.
+func decisionsOf(items []*item) (n int) {
+	for _, it := range items {
+		n += it.size()
+	}
+	return n
+}
+
+// each tells of every decision of an item.
+func (it *item) each(yield func(Decision) bool) bool {
+	d := it.toReport()
+	if it.shared == nil {
+		return yield(d)
+	}
+	for i := range it.shared {
+		part := &it.shared[i].part
+		d.Index, d.Cause.Code, d.Cause.Message = part.Index, string(part.Err.Reason), ""
+		if !yield(d) {
+			return false
 		}
-		pause *= 2
 	}
-	return min(pause, p.cfg.MaxBackoff)
+	return true
 }

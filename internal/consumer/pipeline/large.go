@@ -1,12 +1,6 @@
 package pipeline
 
-import (
-	"context"
-	"fmt"
-
-	"docket/internal/record/decision"
-	"docket/internal/record/home"
-)
+import "docket/internal/record/home"
 
 // leastOpened is how many bytes any record may be opened to beside those of other partitions.
 const leastOpened = 128 << 10
@@ -16,15 +10,6 @@ type opening struct {
 	bytes     int64 // that it is gunzipped into
 	decisions int   // at a time
 	alone     bool  // what is beyond them is opened later
-}
-
-// room is how far a record may be opened in a batch of so many bytes; 0 or less: as far as any.
-func (c *carrier) room(most int64) opening {
-	if most <= 0 {
-		return opening{bytes: c.cfg.MaxRecordBytes, decisions: decision.MaxDecisions}
-	}
-	most = max(most, leastOpened)
-	return opening{bytes: most, decisions: int(min(most/itemBytes, decision.MaxDecisions))}
 }
 
 // large is a record in hand that grows to more than its batch may. One partition of a process has such a one at a time, from
@@ -37,66 +22,5 @@ type large struct {
 	opened  int          // how many of these
 }
 
-// openLarge opens the first portion of a batch's first record, once no other partition has a large one.
-func (c *carrier) openLarge(ctx context.Context, b *home.Batch) error {
-	c.leaveDesk() // waiting may take long
-	if err := c.takeLarge(ctx); err != nil {
-		return err
-	}
-	c.desk = c.newDesk(1)
-	room := c.room(c.cfg.BatchBytes)
-	room.bytes, room.alone = c.cfg.MaxRecordBytes, true
-	c.open(b, 0, room)
-	return nil
-}
-
-// takeLarge waits until this partition may have a large record in hand, without a turn.
-func (c *carrier) takeLarge(ctx context.Context) error {
-	c.turn.giveBack()
-	defer c.rest()()
-	select {
-	case c.larges <- struct{}{}:
-		c.large.mine = true
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-c.a.Leaving().Done():
-		return errLeft
-	}
-	c.turn.take(ctx, c.a.Leaving())
-	return nil
-}
-
-func (c *carrier) giveLargeBack() {
-	if c.large.mine {
-		c.large = large{}
-		<-c.larges
-	}
-}
-
-// further is whether the batch has more decisions, and the next of them; else those that are done. It tells of these before it
-// goes on.
-func (c *carrier) further(ctx context.Context, b *home.Batch, done []*item) (next []*item, more bool, err error) {
-	l := &c.large
-	if l.opened == len(l.entries) {
-		return done, false, nil
-	}
-	c.homed(b, done)
-	c.soiled = !c.leaveDesk() || c.soiled
-	if c.leaving() {
-		return nil, false, errLeft
-	}
-	c.takeTurn(ctx)
-	c.desk = c.newDesk(1)
-	r, env := b.Records()[0], &take(&c.desk.envelopes, 1)[0]
-	*env = c.openEnvelope(r)
-	read, refused := c.read(r, l.plain, c.cfg.MaxRecordBytes, l.opened, c.room(c.cfg.BatchBytes).decisions)
-	if refused != nil || len(read.Parts) == 0 || read.Count != len(l.entries) {
-		return nil, false, fmt.Errorf("open the record at offset %d again: it does not read as it did before", r.Offset)
-	}
-	c.lay(env, l.entries[l.opened:], &read)
-	if l.opened += len(read.Parts); l.opened == len(l.entries) {
-		c.closeFlood(env, l.plain)
-	}
-	c.observer.Took(decisionsOf(c.desk.all))
-	return c.desk.all, true, nil
-}
+// itemBytes is what a decision takes in memory besides its own bytes, roughly.
+const itemBytes = 640

@@ -183,19 +183,19 @@ func TestLargeRecord_NoHomeForTheLast(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := w.pipe.pickUp(p, &turn{})
-	head, items, err := c.decode(t.Context(), b)
-	if err != nil || len(items) != 320 {
-		t.Fatalf("%d items, %v", len(items), err)
+	c := w.pipe.begin(p, &turn{})
+	head, err := c.decode(t.Context(), b)
+	if err != nil || len(c.items) != 320 {
+		t.Fatalf("%d items, %v", len(c.items), err)
 	}
-	for _, it := range items {
+	for _, it := range c.items {
 		it.entry.Give(home.Row)
 	}
 	var homeless *home.HomelessError
 	if _, err := head.Settle(); !errors.As(err, &homeless) || homeless.Decisions != 680 {
 		t.Errorf("settled with %v", err)
 	}
-	c.putDown()
+	c.finish(nil)
 }
 
 // A write of a portion that failed may be looked at still when the last portion has its homes.

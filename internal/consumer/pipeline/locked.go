@@ -3,19 +3,14 @@ package pipeline
 import (
 	"context"
 	"time"
-
-	"docket/internal/errclass"
 )
-
-// lockTaken is the code of a lock that was not had in time.
-const lockTaken = "55P03"
 
 // mostDays is for how many days of a batch the table is probed.
 const mostDays = 16
 
-// parkLocked parks the decisions of days that the table does not take just now while it takes those of others, as where
-// one partition is under maintenance; it says whether there are any. No attempt is spent: the table is not well for them.
-func (c *carrier) parkLocked(ctx context.Context, open []*item, v errclass.Verdict) bool {
+// lockedDays are the decisions of days that the table does not take just now while it takes those of others, as where
+// one partition is under maintenance. There are none where all days are locked or something else is wrong, too.
+func (c *carrier) lockedDays(ctx context.Context, open []*item) []*item {
 	var days []time.Time
 	of := map[time.Time][]*item{}
 	for _, it := range open {
@@ -26,25 +21,24 @@ func (c *carrier) parkLocked(ctx context.Context, open []*item, v errclass.Verdi
 		of[day] = append(of[day], it)
 	}
 	if len(days) < 2 || len(days) > mostDays {
-		return false
+		return nil
 	}
 	var locked []*item
 	for _, day := range days {
-		c.takeTurn(ctx)
+		c.awaitTurn(ctx)
 		c.pulse()
-		err := c.db.Probe(ctx, middle(of[day]))
+		err := c.db.Probe(ctx, medianTime(of[day]))
 		c.pulse()
 		switch {
 		case err == nil:
-		case judged(ctx, err).Code == lockTaken:
+		case verdictOn(ctx, err).Code == lockTaken:
 			locked = append(locked, of[day]...)
 		default: // something else is wrong, too
-			return false
+			return nil
 		}
 	}
 	if len(locked) == len(open) {
-		return false
+		return nil
 	}
-	c.postpone(v, locked...)
-	return len(locked) > 0
+	return locked
 }

@@ -158,11 +158,11 @@ func TestMaxRefused_SpooledTogether(t *testing.T) {
 func TestRests_NoLargerThanTheRecord(t *testing.T) {
 	t.Parallel()
 	w := newWorld(limited(1))
-	c := &carrier{Pipeline: w.pipe}
+	c := &carrier{process: &w.pipe.process}
 	var entries [8]home.Entry
-	var shared []held
+	var shared []refusedPart
 	for i := range entries {
-		shared = append(shared, held{&entries[i], decision.Part{Index: i + 1, Value: []byte(strings.Repeat("x", 100*i+1)), Err: &decision.Refusal{Reason: decision.Syntax}}})
+		shared = append(shared, refusedPart{&entries[i], decision.Part{Index: i + 1, Value: []byte(strings.Repeat("x", 100*i+1)), Err: &decision.Refusal{Reason: decision.Syntax}}})
 	}
 	for _, room := range []int{0, 40, 1 << 20} {
 		env := envelope.Open(&kgo.Record{Topic: "decision-logs", Value: append([]byte{0x1f, 0x8b}, make([]byte, room)...)})

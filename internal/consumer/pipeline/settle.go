@@ -12,8 +12,8 @@ import (
 	"docket/internal/record/home"
 )
 
-// letter is an item and the record by which it is forwarded.
-type letter struct {
+// outgoing is an item with the record that forwards it.
+type outgoing struct {
 	*item
 	record   *kgo.Record
 	oversize bool  // the broker refused it even with the necessary headers alone
@@ -28,29 +28,29 @@ const together = 1000
 // synced file. Where neither takes it, the batch is held.
 func (c *carrier) settle(ctx context.Context, items []*item) error {
 	failed := c.forward(ctx, items)
-	c.turn.giveBack()
-	letters := c.putAside(ctx, failed)
-	if len(letters) == 0 {
+	c.turn.release()
+	out := c.spoolRest(ctx, failed)
+	if len(out) == 0 {
 		return nil
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	h := withHint(Hold{Reason: ReasonNoHome, Hint: "check the brokers and the spool: Kafka does not accept the record, and the spool is off, full or failing"}, letters)
-	return c.standStill(ctx, h, func() (Hold, bool) {
-		for _, l := range letters {
+	h := withHint(Hold{Reason: ReasonNoHome, Hint: "check the brokers and the spool: Kafka does not accept the record, and the spool is off, full or failing"}, out)
+	return c.waitUntil(ctx, h, func() (Hold, bool) {
+		for _, l := range out {
 			l.record.Timestamp = c.now() // its topic's retention counts from when it is forwarded
 		}
-		letters = c.putAside(ctx, c.offer(ctx, letters))
-		h = withHint(h, letters)
-		return h, len(letters) == 0
+		out = c.spoolRest(ctx, c.offer(ctx, out))
+		h = withHint(h, out)
+		return h, len(out) == 0
 	})
 }
 
 // withHint is h with what the brokers' last answers say that can be done. An answer that says nothing, as none in time does,
 // takes nothing back.
-func withHint(h Hold, letters []letter) Hold {
-	for _, l := range letters {
+func withHint(h Hold, out []outgoing) Hold {
+	for _, l := range out {
 		if knows, ok := errors.AsType[hinting](l.refusal); ok && knows.Hint() != "" {
 			h.Hint = knows.Hint() + "; the spool is off, full or failing"
 			break
@@ -62,10 +62,10 @@ func withHint(h Hold, letters []letter) Hold {
 // forward publishes what has somewhere to go, in order, a portion after the one before is acknowledged, and returns what
 // was not. All of it has the time that one publish may take. Where much is forwarded the batch keeps its turn while Kafka
 // takes it all: else each partition would have a whole batch in memory and on its way.
-func (c *carrier) forward(ctx context.Context, items []*item) (failed []letter) {
-	going := outgoing(items)
+func (c *carrier) forward(ctx context.Context, items []*item) (failed []outgoing) {
+	going := forwarded(items)
 	if len(going) <= together {
-		c.turn.giveBack()
+		c.turn.release()
 	}
 	if len(going) == 0 {
 		return nil
@@ -78,21 +78,21 @@ func (c *carrier) forward(ctx context.Context, items []*item) (failed []letter) 
 	sealer := envelope.Sealer{Keys: c.cfg.Keys}
 	sealer.Expect(len(going))
 	for part := range slices.Chunk(going, together) {
-		letters := c.seal(&sealer, part)
+		out := c.seal(&sealer, part)
 		if err := ctx.Err(); err != nil { // no time is left to try
-			c.notTaken(letters, err)
-			failed = append(failed, letters...)
+			c.notTaken(out, err)
+			failed = append(failed, out...)
 			continue
 		}
-		if failed = append(failed, c.offer(ctx, letters)...); len(failed) > 0 {
-			c.turn.giveBack()
+		if failed = append(failed, c.offer(ctx, out)...); len(failed) > 0 {
+			c.turn.release()
 		}
 	}
 	return failed
 }
 
-// outgoing are the items that have somewhere to go.
-func outgoing(items []*item) []*item {
+// forwarded returns the items that go to a topic.
+func forwarded(items []*item) []*item {
 	var going []*item
 	for i, it := range items {
 		if it.to == home.None {
@@ -107,8 +107,8 @@ func outgoing(items []*item) []*item {
 }
 
 // seal makes the records to forward, in order.
-func (c *carrier) seal(sealer *envelope.Sealer, items []*item) []letter {
-	letters := make([]letter, len(items))
+func (c *carrier) seal(sealer *envelope.Sealer, items []*item) []outgoing {
+	out := make([]outgoing, len(items))
 	now := c.now()
 	for i, it := range items {
 		s := envelope.Sealed{
@@ -120,12 +120,12 @@ func (c *carrier) seal(sealer *envelope.Sealer, items []*item) []letter {
 		}
 		r := sealer.Seal(it.env, it.cause, s)
 		it.id = envelope.IDOf(r)
-		letters[i] = letter{item: it, record: r}
+		out[i] = outgoing{item: it, record: r}
 	}
-	return letters
+	return out
 }
 
-func (p *Pipeline) topicOf(h home.Home) string {
+func (p *process) topicOf(h home.Home) string {
 	switch h {
 	case home.Parked:
 		return p.cfg.ParkingTopic
@@ -136,10 +136,10 @@ func (p *Pipeline) topicOf(h home.Home) string {
 	}
 }
 
-// offer publishes letters, those that are too large with the necessary headers alone, and returns what was not
-// acknowledged.
-func (c *carrier) offer(ctx context.Context, letters []letter) []letter {
-	tooLarge, failed := c.publish(ctx, letters)
+// offer publishes records, those that are too large with the necessary headers alone, and returns those that the broker
+// did not acknowledge.
+func (c *carrier) offer(ctx context.Context, out []outgoing) []outgoing {
+	tooLarge, failed := c.publish(ctx, out)
 	if len(tooLarge) == 0 {
 		return failed
 	}
@@ -153,25 +153,25 @@ func (c *carrier) offer(ctx context.Context, letters []letter) []letter {
 	return append(append(failed, failedBare...), refused...)
 }
 
-// putAside spools what Kafka did not take, and returns what has no home even then.
-func (c *carrier) putAside(ctx context.Context, letters []letter) []letter {
-	if c.spool == nil || len(letters) == 0 || ctx.Err() != nil {
-		return letters
+// spoolRest spools what Kafka did not take, and returns what has no home even then.
+func (c *carrier) spoolRest(ctx context.Context, out []outgoing) []outgoing {
+	if c.spool == nil || len(out) == 0 || ctx.Err() != nil {
+		return out
 	}
-	return c.append(ctx, letters)
+	return c.append(ctx, out)
 }
 
-// publish sends letters and gives those that the broker acknowledged their home.
-func (c *carrier) publish(ctx context.Context, letters []letter) (tooLarge, failed []letter) {
-	records := make([]*kgo.Record, len(letters))
-	for i := range letters {
-		records[i] = letters[i].record
+// publish sends records and gives those that the broker acknowledged their home.
+func (c *carrier) publish(ctx context.Context, out []outgoing) (tooLarge, failed []outgoing) {
+	records := make([]*kgo.Record, len(out))
+	for i := range out {
+		records[i] = out[i].record
 	}
 	c.pulse()
 	defer c.pulse()
 	var missed unsent
 	for i, err := range c.publisher.Publish(ctx, records) {
-		l := letters[i]
+		l := out[i]
 		switch {
 		case err == nil:
 			l.give(l.to)
@@ -189,21 +189,21 @@ func (c *carrier) publish(ctx context.Context, letters []letter) (tooLarge, fail
 	return tooLarge, failed
 }
 
-// notTaken tells of letters that there was no time to publish.
-func (c *carrier) notTaken(letters []letter, err error) {
+// notTaken reports records that there was no time to publish.
+func (c *carrier) notTaken(out []outgoing, err error) {
 	var missed unsent
-	for _, l := range letters {
+	for _, l := range out {
 		c.notSent(&missed, l.record.Topic, err)
 	}
 	c.tell(missed)
 }
 
-// append writes letters into the spool and returns those that it did not take.
-func (c *carrier) append(ctx context.Context, letters []letter) (homeless []letter) {
+// append writes records into the spool and returns those that it did not take.
+func (c *carrier) append(ctx context.Context, out []outgoing) (homeless []outgoing) {
 	for _, oversize := range []bool{false, true} {
-		var part []letter
+		var part []outgoing
 		var records []*kgo.Record
-		for _, l := range letters {
+		for _, l := range out {
 			if l.oversize == oversize {
 				part, records = append(part, l), append(records, l.record)
 			}

@@ -1,49 +1,41 @@
 package pipeline
 
-import (
-	"context"
-	"slices"
-	"time"
+import "context"
 
-	"docket/internal/errclass"
-	"docket/internal/record/envelope"
-	"docket/internal/record/home"
-)
-
-// store gives every decision its row, or marks where it has to go instead. It returns only when none is left open, or
+// store gives every decision its row, or marks where it has to go instead. It returns only when no item is left open, or
 // with an error when the batch is to be left uncommitted.
 func (c *carrier) store(ctx context.Context, items []*item) error {
-	c.batch = wanting(items)
-	c.lookAhead(ctx, c.batch)
-	for open := c.batch; len(open) > 0; open = wanting(items) {
-		failed, err := c.pour(ctx, c.free(open))
+	c.batch = homeless(items)
+	c.foreseeLikely(ctx, c.batch)
+	for open := c.batch; len(open) > 0; open = homeless(items) {
+		failed, err := c.writePortions(ctx, c.unsuspected(open))
 		if err == nil {
-			if err := c.accuse(ctx); err != nil {
-				return err
-			}
-			continue
+			err = c.confirm(ctx)
+		} else {
+			// Items that were written before have their homes, by portions before the one that failed or by a retry in parts.
+			err = c.resolve(ctx, homeless(open), homeless(failed), err)
 		}
-		// What was written before has its home, by portions before the one that failed or by a retry in parts.
-		if err := c.judge(ctx, wanting(open), wanting(failed), err); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// pour writes items by portions, each all or none, up to the first that fails for good: that one is returned.
-func (c *carrier) pour(ctx context.Context, items []*item) (failed []*item, err error) {
+// writePortions writes items by portions, each all or none, up to the first that fails for good: that one is returned.
+func (c *carrier) writePortions(ctx context.Context, items []*item) (failed []*item, err error) {
 	for len(items) > 0 {
-		c.takeTurn(ctx) // waiting for it is no time of a row's
+		// Waiting for the turn is not part of the time that a row takes.
+		c.awaitTurn(ctx)
 		size := c.portion.of(len(items))
 		from := c.now()
 		err := c.write(ctx, items[:size], false)
 		if err == nil {
 			c.portion.took(size, c.now().Sub(from))
 		} else if ctx.Err() == nil {
-			c.portion.failed(size, judged(ctx, err))
+			c.portion.failed(size, verdictOn(ctx, err))
 		}
-		if err := c.again(ctx, items[:size], err); err != nil {
+		if err := c.retry(ctx, batchFailed, items[:size], err); err != nil {
 			return items[:size], err
 		}
 		items = items[size:]
@@ -51,94 +43,55 @@ func (c *carrier) pour(ctx context.Context, items []*item) (failed []*item, err 
 	return nil, nil
 }
 
-// tries writes items, again after each of the pauses while the failure is the moment's and not the items'.
-func (c *carrier) tries(ctx context.Context, items []*item, fresh bool) error {
-	if len(items) == 0 {
-		return nil
-	}
-	return c.again(ctx, items, c.write(ctx, items, fresh))
-}
+// resolve observes, decides and acts until a failed write needs no more decisions. open are all items of the batch that
+// want a row, failed are those of the portion that failed with err. nil means: look again at the items that are open.
+func (c *carrier) resolve(ctx context.Context, open, failed []*item, err error) error {
+	var (
+		lockedOut []*item // of days that are locked
+		probe     error
+		found     findings
+	)
+	f := c.factsOf(ctx, batchFailed, err)
+	f.check = c.foreseeable(open, err)
+	for {
+		f.leaving = c.leaving()
+		switch r := c.decide(f); r.then {
+		case askDays:
+			lockedOut = c.lockedDays(ctx, open)
+			f.days = answerOf(len(lockedOut) > 0)
+		case askBreaker:
+			f.breaker = answerOf(c.parked.admit())
+		case askProbe:
+			probe = c.probe(ctx)
+			f.probedWith(ctx, probe)
+			c.accepted = c.accepted || probe == nil && f.of == batchFailed
+		case askConstraint:
+			f.foreseen = answerOf(c.suspectForeseen(ctx, open, err))
+		case isolate:
+			found = c.isolate(ctx, failed, err)
+			f, probe = found.facts, found.probe
 
-// again writes items that failed with err once more after each of the pauses.
-func (c *carrier) again(ctx context.Context, items []*item, err error) error {
-	parts := 1
-	for _, pause := range c.cfg.RetryPauses {
-		v := judged(ctx, err)
-		if err == nil || !worthRetrying(v.Rule) || ctx.Err() != nil {
-			return err
-		}
-		c.pause(ctx, pause) // cut short when leaving: the try that follows is the last chance of a home here
-		c.observer.Retried()
-		if v.Rule == errclass.RetryHalvesPark {
-			parts *= 2
-		}
-		err = c.writeParts(ctx, wanting(items), parts)
-		if v.Rule == errclass.RetryHold {
-			return err
-		}
-	}
-	return err
-}
-
-func worthRetrying(r errclass.Rule) bool {
-	switch r {
-	case errclass.RetryPark, errclass.RetryParkOnce, errclass.RetryHalvesPark, errclass.RetryBisect,
-		errclass.RetryProbeBisect, errclass.RetryHold:
-		return true
-	}
-	return false
-}
-
-// writeParts writes items in so many parts, each all or none, on a fresh connection, up to the first that fails.
-func (c *carrier) writeParts(ctx context.Context, items []*item, parts int) error {
-	for part := range slices.Chunk(items, (len(items)+parts-1)/parts) {
-		if err := c.write(ctx, part, true); err != nil {
-			return err
+		case leave:
+			if f.stopped {
+				return ctx.Err()
+			}
+			return errLeft
+		case hold:
+			return c.hold(ctx, holdFor(r, f, probe))
+		case parkAll:
+			c.park(f.verdict, homeless(open)...)
+			return nil
+		case postpone:
+			c.postpone(f.verdict, lockedOut...)
+			return nil
+		case judgeEach:
+			for _, s := range found.suspects {
+				c.route(ctx, s.Item, s.Err)
+			}
+			found.ahead.parkBehind(homeless(open))
+			return nil
+		default:
+			return nil
 		}
 	}
-	return nil
-}
-
-// write stores items in one go and gives those that have a row their home.
-func (c *carrier) write(ctx context.Context, items []*item, fresh bool) error {
-	c.takeTurn(ctx)
-	rows := c.desk.rowsOf(items)
-	c.pulse()
-	outcomes, err := c.db.Store(ctx, rows, fresh)
-	c.pulse()
-	if err != nil {
-		c.desk.spoil()
-		if ctx.Err() == nil { // what our own stopping cuts short is not a failure
-			c.failed(judged(ctx, err), len(items))
-		}
-		return stumbled(err, items)
-	}
-	for i, it := range items {
-		switch outcomes[i] {
-		case Stored:
-			it.entry.Give(home.Row)
-			c.parked.reset()
-			c.proved = true
-		case Present:
-			it.entry.Give(home.Duplicate)
-			c.parked.reset()
-		case Conflicting:
-			it.send(home.DeadLetter, &envelope.Cause{
-				Kind: envelope.Conflict, Code: "id_conflict",
-				Message: "a decision with this decision_id and timestamp is stored with a different payload",
-			}, it.env.Attempt)
-		}
-	}
-	return nil
-}
-
-// middle is the time of a typical item: the probe writes at this time, so that a single odd timestamp in the batch
-// does not decide where the probe goes.
-func middle(items []*item) time.Time {
-	times := make([]time.Time, len(items))
-	for i, it := range items {
-		times[i] = it.log.Time
-	}
-	slices.SortFunc(times, time.Time.Compare)
-	return times[len(times)/2]
 }

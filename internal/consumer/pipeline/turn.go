@@ -14,9 +14,9 @@ type turn struct {
 	mine  bool
 }
 
-// take waits for a turn. It comes back without one when ctx or leaving ends: a partition that is given up waits for
+// acquire waits for a turn. It comes back without one when ctx or leaving ends: a partition that is given up waits for
 // nobody, and what it has in hand still gets the one more try that it is owed.
-func (t *turn) take(ctx, leaving context.Context) {
+func (t *turn) acquire(ctx, leaving context.Context) {
 	if t.mine || t.turns == nil {
 		return
 	}
@@ -28,17 +28,9 @@ func (t *turn) take(ctx, leaving context.Context) {
 	}
 }
 
-func (t *turn) giveBack() {
+func (t *turn) release() {
 	if t.mine {
 		t.mine = false
 		<-t.turns
-	}
-}
-
-// takeTurn waits for the turn of a batch that is in hand.
-func (c *carrier) takeTurn(ctx context.Context) {
-	if !c.turn.mine {
-		defer c.rest()()
-		c.turn.take(ctx, c.a.Leaving())
 	}
 }

@@ -48,6 +48,8 @@ type Options struct {
 	// Patience is how long a batch may go without a sign of progress before /healthz turns red; after twice as long the
 	// program ends. Default: the retry budget, at least 30 s.
 	Patience time.Duration
+	// Decided is told the rule of each decision on a batch that failed, as in [pipeline.Config]. nil: nobody listens.
+	Decided func(rule string)
 }
 
 // Program is the consumer or the replayer: the same pipeline on another topic, another group, and in the replayer with
@@ -140,6 +142,7 @@ func (p *Program) assemble(reg *prometheus.Registry) {
 		MaxRecordBytes: int64(s.MaxRecordBytes), MaxRefused: s.MaxRefused, BatchBytes: int64(s.BatchMaxBytes), Turns: turns, RetryPauses: s.RetryPauses, ParkBatches: s.ParkBatches, ProbeInterval: s.ProbeInterval, PublishTimeout: s.PublishTimeout,
 		Backoff: s.ParkingBackoff, MaxBackoff: s.ParkingMaxBackoff, MaxAttempts: s.ParkingMaxAttempts,
 		Consumer: reading(p.name, s).group + "/" + p.options.Instance, Replay: p.name == config.Replayer, Keys: s.HeaderKeys(),
+		Decided: p.options.Decided,
 	}
 	db := p.observer.Timed(p.parts.Database)
 	if p.tracing != nil {

@@ -76,7 +76,7 @@ func (o *outage) waitOut(t *testing.T, partitions int32) *watcher {
 
 func TestTheFirstRowComesSoonAfterTheDatabase(t *testing.T) {
 	t.Parallel()
-	const most1s = 6 // looks in a second, whoever looks
+	const most1s = 6 // probes in a second, whichever partition makes them
 	for _, partitions := range []int32{1, 2, 8, 40} {
 		for _, code := range []string{"08006", "25006"} {
 			for _, took := range []time.Duration{0, 10 * time.Millisecond, 150 * time.Millisecond} {
@@ -199,10 +199,10 @@ func TestWhoWaitsIsWokenAtEachOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const interval = time.Minute
-		var l lookout
-		l.looked(true, interval) // nobody waits
+		var l election
+		l.probed(true, interval) // nobody waits
 		for range 3 {
-			l.wait(t.Context(), t.Context(), interval) // who looks
+			l.wait(t.Context(), t.Context(), interval) // this one probes
 			woken := make(chan time.Time)
 			go func() {
 				l.wait(t.Context(), t.Context(), interval)
@@ -210,7 +210,7 @@ func TestWhoWaitsIsWokenAtEachOutage(t *testing.T) {
 			}()
 			synctest.Wait()
 			found := time.Now()
-			l.looked(true, interval)
+			l.probed(true, interval)
 			if at := <-woken; !at.Equal(found) {
 				t.Fatalf("woken %v after the database was found", at.Sub(found))
 			}

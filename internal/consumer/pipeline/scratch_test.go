@@ -82,8 +82,8 @@ func costs(f func()) (allocs float64, bytes int64) {
 	return allocs, int64(to.TotalAlloc-from.TotalAlloc) / runs
 }
 
-// TestDeskOfAFailedWriteIsNotUsedAgain has a Store that still looks at its rows after it gave an error.
-func TestDeskOfAFailedWriteIsNotUsedAgain(t *testing.T) {
+// TestScratchOfAFailedWriteIsNotUsedAgain has a Store that still looks at its rows after it gave an error.
+func TestScratchOfAFailedWriteIsNotUsedAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var kept [][]Row
@@ -119,8 +119,8 @@ func (k *keeper) Refusals(_ context.Context, rows []Row, _ time.Time) ([]error, 
 
 func (k *keeper) Probe(context.Context, time.Time) error { return nil }
 
-// TestWhatIsForwardedIsNotMadeOfTheDesk looks at records after many a batch went over the desk that they came from.
-func TestWhatIsForwardedIsNotMadeOfTheDesk(t *testing.T) {
+// TestWhatIsForwardedIsNotMadeOfScratch looks at records after many a batch went over the scratch that they came from.
+func TestWhatIsForwardedIsNotMadeOfScratch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var batches [][]*kgo.Record

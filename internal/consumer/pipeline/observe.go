@@ -1,0 +1,49 @@
+package pipeline
+
+import (
+	"context"
+
+	"docket/internal/errclass"
+)
+
+// decide asks the table, and tells the rule where somebody listens.
+func (c *carrier) decide(f facts) rule {
+	r := decide(f)
+	if c.cfg.Decided != nil {
+		c.cfg.Decided(r.name)
+	}
+	return r
+}
+
+// factsOf are the facts of an error, before anything was asked.
+func (c *carrier) factsOf(ctx context.Context, of scope, err error) facts {
+	return facts{of: of, verdict: verdictOn(ctx, err), stopped: ctx.Err() != nil, leaving: c.leaving(), replay: c.cfg.Replay}
+}
+
+// probedWith adds the answer of a probe.
+func (f *facts) probedWith(ctx context.Context, err error) {
+	f.probe, f.probed = probePassed, errclass.Verdict{}
+	if err == nil {
+		return
+	}
+	f.probe, f.probed = probeRefused, errclass.Classify(err)
+	if ofMoment(verdictOn(ctx, err)) {
+		f.probe = probeAway
+	}
+}
+
+// holdFor is the hold that a rule asks for: for the failure of the batch where the breaker refuses to park it, else for
+// that of the probe, which knows better.
+func holdFor(r rule, f facts, probe error) Hold {
+	if f.breaker == no {
+		return Hold{Reason: r.reason, Code: f.verdict.Code, Hint: words(f.verdict)}
+	}
+	if r.reason != ReasonDatabaseAway {
+		return Hold{Reason: r.reason, Code: f.probed.Code, Hint: hint(f.probed, probe)}
+	}
+	v := f.probed
+	if f.verdict.Class == errclass.Systemic {
+		v = f.verdict
+	}
+	return Hold{Reason: r.reason, Code: v.Code, Hint: words(v)}
+}

@@ -1,0 +1,52 @@
+package pipeline
+
+import (
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"docket/internal/record/decision"
+)
+
+// process is what all batches of a program share: its settings, its ports, and what the batches learn from each other.
+// It is safe for concurrent use.
+type process struct {
+	cfg       Config
+	db        Store
+	publisher Publisher
+	spool     Spool // nil: there is none
+	observer  Observer
+	log       zerolog.Logger
+	now       func() time.Time
+
+	decodeValue func(d *decision.Decoder, value []byte, maxBytes int64, from, most int) (decision.Record, *decision.Refusal)
+
+	parked    breaker
+	portion   portion
+	foresight foresight
+	election  election
+	inHand    inHand
+	turns     chan struct{} // holds one for each batch that has its turn; nil: there is no limit
+	larges    chan struct{} // holds one while a partition has a large record in hand
+	scratches chan *scratch // that no batch uses
+}
+
+// backoff is the pause before try number attempt (from 0) of a parked record.
+func (p *process) backoff(attempt int) time.Duration {
+	pause := p.cfg.Backoff
+	for range attempt {
+		if pause >= p.cfg.MaxBackoff/2 {
+			return p.cfg.MaxBackoff
+		}
+		pause *= 2
+	}
+	return min(pause, p.cfg.MaxBackoff)
+}
+
+// pauseOf is the pause of an item that is parked: never less than that of the one that it waits for.
+func (p *process) pauseOf(it *item) time.Duration {
+	if it.behind == nil {
+		return p.backoff(it.attempt)
+	}
+	return p.backoff(max(it.attempt, it.behind.attempt))
+}

@@ -1,0 +1,25 @@
+package pipeline
+
+import "docket/internal/record/home"
+
+// homed tells of decisions that have their homes, all of the batch's or a portion.
+func (c *carrier) homed(b *home.Batch, items []*item) {
+	report := c.report(b, items)
+	c.observer.Homed(report)
+	c.trace.Homed(report)
+}
+
+// report tells of a batch of which every decision has its home.
+func (c *carrier) report(b *home.Batch, items []*item) Report {
+	return Report{
+		Topic: c.topic, Partition: c.partition, Records: len(b.Records()), First: c.first, Last: c.last, Trace: c.trace.ID(),
+		Took: c.now().Sub(c.since),
+		Decisions: func(yield func(Decision) bool) {
+			for _, it := range items {
+				if !it.each(yield) {
+					return
+				}
+			}
+		},
+	}
+}

@@ -1,0 +1,50 @@
+package pipeline
+
+import (
+	"context"
+
+	"docket/internal/errclass"
+)
+
+// route sends an item that failed alone, twice, to its topic.
+func (c *carrier) route(ctx context.Context, it *item, err error) {
+	f := facts{of: recordFailed, verdict: errclass.Classify(err), probe: probePassed, replay: c.cfg.Replay, parked: it.env.Parked}
+	for {
+		switch r := c.decide(f); r.then {
+		case askOwnTime:
+			f.ownTime = answerOf(c.db.Probe(ctx, it.log.Time) == nil)
+			continue
+		case postpone:
+			c.postpone(f.verdict, it)
+		case park:
+			c.park(f.verdict, it)
+		default:
+			v := f.verdict
+			if r.code != "" {
+				v, _ = errclass.Lookup(r.code)
+			}
+			it.deadLetter(ofTheRecord(v, err))
+		}
+		return
+	}
+}
+
+// park sends items to the parking topic, each that has spent its last attempt to its dead-letter topic.
+func (c *carrier) park(v errclass.Verdict, items ...*item) {
+	cause := ofTheMoment(v)
+	for _, it := range items {
+		if it.env.Parked && it.env.Attempt+1 >= c.cfg.MaxAttempts {
+			it.exhaust(cause.Code, it.env.Attempt+1)
+			continue
+		}
+		it.park(cause)
+	}
+}
+
+// postpone sends items to the parking topic without spending an attempt.
+func (c *carrier) postpone(v errclass.Verdict, items ...*item) {
+	cause := ofTheMoment(v)
+	for _, it := range items {
+		it.postpone(cause)
+	}
+}

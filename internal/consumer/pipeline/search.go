@@ -1,0 +1,99 @@
+package pipeline
+
+import (
+	"context"
+
+	"docket/internal/bisect"
+	"docket/internal/errclass"
+)
+
+// findings are what a search for bad records ended with.
+type findings struct {
+	facts    facts // to decide on
+	probe    error // the probe's, when it ended the search
+	suspects []bisect.Suspect[*item]
+	ahead    waitedFor
+}
+
+// isolate searches for the records to blame among those that failed. The good ones get their rows on the way and keep
+// them.
+func (c *carrier) isolate(ctx context.Context, failed []*item, first error) findings {
+	s := search{carrier: c, vouched: map[fault]bool{faultOf(errclass.Classify(first), first): true}, ahead: waitedFor{}, before: first}
+	answer := func(err error) bisect.Answer { return s.answer(ctx, err) }
+	found := bisect.Isolate(ctx, failed, first, s.ask, answer, hintedRow)
+	c.observer.Bisected(found.Asked + found.Confirmed)
+
+	end := findings{probe: s.refused, suspects: found.Suspects, ahead: s.ahead}
+	switch {
+	case ctx.Err() != nil || found.Err != nil:
+		end.facts = c.factsOf(ctx, searchFailed, found.Err)
+		if s.refused != nil {
+			end.facts.probedWith(ctx, s.refused)
+		}
+	case len(found.Suspects) == 0:
+		end.facts = facts{of: searchEnded, clean: true}
+	default:
+		end.facts = facts{of: searchEnded, verdict: errclass.Classify(found.Suspects[0].Err)}
+	}
+	return end
+}
+
+// search is a search for bad records.
+type search struct {
+	*carrier
+	vouched map[fault]bool // kinds of failure for which the table took a good row
+	refused error          // the probe's, when it ended the search
+	ahead   waitedFor
+	before  error // what the write before ended with
+}
+
+// ask writes a part; again says that it is one item, which has just failed alone.
+func (s *search) ask(ctx context.Context, part []*item, again bool) error {
+	err := s.once(ctx, part, again)
+	// A confirmation comes right after the item's first failure alone.
+	if again && ctx.Err() == nil && mayBlame(err) && dataFault(err) != dataFault(s.before) {
+		err = s.once(ctx, part, again) // blamed once: the one before was a failure of another sort
+	}
+	if again && err != nil {
+		s.ahead.add(part[0], err)
+	}
+	s.before = err
+	return err
+}
+
+// once writes the items of a part that wait for no other. A replay keeps no pauses: it has those between its attempts.
+func (s *search) once(ctx context.Context, part []*item, fresh bool) error {
+	part = s.ahead.independent(homeless(part))
+	if s.cfg.Replay && len(part) > 0 {
+		return s.write(ctx, part, fresh)
+	}
+	return s.writeAndRetry(ctx, searchFailed, part, fresh)
+}
+
+// answer tells the search whether to continue after an error: only while the database takes a good row, asked afresh
+// for every kind of failure that is new in this search.
+func (s *search) answer(ctx context.Context, err error) bisect.Answer {
+	f := s.factsOf(ctx, searchFailed, err)
+	kind := faultOf(f.verdict, err)
+	f.vouched = s.vouched[kind]
+	for {
+		switch s.decide(f).then {
+		case askProbe:
+			s.refused = s.probe(ctx)
+			f.probedWith(ctx, s.refused)
+		case isolate:
+			s.vouched[kind] = true
+			return bisect.Divide
+		default:
+			return bisect.End
+		}
+	}
+}
+
+// fault is the kind of a failure. A probe vouches for one kind.
+type fault struct{ code, column, constraint string }
+
+func faultOf(v errclass.Verdict, err error) fault {
+	_, column, constraint := place(err)
+	return fault{v.Code, column, constraint}
+}

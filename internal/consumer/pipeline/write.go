@@ -1,0 +1,84 @@
+package pipeline
+
+import (
+	"context"
+	"slices"
+
+	"docket/internal/record/home"
+)
+
+// writeAndRetry writes items, and again after each of the pauses while the table of decisions says so.
+func (c *carrier) writeAndRetry(ctx context.Context, of scope, items []*item, fresh bool) error {
+	if len(items) == 0 {
+		return nil
+	}
+	return c.retry(ctx, of, items, c.write(ctx, items, fresh))
+}
+
+// retry writes items that failed with err once more after each of the pauses.
+func (c *carrier) retry(ctx context.Context, of scope, items []*item, err error) error {
+	parts := 1
+	for _, pause := range c.cfg.RetryPauses {
+		if err == nil {
+			return nil
+		}
+		f := c.factsOf(ctx, of, err)
+		f.pauses = true
+		then := c.decide(f).then
+		if !then.retries() {
+			return err
+		}
+		// The pause is cut short when leaving: the try that follows is the last chance of a home here.
+		c.pause(ctx, pause)
+		c.observer.Retried()
+		if then == retryInHalves {
+			parts *= 2
+		}
+		err = c.writeParts(ctx, homeless(items), parts)
+		if then == retryOnce {
+			return err
+		}
+	}
+	return err
+}
+
+// writeParts writes items in so many parts, each all or none, on a fresh connection, up to the first that fails.
+func (c *carrier) writeParts(ctx context.Context, items []*item, parts int) error {
+	for part := range slices.Chunk(items, (len(items)+parts-1)/parts) {
+		if err := c.write(ctx, part, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write stores items in one go and gives those that have a row their home.
+func (c *carrier) write(ctx context.Context, items []*item, fresh bool) error {
+	c.awaitTurn(ctx)
+	rows := c.scratch.rowsOf(items)
+	c.pulse()
+	outcomes, err := c.db.Store(ctx, rows, fresh)
+	c.pulse()
+	if err != nil {
+		c.scratch.spoil()
+		// A write that our own stopping cuts short is not a failure.
+		if ctx.Err() == nil {
+			c.failed(verdictOn(ctx, err), len(items))
+		}
+		return withRowHint(err, items)
+	}
+	for i, it := range items {
+		switch outcomes[i] {
+		case Stored:
+			it.entry.Give(home.Row)
+			c.parked.reset()
+			c.accepted = true
+		case Present:
+			it.entry.Give(home.Duplicate)
+			c.parked.reset()
+		case Conflicting:
+			it.conflict()
+		}
+	}
+	return nil
+}
