@@ -204,8 +204,8 @@ func (k *campaign) process(ctx context.Context, args ...string) (string, error) 
 	return string(output), err
 }
 
-// again plays what failed, and some others, each alone in a process, and compares. What goes another way alone is played
-// once more behind the same schedules as in the run.
+// again plays failed seeds, and some others, each alone in a process, and compares. A seed that takes another turn alone
+// is played once more behind the same schedules as in the run.
 func (k *campaign) again(ctx context.Context) verdict {
 	seeds := make([]uint64, 0, len(k.traces))
 	for seed := range k.traces {

@@ -15,7 +15,9 @@ import (
 )
 
 // at is the place of a file of the repository.
-func at(parts ...string) string { return filepath.Join(append([]string{"..", "..", ".."}, parts...)...) }
+func at(parts ...string) string {
+	return filepath.Join(append([]string{"..", "..", ".."}, parts...)...)
+}
 
 func TestTheDashboardIsFresh(t *testing.T) {
 	t.Parallel()
