@@ -26,8 +26,8 @@ type measure struct {
 	wal       int64
 }
 
-// cost stores the same rows into tables with and without the indexes that searches go by, slice by slice in turns, and prints what
-// each took the server: the CPU of its process, summarizing included, and the bytes of WAL.
+// cost stores the same rows into tables with and without the indexes of searches, slice by slice in turns. It prints the
+// cost of each for the server: the CPU of its process, summarizing included, and the bytes of WAL.
 func cost(ctx context.Context, conn *pgx.Conn, rounds, size int, variants []variant) error {
 	for i, v := range variants {
 		sql := fmt.Sprintf(`DROP TABLE IF EXISTS cost_%d;

@@ -1,5 +1,5 @@
-// Command readbench asks a Postgres full of decisions what people ask, and says how long that takes. build/bench starts one
-// for it; with -fill 0 it asks the decisions that are there.
+// Command readbench asks a Postgres full of decisions the usual questions, and prints their times. build/bench starts
+// the server. With -fill 0 it uses the decisions that are there.
 package main
 
 import (
@@ -59,7 +59,7 @@ func run(ctx context.Context, url string, n, days, runs int, only string) error 
 		}
 	}
 	store := db.Reader()
-	for began := time.Now(); ; { // what the desk does
+	for began := time.Now(); ; { // as the desk does
 		counted, err := store.Count(ctx)
 		if err != nil {
 			return err

@@ -1,5 +1,5 @@
-// Command sbom writes the bill of materials (CycloneDX 1.6, JSON) and the licences of what programs are made from, as
-// their own build information has it: exactly the modules that were linked, and no test of theirs.
+// Command sbom writes the bill of materials (CycloneDX 1.6, JSON) and the licences of programs. Both come from the
+// build information of the programs: exactly the modules that were linked, without those of tests.
 //
 //	sbom -version v1 -time 2026-01-02T03:04:05Z -sbom out.json -notice NOTICES.txt program...
 //
@@ -184,7 +184,7 @@ func writeBill(file, release, when string, parts []part) error {
 		fmt.Fprintln(seed, p.path, p.version, p.sum)
 		url := "pkg:golang/" + p.path + "@" + p.version
 		c := cdx.Component{BOMRef: url, Type: cdx.ComponentTypeLibrary, Name: p.path, Version: p.version, PackageURL: url, Scope: cdx.ScopeRequired}
-		// A sum of Go is no hash of a file: it goes where it cannot be taken for one.
+		// A sum of Go is not the hash of a file, so it is written where nobody takes it for one.
 		if p.sum != "" {
 			c.Properties = &[]cdx.Property{{Name: "go:sum", Value: p.sum}}
 			if raw, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(p.sum, "h1:")); err != nil || len(raw) != sha256.Size {

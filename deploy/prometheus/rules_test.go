@@ -1,4 +1,4 @@
-// Package prometheus_test holds the rules, their tests and the runbook against each other. What the rules do is tested by promtool
+// Package prometheus_test compares the rules, their tests and the runbook. promtool tests the rules themselves
 // (build/alerts).
 package prometheus_test
 

@@ -89,7 +89,7 @@ func (k *kafka) Publish(_ context.Context, records []*kgo.Record) []error {
 	return make([]error, len(records))
 }
 
-// checkDisk opens the directory anew and wants exactly these records from it, with nothing left.
+// checkDisk opens the directory again and expects exactly these records from it, with nothing left.
 func checkDisk(t *testing.T, dir string, want []string) {
 	t.Helper()
 	s, err := open(t, dir)

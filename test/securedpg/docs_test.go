@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Every test that docs/security.md names is there, in the package that it names, and runs by the command that is given for it;
-// -run takes the beginning of a name too.
+// Every test that docs/security.md names exists in the named package, and runs by the given command. -run takes the
+// beginning of a name too.
 func TestEveryTestThatIsNamedExists(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/security.md")

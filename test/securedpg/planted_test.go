@@ -30,7 +30,7 @@ import (
 	"docket/internal/testkit/testenv"
 )
 
-// What is planted. Operators are shown which decision and which path it is, and nothing else of a payload.
+// The planted secrets. Operators see which decision and which path it is, and nothing else of a payload.
 const (
 	inPayload = "PLANTEDpayload"
 	inShown   = "PLANTEDshown" // decision_id

@@ -51,7 +51,7 @@ func (d *database) rights(role string) []string {
 	return all
 }
 
-// What a role is granted is declared here, and nothing is granted beside it.
+// declared checks that each role has the rights listed here, and no others.
 func (d *database) declared(t *testing.T) {
 	for role, want := range map[string][]string{
 		"docket_nobody": nil,

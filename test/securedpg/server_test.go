@@ -130,7 +130,7 @@ const (
 func newServer(t testing.TB) *server {
 	t.Helper()
 	s := &server{t: t, ca: newAuthority(t, "Docket's tests")}
-	s.admin = testenv.Postgres(t).Database(t) // of which the other tests see nothing: they come without TLS
+	s.admin = testenv.Postgres(t).Database(t) // the other tests do not notice: they connect without TLS
 	u, err := url.Parse(s.admin)
 	if err != nil {
 		t.Fatal(err)
@@ -201,7 +201,7 @@ func (s *server) reload() {
 	until(s.t, "the server has read its files", func() bool { return s.ask(loaded) != before })
 }
 
-// kick ends the sessions of all but the superuser in the database, so that everybody has to connect anew.
+// kick ends the sessions of all but the superuser in the database, so that everybody has to connect again.
 func (s *server) kick() {
 	s.t.Helper()
 	s.exec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename <> 'postgres' AND datname = current_database()`)

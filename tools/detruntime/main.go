@@ -1,10 +1,10 @@
 // Command detruntime prepares a Go runtime whose choices follow from a seed, for the binary of the simulation.
 //
-// Virtual time alone does not make a test repeatable: which goroutine runs next, which ready case a select takes and
-// where the iteration of a map starts are decided by chance and by the wall clock. detruntime reads the installed
-// toolchain's own files, makes the few replacements listed in [patches], adds one file of its own to package runtime, and
-// prints the path of a file for `go build -overlay`. The toolchain itself stays as it is. Where a place to replace is not
-// there exactly once, it ends with an error and writes nothing: the toolchain is another one than it knows.
+// Virtual time alone does not make a test repeatable. Chance and the wall clock decide which goroutine runs next, which
+// ready case a select takes, and where the iteration of a map starts. So detruntime reads the installed toolchain's own
+// files, makes the few replacements listed in [patches], and adds one file to package runtime. It prints the path of a
+// file for `go build -overlay`. The toolchain itself stays as it is. If a place to replace is not there exactly once,
+// the toolchain is unknown: detruntime ends with an error and writes nothing.
 package main
 
 import (

@@ -18,7 +18,7 @@ var patches = []patch{
 	after("crypto/internal/sysrand/rand.go", "func Read(b []byte) {\n", "\tif exactRead(b) {\n\t\treturn\n\t}\n"),
 	after("crypto/internal/sysrand/rand.go", "var firstUse atomic.Bool\n", "\n//go:linkname exactRead\nfunc exactRead(b []byte) bool\n"),
 
-	// Who runs next.
+	// The next goroutine to run.
 	after("runtime/runtime2.go", "\tvalgrindStackID uintptr\n", "\n\texactID uint64\n\texactFill int32\n\texactState [3]uint64\n\texactStep uint64\n"),
 	after("runtime/proc.go", "\t\t// Only user goroutines inherit synctest groups and pprof labels.\n\t\tnewg.bubble = callergp.bubble\n", "\t\tnewg.exactID = exactBirth(newg)\n"),
 	after("runtime/proc.go", "func runqput(pp *p, gp *g, next bool) {\n", "\tif exactPut(gp, next) {\n\t\treturn\n\t}\n"),

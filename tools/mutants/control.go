@@ -30,8 +30,8 @@ func (l *lab) limit(s stage) time.Duration {
 	return min(shortLimit+6*took, longLimit)
 }
 
-// control runs every test that is asked about a mutant without any: what fails by itself proves nothing when it fails
-// with a mutant, and what does not exist is never seen to fail.
+// control runs the tests of all mutants without any mutant. A test that fails by itself proves nothing when it fails
+// with a mutant, and a test that does not exist never fails.
 func (l *lab) control(ctx context.Context, mutants []mutant) error {
 	overlay, err := writeOverlay(l.scratch+"/none.json", map[string]string{})
 	if err != nil {
@@ -90,7 +90,7 @@ func (l *lab) rehearse(ctx context.Context, overlay string, r *rehearsal) error 
 	}
 	began := time.Now()
 	f, err := l.ask(ctx, bin, r.stage, integrationLimit)
-	if f.test != "" { // once more, as for a mutant: only what fails twice is no bad luck
+	if f.test != "" { // once more, as for a mutant: a single failure may be bad luck
 		f, err = l.ask(ctx, bin, r.stage, integrationLimit)
 	}
 	switch {

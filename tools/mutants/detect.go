@@ -32,7 +32,7 @@ type event struct {
 	Elapsed float64 // seconds
 }
 
-// outside is what fails where it is no test.
+// outside names a failure outside of all tests.
 const outside = "the package as a whole"
 
 // watch reads the events of one package's tests up to the first failure.

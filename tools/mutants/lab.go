@@ -31,7 +31,7 @@ type verdict struct {
 	by        stage
 	caught    finding // test empty: it survived
 	took      time.Duration
-	simulated string // what the simulation said, where it was asked
+	simulated string // the answer of the simulation, if it was asked
 	err       error  // the mutant says nothing: it does not apply, or not compile
 }
 

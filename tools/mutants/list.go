@@ -100,7 +100,7 @@ func readAll(from fs.FS) ([]mutant, error) {
 	return all, nil
 }
 
-// parse reads a list. What stands before the first mutant is for the reader.
+// parse reads a list. Text before the first mutant is for the reader.
 //
 //	== NAME
 //	breaks: PROMISE

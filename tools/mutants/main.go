@@ -1,7 +1,7 @@
 // Command mutants plants bugs, one at a time, and sees each of them caught by the tests.
 //
-// The bugs are in list/: each names the promise that it breaks, a few lines of the code as they are and as a slip would
-// have left them, and the tests that have to notice. A bug is planted with `go test -overlay` from a copy outside the
+// The bugs are in list/. Each names the promise that it breaks and the tests that have to notice. It quotes a few lines
+// of the code as they are, and as a slip would have left them. A bug is planted with `go test -overlay` from a copy outside the
 // tree, so the tree is never touched and no mutant can reach a build. Before that the same tests run without any bug:
 // where they fail by themselves, being caught would mean nothing.
 //

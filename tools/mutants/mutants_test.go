@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestEveryMutantAppliesToTheCodeAsItIs fails when code moved away under a mutant: whoever moved it moves the mutant too.
+// TestEveryMutantAppliesToTheCodeAsItIs fails when code moved away under a mutant. Move the mutant with the code.
 func TestEveryMutantAppliesToTheCodeAsItIs(t *testing.T) {
 	t.Parallel()
 	root, err := moduleRoot()

@@ -26,7 +26,7 @@ const (
 type observed struct {
 	project
 	began time.Time
-	// When the last record had its home. What is asked for one moment is asked for this one: later nothing moves.
+	// When the last record had its home. Queries for one moment use this one: later nothing moves.
 	settled time.Time
 	alerts  []string // that the outage has to set off
 	say     func(format string, args ...any)

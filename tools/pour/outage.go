@@ -122,8 +122,8 @@ func (o *outage) pour(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// takeAway is the two outages. A frozen server still has its name and its port and answers nothing, and what it was
-// told it may do later; of a stopped one Compose forgets the name as well.
+// takeAway makes the two outages. A frozen server keeps its name and its port and answers nothing. It may carry out
+// requests later. Compose also forgets the name of a stopped server.
 func (o *outage) takeAway(ctx context.Context) error {
 	for _, without := range []struct {
 		verb, back, said string

@@ -15,9 +15,8 @@ import (
 const withoutRow = `SELECT p, o FROM (SELECT source_partition p, max(source_offset) m FROM decision_logs GROUP BY 1) t, generate_series(0, m) o ` +
 	`EXCEPT SELECT source_partition, source_offset FROM decision_logs ORDER BY 1, 2`
 
-// readme accounts once more, in the way that the README tells people: each Kafka record that the query lists has to be
-// in the dead-letter topic, or to repeat a decision that has its row; and none that was planted as bad may be missing
-// from the list.
+// readme accounts once more, by the query of the README. Each Kafka record that the query lists has to be in the
+// dead-letter topic, or to repeat a decision that has its row. The list must have every planted bad record.
 func (o *outage) readme(ctx context.Context, ev conservation.Evidence) error {
 	text, err := os.ReadFile("README.md")
 	if err != nil {

@@ -40,7 +40,7 @@ func pourSample(ctx context.Context, p project, copies int, say func(string, ...
 		return err
 	}
 	account := conservation.Reconcile(ledger, evidence)
-	account.Invented = nil // what others poured is in the same places
+	account.Invented = nil // records that others sent are in the same places
 	fmt.Fprintf(out, "\n%s\nLook at it:\n%s", accountTable(account), whereToLook)
 	return account.Err()
 }

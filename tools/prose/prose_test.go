@@ -43,6 +43,8 @@ func TestMarkdown(t *testing.T) {
 		"there is no":            {"There is no row, and it is no longer asked.\n", nil},
 		"for the sake":           {"It stops for the sake of order.\n", []string{`1 banned phrase "for ...'s sake"`}},
 		"goes on":                {"The partition goes on.\n", []string{`1 banned phrase "goes on"`}},
+		"go on":                  {"All others go on.\n", []string{`1 banned phrase "goes on"`}},
+		"stand still":            {"They stand still.\n", []string{`1 banned phrase "stands"`}},
 		"stands":                 {"The row stands there.\n", []string{`1 banned phrase "stands"`}},
 		"stands for":             {"The star stands for all.\n", nil},
 		"of ours":                {"A header of ours is kept.\n", []string{`1 banned phrase "of ours"`}},

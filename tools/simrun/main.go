@@ -26,7 +26,7 @@ type config struct {
 	first, n uint64
 	chunk    uint64 // seeds that a process plays
 	procs    int
-	keep     bool // go on after a failure
+	keep     bool // continue after a failure
 	checks   int  // seeds to play again
 	every    time.Duration
 	deadline time.Duration // of one process
@@ -41,7 +41,7 @@ func main() {
 	flag.Uint64Var(&c.n, "n", 1000, "schedules")
 	flag.Uint64Var(&c.chunk, "chunk", 500, "schedules of one process")
 	flag.IntVar(&c.procs, "procs", 1, "processes side by side")
-	flag.BoolVar(&c.keep, "keep", false, "go on after a failure")
+	flag.BoolVar(&c.keep, "keep", false, "continue after a failure")
 	flag.IntVar(&c.checks, "checks", 8, "seeds that are played again, each alone in a process")
 	flag.DurationVar(&c.every, "every", time.Minute, "between two lines of progress")
 	flag.DurationVar(&c.deadline, "deadline", 20*time.Minute, "longest that one process may take")
@@ -204,8 +204,8 @@ func (k *campaign) process(ctx context.Context, args ...string) (string, error) 
 	return string(output), err
 }
 
-// again plays what failed, and some others, each alone in a process, and compares. What goes another way alone is played
-// once more behind the same schedules as in the run.
+// again plays failed seeds, and some others, each alone in a process, and compares. A seed that takes another turn alone
+// is played once more behind the same schedules as in the run.
 func (k *campaign) again(ctx context.Context) verdict {
 	seeds := make([]uint64, 0, len(k.traces))
 	for seed := range k.traces {

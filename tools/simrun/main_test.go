@@ -34,8 +34,8 @@ func script(t *testing.T, body string) string {
 	text := "#!/bin/bash\nfor a; do case $a in -sim.first=*) f=${a#*=};; -sim.schedules=*) n=${a#*=};; -sim.chance) c=1;; esac; done\n" +
 		"t() { echo \"seed $1 trace $2 order 00 $3\"; }\n" +
 		"end() { echo \"sim: {\\\"schedules\\\":$n,\\\"exact\\\":$n,\\\"virtual_seconds\\\":10,\\\"kills\\\":1,\\\"faults\\\":{\\\"kill\\\":2}}\"; }\n" + body
-	// A child that is forked while the file is open has it open until it becomes its program, and the file is busy that long
-	// (go.dev/issue/22315).
+	// A child that is forked while the file is open keeps it open until it becomes its program. The file is busy that
+	// long (go.dev/issue/22315).
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	if err := os.WriteFile(path, []byte(text), 0o700); err != nil { //nolint:gosec // a program

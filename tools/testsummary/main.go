@@ -1,9 +1,9 @@
 // Command testsummary turns the event stream of `go test -json` back into what
 // `go test` prints, and counts what ran.
 //
-// Each suite is one run: testsummary -suite fast -against "no container" reads the
-// stream from standard input, prints it as it comes, and appends one line to the
-// file of -to. It ends with 1 where anything failed, or where nothing ran at all.
+// Each suite is one run, as in testsummary -suite fast -against "no container". It
+// reads the stream from standard input, prints it as it comes, and appends one line
+// to the file of -to. It ends with 1 if anything failed, or if nothing ran at all.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 
 func main() {
 	suite := flag.String("suite", "", "name of the suite")
-	against := flag.String("against", "", "what the suite ran against")
+	against := flag.String("against", "", "the servers that the suite ran against")
 	to := flag.String("to", "", "file that the line of the summary is appended to")
 	flag.Parse()
 	if err := run(os.Stdin, os.Stdout, *suite, *against, *to); err != nil {

@@ -27,7 +27,7 @@ import (
 	policyvalidation "k8s.io/kubernetes/pkg/apis/policy/validation"
 )
 
-// What the API server would say: unknown and repeated fields, wrong types, then its validation after its defaults.
+// The API server would complain of unknown and repeated fields and wrong types, then validate after its defaults.
 func TestTheAPIServerTakesEveryObject(t *testing.T) {
 	t.Parallel()
 	for _, name := range cases {

@@ -162,7 +162,7 @@ func TestProbesAskWhatTheyShould(t *testing.T) {
 	})
 }
 
-// Who holds is not ready by design, so nothing may wait for all to be ready before it goes on.
+// A pod that holds is not ready by design, so nothing may wait until all are ready.
 func TestAHoldBlocksNeitherADrainNorTheNextRollout(t *testing.T) {
 	t.Parallel()
 	for _, name := range cases {
@@ -232,7 +232,7 @@ func TestTheSpoolHasAVolumeForEachPodOrIsOff(t *testing.T) {
 	}
 }
 
-// What cannot be changed on a workload that is there must not follow versions or values.
+// Fields that cannot be changed on an existing workload must not follow versions or values.
 func TestAnUpgradeChangesNothingThatCannotBeChanged(t *testing.T) {
 	t.Parallel()
 	fixed := func(objects map[string]rendered) map[string]string {

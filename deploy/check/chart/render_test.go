@@ -1,5 +1,5 @@
-// Package chart checks the Helm chart: by helm's own lint and rendering, by the validation of the Kubernetes API server,
-// by the definitions of the operators whose kinds it uses, and by what Docket needs of its pods.
+// Package chart checks the Helm chart. It uses helm's own lint and rendering, and the validation of the Kubernetes
+// API server. It knows the definitions of the operators whose kinds the chart uses, and Docket's needs of its pods.
 package chart
 
 import (
@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-var update = flag.Bool("update", false, "write testdata/*.golden.yaml anew")
+var update = flag.Bool("update", false, "write testdata/*.golden.yaml again")
 
 const dir = "../../../deploy/helm/docket"
 

@@ -1,5 +1,5 @@
-// Command chartfiles writes what the Helm chart has from elsewhere: values.schema.json, whose settings come from the
-// table that the programs parse, and copies of the alert rules and the dashboard, as a chart can only read its own files.
+// Command chartfiles writes the generated files of the Helm chart. The settings of values.schema.json come from the
+// table that the programs parse. The alert rules and the dashboard are copied, as a chart can only read its own files.
 package main
 
 import (
@@ -61,7 +61,7 @@ func render(root string) (map[string][]byte, error) {
 	return files, nil
 }
 
-// What the chart says by values of its own, and so refuses as a setting.
+// reserved are settings that the chart makes of its own values, and so refuses.
 var reserved = map[string]bool{
 	"DOCKET_KAFKA_BROKERS": true, "DOCKET_KAFKA_TLS": true, "DOCKET_KAFKA_TLS_CA": true, "DOCKET_KAFKA_TLS_CERT": true, "DOCKET_KAFKA_TLS_KEY": true,
 	"DOCKET_KAFKA_SASL_MECHANISM": true, "DOCKET_KAFKA_SASL_USERNAME": true, "DOCKET_SPOOL_DIR": true, "DOCKET_HTTP_ADDR": true, "DOCKET_SHUTDOWN_TIMEOUT": true,

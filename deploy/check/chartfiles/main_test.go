@@ -61,7 +61,7 @@ func TestEverySettingIsTakenByTheChartOrReserved(t *testing.T) {
 	}
 }
 
-// What a template sets by itself must be a setting that exists, or the programs refuse it.
+// A template may set only settings that exist, or the programs refuse them.
 func TestTheTemplatesNameSettingsThatExist(t *testing.T) {
 	t.Parallel()
 	names := map[string]bool{}

@@ -14,7 +14,7 @@ type row struct {
 // panel is one picture.
 type panel struct {
 	title   string
-	about   string // what is normal, and what to do where it is not
+	about   string // the normal value, and the remedy
 	kind    string // Grafana's name for the sort of panel
 	w, h    int    // of 24 columns; in rows of 30 pixels
 	queries []query
@@ -23,7 +23,7 @@ type panel struct {
 	mapped  []mapping
 	stacked bool
 	max     float64 // of the axis; 0: as it comes
-	text    string  // stat: what is shown, Grafana's textMode
+	text    string  // stat: Grafana's textMode
 	none    string  // shown where there is no data
 }
 

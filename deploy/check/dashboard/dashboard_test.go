@@ -151,7 +151,7 @@ func asked(expr string, known map[string]*metric) (names []string) {
 	return names
 }
 
-// unshown are those that no panel is about: what shows them better is beside them.
+// unshown are metrics without a panel, each with the metric that shows it better.
 var unshown = []string{
 	"docket_kafka_", "go_", "process_", "docket_desk_api_request_seconds",
 	"docket_postgres_pool_acquire_seconds_total", "docket_postgres_pool_acquires_total", "docket_postgres_pool_canceled_acquires_total",
@@ -234,8 +234,8 @@ func balanced(expr string) error {
 	return nil
 }
 
-// TestWhatShowsNothingWhereNothingHappenedIsQuiet: whoever asks all queries must not take that for a fault. A collector to which
-// nobody uploads is one that nothing happened to.
+// TestWhatShowsNothingWhereNothingHappenedIsQuiet checks that a query may be without data. A collector without uploads has
+// none.
 func TestWhatShowsNothingWhereNothingHappenedIsQuiet(t *testing.T) {
 	t.Parallel()
 	for _, r := range board() {

@@ -1,7 +1,7 @@
 // Command dashboard writes deploy/grafana/docket.json, the Grafana dashboard of Docket: go run ./deploy/check/dashboard.
 //
-// With -queries it prints what the panels ask instead, with every variable of Grafana replaced by a value, for scripts that put
-// each question to a real Prometheus; with -rules the same as recording rules, which promtool check rules parses.
+// With -queries it prints the queries of the panels instead, with a value for every variable of Grafana. Scripts put them to
+// a real Prometheus. With -rules it prints them as recording rules, which promtool check rules parses.
 package main
 
 import (
@@ -19,8 +19,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 	out := flags.String("o", "deploy/grafana/docket.json", "`file` to write")
 	queries := flags.Bool("queries", false, "print each query: panel, ref, expression and quiet (or nothing), separated by tabs")
 	rules := flags.Bool("rules", false, "print each query as a recording rule")
-	rate := flags.String("rate", "1m", "what $__rate_interval stands for, with -queries and -rules")
-	span := flags.String("range", "15m", "what $__range stands for, with -queries and -rules")
+	rate := flags.String("rate", "1m", "value of $__rate_interval, with -queries and -rules")
+	span := flags.String("range", "15m", "value of $__range, with -queries and -rules")
 	if err := flags.Parse(args); err != nil || flags.NArg() > 0 {
 		return 2
 	}

@@ -41,15 +41,14 @@ func quietly(all []query) []query {
 // lag is what the consumers are behind, by partition. An assignment moves, and its old series ends: there is one at a time.
 var lag = "max by (topic, partition) (" + of("consumer", "docket_consumer_lag"+selected) + ")"
 
-// What the time until a partition has caught up is told of: not of so few records, which are there at any moment, and never
-// beyond a week.
+// The time until a partition has caught up is shown only above so few records, which are normal, and up to a week.
 const (
 	fewRecords = "1000"
 	never      = "604800"
 )
 
-// catchUp is how long each partition needs until it has caught up, from the trend of ten minutes, or of three where that of ten
-// still shows what is over: a week where neither falls.
+// catchUp is the time until each partition has caught up. It uses the trend of ten minutes, or of three if that of ten still
+// shows an old rise. It is a week if neither falls.
 func catchUp() string {
 	trend := func(span string) string { return "deriv(" + lag + "[" + span + ":15s])" }
 	return "clamp_max((" + lag + " <= " + fewRecords + ") * 0 or " + lag + " / -(" + trend("10m") + " < 0 or " + trend("3m") + " < 0)" +

@@ -92,7 +92,7 @@ func open(program config.Program, reg *prometheus.Registry) (end func(), err err
 	return p.Close, nil
 }
 
-// note writes down what is in a registry: what is described, and what shows without having been.
+// note lists the metrics of a registry: described ones, and those that show without a description.
 func note(program string, reg *prometheus.Registry, all map[string]*metric) error {
 	descs := make(chan *prometheus.Desc)
 	go func() {

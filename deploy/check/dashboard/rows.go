@@ -17,7 +17,7 @@ func board() []row {
 	return []row{glance(), keepingUp(), homes(), health(), spoolAndParking(), latency(), collectorRow(), deskRow(), resources()}
 }
 
-// state is the reasons why anything stands still, or that there is no consumer, or else that all is well.
+// state has the reasons of all holds, or that there is no consumer, or else that all is well.
 func state() string {
 	holding := "docket_hold" + selected + " == 1"
 	return "max by (reason) (" + holding + ") or max by (reason) (docket_desk_hold" + selected + " > 0)" +
@@ -29,7 +29,7 @@ func glance() row {
 	return row{"At a glance", []panel{
 		{
 			title: "State", kind: "stat", w: 6, h: 5, text: "name", none: "no data",
-			about:   "Normal: ok. Otherwise the reasons why programs stand still, or no consumer. While Docket holds nothing is lost and nothing is committed; it goes on by itself once the reason is gone. /readyz and the log line say what to do; see docs/runbook.md.",
+			about:   "Normal: ok. Otherwise the reasons why programs hold, or no consumer. While Docket holds nothing is lost and nothing is committed; it resumes by itself once the reason is gone. /readyz and the log line say what to do; see docs/runbook.md.",
 			queries: []query{{expr: state(), legend: "{{reason}}"}}, steps: []step{{1, red}},
 		},
 		{
@@ -49,7 +49,7 @@ func glance() row {
 		},
 		{
 			title: "Decisions into homes", kind: "stat", w: 3, h: 5, unit: "cps", text: "value",
-			about:   "Decisions a second that got a home, whichever. Normal: what your OPAs decide. 0 with a lag means that something stands still.",
+			about:   "Decisions a second that got a home, whichever. Normal: what your OPAs decide. 0 with a lag means that something holds.",
 			queries: []query{{expr: "sum(" + rate("docket_records_total") + ")"}}, steps: []step{{0, blue}},
 		},
 		{
@@ -75,7 +75,7 @@ func keepingUp() row {
 		},
 		{
 			title: "Caught up in, by partition", kind: "timeseries", w: 12, h: 8, unit: "s", mapped: willNot,
-			about:   "From the trend of ten minutes, or three where that falls already; a week at most, which stands for never. Normal: 0. The slowest partition counts.",
+			about:   "From the trend of ten minutes, or three where that falls already; a week at most, which means never. Normal: 0. The slowest partition counts.",
 			queries: []query{{expr: catchUp(), legend: "{{topic}}/{{partition}}"}},
 		},
 		{
@@ -88,12 +88,12 @@ func keepingUp() row {
 		},
 		{
 			title: "Assigned partitions", kind: "timeseries", w: 8, h: 8, unit: "short", stacked: true,
-			about:   "Normal: spread evenly, the sum that of the topics' partitions. An instance with none stands by. Often changing: the group rebalances; look for instances that start anew.",
+			about:   "Normal: spread evenly, the sum that of the topics' partitions. An instance with none waits. Often changing: the group rebalances; look for instances that start again.",
 			queries: []query{{expr: named("docket_assigned_partitions" + selected), legend: "{{program}} {{instance}}"}},
 		},
 		{
 			title: "Oldest uncommitted, by partition", kind: "timeseries", w: 8, h: 8, unit: "s",
-			about:   "Age by the Kafka timestamp of the oldest record that was fetched and is not committed. Normal: seconds. A straight line upwards is a partition that stands still.",
+			about:   "Age by the Kafka timestamp of the oldest record that was fetched and is not committed. Normal: seconds. A straight line upwards is a partition that holds.",
 			queries: []query{{expr: "max by (topic, partition) (" + of("consumer", "docket_oldest_uncommitted_seconds"+selected) + ")", legend: "{{topic}}/{{partition}}"}},
 		},
 		{

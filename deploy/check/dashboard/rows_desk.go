@@ -90,7 +90,7 @@ func resources() row {
 		},
 		{
 			title: "Connections", kind: "timeseries", w: 6, h: 7, unit: "short",
-			about: "Of all pools together. Normal: idle above 0 at rest. Dialled anew all the time: the server or something between closes them.",
+			about: "Of all pools together. Normal: idle above 0 at rest. Dialled again all the time: the server or something between closes them.",
 			queries: []query{
 				{expr: "sum(docket_postgres_pool_acquired_connections" + selected + ")", legend: "in use"},
 				{expr: "sum(docket_postgres_pool_idle_connections" + selected + ")", legend: "idle"},

@@ -5,7 +5,7 @@ func health() row {
 	return row{"Is it healthy?", []panel{
 		{
 			title: "Holds", kind: "state-timeline", w: 24, h: 6, steps: []step{{1, red}},
-			about: "When anything stood still, by the reason; reasons that did not occur in the time shown are left out. Normal: none, green. A hold ends by itself once its reason is gone.",
+			about: "Holds over time, by the reason; reasons that did not occur in the time shown are left out. Normal: none, green. A hold ends by itself once its reason is gone.",
 			queries: []query{{
 				expr: "max by (reason) (docket_hold" + selected + ") and on (reason) (" + held + `) or (label_replace(vector(0), "reason", "none", "", "") unless on () (` + held + "))", legend: "{{reason}}",
 			}},

@@ -68,7 +68,7 @@ func Check(ctx context.Context, p Prometheus, d Dashboard, r Run) (Result, error
 	return result, errors.Join(wrong...)
 }
 
-// hasData: something that a panel can show. What is no number is drawn nowhere; +Inf is an answer.
+// hasData says whether a panel can show one of the values. Grafana does not draw NaN; +Inf is an answer.
 func hasData(series []Series) bool {
 	for _, s := range series {
 		for _, v := range s.Samples {

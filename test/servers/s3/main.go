@@ -3,7 +3,7 @@
 //
 //	s3 -port 127.0.0.1:9000 -access key -secret secret -sidecar metadata objects
 //
-// What is not set is as in versitygw's own program.
+// All other settings are those of versitygw's own program.
 package main
 
 import (
