@@ -59,12 +59,12 @@ func enter(ctx context.Context, book ledger.Intake, letters *letters, n int) err
 // desk fills the ledger and looks into it in every way that an operator has. Letters enter as the desk has them
 // enter: each partition of the dead-letter topic by itself.
 func (b *bench) desk(ctx context.Context) error {
-	db, err := postgres.Open(postgres.Config{URL: b.dsn, StoreTimeout: 10 * time.Minute}, zerolog.Nop())
+	db, err := postgres.OpenStore(postgres.Config{URL: b.dsn, StoreTimeout: 10 * time.Minute}, zerolog.Nop())
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	book, now := db.Ledger(), time.Now()
+	book, now := postgres.NewLedger(db.DB), time.Now()
 	letters := newLetters(b.Seed, now)
 	began := time.Now()
 	if err := enter(ctx, book, letters, b.N); err != nil {

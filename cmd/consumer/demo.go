@@ -152,12 +152,12 @@ func isTerminal(w io.Writer) bool {
 }
 
 func migrateDemo(ctx context.Context, databaseURL string) (err error) {
-	db, err := postgres.Open(postgres.Config{URL: databaseURL}, zerolog.Nop())
+	db, err := postgres.OpenStore(postgres.Config{URL: databaseURL}, zerolog.Nop())
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	_, err = db.Migrate(ctx)
+	_, err = postgres.NewSchema(db.DB).Migrate(ctx)
 	return err
 }
 

@@ -20,16 +20,16 @@ const (
 // MakePartitions makes the partitions that are missing from today, in UTC, to so many days ahead, from 0 to 366, and
 // says how many it made; another worker may be at the same work. Where the table's partitions are not Docket's, or there are
 // none, it does nothing.
-func (db *DB) MakePartitions(ctx context.Context, ahead int) (int, error) {
-	if db.closed.Load() {
-		return 0, errPoolClosed()
+func (s *Schema) MakePartitions(ctx context.Context, ahead int) (int, error) {
+	if err := s.db.Usable(); err != nil {
+		return 0, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, makeTimeout)
 	defer cancel()
 	sum := 0
 	for {
 		var made int
-		err := pgx.BeginTxFunc(ctx, db.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		err := pgx.BeginTxFunc(ctx, s.db.Pool(), pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 			var there bool
 			if err := tx.QueryRow(ctx, `SELECT to_regprocedure('decision_logs_make_partitions(int)') IS NOT NULL,
 				set_config('statement_timeout', $1, true)`, string(milliseconds(makeStatementTimeout))).Scan(&there, nil); err != nil || !there {
@@ -37,11 +37,11 @@ func (db *DB) MakePartitions(ctx context.Context, ahead int) (int, error) {
 			}
 			return tx.QueryRow(ctx, makeSQL, ahead).Scan(&made)
 		})
-		if s, ok := asServerError(err); ok && s.SQLState() == pgerrcode.UndefinedFunction {
+		if said, ok := asServerError(err); ok && said.SQLState() == pgerrcode.UndefinedFunction {
 			return sum, nil // it went between the two
 		}
 		if err != nil {
-			return sum, db.noted("make partitions", err)
+			return sum, s.db.noted("make partitions", err)
 		}
 		if sum += made; made == 0 {
 			return sum, nil

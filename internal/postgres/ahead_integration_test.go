@@ -19,9 +19,9 @@ import (
 	"docket/internal/testkit/pgtest"
 )
 
-func made(t testing.TB, db *postgres.DB, ahead int) int {
+func made(t testing.TB, db *postgres.Store, ahead int) int {
 	t.Helper()
-	n, err := db.MakePartitions(context.Background(), ahead)
+	n, err := postgres.NewSchema(db.DB).MakePartitions(context.Background(), ahead)
 	if err != nil {
 		t.Fatalf("make partitions: %v", err)
 	}
@@ -39,7 +39,7 @@ func TestPartitionsAreMadeOnceByWhoeverMayInsert(t *testing.T) {
 		db := open(t, worker, 0)
 		all.Go(func() {
 			for range 3 {
-				n, err := db.MakePartitions(context.Background(), 100)
+				n, err := postgres.NewSchema(db.DB).MakePartitions(context.Background(), 100)
 				if err != nil {
 					t.Errorf("make partitions: %v", err)
 				}
@@ -62,11 +62,11 @@ func TestPartitionsAreNotMadeForEverybody(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	reader := open(t, d.Role(t, "SELECT"), 0)
-	_, err := reader.MakePartitions(context.Background(), 30)
+	_, err := postgres.NewSchema(reader.DB).MakePartitions(context.Background(), 30)
 	wantCode(t, nil, err, "42501")
 	db := open(t, d.URL, 0)
 	for _, ahead := range []int{-1, 367, 1 << 30} {
-		_, err := db.MakePartitions(context.Background(), ahead)
+		_, err := postgres.NewSchema(db.DB).MakePartitions(context.Background(), ahead)
 		wantCode(t, nil, err, "22023")
 	}
 	same(t, made(t, open(t, pgtest.NewPlain(t).URL, 0), 7), 0)
@@ -122,7 +122,7 @@ func TestADefaultPartitionThatIsBusyIsAnErrorAndNoHarm(t *testing.T) {
 	db := open(t, d.URL, 0)
 	end := begun(t, d, `INSERT INTO decision_logs (decision_id, ts, raw, source_topic, source_partition, source_offset, source_index)
 		VALUES ('far', now() + interval '1 year', '{}', '', 0, 0, 0)`)
-	_, err := db.MakePartitions(context.Background(), 20)
+	_, err := postgres.NewSchema(db.DB).MakePartitions(context.Background(), 20)
 	wantCode(t, nil, err, "55P03")
 	store(t, db, row("a", day(0), `{}`))
 	end()
@@ -195,7 +195,7 @@ func TestWritersGoOnWhileTheTableIsMigrated(t *testing.T) {
 	stop := writers(t, d, 3)
 	wait(t, d, 300)
 	met := map[string]bool{}
-	err := postgres.Partition(context.Background(), open(t, d.URL, 0), 0, false, func(step string) error {
+	err := postgres.Partition(context.Background(), open(t, d.URL, 0).DB, 0, false, func(step string) error {
 		met[step] = true
 		wait(t, d, 100)
 		return nil

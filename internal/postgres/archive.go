@@ -20,8 +20,8 @@ type Archives struct {
 
 var _ archive.Table = (*Archives)(nil)
 
-// Archives gives the days of the table to be archived or restored.
-func (db *DB) Archives() *Archives { return &Archives{db: db, within: leavingTime} }
+// NewArchives gives the days of the table to be archived or restored.
+func NewArchives(db *DB) *Archives { return &Archives{db: db, within: leavingTime} }
 
 // ArchiveError says that it was archiving or restoring that failed, which needs more rights than storing.
 type ArchiveError struct{ Err error }
@@ -30,11 +30,22 @@ func (e *ArchiveError) Error() string { return e.Err.Error() }
 
 func (e *ArchiveError) Unwrap() error { return e.Err }
 
+// HintFor says what an operator can do about an error of this code, where that differs from [Hint].
+func (*ArchiveError) HintFor(code string) string {
+	if code == "42501" {
+		return archiveHint
+	}
+	return ""
+}
+
+// archiveHint is what helps where a day may not be taken out or put back.
+const archiveHint = "only the owner of decision_logs can archive and restore days: use a member of docket_migrate, with role = docket_migrate (docs/grants.sql)"
+
 func (a *Archives) failed(act string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &ArchiveError{a.db.where.clean(act, err)}
+	return &ArchiveError{a.db.Clean(act, err)}
 }
 
 // Name is the table's.
@@ -94,10 +105,10 @@ func (b bounds) overlaps(d archive.Day) bool {
 
 // connect makes a connection on which the table's schema is all that names are looked for in.
 func (a *Archives) connect(ctx context.Context) (*pgx.Conn, error) {
-	if a.db.closed.Load() {
-		return nil, errPoolClosed()
+	if err := a.db.Usable(); err != nil {
+		return nil, err
 	}
-	conn, err := pgx.ConnectConfig(ctx, a.db.where.now())
+	conn, err := pgx.ConnectConfig(ctx, a.db.ConnConfig())
 	if err != nil {
 		return nil, err
 	}
@@ -204,12 +215,12 @@ func strayDays(ctx context.Context, conn *pgx.Conn, before archive.Day) ([]archi
 
 // LeftOff says how many days an archive took out of the table and did not drop: it is under way, or was left off.
 func (r *Reader) LeftOff(ctx context.Context) (days int64, err error) {
-	if r.db.closed.Load() {
-		return 0, errPoolClosed()
+	if err := r.db.Usable(); err != nil {
+		return 0, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.db.timeout)
+	ctx, cancel := context.WithTimeout(ctx, r.db.Timeout())
 	defer cancel()
-	err = r.db.pool.QueryRow(ctx, leftOffSQL).Scan(&days)
+	err = r.db.Pool().QueryRow(ctx, leftOffSQL).Scan(&days)
 	return days, r.db.noted("look for days that an archive left off", err)
 }
 

@@ -88,7 +88,7 @@ func (d *archiveDay) mark(ctx context.Context) (mark pgtype.Timestamptz, err err
 // countUntil has decisions counted, as nobody else does it without a desk, until enough says so. It gives up where that takes longer
 // than it has patience, and the mark is held back or near the clock.
 func (d *archiveDay) countUntil(ctx context.Context, patience time.Duration, enough func(mark pgtype.Timestamptz) (bool, error)) (bool, error) {
-	r := d.of.db.Reader()
+	r := NewReader(d.of.db)
 	r.counts.ahead = d.of.ahead
 	var last pgtype.Timestamptz
 	for began := time.Now(); ; {

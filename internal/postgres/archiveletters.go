@@ -21,8 +21,8 @@ type LetterArchives struct{ a *Archives }
 
 var _ archive.LettersTable = (*LetterArchives)(nil)
 
-// LetterArchives gives the ledger of dead letters to be archived or restored.
-func (db *DB) LetterArchives() *LetterArchives { return &LetterArchives{db.Archives()} }
+// NewLetterArchives gives the ledger of dead letters to be archived or restored.
+func NewLetterArchives(db *DB) *LetterArchives { return &LetterArchives{NewArchives(db)} }
 
 // lettersColumns are what the line of a dead letter consists of. What it belongs to is in it whole, as another database numbers
 // its groups otherwise.
@@ -41,10 +41,6 @@ var lettersColumns = []archive.Column{
 }
 
 const (
-	// onlyCopySQL is what the ledger keeps until an archive has it; the index dead_letters_unarchived has the same words. The rest of what is
-	// RESOLVED is what dead_letters_remove takes.
-	onlyCopySQL = `d.state = 'RESOLVED' AND d.archived_in IS NULL AND d.changed_act <> 'stored' AND octet_length(d.value) > 0`
-
 	letterDaysSQL = `SELECT (d.changed_at AT TIME ZONE 'UTC')::date::timestamp AT TIME ZONE 'UTC', count(*), sum(octet_length(d.value))::int8 FROM dead_letters d
  WHERE ` + onlyCopySQL + ` AND d.changed_at < $1 GROUP BY 1 ORDER BY 1`
 	lettersWaitingSQL = `SELECT count(*) FROM dead_letters d WHERE ` + onlyCopySQL + ` AND d.changed_at >= $1 AND d.changed_at < $2`
@@ -175,7 +171,7 @@ func (d *letterDay) Note(ctx context.Context, in, by string, lines [][]byte) (no
 		ids[i], hashes[i] = letter.ID, hash[:]
 	}
 	err = durably(ctx, d.conn, pgx.TxOptions{}, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `SELECT set_config('docket.actor', $1, true)`, ledgerText(by)); err != nil {
+		if _, err := tx.Exec(ctx, `SELECT set_config('docket.actor', $1, true)`, validText(by)); err != nil {
 			return err
 		}
 		tag, err := tx.Exec(ctx, lettersNoteSQL, in, ids, hashes)
@@ -204,7 +200,7 @@ func (d *letterDay) Load(ctx context.Context, in, by string, columns []archive.C
 		if _, err := tx.Exec(ctx, lettersGroupsSQL, texts); err != nil {
 			return err
 		}
-		tag, err := tx.Exec(ctx, lettersLoadSQL, texts, ledgerText(by), in)
+		tag, err := tx.Exec(ctx, lettersLoadSQL, texts, validText(by), in)
 		if err != nil {
 			return err
 		}

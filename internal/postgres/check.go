@@ -35,17 +35,17 @@ type Check struct {
 
 const oldestServer = 130000
 
-// CheckSchema examines the database before it is gone live with, and changes nothing: server, table, columns, unique
+// Check examines the database before it is gone live with, and changes nothing: server, table, columns, unique
 // index, grants of the current role, durability, and whether a known-good row is taken. It stops where nothing further
-// can be said.
-func (db *DB) CheckSchema(ctx context.Context) []Check {
-	ctx, cancel := context.WithTimeout(ctx, 2*db.timeout)
+// can be said. probe asks whether the table takes a good row of that time.
+func (s *Schema) Check(ctx context.Context, probe func(ctx context.Context, at time.Time) error) []Check {
+	ctx, cancel := context.WithTimeout(ctx, 2*s.db.Timeout())
 	defer cancel()
-	cc := db.where.now()
+	cc := s.db.ConnConfig()
 	cc.ValidateConnect = nil // a read-only node is to be reported, not refused
 	conn, err := pgx.ConnectConfig(ctx, cc)
 	if err != nil {
-		return []Check{failed("connection", db.where.clean("connect", err))}
+		return []Check{failed("connection", s.db.Clean("connect", err))}
 	}
 	defer hangUp(ctx, conn.PgConn())
 
@@ -67,7 +67,7 @@ func (db *DB) CheckSchema(ctx context.Context) []Check {
 		}
 		checks = append(checks, c)
 	}
-	if err := db.Probe(ctx, time.Now()); err != nil {
+	if err := probe(ctx, time.Now()); err != nil {
 		return append(checks, failed("write", err))
 	}
 	return append(checks, Check{Name: "write", Detail: "a known-good row is taken"})
@@ -96,9 +96,9 @@ func checkReadOnly(ctx context.Context, conn *pgx.Conn) (Check, error) {
 	case err != nil:
 		return Check{}, err
 	case standby:
-		return Check{Name: "read_only", Level: Fail, Detail: "the node is a standby", Hint: hints["25006"]}, nil
+		return Check{Name: "read_only", Level: Fail, Detail: "the node is a standby", Hint: HintOf("25006")}, nil
 	case readOnly:
-		return Check{Name: "read_only", Level: Fail, Detail: "default_transaction_read_only is on", Hint: hints["25006"]}, nil
+		return Check{Name: "read_only", Level: Fail, Detail: "default_transaction_read_only is on", Hint: HintOf("25006")}, nil
 	}
 	return Check{Name: "read_only", Detail: "the node takes writes"}, nil
 }
@@ -131,7 +131,7 @@ func checkTable(ctx context.Context, conn *pgx.Conn) (Check, error) {
 		 WHERE c.oid = to_regclass('decision_logs')`).Scan(&kind, &persistence, &schema)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return Check{Name: name, Level: Fail, Detail: "there is no table decision_logs on the search_path", Hint: hints["42P01"]}, nil
+		return Check{Name: name, Level: Fail, Detail: "there is no table decision_logs on the search_path", Hint: HintOf("42P01")}, nil
 	case err != nil:
 		return Check{}, err
 	case kind != "r" && kind != "p":
@@ -214,7 +214,7 @@ func checkIdentity(ctx context.Context, conn *pgx.Conn) (Check, error) {
 	case err != nil:
 		return Check{}, err
 	case !there:
-		return Check{Name: "identity", Level: Fail, Detail: "there is no unique index on exactly (decision_id, ts)", Hint: hints["42P10"]}, nil
+		return Check{Name: "identity", Level: Fail, Detail: "there is no unique index on exactly (decision_id, ts)", Hint: HintOf("42P10")}, nil
 	}
 	return Check{Name: "identity", Detail: "(decision_id, ts) is unique"}, nil
 }

@@ -61,7 +61,7 @@ func TestCheckSchema(t *testing.T) {
 			t.Parallel()
 			d := pgtest.New(t)
 			d.Exec(t, c.sql)
-			checks := open(t, d.URL, 0).CheckSchema(context.Background())
+			checks := checked(open(t, d.URL, 0))
 			same(t, worst(checks), c.want)
 			for _, c := range checks {
 				if c.Detail == "" || (c.Level > postgres.OK && c.Hint == "") {
@@ -75,9 +75,9 @@ func TestCheckSchema(t *testing.T) {
 func TestCheckSchemaOfATableWithoutPartitions(t *testing.T) {
 	t.Parallel()
 	d := pgtest.NewPlain(t)
-	same(t, worst(open(t, d.URL, 0).CheckSchema(context.Background())), map[string]postgres.Level{"partitions": postgres.Warn})
+	same(t, worst(checked(open(t, d.URL, 0))), map[string]postgres.Level{"partitions": postgres.Warn})
 	d.Exec(t, `ALTER TABLE decision_logs SET UNLOGGED`)
-	same(t, worst(open(t, d.URL, 0).CheckSchema(context.Background())), map[string]postgres.Level{"table": postgres.Fail})
+	same(t, worst(checked(open(t, d.URL, 0))), map[string]postgres.Level{"table": postgres.Fail})
 }
 
 func TestCheckSchemaNamesGrants(t *testing.T) {
@@ -86,7 +86,7 @@ func TestCheckSchemaNamesGrants(t *testing.T) {
 		t.Run(grants, func(t *testing.T) {
 			t.Parallel()
 			d := pgtest.New(t)
-			for _, c := range open(t, d.Role(t, grants), 0).CheckSchema(context.Background()) {
+			for _, c := range checked(open(t, d.Role(t, grants), 0)) {
 				if c.Name == "grants" {
 					same(t, c.Detail, want)
 					return
@@ -102,12 +102,17 @@ func TestCheckSchema_ConfirmingTaken(t *testing.T) {
 	d := pgtest.New(t)
 	d.Exec(t, `DO $$ DECLARE f oid; BEGIN FOR f IN SELECT oid FROM pg_proc WHERE proname = 'pg_logical_emit_message' LOOP
 		EXECUTE 'REVOKE EXECUTE ON FUNCTION ' || f::regprocedure || ' FROM PUBLIC'; END LOOP; END $$`)
-	found := worst(open(t, d.Role(t, "SELECT, INSERT"), 0).CheckSchema(context.Background()))
+	found := worst(checked(open(t, d.Role(t, "SELECT, INSERT"), 0)))
 	same(t, []postgres.Level{found["grants"], found["write"]}, []postgres.Level{postgres.Fail, postgres.Fail})
 }
 
 func TestCheckSchemaOfADatabaseThatIsAway(t *testing.T) {
 	t.Parallel()
-	checks := open(t, "postgres://docket:secret@127.0.0.1:1/docket?sslmode=disable", 0).CheckSchema(context.Background())
+	checks := checked(open(t, "postgres://docket:secret@127.0.0.1:1/docket?sslmode=disable", 0))
 	same(t, worst(checks), map[string]postgres.Level{"connection": postgres.Fail})
+}
+
+// checked is what a check of the schema says, with the store's own probe.
+func checked(s *postgres.Store) []postgres.Check {
+	return postgres.NewSchema(s.DB).Check(context.Background(), s.Probe)
 }

@@ -33,7 +33,7 @@ func checkGrants(ctx context.Context, conn *pgx.Conn) (Check, error) {
 	}
 	switch {
 	case len(lacking) > 0:
-		return Check{Name: "grants", Level: Fail, Detail: "the role lacks " + strings.Join(lacking, " and "), Hint: hints["42501"]}, nil
+		return Check{Name: "grants", Level: Fail, Detail: "the role lacks " + strings.Join(lacking, " and "), Hint: HintOf("42501")}, nil
 	case !confirms:
 		return Check{Name: "grants", Level: Fail, Detail: "the role lacks EXECUTE on pg_logical_emit_message",
 			Hint: "with it Docket has a standby confirm the rows that are there already: GRANT EXECUTE on it to the role, as PUBLIC has it by default"}, nil
@@ -164,5 +164,5 @@ func checkLedger(ctx context.Context, conn *pgx.Conn) (Check, error) {
 	case !slices.ContainsFunc(has, func(of string) bool { return !selects(of) }):
 		return Check{Name: name, Detail: "the desk's tables are there, and the role may look into them"}, nil
 	}
-	return Check{Name: name, Level: Warn, Detail: "on the desk's tables the role lacks " + strings.Join(lacks, ", "), Hint: ledgerHints["42501"]}, nil
+	return Check{Name: name, Level: Warn, Detail: "on the desk's tables the role lacks " + strings.Join(lacks, ", "), Hint: GrantsHint()}, nil
 }

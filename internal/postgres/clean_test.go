@@ -74,23 +74,6 @@ func TestCleanKeepsWhatDecidesAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestACommitIsAmbiguousUnlessTheServerRefusedIt(t *testing.T) {
-	t.Parallel()
-	refusal, fatal := serverSays("23503"), serverSays("57P01")
-	fatal.SeverityUnlocalized = "FATAL"
-	pooler := &pgconn.PgError{Severity: "FATAL", Code: "08P01", Message: secret} // its own words, not a server's
-	for name, c := range map[string]struct {
-		err       error
-		ambiguous bool
-	}{
-		"refused": {refusal, false}, "fatal": {fatal, true}, "fatal of a pooler": {pooler, true}, "lost": {io.EOF, true}, "late": {context.DeadlineExceeded, true},
-	} {
-		if marked := lostCommit(c.err) != c.err; marked != c.ambiguous {
-			t.Errorf("%s: marked %v, want %v", name, marked, c.ambiguous)
-		}
-	}
-}
-
 func TestNamesAreHarmlessAndNeverVanish(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[string]string{

@@ -14,7 +14,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/rs/zerolog"
 
-	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
 )
 
@@ -63,14 +62,9 @@ type DB struct {
 	logger  zerolog.Logger
 	closed  atomic.Bool
 	full    atomic.Bool // the last write found the disk full
-	inserts atomic.Bool // the table takes no COPY
-	met     memory      // whose last batch met rows that were there
-	last    lastTaken   // what a probe resembles
 
 	witnesses witnesses // connections to ask on a second time
 }
-
-var _ pipeline.Store = (*DB)(nil)
 
 // ConfigError says that the connection string cannot be used. It never holds any of it.
 type ConfigError struct {
@@ -177,6 +171,38 @@ func complaint(dsn string, err error) string {
 	}
 	return "it is not of the form postgres://user:password@host:5432/database?sslmode=verify-full, or a setting in it has a value that there is not"
 }
+
+// Usable says whether the pool is open: its error has the code pool_closed.
+func (db *DB) Usable() error {
+	if db.closed.Load() {
+		return errPoolClosed()
+	}
+	return nil
+}
+
+// Pool is the pool of connections.
+func (db *DB) Pool() *pgxpool.Pool { return db.pool }
+
+// Timeout is the store timeout: the longest that one act may take in all.
+func (db *DB) Timeout() time.Duration { return db.timeout }
+
+// Logger is the log of what happens to the database.
+func (db *DB) Logger() *zerolog.Logger { return &db.logger }
+
+// ConnConfig is how to connect just now, for the caller to keep and change.
+func (db *DB) ConnConfig() *pgx.ConnConfig { return db.where.now() }
+
+// OneEditor is that of [Config].
+func (db *DB) OneEditor() bool { return db.where.cfg.OneEditor }
+
+// Clean makes err safe to show, as [clean] does, and knows what the server asked for when it was dialled.
+func (db *DB) Clean(act string, err error) error { return db.where.clean(act, err) }
+
+// FoundFull says whether the last write found the server's disk full.
+func (db *DB) FoundFull() bool { return db.full.Load() }
+
+// FoundRoom notes that a write found room on the server's disk.
+func (db *DB) FoundRoom() { db.full.Store(false) }
 
 // Close waits for what is under way, which is never longer than the store timeout, and closes all connections.
 // Afterwards everything fails with the code pool_closed.

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -12,9 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
-	"docket/internal/record/decision"
 )
 
 func TestAMalformedURLIsToldWithoutShowingIt(t *testing.T) {
@@ -89,90 +86,6 @@ func TestDefaultsAndOverrides(t *testing.T) {
 		if pc.ConnConfig.ValidateConnect == nil {
 			t.Error("a read-only node would be taken")
 		}
-	}
-}
-
-func TestAfterCloseEverythingSaysSo(t *testing.T) {
-	t.Parallel()
-	db, err := Open(Config{URL: "postgres://127.0.0.1:1/d"}, zerolog.Nop())
-	if err != nil {
-		t.Fatal(err)
-	}
-	db.Close()
-	rows := []pipeline.Row{{Log: &decision.Log{ID: "a"}}}
-	_, pooled := db.Store(t.Context(), rows, false)
-	_, fresh := db.Store(t.Context(), rows, true)
-	_, migrated := db.Migrate(t.Context())
-	for _, err := range []error{pooled, fresh, migrated, db.Probe(t.Context(), time.Now())} {
-		if got := errclass.Classify(err).Code; got != errclass.CodePoolClosed {
-			t.Errorf("%s: %v", got, err)
-		}
-	}
-}
-
-func TestASilentServerIsATimeout(t *testing.T) {
-	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0") // it accepts and never answers
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	db, err := Open(Config{URL: "postgres://docket@" + l.Addr().String() + "/docket?sslmode=disable", StoreTimeout: 200 * time.Millisecond}, zerolog.Nop())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(db.Close)
-	for _, fresh := range []bool{false, true} {
-		_, err := db.Store(t.Context(), []pipeline.Row{{Log: &decision.Log{ID: "a"}}}, fresh)
-		if got := errclass.Classify(err).Code; got != errclass.CodeTimeout {
-			t.Errorf("fresh %v: %s: %v", fresh, got, err)
-		}
-	}
-}
-
-func TestTheServersLimitsStayBelowOurs(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	var statement, lock, idle int
-	got := limits(remaining(ctx))
-	if _, err := fmt.Sscan(string(got[0])+" "+string(got[1])+" "+string(got[2]), &statement, &lock, &idle); err != nil {
-		t.Fatal(err)
-	}
-	if !(0 < lock && lock < statement && statement < 54_000-5_000 && idle <= 60_000) {
-		t.Fatalf("statement %d, lock %d, idle %d", statement, lock, idle)
-	}
-	over, cancel := context.WithTimeout(t.Context(), -time.Second)
-	defer cancel()
-	for _, l := range limits(remaining(over)) {
-		if string(l) != "1" { // 0 would be no limit at all
-			t.Errorf("after the deadline: %s", l)
-		}
-	}
-}
-
-func TestLimitsThatStandAreBelowWhatIsLeft(t *testing.T) {
-	t.Parallel()
-	if !(&transaction{}).outgrown(time.Hour) {
-		t.Error("a transaction without limits needs none")
-	}
-	kept := 0
-	for gone := time.Duration(0); gone <= time.Minute; gone += 100 * time.Millisecond {
-		left, set := time.Minute-gone, &transaction{left: time.Minute}
-		if set.outgrown(left) {
-			continue
-		}
-		kept++
-		var statement int64
-		if _, err := fmt.Sscan(string(limits(set.left)[0]), &statement); err != nil {
-			t.Fatal(err)
-		}
-		if statement >= left.Milliseconds() {
-			t.Errorf("a statement may take %d ms, and %v are left", statement, left)
-		}
-	}
-	if kept == 0 {
-		t.Error("limits are sent with each statement")
 	}
 }
 

@@ -59,12 +59,6 @@ func (t *transaction) copyIn(rows []pipeline.Row, at []int) (pgconn.CommandTag, 
 	return tag, nil
 }
 
-// stays says whether the connection is as good after err as it was.
-func stays(err error) bool {
-	s, ok := asServerError(err)
-	return ok && s.Severity() == "ERROR"
-}
-
 // lost gives the connection up: the driver closes it in the background, and has what still runs on the server
 // canceled. That the context is done is the reason for whatever the connection says.
 func (t *transaction) lost(err error) error {

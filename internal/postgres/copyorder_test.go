@@ -18,7 +18,7 @@ import (
 func TestNoRowIsSentBeforeTheServerAsksForRows(t *testing.T) {
 	t.Parallel()
 	heard, dialled := make(chan pgproto3.FrontendMessage, 1), false
-	db, err := Open(Config{
+	db, err := OpenStore(Config{
 		URL: "postgres://docket:docket@server/docket?sslmode=disable", StoreTimeout: 10 * time.Second,
 		Dialer: func(context.Context, string, string) (net.Conn, error) {
 			if dialled {

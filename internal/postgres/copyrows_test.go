@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"pgregory.net/rapid"
 
 	"docket/internal/consumer/pipeline"
@@ -189,7 +190,7 @@ func TestTheLineOfCOPYIsFoundInAnyLanguageAndNothingElse(t *testing.T) {
 	}
 	at := []int{5, 3}
 	for line, want := range map[int]int{0: -1, 1: 5, 2: 3, 3: -1} {
-		pg := serverSays("23514")
+		pg := &pgconn.PgError{Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: "23514"}
 		pg.Where = fmt.Sprintf("COPY decision_logs, line %d", line)
 		s, _ := asServerError(clean("act", located(pg, at)))
 		if row, ok := s.Row(); ok != (want >= 0) || ok && row != want {

@@ -18,8 +18,8 @@ import (
 func describe(err error) string {
 	var errno syscall.Errno
 	switch e := err.(type) {
-	case *ServerError, *AnswerError, *ConfigError, *ObstacleError, *noTLSError:
-		return e.Error()
+	case *ServerError, *AnswerError, *ConfigError, ownWords, *noTLSError:
+		return err.Error()
 	case *net.DNSError:
 		if e.IsNotFound {
 			return fmt.Sprintf("there is no host %q", e.Name)
@@ -96,45 +96,15 @@ var hints = map[string]string{
 	errclass.CodeAmbiguousCommit: "the answer to COMMIT was lost or carried a warning; storing again is safe. If it persists, check that the synchronous standby is connected",
 }
 
-// LedgerError says that it was the ledger which could not be read or written, and not decision_logs.
-type LedgerError struct{ Err error }
-
-func (e *LedgerError) Error() string { return e.Err.Error() }
-
-func (e *LedgerError) Unwrap() error { return e.Err }
-
-// ledgerHints are those that differ where it is the ledger that is asked.
-var ledgerHints = map[string]string{
-	"42501": "the role lacks a right on the ledger's tables: have their owner run docs/desk-grants.sql once, then GRANT docket_desk to this role (docket_desk_reader for reading only, docket_desk_admin to propose and approve edits, docket_desk_api for the login of the desk)",
-	"42P01": noLedger, "42703": noLedger, "42704": noLedger, "42883": noLedger,
-}
-
-const noLedger = "the ledger's tables are missing: run `docket migrate` with a role that may change the schema, or check search_path"
-
-// archiveHint is what helps where a day may not be taken out or put back.
-const archiveHint = "only the owner of decision_logs can archive and restore days: use a member of docket_migrate, with role = docket_migrate (docs/grants.sql)"
-
-// migrateHint is what helps where the schema is what may not be changed.
-const migrateHint = "the role may not change the schema: migrate with a role that owns the tables and may CREATE in the schema (with docs/grants.sql, a member of docket_migrate)"
-
 // Hint says what an operator can do about an error of this package, in one line; it is empty where there is nothing
-// particular to say.
+// particular to say. An error in err with a method HintFor, which is given the code, knows better than the code alone.
 func Hint(err error) string {
 	if err == nil {
 		return ""
 	}
-	if met := (*ObstacleError)(nil); errors.As(err, &met) {
-		return met.Error()
-	}
 	code := errclass.Classify(err).Code
-	if of := (*LedgerError)(nil); errors.As(err, &of) && ledgerHints[code] != "" {
-		return ledgerHints[code]
-	}
-	if of := (*MigrateError)(nil); errors.As(err, &of) && code == "42501" {
-		return migrateHint
-	}
-	if of := (*ArchiveError)(nil); errors.As(err, &of) && code == "42501" {
-		return archiveHint
+	if hint := closerHint(err, code); hint != "" {
+		return hint
 	}
 	if hint := tlsHint(err); code == errclass.CodeTLS && hint != "" {
 		return hint
@@ -147,3 +117,28 @@ func Hint(err error) string {
 	}
 	return hints[code]
 }
+
+// closerHint is what the innermost error of err says that knows more of the act than its code does.
+func closerHint(err error, code string) string {
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		if inner := e.Unwrap(); inner != nil {
+			if hint := closerHint(inner, code); hint != "" {
+				return hint
+			}
+		}
+	case interface{ Unwrap() []error }:
+		for _, inner := range e.Unwrap() {
+			if hint := closerHint(inner, code); hint != "" {
+				return hint
+			}
+		}
+	}
+	if of, ok := err.(interface{ HintFor(code string) string }); ok {
+		return of.HintFor(code)
+	}
+	return ""
+}
+
+// HintOf says what an operator can do about an error of this code, empty where there is nothing particular to say.
+func HintOf(code string) string { return hints[code] }

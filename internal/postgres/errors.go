@@ -30,6 +30,14 @@ type ServerError struct {
 	certless bool // the server asked for a certificate, and we have none that it would take
 }
 
+// newError is an error that a server would answer with, found out by ourselves.
+func newError(code, severity string) *ServerError {
+	return &ServerError{code: code, severity: severity}
+}
+
+// at notes the row that the server was at, see [ServerError.Row].
+func (e *ServerError) at(row int) { e.row, e.located = row, true }
+
 // SQLState is the five-character code.
 func (e *ServerError) SQLState() string { return e.code }
 
@@ -70,6 +78,12 @@ type AnswerError struct {
 }
 
 func (e *AnswerError) Error() string { return e.Problem }
+
+// ownWords is an error whose text is in words of our own and safe to show.
+type ownWords interface {
+	error
+	OwnWords()
+}
 
 // failure is what leaves the package: an act, and the causes that are safe to show and to decide by.
 type failure struct {
@@ -158,7 +172,7 @@ func safe(err error) (error, bool) { //nolint:revive // the error is what it is 
 			return alert, true
 		}
 		return err, true
-	case *ServerError, *AnswerError, *ConfigError, *ObstacleError, *noTLSError, *net.DNSError, syscall.Errno:
+	case *ServerError, *AnswerError, *ConfigError, ownWords, *noTLSError, *net.DNSError, syscall.Errno:
 		return err, true
 	case x509.UnknownAuthorityError, x509.HostnameError, x509.CertificateInvalidError, x509.SystemRootsError,
 		*tls.CertificateVerificationError, tls.RecordHeaderError, tls.AlertError:
@@ -175,6 +189,7 @@ func safe(err error) (error, bool) { //nolint:revive // the error is what it is 
 	return nil, false
 }
 
+// newServerError keeps of an answer what is safe to show.
 func newServerError(e *pgconn.PgError) *ServerError {
 	s := &ServerError{
 		code: e.Code, severity: e.SeverityUnlocalized,
@@ -208,6 +223,7 @@ func name(s string) string {
 	return s
 }
 
+// asServerError finds the server's answer in err, also where it is the driver's.
 func asServerError(err error) (*ServerError, bool) {
 	var s *ServerError
 	if errors.As(err, &s) {
@@ -220,6 +236,13 @@ func asServerError(err error) (*ServerError, bool) {
 	return nil, false
 }
 
+// errPoolClosed is the error of a pool that was closed.
 func errPoolClosed() error {
 	return errclass.As(&AnswerError{Problem: "the pool is closed"}, errclass.CodePoolClosed)
+}
+
+// stays says whether the connection is as good after err as it was.
+func stays(err error) bool {
+	s, ok := asServerError(err)
+	return ok && s.Severity() == "ERROR"
 }

@@ -10,12 +10,12 @@ import (
 // Partition makes the table one of partitions, as the migration does, or takes it back. small is the number of rows up to
 // which one transaction does it; after each step done is called, and its error ends all there, as a kill would.
 func Partition(ctx context.Context, db *DB, small int, back bool, done func(step string) error) error {
-	conn, err := pgx.ConnectConfig(ctx, db.where.now())
+	conn, err := pgx.ConnectConfig(ctx, db.ConnConfig())
 	if err != nil {
 		return err
 	}
 	defer hangUp(ctx, conn.PgConn())
-	p := &partitioner{conn: conn, log: db.logger, small: small, moves: small, tries: 100, pause: 10 * time.Millisecond, step: done}
+	p := &partitioner{conn: conn, log: *db.Logger(), small: small, moves: small, tries: 100, pause: 10 * time.Millisecond, step: done}
 	if back {
 		return p.down(ctx)
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // code stores rows and wants an error with this code.
-func code(t testing.TB, db *postgres.DB, want string, rows ...pipeline.Row) error {
+func code(t testing.TB, db *postgres.Store, want string, rows ...pipeline.Row) error {
 	t.Helper()
 	out, err := db.Store(context.Background(), rows, false)
 	return wantCode(t, out, err, want)

@@ -132,7 +132,7 @@ func TestForeignRecord_InsteadOf(t *testing.T) {
 			}
 			same(t, d.Count(t), 0)
 			levels := map[string]postgres.Level{}
-			for _, check := range db.CheckSchema(t.Context()) {
+			for _, check := range postgres.NewSchema(db.DB).Check(t.Context(), db.Probe) {
 				levels[check.Name] = check.Level
 			}
 			same(t, []postgres.Level{levels["table"], levels["identity"], levels["write"]}, []postgres.Level{postgres.Warn, postgres.Fail, postgres.Fail})

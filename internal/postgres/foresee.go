@@ -20,13 +20,13 @@ import (
 //
 // The server evaluates the expression of the constraint over the columns that it refers to, and no other column is
 // sent, in a transaction that can write nothing. Which text it has is asked each time, so none is ever out of date.
-func (db *DB) Foresee(ctx context.Context, rows []pipeline.Row, constraint string) (refused []int, err error) {
+func (st *Store) Foresee(ctx context.Context, rows []pipeline.Row, constraint string) (refused []int, err error) {
 	if len(rows) == 0 || constraint == "" {
 		return nil, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, db.timeout/4) // it is no more than a hint
+	ctx, cancel := context.WithTimeout(ctx, st.Timeout()/4) // it is no more than a hint
 	defer cancel()
-	err = db.connected(ctx, false, func(ctx context.Context, pg *pgconn.PgConn) error {
+	err = st.connected(ctx, false, func(ctx context.Context, pg *pgconn.PgConn) error {
 		return transact(ctx, pg, func(t *transaction) (err error) {
 			refused, err = foresee(t, rows, constraint)
 			if err == nil {

@@ -17,7 +17,7 @@ func located(err error, at []int) error {
 	}
 	s := newServerError(pg)
 	if line := copyLine(pg.Where); line >= 1 && line <= len(at) {
-		s.row, s.located = at[line-1], true
+		s.at(at[line-1])
 	}
 	return s
 }

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"maps"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -195,23 +194,6 @@ func indexDays(ctx context.Context, on daily, known summarized) (made int64, err
 		made++
 	}
 	return made, nil
-}
-
-// longestIndexing is how long days are indexed in one go: what waits for a transaction that is open for longer is given up, and made anew later.
-const longestIndexing = time.Hour
-
-// Index makes what searches go by on days that are over, where this role owns them, and says how many indexes that were. It is cheap
-// where they have it.
-func (r *Reader) Index(ctx context.Context) (int64, error) {
-	if r.db.closed.Load() {
-		return 0, errPoolClosed()
-	}
-	ctx, cancel := context.WithTimeout(ctx, longestIndexing)
-	defer cancel()
-	r.days.Lock()
-	defer r.days.Unlock()
-	made, err := indexDays(ctx, r.db.pool, r.days.summarized)
-	return made, r.db.noted("index days that are over", err)
 }
 
 // indexEach makes one index on the tables that lack it.

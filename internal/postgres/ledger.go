@@ -17,8 +17,8 @@ type Ledger struct {
 	most   int // letters that a client brings in an hour; 0: any number
 }
 
-// Ledger gives the ledger in this database, in the schema of decision_logs.
-func (db *DB) Ledger() *Ledger { return &Ledger{db: db, few: fewRead} }
+// NewLedger gives the ledger in a database, in the schema of decision_logs.
+func NewLedger(db *DB) *Ledger { return &Ledger{db: db, few: fewRead} }
 
 // Bounded has it take no more than that many letters of a client in an hour; 0: any number.
 func (l *Ledger) Bounded(most int) *Ledger {
@@ -49,14 +49,14 @@ func (l *Ledger) look(ctx context.Context, act string, do func(ctx context.Conte
 }
 
 func (l *Ledger) withinOf(ctx context.Context, act string, options pgx.TxOptions, do func(ctx context.Context, tx pgx.Tx) error) error {
-	ctx, cancel := context.WithTimeout(ctx, l.db.timeout)
+	ctx, cancel := context.WithTimeout(ctx, l.db.Timeout())
 	defer cancel()
 	for try := 1; ; try++ {
 		var own error // of do, and none of the database's
-		err := l.db.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
+		err := l.db.Pool().AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
 			return durably(ctx, conn.Conn(), options, func(tx pgx.Tx) error {
 				own = nil
-				if _, err := tx.Exec(ctx, "SELECT set_config('statement_timeout', $1, true)", string(milliseconds(l.db.timeout*4/5))); err != nil {
+				if _, err := tx.Exec(ctx, "SELECT set_config('statement_timeout', $1, true)", string(milliseconds(l.db.Timeout()*4/5))); err != nil {
 					return err
 				}
 				err := do(ctx, tx)

@@ -36,7 +36,7 @@ type deskDB struct {
 func newDesk(t testing.TB) *deskDB {
 	t.Helper()
 	d := &deskDB{DB: pgtest.New(t), t: t}
-	d.Ledger = open(t, d.URL, 0).Ledger()
+	d.Ledger = postgres.NewLedger(open(t, d.URL, 0).DB)
 	d.keep("-2 hours")
 	d.fourEyes(false)
 	return d

@@ -33,7 +33,7 @@ func newHand(t *testing.T) *hand {
 	login, _ := granted(t, h.DB)
 	u, err := url.Parse(login)
 	check(t, err)
-	h.role, h.conn, h.book = u.User.Username(), pgxConnect(t, login), open(t, login, 0).Ledger()
+	h.role, h.conn, h.book = u.User.Username(), pgxConnect(t, login), postgres.NewLedger(open(t, login, 0).DB)
 	return h
 }
 

@@ -72,7 +72,7 @@ func (l *Ledger) Remembered(ctx context.Context, name string) (text string, at t
 func (l *Ledger) Remember(ctx context.Context, name, text string) error {
 	return l.within(ctx, "write a note", pgx.ReadWrite, func(ctx context.Context, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `INSERT INTO dead_letter_notes (name, text) VALUES ($1::text, $2::text)
-			ON CONFLICT (name) DO UPDATE SET text = EXCLUDED.text, at = clock_timestamp()`, name, ledgerText(text))
+			ON CONFLICT (name) DO UPDATE SET text = EXCLUDED.text, at = clock_timestamp()`, name, validText(text))
 		return err
 	})
 }

@@ -18,7 +18,7 @@ import (
 // editing is a ledger beside a table, and a letter whose retry is published.
 type editing struct {
 	*deskDB
-	db *postgres.DB
+	db *postgres.Store
 }
 
 func newEditing(t *testing.T) *editing {
@@ -270,7 +270,7 @@ func TestEdited_Rights(t *testing.T) {
 			`INSERT INTO dead_letter_edits (outbox_id, audit_id) VALUES (1, 1)`, `SELECT dead_letters_edit_of('x')`)
 	}
 	refused(t, readerURL, mark)
-	marked, missing, err := open(t, deskURL, 0).Ledger().MarkEdited(t.Context(), s.ID, namesOf(t, said("x")))
+	marked, missing, err := postgres.NewLedger(open(t, deskURL, 0).DB).MarkEdited(t.Context(), s.ID, namesOf(t, said("x")))
 	if marked != 1 || missing != 0 || err != nil {
 		t.Fatal(marked, missing, err)
 	}
@@ -288,7 +288,7 @@ func TestEdited_Migration(t *testing.T) {
 	e.put(unedited.ID, 72)
 	e.rowsAt(said("x"), original, 70)
 	e.ended(s)
-	if _, err := e.db.Migrate(t.Context()); err != nil {
+	if _, err := postgres.NewSchema(e.db.DB).Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	same(t, e.text(`SELECT count(*)::text FROM dead_letter_edits`), "1")

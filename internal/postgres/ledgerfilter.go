@@ -1,18 +1,11 @@
 package postgres
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
 	"docket/internal/desk/ledger"
 )
-
-// arg appends an argument and gives its place, as in $3.
-func arg(args *[]any, value any) string {
-	*args = append(*args, value)
-	return fmt.Sprintf("$%d", len(*args))
-}
 
 // filterSQL is the condition under which dead_letters d is one that f chooses, whatever its state.
 func filterSQL(f ledger.Filter, args *[]any) string {
@@ -30,13 +23,13 @@ func filterSQL(f ledger.Filter, args *[]any) string {
 func groupSQL(f ledger.Filter, args *[]any) string {
 	var of []string
 	if f.Fingerprint != "" {
-		of = append(of, "starts_with(g.fingerprint, "+arg(args, ledgerText(strings.ToLower(f.Fingerprint)))+"::text)")
+		of = append(of, "starts_with(g.fingerprint, "+arg(args, validText(strings.ToLower(f.Fingerprint)))+"::text)")
 	}
 	if f.Kind != "" {
-		of = append(of, "g.kind = "+arg(args, ledgerText(string(f.Kind)))+"::text")
+		of = append(of, "g.kind = "+arg(args, validText(string(f.Kind)))+"::text")
 	}
 	if f.Code != "" {
-		of = append(of, "g.code = "+arg(args, ledgerText(f.Code))+"::text")
+		of = append(of, "g.code = "+arg(args, validText(f.Code))+"::text")
 	}
 	return strings.Join(of, " AND ")
 }
@@ -57,7 +50,7 @@ func rangeSQL(f ledger.Filter, args *[]any) string {
 func originSQL(alias string, f ledger.Filter, args *[]any) string {
 	var of []string
 	if f.Topic != "" {
-		of = append(of, alias+".origin_topic = "+arg(args, ledgerText(f.Topic))+"::text")
+		of = append(of, alias+".origin_topic = "+arg(args, validText(f.Topic))+"::text")
 	}
 	if f.Partition != nil {
 		of = append(of, alias+".origin_partition = "+arg(args, *f.Partition)+"::int")

@@ -66,7 +66,7 @@ func TestRolesOfTheDeskCanDoTheirWorkAndNothingElse(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	deskURL, readerURL := granted(t, db)
-	l := open(t, deskURL, 0).Ledger()
+	l := postgres.NewLedger(open(t, deskURL, 0).DB)
 	ctx := t.Context()
 	must := func(what string, err error) {
 		t.Helper()
@@ -123,7 +123,7 @@ func TestRolesOfTheDeskCanDoTheirWorkAndNothingElse(t *testing.T) {
 	must("probe", open(t, deskURL, 0).Probe(ctx, time.Now()))
 
 	for _, url := range []string{deskURL, readerURL} {
-		looks(t, open(t, url, 0).Ledger())
+		looks(t, postgres.NewLedger(open(t, url, 0).DB))
 	}
 	const forge = `INSERT INTO dead_letter_audit (dead_letter_id, act, actor, why, attempts) VALUES ('x', 'closed', 'somebody else', '', 0)`
 	refused(t, deskURL, forge, `UPDATE dead_letter_audit SET actor = 'x'`, `DELETE FROM dead_letter_audit`, `TRUNCATE dead_letters`, `DROP TABLE dead_letters`,
@@ -214,7 +214,7 @@ func TestNobodyHasTheTriggersWriteTheAuditForHim(t *testing.T) {
 // TestARoleWithoutRightsOnTheLedgerIsToldOfThose, and not of decision_logs, which it may have all of.
 func TestARoleWithoutRightsOnTheLedgerIsToldOfThose(t *testing.T) {
 	t.Parallel()
-	_, err := open(t, pgtest.New(t).Role(t, "SELECT, INSERT"), 0).Ledger().Groups(t.Context(), ledger.Filter{})
+	_, err := postgres.NewLedger(open(t, pgtest.New(t).Role(t, "SELECT, INSERT"), 0).DB).Groups(t.Context(), ledger.Filter{})
 	wantCode(t, nil, err, "42501")
 	if hint := postgres.Hint(err); !strings.Contains(hint, "docs/desk-grants.sql") {
 		t.Fatalf("hint %q", hint)

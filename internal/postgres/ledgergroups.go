@@ -63,7 +63,7 @@ func (l *Ledger) grouped(ctx context.Context, tx pgx.Tx, letters []entering) (ma
 	for fingerprint, letter := range missing {
 		c := letter.Cause
 		for i, text := range []string{fingerprint, string(c.Kind), c.Code, c.Table, c.Column, c.Constraint, c.Message} {
-			columns[i] = append(columns[i], ledgerText(text))
+			columns[i] = append(columns[i], validText(text))
 		}
 	}
 	made, err := l.makeGroups(ctx, tx, columns, missing, ids)

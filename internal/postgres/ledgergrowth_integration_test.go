@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"docket/internal/desk/ledger"
+	"docket/internal/postgres"
 	"docket/internal/record/envelope"
 	"docket/migrations"
 )
@@ -318,11 +319,11 @@ func TestBounded_MigrationGrants(t *testing.T) {
 	d.Exec(t, `GRANT SELECT, INSERT, UPDATE ON dead_letters, dead_letter_groups, dead_letter_outbox, dead_letter_decisions TO `+name(desk)+`; GRANT SELECT ON dead_letter_audit TO `+name(desk)+`;
 		GRANT SELECT ON dead_letters TO `+name(reader))
 	d.Exec(t, up)
-	l := open(t, desk, 0).Ledger().Bounded(1)
+	l := postgres.NewLedger(open(t, desk, 0).DB).Bounded(1)
 	if n, err := l.Enter(t.Context(), ofMany("a", 1, 3), atMost, ann); err != nil || n.Left != 2 {
 		t.Fatal(n, err)
 	}
-	r := open(t, reader, 0).Ledger()
+	r := postgres.NewLedger(open(t, reader, 0).DB)
 	if all, err := r.Surplus(t.Context(), true, 10); err != nil || len(all) != 1 {
 		t.Fatal(all, err)
 	}
@@ -336,7 +337,7 @@ func TestBounded_FormerDesk(t *testing.T) {
 	t.Parallel()
 	d, nextHour := bounded(t, 1)
 	d.enter(ofMany("a", 1, 4)...)
-	former := open(t, d.URL, 0).Ledger() // it calls none of the functions
+	former := postgres.NewLedger(open(t, d.URL, 0).DB) // it calls none of the functions
 	if n, err := former.Enter(t.Context(), ofMany("a", 3, 4), atMost, ann); err != nil || n.New != 4 || n.Left != 0 {
 		t.Fatal(n, err)
 	}

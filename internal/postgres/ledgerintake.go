@@ -181,7 +181,7 @@ func insertHeld(ctx context.Context, tx pgx.Tx, letters []entering) error {
 		n := len(e.Held)
 		places, ids, times := make([]int32, n), make([]string, n), make([]*time.Time, n)
 		for j, h := range e.Held {
-			places[j], ids[j], times[j] = int32(h.Place), ledgerText(h.ID), timeOrNull(h.Time) //nolint:gosec // below decision.MaxDecisions
+			places[j], ids[j], times[j] = int32(h.Place), validText(h.ID), timeOrNull(h.Time) //nolint:gosec // below decision.MaxDecisions
 		}
 		if _, err := tx.Exec(ctx, heldSQL, e.ID, e.Refused, places, ids, times); err != nil {
 			return err
@@ -213,13 +213,13 @@ func letterColumns(letters []entering, groups map[string]int32, by ledger.Actor)
 	)
 	for i := range letters {
 		e := &letters[i]
-		id[i], path[i], message[i], parent[i] = e.ID, ledgerPath(e.Path), ledgerText(e.Cause.Message), e.parent
-		originTopic[i], originPartition[i], originOffset[i] = ledgerText(e.Origin.Topic), e.Origin.Partition, e.Origin.Offset
+		id[i], path[i], message[i], parent[i] = e.ID, ledgerPath(e.Path), validText(e.Cause.Message), e.parent
+		originTopic[i], originPartition[i], originOffset[i] = validText(e.Origin.Topic), e.Origin.Partition, e.Origin.Offset
 		foundTopic[i], foundPartition[i], foundOffset[i], found[i] = e.Found.Topic, e.Found.Partition, e.Found.Offset, ledgerTime(e.Found.Stamp)
 		group[i], key[i], value[i], first[i], last[i] = groups[e.fingerprint], e.Key, e.Value, ledgerTime(e.FirstFailedAt), ledgerTime(e.FailedAt)
 		appended[i], decided[i] = timeOrNull(e.Origin.Timestamp), timeOrNull(e.DecisionTime)
 		if e.DecisionID != "" {
-			decisionID[i] = new(ledgerText(e.DecisionID))
+			decisionID[i] = new(validText(e.DecisionID))
 		}
 		if e.Origin.Index != envelope.NoIndex {
 			originIndex[i] = new(int32(e.Origin.Index)) //nolint:gosec // at most decision.MaxDecisions
@@ -236,7 +236,7 @@ func letterColumns(letters []entering, groups map[string]int32, by ledger.Actor)
 	return []any{
 		pgx.QueryExecModeDescribeExec, // the types are asked for, so that bytes travel as bytes and not as hex
 		id, group, path, decisionID, decided, originTopic, originPartition, originOffset, originIndex, appended,
-		foundTopic, foundPartition, foundOffset, found, key, value, headers, message, first, last, ledgerText(by.Name), why, parent,
+		foundTopic, foundPartition, foundOffset, found, key, value, headers, message, first, last, validText(by.Name), why, parent,
 	}, nil
 }
 
@@ -246,5 +246,5 @@ func failedWith(c envelope.Cause) string {
 	if c.Constraint != "" {
 		line += " " + c.Constraint
 	}
-	return ledgerText(line)
+	return validText(line)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"docket/internal/desk/ledger"
+	"docket/internal/postgres"
 	"docket/migrations"
 )
 
@@ -56,7 +57,7 @@ func TestTheLedgersTablesGoAndComeBack(t *testing.T) {
 		t.Fatalf("%d things are left behind", n)
 	}
 	d.Exec(t, up)
-	d.Ledger = open(t, d.URL, 0).Ledger()
+	d.Ledger = postgres.NewLedger(open(t, d.URL, 0).DB)
 	if n := d.enter(letter(1, one)); n.New != 1 {
 		t.Fatalf("%+v", n)
 	}
@@ -72,7 +73,7 @@ func TestADeskNeedsNoRightToWriteTheAudit(t *testing.T) {
 		GRANT SELECT ON dead_letter_audit, dead_letter_moves TO `+role+`;
 		GRANT EXECUTE ON FUNCTION dead_letters_remove(timestamptz, int, text, text), dead_letters_compact() TO `+role)
 	whole := d.Ledger
-	d.Ledger = open(t, url, 0).Ledger()
+	d.Ledger = postgres.NewLedger(open(t, url, 0).DB)
 	l, m := letter(1, one), letter(2, two)
 	d.enter(l, m)
 	s := d.put(l.ID, 500)

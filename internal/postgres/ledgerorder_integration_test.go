@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"docket/internal/desk/ledger"
+	"docket/internal/postgres"
 )
 
 // ofOneKey are so many retries of one key, in the order in which they were asked for.
@@ -52,7 +53,7 @@ func TestClaim_OneMoment(t *testing.T) {
 	d.Exec(t, `CREATE FUNCTION slow(letter text) RETURNS boolean LANGUAGE plpgsql VOLATILE AS
 		$$ BEGIN IF letter = '`+ids[1]+`' THEN PERFORM pg_sleep(3); END IF; RETURN true; END $$`)
 	d.Exec(t, `ALTER TABLE dead_letter_outbox ENABLE ROW LEVEL SECURITY; CREATE POLICY slow ON dead_letter_outbox USING (slow(dead_letter_id))`)
-	sent, err := open(t, as, time.Minute).Ledger().Claim(t.Context(), "other", 10, time.Minute)
+	sent, err := postgres.NewLedger(open(t, as, time.Minute).DB).Claim(t.Context(), "other", 10, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}

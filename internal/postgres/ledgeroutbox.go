@@ -56,7 +56,7 @@ func (l *Ledger) Claim(ctx context.Context, holder string, n int, lease time.Dur
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1::bigint)`, int64(claimLock)); err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, claimSQL, ledgerText(holder), lease, n, claimedBytes)
+		rows, err := tx.Query(ctx, claimSQL, validText(holder), lease, n, claimedBytes)
 		if err != nil {
 			return err
 		}
@@ -157,7 +157,7 @@ func (l *Ledger) Unpublished(ctx context.Context, holder string, id int64, code 
 	if holder == "" {
 		return errNobody
 	}
-	holder, code = ledgerText(holder), ledgerText(code)
+	holder, code = validText(holder), validText(code)
 	return l.within(ctx, "note an unpublished retry", pgx.ReadWrite, func(ctx context.Context, tx pgx.Tx) error {
 		// A claim that only waited for this row would take those behind it, which it found before.
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock_shared($1::bigint)`, int64(claimLock)); err != nil {

@@ -53,7 +53,7 @@ func (o *office) person(t *testing.T, roles ...string) person {
 	o.Exec(t, `CREATE ROLE `+login+` IN ROLE `+strings.Join(in, ", "))
 	t.Cleanup(func() { o.Exec(t, `DROP OWNED BY `+login+`; DROP ROLE `+login) })
 	url := as(t, o.DB, login)
-	return person{open(t, url, 0).Ledger(), login, pgxConnect(t, url)}
+	return person{postgres.NewLedger(open(t, url, 0).DB), login, pgxConnect(t, url)}
 }
 
 // does runs a statement, and wants a code; none: that it works.
@@ -400,10 +400,10 @@ func TestFourEyes_SwitchedByMigrate(t *testing.T) {
 	l := o.entered(1)
 	migrate := func(one bool) {
 		t.Helper()
-		db, err := postgres.Open(postgres.Config{URL: o.URL, OneEditor: one}, zerolog.Nop())
+		db, err := postgres.OpenStore(postgres.Config{URL: o.URL, OneEditor: one}, zerolog.Nop())
 		check(t, err)
 		defer db.Close()
-		_, err = db.Migrate(t.Context())
+		_, err = postgres.NewSchema(db.DB).Migrate(t.Context())
 		check(t, err)
 	}
 	migrate(true)

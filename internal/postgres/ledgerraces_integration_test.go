@@ -23,7 +23,7 @@ func (d *deskDB) desks(n int) []*postgres.Ledger {
 	d.t.Helper()
 	var all []*postgres.Ledger
 	for range n {
-		all = append(all, open(d.t, d.URL, 0).Ledger())
+		all = append(all, postgres.NewLedger(open(d.t, d.URL, 0).DB))
 	}
 	return all
 }

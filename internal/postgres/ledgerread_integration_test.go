@@ -40,7 +40,7 @@ const modelledGroups = 9
 func newModelled(t testing.TB, n int, seed uint64) *modelled {
 	t.Helper()
 	d := pgtest.New(t)
-	m := &modelled{Ledger: open(t, d.URL, 20*time.Second).Ledger(), db: d, first: map[string]time.Time{}, groups: map[string]envelope.Cause{}, few: 1 << 30}
+	m := &modelled{Ledger: postgres.NewLedger(open(t, d.URL, 20*time.Second).DB), db: d, first: map[string]time.Time{}, groups: map[string]envelope.Cause{}, few: 1 << 30}
 	random := rand.New(rand.NewPCG(seed, 1))
 	var fingerprints []string
 	kinds := []envelope.Kind{envelope.Decode, envelope.Data, envelope.Data, envelope.Conflict, envelope.Transient}
@@ -348,7 +348,7 @@ func (m *modelled) seeReport(t testing.TB) {
 
 func TestAPageThatIsNoneOrAFilterThatMakesNoSenseIsSaidSo(t *testing.T) {
 	t.Parallel()
-	l := open(t, "postgres://127.0.0.1:1/none", 0).Ledger()
+	l := postgres.NewLedger(open(t, "postgres://127.0.0.1:1/none", 0).DB)
 	for _, after := range []string{"x", "!", "AAAA", "MQ", "enohIGFh", "enp6enp6enp6enp6IGFh", strings.Repeat("A", 1000)} {
 		if _, err := l.List(t.Context(), ledger.Filter{}, ledger.Page{After: after}); !errors.Is(err, ledger.ErrBadPage) {
 			t.Errorf("%q: %v", after, err)

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -12,7 +11,7 @@ const ledgerPathBytes = 1024
 
 // ledgerPath is the path as the ledger has it.
 func ledgerPath(path string) string {
-	path = ledgerText(path)
+	path = validText(path)
 	if len(path) <= ledgerPathBytes {
 		return path
 	}
@@ -21,11 +20,6 @@ func ledgerPath(path string) string {
 		path = path[:len(path)-1]
 	}
 	return path
-}
-
-// ledgerText is s as Postgres's text can hold it.
-func ledgerText(s string) string {
-	return strings.ReplaceAll(strings.ToValidUTF8(s, "�"), "\x00", "�")
 }
 
 // The times that the ledger keeps. Whoever writes a record gives it any time; JSON, which all of it is shown as, ends with the

@@ -57,7 +57,7 @@ func (l *Ledger) EndLeases(ctx context.Context, by ledger.Actor) (int, error) {
 			if _, err := tx.Exec(ctx, withdrawSQL, idle); err != nil {
 				return err
 			}
-			_, err = tx.Exec(ctx, leaseEndedSQL, idle, ledgerText(by.Name), ledgerText(why))
+			_, err = tx.Exec(ctx, leaseEndedSQL, idle, validText(by.Name), validText(why))
 			return err
 		})
 		if err != nil {
@@ -77,7 +77,12 @@ func textsOf(rows pgx.Rows, err error) ([]string, error) {
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-const lettersUnarchivedSQL = `SELECT count(*) FROM dead_letters d WHERE ` + onlyCopySQL + ` AND d.changed_at < $1`
+const (
+	// onlyCopySQL is what the ledger keeps until an archive has it; the index dead_letters_unarchived has the same words. The rest of what is
+	// RESOLVED is what dead_letters_remove takes.
+	onlyCopySQL          = `d.state = 'RESOLVED' AND d.archived_in IS NULL AND d.changed_act <> 'stored' AND octet_length(d.value) > 0`
+	lettersUnarchivedSQL = `SELECT count(*) FROM dead_letters d WHERE ` + onlyCopySQL + ` AND d.changed_at < $1`
+)
 
 // Unarchived implements [ledger.Upkeep].
 func (l *Ledger) Unarchived(ctx context.Context, resolvedBefore time.Time) (n int64, err error) {
@@ -94,7 +99,7 @@ func (l *Ledger) Remove(ctx context.Context, resolvedBefore time.Time, n int, by
 	}
 	err = l.within(ctx, "remove resolved dead letters", pgx.ReadWrite, func(ctx context.Context, tx pgx.Tx) error {
 		return tx.QueryRow(ctx, `SELECT dead_letters_remove($1::timestamptz, $2::int, $3::text, $4::text)`,
-			resolvedBefore, n, ledgerText(by.Name), ledgerText(by.Why)).Scan(&removed)
+			resolvedBefore, n, validText(by.Name), validText(by.Why)).Scan(&removed)
 	})
 	if err != nil {
 		return 0, err

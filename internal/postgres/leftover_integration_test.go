@@ -14,9 +14,9 @@ import (
 var errKilled = errors.New("killed")
 
 // killedAt ends a migration of the large way after a step.
-func killedAt(t *testing.T, db *postgres.DB, at string) {
+func killedAt(t *testing.T, db *postgres.Store, at string) {
 	t.Helper()
-	err := postgres.Partition(context.Background(), db, 0, false, func(step string) error {
+	err := postgres.Partition(context.Background(), db.DB, 0, false, func(step string) error {
 		if step == at {
 			return errKilled
 		}
@@ -28,9 +28,9 @@ func killedAt(t *testing.T, db *postgres.DB, at string) {
 }
 
 // wantObstacle runs the migration, which must refuse.
-func wantObstacle(t *testing.T, db *postgres.DB, small int) {
+func wantObstacle(t *testing.T, db *postgres.Store, small int) {
 	t.Helper()
-	err := postgres.Partition(context.Background(), db, small, false, onward)
+	err := postgres.Partition(context.Background(), db.DB, small, false, onward)
 	var met *postgres.ObstacleError
 	if !errors.As(err, &met) {
 		t.Fatalf("got %v", err)

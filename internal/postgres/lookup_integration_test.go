@@ -21,7 +21,7 @@ func TestLookupFindsByIdentityAndLetsTheServerCompare(t *testing.T) {
 	url := pgtest.New(t).URL
 	db := open(t, url, 20*time.Second)
 	store(t, db, row("a", noon, `{"n":1,"m":[]}`), row("a", noon.Add(time.Second), `{"n":2}`), row("b", noon, `{"n":3}`))
-	reader, err := postgres.Open(postgres.Config{URL: url, ReadOnly: true}, nop)
+	reader, err := postgres.OpenStore(postgres.Config{URL: url, ReadOnly: true}, nop)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ import (
 func TestNothingIsSentOnAConnectionThatWasLost(t *testing.T) {
 	t.Parallel()
 	watched := &lostConn{closed: make(chan struct{})}
-	db, err := Open(Config{
+	db, err := OpenStore(Config{
 		URL: "postgres://docket:docket@server/docket?sslmode=disable", StoreTimeout: 10 * time.Second,
 		Dialer: func(context.Context, string, string) (net.Conn, error) {
 			if watched.Conn != nil {

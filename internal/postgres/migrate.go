@@ -47,24 +47,35 @@ func (e *MigrateError) Error() string {
 // Unwrap gives the cause.
 func (e *MigrateError) Unwrap() error { return e.Err }
 
+// HintFor says what an operator can do about an error of this code, where that differs from [Hint].
+func (*MigrateError) HintFor(code string) string {
+	if code == "42501" {
+		return migrateHint
+	}
+	return ""
+}
+
+// migrateHint is what helps where the schema is what may not be changed.
+const migrateHint = "the role may not change the schema: migrate with a role that owns the tables and may CREATE in the schema (with docs/grants.sql, a member of docket_migrate)"
+
 // Migrate brings the schema up to date and says how many steps that took. Several may do it at once: one works, the
 // others wait for it, for five minutes at most. It needs the server itself or a session pooler. It also sees to the rule of two
 // editors, see [Config].OneEditor.
-func (db *DB) Migrate(ctx context.Context) (int, error) {
+func (s *Schema) Migrate(ctx context.Context) (int, error) {
 	var applied int
-	err := db.withGoose(func(p *goose.Provider) error {
+	err := s.withGoose(func(p *goose.Provider) error {
 		results, err := p.Up(ctx)
 		applied = len(results)
 		var partial *goose.PartialError
 		if errors.As(err, &partial) {
 			applied = len(partial.Applied)
-			return &MigrateError{Version: partial.Failed.Source.Version, Err: db.where.clean("apply it", partial.Err)}
+			return &MigrateError{Version: partial.Failed.Source.Version, Err: s.db.Clean("apply it", partial.Err)}
 		}
 		if err != nil {
-			return &MigrateError{Err: db.where.clean("migrate", err)}
+			return &MigrateError{Err: s.db.Clean("migrate", err)}
 		}
-		if err := db.setFourEyes(ctx); err != nil {
-			return &MigrateError{Err: db.where.clean("set the rule of two editors", err)}
+		if err := s.setFourEyes(ctx); err != nil {
+			return &MigrateError{Err: s.db.Clean("set the rule of two editors", err)}
 		}
 		return nil
 	})
@@ -72,13 +83,13 @@ func (db *DB) Migrate(ctx context.Context) (int, error) {
 }
 
 // setFourEyes has the database ask for a second editor, or no longer, where it does not do so yet. Only the owner of the function can.
-func (db *DB) setFourEyes(ctx context.Context) error {
-	conn, err := pgx.ConnectConfig(ctx, db.where.now())
+func (s *Schema) setFourEyes(ctx context.Context) error {
+	conn, err := pgx.ConnectConfig(ctx, s.db.ConnConfig())
 	if err != nil {
 		return err
 	}
 	defer hangUp(ctx, conn.PgConn())
-	wanted := !db.where.cfg.OneEditor
+	wanted := !s.db.OneEditor()
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock('dead_letter_proposals'::regclass::int, 0)`); err != nil { // of several programs one replaces it
 			return err
@@ -90,7 +101,7 @@ func (db *DB) setFourEyes(ctx context.Context) error {
 		if err := replaceFourEyes(ctx, tx, wanted); err != nil {
 			return err
 		}
-		db.logger.Warn().Bool("four_eyes", wanted).Str("hint", "DOCKET_DESK_FOUR_EYES decides; give all programs that migrate the same value").Msg("rule of two editors changed")
+		s.db.Logger().Warn().Bool("four_eyes", wanted).Str("hint", "DOCKET_DESK_FOUR_EYES decides; give all programs that migrate the same value").Msg("rule of two editors changed")
 		return nil
 	})
 }
@@ -106,15 +117,15 @@ func replaceFourEyes(ctx context.Context, tx pgx.Tx, on bool) (err error) {
 
 // MigrationStatus lists all migrations in their order. Where there is none at all yet, it creates the table that keeps
 // the books of them.
-func (db *DB) MigrationStatus(ctx context.Context) ([]Migration, error) {
+func (s *Schema) MigrationStatus(ctx context.Context) ([]Migration, error) {
 	var all []Migration
-	err := db.withGoose(func(p *goose.Provider) error {
+	err := s.withGoose(func(p *goose.Provider) error {
 		status, err := p.Status(ctx)
 		if err != nil {
-			return db.where.clean("read the state of migrations", err)
+			return s.db.Clean("read the state of migrations", err)
 		}
-		for _, s := range status {
-			m := Migration{Version: s.Source.Version, Name: s.Source.Path, Applied: s.AppliedAt}
+		for _, step := range status {
+			m := Migration{Version: step.Source.Version, Name: step.Source.Path, Applied: step.AppliedAt}
 			switch m.Version {
 			case migrations.Partitions:
 				m.Name = "00002_partitions"
@@ -136,23 +147,23 @@ func (db *DB) MigrationStatus(ctx context.Context) ([]Migration, error) {
 	return all, err
 }
 
-func (db *DB) withGoose(do func(*goose.Provider) error) error {
-	if db.closed.Load() {
-		return errPoolClosed()
+func (s *Schema) withGoose(do func(*goose.Provider) error) error {
+	if err := s.db.Usable(); err != nil {
+		return err
 	}
 	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(migrateLockEvery, migrateLockTries))
 	if err != nil {
 		return fmt.Errorf("prepare the lock of migrations: %w", err)
 	}
-	conns := stdlib.OpenDB(*db.where.now())
+	conns := stdlib.OpenDB(*s.db.ConnConfig())
 	defer func() { _ = conns.Close() }()
 	p, err := goose.NewProvider(goose.DialectPostgres, conns, migrations.FS,
-		goose.WithGoMigrations(db.stepped(migrations.Partitions, (*partitioner).up, (*partitioner).down),
-			db.stepped(migrations.Indexes, (*partitioner).index, (*partitioner).unindex),
-			db.stepped(migrations.Hash, (*partitioner).hash, (*partitioner).unhash),
-			db.stepped(migrations.Unfaithful, (*partitioner).unfaithful, (*partitioner).allFaithful),
-			db.stepped(migrations.Uploader, (*partitioner).uploader, (*partitioner).noUploader),
-			db.stepped(migrations.Edited, (*partitioner).edited, (*partitioner).unedited)),
+		goose.WithGoMigrations(s.stepped(migrations.Partitions, (*partitioner).up, (*partitioner).down),
+			s.stepped(migrations.Indexes, (*partitioner).index, (*partitioner).unindex),
+			s.stepped(migrations.Hash, (*partitioner).hash, (*partitioner).unhash),
+			s.stepped(migrations.Unfaithful, (*partitioner).unfaithful, (*partitioner).allFaithful),
+			s.stepped(migrations.Uploader, (*partitioner).uploader, (*partitioner).noUploader),
+			s.stepped(migrations.Edited, (*partitioner).edited, (*partitioner).unedited)),
 		goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
 	if err != nil {
 		return errclass.As(fmt.Errorf("read the migrations: %w", err), errclass.CodeConfig)
@@ -161,15 +172,15 @@ func (db *DB) withGoose(do func(*goose.Provider) error) error {
 }
 
 // stepped is a migration that takes more than one transaction. It has a connection of its own.
-func (db *DB) stepped(version int64, up, down func(*partitioner, context.Context) error) *goose.Migration {
+func (s *Schema) stepped(version int64, up, down func(*partitioner, context.Context) error) *goose.Migration {
 	with := func(do func(*partitioner, context.Context) error) *goose.GoFunc {
 		return &goose.GoFunc{RunDB: func(ctx context.Context, _ *sql.DB) error {
-			conn, err := pgx.ConnectConfig(ctx, db.where.now())
+			conn, err := pgx.ConnectConfig(ctx, s.db.ConnConfig())
 			if err != nil {
 				return err
 			}
 			defer hangUp(ctx, conn.PgConn())
-			return do(&partitioner{conn: conn, log: db.logger, small: smallTable, moves: fewMoves, tries: lockTries, pause: lockPause}, ctx)
+			return do(&partitioner{conn: conn, log: *s.db.Logger(), small: smallTable, moves: fewMoves, tries: lockTries, pause: lockPause}, ctx)
 		}}
 	}
 	return goose.NewGoMigration(version, with(up), with(down))

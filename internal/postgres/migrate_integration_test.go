@@ -33,7 +33,7 @@ func TestManyMigrateAtOnceAndOneDoesIt(t *testing.T) {
 	for range instances {
 		db := open(t, d.URL, 0)
 		go func() {
-			n, err := db.Migrate(context.Background())
+			n, err := postgres.NewSchema(db.DB).Migrate(context.Background())
 			results <- result{n, err}
 		}()
 	}
@@ -48,7 +48,7 @@ func TestManyMigrateAtOnceAndOneDoesIt(t *testing.T) {
 	same(t, sum, len(entries)+6) // and those that are no files
 	db := open(t, d.URL, 0)
 	same(t, store(t, db, row("a", noon, `{}`)), []pipeline.Outcome{stored})
-	n, err := db.Migrate(context.Background())
+	n, err := postgres.NewSchema(db.DB).Migrate(context.Background())
 	if n != 0 || err != nil {
 		t.Fatalf("once more: %d, %v", n, err)
 	}
@@ -58,17 +58,17 @@ func TestTheStateOfMigrationsIsTold(t *testing.T) {
 	t.Parallel()
 	d := pgtest.NewEmpty(t)
 	db := open(t, d.URL, 0)
-	before, err := db.MigrationStatus(context.Background())
+	before, err := postgres.NewSchema(db.DB).MigrationStatus(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(before) == 0 || !before[0].Applied.IsZero() || before[0].Version != 1 || before[0].Name != "00001_decision_logs.sql" {
 		t.Fatalf("before: %+v", before)
 	}
-	if _, err := db.Migrate(context.Background()); err != nil {
+	if _, err := postgres.NewSchema(db.DB).Migrate(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	after, err := db.MigrationStatus(context.Background())
+	after, err := postgres.NewSchema(db.DB).MigrationStatus(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestAMigrationThatCannotRunSaysWhichAndWhy(t *testing.T) {
 	t.Parallel()
 	d := pgtest.NewEmpty(t)
 	d.Exec(t, `CREATE TABLE decision_logs (something int)`)
-	_, err := open(t, d.URL, 0).Migrate(context.Background())
+	_, err := postgres.NewSchema(open(t, d.URL, 0).DB).Migrate(context.Background())
 	var m *postgres.MigrateError
 	if !errors.As(err, &m) || m.Version != 1 {
 		t.Fatalf("got %v", err)
@@ -92,7 +92,7 @@ func TestAMigrationThatCannotRunSaysWhichAndWhy(t *testing.T) {
 	if strings.Contains(err.Error(), "already exists") {
 		t.Fatalf("the server's words in %v", err)
 	}
-	_, err = open(t, d.Role(t, ""), 0).Migrate(context.Background())
+	_, err = postgres.NewSchema(open(t, d.Role(t, ""), 0).DB).Migrate(context.Background())
 	wantCode(t, nil, err, "42501")
 	if hint := postgres.Hint(err); !strings.Contains(hint, "change the schema") {
 		t.Fatalf("hint %q", hint)
@@ -104,7 +104,7 @@ func TestTheTableIsMadeInTheFirstSchemaOfTheSearchPath(t *testing.T) {
 	d := pgtest.NewEmpty(t)
 	d.Exec(t, `CREATE SCHEMA audit`)
 	db := open(t, d.URL+"&search_path=audit", 0)
-	if _, err := db.Migrate(context.Background()); err != nil {
+	if _, err := postgres.NewSchema(db.DB).Migrate(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	store(t, db, row("a", noon, `{}`))

@@ -20,6 +20,12 @@ func (e *ObstacleError) Error() string {
 	return "decision_logs cannot become a table of partitions while it has " + strings.Join(e.Obstacles, "; ")
 }
 
+// OwnWords marks the text as safe to show.
+func (*ObstacleError) OwnWords() {}
+
+// HintFor is the text itself: it says what to do.
+func (e *ObstacleError) HintFor(string) string { return e.Error() }
+
 // obstacleWords say what to do about each kind of obstacle. The kinds are those of the query.
 var obstacleWords = map[string]string{
 	"trigger":          "a trigger: drop it, migrate, and create it on decision_logs again",

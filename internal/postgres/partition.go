@@ -289,6 +289,11 @@ func (p *partitioner) down(ctx context.Context) error {
 	})
 }
 
+// inShortLocks runs do in a transaction on a connection, so many times until it gets its locks: it waits 2 s at most for each.
+func inShortLocks(ctx context.Context, conn *pgx.Conn, log *zerolog.Logger, tries int, step string, do func(pgx.Tx) error) error {
+	return (&partitioner{conn: conn, log: *log, tries: tries, pause: lockPause}).locked(ctx, step, do)
+}
+
 // locked runs do in a transaction that waits only shortly for each lock, again until it gets them.
 func (p *partitioner) locked(ctx context.Context, name string, do func(pgx.Tx) error) error {
 	for try := 1; ; try++ {

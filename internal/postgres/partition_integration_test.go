@@ -33,9 +33,9 @@ func named(n int) string { return "decision_logs_p" + day(n).Format("20060102") 
 // onward lets a migration go on after each step.
 func onward(string) error { return nil }
 
-func mustPartition(t testing.TB, db *postgres.DB, small int) {
+func mustPartition(t testing.TB, db *postgres.Store, small int) {
 	t.Helper()
-	if err := postgres.Partition(context.Background(), db, small, false, onward); err != nil {
+	if err := postgres.Partition(context.Background(), db.DB, small, false, onward); err != nil {
 		t.Fatalf("partition: %v", err)
 	}
 }
@@ -142,7 +142,7 @@ func TestWhatOperatorsAddedIsCarriedOver(t *testing.T) {
 			}
 			store(t, db, full("b", day(0), 1), full("far", day(400), 1))
 			same(t, d.Count(t), 3)
-			if err := postgres.Partition(context.Background(), db, 0, true, onward); err != nil {
+			if err := postgres.Partition(context.Background(), db.DB, 0, true, onward); err != nil {
 				t.Fatalf("back: %v", err)
 			}
 			same(t, shape(t, d), was)
@@ -177,20 +177,20 @@ func TestWhatCannotBeCarriedOverIsRefusedByName(t *testing.T) {
 			d := pgtest.NewPlain(t)
 			db := open(t, d.URL, 0)
 			d.Exec(t, sql)
-			_, err := db.Migrate(context.Background())
+			_, err := postgres.NewSchema(db.DB).Migrate(context.Background())
 			if err == nil {
 				t.Fatal("it was migrated")
 			}
 			// The first migration finds its table there already; a database that has both is the usual one.
 			d.Exec(t, `INSERT INTO goose_db_version (version_id, is_applied) VALUES (1, true)`)
 			for _, small := range []int{100, 0} {
-				err := postgres.Partition(context.Background(), db, small, false, onward)
+				err := postgres.Partition(context.Background(), db.DB, small, false, onward)
 				var met *postgres.ObstacleError
 				if !errors.As(err, &met) || len(met.Obstacles) == 0 || !strings.Contains(err.Error(), "(odd): ") && name != "row-level security" {
 					t.Fatalf("got %v", err)
 				}
 			}
-			_, err = db.Migrate(context.Background())
+			_, err = postgres.NewSchema(db.DB).Migrate(context.Background())
 			var m *postgres.MigrateError
 			if !errors.As(err, &m) || m.Version != 2 || !strings.Contains(postgres.Hint(err), "odd") {
 				t.Fatalf("got %v, hint %q", err, postgres.Hint(err))
@@ -209,7 +209,7 @@ func TestAnObstacleThatComesLateLeavesNothingBehind(t *testing.T) {
 	d := pgtest.NewPlain(t)
 	db := open(t, d.URL, 0)
 	store(t, db, row("far", day(400), `{}`))
-	err := postgres.Partition(context.Background(), db, 0, false, func(step string) error {
+	err := postgres.Partition(context.Background(), db.DB, 0, false, func(step string) error {
 		if step == "validated" {
 			d.Exec(t, `CREATE VIEW odd AS SELECT path FROM decision_logs`)
 		}
@@ -234,7 +234,7 @@ func TestAMigrationThatIsKilledGoesOnWhereItWas(t *testing.T) {
 			rows, _ := spread()
 			store(t, db, rows...)
 			met := false
-			err := postgres.Partition(context.Background(), db, 0, false, func(step string) error {
+			err := postgres.Partition(context.Background(), db.DB, 0, false, func(step string) error {
 				if step == at {
 					met = true
 					return killed
@@ -254,7 +254,7 @@ func TestAMigrationThatIsKilledGoesOnWhereItWas(t *testing.T) {
 			same(t, place(t, d, "today"), "decision_logs_before")
 			same(t, place(t, d, "week"), named(7))
 			same(t, place(t, d, "future"), "decision_logs_default")
-			same(t, worst(db.CheckSchema(context.Background()))["partitions"], postgres.Warn) // for the strays
+			same(t, worst(postgres.NewSchema(db.DB).Check(context.Background(), db.Probe))["partitions"], postgres.Warn) // for the strays
 		})
 	}
 }
@@ -280,14 +280,14 @@ func TestPartitionsOfTheOperatorsAreLeftAlone(t *testing.T) {
 		CREATE TABLE decision_logs_2024 PARTITION OF decision_logs FOR VALUES FROM ('2024-01-01') TO ('2025-01-01')`)
 	db := open(t, d.URL, 0)
 	mustPartition(t, db, 100)
-	n, err := db.MakePartitions(context.Background(), 7)
+	n, err := postgres.NewSchema(db.DB).MakePartitions(context.Background(), 7)
 	if n != 0 || err != nil {
 		t.Fatalf("made %d, %v", n, err)
 	}
 	d.Query(t, `SELECT count(*) FROM pg_inherits WHERE inhparent = 'decision_logs'::regclass`, &n)
 	same(t, n, 1)
 	store(t, db, row("a", noon, `{}`))
-	if err := postgres.Partition(context.Background(), db, 0, true, onward); err != nil {
+	if err := postgres.Partition(context.Background(), db.DB, 0, true, onward); err != nil {
 		t.Fatal(err)
 	}
 	same(t, d.Count(t), 1)

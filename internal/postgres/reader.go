@@ -18,14 +18,14 @@ type Reader struct {
 	counts counting
 	days   struct {
 		sync.Mutex
-		summarized
+		known summarized
 	}
 }
 
-// Reader is who reads the table's decisions.
-func (db *DB) Reader() *Reader {
+// NewReader gives a reader of the decisions in a database.
+func NewReader(db *DB) *Reader {
 	r := &Reader{db: db}
-	r.days.summarized = summarized{}
+	r.days.known = summarized{}
 	return r
 }
 
@@ -48,13 +48,13 @@ func (r *Reader) scan(ctx context.Context, within time.Duration, do func(ctx con
 }
 
 func (r *Reader) looking(ctx context.Context, within time.Duration, joins string, do func(ctx context.Context, tx pgx.Tx) error) error {
-	if r.db.closed.Load() {
-		return errPoolClosed()
+	if err := r.db.Usable(); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	options := pgx.TxOptions{AccessMode: pgx.ReadOnly, IsoLevel: pgx.RepeatableRead}
-	return pgx.BeginTxFunc(ctx, r.db.pool, options, func(tx pgx.Tx) error {
+	return pgx.BeginTxFunc(ctx, r.db.Pool(), options, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, readSQL, string(milliseconds(within*9/10)), joins); err != nil {
 			return err
 		}
@@ -65,9 +65,9 @@ func (r *Reader) looking(ctx context.Context, within time.Duration, joins string
 // patience is how long one question may take in all: what the caller has left, or the store timeout.
 func (r *Reader) patience(ctx context.Context) time.Duration {
 	if deadline, ok := ctx.Deadline(); ok {
-		return min(time.Until(deadline), r.db.timeout)
+		return min(time.Until(deadline), r.db.Timeout())
 	}
-	return r.db.timeout
+	return r.db.Timeout()
 }
 
 // outOfTime says that a statement was given up because its time was over, and for no other reason.

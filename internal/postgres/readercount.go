@@ -50,13 +50,13 @@ SELECT decision_counts_keep(array_agg(ROW (hour, path, service, allowed, denied,
 func (r *Reader) Count(ctx context.Context) (int64, error) {
 	r.counts.Lock()
 	defer r.counts.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, countRound+r.db.timeout)
+	ctx, cancel := context.WithTimeout(ctx, countRound+r.db.Timeout())
 	defer cancel()
-	if r.db.closed.Load() {
-		return 0, errPoolClosed()
+	if err := r.db.Usable(); err != nil {
+		return 0, err
 	}
 	var able bool
-	if err := r.db.pool.QueryRow(ctx, countableSQL).Scan(&able); err != nil || !able {
+	if err := r.db.Pool().QueryRow(ctx, countableSQL).Scan(&able); err != nil || !able {
 		return 0, r.db.noted("look for the counts of decisions", err)
 	}
 	var sum int64
@@ -78,8 +78,8 @@ func (r *Reader) Count(ctx context.Context) (int64, error) {
 
 // countOnce counts what was stored in one span from the mark on, and says whether there is more.
 func (r *Reader) countOnce(ctx context.Context, span time.Duration) (sum int64, more bool, err error) {
-	err = pgx.BeginTxFunc(ctx, r.db.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, countLimitsSQL, string(milliseconds(r.db.timeout))); err != nil {
+	err = pgx.BeginTxFunc(ctx, r.db.Pool(), pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, countLimitsSQL, string(milliseconds(r.db.Timeout()))); err != nil {
 			return err
 		}
 		return tx.QueryRow(ctx, countSQL, span, countSlack-r.counts.ahead).Scan(&sum, &more)

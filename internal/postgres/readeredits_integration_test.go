@@ -18,13 +18,13 @@ import (
 func TestEdits_AreAnswered(t *testing.T) {
 	t.Parallel()
 	e := newEditing(t)
-	ask := func(db *postgres.DB, id string, whole bool) (reader.Decision, error) {
+	ask := func(db *postgres.Store, id string, whole bool) (reader.Decision, error) {
 		t.Helper()
-		all, err := db.Reader().ByID(t.Context(), id)
+		all, err := postgres.NewReader(db.DB).ByID(t.Context(), id)
 		if err != nil || len(all) != 1 {
 			t.Fatal(all, err)
 		}
-		err = reader.AddEdits(t.Context(), db.Reader(), all, whole)
+		err = reader.AddEdits(t.Context(), postgres.NewReader(db.DB), all, whole)
 		return all[0], err
 	}
 	s := e.edited(1, said("x"), 70)

@@ -48,7 +48,7 @@ type horizon struct {
 func (h *horizon) complete(ctx context.Context, r *Reader, slack time.Duration) (done, now time.Time, err error) {
 	var standby bool
 	var open []string
-	if err := r.db.pool.QueryRow(ctx, openSQL).Scan(&now, &standby, &open); err != nil {
+	if err := r.db.Pool().QueryRow(ctx, openSQL).Scan(&now, &standby, &open); err != nil {
 		return done, now, err
 	}
 	if standby {

@@ -89,7 +89,7 @@ func countedIn(ctx context.Context, tx pgx.Tx, q reader.StatsQuery) (string, err
 	var days, hours bool
 	err := tx.QueryRow(ctx, readableSQL).Scan(&days, &hours)
 	switch {
-	case days && q.Step%day == 0 && q.Since.Equal(q.Since.Truncate(day)): // which is midnight UTC
+	case days && q.Step%(24*time.Hour) == 0 && q.Since.Equal(q.Since.Truncate(24*time.Hour)): // which is midnight UTC
 		return byDay, err
 	case hours:
 		return byHour, err

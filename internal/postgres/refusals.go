@@ -24,29 +24,29 @@ import (
 // Where probe is not zero it asks as a second time wants it: on a connection beside the pool, dialled a few seconds ago at
 // most and never used for anything that was kept. On it the table then has to take a known-good row of that time. Where it
 // does not, the error is a [*pipeline.Unwell].
-func (db *DB) Refusals(ctx context.Context, rows []pipeline.Row, probe time.Time) (refused []error, err error) {
+func (st *Store) Refusals(ctx context.Context, rows []pipeline.Row, probe time.Time) (refused []error, err error) {
 	if len(rows) == 0 {
 		return nil, nil
 	}
 	const act = "ask about single rows"
-	a := &asking{rows: rows, look: db.met.has(sourceOf(rows)) || !probe.IsZero(), act: act}
+	a := &asking{rows: rows, look: st.met.has(sourceOf(rows)) || !probe.IsZero(), act: act}
 	if probe.IsZero() {
-		err = db.connected(ctx, false, func(ctx context.Context, pg *pgconn.PgConn) error { return transact(ctx, pg, a.each) })
+		err = st.connected(ctx, false, func(ctx context.Context, pg *pgconn.PgConn) error { return transact(ctx, pg, a.each) })
 	} else {
-		err = db.before(ctx, false, func(ctx context.Context, pg *pgconn.PgConn) error {
+		err = st.before(ctx, false, func(ctx context.Context, pg *pgconn.PgConn) error {
 			if err := transact(ctx, pg, a.each); err != nil {
 				return err
 			}
-			if err := db.probeOn(ctx, pg, probe); err != nil {
+			if err := st.probeOn(ctx, pg, probe); err != nil {
 				return &pipeline.Unwell{Err: err}
 			}
 			return nil
 		})
 	}
 	if unwell, ok := errors.AsType[*pipeline.Unwell](err); ok {
-		return nil, &pipeline.Unwell{Err: db.noted("probe the table", unwell.Err)}
+		return nil, &pipeline.Unwell{Err: st.noted("probe the table", unwell.Err)}
 	}
-	if err = db.noted(act, err); err != nil {
+	if err = st.noted(act, err); err != nil {
 		return nil, err
 	}
 	return a.refused, nil

@@ -99,7 +99,7 @@ func TestNothingOfARowIsInAnError(t *testing.T) {
 	})
 }
 
-func db0(t testing.TB, d *pgtest.DB) *postgres.DB { return open(t, d.URL, 0) }
+func db0(t testing.TB, d *pgtest.DB) *postgres.Store { return open(t, d.URL, 0) }
 
 func TestNothingOfTheURLIsInAnError(t *testing.T) {
 	t.Parallel()
@@ -145,9 +145,9 @@ func TestNothingOfTheURLIsInAnError(t *testing.T) {
 					t.Fatalf("%v is not recognised", err)
 				}
 			}
-			_, err := db.Migrate(context.Background())
+			_, err := postgres.NewSchema(db.DB).Migrate(context.Background())
 			leaks(t, err, secret)
-			for _, c := range db.CheckSchema(context.Background()) {
+			for _, c := range postgres.NewSchema(db.DB).Check(context.Background(), db.Probe) {
 				if strings.Contains(c.Detail+c.Hint, secret) {
 					t.Fatalf("%+v", c)
 				}

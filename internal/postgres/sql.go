@@ -151,13 +151,7 @@ const seenSQL = `
 SELECT d.raw::text, d.source_topic, d.source_partition, d.ts, d.uploaded_by FROM decision_logs AS d
  WHERE d.ts BETWEEN $1::timestamptz AND $2::timestamptz AND NOT (` + unreadableSQL + `) LIMIT 1`
 
-// confirmSQL writes to the log of the server and nowhere else, so that COMMIT has something to wait for. Any role may call
-// it, as long as nobody took EXECUTE from PUBLIC; at any wal_level it writes.
-const confirmSQL = `SELECT pg_logical_emit_message(true, 'docket', '')`
-
 const (
 	commitSQL    = `COMMIT`
-	rollbackSQL  = `ROLLBACK`
 	immediateSQL = `SET CONSTRAINTS ALL IMMEDIATE`
-	readOnlySQL  = `SELECT current_setting('transaction_read_only')`
 )

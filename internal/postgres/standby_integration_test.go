@@ -28,12 +28,12 @@ func TestStandby_Failover(t *testing.T) {
 	t.Parallel()
 	pair := testenv.OwnPostgresPair(t, testenv.PairOptions{})
 	url := pair.Primary.URL("postgres")
-	db, err := postgres.Open(postgres.Config{URL: url, StoreTimeout: 2 * time.Second}, zerolog.Nop())
+	db, err := postgres.OpenStore(postgres.Config{URL: url, StoreTimeout: 2 * time.Second}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if _, err := db.Migrate(t.Context()); err != nil {
+	if _, err := postgres.NewSchema(db.DB).Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	d := &pgtest.DB{URL: url, Name: "postgres"}
@@ -72,7 +72,7 @@ func TestStandby_Failover(t *testing.T) {
 	note("well", carry(t, db, false, 0, of("well")...))
 	same(t, len(said), 3)
 	letters := []ledger.Letter{letter(1, "a"), letter(2, "b")}
-	ledgerOf := db.Ledger()
+	ledgerOf := postgres.NewLedger(db.DB)
 	if _, err := ledgerOf.Enter(t.Context(), letters[:1], atMost, ann); err != nil {
 		t.Fatal(err)
 	}
@@ -115,9 +115,9 @@ func TestStandby_Failover(t *testing.T) {
 }
 
 // archivedLine is the line that an archive of a day has of its one row.
-func archivedLine(t *testing.T, db *postgres.DB, day archive.Day) (columns []archive.Column, line string) {
+func archivedLine(t *testing.T, db *postgres.Store, day archive.Day) (columns []archive.Column, line string) {
 	t.Helper()
-	s, err := db.Archives().CountTo().Open(t.Context(), day)
+	s, err := postgres.NewArchives(db.DB).CountTo().Open(t.Context(), day)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,10 +136,10 @@ func archivedLine(t *testing.T, db *postgres.DB, day archive.Day) (columns []arc
 }
 
 // loadLine restores a line as a restore does.
-func loadLine(t *testing.T, db *postgres.DB, day archive.Day, columns []archive.Column, line string) error {
+func loadLine(t *testing.T, db *postgres.Store, day archive.Day, columns []archive.Column, line string) error {
 	t.Helper()
 	for {
-		s, err := db.Archives().CountTo().Open(t.Context(), day)
+		s, err := postgres.NewArchives(db.DB).CountTo().Open(t.Context(), day)
 		if errors.Is(err, archive.ErrBusy) { // the last one is still being ended
 			continue
 		}

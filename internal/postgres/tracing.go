@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // A batch is written in pipelines of its own and in COPYs that the driver's tracer sees nothing of, and on connections that
@@ -21,29 +20,8 @@ func (db *DB) traced(ctx context.Context) context.Context {
 	return context.WithValue(ctx, tracerKey{}, db.where.cfg.Tracer)
 }
 
-// stated tells of a statement until its end is told. It comes before the first byte of it is sent.
-func (t *transaction) stated(sql string) (ended func(pgconn.CommandTag, error)) {
-	tracer, _ := t.ctx.Value(tracerKey{}).(pgx.QueryTracer)
-	if tracer == nil {
-		return func(pgconn.CommandTag, error) {}
-	}
-	ctx := tracer.TraceQueryStart(t.ctx, nil, pgx.TraceQueryStartData{SQL: sql})
-	return func(tag pgconn.CommandTag, err error) {
-		tracer.TraceQueryEnd(ctx, nil, pgx.TraceQueryEndData{CommandTag: tag, Err: err})
-	}
-}
-
-// copying tells of a COPY until its end is told.
-func (t *transaction) copying() (ended func(pgconn.CommandTag, error)) {
-	tracer, _ := t.ctx.Value(tracerKey{}).(pgx.CopyFromTracer)
-	if tracer == nil {
-		return func(pgconn.CommandTag, error) {}
-	}
-	ctx := tracer.TraceCopyFromStart(t.ctx, nil, pgx.TraceCopyFromStartData{TableName: pgx.Identifier{"decision_logs"}})
-	return func(tag pgconn.CommandTag, err error) {
-		tracer.TraceCopyFromEnd(ctx, nil, pgx.TraceCopyFromEndData{CommandTag: tag, Err: err})
-	}
-}
+// tracerOf is the tracer that [DB.traced] put into a context, nil where there is none.
+func tracerOf(ctx context.Context) any { return ctx.Value(tracerKey{}) }
 
 // dialling tells of a connection beside the pool until its end is told.
 func (db *DB) dialling(ctx context.Context) (connected func(error)) {

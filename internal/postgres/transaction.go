@@ -126,10 +126,6 @@ func seconds(d time.Duration) []byte {
 	return strconv.AppendInt(nil, max(int64(d/time.Second), 1), 10) // 0 would mean the system's default
 }
 
-func milliseconds(d time.Duration) []byte {
-	return strconv.AppendInt(nil, max(d.Milliseconds(), 1), 10) // 0 would mean no limit
-}
-
 // answer reads one statement's answer to its end.
 func (t *transaction) answer(each func(values [][]byte) error) (pgconn.CommandTag, error) {
 	result, err := t.pipe.GetResults()
@@ -224,9 +220,9 @@ func tableError(err error) error {
 	switch {
 	case !ok:
 	case s.SQLState() == pgerrcode.DivisionByZero:
-		return &ServerError{code: pgerrcode.InvalidColumnReference, severity: s.Severity()}
+		return newError(pgerrcode.InvalidColumnReference, s.Severity())
 	case s.SQLState() == pgerrcode.InvalidArgumentForLogarithm:
-		return &refusedCopy{&ServerError{code: pgerrcode.WrongObjectType, severity: s.Severity()}}
+		return &refusedCopy{newError(pgerrcode.WrongObjectType, s.Severity())}
 	}
 	return err
 }
@@ -262,27 +258,3 @@ func (t *transaction) rollback() {
 
 // over says whether nothing is left of the transaction on a connection that can be used again.
 func (t *transaction) over() bool { return !t.pg.IsClosed() && t.pg.TxStatus() == 'I' }
-
-// takesWrites is the check of a new connection. It makes a node that is read-only as good as away, so that of several
-// hosts the one that takes writes is found.
-func takesWrites(ctx context.Context, pg *pgconn.PgConn) error {
-	if err := speaksUTF8(ctx, pg); err != nil {
-		return err
-	}
-	result := pg.ExecParams(ctx, readOnlySQL, nil, nil, nil, nil).Read()
-	if result.Err != nil {
-		return result.Err
-	}
-	if len(result.Rows) != 1 || string(result.Rows[0][0]) != "off" {
-		return &ServerError{code: pgerrcode.ReadOnlySQLTransaction, severity: "ERROR"}
-	}
-	return nil
-}
-
-// speaksUTF8 refuses a connection that takes our text for another encoding: a pooler may not hand on what we ask for.
-func speaksUTF8(_ context.Context, pg *pgconn.PgConn) error {
-	if is := pg.ParameterStatus("client_encoding"); is != "" && is != encoding {
-		return errclass.As(&AnswerError{Problem: "client_encoding is not UTF8 although it was asked for: look at the pooler"}, errclass.CodeConfig)
-	}
-	return nil
-}

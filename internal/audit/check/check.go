@@ -119,7 +119,7 @@ func database(ctx context.Context, s config.Settings) []Result {
 	}
 	defer db.Close()
 	var all []Result
-	for _, c := range db.CheckSchema(ctx) {
+	for _, c := range postgres.NewSchema(db.DB).Check(ctx, db.Probe) {
 		r := Result{Level(c.Level.String()), "database " + c.Name, c.Detail, c.Hint}
 		if c.Name == "table" && c.Level == postgres.Fail && s.AutoMigrate {
 			r.Level, r.Hint = Warn, "the program creates it at the start, because DOCKET_AUTO_MIGRATE is true; check again then"

@@ -25,13 +25,13 @@ type Sight struct {
 }
 
 // Looking makes the look-up by id. It dials Kafka for each look.
-func Looking(s config.Settings, db *postgres.DB, sight Sight) *lookup.Look {
+func Looking(s config.Settings, db *postgres.Store, sight Sight) *lookup.Look {
 	spools := sight.Spools
 	if len(spools) == 0 {
 		spools = lookup.Spools(s.SpoolDir)
 	}
 	return &lookup.Look{
-		Settings: s, Rows: db.Reader().ByID, Book: db.Ledger(), Spools: spools, Shelf: sight.Shelf, Table: db.Archives().Name(), Limits: sight.Limits, Hint: hint,
+		Settings: s, Rows: postgres.NewReader(db.DB).ByID, Book: postgres.NewLedger(db.DB), Spools: spools, Shelf: sight.Shelf, Table: postgres.NewArchives(db.DB).Name(), Limits: sight.Limits, Hint: hint,
 		Topics: func() (lookup.Topics, func(), error) {
 			brokers, err := app.Kafka(s, "lookup")
 			if err != nil {

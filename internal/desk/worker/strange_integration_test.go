@@ -65,12 +65,12 @@ func TestWhateverADeadLetterTopicHoldsEntersTheLedgerAndIsRetriedAsItWas(t *test
 	t.Parallel()
 	pg := pgtest.New(t)
 	k := kafkatest.New(t, kfake.SeedTopics(1, source, dlq))
-	db, err := postgres.Open(postgres.Config{URL: pg.URL, StoreTimeout: 20 * time.Second}, zerolog.Nop())
+	db, err := postgres.OpenStore(postgres.Config{URL: pg.URL, StoreTimeout: 20 * time.Second}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Close)
-	w := &world{t: t, kafka: k, pg: pg, book: db.Ledger()}
+	w := &world{t: t, kafka: k, pg: pg, book: postgres.NewLedger(db.DB)}
 	records := strange()
 	k.Produce(t, records...)
 

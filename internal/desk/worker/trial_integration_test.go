@@ -25,19 +25,19 @@ var noonOfTrial = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 type tryOut struct {
 	t    testing.TB
 	pg   *pgtest.DB
-	db   *postgres.DB
+	db   *postgres.Store
 	book *postgres.Ledger
 }
 
 func newTryOut(t testing.TB) *tryOut {
 	t.Helper()
 	d := &tryOut{t: t, pg: pgtest.New(t)}
-	db, err := postgres.Open(postgres.Config{URL: d.pg.URL, StoreTimeout: 20 * time.Second, MaxConns: 12}, zerolog.Nop())
+	db, err := postgres.OpenStore(postgres.Config{URL: d.pg.URL, StoreTimeout: 20 * time.Second, MaxConns: 12}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Close)
-	d.db, d.book = db, db.Ledger()
+	d.db, d.book = db, postgres.NewLedger(db.DB)
 	return d
 }
 

@@ -105,7 +105,7 @@ func Migrate() Command {
 			defer db.Close()
 			ctx, end := untilSignal(env)
 			defer end()
-			applied, err := db.Migrate(ctx)
+			applied, err := postgres.NewSchema(db.DB).Migrate(ctx)
 			if err != nil {
 				say(env.Stderr, "%s: %v\n", env.Program, err)
 				if hint := postgres.Hint(err); hint != "" && !strings.Contains(err.Error(), hint) {

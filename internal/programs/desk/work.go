@@ -56,13 +56,13 @@ func (p *Program) work(reg *prometheus.Registry) error {
 		}, book, Publisher(p.parts.publisher), log),
 		worker.NewWatcher(worker.WatchConfig{MaxRecordBytes: int64(s.MaxRecordBytes)}, book, table{p.parts.db}, ledger.Actor{Name: name}, log),
 		worker.NewMarking(worker.MarkConfig{MaxRecordBytes: int64(s.MaxRecordBytes), Observer: metrics}, book, log),
-		worker.NewUpkeep(worker.UpkeepConfig{Holder: holder, KeepResolved: s.DeskKeepResolved, Counter: book, LeftOff: p.parts.db.Reader().LeftOff, Observer: metrics}, book, ledger.Actor{Name: name}, log),
-		worker.NewTally(p.parts.db.Reader(), log),
-		worker.NewIndexing(p.parts.db.Reader().Index, log),
+		worker.NewUpkeep(worker.UpkeepConfig{Holder: holder, KeepResolved: s.DeskKeepResolved, Counter: book, LeftOff: postgres.NewReader(p.parts.db.DB).LeftOff, Observer: metrics}, book, ledger.Actor{Name: name}, log),
+		worker.NewTally(postgres.NewReader(p.parts.db.DB), log),
+		worker.NewIndexing(postgres.NewReader(p.parts.db.DB).Index, log),
 		worker.NewJobs(worker.JobsConfig{Holder: holder, LetterLease: s.DeskLease}, book, p.parts.db, log),
 		schedule, alerts, channels,
 	}
-	return p.openAPI(NewTrial(s, p.parts.asked.Ledger(), p.parts.asked), horizon, reg)
+	return p.openAPI(NewTrial(s, postgres.NewLedger(p.parts.asked.DB), p.parts.asked), horizon, reg)
 }
 
 // Kinds are those that are retried by themselves.
@@ -75,7 +75,7 @@ func Kinds(s config.Settings) []envelope.Kind {
 }
 
 // NewTrial makes the dry run.
-func NewTrial(s config.Settings, book ledger.Reader, db *postgres.DB) *worker.Trial {
+func NewTrial(s config.Settings, book ledger.Reader, db *postgres.Store) *worker.Trial {
 	return worker.NewTrial(worker.TrialConfig{MaxRecordBytes: int64(s.MaxRecordBytes), Hint: postgres.Hint}, book, db)
 }
 

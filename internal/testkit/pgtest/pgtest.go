@@ -189,12 +189,12 @@ func dropTemplates(t testing.TB, conn *pgx.Conn, before time.Time) {
 
 func migrate(t testing.TB, url string) {
 	t.Helper()
-	db, err := postgres.Open(postgres.Config{URL: url}, zerolog.Nop())
+	db, err := postgres.OpenStore(postgres.Config{URL: url}, zerolog.Nop())
 	if err != nil {
 		t.Fatalf("open the template: %v", err)
 	}
 	defer db.Close()
-	if _, err := db.Migrate(t.Context()); err != nil {
+	if _, err := postgres.NewSchema(db.DB).Migrate(t.Context()); err != nil {
 		t.Fatalf("migrate the template: %v", err)
 	}
 }

@@ -113,7 +113,7 @@ func asking() []Case {
 }
 
 // bad are the positions of the rows that are refused.
-func bad(t testing.TB, db *postgres.DB, probe time.Time, rows ...pipeline.Row) (at []int) {
+func bad(t testing.TB, db *postgres.Store, probe time.Time, rows ...pipeline.Row) (at []int) {
 	t.Helper()
 	refused, err := db.Refusals(context.Background(), rows, probe)
 	if err != nil {

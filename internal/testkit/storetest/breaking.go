@@ -79,7 +79,7 @@ func breaking() []Case {
 	return cases
 }
 
-func inBackground(ctx context.Context, db *postgres.DB, rows ...pipeline.Row) <-chan error {
+func inBackground(ctx context.Context, db *postgres.Store, rows ...pipeline.Row) <-chan error {
 	done := make(chan error, 1)
 	go func() {
 		_, err := db.Store(ctx, rows, false)

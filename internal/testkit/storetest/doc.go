@@ -114,13 +114,13 @@ var noon = time.Date(2024, 5, 1, 12, 0, 0, 123456000, time.UTC)
 // marker is in every row that is refused, and must be in no error.
 const marker = "do-not-tell"
 
-func open(t testing.TB, s Server, change ...func(*postgres.Config)) *postgres.DB {
+func open(t testing.TB, s Server, change ...func(*postgres.Config)) *postgres.Store {
 	t.Helper()
 	cfg := s.Config()
 	for _, c := range change {
 		c(&cfg)
 	}
-	db, err := postgres.Open(cfg, zerolog.Nop())
+	db, err := postgres.OpenStore(cfg, zerolog.Nop())
 	if err != nil {
 		t.Fatalf("open: %v", err)
 	}
@@ -150,7 +150,7 @@ func full(id string, at time.Time, padding int) pipeline.Row {
 	return r
 }
 
-func store(t testing.TB, db *postgres.DB, rows ...pipeline.Row) []pipeline.Outcome {
+func store(t testing.TB, db *postgres.Store, rows ...pipeline.Row) []pipeline.Outcome {
 	t.Helper()
 	out, err := db.Store(context.Background(), rows, false)
 	if err != nil {
@@ -160,7 +160,7 @@ func store(t testing.TB, db *postgres.DB, rows ...pipeline.Row) []pipeline.Outco
 }
 
 // refused stores rows and wants an error with this code.
-func refused(t testing.TB, db *postgres.DB, want string, rows ...pipeline.Row) error {
+func refused(t testing.TB, db *postgres.Store, want string, rows ...pipeline.Row) error {
 	t.Helper()
 	out, err := db.Store(context.Background(), rows, false)
 	return wantCode(t, out, err, want)

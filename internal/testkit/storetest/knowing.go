@@ -82,7 +82,7 @@ func remembered(t *testing.T, s Server) {
 	a, b := placed("a", 1, `{"v":1}`), placed("b", 2, `{"v":2}`)
 	store(t, open(t, s), a, b)
 	double, other := placed("a", 9, `{"v":1}`), placed("b", 9, `{"v":3}`)
-	for _, db := range []*postgres.DB{open(t, s), open(t, s)} {
+	for _, db := range []*postgres.Store{open(t, s), open(t, s)} {
 		for range 2 {
 			same(t, store(t, db, a, b), []pipeline.Outcome{present, present})
 			same(t, store(t, db, double, a), []pipeline.Outcome{present, present})

@@ -1,0 +1,8 @@
+package postgres
+
+// Schema is the tables of Docket in a database: it migrates them, makes partitions, and examines them. It is safe for
+// concurrent use.
+type Schema struct{ db *DB }
+
+// NewSchema gives the schema of a database.
+func NewSchema(db *DB) *Schema { return &Schema{db: db} }
