@@ -17,6 +17,7 @@ import (
 
 	"docket/internal/desk/ledger"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/record/envelope"
 )
 
@@ -59,7 +60,7 @@ func enter(ctx context.Context, book ledger.Intake, letters *letters, n int) err
 // desk fills the ledger and looks into it in every way that an operator has. Letters enter as the desk has them
 // enter: each partition of the dead-letter topic by itself.
 func (b *bench) desk(ctx context.Context) error {
-	db, err := postgres.OpenStore(postgres.Config{URL: b.dsn, StoreTimeout: 10 * time.Minute}, zerolog.Nop())
+	db, err := postgres.OpenStore(db.Config{URL: b.dsn, StoreTimeout: 10 * time.Minute}, zerolog.Nop())
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ import (
 
 	"docket/internal/history/reader"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/record/decision"
 	"docket/sample"
 )
@@ -48,7 +49,7 @@ func main() {
 }
 
 func run(ctx context.Context, url string, n, days, runs int, only string) error {
-	db, err := postgres.OpenStore(postgres.Config{URL: url, StoreTimeout: 10 * time.Minute}, zerolog.Nop())
+	db, err := postgres.OpenStore(db.Config{URL: url, StoreTimeout: 10 * time.Minute}, zerolog.Nop())
 	if err != nil {
 		return err
 	}
@@ -90,7 +91,7 @@ func run(ctx context.Context, url string, n, days, runs int, only string) error 
 
 // onlyCost measures what the indexes cost in a database of its own.
 func onlyCost(ctx context.Context, url string, rounds int) error {
-	db, err := postgres.OpenStore(postgres.Config{URL: url, StoreTimeout: time.Minute}, zerolog.Nop())
+	db, err := postgres.OpenStore(db.Config{URL: url, StoreTimeout: time.Minute}, zerolog.Nop())
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"docket/internal/audit/conservation"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/programs/cli"
 	"docket/internal/programs/demo"
 	"docket/internal/programs/desk"
@@ -152,7 +153,7 @@ func isTerminal(w io.Writer) bool {
 }
 
 func migrateDemo(ctx context.Context, databaseURL string) (err error) {
-	db, err := postgres.OpenStore(postgres.Config{URL: databaseURL}, zerolog.Nop())
+	db, err := postgres.OpenStore(db.Config{URL: databaseURL}, zerolog.Nop())
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/jackc/pgerrcode"
 	"github.com/jackc/pgx/v5"
+
+	"docket/internal/postgres/db"
 )
 
 const makeSQL = `SELECT count(*) FROM decision_logs_make_partitions($1)`
@@ -32,16 +34,16 @@ func (s *Schema) MakePartitions(ctx context.Context, ahead int) (int, error) {
 		err := pgx.BeginTxFunc(ctx, s.db.Pool(), pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 			var there bool
 			if err := tx.QueryRow(ctx, `SELECT to_regprocedure('decision_logs_make_partitions(int)') IS NOT NULL,
-				set_config('statement_timeout', $1, true)`, string(milliseconds(makeStatementTimeout))).Scan(&there, nil); err != nil || !there {
+				set_config('statement_timeout', $1, true)`, string(db.Milliseconds(makeStatementTimeout))).Scan(&there, nil); err != nil || !there {
 				return err
 			}
 			return tx.QueryRow(ctx, makeSQL, ahead).Scan(&made)
 		})
-		if said, ok := asServerError(err); ok && said.SQLState() == pgerrcode.UndefinedFunction {
+		if said, ok := db.AsServerError(err); ok && said.SQLState() == pgerrcode.UndefinedFunction {
 			return sum, nil // it went between the two
 		}
 		if err != nil {
-			return sum, s.db.noted("make partitions", err)
+			return sum, s.db.Noted("make partitions", err)
 		}
 		if sum += made; made == 0 {
 			return sum, nil

@@ -7,12 +7,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"docket/internal/history/archive"
+	"docket/internal/postgres/db"
 )
 
 // Archives is decision_logs as archives need it; it is an [archive.Table]. It needs the server itself or a session pooler,
 // and a role that owns the table.
 type Archives struct {
-	db     *DB
+	db     *db.DB
 	within time.Duration // how long writers may wait for a count
 	hurry  bool          // do not wait for the mark of the counts; tests have it
 	ahead  time.Duration // see [counting]
@@ -21,7 +22,7 @@ type Archives struct {
 var _ archive.Table = (*Archives)(nil)
 
 // NewArchives gives the days of the table to be archived or restored.
-func NewArchives(db *DB) *Archives { return &Archives{db: db, within: leavingTime} }
+func NewArchives(db *db.DB) *Archives { return &Archives{db: db, within: leavingTime} }
 
 // ArchiveError says that it was archiving or restoring that failed, which needs more rights than storing.
 type ArchiveError struct{ Err error }
@@ -30,7 +31,7 @@ func (e *ArchiveError) Error() string { return e.Err.Error() }
 
 func (e *ArchiveError) Unwrap() error { return e.Err }
 
-// HintFor says what an operator can do about an error of this code, where that differs from [Hint].
+// HintFor says what an operator can do about an error of this code, where that differs from [db.Hint].
 func (*ArchiveError) HintFor(code string) string {
 	if code == "42501" {
 		return archiveHint
@@ -119,7 +120,7 @@ func (a *Archives) connect(ctx context.Context) (*pgx.Conn, error) {
 		_, err = conn.Exec(ctx, archiveGoneSQL)
 	}
 	if err != nil {
-		hangUp(ctx, conn.PgConn())
+		db.HangUp(ctx, conn.PgConn())
 		return nil, err
 	}
 	return conn, nil
@@ -143,7 +144,7 @@ func (a *Archives) Days(ctx context.Context, before archive.Day) ([]archive.Held
 	if err != nil {
 		return nil, a.failed("list the days", err)
 	}
-	defer hangUp(ctx, conn.PgConn())
+	defer db.HangUp(ctx, conn.PgConn())
 	days, err := heldDays(ctx, conn, before)
 	return days, a.failed("list the days", err)
 }
@@ -221,7 +222,7 @@ func (r *Reader) LeftOff(ctx context.Context) (days int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.db.Timeout())
 	defer cancel()
 	err = r.db.Pool().QueryRow(ctx, leftOffSQL).Scan(&days)
-	return days, r.db.noted("look for days that an archive left off", err)
+	return days, r.db.Noted("look for days that an archive left off", err)
 }
 
 // dayWait is how long a day that another has is waited for; the server looks for a client that is gone more often.
@@ -248,12 +249,12 @@ func (a *Archives) taken(ctx context.Context, table string, day archive.Day) (*p
 		err := conn.QueryRow(ctx, archiveLockSQL, table, day.String()).Scan(&ours)
 		switch {
 		case err != nil:
-			hangUp(ctx, conn.PgConn())
+			db.HangUp(ctx, conn.PgConn())
 			return nil, a.failed("take the day", err)
 		case ours:
 			return conn, nil
 		case time.Now().After(deadline):
-			hangUp(ctx, conn.PgConn())
+			db.HangUp(ctx, conn.PgConn())
 			return nil, archive.ErrBusy
 		}
 		select {
@@ -275,7 +276,7 @@ type archiveDay struct {
 }
 
 // Close lets the day go.
-func (d *archiveDay) Close() { hangUp(context.Background(), d.conn.PgConn()) }
+func (d *archiveDay) Close() { db.HangUp(context.Background(), d.conn.PgConn()) }
 
 func (d *archiveDay) leaving() string { return "decision_logs_leaving_" + d.day.Format("20060102") }
 

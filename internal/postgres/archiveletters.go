@@ -13,6 +13,7 @@ import (
 
 	"docket/internal/errclass"
 	"docket/internal/history/archive"
+	"docket/internal/postgres/db"
 )
 
 // LetterArchives is the ledger of dead letters as archives need it; it is an [archive.LettersTable]. It needs the server itself or
@@ -22,7 +23,7 @@ type LetterArchives struct{ a *Archives }
 var _ archive.LettersTable = (*LetterArchives)(nil)
 
 // NewLetterArchives gives the ledger of dead letters to be archived or restored.
-func NewLetterArchives(db *DB) *LetterArchives { return &LetterArchives{NewArchives(db)} }
+func NewLetterArchives(db *db.DB) *LetterArchives { return &LetterArchives{NewArchives(db)} }
 
 // lettersColumns are what the line of a dead letter consists of. What it belongs to is in it whole, as another database numbers
 // its groups otherwise.
@@ -95,7 +96,7 @@ func (t *LetterArchives) Days(ctx context.Context, before archive.Day) ([]archiv
 	if err != nil {
 		return nil, t.a.failed("list the days of dead letters", err)
 	}
-	defer hangUp(ctx, conn.PgConn())
+	defer db.HangUp(ctx, conn.PgConn())
 	rows, err := conn.Query(ctx, letterDaysSQL, before.Time)
 	if err != nil {
 		return nil, t.a.failed("list the days of dead letters", err)
@@ -127,7 +128,7 @@ type letterDay struct {
 }
 
 // Close lets the day go.
-func (d *letterDay) Close() { hangUp(context.Background(), d.conn.PgConn()) }
+func (d *letterDay) Close() { db.HangUp(context.Background(), d.conn.PgConn()) }
 
 // Columns are what a line consists of.
 func (d *letterDay) Columns() []archive.Column { return lettersColumns }
@@ -152,7 +153,7 @@ func (d *letterDay) Read(ctx context.Context, each func(line []byte) error) erro
 		return out.refused
 	}
 	if err == nil && !out.ended {
-		err = errclass.As(&AnswerError{Problem: "COPY ended without its end"}, errclass.CodeProtocol)
+		err = errclass.As(&db.AnswerError{Problem: "COPY ended without its end"}, errclass.CodeProtocol)
 	}
 	return d.of.failed("read dead letters", err)
 }
@@ -170,8 +171,8 @@ func (d *letterDay) Note(ctx context.Context, in, by string, lines [][]byte) (no
 		hash := sha256.Sum256(line)
 		ids[i], hashes[i] = letter.ID, hash[:]
 	}
-	err = durably(ctx, d.conn, pgx.TxOptions{}, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `SELECT set_config('docket.actor', $1, true)`, validText(by)); err != nil {
+	err = db.Durably(ctx, d.conn, pgx.TxOptions{}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SELECT set_config('docket.actor', $1, true)`, db.Text(by)); err != nil {
 			return err
 		}
 		tag, err := tx.Exec(ctx, lettersNoteSQL, in, ids, hashes)
@@ -189,18 +190,18 @@ func (d *letterDay) Load(ctx context.Context, in, by string, columns []archive.C
 	var l archive.LettersLoaded
 	for _, c := range columns {
 		if !slices.Contains(lettersColumns, c) {
-			return l, &archive.CannotError{Why: "the ledger has no column " + name(c.Name) + " of type " + name(c.Type) + ", which the archive has", Do: "restore with the version of docket that wrote it, or a later one"}
+			return l, &archive.CannotError{Why: "the ledger has no column " + db.Identifier(c.Name) + " of type " + db.Identifier(c.Type) + ", which the archive has", Do: "restore with the version of docket that wrote it, or a later one"}
 		}
 	}
 	texts := make([]string, len(lines))
 	for i, line := range lines {
 		texts[i] = string(line)
 	}
-	err := durably(ctx, d.conn, pgx.TxOptions{}, func(tx pgx.Tx) error {
+	err := db.Durably(ctx, d.conn, pgx.TxOptions{}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, lettersGroupsSQL, texts); err != nil {
 			return err
 		}
-		tag, err := tx.Exec(ctx, lettersLoadSQL, texts, validText(by), in)
+		tag, err := tx.Exec(ctx, lettersLoadSQL, texts, db.Text(by), in)
 		if err != nil {
 			return err
 		}
@@ -212,7 +213,7 @@ func (d *letterDay) Load(ctx context.Context, in, by string, columns []archive.C
 		}
 		l.Stored = tag.RowsAffected()
 		l.Equal -= l.Stored
-		return confirm(ctx, tx) // letters that were there already are restored only once the standby has them
+		return db.Confirm(ctx, tx) // letters that were there already are restored only once the standby has them
 	})
 	if err != nil {
 		return archive.LettersLoaded{}, d.of.failed("enter dead letters", err)

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"docket/internal/postgres/db"
 )
 
 // Level is how a check came out.
@@ -47,13 +49,13 @@ func (s *Schema) Check(ctx context.Context, probe func(ctx context.Context, at t
 	if err != nil {
 		return []Check{failed("connection", s.db.Clean("connect", err))}
 	}
-	defer hangUp(ctx, conn.PgConn())
+	defer db.HangUp(ctx, conn.PgConn())
 
 	checks := []Check{{Name: "connection", Detail: "the database answers"}}
 	for _, check := range []func(context.Context, *pgx.Conn) (Check, error){checkServer, checkReadOnly, checkDurability, checkTable} {
 		c, err := check(ctx, conn)
 		if err != nil {
-			return append(checks, failed("catalog", clean("read the catalog", err)))
+			return append(checks, failed("catalog", db.Clean("read the catalog", err)))
 		}
 		checks = append(checks, c)
 	}
@@ -63,7 +65,7 @@ func (s *Schema) Check(ctx context.Context, probe func(ctx context.Context, at t
 	for _, check := range []func(context.Context, *pgx.Conn) (Check, error){checkColumns, checkIdentity, checkTriggers, checkGrants, checkRights, checkPartitions, checkLedger} {
 		c, err := check(ctx, conn)
 		if err != nil {
-			return append(checks, failed("catalog", clean("read the catalog", err)))
+			return append(checks, failed("catalog", db.Clean("read the catalog", err)))
 		}
 		checks = append(checks, c)
 	}
@@ -74,7 +76,7 @@ func (s *Schema) Check(ctx context.Context, probe func(ctx context.Context, at t
 }
 
 func failed(name string, err error) Check {
-	return Check{Name: name, Level: Fail, Detail: err.Error(), Hint: Hint(err)}
+	return Check{Name: name, Level: Fail, Detail: err.Error(), Hint: db.Hint(err)}
 }
 
 func checkServer(ctx context.Context, conn *pgx.Conn) (Check, error) {
@@ -96,9 +98,9 @@ func checkReadOnly(ctx context.Context, conn *pgx.Conn) (Check, error) {
 	case err != nil:
 		return Check{}, err
 	case standby:
-		return Check{Name: "read_only", Level: Fail, Detail: "the node is a standby", Hint: HintOf("25006")}, nil
+		return Check{Name: "read_only", Level: Fail, Detail: "the node is a standby", Hint: db.HintOf("25006")}, nil
 	case readOnly:
-		return Check{Name: "read_only", Level: Fail, Detail: "default_transaction_read_only is on", Hint: HintOf("25006")}, nil
+		return Check{Name: "read_only", Level: Fail, Detail: "default_transaction_read_only is on", Hint: db.HintOf("25006")}, nil
 	}
 	return Check{Name: "read_only", Detail: "the node takes writes"}, nil
 }
@@ -131,7 +133,7 @@ func checkTable(ctx context.Context, conn *pgx.Conn) (Check, error) {
 		 WHERE c.oid = to_regclass('decision_logs')`).Scan(&kind, &persistence, &schema)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return Check{Name: name, Level: Fail, Detail: "there is no table decision_logs on the search_path", Hint: HintOf("42P01")}, nil
+		return Check{Name: name, Level: Fail, Detail: "there is no table decision_logs on the search_path", Hint: db.HintOf("42P01")}, nil
 	case err != nil:
 		return Check{}, err
 	case kind != "r" && kind != "p":
@@ -175,11 +177,11 @@ func checkColumns(ctx context.Context, conn *pgx.Conn) (Check, error) {
 		}
 		switch {
 		case ours && kind != want:
-			wrong = append(wrong, fmt.Sprintf("%s is %s and should be %s", name(column), kind, want))
+			wrong = append(wrong, fmt.Sprintf("%s is %s and should be %s", db.Identifier(column), kind, want))
 		case !ours && notNull && !filled:
-			wrong = append(wrong, name(column)+" is NOT NULL without a default")
+			wrong = append(wrong, db.Identifier(column)+" is NOT NULL without a default")
 		case notNull && optionalColumns[column]:
-			strict = append(strict, name(column))
+			strict = append(strict, db.Identifier(column))
 		}
 		return nil
 	})
@@ -214,7 +216,7 @@ func checkIdentity(ctx context.Context, conn *pgx.Conn) (Check, error) {
 	case err != nil:
 		return Check{}, err
 	case !there:
-		return Check{Name: "identity", Level: Fail, Detail: "there is no unique index on exactly (decision_id, ts)", Hint: HintOf("42P10")}, nil
+		return Check{Name: "identity", Level: Fail, Detail: "there is no unique index on exactly (decision_id, ts)", Hint: db.HintOf("42P10")}, nil
 	}
 	return Check{Name: "identity", Detail: "(decision_id, ts) is unique"}, nil
 }
@@ -233,7 +235,7 @@ func checkTriggers(ctx context.Context, conn *pgx.Conn) (Check, error) {
 		return Check{}, err
 	case len(found) > 0:
 		for i := range found {
-			found[i] = name(found[i])
+			found[i] = db.Identifier(found[i])
 		}
 		return Check{Name: "triggers", Level: Warn, Detail: "BEFORE INSERT: " + strings.Join(found, ", "),
 			Hint: "a trigger that returns NULL, or alters decision_id or ts, makes dead letters of good decisions; one that alters raw makes conflicts of their copies"}, nil

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"docket/internal/postgres/db"
 )
 
 // partitionsSQL counts the days from today that have a place of their own, up to the first that has none, and says what
@@ -32,7 +34,7 @@ func checkPartitions(ctx context.Context, conn *pgx.Conn) (Check, error) {
 	if _, err := conn.Exec(ctx, `BEGIN READ ONLY; SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO, YMD'`); err != nil {
 		return Check{}, err
 	}
-	defer func() { _, _ = conn.Exec(ctx, rollbackSQL) }() // what the next one finds out by itself
+	defer func() { _, _ = conn.Exec(ctx, db.RollbackSQL) }() // what the next one finds out by itself
 	err := conn.QueryRow(ctx, partitionsSQL).Scan(&partitioned, &begun, &fallback, &function, &unlogged, &days, &leaving)
 	switch {
 	case err != nil:

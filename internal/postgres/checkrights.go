@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"docket/internal/postgres/db"
 )
 
 const grantsFile = "docs/grants.sql has roles that may do their work and nothing else"
@@ -33,7 +35,7 @@ func checkGrants(ctx context.Context, conn *pgx.Conn) (Check, error) {
 	}
 	switch {
 	case len(lacking) > 0:
-		return Check{Name: "grants", Level: Fail, Detail: "the role lacks " + strings.Join(lacking, " and "), Hint: HintOf("42501")}, nil
+		return Check{Name: "grants", Level: Fail, Detail: "the role lacks " + strings.Join(lacking, " and "), Hint: db.HintOf("42501")}, nil
 	case !confirms:
 		return Check{Name: "grants", Level: Fail, Detail: "the role lacks EXECUTE on pg_logical_emit_message",
 			Hint: "with it Docket has a standby confirm the rows that are there already: GRANT EXECUTE on it to the role, as PUBLIC has it by default"}, nil

@@ -9,12 +9,13 @@ import (
 
 	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
+	"docket/internal/postgres/db"
 	"docket/internal/record/decision"
 )
 
 func TestAfterCloseEverythingSaysSo(t *testing.T) {
 	t.Parallel()
-	db, err := OpenStore(Config{URL: "postgres://127.0.0.1:1/d"}, zerolog.Nop())
+	db, err := OpenStore(db.Config{URL: "postgres://127.0.0.1:1/d"}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +38,7 @@ func TestASilentServerIsATimeout(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.Close() })
-	db, err := OpenStore(Config{URL: "postgres://docket@" + l.Addr().String() + "/docket?sslmode=disable", StoreTimeout: 200 * time.Millisecond}, zerolog.Nop())
+	db, err := OpenStore(db.Config{URL: "postgres://docket@" + l.Addr().String() + "/docket?sslmode=disable", StoreTimeout: 200 * time.Millisecond}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"docket/internal/consumer/pipeline"
+	"docket/internal/postgres/db"
 	"docket/internal/record/decision"
 )
 
@@ -192,7 +193,7 @@ func TestTheLineOfCOPYIsFoundInAnyLanguageAndNothingElse(t *testing.T) {
 	for line, want := range map[int]int{0: -1, 1: 5, 2: 3, 3: -1} {
 		pg := &pgconn.PgError{Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: "23514"}
 		pg.Where = fmt.Sprintf("COPY decision_logs, line %d", line)
-		s, _ := asServerError(clean("act", located(pg, at)))
+		s, _ := db.AsServerError(db.Clean("act", located(pg, at)))
 		if row, ok := s.Row(); ok != (want >= 0) || ok && row != want {
 			t.Errorf("line %d is row %d (%v), want %d", line, row, ok, want)
 		}

@@ -16,7 +16,7 @@
 // [pipeline.Present].
 //
 // Rows are encoded into the message that is just being sent. A batch takes no memory of its own, and a COPY that is
-// refused says at which row ([ServerError.Row]).
+// refused says at which row ([db.ServerError.Row]).
 //
 // COPY takes only what is new. Where a row is there already (23505) it is rolled back, and a new transaction looks first: it
 // compares all rows with what is there, copies what it did not find, and has nothing to commit where it found everything.
@@ -30,9 +30,9 @@
 // A table that takes no COPY, or on which its binary rows could mean something else (row-level security, a view, a rule,
 // other types of columns), is written to by the careful way alone, from the first time that this is met.
 //
-// [DB.Foresee] and [DB.Refusals] store nothing. The one evaluates a CHECK over rows that are not in the table, the other has
+// [Store.Foresee] and [Store.Refusals] store nothing. The one evaluates a CHECK over rows that are not in the table, the other has
 // the table take or refuse each of some rows alone, undone at once. Who is to answer for it is asked a second time on a
-// connection beside the pool, see [witnesses]: dialling one costs the server more than asking about a hundred rows, so it
+// connection beside the pool, see [db.DB.Beside]: dialling one costs the server more than asking about a hundred rows, so it
 // is kept for a few seconds.
 //
 // Statements are unnamed and leave no state on the connection, so a transaction pooler between us and the server is

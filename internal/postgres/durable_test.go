@@ -12,6 +12,7 @@ import (
 	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/record/decision"
 	"docket/internal/testkit/pgmodel"
 )
@@ -36,7 +37,7 @@ func inModel(t *testing.T, test func(t *testing.T, server *pgmodel.Server, db *p
 
 func openModel(t *testing.T, server *pgmodel.Server) *postgres.Store {
 	t.Helper()
-	db, err := postgres.OpenStore(postgres.Config{URL: "postgres://u@db/x?sslmode=disable", StoreTimeout: 3 * time.Second, Dialer: server.Dial}, zerolog.Nop())
+	db, err := postgres.OpenStore(db.Config{URL: "postgres://u@db/x?sslmode=disable", StoreTimeout: 3 * time.Second, Dialer: server.Dial}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/testkit/pgtest"
 )
 
@@ -36,17 +37,17 @@ func TestABatchIsStoredWholeOrNotAtAll(t *testing.T) {
 	d := pgtest.New(t)
 	d.RaiseMarked(t)
 	p := d.NewProxy(t)
-	db := open(t, p.URL, 0)
+	pg := open(t, p.URL, 0)
 	rows := []pipeline.Row{row("a", noon, `{}`), row("b", noon, `{"raise":"23514","raise_constraint":"odd","raise_column":"path","raise_table":"decision_logs"}`), row("c", noon, `{}`)}
-	err := code(t, db, "23514", rows...)
-	var s *postgres.ServerError
+	err := code(t, pg, "23514", rows...)
+	var s *db.ServerError
 	if !errors.As(err, &s) {
 		t.Fatalf("no ServerError: %v", err)
 	}
 	same(t, []string{s.SQLState(), s.ConstraintName(), s.ColumnName(), s.TableName(), s.Severity()}, []string{"23514", "odd", "path", "decision_logs", "ERROR"})
 	same(t, d.Count(t), 0)
-	same(t, store(t, db, rows[0], rows[2]), []pipeline.Outcome{stored, stored}) // the same connection is good for more
-	code(t, db, "23514", rows...)
+	same(t, store(t, pg, rows[0], rows[2]), []pipeline.Outcome{stored, stored}) // the same connection is good for more
+	code(t, pg, "23514", rows...)
 	same(t, d.Count(t), 2)
 	same(t, p.Dials(), 1)
 }

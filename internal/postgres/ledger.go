@@ -7,18 +7,20 @@ import (
 	"github.com/jackc/pgerrcode"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"docket/internal/postgres/db"
 )
 
 // Ledger is the ledger of dead letters. It is safe for concurrent use.
 type Ledger struct {
-	db     *DB
+	db     *db.DB
 	groups groupIDs
 	few    int // up to how many dead letters of a range of time are read one by one
 	most   int // letters that a client brings in an hour; 0: any number
 }
 
 // NewLedger gives the ledger in a database, in the schema of decision_logs.
-func NewLedger(db *DB) *Ledger { return &Ledger{db: db, few: fewRead} }
+func NewLedger(db *db.DB) *Ledger { return &Ledger{db: db, few: fewRead} }
 
 // Bounded has it take no more than that many letters of a client in an hour; 0: any number.
 func (l *Ledger) Bounded(most int) *Ledger {
@@ -54,9 +56,9 @@ func (l *Ledger) withinOf(ctx context.Context, act string, options pgx.TxOptions
 	for try := 1; ; try++ {
 		var own error // of do, and none of the database's
 		err := l.db.Pool().AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
-			return durably(ctx, conn.Conn(), options, func(tx pgx.Tx) error {
+			return db.Durably(ctx, conn.Conn(), options, func(tx pgx.Tx) error {
 				own = nil
-				if _, err := tx.Exec(ctx, "SELECT set_config('statement_timeout', $1, true)", string(milliseconds(l.db.Timeout()*4/5))); err != nil {
+				if _, err := tx.Exec(ctx, "SELECT set_config('statement_timeout', $1, true)", string(db.Milliseconds(l.db.Timeout()*4/5))); err != nil {
 					return err
 				}
 				err := do(ctx, tx)
@@ -72,8 +74,8 @@ func (l *Ledger) withinOf(ctx context.Context, act string, options pgx.TxOptions
 		case own != nil:
 			return own
 		}
-		err = &LedgerError{Err: l.db.noted(act, err)}
-		s, ok := asServerError(err)
+		err = &LedgerError{Err: l.db.Noted(act, err)}
+		s, ok := db.AsServerError(err)
 		if !ok || try == ledgerTries || s.SQLState() != pgerrcode.DeadlockDetected && s.SQLState() != pgerrcode.SerializationFailure {
 			return err
 		}

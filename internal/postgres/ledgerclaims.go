@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"docket/internal/desk/ledger"
+	"docket/internal/postgres/db"
 )
 
 // Claims finds the letters whose value claims a decision_id, at most n, newest failure first, without payloads. Of a letter that holds several
@@ -19,7 +20,7 @@ func (l *Ledger) Claims(ctx context.Context, decisionID string, n int) (found []
 			(SELECT `+heldEntrySQL+`, d.last_failed_at AS failed FROM dead_letter_decisions x JOIN dead_letters d USING (dead_letter_id) JOIN dead_letter_groups g USING (group_id)
 				CROSS JOIN LATERAL unnest(x.places, x.decision_ids, x.decision_ts) AS h(place, id, ts)
 				WHERE x.hashes @> ARRAY[hashtextextended($1::text, 0)] AND h.id = $1::text ORDER BY d.last_failed_at DESC, d.dead_letter_id, h.place LIMIT $2::int)
-			) AS c ORDER BY failed DESC, dead_letter_id LIMIT $2::int`, validText(decisionID), n)
+			) AS c ORDER BY failed DESC, dead_letter_id LIMIT $2::int`, db.Text(decisionID), n)
 		if err != nil {
 			return err
 		}

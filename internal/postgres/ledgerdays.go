@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"docket/internal/desk/ledger"
+	"docket/internal/postgres/db"
 )
 
 // fewRead is how many dead letters of a range of time are read one by one rather than taken from the counters by day.
@@ -51,10 +52,10 @@ func (l *Ledger) countersSQL(ctx context.Context, tx pgx.Tx, f ledger.Filter) (s
 func daysSQL(from, to time.Time, args *[]any) string {
 	var of []string
 	if !from.IsZero() {
-		of = append(of, "c.day >= "+arg(args, from.UTC().Format(time.DateOnly))+"::date")
+		of = append(of, "c.day >= "+db.Arg(args, from.UTC().Format(time.DateOnly))+"::date")
 	}
 	if !to.IsZero() {
-		of = append(of, "c.day < "+arg(args, to.UTC().Format(time.DateOnly))+"::date")
+		of = append(of, "c.day < "+db.Arg(args, to.UTC().Format(time.DateOnly))+"::date")
 	}
 	return allOf(of)
 }

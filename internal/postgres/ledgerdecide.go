@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"docket/internal/desk/ledger"
+	"docket/internal/postgres/db"
 	"docket/internal/record/decision"
 )
 
@@ -118,7 +119,7 @@ func (l *locked) free() bool { return l.State == ledger.Pending || l.State == le
 func lockLetters(ctx context.Context, tx pgx.Tx, ids []string) (map[string]*locked, error) {
 	sent := make([]string, len(ids))
 	for i, id := range ids {
-		sent[i] = validText(id)
+		sent[i] = db.Text(id)
 	}
 	rows, err := tx.Query(ctx, `SELECT dead_letter_id, state, changed_act, changed_by, changed_at FROM dead_letters
 		WHERE dead_letter_id = ANY($1::text[]) ORDER BY dead_letter_id FOR UPDATE`, sent)
@@ -147,7 +148,7 @@ func retry(ctx context.Context, tx pgx.Tx, ids []string, lease time.Duration, by
 	if err := takeBack(ctx, tx, ids); err != nil {
 		return nil, err
 	}
-	rows, err := tx.Query(ctx, retrySQL, ids, validText(by.Name), validText(by.Why), lease, by.Job)
+	rows, err := tx.Query(ctx, retrySQL, ids, db.Text(by.Name), db.Text(by.Why), lease, by.Job)
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +159,7 @@ func resolve(ctx context.Context, tx pgx.Tx, ids []string, by ledger.Actor) (int
 	if err := takeBack(ctx, tx, ids); err != nil {
 		return 0, err
 	}
-	tag, err := tx.Exec(ctx, resolveSQL, ids, validText(by.Name), validText(by.Why), by.Job)
+	tag, err := tx.Exec(ctx, resolveSQL, ids, db.Text(by.Name), db.Text(by.Why), by.Job)
 	return int(tag.RowsAffected()), err
 }
 
@@ -174,14 +175,14 @@ func (l *Ledger) Edit(ctx context.Context, id string, value []byte, diff string,
 		if err := lockFree(ctx, tx, id); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `SELECT set_config('docket.diff', $1, true)`, validText(diff)); err != nil {
+		if _, err := tx.Exec(ctx, `SELECT set_config('docket.diff', $1, true)`, db.Text(diff)); err != nil {
 			return err
 		}
 		path, decisionID, decided := saysOf(value)
 		if _, err := tx.Exec(ctx, `UPDATE dead_letters SET value = $2::bytea, edited = true, path = $3::text, decision_id = $4::text, decision_ts = $5::timestamptz,
 				changed_at = clock_timestamp(), changed_by = $6::text, why = $7::text, job_id = coalesce(nullif($8::bigint, 0), job_id)
 			WHERE dead_letter_id = $1::text AND value IS DISTINCT FROM $2::bytea`,
-			id, value, path, decisionID, decided, validText(by.Name), validText(by.Why), by.Job); err != nil || lease == 0 {
+			id, value, path, decisionID, decided, db.Text(by.Name), db.Text(by.Why), by.Job); err != nil || lease == 0 {
 			return err
 		}
 		_, err := retry(ctx, tx, []string{id}, lease, by)
@@ -216,5 +217,5 @@ func saysOf(value []byte) (path string, id *string, at *time.Time) {
 		return "", nil, nil
 	}
 	log := r.Parts[0].Log
-	return ledgerPath(log.Path.V), new(validText(log.ID)), timeOrNull(log.Time)
+	return ledgerPath(log.Path.V), new(db.Text(log.ID)), timeOrNull(log.Time)
 }

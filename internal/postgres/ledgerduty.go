@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"docket/internal/desk/ledger"
+	"docket/internal/postgres/db"
 )
 
 // deskDuty begins the names of the duties by which desks say that they are there: to hold one is to have done it.
@@ -72,7 +73,7 @@ func (l *Ledger) Remembered(ctx context.Context, name string) (text string, at t
 func (l *Ledger) Remember(ctx context.Context, name, text string) error {
 	return l.within(ctx, "write a note", pgx.ReadWrite, func(ctx context.Context, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `INSERT INTO dead_letter_notes (name, text) VALUES ($1::text, $2::text)
-			ON CONFLICT (name) DO UPDATE SET text = EXCLUDED.text, at = clock_timestamp()`, name, validText(text))
+			ON CONFLICT (name) DO UPDATE SET text = EXCLUDED.text, at = clock_timestamp()`, name, db.Text(text))
 		return err
 	})
 }

@@ -7,7 +7,7 @@ func (e *LedgerError) Error() string { return e.Err.Error() }
 
 func (e *LedgerError) Unwrap() error { return e.Err }
 
-// HintFor says what an operator can do about an error of this code, where that differs from [Hint].
+// HintFor says what an operator can do about an error of this code, where that differs from [db.Hint].
 func (*LedgerError) HintFor(code string) string { return ledgerHints[code] }
 
 // GrantsHint is the hint for a role that lacks a right on the ledger's tables.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"docket/internal/desk/ledger"
+	"docket/internal/postgres/db"
 )
 
 // filterSQL is the condition under which dead_letters d is one that f chooses, whatever its state.
@@ -14,7 +15,7 @@ func filterSQL(f ledger.Filter, args *[]any) string {
 		of = append(of, "d.group_id IN (SELECT group_id FROM dead_letter_groups g WHERE "+groups+")")
 	}
 	if f.Path != "" {
-		of = append(of, "d.path = "+arg(args, ledgerPath(f.Path))+"::text")
+		of = append(of, "d.path = "+db.Arg(args, ledgerPath(f.Path))+"::text")
 	}
 	return allOf(append(of, innerSQL(f, args)))
 }
@@ -23,13 +24,13 @@ func filterSQL(f ledger.Filter, args *[]any) string {
 func groupSQL(f ledger.Filter, args *[]any) string {
 	var of []string
 	if f.Fingerprint != "" {
-		of = append(of, "starts_with(g.fingerprint, "+arg(args, validText(strings.ToLower(f.Fingerprint)))+"::text)")
+		of = append(of, "starts_with(g.fingerprint, "+db.Arg(args, db.Text(strings.ToLower(f.Fingerprint)))+"::text)")
 	}
 	if f.Kind != "" {
-		of = append(of, "g.kind = "+arg(args, validText(string(f.Kind)))+"::text")
+		of = append(of, "g.kind = "+db.Arg(args, db.Text(string(f.Kind)))+"::text")
 	}
 	if f.Code != "" {
-		of = append(of, "g.code = "+arg(args, validText(f.Code))+"::text")
+		of = append(of, "g.code = "+db.Arg(args, db.Text(f.Code))+"::text")
 	}
 	return strings.Join(of, " AND ")
 }
@@ -38,10 +39,10 @@ func groupSQL(f ledger.Filter, args *[]any) string {
 func rangeSQL(f ledger.Filter, args *[]any) string {
 	var of []string
 	if !f.From.IsZero() {
-		of = append(of, "d.last_failed_at >= "+arg(args, f.From)+"::timestamptz")
+		of = append(of, "d.last_failed_at >= "+db.Arg(args, f.From)+"::timestamptz")
 	}
 	if !f.To.IsZero() {
-		of = append(of, "d.last_failed_at < "+arg(args, f.To)+"::timestamptz")
+		of = append(of, "d.last_failed_at < "+db.Arg(args, f.To)+"::timestamptz")
 	}
 	return allOf(of)
 }
@@ -50,10 +51,10 @@ func rangeSQL(f ledger.Filter, args *[]any) string {
 func originSQL(alias string, f ledger.Filter, args *[]any) string {
 	var of []string
 	if f.Topic != "" {
-		of = append(of, alias+".origin_topic = "+arg(args, validText(f.Topic))+"::text")
+		of = append(of, alias+".origin_topic = "+db.Arg(args, db.Text(f.Topic))+"::text")
 	}
 	if f.Partition != nil {
-		of = append(of, alias+".origin_partition = "+arg(args, *f.Partition)+"::int")
+		of = append(of, alias+".origin_partition = "+db.Arg(args, *f.Partition)+"::int")
 	}
 	return allOf(of)
 }
@@ -62,7 +63,7 @@ func originSQL(alias string, f ledger.Filter, args *[]any) string {
 func innerSQL(f ledger.Filter, args *[]any) string {
 	of := rangeSQL(f, args) + " AND " + originSQL("d", f, args)
 	if f.AttemptsBelow > 0 {
-		of += " AND d.attempts < " + arg(args, f.AttemptsBelow) + "::int"
+		of += " AND d.attempts < " + db.Arg(args, f.AttemptsBelow) + "::int"
 	}
 	return of
 }
@@ -74,7 +75,7 @@ func counterSQL(f ledger.Filter, args *[]any) string {
 		of = append(of, "c.group_id IN (SELECT group_id FROM dead_letter_groups g WHERE "+groups+")")
 	}
 	if f.Path != "" {
-		of = append(of, "c.path = "+arg(args, ledgerPath(f.Path))+"::text")
+		of = append(of, "c.path = "+db.Arg(args, ledgerPath(f.Path))+"::text")
 	}
 	if states := statesSQL("c", f.States, args); states != "" {
 		of = append(of, states)
@@ -91,7 +92,7 @@ func statesSQL(alias string, states []ledger.State, args *[]any) string {
 	for i, s := range states {
 		names[i] = string(s)
 	}
-	return alias + ".state = ANY(" + arg(args, names) + "::text[]::dead_letter_state[])"
+	return alias + ".state = ANY(" + db.Arg(args, names) + "::text[]::dead_letter_state[])"
 }
 
 // wholeSQL is filterSQL with the states of f.

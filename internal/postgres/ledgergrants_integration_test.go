@@ -17,6 +17,7 @@ import (
 
 	"docket/internal/desk/ledger"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/testkit/pgtest"
 )
 
@@ -216,7 +217,7 @@ func TestARoleWithoutRightsOnTheLedgerIsToldOfThose(t *testing.T) {
 	t.Parallel()
 	_, err := postgres.NewLedger(open(t, pgtest.New(t).Role(t, "SELECT, INSERT"), 0).DB).Groups(t.Context(), ledger.Filter{})
 	wantCode(t, nil, err, "42501")
-	if hint := postgres.Hint(err); !strings.Contains(hint, "docs/desk-grants.sql") {
+	if hint := db.Hint(err); !strings.Contains(hint, "docs/desk-grants.sql") {
 		t.Fatalf("hint %q", hint)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"docket/internal/desk/ledger"
+	"docket/internal/postgres/db"
 )
 
 // mostGroupIDs is how many ids are kept in memory; beyond that they are asked for anew.
@@ -63,7 +64,7 @@ func (l *Ledger) grouped(ctx context.Context, tx pgx.Tx, letters []entering) (ma
 	for fingerprint, letter := range missing {
 		c := letter.Cause
 		for i, text := range []string{fingerprint, string(c.Kind), c.Code, c.Table, c.Column, c.Constraint, c.Message} {
-			columns[i] = append(columns[i], validText(text))
+			columns[i] = append(columns[i], db.Text(text))
 		}
 	}
 	made, err := l.makeGroups(ctx, tx, columns, missing, ids)

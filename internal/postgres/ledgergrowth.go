@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"docket/internal/desk/ledger"
+	"docket/internal/postgres/db"
 	"docket/internal/record/envelope"
 )
 
@@ -52,7 +53,7 @@ func (r *room) admit(ctx context.Context, tx pgx.Tx, fresh []entering) (admitted
 	unplaced, children := make([]bool, n), make([]bool, n)
 	for i := range fresh {
 		e := &fresh[i]
-		ids[i], clients[i], topics[i] = e.ID, validText(e.Client), e.Found.Topic
+		ids[i], clients[i], topics[i] = e.ID, db.Text(e.Client), e.Found.Topic
 		partitions[i], places[i], stamps[i] = e.Found.Partition, e.Found.Offset, ledgerTime(e.Found.Stamp)
 		unplaced[i], children[i] = e.Origin.Partition == envelope.NoPlace, e.parent != nil
 		ends[i], copies[i] = e.last, e.copies
@@ -158,7 +159,7 @@ func (l *Ledger) OrderSurplus(ctx context.Context, id int64, by ledger.Actor) er
 	}
 	return l.within(ctx, "order dead letters to be entered", pgx.ReadWrite, func(ctx context.Context, tx pgx.Tx) error {
 		var ok bool
-		err := tx.QueryRow(ctx, `SELECT dead_letters_surplus_order($1::bigint, $2::text, $3::text)`, id, validText(by.Name), validText(by.Why)).Scan(&ok)
+		err := tx.QueryRow(ctx, `SELECT dead_letters_surplus_order($1::bigint, $2::text, $3::text)`, id, db.Text(by.Name), db.Text(by.Why)).Scan(&ok)
 		if err == nil && !ok {
 			return ledger.ErrNotFound
 		}

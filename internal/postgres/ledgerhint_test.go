@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 )
 
 // TestHintOfTheLedgerNamesItsOwnGrantsAndTables, and not those of decision_logs, which would not help.
@@ -16,10 +17,10 @@ func TestHintOfTheLedgerNamesItsOwnGrantsAndTables(t *testing.T) {
 	for code, want := range map[string]string{"42501": "docs/desk-grants.sql", "42P01": "docket migrate", "28P01": "user and password"} {
 		refused := &pgconn.PgError{Code: code}
 		of := fmt.Errorf("list dead letters: %w", &postgres.LedgerError{Err: refused})
-		if got := postgres.Hint(of); !strings.Contains(got, want) {
+		if got := db.Hint(of); !strings.Contains(got, want) {
 			t.Errorf("%s: %q", code, got)
 		}
-		if got := postgres.Hint(refused); code != "28P01" && strings.Contains(got, want) {
+		if got := db.Hint(refused); code != "28P01" && strings.Contains(got, want) {
 			t.Errorf("%s of decision_logs: %q", code, got)
 		}
 	}

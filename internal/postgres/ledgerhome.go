@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"docket/internal/desk/ledger"
+	"docket/internal/postgres/db"
 	"docket/internal/record/decision"
 )
 
@@ -120,7 +121,7 @@ func (h *homecoming) pointedAt(ctx context.Context, batch []entering) (map[int][
 	topics, partitions, offsets := make([]string, len(batch)), make([]int32, len(batch)), make([]int64, len(batch))
 	for i := range batch {
 		all = append(all, int32(i)) //nolint:gosec // some thousands
-		topics[i], partitions[i], offsets[i] = validText(batch[i].Origin.Topic), batch[i].Origin.Partition, batch[i].Origin.Offset
+		topics[i], partitions[i], offsets[i] = db.Text(batch[i].Origin.Topic), batch[i].Origin.Partition, batch[i].Origin.Offset
 		if isMark(batch[i].RetryOf) {
 			marked, marks = append(marked, int32(i)), append(marks, batch[i].RetryOf) //nolint:gosec // some thousands
 		}
@@ -291,7 +292,7 @@ func (h *homecoming) end(s *returning, e *entering) (to ledger.State, counts boo
 		return "", false
 	}
 	// What was given up was published after all: it has an end now, and is not looked for any more.
-	s.outcome, s.ended, s.code = new(string(ledger.SendingDead)), true, validText(e.Cause.Code)
+	s.outcome, s.ended, s.code = new(string(ledger.SendingDead)), true, db.Text(e.Cause.Code)
 	letter := h.letters[s.letter]
 	if !open || letter.state == ledger.Resolved {
 		return "", false
@@ -322,11 +323,11 @@ func (h *homecoming) write(ctx context.Context, deaths []death) error {
 	group, partition, offset := make([]int32, n), make([]int32, n), make([]int64, n)
 	failed, found := make([]time.Time, n), make([]time.Time, n)
 	for i, d := range deaths {
-		id[i], state[i], message[i], why[i] = d.letter, string(d.to), validText(d.Cause.Message), "dead again: "+failedWith(d.Cause)
+		id[i], state[i], message[i], why[i] = d.letter, string(d.to), db.Text(d.Cause.Message), "dead again: "+failedWith(d.Cause)
 		group[i], failed[i] = h.groups[d.fingerprint], ledgerTime(d.FailedAt)
 		topic[i], partition[i], offset[i], found[i] = d.Found.Topic, d.Found.Partition, d.Found.Offset, ledgerTime(d.Found.Stamp)
 	}
-	tag, err := h.tx.Exec(ctx, diedSQL, id, state, group, message, failed, topic, partition, offset, found, validText(h.by.Name), why)
+	tag, err := h.tx.Exec(ctx, diedSQL, id, state, group, message, failed, topic, partition, offset, found, db.Text(h.by.Name), why)
 	if err == nil && tag.RowsAffected() != int64(n) {
 		err = fmt.Errorf("%w: %d of %d letters", ledger.ErrLost, tag.RowsAffected(), n)
 	}

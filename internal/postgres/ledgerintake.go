@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"docket/internal/desk/ledger"
+	"docket/internal/postgres/db"
 	"docket/internal/record/envelope"
 )
 
@@ -52,7 +53,7 @@ func (l *Ledger) Enter(ctx context.Context, letters []ledger.Letter, maxAttempts
 		if count, groups, waits, err = l.enter(ctx, tx, letters, batch, maxAttempts, by, &room{most: l.most}); err != nil || !waits {
 			return err
 		}
-		return confirm(ctx, tx) // letters that are known already have their home only once the standby has them
+		return db.Confirm(ctx, tx) // letters that are known already have their home only once the standby has them
 	})
 	if err != nil {
 		return ledger.EnteredCount{}, err
@@ -181,7 +182,7 @@ func insertHeld(ctx context.Context, tx pgx.Tx, letters []entering) error {
 		n := len(e.Held)
 		places, ids, times := make([]int32, n), make([]string, n), make([]*time.Time, n)
 		for j, h := range e.Held {
-			places[j], ids[j], times[j] = int32(h.Place), validText(h.ID), timeOrNull(h.Time) //nolint:gosec // below decision.MaxDecisions
+			places[j], ids[j], times[j] = int32(h.Place), db.Text(h.ID), timeOrNull(h.Time) //nolint:gosec // below decision.MaxDecisions
 		}
 		if _, err := tx.Exec(ctx, heldSQL, e.ID, e.Refused, places, ids, times); err != nil {
 			return err
@@ -213,13 +214,13 @@ func letterColumns(letters []entering, groups map[string]int32, by ledger.Actor)
 	)
 	for i := range letters {
 		e := &letters[i]
-		id[i], path[i], message[i], parent[i] = e.ID, ledgerPath(e.Path), validText(e.Cause.Message), e.parent
-		originTopic[i], originPartition[i], originOffset[i] = validText(e.Origin.Topic), e.Origin.Partition, e.Origin.Offset
+		id[i], path[i], message[i], parent[i] = e.ID, ledgerPath(e.Path), db.Text(e.Cause.Message), e.parent
+		originTopic[i], originPartition[i], originOffset[i] = db.Text(e.Origin.Topic), e.Origin.Partition, e.Origin.Offset
 		foundTopic[i], foundPartition[i], foundOffset[i], found[i] = e.Found.Topic, e.Found.Partition, e.Found.Offset, ledgerTime(e.Found.Stamp)
 		group[i], key[i], value[i], first[i], last[i] = groups[e.fingerprint], e.Key, e.Value, ledgerTime(e.FirstFailedAt), ledgerTime(e.FailedAt)
 		appended[i], decided[i] = timeOrNull(e.Origin.Timestamp), timeOrNull(e.DecisionTime)
 		if e.DecisionID != "" {
-			decisionID[i] = new(validText(e.DecisionID))
+			decisionID[i] = new(db.Text(e.DecisionID))
 		}
 		if e.Origin.Index != envelope.NoIndex {
 			originIndex[i] = new(int32(e.Origin.Index)) //nolint:gosec // at most decision.MaxDecisions
@@ -236,7 +237,7 @@ func letterColumns(letters []entering, groups map[string]int32, by ledger.Actor)
 	return []any{
 		pgx.QueryExecModeDescribeExec, // the types are asked for, so that bytes travel as bytes and not as hex
 		id, group, path, decisionID, decided, originTopic, originPartition, originOffset, originIndex, appended,
-		foundTopic, foundPartition, foundOffset, found, key, value, headers, message, first, last, validText(by.Name), why, parent,
+		foundTopic, foundPartition, foundOffset, found, key, value, headers, message, first, last, db.Text(by.Name), why, parent,
 	}, nil
 }
 
@@ -246,5 +247,5 @@ func failedWith(c envelope.Cause) string {
 	if c.Constraint != "" {
 		line += " " + c.Constraint
 	}
-	return validText(line)
+	return db.Text(line)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"docket/internal/desk/ledger"
+	"docket/internal/postgres/db"
 )
 
 var _ ledger.Jobs = (*Ledger)(nil)
@@ -32,7 +33,7 @@ func scanJob(r pgx.CollectableRow) (j ledger.Job, err error) {
 	}
 	j.CreatedAt, j.StartedAt, j.EndedAt = j.CreatedAt.UTC(), utc(started), utc(ended)
 	if json.Unmarshal([]byte(filter), &j.Filter) != nil {
-		return j, &AnswerError{Problem: "the filter of a job is not as it is written"}
+		return j, &db.AnswerError{Problem: "the filter of a job is not as it is written"}
 	}
 	return j, nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"docket/internal/desk/ledger"
+	"docket/internal/postgres/db"
 )
 
 // linesSQL is what letterLineSQL would be of letters that entered now, in the order in which they are given. The arguments up to $23 are those of
@@ -39,13 +40,13 @@ func (l *Ledger) Lines(ctx context.Context, letters []ledger.Letter, by ledger.A
 	for i := range batch {
 		c := batch[i].Cause
 		for j, text := range []string{batch[i].fingerprint, string(c.Kind), c.Code, c.Table, c.Column, c.Constraint} {
-			of[j] = append(of[j], validText(text))
+			of[j] = append(of[j], db.Text(text))
 		}
 		if decisions[i], err = heldOf(batch[i].Letter); err != nil {
 			return nil, err
 		}
 	}
-	args = append(args, of[0], of[1], of[2], of[3], of[4], of[5], decisions, validText(by.Why))
+	args = append(args, of[0], of[1], of[2], of[3], of[4], of[5], decisions, db.Text(by.Why))
 	err = l.within(ctx, "write dead letters as lines", pgx.ReadOnly, func(ctx context.Context, tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, linesSQL, args...)
 		if err != nil {
@@ -73,7 +74,7 @@ func heldOf(l *ledger.Letter) (*string, error) {
 		Times   []*time.Time `json:"times"`
 	}{l.Refused, []int{}, []string{}, []*time.Time{}}
 	for _, h := range l.Held {
-		held.Places, held.IDs, held.Times = append(held.Places, h.Place), append(held.IDs, validText(h.ID)), append(held.Times, timeOrNull(h.Time))
+		held.Places, held.IDs, held.Times = append(held.Places, h.Place), append(held.IDs, db.Text(h.ID)), append(held.Times, timeOrNull(h.Time))
 	}
 	b, err := json.Marshal(held)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"docket/internal/desk/ledger"
+	"docket/internal/postgres/db"
 )
 
 const (
@@ -56,7 +57,7 @@ func (p place) afterSQL(args *[]any) string {
 	if p.id == "" {
 		return "TRUE"
 	}
-	return "(d.last_failed_at, d.dead_letter_id) < (" + arg(args, p.at) + "::timestamptz, " + arg(args, p.id) + "::text)"
+	return "(d.last_failed_at, d.dead_letter_id) < (" + db.Arg(args, p.at) + "::timestamptz, " + db.Arg(args, p.id) + "::text)"
 }
 
 // List lists newest failure first.
@@ -156,10 +157,10 @@ func (s *listing) newest(ctx context.Context, among int) ([]ledger.Entry, error)
 		if s.filter.AttemptsBelow > 0 {
 			columns += ", d.attempts"
 		}
-		from = `(SELECT ` + columns + ` FROM dead_letters d WHERE ` + s.after.afterSQL(&args) + ` AND ` + rangeSQL(s.filter, &args) + newestFirst + ` LIMIT ` + arg(&args, among) + `) d`
+		from = `(SELECT ` + columns + ` FROM dead_letters d WHERE ` + s.after.afterSQL(&args) + ` AND ` + rangeSQL(s.filter, &args) + newestFirst + ` LIMIT ` + db.Arg(&args, among) + `) d`
 	}
 	return s.collect(ctx, `SELECT d.last_failed_at, d.dead_letter_id FROM `+from+` WHERE `+wholeSQL(s.filter, &args)+` AND `+s.after.afterSQL(&args)+
-		newestFirst+` LIMIT `+arg(&args, s.n), args)
+		newestFirst+` LIMIT `+db.Arg(&args, s.n), args)
 }
 
 // each merges the newest of each combination. At first each is asked for the time of its k-th: where n/k of them have one
@@ -170,19 +171,19 @@ func (s *listing) each(ctx context.Context, combinations []combination) ([]ledge
 		groups[i], paths[i], states[i] = c.group, c.path, c.state
 	}
 	var args []any
-	of := `unnest(` + arg(&args, groups) + `::int[], ` + arg(&args, paths) + `::text[], ` + arg(&args, states) + `::text[]::dead_letter_state[]) c (group_id, path, state)`
+	of := `unnest(` + db.Arg(&args, groups) + `::int[], ` + db.Arg(&args, paths) + `::text[], ` + db.Arg(&args, states) + `::text[]::dead_letter_state[]) c (group_id, path, state)`
 	fits := `d.group_id = c.group_id AND d.path = c.path AND d.state = c.state AND ` + s.after.afterSQL(&args) + ` AND ` + innerSQL(s.filter, &args)
 	k := (s.n + len(combinations) - 1) / len(combinations)
 	later := "" // with k = 1, none that has its newest before that time has anything on the page
 	if k == 1 {
 		later = ` WHERE c.at >= (SELECT at FROM b)`
 	}
-	n := arg(&args, s.n)
+	n := db.Arg(&args, s.n)
 	return s.collect(ctx, `WITH c AS MATERIALIZED (
 			SELECT c.*, h.last_failed_at AS at FROM `+of+`
-			  LEFT JOIN LATERAL (SELECT d.last_failed_at FROM dead_letters d WHERE `+fits+newestFirst+` OFFSET `+arg(&args, k-1)+` LIMIT 1) h ON true),
+			  LEFT JOIN LATERAL (SELECT d.last_failed_at FROM dead_letters d WHERE `+fits+newestFirst+` OFFSET `+db.Arg(&args, k-1)+` LIMIT 1) h ON true),
 		b AS MATERIALIZED (
-			SELECT coalesce((SELECT at FROM c WHERE at IS NOT NULL ORDER BY at DESC OFFSET `+arg(&args, (s.n+k-1)/k-1)+` LIMIT 1), '-infinity') AS at)
+			SELECT coalesce((SELECT at FROM c WHERE at IS NOT NULL ORDER BY at DESC OFFSET `+db.Arg(&args, (s.n+k-1)/k-1)+` LIMIT 1), '-infinity') AS at)
 		SELECT d.last_failed_at, d.dead_letter_id FROM c CROSS JOIN LATERAL (
 			SELECT d.last_failed_at, d.dead_letter_id FROM dead_letters d WHERE `+fits+` AND d.last_failed_at >= (SELECT at FROM b)`+newestFirst+` LIMIT `+n+`) d`+
 		later+newestFirst+` LIMIT `+n, args)

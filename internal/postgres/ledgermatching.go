@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"docket/internal/desk/ledger"
+	"docket/internal/postgres/db"
 )
 
 // RetryMatching implements [ledger.Decider].
@@ -141,7 +142,7 @@ func chooseMatching(ctx context.Context, tx pgx.Tx, f ledger.Filter, states []st
 	}
 	where := innerSQL(f, &c.args)
 	if f.Path != "" {
-		where += " AND d.path = " + arg(&c.args, ledgerPath(f.Path)) + "::text"
+		where += " AND d.path = " + db.Arg(&c.args, ledgerPath(f.Path)) + "::text"
 	}
 	var args []any
 	of := groupSQL(f, &args)
@@ -153,7 +154,7 @@ func chooseMatching(ctx context.Context, tx pgx.Tx, f ledger.Filter, states []st
 	if err != nil {
 		return nil, err
 	}
-	if ids := arg(&c.args, groups); len(groups)*len(states)*n <= fewLooked || len(groups) == 1 {
+	if ids := db.Arg(&c.args, groups); len(groups)*len(states)*n <= fewLooked || len(groups) == 1 {
 		c.look = fmt.Sprintf(groupwiseSQL, ids, where)
 	} else {
 		c.look = fmt.Sprintf(oldestSQL, where+" AND d.group_id = ANY("+ids+"::int[])")

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"docket/internal/desk/ledger"
+	"docket/internal/postgres/db"
 )
 
 var _ ledger.Relay = (*Ledger)(nil)
@@ -56,7 +57,7 @@ func (l *Ledger) Claim(ctx context.Context, holder string, n int, lease time.Dur
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1::bigint)`, int64(claimLock)); err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, claimSQL, validText(holder), lease, n, claimedBytes)
+		rows, err := tx.Query(ctx, claimSQL, db.Text(holder), lease, n, claimedBytes)
 		if err != nil {
 			return err
 		}
@@ -81,7 +82,7 @@ func sentHeaders(b []byte) (headers []ledger.Header, err error) {
 		return nil, nil
 	}
 	if err := json.Unmarshal(b, &headers); err != nil {
-		return nil, &AnswerError{Problem: "the headers of a dead letter are no longer what was written"}
+		return nil, &db.AnswerError{Problem: "the headers of a dead letter are no longer what was written"}
 	}
 	return headers, nil
 }
@@ -157,7 +158,7 @@ func (l *Ledger) Unpublished(ctx context.Context, holder string, id int64, code 
 	if holder == "" {
 		return errNobody
 	}
-	holder, code = validText(holder), validText(code)
+	holder, code = db.Text(holder), db.Text(code)
 	return l.within(ctx, "note an unpublished retry", pgx.ReadWrite, func(ctx context.Context, tx pgx.Tx) error {
 		// A claim that only waited for this row would take those behind it, which it found before.
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock_shared($1::bigint)`, int64(claimLock)); err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"docket/internal/desk/ledger"
+	"docket/internal/postgres/db"
 )
 
 var _ ledger.Proposals = (*Ledger)(nil)
@@ -54,7 +55,7 @@ func proposal(ctx context.Context, tx pgx.Tx, id int64) (ledger.Proposal, error)
 // Touched implements [ledger.Proposals].
 func (l *Ledger) Touched(ctx context.Context, id string, value []byte) (members []string, second bool, err error) {
 	err = l.within(ctx, "compare the payload of a dead letter", pgx.ReadOnly, func(ctx context.Context, tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `SELECT dead_letters_touched(value, $2::bytea), dead_letters_four_eyes() FROM dead_letters WHERE dead_letter_id = $1::text`, validText(id), value)
+		rows, err := tx.Query(ctx, `SELECT dead_letters_touched(value, $2::bytea), dead_letters_four_eyes() FROM dead_letters WHERE dead_letter_id = $1::text`, db.Text(id), value)
 		if err != nil {
 			return err
 		}
@@ -79,7 +80,7 @@ func (l *Ledger) Propose(ctx context.Context, d ledger.Draft, by ledger.Actor) (
 			return 0, err
 		}
 		err = tx.QueryRow(ctx, `SELECT dead_letters_propose($1::text, $2::bytea, $3::bytea, $4::boolean, $5::text, $6::text, $7::boolean)`,
-			d.LetterID, hashOf(d.Before), d.Value, d.Retry, validText(by.Name), validText(by.Why), by.Vouched).Scan(&id)
+			d.LetterID, hashOf(d.Before), d.Value, d.Retry, db.Text(by.Name), db.Text(by.Why), by.Vouched).Scan(&id)
 		return id, err
 	})
 }
@@ -105,7 +106,7 @@ func (l *Ledger) Approve(ctx context.Context, id int64, diff string, lease time.
 		}
 		path, decisionID, decided := saysOf(p.Value)
 		if _, err := tx.Exec(ctx, `SELECT dead_letters_approve($1::bigint, $2::text, $3::text, $4::text, $5::timestamptz, $6::text, $7::text, $8::boolean)`,
-			id, validText(diff), path, decisionID, decided, validText(by.Name), validText(by.Why), by.Vouched); err != nil || !p.Retry {
+			id, db.Text(diff), path, decisionID, decided, db.Text(by.Name), db.Text(by.Why), by.Vouched); err != nil || !p.Retry {
 			return id, err
 		}
 		_, err = retry(ctx, tx, []string{p.LetterID}, lease, by)
@@ -119,7 +120,7 @@ func (l *Ledger) Reject(ctx context.Context, id int64, by ledger.Actor) (ledger.
 		if _, err := proposal(ctx, tx, id); err != nil {
 			return 0, err
 		}
-		_, err := tx.Exec(ctx, `SELECT dead_letters_reject($1::bigint, $2::text, $3::text, $4::boolean)`, id, validText(by.Name), validText(by.Why), by.Vouched)
+		_, err := tx.Exec(ctx, `SELECT dead_letters_reject($1::bigint, $2::text, $3::text, $4::boolean)`, id, db.Text(by.Name), db.Text(by.Why), by.Vouched)
 		return id, err
 	})
 }
@@ -147,7 +148,7 @@ func (l *Ledger) onProposal(ctx context.Context, act string, id int64, by ledger
 
 // violated names the constraint that a change was refused for; empty: none.
 func violated(err error) string {
-	if said, ok := asServerError(err); ok && said.SQLState() == pgerrcode.CheckViolation {
+	if said, ok := db.AsServerError(err); ok && said.SQLState() == pgerrcode.CheckViolation {
 		return said.ConstraintName()
 	}
 	return ""

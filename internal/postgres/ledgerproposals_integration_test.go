@@ -19,6 +19,7 @@ import (
 
 	"docket/internal/desk/ledger"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/testkit/ledgermodel"
 )
 
@@ -185,8 +186,8 @@ func TestFourEyes_VouchedByTheDesk(t *testing.T) {
 	for what, err := range map[string]error{
 		"propose": errOf(clerk.Propose(t.Context(), draft(m), by("clerk"))), "approve": errOf(clerk.Approve(t.Context(), p.ID, "-1\n+2", soon, by("clerk"))), "reject": errOf(clerk.Reject(t.Context(), p.ID, by("clerk"))),
 	} {
-		if codeOf(err) != "42501" || !strings.Contains(postgres.Hint(err), "docket_desk_admin") {
-			t.Errorf("%s without the role: %v; %s", what, err, postgres.Hint(err))
+		if codeOf(err) != "42501" || !strings.Contains(db.Hint(err), "docket_desk_admin") {
+			t.Errorf("%s without the role: %v; %s", what, err, db.Hint(err))
 		}
 	}
 	if _, err := daemon.Approve(t.Context(), p.ID, "-1\n+2", soon, vouched("oleg")); err != nil {
@@ -200,7 +201,7 @@ func TestFourEyes_VouchedByTheDesk(t *testing.T) {
 func errOf[T any](_ T, err error) error { return err }
 
 func codeOf(err error) string {
-	var said *postgres.ServerError
+	var said *db.ServerError
 	if errors.As(err, &said) {
 		return said.SQLState()
 	}
@@ -400,7 +401,7 @@ func TestFourEyes_SwitchedByMigrate(t *testing.T) {
 	l := o.entered(1)
 	migrate := func(one bool) {
 		t.Helper()
-		db, err := postgres.OpenStore(postgres.Config{URL: o.URL, OneEditor: one}, zerolog.Nop())
+		db, err := postgres.OpenStore(db.Config{URL: o.URL, OneEditor: one}, zerolog.Nop())
 		check(t, err)
 		defer db.Close()
 		_, err = postgres.NewSchema(db.DB).Migrate(t.Context())

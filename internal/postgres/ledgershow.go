@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"docket/internal/desk/ledger"
+	"docket/internal/postgres/db"
 )
 
 var _ ledger.Reader = (*Ledger)(nil)
@@ -59,7 +60,7 @@ func scanWhole(r pgx.CollectableRow) (ledger.Entry, error) {
 	}
 	e.Key, e.Value = key, value
 	if headers != nil && json.Unmarshal([]byte(*headers), &e.Headers) != nil {
-		return e, &AnswerError{Problem: "headers of a dead letter that are not as they are written"}
+		return e, &db.AnswerError{Problem: "headers of a dead letter that are not as they are written"}
 	}
 	return e, nil
 }
@@ -177,7 +178,7 @@ func (l *Ledger) values(ctx context.Context, f ledger.Filter, after string, n in
 		var args []any
 		where := wholeSQL(f, &args)
 		rows, err := tx.Query(ctx, `SELECT d.dead_letter_id, coalesce(octet_length(d.value), 0)::bigint FROM dead_letters d JOIN dead_letter_groups g USING (group_id)
-			WHERE d.dead_letter_id > `+arg(&args, after)+` AND `+where+` ORDER BY d.dead_letter_id LIMIT `+arg(&args, n), args...)
+			WHERE d.dead_letter_id > `+db.Arg(&args, after)+` AND `+where+` ORDER BY d.dead_letter_id LIMIT `+db.Arg(&args, n), args...)
 		if err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"docket/internal/desk/ledger"
+	"docket/internal/postgres/db"
 )
 
 // mostPaths is how many paths a group names.
@@ -93,7 +94,7 @@ func paths(ctx context.Context, tx pgx.Tx, f ledger.Filter, found map[int32]*tal
 	rows, err := tx.Query(ctx, `SELECT group_id, path FROM (
 			SELECT c.group_id, c.path, row_number() OVER (PARTITION BY c.group_id ORDER BY sum(c.n) DESC, c.path) AS r
 			  FROM dead_letter_counts c WHERE c.path <> '' AND `+counterSQL(f, &args)+` GROUP BY 1, 2 HAVING sum(c.n) > 0) p
-		WHERE r <= `+arg(&args, mostPaths)+` ORDER BY r`, args...)
+		WHERE r <= `+db.Arg(&args, mostPaths)+` ORDER BY r`, args...)
 	if err != nil {
 		return err
 	}
@@ -118,10 +119,10 @@ func times(ctx context.Context, tx pgx.Tx, f ledger.Filter, found map[int32]*tal
 		}
 	}
 	var args []any
-	each := `unnest(` + arg(&args, ids) + `::int[], ` + arg(&args, states) + `::text[]::dead_letter_state[]) c (group_id, state)`
+	each := `unnest(` + db.Arg(&args, ids) + `::int[], ` + db.Arg(&args, states) + `::text[]::dead_letter_state[]) c (group_id, state)`
 	fits := `d.group_id = c.group_id AND d.state = c.state AND ` + innerSQL(f, &args)
 	if f.Path != "" {
-		fits += " AND d.path = " + arg(&args, ledgerPath(f.Path)) + "::text"
+		fits += " AND d.path = " + db.Arg(&args, ledgerPath(f.Path)) + "::text"
 	}
 	rows, err := tx.Query(ctx, `SELECT c.group_id, o.first_failed_at, n.last_failed_at FROM `+each+`
 		LEFT JOIN LATERAL (SELECT d.first_failed_at FROM dead_letters d WHERE `+fits+` AND d.state <> 'RESOLVED' ORDER BY d.first_failed_at LIMIT 1) o ON true

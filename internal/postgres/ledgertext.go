@@ -3,6 +3,8 @@ package postgres
 import (
 	"time"
 	"unicode/utf8"
+
+	"docket/internal/postgres/db"
 )
 
 // ledgerPathBytes is how much of a decision's path the ledger keeps: an index entry is no longer than 2704 bytes, and a path
@@ -11,7 +13,7 @@ const ledgerPathBytes = 1024
 
 // ledgerPath is the path as the ledger has it.
 func ledgerPath(path string) string {
-	path = validText(path)
+	path = db.Text(path)
 	if len(path) <= ledgerPathBytes {
 		return path
 	}

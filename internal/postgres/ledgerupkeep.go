@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"docket/internal/desk/ledger"
+	"docket/internal/postgres/db"
 )
 
 var _ ledger.Upkeep = (*Ledger)(nil)
@@ -57,7 +58,7 @@ func (l *Ledger) EndLeases(ctx context.Context, by ledger.Actor) (int, error) {
 			if _, err := tx.Exec(ctx, withdrawSQL, idle); err != nil {
 				return err
 			}
-			_, err = tx.Exec(ctx, leaseEndedSQL, idle, validText(by.Name), validText(why))
+			_, err = tx.Exec(ctx, leaseEndedSQL, idle, db.Text(by.Name), db.Text(why))
 			return err
 		})
 		if err != nil {
@@ -99,7 +100,7 @@ func (l *Ledger) Remove(ctx context.Context, resolvedBefore time.Time, n int, by
 	}
 	err = l.within(ctx, "remove resolved dead letters", pgx.ReadWrite, func(ctx context.Context, tx pgx.Tx) error {
 		return tx.QueryRow(ctx, `SELECT dead_letters_remove($1::timestamptz, $2::int, $3::text, $4::text)`,
-			resolvedBefore, n, validText(by.Name), validText(by.Why)).Scan(&removed)
+			resolvedBefore, n, db.Text(by.Name), db.Text(by.Why)).Scan(&removed)
 	})
 	if err != nil {
 		return 0, err

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"docket/internal/desk/ledger"
+	"docket/internal/postgres/db"
 )
 
 var _ ledger.Watch = (*Ledger)(nil)
@@ -89,14 +90,14 @@ func (l *Ledger) Stored(ctx context.Context, ids []int64, why []string, by ledge
 	}
 	lines := make([]string, len(why))
 	for i := range why {
-		lines[i] = validText(why[i])
+		lines[i] = db.Text(why[i])
 	}
 	return l.within(ctx, "end stored retries", pgx.ReadWrite, func(ctx context.Context, tx pgx.Tx) error {
 		letters, err := lockSendings(ctx, tx, ids)
 		if err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, storedSQL, ids, lines, validText(by.Name)); err != nil {
+		if _, err := tx.Exec(ctx, storedSQL, ids, lines, db.Text(by.Name)); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, endStoredSQL, letters, ids); err != nil {

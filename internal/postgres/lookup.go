@@ -9,6 +9,7 @@ import (
 
 	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
+	"docket/internal/postgres/db"
 	"docket/internal/record/decision"
 )
 
@@ -111,7 +112,7 @@ func (st *Store) look(ctx context.Context, sql string, args ...any) ([]Found, er
 	defer cancel()
 	var found []Found
 	err := pgx.BeginTxFunc(ctx, st.Pool(), pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, byIndexSQL, string(milliseconds(st.Timeout()*4/5))); err != nil {
+		if _, err := tx.Exec(ctx, byIndexSQL, string(db.Milliseconds(st.Timeout()*4/5))); err != nil {
 			return err
 		}
 		rows, err := tx.Query(ctx, sql, args...)
@@ -127,7 +128,7 @@ func (st *Store) look(ctx context.Context, sql string, args ...any) ([]Found, er
 		return err
 	})
 	if err != nil {
-		return nil, clean("look up decisions", err)
+		return nil, db.Clean("look up decisions", err)
 	}
 	return found, nil
 }
@@ -137,7 +138,7 @@ func (st *Store) look(ctx context.Context, sql string, args ...any) ([]Found, er
 func (st *Store) Try(ctx context.Context, row pipeline.Row) (pipeline.Outcome, error) {
 	outcomes, err := st.write(ctx, []pipeline.Row{row}, true, (*transaction).takeBack)
 	if err != nil {
-		return 0, st.noted("try to store a decision", err)
+		return 0, st.Noted("try to store a decision", err)
 	}
 	return outcomes[0], nil
 }

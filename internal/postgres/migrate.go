@@ -13,6 +13,7 @@ import (
 	"github.com/pressly/goose/v3/lock"
 
 	"docket/internal/errclass"
+	"docket/internal/postgres/db"
 	"docket/migrations"
 )
 
@@ -47,7 +48,7 @@ func (e *MigrateError) Error() string {
 // Unwrap gives the cause.
 func (e *MigrateError) Unwrap() error { return e.Err }
 
-// HintFor says what an operator can do about an error of this code, where that differs from [Hint].
+// HintFor says what an operator can do about an error of this code, where that differs from [db.Hint].
 func (*MigrateError) HintFor(code string) string {
 	if code == "42501" {
 		return migrateHint
@@ -60,7 +61,7 @@ const migrateHint = "the role may not change the schema: migrate with a role tha
 
 // Migrate brings the schema up to date and says how many steps that took. Several may do it at once: one works, the
 // others wait for it, for five minutes at most. It needs the server itself or a session pooler. It also sees to the rule of two
-// editors, see [Config].OneEditor.
+// editors, see [db.Config].OneEditor.
 func (s *Schema) Migrate(ctx context.Context) (int, error) {
 	var applied int
 	err := s.withGoose(func(p *goose.Provider) error {
@@ -88,7 +89,7 @@ func (s *Schema) setFourEyes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer hangUp(ctx, conn.PgConn())
+	defer db.HangUp(ctx, conn.PgConn())
 	wanted := !s.db.OneEditor()
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock('dead_letter_proposals'::regclass::int, 0)`); err != nil { // of several programs one replaces it
@@ -179,7 +180,7 @@ func (s *Schema) stepped(version int64, up, down func(*partitioner, context.Cont
 			if err != nil {
 				return err
 			}
-			defer hangUp(ctx, conn.PgConn())
+			defer db.HangUp(ctx, conn.PgConn())
 			return do(&partitioner{conn: conn, log: *s.db.Logger(), small: smallTable, moves: fewMoves, tries: lockTries, pause: lockPause}, ctx)
 		}}
 	}

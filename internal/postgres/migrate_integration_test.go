@@ -10,6 +10,7 @@ import (
 
 	"docket/internal/consumer/pipeline"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/testkit/pgtest"
 	"docket/migrations"
 )
@@ -94,7 +95,7 @@ func TestAMigrationThatCannotRunSaysWhichAndWhy(t *testing.T) {
 	}
 	_, err = postgres.NewSchema(open(t, d.Role(t, ""), 0).DB).Migrate(context.Background())
 	wantCode(t, nil, err, "42501")
-	if hint := postgres.Hint(err); !strings.Contains(hint, "change the schema") {
+	if hint := db.Hint(err); !strings.Contains(hint, "change the schema") {
 		t.Fatalf("hint %q", hint)
 	}
 }

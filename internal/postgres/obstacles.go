@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"docket/internal/postgres/db"
 	"docket/migrations"
 )
 
@@ -63,7 +64,7 @@ func obstacles(ctx context.Context, q interface {
 	var kind, called string
 	_, err = pgx.ForEachRow(rows, []any{&kind, &called}, func() error {
 		words, what, _ := strings.Cut(obstacleWords[kind], ":")
-		met = append(met, words+" ("+name(called)+"):"+what)
+		met = append(met, words+" ("+db.Identifier(called)+"):"+what)
 		return nil
 	})
 	switch {

@@ -12,6 +12,7 @@ import (
 
 	"docket/internal/consumer/pipeline"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/testkit/pgtest"
 )
 
@@ -175,25 +176,25 @@ func TestWhatCannotBeCarriedOverIsRefusedByName(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := pgtest.NewPlain(t)
-			db := open(t, d.URL, 0)
+			pg := open(t, d.URL, 0)
 			d.Exec(t, sql)
-			_, err := postgres.NewSchema(db.DB).Migrate(context.Background())
+			_, err := postgres.NewSchema(pg.DB).Migrate(context.Background())
 			if err == nil {
 				t.Fatal("it was migrated")
 			}
 			// The first migration finds its table there already; a database that has both is the usual one.
 			d.Exec(t, `INSERT INTO goose_db_version (version_id, is_applied) VALUES (1, true)`)
 			for _, small := range []int{100, 0} {
-				err := postgres.Partition(context.Background(), db.DB, small, false, onward)
+				err := postgres.Partition(context.Background(), pg.DB, small, false, onward)
 				var met *postgres.ObstacleError
 				if !errors.As(err, &met) || len(met.Obstacles) == 0 || !strings.Contains(err.Error(), "(odd): ") && name != "row-level security" {
 					t.Fatalf("got %v", err)
 				}
 			}
-			_, err = postgres.NewSchema(db.DB).Migrate(context.Background())
+			_, err = postgres.NewSchema(pg.DB).Migrate(context.Background())
 			var m *postgres.MigrateError
-			if !errors.As(err, &m) || m.Version != 2 || !strings.Contains(postgres.Hint(err), "odd") {
-				t.Fatalf("got %v, hint %q", err, postgres.Hint(err))
+			if !errors.As(err, &m) || m.Version != 2 || !strings.Contains(db.Hint(err), "odd") {
+				t.Fatalf("got %v, hint %q", err, db.Hint(err))
 			}
 			var kind string
 			d.Query(t, `SELECT relkind::text || (SELECT count(*) FROM pg_constraint WHERE conrelid = c.oid AND conname = 'decision_logs_before_cut')

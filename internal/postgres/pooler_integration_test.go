@@ -23,6 +23,7 @@ import (
 	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/testkit/pgtest"
 	"docket/internal/testkit/storetest"
 	"docket/internal/testkit/testenv"
@@ -145,7 +146,7 @@ type behind struct {
 	through func(string) string
 }
 
-func (b behind) NoCopy(t testing.TB) postgres.Config {
+func (b behind) NoCopy(t testing.TB) db.Config {
 	cfg := b.server.NoCopy(t)
 	cfg.URL = b.through(cfg.URL)
 	return cfg

@@ -11,6 +11,7 @@ import (
 
 	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
+	"docket/internal/postgres/db"
 )
 
 // wideProbe is how many rows a probe has after a disk was found full. One row may still fit into a page that the table
@@ -22,7 +23,7 @@ const wideProbe = 256
 // and waits for that as for any commit. nil means that the table takes good rows of that time and that commits are confirmed. Where Store goes by COPY the insert is tried too, on the row that was copied: the next row
 // that is there already will need it.
 func (st *Store) Probe(ctx context.Context, at time.Time) error {
-	return st.noted("probe the table", st.before(ctx, true, func(ctx context.Context, pg *pgconn.PgConn) error {
+	return st.Noted("probe the table", st.Beside(ctx, true, func(ctx context.Context, pg *pgconn.PgConn) error {
 		return st.probeOn(ctx, pg, at)
 	}))
 }
@@ -105,9 +106,9 @@ func (st *Store) probeRow(ctx context.Context, pg *pgconn.PgConn, c *canary, at 
 	var refused *refusedCopy
 	if !st.inserts.Load() {
 		err := transact(ctx, pg, w.probeCopy)
-		if s, ok := asServerError(err); ok && strings.HasPrefix(s.SQLState(), "22") {
+		if s, ok := db.AsServerError(err); ok && strings.HasPrefix(s.SQLState(), "22") {
 			// Nothing is wrong with the row: a column is not of the type whose binary form it was sent.
-			err = &refusedCopy{newError(pgerrcode.WrongObjectType, s.Severity())}
+			err = &refusedCopy{db.NewServerError(pgerrcode.WrongObjectType, s.Severity())}
 		}
 		switch {
 		case err == nil:
@@ -126,7 +127,7 @@ func (st *Store) probeRow(ctx context.Context, pg *pgconn.PgConn, c *canary, at 
 }
 
 func errSwallowed() error {
-	return errclass.As(&AnswerError{Problem: "a good row was neither stored nor refused: a trigger or rule swallows it"}, errclass.CodeConfig)
+	return errclass.As(&db.AnswerError{Problem: "a good row was neither stored nor refused: a trigger or rule swallows it"}, errclass.CodeConfig)
 }
 
 func (w *writing) probeCopy(t *transaction) error {
@@ -143,7 +144,7 @@ func (w *writing) probeCopy(t *transaction) error {
 	case err != nil:
 		return err
 	case len(left) == 0:
-		return errclass.As(&AnswerError{Problem: "a row was stored twice"}, errclass.CodeProtocol)
+		return errclass.As(&db.AnswerError{Problem: "a row was stored twice"}, errclass.CodeProtocol)
 	}
 	if err := w.comparesBothWays(t, one); err != nil { // the answers do not count: a trigger can alter the identity
 		return err

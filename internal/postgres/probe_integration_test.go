@@ -10,6 +10,7 @@ import (
 
 	"docket/internal/consumer/pipeline"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/testkit/pgtest"
 )
 
@@ -120,7 +121,7 @@ func TestTheProbeDoesNotWaitForThePool(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	d.BeforeInsert(t, `IF NEW.decision_id = 'slow' THEN PERFORM pg_sleep(600); END IF; RETURN NEW;`)
-	db, err := postgres.OpenStore(postgres.Config{URL: d.URL, MaxConns: 1, StoreTimeout: time.Minute}, nop)
+	db, err := postgres.OpenStore(db.Config{URL: d.URL, MaxConns: 1, StoreTimeout: time.Minute}, nop)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,11 +10,12 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"docket/internal/history/reader"
+	"docket/internal/postgres/db"
 )
 
 // Reader reads stored decisions. It is safe for concurrent use, and writes nothing but the counts of [Reader.Count].
 type Reader struct {
-	db     *DB
+	db     *db.DB
 	counts counting
 	days   struct {
 		sync.Mutex
@@ -23,7 +24,7 @@ type Reader struct {
 }
 
 // NewReader gives a reader of the decisions in a database.
-func NewReader(db *DB) *Reader {
+func NewReader(db *db.DB) *Reader {
 	r := &Reader{db: db}
 	r.days.known = summarized{}
 	return r
@@ -55,7 +56,7 @@ func (r *Reader) looking(ctx context.Context, within time.Duration, joins string
 	defer cancel()
 	options := pgx.TxOptions{AccessMode: pgx.ReadOnly, IsoLevel: pgx.RepeatableRead}
 	return pgx.BeginTxFunc(ctx, r.db.Pool(), options, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, readSQL, string(milliseconds(within*9/10)), joins); err != nil {
+		if _, err := tx.Exec(ctx, readSQL, string(db.Milliseconds(within*9/10)), joins); err != nil {
 			return err
 		}
 		return do(ctx, tx)
@@ -72,7 +73,7 @@ func (r *Reader) patience(ctx context.Context) time.Duration {
 
 // outOfTime says that a statement was given up because its time was over, and for no other reason.
 func outOfTime(ctx context.Context, err error) bool {
-	s, ok := asServerError(err)
+	s, ok := db.AsServerError(err)
 	return ctx.Err() == nil && (ok && s.SQLState() == pgerrcode.QueryCanceled || errors.Is(err, context.DeadlineExceeded))
 }
 
@@ -85,7 +86,7 @@ const (
 	columnsSQL = `SELECT d.decision_id, d.ts, d.path, d.service, ` + verdictSQL + `, d.allowed, d.requested_by, d.req_id, d.opa_id, d.opa_version,
        CASE WHEN NOT u.unreadable THEN d.labels END, CASE WHEN NOT u.unreadable THEN d.bundles END, d.source_topic, d.source_partition, d.source_offset, d.source_index, d.stored_at, d.uploaded_by, d.edited_audit_id, d.unfaithful, u.unreadable,
        CASE WHEN $1 AND NOT u.unreadable THEN d.raw END`
-	lookedIntoSQL   = ` CROSS JOIN LATERAL (SELECT ` + unreadableSQL + ` AS unreadable OFFSET 0) AS u`
+	lookedIntoSQL   = ` CROSS JOIN LATERAL (SELECT ` + db.UnreadableSQL + ` AS unreadable OFFSET 0) AS u`
 	decisionByIDSQL = columnsSQL + `
   FROM decision_logs d` + lookedIntoSQL + ` WHERE d.decision_id = $2::text ORDER BY d.ts LIMIT 1000`
 	// The range of times says nothing new; it spares the planner the partitions that have none of them.
@@ -105,7 +106,7 @@ func (r *Reader) ByID(ctx context.Context, id string) (all []reader.Decision, er
 		return err
 	})
 	if err != nil {
-		return nil, clean("look for a decision", err)
+		return nil, db.Clean("look for a decision", err)
 	}
 	return all, nil
 }

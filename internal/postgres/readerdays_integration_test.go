@@ -14,6 +14,7 @@ import (
 
 	"docket/internal/history/reader"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/testkit/pgtest"
 )
 
@@ -124,7 +125,7 @@ func touches(t testing.TB, pg *pgtest.DB, do func(*postgres.Reader)) (scans map[
 	}
 	quiet()
 	before, blocksBefore := read()
-	db, err := postgres.OpenStore(postgres.Config{URL: pg.URL, StoreTimeout: 20 * time.Second}, zerolog.Nop())
+	db, err := postgres.OpenStore(db.Config{URL: pg.URL, StoreTimeout: 20 * time.Second}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,5 +19,5 @@ func (r *Reader) Index(ctx context.Context) (int64, error) {
 	r.days.Lock()
 	defer r.days.Unlock()
 	made, err := indexDays(ctx, r.db.Pool(), r.days.known)
-	return made, r.db.noted("index days that are over", err)
+	return made, r.db.Noted("index days that are over", err)
 }

@@ -1,8 +1,12 @@
 package postgres
 
+import (
+	"docket/internal/postgres/db"
+)
+
 // Schema is the tables of Docket in a database: it migrates them, makes partitions, and examines them. It is safe for
 // concurrent use.
-type Schema struct{ db *DB }
+type Schema struct{ db *db.DB }
 
 // NewSchema gives the schema of a database.
-func NewSchema(db *DB) *Schema { return &Schema{db: db} }
+func NewSchema(db *db.DB) *Schema { return &Schema{db: db} }

@@ -18,6 +18,7 @@ import (
 	"docket/internal/desk/ledger"
 	"docket/internal/history/archive"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/testkit/pgtest"
 	"docket/internal/testkit/testenv"
 )
@@ -28,7 +29,7 @@ func TestStandby_Failover(t *testing.T) {
 	t.Parallel()
 	pair := testenv.OwnPostgresPair(t, testenv.PairOptions{})
 	url := pair.Primary.URL("postgres")
-	db, err := postgres.OpenStore(postgres.Config{URL: url, StoreTimeout: 2 * time.Second}, zerolog.Nop())
+	db, err := postgres.OpenStore(db.Config{URL: url, StoreTimeout: 2 * time.Second}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,11 +12,12 @@ import (
 
 	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
+	"docket/internal/postgres/db"
 )
 
 // Store is the table decision_logs: it stores batches, and proves that the table takes good rows. It is safe for concurrent use.
 type Store struct {
-	*DB // its pool, which others may use too
+	*db.DB // its pool, which others may use too
 
 	inserts atomic.Bool // the table takes no COPY
 	met     memory      // whose last batch met rows that were there
@@ -26,11 +27,11 @@ type Store struct {
 var _ pipeline.Store = (*Store)(nil)
 
 // NewStore gives the table decision_logs of a database.
-func NewStore(db *DB) *Store { return &Store{DB: db} }
+func NewStore(db *db.DB) *Store { return &Store{DB: db} }
 
-// OpenStore is [Open] and [NewStore]: a store with a pool of its own.
-func OpenStore(cfg Config, logger zerolog.Logger) (*Store, error) {
-	db, err := Open(cfg, logger)
+// OpenStore is [db.Open] and [NewStore]: a store with a pool of its own.
+func OpenStore(cfg db.Config, logger zerolog.Logger) (*Store, error) {
+	db, err := db.Open(cfg, logger)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +41,7 @@ func OpenStore(cfg Config, logger zerolog.Logger) (*Store, error) {
 // Store writes rows in one transaction, all or none, and says what became of each, in order. It may be repeated with
 // the same rows at any time, also after an error that leaves open whether they were stored. Of rows with one identity
 // the earlier wins and the later is compared with it. It takes at most the store timeout. Where the server tells at
-// which row it stopped, the error has a [*ServerError] that says so in [ServerError.Row].
+// which row it stopped, the error has a [*db.ServerError] that says so in [db.ServerError.Row].
 //
 // fresh dials a connection beside the pool for this call alone: it can be no victim of what an earlier statement or a
 // stale cancel request left behind, and where the pool is full it does not wait.
@@ -49,7 +50,7 @@ func (st *Store) Store(ctx context.Context, rows []pipeline.Row, fresh bool) ([]
 		return nil, nil
 	}
 	outcomes, err := st.write(ctx, rows, fresh, (*transaction).commit)
-	if err = st.noted("store a batch", err); err != nil {
+	if err = st.Noted("store a batch", err); err != nil {
 		if errclass.Classify(err).Class == errclass.Data {
 			st.last.offer(rows)
 		}
@@ -62,7 +63,7 @@ func (st *Store) Store(ctx context.Context, rows []pipeline.Row, fresh bool) ([]
 // write stores rows and ends with end, which commits or takes back.
 func (st *Store) write(ctx context.Context, rows []pipeline.Row, fresh bool, end func(*transaction) error) ([]pipeline.Outcome, error) {
 	var w *writing
-	err := st.connected(ctx, fresh, func(ctx context.Context, pg *pgconn.PgConn) error {
+	err := st.Connected(ctx, fresh, func(ctx context.Context, pg *pgconn.PgConn) error {
 		w = newWriting(rows, end)
 		return st.found(ctx, pg, w, st.writeOn(ctx, pg, w))
 	})

@@ -14,6 +14,7 @@ import (
 
 	"docket/internal/consumer/pipeline"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/record/decision"
 	"docket/internal/testkit/pgtest"
 	"docket/internal/testkit/testenv"
@@ -34,7 +35,7 @@ var nop = zerolog.Nop()
 
 func open(t testing.TB, url string, timeout time.Duration) *postgres.Store {
 	t.Helper()
-	db, err := postgres.OpenStore(postgres.Config{URL: url, StoreTimeout: timeout}, zerolog.Nop())
+	db, err := postgres.OpenStore(db.Config{URL: url, StoreTimeout: timeout}, zerolog.Nop())
 	if err != nil {
 		t.Fatalf("open: %v", err)
 	}

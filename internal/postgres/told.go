@@ -3,11 +3,13 @@ package postgres
 import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"docket/internal/postgres/db"
 )
 
 // stated tells of a statement until its end is told. It comes before the first byte of it is sent.
 func (t *transaction) stated(sql string) (ended func(pgconn.CommandTag, error)) {
-	tracer, _ := tracerOf(t.ctx).(pgx.QueryTracer)
+	tracer, _ := db.TracerOf(t.ctx).(pgx.QueryTracer)
 	if tracer == nil {
 		return func(pgconn.CommandTag, error) {}
 	}
@@ -19,7 +21,7 @@ func (t *transaction) stated(sql string) (ended func(pgconn.CommandTag, error)) 
 
 // copying tells of a COPY until its end is told.
 func (t *transaction) copying() (ended func(pgconn.CommandTag, error)) {
-	tracer, _ := tracerOf(t.ctx).(pgx.CopyFromTracer)
+	tracer, _ := db.TracerOf(t.ctx).(pgx.CopyFromTracer)
 	if tracer == nil {
 		return func(pgconn.CommandTag, error) {}
 	}

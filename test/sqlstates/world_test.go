@@ -21,6 +21,7 @@ import (
 	"docket/internal/errclass"
 	"docket/internal/kafka"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/record/envelope"
 	"docket/internal/record/home"
 	"docket/internal/testkit/kafkatest"
@@ -139,7 +140,7 @@ func (w *world) program(name, topic string, batch int, cfg pipeline.Config) *pro
 		}
 	}
 	var err error
-	p.db, err = postgres.OpenStore(postgres.Config{URL: w.url, StoreTimeout: w.timeout}, zerolog.Nop())
+	p.db, err = postgres.OpenStore(db.Config{URL: w.url, StoreTimeout: w.timeout}, zerolog.Nop())
 	must(err)
 	brokers := kafka.Config{Brokers: w.kafka.Brokers(), MetadataMinAge: 20 * time.Millisecond, InstanceLabel: name}
 	p.publisher, err = kafka.NewPublisher(brokers, kafka.PublisherConfig{}, zerolog.Nop(), nil)

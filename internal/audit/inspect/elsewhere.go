@@ -10,6 +10,7 @@ import (
 	"docket/internal/history/lookup"
 	"docket/internal/kafka"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/record/envelope"
 	"docket/internal/service/app"
 	"docket/internal/service/config"
@@ -56,7 +57,7 @@ func hint(err error) string {
 	case errors.As(err, &shelf):
 		return shelf.Hint()
 	}
-	return postgres.Hint(err)
+	return db.Hint(err)
 }
 
 // everywhere asks every home for an id, and adds the records of the source that it leads to.

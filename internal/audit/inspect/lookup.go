@@ -11,6 +11,7 @@ import (
 	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/record/decision"
 	"docket/internal/record/envelope"
 	"docket/internal/service/app"
@@ -74,7 +75,7 @@ func (a *audit) try(ctx context.Context, truth *verify.Truth, ev *verify.Evidenc
 
 // writable is the database by the settings that the consumer writes with.
 func (s *System) writable() (*postgres.Store, error) {
-	return postgres.OpenStore(postgres.Config{
+	return postgres.OpenStore(db.Config{
 		URL: s.settings.DatabaseURL.Reveal(), Fresh: app.FreshDatabaseURL(s.settings), StoreTimeout: s.settings.StoreTimeout, ApplicationName: "docket-inspect", MaxConns: 1,
 	}, zerolog.Nop())
 }

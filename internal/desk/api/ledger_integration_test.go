@@ -15,6 +15,7 @@ import (
 	"docket/internal/desk/api"
 	"docket/internal/desk/ledger"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/record/envelope"
 	"docket/internal/testkit/pgtest"
 	"docket/internal/testkit/testenv"
@@ -28,7 +29,7 @@ func init() {
 func newRealWorld(t *testing.T, n int) (*world, *pgtest.DB, []string) {
 	t.Helper()
 	d := pgtest.New(t)
-	db, err := postgres.OpenStore(postgres.Config{URL: d.URL, StoreTimeout: 5 * time.Second}, zerolog.Nop())
+	db, err := postgres.OpenStore(db.Config{URL: d.URL, StoreTimeout: 5 * time.Second}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +196,7 @@ func TestOfTwoOperatorsAtOnceOneWinsOnTheRealLedger(t *testing.T) {
 
 func TestARealDatabaseThatIsAwayIs503(t *testing.T) {
 	t.Parallel()
-	db, err := postgres.OpenStore(postgres.Config{URL: "postgres://nobody:planted-password@127.0.0.1:1/none?sslmode=disable", StoreTimeout: time.Second}, zerolog.Nop())
+	db, err := postgres.OpenStore(db.Config{URL: "postgres://nobody:planted-password@127.0.0.1:1/none?sslmode=disable", StoreTimeout: time.Second}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}

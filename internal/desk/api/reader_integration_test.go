@@ -13,6 +13,7 @@ import (
 	"docket/internal/consumer/pipeline"
 	"docket/internal/desk/api"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/record/decision"
 	"docket/internal/testkit/pgtest"
 )
@@ -22,7 +23,7 @@ import (
 func TestDecisionsOnARealTable(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
-	db, err := postgres.OpenStore(postgres.Config{URL: d.URL, StoreTimeout: 10 * time.Second}, zerolog.Nop())
+	db, err := postgres.OpenStore(db.Config{URL: d.URL, StoreTimeout: 10 * time.Second}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}

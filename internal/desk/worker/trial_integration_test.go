@@ -14,6 +14,7 @@ import (
 	"docket/internal/desk/ledger"
 	"docket/internal/desk/worker"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/record/decision"
 	"docket/internal/record/envelope"
 	"docket/internal/testkit/pgtest"
@@ -32,7 +33,7 @@ type tryOut struct {
 func newTryOut(t testing.TB) *tryOut {
 	t.Helper()
 	d := &tryOut{t: t, pg: pgtest.New(t)}
-	db, err := postgres.OpenStore(postgres.Config{URL: d.pg.URL, StoreTimeout: 20 * time.Second, MaxConns: 12}, zerolog.Nop())
+	db, err := postgres.OpenStore(db.Config{URL: d.pg.URL, StoreTimeout: 20 * time.Second, MaxConns: 12}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +81,7 @@ func (d *tryOut) store(values ...string) {
 }
 
 func (d *tryOut) trial() *worker.Trial {
-	return worker.NewTrial(worker.TrialConfig{MaxRecordBytes: 1 << 20, Hint: postgres.Hint}, d.book, d.db)
+	return worker.NewTrial(worker.TrialConfig{MaxRecordBytes: 1 << 20, Hint: db.Hint}, d.book, d.db)
 }
 
 func (d *tryOut) wants(want string) worker.TrialResult {

@@ -20,6 +20,7 @@ import (
 	"docket/internal/desk/worker"
 	"docket/internal/kafka"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/record/envelope"
 	"docket/internal/service/app"
 	"docket/internal/service/config"
@@ -102,7 +103,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, pg: pgtest.New(t)}
 	w.kafka = kafkatest.New(t, kfake.SeedTopics(2, source, dlq, "decision-logs-parking", "decision-logs-parking-dlq"))
-	db, err := postgres.OpenStore(postgres.Config{URL: w.pg.URL, StoreTimeout: 20 * time.Second, MaxConns: 16}, zerolog.Nop())
+	db, err := postgres.OpenStore(db.Config{URL: w.pg.URL, StoreTimeout: 20 * time.Second, MaxConns: 16}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}

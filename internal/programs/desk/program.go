@@ -62,7 +62,7 @@ type runner interface {
 }
 
 // New opens what the desk needs and dials nobody: a database or a Kafka that is away is no error. What is one: an address
-// that is taken, a database URL that cannot be used ([*postgres.ConfigError]). After New there has to be a Close.
+// that is taken, a database URL that cannot be used ([*db.ConfigError]). After New there has to be a Close.
 func New(s config.Settings, log zerolog.Logger, reg *prometheus.Registry, o Options) (*Program, error) {
 	if o.Instance == "" {
 		o.Instance = instance()

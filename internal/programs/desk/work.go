@@ -12,6 +12,7 @@ import (
 	"docket/internal/desk/worker"
 	"docket/internal/kafka"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/record/envelope"
 	"docket/internal/service/app"
 	"docket/internal/service/config"
@@ -75,8 +76,8 @@ func Kinds(s config.Settings) []envelope.Kind {
 }
 
 // NewTrial makes the dry run.
-func NewTrial(s config.Settings, book ledger.Reader, db *postgres.Store) *worker.Trial {
-	return worker.NewTrial(worker.TrialConfig{MaxRecordBytes: int64(s.MaxRecordBytes), Hint: postgres.Hint}, book, db)
+func NewTrial(s config.Settings, book ledger.Reader, d *postgres.Store) *worker.Trial {
+	return worker.NewTrial(worker.TrialConfig{MaxRecordBytes: int64(s.MaxRecordBytes), Hint: db.Hint}, book, d)
 }
 
 // NewHorizon makes the loss horizon.

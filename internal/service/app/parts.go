@@ -15,6 +15,7 @@ import (
 	"docket/internal/fallback"
 	"docket/internal/kafka"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/service/config"
 	"docket/internal/service/telemetry"
 	"docket/internal/service/tracing"
@@ -85,7 +86,7 @@ func Kafka(s config.Settings, instance string) (kafka.Config, error) {
 // and they are only made when they are wanted.
 const maxConns = 16
 
-// OpenDatabase prepares the pool; it dials nothing. An error is a [*postgres.ConfigError].
+// OpenDatabase prepares the pool; it dials nothing. An error is a [*db.ConfigError].
 func OpenDatabase(s config.Settings, program config.Program, log zerolog.Logger) (*postgres.Store, error) {
 	return openDatabase(s, poolOf(program), nil, nil, log)
 }
@@ -111,7 +112,7 @@ type pool struct {
 func poolOf(program config.Program) pool { return pool{name: "docket-" + string(program)} }
 
 func openDatabase(s config.Settings, p pool, dial Dial, traces *tracing.Tracing, log zerolog.Logger) (*postgres.Store, error) {
-	cfg := postgres.Config{
+	cfg := db.Config{
 		URL: s.DatabaseURL.Reveal(), Fresh: FreshDatabaseURL(s), StoreTimeout: s.StoreTimeout, ApplicationName: p.name, Dialer: dial, HalfMaxConns: p.halved, OneEditor: !s.DeskFourEyes,
 	}
 	if traces != nil {

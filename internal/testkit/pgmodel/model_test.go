@@ -11,6 +11,7 @@ import (
 
 	"docket/internal/consumer/pipeline"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/record/decision"
 	"docket/internal/testkit/pgmodel"
 )
@@ -45,7 +46,7 @@ func newServer(t testing.TB) *pgmodel.Server {
 
 func open(t testing.TB, s *pgmodel.Server) *postgres.Store {
 	t.Helper()
-	db, err := postgres.OpenStore(postgres.Config{URL: "postgres://docket@db:5432/docket?sslmode=disable", Dialer: s.Dial}, zerolog.Nop())
+	db, err := postgres.OpenStore(db.Config{URL: "postgres://docket@db:5432/docket?sslmode=disable", Dialer: s.Dial}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/migrations"
 )
 
@@ -189,7 +190,7 @@ func dropTemplates(t testing.TB, conn *pgx.Conn, before time.Time) {
 
 func migrate(t testing.TB, url string) {
 	t.Helper()
-	db, err := postgres.OpenStore(postgres.Config{URL: url}, zerolog.Nop())
+	db, err := postgres.OpenStore(db.Config{URL: url}, zerolog.Nop())
 	if err != nil {
 		t.Fatalf("open the template: %v", err)
 	}

@@ -17,6 +17,7 @@ import (
 	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/record/decision"
 )
 
@@ -42,7 +43,7 @@ const (
 // it out again, or the case ends.
 type Server interface {
 	// Config leads to the server.
-	Config() postgres.Config
+	Config() db.Config
 	// Refuse raises f before a row with this decision id is inserted; with an empty id, before every row.
 	Refuse(t testing.TB, id string, f Fault) (heal func())
 	// Check puts a CHECK of this name on the table that refuses rows with these decision ids.
@@ -55,7 +56,7 @@ type Server interface {
 	// Break does to the table what an insert finds out with this code: 42P01, 42703, 42P10 or 23502.
 	Break(t testing.TB, code string)
 	// NoCopy makes the table one that takes rows by INSERT alone, for whoever comes with the settings that it gives.
-	NoCopy(t testing.TB) postgres.Config
+	NoCopy(t testing.TB) db.Config
 	Lock(t testing.TB) (unlock func())
 	// ReadOnly makes the node take no writes, for the sessions there are too, even if it ends them for that.
 	ReadOnly(t testing.TB) (heal func())
@@ -114,7 +115,7 @@ var noon = time.Date(2024, 5, 1, 12, 0, 0, 123456000, time.UTC)
 // marker is in every row that is refused, and must be in no error.
 const marker = "do-not-tell"
 
-func open(t testing.TB, s Server, change ...func(*postgres.Config)) *postgres.Store {
+func open(t testing.TB, s Server, change ...func(*db.Config)) *postgres.Store {
 	t.Helper()
 	cfg := s.Config()
 	for _, c := range change {
@@ -128,8 +129,8 @@ func open(t testing.TB, s Server, change ...func(*postgres.Config)) *postgres.St
 	return db
 }
 
-func within(d time.Duration) func(*postgres.Config) {
-	return func(c *postgres.Config) { c.StoreTimeout = d }
+func within(d time.Duration) func(*db.Config) {
+	return func(c *db.Config) { c.StoreTimeout = d }
 }
 
 func row(id string, at time.Time, raw string) pipeline.Row {

@@ -1,4 +1,4 @@
-package postgres
+package db
 
 import (
 	"context"
@@ -20,8 +20,8 @@ func (db *DB) traced(ctx context.Context) context.Context {
 	return context.WithValue(ctx, tracerKey{}, db.where.cfg.Tracer)
 }
 
-// tracerOf is the tracer that [DB.traced] put into a context, nil where there is none.
-func tracerOf(ctx context.Context) any { return ctx.Value(tracerKey{}) }
+// TracerOf is the tracer that [DB.traced] put into a context, nil where there is none.
+func TracerOf(ctx context.Context) any { return ctx.Value(tracerKey{}) }
 
 // dialling tells of a connection beside the pool until its end is told.
 func (db *DB) dialling(ctx context.Context) (connected func(error)) {

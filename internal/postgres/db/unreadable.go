@@ -1,4 +1,4 @@
-package postgres
+package db
 
 import "strings"
 
@@ -6,11 +6,12 @@ import "strings"
 // read such a payload, and to try costs the server that memory. This release stores none (see [decision.Unfaithful]) and its rows have
 // a hash, so only rows without one are looked into.
 const (
-	// unreadableSQL says whether the numbers of a row d take more than 1 MiB beyond what they take in jsonb. The digits before the point
+	// UnreadableSQL says whether the numbers of a row d take more than 1 MiB beyond what they take in jsonb. The digits before the point
 	// are estimated from above.
-	unreadableSQL = `CASE WHEN d.raw_sha256 IS NULL THEN ` + expandsSQL + ` ELSE false END`
+	UnreadableSQL = `CASE WHEN d.raw_sha256 IS NULL THEN ` + ExpandsSQL + ` ELSE false END`
 
-	expandsSQL = `(SELECT coalesce(sum(CASE WHEN scale(n) > 100 THEN scale(n) ELSE 0 END
+	// ExpandsSQL is UnreadableSQL for a row that may have a hash.
+	ExpandsSQL = `(SELECT coalesce(sum(CASE WHEN scale(n) > 100 THEN scale(n) ELSE 0 END
 		+ CASE WHEN abs(n) < 1e100 THEN 0 WHEN abs(n) < 1e1000 THEN 1000 WHEN abs(n) < 1e10000 THEN 10000 WHEN abs(n) < 1e50000 THEN 50000 ELSE 131072 END), 0) > 1048576
 	FROM (SELECT v::numeric AS n FROM jsonb_path_query(d.raw, 'strict $.** ? (@.type() == "number")') AS v OFFSET 0) AS numbers)`
 
@@ -38,5 +39,5 @@ const (
 		SELECT at || 2147483647, CASE jsonb_typeof(v) WHEN 'object' THEN '}' ELSE ']' END FROM inside WHERE jsonb_typeof(v) IN ('object', 'array')) AS tokens)`
 )
 
-// twinOf is twinSQL for a column, whose name is quoted.
-func twinOf(ident string) string { return strings.ReplaceAll(twinSQL, "VALUE", ident) }
+// TwinOf is twinSQL for a column, whose name is quoted.
+func TwinOf(ident string) string { return strings.ReplaceAll(twinSQL, "VALUE", ident) }

@@ -1,4 +1,4 @@
-package postgres
+package db
 
 import (
 	"context"
@@ -109,10 +109,10 @@ func Hint(err error) string {
 	if hint := tlsHint(err); code == errclass.CodeTLS && hint != "" {
 		return hint
 	}
-	if said, ok := asServerError(err); ok && said.certless && code == said.code {
+	if said, ok := AsServerError(err); ok && said.certless && code == said.code {
 		return certlessHint
 	}
-	if said, ok := asServerError(err); ok && code == "23514" && said.constraint == "" {
+	if said, ok := AsServerError(err); ok && code == "23514" && said.constraint == "" {
 		return "that time has no partition: create it"
 	}
 	return hints[code]

@@ -1,4 +1,4 @@
-package postgres
+package db
 
 import (
 	"context"
@@ -25,7 +25,7 @@ type Config struct {
 	// Fresh gives the URL as it is now; it is asked before each connection that is made. nil: URL stays. Where it fails, or
 	// gives what cannot be used, the last that could be goes on. The size of the pool stays what it was at the start.
 	Fresh func() (string, error)
-	// StoreTimeout is the longest that one [DB.Store] or [DB.Probe] may take in all, connecting included. The server is
+	// StoreTimeout is the longest that storing a batch or one probe may take in all, connecting included. The server is
 	// given a statement_timeout and a lock_timeout below it, so that it gives up before we do. Default 30 s.
 	StoreTimeout time.Duration
 	// MaxConns is the size of the pool; a fresh connection is beside it. Default 4, or pool_max_conns of the URL. It
@@ -37,7 +37,7 @@ type Config struct {
 	ApplicationName string
 	// ReadOnly takes a node that takes no writes as well, for looking alone.
 	ReadOnly bool
-	// OneEditor has [DB.Migrate] switch the rule off that evidence is edited by two persons; else it switches it on.
+	// OneEditor has a migration switch the rule off that evidence is edited by two persons; else it switches it on.
 	OneEditor bool
 	// Dialer replaces the way to connect, for tests; names are then its own to look up.
 	Dialer func(ctx context.Context, network, address string) (net.Conn, error)
@@ -175,7 +175,7 @@ func complaint(dsn string, err error) string {
 // Usable says whether the pool is open: its error has the code pool_closed.
 func (db *DB) Usable() error {
 	if db.closed.Load() {
-		return errPoolClosed()
+		return ErrPoolClosed()
 	}
 	return nil
 }
@@ -195,7 +195,7 @@ func (db *DB) ConnConfig() *pgx.ConnConfig { return db.where.now() }
 // OneEditor is that of [Config].
 func (db *DB) OneEditor() bool { return db.where.cfg.OneEditor }
 
-// Clean makes err safe to show, as [clean] does, and knows what the server asked for when it was dialled.
+// Clean makes err safe to show, as [Clean] does, and knows what the server asked for when it was dialled.
 func (db *DB) Clean(act string, err error) error { return db.where.clean(act, err) }
 
 // FoundFull says whether the last write found the server's disk full.

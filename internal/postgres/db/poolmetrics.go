@@ -1,4 +1,4 @@
-package postgres
+package db
 
 import (
 	"github.com/jackc/pgx/v5/pgxpool"

@@ -1,4 +1,4 @@
-package postgres
+package db
 
 import (
 	"context"
@@ -51,12 +51,12 @@ func TestCleanKeepsWhatDecidesAndNothingElse(t *testing.T) {
 		"ambiguous, told":   {errclass.As(wrapped(serverSays("57P01")), errclass.CodeAmbiguousCommit), "57P01", "act: SQLSTATE 57P01 (admin_shutdown), constraint odd, table decision_logs, column path"},
 		"ambiguous, ours":   {errclass.As(wrapped(context.Canceled), errclass.CodeAmbiguousCommit), "canceled", "act: stopped"},
 		"pool full":         {errclass.As(wrapped(context.DeadlineExceeded), errclass.CodePoolExhausted), "pool_exhausted", "act: no answer in time"},
-		"pool closed":       {errPoolClosed(), "pool_closed", "act: the pool is closed"},
+		"pool closed":       {ErrPoolClosed(), "pool_closed", "act: the pool is closed"},
 		"settings":          {errclass.As(&ConfigError{Reason: "it is empty"}, errclass.CodeConfig), "config", "act: the database URL cannot be used: it is empty"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			err := clean("act", c.err)
+			err := Clean("act", c.err)
 			if got := errclass.Classify(err).Code; got != c.code {
 				t.Errorf("code %s, want %s", got, c.code)
 			}
@@ -80,7 +80,7 @@ func TestNamesAreHarmlessAndNeverVanish(t *testing.T) {
 		"": "", "decision_logs_pkey": "decision_logs_pkey", "größe": "größe", "a b\nc\x1b": "a?b?c?", "'": "?",
 		strings.Repeat("ö", 40): strings.Repeat("ö", 31), "\xff": "?",
 	} {
-		if got := name(given); got != want {
+		if got := Identifier(given); got != want {
 			t.Errorf("%q: %q, want %q", given, got, want)
 		}
 	}
@@ -96,7 +96,7 @@ func TestEveryHintIsForACodeThatThereIs(t *testing.T) {
 	if Hint(nil) != "" || Hint(errors.New("x")) != "" {
 		t.Error("a hint for nothing")
 	}
-	if !strings.Contains(Hint(clean("act", serverSays("42P01"))), "consumer migrate") {
+	if !strings.Contains(Hint(Clean("act", serverSays("42P01"))), "consumer migrate") {
 		t.Error("no word of `consumer migrate` for 42P01")
 	}
 }

@@ -1,4 +1,4 @@
-package postgres
+package db
 
 import (
 	"context"
@@ -42,7 +42,7 @@ func (w *witnesses) take(ctx context.Context) *witness {
 		if one.age.Stop() && time.Now().Before(one.until) {
 			return one
 		}
-		hangUp(ctx, one.pg)
+		HangUp(ctx, one.pg)
 	}
 }
 
@@ -68,7 +68,7 @@ func (w *witnesses) keep(one *witness) bool {
 	}
 	one.age = time.AfterFunc(left, func() {
 		if w.forget(one) {
-			hangUp(context.Background(), one.pg)
+			HangUp(context.Background(), one.pg)
 		}
 	})
 	w.idle = append(w.idle, one)
@@ -102,13 +102,13 @@ func (w *witnesses) reset() {
 	w.mu.Unlock()
 	for _, one := range idle {
 		one.age.Stop()
-		hangUp(context.Background(), one.pg)
+		HangUp(context.Background(), one.pg)
 	}
 }
 
-// before runs do on a witness, within the store timeout. fresh wants one that was just dialled. Where one that was idle
+// Beside runs do on a witness, within the store timeout. fresh wants one that was just dialled. Where one that was idle
 // turns out to be lost, do runs once more on another: nothing of it was kept.
-func (db *DB) before(ctx context.Context, fresh bool, do func(context.Context, *pgconn.PgConn) error) error {
+func (db *DB) Beside(ctx context.Context, fresh bool, do func(context.Context, *pgconn.PgConn) error) error {
 	ctx, cancel := context.WithTimeout(db.traced(ctx), db.timeout)
 	defer cancel()
 	for {
@@ -126,9 +126,9 @@ func (db *DB) before(ctx context.Context, fresh bool, do func(context.Context, *
 		}
 		err := do(ctx, one.pg)
 		if err != nil || one.pg.IsClosed() || one.pg.TxStatus() != 'I' || !db.witnesses.keep(one) {
-			hangUp(ctx, one.pg)
+			HangUp(ctx, one.pg)
 		}
-		if err == nil || !idle || stays(err) || ctx.Err() != nil {
+		if err == nil || !idle || Stays(err) || ctx.Err() != nil {
 			return err
 		}
 	}

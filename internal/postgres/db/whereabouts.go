@@ -1,4 +1,4 @@
-package postgres
+package db
 
 import (
 	"context"
@@ -103,8 +103,8 @@ func (w *whereabouts) before(_ context.Context, cc *pgx.ConnConfig) error {
 
 // clean is clean of what a connection failed with, and knows what the server asked for.
 func (w *whereabouts) clean(act string, err error) error {
-	err = clean(act, err)
-	if said, ok := asServerError(err); ok && said.code == "28000" && w.certless.Load() {
+	err = Clean(act, err)
+	if said, ok := AsServerError(err); ok && said.code == "28000" && w.certless.Load() {
 		said.certless = true
 	}
 	return err

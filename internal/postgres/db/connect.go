@@ -1,4 +1,4 @@
-package postgres
+package db
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 	"docket/internal/errclass"
 )
 
-// connected runs do with a connection, within the store timeout.
-func (db *DB) connected(ctx context.Context, fresh bool, do func(context.Context, *pgconn.PgConn) error) error {
+// Connected runs do with a connection, within the store timeout.
+func (db *DB) Connected(ctx context.Context, fresh bool, do func(context.Context, *pgconn.PgConn) error) error {
 	ctx, cancel := context.WithTimeout(db.traced(ctx), db.timeout)
 	defer cancel()
 	pg, release, err := db.connect(ctx, fresh)
@@ -25,7 +25,7 @@ func (db *DB) connected(ctx context.Context, fresh bool, do func(context.Context
 // connect takes a connection from the pool or, fresh, dials one beside it.
 func (db *DB) connect(ctx context.Context, fresh bool) (pg *pgconn.PgConn, release func(), err error) {
 	if db.closed.Load() {
-		return nil, nil, errPoolClosed()
+		return nil, nil, ErrPoolClosed()
 	}
 	if fresh {
 		connected := db.dialling(ctx)
@@ -34,34 +34,34 @@ func (db *DB) connect(ctx context.Context, fresh bool) (pg *pgconn.PgConn, relea
 		if err != nil {
 			return nil, nil, err
 		}
-		return pg, func() { hangUp(ctx, pg) }, nil
+		return pg, func() { HangUp(ctx, pg) }, nil
 	}
 	conn, err := db.pool.Acquire(ctx)
 	switch {
 	case err == nil:
 		return conn.Conn().PgConn(), conn.Release, nil
 	case db.closed.Load():
-		return nil, nil, errPoolClosed()
+		return nil, nil, ErrPoolClosed()
 	case ctx.Err() != nil && db.pool.Stat().AcquiredConns() >= db.pool.Stat().MaxConns():
 		return nil, nil, errclass.As(err, errclass.CodePoolExhausted)
 	}
 	return nil, nil, err
 }
 
-// hangUp says goodbye to the server without waiting long for it.
-func hangUp(ctx context.Context, pg *pgconn.PgConn) {
+// HangUp says goodbye to the server without waiting long for it.
+func HangUp(ctx context.Context, pg *pgconn.PgConn) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	_ = pg.Close(ctx)
 }
 
-// noted makes err safe to show and draws the conclusions for the next try.
-func (db *DB) noted(act string, err error) error {
+// Noted makes err safe to show and draws the conclusions for the next try.
+func (db *DB) Noted(act string, err error) error {
 	if err == nil {
 		return nil
 	}
 	err = db.where.clean(act, err)
-	if s, ok := asServerError(err); ok {
+	if s, ok := AsServerError(err); ok {
 		switch s.SQLState() {
 		case pgerrcode.ReadOnlySQLTransaction:
 			// A failover left our connections on a node that takes no writes. All of them go; the next try dials anew.
@@ -85,7 +85,7 @@ func takesWrites(ctx context.Context, pg *pgconn.PgConn) error {
 		return result.Err
 	}
 	if len(result.Rows) != 1 || string(result.Rows[0][0]) != "off" {
-		return newError(pgerrcode.ReadOnlySQLTransaction, "ERROR")
+		return NewServerError(pgerrcode.ReadOnlySQLTransaction, "ERROR")
 	}
 	return nil
 }
@@ -99,8 +99,8 @@ func speaksUTF8(_ context.Context, pg *pgconn.PgConn) error {
 }
 
 const (
-	// rollbackSQL takes a transaction back.
-	rollbackSQL = `ROLLBACK`
+	// RollbackSQL takes a transaction back.
+	RollbackSQL = `ROLLBACK`
 
 	readOnlySQL = `SELECT current_setting('transaction_read_only')`
 )

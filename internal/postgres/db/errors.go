@@ -1,4 +1,4 @@
-package postgres
+package db
 
 import (
 	"context"
@@ -30,13 +30,13 @@ type ServerError struct {
 	certless bool // the server asked for a certificate, and we have none that it would take
 }
 
-// newError is an error that a server would answer with, found out by ourselves.
-func newError(code, severity string) *ServerError {
+// NewServerError is an error that a server would answer with, found out by ourselves.
+func NewServerError(code, severity string) *ServerError {
 	return &ServerError{code: code, severity: severity}
 }
 
-// at notes the row that the server was at, see [ServerError.Row].
-func (e *ServerError) at(row int) { e.row, e.located = row, true }
+// At notes the row that the server was at, see [ServerError.Row].
+func (e *ServerError) At(row int) { e.row, e.located = row, true }
 
 // SQLState is the five-character code.
 func (e *ServerError) SQLState() string { return e.code }
@@ -53,7 +53,7 @@ func (e *ServerError) TableName() string { return e.table }
 // ColumnName is the column concerned, empty where none was named.
 func (e *ServerError) ColumnName() string { return e.column }
 
-// Row is the index, in the rows that were given to [DB.Store], of the one that the server was at. It is a hint of where to
+// Row is the index, in the rows that were given to the store, of the one that the server was at. It is a hint of where to
 // look first and proves nothing; ok is false where there is none.
 func (e *ServerError) Row() (index int, ok bool) { return e.row, e.located }
 
@@ -112,9 +112,9 @@ func (f *failure) Error() string {
 
 func (f *failure) Unwrap() []error { return f.causes }
 
-// clean replaces err by what of it is safe: several hosts can have failed, each in its own way. A mark of errclass on
+// Clean replaces err by what of it is safe: several hosts can have failed, each in its own way. A mark of errclass on
 // the outside stays.
-func clean(act string, err error) error {
+func Clean(act string, err error) error {
 	f := &failure{act: act}
 	f.collect(err)
 	code, marked := ownMark(err)
@@ -134,7 +134,7 @@ func clean(act string, err error) error {
 // ownMark is the code that errclass.As gave err or something around its causes.
 func ownMark(err error) (string, bool) {
 	v := errclass.Classify(err)
-	_, isState := asServerError(err)
+	_, isState := AsServerError(err)
 	return v.Code, !isState && slices.Contains(markedHere, v.Code)
 }
 
@@ -166,7 +166,7 @@ func (f *failure) collect(err error) {
 func safe(err error) (error, bool) { //nolint:revive // the error is what it is about, not how it went
 	switch e := err.(type) {
 	case *pgconn.PgError:
-		return newServerError(e), true
+		return ServerErrorOf(e), true
 	case *net.OpError:
 		if alert, ok := alertOf(e); ok {
 			return alert, true
@@ -189,11 +189,11 @@ func safe(err error) (error, bool) { //nolint:revive // the error is what it is 
 	return nil, false
 }
 
-// newServerError keeps of an answer what is safe to show.
-func newServerError(e *pgconn.PgError) *ServerError {
+// ServerErrorOf keeps of an answer what is safe to show.
+func ServerErrorOf(e *pgconn.PgError) *ServerError {
 	s := &ServerError{
 		code: e.Code, severity: e.SeverityUnlocalized,
-		constraint: name(e.ConstraintName), table: name(e.TableName), column: name(e.ColumnName),
+		constraint: Identifier(e.ConstraintName), table: Identifier(e.TableName), column: Identifier(e.ColumnName),
 	}
 	if _, ok := errclass.Lookup(s.code); !ok || len(s.code) != 5 {
 		s.code = "XX000"
@@ -207,9 +207,9 @@ func newServerError(e *pgconn.PgError) *ServerError {
 	return s
 }
 
-// name keeps an identifier as it is and makes anything else harmless: a trigger may put what it likes there. It never
+// Identifier keeps an identifier as it is and makes anything else harmless: a trigger may put what it likes there. It never
 // becomes empty, as a missing name has a meaning of its own.
-func name(s string) string {
+func Identifier(s string) string {
 	const longest = 63 // what Postgres allows
 	s = strings.Map(func(r rune) rune {
 		if r == '_' || r == '$' || r == '.' || r == '-' || unicode.IsLetter(r) || unicode.IsDigit(r) {
@@ -223,26 +223,26 @@ func name(s string) string {
 	return s
 }
 
-// asServerError finds the server's answer in err, also where it is the driver's.
-func asServerError(err error) (*ServerError, bool) {
+// AsServerError finds the server's answer in err, also where it is the driver's.
+func AsServerError(err error) (*ServerError, bool) {
 	var s *ServerError
 	if errors.As(err, &s) {
 		return s, true
 	}
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
-		return newServerError(pg), true
+		return ServerErrorOf(pg), true
 	}
 	return nil, false
 }
 
-// errPoolClosed is the error of a pool that was closed.
-func errPoolClosed() error {
+// ErrPoolClosed is the error of a pool that was closed.
+func ErrPoolClosed() error {
 	return errclass.As(&AnswerError{Problem: "the pool is closed"}, errclass.CodePoolClosed)
 }
 
-// stays says whether the connection is as good after err as it was.
-func stays(err error) bool {
-	s, ok := asServerError(err)
+// Stays says whether the connection is as good after err as it was.
+func Stays(err error) bool {
+	s, ok := AsServerError(err)
 	return ok && s.Severity() == "ERROR"
 }
