@@ -12,6 +12,7 @@ import (
 	"docket/internal/history/archive/shelf"
 	"docket/internal/kafka"
 	"docket/internal/postgres"
+	"docket/internal/postgres/ledgerdb"
 	"docket/internal/programs/cli"
 	"docket/internal/programs/desk"
 	"docket/internal/programs/deskcli"
@@ -26,7 +27,7 @@ func open(env cli.Env, s config.Settings) (*deskcli.System, error) {
 	if err != nil {
 		return nil, err
 	}
-	book := postgres.NewLedger(db.DB)
+	book := ledgerdb.New(db.DB)
 	open := func(where string) (archive.Shelf, error) { return shelf.Open(where, s) }
 	return &deskcli.System{
 		Book: book, Trial: desk.NewTrial(s, book, db), Decisions: postgres.NewReader(db.DB), Close: db.Close,

@@ -14,6 +14,7 @@ import (
 	"docket/internal/errclass"
 	"docket/internal/history/archive"
 	"docket/internal/postgres/db"
+	"docket/internal/postgres/ledgerdb"
 )
 
 // LetterArchives is the ledger of dead letters as archives need it; it is an [archive.LettersTable]. It needs the server itself or
@@ -43,8 +44,8 @@ var lettersColumns = []archive.Column{
 
 const (
 	letterDaysSQL = `SELECT (d.changed_at AT TIME ZONE 'UTC')::date::timestamp AT TIME ZONE 'UTC', count(*), sum(octet_length(d.value))::int8 FROM dead_letters d
- WHERE ` + onlyCopySQL + ` AND d.changed_at < $1 GROUP BY 1 ORDER BY 1`
-	lettersWaitingSQL = `SELECT count(*) FROM dead_letters d WHERE ` + onlyCopySQL + ` AND d.changed_at >= $1 AND d.changed_at < $2`
+ WHERE ` + ledgerdb.OnlyCopySQL + ` AND d.changed_at < $1 GROUP BY 1 ORDER BY 1`
+	lettersWaitingSQL = `SELECT count(*) FROM dead_letters d WHERE ` + ledgerdb.OnlyCopySQL + ` AND d.changed_at >= $1 AND d.changed_at < $2`
 
 	// letterLineSQL is a line, of dead_letters d and its group g, with the names and the order of lettersColumns.
 	letterLineSQL = `(SELECT row_to_json(r)::text FROM (SELECT d.dead_letter_id, g.fingerprint, g.kind, g.code, g."table", g."column", g."constraint", g.message AS group_message,
@@ -55,7 +56,7 @@ const (
 	  WHERE h.dead_letter_id = d.dead_letter_id) AS decisions) AS r)`
 
 	lettersNoteSQL = `UPDATE dead_letters d SET archived_in = $1::text FROM unnest($2::text[], $3::bytea[]) AS l(id, hash), dead_letter_groups g
- WHERE d.dead_letter_id = l.id AND g.group_id = d.group_id AND ` + onlyCopySQL + ` AND sha256(convert_to(` + letterLineSQL + `, 'UTF8')) = l.hash`
+ WHERE d.dead_letter_id = l.id AND g.group_id = d.group_id AND ` + ledgerdb.OnlyCopySQL + ` AND sha256(convert_to(` + letterLineSQL + `, 'UTF8')) = l.hash`
 
 	// letterRecordSQL are lines $1 as rows r, with the columns of lettersColumns.
 	letterRecordSQL = ` FROM unnest($1::text[]) AS l, json_to_record(l::json) AS r(dead_letter_id text, fingerprint text, kind text, code text, "table" text, "column" text,
@@ -147,7 +148,7 @@ func (d *letterDay) Waiting(ctx context.Context) (n int64, err error) {
 // Read hands out the letters of the day that are in no archive.
 func (d *letterDay) Read(ctx context.Context, each func(line []byte) error) error {
 	out := &binaryRows{each: each}
-	_, err := d.conn.PgConn().CopyTo(ctx, out, `COPY (SELECT convert_to(`+letterLineSQL+`, 'UTF8') FROM dead_letters d JOIN dead_letter_groups g USING (group_id) WHERE `+onlyCopySQL+
+	_, err := d.conn.PgConn().CopyTo(ctx, out, `COPY (SELECT convert_to(`+letterLineSQL+`, 'UTF8') FROM dead_letters d JOIN dead_letter_groups g USING (group_id) WHERE `+ledgerdb.OnlyCopySQL+
 		` AND d.changed_at >= '`+d.day.Format(time.RFC3339)+`' AND d.changed_at < '`+d.day.Next().Format(time.RFC3339)+`' ORDER BY d.dead_letter_id) TO STDOUT (FORMAT binary)`)
 	if out.refused != nil {
 		return out.refused

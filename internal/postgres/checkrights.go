@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"docket/internal/postgres/db"
+	"docket/internal/postgres/ledgerdb"
 )
 
 const grantsFile = "docs/grants.sql has roles that may do their work and nothing else"
@@ -166,5 +167,5 @@ func checkLedger(ctx context.Context, conn *pgx.Conn) (Check, error) {
 	case !slices.ContainsFunc(has, func(of string) bool { return !selects(of) }):
 		return Check{Name: name, Detail: "the desk's tables are there, and the role may look into them"}, nil
 	}
-	return Check{Name: name, Level: Warn, Detail: "on the desk's tables the role lacks " + strings.Join(lacks, ", "), Hint: GrantsHint()}, nil
+	return Check{Name: name, Level: Warn, Detail: "on the desk's tables the role lacks " + strings.Join(lacks, ", "), Hint: ledgerdb.GrantsHint()}, nil
 }

@@ -18,9 +18,9 @@ var built = []string{
 	// Names of columns and tables that the server quoted; the days of a COPY, which takes no parameters, are written from a date.
 	"archive.go strayDays", "archiverows.go sum", "archiverows.go Read", "archiveload.go load", "archivecount.go countBefore", "archivecount.go countLeaving", "archiveletters.go Read",
 	"partition.go swap", "partition.go days", "transaction.go asked", "lookup.go look",
-	"ledgerdays.go countersSQL", "ledgerjobs.go jobs", "ledgerjobs.go changedJobs", "ledgerlist.go combinations", "ledgerlist.go collect",
-	"ledgermatching.go groupsOf", "ledgermatching.go lock", "ledgershow.go values",
-	"ledgertallies.go tallies", "ledgertallies.go paths", "ledgertallies.go times", "ledgertallies.go scanned", "ledgertallies.go countsIn",
+	"ledgerdb/days.go countersSQL", "ledgerdb/jobs.go jobs", "ledgerdb/jobs.go changedJobs", "ledgerdb/list.go combinations", "ledgerdb/list.go collect",
+	"ledgerdb/matching.go groupsOf", "ledgerdb/matching.go lock", "ledgerdb/show.go values",
+	"ledgerdb/tallies.go tallies", "ledgerdb/tallies.go paths", "ledgerdb/tallies.go times", "ledgerdb/tallies.go scanned", "ledgerdb/tallies.go countsIn",
 	"indexes.go index", "indexes.go indexEach", "indexes.go indexDays", // names that format quoted
 	"readerways.go look", "readerfollow.go begin", "readerfollow.go since", "readerstats.go counted", "readerstats.go live", // conditions by what is asked for
 }

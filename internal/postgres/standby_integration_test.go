@@ -19,6 +19,8 @@ import (
 	"docket/internal/history/archive"
 	"docket/internal/postgres"
 	"docket/internal/postgres/db"
+	"docket/internal/postgres/ledgerdb"
+	"docket/internal/record/envelope"
 	"docket/internal/testkit/pgtest"
 	"docket/internal/testkit/testenv"
 )
@@ -73,8 +75,8 @@ func TestStandby_Failover(t *testing.T) {
 	note("well", carry(t, db, false, 0, of("well")...))
 	same(t, len(said), 3)
 	letters := []ledger.Letter{letter(1, "a"), letter(2, "b")}
-	ledgerOf := postgres.NewLedger(db.DB)
-	if _, err := ledgerOf.Enter(t.Context(), letters[:1], atMost, ann); err != nil {
+	ledgerOf := ledgerdb.New(db.DB)
+	if _, err := ledgerOf.Enter(t.Context(), letters[:1], 3, ledger.Actor{Name: "ann"}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -82,7 +84,7 @@ func TestStandby_Failover(t *testing.T) {
 	note("alone", carry(t, db, false, 1, of("alone")...))
 	note("parked", carry(t, db, true, 1, of("parked")...))
 	for range 3 {
-		if _, err := ledgerOf.Enter(t.Context(), letters[1:], atMost, ann); err == nil {
+		if _, err := ledgerOf.Enter(t.Context(), letters[1:], 3, ledger.Actor{Name: "ann"}); err == nil {
 			t.Error("a letter is in the ledger, and no standby has it")
 		}
 	}
@@ -172,5 +174,14 @@ func whileCanceled(t *testing.T, url string, do func() error) error {
 		if _, err := conn.Exec(t.Context(), `SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// letter is the dead letter of the record at that offset.
+func letter(offset int64, value string) ledger.Letter {
+	o := envelope.Origin{Topic: "decision-logs", Offset: offset, Timestamp: noon}
+	return ledger.Letter{
+		ID: envelope.ID(o, []byte(value)), Origin: o, Value: []byte(value), FirstFailedAt: noon, FailedAt: noon,
+		Cause: envelope.Cause{Kind: envelope.Data, Code: "23514"}, Found: ledger.Found{Topic: "decision-logs-dlq", Offset: offset, Stamp: noon},
 	}
 }

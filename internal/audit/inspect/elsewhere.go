@@ -11,6 +11,7 @@ import (
 	"docket/internal/kafka"
 	"docket/internal/postgres"
 	"docket/internal/postgres/db"
+	"docket/internal/postgres/ledgerdb"
 	"docket/internal/record/envelope"
 	"docket/internal/service/app"
 	"docket/internal/service/config"
@@ -32,7 +33,7 @@ func Looking(s config.Settings, db *postgres.Store, sight Sight) *lookup.Look {
 		spools = lookup.Spools(s.SpoolDir)
 	}
 	return &lookup.Look{
-		Settings: s, Rows: postgres.NewReader(db.DB).ByID, Book: postgres.NewLedger(db.DB), Spools: spools, Shelf: sight.Shelf, Table: postgres.NewArchives(db.DB).Name(), Limits: sight.Limits, Hint: hint,
+		Settings: s, Rows: postgres.NewReader(db.DB).ByID, Book: ledgerdb.New(db.DB), Spools: spools, Shelf: sight.Shelf, Table: postgres.NewArchives(db.DB).Name(), Limits: sight.Limits, Hint: hint,
 		Topics: func() (lookup.Topics, func(), error) {
 			brokers, err := app.Kafka(s, "lookup")
 			if err != nil {

@@ -16,6 +16,7 @@ import (
 	"docket/internal/desk/ledger"
 	"docket/internal/postgres"
 	"docket/internal/postgres/db"
+	"docket/internal/postgres/ledgerdb"
 	"docket/internal/record/envelope"
 	"docket/internal/testkit/pgtest"
 	"docket/internal/testkit/testenv"
@@ -34,7 +35,7 @@ func newRealWorld(t *testing.T, n int) (*world, *pgtest.DB, []string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Close)
-	book := postgres.NewLedger(db.DB)
+	book := ledgerdb.New(db.DB)
 	letters, ids := make([]ledger.Letter, n), make([]string, n)
 	for i := range letters {
 		o := envelope.Origin{Topic: "decision-logs", Partition: int32(i % 2), Offset: int64(i), Index: envelope.NoIndex, Timestamp: noon}
@@ -201,7 +202,7 @@ func TestARealDatabaseThatIsAwayIs503(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Close)
-	w := newWorld(t, func(_ *api.Config, p *api.Ports) { p.Book = postgres.NewLedger(db.DB) })
+	w := newWorld(t, func(_ *api.Config, p *api.Ports) { p.Book = ledgerdb.New(db.DB) })
 	a := w.ask(t, "viewer", "GET", "/dead-letters", "")
 	if a.problem(t).Status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" || strings.Contains(a.body+w.log.String(), "planted") {
 		t.Error(a, w.log)

@@ -20,6 +20,7 @@ import (
 	"docket/internal/kafka"
 	"docket/internal/postgres"
 	"docket/internal/postgres/db"
+	"docket/internal/postgres/ledgerdb"
 	"docket/internal/record/envelope"
 	"docket/internal/testkit/kafkatest"
 	"docket/internal/testkit/pgtest"
@@ -71,7 +72,7 @@ func TestWhateverADeadLetterTopicHoldsEntersTheLedgerAndIsRetriedAsItWas(t *test
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Close)
-	w := &world{t: t, kafka: k, pg: pg, book: postgres.NewLedger(db.DB)}
+	w := &world{t: t, kafka: k, pg: pg, book: ledgerdb.New(db.DB)}
 	records := strange()
 	k.Produce(t, records...)
 

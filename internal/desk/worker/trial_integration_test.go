@@ -15,6 +15,7 @@ import (
 	"docket/internal/desk/worker"
 	"docket/internal/postgres"
 	"docket/internal/postgres/db"
+	"docket/internal/postgres/ledgerdb"
 	"docket/internal/record/decision"
 	"docket/internal/record/envelope"
 	"docket/internal/testkit/pgtest"
@@ -27,7 +28,7 @@ type tryOut struct {
 	t    testing.TB
 	pg   *pgtest.DB
 	db   *postgres.Store
-	book *postgres.Ledger
+	book *ledgerdb.Ledger
 }
 
 func newTryOut(t testing.TB) *tryOut {
@@ -38,7 +39,7 @@ func newTryOut(t testing.TB) *tryOut {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Close)
-	d.db, d.book = db, postgres.NewLedger(db.DB)
+	d.db, d.book = db, ledgerdb.New(db.DB)
 	return d
 }
 

@@ -21,6 +21,7 @@ import (
 	"docket/internal/kafka"
 	"docket/internal/postgres"
 	"docket/internal/postgres/db"
+	"docket/internal/postgres/ledgerdb"
 	"docket/internal/record/envelope"
 	"docket/internal/service/app"
 	"docket/internal/service/config"
@@ -108,7 +109,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Close)
-	w.book = postgres.NewLedger(db.DB)
+	w.book = ledgerdb.New(db.DB)
 	w.gate = &gate{Intake: w.book}
 	w.consume()
 

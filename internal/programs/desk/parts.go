@@ -6,6 +6,7 @@ import (
 
 	"docket/internal/kafka"
 	"docket/internal/postgres"
+	"docket/internal/postgres/ledgerdb"
 	"docket/internal/service/app"
 	"docket/internal/service/config"
 	"docket/internal/service/telemetry"
@@ -16,7 +17,7 @@ type parts struct {
 	brokers   kafka.Config
 	sources   []*kafka.Source
 	db        *postgres.Store
-	ledger    *postgres.Ledger
+	ledger    *ledgerdb.Ledger
 	asked     *postgres.Store // for those who ask by the API: they cannot use up what the desk works with
 	publisher *kafka.Publisher
 	reader    *kafka.Reader
@@ -59,7 +60,7 @@ func open(s config.Settings, o Options, log zerolog.Logger, reg *prometheus.Regi
 	for pool, db := range map[string]*postgres.Store{"work": p.db, "api": p.asked} {
 		prometheus.WrapRegistererWith(prometheus.Labels{"pool": pool}, reg).MustRegister(db.Collector())
 	}
-	p.ledger = postgres.NewLedger(p.db.DB).Bounded(s.DeskMaxEntered)
+	p.ledger = ledgerdb.New(p.db.DB).Bounded(s.DeskMaxEntered)
 
 	if p.publisher, err = kafka.NewPublisher(p.brokers, kafka.PublisherConfig{Timeout: s.PublishTimeout}, log, reg); err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"docket/internal/desk/ledger"
 	"docket/internal/history/archive"
 	"docket/internal/postgres"
+	"docket/internal/postgres/ledgerdb"
 	"docket/internal/service/buildinfo"
 	"docket/internal/service/config"
 )
@@ -30,7 +31,7 @@ func archiveSurplus(s config.Settings, db *postgres.Store) func(context.Context,
 		}
 		return c.Keep(ctx, archive.DayOf(r.LeftAt), func(each func(line []byte) error) error {
 			return read(func(letters []ledger.Letter) error {
-				lines, err := postgres.NewLedger(db.DB).Lines(ctx, letters, ledger.Actor{Name: name, Why: "archived from its dead-letter topic, as its client brought too many"})
+				lines, err := ledgerdb.New(db.DB).Lines(ctx, letters, ledger.Actor{Name: name, Why: "archived from its dead-letter topic, as its client brought too many"})
 				if err != nil {
 					return err
 				}

@@ -13,6 +13,7 @@ import (
 	"docket/internal/kafka"
 	"docket/internal/postgres"
 	"docket/internal/postgres/db"
+	"docket/internal/postgres/ledgerdb"
 	"docket/internal/record/envelope"
 	"docket/internal/service/app"
 	"docket/internal/service/config"
@@ -63,7 +64,7 @@ func (p *Program) work(reg *prometheus.Registry) error {
 		worker.NewJobs(worker.JobsConfig{Holder: holder, LetterLease: s.DeskLease}, book, p.parts.db, log),
 		schedule, alerts, channels,
 	}
-	return p.openAPI(NewTrial(s, postgres.NewLedger(p.parts.asked.DB), p.parts.asked), horizon, reg)
+	return p.openAPI(NewTrial(s, ledgerdb.New(p.parts.asked.DB), p.parts.asked), horizon, reg)
 }
 
 // Kinds are those that are retried by themselves.
