@@ -20,6 +20,7 @@ import (
 	"docket/internal/history/reader"
 	"docket/internal/postgres"
 	"docket/internal/postgres/db"
+	"docket/internal/postgres/schema"
 	"docket/internal/record/decision"
 	"docket/sample"
 )
@@ -96,7 +97,7 @@ func onlyCost(ctx context.Context, url string, rounds int) error {
 		return err
 	}
 	defer db.Close()
-	if _, err := postgres.NewSchema(db.DB).Migrate(ctx); err != nil {
+	if _, err := schema.New(db.DB).Migrate(ctx); err != nil {
 		return err
 	}
 	conn, err := pgx.Connect(ctx, url)
@@ -114,7 +115,7 @@ func onlyCost(ctx context.Context, url string, rounds int) error {
 const made = 3
 
 func fill(ctx context.Context, db *postgres.Store, url string, n, days int) error {
-	if _, err := postgres.NewSchema(db.DB).Migrate(ctx); err != nil {
+	if _, err := schema.New(db.DB).Migrate(ctx); err != nil {
 		return err
 	}
 	conn, err := pgx.Connect(ctx, url)

@@ -15,6 +15,7 @@ import (
 	"docket/internal/audit/conservation"
 	"docket/internal/postgres"
 	"docket/internal/postgres/db"
+	"docket/internal/postgres/schema"
 	"docket/internal/programs/cli"
 	"docket/internal/programs/demo"
 	"docket/internal/programs/desk"
@@ -158,7 +159,7 @@ func migrateDemo(ctx context.Context, databaseURL string) (err error) {
 		return err
 	}
 	defer db.Close()
-	_, err = postgres.NewSchema(db.DB).Migrate(ctx)
+	_, err = schema.New(db.DB).Migrate(ctx)
 	return err
 }
 

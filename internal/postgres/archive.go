@@ -8,6 +8,7 @@ import (
 
 	"docket/internal/history/archive"
 	"docket/internal/postgres/db"
+	"docket/internal/postgres/schema"
 )
 
 // Archives is decision_logs as archives need it; it is an [archive.Table]. It needs the server itself or a session pooler,
@@ -113,7 +114,7 @@ func (a *Archives) connect(ctx context.Context) (*pgx.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err = conn.Exec(ctx, ownSchemaSQL); err == nil {
+	if _, err = conn.Exec(ctx, schema.OwnSchemaSQL); err == nil {
 		_, err = conn.Exec(ctx, archiveTextSQL)
 	}
 	if err == nil {

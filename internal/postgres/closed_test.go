@@ -10,6 +10,7 @@ import (
 	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
 	"docket/internal/postgres/db"
+	"docket/internal/postgres/schema"
 	"docket/internal/record/decision"
 )
 
@@ -23,7 +24,7 @@ func TestAfterCloseEverythingSaysSo(t *testing.T) {
 	rows := []pipeline.Row{{Log: &decision.Log{ID: "a"}}}
 	_, pooled := db.Store(t.Context(), rows, false)
 	_, fresh := db.Store(t.Context(), rows, true)
-	_, migrated := NewSchema(db.DB).Migrate(t.Context())
+	_, migrated := schema.New(db.DB).Migrate(t.Context())
 	for _, err := range []error{pooled, fresh, migrated, db.Probe(t.Context(), time.Now())} {
 		if got := errclass.Classify(err).Code; got != errclass.CodePoolClosed {
 			t.Errorf("%s: %v", got, err)

@@ -15,6 +15,7 @@ import (
 	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
 	"docket/internal/postgres"
+	"docket/internal/postgres/schema"
 	"docket/internal/testkit/pgtest"
 	"docket/internal/testkit/testenv"
 )
@@ -65,7 +66,7 @@ func TestFullTablespace(t *testing.T) {
 	run("chown postgres:postgres /limited")
 	d := &pgtest.DB{URL: server.Database(t)}
 	db := open(t, d.URL, time.Minute)
-	if _, err := postgres.NewSchema(db.DB).Migrate(t.Context()); err != nil {
+	if _, err := schema.New(db.DB).Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	d.Exec(t, `CREATE TABLESPACE limited LOCATION '/limited'`)

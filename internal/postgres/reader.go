@@ -11,6 +11,7 @@ import (
 
 	"docket/internal/history/reader"
 	"docket/internal/postgres/db"
+	"docket/internal/postgres/schema"
 )
 
 // Reader reads stored decisions. It is safe for concurrent use, and writes nothing but the counts of [Reader.Count].
@@ -19,14 +20,14 @@ type Reader struct {
 	counts counting
 	days   struct {
 		sync.Mutex
-		known summarized
+		known schema.Summarized
 	}
 }
 
 // NewReader gives a reader of the decisions in a database.
 func NewReader(db *db.DB) *Reader {
 	r := &Reader{db: db}
-	r.days.known = summarized{}
+	r.days.known = schema.Summarized{}
 	return r
 }
 

@@ -19,6 +19,7 @@ import (
 	"docket/internal/consumer/pipeline"
 	"docket/internal/history/reader"
 	"docket/internal/postgres"
+	"docket/internal/postgres/schema"
 	"docket/internal/record/decision"
 	"docket/internal/testkit/pgtest"
 	"docket/migrations"
@@ -551,7 +552,7 @@ func TestIndexesAreMadeWhileTheTableIsWrittenToAndNewDaysHaveThem(t *testing.T) 
 	}
 	pg.Exec(t, `CREATE INDEX decision_logs_before_host_ts ON decision_logs_before (ts)`)
 	pg.Exec(t, `UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'decision_logs_before_host_ts'::regclass`)
-	if made, err := postgres.NewSchema(db.DB).MakePartitions(t.Context(), 3); err != nil || made != 1 {
+	if made, err := schema.New(db.DB).MakePartitions(t.Context(), 3); err != nil || made != 1 {
 		t.Fatalf("%d days made, %v", made, err)
 	}
 	writer := pgxConnect(t, pg.URL)
@@ -571,7 +572,7 @@ func TestIndexesAreMadeWhileTheTableIsWrittenToAndNewDaysHaveThem(t *testing.T) 
 			}
 		}
 	}()
-	n, err := postgres.NewSchema(db.DB).Migrate(t.Context())
+	n, err := schema.New(db.DB).Migrate(t.Context())
 	done <- nil
 	if failed := <-done; err != nil || n != again || failed != nil {
 		t.Fatalf("%d applied, %v; the writer: %v", n, err, failed)

@@ -3,6 +3,8 @@ package postgres
 import (
 	"context"
 	"time"
+
+	"docket/internal/postgres/schema"
 )
 
 // longestIndexing is how long days are indexed in one go: what waits for a transaction that is open for longer is given up, and made anew later.
@@ -18,6 +20,6 @@ func (r *Reader) Index(ctx context.Context) (int64, error) {
 	defer cancel()
 	r.days.Lock()
 	defer r.days.Unlock()
-	made, err := indexDays(ctx, r.db.Pool(), r.days.known)
+	made, err := schema.IndexDays(ctx, r.db.Pool(), r.days.known)
 	return made, r.db.Noted("index days that are over", err)
 }

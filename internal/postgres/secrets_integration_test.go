@@ -18,6 +18,7 @@ import (
 	"docket/internal/errclass"
 	"docket/internal/postgres"
 	"docket/internal/postgres/db"
+	"docket/internal/postgres/schema"
 	"docket/internal/testkit/pgtest"
 )
 
@@ -146,9 +147,9 @@ func TestNothingOfTheURLIsInAnError(t *testing.T) {
 					t.Fatalf("%v is not recognised", err)
 				}
 			}
-			_, err := postgres.NewSchema(pg.DB).Migrate(context.Background())
+			_, err := schema.New(pg.DB).Migrate(context.Background())
 			leaks(t, err, secret)
-			for _, c := range postgres.NewSchema(pg.DB).Check(context.Background(), pg.Probe) {
+			for _, c := range schema.New(pg.DB).Check(context.Background(), pg.Probe) {
 				if strings.Contains(c.Detail+c.Hint, secret) {
 					t.Fatalf("%+v", c)
 				}

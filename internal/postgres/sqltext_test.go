@@ -14,14 +14,14 @@ import (
 // built are the places that send a statement which is not a constant as it stands there. No other may be added without a look: what it is put
 // together from is constants of the package, chosen by what is asked for and never by a value that came in, but for the first.
 var built = []string{
-	"checkpartitions.go countStrays", // the name of a table that regclass quoted
+	"schema/checkpartitions.go countStrays", // the name of a table that regclass quoted
 	// Names of columns and tables that the server quoted; the days of a COPY, which takes no parameters, are written from a date.
 	"archive.go strayDays", "archiverows.go sum", "archiverows.go Read", "archiveload.go load", "archivecount.go countBefore", "archivecount.go countLeaving", "archiveletters.go Read",
-	"partition.go swap", "partition.go days", "transaction.go asked", "lookup.go look",
+	"schema/partition.go swap", "schema/partition.go days", "transaction.go asked", "lookup.go look",
 	"ledgerdb/days.go countersSQL", "ledgerdb/jobs.go jobs", "ledgerdb/jobs.go changedJobs", "ledgerdb/list.go combinations", "ledgerdb/list.go collect",
 	"ledgerdb/matching.go groupsOf", "ledgerdb/matching.go lock", "ledgerdb/show.go values",
 	"ledgerdb/tallies.go tallies", "ledgerdb/tallies.go paths", "ledgerdb/tallies.go times", "ledgerdb/tallies.go scanned", "ledgerdb/tallies.go countsIn",
-	"indexes.go index", "indexes.go indexEach", "indexes.go indexDays", // names that format quoted
+	"schema/indexes.go index", "schema/indexes.go indexEach", "schema/indexes.go IndexDays", // names that format quoted
 	"readerways.go look", "readerfollow.go begin", "readerfollow.go since", "readerstats.go counted", "readerstats.go live", // conditions by what is asked for
 }
 

@@ -20,6 +20,7 @@ import (
 	"docket/internal/postgres"
 	"docket/internal/postgres/db"
 	"docket/internal/postgres/ledgerdb"
+	"docket/internal/postgres/schema"
 	"docket/internal/record/envelope"
 	"docket/internal/testkit/pgtest"
 	"docket/internal/testkit/testenv"
@@ -36,7 +37,7 @@ func TestStandby_Failover(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if _, err := postgres.NewSchema(db.DB).Migrate(t.Context()); err != nil {
+	if _, err := schema.New(db.DB).Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	d := &pgtest.DB{URL: url, Name: "postgres"}

@@ -31,6 +31,11 @@ const (
 
 var noon = time.Date(2024, 5, 1, 12, 0, 0, 123456000, time.UTC)
 
+// day is noon UTC, so many days from today.
+func day(n int) time.Time {
+	return time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, n).Add(12 * time.Hour)
+}
+
 var nop = zerolog.Nop()
 
 func open(t testing.TB, url string, timeout time.Duration) *postgres.Store {

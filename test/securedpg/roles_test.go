@@ -22,6 +22,7 @@ import (
 	"docket/internal/history/reader"
 	"docket/internal/postgres"
 	"docket/internal/postgres/db"
+	"docket/internal/postgres/schema"
 	"docket/internal/record/decision"
 	"docket/internal/testkit/testenv"
 )
@@ -144,7 +145,7 @@ func (d *database) writes(t *testing.T) {
 	ctx, now := t.Context(), time.Now().UTC().Truncate(time.Microsecond)
 	d.exec(`DO $$ DECLARE p text; BEGIN FOR p IN SELECT inhrelid::regclass FROM pg_inherits WHERE inhparent = 'decision_logs'::regclass AND inhrelid::regclass::text ~ '_p[0-9]{8}$' LOOP
 		EXECUTE 'DROP TABLE ' || p; END LOOP; END $$`)
-	if made, err := postgres.NewSchema(db.DB).MakePartitions(ctx, 3); err != nil || made == 0 {
+	if made, err := schema.New(db.DB).MakePartitions(ctx, 3); err != nil || made == 0 {
 		t.Fatalf("make partitions: %d, %v", made, err)
 	}
 	many := make([]pipeline.Row, 300) // by COPY

@@ -12,6 +12,7 @@ import (
 	"docket/internal/desk/ledger"
 	"docket/internal/postgres"
 	"docket/internal/postgres/ledgerdb"
+	"docket/internal/postgres/schema"
 	"docket/internal/record/decision"
 	"docket/migrations"
 )
@@ -289,7 +290,7 @@ func TestEdited_Migration(t *testing.T) {
 	e.put(unedited.ID, 72)
 	e.rowsAt(said("x"), original, 70)
 	e.ended(s)
-	if _, err := postgres.NewSchema(e.db.DB).Migrate(t.Context()); err != nil {
+	if _, err := schema.New(e.db.DB).Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	same(t, e.text(`SELECT count(*)::text FROM dead_letter_edits`), "1")

@@ -21,6 +21,7 @@ import (
 	"docket/internal/postgres"
 	"docket/internal/postgres/db"
 	"docket/internal/postgres/ledgerdb"
+	"docket/internal/postgres/schema"
 	"docket/internal/testkit/ledgermodel"
 )
 
@@ -405,7 +406,7 @@ func TestFourEyes_SwitchedByMigrate(t *testing.T) {
 		db, err := postgres.OpenStore(db.Config{URL: o.URL, OneEditor: one}, zerolog.Nop())
 		check(t, err)
 		defer db.Close()
-		_, err = postgres.NewSchema(db.DB).Migrate(t.Context())
+		_, err = schema.New(db.DB).Migrate(t.Context())
 		check(t, err)
 	}
 	migrate(true)

@@ -14,8 +14,8 @@ import (
 
 	"docket/internal/audit/check"
 	"docket/internal/errclass"
-	"docket/internal/postgres"
 	"docket/internal/postgres/db"
+	"docket/internal/postgres/schema"
 	"docket/internal/service/app"
 	"docket/internal/service/config"
 )
@@ -106,7 +106,7 @@ func Migrate() Command {
 			defer d.Close()
 			ctx, end := untilSignal(env)
 			defer end()
-			applied, err := postgres.NewSchema(d.DB).Migrate(ctx)
+			applied, err := schema.New(d.DB).Migrate(ctx)
 			if err != nil {
 				say(env.Stderr, "%s: %v\n", env.Program, err)
 				if hint := db.Hint(err); hint != "" && !strings.Contains(err.Error(), hint) {

@@ -15,7 +15,7 @@ import (
 
 	"docket/internal/desk/worker"
 	"docket/internal/kafka"
-	"docket/internal/postgres"
+	"docket/internal/postgres/schema"
 	"docket/internal/service/app"
 	"docket/internal/service/buildinfo"
 	"docket/internal/service/config"
@@ -153,7 +153,7 @@ func (p *Program) join(working context.Context, stop context.CancelCauseFunc) er
 	looked := sync.OnceFunc(func() { close(first) })
 	if p.settings.AutoMigrate {
 		run(&all, func() error {
-			app.Migrate(working, postgres.NewSchema(p.parts.db.DB), p.holds, p.settings.ProbeInterval, p.log, func() {})
+			app.Migrate(working, schema.New(p.parts.db.DB), p.holds, p.settings.ProbeInterval, p.log, func() {})
 			return nil
 		})
 	}

@@ -16,6 +16,7 @@ import (
 	"docket/internal/kafka"
 	"docket/internal/postgres"
 	"docket/internal/postgres/db"
+	"docket/internal/postgres/schema"
 	"docket/internal/service/config"
 	"docket/internal/service/telemetry"
 	"docket/internal/service/tracing"
@@ -176,7 +177,7 @@ func open(program config.Program, s config.Settings, o Options, traces *tracing.
 	if err != nil {
 		return nil, err
 	}
-	parts.Database = database{db, postgres.NewSchema(db.DB)}
+	parts.Database = database{db, schema.New(db.DB)}
 	closers = append(closers, db.Close)
 	reg.MustRegister(db.Collector())
 
@@ -207,7 +208,7 @@ func open(program config.Program, s config.Settings, o Options, traces *tracing.
 // database makes a [Database] of a store and of its schema.
 type database struct {
 	*table
-	*postgres.Schema
+	*schema.Schema
 }
 
 // table has another name than its method [postgres.Store.Store], so that it can be embedded.

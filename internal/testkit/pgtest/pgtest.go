@@ -21,6 +21,7 @@ import (
 
 	"docket/internal/postgres"
 	"docket/internal/postgres/db"
+	"docket/internal/postgres/schema"
 	"docket/migrations"
 )
 
@@ -195,7 +196,7 @@ func migrate(t testing.TB, url string) {
 		t.Fatalf("open the template: %v", err)
 	}
 	defer db.Close()
-	if _, err := postgres.NewSchema(db.DB).Migrate(t.Context()); err != nil {
+	if _, err := schema.New(db.DB).Migrate(t.Context()); err != nil {
 		t.Fatalf("migrate the template: %v", err)
 	}
 }

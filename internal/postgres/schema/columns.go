@@ -1,4 +1,4 @@
-package postgres
+package schema
 
 import (
 	"context"
@@ -70,7 +70,7 @@ func (p *partitioner) edited(ctx context.Context) error {
 }
 
 func (p *partitioner) unedited(ctx context.Context) error {
-	if _, err := p.conn.Exec(ctx, ownSchemaSQL); err != nil {
+	if _, err := p.conn.Exec(ctx, OwnSchemaSQL); err != nil {
 		return err
 	}
 	if err := p.locked(ctx, "edits of the ledger", func(tx pgx.Tx) error {
@@ -87,7 +87,7 @@ func (p *partitioner) unedited(ctx context.Context) error {
 
 // alter changes columns, while writers wait for two seconds at a time at most.
 func (p *partitioner) alter(ctx context.Context, columns []string, do func(pgx.Tx) error) error {
-	if _, err := p.conn.Exec(ctx, ownSchemaSQL); err != nil {
+	if _, err := p.conn.Exec(ctx, OwnSchemaSQL); err != nil {
 		return err
 	}
 	t, err := p.state(ctx, p.conn)

@@ -1,11 +1,10 @@
 //go:build integration
 
-package postgres_test
+package schema_test
 
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,12 +15,13 @@ import (
 	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
 	"docket/internal/postgres"
+	"docket/internal/postgres/schema"
 	"docket/internal/testkit/pgtest"
 )
 
 func made(t testing.TB, db *postgres.Store, ahead int) int {
 	t.Helper()
-	n, err := postgres.NewSchema(db.DB).MakePartitions(context.Background(), ahead)
+	n, err := schema.New(db.DB).MakePartitions(context.Background(), ahead)
 	if err != nil {
 		t.Fatalf("make partitions: %v", err)
 	}
@@ -39,7 +39,7 @@ func TestPartitionsAreMadeOnceByWhoeverMayInsert(t *testing.T) {
 		db := open(t, worker, 0)
 		all.Go(func() {
 			for range 3 {
-				n, err := postgres.NewSchema(db.DB).MakePartitions(context.Background(), 100)
+				n, err := schema.New(db.DB).MakePartitions(context.Background(), 100)
 				if err != nil {
 					t.Errorf("make partitions: %v", err)
 				}
@@ -62,11 +62,11 @@ func TestPartitionsAreNotMadeForEverybody(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	reader := open(t, d.Role(t, "SELECT"), 0)
-	_, err := postgres.NewSchema(reader.DB).MakePartitions(context.Background(), 30)
+	_, err := schema.New(reader.DB).MakePartitions(context.Background(), 30)
 	wantCode(t, nil, err, "42501")
 	db := open(t, d.URL, 0)
 	for _, ahead := range []int{-1, 367, 1 << 30} {
-		_, err := postgres.NewSchema(db.DB).MakePartitions(context.Background(), ahead)
+		_, err := schema.New(db.DB).MakePartitions(context.Background(), ahead)
 		wantCode(t, nil, err, "22023")
 	}
 	same(t, made(t, open(t, pgtest.NewPlain(t).URL, 0), 7), 0)
@@ -122,7 +122,7 @@ func TestADefaultPartitionThatIsBusyIsAnErrorAndNoHarm(t *testing.T) {
 	db := open(t, d.URL, 0)
 	end := begun(t, d, `INSERT INTO decision_logs (decision_id, ts, raw, source_topic, source_partition, source_offset, source_index)
 		VALUES ('far', now() + interval '1 year', '{}', '', 0, 0, 0)`)
-	_, err := postgres.NewSchema(db.DB).MakePartitions(context.Background(), 20)
+	_, err := schema.New(db.DB).MakePartitions(context.Background(), 20)
 	wantCode(t, nil, err, "55P03")
 	store(t, db, row("a", day(0), `{}`))
 	end()
@@ -195,7 +195,7 @@ func TestWritersGoOnWhileTheTableIsMigrated(t *testing.T) {
 	stop := writers(t, d, 3)
 	wait(t, d, 300)
 	met := map[string]bool{}
-	err := postgres.Partition(context.Background(), open(t, d.URL, 0).DB, 0, false, func(step string) error {
+	err := schema.Partition(context.Background(), open(t, d.URL, 0).DB, 0, false, func(step string) error {
 		met[step] = true
 		wait(t, d, 100)
 		return nil
@@ -249,77 +249,6 @@ func TestRetentionIsADropWhileWritersGoOn(t *testing.T) {
 	if d.Count(t) > n {
 		t.Errorf("%d rows of %d", d.Count(t), n)
 	}
-}
-
-// Both look-ups and both comparisons go by the index; with the time they touch the one partition that can have the row.
-func TestLookupsGoByTheIndexWithManyPartitions(t *testing.T) {
-	t.Parallel()
-	d := pgtest.New(t)
-	d.Exec(t, `SELECT decision_logs_make_partitions(60); SELECT decision_logs_make_partitions(60);
-		INSERT INTO decision_logs (decision_id, ts, raw, source_topic, source_partition, source_offset, source_index)
-		SELECT 'd' || n, date_trunc('day', now()) + n % 60 * interval '1 day', '{}', 'filler', 0, n, 0 FROM generate_series(1, 60000) AS n;
-		ANALYZE decision_logs`)
-	ids, times, raws := []string{"d7", "d8", "d9"}, []time.Time{day(7), day(8), day(9)}, []string{"{}", "{}", "{}"}
-	for name, c := range map[string]struct {
-		sql  string
-		args []any
-		most int // partitions that are looked into
-	}{
-		"comparison": {postgres.CompareSQL, []any{ids, times, raws, day(7), day(9)}, 3},
-		"known":      {postgres.KnownSQL, []any{ids, times, [][]byte{{1}, {2}, {3}}, day(7), day(9)}, 3},
-		"lookup":     {postgres.LookupSQL, []any{ids, times, raws, [][]byte{{1}, nil, {3}}, [][]byte{nil, nil, {3}}}, 3},
-		"by id":      {postgres.ByIDSQL, []any{"d7"}, 63},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			stores := name == "comparison" || name == "known" // with the planner as it comes
-			plan := explained(t, d, !stores, c.sql, c.args...)
-			looked := 0
-			for line := range strings.SplitSeq(plan, "\n") {
-				if !strings.Contains(line, " on decision_logs_") || strings.Contains(line, "never executed") {
-					continue
-				}
-				if looked++; strings.Contains(line, "Seq Scan") {
-					t.Errorf("reads a partition from end to end: %s", line)
-				}
-			}
-			if looked == 0 || looked > c.most {
-				t.Errorf("looks into %d partitions, want up to %d:\n%s", looked, c.most, plan)
-			}
-			if named := strings.Count(plan, " on decision_logs_"); stores && named != looked {
-				t.Errorf("%d partitions were planned for, want those %d alone", named, looked)
-			}
-			t.Log(plan[strings.LastIndex(plan, "Planning Time"):])
-		})
-	}
-}
-
-func explained(t *testing.T, d *pgtest.DB, byIndex bool, sql string, args ...any) string {
-	t.Helper()
-	ctx := context.Background()
-	conn, err := pgx.Connect(ctx, d.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(ctx) }()
-	var lines []string
-	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		if byIndex {
-			if _, err := tx.Exec(ctx, postgres.ByIndexSQL, "60000"); err != nil {
-				return err
-			}
-		}
-		rows, err := tx.Query(ctx, "EXPLAIN (ANALYZE, BUFFERS) "+sql, args...)
-		if err != nil {
-			return err
-		}
-		lines, err = pgx.CollectRows(rows, pgx.RowTo[string])
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.Join(lines, "\n")
 }
 
 // begun runs SQL in a transaction that stays open until end is called.

@@ -1,6 +1,6 @@
 //go:build integration
 
-package postgres_test
+package schema_test
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"docket/internal/postgres"
+	"docket/internal/postgres/schema"
 	"docket/internal/testkit/pgtest"
 )
 
@@ -16,7 +17,7 @@ var errKilled = errors.New("killed")
 // killedAt ends a migration of the large way after a step.
 func killedAt(t *testing.T, db *postgres.Store, at string) {
 	t.Helper()
-	err := postgres.Partition(context.Background(), db.DB, 0, false, func(step string) error {
+	err := schema.Partition(context.Background(), db.DB, 0, false, func(step string) error {
 		if step == at {
 			return errKilled
 		}
@@ -30,8 +31,8 @@ func killedAt(t *testing.T, db *postgres.Store, at string) {
 // wantObstacle runs the migration, which must refuse.
 func wantObstacle(t *testing.T, db *postgres.Store, small int) {
 	t.Helper()
-	err := postgres.Partition(context.Background(), db.DB, small, false, onward)
-	var met *postgres.ObstacleError
+	err := schema.Partition(context.Background(), db.DB, small, false, onward)
+	var met *schema.ObstacleError
 	if !errors.As(err, &met) {
 		t.Fatalf("got %v", err)
 	}

@@ -1,13 +1,13 @@
 //go:build integration
 
-package postgres_test
+package schema_test
 
 import (
 	"context"
 	"testing"
 	"time"
 
-	"docket/internal/postgres"
+	"docket/internal/postgres/schema"
 	"docket/internal/testkit/pgtest"
 )
 
@@ -66,7 +66,7 @@ func TestADayThatTakesLongHoldsUpNoOther(t *testing.T) {
 	d.Exec(t, `CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN IF OLD.decision_id = ''today'' THEN PERFORM pg_sleep(20); END IF; RETURN OLD; END';
 		CREATE TRIGGER slow BEFORE DELETE ON decision_logs_default FOR EACH ROW EXECUTE FUNCTION slow()`)
 	from := time.Now()
-	_, err := postgres.NewSchema(db.DB).MakePartitions(context.Background(), 10)
+	_, err := schema.New(db.DB).MakePartitions(context.Background(), 10)
 	wantCode(t, nil, err, "57014")
 	if took := time.Since(from); took > 15*time.Second {
 		t.Errorf("it took %v", took)

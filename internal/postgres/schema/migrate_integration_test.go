@@ -1,6 +1,6 @@
 //go:build integration
 
-package postgres_test
+package schema_test
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"docket/internal/consumer/pipeline"
-	"docket/internal/postgres"
 	"docket/internal/postgres/db"
+	"docket/internal/postgres/schema"
 	"docket/internal/testkit/pgtest"
 	"docket/migrations"
 )
@@ -34,7 +34,7 @@ func TestManyMigrateAtOnceAndOneDoesIt(t *testing.T) {
 	for range instances {
 		db := open(t, d.URL, 0)
 		go func() {
-			n, err := postgres.NewSchema(db.DB).Migrate(context.Background())
+			n, err := schema.New(db.DB).Migrate(context.Background())
 			results <- result{n, err}
 		}()
 	}
@@ -49,7 +49,7 @@ func TestManyMigrateAtOnceAndOneDoesIt(t *testing.T) {
 	same(t, sum, len(entries)+6) // and those that are no files
 	db := open(t, d.URL, 0)
 	same(t, store(t, db, row("a", noon, `{}`)), []pipeline.Outcome{stored})
-	n, err := postgres.NewSchema(db.DB).Migrate(context.Background())
+	n, err := schema.New(db.DB).Migrate(context.Background())
 	if n != 0 || err != nil {
 		t.Fatalf("once more: %d, %v", n, err)
 	}
@@ -59,17 +59,17 @@ func TestTheStateOfMigrationsIsTold(t *testing.T) {
 	t.Parallel()
 	d := pgtest.NewEmpty(t)
 	db := open(t, d.URL, 0)
-	before, err := postgres.NewSchema(db.DB).MigrationStatus(context.Background())
+	before, err := schema.New(db.DB).MigrationStatus(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(before) == 0 || !before[0].Applied.IsZero() || before[0].Version != 1 || before[0].Name != "00001_decision_logs.sql" {
 		t.Fatalf("before: %+v", before)
 	}
-	if _, err := postgres.NewSchema(db.DB).Migrate(context.Background()); err != nil {
+	if _, err := schema.New(db.DB).Migrate(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	after, err := postgres.NewSchema(db.DB).MigrationStatus(context.Background())
+	after, err := schema.New(db.DB).MigrationStatus(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,8 +84,8 @@ func TestAMigrationThatCannotRunSaysWhichAndWhy(t *testing.T) {
 	t.Parallel()
 	d := pgtest.NewEmpty(t)
 	d.Exec(t, `CREATE TABLE decision_logs (something int)`)
-	_, err := postgres.NewSchema(open(t, d.URL, 0).DB).Migrate(context.Background())
-	var m *postgres.MigrateError
+	_, err := schema.New(open(t, d.URL, 0).DB).Migrate(context.Background())
+	var m *schema.MigrateError
 	if !errors.As(err, &m) || m.Version != 1 {
 		t.Fatalf("got %v", err)
 	}
@@ -93,7 +93,7 @@ func TestAMigrationThatCannotRunSaysWhichAndWhy(t *testing.T) {
 	if strings.Contains(err.Error(), "already exists") {
 		t.Fatalf("the server's words in %v", err)
 	}
-	_, err = postgres.NewSchema(open(t, d.Role(t, ""), 0).DB).Migrate(context.Background())
+	_, err = schema.New(open(t, d.Role(t, ""), 0).DB).Migrate(context.Background())
 	wantCode(t, nil, err, "42501")
 	if hint := db.Hint(err); !strings.Contains(hint, "change the schema") {
 		t.Fatalf("hint %q", hint)
@@ -105,7 +105,7 @@ func TestTheTableIsMadeInTheFirstSchemaOfTheSearchPath(t *testing.T) {
 	d := pgtest.NewEmpty(t)
 	d.Exec(t, `CREATE SCHEMA audit`)
 	db := open(t, d.URL+"&search_path=audit", 0)
-	if _, err := postgres.NewSchema(db.DB).Migrate(context.Background()); err != nil {
+	if _, err := schema.New(db.DB).Migrate(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	store(t, db, row("a", noon, `{}`))

@@ -1,6 +1,6 @@
 //go:build integration
 
-package postgres_test
+package schema_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"docket/internal/consumer/pipeline"
 	"docket/internal/postgres"
 	"docket/internal/postgres/db"
+	"docket/internal/postgres/schema"
 	"docket/internal/testkit/pgtest"
 )
 
@@ -36,7 +37,7 @@ func onward(string) error { return nil }
 
 func mustPartition(t testing.TB, db *postgres.Store, small int) {
 	t.Helper()
-	if err := postgres.Partition(context.Background(), db.DB, small, false, onward); err != nil {
+	if err := schema.Partition(context.Background(), db.DB, small, false, onward); err != nil {
 		t.Fatalf("partition: %v", err)
 	}
 }
@@ -143,7 +144,7 @@ func TestWhatOperatorsAddedIsCarriedOver(t *testing.T) {
 			}
 			store(t, db, full("b", day(0), 1), full("far", day(400), 1))
 			same(t, d.Count(t), 3)
-			if err := postgres.Partition(context.Background(), db.DB, 0, true, onward); err != nil {
+			if err := schema.Partition(context.Background(), db.DB, 0, true, onward); err != nil {
 				t.Fatalf("back: %v", err)
 			}
 			same(t, shape(t, d), was)
@@ -178,21 +179,21 @@ func TestWhatCannotBeCarriedOverIsRefusedByName(t *testing.T) {
 			d := pgtest.NewPlain(t)
 			pg := open(t, d.URL, 0)
 			d.Exec(t, sql)
-			_, err := postgres.NewSchema(pg.DB).Migrate(context.Background())
+			_, err := schema.New(pg.DB).Migrate(context.Background())
 			if err == nil {
 				t.Fatal("it was migrated")
 			}
 			// The first migration finds its table there already; a database that has both is the usual one.
 			d.Exec(t, `INSERT INTO goose_db_version (version_id, is_applied) VALUES (1, true)`)
 			for _, small := range []int{100, 0} {
-				err := postgres.Partition(context.Background(), pg.DB, small, false, onward)
-				var met *postgres.ObstacleError
+				err := schema.Partition(context.Background(), pg.DB, small, false, onward)
+				var met *schema.ObstacleError
 				if !errors.As(err, &met) || len(met.Obstacles) == 0 || !strings.Contains(err.Error(), "(odd): ") && name != "row-level security" {
 					t.Fatalf("got %v", err)
 				}
 			}
-			_, err = postgres.NewSchema(pg.DB).Migrate(context.Background())
-			var m *postgres.MigrateError
+			_, err = schema.New(pg.DB).Migrate(context.Background())
+			var m *schema.MigrateError
 			if !errors.As(err, &m) || m.Version != 2 || !strings.Contains(db.Hint(err), "odd") {
 				t.Fatalf("got %v, hint %q", err, db.Hint(err))
 			}
@@ -210,13 +211,13 @@ func TestAnObstacleThatComesLateLeavesNothingBehind(t *testing.T) {
 	d := pgtest.NewPlain(t)
 	db := open(t, d.URL, 0)
 	store(t, db, row("far", day(400), `{}`))
-	err := postgres.Partition(context.Background(), db.DB, 0, false, func(step string) error {
+	err := schema.Partition(context.Background(), db.DB, 0, false, func(step string) error {
 		if step == "validated" {
 			d.Exec(t, `CREATE VIEW odd AS SELECT path FROM decision_logs`)
 		}
 		return nil
 	})
-	var met *postgres.ObstacleError
+	var met *schema.ObstacleError
 	if !errors.As(err, &met) {
 		t.Fatalf("got %v", err)
 	}
@@ -235,7 +236,7 @@ func TestAMigrationThatIsKilledGoesOnWhereItWas(t *testing.T) {
 			rows, _ := spread()
 			store(t, db, rows...)
 			met := false
-			err := postgres.Partition(context.Background(), db.DB, 0, false, func(step string) error {
+			err := schema.Partition(context.Background(), db.DB, 0, false, func(step string) error {
 				if step == at {
 					met = true
 					return killed
@@ -255,7 +256,7 @@ func TestAMigrationThatIsKilledGoesOnWhereItWas(t *testing.T) {
 			same(t, place(t, d, "today"), "decision_logs_before")
 			same(t, place(t, d, "week"), named(7))
 			same(t, place(t, d, "future"), "decision_logs_default")
-			same(t, worst(postgres.NewSchema(db.DB).Check(context.Background(), db.Probe))["partitions"], postgres.Warn) // for the strays
+			same(t, worst(schema.New(db.DB).Check(context.Background(), db.Probe))["partitions"], schema.Warn) // for the strays
 		})
 	}
 }
@@ -281,14 +282,14 @@ func TestPartitionsOfTheOperatorsAreLeftAlone(t *testing.T) {
 		CREATE TABLE decision_logs_2024 PARTITION OF decision_logs FOR VALUES FROM ('2024-01-01') TO ('2025-01-01')`)
 	db := open(t, d.URL, 0)
 	mustPartition(t, db, 100)
-	n, err := postgres.NewSchema(db.DB).MakePartitions(context.Background(), 7)
+	n, err := schema.New(db.DB).MakePartitions(context.Background(), 7)
 	if n != 0 || err != nil {
 		t.Fatalf("made %d, %v", n, err)
 	}
 	d.Query(t, `SELECT count(*) FROM pg_inherits WHERE inhparent = 'decision_logs'::regclass`, &n)
 	same(t, n, 1)
 	store(t, db, row("a", noon, `{}`))
-	if err := postgres.Partition(context.Background(), db.DB, 0, true, onward); err != nil {
+	if err := schema.Partition(context.Background(), db.DB, 0, true, onward); err != nil {
 		t.Fatal(err)
 	}
 	same(t, d.Count(t), 1)

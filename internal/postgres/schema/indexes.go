@@ -1,4 +1,4 @@
-package postgres
+package schema
 
 import (
 	"context"
@@ -37,7 +37,7 @@ SELECT CASE WHEN b.relname IS NULL THEN '' ELSE format('DROP INDEX CONCURRENTLY 
 
 // index makes what searches go by, and goes on where an earlier run was killed.
 func (p *partitioner) index(ctx context.Context) error {
-	if _, err := p.conn.Exec(ctx, ownSchemaSQL); err != nil {
+	if _, err := p.conn.Exec(ctx, OwnSchemaSQL); err != nil {
 		return err
 	}
 	t, err := p.state(ctx, p.conn)
@@ -85,7 +85,7 @@ func (p *partitioner) index(ctx context.Context) error {
 		return err
 	})
 	if err == nil {
-		_, err = indexDays(ctx, p.conn, summarized{})
+		_, err = IndexDays(ctx, p.conn, Summarized{})
 	}
 	return err
 }
@@ -124,13 +124,13 @@ type daily interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
-// summarized is how long the table of each BRIN was when it was summarized to its end.
-type summarized map[uint32]int64
+// Summarized is how long the table of each BRIN was when it was summarized to its end.
+type Summarized map[uint32]int64
 
 // summarize has the end of each day that is over summarized. No vacuum does that, as the last pages are no whole range, and what is
 // not summarized every search reads. Rows that come late are added to what summarizes their pages; where they need pages of their own, the
 // table is longer than known.
-func (known summarized) summarize(ctx context.Context, on daily) error {
+func (known Summarized) summarize(ctx context.Context, on daily) error {
 	rows, err := on.Query(ctx, summariesSQL)
 	if err != nil {
 		return err
@@ -161,9 +161,9 @@ func (known summarized) summarize(ctx context.Context, on daily) error {
 	return nil
 }
 
-// indexDays makes the indexes of days that are over, and summarizes what is not in known as it is, while others read and write. It says how many
+// IndexDays makes the indexes of days that are over, and summarizes what is not in known as it is, while others read and write. It says how many
 // indexes it made, and leaves the session as it was: that may be a pooler's.
-func indexDays(ctx context.Context, on daily, known summarized) (made int64, err error) {
+func IndexDays(ctx context.Context, on daily, known Summarized) (made int64, err error) {
 	if err := known.summarize(ctx, on); err != nil {
 		return 0, err
 	}
@@ -234,7 +234,7 @@ func (p *partitioner) indexEach(ctx context.Context, x migrations.ReadIndex) err
 
 // unindex takes them away again.
 func (p *partitioner) unindex(ctx context.Context) error {
-	if _, err := p.conn.Exec(ctx, ownSchemaSQL); err != nil {
+	if _, err := p.conn.Exec(ctx, OwnSchemaSQL); err != nil {
 		return err
 	}
 	return p.locked(ctx, "not indexed", func(tx pgx.Tx) error {

@@ -1,4 +1,4 @@
-package postgres
+package schema
 
 import (
 	"context"
@@ -44,8 +44,8 @@ type tableState struct {
 }
 
 const (
-	// ownSchemaSQL makes the schema of the table all that names are looked for in.
-	ownSchemaSQL = `
+	// OwnSchemaSQL makes the schema of the table all that names are looked for in.
+	OwnSchemaSQL = `
 SELECT set_config('search_path', quote_ident(n.nspname) || ', pg_temp', false), set_config('statement_timeout', '0', false),
        set_config('synchronous_commit', 'on', false), set_config('TimeZone', 'UTC', false), set_config('DateStyle', 'ISO, YMD', false)
   FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = 'decision_logs'::regclass`
@@ -66,7 +66,7 @@ SELECT c.oid, c.relkind::text, EXISTS (SELECT FROM pg_partitioned_table WHERE pa
 
 // up makes the table one of partitions.
 func (p *partitioner) up(ctx context.Context) error {
-	if _, err := p.conn.Exec(ctx, ownSchemaSQL); err != nil {
+	if _, err := p.conn.Exec(ctx, OwnSchemaSQL); err != nil {
 		return err
 	}
 	for {
@@ -265,7 +265,7 @@ func (p *partitioner) make(ctx context.Context, tx pgx.Tx) error {
 
 // down makes one table of the partitions again. Writers wait for as long as it takes.
 func (p *partitioner) down(ctx context.Context) error {
-	if _, err := p.conn.Exec(ctx, ownSchemaSQL); err != nil {
+	if _, err := p.conn.Exec(ctx, OwnSchemaSQL); err != nil {
 		return err
 	}
 	t, err := p.state(ctx, p.conn)
@@ -289,8 +289,8 @@ func (p *partitioner) down(ctx context.Context) error {
 	})
 }
 
-// inShortLocks runs do in a transaction on a connection, so many times until it gets its locks: it waits 2 s at most for each.
-func inShortLocks(ctx context.Context, conn *pgx.Conn, log *zerolog.Logger, tries int, step string, do func(pgx.Tx) error) error {
+// InShortLocks runs do in a transaction on a connection, so many times until it gets its locks: it waits 2 s at most for each.
+func InShortLocks(ctx context.Context, conn *pgx.Conn, log *zerolog.Logger, tries int, step string, do func(pgx.Tx) error) error {
 	return (&partitioner{conn: conn, log: *log, tries: tries, pause: lockPause}).locked(ctx, step, do)
 }
 

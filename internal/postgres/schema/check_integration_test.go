@@ -1,6 +1,6 @@
 //go:build integration
 
-package postgres_test
+package schema_test
 
 import (
 	"context"
@@ -8,14 +8,15 @@ import (
 	"testing"
 
 	"docket/internal/postgres"
+	"docket/internal/postgres/schema"
 	"docket/internal/testkit/pgtest"
 )
 
 // worst gives the checks that did not come out well. That a superuser may do too much is not counted: the tests are one.
-func worst(checks []postgres.Check) map[string]postgres.Level {
-	found := map[string]postgres.Level{}
+func worst(checks []schema.Check) map[string]schema.Level {
+	found := map[string]schema.Level{}
 	for _, c := range checks {
-		if c.Level > postgres.OK && (c.Name != "rights" || !strings.Contains(c.Detail, "superuser")) {
+		if c.Level > schema.OK && (c.Name != "rights" || !strings.Contains(c.Detail, "superuser")) {
 			found[c.Name] = c.Level
 		}
 	}
@@ -24,8 +25,8 @@ func worst(checks []postgres.Check) map[string]postgres.Level {
 
 func TestCheckSchema(t *testing.T) {
 	t.Parallel()
-	type levels = map[string]postgres.Level
-	const fail, warn = postgres.Fail, postgres.Warn
+	type levels = map[string]schema.Level
+	const fail, warn = schema.Fail, schema.Warn
 	for name, c := range map[string]struct {
 		sql  string
 		want levels
@@ -64,7 +65,7 @@ func TestCheckSchema(t *testing.T) {
 			checks := checked(open(t, d.URL, 0))
 			same(t, worst(checks), c.want)
 			for _, c := range checks {
-				if c.Detail == "" || (c.Level > postgres.OK && c.Hint == "") {
+				if c.Detail == "" || (c.Level > schema.OK && c.Hint == "") {
 					t.Errorf("nothing to go by: %+v", c)
 				}
 			}
@@ -75,9 +76,9 @@ func TestCheckSchema(t *testing.T) {
 func TestCheckSchemaOfATableWithoutPartitions(t *testing.T) {
 	t.Parallel()
 	d := pgtest.NewPlain(t)
-	same(t, worst(checked(open(t, d.URL, 0))), map[string]postgres.Level{"partitions": postgres.Warn})
+	same(t, worst(checked(open(t, d.URL, 0))), map[string]schema.Level{"partitions": schema.Warn})
 	d.Exec(t, `ALTER TABLE decision_logs SET UNLOGGED`)
-	same(t, worst(checked(open(t, d.URL, 0))), map[string]postgres.Level{"table": postgres.Fail})
+	same(t, worst(checked(open(t, d.URL, 0))), map[string]schema.Level{"table": schema.Fail})
 }
 
 func TestCheckSchemaNamesGrants(t *testing.T) {
@@ -103,16 +104,16 @@ func TestCheckSchema_ConfirmingTaken(t *testing.T) {
 	d.Exec(t, `DO $$ DECLARE f oid; BEGIN FOR f IN SELECT oid FROM pg_proc WHERE proname = 'pg_logical_emit_message' LOOP
 		EXECUTE 'REVOKE EXECUTE ON FUNCTION ' || f::regprocedure || ' FROM PUBLIC'; END LOOP; END $$`)
 	found := worst(checked(open(t, d.Role(t, "SELECT, INSERT"), 0)))
-	same(t, []postgres.Level{found["grants"], found["write"]}, []postgres.Level{postgres.Fail, postgres.Fail})
+	same(t, []schema.Level{found["grants"], found["write"]}, []schema.Level{schema.Fail, schema.Fail})
 }
 
 func TestCheckSchemaOfADatabaseThatIsAway(t *testing.T) {
 	t.Parallel()
 	checks := checked(open(t, "postgres://docket:secret@127.0.0.1:1/docket?sslmode=disable", 0))
-	same(t, worst(checks), map[string]postgres.Level{"connection": postgres.Fail})
+	same(t, worst(checks), map[string]schema.Level{"connection": schema.Fail})
 }
 
 // checked is what a check of the schema says, with the store's own probe.
-func checked(s *postgres.Store) []postgres.Check {
-	return postgres.NewSchema(s.DB).Check(context.Background(), s.Probe)
+func checked(s *postgres.Store) []schema.Check {
+	return schema.New(s.DB).Check(context.Background(), s.Probe)
 }

@@ -1,4 +1,4 @@
-package postgres
+package schema
 
 import (
 	"docket/internal/postgres/db"
@@ -8,5 +8,5 @@ import (
 // concurrent use.
 type Schema struct{ db *db.DB }
 
-// NewSchema gives the schema of a database.
-func NewSchema(db *db.DB) *Schema { return &Schema{db: db} }
+// New gives the schema of a database.
+func New(db *db.DB) *Schema { return &Schema{db: db} }
