@@ -1,6 +1,9 @@
-// Package postgres is the table decision_logs and the only user of the database driver: it stores rows, proves that
-// the table takes good ones, brings the schema up to date and examines it. It stays free of Kafka, of retries and of
-// what becomes of a row that the database refuses.
+// Package postgres is the table decision_logs. [Store] stores rows and proves that the table takes good ones. [Reader]
+// answers questions about stored decisions, and [Archives] takes days out of the table and puts them back. It stays free of
+// Kafka, of retries and of what becomes of a row that the database refuses.
+//
+// The packages below it and this one are the only users of the database driver: db has the pool and the errors, schema the
+// migrations and partitions, ledgerdb the dead letters.
 //
 // # How a batch is stored
 //
@@ -35,16 +38,6 @@
 // connection beside the pool, see [db.DB.Beside]: dialling one costs the server more than asking about a hundred rows, so it
 // is kept for a few seconds.
 //
-// Statements are unnamed and leave no state on the connection, so a transaction pooler between us and the server is
-// fine, whether or not it knows prepared statements, and a changed table never meets a cached plan. Migrations need a
-// session of their own (an advisory lock): they want the server itself or a session pooler.
-//
 // Inside its transaction Docket turns synchronous_commit on where it is off, since a row that a crash can take back is
 // no home.
-//
-// # Errors
-//
-// Every error that leaves this package is safe to log: it is text of our own, with SQLSTATE and the names of
-// constraint, table and column, and never the server's words, a value or the connection string. The causes that a
-// caller decides by (context, network, TLS) can be reached with errors.As; errclass reads them.
 package postgres
