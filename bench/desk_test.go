@@ -17,6 +17,8 @@ import (
 
 	"docket/internal/desk/ledger"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
+	"docket/internal/postgres/ledgerdb"
 	"docket/internal/record/envelope"
 )
 
@@ -59,12 +61,12 @@ func enter(ctx context.Context, book ledger.Intake, letters *letters, n int) err
 // desk fills the ledger and looks into it in every way that an operator has. Letters enter as the desk has them
 // enter: each partition of the dead-letter topic by itself.
 func (b *bench) desk(ctx context.Context) error {
-	db, err := postgres.Open(postgres.Config{URL: b.dsn, StoreTimeout: 10 * time.Minute}, zerolog.Nop())
+	db, err := postgres.OpenStore(db.Config{URL: b.dsn, StoreTimeout: 10 * time.Minute}, zerolog.Nop())
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	book, now := db.Ledger(), time.Now()
+	book, now := ledgerdb.New(db.DB), time.Now()
 	letters := newLetters(b.Seed, now)
 	began := time.Now()
 	if err := enter(ctx, book, letters, b.N); err != nil {
@@ -88,7 +90,7 @@ func (b *bench) desk(ctx context.Context) error {
 }
 
 // decided resolves 45 of 100, has 1 retried and 9 failed, and lets the server do its upkeep.
-func (b *bench) decided(ctx context.Context, book *postgres.Ledger) error {
+func (b *bench) decided(ctx context.Context, book *ledgerdb.Ledger) error {
 	const move = `UPDATE dead_letters SET state = '%s', changed_at = clock_timestamp(), changed_by = 'bench', changed_act = '%s', why = 'bench' WHERE state = '%s' AND origin_offset %% 100 < %d`
 	if err := b.sql(ctx, fmt.Sprintf(move, "RESOLVED", "closed", "PENDING", 45), fmt.Sprintf(move, "PROCESSING", "retried", "PENDING", 55),
 		fmt.Sprintf(move, "FAILED", "refused", "PROCESSING", 54)); err != nil {

@@ -19,6 +19,8 @@ import (
 
 	"docket/internal/history/reader"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
+	"docket/internal/postgres/schema"
 	"docket/internal/record/decision"
 	"docket/sample"
 )
@@ -48,7 +50,7 @@ func main() {
 }
 
 func run(ctx context.Context, url string, n, days, runs int, only string) error {
-	db, err := postgres.Open(postgres.Config{URL: url, StoreTimeout: 10 * time.Minute}, zerolog.Nop())
+	db, err := postgres.OpenStore(db.Config{URL: url, StoreTimeout: 10 * time.Minute}, zerolog.Nop())
 	if err != nil {
 		return err
 	}
@@ -58,7 +60,7 @@ func run(ctx context.Context, url string, n, days, runs int, only string) error 
 			return err
 		}
 	}
-	store := db.Reader()
+	store := postgres.NewReader(db.DB)
 	for began := time.Now(); ; { // as the desk does
 		counted, err := store.Count(ctx)
 		if err != nil {
@@ -76,7 +78,7 @@ func run(ctx context.Context, url string, n, days, runs int, only string) error 
 	}
 	fmt.Fprintf(os.Stderr, "%d indexes of days that are over in %s\n", made, time.Since(began).Round(time.Second))
 	if made > 0 {
-		if _, err := db.Reader().Count(ctx); err != nil {
+		if _, err := postgres.NewReader(db.DB).Count(ctx); err != nil {
 			return err
 		}
 	}
@@ -90,12 +92,12 @@ func run(ctx context.Context, url string, n, days, runs int, only string) error 
 
 // onlyCost measures what the indexes cost in a database of its own.
 func onlyCost(ctx context.Context, url string, rounds int) error {
-	db, err := postgres.Open(postgres.Config{URL: url, StoreTimeout: time.Minute}, zerolog.Nop())
+	db, err := postgres.OpenStore(db.Config{URL: url, StoreTimeout: time.Minute}, zerolog.Nop())
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	if _, err := db.Migrate(ctx); err != nil {
+	if _, err := schema.New(db.DB).Migrate(ctx); err != nil {
 		return err
 	}
 	conn, err := pgx.Connect(ctx, url)
@@ -112,8 +114,8 @@ func onlyCost(ctx context.Context, url string, rounds int) error {
 // made is how many days are made row by row; the others repeat them.
 const made = 3
 
-func fill(ctx context.Context, db *postgres.DB, url string, n, days int) error {
-	if _, err := db.Migrate(ctx); err != nil {
+func fill(ctx context.Context, db *postgres.Store, url string, n, days int) error {
+	if _, err := schema.New(db.DB).Migrate(ctx); err != nil {
 		return err
 	}
 	conn, err := pgx.Connect(ctx, url)

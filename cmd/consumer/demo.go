@@ -14,6 +14,8 @@ import (
 
 	"docket/internal/audit/conservation"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
+	"docket/internal/postgres/schema"
 	"docket/internal/programs/cli"
 	"docket/internal/programs/demo"
 	"docket/internal/programs/desk"
@@ -152,12 +154,12 @@ func isTerminal(w io.Writer) bool {
 }
 
 func migrateDemo(ctx context.Context, databaseURL string) (err error) {
-	db, err := postgres.Open(postgres.Config{URL: databaseURL}, zerolog.Nop())
+	db, err := postgres.OpenStore(db.Config{URL: databaseURL}, zerolog.Nop())
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	_, err = db.Migrate(ctx)
+	_, err = schema.New(db.DB).Migrate(ctx)
 	return err
 }
 

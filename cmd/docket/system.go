@@ -11,6 +11,8 @@ import (
 	"docket/internal/history/archive"
 	"docket/internal/history/archive/shelf"
 	"docket/internal/kafka"
+	"docket/internal/postgres"
+	"docket/internal/postgres/ledgerdb"
 	"docket/internal/programs/cli"
 	"docket/internal/programs/desk"
 	"docket/internal/programs/deskcli"
@@ -25,12 +27,12 @@ func open(env cli.Env, s config.Settings) (*deskcli.System, error) {
 	if err != nil {
 		return nil, err
 	}
-	book := db.Ledger()
+	book := ledgerdb.New(db.DB)
 	open := func(where string) (archive.Shelf, error) { return shelf.Open(where, s) }
 	return &deskcli.System{
-		Book: book, Trial: desk.NewTrial(s, book, db), Decisions: db.Reader(), Close: db.Close,
+		Book: book, Trial: desk.NewTrial(s, book, db), Decisions: postgres.NewReader(db.DB), Close: db.Close,
 		Backlog: func(ctx context.Context) (worker.Backlog, error) { return desk.Backlog(ctx, s) },
-		Days:    db.Archives(), Letters: db.LetterArchives(), Shelf: open, Look: inspect.Looking(s, db, inspect.Sight{Shelf: open}),
+		Days:    postgres.NewArchives(db.DB), Letters: postgres.NewLetterArchives(db.DB), Shelf: open, Look: inspect.Looking(s, db, inspect.Sight{Shelf: open}),
 		Horizon: func(ctx context.Context, now time.Time) ([]worker.HorizonLine, error) {
 			brokers, err := app.Kafka(s, "horizon")
 			if err != nil {

@@ -7,12 +7,14 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"docket/internal/history/archive"
+	"docket/internal/postgres/db"
+	"docket/internal/postgres/schema"
 )
 
 // Archives is decision_logs as archives need it; it is an [archive.Table]. It needs the server itself or a session pooler,
 // and a role that owns the table.
 type Archives struct {
-	db     *DB
+	db     *db.DB
 	within time.Duration // how long writers may wait for a count
 	hurry  bool          // do not wait for the mark of the counts; tests have it
 	ahead  time.Duration // see [counting]
@@ -20,8 +22,8 @@ type Archives struct {
 
 var _ archive.Table = (*Archives)(nil)
 
-// Archives gives the days of the table to be archived or restored.
-func (db *DB) Archives() *Archives { return &Archives{db: db, within: leavingTime} }
+// NewArchives gives the days of the table to be archived or restored.
+func NewArchives(db *db.DB) *Archives { return &Archives{db: db, within: leavingTime} }
 
 // ArchiveError says that it was archiving or restoring that failed, which needs more rights than storing.
 type ArchiveError struct{ Err error }
@@ -30,11 +32,22 @@ func (e *ArchiveError) Error() string { return e.Err.Error() }
 
 func (e *ArchiveError) Unwrap() error { return e.Err }
 
+// HintFor says what an operator can do about an error of this code, where that differs from [db.Hint].
+func (*ArchiveError) HintFor(code string) string {
+	if code == "42501" {
+		return archiveHint
+	}
+	return ""
+}
+
+// archiveHint is what helps where a day may not be taken out or put back.
+const archiveHint = "only the owner of decision_logs can archive and restore days: use a member of docket_migrate, with role = docket_migrate (docs/grants.sql)"
+
 func (a *Archives) failed(act string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &ArchiveError{a.db.where.clean(act, err)}
+	return &ArchiveError{a.db.Clean(act, err)}
 }
 
 // Name is the table's.
@@ -94,21 +107,21 @@ func (b bounds) overlaps(d archive.Day) bool {
 
 // connect makes a connection on which the table's schema is all that names are looked for in.
 func (a *Archives) connect(ctx context.Context) (*pgx.Conn, error) {
-	if a.db.closed.Load() {
-		return nil, errPoolClosed()
+	if err := a.db.Usable(); err != nil {
+		return nil, err
 	}
-	conn, err := pgx.ConnectConfig(ctx, a.db.where.now())
+	conn, err := pgx.ConnectConfig(ctx, a.db.ConnConfig())
 	if err != nil {
 		return nil, err
 	}
-	if _, err = conn.Exec(ctx, ownSchemaSQL); err == nil {
+	if _, err = conn.Exec(ctx, schema.OwnSchemaSQL); err == nil {
 		_, err = conn.Exec(ctx, archiveTextSQL)
 	}
 	if err == nil {
 		_, err = conn.Exec(ctx, archiveGoneSQL)
 	}
 	if err != nil {
-		hangUp(ctx, conn.PgConn())
+		db.HangUp(ctx, conn.PgConn())
 		return nil, err
 	}
 	return conn, nil
@@ -132,7 +145,7 @@ func (a *Archives) Days(ctx context.Context, before archive.Day) ([]archive.Held
 	if err != nil {
 		return nil, a.failed("list the days", err)
 	}
-	defer hangUp(ctx, conn.PgConn())
+	defer db.HangUp(ctx, conn.PgConn())
 	days, err := heldDays(ctx, conn, before)
 	return days, a.failed("list the days", err)
 }
@@ -204,13 +217,13 @@ func strayDays(ctx context.Context, conn *pgx.Conn, before archive.Day) ([]archi
 
 // LeftOff says how many days an archive took out of the table and did not drop: it is under way, or was left off.
 func (r *Reader) LeftOff(ctx context.Context) (days int64, err error) {
-	if r.db.closed.Load() {
-		return 0, errPoolClosed()
+	if err := r.db.Usable(); err != nil {
+		return 0, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.db.timeout)
+	ctx, cancel := context.WithTimeout(ctx, r.db.Timeout())
 	defer cancel()
-	err = r.db.pool.QueryRow(ctx, leftOffSQL).Scan(&days)
-	return days, r.db.noted("look for days that an archive left off", err)
+	err = r.db.Pool().QueryRow(ctx, leftOffSQL).Scan(&days)
+	return days, r.db.Noted("look for days that an archive left off", err)
 }
 
 // dayWait is how long a day that another has is waited for; the server looks for a client that is gone more often.
@@ -237,12 +250,12 @@ func (a *Archives) taken(ctx context.Context, table string, day archive.Day) (*p
 		err := conn.QueryRow(ctx, archiveLockSQL, table, day.String()).Scan(&ours)
 		switch {
 		case err != nil:
-			hangUp(ctx, conn.PgConn())
+			db.HangUp(ctx, conn.PgConn())
 			return nil, a.failed("take the day", err)
 		case ours:
 			return conn, nil
 		case time.Now().After(deadline):
-			hangUp(ctx, conn.PgConn())
+			db.HangUp(ctx, conn.PgConn())
 			return nil, archive.ErrBusy
 		}
 		select {
@@ -264,7 +277,7 @@ type archiveDay struct {
 }
 
 // Close lets the day go.
-func (d *archiveDay) Close() { hangUp(context.Background(), d.conn.PgConn()) }
+func (d *archiveDay) Close() { db.HangUp(context.Background(), d.conn.PgConn()) }
 
 func (d *archiveDay) leaving() string { return "decision_logs_leaving_" + d.day.Format("20060102") }
 

@@ -20,6 +20,7 @@ import (
 	"docket/internal/history/archive"
 	"docket/internal/history/reader"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/testkit/pgtest"
 )
 
@@ -35,16 +36,16 @@ type archived struct {
 // everything is the whole table, as text, in order.
 const everything = `SELECT coalesce(string_agg(t::text, E'\n' ORDER BY ts, decision_id), '') FROM decision_logs AS t`
 
-func newArchived(t *testing.T, db *pgtest.DB) *archived {
+func newArchived(t *testing.T, d *pgtest.DB) *archived {
 	t.Helper()
-	pg, err := postgres.Open(postgres.Config{URL: db.URL}, zerolog.Nop())
+	pg, err := postgres.OpenStore(db.Config{URL: d.URL}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(pg.Close)
-	a := &archived{DB: db, t: t, dir: filepath.Join(t.TempDir(), "shelf")}
+	a := &archived{DB: d, t: t, dir: filepath.Join(t.TempDir(), "shelf")}
 	a.day, _ = archive.ParseDay("2026-03-04")
-	a.c = archive.Carrier{Table: pg.Archives().CountTo(), Shelf: archive.Dir(a.dir), By: "mara", Docket: "test", Now: time.Now, PartRows: 700}
+	a.c = archive.Carrier{Table: postgres.NewArchives(pg.DB).CountTo(), Shelf: archive.Dir(a.dir), By: "mara", Docket: "test", Now: time.Now, PartRows: 700}
 	return a
 }
 
@@ -422,15 +423,15 @@ func TestCountsOutliveTheArchiveAndAreNotDoubledByARestore(t *testing.T) {
 	a.settle()
 	a.rows(1, 1000)
 	a.Exec(t, `UPDATE decision_logs SET stored_at = now() - interval '1 hour'`)
-	pg, err := postgres.Open(postgres.Config{URL: a.URL}, zerolog.Nop())
+	pg, err := postgres.OpenStore(db.Config{URL: a.URL}, zerolog.Nop())
 	check(t, err)
 	defer pg.Close()
 	stats := func(count int64) string {
 		t.Helper()
-		if n, err := pg.Reader().Count(t.Context()); err != nil || n != count {
+		if n, err := postgres.NewReader(pg.DB).Count(t.Context()); err != nil || n != count {
 			t.Fatalf("%d were counted, %v", n, err)
 		}
-		all, err := pg.Reader().Stats(t.Context(), reader.StatsQuery{Since: a.day.Time, Until: a.day.Next().Time, Step: time.Hour, ByPath: true})
+		all, err := postgres.NewReader(pg.DB).Stats(t.Context(), reader.StatsQuery{Since: a.day.Time, Until: a.day.Next().Time, Step: time.Hour, ByPath: true})
 		check(t, err)
 		if len(all) == 0 {
 			t.Fatal("nothing is counted")
@@ -470,15 +471,15 @@ func TestTheOwnerArchivesAndNobodyElse(t *testing.T) {
 		a.Exec(t, fmt.Sprintf(`DROP OWNED BY %[1]s, %[2]s CASCADE; DROP ROLE %[1]s, %[2]s`, owner, writer))
 	})
 	as := func(role string) (archive.Archived, error) {
-		pg, err := postgres.Open(postgres.Config{URL: a.URL + "&role=" + role}, zerolog.Nop())
+		pg, err := postgres.OpenStore(db.Config{URL: a.URL + "&role=" + role}, zerolog.Nop())
 		check(t, err)
 		defer pg.Close()
 		c := a.c
-		c.Table = pg.Archives()
+		c.Table = postgres.NewArchives(pg.DB)
 		return c.Archive(t.Context(), a.day, false)
 	}
-	if _, err := as(writer); !strings.Contains(postgres.Hint(err), "docket_migrate") {
-		t.Errorf("%v: %s", err, postgres.Hint(err))
+	if _, err := as(writer); !strings.Contains(db.Hint(err), "docket_migrate") {
+		t.Errorf("%v: %s", err, db.Hint(err))
 	}
 	if done, err := as(owner); err != nil || !done.Dropped {
 		t.Errorf("%+v, %v", done, err)

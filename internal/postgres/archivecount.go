@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"docket/internal/history/archive"
+	"docket/internal/postgres/db"
 )
 
 // A day that is taken out is counted no more by whoever counts, so it has to be counted before. Most of that is done
@@ -88,7 +89,7 @@ func (d *archiveDay) mark(ctx context.Context) (mark pgtype.Timestamptz, err err
 // countUntil has decisions counted, as nobody else does it without a desk, until enough says so. It gives up where that takes longer
 // than it has patience, and the mark is held back or near the clock.
 func (d *archiveDay) countUntil(ctx context.Context, patience time.Duration, enough func(mark pgtype.Timestamptz) (bool, error)) (bool, error) {
-	r := d.of.db.Reader()
+	r := NewReader(d.of.db)
 	r.counts.ahead = d.of.ahead
 	var last pgtype.Timestamptz
 	for began := time.Now(); ; {
@@ -137,7 +138,7 @@ func (d *archiveDay) countBefore(ctx context.Context) error {
 
 // countLeaving counts the rest, which is out of the table.
 func (d *archiveDay) countLeaving(ctx context.Context, tx pgx.Tx) error {
-	if _, err := tx.Exec(ctx, countLimitsSQL, string(milliseconds(d.of.within))); err != nil {
+	if _, err := tx.Exec(ctx, countLimitsSQL, string(db.Milliseconds(d.of.within))); err != nil {
 		return err
 	}
 	_, err := tx.Exec(ctx, strings.ReplaceAll(countLeavingSQL, "%table%", pgx.Identifier{d.leaving()}.Sanitize()))
@@ -171,7 +172,7 @@ func (d *archiveDay) uncounted(ctx context.Context, why string) error {
 	default:
 		e.Do = fmt.Sprintf("a transaction that is open holds back what can be counted: session %d", pid)
 		if program != "" {
-			e.Do += " (" + name(program) + ")"
+			e.Do += " (" + db.Identifier(program) + ")"
 		}
 		if begun != nil {
 			e.Do += ", since " + begun.UTC().Format(time.RFC3339)

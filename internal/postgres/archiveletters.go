@@ -13,6 +13,8 @@ import (
 
 	"docket/internal/errclass"
 	"docket/internal/history/archive"
+	"docket/internal/postgres/db"
+	"docket/internal/postgres/ledgerdb"
 )
 
 // LetterArchives is the ledger of dead letters as archives need it; it is an [archive.LettersTable]. It needs the server itself or
@@ -21,8 +23,8 @@ type LetterArchives struct{ a *Archives }
 
 var _ archive.LettersTable = (*LetterArchives)(nil)
 
-// LetterArchives gives the ledger of dead letters to be archived or restored.
-func (db *DB) LetterArchives() *LetterArchives { return &LetterArchives{db.Archives()} }
+// NewLetterArchives gives the ledger of dead letters to be archived or restored.
+func NewLetterArchives(db *db.DB) *LetterArchives { return &LetterArchives{NewArchives(db)} }
 
 // lettersColumns are what the line of a dead letter consists of. What it belongs to is in it whole, as another database numbers
 // its groups otherwise.
@@ -41,13 +43,9 @@ var lettersColumns = []archive.Column{
 }
 
 const (
-	// onlyCopySQL is what the ledger keeps until an archive has it; the index dead_letters_unarchived has the same words. The rest of what is
-	// RESOLVED is what dead_letters_remove takes.
-	onlyCopySQL = `d.state = 'RESOLVED' AND d.archived_in IS NULL AND d.changed_act <> 'stored' AND octet_length(d.value) > 0`
-
 	letterDaysSQL = `SELECT (d.changed_at AT TIME ZONE 'UTC')::date::timestamp AT TIME ZONE 'UTC', count(*), sum(octet_length(d.value))::int8 FROM dead_letters d
- WHERE ` + onlyCopySQL + ` AND d.changed_at < $1 GROUP BY 1 ORDER BY 1`
-	lettersWaitingSQL = `SELECT count(*) FROM dead_letters d WHERE ` + onlyCopySQL + ` AND d.changed_at >= $1 AND d.changed_at < $2`
+ WHERE ` + ledgerdb.OnlyCopySQL + ` AND d.changed_at < $1 GROUP BY 1 ORDER BY 1`
+	lettersWaitingSQL = `SELECT count(*) FROM dead_letters d WHERE ` + ledgerdb.OnlyCopySQL + ` AND d.changed_at >= $1 AND d.changed_at < $2`
 
 	// letterLineSQL is a line, of dead_letters d and its group g, with the names and the order of lettersColumns.
 	letterLineSQL = `(SELECT row_to_json(r)::text FROM (SELECT d.dead_letter_id, g.fingerprint, g.kind, g.code, g."table", g."column", g."constraint", g.message AS group_message,
@@ -58,7 +56,7 @@ const (
 	  WHERE h.dead_letter_id = d.dead_letter_id) AS decisions) AS r)`
 
 	lettersNoteSQL = `UPDATE dead_letters d SET archived_in = $1::text FROM unnest($2::text[], $3::bytea[]) AS l(id, hash), dead_letter_groups g
- WHERE d.dead_letter_id = l.id AND g.group_id = d.group_id AND ` + onlyCopySQL + ` AND sha256(convert_to(` + letterLineSQL + `, 'UTF8')) = l.hash`
+ WHERE d.dead_letter_id = l.id AND g.group_id = d.group_id AND ` + ledgerdb.OnlyCopySQL + ` AND sha256(convert_to(` + letterLineSQL + `, 'UTF8')) = l.hash`
 
 	// letterRecordSQL are lines $1 as rows r, with the columns of lettersColumns.
 	letterRecordSQL = ` FROM unnest($1::text[]) AS l, json_to_record(l::json) AS r(dead_letter_id text, fingerprint text, kind text, code text, "table" text, "column" text,
@@ -99,7 +97,7 @@ func (t *LetterArchives) Days(ctx context.Context, before archive.Day) ([]archiv
 	if err != nil {
 		return nil, t.a.failed("list the days of dead letters", err)
 	}
-	defer hangUp(ctx, conn.PgConn())
+	defer db.HangUp(ctx, conn.PgConn())
 	rows, err := conn.Query(ctx, letterDaysSQL, before.Time)
 	if err != nil {
 		return nil, t.a.failed("list the days of dead letters", err)
@@ -131,7 +129,7 @@ type letterDay struct {
 }
 
 // Close lets the day go.
-func (d *letterDay) Close() { hangUp(context.Background(), d.conn.PgConn()) }
+func (d *letterDay) Close() { db.HangUp(context.Background(), d.conn.PgConn()) }
 
 // Columns are what a line consists of.
 func (d *letterDay) Columns() []archive.Column { return lettersColumns }
@@ -150,13 +148,13 @@ func (d *letterDay) Waiting(ctx context.Context) (n int64, err error) {
 // Read hands out the letters of the day that are in no archive.
 func (d *letterDay) Read(ctx context.Context, each func(line []byte) error) error {
 	out := &binaryRows{each: each}
-	_, err := d.conn.PgConn().CopyTo(ctx, out, `COPY (SELECT convert_to(`+letterLineSQL+`, 'UTF8') FROM dead_letters d JOIN dead_letter_groups g USING (group_id) WHERE `+onlyCopySQL+
+	_, err := d.conn.PgConn().CopyTo(ctx, out, `COPY (SELECT convert_to(`+letterLineSQL+`, 'UTF8') FROM dead_letters d JOIN dead_letter_groups g USING (group_id) WHERE `+ledgerdb.OnlyCopySQL+
 		` AND d.changed_at >= '`+d.day.Format(time.RFC3339)+`' AND d.changed_at < '`+d.day.Next().Format(time.RFC3339)+`' ORDER BY d.dead_letter_id) TO STDOUT (FORMAT binary)`)
 	if out.refused != nil {
 		return out.refused
 	}
 	if err == nil && !out.ended {
-		err = errclass.As(&AnswerError{Problem: "COPY ended without its end"}, errclass.CodeProtocol)
+		err = errclass.As(&db.AnswerError{Problem: "COPY ended without its end"}, errclass.CodeProtocol)
 	}
 	return d.of.failed("read dead letters", err)
 }
@@ -174,8 +172,8 @@ func (d *letterDay) Note(ctx context.Context, in, by string, lines [][]byte) (no
 		hash := sha256.Sum256(line)
 		ids[i], hashes[i] = letter.ID, hash[:]
 	}
-	err = durably(ctx, d.conn, pgx.TxOptions{}, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `SELECT set_config('docket.actor', $1, true)`, ledgerText(by)); err != nil {
+	err = db.Durably(ctx, d.conn, pgx.TxOptions{}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SELECT set_config('docket.actor', $1, true)`, db.Text(by)); err != nil {
 			return err
 		}
 		tag, err := tx.Exec(ctx, lettersNoteSQL, in, ids, hashes)
@@ -193,18 +191,18 @@ func (d *letterDay) Load(ctx context.Context, in, by string, columns []archive.C
 	var l archive.LettersLoaded
 	for _, c := range columns {
 		if !slices.Contains(lettersColumns, c) {
-			return l, &archive.CannotError{Why: "the ledger has no column " + name(c.Name) + " of type " + name(c.Type) + ", which the archive has", Do: "restore with the version of docket that wrote it, or a later one"}
+			return l, &archive.CannotError{Why: "the ledger has no column " + db.Identifier(c.Name) + " of type " + db.Identifier(c.Type) + ", which the archive has", Do: "restore with the version of docket that wrote it, or a later one"}
 		}
 	}
 	texts := make([]string, len(lines))
 	for i, line := range lines {
 		texts[i] = string(line)
 	}
-	err := durably(ctx, d.conn, pgx.TxOptions{}, func(tx pgx.Tx) error {
+	err := db.Durably(ctx, d.conn, pgx.TxOptions{}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, lettersGroupsSQL, texts); err != nil {
 			return err
 		}
-		tag, err := tx.Exec(ctx, lettersLoadSQL, texts, ledgerText(by), in)
+		tag, err := tx.Exec(ctx, lettersLoadSQL, texts, db.Text(by), in)
 		if err != nil {
 			return err
 		}
@@ -216,7 +214,7 @@ func (d *letterDay) Load(ctx context.Context, in, by string, columns []archive.C
 		}
 		l.Stored = tag.RowsAffected()
 		l.Equal -= l.Stored
-		return confirm(ctx, tx) // letters that were there already are restored only once the standby has them
+		return db.Confirm(ctx, tx) // letters that were there already are restored only once the standby has them
 	})
 	if err != nil {
 		return archive.LettersLoaded{}, d.of.failed("enter dead letters", err)

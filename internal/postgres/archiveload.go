@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"docket/internal/history/archive"
+	"docket/internal/postgres/db"
 )
 
 // staged are lines as JSON.
@@ -30,12 +31,12 @@ func (d *archiveDay) Load(ctx context.Context, shape []archive.Column, lines [][
 	}
 	var l archive.Loaded
 	for {
-		err := durably(ctx, d.conn, pgx.TxOptions{}, func(tx pgx.Tx) error {
+		err := db.Durably(ctx, d.conn, pgx.TxOptions{}, func(tx pgx.Tx) error {
 			var err error
 			if l, err = d.load(ctx, tx, columns, texts); err != nil {
 				return err
 			}
-			return confirm(ctx, tx) // rows that were there already are restored only once the standby has them
+			return db.Confirm(ctx, tx) // rows that were there already are restored only once the standby has them
 		})
 		ahead := (*errAhead)(nil)
 		if !errors.As(err, &ahead) {

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"docket/internal/history/archive"
+	"docket/internal/postgres/schema"
 )
 
 const (
@@ -62,8 +63,7 @@ END $$`
 // locked runs do in a transaction that waits 2 s at most for each lock, and again until it gets them.
 func (d *archiveDay) locked(ctx context.Context, step, part string, do func(pgx.Tx) error) error {
 	const tries = 60
-	p := &partitioner{conn: d.conn, log: d.of.db.logger, tries: tries, pause: lockPause}
-	return p.locked(ctx, step, func(tx pgx.Tx) error {
+	return schema.InShortLocks(ctx, d.conn, d.of.db.Logger(), tries, step, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, archiveNamesSQL, d.day.String(), part, d.leaving()); err != nil {
 			return err
 		}

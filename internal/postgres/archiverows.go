@@ -12,6 +12,7 @@ import (
 
 	"docket/internal/errclass"
 	"docket/internal/history/archive"
+	"docket/internal/postgres/db"
 )
 
 // archiveColumnsSQL are the columns of the table $1 in the order of decision_logs: name, type, whether it is computed, the
@@ -75,7 +76,7 @@ func carried(ctx context.Context, conn *pgx.Conn, table uint32, shape []archive.
 	for _, want := range shape {
 		c, ok := byName[want.Name]
 		if !ok || c.computed || c.Type != want.Type {
-			return nil, &archive.CannotError{Why: "the table has no column " + name(want.Name) + " of type " + want.Type + ", which the archive has",
+			return nil, &archive.CannotError{Why: "the table has no column " + db.Identifier(want.Name) + " of type " + want.Type + ", which the archive has",
 				Do: "add it as it was, or restore into a table that has it"}
 		}
 		columns = append(columns, c)
@@ -97,7 +98,7 @@ func archiveLine(columns []archiveColumn) string {
 		value := `d.` + c.ident
 		switch c.Type {
 		case "jsonb":
-			value = `CASE WHEN u.expands THEN ` + twinOf(c.ident) + ` ELSE ` + value + `::text END`
+			value = `CASE WHEN u.expands THEN ` + db.TwinOf(c.ident) + ` ELSE ` + value + `::text END`
 		case "boolean", "smallint", "integer", "bigint":
 			value += `::text`
 		case "timestamp with time zone", "timestamp without time zone", "date":
@@ -117,9 +118,9 @@ func archiveLine(columns []archiveColumn) string {
 // archiveFrom is the FROM of [archiveLine], of a table whose name is quoted.
 func archiveFrom(columns []archiveColumn, table string) string {
 	hash := slices.ContainsFunc(columns, func(c archiveColumn) bool { return c.Name == "raw_sha256" })
-	expands := expandsSQL
+	expands := db.ExpandsSQL
 	if hash {
-		expands = unreadableSQL
+		expands = db.UnreadableSQL
 	}
 	return table + ` AS d CROSS JOIN LATERAL (SELECT ` + expands + ` AS expands OFFSET 0) AS u`
 }
@@ -143,7 +144,7 @@ func (s *scanTotal) total() (archive.Total, error) {
 	for i, text := range s.sums {
 		n, ok := new(big.Int).SetString(text, 10)
 		if !ok {
-			return t, errclass.As(&AnswerError{Problem: "a sum is no number"}, errclass.CodeProtocol)
+			return t, errclass.As(&db.AnswerError{Problem: "a sum is no number"}, errclass.CodeProtocol)
 		}
 		t.Sum[i] = n.And(n, wordMask).Uint64()
 	}
@@ -186,7 +187,7 @@ func (d *archiveDay) Read(ctx context.Context, shape archive.Shape, prove bool, 
 	if _, err := d.conn.Exec(ctx, `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`); err != nil {
 		return facts, d.of.failed("read the day", err)
 	}
-	defer func() { _, _ = d.conn.Exec(ctx, rollbackSQL) }() // what comes next finds out by itself
+	defer func() { _, _ = d.conn.Exec(ctx, db.RollbackSQL) }() // what comes next finds out by itself
 	var bytes int64
 	var first, last *string
 	err = d.conn.QueryRow(ctx, `SELECT pg_relation_size($1::oid), (to_json(min(ts))#>>'{}'), (to_json(max(ts))#>>'{}') FROM `+d.table, d.oid).Scan(&bytes, &first, &last)
@@ -208,7 +209,7 @@ func (d *archiveDay) Read(ctx context.Context, shape archive.Shape, prove bool, 
 			return facts, out.refused
 		}
 		if err == nil && !out.ended {
-			err = errclass.As(&AnswerError{Problem: "COPY ended without its end"}, errclass.CodeProtocol)
+			err = errclass.As(&db.AnswerError{Problem: "COPY ended without its end"}, errclass.CodeProtocol)
 		}
 		if err != nil {
 			return facts, d.of.failed("read the day", err)
@@ -256,7 +257,7 @@ func (r *binaryRows) Write(b []byte) (int, error) {
 		}
 		n := int(int32(binary.BigEndian.Uint32(left[2:])))
 		if n < 0 {
-			r.refused = errclass.As(&AnswerError{Problem: "a row is NULL"}, errclass.CodeProtocol)
+			r.refused = errclass.As(&db.AnswerError{Problem: "a row is NULL"}, errclass.CodeProtocol)
 			return 0, r.refused
 		}
 		if len(left) < 6+n {

@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"docket/internal/consumer/pipeline"
-	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/record/decision"
 	"docket/internal/testkit/pgtest"
 )
@@ -106,7 +106,7 @@ func BenchmarkStoreOneInAHundred(b *testing.B) {
 		b.ReportMetric(float64(call*n)/b.Elapsed().Seconds(), "rows/s")
 	})
 	b.Run("bad", func(b *testing.B) {
-		db := open(b, pgtest.New(b).URL, time.Minute)
+		d := open(b, pgtest.New(b).URL, time.Minute)
 		call, tries := 0, 0
 		for b.Loop() {
 			b.StopTimer()
@@ -118,11 +118,11 @@ func BenchmarkStoreOneInAHundred(b *testing.B) {
 			b.StartTimer()
 			for {
 				tries++
-				_, err := db.Store(context.Background(), rows, false)
+				_, err := d.Store(context.Background(), rows, false)
 				if err == nil {
 					break
 				}
-				var s *postgres.ServerError
+				var s *db.ServerError
 				if !errors.As(err, &s) {
 					b.Fatal(err)
 				}

@@ -16,6 +16,7 @@ import (
 
 	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
+	"docket/internal/postgres/db"
 	"docket/internal/record/decision"
 )
 
@@ -222,7 +223,7 @@ func seen(ctx context.Context, pg *pgconn.PgConn, at time.Time, around, within t
 	_ = transact(ctx, pg, func(t *transaction) error {
 		err := t.ask(seenSQL, [][]byte{from, to}, func(values [][]byte) error {
 			if len(values) != 5 || len(values[2]) != 4 || len(values[3]) != 8 {
-				return errclass.As(&AnswerError{Problem: "the table answered in another form than asked for"}, errclass.CodeProtocol)
+				return errclass.As(&db.AnswerError{Problem: "the table answered in another form than asked for"}, errclass.CodeProtocol)
 			}
 			c = newCanary(values[0], string(values[1]), int32(binary.BigEndian.Uint32(values[2])), string(values[4]),
 				time.UnixMicro(int64(binary.BigEndian.Uint64(values[3]))+epoch).UTC())

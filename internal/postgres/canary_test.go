@@ -28,7 +28,7 @@ func TestUsersCheck_BadRecord(t *testing.T) {
 	for name, started := range map[string]bool{"the same process": false, "a new process": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.DB) {
+			inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.Store) {
 				onlyShop(server)
 				c := carry(t, db, false, 1, []*kgo.Record{sourceRecord(1, event("id-a", time.Now(), nil))})
 				same(t, c.homes, []string{"1 row"})
@@ -48,7 +48,7 @@ func TestUsersCheck_BadRecord(t *testing.T) {
 // An outage ends, and the partition proceeds by itself.
 func TestUsersCheck_Outage(t *testing.T) {
 	t.Parallel()
-	inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.DB) {
+	inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.Store) {
 		onlyShop(server)
 		carry(t, db, false, 1, []*kgo.Record{sourceRecord(1, event("id-a", time.Now(), nil))})
 		heal := server.Inject(pgmodel.Fault{Point: pgmodel.Insert, SQLSTATE: "57P03", Count: -1})
@@ -67,7 +67,7 @@ func TestUsersCheck_Outage(t *testing.T) {
 // A CHECK that was tightened refuses what a probe resembles: the row that is made up speaks for the table then.
 func TestUsersCheck_Tightened(t *testing.T) {
 	t.Parallel()
-	inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.DB) {
+	inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.Store) {
 		carry(t, db, false, 1, []*kgo.Record{sourceRecord(1, event("id-a", time.Now(), nil))})
 		server.Constrain(pgmodel.Constraint{Name: "no_shop", Columns: []string{"service"}, Refuses: func(r pgmodel.Row) bool { return r.Service.V == "shop" }})
 		c := carry(t, db, false, 1, []*kgo.Record{sourceRecord(2, event("id-b", time.Now(), nil))})
@@ -81,7 +81,7 @@ func TestUsersCheck_OddTime(t *testing.T) {
 	for name, replay := range map[string]bool{"consumer": false, "replayer": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.DB) {
+			inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.Store) {
 				server.Constrain(pgmodel.Constraint{Name: "plausible", Columns: []string{"ts"}, Refuses: func(r pgmodel.Row) bool { return r.Time.Year() < 1999 }})
 				record := sourceRecord(4, event("id-old", time.Date(1990, 1, 1, 0, 0, 0, 0, time.UTC), nil))
 				if replay {
@@ -97,7 +97,7 @@ func TestUsersCheck_OddTime(t *testing.T) {
 // A table of the past takes no row of the present: the stored decision's own time speaks for it.
 func TestUsersCheck_TableOfThePast(t *testing.T) {
 	t.Parallel()
-	inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.DB) {
+	inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.Store) {
 		past := time.Now().AddDate(-1, 0, 0)
 		server.Constrain(pgmodel.Constraint{Name: "past", Columns: []string{"ts"}, Refuses: func(r pgmodel.Row) bool { return !r.Time.Equal(past) }})
 		carry(t, db, false, 1, []*kgo.Record{sourceRecord(1, event("id-a", past, nil))})
@@ -114,7 +114,7 @@ func TestUsersCheck_StoredBefore(t *testing.T) {
 		for way, copies := range map[string]bool{"by COPY": true, "by INSERT": false} {
 			t.Run(name+" "+way, func(t *testing.T) {
 				t.Parallel()
-				inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.DB) {
+				inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.Store) {
 					if !copies {
 						server.RefuseCopy()
 					}
@@ -147,7 +147,7 @@ func TestUsersTrigger(t *testing.T) {
 		for program, replay := range map[string]bool{"consumer": false, "replayer": true} {
 			t.Run(name+" "+program, func(t *testing.T) {
 				t.Parallel()
-				inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.DB) {
+				inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.Store) {
 					whole := midday.Truncate(time.Second)
 					odd := event("id-odd", whole, map[string]any{"path": "health/check"})
 					if name != "swallows" {
@@ -176,7 +176,7 @@ func TestUsersTrigger(t *testing.T) {
 // Of two decisions of one identity the second has no outcome where a trigger alters the identity of the first.
 func TestUsersTrigger_Doubles(t *testing.T) {
 	t.Parallel()
-	inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.DB) {
+	inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.Store) {
 		server.Alter(func(r *pgmodel.Row) bool {
 			r.Time = r.Time.Truncate(time.Second)
 			return true
@@ -210,7 +210,7 @@ func TestUsersTrigger_Masks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.DB) {
+			inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.Store) {
 				if name == "masked" {
 					mask(server)
 				}
@@ -240,7 +240,7 @@ func TestUsersCheck_EmptyTable(t *testing.T) {
 	for way, copies := range map[string]bool{"by COPY": true, "by INSERT": false} {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
-			inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.DB) {
+			inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.Store) {
 				if !copies {
 					server.RefuseCopy()
 				}
@@ -259,7 +259,7 @@ func TestUsersCheck_EmptyTable(t *testing.T) {
 // An empty table that takes none of a batch is at fault.
 func TestUsersCheck_EmptyTableTakesNothing(t *testing.T) {
 	t.Parallel()
-	inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.DB) {
+	inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.Store) {
 		server.Constrain(pgmodel.Constraint{Name: "none", Columns: []string{"xmin"}, Refuses: func(pgmodel.Row) bool { return true }})
 		c := carry(t, db, false, 1, []*kgo.Record{sourceRecord(1, event("id-a", midday, nil)), sourceRecord(2, event("id-b", midday, nil))})
 		same(t, len(c.homes)+len(c.sent), 0)
@@ -271,7 +271,7 @@ func TestUsersCheck_EmptyTableTakesNothing(t *testing.T) {
 // own batch, nor where many partitions wait.
 func TestUsersCheck_EmptyTableRemembers(t *testing.T) {
 	t.Parallel()
-	inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.DB) {
+	inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.Store) {
 		server.Constrain(pgmodel.Constraint{Name: "known", Columns: []string{"xmin"}, Refuses: func(r pgmodel.Row) bool { return r.Path.V != "good/allow" }})
 		batch := func(partition int32, ids ...string) (rows []pipeline.Row) {
 			for _, id := range ids {

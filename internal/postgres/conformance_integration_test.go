@@ -12,7 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/testkit/pgtest"
 	"docket/internal/testkit/storetest"
 )
@@ -34,7 +34,7 @@ type server struct {
 	proxy *pgtest.Proxy
 }
 
-func (s server) Config() postgres.Config { return postgres.Config{URL: s.proxy.URL} }
+func (s server) Config() db.Config { return db.Config{URL: s.proxy.URL} }
 
 func (s server) heals(t testing.TB) func() { return func() { s.Calm(t) } }
 
@@ -83,9 +83,9 @@ func (s server) Break(t testing.TB, code string) {
 	}[code])
 }
 
-func (s server) NoCopy(t testing.TB) postgres.Config {
+func (s server) NoCopy(t testing.TB) db.Config {
 	s.Exec(t, `ALTER TABLE decision_logs ENABLE ROW LEVEL SECURITY; CREATE POLICY all_of_it ON decision_logs USING (true) WITH CHECK (true)`)
-	return postgres.Config{URL: s.Role(t, "SELECT, INSERT")}
+	return db.Config{URL: s.Role(t, "SELECT, INSERT")}
 }
 
 func (s server) ReadOnly(t testing.TB) func() {

@@ -13,6 +13,7 @@ import (
 
 	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
+	"docket/internal/postgres/db"
 )
 
 // copy sends the rows at these positions. How many the server says it took is returned with a nil error alone.
@@ -44,7 +45,7 @@ func (t *transaction) copyIn(rows []pipeline.Row, at []int) (pgconn.CommandTag, 
 	}
 	sender := &sender{front: front, rows: newCopyReader(rows, at)}
 	tag, err := copied(front, sender)
-	if err != nil && !stays(err) {
+	if err != nil && !db.Stays(err) {
 		_ = t.pg.Conn().SetWriteDeadline(time.Unix(1, 0)) // the sender may wait for a server that reads no more
 		_ = sender.wait()
 		return none, t.lost(located(err, at))
@@ -59,19 +60,13 @@ func (t *transaction) copyIn(rows []pipeline.Row, at []int) (pgconn.CommandTag, 
 	return tag, nil
 }
 
-// stays says whether the connection is as good after err as it was.
-func stays(err error) bool {
-	s, ok := asServerError(err)
-	return ok && s.Severity() == "ERROR"
-}
-
 // lost gives the connection up: the driver closes it in the background, and has what still runs on the server
 // canceled. That the context is done is the reason for whatever the connection says.
 func (t *transaction) lost(err error) error {
-	if _, told := asServerError(err); !told && t.ctx.Err() != nil {
+	if _, told := db.AsServerError(err); !told && t.ctx.Err() != nil {
 		err = t.ctx.Err()
 	}
-	t.pipe.SendQueryParams(rollbackSQL, nil, nil, nil, nil)
+	t.pipe.SendQueryParams(db.RollbackSQL, nil, nil, nil, nil)
 	_ = t.pipe.Close() // with a request that was not sent it takes the connection for broken
 	return err
 }
@@ -94,7 +89,7 @@ func copied(front *pgproto3.Frontend, sender *sender) (pgconn.CommandTag, error)
 		case *pgproto3.ErrorResponse:
 			sender.stop.Store(true)
 			refused = pgconn.ErrorResponseToPgError(m)
-			if !stays(refused) {
+			if !db.Stays(refused) {
 				return tag, refused
 			}
 		case *pgproto3.CommandComplete:
@@ -104,7 +99,7 @@ func copied(front *pgproto3.Frontend, sender *sender) (pgconn.CommandTag, error)
 			case refused != nil:
 				return tag, refused
 			case tag.String() == "":
-				return tag, errclass.As(&AnswerError{Problem: "COPY was not answered"}, errclass.CodeProtocol)
+				return tag, errclass.As(&db.AnswerError{Problem: "COPY was not answered"}, errclass.CodeProtocol)
 			}
 			return tag, nil
 		}

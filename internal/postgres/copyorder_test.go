@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"docket/internal/consumer/pipeline"
+	"docket/internal/postgres/db"
 )
 
 // A pooler counts what it still owes us, and where the end of a COPY comes before its beginning it never gets it right:
@@ -18,7 +19,7 @@ import (
 func TestNoRowIsSentBeforeTheServerAsksForRows(t *testing.T) {
 	t.Parallel()
 	heard, dialled := make(chan pgproto3.FrontendMessage, 1), false
-	db, err := Open(Config{
+	d, err := OpenStore(db.Config{
 		URL: "postgres://docket:docket@server/docket?sslmode=disable", StoreTimeout: 10 * time.Second,
 		Dialer: func(context.Context, string, string) (net.Conn, error) {
 			if dialled {
@@ -33,9 +34,9 @@ func TestNoRowIsSentBeforeTheServerAsksForRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
-	_, err = db.Store(t.Context(), []pipeline.Row{madeUp.row(time.Now())}, true)
-	if s, ok := asServerError(err); !ok || s.SQLState() != "42501" {
+	defer d.Close()
+	_, err = d.Store(t.Context(), []pipeline.Row{madeUp.row(time.Now())}, true)
+	if s, ok := db.AsServerError(err); !ok || s.SQLState() != "42501" {
 		t.Errorf("not what the server said: %v", err)
 	}
 	switch m := (<-heard).(type) {
@@ -69,7 +70,7 @@ func refuseToCopy(conn net.Conn, heard chan<- pgproto3.FrontendMessage) {
 			switch m.Query {
 			case beginSQL:
 				status = 'T'
-			case rollbackSQL:
+			case db.RollbackSQL:
 				status = 'I'
 			}
 			server.Send(&pgproto3.ParseComplete{})

@@ -10,9 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"pgregory.net/rapid"
 
 	"docket/internal/consumer/pipeline"
+	"docket/internal/postgres/db"
 	"docket/internal/record/decision"
 )
 
@@ -189,9 +191,9 @@ func TestTheLineOfCOPYIsFoundInAnyLanguageAndNothingElse(t *testing.T) {
 	}
 	at := []int{5, 3}
 	for line, want := range map[int]int{0: -1, 1: 5, 2: 3, 3: -1} {
-		pg := serverSays("23514")
+		pg := &pgconn.PgError{Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: "23514"}
 		pg.Where = fmt.Sprintf("COPY decision_logs, line %d", line)
-		s, _ := asServerError(clean("act", located(pg, at)))
+		s, _ := db.AsServerError(db.Clean("act", located(pg, at)))
 		if row, ok := s.Row(); ok != (want >= 0) || ok && row != want {
 			t.Errorf("line %d is row %d (%v), want %d", line, row, ok, want)
 		}

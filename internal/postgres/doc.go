@@ -1,6 +1,9 @@
-// Package postgres is the table decision_logs and the only user of the database driver: it stores rows, proves that
-// the table takes good ones, brings the schema up to date and examines it. It stays free of Kafka, of retries and of
-// what becomes of a row that the database refuses.
+// Package postgres is the table decision_logs. [Store] stores rows and proves that the table takes good ones. [Reader]
+// answers questions about stored decisions, and [Archives] takes days out of the table and puts them back. It stays free of
+// Kafka, of retries and of what becomes of a row that the database refuses.
+//
+// The packages below it and this one are the only users of the database driver: db has the pool and the errors, schema the
+// migrations and partitions, ledgerdb the dead letters.
 //
 // # How a batch is stored
 //
@@ -16,7 +19,7 @@
 // [pipeline.Present].
 //
 // Rows are encoded into the message that is just being sent. A batch takes no memory of its own, and a COPY that is
-// refused says at which row ([ServerError.Row]).
+// refused says at which row ([db.ServerError.Row]).
 //
 // COPY takes only what is new. Where a row is there already (23505) it is rolled back, and a new transaction looks first: it
 // compares all rows with what is there, copies what it did not find, and has nothing to commit where it found everything.
@@ -30,21 +33,11 @@
 // A table that takes no COPY, or on which its binary rows could mean something else (row-level security, a view, a rule,
 // other types of columns), is written to by the careful way alone, from the first time that this is met.
 //
-// [DB.Foresee] and [DB.Refusals] store nothing. The one evaluates a CHECK over rows that are not in the table, the other has
+// [Store.Foresee] and [Store.Refusals] store nothing. The one evaluates a CHECK over rows that are not in the table, the other has
 // the table take or refuse each of some rows alone, undone at once. Who is to answer for it is asked a second time on a
-// connection beside the pool, see [witnesses]: dialling one costs the server more than asking about a hundred rows, so it
+// connection beside the pool, see [db.DB.Beside]: dialling one costs the server more than asking about a hundred rows, so it
 // is kept for a few seconds.
-//
-// Statements are unnamed and leave no state on the connection, so a transaction pooler between us and the server is
-// fine, whether or not it knows prepared statements, and a changed table never meets a cached plan. Migrations need a
-// session of their own (an advisory lock): they want the server itself or a session pooler.
 //
 // Inside its transaction Docket turns synchronous_commit on where it is off, since a row that a crash can take back is
 // no home.
-//
-// # Errors
-//
-// Every error that leaves this package is safe to log: it is text of our own, with SQLSTATE and the names of
-// constraint, table and column, and never the server's words, a value or the connection string. The causes that a
-// caller decides by (context, network, TLS) can be reached with errors.As; errclass reads them.
 package postgres

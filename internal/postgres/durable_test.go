@@ -12,6 +12,7 @@ import (
 	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/record/decision"
 	"docket/internal/testkit/pgmodel"
 )
@@ -23,7 +24,7 @@ func logAt(id string, at time.Time) *decision.Log {
 }
 
 // inModel runs a test in virtual time against a model of a server, with a store timeout of 3 s.
-func inModel(t *testing.T, test func(t *testing.T, server *pgmodel.Server, db *postgres.DB)) {
+func inModel(t *testing.T, test func(t *testing.T, server *pgmodel.Server, db *postgres.Store)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		server := pgmodel.New(pgmodel.Config{Unknown: func(sql string) { t.Errorf("the model does not know %q", sql) }})
@@ -34,9 +35,9 @@ func inModel(t *testing.T, test func(t *testing.T, server *pgmodel.Server, db *p
 	})
 }
 
-func openModel(t *testing.T, server *pgmodel.Server) *postgres.DB {
+func openModel(t *testing.T, server *pgmodel.Server) *postgres.Store {
 	t.Helper()
-	db, err := postgres.Open(postgres.Config{URL: "postgres://u@db/x?sslmode=disable", StoreTimeout: 3 * time.Second, Dialer: server.Dial}, zerolog.Nop())
+	db, err := postgres.OpenStore(db.Config{URL: "postgres://u@db/x?sslmode=disable", StoreTimeout: 3 * time.Second, Dialer: server.Dial}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +58,7 @@ func TestUnconfirmedCommit_Store(t *testing.T) {
 	for name, copies := range map[string]bool{"by COPY": true, "by INSERT": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.DB) {
+			inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.Store) {
 				if !copies {
 					defer server.RefuseCopy()()
 				}
@@ -84,7 +85,7 @@ func TestUnconfirmedCommit_Store(t *testing.T) {
 // The wait of a COMMIT is ended by somebody else: the server says yes, and warns.
 func TestUnconfirmedCommit_CanceledBySomebody(t *testing.T) {
 	t.Parallel()
-	inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.DB) {
+	inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.Store) {
 		ctx, rows := context.Background(), []pipeline.Row{{Topic: "t", Log: logAt("a", midday)}}
 		back := server.StandbyAway()
 		for range 2 {
@@ -110,7 +111,7 @@ func TestUnconfirmedCommit_Failover(t *testing.T) {
 	for name, replay := range map[string]bool{"consumer": false, "replayer": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.DB) {
+			inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.Store) {
 				var batches [][]*kgo.Record
 				for i := range int64(5) {
 					batches = append(batches, []*kgo.Record{sourceRecord(i, event(string(rune('a'+i)), midday, nil))})
@@ -142,7 +143,7 @@ func TestUnconfirmedCommit_Failover(t *testing.T) {
 // Cancel requests are lost on their way: each COMMIT goes on hanging, and keeps its rows locked.
 func TestUnconfirmedCommit_LostCancels(t *testing.T) {
 	t.Parallel()
-	inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.DB) {
+	inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.Store) {
 		server.LoseCancels()
 		back := server.StandbyAway()
 		c := carry(t, db, true, 1, []*kgo.Record{parkedRecord(3, 4, event("p", midday, nil))})
@@ -164,7 +165,7 @@ func TestUnconfirmedCommit_LostCancels(t *testing.T) {
 // A promotion loses what waits for the standby, and what somebody let go without it; what was confirmed stays.
 func TestUnconfirmedCommit_Promoted(t *testing.T) {
 	t.Parallel()
-	inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.DB) {
+	inModel(t, func(t *testing.T, server *pgmodel.Server, db *postgres.Store) {
 		ctx := context.Background()
 		store := func(id string) chan error {
 			done := make(chan error, 1)

@@ -9,6 +9,7 @@ import (
 	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/testkit/pgmodel"
 )
 
@@ -19,7 +20,7 @@ func TestClientEncoding(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			server := pgmodel.New(pgmodel.Config{Encoding: "LATIN1"})
 			t.Cleanup(server.Close)
-			db, err := postgres.Open(postgres.Config{URL: url, Dialer: server.Dial}, zerolog.Nop())
+			db, err := postgres.OpenStore(db.Config{URL: url, Dialer: server.Dial}, zerolog.Nop())
 			if err != nil {
 				t.Fatal(err)
 			}

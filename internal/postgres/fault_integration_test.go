@@ -5,16 +5,21 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/testkit/pgtest"
 )
 
 // code stores rows and wants an error with this code.
-func code(t testing.TB, db *postgres.DB, want string, rows ...pipeline.Row) error {
+func code(t testing.TB, db *postgres.Store, want string, rows ...pipeline.Row) error {
 	t.Helper()
 	out, err := db.Store(context.Background(), rows, false)
 	return wantCode(t, out, err, want)
@@ -36,17 +41,17 @@ func TestABatchIsStoredWholeOrNotAtAll(t *testing.T) {
 	d := pgtest.New(t)
 	d.RaiseMarked(t)
 	p := d.NewProxy(t)
-	db := open(t, p.URL, 0)
+	pg := open(t, p.URL, 0)
 	rows := []pipeline.Row{row("a", noon, `{}`), row("b", noon, `{"raise":"23514","raise_constraint":"odd","raise_column":"path","raise_table":"decision_logs"}`), row("c", noon, `{}`)}
-	err := code(t, db, "23514", rows...)
-	var s *postgres.ServerError
+	err := code(t, pg, "23514", rows...)
+	var s *db.ServerError
 	if !errors.As(err, &s) {
 		t.Fatalf("no ServerError: %v", err)
 	}
 	same(t, []string{s.SQLState(), s.ConstraintName(), s.ColumnName(), s.TableName(), s.Severity()}, []string{"23514", "odd", "path", "decision_logs", "ERROR"})
 	same(t, d.Count(t), 0)
-	same(t, store(t, db, rows[0], rows[2]), []pipeline.Outcome{stored, stored}) // the same connection is good for more
-	code(t, db, "23514", rows...)
+	same(t, store(t, pg, rows[0], rows[2]), []pipeline.Outcome{stored, stored}) // the same connection is good for more
+	code(t, pg, "23514", rows...)
 	same(t, d.Count(t), 2)
 	same(t, p.Dials(), 1)
 }
@@ -129,5 +134,65 @@ func TestFaultsAreChangedWhileWritersGoOn(t *testing.T) {
 	n, parked := stop()
 	if got := d.Count(t); got != n || parked > 0 {
 		t.Errorf("%d rows of %d, %d were parked", got, n, parked)
+	}
+}
+
+// writers store through one pool until stop is called, each its own decisions and some of them twice, a few far ahead.
+// What is refused is tried again, as the replayer would. stop gives the ids that must be there.
+func writers(t *testing.T, d *pgtest.DB, n int) (stop func() (ids int, parked int64)) {
+	db := open(t, d.URL, 0)
+	var all sync.WaitGroup
+	var parked, stored atomic.Int64
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(func() { cancel(); all.Wait() }) // a test that gave up does not call stop
+	for w := range n {
+		all.Go(func() {
+			var waiting []pipeline.Row
+			for i := 0; ctx.Err() == nil || len(waiting) > 0; i++ {
+				rows := waiting
+				if waiting = nil; ctx.Err() == nil {
+					for k := range 20 {
+						rows = append(rows, full(fmt.Sprintf("w%d-%d-%d", w, i, k), day(-1).Add(time.Duration(i)*time.Minute), 100))
+					}
+					stored.Add(20)
+					if i%5 == 0 {
+						rows = append(rows, full(fmt.Sprintf("w%d-%d-far", w, i), day(40+i%3), 100))
+						stored.Add(1)
+					}
+				}
+				for again := 0; again <= i%2; again++ {
+					waiting = nil
+					_, err := db.Store(context.Background(), rows, false)
+					if err == nil {
+						continue
+					}
+					v := errclass.Classify(err)
+					if v.Rule != errclass.Await {
+						if v.Class != errclass.Transient {
+							t.Errorf("a failure that is not the moment's: %v", err)
+						}
+						waiting = rows
+						continue
+					}
+					parked.Add(1)
+					waiting = rows[len(rows)-1:]
+					for _, r := range rows {
+						if out, err := db.Store(context.Background(), []pipeline.Row{r}, false); err != nil {
+							if errclass.Classify(err).Rule != errclass.Await {
+								t.Errorf("alone: %v", err)
+							}
+							waiting = append(waiting, r)
+						} else if out[0] == pipeline.Conflicting {
+							t.Errorf("a conflict with itself: %s", r.Log.ID)
+						}
+					}
+				}
+			}
+		})
+	}
+	return func() (int, int64) {
+		cancel()
+		all.Wait()
+		return int(stored.Load()), parked.Load()
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/testkit/pgtest"
 	"docket/internal/testkit/storetest"
 )
@@ -118,7 +118,7 @@ func newForeign(t testing.TB, world string) storetest.Server {
 			t.Fatal("the URL of a proxy cannot be read")
 		}
 		through.User, through.RawQuery = as.User, as.RawQuery
-		r := restricted{s, postgres.Config{URL: through.String()}}
+		r := restricted{s, db.Config{URL: through.String()}}
 		if world == "a view" {
 			return viewed{r}
 		}
@@ -130,12 +130,12 @@ func newForeign(t testing.TB, world string) storetest.Server {
 // restricted is a server whose clients have a role that row security is for.
 type restricted struct {
 	server
-	cfg postgres.Config
+	cfg db.Config
 }
 
-func (r restricted) Config() postgres.Config           { return r.cfg }
-func (r restricted) NoCopy(testing.TB) postgres.Config { return r.cfg }
-func (r restricted) Busy(t testing.TB)                 { r.Sessions(t, 1, "decision_logs (decision_id, ts, path,") }
+func (r restricted) Config() db.Config           { return r.cfg }
+func (r restricted) NoCopy(testing.TB) db.Config { return r.cfg }
+func (r restricted) Busy(t testing.TB)           { r.Sessions(t, 1, "decision_logs (decision_id, ts, path,") }
 
 // viewed is a server whose clients see a view of the table.
 type viewed struct{ restricted }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"docket/internal/postgres"
+	"docket/internal/postgres/schema"
 	"docket/internal/testkit/pgtest"
 )
 
@@ -131,11 +131,11 @@ func TestForeignRecord_InsteadOf(t *testing.T) {
 				t.Errorf("homes %v, sent %d, committed %d, held %+v", c.homes, len(c.sent), c.commit, c.holds)
 			}
 			same(t, d.Count(t), 0)
-			levels := map[string]postgres.Level{}
-			for _, check := range db.CheckSchema(t.Context()) {
+			levels := map[string]schema.Level{}
+			for _, check := range schema.New(db.DB).Check(t.Context(), db.Probe) {
 				levels[check.Name] = check.Level
 			}
-			same(t, []postgres.Level{levels["table"], levels["identity"], levels["write"]}, []postgres.Level{postgres.Warn, postgres.Fail, postgres.Fail})
+			same(t, []schema.Level{levels["table"], levels["identity"], levels["write"]}, []schema.Level{schema.Warn, schema.Fail, schema.Fail})
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
+	"docket/internal/postgres/db"
 )
 
 // Foresee says which rows a CHECK of this name would refuse: their positions, in order. It is a hint of where to look
@@ -20,13 +21,13 @@ import (
 //
 // The server evaluates the expression of the constraint over the columns that it refers to, and no other column is
 // sent, in a transaction that can write nothing. Which text it has is asked each time, so none is ever out of date.
-func (db *DB) Foresee(ctx context.Context, rows []pipeline.Row, constraint string) (refused []int, err error) {
+func (st *Store) Foresee(ctx context.Context, rows []pipeline.Row, constraint string) (refused []int, err error) {
 	if len(rows) == 0 || constraint == "" {
 		return nil, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, db.timeout/4) // it is no more than a hint
+	ctx, cancel := context.WithTimeout(ctx, st.Timeout()/4) // it is no more than a hint
 	defer cancel()
-	err = db.connected(ctx, false, func(ctx context.Context, pg *pgconn.PgConn) error {
+	err = st.Connected(ctx, false, func(ctx context.Context, pg *pgconn.PgConn) error {
 		return transact(ctx, pg, func(t *transaction) (err error) {
 			refused, err = foresee(t, rows, constraint)
 			if err == nil {
@@ -36,7 +37,7 @@ func (db *DB) Foresee(ctx context.Context, rows []pipeline.Row, constraint strin
 		})
 	})
 	if err != nil {
-		return nil, clean("foresee refusals", err) // and not noted: what an expression raises says nothing of the node
+		return nil, db.Clean("foresee refusals", err) // and not noted: what an expression raises says nothing of the node
 	}
 	return refused, nil
 }
@@ -45,7 +46,7 @@ func foresee(t *transaction, rows []pipeline.Row, constraint string) (refused []
 	var f foresight
 	err = t.ask(checkSQL, [][]byte{[]byte(constraint)}, func(values [][]byte) error {
 		if len(values) != 4 {
-			return errclass.As(&AnswerError{Problem: "the catalog answered in another form than asked for"}, errclass.CodeProtocol)
+			return errclass.As(&db.AnswerError{Problem: "the catalog answered in another form than asked for"}, errclass.CodeProtocol)
 		}
 		f.add(string(values[0]), string(values[1]), string(values[2]))
 		return nil
@@ -132,7 +133,7 @@ func (f *foresight) look(t *transaction, rows []pipeline.Row, from int, refused 
 				return nil
 			}
 		}
-		return errclass.As(&AnswerError{Problem: "a row was foreseen that was not sent"}, errclass.CodeProtocol)
+		return errclass.As(&db.AnswerError{Problem: "a row was foreseen that was not sent"}, errclass.CodeProtocol)
 	})
 	return refused, err
 }

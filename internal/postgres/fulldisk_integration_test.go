@@ -15,6 +15,7 @@ import (
 	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
 	"docket/internal/postgres"
+	"docket/internal/postgres/schema"
 	"docket/internal/testkit/pgtest"
 	"docket/internal/testkit/testenv"
 )
@@ -28,16 +29,19 @@ const limitedSQL = `
 		END LOOP;
 	END $$`
 
+// realStore has another name than its method Store, so that it can be embedded.
+type realStore = postgres.Store
+
 // emptied is a store whose disk gets room again after so many probes failed.
 type emptied struct {
-	*postgres.DB
+	*realStore
 	codes []string // of the probes that failed
 	after int
 	empty func()
 }
 
 func (e *emptied) Probe(ctx context.Context, at time.Time) error {
-	err := e.DB.Probe(ctx, at)
+	err := e.realStore.Probe(ctx, at)
 	if err != nil {
 		if e.codes = append(e.codes, errclass.Classify(err).Code); len(e.codes) == e.after {
 			e.empty()
@@ -62,7 +66,7 @@ func TestFullTablespace(t *testing.T) {
 	run("chown postgres:postgres /limited")
 	d := &pgtest.DB{URL: server.Database(t)}
 	db := open(t, d.URL, time.Minute)
-	if _, err := db.Migrate(t.Context()); err != nil {
+	if _, err := schema.New(db.DB).Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	d.Exec(t, `CREATE TABLESPACE limited LOCATION '/limited'`)
@@ -79,7 +83,7 @@ func TestFullTablespace(t *testing.T) {
 	run("dd if=/dev/zero of=/limited/filler bs=8k 2>/dev/null; true")
 
 	const n = 300
-	store := &emptied{DB: db, after: 3, empty: func() { run("rm /limited/filler") }}
+	store := &emptied{realStore: db, after: 3, empty: func() { run("rm /limited/filler") }}
 	c := carry(t, store, false, 0, bulky(11, n))
 	same(t, store.codes, []string{"53100", "53100", "53100"})
 	if len(c.holds) == 0 || c.holds[0].Code != "53100" {

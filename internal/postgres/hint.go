@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"docket/internal/postgres/db"
 )
 
 // located makes the error of a COPY one that says at which row it was, where the server tells that; at are the
@@ -15,9 +17,9 @@ func located(err error, at []int) error {
 	if !errors.As(err, &pg) {
 		return err
 	}
-	s := newServerError(pg)
+	s := db.ServerErrorOf(pg)
 	if line := copyLine(pg.Where); line >= 1 && line <= len(at) {
-		s.row, s.located = at[line-1], true
+		s.At(at[line-1])
 	}
 	return s
 }

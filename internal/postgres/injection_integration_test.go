@@ -12,6 +12,7 @@ import (
 
 	"docket/internal/consumer/pipeline"
 	"docket/internal/desk/ledger"
+	"docket/internal/postgres/ledgerdb"
 	"docket/internal/testkit/pgtest"
 )
 
@@ -71,7 +72,7 @@ func TestNoValueIsEverReadAsSQL(t *testing.T) {
 		}
 	}
 	// The ledger's filters and reasons come from people.
-	l := db.Ledger()
+	l := ledgerdb.New(db.DB)
 	for range 50 {
 		x := text(r)
 		if _, err := l.List(context.Background(), ledger.Filter{Path: x}, ledger.Page{}); err != nil {

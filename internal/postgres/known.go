@@ -6,6 +6,7 @@ import (
 
 	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
+	"docket/internal/postgres/db"
 )
 
 // byHash marks those rows Present that are there with the very bytes that are in hand, and gives those that only their
@@ -86,9 +87,9 @@ func eachInt8(b []byte, each func(int64) error) error {
 }
 
 func errOtherForm() error {
-	return errclass.As(&AnswerError{Problem: "the comparison answered in another form than asked for"}, errclass.CodeProtocol)
+	return errclass.As(&db.AnswerError{Problem: "the comparison answered in another form than asked for"}, errclass.CodeProtocol)
 }
 
 func errNotSent() error {
-	return errclass.As(&AnswerError{Problem: "the comparison returned a row that was not sent"}, errclass.CodeProtocol)
+	return errclass.As(&db.AnswerError{Problem: "the comparison returned a row that was not sent"}, errclass.CodeProtocol)
 }

@@ -9,6 +9,7 @@ import (
 
 	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
+	"docket/internal/postgres/db"
 	"docket/internal/record/decision"
 )
 
@@ -18,7 +19,7 @@ type Sought struct {
 	Time time.Time
 	Raw  []byte
 	// Came says that a row of these very bytes is equal also where a trigger masked its payload, or somebody erased it, as for
-	// [DB.Store].
+	// [Store.Store].
 	Came bool
 }
 
@@ -54,7 +55,7 @@ SELECT set_config('statement_timeout', $1, true), set_config('enable_hashjoin', 
 
 // Lookup finds the rows of these decisions by their identity, through the primary key, in a transaction that can
 // write nothing. Payloads are compared by the server; one that it cannot read as JSON is equal to none.
-func (db *DB) Lookup(ctx context.Context, sought []Sought) ([]Found, error) {
+func (st *Store) Lookup(ctx context.Context, sought []Sought) ([]Found, error) {
 	if len(sought) == 0 {
 		return nil, nil
 	}
@@ -73,28 +74,28 @@ func (db *DB) Lookup(ctx context.Context, sought []Sought) ([]Found, error) {
 			sums[i] = sum[:]
 		}
 	}
-	found, err := db.look(ctx, lookupSQL, ids, times, raws, sums, came)
+	found, err := st.look(ctx, lookupSQL, ids, times, raws, sums, came)
 	if err == nil || errclass.Classify(err).Class != errclass.Data {
 		return found, err
 	}
-	return db.lookupApart(ctx, sought)
+	return st.lookupApart(ctx, sought)
 }
 
 // lookupApart halves what the server could not read whole.
-func (db *DB) lookupApart(ctx context.Context, sought []Sought) ([]Found, error) {
+func (st *Store) lookupApart(ctx context.Context, sought []Sought) ([]Found, error) {
 	if len(sought) == 1 {
-		found, err := db.Lookup(ctx, []Sought{{ID: sought[0].ID, Time: sought[0].Time}})
+		found, err := st.Lookup(ctx, []Sought{{ID: sought[0].ID, Time: sought[0].Time}})
 		for i := range found {
 			found[i].Equal = false
 		}
 		return found, err
 	}
 	half := len(sought) / 2
-	found, err := db.Lookup(ctx, sought[:half])
+	found, err := st.Lookup(ctx, sought[:half])
 	if err != nil {
 		return nil, err
 	}
-	rest, err := db.Lookup(ctx, sought[half:])
+	rest, err := st.Lookup(ctx, sought[half:])
 	for i := range rest {
 		rest[i].N += half
 	}
@@ -102,16 +103,16 @@ func (db *DB) lookupApart(ctx context.Context, sought []Sought) ([]Found, error)
 }
 
 // LookupID finds the rows of a decision_id, at most 100, through the primary key.
-func (db *DB) LookupID(ctx context.Context, id string) ([]Found, error) {
-	return db.look(ctx, byIDSQL, id)
+func (st *Store) LookupID(ctx context.Context, id string) ([]Found, error) {
+	return st.look(ctx, byIDSQL, id)
 }
 
-func (db *DB) look(ctx context.Context, sql string, args ...any) ([]Found, error) {
-	ctx, cancel := context.WithTimeout(ctx, db.timeout)
+func (st *Store) look(ctx context.Context, sql string, args ...any) ([]Found, error) {
+	ctx, cancel := context.WithTimeout(ctx, st.Timeout())
 	defer cancel()
 	var found []Found
-	err := pgx.BeginTxFunc(ctx, db.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, byIndexSQL, string(milliseconds(db.timeout*4/5))); err != nil {
+	err := pgx.BeginTxFunc(ctx, st.Pool(), pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, byIndexSQL, string(db.Milliseconds(st.Timeout()*4/5))); err != nil {
 			return err
 		}
 		rows, err := tx.Query(ctx, sql, args...)
@@ -127,17 +128,17 @@ func (db *DB) look(ctx context.Context, sql string, args ...any) ([]Found, error
 		return err
 	})
 	if err != nil {
-		return nil, clean("look up decisions", err)
+		return nil, db.Clean("look up decisions", err)
 	}
 	return found, nil
 }
 
-// Try stores one decision alone by the statements of [DB.Store], has deferred constraints checked, and takes it back. It
+// Try stores one decision alone by the statements of [Store.Store], has deferred constraints checked, and takes it back. It
 // says what would have become of it; the error tells whose fault it is through [errclass.Classify].
-func (db *DB) Try(ctx context.Context, row pipeline.Row) (pipeline.Outcome, error) {
-	outcomes, err := db.write(ctx, []pipeline.Row{row}, true, (*transaction).takeBack)
+func (st *Store) Try(ctx context.Context, row pipeline.Row) (pipeline.Outcome, error) {
+	outcomes, err := st.write(ctx, []pipeline.Row{row}, true, (*transaction).takeBack)
 	if err != nil {
-		return 0, db.noted("try to store a decision", err)
+		return 0, st.Noted("try to store a decision", err)
 	}
 	return outcomes[0], nil
 }

@@ -12,6 +12,7 @@ import (
 	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/record/decision"
 	"docket/internal/testkit/pgtest"
 )
@@ -19,9 +20,9 @@ import (
 func TestLookupFindsByIdentityAndLetsTheServerCompare(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t).URL
-	db := open(t, url, 20*time.Second)
-	store(t, db, row("a", noon, `{"n":1,"m":[]}`), row("a", noon.Add(time.Second), `{"n":2}`), row("b", noon, `{"n":3}`))
-	reader, err := postgres.Open(postgres.Config{URL: url, ReadOnly: true}, nop)
+	pg := open(t, url, 20*time.Second)
+	store(t, pg, row("a", noon, `{"n":1,"m":[]}`), row("a", noon.Add(time.Second), `{"n":2}`), row("b", noon, `{"n":3}`))
+	reader, err := postgres.OpenStore(db.Config{URL: url, ReadOnly: true}, nop)
 	if err != nil {
 		t.Fatal(err)
 	}

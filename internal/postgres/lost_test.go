@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"docket/internal/consumer/pipeline"
+	"docket/internal/postgres/db"
 )
 
 // Once a connection is lost the driver says goodbye on it in the background. Whoever writes there at the same time gets
@@ -20,7 +21,7 @@ import (
 func TestNothingIsSentOnAConnectionThatWasLost(t *testing.T) {
 	t.Parallel()
 	watched := &lostConn{closed: make(chan struct{})}
-	db, err := Open(Config{
+	d, err := OpenStore(db.Config{
 		URL: "postgres://docket:docket@server/docket?sslmode=disable", StoreTimeout: 10 * time.Second,
 		Dialer: func(context.Context, string, string) (net.Conn, error) {
 			if watched.Conn != nil {
@@ -35,14 +36,14 @@ func TestNothingIsSentOnAConnectionThatWasLost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
-	if _, err := db.Store(t.Context(), []pipeline.Row{madeUp.row(time.Now())}, true); err == nil {
+	defer d.Close()
+	if _, err := d.Store(t.Context(), []pipeline.Row{madeUp.row(time.Now())}, true); err == nil {
 		t.Fatal("stored on a connection that was lost")
 	}
 	<-watched.closed
 	watched.mu.Lock()
 	defer watched.mu.Unlock()
-	if bytes.Contains(watched.late, []byte(rollbackSQL)) {
+	if bytes.Contains(watched.late, []byte(db.RollbackSQL)) {
 		t.Errorf("sent after the connection was lost: %q", watched.late)
 	}
 }

@@ -22,7 +22,8 @@ import (
 
 	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
-	"docket/internal/postgres"
+	"docket/internal/postgres/db"
+	"docket/internal/postgres/schema"
 	"docket/internal/testkit/pgtest"
 	"docket/internal/testkit/storetest"
 	"docket/internal/testkit/testenv"
@@ -145,7 +146,7 @@ type behind struct {
 	through func(string) string
 }
 
-func (b behind) NoCopy(t testing.TB) postgres.Config {
+func (b behind) NoCopy(t testing.TB) db.Config {
 	cfg := b.server.NoCopy(t)
 	cfg.URL = b.through(cfg.URL)
 	return cfg
@@ -216,12 +217,12 @@ func TestWritersShareThePoolersConnectionsAndLeaveNothingOnThem(t *testing.T) {
 					t.Errorf("probe: %v", err)
 				}
 			}
-			for _, c := range db.CheckSchema(t.Context()) {
-				if c.Level == postgres.Fail {
+			for _, c := range schema.New(db.DB).Check(t.Context(), db.Probe) {
+				if c.Level == schema.Fail {
 					t.Errorf("check: %+v", c)
 				}
 			}
-			if _, err := db.MakePartitions(t.Context(), 3); err != nil {
+			if _, err := schema.New(db.DB).MakePartitions(t.Context(), 3); err != nil {
 				t.Errorf("make partitions: %v", err)
 			}
 		})
@@ -277,7 +278,7 @@ func TestMigrateBesideAPoolerGoesToTheServerItself(t *testing.T) {
 	if d.Query(t, lockedSQL, &left); left != 1 {
 		t.Errorf("%d locks are left of a client that went, the docs say that its lock stays", left)
 	}
-	if n, err := open(t, d.URL, 30*time.Second).Migrate(t.Context()); err != nil || n == 0 {
+	if n, err := schema.New(open(t, d.URL, 30*time.Second).DB).Migrate(t.Context()); err != nil || n == 0 {
 		t.Fatalf("%d steps, %v", n, err)
 	}
 	if d.Query(t, lockedSQL, &left); left != 1 {

@@ -11,25 +11,26 @@ import (
 
 	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
+	"docket/internal/postgres/db"
 )
 
 // wideProbe is how many rows a probe has after a disk was found full. One row may still fit into a page that the table
 // has already; so many need new ones, of the index too.
 const wideProbe = 256
 
-// Probe stores a known-good row of the given time, zero is the present or else the time of one that is stored, by the statements of [DB.Store], on a connection that it dials and
+// Probe stores a known-good row of the given time, zero is the present or else the time of one that is stored, by the statements of [Store.Store], on a connection that it dials and
 // within its own store timeout, has deferred constraints checked, and rolls it all back. Then it commits something harmless
 // and waits for that as for any commit. nil means that the table takes good rows of that time and that commits are confirmed. Where Store goes by COPY the insert is tried too, on the row that was copied: the next row
 // that is there already will need it.
-func (db *DB) Probe(ctx context.Context, at time.Time) error {
-	return db.noted("probe the table", db.before(ctx, true, func(ctx context.Context, pg *pgconn.PgConn) error {
-		return db.probeOn(ctx, pg, at)
+func (st *Store) Probe(ctx context.Context, at time.Time) error {
+	return st.Noted("probe the table", st.Beside(ctx, true, func(ctx context.Context, pg *pgconn.PgConn) error {
+		return st.probeOn(ctx, pg, at)
 	}))
 }
 
 // probeOn is Probe on a connection that is there.
-func (db *DB) probeOn(ctx context.Context, pg *pgconn.PgConn, at time.Time) error {
-	if err := db.probeAny(ctx, pg, at); err != nil {
+func (st *Store) probeOn(ctx context.Context, pg *pgconn.PgConn, at time.Time) error {
+	if err := st.probeAny(ctx, pg, at); err != nil {
 		return err
 	}
 	return transact(ctx, pg, (*transaction).commit)
@@ -38,13 +39,13 @@ func (db *DB) probeOn(ctx context.Context, pg *pgconn.PgConn, at time.Time) erro
 // probeAny asks for one good row after the other until the table takes one: the last that it took, one that is made up,
 // one that is stored, and where none is, some of the batches that were refused. Users' constraints need not like the one that is
 // made up, and the others may be from before a constraint was tightened. The error is that of the first. Whatever says nothing of a row ends it.
-func (db *DB) probeAny(ctx context.Context, pg *pgconn.PgConn, at time.Time) (refused error) {
+func (st *Store) probeAny(ctx context.Context, pg *pgconn.PgConn, at time.Time) (refused error) {
 	own := at.IsZero()
 	if own {
 		at = time.Now()
 	}
 	settled := func(c *canary, at time.Time) bool {
-		err := db.probeRow(ctx, pg, c, at)
+		err := st.probeRow(ctx, pg, c, at)
 		class := errclass.Classify(err).Class
 		again := (class == errclass.Data || class == errclass.Systemic) && !pg.IsClosed()
 		if !again || refused == nil {
@@ -52,7 +53,7 @@ func (db *DB) probeAny(ctx context.Context, pg *pgconn.PgConn, at time.Time) (re
 		}
 		return !again
 	}
-	last := db.last.get()
+	last := st.last.get()
 	if last != nil && settled(last, at) || settled(madeUp, at) {
 		return refused
 	}
@@ -61,8 +62,8 @@ func (db *DB) probeAny(ctx context.Context, pg *pgconn.PgConn, at time.Time) (re
 		if own {
 			around = anyTime
 		}
-		if last = seen(ctx, pg, at, around, db.timeout/4); last == nil {
-			return db.probeOffered(own, settled, &refused)
+		if last = seen(ctx, pg, at, around, st.Timeout()/4); last == nil {
+			return st.probeOffered(own, settled, &refused)
 		}
 		if settled(last, at) {
 			return refused
@@ -76,14 +77,14 @@ func (db *DB) probeAny(ctx context.Context, pg *pgconn.PgConn, at time.Time) (re
 
 // probeOffered asks for decisions of refused batches, at their own times. It is for an empty table whose constraints refuse
 // the row that is made up.
-func (db *DB) probeOffered(own bool, settled func(*canary, time.Time) bool, refused *error) error {
+func (st *Store) probeOffered(own bool, settled func(*canary, time.Time) bool, refused *error) error {
 	if own {
-		for _, c := range db.last.offered() {
+		for _, c := range st.last.offered() {
 			if !settled(c, c.at) {
 				continue
 			}
 			if *refused == nil {
-				db.last.took(c)
+				st.last.took(c)
 			}
 			break
 		}
@@ -92,9 +93,9 @@ func (db *DB) probeOffered(own bool, settled func(*canary, time.Time) bool, refu
 }
 
 // probeRow stores a good row of that time, and takes it back.
-func (db *DB) probeRow(ctx context.Context, pg *pgconn.PgConn, c *canary, at time.Time) error {
+func (st *Store) probeRow(ctx context.Context, pg *pgconn.PgConn, c *canary, at time.Time) error {
 	n := 1
-	if db.full.Load() {
+	if st.FoundFull() {
 		n = wideProbe
 	}
 	rows := make([]pipeline.Row, n)
@@ -103,15 +104,15 @@ func (db *DB) probeRow(ctx context.Context, pg *pgconn.PgConn, c *canary, at tim
 	}
 	w := newWriting(rows, (*transaction).takeBack)
 	var refused *refusedCopy
-	if !db.inserts.Load() {
+	if !st.inserts.Load() {
 		err := transact(ctx, pg, w.probeCopy)
-		if s, ok := asServerError(err); ok && strings.HasPrefix(s.SQLState(), "22") {
+		if s, ok := db.AsServerError(err); ok && strings.HasPrefix(s.SQLState(), "22") {
 			// Nothing is wrong with the row: a column is not of the type whose binary form it was sent.
-			err = &refusedCopy{&ServerError{code: pgerrcode.WrongObjectType, severity: s.Severity()}}
+			err = &refusedCopy{db.NewServerError(pgerrcode.WrongObjectType, s.Severity())}
 		}
 		switch {
 		case err == nil:
-			db.full.Store(false)
+			st.FoundRoom()
 			return nil
 		case !errors.As(err, &refused) || !refused.asSuch():
 			return err
@@ -120,13 +121,13 @@ func (db *DB) probeRow(ctx context.Context, pg *pgconn.PgConn, c *canary, at tim
 	if err := transact(ctx, pg, w.probeInsert); err != nil {
 		return err
 	}
-	db.turn(refused)
-	db.full.Store(false)
+	st.turn(refused)
+	st.FoundRoom()
 	return nil
 }
 
 func errSwallowed() error {
-	return errclass.As(&AnswerError{Problem: "a good row was neither stored nor refused: a trigger or rule swallows it"}, errclass.CodeConfig)
+	return errclass.As(&db.AnswerError{Problem: "a good row was neither stored nor refused: a trigger or rule swallows it"}, errclass.CodeConfig)
 }
 
 func (w *writing) probeCopy(t *transaction) error {
@@ -143,7 +144,7 @@ func (w *writing) probeCopy(t *transaction) error {
 	case err != nil:
 		return err
 	case len(left) == 0:
-		return errclass.As(&AnswerError{Problem: "a row was stored twice"}, errclass.CodeProtocol)
+		return errclass.As(&db.AnswerError{Problem: "a row was stored twice"}, errclass.CodeProtocol)
 	}
 	if err := w.comparesBothWays(t, one); err != nil { // the answers do not count: a trigger can alter the identity
 		return err

@@ -10,6 +10,7 @@ import (
 
 	"docket/internal/consumer/pipeline"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/testkit/pgtest"
 )
 
@@ -120,7 +121,7 @@ func TestTheProbeDoesNotWaitForThePool(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	d.BeforeInsert(t, `IF NEW.decision_id = 'slow' THEN PERFORM pg_sleep(600); END IF; RETURN NEW;`)
-	db, err := postgres.Open(postgres.Config{URL: d.URL, MaxConns: 1, StoreTimeout: time.Minute}, nop)
+	db, err := postgres.OpenStore(db.Config{URL: d.URL, MaxConns: 1, StoreTimeout: time.Minute}, nop)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +158,7 @@ func TestProbe_UsersCheck(t *testing.T) {
 	r := full("6e8bc430-9c3a-4b1f-8a5e-0123456789ab", noon, 10)
 	r.Log.Raw = []byte(event(r.Log.ID, noon, nil))
 	store(t, first, r)
-	for name, db := range map[string]*postgres.DB{"the same process": first, "a new process": open(t, d.URL, 0)} {
+	for name, db := range map[string]*postgres.Store{"the same process": first, "a new process": open(t, d.URL, 0)} {
 		for _, at := range []time.Time{noon, {}} {
 			if err := db.Probe(t.Context(), at); err != nil {
 				t.Errorf("%s: %v", name, err)

@@ -10,22 +10,24 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"docket/internal/history/reader"
+	"docket/internal/postgres/db"
+	"docket/internal/postgres/schema"
 )
 
 // Reader reads stored decisions. It is safe for concurrent use, and writes nothing but the counts of [Reader.Count].
 type Reader struct {
-	db     *DB
+	db     *db.DB
 	counts counting
 	days   struct {
 		sync.Mutex
-		summarized
+		known schema.Summarized
 	}
 }
 
-// Reader is who reads the table's decisions.
-func (db *DB) Reader() *Reader {
+// NewReader gives a reader of the decisions in a database.
+func NewReader(db *db.DB) *Reader {
 	r := &Reader{db: db}
-	r.days.summarized = summarized{}
+	r.days.known = schema.Summarized{}
 	return r
 }
 
@@ -48,14 +50,14 @@ func (r *Reader) scan(ctx context.Context, within time.Duration, do func(ctx con
 }
 
 func (r *Reader) looking(ctx context.Context, within time.Duration, joins string, do func(ctx context.Context, tx pgx.Tx) error) error {
-	if r.db.closed.Load() {
-		return errPoolClosed()
+	if err := r.db.Usable(); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	options := pgx.TxOptions{AccessMode: pgx.ReadOnly, IsoLevel: pgx.RepeatableRead}
-	return pgx.BeginTxFunc(ctx, r.db.pool, options, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, readSQL, string(milliseconds(within*9/10)), joins); err != nil {
+	return pgx.BeginTxFunc(ctx, r.db.Pool(), options, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, readSQL, string(db.Milliseconds(within*9/10)), joins); err != nil {
 			return err
 		}
 		return do(ctx, tx)
@@ -65,14 +67,14 @@ func (r *Reader) looking(ctx context.Context, within time.Duration, joins string
 // patience is how long one question may take in all: what the caller has left, or the store timeout.
 func (r *Reader) patience(ctx context.Context) time.Duration {
 	if deadline, ok := ctx.Deadline(); ok {
-		return min(time.Until(deadline), r.db.timeout)
+		return min(time.Until(deadline), r.db.Timeout())
 	}
-	return r.db.timeout
+	return r.db.Timeout()
 }
 
 // outOfTime says that a statement was given up because its time was over, and for no other reason.
 func outOfTime(ctx context.Context, err error) bool {
-	s, ok := asServerError(err)
+	s, ok := db.AsServerError(err)
 	return ctx.Err() == nil && (ok && s.SQLState() == pgerrcode.QueryCanceled || errors.Is(err, context.DeadlineExceeded))
 }
 
@@ -85,7 +87,7 @@ const (
 	columnsSQL = `SELECT d.decision_id, d.ts, d.path, d.service, ` + verdictSQL + `, d.allowed, d.requested_by, d.req_id, d.opa_id, d.opa_version,
        CASE WHEN NOT u.unreadable THEN d.labels END, CASE WHEN NOT u.unreadable THEN d.bundles END, d.source_topic, d.source_partition, d.source_offset, d.source_index, d.stored_at, d.uploaded_by, d.edited_audit_id, d.unfaithful, u.unreadable,
        CASE WHEN $1 AND NOT u.unreadable THEN d.raw END`
-	lookedIntoSQL   = ` CROSS JOIN LATERAL (SELECT ` + unreadableSQL + ` AS unreadable OFFSET 0) AS u`
+	lookedIntoSQL   = ` CROSS JOIN LATERAL (SELECT ` + db.UnreadableSQL + ` AS unreadable OFFSET 0) AS u`
 	decisionByIDSQL = columnsSQL + `
   FROM decision_logs d` + lookedIntoSQL + ` WHERE d.decision_id = $2::text ORDER BY d.ts LIMIT 1000`
 	// The range of times says nothing new; it spares the planner the partitions that have none of them.
@@ -105,7 +107,7 @@ func (r *Reader) ByID(ctx context.Context, id string) (all []reader.Decision, er
 		return err
 	})
 	if err != nil {
-		return nil, clean("look for a decision", err)
+		return nil, db.Clean("look for a decision", err)
 	}
 	return all, nil
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"docket/internal/postgres/db"
 )
 
 // counting is one round of [Reader.Count] at a time.
@@ -50,14 +52,14 @@ SELECT decision_counts_keep(array_agg(ROW (hour, path, service, allowed, denied,
 func (r *Reader) Count(ctx context.Context) (int64, error) {
 	r.counts.Lock()
 	defer r.counts.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, countRound+r.db.timeout)
+	ctx, cancel := context.WithTimeout(ctx, countRound+r.db.Timeout())
 	defer cancel()
-	if r.db.closed.Load() {
-		return 0, errPoolClosed()
+	if err := r.db.Usable(); err != nil {
+		return 0, err
 	}
 	var able bool
-	if err := r.db.pool.QueryRow(ctx, countableSQL).Scan(&able); err != nil || !able {
-		return 0, r.db.noted("look for the counts of decisions", err)
+	if err := r.db.Pool().QueryRow(ctx, countableSQL).Scan(&able); err != nil || !able {
+		return 0, r.db.Noted("look for the counts of decisions", err)
 	}
 	var sum int64
 	span := countSpan
@@ -65,7 +67,7 @@ func (r *Reader) Count(ctx context.Context) (int64, error) {
 		began := time.Now()
 		n, more, err := r.countOnce(ctx, span)
 		if sum += n; err != nil || !more {
-			return sum, r.db.noted("count decisions", err)
+			return sum, r.db.Noted("count decisions", err)
 		}
 		if time.Since(began) < time.Second {
 			span *= 2
@@ -78,8 +80,8 @@ func (r *Reader) Count(ctx context.Context) (int64, error) {
 
 // countOnce counts what was stored in one span from the mark on, and says whether there is more.
 func (r *Reader) countOnce(ctx context.Context, span time.Duration) (sum int64, more bool, err error) {
-	err = pgx.BeginTxFunc(ctx, r.db.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, countLimitsSQL, string(milliseconds(r.db.timeout))); err != nil {
+	err = pgx.BeginTxFunc(ctx, r.db.Pool(), pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, countLimitsSQL, string(db.Milliseconds(r.db.Timeout()))); err != nil {
 			return err
 		}
 		return tx.QueryRow(ctx, countSQL, span, countSlack-r.counts.ahead).Scan(&sum, &more)

@@ -14,6 +14,7 @@ import (
 
 	"docket/internal/history/reader"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/testkit/pgtest"
 )
 
@@ -53,7 +54,7 @@ func later(t testing.TB, pg *pgtest.DB, name string, n int) {
 func TestADayThatIsOverIsSummarizedToItsEndAndAgainWhenItGrew(t *testing.T) {
 	t.Parallel()
 	pg := daysOver(t, 2000, "")
-	desk := open(t, pg.URL, 20*time.Second).Reader()
+	desk := postgres.NewReader(open(t, pg.URL, 20*time.Second).DB)
 	index(desk, t)
 	same(t, unsummarized(t, pg), 0)
 	index(desk, t) // what it made itself is looked at once
@@ -83,7 +84,7 @@ func TestWhoDoesNotOwnTheDaysSummarizesNothing(t *testing.T) {
 	t.Parallel()
 	pg := daysOver(t, 100, "")
 	db := open(t, pg.Role(t, "SELECT, INSERT"), 20*time.Second)
-	if n, err := db.Reader().Index(t.Context()); err != nil || n != 0 {
+	if n, err := postgres.NewReader(db.DB).Index(t.Context()); err != nil || n != 0 {
 		t.Errorf("%d made, %v", n, err)
 	}
 }
@@ -124,11 +125,11 @@ func touches(t testing.TB, pg *pgtest.DB, do func(*postgres.Reader)) (scans map[
 	}
 	quiet()
 	before, blocksBefore := read()
-	db, err := postgres.Open(postgres.Config{URL: pg.URL, StoreTimeout: 20 * time.Second}, zerolog.Nop())
+	db, err := postgres.OpenStore(db.Config{URL: pg.URL, StoreTimeout: 20 * time.Second}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
-	do(db.Reader())
+	do(postgres.NewReader(db.DB))
 	db.Close()
 	quiet()
 	scans, blocks = read()
@@ -222,7 +223,7 @@ func TestOneWhoFollowsReadsNothingOfDaysThatAreOver(t *testing.T) {
 		t.Errorf("%d blocks of the table were read, through %v", blocks, scans)
 	}
 	// What comes late to one of them is told all the same.
-	db := open(t, pg.URL, 20*time.Second).Reader()
+	db := postgres.NewReader(open(t, pg.URL, 20*time.Second).DB)
 	_, tail, err := db.Follow(t.Context(), reader.Filter{}, reader.Tail{}, 10, false)
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"docket/internal/history/reader"
+	"docket/internal/postgres/db"
 )
 
 var _ reader.Editions = (*Reader)(nil)
@@ -54,11 +55,11 @@ func (r *Reader) Edits(ctx context.Context, decisions []reader.Decision, whole b
 		})
 		return err
 	})
-	if s, ok := asServerError(err); ok && (s.SQLState() == pgerrcode.InsufficientPrivilege || s.SQLState() == pgerrcode.UndefinedTable) {
+	if s, ok := db.AsServerError(err); ok && (s.SQLState() == pgerrcode.InsufficientPrivilege || s.SQLState() == pgerrcode.UndefinedTable) {
 		return nil, fmt.Errorf("%w (SQLSTATE %s)", reader.ErrEdits, s.SQLState())
 	}
 	if err != nil {
-		return nil, clean("look for edits", err)
+		return nil, db.Clean("look for edits", err)
 	}
 	return found, nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"docket/internal/history/reader"
+	"docket/internal/postgres/db"
 )
 
 // conditions are those of decision_logs d that f asks for, but for its times.
@@ -16,14 +17,14 @@ func conditions(f reader.Filter, args *[]any) string {
 		of = append(of, c)
 	}
 	if len(f.Services) > 0 {
-		of = append(of, "d.service = ANY("+arg(args, f.Services)+"::text[])")
+		of = append(of, "d.service = ANY("+db.Arg(args, f.Services)+"::text[])")
 	}
 	if len(f.Verdicts) > 0 {
 		words := make([]string, len(f.Verdicts))
 		for i, v := range f.Verdicts {
 			words[i] = string(v)
 		}
-		of = append(of, verdictSQL+" = ANY("+arg(args, words)+"::text[])")
+		of = append(of, verdictSQL+" = ANY("+db.Arg(args, words)+"::text[])")
 	}
 	if len(f.RequestedBy) > 0 {
 		persons := make([]string, len(f.RequestedBy))
@@ -33,7 +34,7 @@ func conditions(f reader.Filter, args *[]any) string {
 		of = append(of, "("+strings.Join(persons, " OR ")+")")
 	}
 	for name, text := range f.Labels {
-		of = append(of, "d.labels->>"+arg(args, name)+"::text = "+arg(args, text)+"::text")
+		of = append(of, "d.labels->>"+db.Arg(args, name)+"::text = "+db.Arg(args, text)+"::text")
 	}
 	for _, m := range f.Matches {
 		of = append(of, matchSQL(m, args))
@@ -47,13 +48,13 @@ func pathsSQL(paths []string, args *[]any) string {
 	for _, p := range paths {
 		if below, ok := strings.CutSuffix(p, "/*"); ok {
 			from, to := prefixRange(below + "/")
-			ranges = append(ranges, `d.path COLLATE "C" >= `+arg(args, from)+`::text AND d.path COLLATE "C" < `+arg(args, to)+`::text`)
+			ranges = append(ranges, `d.path COLLATE "C" >= `+db.Arg(args, from)+`::text AND d.path COLLATE "C" < `+db.Arg(args, to)+`::text`)
 			continue
 		}
 		whole = append(whole, p)
 	}
 	if len(whole) > 0 {
-		ranges = append(ranges, `d.path COLLATE "C" = ANY(`+arg(args, whole)+`::text[])`)
+		ranges = append(ranges, `d.path COLLATE "C" = ANY(`+db.Arg(args, whole)+`::text[])`)
 	}
 	if len(ranges) == 0 {
 		return ""
@@ -94,11 +95,11 @@ func portless(host string) string {
 }
 
 func requestedBySQL(who string, args *[]any) string {
-	exact := `d.requested_by = ` + arg(args, who) + `::text`
+	exact := `d.requested_by = ` + db.Arg(args, who) + `::text`
 	if hasPort(who) {
 		return exact
 	}
-	return "(" + exact + " OR " + askerSQL + " = " + arg(args, portless(who)) + "::text)"
+	return "(" + exact + " OR " + askerSQL + " = " + db.Arg(args, portless(who)) + "::text)"
 }
 
 var (
@@ -121,21 +122,21 @@ func matchSQL(m reader.Match, args *[]any) string {
 	var of []string
 	for i, step := range steps {
 		if numeric.MatchString(step) && !index.MatchString(step) {
-			of = append(of, "jsonb_typeof(d.raw #> "+arg(args, steps[:i])+"::text[]) = 'object'")
+			of = append(of, "jsonb_typeof(d.raw #> "+db.Arg(args, steps[:i])+"::text[]) = 'object'")
 		}
 	}
 	// A step by a name takes two thirds of what the same step in a list of them takes; but a number may be a place in an array, too.
 	at := "d.raw"
 	for len(steps) > 0 && !numeric.MatchString(steps[0]) {
-		at, steps = at+"->"+arg(args, steps[0])+"::text", steps[1:]
+		at, steps = at+"->"+db.Arg(args, steps[0])+"::text", steps[1:]
 	}
 	if len(steps) > 0 {
-		at += " #> " + arg(args, steps) + "::text[]"
+		at += " #> " + db.Arg(args, steps) + "::text[]"
 	}
 	if m.Value == nil {
 		return strings.Join(append(of, at+" IS NOT NULL"), " AND ")
 	}
-	return strings.Join(append(of, at+" = "+arg(args, string(m.Value))+"::jsonb"), " AND ")
+	return strings.Join(append(of, at+" = "+db.Arg(args, string(m.Value))+"::jsonb"), " AND ")
 }
 
 // pointerOK says whether text is a pointer as RFC 6901 has it.

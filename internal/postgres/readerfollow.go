@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"docket/internal/history/reader"
+	"docket/internal/postgres/db"
 )
 
 // A row's stored_at is when its transaction began, so rows turn up behind others that are already there. What was stored
@@ -48,7 +49,7 @@ type horizon struct {
 func (h *horizon) complete(ctx context.Context, r *Reader, slack time.Duration) (done, now time.Time, err error) {
 	var standby bool
 	var open []string
-	if err := r.db.pool.QueryRow(ctx, openSQL).Scan(&now, &standby, &open); err != nil {
+	if err := r.db.Pool().QueryRow(ctx, openSQL).Scan(&now, &standby, &open); err != nil {
 		return done, now, err
 	}
 	if standby {
@@ -112,7 +113,7 @@ func (r *Reader) Follow(ctx context.Context, f reader.Filter, t reader.Tail, lim
 	defer cancel()
 	done, now, err := place.horizon.complete(ctx, r, followSlack)
 	if err != nil {
-		return nil, t, clean("look for open transactions", err)
+		return nil, t, db.Clean("look for open transactions", err)
 	}
 	if least := now.Add(-longestStore); done.Before(least) {
 		done = least
@@ -120,7 +121,7 @@ func (r *Reader) Follow(ctx context.Context, f reader.Filter, t reader.Tail, lim
 	if !going {
 		err := r.look(ctx, within, func(ctx context.Context, tx pgx.Tx) error { return place.begin(ctx, tx, f, done) })
 		if err != nil {
-			return nil, t, clean("look for the newest decisions", err)
+			return nil, t, db.Clean("look for the newest decisions", err)
 		}
 		return nil, reader.Tail{Mark: place}, nil
 	}
@@ -140,7 +141,7 @@ func (r *Reader) Follow(ctx context.Context, f reader.Filter, t reader.Tail, lim
 		return err
 	})
 	if err != nil {
-		return nil, t, clean("look for new decisions", err)
+		return nil, t, db.Clean("look for new decisions", err)
 	}
 	place.tell(fresh, whole, done)
 	return decisions, t, nil
@@ -149,7 +150,7 @@ func (r *Reader) Follow(ctx context.Context, f reader.Filter, t reader.Tail, lim
 // begin makes all that is there at the start be done with.
 func (t *tail) begin(ctx context.Context, tx pgx.Tx, f reader.Filter, done time.Time) error {
 	args := []any{done}
-	there, err := collectStored(tx.Query(ctx, sinceSQL+conditions(f, &args)+` ORDER BY d.stored_at DESC LIMIT `+arg(&args, mostRemembered/2), args...))
+	there, err := collectStored(tx.Query(ctx, sinceSQL+conditions(f, &args)+` ORDER BY d.stored_at DESC LIMIT `+db.Arg(&args, mostRemembered/2), args...))
 	if err != nil {
 		return err
 	}
@@ -170,7 +171,7 @@ func (t *tail) since(ctx context.Context, tx pgx.Tx, f reader.Filter, limit int)
 	limit = min(limit, mostRemembered-len(t.told))
 	args := []any{t.low}
 	most := limit + len(t.told)
-	there, err := collectStored(tx.Query(ctx, sinceSQL+conditions(f, &args)+` ORDER BY d.stored_at, d.ts, d.decision_id COLLATE "C" LIMIT `+arg(&args, most), args...))
+	there, err := collectStored(tx.Query(ctx, sinceSQL+conditions(f, &args)+` ORDER BY d.stored_at, d.ts, d.decision_id COLLATE "C" LIMIT `+db.Arg(&args, most), args...))
 	if err != nil {
 		return nil, false, err
 	}

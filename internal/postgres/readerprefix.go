@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"docket/internal/history/reader"
+	"docket/internal/postgres/db"
 )
 
 // prefixTimeout is how long a look-up by the first characters of an id may take.
@@ -57,7 +58,7 @@ func (r *Reader) Begins(ctx context.Context, prefix string, limit int) (all []re
 	case outOfTime(ctx, err):
 		return nil, fmt.Errorf("no time was left to see whether it is the only one that begins so: %w", reader.ErrWhole)
 	}
-	return nil, clean("look for a decision by the first characters of its id", err)
+	return nil, db.Clean("look for a decision by the first characters of its id", err)
 }
 
 var errUnordered = errors.New("no range of ids has all that begin alike")

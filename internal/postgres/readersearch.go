@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"docket/internal/history/reader"
+	"docket/internal/postgres/db"
 )
 
 // spot is a place between decisions: behind the one of a time and an id; with an empty id before all of that time. The
@@ -104,7 +105,7 @@ func (r *Reader) Search(ctx context.Context, f reader.Filter, p reader.Page) (re
 	s := &search{r: r, filter: f, oldest: p.Oldest, need: limit + 1, at: after, window: firstWindow}
 	more, err := s.walk(ctx, deadline)
 	if err != nil {
-		return reader.Found{}, clean("search decisions", err)
+		return reader.Found{}, db.Clean("search decisions", err)
 	}
 	var found reader.Found
 	if len(s.keys) > limit {
@@ -122,7 +123,7 @@ func (r *Reader) Search(ctx context.Context, f reader.Filter, p reader.Page) (re
 		return err
 	})
 	if err != nil {
-		return reader.Found{}, clean("read decisions", err)
+		return reader.Found{}, db.Clean("read decisions", err)
 	}
 	return found, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"docket/internal/history/reader"
+	"docket/internal/postgres/db"
 )
 
 const defaultStep = time.Hour
@@ -53,7 +54,7 @@ func (r *Reader) Stats(ctx context.Context, q reader.StatsQuery) ([]reader.Stats
 		return live(ctx, tx, q, mark, sums)
 	})
 	if err != nil {
-		return nil, clean("count decisions", err)
+		return nil, db.Clean("count decisions", err)
 	}
 	all := make([]reader.Stats, 0, len(sums))
 	for _, s := range sums {
@@ -89,7 +90,7 @@ func countedIn(ctx context.Context, tx pgx.Tx, q reader.StatsQuery) (string, err
 	var days, hours bool
 	err := tx.QueryRow(ctx, readableSQL).Scan(&days, &hours)
 	switch {
-	case days && q.Step%day == 0 && q.Since.Equal(q.Since.Truncate(day)): // which is midnight UTC
+	case days && q.Step%(24*time.Hour) == 0 && q.Since.Equal(q.Since.Truncate(24*time.Hour)): // which is midnight UTC
 		return byDay, err
 	case hours:
 		return byHour, err
@@ -101,9 +102,9 @@ func countedIn(ctx context.Context, tx pgx.Tx, q reader.StatsQuery) (string, err
 func counted(ctx context.Context, tx pgx.Tx, q reader.StatsQuery, from string, sums map[statsLine]*reader.Stats) error {
 	var args []any
 	fits, name := countedName(q, &args)
-	sql := `SELECT date_bin(` + arg(&args, q.Step) + `::interval, d.at, ` + arg(&args, q.Since) + `::timestamptz), ` + name +
+	sql := `SELECT date_bin(` + db.Arg(&args, q.Step) + `::interval, d.at, ` + db.Arg(&args, q.Since) + `::timestamptz), ` + name +
 		`, sum(d.allowed)::bigint, sum(d.denied)::bigint, sum(d.undefined)::bigint, sum(d.error)::bigint, sum(d.other)::bigint
-		FROM ` + from + ` AS d WHERE d.at >= ` + arg(&args, q.Since) + `::timestamptz AND d.at < ` + arg(&args, q.Until) + `::timestamptz AND ` +
+		FROM ` + from + ` AS d WHERE d.at >= ` + db.Arg(&args, q.Since) + `::timestamptz AND d.at < ` + db.Arg(&args, q.Until) + `::timestamptz AND ` +
 		fits + ` GROUP BY 1, 2`
 	return collectStats(sums)(tx.Query(ctx, sql, args...))
 }
@@ -118,14 +119,14 @@ func countedName(q reader.StatsQuery, args *[]any) (fits, name string) {
 			service, _, _ := strings.Cut(p, "/")
 			services = append(services, service)
 		}
-		other := "d.path = " + arg(args, reader.OtherPaths) + "::text"
-		of = append(of, "("+pathsSQL(q.Paths, args)+" OR "+other+" AND d.service = ANY("+arg(args, services)+"::text[]))")
+		other := "d.path = " + db.Arg(args, reader.OtherPaths) + "::text"
+		of = append(of, "("+pathsSQL(q.Paths, args)+" OR "+other+" AND d.service = ANY("+db.Arg(args, services)+"::text[]))")
 		if !slices.Contains(q.Paths, reader.OtherPaths) {
 			name = "CASE WHEN " + other + " THEN d.path ELSE " + name + " END"
 		}
 	}
 	if len(q.Services) > 0 {
-		of = append(of, "d.service = ANY("+arg(args, append([]string{reader.OtherPaths}, q.Services...))+"::text[])")
+		of = append(of, "d.service = ANY("+db.Arg(args, append([]string{reader.OtherPaths}, q.Services...))+"::text[])")
 	}
 	return strings.Join(of, " AND "), name
 }
@@ -135,11 +136,11 @@ func live(ctx context.Context, tx pgx.Tx, q reader.StatsQuery, mark pgtype.Times
 	var args []any
 	since := "TRUE"
 	if mark.InfinityModifier == pgtype.Finite {
-		since = "d.stored_at >= " + arg(&args, mark) + "::timestamptz"
+		since = "d.stored_at >= " + db.Arg(&args, mark) + "::timestamptz"
 	}
-	sql := `SELECT at, name, ` + tallySQL + ` FROM (SELECT date_bin(` + arg(&args, q.Step) + `::interval, d.ts, ` + arg(&args, q.Since) + `::timestamptz) AS at, ` +
-		named(q) + ` AS name, ` + verdictSQL + ` AS v FROM decision_logs d WHERE ` + since + ` AND d.ts >= ` + arg(&args, q.Since) + `::timestamptz AND d.ts < ` +
-		arg(&args, q.Until) + `::timestamptz AND ` + conditions(reader.Filter{Paths: q.Paths, Services: q.Services}, &args) + `) AS d GROUP BY 1, 2`
+	sql := `SELECT at, name, ` + tallySQL + ` FROM (SELECT date_bin(` + db.Arg(&args, q.Step) + `::interval, d.ts, ` + db.Arg(&args, q.Since) + `::timestamptz) AS at, ` +
+		named(q) + ` AS name, ` + verdictSQL + ` AS v FROM decision_logs d WHERE ` + since + ` AND d.ts >= ` + db.Arg(&args, q.Since) + `::timestamptz AND d.ts < ` +
+		db.Arg(&args, q.Until) + `::timestamptz AND ` + conditions(reader.Filter{Paths: q.Paths, Services: q.Services}, &args) + `) AS d GROUP BY 1, 2`
 	return collectStats(sums)(tx.Query(ctx, sql, args...))
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"docket/internal/history/reader"
+	"docket/internal/postgres/db"
 )
 
 // ways are what leads to decisions besides the time.
@@ -228,13 +229,13 @@ func (s *search) within(to time.Time, args *[]any) string {
 	}
 	switch {
 	case s.at.set && s.at.id == "":
-		of = append(of, "d.ts "+from+" "+arg(args, s.at.at)+"::timestamptz")
+		of = append(of, "d.ts "+from+" "+db.Arg(args, s.at.at)+"::timestamptz")
 	case s.at.set: // first what an index and the planner understand
-		at := arg(args, s.at.at) + "::timestamptz"
-		of = append(of, "d.ts "+beyond+"= "+at, "(d.ts "+beyond+" "+at+` OR d.decision_id COLLATE "C" `+beyond+" "+arg(args, s.at.id)+"::text)")
+		at := db.Arg(args, s.at.at) + "::timestamptz"
+		of = append(of, "d.ts "+beyond+"= "+at, "(d.ts "+beyond+" "+at+` OR d.decision_id COLLATE "C" `+beyond+" "+db.Arg(args, s.at.id)+"::text)")
 	}
 	if !to.IsZero() {
-		of = append(of, "d.ts "+until+" "+arg(args, to)+"::timestamptz")
+		of = append(of, "d.ts "+until+" "+db.Arg(args, to)+"::timestamptz")
 	}
 	if len(of) == 0 {
 		return "TRUE"
@@ -248,7 +249,7 @@ func (s *search) order(args *[]any) string {
 	if s.oldest {
 		way = ""
 	}
-	return " ORDER BY d.ts" + way + `, d.decision_id COLLATE "C"` + way + " LIMIT " + arg(args, s.need-len(s.keys)) + "::int"
+	return " ORDER BY d.ts" + way + `, d.decision_id COLLATE "C"` + way + " LIMIT " + db.Arg(args, s.need-len(s.keys)) + "::int"
 }
 
 // plainSQL looks at every decision of the window.
@@ -258,7 +259,7 @@ func (s *search) plainSQL(to time.Time, args *[]any) string {
 
 // askersSQL looks at those of each host.
 func (s *search) askersSQL(indexed bool, to time.Time, args *[]any) string {
-	of, is := "unnest("+arg(args, s.hosts())+"::text[])", askerSQL+" = a.asker"
+	of, is := "unnest("+db.Arg(args, s.hosts())+"::text[])", askerSQL+" = a.asker"
 	if indexed { // by the hash alone, as what else is asked the planner would look for in BRIN; the filter's own condition says the rest
 		of, is = "hashtext("+of+")", hostKeySQL+" = a.asker"
 	}
@@ -272,7 +273,7 @@ func (s *search) pairsSQL(places []spotKey, to time.Time, args *[]any) string {
 	for i, p := range places {
 		paths[i] = p.path
 	}
-	return `SELECT d.ts, d.decision_id FROM (SELECT DISTINCT hashtext(unnest(` + arg(args, s.hosts()) + `::text[])) AS asker) a CROSS JOIN (SELECT DISTINCT unnest(` + arg(args, paths) + `::int[]) AS path) p CROSS JOIN LATERAL (
+	return `SELECT d.ts, d.decision_id FROM (SELECT DISTINCT hashtext(unnest(` + db.Arg(args, s.hosts()) + `::text[])) AS asker) a CROSS JOIN (SELECT DISTINCT unnest(` + db.Arg(args, paths) + `::int[]) AS path) p CROSS JOIN LATERAL (
 		SELECT d.ts, d.decision_id FROM decision_logs d WHERE ` + hostKeySQL + ` = a.asker AND ` + pathKeySQL + ` = p.path AND ` + s.within(to, args) + ` AND ` + conditions(s.filter, args) + s.order(args) + `) d` + s.order(args)
 }
 
@@ -290,7 +291,7 @@ func (s *search) placesSQL(places []spotKey, to time.Time, args *[]any) string {
 	for i, p := range places {
 		services[i], paths[i] = p.service, p.path
 	}
-	return `SELECT d.ts, d.decision_id FROM unnest(` + arg(args, services) + `::int[], ` + arg(args, paths) + `::int[]) AS p(service, path) CROSS JOIN LATERAL (
+	return `SELECT d.ts, d.decision_id FROM unnest(` + db.Arg(args, services) + `::int[], ` + db.Arg(args, paths) + `::int[]) AS p(service, path) CROSS JOIN LATERAL (
 		SELECT d.ts, d.decision_id FROM decision_logs d WHERE ` + serviceKeySQL + ` = p.service AND ` + pathKeySQL + ` = p.path AND ` + s.within(to, args) + ` AND ` + conditions(s.filter, args) + s.order(args) + `) d` + s.order(args)
 }
 

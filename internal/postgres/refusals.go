@@ -11,10 +11,11 @@ import (
 
 	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
+	"docket/internal/postgres/db"
 )
 
 // Refusals asks the table about each row alone and keeps none. refused[i] is the data fault for which it does not take
-// rows[i], a [*ServerError]; nil where it takes it, or has a row of that identity. Any other failure ends the asking, and
+// rows[i], a [*db.ServerError]; nil where it takes it, or has a row of that identity. Any other failure ends the asking, and
 // then nothing is known of any row. It takes at most the store timeout.
 //
 // Each row is an INSERT of its own, taken back before the next, by a block that the server runs: a row costs neither a
@@ -24,29 +25,29 @@ import (
 // Where probe is not zero it asks as a second time wants it: on a connection beside the pool, dialled a few seconds ago at
 // most and never used for anything that was kept. On it the table then has to take a known-good row of that time. Where it
 // does not, the error is a [*pipeline.Unwell].
-func (db *DB) Refusals(ctx context.Context, rows []pipeline.Row, probe time.Time) (refused []error, err error) {
+func (st *Store) Refusals(ctx context.Context, rows []pipeline.Row, probe time.Time) (refused []error, err error) {
 	if len(rows) == 0 {
 		return nil, nil
 	}
 	const act = "ask about single rows"
-	a := &asking{rows: rows, look: db.met.has(sourceOf(rows)) || !probe.IsZero(), act: act}
+	a := &asking{rows: rows, look: st.met.has(sourceOf(rows)) || !probe.IsZero(), act: act}
 	if probe.IsZero() {
-		err = db.connected(ctx, false, func(ctx context.Context, pg *pgconn.PgConn) error { return transact(ctx, pg, a.each) })
+		err = st.Connected(ctx, false, func(ctx context.Context, pg *pgconn.PgConn) error { return transact(ctx, pg, a.each) })
 	} else {
-		err = db.before(ctx, false, func(ctx context.Context, pg *pgconn.PgConn) error {
+		err = st.Beside(ctx, false, func(ctx context.Context, pg *pgconn.PgConn) error {
 			if err := transact(ctx, pg, a.each); err != nil {
 				return err
 			}
-			if err := db.probeOn(ctx, pg, probe); err != nil {
+			if err := st.probeOn(ctx, pg, probe); err != nil {
 				return &pipeline.Unwell{Err: err}
 			}
 			return nil
 		})
 	}
 	if unwell, ok := errors.AsType[*pipeline.Unwell](err); ok {
-		return nil, &pipeline.Unwell{Err: db.noted("probe the table", unwell.Err)}
+		return nil, &pipeline.Unwell{Err: st.Noted("probe the table", unwell.Err)}
 	}
-	if err = db.noted(act, err); err != nil {
+	if err = st.Noted(act, err); err != nil {
 		return nil, err
 	}
 	return a.refused, nil
@@ -149,13 +150,13 @@ func (a *asking) reason(said string) (why, err error) {
 	if len(fields) != 4 {
 		return nil, errNotAsked()
 	}
-	s := newServerError(&pgconn.PgError{Code: fields[0], ConstraintName: fields[1], ColumnName: fields[2], TableName: fields[3]})
+	s := db.ServerErrorOf(&pgconn.PgError{Code: fields[0], ConstraintName: fields[1], ColumnName: fields[2], TableName: fields[3]})
 	if errclass.Classify(s).Class != errclass.Data {
 		return nil, s
 	}
-	return clean(a.act, s), nil
+	return db.Clean(a.act, s), nil
 }
 
 func errNotAsked() error {
-	return errclass.As(&AnswerError{Problem: "a row was refused that was not sent"}, errclass.CodeProtocol)
+	return errclass.As(&db.AnswerError{Problem: "a row was refused that was not sent"}, errclass.CodeProtocol)
 }

@@ -12,6 +12,7 @@ import (
 
 	"docket/internal/consumer/pipeline"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/record/decision"
 	"docket/internal/testkit/pgmodel"
 )
@@ -33,7 +34,7 @@ func TestAConnectionThatFailsOnASlowNetworkIsAnErrorAndNoMore(t *testing.T) {
 		defer server.Close()
 		server.Inject(pgmodel.Fault{Point: pgmodel.Insert, Cut: true, Count: -1})
 		var dials atomic.Int32
-		db, err := postgres.Open(postgres.Config{
+		db, err := postgres.OpenStore(db.Config{
 			URL: "postgres://u@db/x?sslmode=disable", StoreTimeout: 2 * time.Second,
 			Dialer: func(ctx context.Context, network, address string) (net.Conn, error) {
 				conn, err := server.Dial(ctx, network, address)
@@ -64,7 +65,7 @@ func TestARefusalCostsNoConnection(t *testing.T) {
 		server := pgmodel.New(pgmodel.Config{})
 		defer server.Close()
 		var dials atomic.Int32
-		db, err := postgres.Open(postgres.Config{
+		db, err := postgres.OpenStore(db.Config{
 			URL: "postgres://u@db/x?sslmode=disable", MaxConns: 1,
 			Dialer: func(ctx context.Context, network, address string) (net.Conn, error) {
 				dials.Add(1)
@@ -99,7 +100,7 @@ func TestOfSeveralHostsTheOneThatTakesWritesIsFound(t *testing.T) {
 		defer standby.Close()
 		defer primary.Close()
 		standby.ReadOnly()
-		db, err := postgres.Open(postgres.Config{
+		db, err := postgres.OpenStore(db.Config{
 			URL: "postgres://u@standby:5432,primary:5432/x?sslmode=disable",
 			Dialer: func(ctx context.Context, network, address string) (net.Conn, error) {
 				if address == "standby:5432" {

@@ -17,6 +17,8 @@ import (
 	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
+	"docket/internal/postgres/schema"
 	"docket/internal/testkit/pgtest"
 )
 
@@ -32,7 +34,7 @@ func leaks(t testing.TB, err error, secrets ...string) {
 		if err == nil {
 			return
 		}
-		logger.Error().Err(err).AnErr("cause", err).Str("hint", postgres.Hint(err)).Msg("failed")
+		logger.Error().Err(err).AnErr("cause", err).Str("hint", db.Hint(err)).Msg("failed")
 		fmt.Fprintf(&log, "%v %+v %s %q\n", err, err, err, err)
 		switch e := err.(type) {
 		case interface{ Unwrap() error }:
@@ -67,12 +69,12 @@ func TestNothingOfARowIsInAnError(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	d.RaiseMarked(t)
-	db := open(t, d.URL, 0)
+	pg := open(t, d.URL, 0)
 	for _, state := range []string{"22001", "22003", "22012", "22P02", "23502", "23503", "23505", "23514", "40001", "42501", "42P01",
 		"53100", "54000", "57014", "57P01", "58030", "P0001", "XX000", "XX001", "ABCDE"} {
 		t.Run(state, func(t *testing.T) {
 			t.Parallel()
-			leaks(t, code(t, db, state, marked(state)), marker, "refused", "Failing row")
+			leaks(t, code(t, pg, state, marked(state)), marker, "refused", "Failing row")
 		})
 	}
 	t.Run("of the server itself", func(t *testing.T) {
@@ -92,14 +94,14 @@ func TestNothingOfARowIsInAnError(t *testing.T) {
 		d.RaiseAll(t, pgtest.Fault{Code: "P0001", Text: marker, Constraint: "it's " + marker[:2] + "\n\x1b[31m", Column: "c", Table: "t"})
 		err := db0(t, d).Probe(context.Background(), noon)
 		leaks(t, err, marker, "docket-probe", "\x1b")
-		var s *postgres.ServerError
+		var s *db.ServerError
 		if !errors.As(err, &s) || s.ConstraintName() != "it?s?MA???31m" {
 			t.Fatalf("constraint: %q", s.ConstraintName())
 		}
 	})
 }
 
-func db0(t testing.TB, d *pgtest.DB) *postgres.DB { return open(t, d.URL, 0) }
+func db0(t testing.TB, d *pgtest.DB) *postgres.Store { return open(t, d.URL, 0) }
 
 func TestNothingOfTheURLIsInAnError(t *testing.T) {
 	t.Parallel()
@@ -127,9 +129,9 @@ func TestNothingOfTheURLIsInAnError(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			db := open(t, c.url, 5*time.Second)
+			pg := open(t, c.url, 5*time.Second)
 			for _, fresh := range []bool{false, true} {
-				_, err := db.Store(context.Background(), []pipeline.Row{row("a", noon, `{}`)}, fresh)
+				_, err := pg.Store(context.Background(), []pipeline.Row{row("a", noon, `{}`)}, fresh)
 				if err == nil {
 					t.Fatal("no error")
 				}
@@ -137,7 +139,7 @@ func TestNothingOfTheURLIsInAnError(t *testing.T) {
 				if c.code != "" {
 					wantCode(t, nil, err, c.code)
 				}
-				if postgres.Hint(err) == "" {
+				if db.Hint(err) == "" {
 					t.Fatalf("no hint for %v", err)
 				}
 				v := errclass.Classify(err)
@@ -145,9 +147,9 @@ func TestNothingOfTheURLIsInAnError(t *testing.T) {
 					t.Fatalf("%v is not recognised", err)
 				}
 			}
-			_, err := db.Migrate(context.Background())
+			_, err := schema.New(pg.DB).Migrate(context.Background())
 			leaks(t, err, secret)
-			for _, c := range db.CheckSchema(context.Background()) {
+			for _, c := range schema.New(pg.DB).Check(context.Background(), pg.Probe) {
 				if strings.Contains(c.Detail+c.Hint, secret) {
 					t.Fatalf("%+v", c)
 				}

@@ -1,5 +1,9 @@
 package postgres
 
+import (
+	"docket/internal/postgres/db"
+)
+
 // The whole of the SQL that stores. Identifiers are constant and values are parameters, always; what foresees refusals
 // is the one statement with a text that comes from the server, see [foresight]. The table is not qualified: the
 // connection's search_path says which one it is.
@@ -149,15 +153,9 @@ SELECT set_config('statement_timeout', $1, true),
 // seenSQL reads any row of a range of time that can be read, of which few partitions have some.
 const seenSQL = `
 SELECT d.raw::text, d.source_topic, d.source_partition, d.ts, d.uploaded_by FROM decision_logs AS d
- WHERE d.ts BETWEEN $1::timestamptz AND $2::timestamptz AND NOT (` + unreadableSQL + `) LIMIT 1`
-
-// confirmSQL writes to the log of the server and nowhere else, so that COMMIT has something to wait for. Any role may call
-// it, as long as nobody took EXECUTE from PUBLIC; at any wal_level it writes.
-const confirmSQL = `SELECT pg_logical_emit_message(true, 'docket', '')`
+ WHERE d.ts BETWEEN $1::timestamptz AND $2::timestamptz AND NOT (` + db.UnreadableSQL + `) LIMIT 1`
 
 const (
 	commitSQL    = `COMMIT`
-	rollbackSQL  = `ROLLBACK`
 	immediateSQL = `SET CONSTRAINTS ALL IMMEDIATE`
-	readOnlySQL  = `SELECT current_setting('transaction_read_only')`
 )

@@ -18,6 +18,10 @@ import (
 	"docket/internal/desk/ledger"
 	"docket/internal/history/archive"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
+	"docket/internal/postgres/ledgerdb"
+	"docket/internal/postgres/schema"
+	"docket/internal/record/envelope"
 	"docket/internal/testkit/pgtest"
 	"docket/internal/testkit/testenv"
 )
@@ -28,12 +32,12 @@ func TestStandby_Failover(t *testing.T) {
 	t.Parallel()
 	pair := testenv.OwnPostgresPair(t, testenv.PairOptions{})
 	url := pair.Primary.URL("postgres")
-	db, err := postgres.Open(postgres.Config{URL: url, StoreTimeout: 2 * time.Second}, zerolog.Nop())
+	db, err := postgres.OpenStore(db.Config{URL: url, StoreTimeout: 2 * time.Second}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if _, err := db.Migrate(t.Context()); err != nil {
+	if _, err := schema.New(db.DB).Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	d := &pgtest.DB{URL: url, Name: "postgres"}
@@ -72,8 +76,8 @@ func TestStandby_Failover(t *testing.T) {
 	note("well", carry(t, db, false, 0, of("well")...))
 	same(t, len(said), 3)
 	letters := []ledger.Letter{letter(1, "a"), letter(2, "b")}
-	ledgerOf := db.Ledger()
-	if _, err := ledgerOf.Enter(t.Context(), letters[:1], atMost, ann); err != nil {
+	ledgerOf := ledgerdb.New(db.DB)
+	if _, err := ledgerOf.Enter(t.Context(), letters[:1], 3, ledger.Actor{Name: "ann"}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -81,7 +85,7 @@ func TestStandby_Failover(t *testing.T) {
 	note("alone", carry(t, db, false, 1, of("alone")...))
 	note("parked", carry(t, db, true, 1, of("parked")...))
 	for range 3 {
-		if _, err := ledgerOf.Enter(t.Context(), letters[1:], atMost, ann); err == nil {
+		if _, err := ledgerOf.Enter(t.Context(), letters[1:], 3, ledger.Actor{Name: "ann"}); err == nil {
 			t.Error("a letter is in the ledger, and no standby has it")
 		}
 	}
@@ -115,9 +119,9 @@ func TestStandby_Failover(t *testing.T) {
 }
 
 // archivedLine is the line that an archive of a day has of its one row.
-func archivedLine(t *testing.T, db *postgres.DB, day archive.Day) (columns []archive.Column, line string) {
+func archivedLine(t *testing.T, db *postgres.Store, day archive.Day) (columns []archive.Column, line string) {
 	t.Helper()
-	s, err := db.Archives().CountTo().Open(t.Context(), day)
+	s, err := postgres.NewArchives(db.DB).CountTo().Open(t.Context(), day)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,10 +140,10 @@ func archivedLine(t *testing.T, db *postgres.DB, day archive.Day) (columns []arc
 }
 
 // loadLine restores a line as a restore does.
-func loadLine(t *testing.T, db *postgres.DB, day archive.Day, columns []archive.Column, line string) error {
+func loadLine(t *testing.T, db *postgres.Store, day archive.Day, columns []archive.Column, line string) error {
 	t.Helper()
 	for {
-		s, err := db.Archives().CountTo().Open(t.Context(), day)
+		s, err := postgres.NewArchives(db.DB).CountTo().Open(t.Context(), day)
 		if errors.Is(err, archive.ErrBusy) { // the last one is still being ended
 			continue
 		}
@@ -171,5 +175,14 @@ func whileCanceled(t *testing.T, url string, do func() error) error {
 		if _, err := conn.Exec(t.Context(), `SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// letter is the dead letter of the record at that offset.
+func letter(offset int64, value string) ledger.Letter {
+	o := envelope.Origin{Topic: "decision-logs", Offset: offset, Timestamp: noon}
+	return ledger.Letter{
+		ID: envelope.ID(o, []byte(value)), Origin: o, Value: []byte(value), FirstFailedAt: noon, FailedAt: noon,
+		Cause: envelope.Cause{Kind: envelope.Data, Code: "23514"}, Found: ledger.Found{Topic: "decision-logs-dlq", Offset: offset, Stamp: noon},
 	}
 }

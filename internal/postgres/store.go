@@ -4,50 +4,75 @@ import (
 	"context"
 	"errors"
 	"net"
-	"time"
+	"sync/atomic"
 
 	"github.com/jackc/pgerrcode"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/rs/zerolog"
 
 	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
+	"docket/internal/postgres/db"
 )
+
+// Store is the table decision_logs: it stores batches, and proves that the table takes good rows. It is safe for concurrent use.
+type Store struct {
+	*db.DB // its pool, which others may use too
+
+	inserts atomic.Bool // the table takes no COPY
+	met     memory      // whose last batch met rows that were there
+	last    lastTaken   // what a probe resembles
+}
+
+var _ pipeline.Store = (*Store)(nil)
+
+// NewStore gives the table decision_logs of a database.
+func NewStore(db *db.DB) *Store { return &Store{DB: db} }
+
+// OpenStore is [db.Open] and [NewStore]: a store with a pool of its own.
+func OpenStore(cfg db.Config, logger zerolog.Logger) (*Store, error) {
+	db, err := db.Open(cfg, logger)
+	if err != nil {
+		return nil, err
+	}
+	return NewStore(db), nil
+}
 
 // Store writes rows in one transaction, all or none, and says what became of each, in order. It may be repeated with
 // the same rows at any time, also after an error that leaves open whether they were stored. Of rows with one identity
 // the earlier wins and the later is compared with it. It takes at most the store timeout. Where the server tells at
-// which row it stopped, the error has a [*ServerError] that says so in [ServerError.Row].
+// which row it stopped, the error has a [*db.ServerError] that says so in [db.ServerError.Row].
 //
 // fresh dials a connection beside the pool for this call alone: it can be no victim of what an earlier statement or a
 // stale cancel request left behind, and where the pool is full it does not wait.
-func (db *DB) Store(ctx context.Context, rows []pipeline.Row, fresh bool) ([]pipeline.Outcome, error) {
+func (st *Store) Store(ctx context.Context, rows []pipeline.Row, fresh bool) ([]pipeline.Outcome, error) {
 	if len(rows) == 0 {
 		return nil, nil
 	}
-	outcomes, err := db.write(ctx, rows, fresh, (*transaction).commit)
-	if err = db.noted("store a batch", err); err != nil {
+	outcomes, err := st.write(ctx, rows, fresh, (*transaction).commit)
+	if err = st.Noted("store a batch", err); err != nil {
 		if errclass.Classify(err).Class == errclass.Data {
-			db.last.offer(rows)
+			st.last.offer(rows)
 		}
 		return nil, err
 	}
-	db.last.keep(rows, outcomes)
+	st.last.keep(rows, outcomes)
 	return outcomes, nil
 }
 
 // write stores rows and ends with end, which commits or takes back.
-func (db *DB) write(ctx context.Context, rows []pipeline.Row, fresh bool, end func(*transaction) error) ([]pipeline.Outcome, error) {
+func (st *Store) write(ctx context.Context, rows []pipeline.Row, fresh bool, end func(*transaction) error) ([]pipeline.Outcome, error) {
 	var w *writing
-	err := db.connected(ctx, fresh, func(ctx context.Context, pg *pgconn.PgConn) error {
+	err := st.Connected(ctx, fresh, func(ctx context.Context, pg *pgconn.PgConn) error {
 		w = newWriting(rows, end)
-		return db.found(ctx, pg, w, db.writeOn(ctx, pg, w))
+		return st.found(ctx, pg, w, st.writeOn(ctx, pg, w))
 	})
 	return w.outcomesOr(err)
 }
 
 // found looks for a row that was refused alone: it may have been stored before a constraint was tightened, and neither
 // COPY nor INSERT comes as far as finding it.
-func (db *DB) found(ctx context.Context, pg *pgconn.PgConn, w *writing, refused error) error {
+func (st *Store) found(ctx context.Context, pg *pgconn.PgConn, w *writing, refused error) error {
 	if len(w.rows) > 1 || errclass.Classify(refused).Class != errclass.Data || pg.IsClosed() {
 		return refused
 	}
@@ -64,58 +89,46 @@ func (db *DB) found(ctx context.Context, pg *pgconn.PgConn, w *writing, refused 
 	})
 }
 
-func (db *DB) writeOn(ctx context.Context, pg *pgconn.PgConn, w *writing) error {
+func (st *Store) writeOn(ctx context.Context, pg *pgconn.PgConn, w *writing) error {
 	from := sourceOf(w.rows)
 	var refused *refusedCopy
-	if !db.inserts.Load() {
-		err := db.quickly(ctx, pg, w, from)
+	if !st.inserts.Load() {
+		err := st.quickly(ctx, pg, w, from)
 		if !errors.As(err, &refused) {
 			return err
 		}
 	}
 	err := transact(ctx, pg, w.carefully)
 	if err == nil {
-		db.met.note(from, w.met)
-		db.turn(refused)
+		st.met.note(from, w.met)
+		st.turn(refused)
 	}
 	return err
 }
 
 // quickly stores by COPY, and looks first where the batch before met rows that were there. Where it did not look and one
 // is there, it is most likely the start of what is delivered again: then it looks, too.
-func (db *DB) quickly(ctx context.Context, pg *pgconn.PgConn, w *writing, from source) error {
-	look := db.met.has(from)
+func (st *Store) quickly(ctx context.Context, pg *pgconn.PgConn, w *writing, from source) error {
+	look := st.met.has(from)
 	err := transact(ctx, pg, func(t *transaction) error { return w.quickly(t, look) })
 	if refused := (*refusedCopy)(nil); !look && errors.As(err, &refused) && refused.code() == pgerrcode.UniqueViolation {
 		look = true
 		err = transact(ctx, pg, func(t *transaction) error { return w.quickly(t, look) })
 	}
 	if err == nil && look {
-		db.met.note(from, w.met)
+		st.met.note(from, w.met)
 	}
 	return err
 }
 
 // turn goes on by INSERT where the table refuses COPY as such and has just taken an INSERT.
-func (db *DB) turn(refused *refusedCopy) {
-	if refused == nil || !refused.asSuch() || db.inserts.Swap(true) {
+func (st *Store) turn(refused *refusedCopy) {
+	if refused == nil || !refused.asSuch() || st.inserts.Swap(true) {
 		return
 	}
-	db.logger.Warn().Str("code", refused.code()).
+	st.Logger().Warn().Str("code", refused.code()).
 		Str("hint", "remove row-level security, the view, the rule or the changed column types; until then rows are stored by INSERT, which is slower").
 		Msg("table refused COPY")
-}
-
-// connected runs do with a connection, within the store timeout.
-func (db *DB) connected(ctx context.Context, fresh bool, do func(context.Context, *pgconn.PgConn) error) error {
-	ctx, cancel := context.WithTimeout(db.traced(ctx), db.timeout)
-	defer cancel()
-	pg, release, err := db.connect(ctx, fresh)
-	if err != nil {
-		return err
-	}
-	defer release()
-	return do(ctx, pg)
 }
 
 // transact runs do in a transaction. Unless do committed, all is rolled back.
@@ -132,56 +145,4 @@ func transact(ctx context.Context, pg *pgconn.PgConn, do func(*transaction) erro
 		return err
 	}
 	return nil
-}
-
-// connect takes a connection from the pool or, fresh, dials one beside it.
-func (db *DB) connect(ctx context.Context, fresh bool) (pg *pgconn.PgConn, release func(), err error) {
-	if db.closed.Load() {
-		return nil, nil, errPoolClosed()
-	}
-	if fresh {
-		connected := db.dialling(ctx)
-		pg, err := pgconn.ConnectConfig(ctx, &db.where.now().Config)
-		connected(err)
-		if err != nil {
-			return nil, nil, err
-		}
-		return pg, func() { hangUp(ctx, pg) }, nil
-	}
-	conn, err := db.pool.Acquire(ctx)
-	switch {
-	case err == nil:
-		return conn.Conn().PgConn(), conn.Release, nil
-	case db.closed.Load():
-		return nil, nil, errPoolClosed()
-	case ctx.Err() != nil && db.pool.Stat().AcquiredConns() >= db.pool.Stat().MaxConns():
-		return nil, nil, errclass.As(err, errclass.CodePoolExhausted)
-	}
-	return nil, nil, err
-}
-
-// hangUp says goodbye to the server without waiting long for it.
-func hangUp(ctx context.Context, pg *pgconn.PgConn) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	_ = pg.Close(ctx)
-}
-
-// noted makes err safe to show and draws the conclusions for the next try.
-func (db *DB) noted(act string, err error) error {
-	if err == nil {
-		return nil
-	}
-	err = db.where.clean(act, err)
-	if s, ok := asServerError(err); ok {
-		switch s.SQLState() {
-		case pgerrcode.ReadOnlySQLTransaction:
-			// A failover left our connections on a node that takes no writes. All of them go; the next try dials anew.
-			db.pool.Reset()
-			db.witnesses.reset()
-		case pgerrcode.DiskFull:
-			db.full.Store(true)
-		}
-	}
-	return err
 }

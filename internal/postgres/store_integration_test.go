@@ -14,6 +14,7 @@ import (
 
 	"docket/internal/consumer/pipeline"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/record/decision"
 	"docket/internal/testkit/pgtest"
 	"docket/internal/testkit/testenv"
@@ -30,11 +31,16 @@ const (
 
 var noon = time.Date(2024, 5, 1, 12, 0, 0, 123456000, time.UTC)
 
+// day is noon UTC, so many days from today.
+func day(n int) time.Time {
+	return time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, n).Add(12 * time.Hour)
+}
+
 var nop = zerolog.Nop()
 
-func open(t testing.TB, url string, timeout time.Duration) *postgres.DB {
+func open(t testing.TB, url string, timeout time.Duration) *postgres.Store {
 	t.Helper()
-	db, err := postgres.Open(postgres.Config{URL: url, StoreTimeout: timeout}, zerolog.Nop())
+	db, err := postgres.OpenStore(db.Config{URL: url, StoreTimeout: timeout}, zerolog.Nop())
 	if err != nil {
 		t.Fatalf("open: %v", err)
 	}
@@ -62,7 +68,7 @@ func full(id string, at time.Time, padding int) pipeline.Row {
 	return r
 }
 
-func store(t testing.TB, db *postgres.DB, rows ...pipeline.Row) []pipeline.Outcome {
+func store(t testing.TB, db *postgres.Store, rows ...pipeline.Row) []pipeline.Outcome {
 	t.Helper()
 	out, err := db.Store(context.Background(), rows, false)
 	if err != nil {

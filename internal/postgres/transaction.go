@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"docket/internal/errclass"
+	"docket/internal/postgres/db"
 )
 
 // transaction is one transaction on a connection that it has for itself. BEGIN and the limits travel with the first
@@ -99,7 +100,7 @@ func (t *transaction) synced() error {
 		return err
 	}
 	if _, ok := result.(*pgconn.PipelineSync); !ok {
-		return errclass.As(&AnswerError{Problem: "a statement was answered twice"}, errclass.CodeProtocol)
+		return errclass.As(&db.AnswerError{Problem: "a statement was answered twice"}, errclass.CodeProtocol)
 	}
 	return nil
 }
@@ -119,15 +120,11 @@ func remaining(ctx context.Context) time.Duration {
 // statement's time, so that 55P03 tells a lock from a slow statement.
 func limits(left time.Duration) [][]byte {
 	statement := left * 4 / 5
-	return [][]byte{milliseconds(statement), milliseconds(statement / 2), milliseconds(left), seconds(left / 2), seconds(left / 8)}
+	return [][]byte{db.Milliseconds(statement), db.Milliseconds(statement / 2), db.Milliseconds(left), seconds(left / 2), seconds(left / 8)}
 }
 
 func seconds(d time.Duration) []byte {
 	return strconv.AppendInt(nil, max(int64(d/time.Second), 1), 10) // 0 would mean the system's default
-}
-
-func milliseconds(d time.Duration) []byte {
-	return strconv.AppendInt(nil, max(d.Milliseconds(), 1), 10) // 0 would mean no limit
 }
 
 // answer reads one statement's answer to its end.
@@ -138,7 +135,7 @@ func (t *transaction) answer(each func(values [][]byte) error) (pgconn.CommandTa
 	}
 	reader, ok := result.(*pgconn.ResultReader)
 	if !ok {
-		return pgconn.CommandTag{}, errclass.As(&AnswerError{Problem: "a statement was not answered"}, errclass.CodeProtocol)
+		return pgconn.CommandTag{}, errclass.As(&db.AnswerError{Problem: "a statement was not answered"}, errclass.CodeProtocol)
 	}
 	var refused error
 	for reader.NextRow() {
@@ -175,11 +172,11 @@ func (t *transaction) committed() error {
 		pipe.SendQueryParams(tableSQL, nil, nil, nil, nil)
 		before++
 	case !t.wrote:
-		pipe.SendQueryParams(confirmSQL, nil, nil, nil, nil)
+		pipe.SendQueryParams(db.ConfirmSQL, nil, nil, nil, nil)
 		before++
 	}
 	pipe.SendQueryParams(commitSQL, nil, nil, nil, nil)
-	forgetWarnings(t.pg)
+	db.ForgetWarnings(t.pg)
 	if err := pipe.Sync(); err != nil {
 		return lostCommit(err)
 	}
@@ -193,9 +190,9 @@ func (t *transaction) committed() error {
 	case err != nil:
 		return lostCommit(err)
 	case tag.String() != "COMMIT":
-		return errclass.As(&AnswerError{Problem: "COMMIT was answered with a rollback"}, errclass.CodeCommitRollback)
-	case warned(t.pg):
-		return errUnconfirmed()
+		return errclass.As(&db.AnswerError{Problem: "COMMIT was answered with a rollback"}, errclass.CodeCommitRollback)
+	case db.Warned(t.pg):
+		return db.ErrUnconfirmed()
 	}
 	// It is committed: the server says so only afterwards. What is lost from here on is only the connection, and the
 	// pool sees that for itself.
@@ -220,13 +217,13 @@ func (t *transaction) takeBack() error {
 // tableError gives an error of tableSQL its meaning: the code that the insert has for a lost identity, or that the
 // table is not one for COPY.
 func tableError(err error) error {
-	s, ok := asServerError(err)
+	s, ok := db.AsServerError(err)
 	switch {
 	case !ok:
 	case s.SQLState() == pgerrcode.DivisionByZero:
-		return &ServerError{code: pgerrcode.InvalidColumnReference, severity: s.Severity()}
+		return db.NewServerError(pgerrcode.InvalidColumnReference, s.Severity())
 	case s.SQLState() == pgerrcode.InvalidArgumentForLogarithm:
-		return &refusedCopy{&ServerError{code: pgerrcode.WrongObjectType, severity: s.Severity()}}
+		return &refusedCopy{db.NewServerError(pgerrcode.WrongObjectType, s.Severity())}
 	}
 	return err
 }
@@ -234,7 +231,7 @@ func tableError(err error) error {
 // lostCommit marks what leaves open whether the commit took place. An ERROR of the server does not: that is a refusal,
 // as of a deferred constraint.
 func lostCommit(err error) error {
-	if s, ok := asServerError(err); ok && s.Severity() == "ERROR" {
+	if s, ok := db.AsServerError(err); ok && s.Severity() == "ERROR" {
 		return err
 	}
 	return errclass.As(err, errclass.CodeAmbiguousCommit)
@@ -255,34 +252,10 @@ func (t *transaction) rollback() {
 	}
 	pipe := t.speak()
 	pipe.SendPipelineSync() // where none was sent after an error the server skips all that comes before this
-	pipe.SendQueryParams(rollbackSQL, nil, nil, nil, nil)
+	pipe.SendQueryParams(db.RollbackSQL, nil, nil, nil, nil)
 	_ = pipe.Sync()
 	_ = pipe.Close()
 }
 
 // over says whether nothing is left of the transaction on a connection that can be used again.
 func (t *transaction) over() bool { return !t.pg.IsClosed() && t.pg.TxStatus() == 'I' }
-
-// takesWrites is the check of a new connection. It makes a node that is read-only as good as away, so that of several
-// hosts the one that takes writes is found.
-func takesWrites(ctx context.Context, pg *pgconn.PgConn) error {
-	if err := speaksUTF8(ctx, pg); err != nil {
-		return err
-	}
-	result := pg.ExecParams(ctx, readOnlySQL, nil, nil, nil, nil).Read()
-	if result.Err != nil {
-		return result.Err
-	}
-	if len(result.Rows) != 1 || string(result.Rows[0][0]) != "off" {
-		return &ServerError{code: pgerrcode.ReadOnlySQLTransaction, severity: "ERROR"}
-	}
-	return nil
-}
-
-// speaksUTF8 refuses a connection that takes our text for another encoding: a pooler may not hand on what we ask for.
-func speaksUTF8(_ context.Context, pg *pgconn.PgConn) error {
-	if is := pg.ParameterStatus("client_encoding"); is != "" && is != encoding {
-		return errclass.As(&AnswerError{Problem: "client_encoding is not UTF8 although it was asked for: look at the pooler"}, errclass.CodeConfig)
-	}
-	return nil
-}

@@ -7,6 +7,7 @@ import (
 
 	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
+	"docket/internal/postgres/db"
 )
 
 // writing is one batch on its way into the table, and the two ways that there are.
@@ -39,7 +40,7 @@ func (r *refusedCopy) Error() string { return "copy: " + r.err.Error() }
 func (r *refusedCopy) Unwrap() error { return r.err }
 
 func (r *refusedCopy) code() string {
-	s, ok := asServerError(r.err)
+	s, ok := db.AsServerError(r.err)
 	if !ok {
 		return ""
 	}
@@ -60,7 +61,7 @@ func (r *refusedCopy) asSuch() bool {
 // inTheWay marks what the careful way decides: a row that is there or violates another unique index, and a table that
 // takes no COPY.
 func inTheWay(err error) error {
-	if r := (&refusedCopy{err}); stays(err) && (r.code() == pgerrcode.UniqueViolation || r.asSuch()) {
+	if r := (&refusedCopy{err}); db.Stays(err) && (r.code() == pgerrcode.UniqueViolation || r.asSuch()) {
 		return r
 	}
 	return err
@@ -106,9 +107,9 @@ func (w *writing) copy(t *transaction, at []int) error {
 		return inTheWay(err)
 	case n < int64(len(at)):
 		// A trigger swallows rows. The careful way asks which of them are there all the same.
-		return &refusedCopy{errclass.As(&AnswerError{Problem: "fewer rows were copied than were sent"}, errclass.CodeProtocol)}
+		return &refusedCopy{errclass.As(&db.AnswerError{Problem: "fewer rows were copied than were sent"}, errclass.CodeProtocol)}
 	case n > int64(len(at)):
-		return errclass.As(&AnswerError{Problem: "more rows were copied than were sent"}, errclass.CodeProtocol)
+		return errclass.As(&db.AnswerError{Problem: "more rows were copied than were sent"}, errclass.CodeProtocol)
 	}
 	for _, i := range at {
 		w.outcomes[i] = pipeline.Stored
@@ -140,7 +141,7 @@ func insert(t *transaction, rows []pipeline.Row, at []int, outcomes []pipeline.O
 	next := 0
 	err := t.ask(insertSQL, insertColumns(rows, at), func(values [][]byte) error {
 		if len(values) != 2 || len(values[1]) != 8 {
-			return errclass.As(&AnswerError{Problem: "the insert answered in another form than asked for"}, errclass.CodeProtocol)
+			return errclass.As(&db.AnswerError{Problem: "the insert answered in another form than asked for"}, errclass.CodeProtocol)
 		}
 		// New rows come back in the order they were sent; those between them were not new.
 		ts := int64(binary.BigEndian.Uint64(values[1]))
@@ -168,7 +169,7 @@ func (w *writing) compareAll(t *transaction, at []int) error {
 
 // errMissing is the error of a row that the table took and does not have.
 func errMissing() error {
-	return errclass.As(&AnswerError{Problem: "a row was neither stored nor refused: a trigger swallows it, or alters its identity"}, errclass.CodeSwallowed)
+	return errclass.As(&db.AnswerError{Problem: "a row was neither stored nor refused: a trigger swallows it, or alters its identity"}, errclass.CodeSwallowed)
 }
 
 func (w *writing) allThere(at []int) error {

@@ -21,6 +21,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"docket/internal/desk/worker"
+	"docket/internal/postgres/ledgerdb"
 	"docket/internal/programs/cli"
 	"docket/internal/programs/desk"
 	"docket/internal/programs/deskcli"
@@ -308,7 +309,7 @@ func (w *world) docket(args ...string) string {
 		if err != nil {
 			return nil, err
 		}
-		book := db.Ledger()
+		book := ledgerdb.New(db.DB)
 		return &deskcli.System{Book: book, Trial: desk.NewTrial(s, book, db), Close: db.Close,
 			Horizon: func(context.Context, time.Time) ([]worker.HorizonLine, error) { return nil, nil }}, nil
 	}})

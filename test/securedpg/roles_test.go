@@ -21,6 +21,8 @@ import (
 	"docket/internal/consumer/pipeline"
 	"docket/internal/history/reader"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
+	"docket/internal/postgres/schema"
 	"docket/internal/record/decision"
 	"docket/internal/testkit/testenv"
 )
@@ -135,7 +137,7 @@ func row(id string, at time.Time, raw string) pipeline.Row {
 
 // writes has docket_write do what the consumer and the replayer do.
 func (d *database) writes(t *testing.T) {
-	db, err := postgres.Open(postgres.Config{URL: d.as("writer")}, zerolog.Nop())
+	db, err := postgres.OpenStore(db.Config{URL: d.as("writer")}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +145,7 @@ func (d *database) writes(t *testing.T) {
 	ctx, now := t.Context(), time.Now().UTC().Truncate(time.Microsecond)
 	d.exec(`DO $$ DECLARE p text; BEGIN FOR p IN SELECT inhrelid::regclass FROM pg_inherits WHERE inhparent = 'decision_logs'::regclass AND inhrelid::regclass::text ~ '_p[0-9]{8}$' LOOP
 		EXECUTE 'DROP TABLE ' || p; END LOOP; END $$`)
-	if made, err := db.MakePartitions(ctx, 3); err != nil || made == 0 {
+	if made, err := schema.New(db.DB).MakePartitions(ctx, 3); err != nil || made == 0 {
 		t.Fatalf("make partitions: %d, %v", made, err)
 	}
 	many := make([]pipeline.Row, 300) // by COPY
@@ -188,7 +190,7 @@ func (d *database) writes(t *testing.T) {
 func (d *database) inserts(t *testing.T) {
 	d.exec(`ALTER TABLE decision_logs ENABLE ROW LEVEL SECURITY; CREATE POLICY everything ON decision_logs USING (true) WITH CHECK (true)`)
 	defer d.exec(`DROP POLICY everything ON decision_logs; ALTER TABLE decision_logs DISABLE ROW LEVEL SECURITY`)
-	db, err := postgres.Open(postgres.Config{URL: d.as("writer")}, zerolog.Nop())
+	db, err := postgres.OpenStore(db.Config{URL: d.as("writer")}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,12 +223,12 @@ func (d *database) reads(t *testing.T) {
 
 // asks has a role put each question of the reader, with the rights that it has.
 func (d *database) asks(t *testing.T, login string) {
-	db, err := postgres.Open(postgres.Config{URL: d.as(login)}, zerolog.Nop())
+	db, err := postgres.OpenStore(db.Config{URL: d.as(login)}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	ctx, r := t.Context(), db.Reader()
+	ctx, r := t.Context(), postgres.NewReader(db.DB)
 	now := time.Now()
 	for name, f := range map[string]reader.Filter{
 		"all": {}, "by path": {Paths: []string{"a/b", "a/*"}, Services: []string{"a"}}, "by who asked": {RequestedBy: []string{"10.0.0.1"}},

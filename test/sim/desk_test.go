@@ -380,7 +380,7 @@ func (k desksBook) ResolveMatching(ctx context.Context, f ledger.Filter, before 
 	return asked(ctx, k.p, "ResolveMatching", func() (int, error) { return k.inner().ResolveMatching(ctx, f, before, n, by) })
 }
 
-// desksTable is decision_logs as a desk looks at it: what the SQL of postgres.DB.Lookup says, on the model.
+// desksTable is decision_logs as a desk looks at it: what the SQL of postgres.Store.Lookup says, on the model.
 type desksTable struct{ p *process }
 
 func (t desksTable) Lookup(ctx context.Context, sought []worker.Sought) ([]worker.Found, error) {

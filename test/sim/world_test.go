@@ -17,7 +17,7 @@ import (
 	"docket/internal/audit/conservation"
 	"docket/internal/audit/verify"
 	"docket/internal/desk/ledger"
-	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/service/config"
 	"docket/internal/testkit/kafkatest"
 	"docket/internal/testkit/ledgermodel"
@@ -189,7 +189,7 @@ func (w *world) configure(p config.Program, slot int) config.Settings {
 	if len(w.plan.Rests) > 0 {
 		env = append(env, "DOCKET_PARKING_BACKOFF="+w.plan.Rests[slot])
 	}
-	s, _, err := config.LoadWith(p, env, config.Judges{"DOCKET_DATABASE_URL": postgres.Complaint})
+	s, _, err := config.LoadWith(p, env, config.Judges{"DOCKET_DATABASE_URL": db.Complaint})
 	if err != nil {
 		w.t.Fatalf("the schedule's settings: %v", err)
 	}

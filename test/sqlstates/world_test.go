@@ -21,6 +21,7 @@ import (
 	"docket/internal/errclass"
 	"docket/internal/kafka"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/record/envelope"
 	"docket/internal/record/home"
 	"docket/internal/testkit/kafkatest"
@@ -80,14 +81,17 @@ func cluster(t *testing.T, prefixes ...string) *kafkatest.Cluster {
 	return kafkatest.New(t, kfake.SeedTopics(1, all...))
 }
 
+// realStore has another name than its method Store, so that it can be embedded.
+type realStore = postgres.Store
+
 // table is the real one, its probes counted.
 type table struct {
-	*postgres.DB
+	*realStore
 	asked func(error)
 }
 
 func (c *table) Probe(ctx context.Context, at time.Time) error {
-	err := c.DB.Probe(ctx, at)
+	err := c.realStore.Probe(ctx, at)
 	if ctx.Err() == nil {
 		c.asked(err)
 	}
@@ -98,7 +102,7 @@ func (c *table) Probe(ctx context.Context, at time.Time) error {
 type program struct {
 	w         *world
 	name      string
-	db        *postgres.DB
+	db        *postgres.Store
 	source    *kafka.Source
 	publisher *kafka.Publisher
 	cancel    context.CancelFunc
@@ -136,7 +140,7 @@ func (w *world) program(name, topic string, batch int, cfg pipeline.Config) *pro
 		}
 	}
 	var err error
-	p.db, err = postgres.Open(postgres.Config{URL: w.url, StoreTimeout: w.timeout}, zerolog.Nop())
+	p.db, err = postgres.OpenStore(db.Config{URL: w.url, StoreTimeout: w.timeout}, zerolog.Nop())
 	must(err)
 	brokers := kafka.Config{Brokers: w.kafka.Brokers(), MetadataMinAge: 20 * time.Millisecond, InstanceLabel: name}
 	p.publisher, err = kafka.NewPublisher(brokers, kafka.PublisherConfig{}, zerolog.Nop(), nil)

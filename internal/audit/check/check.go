@@ -11,7 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"docket/internal/kafka"
-	"docket/internal/postgres"
+	"docket/internal/postgres/schema"
 	"docket/internal/service/app"
 	"docket/internal/service/config"
 )
@@ -119,9 +119,9 @@ func database(ctx context.Context, s config.Settings) []Result {
 	}
 	defer db.Close()
 	var all []Result
-	for _, c := range db.CheckSchema(ctx) {
+	for _, c := range schema.New(db.DB).Check(ctx, db.Probe) {
 		r := Result{Level(c.Level.String()), "database " + c.Name, c.Detail, c.Hint}
-		if c.Name == "table" && c.Level == postgres.Fail && s.AutoMigrate {
+		if c.Name == "table" && c.Level == schema.Fail && s.AutoMigrate {
 			r.Level, r.Hint = Warn, "the program creates it at the start, because DOCKET_AUTO_MIGRATE is true; check again then"
 		}
 		all = append(all, r)

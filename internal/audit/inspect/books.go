@@ -10,6 +10,7 @@ import (
 	"docket/internal/audit/verify"
 	"docket/internal/desk/ledger"
 	"docket/internal/errclass"
+	"docket/internal/postgres/ledgerdb"
 )
 
 // mostLetters is how many letters of the ledger are looked at, those that moved last: some hundred bytes each.
@@ -32,7 +33,7 @@ func (s *System) books(ctx context.Context, ev *verify.Evidence, since time.Time
 		committed += len(read)
 	}
 	var err error
-	b.Proof, err = s.db.Ledger().Proof(ctx, since, mostLetters)
+	b.Proof, err = ledgerdb.New(s.db.DB).Proof(ctx, since, mostLetters)
 	switch {
 	case errors.Is(err, ledger.ErrNotFound):
 		b.Why = "there is no ledger in this database"
@@ -59,10 +60,10 @@ func (s *System) missing(ctx context.Context, ev *verify.Evidence, b *verify.Boo
 		}
 	}
 	var err error
-	if b.Ranges, err = s.db.Ledger().Surplus(ctx, true, mostRanges); err != nil {
+	if b.Ranges, err = ledgerdb.New(s.db.DB).Surplus(ctx, true, mostRanges); err != nil {
 		return err
 	}
-	known, err := s.db.Ledger().Knows(ctx, traces)
+	known, err := ledgerdb.New(s.db.DB).Knows(ctx, traces)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,8 @@ import (
 	"docket/internal/history/lookup"
 	"docket/internal/kafka"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
+	"docket/internal/postgres/ledgerdb"
 	"docket/internal/record/envelope"
 	"docket/internal/service/app"
 	"docket/internal/service/config"
@@ -25,13 +27,13 @@ type Sight struct {
 }
 
 // Looking makes the look-up by id. It dials Kafka for each look.
-func Looking(s config.Settings, db *postgres.DB, sight Sight) *lookup.Look {
+func Looking(s config.Settings, db *postgres.Store, sight Sight) *lookup.Look {
 	spools := sight.Spools
 	if len(spools) == 0 {
 		spools = lookup.Spools(s.SpoolDir)
 	}
 	return &lookup.Look{
-		Settings: s, Rows: db.Reader().ByID, Book: db.Ledger(), Spools: spools, Shelf: sight.Shelf, Table: db.Archives().Name(), Limits: sight.Limits, Hint: hint,
+		Settings: s, Rows: postgres.NewReader(db.DB).ByID, Book: ledgerdb.New(db.DB), Spools: spools, Shelf: sight.Shelf, Table: postgres.NewArchives(db.DB).Name(), Limits: sight.Limits, Hint: hint,
 		Topics: func() (lookup.Topics, func(), error) {
 			brokers, err := app.Kafka(s, "lookup")
 			if err != nil {
@@ -56,7 +58,7 @@ func hint(err error) string {
 	case errors.As(err, &shelf):
 		return shelf.Hint()
 	}
-	return postgres.Hint(err)
+	return db.Hint(err)
 }
 
 // everywhere asks every home for an id, and adds the records of the source that it leads to.

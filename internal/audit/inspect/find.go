@@ -14,6 +14,7 @@ import (
 	"docket/internal/desk/ledger"
 	"docket/internal/history/lookup"
 	"docket/internal/kafka"
+	"docket/internal/postgres/ledgerdb"
 	"docket/internal/record/decision"
 	"docket/internal/record/envelope"
 )
@@ -133,7 +134,7 @@ func (s *System) Find(ctx context.Context, q Query, since time.Time) (*Whereabou
 // letters asks the ledger for the dead letters that were found. One without a ledger, and a role that may not read it, are
 // no errors: where the record is, is known without it.
 func (s *System) letters(ctx context.Context, w *Whereabouts) {
-	ranges, err := s.db.Ledger().Surplus(ctx, true, mostRanges) // before the ledger: what enters meanwhile is seen there
+	ranges, err := ledgerdb.New(s.db.DB).Surplus(ctx, true, mostRanges) // before the ledger: what enters meanwhile is seen there
 	if err != nil {
 		ranges = nil
 	}
@@ -145,7 +146,7 @@ func (s *System) letters(ctx context.Context, w *Whereabouts) {
 				if f.Entry == "" {
 					continue
 				}
-				if e, err := s.db.Ledger().Show(ctx, f.Entry); err == nil {
+				if e, err := ledgerdb.New(s.db.DB).Show(ctx, f.Entry); err == nil {
 					f.Letter = &Letter{State: e.State, By: e.ChangedBy, Why: e.Why}
 					continue
 				}

@@ -11,6 +11,7 @@ import (
 	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/record/decision"
 	"docket/internal/record/envelope"
 	"docket/internal/service/app"
@@ -45,7 +46,7 @@ const mostTried = 10_000
 // try inserts each dead letter of the part that the table refused alone, and takes it back.
 func (a *audit) try(ctx context.Context, truth *verify.Truth, ev *verify.Evidence) error {
 	ev.Tried = make(map[string]verify.Trial)
-	var db *postgres.DB
+	var db *postgres.Store
 	for _, f := range ev.Forwarded {
 		d := truth.At(f.Place)
 		refused := f.Kind == string(envelope.Data) || f.Kind == string(envelope.Exhausted)
@@ -73,13 +74,13 @@ func (a *audit) try(ctx context.Context, truth *verify.Truth, ev *verify.Evidenc
 }
 
 // writable is the database by the settings that the consumer writes with.
-func (s *System) writable() (*postgres.DB, error) {
-	return postgres.Open(postgres.Config{
+func (s *System) writable() (*postgres.Store, error) {
+	return postgres.OpenStore(db.Config{
 		URL: s.settings.DatabaseURL.Reveal(), Fresh: app.FreshDatabaseURL(s.settings), StoreTimeout: s.settings.StoreTimeout, ApplicationName: "docket-inspect", MaxConns: 1,
 	}, zerolog.Nop())
 }
 
-func tryOne(ctx context.Context, db *postgres.DB, d *verify.Decision) (verify.Trial, error) {
+func tryOne(ctx context.Context, db *postgres.Store, d *verify.Decision) (verify.Trial, error) {
 	read, refused := decision.Decode(d.Body, int64(len(d.Body)))
 	if refused != nil || len(read.Parts) != 1 || read.Parts[0].Err != nil {
 		return verify.Trial{}, fmt.Errorf("%v does not read alone as it did in its record", d.Place)

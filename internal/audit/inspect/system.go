@@ -18,6 +18,7 @@ import (
 	"docket/internal/history/lookup"
 	"docket/internal/kafka"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/record/home"
 	"docket/internal/service/app"
 	"docket/internal/service/config"
@@ -28,7 +29,7 @@ type System struct {
 	settings config.Settings
 	brokers  kafka.Config
 	kafka    *kafka.Reader
-	db       *postgres.DB
+	db       *postgres.Store
 	spools   []string
 	say      func(string)
 	// elsewhere looks for an id in every home.
@@ -71,7 +72,7 @@ func Open(s config.Settings, o Options) (*System, error) {
 	if sys.kafka, err = kafka.NewReader(brokers); err != nil {
 		return nil, err
 	}
-	sys.db, err = postgres.Open(postgres.Config{
+	sys.db, err = postgres.OpenStore(db.Config{
 		URL: s.DatabaseURL.Reveal(), Fresh: app.FreshDatabaseURL(s), StoreTimeout: lookTimeout, ApplicationName: "docket-inspect", MaxConns: 1, ReadOnly: true,
 	}, zerolog.Nop())
 	if err != nil {

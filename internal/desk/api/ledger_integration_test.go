@@ -15,6 +15,8 @@ import (
 	"docket/internal/desk/api"
 	"docket/internal/desk/ledger"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
+	"docket/internal/postgres/ledgerdb"
 	"docket/internal/record/envelope"
 	"docket/internal/testkit/pgtest"
 	"docket/internal/testkit/testenv"
@@ -28,12 +30,12 @@ func init() {
 func newRealWorld(t *testing.T, n int) (*world, *pgtest.DB, []string) {
 	t.Helper()
 	d := pgtest.New(t)
-	db, err := postgres.Open(postgres.Config{URL: d.URL, StoreTimeout: 5 * time.Second}, zerolog.Nop())
+	db, err := postgres.OpenStore(db.Config{URL: d.URL, StoreTimeout: 5 * time.Second}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Close)
-	book := db.Ledger()
+	book := ledgerdb.New(db.DB)
 	letters, ids := make([]ledger.Letter, n), make([]string, n)
 	for i := range letters {
 		o := envelope.Origin{Topic: "decision-logs", Partition: int32(i % 2), Offset: int64(i), Index: envelope.NoIndex, Timestamp: noon}
@@ -195,12 +197,12 @@ func TestOfTwoOperatorsAtOnceOneWinsOnTheRealLedger(t *testing.T) {
 
 func TestARealDatabaseThatIsAwayIs503(t *testing.T) {
 	t.Parallel()
-	db, err := postgres.Open(postgres.Config{URL: "postgres://nobody:planted-password@127.0.0.1:1/none?sslmode=disable", StoreTimeout: time.Second}, zerolog.Nop())
+	db, err := postgres.OpenStore(db.Config{URL: "postgres://nobody:planted-password@127.0.0.1:1/none?sslmode=disable", StoreTimeout: time.Second}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Close)
-	w := newWorld(t, func(_ *api.Config, p *api.Ports) { p.Book = db.Ledger() })
+	w := newWorld(t, func(_ *api.Config, p *api.Ports) { p.Book = ledgerdb.New(db.DB) })
 	a := w.ask(t, "viewer", "GET", "/dead-letters", "")
 	if a.problem(t).Status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" || strings.Contains(a.body+w.log.String(), "planted") {
 		t.Error(a, w.log)

@@ -13,6 +13,7 @@ import (
 	"docket/internal/consumer/pipeline"
 	"docket/internal/desk/api"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/record/decision"
 	"docket/internal/testkit/pgtest"
 )
@@ -22,7 +23,7 @@ import (
 func TestDecisionsOnARealTable(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
-	db, err := postgres.Open(postgres.Config{URL: d.URL, StoreTimeout: 10 * time.Second}, zerolog.Nop())
+	db, err := postgres.OpenStore(db.Config{URL: d.URL, StoreTimeout: 10 * time.Second}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +47,7 @@ func TestDecisionsOnARealTable(t *testing.T) {
 	}
 	store(30, now.Add(-time.Hour))
 	w := newWorld(t, func(c *api.Config, p *api.Ports) {
-		p.Decisions, c.FollowEvery, c.Now = db.Reader(), 50*time.Millisecond, time.Now
+		p.Decisions, c.FollowEvery, c.Now = postgres.NewReader(db.DB), 50*time.Millisecond, time.Now
 	})
 	var begin api.Stored
 	w.ask(t, "viewer", "GET", "/decisions/follow", "").into(t, &begin)
@@ -86,7 +87,7 @@ func TestDecisionsOnARealTable(t *testing.T) {
 			t.Errorf("%s is told %d times", id, told[id])
 		}
 	}
-	again := newWorld(t, func(_ *api.Config, p *api.Ports) { p.Decisions = db.Reader() }) // another desk
+	again := newWorld(t, func(_ *api.Config, p *api.Ports) { p.Decisions = postgres.NewReader(db.DB) }) // another desk
 	store(1, now)
 	var rest api.Stored
 	again.ask(t, "viewer", "GET", "/decisions/follow?wait=5&limit=1000&tail="+tail, "").into(t, &rest)

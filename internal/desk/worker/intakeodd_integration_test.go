@@ -19,6 +19,8 @@ import (
 	"docket/internal/desk/worker"
 	"docket/internal/kafka"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
+	"docket/internal/postgres/ledgerdb"
 	"docket/internal/record/envelope"
 	"docket/internal/testkit/kafkatest"
 	"docket/internal/testkit/pgtest"
@@ -65,12 +67,12 @@ func TestWhateverADeadLetterTopicHoldsEntersTheLedgerAndIsRetriedAsItWas(t *test
 	t.Parallel()
 	pg := pgtest.New(t)
 	k := kafkatest.New(t, kfake.SeedTopics(1, source, dlq))
-	db, err := postgres.Open(postgres.Config{URL: pg.URL, StoreTimeout: 20 * time.Second}, zerolog.Nop())
+	db, err := postgres.OpenStore(db.Config{URL: pg.URL, StoreTimeout: 20 * time.Second}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Close)
-	w := &world{t: t, kafka: k, pg: pg, book: db.Ledger()}
+	w := &world{t: t, kafka: k, pg: pg, book: ledgerdb.New(db.DB)}
 	records := strange()
 	k.Produce(t, records...)
 

@@ -11,7 +11,7 @@ import (
 	"docket/internal/record/decision"
 )
 
-// TrialTable is the table, which is asked and keeps nothing. *postgres.DB is one.
+// TrialTable is the table, which is asked and keeps nothing. *postgres.Store is one.
 type TrialTable interface {
 	Prober
 	// Compare says of each decision whether it has its row: [pipeline.Present], [pipeline.Conflicting], or 0 where there is none.

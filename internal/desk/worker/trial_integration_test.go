@@ -14,6 +14,8 @@ import (
 	"docket/internal/desk/ledger"
 	"docket/internal/desk/worker"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
+	"docket/internal/postgres/ledgerdb"
 	"docket/internal/record/decision"
 	"docket/internal/record/envelope"
 	"docket/internal/testkit/pgtest"
@@ -25,19 +27,19 @@ var noonOfTrial = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 type tryOut struct {
 	t    testing.TB
 	pg   *pgtest.DB
-	db   *postgres.DB
-	book *postgres.Ledger
+	db   *postgres.Store
+	book *ledgerdb.Ledger
 }
 
 func newTryOut(t testing.TB) *tryOut {
 	t.Helper()
 	d := &tryOut{t: t, pg: pgtest.New(t)}
-	db, err := postgres.Open(postgres.Config{URL: d.pg.URL, StoreTimeout: 20 * time.Second, MaxConns: 12}, zerolog.Nop())
+	db, err := postgres.OpenStore(db.Config{URL: d.pg.URL, StoreTimeout: 20 * time.Second, MaxConns: 12}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Close)
-	d.db, d.book = db, db.Ledger()
+	d.db, d.book = db, ledgerdb.New(db.DB)
 	return d
 }
 
@@ -80,7 +82,7 @@ func (d *tryOut) store(values ...string) {
 }
 
 func (d *tryOut) trial() *worker.Trial {
-	return worker.NewTrial(worker.TrialConfig{MaxRecordBytes: 1 << 20, Hint: postgres.Hint}, d.book, d.db)
+	return worker.NewTrial(worker.TrialConfig{MaxRecordBytes: 1 << 20, Hint: db.Hint}, d.book, d.db)
 }
 
 func (d *tryOut) wants(want string) worker.TrialResult {

@@ -20,6 +20,8 @@ import (
 	"docket/internal/desk/worker"
 	"docket/internal/kafka"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
+	"docket/internal/postgres/ledgerdb"
 	"docket/internal/record/envelope"
 	"docket/internal/service/app"
 	"docket/internal/service/config"
@@ -48,14 +50,14 @@ func (b brokers) Place(ctx context.Context, records []*kgo.Record) ([]worker.Pla
 }
 
 // table is decision_logs as the desk sees it.
-type table struct{ *postgres.DB }
+type table struct{ *postgres.Store }
 
 func (t table) Lookup(ctx context.Context, sought []worker.Sought) ([]worker.Found, error) {
 	of := make([]postgres.Sought, len(sought))
 	for i, s := range sought {
 		of[i] = postgres.Sought{ID: s.ID, Time: s.Time, Raw: s.Raw, Came: true}
 	}
-	found, err := t.DB.Lookup(ctx, of)
+	found, err := t.Store.Lookup(ctx, of)
 	out := make([]worker.Found, len(found))
 	for i, f := range found {
 		out[i] = worker.Found{N: f.N, Topic: f.Topic, Partition: f.Partition, Offset: f.Offset, Equal: f.Equal}
@@ -102,12 +104,12 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, pg: pgtest.New(t)}
 	w.kafka = kafkatest.New(t, kfake.SeedTopics(2, source, dlq, "decision-logs-parking", "decision-logs-parking-dlq"))
-	db, err := postgres.Open(postgres.Config{URL: w.pg.URL, StoreTimeout: 20 * time.Second, MaxConns: 16}, zerolog.Nop())
+	db, err := postgres.OpenStore(db.Config{URL: w.pg.URL, StoreTimeout: 20 * time.Second, MaxConns: 16}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Close)
-	w.book = db.Ledger()
+	w.book = ledgerdb.New(db.DB)
 	w.gate = &gate{Intake: w.book}
 	w.consume()
 

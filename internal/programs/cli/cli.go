@@ -15,7 +15,7 @@ import (
 	"strings"
 
 	"docket/internal/history/archive"
-	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/service/app"
 	"docket/internal/service/buildinfo"
 	"docket/internal/service/config"
@@ -206,7 +206,7 @@ func Version() Command {
 
 // settings loads them, or says all that is wrong with them.
 func settings(env Env) (config.Settings, []config.Complaint, bool) {
-	judges := config.Judges{"DOCKET_DATABASE_URL": postgres.Complaint}
+	judges := config.Judges{"DOCKET_DATABASE_URL": db.Complaint}
 	maps.Copy(judges, env.Judges)
 	s, warnings, err := config.LoadWith(env.Program, env.Environ, judges)
 	if err == nil && env.Agree != nil {

@@ -14,7 +14,8 @@ import (
 
 	"docket/internal/audit/check"
 	"docket/internal/errclass"
-	"docket/internal/postgres"
+	"docket/internal/postgres/db"
+	"docket/internal/postgres/schema"
 	"docket/internal/service/app"
 	"docket/internal/service/config"
 )
@@ -98,17 +99,17 @@ func Migrate() Command {
 				return Misuse
 			}
 			warn(env, warnings)
-			db, err := app.OpenDatabase(s, env.Program, zerolog.New(zerolog.ConsoleWriter{Out: env.Stderr, NoColor: true, TimeFormat: time.RFC3339}).With().Timestamp().Logger())
+			d, err := app.OpenDatabase(s, env.Program, zerolog.New(zerolog.ConsoleWriter{Out: env.Stderr, NoColor: true, TimeFormat: time.RFC3339}).With().Timestamp().Logger())
 			if err != nil {
 				return unopened(env, err)
 			}
-			defer db.Close()
+			defer d.Close()
 			ctx, end := untilSignal(env)
 			defer end()
-			applied, err := db.Migrate(ctx)
+			applied, err := schema.New(d.DB).Migrate(ctx)
 			if err != nil {
 				say(env.Stderr, "%s: %v\n", env.Program, err)
-				if hint := postgres.Hint(err); hint != "" && !strings.Contains(err.Error(), hint) {
+				if hint := db.Hint(err); hint != "" && !strings.Contains(err.Error(), hint) {
 					say(env.Stderr, "%v\n", hint)
 				}
 				return Failed

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/service/app"
 	"docket/internal/service/config"
 	"docket/internal/service/telemetry"
@@ -83,7 +83,7 @@ func Serve(env Env, run func(context.Context) error, release func()) int {
 
 // unopened says why a program did not start. Settings that only the driver can judge are wrong settings all the same.
 func unopened(env Env, err error) int {
-	var url *postgres.ConfigError
+	var url *db.ConfigError
 	if errors.As(err, &url) {
 		say(env.Stderr, "%v\n", config.Complaint{Variable: "DOCKET_DATABASE_URL", Text: url.Reason})
 		return Misuse

@@ -15,7 +15,7 @@ import (
 	"docket/internal/errclass"
 	"docket/internal/history/archive"
 	"docket/internal/kafka"
-	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/record/envelope"
 	"docket/internal/record/home"
 	"docket/internal/service/config"
@@ -90,7 +90,7 @@ func unlooked(env Env, err error) int {
 	}
 	say(env.Stderr, "%s: %v\n", env.Program, err)
 	var of *kafka.FaultError
-	if hint := postgres.Hint(err); hint != "" && !errors.As(err, &of) {
+	if hint := db.Hint(err); hint != "" && !errors.As(err, &of) {
 		say(env.Stderr, "%v\n", hint)
 	}
 	return Failed

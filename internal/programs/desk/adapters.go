@@ -32,7 +32,7 @@ func (p publisher) Place(ctx context.Context, records []*kgo.Record) ([]worker.P
 }
 
 // table makes a [worker.Table] of Postgres's.
-type table struct{ db *postgres.DB }
+type table struct{ db *postgres.Store }
 
 func (t table) Lookup(ctx context.Context, sought []worker.Sought) ([]worker.Found, error) {
 	rows, err := t.db.Lookup(ctx, soughtOf(sought))

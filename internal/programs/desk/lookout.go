@@ -6,7 +6,7 @@ import (
 
 	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
-	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/service/app"
 )
 
@@ -56,7 +56,7 @@ var undefined = map[string]bool{"42P01": true, "42703": true, "42883": true, "3F
 // holdOf says why the ledger does not answer.
 func holdOf(err error) pipeline.Hold {
 	v := errclass.Classify(err)
-	h := pipeline.Hold{Reason: pipeline.ReasonDatabaseRefuses, Code: v.Code, Hint: postgres.Hint(err)}
+	h := pipeline.Hold{Reason: pipeline.ReasonDatabaseRefuses, Code: v.Code, Hint: db.Hint(err)}
 	switch {
 	case undefined[v.Code]:
 		h.Reason = app.ReasonMigration

@@ -6,6 +6,7 @@ import (
 
 	"docket/internal/kafka"
 	"docket/internal/postgres"
+	"docket/internal/postgres/ledgerdb"
 	"docket/internal/service/app"
 	"docket/internal/service/config"
 	"docket/internal/service/telemetry"
@@ -15,9 +16,9 @@ import (
 type parts struct {
 	brokers   kafka.Config
 	sources   []*kafka.Source
-	db        *postgres.DB
-	ledger    *postgres.Ledger
-	asked     *postgres.DB // for those who ask by the API: they cannot use up what the desk works with
+	db        *postgres.Store
+	ledger    *ledgerdb.Ledger
+	asked     *postgres.Store // for those who ask by the API: they cannot use up what the desk works with
 	publisher *kafka.Publisher
 	reader    *kafka.Reader
 	close     func() // closes what was opened, in reverse order
@@ -56,10 +57,10 @@ func open(s config.Settings, o Options, log zerolog.Logger, reg *prometheus.Regi
 		return nil, err
 	}
 	closers = append(closers, p.asked.Close)
-	for pool, db := range map[string]*postgres.DB{"work": p.db, "api": p.asked} {
+	for pool, db := range map[string]*postgres.Store{"work": p.db, "api": p.asked} {
 		prometheus.WrapRegistererWith(prometheus.Labels{"pool": pool}, reg).MustRegister(db.Collector())
 	}
-	p.ledger = p.db.Ledger().Bounded(s.DeskMaxEntered)
+	p.ledger = ledgerdb.New(p.db.DB).Bounded(s.DeskMaxEntered)
 
 	if p.publisher, err = kafka.NewPublisher(p.brokers, kafka.PublisherConfig{Timeout: s.PublishTimeout}, log, reg); err != nil {
 		return nil, err

@@ -15,6 +15,7 @@ import (
 
 	"docket/internal/desk/worker"
 	"docket/internal/kafka"
+	"docket/internal/postgres/schema"
 	"docket/internal/service/app"
 	"docket/internal/service/buildinfo"
 	"docket/internal/service/config"
@@ -61,7 +62,7 @@ type runner interface {
 }
 
 // New opens what the desk needs and dials nobody: a database or a Kafka that is away is no error. What is one: an address
-// that is taken, a database URL that cannot be used ([*postgres.ConfigError]). After New there has to be a Close.
+// that is taken, a database URL that cannot be used ([*db.ConfigError]). After New there has to be a Close.
 func New(s config.Settings, log zerolog.Logger, reg *prometheus.Registry, o Options) (*Program, error) {
 	if o.Instance == "" {
 		o.Instance = instance()
@@ -152,7 +153,7 @@ func (p *Program) join(working context.Context, stop context.CancelCauseFunc) er
 	looked := sync.OnceFunc(func() { close(first) })
 	if p.settings.AutoMigrate {
 		run(&all, func() error {
-			app.Migrate(working, p.parts.db, p.holds, p.settings.ProbeInterval, p.log, func() {})
+			app.Migrate(working, schema.New(p.parts.db.DB), p.holds, p.settings.ProbeInterval, p.log, func() {})
 			return nil
 		})
 	}

@@ -21,7 +21,7 @@ import (
 	"docket/internal/consumer/pipeline"
 	"docket/internal/desk/worker"
 	"docket/internal/errclass"
-	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/programs/cli"
 	"docket/internal/record/home"
 	"docket/internal/service/app"
@@ -270,7 +270,7 @@ func TestConfigErrorOfTheDriverIsAWrongSetting(t *testing.T) {
 	s := settings(t, nowhere())
 	s.DatabaseURL = "postgres://u:" + planted + "@db/x?sslmode=sometimes"
 	_, err := New(s, zerolog.Nop(), prometheus.NewRegistry(), Options{})
-	var of *postgres.ConfigError
+	var of *db.ConfigError
 	if !errors.As(err, &of) || strings.Contains(fmt.Sprint(err), planted) {
 		t.Errorf("%v", err)
 	}

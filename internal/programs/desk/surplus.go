@@ -7,13 +7,14 @@ import (
 	"docket/internal/desk/ledger"
 	"docket/internal/history/archive"
 	"docket/internal/postgres"
+	"docket/internal/postgres/ledgerdb"
 	"docket/internal/service/buildinfo"
 	"docket/internal/service/config"
 )
 
 // archiveSurplus archives dead letters that were left in Kafka, where the desk has an archive; nil: it has none. They are in an archive of the day on which
 // they were left.
-func archiveSurplus(s config.Settings, db *postgres.DB) func(context.Context, *ledger.Surplus, func(func([]ledger.Letter) error) error) (string, int64, error) {
+func archiveSurplus(s config.Settings, db *postgres.Store) func(context.Context, *ledger.Surplus, func(func([]ledger.Letter) error) error) (string, int64, error) {
 	if s.ArchiveTo == "" {
 		return nil
 	}
@@ -26,11 +27,11 @@ func archiveSurplus(s config.Settings, db *postgres.DB) func(context.Context, *l
 			defer c.Close()
 		}
 		c := &archive.LettersCarrier{
-			Table: db.LetterArchives(), Shelf: shelf, By: name, Docket: buildinfo.String(), Now: time.Now, LineBytes: archive.MostLine(int64(s.MaxRecordBytes)),
+			Table: postgres.NewLetterArchives(db.DB), Shelf: shelf, By: name, Docket: buildinfo.String(), Now: time.Now, LineBytes: archive.MostLine(int64(s.MaxRecordBytes)),
 		}
 		return c.Keep(ctx, archive.DayOf(r.LeftAt), func(each func(line []byte) error) error {
 			return read(func(letters []ledger.Letter) error {
-				lines, err := db.Ledger().Lines(ctx, letters, ledger.Actor{Name: name, Why: "archived from its dead-letter topic, as its client brought too many"})
+				lines, err := ledgerdb.New(db.DB).Lines(ctx, letters, ledger.Actor{Name: name, Why: "archived from its dead-letter topic, as its client brought too many"})
 				if err != nil {
 					return err
 				}

@@ -19,7 +19,7 @@ import (
 const farBack = 24 * time.Hour
 
 // shareLook makes the look-up by id of the API. Many who ask at once share one look.
-func shareLook(s config.Settings, db *postgres.DB) *lookup.Shared {
+func shareLook(s config.Settings, db *postgres.Store) *lookup.Shared {
 	return lookup.NewShared(inspect.Looking(s, db, inspect.Sight{Shelf: shelfOf(s)}))
 }
 

@@ -12,6 +12,8 @@ import (
 	"docket/internal/desk/worker"
 	"docket/internal/kafka"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
+	"docket/internal/postgres/ledgerdb"
 	"docket/internal/record/envelope"
 	"docket/internal/service/app"
 	"docket/internal/service/config"
@@ -56,13 +58,13 @@ func (p *Program) work(reg *prometheus.Registry) error {
 		}, book, Publisher(p.parts.publisher), log),
 		worker.NewWatcher(worker.WatchConfig{MaxRecordBytes: int64(s.MaxRecordBytes)}, book, table{p.parts.db}, ledger.Actor{Name: name}, log),
 		worker.NewMarking(worker.MarkConfig{MaxRecordBytes: int64(s.MaxRecordBytes), Observer: metrics}, book, log),
-		worker.NewUpkeep(worker.UpkeepConfig{Holder: holder, KeepResolved: s.DeskKeepResolved, Counter: book, LeftOff: p.parts.db.Reader().LeftOff, Observer: metrics}, book, ledger.Actor{Name: name}, log),
-		worker.NewTally(p.parts.db.Reader(), log),
-		worker.NewIndexing(p.parts.db.Reader().Index, log),
+		worker.NewUpkeep(worker.UpkeepConfig{Holder: holder, KeepResolved: s.DeskKeepResolved, Counter: book, LeftOff: postgres.NewReader(p.parts.db.DB).LeftOff, Observer: metrics}, book, ledger.Actor{Name: name}, log),
+		worker.NewTally(postgres.NewReader(p.parts.db.DB), log),
+		worker.NewIndexing(postgres.NewReader(p.parts.db.DB).Index, log),
 		worker.NewJobs(worker.JobsConfig{Holder: holder, LetterLease: s.DeskLease}, book, p.parts.db, log),
 		schedule, alerts, channels,
 	}
-	return p.openAPI(NewTrial(s, p.parts.asked.Ledger(), p.parts.asked), horizon, reg)
+	return p.openAPI(NewTrial(s, ledgerdb.New(p.parts.asked.DB), p.parts.asked), horizon, reg)
 }
 
 // Kinds are those that are retried by themselves.
@@ -75,8 +77,8 @@ func Kinds(s config.Settings) []envelope.Kind {
 }
 
 // NewTrial makes the dry run.
-func NewTrial(s config.Settings, book ledger.Reader, db *postgres.DB) *worker.Trial {
-	return worker.NewTrial(worker.TrialConfig{MaxRecordBytes: int64(s.MaxRecordBytes), Hint: postgres.Hint}, book, db)
+func NewTrial(s config.Settings, book ledger.Reader, d *postgres.Store) *worker.Trial {
+	return worker.NewTrial(worker.TrialConfig{MaxRecordBytes: int64(s.MaxRecordBytes), Hint: db.Hint}, book, d)
 }
 
 // NewHorizon makes the loss horizon.

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"docket/internal/history/reader"
-	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 )
 
 // edits gives decisions their edits, and says why these may be incomplete. Only with payload it is told what changed.
@@ -20,7 +20,7 @@ func (s *session) edits(ctx context.Context, decisions []reader.Decision, payloa
 		return reader.ErrEdits.Error()
 	}
 	unknown = "edits were not searched: " + err.Error()
-	if hint := postgres.Hint(err); hint != "" {
+	if hint := db.Hint(err); hint != "" {
 		unknown += "; " + hint
 	}
 	return unknown

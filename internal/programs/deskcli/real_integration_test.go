@@ -18,6 +18,8 @@ import (
 
 	"docket/internal/desk/ledger"
 	"docket/internal/history/lookup"
+	"docket/internal/postgres"
+	"docket/internal/postgres/ledgerdb"
 	"docket/internal/programs/cli"
 	"docket/internal/programs/desk"
 	"docket/internal/programs/deskcli"
@@ -50,9 +52,9 @@ func (d *ledgerCLI) open(env cli.Env, s config.Settings) (*deskcli.System, error
 	if err != nil {
 		return nil, err
 	}
-	book := db.Ledger()
+	book := ledgerdb.New(db.DB)
 	return &deskcli.System{
-		Book: book, Trial: desk.NewTrial(s, book, db), Decisions: db.Reader(), Close: db.Close, Look: &lookup.Look{Settings: s, Rows: db.Reader().ByID, Book: book},
+		Book: book, Trial: desk.NewTrial(s, book, db), Decisions: postgres.NewReader(db.DB), Close: db.Close, Look: &lookup.Look{Settings: s, Rows: postgres.NewReader(db.DB).ByID, Book: book},
 	}, nil
 }
 
@@ -92,7 +94,7 @@ func TestCommandsOnARealLedger(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	book := pool.Ledger()
+	book := ledgerdb.New(pool.DB)
 	if _, err := book.Enter(t.Context(), entering(12), 3, ledger.Actor{Name: "desk", Why: "read"}); err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +163,7 @@ func TestRetryEndsWhereTheDeskSaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	book := pool.Ledger()
+	book := ledgerdb.New(pool.DB)
 	letters := entering(1)
 	if _, err := book.Enter(t.Context(), letters, 3, ledger.Actor{Name: "desk", Why: "read"}); err != nil {
 		t.Fatal(err)

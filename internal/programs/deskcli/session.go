@@ -14,7 +14,7 @@ import (
 
 	"docket/internal/desk/ledger"
 	"docket/internal/history/archive"
-	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/programs/cli"
 	"docket/internal/service/config"
 )
@@ -101,7 +101,7 @@ func (s *session) failed(err error) {
 		return
 	}
 	s.tell("%s: %v\n", s.env.Program, err)
-	hint := postgres.Hint(err)
+	hint := db.Hint(err)
 	var shelf *archive.ShelfError
 	var cannot *archive.CannotError
 	var uncounted *archive.UncountedError

@@ -6,7 +6,7 @@ import (
 
 	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
-	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/service/config"
 )
 
@@ -31,7 +31,7 @@ func (p *Program) awaitDatabase(ctx context.Context) {
 			return
 		case release == nil:
 			p.pipe.Away(true)
-			release = p.observer.Held("", 0, pipeline.Hold{Reason: pipeline.ReasonDatabaseAway, Code: v.Code, Hint: postgres.Hint(err)})
+			release = p.observer.Held("", 0, pipeline.Hold{Reason: pipeline.ReasonDatabaseAway, Code: v.Code, Hint: db.Hint(err)})
 		}
 		select {
 		case <-ctx.Done():

@@ -8,7 +8,7 @@ import (
 
 	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
-	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/service/telemetry"
 )
 
@@ -27,13 +27,13 @@ func (p *Program) migrate(ctx context.Context, tried func()) {
 
 // Migrate brings the schema up to date, however long that takes, with this pause between two attempts. tried is called after
 // the first one.
-func Migrate(ctx context.Context, db Migrator, holds *telemetry.Holding, every time.Duration, log zerolog.Logger, tried func()) {
+func Migrate(ctx context.Context, d Migrator, holds *telemetry.Holding, every time.Duration, log zerolog.Logger, tried func()) {
 	defer tried()
 	var last pipeline.Hold
 	release := func() {}
 	defer func() { release() }()
 	for {
-		applied, err := db.Migrate(ctx)
+		applied, err := d.Migrate(ctx)
 		if ctx.Err() != nil {
 			return
 		}
@@ -43,7 +43,7 @@ func Migrate(ctx context.Context, db Migrator, holds *telemetry.Holding, every t
 			}
 			return
 		}
-		h := pipeline.Hold{Reason: ReasonMigration, Code: errclass.Classify(err).Code, Hint: postgres.Hint(err)}
+		h := pipeline.Hold{Reason: ReasonMigration, Code: errclass.Classify(err).Code, Hint: db.Hint(err)}
 		if h.Hint == "" {
 			h.Hint = "run `consumer migrate` with a role that may change the schema, and read its output"
 		}

@@ -15,6 +15,8 @@ import (
 	"docket/internal/fallback"
 	"docket/internal/kafka"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
+	"docket/internal/postgres/schema"
 	"docket/internal/service/config"
 	"docket/internal/service/telemetry"
 	"docket/internal/service/tracing"
@@ -85,18 +87,18 @@ func Kafka(s config.Settings, instance string) (kafka.Config, error) {
 // and they are only made when they are wanted.
 const maxConns = 16
 
-// OpenDatabase prepares the pool; it dials nothing. An error is a [*postgres.ConfigError].
-func OpenDatabase(s config.Settings, program config.Program, log zerolog.Logger) (*postgres.DB, error) {
+// OpenDatabase prepares the pool; it dials nothing. An error is a [*db.ConfigError].
+func OpenDatabase(s config.Settings, program config.Program, log zerolog.Logger) (*postgres.Store, error) {
 	return openDatabase(s, poolOf(program), nil, nil, log)
 }
 
 // OpenDatabaseBy is OpenDatabase with another way to connect; nil is the ordinary one.
-func OpenDatabaseBy(s config.Settings, program config.Program, dial Dial, log zerolog.Logger) (*postgres.DB, error) {
+func OpenDatabaseBy(s config.Settings, program config.Program, dial Dial, log zerolog.Logger) (*postgres.Store, error) {
 	return openDatabase(s, poolOf(program), dial, nil, log)
 }
 
 // OpenDatabaseFor is OpenDatabaseBy for a second pool of the program, of half the size: whoever uses it up keeps nobody else from working.
-func OpenDatabaseFor(use string, s config.Settings, program config.Program, dial Dial, log zerolog.Logger) (*postgres.DB, error) {
+func OpenDatabaseFor(use string, s config.Settings, program config.Program, dial Dial, log zerolog.Logger) (*postgres.Store, error) {
 	p := poolOf(program)
 	p.name, p.halved = p.name+"-"+use, true
 	return openDatabase(s, p, dial, nil, log)
@@ -110,8 +112,8 @@ type pool struct {
 
 func poolOf(program config.Program) pool { return pool{name: "docket-" + string(program)} }
 
-func openDatabase(s config.Settings, p pool, dial Dial, traces *tracing.Tracing, log zerolog.Logger) (*postgres.DB, error) {
-	cfg := postgres.Config{
+func openDatabase(s config.Settings, p pool, dial Dial, traces *tracing.Tracing, log zerolog.Logger) (*postgres.Store, error) {
+	cfg := db.Config{
 		URL: s.DatabaseURL.Reveal(), Fresh: FreshDatabaseURL(s), StoreTimeout: s.StoreTimeout, ApplicationName: p.name, Dialer: dial, HalfMaxConns: p.halved, OneEditor: !s.DeskFourEyes,
 	}
 	if traces != nil {
@@ -120,7 +122,7 @@ func openDatabase(s config.Settings, p pool, dial Dial, traces *tracing.Tracing,
 	if !strings.Contains(cfg.URL, "pool_max_conns") {
 		cfg.MaxConns = maxConns
 	}
-	return postgres.Open(cfg, log)
+	return postgres.OpenStore(cfg, log)
 }
 
 // FreshDatabaseURL gives the database's URL as it is now: of its file, where it came from one.
@@ -175,7 +177,7 @@ func open(program config.Program, s config.Settings, o Options, traces *tracing.
 	if err != nil {
 		return nil, err
 	}
-	parts.Database = db
+	parts.Database = database{db, schema.New(db.DB)}
 	closers = append(closers, db.Close)
 	reg.MustRegister(db.Collector())
 
@@ -203,6 +205,15 @@ func open(program config.Program, s config.Settings, o Options, traces *tracing.
 	return parts, nil
 }
 
+// database makes a [Database] of a store and of its schema.
+type database struct {
+	*table
+	*schema.Schema
+}
+
+// table has another name than its method [postgres.Store.Store], so that it can be embedded.
+type table = postgres.Store
+
 // source makes a [Source] of Kafka's.
 type source struct{ *kafka.Source }
 
@@ -225,7 +236,7 @@ func Lags(lags []kafka.PartitionLag) []telemetry.Lag {
 
 var (
 	_ Source   = source{}
-	_ Database = (*postgres.DB)(nil)
+	_ Database = database{}
 	_ Spool    = (*spool)(nil)
 )
 

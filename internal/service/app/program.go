@@ -74,7 +74,7 @@ type Program struct {
 }
 
 // New opens what the program needs and dials nobody: a database or a Kafka that is away is no error. What is one: a
-// spool that cannot be used ([*SpoolError]), a database URL that cannot be ([*postgres.ConfigError]), an HTTP
+// spool that cannot be used ([*SpoolError]), a database URL that cannot be ([*db.ConfigError]), an HTTP
 // address that is taken. After New there has to be a Close.
 func New(name config.Program, s config.Settings, log zerolog.Logger, reg *prometheus.Registry, o Options) (*Program, error) {
 	if o.Instance == "" {

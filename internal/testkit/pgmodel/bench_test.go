@@ -10,6 +10,7 @@ import (
 
 	"docket/internal/consumer/pipeline"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/testkit/pgmodel"
 )
 
@@ -26,7 +27,7 @@ func BenchmarkServerAndConnection(b *testing.B) {
 func BenchmarkStore(b *testing.B) {
 	s := pgmodel.New(pgmodel.Config{})
 	defer s.Close()
-	db, err := postgres.Open(postgres.Config{URL: "postgres://docket@db:5432/docket?sslmode=disable", Dialer: s.Dial}, zerolog.Nop())
+	db, err := postgres.OpenStore(db.Config{URL: "postgres://docket@db:5432/docket?sslmode=disable", Dialer: s.Dial}, zerolog.Nop())
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/testkit/pgmodel"
 	"docket/internal/testkit/storetest"
 )
@@ -32,8 +32,8 @@ func TestTheModelDoesWhatAServerDoes(t *testing.T) {
 
 type model struct{ *pgmodel.Server }
 
-func (m model) Config() postgres.Config {
-	return postgres.Config{URL: "postgres://docket@db:5432/docket?sslmode=disable", Dialer: m.Dial}
+func (m model) Config() db.Config {
+	return db.Config{URL: "postgres://docket@db:5432/docket?sslmode=disable", Dialer: m.Dial}
 }
 
 func (m model) Refuse(_ testing.TB, id string, f storetest.Fault) func() {
@@ -72,7 +72,7 @@ func (m model) Break(_ testing.TB, code string) {
 	m.Inject(pgmodel.Fault{Point: pgmodel.Insert, Count: -1, SQLSTATE: code})
 }
 
-func (m model) NoCopy(testing.TB) postgres.Config {
+func (m model) NoCopy(testing.TB) db.Config {
 	m.RefuseCopy()
 	return m.Config()
 }

@@ -11,6 +11,7 @@ import (
 
 	"docket/internal/consumer/pipeline"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/record/decision"
 	"docket/internal/testkit/pgmodel"
 )
@@ -43,9 +44,9 @@ func newServer(t testing.TB) *pgmodel.Server {
 	return s
 }
 
-func open(t testing.TB, s *pgmodel.Server) *postgres.DB {
+func open(t testing.TB, s *pgmodel.Server) *postgres.Store {
 	t.Helper()
-	db, err := postgres.Open(postgres.Config{URL: "postgres://docket@db:5432/docket?sslmode=disable", Dialer: s.Dial}, zerolog.Nop())
+	db, err := postgres.OpenStore(db.Config{URL: "postgres://docket@db:5432/docket?sslmode=disable", Dialer: s.Dial}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +54,7 @@ func open(t testing.TB, s *pgmodel.Server) *postgres.DB {
 	return db
 }
 
-func store(t testing.TB, db *postgres.DB, rows ...pipeline.Row) []pipeline.Outcome {
+func store(t testing.TB, db *postgres.Store, rows ...pipeline.Row) []pipeline.Outcome {
 	t.Helper()
 	out, err := db.Store(context.Background(), rows, false)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // What a batch costs, in statements. More of them on the way that every batch goes would be paid for each time.
 func TestEachWayOfStoringHasSoManyStatements(t *testing.T) {
 	t.Parallel()
-	within(t, func(t *testing.T, s *pgmodel.Server, db *postgres.DB) {
+	within(t, func(t *testing.T, s *pgmodel.Server, db *postgres.Store) {
 		var said []string
 		s.Observe(func(e pgmodel.Event) {
 			if e.Point == pgmodel.Startup || e.Point == pgmodel.Check || e.Point == pgmodel.Limits {

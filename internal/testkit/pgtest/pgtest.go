@@ -20,6 +20,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
+	"docket/internal/postgres/schema"
 	"docket/migrations"
 )
 
@@ -189,12 +191,12 @@ func dropTemplates(t testing.TB, conn *pgx.Conn, before time.Time) {
 
 func migrate(t testing.TB, url string) {
 	t.Helper()
-	db, err := postgres.Open(postgres.Config{URL: url}, zerolog.Nop())
+	db, err := postgres.OpenStore(db.Config{URL: url}, zerolog.Nop())
 	if err != nil {
 		t.Fatalf("open the template: %v", err)
 	}
 	defer db.Close()
-	if _, err := db.Migrate(t.Context()); err != nil {
+	if _, err := schema.New(db.DB).Migrate(t.Context()); err != nil {
 		t.Fatalf("migrate the template: %v", err)
 	}
 }

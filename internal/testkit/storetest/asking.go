@@ -10,6 +10,7 @@ import (
 
 	"docket/internal/consumer/pipeline"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 )
 
 func asking() []Case {
@@ -77,7 +78,7 @@ func asking() []Case {
 		}},
 		{"a table that takes no COPY is asked all the same", func(t *testing.T, s Server) {
 			cfg := s.NoCopy(t)
-			db := open(t, s, func(c *postgres.Config) { *c = cfg })
+			db := open(t, s, func(c *db.Config) { *c = cfg })
 			same(t, bad(t, db, noon, row("a", noon, `{}`), row("b", noon, `{"a":"`+marker+`\u0000"}`)), []int{1})
 			same(t, s.Count(t), 0)
 		}},
@@ -90,7 +91,7 @@ func asking() []Case {
 					t.Fatal(err)
 				}
 				same(t, []bool{refused[0] == nil, refused[1] == nil, refused[2] == nil}, []bool{true, false, true})
-				var e *postgres.ServerError
+				var e *db.ServerError
 				if !errors.As(refused[1], &e) || e.ConstraintName() != "odd???1?23514?odd" || e.ColumnName() != "c?" || e.TableName() != "t?" {
 					t.Fatalf("refused for %v", refused[1])
 				}
@@ -113,7 +114,7 @@ func asking() []Case {
 }
 
 // bad are the positions of the rows that are refused.
-func bad(t testing.TB, db *postgres.DB, probe time.Time, rows ...pipeline.Row) (at []int) {
+func bad(t testing.TB, db *postgres.Store, probe time.Time, rows ...pipeline.Row) (at []int) {
 	t.Helper()
 	refused, err := db.Refusals(context.Background(), rows, probe)
 	if err != nil {
@@ -157,7 +158,7 @@ func foreseen(t *testing.T, s Server) {
 // eachAlone has refusals at both ends, in the middle and side by side, in several goes, and of several sorts.
 func eachAlone(t *testing.T, s Server) {
 	s.Check(t, "odd", "id-000", "id-255", "id-256", "id-400", "id-401", "id-599")
-	db := open(t, s)
+	d := open(t, s)
 	var rows []pipeline.Row
 	for i := range 600 {
 		rows = append(rows, full(fmt.Sprintf("id-%03d", i), noon, i*i%5000))
@@ -168,7 +169,7 @@ func eachAlone(t *testing.T, s Server) {
 	rows[301] = rows[302]                   // two of one identity
 	want := []int{0, 10, 11, 255, 256, 400, 401, 599}
 	for _, probe := range []time.Time{{}, noon} {
-		refused, err := db.Refusals(context.Background(), rows, probe)
+		refused, err := d.Refusals(context.Background(), rows, probe)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -185,12 +186,12 @@ func eachAlone(t *testing.T, s Server) {
 				code = "23514"
 			}
 			wantCode(t, nil, err, code)
-			var e *postgres.ServerError
+			var e *db.ServerError
 			if !errors.As(err, &e) || !ok && e.ConstraintName() != "odd" {
 				t.Fatalf("row %d: %v", i, err)
 			}
 		}
 	}
 	same(t, s.Count(t), 0)
-	same(t, store(t, db, rows[1], rows[301]), []pipeline.Outcome{stored, stored})
+	same(t, store(t, d, rows[1], rows[301]), []pipeline.Outcome{stored, stored})
 }

@@ -8,6 +8,7 @@ import (
 
 	"docket/internal/consumer/pipeline"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 )
 
 func breaking() []Case {
@@ -79,7 +80,7 @@ func breaking() []Case {
 	return cases
 }
 
-func inBackground(ctx context.Context, db *postgres.DB, rows ...pipeline.Row) <-chan error {
+func inBackground(ctx context.Context, db *postgres.Store, rows ...pipeline.Row) <-chan error {
 	done := make(chan error, 1)
 	go func() {
 		_, err := db.Store(ctx, rows, false)
@@ -139,7 +140,7 @@ func waiting() []Case {
 		}},
 		{"a full pool is told", func(t *testing.T, s Server) {
 			s.Slow(t, 20*time.Second) // the only connection is taken for as long as this test needs it to be
-			db := open(t, s, within(time.Minute), func(c *postgres.Config) { c.MaxConns = 1 })
+			db := open(t, s, within(time.Minute), func(c *db.Config) { c.MaxConns = 1 })
 			first, stop := context.WithCancel(context.Background())
 			defer stop()
 			done := inBackground(first, db, row("a", noon, `{}`))

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"docket/internal/consumer/pipeline"
-	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 )
 
 func copying() []Case {
@@ -17,7 +17,7 @@ func copying() []Case {
 		{"an error of COPY says at which row it was", pointed},
 		{"only COPY can say at which row it was", func(t *testing.T, s Server) {
 			cfg := s.NoCopy(t)
-			db := open(t, s, func(c *postgres.Config) { *c = cfg })
+			db := open(t, s, func(c *db.Config) { *c = cfg })
 			store(t, db, row("a", noon, `{}`))
 			s.Refuse(t, "b", Fault{Code: "P0001"})
 			unpointed(t, refused(t, db, "P0001", row("a", noon, `{}`), marked("b")))
@@ -189,7 +189,7 @@ func overlapping(t *testing.T, s Server) {
 
 func insertsOnly(t *testing.T, s Server) {
 	cfg := s.NoCopy(t)
-	db := open(t, s, func(c *postgres.Config) { *c = cfg })
+	db := open(t, s, func(c *db.Config) { *c = cfg })
 	refused(t, db, "22P05", row("a", noon, `{"a":"\u0000"}`)) // it blames the row for what the row did, and for nothing else
 	for range 2 {
 		if err := db.Probe(context.Background(), noon); err != nil {

@@ -17,6 +17,7 @@ import (
 	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/record/decision"
 )
 
@@ -42,7 +43,7 @@ const (
 // it out again, or the case ends.
 type Server interface {
 	// Config leads to the server.
-	Config() postgres.Config
+	Config() db.Config
 	// Refuse raises f before a row with this decision id is inserted; with an empty id, before every row.
 	Refuse(t testing.TB, id string, f Fault) (heal func())
 	// Check puts a CHECK of this name on the table that refuses rows with these decision ids.
@@ -55,7 +56,7 @@ type Server interface {
 	// Break does to the table what an insert finds out with this code: 42P01, 42703, 42P10 or 23502.
 	Break(t testing.TB, code string)
 	// NoCopy makes the table one that takes rows by INSERT alone, for whoever comes with the settings that it gives.
-	NoCopy(t testing.TB) postgres.Config
+	NoCopy(t testing.TB) db.Config
 	Lock(t testing.TB) (unlock func())
 	// ReadOnly makes the node take no writes, for the sessions there are too, even if it ends them for that.
 	ReadOnly(t testing.TB) (heal func())
@@ -114,13 +115,13 @@ var noon = time.Date(2024, 5, 1, 12, 0, 0, 123456000, time.UTC)
 // marker is in every row that is refused, and must be in no error.
 const marker = "do-not-tell"
 
-func open(t testing.TB, s Server, change ...func(*postgres.Config)) *postgres.DB {
+func open(t testing.TB, s Server, change ...func(*db.Config)) *postgres.Store {
 	t.Helper()
 	cfg := s.Config()
 	for _, c := range change {
 		c(&cfg)
 	}
-	db, err := postgres.Open(cfg, zerolog.Nop())
+	db, err := postgres.OpenStore(cfg, zerolog.Nop())
 	if err != nil {
 		t.Fatalf("open: %v", err)
 	}
@@ -128,8 +129,8 @@ func open(t testing.TB, s Server, change ...func(*postgres.Config)) *postgres.DB
 	return db
 }
 
-func within(d time.Duration) func(*postgres.Config) {
-	return func(c *postgres.Config) { c.StoreTimeout = d }
+func within(d time.Duration) func(*db.Config) {
+	return func(c *db.Config) { c.StoreTimeout = d }
 }
 
 func row(id string, at time.Time, raw string) pipeline.Row {
@@ -150,7 +151,7 @@ func full(id string, at time.Time, padding int) pipeline.Row {
 	return r
 }
 
-func store(t testing.TB, db *postgres.DB, rows ...pipeline.Row) []pipeline.Outcome {
+func store(t testing.TB, db *postgres.Store, rows ...pipeline.Row) []pipeline.Outcome {
 	t.Helper()
 	out, err := db.Store(context.Background(), rows, false)
 	if err != nil {
@@ -160,7 +161,7 @@ func store(t testing.TB, db *postgres.DB, rows ...pipeline.Row) []pipeline.Outco
 }
 
 // refused stores rows and wants an error with this code.
-func refused(t testing.TB, db *postgres.DB, want string, rows ...pipeline.Row) error {
+func refused(t testing.TB, db *postgres.Store, want string, rows ...pipeline.Row) error {
 	t.Helper()
 	out, err := db.Store(context.Background(), rows, false)
 	return wantCode(t, out, err, want)

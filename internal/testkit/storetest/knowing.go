@@ -11,6 +11,7 @@ import (
 
 	"docket/internal/consumer/pipeline"
 	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 )
 
 func knowing() []Case {
@@ -65,7 +66,7 @@ func knowing() []Case {
 		}},
 		{"a table that takes no COPY knows decisions by their bytes, too", func(t *testing.T, s Server) {
 			cfg := s.NoCopy(t)
-			db := open(t, s, func(c *postgres.Config) { *c = cfg })
+			db := open(t, s, func(c *db.Config) { *c = cfg })
 			rows := []pipeline.Row{placed("a", 1, `{}`), placed("b", 2, `{}`), placed("b", 3, `[]`)}
 			same(t, store(t, db, rows...), []pipeline.Outcome{stored, stored, conflicting})
 			rows[1].Log.Raw, rows[2].Log.Raw = []byte(`{"v":2}`), []byte(`{}`)
@@ -82,7 +83,7 @@ func remembered(t *testing.T, s Server) {
 	a, b := placed("a", 1, `{"v":1}`), placed("b", 2, `{"v":2}`)
 	store(t, open(t, s), a, b)
 	double, other := placed("a", 9, `{"v":1}`), placed("b", 9, `{"v":3}`)
-	for _, db := range []*postgres.DB{open(t, s), open(t, s)} {
+	for _, db := range []*postgres.Store{open(t, s), open(t, s)} {
 		for range 2 {
 			same(t, store(t, db, a, b), []pipeline.Outcome{present, present})
 			same(t, store(t, db, double, a), []pipeline.Outcome{present, present})
@@ -113,8 +114,8 @@ func (c sent) Write(b []byte) (int, error) {
 }
 
 // counting is a change of the settings that has what is sent counted.
-func counting(bytes *atomic.Int64) func(*postgres.Config) {
-	return func(c *postgres.Config) {
+func counting(bytes *atomic.Int64) func(*db.Config) {
+	return func(c *db.Config) {
 		dial := c.Dialer
 		if dial == nil {
 			dial = (&net.Dialer{}).DialContext

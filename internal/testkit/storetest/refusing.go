@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"docket/internal/consumer/pipeline"
-	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 )
 
 func marked(id string) pipeline.Row { return row(id, noon, `{"input":"`+marker+`"}`) }
@@ -59,24 +59,24 @@ func refusing() []Case {
 func oneRefused(t *testing.T, s Server, code string) {
 	f := Fault{Code: code, Constraint: "odd", Column: "path", Table: "decision_logs"}
 	heal := s.Refuse(t, "b", f)
-	db := open(t, s)
+	d := open(t, s)
 	rows := []pipeline.Row{row("a", noon, `{}`), marked("b"), row("c", noon, `{}`)}
-	err := refused(t, db, code, rows...)
-	var e *postgres.ServerError
+	err := refused(t, d, code, rows...)
+	var e *db.ServerError
 	if !errors.As(err, &e) {
 		t.Fatalf("no ServerError: %v", err)
 	}
 	same(t, []string{e.SQLState(), e.ConstraintName(), e.ColumnName(), e.TableName(), e.Severity()},
 		[]string{code, f.Constraint, f.Column, f.Table, "ERROR"})
 	same(t, s.Count(t), 0)
-	if err := db.Probe(context.Background(), noon); err != nil {
+	if err := d.Probe(context.Background(), noon); err != nil {
 		t.Fatalf("the probe is refused: %v", err)
 	}
-	same(t, store(t, db, rows[0], rows[2]), []pipeline.Outcome{stored, stored})
-	refused(t, db, code, rows...)
+	same(t, store(t, d, rows[0], rows[2]), []pipeline.Outcome{stored, stored})
+	refused(t, d, code, rows...)
 	same(t, s.Count(t), 2)
 	heal()
-	same(t, store(t, db, rows...), []pipeline.Outcome{present, stored, present})
+	same(t, store(t, d, rows...), []pipeline.Outcome{present, stored, present})
 }
 
 // incompressible is text that no index compresses.

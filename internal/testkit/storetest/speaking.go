@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 )
 
 const (
@@ -66,7 +66,7 @@ func speaking() []Case {
 	}
 }
 
-func connect(t testing.TB, cfg postgres.Config) *pgconn.PgConn {
+func connect(t testing.TB, cfg db.Config) *pgconn.PgConn {
 	t.Helper()
 	c, err := pgconn.ParseConfig(cfg.URL)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 
 	"docket/internal/audit/verify"
 	"docket/internal/consumer/pipeline"
-	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 	"docket/internal/record/decision"
 )
 
@@ -58,7 +58,7 @@ func twins() []Case {
 	}
 	return append(cases, Case{"a table that takes no COPY knows what jsonb cannot hold by what came", func(t *testing.T, s Server) {
 		cfg := s.NoCopy(t)
-		db := open(t, s, func(c *postgres.Config) { *c = cfg })
+		db := open(t, s, func(c *db.Config) { *c = cfg })
 		first, second := came(t, nul), came(t, surrogate)
 		same(t, store(t, db, first), []pipeline.Outcome{stored})
 		same(t, store(t, db, second, first), []pipeline.Outcome{conflicting, present})

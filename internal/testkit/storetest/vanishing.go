@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"docket/internal/consumer/pipeline"
-	"docket/internal/postgres"
+	"docket/internal/postgres/db"
 )
 
 func vanishing() []Case {
@@ -20,7 +20,7 @@ func vanishing() []Case {
 // about to store the same rows.
 func vanished(t *testing.T, s Server) {
 	var gone atomic.Bool
-	db := open(t, s, within(2*time.Second), func(c *postgres.Config) {
+	db := open(t, s, within(2*time.Second), func(c *db.Config) {
 		dial := c.Dialer
 		if dial == nil {
 			dial = new(net.Dialer).DialContext

@@ -1,0 +1,102 @@
+//go:build integration
+
+package ledgerdb_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/rs/zerolog"
+
+	"docket/internal/consumer/pipeline"
+	"docket/internal/errclass"
+	"docket/internal/postgres"
+	"docket/internal/postgres/db"
+	"docket/internal/record/decision"
+	"docket/internal/testkit/pgtest"
+	"docket/internal/testkit/testenv"
+)
+
+func init() {
+	pgtest.StartServer = func(t testing.TB) string { return testenv.Postgres(t).Database(t) }
+}
+
+var noon = time.Date(2024, 5, 1, 12, 0, 0, 123456000, time.UTC)
+
+// day is noon UTC, so many days from today.
+func day(n int) time.Time {
+	return time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, n).Add(12 * time.Hour)
+}
+
+func open(t testing.TB, url string, timeout time.Duration) *postgres.Store {
+	t.Helper()
+	st, err := postgres.OpenStore(db.Config{URL: url, StoreTimeout: timeout}, zerolog.Nop())
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	t.Cleanup(st.Close)
+	return st
+}
+
+// row is a decision with nothing but what every decision has.
+func row(id string, at time.Time, raw string) pipeline.Row {
+	return pipeline.Row{Topic: "decision-logs", Partition: 3, Offset: 42, Index: 1,
+		Log: &decision.Log{ID: id, Time: at, Raw: []byte(raw)}}
+}
+
+func store(t testing.TB, st *postgres.Store, rows ...pipeline.Row) []pipeline.Outcome {
+	t.Helper()
+	out, err := st.Store(context.Background(), rows, false)
+	if err != nil {
+		t.Fatalf("store: %v", err)
+	}
+	return out
+}
+
+func same(t testing.TB, got, want any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatalf("-want +got:\n%s", diff)
+	}
+}
+
+func wantCode(t testing.TB, out any, err error, want string) {
+	t.Helper()
+	if err == nil {
+		t.Fatalf("no error but %v, want %s", out, want)
+	}
+	if got := errclass.Classify(err).Code; got != want {
+		t.Fatalf("code %s, want %s: %v", got, want, err)
+	}
+}
+
+func pgxConnect(t testing.TB, url string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func exec(url, sql string) error {
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	_, err = conn.Exec(ctx, sql)
+	return err
+}

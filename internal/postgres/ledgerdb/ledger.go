@@ -1,0 +1,88 @@
+package ledgerdb
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgerrcode"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"docket/internal/postgres/db"
+)
+
+// Ledger is the ledger of dead letters. It is safe for concurrent use.
+type Ledger struct {
+	db     *db.DB
+	groups groupIDs
+	few    int // up to how many dead letters of a range of time are read one by one
+	most   int // letters that a client brings in an hour; 0: any number
+}
+
+// New gives the ledger in a database, in the schema of decision_logs.
+func New(db *db.DB) *Ledger { return &Ledger{db: db, few: fewRead} }
+
+// Bounded has it take no more than that many letters of a client in an hour; 0: any number.
+func (l *Ledger) Bounded(most int) *Ledger {
+	l.most = most
+	return l
+}
+
+// tries is how often a transaction that was chosen as the victim of a deadlock, or that could not be serialized, is
+// run in all.
+const tries = 4
+
+// within runs do in one transaction, within the store timeout, and again where nothing was committed for the moment's sake.
+// The error says what was done, act, and is as safe to log as all of this package; an error of do that is not the
+// database's stays what it is.
+func (l *Ledger) within(ctx context.Context, act string, mode pgx.TxAccessMode, do func(ctx context.Context, tx pgx.Tx) error) error {
+	return l.withinOf(ctx, act, pgx.TxOptions{AccessMode: mode}, do)
+}
+
+// look runs statements that change nothing and see the ledger as it is at one moment.
+func (l *Ledger) look(ctx context.Context, act string, do func(ctx context.Context, tx pgx.Tx) error) error {
+	return l.withinOf(ctx, act, pgx.TxOptions{AccessMode: pgx.ReadOnly, IsoLevel: pgx.RepeatableRead}, func(ctx context.Context, tx pgx.Tx) error {
+		// Compiling a plan takes longer than any of these may.
+		if _, err := tx.Exec(ctx, "SET LOCAL jit = off"); err != nil {
+			return err
+		}
+		return do(ctx, tx)
+	})
+}
+
+func (l *Ledger) withinOf(ctx context.Context, act string, options pgx.TxOptions, do func(ctx context.Context, tx pgx.Tx) error) error {
+	ctx, cancel := context.WithTimeout(ctx, l.db.Timeout())
+	defer cancel()
+	for try := 1; ; try++ {
+		var own error // of do, and none of the database's
+		err := l.db.Pool().AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
+			return db.Durably(ctx, conn.Conn(), options, func(tx pgx.Tx) error {
+				own = nil
+				if _, err := tx.Exec(ctx, "SELECT set_config('statement_timeout', $1, true)", string(db.Milliseconds(l.db.Timeout()*4/5))); err != nil {
+					return err
+				}
+				err := do(ctx, tx)
+				if isOwn(err) {
+					own = err
+				}
+				return err
+			})
+		})
+		switch {
+		case err == nil:
+			return nil
+		case own != nil:
+			return own
+		}
+		err = &Error{Err: l.db.Noted(act, err)}
+		s, ok := db.AsServerError(err)
+		if !ok || try == tries || s.SQLState() != pgerrcode.DeadlockDetected && s.SQLState() != pgerrcode.SerializationFailure {
+			return err
+		}
+		select {
+		case <-time.After(time.Duration(try) * 20 * time.Millisecond):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}

@@ -1,0 +1,280 @@
+//go:build integration
+
+package schema_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"docket/internal/consumer/pipeline"
+	"docket/internal/errclass"
+	"docket/internal/postgres"
+	"docket/internal/postgres/schema"
+	"docket/internal/testkit/pgtest"
+)
+
+func made(t testing.TB, db *postgres.Store, ahead int) int {
+	t.Helper()
+	n, err := schema.New(db.DB).MakePartitions(context.Background(), ahead)
+	if err != nil {
+		t.Fatalf("make partitions: %v", err)
+	}
+	return n
+}
+
+func TestPartitionsAreMadeOnceByWhoeverMayInsert(t *testing.T) {
+	t.Parallel()
+	d := pgtest.New(t)
+	worker := d.Role(t, "SELECT, INSERT")
+	same(t, made(t, open(t, worker, 0), 7), 0) // the migration made those
+	var sum atomic.Int64
+	var all sync.WaitGroup
+	for range 6 {
+		db := open(t, worker, 0)
+		all.Go(func() {
+			for range 3 {
+				n, err := schema.New(db.DB).MakePartitions(context.Background(), 100)
+				if err != nil {
+					t.Errorf("make partitions: %v", err)
+				}
+				sum.Add(int64(n))
+			}
+		})
+	}
+	all.Wait()
+	same(t, sum.Load(), int64(93))
+	var owners, days int
+	d.Query(t, `SELECT count(DISTINCT relowner), count(*) FROM pg_inherits JOIN pg_class c ON c.oid = inhrelid WHERE inhparent = 'decision_logs'::regclass`, &owners, &days)
+	same(t, []int{owners, days}, []int{1, 103})
+	db := open(t, worker, 0)
+	store(t, db, full("a", day(100), 1), full("b", day(101), 1))
+	same(t, place(t, d, "a"), named(100))
+	same(t, place(t, d, "b"), "decision_logs_default")
+}
+
+func TestPartitionsAreNotMadeForEverybody(t *testing.T) {
+	t.Parallel()
+	d := pgtest.New(t)
+	reader := open(t, d.Role(t, "SELECT"), 0)
+	_, err := schema.New(reader.DB).MakePartitions(context.Background(), 30)
+	wantCode(t, nil, err, "42501")
+	db := open(t, d.URL, 0)
+	for _, ahead := range []int{-1, 367, 1 << 30} {
+		_, err := schema.New(db.DB).MakePartitions(context.Background(), ahead)
+		wantCode(t, nil, err, "22023")
+	}
+	same(t, made(t, open(t, pgtest.NewPlain(t).URL, 0), 7), 0)
+	same(t, made(t, db, 366), 359)
+}
+
+// What a caller has in its own schema or among its temporary tables is not what the function works on.
+func TestTheFunctionWorksOnItsOwnSchemaAlone(t *testing.T) {
+	t.Parallel()
+	d := pgtest.New(t)
+	worker := d.Role(t, "SELECT, INSERT")
+	var n int
+	err := exec(worker, `CREATE TEMP TABLE decision_logs (decision_id text, ts timestamptz) PARTITION BY RANGE (ts);
+		CREATE FUNCTION pg_temp.to_char(date, text) RETURNS text LANGUAGE sql AS 'SELECT ''odd''';
+		SET search_path = pg_temp, public; SET TimeZone = 'Asia/Tokyo'; SET DateStyle = 'SQL, DMY';
+		SELECT public.decision_logs_make_partitions(9)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Query(t, `SELECT count(*) FROM pg_inherits WHERE inhparent = 'public.decision_logs'::regclass`, &n)
+	same(t, n, 12)
+	store(t, open(t, worker, 0), row("late", day(9).Add(12*time.Hour-time.Microsecond), `{}`), row("early", day(9).Add(-12*time.Hour), `{}`))
+	same(t, []string{place(t, d, "late"), place(t, d, "early")}, []string{named(9), named(9)})
+}
+
+func TestStraysMoveIntoTheirDay(t *testing.T) {
+	t.Parallel()
+	d := pgtest.New(t)
+	db := open(t, d.URL, 0)
+	rows := []pipeline.Row{full("a", day(8), 1), full("b", day(9).Add(12*time.Hour-time.Microsecond), 1), full("c", day(10), 1)}
+	store(t, db, rows...)
+	same(t, place(t, d, "a"), "decision_logs_default")
+	same(t, made(t, db, 9), 2)
+	same(t, []string{place(t, d, "a"), place(t, d, "b"), place(t, d, "c")}, []string{named(8), named(9), "decision_logs_default"})
+	same(t, store(t, db, rows...), []pipeline.Outcome{present, present, present})
+	same(t, d.Count(t), 3)
+}
+
+// A day that somebody took away by hand does not come back, nor does it keep the others from being made.
+func TestADayThatWasDetachedIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	d := pgtest.New(t)
+	db := open(t, d.URL, 0)
+	d.Exec(t, `ALTER TABLE decision_logs DETACH PARTITION `+named(3))
+	same(t, made(t, db, 8), 1)
+	store(t, db, row("a", day(3), `{}`))
+	same(t, place(t, d, "a"), "decision_logs_default")
+}
+
+func TestADefaultPartitionThatIsBusyIsAnErrorAndNoHarm(t *testing.T) {
+	t.Parallel()
+	d := pgtest.New(t)
+	db := open(t, d.URL, 0)
+	end := begun(t, d, `INSERT INTO decision_logs (decision_id, ts, raw, source_topic, source_partition, source_offset, source_index)
+		VALUES ('far', now() + interval '1 year', '{}', '', 0, 0, 0)`)
+	_, err := schema.New(db.DB).MakePartitions(context.Background(), 20)
+	wantCode(t, nil, err, "55P03")
+	store(t, db, row("a", day(0), `{}`))
+	end()
+	same(t, made(t, db, 20), 13)
+}
+
+// writers store through one pool until stop is called, each its own decisions and some of them twice, a few far ahead.
+// What is refused is tried again, as the replayer would. stop gives the ids that must be there.
+func writers(t *testing.T, d *pgtest.DB, n int) (stop func() (ids int, parked int64)) {
+	db := open(t, d.URL, 0)
+	var all sync.WaitGroup
+	var parked, stored atomic.Int64
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(func() { cancel(); all.Wait() }) // a test that gave up does not call stop
+	for w := range n {
+		all.Go(func() {
+			var waiting []pipeline.Row
+			for i := 0; ctx.Err() == nil || len(waiting) > 0; i++ {
+				rows := waiting
+				if waiting = nil; ctx.Err() == nil {
+					for k := range 20 {
+						rows = append(rows, full(fmt.Sprintf("w%d-%d-%d", w, i, k), day(-1).Add(time.Duration(i)*time.Minute), 100))
+					}
+					stored.Add(20)
+					if i%5 == 0 {
+						rows = append(rows, full(fmt.Sprintf("w%d-%d-far", w, i), day(40+i%3), 100))
+						stored.Add(1)
+					}
+				}
+				for again := 0; again <= i%2; again++ {
+					waiting = nil
+					_, err := db.Store(context.Background(), rows, false)
+					if err == nil {
+						continue
+					}
+					v := errclass.Classify(err)
+					if v.Rule != errclass.Await {
+						if v.Class != errclass.Transient {
+							t.Errorf("a failure that is not the moment's: %v", err)
+						}
+						waiting = rows
+						continue
+					}
+					parked.Add(1)
+					waiting = rows[len(rows)-1:]
+					for _, r := range rows {
+						if out, err := db.Store(context.Background(), []pipeline.Row{r}, false); err != nil {
+							if errclass.Classify(err).Rule != errclass.Await {
+								t.Errorf("alone: %v", err)
+							}
+							waiting = append(waiting, r)
+						} else if out[0] == pipeline.Conflicting {
+							t.Errorf("a conflict with itself: %s", r.Log.ID)
+						}
+					}
+				}
+			}
+		})
+	}
+	return func() (int, int64) {
+		cancel()
+		all.Wait()
+		return int(stored.Load()), parked.Load()
+	}
+}
+
+func TestWritersGoOnWhileTheTableIsMigrated(t *testing.T) {
+	t.Parallel()
+	d := pgtest.NewPlain(t)
+	stop := writers(t, d, 3)
+	wait(t, d, 300)
+	met := map[string]bool{}
+	err := schema.Partition(context.Background(), open(t, d.URL, 0).DB, 0, false, func(step string) error {
+		met[step] = true
+		wait(t, d, 100)
+		return nil
+	})
+	if err != nil {
+		t.Errorf("partition: %v", err)
+	}
+	n, parked := stop()
+	same(t, d.Count(t), n)
+	if parked == 0 || len(met) < 5 {
+		t.Errorf("%d parked, steps %v: nothing was put to the test", parked, met)
+	}
+	var strays int
+	d.Query(t, `SELECT count(*) FROM decision_logs_default`, &strays)
+	if strays == 0 {
+		t.Error("nothing lies in the default partition")
+	}
+}
+
+// wait is until so many more rows are there.
+func wait(t *testing.T, d *pgtest.DB, rows int) {
+	t.Helper()
+	for from := d.Count(t); d.Count(t) < from+rows; {
+		if t.Failed() {
+			t.Fatal("the writers failed")
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func TestRetentionIsADropWhileWritersGoOn(t *testing.T) {
+	t.Parallel()
+	d := pgtest.New(t)
+	d.Exec(t, `SELECT decision_logs_make_partitions(30)`)
+	db := open(t, d.URL, 0)
+	for n := range 30 {
+		store(t, db, full(fmt.Sprint("old", n), day(n), 1))
+	}
+	stop := writers(t, d, 2)
+	for n := range 30 {
+		wait(t, d, 20)
+		d.Exec(t, `SET lock_timeout = '2s'; DROP TABLE `+named(n))
+	}
+	n, parked := stop()
+	var left int
+	d.Query(t, `SELECT count(*) FROM decision_logs WHERE decision_id LIKE 'old%'`, &left)
+	same(t, left, 0)
+	if parked > 0 {
+		t.Errorf("%d were parked", parked)
+	}
+	if d.Count(t) > n {
+		t.Errorf("%d rows of %d", d.Count(t), n)
+	}
+}
+
+// begun runs SQL in a transaction that stays open until end is called.
+func begun(t *testing.T, d *pgtest.DB, sql string) (end func()) {
+	t.Helper()
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, d.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Exec(ctx, "BEGIN; "+sql); err != nil {
+		t.Fatal(err)
+	}
+	end = sync.OnceFunc(func() { _ = conn.Close(ctx) })
+	t.Cleanup(end)
+	return end
+}
+
+// exec runs statements as whoever the URL is for.
+func exec(url, sql string) error {
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	_, err = conn.Exec(ctx, sql)
+	return err
+}

@@ -1,0 +1,119 @@
+//go:build integration
+
+package schema_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"docket/internal/postgres"
+	"docket/internal/postgres/schema"
+	"docket/internal/testkit/pgtest"
+)
+
+// worst gives the checks that did not come out well. That a superuser may do too much is not counted: the tests are one.
+func worst(checks []schema.Check) map[string]schema.Level {
+	found := map[string]schema.Level{}
+	for _, c := range checks {
+		if c.Level > schema.OK && (c.Name != "rights" || !strings.Contains(c.Detail, "superuser")) {
+			found[c.Name] = c.Level
+		}
+	}
+	return found
+}
+
+func TestCheckSchema(t *testing.T) {
+	t.Parallel()
+	type levels = map[string]schema.Level
+	const fail, warn = schema.Fail, schema.Warn
+	for name, c := range map[string]struct {
+		sql  string
+		want levels
+	}{
+		"all is well":        {`SELECT 1`, levels{}},
+		"no table":           {`DROP TABLE decision_logs`, levels{"table": fail}},
+		"unlogged partition": {`ALTER TABLE decision_logs_before SET UNLOGGED`, levels{"partitions": fail}},
+		"archive left off":   {`CREATE TABLE decision_logs_leaving_20260304 (LIKE decision_logs)`, levels{"partitions": warn}},
+		"no default":         {`DROP TABLE decision_logs_default`, levels{"partitions": warn}},
+		"strays": {`INSERT INTO decision_logs (decision_id, ts, raw, source_topic, source_partition, source_offset, source_index)
+			VALUES ('far', now() + interval '1 year', '{}', '', 0, 0, 0)`, levels{"partitions": warn}},
+		"no tomorrow":       {`DO $$ BEGIN EXECUTE format('DROP TABLE decision_logs_p%s', to_char((now() AT TIME ZONE 'UTC')::date + 1, 'YYYYMMDD')); END $$`, levels{"partitions": warn}},
+		"column dropped":    {`ALTER TABLE decision_logs DROP COLUMN bundles`, levels{"columns": fail, "write": fail}},
+		"column retyped":    {`ALTER TABLE decision_logs ALTER COLUMN opa_version TYPE int USING 0`, levels{"columns": fail, "write": fail}},
+		"column added":      {`ALTER TABLE decision_logs ADD COLUMN tenant text`, levels{}},
+		"strict column":     {`ALTER TABLE decision_logs ADD COLUMN tenant text NOT NULL`, levels{"columns": fail, "write": fail}},
+		"filled column":     {`ALTER TABLE decision_logs ADD COLUMN tenant text NOT NULL DEFAULT 'us'`, levels{}},
+		"optional NOT NULL": {`ALTER TABLE decision_logs ALTER COLUMN path SET NOT NULL`, levels{"columns": warn}},
+		"no identity":       {`ALTER TABLE decision_logs DROP CONSTRAINT decision_logs_pkey`, levels{"identity": fail, "write": fail}},
+		"another identity": {`ALTER TABLE decision_logs DROP CONSTRAINT decision_logs_pkey;
+			CREATE UNIQUE INDEX ON decision_logs (decision_id, ts, path)`, levels{"identity": fail, "write": fail}},
+		"partial identity": {`ALTER TABLE decision_logs DROP CONSTRAINT decision_logs_pkey;
+			CREATE UNIQUE INDEX ON decision_logs (decision_id, ts) WHERE allowed`, levels{"identity": fail, "write": fail}},
+		"turned identity": {`ALTER TABLE decision_logs DROP CONSTRAINT decision_logs_pkey;
+			CREATE UNIQUE INDEX ON decision_logs (ts, decision_id) INCLUDE (path)`, levels{}},
+		"CHECK for all": {`ALTER TABLE decision_logs ADD CONSTRAINT odd CHECK (false)`, levels{"write": fail}},
+		"trigger": {`CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
+			CREATE TRIGGER mask BEFORE INSERT ON decision_logs FOR EACH ROW EXECUTE FUNCTION f()`, levels{"triggers": warn}},
+		"not durable":    {`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database()); END $$`, levels{"durability": warn}},
+		"read-only node": {`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database()); END $$`, levels{"read_only": fail, "write": fail}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := pgtest.New(t)
+			d.Exec(t, c.sql)
+			checks := checked(open(t, d.URL, 0))
+			same(t, worst(checks), c.want)
+			for _, c := range checks {
+				if c.Detail == "" || (c.Level > schema.OK && c.Hint == "") {
+					t.Errorf("nothing to go by: %+v", c)
+				}
+			}
+		})
+	}
+}
+
+func TestCheckSchemaOfATableWithoutPartitions(t *testing.T) {
+	t.Parallel()
+	d := pgtest.NewPlain(t)
+	same(t, worst(checked(open(t, d.URL, 0))), map[string]schema.Level{"partitions": schema.Warn})
+	d.Exec(t, `ALTER TABLE decision_logs SET UNLOGGED`)
+	same(t, worst(checked(open(t, d.URL, 0))), map[string]schema.Level{"table": schema.Fail})
+}
+
+func TestCheckSchemaNamesGrants(t *testing.T) {
+	t.Parallel()
+	for grants, want := range map[string]string{"": "the role lacks INSERT and SELECT", "SELECT": "the role lacks INSERT", "INSERT": "the role lacks SELECT"} {
+		t.Run(grants, func(t *testing.T) {
+			t.Parallel()
+			d := pgtest.New(t)
+			for _, c := range checked(open(t, d.Role(t, grants), 0)) {
+				if c.Name == "grants" {
+					same(t, c.Detail, want)
+					return
+				}
+			}
+			t.Fatal("grants were not looked at")
+		})
+	}
+}
+
+func TestCheckSchema_ConfirmingTaken(t *testing.T) {
+	t.Parallel()
+	d := pgtest.New(t)
+	d.Exec(t, `DO $$ DECLARE f oid; BEGIN FOR f IN SELECT oid FROM pg_proc WHERE proname = 'pg_logical_emit_message' LOOP
+		EXECUTE 'REVOKE EXECUTE ON FUNCTION ' || f::regprocedure || ' FROM PUBLIC'; END LOOP; END $$`)
+	found := worst(checked(open(t, d.Role(t, "SELECT, INSERT"), 0)))
+	same(t, []schema.Level{found["grants"], found["write"]}, []schema.Level{schema.Fail, schema.Fail})
+}
+
+func TestCheckSchemaOfADatabaseThatIsAway(t *testing.T) {
+	t.Parallel()
+	checks := checked(open(t, "postgres://docket:secret@127.0.0.1:1/docket?sslmode=disable", 0))
+	same(t, worst(checks), map[string]schema.Level{"connection": schema.Fail})
+}
+
+// checked is what a check of the schema says, with the store's own probe.
+func checked(s *postgres.Store) []schema.Check {
+	return schema.New(s.DB).Check(context.Background(), s.Probe)
+}

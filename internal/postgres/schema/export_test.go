@@ -1,0 +1,25 @@
+package schema
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"docket/internal/postgres/db"
+)
+
+// Partition makes the table one of partitions, as the migration does, or takes it back. small is the number of rows up to
+// which one transaction does it; after each step done is called, and its error ends all there, as a kill would.
+func Partition(ctx context.Context, d *db.DB, small int, back bool, done func(step string) error) error {
+	conn, err := pgx.ConnectConfig(ctx, d.ConnConfig())
+	if err != nil {
+		return err
+	}
+	defer db.HangUp(ctx, conn.PgConn())
+	p := &partitioner{conn: conn, log: *d.Logger(), small: small, moves: small, tries: 100, pause: 10 * time.Millisecond, step: done}
+	if back {
+		return p.down(ctx)
+	}
+	return p.up(ctx)
+}

@@ -1,0 +1,90 @@
+//go:build integration
+
+package schema_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"docket/internal/postgres"
+	"docket/internal/postgres/schema"
+	"docket/internal/testkit/pgtest"
+)
+
+var errKilled = errors.New("killed")
+
+// killedAt ends a migration of the large way after a step.
+func killedAt(t *testing.T, db *postgres.Store, at string) {
+	t.Helper()
+	err := schema.Partition(context.Background(), db.DB, 0, false, func(step string) error {
+		if step == at {
+			return errKilled
+		}
+		return nil
+	})
+	if !errors.Is(err, errKilled) {
+		t.Fatalf("got %v", err)
+	}
+}
+
+// wantObstacle runs the migration, which must refuse.
+func wantObstacle(t *testing.T, db *postgres.Store, small int) {
+	t.Helper()
+	err := schema.Partition(context.Background(), db.DB, small, false, onward)
+	var met *schema.ObstacleError
+	if !errors.As(err, &met) {
+		t.Fatalf("got %v", err)
+	}
+}
+
+// What a refused migration had prepared before it was killed does not outlast the refusal: the cut would come nearer
+// until the table takes nothing.
+func TestAnObstacleBetweenTwoRunsLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	for _, at := range []string{"cut", "strays", "validated"} {
+		t.Run(at, func(t *testing.T) {
+			t.Parallel()
+			d := pgtest.NewPlain(t)
+			db := open(t, d.URL, 0)
+			store(t, db, row("far", day(400), `{}`))
+			killedAt(t, db, at)
+			d.Exec(t, `CREATE VIEW odd AS SELECT path FROM decision_logs`)
+			wantObstacle(t, db, 0)
+			same(t, d.Count(t), 1)
+			store(t, db, row("a", day(300), `{}`))
+		})
+	}
+}
+
+// A table of the name under which rows are put aside is somebody's, unless a migration is under way.
+func TestATableThatIsCalledStraysIsNotTakenForOurs(t *testing.T) {
+	t.Parallel()
+	for name, small := range map[string]int{"small": 100, "large": 0} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := pgtest.NewPlain(t)
+			db := open(t, d.URL, 0)
+			d.Exec(t, `CREATE TABLE decision_logs_strays AS SELECT 'mine' AS decision_id, now() AS ts, '{}'::jsonb AS raw, 't' AS source_topic, 0 AS source_partition, 0 AS source_offset, 0 AS source_index`)
+			wantObstacle(t, db, small)
+			var n int
+			d.Query(t, `SELECT count(*) FROM decision_logs_strays`, &n)
+			same(t, []int{n, d.Count(t)}, []int{1, 0})
+		})
+	}
+}
+
+// Whoever drops the CHECK by hand is told of the rows that are aside; they are never left out without a word.
+func TestRowsThatWereLeftAsideAreTold(t *testing.T) {
+	t.Parallel()
+	d := pgtest.NewPlain(t)
+	db := open(t, d.URL, 0)
+	store(t, db, row("far", day(400), `{}`))
+	killedAt(t, db, "strays")
+	d.Exec(t, `ALTER TABLE decision_logs DROP CONSTRAINT decision_logs_before_cut`)
+	store(t, db, row("today", day(0), `{}`))
+	wantObstacle(t, db, 100)
+	d.Exec(t, `INSERT INTO decision_logs SELECT * FROM decision_logs_strays; DROP TABLE decision_logs_strays`)
+	mustPartition(t, db, 100)
+	same(t, []string{place(t, d, "far"), place(t, d, "today")}, []string{"decision_logs_default", named(0)})
+}
