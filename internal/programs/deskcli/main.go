@@ -69,9 +69,9 @@ func unquote(c *cobra.Command) {
 func (s *session) root() *cobra.Command {
 	root := s.group(&cobra.Command{
 		Use:   string(config.Desk),
-		Short: "Search and explain OPA decisions; manage dead letters",
-		Long: "Search and explain OPA decisions; manage dead letters.\n\n" +
-			"Decisions are read from Postgres. Records that could not be stored are dead letters: `docket desk`\n" +
+		Short: "Store, search and explain OPA decisions; manage dead letters",
+		Long: "Store, search and explain OPA decisions; manage dead letters.\n\n" +
+			"`docket consume` stores decision logs from Kafka in Postgres, where they are read.  Records that could not be stored are dead letters: `docket desk`\n" +
 			"enters them into a ledger in Postgres; the dlq commands show, retry and close them.\n" +
 			"Commands that change dead letters, jobs or archives need --operator (or DOCKET_OPERATOR); the name goes\n" +
 			"into the audit log.",
@@ -90,8 +90,9 @@ func (s *session) root() *cobra.Command {
   docket archive --older-than 90d --to /srv/docket-archive --operator mara
   docket restore --day 2026-08-01 --from /srv/docket-archive --operator mara
 
-  # set up and run the desk
-  docket migrate && docket check && docket desk`,
+  # set up; run the consumer, and the desk beside it
+  docket migrate && docket check && docket consume
+  docket desk`,
 		SilenceErrors: true, SilenceUsage: true,
 	})
 	root.PersistentFlags().BoolVar(&s.asJSON, "json", false, "print JSON")
@@ -106,7 +107,8 @@ func (s *session) root() *cobra.Command {
 		{"read", "Read decisions", []*cobra.Command{s.logs(), s.why(), s.compare(), s.stats(), reused["where-is"]}},
 		{"letters", "Dead letters", []*cobra.Command{s.dlq(), s.jobs(), s.report(), reused["classify"]}},
 		{"archive", "Archive", []*cobra.Command{s.archive(), s.restore()}},
-		{"operate", "Operate", []*cobra.Command{s.desk(), reused["check"], reused["migrate"], reused["verify"], reused["health"], s.settingsTopic(), reused["version"]}},
+		{"operate", "Operate", []*cobra.Command{reused["check"], reused["migrate"], reused["verify"], reused["health"], s.settingsTopic(), reused["version"]}},
+		{"run", "Run", s.daemons()},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
 		for _, c := range g.commands {
@@ -151,7 +153,7 @@ func noCommand(c *cobra.Command, name string) error {
 	for _, sub := range c.Commands() {
 		names = append(names, sub.Name())
 	}
-	return misuse("unknown command %s%s", quoted(strings.Join(append(strings.Fields(c.CommandPath())[1:], name), " ")), meant(config.Nearest(name, names)))
+	return misuse("unknown command %s%s", quoted(strings.Join(append(strings.Fields(c.CommandPath())[1:], name), " ")), cli.Meant(config.Nearest(name, names)))
 }
 
 // explain shows the help of the command that args name below c.
@@ -171,13 +173,6 @@ func (s *session) explain(c *cobra.Command, args []string) error {
 		return misuse("unexpected argument %s", quoted(rest[0]))
 	}
 	return noCommand(c, args[0])
-}
-
-func meant(near string) string {
-	if near == "" {
-		return ""
-	}
-	return "; did you mean " + near + "?"
 }
 
 // flagError says what is wrong with a flag, and which one was meant.
@@ -206,7 +201,7 @@ func flagError(c *cobra.Command, err error) error {
 	if near != "" {
 		near = "--" + near
 	}
-	return misuse("unknown flag %s%s", quoted("--"+name), meant(near))
+	return misuse("unknown flag %s%s", quoted("--"+name), cli.Meant(near))
 }
 
 // help is what --help does.
@@ -265,7 +260,7 @@ func (s *session) page(c *cobra.Command) {
 		b.WriteString("\n`docket COMMAND --help` shows the flags, examples and exit codes of a command.\n")
 	}
 	if about := c.Annotations; about[using] != "" {
-		b.WriteString(cli.UsesText(config.Desk, strings.Fields(about[using])...))
+		b.WriteString(cli.UsesText(cli.Env{Program: config.Desk}, strings.Fields(about[using])...))
 		b.WriteString(cli.ExitText(about[doneText], about[failedText], len(strings.Fields(about[using])) > 0))
 	}
 	say(c.OutOrStdout(), "%s", b.String())

@@ -1,4 +1,6 @@
-package main
+// Package democmd is the command `docket demo`: its flags, its signals and the programs that it starts. What the demo shows is
+// told in package demo.
+package democmd
 
 import (
 	"context"
@@ -43,20 +45,20 @@ It ignores all DOCKET_* variables but the two below, and never connects to your 
 it removes everything but the downloaded Postgres.
 
 Usage:
-  consumer demo [flags]
+  %[1]s demo [flags]
 
 Examples:
-  consumer demo
-  consumer demo --records 1000 --keep=false
+  %[1]s demo
+  %[1]s demo --records 1000 --keep=false
 
 Flags:
-  --records N   produce N Kafka records, at least %d (default %d)
+  --records N   produce N Kafka records, at least %[2]d (default %[3]d)
   --keep        stay up until Ctrl-C (default on a terminal; --keep=false ends at once)
 
 Environment:
-  %s
+  %[4]s
       bin directory of an installed Postgres; nothing is downloaded then
-  %s
+  %[5]s
       Maven repository to download Postgres from (default Maven Central)
 
 Exit codes:
@@ -65,13 +67,18 @@ Exit codes:
   2  wrong use
 `
 
+// Command is the command that shows Docket at work.
+func Command() cli.Command {
+	return cli.Command{Name: "demo", Text: "Show Docket at work: no servers or setup needed.", Raw: true, Run: demoUntilSignal}
+}
+
 // demoUntilSignal runs the demo until it ends. The first signal stops it, a second one ends the wait. A second signal
 // within one second does not count, as some senders signal both a process and its group.
 func demoUntilSignal(env cli.Env, args []string) int {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	ended := make(chan int, 1)
-	go func() { ended <- runDemo(ctx, args, env.Stdout, env.Stderr) }()
+	go func() { ended <- runDemo(ctx, env, args) }()
 	var stopping time.Time
 	for {
 		select {
@@ -89,7 +96,8 @@ func demoUntilSignal(env cli.Env, args []string) int {
 }
 
 // runDemo runs the demo until it is done or ctx ends, and returns the exit code.
-func runDemo(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+func runDemo(ctx context.Context, env cli.Env, args []string) int {
+	stdout, stderr := env.Stdout, env.Stderr
 	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	records := flags.Int("records", demoRecords, "")
@@ -99,14 +107,14 @@ func runDemo(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	noDesk := flags.Bool("no-desk", false, "")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprintf(stdout, demoUsage, conservation.MinRecords, demoRecords, demo.EnvPostgresBin, demo.EnvPostgresRepository)
+		fmt.Fprintf(stdout, demoUsage, env.Called(), conservation.MinRecords, demoRecords, demo.EnvPostgresBin, demo.EnvPostgresRepository)
 		return cli.Done
 	case err != nil:
-		return demoMisuse(stderr, err.Error())
+		return demoMisuse(env, err.Error())
 	case flags.NArg() > 0:
-		return demoMisuse(stderr, fmt.Sprintf("unexpected argument %+.40q", flags.Arg(0)))
+		return demoMisuse(env, fmt.Sprintf("unexpected argument %+.40q", flags.Arg(0)))
 	case *records < conservation.MinRecords:
-		return demoMisuse(stderr, fmt.Sprintf("--records must be at least %d", conservation.MinRecords))
+		return demoMisuse(env, fmt.Sprintf("--records must be at least %d", conservation.MinRecords))
 	}
 	dir, cache, inner := demo.Inner()
 	if !inner {
@@ -136,8 +144,8 @@ func runDemo(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return cli.Done
 }
 
-func demoMisuse(stderr io.Writer, complaint string) int {
-	fmt.Fprintf(stderr, "consumer: demo: %s\nSee consumer demo --help.\n", complaint)
+func demoMisuse(env cli.Env, complaint string) int {
+	fmt.Fprintf(env.Stderr, "%[1]s: demo: %[2]s\nSee %[1]s demo --help.\n", env.Called(), complaint)
 	return cli.Misuse
 }
 
