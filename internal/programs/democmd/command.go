@@ -1,5 +1,5 @@
-// Package democmd is the command `docket demo`: its flags, its signals and the programs that it starts. What the demo shows is
-// told in package demo.
+//go:build !nodemo
+
 package democmd
 
 import (
@@ -33,7 +33,7 @@ const (
 	demoLedgerWait = 30 * time.Second
 )
 
-const demoUsage = `Show Docket at work, without Docker, servers or setup.
+const usage = `Show Docket at work, without Docker, servers or setup.
 
 The demo starts a stand-in for Kafka inside the process, a real Postgres (downloaded once, about
 15 MB), the consumer, the replayer and the desk. It produces real OPA decision logs, bad ones among
@@ -67,18 +67,13 @@ Exit codes:
   2  wrong use
 `
 
-// Command is the command that shows Docket at work.
-func Command() cli.Command {
-	return cli.Command{Name: "demo", Text: "Show Docket at work: no servers or setup needed.", Raw: true, Run: demoUntilSignal}
-}
-
-// demoUntilSignal runs the demo until it ends. The first signal stops it, a second one ends the wait. A second signal
+// run runs the demo until it ends. The first signal stops it, a second one ends the wait. A second signal
 // within one second does not count, as some senders signal both a process and its group.
-func demoUntilSignal(env cli.Env, args []string) int {
+func run(env cli.Env, args []string) int {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	ended := make(chan int, 1)
-	go func() { ended <- runDemo(ctx, env, args) }()
+	go func() { ended <- show(ctx, env, args) }()
 	var stopping time.Time
 	for {
 		select {
@@ -95,8 +90,8 @@ func demoUntilSignal(env cli.Env, args []string) int {
 	}
 }
 
-// runDemo runs the demo until it is done or ctx ends, and returns the exit code.
-func runDemo(ctx context.Context, env cli.Env, args []string) int {
+// show runs the demo until it is done or ctx ends, and returns the exit code.
+func show(ctx context.Context, env cli.Env, args []string) int {
 	stdout, stderr := env.Stdout, env.Stderr
 	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -107,14 +102,14 @@ func runDemo(ctx context.Context, env cli.Env, args []string) int {
 	noDesk := flags.Bool("no-desk", false, "")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprintf(stdout, demoUsage, env.Called(), conservation.MinRecords, demoRecords, demo.EnvPostgresBin, demo.EnvPostgresRepository)
+		fmt.Fprintf(stdout, usage, env.Called(), conservation.MinRecords, demoRecords, demo.EnvPostgresBin, demo.EnvPostgresRepository)
 		return cli.Done
 	case err != nil:
-		return demoMisuse(env, err.Error())
+		return misuse(env, err.Error())
 	case flags.NArg() > 0:
-		return demoMisuse(env, fmt.Sprintf("unexpected argument %+.40q", flags.Arg(0)))
+		return misuse(env, fmt.Sprintf("unexpected argument %+.40q", flags.Arg(0)))
 	case *records < conservation.MinRecords:
-		return demoMisuse(env, fmt.Sprintf("--records must be at least %d", conservation.MinRecords))
+		return misuse(env, fmt.Sprintf("--records must be at least %d", conservation.MinRecords))
 	}
 	dir, cache, inner := demo.Inner()
 	if !inner {
@@ -131,7 +126,7 @@ func runDemo(ctx context.Context, env cli.Env, args []string) int {
 	err := demo.Run(ctx, demo.Config{
 		Records: *records, Spread: demoSpread, Outage: demoOutage, Keep: *keep, LedgerWait: wait,
 		PlantLoss: *plantLoss, NoDesk: *noDesk, Seed: 1,
-		Dir: dir, Cache: cache, Docket: demo.DocketCommand(), Samples: sample.DecisionLogs(), Migrate: migrateDemo, Launch: launchDemo,
+		Dir: dir, Cache: cache, Docket: demo.DocketCommand(), Samples: sample.DecisionLogs(), Migrate: migrate, Launch: launch,
 		Out: stdout, Live: isTerminal(stdout),
 	})
 	if ctx.Err() != nil && !errors.Is(err, demo.ErrUnbalanced) && !errors.Is(err, demo.ErrLedger) {
@@ -144,7 +139,7 @@ func runDemo(ctx context.Context, env cli.Env, args []string) int {
 	return cli.Done
 }
 
-func demoMisuse(env cli.Env, complaint string) int {
+func misuse(env cli.Env, complaint string) int {
 	fmt.Fprintf(env.Stderr, "%[1]s: demo: %[2]s\nSee %[1]s demo --help.\n", env.Called(), complaint)
 	return cli.Misuse
 }
@@ -159,7 +154,7 @@ func isTerminal(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-func migrateDemo(ctx context.Context, databaseURL string) (err error) {
+func migrate(ctx context.Context, databaseURL string) (err error) {
 	db, err := postgres.Open(postgres.Config{URL: databaseURL}, zerolog.Nop())
 	if err != nil {
 		return err
@@ -169,8 +164,8 @@ func migrateDemo(ctx context.Context, databaseURL string) (err error) {
 	return err
 }
 
-// launchDemo runs one of the programs as its own command does.
-func launchDemo(ctx context.Context, p demo.Program) error {
+// launch runs one of the programs as its own command does.
+func launch(ctx context.Context, p demo.Program) error {
 	name := config.Program(p.Name)
 	settings, _, err := config.Load(name, p.Environ)
 	if err != nil {
