@@ -58,6 +58,10 @@ stage: build ## Build bin/image for the Dockerfile with BUILDER=prebuilt
 dashboard: ## Write the Grafana dashboard again, after a change of deploy/check/dashboard
 	go run ./deploy/check/dashboard
 
+.PHONY: reference
+reference: ## Write docs/commands.md again, after a change of a command or its help
+	go run ./tools/reference -markdown docs/commands.md
+
 .PHONY: release
 release: ## Build a release: static programs for linux amd64 and arm64, checksums, SBOM
 	@build/release

@@ -29,8 +29,17 @@ func Main(called string, env cli.Env, stdin io.Reader, at deskcli.Terminal) int 
 		}
 	}
 	env.Program, env.Judges, env.Shelf = config.Desk, desk.Judges(), shelf.Open
-	return deskcli.Main(env, deskcli.Options{Stdin: stdin, Terminal: at, Open: open, Desk: desk.Main, Programs: programs(), Demo: democmd.Command()})
+	o := options()
+	o.Stdin, o.Terminal = stdin, at
+	return deskcli.Main(env, o)
 }
+
+func options() deskcli.Options {
+	return deskcli.Options{Open: open, Desk: desk.Main, Programs: programs(), Demo: democmd.Command()}
+}
+
+// Pages are the help of all commands.
+func Pages() []deskcli.Page { return deskcli.Pages(cli.Env{Program: config.Desk}, options()) }
 
 // programs are the command lines that have a name of their own.
 func programs() []deskcli.Program {
