@@ -10,11 +10,14 @@ import (
 )
 
 // Main does what the command line says and returns the exit code.
-func Main(env cli.Env) int {
-	return cli.Main(cli.Env{
+func Main(env cli.Env) int { return cli.Main(Env(env), Commands()) }
+
+// Env is the environment of the program, made from that of the process.
+func Env(env cli.Env) cli.Env {
+	return cli.Env{
 		Program: config.Consumer, Name: env.Name, Args: env.Args, Environ: env.Environ, Stdout: env.Stdout, Stderr: env.Stderr, Signals: env.Signals,
 		Options: env.Options,
-	}, Commands())
+	}
 }
 
 // Commands are the commands of the consumer.

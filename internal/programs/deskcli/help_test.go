@@ -84,6 +84,7 @@ func TestUseIsCheckedBeforeSettings(t *testing.T) {
 		"archive verify":  {"", "--day x", "--day 2026-08-01 --all", "--all"},
 		"check":           {"x", "--bogus"},
 		"classify":        {"", "--bogus"},
+		"config validate": {"x", "consume dsk", "--bogus"},
 		"completion bash": {"x"}, "completion zsh": {"x"}, "completion fish": {"x"}, "completion powershell": {"x"},
 		"diff":          {"", "a", "a b c", "a b --at-a x", "a b --at-b x"},
 		"dlq edit":      {"", "a b", "a0a0a0", "a0a0a0 --operator mara", "a0 --file x --yes --operator mara --reason x", "a0a0a0 --wait --detach"},

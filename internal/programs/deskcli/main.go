@@ -26,6 +26,7 @@ func Main(env cli.Env, o Options) int {
 	if len(env.Args) == 1 && env.Args[0] == "--version" {
 		env.Args = []string{"version"}
 	}
+	env = withConfig(env)
 	s := &session{env: env, o: o}
 	defer s.close()
 	root := s.root()
@@ -97,6 +98,7 @@ func (s *session) root() *cobra.Command {
 	})
 	root.PersistentFlags().BoolVar(&s.asJSON, "json", false, "print JSON")
 	root.PersistentFlags().BoolVar(&s.wide, "wide", false, "print whole ids and all columns, also on a narrow terminal")
+	root.PersistentFlags().String(configFlag, "", "YAML `FILE` with settings; the environment wins (or DOCKET_CONFIG)")
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpFunc(s.help)
 	reused := s.reused()
@@ -107,7 +109,7 @@ func (s *session) root() *cobra.Command {
 		{"read", "Read decisions", []*cobra.Command{s.logs(), s.why(), s.compare(), s.stats(), reused["where-is"]}},
 		{"letters", "Dead letters", []*cobra.Command{s.dlq(), s.jobs(), s.report(), reused["classify"]}},
 		{"archive", "Archive", []*cobra.Command{s.archive(), s.restore()}},
-		{"operate", "Operate", []*cobra.Command{reused["check"], reused["migrate"], reused["verify"], reused["health"], s.settingsTopic(), reused["version"]}},
+		{"operate", "Operate", []*cobra.Command{reused["check"], reused["migrate"], reused["verify"], reused["health"], s.settingsTopic(), s.config(), reused["version"]}},
 		{"run", "Run", s.daemons()},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
@@ -247,15 +249,15 @@ func (s *session) page(c *cobra.Command) {
 		fmt.Fprintf(&b, "\nFilter flags:\n%s", filters.FlagUsagesWrapped(helpWidth))
 	}
 	values(&b, c.LocalFlags())
-	b.WriteString("\nGeneral flags:\n  -h, --help   show this help\n")
+	b.WriteString("\nGeneral flags:\n  -h, --help          show this help\n")
 	general := c.Root().PersistentFlags().FlagUsages()
 	if !c.HasParent() {
 		general = strings.Replace(general, "print JSON\n", "print JSON; not for desk, health and migrate\n", 1)
 	}
 	b.WriteString(general)
 	if !c.HasParent() {
-		b.WriteString("\nSettings come from the environment. DOCKET_DATABASE_URL (or DOCKET_DATABASE_URL_FILE) is required.\n" +
-			"Kafka is at DOCKET_KAFKA_BROKERS (default localhost:9092). `docket settings` lists all settings.\n")
+		b.WriteString("\nSettings come from the environment and from --config. DOCKET_DATABASE_URL (or\nDOCKET_DATABASE_URL_FILE) is required. " +
+			"Kafka is at DOCKET_KAFKA_BROKERS (default\nlocalhost:9092). `docket settings` lists all settings.\n")
 		b.WriteString(cli.ExitText("done, or stopped by a signal", "failed, or not everything was done", true))
 		b.WriteString("\n`docket COMMAND --help` shows the flags, examples and exit codes of a command.\n")
 	}

@@ -164,9 +164,9 @@ func (w *world) call(args ...string) result {
 // programs are those of docket.
 func programs() []Program {
 	return []Program{
-		{Name: "consume", Text: "Store decision logs from Kafka in Postgres", Main: consume.Main, Commands: consume.Commands},
-		{Name: "replay", Text: "Replay parked records when they are due", Main: replay.Main, Commands: replay.Commands},
-		{Name: "collect", Text: "Accept decision logs that OPA uploads, and write them to Kafka", Main: collect.Main, Commands: collect.Commands},
+		{Name: "consume", Text: "Store decision logs from Kafka in Postgres", Env: consume.Env, Commands: consume.Commands},
+		{Name: "replay", Text: "Replay parked records when they are due", Env: replay.Env, Commands: replay.Commands},
+		{Name: "collect", Text: "Accept decision logs that OPA uploads, and write them to Kafka", Env: collect.Env, Commands: collect.Commands},
 	}
 }
 

@@ -39,12 +39,15 @@ type Options struct {
 
 // Program is a daemon with a command line of its own, which is a command of docket.
 type Program struct {
-	Name     string                // of the command
-	Link     string                // the name by which the program is called as this one alone
-	Text     string                // one sentence, an imperative
-	Main     func(env cli.Env) int // does what its command line says and returns the exit code
-	Commands func() []cli.Command  // that it has
+	Name     string                    // of the command
+	Link     string                    // the name by which the program is called as this one alone
+	Text     string                    // one sentence, an imperative
+	Env      func(env cli.Env) cli.Env // of the program, made from that of the process
+	Commands func() []cli.Command      // that it has
 }
+
+// Main does what the program's command line says and returns the exit code.
+func (p Program) Main(env cli.Env) int { return cli.Main(p.Env(env), p.Commands()) }
 
 // System is what commands work on.
 type System struct {

@@ -44,9 +44,9 @@ func Pages() []deskcli.Page { return deskcli.Pages(cli.Env{Program: config.Desk}
 // programs are the command lines that have a name of their own.
 func programs() []deskcli.Program {
 	return []deskcli.Program{
-		{Name: "consume", Link: string(config.Consumer), Text: "Store decision logs from Kafka in Postgres", Main: consume.Main, Commands: consume.Commands},
-		{Name: "replay", Link: string(config.Replayer), Text: "Replay parked records when they are due", Main: replay.Main, Commands: replay.Commands},
-		{Name: "collect", Link: string(config.Collector), Text: "Accept decision logs that OPA uploads, and write them to Kafka", Main: collect.Main, Commands: collect.Commands},
+		{Name: "consume", Link: string(config.Consumer), Text: "Store decision logs from Kafka in Postgres", Env: consume.Env, Commands: consume.Commands},
+		{Name: "replay", Link: string(config.Replayer), Text: "Replay parked records when they are due", Env: replay.Env, Commands: replay.Commands},
+		{Name: "collect", Link: string(config.Collector), Text: "Accept decision logs that OPA uploads, and write them to Kafka", Env: collect.Env, Commands: collect.Commands},
 	}
 }
 
