@@ -12,6 +12,9 @@ VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev
 REVISION ?= $(shell git rev-parse HEAD 2>/dev/null)
 LDFLAGS  := -s -w -X docket/internal/service/buildinfo.Version=$(VERSION) -X docket/internal/service/buildinfo.Revision=$(REVISION)
 
+# The names by which docket is called as one of its programs alone.
+LINKS    := consumer parking-replayer collector
+
 GOLANGCI_VERSION    := v2.15.0
 STATICCHECK_VERSION := v0.8.2
 FUZZTIME            ?= 20s
@@ -24,8 +27,8 @@ help: ## Show this list; variables are in brackets, as in `make chaos SEED=2`
 
 .PHONY: demo
 demo: ## Run everything in one process, with an outage; needs only Go (ARGS="--records 5000 --keep")
-	@go build -o bin/ ./cmd/consumer ./cmd/docket
-	@bin/consumer demo $(ARGS)
+	@go build -o bin/demo/ ./cmd/docket
+	@bin/demo/docket demo $(ARGS)
 
 .PHONY: up
 up: engine-compose images ## Start everything with Compose on loopback ports (PROFILE=opa,observability adds OPA, Prometheus and Grafana)
@@ -42,16 +45,22 @@ down: ## Stop what `make up` started; volumes stay (ARGS=-v removes them)
 ##@ Building
 
 .PHONY: build
-build: ## Build the programs as static binaries into bin/
-	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
+build: ## Build the program as it is shipped: bin/docket, a static binary without the demo, and its other names as links
+	CGO_ENABLED=0 go build -tags nodemo -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/docket ./cmd/docket
+	@for name in $(LINKS); do ln -sfn docket bin/$$name; done
 
 .PHONY: stage
-stage: build ## Build bin/ for the Dockerfile with BUILDER=prebuilt
-	@if [ -r /etc/ssl/certs/ca-certificates.crt ]; then cp -L /etc/ssl/certs/ca-certificates.crt bin/; else : >bin/ca-certificates.crt; fi
+stage: build ## Build bin/image for the Dockerfile with BUILDER=prebuilt
+	@rm -rf bin/image && mkdir -p bin/image/bin && cp -P bin/docket $(addprefix bin/,$(LINKS)) bin/image/bin/
+	@if [ -r /etc/ssl/certs/ca-certificates.crt ]; then cp -L /etc/ssl/certs/ca-certificates.crt bin/image/; else : >bin/image/ca-certificates.crt; fi
 
 .PHONY: dashboard
 dashboard: ## Write the Grafana dashboard again, after a change of deploy/check/dashboard
 	go run ./deploy/check/dashboard
+
+.PHONY: reference
+reference: ## Write docs/commands.md again, after a change of a command or its help
+	go run ./tools/reference -markdown docs/commands.md
 
 .PHONY: release
 release: ## Build a release: static programs for linux amd64 and arm64, checksums, SBOM

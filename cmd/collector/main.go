@@ -1,4 +1,4 @@
-// Command collector accepts decision logs that OPA uploads and writes them to Kafka.
+// Command collector is docket collect: it accepts decision logs that OPA uploads and writes them to Kafka.
 package main
 
 import (
@@ -9,7 +9,6 @@ import (
 
 	"docket/internal/programs/cli"
 	"docket/internal/programs/collect"
-	"docket/internal/service/config"
 )
 
 func main() {
@@ -19,11 +18,5 @@ func main() {
 }
 
 func run(args, environ []string, stdout, stderr io.Writer, signals <-chan os.Signal) int {
-	return cli.Main(cli.Env{
-		Program: config.Collector, Args: args, Environ: environ, Stdout: stdout, Stderr: stderr, Signals: signals, Judges: collect.Judges(), Agree: collect.Agree,
-	}, commands())
-}
-
-func commands() []cli.Command {
-	return []cli.Command{collect.Run(), cli.CheckBrokers(), cli.Health(), cli.Version()}
+	return collect.Main(cli.Env{Args: args, Environ: environ, Stdout: stdout, Stderr: stderr, Signals: signals})
 }

@@ -1,4 +1,4 @@
-// Command consumer stores OPA decision logs from Kafka in Postgres.
+// Command consumer is docket consume: it stores OPA decision logs from Kafka in Postgres.
 package main
 
 import (
@@ -8,7 +8,7 @@ import (
 	"syscall"
 
 	"docket/internal/programs/cli"
-	"docket/internal/service/config"
+	"docket/internal/programs/consume"
 )
 
 func main() {
@@ -18,18 +18,5 @@ func main() {
 }
 
 func run(args, environ []string, stdout, stderr io.Writer, signals <-chan os.Signal) int {
-	return cli.Main(cli.Env{
-		Program: config.Consumer, Args: args, Environ: environ, Stdout: stdout, Stderr: stderr, Signals: signals,
-	}, commands())
-}
-
-func commands() []cli.Command {
-	return []cli.Command{
-		cli.Run("Store decision logs from Kafka in Postgres (the default command).", false),
-		{
-			Name: "demo", Text: "Show Docket at work: no servers or setup needed.", Raw: true,
-			Run: demoUntilSignal,
-		},
-		cli.Check(), cli.Migrate(), cli.Verify(), cli.WhereIs(), cli.Classify(), cli.Health(), cli.Version(),
-	}
+	return consume.Main(cli.Env{Args: args, Environ: environ, Stdout: stdout, Stderr: stderr, Signals: signals})
 }

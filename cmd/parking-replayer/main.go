@@ -1,4 +1,4 @@
-// Command parking-replayer stores parked decision logs again.
+// Command parking-replayer is docket replay: it stores parked decision logs again.
 package main
 
 import (
@@ -8,7 +8,7 @@ import (
 	"syscall"
 
 	"docket/internal/programs/cli"
-	"docket/internal/service/config"
+	"docket/internal/programs/replay"
 )
 
 func main() {
@@ -18,14 +18,5 @@ func main() {
 }
 
 func run(args, environ []string, stdout, stderr io.Writer, signals <-chan os.Signal) int {
-	return cli.Main(cli.Env{
-		Program: config.Replayer, Args: args, Environ: environ, Stdout: stdout, Stderr: stderr, Signals: signals,
-	}, commands())
-}
-
-func commands() []cli.Command {
-	return []cli.Command{
-		cli.Run("Replay parked records when they are due (the default command).", true),
-		cli.Health(), cli.Version(),
-	}
+	return replay.Main(cli.Env{Args: args, Environ: environ, Stdout: stdout, Stderr: stderr, Signals: signals})
 }

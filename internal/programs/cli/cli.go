@@ -31,6 +31,8 @@ const (
 // Env is what a program is given from outside.
 type Env struct {
 	Program config.Program
+	// Name is how a person calls the program, like "docket consume"; empty: by the name of Program.
+	Name    string
 	Args    []string                    // without the program's name
 	Environ []string                    // as os.Environ has it
 	Stdout  io.Writer                   // results
@@ -41,6 +43,14 @@ type Env struct {
 	Agree   func(config.Settings) error // says what does not go together of settings that are fine by themselves; may be nil
 	// Shelf opens where archives are; nil: the program does not read them.
 	Shelf func(where string, s config.Settings) (archive.Shelf, error)
+}
+
+// Called is how a person calls the program, in help and in complaints.
+func (e Env) Called() string {
+	if e.Name != "" {
+		return e.Name
+	}
+	return string(e.Program)
 }
 
 // Command is one thing that a program can do.
@@ -91,10 +101,11 @@ func unknown(env Env, commands []Command, name string) int {
 	for _, c := range commands {
 		names = append(names, c.Name)
 	}
-	return misuse(env, "unknown command "+quoted(name)+meant(config.Nearest(name, names)), "")
+	return misuse(env, "unknown command "+quoted(name)+Meant(config.Nearest(name, names)), "")
 }
 
-func meant(near string) string {
+// Meant asks if a person meant near; it is empty where near is.
+func Meant(near string) string {
 	if near == "" {
 		return ""
 	}
@@ -111,7 +122,7 @@ func quoted(arg string) string {
 }
 
 func misuse(env Env, complaint, command string) int {
-	say(env.Stderr, "%s: %s\nSee %s.\n", env.Program, complaint, strings.Join(strings.Fields(fmt.Sprintf("%s %s --help", env.Program, command)), " "))
+	say(env.Stderr, "%s: %s\nSee %s.\n", env.Called(), complaint, strings.Join(strings.Fields(fmt.Sprintf("%s %s --help", env.Called(), command)), " "))
 	return Misuse
 }
 
@@ -120,21 +131,17 @@ func (c Command) do(env Env, args []string) int {
 	if c.Raw {
 		return c.Run(env, args)
 	}
-	flags := flag.NewFlagSet(c.Name, flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	if c.Flags != nil {
-		c.Flags(flags)
-	}
+	flags := c.FlagSet()
 	if name := undefined(flags, args); name != "" {
 		names := []string{"--help"}
 		flags.VisitAll(func(f *flag.Flag) { names = append(names, "--"+f.Name) })
-		return misuse(env, "unknown flag "+quoted(name)+meant(config.Nearest(name, names)), c.Name)
+		return misuse(env, "unknown flag "+quoted(name)+Meant(config.Nearest(name, names)), c.Name)
 	}
 	var rest []string
 	for len(args) > 0 {
 		switch err := flags.Parse(args); {
 		case errors.Is(err, flag.ErrHelp):
-			say(env.Stdout, "%s", c.help(env.Program, flags))
+			say(env.Stdout, "%s", c.help(env, flags))
 			return Done
 		case err != nil:
 			return misuse(env, strings.Replace(strings.Replace(err.Error(), " flag -", " flag --", 1), "argument: -", "argument: --", 1), c.Name)
@@ -151,6 +158,16 @@ func (c Command) do(env Env, args []string) int {
 		return misuse(env, "unexpected argument "+quoted(rest[0]), c.Name)
 	}
 	return c.Run(env, rest)
+}
+
+// FlagSet declares the command's flags in a new set.
+func (c Command) FlagSet() *flag.FlagSet {
+	flags := flag.NewFlagSet(c.Name, flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	if c.Flags != nil {
+		c.Flags(flags)
+	}
+	return flags
 }
 
 // undefined is the first argument that looks like a flag and is none.

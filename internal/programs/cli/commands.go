@@ -108,7 +108,7 @@ func Migrate() Command {
 			defer end()
 			applied, err := schema.New(d.DB).Migrate(ctx)
 			if err != nil {
-				say(env.Stderr, "%s: %v\n", env.Program, err)
+				say(env.Stderr, "%s: %v\n", env.Called(), err)
 				if hint := db.Hint(err); hint != "" && !strings.Contains(err.Error(), hint) {
 					say(env.Stderr, "%v\n", hint)
 				}
@@ -182,7 +182,7 @@ func Health() Command {
 			ctx, end := untilSignal(env)
 			defer end()
 			if err := ask(ctx, env.Stdout, url); err != nil {
-				say(env.Stderr, "%s: not healthy: %v\n", env.Program, err)
+				say(env.Stderr, "%s: not healthy: %v\n", env.Called(), err)
 				return Failed
 			}
 			return Done

@@ -29,44 +29,45 @@ of decision logs, or in the dead-letter topic if it cannot be stored. Until then
 and sends it again.`,
 }
 
+// examples have $0 where the name stands by which the program is called.
 var examples = map[config.Program]string{
 	config.Consumer: `  # create the table; check brokers, topics, permissions and spool; run
   export DOCKET_KAFKA_BROKERS=kafka-1:9092,kafka-2:9092
   export DOCKET_DATABASE_URL='postgres://docket:secret@db:5432/docket?sslmode=verify-full'
-  consumer migrate && consumer check && consumer
+  $0 migrate && $0 check && $0
 
   # database URL from a mounted secret, readable logs, no spool
-  DOCKET_DATABASE_URL_FILE=/run/secrets/database-url DOCKET_LOG_FORMAT=console DOCKET_SPOOL_DIR= consumer
+  DOCKET_DATABASE_URL_FILE=/run/secrets/database-url DOCKET_LOG_FORMAT=console DOCKET_SPOOL_DIR= $0
 
   # was any record of the last hour lost? where is this record?
-  consumer verify --since 1h
-  consumer where-is decision-logs/3/12034
+  $0 verify --since 1h
+  $0 where-is decision-logs/3/12034
 
   # what does the x-failure-code of a dead letter mean?
-  consumer classify 23514 too_large
+  $0 classify 23514 too_large
 `,
 	config.Replayer: `  # run it with the settings of the consumer
   export DOCKET_KAFKA_BROKERS=kafka-1:9092,kafka-2:9092
   export DOCKET_DATABASE_URL_FILE=/run/secrets/database-url
-  parking-replayer
+  $0
 
   # replay what is due now, then exit; run it where no other replayer runs
-  parking-replayer --once
+  $0 --once
 
   # health check of a container
-  parking-replayer health
+  $0 health
 `,
 	config.Collector: `  # on the machine of OPA: loopback, no TLS, no token
   export DOCKET_KAFKA_BROKERS=kafka-1:9092,kafka-2:9092
-  collector check && collector
+  $0 check && $0
 
   # over a network: TLS, and tokens for clients
   export DOCKET_COLLECTOR_ADDR=:8085 DOCKET_COLLECTOR_TOKENS_FILE=/run/secrets/collector-tokens
   export DOCKET_COLLECTOR_TLS_CERT=/run/secrets/tls.crt DOCKET_COLLECTOR_TLS_KEY=/run/secrets/tls.key
-  collector
+  $0
 
   # keep the decisions about one user in order; remove passwords before Kafka
-  DOCKET_COLLECTOR_KEY=input:/user DOCKET_COLLECTOR_DROP=/input/password collector
+  DOCKET_COLLECTOR_KEY=input:/user DOCKET_COLLECTOR_DROP=/input/password $0
 
   # upload one decision by hand
   curl -si --data '[{"decision_id":"1","timestamp":"2026-01-01T00:00:00Z","labels":{"id":"me"}}]' http://127.0.0.1:8085/logs
@@ -103,13 +104,13 @@ func help(env Env, commands []Command, args []string) int {
 		return unknown(env, commands, args[0])
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\nUsage:\n  %s [COMMAND] [flags]\n\nCommands:\n", Folded(about[env.Program], ""), env.Program)
+	fmt.Fprintf(&b, "%s\n\nUsage:\n  %s [COMMAND] [flags]\n\nCommands:\n", Folded(about[env.Program], ""), env.Called())
 	for _, c := range commands {
 		fmt.Fprintf(&b, "  %-18s %s\n", strings.TrimSpace(c.Name+" "+c.Args), c.Text)
 	}
 	fmt.Fprintf(&b, "  %-18s %s\n", "help [COMMAND]", "Show help for a command, or this page.")
-	fmt.Fprintf(&b, "\n`%s COMMAND --help` shows the flags, examples and exit codes of a command.\n", env.Program)
-	fmt.Fprintf(&b, "\nExamples:\n%s\nSettings (environment):\n", examples[env.Program])
+	fmt.Fprintf(&b, "\n`%s COMMAND --help` shows the flags, examples and exit codes of a command.\n", env.Called())
+	fmt.Fprintf(&b, "\nExamples:\n%s\nSettings (environment):\n", strings.ReplaceAll(examples[env.Program], "$0", env.Called()))
 	b.WriteString("  " + Folded(SettingsText, "  ") + "\n\n")
 	b.WriteString(config.Help(env.Program, helpWidth))
 	http, special := endpoints[env.Program]
@@ -130,11 +131,11 @@ Exit codes:
 	return Done
 }
 
-func (c Command) help(p config.Program, flags *flag.FlagSet) string {
+func (c Command) help(env Env, flags *flag.FlagSet) string {
 	var b strings.Builder
-	line := fmt.Sprintf("%s %s", p, c.Name)
+	line := fmt.Sprintf("%s %s", env.Called(), c.Name)
 	if c.Name == runCommand {
-		line = fmt.Sprintf("%s [%s]", p, c.Name)
+		line = fmt.Sprintf("%s [%s]", env.Called(), c.Name)
 	}
 	var options strings.Builder
 	width, times := 8, false
@@ -149,7 +150,7 @@ func (c Command) help(p config.Program, flags *flag.FlagSet) string {
 	}
 	fmt.Fprintf(&b, "%s\n\nUsage:\n  %s\n", Folded(c.Text, ""), line)
 	if c.Example != "" {
-		fmt.Fprintf(&b, "\nExamples:\n"+c.Example+"\n", p)
+		fmt.Fprintf(&b, "\nExamples:\n"+c.Example+"\n", env.Called())
 	}
 	if options.Len() > 0 {
 		fmt.Fprintf(&b, "\nFlags:\n%s", options.String())
@@ -160,7 +161,7 @@ func (c Command) help(p config.Program, flags *flag.FlagSet) string {
 	if c.More != "" {
 		fmt.Fprintf(&b, "\n%s\n", Folded(c.More, ""))
 	}
-	b.WriteString(UsesText(p, c.Uses...))
+	b.WriteString(UsesText(env, c.Uses...))
 	b.WriteString(ExitText(c.Exit[0], c.Exit[1], len(c.Uses) > 0))
 	return b.String()
 }
@@ -176,10 +177,11 @@ var connections = map[string]string{
 }
 
 // UsesText is the part of a command's help that names the settings which say what it connects to, with their defaults.
-func UsesText(p config.Program, names ...string) string {
+func UsesText(env Env, names ...string) string {
 	if len(names) == 0 {
 		return "\nIt needs no settings and connects to nothing.\n"
 	}
+	p := env.Program
 	var b strings.Builder
 	b.WriteString("\nSettings (environment):\n")
 	table := config.Table()
@@ -197,10 +199,10 @@ func UsesText(p config.Program, names ...string) string {
 		}
 		fmt.Fprintf(&b, "  %-9s %s (%s)\n", connections[s.Name], name, state)
 	}
-	all := string(p) + " --help"
+	all := env.Called() + " --help"
 	switch {
 	case p == config.Desk && slices.Contains(names, "DOCKET_SPOOL_DIR"): // a command that looks at what the consumer does
-		fmt.Fprintf(&b, "  `%s settings` and `%s --help` list all settings.\n", p, config.Consumer)
+		fmt.Fprintf(&b, "  `%s settings` and `%[1]s consume --help` list all settings.\n", p)
 		return b.String()
 	case p == config.Desk:
 		all = string(p) + " settings"

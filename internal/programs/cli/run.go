@@ -92,7 +92,7 @@ func unopened(env Env, err error) int {
 		say(env.Stderr, "%v\n", wrong)
 		return Misuse
 	}
-	say(env.Stderr, "%s: %v\n", env.Program, err)
+	say(env.Stderr, "%s: %v\n", env.Called(), err)
 	return Failed
 }
 
@@ -124,7 +124,7 @@ func await(env Env, stop func(), ended <-chan error, release func()) int {
 		case <-released:
 			return result
 		case <-overdue:
-			say(env.Stderr, "%s: closing took longer than %v\n", env.Program, closing)
+			say(env.Stderr, "%s: closing took longer than %v\n", env.Called(), closing)
 			return Failed
 		}
 	}
@@ -135,7 +135,7 @@ func atOnce(env Env) int {
 	if env.Program == config.Collector {
 		left = "unfinished uploads got no answer and will be sent again"
 	}
-	say(env.Stderr, "%s: second signal: stopped at once; %s\n", env.Program, left)
+	say(env.Stderr, "%s: second signal: stopped at once; %s\n", env.Called(), left)
 	return Failed
 }
 

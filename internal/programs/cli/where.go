@@ -88,7 +88,7 @@ func unlooked(env Env, err error) int {
 	if errors.Is(err, context.Canceled) {
 		return Failed
 	}
-	say(env.Stderr, "%s: %v\n", env.Program, err)
+	say(env.Stderr, "%s: %v\n", env.Called(), err)
 	var of *kafka.FaultError
 	if hint := db.Hint(err); hint != "" && !errors.As(err, &of) {
 		say(env.Stderr, "%v\n", hint)

@@ -5,7 +5,24 @@ import (
 
 	"docket/internal/programs/cli"
 	"docket/internal/service/app"
+	"docket/internal/service/config"
 )
+
+// Main does what the command line says and returns the exit code.
+func Main(env cli.Env) int { return cli.Main(Env(env), Commands()) }
+
+// Env is the environment of the program, made from that of the process.
+func Env(env cli.Env) cli.Env {
+	return cli.Env{
+		Program: config.Collector, Name: env.Name, Args: env.Args, Environ: env.Environ, Stdout: env.Stdout, Stderr: env.Stderr, Signals: env.Signals,
+		Options: env.Options, Judges: Judges(), Agree: Agree,
+	}
+}
+
+// Commands are the commands of the collector.
+func Commands() []cli.Command {
+	return []cli.Command{Run(), cli.CheckBrokers(), cli.Health(), cli.Version()}
+}
 
 // Run is the command that runs the collector.
 func Run() cli.Command {

@@ -84,7 +84,7 @@ func Main(env cli.Env, args []string) int {
 	if len(args) > 0 {
 		if slices.Contains([]string{"-h", "-help", "--help"}, args[0]) {
 			_, _ = fmt.Fprint(env.Stdout, help,
-				cli.UsesText(env.Program, "DOCKET_KAFKA_BROKERS", "DOCKET_DATABASE_URL", "DOCKET_HTTP_ADDR", "DOCKET_DESK_API_ADDR"),
+				cli.UsesText(env, "DOCKET_KAFKA_BROKERS", "DOCKET_DATABASE_URL", "DOCKET_HTTP_ADDR", "DOCKET_DESK_API_ADDR"),
 				cli.ExitText("stopped by a signal", "failed, or stopped at once by a second signal", true))
 			return cli.Done
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"docket/internal/desk/ledger"
+	"docket/internal/programs/cli"
 	"docket/internal/record/envelope"
 	"docket/internal/service/config"
 )
@@ -107,7 +108,7 @@ func among(what, given string, choices []string) (string, error) {
 			return choice, nil
 		}
 	}
-	return "", misuse("unknown %s %s%s (choose from %s)", what, quoted(given), meant(config.Nearest(given, choices)), strings.Join(choices, ", "))
+	return "", misuse("unknown %s %s%s (choose from %s)", what, quoted(given), cli.Meant(config.Nearest(given, choices)), strings.Join(choices, ", "))
 }
 
 // words are the flags that choose what a filter chooses, for a shell.

@@ -26,6 +26,7 @@ func Main(env cli.Env, o Options) int {
 	if len(env.Args) == 1 && env.Args[0] == "--version" {
 		env.Args = []string{"version"}
 	}
+	env = withConfig(env)
 	s := &session{env: env, o: o}
 	defer s.close()
 	root := s.root()
@@ -69,9 +70,9 @@ func unquote(c *cobra.Command) {
 func (s *session) root() *cobra.Command {
 	root := s.group(&cobra.Command{
 		Use:   string(config.Desk),
-		Short: "Search and explain OPA decisions; manage dead letters",
-		Long: "Search and explain OPA decisions; manage dead letters.\n\n" +
-			"Decisions are read from Postgres. Records that could not be stored are dead letters: `docket desk`\n" +
+		Short: "Store, search and explain OPA decisions; manage dead letters",
+		Long: "Store, search and explain OPA decisions; manage dead letters.\n\n" +
+			"`docket consume` stores decision logs from Kafka in Postgres, where they are read.  Records that could not be stored are dead letters: `docket desk`\n" +
 			"enters them into a ledger in Postgres; the dlq commands show, retry and close them.\n" +
 			"Commands that change dead letters, jobs or archives need --operator (or DOCKET_OPERATOR); the name goes\n" +
 			"into the audit log.",
@@ -90,12 +91,14 @@ func (s *session) root() *cobra.Command {
   docket archive --older-than 90d --to /srv/docket-archive --operator mara
   docket restore --day 2026-08-01 --from /srv/docket-archive --operator mara
 
-  # set up and run the desk
-  docket migrate && docket check && docket desk`,
+  # set up; run the consumer, and the desk beside it
+  docket migrate && docket check && docket consume
+  docket desk`,
 		SilenceErrors: true, SilenceUsage: true,
 	})
 	root.PersistentFlags().BoolVar(&s.asJSON, "json", false, "print JSON")
 	root.PersistentFlags().BoolVar(&s.wide, "wide", false, "print whole ids and all columns, also on a narrow terminal")
+	root.PersistentFlags().String(configFlag, "", "YAML `FILE` with settings; the environment wins (or DOCKET_CONFIG)")
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpFunc(s.help)
 	reused := s.reused()
@@ -106,7 +109,8 @@ func (s *session) root() *cobra.Command {
 		{"read", "Read decisions", []*cobra.Command{s.logs(), s.why(), s.compare(), s.stats(), reused["where-is"]}},
 		{"letters", "Dead letters", []*cobra.Command{s.dlq(), s.jobs(), s.report(), reused["classify"]}},
 		{"archive", "Archive", []*cobra.Command{s.archive(), s.restore()}},
-		{"operate", "Operate", []*cobra.Command{s.desk(), reused["check"], reused["migrate"], reused["verify"], reused["health"], s.settingsTopic(), reused["version"]}},
+		{"operate", "Operate", []*cobra.Command{reused["check"], reused["migrate"], reused["verify"], reused["health"], s.settingsTopic(), s.config(), reused["version"]}},
+		{"run", "Run", s.daemons()},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
 		for _, c := range g.commands {
@@ -151,7 +155,7 @@ func noCommand(c *cobra.Command, name string) error {
 	for _, sub := range c.Commands() {
 		names = append(names, sub.Name())
 	}
-	return misuse("unknown command %s%s", quoted(strings.Join(append(strings.Fields(c.CommandPath())[1:], name), " ")), meant(config.Nearest(name, names)))
+	return misuse("unknown command %s%s", quoted(strings.Join(append(strings.Fields(c.CommandPath())[1:], name), " ")), cli.Meant(config.Nearest(name, names)))
 }
 
 // explain shows the help of the command that args name below c.
@@ -171,13 +175,6 @@ func (s *session) explain(c *cobra.Command, args []string) error {
 		return misuse("unexpected argument %s", quoted(rest[0]))
 	}
 	return noCommand(c, args[0])
-}
-
-func meant(near string) string {
-	if near == "" {
-		return ""
-	}
-	return "; did you mean " + near + "?"
 }
 
 // flagError says what is wrong with a flag, and which one was meant.
@@ -206,7 +203,7 @@ func flagError(c *cobra.Command, err error) error {
 	if near != "" {
 		near = "--" + near
 	}
-	return misuse("unknown flag %s%s", quoted("--"+name), meant(near))
+	return misuse("unknown flag %s%s", quoted("--"+name), cli.Meant(near))
 }
 
 // help is what --help does.
@@ -252,20 +249,20 @@ func (s *session) page(c *cobra.Command) {
 		fmt.Fprintf(&b, "\nFilter flags:\n%s", filters.FlagUsagesWrapped(helpWidth))
 	}
 	values(&b, c.LocalFlags())
-	b.WriteString("\nGeneral flags:\n  -h, --help   show this help\n")
+	b.WriteString("\nGeneral flags:\n  -h, --help          show this help\n")
 	general := c.Root().PersistentFlags().FlagUsages()
 	if !c.HasParent() {
 		general = strings.Replace(general, "print JSON\n", "print JSON; not for desk, health and migrate\n", 1)
 	}
 	b.WriteString(general)
 	if !c.HasParent() {
-		b.WriteString("\nSettings come from the environment. DOCKET_DATABASE_URL (or DOCKET_DATABASE_URL_FILE) is required.\n" +
-			"Kafka is at DOCKET_KAFKA_BROKERS (default localhost:9092). `docket settings` lists all settings.\n")
+		b.WriteString("\nSettings come from the environment and from --config. DOCKET_DATABASE_URL (or\nDOCKET_DATABASE_URL_FILE) is required. " +
+			"Kafka is at DOCKET_KAFKA_BROKERS (default\nlocalhost:9092). `docket settings` lists all settings.\n")
 		b.WriteString(cli.ExitText("done, or stopped by a signal", "failed, or not everything was done", true))
 		b.WriteString("\n`docket COMMAND --help` shows the flags, examples and exit codes of a command.\n")
 	}
 	if about := c.Annotations; about[using] != "" {
-		b.WriteString(cli.UsesText(config.Desk, strings.Fields(about[using])...))
+		b.WriteString(cli.UsesText(cli.Env{Program: config.Desk}, strings.Fields(about[using])...))
 		b.WriteString(cli.ExitText(about[doneText], about[failedText], len(strings.Fields(about[using])) > 0))
 	}
 	say(c.OutOrStdout(), "%s", b.String())

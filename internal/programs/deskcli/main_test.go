@@ -20,6 +20,10 @@ import (
 	"docket/internal/history/archive"
 	"docket/internal/history/lookup"
 	"docket/internal/programs/cli"
+	"docket/internal/programs/collect"
+	"docket/internal/programs/consume"
+	"docket/internal/programs/democmd"
+	"docket/internal/programs/replay"
 	"docket/internal/service/config"
 	"docket/internal/testkit/readertest"
 )
@@ -152,8 +156,18 @@ func (w *world) call(args ...string) result {
 			_, _ = io.WriteString(env.Stdout, "desk "+strings.Join(args, " "))
 			return 7
 		},
+		Programs: programs(), Demo: democmd.Command(),
 	})
 	return result{code, out.String(), err.String()}
+}
+
+// programs are those of docket.
+func programs() []Program {
+	return []Program{
+		{Name: "consume", Text: "Store decision logs from Kafka in Postgres", Env: consume.Env, Commands: consume.Commands},
+		{Name: "replay", Text: "Replay parked records when they are due", Env: replay.Env, Commands: replay.Commands},
+		{Name: "collect", Text: "Accept decision logs that OPA uploads, and write them to Kafka", Env: collect.Env, Commands: collect.Commands},
+	}
 }
 
 // golden holds a text against the one in testdata.

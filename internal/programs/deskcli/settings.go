@@ -32,7 +32,7 @@ func (s *session) settingsTopic() *cobra.Command {
 				return nil
 			}
 			say(c.OutOrStdout(), "Settings of docket (environment variables). `docket check`, `docket verify` and `docket where-is` also read those\n"+
-				"of the consumer: `consumer --help` lists them.\n\n%s\n\n%s", cli.Folded(cli.SettingsText, ""), config.Help(config.Desk, 100))
+				"of the consumer: `docket consume --help` lists them.\n\n%s\n\n%s", cli.Folded(cli.SettingsText, ""), config.Help(config.Desk, 100))
 			return nil
 		},
 	}

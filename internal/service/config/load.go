@@ -35,7 +35,8 @@ func (c Complaints) Error() string {
 
 const prefix = "DOCKET_"
 
-// Load reads the settings of a program from environment variables in the form of os.Environ. The error is [Complaints]
+// Load reads the settings of a program from environment variables in the form of os.Environ, and from the file that
+// [FileVariable] names; the environment wins. The error is [Complaints]
 // with everything that is wrong. The warnings are variables that look like ours and are not.
 func Load(p Program, environ []string) (Settings, []Complaint, error) {
 	return LoadWith(p, environ, nil)
@@ -48,7 +49,11 @@ type Judges map[string]func(text string) (wrong string)
 
 // LoadWith is Load with judges.
 func LoadWith(p Program, environ []string, judges Judges) (Settings, []Complaint, error) {
-	l := loader{program: p, values: ours(environ), bad: map[string]bool{}, judges: judges}
+	l := loader{program: p, bad: map[string]bool{}, judges: judges}
+	l.complaints, l.values = withFile(ours(environ))
+	for _, c := range l.complaints {
+		l.bad[c.Variable] = true
+	}
 	l.others()
 	l.secretFiles()
 	l.unknown()
@@ -72,12 +77,18 @@ func Lookup(p Program, environ []string, name string) string {
 		if s.Name != name {
 			continue
 		}
-		if v, ok := ours(environ)[name]; ok && (v != "" || s.keepNull) {
+		if v, ok := valuesOf(environ)[name]; ok && (v != "" || s.keepNull) {
 			return v
 		}
 		return s.Default(p)
 	}
 	return ""
+}
+
+// valuesOf are the variables with those of the file. What is wrong with the file is told by Load.
+func valuesOf(environ []string) map[string]string {
+	_, values := withFile(ours(environ))
+	return values
 }
 
 func ours(environ []string) map[string]string {

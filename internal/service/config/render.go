@@ -81,6 +81,11 @@ programs parse:
   ` + emptied() + `.
 - For a secret, you can put the path of a file into the variable with ` + "`_FILE`" + ` behind its name. Line
   ends at the end of the file do not count.
+- A YAML file can hold the same settings: ` + "`docket consume --config docket.yaml`" + `, or its path
+  in ` + "`DOCKET_CONFIG`" + `. A key is the name without ` + "`DOCKET_`" + ` in small letters, as in
+  ` + "`kafka_brokers: [kafka-1:9092, kafka-2:9092]`" + `. A variable of the environment wins. An unknown key
+  is an error. ` + "`docket config validate --config docket.yaml`" + ` checks everything without connecting.
+  Secrets may be in the file: let only Docket read it. A change of the file needs a restart.
 - A program lists all wrong settings at once, one per line on standard error, and exits with 2. This
   includes settings that contradict each other, and misspelled names.
 - Other unknown variables that begin with ` + "`DOCKET_`" + ` cause a warning only, because Kubernetes sets

@@ -1,16 +1,17 @@
-package main
+package docket
 
 import (
 	"bytes"
 	"strings"
 	"testing"
 
+	"docket/internal/programs/cli"
 	"docket/internal/programs/deskcli"
 )
 
 func call(environ []string, args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
-	code = run(args, environ, strings.NewReader(""), &out, &errs, nil, deskcli.Terminal{})
+	code = Main("docket", cli.Env{Args: args, Environ: environ, Stdout: &out, Stderr: &errs}, strings.NewReader(""), deskcli.Terminal{})
 	return code, out.String(), errs.String()
 }
 

@@ -1,4 +1,6 @@
-package main
+//go:build !nodemo
+
+package democmd
 
 import (
 	"context"
@@ -33,7 +35,7 @@ const (
 	demoLedgerWait = 30 * time.Second
 )
 
-const demoUsage = `Show Docket at work, without Docker, servers or setup.
+const usage = `Show Docket at work, without Docker, servers or setup.
 
 The demo starts a stand-in for Kafka inside the process, a real Postgres (downloaded once, about
 15 MB), the consumer, the replayer and the desk. It produces real OPA decision logs, bad ones among
@@ -45,20 +47,20 @@ It ignores all DOCKET_* variables but the two below, and never connects to your 
 it removes everything but the downloaded Postgres.
 
 Usage:
-  consumer demo [flags]
+  %[1]s demo [flags]
 
 Examples:
-  consumer demo
-  consumer demo --records 1000 --keep=false
+  %[1]s demo
+  %[1]s demo --records 1000 --keep=false
 
 Flags:
-  --records N   produce N Kafka records, at least %d (default %d)
+  --records N   produce N Kafka records, at least %[2]d (default %[3]d)
   --keep        stay up until Ctrl-C (default on a terminal; --keep=false ends at once)
 
 Environment:
-  %s
+  %[4]s
       bin directory of an installed Postgres; nothing is downloaded then
-  %s
+  %[5]s
       Maven repository to download Postgres from (default Maven Central)
 
 Exit codes:
@@ -67,13 +69,13 @@ Exit codes:
   2  wrong use
 `
 
-// demoUntilSignal runs the demo until it ends. The first signal stops it, a second one ends the wait. A second signal
+// run runs the demo until it ends. The first signal stops it, a second one ends the wait. A second signal
 // within one second does not count, as some senders signal both a process and its group.
-func demoUntilSignal(env cli.Env, args []string) int {
+func run(env cli.Env, args []string) int {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	ended := make(chan int, 1)
-	go func() { ended <- runDemo(ctx, args, env.Stdout, env.Stderr) }()
+	go func() { ended <- show(ctx, env, args) }()
 	var stopping time.Time
 	for {
 		select {
@@ -90,8 +92,9 @@ func demoUntilSignal(env cli.Env, args []string) int {
 	}
 }
 
-// runDemo runs the demo until it is done or ctx ends, and returns the exit code.
-func runDemo(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+// show runs the demo until it is done or ctx ends, and returns the exit code.
+func show(ctx context.Context, env cli.Env, args []string) int {
+	stdout, stderr := env.Stdout, env.Stderr
 	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	records := flags.Int("records", demoRecords, "")
@@ -101,14 +104,14 @@ func runDemo(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	noDesk := flags.Bool("no-desk", false, "")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprintf(stdout, demoUsage, conservation.MinRecords, demoRecords, demo.EnvPostgresBin, demo.EnvPostgresRepository)
+		fmt.Fprintf(stdout, usage, env.Called(), conservation.MinRecords, demoRecords, demo.EnvPostgresBin, demo.EnvPostgresRepository)
 		return cli.Done
 	case err != nil:
-		return demoMisuse(stderr, err.Error())
+		return misuse(env, err.Error())
 	case flags.NArg() > 0:
-		return demoMisuse(stderr, fmt.Sprintf("unexpected argument %+.40q", flags.Arg(0)))
+		return misuse(env, fmt.Sprintf("unexpected argument %+.40q", flags.Arg(0)))
 	case *records < conservation.MinRecords:
-		return demoMisuse(stderr, fmt.Sprintf("--records must be at least %d", conservation.MinRecords))
+		return misuse(env, fmt.Sprintf("--records must be at least %d", conservation.MinRecords))
 	}
 	dir, cache, inner := demo.Inner()
 	if !inner {
@@ -125,7 +128,7 @@ func runDemo(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	err := demo.Run(ctx, demo.Config{
 		Records: *records, Spread: demoSpread, Outage: demoOutage, Keep: *keep, LedgerWait: wait,
 		PlantLoss: *plantLoss, NoDesk: *noDesk, Seed: 1,
-		Dir: dir, Cache: cache, Docket: demo.DocketCommand(), Samples: sample.DecisionLogs(), Migrate: migrateDemo, Launch: launchDemo,
+		Dir: dir, Cache: cache, Docket: demo.DocketCommand(), Samples: sample.DecisionLogs(), Migrate: migrate, Launch: launch,
 		Out: stdout, Live: isTerminal(stdout),
 	})
 	if ctx.Err() != nil && !errors.Is(err, demo.ErrUnbalanced) && !errors.Is(err, demo.ErrLedger) {
@@ -138,8 +141,8 @@ func runDemo(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return cli.Done
 }
 
-func demoMisuse(stderr io.Writer, complaint string) int {
-	fmt.Fprintf(stderr, "consumer: demo: %s\nSee consumer demo --help.\n", complaint)
+func misuse(env cli.Env, complaint string) int {
+	fmt.Fprintf(env.Stderr, "%[1]s: demo: %[2]s\nSee %[1]s demo --help.\n", env.Called(), complaint)
 	return cli.Misuse
 }
 
@@ -153,7 +156,7 @@ func isTerminal(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-func migrateDemo(ctx context.Context, databaseURL string) (err error) {
+func migrate(ctx context.Context, databaseURL string) (err error) {
 	db, err := postgres.OpenStore(db.Config{URL: databaseURL}, zerolog.Nop())
 	if err != nil {
 		return err
@@ -163,8 +166,8 @@ func migrateDemo(ctx context.Context, databaseURL string) (err error) {
 	return err
 }
 
-// launchDemo runs one of the programs as its own command does.
-func launchDemo(ctx context.Context, p demo.Program) error {
+// launch runs one of the programs as its own command does.
+func launch(ctx context.Context, p demo.Program) error {
 	name := config.Program(p.Name)
 	settings, _, err := config.Load(name, p.Environ)
 	if err != nil {

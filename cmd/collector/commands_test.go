@@ -1,0 +1,8 @@
+package main
+
+import (
+	"docket/internal/programs/cli"
+	"docket/internal/programs/collect"
+)
+
+func commands() []cli.Command { return collect.Commands() }

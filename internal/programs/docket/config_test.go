@@ -1,0 +1,83 @@
+package docket
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"docket/internal/programs/cli"
+)
+
+// configured writes a file with settings and returns its path.
+func configured(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "docket.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestConfig_Validate(t *testing.T) {
+	t.Parallel()
+	const planted = "hunter2marker"
+	right := "database_url: postgres://u:" + planted + "@db/x\ncollector_addr: 127.0.0.1:8085\n"
+	wrong := "databse_url: postgres://u:" + planted + "@db/x\nlog_level: loud\ndesk_alert_urls: " + planted + "\ncollector_key: nobody\n"
+	for name, c := range map[string]struct {
+		text, args string
+		environ    []string
+		code       int
+		lines      int // of complaints
+		says       string
+	}{
+		"right":              {right, "", nil, cli.Done, 0, "the settings are valid for consume, replay, collect, desk\n"},
+		"right for one":      {right, "collect", nil, cli.Done, 0, "the settings are valid for collect\n"},
+		"nothing needed":     {"# nothing\n", "collect", nil, cli.Done, 0, "valid for collect"},
+		"a database missing": {"# nothing\n", "", nil, cli.Misuse, 1, "DOCKET_DATABASE_URL: is required"},
+		"all complaints":     {wrong, "", nil, cli.Misuse, 5, `"databse_url": there is no such setting; did you mean database_url?`},
+		"environment wins":   {"log_level: loud\n", "collect", []string{"DOCKET_LOG_LEVEL=warn"}, cli.Done, 0, "valid for collect"},
+		"environment wrong":  {right, "consume desk", []string{"DOCKET_LOG_LEVEL=loud"}, cli.Misuse, 1, "DOCKET_LOG_LEVEL: "},
+		"no such program":    {right, "consmue", nil, cli.Misuse, 2, "did you mean consume?"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := configured(t, c.text)
+			args := strings.Fields(c.args)
+			for _, call := range [][]string{
+				append([]string{"config", "validate", "--config", path}, args...), append([]string{"--config=" + path, "config", "validate"}, args...),
+			} {
+				got := callAs("docket", c.environ, nil, call...)
+				if got.Code != c.code || !strings.Contains(got.Out+got.Err, c.says) || strings.Count(got.Err, "\n") != c.lines || strings.Contains(got.Out+got.Err, planted) {
+					t.Errorf("%v: exit %d\n%s%s", call, got.Code, got.Out, got.Err)
+				}
+			}
+		})
+	}
+}
+
+// TestConfig_OfEveryProgram gives the file by the flag, and by the variable to links, which have no such flag.
+func TestConfig_OfEveryProgram(t *testing.T) {
+	t.Parallel()
+	path := configured(t, "log_level: loud\nhttp_addr: 127.0.0.1:1\n")
+	for _, call := range []string{"consume", "consume run", "replay --once", "collect", "desk", "logs", "dlq list", "migrate", "check"} {
+		for _, got := range []answer{
+			callAs("docket", nil, nil, append(strings.Fields(call), "--config", path)...), callAs("docket", []string{"DOCKET_CONFIG=" + path}, nil, strings.Fields(call)...),
+		} {
+			if got.Code != cli.Misuse || !strings.Contains(got.Err, "DOCKET_LOG_LEVEL: ") {
+				t.Errorf("%s: exit %d\n%s%s", call, got.Code, got.Out, got.Err)
+			}
+		}
+	}
+	for _, link := range []string{"consumer", "parking-replayer", "collector"} {
+		if got := callAs(link, []string{"DOCKET_CONFIG=" + path}, nil); got.Code != cli.Misuse || !strings.Contains(got.Err, "DOCKET_LOG_LEVEL: ") {
+			t.Errorf("%s: exit %d\n%s", link, got.Code, got.Err)
+		}
+		if got := callAs(link, []string{"DOCKET_CONFIG=" + path}, nil, "health"); got.Code != cli.Failed || !strings.Contains(got.Err, "127.0.0.1:1") {
+			t.Errorf("%s health: exit %d\n%s", link, got.Code, got.Err)
+		}
+		if got := callAs(link, nil, nil, "--config", path); got.Code != cli.Misuse || !strings.Contains(got.Err, "unknown flag") {
+			t.Errorf("%s: exit %d\n%s", link, got.Code, got.Err)
+		}
+	}
+}

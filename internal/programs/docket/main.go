@@ -1,0 +1,62 @@
+// Package docket is the one program that is shipped: it decides by the name that it is called by which command line it is, and
+// opens what the commands work on.
+package docket
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/term"
+
+	"docket/internal/history/archive/shelf"
+	"docket/internal/programs/cli"
+	"docket/internal/programs/collect"
+	"docket/internal/programs/consume"
+	"docket/internal/programs/democmd"
+	"docket/internal/programs/desk"
+	"docket/internal/programs/deskcli"
+	"docket/internal/programs/replay"
+	"docket/internal/service/config"
+)
+
+// Main does what the command line says and returns the exit code. called is the path or name of the program: a link named
+// consumer, parking-replayer or collector is that program.
+func Main(called string, env cli.Env, stdin io.Reader, at deskcli.Terminal) int {
+	for _, p := range programs() {
+		if filepath.Base(called) == p.Link {
+			return p.Main(env)
+		}
+	}
+	env.Program, env.Judges, env.Shelf = config.Desk, desk.Judges(), shelf.Open
+	o := options()
+	o.Stdin, o.Terminal = stdin, at
+	return deskcli.Main(env, o)
+}
+
+func options() deskcli.Options {
+	return deskcli.Options{Open: open, Desk: desk.Main, Programs: programs(), Demo: democmd.Command()}
+}
+
+// Pages are the help of all commands.
+func Pages() []deskcli.Page { return deskcli.Pages(cli.Env{Program: config.Desk}, options()) }
+
+// programs are the command lines that have a name of their own.
+func programs() []deskcli.Program {
+	return []deskcli.Program{
+		{Name: "consume", Link: string(config.Consumer), Text: "Store decision logs from Kafka in Postgres", Env: consume.Env, Commands: consume.Commands},
+		{Name: "replay", Link: string(config.Replayer), Text: "Replay parked records when they are due", Env: replay.Env, Commands: replay.Commands},
+		{Name: "collect", Link: string(config.Collector), Text: "Accept decision logs that OPA uploads, and write them to Kafka", Env: collect.Env, Commands: collect.Commands},
+	}
+}
+
+// Terminal says what of the standard streams a person sits at.
+func Terminal() deskcli.Terminal {
+	t := deskcli.Terminal{In: term.IsTerminal(int(os.Stdin.Fd())), Out: term.IsTerminal(int(os.Stdout.Fd())), Err: term.IsTerminal(int(os.Stderr.Fd()))}
+	if t.Out {
+		if width, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
+			t.Width = width
+		}
+	}
+	return t
+}
