@@ -103,8 +103,9 @@ them.
 Five rules come first:
 
 - **Probe**: for an error of the database, Docket dead-letters nothing until the database accepts
-  a known-good row (same statement, rolled back, then a harmless COMMIT that it waits for). If the
-  database rejects it, the configuration is at fault, whatever the code.
+  a known-good row. The row goes by the same statement and is rolled back. Then Docket waits for a
+  harmless COMMIT. If the database rejects any of it, the configuration is at fault, whatever the
+  code.
 - **Bisect**: Docket searches the batch for its bad records. It starts at the row that the server
   names, or halves the batch. A record is dead-lettered only if it fails alone twice. The second
   time is on another connection, at most a few seconds old, that stored nothing. Docket judges

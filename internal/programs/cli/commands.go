@@ -128,7 +128,7 @@ func Migrate() Command {
 func Classify() Command {
 	var asJSON bool
 	return Command{
-		Name: "classify", Args: "CODE...", Text: "Explain an error code: who is at fault, and what Docket does.",
+		Name: "classify", Args: "CODE...", Text: "Explain an error code: its class, and what Docket does.",
 		Example: "  %s classify 23514\n  %[1]s classify 40001 too_large --json",
 		More: "CODE is a SQLSTATE like 23514, or a code of Docket like too_large. They are in the header x-failure-code of\n" +
 			"a dead letter, in log lines and in /readyz.",
