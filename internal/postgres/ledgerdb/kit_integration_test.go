@@ -15,7 +15,6 @@ import (
 	"docket/internal/errclass"
 	"docket/internal/postgres"
 	"docket/internal/postgres/db"
-	"docket/internal/record/decision"
 	"docket/internal/testkit/pgtest"
 	"docket/internal/testkit/testenv"
 )
@@ -26,11 +25,6 @@ func init() {
 
 var noon = time.Date(2024, 5, 1, 12, 0, 0, 123456000, time.UTC)
 
-// day is noon UTC, so many days from today.
-func day(n int) time.Time {
-	return time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, n).Add(12 * time.Hour)
-}
-
 func open(t testing.TB, url string, timeout time.Duration) *postgres.Store {
 	t.Helper()
 	st, err := postgres.OpenStore(db.Config{URL: url, StoreTimeout: timeout}, zerolog.Nop())
@@ -39,12 +33,6 @@ func open(t testing.TB, url string, timeout time.Duration) *postgres.Store {
 	}
 	t.Cleanup(st.Close)
 	return st
-}
-
-// row is a decision with nothing but what every decision has.
-func row(id string, at time.Time, raw string) pipeline.Row {
-	return pipeline.Row{Topic: "decision-logs", Partition: 3, Offset: 42, Index: 1,
-		Log: &decision.Log{ID: id, Time: at, Raw: []byte(raw)}}
 }
 
 func store(t testing.TB, st *postgres.Store, rows ...pipeline.Row) []pipeline.Outcome {

@@ -51,9 +51,9 @@ func (m model) Check(_ testing.TB, name string, ids ...string) {
 }
 
 func (m model) RefuseLate(_ testing.TB, code string) {
-	for _, p := range []pgmodel.Point{pgmodel.Constraints, pgmodel.Commit} {
-		m.Inject(pgmodel.Fault{Point: p, Count: -1, SQLSTATE: code})
-	}
+	m.Inject(pgmodel.Fault{Point: pgmodel.Constraints, Count: -1, SQLSTATE: code})
+	// A commit without a row has nothing to check: the probe's last commit passes, as on a server.
+	m.Inject(pgmodel.Fault{Point: pgmodel.Commit, Count: -1, SQLSTATE: code, Row: func(pgmodel.Row) bool { return true }})
 }
 
 func (m model) Slow(_ testing.TB, d time.Duration) func() {
