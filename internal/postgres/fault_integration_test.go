@@ -5,11 +5,7 @@ package postgres_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
@@ -126,7 +122,7 @@ func TestSwallowedRow(t *testing.T) {
 func TestFaultsAreChangedWhileWritersGoOn(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
-	stop := writers(t, d, 3)
+	stop := pgtest.Writers(t, d, 3)
 	for range 40 {
 		d.BeforeInsert(t, `RETURN NEW;`)
 	}
@@ -134,65 +130,5 @@ func TestFaultsAreChangedWhileWritersGoOn(t *testing.T) {
 	n, parked := stop()
 	if got := d.Count(t); got != n || parked > 0 {
 		t.Errorf("%d rows of %d, %d were parked", got, n, parked)
-	}
-}
-
-// writers store through one pool until stop is called, each its own decisions and some of them twice, a few far ahead.
-// What is refused is tried again, as the replayer would. stop gives the ids that must be there.
-func writers(t *testing.T, d *pgtest.DB, n int) (stop func() (ids int, parked int64)) {
-	db := open(t, d.URL, 0)
-	var all sync.WaitGroup
-	var parked, stored atomic.Int64
-	ctx, cancel := context.WithCancel(context.Background())
-	t.Cleanup(func() { cancel(); all.Wait() }) // a test that gave up does not call stop
-	for w := range n {
-		all.Go(func() {
-			var waiting []pipeline.Row
-			for i := 0; ctx.Err() == nil || len(waiting) > 0; i++ {
-				rows := waiting
-				if waiting = nil; ctx.Err() == nil {
-					for k := range 20 {
-						rows = append(rows, full(fmt.Sprintf("w%d-%d-%d", w, i, k), day(-1).Add(time.Duration(i)*time.Minute), 100))
-					}
-					stored.Add(20)
-					if i%5 == 0 {
-						rows = append(rows, full(fmt.Sprintf("w%d-%d-far", w, i), day(40+i%3), 100))
-						stored.Add(1)
-					}
-				}
-				for again := 0; again <= i%2; again++ {
-					waiting = nil
-					_, err := db.Store(context.Background(), rows, false)
-					if err == nil {
-						continue
-					}
-					v := errclass.Classify(err)
-					if v.Rule != errclass.Await {
-						if v.Class != errclass.Transient {
-							t.Errorf("a failure that is not the moment's: %v", err)
-						}
-						waiting = rows
-						continue
-					}
-					parked.Add(1)
-					waiting = rows[len(rows)-1:]
-					for _, r := range rows {
-						if out, err := db.Store(context.Background(), []pipeline.Row{r}, false); err != nil {
-							if errclass.Classify(err).Rule != errclass.Await {
-								t.Errorf("alone: %v", err)
-							}
-							waiting = append(waiting, r)
-						} else if out[0] == pipeline.Conflicting {
-							t.Errorf("a conflict with itself: %s", r.Log.ID)
-						}
-					}
-				}
-			}
-		})
-	}
-	return func() (int, int64) {
-		cancel()
-		all.Wait()
-		return int(stored.Load()), parked.Load()
 	}
 }

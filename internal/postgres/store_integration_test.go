@@ -13,9 +13,6 @@ import (
 	"github.com/rs/zerolog"
 
 	"docket/internal/consumer/pipeline"
-	"docket/internal/postgres"
-	"docket/internal/postgres/db"
-	"docket/internal/record/decision"
 	"docket/internal/testkit/pgtest"
 	"docket/internal/testkit/testenv"
 )
@@ -29,53 +26,20 @@ const (
 	present = pipeline.Present
 )
 
-var noon = time.Date(2024, 5, 1, 12, 0, 0, 123456000, time.UTC)
+// Short names for what these tests say in every second line.
+var (
+	open  = pgtest.Open
+	store = pgtest.Store
+	row   = pgtest.Row
+	full  = pgtest.Full
+	day   = pgtest.Day
+)
 
-// day is noon UTC, so many days from today.
-func day(n int) time.Time {
-	return time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, n).Add(12 * time.Hour)
-}
+var noon = time.Date(2024, 5, 1, 12, 0, 0, 123456000, time.UTC)
 
 var nop = zerolog.Nop()
 
-func open(t testing.TB, url string, timeout time.Duration) *postgres.Store {
-	t.Helper()
-	db, err := postgres.OpenStore(db.Config{URL: url, StoreTimeout: timeout}, zerolog.Nop())
-	if err != nil {
-		t.Fatalf("open: %v", err)
-	}
-	t.Cleanup(db.Close)
-	return db
-}
-
-// row is a decision with nothing but what every decision has.
-func row(id string, at time.Time, raw string) pipeline.Row {
-	return pipeline.Row{Topic: "decision-logs", Partition: 3, Offset: 42, Index: 1,
-		Log: &decision.Log{ID: id, Time: at, Raw: []byte(raw)}}
-}
-
 func some[T any](v T) sql.Null[T] { return sql.Null[T]{V: v, Valid: true} }
-
-func full(id string, at time.Time, padding int) pipeline.Row {
-	r := row(id, at, "")
-	r.UploadedBy = "spiffe://shop/opa-1"
-	r.Log.Path, r.Log.Service = some("shop/orders/allow"), some("shop")
-	r.Log.RequestedBy, r.Log.OPAID, r.Log.OPAVersion = some("10.0.0.1:5000"), some("opa-1"), some("1.4.2")
-	r.Log.Allowed, r.Log.ReqID = some(true), some(int64(77))
-	r.Log.Labels, r.Log.Bundles = []byte(`{"id":"opa-1","version":"1.4.2"}`), []byte(`{"shop":{"revision":"r7"}}`)
-	r.Log.Raw = fmt.Appendf(nil, `{"decision_id":%q,"timestamp":%q,"labels":%s,"bundles":%s,"path":"shop/orders/allow","result":true,"req_id":77,"input":{"pad":%q}}`,
-		id, at.Format(time.RFC3339Nano), r.Log.Labels, r.Log.Bundles, strings.Repeat("x", padding))
-	return r
-}
-
-func store(t testing.TB, db *postgres.Store, rows ...pipeline.Row) []pipeline.Outcome {
-	t.Helper()
-	out, err := db.Store(context.Background(), rows, false)
-	if err != nil {
-		t.Fatalf("store: %v", err)
-	}
-	return out
-}
 
 func TestNoRowsAreNoWork(t *testing.T) {
 	t.Parallel()

@@ -9,12 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
-	"github.com/rs/zerolog"
 
-	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
-	"docket/internal/postgres"
-	"docket/internal/postgres/db"
 	"docket/internal/testkit/pgtest"
 	"docket/internal/testkit/testenv"
 )
@@ -23,26 +19,13 @@ func init() {
 	pgtest.StartServer = func(t testing.TB) string { return testenv.Postgres(t).Database(t) }
 }
 
+// Short names for what these tests say in every second line.
+var (
+	open  = pgtest.Open
+	store = pgtest.Store
+)
+
 var noon = time.Date(2024, 5, 1, 12, 0, 0, 123456000, time.UTC)
-
-func open(t testing.TB, url string, timeout time.Duration) *postgres.Store {
-	t.Helper()
-	st, err := postgres.OpenStore(db.Config{URL: url, StoreTimeout: timeout}, zerolog.Nop())
-	if err != nil {
-		t.Fatalf("open: %v", err)
-	}
-	t.Cleanup(st.Close)
-	return st
-}
-
-func store(t testing.TB, st *postgres.Store, rows ...pipeline.Row) []pipeline.Outcome {
-	t.Helper()
-	out, err := st.Store(context.Background(), rows, false)
-	if err != nil {
-		t.Fatalf("store: %v", err)
-	}
-	return out
-}
 
 func same(t testing.TB, got, want any) {
 	t.Helper()

@@ -13,7 +13,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"docket/internal/consumer/pipeline"
-	"docket/internal/errclass"
 	"docket/internal/postgres"
 	"docket/internal/postgres/schema"
 	"docket/internal/testkit/pgtest"
@@ -129,70 +128,10 @@ func TestADefaultPartitionThatIsBusyIsAnErrorAndNoHarm(t *testing.T) {
 	same(t, made(t, db, 20), 13)
 }
 
-// writers store through one pool until stop is called, each its own decisions and some of them twice, a few far ahead.
-// What is refused is tried again, as the replayer would. stop gives the ids that must be there.
-func writers(t *testing.T, d *pgtest.DB, n int) (stop func() (ids int, parked int64)) {
-	db := open(t, d.URL, 0)
-	var all sync.WaitGroup
-	var parked, stored atomic.Int64
-	ctx, cancel := context.WithCancel(context.Background())
-	t.Cleanup(func() { cancel(); all.Wait() }) // a test that gave up does not call stop
-	for w := range n {
-		all.Go(func() {
-			var waiting []pipeline.Row
-			for i := 0; ctx.Err() == nil || len(waiting) > 0; i++ {
-				rows := waiting
-				if waiting = nil; ctx.Err() == nil {
-					for k := range 20 {
-						rows = append(rows, full(fmt.Sprintf("w%d-%d-%d", w, i, k), day(-1).Add(time.Duration(i)*time.Minute), 100))
-					}
-					stored.Add(20)
-					if i%5 == 0 {
-						rows = append(rows, full(fmt.Sprintf("w%d-%d-far", w, i), day(40+i%3), 100))
-						stored.Add(1)
-					}
-				}
-				for again := 0; again <= i%2; again++ {
-					waiting = nil
-					_, err := db.Store(context.Background(), rows, false)
-					if err == nil {
-						continue
-					}
-					v := errclass.Classify(err)
-					if v.Rule != errclass.Await {
-						if v.Class != errclass.Transient {
-							t.Errorf("a failure that is not the moment's: %v", err)
-						}
-						waiting = rows
-						continue
-					}
-					parked.Add(1)
-					waiting = rows[len(rows)-1:]
-					for _, r := range rows {
-						if out, err := db.Store(context.Background(), []pipeline.Row{r}, false); err != nil {
-							if errclass.Classify(err).Rule != errclass.Await {
-								t.Errorf("alone: %v", err)
-							}
-							waiting = append(waiting, r)
-						} else if out[0] == pipeline.Conflicting {
-							t.Errorf("a conflict with itself: %s", r.Log.ID)
-						}
-					}
-				}
-			}
-		})
-	}
-	return func() (int, int64) {
-		cancel()
-		all.Wait()
-		return int(stored.Load()), parked.Load()
-	}
-}
-
 func TestWritersGoOnWhileTheTableIsMigrated(t *testing.T) {
 	t.Parallel()
 	d := pgtest.NewPlain(t)
-	stop := writers(t, d, 3)
+	stop := pgtest.Writers(t, d, 3)
 	wait(t, d, 300)
 	met := map[string]bool{}
 	err := schema.Partition(context.Background(), open(t, d.URL, 0).DB, 0, false, func(step string) error {
@@ -234,7 +173,7 @@ func TestRetentionIsADropWhileWritersGoOn(t *testing.T) {
 	for n := range 30 {
 		store(t, db, full(fmt.Sprint("old", n), day(n), 1))
 	}
-	stop := writers(t, d, 2)
+	stop := pgtest.Writers(t, d, 2)
 	for n := range 30 {
 		wait(t, d, 20)
 		d.Exec(t, `SET lock_timeout = '2s'; DROP TABLE `+named(n))

@@ -17,11 +17,6 @@ import (
 	"docket/internal/testkit/pgtest"
 )
 
-// day is noon UTC, so many days from today.
-func day(n int) time.Time {
-	return time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, n).Add(12 * time.Hour)
-}
-
 // place is the partition in which a decision lies, empty where there is none.
 func place(t testing.TB, d *pgtest.DB, id string) string {
 	t.Helper()
