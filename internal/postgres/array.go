@@ -67,7 +67,7 @@ func (a *array) json(b []byte) {
 }
 
 // hash appends the hash of a payload.
-func (a *array) hash(sum *[sha256.Size]byte) {
+func (a *array) hash(sum [sha256.Size]byte) {
 	a.size(len(sum))
 	a.buf = append(a.buf, sum[:]...)
 }

@@ -215,7 +215,8 @@ func (w *window) row(r *pipeline.Row) {
 	w.field8(r.Offset)
 	w.field4(int32(r.Index))
 	w.int4(sha256.Size)
-	w.bytes(l.Sum()[:])
+	sum := l.Sum()
+	w.bytes(sum[:])
 	w.unfaithful(l.Unfaithful)
 	w.nullText(uploader(r))
 }

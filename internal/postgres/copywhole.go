@@ -42,7 +42,8 @@ func wholeRow(to []byte, r *pipeline.Row) (n int, fits bool) {
 	b = binary.BigEndian.AppendUint64(b, 4<<32|uint64(uint32(r.Partition)))
 	b = appendInt8(b, r.Offset)
 	b = binary.BigEndian.AppendUint64(b, 4<<32|uint64(uint32(r.Index)))
-	b = append(binary.BigEndian.AppendUint32(b, sha256.Size), l.Sum()[:]...)
+	sum := l.Sum()
+	b = append(binary.BigEndian.AppendUint32(b, sha256.Size), sum[:]...)
 	b = appendNull(appendNull(b))
 	b = appendNullText(b, uploader(r))
 	return len(b), len(b) <= len(to) // pieces that overlap are longer than what they are pieces of

@@ -142,6 +142,7 @@ func (c *carrier) openItem(it *item, env *envelope.Envelope, entry *home.Entry, 
 		it.exhaust(env.Code, env.Attempt)
 	default:
 		it.log = &part.Log
+		it.log.KeepSum()
 	}
 }
 

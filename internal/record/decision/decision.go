@@ -69,7 +69,7 @@ type Log struct {
 	Pieces []Piece
 
 	sum   [sha256.Size]byte
-	sumOf *byte // where the bytes begin that sum was computed of; nil before
+	sumOf *byte // the start of the bytes that sum is of; nil where there is none
 }
 
 // Part is one decision of a record: either Log is whole and Err is nil, or Err says why not and Log is zero.

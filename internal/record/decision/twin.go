@@ -64,14 +64,21 @@ func (l *Log) Came() []byte {
 	return l.Raw
 }
 
-// Sum returns the SHA-256 of the bytes that [Log.Came] returns. It computes the hash once, however often the row is written: a batch with
-// bad rows is sent many times. The array is the log's own: do not change it. Two goroutines must not call Sum at the same time.
-func (l *Log) Sum() *[sha256.Size]byte {
+// Sum returns the SHA-256 of the bytes that [Log.Came] returns. It changes nothing, so that writers may share a log. After
+// [Log.KeepSum] it computes nothing.
+func (l *Log) Sum() [sha256.Size]byte {
 	came := l.Came()
-	if at := unsafe.SliceData(came); l.sumOf == nil || l.sumOf != at {
-		l.sum, l.sumOf = sha256.Sum256(came), at
+	if at := unsafe.SliceData(came); l.sumOf != nil && l.sumOf == at {
+		return l.sum
 	}
-	return &l.sum
+	return sha256.Sum256(came)
+}
+
+// KeepSum computes the hash that [Log.Sum] returns and keeps it: a batch with bad rows is sent many times. The caller must be
+// the only user of the log.
+func (l *Log) KeepSum() {
+	came := l.Came()
+	l.sum, l.sumOf = sha256.Sum256(came), unsafe.SliceData(came)
 }
 
 // twinning is the work on the twin of one decision. It follows the bytes, which are JSON, from the start to the end.

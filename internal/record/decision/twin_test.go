@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -196,25 +197,42 @@ func TestLog_Sum(t *testing.T) {
 	t.Parallel()
 	faithful := Log{Raw: []byte(`{"a":1}`)}
 	twin := Log{Raw: []byte(`{"a":"\ufffd"}`), Unfaithful: &Unfaithful{Bytes: []byte(`{"a":"\u0000"}`)}}
-	for range 2 {
+	for range 2 { // computed, and kept
 		for _, l := range []*Log{&faithful, &twin} {
-			if want := sha256.Sum256(l.Came()); *l.Sum() != want {
-				t.Fatalf("%s: %x, and the hash is %x", l.Came(), *l.Sum(), want)
+			if want := sha256.Sum256(l.Came()); l.Sum() != want {
+				t.Fatalf("%s: %x, and the hash is %x", l.Came(), l.Sum(), want)
 			}
+			l.KeepSum()
 		}
 	}
 	// A copy keeps the hash. It must not keep it when its bytes are others.
 	other := faithful
 	other.Raw = []byte(`{"a":2}`)
-	if want := sha256.Sum256(other.Raw); *other.Sum() != want {
-		t.Fatalf("a copy with other bytes: %x, and the hash is %x", *other.Sum(), want)
+	if want := sha256.Sum256(other.Raw); other.Sum() != want {
+		t.Fatalf("a copy with other bytes: %x, and the hash is %x", other.Sum(), want)
 	}
 	var none Log
-	if want := sha256.Sum256(nil); *none.Sum() != want {
-		t.Fatalf("no bytes: %x", *none.Sum())
+	if want := sha256.Sum256(nil); none.Sum() != want {
+		t.Fatalf("no bytes: %x", none.Sum())
 	}
 	faithful.Raw[1] = 'x'
-	if *faithful.Sum() == sha256.Sum256(faithful.Raw) {
+	if faithful.Sum() == sha256.Sum256(faithful.Raw) {
 		t.Fatal("the hash was computed a second time")
 	}
+}
+
+// Writers share a log, so the race detector must see no write.
+func TestLog_SumOfSharedLog(t *testing.T) {
+	t.Parallel()
+	shared := Log{Raw: []byte(`{"a":1}`)}
+	want := sha256.Sum256(shared.Raw)
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			if shared.Sum() != want {
+				t.Error("another hash")
+			}
+		})
+	}
+	all.Wait()
 }
