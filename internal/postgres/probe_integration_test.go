@@ -89,6 +89,20 @@ func TestTheProbeCatches(t *testing.T) {
 	})
 }
 
+// A rule for UPDATE refuses every INSERT with ON CONFLICT (0A000). COPY passes, and so does everything that Store asks.
+func TestProbe_RuleForUpdate(t *testing.T) {
+	t.Parallel()
+	d := pgtest.New(t)
+	d.Exec(t, `CREATE RULE keep AS ON UPDATE TO decision_logs DO INSTEAD NOTHING; ALTER TABLE decision_logs ADD CHECK (decision_id <> 'bad')`)
+	st := open(t, d.URL, 0)
+	same(t, store(t, st, row("a", noon, `{}`)), []pipeline.Outcome{stored})
+	code(t, st, "23514", row("a", noon, `{}`), row("bad", noon, `{}`), row("b", noon, `{}`))
+	if err := st.Probe(context.Background(), noon); err != nil {
+		t.Fatalf("the table takes rows, and the probe is refused: %v", err)
+	}
+	same(t, store(t, st, row("a", noon, `{}`), row("b", noon, `{}`)), []pipeline.Outcome{present, stored})
+}
+
 // A full disk lets one row pass where there is room in a page, so after 53100 the probe asks for more.
 func TestAfterAFullDiskTheProbeWantsRoomForMany(t *testing.T) {
 	t.Parallel()
