@@ -52,7 +52,7 @@ func (db *DB) connect(ctx context.Context, fresh bool) (pg *pgconn.PgConn, relea
 func HangUp(ctx context.Context, pg *pgconn.PgConn) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	_ = pg.Close(ctx)
+	_ = pg.Close(ctx) // the connection is gone either way, and nothing on it is open
 }
 
 // Noted makes err safe to show and draws the conclusions for the next try.
