@@ -16,6 +16,7 @@ import (
 
 	"docket/internal/history/archive"
 	"docket/internal/postgres/db"
+	"docket/internal/programs/cli/term"
 	"docket/internal/service/app"
 	"docket/internal/service/buildinfo"
 	"docket/internal/service/config"
@@ -141,7 +142,7 @@ func (c Command) do(env Env, args []string) int {
 	for len(args) > 0 {
 		switch err := flags.Parse(args); {
 		case errors.Is(err, flag.ErrHelp):
-			say(env.Stdout, "%s", c.help(env, flags))
+			say(env.Stdout, "%s", term.Safe(c.help(env, flags)))
 			return Done
 		case err != nil:
 			return misuse(env, strings.Replace(strings.Replace(err.Error(), " flag -", " flag --", 1), "argument: -", "argument: --", 1), c.Name)
@@ -194,8 +195,8 @@ func isBool(f *flag.Flag) bool {
 	return ok && b.IsBoolFlag()
 }
 
-// say writes to a person. Where nobody listens any more, there is nobody to tell.
-func say(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
+// say prints a text and escapes its values. Help and other text of several lines is [term.Safe].
+func say(w io.Writer, format string, args ...any) { term.Fprintf(w, format, args...) }
 
 // Version is the command that tells which build this is.
 func Version() Command {

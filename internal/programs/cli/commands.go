@@ -16,6 +16,7 @@ import (
 	"docket/internal/errclass"
 	"docket/internal/postgres/db"
 	"docket/internal/postgres/schema"
+	"docket/internal/programs/cli/term"
 	"docket/internal/service/app"
 	"docket/internal/service/config"
 )
@@ -110,7 +111,7 @@ func Migrate() Command {
 			if err != nil {
 				say(env.Stderr, "%s: %v\n", env.Called(), err)
 				if hint := db.Hint(err); hint != "" && !strings.Contains(err.Error(), hint) {
-					say(env.Stderr, "%v\n", hint)
+					say(env.Stderr, "%s\n", term.Lines(hint))
 				}
 				return Failed
 			}
@@ -152,7 +153,7 @@ func Classify() Command {
 				if i > 0 {
 					say(env.Stdout, "\n")
 				}
-				say(env.Stdout, "%s", errclass.Describe(code))
+				say(env.Stdout, "%s", term.Lines(errclass.Describe(code)))
 			}
 			if asJSON {
 				printJSON(env.Stdout, struct {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"docket/internal/programs/cli/term"
 	"docket/internal/service/config"
 )
 
@@ -127,7 +128,7 @@ Exit codes:
   1  failed, or stopped at once by a second signal
   2  wrong use or wrong settings
 `, addr, http)
-	say(env.Stdout, "%s", b.String())
+	say(env.Stdout, "%s", term.Safe(b.String()))
 	return Done
 }
 

@@ -25,8 +25,5 @@ func UntilSignal(env Env) (ctx context.Context, end func()) { return untilSignal
 // Unopened says why something could not be opened and returns the exit code.
 func Unopened(env Env, err error) int { return unopened(env, err) }
 
-// Grouped writes 12034 as 12,034.
-func Grouped(n int64) string { return grouped(n) }
-
 // Named is a code with what it is called.
 func Named(code string) string { return name(code) }

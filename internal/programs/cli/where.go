@@ -16,6 +16,7 @@ import (
 	"docket/internal/history/archive"
 	"docket/internal/kafka"
 	"docket/internal/postgres/db"
+	"docket/internal/programs/cli/term"
 	"docket/internal/record/envelope"
 	"docket/internal/record/home"
 	"docket/internal/service/config"
@@ -91,7 +92,7 @@ func unlooked(env Env, err error) int {
 	say(env.Stderr, "%s: %v\n", env.Called(), err)
 	var of *kafka.FaultError
 	if hint := db.Hint(err); hint != "" && !errors.As(err, &of) {
-		say(env.Stderr, "%v\n", hint)
+		say(env.Stderr, "%s\n", term.Lines(hint))
 	}
 	return Failed
 }
@@ -100,7 +101,7 @@ func showWhere(w io.Writer, s config.Settings, found *inspect.Whereabouts) int {
 	result := Done
 	all := len(found.Records) + len(found.Refused) + len(found.Found)
 	if all > 1 {
-		say(w, "%s claim this decision_id\n\n", counted(all, "record"))
+		say(w, "%s claim this decision_id\n\n", term.Counted(int64(all), "record"))
 	}
 	for i := range found.Records {
 		r := &found.Records[i]
@@ -171,14 +172,14 @@ func (t *teller) tell() bool {
 	name := fmt.Sprintf("%s/%d/%d", r.Topic, r.Partition, r.Offset)
 	switch {
 	case r.Ahead:
-		say(t.w, "%s is not written yet: the partition holds offsets %s to %s\n", name, grouped(r.Start), grouped(r.End-1))
+		say(t.w, "%s is not written yet: the partition holds offsets %s to %s\n", name, term.Grouped(r.Start), term.Grouped(r.End-1))
 		return false
 	case r.Gone && r.Topic != t.settings.KafkaTopic:
 		say(t.w, "%s is from another source topic than %s\n", name, t.settings.KafkaTopic)
 	case r.Gone:
-		say(t.w, "%s was deleted from the source topic, which starts at %s now: to find its row, search by decision_id\n", name, grouped(r.Start))
+		say(t.w, "%s was deleted from the source topic, which starts at %s now: to find its row, search by decision_id\n", name, term.Grouped(r.Start))
 	default:
-		say(t.w, "%s, produced %s, %s\n", name, at(r.Produced), counted(len(r.Decisions), "decision"))
+		say(t.w, "%s, produced %s, %s\n", name, at(r.Produced), term.Counted(int64(len(r.Decisions)), "decision"))
 	}
 	fine := len(r.Decisions) > 0
 	for i := range r.Decisions {
@@ -305,7 +306,7 @@ func (t *teller) replay(f *inspect.Forwarded) string {
 	if left := due.Sub(t.now); left > 0 {
 		return fmt.Sprintf("It is replayed in %s.", short(left))
 	}
-	return fmt.Sprintf("It is due: the replayer replays it after the %s before it.", counted(int(f.Before), "parked record"))
+	return fmt.Sprintf("It is due: the replayer replays it after the %s before it.", term.Counted(f.Before, "parked record"))
 }
 
 // homeless tells of a decision without a home: one that is not read yet is fine.
@@ -319,7 +320,7 @@ func (t *teller) homeless(d *inspect.Decision) bool {
 		say(t.w, "  not read yet: group %s has committed nothing in this partition. %s\n", t.settings.KafkaGroup, t.reading())
 		return true
 	case r.Offset >= r.Committed:
-		say(t.w, "  not read yet: %s before it. %s\n", counted(int(r.Offset-r.Committed), "record"), t.reading())
+		say(t.w, "  not read yet: %s before it. %s\n", term.Counted(r.Offset-r.Committed, "record"), t.reading())
 		return true
 	}
 	say(t.w, "  committed, but not found in %s\n  This should never happen: run `%s verify --from %s/%d/%d`, and search the spools of the other hosts.\n",
@@ -368,13 +369,6 @@ func stamp(what string, t time.Time) string {
 		return ""
 	}
 	return what + at(t)
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return grouped(int64(n)) + " " + what + "s"
 }
 
 // short is a duration without what does not matter.

@@ -6,12 +6,12 @@ import (
 	"testing"
 
 	"docket/internal/programs/cli"
-	"docket/internal/programs/deskcli"
+	"docket/internal/programs/cli/term"
 )
 
 func call(environ []string, args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
-	code = Main("docket", cli.Env{Args: args, Environ: environ, Stdout: &out, Stderr: &errs}, strings.NewReader(""), deskcli.Terminal{})
+	code = Main("docket", cli.Env{Args: args, Environ: environ, Stdout: &out, Stderr: &errs}, strings.NewReader(""), term.Terminal{})
 	return code, out.String(), errs.String()
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"docket/internal/programs/cli"
-	"docket/internal/programs/deskcli"
+	"docket/internal/programs/cli/term"
 )
 
 // answer is what a call ends with.
@@ -21,7 +21,7 @@ type answer struct {
 
 func callAs(called string, environ []string, signals <-chan os.Signal, args ...string) answer {
 	var out, errs bytes.Buffer
-	code := Main(called, cli.Env{Args: args, Environ: environ, Stdout: &out, Stderr: &errs, Signals: signals}, strings.NewReader(""), deskcli.Terminal{})
+	code := Main(called, cli.Env{Args: args, Environ: environ, Stdout: &out, Stderr: &errs, Signals: signals}, strings.NewReader(""), term.Terminal{})
 	return answer{code, out.String(), errs.String()}
 }
 

@@ -1,0 +1,88 @@
+package frame
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"docket/internal/desk/ledger"
+	"docket/internal/desk/worker"
+	"docket/internal/history/archive"
+	"docket/internal/history/lookup"
+	"docket/internal/history/reader"
+	"docket/internal/programs/cli"
+	"docket/internal/programs/cli/term"
+	"docket/internal/service/config"
+)
+
+// Options are what the command line is given beside its Env.
+type Options struct {
+	Stdin    io.Reader
+	Terminal term.Terminal
+	Now      func() time.Time // nil: time.Now
+	// Open opens what commands work on. Nothing needs to be dialled before the first question.
+	Open func(env cli.Env, s config.Settings) (*System, error)
+	// Desk runs the daemon until it is stopped and returns the exit code.
+	Desk func(env cli.Env, args []string) int
+	// Programs are the other daemons, each with its own command line.
+	Programs []Program
+	// Demo shows Docket at work.
+	Demo cli.Command
+	// Edit runs an editor, the words of argv, and returns once it has ended. nil: a process on this one's terminal.
+	Edit func(ctx context.Context, argv []string) error
+}
+
+// Program is a daemon with a command line of its own, which is a command of docket.
+type Program struct {
+	Name     string                    // of the command
+	Link     string                    // the name by which the program is called as this one alone
+	Text     string                    // one sentence, an imperative
+	Env      func(env cli.Env) cli.Env // of the program, made from that of the process
+	Commands func() []cli.Command      // that it has
+}
+
+// Main does what the program's command line says and returns the exit code.
+func (p Program) Main(env cli.Env) int { return cli.Main(p.Env(env), p.Commands()) }
+
+// System is what commands work on.
+type System struct {
+	Book  Book
+	Trial Trial // nil: there are no dry runs
+	// Horizon asks Kafka what its retention will delete; nil: it is not asked. What could not be found out is in the lines.
+	Horizon func(ctx context.Context, now time.Time) ([]worker.HorizonLine, error)
+	// Backlog counts the dead letters that no desk has entered yet; nil: it is not known. It ends with its context.
+	Backlog func(ctx context.Context) (worker.Backlog, error)
+	// Decisions are the stored ones.
+	Decisions reader.Store
+	// Look looks for a decision by its id in every home.
+	Look *lookup.Look
+	// Days are the table's, to be archived and restored; nil: there are none.
+	Days archive.Table
+	// Letters is the ledger, to be archived and restored; nil: there is none.
+	Letters archive.LettersTable
+	// Shelf opens where archives lie: a directory, or s3://bucket/prefix.
+	Shelf func(where string) (archive.Shelf, error)
+	Close func()
+}
+
+// Trial is the dry run; *worker.Trial is one.
+type Trial interface {
+	Run(ctx context.Context, f ledger.Filter, limit int64, progress func(done, total int64)) (worker.TrialResult, error)
+	RunIDs(ctx context.Context, ids []string, progress func(done, total int64)) (worker.TrialResult, error)
+	RunValue(ctx context.Context, value []byte) (worker.TrialResult, error)
+}
+
+// Book is as much of the ledger as a person's commands need.
+type Book interface {
+	ledger.Decider
+	ledger.Proposals
+	ledger.Reader
+	CreateJob(ctx context.Context, j ledger.Job) (ledger.Job, error)
+	Job(ctx context.Context, id int64) (ledger.Job, error)
+	ListJobs(ctx context.Context, n int) ([]ledger.Job, error)
+	StopJob(ctx context.Context, id int64, why string, by ledger.Actor) (ledger.Job, error)
+	ResumeJob(ctx context.Context, id int64, by ledger.Actor) (ledger.Job, error)
+	Desks(ctx context.Context, within time.Duration) ([]string, error)
+	Surplus(ctx context.Context, all bool, n int) ([]ledger.Surplus, error)
+	OrderSurplus(ctx context.Context, id int64, by ledger.Actor) error
+}
