@@ -46,6 +46,7 @@ type MisuseError struct{ text string }
 
 func (e *MisuseError) Error() string { return e.text }
 
+// Misuse makes an error of wrong use.
 func Misuse(format string, args ...any) error { return &MisuseError{fmt.Sprintf(format, args...)} }
 
 // Exit ends a command that has said everything, with an exit code.
@@ -193,6 +194,7 @@ func LongEnough(ids ...string) error {
 	return nil
 }
 
+// Entry finds a dead letter by its id, or by the first characters of it.
 func (call Call) Entry(ctx context.Context, id string) (ledger.Entry, error) {
 	e, err := call.Sys.Book.Show(ctx, id)
 	if err != nil {
@@ -201,7 +203,7 @@ func (call Call) Entry(ctx context.Context, id string) (ledger.Entry, error) {
 	return e, nil
 }
 
-// Id is an id as it is shown: short on a terminal.
+// ID is an id as it is printed: short on a terminal.
 func (call Call) ID(id string) string {
 	if call.Terminal.Out && !call.Wide && len(id) > ShortID {
 		return id[:ShortID]

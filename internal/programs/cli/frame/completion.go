@@ -16,6 +16,7 @@ import (
 // completing is how long a shell waits for suggestions. Whatever goes wrong, it gets none and no remark.
 const completing = time.Second
 
+// Completion suggests words to a shell.
 type Completion = func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective)
 
 // Suggested is how many ids and jobs are suggested.

@@ -28,6 +28,7 @@ func Usage(c *cobra.Command, settings []string, done, failed string) {
 // Filtering marks flags that choose what a command works on.
 const Filtering = "filter"
 
+// MarkFilters puts flags under "Filter flags" in the help.
 func MarkFilters(flags *pflag.FlagSet, names []string) {
 	for _, name := range names {
 		if flags.Lookup(name) == nil {

@@ -7,6 +7,7 @@ import (
 	"docket/internal/record/envelope"
 )
 
+// Position is where a record is in Kafka.
 type Position struct {
 	Topic     string     `json:"topic"`
 	Partition int32      `json:"partition"`
@@ -15,6 +16,7 @@ type Position struct {
 	Timestamp *time.Time `json:"timestamp,omitempty"`
 }
 
+// UTC is a time in JSON; nil: there is none.
 func UTC(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -23,6 +25,7 @@ func UTC(t time.Time) *time.Time {
 	return &t
 }
 
+// PositionOf is where a record was first read.
 func PositionOf(o envelope.Origin) Position {
 	p := Position{Topic: o.Topic, Partition: o.Partition, Offset: o.Offset, Timestamp: UTC(o.Timestamp)}
 	if o.Index != envelope.NoIndex {
@@ -31,6 +34,7 @@ func PositionOf(o envelope.Origin) Position {
 	return p
 }
 
+// FoundAt is where a dead letter was found.
 func FoundAt(f ledger.Found) Position {
 	return Position{Topic: f.Topic, Partition: f.Partition, Offset: f.Offset, Timestamp: UTC(f.Stamp)}
 }
@@ -41,6 +45,7 @@ type List[T any] struct {
 	Next    string `json:"next"`
 }
 
+// ListOf makes a list of other values.
 func ListOf[From, To any](from []From, next string, of func(From) To) List[To] {
 	l := List[To]{Entries: make([]To, 0, len(from)), Next: next}
 	for _, f := range from {

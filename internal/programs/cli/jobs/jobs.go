@@ -366,6 +366,7 @@ var Verbs = map[ledger.Act]struct{ name, Doing, Ask string }{
 	ledger.Closed:  {"resolve", "resolving", "Resolve"},
 }
 
+// Paced writes a rate, behind a comma; empty: there is no limit.
 func Paced(rate float64) string {
 	if rate == 0 {
 		return ""

@@ -7,7 +7,8 @@ import (
 	"docket/internal/programs/cli/frame"
 )
 
-type JsonJob struct {
+// View is a job in JSON.
+type View struct {
 	ID        int64         `json:"id"`
 	Act       string        `json:"act"`
 	State     string        `json:"state"`
@@ -30,8 +31,8 @@ type JsonJob struct {
 	Owner     string        `json:"owner,omitempty"`
 }
 
-func jobOf(j ledger.Job) JsonJob {
-	return JsonJob{
+func jobOf(j ledger.Job) View {
+	return View{
 		ID: j.ID, Act: string(j.Act), State: string(j.State), Filter: j.Filter, Rate: j.Rate, Limit: j.Limit, Operator: j.Operator, Reason: j.Reason,
 		Matched: j.Matched, Sent: j.Sent, Stored: j.Stored, Dead: j.Dead, Refused: j.Refused, Open: underWay(j), CreatedAt: frame.UTC(j.CreatedAt),
 		StartedAt: frame.UTC(j.StartedAt), EndedAt: frame.UTC(j.EndedAt), Note: j.Note, StoppedBy: j.StoppedBy, Owner: j.Owner,

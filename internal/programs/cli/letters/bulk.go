@@ -68,9 +68,9 @@ func (m *mover) agreed(ctx context.Context, act ledger.Act, filter ledger.Filter
 		l := beside(ctx, m.Call)(true)
 		if m.AsJSON {
 			m.Print(struct {
-				Matched int64         `json:"matched"`
-				Job     *jobs.JsonJob `json:"job"`
-				Ledger  jsonLedger    `json:"ledger"`
+				Matched int64      `json:"matched"`
+				Job     *jobs.View `json:"job"`
+				Ledger  jsonLedger `json:"ledger"`
 			}{Ledger: l})
 		}
 		noteLedger(m.Call, l)

@@ -28,6 +28,7 @@ type mover struct {
 // Waiting are the flags of commands that wait for results.
 type Waiting struct{ wait, detach bool }
 
+// Declare adds --wait and --detach.
 func (f *Waiting) Declare(c *cobra.Command) {
 	c.Flags().BoolVar(&f.wait, "wait", false, waitText)
 	c.Flags().BoolVar(&f.detach, "detach", false, "do not wait for the result")

@@ -67,6 +67,7 @@ func (sh *show) one(ctx context.Context, id string) error {
 	return nil
 }
 
+// OneID refuses arguments that are not one id.
 func OneID(_ *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:

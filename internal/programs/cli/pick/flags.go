@@ -23,6 +23,7 @@ type Flags struct {
 	Flags                                              *pflag.FlagSet
 }
 
+// Declare adds the flags to a command, with their completions.
 func (f *Flags) Declare(call frame.Call, c *cobra.Command) {
 	f.Flags = c.Flags()
 	f.Flags.StringVar(&f.fingerprint, "fingerprint", "", "only this `GROUP`: a fingerprint of docket dlq groups, or its first 4 or more characters")
@@ -68,6 +69,7 @@ func stateNames() []string {
 // leastFingerprint is how many characters of a fingerprint are enough.
 const leastFingerprint = 4
 
+// Filter is the filter that the flags describe.
 func (f *Flags) Filter(now time.Time) (ledger.Filter, error) {
 	filter := ledger.Filter{Fingerprint: strings.ToLower(f.fingerprint), Code: f.code, Path: f.path, Topic: f.topic}
 	if n := len(f.fingerprint); f.Flags.Changed("fingerprint") && (n < leastFingerprint || n > ledger.FingerprintLength || strings.Trim(filter.Fingerprint, "0123456789abcdef") != "") {

@@ -42,6 +42,7 @@ func (p *Progress) beside(total int64) string {
 	return p.what
 }
 
+// Progress begins to report the progress of long work.
 func (s *Screen) Progress(what string) *Progress {
 	return &Progress{s: s, what: what, told: s.Now()}
 }

@@ -24,6 +24,7 @@ type Column struct {
 // printed.
 type Cell struct{ Full, Brief string }
 
+// Cells is a row of texts that have no shorter form.
 func Cells(texts ...string) []Cell {
 	row := make([]Cell, len(texts))
 	for i, t := range texts {
@@ -32,6 +33,7 @@ func Cells(texts ...string) []Cell {
 	return row
 }
 
+// Gap is the space between two columns.
 const Gap = 2
 
 // grid fits a table into a width.

@@ -143,6 +143,7 @@ func Grouped(n int64) string {
 	return text
 }
 
+// Cut is a text without its end, where that is longer than n bytes.
 func Cut(text string, n int) string {
 	if len(text) > n {
 		return text[:n]
