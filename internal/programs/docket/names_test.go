@@ -36,8 +36,8 @@ var wrongSettings = []string{
 	"DOCKET_DATABASE_URL=mysql://u:p@db/x", "DOCKET_LOG_LEVEL=loud", "DOCKET_KAFKA_TOPIC=a/b", "DOCKET_COLLECTOR_TOKENS=x", "DOCKET_HTTP_ADDR=x",
 }
 
-// TestNames calls each program by its link and as a command of docket. Both do the same, apart from the name that they say.
-func TestNames(t *testing.T) {
+// TestNames_LinkAndCommand calls each program by its link and as a command of docket. Both do the same, apart from the name that they say.
+func TestNames_LinkAndCommand(t *testing.T) {
 	t.Parallel()
 	type use struct {
 		args    string

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestTimes(t *testing.T) {
+func TestPoint_Times(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 20, 15, 3, 0, time.UTC)
 	for text, want := range map[string]time.Time{

@@ -12,8 +12,8 @@ import (
 	"docket/internal/programs/cli/term"
 )
 
-// TestProgressIsABarOnATerminalAndLinesElsewhere also shows that a line comes every 5 s and not at each look.
-func TestProgressIsABarOnATerminalAndLinesElsewhere(t *testing.T) {
+// TestProgress_BarOrLines also shows that a line comes every 5 s and not at each look.
+func TestProgress_BarOrLines(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	at := time.Date(2026, 11, 21, 20, 15, 3, 0, time.UTC)
@@ -37,8 +37,8 @@ func TestProgressIsABarOnATerminalAndLinesElsewhere(t *testing.T) {
 	}
 }
 
-// TestProgressFitsItsTerminal, as a line that wraps is written again below and not in its place.
-func TestProgressFitsItsTerminal(t *testing.T) {
+// TestProgress_FitsTerminal, as a line that wraps is written again below and not in its place.
+func TestProgress_FitsTerminal(t *testing.T) {
 	t.Parallel()
 	for _, width := range []int{50, 60, 80, 100, 140} {
 		var drawn bytes.Buffer

@@ -7,8 +7,8 @@ import (
 	"docket/internal/history/reader"
 )
 
-// TestAMatchIsWrittenAsItIsRead in the command of the next page.
-func TestAMatchIsWrittenAsItIsRead(t *testing.T) {
+// TestMatchWord_RoundTrip in the command of the next page.
+func TestMatchWord_RoundTrip(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"input", "input:/a", "raw:/a~1b/0=null", `input:"/a=b"=1`, `input:"/a\"b"="x y"`, "result=true", "result:/x=it's"} {
 		m, err := reader.ParseMatch(text)

@@ -7,8 +7,8 @@ import (
 	"docket/internal/desk/ledger"
 )
 
-// TestFilterIsWrittenAsItIsRead: what a job's filter is shown as chooses the same.
-func TestFilterIsWrittenAsItIsRead(t *testing.T) {
+// TestDescribed_RoundTrip: what a job's filter is shown as chooses the same.
+func TestDescribed_RoundTrip(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 20, 15, 3, 0, time.UTC)
 	p := int32(3)

@@ -26,8 +26,8 @@ func harmless(t *testing.T, text string) {
 	}
 }
 
-// TestNothingSteersATerminal, whatever it is.
-func TestNothingSteersATerminal(t *testing.T) {
+// TestEscape_Random, whatever it is.
+func TestEscape_Random(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		text := string(rapid.SliceOf(rapid.Byte()).Draw(rt, "bytes")) + rapid.String().Draw(rt, "text") + "\u009b\u202e"

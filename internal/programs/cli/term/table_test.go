@@ -8,9 +8,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTableFits: whatever the widths, no line is wider than the terminal once everything that may go has gone; and what may
+// TestTable_FitsWidth: whatever the widths, no line is wider than the terminal once everything that may go has gone; and what may
 // not go is whole.
-func TestTableFits(t *testing.T) {
+func TestTable_FitsWidth(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		columns := []Column{{Title: "id"}, {Title: "s"}}

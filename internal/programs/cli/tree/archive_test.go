@@ -24,8 +24,8 @@ func (y young) Days(context.Context, archive.Day) ([]archive.Held, error) { retu
 
 func (y young) Open(context.Context, archive.Day) (archive.Session, error) { return nil, y.err }
 
-// TestWhereNothingIsThatOldTheAnswerIsEmptyAndValid: who reads it by a program finds no days, and not the end of the file.
-func TestWhereNothingIsThatOldTheAnswerIsEmptyAndValid(t *testing.T) {
+// TestArchive_NoDayOldEnough: who reads it by a program finds no days, and not the end of the file.
+func TestArchive_NoDayOldEnough(t *testing.T) {
 	t.Parallel()
 	for name, more := range map[string][]string{"for real": nil, "a dry run": {"--dry-run"}, "kept": {"--keep"}} {
 		for _, where := range []term.Terminal{{}, person(80)} {
@@ -41,8 +41,8 @@ func TestWhereNothingIsThatOldTheAnswerIsEmptyAndValid(t *testing.T) {
 	}
 }
 
-// TestADayThatCannotBeTakenOutJustNowSaysWhatToDo, and does not keep the others from being archived.
-func TestADayThatCannotBeTakenOutJustNowSaysWhatToDo(t *testing.T) {
+// TestArchive_DayInUse, and does not keep the others from being archived.
+func TestArchive_DayInUse(t *testing.T) {
 	t.Parallel()
 	day, _ := archive.ParseDay("2026-03-04")
 	w := &world{
@@ -85,8 +85,8 @@ func of(t *testing.T, texts ...string) (all days) {
 	return all
 }
 
-// TestOlderThanMeansDaysThatEndedSoLongAgo: it is 2026-11-21 (UTC), so 2026-11-19 ended one day ago and some hours.
-func TestOlderThanMeansDaysThatEndedSoLongAgo(t *testing.T) {
+// TestArchive_OlderThan: it is 2026-11-21 (UTC), so 2026-11-19 ended one day ago and some hours.
+func TestArchive_OlderThan(t *testing.T) {
 	t.Parallel()
 	w := &world{days: of(t, "2026-08-22", "2026-08-23", "2026-08-24", "2026-11-18", "2026-11-19", "2026-11-20", "2026-11-21")}
 	for older, want := range map[string]string{
@@ -113,8 +113,8 @@ func TestOlderThanMeansDaysThatEndedSoLongAgo(t *testing.T) {
 	}
 }
 
-// TestADayThatIsRefusedIsNamedOnce, and the others go on.
-func TestADayThatIsRefusedIsNamedOnce(t *testing.T) {
+// TestArchive_RefusedDayNamedOnce, and the others go on.
+func TestArchive_RefusedDayNamedOnce(t *testing.T) {
 	t.Parallel()
 	w := &world{days: of(t)}
 	yesterday := now.Add(-24 * time.Hour).UTC().Format(time.DateOnly)

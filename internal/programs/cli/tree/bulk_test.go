@@ -44,7 +44,7 @@ func working(dead int64) func(*ledger.Job) {
 	}
 }
 
-func TestBulkIsCountedAgreedToAndFollowed(t *testing.T) {
+func TestBulk_CountedConfirmedFollowed(t *testing.T) {
 	t.Parallel()
 	const job = "job 1: retried --code 23514 --state PENDING --state FAILED by mara: mended, rate 50, limit 0"
 	retry := []string{"dlq", "retry", "--code", "23514", "--rate", "50", "--operator", "mara", "--reason", "mended"}
@@ -89,7 +89,7 @@ func TestBulkIsCountedAgreedToAndFollowed(t *testing.T) {
 	}
 }
 
-func TestBulkWithoutADeskIsWrittenDownAndLeft(t *testing.T) {
+func TestBulk_WithoutDesk(t *testing.T) {
 	t.Parallel()
 	w := &world{book: newBook(deadLetters()...)}
 	w.book.desks = nil
@@ -109,7 +109,7 @@ func TestBulkWithoutADeskIsWrittenDownAndLeft(t *testing.T) {
 	}
 }
 
-func TestJobsAreStoppedAndResumedByName(t *testing.T) {
+func TestJobs_StopAndResume(t *testing.T) {
 	t.Parallel()
 	w := &world{book: jobbed()}
 	if r := w.call("jobs", "stop", "3", "--operator", "mara", "--reason", "the fix is not out"); r.code != 0 || !strings.Contains(r.out, "Job 3, STOPPED") || !strings.Contains(r.out, "docket jobs resume 3") {

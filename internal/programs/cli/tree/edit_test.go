@@ -50,8 +50,8 @@ func replaced(old, with string) func(string) string {
 
 var editArgs = []string{"dlq", "edit", deadLetters()[0].ID[:8], "--operator", "mara", "--reason", "path was wrong"}
 
-// TestEditKeepsTheFormDiffAndOriginal: compact JSON stays compact, and what is retried is what was edited.
-func TestEditKeepsTheFormDiffAndOriginal(t *testing.T) {
+// TestEdit_KeepsFormAndOriginal: compact JSON stays compact, and what is retried is what was edited.
+func TestEdit_KeepsFormAndOriginal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := &hand{turns: []func(string) string{replaced("authz/allow", "authz/deny")}}
@@ -78,7 +78,7 @@ func TestEditKeepsTheFormDiffAndOriginal(t *testing.T) {
 	})
 }
 
-func TestEditDoesNothingUnlessThereIsSomethingToDo(t *testing.T) {
+func TestEdit_NothingToDo(t *testing.T) {
 	t.Parallel()
 	wrong := replaced(`"d-0000"`, "17")
 	for name, c := range map[string]struct {
@@ -130,9 +130,9 @@ func keeps(t *testing.T, told, want string) {
 	}
 }
 
-// TestEditKeepsWhatWasTypedWhereItWasForNothing: a ledger that is away at the end, a dry run; and not where it was taken or
+// TestEdit_KeepsTypedText: a ledger that is away at the end, a dry run; and not where it was taken or
 // thrown away by its author.
-func TestEditKeepsWhatWasTypedWhereItWasForNothing(t *testing.T) {
+func TestEdit_KeepsTypedText(t *testing.T) {
 	t.Parallel()
 	const typed = `{"decision_id":"d","timestamp":"2026-11-21T10:00:00Z"}`
 	write := func(w *world, fails error) func(context.Context, []string) error {
@@ -166,7 +166,7 @@ func TestEditKeepsWhatWasTypedWhereItWasForNothing(t *testing.T) {
 	}
 }
 
-func TestEditMeetsAnother(t *testing.T) {
+func TestEdit_MeetsAnother(t *testing.T) {
 	t.Parallel()
 	w := &world{book: newBook(deadLetters()...), terminal: person(80), stdin: "y\n"}
 	w.edit = func(_ context.Context, argv []string) error {
@@ -192,8 +192,8 @@ func TestEditMeetsAnother(t *testing.T) {
 	}
 }
 
-// TestEditByAFile is how scripts do it; gzip is unpacked, the new payload is plain.
-func TestEditByAFile(t *testing.T) {
+// TestEdit_ByFile is how scripts do it; gzip is unpacked, the new payload is plain.
+func TestEdit_ByFile(t *testing.T) {
 	t.Parallel()
 	all := deadLetters()
 	var zipped bytes.Buffer
@@ -227,8 +227,8 @@ func TestEditByAFile(t *testing.T) {
 	}
 }
 
-// TestEditorIsAProcessOfItsOwn runs a real one, with arguments in its variable.
-func TestEditorIsAProcessOfItsOwn(t *testing.T) {
+// TestEditor_OwnProcess runs a real one, with arguments in its variable.
+func TestEditor_OwnProcess(t *testing.T) {
 	t.Parallel()
 	w := &world{
 		book: newBook(deadLetters()...), terminal: person(80), stdin: "y\n",

@@ -11,8 +11,8 @@ import (
 	"docket/internal/desk/worker"
 )
 
-// TestListsSayWhatIsMissing: an answer that is empty or short for want of a desk says so, to people and to programs.
-func TestListsSayWhatIsMissing(t *testing.T) {
+// TestList_SaysWhatIsMissing: an answer that is empty or short for want of a desk says so, to people and to programs.
+func TestList_SaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	holds := func(records, gone int64, err error) func(context.Context) (worker.Backlog, error) {
 		return func(context.Context) (worker.Backlog, error) {
@@ -68,8 +68,8 @@ func TestListsSayWhatIsMissing(t *testing.T) {
 	}
 }
 
-// TestKafkaIsNotWaitedForLong: brokers that do not answer cost seconds, and the list is there.
-func TestKafkaIsNotWaitedForLong(t *testing.T) {
+// TestList_KafkaTooSlow: brokers that do not answer cost seconds, and the list is there.
+func TestList_KafkaTooSlow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{backlog: func(ctx context.Context) (worker.Backlog, error) {

@@ -31,8 +31,8 @@ func horizons() []worker.HorizonLine {
 	}
 }
 
-// TestWhatIsShown holds every view against what it was, at two widths of a terminal, in a pipe and as JSON.
-func TestWhatIsShown(t *testing.T) {
+// TestViews_Golden holds every view against what it was, at two widths of a terminal, in a pipe and as JSON.
+func TestViews_Golden(t *testing.T) {
 	t.Parallel()
 	all := deadLetters()
 	pending, failed, processing, unread, resolved := all[0].ID, all[5].ID, all[6].ID, all[7].ID, all[9].ID

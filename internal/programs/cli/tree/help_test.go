@@ -75,8 +75,8 @@ func isProgram(words []string) bool {
 	return len(words) == 1 && slices.ContainsFunc(programs(), func(p frame.Program) bool { return p.Name == words[0] })
 }
 
-// TestUseIsCheckedBeforeSettings: of every command, so that a slip is told as such where nothing is set up yet.
-func TestUseIsCheckedBeforeSettings(t *testing.T) {
+// TestUse_CheckedBeforeSettings: of every command, so that a slip is told as such where nothing is set up yet.
+func TestUse_CheckedBeforeSettings(t *testing.T) {
 	t.Parallel()
 	wrong := map[string][]string{
 		"archive":         {"", "--day x", "--older-than 90", "--older-than 90d --day 2026-08-01", "--older-than 90d", "--older-than 90d --operator mara", "x"},

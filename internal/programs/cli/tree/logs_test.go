@@ -19,8 +19,8 @@ import (
 	"docket/internal/testkit/readertest"
 )
 
-// TestStoredDecisionsAreShown holds every view of them against what it was.
-func TestStoredDecisionsAreShown(t *testing.T) {
+// TestLogs_Golden holds every view of them against what it was.
+func TestLogs_Golden(t *testing.T) {
 	t.Parallel()
 	first := readertest.Decisions(12, now)
 	for name, args := range map[string][]string{
@@ -104,9 +104,9 @@ func TestStats_Other(t *testing.T) {
 	}
 }
 
-// TestTheCommandOfTheNextPageIsTheNextPage: pasting what is shown walks all that was there, without doubles and gaps, though
+// TestLogs_NextPageCommand: pasting what is shown walks all that was there, without doubles and gaps, though
 // newer ones come in between.
-func TestTheCommandOfTheNextPageIsTheNextPage(t *testing.T) {
+func TestLogs_NextPageCommand(t *testing.T) {
 	t.Parallel()
 	for _, order := range [][]string{nil, {"--oldest"}} {
 		w := &world{store: decisions(100), terminal: person(200)}
@@ -152,8 +152,8 @@ func unshell(t *testing.T, command string) []string {
 	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
 }
 
-// TestAShortPageIsNotTheEnd: a store that stops after a while is asked on, up to a bound.
-func TestAShortPageIsNotTheEnd(t *testing.T) {
+// TestLogs_ShortPageGoesOn: a store that stops after a while is asked on, up to a bound.
+func TestLogs_ShortPageGoesOn(t *testing.T) {
 	t.Parallel()
 	w := &world{store: decisions(50)}
 	w.store.Part = 3
@@ -171,7 +171,7 @@ func TestAShortPageIsNotTheEnd(t *testing.T) {
 	}
 }
 
-func TestWhatMakesNoSenseIsRefused(t *testing.T) {
+func TestLogs_WrongUse(t *testing.T) {
 	t.Parallel()
 	for args, why := range map[string]string{
 		"--verdict nope": "unknown verdict", "--since x": "is not a time", "--since 1h --until 2h": "is not before --until", "--label x": "NAME=VALUE",
@@ -204,8 +204,8 @@ func TestWhatMakesNoSenseIsRefused(t *testing.T) {
 	}
 }
 
-// TestWhatNoColumnCanHoldIsRefused before a server has to.
-func TestWhatNoColumnCanHoldIsRefused(t *testing.T) {
+// TestLogs_InvalidText before a server has to.
+func TestLogs_InvalidText(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
 		{"logs", "--path", "a\xff"}, {"logs", "--service", "\xff"}, {"logs", "--requested-by", "\xff"}, {"logs", "a\xff"}, {"why", "a\xff"}, {"diff", "a", "a\xff"},
@@ -217,8 +217,8 @@ func TestWhatNoColumnCanHoldIsRefused(t *testing.T) {
 	}
 }
 
-// TestAPathThatIsWrittenOtherwiseIsGuessed where nothing was found; `docket why` shows paths as Rego has them.
-func TestAPathThatIsWrittenOtherwiseIsGuessed(t *testing.T) {
+// TestPathHint_Guesses where nothing was found; `docket why` shows paths as Rego has them.
+func TestPathHint_Guesses(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{
 		"data.no.such": "did you mean --path no/such?", "/v1/data/no/such": "did you mean --path no/such?", "data/no": "did you mean --path no?", "no/": "did you mean --path 'no/*'?",
@@ -233,8 +233,8 @@ func TestAPathThatIsWrittenOtherwiseIsGuessed(t *testing.T) {
 	}
 }
 
-// TestAWordForAShellIsReadAsItWasAndShowsNothingOdd: what steers a terminal is escaped as shells read it.
-func TestAWordForAShellIsReadAsItWasAndShowsNothingOdd(t *testing.T) {
+// TestShellWord_Hostile: what steers a terminal is escaped as shells read it.
+func TestShellWord_Hostile(t *testing.T) {
 	t.Parallel()
 	for _, word := range []string{"", "a", "a b", "it's", "\x1b[31mred", "\u202eabc", "a\x01fe'\\ \n", "\xff\xfe9", "ü\u00ad1", "$HOME `x` \"\x7f"} {
 		written := term.ShellWord(word)
@@ -254,8 +254,8 @@ type downError struct{}
 func (downError) Error() string    { return "secret words" }
 func (downError) SQLState() string { return "57P03" }
 
-// TestFollowingShowsEachOnceAndOutlivesTheDatabase from the last ones to a signal.
-func TestFollowingShowsEachOnceAndOutlivesTheDatabase(t *testing.T) {
+// TestFollow_EachOnceThroughOutage from the last ones to a signal.
+func TestFollow_EachOnceThroughOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{store: decisions(30), signals: make(chan os.Signal, 1)}
@@ -302,8 +302,8 @@ func TestFollowingShowsEachOnceAndOutlivesTheDatabase(t *testing.T) {
 	})
 }
 
-// TestTheDayIsSaidWhereLinesHaveTheTimeAlone, and once for all that follow of the same day; a wide line has it itself.
-func TestTheDayIsSaidWhereLinesHaveTheTimeAlone(t *testing.T) {
+// TestFollow_DayPrinted, and once for all that follow of the same day; a wide line has it itself.
+func TestFollow_DayPrinted(t *testing.T) {
 	t.Parallel()
 	midnight := now.Truncate(24 * time.Hour)
 	for width, want := range map[int][]string{80: {"2026-11-20", "2", "2026-11-21", "2", "2026-11-20", "1"}, 140: {"5"}} {
@@ -338,8 +338,8 @@ func TestTheDayIsSaidWhereLinesHaveTheTimeAlone(t *testing.T) {
 	}
 }
 
-// TestFollowingEndsWhereWaitingIsInVain, as where a right is missing.
-func TestFollowingEndsWhereWaitingIsInVain(t *testing.T) {
+// TestFollow_EndsOnLastingError, as where a right is missing.
+func TestFollow_EndsOnLastingError(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{store: decisions(3), terminal: person(90)}
@@ -361,8 +361,8 @@ func TestFollowingEndsWhereWaitingIsInVain(t *testing.T) {
 	})
 }
 
-// TestWhatIsStoredWhileTheLastOnesAreSoughtIsShownOnce: the place to follow from is taken before them.
-func TestWhatIsStoredWhileTheLastOnesAreSoughtIsShownOnce(t *testing.T) {
+// TestFollow_NoneTwice: the place to follow from is taken before them.
+func TestFollow_NoneTwice(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{signals: make(chan os.Signal, 1), store: decisions(3)}
@@ -378,7 +378,7 @@ func TestWhatIsStoredWhileTheLastOnesAreSoughtIsShownOnce(t *testing.T) {
 	})
 }
 
-func TestCompletionKnowsPathsAndServices(t *testing.T) {
+func TestCompletion_PathsAndServices(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
 		"logs --path http": "http/example/authz/allow\t", "stats --service ch": "checkout\t", "logs --verdict de": "denied", "logs --match in": "input:/", "lo": "logs\t", "stats --by p": "path",

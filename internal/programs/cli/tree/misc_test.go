@@ -12,7 +12,7 @@ import (
 	"docket/internal/programs/cli/term"
 )
 
-func TestReusedCommandsAreThoseOfTheOtherPrograms(t *testing.T) {
+func TestPrograms_SameCommands(t *testing.T) {
 	t.Parallel()
 	for args, c := range map[string]struct {
 		code int
@@ -32,7 +32,7 @@ func TestReusedCommandsAreThoseOfTheOtherPrograms(t *testing.T) {
 	}
 }
 
-func TestBashTakesTheCompletion(t *testing.T) {
+func TestCompletion_ValidBash(t *testing.T) {
 	t.Parallel()
 	r := (&world{}).call("completion", "bash")
 	if r.code != 0 || !strings.Contains(r.out, "__start_docket") {
@@ -52,8 +52,8 @@ func TestBashTakesTheCompletion(t *testing.T) {
 	}
 }
 
-// TestCompletionKnowsTheLedger and keeps silent where it does not.
-func TestCompletionKnowsTheLedger(t *testing.T) {
+// TestCompletion_Ledger and keeps silent where it does not.
+func TestCompletion_Ledger(t *testing.T) {
 	t.Parallel()
 	fingerprint := deadLetters()[0].Fingerprint
 	for args, want := range map[string]string{
@@ -80,8 +80,8 @@ func TestCompletionKnowsTheLedger(t *testing.T) {
 	}
 }
 
-// TestLongListIsWholeInParts: three pages, one JSON, each letter once.
-func TestLongListIsWholeInParts(t *testing.T) {
+// TestList_LongInParts: three pages, one JSON, each letter once.
+func TestList_LongInParts(t *testing.T) {
 	t.Parallel()
 	w := &world{book: newBook(many(2345)...)}
 	r := w.call("dlq", "list", "--all", "--json")
@@ -110,8 +110,8 @@ func TestLongListIsWholeInParts(t *testing.T) {
 	}
 }
 
-// TestRawBytesGoToNoTerminal, and to a pipe as they are.
-func TestRawBytesGoToNoTerminal(t *testing.T) {
+// TestShow_RawNotOnTerminal, and to a pipe as they are.
+func TestShow_RawNotOnTerminal(t *testing.T) {
 	t.Parallel()
 	bad := deadLetters()[7]
 	if r := (&world{}).call("dlq", "show", bad.ID, "--raw"); r.code != 0 || !bytes.Equal([]byte(r.out), bad.Value) {
@@ -122,7 +122,7 @@ func TestRawBytesGoToNoTerminal(t *testing.T) {
 	}
 }
 
-func TestColoursAreForTerminalsAlone(t *testing.T) {
+func TestColours_OnlyOnTerminal(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		at      term.Terminal

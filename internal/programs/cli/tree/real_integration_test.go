@@ -81,8 +81,8 @@ func (d *ledgerCLI) has(text string, parts ...string) {
 	}
 }
 
-// TestCommandsOnARealLedger: letters enter, and are listed, shown, tried, retried, edited, resolved and worked on by a job.
-func TestCommandsOnARealLedger(t *testing.T) {
+// TestLedger_RealCommands: letters enter, and are listed, shown, tried, retried, edited, resolved and worked on by a job.
+func TestLedger_RealCommands(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	d := &ledgerCLI{t: t, url: db.URL}
@@ -150,8 +150,8 @@ func TestCommandsOnARealLedger(t *testing.T) {
 	d.has(d.run(0, "", "__complete", "dlq", "show", first[:4]), first[:12]+"\tPROCESSING")
 }
 
-// TestRetryEndsWhereTheDeskSaysSo: somebody else ends it while the command waits.
-func TestRetryEndsWhereTheDeskSaysSo(t *testing.T) {
+// TestRetry_EndsWithDesk: somebody else ends it while the command waits.
+func TestRetry_EndsWithDesk(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	d := &ledgerCLI{t: t, url: db.URL}

@@ -15,8 +15,8 @@ import (
 	"docket/internal/record/decision"
 )
 
-// TestRetryFollowsEachToItsEnd: exit 0 only where each was stored.
-func TestRetryFollowsEachToItsEnd(t *testing.T) {
+// TestRetry_FollowsEach: exit 0 only where each was stored.
+func TestRetry_FollowsEach(t *testing.T) {
 	t.Parallel()
 	all := deadLetters()
 	for name, c := range map[string]struct {
@@ -65,7 +65,7 @@ func always(o ledger.SendingOutcome, code string) func(string, int) (ledger.Send
 	}
 }
 
-func TestRetryWithoutADeskSaysSoAndDoesNotWait(t *testing.T) {
+func TestRetry_WithoutDesk(t *testing.T) {
 	t.Parallel()
 	id := deadLetters()[0].ID
 	w := &world{book: newBook(deadLetters()...)}
@@ -79,8 +79,8 @@ func TestRetryWithoutADeskSaysSoAndDoesNotWait(t *testing.T) {
 	}
 }
 
-// TestRetryIsLeftToItselfBySignal also with a job.
-func TestRetryIsLeftToItselfBySignal(t *testing.T) {
+// TestRetry_Signal also with a job.
+func TestRetry_Signal(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{deadLetters()[0].ID}, {"--code", "23514", "--reason", "why", "--yes"}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -101,8 +101,8 @@ func TestRetryIsLeftToItselfBySignal(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotSaidIsRefused: no operator, no reason, no choice, or too much of it. Nothing is changed by any of these.
-func TestWhatIsNotSaidIsRefused(t *testing.T) {
+// TestUse_OperatorAndReasonRequired: no operator, no reason, no choice, or too much of it. Nothing is changed by any of these.
+func TestUse_OperatorAndReasonRequired(t *testing.T) {
 	t.Parallel()
 	id := deadLetters()[0].ID
 	for name, c := range map[string]struct {
@@ -162,7 +162,7 @@ func TestWhatIsNotSaidIsRefused(t *testing.T) {
 	}
 }
 
-func TestWrongSettingsAreNamedAndShowNoSecret(t *testing.T) {
+func TestSettings_NamedWithoutSecret(t *testing.T) {
 	t.Parallel()
 	r := (&world{environ: []string{"DOCKET_DATABASE_URL=mysql://u:" + planted + "@h/x", "DOCKET_DESK_LEASE=x"}}).call("dlq", "list")
 	if r.code != cli.Misuse || !strings.HasPrefix(r.err, "DOCKET_DATABASE_URL: ") || !strings.Contains(r.err, "\nDOCKET_DESK_LEASE: ") || strings.Contains(r.err+r.out, planted) {
@@ -170,7 +170,7 @@ func TestWrongSettingsAreNamedAndShowNoSecret(t *testing.T) {
 	}
 }
 
-func TestFailureSaysWhatAndWhatToDo(t *testing.T) {
+func TestFailure_Hint(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"dlq", "list"}, {"dlq", "groups"}, {"dlq", "show", "a0a0a0"}, {"jobs", "list"}, {"report", "--no-horizon"}} {
 		w := &world{book: newBook()}
@@ -191,7 +191,7 @@ func TestFailureSaysWhatAndWhatToDo(t *testing.T) {
 	}
 }
 
-func TestDryRunChangesNothingAndFailsWhereAnyWould(t *testing.T) {
+func TestDryRun_ChangesNothing(t *testing.T) {
 	t.Parallel()
 	bad := worker.TrialResult{Total: 4819, Would: 4812, StillFail: []worker.TrialFault{{Code: "23514", Letters: 7}}}
 	for name, c := range map[string]struct {
@@ -232,7 +232,7 @@ func TestDryRunChangesNothingAndFailsWhereAnyWould(t *testing.T) {
 	}
 }
 
-func TestResolveKeepsTheNote(t *testing.T) {
+func TestResolve_KeepsNote(t *testing.T) {
 	t.Parallel()
 	w := &world{book: newBook(deadLetters()...)}
 	r := w.call("dlq", "resolve", deadLetters()[0].ID[:8], deadLetters()[5].ID[:8], "--operator", "mara", "--note", "tests of staging", "--json")

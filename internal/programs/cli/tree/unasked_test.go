@@ -7,8 +7,8 @@ import (
 	"docket/internal/desk/ledger"
 )
 
-// TestNothingOfAPayloadIsInJSONUnasked holds for the payload before an edit and for what the edit changed, too.
-func TestNothingOfAPayloadIsInJSONUnasked(t *testing.T) {
+// TestShow_JSONWithoutPayload holds for the payload before an edit and for what the edit changed, too.
+func TestShow_JSONWithoutPayload(t *testing.T) {
 	t.Parallel()
 	w := &world{book: newBook(deadLetters()...)}
 	id := deadLetters()[0].ID

@@ -8,8 +8,8 @@ import (
 	"docket/internal/record/envelope"
 )
 
-// TestALetterOfACollectorHasNoPlaceThatIsMadeUp: it never was in Kafka before it was dead, and where-is is sent to where it is now.
-func TestALetterOfACollectorHasNoPlaceThatIsMadeUp(t *testing.T) {
+// TestShow_CollectorHasNoOffset: it never was in Kafka before it was dead, and where-is is sent to where it is now.
+func TestShow_CollectorHasNoOffset(t *testing.T) {
 	t.Parallel()
 	l := letter(1, envelope.Cause{Kind: envelope.Decode, Code: "missing_field", Message: "a field is missing"}, ledger.Resolved)
 	l.Origin.Partition, l.Origin.Offset, l.Origin.Index = envelope.NoPlace, envelope.NoPlace, envelope.NoIndex

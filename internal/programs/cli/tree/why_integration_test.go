@@ -22,8 +22,8 @@ import (
 	"docket/sample"
 )
 
-// TestWhyOnARealTable: the sample is explained as plain code in memory explains it, of every path and by every kind of subject.
-func TestWhyOnARealTable(t *testing.T) {
+// TestWhy_RealTable: the sample is explained as plain code in memory explains it, of every path and by every kind of subject.
+func TestWhy_RealTable(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	d := &ledgerCLI{t: t, url: db.URL}

@@ -48,8 +48,8 @@ func asked(t *testing.T) *readertest.Store {
 	return s
 }
 
-// TestWhyAndDiffAreAsTheyWere holds every view against what it was, at two widths of a terminal, in a pipe and as JSON.
-func TestWhyAndDiffAreAsTheyWere(t *testing.T) {
+// TestWhyAndDiff_Golden holds every view against what it was, at two widths of a terminal, in a pipe and as JSON.
+func TestWhyAndDiff_Golden(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{
 		"why":        {"why", "w-3"},
@@ -92,7 +92,7 @@ func TestWhyAndDiffAreAsTheyWere(t *testing.T) {
 	}
 }
 
-func TestColoursAreForATerminal(t *testing.T) {
+func TestColours_LogsOnTerminal(t *testing.T) {
 	t.Parallel()
 	w := &world{store: asked(t), terminal: person(100), environ: []string{"NO_COLOR="}}
 	if r := w.call("why", "w-3"); !strings.Contains(r.out, "\x1b[31mdenied\x1b[0m") || strings.Contains(r.out, "\x1b]0") || strings.Contains(r.out, "\x1b[2J") {
@@ -104,7 +104,7 @@ func TestColoursAreForATerminal(t *testing.T) {
 	}
 }
 
-func TestADecisionThatIsNotThereIsSaidWithWhereItMayBe(t *testing.T) {
+func TestLogs_NotStored(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"why", "no'one\x1b[31m"}, {"diff", "w-1", "no'one\x1b[31m"}, {"why", "w-"}, {"why", "none", "--json"}} {
 		r := (&world{store: asked(t)}).call(args...)
@@ -115,8 +115,8 @@ func TestADecisionThatIsNotThereIsSaidWithWhereItMayBe(t *testing.T) {
 	}
 }
 
-// TestSinceWhenIsNoMoreThanWasSeen: without one that ended otherwise the first is but the first that is known.
-func TestSinceWhenIsNoMoreThanWasSeen(t *testing.T) {
+// TestWhy_SinceOnlyAsSeen: without one that ended otherwise the first is but the first that is known.
+func TestWhy_SinceOnlyAsSeen(t *testing.T) {
 	t.Parallel()
 	w := &world{store: asked(t)}
 	if r := w.call("why", "w-1"); !strings.Contains(r.out, ", w-0, or earlier\n") {
@@ -127,8 +127,8 @@ func TestSinceWhenIsNoMoreThanWasSeen(t *testing.T) {
 	}
 }
 
-// TestUndefinedIsSaidAsWhy: nothing stands under a heading otherwise.
-func TestUndefinedIsSaidAsWhy(t *testing.T) {
+// TestWhy_Undefined: nothing stands under a heading otherwise.
+func TestWhy_Undefined(t *testing.T) {
 	t.Parallel()
 	s := asked(t)
 	if err := s.AddRaw([]byte(`{"decision_id":"nothing","timestamp":"2026-11-21T20:00:00Z","path":"a","requested_by":"10.0.0.7:1"}`)); err != nil {
@@ -139,7 +139,7 @@ func TestUndefinedIsSaidAsWhy(t *testing.T) {
 	}
 }
 
-func TestSeveralDecisionsOfOneIDAreListed(t *testing.T) {
+func TestWhy_SeveralOfOneID(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"why", "twice"}, {"why", "twice", "--at", "2026-01-01T00:00:00Z"}} {
 		r := (&world{store: asked(t)}).call(args...)
@@ -149,7 +149,7 @@ func TestSeveralDecisionsOfOneIDAreListed(t *testing.T) {
 	}
 }
 
-func TestWhyIsRefusedWhatItDoesNotKnow(t *testing.T) {
+func TestWhy_WrongUse(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		args, environ []string
@@ -174,7 +174,7 @@ func TestWhyIsRefusedWhatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-func TestExtractorsOfTheSettingsAreUsed(t *testing.T) {
+func TestWhy_ExtractorsOfSettings(t *testing.T) {
 	t.Parallel()
 	w := &world{store: asked(t), environ: []string{"DOCKET_READER_EXTRACTORS=shop/*=reasons:/reasons/1,shop/authz=subject:/method"}}
 	if r := w.call("why", "w-3"); r.code != 0 || strings.Contains(r.out, "reason          finance is closed") || !strings.Contains(r.out, "GET (from input:/method)") {
@@ -182,7 +182,7 @@ func TestExtractorsOfTheSettingsAreUsed(t *testing.T) {
 	}
 }
 
-func TestAStoreThatIsAwayIsSaid(t *testing.T) {
+func TestLogs_DatabaseAway(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"why", "w-3"}, {"diff", "w-3", "w-1"}} {
 		w := &world{store: asked(t)}
@@ -193,8 +193,8 @@ func TestAStoreThatIsAwayIsSaid(t *testing.T) {
 	}
 }
 
-// TestTheDocsShowWhatTheSampleSays holds the example of docs/why.md against the sample; -update writes it anew.
-func TestTheDocsShowWhatTheSampleSays(t *testing.T) {
+// TestWhy_DocsMatchSample holds the example of docs/why.md against the sample; -update writes it anew.
+func TestWhy_DocsMatchSample(t *testing.T) {
 	t.Parallel()
 	const file = "../../../../docs/why.md"
 	text, err := os.ReadFile(file)
@@ -225,8 +225,8 @@ func TestTheDocsShowWhatTheSampleSays(t *testing.T) {
 	}
 }
 
-// TestTheReadersDocsShowWhatTheSampleSays holds each command of the first example of docs/reader.md against the sample.
-func TestTheReadersDocsShowWhatTheSampleSays(t *testing.T) {
+// TestReader_DocsMatchSample holds each command of the first example of docs/reader.md against the sample.
+func TestReader_DocsMatchSample(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../../docs/reader.md")
 	if err != nil {
