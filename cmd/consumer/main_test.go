@@ -14,7 +14,7 @@ import (
 	"docket/internal/service/config"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files again")
 
 // builtDirs are the folders of programs that tests built.
 var builtDirs []string

@@ -57,10 +57,10 @@ func (e Env) Called() string {
 // Command is one thing that a program can do.
 type Command struct {
 	Name    string
-	Args    string    // what may follow it, for the usage line
+	Args    string    // the arguments, for the usage line
 	Text    string    // one sentence, an imperative
 	Example string    // lines of its own help, before the flags; with %s for the program
-	More    string    // what else its own help says
+	More    string    // the rest of its own help
 	Uses    []string  // settings that say what it connects to; none: it connects to nothing
 	Exit    [2]string // when it exits with 0 and with 1; empty: as every command does
 	// Flags declares its flags, nil where there are none.

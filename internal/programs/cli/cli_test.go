@@ -30,7 +30,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestMigrate_DocsCount: whoever follows docs/install.md compares.
+// TestMigrate_DocsCount: readers of docs/install.md compare the number.
 func TestMigrate_DocsCount(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../docs/install.md")

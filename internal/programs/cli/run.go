@@ -117,7 +117,7 @@ func await(env Env, stop func(), ended <-chan error, release func()) int {
 				result = Failed
 			}
 			if errors.Is(err, app.ErrWedged) || errors.Is(err, app.ErrOverdue) {
-				return result // what is stuck would be waited for
+				return result // to close a part that is stuck takes for ever
 			}
 			ended, overdue, released = nil, time.After(closing), make(chan struct{})
 			go func() { defer close(released); release() }()

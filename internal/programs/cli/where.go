@@ -84,7 +84,7 @@ func runWhereIs(env Env, q inspect.Query, since time.Time, o inspect.Options, as
 	return showWhere(env.Stdout, s, found)
 }
 
-// unlooked says why nothing could be looked at, and what to do.
+// unlooked prints why the search failed, and a hint.
 func unlooked(env Env, err error) int {
 	if errors.Is(err, context.Canceled) {
 		return Failed
@@ -144,8 +144,8 @@ func unsure(found *inspect.Whereabouts) string {
 	return "not known, as not every place was searched completely: "
 }
 
-// Homes says in words, one line each, where a decision is and what happens to it next; s need not hold the settings of the
-// spool and of parking.
+// Homes are the homes of a decision in words, with the next step, one line each. The settings of the spool and
+// of parking are not needed.
 func Homes(s config.Settings, found *inspect.Whereabouts, r *inspect.Record, d *inspect.Decision) []string {
 	var text bytes.Buffer
 	t := teller{w: &text, settings: s, now: found.At, record: r, looked: found.Looked}
@@ -227,7 +227,7 @@ func (t *teller) row(d *inspect.Decision, row inspect.Row) bool {
 	return true
 }
 
-// forwarded tells of a forwarded record; false where it is no home any more.
+// forwarded prints a forwarded record; false: it is not a home any more.
 func (t *teller) forwarded(d *inspect.Decision, f *inspect.Forwarded) bool {
 	where := fmt.Sprintf("%s/%d/%d", f.Found, f.At.Partition, f.At.Offset)
 	switch f.Home {
@@ -352,7 +352,7 @@ func plainly(text string) string {
 	return strings.ReplaceAll(shown[1:len(shown)-1], `\"`, `"`)
 }
 
-// plain keeps what a stranger wrote from steering a terminal.
+// plain shortens a text and escapes it in ASCII.
 func plain(text string) string {
 	const most = 200
 	if len(text) > most {

@@ -30,7 +30,7 @@ type Options struct {
 	DialKafka app.Dial
 	// Farewell returns when a collector that stops may stop listening, or when its context ends. Default: after 2 s.
 	Farewell func(context.Context)
-	// TokensEvery is how often the files of tokens and rights are read anew. Default 2 s.
+	// TokensEvery is how often the files of tokens and rights are read again. Default 2 s.
 	TokensEvery time.Duration
 	// Environ is where the standard variables of OpenTelemetry are read from. Default: none of them, so no traces.
 	Environ []string
@@ -52,8 +52,8 @@ type Program struct {
 	stopping  atomic.Bool
 }
 
-// New opens what the collector needs and dials nobody: a Kafka that is away is no error. What is one: an address that is
-// taken, a setting that cannot be used ([config.Complaint]). After New there has to be a Close.
+// New opens the parts of the collector and dials nobody, so a Kafka that is away is not an error. An address that is taken is one, as
+// is a setting that cannot be used ([config.Complaint]). After New there has to be a Close.
 func New(s config.Settings, log zerolog.Logger, reg *prometheus.Registry, o Options) (*Program, error) {
 	if o.Instance == "" {
 		o.Instance = app.Instance()
@@ -160,7 +160,7 @@ func bye(ctx context.Context) {
 }
 
 // Run works until ctx ends, and returns nil then: further uploads are answered 503, those under way get their answers within
-// the shutdown timeout. What got none is sent again by OPA. After [app.ErrOverdue] something may still be running, and Close
+// the shutdown timeout. OPA sends the others again. After [app.ErrOverdue] something may still be running, and Close
 // could wait for it for ever.
 func (p *Program) Run(ctx context.Context) error {
 	s := p.settings
@@ -170,7 +170,7 @@ func (p *Program) Run(ctx context.Context) error {
 	return app.Outlive(ctx, s.ShutdownTimeout+grace, p.log, func() {}, p.join)
 }
 
-// join runs everything until working ends; the first that fails ends all. What tells of the rest outlives the uploads.
+// join runs everything until working ends; the first that fails ends all. HTTP and the watchdog outlive the uploads.
 func (p *Program) join(working context.Context, stop context.CancelCauseFunc) error {
 	upkeep, end := context.WithCancel(context.WithoutCancel(working))
 	defer end()

@@ -310,7 +310,7 @@ func replace(t *testing.T, path, text string) {
 	}
 }
 
-// TestRights_Reloaded: what clients may upload changes in its file, beside the tokens, and a file that cannot be used changes nothing.
+// TestRights_Reloaded: the file of rights is read again, beside the tokens, and a file that cannot be used changes nothing.
 func TestRights_Reloaded(t *testing.T) {
 	t.Parallel()
 	k := brokers(t)

@@ -29,7 +29,7 @@ const (
 // reasons are all values of docket_hold's label.
 func reasons() []string { return app.HoldReasons() }
 
-// readiness is what asking the brokers said. What becomes of uploads, the collector itself knows.
+// readiness is the last answer of the brokers. The collector itself knows the state of uploads.
 type readiness struct {
 	mu    sync.Mutex
 	asked bool
@@ -52,8 +52,8 @@ func (r *readiness) standing() (h pipeline.Hold, since time.Time, asked bool) {
 	return r.hold, r.since, r.asked
 }
 
-// watch asks the brokers from time to time until ctx ends, so that a collector that nobody uploads to knows how things are,
-// and holds for as long as they do not answer.
+// watch asks the brokers from time to time until ctx ends. So a collector without uploads knows their state, too. It holds for as
+// long as they do not answer.
 func (p *Program) watch(ctx context.Context) {
 	var held pipeline.Hold
 	release := func() {}
@@ -125,8 +125,8 @@ func (p *Program) Readiness() app.Readiness {
 	return r
 }
 
-// ServeHTTP takes an upload. Once the program stops, connections are closed with their next answer: whoever sends again
-// connects anew, and a load balancer leads that to another collector.
+// ServeHTTP takes an upload. Once the program stops, connections are closed with their next answer. A client that sends again then
+// makes a new connection, and a load balancer leads it to another collector.
 func (p *Program) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if p.stopping.Load() {
 		w.Header().Set("Connection", "close")

@@ -91,7 +91,7 @@ func work(s config.Settings) (collector.Config, credentials, error) {
 		return collector.Config{}, credentials{}, config.Complaint{Variable: clientsVariable, Text: err.Error()}
 	}
 	in := credentials{s.CollectorTokens, clients}
-	auth, err := who(s, in)
+	auth, err := authOf(s, in)
 	if err != nil {
 		return collector.Config{}, credentials{}, err
 	}
@@ -149,11 +149,11 @@ func bare(err error) error {
 // credentials are what can change in its file while the collector runs.
 type credentials struct {
 	tokens  config.Secret
-	clients config.Secret // what each client may upload; empty: everything
+	clients config.Secret // the rights of each client; empty: all may upload everything
 }
 
-// who may upload, and what. An error is a [config.Complaint].
-func who(s config.Settings, c credentials) (collector.Auth, error) {
+// authOf returns the clients that may upload, with their rights. An error is a [config.Complaint].
+func authOf(s config.Settings, c credentials) (collector.Auth, error) {
 	all, err := tokens(c.tokens)
 	if err != nil {
 		return collector.Auth{}, config.Complaint{Variable: tokensVariable, Text: err.Error()}
@@ -183,7 +183,7 @@ func (p *Program) admit(change func(*credentials)) error {
 	defer p.admission.mu.Unlock()
 	next := p.admission.in
 	change(&next)
-	auth, err := who(p.settings, next)
+	auth, err := authOf(p.settings, next)
 	if err == nil {
 		p.admission.in = next
 		p.service.Admit(auth)

@@ -36,7 +36,7 @@ func (p *Program) openAPI(trial *worker.Trial, horizon *worker.Horizon, reg *pro
 	if s.DeskAPIAddr == "" {
 		return nil
 	}
-	auth, err := who(s, s.DeskAPITokens)
+	auth, err := authOf(s, s.DeskAPITokens)
 	if err != nil {
 		return err
 	}
@@ -95,9 +95,9 @@ func (p *Program) renew(ctx context.Context) {
 	}.Run(ctx)
 }
 
-// admit changes the tokens of the API. A file without one is no change: it may be half written.
+// admit changes the tokens of the API. A file without one changes nothing: it may be half written.
 func (p *Program) admit(text config.Secret) error {
-	auth, err := who(p.settings, text)
+	auth, err := authOf(p.settings, text)
 	if err != nil {
 		return err
 	}
@@ -109,8 +109,8 @@ func (p *Program) admit(text config.Secret) error {
 
 var errNoTokens = errors.New("it has no token")
 
-// who may use the API.
-func who(s config.Settings, text config.Secret) (api.Auth, error) {
+// authOf returns the tokens of the API and their rights.
+func authOf(s config.Settings, text config.Secret) (api.Auth, error) {
 	tokens, err := api.ParseTokens(text.Reveal())
 	if err != nil {
 		return api.Auth{}, config.Complaint{Variable: tokensVariable, Text: err.Error()}

@@ -13,8 +13,8 @@ import (
 // lookEvery is the pause between two looks at a ledger that answers.
 const lookEvery = 5 * time.Second
 
-// looking is how long reading waits for the first look at the ledger: on a database that is away it would only find that
-// out once more. After that it goes on beside it.
+// looking is how long reading waits for the first look at the ledger: a database that is away would only fail once more. After that
+// time reading begins, and the look continues beside it.
 const looking = 10 * time.Second
 
 // lookout asks the ledger again and again, and tells of one that does not answer for as long as it does not: without a

@@ -17,7 +17,7 @@ type pulse struct {
 	hands   map[*hand]struct{}
 }
 
-// hand is an assignment that tells the pulse what it does. A hold is no lack of progress: a restart does not cure it.
+// hand is an assignment that tells the pulse what it does. A hold counts as progress: a restart does not cure it.
 type hand struct {
 	worker.Assignment
 	pulse *pulse

@@ -285,7 +285,7 @@ func (x *export) olderThan(ctx context.Context, cut archive.Day) ([]archive.Held
 	if err != nil {
 		return nil, err
 	}
-	// What was left off comes first, then each day once: what is in the default partition of a day that has one of its own cannot be.
+	// Interrupted days come first, then each day once. A day with a partition of its own has no rows in the default partition.
 	var days []archive.Held
 	seen := map[archive.Day]bool{}
 	for _, h := range held {

@@ -69,7 +69,7 @@ func Edit(call frame.Call) *cobra.Command {
 	return c
 }
 
-// phase does a part of a command until a signal. An editor runs between two of them: the Ctrl-C that it is given is its own.
+// phase does a part of a command until a signal. An editor runs between two phases, and gets Ctrl-C itself.
 func (ed *edit) phase(do func(ctx context.Context) error) error {
 	ctx, end := cli.UntilSignal(ed.Env)
 	defer end()
@@ -109,7 +109,7 @@ func (ed *edit) one(id string) error {
 	}
 	before, _, err := letters.Inflate(e.Value, int64(ed.Settings.MaxRecordBytes))
 	if err != nil {
-		before = nil // it can be replaced all the same
+		before = nil // it can still be replaced
 		ed.Tell("%v; your text replaces it\n", err)
 	}
 	after, err := ed.written(before)
@@ -119,7 +119,7 @@ func (ed *edit) one(id string) error {
 	return ed.keeping(ed.phase(func(ctx context.Context) error { return ed.offer(ctx, e, before, *after, by) }), id)
 }
 
-// keeping keeps what a person typed where it came to nothing by no decision of theirs, or was only tried, and says where.
+// keeping saves the typed text in a file, where the command failed or was a dry run, and prints the path.
 func (ed *edit) keeping(err error, id string) error {
 	var ended frame.Exit
 	lost := err != nil && (!errors.As(err, &ended) || errors.Is(err, context.Canceled))
@@ -136,7 +136,7 @@ func (ed *edit) keeping(err error, id string) error {
 	return err
 }
 
-// kept writes a payload to a file of this user's alone.
+// kept writes a payload to a file that no other user can read.
 func kept(text string) (string, error) {
 	f, err := os.CreateTemp("", "docket-edit-*.json") // 0600
 	if err != nil {
@@ -149,8 +149,7 @@ func kept(text string) (string, error) {
 	return f.Name(), nil
 }
 
-// written is what a person, or a file, has in the place of a payload, and which reads as a decision log. nil: nothing is to be
-// done.
+// written is the new payload, from an editor or a file, once it reads as a decision log. nil: nothing is to be done.
 func (ed *edit) written(before []byte) (*string, error) {
 	text := term.Pretty(before)
 	for shown := text; ; {
@@ -206,7 +205,7 @@ func (ed *edit) read(text string) (string, error) {
 	return string(content), nil
 }
 
-// complaint is what the decoder has against a payload; empty: nothing.
+// complaint is the reason why the decoder refuses a payload; empty: it takes it.
 func (ed *edit) complaint(value []byte) string {
 	record, refusal := decision.Decode(value, int64(ed.Settings.MaxRecordBytes))
 	if refusal != nil {
@@ -243,7 +242,7 @@ func value(before []byte, after string) []byte {
 	return []byte(after)
 }
 
-// offer shows what was changed and, where that is agreed to, has it.
+// offer prints the change, asks, and saves it.
 func (ed *edit) offer(ctx context.Context, e ledger.Entry, before []byte, after string, by ledger.Actor) error {
 	changed := value(before, after)
 	diff := difference(before, changed)
@@ -308,7 +307,7 @@ func (ed *edit) offer(ctx context.Context, e ledger.Entry, before []byte, after 
 	return letters.Results{Call: ed.Call}.Follow(ctx, []letters.Fate{{ID: e.ID, Result: "retried", State: string(ledger.Processing)}}, ed.Waiting)
 }
 
-// lined ends a text with a line feed, so that a diff does not tell of the one that editors add.
+// lined ends a text with a line feed, as editors add one and the diff should not show it.
 func lined(text string) string {
 	if text == "" || strings.HasSuffix(text, "\n") {
 		return text
@@ -316,7 +315,7 @@ func lined(text string) string {
 	return text + "\n"
 }
 
-// inEditor has a person change a text. It lies in a file of theirs alone, and is gone afterwards.
+// inEditor lets a person change a text, in a file that no other user can read. The file is removed afterwards.
 func (ed *edit) inEditor(text string) (_ string, err error) {
 	dir, err := os.MkdirTemp("", "docket-edit-")
 	if err != nil {
@@ -346,7 +345,7 @@ func (ed *edit) inEditor(text string) (_ string, err error) {
 	return string(after), nil
 }
 
-// editor is the command that a person edits with; like any EDITOR it may have arguments.
+// editor is the command of the editor. It may have arguments.
 func (ed *edit) editor() string {
 	values := term.Environment(ed.Env.Environ)
 	for _, name := range []string{"VISUAL", "EDITOR"} {

@@ -6,7 +6,7 @@ import (
 	"os/exec"
 )
 
-// runEditor runs an editor to its end. Signals that come meanwhile are the editor's affair: a person's Ctrl-C goes to both.
+// runEditor runs an editor to its end. It drops signals meanwhile, as Ctrl-C goes to the editor, too.
 func (ed *edit) runEditor(argv []string) error {
 	ended, drained := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -135,7 +135,7 @@ func Reject(call frame.Call) *cobra.Command {
 // proposalView finds and prints proposals.
 type proposalView struct{ frame.Call }
 
-// decides is the number of a proposal, and who decides on it.
+// decides is the number of a proposal, and the person who decides.
 func (v proposalView) decides(args []string, g frame.Signature) (int64, ledger.Actor, error) {
 	id, err := proposalID(args)
 	if err != nil {
@@ -231,8 +231,8 @@ func (v *proposals) listed(ctx context.Context) error {
 	return nil
 }
 
-// proposal finds one, and what it would change of the payload that is there: nobody has to believe what its author says of that.
-// Where it cannot be approved any more there is no diff.
+// find finds a proposal, with its diff against the stored payload. So the approver need not trust the author. A proposal that is not
+// open has no diff.
 func (v proposalView) find(ctx context.Context, id int64) (p ledger.Proposal, diff string, err error) {
 	p, err = v.Sys.Book.Proposal(ctx, id)
 	if err != nil {
@@ -256,7 +256,7 @@ func (v proposalView) find(ctx context.Context, id int64) (p ledger.Proposal, di
 	return p, difference(before, after), nil
 }
 
-// difference is what another payload changes, JSON set out in lines.
+// difference is the diff of two payloads, with JSON indented.
 func difference(before, after []byte) string {
 	return udiff.Unified("before", "after", lined(term.Pretty(before)), lined(term.Pretty(after)))
 }
@@ -313,7 +313,7 @@ func proposalActions(p ledger.Proposal) []term.Action {
 	return []term.Action{{Text: way, Command: command}, {Text: "reject it, or withdraw it", Command: fmt.Sprintf("docket dlq reject %d --operator NAME --reason '...'", p.ID)}, look}
 }
 
-// told says what became of a proposal, in a line.
+// told prints the state of a proposal, in a line.
 func (v proposalView) told(p ledger.Proposal) {
 	if v.AsJSON {
 		p.Value = nil
@@ -365,7 +365,7 @@ func (v *approve) approved(ctx context.Context, id int64, by ledger.Actor) error
 	return letters.Results{Call: v.Call}.Follow(ctx, []letters.Fate{{ID: p.LetterID, Result: "retried", State: string(ledger.Processing)}}, v.Waiting)
 }
 
-// propose writes an edit down for a second person, and says who has to do what.
+// propose stores an edit for a second person, and prints the next steps.
 func (v proposalView) propose(ctx context.Context, draft ledger.Draft, by ledger.Actor) error {
 	p, err := v.Sys.Book.Propose(ctx, draft, by)
 	if err != nil {

@@ -57,7 +57,7 @@ func (e Exit) Error() string { return fmt.Sprintf("exit %d", int(e)) }
 // Work is the part of a command that needs the database.
 type Work func(ctx context.Context) error
 
-// Run makes a cobra command's function. check looks at flags and arguments before any setting is read, so that wrong use is reported
+// Run makes the function of a cobra command. check looks at flags and arguments before any setting is read. So wrong use is reported
 // even where nothing is set up. It returns the work. The error of the work decides the exit code; wrong use is left to Main.
 func (call Call) Run(check func(args []string) (Work, error)) func(*cobra.Command, []string) error {
 	return call.Direct(func(args []string) error {

@@ -48,9 +48,9 @@ func (p Program) Main(env cli.Env) int { return cli.Main(p.Env(env), p.Commands(
 type System struct {
 	Book  Book
 	Trial Trial // nil: there are no dry runs
-	// Horizon asks Kafka what its retention will delete; nil: it is not asked. What could not be found out is in the lines.
+	// Horizon asks Kafka when its retention deletes records; nil: it is not asked. A line says so where the answer is unknown.
 	Horizon func(ctx context.Context, now time.Time) ([]worker.HorizonLine, error)
-	// Backlog counts the dead letters that no desk has entered yet; nil: it is not known. It ends with its context.
+	// Backlog counts the dead letters that no desk has entered yet; nil: they are unknown. It ends with its context.
 	Backlog func(ctx context.Context) (worker.Backlog, error)
 	// Decisions are the stored ones.
 	Decisions reader.Store

@@ -85,7 +85,7 @@ func target(j ledger.Job) int64 {
 	return max(n, j.Sent)
 }
 
-// underWay is how many retries of a job have not ended. What is resolved has no way to go.
+// underWay is how many retries of a job have not ended. A job that resolves has none.
 func underWay(j ledger.Job) int64 {
 	if j.Act == ledger.Closed {
 		return 0
@@ -182,7 +182,7 @@ func tally(j ledger.Job) string {
 	return fmt.Sprintf("%s stored, %s failed again, %s not sent, %s in progress", term.Grouped(j.Stored), term.Grouped(j.Dead), term.Grouped(j.Refused), term.Grouped(underWay(j)))
 }
 
-// brief is the tally of a job as far as there is something to tell, for the narrow place beside a bar.
+// brief is the tally of a job without zeros, for the narrow space beside a bar.
 func brief(j ledger.Job) string {
 	var said []string
 	for _, part := range []struct {
@@ -280,7 +280,7 @@ func (m *change) check(args []string) (frame.Work, error) {
 // Follower shows a job and follows it.
 type Follower struct{ frame.Call }
 
-// Watch follows a job to its end. A signal leaves the job to itself.
+// Watch follows a job to its end. After a signal the job continues without this command.
 func (f Follower) Watch(ctx context.Context, job ledger.Job, wait, detach bool) error {
 	there, err := Running(ctx, f.Call)
 	if err != nil {
@@ -322,7 +322,7 @@ func progressOf(j ledger.Job) int64 { return max(j.Sent-underWay(j), 0) }
 // over says that nothing more is done for a job.
 func over(j ledger.Job) bool { return j.State == ledger.JobStopped || j.State == ledger.JobDone }
 
-// left says that a job is left to itself, and what can be done about it.
+// left says that a job continues without this command, and prints the next steps.
 func (f Follower) left(j ledger.Job, interrupted bool) error {
 	if f.AsJSON {
 		f.Print(jobOf(j))

@@ -26,8 +26,8 @@ type jsonLedger struct {
 	Note    string        `json:"note"` // the same for people; empty: a desk is running and nothing is missing
 }
 
-// beside asks whether a desk is running and what it has not entered, while a list is read. The answer comes within [besideTimeout]
-// and is never an error: what cannot be found out is said to be unknown. answer has to be called; empty says that the list is.
+// beside asks, while a list is read, whether a desk is running and which dead letters it has not entered. The answer comes within
+// [besideTimeout]. It is never an error: it is unknown then. answer must be called; empty says that the list is empty.
 func beside(ctx context.Context, call frame.Call) (answer func(empty bool) jsonLedger) {
 	ctx, cancel := context.WithTimeout(ctx, besideTimeout)
 	var l jsonLedger
@@ -65,14 +65,14 @@ func beside(ctx context.Context, call frame.Call) (answer func(empty bool) jsonL
 	}
 }
 
-// noteLedger tells what may be missing from a list.
+// noteLedger prints a remark where dead letters may be missing from a list.
 func noteLedger(call frame.Call, l jsonLedger) {
 	if l.Note != "" {
 		call.Tell("%s\n", l.Note)
 	}
 }
 
-// noted says in a line what may be missing from a list of dead letters; empty: nothing.
+// noted is a line on the dead letters that may be missing from a list; empty: none.
 func noted(l jsonLedger, b worker.Backlog, empty bool) string {
 	var parts []string
 	none := l.Desks != nil && *l.Desks == 0

@@ -68,7 +68,7 @@ type jsonSurplus struct {
 	Partition int32      `json:"partition"`
 	First     int64      `json:"first_offset"`
 	Last      int64      `json:"last_offset"`
-	Next      int64      `json:"next_offset"` // what comes before was read again
+	Next      int64      `json:"next_offset"` // those before it were read again
 	Letters   int64      `json:"letters"`
 	Open      int64      `json:"open"` // in Kafka alone
 	Entered   int64      `json:"entered"`
@@ -164,7 +164,7 @@ func (u *surplus) ordered(ctx context.Context, by ledger.Actor) error {
 	return nil
 }
 
-// leftOut says in words what clients have in Kafka alone; empty: nothing.
+// leftOut lists the clients with dead letters in Kafka alone; empty: there are none.
 func leftOut(ranges []ledger.Surplus) string {
 	type of struct {
 		letters, ranges int64

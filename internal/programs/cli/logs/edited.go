@@ -11,7 +11,7 @@ import (
 	"docket/internal/programs/cli/term"
 )
 
-// edits gives decisions their edits, and says why these may be incomplete. Only with payload it is told what changed.
+// edits adds their edits to decisions, and returns why these may be incomplete. payload adds the changes, too.
 func (p *printer) edits(ctx context.Context, decisions []reader.Decision, payload bool) (unknown string) {
 	err := reader.AddEdits(ctx, p.Sys.Decisions, decisions, payload)
 	switch {
@@ -27,7 +27,7 @@ func (p *printer) edits(ctx context.Context, decisions []reader.Decision, payloa
 	return unknown
 }
 
-// tellEdits says once that edits may be missing from what is shown.
+// tellEdits prints once that edits may be missing.
 func (p *printer) tellEdits(unknown string) {
 	if unknown != "" && !p.toldEdits {
 		p.toldEdits = true
@@ -45,7 +45,7 @@ func verdictOf(d reader.Decision) string {
 
 const editedMark = " (edited)"
 
-// editLine says who edited.
+// editLine is a line on who edited.
 func editLine(e *reader.Edit) string {
 	switch {
 	case e == nil:
@@ -60,12 +60,12 @@ func editLine(e *reader.Edit) string {
 	return line
 }
 
-// approvalLine says who approved.
+// approvalLine is a line on who approved.
 func approvalLine(a *reader.Approval) string {
 	return fmt.Sprintf("by %s on %s, %s", a.By, a.At.Format("2006-01-02 15:04:05Z"), a.Why)
 }
 
-// editedBy shows an edit. What changed and the original are there where payloads are shown.
+// editedBy prints who edited. The change and the original are printed only with payloads.
 func (p *printer) editedBy(e *reader.Edit) {
 	if e == nil {
 		return
@@ -79,7 +79,7 @@ func (p *printer) editedBy(e *reader.Edit) {
 	}
 }
 
-// changed shows what an edit changed.
+// changed prints the change of an edit.
 func (p *printer) changed(e *reader.Edit) {
 	if e == nil {
 		return
@@ -90,7 +90,7 @@ func (p *printer) changed(e *reader.Edit) {
 	}
 }
 
-// before shows what was there before the first edit.
+// before prints the payload before the first edit.
 func (p *printer) before(e *reader.Edit) {
 	switch {
 	case e == nil:

@@ -11,10 +11,9 @@ import (
 	"docket/internal/programs/cli/term"
 )
 
-// followed shows the last decisions and then what is stored from now on, until a signal. A database that goes away is waited
-// for; what was stored meanwhile is shown then.
+// followed prints the last decisions, and then new ones as they are stored, until a signal. While the database is away it waits.
 func (l *search) followed(ctx context.Context, f reader.Filter) error {
-	// The place comes first: what is stored between it and the search is in both, and is shown once.
+	// The position is read first. A decision that is stored before the search is in both, and is printed once.
 	_, tail, err := l.Sys.Decisions.Follow(ctx, f, reader.Tail{}, 1, false)
 	if err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	"docket/internal/record/escape"
 )
 
-// jsonDecision is a stored decision. What OPA said of it is as it was stored.
+// jsonDecision is a stored decision. Its parts from OPA are as they were stored.
 type jsonDecision struct {
 	ID          string          `json:"decision_id"`
 	Time        *time.Time      `json:"timestamp"`
@@ -50,8 +50,8 @@ func orNull(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// jsonPart prints a part of a search as JSON; the parts together are one object.
-// before is how many went before, below 0 where nothing was printed as yet; later is from where on decisions were left out, zero where none were.
+// jsonPart prints a part of a search as JSON; the parts together are one object. The number before counts those that were printed
+// before; it is below 0 at the beginning. Decisions from later on were left out; zero: none were.
 func (p *printer) jsonPart(decisions []reader.Decision, before int, last bool, next string, later time.Time, unknown string) {
 	if before < 0 {
 		p.Say("{\n  \"decisions\": [")
@@ -83,7 +83,7 @@ func (p *printer) jsonPart(decisions []reader.Decision, before int, last bool, n
 	}
 }
 
-// jsonOfID prints the decisions of an id as JSON, with what else has it, where it was looked for, and why edits may not be known.
+// jsonOfID prints the decisions of an id as JSON, with the other places of the id. edits is why edits are unknown.
 func (p *printer) jsonOfID(decisions []reader.Decision, a *lookup.Answer, edits string) {
 	all := []jsonDecision{}
 	for _, d := range decisions {

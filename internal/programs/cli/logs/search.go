@@ -31,7 +31,7 @@ const (
 	defaultTail   = 10
 	leastEvery    = 100 * time.Millisecond
 	defaultEvery  = time.Second
-	searchingTime = 30 * time.Second // how long a search goes on by itself that finds too little
+	searchingTime = 30 * time.Second // after it, a search that finds too little stops
 )
 
 // Search makes the command that searches decisions, shows one, or follows new ones.
@@ -92,7 +92,7 @@ func noSecondID(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// fault is what does not go together.
+// fault refuses flags that contradict each other.
 func (l *search) fault(c *cobra.Command, args []string) error {
 	if l.follow && !c.Flags().Changed("limit") {
 		l.limit = defaultTail
@@ -174,7 +174,7 @@ func (l *search) searched(ctx context.Context, f reader.Filter) error {
 	}
 }
 
-// searchEnded says how a search ended and how to go on. JSON has the cursor in it.
+// searchEnded prints how a search ended and how to continue. JSON has the cursor in it.
 func (l *search) searchEnded(f reader.Filter, n int, found reader.Found, spent bool) {
 	shown := term.Grouped(int64(n)) + " shown"
 	switch {
@@ -194,7 +194,7 @@ func (l *search) searchEnded(f reader.Filter, n int, found reader.Found, spent b
 	}
 }
 
-// tellLater says that decisions were left out since their time is yet to come.
+// tellLater prints that decisions were left out, as they are dated ahead.
 func (l *search) tellLater(f reader.Filter, later time.Time) {
 	if later.IsZero() || l.AsJSON && !l.lines {
 		return
@@ -203,7 +203,7 @@ func (l *search) tellLater(f reader.Filter, later time.Time) {
 	l.Tell("decisions dated more than %s ahead of now are not shown. To list them:\n  %s\n", term.Span(reader.AheadTolerance), strings.Join(append([]string{l.Program, "logs"}, decisionWords(f)...), " "))
 }
 
-// reached is how far was looked.
+// reached is how far back the search came.
 func reached(found reader.Found) string {
 	if found.Reached.IsZero() {
 		return ""
@@ -211,7 +211,7 @@ func reached(found reader.Found) string {
 	return ", only back to " + term.Stamp(found.Reached)
 }
 
-// nextPage is the command that goes on.
+// nextPage is the command that continues.
 func (l *search) nextPage(f reader.Filter, next string) string {
 	words := append([]string{l.Program, "logs"}, decisionWords(f)...)
 	if l.limit != defaultLogs {
@@ -228,7 +228,7 @@ func (l *search) nextPage(f reader.Filter, next string) string {
 	return strings.Join(append(words, "--after", term.ShellWord(next)), " ")
 }
 
-// one shows all decisions of an id: OPA's ids are unique, those of other producers need not be.
+// one prints all decisions of an id. Ids of OPA are unique; ids of other producers need not be.
 func (l *search) one(ctx context.Context, id string) error {
 	all, err := l.named(ctx, id)
 	if err != nil {

@@ -245,7 +245,7 @@ func countCells(name, from string, counts map[reader.Verdict]int64) []term.Cell 
 	return row
 }
 
-// spark draws the deny rate over the whole range, a block for each step, or for several where there are many; a dot is a time
+// spark draws the deny rate over the whole range, a block for each step, or for several steps where there are many. A dot is a time
 // without a decision that was allowed or denied.
 func spark(q reader.StatsQuery, steps []reader.Stats, now time.Time) string {
 	until := q.Until

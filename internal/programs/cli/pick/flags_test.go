@@ -7,7 +7,7 @@ import (
 	"docket/internal/desk/ledger"
 )
 
-// TestDescribed_RoundTrip: what a job's filter is shown as chooses the same.
+// TestDescribed_RoundTrip: the printed filter of a job chooses the same dead letters.
 func TestDescribed_RoundTrip(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 20, 15, 3, 0, time.UTC)

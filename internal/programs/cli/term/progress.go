@@ -7,7 +7,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// Progress tells how far long work is: a bar on a terminal, a line now and then elsewhere.
+// Progress shows how far long work is: a bar on a terminal, a line every 5 s elsewhere.
 type Progress struct {
 	s    *Screen
 	what string
@@ -31,7 +31,7 @@ func bar(width int) int {
 	return 6
 }
 
-// beside is what stands beside the bar, short enough that a line fits.
+// beside is the text beside the bar, short enough that the line fits.
 func (p *Progress) beside(total int64) string {
 	width := p.s.terminalWidth()
 	const times, rest = len(" [1h10m10s:1h10m10s]"), len("  100% || ")
@@ -47,7 +47,7 @@ func (s *Screen) Progress(what string) *Progress {
 	return &Progress{s: s, what: what, told: s.Now()}
 }
 
-// At tells where it stands; note is said behind.
+// At shows the progress; note comes behind it.
 func (p *Progress) At(done, total int64, note string) {
 	if !p.s.Terminal.Err {
 		if now := p.s.Now(); now.Sub(p.told) >= lineEvery {
@@ -69,7 +69,7 @@ func (p *Progress) At(done, total int64, note string) {
 	p.bar.Describe(p.beside(max(total, done)))
 }
 
-// End takes the bar away.
+// End removes the bar.
 func (p *Progress) End() {
 	if p.bar != nil {
 		_ = p.bar.Clear()

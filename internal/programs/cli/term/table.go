@@ -92,8 +92,8 @@ func (g *grid) wide() int {
 	return total
 }
 
-// fit says everything in brief first, then cuts columns, then drops them, the least important first each time; what room
-// that leaves is given back to the most important.
+// fit first uses brief texts, then cuts columns, then drops them, the least important first each time. It gives spare room back to
+// the most important columns.
 func (g *grid) fit(width int) {
 	order := g.order()
 	for _, i := range order {

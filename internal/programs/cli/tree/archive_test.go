@@ -24,7 +24,7 @@ func (y young) Days(context.Context, archive.Day) ([]archive.Held, error) { retu
 
 func (y young) Open(context.Context, archive.Day) (archive.Session, error) { return nil, y.err }
 
-// TestArchive_NoDayOldEnough: who reads it by a program finds no days, and not the end of the file.
+// TestArchive_NoDayOldEnough: a program that reads it finds no days, and not the end of the file.
 func TestArchive_NoDayOldEnough(t *testing.T) {
 	t.Parallel()
 	for name, more := range map[string][]string{"for real": nil, "a dry run": {"--dry-run"}, "kept": {"--keep"}} {
@@ -113,7 +113,7 @@ func TestArchive_OlderThan(t *testing.T) {
 	}
 }
 
-// TestArchive_RefusedDayNamedOnce, and the others go on.
+// TestArchive_RefusedDayNamedOnce: the other days are archived.
 func TestArchive_RefusedDayNamedOnce(t *testing.T) {
 	t.Parallel()
 	w := &world{days: of(t)}

@@ -93,7 +93,7 @@ func (v *validate) check(names []string) error {
 		check(p.Name, p.Env(v.Env))
 	}
 	check("desk", v.Env)
-	var lines []string // what is wrong for several programs is said once
+	var lines []string // a complaint of several programs is printed once
 	for line := range strings.Lines(said.String()) {
 		if !slices.Contains(lines, line) {
 			lines = append(lines, line)

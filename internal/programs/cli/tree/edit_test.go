@@ -111,7 +111,7 @@ func TestEdit_NothingToDo(t *testing.T) {
 	}
 }
 
-// keeps says that what was typed lies in a file for its author alone, and takes it away.
+// keeps checks that the typed text is in a file that only its author can read, and removes it.
 func keeps(t *testing.T, told, want string) {
 	t.Helper()
 	_, rest, _ := strings.Cut(told, "your text is saved in ")

@@ -45,7 +45,7 @@ func TestEdits_AreTold(t *testing.T) {
 	}
 }
 
-// TestEdits_Unknown: whoever may not read the ledger is told once that edits may be missing.
+// TestEdits_Unknown: a person without rights on the ledger is told once that edits may be missing.
 func TestEdits_Unknown(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"logs"}, {"logs", "w-3"}, {"why", "w-3"}, {"logs", "--lines"}} {

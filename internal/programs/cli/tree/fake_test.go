@@ -35,9 +35,9 @@ type book struct {
 
 	looks map[string]int
 	ends  func(id string, looks int) (ledger.SendingOutcome, string)
-	step  func(j *ledger.Job) // what a desk does to a job between two looks
+	step  func(j *ledger.Job) // changes a job between two looks, as a desk does
 
-	did []string // what was changed, in words
+	did []string // the changes, in words
 }
 
 func newBook(entries ...ledger.Entry) *book {

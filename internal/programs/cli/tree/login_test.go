@@ -10,7 +10,7 @@ import (
 	"docket/internal/desk/ledger"
 )
 
-// TestShow_Login: what the server knew of a session is shown beside what the program said, and what was changed by hand is named.
+// TestShow_Login: the login that the server saw is printed beside the name, and the columns that were changed by hand.
 func TestShow_Login(t *testing.T) {
 	t.Parallel()
 	all := deadLetters()

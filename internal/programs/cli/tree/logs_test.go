@@ -233,7 +233,7 @@ func TestPathHint_Guesses(t *testing.T) {
 	}
 }
 
-// TestShellWord_Hostile: what steers a terminal is escaped as shells read it.
+// TestShellWord_Hostile: hostile text is escaped as shells read it.
 func TestShellWord_Hostile(t *testing.T) {
 	t.Parallel()
 	for _, word := range []string{"", "a", "a b", "it's", "\x1b[31mred", "\u202eabc", "a\x01fe'\\ \n", "\xff\xfe9", "ü\u00ad1", "$HOME `x` \"\x7f"} {
@@ -266,7 +266,7 @@ func TestFollow_EachOnceThroughOutage(t *testing.T) {
 			t.Errorf("%d of the last four", n)
 		}
 		w.store.Add(readertest.Decision(100, now.Add(time.Second)))
-		w.store.Add(readertest.Decision(101, now.Add(-time.Hour))) // late: what counts is when it was stored
+		w.store.Add(readertest.Decision(101, now.Add(-time.Hour))) // late: the time of storing counts
 		time.Sleep(time.Second)
 		if n := strings.Count(w.out.String(), "\n"); n != 6 {
 			t.Errorf("%d after two more\n%s", n, w.err.String())

@@ -31,7 +31,7 @@ import (
 	"docket/internal/testkit/readertest"
 )
 
-var update = flag.Bool("update", false, "write testdata anew")
+var update = flag.Bool("update", false, "write testdata again")
 
 const planted = "hunter2marker"
 
@@ -189,7 +189,7 @@ func golden(t *testing.T, name, got string) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s is not as it was (-update writes it anew):\n%s", name, diff)
+		t.Errorf("%s is not as it was (-update writes it again):\n%s", name, diff)
 	}
 }
 

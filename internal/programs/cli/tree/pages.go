@@ -14,7 +14,7 @@ type Page struct {
 	Name  string // with all its words, like "docket dlq list"
 	Short string
 	Group string // of the command right below docket that it belongs to; empty for docket itself
-	Text  string // what --help prints
+	Text  string // the text of --help
 }
 
 // Pages are the help of all commands, each behind the one that holds it.

@@ -63,7 +63,7 @@ func TestProposals_AreShown(t *testing.T) {
 	}
 }
 
-// TestEdit_IsProposed: what needs a second person is not saved, and it is said who does what next.
+// TestEdit_IsProposed: an edit that needs a second person is not saved, and the next steps are printed.
 func TestEdit_IsProposed(t *testing.T) {
 	t.Parallel()
 	mended := strings.Replace(string(deadLetters()[0].Value), "allow", "deny", 1)

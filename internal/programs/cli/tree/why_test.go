@@ -127,7 +127,7 @@ func TestWhy_SinceOnlyAsSeen(t *testing.T) {
 	}
 }
 
-// TestWhy_Undefined: nothing stands under a heading otherwise.
+// TestWhy_Undefined: a heading without text would be confusing.
 func TestWhy_Undefined(t *testing.T) {
 	t.Parallel()
 	s := asked(t)
@@ -193,7 +193,7 @@ func TestLogs_DatabaseAway(t *testing.T) {
 	}
 }
 
-// TestWhy_DocsMatchSample holds the example of docs/why.md against the sample; -update writes it anew.
+// TestWhy_DocsMatchSample holds the example of docs/why.md against the sample; -update writes it again.
 func TestWhy_DocsMatchSample(t *testing.T) {
 	t.Parallel()
 	const file = "../../../../docs/why.md"
