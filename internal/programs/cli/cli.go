@@ -94,7 +94,7 @@ func Main(env Env, commands []Command) int {
 	if i < 0 {
 		return unknown(env, commands, name)
 	}
-	return commands[i].do(env, args)
+	return commands[i].Do(env, args)
 }
 
 func unknown(env Env, commands []Command, name string) int {
@@ -127,8 +127,8 @@ func misuse(env Env, complaint, command string) int {
 	return Misuse
 }
 
-// do reads the command's flags and runs it.
-func (c Command) do(env Env, args []string) int {
+// Do reads the command's flags and runs it.
+func (c Command) Do(env Env, args []string) int {
 	if c.Raw {
 		return c.Run(env, args)
 	}
@@ -237,8 +237,17 @@ func settings(env Env) (config.Settings, []config.Complaint, bool) {
 	return s, warnings, true
 }
 
-// whole loads the settings of what is looked at from outside: the consumer's, whoever looks, and of the desk where it is that
-// which looks the name of its group.
+// Settings loads the settings of the program and warns of unknown variables. Where settings are wrong it prints all complaints, and ok
+// is false: the exit code is [Misuse].
+func Settings(env Env) (s config.Settings, ok bool) {
+	s, warnings, ok := settings(env)
+	if ok {
+		warn(env, warnings)
+	}
+	return s, ok
+}
+
+// whole loads the settings of the consumer, for commands that inspect it. A command of docket also gets the group of the desk.
 func whole(env Env) (config.Settings, []config.Complaint, bool) {
 	if env.Program != config.Desk {
 		return settings(env)
@@ -250,7 +259,7 @@ func whole(env Env) (config.Settings, []config.Complaint, bool) {
 	return s, warnings, ok
 }
 
-// warn tells of variables that look like settings and are none, for commands that have no log.
+// warn prints variables that look like settings and are not, for commands without a log.
 func warn(env Env, warnings []config.Complaint) {
 	for _, w := range warnings {
 		say(env.Stderr, "warning: %v\n", w)

@@ -51,7 +51,7 @@ func checking(text, warnings string, load func(Env) (config.Settings, []config.C
 				return Misuse
 			}
 			warn(env, warnings)
-			ctx, end := untilSignal(env)
+			ctx, end := UntilSignal(env)
 			defer end()
 			all := look(ctx, s)
 			if ctx.Err() != nil {
@@ -102,10 +102,10 @@ func Migrate() Command {
 			warn(env, warnings)
 			d, err := app.OpenDatabase(s, env.Program, zerolog.New(zerolog.ConsoleWriter{Out: env.Stderr, NoColor: true, TimeFormat: time.RFC3339}).With().Timestamp().Logger())
 			if err != nil {
-				return unopened(env, err)
+				return Unopened(env, err)
 			}
 			defer d.Close()
-			ctx, end := untilSignal(env)
+			ctx, end := UntilSignal(env)
 			defer end()
 			applied, err := schema.New(d.DB).Migrate(ctx)
 			if err != nil {
@@ -180,7 +180,7 @@ func Health() Command {
 				say(env.Stderr, "%v\n", err)
 				return Misuse
 			}
-			ctx, end := untilSignal(env)
+			ctx, end := UntilSignal(env)
 			defer end()
 			if err := ask(ctx, env.Stdout, url); err != nil {
 				say(env.Stderr, "%s: not healthy: %v\n", env.Called(), err)

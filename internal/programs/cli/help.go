@@ -99,7 +99,7 @@ func help(env Env, commands []Command, args []string) int {
 	case len(args) == 1 && args[0] != "help":
 		for _, c := range commands {
 			if c.Name == args[0] {
-				return c.do(env, []string{"--help"})
+				return c.Do(env, []string{"--help"})
 			}
 		}
 		return unknown(env, commands, args[0])

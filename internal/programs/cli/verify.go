@@ -121,10 +121,10 @@ func runVerify(env Env, o verifyFlags) int {
 	}
 	sys, err := inspect.Open(s, inspect.Options{Spools: o.spools, Progress: func(line string) { say(env.Stderr, "%v\n", line) }})
 	if err != nil {
-		return unopened(env, err)
+		return Unopened(env, err)
 	}
 	defer sys.Close()
-	ctx, end := untilSignal(env)
+	ctx, end := UntilSignal(env)
 	defer end()
 	result, err := sys.Verify(ctx, scope)
 	if err != nil {

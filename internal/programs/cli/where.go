@@ -69,10 +69,10 @@ func runWhereIs(env Env, q inspect.Query, since time.Time, o inspect.Options, as
 	}
 	sys, err := inspect.Open(s, o)
 	if err != nil {
-		return unopened(env, err)
+		return Unopened(env, err)
 	}
 	defer sys.Close()
-	ctx, end := untilSignal(env)
+	ctx, end := UntilSignal(env)
 	defer end()
 	found, err := sys.Find(ctx, q, since)
 	if err != nil {
@@ -136,7 +136,7 @@ func showWhere(w io.Writer, s config.Settings, found *inspect.Whereabouts) int {
 	return result
 }
 
-// unsure says that an id which was not found may be somewhere all the same.
+// unsure says that an id which was not found may still exist.
 func unsure(found *inspect.Whereabouts) string {
 	if len(found.Unlooked) == 0 {
 		return ""
@@ -157,7 +157,7 @@ func Homes(s config.Settings, found *inspect.Whereabouts, r *inspect.Record, d *
 	return lines
 }
 
-// teller puts one record's whereabouts into words.
+// teller puts the homes of one record into words.
 type teller struct {
 	w        io.Writer
 	settings config.Settings
@@ -166,7 +166,7 @@ type teller struct {
 	looked   []string
 }
 
-// tell says everything about the record; false where a decision of it is in no home that it should have.
+// tell prints everything about the record; false: a decision of it lacks a home.
 func (t *teller) tell() bool {
 	r := t.record
 	name := fmt.Sprintf("%s/%d/%d", r.Topic, r.Partition, r.Offset)
@@ -197,7 +197,7 @@ func (t *teller) decision(d *inspect.Decision) bool {
 		title += " " + plain(d.ID) + stamp(", ts ", d.Time)
 	}
 	if d.Refused != "" {
-		title += " cannot be decoded: " + name(d.Refused)
+		title += " cannot be decoded: " + Named(d.Refused)
 	}
 	say(t.w, "%s\n", title)
 	housed := false
@@ -213,7 +213,7 @@ func (t *teller) decision(d *inspect.Decision) bool {
 	return t.homeless(d)
 }
 
-// row tells of a row; false where it is another decision's.
+// row prints a row; false: the row belongs to another decision.
 func (t *teller) row(d *inspect.Decision, row inspect.Row) bool {
 	switch {
 	case !row.Equal:
@@ -235,14 +235,14 @@ func (t *teller) forwarded(d *inspect.Decision, f *inspect.Forwarded) bool {
 		say(t.w, "  spooled in %s, for %s. %s\n", f.Found, f.To, recovery(f.Found))
 	case home.Parked:
 		if f.Settled {
-			say(t.w, "  was parked at %s, attempt %d, %s; the replayer has finished with it\n", where, f.Attempt, name(f.Code))
+			say(t.w, "  was parked at %s, attempt %d, %s; the replayer has finished with it\n", where, f.Attempt, Named(f.Code))
 			return false
 		}
-		say(t.w, "  parked at %s, attempt %d, %s. %s\n", where, f.Attempt, name(f.Code), t.replay(f))
+		say(t.w, "  parked at %s, attempt %d, %s. %s\n", where, f.Attempt, Named(f.Code), t.replay(f))
 	case home.Exhausted:
-		say(t.w, "  dead letter of the replayer, after its last attempt, at %s, %s%s, dead-letter id %s%s. %s\n", where, name(f.Code), stamp(", ", f.FailedAt), f.Entry, message(f), next(f))
+		say(t.w, "  dead letter of the replayer, after its last attempt, at %s, %s%s, dead-letter id %s%s. %s\n", where, Named(f.Code), stamp(", ", f.FailedAt), f.Entry, message(f), next(f))
 	default:
-		say(t.w, "  dead letter at %s, %s%s, dead-letter id %s%s. %s\n", where, name(f.Code), stamp(", ", f.FailedAt), f.Entry, message(f), next(f))
+		say(t.w, "  dead letter at %s, %s%s, dead-letter id %s%s. %s\n", where, Named(f.Code), stamp(", ", f.FailedAt), f.Entry, message(f), next(f))
 	}
 	return true
 }
@@ -309,7 +309,7 @@ func (t *teller) replay(f *inspect.Forwarded) string {
 	return fmt.Sprintf("It is due: the replayer replays it after the %s before it.", term.Counted(f.Before, "parked record"))
 }
 
-// homeless tells of a decision without a home: one that is not read yet is fine.
+// homeless prints a decision without a home; true: it is not read yet.
 func (t *teller) homeless(d *inspect.Decision) bool {
 	r := t.record
 	switch {
@@ -335,8 +335,8 @@ func (t *teller) reading() string {
 	return "The consumer will read it; if not, /readyz says why it holds."
 }
 
-// name is a code with what it is called.
-func name(code string) string {
+// Named is a code with its name.
+func Named(code string) string {
 	if v, ok := errclass.Lookup(code); ok && v.Name != "" && v.Name != code {
 		return code + " (" + v.Name + ")"
 	}

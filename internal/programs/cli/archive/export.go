@@ -211,7 +211,7 @@ func (x *export) noneDue() {
 	x.Tell("no day is that old\n")
 }
 
-// archiveDecisions archives days of the table, and says how many failed.
+// archiveDecisions archives days of the table, and returns how many failed.
 func (x *export) archiveDecisions(ctx context.Context, shelf archive.Shelf, days []archive.Held, by string) (told []jsonArchived, failed int, err error) {
 	c := x.carrier(shelf, by)
 	for _, held := range days {
@@ -237,7 +237,7 @@ func (x *export) archiveDecisions(ctx context.Context, shelf archive.Shelf, days
 	return told, failed, nil
 }
 
-// notThere says that a day is not in the table because it was archived before; done has that then.
+// notThere handles a day that is not in the table: if it was archived before, done gets the numbers of that archive.
 func (x *export) notThere(ctx context.Context, shelf archive.Shelf, done *archive.Archived) error {
 	all, err := archive.Whole(ctx, shelf, x.Sys.Days.Name(), &done.Day)
 	if err != nil {
@@ -323,7 +323,7 @@ func archivedLine(d archive.Archived, keep bool) string {
 	return text
 }
 
-// sized is a number of bytes as people have it.
+// sized is a number of bytes in its largest unit.
 func sized(n int64) string {
 	switch {
 	case n >= 1<<30:

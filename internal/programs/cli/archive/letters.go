@@ -20,12 +20,12 @@ func (b *base) lettersCarrier(shelf archive.Shelf, by string) *archive.LettersCa
 	return c
 }
 
-// lettersDue are the days whose closed dead letters can be archived: all that are over for long enough.
+// lettersDue are the days whose closed dead letters can be archived: those before yesterday.
 func (x *export) lettersDue(ctx context.Context) ([]archive.LettersHeld, error) {
 	return x.Sys.Letters.Days(ctx, archive.Day{Time: archive.DayOf(x.Now()).AddDate(0, 0, -1)})
 }
 
-// archiveLetters archives the closed dead letters of days, and says how many days failed.
+// archiveLetters archives the closed dead letters of days, and returns how many days failed.
 func (x *export) archiveLetters(ctx context.Context, shelf archive.Shelf, days []archive.LettersHeld, by string) (told []jsonArchived, failed int, err error) {
 	c := x.lettersCarrier(shelf, by)
 	for _, held := range days {

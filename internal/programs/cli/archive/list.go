@@ -96,7 +96,7 @@ func contents(m *archive.Manifest) string {
 	return "decisions"
 }
 
-// leftOff tells of days that were taken out of the table and not dropped. The shelf can be looked at without the database.
+// leftOff prints the days that were taken out of the table and not dropped. Archives can be listed without the database.
 func (l *list) leftOff(ctx context.Context) {
 	held, err := l.Sys.Days.Days(ctx, archive.DayOf(l.Now()))
 	if err != nil {

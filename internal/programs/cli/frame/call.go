@@ -24,10 +24,10 @@ type Call struct {
 	*opened
 }
 
-// opened is opened or found out while a command runs.
+// opened is the part of a call that changes while a command runs. Copies of the call share it.
 type opened struct {
 	Settings config.Settings
-	Sys      *System // nil before [Call.open]
+	Sys      *System // nil before [Call.Open]
 	Code     int     // the exit code
 }
 
@@ -49,7 +49,7 @@ func (e *MisuseError) Error() string { return e.text }
 // Misuse makes an error of wrong use.
 func Misuse(format string, args ...any) error { return &MisuseError{fmt.Sprintf(format, args...)} }
 
-// Exit ends a command that has said everything, with an exit code.
+// Exit is the error of a command that has printed everything. It carries the exit code.
 type Exit int
 
 func (e Exit) Error() string { return fmt.Sprintf("exit %d", int(e)) }
@@ -94,7 +94,7 @@ func (call Call) Direct(do func(args []string) error) func(*cobra.Command, []str
 	}
 }
 
-// Failed says why something went wrong, and what to do.
+// Failed prints an error, and a hint where there is one.
 func (call Call) Failed(err error) {
 	if errors.Is(err, context.Canceled) {
 		return
@@ -163,12 +163,12 @@ func (call Call) ExitCode() int {
 	return call.Code
 }
 
-// Setting is the value of a setting that is looked up by itself, before the others are loaded.
+// Setting looks up one setting, before the others are loaded.
 func (call Call) Setting(name string) string {
 	return config.Lookup(call.Env.Program, call.Env.Environ, name)
 }
 
-// Whole finds the whole id for the first characters of one.
+// Whole finds the whole id by its first characters.
 func (call Call) Whole(ctx context.Context, id string) (string, error) {
 	if len(id) == wholeID {
 		return id, nil
@@ -177,14 +177,14 @@ func (call Call) Whole(ctx context.Context, id string) (string, error) {
 	return e.ID, err
 }
 
-// wholeID is how many characters an id has, shortID how many are enough for people.
+// The lengths of ids of dead letters, in characters: the whole id, the part that people see, and the shortest part that is accepted.
 const (
 	wholeID = 64
 	ShortID = 12
 	LeastID = 6
 )
 
-// LongEnough refuses what is too short for an id of a dead letter.
+// LongEnough refuses ids of dead letters that are too short.
 func LongEnough(ids ...string) error {
 	for _, id := range ids {
 		if len(id) < LeastID {

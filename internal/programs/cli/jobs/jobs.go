@@ -316,7 +316,7 @@ func (f Follower) Watch(ctx context.Context, job ledger.Job, wait, detach bool) 
 	return nil
 }
 
-// progressOf is how many of a job's letters have come to their end.
+// progressOf is how many dead letters of a job have a result.
 func progressOf(j ledger.Job) int64 { return max(j.Sent-underWay(j), 0) }
 
 // over says that nothing more is done for a job.

@@ -13,10 +13,10 @@ import (
 	"docket/internal/programs/cli/term"
 )
 
-// unasked is how many letters may be moved at once where nobody can be asked and --yes was not given.
+// unasked is how many dead letters may be moved at once without a question and without --yes.
 const unasked = 100
 
-// movable is the filter of what can be retried and resolved.
+// movable is a filter that chooses only dead letters that can be retried or resolved.
 func movable(f ledger.Filter) (ledger.Filter, error) {
 	if len(f.States) == 0 {
 		f.States = []ledger.State{ledger.Pending, ledger.Failed}
@@ -61,7 +61,7 @@ func (m *mover) makeJob(ctx context.Context, act ledger.Act, filter ledger.Filte
 	return jobs.Follower{Call: m.Call}.Watch(ctx, job, m.wait, m.detach)
 }
 
-// agreed says how many would be moved and asks whether they are to be.
+// agreed prints how many dead letters match, and asks whether to move them.
 func (m *mover) agreed(ctx context.Context, act ledger.Act, filter ledger.Filter, counts map[ledger.State]int64, n int64) (bool, error) {
 	if n == 0 {
 		m.Tell("no PENDING or FAILED dead letters match; nothing was changed\n")

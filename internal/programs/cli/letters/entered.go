@@ -27,7 +27,8 @@ type jsonLedger struct {
 }
 
 // beside asks, while a list is read, whether a desk is running and which dead letters it has not entered. The answer comes within
-// [besideTimeout]. It is never an error: it is unknown then. answer must be called; empty says that the list is empty.
+// [besideTimeout]. A question without an answer makes a part of it
+// unknown. The function must be called; empty says that the list is empty.
 func beside(ctx context.Context, call frame.Call) (answer func(empty bool) jsonLedger) {
 	ctx, cancel := context.WithTimeout(ctx, besideTimeout)
 	var l jsonLedger

@@ -10,7 +10,7 @@ import (
 	"docket/internal/record/envelope"
 )
 
-// kindText says in a sentence what a kind of failure is.
+// kindText describes each kind of failure in a sentence.
 var kindText = map[envelope.Kind]string{
 	envelope.Decode:    "It is not a valid decision log, so it was never sent to the database.",
 	envelope.Data:      "The database refused it twice on its own, while it accepted a known-good row.",
@@ -20,7 +20,7 @@ var kindText = map[envelope.Kind]string{
 	envelope.Foreign:   "Nothing proves that Docket wrote it (docket-mac), so its headers are listed and not believed.",
 }
 
-// explanation is what is known of why a letter is dead.
+// explanation says why a record is a dead letter.
 type explanation struct {
 	Name   string `json:"name"`
 	Class  string `json:"class"`
@@ -44,7 +44,7 @@ func explained(e ledger.Entry) explanation {
 	return x
 }
 
-// try says in which try it failed last.
+// try is the attempt that failed last.
 func try(e ledger.Entry) string {
 	switch {
 	case e.Attempts == 0 && e.Cause.Kind == envelope.Exhausted:
@@ -63,7 +63,7 @@ func try(e ledger.Entry) string {
 	return fmt.Sprintf("%dth retry", e.Attempts)
 }
 
-// actions are what fits the state of a letter; operator is how it is named, empty where the settings name it.
+// actions are the commands that fit the state of a dead letter. operator is the flag that names a person, empty where the settings do.
 func actions(e ledger.Entry, operator string) []term.Action {
 	id := e.ID
 	if len(id) > frame.ShortID {

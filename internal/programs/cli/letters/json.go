@@ -72,7 +72,7 @@ func groupOf(g ledger.Group) jsonGroup {
 	}
 }
 
-// countsOf has every state, those without letters too.
+// countsOf has every state, also those without dead letters.
 func countsOf(counts map[ledger.State]int64) map[string]int64 {
 	out := map[string]int64{}
 	for _, state := range ledger.States() {
@@ -90,7 +90,7 @@ type jsonAudit struct {
 	Why      string     `json:"why"`
 	Attempts int        `json:"attempts"`
 	Job      int64      `json:"job,omitempty"`
-	// The session as the server knew it; by is what the program said.
+	// The connection as the server saw it; by is the name that the program gave.
 	Login       string   `json:"login,omitempty"`
 	Application string   `json:"application,omitempty"`
 	Client      string   `json:"client,omitempty"`

@@ -110,7 +110,7 @@ func (l *list) listed(ctx context.Context, filter ledger.Filter) error {
 	return nil
 }
 
-// printPart prints a part of a list as JSON; the parts and [session.printEnd] together are one [jsonList], with a ledger.
+// printPart prints a part of a list as JSON. The parts and the end together are one [frame.List], with a ledger.
 func (l *list) printPart(entries []ledger.Entry, first bool) {
 	if first {
 		l.Say("{\n  \"entries\": [")
@@ -118,7 +118,7 @@ func (l *list) printPart(entries []ledger.Entry, first bool) {
 	for i, e := range entries {
 		text, err := json.MarshalIndent(entryOf(e), "    ", "  ")
 		if err != nil {
-			continue // of strings, numbers and times there is no such error
+			continue // strings, numbers and times always can be written
 		}
 		comma := ","
 		if first && i == 0 {

@@ -96,7 +96,7 @@ func (m *mover) decide(ctx context.Context, args []string, by ledger.Actor, retr
 	return Results{Call: m.Call}.Tell(fates)
 }
 
-// ids finds the whole ids, each once. Those that are not there have their fate already.
+// ids finds the whole ids, each once. An id that is not in the ledger has its result already.
 func (m *mover) ids(ctx context.Context, args []string) (ids []string, fates []Fate, err error) {
 	seen := map[string]bool{}
 	for _, arg := range args {

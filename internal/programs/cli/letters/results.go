@@ -14,10 +14,10 @@ import (
 	"docket/internal/programs/cli/term"
 )
 
-// Results prints what became of dead letters.
+// Results follows retries and prints the result of each dead letter.
 type Results struct{ frame.Call }
 
-// Fate is what became of one letter that something was asked for.
+// Fate is the result of a retry, an edit or a resolve of one dead letter.
 type Fate struct {
 	ID     string `json:"id"`
 	Result string `json:"result"` // retried, stored, dead, refused, lease_ended, edited or resolved
@@ -50,7 +50,7 @@ func moved(o ledger.Outcome, retry bool) Fate {
 	return Fate{ID: o.ID, Result: "refused", Detail: o.Err.Error(), Ended: true}
 }
 
-// Meanwhile says what can be done about a letter that cannot be moved.
+// Meanwhile says what to do about a dead letter that cannot be moved.
 func Meanwhile(state ledger.State) string {
 	if state == ledger.Processing {
 		return "; wait for the result of that retry"

@@ -212,7 +212,7 @@ func (sh *show) keys(e ledger.Entry) {
 	}
 }
 
-// briefHistory is how many of the last lines of the audit are shown unasked.
+// briefHistory is how many of the last lines of the audit are shown without --history.
 const briefHistory = 5
 
 func (sh *show) past(audits []ledger.Audit, sendings []ledger.Sending) {
@@ -225,7 +225,7 @@ func (sh *show) past(audits []ledger.Audit, sendings []ledger.Sending) {
 		{Title: "when"}, {Title: "action"}, {Title: "state", Paint: sh.PaintState}, {Title: "by", Rank: 1, Least: 8}, {Title: "login", Rank: 1, Least: 12}, {Title: "reason", Rank: 2, Least: 12},
 	}
 	known := slices.ContainsFunc(shown, func(a ledger.Audit) bool { return a.Login != "" })
-	if !known { // an earlier release did not write it down
+	if !known { // an earlier release did not store it
 		columns = slices.DeleteFunc(columns, func(c term.Column) bool { return c.Title == "login" })
 	}
 	now := sh.Now()
@@ -270,12 +270,12 @@ func (sh *show) past(audits []ledger.Audit, sendings []ledger.Sending) {
 	}
 }
 
-// signedIn is what the server knew of who did it: the login, the application and the address.
+// signedIn is the connection that the server saw: the login, the application and the address.
 func signedIn(a ledger.Audit) string {
 	return strings.Join(slices.DeleteFunc([]string{a.Login, a.Application, a.Client}, func(part string) bool { return part == "" }), ", ")
 }
 
-// columnsBefore shows what columns had before somebody changed them.
+// columnsBefore prints the values of columns before a person changed them by hand.
 func (sh *show) columnsBefore(a ledger.Audit) {
 	if !sh.payload {
 		sh.Say("\n  changed %s by %s; --payload shows the values before\n", term.Stamp(a.At), term.Brief(a.By))
@@ -312,7 +312,7 @@ func (sh *show) retries(sendings []ledger.Sending) {
 	sh.Table(columns, rows, "  ")
 }
 
-// ended is how a retry ended, in a few words.
+// ended is the result of a retry, in a few words.
 func ended(r ledger.Sending) string {
 	text := map[ledger.SendingOutcome]string{
 		"": "in progress", ledger.SendingStored: "stored", ledger.SendingDead: "failed again", ledger.SendingRefused: "not published",
@@ -328,7 +328,7 @@ func ended(r ledger.Sending) string {
 func CompleteIDs(call frame.Call) frame.Completion {
 	return func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		var filter ledger.Filter
-		if c.Name() != "show" { // the others move letters
+		if c.Name() != "show" { // the other commands move dead letters
 			filter.States = []ledger.State{ledger.Pending, ledger.Failed}
 		}
 		return call.Suggest(func(ctx context.Context, begun string) ([]string, error) {

@@ -16,7 +16,7 @@ import (
 	"docket/internal/record/envelope"
 )
 
-// withinFlag declares how long the places beside the table may be searched.
+// withinFlag declares how long the other homes may be searched.
 func withinFlag(c *cobra.Command, within *time.Duration) {
 	c.Flags().DurationVar(within, "within", lookup.DefaultLimits.Within, "search Kafka, the spools and the archives for `DURATION` at most")
 }
@@ -33,7 +33,7 @@ type finder struct{ *printer }
 
 func newFinder(call frame.Call) finder { return finder{&printer{Call: call}} }
 
-// elsewhere looks for an id in every home; rows are what the table has of it.
+// elsewhere looks for an id in every home; rows are those of the table.
 func (fd finder) elsewhere(ctx context.Context, id string, rows []reader.Decision, within time.Duration) *lookup.Answer {
 	if len(rows) > 0 {
 		id = rows[0].ID // it may have been given by its first characters
@@ -44,7 +44,7 @@ func (fd finder) elsewhere(ctx context.Context, id string, rows []reader.Decisio
 	return &a
 }
 
-// sayElsewhere tells what else has the id of a decision that is stored, and where was not looked.
+// sayElsewhere prints the other records with the id of a stored decision, and the places that were not searched completely.
 func (fd finder) sayElsewhere(a *lookup.Answer) {
 	others, copies := a.Elsewhere(), a.Copies()
 	if len(a.Letters)+len(others) > 0 {
@@ -64,7 +64,7 @@ func (fd finder) sayElsewhere(a *lookup.Answer) {
 	}
 }
 
-// absent says that a decision is not in the table, where it is, where it was looked for, and where not.
+// absent prints that a decision is not in the table, where it is, and which places were searched.
 func (fd finder) absent(a *lookup.Answer) {
 	var end string
 	switch {
@@ -133,7 +133,7 @@ func (fd finder) listClaims(say func(string, ...any), others []ledger.Entry) {
 	}
 }
 
-// claimed is a line about a letter.
+// claimed is a line about a dead letter.
 func claimed(e *ledger.Entry) string {
 	line := fmt.Sprintf("dead letter %s, %s", e.Cause.Code, e.State)
 	if !e.DecisionTime.IsZero() {
@@ -166,7 +166,7 @@ func jsonClaims(others []ledger.Entry) []jsonClaim {
 	return all
 }
 
-// named finds the decisions of an id, or of the only one that begins like that. Of several it tells.
+// named finds the decisions of an id, or of the only id that begins with these characters. It lists several.
 func (fd finder) named(ctx context.Context, id string) ([]reader.Decision, error) {
 	all, err := reader.Named(ctx, fd.Sys.Decisions, id)
 	var several *reader.AmbiguousError

@@ -105,7 +105,7 @@ func (f *Flags) Filter(now time.Time) (ledger.Filter, error) {
 	return filter, err
 }
 
-// Words are the flags that choose what a filter chooses, for a shell.
+// Words are the flags of a filter, for a shell.
 func Words(f ledger.Filter) []string {
 	var out []string
 	add := func(flag, value string) {
@@ -133,7 +133,7 @@ func Words(f ledger.Filter) []string {
 	return out
 }
 
-// Described is what a filter chooses, for people.
+// Described is a filter in words.
 func Described(f ledger.Filter) string {
 	if w := Words(f); len(w) > 0 {
 		return term.Line(strings.Join(w, " "))
@@ -170,7 +170,7 @@ func completeFilter(call frame.Call, c *cobra.Command) {
 	})
 }
 
-// Object is what the database named, the most telling of it.
+// Object is the constraint, column or table that the database named.
 func Object(g ledger.Group) string {
 	switch {
 	case g.Constraint != "":
@@ -181,7 +181,7 @@ func Object(g ledger.Group) string {
 	return g.Table
 }
 
-// Which is what the filter of a job chooses. That it is PENDING or FAILED goes without saying.
+// Which is the filter of a job in words, without the states PENDING and FAILED that each job has.
 func Which(f ledger.Filter) string {
 	if len(f.States) == 2 {
 		f.States = nil
@@ -189,7 +189,7 @@ func Which(f ledger.Filter) string {
 	return Described(f)
 }
 
-// Chosen are the flags that choose what a filter does, as commands that move letters take them.
+// Chosen are the flags of a filter, for commands that move dead letters.
 func Chosen(f ledger.Filter) string {
 	if len(f.States) == 2 {
 		f.States = nil

@@ -74,7 +74,7 @@ func Line(text string) string {
 	return b.String()
 }
 
-// Lines is plainAll for text that keeps its lines and tabs.
+// Lines is Line for a text that keeps its lines; a tab becomes four spaces.
 func Lines(text string) Safe {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {

@@ -15,7 +15,7 @@ import (
 	"docket/internal/record/escape"
 )
 
-// harmless fails where a text could steer a terminal.
+// harmless fails where a text could control a terminal.
 func harmless(t *testing.T, text string) {
 	t.Helper()
 	for i, r := range text {

@@ -79,7 +79,7 @@ func ShellWord(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// escapedWord writes what no terminal should be shown as bash, zsh and ksh read it.
+// escapedWord writes a hostile word in the way that bash, zsh and ksh read.
 func escapedWord(word string) string {
 	var b strings.Builder
 	b.WriteString("$'")

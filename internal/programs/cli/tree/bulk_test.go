@@ -11,7 +11,7 @@ import (
 	"docket/internal/programs/cli/term"
 )
 
-// many are n letters that failed alike.
+// many are n dead letters that failed alike.
 func many(n int) []ledger.Entry {
 	out := make([]ledger.Entry, n)
 	for i := range out {
@@ -28,7 +28,7 @@ func aim(j *ledger.Job) int64 {
 	return j.Matched
 }
 
-// working does a few letters of a job at each look.
+// working does a few dead letters of a job at each look.
 func working(dead int64) func(*ledger.Job) {
 	return func(j *ledger.Job) {
 		n := min(40, aim(j)-j.Sent)

@@ -430,7 +430,7 @@ func (b *book) ResumeJob(_ context.Context, id int64, by ledger.Actor) (ledger.J
 
 func (b *book) Desks(context.Context, time.Duration) ([]string, error) { return b.desks, b.fails }
 
-// letters are a few of each kind: seven that failed alike, one that cannot be read, one that was given up, one resolved.
+// deadLetters are a few of each kind: seven that failed alike, one that cannot be read, one that was given up, one resolved.
 func deadLetters() []ledger.Entry {
 	check := envelope.Cause{
 		Kind: envelope.Data, Code: "23514", Message: `the row violates a CHECK of the table`, Table: "decision_logs", Constraint: "decision_logs_path_short",

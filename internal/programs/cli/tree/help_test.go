@@ -45,7 +45,7 @@ func TestHelp_OfEveryCommand(t *testing.T) {
 	}
 	for _, words := range all {
 		r := (&world{}).call(append(slices.Clone(words), "--help")...)
-		if len(words) == 0 || words[0] != "desk" { // it is of package deskapp
+		if len(words) == 0 || words[0] != "desk" { // its help is in package desk
 			golden(t, strings.Join(append([]string{"help"}, words...), "_")+".txt", r.out)
 		}
 		group := slices.ContainsFunc(groups, func(g []string) bool { return slices.Equal(g, words) }) && strings.Join(words, " ") != "archive"

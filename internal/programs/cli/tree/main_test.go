@@ -83,7 +83,7 @@ func (t *trial) RunValue(_ context.Context, value []byte) (worker.TrialResult, e
 	return t.result, t.err
 }
 
-// world is what a call finds around it. The zero value is a pipe, a good URL and a ledger with a few letters.
+// world is the surroundings of a call. The zero value is a pipe, a good URL and a ledger with a few dead letters.
 type world struct {
 	book     *book
 	store    *readertest.Store
@@ -193,7 +193,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// quiet fails where a text could steer a terminal.
+// quiet fails where a text could control a terminal.
 func quiet(t *testing.T, text string) {
 	t.Helper()
 	for i, r := range text {

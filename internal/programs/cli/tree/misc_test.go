@@ -80,7 +80,7 @@ func TestCompletion_Ledger(t *testing.T) {
 	}
 }
 
-// TestList_LongInParts: three pages, one JSON, each letter once.
+// TestList_LongInParts: three pages, one JSON, each dead letter once.
 func TestList_LongInParts(t *testing.T) {
 	t.Parallel()
 	w := &world{book: newBook(many(2345)...)}

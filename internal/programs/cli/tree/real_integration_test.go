@@ -59,7 +59,7 @@ func (d *ledgerCLI) open(env cli.Env, s config.Settings) (*frame.System, error) 
 	}, nil
 }
 
-// run runs a command and returns what it printed; the exit code has to be as said.
+// run runs a command and returns what it printed; the exit code has to be code.
 func (d *ledgerCLI) run(code int, stdin string, args ...string) string {
 	d.t.Helper()
 	var out, errs bytes.Buffer
@@ -81,7 +81,7 @@ func (d *ledgerCLI) has(text string, parts ...string) {
 	}
 }
 
-// TestLedger_RealCommands: letters enter, and are listed, shown, tried, retried, edited, resolved and worked on by a job.
+// TestLedger_RealCommands: dead letters enter, and are listed, shown, tried, retried, edited, resolved and worked on by a job.
 func TestLedger_RealCommands(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -190,7 +190,7 @@ func TestRetry_EndsWithDesk(t *testing.T) {
 	}
 }
 
-// entering are letters that the table refused, and takes now.
+// entering are dead letters that the table refused, and takes now.
 func entering(n int) []ledger.Letter {
 	out := make([]ledger.Letter, n)
 	for i := range out {

@@ -17,7 +17,7 @@ import (
 	"docket/sample"
 )
 
-// asked is a store in which alice is denied since a bundle's revision, with what would steer a terminal in every place.
+// asked is a store in which alice is denied since a bundle's revision, with hostile text in every place.
 func asked(t *testing.T) *readertest.Store {
 	t.Helper()
 	s := &readertest.Store{Now: func() time.Time { return now }}
