@@ -12,17 +12,7 @@ import (
 	"docket/internal/history/archive"
 	"docket/internal/programs/cli/frame"
 	"docket/internal/programs/cli/term"
-	"docket/internal/service/buildinfo"
 )
-
-// base is the part that all commands on archives share.
-type base struct {
-	frame.Call
-	place   string // the archive, by --to or --from
-	verbose bool
-}
-
-const whereText = "the archive, a `PLACE` (default DOCKET_ARCHIVE_TO)"
 
 // export is docket archive.
 type export struct {
@@ -67,41 +57,6 @@ func Command(call frame.Call) *cobra.Command {
 	return c
 }
 
-// locate finds the place of archives in the settings, where no flag names one.
-func (b *base) locate(flag string) error {
-	if b.place == "" {
-		b.place = b.Setting("DOCKET_ARCHIVE_TO")
-	}
-	if b.place == "" {
-		return frame.Misuse("no archive is named: give %s, or set DOCKET_ARCHIVE_TO", flag)
-	}
-	return nil
-}
-
-// shelf opens the place of archives; let closes it.
-func (b *base) shelf() (shelf archive.Shelf, let func(), err error) {
-	if b.Sys.Shelf == nil || b.Sys.Days == nil || b.Sys.Letters == nil {
-		return nil, nil, frame.Misuse("this build cannot use archives")
-	}
-	if shelf, err = b.Sys.Shelf(b.place); err != nil {
-		return nil, nil, err
-	}
-	let = func() {
-		if c, ok := shelf.(interface{ Close() }); ok {
-			c.Close()
-		}
-	}
-	return shelf, let, nil
-}
-
-func oneDay(text string) (archive.Day, error) {
-	day, err := archive.ParseDay(text)
-	if err != nil {
-		return day, frame.Misuse("--day %s: %v", term.Quoted(text), err)
-	}
-	return day, nil
-}
-
 // cut is the first day that is too young for --older-than.
 func (x *export) cut(older string) (archive.Day, error) {
 	n, err := strconv.Atoi(strings.TrimSuffix(older, "d"))
@@ -109,15 +64,6 @@ func (x *export) cut(older string) (archive.Day, error) {
 		return archive.Day{}, frame.Misuse("--older-than must be a number of days like 90d, not %s", term.Quoted(older))
 	}
 	return archive.Day{Time: archive.DayOf(x.Now()).AddDate(0, 0, -n)}, nil
-}
-
-func (b *base) carrier(shelf archive.Shelf, by string) *archive.Carrier {
-	c := &archive.Carrier{Table: b.Sys.Days, Shelf: shelf, By: by, Docket: buildinfo.String(), Now: b.Clock,
-		LineBytes: archive.MostLine(int64(b.Settings.MaxRecordBytes))}
-	if b.verbose {
-		c.Told = func(step archive.Step) { b.Tell("step %s\n", step) }
-	}
-	return c
 }
 
 // check looks at the flags.
@@ -323,47 +269,6 @@ func archivedLine(d archive.Archived, keep bool) string {
 	return text
 }
 
-// sized is a number of bytes in its largest unit.
-func sized(n int64) string {
-	switch {
-	case n >= 1<<30:
-		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
-	case n >= 1<<20:
-		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
-	case n >= 1<<10:
-		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
-	}
-	return fmt.Sprintf("%d bytes", n)
-}
-
-// decisionsTable is the table of decisions in answers, beside [archive.LettersName].
-const decisionsTable = "decision_logs"
-
-type jsonArchived struct {
-	Table   string  `json:"table"` // decision_logs or dead_letters
-	Day     string  `json:"day"`
-	Archive string  `json:"archive"`
-	Rows    int64   `json:"rows"`
-	Bytes   int64   `json:"bytes"`
-	Files   int     `json:"files"`
-	Dropped bool    `json:"dropped"`
-	Reused  bool    `json:"reused"`
-	Late    bool    `json:"late"`
-	Seconds float64 `json:"seconds"`
-	Error   string  `json:"error,omitempty"`
-}
-
-func archivedOf(d archive.Archived, err error) jsonArchived {
-	j := jsonArchived{
-		Table: decisionsTable, Day: d.Day.String(), Archive: d.Archive, Rows: d.Rows, Bytes: d.Bytes, Files: d.Files, Dropped: d.Dropped, Reused: d.Reused, Late: d.Late,
-		Seconds: d.Duration.Seconds(),
-	}
-	if err != nil {
-		j.Error = err.Error()
-	}
-	return j
-}
-
 // wouldArchive is the dry run.
 func (x *export) wouldArchive(d due) error {
 	if x.AsJSON {
@@ -410,16 +315,4 @@ func would(h archive.Held) string {
 		return "move out of the default partition, archive, drop"
 	}
 	return "archive, drop"
-}
-
-type jsonHeld struct {
-	Table string `json:"table"`
-	Day   string `json:"day"`
-	Place string `json:"place"`
-	Rows  int64  `json:"rows_about"`
-	Bytes int64  `json:"bytes"`
-}
-
-func heldOf(h archive.Held) jsonHeld {
-	return jsonHeld{Table: decisionsTable, Day: h.Day.String(), Place: string(h.Place), Rows: h.Rows, Bytes: h.Bytes}
 }

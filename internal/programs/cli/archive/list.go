@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -12,28 +11,6 @@ import (
 	"docket/internal/programs/cli/frame"
 	"docket/internal/programs/cli/term"
 )
-
-type jsonArchive struct {
-	Name       string    `json:"name"`
-	Table      string    `json:"table"`
-	Day        string    `json:"day"`
-	Rows       int64     `json:"rows"`
-	Bytes      int64     `json:"bytes"`
-	Files      int       `json:"files"`
-	Hash       string    `json:"hash"`
-	Superseded bool      `json:"superseded"`
-	CreatedAt  time.Time `json:"created_at"`
-	CreatedBy  string    `json:"created_by"`
-	Verified   *bool     `json:"verified,omitempty"`
-	Error      string    `json:"error,omitempty"`
-}
-
-func archiveOf(m *archive.Manifest, superseded bool) jsonArchive {
-	return jsonArchive{
-		Name: m.Name(), Table: m.Table, Day: m.Day, Rows: m.Rows, Bytes: m.Bytes(), Files: len(m.Files), Hash: m.Hash, Superseded: superseded,
-		CreatedAt: m.CreatedAt, CreatedBy: m.CreatedBy,
-	}
-}
 
 // list is docket archive list.
 type list struct{ base }

@@ -117,23 +117,3 @@ func (r *restore) restoredLetters(ctx context.Context, day archive.Day, by strin
 	}
 	return nil
 }
-
-type jsonRestored struct {
-	Table     string   `json:"table"`
-	Day       string   `json:"day"`
-	Archives  []string `json:"archives"`
-	Lines     int64    `json:"lines"`
-	Stored    int64    `json:"stored"`
-	Equal     int64    `json:"equal"`
-	Again     int64    `json:"again"`
-	Differs   int64    `json:"differs"`
-	Conflicts []string `json:"conflicts"`
-	Seconds   float64  `json:"seconds"`
-}
-
-func restoredOf(r archive.Restored) jsonRestored {
-	return jsonRestored{
-		Table: decisionsTable, Day: r.Day.String(), Archives: r.Archives, Lines: r.Lines, Stored: r.Stored, Equal: r.Equal, Again: r.Again, Differs: r.Differs,
-		Conflicts: append([]string{}, r.Conflicts...), Seconds: r.Duration.Seconds(),
-	}
-}

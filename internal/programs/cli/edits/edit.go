@@ -289,7 +289,7 @@ func (ed *edit) offer(ctx context.Context, e ledger.Entry, before []byte, after 
 		return fmt.Errorf("nothing was changed: %s edited the payload of %s meanwhile; look at it and start again", term.Brief(now.ChangedBy), ed.ID(e.ID))
 	}
 	if second {
-		err := proposalView{ed.Call}.propose(ctx, ledger.Draft{LetterID: e.ID, Before: e.Value, Value: changed, Retry: !ed.noRetry}, by)
+		err := view{ed.Call}.propose(ctx, ledger.Draft{LetterID: e.ID, Before: e.Value, Value: changed, Retry: !ed.noRetry}, by)
 		ed.done = err == nil
 		return err
 	}
