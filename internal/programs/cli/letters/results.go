@@ -23,7 +23,7 @@ type Fate struct {
 	Result string `json:"result"` // retried, stored, dead, refused, lease_ended, edited or resolved
 	State  string `json:"state,omitempty"`
 	Detail string `json:"detail,omitempty"`
-	Ended  bool
+	Ended  bool   `json:"-"` // there is nothing to wait for
 }
 
 func (f Fate) good() bool {
