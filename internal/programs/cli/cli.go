@@ -29,7 +29,7 @@ const (
 	Misuse = 2 // wrong use or settings
 )
 
-// Env is what a program is given from outside.
+// Env is the environment of a program.
 type Env struct {
 	Program config.Program
 	// Name is how a person calls the program, like "docket consume"; empty: by the name of Program.
@@ -41,7 +41,7 @@ type Env struct {
 	Signals <-chan os.Signal            // asks to stop; the second one at once
 	Options app.Options                 // of the program that is run
 	Judges  config.Judges               // of settings, beside that of the database's URL
-	Agree   func(config.Settings) error // says what does not go together of settings that are fine by themselves; may be nil
+	Agree   func(config.Settings) error // refuses settings that contradict each other; may be nil
 	// Shelf opens where archives are; nil: the program does not read them.
 	Shelf func(where string, s config.Settings) (archive.Shelf, error)
 }
@@ -222,7 +222,7 @@ func Version() Command {
 	}
 }
 
-// settings loads them, or says all that is wrong with them.
+// settings loads the settings, or prints all complaints.
 func settings(env Env) (config.Settings, []config.Complaint, bool) {
 	judges := config.Judges{"DOCKET_DATABASE_URL": db.Complaint}
 	maps.Copy(judges, env.Judges)

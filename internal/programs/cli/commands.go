@@ -21,7 +21,7 @@ import (
 	"docket/internal/service/config"
 )
 
-// Check is the command that looks at everything before going live.
+// Check is the command that checks everything before going live.
 func Check() Command {
 	c := checking("Check brokers, topics, permissions, table and spool before going live.", "replication 1, short retention, a temporary disk",
 		whole, check.All)

@@ -22,7 +22,7 @@ import (
 	"docket/internal/service/tracing"
 )
 
-// Options are what the collector can be told beside its settings. The zero value is right for all but tests.
+// Options replace parts of the collector. Only tests need them.
 type Options struct {
 	// Instance names this process among others. Default: host and process id.
 	Instance string
@@ -65,7 +65,7 @@ func New(s config.Settings, log zerolog.Logger, reg *prometheus.Registry, o Opti
 		o.TokensEvery = app.RenewEvery
 	}
 	p := &Program{settings: s, options: o, log: telemetry.Calm(log.With().Str(telemetry.KeyProgram, string(config.Collector)).Logger())}
-	// The addresses first: a second process on the same host is told so before it touches anything.
+	// The addresses come first: a second process on the same host fails before it touches anything.
 	listener, err := app.Listen("tcp", s.HTTPAddr)
 	if err != nil {
 		return nil, fmt.Errorf("listen on DOCKET_HTTP_ADDR %s: %w", s.HTTPAddr, err)
@@ -128,7 +128,7 @@ func (p *Program) Addr() string { return p.http.Addr().String() }
 // Uploads is where OPA uploads to.
 func (p *Program) Uploads() net.Addr { return p.uploads.listener.Addr() }
 
-// Close gives up what New opened, in reverse order. It comes after Run.
+// Close closes the parts in reverse order. It comes after Run.
 func (p *Program) Close() {
 	p.http.Close()
 	if p.uploads != nil {
@@ -159,7 +159,7 @@ func bye(ctx context.Context) {
 	}
 }
 
-// Run works until ctx ends, and returns nil then: further uploads are answered 503, those under way get their answers within
+// Run works until ctx ends, and returns nil then. It answers further uploads with 503. Uploads in progress get their answers within
 // the shutdown timeout. OPA sends the others again. After [app.ErrOverdue] something may still be running, and Close
 // could wait for it for ever.
 func (p *Program) Run(ctx context.Context) error {

@@ -13,7 +13,7 @@ import (
 	"docket/internal/service/config"
 )
 
-// Reasons why the collector is not ready that are none of Kafka's.
+// Reasons of the collector itself why it is not ready.
 const (
 	reasonStarting = "starting"
 	reasonStopping = "stopping"
@@ -83,7 +83,7 @@ func (p *Program) watch(ctx context.Context) {
 	}
 }
 
-// ask says why the brokers do not answer; nothing where they do.
+// ask returns why the brokers do not answer; zero: they do.
 func (p *Program) ask(ctx context.Context) pipeline.Hold {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -102,8 +102,8 @@ func (p *Program) ask(ctx context.Context) pipeline.Hold {
 	return pipeline.Hold{Reason: app.ReasonKafka + string(fault.Reason), Code: fault.Code, Hint: fault.Hint}
 }
 
-// Health says whether the process works. It always does: nothing in it waits without a limit, and a Kafka that is away is
-// nothing that a restart cures.
+// Health says whether the process works. It always does: nothing in it waits without a limit, and a restart does not help while Kafka
+// is away.
 func (p *Program) Health() app.Health { return app.Health{Healthy: true, Reasons: []app.Reason{}} }
 
 // Readiness says whether uploads find a home here.

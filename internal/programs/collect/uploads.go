@@ -14,8 +14,8 @@ import (
 	"docket/internal/service/config"
 )
 
-// Limits on a client, so that none can hold a connection or memory for long. How long a body may take is for the collector
-// to say, by DOCKET_COLLECTOR_BODY_TIMEOUT.
+// Limits on a client, so that none can hold a connection or memory for long. DOCKET_COLLECTOR_BODY_TIMEOUT
+// limits how long a body may take.
 const (
 	headerTimeout  = 5 * time.Second
 	maxHeaderBytes = 16 << 10
@@ -30,7 +30,7 @@ type uploads struct {
 	listener net.Listener
 	http     *http.Server
 	within   time.Duration      // the time for uploads in progress after the stop
-	cancel   context.CancelFunc // of all that is under way
+	cancel   context.CancelFunc // of all uploads in progress
 }
 
 func newUploads(s config.Settings, l net.Listener, speak *tls.Config, h http.Handler) *uploads {

@@ -27,10 +27,10 @@ type listener struct {
 	handler  *api.Handler
 }
 
-// tokensVariable is the setting that the API's tokens come from.
+// tokensVariable is the setting with the tokens of the API.
 const tokensVariable = "DOCKET_DESK_API_TOKENS"
 
-// openAPI listens and makes the API, where there is to be one.
+// openAPI listens and makes the API, where an address is set.
 func (p *Program) openAPI(trial *worker.Trial, horizon *worker.Horizon, reg *prometheus.Registry) error {
 	s := p.settings
 	if s.DeskAPIAddr == "" {
@@ -79,7 +79,7 @@ func (p *Program) apiAddr() string {
 	return p.api.listener.Addr().String()
 }
 
-// renew takes over tokens that have changed in their file, until ctx ends.
+// renew reads the file of tokens again where it has changed, until ctx ends.
 func (p *Program) renew(ctx context.Context) {
 	app.Renewal{
 		Loaded: p.settings.DeskAPITokens, Every: p.options.TokensEvery,

@@ -17,8 +17,8 @@ const lookEvery = 5 * time.Second
 // time reading begins, and the look continues beside it.
 const looking = 10 * time.Second
 
-// lookout asks the ledger again and again, and tells of one that does not answer for as long as it does not: without a
-// dead letter to enter nobody else would notice. looked is called after the first answer.
+// lookout asks the ledger from time to time, and reports one that does not answer. Without a dead letter to enter, no other part would
+// notice. It calls looked after the first answer.
 func (p *Program) lookout(ctx context.Context, looked func()) {
 	var last pipeline.Hold
 	release := func() {}

@@ -22,7 +22,7 @@ import (
 	"docket/internal/service/telemetry"
 )
 
-// Options are what the desk can be told beside its settings. The zero value is right for all but tests.
+// Options replace parts of the desk. Only tests need them.
 type Options struct {
 	// Instance names this process among others. Default: host, process id and a few letters, as a container's first process
 	// always has the same id.
@@ -75,7 +75,7 @@ func New(s config.Settings, log zerolog.Logger, reg *prometheus.Registry, o Opti
 	if p.patience <= 0 {
 		p.patience = max(30*time.Second, 2*s.StoreTimeout+s.PublishTimeout)
 	}
-	// The addresses first: a second process on the same host is told so before it touches anything.
+	// The addresses come first: a second process on the same host fails before it touches anything.
 	listener, err := app.Listen("tcp", s.HTTPAddr)
 	if err != nil {
 		return nil, fmt.Errorf("listen on DOCKET_HTTP_ADDR %s: %w", s.HTTPAddr, err)
@@ -106,7 +106,7 @@ func (p *Program) assemble(reg *prometheus.Registry) error {
 // Addr is where /healthz, /readyz and /metrics are served.
 func (p *Program) Addr() string { return p.http.Addr().String() }
 
-// Close gives up what New opened, in reverse order. It comes after Run.
+// Close closes the parts in reverse order. It comes after Run.
 func (p *Program) Close() {
 	p.http.Close()
 	if p.api != nil {

@@ -1,5 +1,5 @@
-// Package docket is the one program that is shipped: it decides by the name that it is called by which command line it is, and
-// opens what the commands work on.
+// Package docket is the one program that is shipped. It chooses the command line by the name that it is called by, and opens the
+// system that commands work on.
 package docket
 
 import (
@@ -52,7 +52,7 @@ func programs() []frame.Program {
 	}
 }
 
-// Terminal says what of the standard streams a person sits at.
+// Terminal says which standard streams are a terminal.
 func Terminal() term.Terminal {
 	t := term.Terminal{In: xterm.IsTerminal(int(os.Stdin.Fd())), Out: xterm.IsTerminal(int(os.Stdout.Fd())), Err: xterm.IsTerminal(int(os.Stderr.Fd()))}
 	if t.Out {

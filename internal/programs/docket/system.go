@@ -20,7 +20,7 @@ import (
 	"docket/internal/service/config"
 )
 
-// open prepares what commands work on: the ledger and the table in Postgres, and Kafka for the loss horizon alone. It dials
+// open prepares the system that commands work on: the ledger and the table in Postgres, and Kafka for the loss horizon alone. It dials
 // nobody.
 func open(env cli.Env, s config.Settings) (*frame.System, error) {
 	db, err := app.OpenDatabase(s, env.Program, zerolog.Nop())

@@ -40,7 +40,7 @@ func MarkFilters(flags *pflag.FlagSet, names []string) {
 	}
 }
 
-// NoArgs is cobra.NoArgs in our words.
+// NoArgs is cobra.NoArgs with the words of docket.
 func NoArgs(c *cobra.Command, args []string) error {
 	switch {
 	case len(args) > 0 && c.HasSubCommands():
@@ -51,7 +51,7 @@ func NoArgs(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// NoCommand says that c holds no command of that name, and which one was meant.
+// NoCommand is the error for a command that c does not have, with the nearest one.
 func NoCommand(c *cobra.Command, name string) error {
 	var names []string
 	for _, sub := range c.Commands() {

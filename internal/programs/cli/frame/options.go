@@ -15,7 +15,7 @@ type Options struct {
 	Stdin    io.Reader
 	Terminal term.Terminal
 	Now      func() time.Time // nil: time.Now
-	// Open opens what commands work on. Nothing needs to be dialled before the first question.
+	// Open opens the system that commands work on. It need not dial before the first question.
 	Open func(env cli.Env, s config.Settings) (*System, error)
 	// Desk runs the daemon until it is stopped and returns the exit code.
 	Desk func(env cli.Env, args []string) int

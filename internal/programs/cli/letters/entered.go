@@ -27,8 +27,7 @@ type jsonLedger struct {
 }
 
 // beside asks, while a list is read, whether a desk is running and which dead letters it has not entered. The answer comes within
-// [besideTimeout]. A question without an answer makes a part of it
-// unknown. The function must be called; empty says that the list is empty.
+// [besideTimeout]. A part of it that cannot be found out is unknown. The function must be called; empty says that the list is empty.
 func beside(ctx context.Context, call frame.Call) (answer func(empty bool) jsonLedger) {
 	ctx, cancel := context.WithTimeout(ctx, besideTimeout)
 	var l jsonLedger

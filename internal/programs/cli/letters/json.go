@@ -98,7 +98,7 @@ type jsonAudit struct {
 
 	Was  json.RawMessage `json:"was,omitempty"` // their values before
 	Diff string          `json:"diff,omitempty"`
-	// The value before an edit, as in jsonPayload.
+	// The value before an edit: as JSON where it is JSON, else as base64.
 	Original       json.RawMessage `json:"original,omitempty"`
 	OriginalBase64 []byte          `json:"original_base64,omitempty"`
 }

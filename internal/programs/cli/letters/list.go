@@ -15,7 +15,7 @@ import (
 	"docket/internal/record/escape"
 )
 
-// ledgerText says what a list of dead letters shows, and what not.
+// ledgerText is the help of each list of dead letters.
 const ledgerText = "It shows what a desk has entered into the ledger. It asks Kafka for 3 s at most how many dead letters are missing\n" +
 	"there, and says so on standard error; with --json, in ledger."
 
@@ -159,15 +159,15 @@ func (l *list) listTable(entries []ledger.Entry, titles bool) {
 		rows = append(rows, []term.Cell{
 			{Full: l.ID(e.ID)}, {Full: string(e.State)}, {Full: term.Brief(string(e.Cause.Kind))}, {Full: term.Brief(e.Cause.Code)}, {Full: term.Brief(e.Path)},
 			{Full: term.Moment(e.FailedAt, now), Brief: term.Ago(e.FailedAt, now)}, {Full: fmt.Sprint(e.Attempts)},
-			placeCell(e.Origin),
+			positionCell(e.Origin),
 			{Full: term.Brief(e.Fingerprint), Brief: term.Cut(e.Fingerprint, 8)}, {Full: term.Brief(e.Cause.Message)},
 		})
 	}
 	l.TableWith(columns, rows, "", titles)
 }
 
-// placeCell is where a record was first read.
-func placeCell(o envelope.Origin) term.Cell {
+// positionCell is where a record was first read.
+func positionCell(o envelope.Origin) term.Cell {
 	if o.Partition == envelope.NoPlace {
 		return term.Cell{Full: "a collector", Brief: "collector"}
 	}

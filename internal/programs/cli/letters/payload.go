@@ -11,7 +11,7 @@ import (
 	"docket/internal/programs/cli/term"
 )
 
-// shownPayload is how many bytes of a payload are shown to people; --raw gives all.
+// shownPayload is how many bytes of a payload are printed for people; --raw prints all.
 const shownPayload = 16 << 10
 
 // errInflates says that a gzip value cannot be read, or is larger than any record may be.
@@ -33,7 +33,7 @@ func Inflate(value []byte, most int64) (plainValue []byte, zipped bool, err erro
 	return out, true, nil
 }
 
-// embedded is a value in JSON: as it is where it is JSON, else for base64.
+// embedded is a value for an answer in JSON: as it is where it is JSON, else as bytes for base64.
 func embedded(value []byte) (asJSON json.RawMessage, asBytes []byte) {
 	if term.IsJSON(value) {
 		return value, nil

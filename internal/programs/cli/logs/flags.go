@@ -17,7 +17,7 @@ import (
 	"docket/internal/programs/cli/term"
 )
 
-// decisionFlags choose stored decisions.
+// decisionFlags are the flags that choose stored decisions.
 type decisionFlags struct {
 	since, until                                  string
 	paths, services, verdicts, by, labels, values []string
@@ -132,7 +132,7 @@ func (d *decisionFlags) filter(now time.Time) (reader.Filter, error) {
 	return f, err
 }
 
-// legible refuses what no column can hold.
+// legible refuses text that no column can hold.
 func (d *decisionFlags) legible() error {
 	for name, values := range map[string][]string{"path": d.paths, "service": d.services, "requested-by": d.by} {
 		for _, value := range values {
@@ -144,7 +144,7 @@ func (d *decisionFlags) legible() error {
 	return nil
 }
 
-// pathHint says how a path is written that looks as Rego or an URL has it, or as what shells know as a pattern.
+// pathHint suggests the right form of a path that is written as in Rego, in a URL, or as a pattern of shells.
 func pathHint(paths []string) string {
 	for _, given := range paths {
 		path := strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(given, "/"), "v1/"), "data/")
@@ -164,7 +164,7 @@ func pathHint(paths []string) string {
 	return ""
 }
 
-// decisionWords are the flags that choose what a filter chooses, for a shell.
+// decisionWords are the flags of a filter, for a shell.
 func decisionWords(f reader.Filter) []string {
 	var out []string
 	add := func(flag string, values ...string) {

@@ -61,7 +61,7 @@ func (p *printer) rows(decisions []reader.Decision, titles bool) {
 	p.TableWith(columns, rows, "", titles)
 }
 
-// texts shows decisions whole: a line of what they are, and what they hold.
+// texts prints whole decisions: a line with the main columns, and the payload.
 func (p *printer) texts(decisions []reader.Decision) {
 	for _, d := range decisions {
 		p.Say("%s  %s  %s  %s\n", d.Time.UTC().Format(instant), p.paintVerdict(verdictOf(d)), or(d.Path, "-"), d.ID)
@@ -137,7 +137,7 @@ func ahead(d reader.Decision) string {
 	return term.Span(by) + " after it was stored: a clock was wrong, or the timestamp was made up"
 }
 
-// unfaithful says where a payload is not what came.
+// unfaithful says where a payload differs from the record.
 func unfaithful(places []string) string {
 	if len(places) == 0 {
 		return ""
@@ -209,8 +209,7 @@ func (p *printer) flow(decisions []reader.Decision, v view) {
 	}
 }
 
-// day shows the day of a decision where lines have none and that before it was made on another one. The order is that of
-// storing, so a day can come again.
+// day prints the day of a decision where it differs from the day before. The order is that of storing, so a day can come again.
 func (p *printer) day(of time.Time) {
 	if day := of.UTC().Format(time.DateOnly); day != p.flowing {
 		p.flowing = day
