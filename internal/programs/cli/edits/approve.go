@@ -89,7 +89,7 @@ func (v *approve) approved(ctx context.Context, id int64, by ledger.Actor) error
 		if err != nil {
 			return err
 		}
-		return letters.Results{Call: v.Call}.Tell([]letters.Fate{{ID: p.LetterID, Result: "edited", State: string(e.State), Ended: true}})
+		return letters.Results{Call: v.Call}.Show([]letters.Fate{{ID: p.LetterID, Result: "edited", State: string(e.State), Ended: true}})
 	}
 	return letters.Results{Call: v.Call}.Follow(ctx, []letters.Fate{{ID: p.LetterID, Result: "retried", State: string(ledger.Processing)}}, v.Waiting)
 }

@@ -302,7 +302,7 @@ func (ed *edit) offer(ctx context.Context, e ledger.Entry, before []byte, after 
 	}
 	ed.done = true
 	if ed.noRetry {
-		return letters.Results{Call: ed.Call}.Tell([]letters.Fate{{ID: e.ID, Result: "edited", State: string(now.State), Ended: true}})
+		return letters.Results{Call: ed.Call}.Show([]letters.Fate{{ID: e.ID, Result: "edited", State: string(now.State), Ended: true}})
 	}
 	return letters.Results{Call: ed.Call}.Follow(ctx, []letters.Fate{{ID: e.ID, Result: "retried", State: string(ledger.Processing)}}, ed.Waiting)
 }

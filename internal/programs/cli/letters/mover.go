@@ -93,7 +93,7 @@ func (m *mover) decide(ctx context.Context, args []string, by ledger.Actor, retr
 	if retry {
 		return Results{Call: m.Call}.Follow(ctx, fates, m.Waiting)
 	}
-	return Results{Call: m.Call}.Tell(fates)
+	return Results{Call: m.Call}.Show(fates)
 }
 
 // ids finds the whole ids, each once. An id that is not in the ledger has its result already.

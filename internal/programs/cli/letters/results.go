@@ -58,8 +58,8 @@ func Meanwhile(state ledger.State) string {
 	return "; nothing to do"
 }
 
-// Tell prints what became of each. The command fails where one of them failed.
-func (rs Results) Tell(fates []Fate) error {
+// Show prints the result of each dead letter. The command fails where one of them failed.
+func (rs Results) Show(fates []Fate) error {
 	bad := false
 	for _, f := range fates {
 		bad = bad || !f.good()
@@ -79,7 +79,7 @@ func (rs Results) Tell(fates []Fate) error {
 	return nil
 }
 
-// Follow waits until every retry has ended and says what became of each.
+// Follow waits until every retry has ended and prints the results.
 func (rs Results) Follow(ctx context.Context, fates []Fate, flags Waiting) error {
 	var open int
 	for _, f := range fates {
@@ -88,15 +88,15 @@ func (rs Results) Follow(ctx context.Context, fates []Fate, flags Waiting) error
 		}
 	}
 	if open == 0 {
-		return rs.Tell(fates)
+		return rs.Show(fates)
 	}
 	there, err := jobs.Running(ctx, rs.Call)
 	if err != nil {
 		return err
 	}
 	if flags.detach || !there && !flags.wait {
-		err := rs.Tell(fates)
-		rs.Call.Tell("to see the result: docket dlq show %s --history\n", rs.oneOf(fates))
+		err := rs.Show(fates)
+		rs.Tell("to see the result: docket dlq show %s --history\n", rs.oneOf(fates))
 		return err
 	}
 	p := rs.Progress("retrying")
@@ -115,13 +115,13 @@ func (rs Results) Follow(ctx context.Context, fates []Fate, flags Waiting) error
 		}
 		if ended == int64(len(fates)) {
 			p.End()
-			return rs.Tell(fates)
+			return rs.Show(fates)
 		}
 		p.At(ended, int64(len(fates)), "")
 		if !frame.Sleep(ctx, frame.LookEvery) {
 			p.End()
-			rs.Call.Tell("the retries continue without this command. To see the results: docket dlq show %s --history\n", rs.oneOf(fates))
-			return rs.Tell(fates)
+			rs.Tell("the retries continue without this command. To see the results: docket dlq show %s --history\n", rs.oneOf(fates))
+			return rs.Show(fates)
 		}
 	}
 }
@@ -178,7 +178,7 @@ func because(sendings []ledger.Sending) string {
 	return ""
 }
 
-// Tried says what a dry run found. Exit 1: not all would be stored.
+// Tried prints the result of a dry run. Exit 1: not all would be stored.
 func (rs Results) Tried(r worker.TrialResult) error {
 	switch findings := r.Findings(); {
 	case rs.AsJSON:
@@ -193,7 +193,7 @@ func (rs Results) Tried(r worker.TrialResult) error {
 	}
 	if !rs.AsJSON && r.Unwell == nil {
 		for _, f := range r.StillFail {
-			rs.Call.Tell("to explain %s: docket classify %s\n", f.Code, term.ShellWord(f.Code))
+			rs.Tell("to explain %s: docket classify %s\n", f.Code, term.ShellWord(f.Code))
 		}
 	}
 	if r.Unwell != nil || r.Fails() > 0 {
