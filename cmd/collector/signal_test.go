@@ -12,7 +12,7 @@ import (
 // nowhere is a Kafka that nobody answers for.
 var nowhere = []string{"DOCKET_KAFKA_BROKERS=127.0.0.1:1", "DOCKET_HTTP_ADDR=127.0.0.1:0", "DOCKET_COLLECTOR_ADDR=127.0.0.1:0"}
 
-func TestASignalStopsItThoughNoBrokerAnswers(t *testing.T) {
+func TestSignal_WithoutBrokers(t *testing.T) {
 	t.Parallel()
 	signals := make(chan os.Signal, 2)
 	signals <- syscall.SIGTERM
@@ -24,7 +24,7 @@ func TestASignalStopsItThoughNoBrokerAnswers(t *testing.T) {
 	}
 }
 
-func TestWrongSettingsAreAllNamedAtOnce(t *testing.T) {
+func TestSettings_AllComplaints(t *testing.T) {
 	t.Parallel()
 	const planted = "hunter2marker"
 	code, _, said := call([]string{

@@ -14,7 +14,7 @@ import (
 	"docket/internal/service/config"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files again")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -24,7 +24,7 @@ func call(environ []string, args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), err.String()
 }
 
-func TestHelpIsWhatAStrangerCanWorkFrom(t *testing.T) {
+func TestHelp_Complete(t *testing.T) {
 	t.Parallel()
 	code, got, _ := call(nil, "--help")
 	if code != 0 {
@@ -56,7 +56,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-func TestEveryCommandExplainsItself(t *testing.T) {
+func TestHelp_EachCommand(t *testing.T) {
 	t.Parallel()
 	all := ""
 	for _, c := range commands() {
@@ -78,7 +78,7 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 	golden(t, "commands.golden", all)
 }
 
-func TestExitCodes(t *testing.T) {
+func TestMain_ExitCodes(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]int{"": 2, "--once": 2, "version": 0, "help": 0, "demo": 2, "--twice": 2} {
 		if code, _, _ := call(nil, strings.Fields(args)...); code != want {

@@ -23,8 +23,9 @@ import (
 	"docket/internal/desk/worker"
 	"docket/internal/postgres/ledgerdb"
 	"docket/internal/programs/cli"
+	"docket/internal/programs/cli/frame"
+	"docket/internal/programs/cli/tree"
 	"docket/internal/programs/desk"
-	"docket/internal/programs/deskcli"
 	"docket/internal/service/app"
 	"docket/internal/service/config"
 	"docket/internal/testkit/pgtest"
@@ -302,15 +303,15 @@ func get(t testing.TB, url, login string) string {
 func (w *world) docket(args ...string) string {
 	w.t.Helper()
 	var b log
-	deskcli.Main(cli.Env{
+	tree.Main(cli.Env{
 		Program: config.Desk, Args: args, Environ: w.env, Stdout: &b, Stderr: &b, Signals: make(chan os.Signal), Judges: desk.Judges(),
-	}, deskcli.Options{Desk: desk.Main, Open: func(env cli.Env, s config.Settings) (*deskcli.System, error) {
+	}, frame.Options{Desk: desk.Main, Open: func(env cli.Env, s config.Settings) (*frame.System, error) {
 		db, err := app.OpenDatabase(s, env.Program, zerolog.Nop())
 		if err != nil {
 			return nil, err
 		}
 		book := ledgerdb.New(db.DB)
-		return &deskcli.System{Book: book, Trial: desk.NewTrial(s, book, db), Close: db.Close,
+		return &frame.System{Book: book, Trial: desk.NewTrial(s, book, db), Close: db.Close,
 			Horizon: func(context.Context, time.Time) ([]worker.HorizonLine, error) { return nil, nil }}, nil
 	}})
 	return b.String()

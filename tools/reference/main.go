@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"docket/internal/programs/deskcli"
+	"docket/internal/programs/cli/tree"
 	"docket/internal/programs/docket"
 )
 
@@ -63,7 +63,7 @@ var links = map[string]string{"consumer": "docket consume", "parking-replayer": 
 const settingsTitle = "Settings (environment):"
 
 // reference is the page of Markdown.
-func reference(pages []deskcli.Page) string {
+func reference(pages []tree.Page) string {
 	var b strings.Builder
 	b.WriteString("# Commands\n\nThis page has what `--help` prints of each command. Do not edit it:\n" +
 		"`go run ./tools/reference -markdown docs/commands.md` writes it. Releases have man pages with the\nsame text: `man docket`, `man docket-dlq-list`.\n\n" +
@@ -99,7 +99,7 @@ func withoutSettings(text string) string {
 }
 
 // manual is the man page of a command: each title of its help begins a section.
-func manual(p deskcli.Page, pages []deskcli.Page, version string) string {
+func manual(p tree.Page, pages []tree.Page, version string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, ".TH %q 1 \"\" %q \"Docket\"\n.SH NAME\n%s \\- %s\n", strings.ToUpper(manName(p.Name)), "docket "+version, escaped(manName(p.Name)), escaped(p.Short))
 	b.WriteString(".SH DESCRIPTION\n.nf\n")

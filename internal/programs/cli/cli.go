@@ -16,6 +16,7 @@ import (
 
 	"docket/internal/history/archive"
 	"docket/internal/postgres/db"
+	"docket/internal/programs/cli/term"
 	"docket/internal/service/app"
 	"docket/internal/service/buildinfo"
 	"docket/internal/service/config"
@@ -28,7 +29,7 @@ const (
 	Misuse = 2 // wrong use or settings
 )
 
-// Env is what a program is given from outside.
+// Env is the environment of a program.
 type Env struct {
 	Program config.Program
 	// Name is how a person calls the program, like "docket consume"; empty: by the name of Program.
@@ -40,7 +41,7 @@ type Env struct {
 	Signals <-chan os.Signal            // asks to stop; the second one at once
 	Options app.Options                 // of the program that is run
 	Judges  config.Judges               // of settings, beside that of the database's URL
-	Agree   func(config.Settings) error // says what does not go together of settings that are fine by themselves; may be nil
+	Agree   func(config.Settings) error // refuses settings that contradict each other; may be nil
 	// Shelf opens where archives are; nil: the program does not read them.
 	Shelf func(where string, s config.Settings) (archive.Shelf, error)
 }
@@ -56,10 +57,10 @@ func (e Env) Called() string {
 // Command is one thing that a program can do.
 type Command struct {
 	Name    string
-	Args    string    // what may follow it, for the usage line
+	Args    string    // the arguments, for the usage line
 	Text    string    // one sentence, an imperative
 	Example string    // lines of its own help, before the flags; with %s for the program
-	More    string    // what else its own help says
+	More    string    // the rest of its own help
 	Uses    []string  // settings that say what it connects to; none: it connects to nothing
 	Exit    [2]string // when it exits with 0 and with 1; empty: as every command does
 	// Flags declares its flags, nil where there are none.
@@ -93,7 +94,7 @@ func Main(env Env, commands []Command) int {
 	if i < 0 {
 		return unknown(env, commands, name)
 	}
-	return commands[i].do(env, args)
+	return commands[i].Do(env, args)
 }
 
 func unknown(env Env, commands []Command, name string) int {
@@ -126,8 +127,8 @@ func misuse(env Env, complaint, command string) int {
 	return Misuse
 }
 
-// do reads the command's flags and runs it.
-func (c Command) do(env Env, args []string) int {
+// Do reads the command's flags and runs it.
+func (c Command) Do(env Env, args []string) int {
 	if c.Raw {
 		return c.Run(env, args)
 	}
@@ -141,7 +142,7 @@ func (c Command) do(env Env, args []string) int {
 	for len(args) > 0 {
 		switch err := flags.Parse(args); {
 		case errors.Is(err, flag.ErrHelp):
-			say(env.Stdout, "%s", c.help(env, flags))
+			say(env.Stdout, "%s", term.Safe(c.help(env, flags)))
 			return Done
 		case err != nil:
 			return misuse(env, strings.Replace(strings.Replace(err.Error(), " flag -", " flag --", 1), "argument: -", "argument: --", 1), c.Name)
@@ -194,8 +195,8 @@ func isBool(f *flag.Flag) bool {
 	return ok && b.IsBoolFlag()
 }
 
-// say writes to a person. Where nobody listens any more, there is nobody to tell.
-func say(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
+// say prints a text and escapes its values. Help and other text of several lines is [term.Safe].
+func say(w io.Writer, format string, args ...any) { term.Fprintf(w, format, args...) }
 
 // Version is the command that tells which build this is.
 func Version() Command {
@@ -221,7 +222,7 @@ func Version() Command {
 	}
 }
 
-// settings loads them, or says all that is wrong with them.
+// settings loads the settings, or prints all complaints.
 func settings(env Env) (config.Settings, []config.Complaint, bool) {
 	judges := config.Judges{"DOCKET_DATABASE_URL": db.Complaint}
 	maps.Copy(judges, env.Judges)
@@ -236,8 +237,17 @@ func settings(env Env) (config.Settings, []config.Complaint, bool) {
 	return s, warnings, true
 }
 
-// whole loads the settings of what is looked at from outside: the consumer's, whoever looks, and of the desk where it is that
-// which looks the name of its group.
+// Settings loads the settings of the program and warns of unknown variables. Where settings are wrong it prints all complaints, and ok
+// is false: the exit code is [Misuse].
+func Settings(env Env) (s config.Settings, ok bool) {
+	s, warnings, ok := settings(env)
+	if ok {
+		warn(env, warnings)
+	}
+	return s, ok
+}
+
+// whole loads the settings of the consumer, for commands that inspect it. A command of docket also gets the group of the desk.
 func whole(env Env) (config.Settings, []config.Complaint, bool) {
 	if env.Program != config.Desk {
 		return settings(env)
@@ -249,7 +259,7 @@ func whole(env Env) (config.Settings, []config.Complaint, bool) {
 	return s, warnings, ok
 }
 
-// warn tells of variables that look like settings and are none, for commands that have no log.
+// warn prints variables that look like settings and are not, for commands without a log.
 func warn(env Env, warnings []config.Complaint) {
 	for _, w := range warnings {
 		say(env.Stderr, "warning: %v\n", w)

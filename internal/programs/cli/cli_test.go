@@ -30,8 +30,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestTheInstallationTellsHowManyMigrationsThereAre: whoever follows docs/install.md compares.
-func TestTheInstallationTellsHowManyMigrationsThereAre(t *testing.T) {
+// TestMigrate_DocsCount: readers of docs/install.md compare the number.
+func TestMigrate_DocsCount(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../docs/install.md")
 	if err != nil {
@@ -95,7 +95,7 @@ func call(p config.Program, environ []string, args ...string) result {
 	return result{code, out.String(), err.String()}
 }
 
-func TestCommandLine(t *testing.T) {
+func TestCommandLine_Checks(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		args []string
@@ -149,8 +149,8 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
-// TestUseIsCheckedBeforeSettings: a slip is told as such where no setting is set yet.
-func TestUseIsCheckedBeforeSettings(t *testing.T) {
+// TestUse_CheckedBeforeSettings: a slip is told as such where no setting is set yet.
+func TestUse_CheckedBeforeSettings(t *testing.T) {
 	t.Parallel()
 	wrong := map[string][]string{
 		"run": {"--bogus", "x"}, "check": {"--bogus", "x"}, "migrate": {"--bogus", "x"}, "verify": {"--since x", "--from x", "--from a/b/c", "--spool=", "x"},
@@ -170,7 +170,7 @@ func TestUseIsCheckedBeforeSettings(t *testing.T) {
 	}
 }
 
-func TestWrongSettingsAreAllNamedAtOnce(t *testing.T) {
+func TestSettings_AllComplaints(t *testing.T) {
 	t.Parallel()
 	wrong := []string{
 		"DOCKET_DATABASE_URL=mysql://u:" + planted + "@db/x", "DOCKET_KAFKA_SASL_PASSWORD=" + planted, "DOCKET_BATCH_MAX_BYTES=8", "DOCKET_STORE_TIMEOUT=x",
@@ -193,7 +193,7 @@ func TestWrongSettingsAreAllNamedAtOnce(t *testing.T) {
 	}
 }
 
-func TestURLThatOnlyTheDriverRefusesIsNamedAmongTheOthers(t *testing.T) {
+func TestSettings_DriverRefusesAmongOthers(t *testing.T) {
 	t.Parallel()
 	for _, command := range [][]string{nil, {"check"}, {"migrate"}} {
 		r := call(config.Consumer, []string{"DOCKET_DATABASE_URL=postgres://u:geheim@h:99999/x", "DOCKET_LOG_LEVEL=loud", "DOCKET_HTTP_ADDR=nowhere"}, command...)
@@ -203,7 +203,7 @@ func TestURLThatOnlyTheDriverRefusesIsNamedAmongTheOthers(t *testing.T) {
 	}
 }
 
-func TestURLThatOnlyTheDriverRefusesIsAWrongSetting(t *testing.T) {
+func TestSettings_DriverRefusesURL(t *testing.T) {
 	t.Parallel()
 	env := []string{"DOCKET_DATABASE_URL=postgres://u:" + planted + "@db/x?sslmode=sometimes", "DOCKET_HTTP_ADDR=127.0.0.1:0", "DOCKET_SPOOL_DIR="}
 	for _, command := range []string{"run", "migrate"} {
@@ -214,7 +214,7 @@ func TestURLThatOnlyTheDriverRefusesIsAWrongSetting(t *testing.T) {
 	}
 }
 
-func TestMigrateSaysWhatToDo(t *testing.T) {
+func TestMigrate_Hint(t *testing.T) {
 	t.Parallel()
 	r := call(config.Consumer, []string{"DOCKET_DATABASE_URL=postgres://u:" + planted + "@127.0.0.1:1/x", "DOCKET_XYZ=1"}, "migrate")
 	if r.code != Failed || !strings.Contains(r.err, "the database cannot be reached") || !strings.Contains(r.err, "warning: DOCKET_XYZ") || strings.Contains(r.err, planted) {
@@ -222,7 +222,7 @@ func TestMigrateSaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestHealthAsksTheProgramBesideIt(t *testing.T) {
+func TestHealth_AsksProgram(t *testing.T) {
 	t.Parallel()
 	status := http.StatusOK
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -259,7 +259,7 @@ func TestHealthAsksTheProgramBesideIt(t *testing.T) {
 	}
 }
 
-func TestResultsOfCheck(t *testing.T) {
+func TestCheck_Results(t *testing.T) {
 	t.Parallel()
 	all := []check.Result{{Level: check.OK, What: "a", Detail: "b"}, {Level: check.Fail, What: "c", Detail: "d <e>", Hint: "f"}}
 	var out bytes.Buffer
@@ -344,7 +344,7 @@ func wait[T any](t *testing.T, what string, c <-chan T) (v T) {
 	return v
 }
 
-func TestFirstSignalStops(t *testing.T) {
+func TestSignal_FirstStops(t *testing.T) {
 	t.Parallel()
 	s := &source{}
 	code, signals, stderr, closed := start(t, s)
@@ -358,7 +358,7 @@ func TestFirstSignalStops(t *testing.T) {
 	}
 }
 
-func TestSecondSignalEndsAtOnce(t *testing.T) {
+func TestSignal_SecondEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	s := &source{stuck: make(chan struct{})}
 	code, signals, stderr, _ := start(t, s)
@@ -371,7 +371,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	wait(t, "the source", s.ended)
 }
 
-func TestASecondSignalSaysWhatBecomesOfWhatWasInHand(t *testing.T) {
+func TestSignal_SecondNamesUnfinishedWork(t *testing.T) {
 	t.Parallel()
 	for p, want := range map[config.Program]string{config.Consumer: "will be read again", config.Collector: "will be sent again"} {
 		var said bytes.Buffer

@@ -16,11 +16,12 @@ import (
 	"docket/internal/errclass"
 	"docket/internal/postgres/db"
 	"docket/internal/postgres/schema"
+	"docket/internal/programs/cli/term"
 	"docket/internal/service/app"
 	"docket/internal/service/config"
 )
 
-// Check is the command that looks at everything before going live.
+// Check is the command that checks everything before going live.
 func Check() Command {
 	c := checking("Check brokers, topics, permissions, table and spool before going live.", "replication 1, short retention, a temporary disk",
 		whole, check.All)
@@ -50,7 +51,7 @@ func checking(text, warnings string, load func(Env) (config.Settings, []config.C
 				return Misuse
 			}
 			warn(env, warnings)
-			ctx, end := untilSignal(env)
+			ctx, end := UntilSignal(env)
 			defer end()
 			all := look(ctx, s)
 			if ctx.Err() != nil {
@@ -101,16 +102,16 @@ func Migrate() Command {
 			warn(env, warnings)
 			d, err := app.OpenDatabase(s, env.Program, zerolog.New(zerolog.ConsoleWriter{Out: env.Stderr, NoColor: true, TimeFormat: time.RFC3339}).With().Timestamp().Logger())
 			if err != nil {
-				return unopened(env, err)
+				return Unopened(env, err)
 			}
 			defer d.Close()
-			ctx, end := untilSignal(env)
+			ctx, end := UntilSignal(env)
 			defer end()
 			applied, err := schema.New(d.DB).Migrate(ctx)
 			if err != nil {
 				say(env.Stderr, "%s: %v\n", env.Called(), err)
 				if hint := db.Hint(err); hint != "" && !strings.Contains(err.Error(), hint) {
-					say(env.Stderr, "%v\n", hint)
+					say(env.Stderr, "%s\n", term.Lines(hint))
 				}
 				return Failed
 			}
@@ -152,7 +153,7 @@ func Classify() Command {
 				if i > 0 {
 					say(env.Stdout, "\n")
 				}
-				say(env.Stdout, "%s", errclass.Describe(code))
+				say(env.Stdout, "%s", term.Lines(errclass.Describe(code)))
 			}
 			if asJSON {
 				printJSON(env.Stdout, struct {
@@ -179,7 +180,7 @@ func Health() Command {
 				say(env.Stderr, "%v\n", err)
 				return Misuse
 			}
-			ctx, end := untilSignal(env)
+			ctx, end := UntilSignal(env)
 			defer end()
 			if err := ask(ctx, env.Stdout, url); err != nil {
 				say(env.Stderr, "%s: not healthy: %v\n", env.Called(), err)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"docket/internal/programs/cli/term"
 	"docket/internal/service/config"
 )
 
@@ -29,7 +30,7 @@ of decision logs, or in the dead-letter topic if it cannot be stored. Until then
 and sends it again.`,
 }
 
-// examples have $0 where the name stands by which the program is called.
+// examples have $0 for the name by which the program is called.
 var examples = map[config.Program]string{
 	config.Consumer: `  # create the table; check brokers, topics, permissions and spool; run
   export DOCKET_KAFKA_BROKERS=kafka-1:9092,kafka-2:9092
@@ -89,7 +90,7 @@ const consumerEndpoints = `  /metrics   Prometheus metrics, like docket_records_
 
 func isHelp(arg string) bool { return slices.Contains([]string{"-h", "-help", "--help"}, arg) }
 
-// help is what --help prints: something that a stranger can work from.
+// help prints the page of --help.
 func help(env Env, commands []Command, args []string) int {
 	args = slices.DeleteFunc(slices.Clone(args), isHelp)
 	switch {
@@ -98,7 +99,7 @@ func help(env Env, commands []Command, args []string) int {
 	case len(args) == 1 && args[0] != "help":
 		for _, c := range commands {
 			if c.Name == args[0] {
-				return c.do(env, []string{"--help"})
+				return c.Do(env, []string{"--help"})
 			}
 		}
 		return unknown(env, commands, args[0])
@@ -127,7 +128,7 @@ Exit codes:
   1  failed, or stopped at once by a second signal
   2  wrong use or wrong settings
 `, addr, http)
-	say(env.Stdout, "%s", b.String())
+	say(env.Stdout, "%s", term.Safe(b.String()))
 	return Done
 }
 
@@ -254,7 +255,7 @@ func Folded(text, indent string) string {
 	return strings.Join(paragraphs, "\n\n"+indent)
 }
 
-// flagHelp is a flag with what it takes, which stands in backquotes in its text, and what it says.
+// flagHelp is a flag with its value, which is in backquotes in its text, and that text.
 func flagHelp(f *flag.Flag) (name, text string) {
 	takes, text := flag.UnquoteUsage(f)
 	return strings.TrimSpace(f.Name + " " + strings.ToUpper(takes)), text

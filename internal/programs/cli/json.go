@@ -12,11 +12,11 @@ import (
 	"docket/internal/service/config"
 )
 
-// printJSON prints JSON for programs. Names of fields are stable, and nothing in it steers a terminal.
+// printJSON prints JSON for programs. Names of fields are stable, and nothing in it controls a terminal.
 func printJSON(w io.Writer, v any) {
 	e := escape.Encoder(w)
 	e.SetIndent("", "  ")
-	_ = e.Encode(v) // where nobody listens any more, there is nobody to tell
+	_ = e.Encode(v) // the reader is gone
 }
 
 type jsonRecord struct {
@@ -80,7 +80,7 @@ func showWhereJSON(w io.Writer, s config.Settings, found *inspect.Whereabouts) i
 		At       time.Time            `json:"at"`
 		Records  []jsonRecord         `json:"records"`
 		Refused  []refusedJSON        `json:"refused,omitempty"` // by the collector
-		Found    []lookup.FoundRecord `json:"found,omitempty"`   // records with the id that none of records tells of
+		Found    []lookup.FoundRecord `json:"found,omitempty"`   // other records with the id
 		Looked   []string             `json:"looked"`
 		Unlooked []string             `json:"not_looked,omitempty"`
 	}{found.At.UTC(), records, refusedOf(found), lookup.Views(found.Found, found.At), append([]string{}, found.Looked...), found.Unlooked})

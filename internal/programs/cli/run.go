@@ -50,7 +50,7 @@ func run(env Env) int {
 	env.Options.Environ = env.Environ
 	p, err := app.New(env.Program, s, log, prometheus.NewRegistry(), env.Options)
 	if err != nil {
-		return unopened(env, err)
+		return Unopened(env, err)
 	}
 	return Serve(env, p.Run, p.Close)
 }
@@ -81,8 +81,8 @@ func Serve(env Env, run func(context.Context) error, release func()) int {
 	return await(env, stop, ended, release)
 }
 
-// unopened says why a program did not start. Settings that only the driver can judge are wrong settings all the same.
-func unopened(env Env, err error) int {
+// Unopened says why a program did not start. Settings that only the driver can judge are wrong settings all the same.
+func Unopened(env Env, err error) int {
 	var url *db.ConfigError
 	if errors.As(err, &url) {
 		say(env.Stderr, "%v\n", config.Complaint{Variable: "DOCKET_DATABASE_URL", Text: url.Reason})
@@ -117,7 +117,7 @@ func await(env Env, stop func(), ended <-chan error, release func()) int {
 				result = Failed
 			}
 			if errors.Is(err, app.ErrWedged) || errors.Is(err, app.ErrOverdue) {
-				return result // what is stuck would be waited for
+				return result // to close a part that is stuck takes for ever
 			}
 			ended, overdue, released = nil, time.After(closing), make(chan struct{})
 			go func() { defer close(released); release() }()
@@ -139,8 +139,8 @@ func atOnce(env Env) int {
 	return Failed
 }
 
-// untilSignal is a context for a command that ends with the first signal.
-func untilSignal(env Env) (context.Context, func()) {
+// UntilSignal is a context for a command that ends with the first signal.
+func UntilSignal(env Env) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {

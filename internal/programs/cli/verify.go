@@ -11,6 +11,7 @@ import (
 	"docket/internal/audit/inspect"
 	"docket/internal/audit/verify"
 	"docket/internal/history/reader"
+	"docket/internal/programs/cli/term"
 	"docket/internal/record/home"
 	"docket/internal/service/config"
 )
@@ -120,10 +121,10 @@ func runVerify(env Env, o verifyFlags) int {
 	}
 	sys, err := inspect.Open(s, inspect.Options{Spools: o.spools, Progress: func(line string) { say(env.Stderr, "%v\n", line) }})
 	if err != nil {
-		return unopened(env, err)
+		return Unopened(env, err)
 	}
 	defer sys.Close()
-	ctx, end := untilSignal(env)
+	ctx, end := UntilSignal(env)
 	defer end()
 	result, err := sys.Verify(ctx, scope)
 	if err != nil {
@@ -142,7 +143,7 @@ var words = map[verify.State]string{
 
 func showVerify(w io.Writer, topic string, r *inspect.Result) int {
 	say(w, "%s: %s records, %s decisions in %d partitions, up to the committed offsets; %s records are not read yet\n",
-		topic, grouped(r.Records), grouped(int64(r.Report.Decisions)), len(r.Spans), grouped(r.Unread))
+		topic, term.Grouped(r.Records), term.Grouped(int64(r.Report.Decisions)), len(r.Spans), term.Grouped(r.Unread))
 	for _, line := range r.Elsewhere {
 		say(w, "%s\n", line)
 	}
@@ -161,9 +162,9 @@ func showVerify(w io.Writer, topic string, r *inspect.Result) int {
 	}
 	say(w, "\nhomes:")
 	for _, h := range home.All() {
-		say(w, " %v %s,", h, grouped(int64(r.Report.Homes[h])))
+		say(w, " %v %s,", h, term.Grouped(int64(r.Report.Homes[h])))
 	}
-	say(w, " none %s\n", grouped(int64(r.Report.Homes[home.None])))
+	say(w, " none %s\n", term.Grouped(int64(r.Report.Homes[home.None])))
 	if first != nil {
 		return Failed
 	}
@@ -172,12 +173,12 @@ func showVerify(w io.Writer, topic string, r *inspect.Result) int {
 
 // detail is the text after the name of an invariant.
 func detail(v verify.Verdict) string {
-	text := fmt.Sprintf(", %s checked", grouped(int64(v.Checked)))
+	text := fmt.Sprintf(", %s checked", term.Grouped(int64(v.Checked)))
 	switch {
 	case v.State == verify.Undecided:
 		return ": " + v.Note
 	case v.Findings > 0:
-		text = fmt.Sprintf(": %s of %s, first %v", grouped(int64(v.Findings)), grouped(int64(v.Checked)), v.Found[0])
+		text = fmt.Sprintf(": %s of %s, first %v", term.Grouped(int64(v.Findings)), term.Grouped(int64(v.Checked)), v.Found[0])
 	}
 	if v.Note != "" {
 		text += "; " + v.Note
@@ -233,13 +234,4 @@ func verifyJSON(w io.Writer, r *inspect.Result) int {
 		return Failed
 	}
 	return Done
-}
-
-// grouped writes 12034 as 12,034.
-func grouped(n int64) string {
-	text := fmt.Sprint(n)
-	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
 }

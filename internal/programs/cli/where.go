@@ -16,6 +16,7 @@ import (
 	"docket/internal/history/archive"
 	"docket/internal/kafka"
 	"docket/internal/postgres/db"
+	"docket/internal/programs/cli/term"
 	"docket/internal/record/envelope"
 	"docket/internal/record/home"
 	"docket/internal/service/config"
@@ -68,10 +69,10 @@ func runWhereIs(env Env, q inspect.Query, since time.Time, o inspect.Options, as
 	}
 	sys, err := inspect.Open(s, o)
 	if err != nil {
-		return unopened(env, err)
+		return Unopened(env, err)
 	}
 	defer sys.Close()
-	ctx, end := untilSignal(env)
+	ctx, end := UntilSignal(env)
 	defer end()
 	found, err := sys.Find(ctx, q, since)
 	if err != nil {
@@ -83,7 +84,7 @@ func runWhereIs(env Env, q inspect.Query, since time.Time, o inspect.Options, as
 	return showWhere(env.Stdout, s, found)
 }
 
-// unlooked says why nothing could be looked at, and what to do.
+// unlooked prints why the search failed, and a hint.
 func unlooked(env Env, err error) int {
 	if errors.Is(err, context.Canceled) {
 		return Failed
@@ -91,7 +92,7 @@ func unlooked(env Env, err error) int {
 	say(env.Stderr, "%s: %v\n", env.Called(), err)
 	var of *kafka.FaultError
 	if hint := db.Hint(err); hint != "" && !errors.As(err, &of) {
-		say(env.Stderr, "%v\n", hint)
+		say(env.Stderr, "%s\n", term.Lines(hint))
 	}
 	return Failed
 }
@@ -100,7 +101,7 @@ func showWhere(w io.Writer, s config.Settings, found *inspect.Whereabouts) int {
 	result := Done
 	all := len(found.Records) + len(found.Refused) + len(found.Found)
 	if all > 1 {
-		say(w, "%s claim this decision_id\n\n", counted(all, "record"))
+		say(w, "%s claim this decision_id\n\n", term.Counted(int64(all), "record"))
 	}
 	for i := range found.Records {
 		r := &found.Records[i]
@@ -135,7 +136,7 @@ func showWhere(w io.Writer, s config.Settings, found *inspect.Whereabouts) int {
 	return result
 }
 
-// unsure says that an id which was not found may be somewhere all the same.
+// unsure says that an id which was not found may still exist.
 func unsure(found *inspect.Whereabouts) string {
 	if len(found.Unlooked) == 0 {
 		return ""
@@ -143,8 +144,8 @@ func unsure(found *inspect.Whereabouts) string {
 	return "not known, as not every place was searched completely: "
 }
 
-// Homes says in words, one line each, where a decision is and what happens to it next; s need not hold the settings of the
-// spool and of parking.
+// Homes are the homes of a decision in words, with the next step, one line each. The settings of the spool and
+// of parking are not needed.
 func Homes(s config.Settings, found *inspect.Whereabouts, r *inspect.Record, d *inspect.Decision) []string {
 	var text bytes.Buffer
 	t := teller{w: &text, settings: s, now: found.At, record: r, looked: found.Looked}
@@ -156,7 +157,7 @@ func Homes(s config.Settings, found *inspect.Whereabouts, r *inspect.Record, d *
 	return lines
 }
 
-// teller puts one record's whereabouts into words.
+// teller puts the homes of one record into words.
 type teller struct {
 	w        io.Writer
 	settings config.Settings
@@ -165,20 +166,20 @@ type teller struct {
 	looked   []string
 }
 
-// tell says everything about the record; false where a decision of it is in no home that it should have.
+// tell prints everything about the record; false: a decision of it lacks a home.
 func (t *teller) tell() bool {
 	r := t.record
 	name := fmt.Sprintf("%s/%d/%d", r.Topic, r.Partition, r.Offset)
 	switch {
 	case r.Ahead:
-		say(t.w, "%s is not written yet: the partition holds offsets %s to %s\n", name, grouped(r.Start), grouped(r.End-1))
+		say(t.w, "%s is not written yet: the partition holds offsets %s to %s\n", name, term.Grouped(r.Start), term.Grouped(r.End-1))
 		return false
 	case r.Gone && r.Topic != t.settings.KafkaTopic:
 		say(t.w, "%s is from another source topic than %s\n", name, t.settings.KafkaTopic)
 	case r.Gone:
-		say(t.w, "%s was deleted from the source topic, which starts at %s now: to find its row, search by decision_id\n", name, grouped(r.Start))
+		say(t.w, "%s was deleted from the source topic, which starts at %s now: to find its row, search by decision_id\n", name, term.Grouped(r.Start))
 	default:
-		say(t.w, "%s, produced %s, %s\n", name, at(r.Produced), counted(len(r.Decisions), "decision"))
+		say(t.w, "%s, produced %s, %s\n", name, at(r.Produced), term.Counted(int64(len(r.Decisions)), "decision"))
 	}
 	fine := len(r.Decisions) > 0
 	for i := range r.Decisions {
@@ -196,7 +197,7 @@ func (t *teller) decision(d *inspect.Decision) bool {
 		title += " " + plain(d.ID) + stamp(", ts ", d.Time)
 	}
 	if d.Refused != "" {
-		title += " cannot be decoded: " + name(d.Refused)
+		title += " cannot be decoded: " + Named(d.Refused)
 	}
 	say(t.w, "%s\n", title)
 	housed := false
@@ -212,7 +213,7 @@ func (t *teller) decision(d *inspect.Decision) bool {
 	return t.homeless(d)
 }
 
-// row tells of a row; false where it is another decision's.
+// row prints a row; false: the row belongs to another decision.
 func (t *teller) row(d *inspect.Decision, row inspect.Row) bool {
 	switch {
 	case !row.Equal:
@@ -226,7 +227,7 @@ func (t *teller) row(d *inspect.Decision, row inspect.Row) bool {
 	return true
 }
 
-// forwarded tells of a forwarded record; false where it is no home any more.
+// forwarded prints a forwarded record; false: it is not a home any more.
 func (t *teller) forwarded(d *inspect.Decision, f *inspect.Forwarded) bool {
 	where := fmt.Sprintf("%s/%d/%d", f.Found, f.At.Partition, f.At.Offset)
 	switch f.Home {
@@ -234,14 +235,14 @@ func (t *teller) forwarded(d *inspect.Decision, f *inspect.Forwarded) bool {
 		say(t.w, "  spooled in %s, for %s. %s\n", f.Found, f.To, recovery(f.Found))
 	case home.Parked:
 		if f.Settled {
-			say(t.w, "  was parked at %s, attempt %d, %s; the replayer has finished with it\n", where, f.Attempt, name(f.Code))
+			say(t.w, "  was parked at %s, attempt %d, %s; the replayer has finished with it\n", where, f.Attempt, Named(f.Code))
 			return false
 		}
-		say(t.w, "  parked at %s, attempt %d, %s. %s\n", where, f.Attempt, name(f.Code), t.replay(f))
+		say(t.w, "  parked at %s, attempt %d, %s. %s\n", where, f.Attempt, Named(f.Code), t.replay(f))
 	case home.Exhausted:
-		say(t.w, "  dead letter of the replayer, after its last attempt, at %s, %s%s, dead-letter id %s%s. %s\n", where, name(f.Code), stamp(", ", f.FailedAt), f.Entry, message(f), next(f))
+		say(t.w, "  dead letter of the replayer, after its last attempt, at %s, %s%s, dead-letter id %s%s. %s\n", where, Named(f.Code), stamp(", ", f.FailedAt), f.Entry, message(f), next(f))
 	default:
-		say(t.w, "  dead letter at %s, %s%s, dead-letter id %s%s. %s\n", where, name(f.Code), stamp(", ", f.FailedAt), f.Entry, message(f), next(f))
+		say(t.w, "  dead letter at %s, %s%s, dead-letter id %s%s. %s\n", where, Named(f.Code), stamp(", ", f.FailedAt), f.Entry, message(f), next(f))
 	}
 	return true
 }
@@ -305,10 +306,10 @@ func (t *teller) replay(f *inspect.Forwarded) string {
 	if left := due.Sub(t.now); left > 0 {
 		return fmt.Sprintf("It is replayed in %s.", short(left))
 	}
-	return fmt.Sprintf("It is due: the replayer replays it after the %s before it.", counted(int(f.Before), "parked record"))
+	return fmt.Sprintf("It is due: the replayer replays it after the %s before it.", term.Counted(f.Before, "parked record"))
 }
 
-// homeless tells of a decision without a home: one that is not read yet is fine.
+// homeless prints a decision without a home; true: it is not read yet.
 func (t *teller) homeless(d *inspect.Decision) bool {
 	r := t.record
 	switch {
@@ -319,7 +320,7 @@ func (t *teller) homeless(d *inspect.Decision) bool {
 		say(t.w, "  not read yet: group %s has committed nothing in this partition. %s\n", t.settings.KafkaGroup, t.reading())
 		return true
 	case r.Offset >= r.Committed:
-		say(t.w, "  not read yet: %s before it. %s\n", counted(int(r.Offset-r.Committed), "record"), t.reading())
+		say(t.w, "  not read yet: %s before it. %s\n", term.Counted(r.Offset-r.Committed, "record"), t.reading())
 		return true
 	}
 	say(t.w, "  committed, but not found in %s\n  This should never happen: run `%s verify --from %s/%d/%d`, and search the spools of the other hosts.\n",
@@ -334,8 +335,8 @@ func (t *teller) reading() string {
 	return "The consumer will read it; if not, /readyz says why it holds."
 }
 
-// name is a code with what it is called.
-func name(code string) string {
+// Named is a code with its name.
+func Named(code string) string {
 	if v, ok := errclass.Lookup(code); ok && v.Name != "" && v.Name != code {
 		return code + " (" + v.Name + ")"
 	}
@@ -351,7 +352,7 @@ func plainly(text string) string {
 	return strings.ReplaceAll(shown[1:len(shown)-1], `\"`, `"`)
 }
 
-// plain keeps what a stranger wrote from steering a terminal.
+// plain shortens a text and escapes it in ASCII.
 func plain(text string) string {
 	const most = 200
 	if len(text) > most {
@@ -368,13 +369,6 @@ func stamp(what string, t time.Time) string {
 		return ""
 	}
 	return what + at(t)
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return grouped(int64(n)) + " " + what + "s"
 }
 
 // short is a duration without what does not matter.

@@ -14,7 +14,7 @@ import (
 	"docket/internal/service/config"
 )
 
-func TestWhereIsSaysWhatHappensNext(t *testing.T) {
+func TestWhereIs_SaysWhatFollows(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	place := verify.Place{Topic: "logs", Partition: 3, Offset: 120}
@@ -74,7 +74,7 @@ func TestWhereIsSaysWhatHappensNext(t *testing.T) {
 	}
 }
 
-func TestVerifyShowsTheFirstThatIsBroken(t *testing.T) {
+func TestVerify_FirstBroken(t *testing.T) {
 	t.Parallel()
 	r := &inspect.Result{Records: 12034, Unread: 3, Report: &verify.Report{Homes: map[home.Home]int{home.Row: 1200}, Verdicts: []verify.Verdict{
 		{Invariant: "I1", Name: "no loss", State: verify.Held, Checked: 5},
@@ -98,7 +98,7 @@ func TestVerifyShowsTheFirstThatIsBroken(t *testing.T) {
 	}
 }
 
-func TestVerifyAndWhereIsRefuseWrongUse(t *testing.T) {
+func TestVerify_WrongUse(t *testing.T) {
 	t.Parallel()
 	env := []string{"DOCKET_DATABASE_URL=postgres://u:" + planted + "@127.0.0.1:1/x", "DOCKET_KAFKA_BROKERS=127.0.0.1:1"}
 	for args, want := range map[string]string{
@@ -136,13 +136,8 @@ func TestMoment_AgoOrADay(t *testing.T) {
 	}
 }
 
-func TestNumbersForPeople(t *testing.T) {
+func TestShort_Durations(t *testing.T) {
 	t.Parallel()
-	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 12034567: "12,034,567", -1234: "-1,234", -123: "-123"} {
-		if got := grouped(n); got != want {
-			t.Errorf("%d is %s", n, got)
-		}
-	}
 	for d, want := range map[time.Duration]string{time.Millisecond: "less than a second", 42 * time.Second: "42 s", 10 * time.Minute: "10m", 90 * time.Minute: "1h30m"} {
 		if got := short(d); got != want {
 			t.Errorf("%v is %s", d, got)

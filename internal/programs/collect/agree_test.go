@@ -10,7 +10,7 @@ import (
 	"docket/internal/service/config"
 )
 
-func TestKeyThatIsTakenOutOfDecisionsIsNone(t *testing.T) {
+func TestKey_Dropped(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		key, drop, mask, with string

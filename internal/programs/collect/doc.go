@@ -1,5 +1,5 @@
-// Package collect is what `collector` opens, joins and closes: the listener for uploads, the publisher, HTTP for its own
+// Package collect opens, joins and closes the parts of `collector`: the listener for uploads, the publisher, HTTP for its own
 // state, and the stop.
 //
-// It stays free of what becomes of an upload: that is told in package collector.
+// It does not know how an upload gets its homes: package collector does.
 package collect

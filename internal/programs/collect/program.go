@@ -22,7 +22,7 @@ import (
 	"docket/internal/service/tracing"
 )
 
-// Options are what the collector can be told beside its settings. The zero value is right for all but tests.
+// Options replace parts of the collector. Only tests need them.
 type Options struct {
 	// Instance names this process among others. Default: host and process id.
 	Instance string
@@ -30,7 +30,7 @@ type Options struct {
 	DialKafka app.Dial
 	// Farewell returns when a collector that stops may stop listening, or when its context ends. Default: after 2 s.
 	Farewell func(context.Context)
-	// TokensEvery is how often the files of tokens and rights are read anew. Default 2 s.
+	// TokensEvery is how often the files of tokens and rights are read again. Default 2 s.
 	TokensEvery time.Duration
 	// Environ is where the standard variables of OpenTelemetry are read from. Default: none of them, so no traces.
 	Environ []string
@@ -52,8 +52,8 @@ type Program struct {
 	stopping  atomic.Bool
 }
 
-// New opens what the collector needs and dials nobody: a Kafka that is away is no error. What is one: an address that is
-// taken, a setting that cannot be used ([config.Complaint]). After New there has to be a Close.
+// New opens the parts of the collector and dials nobody, so a Kafka that is away is not an error. An address that is taken is one, as
+// is a setting that cannot be used ([config.Complaint]). After New there has to be a Close.
 func New(s config.Settings, log zerolog.Logger, reg *prometheus.Registry, o Options) (*Program, error) {
 	if o.Instance == "" {
 		o.Instance = app.Instance()
@@ -65,7 +65,7 @@ func New(s config.Settings, log zerolog.Logger, reg *prometheus.Registry, o Opti
 		o.TokensEvery = app.RenewEvery
 	}
 	p := &Program{settings: s, options: o, log: telemetry.Calm(log.With().Str(telemetry.KeyProgram, string(config.Collector)).Logger())}
-	// The addresses first: a second process on the same host is told so before it touches anything.
+	// The addresses come first: a second process on the same host fails before it touches anything.
 	listener, err := app.Listen("tcp", s.HTTPAddr)
 	if err != nil {
 		return nil, fmt.Errorf("listen on DOCKET_HTTP_ADDR %s: %w", s.HTTPAddr, err)
@@ -128,7 +128,7 @@ func (p *Program) Addr() string { return p.http.Addr().String() }
 // Uploads is where OPA uploads to.
 func (p *Program) Uploads() net.Addr { return p.uploads.listener.Addr() }
 
-// Close gives up what New opened, in reverse order. It comes after Run.
+// Close closes the parts in reverse order. It comes after Run.
 func (p *Program) Close() {
 	p.http.Close()
 	if p.uploads != nil {
@@ -159,8 +159,8 @@ func bye(ctx context.Context) {
 	}
 }
 
-// Run works until ctx ends, and returns nil then: further uploads are answered 503, those under way get their answers within
-// the shutdown timeout. What got none is sent again by OPA. After [app.ErrOverdue] something may still be running, and Close
+// Run works until ctx ends, and returns nil then. It answers further uploads with 503. Uploads in progress get their answers within
+// the shutdown timeout. OPA sends the others again. After [app.ErrOverdue] something may still be running, and Close
 // could wait for it for ever.
 func (p *Program) Run(ctx context.Context) error {
 	s := p.settings
@@ -170,7 +170,7 @@ func (p *Program) Run(ctx context.Context) error {
 	return app.Outlive(ctx, s.ShutdownTimeout+grace, p.log, func() {}, p.join)
 }
 
-// join runs everything until working ends; the first that fails ends all. What tells of the rest outlives the uploads.
+// join runs everything until working ends; the first that fails ends all. HTTP and the watchdog outlive the uploads.
 func (p *Program) join(working context.Context, stop context.CancelCauseFunc) error {
 	upkeep, end := context.WithCancel(context.WithoutCancel(working))
 	defer end()

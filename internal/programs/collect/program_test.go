@@ -180,7 +180,7 @@ func (r *running) end() {
 	}
 }
 
-func TestEveryDecisionOfAnUploadIsARecord(t *testing.T) {
+func TestUpload_RecordPerDecision(t *testing.T) {
 	t.Parallel()
 	k := brokers(t)
 	r := run(t, settings(t, k.Brokers(), "DOCKET_COLLECTOR_KEY=decision_id"), Options{})
@@ -211,7 +211,7 @@ func TestEveryDecisionOfAnUploadIsARecord(t *testing.T) {
 	}
 }
 
-func TestAStopLetsUploadsUnderWayEndAndTurnsFurtherOnesAway(t *testing.T) {
+func TestStop_UploadsInProgressEnd(t *testing.T) {
 	t.Parallel()
 	k := brokers(t)
 	leave := make(chan struct{})
@@ -266,7 +266,7 @@ func TestAStopLetsUploadsUnderWayEndAndTurnsFurtherOnesAway(t *testing.T) {
 	}
 }
 
-func TestAStopEndsInTimeThoughAnUploadHangs(t *testing.T) {
+func TestStop_UploadHangs(t *testing.T) {
 	t.Parallel()
 	k := brokers(t)
 	r := run(t, settings(t, k.Brokers(), "DOCKET_SHUTDOWN_TIMEOUT=200ms", "DOCKET_COLLECTOR_BODY_TIMEOUT=10m"), Options{})
@@ -310,7 +310,7 @@ func replace(t *testing.T, path, text string) {
 	}
 }
 
-// TestRights_Reloaded: what clients may upload changes in its file, beside the tokens, and a file that cannot be used changes nothing.
+// TestRights_Reloaded: the file of rights is read again, beside the tokens, and a file that cannot be used changes nothing.
 func TestRights_Reloaded(t *testing.T) {
 	t.Parallel()
 	k := brokers(t)
@@ -347,7 +347,7 @@ func TestRights_Reloaded(t *testing.T) {
 	}
 }
 
-func TestATokenChangesInItsFileWithoutARestart(t *testing.T) {
+func TestTokens_Reloaded(t *testing.T) {
 	t.Parallel()
 	k := brokers(t)
 	path := filepath.Join(t.TempDir(), "tokens")
@@ -390,7 +390,7 @@ func TestATokenChangesInItsFileWithoutARestart(t *testing.T) {
 	}
 }
 
-func TestAClientCertificateLetsIn(t *testing.T) {
+func TestTLS_ClientCertificate(t *testing.T) {
 	t.Parallel()
 	k := brokers(t)
 	a := authority(t)
@@ -412,7 +412,7 @@ func TestAClientCertificateLetsIn(t *testing.T) {
 	}
 }
 
-func TestReadinessFollowsTheBrokers(t *testing.T) {
+func TestReadiness_FollowsBrokers(t *testing.T) {
 	t.Parallel()
 	k := brokers(t)
 	var away atomic.Bool
@@ -435,7 +435,7 @@ func TestReadinessFollowsTheBrokers(t *testing.T) {
 	r.becomes(http.StatusOK, `"ready":true`)
 }
 
-func TestAddressThatIsTakenIsSaidAtOnce(t *testing.T) {
+func TestNew_AddressTaken(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -450,7 +450,7 @@ func TestAddressThatIsTakenIsSaidAtOnce(t *testing.T) {
 	}
 }
 
-func TestJudgesNameWhatIsWrongAndQuoteNoSecret(t *testing.T) {
+func TestJudges_QuoteNoSecret(t *testing.T) {
 	t.Parallel()
 	blank := []string{"DOCKET_COLLECTOR_ADDR=:8085", "DOCKET_COLLECTOR_PLAINTEXT=true", "DOCKET_COLLECTOR_TOKENS=  "}
 	if _, _, err := config.LoadWith(config.Collector, blank, Judges()); err == nil || !strings.Contains(err.Error(), "DOCKET_COLLECTOR_TOKENS: it has no token") {

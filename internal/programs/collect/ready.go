@@ -13,7 +13,7 @@ import (
 	"docket/internal/service/config"
 )
 
-// Reasons why the collector is not ready that are none of Kafka's.
+// Reasons of the collector itself why it is not ready.
 const (
 	reasonStarting = "starting"
 	reasonStopping = "stopping"
@@ -29,7 +29,7 @@ const (
 // reasons are all values of docket_hold's label.
 func reasons() []string { return app.HoldReasons() }
 
-// readiness is what asking the brokers said. What becomes of uploads, the collector itself knows.
+// readiness is the last answer of the brokers. The collector itself knows the state of uploads.
 type readiness struct {
 	mu    sync.Mutex
 	asked bool
@@ -52,8 +52,8 @@ func (r *readiness) standing() (h pipeline.Hold, since time.Time, asked bool) {
 	return r.hold, r.since, r.asked
 }
 
-// watch asks the brokers from time to time until ctx ends, so that a collector that nobody uploads to knows how things are,
-// and holds for as long as they do not answer.
+// watch asks the brokers from time to time until ctx ends. So a collector without uploads knows their state, too. It holds for as
+// long as they do not answer.
 func (p *Program) watch(ctx context.Context) {
 	var held pipeline.Hold
 	release := func() {}
@@ -83,7 +83,7 @@ func (p *Program) watch(ctx context.Context) {
 	}
 }
 
-// ask says why the brokers do not answer; nothing where they do.
+// ask returns why the brokers do not answer; zero: they do.
 func (p *Program) ask(ctx context.Context) pipeline.Hold {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -102,8 +102,8 @@ func (p *Program) ask(ctx context.Context) pipeline.Hold {
 	return pipeline.Hold{Reason: app.ReasonKafka + string(fault.Reason), Code: fault.Code, Hint: fault.Hint}
 }
 
-// Health says whether the process works. It always does: nothing in it waits without a limit, and a Kafka that is away is
-// nothing that a restart cures.
+// Health says whether the process works. It always does: nothing in it waits without a limit, and a restart does not help while Kafka
+// is away.
 func (p *Program) Health() app.Health { return app.Health{Healthy: true, Reasons: []app.Reason{}} }
 
 // Readiness says whether uploads find a home here.
@@ -125,8 +125,8 @@ func (p *Program) Readiness() app.Readiness {
 	return r
 }
 
-// ServeHTTP takes an upload. Once the program stops, connections are closed with their next answer: whoever sends again
-// connects anew, and a load balancer leads that to another collector.
+// ServeHTTP takes an upload. Once the program stops, connections are closed with their next answer. A client that sends again then
+// makes a new connection, and a load balancer leads it to another collector.
 func (p *Program) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if p.stopping.Load() {
 		w.Header().Set("Connection", "close")

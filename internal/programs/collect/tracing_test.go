@@ -105,7 +105,7 @@ func untold(t *testing.T, c *tracingtest.Collector, more ...string) {
 	}
 }
 
-func TestOneTraceLeadsFromAnUploadToTheConsumer(t *testing.T) {
+func TestTrace_UploadToConsumer(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(1, "decision-logs", "decision-logs-dlq", "decision-logs-parking", "decision-logs-parking-dlq"))
 	r, told := traced(t, c)
@@ -189,7 +189,7 @@ func consume(t *testing.T, c *kafkatest.Cluster, told *tracingtest.Collector) {
 	kafkatest.Eventually(t, "both to be carried", func() bool { return c.Committed(t, "docket", "decision-logs")[0] == 2 })
 }
 
-func TestUploadWithoutATraceBeginsOne(t *testing.T) {
+func TestTrace_BeginsOne(t *testing.T) {
 	t.Parallel()
 	c := brokers(t)
 	r, told := traced(t, c)
@@ -214,7 +214,7 @@ func TestUploadWithoutATraceBeginsOne(t *testing.T) {
 	untold(t, told)
 }
 
-func TestUploadThatIsNotSampledSaysSoToWhomItGoesTo(t *testing.T) {
+func TestTrace_NotSampled(t *testing.T) {
 	t.Parallel()
 	c := brokers(t)
 	r, told := traced(t, c)
@@ -234,7 +234,7 @@ func TestUploadThatIsNotSampledSaysSoToWhomItGoesTo(t *testing.T) {
 	}
 }
 
-func TestRefusedUploadTellsItsReasonAndNothingElse(t *testing.T) {
+func TestUpload_RefusedWithReason(t *testing.T) {
 	t.Parallel()
 	c := brokers(t)
 	r, told := traced(t, c, "DOCKET_COLLECTOR_UPLOAD_BYTES=1KiB")
@@ -267,7 +267,7 @@ func TestRefusedUploadTellsItsReasonAndNothingElse(t *testing.T) {
 	untold(t, told, "not authorized")
 }
 
-func TestWithoutAnEndpointRecordsSayNothingOfTraces(t *testing.T) {
+func TestTrace_WithoutEndpoint(t *testing.T) {
 	t.Parallel()
 	c := brokers(t)
 	r := run(t, settings(t, c.Brokers()), Options{Farewell: func(context.Context) {}, Environ: []string{"OTEL_SERVICE_NAME=mine", "OTEL_TRACES_SAMPLER=always_on"}})

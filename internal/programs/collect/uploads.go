@@ -14,12 +14,12 @@ import (
 	"docket/internal/service/config"
 )
 
-// Limits on a client, so that none can hold a connection or memory for long. How long a body may take is for the collector
-// to say, by DOCKET_COLLECTOR_BODY_TIMEOUT.
+// Limits on a client, so that none can hold a connection or memory for long. DOCKET_COLLECTOR_BODY_TIMEOUT
+// limits how long a body may take.
 const (
 	headerTimeout  = 5 * time.Second
 	maxHeaderBytes = 16 << 10
-	// idleTimeout is longer than that of the usual load balancer, 60 s: whoever may still send should be the one who closes.
+	// idleTimeout is longer than that of the usual load balancer, 60 s: the side that may still send should close.
 	idleTimeout = 2 * time.Minute
 	// answerSlack is what an answer may take beside the body and the brokers.
 	answerSlack = 30 * time.Second
@@ -29,8 +29,8 @@ const (
 type uploads struct {
 	listener net.Listener
 	http     *http.Server
-	within   time.Duration      // what those under way may take after the stop
-	cancel   context.CancelFunc // of all that is under way
+	within   time.Duration      // the time for uploads in progress after the stop
+	cancel   context.CancelFunc // of all uploads in progress
 }
 
 func newUploads(s config.Settings, l net.Listener, speak *tls.Config, h http.Handler) *uploads {
@@ -46,9 +46,9 @@ func newUploads(s config.Settings, l net.Listener, speak *tls.Config, h http.Han
 	}}
 }
 
-// run serves until ctx ends. Then it calls drain and goes on listening for a while, so that who has not heard of the stop is
-// told by an answer and not by a connection that is refused; closes the listener; and lets what is under way end. Where that
-// took too long it calls left, and ends it without an answer.
+// run serves until ctx ends. Then it calls drain and listens for a while, so that late clients get an answer and not a refused
+// connection. It closes the listener and lets uploads in progress end. Where that takes too long it calls left, and ends them without
+// an answer.
 func (u *uploads) run(ctx context.Context, farewell func(context.Context), drain, left func()) error {
 	ended := make(chan error, 1)
 	go func() { ended <- u.http.Serve(u.listener) }()

@@ -27,7 +27,7 @@ const (
 	clientsVariable = "DOCKET_COLLECTOR_CLIENTS_FILE"
 )
 
-// Judges know what those settings mean that only the collector understands.
+// Judges check the settings that only the collector understands.
 func Judges() config.Judges {
 	said := func(err error) string {
 		if err == nil {
@@ -64,13 +64,13 @@ func pointers(text string) []string {
 	return all
 }
 
-// Agree says what does not go together of settings of which each is fine. An error is a [config.Complaint].
+// Agree refuses settings that contradict each other. An error is a [config.Complaint].
 func Agree(s config.Settings) error {
 	_, _, err := work(s)
 	return err
 }
 
-// work is what the collector keeps to, and the credentials that are part of it. An error is a [config.Complaint].
+// work makes the limits and rules of the collector from settings and credentials. An error is a [config.Complaint].
 func work(s config.Settings) (collector.Config, credentials, error) {
 	key, err := subject.Parse(s.CollectorKey)
 	if err != nil {
@@ -91,7 +91,7 @@ func work(s config.Settings) (collector.Config, credentials, error) {
 		return collector.Config{}, credentials{}, config.Complaint{Variable: clientsVariable, Text: err.Error()}
 	}
 	in := credentials{s.CollectorTokens, clients}
-	auth, err := who(s, in)
+	auth, err := authOf(s, in)
 	if err != nil {
 		return collector.Config{}, credentials{}, err
 	}
@@ -104,7 +104,7 @@ func work(s config.Settings) (collector.Config, credentials, error) {
 
 var errNoTokens = errors.New("it has no token")
 
-// tokens are those of a setting, which holds one at least where it holds anything: with none everybody might upload.
+// tokens are those of a setting. A setting that is not empty has at least one: without any, all clients might upload.
 func tokens(text config.Secret) ([]collector.Token, error) {
 	all, err := collector.ParseTokens(text.Reveal())
 	if err == nil && len(all) == 0 && text != "" {
@@ -113,10 +113,10 @@ func tokens(text config.Secret) ([]collector.Token, error) {
 	return all, err
 }
 
-// mostClients is the largest file of what clients may upload, in bytes.
+// mostClients is the largest file of rights, in bytes.
 const mostClients = 1 << 20
 
-// readClients is the text of that file; of none it is empty.
+// readClients is the text of that file; empty: there is none.
 func readClients(path string) (config.Secret, error) {
 	if path == "" {
 		return "", nil
@@ -146,14 +146,14 @@ func bare(err error) error {
 	return err
 }
 
-// credentials are what can change in its file while the collector runs.
+// credentials can change in their files while the collector runs.
 type credentials struct {
 	tokens  config.Secret
-	clients config.Secret // what each client may upload; empty: everything
+	clients config.Secret // the rights of each client; empty: all may upload everything
 }
 
-// who may upload, and what. An error is a [config.Complaint].
-func who(s config.Settings, c credentials) (collector.Auth, error) {
+// authOf returns the clients that may upload, with their rights. An error is a [config.Complaint].
+func authOf(s config.Settings, c credentials) (collector.Auth, error) {
 	all, err := tokens(c.tokens)
 	if err != nil {
 		return collector.Auth{}, config.Complaint{Variable: tokensVariable, Text: err.Error()}
@@ -171,19 +171,19 @@ func who(s config.Settings, c credentials) (collector.Auth, error) {
 	return auth, nil
 }
 
-// admission is who may upload now.
+// admission has the clients that may upload now.
 type admission struct {
 	mu sync.Mutex
 	in credentials
 }
 
-// admit changes who may upload, or what.
+// admit replaces the clients and their rights.
 func (p *Program) admit(change func(*credentials)) error {
 	p.admission.mu.Lock()
 	defer p.admission.mu.Unlock()
 	next := p.admission.in
 	change(&next)
-	auth, err := who(p.settings, next)
+	auth, err := authOf(p.settings, next)
 	if err == nil {
 		p.admission.in = next
 		p.service.Admit(auth)
@@ -191,7 +191,7 @@ func (p *Program) admit(change func(*credentials)) error {
 	return err
 }
 
-// renewRights takes over what clients may upload where its file has changed, until ctx ends.
+// renewRights reads the file of rights again where it has changed, until ctx ends.
 func (p *Program) renewRights(ctx context.Context) {
 	app.Renewal{
 		Loaded: p.admission.in.clients, Every: p.options.TokensEvery,
@@ -209,7 +209,7 @@ func (p *Program) renewRights(ctx context.Context) {
 	}.Run(ctx)
 }
 
-// renew takes over tokens that have changed in their file, until ctx ends.
+// renew reads the file of tokens again where it has changed, until ctx ends.
 func (p *Program) renew(ctx context.Context) {
 	app.Renewal{
 		Loaded: p.settings.CollectorTokens, Every: p.options.TokensEvery,

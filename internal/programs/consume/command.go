@@ -1,6 +1,6 @@
 // Package consume is the command line of the consumer: `docket consume`, and `consumer` where it is called by that name.
 //
-// It stays free of how a batch is carried: that is told in package pipeline.
+// It does not know how a batch gets its homes: package pipeline does.
 package consume
 
 import (

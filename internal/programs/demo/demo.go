@@ -27,7 +27,7 @@ const (
 	Desk     = "docket"
 )
 
-// Config says what to show. What is not marked is needed.
+// Config says what to show. Fields are required, unless they are marked.
 type Config struct {
 	Records int           // Kafka records to produce, at least [conservation.MinRecords]
 	Spread  time.Duration // how long producing them takes

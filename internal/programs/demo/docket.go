@@ -22,8 +22,8 @@ type Docket struct {
 // module is the first line of this module's go.mod.
 const module = "module docket"
 
-// findDocket looks for docket beside this program, then for a clone of the repository around the working folder or
-// around this program, then on the PATH. Without any of them the command is docket.
+// findDocket looks for docket beside this program. Then it looks for a clone of the repository around the working folder or around
+// this program, then on the PATH. Without any of them the command is docket.
 func findDocket() Docket {
 	self, _ := os.Executable() // empty where it is unknown: then nothing is beside it
 	folder, _ := os.Getwd()

@@ -25,7 +25,7 @@ func touch(t *testing.T, path, content string, mode os.FileMode) string {
 	return path
 }
 
-func TestDocketOf(t *testing.T) {
+func TestDocket_Found(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	built, odd, empty := filepath.Join(root, "built"), filepath.Join(root, "it's built"), filepath.Join(root, "empty")
@@ -73,7 +73,7 @@ func TestDocketOf(t *testing.T) {
 	}
 }
 
-func TestCommands(t *testing.T) {
+func TestCommands_Golden(t *testing.T) {
 	t.Parallel()
 	got := Docket{Folder: "/my clone", Command: "go run ./cmd/docket"}.commands("postgres://u:p@h:1/d?sslmode=disable", "h:2", "id")
 	want := []string{
@@ -91,7 +91,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-func TestShellWord(t *testing.T) {
+func TestShellWord_Quotes(t *testing.T) {
 	t.Parallel()
 	for _, word := range []string{"/plain/path-1", "with space", "it's", `back\slash`, "$HOME", "a;b", "~", "*", "\"", "new\nline", ""} {
 		out, err := exec.Command("sh", "-c", "printf %s "+shellWord(word)).Output()

@@ -66,7 +66,7 @@ func parseMetrics(r io.Reader) (reading, error) {
 		name, label, _ := strings.Cut(series, "{")
 		value, err := strconv.ParseFloat(number, 64)
 		if !ok || err != nil {
-			continue // a comment, or a label with a space in it: none of ours has
+			continue // a comment, or a label with a space in it, which Docket does not have
 		}
 		_, label, _ = strings.Cut(label, `="`)
 		label, _, _ = strings.Cut(label, `"`)

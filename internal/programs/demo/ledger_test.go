@@ -20,7 +20,7 @@ func ids(names ...string) map[string]bool {
 	return set
 }
 
-func TestLetters(t *testing.T) {
+func TestLedger_Letters(t *testing.T) {
 	t.Parallel()
 	got := letters(conservation.Evidence{Forwarded: []conservation.Forwarded{
 		{ID: "a", Home: home.DeadLetter}, {ID: "a", Home: home.DeadLetter}, {ID: "b", Home: home.Exhausted},
@@ -31,7 +31,7 @@ func TestLetters(t *testing.T) {
 	}
 }
 
-func TestLedgerCheck(t *testing.T) {
+func TestLedger_Check(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		topics, ledger map[string]bool
@@ -52,7 +52,7 @@ func TestLedgerCheck(t *testing.T) {
 	}
 }
 
-func TestAwaitLetters(t *testing.T) {
+func TestLedger_AwaitLetters(t *testing.T) {
 	t.Parallel()
 	const limit = 10 * time.Second
 	topics := ids("a", "b", "c")

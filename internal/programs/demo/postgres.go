@@ -32,8 +32,8 @@ const (
 	databaseUser = "docket"
 )
 
-// prepare makes a database cluster under dir, fetching and unpacking Postgres where it has to, and returns its server,
-// which is not running. say is told of what takes time.
+// prepare makes a database cluster under dir and returns its server, which is not running. It fetches and unpacks Postgres where it
+// has to. It calls say before slow steps.
 func prepare(ctx context.Context, dir, cache string, say func(format string, args ...any)) (*server, error) {
 	s := &server{data: filepath.Join(dir, dataName), logPath: filepath.Join(dir, "postgres.log"), password: rand.Text()}
 	var err error
@@ -128,7 +128,7 @@ func initialise(ctx context.Context, s *server, install, cache, dir string) erro
 		}
 		return nil
 	case <-ctx.Done():
-		// The library cannot be interrupted. What it does ends with this process, or as soon as its directory is gone.
+		// The library cannot be interrupted. It ends with this process, or as soon as its directory is gone.
 		return errors.Join(ctx.Err(), stopPostmaster(context.WithoutCancel(ctx), s.data))
 	}
 }
@@ -178,8 +178,8 @@ func removeHalves(cache string) {
 	}
 }
 
-// freePort is a port that nobody listens on. It is drawn, so that two demos at once do not meet, and lies below those
-// that systems give to outgoing connections: one of these could take it while the server is down.
+// freePort is a port that nobody listens on. It is random, so that two demos at once do not meet. It is below the ports of outgoing
+// connections: one of these could take it while the server is down.
 func freePort() (int, error) {
 	for range 100 {
 		port := 15432 + mathrand.IntN(10000)

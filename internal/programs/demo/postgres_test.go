@@ -37,7 +37,7 @@ func play(t *testing.T, scene string) string {
 
 func silent(string, ...any) {}
 
-func TestPostgresComesBackWithItsDataAfterAStop(t *testing.T) {
+func TestPostgres_KeepsDataOverStop(t *testing.T) {
 	t.Parallel()
 	play(t, "server")
 }
@@ -86,7 +86,7 @@ func ask(ctx context.Context, s *server, query string) (string, error) {
 	return strings.Trim(fmt.Sprint(numbers), "[]"), err
 }
 
-func TestWhatAKilledDemoLeftBehindIsStoppedAndRemoved(t *testing.T) {
+func TestStale_StoppedAndRemoved(t *testing.T) {
 	t.Parallel()
 	play(t, "stale")
 }
@@ -171,7 +171,7 @@ func sceneStay(ctx context.Context, dir, cache string) error {
 	return s.Stop()
 }
 
-func TestTheServerGoesWithTheDemoHoweverThatEnds(t *testing.T) {
+func TestServer_EndsWithDemo(t *testing.T) {
 	t.Parallel()
 	for name, sig := range map[string]syscall.Signal{"asked to stop": syscall.SIGTERM, "killed": syscall.SIGKILL} {
 		t.Run(name, func(t *testing.T) {
@@ -215,7 +215,7 @@ func TestTheServerGoesWithTheDemoHoweverThatEnds(t *testing.T) {
 	}
 }
 
-func TestAnInstalledPostgresIsFoundByItsBinDirectoryOrTheOneAbove(t *testing.T) {
+func TestPostgres_FoundByFolder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "bin"), 0o755); err != nil {

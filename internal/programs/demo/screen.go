@@ -14,7 +14,7 @@ type screen struct {
 	mu    sync.Mutex
 	out   io.Writer
 	live  bool
-	width int // of the live line that stands now
+	width int // of the live line on the screen
 }
 
 func newScreen(out io.Writer, live bool) *screen { return &screen{out: out, live: live} }
@@ -36,7 +36,7 @@ func (s *screen) progress(line string) {
 		return
 	}
 	s.clear()
-	fmt.Fprint(s.out, "\x1b[?7l"+line+"\x1b[?7h") // what is too long for the terminal is cut, not wrapped
+	fmt.Fprint(s.out, "\x1b[?7l"+line+"\x1b[?7h") // a line that is too long for the terminal is cut, not wrapped
 	s.width = utf8.RuneCountInString(line)
 }
 

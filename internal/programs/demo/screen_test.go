@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestNumbersHaveACommaBetweenThousands(t *testing.T) {
+func TestScreen_Thousands(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int]string{0: "0", 7: "7", 999: "999", 1000: "1,000", 123456: "123,456", 1234567: "1,234,567", -1000: "-1,000"} {
 		if got := number(n); got != want {
@@ -18,7 +18,7 @@ func TestNumbersHaveACommaBetweenThousands(t *testing.T) {
 	}
 }
 
-func TestProgressIsALineEachOffATerminalAndOneThatChangesOnIt(t *testing.T) {
+func TestScreen_LinesOrLiveLine(t *testing.T) {
 	t.Parallel()
 	for live, want := range map[bool]string{
 		false: "1\n2\nnews\n3\n",
@@ -36,7 +36,7 @@ func TestProgressIsALineEachOffATerminalAndOneThatChangesOnIt(t *testing.T) {
 	}
 }
 
-func TestTheMetricsOfThePromisedNamesAreRead(t *testing.T) {
+func TestGauge_PromisedMetrics(t *testing.T) {
 	t.Parallel()
 	r, err := parseMetrics(strings.NewReader(`# HELP docket_records_total Decisions.
 # TYPE docket_records_total counter
@@ -52,7 +52,7 @@ go_info{version="go 1"} 1
 	}
 }
 
-func TestTheStateIsToldByWhatChanged(t *testing.T) {
+func TestScreen_State(t *testing.T) {
 	t.Parallel()
 	at := func(parked, retries int, hold string, replayed int, replayHold string) [2]reading {
 		return [2]reading{
@@ -75,7 +75,7 @@ func TestTheStateIsToldByWhatChanged(t *testing.T) {
 	}
 }
 
-func TestEveryTurnOfAnOutageIsToldOnce(t *testing.T) {
+func TestOutage_EachTurnOnce(t *testing.T) {
 	t.Parallel()
 	at := func(retries, parked int, hold string, replayed int) [2]reading {
 		return [2]reading{{homes: map[string]int{"parked": parked}, retries: retries, hold: hold}, {homes: map[string]int{"row": replayed}}}
@@ -99,7 +99,7 @@ func TestEveryTurnOfAnOutageIsToldOnce(t *testing.T) {
 	}
 }
 
-func TestThePaceIsEven(t *testing.T) {
+func TestPace_Even(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

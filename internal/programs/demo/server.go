@@ -107,8 +107,8 @@ func (s *server) waitUntilReady(ctx context.Context) error {
 	return nil
 }
 
-// Stop stops the server as `pg_ctl stop -m fast` does, which breaks its connections, and returns when it is gone. What
-// does not stop by that is stopped harder. A server that does not run is fine.
+// Stop stops the server as `pg_ctl stop -m fast` does, which breaks its connections, and returns when it is gone. If that is not
+// enough, it kills the server. A server that does not run is fine.
 func (s *server) Stop() error {
 	if s.exited == nil {
 		return nil

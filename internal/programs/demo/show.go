@@ -106,8 +106,8 @@ func (s *show) outage(ctx context.Context) error {
 	return nil
 }
 
-// produce writes everything to Kafka at an even pace, and into the ledger what the broker acknowledged. due is closed
-// when it is time for the outage.
+// produce writes everything to Kafka at an even pace, and notes each acknowledged record in the account. It closes due when it is time
+// for the outage.
 func (s *show) produce(ctx context.Context, p *progress, due chan<- struct{}) error {
 	generator, err := conservation.New(conservation.Config{
 		Records: s.cfg.Records, Seed: s.cfg.Seed, Samples: s.cfg.Samples, MaxRecordBytes: maxRecordBytes,

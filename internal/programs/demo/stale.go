@@ -23,7 +23,7 @@ const (
 
 // claim marks dir as in use until release is called or this process ends.
 func claim(dir string) (release func(), err error) {
-	// The file gets its name only once it is locked: whoever sees it without a lock may take it for left behind.
+	// The file gets its name only once it is locked: without a lock, another demo may take it for left behind.
 	file, err := os.CreateTemp(dir, "lock-")
 	if err != nil {
 		return nil, fmt.Errorf("claim the demo's directory: %w", err)
@@ -60,7 +60,7 @@ func sweep(ctx context.Context, parent string) (int, error) {
 	return swept, errors.Join(errs...)
 }
 
-// abandoned says whether dir is that of a demo of ours whose process is gone. A directory without a lock file belongs
+// abandoned says whether dir belongs to a demo of this user whose process is gone. A directory without a lock file belongs
 // to one that is just starting.
 func abandoned(dir string) bool {
 	info, err := os.Lstat(dir)

@@ -72,7 +72,7 @@ func Supervise(ctx context.Context, args []string, stdout, stderr io.Writer) (st
 	return runToEnd(ctx, cmd)
 }
 
-// executable is this program by a path that works for an account that may not enter the directory it lies in.
+// executable is a path of this program that works for an account that may not enter its directory.
 func executable() (string, error) {
 	if runtime.GOOS == "linux" {
 		return "/proc/self/exe", nil
@@ -161,7 +161,7 @@ func (w owner) tempDir() (string, error) {
 	return dir, nil
 }
 
-// passable says whether every account may pass through dir and all that it lies in.
+// passable says whether every account may pass through dir and all its parents.
 func passable(dir string) bool {
 	for {
 		info, err := os.Stat(dir)

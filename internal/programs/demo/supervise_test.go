@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-func TestTheInnerProcessIsNeverRootAndOwnsItsDirectory(t *testing.T) {
+func TestSupervise_NeverRoot(t *testing.T) {
 	t.Parallel()
 	play(t, "whoami")
 }
@@ -69,7 +69,7 @@ func sceneUnpack(_ context.Context, dir, cache string) error {
 	return os.WriteFile(filepath.Join(folder, "temp_1", "postgres"), nil, 0o600)
 }
 
-func TestTheExitStatusIsThatOfTheInnerProcess(t *testing.T) {
+func TestSupervise_ExitStatus(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	status, err := Supervise(context.Background(), []string{"status"}, &out, &out)
@@ -78,7 +78,7 @@ func TestTheExitStatusIsThatOfTheInnerProcess(t *testing.T) {
 	}
 }
 
-func TestTheInnerProcessInheritsNothingThatSteersPostgresOrTheProgramsBehindItsBack(t *testing.T) {
+func TestSupervise_CleanEnvironment(t *testing.T) {
 	t.Parallel()
 	got := innerEnv([]string{"PATH=/bin", "PGHOST=elsewhere", "DOCKET_DATABASE_URL=production", "HOME=/root", "TMPDIR=/x",
 		EnvPostgresBin + "=/p", EnvPostgresRepository + "=r", envDir + "=forged", "LANG=C"})

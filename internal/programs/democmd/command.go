@@ -19,6 +19,7 @@ import (
 	"docket/internal/postgres/db"
 	"docket/internal/postgres/schema"
 	"docket/internal/programs/cli"
+	"docket/internal/programs/cli/term"
 	"docket/internal/programs/demo"
 	"docket/internal/programs/desk"
 	"docket/internal/service/app"
@@ -117,7 +118,7 @@ func show(ctx context.Context, env cli.Env, args []string) int {
 	if !inner {
 		status, err := demo.Supervise(ctx, append([]string{"demo"}, args...), stdout, stderr)
 		if err != nil {
-			fmt.Fprintf(stderr, "demo: %v\n", err)
+			term.Fprintf(stderr, "demo: %v\n", err)
 		}
 		return status
 	}
@@ -135,14 +136,14 @@ func show(ctx context.Context, env cli.Env, args []string) int {
 		return cli.Done // stopped
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "demo: %v\n", err)
+		term.Fprintf(stderr, "demo: %v\n", err)
 		return cli.Failed
 	}
 	return cli.Done
 }
 
 func misuse(env cli.Env, complaint string) int {
-	fmt.Fprintf(env.Stderr, "%[1]s: demo: %[2]s\nSee %[1]s demo --help.\n", env.Called(), complaint)
+	term.Fprintf(env.Stderr, "%[1]s: demo: %[2]s\nSee %[1]s demo --help.\n", env.Called(), complaint)
 	return cli.Misuse
 }
 

@@ -1,5 +1,5 @@
-// Package democmd is the command `docket demo`: its flags, its signals and the programs that it starts. What the demo shows is
-// told in package demo.
+// Package democmd is the command `docket demo`: its flags, its signals and the programs that it starts. Package demo
+// has the demo itself.
 //
 // The build tag nodemo leaves the demo out, with the servers that it starts inside the process. A release is built with it.
 package democmd

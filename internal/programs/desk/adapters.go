@@ -43,7 +43,7 @@ func (t table) Lookup(ctx context.Context, sought []worker.Sought) ([]worker.Fou
 	return found, err
 }
 
-// soughtOf asks for rows as the consumer knows them: by the bytes that they came in, and else as JSON.
+// soughtOf describes rows as the consumer knows them: by their raw bytes, or by their JSON.
 func soughtOf(sought []worker.Sought) []postgres.Sought {
 	asked := make([]postgres.Sought, len(sought))
 	for i, s := range sought {

@@ -12,7 +12,7 @@ import (
 	"docket/internal/kafka"
 )
 
-func TestPublishThatNobodyAnswersIsOneForTheDesk(t *testing.T) {
+func TestPublish_NoAnswer(t *testing.T) {
 	t.Parallel()
 	p, err := kafka.NewPublisher(kafka.Config{Brokers: []string{"127.0.0.1:1"}, ClientID: "docket"}, kafka.PublisherConfig{Timeout: 200 * time.Millisecond}, zerolog.Nop(), nil)
 	if err != nil {
@@ -31,7 +31,7 @@ func TestPublishThatNobodyAnswersIsOneForTheDesk(t *testing.T) {
 }
 
 // A table whose trigger masks payloads has no row with the payload of a retry.
-func TestARowIsSoughtByTheBytesThatItCameIn(t *testing.T) {
+func TestWhere_RowByRawBytes(t *testing.T) {
 	t.Parallel()
 	for _, s := range soughtOf([]worker.Sought{{ID: "a", Raw: []byte("{}")}, {ID: "b", Raw: []byte("[]")}}) {
 		if !s.Came || s.ID == "" || s.Raw == nil {

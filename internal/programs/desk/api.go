@@ -27,16 +27,16 @@ type listener struct {
 	handler  *api.Handler
 }
 
-// tokensVariable is the setting that the API's tokens come from.
+// tokensVariable is the setting with the tokens of the API.
 const tokensVariable = "DOCKET_DESK_API_TOKENS"
 
-// openAPI listens and makes the API, where there is to be one.
+// openAPI listens and makes the API, where an address is set.
 func (p *Program) openAPI(trial *worker.Trial, horizon *worker.Horizon, reg *prometheus.Registry) error {
 	s := p.settings
 	if s.DeskAPIAddr == "" {
 		return nil
 	}
-	auth, err := who(s, s.DeskAPITokens)
+	auth, err := authOf(s, s.DeskAPITokens)
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (p *Program) apiAddr() string {
 	return p.api.listener.Addr().String()
 }
 
-// renew takes over tokens that have changed in their file, until ctx ends.
+// renew reads the file of tokens again where it has changed, until ctx ends.
 func (p *Program) renew(ctx context.Context) {
 	app.Renewal{
 		Loaded: p.settings.DeskAPITokens, Every: p.options.TokensEvery,
@@ -95,9 +95,9 @@ func (p *Program) renew(ctx context.Context) {
 	}.Run(ctx)
 }
 
-// admit changes the tokens of the API. A file without one is no change: it may be half written.
+// admit changes the tokens of the API. A file without one changes nothing: it may be half written.
 func (p *Program) admit(text config.Secret) error {
-	auth, err := who(p.settings, text)
+	auth, err := authOf(p.settings, text)
 	if err != nil {
 		return err
 	}
@@ -109,8 +109,8 @@ func (p *Program) admit(text config.Secret) error {
 
 var errNoTokens = errors.New("it has no token")
 
-// who may use the API.
-func who(s config.Settings, text config.Secret) (api.Auth, error) {
+// authOf returns the tokens of the API and their rights.
+func authOf(s config.Settings, text config.Secret) (api.Auth, error) {
 	tokens, err := api.ParseTokens(text.Reveal())
 	if err != nil {
 		return api.Auth{}, config.Complaint{Variable: tokensVariable, Text: err.Error()}

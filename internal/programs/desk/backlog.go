@@ -10,7 +10,7 @@ import (
 	"docket/internal/service/config"
 )
 
-// Backlog counts what both dead-letter topics hold that no desk has entered. After an error it is what the other topic holds.
+// Backlog counts the records of both dead-letter topics that no desk has entered. After an error it counts those of the other topic.
 func Backlog(ctx context.Context, s config.Settings) (worker.Backlog, error) {
 	brokers, err := app.Kafka(s, "backlog")
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"docket/internal/testkit/kafkatest"
 )
 
-// TestBacklogCountsBothDeadLetterTopics: from what the desk's group has committed to the ends.
-func TestBacklogCountsBothDeadLetterTopics(t *testing.T) {
+// TestBacklog_BothTopics: from what the desk's group has committed to the ends.
+func TestBacklog_BothTopics(t *testing.T) {
 	t.Parallel()
 	cluster := kafkatest.New(t, kfake.SeedTopics(2, "decision-logs-dlq", "decision-logs-parking-dlq"))
 	s := settings(t, append(nowhere(), "DOCKET_KAFKA_BROKERS="+strings.Join(cluster.Brokers(), ",")))
@@ -39,8 +39,8 @@ func TestBacklogCountsBothDeadLetterTopics(t *testing.T) {
 	expect(worker.Backlog{Records: 2})
 }
 
-// TestBacklogEndsWithItsContext: a Kafka that is away is an error, in time.
-func TestBacklogEndsWithItsContext(t *testing.T) {
+// TestBacklog_ContextEnds: a Kafka that is away is an error, in time.
+func TestBacklog_ContextEnds(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()

@@ -16,7 +16,7 @@ import (
 	"docket/internal/service/config"
 )
 
-// Judges know what those settings mean that only the desk understands.
+// Judges check the settings that only the desk understands.
 func Judges() config.Judges {
 	said := func(err error) string {
 		if err == nil {

@@ -35,7 +35,7 @@ type surplusTopics struct {
 	logs
 }
 
-// SurplusTopics are the dead-letter topics as the duty reads them that follows what was left in Kafka.
+// SurplusTopics reads the dead-letter topics for the worker that follows dead letters left in Kafka.
 func SurplusTopics(r *kafka.Reader) worker.SurplusTopics { return surplusTopics{r, logs{r}} }
 
 var _ worker.Logs = logs{}

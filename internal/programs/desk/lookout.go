@@ -13,12 +13,12 @@ import (
 // lookEvery is the pause between two looks at a ledger that answers.
 const lookEvery = 5 * time.Second
 
-// looking is how long reading waits for the first look at the ledger: on a database that is away it would only find that
-// out once more. After that it goes on beside it.
+// looking is how long reading waits for the first look at the ledger: a database that is away would only fail once more. After that
+// time reading begins, and the look continues beside it.
 const looking = 10 * time.Second
 
-// lookout asks the ledger again and again, and tells of one that does not answer for as long as it does not: without a
-// dead letter to enter nobody else would notice. looked is called after the first answer.
+// lookout asks the ledger from time to time, and reports one that does not answer. Without a dead letter to enter, no other part would
+// notice. It calls looked after the first answer.
 func (p *Program) lookout(ctx context.Context, looked func()) {
 	var last pipeline.Hold
 	release := func() {}

@@ -12,13 +12,13 @@ import (
 	"docket/internal/service/telemetry"
 )
 
-// parts are what the desk is made of.
+// parts are the parts of the desk.
 type parts struct {
 	brokers   kafka.Config
 	sources   []*kafka.Source
 	db        *postgres.Store
 	ledger    *ledgerdb.Ledger
-	asked     *postgres.Store // for those who ask by the API: they cannot use up what the desk works with
+	asked     *postgres.Store // a pool for the API, so that its clients cannot use up the connections of the desk
 	publisher *kafka.Publisher
 	reader    *kafka.Reader
 	close     func() // closes what was opened, in reverse order
@@ -72,7 +72,7 @@ func open(s config.Settings, o Options, log zerolog.Logger, reg *prometheus.Regi
 	}
 	closers = append(closers, p.reader.Close)
 
-	// Both are members of one group, each of its own topic: the assignor gives a partition to nobody who does not read its topic.
+	// Both are members of one group, each of its own topic: the assignor gives a partition only to a member that reads its topic.
 	for _, topic := range []string{s.KafkaDLQTopic, s.KafkaParkingDLQTopic} {
 		src, err := kafka.NewSource(p.brokers, kafka.SourceConfig{
 			Topic: topic, Group: s.DeskGroup, BatchRecords: batchRecords, BatchBytes: batchBytes, BufferBytes: bufferBytes, Drain: s.ShutdownTimeout,

@@ -51,7 +51,7 @@ func (s *silent) of(name string) int {
 	return s.dials[name]
 }
 
-// TestPools_WhoAsksDoesNotStopTheWork: many ask by the API, and nobody answers them: the desk goes on to try its own work.
+// TestPools_WhoAsksDoesNotStopTheWork: many ask by the API, and nobody answers them. The desk still tries its own work.
 func TestPools_WhoAsksDoesNotStopTheWork(t *testing.T) {
 	t.Parallel()
 	db := &silent{dials: map[string]int{}}

@@ -22,7 +22,7 @@ import (
 	"docket/internal/service/telemetry"
 )
 
-// Options are what the desk can be told beside its settings. The zero value is right for all but tests.
+// Options replace parts of the desk. Only tests need them.
 type Options struct {
 	// Instance names this process among others. Default: host, process id and a few letters, as a container's first process
 	// always has the same id.
@@ -61,8 +61,8 @@ type runner interface {
 	Run(ctx context.Context) error
 }
 
-// New opens what the desk needs and dials nobody: a database or a Kafka that is away is no error. What is one: an address
-// that is taken, a database URL that cannot be used ([*db.ConfigError]). After New there has to be a Close.
+// New opens the parts of the desk and dials nobody, so a database or a Kafka that is away is not an error. An address that is taken is
+// one, as is a database URL that cannot be used ([*db.ConfigError]). After New there has to be a Close.
 func New(s config.Settings, log zerolog.Logger, reg *prometheus.Registry, o Options) (*Program, error) {
 	if o.Instance == "" {
 		o.Instance = instance()
@@ -75,7 +75,7 @@ func New(s config.Settings, log zerolog.Logger, reg *prometheus.Registry, o Opti
 	if p.patience <= 0 {
 		p.patience = max(30*time.Second, 2*s.StoreTimeout+s.PublishTimeout)
 	}
-	// The addresses first: a second process on the same host is told so before it touches anything.
+	// The addresses come first: a second process on the same host fails before it touches anything.
 	listener, err := app.Listen("tcp", s.HTTPAddr)
 	if err != nil {
 		return nil, fmt.Errorf("listen on DOCKET_HTTP_ADDR %s: %w", s.HTTPAddr, err)
@@ -106,7 +106,7 @@ func (p *Program) assemble(reg *prometheus.Registry) error {
 // Addr is where /healthz, /readyz and /metrics are served.
 func (p *Program) Addr() string { return p.http.Addr().String() }
 
-// Close gives up what New opened, in reverse order. It comes after Run.
+// Close closes the parts in reverse order. It comes after Run.
 func (p *Program) Close() {
 	p.http.Close()
 	if p.api != nil {
@@ -120,8 +120,8 @@ func (p *Program) Close() {
 // grace is what leaving the group and closing may take beyond the shutdown timeout.
 const grace = 5 * time.Second
 
-// Run works until ctx ends, and returns nil then: no more fetching, the batch in hand is entered and committed within the
-// shutdown timeout, what is published is written down, jobs are handed over, the group is left. After [app.ErrWedged] and
+// Run works until ctx ends, and returns nil then. It fetches no more, and enters and commits the current batch within the shutdown
+// timeout. It notes published retries, hands jobs over, and leaves the group. After [app.ErrWedged] and
 // [app.ErrOverdue] something may still be running, and Close could wait for it for ever.
 func (p *Program) Run(ctx context.Context) error {
 	s := p.settings
@@ -134,8 +134,8 @@ func (p *Program) Run(ctx context.Context) error {
 	}, p.join)
 }
 
-// join runs everything until working ends; the first that fails ends all. What tells of the rest outlives it: HTTP, the
-// faults, the watchdog.
+// join runs everything until working ends; the first that fails ends all. HTTP, the faults and the
+// watchdog outlive it.
 func (p *Program) join(working context.Context, stop context.CancelCauseFunc) error {
 	upkeep, end := context.WithCancel(context.WithoutCancel(working))
 	defer end()

@@ -47,7 +47,7 @@ func settings(t *testing.T, environ []string) config.Settings {
 	return s
 }
 
-func TestNothingIsThereAndTheDeskSaysSoAndGoesOn(t *testing.T) {
+func TestDesk_WithoutServers(t *testing.T) {
 	t.Parallel()
 	p, err := New(settings(t, nowhere()), zerolog.Nop(), prometheus.NewRegistry(), Options{})
 	if err != nil {
@@ -90,7 +90,7 @@ func TestNothingIsThereAndTheDeskSaysSoAndGoesOn(t *testing.T) {
 	}
 }
 
-func TestAddressThatIsTakenIsSaidAtOnce(t *testing.T) {
+func TestNew_AddressTaken(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -105,14 +105,14 @@ func TestAddressThatIsTakenIsSaidAtOnce(t *testing.T) {
 	}
 }
 
-func TestDesksHaveNamesOfTheirOwn(t *testing.T) {
+func TestDesks_OwnNames(t *testing.T) {
 	t.Parallel()
 	if a, b := instance(), instance(); a == b || !strings.HasPrefix(a, app.Instance()) {
 		t.Errorf("%s and %s", a, b)
 	}
 }
 
-func TestWhyTheLedgerDoesNotAnswer(t *testing.T) {
+func TestLedger_NoAnswer(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[string]string{
 		"42P01": app.ReasonMigration, "42703": app.ReasonMigration, "42704": app.ReasonMigration, "3F000": app.ReasonMigration,
@@ -139,7 +139,7 @@ type still struct{ worker.Assignment }
 func (still) Fetch(context.Context) (*home.Batch, error) { return &home.Batch{}, nil }
 func (still) Hold() func()                               { return func() {} }
 
-func TestBatchWithoutProgressIsStuckUnlessItHolds(t *testing.T) {
+func TestPulse_StuckUnlessHolding(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var p pulse
@@ -179,7 +179,7 @@ func TestBatchWithoutProgressIsStuckUnlessItHolds(t *testing.T) {
 	})
 }
 
-func TestJudgesNameWhatIsWrongAndQuoteNothing(t *testing.T) {
+func TestJudges_QuoteNothing(t *testing.T) {
 	t.Parallel()
 	_, _, err := config.LoadWith(config.Desk, nowhere(
 		"DOCKET_DESK_ALERT_URLS=nothing://"+planted, "DOCKET_DESK_API_TOKENS=mara:boss:"+planted+planted, "DOCKET_DESK_API_CLIENTS=mara",
@@ -194,7 +194,7 @@ func TestJudgesNameWhatIsWrongAndQuoteNothing(t *testing.T) {
 	}
 }
 
-func TestSettingsOfTheReaderAreJudged(t *testing.T) {
+func TestSettings_ReaderJudged(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ set, want string }{
 		{"DOCKET_READER_SUBJECT=label:app", ""},
@@ -234,7 +234,7 @@ func (b *buffer) String() string {
 	return b.b.String()
 }
 
-func TestCommand(t *testing.T) {
+func TestCommand_Demo(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		environ, args []string
@@ -254,7 +254,7 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-func TestSignalStopsTheCommand(t *testing.T) {
+func TestSignal_StopsCommand(t *testing.T) {
 	t.Parallel()
 	signals := make(chan os.Signal, 2)
 	signals <- syscall.SIGTERM
@@ -265,7 +265,7 @@ func TestSignalStopsTheCommand(t *testing.T) {
 	}
 }
 
-func TestConfigErrorOfTheDriverIsAWrongSetting(t *testing.T) {
+func TestSettings_DriverRefuses(t *testing.T) {
 	t.Parallel()
 	s := settings(t, nowhere())
 	s.DatabaseURL = "postgres://u:" + planted + "@db/x?sslmode=sometimes"

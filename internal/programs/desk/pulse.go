@@ -13,11 +13,11 @@ import (
 // pulse knows which partitions have a batch in hand, and when there was a sign of progress.
 type pulse struct {
 	mu      sync.Mutex
-	entered time.Time // the ledger answered about letters
+	entered time.Time // the ledger answered about dead letters
 	hands   map[*hand]struct{}
 }
 
-// hand is an assignment that tells the pulse what it does. A hold is no lack of progress: a restart does not cure it.
+// hand is an assignment that reports each step to the pulse. A hold counts as progress: a restart does not cure it.
 type hand struct {
 	worker.Assignment
 	pulse *pulse

@@ -9,7 +9,7 @@ import (
 	"docket/internal/service/config"
 )
 
-// Health says whether the process works: it does unless a batch is stuck. A hold is no illness, as a restart does not
+// Health says whether the process works: it does unless a batch is stuck. A hold does not count, as a restart does not
 // cure it.
 func (p *Program) Health() app.Health {
 	h := app.Health{Healthy: true, Reasons: []app.Reason{}}
@@ -20,7 +20,7 @@ func (p *Program) Health() app.Health {
 	return h
 }
 
-// Readiness says whether the desk works: it reads both dead-letter topics, or stands by, and does not stand still.
+// Readiness says whether the desk works: it reads both dead-letter topics, or waits for its turn, and makes progress.
 func (p *Program) Readiness() app.Readiness {
 	r := app.Readiness{Program: string(config.Desk), Joined: true}
 	for _, f := range p.faults {

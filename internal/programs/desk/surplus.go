@@ -12,8 +12,8 @@ import (
 	"docket/internal/service/config"
 )
 
-// archiveSurplus archives dead letters that were left in Kafka, where the desk has an archive; nil: it has none. They are in an archive of the day on which
-// they were left.
+// archiveSurplus archives dead letters that were left in Kafka, in an archive of the day on which they were left. It is nil where the
+// desk has no archive.
 func archiveSurplus(s config.Settings, db *postgres.Store) func(context.Context, *ledger.Surplus, func(func([]ledger.Letter) error) error) (string, int64, error) {
 	if s.ArchiveTo == "" {
 		return nil

@@ -18,7 +18,7 @@ import (
 // farBack is how far back topics are read for a decision that has no row.
 const farBack = 24 * time.Hour
 
-// shareLook makes the look-up by id of the API. Many who ask at once share one look.
+// shareLook makes the look-up by id of the API. Requests at the same time share one look.
 func shareLook(s config.Settings, db *postgres.Store) *lookup.Shared {
 	return lookup.NewShared(inspect.Looking(s, db, inspect.Sight{Shelf: shelfOf(s)}))
 }

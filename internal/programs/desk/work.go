@@ -19,14 +19,14 @@ import (
 	"docket/internal/service/config"
 )
 
-// name is how the desk calls itself in the audit, where nobody asked for what it does.
+// name is the name of the desk in the audit log, for acts that no person asked for.
 const name = "docket desk"
 
 // instance names this process among others. A container's first process always has the same id, so that a desk that was
 // killed and its successor would be one.
 func instance() string { return app.Instance() + "-" + strings.ToLower(rand.Text()[:4]) }
 
-// work makes what works on the ledger.
+// work makes the workers on the ledger.
 func (p *Program) work(reg *prometheus.Registry) error {
 	s, book, log := p.settings, p.parts.ledger, p.log
 	holder := p.options.Instance
@@ -67,7 +67,7 @@ func (p *Program) work(reg *prometheus.Registry) error {
 	return p.openAPI(NewTrial(s, ledgerdb.New(p.parts.asked.DB), p.parts.asked), horizon, reg)
 }
 
-// Kinds are those that are retried by themselves.
+// Kinds are the kinds of dead letters that the schedule retries.
 func Kinds(s config.Settings) []envelope.Kind {
 	var kinds []envelope.Kind
 	for _, k := range s.DeskRetryKinds {
@@ -88,7 +88,7 @@ func NewHorizon(s config.Settings, reader *kafka.Reader, book ledger.Reader) *wo
 	}, logs{reader}, book)
 }
 
-// RetryTopics are those that retries may go to.
+// RetryTopics are the topics that retries may go to.
 func RetryTopics(s config.Settings) []string {
 	if len(s.DeskRetryTopics) > 0 {
 		return s.DeskRetryTopics
@@ -96,6 +96,5 @@ func RetryTopics(s config.Settings) []string {
 	return []string{s.KafkaTopic}
 }
 
-// RelayLease is how long the relay may have rows to itself: four times what publishing them may take, so that it never runs out
-// before a publish was answered.
+// RelayLease is how long the relay may keep rows for itself: four times the longest publish, so that it never ends before the answer.
 func RelayLease(s config.Settings) time.Duration { return max(10*time.Second, 4*s.PublishTimeout) }

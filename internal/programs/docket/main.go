@@ -1,5 +1,5 @@
-// Package docket is the one program that is shipped: it decides by the name that it is called by which command line it is, and
-// opens what the commands work on.
+// Package docket is the one program that is shipped. It chooses the command line by the name that it is called by, and opens the
+// system that commands work on.
 package docket
 
 import (
@@ -7,22 +7,24 @@ import (
 	"os"
 	"path/filepath"
 
-	"golang.org/x/term"
+	xterm "golang.org/x/term"
 
 	"docket/internal/history/archive/shelf"
 	"docket/internal/programs/cli"
+	"docket/internal/programs/cli/frame"
+	"docket/internal/programs/cli/term"
+	"docket/internal/programs/cli/tree"
 	"docket/internal/programs/collect"
 	"docket/internal/programs/consume"
 	"docket/internal/programs/democmd"
 	"docket/internal/programs/desk"
-	"docket/internal/programs/deskcli"
 	"docket/internal/programs/replay"
 	"docket/internal/service/config"
 )
 
 // Main does what the command line says and returns the exit code. called is the path or name of the program: a link named
 // consumer, parking-replayer or collector is that program.
-func Main(called string, env cli.Env, stdin io.Reader, at deskcli.Terminal) int {
+func Main(called string, env cli.Env, stdin io.Reader, at term.Terminal) int {
 	for _, p := range programs() {
 		if filepath.Base(called) == p.Link {
 			return p.Main(env)
@@ -31,30 +33,30 @@ func Main(called string, env cli.Env, stdin io.Reader, at deskcli.Terminal) int 
 	env.Program, env.Judges, env.Shelf = config.Desk, desk.Judges(), shelf.Open
 	o := options()
 	o.Stdin, o.Terminal = stdin, at
-	return deskcli.Main(env, o)
+	return tree.Main(env, o)
 }
 
-func options() deskcli.Options {
-	return deskcli.Options{Open: open, Desk: desk.Main, Programs: programs(), Demo: democmd.Command()}
+func options() frame.Options {
+	return frame.Options{Open: open, Desk: desk.Main, Programs: programs(), Demo: democmd.Command()}
 }
 
 // Pages are the help of all commands.
-func Pages() []deskcli.Page { return deskcli.Pages(cli.Env{Program: config.Desk}, options()) }
+func Pages() []tree.Page { return tree.Pages(cli.Env{Program: config.Desk}, options()) }
 
 // programs are the command lines that have a name of their own.
-func programs() []deskcli.Program {
-	return []deskcli.Program{
+func programs() []frame.Program {
+	return []frame.Program{
 		{Name: "consume", Link: string(config.Consumer), Text: "Store decision logs from Kafka in Postgres", Env: consume.Env, Commands: consume.Commands},
 		{Name: "replay", Link: string(config.Replayer), Text: "Replay parked records when they are due", Env: replay.Env, Commands: replay.Commands},
 		{Name: "collect", Link: string(config.Collector), Text: "Accept decision logs that OPA uploads, and write them to Kafka", Env: collect.Env, Commands: collect.Commands},
 	}
 }
 
-// Terminal says what of the standard streams a person sits at.
-func Terminal() deskcli.Terminal {
-	t := deskcli.Terminal{In: term.IsTerminal(int(os.Stdin.Fd())), Out: term.IsTerminal(int(os.Stdout.Fd())), Err: term.IsTerminal(int(os.Stderr.Fd()))}
+// Terminal says which standard streams are a terminal.
+func Terminal() term.Terminal {
+	t := term.Terminal{In: xterm.IsTerminal(int(os.Stdin.Fd())), Out: xterm.IsTerminal(int(os.Stdout.Fd())), Err: xterm.IsTerminal(int(os.Stderr.Fd()))}
 	if t.Out {
-		if width, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
+		if width, _, err := xterm.GetSize(int(os.Stdout.Fd())); err == nil {
 			t.Width = width
 		}
 	}

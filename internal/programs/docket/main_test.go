@@ -6,16 +6,16 @@ import (
 	"testing"
 
 	"docket/internal/programs/cli"
-	"docket/internal/programs/deskcli"
+	"docket/internal/programs/cli/term"
 )
 
 func call(environ []string, args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
-	code = Main("docket", cli.Env{Args: args, Environ: environ, Stdout: &out, Stderr: &errs}, strings.NewReader(""), deskcli.Terminal{})
+	code = Main("docket", cli.Env{Args: args, Environ: environ, Stdout: &out, Stderr: &errs}, strings.NewReader(""), term.Terminal{})
 	return code, out.String(), errs.String()
 }
 
-func TestExitCodes(t *testing.T) {
+func TestMain_ExitCodes(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]int{
 		"": 0, "help": 0, "--help": 0, "version": 0, "settings": 0, "classify 23514": 0, "classify": 2, "dlq": 0, "dlq groups": 2, "dlq grups": 2,
@@ -27,7 +27,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-func TestWhatIsLookedAtIsTheConsumersToo(t *testing.T) {
+func TestSettings_OfConsumerToo(t *testing.T) {
 	t.Parallel()
 	const database = "DOCKET_DATABASE_URL=postgres://u:p@127.0.0.1:1/x?sslmode=disable"
 	for _, command := range []string{"check", "verify", "where-is decision-logs/0/1"} {

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"docket/internal/programs/cli"
-	"docket/internal/programs/deskcli"
+	"docket/internal/programs/cli/term"
 )
 
 // answer is what a call ends with.
@@ -21,7 +21,7 @@ type answer struct {
 
 func callAs(called string, environ []string, signals <-chan os.Signal, args ...string) answer {
 	var out, errs bytes.Buffer
-	code := Main(called, cli.Env{Args: args, Environ: environ, Stdout: &out, Stderr: &errs, Signals: signals}, strings.NewReader(""), deskcli.Terminal{})
+	code := Main(called, cli.Env{Args: args, Environ: environ, Stdout: &out, Stderr: &errs, Signals: signals}, strings.NewReader(""), term.Terminal{})
 	return answer{code, out.String(), errs.String()}
 }
 
@@ -36,8 +36,8 @@ var wrongSettings = []string{
 	"DOCKET_DATABASE_URL=mysql://u:p@db/x", "DOCKET_LOG_LEVEL=loud", "DOCKET_KAFKA_TOPIC=a/b", "DOCKET_COLLECTOR_TOKENS=x", "DOCKET_HTTP_ADDR=x",
 }
 
-// TestNames calls each program by its link and as a command of docket. Both do the same, apart from the name that they say.
-func TestNames(t *testing.T) {
+// TestNames_LinkAndCommand calls each program by its link and as a command of docket. Both do the same, apart from the name that they say.
+func TestNames_LinkAndCommand(t *testing.T) {
 	t.Parallel()
 	type use struct {
 		args    string

@@ -12,8 +12,8 @@ var demoModules = []string{
 	"docket/internal/audit/conservation",
 }
 
-// TestNoDemo lists what is linked into the program that is shipped, and into the two that are built from source.
-func TestNoDemo(t *testing.T) {
+// TestNodemo_NotLinked lists what is linked into the program that is shipped, and into the two that are built from source.
+func TestNodemo_NotLinked(t *testing.T) {
 	t.Parallel()
 	for _, program := range []string{"docket", "consumer", "parking-replayer", "collector"} {
 		out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-tags", "nodemo", "docket/cmd/"+program).CombinedOutput()

@@ -14,22 +14,22 @@ import (
 	"docket/internal/postgres"
 	"docket/internal/postgres/ledgerdb"
 	"docket/internal/programs/cli"
+	"docket/internal/programs/cli/frame"
 	"docket/internal/programs/desk"
-	"docket/internal/programs/deskcli"
 	"docket/internal/service/app"
 	"docket/internal/service/config"
 )
 
-// open prepares what commands work on: the ledger and the table in Postgres, and Kafka for the loss horizon alone. It dials
+// open prepares the system that commands work on: the ledger and the table in Postgres, and Kafka for the loss horizon alone. It dials
 // nobody.
-func open(env cli.Env, s config.Settings) (*deskcli.System, error) {
+func open(env cli.Env, s config.Settings) (*frame.System, error) {
 	db, err := app.OpenDatabase(s, env.Program, zerolog.Nop())
 	if err != nil {
 		return nil, err
 	}
 	book := ledgerdb.New(db.DB)
 	open := func(where string) (archive.Shelf, error) { return shelf.Open(where, s) }
-	return &deskcli.System{
+	return &frame.System{
 		Book: book, Trial: desk.NewTrial(s, book, db), Decisions: postgres.NewReader(db.DB), Close: db.Close,
 		Backlog: func(ctx context.Context) (worker.Backlog, error) { return desk.Backlog(ctx, s) },
 		Days:    postgres.NewArchives(db.DB), Letters: postgres.NewLetterArchives(db.DB), Shelf: open, Look: inspect.Looking(s, db, inspect.Sight{Shelf: open}),

@@ -1,7 +1,7 @@
 // Package replay is the command line of the parking replayer: `docket replay`, and `parking-replayer` where it is called by
 // that name.
 //
-// It stays free of when a parked record is due: that is told in package consumer/replay.
+// It does not know when a parked record is due: package consumer/replay does.
 package replay
 
 import (

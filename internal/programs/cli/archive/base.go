@@ -1,0 +1,76 @@
+package archive
+
+import (
+	"fmt"
+
+	"docket/internal/history/archive"
+	"docket/internal/programs/cli/frame"
+	"docket/internal/programs/cli/term"
+	"docket/internal/service/buildinfo"
+)
+
+// base is the part that all commands on archives share.
+type base struct {
+	frame.Call
+	place   string // the archive, by --to or --from
+	verbose bool
+}
+
+const whereText = "the archive, a `PLACE` (default DOCKET_ARCHIVE_TO)"
+
+// locate finds the place of archives in the settings, where no flag names one.
+func (b *base) locate(flag string) error {
+	if b.place == "" {
+		b.place = b.Setting("DOCKET_ARCHIVE_TO")
+	}
+	if b.place == "" {
+		return frame.Misuse("no archive is named: give %s, or set DOCKET_ARCHIVE_TO", flag)
+	}
+	return nil
+}
+
+// shelf opens the place of archives; let closes it.
+func (b *base) shelf() (shelf archive.Shelf, let func(), err error) {
+	if b.Sys.Shelf == nil || b.Sys.Days == nil || b.Sys.Letters == nil {
+		return nil, nil, frame.Misuse("this build cannot use archives")
+	}
+	if shelf, err = b.Sys.Shelf(b.place); err != nil {
+		return nil, nil, err
+	}
+	let = func() {
+		if c, ok := shelf.(interface{ Close() }); ok {
+			c.Close()
+		}
+	}
+	return shelf, let, nil
+}
+
+func oneDay(text string) (archive.Day, error) {
+	day, err := archive.ParseDay(text)
+	if err != nil {
+		return day, frame.Misuse("--day %s: %v", term.Quoted(text), err)
+	}
+	return day, nil
+}
+
+func (b *base) carrier(shelf archive.Shelf, by string) *archive.Carrier {
+	c := &archive.Carrier{Table: b.Sys.Days, Shelf: shelf, By: by, Docket: buildinfo.String(), Now: b.Clock,
+		LineBytes: archive.MostLine(int64(b.Settings.MaxRecordBytes))}
+	if b.verbose {
+		c.Told = func(step archive.Step) { b.Tell("step %s\n", step) }
+	}
+	return c
+}
+
+// sized is a number of bytes in its largest unit.
+func sized(n int64) string {
+	switch {
+	case n >= 1<<30:
+		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+	case n >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	case n >= 1<<10:
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	}
+	return fmt.Sprintf("%d bytes", n)
+}

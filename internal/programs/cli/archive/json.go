@@ -1,0 +1,89 @@
+package archive
+
+import (
+	"time"
+
+	"docket/internal/history/archive"
+)
+
+// decisionsTable is the table of decisions in answers, beside [archive.LettersName].
+const decisionsTable = "decision_logs"
+
+type jsonArchived struct {
+	Table   string  `json:"table"` // decision_logs or dead_letters
+	Day     string  `json:"day"`
+	Archive string  `json:"archive"`
+	Rows    int64   `json:"rows"`
+	Bytes   int64   `json:"bytes"`
+	Files   int     `json:"files"`
+	Dropped bool    `json:"dropped"`
+	Reused  bool    `json:"reused"`
+	Late    bool    `json:"late"`
+	Seconds float64 `json:"seconds"`
+	Error   string  `json:"error,omitempty"`
+}
+
+func archivedOf(d archive.Archived, err error) jsonArchived {
+	j := jsonArchived{
+		Table: decisionsTable, Day: d.Day.String(), Archive: d.Archive, Rows: d.Rows, Bytes: d.Bytes, Files: d.Files, Dropped: d.Dropped, Reused: d.Reused, Late: d.Late,
+		Seconds: d.Duration.Seconds(),
+	}
+	if err != nil {
+		j.Error = err.Error()
+	}
+	return j
+}
+
+type jsonHeld struct {
+	Table string `json:"table"`
+	Day   string `json:"day"`
+	Place string `json:"place"`
+	Rows  int64  `json:"rows_about"`
+	Bytes int64  `json:"bytes"`
+}
+
+func heldOf(h archive.Held) jsonHeld {
+	return jsonHeld{Table: decisionsTable, Day: h.Day.String(), Place: string(h.Place), Rows: h.Rows, Bytes: h.Bytes}
+}
+
+type jsonArchive struct {
+	Name       string    `json:"name"`
+	Table      string    `json:"table"`
+	Day        string    `json:"day"`
+	Rows       int64     `json:"rows"`
+	Bytes      int64     `json:"bytes"`
+	Files      int       `json:"files"`
+	Hash       string    `json:"hash"`
+	Superseded bool      `json:"superseded"`
+	CreatedAt  time.Time `json:"created_at"`
+	CreatedBy  string    `json:"created_by"`
+	Verified   *bool     `json:"verified,omitempty"`
+	Error      string    `json:"error,omitempty"`
+}
+
+func archiveOf(m *archive.Manifest, superseded bool) jsonArchive {
+	return jsonArchive{
+		Name: m.Name(), Table: m.Table, Day: m.Day, Rows: m.Rows, Bytes: m.Bytes(), Files: len(m.Files), Hash: m.Hash, Superseded: superseded,
+		CreatedAt: m.CreatedAt, CreatedBy: m.CreatedBy,
+	}
+}
+
+type jsonRestored struct {
+	Table     string   `json:"table"`
+	Day       string   `json:"day"`
+	Archives  []string `json:"archives"`
+	Lines     int64    `json:"lines"`
+	Stored    int64    `json:"stored"`
+	Equal     int64    `json:"equal"`
+	Again     int64    `json:"again"`
+	Differs   int64    `json:"differs"`
+	Conflicts []string `json:"conflicts"`
+	Seconds   float64  `json:"seconds"`
+}
+
+func restoredOf(r archive.Restored) jsonRestored {
+	return jsonRestored{
+		Table: decisionsTable, Day: r.Day.String(), Archives: r.Archives, Lines: r.Lines, Stored: r.Stored, Equal: r.Equal, Again: r.Again, Differs: r.Differs,
+		Conflicts: append([]string{}, r.Conflicts...), Seconds: r.Duration.Seconds(),
+	}
+}

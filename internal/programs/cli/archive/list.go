@@ -1,0 +1,88 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"docket/internal/history/archive"
+	"docket/internal/programs/cli/frame"
+	"docket/internal/programs/cli/term"
+)
+
+// list is docket archive list.
+type list struct{ base }
+
+func listCommand(call frame.Call) *cobra.Command {
+	l := &list{base{Call: call}}
+	c := &cobra.Command{
+		Use: "list [flags]", Short: "List archives, and days that docket archive left unfinished", DisableFlagsInUseLine: true,
+		Example: "  docket archive list --from s3://archive/docket", Args: frame.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	c.Flags().StringVar(&l.place, "from", "", whereText)
+	frame.Usage(c, []string{"DOCKET_DATABASE_URL", "DOCKET_ARCHIVE_TO"}, "listed, also if there are none", "a manifest is broken, or the command failed")
+	c.RunE = l.Run(func([]string) (frame.Work, error) { return l.listed, l.locate("--from") })
+	return c
+}
+
+func (l *list) listed(ctx context.Context) error {
+	shelf, let, err := l.shelf()
+	if err != nil {
+		return err
+	}
+	defer let()
+	all, broken := l.archives(ctx, shelf, nil)
+	if broken != nil && all == nil {
+		return broken
+	}
+	superseded := archive.Superseded(all)
+	if l.AsJSON {
+		l.Print(frame.ListOf(all, "", func(m *archive.Manifest) jsonArchive { return archiveOf(m, superseded[m.Name()]) }))
+	} else {
+		var rows [][]term.Cell
+		for _, m := range all {
+			note := ""
+			if superseded[m.Name()] {
+				note = "superseded"
+			}
+			rows = append(rows, term.Cells(m.Day, contents(m), term.Grouped(m.Rows), sized(m.Bytes()), fmt.Sprint(len(m.Files)), term.Stamp(m.CreatedAt), term.Brief(m.CreatedBy), m.Name(), note))
+		}
+		l.Table([]term.Column{{Title: "day"}, {Title: "of"}, {Title: "rows", Right: true}, {Title: "bytes", Right: true}, {Title: "files", Right: true}, {Title: "made"}, {Title: "by", Rank: 2},
+			{Title: "archive", Rank: 1}, {Title: ""}}, rows, "")
+	}
+	l.leftOff(ctx)
+	return broken
+}
+
+// archives are those of decisions and, after them, of dead letters, as [archive.Whole] has each.
+func (b *base) archives(ctx context.Context, shelf archive.Shelf, day *archive.Day) ([]*archive.Manifest, error) {
+	all, broken := archive.Whole(ctx, shelf, b.Sys.Days.Name(), day)
+	if wrong := (*archive.BrokenError)(nil); broken != nil && !errors.As(broken, &wrong) {
+		return nil, broken
+	}
+	letters, err := archive.Whole(ctx, shelf, archive.LettersName, day)
+	return append(all, letters...), errors.Join(broken, err)
+}
+
+func contents(m *archive.Manifest) string {
+	if m.Table == archive.LettersName {
+		return "dead letters"
+	}
+	return "decisions"
+}
+
+// leftOff prints the days that were taken out of the table and not dropped. Archives can be listed without the database.
+func (l *list) leftOff(ctx context.Context) {
+	held, err := l.Sys.Days.Days(ctx, archive.DayOf(l.Now()))
+	if err != nil {
+		l.Tell("cannot ask the database for interrupted archives: %v\n", err)
+		return
+	}
+	for _, h := range held {
+		if h.Place == archive.Leaving {
+			l.Tell("%s was interrupted: it is out of the table but not dropped; run docket archive --day %s\n", h.Day, h.Day)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package archive
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"docket/internal/history/archive"
+	"docket/internal/programs/cli/frame"
+	"docket/internal/programs/cli/term"
+)
+
+// verify is docket archive verify.
+type verify struct {
+	base
+	day string
+	all bool
+}
+
+func verifyCommand(call frame.Call) *cobra.Command {
+	v := &verify{base: base{Call: call}}
+	c := &cobra.Command{
+		Use: "verify {--day DAY | --all} [flags]", Short: "Read archives and check them against their manifests", DisableFlagsInUseLine: true,
+		Long: "Read archives and check them against their manifests: size and SHA-256 of each file, count and hash of the rows.\n" +
+			"From a bucket this downloads them. Nothing is changed.",
+		Example: "  docket archive verify --day 2026-08-01\n  docket archive verify --all --from /srv/docket-archive", Args: frame.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	c.Flags().StringVar(&v.day, "day", "", "only this `DAY`: YYYY-MM-DD, in UTC")
+	c.Flags().BoolVar(&v.all, "all", false, "all days")
+	c.Flags().StringVar(&v.place, "from", "", whereText)
+	frame.Usage(c, []string{"DOCKET_DATABASE_URL", "DOCKET_ARCHIVE_TO"}, "each archive is as its manifest says", "an archive is missing or broken, or the command failed")
+	c.RunE = v.Run(v.check)
+	return c
+}
+
+// check looks at the flags.
+func (v *verify) check([]string) (frame.Work, error) {
+	if (v.day == "") != v.all {
+		return nil, frame.Misuse("give --day or --all, one of them")
+	}
+	var day *archive.Day
+	if v.day != "" {
+		d, err := oneDay(v.day)
+		if err != nil {
+			return nil, err
+		}
+		day = &d
+	}
+	return func(ctx context.Context) error { return v.verified(ctx, day) }, v.locate("--from")
+}
+
+func (v *verify) verified(ctx context.Context, day *archive.Day) error {
+	shelf, let, err := v.shelf()
+	if err != nil {
+		return err
+	}
+	defer let()
+	all, broken := v.archives(ctx, shelf, day)
+	if broken != nil {
+		v.Failed(broken)
+	}
+	if broken == nil && len(all) == 0 {
+		return archive.ErrNone
+	}
+	bad := broken != nil
+	var told []jsonArchive
+	superseded := archive.Superseded(all)
+	for _, m := range all {
+		err := archive.CheckWithin(ctx, shelf, m, archive.MostLine(int64(v.Settings.MaxRecordBytes)), nil)
+		ok := err == nil
+		j := archiveOf(m, superseded[m.Name()])
+		if j.Verified = &ok; !ok {
+			bad, j.Error = true, err.Error()
+			v.Failed(err)
+		} else if !v.AsJSON {
+			v.Say("%s: ok, %s, %s\n", m.Name(), term.Counted(m.Rows, "row"), sized(m.Bytes()))
+		}
+		told = append(told, j)
+	}
+	if v.AsJSON {
+		v.Print(frame.ListOf(told, "", func(j jsonArchive) jsonArchive { return j }))
+	}
+	if bad {
+		return frame.Exit(1)
+	}
+	return nil
+}

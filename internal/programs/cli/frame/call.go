@@ -1,0 +1,221 @@
+package frame
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"docket/internal/desk/ledger"
+	"docket/internal/history/archive"
+	"docket/internal/postgres/db"
+	"docket/internal/programs/cli"
+	"docket/internal/programs/cli/term"
+	"docket/internal/service/config"
+)
+
+// Call is one call of docket, as each of its commands gets it. A copy is the same call.
+type Call struct {
+	*term.Screen
+	Env     cli.Env
+	Options Options
+	*opened
+}
+
+// opened is the part of a call that changes while a command runs. Copies of the call share it.
+type opened struct {
+	Settings config.Settings
+	Sys      *System // nil before [Call.Open]
+	Code     int     // the exit code
+}
+
+// New starts a call.
+func New(env cli.Env, o Options) Call {
+	return Call{
+		Screen: &term.Screen{
+			Program: string(env.Program), Out: env.Stdout, Err: env.Stderr, In: o.Stdin, Terminal: o.Terminal, Environ: env.Environ, Clock: o.Now,
+		},
+		Env: env, Options: o, opened: &opened{},
+	}
+}
+
+// MisuseError is wrong use: exit 2.
+type MisuseError struct{ text string }
+
+func (e *MisuseError) Error() string { return e.text }
+
+// Misuse makes an error of wrong use.
+func Misuse(format string, args ...any) error { return &MisuseError{fmt.Sprintf(format, args...)} }
+
+// Exit is the error of a command that has printed everything. It carries the exit code.
+type Exit int
+
+func (e Exit) Error() string { return fmt.Sprintf("exit %d", int(e)) }
+
+// Work is the part of a command that needs the database.
+type Work func(ctx context.Context) error
+
+// Run makes the function of a cobra command. check looks at flags and arguments before any setting is read. So wrong use is reported
+// even where nothing is set up. It returns the work. The error of the work decides the exit code; wrong use is left to Main.
+func (call Call) Run(check func(args []string) (Work, error)) func(*cobra.Command, []string) error {
+	return call.Direct(func(args []string) error {
+		do, err := check(args)
+		if err != nil {
+			return err
+		}
+		if err := call.Open(); err != nil {
+			return err
+		}
+		ctx, end := cli.UntilSignal(call.Env)
+		defer end()
+		return do(ctx)
+	})
+}
+
+// Direct is run for a command that opens by itself what it needs.
+func (call Call) Direct(do func(args []string) error) func(*cobra.Command, []string) error {
+	return func(_ *cobra.Command, args []string) error {
+		err := do(args)
+		var ended Exit
+		var wrong *MisuseError
+		switch {
+		case err == nil:
+		case errors.As(err, &ended):
+			call.Code = int(ended)
+		case errors.As(err, &wrong):
+			return err
+		default:
+			call.Code = cli.Failed
+			call.Failed(err)
+		}
+		return nil
+	}
+}
+
+// Failed prints an error, and a hint where there is one.
+func (call Call) Failed(err error) {
+	if errors.Is(err, context.Canceled) {
+		return
+	}
+	call.Tell("%s: %v\n", call.Program, err)
+	hint := db.Hint(err)
+	var shelf *archive.ShelfError
+	var cannot *archive.CannotError
+	var uncounted *archive.UncountedError
+	var long *archive.LineError
+	var proposal *ledger.ProposalError
+	var alone *ledger.SecondPersonError
+	switch {
+	case errors.As(err, &proposal):
+		hint = proposal.Hint()
+	case errors.As(err, &alone):
+		hint = "the rule of two editors was switched on meanwhile: start again, and the edit is proposed"
+	case errors.As(err, &shelf):
+		hint = shelf.Hint()
+	case errors.As(err, &cannot):
+		hint = cannot.Hint()
+	case errors.As(err, &uncounted):
+		hint = uncounted.Hint()
+	case errors.As(err, &long):
+		hint = long.Hint()
+	case errors.Is(err, ledger.ErrNotFound):
+		hint = "`docket dlq list`, `docket dlq proposals` and `docket jobs list` show what is there; resolved dead letters are deleted after a while, their audit log stays"
+	case errors.Is(err, ledger.ErrAmbiguous):
+		hint = "`docket dlq list --wide` prints whole ids"
+	}
+	if hint != "" && !strings.Contains(err.Error(), hint) {
+		call.Tell("%s\n", term.Lines(hint))
+	}
+}
+
+// Open loads the settings and opens the system, once.
+func (call Call) Open() error {
+	if call.Sys != nil {
+		return nil
+	}
+	settings, ok := cli.Settings(call.Env)
+	if !ok {
+		return Exit(cli.Misuse)
+	}
+	call.Settings = settings
+	sys, err := call.Options.Open(call.Env, settings)
+	if err != nil {
+		return Exit(cli.Unopened(call.Env, err))
+	}
+	call.Sys = sys
+	return nil
+}
+
+// Close closes the system where it was opened.
+func (call Call) Close() {
+	if call.Sys != nil && call.Sys.Close != nil {
+		call.Sys.Close()
+	}
+}
+
+// ExitCode is the exit code of the call.
+func (call Call) ExitCode() int {
+	if call.Code == cli.Done && call.Broken {
+		return cli.Failed
+	}
+	return call.Code
+}
+
+// Setting looks up one setting, before the others are loaded.
+func (call Call) Setting(name string) string {
+	return config.Lookup(call.Env.Program, call.Env.Environ, name)
+}
+
+// Whole finds the whole id by its first characters.
+func (call Call) Whole(ctx context.Context, id string) (string, error) {
+	if len(id) == wholeID {
+		return id, nil
+	}
+	e, err := call.Entry(ctx, id)
+	return e.ID, err
+}
+
+// The lengths of ids of dead letters, in characters: the whole id, the part that people see, and the shortest part that is accepted.
+const (
+	wholeID = 64
+	ShortID = 12
+	LeastID = 6
+)
+
+// LongEnough refuses ids of dead letters that are too short.
+func LongEnough(ids ...string) error {
+	for _, id := range ids {
+		if len(id) < LeastID {
+			return Misuse("%s is too short for an id: give at least %d characters", term.Quoted(id), LeastID)
+		}
+	}
+	return nil
+}
+
+// Entry finds a dead letter by its id, or by the first characters of it.
+func (call Call) Entry(ctx context.Context, id string) (ledger.Entry, error) {
+	e, err := call.Sys.Book.Show(ctx, id)
+	if err != nil {
+		return e, fmt.Errorf("dead letter %s: %w", term.Brief(id), err)
+	}
+	return e, nil
+}
+
+// ID is an id as it is printed: short on a terminal.
+func (call Call) ID(id string) string {
+	if call.Terminal.Out && !call.Wide && len(id) > ShortID {
+		return id[:ShortID]
+	}
+	return id
+}
+
+// PaintState colours the state of a dead letter, a job or a proposal.
+func (call Call) PaintState(text string) term.Safe {
+	return call.Paint(map[string]term.Style{
+		string(ledger.Pending): term.Yellow, string(ledger.Processing): term.Cyan, string(ledger.Failed): term.Red, string(ledger.Resolved): term.Green,
+		string(ledger.JobRunning): term.Cyan, string(ledger.JobWaiting): term.Yellow, string(ledger.JobStopped): term.Red, string(ledger.JobDone): term.Green,
+		string(ledger.ProposalOpen): term.Yellow, string(ledger.ProposalApproved): term.Green, string(ledger.ProposalRejected): term.Red,
+	}[text], text)
+}

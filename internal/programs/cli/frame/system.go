@@ -1,0 +1,55 @@
+package frame
+
+import (
+	"context"
+	"time"
+
+	"docket/internal/desk/ledger"
+	"docket/internal/desk/worker"
+	"docket/internal/history/archive"
+	"docket/internal/history/lookup"
+	"docket/internal/history/reader"
+)
+
+// System is what commands work on.
+type System struct {
+	Book  Book
+	Trial Trial // nil: there are no dry runs
+	// Horizon asks Kafka when its retention deletes records; nil: it is not asked. A line says so where the answer is unknown.
+	Horizon func(ctx context.Context, now time.Time) ([]worker.HorizonLine, error)
+	// Backlog counts the dead letters that no desk has entered yet; nil: they are unknown. It ends with its context.
+	Backlog func(ctx context.Context) (worker.Backlog, error)
+	// Decisions are the stored ones.
+	Decisions reader.Store
+	// Look looks for a decision by its id in every home.
+	Look *lookup.Look
+	// Days are the table's, to be archived and restored; nil: there are none.
+	Days archive.Table
+	// Letters is the ledger, to be archived and restored; nil: there is none.
+	Letters archive.LettersTable
+	// Shelf opens where archives lie: a directory, or s3://bucket/prefix.
+	Shelf func(where string) (archive.Shelf, error)
+	Close func()
+}
+
+// Trial is the dry run; *worker.Trial is one.
+type Trial interface {
+	Run(ctx context.Context, f ledger.Filter, limit int64, progress func(done, total int64)) (worker.TrialResult, error)
+	RunIDs(ctx context.Context, ids []string, progress func(done, total int64)) (worker.TrialResult, error)
+	RunValue(ctx context.Context, value []byte) (worker.TrialResult, error)
+}
+
+// Book is as much of the ledger as a person's commands need.
+type Book interface {
+	ledger.Decider
+	ledger.Proposals
+	ledger.Reader
+	CreateJob(ctx context.Context, j ledger.Job) (ledger.Job, error)
+	Job(ctx context.Context, id int64) (ledger.Job, error)
+	ListJobs(ctx context.Context, n int) ([]ledger.Job, error)
+	StopJob(ctx context.Context, id int64, why string, by ledger.Actor) (ledger.Job, error)
+	ResumeJob(ctx context.Context, id int64, by ledger.Actor) (ledger.Job, error)
+	Desks(ctx context.Context, within time.Duration) ([]string, error)
+	Surplus(ctx context.Context, all bool, n int) ([]ledger.Surplus, error)
+	OrderSurplus(ctx context.Context, id int64, by ledger.Actor) error
+}

@@ -1,0 +1,2 @@
+// Package letters has the commands on dead letters: list, groups, show, retry, resolve, surplus and report.
+package letters

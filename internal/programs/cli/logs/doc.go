@@ -1,0 +1,2 @@
+// Package logs has the commands that read stored decisions: logs, why, diff and stats.
+package logs

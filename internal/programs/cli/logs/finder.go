@@ -1,0 +1,218 @@
+package logs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"docket/internal/desk/ledger"
+	"docket/internal/history/lookup"
+	"docket/internal/history/reader"
+	"docket/internal/programs/cli/frame"
+	"docket/internal/programs/cli/term"
+	"docket/internal/record/envelope"
+)
+
+// withinFlag declares how long the other homes may be searched.
+func withinFlag(c *cobra.Command, within *time.Duration) {
+	c.Flags().DurationVar(within, "within", lookup.DefaultLimits.Within, "search Kafka, the spools and the archives for `DURATION` at most")
+}
+
+func withinFault(within time.Duration) error {
+	if within <= 0 {
+		return frame.Misuse("--within must be more than 0")
+	}
+	return nil
+}
+
+// finder finds decisions by their ids, in the table and elsewhere.
+type finder struct{ *printer }
+
+func newFinder(call frame.Call) finder { return finder{&printer{Call: call}} }
+
+// elsewhere looks for an id in every home; rows are those of the table.
+func (fd finder) elsewhere(ctx context.Context, id string, rows []reader.Decision, within time.Duration) *lookup.Answer {
+	if len(rows) > 0 {
+		id = rows[0].ID // it may have been given by its first characters
+	}
+	look := *fd.Sys.Look
+	look.Limits.Within = within
+	a := look.Find(ctx, id)
+	return &a
+}
+
+// sayElsewhere prints the other records with the id of a stored decision, and the places that were not searched completely.
+func (fd finder) sayElsewhere(a *lookup.Answer) {
+	others, copies := a.Elsewhere(), a.Copies()
+	if len(a.Letters)+len(others) > 0 {
+		fd.Say("\n%s\n", fd.Paint(term.Bold, "Other decisions with this id"))
+		fd.listClaims(fd.Say, a.Letters)
+		fd.listFound(fd.Say, a, others)
+	}
+	if len(copies) > 0 {
+		fd.Say("\n%s\n", fd.Paint(term.Bold, "Other records of this decision"))
+		fd.listFound(fd.Say, a, copies)
+	}
+	if !a.Complete() {
+		fd.Say("\n%s\n", fd.Paint(term.Bold, "Not looked at completely for other decisions with this id"))
+		for _, g := range a.NotLooked {
+			fd.Say("%s\n", term.Folded(g.String(), "  ", fd.Width()))
+		}
+	}
+}
+
+// absent prints that a decision is not in the table, where it is, and which places were searched.
+func (fd finder) absent(a *lookup.Answer) {
+	var end string
+	switch {
+	case !a.Nowhere():
+		end = ". It was found elsewhere:"
+	case !a.Complete():
+		end = ". If it is elsewhere is not known, as not every place was looked at completely"
+	default:
+		end = ". It was not found anywhere"
+	}
+	fd.Tell("%s: no decision %s is stored%s\n", fd.Program, term.Brief(a.ID), end)
+	if n := len(a.Letters); n > 0 {
+		fd.Tell("%s with the id %s:\n", term.Counted(int64(n), "dead letter"), term.Brief(a.ID))
+		fd.listClaims(fd.Tell, a.Letters)
+	}
+	fd.listFound(fd.Tell, a, a.Found)
+	for _, p := range a.Looked {
+		fd.Tell("  looked at: %s\n", p.String())
+	}
+	for _, g := range a.NotLooked {
+		fd.Tell("  not looked at completely: %s\n", g.String())
+	}
+	if a.Nowhere() {
+		fd.Tell("  to search for longer, and what was read already: docket where-is %s\n", term.ShellWord(a.ID))
+		fd.Tell("  if the id is shortened, give its first %d or more characters\n", reader.LeastID)
+	}
+}
+
+func (fd finder) listFound(say func(string, ...any), a *lookup.Answer, found []lookup.Found) {
+	for i := range found {
+		f := &found[i]
+		say("  %s\n", f.Text(a.At))
+		if f.Partition != envelope.NoPlace {
+			say("    docket where-is %s\n", term.ShellWord(f.Place()))
+		}
+	}
+	if a.More && len(found) > 0 {
+		say("  and others\n")
+	}
+}
+
+// jsonElsewhere is the rest of an answer about an id, beside the decisions that are stored.
+type jsonElsewhere struct {
+	Others    []jsonClaim          `json:"others,omitempty"`    // dead letters of the ledger that claim the id
+	Elsewhere []lookup.FoundRecord `json:"elsewhere,omitempty"` // records that are not in the table and not in the ledger
+	Looked    []string             `json:"looked"`
+	NotLooked []string             `json:"not_looked"` // completely
+}
+
+func elsewhereOf(a *lookup.Answer) jsonElsewhere {
+	return jsonElsewhere{jsonClaims(a.Letters), lookup.Views(a.Found, a.At), lookup.Places(a.Looked), lookup.Gaps(a.NotLooked)}
+}
+
+// jsonClaim is a dead letter that claims the id of a decision.
+type jsonClaim struct {
+	Letter    string         `json:"dead_letter_id"`
+	Code      string         `json:"code"`
+	State     ledger.State   `json:"state"`
+	Timestamp *time.Time     `json:"timestamp,omitempty"`
+	Origin    frame.Position `json:"origin"`
+}
+
+func (fd finder) listClaims(say func(string, ...any), others []ledger.Entry) {
+	for i := range others {
+		say("  %s\n    docket dlq show %s\n", claimed(&others[i]), term.Cut(others[i].ID, frame.ShortID))
+	}
+}
+
+// claimed is a line about a dead letter.
+func claimed(e *ledger.Entry) string {
+	line := fmt.Sprintf("dead letter %s, %s", e.Cause.Code, e.State)
+	if !e.DecisionTime.IsZero() {
+		line += ", decided " + e.DecisionTime.UTC().Format(instant)
+	}
+	return line + ", " + firstRead(e.Origin)
+}
+
+func firstRead(o envelope.Origin) string {
+	switch {
+	case o.Partition == envelope.NoPlace:
+		return "refused by the collector on its way to " + o.Topic
+	case o.Index == envelope.NoIndex:
+		return fmt.Sprintf("first read at %s/%d/%d", o.Topic, o.Partition, o.Offset)
+	}
+	return fmt.Sprintf("first read at %s/%d/%d, decision %d of that record", o.Topic, o.Partition, o.Offset, o.Index)
+}
+
+func jsonClaims(others []ledger.Entry) []jsonClaim {
+	var all []jsonClaim
+	for i := range others {
+		e := &others[i]
+		c := jsonClaim{Letter: e.ID, Code: e.Cause.Code, State: e.State, Origin: frame.Position{Topic: e.Origin.Topic, Partition: e.Origin.Partition, Offset: e.Origin.Offset}}
+		if e.Origin.Index != envelope.NoIndex {
+			c.Origin.Index = &e.Origin.Index
+		}
+		c.Timestamp = frame.UTC(e.DecisionTime)
+		all = append(all, c)
+	}
+	return all
+}
+
+// named finds the decisions of an id, or of the only id that begins with these characters. It lists several.
+func (fd finder) named(ctx context.Context, id string) ([]reader.Decision, error) {
+	all, err := reader.Named(ctx, fd.Sys.Decisions, id)
+	var several *reader.AmbiguousError
+	switch {
+	case errors.As(err, &several):
+		fd.Tell("%s: several decision ids start with %s; give more characters:\n", fd.Program, term.Brief(id))
+		for _, d := range several.Some {
+			fd.Tell("  %s  %s  %s\n", d.ID, d.Time.UTC().Format(instant), or(d.Path, "-"))
+		}
+		if several.More {
+			fd.Tell("  and others\n")
+		}
+		return nil, frame.Exit(1)
+	case errors.Is(err, reader.ErrWhole):
+		return nil, fmt.Errorf("decision %s: %w", term.Brief(id), err)
+	}
+	return all, err
+}
+
+// stored is the decision of an id, and of a time where several have that id.
+func (fd finder) stored(ctx context.Context, id, flag string, at time.Time, within time.Duration) (reader.Decision, error) {
+	all, err := fd.named(ctx, id)
+	if err != nil {
+		return reader.Decision{}, err
+	}
+	if len(all) == 0 {
+		a := fd.elsewhere(ctx, id, nil, within)
+		if all = a.Rows; len(all) == 0 {
+			if fd.AsJSON {
+				fd.jsonOfID(nil, a, "")
+			}
+			fd.absent(a)
+			return reader.Decision{}, frame.Exit(1)
+		}
+	}
+	if at.IsZero() && len(all) == 1 {
+		return all[0], nil
+	}
+	for _, d := range all {
+		if !at.IsZero() && d.Time.Equal(at.Truncate(time.Microsecond)) {
+			return d, nil
+		}
+	}
+	fd.Tell("%s: %s have the id %s; select one with %s:\n", fd.Program, term.Counted(int64(len(all)), "decision"), term.Brief(all[0].ID), flag)
+	for _, d := range all {
+		fd.Tell("  %s %s  %s\n", flag, d.Time.UTC().Format(time.RFC3339Nano), d.Verdict)
+	}
+	return reader.Decision{}, frame.Exit(1)
+}

@@ -1,0 +1,81 @@
+package logs
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"docket/internal/errclass"
+	"docket/internal/history/reader"
+	"docket/internal/programs/cli/frame"
+	"docket/internal/programs/cli/term"
+)
+
+// followed prints the last decisions, and then new ones as they are stored, until a signal. While the database is away it waits.
+func (l *search) followed(ctx context.Context, f reader.Filter) error {
+	// The position is read first. A decision that is stored before the search is in both, and is printed once.
+	_, tail, err := l.Sys.Decisions.Follow(ctx, f, reader.Tail{}, 1, false)
+	if err != nil {
+		return err
+	}
+	shown, err := l.lastOnes(ctx, f)
+	if err != nil {
+		return err
+	}
+	away := false
+	for {
+		found, next, err := l.Sys.Decisions.Follow(ctx, f, tail, reader.MaxLimit, l.full)
+		more := len(found) == reader.MaxLimit
+		switch {
+		case ctx.Err() != nil:
+			return nil //nolint:nilerr // following ends when it is told to
+		case err != nil && errclass.Classify(err).Class != errclass.Transient:
+			return err
+		case err != nil:
+			if !away {
+				away = true
+				l.Tell("the database does not answer (%s); waiting\n", term.Brief(errclass.Classify(err).Code))
+			}
+		default:
+			if away {
+				away = false
+				l.Tell("the database answers again\n")
+			}
+			tail = next
+			found = slices.DeleteFunc(found, func(d reader.Decision) bool { return shown[same(d)] })
+			l.tellEdits(l.edits(ctx, found, l.full))
+			l.flow(found, l.view)
+		}
+		if !more && !frame.Sleep(ctx, l.every) {
+			return nil
+		}
+	}
+}
+
+// same is what makes two decisions one.
+func same(d reader.Decision) string { return d.ID + "\x00" + d.Time.UTC().Format(time.RFC3339Nano) }
+
+// lastOnes shows the newest decisions that are stored already, the newest last.
+func (l *search) lastOnes(ctx context.Context, f reader.Filter) (map[string]bool, error) {
+	var all []reader.Decision
+	shown := map[string]bool{}
+	after, began := "", l.Now()
+	bounded, _ := reader.Bound(f, false, began)
+	for len(all) < l.limit && l.Now().Sub(began) < searchingTime {
+		found, err := l.Sys.Decisions.Search(ctx, bounded, reader.Page{Limit: min(l.limit-len(all), reader.MaxLimit), After: after, Payload: l.full})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found.Decisions...)
+		if after = found.Next; after == "" {
+			break
+		}
+	}
+	slices.Reverse(all)
+	for _, d := range all {
+		shown[same(d)] = true
+	}
+	l.tellEdits(l.edits(ctx, all, l.full))
+	l.flow(all, l.view)
+	return shown, nil
+}

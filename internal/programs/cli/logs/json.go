@@ -1,0 +1,110 @@
+package logs
+
+import (
+	"encoding/json"
+	"time"
+
+	"docket/internal/history/lookup"
+	"docket/internal/history/reader"
+	"docket/internal/programs/cli/frame"
+	"docket/internal/programs/cli/term"
+	"docket/internal/record/escape"
+)
+
+// jsonDecision is a stored decision. Its parts from OPA are as they were stored.
+type jsonDecision struct {
+	ID          string          `json:"decision_id"`
+	Time        *time.Time      `json:"timestamp"`
+	Verdict     string          `json:"verdict"`
+	Allowed     *bool           `json:"allowed"`
+	Path        *string         `json:"path"`
+	Service     *string         `json:"service"`
+	RequestedBy *string         `json:"requested_by"`
+	ReqID       *int64          `json:"req_id"`
+	OPAID       *string         `json:"opa_id"`
+	OPAVersion  *string         `json:"opa_version"`
+	Labels      json.RawMessage `json:"labels"`
+	Bundles     json.RawMessage `json:"bundles"`
+	Origin      frame.Position  `json:"origin"`
+	StoredAt    *time.Time      `json:"stored_at"`
+	UploadedBy  *string         `json:"uploaded_by,omitempty"`
+	Edited      *reader.Edit    `json:"edited,omitempty"`
+	Ahead       int64           `json:"ahead_seconds,omitempty"` // of when it was stored
+	Unfaithful  []string        `json:"unfaithful,omitempty"`
+	Unreadable  bool            `json:"unreadable,omitempty"`
+	Decision    json.RawMessage `json:"decision,omitempty"` // all of it, where it was asked for
+}
+
+func decisionOf(d reader.Decision) jsonDecision {
+	return jsonDecision{
+		ID: d.ID, Time: frame.UTC(d.Time), Verdict: string(d.Verdict), Allowed: d.Allowed, Path: d.Path, Service: d.Service, RequestedBy: d.RequestedBy, ReqID: d.ReqID,
+		OPAID: d.OPAID, OPAVersion: d.OPAVersion, Labels: orNull(d.Labels), Bundles: orNull(d.Bundles),
+		Origin: frame.Position{Topic: d.Topic, Partition: d.Partition, Offset: d.Offset, Index: &d.Index}, StoredAt: frame.UTC(d.StoredAt), UploadedBy: d.UploadedBy, Edited: d.Edit, Ahead: int64(d.Ahead() / time.Second), Decision: d.Raw, Unfaithful: d.Unfaithful, Unreadable: d.Unreadable,
+	}
+}
+
+func orNull(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 {
+		return json.RawMessage("null")
+	}
+	return raw
+}
+
+// jsonPart prints a part of a search as JSON; the parts together are one object. The number before counts those that were printed
+// before; it is below 0 at the beginning. Decisions from later on were left out; zero: none were.
+func (p *printer) jsonPart(decisions []reader.Decision, before int, last bool, next string, later time.Time, unknown string) {
+	if before < 0 {
+		p.Say("{\n  \"decisions\": [")
+		before = 0
+	}
+	for i, d := range decisions {
+		text, err := json.MarshalIndent(decisionOf(d), "    ", "  ")
+		if err != nil {
+			p.Unwritten(err)
+			continue
+		}
+		comma := ","
+		if before+i == 0 {
+			comma = ""
+		}
+		p.Say("%s\n    %s", comma, term.Safe(escape.JSON(text)))
+	}
+	if last {
+		text, _ := json.Marshal(next) //nolint:errchkjson // a string
+		p.Say("\n  ],\n  \"next\": %s", term.Safe(escape.JSON(text)))
+		if !later.IsZero() {
+			p.Say(",\n  \"later\": %q", later.Format(time.RFC3339))
+		}
+		if unknown != "" {
+			text, _ := json.Marshal(unknown) //nolint:errchkjson // a string
+			p.Say(",\n  \"edits_unknown\": %s", term.Safe(escape.JSON(text)))
+		}
+		p.Say("\n}\n")
+	}
+}
+
+// jsonOfID prints the decisions of an id as JSON, with the other places of the id. edits is why edits are unknown.
+func (p *printer) jsonOfID(decisions []reader.Decision, a *lookup.Answer, edits string) {
+	all := []jsonDecision{}
+	for _, d := range decisions {
+		all = append(all, decisionOf(d))
+	}
+	p.Print(struct {
+		Decisions []jsonDecision `json:"decisions"`
+		Next      string         `json:"next"`
+		Edits     string         `json:"edits_unknown,omitempty"` // why it may not be known that they were edited
+		jsonElsewhere
+	}{all, "", edits, elsewhereOf(a)})
+}
+
+// jsonLines prints decisions as JSON, a line for each.
+func (p *printer) jsonLines(decisions []reader.Decision) {
+	for _, d := range decisions {
+		text, err := json.Marshal(decisionOf(d))
+		if err != nil {
+			p.Unwritten(err)
+			continue
+		}
+		p.Say("%s\n", term.Safe(escape.JSON(text)))
+	}
+}

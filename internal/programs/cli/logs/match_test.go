@@ -1,0 +1,23 @@
+package logs
+
+import (
+	"fmt"
+	"testing"
+
+	"docket/internal/history/reader"
+)
+
+// TestMatchWord_RoundTrip in the command of the next page.
+func TestMatchWord_RoundTrip(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"input", "input:/a", "raw:/a~1b/0=null", `input:"/a=b"=1`, `input:"/a\"b"="x y"`, "result=true", "result:/x=it's"} {
+		m, err := reader.ParseMatch(text)
+		if err != nil {
+			t.Fatal(text, err)
+		}
+		again, err := reader.ParseMatch(matchWord(m))
+		if err != nil || fmt.Sprint(again) != fmt.Sprint(m) {
+			t.Errorf("%s became %s: %v", text, matchWord(m), err)
+		}
+	}
+}

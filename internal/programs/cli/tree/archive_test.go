@@ -1,0 +1,125 @@
+package tree
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"docket/internal/history/archive"
+	"docket/internal/programs/cli/term"
+)
+
+// young is a table with some days, of which none can be opened.
+type young struct {
+	archive.Table
+	held []archive.Held
+	err  error // of opening one
+}
+
+func (y young) Name() string { return "decision_logs" }
+
+func (y young) Days(context.Context, archive.Day) ([]archive.Held, error) { return y.held, nil }
+
+func (y young) Open(context.Context, archive.Day) (archive.Session, error) { return nil, y.err }
+
+// TestArchive_NoDayOldEnough: a program that reads it finds no days, and not the end of the file.
+func TestArchive_NoDayOldEnough(t *testing.T) {
+	t.Parallel()
+	for name, more := range map[string][]string{"for real": nil, "a dry run": {"--dry-run"}, "kept": {"--keep"}} {
+		for _, where := range []term.Terminal{{}, person(80)} {
+			w := &world{days: young{}, shelf: archive.Dir(t.TempDir()), terminal: where}
+			r := w.call(append([]string{"archive", "--older-than", "90d", "--to", "x", "--operator", "mara", "--json"}, more...)...)
+			var answer struct {
+				Entries *[]any `json:"entries"`
+			}
+			if err := json.Unmarshal([]byte(r.out), &answer); err != nil || r.code != 0 || answer.Entries == nil || len(*answer.Entries) != 0 {
+				t.Errorf("%s: exit %d, %v, %q", name, r.code, err, r.out)
+			}
+		}
+	}
+}
+
+// TestArchive_DayInUse, and does not keep the others from being archived.
+func TestArchive_DayInUse(t *testing.T) {
+	t.Parallel()
+	day, _ := archive.ParseDay("2026-03-04")
+	w := &world{
+		days:  young{held: []archive.Held{{Day: day, Place: archive.Attached}}, err: &archive.UncountedError{Why: "it is not counted", Do: "end session 4711"}},
+		shelf: archive.Dir(t.TempDir()),
+	}
+	r := w.call("archive", "--older-than", "90d", "--to", "x", "--operator", "mara", "--json")
+	if r.code != 1 || !strings.Contains(r.err, "2026-03-04: it is not counted") || !strings.Contains(r.err, "end session 4711") || !json.Valid([]byte(r.out)) {
+		t.Errorf("exit %d, %q, %q", r.code, r.out, r.err)
+	}
+}
+
+// days is a table with a day's partition for each of some days.
+type days []archive.Held
+
+func (d days) Name() string { return "decision_logs" }
+
+func (d days) Days(_ context.Context, before archive.Day) (held []archive.Held, err error) {
+	for _, h := range d {
+		if h.Day.Before(before.Time) {
+			held = append(held, h)
+		}
+	}
+	return held, nil
+}
+
+func (d days) Open(context.Context, archive.Day) (archive.Session, error) {
+	return nil, archive.ErrBusy
+}
+
+func of(t *testing.T, texts ...string) (all days) {
+	t.Helper()
+	for _, text := range texts {
+		day, err := archive.ParseDay(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, archive.Held{Day: day, Place: archive.Attached, Rows: 1})
+	}
+	return all
+}
+
+// TestArchive_OlderThan: it is 2026-11-21 (UTC), so 2026-11-19 ended one day ago and some hours.
+func TestArchive_OlderThan(t *testing.T) {
+	t.Parallel()
+	w := &world{days: of(t, "2026-08-22", "2026-08-23", "2026-08-24", "2026-11-18", "2026-11-19", "2026-11-20", "2026-11-21")}
+	for older, want := range map[string]string{
+		"1d": "2026-08-22 2026-08-23 2026-08-24 2026-11-18 2026-11-19", "2d": "2026-08-22 2026-08-23 2026-08-24 2026-11-18", "90d": "2026-08-22", "89d": "2026-08-22 2026-08-23", "91d": "",
+	} {
+		r := w.call("archive", "--older-than", older, "--dry-run")
+		var got []string
+		for line := range strings.Lines(r.out) {
+			if day, _, _ := strings.Cut(line, " "); strings.HasPrefix(day, "2026-") {
+				got = append(got, day)
+			}
+		}
+		if strings.Join(got, " ") != want || r.code != 0 {
+			t.Errorf("%s: %v, want %s; exit %d, %s", older, got, want, r.code, r.err)
+		}
+	}
+	for _, older := range []string{"0d", "-1d", "90", "d", "1.5d", "36501d", "90days"} {
+		if r := w.call("archive", "--older-than", older, "--dry-run"); r.code != 2 || r.out != "" {
+			t.Errorf("%q: exit %d, %s", older, r.code, r.out)
+		}
+	}
+	if r := w.call("archive", "--older-than", "90d", "--day", "2026-08-22", "--dry-run"); r.code != 2 {
+		t.Errorf("two answers to which days: exit %d", r.code)
+	}
+}
+
+// TestArchive_RefusedDayNamedOnce: the other days are archived.
+func TestArchive_RefusedDayNamedOnce(t *testing.T) {
+	t.Parallel()
+	w := &world{days: of(t)}
+	yesterday := now.Add(-24 * time.Hour).UTC().Format(time.DateOnly)
+	r := w.call("archive", "--day", yesterday, "--to", t.TempDir(), "--operator", "mara")
+	if r.code != 1 || strings.Count(r.err, yesterday) != 1 || !strings.Contains(r.err, "the day is too recent") {
+		t.Errorf("exit %d: %s", r.code, r.err)
+	}
+}

@@ -1,0 +1,108 @@
+package tree
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"docket/internal/programs/cli"
+	"docket/internal/programs/cli/frame"
+	"docket/internal/programs/cli/term"
+	"docket/internal/service/config"
+)
+
+const configFlag = "config"
+
+// withConfig takes --config FILE out of the arguments and names the file in the environment, where all programs look for it.
+func withConfig(env cli.Env) cli.Env {
+	last := len(env.Args)
+	if last > 0 && (env.Args[0] == cobra.ShellCompRequestCmd || env.Args[0] == cobra.ShellCompNoDescRequestCmd) {
+		last-- // a shell completes this one
+	}
+	for i := 0; i < last && env.Args[i] != "--"; i++ {
+		file, given := strings.CutPrefix(env.Args[i], "--"+configFlag+"=")
+		words := 1
+		if !given && env.Args[i] == "--"+configFlag && i+1 < last {
+			file, given, words = env.Args[i+1], true, 2
+		}
+		if given {
+			env.Args = slices.Delete(slices.Clone(env.Args), i, i+words)
+			env.Environ = append(slices.Clone(env.Environ), config.FileVariable+"="+file)
+			return env
+		}
+	}
+	return env
+}
+
+// config holds the command that checks settings.
+func (t *tree) config() *cobra.Command {
+	return t.group(&cobra.Command{Use: configFlag, Short: "Check the file with settings"}, validateCommand(t.Call))
+}
+
+// validate is docket config validate.
+type validate struct{ frame.Call }
+
+func validateCommand(call frame.Call) *cobra.Command {
+	v := &validate{call}
+	var names []string
+	for _, p := range call.Options.Programs {
+		names = append(names, p.Name)
+	}
+	names = append(names, "desk")
+	c := &cobra.Command{
+		Use: "validate [PROGRAM...]", Short: "Check all settings, of the file and of the environment, without connecting to anything",
+		Long: "Check all settings, of the file and of the environment, without connecting to anything.\n\n" +
+			"PROGRAM is " + strings.Join(names, ", ") + ", or several of them; without one, the settings are checked for all.\n\n" +
+			"Each line of the file is a setting: its name without DOCKET_, in small letters, and its value. A list may stand\n" +
+			"where a setting takes values by comma. Secrets may be in the file; then let only Docket read it. Unknown names are\n" +
+			"errors. A variable of the environment wins over the file.",
+		Example: "  # docket.yaml\n  #   kafka_brokers: [kafka-1:9092, kafka-2:9092]\n  #   database_url_file: /run/secrets/database-url\n" +
+			"  docket config validate --config docket.yaml\n  docket consume --config docket.yaml",
+		ValidArgsFunction: frame.Fixed(names),
+	}
+	c.RunE = v.Direct(func(args []string) error {
+		for _, name := range args {
+			if !slices.Contains(names, name) {
+				return frame.Misuse("unknown program %s%s", term.Quoted(name), cli.Meant(config.Nearest(name, names)))
+			}
+		}
+		return v.check(args)
+	})
+	frame.Usage(c, []string{"DOCKET_KAFKA_BROKERS", "DOCKET_DATABASE_URL"}, "the settings are valid", "")
+	return c
+}
+
+// check says what is wrong with the settings of the programs that have these names, or of all.
+func (v *validate) check(names []string) error {
+	var said bytes.Buffer
+	var fine []string
+	check := func(name string, env cli.Env) {
+		if len(names) > 0 && !slices.Contains(names, name) {
+			return
+		}
+		env.Stderr = &said
+		if _, ok := cli.Settings(env); ok {
+			fine = append(fine, name)
+		} else {
+			v.Code = cli.Misuse
+		}
+	}
+	for _, p := range v.Options.Programs {
+		check(p.Name, p.Env(v.Env))
+	}
+	check("desk", v.Env)
+	var lines []string // a complaint of several programs is printed once
+	for line := range strings.Lines(said.String()) {
+		if !slices.Contains(lines, line) {
+			lines = append(lines, line)
+			v.Tell("%s\n", strings.TrimSuffix(line, "\n"))
+		}
+	}
+	if v.Code != cli.Done {
+		return nil
+	}
+	v.Say("the settings are valid for %s\n", strings.Join(fine, ", "))
+	return nil
+}

@@ -1,0 +1,214 @@
+package tree
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"docket/internal/desk/ledger"
+	"docket/internal/desk/worker"
+	"docket/internal/history/archive"
+	"docket/internal/history/lookup"
+	"docket/internal/programs/cli"
+	"docket/internal/programs/cli/frame"
+	"docket/internal/programs/cli/pick"
+	"docket/internal/programs/cli/term"
+	"docket/internal/programs/collect"
+	"docket/internal/programs/consume"
+	"docket/internal/programs/democmd"
+	"docket/internal/programs/replay"
+	"docket/internal/service/config"
+	"docket/internal/testkit/readertest"
+)
+
+var update = flag.Bool("update", false, "write testdata again")
+
+const planted = "hunter2marker"
+
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// reset empties it in place, as a test may be looking at it.
+func (b *buffer) reset() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.b.Reset()
+}
+
+// trial is a dry run whose results are told beforehand.
+type trial struct {
+	result worker.TrialResult
+	err    error
+	asked  []string
+}
+
+func (t *trial) Run(_ context.Context, f ledger.Filter, _ int64, progress func(done, total int64)) (worker.TrialResult, error) {
+	t.asked = append(t.asked, pick.Described(f))
+	progress(t.result.Total, t.result.Total)
+	return t.result, t.err
+}
+
+func (t *trial) RunIDs(_ context.Context, ids []string, progress func(done, total int64)) (worker.TrialResult, error) {
+	t.asked = append(t.asked, ids...)
+	progress(t.result.Total, t.result.Total)
+	return t.result, t.err
+}
+
+func (t *trial) RunValue(_ context.Context, value []byte) (worker.TrialResult, error) {
+	t.asked = append(t.asked, string(value))
+	return t.result, t.err
+}
+
+// world is the surroundings of a call. The zero value is a pipe, a good URL and a ledger with a few dead letters.
+type world struct {
+	book     *book
+	store    *readertest.Store
+	out, err buffer // of the last call
+	trial    *trial
+	days     archive.Table
+	letters  archive.LettersTable // nil: nothing waits
+	topics   func() (lookup.Topics, func(), error)
+	spools   []string
+	shelf    archive.Shelf
+	horizon  []worker.HorizonLine
+	backlog  func(ctx context.Context) (worker.Backlog, error) // nil: all dead letters are in the ledger
+	terminal term.Terminal
+	environ  []string
+	bare     bool // no setting is set
+	stdin    string
+	edit     func(ctx context.Context, argv []string) error
+	signals  chan os.Signal
+}
+
+type result struct {
+	code     int
+	out, err string
+}
+
+func person(width int) term.Terminal {
+	return term.Terminal{In: true, Out: true, Err: true, Width: width}
+}
+
+func (w *world) call(args ...string) result {
+	if w.book == nil {
+		w.book = newBook(deadLetters()...)
+	}
+	if w.letters == nil {
+		w.letters = lettersClosed{}
+	}
+	if w.store == nil {
+		w.store = decisions(0)
+	}
+	if w.topics == nil {
+		w.topics = kafkaOf{}.open
+	}
+	w.out.reset()
+	w.err.reset()
+	out, err := &w.out, &w.err
+	environ := []string{"NO_COLOR=1"}
+	if !w.bare {
+		environ = append(environ, "DOCKET_DATABASE_URL=postgres://u:"+planted+"@127.0.0.1:1/x")
+	}
+	code := Main(cli.Env{
+		Program: config.Desk, Args: args, Stdout: out, Stderr: err, Signals: w.signals, Environ: append(environ, w.environ...),
+	}, frame.Options{
+		Stdin: strings.NewReader(w.stdin), Terminal: w.terminal, Now: func() time.Time { return now }, Edit: w.edit,
+		Open: func(_ cli.Env, settings config.Settings) (*frame.System, error) {
+			sys := &frame.System{Book: w.book, Decisions: w.store, Days: w.days, Letters: w.letters, Shelf: func(where string) (archive.Shelf, error) { return archive.Dir(where), nil }, Horizon: func(context.Context, time.Time) ([]worker.HorizonLine, error) { return w.horizon, nil }}
+			sys.Backlog = func(ctx context.Context) (worker.Backlog, error) {
+				if w.backlog == nil {
+					return worker.Backlog{}, nil
+				}
+				return w.backlog(ctx)
+			}
+			if w.trial != nil {
+				sys.Trial = w.trial
+			}
+			if w.shelf != nil {
+				sys.Shelf = func(string) (archive.Shelf, error) { return w.shelf, nil }
+			}
+			sys.Look = &lookup.Look{
+				Settings: settings, Rows: w.store.ByID, Book: w.book, Table: "decision_logs", Shelf: sys.Shelf, Topics: w.topics, Spools: w.spools,
+				Now: func() time.Time { return now },
+			}
+			return sys, nil
+		},
+		Desk: func(env cli.Env, args []string) int {
+			_, _ = io.WriteString(env.Stdout, "desk "+strings.Join(args, " "))
+			return 7
+		},
+		Programs: programs(), Demo: democmd.Command(),
+	})
+	return result{code, out.String(), err.String()}
+}
+
+// programs are those of docket.
+func programs() []frame.Program {
+	return []frame.Program{
+		{Name: "consume", Text: "Store decision logs from Kafka in Postgres", Env: consume.Env, Commands: consume.Commands},
+		{Name: "replay", Text: "Replay parked records when they are due", Env: replay.Env, Commands: replay.Commands},
+		{Name: "collect", Text: "Accept decision logs that OPA uploads, and write them to Kafka", Env: collect.Env, Commands: collect.Commands},
+	}
+}
+
+// golden holds a text against the one in testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s is not as it was (-update writes it again):\n%s", name, diff)
+	}
+}
+
+// quiet fails where a text could control a terminal.
+func quiet(t *testing.T, text string) {
+	t.Helper()
+	for i, r := range text {
+		if r < ' ' && r != '\n' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+			t.Errorf("byte %d is %U: %q", i, r, text[max(0, i-20):min(len(text), i+20)])
+			return
+		}
+	}
+}
+
+var errAway = errors.New("the database is away")
+
+// decisions is a store with n of them.
+func decisions(n int) *readertest.Store {
+	s := &readertest.Store{Now: func() time.Time { return now }}
+	s.Add(readertest.Decisions(n, now)...)
+	return s
+}

@@ -1,0 +1,65 @@
+package tree
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"docket/internal/history/reader"
+	"docket/internal/testkit/readertest"
+)
+
+// alike is a store in which some ids begin alike, one of them as a whole.
+func alike(t *testing.T) *readertest.Store {
+	t.Helper()
+	s := decisions(0)
+	for i, id := range []string{"abcdef-1", "abcdef-2", "bcdefg", "bcdefg-1", "cdefgh-1", "cdefgh-1", "many-01", "many-02", "many-03", "many-04", "many-05", "many-06\x1b[31m"} {
+		d := readertest.Decision(0, now.Add(-1))
+		d.ID, d.Time = id, now.AddDate(0, 0, -i)
+		s.Add(d)
+	}
+	return s
+}
+
+func TestShortIDs_OfDecisions(t *testing.T) {
+	t.Parallel()
+	for args, c := range map[string]struct {
+		code int
+		says string
+	}{
+		"why abcdef-2":          {0, "Decision abcdef-2\n"},
+		"logs abcdef-2":         {0, "Decision abcdef-2\n"},
+		"logs cdefgh":           {0, "2 decisions have this id"},
+		"why cdefgh":            {1, "2 decisions have the id cdefgh-1; select one with --at:"},
+		"why bcdefg":            {0, "Decision bcdefg\n"},
+		"logs bcdefg":           {0, "\nTo explain it: docket why bcdefg\n"},
+		"diff bcdefg- bcdefg":   {0, "A  bcdefg-1"},
+		"why abcdef":            {1, "several decision ids start with abcdef; give more characters:\n  abcdef-1  2026-11-21 20:15:03.000Z  http/example/authz/allow\n  abcdef-2  "},
+		"logs abcdef":           {1, "several decision ids start with abcdef"},
+		"diff bcdefg abcdef":    {1, "several decision ids start with abcdef"},
+		"why many-0":            {1, "  many-05  2026-11-11 20:15:03.000Z  http/example/authz/allow\n  and others\n"},
+		"why abcde":             {1, "no decision abcde is stored"},
+		"why abcdeX":            {1, "first 6 or more characters"},
+		"logs abcdef-2 --lines": {0, `"decision_id":"abcdef-2"`},
+	} {
+		for _, how := range []string{"", " --json"} {
+			r := (&world{store: alike(t)}).call(strings.Fields(args + how)...)
+			if r.code != c.code || how == "" && !strings.Contains(r.out+r.err, c.says) || c.code != 0 && r.err == "" {
+				t.Errorf("%s%s: exit %d\n%s%s", args, how, r.code, r.out, r.err)
+			}
+			quiet(t, r.out+r.err)
+		}
+	}
+}
+
+// TestShortIDs_NotKnownInTime: the answer is not that there is none.
+func TestShortIDs_NotKnownInTime(t *testing.T) {
+	t.Parallel()
+	for _, args := range []string{"why abcdef", "logs abcdef", "diff abcdef-1 bcdefg-"} {
+		w := &world{store: alike(t)}
+		w.store.FailBegins(fmt.Errorf("no time was left: %w", reader.ErrWhole))
+		if r := w.call(strings.Fields(args)...); r.code != 1 || !strings.Contains(r.err, "no time was left: give the whole id") || strings.Contains(r.err, "stored") {
+			t.Errorf("%s: exit %d\n%s%s", args, r.code, r.out, r.err)
+		}
+	}
+}

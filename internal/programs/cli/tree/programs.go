@@ -1,0 +1,92 @@
+package tree
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"docket/internal/programs/cli"
+	"docket/internal/programs/cli/frame"
+)
+
+// reused are the commands of all programs, as they are there, by name.
+func (t *tree) reused() map[string]*cobra.Command {
+	commands := map[string]*cobra.Command{}
+	for _, c := range []cli.Command{cli.Check(), cli.Migrate(), cli.Verify(), cli.WhereIs(), cli.Classify(), cli.Health(), cli.Version()} {
+		if c.Name == "health" {
+			c.Text = "Ask the desk on this host if it is healthy, for container health checks."
+		}
+		commands[c.Name] = t.reuse(c, func(args []string) int { return c.Do(t.Env, args) })
+	}
+	return commands
+}
+
+// reuse makes a command of one that reads its flags itself. Its flags are declared, so that a shell can complete them.
+func (t *tree) reuse(c cli.Command, do func(args []string) int) *cobra.Command {
+	made := &cobra.Command{
+		Use: strings.TrimSpace(c.Name + " " + c.Args), Short: strings.TrimSuffix(c.Text, "."), ValidArgsFunction: completeReused(c.Name),
+		DisableFlagParsing: true, DisableFlagsInUseLine: true,
+		RunE: func(_ *cobra.Command, args []string) error {
+			t.Code = do(narrow(args))
+			return nil
+		},
+	}
+	made.Flags().AddGoFlagSet(c.FlagSet())
+	return made
+}
+
+// program makes a command of a program, which holds the commands of that program.
+func (t *tree) program(p frame.Program) *cobra.Command {
+	run := func(args ...string) int {
+		env := t.Env
+		env.Name, env.Args = string(env.Program)+" "+p.Name, args
+		return p.Main(env)
+	}
+	made := t.reuse(cli.Command{Name: p.Name, Text: p.Text}, func(args []string) int { return run(args...) })
+	for _, c := range p.Commands() {
+		made.AddCommand(t.reuse(c, func(args []string) int { return run(append([]string{c.Name}, args...)...) }))
+	}
+	return made
+}
+
+// daemons are the commands that run the programs.
+func (t *tree) daemons() []*cobra.Command {
+	var all []*cobra.Command
+	for _, p := range t.Options.Programs {
+		all = append(all, t.program(p))
+	}
+	all = append(all, t.desk())
+	if t.Options.Demo.Run != nil {
+		all = append(all, t.reuse(t.Options.Demo, func(args []string) int { return t.Options.Demo.Do(t.Env, args) }))
+	}
+	return all
+}
+
+// narrow takes --wide away, which means nothing to those commands.
+func narrow(args []string) []string {
+	var rest []string
+	for i, arg := range args {
+		if arg == "--" {
+			return append(rest, args[i:]...)
+		}
+		if arg != "--wide" {
+			rest = append(rest, arg)
+		}
+	}
+	return rest
+}
+
+// desk is the daemon.
+func (t *tree) desk() *cobra.Command {
+	return &cobra.Command{
+		Use: "desk", Short: "Run the desk, the daemon that lists and retries dead letters and alerts people",
+		DisableFlagParsing: true, ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(c *cobra.Command, args []string) error {
+			if t.Options.Desk == nil {
+				return frame.Misuse("this build cannot run the desk")
+			}
+			t.Code = t.Options.Desk(t.Env, args)
+			return nil
+		},
+	}
+}
