@@ -112,7 +112,6 @@ func DeskShapes(now time.Time, days int, fingerprints, paths []string, ids []str
 
 // Looked is how long a shape took.
 type Looked struct {
-	Name     string
 	P50, P95 time.Duration
 }
 
@@ -129,5 +128,5 @@ func (s Shape) Look(ctx context.Context, book ledger.Reader, calls int) (Looked,
 		}
 	}
 	slices.Sort(took)
-	return Looked{s.Name, took[len(took)/2], took[(len(took)*95+99)/100-1]}, nil
+	return Looked{took[len(took)/2], took[(len(took)*95+99)/100-1]}, nil
 }

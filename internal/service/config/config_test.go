@@ -438,9 +438,12 @@ func TestComplaintsOfTheDesk(t *testing.T) {
 			}
 		})
 	}
-	for _, addr := range []string{"127.0.0.1:0", "localhost:9", "[::1]:9", "127.8.8.8:1"} {
-		if _, _, err := Load(Desk, []string{database, "DOCKET_DESK_API_ADDR=" + addr}); err != nil {
-			t.Errorf("%s is loopback: %v", addr, err)
+	for addr, loopback := range map[string]bool{
+		"127.0.0.1:0": true, "localhost:9": true, "[::1]:9": true, "127.8.8.8:1": true, "[::ffff:127.0.0.1]:1": true,
+		":9": false, "0.0.0.0:9": false, "[::]:9": false, "10.0.0.1:9": false, "desk.example.com:9": false, "localhost.example.com:9": false,
+	} {
+		if _, _, err := Load(Desk, []string{database, "DOCKET_DESK_API_ADDR=" + addr}); (err == nil) != loopback {
+			t.Errorf("%s is loopback: %v, and the error is %v", addr, loopback, err)
 		}
 	}
 }
