@@ -11,7 +11,7 @@ import (
 	"docket/sample"
 )
 
-func TestDecisionsAreTheSameForASeedAndDifferFromEachOther(t *testing.T) {
+func TestDecisions_SeedRepeatsAndItemsDiffer(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	a, b, other := NewDecisions(7, at), NewDecisions(7, at), NewDecisions(8, at)

@@ -17,8 +17,8 @@ type Shape struct {
 	Ask  func(ctx context.Context, book ledger.Reader, i int) error
 }
 
-// DeskShapes are the ways to look into a ledger of dead letters that failed in the days before now, with these
-// fingerprints, the most frequent first, and paths. Retried and resolved ones are among them.
+// DeskShapes are the ways to look into a ledger of dead letters that failed in the days before now. The fingerprints come
+// with the most frequent first. Retried and resolved letters are among them.
 func DeskShapes(now time.Time, days int, fingerprints, paths []string, ids []string) []Shape {
 	const partitions = 12
 	state := func(states ...ledger.State) ledger.Filter { return ledger.Filter{States: states} }

@@ -10,7 +10,7 @@ func from(values map[string]string) func(string) string {
 	return func(name string) string { return values[name] }
 }
 
-func TestWithoutOptionsEverythingButGrowthAndPeersIsMeasuredOnAMillion(t *testing.T) {
+func TestParseOptions_Defaults(t *testing.T) {
 	t.Parallel()
 	o, err := ParseOptions(from(nil))
 	if err != nil {

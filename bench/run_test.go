@@ -111,7 +111,7 @@ func TestRateAndCPUOfARun(t *testing.T) {
 	}
 }
 
-func TestARunThatWasSeenFromItsFirstRowOnHasTheRateOfTheRowsAfterIt(t *testing.T) {
+func TestRun_RateLeavesOutFirstRow(t *testing.T) {
 	t.Parallel()
 	r := Run{Rows: 1_000_000, Counted: 900_000, Took: 9 * time.Second, Worker: 18 * time.Second}
 	if r.Rate() != 100_000 || r.WorkerCPU() != 20 {

@@ -15,7 +15,7 @@ func seen(secondsRowsCPU ...int64) (made Sightings) {
 	return made
 }
 
-func TestSteadyLeavesOutTheStartAndTheRowsThatWereThereFirst(t *testing.T) {
+func TestSteady_LeavesOutStartAndFirstRows(t *testing.T) {
 	t.Parallel()
 	got, err := seen(7, 100, 5, 8, 400, 6, 17, 1100, 25).Steady()
 	if want := (Span{Rows: 1000, Took: 10 * time.Second, CPU: 20 * time.Second}); err != nil || got != want || got.Rate() != 100 {
@@ -92,7 +92,7 @@ func TestTheCensusOfASmallTableCountsAllOfItEachTime(t *testing.T) {
 	}
 }
 
-func TestTheCensusDoesNotSettleBlocksIntoWhichATransactionStillWrites(t *testing.T) {
+func TestCensus_LeavesBlocksOfOpenTransactions(t *testing.T) {
 	t.Parallel()
 	var c Census
 	rows := table{{0, 100}}
@@ -100,7 +100,7 @@ func TestTheCensusDoesNotSettleBlocksIntoWhichATransactionStillWrites(t *testing
 	if c.Add(rows.count(&c, 2000, 11, 20)); c.From() != "(0,0)" {
 		t.Fatalf("settled up to %s while transaction 11 was open", c.From())
 	}
-	rows[0].rows += 30 // what transaction 11 wrote, seen once it is committed
+	rows[0].rows += 30 // rows of transaction 11, seen once it is committed
 	if got := c.Add(rows.count(&c, 2000, 20, 20)); got != 130 || c.From() != "(488,0)" {
 		t.Errorf("%d rows, from %s", got, c.From())
 	}

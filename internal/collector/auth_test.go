@@ -132,7 +132,7 @@ func TestExpiredToken_Refused(t *testing.T) {
 	}
 }
 
-func TestTokensThatAreWrongAreAllToldAtOnceAndNeverQuoted(t *testing.T) {
+func TestParseTokens_AllFaultsAtOnceUnquoted(t *testing.T) {
 	t.Parallel()
 	_, err := ParseTokens("plain one:short -x:" + secret + " a:" + secret + " b:" + secret + " c:" + secret + "!! d:" + strings.Repeat("x", 513))
 	if err == nil {

@@ -20,7 +20,7 @@ import (
 	"docket/internal/testkit/kafkatest"
 )
 
-func TestStrangerHoldsNoPlaceAndNoConnectionByABodyThatDoesNotCome(t *testing.T) {
+func TestStranger_HoldsNoPlaceByAMissingBody(t *testing.T) {
 	t.Parallel()
 	tokens, err := ParseTokens("opa:" + secret)
 	if err != nil {
@@ -104,7 +104,7 @@ func TestSubjectOfAnyLengthStaysOneKeyThatFits(t *testing.T) {
 	}
 }
 
-// TestMaskingStaysInTheMemoryOfUploads masks values that are shorter than what stands in their place.
+// TestMaskingStaysInTheMemoryOfUploads masks values that are shorter than the mask.
 func TestMaskingStaysInTheMemoryOfUploads(t *testing.T) { //nolint:paralleltest // it measures the whole process
 	for _, rule := range []string{"/input/*", "/input/a"} {
 		rules, err := redact.Parse(nil, []string{rule})
@@ -153,7 +153,7 @@ func TestStrangerTakesNoPlaceWhereAllAreTaken(t *testing.T) {
 	}
 }
 
-func TestWhatDecisionsTakeIsHeldUntilKafkaAnswersAndNoMore(t *testing.T) {
+func TestMemory_HeldUntilKafkaAnswers(t *testing.T) {
 	t.Parallel()
 	const n = 500
 	var parts []string

@@ -64,7 +64,7 @@ func TestUploadIsInKafkaByteForByteOnceItIsAnswered(t *testing.T) {
 	}
 }
 
-func TestBrokerThatGoesAwayInTheMiddleGetsEverythingOnceItIsBack(t *testing.T) {
+func TestBrokerAway_GetsEverythingOnceBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := kafkatest.NewVirtual(t, kfake.SeedTopics(2, logs), kfake.SeedTopics(1, dlq))

@@ -95,7 +95,7 @@ func TestUploadInChunksOfNoToldLengthIsTaken(t *testing.T) {
 	}
 }
 
-func TestUploadOfExactlyTheLimitIsTakenAndOneByteMoreIsNot(t *testing.T) {
+func TestUpload_OneByteBeyondTheLimitIsRefused(t *testing.T) {
 	t.Parallel()
 	const most = 4 << 10
 	padded := func(n int) string { return good("a") + strings.Repeat(" ", n-len(good("a"))) }
@@ -123,7 +123,7 @@ func TestUploadOfExactlyTheLimitIsTakenAndOneByteMoreIsNot(t *testing.T) {
 	}
 }
 
-func TestBodyThatDoesNotComeInTimeIs408AndGivesEverythingBack(t *testing.T) {
+func TestBody_LateIs408AndFreesEverything(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *Config) { c.BodyTimeout, c.Uploads = 200*time.Millisecond, 1 })
 	address := strings.TrimPrefix(w.serve(t), "http://")
@@ -152,7 +152,7 @@ func TestBodyThatDoesNotComeInTimeIs408AndGivesEverythingBack(t *testing.T) {
 	})
 }
 
-func TestUploadThatTakesLongInKafkaOutlivesTheTimeOfItsBody(t *testing.T) {
+func TestUpload_OutlivesBodyTimeoutInKafka(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, func(c *Config) { c.BodyTimeout = 100 * time.Millisecond })
@@ -178,7 +178,7 @@ func TestBodyThatBreaksOffKeepsNothing(t *testing.T) {
 	}
 }
 
-// Who sends headers and no body takes none of the places.
+// A client that sends headers and no body takes none of the places.
 func TestPlaces_NoneForHeadersAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -284,7 +284,7 @@ func TestWhatFitsNowhereIsNotAskedToComeAgainLater(t *testing.T) {
 	}
 }
 
-func TestTooManyDecisionsAreRefusedHoweverMuchMemoryThereIs(t *testing.T) {
+func TestDecisions_TooManyAreRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *Config) { c.Memory = 1 << 30 })
 	a := w.post(t, gz("["+strings.Repeat("0,", decision.MaxDecisions)+"0]"))
@@ -313,7 +313,7 @@ func TestMemoryStaysBoundedWhateverComesAtOnce(t *testing.T) { //nolint:parallel
 		"[" + strings.Repeat("{},", 400) + "{}]", gz(good("small")), gz(`{"decision_id":"x","timestamp":"2026-03-01T12:00:00Z","input":[` + strings.Repeat(`{"a":1},`, 20_000) + `1]}`)}
 	inUse := func() int64 {
 		runtime.GC()
-		runtime.GC() // what pools keep, too
+		runtime.GC() // also frees the memory of pools
 		var now runtime.MemStats
 		runtime.ReadMemStats(&now)
 		return int64(now.HeapAlloc) //nolint:gosec // far below

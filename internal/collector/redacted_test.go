@@ -103,7 +103,7 @@ func list(s string) []string {
 	return []string{s}
 }
 
-func TestWhatWasRedactedStaysSoThroughEveryFormOfItsLetter(t *testing.T) {
+func TestRedact_HoldsInEveryFormOfALetter(t *testing.T) {
 	t.Parallel()
 	rules, err := redact.Parse([]string{"/input/password"}, nil)
 	if err != nil {

@@ -18,7 +18,7 @@ func TestSameSeedGivesTheSamePlan(t *testing.T) {
 	}
 }
 
-func TestPlanNeverHurtsTheSameThingTwiceAtOnceNorMoreThanThreeThings(t *testing.T) {
+func TestPlan_ThreeDifferentPartsAtMost(t *testing.T) {
 	t.Parallel()
 	kinds := byName(t)
 	for seed := range uint64(20) {

@@ -90,7 +90,7 @@ func (a *archives) run(kill func(step string) bool, args ...string) (out string,
 }
 
 // TestKilledArchivesAndRestoresLoseNothing kills the real commands at random points, while rows come into that day and others, and
-// runs them again: what was ever stored is in the table, or comes back from the shelf, once and as it was.
+// runs them again. Every decision that was ever stored is in the table, or comes back from the shelf, once and as it was.
 func TestKilledArchivesAndRestoresLoseNothing(t *testing.T) {
 	t.Parallel()
 	server := testenv.S3(t, "days")
@@ -244,7 +244,7 @@ func TestArchive_ClosedLettersComeBack(t *testing.T) {
 	}
 }
 
-// door stands before the object storage: what is done at a request is done before the storage sees it.
+// door is before the object storage: it acts at a request before the storage sees the request.
 type door struct {
 	*httptest.Server
 	mu sync.Mutex

@@ -17,13 +17,13 @@ import (
 	"docket/internal/testkit/testenv"
 )
 
-// What an operator did to the table, and what mends it.
+// The change of an operator to the table, and its repair.
 const (
 	broken = "ALTER TABLE decision_logs ADD CONSTRAINT no_billing CHECK (path <> 'billing/refund') NOT VALID"
 	mended = "ALTER TABLE decision_logs DROP CONSTRAINT no_billing"
 )
 
-func TestDeskDeadLettersOfABrokenMigrationAreRetriedByName(t *testing.T) {
+func TestDesk_RetriesLettersOfABrokenMigration(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t), deskEnv(t)...)
 	s.exec(broken)
@@ -134,7 +134,7 @@ func TestDeskKilledInTheMiddleOfAJobLeavesItToAnother(t *testing.T) {
 	}
 }
 
-func TestDeskRetryThatDiesAgainIsTheSameLetterUntilItHasFailedTooOften(t *testing.T) {
+func TestDesk_RetryDeadAgainIsTheSameLetter(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t), append(deskEnv(t), "DOCKET_DESK_MAX_ATTEMPTS=2")...)
 	s.exec(broken)
@@ -198,7 +198,7 @@ func TestDeskEditedLetterIsStored(t *testing.T) {
 	s.verify(0)
 }
 
-func TestDeskHoldsWhileWhatItNeedsIsMissingAndGoesOnByItself(t *testing.T) {
+func TestDesk_HoldsWhileItsTableIsMissing(t *testing.T) {
 	t.Parallel()
 	kafka, db := testenv.Kafka(t), testenv.Postgres(t)
 	s := bareSystem(t, kafka, db.Database(t), deskEnv(t)...)

@@ -16,7 +16,7 @@ import (
 
 func TestEveryRecordGetsTheRightHome(t *testing.T) {
 	t.Parallel()
-	// An answer that is late on a busy machine is no failure: with one there would be homes that are not those of a quiet run.
+	// On a busy machine a late answer must not count as a failure: a failure would add homes that a quiet run does not have.
 	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t), "DOCKET_PUBLISH_TIMEOUT=20s", "DOCKET_KAFKA_SESSION_TIMEOUT=30s")
 	g := s.generate(6000, 1)
 	c, r := s.consumer(), s.replayer()
@@ -51,7 +51,7 @@ func TestServerErrorsOfEveryClassLeadToTheirHomes(t *testing.T) {
 		RETURN NEW;
 	END $$;
 	CREATE TRIGGER planted BEFORE INSERT ON decision_logs FOR EACH ROW EXECUTE FUNCTION planted();`)
-	dead := map[string]string{ // what is raised, and the code of the dead letter
+	dead := map[string]string{ // the error that is raised, and the code of the dead letter
 		"23514": "23514", "22P02": "22P02", "22008": "22008", "23502": "23502", "54000": "54000", "P0001": "P0001", "38000": "38000",
 		"23503": "23503", "57014": "too_slow", "XX000": "internal",
 	}

@@ -65,8 +65,8 @@ func TestHoldOf200PartitionsStaysWithinItsMemory(t *testing.T) {
 	c.sound()
 }
 
-// TestHoldWithLargeRecordsStaysWithinItsMemory has records of some kilobytes that are 15 MiB once they are inflated, and some of 100,000
-// decisions, one at the front of each partition, and a table that takes nothing for a while.
+// TestHoldWithLargeRecordsStaysWithinItsMemory has records of some kilobytes that are 15 MiB once they are inflated. Some
+// have 100,000 decisions, one at the front of each partition. The table takes nothing for a while.
 func TestHoldWithLargeRecordsStaysWithinItsMemory(t *testing.T) {
 	t.Parallel()
 	const partitions, many, decisions, limit = 40, 4, 100_000, 256 // MiB

@@ -117,7 +117,7 @@ func TestKilledAtRandomMomentsNothingIsLost(t *testing.T) {
 	c.sound()
 }
 
-func TestSIGTERMDuringAnOutageExitsCleanlyAndLosesNothing(t *testing.T) {
+func TestSIGTERM_DuringAnOutageLosesNothing(t *testing.T) {
 	t.Parallel()
 	db := testenv.OwnPostgres(t)
 	s := newSystem(t, testenv.Kafka(t), db, "DOCKET_RETRY_PAUSES=5s,10s", "DOCKET_KAFKA_REBALANCE_TIMEOUT=3m")
@@ -181,7 +181,7 @@ func TestRebalanceInTheMiddleOfARetryLosesNothing(t *testing.T) {
 	})
 	db.Start(t)
 	three := s.consumer()
-	time.Sleep(2 * time.Second) // load goes on while the third joins
+	time.Sleep(2 * time.Second) // load continues while the third joins
 	two.kill()
 	one.stop()
 	g.wg.Wait()
@@ -218,13 +218,13 @@ func TestNothingIsThereYetAndItWaits(t *testing.T) {
 		}
 		return nil
 	})
-	s.drained(patience) // the record that is no decision may lie in the other partition
+	s.drained(patience) // the record without a decision may be in the other partition
 	if got := s.forwarded(s.places.DLQTopic, home.DeadLetter); got["syntax"] != 1 {
 		t.Errorf("dead letters: %v", got)
 	}
 }
 
-func TestDatabaseThatIsAwayAtTheStartIsSaidToBeBeforeTheFirstRecord(t *testing.T) {
+func TestOutage_AtTheStartIsToldBeforeRecords(t *testing.T) {
 	t.Parallel()
 	db := testenv.OwnPostgres(t)
 	s := newSystem(t, testenv.Kafka(t), db)

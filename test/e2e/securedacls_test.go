@@ -73,7 +73,7 @@ func TestThePageNamesTheLeastRightsOfEachProgram(t *testing.T) {
 // brief makes Java fit for a command that ends at once.
 const brief = `KAFKA_HEAP_OPTS=-Xmx64m KAFKA_JVM_PERFORMANCE_OPTS="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"`
 
-func TestTheBrokersOwnKafkaACLsTakesTheCommandsOfThePage(t *testing.T) {
+func TestKafkaACLs_CommandsOfThePageWork(t *testing.T) {
 	t.Parallel()
 	k := testenv.Secured(t)
 	var script []string

@@ -52,8 +52,8 @@ func TestMain(m *testing.M) {
 
 const maxRecordBytes = 1 << 20
 
-// patience is how long is waited for anything that has to come. It is no promise of how soon: what is promised of a time has
-// a bound of its own, and a machine that is busy is let do its work.
+// patience is the limit of every wait for something that has to come. It promises no time: a promise of a time has a bound
+// of its own. So a busy machine may take long.
 const patience = 3 * time.Minute
 
 // brokers are where a system has its topics.
@@ -337,7 +337,7 @@ type producer struct {
 	cl     *kgo.Client
 	gen    *conservation.Generator
 	wg     sync.WaitGroup
-	enough atomic.Bool // ends what goes on in the background
+	enough atomic.Bool // ends the sending in the background
 }
 
 // unhurried is the pause between records where each step of a test waits for some more, and the test itself ends the load. It
@@ -364,7 +364,7 @@ func (s *system) generate(n int, seed uint64) *producer {
 		p.wg.Wait()
 		flush, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		_ = cl.Flush(flush) // what was not acknowledged has said so
+		_ = cl.Flush(flush) // each record without an acknowledgement was counted
 		cl.Close()
 	})
 	return p
@@ -380,7 +380,7 @@ func (p *producer) produce(n int) {
 	}
 }
 
-// background sends records with a pause between them, while the test goes on.
+// background sends records with a pause between them, while the test continues.
 func (p *producer) background(n int, pause time.Duration) {
 	p.wg.Go(func() {
 		for i := 0; (n == 0 || i < n) && !p.enough.Load(); i++ {

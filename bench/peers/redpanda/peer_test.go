@@ -15,7 +15,7 @@ func TestOneStatementNumbersTheValuesOfAllRows(t *testing.T) {
 	}
 }
 
-func TestOffsetsAreMarkedUpToTheFirstBatchThatIsNotWritten(t *testing.T) {
+func TestOffsets_MarkedUpToFirstUnwrittenBatch(t *testing.T) {
 	t.Parallel()
 	in := &input{}
 	var batches []*taken

@@ -38,7 +38,7 @@ func awayAtTheStart(t *testing.T, away *atomic.Bool, probes *atomic.Int64, refus
 	return w, p
 }
 
-func TestNothingIsParkedWhileTheDatabaseIsAwayAtTheStart(t *testing.T) {
+func TestStart_DatabaseAwayParksNothing(t *testing.T) {
 	t.Parallel()
 	var away atomic.Bool
 	var probes atomic.Int64

@@ -239,7 +239,7 @@ func (s *fakeSource) Retention() map[string]time.Duration {
 
 type fakeDB struct {
 	block      chan struct{} // Store waits for it, deaf to its context
-	refuse     func() error  // what Store fails with; nil: it does not
+	refuse     func() error  // the error of Store; nil: it does not fail
 	migrate    func() (int, error)
 	probe      func() error
 	partitions func(ahead int) (int, error)

@@ -46,7 +46,7 @@ func TestTenThousandGoodRecordsAreNoEventForTheLog(t *testing.T) {
 	}
 }
 
-func TestStormOfBadRecordsIsSomeLinesThatSayHowManyWereLeftOut(t *testing.T) {
+func TestLines_StormCountsLinesLeftOut(t *testing.T) {
 	t.Parallel()
 	const n, batch = 10_000, 100
 	s := newStage(t)

@@ -281,7 +281,7 @@ func TestStoppingDoesNotTakeForEver(t *testing.T) {
 	w.until("all has ended", func() bool { return slices.Contains(w.noted(), "spool ended") })
 }
 
-func TestDatabaseThatIsAwayAtTheStartIsAHoldUntilItAnswers(t *testing.T) {
+func TestStart_DatabaseAwayIsAHold(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		program config.Program

@@ -23,7 +23,7 @@ import (
 	"docket/internal/testkit/tracingtest"
 )
 
-// What must be found in no span.
+// These must be found in no span.
 const (
 	payloadMarker  = "marker-of-a-payload"
 	keyMarker      = "marker-of-a-key"
@@ -103,7 +103,7 @@ func headersNamed(r *kgo.Record, name string) (values []string) {
 	return values
 }
 
-func TestOneTraceTellsOfADecisionFromItsProducerToItsRow(t *testing.T) {
+func TestTrace_OneFromProducerToRow(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	otel := []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + s.collector.URL, "OTEL_EXPORTER_OTLP_HEADERS=api-key=" + tokenMarker, "OTEL_EXPORTER_OTLP_COMPRESSION=gzip"}
@@ -232,7 +232,7 @@ func (s *stage) told(parked *kgo.Record) {
 	s.below("docket-parking-replayer", again, "COMMIT", "docket.store", "")
 }
 
-// below says that a statement stands two below the batch, and what its code is.
+// below checks that a statement is two levels below the batch, and its code.
 func (s *stage) below(service string, batch tracingtest.Span, name, under, code string) {
 	s.t.Helper()
 	statements := s.collector.Spans(service, name)
@@ -260,7 +260,7 @@ func (s *stage) untold() {
 	}
 }
 
-func TestRefusedRecordSaysItsCodeInItsTraceAndNothingThatIsInIt(t *testing.T) {
+func TestTrace_RefusedRecordHasOnlyItsCode(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	s.db.Constrain(pgmodel.Constraint{
@@ -285,7 +285,7 @@ func TestRefusedRecordSaysItsCodeInItsTraceAndNothingThatIsInIt(t *testing.T) {
 	s.untold()
 }
 
-// A record of a batch that has much to say gets no span of its own: they go on in the batch's.
+// Of a batch that forwards many records, most get no span of their own. They continue the batch's trace.
 func TestManyRecordsThatAreForwardedAreFewSpans(t *testing.T) {
 	t.Parallel()
 	const n = 2000

@@ -42,8 +42,8 @@ func TestOnlyTheReplayerBelievesTheHistoryOfARecord(t *testing.T) {
 	}
 }
 
-// A database that takes a connection and never says a word: what is in hand cannot be brought home, and stopping takes
-// as long as it is allowed to and no longer.
+// The database takes a connection and never answers. The batch in hand gets no home, and stopping takes its whole limit
+// and no longer.
 func TestStoppingWaitsForADatabaseNoLongerThanItIsTold(t *testing.T) {
 	t.Parallel()
 	mute, err := net.Listen("tcp", "127.0.0.1:0")

@@ -22,7 +22,7 @@ import (
 	"docket/internal/record/envelope"
 )
 
-var update = flag.Bool("update", false, "write docs/settings.md anew")
+var update = flag.Bool("update", false, "write docs/settings.md again")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -438,6 +438,10 @@ func TestComplaintsOfTheDesk(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestDeskAPIAddr_BeyondLoopbackNeedsTLS(t *testing.T) {
+	t.Parallel()
 	for addr, loopback := range map[string]bool{
 		"127.0.0.1:0": true, "localhost:9": true, "[::1]:9": true, "127.8.8.8:1": true, "[::ffff:127.0.0.1]:1": true,
 		":9": false, "0.0.0.0:9": false, "[::]:9": false, "10.0.0.1:9": false, "desk.example.com:9": false, "localhost.example.com:9": false,

@@ -65,7 +65,7 @@ func mustWrite(t *testing.T, c net.Conn, p []byte) {
 	}
 }
 
-func TestTransactionIsCutBehindBEGINAndNothingElseChanges(t *testing.T) {
+func TestPostgres_CutsTransactionBehindBEGIN(t *testing.T) {
 	t.Parallel()
 	s, log := watched(t, "tx-begun=stop,rows-sent=stop,commit-sent=stop,commit-acked=stop")
 	far := &farEnd{}
@@ -164,7 +164,7 @@ func answered(resp kmsg.Response, id int32) []byte {
 	return append(kbin.AppendInt32(nil, int32(len(b))), b...)
 }
 
-func TestProduceAndCommitAreKnownByTheirTopicWhenSentAndWhenTaken(t *testing.T) {
+func TestKafka_KnowsProduceAndCommitByTopic(t *testing.T) {
 	t.Parallel()
 	s, log := watched(t, "dlq-sent@1+=stop,dlq-acked@1+=stop,parking-sent@1+=stop,offset-commit-sent=stop,offset-commit-acked=stop")
 	far := &farEnd{}

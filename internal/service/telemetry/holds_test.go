@@ -18,9 +18,9 @@ func (b *bundle) told(message string) (all []string) {
 	return all
 }
 
-// What has to be repaired next is told as soon as the first partition finds it, though others still stand still for what was
-// to be repaired before.
-func TestEachRepairHasALineHoweverManyPartitionsWaitForTheLast(t *testing.T) {
+// The next fault to repair is told as soon as the first partition finds it, though others still hold for the fault
+// before.
+func TestHolding_OneLineForEachRepair(t *testing.T) {
 	t.Parallel()
 	b := setup(t, Config{})
 	refused := func(code, hint string) pipeline.Hold {

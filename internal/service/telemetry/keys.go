@@ -1,6 +1,6 @@
 package telemetry
 
-// Keys of log lines. Messages are constant; whatever varies stands under one of these.
+// Keys of log lines. Messages are constant; values are fields under one of these.
 const (
 	KeyProgram   = "program"
 	KeyVersion   = "version"

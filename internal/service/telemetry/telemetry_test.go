@@ -348,7 +348,7 @@ func TestObserverTakesEverythingAtOnce(t *testing.T) {
 func TestLinesOfALoggerAreWrittenOneAtATime(t *testing.T) {
 	t.Parallel()
 	for _, console := range []bool{false, true} {
-		var out bytes.Buffer // is not safe for several writers: what is written to at once, the race detector sees too
+		var out bytes.Buffer // is not safe for several writers, so the race detector sees two writes at once
 		log, err := Logger(&out, "info", console)
 		if err != nil {
 			t.Fatal(err)

@@ -49,7 +49,7 @@ func records(n int) []*kgo.Record {
 	return all
 }
 
-func TestLinksOfABatchAreBoundedAndWhatIsNoTraceparentIsNone(t *testing.T) {
+func TestBatch_LinksAreBounded(t *testing.T) {
 	t.Parallel()
 	c := tracingtest.New(t)
 	tr := Open([]string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + c.URL}, Config{Program: "consumer"}, zerolog.Nop())
@@ -88,7 +88,7 @@ func TestUploadOfDeadLettersIsFewSpans(t *testing.T) {
 	}
 }
 
-// What following an upload costs, whatever it holds.
+// BenchmarkUpload measures the spans of an upload, whatever it holds.
 func BenchmarkUpload(b *testing.B) {
 	tr := Open([]string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:1"}, Config{Program: "collector"}, zerolog.Nop())
 	defer func() { _ = tr.Close() }()
@@ -100,7 +100,7 @@ func BenchmarkUpload(b *testing.B) {
 	}
 }
 
-// What following a batch of 5,000 records costs, with a trace in each of them and in none.
+// BenchmarkBatch measures the spans of a batch of 5,000 records, with a trace in each of them and in none.
 func BenchmarkBatch(b *testing.B) {
 	for name, rs := range map[string][]*kgo.Record{"traced": records(5000), "bare": make([]*kgo.Record, 5000)} {
 		for i := range rs {
