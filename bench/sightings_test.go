@@ -23,7 +23,7 @@ func TestSteady_LeavesOutStartAndFirstRows(t *testing.T) {
 	}
 }
 
-func TestWarmBeginsWhereHalfOfTheRowsAreThere(t *testing.T) {
+func TestWarm_BeginsAtHalfOfTheRows(t *testing.T) {
 	t.Parallel()
 	for _, half := range []int64{500, 501} {
 		got, err := seen(0, 10, 0, 5, 499, 1, 6, half, 2, 8, 1000, 4).Warm()
@@ -33,7 +33,7 @@ func TestWarmBeginsWhereHalfOfTheRowsAreThere(t *testing.T) {
 	}
 }
 
-func TestRowsThatWereSeenAtOnceHaveNoRate(t *testing.T) {
+func TestSteady_NoRateForRowsSeenAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, s := range []Sightings{nil, seen(1, 1000, 1)} {
 		if _, err := s.Steady(); err == nil {
@@ -64,7 +64,7 @@ func (t table) count(c *Census, blocks int64, xmin, xmax uint64) Count {
 	return n
 }
 
-func TestTheCensusReadsSettledBlocksOnce(t *testing.T) {
+func TestCensus_ReadsSettledBlocksOnce(t *testing.T) {
 	t.Parallel()
 	var c Census
 	rows := table{{0, 100}}
@@ -81,7 +81,7 @@ func TestTheCensusReadsSettledBlocksOnce(t *testing.T) {
 	}
 }
 
-func TestTheCensusOfASmallTableCountsAllOfItEachTime(t *testing.T) {
+func TestCensus_SmallTableInFull(t *testing.T) {
 	t.Parallel()
 	var c Census
 	rows := table{{0, 100}}
@@ -109,7 +109,7 @@ func TestCensus_LeavesBlocksOfOpenTransactions(t *testing.T) {
 	}
 }
 
-func TestTheCensusCanCountEverythingAgain(t *testing.T) {
+func TestCensus_Again(t *testing.T) {
 	t.Parallel()
 	var c Census
 	rows := table{{0, 100}}

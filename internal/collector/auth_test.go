@@ -24,7 +24,7 @@ const (
 	other  = "fedcba9876543210"
 )
 
-func TestOnlyKnownCredentialsMayUpload(t *testing.T) {
+func TestAuth_OnlyKnownCredentials(t *testing.T) {
 	t.Parallel()
 	tokens, err := ParseTokens("opa-1:" + secret + "\n opa-2:" + other)
 	if err != nil {
@@ -85,7 +85,7 @@ func TestOnlyKnownCredentialsMayUpload(t *testing.T) {
 	}
 }
 
-func TestWhoMayUploadCanChange(t *testing.T) {
+func TestAuth_Changes(t *testing.T) {
 	t.Parallel()
 	tokens, err := ParseTokens("opa:" + secret)
 	if err != nil {

@@ -61,7 +61,7 @@ func TestHome_MixedUploadKeepsGoodAndDeadLettersBad(t *testing.T) {
 	}
 }
 
-func TestDecisionThatHasNoSubjectIsKeyedByItsID(t *testing.T) {
+func TestKey_IDWithoutSubject(t *testing.T) {
 	t.Parallel()
 	label, err := subject.Parse("label:tenant")
 	if err != nil {
@@ -79,8 +79,8 @@ func TestDecisionThatHasNoSubjectIsKeyedByItsID(t *testing.T) {
 	}
 }
 
-// TestAnswerIs2xxOnlyIfEveryDecisionIsAcknowledged has a publisher that answers whatever it likes.
-func TestAnswerIs2xxOnlyIfEveryDecisionIsAcknowledged(t *testing.T) {
+// TestAnswer_2xxOnlyIfAllAcknowledged has a publisher that answers whatever it likes.
+func TestAnswer_2xxOnlyIfAllAcknowledged(t *testing.T) {
 	t.Parallel()
 	errs := []error{nil, nil, nil, kerr.MessageTooLarge, kerr.UnknownTopicOrPartition, kerr.NotEnoughReplicas, errors.New("away"),
 		fmt.Errorf("publish: %w", kerr.MessageTooLarge)}
@@ -161,7 +161,7 @@ func TestHome_OneUnacknowledgedIs503(t *testing.T) {
 	}
 }
 
-func TestPublisherThatAnswersForTooFewIsNotBelieved(t *testing.T) {
+func TestPublisher_TooFewAnswers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.publisher = short{w.kafka}

@@ -83,7 +83,7 @@ func until(t testing.TB, what string, done func() bool) {
 	}
 }
 
-func TestUploadInChunksOfNoToldLengthIsTaken(t *testing.T) {
+func TestUpload_ChunksWithoutLength(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	url := w.serve(t)
@@ -163,7 +163,7 @@ func TestUpload_OutlivesBodyTimeoutInKafka(t *testing.T) {
 	})
 }
 
-func TestBodyThatBreaksOffKeepsNothing(t *testing.T) {
+func TestBody_BrokenOffKeepsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	conn, err := net.Dial("tcp", strings.TrimPrefix(w.serve(t), "http://"))
@@ -202,7 +202,7 @@ func TestPlaces_NoneForHeadersAlone(t *testing.T) {
 	until(t, "it is kept, and the place is free", func() bool { return len(w.kafka.in(logs)) == 1 && w.places.taken() == 0 })
 }
 
-func TestTooManyUploadsAtOnceArePutOff(t *testing.T) {
+func TestPlaces_TooManyUploadsArePutOff(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *Config) { c.Uploads = 2 })
 	url := w.serve(t)
@@ -243,7 +243,7 @@ func bomb(t testing.TB, mib int) string {
 	return b.String()
 }
 
-func TestGzipBombEndsAtTheLimit(t *testing.T) { //nolint:paralleltest // it measures the whole process
+func TestInflate_BombEndsAtTheLimit(t *testing.T) { //nolint:paralleltest // it measures the whole process
 	w := newWorld(t)
 	body := bomb(t, 64)
 	var before, after runtime.MemStats
@@ -261,7 +261,7 @@ func TestGzipBombEndsAtTheLimit(t *testing.T) { //nolint:paralleltest // it meas
 	}
 }
 
-func TestWhatFitsNowhereIsNotAskedToComeAgainLater(t *testing.T) {
+func TestMemory_NeverFitsIs413(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *Config) { c.Memory = 100 << 10 })
 	for name, body := range map[string]string{
@@ -293,9 +293,9 @@ func TestDecisions_TooManyAreRefused(t *testing.T) {
 	}
 }
 
-// TestMemoryStaysBoundedWhateverComesAtOnce is not parallel: it measures the whole process, while every upload that was let in
+// TestMemory_BoundedAtAnyLoad is not parallel: it measures the whole process, while every upload that was let in
 // waits for Kafka.
-func TestMemoryStaysBoundedWhateverComesAtOnce(t *testing.T) { //nolint:paralleltest // it measures the whole process
+func TestMemory_BoundedAtAnyLoad(t *testing.T) { //nolint:paralleltest // it measures the whole process
 	const memory, uploads = 16 << 20, 1000
 	w := newWorld(t, func(c *Config) { c.Memory, c.Uploads, c.UploadBytes, c.InflatedBytes = memory, uploads, 4<<20, 64<<20 })
 	var held atomic.Int64
@@ -348,7 +348,7 @@ func TestMemoryStaysBoundedWhateverComesAtOnce(t *testing.T) { //nolint:parallel
 	}
 }
 
-func TestUploadWhoseSenderHangsUpIsFinished(t *testing.T) {
+func TestUpload_FinishedAfterHangUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ctx, hangUp := context.WithCancel(t.Context())

@@ -59,7 +59,7 @@ func TestState_NotReadyWhileKafkaRefuses(t *testing.T) {
 	})
 }
 
-func TestOutageIsToldOnceForEachReasonHoweverItChanges(t *testing.T) {
+func TestLog_OneLineForEachReason(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	errs := []error{errors.New("dial: refused"), context.DeadlineExceeded, kerr.TopicAuthorizationFailed}
@@ -102,7 +102,7 @@ func TestState_DeadLetterTopicRefusesIsNotReady(t *testing.T) {
 	}
 }
 
-func TestStateTellsByTypeWhoIsToBlame(t *testing.T) {
+func TestState_FaultByType(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		err          error
@@ -156,7 +156,7 @@ func TestClose_RefusesNewAndFinishesOpenUploads(t *testing.T) {
 	}
 }
 
-func TestPanicInOneUploadIs500AndTheNextIsTaken(t *testing.T) {
+func TestPanic_500AndTheNextIsTaken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.kafka.before = func(int) { panic("hush") }

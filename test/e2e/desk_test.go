@@ -90,7 +90,7 @@ func (s *system) resolved(n int, operator string) {
 	}
 }
 
-func TestDeskKilledInTheMiddleOfAJobLeavesItToAnother(t *testing.T) {
+func TestDesk_KilledLeavesItsJobToAnother(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t), deskEnv(t)...)
 	s.exec(broken)
@@ -157,7 +157,7 @@ func TestDesk_RetryDeadAgainIsTheSameLetter(t *testing.T) {
 	s.verify(0)
 }
 
-func TestDeskEditedLetterIsStored(t *testing.T) {
+func TestDesk_EditedLetterIsStored(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t), deskEnv(t)...)
 	value := decisions("authz/allow", 1)[0]
@@ -220,7 +220,7 @@ func TestDesk_HoldsWhileItsTableIsMissing(t *testing.T) {
 	}
 }
 
-func TestDeskWaitsForADatabaseThatIsAwayAndLosesNothing(t *testing.T) {
+func TestDesk_WaitsForTheDatabase(t *testing.T) {
 	t.Parallel()
 	db := testenv.OwnPostgres(t)
 	s := newSystem(t, testenv.Kafka(t), db, deskEnv(t)...)
@@ -258,7 +258,7 @@ func TestDeskWaitsForADatabaseThatIsAwayAndLosesNothing(t *testing.T) {
 	}
 }
 
-func TestDeskAnswersOverHTTPThoseWithAToken(t *testing.T) {
+func TestDesk_AnswersTokensOverHTTP(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t), deskEnv(t)...)
 	api := freeAddr(t)

@@ -177,7 +177,7 @@ func (s *system) offsets() map[int32]int64 {
 	return at
 }
 
-func TestReleaseIgnoresTheVariable(t *testing.T) {
+func TestRelease_IgnoresFailpoints(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t))
 	s.send(logOf("a", ""), "not a decision")
@@ -191,7 +191,7 @@ func TestReleaseIgnoresTheVariable(t *testing.T) {
 	}
 }
 
-func TestWrongSpecificationEndsTheProgram(t *testing.T) {
+func TestFailpoints_WrongSpecificationEnds(t *testing.T) {
 	t.Parallel()
 	s := bareSystem(t, testenv.Kafka(t), testenv.Postgres(t).Database(t))
 	out, code := s.command([]string{failpoint.Variable + "=no-such-point=kill"}, withFailpoints(t, "consumer"))

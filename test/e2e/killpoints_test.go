@@ -232,7 +232,7 @@ func TestEveryPointHasItsKill(t *testing.T) {
 	}
 }
 
-func TestKilledAtEveryPointNothingIsLostOrDoubled(t *testing.T) {
+func TestKilled_AtEveryPoint(t *testing.T) {
 	t.Parallel()
 	for i, k := range killPoints() {
 		t.Run(string(k.point), func(t *testing.T) {

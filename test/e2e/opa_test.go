@@ -230,7 +230,7 @@ func TestOPA_HostileInputHidesNoDecision(t *testing.T) {
 	}
 }
 
-func TestWhatEnterpriseOPAWritesIsARowForEachDecision(t *testing.T) {
+func TestEnterpriseOPA_RowForEachDecision(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t))
 	files, err := filepath.Glob("../../sample/enterprise-opa/*.js*")

@@ -57,7 +57,7 @@ func sorted(rights []testenv.ACL) []testenv.ACL {
 	})
 }
 
-func TestThePageNamesTheLeastRightsOfEachProgram(t *testing.T) {
+func TestPage_NamesLeastRights(t *testing.T) {
 	t.Parallel()
 	s := &system{}
 	s.places.Topic, s.places.Group, s.places.ParkingTopic, s.places.ParkingGroup = "decision-logs", "docket", "decision-logs-parking", "docket-parking"

@@ -102,7 +102,7 @@ const (
 	most        = 10
 )
 
-func TestEveryFaultOfALoginHasItsLineAndHolds(t *testing.T) {
+func TestLogin_EachFaultHasItsLine(t *testing.T) {
 	t.Parallel()
 	k := testenv.Secured(t)
 	dsn := testenv.Postgres(t).Database(t)

@@ -154,7 +154,7 @@ func lineWith(out string, all ...string) bool {
 	return false
 }
 
-func TestWhatMayNotBePublishedWaitsInTheSpool(t *testing.T) {
+func TestSpool_KeepsUnpublishable(t *testing.T) {
 	t.Parallel()
 	k := testenv.Secured(t)
 	s := securedSystem(t, k)

@@ -38,7 +38,7 @@ func (p *process) still(do func()) {
 // faultsOf counts the lines that tell of a fault.
 func faultsOf(p *process) int { return strings.Count(p.out.String(), `"message":"kafka fault began"`) }
 
-func TestCertificatesAreReadAnewWithoutARestart(t *testing.T) {
+func TestCertificates_ReadAnew(t *testing.T) {
 	t.Parallel()
 	k := testenv.Secured(t)
 	s := securedSystem(t, k)
@@ -89,7 +89,7 @@ func TestCertificatesAreReadAnewWithoutARestart(t *testing.T) {
 	c.silentAbout(p.password)
 }
 
-func TestAPasswordOfAFileIsReadAnewWithoutARestart(t *testing.T) {
+func TestPasswordFile_ReadAnew(t *testing.T) {
 	t.Parallel()
 	k := testenv.Secured(t)
 	s := securedSystem(t, k)

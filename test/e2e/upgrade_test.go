@@ -127,7 +127,7 @@ func (p *process) stopped() {
 
 // Both releases work side by side in one group, on one table and one parking topic, there and back again. The database is
 // away meanwhile. Records that one release parks, the other replays.
-func TestUpgradeRollsThereAndBackUnderLoad(t *testing.T) {
+func TestUpgrade_ThereAndBackUnderLoad(t *testing.T) {
 	t.Parallel()
 	db := testenv.OwnPostgres(t)
 	s := upgraded(t, db, "DOCKET_BATCH_MAX_RECORDS=50")

@@ -7,7 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-func TestOneStatementNumbersTheValuesOfAllRows(t *testing.T) {
+func TestStatement_NumbersAllValues(t *testing.T) {
 	t.Parallel()
 	got := statement("t", []string{"a", "b"}, 2, "ON CONFLICT DO NOTHING")
 	if want := "INSERT INTO t (a, b) VALUES ($1,$2),($3,$4) ON CONFLICT DO NOTHING"; got != want {

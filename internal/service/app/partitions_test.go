@@ -47,7 +47,7 @@ func keeping(t *testing.T, program config.Program, ahead int, span time.Duration
 	return at, log
 }
 
-func TestPartitionsAreMadeAtTheStartAndEachHour(t *testing.T) {
+func TestPartitions_AtTheStartAndEachHour(t *testing.T) {
 	t.Parallel()
 	at, log := keeping(t, config.Consumer, 7, 150*time.Minute, func(call int) (int, error) { return 3 - call, nil })
 	if len(at) != 3 || at[0] != time.Second || at[2] != 2*time.Hour+time.Second {
@@ -58,7 +58,7 @@ func TestPartitionsAreMadeAtTheStartAndEachHour(t *testing.T) {
 	}
 }
 
-func TestPartitionsThatWereNotMadeAreALineAndAnotherTry(t *testing.T) {
+func TestPartitions_FailureIsALineAndARetry(t *testing.T) {
 	t.Parallel()
 	at, log := keeping(t, config.Consumer, 7, 20*time.Minute, func(call int) (int, error) {
 		if call <= 2 {
@@ -74,7 +74,7 @@ func TestPartitionsThatWereNotMadeAreALineAndAnotherTry(t *testing.T) {
 	}
 }
 
-func TestPartitionsAreLeftAloneWhereNobodyWantsThem(t *testing.T) {
+func TestPartitions_OffByZero(t *testing.T) {
 	t.Parallel()
 	none := func(int) (int, error) { return 0, nil }
 	if at, _ := keeping(t, config.Consumer, 0, 3*time.Hour, none); len(at) > 0 {

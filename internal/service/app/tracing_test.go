@@ -286,7 +286,7 @@ func TestTrace_RefusedRecordHasOnlyItsCode(t *testing.T) {
 }
 
 // Of a batch that forwards many records, most get no span of their own. They continue the batch's trace.
-func TestManyRecordsThatAreForwardedAreFewSpans(t *testing.T) {
+func TestTrace_ManyForwardedAreFewSpans(t *testing.T) {
 	t.Parallel()
 	const n = 2000
 	s := newStage(t)
@@ -313,7 +313,7 @@ func TestManyRecordsThatAreForwardedAreFewSpans(t *testing.T) {
 	s.untold()
 }
 
-func TestWithoutAnEndpointNothingIsInstalled(t *testing.T) {
+func TestTrace_OffWithoutAnEndpoint(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	s.kafka.Produce(t, traced("d1"), &kgo.Record{Topic: "decision-logs", Value: []byte("{")})
@@ -331,7 +331,7 @@ func TestWithoutAnEndpointNothingIsInstalled(t *testing.T) {
 }
 
 // A collector that takes connections and never answers costs no commit any time, and the end no more than a moment.
-func TestCollectorThatHangsIsWaitedForByNobody(t *testing.T) {
+func TestTrace_NobodyWaitsForTheCollector(t *testing.T) {
 	t.Parallel()
 	asked, release := make(chan struct{}, 1000), make(chan struct{})
 	mute := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

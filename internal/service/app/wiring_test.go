@@ -17,7 +17,7 @@ import (
 	"docket/internal/testkit/kafkatest"
 )
 
-func TestOnlyTheReplayerBelievesTheHistoryOfARecord(t *testing.T) {
+func TestReplayer_AloneBelievesHistory(t *testing.T) {
 	t.Parallel()
 	spent := func() *kgo.Record {
 		return decisionLog(0, kgo.RecordHeader{Key: envelope.RetryAttempt, Value: []byte("5")})
@@ -44,7 +44,7 @@ func TestOnlyTheReplayerBelievesTheHistoryOfARecord(t *testing.T) {
 
 // The database takes a connection and never answers. The batch in hand gets no home, and stopping takes its whole limit
 // and no longer.
-func TestStoppingWaitsForADatabaseNoLongerThanItIsTold(t *testing.T) {
+func TestStop_BoundedWaitForTheDatabase(t *testing.T) {
 	t.Parallel()
 	mute, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

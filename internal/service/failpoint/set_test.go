@@ -52,7 +52,7 @@ func TestError_StaysFromItsTimeOn(t *testing.T) {
 	}
 }
 
-func TestWrongSpecificationIsRefused(t *testing.T) {
+func TestNew_RefusesWrongSpecification(t *testing.T) {
 	t.Parallel()
 	for _, spec := range []string{
 		"polled", "nowhere=kill", "polled@0=kill", "polled@x=kill", "polled@=kill", "polled@1=die", "polled@1=sleep", "polled@1=sleep:1",

@@ -49,7 +49,7 @@ func TestHolding_OneLineForEachRepair(t *testing.T) {
 }
 
 // However an outage looks from each partition, it is one.
-func TestOutageIsOneLineThoughItsCodesDiffer(t *testing.T) {
+func TestHolding_OneLineForAllCodes(t *testing.T) {
 	t.Parallel()
 	b := setup(t, Config{})
 	for p, code := range []string{"57P03", "08006", "deadline"} {
@@ -61,7 +61,7 @@ func TestOutageIsOneLineThoughItsCodesDiffer(t *testing.T) {
 }
 
 // A hold that comes and goes in a storm leaves lines out, and never the first ones of another reason or code.
-func TestStormOfHoldsDoesNotHideAnotherReason(t *testing.T) {
+func TestHolding_StormHidesNoOtherReason(t *testing.T) {
 	t.Parallel()
 	b := setup(t, Config{})
 	away := pipeline.Hold{Reason: pipeline.ReasonDatabaseAway, Code: "57P03", Hint: "wait"}

@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestCollectorThatRefusesIsOneLine(t *testing.T) {
+func TestExport_RefusalIsOneLine(t *testing.T) {
 	t.Parallel()
 	c := tracingtest.New(t)
 	c.Answer(http.StatusForbidden)
@@ -66,7 +66,7 @@ func TestBatch_LinksAreBounded(t *testing.T) {
 	}
 }
 
-func TestUploadOfDeadLettersIsFewSpans(t *testing.T) {
+func TestUpload_DeadLettersAreFewSpans(t *testing.T) {
 	t.Parallel()
 	c := tracingtest.New(t)
 	tr := Open([]string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + c.URL}, Config{Program: "collector", DeadLetters: "letters"}, zerolog.Nop())
