@@ -83,7 +83,7 @@ func TestOpen_NamesWrongVariables(t *testing.T) {
 
 // TestOpen_SDKAloneNamesNone lets the SDK read the wrong variables. Docket reads them itself only as long as the SDK
 // leaves some of them out or quotes values.
-func TestOpen_SDKAloneNamesNone(t *testing.T) { //nolint:paralleltest // the SDK reads the environment of the process
+func TestOpen_SDKAloneNamesNone(t *testing.T) { // not parallel: the SDK reads the environment of the process
 	quiet()
 	var text strings.Builder
 	defer func() {
