@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -27,6 +26,7 @@ import (
 	"docket/internal/audit/conservation"
 	"docket/internal/errclass"
 	"docket/internal/record/home"
+	"docket/internal/testkit/output"
 	"docket/internal/testkit/testenv"
 	"docket/sample"
 )
@@ -180,25 +180,8 @@ type process struct {
 	name  string
 	cmd   *exec.Cmd
 	addr  string
-	out   lockedBuffer
+	out   output.Buffer
 	ended chan struct{}
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 func (s *system) consumer(env ...string) *process { return s.start("consumer", env) }

@@ -12,13 +12,14 @@ import (
 
 	"docket/internal/errclass"
 	"docket/internal/service/config"
+	"docket/internal/testkit/output"
 )
 
 // keeping runs the loop alone, in virtual time, for so long, and gives the times at which partitions were made.
 func keeping(t *testing.T, program config.Program, ahead int, span time.Duration, made func(call int) (int, error)) (at []time.Duration, log string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		var buffer lockedBuffer
+		var buffer output.Buffer
 		began := time.Now()
 		db := &fakeDB{partitions: func(n int) (int, error) {
 			if n != ahead {

@@ -21,6 +21,7 @@ import (
 	"docket/internal/fallback"
 	"docket/internal/kafka"
 	"docket/internal/service/config"
+	"docket/internal/testkit/output"
 )
 
 func TestReadinessTellsWhyNot(t *testing.T) {
@@ -369,7 +370,7 @@ func TestMigration_ReadingWaitsForFirstAttempt(t *testing.T) {
 func TestNew_OpensWithoutDialling(t *testing.T) {
 	t.Parallel()
 	const planted = "hunter2marker"
-	var log lockedBuffer
+	var log output.Buffer
 	reg := prometheus.NewRegistry()
 	s := settings(t, config.Consumer, "DOCKET_DATABASE_URL=postgres://u:"+planted+"@127.0.0.1:1/x", "DOCKET_KAFKA_SASL_MECHANISM=SCRAM-SHA-512",
 		"DOCKET_KAFKA_SASL_USERNAME=u", "DOCKET_KAFKA_SASL_PASSWORD="+planted, "DOCKET_AUTO_MIGRATE=true")

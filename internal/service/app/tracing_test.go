@@ -19,6 +19,7 @@ import (
 
 	"docket/internal/service/config"
 	"docket/internal/testkit/kafkatest"
+	"docket/internal/testkit/output"
 	"docket/internal/testkit/pgmodel"
 	"docket/internal/testkit/tracingtest"
 )
@@ -62,7 +63,7 @@ func (s *stage) start(name config.Program, otel []string, env ...string) *world 
 		"DOCKET_AUTO_MIGRATE=false", "DOCKET_PARTITIONS_AHEAD=0", "DOCKET_RETRY_PAUSES=1ms", "DOCKET_PARK_BATCHES=0", "DOCKET_PARKING_BACKOFF=1ms", "DOCKET_BATCH_MAX_WAIT=20ms",
 		"DOCKET_SHUTDOWN_TIMEOUT=1m",
 	}, env...)...)
-	var log lockedBuffer
+	var log output.Buffer
 	p, err := New(name, set, zerolog.New(&log), prometheus.NewRegistry(), Options{Environ: otel, DialDatabase: s.db.Dial})
 	if err != nil {
 		s.t.Fatal(err)
