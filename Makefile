@@ -130,6 +130,10 @@ bench-peers: engine images ## Measure Docket beside other workers; needs Java 17
 bench-micro: ## Run the benchmarks of single packages, in the format of benchstat (COUNT=10 BENCH=regexp BENCHTIME=1s)
 	@COUNT='$(COUNT)' BENCH='$(BENCH)' BENCHTIME='$(BENCHTIME)' build/bench micro
 
+.PHONY: lines
+lines: ## Count the lines of production code (AT=COMMIT)
+	@build/lines $(AT)
+
 ##@ Linting
 
 .PHONY: lint

@@ -13,7 +13,7 @@ import (
 	"docket/internal/postgres"
 )
 
-// What the decoder cannot foresee is a constraint on where a record came from: nothing in the record tells. The clean
+// scattered is a constraint on the place of a record. The decoder cannot foresee it: nothing in the record tells. The clean
 // runs carry the same constraint with a bound that refuses nothing, so that both pay for being checked. A probe's row, which
 // comes from beyond every record, or in earlier releases from the first of a partition, is taken.
 const scattered = "(source_offset > 1000000000000 OR ((hashint8(source_offset) # hashint4(source_partition) # 512) & 1023) >= %d)"

@@ -255,7 +255,7 @@ func (b *bench) collected(ctx context.Context, n int, uploads []Upload, clients 
 	})
 }
 
-// upload posts all bodies. Whoever is put off waits for as long as the answer says, and is counted.
+// upload posts all bodies. A client that is put off waits for as long as the answer says, and is counted.
 func (b *bench) upload(ctx context.Context, url string, bodies [][]byte, clients int) (putOff int64, err error) {
 	transport := &http.Transport{MaxIdleConnsPerHost: clients, DisableCompression: true}
 	defer transport.CloseIdleConnections()

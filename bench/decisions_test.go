@@ -11,7 +11,7 @@ import (
 	"docket/sample"
 )
 
-func TestDecisionsAreTheSameForASeedAndDifferFromEachOther(t *testing.T) {
+func TestDecisions_SeedRepeatsAndItemsDiffer(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	a, b, other := NewDecisions(7, at), NewDecisions(7, at), NewDecisions(8, at)
@@ -29,7 +29,7 @@ func TestDecisionsAreTheSameForASeedAndDifferFromEachOther(t *testing.T) {
 	}
 }
 
-func TestEveryDecisionDecodesAndIsShapedLikeARealOne(t *testing.T) {
+func TestDecisions_DecodeAndLookReal(t *testing.T) {
 	t.Parallel()
 	known := map[string]bool{}
 	for _, line := range sample.DecisionLogs() {
@@ -64,7 +64,7 @@ func TestEveryDecisionDecodesAndIsShapedLikeARealOne(t *testing.T) {
 	}
 }
 
-func TestAPaddedDecisionIsThatMuchLonger(t *testing.T) {
+func TestDecisions_Padded(t *testing.T) {
 	t.Parallel()
 	got := NewDecisions(1, time.Now()).Padded(900_000).Next()
 	if n := len(got.Value); n < 900_000 || n > 901_000 || !json.Valid(got.Value) {

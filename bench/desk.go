@@ -17,8 +17,8 @@ type Shape struct {
 	Ask  func(ctx context.Context, book ledger.Reader, i int) error
 }
 
-// DeskShapes are the ways to look into a ledger of dead letters that failed in the days before now, with these
-// fingerprints, the most frequent first, and paths. Retried and resolved ones are among them.
+// DeskShapes are the ways to look into a ledger of dead letters that failed in the days before now. The fingerprints come
+// with the most frequent first. Retried and resolved letters are among them.
 func DeskShapes(now time.Time, days int, fingerprints, paths []string, ids []string) []Shape {
 	const partitions = 12
 	state := func(states ...ledger.State) ledger.Filter { return ledger.Filter{States: states} }
@@ -112,7 +112,6 @@ func DeskShapes(now time.Time, days int, fingerprints, paths []string, ids []str
 
 // Looked is how long a shape took.
 type Looked struct {
-	Name     string
 	P50, P95 time.Duration
 }
 
@@ -129,5 +128,5 @@ func (s Shape) Look(ctx context.Context, book ledger.Reader, calls int) (Looked,
 		}
 	}
 	slices.Sort(took)
-	return Looked{s.Name, took[len(took)/2], took[(len(took)*95+99)/100-1]}, nil
+	return Looked{took[len(took)/2], took[(len(took)*95+99)/100-1]}, nil
 }

@@ -15,7 +15,7 @@ import (
 // load is what one worker has to do: a topic to its end, in a new group.
 type load struct {
 	topic    topic
-	homes    map[string]int64 // what has to come of it; nil: a row of each
+	homes    map[string]int64 // the expected homes; nil: a row of each
 	settings []string         // of the worker that are not its defaults
 	filled   bool             // leave in the table what is there
 	from     int64            // rows that are there before
@@ -52,7 +52,7 @@ func (b *bench) drained(ctx context.Context, l load) (run Run, err error) {
 	if err := b.watch(ctx, w, &run); err != nil {
 		return run, err
 	}
-	run.Took = time.Since(began) // what follows is the account's
+	run.Took = time.Since(began) // the rest is the account's time
 	seen, err := w.atRest(ctx)
 	if err != nil {
 		return run, err

@@ -15,8 +15,8 @@ type grown struct {
 	whole        bool // one table, without partitions
 }
 
-// growth compares a drain into tables that have many rows with one into an empty table: the table of partitions as it is made by
-// Docket, with the rows in the days before the one that is drained, and for comparison a single table of as many.
+// growth compares a drain into tables that have many rows with one into an empty table. One is the table of partitions that
+// Docket makes, with the rows in the days before the drained one. The other is a single table of as many rows.
 func (b *bench) growth(ctx context.Context) error {
 	t, err := b.logs(ctx)
 	if err != nil {
@@ -100,7 +100,7 @@ func (b *bench) drainGrown(ctx context.Context, t topic, empty string, g grown) 
 // drainedDay is the day of the decisions in the topics.
 var drainedDay = time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 
-// days is how many days before that one the filler lies in.
+// days is the number of days before that one that have the filler.
 const days = 30
 
 func partition(day time.Time) string { return "decision_logs_p" + day.Format("20060102") }

@@ -22,8 +22,8 @@ const (
 	lookPause   = 2 * time.Millisecond
 )
 
-// latency measures how long a decision takes from the broker's append to a row that others see, at a quarter of the rate at
-// which the topic is drained.
+// latency measures the time of a decision from the broker's append to a row that others see. The rate is a quarter of that
+// of the drain.
 func (b *bench) latency(ctx context.Context) error {
 	most, err := b.drainRate(ctx)
 	if err != nil {
@@ -184,7 +184,7 @@ func (b *bench) look(ctx context.Context, told <-chan string, seen map[string]ti
 		return fmt.Errorf("connect to Postgres: %w", err)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	// The question is planned while the table is all but empty, and would go on reading the whole of it when it no longer is.
+	// The question is planned while the table is all but empty, and would still read the whole of it when it no longer is.
 	if _, err := conn.Exec(ctx, "SET enable_seqscan = off"); err != nil {
 		return fmt.Errorf("look for rows: %w", err)
 	}

@@ -7,8 +7,8 @@ const (
 	often  = 5 * time.Millisecond
 )
 
-// NextLook is how long to leave a worker alone that has done n of want so far, as asking it costs what is measured: for
-// half of the time that the rest takes at this rate, so that the end is seen as exactly as if it was always asked often.
+// NextLook is how long to leave a worker alone that has done n of want so far, as each look takes time of the measurement.
+// It is half of the time that the rest takes at this rate. So the end is seen as exactly as with frequent looks.
 func NextLook(n, want int64, elapsed time.Duration) time.Duration {
 	if n <= 0 || elapsed <= 0 {
 		return 10 * often

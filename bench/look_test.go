@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestAWorkerIsAskedSeldomAndTheEndSeenAtOnce(t *testing.T) {
+func TestNextLook_SeldomAndExactAtTheEnd(t *testing.T) {
 	t.Parallel()
 	for _, each := range []time.Duration{time.Microsecond, 15 * time.Microsecond, time.Millisecond} {
 		const want = 1_000_000

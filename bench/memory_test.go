@@ -12,8 +12,8 @@ const (
 	largeRecords = 200
 )
 
-// memory measures the worker's memory with large records and, where that is wanted, over ten times as many; with ordinary ones
-// it is a by-product of the drain.
+// memory measures the worker's memory with large records, and with LONG over ten times as many. With ordinary ones the drain
+// measures it.
 func (b *bench) memory(ctx context.Context) error {
 	mebibytes := func(r Run) float64 { return float64(r.Peak) / (1 << 20) }
 	if !b.Does("drain") {

@@ -61,7 +61,7 @@ func (r *Run) since(from, to meter, worker time.Duration) {
 	r.Foreign = ForeignShare(to.busy-from.busy, known, to.at.Sub(from.at), runtime.NumCPU())
 }
 
-// busy is the processor time of the whole machine that was not idle. What a hypervisor took away counts as busy.
+// busy is the processor time of the whole machine that was not idle. Time that a hypervisor took away counts as busy.
 func busy() (time.Duration, error) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {

@@ -19,7 +19,7 @@ func Peers() []string { return []string{"spring", "debezium", "redpanda"} }
 // Options say what is measured and how often.
 type Options struct {
 	N      int             // decisions in the topic
-	Rounds int             // of which the median is taken
+	Rounds int             // the page has their median
 	Repeat int             // times that a run is made again because of other work on the machine
 	Seed   uint64          // of the decisions
 	Only   map[string]bool // sections

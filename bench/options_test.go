@@ -10,7 +10,7 @@ func from(values map[string]string) func(string) string {
 	return func(name string) string { return values[name] }
 }
 
-func TestWithoutOptionsEverythingButGrowthAndPeersIsMeasuredOnAMillion(t *testing.T) {
+func TestParseOptions_Defaults(t *testing.T) {
 	t.Parallel()
 	o, err := ParseOptions(from(nil))
 	if err != nil {
@@ -49,7 +49,7 @@ func TestSectionsCanBeChosen(t *testing.T) {
 	}
 }
 
-func TestAllPeersAreMeasuredUnlessSomeAreNamed(t *testing.T) {
+func TestPeers_AllUnlessNamed(t *testing.T) {
 	t.Parallel()
 	if o, err := ParseOptions(from(nil)); err != nil || !slices.Equal(o.Peers, Peers()) {
 		t.Errorf("without PEER: %v, %v", o.Peers, err)
@@ -59,7 +59,7 @@ func TestAllPeersAreMeasuredUnlessSomeAreNamed(t *testing.T) {
 	}
 }
 
-func TestAllThatIsWrongIsNamedAtOnce(t *testing.T) {
+func TestParseOptions_AllFaultsAtOnce(t *testing.T) {
 	t.Parallel()
 	_, err := ParseOptions(from(map[string]string{"N": "many", "ROUNDS": "0", "ONLY": "drains", "LONG": "yes", "SEED": "-1", "PEER": "flink"}))
 	if err == nil {

@@ -111,8 +111,8 @@ func (b *bench) interrupted(ctx context.Context, t topic) (run Run, err error) {
 	return run, err
 }
 
-// meterRestarted is a meter after a restart of Postgres, whose container may count from zero then: what it had used before the
-// kill is added.
+// meterRestarted is a meter after a restart of Postgres, whose container may count from zero then. The use before the kill
+// is added.
 func (b *bench) meterRestarted(ctx context.Context, killed meter) (meter, error) {
 	to, err := b.meter(ctx)
 	if to.postgres < killed.postgres {
@@ -177,7 +177,7 @@ func (b *bench) follow(ctx context.Context, w *worker, done func(series) bool) (
 	return seen, err
 }
 
-// accountOutage sees that every decision has a home, and that the table has what is said to be in it. What was written by a
+// accountOutage checks that every decision has a home, and that the table has the rows that it should. Rows of a
 // transaction whose answer was lost may be in the table and parked as well.
 func (b *bench) accountOutage(ctx context.Context, seen series, t topic) error {
 	if n := seen.homes(); n != int64(t.decisions) || seen["docket_unaccounted_records"] != 0 || seen.home("dead_letter") != 0 {

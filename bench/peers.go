@@ -13,7 +13,7 @@ type Peer struct {
 	Name   string  // on the page
 	Times  float64 // how many times its rate Docket's should be
 	Ends   []int   // exit codes after SIGTERM, but 0
-	What   string  // what has to be known of it to read its line
+	What   string  // a note for the reader of its line
 }
 
 // terminated is what a shell says of a process that SIGTERM ended, and what a JVM ends with after its shutdown hooks.
@@ -50,7 +50,7 @@ type PeerEnv struct {
 	Brokers             []string
 	Topic, Group        string
 	DSN                 string
-	Built, Folder, Addr string // what was built, a folder for the worker's own files, an address to listen on where it wants to
+	Built, Folder, Addr string // the program, a folder for the worker's own files, an address to listen on if it wants one
 }
 
 // Settings are the variables of the environment, as peers/README.md lists them.

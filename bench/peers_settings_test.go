@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestJavaGetsTheSameDatabaseWithTheUserApart(t *testing.T) {
+func TestJDBC_UserApart(t *testing.T) {
 	t.Parallel()
 	address, user, password, err := JDBC("postgres://bench:a%2Fb@127.0.0.1:5433/logs?sslmode=disable")
 	if err != nil || address != "jdbc:postgresql://127.0.0.1:5433/logs" || user != "bench" || password != "a/b" {
@@ -15,7 +15,7 @@ func TestJavaGetsTheSameDatabaseWithTheUserApart(t *testing.T) {
 	}
 }
 
-func TestAnAddressThatIsNoneIsRefusedWithoutItsPassword(t *testing.T) {
+func TestJDBC_RefusesWithoutThePassword(t *testing.T) {
 	t.Parallel()
 	for _, dsn := range []string{"", "host=x password=hush", "mysql://u:hush@x/db", "postgres://127.0.0.1/db", "postgres://u:hush@x:port/db"} {
 		if _, _, _, err := JDBC(dsn); err == nil || strings.Contains(err.Error(), "hush") {
@@ -27,7 +27,7 @@ func TestAnAddressThatIsNoneIsRefusedWithoutItsPassword(t *testing.T) {
 	}
 }
 
-func TestAPeerIsToldWhereEverythingIs(t *testing.T) {
+func TestPeers_Settings(t *testing.T) {
 	t.Parallel()
 	got, err := PeerEnv{Brokers: []string{"a:1", "b:2"}, Topic: "t", Group: "g", DSN: "postgres://u:p@h:5/d", Built: "/built", Folder: "/own", Addr: "h:9"}.Settings()
 	want := []string{
@@ -39,7 +39,7 @@ func TestAPeerIsToldWhereEverythingIs(t *testing.T) {
 	}
 }
 
-func TestEveryPeerHasWhatTheHarnessNeeds(t *testing.T) {
+func TestPeers_Complete(t *testing.T) {
 	t.Parallel()
 	if len(Peers()) != len(peers) {
 		t.Errorf("%v can be chosen, and there are %d", Peers(), len(peers))

@@ -107,7 +107,7 @@ func (b *bench) builtPeer(p Peer) string {
 	return filepath.Join(cache, "peers", p.Folder)
 }
 
-// starter starts a worker. What it returns besides is asked once all rows were seen, while the worker still runs.
+// starter starts a worker. Its account is called once all rows were seen, while the worker still runs.
 type starter func(t topic) (p *process, account func(context.Context) error, err error)
 
 func (b *bench) startDocket(t topic) (*process, func(context.Context) error, error) {
@@ -157,7 +157,7 @@ func (b *bench) startPeer(p Peer) starter {
 	}
 }
 
-// isOneProgram sees that the script has become the worker: what a shell beside it uses is not what the worker uses.
+// isOneProgram checks that the script has become the worker: the CPU of a shell beside it would not count.
 func isOneProgram(p *process) error {
 	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", p.pid()))
 	if err != nil {

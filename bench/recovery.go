@@ -14,9 +14,9 @@ type progress struct {
 	rows int64
 }
 
-// recovery says how long after back the first row came that was not there when the server was started again, and how long
-// after back the first window began in which rows came at a rate, by a second. A window begins with that row at the
-// earliest. What was not seen is 0.
+// recovery returns two times after back. The first is that of the first row that was not there when the server was
+// started again. The second is the begin of the first window of a second in which rows came at a rate. A window begins
+// with that row at the earliest. A time that was not seen is 0.
 func recovery(seen []progress, restarted, back time.Time, rate float64) (first, speed time.Duration) {
 	there := int64(0)
 	for _, p := range seen {

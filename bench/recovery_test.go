@@ -13,7 +13,7 @@ func course(from time.Time, rows ...int64) (seen []progress) {
 	return seen
 }
 
-func TestTheRateIsBackWhereAWholeWindowHasIt(t *testing.T) {
+func TestRecovery_WholeWindow(t *testing.T) {
 	t.Parallel()
 	back := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	// One burst after 300 ms, then nothing; from 600 ms on an even 100 rows in 100 ms.
@@ -24,7 +24,7 @@ func TestTheRateIsBackWhereAWholeWindowHasIt(t *testing.T) {
 	}
 }
 
-func TestTheRateIsNotBackBeforeTheFirstRow(t *testing.T) {
+func TestRecovery_NotBeforeTheFirstRow(t *testing.T) {
 	t.Parallel()
 	back := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	seen := course(back, 0, 0, 0, 900, 1000, 1100, 1200, 1300, 1400, 1500)
@@ -33,7 +33,7 @@ func TestTheRateIsNotBackBeforeTheFirstRow(t *testing.T) {
 	}
 }
 
-func TestARateThatIsNotSeenIsNotMadeUp(t *testing.T) {
+func TestRecovery_UnseenRateIsZero(t *testing.T) {
 	t.Parallel()
 	back := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for name, seen := range map[string][]progress{
@@ -47,7 +47,7 @@ func TestARateThatIsNotSeenIsNotMadeUp(t *testing.T) {
 	}
 }
 
-func TestTheFirstRowIsOneMoreThanThereWere(t *testing.T) {
+func TestRecovery_FirstRow(t *testing.T) {
 	t.Parallel()
 	back := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	if first, _ := recovery(course(back, 50, 50, 51), back.Add(50*time.Millisecond), back, 1e9); first != 200*time.Millisecond {
@@ -55,7 +55,7 @@ func TestTheFirstRowIsOneMoreThanThereWere(t *testing.T) {
 	}
 }
 
-func TestARowBetweenTheStartAndTheFirstAnswerCounts(t *testing.T) {
+func TestRecovery_RowBeforeTheFirstAnswer(t *testing.T) {
 	t.Parallel()
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	seen := course(begin, 10, 20, 20, 30, 40) // killed after the second, started after the third, 30 comes before the own SELECT

@@ -89,8 +89,8 @@ func (b *bench) parked(ctx context.Context, t topic) (lot topic, run Run, err er
 }
 
 // failing does something while each write to the table fails as one whose trigger asks a foreign server that is away: of all
-// that can happen to whole batches, this is parked at once. What fails for the moment's sake is tried again twice
-// before, after pauses, and a table that refuses everything is a hold.
+// failures of whole batches, this one is parked at once. A transient failure is retried twice before, after pauses, and a
+// table that refuses everything is a hold.
 func (b *bench) failing(ctx context.Context, do func() error) error {
 	err := b.sql(ctx, "TRUNCATE decision_logs",
 		`CREATE OR REPLACE FUNCTION bench_away() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION USING ERRCODE = 'HV00N'; END $$`,
@@ -121,8 +121,8 @@ func (b *bench) holds(ctx context.Context, t topic) error {
 	return nil
 }
 
-// replayed lets the replayer empty a parking topic into the empty table, and sees that each row is said to come from
-// where it was first read and that the parking topic is committed to its end.
+// replayed lets the replayer empty a parking topic into the empty table. It checks that each row names the place where it
+// was first read. It also checks that the parking topic is committed to its end.
 func (b *bench) replayed(ctx context.Context, t, lot topic) (run Run, err error) {
 	group := b.group()
 	run, err = b.drained(ctx, load{topic: lot, group: group, replay: true})

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Row is one line of the page: what was measured, and against which goal.
+// Row is one line of the page: a measurement and its goal.
 type Row struct {
 	What     string
 	Measured Figure

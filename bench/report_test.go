@@ -27,7 +27,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-func TestThePageSaysGoalMeasuredVerdictAndRounds(t *testing.T) {
+func TestPage_GoalFigureVerdictRounds(t *testing.T) {
 	t.Parallel()
 	page := Page{
 		Machine: []string{"machine: two cores"},

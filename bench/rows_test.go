@@ -116,8 +116,8 @@ func (b *bench) plainWorker(ctx context.Context, t topic, n int) (run Run, err e
 	return run, b.counted(ctx, run.Rows)
 }
 
-// insertedOneByOne writes a batch row by row on one connection, each in its own transaction, and returns how long that took
-// and how many rows the table refused. Decoding is done before.
+// insertedOneByOne writes a batch row by row on one connection, each in its own transaction. It returns the time that took
+// and the number of rows that the table refused. Decoding is done before.
 func (b *bench) insertedOneByOne(ctx context.Context, t topic) (took time.Duration, refused int, err error) {
 	var rows [][]any
 	err = b.each(ctx, t.name, t.decisions, func(r *kgo.Record) error {

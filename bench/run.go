@@ -86,8 +86,8 @@ func (r Run) String() string {
 	return s
 }
 
-// Median of values; with an even number of them the mean of the two in the middle. It is NaN of none, and where any value
-// is NaN: what was not measured in one round is not made up by the others.
+// Median of values; with an even number of them the mean of the two in the middle. It is NaN of none, and if any value is
+// NaN: the other rounds do not make up for one without a figure.
 func Median(values []float64) float64 {
 	if len(values) == 0 || slices.ContainsFunc(values, math.IsNaN) {
 		return math.NaN()
@@ -152,9 +152,8 @@ func Rates(a, b Run) float64 { return a.Rate() / b.Rate() }
 // CPUs is the ratio of the processor time of two runs, decision for decision.
 func CPUs(a, b Run) float64 { return a.WorkerCPU() / b.WorkerCPU() }
 
-// ForeignShare is the share of the machine that others used: what was busy in all, less what is known, by what all
-// cores could have done in that time. What known processes used can be read a little later than what was busy, so it
-// may come out below zero: then it is zero.
+// ForeignShare is the share of the machine that others used: the busy time less the known time, by the time of all cores.
+// The known time can be read a little later than the busy time, so the share may come out below zero: then it is zero.
 func ForeignShare(busy, known, elapsed time.Duration, cores int) float64 {
 	if elapsed <= 0 || cores <= 0 {
 		return 0

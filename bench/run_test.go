@@ -27,7 +27,7 @@ func TestMedian(t *testing.T) {
 	}
 }
 
-func TestQuantileIsAValueThatWasSeen(t *testing.T) {
+func TestQuantile_IsASeenValue(t *testing.T) {
 	t.Parallel()
 	var values []time.Duration
 	for i := range 100 {
@@ -54,7 +54,7 @@ func runs(secondsAndForeign ...float64) (made []Run) {
 	return made
 }
 
-func TestARoundIsNoisyWhereEitherRunWas(t *testing.T) {
+func TestBetween_NoisyIfEitherRunWas(t *testing.T) {
 	t.Parallel()
 	a, b := runs(1, 0, 1, 0.5, 1, 0, 1, 0.1), runs(2, 0, 8, 0, 8, 0.2, 4, 0.15)
 	f := Between(a, b, Rates)
@@ -63,14 +63,14 @@ func TestARoundIsNoisyWhereEitherRunWas(t *testing.T) {
 	}
 }
 
-func TestHalfOfTheRoundsNoisyIsNotAllOfThem(t *testing.T) {
+func TestAllNoisy_HalfIsNotAll(t *testing.T) {
 	t.Parallel()
 	if f := Over(runs(1, 0, 2, 1), Run.Rate); f.AllNoisy() || f.Value != 1 {
 		t.Errorf("got %+v", f)
 	}
 }
 
-func TestWithoutAQuietRoundAllAreTakenAndItIsSaid(t *testing.T) {
+func TestOver_AllRoundsIfNoneIsQuiet(t *testing.T) {
 	t.Parallel()
 	f := Over(runs(1, 0.2, 0.5, 0.9, 0.25, 0.3), Run.Rate)
 	if f.Value != 2 || f.Rounds != 3 || f.Noisy != 3 || !f.AllNoisy() {
@@ -81,7 +81,7 @@ func TestWithoutAQuietRoundAllAreTakenAndItIsSaid(t *testing.T) {
 	}
 }
 
-func TestForeignShareIsWhatNobodyOfUsUsed(t *testing.T) {
+func TestForeignShare_LeavesOutKnownUse(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		busy, known, elapsed time.Duration
@@ -111,7 +111,7 @@ func TestRateAndCPUOfARun(t *testing.T) {
 	}
 }
 
-func TestARunThatWasSeenFromItsFirstRowOnHasTheRateOfTheRowsAfterIt(t *testing.T) {
+func TestRun_RateLeavesOutFirstRow(t *testing.T) {
 	t.Parallel()
 	r := Run{Rows: 1_000_000, Counted: 900_000, Took: 9 * time.Second, Worker: 18 * time.Second}
 	if r.Rate() != 100_000 || r.WorkerCPU() != 20 {

@@ -21,8 +21,8 @@ const (
 	stalled    = time.Second // without a new row, after which all are counted again
 )
 
-// watchTable looks at the table until it has so many rows. Only the end of the table is read each time, by a range of places in
-// it, so that looking costs Postgres little and every worker the same for a row.
+// watchTable looks at the table until it has want rows. Each look reads only the end of the table, by a range of places in
+// it. So a look costs Postgres little, and every worker the same for a row.
 func (b *bench) watchTable(ctx context.Context, p *process, want int64) (s Sightings, err error) {
 	conn, err := pgx.Connect(ctx, b.dsn)
 	if err != nil {

@@ -28,7 +28,7 @@ func (s Span) Rate() float64 { return float64(s.Rows) / s.Took.Seconds() }
 var errSeenAtOnce = errors.New("all rows were seen at once: there is no rate in that")
 
 // Steady is from the first row seen to the last. Rows that were there at the first sighting came before it, so they do not
-// count; nor does the time that the worker took to start.
+// count. Neither does the time that the worker took to start.
 func (s Sightings) Steady() (Span, error) { return s.since(0) }
 
 // Warm is the second half: from the first sighting with at least half of all rows on.

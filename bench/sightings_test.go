@@ -15,7 +15,7 @@ func seen(secondsRowsCPU ...int64) (made Sightings) {
 	return made
 }
 
-func TestSteadyLeavesOutTheStartAndTheRowsThatWereThereFirst(t *testing.T) {
+func TestSteady_LeavesOutStartAndFirstRows(t *testing.T) {
 	t.Parallel()
 	got, err := seen(7, 100, 5, 8, 400, 6, 17, 1100, 25).Steady()
 	if want := (Span{Rows: 1000, Took: 10 * time.Second, CPU: 20 * time.Second}); err != nil || got != want || got.Rate() != 100 {
@@ -23,7 +23,7 @@ func TestSteadyLeavesOutTheStartAndTheRowsThatWereThereFirst(t *testing.T) {
 	}
 }
 
-func TestWarmBeginsWhereHalfOfTheRowsAreThere(t *testing.T) {
+func TestWarm_BeginsAtHalfOfTheRows(t *testing.T) {
 	t.Parallel()
 	for _, half := range []int64{500, 501} {
 		got, err := seen(0, 10, 0, 5, 499, 1, 6, half, 2, 8, 1000, 4).Warm()
@@ -33,7 +33,7 @@ func TestWarmBeginsWhereHalfOfTheRowsAreThere(t *testing.T) {
 	}
 }
 
-func TestRowsThatWereSeenAtOnceHaveNoRate(t *testing.T) {
+func TestSteady_NoRateForRowsSeenAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, s := range []Sightings{nil, seen(1, 1000, 1)} {
 		if _, err := s.Steady(); err == nil {
@@ -64,7 +64,7 @@ func (t table) count(c *Census, blocks int64, xmin, xmax uint64) Count {
 	return n
 }
 
-func TestTheCensusReadsSettledBlocksOnce(t *testing.T) {
+func TestCensus_ReadsSettledBlocksOnce(t *testing.T) {
 	t.Parallel()
 	var c Census
 	rows := table{{0, 100}}
@@ -81,7 +81,7 @@ func TestTheCensusReadsSettledBlocksOnce(t *testing.T) {
 	}
 }
 
-func TestTheCensusOfASmallTableCountsAllOfItEachTime(t *testing.T) {
+func TestCensus_SmallTableInFull(t *testing.T) {
 	t.Parallel()
 	var c Census
 	rows := table{{0, 100}}
@@ -92,7 +92,7 @@ func TestTheCensusOfASmallTableCountsAllOfItEachTime(t *testing.T) {
 	}
 }
 
-func TestTheCensusDoesNotSettleBlocksIntoWhichATransactionStillWrites(t *testing.T) {
+func TestCensus_LeavesBlocksOfOpenTransactions(t *testing.T) {
 	t.Parallel()
 	var c Census
 	rows := table{{0, 100}}
@@ -100,7 +100,7 @@ func TestTheCensusDoesNotSettleBlocksIntoWhichATransactionStillWrites(t *testing
 	if c.Add(rows.count(&c, 2000, 11, 20)); c.From() != "(0,0)" {
 		t.Fatalf("settled up to %s while transaction 11 was open", c.From())
 	}
-	rows[0].rows += 30 // what transaction 11 wrote, seen once it is committed
+	rows[0].rows += 30 // rows of transaction 11, seen once it is committed
 	if got := c.Add(rows.count(&c, 2000, 20, 20)); got != 130 || c.From() != "(488,0)" {
 		t.Errorf("%d rows, from %s", got, c.From())
 	}
@@ -109,7 +109,7 @@ func TestTheCensusDoesNotSettleBlocksIntoWhichATransactionStillWrites(t *testing
 	}
 }
 
-func TestTheCensusCanCountEverythingAgain(t *testing.T) {
+func TestCensus_Again(t *testing.T) {
 	t.Parallel()
 	var c Census
 	rows := table{{0, 100}}

@@ -7,7 +7,7 @@ import (
 	"docket/internal/record/decision"
 )
 
-func TestUploadsHoldEveryDecisionOnceAndAreAsLargeAsOPAs(t *testing.T) {
+func TestUploads_EachDecisionOnceInOPAsSize(t *testing.T) {
 	t.Parallel()
 	logs, err := Real(1, 4000)
 	if err != nil {

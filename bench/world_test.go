@@ -76,8 +76,8 @@ func newBench(t *testing.T, o Options) *bench {
 			_ = os.RemoveAll(dir)
 		}
 	})
-	// Without -trimpath and with cgo, unlike make build: what the other tests have compiled serves here, and neither changes
-	// the code that is measured.
+	// Without -trimpath and with cgo, unlike make build: so the packages that other tests compiled are used again. Neither
+	// changes the code that is measured.
 	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", b.dir, "docket/cmd/consumer", "docket/cmd/parking-replayer", "docket/cmd/collector")
 	build.Stderr = os.Stderr
 	check(t, build.Run())

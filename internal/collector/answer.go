@@ -10,7 +10,7 @@ import (
 	"docket/internal/record/decision"
 )
 
-// reason says why an upload was refused; it is a label of a metric and stands in the answer.
+// reason says why an upload was refused; it is a label of a metric and a part of the answer.
 type reason string
 
 const (
@@ -49,7 +49,7 @@ const (
 var refusals = map[reason]struct {
 	status int
 	fate   fate
-	detail string // what happened, and what to do
+	detail string // the event, and the remedy
 }{
 	reasonMethod:        {http.StatusMethodNotAllowed, never, "decision logs are uploaded by POST"},
 	reasonCrossSite:     {http.StatusForbidden, never, "a page of another site sent this through a browser; decision logs come from OPA"},
@@ -127,5 +127,5 @@ func (r *refusal) write(w http.ResponseWriter, retryAfter time.Duration) {
 	h.Set("Content-Type", "application/problem+json")
 	h.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(known.status)
-	_ = json.NewEncoder(w).Encode(a) // whoever has gone does not read it
+	_ = json.NewEncoder(w).Encode(a) // a sender that hung up does not read it
 }

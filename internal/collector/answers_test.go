@@ -9,7 +9,7 @@ import (
 	"docket/internal/record/decision"
 )
 
-func TestEveryUploadHasItsAnswer(t *testing.T) {
+func TestUpload_Answers(t *testing.T) {
 	t.Parallel()
 	two := "[" + good("a") + "," + good("b") + "]"
 	for name, c := range map[string]struct {

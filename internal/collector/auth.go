@@ -63,9 +63,9 @@ func ParseTokens(text string) ([]Token, error) {
 
 func (a Auth) anonymous() bool { return len(a.Tokens) == 0 && !a.ClientCA && len(a.Clients) == 0 }
 
-// admits says whether who sent r may upload, and the name of the token or certificate that said so; a name without ok is that of a token
-// that has expired. A token goes before a certificate, and one that is wrong is not made up for by a certificate that is
-// right.
+// admits reports whether the sender of r may upload, and the name of the token or certificate that decided. A name
+// without ok is that of an expired token. A token is checked before a certificate. A valid certificate does not excuse a
+// wrong token.
 func (a Auth) admits(r *http.Request, now time.Time) (name string, ok bool) {
 	if a.anonymous() {
 		return "", true

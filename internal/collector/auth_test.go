@@ -24,7 +24,7 @@ const (
 	other  = "fedcba9876543210"
 )
 
-func TestOnlyKnownCredentialsMayUpload(t *testing.T) {
+func TestAuth_OnlyKnownCredentials(t *testing.T) {
 	t.Parallel()
 	tokens, err := ParseTokens("opa-1:" + secret + "\n opa-2:" + other)
 	if err != nil {
@@ -85,7 +85,7 @@ func TestOnlyKnownCredentialsMayUpload(t *testing.T) {
 	}
 }
 
-func TestWhoMayUploadCanChange(t *testing.T) {
+func TestAuth_Changes(t *testing.T) {
 	t.Parallel()
 	tokens, err := ParseTokens("opa:" + secret)
 	if err != nil {
@@ -132,7 +132,7 @@ func TestExpiredToken_Refused(t *testing.T) {
 	}
 }
 
-func TestTokensThatAreWrongAreAllToldAtOnceAndNeverQuoted(t *testing.T) {
+func TestParseTokens_AllFaultsAtOnceUnquoted(t *testing.T) {
 	t.Parallel()
 	_, err := ParseTokens("plain one:short -x:" + secret + " a:" + secret + " b:" + secret + " c:" + secret + "!! d:" + strings.Repeat("x", 513))
 	if err == nil {

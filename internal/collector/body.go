@@ -26,7 +26,7 @@ func isJSON(h http.Header) bool {
 	return err == nil && (of == "application/json" || of == "application/x-ndjson" || strings.HasPrefix(of, "application/") && strings.HasSuffix(of, "+json"))
 }
 
-// encoded says whether an upload's Content-Encoding is one that is known here. What gzip is, its first bytes tell.
+// encoded reports whether an upload's Content-Encoding is known. The first bytes of the body tell whether it is gzip.
 func encoded(h http.Header) bool {
 	switch values := h.Values("Content-Encoding"); len(values) {
 	case 0:
@@ -141,8 +141,8 @@ func looseOutlay(value []byte) outlay {
 		bytes.Count(value, []byte{':'}) + bytes.Count(value, []byte{'{'}) + bytes.Count(value, []byte{'}'})}
 }
 
-// outlayOf looks over value, so that what it takes is known before there is anything of it. It judges nothing: where value is
-// JSON up to some place, it counts what stands before that place.
+// outlayOf counts over value, so that the memory of decoding is known before decoding begins. It judges nothing. If
+// value is JSON only up to some place, it counts the bytes before that place.
 func outlayOf(value []byte) outlay {
 	value = bytes.TrimLeft(value, " \t\r\n")
 	if len(value) == 0 {

@@ -100,15 +100,15 @@ func New(cfg Config, publisher Publisher, reg prometheus.Registerer, log zerolog
 	return c, nil
 }
 
-// Close answers further uploads with 503; those under way go on. The server's Shutdown waits for them.
+// Close answers further uploads with 503. Uploads under way continue. The server's Shutdown waits for them.
 func (c *Collector) Close() { c.draining.Store(true) }
 
 // Admit changes who may upload, from the next upload on.
 func (c *Collector) Admit(a Auth) { c.auth.Store(&a) }
 
-// State is whether decisions find a home. After a failure it is not ready for RetryAfter, after each further one for twice as
-// long, half a minute at most; then it is, so that an upload is sent here again and shows how things are. Nothing but a record can
-// show it: rights, replicas in sync and topics fail a produce and not a look at the cluster.
+// State reports whether decisions find a home. After a failure it is not ready for RetryAfter. Each further failure
+// doubles that time, up to half a minute. Then it is ready, so that the next upload shows whether Kafka takes records
+// again. Only a record can show that: rights, replicas in sync and topics fail a produce, but not a look at the cluster.
 func (c *Collector) State() State {
 	if c.draining.Load() {
 		return State{Reason: stateDraining, Hint: "the program stops"}
@@ -178,7 +178,7 @@ func (c *Collector) take(w http.ResponseWriter, r *http.Request, u *upload) *ref
 		u.bytes = r.ContentLength
 		return refuse(reasonMemory, 0)
 	}
-	// Who sends headers alone holds no place.
+	// A client that sends only headers holds no place.
 	if refused := u.begun(r); refused != nil {
 		return refused
 	}
@@ -195,7 +195,7 @@ func (c *Collector) take(w http.ResponseWriter, r *http.Request, u *upload) *ref
 	if refused := u.read(w, r); refused != nil {
 		return refused
 	}
-	// Who hangs up sends it again all the same: what was begun is finished, as long as Kafka may take for it.
+	// A client that hangs up sends the upload again. So an upload that began is finished, within the time for Kafka.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), c.cfg.PublishTimeout)
 	defer cancel()
 	return u.home(ctx)

@@ -30,7 +30,7 @@ type outgoing struct {
 // size is how many decisions it is.
 func (o *outgoing) size() int { return max(1, len(o.shared)) }
 
-// form is how a decision is offered. The brokers refuse one as too large: it goes on to the next.
+// form is how a decision is offered. If the brokers refuse one as too large, the next is offered.
 type form uint8
 
 const (
@@ -248,8 +248,8 @@ func withheld(part *decision.Part) []byte {
 	return fmt.Appendf(nil, `{"docket_withheld":"%s","bytes":%d}`, why, len(part.Value))
 }
 
-// longestKey is how many bytes a key has at most. What names a longer subject is hashed: a caller who can choose what he is called
-// could else make records that no broker takes, twice as large as his decision.
+// longestKey is how many bytes a key has at most. The name of a longer subject is hashed. Else a caller that chooses its own
+// name could make records that no broker takes, twice as large as its decision.
 const longestKey = 256
 
 // key is what a decision's record is keyed by; none where nothing can be read.

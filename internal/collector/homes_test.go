@@ -22,7 +22,7 @@ import (
 
 const unnamed = `{"timestamp":"2026-03-01T12:00:00Z","requested_by":"10.0.0.1:4711","input":{"password":"hush"}}`
 
-func TestGoodDecisionsOfAMixedUploadAreKeptAndTheBadOnesAreDeadLettersWithTheSameIDWheneverTheyCome(t *testing.T) {
+func TestHome_MixedUploadKeepsGoodAndDeadLettersBad(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a := w.post(t, gz("[ "+good("a")+", "+unnamed+" ,\n"+good("b")+",7]"))
@@ -61,7 +61,7 @@ func TestGoodDecisionsOfAMixedUploadAreKeptAndTheBadOnesAreDeadLettersWithTheSam
 	}
 }
 
-func TestDecisionThatHasNoSubjectIsKeyedByItsID(t *testing.T) {
+func TestKey_IDWithoutSubject(t *testing.T) {
 	t.Parallel()
 	label, err := subject.Parse("label:tenant")
 	if err != nil {
@@ -79,8 +79,8 @@ func TestDecisionThatHasNoSubjectIsKeyedByItsID(t *testing.T) {
 	}
 }
 
-// TestAnswerIs2xxOnlyIfEveryDecisionIsAcknowledged has a publisher that answers whatever it likes.
-func TestAnswerIs2xxOnlyIfEveryDecisionIsAcknowledged(t *testing.T) {
+// TestAnswer_2xxOnlyIfAllAcknowledged has a publisher that answers whatever it likes.
+func TestAnswer_2xxOnlyIfAllAcknowledged(t *testing.T) {
 	t.Parallel()
 	errs := []error{nil, nil, nil, kerr.MessageTooLarge, kerr.UnknownTopicOrPartition, kerr.NotEnoughReplicas, errors.New("away"),
 		fmt.Errorf("publish: %w", kerr.MessageTooLarge)}
@@ -138,7 +138,7 @@ func inflated(value []byte) string {
 	return string(all)
 }
 
-func TestOneOfManyThatIsNotAcknowledgedIs503AndComesAgain(t *testing.T) {
+func TestHome_OneUnacknowledgedIs503(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var parts []string
@@ -161,7 +161,7 @@ func TestOneOfManyThatIsNotAcknowledgedIs503AndComesAgain(t *testing.T) {
 	}
 }
 
-func TestPublisherThatAnswersForTooFewIsNotBelieved(t *testing.T) {
+func TestPublisher_TooFewAnswers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.publisher = short{w.kafka}
@@ -176,14 +176,14 @@ func (s short) Publish(ctx context.Context, records []*kgo.Record) []error {
 	return s.kafka.Publish(ctx, records)[1:]
 }
 
-// TestDecisionThatTheBrokersRefuseAsTooLargeIsSentSmallerUntilItFits has topics with limits of their own.
-func TestDecisionThatTheBrokersRefuseAsTooLargeIsSentSmallerUntilItFits(t *testing.T) {
+// TestHome_TooLargeIsSentSmaller has topics with limits of their own.
+func TestHome_TooLargeIsSentSmaller(t *testing.T) {
 	t.Parallel()
 	large := strings.Replace(good("large"), "hush", strings.Repeat("hush", 10_000), 1)
 	badLarge := strings.Replace(large, "timestamp", "time", 1)
 	for name, c := range map[string]struct {
 		decision      string
-		inTopic, dead int // what the topics take, headers included
+		inTopic, dead int // bytes that the topics take, headers included
 		code          int
 		home, letter  string // topic, x-failure-code
 	}{
@@ -270,7 +270,7 @@ func (l *late) Publish(_ context.Context, records []*kgo.Record) []error {
 	return errs
 }
 
-func TestWhatWasNotAcknowledgedStaysAsItIsForWhoeverStillLooksAtIt(t *testing.T) {
+func TestHome_UnacknowledgedMemoryIsNotReused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	l := &late{}

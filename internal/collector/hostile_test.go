@@ -20,7 +20,7 @@ import (
 	"docket/internal/testkit/kafkatest"
 )
 
-func TestStrangerHoldsNoPlaceAndNoConnectionByABodyThatDoesNotCome(t *testing.T) {
+func TestStranger_HoldsNoPlaceByAMissingBody(t *testing.T) {
 	t.Parallel()
 	tokens, err := ParseTokens("opa:" + secret)
 	if err != nil {
@@ -55,8 +55,8 @@ func TestStrangerHoldsNoPlaceAndNoConnectionByABodyThatDoesNotCome(t *testing.T)
 	}
 }
 
-// TestTimeOfTheBodyEndsWithTheBody sees to it that a connection whose upload waits for Kafka does not pass for one that broke off.
-func TestTimeOfTheBodyEndsWithTheBody(t *testing.T) {
+// TestBodyTimeout_EndsWithTheBody sees to it that a connection whose upload waits for Kafka does not pass for one that broke off.
+func TestBodyTimeout_EndsWithTheBody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, func(c *Config) { c.BodyTimeout = 100 * time.Millisecond })
@@ -75,8 +75,8 @@ func TestTimeOfTheBodyEndsWithTheBody(t *testing.T) {
 	})
 }
 
-// TestSubjectOfAnyLengthStaysOneKeyThatFits has a caller who chooses a name that alone is more than the brokers take.
-func TestSubjectOfAnyLengthStaysOneKeyThatFits(t *testing.T) {
+// TestKey_LongSubjectFits has a caller who chooses a name that alone is more than the brokers take.
+func TestKey_LongSubjectFits(t *testing.T) {
 	t.Parallel()
 	spec, err := subject.Parse("input:/user")
 	if err != nil {
@@ -104,8 +104,8 @@ func TestSubjectOfAnyLengthStaysOneKeyThatFits(t *testing.T) {
 	}
 }
 
-// TestMaskingStaysInTheMemoryOfUploads masks values that are shorter than what stands in their place.
-func TestMaskingStaysInTheMemoryOfUploads(t *testing.T) { //nolint:paralleltest // it measures the whole process
+// TestMemory_IncludesMasking masks values that are shorter than the mask.
+func TestMemory_IncludesMasking(t *testing.T) { //nolint:paralleltest // it measures the whole process
 	for _, rule := range []string{"/input/*", "/input/a"} {
 		rules, err := redact.Parse(nil, []string{rule})
 		if err != nil {
@@ -128,7 +128,7 @@ func TestMaskingStaysInTheMemoryOfUploads(t *testing.T) { //nolint:paralleltest 
 	}
 }
 
-func TestLooseOutlayIsNeverBelowTheCount(t *testing.T) {
+func TestLooseOutlay_NeverBelowTheCount(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{"", "[]", "[0,0,0]", `[{"a":[1,{"b":2}]},{"a":"},{:,"}]`, good("a") + "\n" + good("b"), "{}\n{}\n", "[" + good("a") + "," + good("b") + "]"} {
 		if loose, exact := looseOutlay([]byte(body)), outlayOf([]byte(body)); loose.decisions < exact.decisions || loose.nodes < exact.nodes {
@@ -137,7 +137,7 @@ func TestLooseOutlayIsNeverBelowTheCount(t *testing.T) {
 	}
 }
 
-func TestStrangerTakesNoPlaceWhereAllAreTaken(t *testing.T) {
+func TestStranger_TakesNoPlace(t *testing.T) {
 	t.Parallel()
 	tokens, err := ParseTokens("opa:" + secret)
 	if err != nil {
@@ -153,7 +153,7 @@ func TestStrangerTakesNoPlaceWhereAllAreTaken(t *testing.T) {
 	}
 }
 
-func TestWhatDecisionsTakeIsHeldUntilKafkaAnswersAndNoMore(t *testing.T) {
+func TestMemory_HeldUntilKafkaAnswers(t *testing.T) {
 	t.Parallel()
 	const n = 500
 	var parts []string

@@ -32,7 +32,7 @@ func onKafka(t testing.TB, c *kafkatest.Cluster, timeout time.Duration, with ...
 	return w
 }
 
-func TestUploadIsInKafkaByteForByteOnceItIsAnswered(t *testing.T) {
+func TestUpload_ByteForByteInKafka(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(4, logs), kfake.SeedTopics(1, dlq))
 	w := onKafka(t, c, kafkatest.Timeout)
@@ -64,7 +64,7 @@ func TestUploadIsInKafkaByteForByteOnceItIsAnswered(t *testing.T) {
 	}
 }
 
-func TestBrokerThatGoesAwayInTheMiddleGetsEverythingOnceItIsBack(t *testing.T) {
+func TestBrokerAway_GetsEverythingOnceBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := kafkatest.NewVirtual(t, kfake.SeedTopics(2, logs), kfake.SeedTopics(1, dlq))

@@ -83,7 +83,7 @@ func until(t testing.TB, what string, done func() bool) {
 	}
 }
 
-func TestUploadInChunksOfNoToldLengthIsTaken(t *testing.T) {
+func TestUpload_ChunksWithoutLength(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	url := w.serve(t)
@@ -95,7 +95,7 @@ func TestUploadInChunksOfNoToldLengthIsTaken(t *testing.T) {
 	}
 }
 
-func TestUploadOfExactlyTheLimitIsTakenAndOneByteMoreIsNot(t *testing.T) {
+func TestUpload_OneByteBeyondTheLimitIsRefused(t *testing.T) {
 	t.Parallel()
 	const most = 4 << 10
 	padded := func(n int) string { return good("a") + strings.Repeat(" ", n-len(good("a"))) }
@@ -123,7 +123,7 @@ func TestUploadOfExactlyTheLimitIsTakenAndOneByteMoreIsNot(t *testing.T) {
 	}
 }
 
-func TestBodyThatDoesNotComeInTimeIs408AndGivesEverythingBack(t *testing.T) {
+func TestBody_LateIs408AndFreesEverything(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *Config) { c.BodyTimeout, c.Uploads = 200*time.Millisecond, 1 })
 	address := strings.TrimPrefix(w.serve(t), "http://")
@@ -152,7 +152,7 @@ func TestBodyThatDoesNotComeInTimeIs408AndGivesEverythingBack(t *testing.T) {
 	})
 }
 
-func TestUploadThatTakesLongInKafkaOutlivesTheTimeOfItsBody(t *testing.T) {
+func TestUpload_OutlivesBodyTimeoutInKafka(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, func(c *Config) { c.BodyTimeout = 100 * time.Millisecond })
@@ -163,7 +163,7 @@ func TestUploadThatTakesLongInKafkaOutlivesTheTimeOfItsBody(t *testing.T) {
 	})
 }
 
-func TestBodyThatBreaksOffKeepsNothing(t *testing.T) {
+func TestBody_BrokenOffKeepsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	conn, err := net.Dial("tcp", strings.TrimPrefix(w.serve(t), "http://"))
@@ -178,7 +178,7 @@ func TestBodyThatBreaksOffKeepsNothing(t *testing.T) {
 	}
 }
 
-// Who sends headers and no body takes none of the places.
+// A client that sends headers and no body takes none of the places.
 func TestPlaces_NoneForHeadersAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -202,7 +202,7 @@ func TestPlaces_NoneForHeadersAlone(t *testing.T) {
 	until(t, "it is kept, and the place is free", func() bool { return len(w.kafka.in(logs)) == 1 && w.places.taken() == 0 })
 }
 
-func TestTooManyUploadsAtOnceArePutOff(t *testing.T) {
+func TestPlaces_TooManyUploadsArePutOff(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *Config) { c.Uploads = 2 })
 	url := w.serve(t)
@@ -243,7 +243,7 @@ func bomb(t testing.TB, mib int) string {
 	return b.String()
 }
 
-func TestGzipBombEndsAtTheLimit(t *testing.T) { //nolint:paralleltest // it measures the whole process
+func TestInflate_BombEndsAtTheLimit(t *testing.T) { //nolint:paralleltest // it measures the whole process
 	w := newWorld(t)
 	body := bomb(t, 64)
 	var before, after runtime.MemStats
@@ -261,7 +261,7 @@ func TestGzipBombEndsAtTheLimit(t *testing.T) { //nolint:paralleltest // it meas
 	}
 }
 
-func TestWhatFitsNowhereIsNotAskedToComeAgainLater(t *testing.T) {
+func TestMemory_NeverFitsIs413(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *Config) { c.Memory = 100 << 10 })
 	for name, body := range map[string]string{
@@ -284,7 +284,7 @@ func TestWhatFitsNowhereIsNotAskedToComeAgainLater(t *testing.T) {
 	}
 }
 
-func TestTooManyDecisionsAreRefusedHoweverMuchMemoryThereIs(t *testing.T) {
+func TestDecisions_TooManyAreRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *Config) { c.Memory = 1 << 30 })
 	a := w.post(t, gz("["+strings.Repeat("0,", decision.MaxDecisions)+"0]"))
@@ -293,9 +293,9 @@ func TestTooManyDecisionsAreRefusedHoweverMuchMemoryThereIs(t *testing.T) {
 	}
 }
 
-// TestMemoryStaysBoundedWhateverComesAtOnce is not parallel: it measures the whole process, while every upload that was let in
+// TestMemory_BoundedAtAnyLoad is not parallel: it measures the whole process, while every upload that was let in
 // waits for Kafka.
-func TestMemoryStaysBoundedWhateverComesAtOnce(t *testing.T) { //nolint:paralleltest // it measures the whole process
+func TestMemory_BoundedAtAnyLoad(t *testing.T) { //nolint:paralleltest // it measures the whole process
 	const memory, uploads = 16 << 20, 1000
 	w := newWorld(t, func(c *Config) { c.Memory, c.Uploads, c.UploadBytes, c.InflatedBytes = memory, uploads, 4<<20, 64<<20 })
 	var held atomic.Int64
@@ -313,7 +313,7 @@ func TestMemoryStaysBoundedWhateverComesAtOnce(t *testing.T) { //nolint:parallel
 		"[" + strings.Repeat("{},", 400) + "{}]", gz(good("small")), gz(`{"decision_id":"x","timestamp":"2026-03-01T12:00:00Z","input":[` + strings.Repeat(`{"a":1},`, 20_000) + `1]}`)}
 	inUse := func() int64 {
 		runtime.GC()
-		runtime.GC() // what pools keep, too
+		runtime.GC() // also frees the memory of pools
 		var now runtime.MemStats
 		runtime.ReadMemStats(&now)
 		return int64(now.HeapAlloc) //nolint:gosec // far below
@@ -348,7 +348,7 @@ func TestMemoryStaysBoundedWhateverComesAtOnce(t *testing.T) { //nolint:parallel
 	}
 }
 
-func TestUploadWhoseSenderHangsUpIsFinished(t *testing.T) {
+func TestUpload_FinishedAfterHangUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ctx, hangUp := context.WithCancel(t.Context())

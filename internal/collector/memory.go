@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// budget is the memory of all uploads together, in bytes. Nobody waits for it: who does not get what he asks for gives back
-// what he has, so that uploads that have half of what they need cannot block each other.
+// budget is the memory of all uploads together, in bytes. Nobody waits for it. An upload that is refused memory gives all
+// of its memory back. So uploads that have half of their memory cannot block each other.
 type budget struct {
 	most int64
 	used atomic.Int64
@@ -54,8 +54,8 @@ const (
 	mostKept = 1 << 20
 )
 
-// buffers are kept from one upload to the next, and large ones by themselves: those that uploads come in have no use for what
-// they are inflated into. What lies there is in nobody's share; the garbage collector takes it.
+// buffers are kept from one upload to the next. Large ones are kept apart: bodies as received would waste the large
+// buffers of inflated ones. A kept buffer is in no share, and the garbage collector may take it.
 var buffers, largeBuffers sync.Pool
 
 func shelf(room int64) *sync.Pool {

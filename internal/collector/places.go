@@ -13,7 +13,7 @@ const (
 	mostWaiting = 1000
 )
 
-// places are for uploads under way. Nobody waits for one in a queue: who finds none is told to come again. A client that has a quarter
+// places are for uploads under way. Nobody waits for one in a queue: a client that finds none is told to come again. A client that has a quarter
 // of them or more gets no further one while another waits.
 type places struct {
 	mu      sync.Mutex

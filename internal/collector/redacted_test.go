@@ -13,8 +13,8 @@ import (
 	"docket/internal/record/subject"
 )
 
-// TestWhatIsMaskedReachesNeitherTopic has the secret in decisions that are refused for every reason.
-func TestWhatIsMaskedReachesNeitherTopic(t *testing.T) {
+// TestRedact_MaskedReachesNeitherTopic has the secret in decisions that are refused for every reason.
+func TestRedact_MaskedReachesNeitherTopic(t *testing.T) {
 	t.Parallel()
 	rules, err := redact.Parse([]string{"/input/password"}, []string{"/input/user"})
 	if err != nil {
@@ -77,7 +77,7 @@ func TestWhatIsMaskedReachesNeitherTopic(t *testing.T) {
 	}
 }
 
-func TestWhatIsMaskedIsNoKeyEither(t *testing.T) {
+func TestRedact_MaskedIsNotTheKey(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ drop, mask, key string }{{"/input/user", "", "a"}, {"", "/input/user", redact.Mask}} {
 		rules, err := redact.Parse(list(c.drop), list(c.mask))
@@ -103,7 +103,7 @@ func list(s string) []string {
 	return []string{s}
 }
 
-func TestWhatWasRedactedStaysSoThroughEveryFormOfItsLetter(t *testing.T) {
+func TestRedact_HoldsInEveryFormOfALetter(t *testing.T) {
 	t.Parallel()
 	rules, err := redact.Parse([]string{"/input/password"}, nil)
 	if err != nil {

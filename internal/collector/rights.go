@@ -27,7 +27,7 @@ type Right struct {
 // Patterns are values, each as it is or as the beginning of one with a * behind it.
 type Patterns []string
 
-// UnmarshalJSON is of [json.Unmarshaler]. A list that is null or empty is an error: whoever means all leaves it out.
+// UnmarshalJSON is of [json.Unmarshaler]. A list that is null or empty is an error: to allow all, leave it out.
 func (p *Patterns) UnmarshalJSON(text []byte) error {
 	var all []string
 	if json.Unmarshal(text, &all) != nil || len(all) == 0 {
@@ -46,7 +46,7 @@ func (p *Patterns) UnmarshalJSON(text []byte) error {
 }
 
 // ParseRights reads the file DOCKET_COLLECTOR_CLIENTS_FILE: a JSON object with a member for each client, whose value is an object with ids, paths,
-// both or neither. What looks like a slip is an error: an unknown key, a client named twice, an empty list, a * that is not at the end.
+// both or neither. A probable mistake is an error: an unknown key, a client named twice, an empty list, a * that is not at the end.
 func ParseRights(text []byte) (Rights, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()

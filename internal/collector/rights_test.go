@@ -26,7 +26,7 @@ func TestParseRights(t *testing.T) {
 	}
 }
 
-// TestRights_Upload: what a client may not upload is a dead letter that says so, and nothing else of the upload is.
+// TestRights_Upload: a decision that a client may not upload is a dead letter that says so. The others are stored.
 func TestRights_Upload(t *testing.T) {
 	t.Parallel()
 	log := func(id, rest string) string {
@@ -102,7 +102,7 @@ func TestRights_Upload(t *testing.T) {
 	}
 }
 
-// TestRights_UnnamedClient: who is not named may upload nothing, until he is.
+// TestRights_UnnamedClient: a client without a name in the file may upload nothing, until it has one.
 func TestRights_UnnamedClient(t *testing.T) {
 	t.Parallel()
 	tokens, err := ParseTokens("opa-1:" + secret)

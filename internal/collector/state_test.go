@@ -14,7 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-func TestNotReadyWhileKafkaDoesNotTakeItAndReadyAgainByItself(t *testing.T) {
+func TestState_NotReadyWhileKafkaRefuses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, func(c *Config) { c.RetryAfter = 2 * time.Second })
@@ -59,7 +59,7 @@ func TestNotReadyWhileKafkaDoesNotTakeItAndReadyAgainByItself(t *testing.T) {
 	})
 }
 
-func TestOutageIsToldOnceForEachReasonHoweverItChanges(t *testing.T) {
+func TestLog_OneLineForEachReason(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	errs := []error{errors.New("dial: refused"), context.DeadlineExceeded, kerr.TopicAuthorizationFailed}
@@ -82,7 +82,7 @@ func TestOutageIsToldOnceForEachReasonHoweverItChanges(t *testing.T) {
 	}
 }
 
-func TestDeadLetterTopicThatTakesNothingIsNotReadyThoughTheOtherDoes(t *testing.T) {
+func TestState_DeadLetterTopicRefusesIsNotReady(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.kafka.answer = func(r *kgo.Record) error {
@@ -102,7 +102,7 @@ func TestDeadLetterTopicThatTakesNothingIsNotReadyThoughTheOtherDoes(t *testing.
 	}
 }
 
-func TestStateTellsByTypeWhoIsToBlame(t *testing.T) {
+func TestState_FaultByType(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		err          error
@@ -133,7 +133,7 @@ func (w wrapped) Error() string { return w.err.Error() }
 func (w wrapped) Unwrap() error { return w.err }
 func (wrapped) Hint() string    { return "do this" }
 
-func TestAfterCloseNewUploadsAreRefusedAndThoseUnderWayFinish(t *testing.T) {
+func TestClose_RefusesNewAndFinishesOpenUploads(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	url := w.serve(t)
@@ -156,7 +156,7 @@ func TestAfterCloseNewUploadsAreRefusedAndThoseUnderWayFinish(t *testing.T) {
 	}
 }
 
-func TestPanicInOneUploadIs500AndTheNextIsTaken(t *testing.T) {
+func TestPanic_500AndTheNextIsTaken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.kafka.before = func(int) { panic("hush") }

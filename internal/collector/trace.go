@@ -8,7 +8,7 @@ type Tracer interface {
 
 // Trace follows one upload. It belongs to the goroutine that works on it, never blocks and changes nothing.
 type Trace interface {
-	// Traceparent is what the records of the upload are to say of the trace that they go on in, empty for none.
+	// Traceparent is the header traceparent of the records of the upload, empty for none.
 	Traceparent() string
 	// Letter: the decision at index is about to be dead-lettered. It returns what its x-traceparent is to say, empty for none.
 	Letter(index int, code string) string

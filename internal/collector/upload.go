@@ -29,7 +29,7 @@ type upload struct {
 	parts           []decision.Part
 	whole           bool // nobody else looks any more at what the records refer to
 	trace           Trace
-	headers         []kgo.RecordHeader // of every record: the trace that it goes on in, and who uploaded it
+	headers         []kgo.RecordHeader // of every record: its trace, and who uploaded it
 	topic, dead     int                // decisions that were acknowledged
 }
 
@@ -85,14 +85,14 @@ func (u *upload) from(r *http.Request) string {
 // read reads, inflates and decodes the upload.
 func (u *upload) read(w http.ResponseWriter, r *http.Request) (refused *refusal) {
 	c := u.collector
-	defer func() { u.whole = refused != nil }() // what is refused here was never published
+	defer func() { u.whole = refused != nil }() // an upload that is refused here was never published
 	u.body, refused = readBody(r.Body, &u.share, c.cfg.UploadBytes)
 	u.bytes = int64(len(u.body))
 	c.metrics.bytes.Add(float64(u.bytes))
 	if refused != nil {
 		return refused
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // what comes next on this connection has its own time
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // the next request on this connection has its own time
 	u.plain = u.body
 	if decision.IsGzip(u.body) {
 		u.zipped = true
@@ -148,8 +148,8 @@ func (u *upload) allow() {
 		Msg("decisions not allowed")
 }
 
-// reserve takes the memory that decoding and publishing may need at most. While half of all is free, a bound that is quickly
-// found does until the decisions have been counted, which is when its excess is to be given back.
+// reserve takes the memory that decoding and publishing may need at most. While half of the budget is free, it takes a
+// loose bound, which is found quickly. The excess is given back once the decisions were counted.
 func (u *upload) reserve() (loose outlay, refused *refusal) {
 	if loose = looseOutlay(u.plain); loose.bytes() <= u.most/2-u.used.Load() && u.take(loose.bytes()) == nil {
 		return loose, nil
@@ -157,7 +157,7 @@ func (u *upload) reserve() (loose outlay, refused *refusal) {
 	return outlay{}, u.take(outlayOf(u.plain).bytes())
 }
 
-// end gives everything back. What a publisher may still look at is left to the garbage collector.
+// end gives everything back. Memory that a publisher may still look at is left to the garbage collector.
 func (u *upload) end() {
 	if t := u.tools; t != nil && u.whole {
 		t.decoder.Begin(0)

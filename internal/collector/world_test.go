@@ -46,7 +46,7 @@ func (k *kafka) Publish(_ context.Context, records []*kgo.Record) []error {
 				continue
 			}
 		}
-		c := *r // what it refers to is the collector's own again afterwards
+		c := *r // the memory behind it is the collector's own again afterwards
 		c.Key, c.Value = bytes.Clone(r.Key), bytes.Clone(r.Value)
 		k.kept = append(k.kept, &c)
 	}

@@ -16,12 +16,13 @@ import (
 
 	"docket/internal/kafka"
 	"docket/internal/testkit/kafkatest"
+	"docket/internal/testkit/output"
 )
 
 // loggedPublish publishes one record with that login and returns what was logged.
 func loggedPublish(t *testing.T, c *kafkatest.Cluster, login kafka.Login, timeout time.Duration) (string, error) {
 	t.Helper()
-	var out lockedBuffer
+	var out output.Buffer
 	cfg := fast(c)
 	cfg.Login = login
 	p, err := kafka.NewPublisher(cfg, kafka.PublisherConfig{Timeout: timeout}, zerolog.New(&out), nil)
@@ -92,7 +93,7 @@ func TestARightToWriteThatIsMissingIsNamedAndItsEndToo(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(1, topic))
 	c.FailTopic(kmsg.Produce, topic, kerr.TopicAuthorizationFailed, 1)
-	var out lockedBuffer
+	var out output.Buffer
 	p, err := kafka.NewPublisher(fast(c), kafka.PublisherConfig{Timeout: 20 * time.Second}, zerolog.New(&out), nil)
 	if err != nil {
 		t.Fatal(err)

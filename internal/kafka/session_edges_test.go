@@ -1,7 +1,6 @@
 package kafka_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"strings"
@@ -20,6 +19,7 @@ import (
 
 	"docket/internal/kafka"
 	"docket/internal/testkit/kafkatest"
+	"docket/internal/testkit/output"
 )
 
 var nop = zerolog.Nop()
@@ -322,7 +322,7 @@ func TestBrokersThatStayAwayDoNotFloodTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var down atomic.Bool
 		down.Store(true)
-		var out lockedBuffer
+		var out output.Buffer
 		cfg := kafka.Config{Brokers: []string{"127.0.0.1:9"}, Dialer: downable(&down)}
 		s, err := kafka.NewSource(cfg, kafka.SourceConfig{Topic: topic, Group: group}, zerolog.New(&out), nil)
 		if err != nil {
@@ -341,23 +341,6 @@ func TestBrokersThatStayAwayDoNotFloodTheLog(t *testing.T) {
 			t.Error("nothing says how many lines were left out")
 		}
 	})
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 func TestACommitThatNobodyTakesForLongIsAFaultAndGoesThroughInTheEnd(t *testing.T) {

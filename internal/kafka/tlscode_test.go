@@ -16,6 +16,7 @@ import (
 
 	"docket/internal/kafka"
 	"docket/internal/testkit/kafkatest"
+	"docket/internal/testkit/output"
 )
 
 func TestWhatIsWrongWithTLSHasItsOwnCode(t *testing.T) {
@@ -64,7 +65,7 @@ func TestTLSIsAskedForAtEachConnectionAndAComplaintIsToldOnce(t *testing.T) {
 	certificate, roots := selfSigned(t)
 	cluster := kafkatest.New(t, kfake.TLS(&tls.Config{MinVersion: tls.VersionTLS12, Certificates: certificate}), kfake.SeedTopics(1, topic))
 	var asked atomic.Int32
-	var out lockedBuffer
+	var out output.Buffer
 	cfg := fast(cluster)
 	cfg.FreshTLS = func() (*tls.Config, error) {
 		asked.Add(1)

@@ -121,8 +121,8 @@ func (c *campaign) admin(ctx context.Context, do func(context.Context, *kadm.Cli
 	return do(ctx, kadm.NewClient(cl))
 }
 
-// moveLeaders makes another replica of every partition the preferred one and elects it, the partitions of committed
-// offsets included, so that the coordinators move as well.
+// moveLeaders makes another replica of every partition the preferred one and elects it. The partitions of committed
+// offsets are included, so that the coordinators move as well.
 func (c *campaign) moveLeaders(ctx context.Context, by int) error {
 	return c.admin(ctx, func(ctx context.Context, adm *kadm.Client) error {
 		topics := []string{c.places.Topic, c.places.ParkingTopic, c.places.DLQTopic, "__consumer_offsets"}

@@ -32,7 +32,7 @@ var (
 	flagOnly     = flag.String("chaos.only", "", "faults whose name contains one of these, by comma, instead of all")
 	flagStandby  = flag.Bool("chaos.standby", false, "Postgres has a synchronous standby, which is promoted now and then")
 	flagBin      = flag.String("chaos.bin", "", "folder with the three programs, built otherwise; built here where empty")
-	flagSpoil    = flag.String("chaos.spoil", "", "what the campaign itself breaks half-way, to see that it is found: row")
+	flagSpoil    = flag.String("chaos.spoil", "", "break this half-way, to see that the campaign finds it: row")
 )
 
 func TestMain(m *testing.M) {

@@ -198,8 +198,8 @@ type retried struct {
 	Job                   int64
 }
 
-// effects asks that each retry was put back where the ledger says, under a mark that it gave out, and that one that is said to be dead
-// has a dead letter; and of each job that it retried no letter twice and counted what it did.
+// effects checks that each retry was put back where the ledger says, under a mark that the ledger issued. A retry that the
+// ledger calls dead has a dead letter. No job retried a letter twice, and each counted its acts.
 func (c *campaign) effects(ctx context.Context, evidence conservation.Evidence) error {
 	var all []retried
 	jobs := map[int64][2]int64{} // sent, ended

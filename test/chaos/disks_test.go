@@ -17,7 +17,7 @@ import (
 const tableFolder = "/limited"
 
 const (
-	tableDisk = "16G" // a sparse file: what is not used is not there
+	tableDisk = "16G" // a sparse file: unused blocks take no space
 	spoolDisk = "16m"
 )
 
@@ -132,7 +132,7 @@ func (d *disks) fillTable() error {
 		if free < fs.Bsize {
 			return nil
 		}
-		// Metadata of the filler itself takes blocks too: what does not go in one go is tried in halves.
+		// Metadata of the filler itself takes blocks, too: a chunk that does not fit is tried in halves.
 		for chunk := free; chunk >= fs.Bsize; chunk /= 2 {
 			if syscall.Fallocate(int(file.Fd()), 0, size, chunk) == nil {
 				size += chunk

@@ -60,7 +60,7 @@ func (j *journal) note(format string, args ...any) {
 	fmt.Fprintf(j.file, "%s %7.2f %s\n", now.UTC().Format("15:04:05.000"), now.Sub(j.start).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// broken writes down a finding: the campaign has failed, and goes on.
+// broken writes down a finding: the campaign has failed, and continues.
 func (j *journal) broken(where, format string, args ...any) {
 	f := finding{time.Since(j.start), where, fmt.Sprintf(format, args...)}
 	j.mu.Lock()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// What a campaign has: so many of each program, and so many brokers.
+// The numbers of the programs and brokers of a campaign.
 const (
 	Consumers = 2
 	Replayers = 2
@@ -19,8 +19,8 @@ const (
 	joiners = 2 // come and go
 )
 
-// Kinds are all faults of a campaign. Those that need a disk of a limited size are left out where disks is false, those of
-// a standby where Postgres has none, and those of desks where it has one. No other is left out with a standby: what hits Postgres hits whoever is the primary.
+// Kinds are all faults of a campaign. Without disks, the faults that need a disk of a limited size are left out. Without a
+// standby, its faults are left out, and with one those of desks. Faults of Postgres hit the server that is the primary.
 func Kinds(disks, standby bool) []Kind {
 	all := slices.Concat(processKinds(standby), brokerKinds(), brokerWireKinds(), topicKinds(), serverKinds(), tableKinds(), postgresWireKinds())
 	if disks {
@@ -171,8 +171,8 @@ const (
 
 func standbyKinds() []Kind {
 	one := all("standby")
-	// Promotion changes the server, on which others hold locks, sessions, settings and a disk: what they did to the table
-	// has to be undone where it was done. The wires stay, as the address of the programs does.
+	// Promotion changes the server, on which others hold locks, sessions, settings and a disk: their changes have to be
+	// undone on the server where they were made. The wires stay, as the address of the programs does.
 	whole := all("standby", "postgres", "table", "sessions", "read-only", "disk")
 	const answers = 2 // the promoted server waits for its standby at once, or is alone until there is one
 	return []Kind{

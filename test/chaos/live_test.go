@@ -20,8 +20,8 @@ import (
 
 // live checks, while everything is under way, that each decision below the committed offsets has a home: in the order
 // committed offsets, spools, the replayer's offsets, parking, both dead-letter topics, table. Records move from left to
-// right, with one exception: what is parked can be spooled on its way back to parking. So only what has been without a
-// home in several looks is a finding.
+// right, with one exception: a parked record can be spooled on its way back to parking. So only a decision that has been
+// without a home in several looks is a finding.
 type live struct {
 	*campaign
 	forwarded *kgo.Client
@@ -173,8 +173,8 @@ func (l *live) remember(r *kgo.Record) {
 	l.dead[at] = true
 }
 
-// origin is where a forwarded decision was first read, as the ledger has it: one that is alone in its record is 0. What a desk put back
-// may be dead again before it is known that it was put back.
+// origin is where a forwarded decision was first read, as the ledger has it: one that is alone in its record is 0. A record that
+// a desk put back may be dead again before it is known that it was put back.
 func (l *live) origin(f conservation.Forwarded) conservation.Place {
 	at := f.Place
 	if record, known := l.ledger.At(at.Topic, at.Partition, at.Offset); at.Index == envelope.NoIndex || known && len(record.Decisions) == 1 {

@@ -34,7 +34,7 @@ type load struct {
 	mu      sync.Mutex
 	pending map[int64]conservation.Record // sent, and the broker's answer is not known
 	found   map[int64]conservation.Place  // by serial
-	back    map[conservation.Place]string // what the desks put back, with the mark of the retry
+	back    map[conservation.Place]string // records that the desks put back, with the mark of the retry
 
 	putBacks atomic.Int64
 }
@@ -81,7 +81,7 @@ func (l *load) produce(n int64, record conservation.Record) {
 	l.pending[n] = record
 	l.mu.Unlock()
 	headers := append(record.Headers[:len(record.Headers):len(record.Headers)], kgo.RecordHeader{Key: serialHeader, Value: strconv.AppendInt(nil, n, 10)})
-	// Not bound to the load's end: what was begun is brought to its end.
+	// Not bound to the load's end: a produce that began runs to its end.
 	l.client.Produce(context.Background(), &kgo.Record{Key: record.Key, Value: record.Value, Headers: headers}, func(r *kgo.Record, err error) {
 		l.produced.Add(1)
 		if err != nil {
@@ -111,8 +111,8 @@ func (l *load) placed(n int64, topic string, partition int32, offset int64) bool
 
 const flushLimit = 2 * time.Minute
 
-// finish waits for the last acknowledgements and reads the whole topic: what it has counts as produced, and what was
-// acknowledged must be there.
+// finish waits for the last acknowledgements and reads the whole topic: its records count as produced, and
+// acknowledged ones must be there.
 func (l *load) finish(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, flushLimit)
 	defer cancel()

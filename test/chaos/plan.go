@@ -9,7 +9,7 @@ import (
 // Kind is a sort of fault.
 type Kind struct {
 	Name  string
-	Group string // what it hits; a plan deals the groups in turn
+	Group string // the part that it hits; a plan deals the groups in turn
 	// Shortest and Longest bound how long it lasts, from done to healed.
 	Shortest, Longest time.Duration
 	Targets           int // how many there are to choose from, numbered from 0; at least 1

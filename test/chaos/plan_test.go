@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestSameSeedGivesTheSamePlan(t *testing.T) {
+func TestPlan_SameSeedSamePlan(t *testing.T) {
 	t.Parallel()
 	one, two := Plan(7, time.Hour, Kinds(true, true)), Plan(7, time.Hour, Kinds(true, true))
 	if !reflect.DeepEqual(one, two) {
@@ -18,7 +18,7 @@ func TestSameSeedGivesTheSamePlan(t *testing.T) {
 	}
 }
 
-func TestPlanNeverHurtsTheSameThingTwiceAtOnceNorMoreThanThreeThings(t *testing.T) {
+func TestPlan_ThreeDifferentPartsAtMost(t *testing.T) {
 	t.Parallel()
 	kinds := byName(t)
 	for seed := range uint64(20) {
@@ -46,7 +46,7 @@ func TestPlanNeverHurtsTheSameThingTwiceAtOnceNorMoreThanThreeThings(t *testing.
 	}
 }
 
-func TestShortPlanHasEachGroupAndLongPlanEachKind(t *testing.T) {
+func TestPlan_EachGroupAndEachKind(t *testing.T) {
 	t.Parallel()
 	kinds := byName(t)
 	groups, planned, long := map[string]bool{}, map[string]bool{}, map[string]bool{}

@@ -41,7 +41,7 @@ type slot struct {
 	cmd     *exec.Cmd
 	ended   chan struct{}
 	ordered bool   // its end is the campaign's doing
-	armed   string // what it was started with
+	armed   string // the failpoint that it was started with
 	over    bool   // nothing starts here any more
 }
 
@@ -173,7 +173,7 @@ func (s *slot) terminate() {
 	}
 }
 
-// freeze stops the process without ending it; thaw lets it go on.
+// freeze stops the process without ending it; thaw lets it continue.
 func (s *slot) freeze() { s.signal(syscall.SIGSTOP) }
 func (s *slot) thaw()   { s.signal(syscall.SIGCONT) }
 

@@ -105,7 +105,7 @@ func (c *campaign) unsettled(ctx context.Context) error {
 	return nil
 }
 
-// goroutines has every member write into its log where it stands, and ends it.
+// goroutines has every member write its stacks into its log, and ends it.
 func (c *campaign) goroutines() {
 	for _, s := range c.ran() {
 		s.note("%s", s.name+" is told to write down its goroutines")
@@ -130,7 +130,7 @@ func (c *campaign) account(ctx context.Context) {
 		c.sound(ctx)
 	}
 	c.places.DatabaseURL = c.database.url()         // a promotion may have changed it
-	if _, err := c.load.readBack(ctx); err != nil { // what was put back while it settled
+	if _, err := c.load.readBack(ctx); err != nil { // records that were put back while it settled
 		c.broken("the account", "%v", err)
 	}
 	evidence, err := conservation.Gather(ctx, c.places, c.ledger)

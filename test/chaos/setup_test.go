@@ -82,8 +82,8 @@ func (c *campaign) primary() testenv.Handle {
 	return c.postgres.Handle()
 }
 
-// makeTable migrates, gives the table a constraint that no decoder knows of, puts it on the disk that can be full, and
-// makes the role that the programs have.
+// makeTable migrates, and gives the table a constraint that no decoder knows. It puts the table on the disk that can be
+// full, and makes the role that the programs have.
 func (c *campaign) makeTable(t *testing.T) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), filepath.Join(c.bin, "consumer"), "migrate")

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestTableSaysWhatWasFoundAndNeverPassesThen(t *testing.T) {
+func TestTable_FindingNeverPasses(t *testing.T) {
 	t.Parallel()
 	table := Table{
 		Seed: 7, Duration: 20 * time.Minute, Commit: "abc", Rows: []Row{{"lost", "1"}},

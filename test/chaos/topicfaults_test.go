@@ -11,8 +11,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 )
 
-// A topic takes nothing when it wants every replica in sync and one broker is frozen: what is produced with acks=all is
-// refused then. The source topic, which wants two, goes on.
+// A topic takes nothing when it wants every replica in sync and one broker is frozen: a produce with acks=all is
+// refused then. The source topic, which wants two, still takes records.
 const wantsAll = Brokers
 
 func (c *campaign) topicFaults() map[string]inject {

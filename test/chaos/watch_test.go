@@ -124,7 +124,7 @@ func (r *ratchet) see(at time.Time, now map[int32]int64) {
 	}
 }
 
-// progress says now and then how it stands.
+// progress notes the state of the campaign now and then.
 func (c *campaign) progress(ctx context.Context) {
 	for wait(ctx, progressEvery) {
 		rows, lag := "?", "?"

@@ -134,8 +134,8 @@ func (w *wire) toxic(direction, kind string, attributes map[string]any) error {
 	return nil
 }
 
-// errStuck says that a proxy waits for a connection that ended meanwhile, which happens now and then, and with it
-// everything that goes through. heal leaves it behind.
+// errStuck says that a proxy waits for a connection that ended meanwhile, which happens now and then. All that goes through
+// it waits, too. heal leaves that proxy behind.
 var errStuck = errors.New("the proxy is stuck")
 
 // add puts a toxic in as it is described.
@@ -181,7 +181,7 @@ func within(limit time.Duration, do func()) bool {
 	}
 }
 
-// heal makes the wire sound again. Connections that met a toxic may have lost bytes and are cut: the proxy is built anew.
+// heal makes the wire sound again. Connections that met a toxic may have lost bytes and are cut: the proxy is built again.
 func (w *wire) heal(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -89,9 +89,9 @@ func (a *archives) run(kill func(step string) bool, args ...string) (out string,
 	return stdout.String() + said.String(), err
 }
 
-// TestKilledArchivesAndRestoresLoseNothing kills the real commands at random points, while rows come into that day and others, and
-// runs them again: what was ever stored is in the table, or comes back from the shelf, once and as it was.
-func TestKilledArchivesAndRestoresLoseNothing(t *testing.T) {
+// TestArchive_KilledLosesNothing kills the real commands at random points, while rows come into that day and others, and
+// runs them again. Every decision that was ever stored is in the table, or comes back from the shelf, once and as it was.
+func TestArchive_KilledLosesNothing(t *testing.T) {
 	t.Parallel()
 	server := testenv.S3(t, "days")
 	for name, shelf := range map[string][]string{
@@ -244,7 +244,7 @@ func TestArchive_ClosedLettersComeBack(t *testing.T) {
 	}
 }
 
-// door stands before the object storage: what is done at a request is done before the storage sees it.
+// door is before the object storage: it acts at a request before the storage sees the request.
 type door struct {
 	*httptest.Server
 	mu sync.Mutex
@@ -290,8 +290,8 @@ func (d *door) guard(at func(method, path string)) {
 	}
 }
 
-// TestAnArchiveThatCannotBeWrittenOrReadDropsNothing: the object storage goes away, and what it kept is broken.
-func TestAnArchiveThatCannotBeWrittenOrReadDropsNothing(t *testing.T) {
+// TestArchive_FailedDropsNothing: the object storage goes away, and what it kept is broken.
+func TestArchive_FailedDropsNothing(t *testing.T) {
 	t.Parallel()
 	server := testenv.S3(t, "days")
 	storage := newDoor(t, server.URL)

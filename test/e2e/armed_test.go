@@ -152,7 +152,7 @@ func readFile(t *testing.T, program string) string {
 	return string(b)
 }
 
-func TestReleaseHasNoFailpoints(t *testing.T) {
+func TestRelease_HasNoFailpoints(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"consumer", "parking-replayer"} {
 		plain, armed := readFile(t, name), readFile(t, withFailpoints(t, name))

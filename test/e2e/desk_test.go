@@ -17,13 +17,13 @@ import (
 	"docket/internal/testkit/testenv"
 )
 
-// What an operator did to the table, and what mends it.
+// The change of an operator to the table, and its repair.
 const (
 	broken = "ALTER TABLE decision_logs ADD CONSTRAINT no_billing CHECK (path <> 'billing/refund') NOT VALID"
 	mended = "ALTER TABLE decision_logs DROP CONSTRAINT no_billing"
 )
 
-func TestDeskDeadLettersOfABrokenMigrationAreRetriedByName(t *testing.T) {
+func TestDesk_RetriesLettersOfABrokenMigration(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t), deskEnv(t)...)
 	s.exec(broken)
@@ -90,7 +90,7 @@ func (s *system) resolved(n int, operator string) {
 	}
 }
 
-func TestDeskKilledInTheMiddleOfAJobLeavesItToAnother(t *testing.T) {
+func TestDesk_KilledLeavesItsJobToAnother(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t), deskEnv(t)...)
 	s.exec(broken)
@@ -134,7 +134,7 @@ func TestDeskKilledInTheMiddleOfAJobLeavesItToAnother(t *testing.T) {
 	}
 }
 
-func TestDeskRetryThatDiesAgainIsTheSameLetterUntilItHasFailedTooOften(t *testing.T) {
+func TestDesk_RetryDeadAgainIsTheSameLetter(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t), append(deskEnv(t), "DOCKET_DESK_MAX_ATTEMPTS=2")...)
 	s.exec(broken)
@@ -157,7 +157,7 @@ func TestDeskRetryThatDiesAgainIsTheSameLetterUntilItHasFailedTooOften(t *testin
 	s.verify(0)
 }
 
-func TestDeskEditedLetterIsStored(t *testing.T) {
+func TestDesk_EditedLetterIsStored(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t), deskEnv(t)...)
 	value := decisions("authz/allow", 1)[0]
@@ -198,7 +198,7 @@ func TestDeskEditedLetterIsStored(t *testing.T) {
 	s.verify(0)
 }
 
-func TestDeskHoldsWhileWhatItNeedsIsMissingAndGoesOnByItself(t *testing.T) {
+func TestDesk_HoldsWhileItsTableIsMissing(t *testing.T) {
 	t.Parallel()
 	kafka, db := testenv.Kafka(t), testenv.Postgres(t)
 	s := bareSystem(t, kafka, db.Database(t), deskEnv(t)...)
@@ -220,7 +220,7 @@ func TestDeskHoldsWhileWhatItNeedsIsMissingAndGoesOnByItself(t *testing.T) {
 	}
 }
 
-func TestDeskWaitsForADatabaseThatIsAwayAndLosesNothing(t *testing.T) {
+func TestDesk_WaitsForTheDatabase(t *testing.T) {
 	t.Parallel()
 	db := testenv.OwnPostgres(t)
 	s := newSystem(t, testenv.Kafka(t), db, deskEnv(t)...)
@@ -258,7 +258,7 @@ func TestDeskWaitsForADatabaseThatIsAwayAndLosesNothing(t *testing.T) {
 	}
 }
 
-func TestDeskAnswersOverHTTPThoseWithAToken(t *testing.T) {
+func TestDesk_AnswersTokensOverHTTP(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t), deskEnv(t)...)
 	api := freeAddr(t)

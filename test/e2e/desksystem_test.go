@@ -82,7 +82,7 @@ func (s *system) tryDocket(out any, code int, args ...string) (told string, err 
 	return stderr.String(), nil
 }
 
-// What the commands print as JSON, as far as the tests look.
+// The JSON of the commands, as far as the tests look.
 type (
 	shownGroup struct {
 		Fingerprint, Kind, Code, Constraint string

@@ -73,8 +73,8 @@ func (s *system) leads(partition, leader int32, inSync int) {
 	})
 }
 
-// TestElection_Unclean has a log that was cut by the election of a replica that was not in sync. The consumer had committed what was lost.
-// The partition stands still, also in the consumer's next life, until somebody did what the hint says; the other one goes on.
+// TestElection_Unclean has a log that was cut by the election of a replica that was not in sync. The consumer had committed the lost
+// records. The partition holds, also in the consumer's next life, until somebody follows the hint. The other one continues.
 func TestElection_Unclean(t *testing.T) {
 	t.Parallel()
 	const leader, follower = 2, 3 // of partition 0; the first broker is there all the time

@@ -24,12 +24,12 @@ type evasion struct {
 	id     string
 	stored bool
 	letter string   // code of the dead letter with this id; empty: there is none
-	logs   []string // what logs and why both say
-	where  []string // what where-is says
+	logs   []string // text of both logs and why
+	where  []string // text of where-is
 }
 
-// TestEvasions does what a caller of OPA, a client of the collector and a writer to each topic can do to hide a decision or to forge one. The
-// programs share a key of headers.
+// TestEvasions tries to hide a decision or to forge one. It uses all the ways of a caller of OPA, a client of the collector
+// and a writer to each topic. The programs share a key of headers.
 func TestEvasions(t *testing.T) {
 	t.Parallel()
 	file, _ := headerKey(t)
@@ -64,7 +64,7 @@ func TestEvasions(t *testing.T) {
 	s.untouched()
 }
 
-// evadeThroughOPA asks a stock OPA. Who asks it chooses the input.
+// evadeThroughOPA asks a stock OPA. Its caller chooses the input.
 func (s *system) evadeThroughOPA(uploads string) (all []evasion) {
 	s.t.Helper()
 	opa := testenv.StartOPA(s.t, testenv.OPAOptions{
@@ -93,7 +93,7 @@ func (s *system) evadeThroughOPA(uploads string) (all []evasion) {
 	return all
 }
 
-// evadeThroughCollector uploads what stock OPA does not write. Who has a token of the collector chooses the whole decision.
+// evadeThroughCollector uploads decisions that stock OPA does not write. A client with a token chooses the whole decision.
 func (s *system) evadeThroughCollector(uploads string) (all []evasion) {
 	s.t.Helper()
 	const at = `"timestamp":"2026-11-20T09:00:00Z","path":"e2e/evasion"`
@@ -119,7 +119,7 @@ func (s *system) evadeThroughCollector(uploads string) (all []evasion) {
 		}
 		all = append(all, c.evasion)
 	}
-	// First come keeps the identity: whoever asks for it is told of the other.
+	// The first one keeps the identity: an answer about it names the other.
 	for _, result := range []string{"false", "true"} {
 		if status, body := upload(s.t, uploads, `[{"decision_id":"victim",`+at+`,"result":`+result+`}]`, true); status != http.StatusOK {
 			s.t.Fatalf("victim was answered %d %s", status, body)

@@ -74,7 +74,7 @@ func noise(n int) string {
 	return base64.StdEncoding.EncodeToString(b)[:n]
 }
 
-func TestMemberOfARecordIsForwardedAloneByteForByteUnderItsOwnHeadersAndOurs(t *testing.T) {
+func TestForwarded_MemberAloneByteForByte(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t))
 	bad := `{"decision_id":"bad" ,  "timestamp":"yesterday"}`
@@ -133,7 +133,7 @@ func TestMemberOfARecordIsForwardedAloneByteForByteUnderItsOwnHeadersAndOurs(t *
 	c.sound()
 }
 
-func TestWhatTheBrokerFindsTooLargeGoesBareOrWaitsAsOversize(t *testing.T) {
+func TestForwarded_TooLargeGoesBareOrOversize(t *testing.T) {
 	t.Parallel()
 	s := bareSystem(t, testenv.Kafka(t), testenv.Postgres(t).Database(t))
 	for _, topic := range []string{s.places.Topic, s.places.ParkingTopic, s.places.ParkingDLQ} {

@@ -49,8 +49,8 @@ func (s *system) leftOpen(entered, open int) {
 	})
 }
 
-// flood makes a system with a table that refuses billing/refund, and has a client of the collector bring n such decisions, of which a desk enters 10 an
-// hour.
+// flood makes a system with a table that refuses billing/refund. A client of the collector brings n such decisions, and a
+// desk enters 10 of them an hour.
 func flood(t *testing.T, n int, env ...string) *system {
 	t.Helper()
 	file, _ := headerKey(t)
@@ -77,7 +77,8 @@ func without(letters []shownEntry, n int) (ids []string) {
 	return ids
 }
 
-// TestGrowth_OneClientFloods: what a client has no room for stays in Kafka and is told and found; letters of others enter at once, and all of them in the end.
+// TestGrowth_OneClientFloods: letters beyond a client's limit stay in Kafka, and are counted and found. Letters of other
+// clients enter at once. In the end all letters enter.
 func TestGrowth_OneClientFloods(t *testing.T) {
 	t.Parallel()
 	const many, others = 40, 5

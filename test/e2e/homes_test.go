@@ -14,9 +14,9 @@ import (
 	"docket/internal/testkit/testenv"
 )
 
-func TestEveryRecordGetsTheRightHome(t *testing.T) {
+func TestHomes_EveryRecord(t *testing.T) {
 	t.Parallel()
-	// An answer that is late on a busy machine is no failure: with one there would be homes that are not those of a quiet run.
+	// On a busy machine a late answer must not count as a failure: a failure would add homes that a quiet run does not have.
 	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t), "DOCKET_PUBLISH_TIMEOUT=20s", "DOCKET_KAFKA_SESSION_TIMEOUT=30s")
 	g := s.generate(6000, 1)
 	c, r := s.consumer(), s.replayer()
@@ -41,7 +41,7 @@ func TestEveryRecordGetsTheRightHome(t *testing.T) {
 	}
 }
 
-func TestServerErrorsOfEveryClassLeadToTheirHomes(t *testing.T) {
+func TestHomes_ServerErrorsOfEveryClass(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t), "DOCKET_PARKING_MAX_ATTEMPTS=2")
 	s.exec(`CREATE FUNCTION planted() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -51,7 +51,7 @@ func TestServerErrorsOfEveryClassLeadToTheirHomes(t *testing.T) {
 		RETURN NEW;
 	END $$;
 	CREATE TRIGGER planted BEFORE INSERT ON decision_logs FOR EACH ROW EXECUTE FUNCTION planted();`)
-	dead := map[string]string{ // what is raised, and the code of the dead letter
+	dead := map[string]string{ // the error that is raised, and the code of the dead letter
 		"23514": "23514", "22P02": "22P02", "22008": "22008", "23502": "23502", "54000": "54000", "P0001": "P0001", "38000": "38000",
 		"23503": "23503", "57014": "too_slow", "XX000": "internal",
 	}
@@ -96,7 +96,7 @@ func TestServerErrorsOfEveryClassLeadToTheirHomes(t *testing.T) {
 	}
 }
 
-func TestSetUpThatIsBrokenHoldsAndGoesOnByItself(t *testing.T) {
+func TestHold_BrokenSetUpEndsByItself(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ breaks, mends, reason string }{
 		"table renamed": {
@@ -136,7 +136,7 @@ func TestSetUpThatIsBrokenHoldsAndGoesOnByItself(t *testing.T) {
 	}
 }
 
-func TestReplayerSpendsItsAttemptsOnlyOnWhatFailsAlone(t *testing.T) {
+func TestReplayer_AttemptsOnlyForLoneFailures(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t), "DOCKET_PARKING_MAX_ATTEMPTS=3", "DOCKET_PARK_BATCHES=0")
 	s.exec(`CREATE FUNCTION planted() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -164,7 +164,7 @@ func TestReplayerSpendsItsAttemptsOnlyOnWhatFailsAlone(t *testing.T) {
 	}
 }
 
-func TestOnceReplaysWhatIsDueAndExits(t *testing.T) {
+func TestReplayer_OnceReplaysAndExits(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t), "DOCKET_PARK_BATCHES=0", "DOCKET_PARKING_BACKOFF=1ms")
 	s.exec(`CREATE FUNCTION away() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION USING ERRCODE = '57P03'; END $$;

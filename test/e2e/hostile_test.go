@@ -31,9 +31,9 @@ import (
 // hostileMemory is what a backend of Postgres may take for itself, whatever the decisions are.
 const hostileMemory = 64 << 10 // kB
 
-// TestHostile_NoDecisionHides sends decisions that were made to hide, half of them through a collector and half straight into Kafka: each
-// whose id can be read is found by it, the others by their place, every page can be read, and their day can be archived and restored.
-// DOCKET_TEST_HOSTILE is the number of decisions, DOCKET_TEST_SEED that of the seed.
+// TestHostile_NoDecisionHides sends decisions that were made to hide, half of them through a collector and half straight
+// into Kafka. Each whose id can be read is found by its id, the others by their place. Every page can be read, and their
+// day can be archived and restored. DOCKET_TEST_HOSTILE is the number of decisions, DOCKET_TEST_SEED that of the seed.
 func TestHostile_NoDecisionHides(t *testing.T) {
 	t.Parallel()
 	n, seed := setting(t, "DOCKET_TEST_HOSTILE", 1500), uint64(setting(t, "DOCKET_TEST_SEED", int(rand.Uint32())))
@@ -212,7 +212,7 @@ func torn(t *testing.T, value []byte) []byte {
 	return b.Bytes()[:b.Len()-6]
 }
 
-// upload sends the decisions to the collector. What would condemn its neighbours there goes into the source.
+// upload sends the decisions to the collector. A decision that would spoil the upload of its neighbours goes into the source.
 func (h *hostile) upload(all []evil) {
 	h.t.Helper()
 	var direct []*kgo.Record

@@ -92,7 +92,7 @@ func dated(code, at string) func(id, at string, random *rand.Rand) []evil {
 	}
 }
 
-// evilKinds are in the order of contract and findings: what jsonb cannot hold, numbers, depth, doubled names, sizes, times, ids of others.
+// evilKinds are in the order of contract and findings: bytes that jsonb cannot hold, numbers, depth, doubled names, sizes, times, ids of others.
 var evilKinds = []evilKind{
 	{"plain", 10, member("", false, `"input":{"user":"mara"}`)},
 	{"nul", 10, member("", true, `"input":{"note":"x\u0000y"}`)},

@@ -35,7 +35,7 @@ func (s *system) chain(program string, links []link, env ...string) {
 	s.nothingLostYet()
 }
 
-func TestKilledAgainWhileRecoveringFromAKillNothingIsLostOrDoubled(t *testing.T) {
+func TestKilledTwice_Recovering(t *testing.T) {
 	t.Parallel()
 	for name, links := range map[string][]link{
 		"the first, the second, the third time": {
@@ -64,7 +64,7 @@ func TestKilledAgainWhileRecoveringFromAKillNothingIsLostOrDoubled(t *testing.T)
 	}
 }
 
-func TestKilledAgainWhileSpoolingAndRecoveringNothingIsLostOrDoubled(t *testing.T) {
+func TestKilledTwice_SpoolingAndRecovering(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t), "DOCKET_PUBLISH_TIMEOUT=1s", "DOCKET_BATCH_MAX_RECORDS=100")
 	g := s.generate(600, 201)
@@ -91,7 +91,7 @@ func TestKilledAgainWhileSpoolingAndRecoveringNothingIsLostOrDoubled(t *testing.
 	c.sound()
 }
 
-func TestKilledAgainWhileReplayingNothingIsLostOrDoubled(t *testing.T) {
+func TestKilledTwice_Replaying(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t))
 	g := s.generate(300, 202)
@@ -111,7 +111,7 @@ func TestKilledAgainWhileReplayingNothingIsLostOrDoubled(t *testing.T) {
 // zombieSleep is longer than the session lasts by far.
 const zombieSleep = 15 * time.Second
 
-func TestStoppedProcessThatComesBackCommitsNothingAndRewindsNobody(t *testing.T) {
+func TestZombie_CommitsNothingAndRewindsNobody(t *testing.T) {
 	t.Parallel()
 	for point, end := range map[failpoint.Point]string{
 		failpoint.Settled:  "offset not committed", // it comes back in the moment before its commit
@@ -130,7 +130,7 @@ func TestStoppedProcessThatComesBackCommitsNothingAndRewindsNobody(t *testing.T)
 			g.produce(0)
 			s.caughtUp()
 			before := s.offsets()
-			time.Sleep(zombieSleep - time.Since(stopped)) // what the fault is about
+			time.Sleep(zombieSleep - time.Since(stopped)) // the fault is this pause
 			if err := zombie.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 				t.Fatal(err)
 			}
@@ -177,7 +177,7 @@ func (s *system) offsets() map[int32]int64 {
 	return at
 }
 
-func TestReleaseIgnoresTheVariable(t *testing.T) {
+func TestRelease_IgnoresFailpoints(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t))
 	s.send(logOf("a", ""), "not a decision")
@@ -191,7 +191,7 @@ func TestReleaseIgnoresTheVariable(t *testing.T) {
 	}
 }
 
-func TestWrongSpecificationEndsTheProgram(t *testing.T) {
+func TestFailpoints_WrongSpecificationEnds(t *testing.T) {
 	t.Parallel()
 	s := bareSystem(t, testenv.Kafka(t), testenv.Postgres(t).Database(t))
 	out, code := s.command([]string{failpoint.Variable + "=no-such-point=kill"}, withFailpoints(t, "consumer"))

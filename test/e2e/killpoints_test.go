@@ -51,7 +51,7 @@ func stumbling() situation {
 	}
 }
 
-// refusing: every row violates a constraint, so it is no pile of bad records but a table that is not as it should be.
+// refusing: every row violates a constraint. So the table is at fault, not a pile of records.
 func refusing() situation {
 	return situation{
 		program: "consumer",
@@ -105,7 +105,7 @@ func replaying() situation {
 	}
 }
 
-// givingUp: what the table goes on refusing is given up after one try.
+// givingUp: a record that the table still refuses is given up after one try.
 func givingUp() situation {
 	of := replaying()
 	of.env = []string{"DOCKET_PARKING_MAX_ATTEMPTS=1"}
@@ -232,7 +232,7 @@ func TestEveryPointHasItsKill(t *testing.T) {
 	}
 }
 
-func TestKilledAtEveryPointNothingIsLostOrDoubled(t *testing.T) {
+func TestKilled_AtEveryPoint(t *testing.T) {
 	t.Parallel()
 	for i, k := range killPoints() {
 		t.Run(string(k.point), func(t *testing.T) {

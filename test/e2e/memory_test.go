@@ -17,9 +17,9 @@ import (
 	"docket/internal/testkit/testenv"
 )
 
-// TestHoldOf200PartitionsStaysWithinItsMemory has sets that inflate to 1 MB on each of 200 partitions, and a table that takes nothing for
+// TestHoldOf200Partitions_Memory has sets that inflate to 1 MB on each of 200 partitions, and a table that takes nothing for
 // a while: the limit of a consumer's container is 256 MiB.
-func TestHoldOf200PartitionsStaysWithinItsMemory(t *testing.T) {
+func TestHoldOf200Partitions_Memory(t *testing.T) {
 	t.Parallel()
 	const partitions, each, limit = 200, 30, 256 // MiB
 	s := partitioned(t, testenv.OwnKafka(t), testenv.OwnPostgresWith(t, testenv.PostgresOptions{Settings: []string{"max_connections=400"}}), partitions)
@@ -65,9 +65,9 @@ func TestHoldOf200PartitionsStaysWithinItsMemory(t *testing.T) {
 	c.sound()
 }
 
-// TestHoldWithLargeRecordsStaysWithinItsMemory has records of some kilobytes that are 15 MiB once they are inflated, and some of 100,000
-// decisions, one at the front of each partition, and a table that takes nothing for a while.
-func TestHoldWithLargeRecordsStaysWithinItsMemory(t *testing.T) {
+// TestHoldWithLargeRecords_Memory has records of some kilobytes that are 15 MiB once they are inflated. Some
+// have 100,000 decisions, one at the front of each partition. The table takes nothing for a while.
+func TestHoldWithLargeRecords_Memory(t *testing.T) {
 	t.Parallel()
 	const partitions, many, decisions, limit = 40, 4, 100_000, 256 // MiB
 	s := partitioned(t, testenv.OwnKafka(t), testenv.OwnPostgresWith(t, testenv.PostgresOptions{Settings: []string{"max_connections=100"}}), partitions)

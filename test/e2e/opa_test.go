@@ -70,7 +70,7 @@ func each(t *testing.T, callers []*caller, do func(c *caller) error) {
 	}
 }
 
-func TestEveryDecisionThatOPAIsToldWasTakenIsInTheTableOnceWhateverDies(t *testing.T) {
+func TestOPA_EveryTakenDecisionHasOneRow(t *testing.T) {
 	t.Parallel()
 	kafka := testenv.OwnKafka(t)
 	s := newSystem(t, kafka, testenv.Postgres(t))
@@ -148,7 +148,7 @@ func TestEveryDecisionThatOPAIsToldWasTakenIsInTheTableOnceWhateverDies(t *testi
 	collector.sound()
 }
 
-func TestBadDecisionGoesToTheDeadLettersAndItsNeighboursToTheTable(t *testing.T) {
+func TestOPA_BadDecisionSparesItsNeighbours(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t))
 	uploads := freeAddr(t)
@@ -180,7 +180,7 @@ func TestBadDecisionGoesToTheDeadLettersAndItsNeighboursToTheTable(t *testing.T)
 	}
 }
 
-// Whoever asks OPA chooses the input. None keeps a decision out of the table, nor makes it one that nobody can read.
+// A caller of OPA chooses the input. No input keeps a decision out of the table, or makes it one that nobody can read.
 func TestOPA_HostileInputHidesNoDecision(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t))
@@ -230,7 +230,7 @@ func TestOPA_HostileInputHidesNoDecision(t *testing.T) {
 	}
 }
 
-func TestWhatEnterpriseOPAWritesIsARowForEachDecision(t *testing.T) {
+func TestEnterpriseOPA_RowForEachDecision(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t))
 	files, err := filepath.Glob("../../sample/enterprise-opa/*.js*")
@@ -349,8 +349,8 @@ func (c *caller) dropped(state testenv.OPAState) (n int) {
 	return max(n, int(state.Dropped()))
 }
 
-// A decision that was refused hides nowhere: whoever looks for its id is told of its dead letter, and whoever looks for a stored decision is
-// told of another that claims its id.
+// A refused decision hides nowhere: a search for its id names its dead letter. A search for a stored decision names every
+// other that claims its id.
 func TestClaims_OfRefusedDecisionsAreFound(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t), deskEnv(t)...)

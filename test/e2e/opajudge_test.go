@@ -41,8 +41,8 @@ func (s *system) stored() map[string][]kept {
 	return found
 }
 
-// uploaded waits until the OPA has nothing left: what it was not told to be taken is what it says that it dropped. A call
-// with uploads of many decisions cannot tell, its OPA counts uploads.
+// uploaded waits until the OPA has nothing left: its dropped decisions are exactly those without a 2xx. A call with uploads
+// of many decisions cannot check that, as its OPA counts uploads.
 func (c *caller) uploaded() error {
 	if c.limited && !c.exact {
 		return nil

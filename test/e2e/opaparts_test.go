@@ -32,7 +32,7 @@ func (s *system) collector(addr string, env ...string) *process {
 	return p
 }
 
-// witness stands between OPA and the collector and remembers of which decisions OPA was told that they were taken.
+// witness is between OPA and the collector, and remembers the decisions that were answered 2xx.
 type witness struct {
 	to     string
 	server *httptest.Server
@@ -98,7 +98,7 @@ func (w *witness) forward(to http.ResponseWriter, from *http.Request, body []byt
 	return resp.StatusCode
 }
 
-// answered is how many uploads were answered so; 0 is no answer at all.
+// answered is how many uploads were answered so; 0 means without an answer.
 func (w *witness) answered(status int) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

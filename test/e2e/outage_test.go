@@ -14,7 +14,7 @@ import (
 	"docket/internal/testkit/testenv"
 )
 
-func TestPostgresComesAndGoesUnderLoad(t *testing.T) {
+func TestOutage_PostgresUnderLoad(t *testing.T) {
 	t.Parallel()
 	db := testenv.OwnPostgres(t)
 	s := newSystem(t, testenv.Kafka(t), db)
@@ -44,7 +44,7 @@ func TestPostgresComesAndGoesUnderLoad(t *testing.T) {
 	r.sound()
 }
 
-func TestKafkaRestartsUnderLoad(t *testing.T) {
+func TestOutage_KafkaRestartsUnderLoad(t *testing.T) {
 	t.Parallel()
 	kafka := testenv.OwnKafka(t)
 	s := newSystem(t, kafka, testenv.Postgres(t))
@@ -69,7 +69,7 @@ func TestKafkaRestartsUnderLoad(t *testing.T) {
 	r.sound()
 }
 
-func TestWhatKafkaDoesNotTakeWaitsInTheSpool(t *testing.T) {
+func TestSpool_KeepsRecordsThatKafkaRefuses(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t))
 	g := s.generate(600, 5)
@@ -99,7 +99,7 @@ func TestWhatKafkaDoesNotTakeWaitsInTheSpool(t *testing.T) {
 	again.sound()
 }
 
-func TestKilledAtRandomMomentsNothingIsLost(t *testing.T) {
+func TestKilled_AtRandomMoments(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t))
 	g := s.generate(6000, 6)
@@ -117,7 +117,7 @@ func TestKilledAtRandomMomentsNothingIsLost(t *testing.T) {
 	c.sound()
 }
 
-func TestSIGTERMDuringAnOutageExitsCleanlyAndLosesNothing(t *testing.T) {
+func TestSIGTERM_DuringAnOutageLosesNothing(t *testing.T) {
 	t.Parallel()
 	db := testenv.OwnPostgres(t)
 	s := newSystem(t, testenv.Kafka(t), db, "DOCKET_RETRY_PAUSES=5s,10s", "DOCKET_KAFKA_REBALANCE_TIMEOUT=3m")
@@ -150,7 +150,7 @@ func TestSIGTERMDuringAnOutageExitsCleanlyAndLosesNothing(t *testing.T) {
 	s.account(90 * time.Second)
 }
 
-func TestRebalanceInTheMiddleOfARetryLosesNothing(t *testing.T) {
+func TestRebalance_DuringARetry(t *testing.T) {
 	t.Parallel()
 	db := testenv.OwnPostgres(t)
 	s := newSystem(t, testenv.Kafka(t), db, "DOCKET_PARK_BATCHES=0", "DOCKET_RETRY_PAUSES=2s,4s")
@@ -181,7 +181,7 @@ func TestRebalanceInTheMiddleOfARetryLosesNothing(t *testing.T) {
 	})
 	db.Start(t)
 	three := s.consumer()
-	time.Sleep(2 * time.Second) // load goes on while the third joins
+	time.Sleep(2 * time.Second) // load continues while the third joins
 	two.kill()
 	one.stop()
 	g.wg.Wait()
@@ -189,7 +189,7 @@ func TestRebalanceInTheMiddleOfARetryLosesNothing(t *testing.T) {
 	three.sound()
 }
 
-func TestNothingIsThereYetAndItWaits(t *testing.T) {
+func TestStart_WaitsForTableAndTopics(t *testing.T) {
 	t.Parallel()
 	kafka, db := testenv.Kafka(t), testenv.OwnPostgres(t)
 	dsn := db.Database(t)
@@ -218,13 +218,13 @@ func TestNothingIsThereYetAndItWaits(t *testing.T) {
 		}
 		return nil
 	})
-	s.drained(patience) // the record that is no decision may lie in the other partition
+	s.drained(patience) // the record without a decision may be in the other partition
 	if got := s.forwarded(s.places.DLQTopic, home.DeadLetter); got["syntax"] != 1 {
 		t.Errorf("dead letters: %v", got)
 	}
 }
 
-func TestDatabaseThatIsAwayAtTheStartIsSaidToBeBeforeTheFirstRecord(t *testing.T) {
+func TestOutage_AtTheStartIsToldBeforeRecords(t *testing.T) {
 	t.Parallel()
 	db := testenv.OwnPostgres(t)
 	s := newSystem(t, testenv.Kafka(t), db)
@@ -252,7 +252,7 @@ func TestDatabaseThatIsAwayAtTheStartIsSaidToBeBeforeTheFirstRecord(t *testing.T
 	c.sound()
 }
 
-func TestWrongPasswordHoldsWithAHintAndIsNeverPrinted(t *testing.T) {
+func TestHold_WrongPasswordIsNeverPrinted(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cr3t-marker"
 	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t))
@@ -280,7 +280,7 @@ func TestWrongPasswordHoldsWithAHintAndIsNeverPrinted(t *testing.T) {
 	}
 }
 
-func TestCheckSaysWhatIsMissing(t *testing.T) {
+func TestCheck_NamesMissingParts(t *testing.T) {
 	t.Parallel()
 	kafka := testenv.Kafka(t)
 	s := newSystem(t, kafka, testenv.Postgres(t))

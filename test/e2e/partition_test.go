@@ -85,7 +85,7 @@ func (s *system) settles(p *process, rows int) {
 	p.sound()
 }
 
-// hint waits until /readyz says that reading stands still for that reason, and returns what it says to do.
+// hint waits until /readyz says that reading holds for that reason, and returns its hint.
 func (p *process) hint(reason string) (hint string) {
 	p.t.Helper()
 	p.awaitHold(reason)

@@ -169,7 +169,7 @@ func run(ctx context.Context, dir, name string, args ...string) (string, error) 
 	return strings.TrimSpace(stdout.String()), nil
 }
 
-func TestTheFormerReleaseIsTheOneThatIsNamed(t *testing.T) {
+func TestUpgrade_FormerReleaseIsTheNamedOne(t *testing.T) {
 	t.Parallel()
 	commit, err := commitOf(pinned)
 	if err != nil {

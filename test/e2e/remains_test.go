@@ -17,7 +17,7 @@ import (
 // parked and exhausted (records of the topics), spooled and tmp (files of the shared spool).
 type remains map[string]int64
 
-// differ says what is not as expected: "rows=0 tmp=+" is no row and some temporary files, whatever there is of the others.
+// differ says what is not as expected: "rows=0 tmp=+" means zero rows, some temporary files, and any number of the others.
 func (r remains) differ(expected string) string {
 	var problems []string
 	for want := range strings.FieldsSeq(expected) {
@@ -69,7 +69,7 @@ func (s *system) remains() remains {
 	return r
 }
 
-// nothingLostYet counts while nobody works: what is committed has its home, and nothing is anywhere where it must not be.
+// nothingLostYet counts while nobody works: every committed record has its home, and no home has too much.
 func (s *system) nothingLostYet() {
 	s.t.Helper()
 	ev, err := conservation.Gather(s.t.Context(), s.places, s.ledger)

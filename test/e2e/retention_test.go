@@ -25,7 +25,7 @@ func (s *system) retain(partition int32, from int64) {
 }
 
 // TestRetention_OvertakesTheConsumer deletes records that were not read, first while the consumer is stopped, then while it holds. The
-// partition stands still until somebody did what the hint says; the other one goes on.
+// partition holds until somebody follows the hint. The other one continues.
 func TestRetention_OvertakesTheConsumer(t *testing.T) {
 	t.Parallel()
 	k := testenv.Kafka(t)

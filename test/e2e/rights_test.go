@@ -12,8 +12,8 @@ import (
 	"docket/internal/testkit/testenv"
 )
 
-// TestRights_DeadLetterUntilRetried: a decision that its client may not upload is no row but a dead letter, which is found by the decision's
-// id, and a row once a person lets it in.
+// TestRights_DeadLetterUntilRetried: a decision that its client may not upload becomes a dead letter, not a row. It is found
+// by the decision's id, and becomes a row once a person retries it.
 func TestRights_DeadLetterUntilRetried(t *testing.T) {
 	t.Parallel()
 	rights := filepath.Join(t.TempDir(), "rights.json")

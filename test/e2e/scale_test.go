@@ -77,7 +77,7 @@ func (p *process) lags() map[string]float64 {
 
 // Four instances share twelve partitions evenly. One is killed under load, as a host that goes is, and the others take over
 // what it had: all of it is stored, once.
-func TestFourConsumersShareTwelvePartitionsAndTakeOverWhatTheKilledOneHad(t *testing.T) {
+func TestScale_FourConsumersTakeOverFromOneKilled(t *testing.T) {
 	t.Parallel()
 	const partitions, instances = 12, 4
 	s := partitioned(t, testenv.Kafka(t), testenv.Postgres(t), partitions)

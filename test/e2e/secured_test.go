@@ -94,7 +94,7 @@ func tomorrow() time.Time { return time.Now().Add(24 * time.Hour) }
 func securedSystem(t *testing.T, k *testenv.SecuredKafka) *system {
 	t.Helper()
 	s := partitioned(t, k.KafkaServer, testenv.Postgres(t), 2, "DOCKET_PARKING_MAX_ATTEMPTS=2",
-		"DOCKET_PUBLISH_TIMEOUT=20s") // an answer that is late on a busy machine is no refusal, and would be a second dead letter
+		"DOCKET_PUBLISH_TIMEOUT=20s") // on a busy machine a late answer would count as a refusal, and add a second dead letter
 	s.exec(`CREATE FUNCTION planted() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 		IF NEW.raw ? 'raise' THEN RAISE EXCEPTION USING ERRCODE = NEW.raw->>'raise'; END IF;
 		RETURN NEW;
@@ -144,7 +144,7 @@ func (p *process) silentAbout(secrets ...string) {
 	}
 }
 
-func TestRecordsAreCarriedOverEveryKindOfLoginWithLeastRights(t *testing.T) {
+func TestSecured_EveryLoginWithLeastRights(t *testing.T) {
 	t.Parallel()
 	k := testenv.Secured(t)
 	type pair struct {

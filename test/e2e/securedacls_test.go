@@ -57,7 +57,7 @@ func sorted(rights []testenv.ACL) []testenv.ACL {
 	})
 }
 
-func TestThePageNamesTheLeastRightsOfEachProgram(t *testing.T) {
+func TestPage_NamesLeastRights(t *testing.T) {
 	t.Parallel()
 	s := &system{}
 	s.places.Topic, s.places.Group, s.places.ParkingTopic, s.places.ParkingGroup = "decision-logs", "docket", "decision-logs-parking", "docket-parking"
@@ -73,7 +73,7 @@ func TestThePageNamesTheLeastRightsOfEachProgram(t *testing.T) {
 // brief makes Java fit for a command that ends at once.
 const brief = `KAFKA_HEAP_OPTS=-Xmx64m KAFKA_JVM_PERFORMANCE_OPTS="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"`
 
-func TestTheBrokersOwnKafkaACLsTakesTheCommandsOfThePage(t *testing.T) {
+func TestKafkaACLs_CommandsOfThePageWork(t *testing.T) {
 	t.Parallel()
 	k := testenv.Secured(t)
 	var script []string

@@ -83,7 +83,7 @@ func (p *process) connected() {
 	})
 }
 
-func TestTheCollectorDoesItsWorkWithLeastRightsAndCanDoNothingElse(t *testing.T) {
+func TestCollector_LeastRightsSufficeAndNoMore(t *testing.T) {
 	t.Parallel()
 	k := testenv.Secured(t)
 	s := securedTopics(t, k)
@@ -169,7 +169,7 @@ func (p principal) triesOf(t *testing.T, k *testenv.SecuredKafka, s *system) map
 	return told
 }
 
-func TestEachRightThatTheCollectorLacksIsNamedAndAnswered503UntilItIsGranted(t *testing.T) {
+func TestCollector_EachMissingRightIsNamedAnd503(t *testing.T) {
 	t.Parallel()
 	k := testenv.Secured(t)
 	for lacking, upload := range map[int][]string{0: {logOf("good", "")}, 1: {logOf("good", ""), `{"bad":1}`}} {

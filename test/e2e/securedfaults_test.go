@@ -102,7 +102,7 @@ const (
 	most        = 10
 )
 
-func TestEveryFaultOfALoginHasItsLineAndHolds(t *testing.T) {
+func TestLogin_EachFaultHasItsLine(t *testing.T) {
 	t.Parallel()
 	k := testenv.Secured(t)
 	dsn := testenv.Postgres(t).Database(t)
@@ -145,7 +145,7 @@ func TestEveryFaultOfALoginHasItsLineAndHolds(t *testing.T) {
 	for _, tr := range trials {
 		tr.quiet = strings.Count(tr.p.out.String(), "\n")
 	}
-	time.Sleep(floodWindow)    // what comes meanwhile is counted
+	time.Sleep(floodWindow)    // lines of that time are counted
 	for i, f := range faults { //nolint:paralleltest // what was started together is looked at one after another
 		tr := trials[i]
 		<-tr.awaiting

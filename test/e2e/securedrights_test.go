@@ -30,7 +30,7 @@ func nameOf(acl testenv.ACL) string {
 	return op + " on group " + acl.Group
 }
 
-// complains says whether the program names the right that it lacks, and stands still.
+// complains checks that the program names the right that it lacks, and holds.
 func (l *lacking) complains() error {
 	code, body := l.p.get("/readyz")
 	if code != http.StatusServiceUnavailable {
@@ -47,7 +47,7 @@ func (l *lacking) complains() error {
 	return l.p.logged("kafka fault began", map[string]string{"reason": "authorization", "acl": nameOf(l.acl)}, hint)
 }
 
-func TestEachMissingRightIsNamedAndHoldsUntilItIsGranted(t *testing.T) {
+func TestRights_EachMissingOneHolds(t *testing.T) {
 	t.Parallel()
 	k := testenv.Secured(t)
 	// Which rights a consumer and a replayer lack side by side, by their place in what each needs.
@@ -87,7 +87,7 @@ func TestEachMissingRightIsNamedAndHoldsUntilItIsGranted(t *testing.T) {
 		lack[i] = []*lacking{start("consumer", forConsumer, pair.consumer), start("replayer", forReplayer, pair.replayer)}
 		s.sendAll()
 	}
-	// All complain, and all recover, side by side: what they wait for is time.
+	// All complain, and all recover, side by side: they only wait for time.
 	for i, pair := range pairs {
 		t.Run(pair.name+": named", func(t *testing.T) { systems[i].named(t, k, lack[i]) })
 	}
@@ -154,7 +154,7 @@ func lineWith(out string, all ...string) bool {
 	return false
 }
 
-func TestWhatMayNotBePublishedWaitsInTheSpool(t *testing.T) {
+func TestSpool_KeepsUnpublishable(t *testing.T) {
 	t.Parallel()
 	k := testenv.Secured(t)
 	s := securedSystem(t, k)

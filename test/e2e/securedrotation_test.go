@@ -38,7 +38,7 @@ func (p *process) still(do func()) {
 // faultsOf counts the lines that tell of a fault.
 func faultsOf(p *process) int { return strings.Count(p.out.String(), `"message":"kafka fault began"`) }
 
-func TestCertificatesAreReadAnewWithoutARestart(t *testing.T) {
+func TestCertificates_ReadAnew(t *testing.T) {
 	t.Parallel()
 	k := testenv.Secured(t)
 	s := securedSystem(t, k)
@@ -89,7 +89,7 @@ func TestCertificatesAreReadAnewWithoutARestart(t *testing.T) {
 	c.silentAbout(p.password)
 }
 
-func TestAPasswordOfAFileIsReadAnewWithoutARestart(t *testing.T) {
+func TestPasswordFile_ReadAnew(t *testing.T) {
 	t.Parallel()
 	k := testenv.Secured(t)
 	s := securedSystem(t, k)
@@ -100,8 +100,8 @@ func TestAPasswordOfAFileIsReadAnewWithoutARestart(t *testing.T) {
 	c := s.consumer(p.scram(t, k.At(testenv.ListenerReauth), "SCRAM-SHA-512")...)
 	s.stores("before")
 
-	// Broker and file change together: who has to prove it anew every few seconds does so with the new one. The program
-	// stands still meanwhile, as one of the two is first, and a login may come between them.
+	// Broker and file change together: a client that logs in again every few seconds does so with the new one. The program
+	// holds meanwhile, as one of the two is first, and a login may come between them.
 	const second, third = "s3cond-s3cret", "th1rd-s3cret"
 	c.still(func() {
 		p.write(t, "password", []byte(second))

@@ -21,7 +21,7 @@ func tinyRecords(n int) (records []byte) {
 }
 
 // TestSets_TinyRecordsAndManyHeaders has a million records in one set, and a million headers on one record, in each codec. Each such set
-// holds its partition; smaller ones and all other partitions go on. The limit of a consumer's container is 256 MiB.
+// holds its partition. Smaller ones and all other partitions continue. The limit of a consumer's container is 256 MiB.
 func TestSets_TinyRecordsAndManyHeaders(t *testing.T) {
 	t.Parallel()
 	const million, fewer = 1_000_000, 30_000

@@ -16,8 +16,8 @@ import (
 	"docket/internal/testkit/testenv"
 )
 
-// TestStranger_TopicsOfDocket: with a key of headers, whoever may write to a dead-letter topic has nothing stored and nothing published, and
-// whoever may write to the parking topic can do what a writer to the source can: have a decision stored, as one of theirs.
+// TestStranger_TopicsOfDocket: with a key of headers, a writer to a dead-letter topic gets nothing stored and nothing
+// published. A writer to the parking topic can do the same as a writer to the source: have a decision of its own stored.
 func TestStranger_TopicsOfDocket(t *testing.T) {
 	t.Parallel()
 	file, keys := headerKey(t)

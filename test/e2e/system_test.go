@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -27,6 +26,7 @@ import (
 	"docket/internal/audit/conservation"
 	"docket/internal/errclass"
 	"docket/internal/record/home"
+	"docket/internal/testkit/output"
 	"docket/internal/testkit/testenv"
 	"docket/sample"
 )
@@ -52,8 +52,8 @@ func TestMain(m *testing.M) {
 
 const maxRecordBytes = 1 << 20
 
-// patience is how long is waited for anything that has to come. It is no promise of how soon: what is promised of a time has
-// a bound of its own, and a machine that is busy is let do its work.
+// patience is the limit of every wait for something that has to come. It promises no time: a promise of a time has a bound
+// of its own. So a busy machine may take long.
 const patience = 3 * time.Minute
 
 // brokers are where a system has its topics.
@@ -180,25 +180,8 @@ type process struct {
 	name  string
 	cmd   *exec.Cmd
 	addr  string
-	out   lockedBuffer
+	out   output.Buffer
 	ended chan struct{}
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 func (s *system) consumer(env ...string) *process { return s.start("consumer", env) }
@@ -337,7 +320,7 @@ type producer struct {
 	cl     *kgo.Client
 	gen    *conservation.Generator
 	wg     sync.WaitGroup
-	enough atomic.Bool // ends what goes on in the background
+	enough atomic.Bool // ends the sending in the background
 }
 
 // unhurried is the pause between records where each step of a test waits for some more, and the test itself ends the load. It
@@ -364,7 +347,7 @@ func (s *system) generate(n int, seed uint64) *producer {
 		p.wg.Wait()
 		flush, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		_ = cl.Flush(flush) // what was not acknowledged has said so
+		_ = cl.Flush(flush) // each record without an acknowledgement was counted
 		cl.Close()
 	})
 	return p
@@ -380,7 +363,7 @@ func (p *producer) produce(n int) {
 	}
 }
 
-// background sends records with a pause between them, while the test goes on.
+// background sends records with a pause between them, while the test continues.
 func (p *producer) background(n int, pause time.Duration) {
 	p.wg.Go(func() {
 		for i := 0; (n == 0 || i < n) && !p.enough.Load(); i++ {

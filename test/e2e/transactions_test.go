@@ -13,7 +13,7 @@ import (
 )
 
 // TestTransactions_AbortedTail has a transaction that is aborted at the end of a partition. The consumer commits up to the end, so that
-// retention may take all of it, and goes on from there in its next life.
+// retention may take all of it, and continues from there in its next life.
 func TestTransactions_AbortedTail(t *testing.T) {
 	t.Parallel()
 	s := partitioned(t, testenv.Kafka(t), testenv.Postgres(t), 1)

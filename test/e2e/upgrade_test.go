@@ -125,9 +125,9 @@ func (p *process) stopped() {
 	}
 }
 
-// Both releases work side by side in one group, on one table and one parking topic, there and back again, and the
-// database is away while they do. What the one parks the other replays.
-func TestUpgradeRollsThereAndBackUnderLoad(t *testing.T) {
+// Both releases work side by side in one group, on one table and one parking topic, there and back again. The database is
+// away meanwhile. Records that one release parks, the other replays.
+func TestUpgrade_ThereAndBackUnderLoad(t *testing.T) {
 	t.Parallel()
 	db := testenv.OwnPostgres(t)
 	s := upgraded(t, db, "DOCKET_BATCH_MAX_RECORDS=50")
@@ -161,7 +161,7 @@ func TestUpgradeRollsThereAndBackUnderLoad(t *testing.T) {
 			t.Errorf("consumer %s of the previous release ended with %d on the newer schema:\n%s", act, code, out)
 		}
 	}
-	serving(t, home.Row, oldest.metric(`docket_records_total{home="row"}`)+100, oldest) // it goes on
+	serving(t, home.Row, oldest.metric(`docket_records_total{home="row"}`)+100, oldest) // it continues
 
 	oldReplayer.stopped()
 	first := s.consumer()
@@ -169,7 +169,7 @@ func TestUpgradeRollsThereAndBackUnderLoad(t *testing.T) {
 	serving(t, home.Row, 50, first)
 	away(oldest, older, first)
 	newReplayer := s.replayer()
-	serving(t, home.Row, 1, newReplayer) // what the previous release parked is among it, however little that was
+	serving(t, home.Row, 1, newReplayer) // records that the previous release parked are among them, however few
 	oldest.stopped()
 	second := s.consumer()
 	older.stopped()

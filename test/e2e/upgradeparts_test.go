@@ -20,7 +20,7 @@ import (
 // directions are from which release to which.
 var directions = map[string][2]string{"upgrade": {former, current}, "way back": {current, former}}
 
-func TestUpgradeRecoversTheSpoolOfTheOtherRelease(t *testing.T) {
+func TestUpgrade_RecoversTheOtherSpool(t *testing.T) {
 	t.Parallel()
 	for name, release := range directions {
 		t.Run(name, func(t *testing.T) {
@@ -59,7 +59,7 @@ func TestUpgradeRecoversTheSpoolOfTheOtherRelease(t *testing.T) {
 	}
 }
 
-func TestUpgradeCountsTheAttemptsOfTheOtherRelease(t *testing.T) {
+func TestUpgrade_CountsTheOthersAttempts(t *testing.T) {
 	t.Parallel()
 	for name, release := range directions {
 		t.Run(name, func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestUpgradeCountsTheAttemptsOfTheOtherRelease(t *testing.T) {
 }
 
 // The desk may be there before the consumers are all new: a retry goes through one of the previous release.
-func TestUpgradeDeskRetriesThroughTheFormerConsumer(t *testing.T) {
+func TestUpgrade_DeskRetriesByFormerConsumer(t *testing.T) {
 	t.Parallel()
 	s := upgraded(t, testenv.Postgres(t), deskEnv(t)...)
 	s.migrateWith(current)

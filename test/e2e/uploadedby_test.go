@@ -12,8 +12,8 @@ import (
 	"docket/internal/testkit/testenv"
 )
 
-// TestUploadedBy_GoesWithTheRecord: who uploaded a decision is on its record, on its dead letter and on its retry, and a writer to the source
-// topic cannot say that it was somebody else.
+// TestUploadedBy_GoesWithTheRecord: the client that uploaded a decision is on its record, its dead letter and its retry. A
+// writer to the source topic cannot name another client.
 func TestUploadedBy_GoesWithTheRecord(t *testing.T) {
 	t.Parallel()
 	file, keys := headerKey(t)

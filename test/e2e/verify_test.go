@@ -57,7 +57,7 @@ func (s *system) placeOf(id string) (place string) {
 	return place
 }
 
-func TestVerifyNamesExactlyWhatIsWrong(t *testing.T) {
+func TestVerify_NamesEachFault(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, testenv.Kafka(t), testenv.Postgres(t))
 	g := s.generate(3000, 21)
@@ -166,7 +166,7 @@ func (s *system) whereIs(record string, want int, parts ...string) {
 	}
 }
 
-func TestWhereIsKnowsEveryHome(t *testing.T) {
+func TestWhereIs_EveryHome(t *testing.T) {
 	t.Parallel()
 	s := bareSystem(t, testenv.Kafka(t), testenv.Postgres(t).Database(t), "DOCKET_PARK_BATCHES=0", "DOCKET_PARKING_BACKOFF=10m", "DOCKET_PARKING_MAX_BACKOFF=1h")
 	for _, topic := range []string{s.places.Topic, s.places.ParkingTopic, s.places.ParkingDLQ} {

@@ -28,6 +28,7 @@ import (
 	"docket/internal/programs/desk"
 	"docket/internal/service/app"
 	"docket/internal/service/config"
+	"docket/internal/testkit/output"
 	"docket/internal/testkit/pgtest"
 	"docket/internal/testkit/testenv"
 )
@@ -302,7 +303,7 @@ func get(t testing.TB, url, login string) string {
 // docket runs one of the desk's commands.
 func (w *world) docket(args ...string) string {
 	w.t.Helper()
-	var b log
+	var b output.Buffer
 	tree.Main(cli.Env{
 		Program: config.Desk, Args: args, Environ: w.env, Stdout: &b, Stderr: &b, Signals: make(chan os.Signal), Judges: desk.Judges(),
 	}, frame.Options{Desk: desk.Main, Open: func(env cli.Env, s config.Settings) (*frame.System, error) {

@@ -3,13 +3,11 @@
 package securedpg
 
 import (
-	"bytes"
 	"encoding/json"
 	"io"
 	"net/http"
 	"os"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -20,32 +18,15 @@ import (
 	"docket/internal/service/app"
 	"docket/internal/service/config"
 	"docket/internal/testkit/kafkatest"
+	"docket/internal/testkit/output"
 	"docket/internal/testkit/testenv"
 )
-
-// log is what a program wrote.
-type log struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *log) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *log) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
 
 // program is one that runs as its command line has it, in this process.
 type program struct {
 	t     testing.TB
 	addr  string
-	out   *log
+	out   *output.Buffer
 	stop  chan os.Signal
 	ended chan int
 }
@@ -77,7 +58,7 @@ func (w *world) start(name config.Program) *program {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	p := &program{t: w.t, addr: addr, out: &log{}, stop: make(chan os.Signal, 2), ended: make(chan int, 1)}
+	p := &program{t: w.t, addr: addr, out: &output.Buffer{}, stop: make(chan os.Signal, 2), ended: make(chan int, 1)}
 	env := cli.Env{
 		Program: name, Environ: append([]string{"DOCKET_HTTP_ADDR=" + addr, "DOCKET_SPOOL_DIR=" + w.t.TempDir()}, w.env...),
 		Stdout: p.out, Stderr: p.out, Signals: p.stop, Judges: desk.Judges(), Options: app.Options{Instance: string(name)},
@@ -101,7 +82,7 @@ func (w *world) start(name config.Program) *program {
 // command runs one of the consumer's commands.
 func (w *world) command(args ...string) (out string, code int) {
 	w.t.Helper()
-	var b log
+	var b output.Buffer
 	code = cli.Main(cli.Env{
 		Program: config.Consumer, Args: args, Environ: append([]string{"DOCKET_SPOOL_DIR="}, w.env...), Stdout: &b, Stderr: &b,
 		Signals: make(chan os.Signal),

@@ -7,7 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-func TestOneStatementNumbersTheValuesOfAllRows(t *testing.T) {
+func TestStatement_NumbersAllValues(t *testing.T) {
 	t.Parallel()
 	got := statement("t", []string{"a", "b"}, 2, "ON CONFLICT DO NOTHING")
 	if want := "INSERT INTO t (a, b) VALUES ($1,$2),($3,$4) ON CONFLICT DO NOTHING"; got != want {
@@ -15,7 +15,7 @@ func TestOneStatementNumbersTheValuesOfAllRows(t *testing.T) {
 	}
 }
 
-func TestOffsetsAreMarkedUpToTheFirstBatchThatIsNotWritten(t *testing.T) {
+func TestOffsets_MarkedUpToFirstUnwrittenBatch(t *testing.T) {
 	t.Parallel()
 	in := &input{}
 	var batches []*taken

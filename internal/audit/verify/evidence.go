@@ -80,12 +80,11 @@ type Forwarded struct {
 	Stamp     time.Time // Kafka timestamp
 	Key       Sum
 	Value     Sum
-	Body      []byte // the value, where it was kept
-	NoOrigin  bool   // its headers do not say where it was first read
-	Unproven  bool   // nothing proves that its headers are ours: NoOrigin, too
-	Unplaced  bool   // refused before it came to Kafka: partition and offset are NoPlace
-	WrongID   bool   // its dead-letter id is not that of its origin and value
-	Settled   bool   // parked, and below Replayed: it has another home, or it is lost
+	NoOrigin  bool // its headers do not say where it was first read
+	Unproven  bool // nothing proves that its headers are ours: NoOrigin, too
+	Unplaced  bool // refused before it came to Kafka: partition and offset are NoPlace
+	WrongID   bool // its dead-letter id is not that of its origin and value
+	Settled   bool // parked, and below Replayed: it has another home, or it is lost
 }
 
 // Position is where a record stands in a topic.

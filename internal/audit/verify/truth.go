@@ -59,9 +59,6 @@ func NewTruth(topic string) *Truth {
 	return &Truth{topic: topic, byPlace: make(map[Place]*Decision), many: make(map[Place]int)}
 }
 
-// Topic is the source topic.
-func (t *Truth) Topic() string { return t.topic }
-
 // Add writes down the decisions of one Kafka record, in order of their index. The same record twice panics.
 func (t *Truth) Add(ds ...Decision) {
 	for i := range ds {

@@ -90,19 +90,3 @@ func FuzzParseTokens(f *testing.F) {
 		}
 	})
 }
-
-func TestAddressesBeyondLoopbackNeedTLS(t *testing.T) {
-	t.Parallel()
-	for addr, fine := range map[string]bool{
-		"127.0.0.1:8083": true, "127.9.9.9:1": true, "[::1]:8083": true, "localhost:8083": true, "[::ffff:127.0.0.1]:1": true,
-		":8083": false, "0.0.0.0:8083": false, "[::]:8083": false, "10.0.0.1:8083": false, "desk.example.com:8083": false,
-		"localhost.example.com:1": false, "127.0.0.1": false,
-	} {
-		if err := api.CheckAddr(addr, false); (err == nil) != fine {
-			t.Errorf("%s without TLS: %v", addr, err)
-		}
-		if err := api.CheckAddr(addr, true); (err == nil) != strings.Contains(addr, ":") {
-			t.Errorf("%s with TLS: %v", addr, err)
-		}
-	}
-}

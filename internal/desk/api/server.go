@@ -9,7 +9,6 @@ import (
 	stdlog "log"
 	"net"
 	"net/http"
-	"net/netip"
 	"time"
 )
 
@@ -80,20 +79,4 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 		return fmt.Errorf("serve the API: %w", err)
 	}
 	return nil
-}
-
-// CheckAddr says whether the API may listen at addr, host:port. Beyond loopback it must speak TLS, as tokens and payloads
-// would be read on the way. A name other than localhost could become another address tomorrow: it counts as beyond.
-func CheckAddr(addr string, tls bool) error {
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return errors.New("the address of the API is not host:port")
-	}
-	if tls || host == "localhost" {
-		return nil
-	}
-	if ip, err := netip.ParseAddr(host); err == nil && ip.Unmap().IsLoopback() {
-		return nil
-	}
-	return errors.New("the API listens beyond loopback and needs TLS there: set DOCKET_DESK_API_TLS_CERT and DOCKET_DESK_API_TLS_KEY, or listen at 127.0.0.1")
 }

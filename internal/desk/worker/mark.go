@@ -41,18 +41,7 @@ func NewMarking(cfg MarkConfig, l ledger.Marker, log zerolog.Logger) *Marking {
 // Run marks until ctx ends, and returns nil then.
 func (m *Marking) Run(ctx context.Context) error {
 	t := trouble{log: m.log, work: "marking rows of edited dead letters"}
-	for {
-		pause := m.cfg.Interval
-		if err := m.round(ctx); err != nil {
-			t.failed(ctx, err)
-			pause = t.pause(pause)
-		} else {
-			t.went()
-		}
-		if idle(ctx, pause) {
-			return nil
-		}
-	}
+	return t.repeat(ctx, m.cfg.Interval, func(ctx context.Context) (more bool, err error) { return false, m.round(ctx) })
 }
 
 // round marks what is due, once. One retry whose rows cannot be marked keeps no other from it.

@@ -38,6 +38,28 @@ type trouble struct {
 	times int    // it failed in a row
 }
 
+// repeat runs rounds until ctx ends, and returns nil then. It waits for every between two rounds, longer after failures in
+// a row, and not at all after a round with more to do.
+func (t *trouble) repeat(ctx context.Context, every time.Duration, round func(context.Context) (more bool, err error)) error {
+	for {
+		more, err := round(ctx)
+		pause := every
+		switch {
+		case err != nil:
+			t.failed(ctx, err)
+			pause = t.pause(every)
+		case more:
+			t.went()
+			pause = 0
+		default:
+			t.went()
+		}
+		if idle(ctx, pause) {
+			return nil
+		}
+	}
+}
+
 // failed notes a failure; a context that ended is none.
 func (t *trouble) failed(ctx context.Context, err error) {
 	if ctx.Err() != nil {

@@ -60,23 +60,10 @@ func NewRelay(cfg RelayConfig, l ledger.Relay, p Publisher, log zerolog.Logger) 
 // the lease of the claim ends.
 func (r *Relay) Run(ctx context.Context) error {
 	t := trouble{log: r.log, work: "publishing retried records"}
-	for {
+	return t.repeat(ctx, r.cfg.Interval, func(ctx context.Context) (more bool, err error) {
 		claimed, err := r.round(ctx)
-		pause := r.cfg.Interval
-		switch {
-		case err != nil:
-			t.failed(ctx, err)
-			pause = t.pause(pause)
-		case claimed == r.cfg.Batch:
-			t.went()
-			pause = 0
-		default:
-			t.went()
-		}
-		if idle(ctx, pause) {
-			return nil
-		}
-	}
+		return claimed == r.cfg.Batch, err
+	})
 }
 
 // round claims once and publishes what it claimed. The error is the ledger's.

@@ -53,12 +53,7 @@ func NewReport(lines []ledger.ReportLine, horizons []HorizonLine, now time.Time)
 	return r
 }
 
-// ReportText is a report as plain text of at most width columns, 0: 100. Each line ends with a line feed.
-func ReportText(lines []ledger.ReportLine, horizons []HorizonLine, now time.Time, width int) string {
-	return NewReport(lines, horizons, now).Text(width)
-}
-
-// Text is the report as [ReportText] gives it.
+// Text is the report as plain text of at most width columns, 0: 100. Each line ends with a line feed.
 func (r Report) Text(width int) string {
 	var b strings.Builder
 	for _, l := range r.text(width) {

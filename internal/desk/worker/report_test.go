@@ -21,7 +21,7 @@ func TestAReportIsATableThatFits(t *testing.T) {
 			Oldest: now.Add(-50 * time.Hour)},
 		{Kind: envelope.Data, Code: "done", Counts: map[ledger.State]int64{ledger.Resolved: 9}},
 	}
-	got := ReportText(lines, nil, now, 80)
+	got := NewReport(lines, nil, now).Text(80)
 	want := "OPEN   KIND    CODE    PENDING  PROCESSING  FAILED  OLDEST  PATH\n" +
 		"4,819  data    23514   4,000    7           812     2d 2h   http/authz/éééééééé…\n" +
 		"2      decode  syntax  2        0           0       1m\n"
@@ -33,10 +33,10 @@ func TestAReportIsATableThatFits(t *testing.T) {
 			t.Errorf("%d characters: %s", utf8.RuneCountInString(l), l)
 		}
 	}
-	if s := ReportText([]ledger.ReportLine{{Path: "a\x1b[31m\u202eb", Counts: map[ledger.State]int64{ledger.Failed: 1}}}, nil, now, 0); strings.ContainsAny(s, "\x1b\u202e") {
+	if s := NewReport([]ledger.ReportLine{{Path: "a\x1b[31m\u202eb", Counts: map[ledger.State]int64{ledger.Failed: 1}}}, nil, now).Text(0); strings.ContainsAny(s, "\x1b\u202e") {
 		t.Errorf("%q", s)
 	}
-	if s := ReportText(nil, []HorizonLine{{Topic: "t"}}, now, 0); s != "No open dead letters.\nt: nothing unread or parked is left in it\n" {
+	if s := NewReport(nil, []HorizonLine{{Topic: "t"}}, now).Text(0); s != "No open dead letters.\nt: nothing unread or parked is left in it\n" {
 		t.Error(s)
 	}
 }
@@ -47,7 +47,7 @@ func TestAReportNamesTwentyLinesAndCountsTheOthers(t *testing.T) {
 	for i := range 25 {
 		lines = append(lines, ledger.ReportLine{Kind: envelope.Data, Code: "23514", Path: fmt.Sprint("p", i), Counts: map[ledger.State]int64{ledger.Failed: int64(i + 1)}})
 	}
-	text := strings.Split(strings.TrimSpace(ReportText(lines, nil, time.Now(), 100)), "\n")
+	text := strings.Split(strings.TrimSpace(NewReport(lines, nil, time.Now()).Text(100)), "\n")
 	if len(text) != 1+ReportLines+1 || !strings.HasPrefix(text[1], "25 ") || text[21] != "and 5 more lines with 15 dead letters" {
 		t.Error(strings.Join(text, "\n"))
 	}

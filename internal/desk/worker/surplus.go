@@ -79,22 +79,12 @@ const (
 // Run follows the ranges until ctx ends, and returns nil then.
 func (s *Surplus) Run(ctx context.Context) error {
 	t := trouble{log: s.log, work: "entering dead letters that were left in Kafka"}
-	for {
-		err := s.turn(ctx)
-		if ctx.Err() != nil {
-			return nil //nolint:nilerr // the desk stops, and an error of that does not count
+	return t.repeat(ctx, s.cfg.Interval, func(ctx context.Context) (more bool, err error) {
+		if err := s.turn(ctx); ctx.Err() == nil {
+			return false, err
 		}
-		pause := s.cfg.Interval
-		if err != nil {
-			t.failed(ctx, err)
-			pause = t.pause(s.cfg.Interval)
-		} else {
-			t.went()
-		}
-		if idle(ctx, pause) {
-			return nil
-		}
-	}
+		return false, ctx.Err() // the desk stops: neither a success nor an error of that counts
+	})
 }
 
 func (s *Surplus) turn(ctx context.Context) error {

@@ -53,23 +53,10 @@ func NewWatcher(cfg WatchConfig, l ledger.Watch, table Table, actor ledger.Actor
 // Run looks until ctx ends, and returns nil then.
 func (w *Watcher) Run(ctx context.Context) error {
 	t := trouble{log: w.log, work: "looking for the rows of retried records"}
-	for {
+	return t.repeat(ctx, w.cfg.Interval, func(ctx context.Context) (more bool, err error) {
 		looked, err := w.round(ctx)
-		pause := w.cfg.Interval
-		switch {
-		case err != nil:
-			t.failed(ctx, err)
-			pause = t.pause(pause)
-		case looked == watchBatch:
-			t.went()
-			pause = 0
-		default:
-			t.went()
-		}
-		if idle(ctx, pause) {
-			return nil
-		}
-	}
+		return looked == watchBatch, err
+	})
 }
 
 // round looks once for all that are due, up to a batch, and says how many that were.

@@ -82,14 +82,3 @@ func named(code string) string {
 	}
 	return code
 }
-
-// Verdict says of an answer without a row how much is known: whether the id is nowhere, or only was not found where was looked.
-func (a *Answer) Verdict() string {
-	switch {
-	case !a.Nowhere():
-		return "found elsewhere"
-	case a.Complete():
-		return "not found"
-	}
-	return "not known: it was not found, but not every place was looked at completely"
-}

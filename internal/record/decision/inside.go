@@ -115,14 +115,6 @@ func (in *Inside) Is(name string) bool {
 	}
 }
 
-// Name returns what the member's name reads as; nil for an element.
-func (in *Inside) Name() []byte {
-	if hasEscape(in.name) {
-		return appendText(nil, in.name)
-	}
-	return in.name
-}
-
 // Text returns what a JSON string says, its quotes still around it.
 func Text(raw []byte) string {
 	if raw = raw[1 : len(raw)-1]; hasEscape(raw) {

@@ -134,9 +134,6 @@ func Distrust(r *kgo.Record) {
 	r.Headers = headers
 }
 
-// IsOurs says whether a header of that name is one that we write and replace.
-func IsOurs(name string) bool { return ours[name] }
-
 // macBytes is the length of [Mac].
 const macBytes = 2 * sha256.Size
 

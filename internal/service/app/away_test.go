@@ -38,7 +38,7 @@ func awayAtTheStart(t *testing.T, away *atomic.Bool, probes *atomic.Int64, refus
 	return w, p
 }
 
-func TestNothingIsParkedWhileTheDatabaseIsAwayAtTheStart(t *testing.T) {
+func TestStart_DatabaseAwayParksNothing(t *testing.T) {
 	t.Parallel()
 	var away atomic.Bool
 	var probes atomic.Int64
@@ -54,7 +54,7 @@ func TestNothingIsParkedWhileTheDatabaseIsAwayAtTheStart(t *testing.T) {
 	}
 }
 
-func TestWhatFailsAfterTheHoldOfTheStartIsParkedAsEver(t *testing.T) {
+func TestStart_FailureAfterTheHoldIsParked(t *testing.T) {
 	t.Parallel()
 	var away atomic.Bool
 	w, p := awayAtTheStart(t, &away, new(atomic.Int64), func() error { return errclass.As(errors.New("busy"), errclass.CodeTimeout) })
@@ -68,7 +68,7 @@ func TestWhatFailsAfterTheHoldOfTheStartIsParkedAsEver(t *testing.T) {
 }
 
 // The watchdog must not take for stuck what waits as long as it may.
-func TestPatienceOutlastsWhateverABatchWaitsFor(t *testing.T) {
+func TestWatchdog_OutlastsEveryWait(t *testing.T) {
 	t.Parallel()
 	for _, store := range []time.Duration{time.Second, 5 * time.Minute} {
 		s := config.Settings{StoreTimeout: store, RetryPauses: []time.Duration{time.Second, 2 * time.Second}, PublishTimeout: 10 * time.Second}

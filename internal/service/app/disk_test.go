@@ -136,7 +136,7 @@ func durable(t *testing.T, when string, disk *fstest.FS) {
 	}
 }
 
-func TestOffsetIsCommittedOnlyOverAFileThatEveryPowerCutLeavesWhole(t *testing.T) {
+func TestSpool_CommitOnlyOverADurableFile(t *testing.T) {
 	t.Parallel()
 	for _, op := range []fstest.Op{fstest.OpCreate, fstest.OpWrite, fstest.OpSync, fstest.OpClose, fstest.OpRename, fstest.OpRemove, fstest.OpSyncDir, fstest.OpStat, fstest.OpAny} {
 		for _, errno := range fstest.Errnos {

@@ -22,6 +22,7 @@ import (
 	"docket/internal/record/home"
 	"docket/internal/service/config"
 	"docket/internal/service/telemetry"
+	"docket/internal/testkit/output"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -31,7 +32,7 @@ type world struct {
 	t       *testing.T
 	program *Program
 	reg     *prometheus.Registry
-	log     *lockedBuffer
+	log     *output.Buffer
 	source  *fakeSource
 	db      *fakeDB
 	sent    *fakePublisher
@@ -50,24 +51,6 @@ func (w *world) note(event string) {
 	w.events = append(w.events, event)
 }
 
-type lockedBuffer struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.text = append(b.text, p...)
-	return len(p), nil
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return string(b.text)
-}
-
 func settings(t *testing.T, p config.Program, env ...string) config.Settings {
 	t.Helper()
 	s, _, err := config.Load(p, append([]string{
@@ -82,7 +65,7 @@ func settings(t *testing.T, p config.Program, env ...string) config.Settings {
 
 func setup(t *testing.T, name config.Program, o Options, env ...string) *world {
 	t.Helper()
-	w := &world{t: t, reg: prometheus.NewRegistry(), log: &lockedBuffer{}, ended: make(chan error, 1)}
+	w := &world{t: t, reg: prometheus.NewRegistry(), log: &output.Buffer{}, ended: make(chan error, 1)}
 	w.source = &fakeSource{w: w, joined: true, assigned: 1}
 	w.db = &fakeDB{}
 	w.sent = &fakePublisher{}
@@ -239,7 +222,7 @@ func (s *fakeSource) Retention() map[string]time.Duration {
 
 type fakeDB struct {
 	block      chan struct{} // Store waits for it, deaf to its context
-	refuse     func() error  // what Store fails with; nil: it does not
+	refuse     func() error  // the error of Store; nil: it does not fail
 	migrate    func() (int, error)
 	probe      func() error
 	partitions func(ahead int) (int, error)

@@ -11,7 +11,7 @@ import (
 	"docket/internal/service/telemetry"
 )
 
-// Reasons for which a program stands still, beside those of the pipeline.
+// Reasons for a hold of a program, beside those of the pipeline.
 const (
 	// ReasonMigration: the schema could not be brought up to date at the start.
 	ReasonMigration = "migration"

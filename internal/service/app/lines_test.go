@@ -23,7 +23,7 @@ func (w *world) lines() []map[string]any {
 	return all
 }
 
-func TestTenThousandGoodRecordsAreNoEventForTheLog(t *testing.T) {
+func TestLines_NoneForGoodRecords(t *testing.T) {
 	t.Parallel()
 	const n = 10_000
 	s := newStage(t)
@@ -46,7 +46,7 @@ func TestTenThousandGoodRecordsAreNoEventForTheLog(t *testing.T) {
 	}
 }
 
-func TestStormOfBadRecordsIsSomeLinesThatSayHowManyWereLeftOut(t *testing.T) {
+func TestLines_StormCountsLinesLeftOut(t *testing.T) {
 	t.Parallel()
 	const n, batch = 10_000, 100
 	s := newStage(t)

@@ -9,17 +9,16 @@ import (
 	"docket/internal/service/config"
 )
 
-// What a consumer that reads at full speed keeps in memory, besides what is counted in batches: the Go runtime, what
-// the Kafka client has fetched, and what it keeps to inflate into.
+// besides is the memory of a consumer at full speed that is not counted in batches: the Go runtime, the fetches of the
+// Kafka client, and the memory that it inflates into. In bytes.
 const besides = 68 << 20
 
-// SoftMemory is how large the consumer lets its heap grow before it collects more often than Go would, in bytes: the
-// queues, a batch for each turn or records that inflate to more, two of the largest at once, and what there is besides.
-// It is no limit: what holds keeps its batches beyond it. 0 is none; the replayer has none, as its look-ahead is many
-// times what it works on.
+// SoftMemory is the heap, in bytes, from which a program collects garbage more often than Go would. For the consumer it
+// is the sum of the queues, a batch for each turn, two of the largest records, and [besides]. It is not a limit:
+// partitions that hold keep their batches beyond it. 0 means none. The replayer has none, as its look-ahead is many times
+// its batches.
 //
-// Of the collector it is what there is besides, the uploads, and as much again for records, redacted copies and what the
-// client compresses.
+// For the collector it is [besides], the uploads, and as much again for records, redacted copies and compression.
 func SoftMemory(program config.Program, s config.Settings) int64 {
 	switch program {
 	case config.Consumer:

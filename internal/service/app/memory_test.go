@@ -8,7 +8,7 @@ import (
 	"docket/internal/service/config"
 )
 
-func TestMemoryThatIsAimedAtFollowsFromTheSettings(t *testing.T) {
+func TestSoftMemory_FollowsSettings(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		program config.Program
@@ -29,7 +29,7 @@ func TestMemoryThatIsAimedAtFollowsFromTheSettings(t *testing.T) {
 }
 
 //nolint:paralleltest // it measures what is the whole process's
-func TestWhatTheUserSaysOfMemoryIsKept(t *testing.T) { // not in parallel: it is the process's
+func TestSoftMemory_KeepsGOMEMLIMIT(t *testing.T) { // not in parallel: it is the process's
 	before := debug.SetMemoryLimit(-1)
 	defer debug.SetMemoryLimit(before)
 	s := config.Settings{BatchMaxBytes: 8 << 20}

@@ -13,7 +13,7 @@ import (
 )
 
 // migrating is how long reading waits for the first attempt to migrate: on an empty database it would only find that
-// there is no table. After that it goes on beside it, as the schema may be good enough.
+// there is no table. After that the program reads while it migrates, as the schema may be good enough.
 const migrating = 10 * time.Second
 
 // Migrator brings a schema up to date.

@@ -9,8 +9,8 @@ import (
 	"docket/internal/service/telemetry"
 )
 
-// How often the consumer looks whether the days ahead have their partitions, and how soon again after a failure. What
-// has none goes into the default partition: nothing depends on it for hours.
+// How often the consumer looks whether the days ahead have their partitions, and how soon again after a failure. A
+// day without one goes into the default partition, so nothing depends on it for hours.
 const (
 	partitionsEvery = time.Hour
 	partitionsAgain = 5 * time.Minute

@@ -12,13 +12,14 @@ import (
 
 	"docket/internal/errclass"
 	"docket/internal/service/config"
+	"docket/internal/testkit/output"
 )
 
 // keeping runs the loop alone, in virtual time, for so long, and gives the times at which partitions were made.
 func keeping(t *testing.T, program config.Program, ahead int, span time.Duration, made func(call int) (int, error)) (at []time.Duration, log string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		var buffer lockedBuffer
+		var buffer output.Buffer
 		began := time.Now()
 		db := &fakeDB{partitions: func(n int) (int, error) {
 			if n != ahead {
@@ -47,7 +48,7 @@ func keeping(t *testing.T, program config.Program, ahead int, span time.Duration
 	return at, log
 }
 
-func TestPartitionsAreMadeAtTheStartAndEachHour(t *testing.T) {
+func TestPartitions_AtTheStartAndEachHour(t *testing.T) {
 	t.Parallel()
 	at, log := keeping(t, config.Consumer, 7, 150*time.Minute, func(call int) (int, error) { return 3 - call, nil })
 	if len(at) != 3 || at[0] != time.Second || at[2] != 2*time.Hour+time.Second {
@@ -58,7 +59,7 @@ func TestPartitionsAreMadeAtTheStartAndEachHour(t *testing.T) {
 	}
 }
 
-func TestPartitionsThatWereNotMadeAreALineAndAnotherTry(t *testing.T) {
+func TestPartitions_FailureIsALineAndARetry(t *testing.T) {
 	t.Parallel()
 	at, log := keeping(t, config.Consumer, 7, 20*time.Minute, func(call int) (int, error) {
 		if call <= 2 {
@@ -74,7 +75,7 @@ func TestPartitionsThatWereNotMadeAreALineAndAnotherTry(t *testing.T) {
 	}
 }
 
-func TestPartitionsAreLeftAloneWhereNobodyWantsThem(t *testing.T) {
+func TestPartitions_OffByZero(t *testing.T) {
 	t.Parallel()
 	none := func(int) (int, error) { return 0, nil }
 	if at, _ := keeping(t, config.Consumer, 0, 3*time.Hour, none); len(at) > 0 {

@@ -68,7 +68,7 @@ type Parts struct {
 	Close     func() // closes what was opened, in reverse order
 }
 
-// Kafka is how the clients of a program reach the brokers. Certificates and a password of files are read anew at each
+// Kafka is how the clients of a program reach the brokers. Certificates and passwords of files are read again at each
 // connection.
 func Kafka(s config.Settings, instance string) (kafka.Config, error) {
 	secrets, err := s.Credentials()
@@ -97,7 +97,7 @@ func OpenDatabaseBy(s config.Settings, program config.Program, dial Dial, log ze
 	return openDatabase(s, poolOf(program), dial, nil, log)
 }
 
-// OpenDatabaseFor is OpenDatabaseBy for a second pool of the program, of half the size: whoever uses it up keeps nobody else from working.
+// OpenDatabaseFor is OpenDatabaseBy for a second pool of the program, of half the size. A user that exhausts it does not block the others.
 func OpenDatabaseFor(use string, s config.Settings, program config.Program, dial Dial, log zerolog.Logger) (*postgres.Store, error) {
 	p := poolOf(program)
 	p.name, p.halved = p.name+"-"+use, true

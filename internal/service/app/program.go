@@ -73,9 +73,9 @@ type Program struct {
 	stopping bool
 }
 
-// New opens what the program needs and dials nobody: a database or a Kafka that is away is no error. What is one: a
-// spool that cannot be used ([*SpoolError]), a database URL that cannot be ([*db.ConfigError]), an HTTP
-// address that is taken. After New there has to be a Close.
+// New opens what the program needs and dials nobody: a database or a Kafka that is away is not an error. Errors
+// are a spool that cannot be used ([*SpoolError]), a wrong database URL ([*db.ConfigError]), and an HTTP address that is
+// taken. After New there has to be a Close.
 func New(name config.Program, s config.Settings, log zerolog.Logger, reg *prometheus.Registry, o Options) (*Program, error) {
 	if o.Instance == "" {
 		o.Instance = Instance()
@@ -154,8 +154,8 @@ func (p *Program) assemble(reg *prometheus.Registry) {
 	p.pipe = pipeline.New(cfg, db, p.parts.Publisher, spool, p.observer, p.log)
 }
 
-// turns is how many batches are decoded and written at a time. Two writers keep two cores of a database busy, and a few
-// more hide the way there; beyond that a batch only costs memory while it waits.
+// turns is how many batches are decoded and written at a time. Two writers keep two cores of a database busy. A few more
+// hide the network. Beyond that a batch only costs memory while it waits.
 const turns = 4
 
 // queued is how many batches wait in the queues of all partitions together, in bytes.
@@ -197,8 +197,8 @@ func (p *Program) stop() {
 	p.log.Info().Msg("stop requested")
 }
 
-// join runs everything until fetching ends; the first that fails ends all. What serves the source outlives it: HTTP,
-// the spool, the watchdog.
+// join runs everything until fetching ends. The first part that fails ends all. The parts that serve the source outlive
+// it: HTTP, the spool, the watchdog.
 func (p *Program) join(fetching context.Context, stop context.CancelCauseFunc) error {
 	upkeep, end := context.WithCancel(context.WithoutCancel(fetching))
 	defer end()

@@ -21,6 +21,7 @@ import (
 	"docket/internal/fallback"
 	"docket/internal/kafka"
 	"docket/internal/service/config"
+	"docket/internal/testkit/output"
 )
 
 func TestReadinessTellsWhyNot(t *testing.T) {
@@ -67,7 +68,7 @@ func TestReadinessTellsWhyNot(t *testing.T) {
 	}
 }
 
-func TestFaultOfTheSourceIsAHold(t *testing.T) {
+func TestFault_OfTheSourceIsAHold(t *testing.T) {
 	t.Parallel()
 	w := setup(t, config.Consumer, Options{})
 	w.source.set(func(s *fakeSource) {
@@ -91,7 +92,7 @@ func TestFaultOfTheSourceIsAHold(t *testing.T) {
 	}
 }
 
-func TestHoldNamesItsPartitionsAndNoMoreThanNeeded(t *testing.T) {
+func TestReadiness_NamesHeldPartitions(t *testing.T) {
 	t.Parallel()
 	w := setup(t, config.Consumer, Options{})
 	w.run()
@@ -109,7 +110,7 @@ func TestHoldNamesItsPartitionsAndNoMoreThanNeeded(t *testing.T) {
 	}
 }
 
-func TestOnlyThreePagesAndOnlyReading(t *testing.T) {
+func TestHTTP_OnlyThreePages(t *testing.T) {
 	t.Parallel()
 	w := setup(t, config.Consumer, Options{})
 	w.run()
@@ -136,7 +137,7 @@ func TestOnlyThreePagesAndOnlyReading(t *testing.T) {
 	}
 }
 
-func TestBatchIsCarriedAndStoppingEndsInOrder(t *testing.T) {
+func TestRun_CarriesAndStopsInOrder(t *testing.T) {
 	t.Parallel()
 	w := setup(t, config.Consumer, Options{})
 	p := newPartition("decision-logs", decisionLog(0), decisionLog(1), decisionLog(2))
@@ -162,7 +163,7 @@ func TestBatchIsCarriedAndStoppingEndsInOrder(t *testing.T) {
 	}
 }
 
-func TestReplayerWaitsForWhatIsNotDue(t *testing.T) {
+func TestReplayer_WaitsUntilDue(t *testing.T) {
 	t.Parallel()
 	w := setup(t, config.Replayer, Options{})
 	p := newPartition("decision-logs-parking", decisionLog(0), decisionLog(1, notBefore(30*time.Minute)), decisionLog(2))
@@ -209,7 +210,7 @@ func TestWhatFailsEndsAll(t *testing.T) {
 	}
 }
 
-func TestABatchInHandIsNoReasonToTurnHealthRed(t *testing.T) {
+func TestHealth_BatchInHandIsHealthy(t *testing.T) {
 	t.Parallel()
 	w := setup(t, config.Consumer, Options{Patience: time.Hour})
 	w.db.block = make(chan struct{})
@@ -228,7 +229,7 @@ func TestABatchInHandIsNoReasonToTurnHealthRed(t *testing.T) {
 	}
 }
 
-func TestStuckWorkerTurnsHealthRedAndEndsTheProgram(t *testing.T) {
+func TestHealth_StuckWorkerEndsTheProgram(t *testing.T) {
 	t.Parallel()
 	w := setup(t, config.Consumer, Options{Patience: 300 * time.Millisecond}, "DOCKET_SHUTDOWN_TIMEOUT=100ms")
 	w.program.grace = 50 * time.Millisecond
@@ -262,7 +263,7 @@ func (w *world) noted() []string {
 	return slices.Clone(w.events)
 }
 
-func TestStoppingDoesNotTakeForEver(t *testing.T) {
+func TestStop_Bounded(t *testing.T) {
 	t.Parallel()
 	w := setup(t, config.Consumer, Options{}, "DOCKET_SHUTDOWN_TIMEOUT=100ms")
 	w.program.grace = 50 * time.Millisecond
@@ -281,7 +282,7 @@ func TestStoppingDoesNotTakeForEver(t *testing.T) {
 	w.until("all has ended", func() bool { return slices.Contains(w.noted(), "spool ended") })
 }
 
-func TestDatabaseThatIsAwayAtTheStartIsAHoldUntilItAnswers(t *testing.T) {
+func TestStart_DatabaseAwayIsAHold(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		program config.Program
@@ -323,7 +324,7 @@ func TestDatabaseThatIsAwayAtTheStartIsAHoldUntilItAnswers(t *testing.T) {
 	}
 }
 
-func TestMigrationThatCannotRunYetIsAHoldAndNotAnExit(t *testing.T) {
+func TestMigration_NotYetIsAHold(t *testing.T) {
 	t.Parallel()
 	w := setup(t, config.Consumer, Options{}, "DOCKET_AUTO_MIGRATE=true")
 	var away atomic.Bool
@@ -352,7 +353,7 @@ func TestMigrationThatCannotRunYetIsAHoldAndNotAnExit(t *testing.T) {
 	w.until("the hold is over", func() bool { status, _ := w.ready(); return status == 200 })
 }
 
-func TestReadingWaitsForTheFirstAttemptToMigrate(t *testing.T) {
+func TestMigration_ReadingWaitsForFirstAttempt(t *testing.T) {
 	t.Parallel()
 	w := setup(t, config.Consumer, Options{}, "DOCKET_AUTO_MIGRATE=true")
 	running, goOn := make(chan struct{}), make(chan struct{})
@@ -366,10 +367,10 @@ func TestReadingWaitsForTheFirstAttemptToMigrate(t *testing.T) {
 	w.until("the source runs", func() bool { return slices.Contains(w.noted(), "source began") })
 }
 
-func TestRealPartsOpenWithoutDialling(t *testing.T) {
+func TestNew_OpensWithoutDialling(t *testing.T) {
 	t.Parallel()
 	const planted = "hunter2marker"
-	var log lockedBuffer
+	var log output.Buffer
 	reg := prometheus.NewRegistry()
 	s := settings(t, config.Consumer, "DOCKET_DATABASE_URL=postgres://u:"+planted+"@127.0.0.1:1/x", "DOCKET_KAFKA_SASL_MECHANISM=SCRAM-SHA-512",
 		"DOCKET_KAFKA_SASL_USERNAME=u", "DOCKET_KAFKA_SASL_PASSWORD="+planted, "DOCKET_AUTO_MIGRATE=true")
@@ -437,7 +438,7 @@ func lint(t *testing.T, reg *prometheus.Registry) {
 	}
 }
 
-func TestNewRefusesWhatCannotWork(t *testing.T) {
+func TestNew_Refuses(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -469,7 +470,7 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 	}
 }
 
-func TestNoSpoolIsTakenAtItsWord(t *testing.T) {
+func TestSpool_NoneIsNone(t *testing.T) {
 	t.Parallel()
 	p, err := New(config.Consumer, settings(t, config.Consumer, "DOCKET_SPOOL_DIR="), zerolog.Nop(), prometheus.NewRegistry(), Options{})
 	if err != nil {

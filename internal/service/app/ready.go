@@ -25,8 +25,8 @@ type Health struct {
 	Reasons []Reason `json:"reasons"`
 }
 
-// Health says whether the process works: it does unless a batch is stuck. A hold is no illness, as a restart does not
-// cure it.
+// Health reports whether the process works: it does unless a batch is stuck. A hold is healthy, as a restart does not
+// end it.
 func (p *Program) Health() Health {
 	h := Health{Healthy: true, Reasons: []Reason{}}
 	if p.pipe.Wedged(p.patience) != nil {
@@ -62,7 +62,7 @@ func (r Readiness) MarshalJSON() ([]byte, error) {
 	}{r.Ready, r.Program, r.Note, r.Reasons})
 }
 
-// Readiness says whether the program works: it has an assignment and does not stand still.
+// Readiness reports whether the program works: it has an assignment and does not hold.
 func (p *Program) Readiness() Readiness {
 	p.faults.Look()
 	r := Readiness{

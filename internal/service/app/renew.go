@@ -12,7 +12,7 @@ const RenewEvery = 2 * time.Second
 
 // Renewal takes over what changes in its file while the program runs.
 type Renewal struct {
-	Loaded config.Secret // what is in use at the start
+	Loaded config.Secret // the one in use at the start
 	Every  time.Duration
 	// Read gives what the file has now, given what is in use.
 	Read func(config.Secret) (config.Secret, error)

@@ -9,9 +9,9 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Outlive runs join until it returns, and says in the log how that ended. Once ctx ends, or join has called stop, stopping is
-// told, then the context of join ends, and join may take that long and no longer: then it is left as it is, and the error is
-// [ErrWedged] where stop was given that, else [ErrOverdue]. join that ends by itself stops nothing.
+// Outlive runs join until it returns, and logs how it ended. Once ctx ends, or join has called stop, it calls stopping.
+// Then it ends the context of join, and join has the time within to return. After that time join is left as it is, and
+// the error is [ErrWedged] if stop was given that, else [ErrOverdue]. If join ends by itself, stopping is not called.
 func Outlive(ctx context.Context, within time.Duration, log zerolog.Logger, stopping func(), join func(ctx context.Context, stop context.CancelCauseFunc) error) error {
 	working, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)

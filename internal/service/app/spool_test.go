@@ -22,7 +22,7 @@ func (n notingPublisher) Publish(_ context.Context, records []*kgo.Record) []err
 	return make([]error, len(records))
 }
 
-func TestRecordFromTheSpoolCarriesTheTimeOfItsRecovery(t *testing.T) {
+func TestSpool_TimestampOfRecovery(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -50,7 +50,7 @@ func TestRecordFromTheSpoolCarriesTheTimeOfItsRecovery(t *testing.T) {
 	})
 }
 
-func TestOversizeRecordIsSpooledAsSuch(t *testing.T) {
+func TestSpool_Oversize(t *testing.T) {
 	t.Parallel()
 	s, err := openSpool(settings(t, config.Consumer), Options{Instance: "test"}, zerolog.Nop())
 	if err != nil {

@@ -19,11 +19,12 @@ import (
 
 	"docket/internal/service/config"
 	"docket/internal/testkit/kafkatest"
+	"docket/internal/testkit/output"
 	"docket/internal/testkit/pgmodel"
 	"docket/internal/testkit/tracingtest"
 )
 
-// What must be found in no span.
+// These must be found in no span.
 const (
 	payloadMarker  = "marker-of-a-payload"
 	keyMarker      = "marker-of-a-key"
@@ -62,7 +63,7 @@ func (s *stage) start(name config.Program, otel []string, env ...string) *world 
 		"DOCKET_AUTO_MIGRATE=false", "DOCKET_PARTITIONS_AHEAD=0", "DOCKET_RETRY_PAUSES=1ms", "DOCKET_PARK_BATCHES=0", "DOCKET_PARKING_BACKOFF=1ms", "DOCKET_BATCH_MAX_WAIT=20ms",
 		"DOCKET_SHUTDOWN_TIMEOUT=1m",
 	}, env...)...)
-	var log lockedBuffer
+	var log output.Buffer
 	p, err := New(name, set, zerolog.New(&log), prometheus.NewRegistry(), Options{Environ: otel, DialDatabase: s.db.Dial})
 	if err != nil {
 		s.t.Fatal(err)
@@ -103,7 +104,7 @@ func headersNamed(r *kgo.Record, name string) (values []string) {
 	return values
 }
 
-func TestOneTraceTellsOfADecisionFromItsProducerToItsRow(t *testing.T) {
+func TestTrace_OneFromProducerToRow(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	otel := []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + s.collector.URL, "OTEL_EXPORTER_OTLP_HEADERS=api-key=" + tokenMarker, "OTEL_EXPORTER_OTLP_COMPRESSION=gzip"}
@@ -232,7 +233,7 @@ func (s *stage) told(parked *kgo.Record) {
 	s.below("docket-parking-replayer", again, "COMMIT", "docket.store", "")
 }
 
-// below says that a statement stands two below the batch, and what its code is.
+// below checks that a statement is two levels below the batch, and its code.
 func (s *stage) below(service string, batch tracingtest.Span, name, under, code string) {
 	s.t.Helper()
 	statements := s.collector.Spans(service, name)
@@ -260,7 +261,7 @@ func (s *stage) untold() {
 	}
 }
 
-func TestRefusedRecordSaysItsCodeInItsTraceAndNothingThatIsInIt(t *testing.T) {
+func TestTrace_RefusedRecordHasOnlyItsCode(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	s.db.Constrain(pgmodel.Constraint{
@@ -285,8 +286,8 @@ func TestRefusedRecordSaysItsCodeInItsTraceAndNothingThatIsInIt(t *testing.T) {
 	s.untold()
 }
 
-// A record of a batch that has much to say gets no span of its own: they go on in the batch's.
-func TestManyRecordsThatAreForwardedAreFewSpans(t *testing.T) {
+// Of a batch that forwards many records, most get no span of their own. They continue the batch's trace.
+func TestTrace_ManyForwardedAreFewSpans(t *testing.T) {
 	t.Parallel()
 	const n = 2000
 	s := newStage(t)
@@ -313,7 +314,7 @@ func TestManyRecordsThatAreForwardedAreFewSpans(t *testing.T) {
 	s.untold()
 }
 
-func TestWithoutAnEndpointNothingIsInstalled(t *testing.T) {
+func TestTrace_OffWithoutAnEndpoint(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	s.kafka.Produce(t, traced("d1"), &kgo.Record{Topic: "decision-logs", Value: []byte("{")})
@@ -331,7 +332,7 @@ func TestWithoutAnEndpointNothingIsInstalled(t *testing.T) {
 }
 
 // A collector that takes connections and never answers costs no commit any time, and the end no more than a moment.
-func TestCollectorThatHangsIsWaitedForByNobody(t *testing.T) {
+func TestTrace_NobodyWaitsForTheCollector(t *testing.T) {
 	t.Parallel()
 	asked, release := make(chan struct{}, 1000), make(chan struct{})
 	mute := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

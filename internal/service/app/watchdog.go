@@ -43,8 +43,8 @@ func (p *Program) watch(ctx context.Context) error {
 	}
 }
 
-// stacks are those goroutines that run code of ours, as names of functions and lines: where the worker is stuck cannot
-// be asked any more once the process has ended. Values are left out, they could be of a payload.
+// stacks are the goroutines that run Docket's code, as names of functions and lines. They show where the worker is stuck,
+// before the process ends. Values are left out, as they could be parts of a payload.
 func stacks() []string {
 	var all bytes.Buffer
 	if err := pprof.Lookup("goroutine").WriteTo(&all, 1); err != nil {

@@ -15,9 +15,10 @@ import (
 	"docket/internal/record/envelope"
 	"docket/internal/service/config"
 	"docket/internal/testkit/kafkatest"
+	"docket/internal/testkit/output"
 )
 
-func TestOnlyTheReplayerBelievesTheHistoryOfARecord(t *testing.T) {
+func TestReplayer_AloneBelievesHistory(t *testing.T) {
 	t.Parallel()
 	spent := func() *kgo.Record {
 		return decisionLog(0, kgo.RecordHeader{Key: envelope.RetryAttempt, Value: []byte("5")})
@@ -42,9 +43,9 @@ func TestOnlyTheReplayerBelievesTheHistoryOfARecord(t *testing.T) {
 	}
 }
 
-// A database that takes a connection and never says a word: what is in hand cannot be brought home, and stopping takes
-// as long as it is allowed to and no longer.
-func TestStoppingWaitsForADatabaseNoLongerThanItIsTold(t *testing.T) {
+// The database takes a connection and never answers. The batch in hand gets no home, and stopping takes its whole limit
+// and no longer.
+func TestStop_BoundedWaitForTheDatabase(t *testing.T) {
 	t.Parallel()
 	mute, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -66,7 +67,7 @@ func TestStoppingWaitsForADatabaseNoLongerThanItIsTold(t *testing.T) {
 	c.Values(t, "decision-logs", 0, string(decisionLog(0).Value))
 	s := settings(t, config.Consumer, "DOCKET_DATABASE_URL=postgres://u:p@"+mute.Addr().String()+"/x?sslmode=disable",
 		"DOCKET_KAFKA_BROKERS="+c.Brokers()[0], "DOCKET_SHUTDOWN_TIMEOUT=1s", "DOCKET_AUTO_MIGRATE=false")
-	var log lockedBuffer
+	var log output.Buffer
 	p, err := New(config.Consumer, s, zerolog.New(&log), prometheus.NewRegistry(), Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +108,7 @@ func TestMissingTopic_HoldsAtTheStart(t *testing.T) {
 				c := kafkatest.New(t, kfake.SeedTopics(1, there...))
 				s := settings(t, name, "DOCKET_DATABASE_URL=postgres://u:p@127.0.0.1:1/x?sslmode=disable",
 					"DOCKET_KAFKA_BROKERS="+c.Brokers()[0], "DOCKET_SHUTDOWN_TIMEOUT=1s", "DOCKET_AUTO_MIGRATE=false")
-				var log lockedBuffer
+				var log output.Buffer
 				p, err := New(name, s, zerolog.New(&log), prometheus.NewRegistry(), Options{})
 				if err != nil {
 					t.Fatal(err)

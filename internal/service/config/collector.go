@@ -78,9 +78,9 @@ func (l *loader) uploadSizes() {
 	}
 }
 
-// CollectorTLS is how uploads speak TLS, nil where they do not. The files are read again at each handshake, so that a renewed
-// certificate needs no restart; one that cannot be used at the moment leaves what was good before in use. A client's
-// certificate is asked for where there is somebody to sign it, and not insisted on: there are tokens, too.
+// CollectorTLS is the TLS of uploads, nil if they use none. The files are read again at each handshake, so that a renewed
+// certificate needs no restart. A certificate that cannot be used leaves the one before in use. A client's certificate is
+// asked for if there is a CA for it. It is not required, as there are tokens, too.
 func (s Settings) CollectorTLS() (*tls.Config, error) {
 	return (&listenerFiles{
 		certVariable: "DOCKET_COLLECTOR_TLS_CERT", cert: s.CollectorTLSCert, key: s.CollectorTLSKey,

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-func TestDefaultsOfTheCollectorAreEnough(t *testing.T) {
+func TestCollector_DefaultsAreEnough(t *testing.T) {
 	t.Parallel()
 	s, warnings, err := Load(Collector, []string{
 		"DOCKET_DATABASE_URL=nonsense", "DOCKET_KAFKA_GROUP=a", "DOCKET_PARKING_GROUP=a", "DOCKET_KAFKA_PARKING_TOPIC=decision-logs", "DOCKET_SPOOL_DIR= ",
@@ -34,7 +34,7 @@ func TestDefaultsOfTheCollectorAreEnough(t *testing.T) {
 	}
 }
 
-func TestSettingsOfTheCollectorStopNoOtherProgram(t *testing.T) {
+func TestCollector_SettingsStopNoOtherProgram(t *testing.T) {
 	t.Parallel()
 	for _, p := range []Program{Consumer, Replayer, Desk} {
 		_, warnings, err := LoadWith(p, []string{
@@ -46,7 +46,7 @@ func TestSettingsOfTheCollectorStopNoOtherProgram(t *testing.T) {
 	}
 }
 
-func TestComplaintsOfTheCollectorAndTheArchive(t *testing.T) {
+func TestComplaints_CollectorAndArchive(t *testing.T) {
 	t.Parallel()
 	const planted = "hunter2marker"
 	dir := t.TempDir()
@@ -121,7 +121,7 @@ func TestComplaintsOfTheCollectorAndTheArchive(t *testing.T) {
 	}
 }
 
-func TestARenewedCertificateNeedsNoRestart(t *testing.T) {
+func TestCertificate_RenewedWithoutRestart(t *testing.T) {
 	t.Parallel()
 	for prefix, c := range map[string]struct {
 		program Program

@@ -22,7 +22,7 @@ import (
 	"docket/internal/record/envelope"
 )
 
-var update = flag.Bool("update", false, "write docs/settings.md anew")
+var update = flag.Bool("update", false, "write docs/settings.md again")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -74,7 +74,7 @@ func TestValuesAreRead(t *testing.T) {
 	}
 }
 
-func TestEveryComplaintComesAtOnceAndNamesItsVariable(t *testing.T) {
+func TestComplaints_AllAtOnceByVariable(t *testing.T) {
 	t.Parallel()
 	_, _, err := Load(Consumer, []string{
 		"DOCKET_KAFKA_BROKERS=localhost", "DOCKET_KAFKA_DLQ_TOPIC=decision-logs", "DOCKET_BATCH_MAX_RECORDS=many", "DOCKET_BATCH_MAX_BYTES=8",
@@ -165,7 +165,7 @@ func TestComplaints(t *testing.T) {
 	}
 }
 
-func TestOtherPeoplesVariables(t *testing.T) {
+func TestLoad_ForeignVariables(t *testing.T) {
 	t.Parallel()
 	_, warnings, err := Load(Consumer, []string{
 		database, "DOCKET_PORT=tcp://10.0.0.1:80", "DOCKET_SERVICE_HOST=10.0.0.1", "DOCKET_PORT_8080_TCP_ADDR=10.0.0.1",
@@ -381,7 +381,7 @@ func TestDefaultsOfTheDesk(t *testing.T) {
 	}
 }
 
-func TestSettingsOfTheDeskStopNoOtherProgram(t *testing.T) {
+func TestDesk_SettingsStopNoOtherProgram(t *testing.T) {
 	t.Parallel()
 	wrong := []string{
 		database, "DOCKET_DESK_GROUP=docket", "DOCKET_DESK_RETRY_KINDS=decode", "DOCKET_DESK_API_TOKENS_FILE=/nowhere/at/all", "DOCKET_DESK_GRUOP=x",
@@ -438,9 +438,16 @@ func TestComplaintsOfTheDesk(t *testing.T) {
 			}
 		})
 	}
-	for _, addr := range []string{"127.0.0.1:0", "localhost:9", "[::1]:9", "127.8.8.8:1"} {
-		if _, _, err := Load(Desk, []string{database, "DOCKET_DESK_API_ADDR=" + addr}); err != nil {
-			t.Errorf("%s is loopback: %v", addr, err)
+}
+
+func TestDeskAPIAddr_BeyondLoopbackNeedsTLS(t *testing.T) {
+	t.Parallel()
+	for addr, loopback := range map[string]bool{
+		"127.0.0.1:0": true, "localhost:9": true, "[::1]:9": true, "127.8.8.8:1": true, "[::ffff:127.0.0.1]:1": true,
+		":9": false, "0.0.0.0:9": false, "[::]:9": false, "10.0.0.1:9": false, "desk.example.com:9": false, "localhost.example.com:9": false,
+	} {
+		if _, _, err := Load(Desk, []string{database, "DOCKET_DESK_API_ADDR=" + addr}); (err == nil) != loopback {
+			t.Errorf("%s is loopback: %v, and the error is %v", addr, loopback, err)
 		}
 	}
 }
@@ -461,7 +468,7 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-func TestHelpNamesEverySettingWithItsDefault(t *testing.T) {
+func TestHelp_EverySettingWithDefault(t *testing.T) {
 	t.Parallel()
 	for _, p := range []Program{Consumer, Replayer, Desk, Collector} {
 		help := Help(p, 100)

@@ -10,7 +10,7 @@ import (
 	"docket/internal/record/envelope"
 )
 
-// healable are the kinds of failure that may be retried without a person. What cannot be decoded stays so.
+// healable are the kinds of failure that may be retried without a person. Time does not heal a record that cannot be decoded.
 var healable = []string{string(envelope.Transient), string(envelope.Exhausted), string(envelope.Data), string(envelope.Conflict)}
 
 func (l *loader) deskRetries() {
@@ -89,7 +89,7 @@ func (l *loader) pair(cert, certPath, key, keyPath string) {
 	}
 }
 
-// loopback says that nobody but this machine gets to an address. A name is not asked for: what it means may change.
+// loopback reports whether only this machine reaches an address. A name is not looked up, as its address may change.
 func loopback(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// FileVariable names a YAML file with settings. It is no setting itself: the file cannot name another one.
+// FileVariable names a YAML file with settings. It is not a setting itself: the file cannot name another one.
 const FileVariable = prefix + "CONFIG"
 
 const maxFile = 1 << 20

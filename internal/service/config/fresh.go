@@ -5,10 +5,10 @@ import (
 	"os"
 )
 
-// Fresh is a secret as it is now: read anew where it came from a file, so that one who is given a new password needs no
-// restart, else what was loaded; where the file is none that can be read twice, such as a pipe, that stays. The variable
-// is the setting's, without _FILE. An error says which file cannot be used, never what is in it; what was loaded comes
-// with it, for callers who would rather try that.
+// Fresh is a secret as it is now. If it came from a file, the file is read again, so that a new password needs no restart.
+// Else, and for a file that cannot be read twice, such as a pipe, it is the loaded one. The variable is the setting's,
+// without _FILE. An error says which file cannot be used, never its content. The loaded secret comes with it, for callers
+// that want to try it.
 func (s Settings) Fresh(variable string, loaded Secret) (Secret, error) {
 	path, ok := s.files[variable]
 	if !ok {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestASecretOfAFileIsReadAnewWhenItIsAskedFor(t *testing.T) {
+func TestSecret_FileIsReadAgain(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "password")
 	write := func(text string) {

@@ -55,7 +55,7 @@ func (f *listenerFiles) read() error {
 
 // handshake is for one handshake. Sessions are not resumed: one could outlive the authority that its client was known by.
 func (f *listenerFiles) handshake() *tls.Config {
-	_ = f.read() // what cannot be used now leaves what was good
+	_ = f.read() // files that cannot be used leave the ones before in use
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	c := &tls.Config{

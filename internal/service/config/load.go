@@ -17,7 +17,7 @@ import (
 // Complaint is one thing that is wrong with the settings.
 type Complaint struct {
 	Variable string // the variable to change
-	Text     string // what is wrong and what is right; never the value of a secret
+	Text     string // the fault and the remedy; never the value of a secret
 }
 
 func (c Complaint) Error() string { return c.Variable + ": " + c.Text }
@@ -85,7 +85,7 @@ func Lookup(p Program, environ []string, name string) string {
 	return ""
 }
 
-// valuesOf are the variables with those of the file. What is wrong with the file is told by Load.
+// valuesOf are the variables with those of the file. Load reports the faults of the file.
 func valuesOf(environ []string) map[string]string {
 	_, values := withFile(ours(environ))
 	return values
@@ -244,8 +244,8 @@ func (l *loader) unknown() {
 	}
 }
 
-// defaults drops what is set but empty, as compose files leave it behind, so that it gets its default; and fills in
-// the defaults that differ from program to program.
+// defaults drops variables that are set but empty, as Compose files leave them behind, so that they get their default. It
+// also fills in the defaults that differ from program to program.
 func (l *loader) defaults() {
 	for _, s := range Table() {
 		v, given := l.values[s.Name]
@@ -288,7 +288,7 @@ var parsers = map[reflect.Type]env.ParserFunc{
 	reflect.TypeFor[bool]():            func(v string) (any, error) { return parseBool(v) },
 }
 
-// quote shows a value of a setting that is no secret, short and on one line.
+// quote shows the value of a setting that is not a secret, short and on one line.
 func quote(v string) string {
 	const most = 40
 	if len(v) > most {

@@ -40,7 +40,7 @@ func soon(t *testing.T, path string, do func()) {
 	}
 }
 
-func TestASecretOfAPipeIsReadOnce(t *testing.T) {
+func TestSecret_PipeIsReadOnce(t *testing.T) {
 	t.Parallel()
 	path := pipe(t, "postgres://docket:secret@db/docket\n")
 	s, _, err := Load(Consumer, []string{"DOCKET_KAFKA_BROKERS=localhost:9092", "DOCKET_DATABASE_URL_FILE=" + path})

@@ -10,8 +10,8 @@ import (
 	"docket/internal/record/envelope"
 )
 
-// Program is one of the programs. Some settings have a default of their own in each, so that all can run side by side on
-// one machine, and some belong to one or two of them alone.
+// Program is one of the programs. Some settings have a default of their own in each, so that all can run on one machine.
+// Some settings belong to one or two programs alone.
 type Program string
 
 // The programs.
@@ -22,11 +22,11 @@ const (
 	Collector Program = "collector"
 )
 
-// Settings are all settings. The tags of a field are the table: `env` its variable, `default` what it is when the
-// variable is missing or empty (`replayer`, `desk` and `collector` where that differs there), `min` and `max` its range, `oneof` its
-// choices, `text` one sentence on what it does, `group` the heading it opens, `for` the programs that it belongs to where it
-// is not all: to the others it is not there, whatever its value. A secret can also come from a file whose path is in the
-// variable with _FILE behind its name.
+// Settings are all settings. The tags of a field are the table. `env` is its variable. `default` is its value if the
+// variable is missing or empty; `replayer`, `desk` and `collector` have the defaults that differ. `min` and `max` are its
+// range, `oneof` its choices, and `text` is one sentence on its effect. `group` is the heading that it opens. `for` lists
+// its programs, if not all: the others do not know it. A secret can also come from a file, whose path is in the variable
+// with _FILE behind its name.
 type Settings struct {
 	KafkaBrokers          []string      `group:"Kafka" env:"DOCKET_KAFKA_BROKERS" default:"localhost:9092" unit:"host:port, by comma" text:"Brokers for the first connection. Docket learns the others from them."`
 	KafkaTopic            string        `env:"DOCKET_KAFKA_TOPIC" default:"decision-logs" unit:"topic" text:"Topic with decision logs. The collector writes it, and the consumer reads it."`

@@ -11,7 +11,7 @@ import (
 type Setting struct {
 	Group    string // heading
 	Name     string // environment variable
-	Unit     string // what kind of value it takes
+	Unit     string // the kind of its value
 	Text     string // one sentence on what it does
 	Min, Max string // range, both ends allowed; empty where there is none
 	OneOf    []string
@@ -25,7 +25,7 @@ type Setting struct {
 	desk      string // and in the desk
 	collector string // and in the collector
 	keepNull  bool   // set but empty is a value of its own
-	empty     string // what empty means where it is
+	empty     string // the meaning of an empty value
 }
 
 // Default is what the setting is in that program when its variable is missing, empty where there is nothing.

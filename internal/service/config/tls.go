@@ -32,8 +32,8 @@ func (s Settings) Credentials() (*Credentials, error) {
 	return c, nil
 }
 
-// TLS is how to speak TLS to the brokers, nil where it is off. The files are read anew. With an error, which says what
-// cannot be used and never what is in it, comes what was good last; certificate and key are taken as a pair or not at all.
+// TLS is the TLS to the brokers, nil if it is off. The files are read again. An error names the file that cannot be used,
+// never its content. The last good TLS comes with it. Certificate and key are taken as a pair or not at all.
 func (c *Credentials) TLS() (*tls.Config, error) {
 	s := c.settings
 	if !s.KafkaTLS {
@@ -63,7 +63,7 @@ func (c *Credentials) TLS() (*tls.Config, error) {
 	return conf, errors.Join(errs...)
 }
 
-// Password is that of SASL, read anew where it comes from a file. With an error comes what was good last.
+// Password is that of SASL. If it comes from a file, the file is read again. The last good one comes with an error.
 func (c *Credentials) Password() (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

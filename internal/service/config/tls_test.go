@@ -34,7 +34,7 @@ func written(t *testing.T, serial int64) (cert, key []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})
 }
 
-func TestCredentialsAreReadAnewAndTheLastGoodOnesOutliveABadFile(t *testing.T) {
+func TestCredentials_LastGoodOutlivesABadFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }

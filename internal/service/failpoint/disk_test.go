@@ -30,7 +30,7 @@ func openSpool(t *testing.T, d *Disk, dir string) *fallback.Spool {
 	return sp
 }
 
-func TestSpoolComesByItsPointsInTheOrderOfItsProtocol(t *testing.T) {
+func TestSpool_PointsInOrderOfTheProtocol(t *testing.T) {
 	t.Parallel()
 	s, log := watched(t, "spool-tmp-created=stop,spool-tmp-half-written=stop,spool-tmp-synced=stop,spool-meta-written=stop,spool-meta-renamed=stop,"+
 		"spool-renamed=stop,spool-dir-synced=stop,spool-file-published=stop,spool-file-unlinked=stop")
@@ -48,7 +48,7 @@ func TestSpoolComesByItsPointsInTheOrderOfItsProtocol(t *testing.T) {
 	said(t, log, SpoolFilePublished, SpoolFileUnlinked)
 }
 
-func TestErrorOnTheDiskFailsTheAppendAndLeavesNothing(t *testing.T) {
+func TestSpool_ErrorFailsTheAppend(t *testing.T) {
 	t.Parallel()
 	for _, p := range Table() {
 		if p.Where != onDisk || p.Point == SpoolFilePublished || p.Point == SpoolFileUnlinked {

@@ -1,14 +1,15 @@
-// Package failpoint makes a running program end, stop, wait or fail at a chosen point of a record's life, so that tests
-// can show what is left behind there.
+// Package failpoint makes a running program end, stop, wait or fail at a chosen point of a record's life. So tests can
+// show the state that is left behind there.
 //
-// DOCKET_FAILPOINT=point@n=action arms points, several of them with commas between: n is the time that the point is
-// reached in this process, from 1 ("3+": that time and all after it), action is kill (SIGKILL to itself), stop (SIGSTOP),
-// sleep:5s, or error (the operation fails as on a broken connection or disk). What happens is said first, on one line of
-// standard error: {"failpoint":"commit-sent","n":1,"action":"kill"}.
+// DOCKET_FAILPOINT=point@n=action arms points, several of them with commas between. n is the number of the visit to the
+// point in this process, from 1. The number 3+ is the third visit and all after it. The
+// action is kill (SIGKILL to itself), stop
+// (SIGSTOP), sleep:5s, or error (the operation fails as on a broken connection or disk). The action is reported first, on
+// one line of standard error: {"failpoint":"commit-sent","n":1,"action":"kill"}.
 //
-// The points are around the edges, in wrappers of what internal/service/app joins: the assignment, the ports of the pipeline, the
-// spool's file system, and the bytes on the way to Postgres and Kafka. The heart knows nothing of them. [Table] lists
-// them; the numbers are those of the kill points in the catalogue of faults:
+// The points are around the edges, in wrappers of the parts that internal/service/app joins: the assignment, the ports of
+// the pipeline, the spool's file system, and the bytes on the way to Postgres and Kafka. The heart knows nothing of them.
+// [Table] lists them. The numbers are those of the kill points in the catalogue of faults:
 //
 //	K   point                     where
 //	 1  polled                    Assignment.Fetch, in the replayer Take, returned records
@@ -34,7 +35,7 @@
 //	    spool-meta-renamed        Rename of the meta returned; the protocol has both before the data's Rename
 //	21  offset-commit-sent        an OffsetCommit request went out
 //	22  offset-commit-acked       its answer was read from the wire, without an error code
-//	23  revoking, losing          Assignment.Leaving ended while the program goes on
+//	23  revoking, losing          Assignment.Leaving ended while the program continues
 //	24  draining                  Assignment.Leaving ended because the program stops
 //	25  spool-file-published      Remove of a data file is called, after a recovery published from it
 //	26  spool-file-unlinked       that Remove returned
@@ -43,7 +44,7 @@
 //	29  parking-dlq-sent, parking-dlq-acked  the same for the parking dead-letter topic
 //	 -  settled, holding          Commit, Hold of the assignment is called
 //
-// 30 and 31 of the catalogue belong to an outbox, which there is none of.
+// 30 and 31 of the catalogue belong to an outbox, which Docket does not have.
 //
 // Only a build with the tag failpoints has any of this: nothing else imports the package. It stays free of deciding
 // anything about a record.

@@ -12,8 +12,8 @@ type frames struct {
 // head is how much of a frame is needed to know whether it is wanted.
 const head = 4
 
-// feed takes the next bytes of the stream and calls take with each wanted frame that is whole; the frame is good until
-// take returns. wanted is asked with the first bytes of a frame.
+// feed takes the next bytes of the stream and calls take with each wanted frame that is whole. The frame is good until
+// take returns. wanted is called with the first bytes of a frame.
 func (f *frames) feed(p []byte, wanted func(head []byte) bool, take func(frame []byte)) {
 	for len(p) > 0 {
 		if f.skip > 0 {

@@ -3,8 +3,8 @@ package failpoint
 // Point is a place in the life of a record at which something can be made to happen.
 type Point string
 
-// The points, in the order in which a record comes by. "Before" and "after" are meant literally: what stands before the
-// point has been done by us, and what comes after it has not been begun. What was sent may or may not have arrived.
+// The points, in the order in which a record reaches them. "Before" and "after" are meant literally: the acts before the
+// point are done, and the acts after it have not begun. Bytes that were sent may or may not have arrived.
 const (
 	Polled              Point = "polled"                 // records were taken over from the client
 	Parsed              Point = "parsed"                 // a batch was read; the first write of it is about to begin
@@ -18,7 +18,7 @@ const (
 	Classified          Point = "classified"             // the failure of a batch was judged; the first probe is about to begin
 	ProbeOpen           Point = "probe-open"             // the probe's row was taken and not rolled back
 	HalfStored          Point = "half-stored"            // a part of a batch that failed as a whole is stored
-	Holding             Point = "holding"                // a partition began to stand still
+	Holding             Point = "holding"                // a partition began to hold
 	DLQSent             Point = "dlq-sent"               // a dead letter was sent
 	DLQAcked            Point = "dlq-acked"              // its answer came, nobody has read it
 	ParkingSent         Point = "parking-sent"           // the same for the parking topic, in the consumer
@@ -50,7 +50,7 @@ const (
 type Place struct {
 	Point Point
 	K     int    // number in the catalogue of faults, 0 where it is not in there
-	Where string // what is wrapped
+	Where string // the part that is wrapped
 	Fails bool   // the action error is possible
 }
 

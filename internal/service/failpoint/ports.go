@@ -167,7 +167,7 @@ func (p *publisher) Publish(ctx context.Context, records []*kgo.Record) []error 
 	if k == 0 {
 		return p.Publisher.Publish(ctx, records)
 	}
-	// What goes in one request is answered at once; two requests have a moment between their answers.
+	// The records of one request are answered at once. Two requests have a moment between their answers.
 	errs := p.Publisher.Publish(ctx, records[:k])
 	if errors.Join(errs...) == nil {
 		if err := p.set.reach(ParkingPartlyAcked, broken); err != nil {

@@ -19,8 +19,8 @@ func dialOr(dial Dial) Dial {
 	return dial
 }
 
-// Postgres puts the points of a transaction around the connections that dial makes; nil is the plain way. What is sent
-// through TLS is not understood and reaches no point.
+// Postgres puts the points of a transaction around the connections that dial makes; nil is the plain way. Bytes
+// sent through TLS are not understood and reach no point.
 func (s *Set) Postgres(dial Dial) Dial {
 	dial = dialOr(dial)
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -40,7 +40,7 @@ type pgConn struct {
 
 	// Of the goroutine that writes.
 	typed     bool // the start-up is over, messages have a type
-	blind     bool // what is said is not understood
+	blind     bool // the bytes are not understood
 	begun     bool // BEGIN was sent, its execution not yet
 	inserting bool // an insert was sent, the end of its transaction not yet
 

@@ -73,7 +73,7 @@ func (s *Set) reach(p Point, errno syscall.Errno) error {
 		if w.point != p || n < w.first || n > w.first && !w.on {
 			continue
 		}
-		// One write, before the deed: whoever looks for the reason of a sudden end finds it on the last line.
+		// One write, before the act: so the last line has the reason of a sudden end.
 		s.say(fmt.Sprintf("{\"failpoint\":%q,\"n\":%d,\"action\":%q}\n", string(p), n, w.named))
 		switch w.does {
 		case kill:
@@ -103,8 +103,8 @@ func signalSelf(sig syscall.Signal) {
 	time.Sleep(stopTakes)
 }
 
-// stopTakes is longer than it takes until a SIGSTOP has stopped every thread: what comes after the point must not go on
-// in between.
+// stopTakes is longer than it takes until a SIGSTOP has stopped every thread. Nothing after the point may begin in
+// between.
 const stopTakes = 200 * time.Millisecond
 
 func sayOnStderr(line string) { _, _ = os.Stderr.WriteString(line) }

@@ -21,7 +21,7 @@ func watched(t *testing.T, spec string) (s *Set, log *[]string) {
 	return s, log
 }
 
-func TestPointTripsAtTheTimeThatItIsArmedForAndSaysSoFirst(t *testing.T) {
+func TestPoint_TripsAtItsVisitAndReportsFirst(t *testing.T) {
 	t.Parallel()
 	s, log := watched(t, "polled@2=kill, parsed=stop")
 	for range 3 {
@@ -38,7 +38,7 @@ func TestPointTripsAtTheTimeThatItIsArmedForAndSaysSoFirst(t *testing.T) {
 	}
 }
 
-func TestErrorIsThatOfABrokenConnectionOrDiskFromThatTimeOn(t *testing.T) {
+func TestError_StaysFromItsTimeOn(t *testing.T) {
 	t.Parallel()
 	s, _ := watched(t, "spool-tmp-synced@2+=error")
 	for n := 1; n <= 4; n++ {
@@ -52,7 +52,7 @@ func TestErrorIsThatOfABrokenConnectionOrDiskFromThatTimeOn(t *testing.T) {
 	}
 }
 
-func TestWrongSpecificationIsRefused(t *testing.T) {
+func TestNew_RefusesWrongSpecification(t *testing.T) {
 	t.Parallel()
 	for _, spec := range []string{
 		"polled", "nowhere=kill", "polled@0=kill", "polled@x=kill", "polled@=kill", "polled@1=die", "polled@1=sleep", "polled@1=sleep:1",
@@ -68,7 +68,7 @@ func TestWrongSpecificationIsRefused(t *testing.T) {
 	}
 }
 
-func TestTableNamesEveryPointOnceAndEveryKillPointOfTheCatalogue(t *testing.T) {
+func TestTable_EveryPointOnceAndEveryKillPoint(t *testing.T) {
 	t.Parallel()
 	seen, numbers := map[Point]bool{}, map[int]bool{}
 	for _, p := range Table() {

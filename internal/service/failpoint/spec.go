@@ -15,9 +15,9 @@ type action uint8
 
 const (
 	kill  action = iota + 1 // SIGKILL to this process
-	stop                    // SIGSTOP to this process; it goes on where it was at SIGCONT
-	sleep                   // whoever came by waits
-	fail                    // what was done or is about to be done counts as failed
+	stop                    // SIGSTOP to this process; it continues at SIGCONT
+	sleep                   // the caller waits
+	fail                    // the act, done or about to be done, counts as failed
 )
 
 var actions = map[string]action{"kill": kill, "stop": stop, "sleep": sleep, "error": fail}

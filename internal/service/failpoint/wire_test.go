@@ -65,7 +65,7 @@ func mustWrite(t *testing.T, c net.Conn, p []byte) {
 	}
 }
 
-func TestTransactionIsCutBehindBEGINAndNothingElseChanges(t *testing.T) {
+func TestPostgres_CutsTransactionBehindBEGIN(t *testing.T) {
 	t.Parallel()
 	s, log := watched(t, "tx-begun=stop,rows-sent=stop,commit-sent=stop,commit-acked=stop")
 	far := &farEnd{}
@@ -85,7 +85,7 @@ func TestTransactionIsCutBehindBEGINAndNothingElseChanges(t *testing.T) {
 	said(t, log, TxBegun, RowsSent, CommitSent, CommitAcked)
 }
 
-func TestRowsOfACOPYAreSentWithItsEnd(t *testing.T) {
+func TestPostgres_RowsSentWithEndOfCOPY(t *testing.T) {
 	t.Parallel()
 	s, log := watched(t, "rows-sent=stop,commit-sent=stop")
 	c := connect(t, t.Context(), s.Postgres(to(&farEnd{})))
@@ -114,7 +114,7 @@ func said(t *testing.T, log *[]string, want ...Point) {
 	}
 }
 
-func TestProbeReachesItsOwnPointAndNoneOfATransaction(t *testing.T) {
+func TestPostgres_ProbeReachesItsOwnPoint(t *testing.T) {
 	t.Parallel()
 	s, log := watched(t, "tx-begun=stop,rows-sent=stop,probe-open@1+=stop")
 	for _, p := range []purpose{forProbe, forUpkeep} {
@@ -126,7 +126,7 @@ func TestProbeReachesItsOwnPointAndNoneOfATransaction(t *testing.T) {
 	said(t, log, ProbeOpen)
 }
 
-func TestCommitWithoutAnInsertIsNoneOfOurs(t *testing.T) {
+func TestPostgres_CommitWithoutInsert(t *testing.T) {
 	t.Parallel()
 	s, log := watched(t, "commit-sent@1+=stop")
 	c := connect(t, t.Context(), s.Postgres(to(&farEnd{})))
@@ -135,7 +135,7 @@ func TestCommitWithoutAnInsertIsNoneOfOurs(t *testing.T) {
 	said(t, log)
 }
 
-func TestErrorAtCOMMITBreaksTheConnectionAfterItWasSent(t *testing.T) {
+func TestPostgres_ErrorAtCOMMITAfterItWasSent(t *testing.T) {
 	t.Parallel()
 	s, _ := watched(t, "commit-sent=error")
 	far := &farEnd{}
@@ -164,7 +164,7 @@ func answered(resp kmsg.Response, id int32) []byte {
 	return append(kbin.AppendInt32(nil, int32(len(b))), b...)
 }
 
-func TestProduceAndCommitAreKnownByTheirTopicWhenSentAndWhenTaken(t *testing.T) {
+func TestKafka_KnowsProduceAndCommitByTopic(t *testing.T) {
 	t.Parallel()
 	s, log := watched(t, "dlq-sent@1+=stop,dlq-acked@1+=stop,parking-sent@1+=stop,offset-commit-sent=stop,offset-commit-acked=stop")
 	far := &farEnd{}
@@ -229,7 +229,7 @@ func TestProduceAndCommitAreKnownByTheirTopicWhenSentAndWhenTaken(t *testing.T) 
 	said(t, log, OffsetCommitSent, OffsetCommitAcked)
 }
 
-func TestFramesAreCutWhereverThePiecesEnd(t *testing.T) {
+func TestFrames_AnyPieces(t *testing.T) {
 	t.Parallel()
 	frame := func(body string) []byte {
 		return append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...)

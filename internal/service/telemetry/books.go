@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// books holds sums that are kept apart from each other, so that what is unaccounted for shows. What is in flight is
-// the size of the batches that were opened and not closed; a batch is closed as a whole, whatever its report says
-// about it, and so a decision that is missing from a report, or is in it twice, stays visible for good.
+// books holds sums that are kept apart from each other, so that a decision without an account shows. In flight is the
+// size of the batches that were opened and not closed. A batch is closed as a whole, whatever its report says. So a
+// decision that is missing from a report, or is in it twice, stays visible for good.
 type books struct {
 	mu    sync.Mutex
 	taken int64

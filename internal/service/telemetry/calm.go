@@ -43,8 +43,8 @@ type said struct {
 
 type kindKey struct{}
 
-// apart makes lines of one message that are of another kind count for themselves: what an operator has to repair now is
-// not hidden by a storm of what was before.
+// apart counts lines of one message by their kind. So a storm of earlier lines does not hide the fault that an operator
+// has to repair now.
 func apart(e *zerolog.Event, kind string) *zerolog.Event {
 	return e.Ctx(context.WithValue(context.Background(), kindKey{}, kind))
 }

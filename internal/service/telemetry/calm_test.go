@@ -6,7 +6,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-func TestLinesAtInfoAreNeverLeftOutAndSayWhatElseWas(t *testing.T) {
+func TestCalm_InfoIsNeverLeftOut(t *testing.T) {
 	t.Parallel()
 	b := setup(t, Config{})
 	log := calm(zerolog.New(b.out), b.Observer.now)

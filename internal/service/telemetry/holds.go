@@ -12,7 +12,7 @@ import (
 	"docket/internal/consumer/pipeline"
 )
 
-// Standing is a partition, or the whole program where Topic is empty, that stands still.
+// Standing is a hold of a partition, or of the whole program if Topic is empty.
 type Standing struct {
 	pipeline.Hold
 	Topic     string
@@ -20,7 +20,7 @@ type Standing struct {
 	Since     time.Time
 }
 
-// Holding knows the partitions that stand still, and why: a gauge, and a line for each outage. It is safe for concurrent use.
+// Holding knows the partitions that hold, and why: a gauge, and a line for each outage. It is safe for concurrent use.
 type Holding struct {
 	log    zerolog.Logger
 	now    func() time.Time
@@ -29,7 +29,7 @@ type Holding struct {
 	mu      sync.Mutex
 	current map[*Standing]struct{}
 	count   map[string]int        // by reason
-	since   map[string]time.Time  // the first partition stands still for that reason
+	since   map[string]time.Time  // the first partition holds for that reason
 	events  map[pipeline.Hold]int // those that stand still for it
 }
 
@@ -55,9 +55,9 @@ func newHold(reasons []string) *prometheus.GaugeVec {
 	return hold
 }
 
-// Held tells that a partition stands still until release is called. The first partition for a reason writes a line,
-// and the last that goes on writes one: an outage is one event, however many partitions there are. Another repair that is
-// to be made is another event, also while partitions wait for the one before.
+// Held notes that a partition holds until release is called. The first partition that holds for a reason writes a line,
+// and so does the last that continues: an outage is one event, however many partitions there are. Another repair is
+// another event, also while partitions wait for the one before.
 func (h *Holding) Held(topic string, partition int32, why pipeline.Hold) (release func()) {
 	s := &Standing{Hold: why, Topic: topic, Partition: partition, Since: h.now()}
 	if h.begin(s) {
@@ -117,7 +117,7 @@ func (h *Holding) end(s *Standing) (since time.Time, last bool) {
 	return h.since[s.Reason], last
 }
 
-// Holds are the partitions that stand still, in order.
+// Holds are the partitions that hold, in order.
 func (h *Holding) Holds() []Standing {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -18,9 +18,9 @@ func (b *bundle) told(message string) (all []string) {
 	return all
 }
 
-// What has to be repaired next is told as soon as the first partition finds it, though others still stand still for what was
-// to be repaired before.
-func TestEachRepairHasALineHoweverManyPartitionsWaitForTheLast(t *testing.T) {
+// The next fault to repair is told as soon as the first partition finds it, though others still hold for the fault
+// before.
+func TestHolding_OneLineForEachRepair(t *testing.T) {
 	t.Parallel()
 	b := setup(t, Config{})
 	refused := func(code, hint string) pipeline.Hold {
@@ -49,7 +49,7 @@ func TestEachRepairHasALineHoweverManyPartitionsWaitForTheLast(t *testing.T) {
 }
 
 // However an outage looks from each partition, it is one.
-func TestOutageIsOneLineThoughItsCodesDiffer(t *testing.T) {
+func TestHolding_OneLineForAllCodes(t *testing.T) {
 	t.Parallel()
 	b := setup(t, Config{})
 	for p, code := range []string{"57P03", "08006", "deadline"} {
@@ -61,7 +61,7 @@ func TestOutageIsOneLineThoughItsCodesDiffer(t *testing.T) {
 }
 
 // A hold that comes and goes in a storm leaves lines out, and never the first ones of another reason or code.
-func TestStormOfHoldsDoesNotHideAnotherReason(t *testing.T) {
+func TestHolding_StormHidesNoOtherReason(t *testing.T) {
 	t.Parallel()
 	b := setup(t, Config{})
 	away := pipeline.Hold{Reason: pipeline.ReasonDatabaseAway, Code: "57P03", Hint: "wait"}

@@ -25,7 +25,7 @@ type Spool struct {
 	Files, Bytes, Oversize int64
 	Oldest                 time.Time // of what is held; zero where nothing is
 	Recovered, Dropped     int64     // records, since the start
-	MaxBytes               int64     // what Bytes may be
+	MaxBytes               int64     // the limit of Bytes
 }
 
 // Config says what there is to tell of. A func that is nil counts as nothing to tell: its metrics stay 0.

@@ -90,7 +90,7 @@ func (s slow) Store(context.Context, []pipeline.Row, bool) ([]pipeline.Outcome, 
 	return []pipeline.Outcome{pipeline.Stored}, s.err
 }
 
-func TestEachWriteIsTimedAndWhatBecameOfItIsPassedOn(t *testing.T) {
+func TestStore_TimesAndPassesOn(t *testing.T) {
 	t.Parallel()
 	b := setup(t, Config{})
 	failed := errors.New("no")
@@ -122,7 +122,7 @@ func TestEachWriteIsTimedAndWhatBecameOfItIsPassedOn(t *testing.T) {
 }
 
 //nolint:paralleltest // it measures what is the whole process's
-func TestTimingAWriteAllocatesNothing(t *testing.T) {
+func TestStore_AllocatesNothing(t *testing.T) {
 	b := setup(t, Config{})
 	s := b.Timed(nothing{})
 	if n := testing.AllocsPerRun(100, func() { _, _ = s.Store(t.Context(), nil, false) }); n > 0 {
@@ -137,7 +137,7 @@ func (nothing) Store(context.Context, []pipeline.Row, bool) ([]pipeline.Outcome,
 	return nil, nil
 }
 
-func TestNoLabelIsNamedAfterWhatARecordHolds(t *testing.T) {
+func TestMetrics_NoLabelNamedAfterPayload(t *testing.T) {
 	t.Parallel()
 	b := setup(t, Config{})
 	families, err := b.reg.Gather()

@@ -104,7 +104,7 @@ func decisions(n int, h home.Home) iter.Seq[pipeline.Decision] {
 	return slices.Values(all)
 }
 
-func TestEverySeriesIsThereFromTheStartAtZero(t *testing.T) {
+func TestMetrics_ZeroFromTheStart(t *testing.T) {
 	t.Parallel()
 	b := setup(t, Config{Reasons: []string{"migration"}})
 	b.want(map[string]float64{
@@ -185,7 +185,7 @@ func TestNormalWorkIsSilent(t *testing.T) {
 	}
 }
 
-func TestFloodOfBadRecordsIsNoFloodOfLines(t *testing.T) {
+func TestLines_FloodOfBadRecords(t *testing.T) {
 	t.Parallel()
 	b := setup(t, Config{})
 	for range 1000 {
@@ -242,7 +242,7 @@ func TestUnaccountedShowsALie(t *testing.T) {
 	}
 }
 
-func TestHoldLastsUntilTheLastPartitionGoesOn(t *testing.T) {
+func TestHolding_LastsUntilTheLastPartition(t *testing.T) {
 	t.Parallel()
 	b := setup(t, Config{})
 	h := pipeline.Hold{Reason: pipeline.ReasonReadOnly, Code: "25006", Hint: "find the primary"}
@@ -275,7 +275,7 @@ func TestHoldLastsUntilTheLastPartitionGoesOn(t *testing.T) {
 	}
 }
 
-func TestSpoolAndParkingAreTold(t *testing.T) {
+func TestLines_SpoolAndParking(t *testing.T) {
 	t.Parallel()
 	var b *bundle
 	b = setup(t, Config{
@@ -290,7 +290,7 @@ func TestSpoolAndParkingAreTold(t *testing.T) {
 	})
 }
 
-func TestNoLabelComesFromOutside(t *testing.T) {
+func TestMetrics_NoLabelFromOutside(t *testing.T) {
 	t.Parallel()
 	b := setup(t, Config{})
 	for _, code := range []string{"DK001", "ZZ999", "not a code", "08006"} {
@@ -305,7 +305,7 @@ func TestNoLabelComesFromOutside(t *testing.T) {
 	})
 }
 
-func TestPublishFailuresAreCountedAndNotQuoted(t *testing.T) {
+func TestPublishFailures_CountedNotQuoted(t *testing.T) {
 	t.Parallel()
 	b := setup(t, Config{})
 	const planted = "planted-marker"
@@ -318,7 +318,7 @@ func TestPublishFailuresAreCountedAndNotQuoted(t *testing.T) {
 	}
 }
 
-func TestObserverTakesEverythingAtOnce(t *testing.T) {
+func TestObserver_Concurrent(t *testing.T) {
 	t.Parallel()
 	b := setup(t, Config{})
 	b.Observer.log, b.Holding.log = zerolog.Nop(), zerolog.Nop()
@@ -345,10 +345,10 @@ func TestObserverTakesEverythingAtOnce(t *testing.T) {
 	})
 }
 
-func TestLinesOfALoggerAreWrittenOneAtATime(t *testing.T) {
+func TestLogger_OneLineAtATime(t *testing.T) {
 	t.Parallel()
 	for _, console := range []bool{false, true} {
-		var out bytes.Buffer // is not safe for several writers: what is written to at once, the race detector sees too
+		var out bytes.Buffer // is not safe for several writers, so the race detector sees two writes at once
 		log, err := Logger(&out, "info", console)
 		if err != nil {
 			t.Fatal(err)
@@ -368,7 +368,7 @@ func TestLinesOfALoggerAreWrittenOneAtATime(t *testing.T) {
 	}
 }
 
-func TestLoggerSpeaksBothFormats(t *testing.T) {
+func TestLogger_BothFormats(t *testing.T) {
 	t.Parallel()
 	for _, console := range []bool{false, true} {
 		var out bytes.Buffer

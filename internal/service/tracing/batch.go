@@ -78,7 +78,7 @@ func (t *Tracing) Batch(ctx context.Context, since time.Time, records []*kgo.Rec
 	return b.ctx, b
 }
 
-// meet links the batch to the traces of its records. A record that is replayed goes on in its own.
+// meet links the batch to the traces of its records. A record that is replayed continues its own trace.
 func (b *batch) meet(since time.Time, records []*kgo.Record) {
 	recording := b.span.IsRecording()
 	if !recording && !b.tracing.replay {
@@ -120,7 +120,7 @@ func (b *batch) follow(r *kgo.Record, at place, came trace.SpanContext, more ...
 	return span
 }
 
-// at is where a decision stands in records.
+// at is the key of a decision in records.
 func (b *batch) at(offset int64, index int) place {
 	if b.tracing.replay {
 		index = 0
@@ -136,7 +136,7 @@ func (b *batch) ID() string {
 	return b.span.SpanContext().TraceID().String()
 }
 
-// Letter gives a record that is forwarded a trace to go on in: a span of its own, or the batch's where there are many.
+// Letter gives a forwarded record the traceparent of its own span, or of the batch's span if there are many.
 func (b *batch) Letter(r *kgo.Record, index int) string {
 	at := b.at(r.Offset, index)
 	if span := b.records[at]; span != nil {
@@ -151,7 +151,7 @@ func (b *batch) Letter(r *kgo.Record, index int) string {
 	return b.written
 }
 
-// Held is a span for as long as the batch stands still.
+// Held is a span that lasts as long as the hold of the batch.
 func (b *batch) Held(h pipeline.Hold) (release func()) {
 	_, span := b.tracing.tracer.Start(b.ctx, holdSpan, trace.WithAttributes(reasonKey.String(h.Reason), codeKey.String(h.Code)))
 	return func() { span.End() }

@@ -11,7 +11,7 @@ import (
 // traceparentBytes is how long a traceparent of version 00 is.
 const traceparentBytes = 55
 
-// parse reads a traceparent. What is none gives a context that is not valid.
+// parse reads a traceparent. Any other text gives a context that is not valid.
 func parse(traceparent string) trace.SpanContext {
 	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{"traceparent": traceparent})
 	return trace.SpanContextFromContext(ctx)

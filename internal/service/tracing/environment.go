@@ -23,7 +23,7 @@ const (
 	tracesPrefix   = "OTEL_EXPORTER_OTLP_TRACES_"
 )
 
-// mostTimeout is the longest that a collector is waited for: what waits is memory.
+// mostTimeout is the longest wait for a collector: spans that wait take memory.
 const mostTimeout = time.Minute
 
 // settings are what the environment says.
@@ -41,7 +41,7 @@ type settings struct {
 // Wrong is a variable that cannot be used. It never holds a value: some of them are secrets.
 type Wrong struct {
 	Variable string
-	Text     string // what is wrong and what is done instead
+	Text     string // the fault, and what is done instead
 }
 
 // environment reads variables and notes what is wrong with them.

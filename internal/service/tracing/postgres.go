@@ -12,8 +12,8 @@ import (
 	"docket/internal/errclass"
 )
 
-// statements has the driver's own plug-in tell of statements. What it would write down of an error is the server's text,
-// which can quote a row: it gets the code alone. It stays free of what a statement was given, and of where the server is.
+// statements makes spans of statements by the driver's own plug-in. The plug-in would record the server's text of an
+// error, which can quote a row. So it gets the code alone. It sees no arguments and no address of the server.
 type statements struct{ plugin *otelpgx.Tracer }
 
 var (

@@ -24,7 +24,7 @@ import (
 type Config struct {
 	Program  string // the service's name, unless the environment has another
 	Instance string
-	// Replay says that records come from the parking topic: what they say of their trace is our own word.
+	// Replay says that records come from the parking topic: Docket itself wrote their trace.
 	Replay bool
 	// Groups are the consumer groups by the topic that they read.
 	Groups map[string]string
@@ -90,7 +90,7 @@ func open(to sdktrace.SpanExporter, s settings, cfg Config, log zerolog.Logger) 
 	t := &Tracing{
 		abandon: abandon, header: "traceparent", replay: cfg.Replay,
 		groups: cfg.Groups, letters: cfg.DeadLetters,
-		// Those of a whole batch are not told one by one: what is said of hundreds is known from some.
+		// A batch that forwards hundreds of records gets spans for some of them.
 		publishes: rate.NewLimiter(mostRecords, 2*mostRecords),
 		provider: sdktrace.NewTracerProvider(
 			sdktrace.WithBatcher(&exporter{SpanExporter: to, log: log, stop: stop},

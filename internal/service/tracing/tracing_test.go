@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,68 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestWrongVariablesAreNamedAndStopNobody(t *testing.T) {
-	t.Parallel()
-	const secret = "marker-of-a-secret"
-	on := "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:1"
-	for name, c := range map[string]struct {
-		environ []string
-		wrong   []string // variables
-		on      bool
-	}{
-		"nothing":            {nil, nil, false},
-		"no endpoint":        {[]string{"OTEL_SERVICE_NAME=x", "OTEL_TRACES_SAMPLER=" + secret}, nil, false},
-		"an endpoint":        {[]string{on}, nil, true},
-		"one of traces":      {[]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=https://c/x"}, nil, true},
-		"disabled":           {[]string{on, "OTEL_SDK_DISABLED=true"}, nil, false},
-		"no exporter":        {[]string{on, "OTEL_TRACES_EXPORTER=none"}, nil, false},
-		"another exporter":   {[]string{on, "OTEL_TRACES_EXPORTER=" + secret}, []string{"OTEL_TRACES_EXPORTER"}, false},
-		"no URL":             {[]string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + secret + ":4318"}, []string{"OTEL_EXPORTER_OTLP_ENDPOINT"}, false},
-		"a password in it":   {[]string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://u:" + secret + "@127.0.0.1:1"}, []string{"OTEL_EXPORTER_OTLP_ENDPOINT"}, true},
-		"bad headers":        {[]string{on, "OTEL_EXPORTER_OTLP_HEADERS=a=b," + secret}, []string{"OTEL_EXPORTER_OTLP_HEADERS"}, true},
-		"a bad timeout":      {[]string{on, "OTEL_EXPORTER_OTLP_TIMEOUT=10s"}, []string{"OTEL_EXPORTER_OTLP_TIMEOUT"}, true},
-		"a bad compression":  {[]string{on, "OTEL_EXPORTER_OTLP_TRACES_COMPRESSION=zip"}, []string{"OTEL_EXPORTER_OTLP_TRACES_COMPRESSION"}, true},
-		"no certificates":    {[]string{on, "OTEL_EXPORTER_OTLP_CERTIFICATE=/" + secret}, []string{"OTEL_EXPORTER_OTLP_CERTIFICATE"}, true},
-		"half a key pair":    {[]string{on, "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE=/" + secret}, []string{"OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE"}, true},
-		"another protocol":   {[]string{on, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc"}, []string{"OTEL_EXPORTER_OTLP_PROTOCOL"}, true},
-		"a bad sampler":      {[]string{on, "OTEL_TRACES_SAMPLER=" + secret}, []string{"OTEL_TRACES_SAMPLER"}, true},
-		"a bad ratio":        {[]string{on, "OTEL_TRACES_SAMPLER=traceidratio", "OTEL_TRACES_SAMPLER_ARG=2"}, []string{"OTEL_TRACES_SAMPLER_ARG"}, true},
-		"no number":          {[]string{on, "OTEL_TRACES_SAMPLER=traceidratio", "OTEL_TRACES_SAMPLER_ARG=NaN"}, []string{"OTEL_TRACES_SAMPLER_ARG"}, true},
-		"a bad resource":     {[]string{on, "OTEL_RESOURCE_ATTRIBUTES=" + secret}, []string{"OTEL_RESOURCE_ATTRIBUTES"}, true},
-		"neither true nor":   {[]string{on, "OTEL_SDK_DISABLED=maybe"}, []string{"OTEL_SDK_DISABLED"}, true},
-		"all that is needed": {[]string{on, "OTEL_TRACES_SAMPLER=parentbased_traceidratio", "OTEL_TRACES_SAMPLER_ARG=0.1", "OTEL_RESOURCE_ATTRIBUTES=a=b%20c"}, nil, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var log bytes.Buffer
-			tr := Open(c.environ, Config{Program: "consumer"}, zerolog.New(&log))
-			if (tr != nil) != c.on {
-				t.Errorf("on: %v", tr != nil)
-			}
-			if err := tr.Close(); err != nil {
-				t.Error(err)
-			}
-			var wrong []string
-			for _, w := range read(c.environ).complaints() {
-				wrong = append(wrong, w.Variable)
-			}
-			if !slices.Equal(wrong, c.wrong) || strings.Count(log.String(), "\n") != len(c.wrong) {
-				t.Errorf("complaints about %v, want %v; log %s", wrong, c.wrong, log.String())
-			}
-			if strings.Contains(log.String(), secret) {
-				t.Errorf("a value shows: %s", log.String())
-			}
-		})
-	}
-}
-
-// complaints are what is wrong with the variables.
-func (e *environment) complaints() []Wrong {
-	e.settings()
-	return e.wrong
-}
-
-func TestCollectorThatRefusesIsOneLine(t *testing.T) {
+func TestExport_RefusalIsOneLine(t *testing.T) {
 	t.Parallel()
 	c := tracingtest.New(t)
 	c.Answer(http.StatusForbidden)
@@ -111,7 +49,7 @@ func records(n int) []*kgo.Record {
 	return all
 }
 
-func TestLinksOfABatchAreBoundedAndWhatIsNoTraceparentIsNone(t *testing.T) {
+func TestBatch_LinksAreBounded(t *testing.T) {
 	t.Parallel()
 	c := tracingtest.New(t)
 	tr := Open([]string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + c.URL}, Config{Program: "consumer"}, zerolog.Nop())
@@ -128,7 +66,7 @@ func TestLinksOfABatchAreBoundedAndWhatIsNoTraceparentIsNone(t *testing.T) {
 	}
 }
 
-func TestUploadOfDeadLettersIsFewSpans(t *testing.T) {
+func TestUpload_DeadLettersAreFewSpans(t *testing.T) {
 	t.Parallel()
 	c := tracingtest.New(t)
 	tr := Open([]string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + c.URL}, Config{Program: "collector", DeadLetters: "letters"}, zerolog.Nop())
@@ -150,7 +88,7 @@ func TestUploadOfDeadLettersIsFewSpans(t *testing.T) {
 	}
 }
 
-// What following an upload costs, whatever it holds.
+// BenchmarkUpload measures the spans of an upload, whatever it holds.
 func BenchmarkUpload(b *testing.B) {
 	tr := Open([]string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:1"}, Config{Program: "collector"}, zerolog.Nop())
 	defer func() { _ = tr.Close() }()
@@ -162,7 +100,7 @@ func BenchmarkUpload(b *testing.B) {
 	}
 }
 
-// What following a batch of 5,000 records costs, with a trace in each of them and in none.
+// BenchmarkBatch measures the spans of a batch of 5,000 records, with a trace in each of them and in none.
 func BenchmarkBatch(b *testing.B) {
 	for name, rs := range map[string][]*kgo.Record{"traced": records(5000), "bare": make([]*kgo.Record, 5000)} {
 		for i := range rs {

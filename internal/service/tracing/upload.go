@@ -34,8 +34,8 @@ type upload struct {
 	letters     map[int]trace.Span // decisions that are dead-lettered, by their place in the upload
 }
 
-// Upload goes on in the trace that an upload came with, or begins one. Its records go on in the upload's span: what they have
-// in common, and all that is known of where they come from without reading payloads.
+// Upload continues the trace that an upload came with, or begins one. Its records continue the upload's span. The span is
+// all that is known of their origin without reading payloads.
 func (t *Tracing) Upload(traceparent string) collector.Trace {
 	ctx := context.Background()
 	if len(traceparent) == traceparentBytes {
