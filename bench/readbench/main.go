@@ -20,6 +20,7 @@ import (
 	"docket/internal/history/reader"
 	"docket/internal/postgres"
 	"docket/internal/postgres/db"
+	"docket/internal/postgres/historydb"
 	"docket/internal/postgres/schema"
 	"docket/internal/record/decision"
 	"docket/sample"
@@ -60,7 +61,7 @@ func run(ctx context.Context, url string, n, days, runs int, only string) error 
 			return err
 		}
 	}
-	store := postgres.NewReader(db.DB)
+	store := historydb.NewReader(db.DB)
 	for began := time.Now(); ; { // as the desk does
 		counted, err := store.Count(ctx)
 		if err != nil {
@@ -78,7 +79,7 @@ func run(ctx context.Context, url string, n, days, runs int, only string) error 
 	}
 	fmt.Fprintf(os.Stderr, "%d indexes of days that are over in %s\n", made, time.Since(began).Round(time.Second))
 	if made > 0 {
-		if _, err := postgres.NewReader(db.DB).Count(ctx); err != nil {
+		if _, err := historydb.NewReader(db.DB).Count(ctx); err != nil {
 			return err
 		}
 	}
@@ -175,7 +176,7 @@ type question struct {
 // cpuSQL is what the server's processes for others have worked so far, in nanoseconds.
 const cpuSQL = `SELECT coalesce(sum(split_part(pg_read_file('/proc/' || pid || '/schedstat', true), ' ', 1)::int8), 0)::int8 FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()`
 
-func ask(ctx context.Context, store *postgres.Reader, conn *pgx.Conn, days, runs int, only string) error {
+func ask(ctx context.Context, store *historydb.Reader, conn *pgx.Conn, days, runs int, only string) error {
 	wanted, err := regexp.Compile(only)
 	if err != nil {
 		return err

@@ -1,9 +1,8 @@
-// Package postgres is the table decision_logs. [Store] stores rows and proves that the table takes good ones. [Reader]
-// answers questions about stored decisions, and [Archives] takes days out of the table and puts them back. It stays free of
-// Kafka, of retries and of what becomes of a row that the database refuses.
+// Package postgres writes the table decision_logs: [Store] stores rows and proves that the table takes good ones. It stays
+// free of Kafka, of retries and of what becomes of a row that the database refuses.
 //
 // The packages below it and this one are the only users of the database driver: db has the pool and the errors, schema the
-// migrations and partitions, ledgerdb the dead letters.
+// migrations and partitions, ledgerdb the dead letters, historydb what is read and archived.
 //
 // # How a batch is stored
 //

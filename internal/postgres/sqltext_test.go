@@ -16,13 +16,13 @@ import (
 var built = []string{
 	"schema/checkpartitions.go countStrays", // the name of a table that regclass quoted
 	// Names of columns and tables that the server quoted; the days of a COPY, which takes no parameters, are written from a date.
-	"archive.go strayDays", "archiverows.go sum", "archiverows.go Read", "archiveload.go load", "archivecount.go countBefore", "archivecount.go countLeaving", "archiveletters.go Read",
+	"historydb/archive.go strayDays", "historydb/archiverows.go sum", "historydb/archiverows.go Read", "historydb/archiveload.go load", "historydb/archivecount.go countBefore", "historydb/archivecount.go countLeaving", "historydb/archiveletters.go Read",
 	"schema/partition.go swap", "schema/partition.go days", "transaction.go asked", "lookup.go look",
 	"ledgerdb/days.go countersSQL", "ledgerdb/jobs.go jobs", "ledgerdb/jobs.go changedJobs", "ledgerdb/list.go combinations", "ledgerdb/list.go collect",
 	"ledgerdb/matching.go groupsOf", "ledgerdb/matching.go lock", "ledgerdb/show.go values",
 	"ledgerdb/tallies.go tallies", "ledgerdb/tallies.go paths", "ledgerdb/tallies.go times", "ledgerdb/tallies.go scanned", "ledgerdb/tallies.go countsIn",
 	"schema/indexes.go index", "schema/indexes.go indexEach", "schema/indexes.go IndexDays", // names that format quoted
-	"readerways.go look", "readerfollow.go begin", "readerfollow.go since", "readerstats.go counted", "readerstats.go live", // conditions by what is asked for
+	"historydb/ways.go look", "historydb/follow.go begin", "historydb/follow.go since", "historydb/stats.go counted", "historydb/stats.go live", // conditions by what is asked for
 }
 
 // TestSQLIsConstant has all that goes to the server as a statement be constants, so that no value can become a part of it.

@@ -19,6 +19,7 @@ import (
 	"docket/internal/history/archive"
 	"docket/internal/postgres"
 	"docket/internal/postgres/db"
+	"docket/internal/postgres/historydb"
 	"docket/internal/postgres/ledgerdb"
 	"docket/internal/postgres/schema"
 	"docket/internal/record/envelope"
@@ -125,7 +126,7 @@ func TestStandby_Failover(t *testing.T) {
 // archivedLine is the line that an archive of a day has of its one row.
 func archivedLine(t *testing.T, db *postgres.Store, day archive.Day) (columns []archive.Column, line string) {
 	t.Helper()
-	s, err := postgres.NewArchives(db.DB).Open(t.Context(), day)
+	s, err := historydb.NewArchives(db.DB).Open(t.Context(), day)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +148,7 @@ func archivedLine(t *testing.T, db *postgres.Store, day archive.Day) (columns []
 func loadLine(t *testing.T, db *postgres.Store, day archive.Day, columns []archive.Column, line string) error {
 	t.Helper()
 	for {
-		s, err := postgres.NewArchives(db.DB).Open(t.Context(), day)
+		s, err := historydb.NewArchives(db.DB).Open(t.Context(), day)
 		if errors.Is(err, archive.ErrBusy) { // the last one is still being ended
 			continue
 		}

@@ -22,6 +22,7 @@ import (
 	"docket/internal/history/reader"
 	"docket/internal/postgres"
 	"docket/internal/postgres/db"
+	"docket/internal/postgres/historydb"
 	"docket/internal/postgres/schema"
 	"docket/internal/record/decision"
 	"docket/internal/testkit/testenv"
@@ -228,7 +229,7 @@ func (d *database) asks(t *testing.T, login string) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	ctx, r := t.Context(), postgres.NewReader(db.DB)
+	ctx, r := t.Context(), historydb.NewReader(db.DB)
 	now := time.Now()
 	for name, f := range map[string]reader.Filter{
 		"all": {}, "by path": {Paths: []string{"a/b", "a/*"}, Services: []string{"a"}}, "by who asked": {RequestedBy: []string{"10.0.0.1"}},

@@ -11,6 +11,7 @@ import (
 	"docket/internal/kafka"
 	"docket/internal/postgres"
 	"docket/internal/postgres/db"
+	"docket/internal/postgres/historydb"
 	"docket/internal/postgres/ledgerdb"
 	"docket/internal/record/envelope"
 	"docket/internal/service/app"
@@ -33,7 +34,7 @@ func Looking(s config.Settings, db *postgres.Store, sight Sight) *lookup.Look {
 		spools = lookup.Spools(s.SpoolDir)
 	}
 	return &lookup.Look{
-		Settings: s, Rows: postgres.NewReader(db.DB).ByID, Book: ledgerdb.New(db.DB), Spools: spools, Shelf: sight.Shelf, Table: postgres.NewArchives(db.DB).Name(), Limits: sight.Limits, Hint: hint,
+		Settings: s, Rows: historydb.NewReader(db.DB).ByID, Book: ledgerdb.New(db.DB), Spools: spools, Shelf: sight.Shelf, Table: historydb.NewArchives(db.DB).Name(), Limits: sight.Limits, Hint: hint,
 		Topics: func() (lookup.Topics, func(), error) {
 			brokers, err := app.Kafka(s, "lookup")
 			if err != nil {

@@ -16,7 +16,7 @@ import (
 
 	"docket/internal/desk/ledger"
 	"docket/internal/history/archive"
-	"docket/internal/postgres"
+	"docket/internal/postgres/historydb"
 )
 
 var closedOn, _ = archive.ParseDay("2026-03-04")
@@ -24,7 +24,7 @@ var closedOn, _ = archive.ParseDay("2026-03-04")
 // lettersCarrier archives and restores dead letters of a database.
 func lettersCarrier(t *testing.T, d *deskDB, shelf string) *archive.LettersCarrier {
 	t.Helper()
-	return &archive.LettersCarrier{Table: postgres.NewLetterArchives(open(t, d.URL, 0).DB), Shelf: archive.Dir(shelf), By: "mara", Docket: "test", Now: time.Now, PartRows: 2}
+	return &archive.LettersCarrier{Table: historydb.NewLetterArchives(open(t, d.URL, 0).DB), Shelf: archive.Dir(shelf), By: "mara", Docket: "test", Now: time.Now, PartRows: 2}
 }
 
 // close resolves letters, long ago.
@@ -244,7 +244,7 @@ func TestLetters_ChangedMeanwhile(t *testing.T) {
 func TestLetters_LinesAreWhole(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	s, err := postgres.NewLetterArchives(open(t, d.URL, 0).DB).Open(t.Context(), closedOn)
+	s, err := historydb.NewLetterArchives(open(t, d.URL, 0).DB).Open(t.Context(), closedOn)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,7 +259,7 @@ func TestLetters_LinesAreWhole(t *testing.T) {
 			t.Errorf("column %s of the ledger is not in a line, or is without need", name)
 		}
 	}
-	if _, err := postgres.NewLetterArchives(open(t, d.URL, 0).DB).Open(t.Context(), closedOn); !errors.Is(err, archive.ErrBusy) {
+	if _, err := historydb.NewLetterArchives(open(t, d.URL, 0).DB).Open(t.Context(), closedOn); !errors.Is(err, archive.ErrBusy) {
 		t.Errorf("the day is taken twice: %v", err)
 	}
 	var cannot *archive.CannotError

@@ -12,6 +12,7 @@ import (
 	"docket/internal/desk/ledger"
 	"docket/internal/history/reader"
 	"docket/internal/postgres"
+	"docket/internal/postgres/historydb"
 )
 
 // TestEdits_AreAnswered: by the place of the retry until the row is marked, and by the mark from then on.
@@ -20,11 +21,11 @@ func TestEdits_AreAnswered(t *testing.T) {
 	e := newEditing(t)
 	ask := func(db *postgres.Store, id string, whole bool) (reader.Decision, error) {
 		t.Helper()
-		all, err := postgres.NewReader(db.DB).ByID(t.Context(), id)
+		all, err := historydb.NewReader(db.DB).ByID(t.Context(), id)
 		if err != nil || len(all) != 1 {
 			t.Fatal(all, err)
 		}
-		err = reader.AddEdits(t.Context(), postgres.NewReader(db.DB), all, whole)
+		err = reader.AddEdits(t.Context(), historydb.NewReader(db.DB), all, whole)
 		return all[0], err
 	}
 	s := e.edited(1, said("x"), 70)

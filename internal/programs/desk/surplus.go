@@ -7,6 +7,7 @@ import (
 	"docket/internal/desk/ledger"
 	"docket/internal/history/archive"
 	"docket/internal/postgres"
+	"docket/internal/postgres/historydb"
 	"docket/internal/postgres/ledgerdb"
 	"docket/internal/service/buildinfo"
 	"docket/internal/service/config"
@@ -27,7 +28,7 @@ func archiveSurplus(s config.Settings, db *postgres.Store) func(context.Context,
 			defer c.Close()
 		}
 		c := &archive.LettersCarrier{
-			Table: postgres.NewLetterArchives(db.DB), Shelf: shelf, By: name, Docket: buildinfo.String(), Now: time.Now, LineBytes: archive.MostLine(int64(s.MaxRecordBytes)),
+			Table: historydb.NewLetterArchives(db.DB), Shelf: shelf, By: name, Docket: buildinfo.String(), Now: time.Now, LineBytes: archive.MostLine(int64(s.MaxRecordBytes)),
 		}
 		return c.Keep(ctx, archive.DayOf(r.LeftAt), func(each func(line []byte) error) error {
 			return read(func(letters []ledger.Letter) error {

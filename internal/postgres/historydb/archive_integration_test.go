@@ -1,6 +1,6 @@
 //go:build integration
 
-package postgres_test
+package historydb_test
 
 import (
 	"bytes"
@@ -21,6 +21,7 @@ import (
 	"docket/internal/history/reader"
 	"docket/internal/postgres"
 	"docket/internal/postgres/db"
+	"docket/internal/postgres/historydb"
 	"docket/internal/testkit/pgtest"
 )
 
@@ -45,7 +46,7 @@ func newArchived(t *testing.T, d *pgtest.DB) *archived {
 	t.Cleanup(pg.Close)
 	a := &archived{DB: d, t: t, dir: filepath.Join(t.TempDir(), "shelf")}
 	a.day, _ = archive.ParseDay("2026-03-04")
-	a.c = archive.Carrier{Table: postgres.NewArchives(pg.DB).CountTo(), Shelf: archive.Dir(a.dir), By: "mara", Docket: "test", Now: time.Now, PartRows: 700}
+	a.c = archive.Carrier{Table: historydb.NewArchives(pg.DB).CountTo(), Shelf: archive.Dir(a.dir), By: "mara", Docket: "test", Now: time.Now, PartRows: 700}
 	return a
 }
 
@@ -428,10 +429,10 @@ func TestCountsOutliveTheArchiveAndAreNotDoubledByARestore(t *testing.T) {
 	defer pg.Close()
 	stats := func(count int64) string {
 		t.Helper()
-		if n, err := postgres.NewReader(pg.DB).Count(t.Context()); err != nil || n != count {
+		if n, err := historydb.NewReader(pg.DB).Count(t.Context()); err != nil || n != count {
 			t.Fatalf("%d were counted, %v", n, err)
 		}
-		all, err := postgres.NewReader(pg.DB).Stats(t.Context(), reader.StatsQuery{Since: a.day.Time, Until: a.day.Next().Time, Step: time.Hour, ByPath: true})
+		all, err := historydb.NewReader(pg.DB).Stats(t.Context(), reader.StatsQuery{Since: a.day.Time, Until: a.day.Next().Time, Step: time.Hour, ByPath: true})
 		check(t, err)
 		if len(all) == 0 {
 			t.Fatal("nothing is counted")
@@ -475,7 +476,7 @@ func TestTheOwnerArchivesAndNobodyElse(t *testing.T) {
 		check(t, err)
 		defer pg.Close()
 		c := a.c
-		c.Table = postgres.NewArchives(pg.DB)
+		c.Table = historydb.NewArchives(pg.DB)
 		return c.Archive(t.Context(), a.day, false)
 	}
 	if _, err := as(writer); !strings.Contains(db.Hint(err), "docket_migrate") {

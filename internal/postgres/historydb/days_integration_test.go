@@ -1,6 +1,6 @@
 //go:build integration
 
-package postgres_test
+package historydb_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"docket/internal/history/reader"
 	"docket/internal/postgres"
 	"docket/internal/postgres/db"
+	"docket/internal/postgres/historydb"
 	"docket/internal/testkit/pgtest"
 )
 
@@ -54,7 +55,7 @@ func later(t testing.TB, pg *pgtest.DB, name string, n int) {
 func TestADayThatIsOverIsSummarizedToItsEndAndAgainWhenItGrew(t *testing.T) {
 	t.Parallel()
 	pg := daysOver(t, 2000, "")
-	desk := postgres.NewReader(open(t, pg.URL, 20*time.Second).DB)
+	desk := historydb.NewReader(open(t, pg.URL, 20*time.Second).DB)
 	index(desk, t)
 	same(t, unsummarized(t, pg), 0)
 	index(desk, t) // what it made itself is looked at once
@@ -84,14 +85,14 @@ func TestWhoDoesNotOwnTheDaysSummarizesNothing(t *testing.T) {
 	t.Parallel()
 	pg := daysOver(t, 100, "")
 	db := open(t, pg.Role(t, "SELECT, INSERT"), 20*time.Second)
-	if n, err := postgres.NewReader(db.DB).Index(t.Context()); err != nil || n != 0 {
+	if n, err := historydb.NewReader(db.DB).Index(t.Context()); err != nil || n != 0 {
 		t.Errorf("%d made, %v", n, err)
 	}
 }
 
 // touches runs do with a pool of its own, and says how often each index of the table was gone through meanwhile and how many blocks of the table's
 // heap were looked at.
-func touches(t testing.TB, pg *pgtest.DB, do func(*postgres.Reader)) (scans map[string]int64, blocks int64) {
+func touches(t testing.TB, pg *pgtest.DB, do func(*historydb.Reader)) (scans map[string]int64, blocks int64) {
 	t.Helper()
 	conn := pgxConnect(t, pg.URL)
 	defer func() { _ = conn.Close(t.Context()) }()
@@ -129,7 +130,7 @@ func touches(t testing.TB, pg *pgtest.DB, do func(*postgres.Reader)) (scans map[
 	if err != nil {
 		t.Fatal(err)
 	}
-	do(postgres.NewReader(db.DB))
+	do(historydb.NewReader(db.DB))
 	db.Close()
 	quiet()
 	scans, blocks = read()
@@ -158,7 +159,7 @@ func ids(decisions []reader.Decision) (all []string) {
 	return all
 }
 
-func search(t testing.TB, store *postgres.Reader, f reader.Filter, p reader.Page) []string {
+func search(t testing.TB, store *historydb.Reader, f reader.Filter, p reader.Page) []string {
 	t.Helper()
 	found, err := store.Search(t.Context(), f, p)
 	if err != nil {
@@ -167,7 +168,7 @@ func search(t testing.TB, store *postgres.Reader, f reader.Filter, p reader.Page
 	return ids(found.Decisions)
 }
 
-func index(store *postgres.Reader, t testing.TB) {
+func index(store *historydb.Reader, t testing.TB) {
 	t.Helper()
 	if _, err := store.Index(t.Context()); err != nil {
 		t.Fatal(err)
@@ -177,7 +178,7 @@ func index(store *postgres.Reader, t testing.TB) {
 func TestAHostOnAPathIsFoundStepByStepInOneIndex(t *testing.T) {
 	t.Parallel()
 	pg := daysOver(t, 4000, "")
-	touches(t, pg, func(store *postgres.Reader) { index(store, t) })
+	touches(t, pg, func(store *historydb.Reader) { index(store, t) })
 	pg.Exec(t, `ANALYZE decision_logs`)
 	f := reader.Filter{Paths: []string{"often/a/allow"}, RequestedBy: []string{"10.0.0.2"}}
 	end := time.Date(2024, 6, 15, 0, 0, 0, 0, time.UTC)
@@ -190,7 +191,7 @@ func TestAHostOnAPathIsFoundStepByStepInOneIndex(t *testing.T) {
 		{since: end.Add(-24 * time.Hour), until: end, want: "14-2004 14-4"}, {since: end.Add(-36 * time.Hour), until: end, oldest: true, want: "13-2004 14-4 14-2004"},
 	} {
 		f.Since, f.Until = c.since, c.until
-		scans, blocks := touches(t, pg, func(store *postgres.Reader) {
+		scans, blocks := touches(t, pg, func(store *historydb.Reader) {
 			same(t, strings.Join(search(t, store, f, reader.Page{Limit: 3, Oldest: c.oldest}), " "), c.want)
 		})
 		if kinds := through(scans); !slices.Equal(kinds, []string{"host_path_ts", "pkey"}) || blocks > 16 {
@@ -202,9 +203,9 @@ func TestAHostOnAPathIsFoundStepByStepInOneIndex(t *testing.T) {
 func TestOneWhoFollowsReadsNothingOfDaysThatAreOver(t *testing.T) {
 	t.Parallel()
 	pg := daysOver(t, 3000, "WITH (fillfactor = 10)") // as long as a day of more
-	touches(t, pg, func(store *postgres.Reader) { index(store, t) })
+	touches(t, pg, func(store *historydb.Reader) { index(store, t) })
 	pg.Exec(t, `ANALYZE decision_logs`)
-	scans, blocks := touches(t, pg, func(store *postgres.Reader) {
+	scans, blocks := touches(t, pg, func(store *historydb.Reader) {
 		var tail reader.Tail
 		for range 3 {
 			_, next, err := store.Follow(t.Context(), reader.Filter{}, tail, 10, false)
@@ -223,7 +224,7 @@ func TestOneWhoFollowsReadsNothingOfDaysThatAreOver(t *testing.T) {
 		t.Errorf("%d blocks of the table were read, through %v", blocks, scans)
 	}
 	// What comes late to one of them is told all the same.
-	db := postgres.NewReader(open(t, pg.URL, 20*time.Second).DB)
+	db := historydb.NewReader(open(t, pg.URL, 20*time.Second).DB)
 	_, tail, err := db.Follow(t.Context(), reader.Filter{}, reader.Tail{}, 10, false)
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,6 @@
 //go:build integration
 
-package postgres_test
+package historydb_test
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"docket/internal/history/reader"
-	"docket/internal/postgres"
+	"docket/internal/postgres/historydb"
 	"docket/internal/testkit/pgtest"
 	"docket/migrations"
 )
@@ -118,7 +118,7 @@ func TestCountNames_InventedPaths(t *testing.T) {
 func TestCountNames_Stored(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
-	counter := postgres.NewReader(open(t, d.URL, 20*time.Second).DB).CountTo()
+	counter := historydb.NewReader(open(t, d.URL, 20*time.Second).DB).CountTo()
 	hour, known := noon.Truncate(time.Hour), "'http/allow'"
 	since := hour.Add(-time.Hour)
 	store := func(prefix, path string, n int, at time.Time) {
@@ -349,7 +349,7 @@ func TestCountNames_Filters(t *testing.T) {
 	c.most(1, 2)
 	c.keep(allowedAt(noon, "a/x", 1), allowedAt(noon, "b/x", 2))
 	c.keep(allowedAt(noon, "a/y", 4), allowedAt(noon, "b/y", 8), allowedAt(noon, "c/x", 16))
-	store := postgres.NewReader(open(t, d.URL, 20*time.Second).DB)
+	store := historydb.NewReader(open(t, d.URL, 20*time.Second).DB)
 	for _, tc := range []struct {
 		q    reader.StatsQuery
 		want string

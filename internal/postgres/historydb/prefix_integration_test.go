@@ -1,6 +1,6 @@
 //go:build integration
 
-package postgres_test
+package historydb_test
 
 import (
 	"errors"
@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"docket/internal/history/reader"
-	"docket/internal/postgres"
+	"docket/internal/postgres/historydb"
 	"docket/internal/testkit/pgtest"
 )
 
@@ -49,7 +49,7 @@ func TestBegins_WhateverTheOrderOfIDs(t *testing.T) {
 			db.Exec(t, `INSERT INTO decision_logs (decision_id, ts, raw, source_topic, source_partition, source_offset, source_index)
 				SELECT id, '2026-11-21T00:00:00Z'::timestamptz + n * interval '1 hour', '{}', 't', 0, 0, 0
 				  FROM unnest('{`+strings.Join(all, ",")+`}'::text[]) AS id, generate_series(0, length(id) % 3) AS n; ANALYZE decision_logs`)
-			r := postgres.NewReader(open(t, db.URL, time.Minute).DB)
+			r := historydb.NewReader(open(t, db.URL, time.Minute).DB)
 			asked := 0
 			for range 100 {
 				prefix := all[random.IntN(len(all))]
@@ -109,7 +109,7 @@ func TestNamed_OnTheTable(t *testing.T) {
 	if _, err := pool.Store(t.Context(), rows, false); err != nil {
 		t.Fatal(err)
 	}
-	r := postgres.NewReader(pool.DB)
+	r := historydb.NewReader(pool.DB)
 	last := rows[len(rows)-1].Log.ID
 	all, err := reader.Named(t.Context(), r, last[:8])
 	if err != nil || len(all) != 1 || all[0].ID != last || all[0].Raw == nil {
@@ -134,7 +134,7 @@ func TestNamed_OnTheTable(t *testing.T) {
 func TestBegins_OutOfTime(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	r := postgres.NewReader(open(t, db.URL, time.Second).DB)
+	r := historydb.NewReader(open(t, db.URL, time.Second).DB)
 	defer db.Lock(t)()
 	if _, err := r.Begins(t.Context(), "abcdef", 2); !errors.Is(err, reader.ErrWhole) || !strings.Contains(err.Error(), "no time was left") {
 		t.Errorf("%v", err)

@@ -1,6 +1,6 @@
 //go:build integration
 
-package postgres_test
+package historydb_test
 
 import (
 	"context"
@@ -19,6 +19,7 @@ import (
 	"docket/internal/history/archive"
 	"docket/internal/history/reader"
 	"docket/internal/postgres"
+	"docket/internal/postgres/historydb"
 )
 
 // tallied is a table with all that ever was stored in it kept beside, to be counted by hand.
@@ -27,7 +28,7 @@ type tallied struct {
 	t       *testing.T
 	random  *rand.Rand
 	pg      *postgres.Store
-	counter [2]*postgres.Reader
+	counter [2]*historydb.Reader
 	from    time.Time // of three days
 	all     []talliedRow
 	n       int
@@ -60,9 +61,9 @@ type talliedRow struct {
 func newTallied(t *testing.T, seed uint64) *tallied {
 	w := &tallied{archived: old(t), t: t, random: rand.New(rand.NewPCG(seed, 4))}
 	w.pg = open(t, w.URL, 20*time.Second)
-	w.counter = [2]*postgres.Reader{postgres.NewReader(w.pg.DB).CountTo(), postgres.NewReader(w.pg.DB).CountTo()}
+	w.counter = [2]*historydb.Reader{historydb.NewReader(w.pg.DB).CountTo(), historydb.NewReader(w.pg.DB).CountTo()}
 	w.from = w.day.AddDate(0, 0, -1)
-	w.c.Table = postgres.NewArchives(w.pg.DB).Hurry(false, 0)
+	w.c.Table = historydb.NewArchives(w.pg.DB).Hurry(false, 0)
 	w.other, w.writer = pgxConnect(t, w.URL), pgxConnect(t, w.URL)
 	return w
 }
@@ -185,7 +186,7 @@ func TestRatesAreExactAtEveryMoment(t *testing.T) {
 				} else {
 					w.moved += ", " + what
 				}
-				w.exact(postgres.NewReader(w.pg.DB), w.inTheTable())
+				w.exact(historydb.NewReader(w.pg.DB), w.inTheTable())
 			}
 			for _, must := range []string{"store", "open", "count", "archive"} {
 				if done[must] == 0 {
@@ -195,15 +196,15 @@ func TestRatesAreExactAtEveryMoment(t *testing.T) {
 			w.end(true)
 			w.all = append(w.all, w.rowsOf(w.other, 40)...)
 			for _, to := range []bool{false, true} { // counted while it is taken out, and before
-				w.c.Table = postgres.NewArchives(w.pg.DB).Hurry(to, 0)
+				w.c.Table = historydb.NewArchives(w.pg.DB).Hurry(to, 0)
 				w.archive(false)
-				w.exact(postgres.NewReader(w.pg.DB), false)
-				w.c.Table = postgres.NewArchives(w.pg.DB).Hurry(true, 0)
+				w.exact(historydb.NewReader(w.pg.DB), false)
+				w.c.Table = historydb.NewArchives(w.pg.DB).Hurry(true, 0)
 				w.restore()
-				w.exact(postgres.NewReader(w.pg.DB), false)
+				w.exact(historydb.NewReader(w.pg.DB), false)
 			}
 			w.count(0)
-			w.exact(postgres.NewReader(w.pg.DB), w.inTheTable())
+			w.exact(historydb.NewReader(w.pg.DB), w.inTheTable())
 			var hours, days, over int64
 			w.Query(t, `SELECT (SELECT count(*) FROM decision_counts), (SELECT count(*) FROM decision_counts_days),
 				(SELECT count(*) FROM (SELECT FROM decision_counts_days GROUP BY day, path, service HAVING count(*) > 20) AS a)`, &hours, &days, &over)
@@ -254,12 +255,12 @@ func (w *tallied) step() string {
 	case len(w.pending) > 0:
 		return "nothing" // who writes holds the table
 	case n < 18:
-		w.c.Table = postgres.NewArchives(w.pg.DB).Hurry(w.random.IntN(2) == 0, 0)
+		w.c.Table = historydb.NewArchives(w.pg.DB).Hurry(w.random.IntN(2) == 0, 0)
 		_, err := w.c.Archive(w.t.Context(), day, w.random.IntN(4) == 0)
 		check(w.t, err)
 		return fmt.Sprintf("archive %s", day)
 	}
-	w.c.Table = postgres.NewArchives(w.pg.DB).Hurry(w.random.IntN(2) == 0, 0)
+	w.c.Table = historydb.NewArchives(w.pg.DB).Hurry(w.random.IntN(2) == 0, 0)
 	_, err := w.c.Restore(w.t.Context(), day)
 	uncounted := (*archive.UncountedError)(nil)
 	switch {
@@ -320,16 +321,16 @@ func TestWithoutRightsOnTheCountsTheAnswersAreRight(t *testing.T) {
 		if rights != "" {
 			w.Exec(t, fmt.Sprintf(rights, role))
 		}
-		if n, err := postgres.NewReader(pg.DB).CountTo().Count(t.Context()); n != 0 || err != nil {
+		if n, err := historydb.NewReader(pg.DB).CountTo().Count(t.Context()); n != 0 || err != nil {
 			t.Errorf("%s: %d counted, %v", rights, n, err)
 		}
-		w.exact(postgres.NewReader(pg.DB), true)
+		w.exact(historydb.NewReader(pg.DB), true)
 	}
 	w.Exec(t, fmt.Sprintf(`GRANT EXECUTE ON FUNCTION decision_counts_count(interval, interval) TO %s; REVOKE INSERT, DELETE ON decision_counts FROM %[1]s`, role))
-	if n, err := postgres.NewReader(pg.DB).CountTo().Count(t.Context()); n != 10 || err != nil {
+	if n, err := historydb.NewReader(pg.DB).CountTo().Count(t.Context()); n != 10 || err != nil {
 		t.Errorf("with the function: %d counted, %v", n, err)
 	}
-	w.exact(postgres.NewReader(pg.DB), true)
+	w.exact(historydb.NewReader(pg.DB), true)
 }
 
 // TestADayOfAnotherDatabaseIsCountedOnceItIsRestored: its rows are older than the mark, and nobody counted them here.
@@ -361,10 +362,10 @@ func countedOnceRestored(t *testing.T, few bool) {
 	drill.settle()
 	w.Exec(t, `SELECT`)
 	drill.count(0) // the mark is past what comes
-	drill.c.Shelf, drill.c.Table = w.c.Shelf, postgres.NewArchives(drill.pg.DB).Hurry(true, 0)
+	drill.c.Shelf, drill.c.Table = w.c.Shelf, historydb.NewArchives(drill.pg.DB).Hurry(true, 0)
 	for range 2 { // and once again, which finds nothing to do
 		drill.restore()
-		drill.exact(postgres.NewReader(drill.pg.DB), true)
+		drill.exact(historydb.NewReader(drill.pg.DB), true)
 	}
 }
 
@@ -380,22 +381,22 @@ func TestARestoreWaitsUntilTheMarkHasPassedItsRows(t *testing.T) {
 	check(t, err)
 	check(t, tx.QueryRow(t.Context(), `SELECT pg_backend_pid()`).Scan(&pid))
 	w.archive(false)
-	w.exact(postgres.NewReader(w.pg.DB), false)
+	w.exact(historydb.NewReader(w.pg.DB), false)
 	uncounted := (*archive.UncountedError)(nil)
 	if _, err := w.c.Restore(t.Context(), w.day); !errors.As(err, &uncounted) || uncounted.Hint() == "" {
 		t.Fatalf("restored within two minutes: %v", err)
 	}
-	w.exact(postgres.NewReader(w.pg.DB), false)
-	w.c.Table = postgres.NewArchives(w.pg.DB).Hurry(true, 0)
+	w.exact(historydb.NewReader(w.pg.DB), false)
+	w.c.Table = historydb.NewArchives(w.pg.DB).Hurry(true, 0)
 	if _, err := w.c.Restore(t.Context(), w.day); !errors.As(err, &uncounted) || !strings.Contains(uncounted.Hint(), fmt.Sprintf("session %d", pid)) {
 		t.Fatalf("while a transaction holds the mark back: %v", err)
 	}
-	w.exact(postgres.NewReader(w.pg.DB), false)
+	w.exact(historydb.NewReader(w.pg.DB), false)
 	check(t, tx.Rollback(t.Context()))
 	w.restore()
-	w.exact(postgres.NewReader(w.pg.DB), false)
+	w.exact(historydb.NewReader(w.pg.DB), false)
 	w.count(0)
-	w.exact(postgres.NewReader(w.pg.DB), false)
+	w.exact(historydb.NewReader(w.pg.DB), false)
 }
 
 // TestADayIsTakenOutOnlyWhereWritersDoNotWaitForLong: with a mark that is held back there may be much to count while they do.
@@ -424,19 +425,19 @@ func TestADayIsTakenOutOnlyWhereWritersDoNotWaitForLong(t *testing.T) {
 			t.Errorf("%s: the day is in the table %d times, and there are %d lines of counts", what, attached, counted)
 		}
 	}
-	a.c.Table = postgres.NewArchives(pg.DB).Hurry(true, time.Millisecond)
+	a.c.Table = historydb.NewArchives(pg.DB).Hurry(true, time.Millisecond)
 	refused("counting takes too long")
 	a.Exec(t, fmt.Sprintf(`INSERT INTO decision_logs (decision_id, ts, raw, source_topic, source_partition, source_offset, source_index)
-		SELECT 'more' || n, '%s'::timestamptz + n * interval '1 second', '{"result":true}', 't', 0, n, 0 FROM generate_series(1, %d) AS n`, a.day, postgres.LeavingRows))
-	a.c.Table = postgres.NewArchives(pg.DB).Hurry(true, 0)
+		SELECT 'more' || n, '%s'::timestamptz + n * interval '1 second', '{"result":true}', 't', 0, n, 0 FROM generate_series(1, %d) AS n`, a.day, historydb.LeavingRows))
+	a.c.Table = historydb.NewArchives(pg.DB).Hurry(true, 0)
 	refused("there is too much to count")
 	check(t, tx.Rollback(t.Context()))
-	if done := a.archive(false); !done.Dropped || done.Rows != int64(12_000+postgres.LeavingRows) {
+	if done := a.archive(false); !done.Dropped || done.Rows != int64(12_000+historydb.LeavingRows) {
 		t.Fatalf("%+v", done)
 	}
 	var hours, days int64
 	a.Query(t, `SELECT (SELECT sum(allowed + denied + undefined + error + other) FROM decision_counts), (SELECT sum(allowed + denied + undefined + error + other) FROM decision_counts_days)`, &hours, &days)
-	if hours != days || hours != int64(12_000+postgres.LeavingRows) {
+	if hours != days || hours != int64(12_000+historydb.LeavingRows) {
 		t.Errorf("%d counted by the hour, %d by the day", hours, days)
 	}
 }

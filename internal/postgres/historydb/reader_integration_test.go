@@ -1,6 +1,6 @@
 //go:build integration
 
-package postgres_test
+package historydb_test
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 
 	"docket/internal/consumer/pipeline"
 	"docket/internal/history/reader"
-	"docket/internal/postgres"
+	"docket/internal/postgres/historydb"
 	"docket/internal/postgres/schema"
 	"docket/internal/record/decision"
 	"docket/internal/testkit/pgtest"
@@ -202,10 +202,10 @@ func TestASearchFindsWhatFitsInOrderBothWays(t *testing.T) {
 				} else {
 					endYesterday(t, pg)
 				}
-				if n, err := postgres.NewReader(db.DB).Index(t.Context()); err != nil || n != want {
+				if n, err := historydb.NewReader(db.DB).Index(t.Context()); err != nil || n != want {
 					t.Fatalf("%d indexes made, %v, want %d", n, err, want)
 				}
-				if n, err := postgres.NewReader(db.DB).Index(t.Context()); err != nil || n != 0 {
+				if n, err := historydb.NewReader(db.DB).Index(t.Context()); err != nil || n != 0 {
 					t.Fatalf("%d indexes made again, %v", n, err)
 				}
 			}
@@ -214,7 +214,7 @@ func TestASearchFindsWhatFitsInOrderBothWays(t *testing.T) {
 			}
 			for name, f := range filters {
 				for _, p := range []reader.Page{{Limit: 7}, {Limit: 50, Oldest: true, Payload: true}} {
-					if want, got := wanted(t, rows, f, p.Oldest), searched(t, postgres.NewReader(db.DB), f, p); !slices.Equal(want, got) {
+					if want, got := wanted(t, rows, f, p.Oldest), searched(t, historydb.NewReader(db.DB), f, p); !slices.Equal(want, got) {
 						t.Errorf("%s, %+v: %d found\n%v\nwant %d\n%v", name, p, len(got), got, len(want), want)
 					}
 				}
@@ -235,7 +235,7 @@ func TestDecisionsOfOneMomentAreEachOnOnePage(t *testing.T) {
 	f := reader.Filter{Since: noon, Until: noon.Add(time.Microsecond)}
 	for _, oldest := range []bool{false, true} {
 		for _, limit := range []int{1, 2, 5, 9} {
-			same(t, searched(t, postgres.NewReader(db.DB), f, reader.Page{Limit: limit, Oldest: oldest}), wanted(t, rows, f, oldest))
+			same(t, searched(t, historydb.NewReader(db.DB), f, reader.Page{Limit: limit, Oldest: oldest}), wanted(t, rows, f, oldest))
 		}
 	}
 }
@@ -250,7 +250,7 @@ func TestEveryRowSaysItsVerdict(t *testing.T) {
 	db := open(t, pgtest.New(t).URL, 20*time.Second)
 	store(t, db, rows...)
 	for _, r := range rows {
-		found, err := postgres.NewReader(db.DB).ByID(t.Context(), r.Log.ID)
+		found, err := historydb.NewReader(db.DB).ByID(t.Context(), r.Log.ID)
 		if err != nil || len(found) != 1 {
 			t.Fatalf("%s: %d, %v", r.Log.ID, len(found), err)
 		}
@@ -260,7 +260,7 @@ func TestEveryRowSaysItsVerdict(t *testing.T) {
 			t.Errorf("want %s: %+v", want, d)
 		}
 	}
-	if found, err := postgres.NewReader(db.DB).ByID(t.Context(), "none"); err != nil || len(found) != 0 {
+	if found, err := historydb.NewReader(db.DB).ByID(t.Context(), "none"); err != nil || len(found) != 0 {
 		t.Errorf("%v, %v", found, err)
 	}
 }
@@ -288,17 +288,17 @@ func TestAMatchIsEqualAsJSON(t *testing.T) {
 		{reader.Match{In: "raw", Pointer: "/decision_id", Value: value(`"shape-03"`)}, "shape-03"}, {reader.Match{In: "result", Pointer: "", Value: value(`"yes"`)}, "shape-03"},
 		{reader.Match{In: "input", Pointer: "/user", Value: value("null")}, "shape-19"},
 	} {
-		got := searched(t, postgres.NewReader(db.DB), reader.Filter{Matches: []reader.Match{c.match}}, reader.Page{Limit: 10})
+		got := searched(t, historydb.NewReader(db.DB), reader.Filter{Matches: []reader.Match{c.match}}, reader.Page{Limit: 10})
 		if strings.Join(got, " ") != c.want {
 			t.Errorf("%s %q = %s: %v, want %q", c.match.In, c.match.Pointer, c.match.Value, got, c.want)
 		}
 	}
-	there := searched(t, postgres.NewReader(db.DB), reader.Filter{Paths: []string{"shapes/*"}, Matches: []reader.Match{{In: "input"}}}, reader.Page{Limit: 10})
+	there := searched(t, historydb.NewReader(db.DB), reader.Filter{Paths: []string{"shapes/*"}, Matches: []reader.Match{{In: "input"}}}, reader.Page{Limit: 10})
 	if slices.Sort(there); strings.Join(there, " ") != "shape-18 shape-19" {
 		t.Errorf("with an input, null or not: %v", there)
 	}
 	for _, m := range []reader.Match{{In: "labels"}, {In: "input", Pointer: "user"}, {In: "input", Pointer: "/~2"}} {
-		if _, err := postgres.NewReader(db.DB).Search(t.Context(), reader.Filter{Matches: []reader.Match{m}}, reader.Page{}); !errors.As(err, new(*postgres.FilterError)) {
+		if _, err := historydb.NewReader(db.DB).Search(t.Context(), reader.Filter{Matches: []reader.Match{m}}, reader.Page{}); !errors.As(err, new(*historydb.FilterError)) {
 			t.Errorf("%+v: %v", m, err)
 		}
 	}
@@ -308,16 +308,16 @@ func TestACursorIsOfItsOrder(t *testing.T) {
 	t.Parallel()
 	db := open(t, pgtest.New(t).URL, 20*time.Second)
 	store(t, db, logged(t)...)
-	found, err := postgres.NewReader(db.DB).Search(t.Context(), reader.Filter{}, reader.Page{Limit: 1})
+	found, err := historydb.NewReader(db.DB).Search(t.Context(), reader.Filter{}, reader.Page{Limit: 1})
 	if err != nil || found.Next == "" {
 		t.Fatal(found, err)
 	}
 	for _, cursor := range []string{"x", "?", found.Next + "A", found.Next[1:]} {
-		if _, err := postgres.NewReader(db.DB).Search(t.Context(), reader.Filter{}, reader.Page{Limit: 1, After: cursor}); !errors.Is(err, reader.ErrCursor) && cursor != found.Next+"A" {
+		if _, err := historydb.NewReader(db.DB).Search(t.Context(), reader.Filter{}, reader.Page{Limit: 1, After: cursor}); !errors.Is(err, reader.ErrCursor) && cursor != found.Next+"A" {
 			t.Errorf("%q: %v", cursor, err)
 		}
 	}
-	if _, err := postgres.NewReader(db.DB).Search(t.Context(), reader.Filter{}, reader.Page{Limit: 1, After: found.Next, Oldest: true}); !errors.Is(err, reader.ErrCursor) {
+	if _, err := historydb.NewReader(db.DB).Search(t.Context(), reader.Filter{}, reader.Page{Limit: 1, After: found.Next, Oldest: true}); !errors.Is(err, reader.ErrCursor) {
 		t.Errorf("of the other order: %v", err)
 	}
 }
@@ -329,8 +329,8 @@ func TestStatsCountEveryDecisionOnce(t *testing.T) {
 	store(t, db, rows...)
 	for _, step := range []time.Duration{time.Hour, 30 * time.Minute, 24 * time.Hour} {
 		for _, byPath := range []bool{true, false} {
-			statsAre(t, postgres.NewReader(db.DB), reader.StatsQuery{Since: noon, Until: noon.Add(72 * time.Hour), Step: step, ByPath: byPath}, rows)
-			statsAre(t, postgres.NewReader(db.DB), reader.StatsQuery{Since: noon, Until: noon.Add(48 * time.Hour), Step: step, ByPath: byPath, Services: []string{"shapes", "http"}, Paths: []string{"shapes/*", "http/example/authz"}}, rows)
+			statsAre(t, historydb.NewReader(db.DB), reader.StatsQuery{Since: noon, Until: noon.Add(72 * time.Hour), Step: step, ByPath: byPath}, rows)
+			statsAre(t, historydb.NewReader(db.DB), reader.StatsQuery{Since: noon, Until: noon.Add(48 * time.Hour), Step: step, ByPath: byPath, Services: []string{"shapes", "http"}, Paths: []string{"shapes/*", "http/example/authz"}}, rows)
 		}
 	}
 }
@@ -376,7 +376,7 @@ func TestFollowTellsALateCommitOnce(t *testing.T) {
 	pg := pgtest.New(t)
 	db := open(t, pg.URL, 20*time.Second)
 	store(t, db, row("there", noon, `{"n":1}`))
-	follow := postgres.NewReader(db.DB)
+	follow := historydb.NewReader(db.DB)
 	var tail reader.Tail
 	next := func(limit int) (ids []string) {
 		t.Helper()
@@ -432,13 +432,13 @@ func TestFollowTellsAllThatWasStoredAtOneMomentWhereverAPageEnds(t *testing.T) {
 	}
 	store(t, db, rows...)
 	pg.Exec(t, `UPDATE decision_logs SET stored_at = date_trunc('hour', now()) - interval '2 hours'`) // no transaction is waited for so long
-	tail, err := postgres.NewReader(db.DB).ParseTail("1s" + strconv.FormatInt(time.Now().Add(-5*time.Hour).UnixMicro(), 36))
+	tail, err := historydb.NewReader(db.DB).ParseTail("1s" + strconv.FormatInt(time.Now().Add(-5*time.Hour).UnixMicro(), 36))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got []string
 	for range 8 {
-		decisions, on, err := postgres.NewReader(db.DB).Follow(t.Context(), reader.Filter{}, tail, 2, false)
+		decisions, on, err := historydb.NewReader(db.DB).Follow(t.Context(), reader.Filter{}, tail, 2, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -469,7 +469,7 @@ func TestCountsHoldWhatWasStoredBeforeEveryOpenTransaction(t *testing.T) {
 	store(t, db, rows[:100]...)
 	stale := `UPDATE decision_logs SET stored_at = stored_at - interval '1 hour'` // the mark stays behind the clock
 	pg.Exec(t, stale)
-	counter := postgres.NewReader(db.DB)
+	counter := historydb.NewReader(db.DB)
 	count := func(want int64) {
 		t.Helper()
 		if n, err := counter.Count(t.Context()); err != nil || n != want {
@@ -488,7 +488,7 @@ func TestCountsHoldWhatWasStoredBeforeEveryOpenTransaction(t *testing.T) {
 	count(0) // as long as somebody may still store something
 	count(0)
 	month := reader.StatsQuery{Since: noon.Truncate(time.Hour), Until: noon.Truncate(time.Hour).Add(72 * time.Hour), Step: 24 * time.Hour, ByPath: true}
-	statsAre(t, postgres.NewReader(db.DB), month, rows[:100])
+	statsAre(t, historydb.NewReader(db.DB), month, rows[:100])
 	if _, err := late.Exec(t.Context(), `INSERT INTO decision_logs (decision_id, ts, stored_at, raw, source_topic, source_partition, source_offset, source_index)
 		VALUES ('late', $1, now() - interval '1 hour', '{"result":[]}', 't', 1, 1, 0)`, noon); err != nil {
 		t.Fatal(err)
@@ -498,28 +498,28 @@ func TestCountsHoldWhatWasStoredBeforeEveryOpenTransaction(t *testing.T) {
 	}
 	count(101)
 	lateRow := row("late", noon, `{"result":[]}`)
-	statsAre(t, postgres.NewReader(db.DB), month, append(slices.Clone(rows[:100]), lateRow))
+	statsAre(t, historydb.NewReader(db.DB), month, append(slices.Clone(rows[:100]), lateRow))
 	// Of a range that ends where there are counts, too: they begin with since and end before until.
 	part := month
 	for _, part.Step = range []time.Duration{time.Hour, 3 * time.Hour} {
 		part.Since, part.Until = month.Since.Add(9*time.Hour), month.Since.Add(24*time.Hour)
-		statsAre(t, postgres.NewReader(db.DB), part, append(slices.Clone(rows[:100]), lateRow))
+		statsAre(t, historydb.NewReader(db.DB), part, append(slices.Clone(rows[:100]), lateRow))
 	}
 	// What is stored later is counted beside the counts, whatever hour it is of, and is not counted twice once they have it.
 	// It is stored in the time to come: however long this takes, the mark does not come to it.
 	store(t, db, rows[100:]...)
 	pg.Exec(t, `UPDATE decision_logs SET stored_at = now() + interval '1 hour' WHERE stored_at > now() - interval '30 minutes'`)
 	all := append(slices.Clone(rows), lateRow)
-	statsAre(t, postgres.NewReader(db.DB), month, all)
+	statsAre(t, historydb.NewReader(db.DB), month, all)
 	count(0)
-	statsAre(t, postgres.NewReader(db.DB), month, all)
+	statsAre(t, historydb.NewReader(db.DB), month, all)
 	// The counts outlive the rows, and rows that come back are not counted again.
 	pg.Exec(t, `CREATE TABLE shelf AS SELECT * FROM decision_logs WHERE stored_at < now() - interval '30 minutes'`)
 	pg.Exec(t, `DELETE FROM decision_logs WHERE stored_at < now() - interval '30 minutes'`)
-	statsAre(t, postgres.NewReader(db.DB), month, all)
+	statsAre(t, historydb.NewReader(db.DB), month, all)
 	pg.Exec(t, `INSERT INTO decision_logs SELECT * FROM shelf`)
 	count(0)
-	statsAre(t, postgres.NewReader(db.DB), month, all)
+	statsAre(t, historydb.NewReader(db.DB), month, all)
 }
 
 // endYesterday takes yesterday from what is before the days, and leaves no place for it: a day is over only once it ended an hour

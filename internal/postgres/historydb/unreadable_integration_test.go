@@ -1,6 +1,6 @@
 //go:build integration
 
-package postgres_test
+package historydb_test
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"docket/internal/history/reader"
-	"docket/internal/postgres"
+	"docket/internal/postgres/historydb"
 )
 
 // A row of an earlier release whose text would be 1.2 GB breaks no page, is archived, and comes back readable.
@@ -26,7 +26,7 @@ func TestUnreadable_ShownAndArchived(t *testing.T) {
 	db := open(t, a.URL, 0)
 	one := func(id string) reader.Decision {
 		t.Helper()
-		all, err := postgres.NewReader(db.DB).ByID(t.Context(), id)
+		all, err := historydb.NewReader(db.DB).ByID(t.Context(), id)
 		if err != nil || len(all) != 1 {
 			t.Fatalf("%s: %d, %v", id, len(all), err)
 		}
@@ -38,7 +38,7 @@ func TestUnreadable_ShownAndArchived(t *testing.T) {
 	if d := one("odd"); d.Unreadable || len(d.Raw) < 30_000 || d.Labels == nil {
 		t.Errorf("what can be read is shown as unreadable: %v, %d bytes", d.Unreadable, len(d.Raw))
 	}
-	found, err := postgres.NewReader(db.DB).Search(t.Context(), reader.Filter{Since: a.day.Time, Until: a.day.Next().Time}, reader.Page{Limit: 100, Payload: true})
+	found, err := historydb.NewReader(db.DB).Search(t.Context(), reader.Filter{Since: a.day.Time, Until: a.day.Next().Time}, reader.Page{Limit: 100, Payload: true})
 	if err != nil || len(found.Decisions) != 22 {
 		t.Fatalf("a page with it: %d, %v", len(found.Decisions), err)
 	}
