@@ -38,7 +38,7 @@ func BenchmarkStore(b *testing.B) {
 				rows := distinct(call, n)
 				call++
 				b.StartTimer()
-				store(b, db, rows...)
+				save(b, db, rows...)
 			}
 			b.ReportMetric(float64(call*n)/b.Elapsed().Seconds(), "rows/s")
 		})
@@ -69,7 +69,7 @@ func BenchmarkStoreWhatIsThere(b *testing.B) {
 				}
 				const batches = 20 // so that the table is more than what is asked for
 				for call := range batches {
-					store(b, db, batch(call)...)
+					save(b, db, batch(call)...)
 				}
 				b.ReportAllocs()
 				call := 0
@@ -78,7 +78,7 @@ func BenchmarkStoreWhatIsThere(b *testing.B) {
 					rows := again(call % batches)
 					call++
 					b.StartTimer()
-					store(b, db, rows...)
+					save(b, db, rows...)
 				}
 				b.ReportMetric(float64(call*n)/b.Elapsed().Seconds(), "rows/s")
 			})
@@ -101,7 +101,7 @@ func BenchmarkStoreOneInAHundred(b *testing.B) {
 			}
 			call++
 			b.StartTimer()
-			store(b, db, rows...)
+			save(b, db, rows...)
 		}
 		b.ReportMetric(float64(call*n)/b.Elapsed().Seconds(), "rows/s")
 	})

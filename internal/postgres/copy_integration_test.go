@@ -21,7 +21,7 @@ func TestAColumnOfAnotherTypeNeverGetsTheBytesOfOurs(t *testing.T) {
 			d.Exec(t, `ALTER TABLE decision_logs ALTER COLUMN req_id TYPE `+kind)
 			db := open(t, d.URL, 0)
 			for _, id := range []string{"a", "b"} {
-				same(t, store(t, db, full(id, noon, 1)), []pipeline.Outcome{stored})
+				same(t, save(t, db, full(id, noon, 1)), []pipeline.Outcome{stored})
 			}
 			var sum string
 			d.Query(t, `SELECT sum(req_id)::int::text FROM decision_logs`, &sum)
@@ -40,8 +40,8 @@ func TestAColumnOfAnotherTypeNeverGetsTheBytesOfOurs(t *testing.T) {
 			db := open(t, d.URL, 0)
 			r := full("a", noon, 1)
 			r.Log.ReqID.V = 1 << 48
-			same(t, store(t, db, r), []pipeline.Outcome{stored})
-			same(t, store(t, db, r), []pipeline.Outcome{present})
+			same(t, save(t, db, r), []pipeline.Outcome{stored})
+			same(t, save(t, db, r), []pipeline.Outcome{present})
 			if err := open(t, d.URL, 0).Probe(context.Background(), noon); err != nil {
 				t.Fatal(err)
 			}
@@ -52,7 +52,7 @@ func TestAColumnOfAnotherTypeNeverGetsTheBytesOfOurs(t *testing.T) {
 		d := pgtest.New(t)
 		d.Exec(t, `ALTER TABLE decision_logs ALTER COLUMN raw TYPE text`)
 		db := open(t, d.URL, 0)
-		same(t, store(t, db, full("a", noon, 1)), []pipeline.Outcome{stored})
+		same(t, save(t, db, full("a", noon, 1)), []pipeline.Outcome{stored})
 		var first string
 		d.Query(t, `SELECT left(raw, 1) FROM decision_logs`, &first)
 		same(t, first, "{")
@@ -90,8 +90,8 @@ func TestRulesAndViewsAreMetByTheInsert(t *testing.T) {
 		d.Exec(t, `ALTER TABLE decision_logs RENAME TO was; CREATE VIEW decision_logs AS SELECT * FROM was;
 			ALTER VIEW decision_logs ALTER COLUMN stored_at SET DEFAULT now()`)
 		db := open(t, d.URL, 0)
-		same(t, store(t, db, row("a", noon, `{}`)), []pipeline.Outcome{stored})
-		same(t, store(t, db, row("a", noon, `{}`), row("b", noon, `{}`)), []pipeline.Outcome{present, stored})
+		same(t, save(t, db, row("a", noon, `{}`)), []pipeline.Outcome{stored})
+		same(t, save(t, db, row("a", noon, `{}`), row("b", noon, `{}`)), []pipeline.Outcome{present, stored})
 	})
 }
 
@@ -118,8 +118,8 @@ func TestTheIndexThatKeepsDoublesOutIsKnown(t *testing.T) {
 				same(t, d.Count(t), 0)
 				return
 			}
-			same(t, store(t, db, row("a", noon, `{}`)), []pipeline.Outcome{stored})
-			same(t, store(t, db, row("a", noon, `{}`)), []pipeline.Outcome{present})
+			same(t, save(t, db, row("a", noon, `{}`)), []pipeline.Outcome{stored})
+			same(t, save(t, db, row("a", noon, `{}`)), []pipeline.Outcome{present})
 		})
 	}
 }
@@ -130,7 +130,7 @@ func TestAnotherUniqueIndexIsAnError(t *testing.T) {
 	d := pgtest.NewPlain(t)
 	d.Exec(t, `CREATE UNIQUE INDEX other ON decision_logs (source_offset)`)
 	db := open(t, d.URL, 0)
-	store(t, db, row("a", noon, `{}`))
+	save(t, db, row("a", noon, `{}`))
 	code(t, db, "23505", row("b", noon, `{}`))
 	same(t, d.Count(t), 1)
 }

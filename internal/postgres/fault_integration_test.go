@@ -46,7 +46,7 @@ func TestABatchIsStoredWholeOrNotAtAll(t *testing.T) {
 	}
 	same(t, []string{s.SQLState(), s.ConstraintName(), s.ColumnName(), s.TableName(), s.Severity()}, []string{"23514", "odd", "path", "decision_logs", "ERROR"})
 	same(t, d.Count(t), 0)
-	same(t, store(t, pg, rows[0], rows[2]), []pipeline.Outcome{stored, stored}) // the same connection is good for more
+	same(t, save(t, pg, rows[0], rows[2]), []pipeline.Outcome{stored, stored}) // the same connection is good for more
 	code(t, pg, "23514", rows...)
 	same(t, d.Count(t), 2)
 	same(t, p.Dials(), 1)
@@ -57,13 +57,13 @@ func TestAReadOnlyNodeEmptiesThePool(t *testing.T) {
 	d := pgtest.New(t)
 	p := d.NewProxy(t)
 	db := open(t, p.URL, 0)
-	store(t, db, row("a", noon, `{}`))
-	store(t, db, row("b", noon, `{}`))
+	save(t, db, row("a", noon, `{}`))
+	save(t, db, row("b", noon, `{}`))
 	same(t, p.Dials(), 1)
 	d.RaiseAll(t, pgtest.Fault{Code: "25006"}) // the session that we have loses its right to write
 	code(t, db, "25006", row("c", noon, `{}`))
 	d.Calm(t)
-	same(t, store(t, db, row("c", noon, `{}`)), []pipeline.Outcome{stored})
+	same(t, save(t, db, row("c", noon, `{}`)), []pipeline.Outcome{stored})
 	same(t, p.Dials(), 2)
 
 	// A node that new sessions find read-only is refused while connecting, with the same code.
@@ -73,7 +73,7 @@ func TestAReadOnlyNodeEmptiesThePool(t *testing.T) {
 	_, err := db.Store(context.Background(), []pipeline.Row{row("d", noon, `{}`)}, true)
 	wantCode(t, nil, err, "25006")
 	d.ReadOnly(t, false)
-	same(t, store(t, db, row("d", noon, `{}`)), []pipeline.Outcome{stored})
+	same(t, save(t, db, row("d", noon, `{}`)), []pipeline.Outcome{stored})
 }
 
 func TestFreshIsAConnectionOfItsOwn(t *testing.T) {
@@ -81,7 +81,7 @@ func TestFreshIsAConnectionOfItsOwn(t *testing.T) {
 	d := pgtest.New(t)
 	p := d.NewProxy(t)
 	db := open(t, p.URL, 0)
-	store(t, db, row("a", noon, `{}`))
+	save(t, db, row("a", noon, `{}`))
 	for i := range 3 {
 		if _, err := db.Store(context.Background(), []pipeline.Row{row("a", noon, `{}`)}, true); err != nil {
 			t.Fatal(err)
@@ -95,7 +95,7 @@ func TestACommitIsMadeDurable(t *testing.T) {
 	d := pgtest.New(t)
 	d.Exec(t, `ALTER DATABASE `+d.Name+` SET synchronous_commit = off;
 		ALTER TABLE decision_logs ADD COLUMN how text DEFAULT current_setting('synchronous_commit')`)
-	store(t, open(t, d.URL, 0), row("a", noon, `{}`))
+	save(t, open(t, d.URL, 0), row("a", noon, `{}`))
 	var how string
 	d.Query(t, `SELECT how FROM decision_logs`, &how)
 	same(t, how, "on")
@@ -105,9 +105,9 @@ func TestAChangedTableIsMetWithoutAStalePlan(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	db := open(t, d.URL, 0)
-	store(t, db, row("a", noon, `{}`))
+	save(t, db, row("a", noon, `{}`))
 	d.Exec(t, `ALTER TABLE decision_logs ADD COLUMN more int DEFAULT 1; ALTER TABLE decision_logs ALTER COLUMN path TYPE varchar(100)`)
-	same(t, store(t, db, row("b", noon, `{}`), row("a", noon, `{}`)), []pipeline.Outcome{stored, present})
+	same(t, save(t, db, row("b", noon, `{}`), row("a", noon, `{}`)), []pipeline.Outcome{stored, present})
 }
 
 func TestSwallowedRow(t *testing.T) {

@@ -21,7 +21,7 @@ func TestLookupFindsByIdentityAndLetsTheServerCompare(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t).URL
 	pg := open(t, url, 20*time.Second)
-	store(t, pg, row("a", noon, `{"n":1,"m":[]}`), row("a", noon.Add(time.Second), `{"n":2}`), row("b", noon, `{"n":3}`))
+	save(t, pg, row("a", noon, `{"n":1,"m":[]}`), row("a", noon.Add(time.Second), `{"n":2}`), row("b", noon, `{"n":3}`))
 	reader, err := postgres.OpenStore(db.Config{URL: url, ReadOnly: true}, nop)
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func TestATryIsTakenBack(t *testing.T) {
 	if _, err := conn.Exec(t.Context(), `ALTER TABLE decision_logs ADD CONSTRAINT no CHECK (NOT raw ? 'no')`); err != nil {
 		t.Fatal(err)
 	}
-	store(t, db, row("there", noon, `{"n":1}`))
+	save(t, db, row("there", noon, `{"n":1}`))
 	for _, c := range []struct {
 		row  pipeline.Row
 		want pipeline.Outcome
@@ -91,7 +91,7 @@ func TestLookupOfMaskedRows(t *testing.T) {
 	d.Exec(t, `CREATE FUNCTION mask() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.raw = '"masked"'; RETURN NEW; END $$;
 		CREATE TRIGGER mask BEFORE INSERT ON decision_logs FOR EACH ROW EXECUTE FUNCTION mask()`)
 	db := open(t, d.URL, 20*time.Second)
-	store(t, db, row("a", noon, `{"n":1}`))
+	save(t, db, row("a", noon, `{"n":1}`))
 	found, err := db.Lookup(t.Context(), []postgres.Sought{
 		{ID: "a", Time: noon, Raw: []byte(`{"n":1}`), Came: true}, {ID: "a", Time: noon, Raw: []byte(`{"n":2}`), Came: true}, {ID: "a", Time: noon, Raw: []byte(`{"n":1}`)},
 	})

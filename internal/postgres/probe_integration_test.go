@@ -79,7 +79,7 @@ func TestTheProbeCatches(t *testing.T) {
 		if err := db.Probe(context.Background(), noon); err != nil {
 			t.Fatal(err)
 		}
-		same(t, store(t, db, row("a", noon, `{}`), row("a", noon, `{}`)), []pipeline.Outcome{stored, present})
+		same(t, save(t, db, row("a", noon, `{}`), row("a", noon, `{}`)), []pipeline.Outcome{stored, present})
 	})
 	t.Run("hanging", func(t *testing.T) {
 		t.Parallel()
@@ -95,12 +95,12 @@ func TestProbe_RuleForUpdate(t *testing.T) {
 	d := pgtest.New(t)
 	d.Exec(t, `CREATE RULE keep AS ON UPDATE TO decision_logs DO INSTEAD NOTHING; ALTER TABLE decision_logs ADD CHECK (decision_id <> 'bad')`)
 	st := open(t, d.URL, 0)
-	same(t, store(t, st, row("a", noon, `{}`)), []pipeline.Outcome{stored})
+	same(t, save(t, st, row("a", noon, `{}`)), []pipeline.Outcome{stored})
 	code(t, st, "23514", row("a", noon, `{}`), row("bad", noon, `{}`), row("b", noon, `{}`))
 	if err := st.Probe(context.Background(), noon); err != nil {
 		t.Fatalf("the table takes rows, and the probe is refused: %v", err)
 	}
-	same(t, store(t, st, row("a", noon, `{}`), row("b", noon, `{}`)), []pipeline.Outcome{present, stored})
+	same(t, save(t, st, row("a", noon, `{}`), row("b", noon, `{}`)), []pipeline.Outcome{present, stored})
 }
 
 // A full disk lets one row pass where there is room in a page, so after 53100 the probe asks for more.
@@ -171,7 +171,7 @@ func TestProbe_UsersCheck(t *testing.T) {
 	wantCode(t, nil, first.Probe(t.Context(), noon), "23514")
 	r := full("6e8bc430-9c3a-4b1f-8a5e-0123456789ab", noon, 10)
 	r.Log.Raw = []byte(event(r.Log.ID, noon, nil))
-	store(t, first, r)
+	save(t, first, r)
 	for name, db := range map[string]*postgres.Store{"the same process": first, "a new process": open(t, d.URL, 0)} {
 		for _, at := range []time.Time{noon, {}} {
 			if err := db.Probe(t.Context(), at); err != nil {

@@ -44,7 +44,7 @@ func TestStandby_Failover(t *testing.T) {
 	d := &pgtest.DB{URL: url, Name: "postgres"}
 	d.Exec(t, `ALTER TABLE decision_logs DETACH PARTITION decision_logs_before; DROP TABLE decision_logs_before`)
 	day, _ := archive.ParseDay("2026-03-04")
-	same(t, store(t, db, row("archived", day.Add(time.Hour), `{"n":1}`)), []pipeline.Outcome{stored})
+	same(t, save(t, db, row("archived", day.Add(time.Hour), `{"n":1}`)), []pipeline.Outcome{stored})
 	for counted := false; !counted; { // a day is archived and restored once its rows are counted
 		d.Exec(t, `SELECT decision_counts_count('1 hour', '0')`)
 		d.Query(t, `SELECT bool_and(stored_at < stored_before) FROM decision_logs, decision_counts_mark`, &counted)

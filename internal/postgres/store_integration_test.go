@@ -28,11 +28,11 @@ const (
 
 // Short names for what these tests say in every second line.
 var (
-	open  = pgtest.Open
-	store = pgtest.Store
-	row   = pgtest.Row
-	full  = pgtest.Full
-	day   = pgtest.Day
+	open = pgtest.Open
+	save = pgtest.Store
+	row  = pgtest.Row
+	full = pgtest.Full
+	day  = pgtest.Day
 )
 
 var noon = time.Date(2024, 5, 1, 12, 0, 0, 123456000, time.UTC)
@@ -52,8 +52,8 @@ func TestNoRowsAreNoWork(t *testing.T) {
 func TestEveryFieldFindsItsColumn(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
-	store(t, open(t, d.URL, 0), full("id", noon, 3))
-	same(t, store(t, open(t, server{DB: d}.NoCopy(t).URL, 0), full("inserted", noon, 3)), []pipeline.Outcome{stored}) // by INSERT
+	save(t, open(t, d.URL, 0), full("id", noon, 3))
+	same(t, save(t, open(t, server{DB: d}.NoCopy(t).URL, 0), full("inserted", noon, 3)), []pipeline.Outcome{stored}) // by INSERT
 	var got []string
 	d.Query(t, `SELECT array_agg(concat_ws('|', decision_id, extract(epoch FROM ts), path, allowed, requested_by, req_id, opa_id, opa_version, service,
 		labels->>'id', bundles->'shop'->>'revision', raw->'input'->>'pad', source_topic, source_partition, source_offset, source_index,
@@ -70,8 +70,8 @@ func TestWhatIsAbsentIsNull(t *testing.T) {
 	r.Log.Allowed = some(false)
 	inserted := row("inserted", noon, `{}`)
 	inserted.Log.Path, inserted.Log.Allowed = some(""), some(false)
-	store(t, open(t, d.URL, 0), r, full("other", noon, 1))
-	store(t, open(t, server{DB: d}.NoCopy(t).URL, 0), inserted) // by INSERT
+	save(t, open(t, d.URL, 0), r, full("other", noon, 1))
+	save(t, open(t, server{DB: d}.NoCopy(t).URL, 0), inserted) // by INSERT
 	for _, id := range []string{"id", "inserted"} {
 		var nulls, empty, allowed string
 		d.Query(t, `SELECT num_nulls(requested_by, req_id, opa_id, opa_version, service, labels, bundles, uploaded_by)::text, '<' || path || '>', allowed::text
@@ -95,8 +95,8 @@ func TestTimesAreKeptToTheMicrosecond(t *testing.T) {
 		{time.Date(9999, 12, 31, 23, 59, 59, 999999999, time.FixedZone("", -23*3600)), "10000-01-01 22:59:59.999999 AD"},
 	} {
 		id := fmt.Sprint(i)
-		same(t, store(t, db, row(id, c.at, `{}`)), []pipeline.Outcome{stored})
-		same(t, store(t, db, row(id, c.at, `{}`)), []pipeline.Outcome{present})
+		same(t, save(t, db, row(id, c.at, `{}`)), []pipeline.Outcome{stored})
+		same(t, save(t, db, row(id, c.at, `{}`)), []pipeline.Outcome{present})
 		var got string
 		d.Query(t, `SELECT to_char(ts AT TIME ZONE 'UTC', 'FMYYYY-MM-DD HH24:MI:SS.US AD') FROM decision_logs WHERE decision_id = '`+id+`'`, &got)
 		same(t, strings.TrimLeft(got, "0"), strings.TrimLeft(c.want, "0"))
@@ -107,13 +107,13 @@ func TestLargeBatchesAndRows(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	db := open(t, d.URL, time.Minute)
-	same(t, store(t, db, full("large", noon, 900<<10)), []pipeline.Outcome{stored})
-	same(t, store(t, db, full("large", noon, 900<<10)), []pipeline.Outcome{present})
+	same(t, save(t, db, full("large", noon, 900<<10)), []pipeline.Outcome{stored})
+	same(t, save(t, db, full("large", noon, 900<<10)), []pipeline.Outcome{present})
 	rows := make([]pipeline.Row, 10_000)
 	for i := range rows {
 		rows[i] = full(fmt.Sprintf("id-%d", i), noon.Add(time.Duration(i)*time.Millisecond), 100)
 	}
-	for i, o := range store(t, db, rows...) {
+	for i, o := range save(t, db, rows...) {
 		if o != stored {
 			t.Fatalf("row %d: %d", i, o)
 		}
@@ -139,8 +139,8 @@ func TestAPartitionedTableTakesTheSameRows(t *testing.T) {
 		CREATE TABLE decision_logs_2024 PARTITION OF decision_logs FOR VALUES FROM ('2024-01-01') TO ('2025-01-01')`)
 	db := open(t, d.URL, 0)
 	rows := []pipeline.Row{full("a", noon, 1), full("b", noon, 1)}
-	same(t, store(t, db, rows...), []pipeline.Outcome{stored, stored})
-	same(t, store(t, db, rows...), []pipeline.Outcome{present, present})
+	same(t, save(t, db, rows...), []pipeline.Outcome{stored, stored})
+	same(t, save(t, db, rows...), []pipeline.Outcome{present, present})
 }
 
 func TestClientEncoding_OfTheDatabase(t *testing.T) {
@@ -149,8 +149,8 @@ func TestClientEncoding_OfTheDatabase(t *testing.T) {
 		d := pgtest.New(t)
 		d.Exec(t, fmt.Sprintf(`ALTER DATABASE %s SET client_encoding = %s`, d.Name, encoding))
 		db := open(t, d.URL, 0)
-		same(t, store(t, db, row("é", noon, `{"name":"Ángel Ý"}`)), []pipeline.Outcome{stored})
-		same(t, store(t, db, row("é", noon, `{"name":"Ángel Ý"}`)), []pipeline.Outcome{present})
+		same(t, save(t, db, row("é", noon, `{"name":"Ángel Ý"}`)), []pipeline.Outcome{stored})
+		same(t, save(t, db, row("é", noon, `{"name":"Ángel Ý"}`)), []pipeline.Outcome{present})
 		var id string
 		d.Query(t, `SELECT encode(convert_to(decision_id, 'UTF8'), 'hex') FROM decision_logs`, &id)
 		same(t, id, "c3a9")

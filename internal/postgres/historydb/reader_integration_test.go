@@ -194,7 +194,7 @@ func TestASearchFindsWhatFitsInOrderBothWays(t *testing.T) {
 			}
 			rows := logged(t)
 			db := open(t, pg.URL, time.Minute) // some thousand pages: one of them meets the worst moment of a busy machine
-			store(t, db, rows...)
+			save(t, db, rows...)
 			if strings.Contains(kind, "over") {
 				want := int64(4)
 				if kind == "some over" {
@@ -231,7 +231,7 @@ func TestDecisionsOfOneMomentAreEachOnOnePage(t *testing.T) {
 	for _, id := range []string{"a", "B", "ä", "a b", "Z"} {
 		rows = append(rows, row(id, noon, `{"n":1}`))
 	}
-	store(t, db, append(rows, row("before", noon.Add(-time.Microsecond), `{"n":1}`), row("behind", noon.Add(time.Microsecond), `{"n":1}`))...)
+	save(t, db, append(rows, row("before", noon.Add(-time.Microsecond), `{"n":1}`), row("behind", noon.Add(time.Microsecond), `{"n":1}`))...)
 	f := reader.Filter{Since: noon, Until: noon.Add(time.Microsecond)}
 	for _, oldest := range []bool{false, true} {
 		for _, limit := range []int{1, 2, 5, 9} {
@@ -248,7 +248,7 @@ func TestEveryRowSaysItsVerdict(t *testing.T) {
 		rows = append(rows, pipeline.Row{Topic: "more", Offset: int64(i), Log: log})
 	}
 	db := open(t, pgtest.New(t).URL, 20*time.Second)
-	store(t, db, rows...)
+	save(t, db, rows...)
 	for _, r := range rows {
 		found, err := historydb.NewReader(db.DB).ByID(t.Context(), r.Log.ID)
 		if err != nil || len(found) != 1 {
@@ -275,7 +275,7 @@ func orNull(v string, valid bool) string {
 func TestAMatchIsEqualAsJSON(t *testing.T) {
 	t.Parallel()
 	db := open(t, pgtest.New(t).URL, 20*time.Second)
-	store(t, db, logged(t)...)
+	save(t, db, logged(t)...)
 	value := func(text string) json.RawMessage { return json.RawMessage(text) }
 	for _, c := range []struct {
 		match reader.Match
@@ -307,7 +307,7 @@ func TestAMatchIsEqualAsJSON(t *testing.T) {
 func TestACursorIsOfItsOrder(t *testing.T) {
 	t.Parallel()
 	db := open(t, pgtest.New(t).URL, 20*time.Second)
-	store(t, db, logged(t)...)
+	save(t, db, logged(t)...)
 	found, err := historydb.NewReader(db.DB).Search(t.Context(), reader.Filter{}, reader.Page{Limit: 1})
 	if err != nil || found.Next == "" {
 		t.Fatal(found, err)
@@ -326,7 +326,7 @@ func TestStatsCountEveryDecisionOnce(t *testing.T) {
 	t.Parallel()
 	db := open(t, pgtest.New(t).URL, 20*time.Second)
 	rows := logged(t)
-	store(t, db, rows...)
+	save(t, db, rows...)
 	for _, step := range []time.Duration{time.Hour, 30 * time.Minute, 24 * time.Hour} {
 		for _, byPath := range []bool{true, false} {
 			statsAre(t, historydb.NewReader(db.DB), reader.StatsQuery{Since: noon, Until: noon.Add(72 * time.Hour), Step: step, ByPath: byPath}, rows)
@@ -375,7 +375,7 @@ func TestFollowTellsALateCommitOnce(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.New(t)
 	db := open(t, pg.URL, 20*time.Second)
-	store(t, db, row("there", noon, `{"n":1}`))
+	save(t, db, row("there", noon, `{"n":1}`))
 	follow := historydb.NewReader(db.DB)
 	var tail reader.Tail
 	next := func(limit int) (ids []string) {
@@ -401,8 +401,8 @@ func TestFollowTellsALateCommitOnce(t *testing.T) {
 	if _, err := late.Exec(t.Context(), `INSERT INTO decision_logs (decision_id, ts, raw, source_topic, source_partition, source_offset, source_index) VALUES ('late', now(), '{}', 't', 1, 1, 0)`); err != nil {
 		t.Fatal(err)
 	}
-	store(t, db, row("a", noon, `{"n":1}`), row("b", noon, `{"n":1}`))
-	store(t, db, row("c", noon.Add(-time.Hour), `{"n":1}`))
+	save(t, db, row("a", noon, `{"n":1}`), row("b", noon, `{"n":1}`))
+	save(t, db, row("c", noon.Add(-time.Hour), `{"n":1}`))
 	same(t, next(2), []string{"a", "b"})
 	same(t, next(10), []string{"c"})
 	for range 3 {
@@ -411,7 +411,7 @@ func TestFollowTellsALateCommitOnce(t *testing.T) {
 	if err := late.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	store(t, db, row("d", noon, `{"n":1}`))
+	save(t, db, row("d", noon, `{"n":1}`))
 	same(t, next(10), []string{"late", "d"})
 	for range 3 {
 		same(t, next(10), []string(nil))
@@ -430,7 +430,7 @@ func TestFollowTellsAllThatWasStoredAtOneMomentWhereverAPageEnds(t *testing.T) {
 		want = append(want, fmt.Sprint("d-", i))
 		rows = append(rows, row(want[i], noon, `{"n":1}`))
 	}
-	store(t, db, rows...)
+	save(t, db, rows...)
 	pg.Exec(t, `UPDATE decision_logs SET stored_at = date_trunc('hour', now()) - interval '2 hours'`) // no transaction is waited for so long
 	tail, err := historydb.NewReader(db.DB).ParseTail("1s" + strconv.FormatInt(time.Now().Add(-5*time.Hour).UnixMicro(), 36))
 	if err != nil {
@@ -466,7 +466,7 @@ func TestCountsHoldWhatWasStoredBeforeEveryOpenTransaction(t *testing.T) {
 	db := open(t, pg.URL, 20*time.Second)
 	// Paths of more than 1,000 bytes are counted as (other).
 	rows := slices.DeleteFunc(logged(t), func(r pipeline.Row) bool { return len(r.Log.Path.V) > 1000 })
-	store(t, db, rows[:100]...)
+	save(t, db, rows[:100]...)
 	stale := `UPDATE decision_logs SET stored_at = stored_at - interval '1 hour'` // the mark stays behind the clock
 	pg.Exec(t, stale)
 	counter := historydb.NewReader(db.DB)
@@ -507,7 +507,7 @@ func TestCountsHoldWhatWasStoredBeforeEveryOpenTransaction(t *testing.T) {
 	}
 	// What is stored later is counted beside the counts, whatever hour it is of, and is not counted twice once they have it.
 	// It is stored in the time to come: however long this takes, the mark does not come to it.
-	store(t, db, rows[100:]...)
+	save(t, db, rows[100:]...)
 	pg.Exec(t, `UPDATE decision_logs SET stored_at = now() + interval '1 hour' WHERE stored_at > now() - interval '30 minutes'`)
 	all := append(slices.Clone(rows), lateRow)
 	statsAre(t, historydb.NewReader(db.DB), month, all)

@@ -76,7 +76,7 @@ func (e *editing) rowsAt(value, topic string, offset int64) {
 		e.t.Fatal(refused)
 	}
 	for i := range r.Parts {
-		store(e.t, e.db, pipeline.Row{Log: &r.Parts[i].Log, Topic: topic, Offset: offset, Index: i})
+		save(e.t, e.db, pipeline.Row{Log: &r.Parts[i].Log, Topic: topic, Offset: offset, Index: i})
 	}
 }
 

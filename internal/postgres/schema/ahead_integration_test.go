@@ -52,7 +52,7 @@ func TestPartitionsAreMadeOnceByWhoeverMayInsert(t *testing.T) {
 	d.Query(t, `SELECT count(DISTINCT relowner), count(*) FROM pg_inherits JOIN pg_class c ON c.oid = inhrelid WHERE inhparent = 'decision_logs'::regclass`, &owners, &days)
 	same(t, []int{owners, days}, []int{1, 103})
 	db := open(t, worker, 0)
-	store(t, db, full("a", day(100), 1), full("b", day(101), 1))
+	save(t, db, full("a", day(100), 1), full("b", day(101), 1))
 	same(t, place(t, d, "a"), named(100))
 	same(t, place(t, d, "b"), "decision_logs_default")
 }
@@ -87,7 +87,7 @@ func TestTheFunctionWorksOnItsOwnSchemaAlone(t *testing.T) {
 	}
 	d.Query(t, `SELECT count(*) FROM pg_inherits WHERE inhparent = 'public.decision_logs'::regclass`, &n)
 	same(t, n, 12)
-	store(t, open(t, worker, 0), row("late", day(9).Add(12*time.Hour-time.Microsecond), `{}`), row("early", day(9).Add(-12*time.Hour), `{}`))
+	save(t, open(t, worker, 0), row("late", day(9).Add(12*time.Hour-time.Microsecond), `{}`), row("early", day(9).Add(-12*time.Hour), `{}`))
 	same(t, []string{place(t, d, "late"), place(t, d, "early")}, []string{named(9), named(9)})
 }
 
@@ -96,11 +96,11 @@ func TestStraysMoveIntoTheirDay(t *testing.T) {
 	d := pgtest.New(t)
 	db := open(t, d.URL, 0)
 	rows := []pipeline.Row{full("a", day(8), 1), full("b", day(9).Add(12*time.Hour-time.Microsecond), 1), full("c", day(10), 1)}
-	store(t, db, rows...)
+	save(t, db, rows...)
 	same(t, place(t, d, "a"), "decision_logs_default")
 	same(t, made(t, db, 9), 2)
 	same(t, []string{place(t, d, "a"), place(t, d, "b"), place(t, d, "c")}, []string{named(8), named(9), "decision_logs_default"})
-	same(t, store(t, db, rows...), []pipeline.Outcome{present, present, present})
+	same(t, save(t, db, rows...), []pipeline.Outcome{present, present, present})
 	same(t, d.Count(t), 3)
 }
 
@@ -111,7 +111,7 @@ func TestADayThatWasDetachedIsLeftAlone(t *testing.T) {
 	db := open(t, d.URL, 0)
 	d.Exec(t, `ALTER TABLE decision_logs DETACH PARTITION `+named(3))
 	same(t, made(t, db, 8), 1)
-	store(t, db, row("a", day(3), `{}`))
+	save(t, db, row("a", day(3), `{}`))
 	same(t, place(t, d, "a"), "decision_logs_default")
 }
 
@@ -123,7 +123,7 @@ func TestADefaultPartitionThatIsBusyIsAnErrorAndNoHarm(t *testing.T) {
 		VALUES ('far', now() + interval '1 year', '{}', '', 0, 0, 0)`)
 	_, err := schema.New(db.DB).MakePartitions(context.Background(), 20)
 	wantCode(t, nil, err, "55P03")
-	store(t, db, row("a", day(0), `{}`))
+	save(t, db, row("a", day(0), `{}`))
 	end()
 	same(t, made(t, db, 20), 13)
 }
@@ -171,7 +171,7 @@ func TestRetentionIsADropWhileWritersGoOn(t *testing.T) {
 	d.Exec(t, `SELECT decision_logs_make_partitions(30)`)
 	db := open(t, d.URL, 0)
 	for n := range 30 {
-		store(t, db, full(fmt.Sprint("old", n), day(n), 1))
+		save(t, db, full(fmt.Sprint("old", n), day(n), 1))
 	}
 	stop := pgtest.Writers(t, d, 2)
 	for n := range 30 {

@@ -62,7 +62,7 @@ func TestADayThatTakesLongHoldsUpNoOther(t *testing.T) {
 	d := pgtest.New(t)
 	db := open(t, d.URL, 0)
 	d.Exec(t, `DROP TABLE `+named(0))
-	store(t, db, row("today", day(0), `{}`), row("soon", day(9), `{}`))
+	save(t, db, row("today", day(0), `{}`), row("soon", day(9), `{}`))
 	d.Exec(t, `CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN IF OLD.decision_id = ''today'' THEN PERFORM pg_sleep(20); END IF; RETURN OLD; END';
 		CREATE TRIGGER slow BEFORE DELETE ON decision_logs_default FOR EACH ROW EXECUTE FUNCTION slow()`)
 	from := time.Now()

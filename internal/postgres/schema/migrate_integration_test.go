@@ -48,7 +48,7 @@ func TestManyMigrateAtOnceAndOneDoesIt(t *testing.T) {
 	}
 	same(t, sum, len(entries)+6) // and those that are no files
 	db := open(t, d.URL, 0)
-	same(t, store(t, db, row("a", noon, `{}`)), []pipeline.Outcome{stored})
+	same(t, save(t, db, row("a", noon, `{}`)), []pipeline.Outcome{stored})
 	n, err := schema.New(db.DB).Migrate(context.Background())
 	if n != 0 || err != nil {
 		t.Fatalf("once more: %d, %v", n, err)
@@ -108,7 +108,7 @@ func TestTheTableIsMadeInTheFirstSchemaOfTheSearchPath(t *testing.T) {
 	if _, err := schema.New(db.DB).Migrate(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	store(t, db, row("a", noon, `{}`))
+	save(t, db, row("a", noon, `{}`))
 	var n int
 	d.Query(t, `SELECT count(*) FROM audit.decision_logs`, &n)
 	same(t, n, 1)

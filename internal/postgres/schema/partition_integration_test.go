@@ -62,7 +62,7 @@ func TestEveryTimeHasItsPlace(t *testing.T) {
 	small := func(t *testing.T) *pgtest.DB {
 		d := pgtest.NewPlain(t)
 		rows, _ := spread()
-		store(t, open(t, d.URL, 0), rows...)
+		save(t, open(t, d.URL, 0), rows...)
 		mustPartition(t, open(t, d.URL, 0), 100)
 		return d
 	}
@@ -72,18 +72,18 @@ func TestEveryTimeHasItsPlace(t *testing.T) {
 			d := make(t)
 			db := open(t, d.URL, 0)
 			rows, places := spread()
-			store(t, db, rows...)
+			save(t, db, rows...)
 			for id, want := range places {
 				if got := place(t, d, id); got != want {
 					t.Errorf("%s lies in %q, want %q", id, got, want)
 				}
 			}
-			for _, o := range store(t, db, rows...) {
+			for _, o := range save(t, db, rows...) {
 				same(t, o, present)
 			}
 			same(t, d.Count(t), len(rows))
 			rows[2].Log.Raw = []byte(`{"other":1}`)
-			same(t, store(t, db, rows[2]), []pipeline.Outcome{pipeline.Conflicting})
+			same(t, save(t, db, rows[2]), []pipeline.Outcome{pipeline.Conflicting})
 		})
 	}
 }
@@ -127,7 +127,7 @@ func TestWhatOperatorsAddedIsCarriedOver(t *testing.T) {
 			// Who may make tables in this database gives a right to everybody; this table is not to have it.
 			d.Exec(t, `ALTER DEFAULT PRIVILEGES GRANT TRUNCATE ON TABLES TO PUBLIC`)
 			db := open(t, d.URL, 0)
-			store(t, db, full("a", day(0), 1), full("far", day(400), 1))
+			save(t, db, full("a", day(0), 1), full("far", day(400), 1))
 			was := shape(t, d)
 			mustPartition(t, db, small)
 			same(t, shape(t, d), was)
@@ -137,14 +137,14 @@ func TestWhatOperatorsAddedIsCarriedOver(t *testing.T) {
 			if alike != partitions || partitions < 8 {
 				t.Errorf("%d of %d partitions have the storage parameters", alike, partitions)
 			}
-			store(t, db, full("b", day(0), 1), full("far", day(400), 1))
+			save(t, db, full("b", day(0), 1), full("far", day(400), 1))
 			same(t, d.Count(t), 3)
 			if err := schema.Partition(context.Background(), db.DB, 0, true, onward); err != nil {
 				t.Fatalf("back: %v", err)
 			}
 			same(t, shape(t, d), was)
 			same(t, d.Count(t), 3)
-			store(t, db, full("c", day(400), 1))
+			save(t, db, full("c", day(400), 1))
 		})
 	}
 }
@@ -205,7 +205,7 @@ func TestAnObstacleThatComesLateLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	d := pgtest.NewPlain(t)
 	db := open(t, d.URL, 0)
-	store(t, db, row("far", day(400), `{}`))
+	save(t, db, row("far", day(400), `{}`))
 	err := schema.Partition(context.Background(), db.DB, 0, false, func(step string) error {
 		if step == "validated" {
 			d.Exec(t, `CREATE VIEW odd AS SELECT path FROM decision_logs`)
@@ -217,7 +217,7 @@ func TestAnObstacleThatComesLateLeavesNothingBehind(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	same(t, d.Count(t), 1)
-	store(t, db, row("a", day(300), `{}`))
+	save(t, db, row("a", day(300), `{}`))
 }
 
 func TestAMigrationThatIsKilledGoesOnWhereItWas(t *testing.T) {
@@ -229,7 +229,7 @@ func TestAMigrationThatIsKilledGoesOnWhereItWas(t *testing.T) {
 			d := pgtest.NewPlain(t)
 			db := open(t, d.URL, 0)
 			rows, _ := spread()
-			store(t, db, rows...)
+			save(t, db, rows...)
 			met := false
 			err := schema.Partition(context.Background(), db.DB, 0, false, func(step string) error {
 				if step == at {
@@ -241,10 +241,10 @@ func TestAMigrationThatIsKilledGoesOnWhereItWas(t *testing.T) {
 			if !met || !errors.Is(err, killed) {
 				t.Fatalf("got %v", err)
 			}
-			store(t, db, row("meanwhile", day(0), `{}`))
+			save(t, db, row("meanwhile", day(0), `{}`))
 			mustPartition(t, db, 0)
 			mustPartition(t, db, 0)
-			for _, o := range store(t, db, rows...) {
+			for _, o := range save(t, db, rows...) {
 				same(t, o, present)
 			}
 			same(t, d.Count(t), len(rows)+1)
@@ -267,7 +267,7 @@ func TestACutThatHasPassedIsNotKept(t *testing.T) {
 		day(-1).Format(time.RFC3339)))
 	mustPartition(t, db, 0)
 	same(t, place(t, d, "a"), "decision_logs_before")
-	store(t, db, row("b", day(0), `{}`))
+	save(t, db, row("b", day(0), `{}`))
 }
 
 func TestPartitionsOfTheOperatorsAreLeftAlone(t *testing.T) {
@@ -283,7 +283,7 @@ func TestPartitionsOfTheOperatorsAreLeftAlone(t *testing.T) {
 	}
 	d.Query(t, `SELECT count(*) FROM pg_inherits WHERE inhparent = 'decision_logs'::regclass`, &n)
 	same(t, n, 1)
-	store(t, db, row("a", noon, `{}`))
+	save(t, db, row("a", noon, `{}`))
 	if err := schema.Partition(context.Background(), db.DB, 0, true, onward); err != nil {
 		t.Fatal(err)
 	}
