@@ -46,7 +46,7 @@ func try(db *postgres.Store, rows ...pipeline.Row) error {
 func TestARestartEndsSessionsAndComesBackByItself(t *testing.T) {
 	t.Parallel()
 	within(t, func(t *testing.T, s *pgmodel.Server, db *postgres.Store) {
-		store(t, db, row("a", `{}`))
+		save(t, db, row("a", `{}`))
 		s.Inject(pgmodel.Fault{Point: pgmodel.Commit, Delay: time.Second})
 		done := make(chan error, 1)
 		go func() { done <- try(db, row("b", `{}`)) }()
@@ -57,7 +57,7 @@ func TestARestartEndsSessionsAndComesBackByItself(t *testing.T) {
 		time.Sleep(6 * time.Second)
 		wantCode(t, try(db, row("b", `{}`)), "57P03")
 		time.Sleep(5 * time.Second)
-		same(t, store(t, db, row("a", `{}`), row("b", `{}`)), []pipeline.Outcome{present, stored})
+		same(t, save(t, db, row("a", `{}`), row("b", `{}`)), []pipeline.Outcome{present, stored})
 	})
 }
 
@@ -73,7 +73,7 @@ func TestACrashSaysNothingAndKeepsWhatWasCommitted(t *testing.T) {
 		wantCode(t, <-done, "ambiguous_commit")
 		synctest.Wait()
 		same(t, []int{s.Sessions(), len(s.Rows())}, []int{0, 1})
-		same(t, store(t, db, row("a", `{}`)), []pipeline.Outcome{present})
+		same(t, save(t, db, row("a", `{}`)), []pipeline.Outcome{present})
 	})
 }
 
@@ -103,7 +103,7 @@ func TestConnectingFails(t *testing.T) {
 					t.Errorf("not refused: %v", err)
 				}
 				heal()
-				same(t, store(t, db, row("a", `{}`)), []pipeline.Outcome{stored})
+				same(t, save(t, db, row("a", `{}`)), []pipeline.Outcome{stored})
 			})
 		})
 	}
@@ -129,7 +129,7 @@ func TestAStatementOutlivesItsClient(t *testing.T) {
 				wantCode(t, try(db, row("a", `{}`)), "55P03") // it waits for the row, and not for ever
 				time.Sleep(time.Minute)
 				same(t, len(s.Rows()), 1)
-				same(t, store(t, db, row("a", `{}`)), []pipeline.Outcome{present})
+				same(t, save(t, db, row("a", `{}`)), []pipeline.Outcome{present})
 			})
 		})
 	}
@@ -155,12 +155,12 @@ func TestOfTwoThatWaitForEachOtherOneIsTold(t *testing.T) {
 func TestAHangingServerAnswersWhenItGoesOn(t *testing.T) {
 	t.Parallel()
 	within(t, func(t *testing.T, s *pgmodel.Server, db *postgres.Store) {
-		store(t, db, row("a", `{}`))
+		save(t, db, row("a", `{}`))
 		heal := s.Hang()
 		wantCode(t, try(db, row("b", `{}`)), "timeout")
 		time.AfterFunc(5*time.Second, heal)
 		begin := time.Now()
-		same(t, store(t, db, row("b", `{}`)), []pipeline.Outcome{stored})
+		same(t, save(t, db, row("b", `{}`)), []pipeline.Outcome{stored})
 		same(t, time.Since(begin), 5*time.Second)
 	})
 }
@@ -179,9 +179,9 @@ func TestFullDiskAndTriggers(t *testing.T) {
 			return ""
 		})
 		wantCode(t, try(db, row("a", `{}`), row("b", `"bad"`)), "P0001")
-		same(t, store(t, db, row("a", `{}`)), []pipeline.Outcome{stored})
+		same(t, save(t, db, row("a", `{}`)), []pipeline.Outcome{stored})
 		heal()
-		same(t, store(t, db, row("b", `"bad"`)), []pipeline.Outcome{stored})
+		same(t, save(t, db, row("b", `"bad"`)), []pipeline.Outcome{stored})
 	})
 }
 
@@ -312,6 +312,6 @@ func TestAConstraintIsAddedBetweenTransactions(t *testing.T) {
 			t.Error(err)
 		}
 		wantCode(t, <-after, "23514")
-		same(t, store(t, db, row("a", `{}`)), []pipeline.Outcome{present})
+		same(t, save(t, db, row("a", `{}`)), []pipeline.Outcome{present})
 	})
 }

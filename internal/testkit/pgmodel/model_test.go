@@ -54,7 +54,7 @@ func open(t testing.TB, s *pgmodel.Server) *postgres.Store {
 	return db
 }
 
-func store(t testing.TB, db *postgres.Store, rows ...pipeline.Row) []pipeline.Outcome {
+func save(t testing.TB, db *postgres.Store, rows ...pipeline.Row) []pipeline.Outcome {
 	t.Helper()
 	out, err := db.Store(context.Background(), rows, false)
 	if err != nil {
@@ -69,8 +69,8 @@ func TestRowsAreStoredInVirtualTime(t *testing.T) {
 		s := newServer(t)
 		db := open(t, s)
 		begin := time.Now()
-		same(t, store(t, db, row("b", `{"v":1}`), row("a", `{"v":2}`), row("b", `{"v":3}`)), []pipeline.Outcome{stored, stored, conflicting})
-		same(t, store(t, db, row("b", `{"v":1}`), row("a", `{"v":3}`)), []pipeline.Outcome{present, conflicting})
+		same(t, save(t, db, row("b", `{"v":1}`), row("a", `{"v":2}`), row("b", `{"v":3}`)), []pipeline.Outcome{stored, stored, conflicting})
+		same(t, save(t, db, row("b", `{"v":1}`), row("a", `{"v":3}`)), []pipeline.Outcome{present, conflicting})
 		if err := db.Probe(t.Context(), noon); err != nil {
 			t.Fatal(err)
 		}

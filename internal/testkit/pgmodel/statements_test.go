@@ -55,15 +55,15 @@ func TestEachWayOfStoringHasSoManyStatements(t *testing.T) {
 			{"doubles in other bytes", append(batch(440, 450), spaced(batch(440, 450))...), "begin, copy, known, compare, table, commit"},
 		} {
 			said = nil
-			store(t, db, step.rows...)
+			save(t, db, step.rows...)
 			if got := strings.Join(said, ", "); got != step.want {
 				t.Errorf("%s: %s, want %s", step.what, got, step.want)
 			}
 		}
 		s.RefuseCopy()
-		store(t, db, batch(500, 510)...)
+		save(t, db, batch(500, 510)...)
 		said = nil
-		store(t, db, batch(510, 520)...)
+		save(t, db, batch(510, 520)...)
 		if got := strings.Join(said, ", "); got != "begin, insert, commit" {
 			t.Errorf("without COPY: %s", got)
 		}

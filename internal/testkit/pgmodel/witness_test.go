@@ -54,7 +54,7 @@ func TestAskingASecondTimeDialsSeldomAndNeverWhereSomethingIsKept(t *testing.T) 
 		odd(s)
 		h := listen(s)
 		for i := range 50 { // 25 s
-			store(t, db, row(string(rune('a'+i)), `{}`))
+			save(t, db, row(string(rune('a'+i)), `{}`))
 			again(t, db)
 			time.Sleep(500 * time.Millisecond)
 		}
@@ -167,7 +167,7 @@ func TestAProbeComparesWhereTheTableTakesNoCopy(t *testing.T) {
 	for _, point := range []pgmodel.Point{pgmodel.Known, pgmodel.Compare} {
 		within(t, func(t *testing.T, s *pgmodel.Server, db *postgres.Store) {
 			s.RefuseCopy()
-			store(t, db, row("a", `{}`)) // from here on by INSERT
+			save(t, db, row("a", `{}`)) // from here on by INSERT
 			heal := s.Inject(pgmodel.Fault{Point: point, Count: -1, SQLSTATE: "42501"})
 			wantCode(t, db.Probe(context.Background(), noon), "42501")
 			heal()
@@ -183,7 +183,7 @@ func TestNoWitnessOutlivesAFailover(t *testing.T) {
 	t.Parallel()
 	within(t, func(t *testing.T, s *pgmodel.Server, db *postgres.Store) {
 		odd(s)
-		store(t, db, row("warm", `{}`))
+		save(t, db, row("warm", `{}`))
 		again(t, db)
 		s.Inject(pgmodel.Fault{Point: pgmodel.Insert, SQLSTATE: "25006"})
 		_, err := db.Store(context.Background(), []pipeline.Row{row("a", `{}`)}, false)

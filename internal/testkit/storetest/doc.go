@@ -151,7 +151,7 @@ func full(id string, at time.Time, padding int) pipeline.Row {
 	return r
 }
 
-func store(t testing.TB, db *postgres.Store, rows ...pipeline.Row) []pipeline.Outcome {
+func save(t testing.TB, db *postgres.Store, rows ...pipeline.Row) []pipeline.Outcome {
 	t.Helper()
 	out, err := db.Store(context.Background(), rows, false)
 	if err != nil {
