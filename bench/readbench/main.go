@@ -18,10 +18,10 @@ import (
 	"github.com/rs/zerolog"
 
 	"docket/internal/history/reader"
-	"docket/internal/postgres"
 	"docket/internal/postgres/db"
 	"docket/internal/postgres/historydb"
 	"docket/internal/postgres/schema"
+	"docket/internal/postgres/store"
 	"docket/internal/record/decision"
 	"docket/sample"
 )
@@ -51,7 +51,7 @@ func main() {
 }
 
 func run(ctx context.Context, url string, n, days, runs int, only string) error {
-	db, err := postgres.OpenStore(db.Config{URL: url, StoreTimeout: 10 * time.Minute}, zerolog.Nop())
+	db, err := store.Open(db.Config{URL: url, StoreTimeout: 10 * time.Minute}, zerolog.Nop())
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func run(ctx context.Context, url string, n, days, runs int, only string) error 
 
 // onlyCost measures what the indexes cost in a database of its own.
 func onlyCost(ctx context.Context, url string, rounds int) error {
-	db, err := postgres.OpenStore(db.Config{URL: url, StoreTimeout: time.Minute}, zerolog.Nop())
+	db, err := store.Open(db.Config{URL: url, StoreTimeout: time.Minute}, zerolog.Nop())
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func onlyCost(ctx context.Context, url string, rounds int) error {
 // made is how many days are made row by row; the others repeat them.
 const made = 3
 
-func fill(ctx context.Context, db *postgres.Store, url string, n, days int) error {
+func fill(ctx context.Context, db *store.Store, url string, n, days int) error {
 	if _, err := schema.New(db.DB).Migrate(ctx); err != nil {
 		return err
 	}

@@ -12,9 +12,9 @@ import (
 
 	"docket/internal/consumer/pipeline"
 	"docket/internal/desk/api"
-	"docket/internal/postgres"
 	"docket/internal/postgres/db"
 	"docket/internal/postgres/historydb"
+	"docket/internal/postgres/store"
 	"docket/internal/record/decision"
 	"docket/internal/testkit/pgtest"
 )
@@ -24,7 +24,7 @@ import (
 func TestDecisionsOnARealTable(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
-	db, err := postgres.OpenStore(db.Config{URL: d.URL, StoreTimeout: 10 * time.Second}, zerolog.Nop())
+	db, err := store.Open(db.Config{URL: d.URL, StoreTimeout: 10 * time.Second}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}

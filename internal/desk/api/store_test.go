@@ -8,7 +8,7 @@ import (
 	"docket/internal/testkit/readertest"
 )
 
-// store is one in memory whose places can be written as text.
+// readerStore is one in memory whose places can be written as text.
 type readerStore struct{ readertest.Store }
 
 func (s *readerStore) TailText(t reader.Tail) (string, error) { return strconv.Itoa(t.Mark.(int)), nil }

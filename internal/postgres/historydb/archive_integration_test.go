@@ -19,9 +19,9 @@ import (
 
 	"docket/internal/history/archive"
 	"docket/internal/history/reader"
-	"docket/internal/postgres"
 	"docket/internal/postgres/db"
 	"docket/internal/postgres/historydb"
+	"docket/internal/postgres/store"
 	"docket/internal/testkit/pgtest"
 )
 
@@ -39,7 +39,7 @@ const everything = `SELECT coalesce(string_agg(t::text, E'\n' ORDER BY ts, decis
 
 func newArchived(t *testing.T, d *pgtest.DB) *archived {
 	t.Helper()
-	pg, err := postgres.OpenStore(db.Config{URL: d.URL}, zerolog.Nop())
+	pg, err := store.Open(db.Config{URL: d.URL}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -424,7 +424,7 @@ func TestCountsOutliveTheArchiveAndAreNotDoubledByARestore(t *testing.T) {
 	a.settle()
 	a.rows(1, 1000)
 	a.Exec(t, `UPDATE decision_logs SET stored_at = now() - interval '1 hour'`)
-	pg, err := postgres.OpenStore(db.Config{URL: a.URL}, zerolog.Nop())
+	pg, err := store.Open(db.Config{URL: a.URL}, zerolog.Nop())
 	check(t, err)
 	defer pg.Close()
 	stats := func(count int64) string {
@@ -472,7 +472,7 @@ func TestTheOwnerArchivesAndNobodyElse(t *testing.T) {
 		a.Exec(t, fmt.Sprintf(`DROP OWNED BY %[1]s, %[2]s CASCADE; DROP ROLE %[1]s, %[2]s`, owner, writer))
 	})
 	as := func(role string) (archive.Archived, error) {
-		pg, err := postgres.OpenStore(db.Config{URL: a.URL + "&role=" + role}, zerolog.Nop())
+		pg, err := store.Open(db.Config{URL: a.URL + "&role=" + role}, zerolog.Nop())
 		check(t, err)
 		defer pg.Close()
 		c := a.c

@@ -18,8 +18,8 @@ import (
 
 	"docket/internal/history/archive"
 	"docket/internal/history/reader"
-	"docket/internal/postgres"
 	"docket/internal/postgres/historydb"
+	"docket/internal/postgres/store"
 )
 
 // tallied is a table with all that ever was stored in it kept beside, to be counted by hand.
@@ -27,7 +27,7 @@ type tallied struct {
 	*archived
 	t       *testing.T
 	random  *rand.Rand
-	pg      *postgres.Store
+	pg      *store.Store
 	counter [2]*historydb.Reader
 	from    time.Time // of three days
 	all     []talliedRow

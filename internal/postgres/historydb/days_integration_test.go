@@ -13,9 +13,9 @@ import (
 	"github.com/rs/zerolog"
 
 	"docket/internal/history/reader"
-	"docket/internal/postgres"
 	"docket/internal/postgres/db"
 	"docket/internal/postgres/historydb"
+	"docket/internal/postgres/store"
 	"docket/internal/testkit/pgtest"
 )
 
@@ -126,7 +126,7 @@ func touches(t testing.TB, pg *pgtest.DB, do func(*historydb.Reader)) (scans map
 	}
 	quiet()
 	before, blocksBefore := read()
-	db, err := postgres.OpenStore(db.Config{URL: pg.URL, StoreTimeout: 20 * time.Second}, zerolog.Nop())
+	db, err := store.Open(db.Config{URL: pg.URL, StoreTimeout: 20 * time.Second}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,9 +10,9 @@ import (
 
 	"docket/internal/consumer/pipeline"
 	"docket/internal/desk/ledger"
-	"docket/internal/postgres"
 	"docket/internal/postgres/ledgerdb"
 	"docket/internal/postgres/schema"
+	"docket/internal/postgres/store"
 	"docket/internal/record/decision"
 	"docket/migrations"
 )
@@ -20,7 +20,7 @@ import (
 // editing is a ledger beside a table, and a letter whose retry is published.
 type editing struct {
 	*deskDB
-	db *postgres.Store
+	db *store.Store
 }
 
 func newEditing(t *testing.T) *editing {

@@ -18,10 +18,10 @@ import (
 	"github.com/rs/zerolog"
 
 	"docket/internal/desk/ledger"
-	"docket/internal/postgres"
 	"docket/internal/postgres/db"
 	"docket/internal/postgres/ledgerdb"
 	"docket/internal/postgres/schema"
+	"docket/internal/postgres/store"
 	"docket/internal/testkit/ledgermodel"
 )
 
@@ -403,7 +403,7 @@ func TestFourEyes_SwitchedByMigrate(t *testing.T) {
 	l := o.entered(1)
 	migrate := func(one bool) {
 		t.Helper()
-		db, err := postgres.OpenStore(db.Config{URL: o.URL, OneEditor: one}, zerolog.Nop())
+		db, err := store.Open(db.Config{URL: o.URL, OneEditor: one}, zerolog.Nop())
 		check(t, err)
 		defer db.Close()
 		_, err = schema.New(db.DB).Migrate(t.Context())

@@ -11,15 +11,15 @@ import (
 
 	"docket/internal/desk/ledger"
 	"docket/internal/history/reader"
-	"docket/internal/postgres"
 	"docket/internal/postgres/historydb"
+	"docket/internal/postgres/store"
 )
 
 // TestEdits_AreAnswered: by the place of the retry until the row is marked, and by the mark from then on.
 func TestEdits_AreAnswered(t *testing.T) {
 	t.Parallel()
 	e := newEditing(t)
-	ask := func(db *postgres.Store, id string, whole bool) (reader.Decision, error) {
+	ask := func(db *store.Store, id string, whole bool) (reader.Decision, error) {
 		t.Helper()
 		all, err := historydb.NewReader(db.DB).ByID(t.Context(), id)
 		if err != nil || len(all) != 1 {

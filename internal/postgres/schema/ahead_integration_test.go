@@ -13,12 +13,12 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"docket/internal/consumer/pipeline"
-	"docket/internal/postgres"
 	"docket/internal/postgres/schema"
+	"docket/internal/postgres/store"
 	"docket/internal/testkit/pgtest"
 )
 
-func made(t testing.TB, db *postgres.Store, ahead int) int {
+func made(t testing.TB, db *store.Store, ahead int) int {
 	t.Helper()
 	n, err := schema.New(db.DB).MakePartitions(context.Background(), ahead)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"docket/internal/postgres"
 	"docket/internal/postgres/schema"
+	"docket/internal/postgres/store"
 	"docket/internal/testkit/pgtest"
 )
 
@@ -114,6 +114,6 @@ func TestCheckSchemaOfADatabaseThatIsAway(t *testing.T) {
 }
 
 // checked is what a check of the schema says, with the store's own probe.
-func checked(s *postgres.Store) []schema.Check {
+func checked(s *store.Store) []schema.Check {
 	return schema.New(s.DB).Check(context.Background(), s.Probe)
 }

@@ -7,15 +7,15 @@ import (
 	"errors"
 	"testing"
 
-	"docket/internal/postgres"
 	"docket/internal/postgres/schema"
+	"docket/internal/postgres/store"
 	"docket/internal/testkit/pgtest"
 )
 
 var errKilled = errors.New("killed")
 
 // killedAt ends a migration of the large way after a step.
-func killedAt(t *testing.T, db *postgres.Store, at string) {
+func killedAt(t *testing.T, db *store.Store, at string) {
 	t.Helper()
 	err := schema.Partition(context.Background(), db.DB, 0, false, func(step string) error {
 		if step == at {
@@ -29,7 +29,7 @@ func killedAt(t *testing.T, db *postgres.Store, at string) {
 }
 
 // wantObstacle runs the migration, which must refuse.
-func wantObstacle(t *testing.T, db *postgres.Store, small int) {
+func wantObstacle(t *testing.T, db *store.Store, small int) {
 	t.Helper()
 	err := schema.Partition(context.Background(), db.DB, small, false, onward)
 	var met *schema.ObstacleError

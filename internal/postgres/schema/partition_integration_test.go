@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"docket/internal/consumer/pipeline"
-	"docket/internal/postgres"
 	"docket/internal/postgres/db"
 	"docket/internal/postgres/schema"
+	"docket/internal/postgres/store"
 	"docket/internal/testkit/pgtest"
 )
 
@@ -30,7 +30,7 @@ func named(n int) string { return "decision_logs_p" + day(n).Format("20060102") 
 // onward lets a migration go on after each step.
 func onward(string) error { return nil }
 
-func mustPartition(t testing.TB, db *postgres.Store, small int) {
+func mustPartition(t testing.TB, db *store.Store, small int) {
 	t.Helper()
 	if err := schema.Partition(context.Background(), db.DB, small, false, onward); err != nil {
 		t.Fatalf("partition: %v", err)

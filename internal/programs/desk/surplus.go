@@ -6,16 +6,16 @@ import (
 
 	"docket/internal/desk/ledger"
 	"docket/internal/history/archive"
-	"docket/internal/postgres"
 	"docket/internal/postgres/historydb"
 	"docket/internal/postgres/ledgerdb"
+	"docket/internal/postgres/store"
 	"docket/internal/service/buildinfo"
 	"docket/internal/service/config"
 )
 
 // archiveSurplus archives dead letters that were left in Kafka, where the desk has an archive; nil: it has none. They are in an archive of the day on which
 // they were left.
-func archiveSurplus(s config.Settings, db *postgres.Store) func(context.Context, *ledger.Surplus, func(func([]ledger.Letter) error) error) (string, int64, error) {
+func archiveSurplus(s config.Settings, db *store.Store) func(context.Context, *ledger.Surplus, func(func([]ledger.Letter) error) error) (string, int64, error) {
 	if s.ArchiveTo == "" {
 		return nil
 	}

@@ -11,10 +11,10 @@ import (
 	"docket/internal/desk/notify"
 	"docket/internal/desk/worker"
 	"docket/internal/kafka"
-	"docket/internal/postgres"
 	"docket/internal/postgres/db"
 	"docket/internal/postgres/historydb"
 	"docket/internal/postgres/ledgerdb"
+	"docket/internal/postgres/store"
 	"docket/internal/record/envelope"
 	"docket/internal/service/app"
 	"docket/internal/service/config"
@@ -78,7 +78,7 @@ func Kinds(s config.Settings) []envelope.Kind {
 }
 
 // NewTrial makes the dry run.
-func NewTrial(s config.Settings, book ledger.Reader, d *postgres.Store) *worker.Trial {
+func NewTrial(s config.Settings, book ledger.Reader, d *store.Store) *worker.Trial {
 	return worker.NewTrial(worker.TrialConfig{MaxRecordBytes: int64(s.MaxRecordBytes), Hint: db.Hint}, book, d)
 }
 

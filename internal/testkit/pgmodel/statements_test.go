@@ -6,14 +6,14 @@ import (
 	"testing"
 
 	"docket/internal/consumer/pipeline"
-	"docket/internal/postgres"
+	"docket/internal/postgres/store"
 	"docket/internal/testkit/pgmodel"
 )
 
 // What a batch costs, in statements. More of them on the way that every batch goes would be paid for each time.
 func TestEachWayOfStoringHasSoManyStatements(t *testing.T) {
 	t.Parallel()
-	within(t, func(t *testing.T, s *pgmodel.Server, db *postgres.Store) {
+	within(t, func(t *testing.T, s *pgmodel.Server, db *store.Store) {
 		var said []string
 		s.Observe(func(e pgmodel.Event) {
 			if e.Point == pgmodel.Startup || e.Point == pgmodel.Check || e.Point == pgmodel.Limits {

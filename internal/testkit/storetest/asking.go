@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"docket/internal/consumer/pipeline"
-	"docket/internal/postgres"
 	"docket/internal/postgres/db"
+	"docket/internal/postgres/store"
 )
 
 func asking() []Case {
@@ -114,7 +114,7 @@ func asking() []Case {
 }
 
 // bad are the positions of the rows that are refused.
-func bad(t testing.TB, db *postgres.Store, probe time.Time, rows ...pipeline.Row) (at []int) {
+func bad(t testing.TB, db *store.Store, probe time.Time, rows ...pipeline.Row) (at []int) {
 	t.Helper()
 	refused, err := db.Refusals(context.Background(), rows, probe)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"docket/internal/consumer/pipeline"
-	"docket/internal/postgres"
 	"docket/internal/postgres/db"
+	"docket/internal/postgres/store"
 )
 
 func breaking() []Case {
@@ -80,7 +80,7 @@ func breaking() []Case {
 	return cases
 }
 
-func inBackground(ctx context.Context, db *postgres.Store, rows ...pipeline.Row) <-chan error {
+func inBackground(ctx context.Context, db *store.Store, rows ...pipeline.Row) <-chan error {
 	done := make(chan error, 1)
 	go func() {
 		_, err := db.Store(ctx, rows, false)

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"docket/internal/consumer/pipeline"
-	"docket/internal/postgres"
 	"docket/internal/postgres/db"
+	"docket/internal/postgres/store"
 )
 
 func knowing() []Case {
@@ -83,7 +83,7 @@ func remembered(t *testing.T, s Server) {
 	a, b := placed("a", 1, `{"v":1}`), placed("b", 2, `{"v":2}`)
 	save(t, open(t, s), a, b)
 	double, other := placed("a", 9, `{"v":1}`), placed("b", 9, `{"v":3}`)
-	for _, db := range []*postgres.Store{open(t, s), open(t, s)} {
+	for _, db := range []*store.Store{open(t, s), open(t, s)} {
 		for range 2 {
 			same(t, save(t, db, a, b), []pipeline.Outcome{present, present})
 			same(t, save(t, db, double, a), []pipeline.Outcome{present, present})
