@@ -51,7 +51,7 @@ func TestTheModelInMemoryDoesWhatTheLedgerDoes(t *testing.T) {
 		d.Bounded(most)
 		a.model = ledgermodel.New().Keep(-2*time.Hour).Bounded(most, func() time.Time { return a.hour })
 		two := rapid.Bool().Draw(rt, "two editors")
-		if d.fourEyes(two); two {
+		if d.FourEyes(two); two {
 			a.model.FourEyes()
 		}
 		a.pass(rt)

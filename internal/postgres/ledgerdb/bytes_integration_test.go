@@ -18,7 +18,7 @@ func largeLetters(d *deskDB) (ids []string) {
 		letters = append(letters, l)
 		ids = append(ids, l.ID)
 	}
-	d.enter(letters...)
+	d.Entered(letters...)
 	return ids
 }
 
@@ -26,10 +26,10 @@ func TestOfLargeValuesFewAreClaimedTogether(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	ids := largeLetters(d)
-	d.retry(ids...)
+	d.Retried(ids...)
 	claimed := 0
 	for i, want := range []int{4, 4, 0} {
-		got := d.claim("r", 50)
+		got := d.Claimed("r", 50)
 		if len(got) != want {
 			t.Fatalf("claim %d gave %d rows, not %d", i+1, len(got), want)
 		}

@@ -12,13 +12,13 @@ func TestWhatWasGivenUpAndIsStoredAllTheSameDoesNotStayFailed(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	l := letter(1, one)
-	d.enter(l)
-	d.retry(l.ID)
-	s := d.claim("r", 1)
+	d.Entered(l)
+	d.Retried(l.ID)
+	s := d.Claimed("r", 1)
 	if err := d.Unpublished(t.Context(), "r", s[0].ID, "unanswered", 0, true); err != nil {
 		t.Fatal(err)
 	}
-	same(t, d.stands(l.ID), "FAILED 0 refused")
+	same(t, d.State(l.ID), "FAILED 0 refused")
 	awaited, err := d.Awaited(t.Context(), 10)
 	if err != nil || len(awaited) != 1 || awaited[0].ID != s[0].ID || string(awaited[0].Value) != one {
 		t.Fatalf("it is not looked for: %+v, %v", awaited, err)
@@ -32,27 +32,27 @@ func TestWhatWasGivenUpAndIsStoredAllTheSameDoesNotStayFailed(t *testing.T) {
 	if err := d.Stored(t.Context(), []int64{s[0].ID}, []string{"row of x"}, ann); err != nil {
 		t.Fatal(err)
 	}
-	same(t, d.stands(l.ID), "RESOLVED 0 stored")
-	same(t, d.text(`SELECT coalesce(look_at::text, 'never') FROM dead_letter_outbox`), "never")
+	same(t, d.State(l.ID), "RESOLVED 0 stored")
+	same(t, d.Text(`SELECT coalesce(look_at::text, 'never') FROM dead_letter_outbox`), "never")
 	d.Exec(t, `UPDATE dead_letter_outbox SET look_at = now() - interval '1 s'`)
 	if awaited, err := d.Awaited(t.Context(), 10); err != nil || len(awaited) != 0 {
 		t.Errorf("it is looked for for ever: %+v, %v", awaited, err)
 	}
-	d.adds()
+	d.Sums()
 }
 
 func TestWhatWasGivenUpIsLookedForNoLongerThanItsLetterIsFailed(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	l := letter(1, one)
-	d.enter(l)
-	d.retry(l.ID)
-	s := d.claim("r", 1)
+	d.Entered(l)
+	d.Retried(l.ID)
+	s := d.Claimed("r", 1)
 	if err := d.Unpublished(t.Context(), "r", s[0].ID, "unanswered", 0, true); err != nil {
 		t.Fatal(err)
 	}
-	d.retry(l.ID)
-	same(t, d.text(`SELECT coalesce(look_at::text, 'never') FROM dead_letter_outbox WHERE outcome = 'refused'`), "never")
+	d.Retried(l.ID)
+	same(t, d.Text(`SELECT coalesce(look_at::text, 'never') FROM dead_letter_outbox WHERE outcome = 'refused'`), "never")
 	if awaited, err := d.Awaited(t.Context(), 10); err != nil || len(awaited) != 0 {
 		t.Errorf("%+v, %v", awaited, err)
 	}

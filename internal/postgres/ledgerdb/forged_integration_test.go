@@ -8,10 +8,11 @@ import (
 
 	"docket/internal/desk/ledger"
 	"docket/internal/record/envelope"
+	"docket/internal/testkit/pgtest"
 )
 
 const (
-	one   = `{"decision_id":"1","timestamp":"2026-01-01T00:00:00Z","path":"p/one"}`
+	one   = pgtest.Unedited
 	two   = `{"decision_id":"2","timestamp":"2026-01-01T00:00:00Z","path":"p/two"}`
 	three = `{"decision_id":"3","timestamp":"2026-01-01T00:00:00Z","path":"p/three"}`
 )
@@ -28,19 +29,19 @@ func TestADecisionOfARetriedRecordIsALetterOfItsOwn(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	whole := letter(1, one+"\n"+two+"\n"+three+"\n")
-	d.enter(whole)
-	s := d.put(whole.ID, 500)
+	d.Entered(whole)
+	s := d.Put(whole.ID, 500)
 	b, c := part(s, 500, 1, two), part(s, 500, 2, three)
 	c.RetryOf = "" // the place says enough
 	for range 2 {
-		d.enter(b, c)
+		d.Entered(b, c)
 	}
-	same(t, d.stands(whole.ID), "PROCESSING 0 retried")
-	same(t, d.stands(b.ID), "PENDING 0 entered")
-	same(t, d.text(`SELECT string_agg(parent_id, ' ') FROM dead_letters WHERE parent_id IS NOT NULL`), whole.ID+" "+whole.ID)
-	same(t, d.text(`SELECT children::text FROM dead_letter_outbox`), "{1,2}")
-	same(t, d.text(`SELECT coalesce(outcome, 'open') FROM dead_letter_outbox`), "open")
-	d.adds()
+	same(t, d.State(whole.ID), "PROCESSING 0 retried")
+	same(t, d.State(b.ID), "PENDING 0 entered")
+	same(t, d.Text(`SELECT string_agg(parent_id, ' ') FROM dead_letters WHERE parent_id IS NOT NULL`), whole.ID+" "+whole.ID)
+	same(t, d.Text(`SELECT children::text FROM dead_letter_outbox`), "{1,2}")
+	same(t, d.Text(`SELECT coalesce(outcome, 'open') FROM dead_letter_outbox`), "open")
+	d.Sums()
 }
 
 // Whoever can write to the source topic can put there what they like, marks that they read there too, and have it end dead.
@@ -85,20 +86,20 @@ func TestAForgedRetryEndsNothing(t *testing.T) {
 			t.Parallel()
 			d := newDesk(t)
 			whole := letter(1, one+"\n"+two)
-			d.enter(whole)
-			s := d.put(whole.ID, 500)
+			d.Entered(whole)
+			s := d.Put(whole.ID, 500)
 			forged := forge(s)
-			if n := d.enter(forged); n.New != 1 || n.DeadAgain != 0 {
+			if n := d.Entered(forged); n.New != 1 || n.DeadAgain != 0 {
 				t.Fatalf("%+v", n)
 			}
-			same(t, d.stands(whole.ID), "PROCESSING 0 retried")
-			same(t, d.stands(forged.ID), "PENDING 0 entered")
-			same(t, d.text(`SELECT children::text || coalesce(outcome, 'open') FROM dead_letter_outbox`), "{}open")
-			same(t, d.text(`SELECT coalesce(max(parent_id), 'none') FROM dead_letters`), "none")
-			if n := d.enter(home(s, 500)); n.DeadAgain != 1 {
+			same(t, d.State(whole.ID), "PROCESSING 0 retried")
+			same(t, d.State(forged.ID), "PENDING 0 entered")
+			same(t, d.Text(`SELECT children::text || coalesce(outcome, 'open') FROM dead_letter_outbox`), "{}open")
+			same(t, d.Text(`SELECT coalesce(max(parent_id), 'none') FROM dead_letters`), "none")
+			if n := d.Entered(home(s, 500)); n.DeadAgain != 1 {
 				t.Fatalf("the true one: %+v", n)
 			}
-			same(t, d.stands(whole.ID), "PENDING 1 died")
+			same(t, d.State(whole.ID), "PENDING 1 died")
 		})
 	}
 }
@@ -107,31 +108,31 @@ func TestACopiedRetryCountsOnceHoweverOftenItIsSent(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	l := letter(1, one)
-	d.enter(l)
-	s := d.put(l.ID, 500)
+	d.Entered(l)
+	s := d.Put(l.ID, 500)
 	var copies []ledger.Letter
 	for i := range int64(20) {
 		copies = append(copies, home(s, 900+i))
 	}
-	if n := d.enter(copies...); n.DeadAgain != 1 || n.Known != 19 {
+	if n := d.Entered(copies...); n.DeadAgain != 1 || n.Known != 19 {
 		t.Fatalf("%+v", n)
 	}
-	same(t, d.stands(l.ID), "PENDING 1 died")
+	same(t, d.State(l.ID), "PENDING 1 died")
 }
 
 func TestAMarkOfAnotherLetterIsOfNoUse(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	a, b := letter(1, one), letter(2, two)
-	d.enter(a, b)
-	ofA, ofB := d.put(a.ID, 500), d.put(b.ID, 501)
+	d.Entered(a, b)
+	ofA, ofB := d.Put(a.ID, 500), d.Put(b.ID, 501)
 	crossed := home(ofB, 501)
 	crossed.RetryOf = ofA.Mark // B died, under the mark of A: its place still tells
-	if n := d.enter(crossed); n.DeadAgain != 1 {
+	if n := d.Entered(crossed); n.DeadAgain != 1 {
 		t.Fatalf("%+v", n)
 	}
-	same(t, d.stands(a.ID), "PROCESSING 0 retried")
-	same(t, d.stands(b.ID), "PENDING 1 died")
+	same(t, d.State(a.ID), "PROCESSING 0 retried")
+	same(t, d.State(b.ID), "PENDING 1 died")
 }
 
 func TestNoValueAndAnEmptyOneAreTwoValues(t *testing.T) {
@@ -139,31 +140,31 @@ func TestNoValueAndAnEmptyOneAreTwoValues(t *testing.T) {
 	d := newDesk(t)
 	none := letter(1, "")
 	none.Value = nil
-	d.enter(none)
-	s := d.put(none.ID, 500)
+	d.Entered(none)
+	s := d.Put(none.ID, 500)
 	empty := home(s, 500)
 	empty.Value, empty.ID = []byte{}, fmt.Sprintf("%064x", 7)
-	if n := d.enter(empty); n.New != 1 {
+	if n := d.Entered(empty); n.New != 1 {
 		t.Fatalf("%+v", n)
 	}
-	if n := d.enter(home(s, 500)); n.DeadAgain != 1 {
+	if n := d.Entered(home(s, 500)); n.DeadAgain != 1 {
 		t.Fatalf("%+v", n)
 	}
-	same(t, d.stands(none.ID), "PENDING 1 died")
+	same(t, d.State(none.ID), "PENDING 1 died")
 }
 
 func TestARetryIsKnownByTheValueThatWasSentWhateverItsLetterIsNow(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	l := letter(1, one+"\n"+two)
-	d.enter(l)
-	s := d.put(l.ID, 500)
+	d.Entered(l)
+	s := d.Put(l.ID, 500)
 	d.lapse()
 	if err := d.Edit(t.Context(), l.ID, []byte(three), "-1\n+3", 0, ann); err != nil {
 		t.Fatal(err)
 	}
 	child := part(s, 500, 1, two)
-	if d.enter(child); d.text(`SELECT children::text FROM dead_letter_outbox`) != "{1}" {
+	if d.Entered(child); d.Text(`SELECT children::text FROM dead_letter_outbox`) != "{1}" {
 		t.Error("a part of what was sent is not known for it")
 	}
 	d.Exec(t, `UPDATE dead_letter_outbox SET look_at = now()`)
@@ -171,10 +172,10 @@ func TestARetryIsKnownByTheValueThatWasSentWhateverItsLetterIsNow(t *testing.T) 
 	if err != nil || len(waits) != 1 || string(waits[0].Value) != one+"\n"+two || waits[0].State != ledger.Pending {
 		t.Fatalf("%+v, %v", waits, err)
 	}
-	if n := d.enter(home(s, 500)); n.DeadAgain != 1 {
+	if n := d.Entered(home(s, 500)); n.DeadAgain != 1 {
 		t.Fatalf("%+v", n)
 	}
-	same(t, d.stands(l.ID), "PENDING 1 died")
+	same(t, d.State(l.ID), "PENDING 1 died")
 	same(t, d.trail(l.ID), "entered >PENDING, retried PENDING>PROCESSING, lease_ended PROCESSING>PENDING, edited PENDING>PENDING, died PENDING>PENDING")
 }
 
@@ -182,18 +183,18 @@ func TestALetterThatCameBeforeItWasKnownForARetryStaysOne(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	l := letter(1, one)
-	d.enter(l)
-	d.retry(l.ID)
-	s := d.claim("r", 1)[0]
+	d.Entered(l)
+	d.Retried(l.ID)
+	s := d.Claimed("r", 1)[0]
 	dead := home(s, 500)
 	dead.RetryOf = "" // somebody took the mark off
-	if n := d.enter(dead); n.New != 1 {
+	if n := d.Entered(dead); n.New != 1 {
 		t.Fatalf("%+v", n)
 	}
-	d.published("r", ledger.Placed{SendingID: s.ID, Offset: 500})
-	if n := d.enter(dead); n.Known != 1 {
+	d.Placed("r", ledger.Placed{SendingID: s.ID, Offset: 500})
+	if n := d.Entered(dead); n.Known != 1 {
 		t.Fatalf("%+v", n)
 	}
-	same(t, d.stands(l.ID), "PROCESSING 0 retried")
-	same(t, d.stands(dead.ID), "PENDING 0 entered")
+	same(t, d.State(l.ID), "PROCESSING 0 retried")
+	same(t, d.State(dead.ID), "PENDING 0 entered")
 }

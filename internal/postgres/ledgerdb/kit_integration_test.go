@@ -23,6 +23,9 @@ func init() {
 var (
 	open = pgtest.Open
 	save = pgtest.Store
+
+	letter = pgtest.Letter
+	home   = pgtest.Returned
 )
 
 var noon = time.Date(2024, 5, 1, 12, 0, 0, 123456000, time.UTC)

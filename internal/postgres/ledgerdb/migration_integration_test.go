@@ -40,14 +40,14 @@ func TestTheLedgersTablesGoAndComeBack(t *testing.T) {
 	_, unbounded := ways("00015_growth.sql")
 	const left = `SELECT (SELECT count(*) FROM pg_class WHERE relname LIKE 'dead_letter%') + (SELECT count(*) FROM pg_proc WHERE proname LIKE 'dead_letter%')
 		+ (SELECT count(*) FROM pg_type WHERE typname LIKE 'dead_letter%')`
-	d.enter(letter(1, one))
+	d.Entered(letter(1, one))
 	d.Exec(t, migrations.NoEdits) // the later step goes first
 	d.Exec(t, unaudited)
-	if n := d.enter(letter(1, one), letter(2, two)); n.New != 1 || n.Known != 1 {
+	if n := d.Entered(letter(1, one), letter(2, two)); n.New != 1 || n.Known != 1 {
 		t.Fatalf("%+v", n)
 	}
 	d.Exec(t, unbounded)
-	if n := d.enter(letter(3, one)); n.New != 1 {
+	if n := d.Entered(letter(3, one)); n.New != 1 {
 		t.Fatalf("%+v", n)
 	}
 	d.Exec(t, unheld)
@@ -58,7 +58,7 @@ func TestTheLedgersTablesGoAndComeBack(t *testing.T) {
 	}
 	d.Exec(t, up)
 	d.Ledger = ledgerdb.New(open(t, d.URL, 0).DB)
-	if n := d.enter(letter(1, one)); n.New != 1 {
+	if n := d.Entered(letter(1, one)); n.New != 1 {
 		t.Fatalf("%+v", n)
 	}
 }
@@ -75,9 +75,9 @@ func TestADeskNeedsNoRightToWriteTheAudit(t *testing.T) {
 	whole := d.Ledger
 	d.Ledger = ledgerdb.New(open(t, url, 0).DB)
 	l, m := letter(1, one), letter(2, two)
-	d.enter(l, m)
-	s := d.put(l.ID, 500)
-	if n := d.enter(home(s, 500)); n.DeadAgain != 1 {
+	d.Entered(l, m)
+	s := d.Put(l.ID, 500)
+	if n := d.Entered(home(s, 500)); n.DeadAgain != 1 {
 		t.Fatalf("%+v", n)
 	}
 	if err := d.Edit(t.Context(), l.ID, []byte(three), "diff", soon, ann); err != nil {
@@ -86,7 +86,7 @@ func TestADeskNeedsNoRightToWriteTheAudit(t *testing.T) {
 	if _, err := d.Resolve(t.Context(), []string{m.ID}, ann); err != nil {
 		t.Fatal(err)
 	}
-	d.shelved()
+	d.Shelved()
 	if n, err := d.Remove(t.Context(), time.Now().Add(time.Hour), 9, ledger.Actor{Name: "desk"}); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}

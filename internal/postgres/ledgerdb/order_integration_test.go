@@ -17,12 +17,12 @@ import (
 
 // ofOneKey are so many retries of one key, in the order in which they were asked for.
 func (d *deskDB) ofOneKey(n int) (ids []string) {
-	d.t.Helper()
+	d.T.Helper()
 	for i := range n {
 		l := letter(int64(i), fmt.Sprint(i))
 		l.Key = []byte("one")
-		d.enter(l)
-		d.retry(l.ID)
+		d.Entered(l)
+		d.Retried(l.ID)
 		ids = append(ids, l.ID)
 	}
 	return ids

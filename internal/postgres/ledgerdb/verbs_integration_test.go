@@ -11,6 +11,7 @@ import (
 
 	"docket/internal/desk/ledger"
 	"docket/internal/record/envelope"
+	"docket/internal/testkit/pgtest"
 )
 
 func TestAnEditKeepsWhatWasThereAndRetriesTheNewOne(t *testing.T) {
@@ -18,22 +19,22 @@ func TestAnEditKeepsWhatWasThereAndRetriesTheNewOne(t *testing.T) {
 	d := newDesk(t)
 	l := letter(1, one)
 	l.Path = "p/one"
-	d.enter(l)
+	d.Entered(l)
 	if err := d.Edit(t.Context(), l.ID, []byte(two), "-1\n+2", 0, ledger.Actor{Name: "bob", Why: "typo"}); err != nil {
 		t.Fatal(err)
 	}
-	same(t, d.stands(l.ID), "PENDING 0 entered")
-	same(t, d.text(`SELECT concat_ws(' ', path, decision_id, decision_ts AT TIME ZONE 'UTC', edited, changed_by, why) FROM dead_letters`), "p/two 2 2026-01-01 00:00:00 t bob typo")
-	same(t, d.text(`SELECT concat_ws('|', actor, convert_from(original, 'UTF8'), diff) FROM dead_letter_audit WHERE act = 'edited'`), "bob|"+one+"|-1\n+2")
+	same(t, d.State(l.ID), "PENDING 0 entered")
+	same(t, d.Text(`SELECT concat_ws(' ', path, decision_id, decision_ts AT TIME ZONE 'UTC', edited, changed_by, why) FROM dead_letters`), "p/two 2 2026-01-01 00:00:00 t bob typo")
+	same(t, d.Text(`SELECT concat_ws('|', actor, convert_from(original, 'UTF8'), diff) FROM dead_letter_audit WHERE act = 'edited'`), "bob|"+one+"|-1\n+2")
 	if err := d.Edit(t.Context(), l.ID, []byte("no json"), "", soon, ann); err != nil {
 		t.Fatal(err)
 	}
 	same(t, d.trail(l.ID), "entered >PENDING, edited PENDING>PENDING, edited PENDING>PENDING, retried PENDING>PROCESSING")
-	same(t, d.text(`SELECT path || coalesce(decision_id, 'none') FROM dead_letters`), "none")
-	if s := d.claim("r", 1); len(s) != 1 || string(s[0].Value) != "no json" {
+	same(t, d.Text(`SELECT path || coalesce(decision_id, 'none') FROM dead_letters`), "none")
+	if s := d.Claimed("r", 1); len(s) != 1 || string(s[0].Value) != "no json" {
 		t.Fatalf("%+v", s)
 	}
-	d.adds()
+	d.Sums()
 }
 
 // What was put back before an edit is another record than what was put back after it: the one tells nothing of the other.
@@ -42,30 +43,30 @@ func TestARetryFromBeforeAnEditHasAnEndOfItsOwn(t *testing.T) {
 	for which, want := range []string{"stored stored withdrawn", "open open stored"} {
 		d := newDesk(t)
 		l := letter(1, one)
-		d.enter(l)
-		before := d.put(l.ID, 500)
+		d.Entered(l)
+		before := d.Put(l.ID, 500)
 		same(t, d.lapse(), 1)
-		again := d.put(l.ID, 501) // the same bytes, so what becomes of the one becomes of both
+		again := d.Put(l.ID, 501) // the same bytes, so what becomes of the one becomes of both
 		same(t, d.lapse(), 1)
 		if err := d.Edit(t.Context(), l.ID, []byte(two), "-1\n+2", soon, ann); err != nil {
 			t.Fatal(err)
 		}
-		after := d.claim("r", 1)[0]
+		after := d.Claimed("r", 1)[0]
 		stored := []int64{before.ID, after.ID}[which]
 		if which == 1 {
-			d.published("r", ledger.Placed{SendingID: after.ID, Offset: 502})
+			d.Placed("r", ledger.Placed{SendingID: after.ID, Offset: 502})
 		}
 		if err := d.Stored(t.Context(), []int64{stored}, []string{"x"}, ann); err != nil {
 			t.Fatal(err)
 		}
-		same(t, d.stands(l.ID), "RESOLVED 0 stored")
-		same(t, d.text(`SELECT string_agg(coalesce(outcome, 'open'), ' ' ORDER BY outbox_id) FROM dead_letter_outbox`), want)
+		same(t, d.State(l.ID), "RESOLVED 0 stored")
+		same(t, d.Text(`SELECT string_agg(coalesce(outcome, 'open'), ' ' ORDER BY outbox_id) FROM dead_letter_outbox`), want)
 		if which == 1 { // the first is dead again, which is its own end and no attempt of a letter that is resolved
-			same(t, d.enter(home(again, 501)), ledger.EnteredCount{Known: 1})
-			same(t, d.text(`SELECT string_agg(coalesce(outcome, 'open'), ' ' ORDER BY outbox_id) FROM dead_letter_outbox`), "open dead stored")
-			same(t, d.stands(l.ID), "RESOLVED 0 stored")
+			same(t, d.Entered(home(again, 501)), ledger.EnteredCount{Known: 1})
+			same(t, d.Text(`SELECT string_agg(coalesce(outcome, 'open'), ' ' ORDER BY outbox_id) FROM dead_letter_outbox`), "open dead stored")
+			same(t, d.State(l.ID), "RESOLVED 0 stored")
 		}
-		d.adds()
+		d.Sums()
 	}
 }
 
@@ -79,11 +80,11 @@ func TestAKeyWaitsForItsEarlierRows(t *testing.T) {
 			l.Key = nil
 		}
 		keys[l.ID] = fmt.Sprint(i)
-		d.enter(l)
-		d.retry(l.ID)
+		d.Entered(l)
+		d.Retried(l.ID)
 	}
 	claim := func(holder string, n int) (got []string, sent []ledger.Sending) {
-		sent = d.claim(holder, n)
+		sent = d.Claimed(holder, n)
 		for _, s := range sent {
 			got = append(got, keys[s.LetterID])
 		}
@@ -103,7 +104,7 @@ func TestAKeyWaitsForItsEarlierRows(t *testing.T) {
 	got, third := claim("y", 2)
 	same(t, got, []string{"0", "2"})
 	same(t, third[0].Tries, 1)
-	d.published("y", ledger.Placed{SendingID: third[0].ID, Partition: 1, Offset: 9}, ledger.Placed{SendingID: third[1].ID, Partition: 1, Offset: 10})
+	d.Placed("y", ledger.Placed{SendingID: third[0].ID, Partition: 1, Offset: 9}, ledger.Placed{SendingID: third[1].ID, Partition: 1, Offset: 10})
 	if got, _ = claim("x", 9); !slices.Equal(got, []string{"5"}) {
 		t.Fatalf("got %v", got)
 	}
@@ -119,32 +120,32 @@ func TestTheFirstPlaceOfARowStays(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	l := letter(1, one)
-	d.enter(l)
-	s := d.put(l.ID, 500)
-	d.published("other", ledger.Placed{SendingID: s.ID, Partition: 3, Offset: 501}, ledger.Placed{SendingID: s.ID, Partition: 3, Offset: 502})
-	same(t, d.text(`SELECT format('%s %s %s', published_partition, published_offset, claimed_by) FROM dead_letter_outbox`), "0 500 ")
+	d.Entered(l)
+	s := d.Put(l.ID, 500)
+	d.Placed("other", ledger.Placed{SendingID: s.ID, Partition: 3, Offset: 501}, ledger.Placed{SendingID: s.ID, Partition: 3, Offset: 502})
+	same(t, d.Text(`SELECT format('%s %s %s', published_partition, published_offset, claimed_by) FROM dead_letter_outbox`), "0 500 ")
 }
 
 func TestWhatKafkaDoesNotTakeIsFailed(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	l := letter(1, one)
-	d.enter(l)
-	d.retry(l.ID)
-	s := d.claim("r", 1)[0]
+	d.Entered(l)
+	d.Retried(l.ID)
+	s := d.Claimed("r", 1)[0]
 	if err := d.Unpublished(t.Context(), "r", s.ID, "MESSAGE_TOO_LARGE", 0, true); err != nil {
 		t.Fatal(err)
 	}
-	same(t, d.stands(l.ID), "FAILED 0 refused")
-	same(t, d.text(`SELECT outcome || code FROM dead_letter_outbox`), "refusedMESSAGE_TOO_LARGE")
-	same(t, len(d.claim("r", 1)), 0)
+	same(t, d.State(l.ID), "FAILED 0 refused")
+	same(t, d.Text(`SELECT outcome || code FROM dead_letter_outbox`), "refusedMESSAGE_TOO_LARGE")
+	same(t, len(d.Claimed("r", 1)), 0)
 	// It took it all the same, and lost the answer.
-	d.published("r", ledger.Placed{SendingID: s.ID, Offset: 500})
-	same(t, d.text(`SELECT coalesce(outcome, 'open') FROM dead_letter_outbox`), "open")
-	if n := d.enter(home(s, 500)); n.DeadAgain != 1 {
+	d.Placed("r", ledger.Placed{SendingID: s.ID, Offset: 500})
+	same(t, d.Text(`SELECT coalesce(outcome, 'open') FROM dead_letter_outbox`), "open")
+	if n := d.Entered(home(s, 500)); n.DeadAgain != 1 {
 		t.Fatalf("%+v", n)
 	}
-	same(t, d.stands(l.ID), "FAILED 1 died")
+	same(t, d.State(l.ID), "FAILED 1 died")
 	same(t, d.trail(l.ID), "entered >PENDING, retried PENDING>PROCESSING, refused PROCESSING>FAILED, died FAILED>FAILED")
 }
 
@@ -152,84 +153,84 @@ func TestALeaseThatEndsGivesTheLetterBack(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	waiting, claimed, away := letter(1, one), letter(2, two), letter(3, three)
-	d.enter(waiting, claimed, away)
-	gone := d.put(away.ID, 500)
-	d.retry(claimed.ID)
-	held := d.claim("r", 1)[0]
-	d.retry(waiting.ID)
+	d.Entered(waiting, claimed, away)
+	gone := d.Put(away.ID, 500)
+	d.Retried(claimed.ID)
+	held := d.Claimed("r", 1)[0]
+	d.Retried(waiting.ID)
 	same(t, d.lapse(), 2)
-	same(t, d.stands(waiting.ID), "PENDING 0 lease_ended")
-	same(t, d.stands(away.ID), "PENDING 0 lease_ended")
-	same(t, d.stands(claimed.ID), "PROCESSING 0 retried") // somebody is publishing it
+	same(t, d.State(waiting.ID), "PENDING 0 lease_ended")
+	same(t, d.State(away.ID), "PENDING 0 lease_ended")
+	same(t, d.State(claimed.ID), "PROCESSING 0 retried") // somebody is publishing it
 	d.Exec(t, `UPDATE dead_letter_outbox SET claimed_until = now()`)
 	same(t, d.lapse(), 1)
-	same(t, d.text(`SELECT string_agg(coalesce(outcome, 'open'), ' ' ORDER BY outbox_id) FROM dead_letter_outbox`), "open withdrawn withdrawn")
-	same(t, len(d.claim("r", 9)), 0)
+	same(t, d.Text(`SELECT string_agg(coalesce(outcome, 'open'), ' ' ORDER BY outbox_id) FROM dead_letter_outbox`), "open withdrawn withdrawn")
+	same(t, len(d.Claimed("r", 9)), 0)
 	// The holder was only slow: the record is in the topic and is watched.
-	d.published("r", ledger.Placed{SendingID: held.ID, Offset: 501})
-	same(t, d.text(`SELECT string_agg(coalesce(outcome, 'open'), ' ' ORDER BY outbox_id) FROM dead_letter_outbox`), "open open withdrawn")
+	d.Placed("r", ledger.Placed{SendingID: held.ID, Offset: 501})
+	same(t, d.Text(`SELECT string_agg(coalesce(outcome, 'open'), ' ' ORDER BY outbox_id) FROM dead_letter_outbox`), "open open withdrawn")
 	if err := d.Stored(t.Context(), []int64{held.ID, gone.ID}, []string{"x", "y"}, ann); err != nil {
 		t.Fatal(err)
 	}
-	same(t, d.stands(claimed.ID), "RESOLVED 0 stored")
-	same(t, d.stands(away.ID), "RESOLVED 0 stored")
-	d.adds()
+	same(t, d.State(claimed.ID), "RESOLVED 0 stored")
+	same(t, d.State(away.ID), "RESOLVED 0 stored")
+	d.Sums()
 }
 
 func TestADeathUnderAWithdrawnMarkIsKnownAndEndsIt(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	l := letter(1, one)
-	d.enter(l)
-	d.retry(l.ID)
-	s := d.claim("r", 1)[0]
+	d.Entered(l)
+	d.Retried(l.ID)
+	s := d.Claimed("r", 1)[0]
 	d.Exec(t, `UPDATE dead_letter_outbox SET claimed_until = now()`)
 	d.lapse()
-	if n := d.enter(home(s, 500)); n.Known != 1 {
+	if n := d.Entered(home(s, 500)); n.Known != 1 {
 		t.Fatalf("%+v", n)
 	}
-	same(t, d.stands(l.ID), "PENDING 0 lease_ended")
-	d.published("r", ledger.Placed{SendingID: s.ID, Offset: 500})
-	same(t, d.text(`SELECT outcome FROM dead_letter_outbox`), "dead") // it has ended: nobody looks for it
+	same(t, d.State(l.ID), "PENDING 0 lease_ended")
+	d.Placed("r", ledger.Placed{SendingID: s.ID, Offset: 500})
+	same(t, d.Text(`SELECT outcome FROM dead_letter_outbox`), "dead") // it has ended: nobody looks for it
 }
 
 func TestAnOldRetryThatDiesDoesNotStopTheNewOne(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	l := letter(1, one)
-	d.enter(l)
-	old := d.put(l.ID, 500)
+	d.Entered(l)
+	old := d.Put(l.ID, 500)
 	d.lapse()
-	d.retry(l.ID)
-	if n := d.enter(home(old, 500)); n.DeadAgain != 1 {
+	d.Retried(l.ID)
+	if n := d.Entered(home(old, 500)); n.DeadAgain != 1 {
 		t.Fatalf("%+v", n)
 	}
-	same(t, d.stands(l.ID), "PROCESSING 1 died")
-	next := d.claim("r", 1)
+	same(t, d.State(l.ID), "PROCESSING 1 died")
+	next := d.Claimed("r", 1)
 	if len(next) != 1 {
 		t.Fatal("the later retry is gone")
 	}
-	d.published("r", ledger.Placed{SendingID: next[0].ID, Offset: 501})
+	d.Placed("r", ledger.Placed{SendingID: next[0].ID, Offset: 501})
 	if err := d.Stored(t.Context(), []int64{next[0].ID}, []string{"x"}, ann); err != nil {
 		t.Fatal(err)
 	}
-	same(t, d.stands(l.ID), "RESOLVED 1 stored")
+	same(t, d.State(l.ID), "RESOLVED 1 stored")
 }
 
 func TestAStoredLetterTakesBackWhatWaitsOfIt(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	l := letter(1, one)
-	d.enter(l)
-	old := d.put(l.ID, 500)
+	d.Entered(l)
+	old := d.Put(l.ID, 500)
 	d.lapse()
-	d.retry(l.ID)
+	d.Retried(l.ID)
 	if err := d.Stored(t.Context(), []int64{old.ID}, []string{"x"}, ann); err != nil {
 		t.Fatal(err)
 	}
-	same(t, d.stands(l.ID), "RESOLVED 0 stored")
-	same(t, d.text(`SELECT string_agg(outcome, ' ' ORDER BY outbox_id) FROM dead_letter_outbox`), "stored withdrawn")
-	same(t, len(d.claim("r", 9)), 0)
+	same(t, d.State(l.ID), "RESOLVED 0 stored")
+	same(t, d.Text(`SELECT string_agg(outcome, ' ' ORDER BY outbox_id) FROM dead_letter_outbox`), "stored withdrawn")
+	same(t, len(d.Claimed("r", 9)), 0)
 }
 
 func TestManyAreTakenByFilterOldestFirstAndOncePerJob(t *testing.T) {
@@ -244,10 +245,10 @@ func TestManyAreTakenByFilterOldestFirstAndOncePerJob(t *testing.T) {
 		}
 		letters = append(letters, l)
 	}
-	d.enter(letters...)
+	d.Entered(letters...)
 	d.Exec(t, `INSERT INTO dead_letter_jobs (act, filter, operator, reason, matched) VALUES ('retried', '{}', 'ann', 'because', 5)`)
 	job := ledger.Actor{Name: "ann", Why: "because", Job: 1}
-	odd := ledger.Filter{Path: "odd", Fingerprint: ledger.Fingerprint(checkFailed)[:6]}
+	odd := ledger.Filter{Path: "odd", Fingerprint: ledger.Fingerprint(pgtest.CheckFailed)[:6]}
 	before := time.Now().Add(time.Hour)
 	for _, want := range []int{2, 2, 1, 0} {
 		ids, err := d.RetryMatching(t.Context(), odd, before, 2, soon, job)
@@ -255,8 +256,8 @@ func TestManyAreTakenByFilterOldestFirstAndOncePerJob(t *testing.T) {
 			t.Fatalf("%v, %v", ids, err)
 		}
 	}
-	same(t, d.text(`SELECT string_agg(origin_offset::text, ' ' ORDER BY outbox_id) FROM dead_letter_outbox JOIN dead_letters USING (dead_letter_id)`), "1 3 5 7 9")
-	same(t, d.text(`SELECT sent::text FROM dead_letter_jobs`), "5")
+	same(t, d.Text(`SELECT string_agg(origin_offset::text, ' ' ORDER BY outbox_id) FROM dead_letter_outbox JOIN dead_letters USING (dead_letter_id)`), "1 3 5 7 9")
+	same(t, d.Text(`SELECT sent::text FROM dead_letter_jobs`), "5")
 	d.lapse()
 	ids, err := d.RetryMatching(t.Context(), odd, before, 9, soon, job)
 	if err != nil || len(ids) != 0 {
@@ -271,7 +272,7 @@ func TestManyAreTakenByFilterOldestFirstAndOncePerJob(t *testing.T) {
 	if n, err := d.ResolveMatching(t.Context(), ledger.Filter{}, before, 9, ann); n != 9 || err != nil {
 		t.Fatal(n, err)
 	}
-	d.adds()
+	d.Sums()
 }
 
 // A refusal that never was in Kafka has its id from its value alone: the same one, found after the first was removed, enters.
@@ -281,64 +282,64 @@ func TestRemove_SameRefusalLater(t *testing.T) {
 	l := letter(1, one)
 	l.Origin.Partition, l.Origin.Offset, l.Origin.Index = envelope.NoPlace, envelope.NoPlace, envelope.NoIndex
 	l.ID = envelope.ID(l.Origin, l.Value)
-	d.enter(l)
+	d.Entered(l)
 	if _, err := d.Resolve(t.Context(), []string{l.ID}, ann); err != nil {
 		t.Fatal(err)
 	}
-	d.shelved()
+	d.Shelved()
 	if n, err := d.Remove(t.Context(), time.Now().Add(time.Hour), 10, ann); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
-	if n := d.enter(l); n.New != 0 || n.Known != 1 {
+	if n := d.Entered(l); n.New != 0 || n.Known != 1 {
 		t.Errorf("what was read again came back: %+v", n)
 	}
 	l.Found.Offset, l.Found.Stamp = l.Found.Offset+1, time.Now().Add(time.Minute)
-	if n := d.enter(l); n.New != 1 {
+	if n := d.Entered(l); n.New != 1 {
 		t.Errorf("a new refusal did not enter: %+v", n)
 	}
-	same(t, d.stands(l.ID), "PENDING 0 entered")
-	d.adds()
+	same(t, d.State(l.ID), "PENDING 0 entered")
+	d.Sums()
 }
 
 func TestWhatWasResolvedLongAgoGoesAndItsAuditStays(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	l, open := letter(1, one), letter(2, two)
-	d.enter(l, open)
-	d.put(l.ID, 500)
+	d.Entered(l, open)
+	d.Put(l.ID, 500)
 	d.lapse()
 	if _, err := d.Resolve(t.Context(), []string{l.ID}, ann); err != nil {
 		t.Fatal(err)
 	}
-	d.shelved()
+	d.Shelved()
 	if n, err := d.Remove(t.Context(), noon, 10, ann); n != 0 || err != nil {
 		t.Fatal(n, err)
 	}
 	if n, err := d.Remove(t.Context(), time.Now().Add(time.Hour), 10, ledger.Actor{Name: "desk-1", Why: "168h"}); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
-	same(t, d.stands(l.ID), "none")
-	same(t, d.text(`SELECT concat_ws(' ', actor, why) FROM dead_letter_audit WHERE act = 'removed'`), "desk-1 168h")
-	same(t, d.text(`SELECT count(*)::text FROM dead_letter_outbox`), "0")
-	if n := d.enter(l); n.Known != 1 {
+	same(t, d.State(l.ID), "none")
+	same(t, d.Text(`SELECT concat_ws(' ', actor, why) FROM dead_letter_audit WHERE act = 'removed'`), "desk-1 168h")
+	same(t, d.Text(`SELECT count(*)::text FROM dead_letter_outbox`), "0")
+	if n := d.Entered(l); n.Known != 1 {
 		t.Fatalf("it came back: %+v", n)
 	}
-	d.adds()
+	d.Sums()
 }
 
 func TestWhatARetryLeftInTheDeadLetterTopicIsKnownWhenItsLetterIsGone(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	l := letter(1, one)
-	d.enter(l)
-	dead := home(d.put(l.ID, 500), 500)
-	if n := d.enter(dead); n.DeadAgain != 1 {
+	d.Entered(l)
+	dead := home(d.Put(l.ID, 500), 500)
+	if n := d.Entered(dead); n.DeadAgain != 1 {
 		t.Fatalf("%+v", n)
 	}
 	if _, err := d.Resolve(t.Context(), []string{l.ID}, ann); err != nil {
 		t.Fatal(err)
 	}
-	d.shelved()
+	d.Shelved()
 	if n, err := d.Remove(t.Context(), time.Now().Add(time.Hour), 10, ann); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
@@ -346,16 +347,16 @@ func TestWhatARetryLeftInTheDeadLetterTopicIsKnownWhenItsLetterIsGone(t *testing
 	if err != nil || !known[0] {
 		t.Errorf("the checker takes it for lost: %v, %v", known, err)
 	}
-	if n := d.enter(dead); n.Known != 1 {
+	if n := d.Entered(dead); n.Known != 1 {
 		t.Errorf("what was resolved came back under another id: %+v", n)
 	}
 	other := dead
 	other.Value = []byte(two)
 	other.ID = envelope.ID(other.Origin, other.Value)
-	if n := d.enter(other); n.New != 1 {
+	if n := d.Entered(other); n.New != 1 {
 		t.Errorf("another value under the same mark did not enter: %+v", n)
 	}
-	d.adds()
+	d.Sums()
 }
 
 func TestCountersAreSummedUp(t *testing.T) {
@@ -367,8 +368,8 @@ func TestCountersAreSummedUp(t *testing.T) {
 		letters = append(letters, letter(4*i, fmt.Sprint(i))) // all of one partition
 		ids = append(ids, letters[i].ID)
 	}
-	d.enter(letters[:3]...)
-	d.enter(letters[3:]...)
+	d.Entered(letters[:3]...)
+	d.Entered(letters[3:]...)
 	for _, some := range [][]string{ids[:2], ids[2:]} { // a row of the counters for each
 		if _, err := d.Resolve(t.Context(), some, ann); err != nil {
 			t.Fatal(err)
@@ -379,10 +380,10 @@ func TestCountersAreSummedUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, counters := range []string{"counts", "days"} {
-			same(t, d.text(`SELECT string_agg(format('%s %s', state, n), ', ') FROM dead_letter_`+counters), "RESOLVED 5")
+			same(t, d.Text(`SELECT string_agg(format('%s %s', state, n), ', ') FROM dead_letter_`+counters), "RESOLVED 5")
 		}
 	}
-	d.adds()
+	d.Sums()
 }
 
 func TestADutyIsOneDesksAtATime(t *testing.T) {
@@ -453,7 +454,7 @@ func TestRulesHoldByHandToo(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	l := letter(1, one)
-	d.enter(l)
+	d.Entered(l)
 	for _, refused := range []struct{ what, code, sql string }{
 		{"a move that there is not", "23514", `UPDATE dead_letters SET state = 'FAILED', changed_act = 'refused'`},
 		{"a move that nothing is said of", "23514", `UPDATE dead_letters SET state = 'RESOLVED'`},
@@ -473,9 +474,9 @@ func TestRulesHoldByHandToo(t *testing.T) {
 		}
 	}
 	d.Exec(t, `UPDATE dead_letters SET state = 'RESOLVED', changed_act = 'closed'`)
-	same(t, d.text(`SELECT actor || ': ' || why FROM dead_letter_audit WHERE act = 'closed'`), "postgres (SQL): changed by hand")
-	d.shelved()
+	same(t, d.Text(`SELECT actor || ': ' || why FROM dead_letter_audit WHERE act = 'closed'`), "postgres (SQL): changed by hand")
+	d.Shelved()
 	d.Exec(t, `DELETE FROM dead_letters`)
 	same(t, d.trail(l.ID), "entered >PENDING, closed PENDING>RESOLVED, archived RESOLVED>RESOLVED, removed RESOLVED>")
-	d.adds()
+	d.Sums()
 }

@@ -1,6 +1,6 @@
 //go:build integration
 
-package ledgerdb_test
+package historydb_test
 
 import (
 	"errors"
@@ -11,76 +11,25 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"docket/internal/desk/ledger"
 	"docket/internal/history/archive"
 	"docket/internal/postgres/historydb"
+	"docket/internal/testkit/pgtest"
 )
-
-var closedOn, _ = archive.ParseDay("2026-03-04")
-
-// lettersCarrier archives and restores dead letters of a database.
-func lettersCarrier(t *testing.T, d *deskDB, shelf string) *archive.LettersCarrier {
-	t.Helper()
-	return &archive.LettersCarrier{Table: historydb.NewLetterArchives(open(t, d.URL, 0).DB), Shelf: archive.Dir(shelf), By: "mara", Docket: "test", Now: time.Now, PartRows: 2}
-}
-
-// close resolves letters, long ago.
-func (d *deskDB) close(letters ...ledger.Letter) {
-	d.t.Helper()
-	for _, l := range letters {
-		if done, err := d.Resolve(d.t.Context(), []string{l.ID}, ann); err != nil || done[0].Err != nil {
-			d.t.Fatal(done, err)
-		}
-	}
-	d.aged()
-}
-
-// aged has all that is RESOLVED closed on the day.
-func (d *deskDB) aged() {
-	d.t.Helper()
-	d.Exec(d.t, unwatched+`UPDATE dead_letters SET changed_at = '2026-03-04 23:59:59.999999Z' WHERE state = 'RESOLVED' AND changed_act <> 'restored'`)
-}
-
-// tried runs something that may fail.
-func (d *deskDB) tried(sql string) error {
-	d.t.Helper()
-	conn, err := pgx.Connect(d.t.Context(), d.URL)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	_, err = conn.Exec(d.t.Context(), sql)
-	return errors.Join(err, conn.Close(d.t.Context()))
-}
-
-// shelved has all that is RESOLVED noted as archived.
-func (d *deskDB) shelved() {
-	d.t.Helper()
-	d.Exec(d.t, `UPDATE dead_letters SET archived_in = 'archive-1' WHERE state = 'RESOLVED' AND archived_in IS NULL`)
-}
-
-func (d *deskDB) remove() int {
-	d.t.Helper()
-	n, err := d.Remove(d.t.Context(), time.Now().Add(-time.Hour), 100, ledger.Actor{Name: "desk-1"})
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	return n
-}
 
 func TestLetters_StayUntilArchived(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
-	closed, stored, empty, open := letter(1, `{"a":1}`), letter(2, `{"a":2}`), letter(3, ""), letter(4, `{"a":4}`)
+	d := pgtest.NewLetters(t)
+	closed, stored, empty, open := pgtest.Letter(1, `{"a":1}`), pgtest.Letter(2, `{"a":2}`), pgtest.Letter(3, ""), pgtest.Letter(4, `{"a":4}`)
 	empty.Value = nil
-	d.enter(closed, stored, empty, open)
-	s := d.put(stored.ID, 77)
-	if err := d.Stored(t.Context(), []int64{s.ID}, []string{"row"}, ann); err != nil {
+	d.Entered(closed, stored, empty, open)
+	s := d.Put(stored.ID, 77)
+	if err := d.Stored(t.Context(), []int64{s.ID}, []string{"row"}, ledger.Actor{Name: "ann", Why: "because"}); err != nil {
 		t.Fatal(err)
 	}
-	d.close(closed, empty)
+	d.Closed(closed, empty)
 	waiting := func() int64 {
 		t.Helper()
 		n, err := d.Unarchived(t.Context(), time.Now().Add(-time.Hour))
@@ -92,30 +41,30 @@ func TestLetters_StayUntilArchived(t *testing.T) {
 	if n := waiting(); n != 1 {
 		t.Fatalf("%d wait for an archive", n)
 	}
-	if n := d.remove(); n != 2 || d.stands(closed.ID) == "" {
+	if n := d.Removed(); n != 2 || d.State(closed.ID) == "" {
 		t.Fatalf("%d were removed", n)
 	}
 	var refused *pgconn.PgError
-	if err := d.tried(`DELETE FROM dead_letters WHERE state = 'RESOLVED'`); !errors.As(err, &refused) || refused.ConstraintName != "dead_letters_archived" || !strings.Contains(refused.Hint, "docket archive --dead-letters") {
+	if err := d.Tried(`DELETE FROM dead_letters WHERE state = 'RESOLVED'`); !errors.As(err, &refused) || refused.ConstraintName != "dead_letters_archived" || !strings.Contains(refused.Hint, "docket archive --dead-letters") {
 		t.Fatalf("by hand: %v", err)
 	}
-	if err := d.tried(`UPDATE dead_letters SET archived_in = 'x' WHERE dead_letter_id = '` + open.ID + `'`); !errors.As(err, &refused) || refused.ConstraintName != "dead_letters_moves" {
+	if err := d.Tried(`UPDATE dead_letters SET archived_in = 'x' WHERE dead_letter_id = '` + open.ID + `'`); !errors.As(err, &refused) || refused.ConstraintName != "dead_letters_moves" {
 		t.Fatalf("an open one is archived by hand: %v", err)
 	}
 
-	c := lettersCarrier(t, d, t.TempDir())
+	c := d.Carrier(t.TempDir())
 	days, err := c.Table.Days(t.Context(), archive.DayOf(time.Now()))
-	if err != nil || len(days) != 1 || days[0] != (archive.LettersHeld{Day: closedOn, Letters: 1, Bytes: 7}) {
+	if err != nil || len(days) != 1 || days[0] != (archive.LettersHeld{Day: pgtest.ClosedOn, Letters: 1, Bytes: 7}) {
 		t.Fatalf("%+v, %v", days, err)
 	}
-	done, err := c.Archive(t.Context(), closedOn)
+	done, err := c.Archive(t.Context(), pgtest.ClosedOn)
 	if err != nil || done.Letters != 1 {
 		t.Fatalf("%+v, %v", done, err)
 	}
 	if e, err := d.Show(t.Context(), closed.ID); err != nil || e.ArchivedIn != done.Archives[0] || e.ChangedBy != "ann" {
 		t.Fatalf("%+v, %v", e, err)
 	}
-	if n := waiting(); n != 0 || d.remove() != 1 {
+	if n := waiting(); n != 0 || d.Removed() != 1 {
 		t.Fatalf("%d wait for an archive", n)
 	}
 	lines, _, err := d.History(t.Context(), closed.ID)
@@ -135,7 +84,7 @@ func TestLetters_StayUntilArchived(t *testing.T) {
 	if time.Since(lines[2].At) > time.Hour {
 		t.Errorf("archived at %s", lines[2].At)
 	}
-	d.adds()
+	d.Sums()
 }
 
 // lettersText is all of the ledger but how it was closed.
@@ -144,10 +93,10 @@ const lettersText = `SELECT coalesce(string_agg(concat_ws('|', to_jsonb(d) - '{g
 
 func TestLetters_ComeBackAsTheyWere(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := pgtest.NewLetters(t)
 	var letters []ledger.Letter
 	for i, value := range []string{`{"a":1}`, "\x00\xff\\x41 \u2028\"", strings.Repeat("long ", 5000), "\n", "null"} {
-		l := letter(int64(i), value)
+		l := pgtest.Letter(int64(i), value)
 		switch i {
 		case 1:
 			l.Key, l.Headers, l.Path, l.DecisionID, l.DecisionTime, l.Origin.Timestamp = nil, nil, "a\\\"\u202e/b", "", time.Time{}, time.Time{}
@@ -156,67 +105,67 @@ func TestLetters_ComeBackAsTheyWere(t *testing.T) {
 		}
 		letters = append(letters, l)
 	}
-	d.enter(letters...)
-	d.Exec(t, unwatched+`UPDATE dead_letters SET edited = true, parent_id = '`+letters[0].ID+`', job_id = 4711 WHERE dead_letter_id = '`+letters[1].ID+`'`)
-	d.close(letters...)
-	before := d.text(lettersText)
+	d.Entered(letters...)
+	d.Exec(t, pgtest.Unwatched+`UPDATE dead_letters SET edited = true, parent_id = '`+letters[0].ID+`', job_id = 4711 WHERE dead_letter_id = '`+letters[1].ID+`'`)
+	d.Closed(letters...)
+	before := d.Text(lettersText)
 	shelf := filepath.Join(t.TempDir(), "shelf")
-	c := lettersCarrier(t, d, shelf)
-	if done, err := c.Archive(t.Context(), closedOn); err != nil || done.Letters != 5 || done.Files != 3 {
+	c := d.Carrier(shelf)
+	if done, err := c.Archive(t.Context(), pgtest.ClosedOn); err != nil || done.Letters != 5 || done.Files != 3 {
 		t.Fatalf("%+v, %v", done, err)
 	}
-	if n := d.remove(); n != 5 || d.text(lettersText) != "" {
+	if n := d.Removed(); n != 5 || d.Text(lettersText) != "" {
 		t.Fatalf("%d were removed", n)
 	}
-	back, err := c.Restore(t.Context(), closedOn)
-	if err != nil || back.Stored != 5 || d.text(lettersText) != before {
-		t.Fatalf("%+v, %v\n%s\n%s", back, err, before, d.text(lettersText))
+	back, err := c.Restore(t.Context(), pgtest.ClosedOn)
+	if err != nil || back.Stored != 5 || d.Text(lettersText) != before {
+		t.Fatalf("%+v, %v\n%s\n%s", back, err, before, d.Text(lettersText))
 	}
-	if again, err := c.Restore(t.Context(), closedOn); err != nil || again.Stored != 0 || again.Equal != 5 || d.text(lettersText) != before {
+	if again, err := c.Restore(t.Context(), pgtest.ClosedOn); err != nil || again.Stored != 0 || again.Equal != 5 || d.Text(lettersText) != before {
 		t.Fatalf("again: %+v, %v", again, err)
 	}
 	if e, err := d.Show(t.Context(), letters[1].ID); err != nil || e.State != ledger.Resolved || e.ChangedBy != "mara" || e.Why != "from "+back.Archives[0] || time.Since(e.ChangedAt) > time.Hour || string(e.Value) != string(letters[1].Value) {
 		t.Errorf("%+v, %v", e, err)
 	}
-	if n := d.remove(); n != 0 {
+	if n := d.Removed(); n != 0 {
 		t.Errorf("%d of what was restored just now were removed", n)
 	}
 	if n, err := d.Unarchived(t.Context(), time.Now().Add(time.Hour)); err != nil || n != 0 {
 		t.Errorf("%d of what came from an archive wait for one, %v", n, err)
 	}
-	if n := d.enter(letters...); n.New != 0 {
+	if n := d.Entered(letters...); n.New != 0 {
 		t.Errorf("%+v entered again", n)
 	}
-	d.adds()
-	d.Exec(t, unwatched+`UPDATE dead_letters SET changed_at = changed_at - interval '2 hours'`)
-	if n := d.remove(); n != 5 {
+	d.Sums()
+	d.Exec(t, pgtest.Unwatched+`UPDATE dead_letters SET changed_at = changed_at - interval '2 hours'`)
+	if n := d.Removed(); n != 5 {
 		t.Errorf("%d of what was restored were removed", n)
 	}
 
-	drill := newDesk(t) // another database, that numbers its groups otherwise
-	other := letter(99, "x")
+	drill := pgtest.NewLetters(t) // another database, that numbers its groups otherwise
+	other := pgtest.Letter(99, "x")
 	other.Cause.Message = "of another group"
-	drill.enter(other)
-	drill.close(other)
+	drill.Entered(other)
+	drill.Closed(other)
 	drill.Exec(t, `UPDATE dead_letters SET archived_in = 'somewhere'`)
-	if n := drill.remove(); n != 1 {
+	if n := drill.Removed(); n != 1 {
 		t.Fatal(n)
 	}
-	back, err = lettersCarrier(t, drill, shelf).Restore(t.Context(), closedOn)
-	if err != nil || back.Stored != 5 || drill.text(lettersText) != before {
-		t.Fatalf("elsewhere: %+v, %v\n%s\n%s", back, err, before, drill.text(lettersText))
+	back, err = drill.Carrier(shelf).Restore(t.Context(), pgtest.ClosedOn)
+	if err != nil || back.Stored != 5 || drill.Text(lettersText) != before {
+		t.Fatalf("elsewhere: %+v, %v\n%s\n%s", back, err, before, drill.Text(lettersText))
 	}
-	drill.adds()
+	drill.Sums()
 }
 
 // TestLetters_ChangedMeanwhile: Postgres says of each letter whether the archive has it as it is.
 func TestLetters_ChangedMeanwhile(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
-	a, b := letter(1, `{"a":1}`), letter(2, `{"a":2}`)
-	d.enter(a, b)
-	d.close(a, b)
-	c := lettersCarrier(t, d, t.TempDir())
+	d := pgtest.NewLetters(t)
+	a, b := pgtest.Letter(1, `{"a":1}`), pgtest.Letter(2, `{"a":2}`)
+	d.Entered(a, b)
+	d.Closed(a, b)
+	c := d.Carrier(t.TempDir())
 	c.Told = func(step archive.Step) {
 		if step == archive.StepWritten {
 			c.Told = nil
@@ -224,17 +173,17 @@ func TestLetters_ChangedMeanwhile(t *testing.T) {
 		}
 	}
 	var cannot *archive.CannotError
-	if _, err := c.Archive(t.Context(), closedOn); !errors.As(err, &cannot) {
+	if _, err := c.Archive(t.Context(), pgtest.ClosedOn); !errors.As(err, &cannot) {
 		t.Fatal(err)
 	}
-	if n := d.remove(); n != 1 || d.stands(b.ID) == "" {
+	if n := d.Removed(); n != 1 || d.State(b.ID) == "" {
 		t.Fatalf("%d were removed", n)
 	}
-	if done, err := c.Archive(t.Context(), closedOn); err != nil || done.Letters != 1 || done.Reused {
+	if done, err := c.Archive(t.Context(), pgtest.ClosedOn); err != nil || done.Letters != 1 || done.Reused {
 		t.Fatalf("%+v, %v", done, err)
 	}
 	d.Exec(t, `UPDATE dead_letters SET value = 'other' WHERE dead_letter_id = $1`, b.ID)
-	back, err := c.Restore(t.Context(), closedOn)
+	back, err := c.Restore(t.Context(), pgtest.ClosedOn)
 	if err != nil || back.Stored != 1 || back.Differs != 2 || !slices.Equal(back.Conflicts, []string{b.ID, b.ID}) { // of either archive
 		t.Errorf("%+v, %v", back, err)
 	}
@@ -243,8 +192,8 @@ func TestLetters_ChangedMeanwhile(t *testing.T) {
 // TestLetters_LinesAreWhole: a column that somebody adds to the ledger is archived, too, or is named here.
 func TestLetters_LinesAreWhole(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
-	s, err := historydb.NewLetterArchives(open(t, d.URL, 0).DB).Open(t.Context(), closedOn)
+	d := pgtest.NewLetters(t)
+	s, err := historydb.NewLetterArchives(open(t, d.URL, 0).DB).Open(t.Context(), pgtest.ClosedOn)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,12 +203,12 @@ func TestLetters_LinesAreWhole(t *testing.T) {
 		names = append(names, c.Name)
 	}
 	not := []string{"state", "group_id", "owner", "lease_until", "archived_in"} // RESOLVED; its group is there whole; none where it is RESOLVED; where the line is
-	for name := range strings.SplitSeq(d.text(`SELECT string_agg(attname, ' ') FROM pg_attribute WHERE attrelid = 'dead_letters'::regclass AND attnum > 0 AND NOT attisdropped`), " ") {
+	for name := range strings.SplitSeq(d.Text(`SELECT string_agg(attname, ' ') FROM pg_attribute WHERE attrelid = 'dead_letters'::regclass AND attnum > 0 AND NOT attisdropped`), " ") {
 		if slices.Contains(names, name) == slices.Contains(not, name) {
 			t.Errorf("column %s of the ledger is not in a line, or is without need", name)
 		}
 	}
-	if _, err := historydb.NewLetterArchives(open(t, d.URL, 0).DB).Open(t.Context(), closedOn); !errors.Is(err, archive.ErrBusy) {
+	if _, err := historydb.NewLetterArchives(open(t, d.URL, 0).DB).Open(t.Context(), pgtest.ClosedOn); !errors.Is(err, archive.ErrBusy) {
 		t.Errorf("the day is taken twice: %v", err)
 	}
 	var cannot *archive.CannotError

@@ -1,6 +1,6 @@
 //go:build integration
 
-package ledgerdb_test
+package historydb_test
 
 import (
 	"errors"
@@ -8,17 +8,24 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"docket/internal/desk/ledger"
 	"docket/internal/history/reader"
 	"docket/internal/postgres/historydb"
 	"docket/internal/postgres/store"
+	"docket/internal/testkit/pgtest"
 )
+
+// vouched is a person whom a desk vouches for.
+func vouched(name string) ledger.Actor {
+	return ledger.Actor{Name: name, Why: "because of " + name, Vouched: true}
+}
 
 // TestEdits_AreAnswered: by the place of the retry until the row is marked, and by the mark from then on.
 func TestEdits_AreAnswered(t *testing.T) {
 	t.Parallel()
-	e := newEditing(t)
+	e := pgtest.NewEditing(t)
 	ask := func(db *store.Store, id string, whole bool) (reader.Decision, error) {
 		t.Helper()
 		all, err := historydb.NewReader(db.DB).ByID(t.Context(), id)
@@ -28,74 +35,74 @@ func TestEdits_AreAnswered(t *testing.T) {
 		err = reader.AddEdits(t.Context(), historydb.NewReader(db.DB), all, whole)
 		return all[0], err
 	}
-	s := e.edited(1, said("x"), 70)
-	e.rowsAt(said("x"), original, 70)
-	e.rowsAt(said("y"), original, 71)
-	for _, act := range []func(){func() {}, func() { e.ended(s) }, func() { e.mark(s, said("x")) }} {
+	s := e.Edited(1, pgtest.Said("x"), 70)
+	e.RowsAt(pgtest.Said("x"), "decision-logs", 70)
+	e.RowsAt(pgtest.Said("y"), "decision-logs", 71)
+	for _, act := range []func(){func() {}, func() { e.Ended(s) }, func() { e.Mark(s, pgtest.Said("x")) }} {
 		act()
-		d, err := ask(e.db, "x", true)
-		if err != nil || d.Edit == nil || d.Edit.By != "bob" || d.Edit.Why != "typo" || d.Edit.At == nil || d.Edit.DeadLetter != s.LetterID || d.Edit.Original == nil || *d.Edit.Original != one {
+		d, err := ask(e.Store, "x", true)
+		if err != nil || d.Edit == nil || d.Edit.By != "bob" || d.Edit.Why != "typo" || d.Edit.At == nil || d.Edit.DeadLetter != s.LetterID || d.Edit.Original == nil || *d.Edit.Original != pgtest.Unedited {
 			t.Fatalf("%+v, %v", d.Edit, err)
 		}
 		if len(d.Edit.Changes) != 2 || d.Edit.Changes[0].Pointer != "/path" && d.Edit.Changes[1].Pointer != "/path" {
 			t.Fatalf("%+v", d.Edit.Changes)
 		}
-		if d, err := ask(e.db, "x", false); err != nil || d.Edit == nil || d.Edit.Original != nil || d.Edit.Changes != nil || d.Edit.Diff != "" {
+		if d, err := ask(e.Store, "x", false); err != nil || d.Edit == nil || d.Edit.Original != nil || d.Edit.Changes != nil || d.Edit.Diff != "" {
 			t.Fatalf("without payload: %+v, %v", d.Edit, err)
 		}
-		if d, err := ask(e.db, "y", true); err != nil || d.Edit != nil {
+		if d, err := ask(e.Store, "y", true); err != nil || d.Edit != nil {
 			t.Fatalf("what nobody edited: %+v, %v", d.Edit, err)
 		}
 	}
 	// Of several edits the first original is told, and the last editor.
-	l := letter(2, one)
-	e.enter(l)
+	l := pgtest.Letter(2, pgtest.Unedited)
+	e.Entered(l)
 	for i, by := range []string{"ann", "carl"} {
-		if err := e.Edit(t.Context(), l.ID, []byte(said(fmt.Sprint("z", i))), "", 0, ledger.Actor{Name: by}); err != nil {
+		if err := e.Edit(t.Context(), l.ID, []byte(pgtest.Said(fmt.Sprint("z", i))), "", 0, ledger.Actor{Name: by}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s = e.put(l.ID, 72)
-	e.rowsAt(said("z1"), original, 72)
-	e.ended(s)
-	e.mark(s, said("z1"))
-	if d, err := ask(e.db, "z1", true); err != nil || d.Edit == nil || d.Edit.By != "carl" || d.Edit.Original == nil || *d.Edit.Original != one {
+	s = e.Put(l.ID, 72)
+	e.RowsAt(pgtest.Said("z1"), "decision-logs", 72)
+	e.Ended(s)
+	e.Mark(s, pgtest.Said("z1"))
+	if d, err := ask(e.Store, "z1", true); err != nil || d.Edit == nil || d.Edit.By != "carl" || d.Edit.Original == nil || *d.Edit.Original != pgtest.Unedited {
 		t.Fatalf("%+v, %v", d.Edit, err)
 	}
-	// Evidence that two persons changed: both are told, also after one of them changed a label of it alone.
-	m := letter(3, said("w"))
-	e.enter(m)
-	p, err := e.Propose(t.Context(), ledger.Draft{LetterID: m.ID, Before: m.Value, Value: []byte(said("v"))}, vouched("mara"))
+	// Evidence that two persons changed: both are told, also after pgtest.Unedited of them changed a label of it alone.
+	m := pgtest.Letter(3, pgtest.Said("w"))
+	e.Entered(m)
+	p, err := e.Propose(t.Context(), ledger.Draft{LetterID: m.ID, Before: m.Value, Value: []byte(pgtest.Said("v"))}, vouched("mara"))
 	check(t, err)
-	if _, err := e.Approve(t.Context(), p.ID, "-w\n+v", soon, vouched("oleg")); err != nil {
+	if _, err := e.Approve(t.Context(), p.ID, "-w\n+v", time.Hour, vouched("oleg")); err != nil {
 		t.Fatal(err)
 	}
-	labelled := strings.Replace(said("v"), "{", `{"labels":{},`, 1)
+	labelled := strings.Replace(pgtest.Said("v"), "{", `{"labels":{},`, 1)
 	for i, by := range []string{"mara", "zoe"} {
 		if by == "zoe" {
 			check(t, e.Edit(t.Context(), m.ID, []byte(labelled), "", 0, ledger.Actor{Name: by}))
 		}
-		value := []string{said("v"), labelled}[i]
-		s = e.put(m.ID, int64(80+i))
+		value := []string{pgtest.Said("v"), labelled}[i]
+		s = e.Put(m.ID, int64(80+i))
 		e.Exec(t, `DELETE FROM decision_logs WHERE decision_id = 'v'`)
-		e.rowsAt(value, original, int64(80+i))
+		e.RowsAt(value, "decision-logs", int64(80+i))
 		if by == "mara" {
-			e.enter(home(s, int64(80+i))) // it is dead again
+			e.Entered(pgtest.Returned(s, int64(80+i))) // it is dead again
 		} else {
-			e.ended(s)
-			e.mark(s, value)
+			e.Ended(s)
+			e.Mark(s, value)
 		}
-		d, err := ask(e.db, "v", true)
+		d, err := ask(e.Store, "v", true)
 		if err != nil || d.Edit == nil || d.Edit.By != by || d.Edit.Approved == nil || d.Edit.Approved.By != "oleg" || d.Edit.Approved.Why != fmt.Sprintf("proposal %d: because of oleg", p.ID) || d.Edit.Approved.At.IsZero() {
 			t.Fatalf("by %s: %+v, %v", by, d.Edit, err)
 		}
 	}
-	if d, err := ask(e.db, "z1", true); err != nil || d.Edit.Approved != nil {
+	if d, err := ask(e.Store, "z1", true); err != nil || d.Edit.Approved != nil {
 		t.Fatalf("nobody approved: %+v, %v", d.Edit, err)
 	}
 	// A mark that the ledger does not know: a row that was restored from elsewhere.
 	e.Exec(t, `UPDATE decision_logs SET edited_audit_id = 1 WHERE decision_id = 'y'`) // the line of an entry
-	if d, err := ask(e.db, "y", true); err != nil || d.Edit == nil || d.Edit.AuditID != 1 || d.Edit.At != nil || d.Edit.By != "" || d.Edit.Original != nil {
+	if d, err := ask(e.Store, "y", true); err != nil || d.Edit == nil || d.Edit.AuditID != 1 || d.Edit.At != nil || d.Edit.By != "" || d.Edit.Original != nil {
 		t.Fatalf("%+v, %v", d.Edit, err)
 	}
 	// Who may not read the ledger sees the marks, and is told that there may be more.
