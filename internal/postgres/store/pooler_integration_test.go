@@ -31,7 +31,7 @@ import (
 
 // pooler is where the script has put pgbouncer.
 var pooler = sync.OnceValues(func() (string, error) {
-	cmd := process.Command("../../test/servers/pgbouncer")
+	cmd := process.Command("../../../test/servers/pgbouncer")
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said
 	if err := cmd.Run(); err != nil {
