@@ -23,7 +23,7 @@ const dutySQL = `INSERT INTO dead_letter_duties AS d (duty, holder, until, done_
 // Duty implements [ledger.Upkeep].
 func (l *Ledger) Duty(ctx context.Context, name, holder string, every, lease time.Duration) (bool, error) {
 	if holder == "" {
-		return false, errNobody
+		return false, ledger.ErrNobody
 	}
 	mine := false
 	err := l.within(ctx, "take a duty", pgx.ReadWrite, func(ctx context.Context, tx pgx.Tx) error {

@@ -18,7 +18,7 @@ import (
 // RetryMatching implements [ledger.Decider].
 func (l *Ledger) RetryMatching(ctx context.Context, filter ledger.Filter, before time.Time, n int, lease time.Duration, by ledger.Actor) ([]int64, error) {
 	if lease <= 0 {
-		return nil, errNoLease
+		return nil, ledger.ErrNoLease
 	}
 	var sendings []int64
 	err := l.matching(ctx, "retry dead letters", filter, before, n, by, func(ctx context.Context, tx pgx.Tx, ids []string) (moved int, err error) {
@@ -43,9 +43,9 @@ func (l *Ledger) ResolveMatching(ctx context.Context, filter ledger.Filter, befo
 func (l *Ledger) matching(ctx context.Context, act string, filter ledger.Filter, before time.Time, n int, by ledger.Actor, move func(context.Context, pgx.Tx, []string) (int, error)) error {
 	switch {
 	case by.Name == "":
-		return errNobody
+		return ledger.ErrNobody
 	case by.Why == "":
-		return errNoNote
+		return ledger.ErrNoReason
 	case n <= 0:
 		return nil
 	}

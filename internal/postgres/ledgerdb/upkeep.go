@@ -38,11 +38,11 @@ const (
 // EndLeases implements [ledger.Upkeep]. What is being published just now is left until its claim lapses.
 func (l *Ledger) EndLeases(ctx context.Context, by ledger.Actor) (int, error) {
 	if by.Name == "" {
-		return 0, errNobody
+		return 0, ledger.ErrNobody
 	}
 	why := by.Why
 	if why == "" {
-		why = "nothing was heard of the retry for too long"
+		why = ledger.Unheard
 	}
 	ended := 0
 	for range endedByACall {
@@ -96,7 +96,7 @@ func (l *Ledger) Unarchived(ctx context.Context, resolvedBefore time.Time) (n in
 // Remove implements [ledger.Upkeep]. The database does it by a function of its own, and keeps what is RESOLVED for 7 days at the least.
 func (l *Ledger) Remove(ctx context.Context, resolvedBefore time.Time, n int, by ledger.Actor) (removed int, err error) {
 	if by.Name == "" {
-		return 0, errNobody
+		return 0, ledger.ErrNobody
 	}
 	err = l.within(ctx, "remove resolved dead letters", pgx.ReadWrite, func(ctx context.Context, tx pgx.Tx) error {
 		return tx.QueryRow(ctx, `SELECT dead_letters_remove($1::timestamptz, $2::int, $3::text, $4::text)`,
