@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// built are the places that send a statement which is not a constant as it stands there. No other may be added without a look: what it is put
-// together from is constants of the package, chosen by what is asked for and never by a value that came in, but for the first.
+// built are the places that send a statement which is not one constant. Look before you add another: its parts must be constants
+// of the package, chosen by the question and never by a value that came in. Only the first has another part.
 var built = []string{
 	"schema/checkpartitions.go countStrays", // the name of a table that regclass quoted
 	// Names of columns and tables that the server quoted; the days of a COPY, which takes no parameters, are written from a date.
@@ -86,7 +86,7 @@ func TestSQLIsConstant(t *testing.T) {
 	}
 }
 
-// statement is the SQL that a call sends, nil where it is no such call.
+// statement is the SQL that a call sends, nil where it sends none.
 func statement(n ast.Node) ast.Expr {
 	call, ok := n.(*ast.CallExpr)
 	if !ok {

@@ -72,7 +72,7 @@ func TestPartitionsAreNotMadeForEverybody(t *testing.T) {
 	same(t, made(t, db, 366), 359)
 }
 
-// What a caller has in its own schema or among its temporary tables is not what the function works on.
+// The function does not work on tables in the caller's own schema, or among its temporary tables.
 func TestTheFunctionWorksOnItsOwnSchemaAlone(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)

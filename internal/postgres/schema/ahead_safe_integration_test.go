@@ -11,8 +11,8 @@ import (
 	"docket/internal/testkit/pgtest"
 )
 
-// In a schema where others may create, a function or operator that fits its arguments better than the server's own
-// would be chosen, and run as the owner of the table.
+// Others may create functions and operators in a schema. One that fits its arguments better than the server's own would
+// be chosen, and run as the owner of the table.
 func TestTheFunctionRunsNothingOfOthersAsTheOwner(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
@@ -55,7 +55,7 @@ func TestTheFunctionLeavesTemporaryTablesAlone(t *testing.T) {
 	}
 }
 
-// A day of which so much lies in the default partition that moving it takes long, as when its own was dropped, keeps
+// A day can have so many rows in the default partition that moving them takes long, as when its own was dropped. It keeps
 // neither the other days from being made nor writers waiting for long.
 func TestADayThatTakesLongHoldsUpNoOther(t *testing.T) {
 	t.Parallel()

@@ -38,8 +38,7 @@ func wantObstacle(t *testing.T, db *store.Store, small int) {
 	}
 }
 
-// What a refused migration had prepared before it was killed does not outlast the refusal: the cut would come nearer
-// until the table takes nothing.
+// A refused migration that was killed leaves nothing behind. Its cut would come nearer until the table takes nothing.
 func TestAnObstacleBetweenTwoRunsLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"cut", "strays", "validated"} {
@@ -74,7 +73,7 @@ func TestATableThatIsCalledStraysIsNotTakenForOurs(t *testing.T) {
 	}
 }
 
-// Whoever drops the CHECK by hand is told of the rows that are aside; they are never left out without a word.
+// After the CHECK was dropped by hand, the rows that are aside are told; they are never left out without a word.
 func TestRowsThatWereLeftAsideAreTold(t *testing.T) {
 	t.Parallel()
 	d := pgtest.NewPlain(t)

@@ -17,7 +17,7 @@ import (
 	"docket/internal/testkit/pgtest"
 )
 
-// place is the partition in which a decision lies, empty where there is none.
+// place is the partition that has a decision, empty where there is none.
 func place(t testing.TB, d *pgtest.DB, id string) string {
 	t.Helper()
 	var where string
@@ -27,7 +27,7 @@ func place(t testing.TB, d *pgtest.DB, id string) string {
 
 func named(n int) string { return "decision_logs_p" + day(n).Format("20060102") }
 
-// onward lets a migration go on after each step.
+// onward lets a migration continue after each step.
 func onward(string) error { return nil }
 
 func mustPartition(t testing.TB, db *store.Store, small int) {
@@ -124,7 +124,7 @@ func TestWhatOperatorsAddedIsCarriedOver(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := dressed(t)
-			// Who may make tables in this database gives a right to everybody; this table is not to have it.
+			// The role that makes tables here gives a right to everybody; this table must not have it.
 			d.Exec(t, `ALTER DEFAULT PRIVILEGES GRANT TRUNCATE ON TABLES TO PUBLIC`)
 			db := open(t, d.URL, 0)
 			save(t, db, full("a", day(0), 1), full("far", day(400), 1))
@@ -200,7 +200,7 @@ func TestWhatCannotBeCarriedOverIsRefusedByName(t *testing.T) {
 	}
 }
 
-// A trigger that comes while the table is being read keeps nothing of ours in the way.
+// A trigger that comes while the table is being read leaves nothing of Docket in the way.
 func TestAnObstacleThatComesLateLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	d := pgtest.NewPlain(t)
@@ -256,7 +256,7 @@ func TestAMigrationThatIsKilledGoesOnWhereItWas(t *testing.T) {
 	}
 }
 
-// A migration that was left off for so long that its cut has come is begun anew.
+// A migration that was left off for so long that its cut has come starts again.
 func TestACutThatHasPassedIsNotKept(t *testing.T) {
 	t.Parallel()
 	d := pgtest.NewPlain(t)
