@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// array is a one-dimensional Postgres array in binary form. It is written here and not by the driver because it then
-// takes one allocation for a column, needs no statement that the server described before, and cannot refuse a value.
+// array is a one-dimensional Postgres array in binary form. The driver does not write it. So it takes
+// one allocation for a column, needs no statement that the server described before, and cannot refuse a value.
 type array struct {
 	buf []byte
 	n   int

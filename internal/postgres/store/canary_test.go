@@ -267,8 +267,8 @@ func TestUsersCheck_EmptyTableTakesNothing(t *testing.T) {
 	})
 }
 
-// The good decisions that speak for an empty table are not forgotten for those of another partition, nor for a part of their
-// own batch, nor where many partitions wait.
+// The store remembers the good decisions that speak for an empty table. Decisions of another partition, a part of their own
+// batch, and many waiting partitions do not replace them.
 func TestUsersCheck_EmptyTableRemembers(t *testing.T) {
 	t.Parallel()
 	inModel(t, func(t *testing.T, server *pgmodel.Server, db *store.Store) {

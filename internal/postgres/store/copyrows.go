@@ -10,8 +10,8 @@ import (
 	"docket/internal/record/decision"
 )
 
-// copyReader is rows as COPY takes them in binary form. Each is encoded when it is asked for, right into the buffer of
-// whoever asks, so that a batch of any size takes no memory of its own.
+// copyReader is rows as COPY takes them in binary form. Each is encoded when it is asked for, right into the caller's
+// buffer. So a batch of any size takes no memory of its own.
 type copyReader struct {
 	rows []pipeline.Row
 	at   []int // positions in rows, in the order to be sent

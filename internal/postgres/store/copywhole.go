@@ -14,7 +14,7 @@ import (
 const fixed = 2 + copyColumns*4 + 4*8 + 2*4 + 1 + 3 + sha256.Size
 
 // wholeRow is a row as [window.row] encodes it, in one pass, into a buffer that is sure to have room for it. Nearly every
-// faithful row is: a message takes some dozens of them. Where one might not fit, nothing is said of what lies in the buffer.
+// faithful row is: a message takes some dozens of them. Where one might not fit, the content of the buffer is undefined.
 func wholeRow(to []byte, r *pipeline.Row) (n int, fits bool) {
 	l := r.Log
 	if l.Unfaithful != nil || fixed+len(l.ID)+len(l.Path.V)+len(l.RequestedBy.V)+len(l.OPAID.V)+len(l.OPAVersion.V)+len(l.Service.V)+

@@ -9,10 +9,9 @@
 //	COPY decision_logs (...) FROM STDIN (FORMAT binary)
 //	SELECT ...; COMMIT -- in one go: the look at the table fails where COPY could do harm, and COMMIT is skipped then
 //
-// COMMIT is sent only after the answer to COPY was read. So nothing is ambiguous but a loss in the short time between
-// sending COMMIT and its answer; any earlier loss, and any deadline that passes while the rows are sent, leaves nothing
-// behind. What is ambiguous is marked so and may simply be stored again: what is there already counts as
-// [pipeline.Present].
+// COMMIT is sent only after the answer to COPY was read. So only a loss between COMMIT and its answer is ambiguous. An
+// earlier loss, or a deadline that passes while the rows are sent, leaves nothing behind. An ambiguous error is marked so,
+// and the batch may simply be stored again: rows that are there already count as [pipeline.Present].
 //
 // Rows are encoded into the message that is just being sent. A batch takes no memory of its own, and a COPY that is
 // refused says at which row ([db.ServerError.Row]).
@@ -26,14 +25,13 @@
 // A row that is there is compared by the hash of its bytes first. Where the hash is equal, the payload is not sent. Where it
 // differs or is missing, the payloads are compared as JSON.
 //
-// A table that takes no COPY, or on which its binary rows could mean something else (row-level security, a view, a rule,
-// other types of columns), is written to by the careful way alone, from the first time that this is met.
+// Some tables take no COPY, or binary rows could mean something else on them: row-level security, a view, a rule, other
+// types of columns. Docket writes to such a table by the careful way alone, from the first time that it meets this.
 //
-// [Store.Foresee] and [Store.Refusals] store nothing. The one evaluates a CHECK over rows that are not in the table, the other has
-// the table take or refuse each of some rows alone, undone at once. Who is to answer for it is asked a second time on a
-// connection beside the pool, see [db.DB.Beside]: dialling one costs the server more than asking about a hundred rows, so it
-// is kept for a few seconds.
+// [Store.Foresee] and [Store.Refusals] store nothing. The one evaluates a CHECK over rows that are not in the table. The other
+// has the table take or refuse each of some rows alone, undone at once. Before a row is blamed it is asked about a second
+// time, on a connection beside the pool, see [db.DB.Beside]. Dialling one costs the server more than asking about a hundred
+// rows, so it is kept for a few seconds.
 //
-// Inside its transaction Docket turns synchronous_commit on where it is off, since a row that a crash can take back is
-// no home.
+// Inside its transaction Docket turns synchronous_commit on where it is off, since a crash must not take back a home.
 package store

@@ -140,7 +140,7 @@ func TestUnconfirmedCommit_Failover(t *testing.T) {
 	}
 }
 
-// Cancel requests are lost on their way: each COMMIT goes on hanging, and keeps its rows locked.
+// Cancel requests are lost on their way: each COMMIT still hangs, and keeps its rows locked.
 func TestUnconfirmedCommit_LostCancels(t *testing.T) {
 	t.Parallel()
 	inModel(t, func(t *testing.T, server *pgmodel.Server, db *store.Store) {

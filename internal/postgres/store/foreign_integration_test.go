@@ -83,8 +83,8 @@ func TestForeignTables(t *testing.T) {
 	}
 }
 
-// TestForeignKey_EmptyTable has a table that takes neither the row that is made up nor one of the decisions, which is parked
-// first: what it refers to may come.
+// TestForeignKey_EmptyTable has a table that takes neither the row that is made up nor one of the decisions. That is parked
+// first, as the row that it refers to may come.
 func TestForeignKey_EmptyTable(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)

@@ -36,8 +36,8 @@ func front(condition string) string {
 		GRANT USAGE ON SCHEMA front TO PUBLIC; GRANT SELECT, INSERT ON front.decision_logs TO PUBLIC`
 }
 
-// refusing are tables of others that do not take the decision at the path odd, and where it has to go. second is where it goes
-// when it comes again, where that differs.
+// refusing are tables of others that do not take the decision at the path odd. home is where it goes, and second where it
+// goes the second time, if that differs.
 var refusing = map[string]struct{ ddl, home, second string }{
 	"a CHECK":                            {`ALTER TABLE decision_logs ADD CONSTRAINT own CHECK (path <> 'odd')`, "dead_letter 23514", ""},
 	"a BEFORE trigger refuses":           {own(`IF NEW.path = 'odd' THEN RAISE EXCEPTION 'no'; END IF; RETURN NEW;`) + before, "dead_letter P0001", ""},
@@ -62,7 +62,7 @@ var refusing = map[string]struct{ ddl, home, second string }{
 }
 
 // TestForeignRecord has a table that does not take one decision among others: exactly that one has no row, the others
-// have theirs, and the offset goes on. So it is when all of it comes again.
+// have theirs, and the offset moves on. The same holds when all of it comes again.
 func TestForeignRecord(t *testing.T) {
 	t.Parallel()
 	for name, c := range refusing {
@@ -112,8 +112,8 @@ func client(t testing.TB, d *pgtest.DB) string {
 	return u.String()
 }
 
-// TestForeignRecord_InsteadOf has a view whose trigger stores elsewhere. Postgres tells nothing of what that did with a row, so
-// it is no table to store into: the partition holds, and check says why.
+// TestForeignRecord_InsteadOf has a view whose trigger stores elsewhere. Postgres does not tell what that did with a row, so
+// nothing is stored into it: the partition holds, and check says why.
 func TestForeignRecord_InsteadOf(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{

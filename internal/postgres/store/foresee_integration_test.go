@@ -35,8 +35,8 @@ const partitioned = `DROP TABLE decision_logs;
 	CREATE TABLE early PARTITION OF decision_logs FOR VALUES FROM (MINVALUE) TO ('2024-05-01 12:00:20Z');
 	CREATE TABLE late PARTITION OF decision_logs FOR VALUES FROM ('2024-05-01 12:00:20Z') TO (MAXVALUE);`
 
-// What is foreseen is what is refused, of every kind of CHECK that can be foreseen; of the others nothing is, and what is
-// refused is the same.
+// Foresee names exactly the rows that are refused, for every kind of CHECK that can be foreseen. It names none for the
+// others, and the refusals are the same.
 func TestWhatACheckRefusesIsForeseenAndRefused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -10,8 +10,8 @@ import (
 	"docket/internal/postgres/db"
 )
 
-// located makes the error of a COPY one that says at which row it was, where the server tells that; at are the
-// positions of the rows that were sent.
+// located wraps the error of a COPY with the row at which the server stopped, where it tells that. The rows that were sent
+// are at the positions at.
 func located(err error, at []int) error {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {

@@ -10,7 +10,7 @@ import (
 )
 
 // byHash marks those rows Present that are there with the very bytes that are in hand, and gives those that only their
-// payload can tell. What is not there is neither marked nor given.
+// payload can tell. A row that is not there is neither marked nor given.
 func (w *writing) byHash(t *transaction, at []int) (others []int, err error) {
 	for len(at) > 0 {
 		n := portionOf(at, func(i int) int { return len(w.rows[i].Log.ID) + knownSize })

@@ -83,8 +83,8 @@ func TestATryIsTakenBack(t *testing.T) {
 	}
 }
 
-// A trigger masks what is stored. Whoever waits for the row of a decision finds it by the bytes that it came in; a checker that
-// asks what is stored is told that it is another payload.
+// A trigger masks the stored payload. A look-up finds the row of a decision by the bytes that it came in. One that asks for
+// the stored payload is told that it is another.
 func TestLookupOfMaskedRows(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)

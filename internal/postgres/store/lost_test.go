@@ -16,8 +16,8 @@ import (
 	"docket/internal/postgres/db"
 )
 
-// Once a connection is lost the driver says goodbye on it in the background. Whoever writes there at the same time gets
-// in its way: it panics.
+// Once a connection is lost the driver says goodbye on it in the background. It panics where another write comes at the
+// same time.
 func TestNothingIsSentOnAConnectionThatWasLost(t *testing.T) {
 	t.Parallel()
 	watched := &lostConn{closed: make(chan struct{})}
@@ -81,7 +81,7 @@ func (c *lostConn) Close() error {
 	return c.Conn.Close()
 }
 
-// loseAfterTheFirstStatement is a server that lets a client in, answers the look at a new connection, and goes away when
+// loseAfterTheFirstStatement is a server that lets a client in and answers the look at a new connection. It hangs up when
 // it has read the beginning of a transaction.
 func loseAfterTheFirstStatement(conn net.Conn) {
 	defer func() { _ = conn.Close() }()

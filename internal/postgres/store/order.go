@@ -11,9 +11,8 @@ import (
 	"docket/internal/record/decision"
 )
 
-// order gives the positions of rows in the order of their identity, so that two batches with rows in common lock them
-// in one order and cannot deadlock. firsts holds the first row of each identity, doubles the later ones; both are in
-// that order.
+// order gives the positions of rows in the order of their identity. So two batches with rows in common lock them in one
+// order and cannot deadlock. The first row of each identity is in firsts, and the later ones are in doubles, in that order.
 func order(rows []pipeline.Row) (firsts, doubles []int) {
 	s := sorters.Get().(*sorter)
 	defer s.release()
@@ -63,7 +62,7 @@ func (s *sorter) release() {
 // fewRows are sorted by comparing: below this the counting of bytes costs more.
 const fewRows = 128
 
-// sort gives the rows in their order. What it gives is good until release.
+// sort gives the rows in their order. The result is good until release.
 func (s *sorter) sort(rows []pipeline.Row) []keyed {
 	s.entries = slices.Grow(s.entries[:0], len(rows))[:len(rows)]
 	s.other = slices.Grow(s.other[:0], len(rows))[:len(rows)]

@@ -36,14 +36,14 @@ func simply(rows []pipeline.Row) (firsts, doubles []int) {
 	return firsts, doubles
 }
 
-// someIDs share what is in front of them or do not, and end where others go on.
+// someIDs have a common beginning or none, and some end within others.
 var someIDs = map[string]func(*rand.Rand) string{
 	"short":    func(r *rand.Rand) string { return []string{"", "a", "b", "ab", "B", "a\x00", "\xff"}[r.IntN(7)] },
 	"uuids":    func(r *rand.Rand) string { return fmt.Sprintf("%08x-%04x-%016x", r.Uint32(), r.IntN(4), r.Uint64()) },
 	"few":      func(r *rand.Rand) string { return fmt.Sprintf("%08x-%04x", r.IntN(900)*7919, r.IntN(2)) },
 	"numbered": func(r *rand.Rand) string { return fmt.Sprint("decision-", r.IntN(3000)) },
 	"one":      func(*rand.Rand) string { return "0123456789" },
-	"alike": func(r *rand.Rand) string { // what follows on what all have in common is again the same for many
+	"alike": func(r *rand.Rand) string { // many have more in common than the beginning that all share
 		return "common" + []string{"x", "12345678"}[r.IntN(2)] + strings.Repeat("z", r.IntN(20))
 	},
 	"bytes": func(r *rand.Rand) string {

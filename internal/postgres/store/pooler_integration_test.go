@@ -289,7 +289,7 @@ func TestMigrateBesideAPoolerGoesToTheServerItself(t *testing.T) {
 	}
 }
 
-// What a URL sets for the session a transaction pooler cannot carry, and says so.
+// A transaction pooler cannot carry a setting of the URL for the session, and says so.
 func TestAPoolerRefusesWhatTheURLSetsForTheSession(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)

@@ -49,7 +49,7 @@ func TestAConnectionThatFailsOnASlowNetworkIsAnErrorAndNoMore(t *testing.T) {
 		}
 		defer db.Close()
 		row := pipeline.Row{Topic: "t", Log: &decision.Log{ID: "a", Time: time.Unix(1, 0), Raw: []byte(`{}`)}}
-		for i := range 40 { // who writes first is a matter of chance
+		for i := range 40 { // either side may write first
 			if _, err := db.Store(t.Context(), []pipeline.Row{row}, i%2 == 1); err == nil {
 				t.Error("stored on a connection that was cut")
 			}

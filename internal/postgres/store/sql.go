@@ -14,12 +14,12 @@ const copySQL = `COPY decision_logs (decision_id, ts, path, allowed, requested_b
 	`labels, bundles, raw, source_topic, source_partition, source_offset, source_index, raw_sha256, raw_bytes, unfaithful, uploaded_by) FROM STDIN (FORMAT binary)`
 
 // tableSQL fails where COPY would do harm without a word. 22012: no unique index on exactly the identity keeps doubles
-// out, as ON CONFLICT asks for one. 2201E: a column has a type whose binary form may mean something else, times are
-// rounded, or a rule stands in the way of inserts, which COPY would pass by.
+// out, as ON CONFLICT asks for one. 2201E: the binary form of a column may mean something else, times are rounded, or a rule
+// would change inserts, and COPY ignores rules.
 //
-// It is asked in the transaction of the COPY and after it: from the start of COPY to the end of the transaction its lock
-// keeps all of that from being changed, and an index that is dropped concurrently turns invalid before. So what is good
-// now was good for every row, and there is no moment that is not looked at.
+// It is asked in the transaction of the COPY and after it. From the start of COPY to the end of the transaction its lock
+// keeps all of that from being changed. An index that is dropped concurrently turns invalid before. So the answer holds for
+// every row, and no moment is left out.
 const tableSQL = `
 SELECT 1 / (SELECT count(*)
   FROM pg_index x
@@ -56,8 +56,8 @@ SELECT i.decision_id, i.ts, i.path, i.allowed, i.requested_by, i.req_id, i.opa_i
 RETURNING decision_id, ts`
 
 // knownSQL names the rows that are there, in one array: n where the bytes of the payload are those in hand, -n where only
-// the payload itself can tell. It goes by the hash, so it holds also where a trigger masked the payload or somebody erased
-// it, and costs a descent in the index and no payload. A row of an earlier release has no hash. The limit and the range are
+// the payload itself can tell. It goes by the hash. So it holds also where a trigger masked the payload or somebody erased
+// it, and costs a descent in the index but no payload. A row of an earlier release has no hash. The limit and the range are
 // those of compareSQL.
 const knownSQL = `
 SELECT array_agg(CASE WHEN d.raw_sha256 = i.raw_sha256 THEN i.n ELSE -i.n END)
@@ -75,10 +75,10 @@ SELECT i.n, i.raw IS NOT NULL AND d.unfaithful IS NULL AND d.raw IS NOT DISTINCT
   CROSS JOIN LATERAL (SELECT raw, unfaithful FROM decision_logs WHERE decision_id = i.decision_id AND ts = i.ts
                          AND ts BETWEEN $4::timestamptz AND $5::timestamptz LIMIT 1) d`
 
-// What asks about single rows: a cursor over them, a block that takes them from it one by one, and what it found out. All
-// of it is gone with the transaction. The block undoes each row that the table takes, and catches what the table says of
-// a row, the classes 22 and 23; anything else ends it. What it found out is a text, as that costs it least: a line of
-// five fields for each row, see [asking.hear]; a trigger can have a name be made of a row, so none keeps what ends a field or a line.
+// The statements that ask about single rows: a cursor over them, a block that takes them from it one by one, and its
+// findings. All of it is gone with the transaction. The block undoes each row that the table takes, and catches the errors
+// of a row, the classes 22 and 23; anything else ends it. The findings are a text, as that costs it least. It has a line of
+// five fields for each row, see [asking.hear]. A trigger can make a name of a row, so no name keeps the end of a field or line.
 const (
 	offerSQL = `
 DECLARE docket_rows NO SCROLL CURSOR FOR
@@ -117,9 +117,9 @@ END $docket$`
 	refusedSQL = `SELECT current_setting('docket.refused')`
 )
 
-// checkSQL gives the expression of a CHECK of this name and the columns that it refers to, one in a row; also where it is
-// one of a partition alone, with the condition under which a row goes there. The transaction can write nothing from then
-// on, as what is evaluated next was written by somebody else.
+// checkSQL gives the expression of a CHECK of this name and the columns that it refers to, one in a row. It also finds one
+// of a partition alone, with the condition under which a row goes there. The transaction can write nothing from then on, as
+// the next statement evaluates an expression of others.
 const checkSQL = `
 SELECT pg_get_expr(c.conbin, c.conrelid),
        CASE WHEN c.conrelid = 'decision_logs'::regclass THEN '' ELSE pg_get_partition_constraintdef(c.conrelid) END,
@@ -136,9 +136,9 @@ SELECT pg_get_expr(c.conbin, c.conrelid),
 // say READ WRITE: that would overrule an administrator's default_transaction_read_only.
 const beginSQL = `BEGIN ISOLATION LEVEL READ COMMITTED`
 
-// limitsSQL bounds the statements that follow, on the server and for this transaction only, so that nothing of ours
-// lives on for long there after we gave up or died. The last three are for a client that vanishes in the middle of COPY:
-// what waits for its rows has no timeout but TCP's. It also makes the commit durable where the default is not.
+// limitsSQL bounds the statements that follow, on the server and for this transaction only. So no statement of Docket runs
+// on for long after Docket gave up or died. The last three are for a client that vanishes in the middle of COPY: the server
+// waits for its rows with no timeout but TCP's. It also makes the commit durable where the default is not.
 const limitsSQL = `
 SELECT set_config('statement_timeout', $1, true),
        set_config('lock_timeout', $2, true),

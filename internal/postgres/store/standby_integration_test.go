@@ -27,7 +27,7 @@ import (
 	"docket/internal/testkit/testenv"
 )
 
-// The synchronous standby is cut off, everybody goes on writing, the primary is lost and the standby promoted: whatever was
+// The synchronous standby is cut off, all continue to write, the primary is lost and the standby promoted. All that was
 // said to be stored is on the standby.
 func TestStandby_Failover(t *testing.T) {
 	t.Parallel()

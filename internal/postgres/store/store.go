@@ -21,7 +21,7 @@ type Store struct {
 
 	inserts atomic.Bool // the table takes no COPY
 	met     memory      // whose last batch met rows that were there
-	last    lastTaken   // what a probe resembles
+	last    lastTaken   // the decisions that a probe resembles
 }
 
 var _ pipeline.Store = (*Store)(nil)
@@ -43,8 +43,8 @@ func Open(cfg db.Config, logger zerolog.Logger) (*Store, error) {
 // the earlier wins and the later is compared with it. It takes at most the store timeout. Where the server tells at
 // which row it stopped, the error has a [*db.ServerError] that says so in [db.ServerError.Row].
 //
-// fresh dials a connection beside the pool for this call alone: it can be no victim of what an earlier statement or a
-// stale cancel request left behind, and where the pool is full it does not wait.
+// fresh dials a connection beside the pool for this call alone. An earlier statement or a stale cancel request cannot harm
+// it, and it does not wait where the pool is full.
 func (st *Store) Store(ctx context.Context, rows []pipeline.Row, fresh bool) ([]pipeline.Outcome, error) {
 	if len(rows) == 0 {
 		return nil, nil
@@ -121,7 +121,7 @@ func (st *Store) quickly(ctx context.Context, pg *pgconn.PgConn, w *writing, fro
 	return err
 }
 
-// turn goes on by INSERT where the table refuses COPY as such and has just taken an INSERT.
+// turn switches to INSERT where the table refuses COPY as such and has just taken an INSERT.
 func (st *Store) turn(refused *refusedCopy) {
 	if refused == nil || !refused.asSuch() || st.inserts.Swap(true) {
 		return

@@ -17,7 +17,7 @@ import (
 type transaction struct {
 	ctx    context.Context
 	pg     *pgconn.PgConn
-	pipe   *pgconn.Pipeline // what is spoken in, but for COPY; nil until it is needed
+	pipe   *pgconn.Pipeline // for all statements but COPY; nil until it is needed
 	begun  bool
 	copied bool          // rows came by COPY, which asks for less than the insert does
 	wrote  bool          // an insert stored rows; COPY says it with copied
@@ -39,8 +39,8 @@ func (t *transaction) speak() *pgconn.Pipeline {
 	return t.pipe
 }
 
-// begin sends BEGIN, where that was not done, and the limits, where much less time is left than they were set for, and
-// says how many answers that has.
+// begin sends BEGIN where that was not done, and the limits where much less time is left than they were set for. It says
+// how many answers that has.
 func (t *transaction) begin() int {
 	statements := 0
 	if !t.begun {
@@ -56,8 +56,8 @@ func (t *transaction) begin() int {
 	return statements
 }
 
-// ask runs one statement with parameters in binary form and hands each row of the answer, in binary form too, to
-// each; the values are good until each returns.
+// ask runs one statement with parameters in binary form. It hands each row of the answer, in binary form too, to each; the
+// values are good until each returns.
 func (t *transaction) ask(sql string, params [][]byte, each func(values [][]byte) error) error {
 	ended := t.stated(sql)
 	tag, err := t.asked(sql, params, each)
@@ -152,8 +152,8 @@ func (t *transaction) answer(each func(values [][]byte) error) (pgconn.CommandTa
 
 // commit ends the transaction. An error without an answer of the server is ambiguous and marked so, and so is an answer
 // with a warning: it says that no standby is known to have the rows. A transaction that wrote nothing writes something
-// harmless first, because Postgres commits nothing without waiting for anybody: what this transaction saw of others is
-// confirmed by the standby only once a later commit is.
+// harmless first, because Postgres waits for nobody where there is nothing to commit. Rows of others that this transaction
+// saw are confirmed by the standby only once a later commit is.
 func (t *transaction) commit() error {
 	ended := t.stated(commitSQL)
 	err := t.committed()
@@ -194,7 +194,7 @@ func (t *transaction) committed() error {
 	case db.Warned(t.pg):
 		return db.ErrUnconfirmed()
 	}
-	// It is committed: the server says so only afterwards. What is lost from here on is only the connection, and the
+	// It is committed: the server says so only afterwards. From here on only the connection can be lost, and the
 	// pool sees that for itself.
 	_ = pipe.Close()
 	return nil

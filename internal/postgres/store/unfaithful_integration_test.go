@@ -45,7 +45,7 @@ func TestUnfaithful_RowOfAnEarlierRelease(t *testing.T) {
 	}
 }
 
-// What has a twin is found equal to the very bytes that came, and to nothing else.
+// A decision with a twin is found equal to the very bytes that came, and to nothing else.
 func TestUnfaithful_LookedUp(t *testing.T) {
 	t.Parallel()
 	db := open(t, pgtest.New(t).URL, 0)

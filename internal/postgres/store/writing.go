@@ -47,8 +47,8 @@ func (r *refusedCopy) code() string {
 	return s.SQLState()
 }
 
-// asSuch says that it may be the COPY that is refused and not what is in it: a table with row-level security, a view,
-// columns of other types, whose readers find too many bytes (22P03) or too few (08P01), or have no binary form (42883).
+// asSuch says that it may be the COPY that is refused and not a row in it. The table has row-level security, is a view, or
+// has columns of other types. Their readers find too many bytes (22P03) or too few (08P01), or have no binary form (42883).
 func (r *refusedCopy) asSuch() bool {
 	switch r.code() {
 	case pgerrcode.FeatureNotSupported, pgerrcode.WrongObjectType,
@@ -134,8 +134,8 @@ func (w *writing) carefully(t *transaction) error {
 	return w.end(t)
 }
 
-// insert writes the rows at the positions at, which are of one identity each and in its order, marks those that are
-// new as Stored and returns the others.
+// insert writes the rows at the positions at, which are of one identity each and in its order. It marks those that are new
+// as Stored and returns the others.
 func insert(t *transaction, rows []pipeline.Row, at []int, outcomes []pipeline.Outcome) ([]int, error) {
 	var left []int
 	next := 0
@@ -200,7 +200,7 @@ func (w *writing) byPayload(t *transaction, at []int) error {
 	return nil
 }
 
-// maxPortion bounds what one comparison sends, in bytes, unless a single row is longer: all of it lies in memory, here
+// maxPortion bounds what one comparison sends, in bytes, unless a single row is longer: all of it is in memory, here
 // and on the server.
 const maxPortion = 1 << 20
 
