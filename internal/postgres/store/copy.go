@@ -18,8 +18,8 @@ import (
 
 // copy sends the rows at these positions. How many the server says it took is returned with a nil error alone.
 //
-// The driver's own way of it waits for answers in a lock, where virtual time cannot see that it waits, and where it
-// fails it closes the connection without asking the server to stop what it is doing.
+// It is not the driver's CopyFrom: that waits for answers in a lock, where virtual time cannot see that it waits. Where it
+// fails it closes the connection and does not ask the server to stop.
 func (t *transaction) copy(rows []pipeline.Row, at []int) (int64, error) {
 	ended := t.copying()
 	tag, err := t.copyIn(rows, at)

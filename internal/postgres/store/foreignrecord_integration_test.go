@@ -36,8 +36,8 @@ func front(condition string) string {
 		GRANT USAGE ON SCHEMA front TO PUBLIC; GRANT SELECT, INSERT ON front.decision_logs TO PUBLIC`
 }
 
-// refusing are tables of others that do not take the decision at the path odd. home is where it goes, and second where it
-// goes the second time, if that differs.
+// refusing are tables of others that do not take the decision at the path odd. It goes to home, and to second when it comes
+// again, if that differs.
 var refusing = map[string]struct{ ddl, home, second string }{
 	"a CHECK":                            {`ALTER TABLE decision_logs ADD CONSTRAINT own CHECK (path <> 'odd')`, "dead_letter 23514", ""},
 	"a BEFORE trigger refuses":           {own(`IF NEW.path = 'odd' THEN RAISE EXCEPTION 'no'; END IF; RETURN NEW;`) + before, "dead_letter P0001", ""},

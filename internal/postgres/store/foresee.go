@@ -19,8 +19,8 @@ import (
 // first and proves nothing. Nothing is foreseen (nil) where there is no such CHECK, or one that cannot be evaluated
 // beside the table: of the whole row, of a column that Docket does not fill. It takes at most a quarter of the store timeout.
 //
-// The server evaluates the expression of the constraint over the columns that it refers to, and no other column is
-// sent, in a transaction that can write nothing. Which text it has is asked each time, so none is ever out of date.
+// The server evaluates the expression of the constraint over the columns that it refers to, in a transaction that can
+// write nothing. No other column is sent. Its text is asked for each time, so none is ever out of date.
 func (st *Store) Foresee(ctx context.Context, rows []pipeline.Row, constraint string) (refused []int, err error) {
 	if len(rows) == 0 || constraint == "" {
 		return nil, nil
@@ -37,7 +37,7 @@ func (st *Store) Foresee(ctx context.Context, rows []pipeline.Row, constraint st
 		})
 	})
 	if err != nil {
-		return nil, db.Clean("foresee refusals", err) // and not noted: what an expression raises says nothing of the node
+		return nil, db.Clean("foresee refusals", err) // and not noted: an error of an expression says nothing of the node
 	}
 	return refused, nil
 }

@@ -14,9 +14,9 @@ import (
 	"docket/internal/postgres/db"
 )
 
-// Refusals asks the table about each row alone and keeps none. refused[i] is the data fault for which it does not take
-// rows[i], a [*db.ServerError]; nil where it takes it, or has a row of that identity. Any other failure ends the asking, and
-// then nothing is known of any row. It takes at most the store timeout.
+// Refusals asks the table about each row alone and keeps none. The data fault for which it does not take rows[i] is
+// refused[i], a [*db.ServerError]. It is nil where the table takes it, or has a row of that identity. Any other failure ends
+// the asking, and then nothing is known of any row. It takes at most the store timeout.
 //
 // Each row is an INSERT of its own, taken back before the next, by a block that the server runs: a row costs neither a
 // round trip nor an error in the server's log. Nothing is committed, so no lost answer leaves anything open. Where there is
@@ -57,13 +57,13 @@ func (st *Store) Refusals(ctx context.Context, rows []pipeline.Row, probe time.T
 type asking struct {
 	rows    []pipeline.Row
 	refused []error
-	look    bool // what is there already is not asked about: always so the second time, as it can be from before a constraint
+	look    bool // a row that is there already is not asked about: always so the second time, as it can be from before a constraint
 	act     string
 }
 
 // each asks about all rows, a portion in one go.
 func (a *asking) each(t *transaction) error {
-	a.refused = make([]error, len(a.rows)) // anew: what was heard on a connection that got lost is worth nothing
+	a.refused = make([]error, len(a.rows)) // the answers of a lost connection do not count
 	at, err := a.unknown(t)
 	if err != nil {
 		return err
@@ -116,8 +116,8 @@ const (
 	lineEnd  = "\x1e"
 )
 
-// hear takes note of the rows that are refused: a line for each, of its number, the code, and the names of constraint,
-// column and table, which hold nothing that ends a field or a line. A line that does not come out even condemns nobody.
+// hear takes note of the rows that are refused. Each has a line with its number, the code, and the names of constraint,
+// column and table. No name holds the end of a field or a line. A line with another number of fields names no row.
 func (a *asking) hear(at []int, values [][]byte) error {
 	if len(values) != 1 {
 		return errNotAsked()
@@ -125,7 +125,7 @@ func (a *asking) hear(at []int, values [][]byte) error {
 	if len(values[0]) == 0 {
 		return nil
 	}
-	var before string // what was said of the row before, as a rule the same
+	var before string // the line of the row before, as a rule the same
 	var why error
 	for line := range strings.SplitSeq(string(values[0]), lineEnd) {
 		number, said, _ := strings.Cut(line, fieldEnd)
