@@ -139,7 +139,7 @@ func partitionBounds(ctx context.Context, conn *pgx.Conn) ([]bounds, error) {
 	})
 }
 
-// Days are those that end before a time, by partition, with what was taken out before and what lies in the default partition.
+// Days are those that end before a time, by partition, with those that were taken out before and those of the default partition.
 func (a *Archives) Days(ctx context.Context, before archive.Day) ([]archive.Held, error) {
 	conn, err := a.connect(ctx)
 	if err != nil {

@@ -96,7 +96,7 @@ func (a *archived) text() (text string) {
 	return text
 }
 
-// old is a table of partitions whose first day is long ago: what came before there were days is none.
+// old is a table of partitions whose first day is long ago, without the table from before there were days.
 func old(t *testing.T) *archived {
 	t.Helper()
 	db := pgtest.New(t)
@@ -287,8 +287,8 @@ func TestWritersWaitForTheDetachAlone(t *testing.T) {
 	go func() { detached <- s.Detach(t.Context()) }()
 	a.Sessions(t, 1, "docket.part")
 	_, err = tx.Exec(t.Context(), `INSERT INTO decision_logs (decision_id, ts, raw, source_topic, source_partition, source_offset, source_index) VALUES ('late', $1, '{}', 't', 0, 1, 0)`, a.day.Time)
-	check(t, err)                    // who takes a day out has no lock on it yet
-	check(t, tx.Commit(t.Context())) // who came first ends first, and is in the day
+	check(t, err)                    // the archive has no lock on the day yet
+	check(t, tx.Commit(t.Context())) // the first writer ends first, and its row is in the day
 	check(t, <-detached)
 	a.rows(200, 1) // goes elsewhere
 	shape, err := s.Shape(t.Context())
@@ -417,7 +417,7 @@ func TestARestoreHasTheDayBeforeItLooks(t *testing.T) {
 	a.restore()
 }
 
-// TestCountsOutliveTheArchiveAndAreNotDoubledByARestore: what was counted stays so, wherever its rows are.
+// TestCountsOutliveTheArchiveAndAreNotDoubledByARestore: counted rows stay counted, wherever they are.
 func TestCountsOutliveTheArchiveAndAreNotDoubledByARestore(t *testing.T) {
 	t.Parallel()
 	a := old(t)

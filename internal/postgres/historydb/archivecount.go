@@ -34,7 +34,7 @@ const (
 	uncountedSQL = `SELECT count(*) FROM (SELECT FROM %table% d WHERE d.stored_at >= (SELECT stored_before FROM decision_counts_mark) LIMIT $1::int8 + 1) AS few`
 
 	// countLackingSQL adds what the table has of a day, stored before the mark, and the counts do not: rows of another database, or of
-	// an archive that is older than the counts. What lacks under its own path can have been counted as (other), of its service or of all.
+	// an archive that is older than the counts. A row that lacks under its own path can have been counted as (other), of its service or of all.
 	countLackingSQL = `
 WITH has AS MATERIALIZED (
 SELECT hour, path, service, v, count(*) AS n

@@ -26,8 +26,8 @@ var _ archive.LettersTable = (*LetterArchives)(nil)
 // NewLetterArchives gives the ledger of dead letters to be archived or restored.
 func NewLetterArchives(db *db.DB) *LetterArchives { return &LetterArchives{NewArchives(db)} }
 
-// lettersColumns are what the line of a dead letter consists of. What it belongs to is in it whole, as another database numbers
-// its groups otherwise.
+// lettersColumns are the columns of the line of a dead letter. Its group is in it whole, as another database numbers its groups
+// otherwise.
 var lettersColumns = []archive.Column{
 	{Name: "dead_letter_id", Type: "text"}, {Name: "fingerprint", Type: "text"}, {Name: "kind", Type: "text"}, {Name: "code", Type: "text"}, {Name: "table", Type: "text"},
 	{Name: "column", Type: "text"}, {Name: "constraint", Type: "text"}, {Name: "group_message", Type: "text"}, {Name: "group_first_seen", Type: "timestamp with time zone"},
@@ -69,8 +69,8 @@ const (
 SELECT DISTINCT ON (r.fingerprint) r.fingerprint, r.kind, r.code, r."table", r."column", r."constraint", r.group_message, r.group_first_seen` + letterRecordSQL + `
  WHERE NOT EXISTS (SELECT FROM dead_letter_groups g WHERE g.fingerprint = r.fingerprint) ORDER BY r.fingerprint ON CONFLICT (fingerprint) DO NOTHING`
 
-	// lettersLoadSQL enters what is not there. How it was closed is in the line and in the audit; here it says who restored it, and is kept for as
-	// long as what was closed now.
+	// lettersLoadSQL enters the letters that are not there. The line and the audit say how a letter was closed. The new row says who restored
+	// it, and is kept for as long as a letter that was closed now.
 	lettersLoadSQL = `INSERT INTO dead_letters (dead_letter_id, state, group_id, path, decision_id, decision_ts, origin_topic, origin_partition, origin_offset, origin_index, origin_timestamp,
 	found_topic, found_partition, found_offset, found_at, key, value, headers, message, attempts, edited, first_failed_at, last_failed_at, seen_at,
 	changed_by, changed_act, why, job_id, parent_id, archived_in)

@@ -45,8 +45,8 @@ BEGIN
     EXECUTE format('ALTER TABLE ONLY decision_logs ATTACH PARTITION %I FOR VALUES FROM (%L) TO (%L)', part, day, day + interval '1 day');
 END $$`
 
-	// archiveDetachSQL locks the table first, as every writer does: whoever locked a partition first would wait for a
-	// writer that waits for it.
+	// archiveDetachSQL locks the table first, as every writer does. With a partition locked first it would wait for a writer
+	// that waits for it.
 	archiveDetachSQL = `DO $$
 DECLARE part regclass := current_setting('docket.part');
 BEGIN
@@ -71,7 +71,7 @@ func (d *archiveDay) locked(ctx context.Context, step, part string, do func(pgx.
 	})
 }
 
-// Settle makes a partition of the day, with what the default partition has of it. A day that lies in a partition of several
+// Settle makes a partition of the day, with what the default partition has of it. A day in a partition of several
 // stays there.
 func (d *archiveDay) Settle(ctx context.Context) error {
 	parts, err := partitionBounds(ctx, d.conn)

@@ -15,8 +15,8 @@ import (
 	"docket/internal/postgres/db"
 )
 
-// archiveColumnsSQL are the columns of the table $1 in the order of decision_logs: name, type, whether it is computed, the
-// name quoted, the literal that stands before its value in a line, and the name as a literal.
+// archiveColumnsSQL are the columns of the table $1 in the order of decision_logs. Each has its name, its type and
+// whether it is computed. Behind these are its name quoted, the literal in front of its value in a line, and its name as a literal.
 const archiveColumnsSQL = `
 SELECT a.attname, format_type(a.atttypid, a.atttypmod), a.attgenerated <> '', quote_ident(a.attname), quote_literal(to_json(a.attname::text)::text || ':'), quote_literal(a.attname)
   FROM pg_attribute a LEFT JOIN pg_attribute p ON p.attrelid = 'decision_logs'::regclass AND p.attname = a.attname AND NOT p.attisdropped
@@ -41,7 +41,7 @@ func archiveColumns(ctx context.Context, conn *pgx.Conn, table uint32) ([]archiv
 	})
 }
 
-// Shape is what a row consists of. What Postgres computes is left out.
+// Shape is the columns of a row. Those that Postgres computes are left out.
 func (d *archiveDay) Shape(ctx context.Context) (archive.Shape, error) {
 	columns, err := archiveColumns(ctx, d.conn, d.oid)
 	if err != nil {
@@ -84,8 +84,8 @@ func carried(ctx context.Context, conn *pgx.Conn, table uint32, shape []archive.
 	return columns, nil
 }
 
-// archiveLine is SQL for a row's line: a JSON object of all that is not NULL. jsonb, whole numbers and booleans stand for
-// themselves, everything else is its text in a string, so each type comes back as what it was; jsonb null is not NULL.
+// archiveLine is SQL for a row's line: a JSON object of all that is not NULL. Values of jsonb, whole numbers and booleans are
+// in it as they are. Any other value is its text in a string, so each type comes back as it was. A null of jsonb is not NULL.
 //
 // It is of a row d of [archiveFrom]. A payload that nobody can read is archived as its twin, all of which is unfaithful then.
 func archiveLine(columns []archiveColumn) string {
@@ -174,7 +174,7 @@ func (d *archiveDay) sum(ctx context.Context, shape archive.Shape) (archive.Tota
 	return s.total()
 }
 
-// What is larger is read an hour at a time, as what is sorted at once goes to the server's disk.
+// A larger day is read an hour at a time, as rows that are sorted at once go to the server's disk.
 const sortedAtOnce = 256 << 20
 
 // Read hands out all rows in one snapshot.
@@ -187,7 +187,7 @@ func (d *archiveDay) Read(ctx context.Context, shape archive.Shape, prove bool, 
 	if _, err := d.conn.Exec(ctx, `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`); err != nil {
 		return facts, d.of.failed("read the day", err)
 	}
-	defer func() { _, _ = d.conn.Exec(ctx, db.RollbackSQL) }() // what comes next finds out by itself
+	defer func() { _, _ = d.conn.Exec(ctx, db.RollbackSQL) }() // an error shows at the next statement
 	var bytes int64
 	var first, last *string
 	err = d.conn.QueryRow(ctx, `SELECT pg_relation_size($1::oid), (to_json(min(ts))#>>'{}'), (to_json(max(ts))#>>'{}') FROM `+d.table, d.oid).Scan(&bytes, &first, &last)

@@ -21,7 +21,7 @@ const (
 	countSlack = 2 * time.Minute
 	// countSpan is what is counted in one transaction at first.
 	countSpan = time.Hour
-	// countRound is how long one round goes on; the rest is for the next.
+	// countRound is the longest time of one round; the rest is for the next.
 	countRound = 20 * time.Second
 )
 
@@ -46,9 +46,9 @@ SELECT hour, path, service, ` + tallySQL + `
 SELECT decision_counts_keep(array_agg(ROW (hour, path, service, allowed, denied, undefined, error, other)::decision_counts)) FROM fresh`
 )
 
-// Count adds what was stored to the counts that [Reader.Stats] is answered from, up to a moment before which no more can be
-// stored, and says how many decisions that were. Of several that do it at once one works. Where the tables are not
-// there, or not to be written by this role, it does nothing: the answers are right without it, and slower.
+// Count adds stored decisions to the counts from which [Reader.Stats] answers, up to a moment before which no more can be
+// stored. It says how many decisions that were. Of several that do it at once one works. It does nothing where the tables
+// are not there, or this role may not write them: the answers are right without it, and slower.
 func (r *Reader) Count(ctx context.Context) (int64, error) {
 	r.counts.Lock()
 	defer r.counts.Unlock()

@@ -114,7 +114,7 @@ func TestCountNames_InventedPaths(t *testing.T) {
 	}
 }
 
-// The same from the rows on: what is stored is counted and asked for.
+// The same from the rows on: rows are stored, counted and asked for.
 func TestCountNames_Stored(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
@@ -341,7 +341,7 @@ func TestCountNames_FormerDesk(t *testing.T) {
 	}
 }
 
-// What is asked with a filter is told of the lines that decisions that fit may be in.
+// An answer to a question with a filter tells of the lines that may have decisions that fit.
 func TestCountNames_Filters(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)

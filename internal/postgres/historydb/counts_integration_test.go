@@ -32,7 +32,7 @@ type tallied struct {
 	from    time.Time // of three days
 	all     []talliedRow
 	n       int
-	moved   string    // what was done, in order
+	moved   string    // the steps, in order
 	other   *pgx.Conn // stores at once
 	writer  *pgx.Conn // has a transaction open now and then
 	open    pgx.Tx
@@ -167,8 +167,8 @@ func (w *tallied) brought(q reader.StatsQuery, stats []reader.Stats, byName map[
 	return sums, want
 }
 
-// TestRatesAreExactAtEveryMoment: whatever was stored, counted, archived and restored, in whatever order, the answers by the day, from the
-// counts of days, and by the hour, from those of hours, are what counting by hand gives.
+// TestRatesAreExactAtEveryMoment stores, counts, archives and restores in any order. The answers by the day, from the counts of days, and by
+// the hour, from those of hours, always equal a count by hand.
 func TestRatesAreExactAtEveryMoment(t *testing.T) {
 	t.Parallel()
 	for _, seed := range []uint64{0, 1, 2, 5, 6, 7} {
@@ -253,7 +253,7 @@ func (w *tallied) step() string {
 		both.Wait()
 		return "both count"
 	case len(w.pending) > 0:
-		return "nothing" // who writes holds the table
+		return "nothing" // the open writer holds the table
 	case n < 18:
 		w.c.Table = historydb.NewArchives(w.pg.DB).Hurry(w.random.IntN(2) == 0, 0)
 		_, err := w.c.Archive(w.t.Context(), day, w.random.IntN(4) == 0)

@@ -19,7 +19,7 @@ import (
 	"docket/internal/testkit/pgtest"
 )
 
-// daysOver makes a table of four days that are over, 11 to 14 June 2024, each of n decisions: a path in four is "often/a/allow", and who asks is
+// daysOver makes a table of four days that are over, 11 to 14 June 2024, each of n decisions. A path in four is "often/a/allow". The host is
 // "10.0.0.1" one time in five, "10.0.0.2" on "often/a/allow" twice a day, else any of a hundred.
 func daysOver(t testing.TB, n int, with string) *pgtest.DB {
 	t.Helper()
@@ -58,7 +58,7 @@ func TestADayThatIsOverIsSummarizedToItsEndAndAgainWhenItGrew(t *testing.T) {
 	desk := historydb.NewReader(open(t, pg.URL, 20*time.Second).DB)
 	index(desk, t)
 	same(t, unsummarized(t, pg), 0)
-	index(desk, t) // what it made itself is looked at once
+	index(desk, t) // it looks once at the indexes that it made
 	later(t, pg, "late", 3000)
 	index(desk, t)
 	same(t, unsummarized(t, pg), 0)
@@ -90,8 +90,8 @@ func TestWhoDoesNotOwnTheDaysSummarizesNothing(t *testing.T) {
 	}
 }
 
-// touches runs do with a pool of its own, and says how often each index of the table was gone through meanwhile and how many blocks of the table's
-// heap were looked at.
+// touches runs do with a pool of its own. It says how often each index of the table was scanned meanwhile, and how many blocks of the table's
+// heap were read.
 func touches(t testing.TB, pg *pgtest.DB, do func(*historydb.Reader)) (scans map[string]int64, blocks int64) {
 	t.Helper()
 	conn := pgxConnect(t, pg.URL)
@@ -223,7 +223,7 @@ func TestOneWhoFollowsReadsNothingOfDaysThatAreOver(t *testing.T) {
 	if blocks != 0 {
 		t.Errorf("%d blocks of the table were read, through %v", blocks, scans)
 	}
-	// What comes late to one of them is told all the same.
+	// A decision that comes late to one of them is told all the same.
 	db := historydb.NewReader(open(t, pg.URL, 20*time.Second).DB)
 	_, tail, err := db.Follow(t.Context(), reader.Filter{}, reader.Tail{}, 10, false)
 	if err != nil {

@@ -105,7 +105,7 @@ func TestEdits_AreAnswered(t *testing.T) {
 	if d, err := ask(e.Store, "y", true); err != nil || d.Edit == nil || d.Edit.AuditID != 1 || d.Edit.At != nil || d.Edit.By != "" || d.Edit.Original != nil {
 		t.Fatalf("%+v, %v", d.Edit, err)
 	}
-	// Who may not read the ledger sees the marks, and is told that there may be more.
+	// A role that may not read the ledger sees the marks, and is told that there may be more.
 	e.Exec(t, `DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'edits_reader') THEN CREATE ROLE edits_reader LOGIN PASSWORD 'role'; END IF; END $$; GRANT SELECT ON decision_logs TO edits_reader`)
 	t.Cleanup(func() { e.Exec(t, `DROP OWNED BY edits_reader; DROP ROLE edits_reader`) })
 	u, err := url.Parse(e.URL)

@@ -125,7 +125,7 @@ func matchSQL(m reader.Match, args *[]any) string {
 			of = append(of, "jsonb_typeof(d.raw #> "+db.Arg(args, steps[:i])+"::text[]) = 'object'")
 		}
 	}
-	// A step by a name takes two thirds of what the same step in a list of them takes; but a number may be a place in an array, too.
+	// A step by a name takes two thirds of the time of the same step in a list of them. But a number may be a place in an array, too.
 	at := "d.raw"
 	for len(steps) > 0 && !numeric.MatchString(steps[0]) {
 		at, steps = at+"->"+db.Arg(args, steps[0])+"::text", steps[1:]

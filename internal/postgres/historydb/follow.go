@@ -13,12 +13,12 @@ import (
 	"docket/internal/postgres/db"
 )
 
-// A row's stored_at is when its transaction began, so rows turn up behind others that are already there. What was stored
-// before a moment is complete once every transaction has ended that was open at it: that is asked of the server's own list
-// of open transactions, as it knows of each without knowing whose it is.
+// A row's stored_at is when its transaction began, so rows turn up behind others that are already there. The rows before a
+// moment are complete once every transaction has ended that was open at it. The server's own list of open transactions
+// tells that, as it has each, whoever owns it.
 const (
-	// openSQL is the server's time before it looks, and the transactions of sessions that are open in this database. pg_locks has a line for
-	// each, whoever asks. What has no user is the server's own work, and stores nothing.
+	// openSQL is the server's time before it looks, and the open transactions of this database's sessions. pg_locks has a line for each,
+	// whoever asks. One without a user is the server's own work, and stores nothing.
 	openSQL = `
 SELECT statement_timestamp(), pg_is_in_recovery(), coalesce(array_agg(l.virtualtransaction ORDER BY 1) FILTER (WHERE l.virtualtransaction IS NOT NULL), '{}')
   FROM (SELECT) AS one
@@ -44,8 +44,8 @@ type horizon struct {
 	at   time.Time // when those were open
 }
 
-// complete gives the moment up to which all that was stored is seen by whoever looks after this call, less slack, and the
-// server's time; zero: none is known just now.
+// complete gives the moment up to which a look after this call sees all that was stored, less slack, and the server's time.
+// Zero: none is known just now.
 func (h *horizon) complete(ctx context.Context, r *Reader, slack time.Duration) (done, now time.Time, err error) {
 	var standby bool
 	var open []string
@@ -79,7 +79,7 @@ func anyOf(of, among []string) bool {
 	return false
 }
 
-// tail is what a [reader.Tail] of this store holds. It goes on with each call.
+// tail is the content of a [reader.Tail] of this store. It moves with each call.
 type tail struct {
 	horizon horizon
 	low     time.Time              // all that was stored before is done with
@@ -97,8 +97,8 @@ func (k key) sum() (sum [16]byte) {
 	return [16]byte(whole[:16])
 }
 
-// Follow is that of [reader.Store]. Of what was stored while a transaction was open for longer than a store may take,
-// it waits for that one no longer; where more comes meanwhile than a tail remembers, the rest is told once it has ended.
+// Follow is that of [reader.Store]. It does not wait for a transaction that is open for longer than a store may take. Where
+// more comes meanwhile than a tail remembers, the rest is told once that transaction has ended.
 func (r *Reader) Follow(ctx context.Context, f reader.Filter, t reader.Tail, limit int, payload bool) ([]reader.Decision, reader.Tail, error) {
 	if err := checkFilter(f); err != nil {
 		return nil, t, err
@@ -194,7 +194,7 @@ func (t *tail) tell(fresh []stored, whole bool, done time.Time) {
 		if len(fresh) == 0 {
 			return
 		}
-		// What was stored at the time of the last one may go on behind it.
+		// Further rows of the same time may be behind the last one.
 		if last := fresh[len(fresh)-1].at; last.Before(done) {
 			done = last
 		}

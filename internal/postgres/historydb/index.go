@@ -7,7 +7,7 @@ import (
 	"docket/internal/postgres/schema"
 )
 
-// longestIndexing is how long days are indexed in one go: what waits for a transaction that is open for longer is given up, and made anew later.
+// longestIndexing is how long days are indexed in one go. An index that waits for a transaction that is open for longer is given up, and made later.
 const longestIndexing = time.Hour
 
 // Index makes what searches go by on days that are over, where this role owns them, and says how many indexes that were. It is cheap

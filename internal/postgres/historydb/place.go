@@ -7,8 +7,8 @@ import (
 	"docket/internal/history/reader"
 )
 
-// TailText writes a place to follow from as text: all that was stored before it is done with. What of the rest was told is
-// not in it, as that can be hundreds of thousands of decisions; whoever goes on from the text is told of those again.
+// TailText writes a place to follow from as text: all that was stored before it is done with. It does not name decisions
+// behind the place that were told, as they can be hundreds of thousands. They are told again from the text on.
 func (r *Reader) TailText(t reader.Tail) (string, error) {
 	place, ours := t.Mark.(*tail)
 	if !ours {

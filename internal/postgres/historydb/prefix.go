@@ -17,8 +17,8 @@ const prefixTimeout = 4 * time.Second
 
 const (
 	// prefixRangeSQL asks the server whether every text that begins with $1 is from $2 on and before $3 in the order of the index. It tries
-	// all printable ASCII in the next two places: collations may read two characters as one letter (aa is the last letter in Danish), sort
-	// digits behind letters (Czech) or read digits as one number. The comparison has the collation of the column.
+	// all printable ASCII in the next two places. Collations may read two characters as one letter (aa is the last letter in Danish). They
+	// may sort digits behind letters (Czech) or read digits as one number. The comparison has the collation of the column.
 	prefixRangeSQL = `WITH follow(c) AS (SELECT '' UNION ALL SELECT chr(n) FROM generate_series(33, 126) AS n)
 SELECT bool_and(s >= $2::text AND s < $3::text)
   FROM (SELECT coalesce((SELECT d.decision_id FROM decision_logs d WHERE false), $1::text || a.c || b.c) AS s FROM follow a, follow b) AS x`

@@ -16,8 +16,8 @@ import (
 	"docket/internal/testkit/pgtest"
 )
 
-// TestBegins_WhateverTheOrderOfIDs: what begins alike is found in every order that a server may have, also in those in which it is
-// apart, as with aa in Danish and with digits in Czech; or nothing is said and the whole id is asked for.
+// TestBegins_WhateverTheOrderOfIDs looks for ids that begin alike in every order that a server may have. In some they are apart, as with aa
+// in Danish and with digits in Czech. They are found, or the answer asks for the whole id.
 func TestBegins_WhateverTheOrderOfIDs(t *testing.T) {
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
@@ -130,7 +130,7 @@ func TestNamed_OnTheTable(t *testing.T) {
 	}
 }
 
-// TestBegins_OutOfTime: what cannot be found out in time asks for the whole id.
+// TestBegins_OutOfTime has no time for the look: the answer asks for the whole id.
 func TestBegins_OutOfTime(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)

@@ -33,8 +33,8 @@ func NewReader(db *db.DB) *Reader {
 
 var _ reader.Store = (*Reader)(nil)
 
-// readSQL says how a statement of a reader is run. Plans are made for the values at hand, as how far a window of time
-// reaches decides how it is looked through; compiling one takes longer than any of these may.
+// readSQL says how a statement of a reader is run. Plans are made for the values at hand, as the width of a window of time
+// decides how it is looked through. Compiling a plan takes longer than any of these may.
 const readSQL = `
 SELECT set_config('statement_timeout', $1, true), set_config('plan_cache_mode', 'force_custom_plan', true), set_config('jit', 'off', true), set_config('max_parallel_workers_per_gather', '0', true),
        set_config('enable_seqscan', $2, true), set_config('enable_hashjoin', $2, true), set_config('enable_mergejoin', $2, true)`
@@ -64,7 +64,7 @@ func (r *Reader) looking(ctx context.Context, within time.Duration, joins string
 	})
 }
 
-// patience is how long one question may take in all: what the caller has left, or the store timeout.
+// patience is how long one question may take in all: the caller's deadline or the store timeout.
 func (r *Reader) patience(ctx context.Context) time.Duration {
 	if deadline, ok := ctx.Deadline(); ok {
 		return min(time.Until(deadline), r.db.Timeout())
@@ -83,7 +83,7 @@ const verdictSQL = `CASE WHEN d.allowed THEN 'allowed' WHEN NOT d.allowed THEN '
 	WHEN coalesce(d.raw->'error', 'null') <> 'null' THEN 'error' WHEN coalesce(d.raw->'result', 'null') = 'null' THEN 'undefined' ELSE 'other' END`
 
 const (
-	// What only the payload says and nobody can read is left out.
+	// Columns of a payload that nobody can read are left out.
 	columnsSQL = `SELECT d.decision_id, d.ts, d.path, d.service, ` + verdictSQL + `, d.allowed, d.requested_by, d.req_id, d.opa_id, d.opa_version,
        CASE WHEN NOT u.unreadable THEN d.labels END, CASE WHEN NOT u.unreadable THEN d.bundles END, d.source_topic, d.source_partition, d.source_offset, d.source_index, d.stored_at, d.uploaded_by, d.edited_audit_id, d.unfaithful, u.unreadable,
        CASE WHEN $1 AND NOT u.unreadable THEN d.raw END`

@@ -505,8 +505,8 @@ func TestCountsHoldWhatWasStoredBeforeEveryOpenTransaction(t *testing.T) {
 		part.Since, part.Until = month.Since.Add(9*time.Hour), month.Since.Add(24*time.Hour)
 		statsAre(t, historydb.NewReader(db.DB), part, append(slices.Clone(rows[:100]), lateRow))
 	}
-	// What is stored later is counted beside the counts, whatever hour it is of, and is not counted twice once they have it.
-	// It is stored in the time to come: however long this takes, the mark does not come to it.
+	// Later rows are counted beside the counts, whatever hour they are of, and are not counted twice once the counts have them.
+	// They are stored in the time to come: however long this takes, the mark does not come to them.
 	save(t, db, rows[100:]...)
 	pg.Exec(t, `UPDATE decision_logs SET stored_at = now() + interval '1 hour' WHERE stored_at > now() - interval '30 minutes'`)
 	all := append(slices.Clone(rows), lateRow)

@@ -82,12 +82,12 @@ type search struct {
 	now    time.Time // on the server's clock
 	ways   ways
 	inside bool // the last window was in days that have their indexes
-	shrunk bool // what the windows there begin with was too wide
+	shrunk bool // the first windows there were too wide
 
 	exact    [][2]string // services and paths that are asked for
 	below    []string    // services of which more than one path may be meant
 	known    []spotKey   // those of exact
-	services []int32     // what is indexed of below
+	services []int32     // the indexed values of below
 }
 
 // Search is that of [reader.Store].
@@ -184,7 +184,7 @@ func (s *search) walk(ctx context.Context, deadline time.Time) (more bool, err e
 	}
 }
 
-// next is where the next window ends, whether it is the last one, and whether it lies in days that have their indexes.
+// next is where the next window ends, whether it is the last one, and whether it is in days that have their indexes.
 func (s *search) next() (to time.Time, last, indexed bool) {
 	indexed, edge := s.indexed()
 	if indexed != s.inside {
@@ -208,7 +208,7 @@ func (s *search) next() (to time.Time, last, indexed bool) {
 		to = s.at.at.Add(s.window)
 		last = !s.end.IsZero() && !to.Before(s.end)
 	default:
-		// What has a time to come is a window of its own, unless that takes too long.
+		// The time to come is a window of its own, unless that takes too long.
 		if to = s.now; s.at.set && (s.shrunk || !s.at.at.After(s.now)) {
 			to = s.at.at.Add(-s.window)
 		}

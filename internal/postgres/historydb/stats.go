@@ -21,8 +21,8 @@ SELECT coalesce(has_table_privilege(to_regclass('decision_counts_days')::oid, 'S
        coalesce(has_table_privilege(to_regclass('decision_counts')::oid, 'SELECT') AND mark, false)
   FROM (SELECT has_table_privilege(to_regclass('decision_counts_mark')::oid, 'SELECT') AS mark) AS m`
 
-// Stats is that of [reader.Store]. Steps of whole days and hours are answered from the counts, and what was stored since
-// those were made is counted beside them; others are counted one by one, in the time there is.
+// Stats is that of [reader.Store]. Steps of whole days and hours are answered from the counts. Rows that were stored
+// since are counted beside them. Other steps are counted one by one, in the time there is.
 func (r *Reader) Stats(ctx context.Context, q reader.StatsQuery) ([]reader.Stats, error) {
 	if q.Step <= 0 {
 		q.Step = defaultStep

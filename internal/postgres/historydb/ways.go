@@ -15,7 +15,7 @@ import (
 
 // ways are what leads to decisions besides the time.
 type ways struct {
-	askers, paths bool   // what the filter has that an index of a day that is over leads to
+	askers, paths bool   // whether the filter has what an index of a day that is over leads to
 	bloom         bool   // the days have what tells where a host or a path is not
 	spans         []span // the days that have such indexes, from the newest on
 }
@@ -23,8 +23,8 @@ type ways struct {
 // span is a range of time.
 type span struct{ from, to time.Time }
 
-// indexed says whether the window that begins at the search's place is in days that have their indexes, and where these, or those
-// that have none, end in the direction of the search; zero: nowhere.
+// indexed says whether the window at the search's place is in days that have their indexes. It also gives the end of these
+// days, or of those that have none, in the direction of the search; zero: nowhere.
 func (s *search) indexed() (yes bool, end time.Time) {
 	if !s.ways.askers && !s.ways.paths || !s.at.set {
 		return false, end
@@ -126,7 +126,7 @@ func (s *search) begin(ctx context.Context, left time.Duration) error {
 	})
 }
 
-// oldestBegin goes back in time until nothing lies before.
+// oldestBegin goes back in time until nothing is before.
 func (s *search) oldestBegin(ctx context.Context, tx pgx.Tx) error {
 	for back := 24 * time.Hour; back < 100*365*24*time.Hour; back *= growth {
 		s.at = spot{at: s.now.Add(-back), set: true}
@@ -139,8 +139,8 @@ func (s *search) oldestBegin(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// skip goes over a gap of which nothing was stored, to within a minute of the first decision behind it: a window that grew over
-// the gap would reach far into what lies there. It says whether it went on.
+// skip goes over a gap without decisions, to within a minute of the first one behind it. A window that grew over the gap would
+// reach far behind it. It says whether it moved.
 func (s *search) skip(ctx context.Context, deadline time.Time, to time.Time) (skipped bool, err error) {
 	near, far := s.at.at, to
 	err = s.r.look(ctx, time.Until(deadline), func(ctx context.Context, tx pgx.Tx) error {
@@ -295,7 +295,7 @@ func (s *search) placesSQL(places []spotKey, to time.Time, args *[]any) string {
 		SELECT d.ts, d.decision_id FROM decision_logs d WHERE ` + serviceKeySQL + ` = p.service AND ` + pathKeySQL + ` = p.path AND ` + s.within(to, args) + ` AND ` + conditions(s.filter, args) + s.order(args) + `) d` + s.order(args)
 }
 
-// What is indexed of a service, and of a path and its outcome, as in [migrations.DayIndexes].
+// The indexed expressions of a service, and of a path and its outcome, as in [migrations.DayIndexes].
 const (
 	hostKeySQL    = `hashtext(rtrim(d.requested_by, '0123456789') COLLATE "C")`
 	serviceKeySQL = `hashtext(d.service COLLATE "C")`
