@@ -61,7 +61,7 @@ func (h *hand) last(id string) ledger.Audit {
 	return lines[len(lines)-1]
 }
 
-// TestAudit_LoginBesideActor: whoever a program says it is, the line has the login of the session.
+// TestAudit_LoginBesideActor: the line has the login of the session beside the name that the program states.
 func TestAudit_LoginBesideActor(t *testing.T) {
 	t.Parallel()
 	h := newHand(t)
@@ -138,7 +138,7 @@ func TestAudit_EveryColumn(t *testing.T) {
 	h.Sums()
 }
 
-// TestAudit_ChangedBesideMove: what a legal move takes along has a line of its own, and the work of the desk has none.
+// TestAudit_ChangedBesideMove: a change beside a legal move has a line of its own, and the work of the desk has none.
 func TestAudit_ChangedBesideMove(t *testing.T) {
 	t.Parallel()
 	h := newHand(t)
@@ -183,7 +183,7 @@ func TestRemove_ByFunctionAlone(t *testing.T) {
 	remove(0) // one too young, one in no archive, one open
 	h.does(`DELETE FROM dead_letters WHERE dead_letter_id = '`+old.ID+`'`, "42501")
 	h.does(`SELECT dead_letters_remove('infinity', 100, '', '')`, "22023")
-	// What makes a letter look old, archived or stored is not for the desk's login to say.
+	// The desk's login cannot make a letter look old, archived or stored.
 	h.does(`UPDATE dead_letters SET state = 'RESOLVED', changed_at = '2020-01-01', changed_by = 'x', changed_act = 'closed', why = 'x' WHERE dead_letter_id = '`+open.ID+`'`, "23514")
 	h.does(`UPDATE dead_letters SET changed_at = changed_at - interval '8 days' WHERE dead_letter_id = '`+young.ID+`'`, "23514")
 	h.does(`UPDATE dead_letters SET archived_in = 'x' WHERE dead_letter_id = '`+old.ID+`'`, "42501")
@@ -210,8 +210,8 @@ func TestRemove_ByFunctionAlone(t *testing.T) {
 	h.Sums()
 }
 
-// TestRemove_FormerDesk: a desk of the release before deletes with statements of its own. It goes on as long as the grants of that
-// release hold, under the checks of this one, and is refused once they were taken away.
+// TestRemove_FormerDesk: a desk of the release before deletes with statements of its own. It works while the grants of that
+// release hold, under the checks of this one. It is refused once they were taken away.
 func TestRemove_FormerDesk(t *testing.T) {
 	t.Parallel()
 	h := newHand(t)
@@ -240,7 +240,7 @@ func TestRemove_FormerDesk(t *testing.T) {
 	h.Sums()
 }
 
-// TestCounts_ByFunctionAlone: whoever has the desk's login can have decisions counted, and has no say in how far or in what is counted.
+// TestCounts_ByFunctionAlone: the desk's login can have decisions counted, and cannot choose how far or which.
 func TestCounts_ByFunctionAlone(t *testing.T) {
 	t.Parallel()
 	h := newHand(t)

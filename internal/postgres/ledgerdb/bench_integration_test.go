@@ -66,8 +66,8 @@ func BenchmarkDeadAgain(b *testing.B) {
 	b.ReportMetric(float64(b.N)*batch/b.Elapsed().Seconds(), "letters/s")
 }
 
-// BenchmarkMoved moves 100,000 letters of 1.5 KB with one statement, with and without what the audit says of the session and the look at
-// what no move accounts for, in turn.
+// BenchmarkMoved moves 100,000 letters of 1.5 KB with one statement. In turn it does so with and without the audit's facts of the session
+// and the look for changes that no move accounts for.
 func BenchmarkMoved(b *testing.B) {
 	const letters = 100_000
 	d := newDesk(b)

@@ -21,7 +21,7 @@ const (
 		FROM (SELECT outbox_id FROM dead_letter_outbox
 			WHERE dead_letter_id = ANY($1::text[]) AND published_at IS NULL AND ended_at IS NULL ORDER BY outbox_id FOR UPDATE) n
 		WHERE o.outbox_id = n.outbox_id`
-	// What was given up is looked for no longer than its letter is FAILED for it.
+	// A retry that was given up is looked for no longer than its letter is FAILED for it.
 	forgetSQL = `UPDATE dead_letter_outbox o SET look_at = NULL
 		FROM (SELECT outbox_id FROM dead_letter_outbox
 			WHERE dead_letter_id = ANY($1::text[]) AND outcome = 'refused' AND look_at IS NOT NULL ORDER BY outbox_id FOR UPDATE) n
@@ -105,7 +105,7 @@ func (l *Ledger) decide(ctx context.Context, act string, ids []string, move func
 
 // locked is a letter that nobody else moves.
 type locked struct {
-	ledger.RefusedError // what is said where it is not
+	ledger.RefusedError // the answer where it cannot be decided about
 }
 
 func lockLetters(ctx context.Context, tx pgx.Tx, ids []string) (map[string]*locked, error) {

@@ -58,7 +58,7 @@ func TestEdited_RowAtThePlaceOfTheRetry(t *testing.T) {
 	same(t, []int{marked, missing}, []int{0, 0})
 }
 
-// What was there before the edit is not its product, though its payload is the same.
+// A row from before the edit is not its product, though its payload is the same.
 func TestEdited_RowThatWasThereBefore(t *testing.T) {
 	t.Parallel()
 	e := newEditing(t)
@@ -145,7 +145,7 @@ func TestEdited_ByHandWhileItWaits(t *testing.T) {
 	}
 }
 
-// What cannot be marked is due again later, and its letter stays until then.
+// A row that cannot be marked is due again later, and its letter stays until then.
 func TestEdited_RowThatCannotBeMarked(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -169,7 +169,7 @@ func TestEdited_RowThatCannotBeMarked(t *testing.T) {
 			if (err != nil) != c.fails || err == nil && missing != 1 {
 				t.Fatal(missing, err)
 			}
-			if due, all, err := e.Unmarked(t.Context(), 10); err != nil || all != 1 || (len(due) == 1) != c.fails { // what failed noted no pause
+			if due, all, err := e.Unmarked(t.Context(), 10); err != nil || all != 1 || (len(due) == 1) != c.fails { // a failure notes no pause
 				t.Fatal(due, all, err)
 			}
 			if n, err := e.Remove(t.Context(), time.Now().Add(time.Hour), 10, ann); n != 0 || err != nil {

@@ -44,7 +44,7 @@ func TestADecisionOfARetriedRecordIsALetterOfItsOwn(t *testing.T) {
 	d.Sums()
 }
 
-// Whoever can write to the source topic can put there what they like, marks that they read there too, and have it end dead.
+// A writer to the source topic can put anything there, also marks that it read there, and have it end dead.
 func TestAForgedRetryEndsNothing(t *testing.T) {
 	t.Parallel()
 	for name, forge := range map[string]func(s ledger.Sending) ledger.Letter{

@@ -181,7 +181,7 @@ func refused(t *testing.T, url string, statements ...string) {
 	}
 }
 
-// A trigger works as its owner: whoever could put it on a table of his own could write any line into the audit.
+// A trigger works as its owner. A role that could put it on its own table could write any line into the audit.
 func TestNobodyHasTheTriggersWriteTheAuditForHim(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)

@@ -104,7 +104,7 @@ func TestBounded_OneFloodsAndAnotherEnters(t *testing.T) {
 	if n, done := d.late(1, false, flood...); n.New != 3 || done.Next != 1009 || done.Lost != 0 {
 		t.Fatalf("%+v, %+v", n, done)
 	}
-	n = d.Entered(ofMany("a", 13, 1)...) // what is old took the room
+	n = d.Entered(ofMany("a", 13, 1)...) // older letters took the room
 	same(t, n.Left, 1)
 	if n, done := d.late(1, true, flood...); n.New != 3 || done.Next != 1013 || done.Lost != 0 {
 		t.Fatalf("%+v, %+v", n, done)
@@ -140,7 +140,7 @@ func TestBounded_TwoCopies(t *testing.T) {
 	same(t, d.ranges(), `decision-logs-dlq/1 a: 2-9 from 10, 3 letters, 3 0 0 entered`)
 }
 
-// What is dead again, and parts of it, enter whatever their client brought: states depend on them.
+// Records that are dead again, and parts of them, enter whatever their client brought: states depend on them.
 func TestBounded_RetriesEnter(t *testing.T) {
 	t.Parallel()
 	d, _ := bounded(t, 1)
@@ -159,7 +159,7 @@ func TestBounded_RetriesEnter(t *testing.T) {
 	d.Sums()
 }
 
-// The end of a retry that was read before its place was known is found when it is read again: it is no loss.
+// The end of a retry that was read before its place was known is found when it is read again. It is not counted as lost.
 func TestBounded_LateEndOfARetry(t *testing.T) {
 	t.Parallel()
 	d, _ := bounded(t, 1)
@@ -203,7 +203,7 @@ func TestBounded_LostAndArchived(t *testing.T) {
 		t.Fatalf("%+v", done)
 	}
 	same(t, d.ranges(), `decision-logs-dlq/1 a: 2-6 from 7, 5 letters, 3 0 2 lost`)
-	// What was thought to be lost and is there after all enters, or is in a range, as any other.
+	// A letter that was thought to be lost and is there after all enters, or is in a range, as any other.
 	if n := d.Entered(of("a", 2)); n.Left != 1 {
 		t.Fatalf("%+v", n)
 	}
@@ -305,7 +305,7 @@ func TestBounded_Trim(t *testing.T) {
 	same(t, d.Text(`SELECT (SELECT count(*) FROM dead_letter_growth) || ' ' || (SELECT string_agg(client, ' ') FROM dead_letter_surplus)`), "0 b")
 }
 
-// Whoever could work with the ledger before the tables came can work with them.
+// A role that could work with the ledger before the tables came can work with them.
 func TestBounded_MigrationGrants(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -350,7 +350,7 @@ func TestBounded_FormerDesk(t *testing.T) {
 	d.Sums()
 }
 
-// What never was in the ledger is archived in the form of what was, and comes back: with all that it would have had, RESOLVED.
+// A letter that never was in the ledger is archived in the form of one that was. It comes back RESOLVED, with all that it would have had.
 func TestBounded_ArchivedComesBack(t *testing.T) {
 	t.Parallel()
 	d, _ := bounded(t, 0)

@@ -71,7 +71,7 @@ func TestHeld_EachIsFoundByItsID(t *testing.T) {
 	d.Sums()
 }
 
-// What a release before this one entered is found once the record is seen again, as after a rebalance.
+// The decisions of a letter from an earlier release are found once the record is seen again, as after a rebalance.
 func TestHeld_OfALetterThatWasThere(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -17,7 +17,7 @@ import (
 
 var _ ledger.Intake = (*Ledger)(nil)
 
-// What one INSERT takes at most.
+// The most that one INSERT takes.
 const (
 	enterRows  = 5000
 	enterBytes = 16 << 20

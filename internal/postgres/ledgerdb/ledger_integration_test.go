@@ -71,8 +71,8 @@ func TestWhatEntersIsKeptAsItCame(t *testing.T) {
 	d.Sums()
 }
 
-// The id of a dead letter knows nothing of clusters: equal values at equal places are one letter, the first to enter. What
-// differs in value or place is another letter.
+// The id of a dead letter knows nothing of clusters: equal values at equal places are one letter, the first to enter. A
+// record that differs in value or place is another letter.
 func TestWhatEnters_FromTwoClusters(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -70,7 +70,7 @@ func TestWhereAJobStandsIsOfItsOwnFilter(t *testing.T) {
 	}
 }
 
-// What a job came to is told for good.
+// The result of a job is told for good.
 func TestWhatAJobCameToStaysWhenItsLettersGo(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

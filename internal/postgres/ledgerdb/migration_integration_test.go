@@ -63,7 +63,7 @@ func TestTheLedgersTablesGoAndComeBack(t *testing.T) {
 	}
 }
 
-// What a desk's role is granted lets it do all its work, and write no line of the audit by itself.
+// With its grants a desk's role can do all its work, and write no line of the audit by itself.
 func TestADeskNeedsNoRightToWriteTheAudit(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -35,7 +35,7 @@ func lettersOf(sent []ledger.Sending) (ids []string) {
 	return ids
 }
 
-// A claim ends while others look for what to claim: what is behind it does not overtake it.
+// A claim ends while others look for rows to claim: the rows behind it do not overtake it.
 func TestClaim_OneMoment(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -43,7 +43,7 @@ func TestClaim_OneMoment(t *testing.T) {
 	if sent, err := d.Claim(t.Context(), "dead", 1, 2*time.Second); err != nil || len(sent) != 1 || sent[0].LetterID != ids[0] {
 		t.Fatalf("%+v, %v", sent, err)
 	}
-	// Whoever looks at the second row takes longer than the claim of the first lasts.
+	// A look at the second row takes longer than the claim of the first lasts.
 	as := d.Role(t, "")
 	u, err := url.Parse(as)
 	if err != nil {
@@ -62,7 +62,7 @@ func TestClaim_OneMoment(t *testing.T) {
 	}
 }
 
-// What is put off while others look for what to claim is not overtaken either.
+// A row that is put off while others look for rows to claim is not overtaken either.
 func TestClaim_PutOffMeanwhile(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -14,7 +14,7 @@ import (
 
 var _ ledger.Relay = (*Ledger)(nil)
 
-// claimLock serialises claims: who looks for rows sees all claims before, and all rows that were put off.
+// claimLock serialises claims: each look for rows sees all claims before, and all rows that were put off.
 const claimLock = 0x646f636b65740001
 
 // claimedBytes bounds the values that are claimed together; the last may exceed it.
@@ -99,7 +99,7 @@ func lockSendings(ctx context.Context, tx pgx.Tx, ids []int64) ([]string, error)
 	return letters, err
 }
 
-// What had been given up and is in the topic after all is watched like any other.
+// A retry that had been given up and is in the topic after all is watched like any other.
 const (
 	publishedSQL = `UPDATE dead_letter_outbox o SET published_at = clock_timestamp(), published_partition = n.partition, published_offset = n.place,
 			claimed_by = NULL, claimed_until = NULL, look_at = clock_timestamp() + $4::interval,

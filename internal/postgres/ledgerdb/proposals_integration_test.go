@@ -285,7 +285,7 @@ func TestFourEyes_ApprovalIsForOneChange(t *testing.T) {
 	oleg.does(t, "23514", `UPDATE dead_letters SET value = `+value+` WHERE dead_letter_id = '`+l.ID+`'`) // later
 }
 
-// What the two persons agreed on is not what is there any more, or too long ago.
+// The letter is not as it was when the two persons agreed, or they agreed too long ago.
 func TestFourEyes_VoidAndExpired(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -332,7 +332,7 @@ func TestFourEyes_VoidAndExpired(t *testing.T) {
 	if _, err := oleg.Approve(t.Context(), 4711, "-1\n+2", soon, by("oleg")); !errors.Is(err, ledger.ErrNotFound) {
 		t.Errorf("%v", err)
 	}
-	// What is removed takes its proposals along. Its audit stays.
+	// A removed letter takes its proposals along. Its audit stays.
 	if _, err := oleg.Resolve(t.Context(), []string{gone.ID}, by("oleg")); err != nil {
 		t.Fatal(err)
 	}

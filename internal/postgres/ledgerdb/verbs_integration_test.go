@@ -37,7 +37,7 @@ func TestAnEditKeepsWhatWasThereAndRetriesTheNewOne(t *testing.T) {
 	d.Sums()
 }
 
-// What was put back before an edit is another record than what was put back after it: the one tells nothing of the other.
+// A record that was put back before an edit is another than the one after it: the end of one tells nothing of the other.
 func TestARetryFromBeforeAnEditHasAnEndOfItsOwn(t *testing.T) {
 	t.Parallel()
 	for which, want := range []string{"stored stored withdrawn", "open open stored"} {
