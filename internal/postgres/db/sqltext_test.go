@@ -25,8 +25,8 @@ var built = []string{
 	"historydb/ways.go look", "historydb/follow.go begin", "historydb/follow.go since", "historydb/stats.go counted", "historydb/stats.go live", // conditions by what is asked for
 }
 
-// TestSQLIsConstant has all that goes to the server as a statement be constants, so that no value can become a part of it.
-func TestSQLIsConstant(t *testing.T) {
+// TestSQL_IsConstant has all that goes to the server as a statement be constants, so that no value can become a part of it.
+func TestSQL_IsConstant(t *testing.T) {
 	t.Parallel()
 	set := token.NewFileSet()
 	files := map[string]*ast.File{}

@@ -106,7 +106,7 @@ func old(t *testing.T) *archived {
 	return newArchived(t, db)
 }
 
-func TestADayComesBackAsItWas(t *testing.T) {
+func TestArchive_DayComesBackAsItWas(t *testing.T) {
 	t.Parallel()
 	a := old(t)
 	a.settle()
@@ -140,7 +140,7 @@ func TestADayComesBackAsItWas(t *testing.T) {
 	}
 }
 
-func TestLateRowsAreArchivedBeforeTheDayIsDropped(t *testing.T) {
+func TestArchive_LateRowsBeforeTheDrop(t *testing.T) {
 	t.Parallel()
 	a := old(t)
 	a.settle()
@@ -213,7 +213,7 @@ func TestRestore_MarkOfAnEdit(t *testing.T) {
 	}
 }
 
-func TestConflictsOfARestoreAreTold(t *testing.T) {
+func TestRestore_TellsConflicts(t *testing.T) {
 	t.Parallel()
 	a := old(t)
 	a.settle()
@@ -230,7 +230,7 @@ func TestConflictsOfARestoreAreTold(t *testing.T) {
 	}
 }
 
-func TestNothingIsDroppedOnAShelfThatIsNotWhole(t *testing.T) {
+func TestArchive_ShelfThatIsNotWhole(t *testing.T) {
 	t.Parallel()
 	a := old(t)
 	a.settle()
@@ -262,8 +262,8 @@ func TestNothingIsDroppedOnAShelfThatIsNotWhole(t *testing.T) {
 	}
 }
 
-// TestWritersWaitForTheDetachAlone: while the day is hashed and dropped others write into it by way of the table.
-func TestWritersWaitForTheDetachAlone(t *testing.T) {
+// TestArchive_WritersWaitForTheDetachAlone: while the day is hashed and dropped others write into it by way of the table.
+func TestArchive_WritersWaitForTheDetachAlone(t *testing.T) {
 	t.Parallel()
 	a := old(t)
 	a.settle()
@@ -306,7 +306,7 @@ func TestWritersWaitForTheDetachAlone(t *testing.T) {
 	}
 }
 
-func TestDaysThatCannotBeArchivedAreRefused(t *testing.T) {
+func TestArchive_RefusedDays(t *testing.T) {
 	t.Parallel()
 	a := newArchived(t, pgtest.New(t))
 	a.rows(1, 3) // into decision_logs_before
@@ -327,8 +327,8 @@ func TestDaysThatCannotBeArchivedAreRefused(t *testing.T) {
 	}
 }
 
-// TestAnArchiveIsNotSupersededByOneOfLess: the table was taken back to an earlier moment, and the archive has more than it.
-func TestAnArchiveIsNotSupersededByOneOfLess(t *testing.T) {
+// TestArchive_OneOfLessSupersedesNone: the table was taken back to an earlier moment, and the archive has more than it.
+func TestArchive_OneOfLessSupersedesNone(t *testing.T) {
 	t.Parallel()
 	a := old(t)
 	a.settle()
@@ -373,7 +373,7 @@ func (l *lagging) Put(ctx context.Context, name string, r io.Reader) error {
 	return err
 }
 
-func TestWhatIsStoredLongAfterItsWriterWasGivenUpSpoilsNoArchive(t *testing.T) {
+func TestArchive_RowOfAWriterGivenUp(t *testing.T) {
 	t.Parallel()
 	a := old(t)
 	a.settle()
@@ -399,8 +399,8 @@ func TestWhatIsStoredLongAfterItsWriterWasGivenUpSpoilsNoArchive(t *testing.T) {
 	}
 }
 
-// TestARestoreHasTheDayBeforeItLooks: an archive of it that is made meanwhile would be passed over.
-func TestARestoreHasTheDayBeforeItLooks(t *testing.T) {
+// TestRestore_HasTheDayBeforeItLooks: an archive of it that is made meanwhile would be passed over.
+func TestRestore_HasTheDayBeforeItLooks(t *testing.T) {
 	t.Parallel()
 	a := old(t)
 	a.settle()
@@ -417,8 +417,8 @@ func TestARestoreHasTheDayBeforeItLooks(t *testing.T) {
 	a.restore()
 }
 
-// TestCountsOutliveTheArchiveAndAreNotDoubledByARestore: counted rows stay counted, wherever they are.
-func TestCountsOutliveTheArchiveAndAreNotDoubledByARestore(t *testing.T) {
+// TestArchive_CountsStay: counted rows stay counted, wherever they are.
+func TestArchive_CountsStay(t *testing.T) {
 	t.Parallel()
 	a := old(t)
 	a.settle()
@@ -457,8 +457,8 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// TestTheOwnerArchivesAndNobodyElse: a role that owns the table without being superuser is enough, and one that may only store is told why.
-func TestTheOwnerArchivesAndNobodyElse(t *testing.T) {
+// TestArchive_OnlyByTheOwner: a role that owns the table without being superuser is enough, and one that may only store is told why.
+func TestArchive_OnlyByTheOwner(t *testing.T) {
 	t.Parallel()
 	a := old(t)
 	a.settle()

@@ -167,9 +167,9 @@ func (w *tallied) brought(q reader.StatsQuery, stats []reader.Stats, byName map[
 	return sums, want
 }
 
-// TestRatesAreExactAtEveryMoment stores, counts, archives and restores in any order. The answers by the day, from the counts of days, and by
+// TestStats_ExactAtEveryMoment stores, counts, archives and restores in any order. The answers by the day, from the counts of days, and by
 // the hour, from those of hours, always equal a count by hand.
-func TestRatesAreExactAtEveryMoment(t *testing.T) {
+func TestStats_ExactAtEveryMoment(t *testing.T) {
 	t.Parallel()
 	for _, seed := range []uint64{0, 1, 2, 5, 6, 7} {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -301,9 +301,9 @@ func (w *tallied) inTheTable() bool {
 	return n == len(w.all)
 }
 
-// TestWithoutRightsOnTheCountsTheAnswersAreRight: they come from what there is to read, down to the rows, and nobody counts but by the function
+// TestStats_WithoutRightsOnTheCounts: they come from what there is to read, down to the rows, and nobody counts but by the function
 // that is made for it.
-func TestWithoutRightsOnTheCountsTheAnswersAreRight(t *testing.T) {
+func TestStats_WithoutRightsOnTheCounts(t *testing.T) {
 	t.Parallel()
 	w := newTallied(t, 9)
 	w.settle()
@@ -333,8 +333,8 @@ func TestWithoutRightsOnTheCountsTheAnswersAreRight(t *testing.T) {
 	w.exact(historydb.NewReader(pg.DB), true)
 }
 
-// TestADayOfAnotherDatabaseIsCountedOnceItIsRestored: its rows are older than the mark, and nobody counted them here.
-func TestADayOfAnotherDatabaseIsCountedOnceItIsRestored(t *testing.T) {
+// TestRestore_CountsADayFromElsewhere: its rows are older than the mark, and nobody counted them here.
+func TestRestore_CountsADayFromElsewhere(t *testing.T) {
 	t.Parallel()
 	for _, few := range []bool{false, true} {
 		t.Run(map[bool]string{false: "all names", true: "few names"}[few], func(t *testing.T) {
@@ -369,8 +369,8 @@ func countedOnceRestored(t *testing.T, few bool) {
 	}
 }
 
-// TestARestoreWaitsUntilTheMarkHasPassedItsRows: rows that were counted as they were taken out would be counted again.
-func TestARestoreWaitsUntilTheMarkHasPassedItsRows(t *testing.T) {
+// TestRestore_WaitsForTheMark: rows that were counted as they were taken out would be counted again.
+func TestRestore_WaitsForTheMark(t *testing.T) {
 	t.Parallel()
 	w := newTallied(t, 12)
 	w.settle()
@@ -399,8 +399,8 @@ func TestARestoreWaitsUntilTheMarkHasPassedItsRows(t *testing.T) {
 	w.exact(historydb.NewReader(w.pg.DB), false)
 }
 
-// TestADayIsTakenOutOnlyWhereWritersDoNotWaitForLong: with a mark that is held back there may be much to count while they do.
-func TestADayIsTakenOutOnlyWhereWritersDoNotWaitForLong(t *testing.T) {
+// TestArchive_WritersDoNotWaitForLong: with a mark that is held back there may be much to count while they do.
+func TestArchive_WritersDoNotWaitForLong(t *testing.T) {
 	t.Parallel()
 	a := old(t)
 	a.settle()

@@ -52,7 +52,7 @@ func later(t testing.TB, pg *pgtest.DB, name string, n int) {
 		SELECT '%s-' || n, '2024-06-12 12:00Z', jsonb_build_object('more', repeat('x', 600)), 't', 1, n, 0 FROM generate_series(1, %d) n`, name, n))
 }
 
-func TestADayThatIsOverIsSummarizedToItsEndAndAgainWhenItGrew(t *testing.T) {
+func TestIndex_DaysThatAreOver(t *testing.T) {
 	t.Parallel()
 	pg := daysOver(t, 2000, "")
 	desk := historydb.NewReader(open(t, pg.URL, 20*time.Second).DB)
@@ -81,7 +81,7 @@ func TestADayThatIsOverIsSummarizedToItsEndAndAgainWhenItGrew(t *testing.T) {
 	}
 }
 
-func TestWhoDoesNotOwnTheDaysSummarizesNothing(t *testing.T) {
+func TestIndex_WithoutOwnership(t *testing.T) {
 	t.Parallel()
 	pg := daysOver(t, 100, "")
 	db := open(t, pg.Role(t, "SELECT, INSERT"), 20*time.Second)
@@ -175,7 +175,7 @@ func index(store *historydb.Reader, t testing.TB) {
 	}
 }
 
-func TestAHostOnAPathIsFoundStepByStepInOneIndex(t *testing.T) {
+func TestSearch_HostOnAPath(t *testing.T) {
 	t.Parallel()
 	pg := daysOver(t, 4000, "")
 	touches(t, pg, func(store *historydb.Reader) { index(store, t) })
@@ -200,7 +200,7 @@ func TestAHostOnAPathIsFoundStepByStepInOneIndex(t *testing.T) {
 	}
 }
 
-func TestOneWhoFollowsReadsNothingOfDaysThatAreOver(t *testing.T) {
+func TestFollow_ReadsNothingOfPastDays(t *testing.T) {
 	t.Parallel()
 	pg := daysOver(t, 3000, "WITH (fillfactor = 10)") // as long as a day of more
 	touches(t, pg, func(store *historydb.Reader) { index(store, t) })

@@ -177,7 +177,7 @@ var filters = map[string]reader.Filter{
 	"with a label": {Labels: map[string]string{"id": "o", "n": "5"}}, "with a label that differs": {Labels: map[string]string{"id": "o", "n": "6"}},
 }
 
-func TestASearchFindsWhatFitsInOrderBothWays(t *testing.T) {
+func TestSearch_InOrderBothWays(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"days", "plain", "over", "some over"} {
 		t.Run(kind, func(t *testing.T) {
@@ -223,8 +223,8 @@ func TestASearchFindsWhatFitsInOrderBothWays(t *testing.T) {
 	}
 }
 
-// TestDecisionsOfOneMomentAreEachOnOnePage: pages end between them, and the moment is the end of what is asked for.
-func TestDecisionsOfOneMomentAreEachOnOnePage(t *testing.T) {
+// TestSearch_DecisionsOfOneMoment: pages end between them, and the moment is the end of what is asked for.
+func TestSearch_DecisionsOfOneMoment(t *testing.T) {
 	t.Parallel()
 	db := open(t, pgtest.New(t).URL, 20*time.Second)
 	var rows []pipeline.Row
@@ -240,7 +240,7 @@ func TestDecisionsOfOneMomentAreEachOnOnePage(t *testing.T) {
 	}
 }
 
-func TestEveryRowSaysItsVerdict(t *testing.T) {
+func TestSearch_Verdicts(t *testing.T) {
 	t.Parallel()
 	rows := logged(t)
 	for i, line := range sample.DecisionLogs()[200:] {
@@ -272,7 +272,7 @@ func orNull(v string, valid bool) string {
 	return v
 }
 
-func TestAMatchIsEqualAsJSON(t *testing.T) {
+func TestSearch_MatchIsEqualAsJSON(t *testing.T) {
 	t.Parallel()
 	db := open(t, pgtest.New(t).URL, 20*time.Second)
 	save(t, db, logged(t)...)
@@ -304,7 +304,7 @@ func TestAMatchIsEqualAsJSON(t *testing.T) {
 	}
 }
 
-func TestACursorIsOfItsOrder(t *testing.T) {
+func TestSearch_CursorOfAnotherOrder(t *testing.T) {
 	t.Parallel()
 	db := open(t, pgtest.New(t).URL, 20*time.Second)
 	save(t, db, logged(t)...)
@@ -322,7 +322,7 @@ func TestACursorIsOfItsOrder(t *testing.T) {
 	}
 }
 
-func TestStatsCountEveryDecisionOnce(t *testing.T) {
+func TestStats_EachDecisionOnce(t *testing.T) {
 	t.Parallel()
 	db := open(t, pgtest.New(t).URL, 20*time.Second)
 	rows := logged(t)
@@ -371,7 +371,7 @@ func statsAre(t testing.TB, store reader.Store, q reader.StatsQuery, rows []pipe
 	}
 }
 
-func TestFollowTellsALateCommitOnce(t *testing.T) {
+func TestFollow_LateCommitOnce(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.New(t)
 	db := open(t, pg.URL, 20*time.Second)
@@ -418,9 +418,9 @@ func TestFollowTellsALateCommitOnce(t *testing.T) {
 	}
 }
 
-// TestFollowTellsAllThatWasStoredAtOneMomentWhereverAPageEnds: the rows of a transaction have one stored_at, and more of them than
+// TestFollow_PageEndsWithinAMoment: the rows of a transaction have one stored_at, and more of them than
 // are asked for at once.
-func TestFollowTellsAllThatWasStoredAtOneMomentWhereverAPageEnds(t *testing.T) {
+func TestFollow_PageEndsWithinAMoment(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.New(t)
 	db := open(t, pg.URL, 20*time.Second)
@@ -460,7 +460,7 @@ func pgxConnect(t testing.TB, url string) *pgx.Conn {
 	return conn
 }
 
-func TestCountsHoldWhatWasStoredBeforeEveryOpenTransaction(t *testing.T) {
+func TestCount_BeforeEveryOpenTransaction(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.New(t)
 	db := open(t, pg.URL, 20*time.Second)
@@ -531,7 +531,7 @@ func endYesterday(t *testing.T, pg *pgtest.DB) {
 		time.Now().UTC().AddDate(0, 0, -1).Format(time.DateOnly)+` 00:00:00Z')`)
 }
 
-func TestIndexesAreMadeWhileTheTableIsWrittenToAndNewDaysHaveThem(t *testing.T) {
+func TestIndex_WhileTheTableIsWritten(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.New(t)
 	endYesterday(t, pg)

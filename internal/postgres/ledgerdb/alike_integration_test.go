@@ -34,8 +34,8 @@ type alike struct {
 	hour   time.Time
 }
 
-// TestTheModelInMemoryDoesWhatTheLedgerDoes keeps the ledger of the simulation from doing what the tables do not.
-func TestTheModelInMemoryDoesWhatTheLedgerDoes(t *testing.T) {
+// TestAlike_ModelInMemory keeps the ledger of the simulation from doing what the tables do not.
+func TestAlike_ModelInMemory(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	conn, err := pgx.Connect(t.Context(), d.URL)

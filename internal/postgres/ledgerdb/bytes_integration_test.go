@@ -22,7 +22,7 @@ func largeLetters(d *deskDB) (ids []string) {
 	return ids
 }
 
-func TestOfLargeValuesFewAreClaimedTogether(t *testing.T) {
+func TestClaim_FewLargeValues(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	ids := largeLetters(d)
@@ -40,7 +40,7 @@ func TestOfLargeValuesFewAreClaimedTogether(t *testing.T) {
 	}
 }
 
-func TestOfLargeValuesFewAreReadTogether(t *testing.T) {
+func TestEntries_FewLargeValues(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	ids := largeLetters(d)

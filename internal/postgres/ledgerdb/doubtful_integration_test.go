@@ -10,7 +10,7 @@ import (
 )
 
 // A broker that takes the record and loses each answer: the letter is FAILED, and its row is there.
-func TestWhatWasGivenUpAndIsStoredAllTheSameDoesNotStayFailed(t *testing.T) {
+func TestGivenUp_StoredAllTheSame(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	l := letter(1, one)
@@ -43,7 +43,7 @@ func TestWhatWasGivenUpAndIsStoredAllTheSameDoesNotStayFailed(t *testing.T) {
 	d.Sums()
 }
 
-func TestWhatWasGivenUpIsLookedForNoLongerThanItsLetterIsFailed(t *testing.T) {
+func TestGivenUp_LookedForWhileFailed(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	l := letter(1, one)
@@ -61,7 +61,7 @@ func TestWhatWasGivenUpIsLookedForNoLongerThanItsLetterIsFailed(t *testing.T) {
 }
 
 // Each pause of a retry that was given up is that of [ledger.GivenUpPauses], the last one again and again.
-func TestLookAgain_GivenUp(t *testing.T) {
+func TestGivenUp_Pauses(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	l := letter(1, one)

@@ -25,7 +25,7 @@ func part(s ledger.Sending, offset int64, index int, value string) ledger.Letter
 	return l
 }
 
-func TestADecisionOfARetriedRecordIsALetterOfItsOwn(t *testing.T) {
+func TestReentry_DecisionOfARecord(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	whole := letter(1, one+"\n"+two+"\n"+three+"\n")
@@ -45,7 +45,7 @@ func TestADecisionOfARetriedRecordIsALetterOfItsOwn(t *testing.T) {
 }
 
 // A writer to the source topic can put anything there, also marks that it read there, and have it end dead.
-func TestAForgedRetryEndsNothing(t *testing.T) {
+func TestReentry_ForgedRetry(t *testing.T) {
 	t.Parallel()
 	for name, forge := range map[string]func(s ledger.Sending) ledger.Letter{
 		"another value under a mark": func(s ledger.Sending) ledger.Letter {
@@ -104,7 +104,7 @@ func TestAForgedRetryEndsNothing(t *testing.T) {
 	}
 }
 
-func TestACopiedRetryCountsOnceHoweverOftenItIsSent(t *testing.T) {
+func TestReentry_CopiedRetryCountsOnce(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	l := letter(1, one)
@@ -120,7 +120,7 @@ func TestACopiedRetryCountsOnceHoweverOftenItIsSent(t *testing.T) {
 	same(t, d.State(l.ID), "PENDING 1 died")
 }
 
-func TestAMarkOfAnotherLetterIsOfNoUse(t *testing.T) {
+func TestReentry_MarkOfAnotherLetter(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	a, b := letter(1, one), letter(2, two)
@@ -135,7 +135,7 @@ func TestAMarkOfAnotherLetterIsOfNoUse(t *testing.T) {
 	same(t, d.State(b.ID), "PENDING 1 died")
 }
 
-func TestNoValueAndAnEmptyOneAreTwoValues(t *testing.T) {
+func TestReentry_NoValueAndAnEmptyOne(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	none := letter(1, "")
@@ -153,7 +153,7 @@ func TestNoValueAndAnEmptyOneAreTwoValues(t *testing.T) {
 	same(t, d.State(none.ID), "PENDING 1 died")
 }
 
-func TestARetryIsKnownByTheValueThatWasSentWhateverItsLetterIsNow(t *testing.T) {
+func TestReentry_KnownByTheSentValue(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	l := letter(1, one+"\n"+two)
@@ -179,7 +179,7 @@ func TestARetryIsKnownByTheValueThatWasSentWhateverItsLetterIsNow(t *testing.T) 
 	same(t, d.trail(l.ID), "entered >PENDING, retried PENDING>PROCESSING, lease_ended PROCESSING>PENDING, edited PENDING>PENDING, died PENDING>PENDING")
 }
 
-func TestALetterThatCameBeforeItWasKnownForARetryStaysOne(t *testing.T) {
+func TestReentry_LetterBeforeTheRetry(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	l := letter(1, one)

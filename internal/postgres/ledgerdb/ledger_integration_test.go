@@ -37,7 +37,7 @@ func (d *deskDB) trail(id string) string {
 	return d.Text(`SELECT coalesce(string_agg(format('%s %s>%s', act, from_state, to_state), ', ' ORDER BY audit_id), '') FROM dead_letter_audit WHERE dead_letter_id = '` + id + `'`)
 }
 
-func TestWhatEntersIsKeptAsItCame(t *testing.T) {
+func TestEnter_KeptAsItCame(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	whole, bare := letter(1, `{"a":1}`), letter(2, "")
@@ -73,7 +73,7 @@ func TestWhatEntersIsKeptAsItCame(t *testing.T) {
 
 // The id of a dead letter knows nothing of clusters: equal values at equal places are one letter, the first to enter. A
 // record that differs in value or place is another letter.
-func TestWhatEnters_FromTwoClusters(t *testing.T) {
+func TestEnter_FromTwoClusters(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	one, other := letter(0, ""), letter(0, "")
@@ -97,7 +97,7 @@ func TestWhatEnters_FromTwoClusters(t *testing.T) {
 	d.Sums()
 }
 
-func TestNoLetterIsTooStrangeToEnter(t *testing.T) {
+func TestEnter_StrangeLetters(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	l := letter(1, "x")
@@ -116,7 +116,7 @@ func TestNoLetterIsTooStrangeToEnter(t *testing.T) {
 	}
 }
 
-func TestARetryGoesItsWayToStored(t *testing.T) {
+func TestRetry_UntilStored(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	l := letter(1, `{"a":1}`)
@@ -147,7 +147,7 @@ func TestARetryGoesItsWayToStored(t *testing.T) {
 	d.Sums()
 }
 
-func TestARetryThatIsDeadAgainCountsOnceUntilItFailed(t *testing.T) {
+func TestRetry_DeadAgainCountsOnce(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	l := letter(1, `{"a":1}`)
@@ -179,7 +179,7 @@ func TestARetryThatIsDeadAgainCountsOnceUntilItFailed(t *testing.T) {
 	same(t, d.Text(`SELECT string_agg(outcome, ' ') FROM dead_letter_outbox`), "dead dead dead")
 }
 
-func TestTwoDeathsOfOneLetterInOneBatchAreTwo(t *testing.T) {
+func TestRetry_TwoDeathsInOneBatch(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	l := letter(1, `{"a":1}`)
@@ -205,7 +205,7 @@ func (d *deskDB) lapse() int {
 	return n
 }
 
-func TestRefusalsSayWhoHasIt(t *testing.T) {
+func TestDecide_RefusalSaysWhoHasIt(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	l, m := letter(1, `{"a":1}`), letter(2, `{"a":2}`)

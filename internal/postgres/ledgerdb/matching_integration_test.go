@@ -12,7 +12,7 @@ import (
 )
 
 // Whatever becomes of what a job has moved, the next portion begins where the one before ended, and each letter is moved once.
-func TestAJobReadsNothingTwiceAlthoughAllOfItIsDeadAgain(t *testing.T) {
+func TestMatching_JobReadsNothingTwice(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	const n, portion = 400, 40
@@ -52,7 +52,7 @@ func TestAJobReadsNothingTwiceAlthoughAllOfItIsDeadAgain(t *testing.T) {
 }
 
 // A job that is given another filter than its own does not go by where it was.
-func TestWhereAJobStandsIsOfItsOwnFilter(t *testing.T) {
+func TestMatching_PlaceOfTheJobsFilter(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	early, late := letter(1, one), letter(2, two)
@@ -71,7 +71,7 @@ func TestWhereAJobStandsIsOfItsOwnFilter(t *testing.T) {
 }
 
 // The result of a job is told for good.
-func TestWhatAJobCameToStaysWhenItsLettersGo(t *testing.T) {
+func TestMatching_ResultOutlivesItsLetters(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	d.Entered(letter(1, one), letter(2, two), letter(3, three))

@@ -15,7 +15,7 @@ import (
 	"docket/migrations"
 )
 
-func TestTheLedgersTablesGoAndComeBack(t *testing.T) {
+func TestMigration_TablesGoAndComeBack(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	ways := func(file string) (up, down string) {
@@ -64,7 +64,7 @@ func TestTheLedgersTablesGoAndComeBack(t *testing.T) {
 }
 
 // With its grants a desk's role can do all its work, and write no line of the audit by itself.
-func TestADeskNeedsNoRightToWriteTheAudit(t *testing.T) {
+func TestMigration_NoRightOnTheAudit(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	url := d.Role(t, "")

@@ -48,7 +48,7 @@ type ledgerModel struct {
 	offset   int64
 }
 
-func TestTheLedgerIsItsModel(t *testing.T) {
+func TestModel_OfTheTables(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	conn, err := pgx.Connect(t.Context(), d.URL)

@@ -10,8 +10,8 @@ import (
 	"docket/internal/desk/ledger"
 )
 
-// TestTheLedgerKnowsWhatItHasSeenAndNothingElse: a checker asks it about each record that the desk has read.
-func TestTheLedgerKnowsWhatItHasSeenAndNothingElse(t *testing.T) {
+// TestProof_KnowsOnlyWhatItSaw: a checker asks it about each record that the desk has read.
+func TestProof_KnowsOnlyWhatItSaw(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	there, gone := letter(1, one), letter(2, two)

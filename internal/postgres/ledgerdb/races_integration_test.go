@@ -53,7 +53,7 @@ func (d *deskDB) sound() {
 	}
 }
 
-func TestOfSeveralWhoDecideOneWins(t *testing.T) {
+func TestRaces_OneDecides(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	const people = 4
@@ -94,7 +94,7 @@ func TestOfSeveralWhoDecideOneWins(t *testing.T) {
 	d.sound()
 }
 
-func TestSeveralIntakesEnterEachLetterOnce(t *testing.T) {
+func TestRaces_IntakesEnterOnce(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	const intakes, size = 4, 30
@@ -138,7 +138,7 @@ func TestSeveralIntakesEnterEachLetterOnce(t *testing.T) {
 	d.sound()
 }
 
-func TestSeveralRelaysClaimNoRowTwiceAndKeepTheOrderOfKeys(t *testing.T) {
+func TestRaces_RelaysClaimOnceInOrder(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	const relays, size = 4, 24
@@ -213,7 +213,7 @@ func TestSeveralRelaysClaimNoRowTwiceAndKeepTheOrderOfKeys(t *testing.T) {
 }
 
 // All that can happen to letters happens at once, and whoever waits for whom, nothing fails and all adds up.
-func TestEverythingAtOnceAddsUp(t *testing.T) {
+func TestRaces_EverythingAddsUp(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	const size = 40

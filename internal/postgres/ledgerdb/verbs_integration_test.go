@@ -14,7 +14,7 @@ import (
 	"docket/internal/testkit/pgtest"
 )
 
-func TestAnEditKeepsWhatWasThereAndRetriesTheNewOne(t *testing.T) {
+func TestEdit_KeepsTheOriginal(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	l := letter(1, one)
@@ -38,7 +38,7 @@ func TestAnEditKeepsWhatWasThereAndRetriesTheNewOne(t *testing.T) {
 }
 
 // A record that was put back before an edit is another than the one after it: the end of one tells nothing of the other.
-func TestARetryFromBeforeAnEditHasAnEndOfItsOwn(t *testing.T) {
+func TestEdit_RetryFromBefore(t *testing.T) {
 	t.Parallel()
 	for which, want := range []string{"stored stored withdrawn", "open open stored"} {
 		d := newDesk(t)
@@ -70,7 +70,7 @@ func TestARetryFromBeforeAnEditHasAnEndOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestAKeyWaitsForItsEarlierRows(t *testing.T) {
+func TestClaim_KeyWaitsForEarlierRows(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	keys := map[string]string{}
@@ -116,7 +116,7 @@ func TestAKeyWaitsForItsEarlierRows(t *testing.T) {
 	}
 }
 
-func TestTheFirstPlaceOfARowStays(t *testing.T) {
+func TestPublished_FirstPlaceStays(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	l := letter(1, one)
@@ -126,7 +126,7 @@ func TestTheFirstPlaceOfARowStays(t *testing.T) {
 	same(t, d.Text(`SELECT format('%s %s %s', published_partition, published_offset, claimed_by) FROM dead_letter_outbox`), "0 500 ")
 }
 
-func TestWhatKafkaDoesNotTakeIsFailed(t *testing.T) {
+func TestUnpublished_Failed(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	l := letter(1, one)
@@ -149,7 +149,7 @@ func TestWhatKafkaDoesNotTakeIsFailed(t *testing.T) {
 	same(t, d.trail(l.ID), "entered >PENDING, retried PENDING>PROCESSING, refused PROCESSING>FAILED, died FAILED>FAILED")
 }
 
-func TestALeaseThatEndsGivesTheLetterBack(t *testing.T) {
+func TestEndLeases_GivesTheLetterBack(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	waiting, claimed, away := letter(1, one), letter(2, two), letter(3, three)
@@ -177,7 +177,7 @@ func TestALeaseThatEndsGivesTheLetterBack(t *testing.T) {
 	d.Sums()
 }
 
-func TestADeathUnderAWithdrawnMarkIsKnownAndEndsIt(t *testing.T) {
+func TestReentry_WithdrawnMark(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	l := letter(1, one)
@@ -194,7 +194,7 @@ func TestADeathUnderAWithdrawnMarkIsKnownAndEndsIt(t *testing.T) {
 	same(t, d.Text(`SELECT outcome FROM dead_letter_outbox`), "dead") // it has ended: nobody looks for it
 }
 
-func TestAnOldRetryThatDiesDoesNotStopTheNewOne(t *testing.T) {
+func TestReentry_OldRetryBesideANewOne(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	l := letter(1, one)
@@ -217,7 +217,7 @@ func TestAnOldRetryThatDiesDoesNotStopTheNewOne(t *testing.T) {
 	same(t, d.State(l.ID), "RESOLVED 1 stored")
 }
 
-func TestAStoredLetterTakesBackWhatWaitsOfIt(t *testing.T) {
+func TestStored_TakesBackWaitingRetries(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	l := letter(1, one)
@@ -233,7 +233,7 @@ func TestAStoredLetterTakesBackWhatWaitsOfIt(t *testing.T) {
 	same(t, len(d.Claimed("r", 9)), 0)
 }
 
-func TestManyAreTakenByFilterOldestFirstAndOncePerJob(t *testing.T) {
+func TestMatching_OldestFirstOncePerJob(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	var letters []ledger.Letter
@@ -301,7 +301,7 @@ func TestRemove_SameRefusalLater(t *testing.T) {
 	d.Sums()
 }
 
-func TestWhatWasResolvedLongAgoGoesAndItsAuditStays(t *testing.T) {
+func TestRemove_AuditStays(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	l, open := letter(1, one), letter(2, two)
@@ -327,7 +327,7 @@ func TestWhatWasResolvedLongAgoGoesAndItsAuditStays(t *testing.T) {
 	d.Sums()
 }
 
-func TestWhatARetryLeftInTheDeadLetterTopicIsKnownWhenItsLetterIsGone(t *testing.T) {
+func TestRemove_RetriesStayKnown(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	l := letter(1, one)
@@ -359,7 +359,7 @@ func TestWhatARetryLeftInTheDeadLetterTopicIsKnownWhenItsLetterIsGone(t *testing
 	d.Sums()
 }
 
-func TestCountersAreSummedUp(t *testing.T) {
+func TestCompact_SumsUpCounters(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	var letters []ledger.Letter
@@ -386,7 +386,7 @@ func TestCountersAreSummedUp(t *testing.T) {
 	d.Sums()
 }
 
-func TestADutyIsOneDesksAtATime(t *testing.T) {
+func TestDuty_OneDeskAtATime(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	take := func(name, holder string, every, lease time.Duration) bool {
@@ -437,7 +437,7 @@ func TestADutyIsOneDesksAtATime(t *testing.T) {
 	}
 }
 
-func TestTheDatabaseHasTheMovesOfTheLedger(t *testing.T) {
+func TestMoves_OfTheDatabase(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	var want []string
@@ -450,7 +450,7 @@ func TestTheDatabaseHasTheMovesOfTheLedger(t *testing.T) {
 	same(t, got, want)
 }
 
-func TestRulesHoldByHandToo(t *testing.T) {
+func TestMoves_ByHand(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	l := letter(1, one)

@@ -27,7 +27,7 @@ func made(t testing.TB, db *store.Store, ahead int) int {
 	return n
 }
 
-func TestPartitionsAreMadeOnceByWhoeverMayInsert(t *testing.T) {
+func TestMakePartitions_ByARoleThatMayInsert(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	worker := d.Role(t, "SELECT, INSERT")
@@ -57,7 +57,7 @@ func TestPartitionsAreMadeOnceByWhoeverMayInsert(t *testing.T) {
 	same(t, place(t, d, "b"), "decision_logs_default")
 }
 
-func TestPartitionsAreNotMadeForEverybody(t *testing.T) {
+func TestMakePartitions_NotForEverybody(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	reader := open(t, d.Role(t, "SELECT"), 0)
@@ -73,7 +73,7 @@ func TestPartitionsAreNotMadeForEverybody(t *testing.T) {
 }
 
 // The function does not work on tables in the caller's own schema, or among its temporary tables.
-func TestTheFunctionWorksOnItsOwnSchemaAlone(t *testing.T) {
+func TestMakePartitions_OwnSchemaAlone(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	worker := d.Role(t, "SELECT, INSERT")
@@ -91,7 +91,7 @@ func TestTheFunctionWorksOnItsOwnSchemaAlone(t *testing.T) {
 	same(t, []string{place(t, d, "late"), place(t, d, "early")}, []string{named(9), named(9)})
 }
 
-func TestStraysMoveIntoTheirDay(t *testing.T) {
+func TestMakePartitions_StraysMove(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	db := open(t, d.URL, 0)
@@ -105,7 +105,7 @@ func TestStraysMoveIntoTheirDay(t *testing.T) {
 }
 
 // A day that somebody took away by hand does not come back, nor does it keep the others from being made.
-func TestADayThatWasDetachedIsLeftAlone(t *testing.T) {
+func TestMakePartitions_DetachedDay(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	db := open(t, d.URL, 0)
@@ -115,7 +115,7 @@ func TestADayThatWasDetachedIsLeftAlone(t *testing.T) {
 	same(t, place(t, d, "a"), "decision_logs_default")
 }
 
-func TestADefaultPartitionThatIsBusyIsAnErrorAndNoHarm(t *testing.T) {
+func TestMakePartitions_BusyDefaultPartition(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	db := open(t, d.URL, 0)
@@ -128,7 +128,7 @@ func TestADefaultPartitionThatIsBusyIsAnErrorAndNoHarm(t *testing.T) {
 	same(t, made(t, db, 20), 13)
 }
 
-func TestWritersGoOnWhileTheTableIsMigrated(t *testing.T) {
+func TestMigrate_WhileWritersStore(t *testing.T) {
 	t.Parallel()
 	d := pgtest.NewPlain(t)
 	stop := pgtest.Writers(t, d, 3)
@@ -165,7 +165,7 @@ func wait(t *testing.T, d *pgtest.DB, rows int) {
 	}
 }
 
-func TestRetentionIsADropWhileWritersGoOn(t *testing.T) {
+func TestRetention_WhileWritersStore(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	d.Exec(t, `SELECT decision_logs_make_partitions(30)`)

@@ -13,7 +13,7 @@ import (
 
 // Others may create functions and operators in a schema. One that fits its arguments better than the server's own would
 // be chosen, and run as the owner of the table.
-func TestTheFunctionRunsNothingOfOthersAsTheOwner(t *testing.T) {
+func TestMakePartitions_RunsNothingOfOthers(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	worker := d.Role(t, "SELECT, INSERT")
@@ -40,7 +40,7 @@ func TestTheFunctionRunsNothingOfOthersAsTheOwner(t *testing.T) {
 }
 
 // With the table gone, the function finds no temporary one of the caller's in its place.
-func TestTheFunctionLeavesTemporaryTablesAlone(t *testing.T) {
+func TestMakePartitions_TemporaryTables(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	worker := d.Role(t, "SELECT, INSERT")
@@ -57,7 +57,7 @@ func TestTheFunctionLeavesTemporaryTablesAlone(t *testing.T) {
 
 // A day can have so many rows in the default partition that moving them takes long, as when its own was dropped. It keeps
 // neither the other days from being made nor writers waiting for long.
-func TestADayThatTakesLongHoldsUpNoOther(t *testing.T) {
+func TestMakePartitions_LongDay(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	db := open(t, d.URL, 0)

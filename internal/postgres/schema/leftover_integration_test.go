@@ -39,7 +39,7 @@ func wantObstacle(t *testing.T, db *store.Store, small int) {
 }
 
 // A refused migration that was killed leaves nothing behind. Its cut would come nearer until the table takes nothing.
-func TestAnObstacleBetweenTwoRunsLeavesNothingBehind(t *testing.T) {
+func TestPartition_ObstacleBetweenTwoRuns(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"cut", "strays", "validated"} {
 		t.Run(at, func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestAnObstacleBetweenTwoRunsLeavesNothingBehind(t *testing.T) {
 }
 
 // A table of the name under which rows are put aside is somebody's, unless a migration is under way.
-func TestATableThatIsCalledStraysIsNotTakenForOurs(t *testing.T) {
+func TestPartition_StraysOfAnother(t *testing.T) {
 	t.Parallel()
 	for name, small := range map[string]int{"small": 100, "large": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestATableThatIsCalledStraysIsNotTakenForOurs(t *testing.T) {
 }
 
 // After the CHECK was dropped by hand, the rows that are aside are told; they are never left out without a word.
-func TestRowsThatWereLeftAsideAreTold(t *testing.T) {
+func TestPartition_TellsRowsLeftAside(t *testing.T) {
 	t.Parallel()
 	d := pgtest.NewPlain(t)
 	db := open(t, d.URL, 0)

@@ -15,7 +15,7 @@ import (
 	"docket/migrations"
 )
 
-func TestManyMigrateAtOnceAndOneDoesIt(t *testing.T) {
+func TestMigrate_ManyAtOnce(t *testing.T) {
 	t.Parallel()
 	d := pgtest.NewEmpty(t)
 	// Slow enough that all of them are at it at the same time.
@@ -55,7 +55,7 @@ func TestManyMigrateAtOnceAndOneDoesIt(t *testing.T) {
 	}
 }
 
-func TestTheStateOfMigrationsIsTold(t *testing.T) {
+func TestMigrations_State(t *testing.T) {
 	t.Parallel()
 	d := pgtest.NewEmpty(t)
 	db := open(t, d.URL, 0)
@@ -80,7 +80,7 @@ func TestTheStateOfMigrationsIsTold(t *testing.T) {
 	}
 }
 
-func TestAMigrationThatCannotRunSaysWhichAndWhy(t *testing.T) {
+func TestMigrate_SaysWhichFailedAndWhy(t *testing.T) {
 	t.Parallel()
 	d := pgtest.NewEmpty(t)
 	d.Exec(t, `CREATE TABLE decision_logs (something int)`)
@@ -100,7 +100,7 @@ func TestAMigrationThatCannotRunSaysWhichAndWhy(t *testing.T) {
 	}
 }
 
-func TestTheTableIsMadeInTheFirstSchemaOfTheSearchPath(t *testing.T) {
+func TestMigrate_FirstSchemaOfTheSearchPath(t *testing.T) {
 	t.Parallel()
 	d := pgtest.NewEmpty(t)
 	d.Exec(t, `CREATE SCHEMA audit`)
@@ -114,7 +114,7 @@ func TestTheTableIsMadeInTheFirstSchemaOfTheSearchPath(t *testing.T) {
 	same(t, n, 1)
 }
 
-func TestDownTakesBackWhatUpMade(t *testing.T) {
+func TestMigrate_DownTakesBackUp(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	b, err := migrations.FS.ReadFile("00001_decision_logs.sql")

@@ -56,7 +56,7 @@ func spread() (rows []pipeline.Row, places map[string]string) {
 	return rows, places
 }
 
-func TestEveryTimeHasItsPlace(t *testing.T) {
+func TestPartition_EveryTimeHasItsPlace(t *testing.T) {
 	t.Parallel()
 	fresh := func(t *testing.T) *pgtest.DB { return pgtest.New(t) }
 	small := func(t *testing.T) *pgtest.DB {
@@ -118,7 +118,7 @@ func dressed(t *testing.T) *pgtest.DB {
 	return d
 }
 
-func TestWhatOperatorsAddedIsCarriedOver(t *testing.T) {
+func TestPartition_CarriesOverAdditions(t *testing.T) {
 	t.Parallel()
 	for name, small := range map[string]int{"small": 100, "large": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -149,7 +149,7 @@ func TestWhatOperatorsAddedIsCarriedOver(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeCarriedOverIsRefusedByName(t *testing.T) {
+func TestPartition_NamesObstacles(t *testing.T) {
 	t.Parallel()
 	for name, sql := range map[string]string{
 		"trigger": `CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'; CREATE TRIGGER odd BEFORE INSERT ON decision_logs FOR EACH ROW EXECUTE FUNCTION f()`,
@@ -201,7 +201,7 @@ func TestWhatCannotBeCarriedOverIsRefusedByName(t *testing.T) {
 }
 
 // A trigger that comes while the table is being read leaves nothing of Docket in the way.
-func TestAnObstacleThatComesLateLeavesNothingBehind(t *testing.T) {
+func TestPartition_LateObstacle(t *testing.T) {
 	t.Parallel()
 	d := pgtest.NewPlain(t)
 	db := open(t, d.URL, 0)
@@ -220,7 +220,7 @@ func TestAnObstacleThatComesLateLeavesNothingBehind(t *testing.T) {
 	save(t, db, row("a", day(300), `{}`))
 }
 
-func TestAMigrationThatIsKilledGoesOnWhereItWas(t *testing.T) {
+func TestPartition_KilledAtEachStep(t *testing.T) {
 	t.Parallel()
 	killed := errors.New("killed")
 	for _, at := range []string{"cut", "strays", "validated", "swapped", "days"} {
@@ -257,7 +257,7 @@ func TestAMigrationThatIsKilledGoesOnWhereItWas(t *testing.T) {
 }
 
 // A migration that was left off for so long that its cut has come starts again.
-func TestACutThatHasPassedIsNotKept(t *testing.T) {
+func TestPartition_PassedCut(t *testing.T) {
 	t.Parallel()
 	d := pgtest.NewPlain(t)
 	db := open(t, d.URL, 0)
@@ -270,7 +270,7 @@ func TestACutThatHasPassedIsNotKept(t *testing.T) {
 	save(t, db, row("b", day(0), `{}`))
 }
 
-func TestPartitionsOfTheOperatorsAreLeftAlone(t *testing.T) {
+func TestPartition_OfTheOperators(t *testing.T) {
 	t.Parallel()
 	d := pgtest.NewPlain(t)
 	d.Exec(t, `ALTER TABLE decision_logs RENAME TO was; CREATE TABLE decision_logs (LIKE was INCLUDING DEFAULTS, PRIMARY KEY (decision_id, ts)) PARTITION BY RANGE (ts);

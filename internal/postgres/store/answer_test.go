@@ -12,9 +12,9 @@ import (
 	"docket/internal/errclass"
 )
 
-// TestACommitThatIsAnsweredWithARollbackStoredNothing has a server that says ROLLBACK to COMMIT, without an error, as
+// TestCommit_AnsweredWithARollback has a server that says ROLLBACK to COMMIT, without an error, as
 // Postgres does after an error of the transaction was swallowed.
-func TestACommitThatIsAnsweredWithARollbackStoredNothing(t *testing.T) {
+func TestCommit_AnsweredWithARollback(t *testing.T) {
 	t.Parallel()
 	for tag, want := range map[string]string{"COMMIT": "", "ROLLBACK": errclass.CodeCommitRollback} {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

@@ -14,7 +14,7 @@ import (
 	"docket/internal/record/decision"
 )
 
-func TestAfterCloseEverythingSaysSo(t *testing.T) {
+func TestClose_AllCallsSaySo(t *testing.T) {
 	t.Parallel()
 	db, err := Open(db.Config{URL: "postgres://127.0.0.1:1/d"}, zerolog.Nop())
 	if err != nil {
@@ -32,7 +32,7 @@ func TestAfterCloseEverythingSaysSo(t *testing.T) {
 	}
 }
 
-func TestASilentServerIsATimeout(t *testing.T) {
+func TestStore_SilentServer(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0") // it accepts and never answers
 	if err != nil {

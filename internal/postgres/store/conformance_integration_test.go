@@ -18,7 +18,7 @@ import (
 )
 
 // A real server keeps every promise; the model of it runs the same cases where it lives.
-func TestAServerDoesWhatTheModelDoes(t *testing.T) {
+func TestConformance_Server(t *testing.T) {
 	t.Parallel()
 	for _, c := range storetest.Cases() {
 		t.Run(c.Name, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 )
 
 // The binary form of a value does not say of which type it is: into another column it would go as something else.
-func TestAColumnOfAnotherTypeNeverGetsTheBytesOfOurs(t *testing.T) {
+func TestCopy_ColumnOfAnotherType(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"numeric", "double precision", "integer"} {
 		t.Run(kind, func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestAColumnOfAnotherTypeNeverGetsTheBytesOfOurs(t *testing.T) {
 }
 
 // A row that is there under another identity than its own is not stored: it would never be found again.
-func TestATableThatRoundsTimesStoresNothingInSilence(t *testing.T) {
+func TestCopy_TableThatRoundsTimes(t *testing.T) {
 	t.Parallel()
 	d := pgtest.NewPlain(t)
 	d.Exec(t, `ALTER TABLE decision_logs ALTER COLUMN ts TYPE timestamptz(3)`)
@@ -74,7 +74,7 @@ func TestATableThatRoundsTimesStoresNothingInSilence(t *testing.T) {
 }
 
 // COPY passes rules by, and does not know views.
-func TestRulesAndViewsAreMetByTheInsert(t *testing.T) {
+func TestCopy_RulesAndViews(t *testing.T) {
 	t.Parallel()
 	t.Run("rule", func(t *testing.T) {
 		t.Parallel()
@@ -96,7 +96,7 @@ func TestRulesAndViewsAreMetByTheInsert(t *testing.T) {
 }
 
 // Only an index on exactly the identity keeps doubles out, in either order of its columns.
-func TestTheIndexThatKeepsDoublesOutIsKnown(t *testing.T) {
+func TestCopy_IdentityIndexIsKnown(t *testing.T) {
 	t.Parallel()
 	for index, keeps := range map[string]bool{
 		"(ts, decision_id)":                                  true,
@@ -125,7 +125,7 @@ func TestTheIndexThatKeepsDoublesOutIsKnown(t *testing.T) {
 }
 
 // A unique index of somebody else's is an error, and its rows are not taken for ours.
-func TestAnotherUniqueIndexIsAnError(t *testing.T) {
+func TestCopy_AnotherUniqueIndex(t *testing.T) {
 	t.Parallel()
 	d := pgtest.NewPlain(t)
 	d.Exec(t, `CREATE UNIQUE INDEX other ON decision_logs (source_offset)`)

@@ -16,7 +16,7 @@ import (
 
 // A pooler counts what it still owes us, and where the end of a COPY comes before its beginning it never gets it right:
 // the server stays ours.
-func TestNoRowIsSentBeforeTheServerAsksForRows(t *testing.T) {
+func TestCopy_RowsOnlyOnceAskedFor(t *testing.T) {
 	t.Parallel()
 	heard, dialled := make(chan pgproto3.FrontendMessage, 1), false
 	d, err := Open(db.Config{

@@ -50,7 +50,7 @@ func pieced(t *rapid.T) (pipeline.Row, string) {
 }
 
 // However much is asked for at a time, the same bytes come.
-func TestRowsAreEncodedIntoWhateverBufferThereIs(t *testing.T) {
+func TestCopyReader_AnyBuffer(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		rows, at := someRows(rapid.IntRange(0, 5).Draw(t, "rows"), rapid.IntRange(0, 300).Draw(t, "padding"))
@@ -109,7 +109,7 @@ func TestRowsAreEncodedIntoWhateverBufferThereIs(t *testing.T) {
 }
 
 // Whole is what nearly every row is, and only what is sure to have room.
-func TestARowIsWrittenWholeOnlyWhereThereIsRoom(t *testing.T) {
+func TestWholeRow_OnlyWhereThereIsRoom(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		r, _ := pieced(t)
@@ -148,7 +148,7 @@ func fieldsOf(t *rapid.T, b []byte) (fields []string) {
 	}
 }
 
-func TestEncodingRowsAllocatesNothing(t *testing.T) { //nolint:paralleltest // it counts what the whole process allocates
+func TestCopyReader_AllocatesNothing(t *testing.T) { //nolint:paralleltest // it counts what the whole process allocates
 	rows, at := someRows(1000, 500)
 	large, one := someRows(1, 300<<10)
 	buf := make([]byte, 64<<10)
@@ -170,7 +170,7 @@ func TestEncodingRowsAllocatesNothing(t *testing.T) { //nolint:paralleltest // i
 	}
 }
 
-func TestTheLineOfCOPYIsFoundInAnyLanguageAndNothingElse(t *testing.T) {
+func TestCopyLine_InAnyLanguage(t *testing.T) {
 	t.Parallel()
 	for where, want := range map[string]int{
 		"":                           0,
@@ -200,7 +200,7 @@ func TestTheLineOfCOPYIsFoundInAnyLanguageAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestTheMemoryOfRedeliveryIsBounded(t *testing.T) {
+func TestMemory_Bounded(t *testing.T) {
 	t.Parallel()
 	var m memory
 	for i := range 3 * maxSources {
@@ -217,7 +217,7 @@ func TestTheMemoryOfRedeliveryIsBounded(t *testing.T) {
 	}
 }
 
-func TestAComparisonIsBoundedInBytes(t *testing.T) {
+func TestCompare_BoundedInBytes(t *testing.T) {
 	t.Parallel()
 	rows, at := someRows(5000, 1000)
 	large, _ := someRows(2, 2*maxPortion)

@@ -32,7 +32,7 @@ func wantCode(t testing.TB, out any, err error, want string) error {
 	return err
 }
 
-func TestABatchIsStoredWholeOrNotAtAll(t *testing.T) {
+func TestStore_WholeBatchOrNothing(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	d.RaiseMarked(t)
@@ -52,7 +52,7 @@ func TestABatchIsStoredWholeOrNotAtAll(t *testing.T) {
 	same(t, p.Dials(), 1)
 }
 
-func TestAReadOnlyNodeEmptiesThePool(t *testing.T) {
+func TestStore_ReadOnlyNodeEmptiesThePool(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	p := d.NewProxy(t)
@@ -76,7 +76,7 @@ func TestAReadOnlyNodeEmptiesThePool(t *testing.T) {
 	same(t, save(t, db, row("d", noon, `{}`)), []pipeline.Outcome{stored})
 }
 
-func TestFreshIsAConnectionOfItsOwn(t *testing.T) {
+func TestStore_FreshConnection(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	p := d.NewProxy(t)
@@ -90,7 +90,7 @@ func TestFreshIsAConnectionOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestACommitIsMadeDurable(t *testing.T) {
+func TestCommit_MadeDurable(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	d.Exec(t, `ALTER DATABASE `+d.Name+` SET synchronous_commit = off;
@@ -101,7 +101,7 @@ func TestACommitIsMadeDurable(t *testing.T) {
 	same(t, how, "on")
 }
 
-func TestAChangedTableIsMetWithoutAStalePlan(t *testing.T) {
+func TestStore_ChangedTable(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	db := open(t, d.URL, 0)
@@ -110,7 +110,7 @@ func TestAChangedTableIsMetWithoutAStalePlan(t *testing.T) {
 	same(t, save(t, db, row("b", noon, `{}`), row("a", noon, `{}`)), []pipeline.Outcome{stored, present})
 }
 
-func TestSwallowedRow(t *testing.T) {
+func TestStore_SwallowedRow(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	d.BeforeInsert(t, `IF NEW.decision_id = 'gone' THEN RETURN NULL; END IF; RETURN NEW;`)
@@ -119,7 +119,7 @@ func TestSwallowedRow(t *testing.T) {
 }
 
 // A fault of the harness is put in over the last one while programs write: neither may end as a deadlock.
-func TestFaultsAreChangedWhileWritersGoOn(t *testing.T) {
+func TestStore_FaultsChangeUnderWriters(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	stop := pgtest.Writers(t, d, 3)

@@ -37,7 +37,7 @@ const partitioned = `DROP TABLE decision_logs;
 
 // Foresee names exactly the rows that are refused, for every kind of CHECK that can be foreseen. It names none for the
 // others, and the refusals are the same.
-func TestWhatACheckRefusesIsForeseenAndRefused(t *testing.T) {
+func TestForesee_AsTheCheckRefuses(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		ddl   string

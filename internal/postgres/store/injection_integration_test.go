@@ -31,7 +31,7 @@ func text(r *rand.Rand) string {
 }
 
 // Values are looked for as they were given, and a table that every one of them tries to harm stays as it is.
-func TestNoValueIsEverReadAsSQL(t *testing.T) {
+func TestStore_NoValueIsReadAsSQL(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	d.Exec(t, `CREATE TABLE canary (n int); INSERT INTO canary VALUES (1)`)

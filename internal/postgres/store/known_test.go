@@ -9,7 +9,7 @@ import (
 )
 
 // An answer that is not what was asked for makes nothing Present: it is an error.
-func TestAnAnswerOfAnotherFormNamesNoRow(t *testing.T) {
+func TestKnown_AnswerOfAnotherForm(t *testing.T) {
 	t.Parallel()
 	of := func(numbers ...int64) []byte {
 		a := newArray(oidInt8, len(numbers), 8*len(numbers))
@@ -56,7 +56,7 @@ func TestAnAnswerOfAnotherFormNamesNoRow(t *testing.T) {
 	}
 }
 
-func TestKnownIsAskedInPortions(t *testing.T) {
+func TestKnown_InPortions(t *testing.T) {
 	t.Parallel()
 	rows, at := someRows(30_000, 0)
 	for sum := 0; sum < len(at); {

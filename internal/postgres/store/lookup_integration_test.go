@@ -17,7 +17,7 @@ import (
 	"docket/internal/testkit/pgtest"
 )
 
-func TestLookupFindsByIdentityAndLetsTheServerCompare(t *testing.T) {
+func TestLookup_ByIdentity(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t).URL
 	pg := open(t, url, 20*time.Second)
@@ -51,7 +51,7 @@ func TestLookupFindsByIdentityAndLetsTheServerCompare(t *testing.T) {
 	}
 }
 
-func TestATryIsTakenBack(t *testing.T) {
+func TestTry_TakenBack(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t).URL
 	db := open(t, url, 20*time.Second)
@@ -85,7 +85,7 @@ func TestATryIsTakenBack(t *testing.T) {
 
 // A trigger masks the stored payload. A look-up finds the row of a decision by the bytes that it came in. One that asks for
 // the stored payload is told that it is another.
-func TestLookupOfMaskedRows(t *testing.T) {
+func TestLookup_MaskedRows(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	d.Exec(t, `CREATE FUNCTION mask() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.raw = '"masked"'; RETURN NEW; END $$;

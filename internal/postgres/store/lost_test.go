@@ -18,7 +18,7 @@ import (
 
 // Once a connection is lost the driver says goodbye on it in the background. It panics where another write comes at the
 // same time.
-func TestNothingIsSentOnAConnectionThatWasLost(t *testing.T) {
+func TestConnection_NothingSentOnceLost(t *testing.T) {
 	t.Parallel()
 	watched := &lostConn{closed: make(chan struct{})}
 	d, err := Open(db.Config{

@@ -63,7 +63,7 @@ func rowsOf(n int, r *rand.Rand, id func(*rand.Rand) string) []pipeline.Row {
 	return rows
 }
 
-func TestOrderSortsByIdentityAndFindsDoubles(t *testing.T) {
+func TestOrder_SortsAndFindsDoubles(t *testing.T) {
 	t.Parallel()
 	kinds := slices.Sorted(maps.Keys(someIDs))
 	rapid.Check(t, func(t *rapid.T) {
@@ -78,7 +78,7 @@ func TestOrderSortsByIdentityAndFindsDoubles(t *testing.T) {
 	})
 }
 
-func TestTheMemoryToSortInIsUsedAgain(t *testing.T) { //nolint:paralleltest // it counts what the whole process allocates
+func TestOrder_MemoryIsUsedAgain(t *testing.T) { //nolint:paralleltest // it counts what the whole process allocates
 	rows, s := rowsOf(5000, rand.New(rand.NewPCG(1, 1)), someIDs["uuids"]), new(sorter)
 	if n := testing.AllocsPerRun(20, func() { s.sort(rows) }); n > 0 {
 		t.Errorf("%.0f allocations", n)

@@ -15,7 +15,7 @@ import (
 )
 
 // Both look-ups and both comparisons go by the index; with the time they touch the one partition that can have the row.
-func TestLookupsGoByTheIndexWithManyPartitions(t *testing.T) {
+func TestPlans_LookupsGoByTheIndex(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	d.Exec(t, `SELECT decision_logs_make_partitions(60); SELECT decision_logs_make_partitions(60);

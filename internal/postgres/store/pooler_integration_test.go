@@ -181,7 +181,7 @@ func (b behind) reconnected(t testing.TB) {
 	}
 }
 
-func TestAServerBehindATransactionPoolerDoesWhatAServerDoes(t *testing.T) {
+func TestPooler_Conformance(t *testing.T) {
 	t.Parallel()
 	through := pooled(t, pgtest.New(t).URL, 20)
 	for _, c := range storetest.Cases() {
@@ -199,7 +199,7 @@ func TestAServerBehindATransactionPoolerDoesWhatAServerDoes(t *testing.T) {
 }
 
 // Many writers share two connections to the server, and what one sets for its transaction no other finds there.
-func TestWritersShareThePoolersConnectionsAndLeaveNothingOnThem(t *testing.T) {
+func TestPooler_WritersLeaveNothingBehind(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	url := pooled(t, d.URL, 2)(d.URL)
@@ -259,7 +259,7 @@ func TestWritersShareThePoolersConnectionsAndLeaveNothingOnThem(t *testing.T) {
 
 // A lock of the session, as migrations take it, stays on the pooler's connection, and whoever comes next on another one waits
 // for it: docs/scaling.md says that migrations go to the server itself.
-func TestMigrateBesideAPoolerGoesToTheServerItself(t *testing.T) {
+func TestPooler_MigrateBesideIt(t *testing.T) {
 	t.Parallel()
 	d := pgtest.NewEmpty(t)
 	url := pooled(t, d.URL, 4)(d.URL)
@@ -290,7 +290,7 @@ func TestMigrateBesideAPoolerGoesToTheServerItself(t *testing.T) {
 }
 
 // A transaction pooler cannot carry a setting of the URL for the session, and says so.
-func TestAPoolerRefusesWhatTheURLSetsForTheSession(t *testing.T) {
+func TestPooler_RefusesSessionSettings(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	through := pooled(t, d.URL, 2)

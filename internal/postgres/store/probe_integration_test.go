@@ -14,7 +14,7 @@ import (
 	"docket/internal/testkit/pgtest"
 )
 
-func TestTheProbeCatches(t *testing.T) {
+func TestProbe_Catches(t *testing.T) {
 	t.Parallel()
 	const partitioned = `ALTER TABLE decision_logs RENAME TO was;
 		CREATE TABLE decision_logs (LIKE was INCLUDING DEFAULTS, PRIMARY KEY (decision_id, ts)) PARTITION BY RANGE (ts);
@@ -104,7 +104,7 @@ func TestProbe_RuleForUpdate(t *testing.T) {
 }
 
 // A full disk lets one row pass where there is room in a page, so after 53100 the probe asks for more.
-func TestAfterAFullDiskTheProbeWantsRoomForMany(t *testing.T) {
+func TestProbe_RoomForManyAfterAFullDisk(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	d.Exec(t, `CREATE SEQUENCE room`)
@@ -131,7 +131,7 @@ func TestAfterAFullDiskTheProbeWantsRoomForMany(t *testing.T) {
 	same(t, d.Count(t), 0)
 }
 
-func TestTheProbeDoesNotWaitForThePool(t *testing.T) {
+func TestProbe_DoesNotWaitForThePool(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	d.BeforeInsert(t, `IF NEW.decision_id = 'slow' THEN PERFORM pg_sleep(600); END IF; RETURN NEW;`)

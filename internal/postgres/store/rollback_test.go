@@ -27,7 +27,7 @@ func (c slowly) Write(p []byte) (int, error) {
 
 // The driver takes its leave of the server in the background when a connection fails in the middle of a statement. A
 // rollback on it would write at the same time, and the driver panics then, in a goroutine that nobody can guard.
-func TestAConnectionThatFailsOnASlowNetworkIsAnErrorAndNoMore(t *testing.T) {
+func TestRollback_SlowNetwork(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		server := pgmodel.New(pgmodel.Config{})
@@ -59,7 +59,7 @@ func TestAConnectionThatFailsOnASlowNetworkIsAnErrorAndNoMore(t *testing.T) {
 }
 
 // A batch that is searched for bad records is refused many times: a new connection for each would be a storm.
-func TestARefusalCostsNoConnection(t *testing.T) {
+func TestRollback_KeepsTheConnection(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		server := pgmodel.New(pgmodel.Config{})
@@ -93,7 +93,7 @@ func TestARefusalCostsNoConnection(t *testing.T) {
 }
 
 // After a failover the node that was written to may still be there, and be read-only.
-func TestOfSeveralHostsTheOneThatTakesWritesIsFound(t *testing.T) {
+func TestConnection_HostThatTakesWrites(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		standby, primary := pgmodel.New(pgmodel.Config{}), pgmodel.New(pgmodel.Config{})

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestMicrosCutsTowardsThePast(t *testing.T) {
+func TestMicros_CutsTowardsThePast(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		at   time.Time

@@ -65,7 +65,7 @@ func marked(raise string) pipeline.Row {
 	return r
 }
 
-func TestNothingOfARowIsInAnError(t *testing.T) {
+func TestError_NothingOfARow(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	d.RaiseMarked(t)
@@ -103,7 +103,7 @@ func TestNothingOfARowIsInAnError(t *testing.T) {
 
 func db0(t testing.TB, d *pgtest.DB) *store.Store { return open(t, d.URL, 0) }
 
-func TestNothingOfTheURLIsInAnError(t *testing.T) {
+func TestError_NothingOfTheURL(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	u, err := url.Parse(d.URL)

@@ -41,7 +41,7 @@ var nop = zerolog.Nop()
 
 func some[T any](v T) sql.Null[T] { return sql.Null[T]{V: v, Valid: true} }
 
-func TestNoRowsAreNoWork(t *testing.T) {
+func TestStore_NoRows(t *testing.T) {
 	t.Parallel()
 	out, err := open(t, "postgres://127.0.0.1:1/none", 0).Store(context.Background(), nil, false)
 	if err != nil || len(out) != 0 {
@@ -49,7 +49,7 @@ func TestNoRowsAreNoWork(t *testing.T) {
 	}
 }
 
-func TestEveryFieldFindsItsColumn(t *testing.T) {
+func TestStore_EachFieldInItsColumn(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	save(t, open(t, d.URL, 0), full("id", noon, 3))
@@ -62,7 +62,7 @@ func TestEveryFieldFindsItsColumn(t *testing.T) {
 	same(t, got, []string{"id" + rest, "inserted" + rest})
 }
 
-func TestWhatIsAbsentIsNull(t *testing.T) {
+func TestStore_AbsentIsNull(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	r := row("id", noon, `{}`)
@@ -80,7 +80,7 @@ func TestWhatIsAbsentIsNull(t *testing.T) {
 	}
 }
 
-func TestTimesAreKeptToTheMicrosecond(t *testing.T) {
+func TestStore_TimesToTheMicrosecond(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	db := open(t, d.URL, 0)
@@ -103,7 +103,7 @@ func TestTimesAreKeptToTheMicrosecond(t *testing.T) {
 	}
 }
 
-func TestLargeBatchesAndRows(t *testing.T) {
+func TestStore_LargeBatchesAndRows(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	db := open(t, d.URL, time.Minute)
@@ -121,7 +121,7 @@ func TestLargeBatchesAndRows(t *testing.T) {
 	same(t, d.Count(t), 10_001)
 }
 
-func TestADecisionIsLookedUpThroughAnIndex(t *testing.T) {
+func TestPlans_DecisionByIndex(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	var plan string
@@ -131,7 +131,7 @@ func TestADecisionIsLookedUpThroughAnIndex(t *testing.T) {
 	}
 }
 
-func TestAPartitionedTableTakesTheSameRows(t *testing.T) {
+func TestStore_PartitionedTable(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	d.Exec(t, `ALTER TABLE decision_logs RENAME TO was;

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-func TestTheServersLimitsStayBelowOurs(t *testing.T) {
+func TestLimits_BelowTheClients(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -31,7 +31,7 @@ func TestTheServersLimitsStayBelowOurs(t *testing.T) {
 	}
 }
 
-func TestLimitsThatStandAreBelowWhatIsLeft(t *testing.T) {
+func TestLimits_BelowTheTimeLeft(t *testing.T) {
 	t.Parallel()
 	if !(&transaction{}).outgrown(time.Hour) {
 		t.Error("a transaction without limits needs none")
@@ -56,7 +56,7 @@ func TestLimitsThatStandAreBelowWhatIsLeft(t *testing.T) {
 	}
 }
 
-func TestACommitIsAmbiguousUnlessTheServerRefusedIt(t *testing.T) {
+func TestCommit_AmbiguousUnlessRefused(t *testing.T) {
 	t.Parallel()
 	refusal := &pgconn.PgError{Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: "23503"}
 	fatal := &pgconn.PgError{Severity: "ERROR", SeverityUnlocalized: "FATAL", Code: "57P01"}
