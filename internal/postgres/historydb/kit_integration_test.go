@@ -21,7 +21,6 @@ var (
 	open = pgtest.Open
 	save = pgtest.Store
 	row  = pgtest.Row
-	day  = pgtest.Day
 )
 
 var noon = time.Date(2024, 5, 1, 12, 0, 0, 123456000, time.UTC)

@@ -22,7 +22,6 @@ func init() {
 // Short names for what these tests say in every second line.
 var (
 	open = pgtest.Open
-	save = pgtest.Store
 
 	letter = pgtest.Letter
 	home   = pgtest.Returned

@@ -52,7 +52,7 @@ func TestProbe_Catches(t *testing.T) {
 		d.BeforeInsert(t, `RETURN NULL;`)
 		wantCode(t, nil, open(t, d.URL, 0).Probe(context.Background(), noon), "config")
 	})
-	t.Run("nobody may look at what is there, and it takes no COPY", func(t *testing.T) {
+	t.Run("no SELECT and no COPY", func(t *testing.T) {
 		t.Parallel()
 		d := pgtest.New(t)
 		d.Exec(t, `ALTER TABLE decision_logs ENABLE ROW LEVEL SECURITY; CREATE POLICY all_of_it ON decision_logs USING (true) WITH CHECK (true)`)
