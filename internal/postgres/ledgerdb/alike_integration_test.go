@@ -22,7 +22,7 @@ import (
 // alike plays the same calls on the ledger and on its model in memory. Ids and marks of retries are each one's own: the n-th
 // of the one is the n-th of the other.
 type alike struct {
-	d      *deskDB
+	d      *ledgerDB
 	conn   *pgx.Conn
 	model  *ledgermodel.Book
 	tables []ledger.Sending // in the order of the outbox
@@ -37,7 +37,7 @@ type alike struct {
 // TestAlike_ModelInMemory keeps the ledger of the simulation from doing what the tables do not.
 func TestAlike_ModelInMemory(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	conn, err := pgx.Connect(t.Context(), d.URL)
 	if err != nil {
 		t.Fatal(err)

@@ -22,7 +22,7 @@ import (
 
 // hand is somebody who has the desk's login and a psql.
 type hand struct {
-	*deskDB
+	*ledgerDB
 	role string
 	conn *pgx.Conn
 	book *ledgerdb.Ledger
@@ -30,7 +30,7 @@ type hand struct {
 
 func newHand(t *testing.T) *hand {
 	t.Helper()
-	h := &hand{deskDB: newDesk(t)}
+	h := &hand{ledgerDB: newLedger(t)}
 	login, _ := granted(t, h.DB)
 	u, err := url.Parse(login)
 	check(t, err)

@@ -15,7 +15,7 @@ import (
 // BenchmarkEnter enters letters of 1.5 KB by the thousand.
 func BenchmarkEnter(b *testing.B) {
 	const batch = 1000
-	d := newDesk(b)
+	d := newLedger(b)
 	body := strings.Repeat("0123456789abcdef", 96)
 	offset := int64(0)
 	for b.Loop() {
@@ -38,7 +38,7 @@ func BenchmarkEnter(b *testing.B) {
 // BenchmarkDeadAgain takes retries back, all dead, by the thousand.
 func BenchmarkDeadAgain(b *testing.B) {
 	const batch = 1000
-	d := newDesk(b)
+	d := newLedger(b)
 	body := strings.Repeat("0123456789abcdef", 96)
 	offset := int64(0)
 	for b.Loop() {
@@ -70,7 +70,7 @@ func BenchmarkDeadAgain(b *testing.B) {
 // and the look for changes that no move accounts for.
 func BenchmarkMoved(b *testing.B) {
 	const letters = 100_000
-	d := newDesk(b)
+	d := newLedger(b)
 	d.Entered(letter(1, one))
 	d.Exec(b, fmt.Sprintf(`INSERT INTO dead_letters (dead_letter_id, group_id, path, origin_topic, origin_partition, origin_offset, found_topic, found_partition, found_offset, found_at,
 			key, value, headers, message, first_failed_at, last_failed_at, changed_by, changed_act, why)

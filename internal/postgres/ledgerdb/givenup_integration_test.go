@@ -12,7 +12,7 @@ import (
 // A broker that takes the record and loses each answer: the letter is FAILED, and its row is there.
 func TestGivenUp_StoredAllTheSame(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	l := letter(1, one)
 	d.Entered(l)
 	d.Retried(l.ID)
@@ -45,7 +45,7 @@ func TestGivenUp_StoredAllTheSame(t *testing.T) {
 
 func TestGivenUp_LookedForWhileFailed(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	l := letter(1, one)
 	d.Entered(l)
 	d.Retried(l.ID)
@@ -63,7 +63,7 @@ func TestGivenUp_LookedForWhileFailed(t *testing.T) {
 // Each pause of a retry that was given up is that of [ledger.GivenUpPauses], the last one again and again.
 func TestGivenUp_Pauses(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	l := letter(1, one)
 	d.Entered(l)
 	d.Retried(l.ID)

@@ -34,9 +34,9 @@ func ofMany(client string, from, n int64) (all []ledger.Letter) {
 }
 
 // bounded is a ledger whose clients bring so many letters in an hour, which passes when it is told to.
-func bounded(t *testing.T, most int) (d *deskDB, nextHour func()) {
+func bounded(t *testing.T, most int) (d *ledgerDB, nextHour func()) {
 	t.Helper()
-	d = newDesk(t)
+	d = newLedger(t)
 	d.Bounded(most)
 	at := noon.Truncate(time.Hour)
 	d.Exec(t, hourSQL(at))
@@ -47,15 +47,15 @@ func bounded(t *testing.T, most int) (d *deskDB, nextHour func()) {
 }
 
 // ranges are all ranges, and what entered.
-func (d *deskDB) ranges() string {
+func (d *ledgerDB) ranges() string {
 	return d.Text(`SELECT coalesce(string_agg(format('%s/%s %s: %s-%s from %s, %s letters, %s %s %s %s', topic, partition, client, first_offset - 1000, last_offset - 1000, next_offset - 1000, letters, entered, archived, lost, state), E'\n' ORDER BY surplus_id), '')
 		FROM dead_letter_surplus`)
 }
 
-func (d *deskDB) letters() string { return d.Text(`SELECT count(*)::text FROM dead_letters`) }
+func (d *ledgerDB) letters() string { return d.Text(`SELECT count(*)::text FROM dead_letters`) }
 
 // late reads a range again, up to the end, as the desk does: letters of other clients are not among those.
-func (d *deskDB) late(id int64, anyway bool, letters ...ledger.Letter) (ledger.EnteredCount, ledger.Passed) {
+func (d *ledgerDB) late(id int64, anyway bool, letters ...ledger.Letter) (ledger.EnteredCount, ledger.Passed) {
 	d.T.Helper()
 	n, done, err := d.tryLate(id, anyway, letters...)
 	if err != nil {
@@ -64,7 +64,7 @@ func (d *deskDB) late(id int64, anyway bool, letters ...ledger.Letter) (ledger.E
 	return n, done
 }
 
-func (d *deskDB) tryLate(id int64, anyway bool, letters ...ledger.Letter) (ledger.EnteredCount, ledger.Passed, error) {
+func (d *ledgerDB) tryLate(id int64, anyway bool, letters ...ledger.Letter) (ledger.EnteredCount, ledger.Passed, error) {
 	d.T.Helper()
 	all, err := d.Surplus(d.T.Context(), true, 100)
 	if err != nil {
@@ -308,7 +308,7 @@ func TestBounded_Trim(t *testing.T) {
 // A role that could work with the ledger before the tables came can work with them.
 func TestBounded_MigrationGrants(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	text, err := migrations.FS.ReadFile("00015_growth.sql")
 	if err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ func resting(offset int64, value string, held ...ledger.Held) ledger.Letter {
 
 func TestHeld_EachIsFoundByItsID(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	at, long := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), strings.Repeat("long", 5000)
 	a := resting(1, "[\n1,2,3,4]", ledger.Held{Place: 1, ID: "x", Time: at}, ledger.Held{Place: 3, ID: long}, ledger.Held{Place: 4, ID: "x"})
 	b := resting(2, "[\n5,6]", ledger.Held{Place: 2, ID: "nul\x00"})
@@ -74,7 +74,7 @@ func TestHeld_EachIsFoundByItsID(t *testing.T) {
 // The decisions of a letter from an earlier release are found once the record is seen again, as after a rebalance.
 func TestHeld_OfALetterThatWasThere(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	l := resting(1, "[\n1,2]", ledger.Held{Place: 1, ID: "x"})
 	before := l
 	before.Refused, before.Held = 0, nil
@@ -88,7 +88,7 @@ func TestHeld_OfALetterThatWasThere(t *testing.T) {
 // A rest that was put back is resolved once each of its decisions has a row or a letter, of which one may hold several.
 func TestHeld_OfARetriedRest(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	whole := resting(1, "[\n1,2,3,4]")
 	d.Entered(whole)
 	s := d.Put(whole.ID, 500)
@@ -108,7 +108,7 @@ func TestHeld_OfARetriedRest(t *testing.T) {
 // A rest that was edited is retried with its new value. The ids that it came with are still found, as the audit has their decisions.
 func TestHeld_OfAnEditedRest(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	whole := resting(1, "[\n1,2,3]", ledger.Held{Place: 2, ID: "x"})
 	d.Entered(whole)
 	edited := `[{"decision_id":"c","timestamp":"2024-05-01T12:00:00Z"},2]`
@@ -131,7 +131,7 @@ func TestHeld_OfAnEditedRest(t *testing.T) {
 
 func TestHeld_ArchivedAndRestored(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	const text = `SELECT coalesce(string_agg(to_jsonb(h)::text, E'\n' ORDER BY dead_letter_id), '') FROM dead_letter_decisions h`
 	l := resting(1, "[\n1,2,3]", ledger.Held{Place: 3, ID: `a"\,{b}`, Time: time.Date(2026, 1, 1, 0, 0, 0, 1000, time.UTC)}, ledger.Held{Place: 1, ID: "NULL"})
 	other := letter(2, `{"a":1}`)

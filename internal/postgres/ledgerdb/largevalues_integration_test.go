@@ -10,7 +10,7 @@ import (
 )
 
 // largeLetters are as many as the ledger gives out together by bytes, and some more.
-func largeLetters(d *deskDB) (ids []string) {
+func largeLetters(d *ledgerDB) (ids []string) {
 	var letters []ledger.Letter
 	for i := range int64(8) {
 		l := letter(i, strings.Repeat("x", 5<<20))
@@ -24,7 +24,7 @@ func largeLetters(d *deskDB) (ids []string) {
 
 func TestClaim_FewLargeValues(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	ids := largeLetters(d)
 	d.Retried(ids...)
 	claimed := 0
@@ -42,7 +42,7 @@ func TestClaim_FewLargeValues(t *testing.T) {
 
 func TestEntries_FewLargeValues(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	ids := largeLetters(d)
 	seen := map[string]bool{}
 	if err := d.Values(t.Context(), ledger.Filter{}, 200, 0, func(entries []ledger.Entry) error {

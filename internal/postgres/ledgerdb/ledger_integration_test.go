@@ -25,21 +25,21 @@ const (
 
 var ann = ledger.Actor{Name: "ann", Why: "because"}
 
-// deskDB is a ledger in a database of its own.
-type deskDB struct{ *pgtest.Letters }
+// ledgerDB is a ledger in a database of its own.
+type ledgerDB struct{ *pgtest.Letters }
 
-func newDesk(t testing.TB) *deskDB {
+func newLedger(t testing.TB) *ledgerDB {
 	t.Helper()
-	return &deskDB{pgtest.NewLetters(t)}
+	return &ledgerDB{pgtest.NewLetters(t)}
 }
 
-func (d *deskDB) trail(id string) string {
+func (d *ledgerDB) trail(id string) string {
 	return d.Text(`SELECT coalesce(string_agg(format('%s %s>%s', act, from_state, to_state), ', ' ORDER BY audit_id), '') FROM dead_letter_audit WHERE dead_letter_id = '` + id + `'`)
 }
 
 func TestEnter_KeptAsItCame(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	whole, bare := letter(1, `{"a":1}`), letter(2, "")
 	bare.Key, bare.Value, bare.Headers, bare.Origin.Index, bare.Origin.Timestamp, bare.DecisionTime = nil, nil, nil, envelope.NoIndex, time.Time{}, time.Time{}
 	empty := letter(3, "")
@@ -75,7 +75,7 @@ func TestEnter_KeptAsItCame(t *testing.T) {
 // record that differs in value or place is another letter.
 func TestEnter_FromTwoClusters(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	one, other := letter(0, ""), letter(0, "")
 	other.Key, other.Headers = []byte("of the other cluster"), nil
 	other.Origin.Timestamp = one.Origin.Timestamp.Add(time.Hour)
@@ -99,7 +99,7 @@ func TestEnter_FromTwoClusters(t *testing.T) {
 
 func TestEnter_StrangeLetters(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	l := letter(1, "x")
 	l.Path = strings.Repeat("ä", 100_000)
 	l.DecisionID, l.Origin.Topic = "a\x00\xff", "b\x00"
@@ -118,7 +118,7 @@ func TestEnter_StrangeLetters(t *testing.T) {
 
 func TestRetry_UntilStored(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	l := letter(1, `{"a":1}`)
 	d.Entered(l)
 	s := d.Put(l.ID, 500)
@@ -149,7 +149,7 @@ func TestRetry_UntilStored(t *testing.T) {
 
 func TestRetry_DeadAgainCountsOnce(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	l := letter(1, `{"a":1}`)
 	d.Entered(l)
 	for i := int64(1); i <= atMost; i++ {
@@ -181,7 +181,7 @@ func TestRetry_DeadAgainCountsOnce(t *testing.T) {
 
 func TestRetry_TwoDeathsInOneBatch(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	l := letter(1, `{"a":1}`)
 	d.Entered(l)
 	first := d.Put(l.ID, 501)
@@ -195,7 +195,7 @@ func TestRetry_TwoDeathsInOneBatch(t *testing.T) {
 }
 
 // lapse ends all leases.
-func (d *deskDB) lapse() int {
+func (d *ledgerDB) lapse() int {
 	d.T.Helper()
 	d.Exec(d.T, pgtest.Unwatched+`UPDATE dead_letters SET lease_until = now() - interval '1 s' WHERE state = 'PROCESSING'`)
 	n, err := d.EndLeases(context.Background(), ledger.Actor{Name: "desk-1"})
@@ -207,7 +207,7 @@ func (d *deskDB) lapse() int {
 
 func TestDecide_RefusalSaysWhoHasIt(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	l, m := letter(1, `{"a":1}`), letter(2, `{"a":2}`)
 	d.Entered(l, m)
 	d.Retried(l.ID)

@@ -14,7 +14,7 @@ import (
 // Whatever becomes of what a job has moved, the next portion begins where the one before ended, and each letter is moved once.
 func TestMatching_JobReadsNothingTwice(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	const n, portion = 400, 40
 	var letters []ledger.Letter
 	for i := range int64(n) {
@@ -54,7 +54,7 @@ func TestMatching_JobReadsNothingTwice(t *testing.T) {
 // A job that is given another filter than its own does not go by where it was.
 func TestMatching_PlaceOfTheJobsFilter(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	early, late := letter(1, one), letter(2, two)
 	early.Path, late.FirstFailedAt = "early", noon.Add(time.Hour)
 	d.Entered(early, late)
@@ -73,7 +73,7 @@ func TestMatching_PlaceOfTheJobsFilter(t *testing.T) {
 // The result of a job is told for good.
 func TestMatching_ResultOutlivesItsLetters(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	d.Entered(letter(1, one), letter(2, two), letter(3, three))
 	job, err := d.CreateJob(t.Context(), ledger.Job{Act: ledger.Retried, Operator: "ann", Reason: "because"})
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 
 func TestMigration_TablesGoAndComeBack(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	ways := func(file string) (up, down string) {
 		t.Helper()
 		b, err := migrations.FS.ReadFile(file)
@@ -66,7 +66,7 @@ func TestMigration_TablesGoAndComeBack(t *testing.T) {
 // With its grants a desk's role can do all its work, and write no line of the audit by itself.
 func TestMigration_NoRightOnTheAudit(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	url := d.Role(t, "")
 	role := strings.SplitN(strings.TrimPrefix(url, "postgres://"), ":", 2)[0]
 	d.Exec(t, `GRANT SELECT, INSERT, UPDATE, DELETE ON dead_letters, dead_letter_groups, dead_letter_outbox, dead_letter_jobs, dead_letter_duties, dead_letter_notes, dead_letter_counts, dead_letter_days, dead_letter_job_ends TO `+role+`;

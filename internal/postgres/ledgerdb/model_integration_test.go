@@ -39,7 +39,7 @@ type modelSending struct {
 
 // ledgerModel is the ledger as it should be.
 type ledgerModel struct {
-	d        *deskDB
+	d        *ledgerDB
 	conn     *pgx.Conn
 	letters  map[string]*modelLetter
 	removed  map[string]bool
@@ -50,7 +50,7 @@ type ledgerModel struct {
 
 func TestModel_OfTheTables(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	conn, err := pgx.Connect(t.Context(), d.URL)
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 
 func TestEdit_KeepsTheOriginal(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	l := letter(1, one)
 	l.Path = "p/one"
 	d.Entered(l)
@@ -41,7 +41,7 @@ func TestEdit_KeepsTheOriginal(t *testing.T) {
 func TestEdit_RetryFromBefore(t *testing.T) {
 	t.Parallel()
 	for which, want := range []string{"stored stored withdrawn", "open open stored"} {
-		d := newDesk(t)
+		d := newLedger(t)
 		l := letter(1, one)
 		d.Entered(l)
 		before := d.Put(l.ID, 500)
@@ -72,7 +72,7 @@ func TestEdit_RetryFromBefore(t *testing.T) {
 
 func TestClaim_KeyWaitsForEarlierRows(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	keys := map[string]string{}
 	for i, key := range []string{"a", "b", "a", "", "", "a"} {
 		l := letter(int64(i), fmt.Sprint(i))
@@ -118,7 +118,7 @@ func TestClaim_KeyWaitsForEarlierRows(t *testing.T) {
 
 func TestPublished_FirstPlaceStays(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	l := letter(1, one)
 	d.Entered(l)
 	s := d.Put(l.ID, 500)
@@ -128,7 +128,7 @@ func TestPublished_FirstPlaceStays(t *testing.T) {
 
 func TestUnpublished_Failed(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	l := letter(1, one)
 	d.Entered(l)
 	d.Retried(l.ID)
@@ -151,7 +151,7 @@ func TestUnpublished_Failed(t *testing.T) {
 
 func TestEndLeases_GivesTheLetterBack(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	waiting, claimed, away := letter(1, one), letter(2, two), letter(3, three)
 	d.Entered(waiting, claimed, away)
 	gone := d.Put(away.ID, 500)
@@ -179,7 +179,7 @@ func TestEndLeases_GivesTheLetterBack(t *testing.T) {
 
 func TestReentry_WithdrawnMark(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	l := letter(1, one)
 	d.Entered(l)
 	d.Retried(l.ID)
@@ -196,7 +196,7 @@ func TestReentry_WithdrawnMark(t *testing.T) {
 
 func TestReentry_OldRetryBesideANewOne(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	l := letter(1, one)
 	d.Entered(l)
 	old := d.Put(l.ID, 500)
@@ -219,7 +219,7 @@ func TestReentry_OldRetryBesideANewOne(t *testing.T) {
 
 func TestStored_TakesBackWaitingRetries(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	l := letter(1, one)
 	d.Entered(l)
 	old := d.Put(l.ID, 500)
@@ -235,7 +235,7 @@ func TestStored_TakesBackWaitingRetries(t *testing.T) {
 
 func TestMatching_OldestFirstOncePerJob(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	var letters []ledger.Letter
 	for i := range int64(10) {
 		l := letter(i, fmt.Sprint(i))
@@ -278,7 +278,7 @@ func TestMatching_OldestFirstOncePerJob(t *testing.T) {
 // A refusal that never was in Kafka has its id from its value alone: the same one, found after the first was removed, enters.
 func TestRemove_SameRefusalLater(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	l := letter(1, one)
 	l.Origin.Partition, l.Origin.Offset, l.Origin.Index = envelope.NoPlace, envelope.NoPlace, envelope.NoIndex
 	l.ID = envelope.ID(l.Origin, l.Value)
@@ -303,7 +303,7 @@ func TestRemove_SameRefusalLater(t *testing.T) {
 
 func TestRemove_AuditStays(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	l, open := letter(1, one), letter(2, two)
 	d.Entered(l, open)
 	d.Put(l.ID, 500)
@@ -329,7 +329,7 @@ func TestRemove_AuditStays(t *testing.T) {
 
 func TestRemove_RetriesStayKnown(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	l := letter(1, one)
 	d.Entered(l)
 	dead := home(d.Put(l.ID, 500), 500)
@@ -361,7 +361,7 @@ func TestRemove_RetriesStayKnown(t *testing.T) {
 
 func TestCompact_SumsUpCounters(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	var letters []ledger.Letter
 	var ids []string
 	for i := range int64(5) {
@@ -388,7 +388,7 @@ func TestCompact_SumsUpCounters(t *testing.T) {
 
 func TestDuty_OneDeskAtATime(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	take := func(name, holder string, every, lease time.Duration) bool {
 		t.Helper()
 		mine, err := d.Duty(t.Context(), name, holder, every, lease)
@@ -439,7 +439,7 @@ func TestDuty_OneDeskAtATime(t *testing.T) {
 
 func TestMoves_OfTheDatabase(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	var want []string
 	for _, m := range ledger.Moves() {
 		want = append(want, fmt.Sprintf("%s>%s %s", m.From, m.To, m.Act))
@@ -452,7 +452,7 @@ func TestMoves_OfTheDatabase(t *testing.T) {
 
 func TestMoves_ByHand(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	l := letter(1, one)
 	d.Entered(l)
 	for _, refused := range []struct{ what, code, sql string }{

@@ -16,7 +16,7 @@ import (
 )
 
 // ofOneKey are so many retries of one key, in the order in which they were asked for.
-func (d *deskDB) ofOneKey(n int) (ids []string) {
+func (d *ledgerDB) ofOneKey(n int) (ids []string) {
 	d.T.Helper()
 	for i := range n {
 		l := letter(int64(i), fmt.Sprint(i))
@@ -38,7 +38,7 @@ func lettersOf(sent []ledger.Sending) (ids []string) {
 // A claim ends while others look for rows to claim: the rows behind it do not overtake it.
 func TestClaim_OneMoment(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	ids := d.ofOneKey(2)
 	if sent, err := d.Claim(t.Context(), "dead", 1, 2*time.Second); err != nil || len(sent) != 1 || sent[0].LetterID != ids[0] {
 		t.Fatalf("%+v, %v", sent, err)
@@ -65,7 +65,7 @@ func TestClaim_OneMoment(t *testing.T) {
 // A row that is put off while others look for rows to claim is not overtaken either.
 func TestClaim_PutOffMeanwhile(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	ids := d.ofOneKey(2)
 	sent, err := d.Claim(t.Context(), "late", 1, time.Millisecond)
 	if err != nil || len(sent) != 1 {

@@ -13,7 +13,7 @@ import (
 // TestProof_KnowsOnlyWhatItSaw: a checker asks it about each record that the desk has read.
 func TestProof_KnowsOnlyWhatItSaw(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	there, gone := letter(1, one), letter(2, two)
 	d.Entered(there, gone)
 	if _, err := d.Resolve(t.Context(), []string{gone.ID}, ann); err != nil {

@@ -27,13 +27,13 @@ import (
 
 // office is a ledger with its roles, where evidence is edited by two persons.
 type office struct {
-	*deskDB
+	*ledgerDB
 	roles map[string]string
 }
 
 func newOffice(t *testing.T) *office {
 	t.Helper()
-	d := newDesk(t)
+	d := newLedger(t)
 	d.FourEyes(true)
 	return &office{d, rolesOf(t, d.DB)}
 }
@@ -428,7 +428,7 @@ func TestFourEyes_SwitchedByMigrate(t *testing.T) {
 // The tables compare as the model does, whatever is in a value.
 func TestTouched_TablesAndModel(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	values := [][]byte{nil}
 	for _, value := range []string{
 		"", " ", "{}", "[]", "null", "17", "no JSON", "\x1f\x8b", "\xff", told, untold, "\n " + told + "\n", "[" + told + "]", "[" + told + ",\n" + untold + "]", told + "\n" + untold + "\n", told + "\r\n\r\n" + untold,

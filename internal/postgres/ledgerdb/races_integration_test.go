@@ -19,7 +19,7 @@ import (
 const rounds = 100
 
 // desks opens the ledger n times more.
-func (d *deskDB) desks(n int) []*ledgerdb.Ledger {
+func (d *ledgerDB) desks(n int) []*ledgerdb.Ledger {
 	d.T.Helper()
 	var all []*ledgerdb.Ledger
 	for range n {
@@ -43,7 +43,7 @@ func together(n int, do func(i int)) {
 }
 
 // sound is that nothing is there that must never be.
-func (d *deskDB) sound() {
+func (d *ledgerDB) sound() {
 	d.T.Helper()
 	for what, sql := range broken {
 		var n int
@@ -55,7 +55,7 @@ func (d *deskDB) sound() {
 
 func TestRaces_OneDecides(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	const people = 4
 	desks := d.desks(people)
 	for round := range int64(rounds) {
@@ -96,7 +96,7 @@ func TestRaces_OneDecides(t *testing.T) {
 
 func TestRaces_IntakesEnterOnce(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	const intakes, size = 4, 30
 	desks := d.desks(intakes)
 	for round := range int64(rounds) {
@@ -140,7 +140,7 @@ func TestRaces_IntakesEnterOnce(t *testing.T) {
 
 func TestRaces_RelaysClaimOnceInOrder(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	const relays, size = 4, 24
 	desks := d.desks(relays)
 	for round := range int64(rounds / 4) {
@@ -215,7 +215,7 @@ func TestRaces_RelaysClaimOnceInOrder(t *testing.T) {
 // All that can happen to letters happens at once, and whoever waits for whom, nothing fails and all adds up.
 func TestRaces_EverythingAddsUp(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	const size = 40
 	var letters []ledger.Letter
 	var ids []string

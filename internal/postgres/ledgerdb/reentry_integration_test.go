@@ -27,7 +27,7 @@ func part(s ledger.Sending, offset int64, index int, value string) ledger.Letter
 
 func TestReentry_DecisionOfARecord(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	whole := letter(1, one+"\n"+two+"\n"+three+"\n")
 	d.Entered(whole)
 	s := d.Put(whole.ID, 500)
@@ -84,7 +84,7 @@ func TestReentry_ForgedRetry(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := newDesk(t)
+			d := newLedger(t)
 			whole := letter(1, one+"\n"+two)
 			d.Entered(whole)
 			s := d.Put(whole.ID, 500)
@@ -106,7 +106,7 @@ func TestReentry_ForgedRetry(t *testing.T) {
 
 func TestReentry_CopiedRetryCountsOnce(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	l := letter(1, one)
 	d.Entered(l)
 	s := d.Put(l.ID, 500)
@@ -122,7 +122,7 @@ func TestReentry_CopiedRetryCountsOnce(t *testing.T) {
 
 func TestReentry_MarkOfAnotherLetter(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	a, b := letter(1, one), letter(2, two)
 	d.Entered(a, b)
 	ofA, ofB := d.Put(a.ID, 500), d.Put(b.ID, 501)
@@ -137,7 +137,7 @@ func TestReentry_MarkOfAnotherLetter(t *testing.T) {
 
 func TestReentry_NoValueAndAnEmptyOne(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	none := letter(1, "")
 	none.Value = nil
 	d.Entered(none)
@@ -155,7 +155,7 @@ func TestReentry_NoValueAndAnEmptyOne(t *testing.T) {
 
 func TestReentry_KnownByTheSentValue(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	l := letter(1, one+"\n"+two)
 	d.Entered(l)
 	s := d.Put(l.ID, 500)
@@ -181,7 +181,7 @@ func TestReentry_KnownByTheSentValue(t *testing.T) {
 
 func TestReentry_LetterBeforeTheRetry(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	l := letter(1, one)
 	d.Entered(l)
 	d.Retried(l.ID)
