@@ -79,13 +79,6 @@ func anyOf(of, among []string) bool {
 	return false
 }
 
-// tail is the content of a [reader.Tail] of this store. It moves with each call.
-type tail struct {
-	horizon horizon
-	low     time.Time              // all that was stored before is done with
-	told    map[[16]byte]time.Time // done with of what was stored since, and when it was stored
-}
-
 // stored is a decision in the order of storing.
 type stored struct {
 	key

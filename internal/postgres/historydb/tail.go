@@ -7,6 +7,13 @@ import (
 	"docket/internal/history/reader"
 )
 
+// tail is the content of a [reader.Tail] of this store. It moves with each call.
+type tail struct {
+	horizon horizon
+	low     time.Time              // all that was stored before is done with
+	told    map[[16]byte]time.Time // those stored since that are done with, and when they were stored
+}
+
 // TailText writes a place to follow from as text: all that was stored before it is done with. It does not name decisions
 // behind the place that were told, as they can be hundreds of thousands. They are told again from the text on.
 func (r *Reader) TailText(t reader.Tail) (string, error) {
