@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"docket/internal/postgres"
+	"docket/internal/postgres/store"
 )
 
 // scattered is a constraint on the place of a record. The decoder cannot foresee it: nothing in the record tells. The clean
@@ -193,7 +193,7 @@ func (b *bench) refusing(ctx context.Context, a aBatch, bad []int, do func() err
 	case byForeign:
 		err := b.sql(ctx, "DROP TABLE IF EXISTS bench_known", "CREATE TABLE bench_known (source_offset bigint PRIMARY KEY)",
 			fmt.Sprintf("INSERT INTO bench_known SELECT n FROM generate_series(0, %d) AS n WHERE n <> ALL (%s)", batchSize-1, list),
-			fmt.Sprintf("INSERT INTO bench_known VALUES (%d), (%d)", int64(postgres.ProbeOffset), int64(math.MaxInt64))) // a probe's, now and in earlier releases
+			fmt.Sprintf("INSERT INTO bench_known VALUES (%d), (%d)", int64(store.ProbeOffset), int64(math.MaxInt64))) // a probe's, now and in earlier releases
 		if err != nil {
 			return err
 		}

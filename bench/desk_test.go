@@ -16,9 +16,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"docket/internal/desk/ledger"
-	"docket/internal/postgres"
 	"docket/internal/postgres/db"
 	"docket/internal/postgres/ledgerdb"
+	"docket/internal/postgres/store"
 	"docket/internal/record/envelope"
 )
 
@@ -61,7 +61,7 @@ func enter(ctx context.Context, book ledger.Intake, letters *letters, n int) err
 // desk fills the ledger and looks into it in every way that an operator has. Letters enter as the desk has them
 // enter: each partition of the dead-letter topic by itself.
 func (b *bench) desk(ctx context.Context) error {
-	db, err := postgres.OpenStore(db.Config{URL: b.dsn, StoreTimeout: 10 * time.Minute}, zerolog.Nop())
+	db, err := store.Open(db.Config{URL: b.dsn, StoreTimeout: 10 * time.Minute}, zerolog.Nop())
 	if err != nil {
 		return err
 	}

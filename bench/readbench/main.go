@@ -18,9 +18,10 @@ import (
 	"github.com/rs/zerolog"
 
 	"docket/internal/history/reader"
-	"docket/internal/postgres"
 	"docket/internal/postgres/db"
+	"docket/internal/postgres/historydb"
 	"docket/internal/postgres/schema"
+	"docket/internal/postgres/store"
 	"docket/internal/record/decision"
 	"docket/sample"
 )
@@ -50,7 +51,7 @@ func main() {
 }
 
 func run(ctx context.Context, url string, n, days, runs int, only string) error {
-	db, err := postgres.OpenStore(db.Config{URL: url, StoreTimeout: 10 * time.Minute}, zerolog.Nop())
+	db, err := store.Open(db.Config{URL: url, StoreTimeout: 10 * time.Minute}, zerolog.Nop())
 	if err != nil {
 		return err
 	}
@@ -60,7 +61,7 @@ func run(ctx context.Context, url string, n, days, runs int, only string) error 
 			return err
 		}
 	}
-	store := postgres.NewReader(db.DB)
+	store := historydb.NewReader(db.DB)
 	for began := time.Now(); ; { // as the desk does
 		counted, err := store.Count(ctx)
 		if err != nil {
@@ -78,7 +79,7 @@ func run(ctx context.Context, url string, n, days, runs int, only string) error 
 	}
 	fmt.Fprintf(os.Stderr, "%d indexes of days that are over in %s\n", made, time.Since(began).Round(time.Second))
 	if made > 0 {
-		if _, err := postgres.NewReader(db.DB).Count(ctx); err != nil {
+		if _, err := historydb.NewReader(db.DB).Count(ctx); err != nil {
 			return err
 		}
 	}
@@ -92,7 +93,7 @@ func run(ctx context.Context, url string, n, days, runs int, only string) error 
 
 // onlyCost measures what the indexes cost in a database of its own.
 func onlyCost(ctx context.Context, url string, rounds int) error {
-	db, err := postgres.OpenStore(db.Config{URL: url, StoreTimeout: time.Minute}, zerolog.Nop())
+	db, err := store.Open(db.Config{URL: url, StoreTimeout: time.Minute}, zerolog.Nop())
 	if err != nil {
 		return err
 	}
@@ -114,7 +115,7 @@ func onlyCost(ctx context.Context, url string, rounds int) error {
 // made is how many days are made row by row; the others repeat them.
 const made = 3
 
-func fill(ctx context.Context, db *postgres.Store, url string, n, days int) error {
+func fill(ctx context.Context, db *store.Store, url string, n, days int) error {
 	if _, err := schema.New(db.DB).Migrate(ctx); err != nil {
 		return err
 	}
@@ -175,7 +176,7 @@ type question struct {
 // cpuSQL is what the server's processes for others have worked so far, in nanoseconds.
 const cpuSQL = `SELECT coalesce(sum(split_part(pg_read_file('/proc/' || pid || '/schedstat', true), ' ', 1)::int8), 0)::int8 FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()`
 
-func ask(ctx context.Context, store *postgres.Reader, conn *pgx.Conn, days, runs int, only string) error {
+func ask(ctx context.Context, store *historydb.Reader, conn *pgx.Conn, days, runs int, only string) error {
 	wanted, err := regexp.Compile(only)
 	if err != nil {
 		return err

@@ -20,9 +20,10 @@ import (
 
 	"docket/internal/consumer/pipeline"
 	"docket/internal/history/reader"
-	"docket/internal/postgres"
 	"docket/internal/postgres/db"
+	"docket/internal/postgres/historydb"
 	"docket/internal/postgres/schema"
+	"docket/internal/postgres/store"
 	"docket/internal/record/decision"
 	"docket/internal/testkit/testenv"
 )
@@ -137,7 +138,7 @@ func row(id string, at time.Time, raw string) pipeline.Row {
 
 // writes has docket_write do what the consumer and the replayer do.
 func (d *database) writes(t *testing.T) {
-	db, err := postgres.OpenStore(db.Config{URL: d.as("writer")}, zerolog.Nop())
+	db, err := store.Open(db.Config{URL: d.as("writer")}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +191,7 @@ func (d *database) writes(t *testing.T) {
 func (d *database) inserts(t *testing.T) {
 	d.exec(`ALTER TABLE decision_logs ENABLE ROW LEVEL SECURITY; CREATE POLICY everything ON decision_logs USING (true) WITH CHECK (true)`)
 	defer d.exec(`DROP POLICY everything ON decision_logs; ALTER TABLE decision_logs DISABLE ROW LEVEL SECURITY`)
-	db, err := postgres.OpenStore(db.Config{URL: d.as("writer")}, zerolog.Nop())
+	db, err := store.Open(db.Config{URL: d.as("writer")}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,12 +224,12 @@ func (d *database) reads(t *testing.T) {
 
 // asks has a role put each question of the reader, with the rights that it has.
 func (d *database) asks(t *testing.T, login string) {
-	db, err := postgres.OpenStore(db.Config{URL: d.as(login)}, zerolog.Nop())
+	db, err := store.Open(db.Config{URL: d.as(login)}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	ctx, r := t.Context(), postgres.NewReader(db.DB)
+	ctx, r := t.Context(), historydb.NewReader(db.DB)
 	now := time.Now()
 	for name, f := range map[string]reader.Filter{
 		"all": {}, "by path": {Paths: []string{"a/b", "a/*"}, Services: []string{"a"}}, "by who asked": {RequestedBy: []string{"10.0.0.1"}},

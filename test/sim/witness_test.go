@@ -15,7 +15,7 @@ import (
 
 	"docket/internal/audit/verify"
 	"docket/internal/errclass"
-	"docket/internal/postgres"
+	"docket/internal/postgres/store"
 	"docket/internal/testkit/pgmodel"
 )
 
@@ -81,7 +81,7 @@ func (wit *witness) see(e pgmodel.Event) {
 		return
 	}
 	t := try{
-		at: e.Time, on: e.Session, probe: e.Rows[0].Offset == postgres.ProbeOffset, code: e.SQLSTATE,
+		at: e.Time, on: e.Session, probe: e.Rows[0].Offset == store.ProbeOffset, code: e.SQLSTATE,
 		passed: e.SQLSTATE == "" && !e.Cut, prompt: e.Time.Equal(wit.began[e.Session]),
 	}
 	for i := range e.Rows {

@@ -20,8 +20,8 @@ import (
 	"docket/internal/consumer/replay"
 	"docket/internal/errclass"
 	"docket/internal/kafka"
-	"docket/internal/postgres"
 	"docket/internal/postgres/db"
+	"docket/internal/postgres/store"
 	"docket/internal/record/envelope"
 	"docket/internal/record/home"
 	"docket/internal/testkit/kafkatest"
@@ -82,7 +82,7 @@ func cluster(t *testing.T, prefixes ...string) *kafkatest.Cluster {
 }
 
 // realStore has another name than its method Store, so that it can be embedded.
-type realStore = postgres.Store
+type realStore = store.Store
 
 // table is the real one, its probes counted.
 type table struct {
@@ -102,7 +102,7 @@ func (c *table) Probe(ctx context.Context, at time.Time) error {
 type program struct {
 	w         *world
 	name      string
-	db        *postgres.Store
+	db        *store.Store
 	source    *kafka.Source
 	publisher *kafka.Publisher
 	cancel    context.CancelFunc
@@ -140,7 +140,7 @@ func (w *world) program(name, topic string, batch int, cfg pipeline.Config) *pro
 		}
 	}
 	var err error
-	p.db, err = postgres.OpenStore(db.Config{URL: w.url, StoreTimeout: w.timeout}, zerolog.Nop())
+	p.db, err = store.Open(db.Config{URL: w.url, StoreTimeout: w.timeout}, zerolog.Nop())
 	must(err)
 	brokers := kafka.Config{Brokers: w.kafka.Brokers(), MetadataMinAge: 20 * time.Millisecond, InstanceLabel: name}
 	p.publisher, err = kafka.NewPublisher(brokers, kafka.PublisherConfig{}, zerolog.Nop(), nil)

@@ -9,9 +9,10 @@ import (
 	"docket/internal/history/archive"
 	"docket/internal/history/lookup"
 	"docket/internal/kafka"
-	"docket/internal/postgres"
 	"docket/internal/postgres/db"
+	"docket/internal/postgres/historydb"
 	"docket/internal/postgres/ledgerdb"
+	"docket/internal/postgres/store"
 	"docket/internal/record/envelope"
 	"docket/internal/service/app"
 	"docket/internal/service/config"
@@ -27,13 +28,13 @@ type Sight struct {
 }
 
 // Looking makes the look-up by id. It dials Kafka for each look.
-func Looking(s config.Settings, db *postgres.Store, sight Sight) *lookup.Look {
+func Looking(s config.Settings, db *store.Store, sight Sight) *lookup.Look {
 	spools := sight.Spools
 	if len(spools) == 0 {
 		spools = lookup.Spools(s.SpoolDir)
 	}
 	return &lookup.Look{
-		Settings: s, Rows: postgres.NewReader(db.DB).ByID, Book: ledgerdb.New(db.DB), Spools: spools, Shelf: sight.Shelf, Table: postgres.NewArchives(db.DB).Name(), Limits: sight.Limits, Hint: hint,
+		Settings: s, Rows: historydb.NewReader(db.DB).ByID, Book: ledgerdb.New(db.DB), Spools: spools, Shelf: sight.Shelf, Table: historydb.NewArchives(db.DB).Name(), Limits: sight.Limits, Hint: hint,
 		Topics: func() (lookup.Topics, func(), error) {
 			brokers, err := app.Kafka(s, "lookup")
 			if err != nil {

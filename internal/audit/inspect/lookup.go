@@ -10,8 +10,8 @@ import (
 	"docket/internal/audit/verify"
 	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
-	"docket/internal/postgres"
 	"docket/internal/postgres/db"
+	"docket/internal/postgres/store"
 	"docket/internal/record/decision"
 	"docket/internal/record/envelope"
 	"docket/internal/service/app"
@@ -19,9 +19,9 @@ import (
 
 // lookUp asks the table for the rows of these decisions and hands each on, with whether it has the decision's payload.
 func (s *System) lookUp(ctx context.Context, ds []*verify.Decision, each func(d *verify.Decision, row verify.Row, equal bool)) error {
-	sought := make([]postgres.Sought, len(ds))
+	sought := make([]store.Sought, len(ds))
 	for i, d := range ds {
-		sought[i] = postgres.Sought{ID: d.ID, Time: d.Time, Raw: d.Body}
+		sought[i] = store.Sought{ID: d.ID, Time: d.Time, Raw: d.Body}
 	}
 	found, err := s.db.Lookup(ctx, sought)
 	if err != nil {
@@ -33,7 +33,7 @@ func (s *System) lookUp(ctx context.Context, ds []*verify.Decision, each func(d 
 	return nil
 }
 
-func rowOf(f postgres.Found) verify.Row {
+func rowOf(f store.Found) verify.Row {
 	return verify.Row{
 		Place: verify.Place{Topic: f.Topic, Partition: f.Partition, Offset: f.Offset, Index: f.Index},
 		ID:    f.ID, Time: f.Time, StoredAt: f.StoredAt,
@@ -46,7 +46,7 @@ const mostTried = 10_000
 // try inserts each dead letter of the part that the table refused alone, and takes it back.
 func (a *audit) try(ctx context.Context, truth *verify.Truth, ev *verify.Evidence) error {
 	ev.Tried = make(map[string]verify.Trial)
-	var db *postgres.Store
+	var db *store.Store
 	for _, f := range ev.Forwarded {
 		d := truth.At(f.Place)
 		refused := f.Kind == string(envelope.Data) || f.Kind == string(envelope.Exhausted)
@@ -74,13 +74,13 @@ func (a *audit) try(ctx context.Context, truth *verify.Truth, ev *verify.Evidenc
 }
 
 // writable is the database by the settings that the consumer writes with.
-func (s *System) writable() (*postgres.Store, error) {
-	return postgres.OpenStore(db.Config{
+func (s *System) writable() (*store.Store, error) {
+	return store.Open(db.Config{
 		URL: s.settings.DatabaseURL.Reveal(), Fresh: app.FreshDatabaseURL(s.settings), StoreTimeout: s.settings.StoreTimeout, ApplicationName: "docket-inspect", MaxConns: 1,
 	}, zerolog.Nop())
 }
 
-func tryOne(ctx context.Context, db *postgres.Store, d *verify.Decision) (verify.Trial, error) {
+func tryOne(ctx context.Context, db *store.Store, d *verify.Decision) (verify.Trial, error) {
 	read, refused := decision.Decode(d.Body, int64(len(d.Body)))
 	if refused != nil || len(read.Parts) != 1 || read.Parts[0].Err != nil {
 		return verify.Trial{}, fmt.Errorf("%v does not read alone as it did in its record", d.Place)

@@ -17,8 +17,8 @@ import (
 	"docket/internal/history/archive"
 	"docket/internal/history/lookup"
 	"docket/internal/kafka"
-	"docket/internal/postgres"
 	"docket/internal/postgres/db"
+	"docket/internal/postgres/store"
 	"docket/internal/record/home"
 	"docket/internal/service/app"
 	"docket/internal/service/config"
@@ -29,7 +29,7 @@ type System struct {
 	settings config.Settings
 	brokers  kafka.Config
 	kafka    *kafka.Reader
-	db       *postgres.Store
+	db       *store.Store
 	spools   []string
 	say      func(string)
 	// elsewhere looks for an id in every home.
@@ -72,7 +72,7 @@ func Open(s config.Settings, o Options) (*System, error) {
 	if sys.kafka, err = kafka.NewReader(brokers); err != nil {
 		return nil, err
 	}
-	sys.db, err = postgres.OpenStore(db.Config{
+	sys.db, err = store.Open(db.Config{
 		URL: s.DatabaseURL.Reveal(), Fresh: app.FreshDatabaseURL(s), StoreTimeout: lookTimeout, ApplicationName: "docket-inspect", MaxConns: 1, ReadOnly: true,
 	}, zerolog.Nop())
 	if err != nil {

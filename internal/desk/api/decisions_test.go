@@ -336,7 +336,7 @@ func TestAStoreWithoutPlacesHasNoFollowing(t *testing.T) {
 }
 
 // forgetful is a store whose places, as text, are up to three decisions behind, as a real one's are.
-type forgetful struct{ *store }
+type forgetful struct{ *readerStore }
 
 func (s forgetful) TailText(t reader.Tail) (string, error) {
 	return strconv.Itoa(max(t.Mark.(int)-3, 0)), nil

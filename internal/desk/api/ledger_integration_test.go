@@ -14,9 +14,9 @@ import (
 
 	"docket/internal/desk/api"
 	"docket/internal/desk/ledger"
-	"docket/internal/postgres"
 	"docket/internal/postgres/db"
 	"docket/internal/postgres/ledgerdb"
+	"docket/internal/postgres/store"
 	"docket/internal/record/envelope"
 	"docket/internal/testkit/pgtest"
 	"docket/internal/testkit/testenv"
@@ -30,7 +30,7 @@ func init() {
 func newRealWorld(t *testing.T, n int) (*world, *pgtest.DB, []string) {
 	t.Helper()
 	d := pgtest.New(t)
-	db, err := postgres.OpenStore(db.Config{URL: d.URL, StoreTimeout: 5 * time.Second}, zerolog.Nop())
+	db, err := store.Open(db.Config{URL: d.URL, StoreTimeout: 5 * time.Second}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func TestOfTwoOperatorsAtOnceOneWinsOnTheRealLedger(t *testing.T) {
 
 func TestARealDatabaseThatIsAwayIs503(t *testing.T) {
 	t.Parallel()
-	db, err := postgres.OpenStore(db.Config{URL: "postgres://nobody:planted-password@127.0.0.1:1/none?sslmode=disable", StoreTimeout: time.Second}, zerolog.Nop())
+	db, err := store.Open(db.Config{URL: "postgres://nobody:planted-password@127.0.0.1:1/none?sslmode=disable", StoreTimeout: time.Second}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}

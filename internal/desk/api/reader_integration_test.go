@@ -12,8 +12,9 @@ import (
 
 	"docket/internal/consumer/pipeline"
 	"docket/internal/desk/api"
-	"docket/internal/postgres"
 	"docket/internal/postgres/db"
+	"docket/internal/postgres/historydb"
+	"docket/internal/postgres/store"
 	"docket/internal/record/decision"
 	"docket/internal/testkit/pgtest"
 )
@@ -23,7 +24,7 @@ import (
 func TestDecisionsOnARealTable(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
-	db, err := postgres.OpenStore(db.Config{URL: d.URL, StoreTimeout: 10 * time.Second}, zerolog.Nop())
+	db, err := store.Open(db.Config{URL: d.URL, StoreTimeout: 10 * time.Second}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +48,7 @@ func TestDecisionsOnARealTable(t *testing.T) {
 	}
 	store(30, now.Add(-time.Hour))
 	w := newWorld(t, func(c *api.Config, p *api.Ports) {
-		p.Decisions, c.FollowEvery, c.Now = postgres.NewReader(db.DB), 50*time.Millisecond, time.Now
+		p.Decisions, c.FollowEvery, c.Now = historydb.NewReader(db.DB), 50*time.Millisecond, time.Now
 	})
 	var begin api.Stored
 	w.ask(t, "viewer", "GET", "/decisions/follow", "").into(t, &begin)
@@ -87,7 +88,7 @@ func TestDecisionsOnARealTable(t *testing.T) {
 			t.Errorf("%s is told %d times", id, told[id])
 		}
 	}
-	again := newWorld(t, func(_ *api.Config, p *api.Ports) { p.Decisions = postgres.NewReader(db.DB) }) // another desk
+	again := newWorld(t, func(_ *api.Config, p *api.Ports) { p.Decisions = historydb.NewReader(db.DB) }) // another desk
 	store(1, now)
 	var rest api.Stored
 	again.ask(t, "viewer", "GET", "/decisions/follow?wait=5&limit=1000&tail="+tail, "").into(t, &rest)

@@ -8,12 +8,12 @@ import (
 	"docket/internal/testkit/readertest"
 )
 
-// store is one in memory whose places can be written as text.
-type store struct{ readertest.Store }
+// readerStore is one in memory whose places can be written as text.
+type readerStore struct{ readertest.Store }
 
-func (s *store) TailText(t reader.Tail) (string, error) { return strconv.Itoa(t.Mark.(int)), nil }
+func (s *readerStore) TailText(t reader.Tail) (string, error) { return strconv.Itoa(t.Mark.(int)), nil }
 
-func (s *store) ParseTail(text string) (reader.Tail, error) {
+func (s *readerStore) ParseTail(text string) (reader.Tail, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 {
 		return reader.Tail{}, reader.ErrCursor
@@ -29,8 +29,8 @@ func tailAt(n int) string {
 // decisionID is one of [newStore].
 var decisionID = readertest.Decisions(30, noon)[6].ID
 
-func newStore(n int) *store {
-	s := &store{}
+func newStore(n int) *readerStore {
+	s := &readerStore{}
 	s.Add(readertest.Decisions(n, noon)...)
 	return s
 }

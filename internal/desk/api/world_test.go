@@ -49,7 +49,7 @@ func (l *lines) String() string {
 // world is an API with all of its ports, and what it wrote and counted.
 type world struct {
 	book     *book
-	store    *store
+	store    *readerStore
 	handler  *api.Handler
 	log      *lines
 	registry *prometheus.Registry

@@ -18,9 +18,9 @@ import (
 	"docket/internal/desk/ledger"
 	"docket/internal/desk/worker"
 	"docket/internal/kafka"
-	"docket/internal/postgres"
 	"docket/internal/postgres/db"
 	"docket/internal/postgres/ledgerdb"
+	"docket/internal/postgres/store"
 	"docket/internal/record/envelope"
 	"docket/internal/testkit/kafkatest"
 	"docket/internal/testkit/pgtest"
@@ -67,7 +67,7 @@ func TestWhateverADeadLetterTopicHoldsEntersTheLedgerAndIsRetriedAsItWas(t *test
 	t.Parallel()
 	pg := pgtest.New(t)
 	k := kafkatest.New(t, kfake.SeedTopics(1, source, dlq))
-	db, err := postgres.OpenStore(db.Config{URL: pg.URL, StoreTimeout: 20 * time.Second}, zerolog.Nop())
+	db, err := store.Open(db.Config{URL: pg.URL, StoreTimeout: 20 * time.Second}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}

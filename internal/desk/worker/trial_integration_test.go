@@ -13,9 +13,9 @@ import (
 	"docket/internal/consumer/pipeline"
 	"docket/internal/desk/ledger"
 	"docket/internal/desk/worker"
-	"docket/internal/postgres"
 	"docket/internal/postgres/db"
 	"docket/internal/postgres/ledgerdb"
+	"docket/internal/postgres/store"
 	"docket/internal/record/decision"
 	"docket/internal/record/envelope"
 	"docket/internal/testkit/pgtest"
@@ -27,14 +27,14 @@ var noonOfTrial = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 type tryOut struct {
 	t    testing.TB
 	pg   *pgtest.DB
-	db   *postgres.Store
+	db   *store.Store
 	book *ledgerdb.Ledger
 }
 
 func newTryOut(t testing.TB) *tryOut {
 	t.Helper()
 	d := &tryOut{t: t, pg: pgtest.New(t)}
-	db, err := postgres.OpenStore(db.Config{URL: d.pg.URL, StoreTimeout: 20 * time.Second, MaxConns: 12}, zerolog.Nop())
+	db, err := store.Open(db.Config{URL: d.pg.URL, StoreTimeout: 20 * time.Second, MaxConns: 12}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,9 +19,9 @@ import (
 	"docket/internal/desk/ledger"
 	"docket/internal/desk/worker"
 	"docket/internal/kafka"
-	"docket/internal/postgres"
 	"docket/internal/postgres/db"
 	"docket/internal/postgres/ledgerdb"
+	"docket/internal/postgres/store"
 	"docket/internal/record/envelope"
 	"docket/internal/service/app"
 	"docket/internal/service/config"
@@ -50,12 +50,12 @@ func (b brokers) Place(ctx context.Context, records []*kgo.Record) ([]worker.Pla
 }
 
 // table is decision_logs as the desk sees it.
-type table struct{ *postgres.Store }
+type table struct{ *store.Store }
 
 func (t table) Lookup(ctx context.Context, sought []worker.Sought) ([]worker.Found, error) {
-	of := make([]postgres.Sought, len(sought))
+	of := make([]store.Sought, len(sought))
 	for i, s := range sought {
-		of[i] = postgres.Sought{ID: s.ID, Time: s.Time, Raw: s.Raw, Came: true}
+		of[i] = store.Sought{ID: s.ID, Time: s.Time, Raw: s.Raw, Came: true}
 	}
 	found, err := t.Store.Lookup(ctx, of)
 	out := make([]worker.Found, len(found))
@@ -104,7 +104,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, pg: pgtest.New(t)}
 	w.kafka = kafkatest.New(t, kfake.SeedTopics(2, source, dlq, "decision-logs-parking", "decision-logs-parking-dlq"))
-	db, err := postgres.OpenStore(db.Config{URL: w.pg.URL, StoreTimeout: 20 * time.Second, MaxConns: 16}, zerolog.Nop())
+	db, err := store.Open(db.Config{URL: w.pg.URL, StoreTimeout: 20 * time.Second, MaxConns: 16}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}

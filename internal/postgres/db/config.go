@@ -23,7 +23,7 @@ type Config struct {
 	// writes, whatever target_session_attrs says.
 	URL string
 	// Fresh gives the URL as it is now; it is asked before each connection that is made. nil: URL stays. Where it fails, or
-	// gives what cannot be used, the last that could be goes on. The size of the pool stays what it was at the start.
+	// gives an unusable URL, the last usable one is kept. The size of the pool stays what it was at the start.
 	Fresh func() (string, error)
 	// StoreTimeout is the longest that storing a batch or one probe may take in all, connecting included. The server is
 	// given a statement_timeout and a lock_timeout below it, so that it gives up before we do. Default 30 s.
@@ -74,7 +74,7 @@ type ConfigError struct {
 
 func (e *ConfigError) Error() string { return "the database URL cannot be used: " + e.Reason }
 
-// Open prepares a pool of connections and makes none: a database that is away is no error here. An error is a
+// Open prepares a pool of connections and makes none, so it does not fail where the database is away. An error is a
 // [*ConfigError].
 func Open(cfg Config, logger zerolog.Logger) (*DB, error) {
 	pc, err := poolConfig(cfg)

@@ -14,7 +14,7 @@ import (
 	"docket/internal/errclass"
 )
 
-func TestAMalformedURLIsToldWithoutShowingIt(t *testing.T) {
+func TestOpen_MalformedURLIsNotShown(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{
 		"", " ", "postgres://docket:" + secret + "@host:port/db", "postgres://docket:" + secret + "%zz@host/db",
@@ -41,7 +41,7 @@ func TestAMalformedURLIsToldWithoutShowingIt(t *testing.T) {
 	}
 }
 
-func TestOpenDoesNotDial(t *testing.T) {
+func TestOpen_DoesNotDial(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -64,7 +64,7 @@ func TestOpenDoesNotDial(t *testing.T) {
 	<-dialled
 }
 
-func TestDefaultsAndOverrides(t *testing.T) {
+func TestConfig_DefaultsAndOverrides(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		cfg   Config
@@ -89,7 +89,7 @@ func TestDefaultsAndOverrides(t *testing.T) {
 	}
 }
 
-func TestThePoolIsMeasured(t *testing.T) {
+func TestPool_Measured(t *testing.T) {
 	t.Parallel()
 	db, err := Open(Config{URL: "postgres://127.0.0.1:1/d", MaxConns: 7}, zerolog.Nop())
 	if err != nil {

@@ -64,7 +64,7 @@ func (db *DB) Noted(act string, err error) error {
 	if s, ok := AsServerError(err); ok {
 		switch s.SQLState() {
 		case pgerrcode.ReadOnlySQLTransaction:
-			// A failover left our connections on a node that takes no writes. All of them go; the next try dials anew.
+			// A failover left our connections on a node that takes no writes. All of them go; the next try dials new ones.
 			db.pool.Reset()
 			db.witnesses.reset()
 		case pgerrcode.DiskFull:

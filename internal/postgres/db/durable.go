@@ -26,7 +26,7 @@ func ForgetWarnings(pg *pgconn.PgConn) { delete(pg.CustomData(), warning) }
 func Warned(pg *pgconn.PgConn) bool { return pg.CustomData()[warning] != nil }
 
 // ErrUnconfirmed is the error of a COMMIT that was answered with a warning. Postgres warns where somebody ended the wait for
-// the synchronous standby: the commit stands on this server, and a failover can lose it.
+// the synchronous standby: this server has the commit, and a failover can lose it.
 func ErrUnconfirmed() error {
 	return errclass.As(&AnswerError{Problem: "COMMIT was answered with a warning: no standby is known to have it"}, errclass.CodeAmbiguousCommit)
 }

@@ -89,7 +89,7 @@ type ownWords interface {
 type failure struct {
 	act    string
 	causes []error
-	mark   string // the code of ours that it is marked with, empty where there is none
+	mark   string // Docket's code that it is marked with; empty: none
 }
 
 // Hint says what an operator can do about it, as [Hint] does.
@@ -210,7 +210,7 @@ func ServerErrorOf(e *pgconn.PgError) *ServerError {
 // Identifier keeps an identifier as it is and makes anything else harmless: a trigger may put what it likes there. It never
 // becomes empty, as a missing name has a meaning of its own.
 func Identifier(s string) string {
-	const longest = 63 // what Postgres allows
+	const longest = 63 // the longest that Postgres allows
 	s = strings.Map(func(r rune) rune {
 		if r == '_' || r == '$' || r == '.' || r == '-' || unicode.IsLetter(r) || unicode.IsDigit(r) {
 			return r

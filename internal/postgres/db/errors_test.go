@@ -24,7 +24,7 @@ func serverSays(code string) *pgconn.PgError {
 		TableName: "decision_logs", ColumnName: "path", ConstraintName: "odd"}
 }
 
-func TestCleanKeepsWhatDecidesAndNothingElse(t *testing.T) {
+func TestClean_KeepsOnlyWhatDecides(t *testing.T) {
 	t.Parallel()
 	refused := &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 5432}, Err: syscall.ECONNREFUSED}
 	wrapped := func(err error) error { return fmt.Errorf("%s: %w", secret, err) }
@@ -74,7 +74,7 @@ func TestCleanKeepsWhatDecidesAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestNamesAreHarmlessAndNeverVanish(t *testing.T) {
+func TestIdentifier_HarmlessAndNeverEmpty(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[string]string{
 		"": "", "decision_logs_pkey": "decision_logs_pkey", "größe": "größe", "a b\nc\x1b": "a?b?c?", "'": "?",
@@ -86,7 +86,7 @@ func TestNamesAreHarmlessAndNeverVanish(t *testing.T) {
 	}
 }
 
-func TestEveryHintIsForACodeThatThereIs(t *testing.T) {
+func TestHint_EachForAKnownCode(t *testing.T) {
 	t.Parallel()
 	for code, hint := range hints {
 		if _, ok := errclass.Lookup(code); !ok || hint == "" {

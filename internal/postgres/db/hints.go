@@ -96,7 +96,7 @@ var hints = map[string]string{
 	errclass.CodeAmbiguousCommit: "the answer to COMMIT was lost or carried a warning; storing again is safe. If it persists, check that the synchronous standby is connected",
 }
 
-// Hint says what an operator can do about an error of this package, in one line; it is empty where there is nothing
+// Hint says in one line what an operator can do about an error of this package. It is empty where there is nothing
 // particular to say. An error in err with a method HintFor, which is given the code, knows better than the code alone.
 func Hint(err error) string {
 	if err == nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A batch is written in pipelines of its own and in COPYs that the driver's tracer sees nothing of, and on connections that
-// are dialled beside the pool. So it is told of these here, as the driver would tell it.
+// The driver's tracer sees neither the pipelines and COPYs of a batch, nor the connections that are dialled beside the
+// pool. So it is told of these here, as the driver would tell it.
 
 // tracerKey is the context's key of the tracer.
 type tracerKey struct{}

@@ -16,8 +16,8 @@ const (
 	FROM (SELECT v::numeric AS n FROM jsonb_path_query(d.raw, 'strict $.** ? (@.type() == "number")') AS v OFFSET 0) AS numbers)`
 
 	// twinSQL is the text of a value of jsonb in which such numbers are strings, as in a twin: 1e30000 is "1e30000". It follows the value
-	// from the start to the end and needs no more memory than the largest number. A token stands in the order of its place, and what
-	// closes a container behind all that is in it.
+	// from the start to the end and needs no more memory than the largest number. Tokens are in the order of their places; the one that
+	// closes a container comes behind all that is in it.
 	twinSQL = `(WITH RECURSIVE inside(at, label, v) AS (
 	SELECT '{}'::int[], '', d.VALUE
 	UNION ALL

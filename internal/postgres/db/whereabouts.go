@@ -13,8 +13,8 @@ import (
 	"docket/internal/errclass"
 )
 
-// whereabouts say how to connect, as the URL and the files that it names say it at the time: whoever is given a new password
-// or a new certificate needs no restart. What cannot be read, or is half written, leaves the last that could be in use.
+// whereabouts say how to connect, as the URL and the files that it names say it at the time. So a new password or a new
+// certificate needs no restart. Where a file cannot be read, or is half written, the last good one stays in use.
 // It is safe for concurrent use.
 type whereabouts struct {
 	cfg Config
@@ -35,7 +35,7 @@ func (w *whereabouts) now() *pgx.ConnConfig {
 	url, err := w.cfg.URL, error(nil)
 	if w.cfg.Fresh != nil {
 		url, err = w.cfg.Fresh()
-		if err != nil { // what cannot be read is told without its cause, which is not ours
+		if err != nil { // the log names the fault without its cause, which is another's text
 			err = &ConfigError{Reason: "the file that has it cannot be read, or is empty"}
 		}
 	}
@@ -70,8 +70,8 @@ func (w *whereabouts) read(url string) error {
 	return nil
 }
 
-// watchDemands notes where a server asks for a certificate that we do not have: what it says afterwards is the same
-// SQLSTATE as of a user whom pg_hba.conf does not know.
+// watchDemands notes where a server asks for a certificate that we do not have. The SQLSTATE of its refusal is the same
+// as that of a user whom pg_hba.conf does not know.
 func (w *whereabouts) watchDemands(cc *pgx.ConnConfig) {
 	watch := func(c *tls.Config) {
 		if c == nil || c.GetClientCertificate != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-func TestHowToConnectIsReadAnewAndTheLastGoodGoesOn(t *testing.T) {
+func TestWhereabouts_LastGoodStays(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	dir := t.TempDir()

@@ -16,10 +16,10 @@ const oldestWitness = 10 * time.Second
 // mostWitnesses is how many of them are kept for the next batches, each for the rest of its time.
 const mostWitnesses = 4
 
-// witnesses are connections for asking a second time, beside the pool. Whatever is said on them is taken back: no batch
-// is ever written on one, so nothing that a batch left behind in a session is met there, nor a cancel request that comes
-// late. Each dies of age soon, or of the first error, so that it is not for long what somebody behind a pooler, a
-// balancer or a failover answered. Its zero value has none. It is safe for concurrent use.
+// witnesses are connections for asking a second time, beside the pool. Whatever is said on them is taken back. No batch
+// is ever written on one, so it meets nothing that a batch left in a session, and no late cancel request. Each is closed
+// after a few seconds or at the first error: a pooler, a balancer or a failover can lead to another server soon.
+// Its zero value has none. It is safe for concurrent use.
 type witnesses struct {
 	mu     sync.Mutex
 	idle   []*witness
@@ -75,7 +75,7 @@ func (w *witnesses) keep(one *witness) bool {
 	return true
 }
 
-// forget says whether one was idle, and is not any more: whoever takes one out hangs up on it.
+// forget says whether one was idle, and is not any more. The caller hangs up on it.
 func (w *witnesses) forget(one *witness) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -22,7 +22,7 @@ import (
 // alike plays the same calls on the ledger and on its model in memory. Ids and marks of retries are each one's own: the n-th
 // of the one is the n-th of the other.
 type alike struct {
-	d      *deskDB
+	d      *ledgerDB
 	conn   *pgx.Conn
 	model  *ledgermodel.Book
 	tables []ledger.Sending // in the order of the outbox
@@ -34,10 +34,10 @@ type alike struct {
 	hour   time.Time
 }
 
-// TestTheModelInMemoryDoesWhatTheLedgerDoes keeps the ledger of the simulation from doing what the tables do not.
-func TestTheModelInMemoryDoesWhatTheLedgerDoes(t *testing.T) {
+// TestAlike_ModelInMemory keeps the ledger of the simulation from doing what the tables do not.
+func TestAlike_ModelInMemory(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	conn, err := pgx.Connect(t.Context(), d.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func TestTheModelInMemoryDoesWhatTheLedgerDoes(t *testing.T) {
 		d.Bounded(most)
 		a.model = ledgermodel.New().Keep(-2*time.Hour).Bounded(most, func() time.Time { return a.hour })
 		two := rapid.Bool().Draw(rt, "two editors")
-		if d.fourEyes(two); two {
+		if d.FourEyes(two); two {
 			a.model.FourEyes()
 		}
 		a.pass(rt)
@@ -234,7 +234,7 @@ func (a *alike) unpublish(t *rapid.T) {
 		a.model.Unpublished(context.Background(), holder, a.own[i].ID, "timeout", pause, giveUp))
 }
 
-// die brings a retried record back dead, by its mark, its place or both, whole, or one decision of it, or two that share a letter.
+// die brings a retried record back dead, by its mark, its place or both. It is whole, one decision of it, or two that share a letter.
 func (a *alike) die(t *rapid.T) {
 	i := a.one(t)
 	if i < 0 {
@@ -413,14 +413,14 @@ func (a *alike) check(t *rapid.T) {
 	}
 }
 
-// who proposes or approves: all have the one login.
-func (a *alike) who(t *rapid.T) ledger.Actor {
+// person is one who proposes or approves: all have the one login.
+func (a *alike) person(t *rapid.T) ledger.Actor {
 	return ledger.Actor{Name: rapid.SampledFrom([]string{"ann", "Ann ", "bob"}).Draw(t, "who"), Why: "because", Vouched: rapid.IntRange(0, 3).Draw(t, "vouched") > 0}
 }
 
 // propose wants another value for a letter, where that changes evidence.
 func (a *alike) propose(t *rapid.T) {
-	ctx, id, by := context.Background(), a.ids(t)[0], a.who(t)
+	ctx, id, by := context.Background(), a.ids(t)[0], a.person(t)
 	d := ledger.Draft{LetterID: id, Retry: rapid.Bool().Draw(t, "retry"), Value: []byte(rapid.SampledFrom([]string{"0", "1", "proposed", `{"decision_id":"c","timestamp":"2024-05-01T12:00:00Z"}`}).Draw(t, "value"))}
 	tables, second, err := a.d.Touched(ctx, id, d.Value)
 	model, secondOfModel, errOfModel := a.model.Touched(ctx, id, d.Value)
@@ -459,7 +459,7 @@ func (a *alike) decideOn(t *rapid.T, what string, do func(ledger.Proposals, int6
 	if len(a.wanted) == 0 {
 		return
 	}
-	ids, by := rapid.SampledFrom(a.wanted).Draw(t, "proposal"), a.who(t)
+	ids, by := rapid.SampledFrom(a.wanted).Draw(t, "proposal"), a.person(t)
 	p, err := do(a.d, ids[0], by)
 	q, errOfModel := do(a.model, ids[1], by)
 	a.proposal(t, what, p, q, err, errOfModel)

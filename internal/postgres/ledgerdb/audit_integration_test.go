@@ -17,11 +17,12 @@ import (
 
 	"docket/internal/desk/ledger"
 	"docket/internal/postgres/ledgerdb"
+	"docket/internal/testkit/pgtest"
 )
 
 // hand is somebody who has the desk's login and a psql.
 type hand struct {
-	*deskDB
+	*ledgerDB
 	role string
 	conn *pgx.Conn
 	book *ledgerdb.Ledger
@@ -29,7 +30,7 @@ type hand struct {
 
 func newHand(t *testing.T) *hand {
 	t.Helper()
-	h := &hand{deskDB: newDesk(t)}
+	h := &hand{ledgerDB: newLedger(t)}
 	login, _ := granted(t, h.DB)
 	u, err := url.Parse(login)
 	check(t, err)
@@ -39,33 +40,33 @@ func newHand(t *testing.T) *hand {
 
 // does runs a statement with the desk's login, and wants a code; none: that it works.
 func (h *hand) does(sql, code string) {
-	h.t.Helper()
-	_, err := h.conn.Exec(h.t.Context(), sql)
+	h.T.Helper()
+	_, err := h.conn.Exec(h.T.Context(), sql)
 	got := ""
 	if e := (*pgconn.PgError)(nil); errors.As(err, &e) {
 		got = e.Code
 	} else if err != nil {
-		h.t.Fatal(err)
+		h.T.Fatal(err)
 	}
 	if got != code {
-		h.t.Errorf("%s: %q, want %q", sql, err, code)
+		h.T.Errorf("%s: %q, want %q", sql, err, code)
 	}
 }
 
 // last is the newest line of the audit of a letter.
 func (h *hand) last(id string) ledger.Audit {
-	h.t.Helper()
+	h.T.Helper()
 	lines, _, err := h.History(context.Background(), id)
-	check(h.t, err)
+	check(h.T, err)
 	return lines[len(lines)-1]
 }
 
-// TestAudit_LoginBesideActor: whoever a program says it is, the line has the login of the session.
+// TestAudit_LoginBesideActor: the line has the login of the session beside the name that the program states.
 func TestAudit_LoginBesideActor(t *testing.T) {
 	t.Parallel()
 	h := newHand(t)
 	a, b := letter(1, one), letter(2, two)
-	h.enter(a, b)
+	h.Entered(a, b)
 	mara := ledger.Actor{Name: "Mara (CISO)", Why: "because"}
 	if done, err := h.book.Resolve(t.Context(), []string{a.ID}, mara); err != nil || done[0].Err != nil {
 		t.Fatal(done, err)
@@ -79,11 +80,11 @@ func TestAudit_LoginBesideActor(t *testing.T) {
 	if l := h.last(b.ID); l.By != "postgres" || l.Login != h.role || l.Application != "mara" || l.Act != ledger.Closed {
 		t.Errorf("by SQL: %+v", l)
 	}
-	h.Exec(t, unwatched+`UPDATE dead_letter_audit SET login = NULL, application = NULL, client = NULL`)
+	h.Exec(t, pgtest.Unwatched+`UPDATE dead_letter_audit SET login = NULL, application = NULL, client = NULL`)
 	if l := h.last(b.ID); l.Login != "" || l.Application != "" || l.Client != "" {
 		t.Errorf("a line of an earlier release: %+v", l)
 	}
-	h.adds()
+	h.Sums()
 }
 
 // TestAudit_EveryColumn: a change of any column by hand is refused, or its line names the login and the column and keeps what was there.
@@ -91,8 +92,8 @@ func TestAudit_EveryColumn(t *testing.T) {
 	t.Parallel()
 	h := newHand(t)
 	l := letter(1, one)
-	h.enter(l)
-	h.retry(l.ID)
+	h.Entered(l)
+	h.Retried(l.ID)
 	other := map[string]string{
 		"text": `'other'`, "integer": `17`, "bigint": `17`, "boolean": `true`, "timestamp with time zone": `'2020-01-01 00:00Z'`, "bytea": `'\x00ff'`, "jsonb": `'[{"key": "x"}]'`,
 		"dead_letter_state": `'FAILED'`,
@@ -104,17 +105,17 @@ func TestAudit_EveryColumn(t *testing.T) {
 	columns := 0
 	_, err = pgx.ForEachRow(rows, []any{&column, &kind}, func() error {
 		columns++
-		before := h.text(`SELECT coalesce(to_jsonb(d) -> '` + column + `', 'null')::text FROM dead_letters d`)
-		lines := h.text(`SELECT count(*)::text FROM dead_letter_audit`)
+		before := h.Text(`SELECT coalesce(to_jsonb(d) -> '` + column + `', 'null')::text FROM dead_letters d`)
+		lines := h.Text(`SELECT count(*)::text FROM dead_letter_audit`)
 		h.does(fmt.Sprintf(`UPDATE dead_letters SET %s = %s`, column, other[kind]), refused[column])
 		if refused[column] != "" {
 			return nil
 		}
-		if h.text(`SELECT (count(*) - 1)::text FROM dead_letter_audit`) != lines {
+		if h.Text(`SELECT (count(*) - 1)::text FROM dead_letter_audit`) != lines {
 			t.Errorf("%s: not one line", column)
 		}
 		a := h.last(l.ID)
-		kept := h.text(fmt.Sprintf(`SELECT coalesce((was -> '%s')::text, to_jsonb(original)::text, '') FROM dead_letter_audit ORDER BY audit_id DESC LIMIT 1`, column))
+		kept := h.Text(fmt.Sprintf(`SELECT coalesce((was -> '%s')::text, to_jsonb(original)::text, '') FROM dead_letter_audit ORDER BY audit_id DESC LIMIT 1`, column))
 		act, columns := ledger.Changed, []string{column}
 		switch column {
 		case "value":
@@ -134,41 +135,41 @@ func TestAudit_EveryColumn(t *testing.T) {
 	if a := h.last(l.ID); a.Act != ledger.Changed || !slices.Equal(a.Columns, []string{"lease_until"}) {
 		t.Errorf("a lease for ever: %+v", a)
 	}
-	h.adds()
+	h.Sums()
 }
 
-// TestAudit_ChangedBesideMove: what a legal move takes along has a line of its own, and the work of the desk has none.
+// TestAudit_ChangedBesideMove: a change beside a legal move has a line of its own, and the work of the desk has none.
 func TestAudit_ChangedBesideMove(t *testing.T) {
 	t.Parallel()
 	h := newHand(t)
 	l, m := letter(1, one), letter(2, two)
-	h.enter(l, m)
+	h.Entered(l, m)
 	h.does(`UPDATE dead_letters SET state = 'PROCESSING', changed_at = clock_timestamp(), changed_by = 'mara', changed_act = 'retried', why = 'so', origin_topic = 'payments', key = NULL WHERE dead_letter_id = '`+l.ID+`'`, "")
 	if a := h.last(l.ID); a.Act != ledger.Changed || a.By != "mara" || !slices.Equal(a.Columns, []string{"key", "origin_topic"}) || !strings.Contains(string(a.Was), original) {
 		t.Errorf("%+v", a)
 	}
-	s := h.put(m.ID, 500)
-	if n := h.enter(home(s, 500)); n.DeadAgain != 1 {
+	s := h.Put(m.ID, 500)
+	if n := h.Entered(home(s, 500)); n.DeadAgain != 1 {
 		t.Fatalf("%+v", n)
 	}
 	same(t, h.trail(m.ID), "entered >PENDING, retried PENDING>PROCESSING, died PROCESSING>PENDING")
-	h.adds()
+	h.Sums()
 }
 
 // TestRemove_ByFunctionAlone: a letter leaves the ledger RESOLVED, old, and not as the only copy, whoever removes it.
 func TestRemove_ByFunctionAlone(t *testing.T) {
 	t.Parallel()
 	h := newHand(t)
-	h.keep("7 days")
+	h.KeepFor("7 days")
 	young, old, open, stored := letter(1, one), letter(2, two), letter(3, three), letter(4, `{"a":4}`)
-	h.enter(young, old, open, stored)
-	s := h.put(stored.ID, 77)
+	h.Entered(young, old, open, stored)
+	s := h.Put(stored.ID, 77)
 	check(t, h.book.Stored(t.Context(), []int64{s.ID}, []string{"row"}, ann))
 	_, err := h.book.Resolve(t.Context(), []string{young.ID, old.ID}, ann)
 	check(t, err)
 	aged := func(id, age string) {
 		t.Helper()
-		h.Exec(t, unwatched+`UPDATE dead_letters SET changed_at = now() - interval '`+age+`' WHERE dead_letter_id = '`+id+`'`)
+		h.Exec(t, pgtest.Unwatched+`UPDATE dead_letters SET changed_at = now() - interval '`+age+`' WHERE dead_letter_id = '`+id+`'`)
 	}
 	remove := func(want int) {
 		t.Helper()
@@ -182,7 +183,7 @@ func TestRemove_ByFunctionAlone(t *testing.T) {
 	remove(0) // one too young, one in no archive, one open
 	h.does(`DELETE FROM dead_letters WHERE dead_letter_id = '`+old.ID+`'`, "42501")
 	h.does(`SELECT dead_letters_remove('infinity', 100, '', '')`, "22023")
-	// What makes a letter look old, archived or stored is not for the desk's login to say.
+	// The desk's login cannot make a letter look old, archived or stored.
 	h.does(`UPDATE dead_letters SET state = 'RESOLVED', changed_at = '2020-01-01', changed_by = 'x', changed_act = 'closed', why = 'x' WHERE dead_letter_id = '`+open.ID+`'`, "23514")
 	h.does(`UPDATE dead_letters SET changed_at = changed_at - interval '8 days' WHERE dead_letter_id = '`+young.ID+`'`, "23514")
 	h.does(`UPDATE dead_letters SET archived_in = 'x' WHERE dead_letter_id = '`+old.ID+`'`, "42501")
@@ -194,7 +195,7 @@ func TestRemove_ByFunctionAlone(t *testing.T) {
 	// The owner goes past the function, and not past its checks.
 	var e *pgconn.PgError
 	for id, constraint := range map[string]string{stored.ID: "dead_letters_keep", old.ID: "dead_letters_archived", open.ID: "dead_letters_moves"} {
-		if err := h.tried(`DELETE FROM dead_letters WHERE dead_letter_id = '` + id + `'`); !errors.As(err, &e) || e.ConstraintName != constraint {
+		if err := h.Tried(`DELETE FROM dead_letters WHERE dead_letter_id = '` + id + `'`); !errors.As(err, &e) || e.ConstraintName != constraint {
 			t.Errorf("by the owner: %v, want %s", err, constraint)
 		}
 	}
@@ -205,21 +206,21 @@ func TestRemove_ByFunctionAlone(t *testing.T) {
 	if a := h.last(old.ID); a.Act != ledger.Removed || a.By != "desk-1" || a.Login != h.role {
 		t.Errorf("%+v", a)
 	}
-	same(t, h.text(`SELECT count(*)::text FROM dead_letters`), "2")
-	h.adds()
+	same(t, h.Text(`SELECT count(*)::text FROM dead_letters`), "2")
+	h.Sums()
 }
 
-// TestRemove_FormerDesk: a desk of the release before deletes with statements of its own. It goes on as long as the grants of that
-// release hold, under the checks of this one, and is refused once they were taken away.
+// TestRemove_FormerDesk: a desk of the release before deletes with statements of its own. It works while the grants of that
+// release hold, under the checks of this one. It is refused once they were taken away.
 func TestRemove_FormerDesk(t *testing.T) {
 	t.Parallel()
 	h := newHand(t)
-	h.keep("7 days")
+	h.KeepFor("7 days")
 	a, b := letter(1, one), letter(2, two)
-	h.enter(a, b)
+	h.Entered(a, b)
 	_, err := h.book.Resolve(t.Context(), []string{a.ID, b.ID}, ann)
 	check(t, err)
-	h.Exec(t, unwatched+`UPDATE dead_letters SET archived_in = 'archive-1', changed_at = now() - interval '8 days' WHERE dead_letter_id = '`+a.ID+`'`)
+	h.Exec(t, pgtest.Unwatched+`UPDATE dead_letters SET archived_in = 'archive-1', changed_at = now() - interval '8 days' WHERE dead_letter_id = '`+a.ID+`'`)
 	h.does(`SELECT set_config('docket.actor', 'desk-0', false)`, "")
 	former := []string{
 		`DELETE FROM dead_letter_outbox WHERE dead_letter_id = ANY ('{` + a.ID + `}') AND outcome IS DISTINCT FROM 'dead'`, `DELETE FROM dead_letters WHERE dead_letter_id = ANY ('{` + a.ID + `}')`,
@@ -236,10 +237,10 @@ func TestRemove_FormerDesk(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 	h.does(`DELETE FROM dead_letters WHERE dead_letter_id = '`+b.ID+`'`, "23514")
-	h.adds()
+	h.Sums()
 }
 
-// TestCounts_ByFunctionAlone: whoever has the desk's login can have decisions counted, and has no say in how far or in what is counted.
+// TestCounts_ByFunctionAlone: the desk's login can have decisions counted, and cannot choose how far or which.
 func TestCounts_ByFunctionAlone(t *testing.T) {
 	t.Parallel()
 	h := newHand(t)
@@ -275,9 +276,9 @@ func TestCounts_ByFunctionAlone(t *testing.T) {
 	check(t, tx.Rollback(t.Context()))
 	check(t, writer.Close(t.Context()))
 	last := mark()
-	for deadline := time.Now().Add(time.Minute); h.text(`SELECT coalesce(sum(allowed), 0)::text FROM decision_counts`) != "10"; {
+	for deadline := time.Now().Add(time.Minute); h.Text(`SELECT coalesce(sum(allowed), 0)::text FROM decision_counts`) != "10"; {
 		if time.Now().After(deadline) {
-			t.Fatalf("counted %s", h.text(`SELECT coalesce(sum(allowed), 0)::text FROM decision_counts`))
+			t.Fatalf("counted %s", h.Text(`SELECT coalesce(sum(allowed), 0)::text FROM decision_counts`))
 		}
 		h.does(`SELECT decision_counts_count('1000 years', '2 minutes')`, "")
 		at := mark()
@@ -286,5 +287,5 @@ func TestCounts_ByFunctionAlone(t *testing.T) {
 		}
 		last = at
 	}
-	same(t, h.text(`SELECT sum(allowed)::text FROM decision_counts_days`), "10")
+	same(t, h.Text(`SELECT sum(allowed)::text FROM decision_counts_days`), "10")
 }

@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"docket/internal/desk/ledger"
+	"docket/internal/testkit/pgtest"
 )
 
 // BenchmarkEnter enters letters of 1.5 KB by the thousand.
 func BenchmarkEnter(b *testing.B) {
 	const batch = 1000
-	d := newDesk(b)
+	d := newLedger(b)
 	body := strings.Repeat("0123456789abcdef", 96)
 	offset := int64(0)
 	for b.Loop() {
@@ -27,7 +28,7 @@ func BenchmarkEnter(b *testing.B) {
 			letters[i].RetryOf = ""
 		}
 		b.StartTimer()
-		if n := d.enter(letters...); n.New != batch {
+		if n := d.Entered(letters...); n.New != batch {
 			b.Fatalf("%+v", n)
 		}
 	}
@@ -37,7 +38,7 @@ func BenchmarkEnter(b *testing.B) {
 // BenchmarkDeadAgain takes retries back, all dead, by the thousand.
 func BenchmarkDeadAgain(b *testing.B) {
 	const batch = 1000
-	d := newDesk(b)
+	d := newLedger(b)
 	body := strings.Repeat("0123456789abcdef", 96)
 	offset := int64(0)
 	for b.Loop() {
@@ -48,29 +49,29 @@ func BenchmarkDeadAgain(b *testing.B) {
 			letters[i] = letter(offset, fmt.Sprint(offset, body))
 			ids[i] = letters[i].ID
 		}
-		d.enter(letters...)
-		d.retry(ids...)
-		sent := d.claim("r", batch)
+		d.Entered(letters...)
+		d.Retried(ids...)
+		sent := d.Claimed("r", batch)
 		placed, dead := make([]ledger.Placed, batch), make([]ledger.Letter, batch)
 		for i, s := range sent {
 			offset++
 			placed[i], dead[i] = ledger.Placed{SendingID: s.ID, Partition: int32(offset % 4), Offset: offset}, home(s, offset)
 		}
-		d.published("r", placed...)
+		d.Placed("r", placed...)
 		b.StartTimer()
-		if n := d.enter(dead...); n.DeadAgain != batch {
+		if n := d.Entered(dead...); n.DeadAgain != batch {
 			b.Fatalf("%+v", n)
 		}
 	}
 	b.ReportMetric(float64(b.N)*batch/b.Elapsed().Seconds(), "letters/s")
 }
 
-// BenchmarkMoved moves 100,000 letters of 1.5 KB with one statement, with and without what the audit says of the session and the look at
-// what no move accounts for, in turn.
+// BenchmarkMoved moves 100,000 letters of 1.5 KB with one statement. In turn it does so with and without the audit's facts of the session
+// and the look for changes that no move accounts for.
 func BenchmarkMoved(b *testing.B) {
 	const letters = 100_000
-	d := newDesk(b)
-	d.enter(letter(1, one))
+	d := newLedger(b)
+	d.Entered(letter(1, one))
 	d.Exec(b, fmt.Sprintf(`INSERT INTO dead_letters (dead_letter_id, group_id, path, origin_topic, origin_partition, origin_offset, found_topic, found_partition, found_offset, found_at,
 			key, value, headers, message, first_failed_at, last_failed_at, changed_by, changed_act, why)
 		SELECT 'b' || n, l.group_id, 'path/' || n %% 20, 't', n %% 4, n, 'dlq', 0, n, now(), l.key, convert_to(n || repeat(md5(n::text), 48), 'UTF8'), l.headers, l.message, now(), now(), 'bench', 'entered', ''
@@ -80,7 +81,7 @@ func BenchmarkMoved(b *testing.B) {
 		began := time.Now()
 		d.Exec(b, `UPDATE dead_letters SET state = 'PROCESSING', changed_at = clock_timestamp(), changed_by = 'bench', changed_act = 'retried', why = 'b', owner = 'bench', lease_until = clock_timestamp() WHERE changed_by = 'bench'`)
 		took := time.Since(began)
-		d.Exec(b, unwatched+`UPDATE dead_letters SET state = 'PENDING', owner = NULL`)
+		d.Exec(b, pgtest.Unwatched+`UPDATE dead_letters SET state = 'PENDING', owner = NULL`)
 		d.Exec(b, `VACUUM dead_letters`)
 		return took
 	}

@@ -37,7 +37,7 @@ func (l *Ledger) countersSQL(ctx context.Context, tx pgx.Tx, f ledger.Filter) (s
 		args = nil
 	}
 	sql = `SELECT c.group_id, c.state, c.n FROM dead_letter_days c WHERE ` + daysSQL(from, to, &args) + ` AND ` + originSQL("c", f, &args) + ` AND ` + counterSQL(f, &args)
-	// What is left of the days that the range cuts.
+	// The rest of the days that the range cuts.
 	for _, cut := range [][2]time.Time{{f.From, from}, {to, f.To}} {
 		if cut[0].Before(cut[1]) {
 			part := f
@@ -48,7 +48,7 @@ func (l *Ledger) countersSQL(ctx context.Context, tx pgx.Tx, f ledger.Filter) (s
 	return sql, args, nil
 }
 
-// daysSQL is the condition on the day of dead_letter_days c; a time that is zero is no bound.
+// daysSQL is the condition on the day of dead_letter_days c; a zero time does not bound it.
 func daysSQL(from, to time.Time, args *[]any) string {
 	var of []string
 	if !from.IsZero() {

@@ -2,7 +2,6 @@ package ledgerdb
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -15,11 +14,6 @@ import (
 
 var _ ledger.Decider = (*Ledger)(nil)
 
-var (
-	errNoNote  = errors.New("a reason is required")
-	errNoLease = errors.New("a retry needs a lease above 0")
-)
-
 // retrySQL takes the ids of letters that are locked and PENDING or FAILED. They go back in the order in which they came. No two retries of a letter wait in the outbox, also
 // where somebody moved it by hand.
 const (
@@ -27,7 +21,7 @@ const (
 		FROM (SELECT outbox_id FROM dead_letter_outbox
 			WHERE dead_letter_id = ANY($1::text[]) AND published_at IS NULL AND ended_at IS NULL ORDER BY outbox_id FOR UPDATE) n
 		WHERE o.outbox_id = n.outbox_id`
-	// What was given up is looked for no longer than its letter is FAILED for it.
+	// A retry that was given up is looked for no longer than its letter is FAILED for it.
 	forgetSQL = `UPDATE dead_letter_outbox o SET look_at = NULL
 		FROM (SELECT outbox_id FROM dead_letter_outbox
 			WHERE dead_letter_id = ANY($1::text[]) AND outcome = 'refused' AND look_at IS NOT NULL ORDER BY outbox_id FOR UPDATE) n
@@ -50,9 +44,9 @@ const (
 func (l *Ledger) Retry(ctx context.Context, ids []string, lease time.Duration, by ledger.Actor) ([]ledger.Outcome, error) {
 	switch {
 	case by.Name == "":
-		return nil, errNobody
+		return nil, ledger.ErrNobody
 	case lease <= 0:
-		return nil, errNoLease
+		return nil, ledger.ErrNoLease
 	}
 	return l.decide(ctx, "retry dead letters", ids, func(ctx context.Context, tx pgx.Tx, free []string) error {
 		_, err := retry(ctx, tx, free, lease, by)
@@ -64,9 +58,9 @@ func (l *Ledger) Retry(ctx context.Context, ids []string, lease time.Duration, b
 func (l *Ledger) Resolve(ctx context.Context, ids []string, by ledger.Actor) ([]ledger.Outcome, error) {
 	switch {
 	case by.Name == "":
-		return nil, errNobody
+		return nil, ledger.ErrNobody
 	case by.Why == "":
-		return nil, errNoNote
+		return nil, ledger.ErrNoReason
 	}
 	return l.decide(ctx, "resolve dead letters", ids, func(ctx context.Context, tx pgx.Tx, free []string) error {
 		_, err := resolve(ctx, tx, free, by)
@@ -91,7 +85,7 @@ func (l *Ledger) decide(ctx context.Context, act string, ids []string, move func
 			switch letter, ok := there[id]; {
 			case !ok:
 				outcomes[i].Err = ledger.ErrNotFound
-			case !letter.free():
+			case !letter.State.Decidable():
 				outcomes[i].Err = &letter.RefusedError
 			default:
 				free = append(free, id)
@@ -111,10 +105,8 @@ func (l *Ledger) decide(ctx context.Context, act string, ids []string, move func
 
 // locked is a letter that nobody else moves.
 type locked struct {
-	ledger.RefusedError // what is said where it is not
+	ledger.RefusedError // the answer where it cannot be decided about
 }
-
-func (l *locked) free() bool { return l.State == ledger.Pending || l.State == ledger.Failed }
 
 func lockLetters(ctx context.Context, tx pgx.Tx, ids []string) (map[string]*locked, error) {
 	sent := make([]string, len(ids))
@@ -167,9 +159,9 @@ func resolve(ctx context.Context, tx pgx.Tx, ids []string, by ledger.Actor) (int
 func (l *Ledger) Edit(ctx context.Context, id string, value []byte, diff string, lease time.Duration, by ledger.Actor) error {
 	switch {
 	case by.Name == "":
-		return errNobody
+		return ledger.ErrNobody
 	case lease < 0:
-		return errNoLease
+		return ledger.ErrNoLease
 	}
 	err := l.within(ctx, "edit a dead letter", pgx.ReadWrite, func(ctx context.Context, tx pgx.Tx) error {
 		if err := lockFree(ctx, tx, id); err != nil {
@@ -204,7 +196,7 @@ func lockFree(ctx context.Context, tx pgx.Tx, id string) error {
 	switch {
 	case !ok:
 		return ledger.ErrNotFound
-	case !letter.free():
+	case !letter.State.Decidable():
 		return &letter.RefusedError
 	}
 	return nil

@@ -2,6 +2,6 @@
 // Kafka and of decision_logs. Which state a letter gets is decided in package ledger; this package reads what the decision
 // needs, locks it, and writes the decision.
 //
-// All locks are taken in one order: groups, letters, outbox, growth. What is new comes last. Each statement that others may
+// All locks are taken in one order: groups, letters, outbox, growth. New rows come last. Each statement that others may
 // run at the same time names its rows in the order of their keys.
 package ledgerdb

@@ -23,7 +23,7 @@ const dutySQL = `INSERT INTO dead_letter_duties AS d (duty, holder, until, done_
 // Duty implements [ledger.Upkeep].
 func (l *Ledger) Duty(ctx context.Context, name, holder string, every, lease time.Duration) (bool, error) {
 	if holder == "" {
-		return false, errNobody
+		return false, ledger.ErrNobody
 	}
 	mine := false
 	err := l.within(ctx, "take a duty", pgx.ReadWrite, func(ctx context.Context, tx pgx.Tx) error {
@@ -57,7 +57,7 @@ func (l *Ledger) Desks(ctx context.Context, within time.Duration) (desks []strin
 	return desks, err
 }
 
-// Remembered implements [ledger.Upkeep]. What was never remembered is empty, at the zero time.
+// Remembered implements [ledger.Upkeep]. A name that was never remembered has an empty text, at the zero time.
 func (l *Ledger) Remembered(ctx context.Context, name string) (text string, at time.Time, err error) {
 	err = l.within(ctx, "read a note", pgx.ReadOnly, func(ctx context.Context, tx pgx.Tx) error {
 		err := tx.QueryRow(ctx, `SELECT text, at FROM dead_letter_notes WHERE name = $1::text`, name).Scan(&text, &at)

@@ -8,134 +8,64 @@ import (
 	"testing"
 	"time"
 
-	"docket/internal/consumer/pipeline"
 	"docket/internal/desk/ledger"
-	"docket/internal/postgres"
 	"docket/internal/postgres/ledgerdb"
 	"docket/internal/postgres/schema"
-	"docket/internal/record/decision"
+	"docket/internal/testkit/pgtest"
 	"docket/migrations"
 )
 
 // editing is a ledger beside a table, and a letter whose retry is published.
-type editing struct {
-	*deskDB
-	db *postgres.Store
-}
+type editing struct{ *pgtest.Editing }
 
 func newEditing(t *testing.T) *editing {
 	t.Helper()
-	d := newDesk(t)
-	return &editing{d, open(t, d.URL, 0)}
-}
-
-// edited enters a letter, gives it another value and publishes the retry at that offset of partition 0.
-func (e *editing) edited(n int64, value string, offset int64) ledger.Sending {
-	e.t.Helper()
-	l := letter(n, one)
-	e.enter(l)
-	if err := e.Edit(e.t.Context(), l.ID, []byte(value), "-1\n+2", soon, ledger.Actor{Name: "bob", Why: "typo"}); err != nil {
-		e.t.Fatal(err)
-	}
-	s := e.claim("r", 1)
-	if len(s) != 1 || s[0].LetterID != l.ID {
-		e.t.Fatalf("claimed %+v", s)
-	}
-	if offset >= 0 {
-		e.published("r", ledger.Placed{SendingID: s[0].ID, Offset: offset})
-	}
-	return s[0]
-}
-
-// ended says that a retry is stored.
-func (e *editing) ended(s ledger.Sending) {
-	e.t.Helper()
-	if err := e.Stored(e.t.Context(), []int64{s.ID}, []string{"x"}, ann); err != nil {
-		e.t.Fatal(err)
-	}
-}
-
-// namesOf are the decisions of a value.
-func namesOf(t testing.TB, value string) (names []ledger.RowName) {
-	t.Helper()
-	r, refused := decision.Decode([]byte(value), 1<<20)
-	if refused != nil {
-		t.Fatal(refused)
-	}
-	for _, p := range r.Parts {
-		names = append(names, ledger.RowName{ID: p.Log.ID, Time: p.Log.Time, Came: p.Log.Came()})
-	}
-	return names
-}
-
-// rowsAt stores the decisions of a value as those of the record at a place.
-func (e *editing) rowsAt(value, topic string, offset int64) {
-	e.t.Helper()
-	r, refused := decision.Decode([]byte(value), 1<<20)
-	if refused != nil {
-		e.t.Fatal(refused)
-	}
-	for i := range r.Parts {
-		store(e.t, e.db, pipeline.Row{Log: &r.Parts[i].Log, Topic: topic, Offset: offset, Index: i})
-	}
-}
-
-func (e *editing) mark(s ledger.Sending, value string) (marked, missing int) {
-	e.t.Helper()
-	marked, missing, err := e.MarkEdited(e.t.Context(), s.ID, namesOf(e.t, value))
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	return marked, missing
+	return &editing{pgtest.NewEditing(t)}
 }
 
 // marks are the rows with the actor of the edit that they are marked with.
 func (e *editing) marks() string {
-	return e.text(`SELECT coalesce(string_agg(d.decision_id || ':' || coalesce(a.actor, 'none'), ' ' ORDER BY d.decision_id), '')
+	return e.Text(`SELECT coalesce(string_agg(d.decision_id || ':' || coalesce(a.actor, 'none'), ' ' ORDER BY d.decision_id), '')
 		FROM decision_logs d LEFT JOIN dead_letter_audit a ON a.audit_id = d.edited_audit_id`)
-}
-
-func said(id string) string {
-	return fmt.Sprintf(`{"decision_id":"%s","timestamp":"2026-01-01T00:00:00Z","path":"p/%[1]s"}`, id)
 }
 
 func TestEdited_RowAtThePlaceOfTheRetry(t *testing.T) {
 	t.Parallel()
 	e := newEditing(t)
-	value := "[" + said("x") + ",\n " + said("y") + "]"
-	s := e.edited(1, value, 70)
-	e.rowsAt(said("z"), original, 69)
-	e.rowsAt(value, original, 70)
+	value := "[" + pgtest.Said("x") + ",\n " + pgtest.Said("y") + "]"
+	s := e.Edited(1, value, 70)
+	e.RowsAt(pgtest.Said("z"), original, 69)
+	e.RowsAt(value, original, 70)
 	if due, all, err := e.Unmarked(t.Context(), 10); err != nil || all != 0 || len(due) != 0 {
 		t.Fatal("a retry that has not ended is due:", due, all, err)
 	}
-	if marked, _ := e.mark(s, value); marked != 0 {
+	if marked, _ := e.Mark(s, value); marked != 0 {
 		t.Fatal("a retry that has not ended is marked")
 	}
-	e.ended(s)
+	e.Ended(s)
 	due, all, err := e.Unmarked(t.Context(), 10)
 	if err != nil || all != 1 || len(due) != 1 || due[0].ID != s.ID || string(due[0].Value) != value {
 		t.Fatal(due, all, err)
 	}
-	same(t, e.text(`SELECT actor || act FROM dead_letter_audit WHERE audit_id = `+fmt.Sprint(due[0].AuditID)), "bobedited")
-	marked, missing := e.mark(s, value)
+	same(t, e.Text(`SELECT actor || act FROM dead_letter_audit WHERE audit_id = `+fmt.Sprint(due[0].AuditID)), "bobedited")
+	marked, missing := e.Mark(s, value)
 	same(t, []int{marked, missing}, []int{2, 0})
 	same(t, e.marks(), "x:bob y:bob z:none")
 	if _, all, err := e.Unmarked(t.Context(), 10); err != nil || all != 0 {
 		t.Fatal(all, err)
 	}
-	marked, missing = e.mark(s, value) // once more
+	marked, missing = e.Mark(s, value) // once more
 	same(t, []int{marked, missing}, []int{0, 0})
 }
 
-// What was there before the edit is not its product, though its payload is the same.
+// A row from before the edit is not its product, though its payload is the same.
 func TestEdited_RowThatWasThereBefore(t *testing.T) {
 	t.Parallel()
 	e := newEditing(t)
-	e.rowsAt(said("x"), original, 5)
-	s := e.edited(1, said("x"), 70)
-	e.ended(s)
-	marked, missing := e.mark(s, said("x"))
+	e.RowsAt(pgtest.Said("x"), original, 5)
+	s := e.Edited(1, pgtest.Said("x"), 70)
+	e.Ended(s)
+	marked, missing := e.Mark(s, pgtest.Said("x"))
 	same(t, []int{marked, missing}, []int{0, 0})
 	same(t, e.marks(), "x:none")
 	if _, all, err := e.Unmarked(t.Context(), 10); err != nil || all != 0 {
@@ -148,13 +78,13 @@ func TestEdited_RowAtAnotherPlaceOfTheRetry(t *testing.T) {
 	t.Parallel()
 	for _, known := range []int64{70, -1} {
 		e := newEditing(t)
-		value := said("x") + "\n" + said("y")
-		s := e.edited(1, value, known)
-		e.rowsAt(value, original, 68)
-		e.ended(s)
+		value := pgtest.Said("x") + "\n" + pgtest.Said("y")
+		s := e.Edited(1, value, known)
+		e.RowsAt(value, original, 68)
+		e.Ended(s)
 		// The caller names a row that is not in what was published: it is found, and left alone.
-		e.rowsAt(said("z"), original, 69)
-		marked, missing := e.mark(s, value+"\n"+said("z"))
+		e.RowsAt(pgtest.Said("z"), original, 69)
+		marked, missing := e.Mark(s, value+"\n"+pgtest.Said("z"))
 		same(t, []int{marked, missing}, []int{2, 0})
 		same(t, e.marks(), "x:bob y:bob z:none")
 	}
@@ -163,11 +93,11 @@ func TestEdited_RowAtAnotherPlaceOfTheRetry(t *testing.T) {
 func TestEdited_RowOfAnEarlierRelease(t *testing.T) {
 	t.Parallel()
 	e := newEditing(t)
-	s := e.edited(1, said("x"), 70)
-	e.rowsAt(said("x"), original, 70)
+	s := e.Edited(1, pgtest.Said("x"), 70)
+	e.RowsAt(pgtest.Said("x"), original, 70)
 	e.Exec(t, `UPDATE decision_logs SET raw_sha256 = NULL`)
-	e.ended(s)
-	e.mark(s, said("x"))
+	e.Ended(s)
+	e.Mark(s, pgtest.Said("x"))
 	same(t, e.marks(), "x:bob")
 }
 
@@ -175,24 +105,24 @@ func TestEdited_RowOfAnEarlierRelease(t *testing.T) {
 func TestEdited_PartOfAnEditedLetter(t *testing.T) {
 	t.Parallel()
 	e := newEditing(t)
-	value := "[" + said("x") + "," + said("y") + "]"
-	parent := e.edited(1, value, 70)
-	child := part(parent, 70, 1, said("y"))
-	e.enter(child)
-	e.rowsAt(said("x"), original, 70)
-	e.ended(parent)
-	s := e.put(child.ID, 72)
-	e.rowsAt(said("y"), original, 72)
-	e.ended(s)
-	e.mark(parent, said("x"))
-	e.mark(s, said("y"))
+	value := "[" + pgtest.Said("x") + "," + pgtest.Said("y") + "]"
+	parent := e.Edited(1, value, 70)
+	child := part(parent, 70, 1, pgtest.Said("y"))
+	e.Entered(child)
+	e.RowsAt(pgtest.Said("x"), original, 70)
+	e.Ended(parent)
+	s := e.Put(child.ID, 72)
+	e.RowsAt(pgtest.Said("y"), original, 72)
+	e.Ended(s)
+	e.Mark(parent, pgtest.Said("x"))
+	e.Mark(s, pgtest.Said("y"))
 	same(t, e.marks(), "x:bob y:bob")
-	other := letter(8, said("q")) // and one that nobody edited
-	e.enter(other)
-	s = e.put(other.ID, 76)
-	e.rowsAt(said("q"), original, 76)
-	e.ended(s)
-	e.mark(s, said("q"))
+	other := letter(8, pgtest.Said("q")) // and one that nobody edited
+	e.Entered(other)
+	s = e.Put(other.ID, 76)
+	e.RowsAt(pgtest.Said("q"), original, 76)
+	e.Ended(s)
+	e.Mark(s, pgtest.Said("q"))
 	same(t, e.marks(), "q:none x:bob y:bob")
 }
 
@@ -201,21 +131,21 @@ func TestEdited_ByHandWhileItWaits(t *testing.T) {
 	t.Parallel()
 	e := newEditing(t)
 	l := letter(1, one)
-	e.enter(l)
-	e.retry(l.ID)
-	e.Exec(t, `UPDATE dead_letters SET value = $1`, []byte(said("x")))
-	s := e.claim("r", 1)[0]
-	same(t, string(s.Value), said("x"))
-	e.published("r", ledger.Placed{SendingID: s.ID, Offset: 70})
-	e.rowsAt(said("x"), original, 70)
-	e.ended(s)
-	e.mark(s, said("x"))
+	e.Entered(l)
+	e.Retried(l.ID)
+	e.Exec(t, `UPDATE dead_letters SET value = $1`, []byte(pgtest.Said("x")))
+	s := e.Claimed("r", 1)[0]
+	same(t, string(s.Value), pgtest.Said("x"))
+	e.Placed("r", ledger.Placed{SendingID: s.ID, Offset: 70})
+	e.RowsAt(pgtest.Said("x"), original, 70)
+	e.Ended(s)
+	e.Mark(s, pgtest.Said("x"))
 	if got := e.marks(); !strings.HasSuffix(got, " (SQL)") {
 		t.Errorf("marked with %s", got)
 	}
 }
 
-// What cannot be marked is due again later, and its letter stays until then.
+// A row that cannot be marked is due again later, and its letter stays until then.
 func TestEdited_RowThatCannotBeMarked(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -230,16 +160,16 @@ func TestEdited_RowThatCannotBeMarked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := newEditing(t)
-			s := e.edited(1, said("x"), 70)
-			e.rowsAt(said("x"), original, 70)
+			s := e.Edited(1, pgtest.Said("x"), 70)
+			e.RowsAt(pgtest.Said("x"), original, 70)
 			e.Exec(t, c.before)
-			e.ended(s)
-			same(t, e.stands(s.LetterID), "RESOLVED 0 stored")
-			_, missing, err := e.MarkEdited(t.Context(), s.ID, namesOf(t, said("x")))
+			e.Ended(s)
+			same(t, e.State(s.LetterID), "RESOLVED 0 stored")
+			_, missing, err := e.MarkEdited(t.Context(), s.ID, pgtest.NamesOf(t, pgtest.Said("x")))
 			if (err != nil) != c.fails || err == nil && missing != 1 {
 				t.Fatal(missing, err)
 			}
-			if due, all, err := e.Unmarked(t.Context(), 10); err != nil || all != 1 || (len(due) == 1) != c.fails { // what failed noted no pause
+			if due, all, err := e.Unmarked(t.Context(), 10); err != nil || all != 1 || (len(due) == 1) != c.fails { // a failure notes no pause
 				t.Fatal(due, all, err)
 			}
 			if n, err := e.Remove(t.Context(), time.Now().Add(time.Hour), 10, ann); n != 0 || err != nil {
@@ -247,9 +177,9 @@ func TestEdited_RowThatCannotBeMarked(t *testing.T) {
 			}
 			e.Exec(t, c.after)
 			if name == "no row" {
-				e.rowsAt(said("x"), original, 70)
+				e.RowsAt(pgtest.Said("x"), original, 70)
 			}
-			e.mark(s, said("x"))
+			e.Mark(s, pgtest.Said("x"))
 			same(t, e.marks(), "x:bob")
 			if n, err := e.Remove(t.Context(), time.Now().Add(time.Hour), 10, ann); n != 1 || err != nil {
 				t.Fatal(n, err)
@@ -263,16 +193,16 @@ func TestEdited_Rights(t *testing.T) {
 	t.Parallel()
 	e := newEditing(t)
 	deskURL, readerURL := granted(t, e.DB)
-	s := e.edited(1, said("x"), 70)
-	e.rowsAt(said("x"), original, 70)
-	e.ended(s)
+	s := e.Edited(1, pgtest.Said("x"), 70)
+	e.RowsAt(pgtest.Said("x"), original, 70)
+	e.Ended(s)
 	const mark = `SELECT dead_letters_mark_edited(1, '{}', '{}', '{}')`
 	for _, url := range []string{deskURL, readerURL} {
 		refused(t, url, `UPDATE decision_logs SET edited_audit_id = 1`, `UPDATE dead_letter_edits SET marked_at = now()`, `DELETE FROM dead_letter_edits`,
 			`INSERT INTO dead_letter_edits (outbox_id, audit_id) VALUES (1, 1)`, `SELECT dead_letters_edit_of('x')`)
 	}
 	refused(t, readerURL, mark)
-	marked, missing, err := ledgerdb.New(open(t, deskURL, 0).DB).MarkEdited(t.Context(), s.ID, namesOf(t, said("x")))
+	marked, missing, err := ledgerdb.New(open(t, deskURL, 0).DB).MarkEdited(t.Context(), s.ID, pgtest.NamesOf(t, pgtest.Said("x")))
 	if marked != 1 || missing != 0 || err != nil {
 		t.Fatal(marked, missing, err)
 	}
@@ -284,16 +214,16 @@ func TestEdited_Migration(t *testing.T) {
 	t.Parallel()
 	e := newEditing(t)
 	e.Exec(t, migrations.NoEdits+";"+migrations.NoEditedColumn+`; DELETE FROM goose_db_version WHERE version_id >= 12`)
-	s := e.edited(1, said("x"), 70)
-	unedited := letter(2, said("y"))
-	e.enter(unedited)
-	e.put(unedited.ID, 72)
-	e.rowsAt(said("x"), original, 70)
-	e.ended(s)
-	if _, err := schema.New(e.db.DB).Migrate(t.Context()); err != nil {
+	s := e.Edited(1, pgtest.Said("x"), 70)
+	unedited := letter(2, pgtest.Said("y"))
+	e.Entered(unedited)
+	e.Put(unedited.ID, 72)
+	e.RowsAt(pgtest.Said("x"), original, 70)
+	e.Ended(s)
+	if _, err := schema.New(e.Store.DB).Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	same(t, e.text(`SELECT count(*)::text FROM dead_letter_edits`), "1")
-	e.mark(s, said("x"))
+	same(t, e.Text(`SELECT count(*)::text FROM dead_letter_edits`), "1")
+	e.Mark(s, pgtest.Said("x"))
 	same(t, e.marks(), "x:bob")
 }

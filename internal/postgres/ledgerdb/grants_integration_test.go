@@ -63,7 +63,7 @@ func granted(t *testing.T, db *pgtest.DB) (desk, reader string) {
 	return as(t, db, names["docket_desk"]), as(t, db, names["docket_desk_reader"])
 }
 
-func TestRolesOfTheDeskCanDoTheirWorkAndNothingElse(t *testing.T) {
+func TestGrants_RolesOfTheDesk(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	deskURL, readerURL := granted(t, db)
@@ -181,8 +181,8 @@ func refused(t *testing.T, url string, statements ...string) {
 	}
 }
 
-// A trigger works as its owner: whoever could put it on a table of his own could write any line into the audit.
-func TestNobodyHasTheTriggersWriteTheAuditForHim(t *testing.T) {
+// A trigger works as its owner. A role that could put it on its own table could write any line into the audit.
+func TestGrants_TriggersOfTheAudit(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	deskURL, readerURL := granted(t, db)
@@ -212,8 +212,8 @@ func TestNobodyHasTheTriggersWriteTheAuditForHim(t *testing.T) {
 	}
 }
 
-// TestARoleWithoutRightsOnTheLedgerIsToldOfThose, and not of decision_logs, which it may have all of.
-func TestARoleWithoutRightsOnTheLedgerIsToldOfThose(t *testing.T) {
+// TestGrants_MissingRightIsNamed, and not of decision_logs, which it may have all of.
+func TestGrants_MissingRightIsNamed(t *testing.T) {
 	t.Parallel()
 	_, err := ledgerdb.New(open(t, pgtest.New(t).Role(t, "SELECT, INSERT"), 0).DB).Groups(t.Context(), ledger.Filter{})
 	wantCode(t, nil, err, "42501")

@@ -12,7 +12,7 @@ import (
 	"docket/internal/postgres/db"
 )
 
-// mostGroupIDs is how many ids are kept in memory; beyond that they are asked for anew.
+// mostGroupIDs is how many ids are kept in memory; beyond that they are asked for again.
 const mostGroupIDs = 100_000
 
 // groupIDs are the ids of groups that are in the table for good. The zero value is ready.

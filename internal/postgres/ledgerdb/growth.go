@@ -83,7 +83,7 @@ func (r *room) admit(ctx context.Context, tx pgx.Tx, fresh []entering) (admitted
 func (l *Ledger) EnterSurplus(ctx context.Context, p ledger.Portion, maxAttempts int, by ledger.Actor) (ledger.EnteredCount, ledger.Passed, error) {
 	var count ledger.EnteredCount
 	if by.Name == "" {
-		return count, ledger.Passed{}, errNobody
+		return count, ledger.Passed{}, ledger.ErrNobody
 	}
 	batch := inOrder(p.Letters)
 	var groups map[string]int32
@@ -155,7 +155,7 @@ func (l *Ledger) ArchivedSurplus(ctx context.Context, id, from, last int64, arch
 // OrderSurplus implements [ledger.Growth].
 func (l *Ledger) OrderSurplus(ctx context.Context, id int64, by ledger.Actor) error {
 	if by.Name == "" {
-		return errNobody
+		return ledger.ErrNobody
 	}
 	return l.within(ctx, "order dead letters to be entered", pgx.ReadWrite, func(ctx context.Context, tx pgx.Tx) error {
 		var ok bool

@@ -15,6 +15,7 @@ import (
 	"docket/internal/desk/ledger"
 	"docket/internal/postgres/ledgerdb"
 	"docket/internal/record/envelope"
+	"docket/internal/testkit/pgtest"
 	"docket/migrations"
 )
 
@@ -33,9 +34,9 @@ func ofMany(client string, from, n int64) (all []ledger.Letter) {
 }
 
 // bounded is a ledger whose clients bring so many letters in an hour, which passes when it is told to.
-func bounded(t *testing.T, most int) (d *deskDB, nextHour func()) {
+func bounded(t *testing.T, most int) (d *ledgerDB, nextHour func()) {
 	t.Helper()
-	d = newDesk(t)
+	d = newLedger(t)
 	d.Bounded(most)
 	at := noon.Truncate(time.Hour)
 	d.Exec(t, hourSQL(at))
@@ -46,38 +47,38 @@ func bounded(t *testing.T, most int) (d *deskDB, nextHour func()) {
 }
 
 // ranges are all ranges, and what entered.
-func (d *deskDB) ranges() string {
-	return d.text(`SELECT coalesce(string_agg(format('%s/%s %s: %s-%s from %s, %s letters, %s %s %s %s', topic, partition, client, first_offset - 1000, last_offset - 1000, next_offset - 1000, letters, entered, archived, lost, state), E'\n' ORDER BY surplus_id), '')
+func (d *ledgerDB) ranges() string {
+	return d.Text(`SELECT coalesce(string_agg(format('%s/%s %s: %s-%s from %s, %s letters, %s %s %s %s', topic, partition, client, first_offset - 1000, last_offset - 1000, next_offset - 1000, letters, entered, archived, lost, state), E'\n' ORDER BY surplus_id), '')
 		FROM dead_letter_surplus`)
 }
 
-func (d *deskDB) letters() string { return d.text(`SELECT count(*)::text FROM dead_letters`) }
+func (d *ledgerDB) letters() string { return d.Text(`SELECT count(*)::text FROM dead_letters`) }
 
 // late reads a range again, up to the end, as the desk does: letters of other clients are not among those.
-func (d *deskDB) late(id int64, anyway bool, letters ...ledger.Letter) (ledger.EnteredCount, ledger.Passed) {
-	d.t.Helper()
+func (d *ledgerDB) late(id int64, anyway bool, letters ...ledger.Letter) (ledger.EnteredCount, ledger.Passed) {
+	d.T.Helper()
 	n, done, err := d.tryLate(id, anyway, letters...)
 	if err != nil {
-		d.t.Fatal(err)
+		d.T.Fatal(err)
 	}
 	return n, done
 }
 
-func (d *deskDB) tryLate(id int64, anyway bool, letters ...ledger.Letter) (ledger.EnteredCount, ledger.Passed, error) {
-	d.t.Helper()
-	all, err := d.Surplus(d.t.Context(), true, 100)
+func (d *ledgerDB) tryLate(id int64, anyway bool, letters ...ledger.Letter) (ledger.EnteredCount, ledger.Passed, error) {
+	d.T.Helper()
+	all, err := d.Surplus(d.T.Context(), true, 100)
 	if err != nil {
-		d.t.Fatal(err)
+		d.T.Fatal(err)
 	}
 	for i := range all {
 		if s := &all[i]; s.ID == id {
 			letters = slices.DeleteFunc(slices.Clone(letters), func(l ledger.Letter) bool {
 				return l.Found.Offset < s.Next || l.Found.Offset > s.Last || !l.ClaimedBy(s.Client)
 			})
-			return d.EnterSurplus(d.t.Context(), ledger.Portion{ID: id, From: s.Next, To: s.Last + 1, Letters: letters, Anyway: anyway}, atMost, ann)
+			return d.EnterSurplus(d.T.Context(), ledger.Portion{ID: id, From: s.Next, To: s.Last + 1, Letters: letters, Anyway: anyway}, atMost, ann)
 		}
 	}
-	d.t.Fatalf("no range %d", id)
+	d.T.Fatalf("no range %d", id)
 	return ledger.EnteredCount{}, ledger.Passed{}, nil
 }
 
@@ -85,14 +86,14 @@ func TestBounded_OneFloodsAndAnotherEnters(t *testing.T) {
 	t.Parallel()
 	d, nextHour := bounded(t, 3)
 	flood := slices.Concat(ofMany("a", 1, 5), ofMany("b", 6, 2), ofMany("a", 8, 2), ofMany("", 10, 1))
-	n := d.enter(flood...)
+	n := d.Entered(flood...)
 	same(t, [3]int{n.New, n.Left, n.Known}, [3]int{6, 4, 0})
 	same(t, d.ranges(), `decision-logs-dlq/1 a: 4-9 from 4, 4 letters, 0 0 0 open`)
 	// Killed before the offset was committed, and by another desk once more.
-	n = d.enter(flood...)
+	n = d.Entered(flood...)
 	same(t, [3]int{n.New, n.Left, n.Known}, [3]int{0, 0, 10})
 	same(t, d.ranges(), `decision-logs-dlq/1 a: 4-9 from 4, 4 letters, 0 0 0 open`)
-	n = d.enter(ofMany("a", 11, 2)...)
+	n = d.Entered(ofMany("a", 11, 2)...)
 	same(t, n.Left, 2)
 	same(t, d.ranges(), `decision-logs-dlq/1 a: 4-12 from 4, 6 letters, 0 0 0 open`)
 	flood = append(flood, ofMany("a", 11, 2)...)
@@ -103,7 +104,7 @@ func TestBounded_OneFloodsAndAnotherEnters(t *testing.T) {
 	if n, done := d.late(1, false, flood...); n.New != 3 || done.Next != 1009 || done.Lost != 0 {
 		t.Fatalf("%+v, %+v", n, done)
 	}
-	n = d.enter(ofMany("a", 13, 1)...) // what is old took the room
+	n = d.Entered(ofMany("a", 13, 1)...) // older letters took the room
 	same(t, n.Left, 1)
 	if n, done := d.late(1, true, flood...); n.New != 3 || done.Next != 1013 || done.Lost != 0 {
 		t.Fatalf("%+v, %+v", n, done)
@@ -117,7 +118,7 @@ func TestBounded_OneFloodsAndAnotherEnters(t *testing.T) {
 	if err != nil || sums.Letters[ledger.SurplusOpen] != 1 || sums.Letters[ledger.SurplusEntered] != 6 || sums.Oldest.IsZero() {
 		t.Errorf("%+v, %v", sums, err)
 	}
-	d.adds()
+	d.Sums()
 }
 
 // A record that was written twice, as after a publish that nobody answered, is one letter at two places: none of the two is lost.
@@ -128,9 +129,9 @@ func TestBounded_TwoCopies(t *testing.T) {
 	twin.Found.Offset = 1007
 	far := twin
 	far.Found.Offset = 1009
-	n := d.enter(of("a", 1), of("a", 2), twin)
+	n := d.Entered(of("a", 1), of("a", 2), twin)
 	same(t, [3]int{n.New, n.Left, n.Known}, [3]int{1, 2, 0})
-	n = d.enter(far)
+	n = d.Entered(far)
 	same(t, n.Left, 1)
 	same(t, d.ranges(), `decision-logs-dlq/1 a: 2-9 from 2, 3 letters, 0 0 0 open`)
 	if n, done := d.late(1, true, of("a", 2), twin, far); n.New != 1 || n.Known != 2 || done.Lost != 0 {
@@ -139,39 +140,39 @@ func TestBounded_TwoCopies(t *testing.T) {
 	same(t, d.ranges(), `decision-logs-dlq/1 a: 2-9 from 10, 3 letters, 3 0 0 entered`)
 }
 
-// What is dead again, and parts of it, enter whatever their client brought: states depend on them.
+// Records that are dead again, and parts of them, enter whatever their client brought: states depend on them.
 func TestBounded_RetriesEnter(t *testing.T) {
 	t.Parallel()
 	d, _ := bounded(t, 1)
 	whole := letter(1, `[{"decision_id":"a","timestamp":"2024-05-01T12:00:00Z"},{"decision_id":"b","timestamp":"2024-05-01T12:00:00Z"}]`)
-	d.enter(whole)
-	s := d.put(whole.ID, 500)
+	d.Entered(whole)
+	s := d.Put(whole.ID, 500)
 	child := part(s, 500, 1, `{"decision_id":"b","timestamp":"2024-05-01T12:00:00Z"}`)
 	stranger := letter(600, "600")
 	stranger.RetryOf = s.Mark // made up: its value is another
-	n := d.enter(child, stranger)
+	n := d.Entered(child, stranger)
 	same(t, [2]int{n.New, n.Left}, [2]int{1, 1})
-	if n := d.enter(home(s, 501)); n.DeadAgain != 1 || n.Left != 0 {
+	if n := d.Entered(home(s, 501)); n.DeadAgain != 1 || n.Left != 0 {
 		t.Fatalf("%+v", n)
 	}
-	same(t, d.text(`SELECT entered::text FROM dead_letter_growth`), "1")
-	d.adds()
+	same(t, d.Text(`SELECT entered::text FROM dead_letter_growth`), "1")
+	d.Sums()
 }
 
-// The end of a retry that was read before its place was known is found when it is read again: it is no loss.
+// The end of a retry that was read before its place was known is found when it is read again. It is not counted as lost.
 func TestBounded_LateEndOfARetry(t *testing.T) {
 	t.Parallel()
 	d, _ := bounded(t, 1)
 	l := letter(1, one)
-	d.enter(l)
-	d.retry(l.ID)
-	s := d.claim("x", 1)[0]
+	d.Entered(l)
+	d.Retried(l.ID)
+	s := d.Claimed("x", 1)[0]
 	end := home(s, 500)
 	end.RetryOf = ""
-	if n := d.enter(end); n.Left != 1 {
+	if n := d.Entered(end); n.Left != 1 {
 		t.Fatalf("%+v", n)
 	}
-	d.published("x", ledger.Placed{SendingID: s.ID, Partition: end.Origin.Partition, Offset: end.Origin.Offset})
+	d.Placed("x", ledger.Placed{SendingID: s.ID, Partition: end.Origin.Partition, Offset: end.Origin.Offset})
 	if n, done := d.late(1, false, end); n.DeadAgain != 1 || done.Lost != 0 {
 		t.Fatalf("%+v, %+v", n, done)
 	}
@@ -184,12 +185,12 @@ func TestBounded_RemovedStaysOut(t *testing.T) {
 	l := of("a", 1)
 	l.Value = nil // nothing to keep
 	l.ID = letter(1, "").ID
-	d.enter(l)
-	d.close(l)
-	if n := d.remove(); n != 1 {
+	d.Entered(l)
+	d.Closed(l)
+	if n := d.Removed(); n != 1 {
 		t.Fatal(n)
 	}
-	if n := d.enter(l, of("a", 2)); n.Known != 1 || n.Left != 1 {
+	if n := d.Entered(l, of("a", 2)); n.Known != 1 || n.Left != 1 {
 		t.Fatalf("%+v", n)
 	}
 }
@@ -197,21 +198,21 @@ func TestBounded_RemovedStaysOut(t *testing.T) {
 func TestBounded_LostAndArchived(t *testing.T) {
 	t.Parallel()
 	d, _ := bounded(t, 1)
-	d.enter(ofMany("a", 1, 6)...)
+	d.Entered(ofMany("a", 1, 6)...)
 	if _, done := d.late(1, true, ofMany("a", 4, 3)...); done.Lost != 2 {
 		t.Fatalf("%+v", done)
 	}
 	same(t, d.ranges(), `decision-logs-dlq/1 a: 2-6 from 7, 5 letters, 3 0 2 lost`)
-	// What was thought to be lost and is there after all enters, or is in a range, as any other.
-	if n := d.enter(of("a", 2)); n.Left != 1 {
+	// A letter that was thought to be lost and is there after all enters, or is in a range, as any other.
+	if n := d.Entered(of("a", 2)); n.Left != 1 {
 		t.Fatalf("%+v", n)
 	}
-	d.enter(ofMany("b", 21, 4)...)
+	d.Entered(ofMany("b", 21, 4)...)
 	lost, err := d.ArchivedSurplus(t.Context(), 3, 1022, 1024, "shelf", 2)
 	if err != nil || lost != 1 {
 		t.Fatal(lost, err)
 	}
-	if n := d.enter(ofMany("b", 22, 3)...); n.Known != 3 {
+	if n := d.Entered(ofMany("b", 22, 3)...); n.Known != 3 {
 		t.Fatalf("%+v: the archive has them", n)
 	}
 	if _, err := d.ArchivedSurplus(t.Context(), 2, 1002, 1003, "shelf", 2); !errors.Is(err, ledger.ErrLost) {
@@ -230,7 +231,7 @@ func TestBounded_LostAndArchived(t *testing.T) {
 func TestBounded_Order(t *testing.T) {
 	t.Parallel()
 	d, _ := bounded(t, 1)
-	d.enter(ofMany("a", 1, 3)...)
+	d.Entered(ofMany("a", 1, 3)...)
 	if err := d.OrderSurplus(t.Context(), 1, ledger.Actor{Name: "mara", Why: "now"}); err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +243,7 @@ func TestBounded_Order(t *testing.T) {
 	if err := d.OrderSurplus(t.Context(), 1, ledger.Actor{Name: "bob"}); err == nil {
 		t.Error("without a reason")
 	}
-	same(t, d.text(`SELECT concat_ws(' ', ordered_by, ordered_why, ordered_login = session_user, ordered_at IS NOT NULL) FROM dead_letter_surplus`), "mara now t t")
+	same(t, d.Text(`SELECT concat_ws(' ', ordered_by, ordered_why, ordered_login = session_user, ordered_at IS NOT NULL) FROM dead_letter_surplus`), "mara now t t")
 	all, err := d.Surplus(t.Context(), false, 10)
 	if err != nil || len(all) != 1 || all[0].OrderedBy != "mara" || all[0].Growth != 1 || all[0].Open() != 2 {
 		t.Errorf("%+v, %v", all, err)
@@ -275,25 +276,25 @@ func TestBounded_ManyDesks(t *testing.T) {
 			t.FailNow()
 		}
 	}
-	same(t, d.text(`SELECT string_agg(n, ' ' ORDER BY n) FROM (SELECT (regexp_match(convert_from(value, 'UTF8'), '^.'))[1] || count(*) AS n FROM dead_letters GROUP BY (regexp_match(convert_from(value, 'UTF8'), '^.'))[1]) c`), "a7 b7")
-	same(t, d.text(`SELECT string_agg(client || letters, ' ' ORDER BY client) FROM dead_letter_surplus`), "a93 b93")
+	same(t, d.Text(`SELECT string_agg(n, ' ' ORDER BY n) FROM (SELECT (regexp_match(convert_from(value, 'UTF8'), '^.'))[1] || count(*) AS n FROM dead_letters GROUP BY (regexp_match(convert_from(value, 'UTF8'), '^.'))[1]) c`), "a7 b7")
+	same(t, d.Text(`SELECT string_agg(client || letters, ' ' ORDER BY client) FROM dead_letter_surplus`), "a93 b93")
 	d.sound()
-	d.adds()
+	d.Sums()
 }
 
 func TestBounded_Trim(t *testing.T) {
 	t.Parallel()
 	d, nextHour := bounded(t, 1)
-	d.enter(ofMany("a", 1, 3)...)
+	d.Entered(ofMany("a", 1, 3)...)
 	for range 49 {
 		nextHour()
 	}
-	d.enter(ofMany("b", 11, 3)...)
+	d.Entered(ofMany("b", 11, 3)...)
 	d.late(1, true, ofMany("a", 1, 3)...)
 	if err := d.TrimSurplus(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	same(t, d.text(`SELECT string_agg(client, ' ' ORDER BY client) FROM dead_letter_growth`), "a b") // a range of it was entered in this hour
+	same(t, d.Text(`SELECT string_agg(client, ' ' ORDER BY client) FROM dead_letter_growth`), "a b") // a range of it was entered in this hour
 	d.Exec(t, `UPDATE dead_letter_surplus SET closed_at = closed_at - interval '31 days' WHERE state = 'entered'`)
 	for range 49 {
 		nextHour()
@@ -301,13 +302,13 @@ func TestBounded_Trim(t *testing.T) {
 	if err := d.TrimSurplus(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	same(t, d.text(`SELECT (SELECT count(*) FROM dead_letter_growth) || ' ' || (SELECT string_agg(client, ' ') FROM dead_letter_surplus)`), "0 b")
+	same(t, d.Text(`SELECT (SELECT count(*) FROM dead_letter_growth) || ' ' || (SELECT string_agg(client, ' ') FROM dead_letter_surplus)`), "0 b")
 }
 
-// Whoever could work with the ledger before the tables came can work with them.
+// A role that could work with the ledger before the tables came can work with them.
 func TestBounded_MigrationGrants(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	text, err := migrations.FS.ReadFile("00015_growth.sql")
 	if err != nil {
 		t.Fatal(err)
@@ -336,7 +337,7 @@ func TestBounded_MigrationGrants(t *testing.T) {
 func TestBounded_FormerDesk(t *testing.T) {
 	t.Parallel()
 	d, nextHour := bounded(t, 1)
-	d.enter(ofMany("a", 1, 4)...)
+	d.Entered(ofMany("a", 1, 4)...)
 	former := ledgerdb.New(open(t, d.URL, 0).DB) // it calls none of the functions
 	if n, err := former.Enter(t.Context(), ofMany("a", 3, 4), atMost, ann); err != nil || n.New != 4 || n.Left != 0 {
 		t.Fatal(n, err)
@@ -346,10 +347,10 @@ func TestBounded_FormerDesk(t *testing.T) {
 		t.Fatalf("%+v, %+v", n, done)
 	}
 	same(t, d.ranges(), `decision-logs-dlq/1 a: 2-4 from 5, 3 letters, 3 0 0 entered`)
-	d.adds()
+	d.Sums()
 }
 
-// What never was in the ledger is archived in the form of what was, and comes back: with all that it would have had, RESOLVED.
+// A letter that never was in the ledger is archived in the form of one that was. It comes back RESOLVED, with all that it would have had.
 func TestBounded_ArchivedComesBack(t *testing.T) {
 	t.Parallel()
 	d, _ := bounded(t, 0)
@@ -364,18 +365,18 @@ func TestBounded_ArchivedComesBack(t *testing.T) {
 		h.refused, h.places, h.decision_ids, h.decision_ts AS times, h.hashes
 		FROM dead_letters d JOIN dead_letter_groups g USING (group_id) LEFT JOIN dead_letter_decisions h USING (dead_letter_id)) r`
 	const unlike = `UPDATE dead_letters SET state = 'PENDING', changed_at = '2020-01-01', changed_act = 'entered', changed_by = 'x', why = 'x', seen_at = '2020-01-01', archived_in = NULL`
-	wipe := unwatched + `TRUNCATE dead_letters, dead_letter_proposals, dead_letter_decisions, dead_letter_audit, dead_letter_groups RESTART IDENTITY`
-	d.enter(letters...)
-	d.Exec(t, unwatched+unlike)
-	want := d.text(row)
+	wipe := pgtest.Unwatched + `TRUNCATE dead_letters, dead_letter_proposals, dead_letter_decisions, dead_letter_audit, dead_letter_groups RESTART IDENTITY`
+	d.Entered(letters...)
+	d.Exec(t, pgtest.Unwatched+unlike)
+	want := d.Text(row)
 	d.Exec(t, wipe)
 
 	lines, err := d.Lines(t.Context(), append(letters, letters[0]), ann)
 	if err != nil || len(lines) != len(letters) {
 		t.Fatal(len(lines), err)
 	}
-	c := lettersCarrier(t, d, filepath.Join(t.TempDir(), "shelf"))
-	name, n, err := c.Keep(t.Context(), closedOn, func(each func([]byte) error) error {
+	c := d.Carrier(filepath.Join(t.TempDir(), "shelf"))
+	name, n, err := c.Keep(t.Context(), pgtest.ClosedOn, func(each func([]byte) error) error {
 		for _, line := range lines {
 			if err := each(line); err != nil {
 				return err
@@ -386,13 +387,13 @@ func TestBounded_ArchivedComesBack(t *testing.T) {
 	if err != nil || n != int64(len(letters)) {
 		t.Fatal(name, n, err)
 	}
-	if done, err := c.Restore(t.Context(), closedOn); err != nil || done.Stored != n {
+	if done, err := c.Restore(t.Context(), pgtest.ClosedOn); err != nil || done.Stored != n {
 		t.Fatalf("%+v, %v", done, err)
 	}
-	same(t, d.text(`SELECT string_agg(DISTINCT concat_ws(' ', state, changed_act, archived_in), ' ') FROM dead_letters`), "RESOLVED restored "+name)
+	same(t, d.Text(`SELECT string_agg(DISTINCT concat_ws(' ', state, changed_act, archived_in), ' ') FROM dead_letters`), "RESOLVED restored "+name)
 	if found, err := d.Claims(t.Context(), "NULL", 2); err != nil || len(found) != 1 {
 		t.Errorf("%+v, %v", found, err)
 	}
-	d.Exec(t, unwatched+unlike)
-	same(t, d.text(row), want)
+	d.Exec(t, pgtest.Unwatched+unlike)
+	same(t, d.Text(row), want)
 }

@@ -11,8 +11,8 @@ import (
 	"docket/internal/postgres/ledgerdb"
 )
 
-// TestHintOfTheLedgerNamesItsOwnGrantsAndTables, and not those of decision_logs, which would not help.
-func TestHintOfTheLedgerNamesItsOwnGrantsAndTables(t *testing.T) {
+// TestHint_NamesGrantsAndTables, and not those of decision_logs, which would not help.
+func TestHint_NamesGrantsAndTables(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[string]string{"42501": "docs/desk-grants.sql", "42P01": "docket migrate", "28P01": "user and password"} {
 		refused := &pgconn.PgError{Code: code}

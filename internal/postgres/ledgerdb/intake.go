@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -18,10 +17,7 @@ import (
 
 var _ ledger.Intake = (*Ledger)(nil)
 
-// errNobody refuses what nobody signs.
-var errNobody = errors.New("whoever changes a dead letter has to be named")
-
-// What one INSERT takes at most.
+// The most that one INSERT takes.
 const (
 	enterRows  = 5000
 	enterBytes = 16 << 20
@@ -41,7 +37,7 @@ type entering struct {
 func (l *Ledger) Enter(ctx context.Context, letters []ledger.Letter, maxAttempts int, by ledger.Actor) (ledger.EnteredCount, error) {
 	var count ledger.EnteredCount
 	if by.Name == "" {
-		return count, errNobody
+		return count, ledger.ErrNobody
 	}
 	if len(letters) == 0 {
 		return count, nil

@@ -15,7 +15,7 @@ import (
 
 var _ ledger.Jobs = (*Ledger)(nil)
 
-// jobSQL are the columns of a job, of dead_letter_jobs j. How its retries ended stands in counters.
+// jobSQL are the columns of a job, of dead_letter_jobs j. Counters have how its retries ended.
 const jobSQL = `j.job_id, j.act, j.filter::text, j.rate, j.most, j.state, j.operator, j.reason, j.matched, j.sent, ends.stored, ends.dead, ends.refused,
 	j.created_at, j.started_at, j.ended_at, j.note, j.stopped_by, coalesce(j.owner, '')`
 
@@ -156,8 +156,8 @@ func (l *Ledger) StopJob(ctx context.Context, id int64, why string, by ledger.Ac
 		owner = NULL, lease_until = NULL WHERE job_id = $1 AND state IN ('WAITING', 'RUNNING')`, id, by.Name, why)
 }
 
-// ResumeJob lets a STOPPED job wait for a desk again, and adds to its reason, which the audit of each letter gets, who resumed
-// it and why. One that is WAITING, RUNNING or DONE stays as it is.
+// ResumeJob lets a STOPPED job wait for a desk again. It adds the person and the reason to the job's reason, which the audit
+// of each letter gets. A job that is WAITING, RUNNING or DONE stays as it is.
 func (l *Ledger) ResumeJob(ctx context.Context, id int64, by ledger.Actor) (ledger.Job, error) {
 	return l.turnJob(ctx, "resume a job", id, by, `UPDATE dead_letter_jobs SET state = 'WAITING', note = 'resumed by ' || $2::text, stopped_by = '',
 		reason = reason || '; resumed by ' || $2::text || CASE $3::text WHEN '' THEN '' ELSE ': ' || $3 END,

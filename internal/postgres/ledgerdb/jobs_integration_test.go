@@ -11,7 +11,7 @@ import (
 	"docket/internal/desk/ledger"
 )
 
-func TestAJobIsTakenKeptStoppedResumedAndEndedByWhoHasIt(t *testing.T) {
+func TestJob_OnlyItsOwnerMovesIt(t *testing.T) {
 	t.Parallel()
 	m := newModelled(t, 40, 9)
 	ctx, f, ann := t.Context(), ledger.Filter{Path: "a/b"}, ledger.Actor{Name: "ann"}
@@ -98,7 +98,7 @@ func TestAJobIsTakenKeptStoppedResumedAndEndedByWhoHasIt(t *testing.T) {
 	}
 }
 
-func TestOfManyWhoTakeAJobOneHasIt(t *testing.T) {
+func TestJob_OneOfManyTakesIt(t *testing.T) {
 	t.Parallel()
 	m := newModelled(t, 1, 9)
 	if _, err := m.CreateJob(t.Context(), ledger.Job{Act: ledger.Closed, Operator: "ann", Reason: "so"}); err != nil {
@@ -122,7 +122,7 @@ func TestOfManyWhoTakeAJobOneHasIt(t *testing.T) {
 	}
 }
 
-func TestALetterIsShownByItsFirstCharactersAndItsHistoryStays(t *testing.T) {
+func TestShow_ByFirstCharacters(t *testing.T) {
 	t.Parallel()
 	m := newModelled(t, 30, 11)
 	e := m.letters[0]

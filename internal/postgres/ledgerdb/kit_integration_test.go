@@ -21,8 +21,10 @@ func init() {
 
 // Short names for what these tests say in every second line.
 var (
-	open  = pgtest.Open
-	store = pgtest.Store
+	open = pgtest.Open
+
+	letter = pgtest.Letter
+	home   = pgtest.Returned
 )
 
 var noon = time.Date(2024, 5, 1, 12, 0, 0, 123456000, time.UTC)

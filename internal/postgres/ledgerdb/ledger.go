@@ -33,8 +33,8 @@ func (l *Ledger) Bounded(most int) *Ledger {
 const tries = 4
 
 // within runs do in one transaction, within the store timeout, and again where nothing was committed for the moment's sake.
-// The error says what was done, act, and is as safe to log as all of this package; an error of do that is not the
-// database's stays what it is.
+// The error names act, and is as safe to log as all errors of this package. An error of do that is not the database's is
+// returned as it is.
 func (l *Ledger) within(ctx context.Context, act string, mode pgx.TxAccessMode, do func(ctx context.Context, tx pgx.Tx) error) error {
 	return l.withinOf(ctx, act, pgx.TxOptions{AccessMode: mode}, do)
 }

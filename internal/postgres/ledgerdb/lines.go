@@ -62,7 +62,7 @@ func (l *Ledger) Lines(ctx context.Context, letters []ledger.Letter, by ledger.A
 	return lines, err
 }
 
-// heldOf is what a line says of the decisions that a letter holds; nil: it is no rest.
+// heldOf is what a line says of the decisions that a letter holds; nil: it is not a rest.
 func heldOf(l *ledger.Letter) (*string, error) {
 	if l.Refused == 0 {
 		return nil, nil //nolint:nilnil // NULL

@@ -22,7 +22,7 @@ const (
 	newestLooked = 40_000
 )
 
-// place is where a list goes on: after the dead letter that failed last at a time and has an id.
+// place is where a list continues: after the dead letter that failed last at a time and has an id.
 type place struct {
 	at time.Time
 	id string
@@ -45,7 +45,7 @@ func parsePlace(text string) (p place, err error) {
 	if err != nil || !ok || id == "" || len(id) > idLength || strings.Trim(id, "0123456789abcdef") != "" {
 		return p, ledger.ErrBadPage
 	}
-	// What timestamptz holds, with room: years 1 to 9999.
+	// Years 1 to 9999, which timestamptz holds, with room.
 	if p = (place{time.UnixMicro(micros).UTC(), id}); p.at.Year() < 1 || p.at.Year() > 9999 {
 		return place{}, ledger.ErrBadPage
 	}
@@ -104,8 +104,8 @@ type combination struct {
 	n     int64
 }
 
-// entries goes by the counters where the filter names a group, a path or a state. Where few combinations fit, each has
-// its newest looked up; where many do, what fits is most likely among the newest of all, and if it is not, each is looked up after all.
+// entries goes by the counters where the filter names a group, a path or a state. Where few combinations fit, each has its
+// newest looked up. Where many do, the page is most likely among the newest of all. If it is not, each is looked up after all.
 func (s *listing) entries(ctx context.Context) ([]ledger.Entry, error) {
 	f := s.filter
 	if f.Fingerprint == "" && f.Kind == "" && f.Code == "" && f.Path == "" && len(f.States) == 0 {
@@ -144,8 +144,8 @@ func (s *listing) combinations(ctx context.Context) ([]combination, error) {
 // newestFirst is the order of a list, of dead_letters d.
 const newestFirst = " ORDER BY d.last_failed_at DESC, d.dead_letter_id DESC"
 
-// newest looks for what fits among so many of the newest dead letters; 0: all. What it asks for before the page is known
-// stands in the index.
+// newest looks for what fits among so many of the newest dead letters; 0: all. The index has all that
+// it asks for before the page is known.
 func (s *listing) newest(ctx context.Context, among int) ([]ledger.Entry, error) {
 	var args []any
 	from := "dead_letters d"
@@ -163,8 +163,8 @@ func (s *listing) newest(ctx context.Context, among int) ([]ledger.Entry, error)
 		newestFirst+` LIMIT `+db.Arg(&args, s.n), args)
 }
 
-// each merges the newest of each combination. At first each is asked for the time of its k-th: where n/k of them have one
-// that is not before a time, the whole page is not before it, and of each only few have to be read.
+// each merges the newest of each combination. At first each is asked for the time of its k-th. Where n/k of them have one
+// that is not before a time, the whole page is not before it. So only few of each have to be read.
 func (s *listing) each(ctx context.Context, combinations []combination) ([]ledger.Entry, error) {
 	groups, paths, states := make([]int32, len(combinations)), make([]string, len(combinations)), make([]string, len(combinations))
 	for i, c := range combinations {

@@ -18,7 +18,7 @@ import (
 // RetryMatching implements [ledger.Decider].
 func (l *Ledger) RetryMatching(ctx context.Context, filter ledger.Filter, before time.Time, n int, lease time.Duration, by ledger.Actor) ([]int64, error) {
 	if lease <= 0 {
-		return nil, errNoLease
+		return nil, ledger.ErrNoLease
 	}
 	var sendings []int64
 	err := l.matching(ctx, "retry dead letters", filter, before, n, by, func(ctx context.Context, tx pgx.Tx, ids []string) (moved int, err error) {
@@ -43,9 +43,9 @@ func (l *Ledger) ResolveMatching(ctx context.Context, filter ledger.Filter, befo
 func (l *Ledger) matching(ctx context.Context, act string, filter ledger.Filter, before time.Time, n int, by ledger.Actor, move func(context.Context, pgx.Tx, []string) (int, error)) error {
 	switch {
 	case by.Name == "":
-		return errNobody
+		return ledger.ErrNobody
 	case by.Why == "":
-		return errNoNote
+		return ledger.ErrNoReason
 	case n <= 0:
 		return nil
 	}
@@ -85,7 +85,7 @@ type choice struct {
 	states  []string
 	before  time.Time
 	job     int64
-	own     bool               // the job's filter and time are these: it goes on where it was
+	own     bool               // the job's filter and time are these: it continues where it was
 	reached pgtype.Timestamptz // the first failure of the latest that was looked at
 	taken   []string           // looked at by this transaction
 }
@@ -121,8 +121,8 @@ const (
 )
 
 // chooseMatching goes by an index from the oldest on, and a job from where it was: nothing that was moved, or was not free, becomes
-// free for a job again, as whatever moves a letter moves changed_at beyond the job's time. So a portion costs what lies
-// between the one before and its end, whatever became of what the job has moved.
+// free for a job again, as whatever moves a letter moves changed_at beyond the job's time. So a portion reads only
+// the letters between the one before and its end, whatever became of those that the job has moved.
 func chooseMatching(ctx context.Context, tx pgx.Tx, f ledger.Filter, states []string, before time.Time, n int, job int64) (*choice, error) {
 	c := &choice{args: []any{states, before, job, nil, 0, nil}, states: states, before: before, job: job, taken: []string{}}
 	c.reached = pgtype.Timestamptz{Valid: true, InfinityModifier: pgtype.NegativeInfinity}

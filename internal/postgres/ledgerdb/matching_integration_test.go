@@ -12,9 +12,9 @@ import (
 )
 
 // Whatever becomes of what a job has moved, the next portion begins where the one before ended, and each letter is moved once.
-func TestAJobReadsNothingTwiceAlthoughAllOfItIsDeadAgain(t *testing.T) {
+func TestMatching_JobReadsNothingTwice(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	const n, portion = 400, 40
 	var letters []ledger.Letter
 	for i := range int64(n) {
@@ -23,7 +23,7 @@ func TestAJobReadsNothingTwiceAlthoughAllOfItIsDeadAgain(t *testing.T) {
 		l.Cause.Code, l.Cause.Kind = fmt.Sprint("c", i%7), []envelope.Kind{envelope.Data, envelope.Transient}[i%2]
 		letters = append(letters, l)
 	}
-	d.enter(letters...)
+	d.Entered(letters...)
 	for _, f := range []ledger.Filter{{}, {Kind: envelope.Data}, {Code: "c3"}, {Path: "a/b", Code: "c3"}, {Partition: new(int32(2))}} {
 		job, err := d.CreateJob(t.Context(), ledger.Job{Act: ledger.Retried, Filter: f, Operator: "ann", Reason: "because"})
 		if err != nil {
@@ -38,7 +38,7 @@ func TestAJobReadsNothingTwiceAlthoughAllOfItIsDeadAgain(t *testing.T) {
 			}
 			moved, more = moved+int64(len(ids)), len(ids) == portion
 			d.lapse() // all of them are free again, but for this job
-			reached := d.text(fmt.Sprint(`SELECT reached::text FROM dead_letter_jobs WHERE job_id = `, job.ID))
+			reached := d.Text(fmt.Sprint(`SELECT reached::text FROM dead_letter_jobs WHERE job_id = `, job.ID))
 			if more && reached <= last {
 				t.Fatalf("%+v: it stands at %s after %s", f, reached, last)
 			}
@@ -48,16 +48,16 @@ func TestAJobReadsNothingTwiceAlthoughAllOfItIsDeadAgain(t *testing.T) {
 			t.Errorf("%+v: %d of %d were moved", f, moved, job.Matched)
 		}
 	}
-	d.adds()
+	d.Sums()
 }
 
 // A job that is given another filter than its own does not go by where it was.
-func TestWhereAJobStandsIsOfItsOwnFilter(t *testing.T) {
+func TestMatching_PlaceOfTheJobsFilter(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	early, late := letter(1, one), letter(2, two)
 	early.Path, late.FirstFailedAt = "early", noon.Add(time.Hour)
-	d.enter(early, late)
+	d.Entered(early, late)
 	job, err := d.CreateJob(t.Context(), ledger.Job{Act: ledger.Closed, Filter: ledger.Filter{Path: late.Path}, Operator: "ann", Reason: "because"})
 	if err != nil {
 		t.Fatal(err)
@@ -70,11 +70,11 @@ func TestWhereAJobStandsIsOfItsOwnFilter(t *testing.T) {
 	}
 }
 
-// What a job came to is told for good.
-func TestWhatAJobCameToStaysWhenItsLettersGo(t *testing.T) {
+// The result of a job is told for good.
+func TestMatching_ResultOutlivesItsLetters(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
-	d.enter(letter(1, one), letter(2, two), letter(3, three))
+	d := newLedger(t)
+	d.Entered(letter(1, one), letter(2, two), letter(3, three))
 	job, err := d.CreateJob(t.Context(), ledger.Job{Act: ledger.Retried, Operator: "ann", Reason: "because"})
 	if err != nil {
 		t.Fatal(err)
@@ -82,13 +82,13 @@ func TestWhatAJobCameToStaysWhenItsLettersGo(t *testing.T) {
 	if _, err := d.RetryMatching(t.Context(), job.Filter, job.CreatedAt, 5, soon, ledger.Actor{Name: "ann", Why: "because", Job: job.ID}); err != nil {
 		t.Fatal(err)
 	}
-	sent := d.claim("r", 5)
+	sent := d.Claimed("r", 5)
 	var placed []ledger.Placed
 	for i, s := range sent {
 		placed = append(placed, ledger.Placed{SendingID: s.ID, Offset: int64(500 + i)})
 	}
 	d.lapse() // withdrawn where nobody is publishing it, and published after all
-	d.published("r", placed...)
+	d.Placed("r", placed...)
 	if err := d.Stored(t.Context(), []int64{sent[0].ID, sent[1].ID}, []string{"row", "row"}, ann); err != nil {
 		t.Fatal(err)
 	}
@@ -104,5 +104,5 @@ func TestWhatAJobCameToStaysWhenItsLettersGo(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	same(t, d.text(`SELECT string_agg(concat_ws(' ', outcome, n), ', ') FROM dead_letter_job_ends`), "stored 2")
+	same(t, d.Text(`SELECT string_agg(concat_ws(' ', outcome, n), ', ') FROM dead_letter_job_ends`), "stored 2")
 }

@@ -15,9 +15,9 @@ import (
 	"docket/migrations"
 )
 
-func TestTheLedgersTablesGoAndComeBack(t *testing.T) {
+func TestMigration_TablesGoAndComeBack(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	ways := func(file string) (up, down string) {
 		t.Helper()
 		b, err := migrations.FS.ReadFile(file)
@@ -40,14 +40,14 @@ func TestTheLedgersTablesGoAndComeBack(t *testing.T) {
 	_, unbounded := ways("00015_growth.sql")
 	const left = `SELECT (SELECT count(*) FROM pg_class WHERE relname LIKE 'dead_letter%') + (SELECT count(*) FROM pg_proc WHERE proname LIKE 'dead_letter%')
 		+ (SELECT count(*) FROM pg_type WHERE typname LIKE 'dead_letter%')`
-	d.enter(letter(1, one))
+	d.Entered(letter(1, one))
 	d.Exec(t, migrations.NoEdits) // the later step goes first
 	d.Exec(t, unaudited)
-	if n := d.enter(letter(1, one), letter(2, two)); n.New != 1 || n.Known != 1 {
+	if n := d.Entered(letter(1, one), letter(2, two)); n.New != 1 || n.Known != 1 {
 		t.Fatalf("%+v", n)
 	}
 	d.Exec(t, unbounded)
-	if n := d.enter(letter(3, one)); n.New != 1 {
+	if n := d.Entered(letter(3, one)); n.New != 1 {
 		t.Fatalf("%+v", n)
 	}
 	d.Exec(t, unheld)
@@ -58,15 +58,15 @@ func TestTheLedgersTablesGoAndComeBack(t *testing.T) {
 	}
 	d.Exec(t, up)
 	d.Ledger = ledgerdb.New(open(t, d.URL, 0).DB)
-	if n := d.enter(letter(1, one)); n.New != 1 {
+	if n := d.Entered(letter(1, one)); n.New != 1 {
 		t.Fatalf("%+v", n)
 	}
 }
 
-// What a desk's role is granted lets it do all its work, and write no line of the audit by itself.
-func TestADeskNeedsNoRightToWriteTheAudit(t *testing.T) {
+// With its grants a desk's role can do all its work, and write no line of the audit by itself.
+func TestMigration_NoRightOnTheAudit(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	url := d.Role(t, "")
 	role := strings.SplitN(strings.TrimPrefix(url, "postgres://"), ":", 2)[0]
 	d.Exec(t, `GRANT SELECT, INSERT, UPDATE, DELETE ON dead_letters, dead_letter_groups, dead_letter_outbox, dead_letter_jobs, dead_letter_duties, dead_letter_notes, dead_letter_counts, dead_letter_days, dead_letter_job_ends TO `+role+`;
@@ -75,9 +75,9 @@ func TestADeskNeedsNoRightToWriteTheAudit(t *testing.T) {
 	whole := d.Ledger
 	d.Ledger = ledgerdb.New(open(t, url, 0).DB)
 	l, m := letter(1, one), letter(2, two)
-	d.enter(l, m)
-	s := d.put(l.ID, 500)
-	if n := d.enter(home(s, 500)); n.DeadAgain != 1 {
+	d.Entered(l, m)
+	s := d.Put(l.ID, 500)
+	if n := d.Entered(home(s, 500)); n.DeadAgain != 1 {
 		t.Fatalf("%+v", n)
 	}
 	if err := d.Edit(t.Context(), l.ID, []byte(three), "diff", soon, ann); err != nil {
@@ -86,7 +86,7 @@ func TestADeskNeedsNoRightToWriteTheAudit(t *testing.T) {
 	if _, err := d.Resolve(t.Context(), []string{m.ID}, ann); err != nil {
 		t.Fatal(err)
 	}
-	d.shelved()
+	d.Shelved()
 	if n, err := d.Remove(t.Context(), time.Now().Add(time.Hour), 9, ledger.Actor{Name: "desk"}); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}

@@ -39,7 +39,7 @@ type modelSending struct {
 
 // ledgerModel is the ledger as it should be.
 type ledgerModel struct {
-	d        *deskDB
+	d        *ledgerDB
 	conn     *pgx.Conn
 	letters  map[string]*modelLetter
 	removed  map[string]bool
@@ -48,9 +48,9 @@ type ledgerModel struct {
 	offset   int64
 }
 
-func TestTheLedgerIsItsModel(t *testing.T) {
+func TestModel_OfTheTables(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	conn, err := pgx.Connect(t.Context(), d.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -391,7 +391,7 @@ func (m *ledgerModel) remove(t *rapid.T) {
 		maps.DeleteFunc(m.sendings, func(_ int64, s *modelSending) bool { return s.LetterID == id })
 	}
 	m.deaths = nil                                                    // their marks may be gone
-	m.d.Exec(m.d.t, `UPDATE dead_letter_edits SET marked_at = now()`) // else what was edited stays
+	m.d.Exec(m.d.T, `UPDATE dead_letter_edits SET marked_at = now()`) // else what was edited stays
 	n, err := m.d.Remove(context.Background(), time.Now().Add(time.Hour), 100, ann)
 	if err != nil || n != want {
 		t.Fatalf("%d removed, not %d; %v", n, want, err)

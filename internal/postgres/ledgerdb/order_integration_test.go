@@ -16,13 +16,13 @@ import (
 )
 
 // ofOneKey are so many retries of one key, in the order in which they were asked for.
-func (d *deskDB) ofOneKey(n int) (ids []string) {
-	d.t.Helper()
+func (d *ledgerDB) ofOneKey(n int) (ids []string) {
+	d.T.Helper()
 	for i := range n {
 		l := letter(int64(i), fmt.Sprint(i))
 		l.Key = []byte("one")
-		d.enter(l)
-		d.retry(l.ID)
+		d.Entered(l)
+		d.Retried(l.ID)
 		ids = append(ids, l.ID)
 	}
 	return ids
@@ -35,15 +35,15 @@ func lettersOf(sent []ledger.Sending) (ids []string) {
 	return ids
 }
 
-// A claim ends while others look for what to claim: what is behind it does not overtake it.
+// A claim ends while others look for rows to claim: the rows behind it do not overtake it.
 func TestClaim_OneMoment(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	ids := d.ofOneKey(2)
 	if sent, err := d.Claim(t.Context(), "dead", 1, 2*time.Second); err != nil || len(sent) != 1 || sent[0].LetterID != ids[0] {
 		t.Fatalf("%+v, %v", sent, err)
 	}
-	// Whoever looks at the second row takes longer than the claim of the first lasts.
+	// A look at the second row takes longer than the claim of the first lasts.
 	as := d.Role(t, "")
 	u, err := url.Parse(as)
 	if err != nil {
@@ -62,10 +62,10 @@ func TestClaim_OneMoment(t *testing.T) {
 	}
 }
 
-// What is put off while others look for what to claim is not overtaken either.
+// A row that is put off while others look for rows to claim is not overtaken either.
 func TestClaim_PutOffMeanwhile(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	ids := d.ofOneKey(2)
 	sent, err := d.Claim(t.Context(), "late", 1, time.Millisecond)
 	if err != nil || len(sent) != 1 {

@@ -14,11 +14,8 @@ import (
 
 var _ ledger.Relay = (*Ledger)(nil)
 
-// claimLock serialises claims: who looks for rows sees all claims before, and all rows that were put off.
+// claimLock serialises claims: each look for rows sees all claims before, and all rows that were put off.
 const claimLock = 0x646f636b65740001
-
-// firstLook is how long after it was published a retry is looked for.
-const firstLook = 200 * time.Millisecond
 
 // claimedBytes bounds the values that are claimed together; the last may exceed it.
 const claimedBytes = 16 << 20
@@ -102,7 +99,7 @@ func lockSendings(ctx context.Context, tx pgx.Tx, ids []int64) ([]string, error)
 	return letters, err
 }
 
-// What had been given up and is in the topic after all is watched like any other.
+// A retry that had been given up and is in the topic after all is watched like any other.
 const (
 	publishedSQL = `UPDATE dead_letter_outbox o SET published_at = clock_timestamp(), published_partition = n.partition, published_offset = n.place,
 			claimed_by = NULL, claimed_until = NULL, look_at = clock_timestamp() + $4::interval,
@@ -134,7 +131,7 @@ func (l *Ledger) Published(ctx context.Context, _ string, placed []ledger.Placed
 		if err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, publishedSQL, ids, partitions, offsets, firstLook); err != nil {
+		if _, err := tx.Exec(ctx, publishedSQL, ids, partitions, offsets, ledger.FirstLook); err != nil {
 			return err
 		}
 		_, err = tx.Exec(ctx, extendSQL, letters, extend)
@@ -156,7 +153,7 @@ const (
 // Unpublished implements [ledger.Relay].
 func (l *Ledger) Unpublished(ctx context.Context, holder string, id int64, code string, pause time.Duration, giveUp bool) error {
 	if holder == "" {
-		return errNobody
+		return ledger.ErrNobody
 	}
 	holder, code = db.Text(holder), db.Text(code)
 	return l.within(ctx, "note an unpublished retry", pgx.ReadWrite, func(ctx context.Context, tx pgx.Tx) error {

@@ -10,20 +10,20 @@ import (
 	"docket/internal/desk/ledger"
 )
 
-// TestTheLedgerKnowsWhatItHasSeenAndNothingElse: a checker asks it about each record that the desk has read.
-func TestTheLedgerKnowsWhatItHasSeenAndNothingElse(t *testing.T) {
+// TestProof_KnowsOnlyWhatItSaw: a checker asks it about each record that the desk has read.
+func TestProof_KnowsOnlyWhatItSaw(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	there, gone := letter(1, one), letter(2, two)
-	d.enter(there, gone)
+	d.Entered(there, gone)
 	if _, err := d.Resolve(t.Context(), []string{gone.ID}, ann); err != nil {
 		t.Fatal(err)
 	}
-	d.shelved()
+	d.Shelved()
 	if n, err := d.Remove(t.Context(), time.Now().Add(time.Hour), 10, ann); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
-	s := d.put(there.ID, 500)
+	s := d.Put(there.ID, 500)
 	for name, c := range map[string]struct {
 		trace ledger.Trace
 		known bool

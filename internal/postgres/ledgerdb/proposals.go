@@ -97,7 +97,7 @@ func hashOf(value []byte) []byte {
 // Approve implements [ledger.Proposals].
 func (l *Ledger) Approve(ctx context.Context, id int64, diff string, lease time.Duration, by ledger.Actor) (ledger.Proposal, error) {
 	if lease <= 0 {
-		return ledger.Proposal{}, errNoLease
+		return ledger.Proposal{}, ledger.ErrNoLease
 	}
 	return l.onProposal(ctx, "approve an edit", id, by, func(ctx context.Context, tx pgx.Tx) (int64, error) {
 		p, err := proposal(ctx, tx, id)
@@ -129,9 +129,9 @@ func (l *Ledger) Reject(ctx context.Context, id int64, by ledger.Actor) (ledger.
 func (l *Ledger) onProposal(ctx context.Context, act string, id int64, by ledger.Actor, do func(context.Context, pgx.Tx) (int64, error)) (p ledger.Proposal, err error) {
 	switch {
 	case by.Name == "":
-		return p, errNobody
+		return p, ledger.ErrNobody
 	case by.Why == "":
-		return p, errNoNote
+		return p, ledger.ErrNoReason
 	}
 	err = l.within(ctx, act, pgx.ReadWrite, func(ctx context.Context, tx pgx.Tx) error {
 		done, err := do(ctx, tx)

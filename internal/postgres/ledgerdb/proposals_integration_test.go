@@ -18,23 +18,23 @@ import (
 	"github.com/rs/zerolog"
 
 	"docket/internal/desk/ledger"
-	"docket/internal/postgres"
 	"docket/internal/postgres/db"
 	"docket/internal/postgres/ledgerdb"
 	"docket/internal/postgres/schema"
+	"docket/internal/postgres/store"
 	"docket/internal/testkit/ledgermodel"
 )
 
 // office is a ledger with its roles, where evidence is edited by two persons.
 type office struct {
-	*deskDB
+	*ledgerDB
 	roles map[string]string
 }
 
 func newOffice(t *testing.T) *office {
 	t.Helper()
-	d := newDesk(t)
-	d.fourEyes(true)
+	d := newLedger(t)
+	d.FourEyes(true)
 	return &office{d, rolesOf(t, d.DB)}
 }
 
@@ -92,9 +92,9 @@ func draft(l ledger.Letter) ledger.Draft {
 
 // entered is a letter whose path has a line break.
 func (o *office) entered(offset int64) ledger.Letter {
-	o.t.Helper()
+	o.T.Helper()
 	l := letter(offset, told)
-	o.enter(l)
+	o.Entered(l)
 	return l
 }
 
@@ -109,13 +109,13 @@ func (p person) proposed(t *testing.T, d ledger.Draft, by ledger.Actor) ledger.P
 // refuses wants that a proposal is not approved for a reason, and that nothing was changed.
 func (o *office) refuses(t *testing.T, p person, id int64, by ledger.Actor, want ledger.Because) {
 	t.Helper()
-	before := o.text(`SELECT (SELECT count(*) FROM dead_letter_audit) || ' ' || (SELECT string_agg(encode(sha256(value), 'hex'), ',' ORDER BY dead_letter_id) FROM dead_letters)`)
+	before := o.Text(`SELECT (SELECT count(*) FROM dead_letter_audit) || ' ' || (SELECT string_agg(encode(sha256(value), 'hex'), ',' ORDER BY dead_letter_id) FROM dead_letters)`)
 	_, err := p.Approve(t.Context(), id, "-1\n+2", soon, by)
 	var refused *ledger.ProposalError
 	if !errors.As(err, &refused) || refused.Because != want || refused.ID != id || refused.Hint() == "" {
 		t.Errorf("approved by %s with %s: %v, want %s", by.Name, p.login, err, want)
 	}
-	same(t, o.text(`SELECT (SELECT count(*) FROM dead_letter_audit) || ' ' || (SELECT string_agg(encode(sha256(value), 'hex'), ',' ORDER BY dead_letter_id) FROM dead_letters)`), before)
+	same(t, o.Text(`SELECT (SELECT count(*) FROM dead_letter_audit) || ' ' || (SELECT string_agg(encode(sha256(value), 'hex'), ',' ORDER BY dead_letter_id) FROM dead_letters)`), before)
 }
 
 func TestFourEyes_TwoLogins(t *testing.T) {
@@ -150,12 +150,12 @@ func TestFourEyes_TwoLogins(t *testing.T) {
 		t.Errorf("%+v", done)
 	}
 	same(t, o.trail(l.ID), "entered >PENDING, proposed PENDING>PENDING, approved PENDING>PENDING, edited PENDING>PENDING, retried PENDING>PROCESSING")
-	same(t, o.text(`SELECT string_agg(actor || ' ' || why, ', ' ORDER BY audit_id) FROM dead_letter_audit WHERE act IN ('proposed', 'approved', 'edited', 'retried')`),
+	same(t, o.Text(`SELECT string_agg(actor || ' ' || why, ', ' ORDER BY audit_id) FROM dead_letter_audit WHERE act IN ('proposed', 'approved', 'edited', 'retried')`),
 		fmt.Sprintf("mara proposal %[1]d: because of mara, oleg proposal %[1]d: because of oleg, mara because of mara, oleg because of oleg", p.ID))
-	same(t, o.text(`SELECT string_agg(login::text, ', ' ORDER BY audit_id) FROM dead_letter_audit WHERE act IN ('proposed', 'approved')`), mara.login+", "+oleg.login)
-	same(t, o.text(`SELECT (original = convert_to($$`+told+`$$, 'UTF8'))::text || ' ' || diff FROM dead_letter_audit WHERE act = 'edited'`), "true -1\n+2")
-	same(t, o.text(`SELECT path || ' ' || decision_id || ' ' || edited FROM dead_letters`), "a/b d true")
-	s := o.claim("r", 10)
+	same(t, o.Text(`SELECT string_agg(login::text, ', ' ORDER BY audit_id) FROM dead_letter_audit WHERE act IN ('proposed', 'approved')`), mara.login+", "+oleg.login)
+	same(t, o.Text(`SELECT (original = convert_to($$`+told+`$$, 'UTF8'))::text || ' ' || diff FROM dead_letter_audit WHERE act = 'edited'`), "true -1\n+2")
+	same(t, o.Text(`SELECT path || ' ' || decision_id || ' ' || edited FROM dead_letters`), "a/b d true")
+	s := o.Claimed("r", 10)
 	if len(s) != 1 || string(s[0].Value) != untold {
 		t.Errorf("retried %+v", s)
 	}
@@ -163,7 +163,7 @@ func TestFourEyes_TwoLogins(t *testing.T) {
 	if list, err := oleg.ListProposals(t.Context(), true, 10); err != nil || len(list) != 1 || list[0].State != ledger.ProposalApproved {
 		t.Errorf("%+v %v", list, err)
 	}
-	o.adds()
+	o.Sums()
 }
 
 // All who use the API of a desk have its login: it names them, and whoever may not speak for others cannot.
@@ -195,7 +195,7 @@ func TestFourEyes_VouchedByTheDesk(t *testing.T) {
 	if _, err := daemon.Approve(t.Context(), p.ID, "-1\n+2", soon, vouched("oleg")); err != nil {
 		t.Error(err)
 	}
-	same(t, o.text(`SELECT convert_from(value, 'UTF8') FROM dead_letters WHERE dead_letter_id = '`+l.ID+`'`), untold)
+	same(t, o.Text(`SELECT convert_from(value, 'UTF8') FROM dead_letters WHERE dead_letter_id = '`+l.ID+`'`), untold)
 	q := mara.proposed(t, draft(m), by("mara"))
 	o.refuses(t, daemon, q.ID, vouched("oleg"), ledger.BecauseOtherWay)
 }
@@ -215,7 +215,7 @@ func TestFourEyes_NoWayAroundBySQL(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	l, other := o.entered(1), o.entered(2)
-	was := o.text(`SELECT string_agg(dead_letter_id || encode(value, 'hex'), ',' ORDER BY dead_letter_id) FROM dead_letters`)
+	was := o.Text(`SELECT string_agg(dead_letter_id || encode(value, 'hex'), ',' ORDER BY dead_letter_id) FROM dead_letters`)
 	set := func(value string) string {
 		return `UPDATE dead_letters SET value = convert_to($x$` + value + `$x$, 'UTF8'), edited = true, changed_at = clock_timestamp(), changed_by = 'mara' WHERE dead_letter_id = '` + l.ID + `'`
 	}
@@ -255,11 +255,11 @@ func TestFourEyes_NoWayAroundBySQL(t *testing.T) {
 		p.does(t, "23514", `UPDATE public.dead_letters SET value = ''`)
 	}
 	var e *pgconn.PgError
-	if err := o.tried(set(untold)); !errors.As(err, &e) || e.ConstraintName != "dead_letters_four_eyes" {
+	if err := o.Tried(set(untold)); !errors.As(err, &e) || e.ConstraintName != "dead_letters_four_eyes" {
 		t.Errorf("the owner alone: %v", err)
 	}
-	same(t, o.text(`SELECT string_agg(dead_letter_id || encode(value, 'hex'), ',' ORDER BY dead_letter_id) FROM dead_letters`), was)
-	o.adds()
+	same(t, o.Text(`SELECT string_agg(dead_letter_id || encode(value, 'hex'), ',' ORDER BY dead_letter_id) FROM dead_letters`), was)
+	o.Sums()
 }
 
 // An approval is for one change and one transaction.
@@ -285,7 +285,7 @@ func TestFourEyes_ApprovalIsForOneChange(t *testing.T) {
 	oleg.does(t, "23514", `UPDATE dead_letters SET value = `+value+` WHERE dead_letter_id = '`+l.ID+`'`) // later
 }
 
-// What the two persons agreed on is not what is there any more, or too long ago.
+// The letter is not as it was when the two persons agreed, or they agreed too long ago.
 func TestFourEyes_VoidAndExpired(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -332,7 +332,7 @@ func TestFourEyes_VoidAndExpired(t *testing.T) {
 	if _, err := oleg.Approve(t.Context(), 4711, "-1\n+2", soon, by("oleg")); !errors.Is(err, ledger.ErrNotFound) {
 		t.Errorf("%v", err)
 	}
-	// What is removed takes its proposals along. Its audit stays.
+	// A removed letter takes its proposals along. Its audit stays.
 	if _, err := oleg.Resolve(t.Context(), []string{gone.ID}, by("oleg")); err != nil {
 		t.Fatal(err)
 	}
@@ -343,8 +343,8 @@ func TestFourEyes_VoidAndExpired(t *testing.T) {
 	if _, err := oleg.Proposal(t.Context(), ids[3]); !errors.Is(err, ledger.ErrNotFound) {
 		t.Errorf("%v", err)
 	}
-	same(t, o.text(`SELECT string_agg(why, ', ' ORDER BY audit_id) FROM dead_letter_audit WHERE act = 'rejected'`), fmt.Sprintf("proposal %d: because of oleg", ids[3]))
-	o.adds()
+	same(t, o.Text(`SELECT string_agg(why, ', ' ORDER BY audit_id) FROM dead_letter_audit WHERE act = 'rejected'`), fmt.Sprintf("proposal %d: because of oleg", ids[3]))
+	o.Sums()
 }
 
 // Of several who approve at one time one does.
@@ -374,8 +374,8 @@ func TestFourEyes_TwoApproveAtOnce(t *testing.T) {
 		}
 	}
 	same(t, won, 1)
-	same(t, o.text(`SELECT count(*) FILTER (WHERE act = 'approved') || ' ' || count(*) FILTER (WHERE act = 'edited') || ' ' || (SELECT count(*) FROM dead_letter_outbox) FROM dead_letter_audit`), "1 1 1")
-	o.adds()
+	same(t, o.Text(`SELECT count(*) FILTER (WHERE act = 'approved') || ' ' || count(*) FILTER (WHERE act = 'edited') || ' ' || (SELECT count(*) FROM dead_letter_outbox) FROM dead_letter_audit`), "1 1 1")
+	o.Sums()
 }
 
 // A desk of the release before edits by a statement of its own: the database refuses it where two persons are needed, and nothing else.
@@ -403,7 +403,7 @@ func TestFourEyes_SwitchedByMigrate(t *testing.T) {
 	l := o.entered(1)
 	migrate := func(one bool) {
 		t.Helper()
-		db, err := postgres.OpenStore(db.Config{URL: o.URL, OneEditor: one}, zerolog.Nop())
+		db, err := store.Open(db.Config{URL: o.URL, OneEditor: one}, zerolog.Nop())
 		check(t, err)
 		defer db.Close()
 		_, err = schema.New(db.DB).Migrate(t.Context())
@@ -428,7 +428,7 @@ func TestFourEyes_SwitchedByMigrate(t *testing.T) {
 // The tables compare as the model does, whatever is in a value.
 func TestTouched_TablesAndModel(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	values := [][]byte{nil}
 	for _, value := range []string{
 		"", " ", "{}", "[]", "null", "17", "no JSON", "\x1f\x8b", "\xff", told, untold, "\n " + told + "\n", "[" + told + "]", "[" + told + ",\n" + untold + "]", told + "\n" + untold + "\n", told + "\r\n\r\n" + untold,
@@ -471,6 +471,6 @@ func TestTouched_TablesAndModel(t *testing.T) {
 		{told, untold, "path"}, {told, strings.Replace(told, `"x"`, `"y"`, 1), ""}, {told, "[" + told + "]", ""}, {told, strings.Replace(told, `"x"`, `"\u0000"`, 1), strings.Join(ledger.Evidence(), " ")},
 		{strings.Replace(told, `"alice"`, `{"a":[1,2.0,{}]}`, 1), strings.Replace(told, `"alice"`, `{"a": [1.0,2,{}]}`, 1), ""}, {told, strings.Replace(told, "true", "null", 1), "result"},
 	} {
-		same(t, d.text(`SELECT array_to_string(dead_letters_touched(convert_to($x$`+c.before+`$x$, 'UTF8'), convert_to($x$`+c.after+`$x$, 'UTF8')), ' ')`), c.want)
+		same(t, d.Text(`SELECT array_to_string(dead_letters_touched(convert_to($x$`+c.before+`$x$, 'UTF8'), convert_to($x$`+c.after+`$x$, 'UTF8')), ' ')`), c.want)
 	}
 }

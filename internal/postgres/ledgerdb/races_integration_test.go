@@ -19,11 +19,11 @@ import (
 const rounds = 100
 
 // desks opens the ledger n times more.
-func (d *deskDB) desks(n int) []*ledgerdb.Ledger {
-	d.t.Helper()
+func (d *ledgerDB) desks(n int) []*ledgerdb.Ledger {
+	d.T.Helper()
 	var all []*ledgerdb.Ledger
 	for range n {
-		all = append(all, ledgerdb.New(open(d.t, d.URL, 0).DB))
+		all = append(all, ledgerdb.New(open(d.T, d.URL, 0).DB))
 	}
 	return all
 }
@@ -43,24 +43,24 @@ func together(n int, do func(i int)) {
 }
 
 // sound is that nothing is there that must never be.
-func (d *deskDB) sound() {
-	d.t.Helper()
+func (d *ledgerDB) sound() {
+	d.T.Helper()
 	for what, sql := range broken {
 		var n int
-		if d.Query(d.t, sql, &n); n != 0 {
-			d.t.Errorf("%d %s", n, what)
+		if d.Query(d.T, sql, &n); n != 0 {
+			d.T.Errorf("%d %s", n, what)
 		}
 	}
 }
 
-func TestOfSeveralWhoDecideOneWins(t *testing.T) {
+func TestRaces_OneDecides(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	const people = 4
 	desks := d.desks(people)
 	for round := range int64(rounds) {
 		a, b := letter(2*round, one), letter(2*round+1, two)
-		d.enter(a, b)
+		d.Entered(a, b)
 		ids := []string{a.ID, b.ID}
 		outcomes := make([][]ledger.Outcome, people)
 		together(people, func(i int) {
@@ -89,14 +89,14 @@ func TestOfSeveralWhoDecideOneWins(t *testing.T) {
 		}
 		same(t, won, map[string]int{a.ID: 1, b.ID: 1})
 	}
-	same(t, d.text(`SELECT count(*)::text FROM dead_letter_audit WHERE act IN ('retried', 'closed')`), fmt.Sprint(2*rounds))
-	same(t, d.text(`SELECT (count(*) = (SELECT count(*) FROM dead_letters WHERE state = 'PROCESSING'))::text FROM dead_letter_outbox`), "true")
+	same(t, d.Text(`SELECT count(*)::text FROM dead_letter_audit WHERE act IN ('retried', 'closed')`), fmt.Sprint(2*rounds))
+	same(t, d.Text(`SELECT (count(*) = (SELECT count(*) FROM dead_letters WHERE state = 'PROCESSING'))::text FROM dead_letter_outbox`), "true")
 	d.sound()
 }
 
-func TestSeveralIntakesEnterEachLetterOnce(t *testing.T) {
+func TestRaces_IntakesEnterOnce(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	const intakes, size = 4, 30
 	desks := d.desks(intakes)
 	for round := range int64(rounds) {
@@ -107,11 +107,11 @@ func TestSeveralIntakesEnterEachLetterOnce(t *testing.T) {
 			letters = append(letters, l)
 		}
 		ids := []string{letters[0].ID, letters[1].ID}
-		d.enter(letters[:2]...)
-		d.retry(ids...)
-		for i, s := range d.claim("r", 2) {
+		d.Entered(letters[:2]...)
+		d.Retried(ids...)
+		for i, s := range d.Claimed("r", 2) {
 			place := round*size*2 + size + int64(i)
-			d.published("r", ledger.Placed{SendingID: s.ID, Partition: int32(place % 4), Offset: place})
+			d.Placed("r", ledger.Placed{SendingID: s.ID, Partition: int32(place % 4), Offset: place})
 			letters = append(letters, home(s, place), home(s, 1_000_000+place))
 		}
 		counts := make([]ledger.EnteredCount, intakes)
@@ -134,13 +134,13 @@ func TestSeveralIntakesEnterEachLetterOnce(t *testing.T) {
 			t.Fatalf("round %d: %d new, %d known, %d dead again, %d groups", round, sum.New, sum.Known, sum.DeadAgain, len(sum.Groups))
 		}
 	}
-	same(t, d.text(`SELECT max(attempts)::text FROM dead_letters`), "1")
+	same(t, d.Text(`SELECT max(attempts)::text FROM dead_letters`), "1")
 	d.sound()
 }
 
-func TestSeveralRelaysClaimNoRowTwiceAndKeepTheOrderOfKeys(t *testing.T) {
+func TestRaces_RelaysClaimOnceInOrder(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	const relays, size = 4, 24
 	desks := d.desks(relays)
 	for round := range int64(rounds / 4) {
@@ -150,8 +150,8 @@ func TestSeveralRelaysClaimNoRowTwiceAndKeepTheOrderOfKeys(t *testing.T) {
 			l := letter(round*size+i, fmt.Sprint(i)) // of three keys
 			letters, ids = append(letters, l), append(ids, l.ID)
 		}
-		d.enter(letters...)
-		d.retry(ids...)
+		d.Entered(letters...)
+		d.Retried(ids...)
 		var mu sync.Mutex
 		published, inFlight := map[string][]int64{}, map[string]string{}
 		taken := map[int64]int{}
@@ -213,9 +213,9 @@ func TestSeveralRelaysClaimNoRowTwiceAndKeepTheOrderOfKeys(t *testing.T) {
 }
 
 // All that can happen to letters happens at once, and whoever waits for whom, nothing fails and all adds up.
-func TestEverythingAtOnceAddsUp(t *testing.T) {
+func TestRaces_EverythingAddsUp(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newLedger(t)
 	const size = 40
 	var letters []ledger.Letter
 	var ids []string
@@ -223,7 +223,7 @@ func TestEverythingAtOnceAddsUp(t *testing.T) {
 		l := letter(i, fmt.Sprint(i))
 		letters, ids = append(letters, l), append(ids, l.ID)
 	}
-	d.enter(letters...)
+	d.Entered(letters...)
 	desks := d.desks(8)
 	ctx := context.Background()
 	before := time.Now().Add(time.Hour)
@@ -293,5 +293,5 @@ func TestEverythingAtOnceAddsUp(t *testing.T) {
 		}
 	})
 	d.sound()
-	same(t, d.text(`SELECT count(*)::text FROM dead_letters d WHERE attempts <> (SELECT count(*) FROM dead_letter_audit a WHERE a.dead_letter_id = d.dead_letter_id AND act = 'died')`), "0")
+	same(t, d.Text(`SELECT count(*)::text FROM dead_letters d WHERE attempts <> (SELECT count(*) FROM dead_letter_audit a WHERE a.dead_letter_id = d.dead_letter_id AND act = 'died')`), "0")
 }

@@ -197,7 +197,7 @@ func randomFilter(random *rand.Rand) (f ledger.Filter) {
 	return f
 }
 
-func TestWhatIsListedGroupedAndCountedIsWhatTheFilterChooses(t *testing.T) {
+func TestRead_ByFilter(t *testing.T) {
 	t.Parallel()
 	m := newModelled(t, 250, 7)
 	m.tried(t)
@@ -346,7 +346,7 @@ func (m *modelled) seeReport(t testing.TB) {
 	}
 }
 
-func TestAPageThatIsNoneOrAFilterThatMakesNoSenseIsSaidSo(t *testing.T) {
+func TestRead_BadPageOrFilter(t *testing.T) {
 	t.Parallel()
 	l := ledgerdb.New(open(t, "postgres://127.0.0.1:1/none", 0).DB)
 	for _, after := range []string{"x", "!", "AAAA", "MQ", "enohIGFh", "enp6enp6enp6enp6IGFh", strings.Repeat("A", 1000)} {

@@ -20,9 +20,9 @@ const valueBytes = 16 << 20
 // reentry takes back retried records that were dead-lettered again. Which state their letters get is for
 // [ledger.Standing.DeadAgain] to say.
 //
-// Marks and places are only hints where to look: whoever can write to the source topic can put any mark there. What counts is
-// the value. One that is equal to what was retried is that record, whoever wrote it; one that is equal to the decision of
-// that number in it is that decision. All else is a dead letter like any other.
+// Marks and places are only hints where to look, as any writer to the source topic can put any mark there. The value decides.
+// One that is equal to the retried value is that record, whoever wrote it. One that is equal to the decision of that number
+// in it is that decision. All else is a dead letter like any other.
 type reentry struct {
 	tx     pgx.Tx
 	groups map[string]int32
@@ -168,7 +168,7 @@ func isMark(s string) bool {
 }
 
 // lock takes the letters and then their sendings, and drops the hints that lead nowhere any more. A retry that ended dead
-// outlives its letter: what it left in the dead-letter topic is still known.
+// outlives its letter: its record in the dead-letter topic is still known.
 func (h *reentry) lock(ctx context.Context, hints map[int][]int64) error {
 	var letters []string
 	var sendings []int64
@@ -235,8 +235,8 @@ func lockedSendings(ctx context.Context, tx pgx.Tx, ids []int64) (map[int64]*ret
 	return locked, err
 }
 
-// whose gives the sending that e is the end of, or nil where e is a letter of its own; then its parent is set where it is one of
-// several decisions of a sending's record.
+// whose gives the sending that e is the end of, or nil where e is a letter of its own. In that case it sets the parent of e
+// where that is one of several decisions of a sending's record.
 func (h *reentry) whose(ctx context.Context, e *entering, hints []int64) (*returning, error) {
 	for _, id := range hints {
 		if s := h.sendings[id]; bytes.Equal(s.hash, e.hash) {

@@ -59,7 +59,7 @@ func of(found map[int32]*tally, group int32) *tally {
 	return t
 }
 
-// tallies counts from the counters where they know enough, and adds what stands at the ends of indexes.
+// tallies counts from the counters where they know enough, and adds what the ends of indexes tell.
 func (l *Ledger) tallies(ctx context.Context, tx pgx.Tx, f ledger.Filter) (map[int32]*tally, error) {
 	sql, args, err := l.countersSQL(ctx, tx, f)
 	if err != nil {

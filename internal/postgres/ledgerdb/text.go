@@ -7,8 +7,8 @@ import (
 	"docket/internal/postgres/db"
 )
 
-// pathBytes is how much of a decision's path the ledger keeps: an index entry is no longer than 2704 bytes, and a path
-// that was too long for an index is one of the reasons why there is a dead letter.
+// pathBytes is how much of a decision's path the ledger keeps. An index entry has at most 2704 bytes. A path that is too long
+// for an index is one of the reasons of dead letters.
 const pathBytes = 1024
 
 // pathText is the path as the ledger has it.
@@ -24,8 +24,8 @@ func pathText(path string) string {
 	return path
 }
 
-// The times that the ledger keeps. Whoever writes a record gives it any time; JSON, which all of it is shown as, ends with the
-// year 9999, and Postgres with others.
+// The times that the ledger keeps. A record can have any time that its writer gives it. JSON, in which all times are shown,
+// ends with the year 9999, and Postgres with others.
 var (
 	earliest = time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)
 	latest   = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)

@@ -12,8 +12,8 @@ import (
 
 var _ ledger.Upkeep = (*Ledger)(nil)
 
-// What one call ends at most: so many leases in a transaction, so many transactions. The rest is for the next call, as its
-// caller has other things to see to meanwhile.
+// The most that one call ends: so many leases in a transaction, so many transactions. The rest is for the next call, as the
+// caller has other work to do meanwhile.
 const (
 	endedAtOnce  = 1000
 	endedByACall = 5
@@ -25,7 +25,7 @@ const (
 			AND NOT EXISTS (SELECT FROM dead_letter_outbox o WHERE o.dead_letter_id = d.dead_letter_id
 				AND o.published_at IS NULL AND o.ended_at IS NULL AND o.claimed_until > now())
 		ORDER BY d.dead_letter_id LIMIT $1::int FOR UPDATE SKIP LOCKED`
-	// What was claimed since is being published.
+	// A row that was claimed since is being published.
 	idleSQL = `WITH unsent AS (
 			SELECT dead_letter_id, claimed_until FROM dead_letter_outbox
 			WHERE dead_letter_id = ANY($1::text[]) AND published_at IS NULL AND ended_at IS NULL ORDER BY outbox_id FOR UPDATE)
@@ -35,14 +35,14 @@ const (
 		WHERE dead_letter_id = ANY($1::text[])`
 )
 
-// EndLeases implements [ledger.Upkeep]. What is being published just now is left until its claim lapses.
+// EndLeases implements [ledger.Upkeep]. A row that is being published just now is left until its claim lapses.
 func (l *Ledger) EndLeases(ctx context.Context, by ledger.Actor) (int, error) {
 	if by.Name == "" {
-		return 0, errNobody
+		return 0, ledger.ErrNobody
 	}
 	why := by.Why
 	if why == "" {
-		why = "nothing was heard of the retry for too long"
+		why = ledger.Unheard
 	}
 	ended := 0
 	for range endedByACall {
@@ -96,7 +96,7 @@ func (l *Ledger) Unarchived(ctx context.Context, resolvedBefore time.Time) (n in
 // Remove implements [ledger.Upkeep]. The database does it by a function of its own, and keeps what is RESOLVED for 7 days at the least.
 func (l *Ledger) Remove(ctx context.Context, resolvedBefore time.Time, n int, by ledger.Actor) (removed int, err error) {
 	if by.Name == "" {
-		return 0, errNobody
+		return 0, ledger.ErrNobody
 	}
 	err = l.within(ctx, "remove resolved dead letters", pgx.ReadWrite, func(ctx context.Context, tx pgx.Tx) error {
 		return tx.QueryRow(ctx, `SELECT dead_letters_remove($1::timestamptz, $2::int, $3::text, $4::text)`,

@@ -82,7 +82,7 @@ const (
 func (l *Ledger) Stored(ctx context.Context, ids []int64, why []string, by ledger.Actor) error {
 	switch {
 	case by.Name == "":
-		return errNobody
+		return ledger.ErrNobody
 	case len(ids) != len(why):
 		return errors.New("not one line for each retry that ended stored")
 	case len(ids) == 0:
@@ -108,17 +108,16 @@ func (l *Ledger) Stored(ctx context.Context, ids []int64, why []string, by ledge
 	})
 }
 
-// LookAgain implements [ledger.Watch]. Pauses between looks for what was given up double from a second to a day: nobody waits
-// for these, and after an outage there are many.
+// LookAgain implements [ledger.Watch].
 func (l *Ledger) LookAgain(ctx context.Context, ids []int64, after time.Duration) error {
 	if len(ids) == 0 {
 		return nil
 	}
 	return l.within(ctx, "put off a look at retries", pgx.ReadWrite, func(ctx context.Context, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `UPDATE dead_letter_outbox o SET looks = looks + 1, look_at = clock_timestamp() +
-				CASE WHEN outcome = 'refused' THEN least(interval '1 day', interval '1 s' * power(2, least(looks, 17))) ELSE $2::interval END
+				CASE WHEN outcome = 'refused' THEN ($3::interval[])[least(looks + 1, cardinality($3::interval[]))] ELSE $2::interval END
 			FROM (SELECT outbox_id FROM dead_letter_outbox WHERE outbox_id = ANY($1::bigint[]) AND (ended_at IS NULL OR outcome = 'refused') ORDER BY outbox_id FOR UPDATE) n
-			WHERE o.outbox_id = n.outbox_id`, ids, after)
+			WHERE o.outbox_id = n.outbox_id`, ids, after, ledger.GivenUpPauses())
 		return err
 	})
 }

@@ -13,14 +13,14 @@ import (
 const makeSQL = `SELECT count(*) FROM decision_logs_make_partitions($1)`
 
 // All the days get makeTimeout. One statement, in which the default partition may be locked, gets no longer than writers
-// with rows for it can wait with their tries: what takes longer is for somebody to call at a quiet time.
+// with rows for it can wait with their tries. A person can make a day that takes longer at a quiet time.
 const (
 	makeTimeout          = time.Minute
 	makeStatementTimeout = 5 * time.Second
 )
 
-// MakePartitions makes the partitions that are missing from today, in UTC, to so many days ahead, from 0 to 366, and
-// says how many it made; another worker may be at the same work. Where the table's partitions are not Docket's, or there are
+// MakePartitions makes the partitions that are missing from today, in UTC, to so many days ahead, from 0 to 366. It says
+// how many it made; another worker may do the same at once. Where the table's partitions are not Docket's, or there are
 // none, it does nothing.
 func (s *Schema) MakePartitions(ctx context.Context, ahead int) (int, error) {
 	if err := s.db.Usable(); err != nil {

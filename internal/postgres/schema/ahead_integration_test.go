@@ -13,12 +13,12 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"docket/internal/consumer/pipeline"
-	"docket/internal/postgres"
 	"docket/internal/postgres/schema"
+	"docket/internal/postgres/store"
 	"docket/internal/testkit/pgtest"
 )
 
-func made(t testing.TB, db *postgres.Store, ahead int) int {
+func made(t testing.TB, db *store.Store, ahead int) int {
 	t.Helper()
 	n, err := schema.New(db.DB).MakePartitions(context.Background(), ahead)
 	if err != nil {
@@ -27,7 +27,7 @@ func made(t testing.TB, db *postgres.Store, ahead int) int {
 	return n
 }
 
-func TestPartitionsAreMadeOnceByWhoeverMayInsert(t *testing.T) {
+func TestMakePartitions_ByARoleThatMayInsert(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	worker := d.Role(t, "SELECT, INSERT")
@@ -52,12 +52,12 @@ func TestPartitionsAreMadeOnceByWhoeverMayInsert(t *testing.T) {
 	d.Query(t, `SELECT count(DISTINCT relowner), count(*) FROM pg_inherits JOIN pg_class c ON c.oid = inhrelid WHERE inhparent = 'decision_logs'::regclass`, &owners, &days)
 	same(t, []int{owners, days}, []int{1, 103})
 	db := open(t, worker, 0)
-	store(t, db, full("a", day(100), 1), full("b", day(101), 1))
+	save(t, db, full("a", day(100), 1), full("b", day(101), 1))
 	same(t, place(t, d, "a"), named(100))
 	same(t, place(t, d, "b"), "decision_logs_default")
 }
 
-func TestPartitionsAreNotMadeForEverybody(t *testing.T) {
+func TestMakePartitions_NotForEverybody(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	reader := open(t, d.Role(t, "SELECT"), 0)
@@ -72,8 +72,8 @@ func TestPartitionsAreNotMadeForEverybody(t *testing.T) {
 	same(t, made(t, db, 366), 359)
 }
 
-// What a caller has in its own schema or among its temporary tables is not what the function works on.
-func TestTheFunctionWorksOnItsOwnSchemaAlone(t *testing.T) {
+// The function does not work on tables in the caller's own schema, or among its temporary tables.
+func TestMakePartitions_OwnSchemaAlone(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	worker := d.Role(t, "SELECT, INSERT")
@@ -87,35 +87,35 @@ func TestTheFunctionWorksOnItsOwnSchemaAlone(t *testing.T) {
 	}
 	d.Query(t, `SELECT count(*) FROM pg_inherits WHERE inhparent = 'public.decision_logs'::regclass`, &n)
 	same(t, n, 12)
-	store(t, open(t, worker, 0), row("late", day(9).Add(12*time.Hour-time.Microsecond), `{}`), row("early", day(9).Add(-12*time.Hour), `{}`))
+	save(t, open(t, worker, 0), row("late", day(9).Add(12*time.Hour-time.Microsecond), `{}`), row("early", day(9).Add(-12*time.Hour), `{}`))
 	same(t, []string{place(t, d, "late"), place(t, d, "early")}, []string{named(9), named(9)})
 }
 
-func TestStraysMoveIntoTheirDay(t *testing.T) {
+func TestMakePartitions_StraysMove(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	db := open(t, d.URL, 0)
 	rows := []pipeline.Row{full("a", day(8), 1), full("b", day(9).Add(12*time.Hour-time.Microsecond), 1), full("c", day(10), 1)}
-	store(t, db, rows...)
+	save(t, db, rows...)
 	same(t, place(t, d, "a"), "decision_logs_default")
 	same(t, made(t, db, 9), 2)
 	same(t, []string{place(t, d, "a"), place(t, d, "b"), place(t, d, "c")}, []string{named(8), named(9), "decision_logs_default"})
-	same(t, store(t, db, rows...), []pipeline.Outcome{present, present, present})
+	same(t, save(t, db, rows...), []pipeline.Outcome{present, present, present})
 	same(t, d.Count(t), 3)
 }
 
 // A day that somebody took away by hand does not come back, nor does it keep the others from being made.
-func TestADayThatWasDetachedIsLeftAlone(t *testing.T) {
+func TestMakePartitions_DetachedDay(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	db := open(t, d.URL, 0)
 	d.Exec(t, `ALTER TABLE decision_logs DETACH PARTITION `+named(3))
 	same(t, made(t, db, 8), 1)
-	store(t, db, row("a", day(3), `{}`))
+	save(t, db, row("a", day(3), `{}`))
 	same(t, place(t, d, "a"), "decision_logs_default")
 }
 
-func TestADefaultPartitionThatIsBusyIsAnErrorAndNoHarm(t *testing.T) {
+func TestMakePartitions_BusyDefaultPartition(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	db := open(t, d.URL, 0)
@@ -123,12 +123,12 @@ func TestADefaultPartitionThatIsBusyIsAnErrorAndNoHarm(t *testing.T) {
 		VALUES ('far', now() + interval '1 year', '{}', '', 0, 0, 0)`)
 	_, err := schema.New(db.DB).MakePartitions(context.Background(), 20)
 	wantCode(t, nil, err, "55P03")
-	store(t, db, row("a", day(0), `{}`))
+	save(t, db, row("a", day(0), `{}`))
 	end()
 	same(t, made(t, db, 20), 13)
 }
 
-func TestWritersGoOnWhileTheTableIsMigrated(t *testing.T) {
+func TestMigrate_WhileWritersStore(t *testing.T) {
 	t.Parallel()
 	d := pgtest.NewPlain(t)
 	stop := pgtest.Writers(t, d, 3)
@@ -165,13 +165,13 @@ func wait(t *testing.T, d *pgtest.DB, rows int) {
 	}
 }
 
-func TestRetentionIsADropWhileWritersGoOn(t *testing.T) {
+func TestRetention_WhileWritersStore(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	d.Exec(t, `SELECT decision_logs_make_partitions(30)`)
 	db := open(t, d.URL, 0)
 	for n := range 30 {
-		store(t, db, full(fmt.Sprint("old", n), day(n), 1))
+		save(t, db, full(fmt.Sprint("old", n), day(n), 1))
 	}
 	stop := pgtest.Writers(t, d, 2)
 	for n := range 30 {

@@ -11,9 +11,9 @@ import (
 	"docket/internal/testkit/pgtest"
 )
 
-// In a schema where others may create, a function or operator that fits its arguments better than the server's own
-// would be chosen, and run as the owner of the table.
-func TestTheFunctionRunsNothingOfOthersAsTheOwner(t *testing.T) {
+// Others may create functions and operators in a schema. One that fits its arguments better than the server's own would
+// be chosen, and run as the owner of the table.
+func TestMakePartitions_RunsNothingOfOthers(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	worker := d.Role(t, "SELECT, INSERT")
@@ -40,7 +40,7 @@ func TestTheFunctionRunsNothingOfOthersAsTheOwner(t *testing.T) {
 }
 
 // With the table gone, the function finds no temporary one of the caller's in its place.
-func TestTheFunctionLeavesTemporaryTablesAlone(t *testing.T) {
+func TestMakePartitions_TemporaryTables(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	worker := d.Role(t, "SELECT, INSERT")
@@ -55,14 +55,14 @@ func TestTheFunctionLeavesTemporaryTablesAlone(t *testing.T) {
 	}
 }
 
-// A day of which so much lies in the default partition that moving it takes long, as when its own was dropped, keeps
+// A day can have so many rows in the default partition that moving them takes long, as when its own was dropped. It keeps
 // neither the other days from being made nor writers waiting for long.
-func TestADayThatTakesLongHoldsUpNoOther(t *testing.T) {
+func TestMakePartitions_LongDay(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	db := open(t, d.URL, 0)
 	d.Exec(t, `DROP TABLE `+named(0))
-	store(t, db, row("today", day(0), `{}`), row("soon", day(9), `{}`))
+	save(t, db, row("today", day(0), `{}`), row("soon", day(9), `{}`))
 	d.Exec(t, `CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN IF OLD.decision_id = ''today'' THEN PERFORM pg_sleep(20); END IF; RETURN OLD; END';
 		CREATE TRIGGER slow BEFORE DELETE ON decision_logs_default FOR EACH ROW EXECUTE FUNCTION slow()`)
 	from := time.Now()

@@ -31,8 +31,8 @@ func (l Level) String() string { return [...]string{"ok", "warn", "fail"}[l] }
 type Check struct {
 	Name   string // connection, server, read_only, table, columns, identity, triggers, grants, rights, partitions, ledger, durability, write
 	Level  Level
-	Detail string // what was found, in words of our own
-	Hint   string // what to do, empty where all is well
+	Detail string // the finding, in Docket's words
+	Hint   string // the remedy, empty where all is well
 }
 
 const oldestServer = 130000

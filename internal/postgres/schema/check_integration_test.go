@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"docket/internal/postgres"
 	"docket/internal/postgres/schema"
+	"docket/internal/postgres/store"
 	"docket/internal/testkit/pgtest"
 )
 
@@ -23,7 +23,7 @@ func worst(checks []schema.Check) map[string]schema.Level {
 	return found
 }
 
-func TestCheckSchema(t *testing.T) {
+func TestCheck(t *testing.T) {
 	t.Parallel()
 	type levels = map[string]schema.Level
 	const fail, warn = schema.Fail, schema.Warn
@@ -73,7 +73,7 @@ func TestCheckSchema(t *testing.T) {
 	}
 }
 
-func TestCheckSchemaOfATableWithoutPartitions(t *testing.T) {
+func TestCheck_TableWithoutPartitions(t *testing.T) {
 	t.Parallel()
 	d := pgtest.NewPlain(t)
 	same(t, worst(checked(open(t, d.URL, 0))), map[string]schema.Level{"partitions": schema.Warn})
@@ -81,7 +81,7 @@ func TestCheckSchemaOfATableWithoutPartitions(t *testing.T) {
 	same(t, worst(checked(open(t, d.URL, 0))), map[string]schema.Level{"table": schema.Fail})
 }
 
-func TestCheckSchemaNamesGrants(t *testing.T) {
+func TestCheck_NamesGrants(t *testing.T) {
 	t.Parallel()
 	for grants, want := range map[string]string{"": "the role lacks INSERT and SELECT", "SELECT": "the role lacks INSERT", "INSERT": "the role lacks SELECT"} {
 		t.Run(grants, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestCheckSchemaNamesGrants(t *testing.T) {
 	}
 }
 
-func TestCheckSchema_ConfirmingTaken(t *testing.T) {
+func TestCheck_ConfirmingTaken(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	d.Exec(t, `DO $$ DECLARE f oid; BEGIN FOR f IN SELECT oid FROM pg_proc WHERE proname = 'pg_logical_emit_message' LOOP
@@ -107,13 +107,13 @@ func TestCheckSchema_ConfirmingTaken(t *testing.T) {
 	same(t, []schema.Level{found["grants"], found["write"]}, []schema.Level{schema.Fail, schema.Fail})
 }
 
-func TestCheckSchemaOfADatabaseThatIsAway(t *testing.T) {
+func TestCheck_DatabaseAway(t *testing.T) {
 	t.Parallel()
 	checks := checked(open(t, "postgres://docket:secret@127.0.0.1:1/docket?sslmode=disable", 0))
 	same(t, worst(checks), map[string]schema.Level{"connection": schema.Fail})
 }
 
 // checked is what a check of the schema says, with the store's own probe.
-func checked(s *postgres.Store) []schema.Check {
+func checked(s *store.Store) []schema.Check {
 	return schema.New(s.DB).Check(context.Background(), s.Probe)
 }

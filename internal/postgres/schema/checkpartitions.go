@@ -9,8 +9,8 @@ import (
 	"docket/internal/postgres/db"
 )
 
-// partitionsSQL counts the days from today that have a place of their own, up to the first that has none, and says what
-// else can be wrong with partitions. Of the default partition it reads no more than a few pages.
+// partitionsSQL counts the days from today that have a partition of their own, up to the first that has none. It says what
+// else can be wrong with partitions. It reads no more than a few pages of the default partition.
 const partitionsSQL = `
 SELECT c.relkind = 'p', EXISTS (SELECT FROM pg_constraint WHERE conrelid = c.oid AND conname = 'decision_logs_before_cut'),
        coalesce(t.partdefid, 0) <> 0, to_regprocedure('decision_logs_make_partitions(int)') IS NOT NULL,
@@ -34,7 +34,7 @@ func checkPartitions(ctx context.Context, conn *pgx.Conn) (Check, error) {
 	if _, err := conn.Exec(ctx, `BEGIN READ ONLY; SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO, YMD'`); err != nil {
 		return Check{}, err
 	}
-	defer func() { _, _ = conn.Exec(ctx, db.RollbackSQL) }() // what the next one finds out by itself
+	defer func() { _, _ = conn.Exec(ctx, db.RollbackSQL) }() // an error shows at the next statement
 	err := conn.QueryRow(ctx, partitionsSQL).Scan(&partitioned, &begun, &fallback, &function, &unlogged, &days, &leaving)
 	switch {
 	case err != nil:

@@ -9,8 +9,8 @@ import (
 	"docket/internal/postgres/db"
 )
 
-// Partition makes the table one of partitions, as the migration does, or takes it back. small is the number of rows up to
-// which one transaction does it; after each step done is called, and its error ends all there, as a kill would.
+// Partition makes the table one of partitions, as the migration does, or takes it back. Up to small rows one transaction
+// does it. After each step done is called, and its error ends all there, as a kill would.
 func Partition(ctx context.Context, d *db.DB, small int, back bool, done func(step string) error) error {
 	conn, err := pgx.ConnectConfig(ctx, d.ConnConfig())
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// unindexedSQL tells which of the tables, the partitions or the one that there is, lack index $1, as what to do about it:
-	// what an earlier run left unfinished is dropped, and the table itself has none until every partition has its own.
+	// unindexedSQL tells which tables lack index $1, the partitions or the one table, as what to do about it. An index that
+	// an earlier run left unfinished is dropped, and the table itself has none until every partition has its own.
 	unindexedSQL = `
 SELECT CASE WHEN b.relname IS NULL THEN '' ELSE format('DROP INDEX CONCURRENTLY %I.%I', n.nspname, b.relname) END,
        format('CREATE INDEX CONCURRENTLY IF NOT EXISTS %I ON %I.%I ', w.name, n.nspname, c.relname),
@@ -35,7 +35,7 @@ SELECT CASE WHEN b.relname IS NULL THEN '' ELSE format('DROP INDEX CONCURRENTLY 
 	oldBrinSQL = `DROP INDEX IF EXISTS decision_logs_ts_brin`
 )
 
-// index makes what searches go by, and goes on where an earlier run was killed.
+// index makes the indexes of searches, from where an earlier run was killed.
 func (p *partitioner) index(ctx context.Context) error {
 	if _, err := p.conn.Exec(ctx, OwnSchemaSQL); err != nil {
 		return err
@@ -98,8 +98,8 @@ const (
  WHERE p.oid = to_regclass('decision_logs') AND p.relkind = 'p' AND NOT pg_is_in_recovery() AND pg_has_role(c.relowner, 'USAGE')
    AND to_regclass('decision_logs_times_brin') IS NOT NULL
    AND (regexp_match(pg_get_expr(c.relpartbound, c.oid), '\) TO \(''([^'']+)''\)$'))[1]::timestamptz < now() - interval '1 hour'`
-	// overSQL are the days that are over and lack indexes $1, of which $2 says what they are of, from the newest on: what an earlier run left
-	// unfinished, which is dropped, and what makes it. Where an index is being made by another there is none to make.
+	// overSQL are the days that are over and lack indexes $1, whose columns $2 names, from the newest on. It gives the unfinished index
+	// of an earlier run, which is dropped, and the statement that makes it. Where another makes an index there is none to make.
 	overSQL = `
 SELECT CASE WHEN b.oid IS NULL THEN '' ELSE format('DROP INDEX CONCURRENTLY IF EXISTS %I.%I', n.nspname, w.name) END,
        format('CREATE INDEX CONCURRENTLY IF NOT EXISTS %I ON %I.%I ', w.name, n.nspname, c.relname) || w.of` + daysOverSQL + `

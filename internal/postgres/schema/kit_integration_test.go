@@ -25,11 +25,11 @@ const (
 
 // Short names for what these tests say in every second line.
 var (
-	open  = pgtest.Open
-	store = pgtest.Store
-	row   = pgtest.Row
-	full  = pgtest.Full
-	day   = pgtest.Day
+	open = pgtest.Open
+	save = pgtest.Store
+	row  = pgtest.Row
+	full = pgtest.Full
+	day  = pgtest.Day
 )
 
 var noon = time.Date(2024, 5, 1, 12, 0, 0, 123456000, time.UTC)

@@ -7,15 +7,15 @@ import (
 	"errors"
 	"testing"
 
-	"docket/internal/postgres"
 	"docket/internal/postgres/schema"
+	"docket/internal/postgres/store"
 	"docket/internal/testkit/pgtest"
 )
 
 var errKilled = errors.New("killed")
 
 // killedAt ends a migration of the large way after a step.
-func killedAt(t *testing.T, db *postgres.Store, at string) {
+func killedAt(t *testing.T, db *store.Store, at string) {
 	t.Helper()
 	err := schema.Partition(context.Background(), db.DB, 0, false, func(step string) error {
 		if step == at {
@@ -29,7 +29,7 @@ func killedAt(t *testing.T, db *postgres.Store, at string) {
 }
 
 // wantObstacle runs the migration, which must refuse.
-func wantObstacle(t *testing.T, db *postgres.Store, small int) {
+func wantObstacle(t *testing.T, db *store.Store, small int) {
 	t.Helper()
 	err := schema.Partition(context.Background(), db.DB, small, false, onward)
 	var met *schema.ObstacleError
@@ -38,27 +38,26 @@ func wantObstacle(t *testing.T, db *postgres.Store, small int) {
 	}
 }
 
-// What a refused migration had prepared before it was killed does not outlast the refusal: the cut would come nearer
-// until the table takes nothing.
-func TestAnObstacleBetweenTwoRunsLeavesNothingBehind(t *testing.T) {
+// A refused migration that was killed leaves nothing behind. Its cut would come nearer until the table takes nothing.
+func TestPartition_ObstacleBetweenTwoRuns(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"cut", "strays", "validated"} {
 		t.Run(at, func(t *testing.T) {
 			t.Parallel()
 			d := pgtest.NewPlain(t)
 			db := open(t, d.URL, 0)
-			store(t, db, row("far", day(400), `{}`))
+			save(t, db, row("far", day(400), `{}`))
 			killedAt(t, db, at)
 			d.Exec(t, `CREATE VIEW odd AS SELECT path FROM decision_logs`)
 			wantObstacle(t, db, 0)
 			same(t, d.Count(t), 1)
-			store(t, db, row("a", day(300), `{}`))
+			save(t, db, row("a", day(300), `{}`))
 		})
 	}
 }
 
 // A table of the name under which rows are put aside is somebody's, unless a migration is under way.
-func TestATableThatIsCalledStraysIsNotTakenForOurs(t *testing.T) {
+func TestPartition_StraysOfAnother(t *testing.T) {
 	t.Parallel()
 	for name, small := range map[string]int{"small": 100, "large": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -74,15 +73,15 @@ func TestATableThatIsCalledStraysIsNotTakenForOurs(t *testing.T) {
 	}
 }
 
-// Whoever drops the CHECK by hand is told of the rows that are aside; they are never left out without a word.
-func TestRowsThatWereLeftAsideAreTold(t *testing.T) {
+// After the CHECK was dropped by hand, the rows that are aside are told; they are never left out without a word.
+func TestPartition_TellsRowsLeftAside(t *testing.T) {
 	t.Parallel()
 	d := pgtest.NewPlain(t)
 	db := open(t, d.URL, 0)
-	store(t, db, row("far", day(400), `{}`))
+	save(t, db, row("far", day(400), `{}`))
 	killedAt(t, db, "strays")
 	d.Exec(t, `ALTER TABLE decision_logs DROP CONSTRAINT decision_logs_before_cut`)
-	store(t, db, row("today", day(0), `{}`))
+	save(t, db, row("today", day(0), `{}`))
 	wantObstacle(t, db, 100)
 	d.Exec(t, `INSERT INTO decision_logs SELECT * FROM decision_logs_strays; DROP TABLE decision_logs_strays`)
 	mustPartition(t, db, 100)

@@ -17,8 +17,8 @@ import (
 	"docket/migrations"
 )
 
-// Polling once a second, and not waiting inside the server: a session that waits for an advisory lock holds a snapshot,
-// for which CREATE INDEX CONCURRENTLY of the one that has the lock would wait in turn.
+// It polls once a second and does not wait inside the server. A session that waits for an advisory lock holds a snapshot.
+// CREATE INDEX CONCURRENTLY of the session that has the lock would wait for that in turn.
 const (
 	migrateLockEvery = 1 // seconds
 	migrateLockTries = 300
@@ -31,7 +31,7 @@ type Migration struct {
 	Applied time.Time // zero where it was not yet applied
 }
 
-// MigrateError says which migration failed. What came before it stays.
+// MigrateError says which migration failed. Those before it stay.
 type MigrateError struct {
 	// Version is 0 where none was begun.
 	Version int64

@@ -15,7 +15,7 @@ import (
 	"docket/migrations"
 )
 
-func TestManyMigrateAtOnceAndOneDoesIt(t *testing.T) {
+func TestMigrate_ManyAtOnce(t *testing.T) {
 	t.Parallel()
 	d := pgtest.NewEmpty(t)
 	// Slow enough that all of them are at it at the same time.
@@ -48,14 +48,14 @@ func TestManyMigrateAtOnceAndOneDoesIt(t *testing.T) {
 	}
 	same(t, sum, len(entries)+6) // and those that are no files
 	db := open(t, d.URL, 0)
-	same(t, store(t, db, row("a", noon, `{}`)), []pipeline.Outcome{stored})
+	same(t, save(t, db, row("a", noon, `{}`)), []pipeline.Outcome{stored})
 	n, err := schema.New(db.DB).Migrate(context.Background())
 	if n != 0 || err != nil {
 		t.Fatalf("once more: %d, %v", n, err)
 	}
 }
 
-func TestTheStateOfMigrationsIsTold(t *testing.T) {
+func TestMigrations_State(t *testing.T) {
 	t.Parallel()
 	d := pgtest.NewEmpty(t)
 	db := open(t, d.URL, 0)
@@ -80,7 +80,7 @@ func TestTheStateOfMigrationsIsTold(t *testing.T) {
 	}
 }
 
-func TestAMigrationThatCannotRunSaysWhichAndWhy(t *testing.T) {
+func TestMigrate_SaysWhichFailedAndWhy(t *testing.T) {
 	t.Parallel()
 	d := pgtest.NewEmpty(t)
 	d.Exec(t, `CREATE TABLE decision_logs (something int)`)
@@ -100,7 +100,7 @@ func TestAMigrationThatCannotRunSaysWhichAndWhy(t *testing.T) {
 	}
 }
 
-func TestTheTableIsMadeInTheFirstSchemaOfTheSearchPath(t *testing.T) {
+func TestMigrate_FirstSchemaOfTheSearchPath(t *testing.T) {
 	t.Parallel()
 	d := pgtest.NewEmpty(t)
 	d.Exec(t, `CREATE SCHEMA audit`)
@@ -108,13 +108,13 @@ func TestTheTableIsMadeInTheFirstSchemaOfTheSearchPath(t *testing.T) {
 	if _, err := schema.New(db.DB).Migrate(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	store(t, db, row("a", noon, `{}`))
+	save(t, db, row("a", noon, `{}`))
 	var n int
 	d.Query(t, `SELECT count(*) FROM audit.decision_logs`, &n)
 	same(t, n, 1)
 }
 
-func TestDownTakesBackWhatUpMade(t *testing.T) {
+func TestMigrate_DownTakesBackUp(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	b, err := migrations.FS.ReadFile("00001_decision_logs.sql")

@@ -10,8 +10,8 @@ import (
 	"docket/migrations"
 )
 
-// ObstacleError says that the table was left as it is, because it has something that would be lost or mean something
-// else if it became one of partitions. Its text names what, and what to do.
+// ObstacleError says that the table was left as it is. It has something that would be lost, or mean something else, if the
+// table became one of partitions. Its text names what, and what to do.
 type ObstacleError struct {
 	// Obstacles are in words of our own, with the names that things have in the catalog.
 	Obstacles []string

@@ -14,19 +14,19 @@ import (
 )
 
 // partitioner makes decision_logs a table of partitions, or takes that back, on a connection of its own. It may be
-// killed at any point and run again: where it stands is read off the catalog.
+// killed at any point and run again: the catalog says how far it came.
 type partitioner struct {
 	conn *pgx.Conn
 	log  zerolog.Logger
 
 	small int           // up to so many rows all is done in one transaction
-	moves int           // of which so many may have to be moved
+	moves int           // so many of its rows may have to be moved
 	tries int           // to get a lock
 	pause time.Duration // between them
 	step  func(done string) error
 }
 
-// What a small table is: reading it once more takes the lock for well under the time that writers wait for one.
+// The bounds of a small table: reading it once more takes the lock for well under the time that writers wait for one.
 const (
 	smallTable = 1_000_000
 	fewMoves   = 20_000
@@ -105,7 +105,7 @@ func (p *partitioner) state(ctx context.Context, q interface {
 func (p *partitioner) convert(ctx context.Context, t tableState) error {
 	if err := obstacles(ctx, p.conn, t.oid); err != nil {
 		if met := new(ObstacleError); errors.As(err, &met) && t.cut != nil {
-			return errors.Join(err, p.abandon(ctx)) // what an earlier run prepared may not outlast the refusal
+			return errors.Join(err, p.abandon(ctx)) // nothing of an earlier run may outlast the refusal
 		}
 		return err
 	}
@@ -148,7 +148,7 @@ func (p *partitioner) addCut(ctx context.Context) error {
 		if _, err := tx.Exec(ctx, lockSQL); err != nil {
 			return err
 		}
-		// A constant, as it stands in the catalog: what is stored must not depend on when somebody looks.
+		// A constant, as the catalog has it: the rows must not depend on the moment of a look.
 		_, err := tx.Exec(ctx, `DO $$ BEGIN EXECUTE format(
 			'ALTER TABLE decision_logs ADD CONSTRAINT decision_logs_before_cut CHECK (ts < %L::timestamptz) NOT VALID',
 			(date_trunc('day', now() AT TIME ZONE 'UTC') + interval '2 days') AT TIME ZONE 'UTC'); END $$`)
@@ -210,7 +210,7 @@ func (p *partitioner) swap(ctx context.Context, cut string, small bool) error {
 		return nil
 	})
 	if errors.As(err, &late) && !small {
-		return errors.Join(err, p.abandon(ctx)) // what the table refuses may not outlast us
+		return errors.Join(err, p.abandon(ctx)) // a CHECK that refuses rows may not outlast this run
 	}
 	return err
 }
@@ -241,7 +241,7 @@ func (p *partitioner) abandon(ctx context.Context) error {
 	})
 }
 
-// firstDays is how many days ahead the migration itself makes; the worker goes on from there.
+// firstDays is how many days ahead the migration itself makes; the worker makes those behind.
 const firstDays = 7
 
 // days makes the first partitions where they are not there yet.

@@ -11,13 +11,13 @@ import (
 	"time"
 
 	"docket/internal/consumer/pipeline"
-	"docket/internal/postgres"
 	"docket/internal/postgres/db"
 	"docket/internal/postgres/schema"
+	"docket/internal/postgres/store"
 	"docket/internal/testkit/pgtest"
 )
 
-// place is the partition in which a decision lies, empty where there is none.
+// place is the partition that has a decision, empty where there is none.
 func place(t testing.TB, d *pgtest.DB, id string) string {
 	t.Helper()
 	var where string
@@ -27,10 +27,10 @@ func place(t testing.TB, d *pgtest.DB, id string) string {
 
 func named(n int) string { return "decision_logs_p" + day(n).Format("20060102") }
 
-// onward lets a migration go on after each step.
+// onward lets a migration continue after each step.
 func onward(string) error { return nil }
 
-func mustPartition(t testing.TB, db *postgres.Store, small int) {
+func mustPartition(t testing.TB, db *store.Store, small int) {
 	t.Helper()
 	if err := schema.Partition(context.Background(), db.DB, small, false, onward); err != nil {
 		t.Fatalf("partition: %v", err)
@@ -56,13 +56,13 @@ func spread() (rows []pipeline.Row, places map[string]string) {
 	return rows, places
 }
 
-func TestEveryTimeHasItsPlace(t *testing.T) {
+func TestPartition_EveryTimeHasItsPlace(t *testing.T) {
 	t.Parallel()
 	fresh := func(t *testing.T) *pgtest.DB { return pgtest.New(t) }
 	small := func(t *testing.T) *pgtest.DB {
 		d := pgtest.NewPlain(t)
 		rows, _ := spread()
-		store(t, open(t, d.URL, 0), rows...)
+		save(t, open(t, d.URL, 0), rows...)
 		mustPartition(t, open(t, d.URL, 0), 100)
 		return d
 	}
@@ -72,18 +72,18 @@ func TestEveryTimeHasItsPlace(t *testing.T) {
 			d := make(t)
 			db := open(t, d.URL, 0)
 			rows, places := spread()
-			store(t, db, rows...)
+			save(t, db, rows...)
 			for id, want := range places {
 				if got := place(t, d, id); got != want {
 					t.Errorf("%s lies in %q, want %q", id, got, want)
 				}
 			}
-			for _, o := range store(t, db, rows...) {
+			for _, o := range save(t, db, rows...) {
 				same(t, o, present)
 			}
 			same(t, d.Count(t), len(rows))
 			rows[2].Log.Raw = []byte(`{"other":1}`)
-			same(t, store(t, db, rows[2]), []pipeline.Outcome{pipeline.Conflicting})
+			same(t, save(t, db, rows[2]), []pipeline.Outcome{pipeline.Conflicting})
 		})
 	}
 }
@@ -118,16 +118,16 @@ func dressed(t *testing.T) *pgtest.DB {
 	return d
 }
 
-func TestWhatOperatorsAddedIsCarriedOver(t *testing.T) {
+func TestPartition_CarriesOverAdditions(t *testing.T) {
 	t.Parallel()
 	for name, small := range map[string]int{"small": 100, "large": 0} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := dressed(t)
-			// Who may make tables in this database gives a right to everybody; this table is not to have it.
+			// The role that makes tables here gives a right to everybody; this table must not have it.
 			d.Exec(t, `ALTER DEFAULT PRIVILEGES GRANT TRUNCATE ON TABLES TO PUBLIC`)
 			db := open(t, d.URL, 0)
-			store(t, db, full("a", day(0), 1), full("far", day(400), 1))
+			save(t, db, full("a", day(0), 1), full("far", day(400), 1))
 			was := shape(t, d)
 			mustPartition(t, db, small)
 			same(t, shape(t, d), was)
@@ -137,19 +137,19 @@ func TestWhatOperatorsAddedIsCarriedOver(t *testing.T) {
 			if alike != partitions || partitions < 8 {
 				t.Errorf("%d of %d partitions have the storage parameters", alike, partitions)
 			}
-			store(t, db, full("b", day(0), 1), full("far", day(400), 1))
+			save(t, db, full("b", day(0), 1), full("far", day(400), 1))
 			same(t, d.Count(t), 3)
 			if err := schema.Partition(context.Background(), db.DB, 0, true, onward); err != nil {
 				t.Fatalf("back: %v", err)
 			}
 			same(t, shape(t, d), was)
 			same(t, d.Count(t), 3)
-			store(t, db, full("c", day(400), 1))
+			save(t, db, full("c", day(400), 1))
 		})
 	}
 }
 
-func TestWhatCannotBeCarriedOverIsRefusedByName(t *testing.T) {
+func TestPartition_NamesObstacles(t *testing.T) {
 	t.Parallel()
 	for name, sql := range map[string]string{
 		"trigger": `CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'; CREATE TRIGGER odd BEFORE INSERT ON decision_logs FOR EACH ROW EXECUTE FUNCTION f()`,
@@ -200,12 +200,12 @@ func TestWhatCannotBeCarriedOverIsRefusedByName(t *testing.T) {
 	}
 }
 
-// A trigger that comes while the table is being read keeps nothing of ours in the way.
-func TestAnObstacleThatComesLateLeavesNothingBehind(t *testing.T) {
+// A trigger that comes while the table is being read leaves nothing of Docket in the way.
+func TestPartition_LateObstacle(t *testing.T) {
 	t.Parallel()
 	d := pgtest.NewPlain(t)
 	db := open(t, d.URL, 0)
-	store(t, db, row("far", day(400), `{}`))
+	save(t, db, row("far", day(400), `{}`))
 	err := schema.Partition(context.Background(), db.DB, 0, false, func(step string) error {
 		if step == "validated" {
 			d.Exec(t, `CREATE VIEW odd AS SELECT path FROM decision_logs`)
@@ -217,10 +217,10 @@ func TestAnObstacleThatComesLateLeavesNothingBehind(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	same(t, d.Count(t), 1)
-	store(t, db, row("a", day(300), `{}`))
+	save(t, db, row("a", day(300), `{}`))
 }
 
-func TestAMigrationThatIsKilledGoesOnWhereItWas(t *testing.T) {
+func TestPartition_KilledAtEachStep(t *testing.T) {
 	t.Parallel()
 	killed := errors.New("killed")
 	for _, at := range []string{"cut", "strays", "validated", "swapped", "days"} {
@@ -229,7 +229,7 @@ func TestAMigrationThatIsKilledGoesOnWhereItWas(t *testing.T) {
 			d := pgtest.NewPlain(t)
 			db := open(t, d.URL, 0)
 			rows, _ := spread()
-			store(t, db, rows...)
+			save(t, db, rows...)
 			met := false
 			err := schema.Partition(context.Background(), db.DB, 0, false, func(step string) error {
 				if step == at {
@@ -241,10 +241,10 @@ func TestAMigrationThatIsKilledGoesOnWhereItWas(t *testing.T) {
 			if !met || !errors.Is(err, killed) {
 				t.Fatalf("got %v", err)
 			}
-			store(t, db, row("meanwhile", day(0), `{}`))
+			save(t, db, row("meanwhile", day(0), `{}`))
 			mustPartition(t, db, 0)
 			mustPartition(t, db, 0)
-			for _, o := range store(t, db, rows...) {
+			for _, o := range save(t, db, rows...) {
 				same(t, o, present)
 			}
 			same(t, d.Count(t), len(rows)+1)
@@ -256,8 +256,8 @@ func TestAMigrationThatIsKilledGoesOnWhereItWas(t *testing.T) {
 	}
 }
 
-// A migration that was left off for so long that its cut has come is begun anew.
-func TestACutThatHasPassedIsNotKept(t *testing.T) {
+// A migration that was left off for so long that its cut has come starts again.
+func TestPartition_PassedCut(t *testing.T) {
 	t.Parallel()
 	d := pgtest.NewPlain(t)
 	db := open(t, d.URL, 0)
@@ -267,10 +267,10 @@ func TestACutThatHasPassedIsNotKept(t *testing.T) {
 		day(-1).Format(time.RFC3339)))
 	mustPartition(t, db, 0)
 	same(t, place(t, d, "a"), "decision_logs_before")
-	store(t, db, row("b", day(0), `{}`))
+	save(t, db, row("b", day(0), `{}`))
 }
 
-func TestPartitionsOfTheOperatorsAreLeftAlone(t *testing.T) {
+func TestPartition_OfTheOperators(t *testing.T) {
 	t.Parallel()
 	d := pgtest.NewPlain(t)
 	d.Exec(t, `ALTER TABLE decision_logs RENAME TO was; CREATE TABLE decision_logs (LIKE was INCLUDING DEFAULTS, PRIMARY KEY (decision_id, ts)) PARTITION BY RANGE (ts);
@@ -283,7 +283,7 @@ func TestPartitionsOfTheOperatorsAreLeftAlone(t *testing.T) {
 	}
 	d.Query(t, `SELECT count(*) FROM pg_inherits WHERE inhparent = 'decision_logs'::regclass`, &n)
 	same(t, n, 1)
-	store(t, db, row("a", noon, `{}`))
+	save(t, db, row("a", noon, `{}`))
 	if err := schema.Partition(context.Background(), db.DB, 0, true, onward); err != nil {
 		t.Fatal(err)
 	}

@@ -15,9 +15,9 @@ import (
 	"github.com/rs/zerolog"
 
 	"docket/internal/audit/conservation"
-	"docket/internal/postgres"
 	"docket/internal/postgres/db"
 	"docket/internal/postgres/schema"
+	"docket/internal/postgres/store"
 	"docket/internal/programs/cli"
 	"docket/internal/programs/cli/term"
 	"docket/internal/programs/demo"
@@ -158,7 +158,7 @@ func isTerminal(w io.Writer) bool {
 }
 
 func migrate(ctx context.Context, databaseURL string) (err error) {
-	db, err := postgres.OpenStore(db.Config{URL: databaseURL}, zerolog.Nop())
+	db, err := store.Open(db.Config{URL: databaseURL}, zerolog.Nop())
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 
 	"docket/internal/desk/worker"
 	"docket/internal/kafka"
-	"docket/internal/postgres"
+	"docket/internal/postgres/store"
 )
 
 type publisher struct{ kafka *kafka.Publisher }
@@ -32,7 +32,7 @@ func (p publisher) Place(ctx context.Context, records []*kgo.Record) ([]worker.P
 }
 
 // table makes a [worker.Table] of Postgres's.
-type table struct{ db *postgres.Store }
+type table struct{ db *store.Store }
 
 func (t table) Lookup(ctx context.Context, sought []worker.Sought) ([]worker.Found, error) {
 	rows, err := t.db.Lookup(ctx, soughtOf(sought))
@@ -44,10 +44,10 @@ func (t table) Lookup(ctx context.Context, sought []worker.Sought) ([]worker.Fou
 }
 
 // soughtOf describes rows as the consumer knows them: by their raw bytes, or by their JSON.
-func soughtOf(sought []worker.Sought) []postgres.Sought {
-	asked := make([]postgres.Sought, len(sought))
+func soughtOf(sought []worker.Sought) []store.Sought {
+	asked := make([]store.Sought, len(sought))
 	for i, s := range sought {
-		asked[i] = postgres.Sought{ID: s.ID, Time: s.Time, Raw: s.Raw, Came: true}
+		asked[i] = store.Sought{ID: s.ID, Time: s.Time, Raw: s.Raw, Came: true}
 	}
 	return asked
 }

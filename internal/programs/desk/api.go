@@ -11,7 +11,7 @@ import (
 	"docket/internal/desk/api"
 	"docket/internal/desk/worker"
 	"docket/internal/history/reader"
-	"docket/internal/postgres"
+	"docket/internal/postgres/historydb"
 	"docket/internal/postgres/ledgerdb"
 	"docket/internal/record/subject"
 	"docket/internal/service/app"
@@ -46,7 +46,7 @@ func (p *Program) openAPI(trial *worker.Trial, horizon *worker.Horizon, reg *pro
 	}
 	elsewhere := shareLook(s, p.parts.asked).Find
 	handler, err := api.New(api.Config{Version: buildinfo.String(), Lease: s.DeskLease, Registry: reg}, api.Ports{
-		Book: ledgerdb.New(p.parts.asked.DB), Trial: trial, Horizon: horizon, Decisions: postgres.NewReader(p.parts.asked.DB), Question: question, WhereIs: whereIs(s, elsewhere), Elsewhere: elsewhere,
+		Book: ledgerdb.New(p.parts.asked.DB), Trial: trial, Horizon: horizon, Decisions: historydb.NewReader(p.parts.asked.DB), Question: question, WhereIs: whereIs(s, elsewhere), Elsewhere: elsewhere,
 	}, auth, p.log)
 	if err != nil {
 		return config.Complaint{Variable: "DOCKET_DESK_API_CLIENTS", Text: err.Error()}

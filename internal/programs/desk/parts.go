@@ -5,8 +5,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"docket/internal/kafka"
-	"docket/internal/postgres"
 	"docket/internal/postgres/ledgerdb"
+	"docket/internal/postgres/store"
 	"docket/internal/service/app"
 	"docket/internal/service/config"
 	"docket/internal/service/telemetry"
@@ -16,9 +16,9 @@ import (
 type parts struct {
 	brokers   kafka.Config
 	sources   []*kafka.Source
-	db        *postgres.Store
+	db        *store.Store
 	ledger    *ledgerdb.Ledger
-	asked     *postgres.Store // a pool for the API, so that its clients cannot use up the connections of the desk
+	asked     *store.Store // a pool for the API, so that its clients cannot use up the connections of the desk
 	publisher *kafka.Publisher
 	reader    *kafka.Reader
 	close     func() // closes what was opened, in reverse order
@@ -57,7 +57,7 @@ func open(s config.Settings, o Options, log zerolog.Logger, reg *prometheus.Regi
 		return nil, err
 	}
 	closers = append(closers, p.asked.Close)
-	for pool, db := range map[string]*postgres.Store{"work": p.db, "api": p.asked} {
+	for pool, db := range map[string]*store.Store{"work": p.db, "api": p.asked} {
 		prometheus.WrapRegistererWith(prometheus.Labels{"pool": pool}, reg).MustRegister(db.Collector())
 	}
 	p.ledger = ledgerdb.New(p.db.DB).Bounded(s.DeskMaxEntered)

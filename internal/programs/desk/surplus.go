@@ -6,15 +6,16 @@ import (
 
 	"docket/internal/desk/ledger"
 	"docket/internal/history/archive"
-	"docket/internal/postgres"
+	"docket/internal/postgres/historydb"
 	"docket/internal/postgres/ledgerdb"
+	"docket/internal/postgres/store"
 	"docket/internal/service/buildinfo"
 	"docket/internal/service/config"
 )
 
 // archiveSurplus archives dead letters that were left in Kafka, in an archive of the day on which they were left. It is nil where the
 // desk has no archive.
-func archiveSurplus(s config.Settings, db *postgres.Store) func(context.Context, *ledger.Surplus, func(func([]ledger.Letter) error) error) (string, int64, error) {
+func archiveSurplus(s config.Settings, db *store.Store) func(context.Context, *ledger.Surplus, func(func([]ledger.Letter) error) error) (string, int64, error) {
 	if s.ArchiveTo == "" {
 		return nil
 	}
@@ -27,7 +28,7 @@ func archiveSurplus(s config.Settings, db *postgres.Store) func(context.Context,
 			defer c.Close()
 		}
 		c := &archive.LettersCarrier{
-			Table: postgres.NewLetterArchives(db.DB), Shelf: shelf, By: name, Docket: buildinfo.String(), Now: time.Now, LineBytes: archive.MostLine(int64(s.MaxRecordBytes)),
+			Table: historydb.NewLetterArchives(db.DB), Shelf: shelf, By: name, Docket: buildinfo.String(), Now: time.Now, LineBytes: archive.MostLine(int64(s.MaxRecordBytes)),
 		}
 		return c.Keep(ctx, archive.DayOf(r.LeftAt), func(each func(line []byte) error) error {
 			return read(func(letters []ledger.Letter) error {

@@ -10,7 +10,7 @@ import (
 	"docket/internal/history/archive"
 	"docket/internal/history/archive/shelf"
 	"docket/internal/history/lookup"
-	"docket/internal/postgres"
+	"docket/internal/postgres/store"
 	"docket/internal/programs/cli"
 	"docket/internal/service/config"
 )
@@ -19,7 +19,7 @@ import (
 const farBack = 24 * time.Hour
 
 // shareLook makes the look-up by id of the API. Requests at the same time share one look.
-func shareLook(s config.Settings, db *postgres.Store) *lookup.Shared {
+func shareLook(s config.Settings, db *store.Store) *lookup.Shared {
 	return lookup.NewShared(inspect.Looking(s, db, inspect.Sight{Shelf: shelfOf(s)}))
 }
 

@@ -11,9 +11,10 @@ import (
 	"docket/internal/desk/notify"
 	"docket/internal/desk/worker"
 	"docket/internal/kafka"
-	"docket/internal/postgres"
 	"docket/internal/postgres/db"
+	"docket/internal/postgres/historydb"
 	"docket/internal/postgres/ledgerdb"
+	"docket/internal/postgres/store"
 	"docket/internal/record/envelope"
 	"docket/internal/service/app"
 	"docket/internal/service/config"
@@ -58,9 +59,9 @@ func (p *Program) work(reg *prometheus.Registry) error {
 		}, book, Publisher(p.parts.publisher), log),
 		worker.NewWatcher(worker.WatchConfig{MaxRecordBytes: int64(s.MaxRecordBytes)}, book, table{p.parts.db}, ledger.Actor{Name: name}, log),
 		worker.NewMarking(worker.MarkConfig{MaxRecordBytes: int64(s.MaxRecordBytes), Observer: metrics}, book, log),
-		worker.NewUpkeep(worker.UpkeepConfig{Holder: holder, KeepResolved: s.DeskKeepResolved, Counter: book, LeftOff: postgres.NewReader(p.parts.db.DB).LeftOff, Observer: metrics}, book, ledger.Actor{Name: name}, log),
-		worker.NewTally(postgres.NewReader(p.parts.db.DB), log),
-		worker.NewIndexing(postgres.NewReader(p.parts.db.DB).Index, log),
+		worker.NewUpkeep(worker.UpkeepConfig{Holder: holder, KeepResolved: s.DeskKeepResolved, Counter: book, LeftOff: historydb.NewReader(p.parts.db.DB).LeftOff, Observer: metrics}, book, ledger.Actor{Name: name}, log),
+		worker.NewTally(historydb.NewReader(p.parts.db.DB), log),
+		worker.NewIndexing(historydb.NewReader(p.parts.db.DB).Index, log),
 		worker.NewJobs(worker.JobsConfig{Holder: holder, LetterLease: s.DeskLease}, book, p.parts.db, log),
 		schedule, alerts, channels,
 	}
@@ -77,7 +78,7 @@ func Kinds(s config.Settings) []envelope.Kind {
 }
 
 // NewTrial makes the dry run.
-func NewTrial(s config.Settings, book ledger.Reader, d *postgres.Store) *worker.Trial {
+func NewTrial(s config.Settings, book ledger.Reader, d *store.Store) *worker.Trial {
 	return worker.NewTrial(worker.TrialConfig{MaxRecordBytes: int64(s.MaxRecordBytes), Hint: db.Hint}, book, d)
 }
 

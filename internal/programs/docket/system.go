@@ -11,7 +11,7 @@ import (
 	"docket/internal/history/archive"
 	"docket/internal/history/archive/shelf"
 	"docket/internal/kafka"
-	"docket/internal/postgres"
+	"docket/internal/postgres/historydb"
 	"docket/internal/postgres/ledgerdb"
 	"docket/internal/programs/cli"
 	"docket/internal/programs/cli/frame"
@@ -30,9 +30,9 @@ func open(env cli.Env, s config.Settings) (*frame.System, error) {
 	book := ledgerdb.New(db.DB)
 	open := func(where string) (archive.Shelf, error) { return shelf.Open(where, s) }
 	return &frame.System{
-		Book: book, Trial: desk.NewTrial(s, book, db), Decisions: postgres.NewReader(db.DB), Close: db.Close,
+		Book: book, Trial: desk.NewTrial(s, book, db), Decisions: historydb.NewReader(db.DB), Close: db.Close,
 		Backlog: func(ctx context.Context) (worker.Backlog, error) { return desk.Backlog(ctx, s) },
-		Days:    postgres.NewArchives(db.DB), Letters: postgres.NewLetterArchives(db.DB), Shelf: open, Look: inspect.Looking(s, db, inspect.Sight{Shelf: open}),
+		Days:    historydb.NewArchives(db.DB), Letters: historydb.NewLetterArchives(db.DB), Shelf: open, Look: inspect.Looking(s, db, inspect.Sight{Shelf: open}),
 		Horizon: func(ctx context.Context, now time.Time) ([]worker.HorizonLine, error) {
 			brokers, err := app.Kafka(s, "horizon")
 			if err != nil {

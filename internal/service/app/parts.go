@@ -14,9 +14,9 @@ import (
 	"docket/internal/consumer/replay"
 	"docket/internal/fallback"
 	"docket/internal/kafka"
-	"docket/internal/postgres"
 	"docket/internal/postgres/db"
 	"docket/internal/postgres/schema"
+	"docket/internal/postgres/store"
 	"docket/internal/service/config"
 	"docket/internal/service/telemetry"
 	"docket/internal/service/tracing"
@@ -88,17 +88,17 @@ func Kafka(s config.Settings, instance string) (kafka.Config, error) {
 const maxConns = 16
 
 // OpenDatabase prepares the pool; it dials nothing. An error is a [*db.ConfigError].
-func OpenDatabase(s config.Settings, program config.Program, log zerolog.Logger) (*postgres.Store, error) {
+func OpenDatabase(s config.Settings, program config.Program, log zerolog.Logger) (*store.Store, error) {
 	return openDatabase(s, poolOf(program), nil, nil, log)
 }
 
 // OpenDatabaseBy is OpenDatabase with another way to connect; nil is the ordinary one.
-func OpenDatabaseBy(s config.Settings, program config.Program, dial Dial, log zerolog.Logger) (*postgres.Store, error) {
+func OpenDatabaseBy(s config.Settings, program config.Program, dial Dial, log zerolog.Logger) (*store.Store, error) {
 	return openDatabase(s, poolOf(program), dial, nil, log)
 }
 
 // OpenDatabaseFor is OpenDatabaseBy for a second pool of the program, of half the size. A user that exhausts it does not block the others.
-func OpenDatabaseFor(use string, s config.Settings, program config.Program, dial Dial, log zerolog.Logger) (*postgres.Store, error) {
+func OpenDatabaseFor(use string, s config.Settings, program config.Program, dial Dial, log zerolog.Logger) (*store.Store, error) {
 	p := poolOf(program)
 	p.name, p.halved = p.name+"-"+use, true
 	return openDatabase(s, p, dial, nil, log)
@@ -112,7 +112,7 @@ type pool struct {
 
 func poolOf(program config.Program) pool { return pool{name: "docket-" + string(program)} }
 
-func openDatabase(s config.Settings, p pool, dial Dial, traces *tracing.Tracing, log zerolog.Logger) (*postgres.Store, error) {
+func openDatabase(s config.Settings, p pool, dial Dial, traces *tracing.Tracing, log zerolog.Logger) (*store.Store, error) {
 	cfg := db.Config{
 		URL: s.DatabaseURL.Reveal(), Fresh: FreshDatabaseURL(s), StoreTimeout: s.StoreTimeout, ApplicationName: p.name, Dialer: dial, HalfMaxConns: p.halved, OneEditor: !s.DeskFourEyes,
 	}
@@ -122,7 +122,7 @@ func openDatabase(s config.Settings, p pool, dial Dial, traces *tracing.Tracing,
 	if !strings.Contains(cfg.URL, "pool_max_conns") {
 		cfg.MaxConns = maxConns
 	}
-	return postgres.OpenStore(cfg, log)
+	return store.Open(cfg, log)
 }
 
 // FreshDatabaseURL gives the database's URL as it is now: of its file, where it came from one.
@@ -211,8 +211,8 @@ type database struct {
 	*schema.Schema
 }
 
-// table has another name than its method [postgres.Store.Store], so that it can be embedded.
-type table = postgres.Store
+// table has another name than its method [store.Store.Store], so that it can be embedded.
+type table = store.Store
 
 // source makes a [Source] of Kafka's.
 type source struct{ *kafka.Source }

@@ -3,7 +3,6 @@ package ledgermodel
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,11 +12,6 @@ import (
 
 	"docket/internal/desk/ledger"
 )
-
-// firstLook is how long after it was published a retry is looked for.
-const firstLook = 200 * time.Millisecond
-
-var errNobody = errors.New("whoever changes a dead letter has to be named")
 
 // Book is a ledger. It is safe for concurrent use.
 type Book struct {
@@ -185,7 +179,7 @@ func (b *Book) free(ids []string) (outcomes []ledger.Outcome, free []*ledger.Ent
 		switch e := b.letters[id]; {
 		case e == nil:
 			o.Err = ledger.ErrNotFound
-		case e.State != ledger.Pending && e.State != ledger.Failed:
+		case !e.State.Decidable():
 			o.Err = &ledger.RefusedError{ID: id, State: e.State, By: e.ChangedBy, At: e.ChangedAt}
 		default:
 			free = append(free, e)

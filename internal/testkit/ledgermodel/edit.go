@@ -10,7 +10,7 @@ import (
 // Edit implements [ledger.Decider]. What the new value says of a decision is not read.
 func (b *Book) Edit(ctx context.Context, id string, value []byte, diff string, lease time.Duration, by ledger.Actor) error {
 	if by.Name == "" {
-		return errNobody
+		return ledger.ErrNobody
 	}
 	now, end, err := b.begin(ctx)
 	if err != nil {

@@ -18,7 +18,7 @@ const longestValue = 16 << 20
 // Enter implements [ledger.Intake]. It tells of no groups.
 func (b *Book) Enter(ctx context.Context, letters []ledger.Letter, maxAttempts int, by ledger.Actor) (count ledger.EnteredCount, err error) {
 	if by.Name == "" {
-		return count, errNobody
+		return count, ledger.ErrNobody
 	}
 	now, end, err := b.begin(ctx)
 	if err != nil {

@@ -165,7 +165,7 @@ func (b *Book) SurplusSums(ctx context.Context) (ledger.SurplusSums, error) {
 // EnterSurplus implements [ledger.Growth].
 func (b *Book) EnterSurplus(ctx context.Context, p ledger.Portion, maxAttempts int, by ledger.Actor) (count ledger.EnteredCount, done ledger.Passed, err error) {
 	if by.Name == "" {
-		return count, done, errNobody
+		return count, done, ledger.ErrNobody
 	}
 	now, end, err := b.begin(ctx)
 	if err != nil {
@@ -225,7 +225,7 @@ func (b *Book) ArchivedSurplus(ctx context.Context, id, from, last int64, archiv
 // OrderSurplus implements [ledger.Growth].
 func (b *Book) OrderSurplus(ctx context.Context, id int64, by ledger.Actor) error {
 	if by.Name == "" {
-		return errNobody
+		return ledger.ErrNobody
 	}
 	now, end, err := b.begin(ctx)
 	if err != nil {

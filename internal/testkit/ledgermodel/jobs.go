@@ -3,7 +3,6 @@ package ledgermodel
 import (
 	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -11,8 +10,6 @@ import (
 
 	"docket/internal/desk/ledger"
 )
-
-var errNoNote = errors.New("a reason is required")
 
 // job is a job with its lease.
 type job struct {
@@ -41,9 +38,9 @@ func (b *Book) ResolveMatching(ctx context.Context, f ledger.Filter, before time
 func (b *Book) matching(ctx context.Context, f ledger.Filter, before time.Time, n int, by ledger.Actor, move func([]*ledger.Entry, time.Time)) error {
 	switch {
 	case by.Name == "":
-		return errNobody
+		return ledger.ErrNobody
 	case by.Why == "":
-		return errNoNote
+		return ledger.ErrNoReason
 	}
 	now, end, err := b.begin(ctx)
 	if err != nil {
@@ -69,7 +66,7 @@ func (b *Book) matching(ctx context.Context, f ledger.Filter, before time.Time, 
 
 // chosen says whether a letter may be moved and a filter chooses it.
 func chosen(f ledger.Filter, e *ledger.Entry) bool {
-	return (e.State == ledger.Pending || e.State == ledger.Failed) && (len(f.States) == 0 || slices.Contains(f.States, e.State)) &&
+	return e.State.Decidable() && (len(f.States) == 0 || slices.Contains(f.States, e.State)) &&
 		(f.Kind == "" || f.Kind == e.Cause.Kind) && (f.AttemptsBelow == 0 || e.Attempts < f.AttemptsBelow)
 }
 

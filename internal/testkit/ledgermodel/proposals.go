@@ -45,7 +45,7 @@ func (b *Book) Touched(ctx context.Context, id string, value []byte) ([]string, 
 // Propose implements [ledger.Proposals].
 func (b *Book) Propose(ctx context.Context, d ledger.Draft, by ledger.Actor) (ledger.Proposal, error) {
 	if by.Name == "" {
-		return ledger.Proposal{}, errNobody
+		return ledger.Proposal{}, ledger.ErrNobody
 	}
 	now, end, err := b.begin(ctx)
 	if err != nil {
@@ -127,7 +127,7 @@ func (b *Book) Reject(ctx context.Context, id int64, by ledger.Actor) (ledger.Pr
 
 func (b *Book) decide(ctx context.Context, id int64, by ledger.Actor, do func(*proposal, *ledger.Entry, time.Time) error) (ledger.Proposal, error) {
 	if by.Name == "" {
-		return ledger.Proposal{}, errNobody
+		return ledger.Proposal{}, ledger.ErrNobody
 	}
 	now, end, err := b.begin(ctx)
 	if err != nil {

@@ -59,7 +59,7 @@ func (b *Book) Published(ctx context.Context, _ string, placed []ledger.Placed, 
 		}
 		if s.Published.Stamp.IsZero() {
 			s.Published = ledger.Found{Topic: s.Topic, Partition: p.Partition, Offset: p.Offset, Stamp: now}
-			s.claimedBy, s.claimedUntil, s.lookAt = "", time.Time{}, now.Add(firstLook)
+			s.claimedBy, s.claimedUntil, s.lookAt = "", time.Time{}, now.Add(ledger.FirstLook)
 			if s.Outcome == ledger.SendingWithdrawn || s.Outcome == ledger.SendingRefused { // it is in the topic after all
 				s.Outcome, s.EndedAt, s.Code = "", time.Time{}, ""
 			}
@@ -125,7 +125,7 @@ func (b *Book) Awaited(ctx context.Context, n int) (awaited []ledger.Awaited, er
 func (b *Book) Stored(ctx context.Context, ids []int64, why []string, by ledger.Actor) error {
 	switch {
 	case by.Name == "":
-		return errNobody
+		return ledger.ErrNobody
 	case len(ids) != len(why):
 		return errors.New("not one line for each retry that ended stored")
 	}
@@ -166,12 +166,13 @@ func (b *Book) LookAgain(ctx context.Context, ids []int64, after time.Duration) 
 		return err
 	}
 	defer end()
+	pauses := ledger.GivenUpPauses()
 	for _, id := range ids {
 		s := b.sendings[id]
 		switch {
 		case s == nil:
 		case s.Outcome == ledger.SendingRefused:
-			s.lookAt = now.Add(min(24*time.Hour, time.Second<<min(s.looks, 17)))
+			s.lookAt = now.Add(pauses[min(s.looks, len(pauses)-1)])
 			s.looks++
 		case s.EndedAt.IsZero():
 			s.lookAt = now.Add(after)
@@ -202,7 +203,7 @@ func (b *Book) EndLeases(ctx context.Context, by ledger.Actor) (ended int, err e
 				s.end(ledger.SendingWithdrawn, now)
 			}
 		}
-		by.Why = cmp.Or(by.Why, "nothing was heard of the retry for too long")
+		by.Why = cmp.Or(by.Why, ledger.Unheard)
 		b.move(e, ledger.Pending, ledger.LeaseEnded, by, now)
 		ended++
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"docket/internal/consumer/pipeline"
-	"docket/internal/postgres"
 	"docket/internal/postgres/db"
+	"docket/internal/postgres/store"
 	"docket/internal/testkit/pgmodel"
 )
 
@@ -27,7 +27,7 @@ func BenchmarkServerAndConnection(b *testing.B) {
 func BenchmarkStore(b *testing.B) {
 	s := pgmodel.New(pgmodel.Config{})
 	defer s.Close()
-	db, err := postgres.OpenStore(db.Config{URL: "postgres://docket@db:5432/docket?sslmode=disable", Dialer: s.Dial}, zerolog.Nop())
+	db, err := store.Open(db.Config{URL: "postgres://docket@db:5432/docket?sslmode=disable", Dialer: s.Dial}, zerolog.Nop())
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"docket/internal/consumer/pipeline"
-	"docket/internal/postgres"
 	"docket/internal/postgres/db"
+	"docket/internal/postgres/store"
 	"docket/internal/record/decision"
 	"docket/internal/testkit/pgmodel"
 )
@@ -76,7 +76,7 @@ func TestManyBadRowsCostAFewRoundTrips(t *testing.T) {
 		t.Cleanup(m.server.Close)
 		m.server.Constrain(pgmodel.Constraint{Name: "odd", Columns: []string{"source_offset"}, Refuses: func(r pgmodel.Row) bool { return r.Offset%33 == 7 && r.Offset < 9900 }})
 		m.server.Observe(m.see)
-		db, err := postgres.OpenStore(db.Config{URL: "postgres://docket@db:5432/docket?sslmode=disable", Dialer: m.dial}, zerolog.Nop())
+		db, err := store.Open(db.Config{URL: "postgres://docket@db:5432/docket?sslmode=disable", Dialer: m.dial}, zerolog.Nop())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,12 +15,12 @@ import (
 
 	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
-	"docket/internal/postgres"
+	"docket/internal/postgres/store"
 	"docket/internal/testkit/pgmodel"
 )
 
 // within runs a test of a server in virtual time.
-func within(t *testing.T, test func(t *testing.T, s *pgmodel.Server, db *postgres.Store)) {
+func within(t *testing.T, test func(t *testing.T, s *pgmodel.Server, db *store.Store)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
@@ -38,15 +38,15 @@ func wantCode(t testing.TB, err error, want string) {
 	}
 }
 
-func try(db *postgres.Store, rows ...pipeline.Row) error {
+func try(db *store.Store, rows ...pipeline.Row) error {
 	_, err := db.Store(context.Background(), rows, false)
 	return err
 }
 
 func TestARestartEndsSessionsAndComesBackByItself(t *testing.T) {
 	t.Parallel()
-	within(t, func(t *testing.T, s *pgmodel.Server, db *postgres.Store) {
-		store(t, db, row("a", `{}`))
+	within(t, func(t *testing.T, s *pgmodel.Server, db *store.Store) {
+		save(t, db, row("a", `{}`))
 		s.Inject(pgmodel.Fault{Point: pgmodel.Commit, Delay: time.Second})
 		done := make(chan error, 1)
 		go func() { done <- try(db, row("b", `{}`)) }()
@@ -57,13 +57,13 @@ func TestARestartEndsSessionsAndComesBackByItself(t *testing.T) {
 		time.Sleep(6 * time.Second)
 		wantCode(t, try(db, row("b", `{}`)), "57P03")
 		time.Sleep(5 * time.Second)
-		same(t, store(t, db, row("a", `{}`), row("b", `{}`)), []pipeline.Outcome{present, stored})
+		same(t, save(t, db, row("a", `{}`), row("b", `{}`)), []pipeline.Outcome{present, stored})
 	})
 }
 
 func TestACrashSaysNothingAndKeepsWhatWasCommitted(t *testing.T) {
 	t.Parallel()
-	within(t, func(t *testing.T, s *pgmodel.Server, db *postgres.Store) {
+	within(t, func(t *testing.T, s *pgmodel.Server, db *store.Store) {
 		s.Inject(pgmodel.Fault{Point: pgmodel.CommitApplied, Delay: time.Second})
 		done := make(chan error, 1)
 		go func() { done <- try(db, row("a", `{}`)) }()
@@ -73,7 +73,7 @@ func TestACrashSaysNothingAndKeepsWhatWasCommitted(t *testing.T) {
 		wantCode(t, <-done, "ambiguous_commit")
 		synctest.Wait()
 		same(t, []int{s.Sessions(), len(s.Rows())}, []int{0, 1})
-		same(t, store(t, db, row("a", `{}`)), []pipeline.Outcome{present})
+		same(t, save(t, db, row("a", `{}`)), []pipeline.Outcome{present})
 	})
 }
 
@@ -94,7 +94,7 @@ func TestConnectingFails(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(c.fault.Point, " ", c.code), func(t *testing.T) {
 			t.Parallel()
-			within(t, func(t *testing.T, s *pgmodel.Server, db *postgres.Store) {
+			within(t, func(t *testing.T, s *pgmodel.Server, db *store.Store) {
 				c.fault.Count = -1
 				heal := s.Inject(c.fault)
 				err := try(db, row("a", `{}`))
@@ -103,7 +103,7 @@ func TestConnectingFails(t *testing.T) {
 					t.Errorf("not refused: %v", err)
 				}
 				heal()
-				same(t, store(t, db, row("a", `{}`)), []pipeline.Outcome{stored})
+				same(t, save(t, db, row("a", `{}`)), []pipeline.Outcome{stored})
 			})
 		})
 	}
@@ -118,7 +118,7 @@ func TestAStatementOutlivesItsClient(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("cut %v", f.Cut), func(t *testing.T) {
 			t.Parallel()
-			within(t, func(t *testing.T, s *pgmodel.Server, db *postgres.Store) {
+			within(t, func(t *testing.T, s *pgmodel.Server, db *store.Store) {
 				s.Inject(f)
 				begin := time.Now()
 				wantCode(t, try(db, row("a", `{}`)), "ambiguous_commit")
@@ -129,7 +129,7 @@ func TestAStatementOutlivesItsClient(t *testing.T) {
 				wantCode(t, try(db, row("a", `{}`)), "55P03") // it waits for the row, and not for ever
 				time.Sleep(time.Minute)
 				same(t, len(s.Rows()), 1)
-				same(t, store(t, db, row("a", `{}`)), []pipeline.Outcome{present})
+				same(t, save(t, db, row("a", `{}`)), []pipeline.Outcome{present})
 			})
 		})
 	}
@@ -137,7 +137,7 @@ func TestAStatementOutlivesItsClient(t *testing.T) {
 
 func TestOfTwoThatWaitForEachOtherOneIsTold(t *testing.T) {
 	t.Parallel()
-	within(t, func(t *testing.T, s *pgmodel.Server, _ *postgres.Store) {
+	within(t, func(t *testing.T, s *pgmodel.Server, _ *store.Store) {
 		// Docket sorts its rows, so two batches cannot: two statements in each transaction can.
 		one, two := begun(t, s), begun(t, s)
 		same(t, []string{insert(one, "a"), insert(two, "b")}, []string{"INSERT 0 1", "INSERT 0 1"})
@@ -154,20 +154,20 @@ func TestOfTwoThatWaitForEachOtherOneIsTold(t *testing.T) {
 
 func TestAHangingServerAnswersWhenItGoesOn(t *testing.T) {
 	t.Parallel()
-	within(t, func(t *testing.T, s *pgmodel.Server, db *postgres.Store) {
-		store(t, db, row("a", `{}`))
+	within(t, func(t *testing.T, s *pgmodel.Server, db *store.Store) {
+		save(t, db, row("a", `{}`))
 		heal := s.Hang()
 		wantCode(t, try(db, row("b", `{}`)), "timeout")
 		time.AfterFunc(5*time.Second, heal)
 		begin := time.Now()
-		same(t, store(t, db, row("b", `{}`)), []pipeline.Outcome{stored})
+		same(t, save(t, db, row("b", `{}`)), []pipeline.Outcome{stored})
 		same(t, time.Since(begin), 5*time.Second)
 	})
 }
 
 func TestFullDiskAndTriggers(t *testing.T) {
 	t.Parallel()
-	within(t, func(t *testing.T, s *pgmodel.Server, db *postgres.Store) {
+	within(t, func(t *testing.T, s *pgmodel.Server, db *store.Store) {
 		heal := s.Full()
 		wantCode(t, try(db, row("a", `{}`)), "53100")
 		wantCode(t, db.Probe(t.Context(), noon), "53100")
@@ -179,15 +179,15 @@ func TestFullDiskAndTriggers(t *testing.T) {
 			return ""
 		})
 		wantCode(t, try(db, row("a", `{}`), row("b", `"bad"`)), "P0001")
-		same(t, store(t, db, row("a", `{}`)), []pipeline.Outcome{stored})
+		same(t, save(t, db, row("a", `{}`)), []pipeline.Outcome{stored})
 		heal()
-		same(t, store(t, db, row("b", `"bad"`)), []pipeline.Outcome{stored})
+		same(t, save(t, db, row("b", `"bad"`)), []pipeline.Outcome{stored})
 	})
 }
 
 func TestFaultsAreCounted(t *testing.T) {
 	t.Parallel()
-	within(t, func(t *testing.T, s *pgmodel.Server, db *postgres.Store) {
+	within(t, func(t *testing.T, s *pgmodel.Server, db *store.Store) {
 		s.Inject(pgmodel.Fault{Point: pgmodel.Insert, After: 1, Count: 2, SQLSTATE: "40001"})
 		s.Inject(pgmodel.Fault{Point: pgmodel.Insert, MinRows: 2, Count: -1, SQLSTATE: "53200"})
 		var got []string
@@ -203,7 +203,7 @@ func TestFaultsAreCounted(t *testing.T) {
 
 func TestEventsTellWhatBecameOfEachTransaction(t *testing.T) {
 	t.Parallel()
-	within(t, func(t *testing.T, s *pgmodel.Server, db *postgres.Store) {
+	within(t, func(t *testing.T, s *pgmodel.Server, db *store.Store) {
 		var got []string
 		s.Observe(func(e pgmodel.Event) {
 			got = append(got, fmt.Sprintf("%d %s %s cut=%v rows=%d applied=%v", e.Session, e.Point, e.SQLSTATE, e.Cut, len(e.Rows), e.Applied))
@@ -294,7 +294,7 @@ func arrayOf(oid uint32, elem []byte) []byte {
 // meanwhile wait for the change.
 func TestAConstraintIsAddedBetweenTransactions(t *testing.T) {
 	t.Parallel()
-	within(t, func(t *testing.T, s *pgmodel.Server, db *postgres.Store) {
+	within(t, func(t *testing.T, s *pgmodel.Server, db *store.Store) {
 		s.Inject(pgmodel.Fault{Point: pgmodel.Commit, Delay: time.Second})
 		before, after := make(chan error, 1), make(chan error, 1)
 		go func() { before <- try(db, row("a", `{}`)) }()
@@ -312,6 +312,6 @@ func TestAConstraintIsAddedBetweenTransactions(t *testing.T) {
 			t.Error(err)
 		}
 		wantCode(t, <-after, "23514")
-		same(t, store(t, db, row("a", `{}`)), []pipeline.Outcome{present})
+		same(t, save(t, db, row("a", `{}`)), []pipeline.Outcome{present})
 	})
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"docket/internal/consumer/pipeline"
-	"docket/internal/postgres"
 	"docket/internal/postgres/db"
+	"docket/internal/postgres/store"
 	"docket/internal/record/decision"
 	"docket/internal/testkit/pgmodel"
 )
@@ -44,9 +44,9 @@ func newServer(t testing.TB) *pgmodel.Server {
 	return s
 }
 
-func open(t testing.TB, s *pgmodel.Server) *postgres.Store {
+func open(t testing.TB, s *pgmodel.Server) *store.Store {
 	t.Helper()
-	db, err := postgres.OpenStore(db.Config{URL: "postgres://docket@db:5432/docket?sslmode=disable", Dialer: s.Dial}, zerolog.Nop())
+	db, err := store.Open(db.Config{URL: "postgres://docket@db:5432/docket?sslmode=disable", Dialer: s.Dial}, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func open(t testing.TB, s *pgmodel.Server) *postgres.Store {
 	return db
 }
 
-func store(t testing.TB, db *postgres.Store, rows ...pipeline.Row) []pipeline.Outcome {
+func save(t testing.TB, db *store.Store, rows ...pipeline.Row) []pipeline.Outcome {
 	t.Helper()
 	out, err := db.Store(context.Background(), rows, false)
 	if err != nil {
@@ -69,8 +69,8 @@ func TestRowsAreStoredInVirtualTime(t *testing.T) {
 		s := newServer(t)
 		db := open(t, s)
 		begin := time.Now()
-		same(t, store(t, db, row("b", `{"v":1}`), row("a", `{"v":2}`), row("b", `{"v":3}`)), []pipeline.Outcome{stored, stored, conflicting})
-		same(t, store(t, db, row("b", `{"v":1}`), row("a", `{"v":3}`)), []pipeline.Outcome{present, conflicting})
+		same(t, save(t, db, row("b", `{"v":1}`), row("a", `{"v":2}`), row("b", `{"v":3}`)), []pipeline.Outcome{stored, stored, conflicting})
+		same(t, save(t, db, row("b", `{"v":1}`), row("a", `{"v":3}`)), []pipeline.Outcome{present, conflicting})
 		if err := db.Probe(t.Context(), noon); err != nil {
 			t.Fatal(err)
 		}

@@ -6,14 +6,14 @@ import (
 	"testing"
 
 	"docket/internal/consumer/pipeline"
-	"docket/internal/postgres"
+	"docket/internal/postgres/store"
 	"docket/internal/testkit/pgmodel"
 )
 
 // What a batch costs, in statements. More of them on the way that every batch goes would be paid for each time.
 func TestEachWayOfStoringHasSoManyStatements(t *testing.T) {
 	t.Parallel()
-	within(t, func(t *testing.T, s *pgmodel.Server, db *postgres.Store) {
+	within(t, func(t *testing.T, s *pgmodel.Server, db *store.Store) {
 		var said []string
 		s.Observe(func(e pgmodel.Event) {
 			if e.Point == pgmodel.Startup || e.Point == pgmodel.Check || e.Point == pgmodel.Limits {
@@ -55,15 +55,15 @@ func TestEachWayOfStoringHasSoManyStatements(t *testing.T) {
 			{"doubles in other bytes", append(batch(440, 450), spaced(batch(440, 450))...), "begin, copy, known, compare, table, commit"},
 		} {
 			said = nil
-			store(t, db, step.rows...)
+			save(t, db, step.rows...)
 			if got := strings.Join(said, ", "); got != step.want {
 				t.Errorf("%s: %s, want %s", step.what, got, step.want)
 			}
 		}
 		s.RefuseCopy()
-		store(t, db, batch(500, 510)...)
+		save(t, db, batch(500, 510)...)
 		said = nil
-		store(t, db, batch(510, 520)...)
+		save(t, db, batch(510, 520)...)
 		if got := strings.Join(said, ", "); got != "begin, insert, commit" {
 			t.Errorf("without COPY: %s", got)
 		}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"docket/internal/consumer/pipeline"
-	"docket/internal/postgres"
+	"docket/internal/postgres/store"
 	"docket/internal/testkit/pgmodel"
 )
 
@@ -29,14 +29,14 @@ func listen(s *pgmodel.Server) *heard {
 			note(&h.dialled)
 		case e.Point == pgmodel.Commit && e.Applied && len(e.Rows) > 0:
 			note(&h.kept)
-		case e.Point == pgmodel.Insert && len(e.Rows) > 0 && e.Rows[0].Offset == postgres.ProbeOffset:
+		case e.Point == pgmodel.Insert && len(e.Rows) > 0 && e.Rows[0].Offset == store.ProbeOffset:
 			note(&h.taken)
 		}
 	})
 	return h
 }
 
-func again(t *testing.T, db *postgres.Store) {
+func again(t *testing.T, db *store.Store) {
 	t.Helper()
 	refused, err := db.Refusals(context.Background(), []pipeline.Row{row("odd", `{}`)}, noon)
 	if err != nil || refused[0] == nil {
@@ -50,11 +50,11 @@ func odd(s *pgmodel.Server) {
 
 func TestAskingASecondTimeDialsSeldomAndNeverWhereSomethingIsKept(t *testing.T) {
 	t.Parallel()
-	within(t, func(t *testing.T, s *pgmodel.Server, db *postgres.Store) {
+	within(t, func(t *testing.T, s *pgmodel.Server, db *store.Store) {
 		odd(s)
 		h := listen(s)
 		for i := range 50 { // 25 s
-			store(t, db, row(string(rune('a'+i)), `{}`))
+			save(t, db, row(string(rune('a'+i)), `{}`))
 			again(t, db)
 			time.Sleep(500 * time.Millisecond)
 		}
@@ -76,7 +76,7 @@ func TestAskingASecondTimeDialsSeldomAndNeverWhereSomethingIsKept(t *testing.T) 
 
 func TestAProbeDialsAndIsAWitnessAfterwards(t *testing.T) {
 	t.Parallel()
-	within(t, func(t *testing.T, s *pgmodel.Server, db *postgres.Store) {
+	within(t, func(t *testing.T, s *pgmodel.Server, db *store.Store) {
 		odd(s)
 		h := listen(s)
 		for n := 1; n <= 6; n++ {
@@ -105,7 +105,7 @@ func TestAProbeDialsAndIsAWitnessAfterwards(t *testing.T) {
 
 func TestAWitnessThatIsLostIsNobodysFault(t *testing.T) {
 	t.Parallel()
-	within(t, func(t *testing.T, s *pgmodel.Server, db *postgres.Store) {
+	within(t, func(t *testing.T, s *pgmodel.Server, db *store.Store) {
 		odd(s)
 		again(t, db)
 		h := listen(s)
@@ -120,7 +120,7 @@ func TestAWitnessThatIsLostIsNobodysFault(t *testing.T) {
 
 func TestAWitnessThatHeardAnErrorIsNotAskedAgain(t *testing.T) {
 	t.Parallel()
-	within(t, func(t *testing.T, s *pgmodel.Server, db *postgres.Store) {
+	within(t, func(t *testing.T, s *pgmodel.Server, db *store.Store) {
 		odd(s)
 		again(t, db)
 		heal := s.Inject(pgmodel.Fault{Point: pgmodel.Ask, Count: -1, SQLSTATE: "40001"})
@@ -141,7 +141,7 @@ func TestAWitnessThatHeardAnErrorIsNotAskedAgain(t *testing.T) {
 // TestWhatWasHeardOnALostWitnessIsForgotten has the constraint go while the connection is lost, before the probe was through.
 func TestWhatWasHeardOnALostWitnessIsForgotten(t *testing.T) {
 	t.Parallel()
-	within(t, func(t *testing.T, s *pgmodel.Server, db *postgres.Store) {
+	within(t, func(t *testing.T, s *pgmodel.Server, db *store.Store) {
 		var gone atomic.Bool
 		s.Constrain(pgmodel.Constraint{Name: "odd", Columns: []string{"decision_id"}, Refuses: func(r pgmodel.Row) bool {
 			return r.DecisionID == "odd" && !gone.Load()
@@ -165,9 +165,9 @@ func TestWhatWasHeardOnALostWitnessIsForgotten(t *testing.T) {
 func TestAProbeComparesWhereTheTableTakesNoCopy(t *testing.T) {
 	t.Parallel()
 	for _, point := range []pgmodel.Point{pgmodel.Known, pgmodel.Compare} {
-		within(t, func(t *testing.T, s *pgmodel.Server, db *postgres.Store) {
+		within(t, func(t *testing.T, s *pgmodel.Server, db *store.Store) {
 			s.RefuseCopy()
-			store(t, db, row("a", `{}`)) // from here on by INSERT
+			save(t, db, row("a", `{}`)) // from here on by INSERT
 			heal := s.Inject(pgmodel.Fault{Point: point, Count: -1, SQLSTATE: "42501"})
 			wantCode(t, db.Probe(context.Background(), noon), "42501")
 			heal()
@@ -181,9 +181,9 @@ func TestAProbeComparesWhereTheTableTakesNoCopy(t *testing.T) {
 // TestNoWitnessOutlivesAFailover has the pool meet a node that takes no writes any more.
 func TestNoWitnessOutlivesAFailover(t *testing.T) {
 	t.Parallel()
-	within(t, func(t *testing.T, s *pgmodel.Server, db *postgres.Store) {
+	within(t, func(t *testing.T, s *pgmodel.Server, db *store.Store) {
 		odd(s)
-		store(t, db, row("warm", `{}`))
+		save(t, db, row("warm", `{}`))
 		again(t, db)
 		s.Inject(pgmodel.Fault{Point: pgmodel.Insert, SQLSTATE: "25006"})
 		_, err := db.Store(context.Background(), []pipeline.Row{row("a", `{}`)}, false)

@@ -19,9 +19,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/rs/zerolog"
 
-	"docket/internal/postgres"
 	"docket/internal/postgres/db"
 	"docket/internal/postgres/schema"
+	"docket/internal/postgres/store"
 	"docket/migrations"
 )
 
@@ -191,7 +191,7 @@ func dropTemplates(t testing.TB, conn *pgx.Conn, before time.Time) {
 
 func migrate(t testing.TB, url string) {
 	t.Helper()
-	db, err := postgres.OpenStore(db.Config{URL: url}, zerolog.Nop())
+	db, err := store.Open(db.Config{URL: url}, zerolog.Nop())
 	if err != nil {
 		t.Fatalf("open the template: %v", err)
 	}

@@ -14,15 +14,15 @@ import (
 
 	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
-	"docket/internal/postgres"
 	"docket/internal/postgres/db"
+	"docket/internal/postgres/store"
 	"docket/internal/record/decision"
 )
 
 // Open opens the store at url, and closes it when the test ends. A timeout of 0 is the default of the store.
-func Open(t testing.TB, url string, timeout time.Duration) *postgres.Store {
+func Open(t testing.TB, url string, timeout time.Duration) *store.Store {
 	t.Helper()
-	st, err := postgres.OpenStore(db.Config{URL: url, StoreTimeout: timeout}, zerolog.Nop())
+	st, err := store.Open(db.Config{URL: url, StoreTimeout: timeout}, zerolog.Nop())
 	if err != nil {
 		t.Fatalf("open: %v", err)
 	}
@@ -31,7 +31,7 @@ func Open(t testing.TB, url string, timeout time.Duration) *postgres.Store {
 }
 
 // Store stores rows, and fails the test where that fails.
-func Store(t testing.TB, st *postgres.Store, rows ...pipeline.Row) []pipeline.Outcome {
+func Store(t testing.TB, st *store.Store, rows ...pipeline.Row) []pipeline.Outcome {
 	t.Helper()
 	out, err := st.Store(context.Background(), rows, false)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"docket/internal/consumer/pipeline"
-	"docket/internal/postgres"
 	"docket/internal/postgres/db"
+	"docket/internal/postgres/store"
 )
 
 func asking() []Case {
@@ -19,16 +19,16 @@ func asking() []Case {
 		{"each row is asked about alone and none is kept", eachAlone},
 		{"a row that is there is not refused", func(t *testing.T, s Server) {
 			db := open(t, s)
-			store(t, db, row("a", noon, `{}`), row("b", noon, `{}`))
+			save(t, db, row("a", noon, `{}`), row("b", noon, `{}`))
 			s.Check(t, "odd", "c")
 			same(t, bad(t, db, time.Time{}, row("c", noon, `{}`), row("a", noon, `{}`), row("b", noon, `[]`)), []int{0})
-			store(t, db, row("a", noon, `{}`)) // from here on it looks first
+			save(t, db, row("a", noon, `{}`)) // from here on it looks first
 			same(t, bad(t, db, noon, row("b", noon, `[]`), row("c", noon, `{}`), row("a", noon, `{}`)), []int{1})
 		}},
 		{"a row that is there is not asked about where batches are looked up first", func(t *testing.T, s Server) {
 			db := open(t, s)
-			store(t, db, row("a", noon, `{}`))
-			store(t, db, row("a", noon, `{}`))
+			save(t, db, row("a", noon, `{}`))
+			save(t, db, row("a", noon, `{}`))
 			s.Refuse(t, "a", Fault{Code: "23514", Constraint: "odd"})
 			same(t, bad(t, db, time.Time{}, row("a", noon, `{}`)), []int(nil))
 		}},
@@ -55,7 +55,7 @@ func asking() []Case {
 		}},
 		{"a connection cut while it is asked", func(t *testing.T, s Server) {
 			db := open(t, s)
-			store(t, db, row("warm", noon, `{}`))
+			save(t, db, row("warm", noon, `{}`))
 			for _, at := range []Cut{BeforeInsert, AfterInsert} {
 				s.Cut(t, at)
 				out, err := db.Refusals(context.Background(), []pipeline.Row{row("a", noon, `{}`), marked("b")}, time.Time{})
@@ -74,7 +74,7 @@ func asking() []Case {
 				t.Errorf("it took %v", took)
 			}
 			unlock()
-			same(t, store(t, db, row("a", noon, `{}`)), []pipeline.Outcome{stored})
+			same(t, save(t, db, row("a", noon, `{}`)), []pipeline.Outcome{stored})
 		}},
 		{"a table that takes no COPY is asked all the same", func(t *testing.T, s Server) {
 			cfg := s.NoCopy(t)
@@ -114,7 +114,7 @@ func asking() []Case {
 }
 
 // bad are the positions of the rows that are refused.
-func bad(t testing.TB, db *postgres.Store, probe time.Time, rows ...pipeline.Row) (at []int) {
+func bad(t testing.TB, db *store.Store, probe time.Time, rows ...pipeline.Row) (at []int) {
 	t.Helper()
 	refused, err := db.Refusals(context.Background(), rows, probe)
 	if err != nil {
@@ -193,5 +193,5 @@ func eachAlone(t *testing.T, s Server) {
 		}
 	}
 	same(t, s.Count(t), 0)
-	same(t, store(t, d, rows[1], rows[301]), []pipeline.Outcome{stored, stored})
+	same(t, save(t, d, rows[1], rows[301]), []pipeline.Outcome{stored, stored})
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"docket/internal/consumer/pipeline"
-	"docket/internal/postgres"
 	"docket/internal/postgres/db"
+	"docket/internal/postgres/store"
 )
 
 func breaking() []Case {
@@ -21,26 +21,26 @@ func breaking() []Case {
 			s.Kill(t)
 			wantKilled(t, <-done)
 			heal()
-			same(t, store(t, db, row("a", noon, `{}`)), []pipeline.Outcome{stored})
+			same(t, save(t, db, row("a", noon, `{}`)), []pipeline.Outcome{stored})
 		}},
 		{"a killed idle session costs one try at most", func(t *testing.T, s Server) {
 			db := open(t, s)
-			store(t, db, row("a", noon, `{}`))
+			save(t, db, row("a", noon, `{}`))
 			s.Kill(t)
 			if _, err := db.Store(context.Background(), []pipeline.Row{row("b", noon, `{}`)}, false); err != nil {
 				wantKilled(t, err)
 			}
-			same(t, store(t, db, row("c", noon, `{}`)), []pipeline.Outcome{stored})
+			same(t, save(t, db, row("c", noon, `{}`)), []pipeline.Outcome{stored})
 		}},
 		{"a node that became read-only", func(t *testing.T, s Server) {
 			db := open(t, s)
-			store(t, db, row("a", noon, `{}`))
+			save(t, db, row("a", noon, `{}`))
 			heal := s.ReadOnly(t)
 			_, err := db.Store(context.Background(), []pipeline.Row{row("d", noon, `{}`)}, true)
 			wantCode(t, nil, err, "25006")
 			wantCode(t, nil, db.Probe(context.Background(), noon), "25006")
 			heal()
-			same(t, store(t, db, row("d", noon, `{}`)), []pipeline.Outcome{stored})
+			same(t, save(t, db, row("d", noon, `{}`)), []pipeline.Outcome{stored})
 			same(t, s.Count(t), 2)
 		}},
 		{"a stop is nobody's fault and frees what was locked", func(t *testing.T, s Server) {
@@ -56,7 +56,7 @@ func breaking() []Case {
 				t.Fatalf("%v is not context.Canceled", err)
 			}
 			heal()
-			same(t, store(t, open(t, s, within(10*time.Second)), row("a", noon, `{}`)), []pipeline.Outcome{stored})
+			same(t, save(t, open(t, s, within(10*time.Second)), row("a", noon, `{}`)), []pipeline.Outcome{stored})
 		}},
 	}
 	for _, c := range []struct {
@@ -70,17 +70,17 @@ func breaking() []Case {
 		cases = append(cases, Case{"a connection cut: " + string(c.at), func(t *testing.T, s Server) {
 			db := open(t, s)
 			rows := []pipeline.Row{row("a", noon, `{}`), row("b", noon, `{}`)}
-			store(t, db, row("warm", noon, `{}`))
+			save(t, db, row("warm", noon, `{}`))
 			s.Cut(t, c.at)
 			refused(t, db, c.code, rows...)
-			same(t, store(t, db, rows...), []pipeline.Outcome{c.after, c.after})
+			same(t, save(t, db, rows...), []pipeline.Outcome{c.after, c.after})
 			same(t, s.Count(t), 3)
 		}})
 	}
 	return cases
 }
 
-func inBackground(ctx context.Context, db *postgres.Store, rows ...pipeline.Row) <-chan error {
+func inBackground(ctx context.Context, db *store.Store, rows ...pipeline.Row) <-chan error {
 	done := make(chan error, 1)
 	go func() {
 		_, err := db.Store(ctx, rows, false)
@@ -97,11 +97,11 @@ func waiting() []Case {
 			refused(t, db, "57014", row("a", noon, `{}`))
 			wantCode(t, nil, db.Probe(context.Background(), noon), "57014")
 			heal()
-			same(t, store(t, db, row("a", noon, `{}`)), []pipeline.Outcome{stored})
+			same(t, save(t, db, row("a", noon, `{}`)), []pipeline.Outcome{stored})
 		}},
 		{"a slow statement that ends in time", func(t *testing.T, s Server) {
 			s.Slow(t, time.Second)
-			same(t, store(t, open(t, s), row("a", noon, `{}`)), []pipeline.Outcome{stored})
+			same(t, save(t, open(t, s), row("a", noon, `{}`)), []pipeline.Outcome{stored})
 		}},
 		{"a locked table is told from a slow statement", func(t *testing.T, s Server) {
 			unlock := s.Lock(t)
@@ -113,7 +113,7 @@ func waiting() []Case {
 			}
 			wantCode(t, nil, db.Probe(context.Background(), noon), "55P03")
 			unlock()
-			same(t, store(t, db, row("a", noon, `{}`)), []pipeline.Outcome{stored})
+			same(t, save(t, db, row("a", noon, `{}`)), []pipeline.Outcome{stored})
 		}},
 		{"a lock that goes in time", func(t *testing.T, s Server) {
 			unlock := s.Lock(t)

@@ -18,7 +18,7 @@ func copying() []Case {
 		{"only COPY can say at which row it was", func(t *testing.T, s Server) {
 			cfg := s.NoCopy(t)
 			db := open(t, s, func(c *db.Config) { *c = cfg })
-			store(t, db, row("a", noon, `{}`))
+			save(t, db, row("a", noon, `{}`))
 			s.Refuse(t, "b", Fault{Code: "P0001"})
 			unpointed(t, refused(t, db, "P0001", row("a", noon, `{}`), marked("b")))
 		}},
@@ -28,35 +28,35 @@ func copying() []Case {
 		}},
 		{"a bad row among some that are there", func(t *testing.T, s Server) {
 			db := open(t, s)
-			store(t, db, row("a", noon, `{}`))
-			store(t, db, row("a", noon, `{}`)) // from here on it looks first
+			save(t, db, row("a", noon, `{}`))
+			save(t, db, row("a", noon, `{}`)) // from here on it looks first
 			pointsAt(t, 2, refused(t, db, "22P02", row("c", noon, `{}`), row("a", noon, `{}`), row("b", noon, `{"a":`)))
 			same(t, s.Count(t), 1)
 		}},
 		{"what is delivered again is looked for first", redelivered},
 		{"another partition is not looked for", func(t *testing.T, s Server) {
 			db := open(t, s)
-			store(t, db, row("a", noon, `{}`))
-			store(t, db, row("a", noon, `{}`))
+			save(t, db, row("a", noon, `{}`))
+			save(t, db, row("a", noon, `{}`))
 			other := row("b", noon, `{}`)
 			other.Partition = 4
-			same(t, store(t, db, other), []pipeline.Outcome{stored})
+			same(t, save(t, db, other), []pipeline.Outcome{stored})
 		}},
 		{"an equal place does not make an equal payload", func(t *testing.T, s Server) {
 			db := open(t, s)
 			rows := []pipeline.Row{row("a", noon, `{"v":1}`), row("b", noon, `{"v":1}`)}
-			store(t, db, rows...)
-			store(t, db, rows...)
+			save(t, db, rows...)
+			save(t, db, rows...)
 			rows[0].Log.Raw = []byte(`{"v":2}`)
-			same(t, store(t, db, rows...), []pipeline.Outcome{conflicting, present})
+			same(t, save(t, db, rows...), []pipeline.Outcome{conflicting, present})
 			moved := row("b", noon, `{"v":1}`)
 			moved.Offset = 4711
-			same(t, store(t, db, moved), []pipeline.Outcome{present})
+			same(t, save(t, db, moved), []pipeline.Outcome{present})
 		}},
 		{"writers with some rows in common do not deadlock", overlapping},
 		{"without its unique index a table stores nothing", func(t *testing.T, s Server) {
 			db := open(t, s)
-			store(t, db, row("a", noon, `{}`))
+			save(t, db, row("a", noon, `{}`))
 			s.Break(t, "42P10")
 			for range 2 {
 				refused(t, db, "42P10", row("b", noon, `{}`))
@@ -75,9 +75,9 @@ func copying() []Case {
 				rows = append(rows, full(fmt.Sprintf("id-%d", i*7919%300), noon, i*i%5000))
 			}
 			rows = append(rows, full("large", noon, 200<<10), full("last", noon, 64<<10))
-			same(t, store(t, db, rows...), slices.Repeat([]pipeline.Outcome{stored}, len(rows)))
+			same(t, save(t, db, rows...), slices.Repeat([]pipeline.Outcome{stored}, len(rows)))
 			for range 2 {
-				same(t, store(t, db, rows...), slices.Repeat([]pipeline.Outcome{present}, len(rows)))
+				same(t, save(t, db, rows...), slices.Repeat([]pipeline.Outcome{present}, len(rows)))
 			}
 			same(t, s.Count(t), len(rows))
 		}},
@@ -155,7 +155,7 @@ func redelivered(t *testing.T, s Server) {
 		{batch("i", "h"), []pipeline.Outcome{stored, stored}},
 		{batch("i", "k"), []pipeline.Outcome{present, stored}},
 	} {
-		same(t, store(t, db, step.rows...), step.want)
+		same(t, save(t, db, step.rows...), step.want)
 	}
 	same(t, s.Count(t), 10)
 }
@@ -163,8 +163,8 @@ func redelivered(t *testing.T, s Server) {
 // overlapping has writers that meet in half of their rows, while some of them look first.
 func overlapping(t *testing.T, s Server) {
 	db := open(t, s, within(time.Minute))
-	store(t, db, row("first", noon, `{}`))
-	store(t, db, row("first", noon, `{}`))
+	save(t, db, row("first", noon, `{}`))
+	save(t, db, row("first", noon, `{}`))
 	const writers, each = 4, 60
 	done := make(chan error, writers)
 	for w := range writers {
@@ -196,8 +196,8 @@ func insertsOnly(t *testing.T, s Server) {
 			t.Fatal(err)
 		}
 	}
-	same(t, store(t, db, row("a", noon, `{}`), row("b", noon, `{}`), row("a", noon, `[]`)), []pipeline.Outcome{stored, stored, conflicting})
-	same(t, store(t, db, row("b", noon, `{}`), row("c", noon, `{}`)), []pipeline.Outcome{present, stored})
+	same(t, save(t, db, row("a", noon, `{}`), row("b", noon, `{}`), row("a", noon, `[]`)), []pipeline.Outcome{stored, stored, conflicting})
+	same(t, save(t, db, row("b", noon, `{}`), row("c", noon, `{}`)), []pipeline.Outcome{present, stored})
 	unpointed(t, refused(t, db, "22P05", row("d", noon, `{}`), row("e", noon, `{"a":"\u0000"}`)))
 	same(t, s.Count(t), 3)
 }

@@ -16,8 +16,8 @@ import (
 
 	"docket/internal/consumer/pipeline"
 	"docket/internal/errclass"
-	"docket/internal/postgres"
 	"docket/internal/postgres/db"
+	"docket/internal/postgres/store"
 	"docket/internal/record/decision"
 )
 
@@ -115,13 +115,13 @@ var noon = time.Date(2024, 5, 1, 12, 0, 0, 123456000, time.UTC)
 // marker is in every row that is refused, and must be in no error.
 const marker = "do-not-tell"
 
-func open(t testing.TB, s Server, change ...func(*db.Config)) *postgres.Store {
+func open(t testing.TB, s Server, change ...func(*db.Config)) *store.Store {
 	t.Helper()
 	cfg := s.Config()
 	for _, c := range change {
 		c(&cfg)
 	}
-	db, err := postgres.OpenStore(cfg, zerolog.Nop())
+	db, err := store.Open(cfg, zerolog.Nop())
 	if err != nil {
 		t.Fatalf("open: %v", err)
 	}
@@ -151,7 +151,7 @@ func full(id string, at time.Time, padding int) pipeline.Row {
 	return r
 }
 
-func store(t testing.TB, db *postgres.Store, rows ...pipeline.Row) []pipeline.Outcome {
+func save(t testing.TB, db *store.Store, rows ...pipeline.Row) []pipeline.Outcome {
 	t.Helper()
 	out, err := db.Store(context.Background(), rows, false)
 	if err != nil {
@@ -161,7 +161,7 @@ func store(t testing.TB, db *postgres.Store, rows ...pipeline.Row) []pipeline.Ou
 }
 
 // refused stores rows and wants an error with this code.
-func refused(t testing.TB, db *postgres.Store, want string, rows ...pipeline.Row) error {
+func refused(t testing.TB, db *store.Store, want string, rows ...pipeline.Row) error {
 	t.Helper()
 	out, err := db.Store(context.Background(), rows, false)
 	return wantCode(t, out, err, want)

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"docket/internal/consumer/pipeline"
-	"docket/internal/postgres"
 	"docket/internal/postgres/db"
+	"docket/internal/postgres/store"
 )
 
 func knowing() []Case {
@@ -20,7 +20,7 @@ func knowing() []Case {
 		{"another place makes no other decision of it", func(t *testing.T, s Server) {
 			db := open(t, s)
 			was := placed("a", 7, `{"v":1}`)
-			store(t, db, was)
+			save(t, db, was)
 			for range 2 {
 				for _, change := range []func(*pipeline.Row){
 					func(r *pipeline.Row) { r.Offset++ }, func(r *pipeline.Row) { r.Index++ },
@@ -29,8 +29,8 @@ func knowing() []Case {
 					is, other := placed("a", 7, `{"v":1}`), placed("a", 7, `{"v":2}`)
 					change(&is)
 					change(&other)
-					same(t, store(t, db, is), []pipeline.Outcome{present})
-					same(t, store(t, db, other), []pipeline.Outcome{conflicting})
+					same(t, save(t, db, is), []pipeline.Outcome{present})
+					same(t, save(t, db, other), []pipeline.Outcome{conflicting})
 				}
 			}
 		}},
@@ -40,39 +40,39 @@ func knowing() []Case {
 			remembered(t, s)
 		}},
 		{"where the payload was erased, the same bytes are the same decision", func(t *testing.T, s Server) {
-			store(t, open(t, s), placed("a", 1, `{"v":1}`), placed("b", 2, `{"v":2}`))
+			save(t, open(t, s), placed("a", 1, `{"v":1}`), placed("b", 2, `{"v":2}`))
 			s.Erase(t)
 			remembered(t, s)
 		}},
 		{"rows of an earlier release are compared as JSON", func(t *testing.T, s Server) {
 			db := open(t, s)
 			rows := []pipeline.Row{placed("a", 1, `{"v":1,"w":2}`), placed("b", 2, `{"v":1}`)}
-			store(t, db, rows...)
+			save(t, db, rows...)
 			s.Forget(t)
 			rows[0].Log.Raw, rows[1].Log.Raw = []byte(`{"w": 2.0, "v": 1}`), []byte(`{"v":2}`)
 			for range 2 {
-				same(t, store(t, db, rows...), []pipeline.Outcome{present, conflicting})
+				same(t, save(t, db, rows...), []pipeline.Outcome{present, conflicting})
 			}
 		}},
 		{"where another refusal than that of the identity has its code, it is told", func(t *testing.T, s Server) {
 			db := open(t, s)
-			store(t, db, placed("a", 1, `{}`))
+			save(t, db, placed("a", 1, `{}`))
 			heal := s.Refuse(t, "b", Fault{Code: "23505"})
 			for range 2 {
 				refused(t, db, "23505", placed("a", 1, `{}`), placed("b", 2, `{}`))
 			}
 			heal()
-			same(t, store(t, db, placed("a", 1, `{}`), placed("b", 2, `{}`)), []pipeline.Outcome{present, stored})
+			same(t, save(t, db, placed("a", 1, `{}`), placed("b", 2, `{}`)), []pipeline.Outcome{present, stored})
 		}},
 		{"a table that takes no COPY knows decisions by their bytes, too", func(t *testing.T, s Server) {
 			cfg := s.NoCopy(t)
 			db := open(t, s, func(c *db.Config) { *c = cfg })
 			rows := []pipeline.Row{placed("a", 1, `{}`), placed("b", 2, `{}`), placed("b", 3, `[]`)}
-			same(t, store(t, db, rows...), []pipeline.Outcome{stored, stored, conflicting})
+			same(t, save(t, db, rows...), []pipeline.Outcome{stored, stored, conflicting})
 			rows[1].Log.Raw, rows[2].Log.Raw = []byte(`{"v":2}`), []byte(`{}`)
-			same(t, store(t, db, rows...), []pipeline.Outcome{present, conflicting, present})
+			same(t, save(t, db, rows...), []pipeline.Outcome{present, conflicting, present})
 			s.Erase(t)
-			same(t, store(t, db, rows[0]), []pipeline.Outcome{present})
+			same(t, save(t, db, rows[0]), []pipeline.Outcome{present})
 		}},
 	}
 }
@@ -81,17 +81,17 @@ func knowing() []Case {
 // the table is another than the one that came.
 func remembered(t *testing.T, s Server) {
 	a, b := placed("a", 1, `{"v":1}`), placed("b", 2, `{"v":2}`)
-	store(t, open(t, s), a, b)
+	save(t, open(t, s), a, b)
 	double, other := placed("a", 9, `{"v":1}`), placed("b", 9, `{"v":3}`)
-	for _, db := range []*postgres.Store{open(t, s), open(t, s)} {
+	for _, db := range []*store.Store{open(t, s), open(t, s)} {
 		for range 2 {
-			same(t, store(t, db, a, b), []pipeline.Outcome{present, present})
-			same(t, store(t, db, double, a), []pipeline.Outcome{present, present})
-			same(t, store(t, db, a, double, other), []pipeline.Outcome{present, present, conflicting})
+			same(t, save(t, db, a, b), []pipeline.Outcome{present, present})
+			same(t, save(t, db, double, a), []pipeline.Outcome{present, present})
+			same(t, save(t, db, a, double, other), []pipeline.Outcome{present, present, conflicting})
 		}
 	}
 	c, again := placed("c", 3, `{"v":4}`), placed("c", 4, `{"v":4}`)
-	same(t, store(t, open(t, s), c, again, placed("c", 5, `{"v":5}`)), []pipeline.Outcome{stored, present, conflicting})
+	same(t, save(t, open(t, s), c, again, placed("c", 5, `{"v":5}`)), []pipeline.Outcome{stored, present, conflicting})
 	same(t, s.Count(t), 3)
 }
 
@@ -142,11 +142,11 @@ func knownByBytes(t *testing.T, s Server) {
 		}
 		return want
 	}
-	same(t, store(t, db, rows...), all(stored))
-	same(t, store(t, db, rows...), all(present)) // found out by COPY
+	same(t, save(t, db, rows...), all(stored))
+	same(t, save(t, db, rows...), all(present)) // found out by COPY
 	for range 2 {
 		bytes.Store(0)
-		same(t, store(t, db, rows...), all(present))
+		same(t, save(t, db, rows...), all(present))
 		if got := bytes.Load(); got < n*knownSize || got > n*(knownSize+12)+5000 {
 			t.Fatalf("%d bytes are sent of %d rows of %d", got, n, size)
 		}
@@ -163,8 +163,8 @@ func someByBytes(t *testing.T, s Server) {
 	for i := range 40 {
 		before = append(before, placed(fmt.Sprintf("id-%02d", i), int64(i), `{"v":1}`))
 	}
-	store(t, db, before...)
-	store(t, db, before...)
+	save(t, db, before...)
+	save(t, db, before...)
 	for round := range 2 {
 		rows, want := make([]pipeline.Row, 0, 60), make([]pipeline.Outcome, 0, 60)
 		add := func(o pipeline.Outcome, r pipeline.Row) { rows, want = append(rows, r), append(want, o) }
@@ -189,7 +189,7 @@ func someByBytes(t *testing.T, s Server) {
 				add(conflicting, double)
 			}
 		}
-		same(t, store(t, db, rows...), want)
+		same(t, save(t, db, rows...), want)
 		same(t, s.Count(t), 40+8*(round+1))
 	}
 }

@@ -42,7 +42,7 @@ func refusing() []Case {
 			if err := db.Probe(context.Background(), noon); err != nil {
 				t.Fatal(err)
 			}
-			same(t, store(t, db, marked("a")), []pipeline.Outcome{stored})
+			same(t, save(t, db, marked("a")), []pipeline.Outcome{stored})
 		}})
 	}
 	for _, code := range []string{"42P01", "42703", "42P10", "23502"} {
@@ -72,11 +72,11 @@ func oneRefused(t *testing.T, s Server, code string) {
 	if err := d.Probe(context.Background(), noon); err != nil {
 		t.Fatalf("the probe is refused: %v", err)
 	}
-	same(t, store(t, d, rows[0], rows[2]), []pipeline.Outcome{stored, stored})
+	same(t, save(t, d, rows[0], rows[2]), []pipeline.Outcome{stored, stored})
 	refused(t, d, code, rows...)
 	same(t, s.Count(t), 2)
 	heal()
-	same(t, store(t, d, rows...), []pipeline.Outcome{present, stored, present})
+	same(t, save(t, d, rows...), []pipeline.Outcome{present, stored, present})
 }
 
 // incompressible is text that no index compresses.
@@ -127,7 +127,7 @@ func serverRefuses(t *testing.T, s Server) {
 	}
 	same(t, s.Count(t), 0)
 	for i, raw := range []string{`{"a":1e131071}`, `{"a":1e-16383}`, strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000), `null`, `"x"`, ` 1 `} {
-		same(t, store(t, db, row(strings.Repeat("x", i+1), noon, raw)), []pipeline.Outcome{stored})
+		same(t, save(t, db, row(strings.Repeat("x", i+1), noon, raw)), []pipeline.Outcome{stored})
 	}
-	same(t, store(t, db, row(strings.Repeat("x", 6000), noon, `{}`)), []pipeline.Outcome{stored})
+	same(t, save(t, db, row(strings.Repeat("x", 6000), noon, `{}`)), []pipeline.Outcome{stored})
 }

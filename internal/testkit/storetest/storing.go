@@ -15,17 +15,17 @@ func storing() []Case {
 		{"rows are stored once", func(t *testing.T, s Server) {
 			db := open(t, s)
 			rows := []pipeline.Row{row("b", noon, `{"v":1}`), row("a", noon, `{"v":2}`), full("c", noon, 10)}
-			same(t, store(t, db, rows...), []pipeline.Outcome{stored, stored, stored})
-			same(t, store(t, db, rows...), []pipeline.Outcome{present, present, present})
+			same(t, save(t, db, rows...), []pipeline.Outcome{stored, stored, stored})
+			same(t, save(t, db, rows...), []pipeline.Outcome{present, present, present})
 			same(t, s.Count(t), 3)
 		}},
 		{"of doubles in a batch the earlier wins", func(t *testing.T, s Server) {
 			db := open(t, s)
-			out := store(t, db,
+			out := save(t, db,
 				row("z", noon, `{"n":1}`), row("a", noon, `{"n":2}`), row("z", noon, `{"n":3}`), row("z", noon, `{"n": 1}`),
 				row("z", noon.Add(time.Microsecond), `{"n":3}`), row("a", noon.Add(999*time.Nanosecond), `{"n":2}`))
 			same(t, out, []pipeline.Outcome{stored, stored, conflicting, present, stored, present})
-			same(t, store(t, db, row("z", noon, `{"n":9}`), row("z", noon, `{"n":9}`), row("z", noon, `{"n":1}`)),
+			same(t, save(t, db, row("z", noon, `{"n":9}`), row("z", noon, `{"n":9}`), row("z", noon, `{"n":1}`)),
 				[]pipeline.Outcome{conflicting, conflicting, present})
 			same(t, s.Count(t), 3)
 		}},
@@ -37,15 +37,15 @@ func storing() []Case {
 				time.Date(-1, 12, 31, 0, 0, 0, 0, time.UTC), time.Date(9999, 12, 31, 23, 59, 59, 999999999, time.FixedZone("", -23*3600)),
 			} {
 				id := fmt.Sprint(i)
-				same(t, store(t, db, row(id, at, `{}`)), []pipeline.Outcome{stored})
-				same(t, store(t, db, row(id, at.Truncate(time.Microsecond), `{}`)), []pipeline.Outcome{present})
+				same(t, save(t, db, row(id, at, `{}`)), []pipeline.Outcome{stored})
+				same(t, save(t, db, row(id, at.Truncate(time.Microsecond), `{}`)), []pipeline.Outcome{present})
 				same(t, s.Raw(t, id, at), `{}`)
 			}
 		}},
 		{"a large row", func(t *testing.T, s Server) {
 			db := open(t, s, within(time.Minute))
-			same(t, store(t, db, full("large", noon, 900<<10)), []pipeline.Outcome{stored})
-			same(t, store(t, db, full("large", noon, 900<<10)), []pipeline.Outcome{present})
+			same(t, save(t, db, full("large", noon, 900<<10)), []pipeline.Outcome{stored})
+			same(t, save(t, db, full("large", noon, 900<<10)), []pipeline.Outcome{present})
 		}},
 		{"many writers of the same rows do not deadlock", manyWriters},
 		{"the probe passes and leaves nothing", func(t *testing.T, s Server) {
@@ -77,12 +77,12 @@ func outcomesInOrder(t *testing.T, s Server) {
 			before, want = append(before, row(id, noon, `{"i":"other"}`)), append(want, conflicting)
 		}
 	}
-	store(t, db, before...)
+	save(t, db, before...)
 	rand.New(rand.NewPCG(1, 2)).Shuffle(len(rows), func(i, j int) {
 		rows[i], rows[j] = rows[j], rows[i]
 		want[i], want[j] = want[j], want[i]
 	})
-	same(t, store(t, db, rows...), want)
+	same(t, save(t, db, rows...), want)
 }
 
 func manyWriters(t *testing.T, s Server) {
@@ -155,12 +155,12 @@ func comparing() []Case {
 	return []Case{{"what is there is compared as JSON", func(t *testing.T, s Server) {
 		db := open(t, s)
 		for name, c := range pairs {
-			store(t, db, row(name, noon, c.was))
-			if got := store(t, db, row(name, noon, c.is)); got[0] != c.want {
+			save(t, db, row(name, noon, c.was))
+			if got := save(t, db, row(name, noon, c.is)); got[0] != c.want {
 				t.Errorf("%s: outcome %d, want %d", name, got[0], c.want)
 			}
 			// Inside one batch it is the same.
-			if got := store(t, db, row(name+" in", noon, c.was), row(name+" in", noon, c.is)); got[0] != stored || got[1] != c.want {
+			if got := save(t, db, row(name+" in", noon, c.was), row(name+" in", noon, c.is)); got[0] != stored || got[1] != c.want {
 				t.Errorf("%s inside a batch: outcomes %d, want %d", name, got, c.want)
 			}
 		}

@@ -37,11 +37,11 @@ func twins() []Case {
 			if r.Log.Unfaithful == nil {
 				t.Fatal("jsonb can hold it")
 			}
-			same(t, store(t, db, r), []pipeline.Outcome{stored})
+			same(t, save(t, db, r), []pipeline.Outcome{stored})
 			if !verify.SameJSON([]byte(s.Raw(t, "a", r.Log.Time)), r.Log.Raw) {
 				t.Fatalf("the row has %.200s, the twin is %.200s", s.Raw(t, "a", r.Log.Time), r.Log.Raw)
 			}
-			same(t, store(t, db, r, r), []pipeline.Outcome{present, present})
+			same(t, save(t, db, r, r), []pipeline.Outcome{present, present})
 			same(t, s.Count(t), 1)
 		}})
 	}
@@ -50,17 +50,17 @@ func twins() []Case {
 		cases = append(cases, Case{fmt.Sprintf("two decisions of one twin are two: %s and %s", pair[0], pair[1]), func(t *testing.T, s Server) {
 			db := open(t, s)
 			first, second := came(t, pair[0]), came(t, pair[1])
-			same(t, store(t, db, first), []pipeline.Outcome{stored})
-			same(t, store(t, db, second, first), []pipeline.Outcome{conflicting, present})
+			same(t, save(t, db, first), []pipeline.Outcome{stored})
+			same(t, save(t, db, second, first), []pipeline.Outcome{conflicting, present})
 			s.Forget(t)
-			same(t, store(t, db, second), []pipeline.Outcome{conflicting})
+			same(t, save(t, db, second), []pipeline.Outcome{conflicting})
 		}})
 	}
 	return append(cases, Case{"a table that takes no COPY knows what jsonb cannot hold by what came", func(t *testing.T, s Server) {
 		cfg := s.NoCopy(t)
 		db := open(t, s, func(c *db.Config) { *c = cfg })
 		first, second := came(t, nul), came(t, surrogate)
-		same(t, store(t, db, first), []pipeline.Outcome{stored})
-		same(t, store(t, db, second, first), []pipeline.Outcome{conflicting, present})
+		same(t, save(t, db, first), []pipeline.Outcome{stored})
+		same(t, save(t, db, second, first), []pipeline.Outcome{conflicting, present})
 	}})
 }

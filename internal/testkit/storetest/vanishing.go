@@ -43,7 +43,7 @@ func vanished(t *testing.T, s Server) {
 		t.Fatalf("no COMMIT was lost: %v", err)
 	}
 	same(t, s.Count(t), 0)
-	same(t, store(t, open(t, s), row("a", noon, `{}`)), []pipeline.Outcome{stored})
+	same(t, save(t, open(t, s), row("a", noon, `{}`)), []pipeline.Outcome{stored})
 }
 
 // mutable is a connection of which nothing is heard any more from COMMIT on, not even its end.

@@ -18,7 +18,7 @@ import (
 
 	"docket/internal/desk/ledger"
 	"docket/internal/history/lookup"
-	"docket/internal/postgres"
+	"docket/internal/postgres/historydb"
 	"docket/internal/postgres/ledgerdb"
 	"docket/internal/programs/cli"
 	"docket/internal/programs/cli/frame"
@@ -55,7 +55,7 @@ func (d *ledgerCLI) open(env cli.Env, s config.Settings) (*frame.System, error) 
 	}
 	book := ledgerdb.New(db.DB)
 	return &frame.System{
-		Book: book, Trial: desk.NewTrial(s, book, db), Decisions: postgres.NewReader(db.DB), Close: db.Close, Look: &lookup.Look{Settings: s, Rows: postgres.NewReader(db.DB).ByID, Book: book},
+		Book: book, Trial: desk.NewTrial(s, book, db), Decisions: historydb.NewReader(db.DB), Close: db.Close, Look: &lookup.Look{Settings: s, Rows: historydb.NewReader(db.DB).ByID, Book: book},
 	}, nil
 }
 

@@ -1,0 +1,151 @@
+package historydb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"docket/internal/history/archive"
+	"docket/internal/postgres/schema"
+)
+
+const (
+	archiveNamesSQL = `SELECT set_config('docket.day', $1, true), set_config('docket.part', $2, true), set_config('docket.leaving', $3, true)`
+
+	// archiveSettleSQL makes the day's partition as decision_logs_make_partitions makes those to come.
+	archiveSettleSQL = `DO $$
+DECLARE
+    day     timestamptz := current_setting('docket.day') || ' 00:00:00+00';
+    part    text := current_setting('docket.part');
+    parent  pg_class;
+    strays  oid;
+    pattern text;
+    columns text;
+BEGIN
+    SELECT * INTO STRICT parent FROM pg_class WHERE oid = 'decision_logs'::regclass;
+    LOCK TABLE ONLY decision_logs IN SHARE UPDATE EXCLUSIVE MODE;
+    SELECT nullif(partdefid, 0) INTO strays FROM pg_partitioned_table WHERE partrelid = parent.oid;
+    IF strays IS NOT NULL THEN
+        EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', strays::regclass);
+    END IF;
+    SELECT coalesce(' WITH (' || array_to_string(c.reloptions, ', ') || ')', '') || coalesce(' TABLESPACE ' || quote_ident(s.spcname), '')
+      INTO pattern FROM pg_class c LEFT JOIN pg_tablespace s ON s.oid = c.reltablespace WHERE c.oid = strays;
+    EXECUTE format('CREATE TABLE %I (LIKE decision_logs INCLUDING ALL)%s', part, coalesce(pattern, ''));
+    IF pg_get_userbyid(parent.relowner) <> current_user THEN
+        EXECUTE format('ALTER TABLE %I OWNER TO %I', part, pg_get_userbyid(parent.relowner));
+    END IF;
+    IF strays IS NOT NULL THEN
+        SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum) INTO columns
+          FROM pg_attribute WHERE attrelid = parent.oid AND attnum > 0 AND NOT attisdropped AND attgenerated = '';
+        EXECUTE format('WITH moved AS (DELETE FROM %s WHERE ts >= %L AND ts < %L RETURNING %s) INSERT INTO %I (%4$s) OVERRIDING SYSTEM VALUE SELECT %4$s FROM moved',
+            strays::regclass, day, day + interval '1 day', columns, part);
+    END IF;
+    EXECUTE format('ALTER TABLE ONLY decision_logs ATTACH PARTITION %I FOR VALUES FROM (%L) TO (%L)', part, day, day + interval '1 day');
+END $$`
+
+	// archiveDetachSQL locks the table first, as every writer does. With a partition locked first it would wait for a writer
+	// that waits for it.
+	archiveDetachSQL = `DO $$
+DECLARE part regclass := current_setting('docket.part');
+BEGIN
+    LOCK TABLE ONLY decision_logs IN ACCESS EXCLUSIVE MODE;
+    EXECUTE format('ALTER TABLE ONLY decision_logs DETACH PARTITION %s', part);
+    EXECUTE format('COMMENT ON TABLE %s IS %L', part, 'taken out of decision_logs by docket archive; dropped once it is equal to its archive. Left off? Run docket archive --day again.');
+    EXECUTE format('ALTER TABLE %s RENAME TO %I', part, current_setting('docket.leaving'));
+END $$`
+
+	archiveHoldSQL = `DO $$ BEGIN EXECUTE format('LOCK TABLE %I IN ACCESS EXCLUSIVE MODE', current_setting('docket.leaving')); END $$`
+	archiveDropSQL = `DO $$ BEGIN EXECUTE format('DROP TABLE %I', current_setting('docket.leaving')); END $$`
+)
+
+// locked runs do in a transaction that waits 2 s at most for each lock, and again until it gets them.
+func (d *archiveDay) locked(ctx context.Context, step, part string, do func(pgx.Tx) error) error {
+	const tries = 60
+	return schema.InShortLocks(ctx, d.conn, d.of.db.Logger(), tries, step, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, archiveNamesSQL, d.day.String(), part, d.leaving()); err != nil {
+			return err
+		}
+		return do(tx)
+	})
+}
+
+// Settle makes a partition of the day, with what the default partition has of it. A day in a partition of several
+// stays there.
+func (d *archiveDay) Settle(ctx context.Context) error {
+	parts, err := partitionBounds(ctx, d.conn)
+	if err != nil {
+		return d.of.failed("make the day", err)
+	}
+	shared := len(parts) == 0
+	for _, b := range parts {
+		shared = shared || b.overlaps(d.day)
+	}
+	if shared {
+		return nil
+	}
+	err = d.locked(ctx, "day", d.part(), func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, archiveSettleSQL)
+		return err
+	})
+	if err == nil {
+		_, err = d.where(ctx)
+	}
+	return d.of.failed("make the day", err)
+}
+
+// Detach takes the partition out of the table. From then on nobody who writes by way of the table reaches it, and what comes of that day
+// goes to the default partition. It is refused with [archive.UncountedError] where writers would wait for long until it is counted.
+func (d *archiveDay) Detach(ctx context.Context) error {
+	counts, err := d.countable(ctx)
+	if err == nil && counts {
+		err = d.countBefore(ctx)
+	}
+	if err != nil {
+		return d.refused("count the day", err)
+	}
+	err = d.locked(ctx, "detached", d.table, func(tx pgx.Tx) error {
+		if counts { // before the table, as who counts has them in that order
+			if _, err := tx.Exec(ctx, countWaitSQL); err != nil {
+				return err
+			}
+		}
+		if _, err := tx.Exec(ctx, archiveDetachSQL); err != nil || !counts {
+			return err
+		}
+		return d.countLeaving(ctx, tx)
+	})
+	if errors.Is(err, errLeavingSlow) {
+		err = d.uncounted(ctx, fmt.Sprintf("%s has rows that are not counted yet, and counting them took longer than writers may wait", d.day))
+	}
+	if err == nil {
+		err = d.named(ctx, d.oid)
+	}
+	return d.refused("take the day out of the table", err)
+}
+
+// refused is failed for what may be an [archive.UncountedError].
+func (d *archiveDay) refused(act string, err error) error {
+	if refused := (*archive.UncountedError)(nil); errors.As(err, &refused) {
+		return refused
+	}
+	return d.of.failed(act, err)
+}
+
+// Drop drops what was taken out, if it is what is wanted.
+func (d *archiveDay) Drop(ctx context.Context, shape archive.Shape, want archive.Total) (bool, error) {
+	equal := false
+	err := d.locked(ctx, "dropped", d.table, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, archiveHoldSQL); err != nil {
+			return err
+		}
+		have, err := d.sum(ctx, shape)
+		if equal = have == want; err != nil || !equal {
+			return err
+		}
+		_, err = tx.Exec(ctx, archiveDropSQL)
+		return err
+	})
+	return equal && err == nil, d.of.failed("drop the day", err)
+}

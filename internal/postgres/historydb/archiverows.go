@@ -1,0 +1,273 @@
+package historydb
+
+import (
+	"context"
+	"encoding/binary"
+	"math/big"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"docket/internal/errclass"
+	"docket/internal/history/archive"
+	"docket/internal/postgres/db"
+)
+
+// archiveColumnsSQL are the columns of the table $1 in the order of decision_logs. Each has its name, its type and
+// whether it is computed. Behind these are its name quoted, the literal in front of its value in a line, and its name as a literal.
+const archiveColumnsSQL = `
+SELECT a.attname, format_type(a.atttypid, a.atttypmod), a.attgenerated <> '', quote_ident(a.attname), quote_literal(to_json(a.attname::text)::text || ':'), quote_literal(a.attname)
+  FROM pg_attribute a LEFT JOIN pg_attribute p ON p.attrelid = 'decision_logs'::regclass AND p.attname = a.attname AND NOT p.attisdropped
+ WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped ORDER BY p.attnum, a.attnum`
+
+// archiveColumn is a column as SQL has it.
+type archiveColumn struct {
+	archive.Column
+	computed              bool
+	ident, label, literal string // quoted by the server
+}
+
+func archiveColumns(ctx context.Context, conn *pgx.Conn, table uint32) ([]archiveColumn, error) {
+	rows, err := conn.Query(ctx, archiveColumnsSQL, table)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (archiveColumn, error) {
+		var c archiveColumn
+		err := row.Scan(&c.Name, &c.Type, &c.computed, &c.ident, &c.label, &c.literal)
+		return c, err
+	})
+}
+
+// Shape is the columns of a row. Those that Postgres computes are left out.
+func (d *archiveDay) Shape(ctx context.Context) (archive.Shape, error) {
+	columns, err := archiveColumns(ctx, d.conn, d.oid)
+	if err != nil {
+		return archive.Shape{}, d.of.failed("read the columns", err)
+	}
+	var s archive.Shape
+	for _, c := range columns {
+		switch {
+		case c.computed:
+			s.LeftOut = append(s.LeftOut, c.Column)
+		case c.Type == "money" || c.Type == "money[]":
+			return s, &archive.CannotError{Why: "column " + c.Name + " is of type " + c.Type + ", whose text differs from session to session",
+				Do: "make it numeric, or archive by another tool"}
+		default:
+			s.Columns = append(s.Columns, c.Column)
+		}
+	}
+	return s, nil
+}
+
+// carried are the columns of a shape as SQL has them; they are the table's own still.
+func carried(ctx context.Context, conn *pgx.Conn, table uint32, shape []archive.Column) ([]archiveColumn, error) {
+	have, err := archiveColumns(ctx, conn, table)
+	if err != nil {
+		return nil, err
+	}
+	byName := map[string]archiveColumn{}
+	for _, c := range have {
+		byName[c.Name] = c
+	}
+	var columns []archiveColumn
+	for _, want := range shape {
+		c, ok := byName[want.Name]
+		if !ok || c.computed || c.Type != want.Type {
+			return nil, &archive.CannotError{Why: "the table has no column " + db.Identifier(want.Name) + " of type " + want.Type + ", which the archive has",
+				Do: "add it as it was, or restore into a table that has it"}
+		}
+		columns = append(columns, c)
+	}
+	return columns, nil
+}
+
+// archiveLine is SQL for a row's line: a JSON object of all that is not NULL. Values of jsonb, whole numbers and booleans are
+// in it as they are. Any other value is its text in a string, so each type comes back as it was. A null of jsonb is not NULL.
+//
+// It is of a row d of [archiveFrom]. A payload that nobody can read is archived as its twin, all of which is unfaithful then.
+func archiveLine(columns []archiveColumn) string {
+	var b strings.Builder
+	b.WriteString(`'{' || array_to_string(ARRAY[`)
+	for i, c := range columns {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		value := `d.` + c.ident
+		switch c.Type {
+		case "jsonb":
+			value = `CASE WHEN u.expands THEN ` + db.TwinOf(c.ident) + ` ELSE ` + value + `::text END`
+		case "boolean", "smallint", "integer", "bigint":
+			value += `::text`
+		case "timestamp with time zone", "timestamp without time zone", "date":
+			value = `to_json(` + value + `)::text`
+		default:
+			if c.Name == "unfaithful" {
+				value = `CASE WHEN u.expands THEN '{""}' ELSE ` + value + ` END`
+			}
+			value = `to_json(` + value + `::text)::text`
+		}
+		b.WriteString(c.label + ` || ` + value)
+	}
+	b.WriteString(`], ',') || '}'`)
+	return b.String()
+}
+
+// archiveFrom is the FROM of [archiveLine], of a table whose name is quoted.
+func archiveFrom(columns []archiveColumn, table string) string {
+	hash := slices.ContainsFunc(columns, func(c archiveColumn) bool { return c.Name == "raw_sha256" })
+	expands := db.ExpandsSQL
+	if hash {
+		expands = db.UnreadableSQL
+	}
+	return table + ` AS d CROSS JOIN LATERAL (SELECT ` + expands + ` AS expands OFFSET 0) AS u`
+}
+
+// sumsOf is SQL that counts and hashes as [archive.Total] does, over a column h of SHA-256 sums.
+const sumsOf = `count(h), coalesce(sum(('x' || encode(substr(h, 1, 8), 'hex'))::bit(64)::int8), 0)::text, coalesce(sum(('x' || encode(substr(h, 9, 8), 'hex'))::bit(64)::int8), 0)::text,
+	coalesce(sum(('x' || encode(substr(h, 17, 8), 'hex'))::bit(64)::int8), 0)::text, coalesce(sum(('x' || encode(substr(h, 25, 8), 'hex'))::bit(64)::int8), 0)::text`
+
+// scanTotal reads what sumsOf selects.
+type scanTotal struct {
+	rows int64
+	sums [4]string
+}
+
+func (s *scanTotal) into() []any {
+	return []any{&s.rows, &s.sums[0], &s.sums[1], &s.sums[2], &s.sums[3]}
+}
+
+func (s *scanTotal) total() (archive.Total, error) {
+	t := archive.Total{Rows: s.rows}
+	for i, text := range s.sums {
+		n, ok := new(big.Int).SetString(text, 10)
+		if !ok {
+			return t, errclass.As(&db.AnswerError{Problem: "a sum is no number"}, errclass.CodeProtocol)
+		}
+		t.Sum[i] = n.And(n, wordMask).Uint64()
+	}
+	return t, nil
+}
+
+// wordMask takes a number modulo 2^64, as two's complement has it for negative ones.
+var wordMask = new(big.Int).SetUint64(1<<64 - 1)
+
+// Sum has Postgres count and hash all rows.
+func (d *archiveDay) Sum(ctx context.Context, shape archive.Shape) (archive.Total, error) {
+	t, err := d.sum(ctx, shape)
+	return t, d.of.failed("count and hash the day", err)
+}
+
+func (d *archiveDay) sum(ctx context.Context, shape archive.Shape) (archive.Total, error) {
+	columns, err := carried(ctx, d.conn, d.oid, shape.Columns)
+	if err != nil {
+		return archive.Total{}, err
+	}
+	// OFFSET 0 keeps the hash from being computed for each of its words.
+	var s scanTotal
+	err = d.conn.QueryRow(ctx, `SELECT `+sumsOf+` FROM (SELECT sha256(convert_to(`+archiveLine(columns)+`, 'UTF8')) AS h FROM `+archiveFrom(columns, d.table)+` OFFSET 0) AS a`).Scan(s.into()...)
+	if err != nil {
+		return archive.Total{}, err
+	}
+	return s.total()
+}
+
+// A larger day is read an hour at a time, as rows that are sorted at once go to the server's disk.
+const sortedAtOnce = 256 << 20
+
+// Read hands out all rows in one snapshot.
+func (d *archiveDay) Read(ctx context.Context, shape archive.Shape, prove bool, each func(line []byte) error) (archive.Facts, error) {
+	var facts archive.Facts
+	columns, err := carried(ctx, d.conn, d.oid, shape.Columns)
+	if err != nil {
+		return facts, d.of.failed("read the columns", err)
+	}
+	if _, err := d.conn.Exec(ctx, `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`); err != nil {
+		return facts, d.of.failed("read the day", err)
+	}
+	defer func() { _, _ = d.conn.Exec(ctx, db.RollbackSQL) }() // an error shows at the next statement
+	var bytes int64
+	var first, last *string
+	err = d.conn.QueryRow(ctx, `SELECT pg_relation_size($1::oid), (to_json(min(ts))#>>'{}'), (to_json(max(ts))#>>'{}') FROM `+d.table, d.oid).Scan(&bytes, &first, &last)
+	if err != nil {
+		return facts, d.of.failed("read the day", err)
+	}
+	if first != nil && last != nil {
+		facts.FirstTS, facts.LastTS = *first, *last
+	}
+	step := 24 * time.Hour
+	if bytes > sortedAtOnce {
+		step = time.Hour
+	}
+	for from := d.day.Time; from.Before(d.day.Next().Time); from = from.Add(step) {
+		out := &binaryRows{each: each}
+		_, err := d.conn.PgConn().CopyTo(ctx, out, `COPY (SELECT convert_to(`+archiveLine(columns)+`, 'UTF8') FROM `+archiveFrom(columns, d.table)+
+			` WHERE ts >= '`+from.Format(time.RFC3339)+`' AND ts < '`+from.Add(step).Format(time.RFC3339)+`' ORDER BY ts, decision_id COLLATE "C") TO STDOUT (FORMAT binary)`)
+		if out.refused != nil {
+			return facts, out.refused
+		}
+		if err == nil && !out.ended {
+			err = errclass.As(&db.AnswerError{Problem: "COPY ended without its end"}, errclass.CodeProtocol)
+		}
+		if err != nil {
+			return facts, d.of.failed("read the day", err)
+		}
+	}
+	if !prove {
+		return facts, nil
+	}
+	facts.Total, err = d.sum(ctx, shape)
+	return facts, d.of.failed("count and hash the day", err)
+}
+
+// binaryRows takes binary COPY of one bytea column apart.
+type binaryRows struct {
+	each    func([]byte) error
+	rest    []byte
+	begun   bool
+	ended   bool
+	refused error // by each
+}
+
+const binaryHeader = 19 // signature, flags and an extension that is empty
+
+func (r *binaryRows) Write(b []byte) (int, error) {
+	r.rest = append(r.rest, b...)
+	at := 0
+	for !r.ended {
+		left := r.rest[at:]
+		if !r.begun {
+			if len(left) < binaryHeader {
+				break
+			}
+			r.begun, at = true, at+binaryHeader
+			continue
+		}
+		if len(left) < 2 {
+			break
+		}
+		if int16(binary.BigEndian.Uint16(left)) == -1 {
+			r.ended = true
+			break
+		}
+		if len(left) < 6 {
+			break
+		}
+		n := int(int32(binary.BigEndian.Uint32(left[2:])))
+		if n < 0 {
+			r.refused = errclass.As(&db.AnswerError{Problem: "a row is NULL"}, errclass.CodeProtocol)
+			return 0, r.refused
+		}
+		if len(left) < 6+n {
+			break
+		}
+		if r.refused = r.each(left[6 : 6+n]); r.refused != nil {
+			return 0, r.refused
+		}
+		at += 6 + n
+	}
+	r.rest = append(r.rest[:0], r.rest[at:]...)
+	return len(b), nil
+}

@@ -1,0 +1,443 @@
+//go:build integration
+
+package historydb_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"docket/internal/history/archive"
+	"docket/internal/history/reader"
+	"docket/internal/postgres/historydb"
+	"docket/internal/postgres/store"
+)
+
+// tallied is a table with all that ever was stored in it kept beside, to be counted by hand.
+type tallied struct {
+	*archived
+	t       *testing.T
+	random  *rand.Rand
+	pg      *store.Store
+	counter [2]*historydb.Reader
+	from    time.Time // of three days
+	all     []talliedRow
+	n       int
+	moved   string    // the steps, in order
+	other   *pgx.Conn // stores at once
+	writer  *pgx.Conn // has a transaction open now and then
+	open    pgx.Tx
+	pending []talliedRow
+	few     bool // paths have a name of their own
+}
+
+// fewNames has one path of a service have a name, and four in all.
+func (w *tallied) fewNames() {
+	w.t.Helper()
+	w.few = true
+	w.Exec(w.t, `CREATE OR REPLACE FUNCTION decision_counts_most(OUT of_service int, OUT in_all int) LANGUAGE sql STABLE AS $$ SELECT 1, 4 $$`)
+}
+
+// execer is a connection or a transaction on one.
+type execer interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}
+
+type talliedRow struct {
+	ts            time.Time
+	path, service string
+	verdict       reader.Verdict
+}
+
+func newTallied(t *testing.T, seed uint64) *tallied {
+	w := &tallied{archived: old(t), t: t, random: rand.New(rand.NewPCG(seed, 4))}
+	w.pg = open(t, w.URL, 20*time.Second)
+	w.counter = [2]*historydb.Reader{historydb.NewReader(w.pg.DB).CountTo(), historydb.NewReader(w.pg.DB).CountTo()}
+	w.from = w.day.AddDate(0, 0, -1)
+	w.c.Table = historydb.NewArchives(w.pg.DB).Hurry(false, 0)
+	w.other, w.writer = pgxConnect(t, w.URL), pgxConnect(t, w.URL)
+	return w
+}
+
+// rowsOf stores some decisions, late ones among them, as every one of them is of long ago.
+func (w *tallied) rowsOf(on execer, n int) (rows []talliedRow) {
+	w.t.Helper()
+	for range n {
+		w.n++
+		r := talliedRow{ts: w.from.Add(time.Duration(w.random.IntN(72*3600)) * time.Second), path: []string{"", "a/b", "a/c", "z"}[w.random.IntN(4)]}
+		if w.few {
+			r.path = []string{"", "a/b", "a/c", "z", "b/a", "c/a", "(other)", "(other)/a"}[w.random.IntN(8)]
+		}
+		if w.random.IntN(8) == 0 {
+			r.ts = r.ts.Truncate(24 * time.Hour).Add(24*time.Hour - time.Duration(w.random.IntN(2))*time.Microsecond)
+		}
+		r.service, _, _ = strings.Cut(r.path, "/")
+		shape := w.random.IntN(5)
+		r.verdict = []reader.Verdict{reader.Allowed, reader.Denied, reader.Undefined, reader.Error, reader.Other}[shape]
+		_, err := on.Exec(w.t.Context(), `INSERT INTO decision_logs (decision_id, ts, path, service, allowed, raw, source_topic, source_partition, source_offset, source_index)
+			VALUES ($1, $2, nullif($3, ''), nullif(split_part($3, '/', 1), ''), $4::text::boolean, $5::jsonb, 't', 0, 1, 0)`,
+			fmt.Sprint("t", w.n), r.ts, r.path, []any{"true", "false", nil, nil, nil}[shape],
+			[]string{`{"result":true}`, `{"result":false}`, `{}`, `{"error":{}}`, `{"result":3}`}[shape])
+		check(w.t, err)
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+// exact compares what is answered by the day, by the hour and by half an hour with what is counted by hand.
+func (w *tallied) exact(store reader.Store, halves bool) {
+	w.t.Helper()
+	steps := []time.Duration{24 * time.Hour, time.Hour}
+	switch w.random.IntN(6) {
+	case 0:
+		steps = append(steps, 72*time.Hour)
+	case 1:
+		steps = append(steps, 7*time.Hour)
+	}
+	if halves && w.random.IntN(4) == 0 {
+		steps = append(steps, 30*time.Minute)
+	}
+	for _, step := range steps {
+		for _, since := range []time.Time{w.from, w.from.Add(5 * time.Hour)} {
+			byPath := w.random.IntN(2) == 0
+			if step > time.Hour || since.Equal(w.from) { // else it is as with the hours that are whole days
+				q := reader.StatsQuery{Since: since, Until: w.from.Add(96 * time.Hour), Step: step, ByPath: byPath}
+				want := map[string]int64{}
+				for _, r := range w.all {
+					if name := map[bool]string{true: r.path, false: r.service}[byPath]; !r.ts.Before(q.Since) {
+						want[fmt.Sprint(q.Since.Add(r.ts.Sub(q.Since).Truncate(step)).UTC(), name, r.verdict)]++
+					}
+				}
+				stats, err := store.Stats(w.t.Context(), q)
+				check(w.t, err)
+				if w.few {
+					stats, want = w.brought(q, stats, want)
+				}
+				for _, s := range stats {
+					for v, n := range s.Counts {
+						key := fmt.Sprint(s.From, s.Name, v)
+						if want[key] != n {
+							w.t.Fatalf("step %s from %s: %s: %d, want %d, after %s", step, since, key, n, want[key], w.moved)
+						}
+						delete(want, key)
+					}
+				}
+				if len(want) > 0 {
+					w.t.Fatalf("step %s from %s: not counted: %v, after %s", step, since, want, w.moved)
+				}
+			}
+		}
+	}
+}
+
+// brought checks that no name has more than it should, and brings the names of each step together.
+func (w *tallied) brought(q reader.StatsQuery, stats []reader.Stats, byName map[string]int64) (sums []reader.Stats, want map[string]int64) {
+	w.t.Helper()
+	if !slices.IsSortedFunc(stats, reader.Stats.Compare) {
+		w.t.Errorf("not in order: %v", stats)
+	}
+	want = map[string]int64{}
+	for _, r := range w.all {
+		if !r.ts.Before(q.Since) {
+			want[fmt.Sprint(q.Since.Add(r.ts.Sub(q.Since).Truncate(q.Step)).UTC(), "", r.verdict)]++
+		}
+	}
+	for _, s := range stats {
+		for v, n := range s.Counts {
+			if most := byName[fmt.Sprint(s.From, s.Name, v)]; n > most && s.Name != reader.OtherPaths {
+				w.t.Errorf("%s has %d %s, and there are %d, after %s", s.Name, n, v, most, w.moved)
+			}
+		}
+		if len(sums) == 0 || !sums[len(sums)-1].From.Equal(s.From) {
+			sums = append(sums, reader.Stats{From: s.From, Counts: map[reader.Verdict]int64{}})
+		}
+		for v, n := range s.Counts {
+			sums[len(sums)-1].Counts[v] += n
+		}
+	}
+	return sums, want
+}
+
+// TestStats_ExactAtEveryMoment stores, counts, archives and restores in any order. The answers by the day, from the counts of days, and by
+// the hour, from those of hours, always equal a count by hand.
+func TestStats_ExactAtEveryMoment(t *testing.T) {
+	t.Parallel()
+	for _, seed := range []uint64{0, 1, 2, 5, 6, 7} {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			w := newTallied(t, seed)
+			if seed > 2 {
+				w.fewNames()
+			}
+			done := map[string]int{}
+			for range 40 {
+				what := w.step()
+				if done[strings.Fields(what)[0]]++; w.moved == "" {
+					w.moved = what
+				} else {
+					w.moved += ", " + what
+				}
+				w.exact(historydb.NewReader(w.pg.DB), w.inTheTable())
+			}
+			for _, must := range []string{"store", "open", "count", "archive"} {
+				if done[must] == 0 {
+					t.Errorf("never: %s; %v", must, done)
+				}
+			}
+			w.end(true)
+			w.all = append(w.all, w.rowsOf(w.other, 40)...)
+			for _, to := range []bool{false, true} { // counted while it is taken out, and before
+				w.c.Table = historydb.NewArchives(w.pg.DB).Hurry(to, 0)
+				w.archive(false)
+				w.exact(historydb.NewReader(w.pg.DB), false)
+				w.c.Table = historydb.NewArchives(w.pg.DB).Hurry(true, 0)
+				w.restore()
+				w.exact(historydb.NewReader(w.pg.DB), false)
+			}
+			w.count(0)
+			w.exact(historydb.NewReader(w.pg.DB), w.inTheTable())
+			var hours, days, over int64
+			w.Query(t, `SELECT (SELECT count(*) FROM decision_counts), (SELECT count(*) FROM decision_counts_days),
+				(SELECT count(*) FROM (SELECT FROM decision_counts_days GROUP BY day, path, service HAVING count(*) > 20) AS a)`, &hours, &days, &over)
+			if hours == 0 || days == 0 || over > 0 {
+				t.Errorf("%d lines of hours, %d of days, %d that nobody folded", hours, days, over)
+			}
+		})
+	}
+}
+
+// step does one thing.
+func (w *tallied) step() string {
+	day := archive.Day{Time: w.from.AddDate(0, 0, w.random.IntN(3))}
+	switch n := w.random.IntN(20); {
+	case n < 7:
+		w.all = append(w.all, w.rowsOf(w.other, 1+w.random.IntN(12))...)
+		return "store"
+	case n < 9 && w.open == nil:
+		tx, err := w.writer.Begin(w.t.Context())
+		check(w.t, err)
+		if w.open = tx; n < 8 {
+			w.pending = w.rowsOf(tx, 3)
+		} else {
+			_, err = tx.Exec(w.t.Context(), `SELECT`)
+			check(w.t, err)
+		}
+		return "open"
+	case n < 12:
+		if w.open == nil {
+			return "nothing"
+		}
+		w.end(w.random.IntN(3) > 0)
+		return "end"
+	case n < 15:
+		w.count(w.random.IntN(2))
+		return "count"
+	case n < 16:
+		var both sync.WaitGroup
+		for i := range w.counter {
+			both.Go(func() {
+				if _, err := w.counter[i].Count(w.t.Context()); err != nil {
+					w.t.Error(err)
+				}
+			})
+		}
+		both.Wait()
+		return "both count"
+	case len(w.pending) > 0:
+		return "nothing" // the open writer holds the table
+	case n < 18:
+		w.c.Table = historydb.NewArchives(w.pg.DB).Hurry(w.random.IntN(2) == 0, 0)
+		_, err := w.c.Archive(w.t.Context(), day, w.random.IntN(4) == 0)
+		check(w.t, err)
+		return fmt.Sprintf("archive %s", day)
+	}
+	w.c.Table = historydb.NewArchives(w.pg.DB).Hurry(w.random.IntN(2) == 0, 0)
+	_, err := w.c.Restore(w.t.Context(), day)
+	uncounted := (*archive.UncountedError)(nil)
+	switch {
+	case err == nil:
+		return fmt.Sprintf("restore %s", day)
+	case errors.Is(err, archive.ErrNone), errors.As(err, &uncounted):
+		return "no restore"
+	}
+	w.t.Fatal(err)
+	return ""
+}
+
+func (w *tallied) count(who int) {
+	w.t.Helper()
+	_, err := w.counter[who].Count(w.t.Context())
+	check(w.t, err)
+}
+
+func (w *tallied) end(commit bool) {
+	w.t.Helper()
+	if w.open == nil {
+		return
+	}
+	if commit {
+		check(w.t, w.open.Commit(w.t.Context()))
+		w.all = append(w.all, w.pending...)
+	} else {
+		check(w.t, w.open.Rollback(w.t.Context()))
+	}
+	w.open, w.pending = nil, nil
+}
+
+// inTheTable says whether nothing is archived and away, so that it can be counted row by row.
+func (w *tallied) inTheTable() bool {
+	w.t.Helper()
+	var n int
+	w.Query(w.t, `SELECT count(*) FROM decision_logs`, &n)
+	return n == len(w.all)
+}
+
+// TestStats_WithoutRightsOnTheCounts: they come from what there is to read, down to the rows, and nobody counts but by the function
+// that is made for it.
+func TestStats_WithoutRightsOnTheCounts(t *testing.T) {
+	t.Parallel()
+	w := newTallied(t, 9)
+	w.settle()
+	w.all = append(w.all, w.rowsOf(w.other, 40)...)
+	w.count(0)
+	w.all = append(w.all, w.rowsOf(w.other, 10)...)
+	role := w.Name + "_looks"
+	w.Exec(t, fmt.Sprintf(`CREATE ROLE %[1]s; GRANT USAGE ON SCHEMA public TO %[1]s; GRANT SELECT ON decision_logs TO %[1]s`, role))
+	t.Cleanup(func() { w.Exec(t, fmt.Sprintf(`DROP OWNED BY %[1]s CASCADE; DROP ROLE %[1]s`, role)) })
+	pg := open(t, w.URL+"&role="+role, 20*time.Second)
+	for _, rights := range []string{
+		``, `GRANT SELECT ON decision_counts_mark TO %[1]s`, `GRANT SELECT ON decision_counts TO %[1]s`,
+		`GRANT SELECT ON decision_counts_days TO %[1]s; REVOKE ALL ON decision_counts FROM %[1]s`, `GRANT SELECT, INSERT, DELETE ON decision_counts TO %[1]s`,
+	} {
+		if rights != "" {
+			w.Exec(t, fmt.Sprintf(rights, role))
+		}
+		if n, err := historydb.NewReader(pg.DB).CountTo().Count(t.Context()); n != 0 || err != nil {
+			t.Errorf("%s: %d counted, %v", rights, n, err)
+		}
+		w.exact(historydb.NewReader(pg.DB), true)
+	}
+	w.Exec(t, fmt.Sprintf(`GRANT EXECUTE ON FUNCTION decision_counts_count(interval, interval) TO %s; REVOKE INSERT, DELETE ON decision_counts FROM %[1]s`, role))
+	if n, err := historydb.NewReader(pg.DB).CountTo().Count(t.Context()); n != 10 || err != nil {
+		t.Errorf("with the function: %d counted, %v", n, err)
+	}
+	w.exact(historydb.NewReader(pg.DB), true)
+}
+
+// TestRestore_CountsADayFromElsewhere: its rows are older than the mark, and nobody counted them here.
+func TestRestore_CountsADayFromElsewhere(t *testing.T) {
+	t.Parallel()
+	for _, few := range []bool{false, true} {
+		t.Run(map[bool]string{false: "all names", true: "few names"}[few], func(t *testing.T) {
+			t.Parallel()
+			countedOnceRestored(t, few)
+		})
+	}
+}
+
+func countedOnceRestored(t *testing.T, few bool) {
+	t.Helper()
+	w, drill := newTallied(t, 10), newTallied(t, 11)
+	if few {
+		w.fewNames()
+		drill.fewNames()
+	}
+	w.settle()
+	w.all = append(w.all, w.rowsOf(w.other, 60)...)
+	w.archive(true)
+	for _, r := range w.all {
+		if archive.DayOf(r.ts) == w.day {
+			drill.all = append(drill.all, r)
+		}
+	}
+	drill.settle()
+	w.Exec(t, `SELECT`)
+	drill.count(0) // the mark is past what comes
+	drill.c.Shelf, drill.c.Table = w.c.Shelf, historydb.NewArchives(drill.pg.DB).Hurry(true, 0)
+	for range 2 { // and once again, which finds nothing to do
+		drill.restore()
+		drill.exact(historydb.NewReader(drill.pg.DB), true)
+	}
+}
+
+// TestRestore_WaitsForTheMark: rows that were counted as they were taken out would be counted again.
+func TestRestore_WaitsForTheMark(t *testing.T) {
+	t.Parallel()
+	w := newTallied(t, 12)
+	w.settle()
+	w.count(0)
+	w.all = append(w.all, w.rowsOf(w.other, 60)...)
+	var pid int32
+	tx, err := w.writer.Begin(t.Context())
+	check(t, err)
+	check(t, tx.QueryRow(t.Context(), `SELECT pg_backend_pid()`).Scan(&pid))
+	w.archive(false)
+	w.exact(historydb.NewReader(w.pg.DB), false)
+	uncounted := (*archive.UncountedError)(nil)
+	if _, err := w.c.Restore(t.Context(), w.day); !errors.As(err, &uncounted) || uncounted.Hint() == "" {
+		t.Fatalf("restored within two minutes: %v", err)
+	}
+	w.exact(historydb.NewReader(w.pg.DB), false)
+	w.c.Table = historydb.NewArchives(w.pg.DB).Hurry(true, 0)
+	if _, err := w.c.Restore(t.Context(), w.day); !errors.As(err, &uncounted) || !strings.Contains(uncounted.Hint(), fmt.Sprintf("session %d", pid)) {
+		t.Fatalf("while a transaction holds the mark back: %v", err)
+	}
+	w.exact(historydb.NewReader(w.pg.DB), false)
+	check(t, tx.Rollback(t.Context()))
+	w.restore()
+	w.exact(historydb.NewReader(w.pg.DB), false)
+	w.count(0)
+	w.exact(historydb.NewReader(w.pg.DB), false)
+}
+
+// TestArchive_WritersDoNotWaitForLong: with a mark that is held back there may be much to count while they do.
+func TestArchive_WritersDoNotWaitForLong(t *testing.T) {
+	t.Parallel()
+	a := old(t)
+	a.settle()
+	a.rows(1, 12_000) // of 7 seconds each: the day has no more
+	pg := open(t, a.URL, 20*time.Second)
+	holder := pgxConnect(t, a.URL)
+	tx, err := holder.Begin(t.Context())
+	check(t, err)
+	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+	var pid int32
+	check(t, tx.QueryRow(t.Context(), `SELECT pg_backend_pid()`).Scan(&pid))
+	refused := func(what string) {
+		t.Helper()
+		_, err := a.c.Archive(t.Context(), a.day, false)
+		uncounted := (*archive.UncountedError)(nil)
+		if !errors.As(err, &uncounted) || !strings.Contains(uncounted.Hint(), fmt.Sprintf("session %d", pid)) {
+			t.Fatalf("%s: %v", what, err)
+		}
+		var attached, counted int
+		a.Query(t, `SELECT (SELECT count(*) FROM pg_inherits WHERE inhrelid = to_regclass('decision_logs_p20260304')), (SELECT count(*) FROM decision_counts)`, &attached, &counted)
+		if attached != 1 || counted != 0 {
+			t.Errorf("%s: the day is in the table %d times, and there are %d lines of counts", what, attached, counted)
+		}
+	}
+	a.c.Table = historydb.NewArchives(pg.DB).Hurry(true, time.Millisecond)
+	refused("counting takes too long")
+	a.Exec(t, fmt.Sprintf(`INSERT INTO decision_logs (decision_id, ts, raw, source_topic, source_partition, source_offset, source_index)
+		SELECT 'more' || n, '%s'::timestamptz + n * interval '1 second', '{"result":true}', 't', 0, n, 0 FROM generate_series(1, %d) AS n`, a.day, historydb.LeavingRows))
+	a.c.Table = historydb.NewArchives(pg.DB).Hurry(true, 0)
+	refused("there is too much to count")
+	check(t, tx.Rollback(t.Context()))
+	if done := a.archive(false); !done.Dropped || done.Rows != int64(12_000+historydb.LeavingRows) {
+		t.Fatalf("%+v", done)
+	}
+	var hours, days int64
+	a.Query(t, `SELECT (SELECT sum(allowed + denied + undefined + error + other) FROM decision_counts), (SELECT sum(allowed + denied + undefined + error + other) FROM decision_counts_days)`, &hours, &days)
+	if hours != days || hours != int64(12_000+historydb.LeavingRows) {
+		t.Errorf("%d counted by the hour, %d by the day", hours, days)
+	}
+}

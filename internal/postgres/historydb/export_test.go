@@ -1,0 +1,30 @@
+package historydb
+
+import "time"
+
+// CountTo lets the mark of the counts come as near to the clock as open transactions let it.
+func (r *Reader) CountTo() *Reader {
+	r.counts.ahead = countSlack
+	return r
+}
+
+// Hurry makes archives wait for nobody; with to, they count as [Reader.CountTo] does. within is how long writers may wait, 0: as ever.
+func (a *Archives) Hurry(to bool, within time.Duration) *Archives {
+	a.hurry, a.ahead = true, 0
+	if to {
+		a.ahead = countSlack
+	}
+	if within > 0 {
+		a.within = within
+	}
+	return a
+}
+
+// CountTo lets archives count as [Reader.CountTo] does, so that what was just stored can be restored at once.
+func (a *Archives) CountTo() *Archives {
+	a.ahead = countSlack
+	return a
+}
+
+// LeavingRows is how many rows of a day may be counted while writers wait.
+const LeavingRows = leavingRows

@@ -1,0 +1,209 @@
+package historydb
+
+import (
+	"context"
+	"crypto/sha256"
+	"maps"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"docket/internal/history/reader"
+	"docket/internal/postgres/db"
+)
+
+// A row's stored_at is when its transaction began, so rows turn up behind others that are already there. The rows before a
+// moment are complete once every transaction has ended that was open at it. The server's own list of open transactions
+// tells that, as it has each, whoever owns it.
+const (
+	// openSQL is the server's time before it looks, and the open transactions of this database's sessions. pg_locks has a line for each,
+	// whoever asks. One without a user is the server's own work, and stores nothing.
+	openSQL = `
+SELECT statement_timestamp(), pg_is_in_recovery(), coalesce(array_agg(l.virtualtransaction ORDER BY 1) FILTER (WHERE l.virtualtransaction IS NOT NULL), '{}')
+  FROM (SELECT) AS one
+  LEFT JOIN (SELECT l.virtualtransaction FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+              WHERE l.locktype = 'virtualxid' AND l.mode = 'ExclusiveLock' AND a.usesysid IS NOT NULL
+                AND (a.datid IS NULL OR a.datid = 0 OR a.datid = (SELECT oid FROM pg_database WHERE datname = current_database()))
+                AND l.pid <> pg_backend_pid()) AS l ON true`
+	sinceSQL = `SELECT d.ts, d.decision_id, d.stored_at FROM decision_logs d WHERE d.stored_at >= $1::timestamptz AND `
+)
+
+const (
+	// followSlack is for a session that took its time and is not yet on the list, and for steps of the server's clock.
+	followSlack = 5 * time.Second
+	// longestStore is how long a transaction that stores may take: the longest store timeout that can be set, and some more.
+	longestStore = 15 * time.Minute
+	// mostRemembered is how many decisions a tail remembers.
+	mostRemembered = 1 << 19
+)
+
+// horizon follows which moments are complete.
+type horizon struct {
+	open []string
+	at   time.Time // when those were open
+}
+
+// complete gives the moment up to which a look after this call sees all that was stored, less slack, and the server's time.
+// Zero: none is known just now.
+func (h *horizon) complete(ctx context.Context, r *Reader, slack time.Duration) (done, now time.Time, err error) {
+	var standby bool
+	var open []string
+	if err := r.db.Pool().QueryRow(ctx, openSQL).Scan(&now, &standby, &open); err != nil {
+		return done, now, err
+	}
+	if standby {
+		h.at = time.Time{}
+	} else if !h.at.IsZero() && !anyOf(h.open, open) {
+		done = h.at.Add(-slack)
+	}
+	if h.at.IsZero() || !done.IsZero() {
+		h.open, h.at = open, now
+		if len(open) == 0 && !standby {
+			done = now.Add(-slack)
+		}
+	}
+	return done, now, nil
+}
+
+func anyOf(of, among []string) bool {
+	is := make(map[string]bool, len(among))
+	for _, a := range among {
+		is[a] = true
+	}
+	for _, o := range of {
+		if is[o] {
+			return true
+		}
+	}
+	return false
+}
+
+// stored is a decision in the order of storing.
+type stored struct {
+	key
+	at time.Time
+}
+
+func (k key) sum() (sum [16]byte) {
+	whole := sha256.Sum256([]byte(strconv.FormatInt(k.ts.UnixMicro(), 36) + " " + k.id))
+	return [16]byte(whole[:16])
+}
+
+// Follow is that of [reader.Store]. It does not wait for a transaction that is open for longer than a store may take. Where
+// more comes meanwhile than a tail remembers, the rest is told once that transaction has ended.
+func (r *Reader) Follow(ctx context.Context, f reader.Filter, t reader.Tail, limit int, payload bool) ([]reader.Decision, reader.Tail, error) {
+	if err := checkFilter(f); err != nil {
+		return nil, t, err
+	}
+	limit = min(max(limit, 1), reader.MaxLimit)
+	place, going := t.Mark.(*tail)
+	if !going {
+		place = &tail{told: map[[16]byte]time.Time{}}
+	}
+	within := r.patience(ctx)
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	done, now, err := place.horizon.complete(ctx, r, followSlack)
+	if err != nil {
+		return nil, t, db.Clean("look for open transactions", err)
+	}
+	if least := now.Add(-longestStore); done.Before(least) {
+		done = least
+	}
+	if !going {
+		err := r.look(ctx, within, func(ctx context.Context, tx pgx.Tx) error { return place.begin(ctx, tx, f, done) })
+		if err != nil {
+			return nil, t, db.Clean("look for the newest decisions", err)
+		}
+		return nil, reader.Tail{Mark: place}, nil
+	}
+	var decisions []reader.Decision
+	var fresh []stored
+	var whole bool
+	err = r.look(ctx, within, func(ctx context.Context, tx pgx.Tx) error {
+		var err error
+		if fresh, whole, err = place.since(ctx, tx, f, limit); err != nil {
+			return err
+		}
+		keys := make([]key, len(fresh))
+		for i, s := range fresh {
+			keys[i] = s.key
+		}
+		decisions, err = r.decisions(ctx, tx, keys, payload)
+		return err
+	})
+	if err != nil {
+		return nil, t, db.Clean("look for new decisions", err)
+	}
+	place.tell(fresh, whole, done)
+	return decisions, t, nil
+}
+
+// begin makes all that is there at the start be done with.
+func (t *tail) begin(ctx context.Context, tx pgx.Tx, f reader.Filter, done time.Time) error {
+	args := []any{done}
+	there, err := collectStored(tx.Query(ctx, sinceSQL+conditions(f, &args)+` ORDER BY d.stored_at DESC LIMIT `+db.Arg(&args, mostRemembered/2), args...))
+	if err != nil {
+		return err
+	}
+	t.low = done
+	if len(there) == mostRemembered/2 {
+		t.low = there[len(there)-1].at.Add(time.Microsecond)
+	}
+	for _, s := range there {
+		if !s.at.Before(t.low) {
+			t.told[s.sum()] = s.at
+		}
+	}
+	return nil
+}
+
+// since finds what is new, and says whether that is the whole of it.
+func (t *tail) since(ctx context.Context, tx pgx.Tx, f reader.Filter, limit int) (fresh []stored, whole bool, err error) {
+	limit = min(limit, mostRemembered-len(t.told))
+	args := []any{t.low}
+	most := limit + len(t.told)
+	there, err := collectStored(tx.Query(ctx, sinceSQL+conditions(f, &args)+` ORDER BY d.stored_at, d.ts, d.decision_id COLLATE "C" LIMIT `+db.Arg(&args, most), args...))
+	if err != nil {
+		return nil, false, err
+	}
+	for _, s := range there {
+		if _, told := t.told[s.sum()]; !told && len(fresh) < limit {
+			fresh = append(fresh, s)
+		} else if !told {
+			return fresh, false, nil
+		}
+	}
+	return fresh, len(there) < most, nil
+}
+
+// tell notes what was told, and forgets what cannot come again.
+func (t *tail) tell(fresh []stored, whole bool, done time.Time) {
+	for _, s := range fresh {
+		t.told[s.sum()] = s.at
+	}
+	if !whole {
+		if len(fresh) == 0 {
+			return
+		}
+		// Further rows of the same time may be behind the last one.
+		if last := fresh[len(fresh)-1].at; last.Before(done) {
+			done = last
+		}
+	}
+	if t.low.Before(done) {
+		t.low = done
+		maps.DeleteFunc(t.told, func(_ [16]byte, at time.Time) bool { return at.Before(done) })
+	}
+}
+
+func collectStored(rows pgx.Rows, err error) ([]stored, error) {
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (s stored, err error) {
+		err = row.Scan(&s.ts, &s.id, &s.at)
+		return s, err
+	})
+}

@@ -1,0 +1,150 @@
+package historydb
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgerrcode"
+	"github.com/jackc/pgx/v5"
+
+	"docket/internal/history/reader"
+	"docket/internal/postgres/db"
+	"docket/internal/postgres/schema"
+)
+
+// Reader reads stored decisions. It is safe for concurrent use, and writes nothing but the counts of [Reader.Count].
+type Reader struct {
+	db     *db.DB
+	counts counting
+	days   struct {
+		sync.Mutex
+		known schema.Summarized
+	}
+}
+
+// NewReader gives a reader of the decisions in a database.
+func NewReader(db *db.DB) *Reader {
+	r := &Reader{db: db}
+	r.days.known = schema.Summarized{}
+	return r
+}
+
+var _ reader.Store = (*Reader)(nil)
+
+// readSQL says how a statement of a reader is run. Plans are made for the values at hand, as the width of a window of time
+// decides how it is looked through. Compiling a plan takes longer than any of these may.
+const readSQL = `
+SELECT set_config('statement_timeout', $1, true), set_config('plan_cache_mode', 'force_custom_plan', true), set_config('jit', 'off', true), set_config('max_parallel_workers_per_gather', '0', true),
+       set_config('enable_seqscan', $2, true), set_config('enable_hashjoin', $2, true), set_config('enable_mergejoin', $2, true)`
+
+// look runs do in a transaction that writes nothing and sees one moment, within so much time.
+func (r *Reader) look(ctx context.Context, within time.Duration, do func(ctx context.Context, tx pgx.Tx) error) error {
+	return r.looking(ctx, within, "off", do)
+}
+
+// scan is look for statements that read much of the table.
+func (r *Reader) scan(ctx context.Context, within time.Duration, do func(ctx context.Context, tx pgx.Tx) error) error {
+	return r.looking(ctx, within, "on", do)
+}
+
+func (r *Reader) looking(ctx context.Context, within time.Duration, joins string, do func(ctx context.Context, tx pgx.Tx) error) error {
+	if err := r.db.Usable(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	options := pgx.TxOptions{AccessMode: pgx.ReadOnly, IsoLevel: pgx.RepeatableRead}
+	return pgx.BeginTxFunc(ctx, r.db.Pool(), options, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, readSQL, string(db.Milliseconds(within*9/10)), joins); err != nil {
+			return err
+		}
+		return do(ctx, tx)
+	})
+}
+
+// patience is how long one question may take in all: the caller's deadline or the store timeout.
+func (r *Reader) patience(ctx context.Context) time.Duration {
+	if deadline, ok := ctx.Deadline(); ok {
+		return min(time.Until(deadline), r.db.Timeout())
+	}
+	return r.db.Timeout()
+}
+
+// outOfTime says that a statement was given up because its time was over, and for no other reason.
+func outOfTime(ctx context.Context, err error) bool {
+	s, ok := db.AsServerError(err)
+	return ctx.Err() == nil && (ok && s.SQLState() == pgerrcode.QueryCanceled || errors.Is(err, context.DeadlineExceeded))
+}
+
+// verdictSQL is the verdict of decision_logs d, in words of [reader.Verdict].
+const verdictSQL = `CASE WHEN d.allowed THEN 'allowed' WHEN NOT d.allowed THEN 'denied'
+	WHEN coalesce(d.raw->'error', 'null') <> 'null' THEN 'error' WHEN coalesce(d.raw->'result', 'null') = 'null' THEN 'undefined' ELSE 'other' END`
+
+const (
+	// Columns of a payload that nobody can read are left out.
+	columnsSQL = `SELECT d.decision_id, d.ts, d.path, d.service, ` + verdictSQL + `, d.allowed, d.requested_by, d.req_id, d.opa_id, d.opa_version,
+       CASE WHEN NOT u.unreadable THEN d.labels END, CASE WHEN NOT u.unreadable THEN d.bundles END, d.source_topic, d.source_partition, d.source_offset, d.source_index, d.stored_at, d.uploaded_by, d.edited_audit_id, d.unfaithful, u.unreadable,
+       CASE WHEN $1 AND NOT u.unreadable THEN d.raw END`
+	lookedIntoSQL   = ` CROSS JOIN LATERAL (SELECT ` + db.UnreadableSQL + ` AS unreadable OFFSET 0) AS u`
+	decisionByIDSQL = columnsSQL + `
+  FROM decision_logs d` + lookedIntoSQL + ` WHERE d.decision_id = $2::text ORDER BY d.ts LIMIT 1000`
+	// The range of times says nothing new; it spares the planner the partitions that have none of them.
+	decisionsSQL = columnsSQL + `
+  FROM unnest($2::text[], $3::timestamptz[]) WITH ORDINALITY AS i(decision_id, ts, n)
+  JOIN decision_logs d ON d.decision_id = i.decision_id AND d.ts = i.ts AND d.ts BETWEEN $4::timestamptz AND $5::timestamptz` + lookedIntoSQL + `
+ ORDER BY i.n`
+)
+
+// ByID is that of [reader.Store]. It goes through the primary key of each partition.
+func (r *Reader) ByID(ctx context.Context, id string) (all []reader.Decision, err error) {
+	err = r.look(ctx, r.patience(ctx), func(ctx context.Context, tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, decisionByIDSQL, true, id)
+		if err == nil {
+			all, err = pgx.CollectRows(rows, scanDecision)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, db.Clean("look for a decision", err)
+	}
+	return all, nil
+}
+
+// key is a decision's identity.
+type key struct {
+	ts time.Time
+	id string
+}
+
+// decisions reads those of keys, in their order.
+func (r *Reader) decisions(ctx context.Context, tx pgx.Tx, keys []key, payload bool) ([]reader.Decision, error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	ids, times := make([]string, len(keys)), make([]time.Time, len(keys))
+	first, last := keys[0].ts, keys[0].ts
+	for i, k := range keys {
+		ids[i], times[i] = k.id, k.ts
+		if k.ts.Before(first) {
+			first = k.ts
+		}
+		if k.ts.After(last) {
+			last = k.ts
+		}
+	}
+	rows, err := tx.Query(ctx, decisionsSQL, payload, ids, times, first, last)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scanDecision)
+}
+
+func scanDecision(row pgx.CollectableRow) (d reader.Decision, err error) {
+	var verdict string
+	err = row.Scan(&d.ID, &d.Time, &d.Path, &d.Service, &verdict, &d.Allowed, &d.RequestedBy, &d.ReqID, &d.OPAID, &d.OPAVersion,
+		(*[]byte)(&d.Labels), (*[]byte)(&d.Bundles), &d.Topic, &d.Partition, &d.Offset, &d.Index, &d.StoredAt, &d.UploadedBy, &d.EditedAuditID, &d.Unfaithful, &d.Unreadable, (*[]byte)(&d.Raw))
+	d.Verdict, d.Time, d.StoredAt = reader.Verdict(verdict), d.Time.UTC(), d.StoredAt.UTC()
+	return d, err
+}

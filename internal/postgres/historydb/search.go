@@ -1,0 +1,224 @@
+package historydb
+
+import (
+	"context"
+	"encoding/base64"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"docket/internal/history/reader"
+	"docket/internal/postgres/db"
+)
+
+// spot is a place between decisions: behind the one of a time and an id; with an empty id before all of that time. The
+// zero value is where a search begins.
+type spot struct {
+	at  time.Time
+	id  string
+	set bool
+}
+
+// The version of cursors; the letter is their order.
+const newestCursor, oldestCursor = "1n", "1o"
+
+func cursorOf(oldest bool) string {
+	if oldest {
+		return oldestCursor
+	}
+	return newestCursor
+}
+
+func (s spot) cursor(oldest bool) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(cursorOf(oldest) + strconv.FormatInt(s.at.UnixMicro(), 36) + " " + s.id))
+}
+
+func parseCursor(text string, oldest bool) (s spot, err error) {
+	if text == "" {
+		return s, nil
+	}
+	plain, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil {
+		return s, reader.ErrCursor
+	}
+	rest, ours := strings.CutPrefix(string(plain), cursorOf(oldest))
+	at, id, cut := strings.Cut(rest, " ")
+	micros, err := strconv.ParseInt(at, 36, 64)
+	if !ours || !cut || err != nil || strings.ContainsRune(id, 0) || strings.ToValidUTF8(id, "") != id {
+		return s, reader.ErrCursor
+	}
+	if s = (spot{at: time.UnixMicro(micros).UTC(), id: id, set: true}); s.at.Year() < -1 || s.at.Year() > 10_000 {
+		return spot{}, reader.ErrCursor
+	}
+	return s, nil
+}
+
+// How a search walks: in windows of time, each begun where the last one ended.
+const (
+	firstWindow   = time.Minute            // of all decisions, of which any may fit
+	indexedWindow = 24 * time.Hour         // of those that an index leads to
+	belowWindow   = time.Hour              // of those of a service, which may have many paths
+	gapWindow     = 30 * time.Minute       // beyond which it is asked first whether there is anything
+	leastWindow   = time.Second            // is what a window shrinks to
+	widestWindow  = 400 * 24 * time.Hour   // beyond it, all that is left is looked at in one
+	quickWindow   = 30 * time.Millisecond  // within which the next may be much larger
+	fairWindow    = 120 * time.Millisecond // within which it may be larger: on a busy server none is quick, and a month has 43,200 minutes
+	slowWindow    = 300 * time.Millisecond // after which it is to be smaller
+	growth        = 4
+)
+
+// search is one search on its way.
+type search struct {
+	r      *Reader
+	filter reader.Filter
+	oldest bool
+	need   int // decisions, one more than the page has
+	keys   []key
+	at     spot
+	end    time.Time // not beyond; zero: none
+	window time.Duration
+	now    time.Time // on the server's clock
+	ways   ways
+	inside bool // the last window was in days that have their indexes
+	shrunk bool // the first windows there were too wide
+
+	exact    [][2]string // services and paths that are asked for
+	below    []string    // services of which more than one path may be meant
+	known    []spotKey   // those of exact
+	services []int32     // the indexed values of below
+}
+
+// Search is that of [reader.Store].
+func (r *Reader) Search(ctx context.Context, f reader.Filter, p reader.Page) (reader.Found, error) {
+	after, err := parseCursor(p.After, p.Oldest)
+	if err == nil {
+		err = checkFilter(f)
+	}
+	if err != nil {
+		return reader.Found{}, err
+	}
+	limit := min(max(p.Limit, 1), reader.MaxLimit)
+	total := r.patience(ctx)
+	deadline := time.Now().Add(total * 9 / 10)
+	s := &search{r: r, filter: f, oldest: p.Oldest, need: limit + 1, at: after, window: firstWindow}
+	more, err := s.walk(ctx, deadline)
+	if err != nil {
+		return reader.Found{}, db.Clean("search decisions", err)
+	}
+	var found reader.Found
+	if len(s.keys) > limit {
+		s.keys = s.keys[:limit]
+		last := s.keys[limit-1]
+		found.Next = spot{at: last.ts, id: last.id}.cursor(p.Oldest)
+	} else if more {
+		found.Next, found.Reached = s.at.cursor(p.Oldest), s.at.at
+	}
+	if len(s.keys) == 0 {
+		return found, nil
+	}
+	err = r.look(ctx, max(time.Until(deadline), total/10), func(ctx context.Context, tx pgx.Tx) error {
+		found.Decisions, err = r.decisions(ctx, tx, s.keys, p.Payload)
+		return err
+	})
+	if err != nil {
+		return reader.Found{}, db.Clean("read decisions", err)
+	}
+	return found, nil
+}
+
+// walk looks through window after window until the page is full, the time is over, which more says, or there is nothing left.
+// A window that takes too long is made smaller, so that something is looked through however little time there is.
+func (s *search) walk(ctx context.Context, deadline time.Time) (more bool, err error) {
+	if err := s.begin(ctx, time.Until(deadline)); err != nil {
+		return false, err
+	}
+	for looked := false; ; {
+		to, last, indexed := s.next()
+		if s.window > gapWindow && s.at.set && !last && !indexed {
+			skipped, err := s.skip(ctx, deadline, to)
+			if err != nil {
+				return false, err
+			}
+			if skipped {
+				s.window = firstWindow
+				to, last, indexed = s.next()
+			}
+		}
+		began := time.Now()
+		left := deadline.Sub(began)
+		if left <= 0 && looked {
+			return true, nil
+		}
+		share := left
+		if s.window > leastWindow {
+			share = left / 2
+		}
+		keys, err := s.look(ctx, share, to, indexed)
+		took := time.Since(began)
+		if err != nil {
+			switch {
+			case !outOfTime(ctx, err) || s.window <= leastWindow && !looked:
+				return false, err
+			case s.window <= leastWindow:
+				return true, nil
+			}
+			s.window, s.shrunk = max(min(s.window, widestWindow)/(growth*growth), leastWindow), true
+			continue
+		}
+		looked = true
+		s.keys = append(s.keys, keys...)
+		if len(s.keys) >= s.need || last {
+			return false, nil
+		}
+		s.at = spot{at: to, set: true}
+		switch {
+		case took < quickWindow:
+			s.window *= growth
+		case took < fairWindow:
+			s.window *= 2
+		case took > slowWindow:
+			s.window, s.shrunk = max(s.window/growth, leastWindow), true
+		}
+	}
+}
+
+// next is where the next window ends, whether it is the last one, and whether it is in days that have their indexes.
+func (s *search) next() (to time.Time, last, indexed bool) {
+	indexed, edge := s.indexed()
+	if indexed != s.inside {
+		if s.inside = indexed; !indexed {
+			s.window = firstWindow
+		}
+	}
+	if indexed {
+		least := indexedWindow
+		if len(s.below) > 0 {
+			least = belowWindow
+		}
+		if !s.shrunk {
+			s.window = max(s.window, least)
+		}
+	}
+	switch {
+	case s.window > widestWindow:
+		to, last = s.end, true
+	case s.oldest:
+		to = s.at.at.Add(s.window)
+		last = !s.end.IsZero() && !to.Before(s.end)
+	default:
+		// The time to come is a window of its own, unless that takes too long.
+		if to = s.now; s.at.set && (s.shrunk || !s.at.at.After(s.now)) {
+			to = s.at.at.Add(-s.window)
+		}
+		last = !s.end.IsZero() && !to.After(s.end)
+	}
+	if last {
+		to = s.end
+	}
+	if !edge.IsZero() && (to.IsZero() || s.oldest && to.After(edge) || !s.oldest && to.Before(edge)) {
+		return edge, false, indexed
+	}
+	return to, last, indexed
+}

@@ -1,0 +1,170 @@
+package historydb
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"docket/internal/history/reader"
+	"docket/internal/postgres/db"
+)
+
+const defaultStep = time.Hour
+
+// readableSQL says whether this role may read the counts by the day, and those by the hour.
+const readableSQL = `
+SELECT coalesce(has_table_privilege(to_regclass('decision_counts_days')::oid, 'SELECT') AND mark, false),
+       coalesce(has_table_privilege(to_regclass('decision_counts')::oid, 'SELECT') AND mark, false)
+  FROM (SELECT has_table_privilege(to_regclass('decision_counts_mark')::oid, 'SELECT') AS mark) AS m`
+
+// Stats is that of [reader.Store]. Steps of whole days and hours are answered from the counts. Rows that were stored
+// since are counted beside them. Other steps are counted one by one, in the time there is.
+func (r *Reader) Stats(ctx context.Context, q reader.StatsQuery) ([]reader.Stats, error) {
+	if q.Step <= 0 {
+		q.Step = defaultStep
+	}
+	sums := map[statsLine]*reader.Stats{}
+	err := r.scan(ctx, r.patience(ctx), func(ctx context.Context, tx pgx.Tx) error {
+		if q.Until.IsZero() {
+			if err := tx.QueryRow(ctx, `SELECT now()`).Scan(&q.Until); err != nil {
+				return err
+			}
+		}
+		if part := q.Until.Sub(q.Since) % q.Step; part > 0 {
+			q.Until = q.Until.Add(q.Step - part)
+		}
+		mark := pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}
+		from, err := countedIn(ctx, tx, q)
+		if err != nil {
+			return err
+		}
+		if from != "" {
+			if err := tx.QueryRow(ctx, markSQL).Scan(&mark); err != nil {
+				return err
+			}
+			// Before there is a mark they have what was archived.
+			if err := counted(ctx, tx, q, from, sums); err != nil {
+				return err
+			}
+		}
+		return live(ctx, tx, q, mark, sums)
+	})
+	if err != nil {
+		return nil, db.Clean("count decisions", err)
+	}
+	all := make([]reader.Stats, 0, len(sums))
+	for _, s := range sums {
+		all = append(all, *s)
+	}
+	slices.SortFunc(all, reader.Stats.Compare)
+	return all, nil
+}
+
+// statsLine is which line of an answer.
+type statsLine struct {
+	from int64 // in microseconds
+	name string
+}
+
+func named(q reader.StatsQuery) string {
+	if q.ByPath {
+		return "coalesce(d.path, '')"
+	}
+	return "coalesce(d.service, '')"
+}
+
+const (
+	byDay  = `(SELECT c.day AS at, c.* FROM decision_counts_days c)`
+	byHour = `(SELECT c.hour AS at, c.* FROM decision_counts c)`
+)
+
+// countedIn says which counts answer q: the coarsest whose lines are each of one step, and that this role may read; none where that is none.
+func countedIn(ctx context.Context, tx pgx.Tx, q reader.StatsQuery) (string, error) {
+	if q.Step%time.Hour != 0 || !q.Since.Equal(q.Since.Truncate(time.Hour)) {
+		return "", nil
+	}
+	var days, hours bool
+	err := tx.QueryRow(ctx, readableSQL).Scan(&days, &hours)
+	switch {
+	case days && q.Step%(24*time.Hour) == 0 && q.Since.Equal(q.Since.Truncate(24*time.Hour)): // which is midnight UTC
+		return byDay, err
+	case hours:
+		return byHour, err
+	}
+	return "", err
+}
+
+// counted adds what the counts say.
+func counted(ctx context.Context, tx pgx.Tx, q reader.StatsQuery, from string, sums map[statsLine]*reader.Stats) error {
+	var args []any
+	fits, name := countedName(q, &args)
+	sql := `SELECT date_bin(` + db.Arg(&args, q.Step) + `::interval, d.at, ` + db.Arg(&args, q.Since) + `::timestamptz), ` + name +
+		`, sum(d.allowed)::bigint, sum(d.denied)::bigint, sum(d.undefined)::bigint, sum(d.error)::bigint, sum(d.other)::bigint
+		FROM ` + from + ` AS d WHERE d.at >= ` + db.Arg(&args, q.Since) + `::timestamptz AND d.at < ` + db.Arg(&args, q.Until) + `::timestamptz AND ` +
+		fits + ` GROUP BY 1, 2`
+	return collectStats(sums)(tx.Query(ctx, sql, args...))
+}
+
+// countedName is which lines of the counts q means, and the name that each has in the answer. Lines of OtherPaths are meant, too,
+// where decisions that fit can be in them.
+func countedName(q reader.StatsQuery, args *[]any) (fits, name string) {
+	of, name := []string{"TRUE"}, named(q)
+	if len(q.Paths) > 0 {
+		services := []string{reader.OtherPaths}
+		for _, p := range q.Paths {
+			service, _, _ := strings.Cut(p, "/")
+			services = append(services, service)
+		}
+		other := "d.path = " + db.Arg(args, reader.OtherPaths) + "::text"
+		of = append(of, "("+pathsSQL(q.Paths, args)+" OR "+other+" AND d.service = ANY("+db.Arg(args, services)+"::text[]))")
+		if !slices.Contains(q.Paths, reader.OtherPaths) {
+			name = "CASE WHEN " + other + " THEN d.path ELSE " + name + " END"
+		}
+	}
+	if len(q.Services) > 0 {
+		of = append(of, "d.service = ANY("+db.Arg(args, append([]string{reader.OtherPaths}, q.Services...))+"::text[])")
+	}
+	return strings.Join(of, " AND "), name
+}
+
+// live adds what was stored from the mark on.
+func live(ctx context.Context, tx pgx.Tx, q reader.StatsQuery, mark pgtype.Timestamptz, sums map[statsLine]*reader.Stats) error {
+	var args []any
+	since := "TRUE"
+	if mark.InfinityModifier == pgtype.Finite {
+		since = "d.stored_at >= " + db.Arg(&args, mark) + "::timestamptz"
+	}
+	sql := `SELECT at, name, ` + tallySQL + ` FROM (SELECT date_bin(` + db.Arg(&args, q.Step) + `::interval, d.ts, ` + db.Arg(&args, q.Since) + `::timestamptz) AS at, ` +
+		named(q) + ` AS name, ` + verdictSQL + ` AS v FROM decision_logs d WHERE ` + since + ` AND d.ts >= ` + db.Arg(&args, q.Since) + `::timestamptz AND d.ts < ` +
+		db.Arg(&args, q.Until) + `::timestamptz AND ` + conditions(reader.Filter{Paths: q.Paths, Services: q.Services}, &args) + `) AS d GROUP BY 1, 2`
+	return collectStats(sums)(tx.Query(ctx, sql, args...))
+}
+
+// collectStats adds up lines.
+func collectStats(sums map[statsLine]*reader.Stats) func(pgx.Rows, error) error {
+	return func(rows pgx.Rows, err error) error {
+		if err != nil {
+			return err
+		}
+		var from time.Time
+		var name string
+		var n [5]int64
+		_, err = pgx.ForEachRow(rows, []any{&from, &name, &n[0], &n[1], &n[2], &n[3], &n[4]}, func() error {
+			l := statsLine{from.UnixMicro(), name}
+			if sums[l] == nil {
+				sums[l] = &reader.Stats{From: from.UTC(), Name: name, Counts: map[reader.Verdict]int64{}}
+			}
+			for i, v := range []reader.Verdict{reader.Allowed, reader.Denied, reader.Undefined, reader.Error, reader.Other} {
+				if n[i] > 0 {
+					sums[l].Counts[v] += n[i]
+				}
+			}
+			return nil
+		})
+		return err
+	}
+}

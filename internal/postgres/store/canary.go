@@ -1,0 +1,238 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"docket/internal/consumer/pipeline"
+	"docket/internal/errclass"
+	"docket/internal/postgres/db"
+	"docket/internal/record/decision"
+)
+
+// canary is a good decision of which a probe makes rows.
+type canary struct {
+	log       decision.Log
+	rest      []byte // all but id and time, from the comma before them to the brace behind
+	topic     string
+	partition int32
+	uploader  string // empty: nobody is known
+	at        time.Time
+}
+
+// madeUp is a decision with a value in every column, none of them remarkable.
+var madeUp = newCanary([]byte(`{"decision_id":"docket-probe-0000000000000000","timestamp":"2024-01-01T00:00:00Z",`+
+	`"path":"docket/probe","result":true,"requested_by":"docket","req_id":1,"labels":{"id":"docket-probe","version":"0"},"bundles":{}}`),
+	"docket-probe", 0, "docket-probe", time.Time{})
+
+// ProbeOffset is source_offset of each row that a probe stores and takes back: that of no record, and one that a constraint, a
+// trigger or a generated column of users can reckon with as with any other.
+const ProbeOffset = 1 << 52
+
+// newCanary is nil where the decision cannot be read.
+func newCanary(raw []byte, topic string, partition int32, uploader string, at time.Time) *canary {
+	r, refusal := decision.Decode(bytes.Clone(raw), int64(len(raw)))
+	if refusal != nil || len(r.Parts) != 1 || r.Parts[0].Err != nil {
+		return nil
+	}
+	c := &canary{log: r.Parts[0].Log, topic: topic, partition: partition, uploader: uploader, at: at}
+	members := map[string]json.RawMessage{}
+	if json.Unmarshal(c.log.Raw, &members) != nil {
+		return nil
+	}
+	delete(members, "decision_id")
+	delete(members, "timestamp")
+	rest, err := json.Marshal(members)
+	if err != nil {
+		return nil
+	}
+	if c.rest = rest[1:]; len(members) > 0 {
+		c.rest = append([]byte{','}, c.rest...)
+	}
+	return c
+}
+
+// row is a row of the canary at another time. Its id is new each time, so that two probes never wait for each other.
+func (c *canary) row(at time.Time) pipeline.Row {
+	log := c.log
+	log.ID, log.Time, log.Pieces = another(log.ID), at, nil
+	log.Raw = c.renamed(log.ID, at)
+	return pipeline.Row{
+		Log: &log, Topic: c.topic, Partition: c.partition, Offset: ProbeOffset, UploadedBy: c.uploader,
+	}
+}
+
+// renamed is the decision with another id and time, in the raw too: a constraint can compare the two.
+func (c *canary) renamed(id string, at time.Time) []byte {
+	name, _ := json.Marshal(id) // a string has no error
+	b := append([]byte(`{"decision_id":`), name...)
+	b = append(b, `,"timestamp":"`...)
+	b = at.UTC().AppendFormat(b, time.RFC3339Nano)
+	b = append(b, '"')
+	return append(b, c.rest...)
+}
+
+// another is an id of the same form, as a constraint can ask for one: the last letters and digits are others of their
+// kind. A short id stays and gets an end.
+func another(id string) string {
+	const most, least = 12, 8
+	b, random := []byte(id), make([]byte, most)
+	_, _ = rand.Read(random) // it never fails
+	n := 0
+	for i := len(b) - 1; i >= 0 && n < most; i-- {
+		for _, kind := range []string{"0123456789", "abcdef", "ABCDEF", "ghijklmnopqrstuvwxyz", "GHIJKLMNOPQRSTUVWXYZ"} {
+			if strings.IndexByte(kind, b[i]) >= 0 {
+				b[i] = kind[int(random[n])%len(kind)]
+				n++
+				break
+			}
+		}
+	}
+	if n < least {
+		return id + "-" + rand.Text()
+	}
+	return string(b)
+}
+
+// lastTaken remembers a decision that the table took, one every few seconds. Its zero value remembers none. It is safe for
+// concurrent use.
+type lastTaken struct {
+	mu     sync.Mutex
+	one    *canary
+	until  time.Time
+	offers []offer // while there is no one
+	next   int     // candidate of the offers to ask for
+}
+
+// offer is some decisions of a batch that the table refused. Most of them may be good.
+type offer struct {
+	from source
+	size int // rows of the batch
+	some []*canary
+}
+
+// The limits of what is remembered. A longer decision is taken only where there is no shorter one.
+const (
+	freshTaken = 10 * time.Second
+	shortTaken = 8 << 10 // bytes
+	mostSome   = 8       // decisions of one batch
+	mostOffers = 256     // partitions
+	mostAsked  = 16      // offered decisions that one probe asks for
+)
+
+func (l *lastTaken) get() *canary {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.one
+}
+
+// offer remembers some rows of a batch that was refused, while no decision is known that the table took. A part of a batch
+// does not replace the batch. A row that is refused alone proves nothing.
+func (l *lastTaken) offer(rows []pipeline.Row) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.one != nil || len(rows) < 2 {
+		return
+	}
+	o := offer{from: sourceOf(rows), size: len(rows)}
+	at := slices.IndexFunc(l.offers, func(had offer) bool { return had.from == o.from })
+	if at >= 0 && l.offers[at].size > o.size {
+		return
+	}
+	for i := 0; i < len(rows); i += (len(rows) + mostSome - 1) / mostSome {
+		r := &rows[i]
+		if len(r.Log.Raw) > shortTaken && len(o.some) > 0 {
+			continue
+		}
+		if c := newCanary(r.Log.Raw, r.Topic, r.Partition, r.UploadedBy, r.Log.Time); c != nil {
+			o.some = append(o.some, c)
+		}
+	}
+	switch {
+	case at >= 0:
+		l.offers[at] = o
+	case len(l.offers) < mostOffers:
+		l.offers = append(l.offers, o)
+	}
+}
+
+// offered gives the next decisions that were offered. Each is given again after all others.
+func (l *lastTaken) offered() []*canary {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var all []*canary
+	for _, o := range l.offers {
+		all = append(all, o.some...)
+	}
+	var some []*canary
+	for range min(len(all), mostAsked) {
+		some = append(some, all[l.next%len(all)])
+		l.next++
+	}
+	return some
+}
+
+// took remembers an offered decision that a probe stored and took back.
+func (l *lastTaken) took(c *canary) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.one == nil {
+		l.one, l.offers = c, nil
+	}
+}
+
+// keep remembers one of the rows that were stored, unless another was a few seconds ago.
+func (l *lastTaken) keep(rows []pipeline.Row, outcomes []pipeline.Outcome) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if now.Before(l.until) {
+		return
+	}
+	for i := range rows {
+		r := &rows[i]
+		if outcomes[i] != pipeline.Stored || len(r.Log.Raw) > shortTaken && l.one != nil {
+			continue
+		}
+		if c := newCanary(r.Log.Raw, r.Topic, r.Partition, r.UploadedBy, r.Log.Time); c != nil {
+			l.one, l.offers = c, nil
+		}
+		l.until = now.Add(freshTaken)
+		return
+	}
+}
+
+// anyTime is as far as a duration reaches: some centuries.
+const anyTime = time.Duration(math.MaxInt64)
+
+// seen reads a decision from the table, of no more than around away from that time; nil where there is none, or not so soon.
+func seen(ctx context.Context, pg *pgconn.PgConn, at time.Time, around, within time.Duration) (c *canary) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	from, to := timestamp(micros(at.Add(-around))), timestamp(micros(at.Add(around)))
+	_ = transact(ctx, pg, func(t *transaction) error {
+		err := t.ask(seenSQL, [][]byte{from, to}, func(values [][]byte) error {
+			if len(values) != 5 || len(values[2]) != 4 || len(values[3]) != 8 {
+				return errclass.As(&db.AnswerError{Problem: "the table answered in another form than asked for"}, errclass.CodeProtocol)
+			}
+			c = newCanary(values[0], string(values[1]), int32(binary.BigEndian.Uint32(values[2])), string(values[4]),
+				time.UnixMicro(int64(binary.BigEndian.Uint64(values[3]))+epoch).UTC())
+			return nil
+		})
+		if err == nil {
+			t.rollback()
+		}
+		return err
+	})
+	return c
+}

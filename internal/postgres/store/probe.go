@@ -1,0 +1,171 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgerrcode"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"docket/internal/consumer/pipeline"
+	"docket/internal/errclass"
+	"docket/internal/postgres/db"
+)
+
+// wideProbe is how many rows a probe has after a disk was found full. One row may still fit into a page that the table
+// has already; so many need new ones, of the index too.
+const wideProbe = 256
+
+// Probe stores a known-good row of the given time by the statements of [Store.Store], has deferred constraints checked, and rolls
+// it all back. Then it commits something harmless and waits for that as for any commit. It does so on a connection that it
+// dials, within its own store timeout. The zero time is the present, or else the time of a stored row.
+//
+// nil means that the table takes good rows of that time and that commits are confirmed. Where Store goes by COPY no insert is
+// tried: a table can take the one and not the other, as with a rule for UPDATE, and rows that are there already are asked for.
+func (st *Store) Probe(ctx context.Context, at time.Time) error {
+	return st.Noted("probe the table", st.Beside(ctx, true, func(ctx context.Context, pg *pgconn.PgConn) error {
+		return st.probeOn(ctx, pg, at)
+	}))
+}
+
+// probeOn is Probe on a connection that is there.
+func (st *Store) probeOn(ctx context.Context, pg *pgconn.PgConn, at time.Time) error {
+	if err := st.probeAny(ctx, pg, at); err != nil {
+		return err
+	}
+	return transact(ctx, pg, (*transaction).commit)
+}
+
+// probeAny asks for one good row after the other until the table takes one: the last that it took, one that is made up,
+// one that is stored, and where none is, some of the batches that were refused. Users' constraints need not like the one that is
+// made up, and the others may be from before a constraint was tightened. The error is that of the first. Whatever says nothing of a row ends it.
+func (st *Store) probeAny(ctx context.Context, pg *pgconn.PgConn, at time.Time) (refused error) {
+	own := at.IsZero()
+	if own {
+		at = time.Now()
+	}
+	settled := func(c *canary, at time.Time) bool {
+		err := st.probeRow(ctx, pg, c, at)
+		class := errclass.Classify(err).Class
+		again := (class == errclass.Data || class == errclass.Systemic) && !pg.IsClosed()
+		if !again || refused == nil {
+			refused = err
+		}
+		return !again
+	}
+	last := st.last.get()
+	if last != nil && settled(last, at) || settled(madeUp, at) {
+		return refused
+	}
+	if last == nil {
+		around := 24 * time.Hour
+		if own {
+			around = anyTime
+		}
+		if last = seen(ctx, pg, at, around, st.Timeout()/4); last == nil {
+			return st.probeOffered(own, settled, &refused)
+		}
+		if settled(last, at) {
+			return refused
+		}
+	}
+	if own {
+		settled(last, last.at)
+	}
+	return refused
+}
+
+// probeOffered asks for decisions of refused batches, at their own times. It is for an empty table whose constraints refuse
+// the row that is made up.
+func (st *Store) probeOffered(own bool, settled func(*canary, time.Time) bool, refused *error) error {
+	if own {
+		for _, c := range st.last.offered() {
+			if !settled(c, c.at) {
+				continue
+			}
+			if *refused == nil {
+				st.last.took(c)
+			}
+			break
+		}
+	}
+	return *refused
+}
+
+// probeRow stores a good row of that time, and takes it back.
+func (st *Store) probeRow(ctx context.Context, pg *pgconn.PgConn, c *canary, at time.Time) error {
+	n := 1
+	if st.FoundFull() {
+		n = wideProbe
+	}
+	rows := make([]pipeline.Row, n)
+	for i := range rows {
+		rows[i] = c.row(at)
+	}
+	w := newWriting(rows, (*transaction).takeBack)
+	var refused *refusedCopy
+	if !st.inserts.Load() {
+		err := transact(ctx, pg, w.probeCopy)
+		if s, ok := db.AsServerError(err); ok && strings.HasPrefix(s.SQLState(), "22") {
+			// Nothing is wrong with the row: a column is not of the type whose binary form it was sent.
+			err = &refusedCopy{db.NewServerError(pgerrcode.WrongObjectType, s.Severity())}
+		}
+		switch {
+		case err == nil:
+			st.FoundRoom()
+			return nil
+		case !errors.As(err, &refused) || !refused.asSuch():
+			return err
+		}
+	}
+	if err := transact(ctx, pg, w.probeInsert); err != nil {
+		return err
+	}
+	st.turn(refused)
+	st.FoundRoom()
+	return nil
+}
+
+func errSwallowed() error {
+	return errclass.As(&db.AnswerError{Problem: "a good row was neither stored nor refused: a trigger or rule swallows it"}, errclass.CodeConfig)
+}
+
+func (w *writing) probeCopy(t *transaction) error {
+	n, err := t.copy(w.rows, w.firsts)
+	switch {
+	case err != nil:
+		return inTheWay(err)
+	case n != int64(len(w.firsts)):
+		return errSwallowed()
+	}
+	if err := w.comparesBothWays(t, w.firsts[:1]); err != nil { // the answers do not count: a trigger can alter the identity
+		return err
+	}
+	return w.end(t)
+}
+
+func (w *writing) probeInsert(t *transaction) error {
+	left, err := insert(t, w.rows, w.firsts, w.outcomes)
+	if err != nil {
+		return err
+	}
+	if len(left) > 0 {
+		return errSwallowed()
+	}
+	if err := w.comparesBothWays(t, w.firsts[:1]); err != nil { // as the next row that is there already will need it
+		return err
+	}
+	return w.end(t)
+}
+
+// comparesBothWays asks for rows by their hash and by their payload, whatever the answers are.
+func (w *writing) comparesBothWays(t *transaction, at []int) error {
+	clear(w.outcomes)
+	if _, err := w.byHash(t, at); err != nil {
+		return err
+	}
+	clear(w.outcomes)
+	return w.byPayload(t, at)
+}

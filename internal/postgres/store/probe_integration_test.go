@@ -1,0 +1,184 @@
+//go:build integration
+
+package store_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"docket/internal/consumer/pipeline"
+	"docket/internal/postgres/db"
+	"docket/internal/postgres/store"
+	"docket/internal/testkit/pgtest"
+)
+
+func TestProbe_Catches(t *testing.T) {
+	t.Parallel()
+	const partitioned = `ALTER TABLE decision_logs RENAME TO was;
+		CREATE TABLE decision_logs (LIKE was INCLUDING DEFAULTS, PRIMARY KEY (decision_id, ts)) PARTITION BY RANGE (ts);
+		CREATE TABLE decision_logs_2023 PARTITION OF decision_logs FOR VALUES FROM ('2023-01-01') TO ('2024-01-01')`
+	for name, c := range map[string]struct{ sql, code string }{
+		"table missing":        {`DROP TABLE decision_logs`, "42P01"},
+		"table renamed":        {`ALTER TABLE decision_logs RENAME TO other`, "42P01"},
+		"column dropped":       {`ALTER TABLE decision_logs DROP COLUMN bundles`, "42703"},
+		"column retyped":       {`ALTER TABLE decision_logs ALTER COLUMN opa_version TYPE int USING 0`, "42804"},
+		"NOT NULL added":       {`ALTER TABLE decision_logs ADD COLUMN tenant text NOT NULL`, "23502"},
+		"CHECK for all":        {`ALTER TABLE decision_logs ADD CONSTRAINT odd CHECK (false)`, "23514"},
+		"unique index dropped": {`ALTER TABLE decision_logs DROP CONSTRAINT decision_logs_pkey`, "42P10"},
+		"no partition":         {partitioned, "23514"},
+		"row swallowed":        {`CREATE RULE swallow AS ON INSERT TO decision_logs DO INSTEAD NOTHING`, "0A000"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := pgtest.New(t)
+			d.Exec(t, c.sql)
+			db := open(t, d.URL, 0)
+			wantCode(t, nil, db.Probe(context.Background(), noon), c.code)
+		})
+	}
+	for _, state := range []string{"P0001", "53100", "25006", "22012", "57014", "XX000"} {
+		t.Run("trigger raises "+state, func(t *testing.T) {
+			t.Parallel()
+			d := pgtest.New(t)
+			d.RaiseAll(t, pgtest.Fault{Code: state})
+			wantCode(t, nil, open(t, d.URL, 0).Probe(context.Background(), noon), state)
+		})
+	}
+	t.Run("trigger swallows", func(t *testing.T) {
+		t.Parallel()
+		d := pgtest.New(t)
+		d.BeforeInsert(t, `RETURN NULL;`)
+		wantCode(t, nil, open(t, d.URL, 0).Probe(context.Background(), noon), "config")
+	})
+	t.Run("no SELECT and no COPY", func(t *testing.T) {
+		t.Parallel()
+		d := pgtest.New(t)
+		d.Exec(t, `ALTER TABLE decision_logs ENABLE ROW LEVEL SECURITY; CREATE POLICY all_of_it ON decision_logs USING (true) WITH CHECK (true)`)
+		for grants, code := range map[string]string{"INSERT, SELECT (decision_id, ts)": "42501", "INSERT, SELECT": ""} {
+			err := open(t, d.Role(t, grants), 0).Probe(context.Background(), noon)
+			if code != "" {
+				wantCode(t, nil, err, code)
+			} else if err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	for _, grants := range []string{"", "INSERT", "SELECT"} {
+		t.Run("grants only "+grants, func(t *testing.T) {
+			t.Parallel()
+			d := pgtest.New(t)
+			wantCode(t, nil, open(t, d.Role(t, grants), 0).Probe(context.Background(), noon), "42501")
+		})
+	}
+	t.Run("nothing is wrong with enough grants", func(t *testing.T) {
+		t.Parallel()
+		d := pgtest.New(t)
+		db := open(t, d.Role(t, "SELECT, INSERT"), 0)
+		if err := db.Probe(context.Background(), noon); err != nil {
+			t.Fatal(err)
+		}
+		same(t, save(t, db, row("a", noon, `{}`), row("a", noon, `{}`)), []pipeline.Outcome{stored, present})
+	})
+	t.Run("hanging", func(t *testing.T) {
+		t.Parallel()
+		d := pgtest.New(t)
+		d.Slow(t, time.Minute)
+		wantCode(t, nil, open(t, d.URL, 4*time.Second).Probe(context.Background(), noon), "57014")
+	})
+}
+
+// A rule for UPDATE refuses every INSERT with ON CONFLICT (0A000). COPY passes, and so does everything that Store asks.
+func TestProbe_RuleForUpdate(t *testing.T) {
+	t.Parallel()
+	d := pgtest.New(t)
+	d.Exec(t, `CREATE RULE keep AS ON UPDATE TO decision_logs DO INSTEAD NOTHING; ALTER TABLE decision_logs ADD CHECK (decision_id <> 'bad')`)
+	st := open(t, d.URL, 0)
+	same(t, save(t, st, row("a", noon, `{}`)), []pipeline.Outcome{stored})
+	code(t, st, "23514", row("a", noon, `{}`), row("bad", noon, `{}`), row("b", noon, `{}`))
+	if err := st.Probe(context.Background(), noon); err != nil {
+		t.Fatalf("the table takes rows, and the probe is refused: %v", err)
+	}
+	same(t, save(t, st, row("a", noon, `{}`), row("b", noon, `{}`)), []pipeline.Outcome{present, stored})
+}
+
+// A full disk lets one row pass where there is room in a page, so after 53100 the probe asks for more.
+func TestProbe_RoomForManyAfterAFullDisk(t *testing.T) {
+	t.Parallel()
+	d := pgtest.New(t)
+	d.Exec(t, `CREATE SEQUENCE room`)
+	d.BeforeInsert(t, `IF nextval('room') > 5 THEN RAISE EXCEPTION USING ERRCODE = '53100'; END IF; RETURN NEW;`)
+	db := open(t, d.URL, 0)
+	room := func() { d.Exec(t, `SELECT setval('room', 1, false)`) }
+
+	room()
+	if err := db.Probe(context.Background(), noon); err != nil {
+		t.Fatalf("one row fits: %v", err)
+	}
+	rows := make([]pipeline.Row, 10)
+	for i := range rows {
+		rows[i] = row(string(rune('a'+i)), noon, `{}`)
+	}
+	room()
+	code(t, db, "53100", rows...)
+	room()
+	wantCode(t, nil, db.Probe(context.Background(), noon), "53100")
+	d.Calm(t)
+	if err := db.Probe(context.Background(), noon); err != nil {
+		t.Fatal(err)
+	}
+	same(t, d.Count(t), 0)
+}
+
+func TestProbe_DoesNotWaitForThePool(t *testing.T) {
+	t.Parallel()
+	d := pgtest.New(t)
+	d.BeforeInsert(t, `IF NEW.decision_id = 'slow' THEN PERFORM pg_sleep(600); END IF; RETURN NEW;`)
+	db, err := store.Open(db.Config{URL: d.URL, MaxConns: 1, StoreTimeout: time.Minute}, nop)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() {
+		_, err := db.Store(ctx, []pipeline.Row{row("slow", noon, `{}`)}, false)
+		done <- err
+	}()
+	d.Sessions(t, 1, "COPY decision_logs")
+	if err := db.Probe(context.Background(), noon); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-done:
+		t.Fatalf("the probe waited for the store (%v)", err)
+	default:
+	}
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Fatalf("the store that nobody waits for any more ended with %v", err)
+	}
+}
+
+// A user's CHECK need not like the row that is made up: a probe resembles what the table took.
+func TestProbe_UsersCheck(t *testing.T) {
+	t.Parallel()
+	d := pgtest.New(t)
+	d.Exec(t, `ALTER TABLE decision_logs ADD CONSTRAINT ours CHECK (service = 'shop' AND ts > '2020-01-01' AND raw->>'decision_id' = decision_id AND source_offset * 1000 + source_index >= 0 AND uploaded_by IS NOT NULL AND uploaded_by LIKE 'spiffe://shop/%')`)
+	first := open(t, d.URL, 0)
+	wantCode(t, nil, first.Probe(t.Context(), noon), "23514")
+	r := full("6e8bc430-9c3a-4b1f-8a5e-0123456789ab", noon, 10)
+	r.Log.Raw = []byte(event(r.Log.ID, noon, nil))
+	save(t, first, r)
+	for name, db := range map[string]*store.Store{"the same process": first, "a new process": open(t, d.URL, 0)} {
+		for _, at := range []time.Time{noon, {}} {
+			if err := db.Probe(t.Context(), at); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		wantCode(t, nil, db.Probe(t.Context(), noon.AddDate(-20, 0, 0)), "23514")
+	}
+	same(t, d.Exec(t, `DELETE FROM decision_logs`), int64(1))
+}
