@@ -94,8 +94,8 @@ func (u *Unwell) Unwrap() error { return u.Err }
 // Publisher is the Kafka producer.
 type Publisher interface {
 	// Publish sends records and waits for the answers, never longer than its own deadline. It returns one error for
-	// each record, in order; nil means that the broker has it. kerr.MessageTooLarge says that this record alone is
-	// too large for its topic.
+	// each record, in order; nil means that the broker has it. An error that is kerr.MessageTooLarge says that this
+	// record alone is too large for its topic.
 	Publish(ctx context.Context, records []*kgo.Record) []error
 }
 
