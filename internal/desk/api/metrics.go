@@ -51,7 +51,7 @@ func (m *metrics) answered(route string, status int, took time.Duration) {
 
 func (m *metrics) failed(reason error) { m.logins.WithLabelValues(reason.Error()).Inc() }
 
-// frames are the places that led to a panic.
+// frames are the stack frames of a panic.
 func frames() []string {
 	pcs := make([]uintptr, 24)
 	found := runtime.CallersFrames(pcs[:runtime.Callers(4, pcs)])

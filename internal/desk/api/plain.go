@@ -5,15 +5,15 @@ import (
 	"encoding/json"
 )
 
-// What a body has at most. No request has a tenth of it, and what there is more takes many times its size to be looked at.
+// Limits of a body. No request needs a tenth of them, and checking more takes many times its size in memory.
 const (
 	maxLevels = 32
 	maxNames  = 4096
 )
 
-// unplain says what a body holds that readers of JSON disagree about: a null, which is not the same as nothing for all of
-// them, or a name twice, of which some take the first and some the last; or more levels or names than any request has.
-// Empty: nothing. Syntax is not judged here.
+// unplain returns a construct in a body that JSON readers treat differently. These are a null, which some treat as
+// absent, a repeated name, of which some take the first and some the last, and too many levels or names. It does not
+// check syntax.
 func unplain(body []byte) string {
 	type level struct {
 		names map[string]bool // nil: an array

@@ -11,9 +11,9 @@ import (
 	"docket/internal/history/reader"
 )
 
-// tails are the places of those who follow, between two of their requests. A store knows of more than can be written as
-// text: which of the last decisions were told already. So the text names what is kept here, and has a place beside it to begin
-// from where that is gone: on another desk, after a restart, or where the answer before was lost on its way.
+// tails keeps the places of followers between two of their requests. A place in the store knows which of the last
+// decisions were sent, which is too much for a text. So the text names a place that is kept here. It also has a
+// simpler place, for a restart, another desk, or a lost answer.
 type tails struct {
 	mu   sync.Mutex
 	most int
@@ -21,22 +21,22 @@ type tails struct {
 	kept map[string]*place
 }
 
-// place is where somebody stands.
+// place is the place of a follower.
 type place struct {
 	id   string
-	turn uint64 // how many answers told something: a request that repeats an older one has an older turn
+	turn uint64 // number of answers with decisions; a repeated older request has an older turn
 	tail reader.Tail
 	used time.Time
 }
 
-// keptFor is how long a place is kept.
+// keptFor is how long an unused place is kept.
 const keptFor = 2 * time.Minute
 
 func newTails(most int, now func() time.Time) *tails {
 	return &tails{most: most, now: now, kept: map[string]*place{}}
 }
 
-// open takes the place of a text, so that nobody else has it meanwhile. Empty: one that is to begin.
+// open takes the place of a text, so that no other request has it. An empty text begins a new one.
 func (t *tails) open(text string, places Places) (*place, error) {
 	if text == "" {
 		return &place{id: rand.Text()}, nil
@@ -68,7 +68,7 @@ func (t *tails) open(text string, places Places) (*place, error) {
 	return &place{id: rand.Text(), tail: tail}, nil
 }
 
-// keep gives a place back. Those that were not asked for go, the oldest first.
+// keep gives a place back. Unused places are dropped, the oldest first.
 func (t *tails) keep(p *place) {
 	if p.tail == (reader.Tail{}) {
 		return
@@ -90,7 +90,7 @@ func (t *tails) keep(p *place) {
 	}
 }
 
-// text names the place.
+// text returns the name of the place.
 func (p *place) text(places Places) (string, error) {
 	at, err := places.TailText(p.tail)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"docket/internal/desk/ledger"
 )
 
-// retry does one step of a job that retries: it sends what may be sent now, or says what the job waits for.
+// retry does one step of a job that retries: it sends the letters that are due now, or sets the reason for waiting.
 func (c *carrying) retry(ctx context.Context) (*ending, error) {
 	if end, err := c.judge(ctx); end != nil || err != nil {
 		return end, err
@@ -42,8 +42,8 @@ func (c *carrying) retry(ctx context.Context) (*ending, error) {
 	return nil, nil
 }
 
-// due is how many are to be sent now. Until a retry was stored, those before have to end first, and no more are sent than it
-// takes to see that they fail alike.
+// due returns how many letters to send now. Until a retry was stored, earlier ones have to end first. No more are
+// sent than are needed to see that they fail alike.
 func (c *carrying) due() int {
 	sent, over := c.job.Sent-c.base.Sent, ended(c.job)-ended(c.base)
 	size := c.ramp.size
@@ -91,7 +91,7 @@ func (c *carrying) judge(ctx context.Context) (*ending, error) {
 	return &ending{ledger.JobStopped, fmt.Sprintf("the first %d failed in the same way: %s; nothing more was sent", len(ends), ends[0].Code)}, nil
 }
 
-// await waits for what is on its way once all is sent.
+// await waits for the running retries after all are sent.
 func (c *carrying) await() *ending {
 	c.waits = ""
 	open := c.job.Open()
