@@ -24,8 +24,8 @@ const (
 
 type callerKey struct{}
 
-// who returns the caller of a request, zero if there is none.
-func who(ctx context.Context) caller {
+// callerOf returns the caller of a request, zero if there is none.
+func callerOf(ctx context.Context) caller {
 	c, _ := ctx.Value(callerKey{}).(caller)
 	return c
 }

@@ -13,7 +13,7 @@ import (
 	"docket/internal/record/envelope"
 )
 
-// marker stands in every payload, key and header of the tests, and must turn up nowhere but in payloads.
+// marker is in every payload, key and header of the tests, and must appear only in payloads.
 const marker = "planted-personal-data"
 
 // markOfRetry is the mark of a retry, which is told to nobody.
@@ -21,7 +21,7 @@ const markOfRetry = "planted-mark-of-a-retry"
 
 // book is a ledger in memory that keeps to the moves of package ledger.
 type book struct {
-	ledger.Book // what is not asked for here
+	ledger.Book // the tests need no other method
 	mu          sync.Mutex
 	letters     map[string]*ledger.Entry
 	audit       map[string][]ledger.Audit

@@ -280,9 +280,9 @@ func register[I, O any](s *api, r route, handle func(context.Context, caller, *I
 			}
 			defer s.leave()
 		}
-		out, err := handle(ctx, who(ctx), in)
+		out, err := handle(ctx, callerOf(ctx), in)
 		if err != nil {
-			return nil, s.refused(r, who(ctx), err)
+			return nil, s.refused(r, callerOf(ctx), err)
 		}
 		return out, nil
 	})

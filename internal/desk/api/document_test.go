@@ -11,7 +11,7 @@ import (
 	"docket/internal/desk/api"
 )
 
-func TestTheServedDocumentIsValidOpenAPI31(t *testing.T) {
+func TestDocument_IsValidOpenAPI(t *testing.T) {
 	t.Parallel()
 	doc, err := served()
 	if err != nil {
@@ -74,7 +74,7 @@ var permissions = []struct {
 	{"resume-job", "admin", "POST", "/jobs/3/resume", `{"reason":"r"}`, 200},
 }
 
-func TestEachRoleMayDoWhatTheTableSaysAndNothingElse(t *testing.T) {
+func TestRoles_AreThoseOfTheTable(t *testing.T) {
 	t.Parallel()
 	doc, err := served()
 	if err != nil {
@@ -128,7 +128,7 @@ func TestEachRoleMayDoWhatTheTableSaysAndNothingElse(t *testing.T) {
 	t.Logf("%d operations, %d rows, %d roles", all, len(permissions), len(ranks))
 }
 
-func TestNothingIsAnsweredWithoutCredentials(t *testing.T) {
+func TestLogin_NoAnswerWithoutCredentials(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for _, path := range []string{"", "/", "/openapi.json", "/openapi.yaml", "/no-such-thing", "/../../etc/passwd", "//whoami"} {

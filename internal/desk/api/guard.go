@@ -117,7 +117,7 @@ func (g *guard) check(r *http.Request, c caller) (string, *Problem) {
 	handler, pattern := g.mux.Handler(r)
 	rule, known := g.rules[pattern]
 	if !known {
-		return "none", nowhere(handler, r)
+		return "none", noRoute(handler, r)
 	}
 	if rule.role == Nobody || c.Role < rule.role {
 		g.log.Warn().Str("operator", c.Name).Str("role", c.Role.String()).Str("route", pattern).
@@ -131,7 +131,7 @@ func (g *guard) check(r *http.Request, c caller) (string, *Problem) {
 	for name, values := range r.URL.Query() {
 		if len(values) != 1 && !slices.Contains(rule.many, name) || slices.Contains(values, "") {
 			p := problem(http.StatusUnprocessableEntity, "a query parameter is there twice, or empty", "leave it away, or give it one value")
-			p.Faults = []Fault{{Location: vetted("query." + name), Message: "one value that is not empty"}}
+			p.Faults = []Fault{{Location: withoutValues("query." + name), Message: "one value that is not empty"}}
 			return pattern, p
 		}
 	}
@@ -144,8 +144,8 @@ func (g *guard) check(r *http.Request, c caller) (string, *Problem) {
 	return pattern, nil
 }
 
-// nowhere returns the multiplexer's status: 404, or 405 with the allowed methods.
-func nowhere(h http.Handler, r *http.Request) *Problem {
+// noRoute returns the multiplexer's status: 404, or 405 with the allowed methods.
+func noRoute(h http.Handler, r *http.Request) *Problem {
 	probe := &discarded{header: http.Header{}}
 	h.ServeHTTP(probe, r)
 	if probe.code == http.StatusMethodNotAllowed {
@@ -183,7 +183,7 @@ func (g *guard) readBody(w http.ResponseWriter, r *http.Request, most int64) *Pr
 	case err != nil:
 		return problem(http.StatusRequestTimeout, "the body did not come", "send it again")
 	}
-	if wrong := unplain(body); wrong != "" {
+	if wrong := ambiguousJSON(body); wrong != "" {
 		return faulty("body", wrong)
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))

@@ -139,7 +139,7 @@ func (s *api) stopJob(ctx context.Context, c caller, in *jobReasonInput) (*jobOu
 	}
 	j, err := s.Book.StopJob(ctx, in.ID, by.Why, by)
 	if err == nil && j.State != ledger.JobStopped {
-		err = unturned(j, "only one that waits or runs can be stopped")
+		err = wrongJobState(j, "only one that waits or runs can be stopped")
 	}
 	return s.job(c, "stopped", j, err)
 }
@@ -158,13 +158,13 @@ func (s *api) resumeJob(ctx context.Context, c caller, in *jobReasonInput) (*job
 	}
 	j, err = s.Book.ResumeJob(ctx, in.ID, by)
 	if err == nil && j.State != ledger.JobWaiting && j.State != ledger.JobRunning {
-		err = unturned(j, "only one that is STOPPED can be resumed; make another")
+		err = wrongJobState(j, "only one that is STOPPED can be resumed; make another")
 	}
 	return s.job(c, "resumed", j, err)
 }
 
-// unturned is the problem of a job whose state does not allow the request. The ledger leaves such a job unchanged.
-func unturned(j ledger.Job, hint string) *Problem {
+// wrongJobState is the problem of a job whose state does not allow the request. The ledger leaves such a job unchanged.
+func wrongJobState(j ledger.Job, hint string) *Problem {
 	p := problem(http.StatusConflict, "the job is "+string(j.State)+" and was not changed", hint)
 	p.ID, p.State, p.By, p.Since = strconv.FormatInt(j.ID, 10), string(j.State), j.StoppedBy, moment(j.EndedAt)
 	return p

@@ -52,7 +52,7 @@ func newRealWorld(t *testing.T, n int) (*world, *pgtest.DB, []string) {
 	return newWorld(t, func(_ *api.Config, p *api.Ports) { p.Book = book }), d, ids
 }
 
-func TestTheVerbsOnTheRealLedger(t *testing.T) {
+func TestLetters_OnPostgres(t *testing.T) {
 	t.Parallel()
 	w, _, ids := newRealWorld(t, 5)
 	var page api.LetterList
@@ -128,7 +128,7 @@ func (w *world) changed(t *testing.T, letter string) {
 	}
 }
 
-func TestJobsOnTheRealLedger(t *testing.T) {
+func TestJobs_OnPostgres(t *testing.T) {
 	t.Parallel()
 	w, d, _ := newRealWorld(t, 5)
 	var j api.Job
@@ -163,7 +163,7 @@ func TestJobsOnTheRealLedger(t *testing.T) {
 	}
 }
 
-func TestOfTwoOperatorsAtOnceOneWinsOnTheRealLedger(t *testing.T) {
+func TestRetry_OneOfTwoOperatorsWinsOnPostgres(t *testing.T) {
 	t.Parallel()
 	const n = 20
 	w, _, ids := newRealWorld(t, n)
@@ -195,7 +195,7 @@ func TestOfTwoOperatorsAtOnceOneWinsOnTheRealLedger(t *testing.T) {
 	}
 }
 
-func TestARealDatabaseThatIsAwayIs503(t *testing.T) {
+func TestDatabase_AwayIs503OnPostgres(t *testing.T) {
 	t.Parallel()
 	db, err := postgres.OpenStore(db.Config{URL: "postgres://nobody:planted-password@127.0.0.1:1/none?sslmode=disable", StoreTimeout: time.Second}, zerolog.Nop())
 	if err != nil {

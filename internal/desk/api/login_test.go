@@ -23,7 +23,7 @@ func bearing(value string) func(*http.Request) {
 	return func(r *http.Request) { r.Header.Set("Authorization", value) }
 }
 
-func TestOnlyTheWholeRightTokenLetsIn(t *testing.T) {
+func TestLogin_WholeTokenOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	good := "Bearer " + tokenOf("viewer")
@@ -46,7 +46,7 @@ func TestOnlyTheWholeRightTokenLetsIn(t *testing.T) {
 	}
 }
 
-func TestNobodyMayDoAnythingWithoutSettings(t *testing.T) {
+func TestLogin_NobodyWithoutSettings(t *testing.T) {
 	t.Parallel()
 	h, err := api.New(api.Config{Lease: time.Minute}, api.Ports{Book: newBook(1)}, api.Auth{}, zerolog.Nop())
 	if err != nil {
@@ -60,7 +60,7 @@ func TestNobodyMayDoAnythingWithoutSettings(t *testing.T) {
 	}
 }
 
-func TestANameHasOneRole(t *testing.T) {
+func TestAuth_OneRoleForAName(t *testing.T) {
 	t.Parallel()
 	tokens, err := api.ParseTokens(everybody)
 	if err != nil {
@@ -72,7 +72,7 @@ func TestANameHasOneRole(t *testing.T) {
 	}
 }
 
-func TestFailedLoginsAreCountedLoggedAndSlowedDownByAddress(t *testing.T) {
+func TestLogin_FailuresAreThrottled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	const wrong = "Bearer wrong-guess-of-a-token"
@@ -168,7 +168,7 @@ func TestExpiredToken_Refused(t *testing.T) {
 	}
 }
 
-func TestAnIPv6NetworkIsOneAddress(t *testing.T) {
+func TestThrottle_IPv6NetworkIsOneAddress(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	slowed := 0
@@ -190,7 +190,7 @@ func certified(name string, until time.Time) func(*http.Request) {
 	}
 }
 
-func TestACertificateCountsOnlyVerifiedAndWhileItLasts(t *testing.T) {
+func TestLogin_CertificateMustBeValid(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	if a := w.ask(t, "", "GET", "/whoami", "", certified("Carla Cert", noon.Add(time.Hour))); a.code != http.StatusOK || !strings.Contains(a.body, `"Carla Cert"`) {
@@ -216,7 +216,7 @@ func TestACertificateCountsOnlyVerifiedAndWhileItLasts(t *testing.T) {
 	}
 }
 
-func TestPagesOfOtherSitesCanChangeNothing(t *testing.T) {
+func TestGuard_RefusesOtherSites(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	site := func(headers ...string) func(*http.Request) {

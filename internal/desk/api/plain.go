@@ -11,10 +11,10 @@ const (
 	maxNames  = 4096
 )
 
-// unplain returns a construct in a body that JSON readers treat differently. These are a null, which some treat as
-// absent, a repeated name, of which some take the first and some the last, and too many levels or names. It does not
-// check syntax.
-func unplain(body []byte) string {
+// ambiguousJSON returns a construct in a body that JSON readers treat differently. A null is absent for some. Of a
+// repeated name some take the first value and some the last. Too many levels or names count too. It does not check
+// syntax.
+func ambiguousJSON(body []byte) string {
 	type level struct {
 		names map[string]bool // nil: an array
 		value bool            // of an object: a value comes next

@@ -87,7 +87,7 @@ func init() {
 			var d huma.ErrorDetailer
 			if errors.As(err, &d) {
 				e := d.ErrorDetail()
-				p.Faults = append(p.Faults, Fault{Location: vetted(e.Location), Message: wording(e)})
+				p.Faults = append(p.Faults, Fault{Location: withoutValues(e.Location), Message: wording(e)})
 			}
 		}
 		return p
@@ -104,8 +104,8 @@ func wording(e *huma.ErrorDetail) string {
 	return e.Message
 }
 
-// vetted returns a location without names outside the schema, because a client may have put a payload there.
-func vetted(location string) string {
+// withoutValues returns a location without names outside the schema, because a client may have put a payload there.
+func withoutValues(location string) string {
 	parts := strings.Split(location, ".")
 	for i, part := range parts {
 		name, _, _ := strings.Cut(part, "[")
@@ -175,7 +175,7 @@ func problemOf(err error) *Problem {
 func invalid(err error) []Fault {
 	switch e := err.(type) { //nolint:errorlint // the tree is walked here
 	case *ledger.InvalidError:
-		return []Fault{{vetted(e.Field), e.Problem}}
+		return []Fault{{withoutValues(e.Field), e.Problem}}
 	case interface{ Unwrap() error }:
 		return invalid(e.Unwrap())
 	case interface{ Unwrap() []error }:

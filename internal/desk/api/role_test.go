@@ -8,7 +8,7 @@ import (
 	"docket/internal/desk/api"
 )
 
-func TestTokensAreReadAndComplaintsNameTheEntryAndQuoteNothing(t *testing.T) {
+func TestParseTokens(t *testing.T) {
 	t.Parallel()
 	const secret = "secretsecretsecret"
 	tokens, err := api.ParseTokens(" ann:viewer:" + secret + "1\n\tbob@example.com:admin:" + secret + "2==\nann:viewer:" + secret + "3 ")
@@ -52,7 +52,7 @@ func TestTokensAreReadAndComplaintsNameTheEntryAndQuoteNothing(t *testing.T) {
 	}
 }
 
-func TestClientsAreReadAndComplaintsQuoteNothing(t *testing.T) {
+func TestParseClients(t *testing.T) {
 	t.Parallel()
 	clients, err := api.ParseClients([]string{"Ann Smith:operator", " svc.desk-1:viewer "})
 	if err != nil || len(clients) != 2 || clients[0] != (api.Client{Name: "Ann Smith", Role: api.Operator}) {
@@ -91,7 +91,7 @@ func FuzzParseTokens(f *testing.F) {
 	})
 }
 
-func TestAddressesBeyondLoopbackNeedTLS(t *testing.T) {
+func TestCheckAddr_BeyondLoopbackNeedsTLS(t *testing.T) {
 	t.Parallel()
 	for addr, fine := range map[string]bool{
 		"127.0.0.1:8083": true, "127.9.9.9:1": true, "[::1]:8083": true, "localhost:8083": true, "[::ffff:127.0.0.1]:1": true,

@@ -96,7 +96,7 @@ func serve(t *testing.T, s *api.Server) (addr string, stop func() error) {
 	return l.Addr().String(), stop
 }
 
-func TestClientCertificatesLetInByNameAndNoOthersDo(t *testing.T) {
+func TestServer_ClientCertificates(t *testing.T) {
 	t.Parallel()
 	ours, theirs := newAuthority(t), newAuthority(t)
 	w := newWorld(t, func(c *api.Config, _ *api.Ports) { c.Now = time.Now })
@@ -169,7 +169,7 @@ func call(t *testing.T, transport *http.Transport, method, url, token string, bo
 	return a.StatusCode, string(text), err
 }
 
-func TestAStopLetsWorkEndAndTakesNoMore(t *testing.T) {
+func TestServer_StopFinishesRequests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	at, goOn := make(chan struct{}), make(chan struct{})
@@ -209,7 +209,7 @@ func TestAStopLetsWorkEndAndTakesNoMore(t *testing.T) {
 	}
 }
 
-func TestAStopEndsWorkThatDoesNotEnd(t *testing.T) {
+func TestServer_StopEndsHangingRequests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(_ *api.Config, p *api.Ports) { p.Trial = waits{} })
 	addr, stop := serve(t, &api.Server{Handler: w.handler, Bye: 50 * time.Millisecond})
@@ -231,7 +231,7 @@ func TestAStopEndsWorkThatDoesNotEnd(t *testing.T) {
 	<-ended
 }
 
-func TestALostListenerIsAnError(t *testing.T) {
+func TestServer_LostListenerIsAnError(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -243,7 +243,7 @@ func TestALostListenerIsAnError(t *testing.T) {
 	}
 }
 
-func TestABodyThatComesTooSlowlyIsGivenUpAndOneThatWorksLongIsNot(t *testing.T) {
+func TestServer_SlowBodyIsGivenUp(t *testing.T) {
 	t.Parallel()
 	const slow = 150 * time.Millisecond
 	w := newWorld(t, func(c *api.Config, p *api.Ports) {

@@ -14,7 +14,7 @@ import (
 )
 
 // A certificate cannot be guessed at, so whoever has one does not wait for those who guess at tokens behind the same address.
-func TestWhoHasACertificateIsNotLockedOutByWhoGuessesAtTokens(t *testing.T) {
+func TestThrottle_NotForCertificates(t *testing.T) {
 	t.Parallel()
 	m, err := newMetrics(prometheus.NewRegistry())
 	if err != nil {

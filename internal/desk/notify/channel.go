@@ -108,12 +108,12 @@ func (c *channel) deliver(ctx context.Context, m Message) {
 	switch {
 	case err == nil:
 		c.results.WithLabelValues(c.name, sent).Inc()
-		c.well()
+		c.logRecovery()
 	case ctx.Err() != nil:
 		c.results.WithLabelValues(c.name, dropped).Inc()
 	default:
 		c.results.WithLabelValues(c.name, failed).Inc()
-		c.ill(why(err))
+		c.logTrouble(why(err))
 	}
 }
 
@@ -134,8 +134,8 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// ill logs a failure once until it changes.
-func (c *channel) ill(trouble string) {
+// logTrouble logs a failure once until it changes.
+func (c *channel) logTrouble(trouble string) {
 	c.lost++
 	if trouble == c.trouble {
 		return
@@ -146,7 +146,7 @@ func (c *channel) ill(trouble string) {
 		Msg("alert not delivered")
 }
 
-func (c *channel) well() {
+func (c *channel) logRecovery() {
 	if c.trouble == "" {
 		return
 	}

@@ -51,7 +51,7 @@ func (t *Tally) Run(ctx context.Context) error {
 			return nil //nolint:nilerr // it failed because it was to stop
 		}
 		if err == nil {
-			t.chore.went()
+			t.chore.succeeded()
 		} else {
 			t.chore.failed(ctx, err)
 			pause = t.chore.pause(t.every)

@@ -66,7 +66,7 @@ func (j *Jobs) carry(ctx context.Context, job ledger.Job) {
 			c.handOver(ctx)
 			return
 		case err != nil:
-			end = c.stumble(err)
+			end = c.countFailure(err)
 		default:
 			c.failed = 0
 		}
@@ -114,8 +114,8 @@ func (c *carrying) keep(ctx context.Context) error {
 	return nil
 }
 
-// stumble counts failures, and stops the job after too many.
-func (c *carrying) stumble(err error) *ending {
+// countFailure counts failures, and stops the job after too many.
+func (c *carrying) countFailure(err error) *ending {
 	code := errclass.Classify(err).Code
 	c.log.Warn().Err(err).Int64("job", c.job.ID).Msg("job step failed")
 	c.waits = "the last step failed: " + code + "; retrying"

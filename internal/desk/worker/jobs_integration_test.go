@@ -77,7 +77,7 @@ func (d *tryOut) runs(f func(context.Context)) (stop func()) {
 	return stop
 }
 
-// jobLease is longer than anything here is waited for: who takes over a job within that time did not wait for it to end.
+// jobLease is longer than any wait of the tests. A desk that takes a job earlier did not wait for the lease to end.
 const jobLease = 5 * time.Minute
 
 func (d *tryOut) jobs(holder string) (stop func()) {
@@ -139,7 +139,7 @@ func (d *tryOut) states() map[ledger.State]int64 {
 	return counts
 }
 
-func TestAJobRetriesAllOnTheLedger(t *testing.T) {
+func TestJobs_RetryAllOnPostgres(t *testing.T) {
 	t.Parallel()
 	d := newTryOut(t)
 	d.many(2000)
@@ -157,7 +157,7 @@ func TestAJobRetriesAllOnTheLedger(t *testing.T) {
 	}
 }
 
-func TestAJobOnTheLedgerStopsWhenTheFirstFailAlikeAndIsResumed(t *testing.T) {
+func TestJobs_FirstFailAlikeOnPostgres(t *testing.T) {
 	t.Parallel()
 	d := newTryOut(t)
 	d.many(300)
@@ -186,7 +186,7 @@ func TestAJobOnTheLedgerStopsWhenTheFirstFailAlikeAndIsResumed(t *testing.T) {
 	}
 }
 
-func TestAJobOnTheLedgerIsStoppedHandedOverAndLimited(t *testing.T) {
+func TestJobs_StoppedAndHandedOverOnPostgres(t *testing.T) {
 	t.Parallel()
 	d := newTryOut(t)
 	d.many(500)
@@ -203,7 +203,7 @@ func TestAJobOnTheLedgerIsStoppedHandedOverAndLimited(t *testing.T) {
 		t.Fatal(err, stopped.State)
 	}
 	d.job(ledger.Job{Act: ledger.Closed, Limit: 20, Filter: ledger.Filter{States: []ledger.State{ledger.Pending}}})
-	if j := d.ended(id+1, ledger.JobDone); j.Sent != 20 || j.Note != "done: resolved 20 of 20" { // whoever does this has left the other
+	if j := d.ended(id+1, ledger.JobDone); j.Sent != 20 || j.Note != "done: resolved 20 of 20" { // the desk that does this has left the other job
 		t.Errorf("%+v", j)
 	}
 	sent := d.ended(id, ledger.JobStopped).Sent
@@ -221,7 +221,7 @@ func TestAJobOnTheLedgerIsStoppedHandedOverAndLimited(t *testing.T) {
 	}
 }
 
-func TestAJobOnTheLedgerStopsWhereTheTableTakesNothing(t *testing.T) {
+func TestJobs_UnwellTableOnPostgres(t *testing.T) {
 	t.Parallel()
 	d := newTryOut(t)
 	d.many(10)
@@ -234,7 +234,7 @@ func TestAJobOnTheLedgerStopsWhereTheTableTakesNothing(t *testing.T) {
 	}
 }
 
-func TestTheScheduleOnTheLedger(t *testing.T) {
+func TestSchedule_OnPostgres(t *testing.T) {
 	t.Parallel()
 	d := newTryOut(t)
 	d.many(120)

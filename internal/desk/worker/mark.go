@@ -47,7 +47,7 @@ func (m *Marking) Run(ctx context.Context) error {
 			t.failed(ctx, err)
 			pause = t.pause(pause)
 		} else {
-			t.went()
+			t.succeeded()
 		}
 		if idle(ctx, pause) {
 			return nil

@@ -49,8 +49,8 @@ func (t *trouble) failed(ctx context.Context, err error) {
 	}
 }
 
-// went notes a success.
-func (t *trouble) went() {
+// succeeded notes a success.
+func (t *trouble) succeeded() {
 	if t.times > 0 {
 		t.log.Warn().Int("failures", t.times).Str("work", t.work).Msg("desk work recovered")
 	}

@@ -80,7 +80,7 @@ func (w *world) retry(by string) func(id string) ([]ledger.Outcome, error) {
 	}
 }
 
-func TestOfTwoOperatorsWhoRetryTheSameLetterOneDoes(t *testing.T) {
+func TestRaces_TwoRetries(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ids := w.dead(times)
@@ -92,7 +92,7 @@ func TestOfTwoOperatorsWhoRetryTheSameLetterOneDoes(t *testing.T) {
 	w.lives(map[string]int{"entered retried stored": times})
 }
 
-func TestALetterIsRetriedOrResolvedAndNeverBoth(t *testing.T) {
+func TestRaces_RetryAndResolve(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ids := w.dead(times)
@@ -106,7 +106,7 @@ func TestALetterIsRetriedOrResolvedAndNeverBoth(t *testing.T) {
 	w.lives(map[string]int{"entered retried stored": wins[0], "entered closed": wins[1]})
 }
 
-func TestTwoRelaysPublishEachRetryOnce(t *testing.T) {
+func TestRaces_TwoRelays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ids := w.dead(times)
@@ -210,12 +210,14 @@ func (w *world) retryAll(ids []string) {
 	}
 }
 
-// killRelays retries all letters and lets relay after relay be killed, at each of the moments in turn; then two others go on.
+// killRelays retries all letters and kills relay after relay, at each of the moments in turn. Then two others
+// continue.
 func (w *world) killRelays(ids []string) {
 	w.t.Helper()
 	w.retryAll(ids)
 	p := w.publisher(5 * time.Second)
-	// What is dead again ends its retry at once, published or not: nobody would publish it a second time.
+	// A record that is dead again ends its retry at once, published or not. So it would not be published a second
+	// time.
 	w.gate.shut.Lock()
 	open := sync.OnceFunc(w.gate.shut.Unlock)
 	defer open()
@@ -245,7 +247,7 @@ func (w *world) killRelays(ids []string) {
 	}
 }
 
-func TestARelayThatIsKilledAtAnyMomentLeavesOneEffect(t *testing.T) {
+func TestRaces_KilledRelay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ids := w.dead(times)
@@ -272,7 +274,7 @@ func TestARelayThatIsKilledAtAnyMomentLeavesOneEffect(t *testing.T) {
 	}
 }
 
-func TestABrokerThatTakesARecordAndLosesTheAnswerLeavesOneEffect(t *testing.T) {
+func TestRaces_LostAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ids := w.dead(times)
@@ -282,7 +284,7 @@ func TestABrokerThatTakesARecordAndLosesTheAnswerLeavesOneEffect(t *testing.T) {
 	race(t, ids, w.retry("ann"), w.retry("bob"))
 	w.until("some were tried too often", `SELECT count(*) > 10 FROM dead_letter_outbox WHERE outcome = 'refused'`)
 	heal()
-	// These were given up although the brokers have them. What became of them is found all the same.
+	// These retries were given up although the brokers have their records. Their results are still found.
 	w.until("all are stored", `SELECT count(*) = $1 FROM dead_letters WHERE state = 'RESOLVED'`, times)
 	w.settled()
 	w.effect(times, times, 0)
@@ -294,7 +296,7 @@ func TestABrokerThatTakesARecordAndLosesTheAnswerLeavesOneEffect(t *testing.T) {
 	}
 }
 
-func TestARetryThatDiesOfWhichTheBrokerLostTheAnswerCountsOnce(t *testing.T) {
+func TestRaces_DeadRetryWithALostAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ids := w.dead(times)

@@ -68,10 +68,10 @@ func (r *Relay) Run(ctx context.Context) error {
 			t.failed(ctx, err)
 			pause = t.pause(pause)
 		case claimed == r.cfg.Batch:
-			t.went()
+			t.succeeded()
 			pause = 0
 		default:
-			t.went()
+			t.succeeded()
 		}
 		if idle(ctx, pause) {
 			return nil

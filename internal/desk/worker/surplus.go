@@ -92,7 +92,7 @@ func (s *Surplus) Run(ctx context.Context) error {
 			t.failed(ctx, err)
 			pause = t.pause(s.cfg.Interval)
 		} else {
-			t.went()
+			t.succeeded()
 		}
 		if idle(ctx, pause) {
 			return nil
@@ -253,7 +253,7 @@ var (
 func (w *surplusWork) bring(ctx context.Context, r *ledger.Surplus, near bool) error {
 	end, err := w.bounds(ctx, r, near)
 	if err != nil || r.Next > r.Last {
-		return lostIsFine(err)
+		return ignoreLost(err)
 	}
 	anyway := near || r.OrderedBy != ""
 	if !anyway && (w.full[r.Client] || w.cfg.MaxEntered > 0 && r.Growth >= int64(w.cfg.MaxEntered)) {
@@ -261,7 +261,7 @@ func (w *surplusWork) bring(ctx context.Context, r *ledger.Surplus, near bool) e
 	}
 	if near && w.cfg.Archive != nil && r.OrderedBy == "" && end > r.Last {
 		if done, err := w.archive(ctx, r); done || ctx.Err() != nil || errors.Is(err, ledger.ErrLost) {
-			return lostIsFine(err)
+			return ignoreLost(err)
 		}
 	}
 	late := &lateRange{w: w, r: r, anyway: anyway, forced: near && r.OrderedBy == ""}
@@ -281,11 +281,11 @@ func (w *surplusWork) bring(ctx context.Context, r *ledger.Surplus, near bool) e
 	if errors.Is(err, errTimeOut) {
 		return nil
 	}
-	return lostIsFine(err)
+	return ignoreLost(err)
 }
 
-// lostIsFine returns nil if another desk was faster.
-func lostIsFine(err error) error {
+// ignoreLost returns nil if another desk was faster.
+func ignoreLost(err error) error {
 	if errors.Is(err, ledger.ErrLost) {
 		return nil
 	}

@@ -193,7 +193,7 @@ func TestSurplus_LaterHours(t *testing.T) {
 	f.hour = f.hour.Add(time.Hour)
 	f.turn()
 	f.want(3+2+2+3, `"flooder" 3-9 from 8: 5, 3 0 0 open`)
-	f.write("flooder", 1) // what is old took the room
+	f.write("flooder", 1) // older letters used up the limit
 	f.want(3+2+2+3, `"flooder" 3-9 from 8: 5, 3 0 0 open`, `"flooder" 12-12 from 12: 1, 0 0 0 open`)
 	f.hour = f.hour.Add(time.Hour)
 	f.turn()
@@ -234,7 +234,7 @@ func TestSurplus_Ordered(t *testing.T) {
 	}
 }
 
-// TestSurplus_NearTheEnd: what Kafka deletes soon enters whatever its client brought, and people are told.
+// TestSurplus_NearTheEnd: letters that Kafka deletes soon enter in spite of the limit, and people are told.
 func TestSurplus_NearTheEnd(t *testing.T) {
 	t.Parallel()
 	for name, kept := range map[string]Retention{
@@ -280,7 +280,7 @@ func TestNearLoss(t *testing.T) {
 	}
 }
 
-// TestSurplus_Deleted: what Kafka deleted before it entered is counted, and the rest enters.
+// TestSurplus_Deleted: letters that Kafka deleted before they entered are counted, and the rest enters.
 func TestSurplus_Deleted(t *testing.T) {
 	t.Parallel()
 	f := newFlood(t, 1, nil)
@@ -313,7 +313,8 @@ func TestSurplus_CutTopic(t *testing.T) {
 	f.want(3, `"flooder" 1-4 from 5: 4, 2 0 2 lost`)
 }
 
-// TestSurplus_UnnamedPartition: an answer of Kafka that leaves the partition out is no loss, not even where records may be deleted at any moment.
+// TestSurplus_UnnamedPartition: if Kafka's answer lacks the partition, that is not a loss, even if records may be
+// deleted at any moment.
 func TestSurplus_UnnamedPartition(t *testing.T) {
 	t.Parallel()
 	for name, leaveOut := range map[string]func(*log1){
@@ -337,7 +338,7 @@ func TestSurplus_UnnamedPartition(t *testing.T) {
 	}
 }
 
-// TestSurplus_Archive: what Kafka deletes soon goes to the archive, and into the ledger where that fails.
+// TestSurplus_Archive: letters that Kafka deletes soon go to the archive, and into the ledger if that fails.
 func TestSurplus_Archive(t *testing.T) {
 	t.Parallel()
 	var fail error

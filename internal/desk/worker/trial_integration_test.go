@@ -97,7 +97,7 @@ func (d *tryOut) wants(want string) worker.TrialResult {
 	return r
 }
 
-func TestATrialHasTheTableDecideAndKeepsNothing(t *testing.T) {
+func TestTrial_OnPostgres(t *testing.T) {
 	t.Parallel()
 	d := newTryOut(t)
 	d.store(trialValue("there", "ok", ""), trialValue("other", "ok", `,"result":true`))
@@ -138,7 +138,7 @@ func TestATrialHasTheTableDecideAndKeepsNothing(t *testing.T) {
 	}
 }
 
-func TestATrialOfATableThatRefusesEverythingSaysSo(t *testing.T) {
+func TestTrial_UnwellTableOnPostgres(t *testing.T) {
 	t.Parallel()
 	d := newTryOut(t)
 	d.enter(envelope.Data, trialValue("a", "ok", ""))
@@ -151,7 +151,7 @@ func TestATrialOfATableThatRefusesEverythingSaysSo(t *testing.T) {
 	d.wants("1 would be stored")
 }
 
-func TestATriggerThatIsBrokenForSomeIsTheirFault(t *testing.T) {
+func TestTrial_BrokenTriggerOnPostgres(t *testing.T) {
 	t.Parallel()
 	d := newTryOut(t)
 	var values []string
@@ -165,7 +165,7 @@ func TestATriggerThatIsBrokenForSomeIsTheirFault(t *testing.T) {
 	}
 }
 
-func TestALostConnectionEndsATrial(t *testing.T) {
+func TestTrial_LostConnection(t *testing.T) {
 	t.Parallel()
 	d := newTryOut(t)
 	d.enter(envelope.Data, trialValue("a", "ok", ""))
@@ -175,7 +175,7 @@ func TestALostConnectionEndsATrial(t *testing.T) {
 	}
 }
 
-func TestAnEditedValueIsTriedByItself(t *testing.T) {
+func TestTrial_EditedValueOnPostgres(t *testing.T) {
 	t.Parallel()
 	d := newTryOut(t)
 	d.pg.Exec(t, `ALTER TABLE decision_logs ADD CONSTRAINT small CHECK (path <> 'bad')`)

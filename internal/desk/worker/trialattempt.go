@@ -150,30 +150,30 @@ func (a *attempt) settle(ctx context.Context) error {
 			rows = append(rows, pipeline.Row{Log: &l.parts[j].Log, Topic: o.Topic, Partition: o.Partition, Offset: o.Offset, Index: index})
 		}
 	}
-	fates, err := a.fates(ctx, logs, rows)
+	predictions, err := a.predictions(ctx, logs, rows)
 	if err != nil {
 		return err
 	}
 	a.stored = make(map[identity]*decision.Log, len(logs))
 	for i := range a.hand {
-		fates = a.count(&a.hand[i], fates)
+		predictions = a.count(&a.hand[i], predictions)
 	}
 	clear(a.hand)
 	a.hand, a.bytes, a.asked = a.hand[:0], 0, 0
 	return nil
 }
 
-// fate is the result for one decision.
-type fate struct {
+// prediction is the result for one decision.
+type prediction struct {
 	outcome pipeline.Outcome // 0 if it is refused
 	refused error
 }
 
-// fates asks about each decision alone. A decision with a row is not tried, because a retry ends there.
-func (a *attempt) fates(ctx context.Context, logs []*decision.Log, rows []pipeline.Row) ([]fate, error) {
-	fates := make([]fate, len(rows))
+// predictions asks about each decision alone. A decision with a row is not tried, because a retry ends there.
+func (a *attempt) predictions(ctx context.Context, logs []*decision.Log, rows []pipeline.Row) ([]prediction, error) {
+	predictions := make([]prediction, len(rows))
 	if len(rows) == 0 {
-		return fates, nil
+		return predictions, nil
 	}
 	standing, err := a.table.Compare(ctx, logs)
 	if err != nil {
@@ -182,7 +182,7 @@ func (a *attempt) fates(ctx context.Context, logs []*decision.Log, rows []pipeli
 	var at []int
 	var open []pipeline.Row
 	for i := range rows {
-		if fates[i].outcome = standing[i]; standing[i] == 0 {
+		if predictions[i].outcome = standing[i]; standing[i] == 0 {
 			at, open = append(at, i), append(open, rows[i])
 		}
 	}
@@ -191,11 +191,11 @@ func (a *attempt) fates(ctx context.Context, logs []*decision.Log, rows []pipeli
 		return nil, err
 	}
 	for i, why := range refused {
-		if fates[at[i]].refused = why; why == nil {
-			fates[at[i]].outcome = pipeline.Stored
+		if predictions[at[i]].refused = why; why == nil {
+			predictions[at[i]].outcome = pipeline.Stored
 		}
 	}
-	return fates, nil
+	return predictions, nil
 }
 
 // refusals asks about rows. A fault that is neither a row's nor transient ends the request, such as a trigger that is
@@ -227,12 +227,12 @@ func (a *attempt) refusals(ctx context.Context, rows []pipeline.Row) ([]error, e
 	return append(first, second...), err
 }
 
-// count counts a letter by its worst decision. Its decisions have the first of these fates; count returns the rest.
-func (a *attempt) count(l *tried, fates []fate) []fate {
+// count counts a letter by its worst decision. Its decisions have the first of these predictions; count returns the rest.
+func (a *attempt) count(l *tried, predictions []prediction) []prediction {
 	a.result.Total++
 	if l.reason != "" {
 		a.undecodable(l.reason)
-		return fates
+		return predictions
 	}
 	var refused error
 	var reason decision.Reason
@@ -245,8 +245,8 @@ func (a *attempt) count(l *tried, fates []fate) []fate {
 			}
 			continue
 		}
-		f := a.amongOthers(&p.Log, fates[0])
-		fates = fates[1:]
+		f := a.amongOthers(&p.Log, predictions[0])
+		predictions = predictions[1:]
 		if refused == nil {
 			refused = f.refused
 		}
@@ -265,11 +265,11 @@ func (a *attempt) count(l *tried, fates []fate) []fate {
 	default:
 		a.result.There++
 	}
-	return fates
+	return predictions
 }
 
-// amongOthers returns the fate of a decision after those before it in hand: of one identity the first gets the row.
-func (a *attempt) amongOthers(l *decision.Log, f fate) fate {
+// amongOthers returns the prediction of a decision after those before it in hand: of one identity the first gets the row.
+func (a *attempt) amongOthers(l *decision.Log, f prediction) prediction {
 	if f.outcome != pipeline.Stored {
 		return f
 	}

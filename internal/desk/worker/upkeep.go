@@ -90,7 +90,7 @@ func (u *Upkeep) Run(ctx context.Context) error {
 				return nil //nolint:nilerr // we stop: that is no failure
 			}
 			if err == nil {
-				c.went()
+				c.succeeded()
 				c.next = now.Add(c.every)
 				continue
 			}

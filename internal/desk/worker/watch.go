@@ -61,10 +61,10 @@ func (w *Watcher) Run(ctx context.Context) error {
 			t.failed(ctx, err)
 			pause = t.pause(pause)
 		case looked == watchBatch:
-			t.went()
+			t.succeeded()
 			pause = 0
 		default:
-			t.went()
+			t.succeeded()
 		}
 		if idle(ctx, pause) {
 			return nil

@@ -88,7 +88,7 @@ type world struct {
 	lease time.Duration // of a relay's claim; 0: a second
 }
 
-// gate is a ledger.Intake that can be shut: what is dead then waits in its topic.
+// gate is a ledger.Intake that can be shut. Then dead records wait in their topic.
 type gate struct {
 	ledger.Intake
 	shut sync.RWMutex
@@ -313,7 +313,7 @@ func (w *world) effect(letters, stored, attempts int) {
 		"letters that were stored":    {`SELECT count(*) FROM dead_letters WHERE state = 'RESOLVED' AND changed_act = 'stored'`, stored},
 		"letters with other attempts": {fmt.Sprintf(`SELECT count(*) FROM dead_letters WHERE attempts <> %d`, attempts), 0},
 		"retries that are open":       {`SELECT count(*) FROM dead_letter_outbox WHERE ended_at IS NULL`, 0},
-		// What was given up as unanswered was refused, whatever was found of it later.
+		// A retry that was given up as unanswered was refused, whatever was found later.
 		"letters with a retry that is told of as stored or given up": {`SELECT count(DISTINCT dead_letter_id) FROM dead_letter_outbox WHERE outcome IN ('stored', 'refused')`, stored},
 		"retries that are told of as stored too often":               {`SELECT count(*) - count(DISTINCT dead_letter_id) FROM dead_letter_outbox WHERE outcome = 'stored'`, 0},
 		"counters that do not say what is":                           {`SELECT count(*) FROM (SELECT state, count(*)::numeric AS n FROM dead_letters GROUP BY 1 EXCEPT SELECT state, sum(n) FROM dead_letter_counts GROUP BY 1) x`, 0},
