@@ -163,7 +163,7 @@ func TestLetters_ThereAndBack(t *testing.T) {
 	}
 }
 
-// TestLetters_KilledBeforeTheLedgerKnew: what is on the shelf is not written a second time.
+// TestLetters_KilledBeforeTheLedgerKnew: letters in the storage are not written a second time.
 func TestLetters_KilledBeforeTheLedgerKnew(t *testing.T) {
 	t.Parallel()
 	c, b, _ := carrying(t, "a", "b")
@@ -182,7 +182,7 @@ func TestLetters_KilledBeforeTheLedgerKnew(t *testing.T) {
 	}
 }
 
-// TestLetters_ChangedMeanwhile: an archive that says something else of a letter is no archive of it.
+// TestLetters_ChangedMeanwhile: an archive with another version of a letter does not count for it.
 func TestLetters_ChangedMeanwhile(t *testing.T) {
 	t.Parallel()
 	c, b, _ := carrying(t, "a", "b")
@@ -236,7 +236,7 @@ func TestLetters_WhatIsNotReadBackIsNotArchived(t *testing.T) {
 	if _, err := c.Restore(t.Context(), lettersDay); !errors.As(err, &broken) {
 		t.Fatalf("restored: %v", err)
 	}
-	// What is broken is passed over, and all of it archived again.
+	// A broken archive is skipped, and all of it is archived again.
 	c.Shelf = &harmed{whole, func(name string, b []byte) []byte {
 		if strings.Contains(name, "-001-") {
 			return b[:len(b)-1]
@@ -248,7 +248,7 @@ func TestLetters_WhatIsNotReadBackIsNotArchived(t *testing.T) {
 	}
 }
 
-// TestLetters_LeftoversGo: what a killed run wrote without a manifest is no archive.
+// TestLetters_LeftoversGo: files of a killed run without a manifest do not count as an archive.
 func TestLetters_LeftoversGo(t *testing.T) {
 	t.Parallel()
 	c, _, dir := carrying(t, "a")

@@ -235,7 +235,8 @@ func TestFind_EachPlace(t *testing.T) {
 	}
 }
 
-// Refused decisions that share a dead letter are found each by its id, with its place in the upload and its own code, in the topic and in a spool.
+// Refused decisions in a shared dead letter are found each by its id, in the topic and in a spool. Each has its place
+// in the upload and its own code.
 func TestFind_SharedLetter(t *testing.T) {
 	t.Parallel()
 	const torn = `{"timestamp":"2026-05-01T11:00:00Z","decision_id":"d-1"`
@@ -413,7 +414,8 @@ func TestFind_LedgerAndTopic(t *testing.T) {
 	one(t, w.find())
 }
 
-// TestFind_Left: what a desk has read and left in Kafka is found there, until it is in the ledger, and a stretch that is too long is named.
+// TestFind_Left: letters that a desk left in Kafka are found there until they are in the ledger. A range that is too
+// long is reported.
 func TestFind_Left(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -555,7 +557,7 @@ func TestFind_OnTheMove(t *testing.T) {
 	}
 }
 
-// TestFind_Many: what is told and kept is bounded, and the rest is not silent.
+// TestFind_Many: results and memory are limited, and the answer says that there are more.
 func TestFind_Many(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -568,7 +570,7 @@ func TestFind_Many(t *testing.T) {
 	}
 }
 
-// TestFind_Hostile: no value ends a look-up, and an id of a part of a record is no other id.
+// TestFind_Hostile: no value ends a lookup, and the id of a part of a record matches no other id.
 func TestFind_Hostile(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

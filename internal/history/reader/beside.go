@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// beside tells of the decisions around.
+// beside adds the decisions around.
 func (x *Explanation) beside(r reads, around Around, q Question) {
 	for _, d := range around.Before {
 		x.Before = append(x.Before, neighbour(d, r, q, true))
@@ -71,13 +71,13 @@ func searched(a Around) string {
 	return "the stored decisions of this subject and path before this one; not archived ones"
 }
 
-// sameInput says whether another decision had the very same input.
+// sameInput reports whether another decision had the same input.
 func (r reads) sameInput(other Decision, q Question) bool {
 	input := r.whole.get("input")
 	return input != nil && same(input, reading(other, q).whole.get("input"))
 }
 
-// part are the changes of one part of a decision, nothing where both are equal.
+// part returns the changes of one part of a decision, none if both are equal.
 func part(old, now reads, steps ...string) Differences {
 	was, is := old.whole.at(steps...), now.whole.at(steps...)
 	at := pointer("", steps...)
@@ -109,7 +109,7 @@ func neighbour(d Decision, r reads, q Question, earlier bool) Neighbour {
 	return n
 }
 
-// Revision says which bundles a decision names, in one line: name@revision.
+// Revision lists a decision's bundles in one line: name@revision.
 func Revision(bundles []Bundle) string {
 	var out []string
 	for _, b := range bundles {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// reads is a decision that was read.
+// reads is a parsed decision.
 type reads struct {
 	whole, result *node
 	path          string
@@ -85,7 +85,7 @@ func (r reads) evaluation() *Evaluation {
 	return &e
 }
 
-// identifying are names under which requests say who wants to do what to what. Names of secrets are none of them.
+// identifying are names under which requests say who wants to do what to what. Names of secrets are not among them.
 var identifying = []string{
 	"user", "username", "user_id", "userid", "sub", "subject", "principal", "actor", "identity", "caller", "email", "role", "roles", "group", "groups", "tenant", "org",
 	"client_id", "service", "method", "path", "parsed_path", "action", "operation", "verb", "resource", "resource_id", "resource_type", "object", "namespace", "name", "kind",
@@ -93,7 +93,7 @@ var identifying = []string{
 }
 
 func (r reads) asked(q Question) Asked {
-	who, _, _ := r.who(q)
+	who, _, _ := r.subjectOf(q)
 	a := Asked{Subject: cutText(who), SubjectBy: r.by(q).String(), RequestedBy: cutText(r.whole.get("requested_by").str()), Input: []Part{}}
 	input := r.whole.get("input")
 	if input == nil {
@@ -119,7 +119,7 @@ func (r reads) asked(q Question) Asked {
 	return a
 }
 
-// plainValue says whether a value is one of text, a number or a boolean, or a list of such.
+// plainValue reports whether a value is a text, a number or a boolean, or a list of these.
 func plainValue(n *node) bool {
 	if n.kind == isArray {
 		return len(n.kids) > 0 && !slices.ContainsFunc(n.kids, func(kid *node) bool { return kid.scalar() == "" })

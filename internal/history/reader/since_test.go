@@ -54,7 +54,7 @@ func spec(t *testing.T, text string) subject.Spec {
 	return s
 }
 
-func TestSinceWhenIsTheTurnOfTheSubjectsDecisions(t *testing.T) {
+func TestWhy_SinceWhen(t *testing.T) {
 	t.Parallel()
 	other := strings.ReplaceAll(alice, "alice", "bob")
 	s := day(t,
@@ -100,8 +100,8 @@ func TestSinceWhenIsTheTurnOfTheSubjectsDecisions(t *testing.T) {
 	}
 }
 
-// TestTheTurnNamesItsRevisions: what spoke when the answer turned need not be what spoke now.
-func TestTheTurnNamesItsRevisions(t *testing.T) {
+// TestWhy_RevisionsOfTheTurn: the bundles at the turn may differ from those of the decision.
+func TestWhy_RevisionsOfTheTurn(t *testing.T) {
 	t.Parallel()
 	s := day(t, fmt.Sprintf(alice, 1, 7, 1, 1, "true"), fmt.Sprintf(alice, 2, 7, 2, 1, "false"), fmt.Sprintf(alice, 3, 7, 3, 1, "false"))
 	x := ask(t, s, "d-2", reader.Question{Subject: spec(t, byIn)})
@@ -113,8 +113,8 @@ func TestTheTurnNamesItsRevisions(t *testing.T) {
 	}
 }
 
-// TestAnErrorIsWhatChanged: it stands beside the result, and is why there is none.
-func TestAnErrorIsWhatChanged(t *testing.T) {
+// TestWhy_ErrorIsAChange: an error is beside the result, and explains its absence.
+func TestWhy_ErrorIsAChange(t *testing.T) {
 	t.Parallel()
 	failed := `"path":"p","requested_by":"10.0.0.7:1","input":1,"error":{"code":"eval_conflict_error"}`
 	s := day(t, `"path":"p","requested_by":"10.0.0.7:1","input":1,"result":true`, failed, `"path":"p","requested_by":"10.0.0.7:1","input":1,"result":true`)
@@ -142,8 +142,8 @@ func (h *heavy) Search(ctx context.Context, f reader.Filter, p reader.Page) (rea
 	return found, err
 }
 
-// TestLargeDecisionsAreReadFewAtATime: where columns do not tell, all that lie before are read, however large each is.
-func TestLargeDecisionsAreReadFewAtATime(t *testing.T) {
+// TestWhy_LargeDecisions: where columns do not tell, all that lie before are read, however large each is.
+func TestWhy_LargeDecisions(t *testing.T) {
 	t.Parallel()
 	large := `"path":"k8s/deny","requested_by":"10.0.0.7:1","result":["` + strings.Repeat("x", 256<<10) + `"]`
 	rests := make([]string, 59)
@@ -165,7 +165,7 @@ func TestLargeDecisionsAreReadFewAtATime(t *testing.T) {
 	}
 }
 
-func TestWhatWasNeverOtherwiseIsSaidOfWhatWasSearchedOnly(t *testing.T) {
+func TestWhy_NeverOtherwise(t *testing.T) {
 	t.Parallel()
 	s := day(t, fmt.Sprintf(alice, 1, 7, 1, 1, "false"), fmt.Sprintf(alice, 1, 7, 1, 1, "false"))
 	x := ask(t, s, "d-1", reader.Question{Subject: spec(t, "requested_by:host"), SameInput: true})
@@ -177,8 +177,8 @@ func TestWhatWasNeverOtherwiseIsSaidOfWhatWasSearchedOnly(t *testing.T) {
 	}
 }
 
-// TestWhereColumnsDoNotTellDecisionsAreRead holds for deny lists, for extractors and for results that are no verdict.
-func TestWhereColumnsDoNotTellDecisionsAreRead(t *testing.T) {
+// TestWhy_ReadsWithoutAColumnVerdict holds for deny lists, for extractors and for results that are no verdict.
+func TestWhy_ReadsWithoutAColumnVerdict(t *testing.T) {
 	t.Parallel()
 	deny := `"path":"k8s/deny","requested_by":"10.0.0.7:1","input":{"n":%d},"result":%s`
 	s := day(t, fmt.Sprintf(deny, 1, `["x"]`), fmt.Sprintf(deny, 1, `[]`), fmt.Sprintf(deny, 2, `["y"]`), fmt.Sprintf(deny, 1, `["x"]`))
@@ -227,7 +227,7 @@ func TestWhereColumnsDoNotTellDecisionsAreRead(t *testing.T) {
 	}
 }
 
-func TestNoMoreThanSomeDecisionsAreRead(t *testing.T) {
+func TestWhy_LookBackLimit(t *testing.T) {
 	t.Parallel()
 	s := &readertest.Store{}
 	for i := range 701 {
@@ -242,8 +242,8 @@ func TestNoMoreThanSomeDecisionsAreRead(t *testing.T) {
 	}
 }
 
-// TestAStoreWithShortPagesIsAskedOn: one that looked for long stops, whatever it found, and can go on.
-func TestAStoreWithShortPagesIsAskedOn(t *testing.T) {
+// TestWhy_ShortPages: a store that has searched for long ends its page, and can continue.
+func TestWhy_ShortPages(t *testing.T) {
 	t.Parallel()
 	s := day(t, fmt.Sprintf(alice, 1, 7, 1, 1, "true"), fmt.Sprintf(alice, 1, 7, 1, 1, "false"), fmt.Sprintf(alice, 1, 7, 1, 1, "false"), fmt.Sprintf(alice, 1, 7, 1, 1, "false"))
 	s.Part = 1
@@ -264,7 +264,7 @@ func TestAStoreWithShortPagesIsAskedOn(t *testing.T) {
 	}
 }
 
-func TestWithoutASubjectOrAPathNoOthersAreLookedFor(t *testing.T) {
+func TestWhy_WithoutSubjectOrPath(t *testing.T) {
 	t.Parallel()
 	s := day(t, `"path":"p"`, `"result":true,"requested_by":"h:1"`, `"path":"p","requested_by":"h:1","result":true,"input":{"user":{"name":"x"}}`)
 	for id, q := range map[string]reader.Question{
@@ -290,7 +290,7 @@ func TestWithoutASubjectOrAPathNoOthersAreLookedFor(t *testing.T) {
 	}
 }
 
-func TestAStoreThatFailsIsNoAnswer(t *testing.T) {
+func TestWhy_FailingStore(t *testing.T) {
 	t.Parallel()
 	s := day(t, fmt.Sprintf(alice, 1, 7, 1, 1, "false"))
 	found, err := s.ByID(t.Context(), "d-0")
@@ -306,7 +306,7 @@ func TestAStoreThatFailsIsNoAnswer(t *testing.T) {
 	}
 }
 
-func TestWhatElseADecisionSaysIsTold(t *testing.T) {
+func TestExplain_OtherFields(t *testing.T) {
 	t.Parallel()
 	x := reader.Explain(stored(t, `{"decision_id":"d","timestamp":"2026-11-21T10:00:00Z","path":"envoy/authz-v2/allow","query":"data.x","result":null,"error":{"code":"internal_error","message":"no \u001b[31m"},
 		"mapped_result":false,"nd_builtin_cache":{"time.now_ns":{"[]":1}},"trace_id":"t1","span_id":"s1","masked":["/input/a"],"erased":["/input/b"],"revision":"old",
