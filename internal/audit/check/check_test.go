@@ -125,7 +125,7 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-func TestCollectorNeedsToWriteAndNothingElse(t *testing.T) {
+func TestUploads_NeedsOnlyWriteRights(t *testing.T) {
 	t.Parallel()
 	s, _, err := config.Load(config.Collector, []string{"DOCKET_KAFKA_BROKERS=127.0.0.1:1"})
 	if err != nil {
@@ -222,7 +222,7 @@ func TestSpool(t *testing.T) {
 	}
 }
 
-func TestNobodyIsThere(t *testing.T) {
+func TestAll_NothingAnswers(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()

@@ -88,7 +88,7 @@ func (w *world) deadLetter(code string) int {
 	return slices.IndexFunc(w.ev.Forwarded, func(f Forwarded) bool { return f.Code == code })
 }
 
-func TestAPerfectWorldAddsUp(t *testing.T) {
+func TestReconcile_PerfectWorld(t *testing.T) {
 	t.Parallel()
 	w := perfect(t)
 	a := Reconcile(w.ledger, w.ev)
@@ -108,7 +108,7 @@ func TestAPerfectWorldAddsUp(t *testing.T) {
 	}
 }
 
-func TestEveryFaultOfTheWorldIsFound(t *testing.T) {
+func TestReconcile_FindsEveryFault(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		spoil func(t *testing.T, w *world)
@@ -251,7 +251,7 @@ func (w *world) park(t *testing.T) *Forwarded {
 	return &w.ev.Forwarded[len(w.ev.Forwarded)-1]
 }
 
-func TestWhatWaitsInParkingOrInTheSpoolHasAHome(t *testing.T) {
+func TestReconcile_ParkedOrSpooledIsAHome(t *testing.T) {
 	t.Parallel()
 	for _, h := range []home.Home{home.Parked, home.Spooled} {
 		w := perfect(t)
@@ -263,7 +263,7 @@ func TestWhatWaitsInParkingOrInTheSpoolHasAHome(t *testing.T) {
 	}
 }
 
-func TestCopiesInOneHomeCountOnce(t *testing.T) {
+func TestReconcile_CopiesInOneHome(t *testing.T) {
 	t.Parallel()
 	w := perfect(t)
 	w.ev.Forwarded = append(w.ev.Forwarded, w.ev.Forwarded...)
@@ -272,7 +272,7 @@ func TestCopiesInOneHomeCountOnce(t *testing.T) {
 	}
 }
 
-func TestWhoeverComesFirstWinsAConflict(t *testing.T) {
+func TestReconcile_FirstOfAConflictWins(t *testing.T) {
 	t.Parallel()
 	w := perfect(t)
 	i := w.deadLetter(codeConflict)

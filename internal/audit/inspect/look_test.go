@@ -21,7 +21,7 @@ import (
 
 // Records move from left to right while somebody looks: committed offsets, spool, the replayer's committed offsets, the
 // topics. Looked at in another order, one on the move is seen nowhere, and counts as lost.
-func TestALookIsInTheOrderInWhichRecordsMove(t *testing.T) {
+func TestLook_Order(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(1, "logs", "parking", "dlq", "parking-dlq"))
 	reader, err := kafka.NewReader(kafka.Config{Brokers: c.Brokers(), ClientID: "t", InstanceLabel: "t"})

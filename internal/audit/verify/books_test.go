@@ -75,7 +75,7 @@ func (w *world) cutLine(id string, n int) {
 	})
 }
 
-func TestOfALedgerThatIsCutOnlyWhatIsThereIsDecided(t *testing.T) {
+func TestBooks_CutLedger(t *testing.T) {
 	t.Parallel()
 	w := perfect()
 	w.ev.Books.Cut = true
@@ -103,7 +103,7 @@ func TestBooks_Proposals(t *testing.T) {
 	}
 }
 
-func TestTheDeskHasToKnowWhatItHasRead(t *testing.T) {
+func TestBooks_DeskKnowsWhatItRead(t *testing.T) {
 	t.Parallel()
 	w := perfect()
 	w.ev.Books.Read = map[string]map[int32]int64{dlq: {0: 5}}
@@ -122,7 +122,7 @@ func TestTheDeskHasToKnowWhatItHasRead(t *testing.T) {
 	}
 }
 
-// TestLooked: what a range says is in Kafka or in an archive is accounted for; all else that the ledger does not know is missing.
+// TestLooked: records in a range are accounted for. All others that the ledger does not know are missing.
 func TestLooked(t *testing.T) {
 	t.Parallel()
 	open := ledger.Surplus{Topic: dlq, Partition: 1, Client: "edge", First: 10, Next: 14, Last: 20, Letters: 5, Entered: 2, State: ledger.SurplusOpen}

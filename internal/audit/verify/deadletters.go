@@ -7,8 +7,8 @@ import (
 	"docket/internal/record/home"
 )
 
-// deadLettersDeserveIt is I5: for all r in DLQ or PDLQ: the parse oracle rejects it, or inserting r alone fails with a
-// D code, or d is in T with another h (declared conflict), or it is too_slow/panic and repeats alone.
+// deadLettersDeserveIt is I5. For all r in DLQ or PDLQ: the parse oracle rejects it, or inserting r alone fails with
+// a D code. Or d is in T with another h (declared conflict), or it is too_slow/panic and repeats alone.
 func deadLettersDeserveIt(m *matter) Verdict {
 	if !m.whole {
 		return undecided(sourceUnread)
@@ -37,13 +37,13 @@ func deadLettersDeserveIt(m *matter) Verdict {
 	return t.verdict(untried > 0)
 }
 
-// guilt says whether a dead letter is one by right.
+// guilt says whether a dead letter is right.
 type guilt int
 
 const (
 	guilty   guilt = iota
-	innocent       // it never deserved it
-	repaired       // it would not deserve it today
+	innocent       // it should not be one
+	repaired       // it would not be one today
 	unknown
 )
 
@@ -55,7 +55,7 @@ func (m *matter) guilt(f *Forwarded, d *Decision) (guilt, string) {
 		return innocent, fmt.Sprintf("in %s as %s, belongs there as %s", f.Found, f.Code, d.Code)
 	case f.Code == errclass.CodeIDConflict:
 		return m.conflict(f, d)
-	case f.Code == errclass.CodeOutOfRange && m.ev.Live: // an earlier release refused what has a twin now
+	case f.Code == errclass.CodeOutOfRange && m.ev.Live: // an earlier release refused it, and it has a twin now
 		return repaired, fmt.Sprintf("in %s as %s, and the decoder takes it now: docket dlq retry stores it", f.Found, f.Code)
 	case isDecoders(f.Code):
 		return innocent, fmt.Sprintf("in %s as %s, and the decoder takes it", f.Found, f.Code)
@@ -65,7 +65,7 @@ func (m *matter) guilt(f *Forwarded, d *Decision) (guilt, string) {
 	return m.tried(f)
 }
 
-// conflict looks for the row that the decision is in conflict with.
+// conflict looks for the row that conflicts with the decision.
 func (m *matter) conflict(f *Forwarded, d *Decision) (guilt, string) {
 	switch row := m.twin(d); {
 	case row == nil && m.ev.Live:
@@ -78,7 +78,7 @@ func (m *matter) conflict(f *Forwarded, d *Decision) (guilt, string) {
 	return guilty, ""
 }
 
-// tried goes by what the table said when it was asked again.
+// tried uses the table's answer to a new try.
 func (m *matter) tried(f *Forwarded) (guilt, string) {
 	switch trial, ok := m.ev.Tried[f.ID]; {
 	case ok && trial.Stored && m.ev.Live:
@@ -91,7 +91,7 @@ func (m *matter) tried(f *Forwarded) (guilt, string) {
 	return unknown, ""
 }
 
-// isDecoders says whether a code is a reason of the decoder's.
+// isDecoders reports whether a code is one of the decoder's reasons.
 func isDecoders(code string) bool {
 	switch code {
 	case errclass.CodeEmpty, errclass.CodeSyntax, errclass.CodeDuplicateKey, errclass.CodeMissingField,
@@ -116,7 +116,7 @@ func deadLettersComplete(m *matter) Verdict {
 			continue
 		}
 		t.check()
-		f := m.what(d)
+		f := m.evidence(d)
 		if !f.endedWhole(d) {
 			t.broke(d, "belongs with the dead letters as "+code+" and is not there")
 		}
@@ -130,7 +130,7 @@ func deadLettersComplete(m *matter) Verdict {
 	return t.verdict(false)
 }
 
-// endedWhole says whether the decision lies, unaltered, in a topic in which records end.
+// endedWhole reports whether the decision is, unaltered, in a final topic.
 func (f found) endedWhole(d *Decision) bool {
 	for _, one := range f.forwarded {
 		if one.ended() && one.Value == d.Value {

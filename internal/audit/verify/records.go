@@ -55,14 +55,14 @@ func oneRow(m *matter) Verdict {
 }
 
 // fidelity is I3: value bytes in every home hash to h; null stays null; the raw column equals the input, as JSON. A
-// row under another identity than its decision's, another key and another dead-letter id count here too.
+// row under another identity, another key and another dead-letter id also break it.
 func fidelity(m *matter) Verdict {
 	if !m.whole {
 		return undecided(sourceUnread)
 	}
 	t := m.tally()
 	for _, d := range m.truth.Decisions() {
-		f := m.what(d)
+		f := m.evidence(d)
 		for _, row := range f.rows {
 			t.check()
 			switch {
@@ -82,7 +82,7 @@ func fidelity(m *matter) Verdict {
 	return t.verdict(false)
 }
 
-// altered says what of a forwarded record is not as it was produced, empty where nothing is.
+// altered returns how a forwarded record differs from the produced one, or "".
 func altered(f *Forwarded, d *Decision) string {
 	var wrong []string
 	if f.Value != d.Value {
@@ -149,7 +149,7 @@ func noInvention(m *matter) Verdict {
 	return t.verdict(false)
 }
 
-// where names the place that a forwarded record was found at.
+// where names the place where a forwarded record was found.
 func (f *Forwarded) where() string {
 	if f.Home == home.Spooled {
 		return f.Found

@@ -58,7 +58,7 @@ func TestAllForwarded_ARestIsAHomeForEach(t *testing.T) {
 	}
 }
 
-// A rest that does not hold what was refused is no home for it.
+// A rest without one of its decisions is not a home for that decision.
 func TestAllForwarded_ARestThatLacksOne(t *testing.T) {
 	t.Parallel()
 	w := perfect()

@@ -8,7 +8,7 @@ import (
 	"docket/internal/record/home"
 )
 
-// settled is I7: CO = log end; SP empty; every PK record is in T or PDLQ, or where the table refuses it in DLQ; T and
+// settled is I7. CO = log end; SP empty. Every PK record is in T or PDLQ, or in DLQ if the table refuses it. T and
 // (DLQ + PDLQ) share no c.
 func settled(m *matter) Verdict {
 	if !m.ev.Settled {
@@ -20,7 +20,7 @@ func settled(m *matter) Verdict {
 		m.spoolEmpty(t)
 	}
 	for _, d := range m.truth.Decisions() {
-		f := m.what(d)
+		f := m.evidence(d)
 		if len(f.forwarded) == 0 {
 			continue
 		}

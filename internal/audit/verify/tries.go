@@ -79,7 +79,7 @@ func budget(m *matter) Verdict {
 	return t.verdict(false)
 }
 
-// grace is what liveness grants on top of working off the backlog.
+// grace is the time that liveness allows besides the backlog.
 const grace = time.Minute
 
 // liveness is I14: within 60 s + backlog/rate after the last heal I7 holds, same process unless the schedule killed it.

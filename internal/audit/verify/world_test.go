@@ -29,8 +29,8 @@ type world struct {
 	value map[Place][]byte
 }
 
-// perfect is a settled world: good decisions, one that was parked and one that was exhausted by right, a duplicate, a
-// conflict, one that the decoder refuses, one that the table refuses, and a record of three.
+// perfect is a settled world. It has good decisions, a parked one, one that was rightly exhausted, a duplicate and a
+// conflict. It has one that the decoder refuses, one that the table refuses, and a record of three.
 func perfect() *world {
 	w := &world{truth: NewTruth(source), value: make(map[Place][]byte), ev: &Evidence{
 		At: noon.Add(time.Hour), Settled: true, AllRows: true,
@@ -188,7 +188,7 @@ func (w *world) drop(h home.Home, p int32, o int64) {
 	})
 }
 
-func TestAPerfectWorldKeepsEveryInvariant(t *testing.T) {
+func TestDecide_PerfectWorld(t *testing.T) {
 	t.Parallel()
 	r := perfect().decide()
 	for _, v := range r.Verdicts {
