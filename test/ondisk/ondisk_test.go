@@ -160,7 +160,7 @@ func noTrace(t *testing.T, dir string, appends int) {
 	}
 }
 
-func TestFullDiskTakesWholeFilesOrNoneAndGoesOnWhenThereIsRoom(t *testing.T) {
+func TestFullDisk_WholeFilesOrNone(t *testing.T) {
 	t.Parallel()
 	dir := alone(t, "size=64k")
 	if dir == "" {
@@ -186,7 +186,7 @@ func TestFullDiskTakesWholeFilesOrNoneAndGoesOnWhenThereIsRoom(t *testing.T) {
 	checkDisk(t, dir, append(taken, "again.0"))
 }
 
-func TestDiskThatIsFullForBytesAndNotForNamesLeavesNoEmptyFile(t *testing.T) {
+func TestFullDisk_NoEmptyFile(t *testing.T) {
 	t.Parallel()
 	dir := alone(t, "size=64k")
 	if dir == "" {
@@ -212,7 +212,7 @@ func TestDiskThatIsFullForBytesAndNotForNamesLeavesNoEmptyFile(t *testing.T) {
 	checkDisk(t, dir, []string{"a.0", "c.0"})
 }
 
-func TestDiskWithoutNamesLeftTakesWholeFilesOrNone(t *testing.T) {
+func TestFullDisk_WithoutInodes(t *testing.T) {
 	t.Parallel()
 	dir := alone(t, "size=1m,nr_inodes=10")
 	if dir == "" {
@@ -230,7 +230,7 @@ func TestDiskWithoutNamesLeftTakesWholeFilesOrNone(t *testing.T) {
 	checkDisk(t, dir, taken)
 }
 
-func TestReadOnlyDiskIsRefusedAtTheStartAndLosesNothing(t *testing.T) {
+func TestReadOnlyDisk_RefusedAtTheStart(t *testing.T) {
 	t.Parallel()
 	dir := alone(t, "size=64k")
 	if dir == "" {
@@ -255,7 +255,7 @@ func TestReadOnlyDiskIsRefusedAtTheStartAndLosesNothing(t *testing.T) {
 	checkDisk(t, dir, []string{"a.0", "a.1"})
 }
 
-func TestProcessWithoutFileDescriptorsAppendsNothingAndGoesOnLater(t *testing.T) {
+func TestFileDescriptors_NoneLeft(t *testing.T) {
 	t.Parallel()
 	dir := alone(t, "size=64k")
 	if dir == "" {

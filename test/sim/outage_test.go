@@ -15,9 +15,9 @@ import (
 	"docket/internal/audit/conservation"
 )
 
-// TestADayWithoutTheDatabaseIsWaitedOutAndCaughtUpAtOnce takes the database away for 24 hours of virtual time from a
+// TestOutage_DayWithoutTheDatabase takes the database away for 24 hours of virtual time from a
 // consumer and a replayer with the settings that they have when nobody sets any, while records keep arriving.
-func TestADayWithoutTheDatabaseIsWaitedOutAndCaughtUpAtOnce(t *testing.T) { //nolint:paralleltest // it reads the heap of the process
+func TestOutage_DayWithoutTheDatabase(t *testing.T) { //nolint:paralleltest // it reads the heap of the process
 	synctest.Test(t, func(t *testing.T) {
 		w := open(t, &schedule{
 			Brokers: 1, Partitions: 2, Forwards: 1, Consumers: 1, Replayers: 1,

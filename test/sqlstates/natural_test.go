@@ -48,7 +48,7 @@ var inBatch = map[string]struct {
 const taken = `INSERT INTO decision_logs (decision_id, ts, raw, source_topic, source_partition, source_offset, source_index)
 	VALUES ('x', now(), '{"k":"1"}', 'other', 0, 0, 0)`
 
-func TestRecordWithoutATablePartitionWaitsInParkingUntilThereIsOne(t *testing.T) {
+func TestPartition_MissingParksTheRecord(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.New(t)
 	w := newWorld(t, cluster(t, "p-"), pg, role(t, pg), "p-")
@@ -71,7 +71,7 @@ func TestRecordWithoutATablePartitionWaitsInParkingUntilThereIsOne(t *testing.T)
 }
 
 // The table is being made one of partitions, which takes a while: what it refuses meanwhile keeps all its attempts.
-func TestRecordBeyondTheCutOfAMigrationWaitsInParkingUntilItIsDone(t *testing.T) {
+func TestMigration_ParksRecordsBeyondTheCut(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.NewPlain(t)
 	w := newWorld(t, cluster(t, "c-"), pg, role(t, pg), "c-")
@@ -109,7 +109,7 @@ func incompressible(n int) string {
 // has to do for its answer: else it is our own deadline that is met, under another code.
 const shortTimeout = 4 * time.Second
 
-func TestWhatPostgresItselfFindsInOneRecordLeavesTheOthersTheirRows(t *testing.T) {
+func TestRecord_RealErrorsOfOneRecord(t *testing.T) {
 	t.Parallel()
 	for name, c := range inBatch {
 		t.Run(name, func(t *testing.T) {
@@ -170,7 +170,7 @@ var ofTheSetUp = map[string]struct{ breaks, mends, code string }{
 	"57014 every statement slow": {"", "", "57014"},
 }
 
-func TestWhatIsWrongWithTheSetUpHoldsAndGoesOnByItself(t *testing.T) {
+func TestSetUp_HoldsAndRecovers(t *testing.T) {
 	t.Parallel()
 	for name, c := range ofTheSetUp {
 		t.Run(name, func(t *testing.T) {
@@ -238,7 +238,7 @@ func (w *world) blind(want expectation, mend func()) {
 	}
 }
 
-func TestTerminatedSessionsAreRetriedAndStored(t *testing.T) {
+func TestSessions_TerminatedAreRetried(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.New(t)
 	w := newWorld(t, cluster(t, "k-"), pg, role(t, pg), "k-")

@@ -61,7 +61,7 @@ func codes(t *testing.T, pg *pgtest.DB) []string {
 	return slices.Compact(all)
 }
 
-func TestEverySQLSTATELeadsWhereItsVerdictSays(t *testing.T) {
+func TestSQLSTATE_EachLeadsToItsHome(t *testing.T) {
 	t.Parallel()
 	list := codes(t, pgtest.New(t))
 	var mu sync.Mutex

@@ -184,7 +184,7 @@ func expect(code string) expectation {
 	return e
 }
 
-func TestTheTableOfVerdictsIsThatOfTheProgram(t *testing.T) {
+func TestVerdicts_AreThoseOfTheProgram(t *testing.T) {
 	t.Parallel()
 	listed := 0
 	for _, r := range verdicts {

@@ -14,7 +14,7 @@ const maxDepth = 14_500
 // document is JSON in a normal form: two are equal as jsonb if and only if their bytes are.
 type document []byte
 
-// checkJSON says why text is no jsonb, with the code of a server.
+// checkJSON returns the server's failure for text that is not valid jsonb.
 func checkJSON(b []byte) *failure {
 	p := jsonReader{src: b, check: true}
 	_, f := p.document(nil)

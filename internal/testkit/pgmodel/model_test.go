@@ -63,7 +63,7 @@ func store(t testing.TB, db *postgres.Store, rows ...pipeline.Row) []pipeline.Ou
 	return out
 }
 
-func TestRowsAreStoredInVirtualTime(t *testing.T) {
+func TestStore_InVirtualTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// What numeric holds: a display scale of 14 bits, a weight of 16 bits in digits of base 10,000, and half an int32 of
+// Limits of numeric: a display scale of 14 bits, a weight of 16 bits in digits of base 10,000, and half an int32 of
 // exponent.
 const (
 	maxScale    = 16_383

@@ -73,7 +73,7 @@ func (s *session) handle(m pgproto3.FrontendMessage) bool {
 	return f == nil || s.failed(f)
 }
 
-// failed tells a failure and returns false where the session ends with it. What was answered before is sent with it.
+// failed sends a failure, after the answers before it. It returns false if the session ends with it.
 func (s *session) failed(f *failure) bool {
 	s.server.mu.Lock()
 	s.server.abort(s.tx)
@@ -161,7 +161,7 @@ func (s *session) bind(m *pgproto3.Bind) *failure {
 	for _, v := range m.Parameters {
 		size += len(v)
 	}
-	all, params := make([]byte, 0, size), make([][]byte, len(m.Parameters)) // what was read is overwritten by the next message
+	all, params := make([]byte, 0, size), make([][]byte, len(m.Parameters)) // the next message overwrites the buffer
 	for i, v := range m.Parameters {
 		if v != nil {
 			from := len(all)

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// answer is what a statement returns.
+// answer is the result of a statement.
 type answer struct {
 	tag  string
 	rows [][]value
@@ -24,11 +24,11 @@ type column struct {
 	size int16
 }
 
-// prepared is a statement that was understood.
+// prepared is a parsed statement.
 type prepared struct {
 	*statement
 	params int // how many
-	plan   any // what read made of the text
+	plan   any // the plan that read made of the text
 	oids   []uint32
 }
 
@@ -48,12 +48,13 @@ type statement struct {
 	point   Point
 	columns []column
 	text    *regexp.Regexp // of its normal form: lower case, single blanks
-	// read makes a plan of what text captured; nil where there is nothing to read. An error says that it is not known.
+	// read makes a plan of the captured text; nil if there is nothing to read. An error says that the statement is
+	// unknown.
 	read func(captured []string) (plan any, oids []uint32, err error)
 	run  func(*session, *portal) (answer, *failure)
 }
 
-// statements are all that are known. Another way of storing is another entry here.
+// statements returns all known statements.
 func statements() []*statement {
 	text := func(name string) column { return column{name, pgtype.TextOID, -1} }
 	return []*statement{

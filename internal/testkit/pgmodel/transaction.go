@@ -53,7 +53,7 @@ func (s *Server) abort(t *transaction) {
 	close(t.over)
 }
 
-// undo takes back the rows from this one on, and lets those go on who wait for them.
+// undo removes the rows from this one on, and wakes the sessions that wait for them.
 func (s *Server) undo(t *transaction, from int) {
 	if t.ended || len(t.inserted) == from {
 		return

@@ -5,7 +5,7 @@ import "time"
 // deadlockTimeout is how long a session waits for a row before it looks for a deadlock.
 const deadlockTimeout = time.Second
 
-// meet lets the faults at a point strike. What it returns ends the statement.
+// meet applies the faults at a point. A returned failure ends the statement.
 func (s *session) meet(p Point, rows []Row) *failure {
 	s.server.mu.Lock()
 	quiet := len(s.server.faults) == 0
@@ -60,7 +60,7 @@ func (s *session) pause(d time.Duration) *failure {
 // waitFor waits for done, for elapsed, or for what ends the statement. again says that it was woken for nothing.
 func (s *session) waitFor(done <-chan struct{}, elapsed, lock <-chan time.Time) (f *failure, again bool) {
 	s.server.mu.Lock()
-	f = s.interrupted() // what woke it before it waited
+	f = s.interrupted() // a signal may have come before the wait
 	s.server.mu.Unlock()
 	if f != nil {
 		return f, false
@@ -85,8 +85,8 @@ func (s *session) waitFor(done <-chan struct{}, elapsed, lock <-chan time.Time) 
 	}
 }
 
-// awaitLock waits until done is closed, for lock_timeout at most. other is the transaction that holds the row, nil where
-// it is the table that is locked.
+// awaitLock waits until done is closed, for lock_timeout at most. other is the transaction that holds the row. It is
+// nil for a lock on the table.
 func (s *session) awaitLock(done <-chan struct{}, other *transaction) *failure {
 	var lock <-chan time.Time
 	if d := s.limits().lock; d > 0 {

@@ -33,7 +33,7 @@ func newWire(client, server addr) (*end, *end) {
 func (e *end) Read(b []byte) (int, error)  { return e.in.read(b) }
 func (e *end) Write(b []byte) (int, error) { return e.out.write(b) }
 
-// Close ends both directions: what was written can still be read at the other end, then comes EOF there.
+// Close ends both directions. Written bytes can still be read at the other end, followed by EOF.
 func (e *end) Close() error {
 	e.in.abandon()
 	e.out.finish()
@@ -100,7 +100,7 @@ func (f *flow) read(b []byte) (int, error) {
 	}
 }
 
-// write takes everything. What nobody will read is dropped without an error, as TCP does until it hears of it.
+// write accepts everything. Bytes without a reader are dropped without an error, as in TCP before it notices.
 func (f *flow) write(b []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

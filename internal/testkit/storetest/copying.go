@@ -110,8 +110,8 @@ func unpointed(t testing.TB, err error) {
 	}
 }
 
-// pointed has bad rows at both ends and in the middle, of the order in which they were given and of that in which they
-// are sent, with doubles among them.
+// pointed has bad rows at both ends and in the middle, in the given order and in the order in which they are sent.
+// There are doubles among them.
 func pointed(t *testing.T, s Server) {
 	db := open(t, s)
 	const n = 2500

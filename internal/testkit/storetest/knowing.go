@@ -77,8 +77,8 @@ func knowing() []Case {
 	}
 }
 
-// remembered has a and b delivered again, from their place and as copies, alone and twice in one batch, where the payload in
-// the table is another than the one that came.
+// remembered has a and b delivered again, from their place and as copies, alone and twice in one batch. The payload
+// in the table differs from the delivered one.
 func remembered(t *testing.T, s Server) {
 	a, b := placed("a", 1, `{"v":1}`), placed("b", 2, `{"v":2}`)
 	store(t, open(t, s), a, b)
