@@ -23,7 +23,7 @@ import (
 	"docket/internal/testkit/testenv"
 )
 
-// log is what a program wrote.
+// log is the output of a program.
 type log struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -41,7 +41,7 @@ func (l *log) String() string {
 	return l.b.String()
 }
 
-// program is one that runs as its command line has it, in this process.
+// program runs like its command line, in this process.
 type program struct {
 	t     testing.TB
 	addr  string
@@ -109,7 +109,7 @@ func (w *world) command(args ...string) (out string, code int) {
 	return b.String(), code
 }
 
-// ready asks /readyz; ready is whether it is.
+// ready calls /readyz. It returns whether the program is ready, and the reasons.
 func (p *program) ready() (ready bool, reasons []app.Reason) {
 	resp, err := http.Get("http://" + p.addr + "/readyz")
 	if err != nil {
@@ -129,7 +129,7 @@ func (p *program) ready() (ready bool, reasons []app.Reason) {
 	return resp.StatusCode == http.StatusOK, r.Reasons
 }
 
-// alive fails the test where the program has ended.
+// alive fails the test if the program has ended.
 func (p *program) alive() {
 	p.t.Helper()
 	select {

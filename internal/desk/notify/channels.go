@@ -35,7 +35,7 @@ const (
 // The error names each invalid entry by its position and kind, and quotes none. New does not connect.
 func New(urls string, log zerolog.Logger, reg prometheus.Registerer) (*Channels, error) {
 	c := &Channels{log: log, results: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "docket_desk_notifications_total", Help: "Messages to people, by channel and by what became of them.",
+		Name: "docket_desk_notifications_total", Help: "Messages to people, by channel and result.",
 	}, []string{"channel", "result"})}
 	var wrong []error
 	for i, entry := range strings.Fields(urls) {

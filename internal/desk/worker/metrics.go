@@ -26,20 +26,20 @@ type Metrics struct {
 // NewMetrics makes the desk's metrics and registers them.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
-		entered:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "docket_desk_entered_total", Help: "Records of the dead-letter topics that are in the ledger, by what they were to it."}, []string{"result"}),
-		published: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "docket_desk_published_total", Help: "Publishes of retried records: ok, failed and tried again, refused and given up."}, []string{"result"}),
+		entered:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "docket_desk_entered_total", Help: "Records of the dead-letter topics that entered the ledger, by result."}, []string{"result"}),
+		published: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "docket_desk_published_total", Help: "Publishes of retried records: ok, failed (tried again) or refused (given up)."}, []string{"result"}),
 		letters:   prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "docket_desk_letters", Help: "Dead letters in the ledger, by state."}, []string{"state"}),
-		hold:      prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "docket_desk_hold", Help: "Partitions of the dead-letter topics that stand still for that reason."}, []string{"reason"}),
-		leftOff:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "docket_desk_archives_left_off", Help: "Days that an archive took out of decision_logs and did not drop: it is under way, or was left off."}),
+		hold:      prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "docket_desk_hold", Help: "Partitions of the dead-letter topics on hold, by reason."}, []string{"reason"}),
+		leftOff:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "docket_desk_archives_left_off", Help: "Days that an archive took out of decision_logs and did not drop: the archive is running, or was interrupted."}),
 		unarchived: prometheus.NewGauge(prometheus.GaugeOpts{Name: "docket_desk_letters_unarchived",
-			Help: "Dead letters that were closed longer ago than DOCKET_DESK_KEEP_RESOLVED and stay in the ledger because no archive has them."}),
+			Help: "Closed dead letters older than DOCKET_DESK_KEEP_RESOLVED that stay in the ledger because no archive has them."}),
 		unmarked: prometheus.NewGauge(prometheus.GaugeOpts{Name: "docket_desk_edits_unmarked",
-			Help: "Stored retries of edited dead letters whose rows do not say yet that they were edited: edited_audit_id is NULL there."}),
+			Help: "Stored retries of edited dead letters whose rows are not marked yet: their edited_audit_id is NULL."}),
 	}
 	m.surplus = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "docket_desk_surplus_letters",
-		Help: "Dead letters beyond DOCKET_DESK_MAX_ENTERED: open: in Kafka alone; entered later; archived instead; lost: deleted by Kafka, in the last day."}, []string{"state"})
+		Help: "Dead letters beyond DOCKET_DESK_MAX_ENTERED, by state: open (only in Kafka), entered (later), archived (instead), lost (deleted by Kafka in the last day)."}, []string{"state"})
 	m.forced = prometheus.NewCounter(prometheus.CounterOpts{Name: "docket_desk_surplus_forced_total",
-		Help: "Dead letters that entered the ledger although their client had no room, because Kafka was about to delete them and no archive took them."})
+		Help: "Dead letters that entered the ledger beyond the limit, because Kafka was about to delete them and no archive took them."})
 	reg.MustRegister(m.entered, m.published, m.letters, m.hold, m.leftOff, m.unarchived, m.unmarked, m.surplus, &m.surplusOldest, m.forced, &m.horizon)
 	for _, state := range ledger.SurplusStates() {
 		m.surplus.WithLabelValues(string(state))
@@ -109,7 +109,7 @@ type surplusAge struct {
 	since time.Time // zero: none is missing
 }
 
-var surplusAgeDesc = prometheus.NewDesc("docket_desk_surplus_oldest_seconds", "Age of the oldest range of dead letters that are in Kafka alone because their client brought too many; 0: there is none.", nil, nil)
+var surplusAgeDesc = prometheus.NewDesc("docket_desk_surplus_oldest_seconds", "Age of the oldest range of dead letters that are only in Kafka because their client exceeded the limit; 0: there is none.", nil, nil)
 
 // Describe implements prometheus.Collector.
 func (a *surplusAge) Describe(ch chan<- *prometheus.Desc) { ch <- surplusAgeDesc }
