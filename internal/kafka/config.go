@@ -92,7 +92,7 @@ func (c Config) options(logger kgo.Logger, more ...kgo.Opt) []kgo.Opt {
 		kgo.DisableClientMetrics(), // Docket sends the brokers no telemetry
 		kgo.WithHooks(c.Hooks...),
 	}
-	if m := c.Login.mechanism(&telling{logger: logger}); m != nil {
+	if m := c.Login.mechanism(&changeLog{logger: logger}); m != nil {
 		opts = append(opts, kgo.SASL(m))
 	} else if c.SASL != nil {
 		opts = append(opts, kgo.SASL(c.SASL))

@@ -13,11 +13,11 @@ import (
 // dialer connects for one client and notes the stage that failed, because the advice to an operator depends on it.
 type dialer struct {
 	Config
-	files telling
+	files changeLog
 }
 
 func newDialer(c Config, logger kgo.Logger) *dialer {
-	return &dialer{Config: c, files: telling{logger: logger}}
+	return &dialer{Config: c, files: changeLog{logger: logger}}
 }
 
 // secured returns the present TLS settings, nil if TLS is off.

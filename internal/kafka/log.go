@@ -26,11 +26,11 @@ type clientLog struct {
 	*kzerolog.Logger
 
 	mu   sync.Mutex
-	said map[string]*saying
+	said map[string]*messageCount
 }
 
-// saying counts a message since a period began.
-type saying struct {
+// messageCount counts a message since a period began.
+type messageCount struct {
 	since  time.Time
 	lines  int
 	silent int // left out since the last line
@@ -43,7 +43,7 @@ func (c Config) quiet(logger zerolog.Logger, room string) *clientLog {
 	if l.GetLevel() < zerolog.WarnLevel {
 		l = l.Level(zerolog.WarnLevel)
 	}
-	return &clientLog{Logger: kzerolog.New(&l), said: make(map[string]*saying)}
+	return &clientLog{Logger: kzerolog.New(&l), said: make(map[string]*messageCount)}
 }
 
 // Log writes a line unless there were enough of that message. The next line counts those that were left out.
@@ -83,7 +83,7 @@ func (l *clientLog) admit(msg string, now time.Time) (left int, ok bool) {
 		if len(l.said) >= logMessages {
 			clear(l.said)
 		}
-		s = &saying{since: now}
+		s = &messageCount{since: now}
 		l.said[msg] = s
 	}
 	if now.Sub(s.since) >= logPeriod {

@@ -21,7 +21,7 @@ type Login struct {
 }
 
 // mechanism returns the login for one client. It logs passwords that cannot be read.
-func (l Login) mechanism(t *telling) sasl.Mechanism {
+func (l Login) mechanism(t *changeLog) sasl.Mechanism {
 	password := func() string {
 		p, err := l.Password()
 		t.say("kafka password not reloaded", err)
@@ -71,15 +71,15 @@ var errLoginAnswer = errors.New("the answer to the login is not that of a broker
 
 const loginAnswerHint = "the server at that address does not know the password, or is not a broker: check DOCKET_KAFKA_BROKERS, then the password"
 
-// telling logs an error of a file when it changes, not each time that it occurs.
-type telling struct {
+// changeLog logs an error of a file when it changes, not each time that it occurs.
+type changeLog struct {
 	logger kgo.Logger
 
 	mu   sync.Mutex
 	last string
 }
 
-func (t *telling) say(msg string, err error) {
+func (t *changeLog) say(msg string, err error) {
 	text := ""
 	if err != nil {
 		text = err.Error()

@@ -98,7 +98,7 @@ type Source struct {
 	inflater *inflater
 	room     *room
 	complete bool // every topic of Needs was seen; used by Run only
-	faults   standing
+	faults   clientFaults
 	keeping  keeping
 	// committed is the time of the last accepted commit, in Unix nanoseconds; 0 before the first.
 	committed atomic.Int64

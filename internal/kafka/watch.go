@@ -24,9 +24,9 @@ const (
 	faultKinds
 )
 
-// standing keeps the faults that concern no partition. As a hook of the client it also notes when a broker last
+// clientFaults keeps the faults that concern no partition. As a hook of the client it also notes when a broker last
 // answered.
-type standing struct {
+type clientFaults struct {
 	logger zerolog.Logger
 	heard  atomic.Int64 // Unix nanoseconds
 
@@ -37,16 +37,16 @@ type standing struct {
 
 // OnBrokerRead notes that a broker answered. Answers before the end of a login do not count, because a refused client
 // gets them too.
-func (s *standing) OnBrokerRead(_ kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, err error) {
+func (s *clientFaults) OnBrokerRead(_ kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, err error) {
 	if err == nil && key != int16(kmsg.ApiVersions) && key != int16(kmsg.SASLHandshake) && key != int16(kmsg.SASLAuthenticate) {
 		s.heard.Store(time.Now().UnixNano())
 	}
 }
 
 // OnBrokerConnect does nothing: a connection is not an answer. It is needed for [kgo.HookBrokerConnect].
-func (s *standing) OnBrokerConnect(kgo.BrokerMetadata, time.Duration, net.Conn, error) {}
+func (s *clientFaults) OnBrokerConnect(kgo.BrokerMetadata, time.Duration, net.Conn, error) {}
 
-func (s *standing) set(kind int, f *FaultError) {
+func (s *clientFaults) set(kind int, f *FaultError) {
 	s.mu.Lock()
 	old := s.faults[kind]
 	s.faults[kind] = f
@@ -54,7 +54,7 @@ func (s *standing) set(kind int, f *FaultError) {
 	logFault(s.logger, old, f)
 }
 
-func (s *standing) clear(kind int) {
+func (s *clientFaults) clear(kind int) {
 	s.mu.Lock()
 	old := s.faults[kind]
 	s.faults[kind] = nil
@@ -62,7 +62,7 @@ func (s *standing) clear(kind int) {
 	logFault(s.logger, old, nil)
 }
 
-func (s *standing) setCommit(f *FaultError) {
+func (s *clientFaults) setCommit(f *FaultError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.commit == nil {
@@ -72,7 +72,7 @@ func (s *standing) setCommit(f *FaultError) {
 	s.commit[f.Partition] = f
 }
 
-func (s *standing) clearCommit(_ string, partition int32) {
+func (s *clientFaults) clearCommit(_ string, partition int32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	logFault(s.logger, s.commit[partition], nil)
@@ -80,7 +80,7 @@ func (s *standing) clearCommit(_ string, partition int32) {
 }
 
 // first returns the fault that explains most.
-func (s *standing) first() *FaultError {
+func (s *clientFaults) first() *FaultError {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, f := range s.faults {

@@ -59,7 +59,7 @@ func (b *Books) Looked(f *Forwarded, known bool) {
 
 // booksKept is I16: only legal transitions; each effect has one outbox row and one audit row; states sum to dead letters
 // seen.
-func booksKept(m *matter) Verdict {
+func booksKept(m *sortedEvidence) Verdict {
 	b := m.ev.Books
 	switch {
 	case b == nil:

@@ -4,7 +4,7 @@ import "fmt"
 
 // commitsSane is I8: successive CO[p] never decrease within one topic id; CO[p] <= log end; CO[p] <= lowest offset
 // without a home at that moment.
-func commitsSane(m *matter) Verdict {
+func commitsSane(m *sortedEvidence) Verdict {
 	t := m.tally()
 	type log struct {
 		group, topic, id string

@@ -5,7 +5,7 @@ import "fmt"
 // confluence is I9: final T and final DLQ + PDLQ, as sets of (c, h), equal those of a fault-free run on the same
 // input. Of decisions with one identity and different payloads the first is stored, which may be another one in each
 // run. So only the number of their dead letters is compared. For duplicates one of the copies must have the row.
-func confluence(m *matter) Verdict {
+func confluence(m *sortedEvidence) Verdict {
 	switch {
 	case m.history.Reference == nil:
 		return undecided("there is no run without faults to compare with")
@@ -48,7 +48,7 @@ func either(here bool) string {
 }
 
 // contested returns the identities that several good decisions with different payloads have, judged by their bytes.
-func (m *matter) contested() map[Identity]bool {
+func (m *sortedEvidence) contested() map[Identity]bool {
 	first, contested := make(map[Identity]*Decision), make(map[Identity]bool)
 	for _, d := range m.truth.Decisions() {
 		if d.ID == "" || d.Code != "" {

@@ -14,7 +14,7 @@ func DecidePart(ev *Evidence, t *Truth) *Report {
 	return decide(m, func(inv invariant) bool { return inv.each })
 }
 
-func decide(m *matter, asked func(invariant) bool) *Report {
+func decide(m *sortedEvidence, asked func(invariant) bool) *Report {
 	r := &Report{Seed: m.history.Seed, Build: m.history.Build, Decisions: m.truth.Len(), Homes: m.homes()}
 	for _, inv := range invariants {
 		if !asked(inv) {
@@ -31,7 +31,7 @@ func decide(m *matter, asked func(invariant) bool) *Report {
 type invariant struct {
 	id, name string
 	each     bool // it is checked record by record
-	decide   func(*matter) Verdict
+	decide   func(*sortedEvidence) Verdict
 }
 
 // invariants is the table of all statements, in order.

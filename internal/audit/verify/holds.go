@@ -13,7 +13,7 @@ import (
 // holdHolds is I11: while the injector's systemic fault lasts (+ 1 batch): new DLQ + PDLQ = 0, and for 53100 also new
 // PK = 0. Nothing is parked while a systemic fault is the only one. The one batch of a process is the one that it
 // polled before the fault began, if that is known. Else it is the first that it publishes.
-func holdHolds(m *matter) Verdict {
+func holdHolds(m *sortedEvidence) Verdict {
 	h := m.history
 	systemic := 0
 	t := m.tally()
@@ -44,7 +44,7 @@ func holdHolds(m *matter) Verdict {
 }
 
 // spares reports whether a publish belongs to the one batch that may be finished.
-func (m *matter) spares(f Fault, p Publish, spared map[string]string) bool {
+func (m *sortedEvidence) spares(f Fault, p Publish, spared map[string]string) bool {
 	if !p.Begun.IsZero() {
 		return p.Begun.Before(f.From)
 	}
@@ -57,7 +57,7 @@ func (m *matter) spares(f Fault, p Publish, spared map[string]string) bool {
 }
 
 // published returns the trace of the decision with a dead-letter id.
-func (m *matter) published(id string) []string {
+func (m *sortedEvidence) published(id string) []string {
 	for i := range m.ev.Forwarded {
 		if f := &m.ev.Forwarded[i]; id != "" && f.ID == id {
 			if d := m.truth.At(f.Place); d != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // SameJSON reports whether two texts are equal as jsonb: key order, white space and the notation of numbers do not
-// matter, and the last of repeated keys counts. Texts that jsonb cannot hold are equal only byte for byte.
+// sortedEvidence, and the last of repeated keys counts. Texts that jsonb cannot hold are equal only byte for byte.
 func SameJSON(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true

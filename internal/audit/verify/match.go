@@ -8,8 +8,8 @@ import (
 	"docket/internal/record/home"
 )
 
-// matter is the evidence sorted by decision.
-type matter struct {
+// sortedEvidence is the evidence sorted by decision.
+type sortedEvidence struct {
 	ev      *Evidence
 	truth   *Truth
 	history *History
@@ -33,8 +33,8 @@ type found struct {
 	forwarded []*Forwarded
 }
 
-func match(ev *Evidence, t *Truth, h *History) *matter {
-	m := &matter{ev: ev, truth: t, history: h, whole: t != nil}
+func match(ev *Evidence, t *Truth, h *History) *sortedEvidence {
+	m := &sortedEvidence{ev: ev, truth: t, history: h, whole: t != nil}
 	if t == nil {
 		m.truth = NewTruth("")
 		m.truth.Spans = map[int32]Span{} // it knows nothing about any place
@@ -69,7 +69,7 @@ func match(ev *Evidence, t *Truth, h *History) *matter {
 }
 
 // of returns the evidence about a decision, to add to.
-func (m *matter) of(d *Decision) *found {
+func (m *sortedEvidence) of(d *Decision) *found {
 	f := m.found[d]
 	if f == nil {
 		f = &found{}
@@ -79,7 +79,7 @@ func (m *matter) of(d *Decision) *found {
 }
 
 // evidence returns the evidence about a decision, to read.
-func (m *matter) evidence(d *Decision) found {
+func (m *sortedEvidence) evidence(d *Decision) found {
 	if f := m.found[d]; f != nil {
 		return *f
 	}
@@ -87,7 +87,7 @@ func (m *matter) evidence(d *Decision) found {
 }
 
 // twin returns the row with the decision's identity; nil if there is none.
-func (m *matter) twin(d *Decision) *Row {
+func (m *sortedEvidence) twin(d *Decision) *Row {
 	if d.ID == "" {
 		return nil
 	}
@@ -105,7 +105,7 @@ func (m *matter) twin(d *Decision) *Row {
 
 // holds reports whether a row has the decision's payload: by the row's own bytes, by the server's answer, or, for a
 // row of another decision, by that one's payload.
-func (m *matter) holds(row *Row, d *Decision) bool {
+func (m *sortedEvidence) holds(row *Row, d *Decision) bool {
 	if row.Raw != nil && d.Body != nil {
 		pair := comparison{row, d}
 		equal, known := m.equal[pair]
@@ -126,7 +126,7 @@ func (m *matter) holds(row *Row, d *Decision) bool {
 }
 
 // deserves returns the code that a decision should be dead-lettered with; empty: a row, or a duplicate of one.
-func (m *matter) deserves(d *Decision) string {
+func (m *sortedEvidence) deserves(d *Decision) string {
 	if d.Code != "" {
 		return d.Code
 	}
@@ -138,7 +138,7 @@ func (m *matter) deserves(d *Decision) string {
 
 // home returns the decision's home: of several the final one. A forwarded record with another value does not count,
 // nor does a row with another payload.
-func (m *matter) home(d *Decision) home.Home {
+func (m *sortedEvidence) home(d *Decision) home.Home {
 	if row := m.twin(d); row != nil && m.holds(row, d) {
 		if row.Place == d.Place {
 			return home.Row
@@ -175,11 +175,11 @@ func (f found) in(h home.Home) []*Forwarded {
 }
 
 // read reports whether the record of a decision was committed.
-func (m *matter) read(d *Decision) bool {
+func (m *sortedEvidence) read(d *Decision) bool {
 	return d.Offset < m.ev.Committed[d.Partition]
 }
 
-func (m *matter) homes() map[home.Home]int {
+func (m *sortedEvidence) homes() map[home.Home]int {
 	all := make(map[home.Home]int)
 	for _, d := range m.truth.list {
 		all[m.home(d)]++
@@ -188,7 +188,7 @@ func (m *matter) homes() map[home.Home]int {
 }
 
 // trace lists all evidence about a decision.
-func (m *matter) trace(d *Decision) []string {
+func (m *sortedEvidence) trace(d *Decision) []string {
 	lines := []string{fmt.Sprintf("produced at %v, belongs %s", d.Place, belongs(m.deserves(d)))}
 	if next, ok := m.ev.Committed[d.Partition]; ok {
 		lines = append(lines, fmt.Sprintf("committed in partition %d up to %d", d.Partition, next))

@@ -11,7 +11,7 @@ import (
 // order is I10: per key, order by partition, offset of T equals input order; first-pass PK order per source partition
 // increases. Records that waited in the spool or were sent again bare are left out of the latter, because they may
 // come later.
-func order(m *matter) Verdict {
+func order(m *sortedEvidence) Verdict {
 	if !m.whole {
 		return undecided(sourceUnread)
 	}
@@ -22,7 +22,7 @@ func order(m *matter) Verdict {
 }
 
 // rowsInOrder compares the order of rows with the order of their decisions, for each key in a partition.
-func (m *matter) rowsInOrder(t *tally) {
+func (m *sortedEvidence) rowsInOrder(t *tally) {
 	type lane struct {
 		partition int32
 		key       Sum
@@ -57,7 +57,7 @@ func (m *matter) rowsInOrder(t *tally) {
 }
 
 // parkedInOrder checks the first copy of each record that was parked for the first time.
-func (m *matter) parkedInOrder(t *tally) {
+func (m *sortedEvidence) parkedInOrder(t *tally) {
 	for _, f := range m.history.Faults {
 		if f.Kind == FaultStop {
 			t.note("a process was stopped and went on, so the order in parking means nothing")
@@ -104,7 +104,7 @@ func (m *matter) parkedInOrder(t *tally) {
 }
 
 // firstHomes returns the times at which records were first seen in a home.
-func (m *matter) firstHomes() map[Place]time.Time {
+func (m *sortedEvidence) firstHomes() map[Place]time.Time {
 	first := make(map[Place]time.Time)
 	note := func(p Place, at time.Time) {
 		if before, ok := first[p]; !at.IsZero() && (!ok || at.Before(before)) {

@@ -10,7 +10,7 @@ import (
 
 // settled is I7. CO = log end; SP empty. Every PK record is in T or PDLQ, or in DLQ if the table refuses it. T and
 // (DLQ + PDLQ) share no c.
-func settled(m *matter) Verdict {
+func settled(m *sortedEvidence) Verdict {
 	if !m.ev.Settled {
 		return undecided("the system is not settled")
 	}
@@ -37,7 +37,7 @@ func settled(m *matter) Verdict {
 	return t.verdict(false)
 }
 
-func (m *matter) atTheEnd(t *tally) {
+func (m *sortedEvidence) atTheEnd(t *tally) {
 	if m.ev.Ends == nil {
 		t.note("the log ends were not read")
 	}
@@ -49,7 +49,7 @@ func (m *matter) atTheEnd(t *tally) {
 	}
 }
 
-func (m *matter) spoolEmpty(t *tally) {
+func (m *sortedEvidence) spoolEmpty(t *tally) {
 	if m.ev.Spool == nil {
 		t.note("no spool was looked at")
 	}

@@ -11,7 +11,7 @@ const unaccounted = "docket_unaccounted_records"
 
 // visible is I15: each fault raised its declared signal; consumed = stored + already present + dlq + parked + spooled
 // + in flight. Decisions missing in the sum show as docket_unaccounted_records.
-func visible(m *matter) Verdict {
+func visible(m *sortedEvidence) Verdict {
 	t := m.tally()
 	for _, name := range slices.Sorted(maps.Keys(m.ev.Metrics)) {
 		t.check()
@@ -49,7 +49,7 @@ func (s Metrics) homes() []string {
 }
 
 // secrets is I18: planted passwords, tokens and payload markers absent from logs, metrics, headers, errors, traces.
-func secrets(m *matter) Verdict {
+func secrets(m *sortedEvidence) Verdict {
 	h := m.history
 	if len(h.Markers) == 0 || len(h.Texts) == 0 {
 		return undecided("no markers were planted")

@@ -5,11 +5,11 @@ const kept = 1000
 
 // tally builds a verdict.
 type tally struct {
-	m *matter
+	m *sortedEvidence
 	v Verdict
 }
 
-func (m *matter) tally() *tally { return &tally{m: m} }
+func (m *sortedEvidence) tally() *tally { return &tally{m: m} }
 
 // undecided is the verdict if evidence is missing.
 func undecided(why string) Verdict { return Verdict{State: Undecided, Note: why} }

@@ -18,11 +18,11 @@ type tails struct {
 	mu   sync.Mutex
 	most int
 	now  func() time.Time
-	kept map[string]*place
+	kept map[string]*followPlace
 }
 
-// place is the place of a follower.
-type place struct {
+// followPlace is the place of a follower.
+type followPlace struct {
 	id   string
 	turn uint64 // number of answers with decisions; a repeated older request has an older turn
 	tail reader.Tail
@@ -33,13 +33,13 @@ type place struct {
 const keptFor = 2 * time.Minute
 
 func newTails(most int, now func() time.Time) *tails {
-	return &tails{most: most, now: now, kept: map[string]*place{}}
+	return &tails{most: most, now: now, kept: map[string]*followPlace{}}
 }
 
 // open takes the place of a text, so that no other request has it. An empty text begins a new one.
-func (t *tails) open(text string, places Places) (*place, error) {
+func (t *tails) open(text string, places Places) (*followPlace, error) {
 	if text == "" {
-		return &place{id: rand.Text()}, nil
+		return &followPlace{id: rand.Text()}, nil
 	}
 	plain, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil {
@@ -65,11 +65,11 @@ func (t *tails) open(text string, places Places) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &place{id: rand.Text(), tail: tail}, nil
+	return &followPlace{id: rand.Text(), tail: tail}, nil
 }
 
 // keep gives a place back. Unused places are dropped, the oldest first.
-func (t *tails) keep(p *place) {
+func (t *tails) keep(p *followPlace) {
 	if p.tail == (reader.Tail{}) {
 		return
 	}
@@ -77,7 +77,7 @@ func (t *tails) keep(p *place) {
 	defer t.mu.Unlock()
 	p.used = t.now()
 	t.kept[p.id] = p
-	var oldest *place
+	var oldest *followPlace
 	for id, other := range t.kept {
 		if p.used.Sub(other.used) >= keptFor {
 			delete(t.kept, id)
@@ -91,7 +91,7 @@ func (t *tails) keep(p *place) {
 }
 
 // text returns the name of the place.
-func (p *place) text(places Places) (string, error) {
+func (p *followPlace) text(places Places) (string, error) {
 	at, err := places.TailText(p.tail)
 	if err != nil {
 		return "", err

@@ -19,8 +19,8 @@ const (
 	handOverTime = 5 * time.Second
 )
 
-// carrying is a job in hand. Its progress is in the ledger, because another desk may continue it at any step.
-type carrying struct {
+// jobRun is a job in hand. Its progress is in the ledger, because another desk may continue it at any step.
+type jobRun struct {
 	*Jobs
 	job       ledger.Job // as last read
 	base      ledger.Job // as it was taken
@@ -53,7 +53,7 @@ func (j *Jobs) carry(ctx context.Context, job ledger.Job) {
 	if job.Act == ledger.Closed {
 		first = resolvePortion
 	}
-	c := &carrying{Jobs: j, job: job, base: job, heard: time.Now(), ramp: newRamp(job.Rate, j.cfg.Step, first, max(j.cfg.Window, resolvePortion))}
+	c := &jobRun{Jobs: j, job: job, base: job, heard: time.Now(), ramp: newRamp(job.Rate, j.cfg.Step, first, max(j.cfg.Window, resolvePortion))}
 	j.log.Info().Int64("job", job.ID).Str("act", string(job.Act)).Str("operator", job.Operator).Msg("job taken")
 	for {
 		begin := time.Now()
@@ -82,7 +82,7 @@ func (j *Jobs) carry(ctx context.Context, job ledger.Job) {
 }
 
 // step does one step. more says that the next is due at once.
-func (c *carrying) step(ctx context.Context) (end *ending, more bool, err error) {
+func (c *jobRun) step(ctx context.Context) (end *ending, more bool, err error) {
 	if err := c.keep(ctx); err != nil {
 		return nil, false, err
 	}
@@ -97,7 +97,7 @@ func (c *carrying) step(ctx context.Context) (end *ending, more bool, err error)
 }
 
 // keep renews the lease and reads the job.
-func (c *carrying) keep(ctx context.Context) error {
+func (c *jobRun) keep(ctx context.Context) error {
 	job, err := c.book.KeepJob(ctx, c.job.ID, c.cfg.Holder, c.note(), c.cfg.Lease)
 	if err != nil {
 		return fmt.Errorf("keep job %d: %w", c.job.ID, err)
@@ -115,7 +115,7 @@ func (c *carrying) keep(ctx context.Context) error {
 }
 
 // countFailure counts failures, and stops the job after too many.
-func (c *carrying) countFailure(err error) *ending {
+func (c *jobRun) countFailure(err error) *ending {
 	code := errclass.Classify(err).Code
 	c.log.Warn().Err(err).Int64("job", c.job.ID).Msg("job step failed")
 	c.waits = "the last step failed: " + code + "; retrying"
@@ -132,7 +132,7 @@ func (c *carrying) countFailure(err error) *ending {
 }
 
 // end notes the end of a job, and retries until the ledger takes it or the job has another owner.
-func (c *carrying) end(ctx context.Context, e ending) {
+func (c *jobRun) end(ctx context.Context, e ending) {
 	for {
 		err := c.book.EndJob(ctx, c.job.ID, c.cfg.Holder, e.state, e.note)
 		switch {
@@ -152,7 +152,7 @@ func (c *carrying) end(ctx context.Context, e ending) {
 }
 
 // handOver ends the lease, so that another desk takes the job at once.
-func (c *carrying) handOver(ctx context.Context) {
+func (c *jobRun) handOver(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handOverTime)
 	defer cancel()
 	c.waits = "its desk stopped; another desk continues it"
@@ -162,7 +162,7 @@ func (c *carrying) handOver(ctx context.Context) {
 }
 
 // resolve resolves one portion.
-func (c *carrying) resolve(ctx context.Context) (end *ending, more bool, err error) {
+func (c *jobRun) resolve(ctx context.Context) (end *ending, more bool, err error) {
 	most := c.left(resolvePortion)
 	n := c.ramp.allows(most)
 	if most > 0 && n == 0 {
@@ -183,12 +183,12 @@ func (c *carrying) resolve(ctx context.Context) (end *ending, more bool, err err
 	return nil, true, nil
 }
 
-func (c *carrying) actor() ledger.Actor {
+func (c *jobRun) actor() ledger.Actor {
 	return ledger.Actor{Name: c.job.Operator, Why: c.job.Reason, Job: c.job.ID}
 }
 
 // left returns how many letters the job's limit still allows, at most n.
-func (c *carrying) left(n int) int {
+func (c *jobRun) left(n int) int {
 	if c.job.Limit <= 0 {
 		return n
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // retry does one step of a job that retries: it sends the letters that are due now, or sets the reason for waiting.
-func (c *carrying) retry(ctx context.Context) (*ending, error) {
+func (c *jobRun) retry(ctx context.Context) (*ending, error) {
 	if end, err := c.judge(ctx); end != nil || err != nil {
 		return end, err
 	}
@@ -44,7 +44,7 @@ func (c *carrying) retry(ctx context.Context) (*ending, error) {
 
 // due returns how many letters to send now. Until a retry was stored, earlier ones have to end first. No more are
 // sent than are needed to see that they fail alike.
-func (c *carrying) due() int {
+func (c *jobRun) due() int {
 	sent, over := c.job.Sent-c.base.Sent, ended(c.job)-ended(c.base)
 	size := c.ramp.size
 	if c.job.Stored == c.base.Stored {
@@ -69,7 +69,7 @@ func (c *carrying) due() int {
 }
 
 // judge stops a job whose first retries, since it was taken, all failed alike.
-func (c *carrying) judge(ctx context.Context) (*ending, error) {
+func (c *jobRun) judge(ctx context.Context) (*ending, error) {
 	before := ended(c.base)
 	if c.judged || ended(c.job)-before < int64(c.cfg.Alike) {
 		return nil, nil
@@ -92,7 +92,7 @@ func (c *carrying) judge(ctx context.Context) (*ending, error) {
 }
 
 // await waits for the running retries after all are sent.
-func (c *carrying) await() *ending {
+func (c *jobRun) await() *ending {
 	c.waits = ""
 	open := c.job.Open()
 	switch {

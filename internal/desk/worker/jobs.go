@@ -69,15 +69,15 @@ func (j *Jobs) Run(ctx context.Context) error {
 	for n := range j.cfg.AtOnce {
 		free <- fmt.Sprintf("%s/%d", j.cfg.Holder, n+1)
 	}
-	var carrying sync.WaitGroup
-	defer carrying.Wait()
+	var jobRun sync.WaitGroup
+	defer jobRun.Wait()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case holder := <-free:
 			if !j.take(ctx, holder, func(job ledger.Job) {
-				carrying.Go(func() {
+				jobRun.Go(func() {
 					j.as(holder).carry(ctx, job)
 					free <- holder
 				})

@@ -38,7 +38,7 @@ func (a *Alerts) check(ctx context.Context, now time.Time) error {
 			repeat *= safeRepeats
 		}
 		err = errors.Join(err, a.alarm(ctx, now, "horizon:"+l.Topic, l.level(), repeat,
-			func(telling) notify.Message { return horizonAlert(l, now) },
+			func(alertReason) notify.Message { return horizonAlert(l, now) },
 			func() notify.Message {
 				return notify.Message{Title: "Topic " + l.Topic + ": records that are still needed are safe again", Lines: []string{l.Text(now)}}
 			}))
@@ -59,7 +59,7 @@ func (a *Alerts) checkUnresolved(ctx context.Context, now time.Time) error {
 	state := fmt.Sprintf("%s pending, %s processing, %s failed; the threshold is %s",
 		thousands(counts[ledger.Pending]), thousands(counts[ledger.Processing]), thousands(counts[ledger.Failed]), thousands(a.cfg.Threshold))
 	return a.alarm(ctx, now, "unresolved", level, a.cfg.Repeat,
-		func(why telling) notify.Message {
+		func(why alertReason) notify.Message {
 			title := fmt.Sprintf("%s dead letters are open", thousands(open))
 			switch why {
 			case stillSo:

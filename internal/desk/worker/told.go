@@ -10,17 +10,17 @@ import (
 	"docket/internal/desk/notify"
 )
 
-// telling is the reason to send an alert.
-type telling uint8
+// alertReason is the reason to send an alert.
+type alertReason uint8
 
 const (
-	firstTime telling = iota
-	stillSo           // it was sent, and Repeat has passed
-	muchWorse         // it was sent, and has doubled since
+	firstTime alertReason = iota
+	stillSo               // it was sent, and Repeat has passed
+	muchWorse             // it was sent, and has doubled since
 )
 
 // alarm sends an alert, holds it back for repeat, or resolves it. level is its severity, 0: none.
-func (a *Alerts) alarm(ctx context.Context, now time.Time, key string, level int64, repeat time.Duration, alert func(telling) notify.Message, resolved func() notify.Message) error {
+func (a *Alerts) alarm(ctx context.Context, now time.Time, key string, level int64, repeat time.Duration, alert func(alertReason) notify.Message, resolved func() notify.Message) error {
 	name := "alert:" + key
 	text, at, err := a.remembered(ctx, name)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 )
 
 // beside adds the decisions around.
-func (x *Explanation) beside(r reads, around Around, q Question) {
+func (x *Explanation) beside(r parsedDecision, around Around, q Question) {
 	for _, d := range around.Before {
 		x.Before = append(x.Before, neighbour(d, r, q, true))
 	}
@@ -20,14 +20,14 @@ func (x *Explanation) beside(r reads, around Around, q Question) {
 	s := Since{Bundles: none, OPAVersion: none, Input: none, Result: none}
 	if first := around.First; first != nil {
 		at := first.Time.UTC()
-		s.FirstID, s.FirstTime, s.FirstBundles = first.ID, &at, reading(*first, q).bundles()
+		s.FirstID, s.FirstTime, s.FirstBundles = first.ID, &at, parseDecision(*first, q).bundles()
 	} else {
 		s.FirstID, s.FirstTime, s.FirstBundles = x.DecisionID, &x.Timestamp, x.Bundles
 	}
 	if o := around.Otherwise; o != nil {
 		n := neighbour(*o, r, q, true)
 		s.Otherwise = &n
-		other := reading(*o, q)
+		other := parseDecision(*o, q)
 		s.Bundles = part(other, r, "bundles")
 		s.OPAVersion = part(other, r, "labels", "version")
 		s.Input = part(other, r, "input")
@@ -72,13 +72,13 @@ func searched(a Around) string {
 }
 
 // sameInput reports whether another decision had the same input.
-func (r reads) sameInput(other Decision, q Question) bool {
+func (r parsedDecision) sameInput(other Decision, q Question) bool {
 	input := r.whole.get("input")
-	return input != nil && same(input, reading(other, q).whole.get("input"))
+	return input != nil && same(input, parseDecision(other, q).whole.get("input"))
 }
 
 // part returns the changes of one part of a decision, none if both are equal.
-func part(old, now reads, steps ...string) Differences {
+func part(old, now parsedDecision, steps ...string) Differences {
 	was, is := old.whole.at(steps...), now.whole.at(steps...)
 	at := pointer("", steps...)
 	d := differ{most: nearChanges, left: aligned, found: Differences{Changes: []Change{}}}
@@ -94,8 +94,8 @@ func part(old, now reads, steps ...string) Differences {
 	return d.found
 }
 
-func neighbour(d Decision, r reads, q Question, earlier bool) Neighbour {
-	other := reading(d, q)
+func neighbour(d Decision, r parsedDecision, q Question, earlier bool) Neighbour {
+	other := parseDecision(d, q)
 	n := Neighbour{DecisionID: d.ID, Timestamp: d.Time.UTC(), Verdict: other.said.verdict, Bundles: other.bundles(), Changes: []Change{}}
 	if other.whole == nil || r.whole == nil {
 		return n

@@ -149,7 +149,7 @@ const MaxNeighbours = 50
 
 // Explain explains a decision by its content and by those around it.
 func Explain(d Decision, around Around, q Question) Explanation {
-	r := reading(d, q)
+	r := parseDecision(d, q)
 	x := Explanation{
 		DecisionID: d.ID, Timestamp: d.Time.UTC(), Verdict: r.said.verdict, VerdictFrom: r.said.from, VerdictStored: d.Verdict, Unfaithful: d.Unfaithful, UploadedBy: d.UploadedBy, Edited: d.Edit, Ahead: int64(d.Ahead() / time.Second), Unreadable: d.Unreadable,
 		Path: r.path, Query: cutText(r.whole.get("query").str()), Reasons: notNil(r.said.reasons), MoreReasons: r.said.more, Spoke: notNil(r.said.spoke),
@@ -221,7 +221,7 @@ func name(step string) bool {
 }
 
 // remarks adds notes about the decision's own fields.
-func (x *Explanation) remarks(r reads, q Question) {
+func (x *Explanation) remarks(r parsedDecision, q Question) {
 	note := func(text string) { x.Notes = append(x.Notes, text) }
 	switch {
 	case x.Unreadable:

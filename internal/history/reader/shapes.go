@@ -135,17 +135,17 @@ func (s *shape) spoken(result *node, of []Extractor, kind string, keys []string)
 	}
 }
 
-type place struct {
+type valueAt struct {
 	node    *node
 	pointer string
 }
 
 // places returns the parts of a result that belong to its verdict: the result itself, and usual members.
-func places(result *node) []place {
-	out := []place{{result, "/result"}}
+func places(result *node) []valueAt {
+	out := []valueAt{{result, "/result"}}
 	for _, steps := range [][]string{{"score"}, {"response"}, {"response", "status"}, {"decision"}, {"outcome"}, {"context"}, {"status"}} {
 		if n := result.at(steps...); n.is(isObject) {
-			out = append(out, place{n, pointer("/result", steps...)})
+			out = append(out, valueAt{n, pointer("/result", steps...)})
 		}
 	}
 	return out

@@ -73,7 +73,7 @@ func Why(ctx context.Context, store Store, d Decision, q Question) (Explanation,
 }
 
 // by returns the subject setting for a decision: an extractor for its path wins over the question's.
-func (r reads) by(q Question) subject.Spec {
+func (r parsedDecision) by(q Question) subject.Spec {
 	for _, one := range q.Extractors.of(r.path, RoleSubject) {
 		return subject.Spec{Kind: subject.Input, Pointer: one.Pointer}
 	}
@@ -81,7 +81,7 @@ func (r reads) by(q Question) subject.Spec {
 }
 
 // subjectOf returns the subject of a decision, and the filter that finds it.
-func (r reads) subjectOf(q Question) (string, Filter, bool) {
+func (r parsedDecision) subjectOf(q Question) (string, Filter, bool) {
 	by := r.by(q)
 	switch by.Kind {
 	case subject.RequestedBy, subject.RequestedByHost:
@@ -109,7 +109,7 @@ func (r reads) subjectOf(q Question) (string, Filter, bool) {
 
 func find(ctx context.Context, store Store, d Decision, q Question) (Around, error) {
 	var a Around
-	r := reading(d, q)
+	r := parseDecision(d, q)
 	_, f, ok := r.subjectOf(q)
 	if !ok || r.path == "" {
 		return a, nil
@@ -167,7 +167,7 @@ func (a *Around) one(ctx context.Context, store Store, f Filter, oldest bool) (*
 }
 
 // turn finds where the decisions of a subject and a path changed to this verdict.
-func (a *Around) turn(ctx context.Context, store Store, d Decision, r reads, f Filter, q Question) error {
+func (a *Around) turn(ctx context.Context, store Store, d Decision, r parsedDecision, f Filter, q Question) error {
 	f.Until = d.Time
 	// For a boolean result the columns are right, or always inverted if the rule is called deny.
 	if !r.said.column && !r.result.is(isBool) || d.Verdict == Other {
@@ -201,7 +201,7 @@ func (a *Around) turn(ctx context.Context, store Store, d Decision, r reads, f F
 }
 
 // lookThrough reads decisions one after another if columns do not tell how they ended.
-func (a *Around) lookThrough(ctx context.Context, store Store, d Decision, r reads, f Filter, q Question) error {
+func (a *Around) lookThrough(ctx context.Context, store Store, d Decision, r parsedDecision, f Filter, q Question) error {
 	input := r.whole.get("input")
 	done := func() bool { return a.Otherwise != nil && (!q.SameInput || a.SameInput != nil || input == nil) }
 	page := Page{Limit: heavyPage, Payload: true}
@@ -214,7 +214,7 @@ func (a *Around) lookThrough(ctx context.Context, store Store, d Decision, r rea
 		for _, earlier := range found.Decisions {
 			a.Looked++
 			size += len(earlier.Raw)
-			other := reading(earlier, q)
+			other := parseDecision(earlier, q)
 			if endedAlike(r, other) {
 				if a.Otherwise == nil {
 					a.First = &earlier
@@ -244,7 +244,7 @@ func (a *Around) lookThrough(ctx context.Context, store Store, d Decision, r rea
 }
 
 // endedAlike compares verdicts, and results if there are none.
-func endedAlike(a, b reads) bool {
+func endedAlike(a, b parsedDecision) bool {
 	if a.said.verdict == Other && b.said.verdict == Other {
 		return same(a.result, b.result)
 	}

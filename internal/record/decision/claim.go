@@ -29,17 +29,17 @@ func ClaimOf(value []byte) Claim {
 		defer in.Close()
 		value, _ = io.ReadAll(io.LimitReader(in, mostClaimed)) // everything before an error counts
 	}
-	c := claiming{src: value}
+	c := claimReader{src: value}
 	return c.read()
 }
 
-// claiming reads the members of one object, without checking their values.
-type claiming struct {
+// claimReader reads the members of one object, without checking their values.
+type claimReader struct {
 	src []byte
 	pos int
 }
 
-func (c *claiming) read() (found Claim) {
+func (c *claimReader) read() (found Claim) {
 	if !c.next('{') {
 		return found
 	}
@@ -70,14 +70,14 @@ func storableText(raw []byte) string {
 	return string(appendText(nil, raw))
 }
 
-func (c *claiming) space() {
+func (c *claimReader) space() {
 	for c.pos < len(c.src) && isSpace(c.src[c.pos]) {
 		c.pos++
 	}
 }
 
 // next passes over white space and this character.
-func (c *claiming) next(b byte) bool {
+func (c *claimReader) next(b byte) bool {
 	if c.space(); c.pos == len(c.src) || c.src[c.pos] != b {
 		return false
 	}
@@ -86,7 +86,7 @@ func (c *claiming) next(b byte) bool {
 }
 
 // text passes over a string, and returns the bytes between its quotes if JSON allows them.
-func (c *claiming) text() (raw []byte, ok bool) {
+func (c *claimReader) text() (raw []byte, ok bool) {
 	if !c.next('"') {
 		return nil, false
 	}
@@ -115,13 +115,13 @@ func (c *claiming) text() (raw []byte, ok bool) {
 }
 
 // peekText is text for a value that skip passes over next.
-func (c *claiming) peekText() ([]byte, bool) {
+func (c *claimReader) peekText() ([]byte, bool) {
 	at := *c
 	return at.text()
 }
 
 // skip passes over a value.
-func (c *claiming) skip() bool {
+func (c *claimReader) skip() bool {
 	for depth := 0; c.pos < len(c.src); {
 		switch c.src[c.pos] {
 		case '"':

@@ -41,7 +41,7 @@ func Holds(value []byte) bool {
 	if s.space(); s.peek() != '{' || !s.draft.scan(&s) || s.beyond < 0 {
 		return true
 	}
-	t := newTwinning(value)
+	t := newTwinWriter(value)
 	t.run()
 	return !t.lost
 }
@@ -83,8 +83,8 @@ func (l *Log) KeepSum() {
 	l.sum, l.sumOf = sha256.Sum256(came), unsafe.SliceData(came)
 }
 
-// twinning makes the twin of one decision. It follows the bytes, which are JSON, from the start to the end.
-type twinning struct {
+// twinWriter makes the twin of one decision. It follows the bytes, which are JSON, from the start to the end.
+type twinWriter struct {
 	src      []byte
 	pos      int
 	scanner  scanner // for numbers
@@ -109,16 +109,16 @@ type step struct {
 // U+FFFD. Numbers that numeric does not hold become strings. When the text of the numbers exceeds mostNumbers, all
 // further numbers become strings. Without pointers nothing differs.
 func twinOf(value []byte) (twin []byte, pointers []string) {
-	t := newTwinning(value)
+	t := newTwinWriter(value)
 	t.run()
 	return t.out, t.pointers
 }
 
-func newTwinning(value []byte) *twinning {
-	return &twinning{src: value, out: make([]byte, 0, len(value)+64), scanner: scanner{src: value}}
+func newTwinWriter(value []byte) *twinWriter {
+	return &twinWriter{src: value, out: make([]byte, 0, len(value)+64), scanner: scanner{src: value}}
 }
 
-func (t *twinning) run() {
+func (t *twinWriter) run() {
 	for t.pos < len(t.src) {
 		switch c := t.src[t.pos]; c {
 		case '{', '[':
@@ -148,13 +148,13 @@ func (t *twinning) run() {
 	}
 }
 
-func (t *twinning) copy(n int) {
+func (t *twinWriter) copy(n int) {
 	t.out = append(t.out, t.src[t.pos:t.pos+n]...)
 	t.pos += n
 }
 
 // text copies a string.
-func (t *twinning) text() {
+func (t *twinWriter) text() {
 	end := t.pos + 1
 	for t.src[end] != '"' {
 		if t.src[end] == '\\' {
@@ -214,7 +214,7 @@ func appendStorable(dst, raw []byte) (_ []byte, altered bool) {
 }
 
 // number copies a number.
-func (t *twinning) number() {
+func (t *twinWriter) number() {
 	s := &t.scanner
 	s.pos, s.beyond, s.expanded = t.pos, -1, 0
 	s.number()
@@ -233,7 +233,7 @@ func (t *twinning) number() {
 }
 
 // point notes the present place as different: the member or element, or the key of the member.
-func (t *twinning) point() {
+func (t *twinWriter) point() {
 	if t.more || len(t.pointers) == MostPointers {
 		t.more = true
 		return

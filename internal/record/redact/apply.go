@@ -79,9 +79,9 @@ type work struct {
 	hit    []bool // for each rule
 	active []int  // a stack: the rules that match the containers on the path, innermost last
 	edits  []edit
-	size   int      // of all texts
-	told   [2]place // erased and masked
-	kept   bool     // some top-level member stays
+	size   int        // of all texts
+	told   [2]stretch // erased and masked
+	kept   bool       // some top-level member stays
 }
 
 // inside redacts in the container at pos. The rules in active from first on match up to depth. It returns the place

@@ -2,16 +2,16 @@ package redact
 
 import "docket/internal/record/decision"
 
-// place is the place of a value; the zero value means none.
-type place struct{ value, end int }
+// stretch is the place of a value; the zero value means none.
+type stretch struct{ value, end int }
 
 // spot remembers the places of erased and masked in the decision.
 func (w *work) spot(in *decision.Inside) {
 	switch {
 	case in.Is(erased):
-		w.told[0] = place{in.Value, in.End}
+		w.told[0] = stretch{in.Value, in.End}
 	case in.Is(masked):
-		w.told[1] = place{in.Value, in.End}
+		w.told[1] = stretch{in.Value, in.End}
 	}
 }
 
