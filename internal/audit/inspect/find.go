@@ -206,7 +206,7 @@ func (s *System) behind(ctx context.Context, w *Whereabouts, t topic, at verify.
 			at.Topic, at.Partition, at.Offset, f.Code, f.Entry)
 	}
 	if f.Unproven {
-		return nil, fmt.Errorf("%s/%d/%d: nothing proves that Docket wrote it, so what it says of where it was first read is not believed", at.Topic, at.Partition, at.Offset)
+		return nil, fmt.Errorf("%s/%d/%d: it is not proven that Docket wrote it, so its origin is not used", at.Topic, at.Partition, at.Offset)
 	}
 	if f.NoOrigin {
 		return nil, fmt.Errorf("%s/%d/%d does not say where it was first read", at.Topic, at.Partition, at.Offset)

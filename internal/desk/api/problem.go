@@ -154,7 +154,7 @@ func problemOf(err error) *Problem {
 		p.Faults = invalid(err)
 		return p
 	case errors.Is(err, ledger.ErrLost):
-		return problem(http.StatusConflict, "somebody else has it now", "look at it again before you decide")
+		return problem(http.StatusConflict, "it has another owner now", "look at it again before you decide")
 	}
 	if p := secondPerson(err); p != nil {
 		return p

@@ -14,7 +14,7 @@ var (
 	// ErrAmbiguous says that the first characters of an id fit more than one.
 	ErrAmbiguous = errors.New("more than one id starts with it; give more characters")
 	// ErrLost says that a lease has another owner now.
-	ErrLost = errors.New("somebody else has it now")
+	ErrLost = errors.New("it has another owner now")
 )
 
 // RefusedError says that the state of a dead letter does not allow the request. Nothing was changed.

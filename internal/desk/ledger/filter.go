@@ -12,7 +12,7 @@ import (
 )
 
 // ErrBadPage says that Page.After is not the Next of a list.
-var ErrBadPage = errors.New("there is no such page; list again from the start")
+var ErrBadPage = errors.New("this page does not exist; list again from the start")
 
 // InvalidError names an invalid field of a request. Nothing was done.
 type InvalidError struct {

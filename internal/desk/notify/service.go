@@ -43,7 +43,7 @@ func newService(entry string, u *url.URL) (kind string, _ *service, err error) {
 	}
 	if _, err := r.NewService(kind); err != nil {
 		// A word that is not a service's name may be a secret.
-		return "", nil, errors.New("there is no such service; see the list of shoutrrr's services")
+		return "", nil, errors.New("unknown service; see the list of shoutrrr's services")
 	}
 	// Matrix logs in while it is made, which is too early here.
 	if kind != "matrix" {

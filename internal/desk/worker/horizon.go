@@ -124,7 +124,7 @@ func (h *Horizon) fill(ctx context.Context, l *HorizonLine, group string, oldest
 	}
 	unread, err := h.logs.Unread(ctx, l.Topic, group)
 	if err != nil {
-		return fmt.Errorf("what group %s has not read of topic %s: %w", group, l.Topic, err)
+		return fmt.Errorf("unread records of group %s in topic %s: %w", group, l.Topic, err)
 	}
 	l.RetentionKnown, l.BytesLimited = kept.Known, kept.Known && kept.Bytes > 0
 	l.Forever = kept.Known && kept.Time < 0

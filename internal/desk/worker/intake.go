@@ -128,7 +128,7 @@ func (in *Intake) tellIDs(records []*kgo.Record, letters []ledger.Letter) {
 	}
 	if n > 0 {
 		in.log.Warn().Int("records", n).Str("topic", first.Topic).Int32("partition", first.Partition).Int64("offset", first.Offset).
-			Str("hint", "somebody else than Docket writes to this topic; the ids in the ledger are computed").Msg("dead letters name ids of others")
+			Str("hint", "another program writes to this topic; the ledger computes the ids itself").Msg("dead letters name ids of others")
 	}
 }
 

@@ -76,7 +76,7 @@ func (c *jobRun) judge(ctx context.Context) (*ending, error) {
 	}
 	ends, err := c.book.FirstEnds(ctx, c.job.ID, int(before)+c.cfg.Alike)
 	if err != nil {
-		return nil, fmt.Errorf("look how the first retries ended: %w", err)
+		return nil, fmt.Errorf("read the ends of the first retries: %w", err)
 	}
 	if len(ends) < int(before)+c.cfg.Alike {
 		return nil, nil

@@ -52,7 +52,7 @@ func NewSchedule(cfg ScheduleConfig, book ScheduleBook, table Prober, log zerolo
 			return nil, errors.New("records of kind decode are never retried by themselves: no time makes them readable; take decode out of DOCKET_DESK_RETRY_KINDS")
 		case envelope.Transient, envelope.Exhausted, envelope.Data, envelope.Conflict:
 		default:
-			return nil, fmt.Errorf("there is no kind %q to be retried; DOCKET_DESK_RETRY_KINDS takes transient, exhausted, data, conflict", kind)
+			return nil, fmt.Errorf("kind %q cannot be retried; DOCKET_DESK_RETRY_KINDS takes transient, exhausted, data, conflict", kind)
 		}
 	}
 	slices.Sort(cfg.Kinds)

@@ -182,7 +182,7 @@ func (s *Surplus) tell(ranges []ledger.Surplus) {
 		}
 		s.told[r.ID] = true
 		s.named(s.log.Warn(), r).Int64("letters", r.Open()).
-			Str("hint", "docket dlq surplus lists what is in Kafka alone; it enters later, at DOCKET_DESK_MAX_ENTERED an hour").Msg("dead letters left in Kafka")
+			Str("hint", "docket dlq surplus lists them; they enter later, at most DOCKET_DESK_MAX_ENTERED an hour").Msg("dead letters left in Kafka")
 	}
 	if len(s.told) > 2*mostRanges {
 		clear(s.told)

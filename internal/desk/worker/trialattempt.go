@@ -177,7 +177,7 @@ func (a *attempt) predictions(ctx context.Context, logs []*decision.Log, rows []
 	}
 	standing, err := a.table.Compare(ctx, logs)
 	if err != nil {
-		return nil, fmt.Errorf("look for rows for the trial: %w", err)
+		return nil, fmt.Errorf("look up rows for the trial: %w", err)
 	}
 	var at []int
 	var open []pipeline.Row

@@ -75,7 +75,7 @@ func (s *search) archivedLetters(ctx context.Context, shelf archive.Shelf, where
 // plainly explains a timeout.
 func (s *search) plainly(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("time was over after %v", s.look.Limits.withDefaults().Within.Round(time.Millisecond))
+		return fmt.Errorf("it timed out after %v", s.look.Limits.withDefaults().Within.Round(time.Millisecond))
 	}
 	return err
 }

@@ -83,7 +83,7 @@ func (s *search) readSpool(ctx context.Context, dir string, left *int64) spoolRe
 	case errors.Is(err, verify.ErrSpoolBound):
 		read.why = fmt.Sprintf("it holds more than %d bytes", s.look.Limits.withDefaults().Bytes)
 	case ctx.Err() != nil:
-		read.why = fmt.Sprintf("time was over after %d files", read.files)
+		read.why = fmt.Sprintf("it timed out after %d files", read.files)
 	case err != nil:
 		read.why = "it cannot be read"
 	}

@@ -210,7 +210,7 @@ func (s *search) tell(p *part, limits Limits) {
 	case p.bounded:
 		s.missed(p.name, fmt.Sprintf("only the first %d of up to %d records were read", p.read, p.want))
 	case p.err != nil && p.read > 0 && errors.Is(p.err, context.DeadlineExceeded):
-		s.missed(p.name, fmt.Sprintf("time was over after %v: %d of up to %d records were read", limits.Within, p.read, p.want))
+		s.missed(p.name, fmt.Sprintf("it timed out after %v: %d of up to %d records were read", limits.Within, p.read, p.want))
 	case errors.Is(p.err, context.DeadlineExceeded):
 		s.missed(p.name, fmt.Sprintf("Kafka did not answer within %v", limits.Within))
 	case p.err != nil:

@@ -44,7 +44,7 @@ type Editions interface {
 }
 
 // ErrEdits says that recent edits, and their authors, are not known.
-var ErrEdits = errors.New("the ledger cannot be read by this login, so edits of the last minutes, and who edited, are not known")
+var ErrEdits = errors.New("the ledger cannot be read by this login, so recent edits and their authors are not known")
 
 // AddEdits adds edits to decisions. With whole they have parts that are as personal as payloads. unknown says why
 // they may be incomplete: then only the marks of rows are used.

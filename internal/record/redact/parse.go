@@ -38,9 +38,9 @@ var (
 	errStart     = errors.New("a JSON pointer starts with /, and the decision as a whole stays")
 	errEmpty     = errors.New("an empty segment: two / in a row, or one at the end")
 	errTilde     = errors.New("~ in a JSON pointer is written ~0, and / in a name ~1")
-	errEvery     = errors.New("* cannot stand first: decision_id and timestamp stay")
+	errEvery     = errors.New("* cannot be the first segment: decision_id and timestamp stay")
 	errProtected = errors.New("decision_id, timestamp, erased and masked stay as they are")
-	errTyped     = errors.New("labels, bundles and req_id cannot be masked as a whole, as a text is not stored there: drop it, or mask what is inside")
+	errTyped     = errors.New("labels, bundles and req_id cannot be masked as a whole, because they are not texts: drop them, or mask values inside")
 )
 
 // Parse reads the pointers of values to drop and to mask. The error names every refused entry. A pointer in both

@@ -64,7 +64,7 @@ func (db *DB) NewProxy(t testing.TB) *Proxy {
 func Listen(database string) (*Proxy, error) {
 	u, err := url.Parse(database)
 	if err != nil {
-		return nil, errors.New("the database's URL is none") // the parser's error quotes it
+		return nil, errors.New("the database's URL is not valid") // the parser's error quotes it
 	}
 	p := &Proxy{target: address(u), open: map[net.Conn]struct{}{}}
 	if p.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
@@ -90,7 +90,7 @@ func address(u *url.URL) string {
 func (p *Proxy) Lead(database string) error {
 	u, err := url.Parse(database)
 	if err != nil {
-		return errors.New("the database's URL is none") // the parser's error quotes it
+		return errors.New("the database's URL is not valid") // the parser's error quotes it
 	}
 	p.mu.Lock()
 	p.target = address(u)

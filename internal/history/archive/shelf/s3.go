@@ -44,7 +44,7 @@ func Open(where string, s config.Settings) (archive.Shelf, error) {
 	if s.ArchiveS3CA != "" && endpoint.Scheme == "https" {
 		pem, err := os.ReadFile(s.ArchiveS3CA)
 		if err != nil {
-			return nil, &archive.ShelfError{Err: err, Do: "look at DOCKET_ARCHIVE_S3_CA"}
+			return nil, &archive.ShelfError{Err: err, Do: "check DOCKET_ARCHIVE_S3_CA"}
 		}
 		pool := x509.NewCertPool()
 		if !pool.AppendCertsFromPEM(pem) {
@@ -56,7 +56,7 @@ func Open(where string, s config.Settings) (archive.Shelf, error) {
 		Creds: creds(s), Secure: endpoint.Scheme == "https", Region: s.ArchiveS3Region, Transport: transport, MaxRetries: retries, TrailingHeaders: true,
 	})
 	if err != nil {
-		return nil, &archive.ShelfError{Err: errors.New("the address of the object storage is not valid"), Do: "look at DOCKET_ARCHIVE_S3_ENDPOINT"}
+		return nil, &archive.ShelfError{Err: errors.New("the address of the object storage is not valid"), Do: "check DOCKET_ARCHIVE_S3_ENDPOINT"}
 	}
 	return &bucket{client: client, transport: transport, name: name, prefix: prefix}, nil
 }
@@ -95,7 +95,7 @@ func (b *bucket) Put(ctx context.Context, name string, r io.Reader) error {
 // as the whole.
 type source struct{ from io.Reader }
 
-var errSource = errors.New("what was to be stored could not be read to its end")
+var errSource = errors.New("the input could not be read to its end")
 
 func (s source) Read(p []byte) (int, error) {
 	n, err := s.from.Read(p)
@@ -184,17 +184,17 @@ func failed(ctx context.Context, err error) error {
 	}
 	var said minio.ErrorResponse
 	if !errors.As(err, &said) {
-		return &archive.ShelfError{Err: fmt.Errorf("the object storage cannot be reached, or the connection was lost: %s", how(err)), Do: "look at DOCKET_ARCHIVE_S3_ENDPOINT, at the network and, with https, at DOCKET_ARCHIVE_S3_CA; then run it again"}
+		return &archive.ShelfError{Err: fmt.Errorf("the object storage cannot be reached, or the connection was lost: %s", how(err)), Do: "check DOCKET_ARCHIVE_S3_ENDPOINT, at the network and, with https, at DOCKET_ARCHIVE_S3_CA; then run it again"}
 	}
 	switch said.Code {
 	case minio.NoSuchKey:
 		return fs.ErrNotExist
 	case minio.NoSuchBucket:
-		return &archive.ShelfError{Err: errors.New("the object storage has no such bucket"), Do: "make it, or look at DOCKET_ARCHIVE_TO and DOCKET_ARCHIVE_S3_REGION"}
+		return &archive.ShelfError{Err: errors.New("the object storage has no such bucket"), Do: "make it, or check DOCKET_ARCHIVE_TO and DOCKET_ARCHIVE_S3_REGION"}
 	case "SignatureDoesNotMatch", "InvalidAccessKeyId", minio.AccessDenied, "InvalidToken", "ExpiredToken":
-		return &archive.ShelfError{Err: fmt.Errorf("the object storage refuses: %s", said.Code), Do: "look at DOCKET_ARCHIVE_S3_ACCESS_KEY and its secret; docs/archive.md lists the rights that are needed"}
+		return &archive.ShelfError{Err: fmt.Errorf("the object storage refuses: %s", said.Code), Do: "check DOCKET_ARCHIVE_S3_ACCESS_KEY and its secret; docs/archive.md lists the rights that are needed"}
 	}
-	return &archive.ShelfError{Err: fmt.Errorf("the object storage refuses: %s, HTTP status %d", word(said.Code), said.StatusCode), Do: "look at DOCKET_ARCHIVE_S3_ACCESS_KEY, at what that key may do (docs/archive.md) and at the storage's own log"}
+	return &archive.ShelfError{Err: fmt.Errorf("the object storage refuses: %s, HTTP status %d", word(said.Code), said.StatusCode), Do: "check DOCKET_ARCHIVE_S3_ACCESS_KEY, at what that key may do (docs/archive.md) and at the storage's own log"}
 }
 
 // word returns a code if it has only letters and digits.
