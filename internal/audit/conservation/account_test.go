@@ -133,7 +133,7 @@ func TestReconcile_FindsEveryFault(t *testing.T) {
 			},
 			func(a *Account) []Finding { return a.Lost },
 		},
-		"an offset committed before its record had a home would be lost, one not committed is unread": {
+		"lost if committed without a home, else unread": {
 			func(t *testing.T, w *world) {
 				i := w.row(t)
 				row := w.ev.Rows[i]
@@ -155,11 +155,11 @@ func TestReconcile_FindsEveryFault(t *testing.T) {
 			},
 			func(a *Account) []Finding { return a.Invented },
 		},
-		"a dead letter of an index that its record does not have": {
+		"a dead letter with an index beyond its record": {
 			func(_ *testing.T, w *world) { w.ev.Forwarded[w.deadLetter(codeMissingField)].Index = 99 },
 			func(a *Account) []Finding { return a.Invented },
 		},
-		"a dead letter without an index, of a record with several decisions": {
+		"a dead letter of several decisions without index": {
 			func(_ *testing.T, w *world) {
 				i := slices.IndexFunc(w.ev.Forwarded, func(f Forwarded) bool { return len(w.at(f.Place).Decisions) > 1 })
 				w.ev.Forwarded[i].Index = envelope.NoIndex
@@ -199,7 +199,7 @@ func TestReconcile_FindsEveryFault(t *testing.T) {
 			},
 			func(a *Account) []Finding { return a.Lost },
 		},
-		"a parked record that the replayer committed and stored nowhere": {
+		"a parked record committed and stored nowhere": {
 			func(t *testing.T, w *world) { w.park(t).Settled = true },
 			func(a *Account) []Finding { return a.Lost },
 		},

@@ -25,7 +25,7 @@ func asking() []Case {
 			store(t, db, row("a", noon, `{}`)) // from here on it looks first
 			same(t, bad(t, db, noon, row("b", noon, `[]`), row("c", noon, `{}`), row("a", noon, `{}`)), []int{1})
 		}},
-		{"a row that is there is not asked about where batches are looked up first", func(t *testing.T, s Server) {
+		{"a known row is not asked about", func(t *testing.T, s Server) {
 			db := open(t, s)
 			store(t, db, row("a", noon, `{}`))
 			store(t, db, row("a", noon, `{}`))

@@ -67,7 +67,7 @@ func copying() []Case {
 			}
 			same(t, s.Count(t), 1)
 		}},
-		{"a table that takes no COPY gets its rows all the same", insertsOnly},
+		{"a table without COPY gets its rows", insertsOnly},
 		{"many rows and large ones in pieces", func(t *testing.T, s Server) {
 			db := open(t, s, within(time.Minute))
 			var rows []pipeline.Row

@@ -83,7 +83,7 @@ type Case struct {
 // OfCopy reports whether the promise needs COPY.
 func (c Case) OfCopy() bool {
 	switch c.Name {
-	case "a decision that is there is known by its bytes, and its payload is not sent", "an error of COPY says at which row it was",
+	case "a stored decision is known by its bytes", "an error of COPY says at which row it was",
 		"a bad row among some that are there", "a connection cut: " + string(InCopy):
 		return true
 	}
