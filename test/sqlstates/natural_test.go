@@ -44,7 +44,7 @@ var inBatch = map[string]struct {
 		CREATE TRIGGER slow BEFORE INSERT ON decision_logs FOR EACH ROW EXECUTE FUNCTION pgtest_slow()`, `"slow":1`, "", deadLetter, "too_slow"},
 }
 
-// taken is a row of somebody else's, with the key that the odd record has.
+// taken is another client's row, with the key of the odd record.
 const taken = `INSERT INTO decision_logs (decision_id, ts, raw, source_topic, source_partition, source_offset, source_index)
 	VALUES ('x', now(), '{"k":"1"}', 'other', 0, 0, 0)`
 

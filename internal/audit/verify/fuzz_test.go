@@ -10,7 +10,7 @@ import (
 	"docket/internal/record/home"
 )
 
-// FuzzForwardedOf: no headers make the reader panic, and an origin that does not read as one is told.
+// FuzzForwardedOf: no headers make the reader panic, and an unreadable origin is reported.
 func FuzzForwardedOf(f *testing.F) {
 	f.Add("logs", "3", "77", "0", "23514")
 	f.Add("", "-1", "x", "99999999999999999999", "")

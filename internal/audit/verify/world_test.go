@@ -91,7 +91,7 @@ func (w *world) one(p int32, o int64) {
 	}
 }
 
-// three is a record of three decisions, of which the middle one has no timestamp.
+// three is a record of three decisions. The middle one has no timestamp.
 func (w *world) three(at Place) {
 	var ds []Decision
 	for i := range 3 {

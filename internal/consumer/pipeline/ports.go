@@ -188,7 +188,7 @@ func (untraced) Homed(Report)                   {}
 func (untraced) Committing() func(error)        { return func(error) {} }
 func (untraced) End(error)                      {}
 
-// Report describes a batch of which every decision has its home.
+// Report describes a batch whose decisions all have a home.
 type Report struct {
 	Topic     string
 	Partition int32

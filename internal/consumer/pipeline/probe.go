@@ -22,7 +22,7 @@ func (c *carrier) probe(ctx context.Context) error {
 }
 
 // timeMayMatter reports whether another time could change the refusal of a probe: a named constraint, or a trigger. A
-// missing partition is neither: the table takes the rows once somebody creates the partition.
+// missing partition is neither: the table takes the rows once the partition exists.
 func timeMayMatter(err error) bool {
 	return errclass.Classify(err).Rule == errclass.Await || dataFault(err)
 }

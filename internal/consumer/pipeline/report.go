@@ -9,7 +9,7 @@ func (c *carrier) homed(b *home.Batch, items []*item) {
 	c.trace.Homed(report)
 }
 
-// report makes the report of a batch of which every decision has its home.
+// report makes the report of a batch whose decisions all have a home.
 func (c *carrier) report(b *home.Batch, items []*item) Report {
 	return Report{
 		Topic: c.topic, Partition: c.partition, Records: len(b.Records()), First: c.first, Last: c.last, Trace: c.trace.ID(),

@@ -168,7 +168,7 @@ func TestShortIDs_OfDecisions(t *testing.T) {
 	}
 }
 
-// TestSearch_PagesHaveEachDecisionOnce whatever the order, the size of a page and how long the store looks.
+// TestSearch_PagesHaveEachDecisionOnce tries each order, several page sizes and slow stores.
 func TestSearch_PagesHaveEachDecisionOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -335,7 +335,7 @@ func TestFollow_StoreWithoutPlaces(t *testing.T) {
 	}
 }
 
-// forgetful is a store whose places, as text, are up to three decisions behind, as a real one's are.
+// forgetful is a store whose places, as text, are up to three decisions behind, like those of the real one.
 type forgetful struct{ *store }
 
 func (s forgetful) TailText(t reader.Tail) (string, error) {
@@ -405,7 +405,7 @@ func TestWhy_IsLogged(t *testing.T) {
 	}
 }
 
-// TestWhy_SubjectAndTime, a time as OPA writes it, finer than a stored one.
+// TestWhy_SubjectAndTime asks with a time as OPA writes it, finer than a stored one.
 func TestWhy_SubjectAndTime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -426,7 +426,8 @@ func TestWhy_SubjectAndTime(t *testing.T) {
 	}
 }
 
-// TestSearch_YearThatIsToCome: a decision that is dated far ahead heads no page, is told, and says what it is.
+// TestSearch_YearThatIsToCome: a decision dated far ahead heads no page. It is reported, and its answer says that it
+// is ahead.
 func TestSearch_YearThatIsToCome(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

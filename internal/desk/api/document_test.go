@@ -30,7 +30,7 @@ func TestDocument_IsValidOpenAPI(t *testing.T) {
 	}
 }
 
-// The rows are all operations with the least role that may use each, and a request that goes well for who may.
+// All operations, each with the least role that may use it and a request that succeeds with that role.
 var permissions = []struct {
 	operation, role, method, path, body string
 	code                                int
@@ -151,7 +151,7 @@ func TestLogin_NoAnswerWithoutCredentials(t *testing.T) {
 	}
 }
 
-// withJobs adds a job that waits, one of few letters that is stopped, and one without a limit that is stopped.
+// withJobs adds a waiting job, a stopped job of few letters, and a stopped job without a limit.
 func (w *world) withJobs(t *testing.T) {
 	t.Helper()
 	for _, j := range []string{`"limit":10`, `"limit":10`, `"limit":0`} {

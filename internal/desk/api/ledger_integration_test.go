@@ -26,7 +26,7 @@ func init() {
 	pgtest.StartServer = func(t testing.TB) string { return testenv.Postgres(t).Database(t) }
 }
 
-// newRealWorld is an API on a ledger in Postgres with n dead letters, whose ids it returns.
+// newRealWorld is an API on a ledger in Postgres with n dead letters. It returns their ids.
 func newRealWorld(t *testing.T, n int) (*world, *pgtest.DB, []string) {
 	t.Helper()
 	d := pgtest.New(t)
@@ -107,7 +107,7 @@ func TestLetters_OnPostgres(t *testing.T) {
 	}
 }
 
-// changed has two admins give a letter another payload: the desk has one login, and its tokens tell them apart.
+// changed lets two admins give a letter another payload. The desk has one login, and tokens tell the admins apart.
 func (w *world) changed(t *testing.T, letter string) {
 	t.Helper()
 	path, body := "/dead-letters/"+letter, `{"payload":"{\"decision_id\":\"d\",\"timestamp\":\"2026-03-01T12:00:00Z\",\"path\":\"a/b\"}","reason":"mended","retry":true}`

@@ -67,7 +67,7 @@ func TestQuery_RefusesUnknownParameters(t *testing.T) {
 	}
 }
 
-// TestSecrets_AppearNowhere has one of each thing happen, good and bad, with secrets in every place that can hold one.
+// TestSecrets_AppearNowhere causes each event, good and bad, with secrets in every place that can contain one.
 func TestSecrets_AppearNowhere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -76,7 +76,7 @@ func TestLogin_FailuresAreThrottled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	const wrong = "Bearer wrong-guess-of-a-token"
-	// olga was here before the guessing began.
+	// olga logged in before the guessing began.
 	if a := w.ask(t, "operator", "GET", "/whoami", "", from("192.0.2.7:1")); a.code != http.StatusOK {
 		t.Fatal(a)
 	}
@@ -182,7 +182,7 @@ func TestThrottle_IPv6NetworkIsOneAddress(t *testing.T) {
 	}
 }
 
-// certified is a request over a connection whose handshake has verified a certificate of that name.
+// certified makes a request over a connection with a verified certificate of that name.
 func certified(name string, until time.Time) func(*http.Request) {
 	return func(r *http.Request) {
 		c := &x509.Certificate{Subject: pkix.Name{CommonName: name}, NotAfter: until}

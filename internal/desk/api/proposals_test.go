@@ -9,7 +9,8 @@ import (
 	"docket/internal/desk/ledger"
 )
 
-// TestEdit_NeedsASecondPerson: an operator may not change evidence at all, an admin only proposes it while the rule holds.
+// TestEdit_NeedsASecondPerson: an operator may not change evidence at all. An admin may only propose it while the
+// rule is on.
 func TestEdit_NeedsASecondPerson(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

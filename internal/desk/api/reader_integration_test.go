@@ -18,8 +18,8 @@ import (
 	"docket/internal/testkit/pgtest"
 )
 
-// TestDecisions_OnPostgres: pages and answers to those who follow have each decision once while others are stored, and a
-// place that was written down leaves nothing out.
+// TestDecisions_OnPostgres: pages and followers get each decision once while others are stored. A place from a text
+// skips nothing.
 func TestDecisions_OnPostgres(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)

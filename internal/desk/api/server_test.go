@@ -35,7 +35,7 @@ func newAuthority(t *testing.T) authority {
 	return authority{pair.Leaf, pair.PrivateKey.(*ecdsa.PrivateKey)}
 }
 
-// sign makes a certificate; without an authority, one that signs itself.
+// sign makes a certificate. Without an authority it signs itself.
 func (a authority) sign(t *testing.T, template *x509.Certificate) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -70,7 +70,7 @@ func (a authority) client(t *testing.T, name string, until time.Duration, usage 
 	return a.sign(t, &x509.Certificate{Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(until), ExtKeyUsage: []x509.ExtKeyUsage{usage}})
 }
 
-// serve runs s until the test ends, or stop is called, which waits for it.
+// serve runs s until the test ends or stop is called. stop waits for its end.
 func serve(t *testing.T, s *api.Server) (addr string, stop func() error) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

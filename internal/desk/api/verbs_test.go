@@ -342,7 +342,7 @@ func TestRoutes_NoneWithoutAPort(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(_ *api.Config, p *api.Ports) { p.Trial, p.WhereIs, p.Horizon = nil, nil, nil })
 	if a := w.ask(t, "admin", "POST", "/trials", `{"filter":{}}`); a.code != http.StatusNotFound {
-		// The document of another world has it, with 404 among its problems.
+		// The document of another world has the route, with 404 among its problems.
 		t.Error(a)
 	}
 	if doc := w.ask(t, "admin", "GET", "/openapi.json", "").body; strings.Contains(doc, "where-is") || strings.Contains(doc, "/trials\"") {
@@ -353,7 +353,7 @@ func TestRoutes_NoneWithoutAPort(t *testing.T) {
 	}
 }
 
-// sqlError is as a driver has it: a code to decide by, and a text that quotes the row.
+// sqlError is like a driver's error: it has a code, and a text that quotes the row.
 type sqlError struct{ code string }
 
 func (e sqlError) Error() string    { return "ERROR: new row violates: (" + marker + ")" }
@@ -436,7 +436,7 @@ func TestLimits_TimeAndPlaces(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
-		// Two try, and two found the places for long work taken, or all places.
+		// Two clients try. Both find the places for long requests taken, or all places.
 		for range 2 {
 			if c := <-codes; c != http.StatusServiceUnavailable {
 				t.Error(c)
@@ -467,7 +467,7 @@ func (waits) RunIDs(ctx context.Context, _ []string, _ func(done, total int64)) 
 	return worker.TrialResult{}, ctx.Err()
 }
 
-// takes is a dry run that takes so long.
+// takes is a dry run that takes this long.
 type takes time.Duration
 
 func (d takes) Run(ctx context.Context, _ ledger.Filter, _ int64, _ func(done, total int64)) (worker.TrialResult, error) {

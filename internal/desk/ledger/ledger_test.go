@@ -60,7 +60,7 @@ func TestMoves_EndAtResolved(t *testing.T) {
 			t.Errorf("%+v: only a retry makes it PROCESSING", m)
 		}
 	}
-	// From every state there is a way to RESOLVED.
+	// RESOLVED can be reached from every state.
 	reach := map[State]bool{Resolved: true}
 	for range Moves() {
 		for _, m := range Moves() {

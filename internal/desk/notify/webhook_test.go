@@ -34,7 +34,7 @@ func TestWebhook_SignedJSON(t *testing.T) {
 	if p.header.Get(SignatureHeader) != Sign([]byte("s3cret"), p.body) || Sign([]byte("s3cret"), p.body) == Sign([]byte("other"), p.body) {
 		t.Errorf("signature %q", p.header.Get(SignatureHeader))
 	}
-	// Of RFC 4231, case 2: the header is what anybody's HMAC gives.
+	// Case 2 of RFC 4231: the header is that of any HMAC library.
 	if s := Sign([]byte("Jefe"), []byte("what do ya want for nothing?")); s != "sha256=5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843" {
 		t.Error(s)
 	}

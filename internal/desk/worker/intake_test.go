@@ -244,7 +244,8 @@ func TestIntake_Foreign(t *testing.T) {
 	}
 }
 
-// TestIntake_IDsOfOthers: junk under the id of a letter that is still to come does not keep that out, and it is told.
+// TestIntake_IDsOfOthers: a forged record with the id of a later letter does not keep that letter out, and it is
+// logged.
 func TestIntake_IDsOfOthers(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer

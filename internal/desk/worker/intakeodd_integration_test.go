@@ -26,7 +26,7 @@ import (
 	"docket/internal/testkit/pgtest"
 )
 
-// strange are records that a dead-letter topic can hold, whoever wrote them.
+// strange are odd records that a dead-letter topic can contain, by any writer.
 func strange() (records []*kgo.Record) {
 	add := func(r kgo.Record) {
 		r.Topic = dlq

@@ -17,7 +17,8 @@ import (
 	"docket/internal/record/envelope"
 )
 
-// ends stands for relay, consumer and watcher: it publishes what is in the outbox and ends it as how says, "" being stored.
+// ends replaces relay, consumer and watcher. It publishes the outbox and ends each retry as how says; "" means
+// stored.
 func (d *tryOut) ends(ctx context.Context, how func(ledger.Sending) (code string)) {
 	offset := int64(1 << 20)
 	for ctx.Err() == nil {
@@ -124,7 +125,7 @@ func (d *tryOut) ended(id int64, state ledger.JobState) ledger.Job {
 	return d.becomes(id, string(state), func(j ledger.Job) bool { return j.State == state })
 }
 
-// once is whether no letter was sent more often than once.
+// once reports whether no letter was sent more than once.
 func (d *tryOut) once() bool {
 	var twice int
 	d.pg.Query(d.t, `SELECT count(*) FROM (SELECT dead_letter_id FROM dead_letter_outbox GROUP BY 1 HAVING count(*) > 1) x`, &twice)

@@ -19,7 +19,7 @@ import (
 	"docket/internal/errclass"
 )
 
-// inJobs runs a test in a bubble, in which desk starts desks and play starts whatever else runs until the test ends.
+// inJobs runs a test in a bubble. play starts a goroutine that runs until the test ends.
 func inJobs(t *testing.T, do func(t *testing.T, play func(func(context.Context)) (stop func()))) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -36,7 +36,7 @@ func inJobs(t *testing.T, do func(t *testing.T, play func(func(context.Context))
 	})
 }
 
-// settle lets time go by until everybody waits for more of it; what they did is seen then.
+// settle lets time pass until every goroutine waits for more of it.
 func settle(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -411,8 +411,8 @@ func TestJobs_StoppingDeskHandsOver(t *testing.T) {
 	})
 }
 
-// Desks that stop at any time, are paused beyond their lease, meet an away ledger, and people who stop and resume: no letter is
-// retried twice by one job, and in the end all are.
+// Desks stop at any time, are paused beyond their lease, and meet an unavailable ledger. People stop and resume jobs.
+// No letter is retried twice by one job, and in the end all are.
 func TestJobs_NothingIsSentTwice(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {

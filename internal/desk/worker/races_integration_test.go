@@ -18,12 +18,12 @@ import (
 	"docket/internal/desk/worker"
 )
 
-// times is how often each race is run.
+// times is the number of runs of each race.
 const times = 100
 
 func operator(name string) ledger.Actor { return ledger.Actor{Name: name, Why: "the race"} }
 
-// race calls both at one moment for each letter and says of each whether it moved the letter.
+// race calls both at the same moment for each letter, and counts which moved it.
 func race(t *testing.T, ids []string, a, b func(id string) ([]ledger.Outcome, error)) (wins [2]int) {
 	t.Helper()
 	var mu sync.Mutex
@@ -128,13 +128,13 @@ const (
 	beforeClaim = iota
 	afterClaim
 	beforePublish
-	afterPublish // the brokers have it, and nobody knows
+	afterPublish // the brokers have it, and the ledger does not know
 	beforeMark
 	afterMark
 	moments
 )
 
-// mortal is what a relay works with until its moment has come; from then on it reaches nobody any more.
+// mortal is the world of a relay until it is killed. After that the relay reaches nothing.
 type mortal struct {
 	ledger.Relay
 	worker.Publisher
@@ -143,7 +143,7 @@ type mortal struct {
 	dead atomic.Bool
 }
 
-// dies says that this is the moment, or that it is past.
+// dies reports whether this is the moment, or it has passed.
 func (m *mortal) dies(moment int) bool {
 	if moment == m.at {
 		m.dead.Store(true)
@@ -196,7 +196,7 @@ func (m *mortal) Unpublished(ctx context.Context, holder string, id int64, code 
 	return m.Relay.Unpublished(ctx, holder, id, code, pause, giveUp)
 }
 
-// retryAll retries letters of which none may refuse it.
+// retryAll retries letters. None may be refused.
 func (w *world) retryAll(ids []string) {
 	w.t.Helper()
 	outcomes, err := w.book.Retry(w.t.Context(), ids, letterLease, operator("ann"))
@@ -252,7 +252,7 @@ func TestRaces_KilledRelay(t *testing.T) {
 	w := newWorld(t)
 	ids := w.dead(times)
 
-	// The table still refuses them: each is dead again once, however many copies of it came back.
+	// The table still refuses them. Each is dead again once, for any number of copies.
 	w.killRelays(ids)
 	w.inOrder(0)
 	w.effect(times, 0, 1)

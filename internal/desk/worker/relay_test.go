@@ -92,7 +92,7 @@ func TestRelay_FullBatchesWithoutAPause(t *testing.T) {
 	})
 }
 
-// Whatever fails, and however often: of a key no two records are in one call, and they come in the order of the outbox.
+// With any failures, a call has no two records of a key, and they come in the order of the outbox.
 func TestRelay_OrderOfAKey(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

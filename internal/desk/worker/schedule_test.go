@@ -40,7 +40,7 @@ func (b *jobsBook) inState(s ledger.State) (n int) {
 	return n
 }
 
-// movedAt are the times of moves that moved something, in whole seconds after begin.
+// movedAt returns the times of moves with letters, in whole seconds after begin.
 func (b *jobsBook) movedAt(begin time.Time) (at []int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -52,7 +52,7 @@ func (b *jobsBook) movedAt(begin time.Time) (at []int) {
 	return at
 }
 
-// askedAt are the times of probes.
+// askedAt has the times of probes.
 type askedAt struct {
 	mu sync.Mutex
 	at []time.Duration

@@ -181,7 +181,7 @@ func TestTrial_UnwellTable(t *testing.T) {
 	if err != nil || r.Total != 0 || len(table.asked) != 0 || r.String() != "nothing was tested: the table does not accept a known-good row (42501); grant INSERT" {
 		t.Errorf("%v, asked %v: %s", err, table.asked, r)
 	}
-	// It falls ill on the way.
+	// It becomes unwell during the trial.
 	probes := 0
 	table = &askedTable{probe: func() error {
 		if probes++; probes > 3 {
@@ -263,7 +263,7 @@ func TestThousands(t *testing.T) {
 	}
 }
 
-// A letter that refused decisions share is tried as the record that a retry puts back: it counts once, by the worst of its decisions.
+// A shared letter is tried as the record that a retry puts back. It counts once, by the worst of its decisions.
 func TestTrial_SharedLetter(t *testing.T) {
 	t.Parallel()
 	check := &refusal{"23514", "small", ""}

@@ -24,7 +24,7 @@ type duties struct {
 	done          map[string]time.Time
 	resolved      int
 	before        time.Time
-	lost          bool // a duty that is done is somebody else's by then
+	lost          bool // another desk has a duty when it is done
 	away          atomic.Bool
 }
 

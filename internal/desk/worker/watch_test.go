@@ -258,7 +258,7 @@ func TestWatcher_AfterAnOutage(t *testing.T) {
 	})
 }
 
-// places is a table that says of each row where it is, by its number in it, and counts how often it was asked.
+// places is a table that returns the place of each row, by its number in it. It counts its lookups.
 type places struct {
 	rows  []string
 	asked int

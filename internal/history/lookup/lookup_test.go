@@ -40,7 +40,7 @@ type world struct {
 	committed map[string]int64         // by topic
 	broken    map[string]error         // by topic
 	hang      string                   // a topic whose scan never ends
-	moved     func(asked string)       // is told what is asked for
+	moved     func(asked string)       // called with each request
 	rows      []reader.Decision
 	letters   []ledger.Entry
 	left      []ledger.Surplus

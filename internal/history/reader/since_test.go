@@ -14,7 +14,7 @@ import (
 	"docket/internal/testkit/readertest"
 )
 
-// day is a store with decisions a minute apart, of which each has an id, d-0 and so on.
+// day is a store with decisions a minute apart, with the ids d-0 and so on.
 func day(t *testing.T, rests ...string) *readertest.Store {
 	t.Helper()
 	s := &readertest.Store{}

@@ -9,7 +9,7 @@ type tuple struct {
 	alone bool         // the standby does not have it
 }
 
-// transaction is one of a session. Its fields are guarded by the server's mutex, but for those of its limits.
+// transaction is a transaction of a session. Its fields are guarded by the server's mutex, except for its limits.
 type transaction struct {
 	session  *session
 	began    time.Time
