@@ -13,20 +13,20 @@ type Point string
 const (
 	Connect        Point = "connect"         // dialling: without a code the connection is refused
 	Startup        Point = "startup"         // the startup message was read
-	Check          Point = "check"           // the question whether the node takes writes
+	Check          Point = "check"           // the query whether the node takes writes
 	Begin          Point = "begin"           // BEGIN, before its effect
 	Limits         Point = "limits"          // set_config
 	Insert         Point = "insert"          // before the first row is inserted, by INSERT or COPY; for COPY see [Fault.Row]
 	InsertAnswered Point = "insert answered" // all rows are inserted, the answer is not sent
 	Copying        Point = "copying"         // some rows of a COPY are inserted, more may come
-	Table          Point = "table"           // the look at the table that ends a COPY
+	Table          Point = "table"           // the query about the table that ends a COPY
 	Known          Point = "known"           // before rows are looked for by the hash of their payload
 	Compare        Point = "compare"         // before rows are compared by their payload
-	Catalog        Point = "catalog"         // the question what a CHECK says
+	Catalog        Point = "catalog"         // the query for the text of a CHECK
 	Foresight      Point = "foresight"       // before a CHECK is evaluated beside the table
 	Offer          Point = "offer"           // the cursor over rows that are asked about
 	Ask            Point = "ask"             // before the first of them; each is at Insert then, alone
-	Asked          Point = "asked"           // before what was found out is told
+	Asked          Point = "asked"           // before the results are sent
 	Constraints    Point = "constraints"     // SET CONSTRAINTS ALL IMMEDIATE
 	Seen           Point = "seen"            // before any row of a range of time is read
 	Confirm        Point = "confirm"         // the write that a COMMIT then has to log

@@ -27,7 +27,7 @@ func format(codes []int16, i int) int16 {
 	return 0
 }
 
-// handle does what a message says and returns false where the session is over.
+// handle handles a message, and returns false if the session is over.
 func (s *session) handle(m pgproto3.FrontendMessage) bool {
 	switch m.(type) {
 	case *pgproto3.Terminate:
@@ -100,7 +100,7 @@ func (s *session) sync() bool {
 	return s.ready()
 }
 
-// commitImplicit is no [Commit] where there is nothing to commit.
+// commitImplicit skips [Commit] if there is nothing to commit.
 func (s *session) commitImplicit() *failure {
 	s.server.mu.Lock()
 	if len(s.tx.inserted) == 0 {
@@ -113,7 +113,7 @@ func (s *session) commitImplicit() *failure {
 	return s.commit()
 }
 
-// refusesAll is what a failed transaction answers to everything but its end.
+// refusesAll is the answer of a failed transaction to everything except its end.
 func (s *session) refusesAll(p *prepared) *failure {
 	s.server.mu.Lock()
 	defer s.server.mu.Unlock()
@@ -278,7 +278,7 @@ func (s *session) simple(sql string) bool {
 	return s.sync()
 }
 
-// blank says whether there is nothing in a query but blanks and comments.
+// blank reports whether a query has only blanks and comments.
 func blank(sql string) bool {
 	for line := range strings.Lines(sql) {
 		if line = strings.Trim(line, " \t\r\n;"); line != "" && !strings.HasPrefix(line, "--") {
