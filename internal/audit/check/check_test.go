@@ -32,7 +32,7 @@ func settings(t *testing.T, env ...string) config.Settings {
 	return s
 }
 
-// good is a cluster that there is nothing to say against.
+// good is a cluster without findings.
 func good(s config.Settings) *kafka.Cluster {
 	c := &kafka.Cluster{Version: "v4.0", Brokers: []kafka.Broker{{ID: 1}, {ID: 2}, {ID: 3}}}
 	for _, name := range []string{s.KafkaTopic, s.KafkaParkingTopic, s.KafkaDLQTopic, s.KafkaParkingDLQTopic} {

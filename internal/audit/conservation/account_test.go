@@ -15,13 +15,13 @@ import (
 
 const topic = "decision-logs"
 
-// world is a ledger and the evidence that Docket would leave if it made no mistake.
+// world has the produced records, and the evidence that a perfect Docket would leave.
 type world struct {
 	ledger *Produced
 	ev     Evidence
 }
 
-// perfect has every decision where it belongs, spread over three partitions.
+// perfect has every decision in its home, spread over three partitions.
 func perfect(t *testing.T) world {
 	t.Helper()
 	w := world{ledger: NewProduced(), ev: Evidence{AllRows: true, Committed: map[int32]int64{}}}
@@ -61,12 +61,12 @@ func forwarded(r *Record, at Place, h home.Home, code string) Forwarded {
 	}), h, "a topic")
 }
 
-// at is the record of a row.
+// at returns the record of a row.
 func (w *world) at(p Place) *Record {
 	return w.ledger.records[Place{Topic: p.Topic, Partition: p.Partition, Offset: p.Offset}]
 }
 
-// row is the index of a row whose decision has no duplicate and no conflict and whose record is of one decision.
+// row returns the index of a row without duplicates and conflicts, from a record of one decision.
 func (w *world) row(t *testing.T) int {
 	t.Helper()
 	uses := make(map[verify.Identity]int)

@@ -18,7 +18,7 @@ func second(s float64) time.Time { return noon.Add(time.Duration(s * float64(tim
 type breach struct {
 	spoil func(w *world)
 	says  string   // of the first finding
-	also  []string // invariants that the same breach breaks by right
+	also  []string // invariants that the same breach rightly breaks
 }
 
 // breaches has at least one for every invariant.

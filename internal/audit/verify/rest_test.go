@@ -14,7 +14,7 @@ import (
 	"docket/internal/record/home"
 )
 
-// shared is a record of refused decisions, the truth about it, and the dead letter of those that are not alone.
+// shared makes a record of refused decisions, the truth about it, and the dead letter that most of them share.
 func shared(w *world, value string, alone int) *kgo.Record {
 	r := &kgo.Record{Topic: source, Partition: 1, Offset: 20, Value: []byte(value), Key: []byte("k")}
 	w.truth.Add(DecisionsOf(r, 1<<20)...)

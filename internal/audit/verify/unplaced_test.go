@@ -11,7 +11,7 @@ import (
 	"docket/internal/record/home"
 )
 
-// collected is a dead letter as a collector writes it.
+// collected makes a dead letter as a collector writes it.
 func collected(kind envelope.Kind) *kgo.Record {
 	e := envelope.Unplaced(&kgo.Record{Topic: source, Value: []byte(`{"a":1}`)}, noon)
 	return e.Seal(envelope.Cause{Kind: kind, Code: "missing_field"}, envelope.Sealed{Topic: dlq, Index: envelope.NoIndex, Value: []byte(`{"a":1}`), At: noon, Consumer: "docket/one"})

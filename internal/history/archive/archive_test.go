@@ -197,7 +197,7 @@ func (failing) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
 func TestDay_SettledBeforeYesterday(t *testing.T) {
 	t.Parallel()
-	now := time.Date(2026, 3, 4, 0, 30, 0, 0, time.FixedZone("", 7200)) // the third, in UTC
+	now := time.Date(2026, 3, 4, 0, 30, 0, 0, time.FixedZone("", 7200)) // the third in UTC
 	for text, want := range map[string]bool{"2026-03-01": true, "2026-03-02": false, "2026-03-03": false, "2026-03-04": false} {
 		if day, err := ParseDay(text); err != nil || day.Settled(now) != want {
 			t.Errorf("%s: %t, %v", text, day.Settled(now), err)

@@ -197,7 +197,7 @@ func TestLetters_ChangedMeanwhile(t *testing.T) {
 	}
 }
 
-// harmed is a shelf that gives one file back otherwise than it was stored.
+// harmed is a storage that changes one file on reading.
 type harmed struct {
 	archive.Shelf
 	how func(name string, b []byte) []byte
@@ -212,7 +212,8 @@ func (h *harmed) Get(ctx context.Context, name string) (io.ReadCloser, error) {
 	return io.NopCloser(strings.NewReader(string(h.how(name, b)))), errors.Join(err, r.Close())
 }
 
-// TestLetters_WhatIsNotReadBackIsNotArchived: the last file of an archive is damaged, and no letter of any of its files counts.
+// TestLetters_WhatIsNotReadBackIsNotArchived: the last file of an archive is damaged, so no letter of its files
+// counts.
 func TestLetters_WhatIsNotReadBackIsNotArchived(t *testing.T) {
 	t.Parallel()
 	var ids []string
@@ -293,7 +294,8 @@ func TestLetters_Refusals(t *testing.T) {
 	}
 }
 
-// TestLetters_Keep: letters that are in no ledger are in an archive once it was read back, and come back as others do.
+// TestLetters_Keep: letters that are in no ledger are in an archive once it was read back, and can be restored like
+// others.
 func TestLetters_Keep(t *testing.T) {
 	t.Parallel()
 	c, b, _ := carrying(t, "closed")

@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// loading is a table that keeps what a restore loads, at the place of a session of its one day.
+// loading is a table, and the session of its one day. It keeps the loaded rows.
 type loading struct {
 	Session
 	lines []string
 	calls []int
-	tally []int                    // lines there were at each
+	tally []int                    // number of lines at each
 	spoil func(line []byte) []byte // the act of a trigger; nil: none
 }
 
@@ -45,7 +45,8 @@ func (l *loading) Load(_ context.Context, _ []Column, lines [][]byte) (done Load
 	return done, nil
 }
 
-// TestRestore_EveryLineOnce: exactly a batch, one line more, many, and lines so long that bytes end it.
+// TestRestore_EveryLineOnce: exactly a batch, one line more, many lines, and lines so long that their bytes end a
+// batch.
 func TestRestore_EveryLineOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ lines, long, calls int }{

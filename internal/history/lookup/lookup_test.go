@@ -32,7 +32,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
-// world is every place, in memory or in a directory of the test.
+// world has every place, in memory or in a directory of the test.
 type world struct {
 	t         *testing.T
 	mu        sync.Mutex
@@ -175,7 +175,7 @@ func spooledWith(t *testing.T, topic string, pairs []string, values ...string) [
 	return b.Bytes()
 }
 
-// one is the only record that was found.
+// one returns the only record that was found.
 func one(t *testing.T, a Answer) Found {
 	t.Helper()
 	if len(a.Found) != 1 {
@@ -328,7 +328,8 @@ func (d *closedDay) Load(context.Context, string, string, []archive.Column, [][]
 }
 func (d *closedDay) Close() {}
 
-// TestFind_NotLooked: a place that was not looked at completely is named, is not among those that were, and makes "not found" impossible.
+// TestFind_NotLooked: a place that was not searched completely is named, and is not among the searched ones. It makes
+// "not found" impossible.
 func TestFind_NotLooked(t *testing.T) {
 	t.Parallel()
 	day := func(w *world, names ...string) {
@@ -390,7 +391,8 @@ func TestFind_NotLooked(t *testing.T) {
 	}
 }
 
-// TestFind_LedgerAndTopic: the ledger has what the desk has read; without a ledger the dead-letter topics are read from their start.
+// TestFind_LedgerAndTopic: the ledger has the records that the desk has read. Without a ledger the dead-letter topics
+// are read from their start.
 func TestFind_LedgerAndTopic(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -409,7 +411,7 @@ func TestFind_LedgerAndTopic(t *testing.T) {
 	if a := w.find(); len(a.Found) != 0 || len(a.Letters) != 1 { // entered, and not committed yet
 		t.Errorf("%+v", a)
 	}
-	w.committed["dlq"] = 99 // of a topic that was there before
+	w.committed["dlq"] = 99 // of an earlier topic
 	w.letters = nil
 	one(t, w.find())
 }
@@ -449,7 +451,8 @@ func TestFind_Left(t *testing.T) {
 	}
 }
 
-// TestFind_LeftEntersMeanwhile: a letter that enters while it is looked for is seen in the ledger or in Kafka, whenever that is.
+// TestFind_LeftEntersMeanwhile: a letter that enters during the lookup is found in the ledger or in Kafka, at any
+// time.
 func TestFind_LeftEntersMeanwhile(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"committed dlq", "surplus", "ledger", "end dlq", "rows"} {
@@ -469,7 +472,7 @@ func TestFind_LeftEntersMeanwhile(t *testing.T) {
 	}
 }
 
-// TestFind_Claims tells what is the decision of a row from another one that claims its id.
+// TestFind_Claims tells the decision of a row from another one with its id.
 func TestFind_Claims(t *testing.T) {
 	t.Parallel()
 	stored := reader.Decision{Row: reader.Row{ID: "d-1", Time: noon.Add(-time.Hour), Topic: "logs", Partition: 3, Offset: 41, Index: 1}, Raw: json.RawMessage(log("d-1", `, "input": 1.0`))}
@@ -508,7 +511,7 @@ func TestFind_Claims(t *testing.T) {
 	}
 }
 
-// TestFind_OnTheMove: a record that moves on while it is looked for is seen, whichever step it moves at.
+// TestFind_OnTheMove: a record that moves during the lookup is found, at whichever step it moves.
 func TestFind_OnTheMove(t *testing.T) {
 	t.Parallel()
 	steps := []string{"committed logs", "committed parking", "committed dlq", "committed parking-dlq", "ledger", "rows"}
@@ -528,7 +531,7 @@ func TestFind_OnTheMove(t *testing.T) {
 					if asked != at {
 						return
 					}
-					once.Do(func() { // it has its next home, then the one before is committed
+					once.Do(func() { // it has its next home, then the source is committed
 						switch way {
 						case "row":
 							w.rows = []reader.Decision{{Row: reader.Row{ID: "d-1"}}}
@@ -584,7 +587,7 @@ func TestFind_Hostile(t *testing.T) {
 	}
 }
 
-// TestShared_OneScan: many who ask at once share a scan, each gets its own answer, and none waits for one that left.
+// TestShared_OneScan: concurrent requests share a scan, each gets its own answer, and none waits for one that left.
 func TestShared_OneScan(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -620,7 +623,7 @@ func TestShared_OneScan(t *testing.T) {
 		})
 	}
 	ask(t.Context(), "0", nil)
-	<-began // the first scan is at work
+	<-began // the first scan is running
 	gone, leave := context.WithCancel(t.Context())
 	ask(gone, "gone", context.Canceled)
 	for i := range 50 {

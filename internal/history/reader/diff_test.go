@@ -84,7 +84,7 @@ func TestDiff_Limits(t *testing.T) {
 	}
 }
 
-// patched is a with the changes that were told, for values without lists.
+// patched returns a with the changes applied, for values without lists.
 func patched(t *testing.T, a any, d reader.Differences) any {
 	t.Helper()
 	for _, c := range d.Changes {
@@ -157,7 +157,7 @@ func FuzzDiff(f *testing.F) {
 	})
 }
 
-// exact says that numbers are such that float64 holds them.
+// exact reports whether float64 holds the numbers exactly.
 func exact(text string) bool {
 	return !strings.ContainsAny(text, "eE.") && !strings.Contains(text, "00000") && len(text) < 15
 }

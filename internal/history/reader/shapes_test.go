@@ -14,7 +14,7 @@ import (
 	"docket/sample"
 )
 
-// decided is a stored decision of a path and a result; an empty result is none.
+// decided makes a stored decision of a path and a result; an empty result is none.
 func decided(t *testing.T, path, rest string) reader.Decision {
 	t.Helper()
 	if rest != "" {

@@ -60,10 +60,10 @@ func TestWhy_SinceWhen(t *testing.T) {
 	s := day(t,
 		fmt.Sprintf(alice, 1, 7, 1, 1, "true"),                                           // d-0
 		fmt.Sprintf(alice, 2, 8, 1, 1, "true"),                                           // d-1: the last that was allowed
-		fmt.Sprintf(other, 2, 8, 2, 1, "true"),                                           // d-2: of another
+		fmt.Sprintf(other, 2, 8, 2, 1, "true"),                                           // d-2: of another subject
 		fmt.Sprintf(alice, 3, 7, 2, 1, "false"),                                          // d-3: the turn
 		strings.Replace(fmt.Sprintf(alice, 4, 7, 2, 1, "true"), "p/allow", "q/allow", 1), // d-4: of another path
-		fmt.Sprintf(alice, 5, 7, 2, 2, "false"),                                          // d-5: the one in question
+		fmt.Sprintf(alice, 5, 7, 2, 2, "false"),                                          // d-5: the explained one
 		fmt.Sprintf(alice, 6, 7, 3, 2, "true"),                                           // d-6
 		fmt.Sprintf(alice, 6, 9, 3, 2, "true"),                                           // d-7
 	)
@@ -71,7 +71,7 @@ func TestWhy_SinceWhen(t *testing.T) {
 	if err := s.AddRaw([]byte(`{"decision_id":"beside","timestamp":"2026-11-21T10:04:30Z",` + strings.Replace(fmt.Sprintf(alice, 4, 7, 2, 1, "true"), "p/allow", "p/other", 1) + "}")); err != nil {
 		t.Fatal(err)
 	}
-	// Denied before it was allowed: that is not since when.
+	// Denied before it was allowed, so this is not the turn.
 	if err := s.AddRaw([]byte(`{"decision_id":"early","timestamp":"2026-11-21T09:00:00Z",` + fmt.Sprintf(alice, 1, 7, 0, 1, "false") + "}")); err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestWhy_ErrorIsAChange(t *testing.T) {
 	}
 }
 
-// heavy notes the most bytes that a page has had.
+// heavy is a store that notes the largest page in bytes.
 type heavy struct {
 	reader.Store
 	most int
@@ -142,7 +142,7 @@ func (h *heavy) Search(ctx context.Context, f reader.Filter, p reader.Page) (rea
 	return found, err
 }
 
-// TestWhy_LargeDecisions: where columns do not tell, all that lie before are read, however large each is.
+// TestWhy_LargeDecisions: if columns do not tell, all earlier decisions are read, however large each is.
 func TestWhy_LargeDecisions(t *testing.T) {
 	t.Parallel()
 	large := `"path":"k8s/deny","requested_by":"10.0.0.7:1","result":["` + strings.Repeat("x", 256<<10) + `"]`
@@ -177,7 +177,7 @@ func TestWhy_NeverOtherwise(t *testing.T) {
 	}
 }
 
-// TestWhy_ReadsWithoutAColumnVerdict holds for deny lists, for extractors and for results that are no verdict.
+// TestWhy_ReadsWithoutAColumnVerdict has deny lists, extractors, and results without a verdict.
 func TestWhy_ReadsWithoutAColumnVerdict(t *testing.T) {
 	t.Parallel()
 	deny := `"path":"k8s/deny","requested_by":"10.0.0.7:1","input":{"n":%d},"result":%s`
@@ -331,7 +331,7 @@ func TestExplain_OtherFields(t *testing.T) {
 	}
 }
 
-// FuzzExplain holds that nothing makes an explanation fail, or longer than a bound.
+// FuzzExplain: no input makes an explanation fail, or longer than its limit.
 func FuzzExplain(f *testing.F) {
 	f.Add("main/deny", `["x",{"msg":"m","policy":7}]`, `{"user":"a"}`, `{"b":{"revision":1}}`)
 	f.Add("", `{"allow":"no","score":{"score":1,"breakdown":{"p":{"passed":true}}},"response":{"status":{"code":1}},"reasons":{"a":{"b":{"c":{"d":{"e":["f"]}}}}}}`, `[]`, `{}`)

@@ -84,7 +84,7 @@ func TestParseTime(t *testing.T) {
 	}
 }
 
-// TestDays_AreThoseOfUTC: also where the clock at hand is on another day.
+// TestDays_AreThoseOfUTC: also if the local clock is on another day.
 func TestDays_AreThoseOfUTC(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 23, 0, 30, 0, 0, time.FixedZone("", 3600)) // a Monday there, a Sunday in UTC
@@ -132,7 +132,7 @@ func TestParsePointer(t *testing.T) {
 	}
 }
 
-// FuzzMatch holds that what is read as a match can be asked of Postgres.
+// FuzzMatch: Postgres accepts every parsed match.
 func FuzzMatch(f *testing.F) {
 	for _, text := range []string{"input:/user=alice", `input:"/a=b"=1`, "result", "raw:/error", `input:/a="\ud800"`} {
 		f.Add(text)

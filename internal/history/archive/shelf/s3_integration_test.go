@@ -99,7 +99,7 @@ func TestBucket_ErrorsQuoteNothing(t *testing.T) {
 	}
 }
 
-// cut is a way to the server that ends for good once so many bytes went out.
+// cut is a connection to the server that ends for good after this many sent bytes.
 func cut(t *testing.T, to string, after int64) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
