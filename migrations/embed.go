@@ -1,5 +1,5 @@
-// Package migrations holds the numbered steps that bring a database's schema up to date, in the format of goose, and the
-// SQL of the step that takes more than one transaction. It stays free of the logic that runs them.
+// Package migrations has the numbered steps that bring a database's schema up to date, in the format of goose. It
+// also has the SQL of the step that takes more than one transaction. It does not run them.
 package migrations
 
 import "embed"
@@ -9,10 +9,10 @@ import "embed"
 //go:embed 0*.sql
 var FS embed.FS
 
-// Partitions is the version of the step that makes the table one of partitions by day.
+// Partitions is the version of the step that partitions the table by day.
 const Partitions = 2
 
-// Indexes is the version of the step that makes what searches go by, while the table is written to.
+// Indexes is the version of the step that makes the indexes for searches, while the table is written to.
 const Indexes = 5
 
 // Hash is the version of the step that gives the table the column raw_sha256.
@@ -24,7 +24,7 @@ const Unfaithful = 7
 // Uploader is the version of the step that gives the table the column uploaded_by.
 const Uploader = 10
 
-// Edited is the version of the step that gives the table the column edited_audit_id, and the ledger what vouches for it.
+// Edited is the version of the step that adds the column edited_audit_id, and the ledger's proof of edits.
 const Edited = 12
 
 // The SQL of that step. All of it runs with the table's schema as search_path.
@@ -33,16 +33,13 @@ var (
 	//
 	//go:embed partitions_function.sql
 	Function string
-	// Obstacles asks what the table, $1 as oid, has that would be lost on the way: kind and name.
-	//
+	// Obstacles lists what would be lost of the table, $1 as oid: kind and name.
 	//go:embed partitions_obstacles.sql
 	Obstacles string
-	// Swap makes the locked table, or what of it is before the setting docket.cut, a partition of a new one.
-	//
+	// Swap makes the locked table a partition of a new one, or its part before the setting docket.cut.
 	//go:embed partitions_swap.sql
 	Swap string
 	// Back makes one table of the locked one and its partitions.
-	//
 	//go:embed partitions_back.sql
 	Back string
 )

@@ -76,7 +76,7 @@ func headings(t *testing.T) []string {
 	return anchors
 }
 
-func TestEveryAlertSaysHowUrgentItIsAndWhatToDo(t *testing.T) {
+func TestAlerts_SeverityAndAdvice(t *testing.T) {
 	t.Parallel()
 	_, alerts := rules(t)
 	anchors := headings(t)
@@ -116,7 +116,7 @@ func TestEveryAlertSaysHowUrgentItIsAndWhatToDo(t *testing.T) {
 }
 
 // docs/install.md, build/release and the chart put a base before this text, line by line.
-func TestRunbookLinksTakeABase(t *testing.T) {
+func TestAlerts_RunbookLinksTakeABase(t *testing.T) {
 	t.Parallel()
 	_, alerts := rules(t)
 	if n := strings.Count(read(t, rulesFile), "\n          runbook_url: docs/runbook.md#"); n != len(alerts) {
@@ -124,7 +124,7 @@ func TestRunbookLinksTakeABase(t *testing.T) {
 	}
 }
 
-func TestEveryAlertIsSeenToFireToResolveAndToKeepQuiet(t *testing.T) {
+func TestAlerts_EachFiresAndResolves(t *testing.T) {
 	t.Parallel()
 	type at struct {
 		Alertname string
@@ -180,7 +180,7 @@ var (
 	recordedName = regexp.MustCompile(`\bdocket:[a-z0-9_:]+`)
 )
 
-func TestRulesNameOnlyMetricsThatThereAre(t *testing.T) {
+func TestRules_NameExistingMetrics(t *testing.T) {
 	t.Parallel()
 	known := metrics(t)
 	records, alerts := rules(t)

@@ -5,15 +5,14 @@ import (
 	"slices"
 )
 
-// Answer is the judgement on one error. Its zero value stops the search, so
-// that an error nobody judged blames no item.
+// Answer is the judgement on one error. Its zero value ends the search, so that an error without a judgement blames
+// no item.
 type Answer uint8
 
 const (
-	// End says that the world is at fault: no item is to blame for this error,
-	// nor on the word of the errors before it.
+	// End says that no item is to blame, not even for earlier errors, because something else is at fault.
 	End Answer = iota
-	// Divide says that the fault may be one item's, so the search goes on.
+	// Divide says that one item may be at fault, so the search continues.
 	Divide
 )
 
@@ -24,53 +23,39 @@ type Suspect[T any] struct {
 	Err error
 }
 
-// Result is what became of the items. Each is in exactly one place: a suspect,
-// homeless, or in neither list and so written.
+// Result says what became of the items. Each is a suspect or homeless, or in neither list and then written.
 type Result[T any] struct {
-	// Suspects are the bad items, in the order of the set. It is empty when
-	// Err is set.
+	// Suspects are the bad items, in the order of the set. It is empty if Err is set.
 	Suspects []Suspect[T]
-	// Homeless are the items that are not written and not to blame, in the
-	// order of the set: all that were not written when Err ended the search. It
-	// may share its memory with the set.
+	// Homeless are the items that are not written and not to blame, in the order of the set. If Err ended the search,
+	// these are all unwritten items. It may share memory with the set.
 	Homeless []T
-	// Err ended the search: the error that was judged End, or ctx.Err(). It is
-	// nil when the search came to its end.
+	// Err ended the search: the error that was judged End, or ctx.Err(). It is nil if the search finished.
 	Err error
-	// Asked counts the asks but for the confirmations, and without the write of
-	// the whole set that came before.
+	// Asked counts the calls of ask without the confirmations. The earlier write of the whole set is not counted.
 	Asked int
-	// Confirmed counts the second asks of single items.
+	// Confirmed counts the second calls for single items.
 	Confirmed int
 }
 
-// Isolate finds the bad items of a set whose write as a whole failed with
-// first, and writes all others.
+// Isolate finds the bad items of a set whose write as a whole failed with first, and writes all others.
 //
-// ask writes a part, all of it or nothing. Nil means written, and what is
-// written stays so. again is true when an item that has just failed alone is
-// asked a second time, for which the caller takes a fresh connection. ask gets
-// slices of items and must not keep or change them.
+// ask writes a part, all of it or nothing. A nil error means written for good. If again is true, the part is one item
+// that has just failed alone; then the caller uses a fresh connection. Function ask must not keep or change the part.
 //
-// judge is asked about every error afresh, first included. End stops the
-// search at once: what is not written is homeless, suspects found so far among
-// it, since they were condemned by a world that was about to fail. A context
-// that is done stops it likewise, whatever the error of the ask that it cut
-// short.
+// judge is called for every error, first included. End ends the search at once. Unwritten items are then homeless,
+// and so are the suspects found so far, because the system that refused them was about to fail. A context that is
+// done ends the search too, whatever error the interrupted ask returned.
 //
-// hint reads off an error at which item of the part that failed with it the
-// table stumbled, and may be nil. It only says where to look: a suspect is
-// asked alone, twice, all the same. A hint that turns out wrong is the last
-// one that is believed.
+// hint returns the item of the part at which the table stopped, as the error says. It may be nil. It only says where
+// to look: a suspect is still asked alone, twice. After one wrong hint no other is used.
 //
-// Parts are written in the order of the set, so of two items that exclude each
-// other the earlier one wins. The only item that others overtake is the first
-// that is named by a hint: as the table came to it before what is behind it, it
-// does not fail on their account. For a set of one, first counts as its first
-// failure alone. A nil first means that the whole set was not asked yet.
+// Parts are written in the order of the set, so of two items that exclude each other the earlier wins. Only the first
+// item that a hint names is tried after later ones. The table came to it before those, so it does not fail because of
+// them. For a set of one, first counts as its first failure alone. A nil first means that the whole set was not asked
+// yet.
 //
-// How many writes that takes, and how many items are sent, is in the
-// documentation of the package.
+// The package documentation says how many writes it takes, and how many items are sent.
 func Isolate[T any](
 	ctx context.Context,
 	items []T,
@@ -89,24 +74,23 @@ func Isolate[T any](
 	return s.result
 }
 
-// search goes through the set from left to right, stretch by stretch.
+// search goes through the set from left to right, one stretch after another.
 type search[T any] struct {
 	items  []T
 	ask    func(ctx context.Context, part []T, again bool) error
 	judge  func(error) Answer
-	hint   func(err error, part []T) (int, bool) // nil: none, or none any more
-	at     int                                   // everything before it is written or a suspect, nothing from it on
+	hint   func(err error, part []T) (int, bool) // nil: none, or no longer used
+	at     int                                   // all before it are written or suspects, none from it on
 	result Result[T]
 }
 
-// span is the part of the set from lo up to but without hi.
+// span is the part of the set from lo up to hi, without hi.
 type span struct{ lo, hi int }
 
 func (s span) len() int { return s.hi - s.lo }
 
-// run writes stretches, each twice as long as the one before while nothing
-// fails. Behind a bad item it goes on with one as long as the way to that item
-// was, half of what failed at most.
+// run writes stretches. Each is twice as long as the one before while nothing fails. After a bad item the next one is
+// as long as the way to that item, and at most half of the failed stretch.
 func (s *search[T]) run(ctx context.Context, first error) (end error) {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -140,33 +124,32 @@ func (s *search[T]) run(ctx context.Context, first error) (end error) {
 	return nil
 }
 
-// spare handles the failure of the whole set. Where an item is named, it may be
-// the only bad one: then the others need a single write.
+// spare handles the failure of the whole set. A named item may be the only bad one: then the others need a single
+// write.
 func (s *search[T]) spare(ctx context.Context, whole span, fault error) (end error) {
 	named, ok := s.named(whole, fault)
-	if !ok || whole.len() <= 2 { // what is left of two would be asked alone
+	if !ok || whole.len() <= 2 { // the rest of two would be asked alone
 		return s.pin(ctx, whole, fault)
 	}
 	others, end := s.try(ctx, slices.Concat(s.items[:named], s.items[named+1:]), false)
 	switch {
 	case end != nil:
 		return end
-	case others != nil: // it is not the only one
+	case others != nil: // there is more than one bad item
 		return s.pin(ctx, whole, fault)
 	}
 	s.items = s.items[named : named+1 : named+1]
 	return s.single(ctx, span{0, 1}, false)
 }
 
-// pin writes what is before the first bad item of a part that failed, and finds
-// that item a suspect, if it fails alone as well.
+// pin writes the items before the first bad one of a failed part. If the bad one also fails alone, it is a suspect.
 func (s *search[T]) pin(ctx context.Context, part span, fault error) (end error) {
-	asked, believed := true, false // whether the part failed, or is only taken to
+	asked, believed := true, false // whether the part failed, or is only assumed to
 	for part.len() > 1 {
 		middle, hi := part.lo+part.len()/2, part.hi
 		named, ok := s.named(part, fault)
 		switch {
-		case ok && believed: // the table came by here before, and stumbled later
+		case ok && believed: // the table came past this place before, and stopped later
 			s.hint = nil
 		case ok:
 			middle, hi, believed = named, named+1, true
@@ -192,8 +175,7 @@ func (s *search[T]) pin(ctx context.Context, part span, fault error) (end error)
 	return end
 }
 
-// single finds one item a suspect, or writes it. asked says that it failed
-// alone just now.
+// single makes one item a suspect, or writes it. asked says that it has just failed alone.
 func (s *search[T]) single(ctx context.Context, one span, asked bool) (end error) {
 	if !asked {
 		fault, end := s.write(ctx, one)
@@ -212,7 +194,7 @@ func (s *search[T]) single(ctx context.Context, one span, asked bool) (end error
 	return nil
 }
 
-// named is the place in the set of the item that an error names.
+// named returns the place in the set of the item that an error names.
 func (s *search[T]) named(part span, fault error) (place int, ok bool) {
 	if s.hint == nil || fault == nil {
 		return 0, false
@@ -221,7 +203,7 @@ func (s *search[T]) named(part span, fault error) (place int, ok bool) {
 	return part.lo + index, ok && index >= 0 && index < part.len()
 }
 
-// write asks for the part that comes next.
+// write asks for the next part.
 func (s *search[T]) write(ctx context.Context, part span) (fault, end error) {
 	fault, end = s.try(ctx, s.items[part.lo:part.hi:part.hi], false)
 	if fault == nil && end == nil {
@@ -230,8 +212,8 @@ func (s *search[T]) write(ctx context.Context, part span) (fault, end error) {
 	return fault, end
 }
 
-// try asks for one part. fault is an error that may be the part's, end one
-// that ends the search; both are nil when the part is written.
+// try asks for one part. fault is an error that may be the part's; end is an error that ends the search. Both are nil
+// if the part is written.
 func (s *search[T]) try(ctx context.Context, part []T, again bool) (fault, end error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -254,8 +236,7 @@ func (s *search[T]) try(ctx context.Context, part []T, again bool) (fault, end e
 	return err, nil
 }
 
-// end gives up: what is neither written nor a suspect has no home, and neither
-// have the suspects.
+// end ends the search without suspects: all unwritten items are homeless.
 func (s *search[T]) end(err error) Result[T] {
 	homeless := s.items[s.at:len(s.items):len(s.items)]
 	if n := len(s.result.Suspects); n > 0 {

@@ -27,19 +27,19 @@ func judge(err error) bisect.Answer {
 	return bisect.End
 }
 
-// asked is one ask as the table saw it.
+// asked is one call of ask.
 type asked struct {
 	part  []int
 	again bool
 	err   error
 }
 
-// table takes parts, all of them or nothing, and remembers every ask.
+// table takes parts, all of them or nothing, and remembers every call.
 type table struct {
 	refuse  func(part []int) bool
 	written []int
 	log     []asked
-	before  func(ask int) error // an error for the ask with this number, from 1
+	before  func(ask int) error // the error of the call with this number, from 1
 }
 
 func (tb *table) ask(_ context.Context, part []int, again bool) error {
@@ -104,7 +104,7 @@ func isolate(t *testing.T, tb *table, n int) bisect.Result[int] {
 	return bisect.Isolate(t.Context(), numbers(n), errData, tb.ask, judge, nil)
 }
 
-func TestTheBadItemStandsAloneAndAllOthersAreWritten(t *testing.T) {
+func TestIsolate_OneBadItem(t *testing.T) {
 	t.Parallel()
 	tb := &table{refuse: among(5)}
 	got := isolate(t, tb, 8)
@@ -115,7 +115,7 @@ func TestTheBadItemStandsAloneAndAllOthersAreWritten(t *testing.T) {
 	for _, a := range tb.log {
 		parts = append(parts, a.part)
 	}
-	// 4-7 is inferred to fail, and so is 5; 5 is asked alone all the same, twice.
+	// 4-7 must fail, and so must 5, as 4 passed. Still 5 is asked alone, twice.
 	expect(t, "asks", parts, [][]int{{0, 1, 2, 3}, {4, 5}, {4}, {5}, {5}, {6, 7}})
 	expect(t, "again", []bool{tb.log[3].again, tb.log[4].again}, []bool{false, true})
 	expect(t, "counts", []int{got.Asked, got.Confirmed}, []int{5, 1})
@@ -124,7 +124,7 @@ func TestTheBadItemStandsAloneAndAllOthersAreWritten(t *testing.T) {
 	}
 }
 
-func TestAnItemThatPassesTheSecondTimeIsWritten(t *testing.T) {
+func TestIsolate_PassesTheSecondTime(t *testing.T) {
 	t.Parallel()
 	tb := &table{}
 	tb.refuse = func(part []int) bool {
@@ -137,7 +137,7 @@ func TestAnItemThatPassesTheSecondTimeIsWritten(t *testing.T) {
 	expect(t, "confirmations", got.Confirmed, 1)
 }
 
-func TestPairsThatFailOnlyTogetherAreWrittenAlone(t *testing.T) {
+func TestIsolate_PairFailsOnlyTogether(t *testing.T) {
 	t.Parallel()
 	for _, pair := range [][2]int{{0, 1}, {0, 7}, {3, 4}, {6, 7}, {2, 5}} {
 		tb := &table{refuse: func(part []int) bool { return slices.Contains(part, pair[0]) && slices.Contains(part, pair[1]) }}
@@ -147,7 +147,7 @@ func TestPairsThatFailOnlyTogetherAreWrittenAlone(t *testing.T) {
 	}
 }
 
-func TestTheEarlierOfTwoThatExcludeEachOtherWins(t *testing.T) {
+func TestIsolate_EarlierOfTwoWins(t *testing.T) {
 	t.Parallel()
 	tb := &table{}
 	tb.refuse = func(part []int) bool {
@@ -159,7 +159,7 @@ func TestTheEarlierOfTwoThatExcludeEachOtherWins(t *testing.T) {
 	expect(t, "written", tb.written, []int{0, 1, 2, 3, 4, 5, 7})
 }
 
-func TestASetOfOneIsAskedOnceMore(t *testing.T) {
+func TestIsolate_SetOfOne(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []bool{true, false} {
 		tb := &table{refuse: func([]int) bool { return bad }}
@@ -175,7 +175,7 @@ func TestASetOfOneIsAskedOnceMore(t *testing.T) {
 	}
 }
 
-func TestAFirstErrorOfTheWorldAsksNothing(t *testing.T) {
+func TestIsolate_FirstErrorIsNobodysFault(t *testing.T) {
 	t.Parallel()
 	tb := &table{refuse: among()}
 	got := bisect.Isolate(t.Context(), numbers(4), errWorld, tb.ask, judge, nil)
@@ -183,7 +183,7 @@ func TestAFirstErrorOfTheWorldAsksNothing(t *testing.T) {
 	expect(t, "result", got, bisect.Result[int]{Homeless: numbers(4), Err: errWorld})
 }
 
-func TestASetThatWasNotAskedYetIsAskedAsAWhole(t *testing.T) {
+func TestIsolate_NotAskedYet(t *testing.T) {
 	t.Parallel()
 	tb := &table{refuse: among()}
 	got := bisect.Isolate(t.Context(), numbers(4), nil, tb.ask, judge, nil)
@@ -196,7 +196,7 @@ func TestASetThatWasNotAskedYetIsAskedAsAWhole(t *testing.T) {
 	expect(t, "counts", []int{got.Asked, got.Confirmed}, []int{1, 1})
 }
 
-func TestAnEmptySetKeepsItsError(t *testing.T) {
+func TestIsolate_EmptySet(t *testing.T) {
 	t.Parallel()
 	tb := &table{refuse: among()}
 	got := bisect.Isolate(t.Context(), nil, errData, tb.ask, judge, nil)
@@ -204,7 +204,7 @@ func TestAnEmptySetKeepsItsError(t *testing.T) {
 	expect(t, "asks", len(tb.log), 0)
 }
 
-func TestTheWorldsFaultEndsTheSearchAndAcquitsTheSuspects(t *testing.T) {
+func TestIsolate_EndClearsTheSuspects(t *testing.T) {
 	t.Parallel()
 	tb := &table{refuse: among(0, 2, 7)}
 	tb.before = func(ask int) error {
@@ -223,9 +223,9 @@ func TestTheWorldsFaultEndsTheSearchAndAcquitsTheSuspects(t *testing.T) {
 	expect(t, "homeless", got.Homeless, []int{0, 2, 3, 4, 5, 6, 7})
 }
 
-func TestAnAnswerThatIsNeitherEnds(t *testing.T) {
+func TestIsolate_UnknownAnswerEnds(t *testing.T) {
 	t.Parallel()
-	for from := range 5 { // asks with an answer of Divide before
+	for from := range 5 { // calls before it with the answer Divide
 		judged := 0
 		tb := &table{refuse: func([]int) bool { return true }}
 		got := bisect.Isolate(t.Context(), numbers(8), errData, tb.ask, func(error) bisect.Answer {
@@ -242,9 +242,8 @@ func TestAnAnswerThatIsNeitherEnds(t *testing.T) {
 	}
 }
 
-// A driver's word on an ask that was cut short must not condemn anybody, and
-// one that still succeeded is written.
-func TestACancelledContextEndsTheSearch(t *testing.T) {
+// The error of an interrupted ask must blame no item. An ask that still succeeded has written its part.
+func TestIsolate_CancelledContextEnds(t *testing.T) {
 	t.Parallel()
 	refuse := among(0, 3, 7) // the last ask is a confirmation
 	whole := &table{refuse: refuse}
@@ -280,7 +279,7 @@ func TestACancelledContextEndsTheSearch(t *testing.T) {
 	}
 }
 
-func TestHomelessCannotGrowIntoTheSet(t *testing.T) {
+func TestIsolate_HomelessCannotGrowIntoTheSet(t *testing.T) {
 	t.Parallel()
 	items := append(make([]int, 0, 10), 1, 2)
 	tb := &table{refuse: among(1), before: func(int) error { return errWorld }}

@@ -18,13 +18,13 @@ func bound(n, k int) float64 {
 	return 2*float64(k)*(math.Log2(float64(n)/float64(k))+1) + 2
 }
 
-// hintedBound is on all writes, the confirmations included, where every bad item is named.
+// hintedBound limits all writes, confirmations included, if every bad item is named.
 func hintedBound(n, k int) float64 {
 	k = max(k, 1)
 	return float64(k) * (math.Log2(float64(n)/float64(k)) + 4)
 }
 
-// bill is what a search cost, the write of the whole set included.
+// bill is the cost of a search, including the write of the whole set.
 type bill struct {
 	asks, confirmed, suspects, rows int
 	found                           []int
@@ -32,7 +32,7 @@ type bill struct {
 
 func (b bill) writes() int { return b.asks + b.confirmed }
 
-// hinter reads an index off an error about a part, as the caller of Isolate does.
+// hinter reads an index from an error about a part, like the caller of Isolate.
 type hinter func(err error, part []int) (int, bool)
 
 // right names the first bad item of a part.
@@ -43,10 +43,10 @@ func right(bad []bool) hinter {
 	}
 }
 
-// charge searches a set of which bad fail, without remembering the asks.
+// charge searches a set with these bad items, without remembering the calls.
 func charge(items []int, bad []bool, hint hinter) bill {
 	n := len(items)
-	below := make([]int, n+1) // how many bad ones there are before each
+	below := make([]int, n+1) // the number of bad items before each
 	for i, is := range bad {
 		below[i+1] = below[i]
 		if is {
@@ -71,7 +71,7 @@ func charge(items []int, bad []bool, hint hinter) bill {
 	return b
 }
 
-// counting asks a set of n of which bad fail, and gives no hints.
+// counting searches a set of n with these bad items, without hints.
 func counting(n int, bad []bool) (asks, confirmed, suspects int) {
 	b := charge(numbers(n), bad, nil)
 	return b.asks - 1, b.confirmed, b.suspects
@@ -97,7 +97,7 @@ func checkCost(t reporter, n int, bad []bool) {
 	}
 }
 
-func TestTheCostStaysWithinItsBoundForEverySize(t *testing.T) {
+func TestCost_BoundForEverySize(t *testing.T) {
 	t.Parallel()
 	patterns := map[string]func(i, n int) bool{
 		"none":      func(int, int) bool { return false },
@@ -122,7 +122,7 @@ func TestTheCostStaysWithinItsBoundForEverySize(t *testing.T) {
 	}
 }
 
-func TestTheCostStaysWithinItsBoundForRandomSets(t *testing.T) {
+func TestCost_BoundForRandomSets(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 4096).Draw(t, "n")
@@ -136,12 +136,12 @@ func TestTheCostStaysWithinItsBoundForRandomSets(t *testing.T) {
 	})
 }
 
-// spread has k bad ones at random places of 10000, the same at every call.
+// spread has k bad items at random places of 10000, the same at every call.
 func spread(k int) []bool {
 	return marked(10000, rand.New(rand.NewPCG(1, uint64(k))).Perm(10000)[:k]...)
 }
 
-func TestTheCountsOfThePackageAreWhatASearchTakes(t *testing.T) {
+func TestCost_DocumentedCounts(t *testing.T) {
 	t.Parallel()
 	rows := tableOfThePackage(t, 6)
 	if len(rows) != 7 {
@@ -158,7 +158,7 @@ func TestTheCountsOfThePackageAreWhatASearchTakes(t *testing.T) {
 	}
 }
 
-func TestASingleBadItemAmongTenThousandNeverTakesMoreThanPromised(t *testing.T) {
+func TestCost_OneAmongTenThousand(t *testing.T) {
 	t.Parallel()
 	items := numbers(10000)
 	for place := 0; place < len(items); place += 7 {
@@ -172,8 +172,8 @@ func TestASingleBadItemAmongTenThousandNeverTakesMoreThanPromised(t *testing.T) 
 	}
 }
 
-// millis is what a write costs in the model: by COPY, on the machine that the design was measured on. read is how many
-// of its rows the server comes to.
+// millis is the time of a write in the model: by COPY, on the machine of the measurement. The server reads as many of
+// its rows as read says.
 func millis(rows, read int, refused bool) float64 {
 	fixed := 0.5
 	switch {
@@ -185,7 +185,7 @@ func millis(rows, read int, refused bool) float64 {
 	return fixed + 0.013*float64(read) + 0.0015*float64(rows-read)
 }
 
-// BenchmarkModel reports what a search takes by the model, as a share of what it takes row by row.
+// BenchmarkModel reports the time of a search by the model, as a share of the time row by row.
 func BenchmarkModel(b *testing.B) {
 	for _, hints := range []bool{true, false} {
 		for _, k := range []int{0, 1, 10, 100, 1000, 5000, 10000} {
@@ -211,7 +211,7 @@ func modelled(items []int, bad []bool, hints bool) (total float64) {
 	ask := func(_ context.Context, part []int, _ bool) error {
 		first := slices.IndexFunc(part, func(item int) bool { return bad[item] })
 		read := len(part)
-		if hints && first >= 0 { // or it is at the end that the server sees it
+		if hints && first >= 0 { // otherwise the server sees it at the end
 			read = first + 1
 		}
 		if total += millis(len(part), read, first >= 0); first >= 0 {

@@ -1,31 +1,25 @@
-// Package bisect holds the search for the bad items of a set that cannot be
-// written as a whole, for items of any type.
+// Package bisect searches a set that cannot be written as a whole for its bad items, of any type.
 //
-// It stays free of what the items are, of SQL, and of classes of errors: it
-// asks one function to write a part, another whether an error can be the
-// part's fault, and a third at which item the table stumbled.
+// It knows nothing about the items, SQL or error classes. It calls one function to write a part, another to judge an
+// error, and a third to tell at which item the table stopped.
 //
 // # Cost
 //
-// Each ask is a transaction. To find k bad items among n takes, with the write
-// of the whole set that came before, never more than
+// Each ask is a transaction. To find k bad items among n, including the earlier write of the whole set, it takes at
+// most
 //
 //	2k(log2(n/k)+1) + 2
 //
-// asks, and one confirmation for each bad item. Where every error names the
-// first bad item of its part, asks and confirmations together are never more
-// than
+// asks, and one confirmation for each bad item. If every error names the first bad item of its part, asks and
+// confirmations together are at most
 //
 //	k(log2(n/k)+4)
 //
-// and a single bad item takes 4 of them: all, all others, and that item twice.
-// A hint that names a good item, or an item behind the first bad one, costs 3
-// writes at most beyond the first bound, whatever else is hinted.
+// A single bad item then takes 4: all, all others, and that item twice. A hint may name a good item, or an item
+// behind the first bad one. It costs at most 3 writes beyond the first bound, whatever other hints say.
 //
-// Of the n items never more than 6n+2k are sent where every bad one is named,
-// with the whole set and what is written among them, and never more than
-// 11n+2k whatever the hints. The worst that can happen, without the write of
-// the whole:
+// Of the n items at most 6n+2k are sent if every bad one is named, including the whole set and all good items.
+// Whatever the hints say, it is at most 11n+2k. These are the worst cases, without the write of the whole set:
 //
 //	    n     k   asks   asks with hints   confirmations
 //	  100     1     14                 2               1
@@ -38,8 +32,7 @@
 //	 4096     1     24                 2               1
 //	10000     1     27                 2               1
 //
-// And what it took for bad items at random places of 10000, all writes
-// counted:
+// These are measured for bad items at random places of 10000, with all writes counted:
 //
 //	    k   writes    sent   writes with hints   sent with hints   row by row
 //	    0       16   20000                  16             20000        10000
@@ -50,7 +43,6 @@
 //	 5000    17589   43771               16900             42420        15000
 //	10000    20013   39994               20002             39999        20000
 //
-// A set of which nothing fails any more costs at most as much as one with a
-// single bad item. Items that fail only in company are written alone, which
-// can cost up to two asks and a confirmation for each item.
+// If no item of the set fails any more, it costs at most as much as a set with a single bad item. Items that fail
+// only together are written alone, which can cost up to two asks and a confirmation for each.
 package bisect

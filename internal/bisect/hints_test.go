@@ -13,7 +13,7 @@ import (
 	"docket/internal/bisect"
 )
 
-func TestOneNamedItemTakesFourWrites(t *testing.T) {
+func TestHint_OneNamedItemTakesFourWrites(t *testing.T) {
 	t.Parallel()
 	for _, at := range []int{0, 1, 4, 7} {
 		tb := &table{refuse: among(at)}
@@ -31,7 +31,7 @@ func TestOneNamedItemTakesFourWrites(t *testing.T) {
 	}
 }
 
-func TestANamedItemThatIsNotToBlameIsWritten(t *testing.T) {
+func TestHint_WrongItemIsWritten(t *testing.T) {
 	t.Parallel()
 	for _, named := range []int{0, 3, 7} {
 		tb := &table{refuse: among(5)}
@@ -48,7 +48,7 @@ func TestANamedItemThatIsNotToBlameIsWritten(t *testing.T) {
 	expect(t, "written", tb.written, []int{0, 1, 3, 4, 5, 6, 7, 2})
 }
 
-func TestWhoNamesAnItemThatIsNotToBlameIsNotAskedAgain(t *testing.T) {
+func TestHint_NotUsedAfterAWrongOne(t *testing.T) {
 	t.Parallel()
 	for _, named := range []int{0, 3} {
 		tb := &table{refuse: among(5, 7)}
@@ -63,7 +63,7 @@ func TestWhoNamesAnItemThatIsNotToBlameIsNotAskedAgain(t *testing.T) {
 	}
 }
 
-func TestAHintBeyondThePartIsNone(t *testing.T) {
+func TestHint_BeyondThePart(t *testing.T) {
 	t.Parallel()
 	for _, index := range []int{-1, 1 << 40} {
 		tb, plain := &table{refuse: among(5)}, &table{refuse: among(5)}
@@ -75,12 +75,12 @@ func TestAHintBeyondThePartIsNone(t *testing.T) {
 	}
 }
 
-// An exclusion constraint is one that names the later of two.
-func TestTheEarlierOfTwoThatExcludeEachOtherWinsWhereTheLaterIsNamed(t *testing.T) {
+// An exclusion constraint names the later of two.
+func TestHint_EarlierOfTwoWins(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, 60).Draw(t, "n")
-		rival := make([]int, n) // of each item an earlier one, or itself
+		rival := make([]int, n) // for each item an earlier one, or itself
 		for i := range rival {
 			rival[i] = i
 			if rapid.IntRange(0, 9).Draw(t, "any") == 0 {
@@ -113,7 +113,7 @@ func TestTheEarlierOfTwoThatExcludeEachOtherWinsWhereTheLaterIsNamed(t *testing.
 	})
 }
 
-// hints draws what an error may say about a part of which bad fail, lies among it.
+// hints draws the hints for a part with these bad items, wrong hints included.
 func hints(t *rapid.T, bad []bool) (kind string, hint hinter) {
 	random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "hints"), 2))
 	names := right(bad)
@@ -137,7 +137,7 @@ func hints(t *rapid.T, bad []bool) (kind string, hint hinter) {
 			}
 			return names(err, part)
 		}
-	default: // some of the bad ones are found without a place, as by foreign keys, behind all others
+	default: // some bad ones are found without a place, as by foreign keys, behind all others
 		told := make([]bool, len(bad))
 		for i := range told {
 			told[i] = bad[i] && random.IntN(2) == 0
@@ -146,7 +146,7 @@ func hints(t *rapid.T, bad []bool) (kind string, hint hinter) {
 	}
 }
 
-// marked is a set of n of which these are bad.
+// marked is a set of n in which these are bad.
 func marked(n int, items ...int) []bool {
 	bad := make([]bool, n)
 	for _, i := range items {
@@ -155,7 +155,7 @@ func marked(n int, items ...int) []bool {
 	return bad
 }
 
-func TestExactlyTheBadOnesAreFoundWhateverTheHints(t *testing.T) {
+func TestHint_FindsExactlyTheBadOnes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.OneOf(rapid.IntRange(1, 70), rapid.IntRange(1, 10000)).Draw(t, "n")
@@ -185,7 +185,7 @@ func TestExactlyTheBadOnesAreFoundWhateverTheHints(t *testing.T) {
 	})
 }
 
-func TestNothingIsLostOrDoubledWhateverTheTableRefusesAndTheHints(t *testing.T) {
+func TestHint_LosesAndDoublesNothing(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 40).Draw(t, "n")
@@ -199,7 +199,7 @@ func TestNothingIsLostOrDoubledWhateverTheTableRefusesAndTheHints(t *testing.T) 
 			return nil
 		}}
 		got := bisect.Isolate(context.Background(), numbers(n), errData, tb.ask, judge, hint)
-		slices.Sort(tb.written) // the first that was named may have come last
+		slices.Sort(tb.written) // the first named item may have come last
 		conservedWithin(t, tb, numbers(n), got, 2*(n-1)+3)
 		if got.Err != nil && (!errors.Is(got.Err, errWorld) || len(tb.log) != dies) {
 			t.Fatalf("error %v after %d asks", got.Err, len(tb.log))

@@ -19,8 +19,7 @@ type reporter interface {
 	Fatalf(format string, args ...any)
 }
 
-// conserved checks what holds whatever happens: each item is in exactly one
-// place, in order, and nobody is a suspect who did not fail alone, twice.
+// conserved checks that each item is in exactly one place, in order, and that each suspect failed alone, twice.
 func conserved(t reporter, tb *table, items []int, got bisect.Result[int]) {
 	t.Helper()
 	conservedWithin(t, tb, items, got, 2*(len(items)-1))
@@ -48,7 +47,7 @@ func conservedWithin(t reporter, tb *table, items []int, got bisect.Result[int],
 	for _, s := range got.Suspects {
 		first, again := tb.failedAlone(s.Item)
 		if len(items) == 1 {
-			first++ // by the error of the whole
+			first++ // by the error of the whole set
 		}
 		if first != 1 || again != 1 || s.Err == nil {
 			t.Fatalf("%d is a suspect after %d and %d failures alone, with error %v", s.Item, first, again, s.Err)
@@ -59,7 +58,7 @@ func conservedWithin(t reporter, tb *table, items []int, got bisect.Result[int],
 	}
 }
 
-// refusals draws what the table may refuse, the unreasonable among it.
+// refusals draws the refusals of the table, unreasonable ones included.
 func refusals(t *rapid.T, n int, kinds ...string) (string, func([]int) bool) {
 	item := rapid.IntRange(0, n-1)
 	switch kind := rapid.SampledFrom(kinds).Draw(t, "kind"); kind {
@@ -71,7 +70,7 @@ func refusals(t *rapid.T, n int, kinds ...string) (string, func([]int) bool) {
 	case "threshold":
 		most := rapid.IntRange(0, n).Draw(t, "most")
 		return kind, func(part []int) bool { return len(part) > most }
-	case "whim": // the same answer to the same part, without any sense
+	case "whim": // the same answer to the same part, for no reason
 		seed, per := rapid.Int().Draw(t, "seed"), rapid.IntRange(1, 10).Draw(t, "in ten")
 		return kind, func(part []int) bool {
 			return maphash.Comparable(whimSeed, [3]int{seed, part[0], len(part)})%10 < uint64(per)
@@ -84,7 +83,7 @@ func refusals(t *rapid.T, n int, kinds ...string) (string, func([]int) bool) {
 
 var whimSeed = maphash.MakeSeed()
 
-func TestNothingIsLostOrDoubledWhateverTheTableRefuses(t *testing.T) {
+func TestIsolate_LosesAndDoublesNothing(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 70).Draw(t, "n")
@@ -105,11 +104,11 @@ func TestNothingIsLostOrDoubledWhateverTheTableRefuses(t *testing.T) {
 	})
 }
 
-func TestTheWorldMayEndAtEveryAsk(t *testing.T) {
+func TestIsolate_EndAtEveryAsk(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 24).Draw(t, "n")
-		_, refuse := refusals(t, n, "items", "pair", "threshold", "whim") // runs alike each time
+		_, refuse := refusals(t, n, "items", "pair", "threshold", "whim") // the same in each run
 		whole := &table{refuse: refuse}
 		bisect.Isolate(context.Background(), numbers(n), errData, whole.ask, judge, nil)
 		for j := 1; j <= len(whole.log); j++ {
@@ -129,13 +128,13 @@ func TestTheWorldMayEndAtEveryAsk(t *testing.T) {
 	})
 }
 
-func FuzzNothingIsLostOrDoubled(f *testing.F) {
+func FuzzIsolate(f *testing.F) {
 	f.Add([]byte{0b1010, 3, 7}, uint8(8))
 	f.Add([]byte{}, uint8(1))
 	f.Fuzz(func(t *testing.T, script []byte, size uint8) {
 		n := int(size)%200 + 1
 		tb := &table{refuse: func([]int) bool { return false }}
-		tb.before = func(ask int) error { // one byte of the script for each ask
+		tb.before = func(ask int) error { // one byte of the script for each call
 			if ask > len(script) {
 				return nil
 			}

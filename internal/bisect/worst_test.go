@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// worst is the most asks that k bad ones among n can take, by a recurrence: behind each bad one an adversary chooses
-// how far away the next one is.
+// worst is the most calls that k bad items among n can take, by a recurrence. Behind each bad item an adversary
+// chooses the distance to the next.
 type worst struct {
 	hints bool
 	memo  map[[3]int]int
@@ -17,7 +17,7 @@ type worst struct {
 
 func newWorst(hints bool) worst { return worst{hints, map[[3]int]int{}} }
 
-// whole is for a set that is known to fail, of which k are bad.
+// whole is for a set that is known to fail, with k bad items.
 func (w worst) whole(n, k int) (asks int) {
 	if w.hints && n > 2 {
 		asks = 1 // all but the named one
@@ -32,7 +32,7 @@ func (w worst) whole(n, k int) (asks int) {
 	return asks + most
 }
 
-// behind is for the m items behind a bad one, of which k are bad, when the next stretch has that length.
+// behind is for the m items behind a bad one, k of them bad, when the next stretch has this length.
 func (w worst) behind(m, length, k int) (asks int) {
 	length = min(max(1, length), m)
 	key := [3]int{m, length, k}
@@ -58,7 +58,8 @@ func (w worst) behind(m, length, k int) (asks int) {
 	return most
 }
 
-// pin is what it takes to get to the bad one at place of a part, and to ask it alone. asked says that the part was.
+// pin is the cost to reach the bad item at place in a part, and to ask it alone. The flag asked says whether the part
+// was asked.
 func (w worst) pin(size, place int, asked bool) int {
 	switch left := size / 2; {
 	case size == 1 && asked:
@@ -74,7 +75,7 @@ func (w worst) pin(size, place int, asked bool) int {
 	}
 }
 
-// tableOfThePackage reads the rows of the package's documentation that have so many numbers.
+// tableOfThePackage reads the rows with this many numbers from the package documentation.
 func tableOfThePackage(t *testing.T, columns int) (rows [][]int) {
 	t.Helper()
 	doc, err := os.ReadFile("doc.go")
@@ -96,7 +97,7 @@ func tableOfThePackage(t *testing.T, columns int) (rows [][]int) {
 	return rows
 }
 
-func TestTheCostTableOfThePackageIsTheWorstCase(t *testing.T) {
+func TestCost_DocumentedWorstCases(t *testing.T) {
 	t.Parallel()
 	plain, hinted := newWorst(false), newWorst(true)
 	rows := tableOfThePackage(t, 5)
@@ -110,7 +111,7 @@ func TestTheCostTableOfThePackageIsTheWorstCase(t *testing.T) {
 			t.Errorf("at worst %v, the package says %v", got, row)
 		}
 	}
-	for n := 2; n <= 64; n++ { // the recurrence itself never leaves the bounds
+	for n := 2; n <= 64; n++ { // the recurrence itself stays within the bounds
 		for k := 1; k <= n; k++ {
 			if asks := plain.whole(n, k); float64(asks+1) > bound(n, k) {
 				t.Fatalf("%d bad among %d: %d asks", k, n, asks)
@@ -122,9 +123,8 @@ func TestTheCostTableOfThePackageIsTheWorstCase(t *testing.T) {
 	}
 }
 
-// The recurrence is only worth something if a search can be as bad as it says
-// and no worse: all subsets of small sets are tried.
-func TestTheWorstCaseIsMetExactly(t *testing.T) {
+// The recurrence is useful only if a search can be exactly that bad. So all subsets of small sets are tried.
+func TestCost_WorstCaseIsMetExactly(t *testing.T) {
 	t.Parallel()
 	for _, hints := range []bool{false, true} {
 		w := newWorst(hints)

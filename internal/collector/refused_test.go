@@ -35,7 +35,7 @@ func heldBy(t *testing.T, r *kgo.Record) (all []string) {
 	return all
 }
 
-func TestMaxRefused_TheRestSharesALetter(t *testing.T) {
+func TestMaxRefused_TheRestIsOneDeadLetter(t *testing.T) {
 	t.Parallel()
 	masked, err := redact.Parse([]string{"/input/password"}, nil)
 	if err != nil {

@@ -2,23 +2,22 @@ package errclass
 
 import "fmt"
 
-// Class is the coarse answer to whose fault an error is, and a metric label.
-// The values are never renumbered.
+// Class says whose fault an error is. It is a metric label. The values never change.
 type Class uint8
 
 const (
-	// Unknown is not judged. It blames the world: callers treat it as
-	// Transient, so that a record nobody judged is tried again and parked.
+	// Unknown is a failure without a verdict. Callers treat it as Transient, so that the record is retried and
+	// parked.
 	Unknown Class = iota
 	// Transient blames the moment: the same write can succeed later.
 	Transient
-	// Data blames the record, provided that the database accepts a good one.
+	// Data blames the record, if the database accepts a good one.
 	Data
-	// Systemic blames the set-up: every record would fail until it is mended.
+	// Systemic blames the set-up: every record fails until an operator repairs it.
 	Systemic
-	// OK is no failure.
+	// OK means no failure.
 	OK
-	// Cancelled is our own shutdown or a revoked partition: nobody's fault.
+	// Cancelled is the program's own shutdown or a revoked partition. Nobody is to blame.
 	Cancelled
 )
 
@@ -31,10 +30,10 @@ var classes = [...]struct{ name, blame string }{
 	Cancelled: {"cancelled", "we stopped it ourselves"},
 }
 
-// Blame is whose fault it is, in a few words.
+// Blame says whose fault it is, in a few words.
 func (c Class) Blame() string { return classes[c].blame }
 
-// String is the class as metrics and logs spell it.
+// String returns the class as metrics and logs spell it.
 func (c Class) String() string {
 	if int(c) >= len(classes) {
 		return fmt.Sprintf("Class(%d)", uint8(c))

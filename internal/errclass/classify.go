@@ -4,8 +4,8 @@ import (
 	"github.com/jackc/pgerrcode"
 )
 
-// weight orders what is found in a tree of errors: the heaviest finding is the
-// verdict, and of equals the first, outer before inner.
+// weight orders the findings in a tree of errors. The heaviest finding is the verdict; of equals the first wins,
+// outer before inner.
 type weight uint8
 
 const (
@@ -14,10 +14,10 @@ const (
 	weighsTimeout
 	weighsDNS
 	weighsTLS
-	weighsCircumstance // a mark that tells when and not why
+	weighsCircumstance // a mark that says when it failed and not why
 	weighsEcho         // 25P02, which only repeats that there was an error before
 	weighsCause        // a SQLSTATE, or a mark
-	weighsCancelled    // above a SQLSTATE: our own cancel makes the server report 57014
+	weighsCancelled    // above a SQLSTATE: a cancellation from this program makes the server report 57014
 )
 
 type finding struct {
@@ -33,15 +33,13 @@ func (f finding) or(other finding) finding {
 	return f
 }
 
-// Classify says whose fault err is, from everything in its tree, wrapped and
-// joined:
+// Classify returns the verdict on err from everything in its tree, wrapped and joined:
 //
-//   - a cancelled context is our own shutdown, whatever else went wrong by it;
-//     a caller that was not stopped itself treats it as Transient
-//   - then the first SQLSTATE that is not 25P02, or the mark of As around it
-//   - then the failures that have none: TLS, a host that does not exist,
-//     timeouts, the network
-//   - what is left is CodeInternal with class Unknown
+//   - A cancelled context is the program's own shutdown, whatever other errors it caused. A caller that was not stopped
+//     treats it as Transient.
+//   - Then the first SQLSTATE that is not 25P02, or the mark of As around it.
+//   - Then the failures without a SQLSTATE: TLS, a host that does not exist, timeouts, the network.
+//   - Everything else is CodeInternal with class Unknown.
 //
 // A nil error is OK.
 func Classify(err error) Verdict {
@@ -83,7 +81,7 @@ func unwrap(err error) []error {
 	return nil
 }
 
-// examine looks at one error of the tree and at nothing below it.
+// examine judges one error of the tree without those below it.
 func examine(err error) finding {
 	if v, ok := sqlState(err); ok {
 		if v.Code == pgerrcode.InFailedSQLTransaction {
@@ -97,7 +95,7 @@ func examine(err error) finding {
 	return finding{}
 }
 
-// sqlState judges an error that carries a SQLSTATE itself.
+// sqlState returns the verdict on an error that itself has a SQLSTATE.
 func sqlState(err error) (Verdict, bool) {
 	carrier, ok := err.(interface{ SQLState() string })
 	if !ok {
@@ -108,7 +106,7 @@ func sqlState(err error) (Verdict, bool) {
 		return Verdict{}, false
 	}
 	v, _ := Lookup(code)
-	if v.Rule == Pass { // an error all the same: taken for success it would lose the record
+	if v.Rule == Pass { // it is still an error: taken for success it would lose the record
 		v.Rule, v.Class = Bug, rules[Bug].class
 	}
 	if code == pgerrcode.CheckViolation {

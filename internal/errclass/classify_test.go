@@ -16,13 +16,13 @@ import (
 	"docket/internal/errclass"
 )
 
-// stateError carries a SQLSTATE and, as a driver may, nothing of constraints.
+// stateError has a SQLSTATE and, like some drivers, no constraint.
 type stateError struct{ code string }
 
 func (e stateError) Error() string    { return "server says something about a secret" }
 func (e stateError) SQLState() string { return e.code }
 
-// constraintError also tells which constraint it was.
+// constraintError also names the constraint.
 type constraintError struct {
 	stateError
 	constraint string
@@ -32,7 +32,7 @@ func (e constraintError) ConstraintName() string { return e.constraint }
 
 func state(code string) error { return stateError{code} }
 
-// wrapped is a wrapper of several layers that a driver might put around err.
+// wrapped wraps err in several layers, as a driver might.
 func wrapped(err error) error {
 	return fmt.Errorf("store batch: %w", &net.OpError{Op: "read", Net: "tcp", Err: fmt.Errorf("receive: %w", err)})
 }
@@ -41,7 +41,7 @@ type uncomparable struct{ parts []string }
 
 func (uncomparable) Error() string { return "parts" }
 
-// overdue says that it is a deadline without being the one of context.
+// overdue is a deadline error that is not the one of context.
 type overdue struct{}
 
 func (overdue) Error() string        { return "overdue" }
@@ -71,7 +71,7 @@ func check(t *testing.T, cases []verdictCase) {
 	}
 }
 
-func TestClassifyAgreesWithTheTableOnEverySQLSTATE(t *testing.T) {
+func TestClassify_AgreesWithTheTable(t *testing.T) {
 	t.Parallel()
 	for _, want := range errclass.Table() {
 		if len(want.Code) != 5 || want.Code[0] > 'Z' || want.Code == "23514" {
@@ -87,7 +87,7 @@ func TestClassifyAgreesWithTheTableOnEverySQLSTATE(t *testing.T) {
 	}
 }
 
-func TestAnErrorIsNeverTakenForSuccess(t *testing.T) {
+func TestClassify_ErrorIsNeverSuccess(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"00000", "00ABC", "01000", "01P01", "02000", "02ZZZ"} {
 		got := errclass.Classify(state(code))
@@ -100,7 +100,7 @@ func TestAnErrorIsNeverTakenForSuccess(t *testing.T) {
 	}
 }
 
-func TestTheSQLSTATEIsFoundWhereverItIs(t *testing.T) {
+func TestClassify_FindsTheSQLSTATE(t *testing.T) {
 	t.Parallel()
 	check(t, []verdictCase{
 		{"bare", state("22P02"), "22P02", errclass.Data, errclass.Bisect},
@@ -123,7 +123,7 @@ func TestTheSQLSTATEIsFoundWhereverItIs(t *testing.T) {
 	})
 }
 
-func TestACheckViolationWithoutAConstraintIsAMissingPartition(t *testing.T) {
+func TestClassify_MissingPartition(t *testing.T) {
 	t.Parallel()
 	check(t, []verdictCase{
 		{"named", wrapped(constraintError{stateError{"23514"}, "ts_sane"}), "23514", errclass.Data, errclass.ProbeBisect},
@@ -135,7 +135,7 @@ func TestACheckViolationWithoutAConstraintIsAMissingPartition(t *testing.T) {
 	})
 }
 
-func TestFailuresWithoutASQLSTATE(t *testing.T) {
+func TestClassify_WithoutASQLSTATE(t *testing.T) {
 	t.Parallel()
 	dial := func(err error) error { return wrapped(&net.OpError{Op: "dial", Net: "tcp", Err: err}) }
 	transient := func(name string, err error, code string) verdictCase {
@@ -181,7 +181,7 @@ func TestFailuresWithoutASQLSTATE(t *testing.T) {
 
 func wrappedPlain(err error) error { return fmt.Errorf("store: %w", err) }
 
-func TestOurOwnShutdownIsNobodysFault(t *testing.T) {
+func TestClassify_Cancelled(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -203,7 +203,7 @@ func TestOurOwnShutdownIsNobodysFault(t *testing.T) {
 	})
 }
 
-func TestAMarkWinsOverWhatIsInside(t *testing.T) {
+func TestAs_WinsOverTheErrorInside(t *testing.T) {
 	t.Parallel()
 	as := errclass.As
 	check(t, []verdictCase{
@@ -229,7 +229,7 @@ func TestAMarkWinsOverWhatIsInside(t *testing.T) {
 	})
 }
 
-func TestAMarkLeavesTheErrorAsItIs(t *testing.T) {
+func TestAs_LeavesTheErrorUnchanged(t *testing.T) {
 	t.Parallel()
 	if errclass.As(nil, errclass.CodeEncode) != nil {
 		t.Error("nil became an error")
@@ -240,7 +240,7 @@ func TestAMarkLeavesTheErrorAsItIs(t *testing.T) {
 	}
 }
 
-func TestAVerdictHoldsNoTextOfTheServer(t *testing.T) {
+func TestVerdict_NoTextOfTheServer(t *testing.T) {
 	t.Parallel()
 	v := errclass.Classify(wrapped(state("23514")))
 	want, _ := errclass.Lookup("23514")

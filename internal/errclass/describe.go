@@ -8,9 +8,8 @@ import (
 
 const descriptionWidth = 78
 
-// Describe explains a SQLSTATE or one of our own codes to an operator, in
-// several lines. It takes a SQLSTATE in either case. For what Lookup does not
-// know it says so and names our own codes.
+// Describe explains a SQLSTATE or one of Docket's codes to an operator, in several lines. It takes upper and lower
+// case. For an unknown code it says so and lists Docket's codes.
 func Describe(code string) string {
 	cases := Cases(code)
 	if len(cases) == 0 {
@@ -29,14 +28,14 @@ func Describe(code string) string {
 	return b.String()
 }
 
-// Case is a verdict on a code, and when it is that which counts.
+// Case is a verdict on a code, and the condition under which it applies.
 type Case struct {
 	When string // empty: always
 	Verdict
 }
 
-// Cases are the verdicts on a code, a SQLSTATE in either case: none where nothing is known of it, several where what the
-// server names beside it decides.
+// Cases returns the verdicts on a code, a SQLSTATE in upper or lower case. There is none for an unknown code. There
+// are several if other facts from the server decide.
 func Cases(code string) []Case {
 	v, ok := Lookup(code)
 	if !ok {
@@ -59,7 +58,7 @@ func describe(b *strings.Builder, v Verdict) {
 	paragraph(b, "  why           ", v.Why)
 }
 
-// paragraph writes text behind a label, its further lines indented as deep.
+// paragraph writes text behind a label, with further lines indented to the same column.
 func paragraph(b *strings.Builder, label, text string) {
 	b.WriteString(label)
 	column := len(label)

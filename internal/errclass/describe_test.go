@@ -7,7 +7,7 @@ import (
 	"docket/internal/errclass"
 )
 
-func TestDescribeTellsAnOperatorAllOfAVerdict(t *testing.T) {
+func TestDescribe_AllOfAVerdict(t *testing.T) {
 	t.Parallel()
 	want := `53100  disk_full
   class         systemic: the set-up is to blame
@@ -23,7 +23,7 @@ func TestDescribeTellsAnOperatorAllOfAVerdict(t *testing.T) {
 	}
 }
 
-func TestDescribeTellsAllCasesOfACheckViolation(t *testing.T) {
+func TestDescribe_CheckViolation(t *testing.T) {
 	t.Parallel()
 	got := errclass.Describe("23514")
 	for _, part := range []string{"With the name of a constraint:", "probe_bisect", "Without one:", "rule          hold\n", "no partition", "With that of a migration under way:", "rule          await\n"} {
@@ -33,7 +33,7 @@ func TestDescribeTellsAllCasesOfACheckViolation(t *testing.T) {
 	}
 }
 
-func TestDescribeReadsEitherCaseAndKeepsWithinTheTerminal(t *testing.T) {
+func TestDescribe_AnyCaseAndTerminalWidth(t *testing.T) {
 	t.Parallel()
 	if errclass.Describe("23p01") != errclass.Describe("23P01") {
 		t.Error("lower case is not read")
@@ -50,7 +50,7 @@ func TestDescribeReadsEitherCaseAndKeepsWithinTheTerminal(t *testing.T) {
 	}
 }
 
-func TestDescribeOfNonsenseNamesWhatThereIs(t *testing.T) {
+func TestDescribe_UnknownCode(t *testing.T) {
 	t.Parallel()
 	got := errclass.Describe("\x1b[31m" + strings.Repeat("x", 500))
 	if strings.Contains(got, "\x1b") || len(got) > 1000 {
@@ -61,7 +61,7 @@ func TestDescribeOfNonsenseNamesWhatThereIs(t *testing.T) {
 	}
 }
 
-func TestNamesOfClassesAndRulesAreThePublishedOnes(t *testing.T) {
+func TestNames_ArePublished(t *testing.T) {
 	t.Parallel()
 	for class, want := range map[errclass.Class]string{
 		0: "unknown", errclass.Transient: "transient", errclass.Data: "data", errclass.Systemic: "systemic",

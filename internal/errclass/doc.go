@@ -1,12 +1,8 @@
-// Package errclass holds whose fault an error is: the verdict for every
-// SQLSTATE and for the failures that come without one.
+// Package errclass decides whose fault an error is. It has a verdict for every SQLSTATE and for failures without one.
 //
-// It names faults and stays free of Kafka, of the database driver, and of the
-// carrying out of what it names. It asks errors for behaviour (SQLState,
-// ConstraintName, Timeout) and types of the standard library; it never reads
-// an error's text.
+// It imports no Kafka client and no database driver, and does not carry out its rules. It asks errors for behaviour
+// (SQLState, ConstraintName, Timeout) and for types of the standard library. It never reads an error's text.
 //
-// Two verdicts outrank the search for the culprit, because being wrong there
-// loses a record: what is not recognised blames the world, never the record;
-// and a SQLSTATE of success that arrives as an error is a fault, never a pass.
+// Two rules come first, because a mistake there loses a record. An unknown failure never blames the record. A
+// SQLSTATE of success that arrives as an error is a fault.
 package errclass

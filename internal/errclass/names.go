@@ -5,8 +5,7 @@ import "github.com/jackc/pgerrcode"
 // transactionTimeout came with Postgres 17; pgerrcode does not have it.
 const transactionTimeout = "25P04"
 
-// conditionNames has Postgres's own name for each SQLSTATE, as its manual and
-// PL/pgSQL spell it.
+// conditionNames has Postgres's name for each SQLSTATE, as its manual and PL/pgSQL spell it.
 var conditionNames = map[string]string{
 	pgerrcode.SuccessfulCompletion:                                    "successful_completion",
 	pgerrcode.Warning:                                                 "warning",

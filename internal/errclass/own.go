@@ -1,7 +1,7 @@
 package errclass
 
-// The codes of failures that have no SQLSTATE. They appear in metrics and logs, in headers some of them stand for others
-// (network, timeout, internal), and they never change.
+// Codes of failures that have no SQLSTATE. They appear in metrics and logs and never change. In headers a few of them
+// (network, timeout, internal) stand for the others.
 const (
 	CodeNetwork           = "network"
 	CodeTimeout           = "timeout"
@@ -33,7 +33,7 @@ const (
 	CodeTooLarge     = "too_large"
 )
 
-// ownCodes judges them; the class follows from the rule.
+// ownCodes has their verdicts; the class follows from the rule.
 var ownCodes = []Verdict{
 	{Code: CodeNetwork, Name: "network_failure", Rule: RetryPark,
 		Why: "The connection was refused, reset or closed, or the server was not reachable."},
@@ -94,8 +94,7 @@ var ownCodes = []Verdict{
 
 const refusedByDecoder = "Dead-lettered without asking the database, when the batch it came in gets its homes."
 
-// ownEffects is for the codes that name their record already, so that there
-// is nothing to search.
+// ownEffects has the effects of codes that already name their record, so that no search is needed.
 var ownEffects = map[string]string{
 	CodeEncode:       "The record whose value it is is dead-lettered; all others get their row.",
 	CodeTooSlow:      "The record is dead-lettered; all others have their row.",
@@ -110,12 +109,10 @@ var ownEffects = map[string]string{
 	CodePanic:        refusedByDecoder,
 }
 
-// As marks err with one of our own codes, for what only the place where it
-// happened can know. The outermost mark wins over everything inside it, except
-// that CodeAmbiguousCommit and CodePoolExhausted, which tell when and not why,
-// give way to a SQLSTATE or a cancellation inside. The error's text and tree
-// stay as they are. A code that is not ours is marked CodeInternal. As of nil
-// is nil.
+// As marks err with one of Docket's codes, for facts that only the place of the failure knows. The outermost mark
+// wins over everything inside it. But CodeAmbiguousCommit and CodePoolExhausted say when and not why, so a SQLSTATE
+// or a cancellation inside wins over them. The error's text and tree stay unchanged. Any other code is marked
+// CodeInternal. As of nil is nil.
 func As(err error, code string) error {
 	if err == nil {
 		return nil
@@ -134,7 +131,7 @@ type marked struct {
 func (m *marked) Error() string { return m.err.Error() }
 func (m *marked) Unwrap() error { return m.err }
 
-// circumstance tells that the mark says when it failed and not why.
+// circumstance reports whether the mark says when it failed and not why.
 func (m *marked) circumstance() bool {
 	return m.code == CodeAmbiguousCommit || m.code == CodePoolExhausted
 }

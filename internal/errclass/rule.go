@@ -2,53 +2,47 @@ package errclass
 
 import "fmt"
 
-// Rule is the fine answer: which of the ways of treating a fault fits it. The
-// values are never renumbered.
+// Rule says how a fault is treated. The values never change.
 //
-// Wherever a rule says bisect, three conditions stand above it: the database
-// accepts the probe row first, a suspect fails alone twice, and an error that
-// blames the world ends the search.
+// Three conditions apply to every rule that bisects. The database first accepts the probe row. A suspect fails alone
+// twice. An error of class Transient or Systemic ends the search.
 type Rule uint8
 
 const (
-	// RetryPark tries again, then parks. It is the zero value, so that a
-	// fault without a rule is never blamed on a record.
+	// RetryPark tries again, then parks. It is the zero value, so a fault without a rule never blames a record.
 	RetryPark Rule = iota
-	// RetryParkOnce tries again, then parks; in the replay a refused probe holds.
+	// RetryParkOnce tries again, then parks. In the replayer a refused probe holds.
 	RetryParkOnce
 	// Park parks without trying again.
 	Park
 	// RetryHalvesPark tries again in halves, then parks.
 	RetryHalvesPark
-	// RetryBisect tries again; the same fault again on a database that answers
-	// the probe is bisected, and what fails alone is dead-lettered as too_slow.
+	// RetryBisect tries again. If the fault comes again and the database answers the probe, it bisects. A record that
+	// fails alone is dead-lettered as too_slow.
 	RetryBisect
-	// RetryProbeBisect tries again, then probes and bisects, and what fails
-	// alone is dead-lettered as internal; a refused probe holds.
+	// RetryProbeBisect tries again, then probes and bisects. A record that fails alone is dead-lettered as internal.
+	// A refused probe holds.
 	RetryProbeBisect
 	// RetryHold tries again on a fresh connection, then holds.
 	RetryHold
-	// Bisect bisects at once; a recent probe is proof enough.
+	// Bisect bisects at once; a recent probe is enough.
 	Bisect
-	// ProbeBisect bisects after a fresh probe for this code, constraint and
-	// column; a refused probe holds.
+	// ProbeBisect bisects after a fresh probe for this code, constraint and column. A refused probe holds.
 	ProbeBisect
-	// ParkOnceBisect is as ProbeBisect, but what fails alone is parked the first
-	// time.
+	// ParkOnceBisect is like ProbeBisect, but a record that fails alone is parked the first time.
 	ParkOnceBisect
 	// Hold holds until a probe succeeds.
 	Hold
-	// HoldUnlessAlone holds, unless the probe succeeds; then it bisects, and what
-	// fails alone is parked.
+	// HoldUnlessAlone holds, unless the probe succeeds. Then it bisects and parks the records that fail alone.
 	HoldUnlessAlone
-	// Bug is our own fault. It behaves as Hold and is logged as a bug.
+	// Bug is a fault of Docket. It behaves as Hold and is logged as a bug.
 	Bug
-	// Pass is no failure.
+	// Pass means no failure.
 	Pass
-	// Ignore gives no retry, no home and no commit: shutdown or revoke.
+	// Ignore allows no retry, no home and no commit: shutdown or revocation.
 	Ignore
-	// Await bisects while the database takes a good row of the present, and parks
-	// what fails alone without ever spending an attempt.
+	// Await bisects while the database takes a good row of the present. It parks records that fail alone and never
+	// spends an attempt.
 	Await
 )
 
@@ -91,7 +85,7 @@ var rules = [...]struct {
 		"If a probe row with the current time is accepted, Docket bisects the batch and parks records that fail alone. In the replay this spends no attempt, because the cause ends by itself. If the probe row is rejected, Docket holds."},
 }
 
-// String is the rule as logs and documents spell it.
+// String returns the rule as logs and documents spell it.
 func (r Rule) String() string {
 	if int(r) >= len(rules) {
 		return fmt.Sprintf("Rule(%d)", uint8(r))
@@ -99,7 +93,7 @@ func (r Rule) String() string {
 	return rules[r].name
 }
 
-// Effect is one sentence on what happens to the batch.
+// Effect returns one sentence on what happens to the batch.
 func (r Rule) Effect() string {
 	if int(r) >= len(rules) {
 		return "No such rule."

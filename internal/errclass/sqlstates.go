@@ -1,7 +1,7 @@
 package errclass
 
-// classDefaults judges the codes of a known class that have no verdict of
-// their own, which are mostly those of newer servers.
+// classDefaults has the rules for codes without a verdict of their own, by their SQLSTATE class. Most of these codes
+// are from newer servers.
 var classDefaults = map[string]Rule{
 	"00": Pass, "01": Pass, "02": Pass,
 	"03": Bug, "08": RetryPark, "09": ProbeBisect, "0A": RetryHold,
@@ -16,7 +16,7 @@ var classDefaults = map[string]Rule{
 	"72": RetryPark, "F0": Hold, "HV": Park, "P0": ProbeBisect, "XX": RetryProbeBisect,
 }
 
-// sqlstates is the table of verdicts, by what the codes have in common.
+// sqlstates is the table of verdicts, grouped by common causes.
 var sqlstates = []struct {
 	rule  Rule
 	codes string

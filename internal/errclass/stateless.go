@@ -32,7 +32,7 @@ func stateless(err error) symptom {
 	return symptom{}
 }
 
-// is asks this error alone, where errors.Is would ask all below it too.
+// is checks this error alone; errors.Is would check all below it too.
 func is(err, target error) bool {
 	if err == target {
 		return true
@@ -50,8 +50,7 @@ func isTLS(err error) bool {
 		tls.RecordHeaderError, tls.AlertError:
 		return true
 	case *net.OpError:
-		// crypto/tls gives the alerts of a TCP connection a type of its own that
-		// it does not export; the operation is what tells them.
+		// The type of a TLS alert in crypto/tls is not exported. The operation identifies it.
 		return e.Op == "remote error" || e.Op == "local error"
 	}
 	return false
@@ -77,7 +76,7 @@ var networkErrnos = []syscall.Errno{
 }
 
 func isNetwork(err error) bool {
-	// Every errno is a net.Error too, also those of files.
+	// Every errno is a net.Error, also those of files.
 	if errno, ok := err.(syscall.Errno); ok {
 		return slices.Contains(networkErrnos, errno)
 	}

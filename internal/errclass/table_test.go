@@ -15,10 +15,9 @@ import (
 	"docket/internal/errclass"
 )
 
-var update = flag.Bool("update", false, "write docs/errors.md anew")
+var update = flag.Bool("update", false, "write docs/errors.md again")
 
-// specified is the table of verdicts row by row; "22030-22039" stands for the
-// codes between that Postgres has.
+// specified is the table of verdicts row by row. "22030-22039" means all codes of Postgres in that range.
 var specified = []struct {
 	codes string
 	class errclass.Class
@@ -93,7 +92,7 @@ var specified = []struct {
 	{"internal", errclass.Unknown, errclass.RetryPark},
 }
 
-func TestEachCodeHasTheSpecifiedVerdictAndNoOtherIsListed(t *testing.T) {
+func TestTable_IsAsSpecified(t *testing.T) {
 	t.Parallel()
 	listed := map[string]bool{}
 	sqlstates := 0
@@ -125,8 +124,7 @@ func TestEachCodeHasTheSpecifiedVerdictAndNoOtherIsListed(t *testing.T) {
 	}
 }
 
-// pgerrcodeConstants reads the codes from the package's source, so that a new
-// one in a later version is met by this test and not by a batch.
+// pgerrcodeConstants reads the codes from the package's source, so that this test fails if a later version adds one.
 func pgerrcodeConstants(t *testing.T) []string {
 	t.Helper()
 	dir, err := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.Dir}}", "github.com/jackc/pgerrcode").Output()
@@ -157,7 +155,7 @@ func pgerrcodeConstants(t *testing.T) []string {
 	return codes
 }
 
-func TestEveryCodeOfPgerrcodeHasAVerdictOfItsOwn(t *testing.T) {
+func TestTable_HasEveryCodeOfPgerrcode(t *testing.T) {
 	t.Parallel()
 	own := map[string]errclass.Verdict{}
 	for _, v := range errclass.Table() {
@@ -173,7 +171,7 @@ func TestEveryCodeOfPgerrcodeHasAVerdictOfItsOwn(t *testing.T) {
 		if v, ok := own[code]; !ok || v.Name == "" {
 			t.Errorf("%s has no verdict or no name: %+v", code, v)
 		}
-		// The class must have a default too: an unknown one is told by its name.
+		// The class must have a default too. An unknown class is recognised by its name.
 		unlisted, ok := errclass.Lookup(code[:2] + "9ZZ")
 		if !ok || unlisted.Name == "unlisted" {
 			t.Errorf("class %s has no default", code[:2])
@@ -184,7 +182,7 @@ func TestEveryCodeOfPgerrcodeHasAVerdictOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestEveryRowReadsAsASentenceAndNamesNoTwoCodesAlike(t *testing.T) {
+func TestTable_SentencesAndUniqueNames(t *testing.T) {
 	t.Parallel()
 	for _, v := range errclass.Table() {
 		if v.Name == "" || strings.ContainsAny(v.Name, " \n|") {
@@ -198,7 +196,7 @@ func TestEveryRowReadsAsASentenceAndNamesNoTwoCodesAlike(t *testing.T) {
 	}
 }
 
-func TestUnlistedCodesTakeTheirClassesVerdict(t *testing.T) {
+func TestLookup_UnlistedCodes(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[string]errclass.Rule{
 		"22999": errclass.ProbeBisect, "08ABC": errclass.RetryPark, "42ZZZ": errclass.Hold, "58P03": errclass.Hold,
@@ -216,7 +214,7 @@ func TestUnlistedCodesTakeTheirClassesVerdict(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoCodeIsNotLookedUp(t *testing.T) {
+func TestLookup_NotACode(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"", "2351", "235144", "2351a", "23 14", "23514 ", "2351\x00", "Äbcd", "nonsense", "NETWORK", "23-14"} {
 		if v, ok := errclass.Lookup(code); ok || v != (errclass.Verdict{}) {
@@ -225,7 +223,7 @@ func TestWhatIsNoCodeIsNotLookedUp(t *testing.T) {
 	}
 }
 
-func TestTheTableIsTheCallersOwnAndOrdered(t *testing.T) {
+func TestTable_IsACopyInOrder(t *testing.T) {
 	t.Parallel()
 	table := errclass.Table()
 	last := ""
@@ -247,7 +245,7 @@ func TestTheTableIsTheCallersOwnAndOrdered(t *testing.T) {
 	}
 }
 
-func FuzzLookupTakesFiveOfDigitsAndCapitalsOrAnOwnCode(f *testing.F) {
+func FuzzLookup_Codes(f *testing.F) {
 	own := map[string]bool{}
 	for _, v := range errclass.Table() {
 		own[v.Code] = true
@@ -271,7 +269,7 @@ func FuzzLookupTakesFiveOfDigitsAndCapitalsOrAnOwnCode(f *testing.F) {
 	})
 }
 
-func TestErrorsPageIsFresh(t *testing.T) {
+func TestMarkdown_IsTheErrorsPage(t *testing.T) {
 	t.Parallel()
 	page := filepath.Join("..", "..", "docs", "errors.md")
 	want := errclass.Markdown()
@@ -282,6 +280,6 @@ func TestErrorsPageIsFresh(t *testing.T) {
 	}
 	got, err := os.ReadFile(page)
 	if err != nil || string(got) != want {
-		t.Fatalf("docs/errors.md is not what the table says (%v); write it anew with\n\tgo test ./internal/errclass -run TestErrorsPageIsFresh -update", err)
+		t.Fatalf("docs/errors.md is not what the table says (%v); write it anew with\n\tgo test ./internal/errclass -run TestMarkdown_IsTheErrorsPage -update", err)
 	}
 }

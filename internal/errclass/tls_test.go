@@ -15,7 +15,7 @@ import (
 	"docket/internal/errclass"
 )
 
-// certificate makes one that nobody else trusts.
+// certificate makes a certificate that only the returned pool trusts.
 func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -39,8 +39,7 @@ func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
 }
 
-// handshake shakes hands over loopback and has what the client learnt, once
-// it also waited for the server's answer.
+// handshake shakes hands over loopback. It returns the client's error, after it also waited for the server's answer.
 func handshake(t *testing.T, server, client *tls.Config) error {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -76,7 +75,7 @@ func handshake(t *testing.T, server, client *tls.Config) error {
 	return err
 }
 
-func TestRealRefusalsOfTLSAreTheSetUpsFault(t *testing.T) {
+func TestClassify_RealTLSRefusals(t *testing.T) {
 	t.Parallel()
 	cert, pool := certificate(t)
 	plain := &tls.Config{Certificates: []tls.Certificate{cert}}

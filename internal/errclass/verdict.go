@@ -9,22 +9,22 @@ import (
 
 // Verdict is the judgement on one code.
 type Verdict struct {
-	// Code is a SQLSTATE or one of our own codes.
+	// Code is a SQLSTATE or one of Docket's codes.
 	Code string
-	// Name is Postgres's condition name, or for a code of ours a name in the
-	// same style. It never holds text of the server.
+	// Name is Postgres's condition name, or a name in the same style for one of Docket's codes. It never holds text
+	// of the server.
 	Name string
 	// Class is whose fault it is.
 	Class Class
 	// Rule is how such a fault is treated.
 	Rule Rule
-	// Why says how the code comes about here. For data faults it is part of a dead letter's message, and so of the
-	// fingerprint that groups dead letters: a change of the text splits their groups.
+	// Why says how the code comes about here. For data faults it is part of a dead letter's message. So it is part of
+	// the fingerprint that groups dead letters: a change of the text splits their groups.
 	Why string
 }
 
-// Effect is one sentence on what happens to the batch. It is the rule's,
-// except for the few codes that name their record already.
+// Effect returns one sentence on what happens to the batch. It is the rule's, except for the few codes that name
+// their record already.
 func (v Verdict) Effect() string {
 	if own, ok := ownEffects[v.Code]; ok {
 		return own
@@ -32,16 +32,14 @@ func (v Verdict) Effect() string {
 	return v.Rule.Effect()
 }
 
-// noPartition is the verdict on 23514 when Postgres names no constraint: a
-// row for which the partitioned table has no partition.
+// noPartition is the verdict on 23514 if Postgres names no constraint: the table has no partition for the row.
 var noPartition = verdict(pgerrcode.CheckViolation, Hold,
 	"No constraint is named, so the cause is not a CHECK: the table has no partition for the row's time, and nothing creates one.")
 
-// BeforeCut is the CHECK that the table has while it is being made one of
-// partitions. No other is Docket's.
+// BeforeCut is the CHECK that the table has while it is being partitioned. It is Docket's only CHECK.
 const BeforeCut = "decision_logs_before_cut"
 
-// beforeCut is the verdict on 23514 when it names that one.
+// beforeCut is the verdict on 23514 if it names that CHECK.
 var beforeCut = verdict(pgerrcode.CheckViolation, Await,
 	"The constraint is "+BeforeCut+": a migration partitions the table. Until it is done, the table rejects decisions more than one day ahead.")
 
@@ -82,13 +80,12 @@ func classOf(v Verdict) Class {
 	return rules[v.Rule].class
 }
 
-// Lookup has the verdict on a SQLSTATE or one of our own codes. A SQLSTATE
-// without a verdict of its own takes its class's default, and one of an
-// unknown class is for the probe to decide. ok is false for what is neither
-// five characters of 0-9 and A-Z nor a code of ours.
+// Lookup returns the verdict on a SQLSTATE or one of Docket's codes. A SQLSTATE without its own verdict gets the
+// default of its class. In an unknown class the probe decides. ok is false for anything else: not five characters of
+// 0-9 and A-Z, and not one of Docket's codes.
 //
-// A code alone does not tell everything: Classify also sees whether 23514
-// names a constraint, and which, and that a code of success came as an error.
+// A code alone does not tell everything. Classify also checks which constraint 23514 names, and whether a code of
+// success came as an error.
 func Lookup(code string) (v Verdict, ok bool) {
 	if v, ok = byCode[code]; ok {
 		return v, true
@@ -106,8 +103,8 @@ func Lookup(code string) (v Verdict, ok bool) {
 		Why: "Not a code that this version knows; it takes the verdict of its class, " + class + "."}, true
 }
 
-// Table has every verdict: the SQLSTATEs in their order, 23514 again for the
-// case that names no constraint and the one that names [BeforeCut], then our own codes.
+// Table returns every verdict: the SQLSTATEs in order, then Docket's codes. It has 23514 twice more, without a
+// constraint and with [BeforeCut].
 func Table() []Verdict {
 	at := slices.IndexFunc(inOrder, func(v Verdict) bool { return v.Code == noPartition.Code })
 	return slices.Insert(slices.Clone(inOrder), at+1, noPartition, beforeCut)

@@ -8,14 +8,12 @@ import (
 	"time"
 )
 
-// Append gives lines a home: when it returns nil, every one of them is on disk
-// in a file that is synced and named in a synced directory. On an error none
-// of them has a home here, though some may still be published later; the
-// caller keeps them all. Oversize lines go into a file of their own.
+// Append gives lines a home. When it returns nil, each of them is on disk in a synced file in a synced directory.
+// After an error none of them has a home here, and the caller keeps them all. Some may still be published later.
+// Oversize lines go into a file of their own.
 //
-// Errors: ErrFull before anything is written; ErrTooLong and ErrClosed; any
-// other wraps what was done and the error number of the disk. A context that
-// ends is noticed between two disk operations, never inside one.
+// Errors: ErrFull before anything is written; ErrTooLong; ErrClosed. Others wrap the failed act and the error number
+// of the disk. The end of a context is noticed between two disk operations, never inside one.
 func (s *Spool) Append(ctx context.Context, lines []Line) error {
 	leave, err := s.enter(ctx)
 	if err != nil {
@@ -31,7 +29,7 @@ func (s *Spool) Append(ctx context.Context, lines []Line) error {
 func (s *Spool) append(ctx context.Context, lines []Line) error {
 	s.checkAge()
 	if s.cfg.OnFull == Hold && !s.usage.fits(1, s.cfg.MaxBytes) {
-		return ErrFull // without compressing what has no room anyway
+		return ErrFull // lines without room need no compression
 	}
 	images, err := s.images(lines)
 	if err != nil || len(images) == 0 {
@@ -89,7 +87,7 @@ func (s *Spool) images(lines []Line) ([]*image, error) {
 	return images, nil
 }
 
-// image builds a file of n lines, which each hands to add.
+// image builds a file of n lines. each passes them to add.
 func (s *Spool) image(n int, oversize bool, each func(add func(Line) error) error) (*image, error) {
 	w, err := newImageWriter(n, s.lim)
 	if err != nil {
@@ -105,9 +103,8 @@ func (s *Spool) image(n int, oversize bool, each func(add func(Line) error) erro
 	return w.finish(f, time.Now())
 }
 
-// write takes an image through the protocol of the package comment. While it
-// runs the stem is claimed, so that no scan takes a meta that is a moment
-// ahead of its data for an orphan.
+// write takes an image through the steps of the package comment. Meanwhile the stem is claimed. Otherwise a scan
+// could take a new meta, which comes shortly before its data, for an orphan.
 func (s *Spool) write(ctx context.Context, im *image) error {
 	f := im.stem
 	if !s.usage.claim(f) {
@@ -118,7 +115,7 @@ func (s *Spool) write(ctx context.Context, im *image) error {
 		func() error { return s.writeTmp(f.data(), im.data) },
 		func() error { return s.writeTmp(f.meta(), im.meta) },
 		func() error { return s.fsys.Rename(tmpName(f.meta()), f.meta()) },
-		func() error { return s.fsys.Rename(tmpName(f.data()), f.data()) }, // from here on it can be found
+		func() error { return s.fsys.Rename(tmpName(f.data()), f.data()) }, // it can be found from here on
 		func() error { return s.fsys.SyncDir(".") },
 	}
 	const naming = 3 // the step that makes the data file visible
@@ -136,8 +133,8 @@ func (s *Spool) write(ctx context.Context, im *image) error {
 	return nil
 }
 
-// writeTmp writes, syncs and closes a new file under its tmp name. A file
-// whose sync failed once is given up, whatever a second sync would say.
+// writeTmp writes, syncs and closes a new file under its tmp name. After one failed sync it gives the file up,
+// because a second sync may succeed without the data.
 func (s *Spool) writeTmp(name string, content []byte) error {
 	file, err := s.fsys.Create(tmpName(name))
 	if err != nil {
@@ -155,13 +152,12 @@ func (s *Spool) writeTmp(name string, content []byte) error {
 
 var errShortWrite = errors.New("short write")
 
-// abandon removes what a failed write left, as far as the disk lets it. What
-// stays under a tmp name is swept by the next Open; a data file that stays is
-// whole, will be published, and counts.
+// abandon removes the files of a failed write, as far as the disk allows. The next Open removes tmp files that stay.
+// A data file that stays is whole: it is counted and will be published.
 func (s *Spool) abandon(im *image, named bool) {
 	f := im.stem
 	if named {
-		defer s.unsynced.Store(true) // a crash might bring back what is removed here
+		defer s.unsynced.Store(true) // a crash might bring back the removed files
 	}
 	for _, name := range []string{tmpName(f.data()), tmpName(f.meta()), f.data()} {
 		err := s.fsys.Remove(name)
@@ -171,7 +167,7 @@ func (s *Spool) abandon(im *image, named bool) {
 		s.note("remove unfinished spool file", name, err)
 		if named && name == f.data() && s.mayExist(name) {
 			s.usage.add(f, im.size(), im.lines)
-			return // with its meta
+			return // its meta stays too
 		}
 	}
 	if err := s.fsys.Remove(f.meta()); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -184,8 +180,8 @@ func (s *Spool) mayExist(name string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// takeBack removes a whole file whose sibling could not be written, as the
-// append fails as a whole. Where that fails too the file is published later.
+// takeBack removes a whole file whose sibling could not be written, because the append fails as a whole. If the
+// removal fails, the file is published later.
 func (s *Spool) takeBack(im *image) {
 	if s.usage.claim(im.stem) {
 		defer s.usage.release(im.stem)
@@ -196,7 +192,7 @@ func (s *Spool) takeBack(im *image) {
 // makeRoom reserves size bytes, evicting where that is the policy.
 func (s *Spool) makeRoom(ctx context.Context, size int64) error {
 	if size > s.cfg.MaxBytes {
-		return ErrFull // no eviction could help
+		return ErrFull // eviction cannot help
 	}
 	if s.cfg.OnFull == Evict {
 		s.dropExpired(ctx)

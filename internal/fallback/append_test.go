@@ -19,7 +19,7 @@ import (
 	"docket/internal/testkit/fstest"
 )
 
-func TestAppendedRecordsAreRecoveredAfterARestart(t *testing.T) {
+func TestAppend_RecoveredAfterARestart(t *testing.T) {
 	t.Parallel()
 	m := fstest.New()
 	s := open(t, cfg(), m)
@@ -31,7 +31,7 @@ func TestAppendedRecordsAreRecoveredAfterARestart(t *testing.T) {
 	wantKeys(t, settle(t, m.Reboot(fstest.Lost, 0)), "a", "b", "c")
 }
 
-func TestFileIsNamedAndDescribedAsTheContractSays(t *testing.T) {
+func TestAppend_FileFormat(t *testing.T) {
 	t.Parallel()
 	m := fstest.New()
 	c := cfg()
@@ -60,9 +60,8 @@ func TestFileIsNamedAndDescribedAsTheContractSays(t *testing.T) {
 	}
 }
 
-// The whole matrix: each kind of operation, each errno, once and for ever,
-// every n until Append no longer reaches it.
-func TestAnyFailingOperationLeavesAWholeFileOrNone(t *testing.T) {
+// All combinations: each operation, each errno, once and for ever, and every n until Append no longer reaches it.
+func TestAppend_FailingDiskLeavesAWholeFileOrNone(t *testing.T) {
 	t.Parallel()
 	ops := []fstest.Op{fstest.OpCreate, fstest.OpWrite, fstest.OpSync, fstest.OpClose, fstest.OpRename, fstest.OpRemove, fstest.OpSyncDir, fstest.OpStat, fstest.OpAny}
 	for _, op := range ops {
@@ -81,8 +80,7 @@ func TestAnyFailingOperationLeavesAWholeFileOrNone(t *testing.T) {
 	}
 }
 
-// failAppend appends ordinary and oversize lines under a fault and says
-// whether the fault struck.
+// failAppend appends ordinary and oversize lines under a fault. It reports whether the fault struck.
 func failAppend(t *testing.T, fault fstest.Fault) bool {
 	t.Helper()
 	m := fstest.New()
@@ -102,7 +100,7 @@ func failAppend(t *testing.T, fault fstest.Fault) bool {
 	m.Heal()
 	live := s.Stats()
 	again := open(t, cfg(), m.Reboot(fstest.Kept, 0)).Stats()
-	blind := fault.Op == fstest.OpAny && fault.Forever // cannot even look: rather counts one too many
+	blind := fault.Op == fstest.OpAny && fault.Forever // nothing can be read then, so one too many is counted
 	if again.Files > live.Files || !blind && again.Files != live.Files || err == nil && again.Bytes != live.Bytes {
 		t.Errorf("%+v: counted %d files %d bytes, found %d and %d", fault, live.Files, live.Bytes, again.Files, again.Bytes)
 	}
@@ -112,8 +110,8 @@ func failAppend(t *testing.T, fault fstest.Fault) bool {
 	return struck
 }
 
-// checkHomes: "before" always; the batch exactly once if Append said yes, and
-// otherwise files of it whole or not at all.
+// checkHomes checks the published keys: always those in always; the batch exactly once if Append returned nil, and
+// otherwise each of its files whole or not at all.
 func checkHomes(t *testing.T, got []string, err error, always ...string) {
 	t.Helper()
 	slices.Sort(got)
@@ -137,7 +135,7 @@ func checkHomes(t *testing.T, got []string, err error, always ...string) {
 	}
 }
 
-func TestPowerCutAtEveryOperationOfAppend(t *testing.T) {
+func TestAppend_PowerCutAtEveryOperation(t *testing.T) {
 	t.Parallel()
 	for n := 1; ; n++ {
 		m := fstest.New()
@@ -169,7 +167,7 @@ func TestPowerCutAtEveryOperationOfAppend(t *testing.T) {
 	}
 }
 
-func TestFileWhoseSyncFailedIsNeverUsedAgain(t *testing.T) {
+func TestAppend_FailedSyncGivesTheFileUp(t *testing.T) {
 	t.Parallel()
 	m := fstest.New()
 	s := open(t, cfg(), m)
@@ -184,7 +182,7 @@ func TestFileWhoseSyncFailedIsNeverUsedAgain(t *testing.T) {
 	wantKeys(t, settle(t, m.Reboot(fstest.Lost, 0)), "a")
 }
 
-func TestWhatAFailedWriteLeavesIsRemovedOnceTheDiskIsWell(t *testing.T) {
+func TestAppend_LeftoversAreRemovedLater(t *testing.T) {
 	t.Parallel()
 	m := fstest.New()
 	s := open(t, cfg(), m)
@@ -207,7 +205,7 @@ func TestWhatAFailedWriteLeavesIsRemovedOnceTheDiskIsWell(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsBeingWrittenIsNotSwept(t *testing.T) {
+func TestSweep_NotAFileInWriting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := fstest.New()
@@ -229,7 +227,7 @@ func TestAFileThatIsBeingWrittenIsNotSwept(t *testing.T) {
 	})
 }
 
-func TestFullSpoolRefusesBeforeWriting(t *testing.T) {
+func TestAppend_FullRefusesBeforeWriting(t *testing.T) {
 	t.Parallel()
 	m := fstest.New()
 	c := cfg()
@@ -254,7 +252,7 @@ func TestFullSpoolRefusesBeforeWriting(t *testing.T) {
 	mustAppend(t, s, linesOf("b")...)
 }
 
-func TestEvictDropsTheOldestAndOwnsUpToIt(t *testing.T) {
+func TestEvict_DropsAndCountsTheOldest(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
 	m := fstest.New()
@@ -286,7 +284,7 @@ func TestEvictDropsTheOldestAndOwnsUpToIt(t *testing.T) {
 	}
 }
 
-func TestExpiredFileIsAnAlarmUnlessEvictIsOn(t *testing.T) {
+func TestMaxAge_AlarmWithoutEvict(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []fallback.Policy{fallback.Hold, fallback.Evict} {
 		data, meta, err := fallback.ImageOf(linesOf("old1", "old2"))
@@ -320,7 +318,7 @@ func TestExpiredFileIsAnAlarmUnlessEvictIsOn(t *testing.T) {
 	}
 }
 
-func TestSpoolWithoutRoomForAByteRefuses(t *testing.T) {
+func TestAppend_NoRoomForAByte(t *testing.T) {
 	t.Parallel()
 	m := fstest.New()
 	s := open(t, cfg(), m)
@@ -336,8 +334,8 @@ func TestSpoolWithoutRoomForAByteRefuses(t *testing.T) {
 	}
 }
 
-// TestExpiredFileThatKafkaRefusesIsGivenUpOnlyWhereEvictIsOn: age alone takes nobody's home away.
-func TestExpiredFileThatKafkaRefusesIsGivenUpOnlyWhereEvictIsOn(t *testing.T) {
+// TestMaxAge_GivesUpOnlyWithEvict: age alone takes no record its home.
+func TestMaxAge_GivesUpOnlyWithEvict(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []fallback.Policy{fallback.Hold, fallback.Evict} {
 		data, meta, err := fallback.ImageOf(linesOf("old1", "old2"))
@@ -360,7 +358,7 @@ func TestExpiredFileThatKafkaRefusesIsGivenUpOnlyWhereEvictIsOn(t *testing.T) {
 	}
 }
 
-func TestRecordBeyondTheLimitsIsRefusedAsRecoveryWouldRefuseIt(t *testing.T) {
+func TestAppend_LimitsAreThoseOfRecovery(t *testing.T) {
 	t.Parallel()
 	m := fstest.New()
 	s := open(t, cfg(), m)
@@ -384,13 +382,13 @@ func TestRecordBeyondTheLimitsIsRefusedAsRecoveryWouldRefuseIt(t *testing.T) {
 	}
 }
 
-func TestAppendThatFailsInItsSecondFileTakesTheFirstBack(t *testing.T) {
+func TestAppend_TakesTheFirstFileBack(t *testing.T) {
 	t.Parallel()
 	m := fstest.New()
 	s := open(t, cfg(), m)
 	batch := linesOf("a", "b")
 	batch[1].Oversize = true
-	m.Fail(fstest.Fault{Op: fstest.OpCreate, N: 3, Err: syscall.ENOSPC}) // data and meta of the first file are the first two
+	m.Fail(fstest.Fault{Op: fstest.OpCreate, N: 3, Err: syscall.ENOSPC}) // the first two are data and meta of the first file
 	if err := s.Append(t.Context(), batch); !errors.Is(err, syscall.ENOSPC) {
 		t.Fatalf("got %v", err)
 	}
@@ -399,7 +397,7 @@ func TestAppendThatFailsInItsSecondFileTakesTheFirstBack(t *testing.T) {
 	}
 }
 
-// lying is a disk on which the rename of a data file takes place and fails, and which removes no data file.
+// lying is a disk on which the rename of a data file happens and fails. It removes no data file.
 type lying struct {
 	fallback.FS
 	broken bool
@@ -421,8 +419,8 @@ func (l *lying) Remove(name string) error {
 	return l.FS.Remove(name)
 }
 
-// A data file that stays after its rename failed is whole: it counts, with its meta, and is published.
-func TestAppend_RenameThatTookPlace(t *testing.T) {
+// A data file that stays after a failed rename is whole. It is counted with its meta, and published.
+func TestAppend_FailedRenameTookPlace(t *testing.T) {
 	t.Parallel()
 	m := fstest.New()
 	disk := &lying{FS: m, broken: true}

@@ -7,17 +7,15 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// canonical reads a line in exactly the form in which appendLine writes it:
-// these names in this order without white space. It gives up on anything else,
-// which is then for the general reader to judge; what it takes, that one would
-// have taken with the same result. Lines by other hands may look different, so
-// it is a short cut and not the format.
+// canonical reads a line in exactly the form that appendLine writes: these names in this order, without white space.
+// It rejects all other lines, and the general reader reads those. For accepted lines both return the same result. It
+// is a short cut and not the format, because lines of other writers may look different.
 type canonical struct {
 	rest []byte
-	slab []byte // what texts become; as long as the line, so it never moves
+	slab []byte // the decoded texts; as long as the line, so it never moves
 }
 
-// readCanonical takes a line that is valid UTF-8.
+// readCanonical reads a line that is valid UTF-8.
 func readCanonical(line []byte) (Line, bool) {
 	c := canonical{rest: bytes.TrimSuffix(line, []byte("\n")), slab: make([]byte, 0, len(line))}
 	r := new(kgo.Record)
@@ -48,8 +46,7 @@ func (c *canonical) literal(s string) bool {
 	return true
 }
 
-// field reads a name, its text and, where there is one, the mark of base64. A
-// nil text is null.
+// field reads a name, its text and the mark of base64, if there is one. A nil text is null.
 func (c *canonical) field(name, mark string) (text []byte, ok bool) {
 	if !c.literal(name) {
 		return nil, false
@@ -147,7 +144,7 @@ func (c *canonical) text() ([]byte, bool) {
 	}
 }
 
-// unescaped is what stands behind a backslash and is no \u.
+// unescaped maps the byte after a backslash to its meaning, except for \u.
 var unescaped = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
 func (c *canonical) escape() bool {
@@ -159,7 +156,7 @@ func (c *canonical) escape() bool {
 		c.rest = c.rest[2:]
 		return true
 	}
-	// The two that appendQuoted makes of characters beyond ASCII, and control characters.
+	// appendQuoted escapes two characters beyond ASCII, and control characters.
 	switch {
 	case c.literal(`\u2028`):
 		c.slab = append(c.slab, "\u2028"...)

@@ -51,34 +51,32 @@ const (
 	DefaultInstance            = "docket"
 )
 
-// Config is what a spool is opened with. Zero values other than Dir mean the default.
+// Config holds the settings of a spool. Zero values mean the default, except for Dir.
 type Config struct {
 	// Dir is the directory, DOCKET_SPOOL_DIR. It belongs to one process. Required.
 	Dir string
-	// Instance is the middle part of every file name; what is not in
-	// [A-Za-z0-9.-] becomes "-". Default "docket".
+	// Instance is the middle part of every file name. Characters outside [A-Za-z0-9.-] become "-". Default "docket".
 	Instance string
-	// MaxBytes bounds data and meta files together, DOCKET_SPOOL_MAX_BYTES.
-	// Files in corrupt/ do not count. Default 1 GiB.
+	// MaxBytes limits data and meta files together, DOCKET_SPOOL_MAX_BYTES. Files in corrupt/ do not count. Default 1
+	// GiB.
 	MaxBytes int64
-	// MaxAge is the age at which the oldest file raises an alarm, and with
-	// Evict is dropped, DOCKET_SPOOL_MAX_AGE. Default 0: never.
+	// MaxAge is the age at which the oldest file raises an alarm and, with Evict, is dropped: DOCKET_SPOOL_MAX_AGE.
+	// Default 0: never.
 	MaxAge time.Duration
 	// OnFull is Hold or Evict, DOCKET_SPOOL_ON_FULL. Default Hold.
 	OnFull Policy
-	// RecoverEvery is how often a file is tried when live traffic is never
-	// idle, and the longest pause after failures. Default 1 minute.
+	// RecoverEvery is the pause between two files if live traffic is never idle, and the longest pause after
+	// failures. Default 1 minute.
 	RecoverEvery time.Duration
-	// ScanLimit is how many directory entries one scan reads at most. Default 1,000.
+	// ScanLimit limits the directory entries of one scan. Default 1,000.
 	ScanLimit int
-	// OversizeEvery is how often oversize files are tried again, besides once
-	// after Open. Default 1 hour.
+	// OversizeEvery is the pause between two tries of oversize files, besides one after Open. Default 1 hour.
 	OversizeEvery time.Duration
-	// Keys sign what is published: a line may be older than the newest key. Default: none.
+	// Keys sign published records, because a line may be older than the newest key. Default: none.
 	Keys envelope.Keys
 }
 
-// Validate returns every complaint about c, joined, or nil.
+// Validate returns all complaints about c, joined, or nil.
 func (c Config) Validate() error {
 	var errs []error
 	complain := func(bad bool, text string) {

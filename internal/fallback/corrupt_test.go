@@ -16,7 +16,7 @@ import (
 
 const stemName = "1700000000_a_1"
 
-func TestBrokenFileGivesItsReadableLinesAndIsKept(t *testing.T) {
+func TestCorrupt_PublishesReadableLines(t *testing.T) {
 	t.Parallel()
 	whole, _, err := fallback.ImageOf(linesOf(keysFrom("k", 300)...))
 	if err != nil {
@@ -78,7 +78,7 @@ func TestBrokenFileGivesItsReadableLinesAndIsKept(t *testing.T) {
 	}
 }
 
-func TestBombsAreStopped(t *testing.T) {
+func TestInspect_StopsBombs(t *testing.T) {
 	t.Parallel()
 	good := `{"topic":"t","key":"a"}` + "\n"
 	for name, c := range map[string]struct {
@@ -102,9 +102,9 @@ func TestBombsAreStopped(t *testing.T) {
 	}
 }
 
-// Every byte flipped, every length: nothing panics, nothing blocks, and what
-// is published is what was written.
-func TestDamageAtAnyOffsetPublishesNothingThatWasChanged(t *testing.T) {
+// Every byte is flipped, and every length is tried. Nothing panics or blocks, and only unchanged records are
+// published.
+func TestCorrupt_PublishesNothingChanged(t *testing.T) {
 	t.Parallel()
 	keys := keysFrom("k", 12)
 	data, meta, err := fallback.ImageOf(linesOf(keys...))
@@ -154,7 +154,7 @@ func TestDamageAtAnyOffsetPublishesNothingThatWasChanged(t *testing.T) {
 	}
 }
 
-func FuzzInspectNeverPanics(f *testing.F) {
+func FuzzInspect_NeverPanics(f *testing.F) {
 	data, _, err := fallback.ImageOf(linesOf("a", "b", "c"))
 	if err != nil {
 		f.Fatal(err)
@@ -163,7 +163,7 @@ func FuzzInspectNeverPanics(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, b []byte) { fallback.Inspect(b) })
 }
 
-func TestLostMetaIsRebuiltAndAnOrphanRemoved(t *testing.T) {
+func TestMeta_RebuiltAndOrphansRemoved(t *testing.T) {
 	t.Parallel()
 	m := fstest.New()
 	data, meta, err := fallback.ImageOf(linesOf("a", "b"))
@@ -192,7 +192,7 @@ func TestLostMetaIsRebuiltAndAnOrphanRemoved(t *testing.T) {
 	wantKeys(t, settle(t, m.Reboot(fstest.Lost, 0)), "a", "b", "c")
 }
 
-func TestForeignFilesAreLeftAlone(t *testing.T) {
+func TestForeign_FilesAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	m := fstest.New()
 	data, _, err := fallback.ImageOf(linesOf("no"))
@@ -236,7 +236,7 @@ func TestForeignFilesAreLeftAlone(t *testing.T) {
 	}
 }
 
-func TestBrokenFileNeverReplacesOneThatIsInCorruptAlready(t *testing.T) {
+func TestCorrupt_NeverOverwrites(t *testing.T) {
 	t.Parallel()
 	m := fstest.New()
 	for _, text := range []string{"the first, no gzip", "the second, no gzip"} {

@@ -12,7 +12,7 @@ import (
 	"docket/internal/testkit/fstest"
 )
 
-// inEveryState runs a check on each disk that a power cut may leave, and says how many there were.
+// inEveryState runs check on each disk that a power cut may leave. It returns their number.
 func inEveryState(t *testing.T, m *fstest.FS, check func(disk *fstest.FS)) (states int) {
 	t.Helper()
 	for disk := range m.States() {
@@ -27,7 +27,7 @@ func inEveryState(t *testing.T, m *fstest.FS, check func(disk *fstest.FS)) (stat
 	return states
 }
 
-// wholeOrNone says that no broken file comes of an append, whatever the cut left.
+// wholeOrNone checks that an append leaves no broken file after a power cut.
 func wholeOrNone(t *testing.T, disk *fstest.FS, err error) {
 	t.Helper()
 	left := disk.Files(".")
@@ -43,7 +43,7 @@ func twoKinds() []fallback.Line {
 	return batch
 }
 
-func TestPowerCutInAppendLeavesWholeFilesInEveryStateOfTheDisk(t *testing.T) {
+func TestCrash_InAppend(t *testing.T) {
 	t.Parallel()
 	for n, states := 1, 0; ; n++ {
 		m := fstest.New()
@@ -62,7 +62,7 @@ func TestPowerCutInAppendLeavesWholeFilesInEveryStateOfTheDisk(t *testing.T) {
 	}
 }
 
-func TestPowerCutAfterAFailedAppendLeavesWholeFilesInEveryStateOfTheDisk(t *testing.T) {
+func TestCrash_AfterAFailedAppend(t *testing.T) {
 	t.Parallel()
 	for _, op := range []fstest.Op{fstest.OpCreate, fstest.OpWrite, fstest.OpSync, fstest.OpClose, fstest.OpRename, fstest.OpRemove, fstest.OpSyncDir, fstest.OpStat, fstest.OpAny} {
 		for _, forever := range []bool{false, true} {
@@ -77,7 +77,7 @@ func TestPowerCutAfterAFailedAppendLeavesWholeFilesInEveryStateOfTheDisk(t *test
 					more = m.Reached()
 					m.Heal()
 					inEveryState(t, m, func(disk *fstest.FS) { wholeOrNone(t, disk, err) })
-					// The disk is well again: a home that is given now is one whatever was left behind.
+					// The disk is well again: a new home is safe, whatever is left from before.
 					if err != nil {
 						again := s.Append(t.Context(), linesOf("later"))
 						inEveryState(t, m, func(disk *fstest.FS) {
@@ -95,7 +95,7 @@ func TestPowerCutAfterAFailedAppendLeavesWholeFilesInEveryStateOfTheDisk(t *test
 	}
 }
 
-func TestPowerCutInRecoveryLosesNothingInAnyStateOfTheDisk(t *testing.T) {
+func TestCrash_InRecovery(t *testing.T) {
 	t.Parallel()
 	for n, states := 1, 0; ; n++ {
 		m, s, b := mixedSpool(t)
@@ -117,8 +117,8 @@ func TestPowerCutInRecoveryLosesNothingInAnyStateOfTheDisk(t *testing.T) {
 	}
 }
 
-// littered is a directory as a process that died in the middle leaves it: a whole file, one without its meta, a meta
-// without its file, tmp files, a broken file, an oversize one and something of somebody else's.
+// littered is a directory as a killed process leaves it: a whole file, one without its meta, a meta without its file,
+// tmp files, a broken file, an oversize one and a foreign one.
 func littered(t *testing.T) *fstest.FS {
 	t.Helper()
 	m, s, _ := mixedSpool(t)
@@ -134,7 +134,7 @@ func littered(t *testing.T) *fstest.FS {
 	return m
 }
 
-func TestStartIsBlockedByNoFileWhateverFailsAndLosesNothing(t *testing.T) {
+func TestOpen_NoFileBlocksTheStart(t *testing.T) {
 	t.Parallel()
 	directory := map[fstest.Op]bool{fstest.OpReadDir: true, fstest.OpLock: true, fstest.OpStat: true, fstest.OpOpen: true, fstest.OpChmod: true, fstest.OpAny: true}
 	for _, op := range []fstest.Op{fstest.OpOpen, fstest.OpRead, fstest.OpReadDir, fstest.OpStat, fstest.OpRemove, fstest.OpSyncDir, fstest.OpClose, fstest.OpLock, fstest.OpAny} {
@@ -164,7 +164,7 @@ func TestStartIsBlockedByNoFileWhateverFailsAndLosesNothing(t *testing.T) {
 	}
 }
 
-// checkLittered says that another start finds all there is.
+// checkLittered checks that another start finds everything.
 func checkLittered(t *testing.T, when string, m *fstest.FS) {
 	t.Helper()
 	got := settleLeaving(t, m, "notes.txt")
@@ -174,7 +174,7 @@ func checkLittered(t *testing.T, when string, m *fstest.FS) {
 	}
 }
 
-// settleLeaving opens what is left of a disk and returns every key that it gives back.
+// settleLeaving opens the rest of a disk and returns every recovered key.
 func settleLeaving(t *testing.T, m *fstest.FS, foreign string) []string {
 	t.Helper()
 	s, err := fallback.Open(cfg(), m, zerolog.Nop())
@@ -192,7 +192,7 @@ func settleLeaving(t *testing.T, m *fstest.FS, foreign string) []string {
 	return b.keys()
 }
 
-func TestPowerCutInTheSweepOfAStartLosesNothingInAnyStateOfTheDisk(t *testing.T) {
+func TestCrash_InTheSweepOfAStart(t *testing.T) {
 	t.Parallel()
 	for n := 1; ; n++ {
 		m := littered(t)
@@ -207,9 +207,9 @@ func TestPowerCutInTheSweepOfAStartLosesNothingInAnyStateOfTheDisk(t *testing.T)
 	}
 }
 
-func TestWriteThatWroteHalfOrSyncedTheSecondTimeIsNoHome(t *testing.T) {
+func TestAppend_HalfWriteOrSecondSyncIsNoHome(t *testing.T) {
 	t.Parallel()
-	// A sync fails once, the kernel drops what was dirty and the next sync says yes: only a new file counts.
+	// A sync fails once, the kernel drops the dirty pages, and the next sync succeeds: only a new file is safe.
 	m := fstest.New()
 	s := open(t, cfg(), m)
 	m.Fail(fstest.Fault{Op: fstest.OpSync, N: 1, Err: fstest.Errnos[1]})

@@ -1,9 +1,8 @@
-// Package fallback holds the spool: the home of last resort for records that
-// could not be published to Kafka. It knows kgo.Record as data and stays free
-// of kgo.Client, Postgres and Prometheus.
+// Package fallback has the spool: the last home for records that could not be published to Kafka. It uses kgo.Record
+// as data, and imports no Kafka client, Postgres or Prometheus.
 //
-// One Append makes one data file (and one more when some of its lines are
-// oversize), and is a home only once nothing but the disk itself can lose it:
+// One Append makes one data file, and a second one for oversize lines. The file is a home only once nothing but the
+// disk itself can lose it:
 //
 //	Append                                        a crash here leaves
 //	  encode, gzip, checksum      in memory       nothing
@@ -12,8 +11,7 @@
 //	  fsync the directory                         a whole file
 //	  return nil                                  the home
 //
-// Recover goes the other way: read the whole file and judge it, publish every
-// line, and only after the last acknowledgement unlink data, then meta, then
-// fsync the directory. Whatever is interrupted is published again; nothing is
-// forgotten. docs/spool.md has the format.
+// Recover reads the whole file and checks it, and publishes every line. Only after the last acknowledgement it
+// removes the data, then the meta, and then syncs the directory. After an interruption it publishes again, so nothing
+// is lost. The format is in docs/spool.md.
 package fallback

@@ -6,28 +6,26 @@ import (
 )
 
 var (
-	// ErrFull is returned by Append when the lines do not fit below MaxBytes.
-	// Nothing was written; the caller holds.
+	// ErrFull is returned by Append when the lines do not fit below MaxBytes. Nothing was written; the caller holds.
 	ErrFull = errors.New("spool is full (DOCKET_SPOOL_MAX_BYTES)")
 	// ErrLocked is returned by Open when another process has the directory.
 	ErrLocked = errors.New("spool directory is in use by another process (give each program its own DOCKET_SPOOL_DIR)")
-	// ErrUnsafeDir is returned by Open for a directory that is a symlink, is
-	// no directory, belongs to another user, or that others may write to.
+	// ErrUnsafeDir is returned by Open for a path that is not a directory, and for a symlink. It is also returned for
+	// a directory of another user, and for one that others may write to.
 	ErrUnsafeDir = errors.New("spool directory is not safe to use (it must be a real directory, owned by this user, mode 0700; a sub-directory of the volume will do)")
-	// ErrTooLong is returned by Append for lines that recovery would refuse to
-	// read back: one line, or all of them together, beyond the limits.
+	// ErrTooLong is returned by Append for lines that recovery would refuse to read: one line, or all of them
+	// together, beyond the limits.
 	ErrTooLong = errors.New("record is too long for the spool")
 	// ErrClosed is returned by every method after Close.
 	ErrClosed = errors.New("spool is closed")
 )
 
-// PublishError is returned by Recover when not every line of a file was
-// acknowledged. The file stays. Its text never quotes the cause, which may
-// carry a server's words; errors.Is and errors.As reach it.
+// PublishError is returned by Recover when not every line of a file was acknowledged. The file stays. Its text never
+// quotes the cause, which may contain a server's text. errors.Is and errors.As find the cause.
 type PublishError struct {
 	File   string // name of the data file
 	Failed int    // records that were not acknowledged
-	Tried  int    // records that were handed to the publisher
+	Tried  int    // records that were sent to the publisher
 	cause  error
 }
 
@@ -39,7 +37,7 @@ func (e *PublishError) Error() string {
 // Unwrap returns the error of the first record that failed.
 func (e *PublishError) Unwrap() error { return e.cause }
 
-// fault says, in our own words, why a data file is broken. Empty means whole.
+// fault says why a data file is broken, without text from the file. Empty means whole.
 type fault string
 
 const (

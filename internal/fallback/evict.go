@@ -5,14 +5,12 @@ import (
 	"fmt"
 )
 
-// evictOldest drops files, the oldest of a window first, until size bytes fit.
-// It returns how many it dropped.
+// evictOldest drops files, the oldest of a window first, until size bytes fit. It returns how many it dropped.
 func (s *Spool) evictOldest(ctx context.Context, size int64) (int, error) {
 	return s.evict(ctx, "full", func(stem) bool { return !s.usage.fits(size, s.cfg.MaxBytes) })
 }
 
-// dropExpired drops the expired files of a window. Failing at that is no
-// reason to refuse an append.
+// dropExpired drops the expired files of a window. A failure does not fail the append.
 func (s *Spool) dropExpired(ctx context.Context) {
 	if !s.expired(s.usage.snapshot().Oldest) {
 		return
@@ -49,7 +47,7 @@ func (s *Spool) evict(ctx context.Context, why string, unwanted func(stem) bool)
 	return dropped, ctx.Err()
 }
 
-// drop deletes a claimed file and owns up to it.
+// drop deletes a claimed file, and counts and logs the loss.
 func (s *Spool) drop(f stem, why string) error {
 	records := s.countRecords(f)
 	if err := s.remove(f); err != nil {

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Doors for the tests outside the package.
+// Exports for the tests outside the package.
 var (
 	AppendLine    = appendLine
 	DecodeLine    = decodeLine
@@ -17,7 +17,7 @@ var (
 	ReadCanonical = readCanonical
 )
 
-// LineByJSON is what encoding/json makes of a line: the measure for AppendLine.
+// LineByJSON encodes a line with encoding/json, to compare with AppendLine.
 func LineByJSON(l Line) []byte {
 	r := l.Record
 	out := jsonLine{Headers: make([]jsonHeader, len(r.Headers)), Oversize: l.Oversize}
@@ -57,7 +57,7 @@ func text(b []byte) (*string, string) {
 	return &s, encoding
 }
 
-// SetLimits makes small files large.
+// SetLimits sets low limits, so that small files are too large.
 func (s *Spool) SetLimits(line int, total int64) { s.lim = limits{line: line, total: total} }
 
 // ImageOf returns a data file and its meta as Append would write them.
@@ -78,7 +78,7 @@ func ImageOf(lines []Line) (data, meta []byte, err error) {
 	return im.data, im.meta, nil
 }
 
-// Inspect returns what is wrong with a data file and how many lines it has.
+// Inspect returns the fault of a data file and its number of lines.
 func Inspect(data []byte) (string, int) {
 	found, err := inspect(bytes.NewReader(data), defaultLimits, 0)
 	if err != nil {
@@ -87,10 +87,10 @@ func Inspect(data []byte) (string, int) {
 	return string(found.fault), found.lines
 }
 
-// SyncingOS is OS with another way to sync the directories on the way.
+// SyncingOS is OS with another function to sync the parent directories.
 func SyncingOS(dir string, sync func(string) error) FS {
 	return &osFS{dir: dir, sync: sync}
 }
 
-// SyncPath is how it syncs them.
+// SyncPath is the function that OS uses.
 func SyncPath(dir string) error { return syncPath(dir) }

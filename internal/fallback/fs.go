@@ -2,24 +2,22 @@ package fallback
 
 import "io/fs"
 
-// FS is the part of a file system that the spool uses, rooted at its
-// directory. Names are relative: a file, or "corrupt/" and a file. No method
-// follows a symlink in the last element of a name.
+// FS is the part of a file system that the spool uses, rooted at its directory. Names are relative: a file, or
+// "corrupt/" and a file. No method follows a symlink in the last element of a name.
 type FS interface {
-	// Prepare creates the directory (0700) where it is missing, makes it
-	// durable in its parent, opens it and says what it is. A symlink or a
-	// non-directory is ErrUnsafeDir.
+	// Prepare creates the directory (0700) if it is missing, makes it durable in its parent, opens it and describes
+	// it. It returns ErrUnsafeDir for a symlink and for anything that is not a directory.
 	Prepare() (Info, error)
 	// Chmod sets the permissions of the directory itself.
 	Chmod(mode fs.FileMode) error
-	// Lock takes the exclusive lock file of that name without waiting;
-	// ErrLocked where someone has it. Closing lets go.
+	// Lock takes the exclusive lock file of that name without waiting. It returns ErrLocked if another process has
+	// it. Close releases it.
 	Lock(name string) (interface{ Close() error }, error)
-	// Create makes a new file (0600) for writing; fs.ErrExist where the name is taken.
+	// Create makes a new file (0600) for writing. It returns fs.ErrExist if the name is taken.
 	Create(name string) (File, error)
 	// Open opens for reading and never blocks on a FIFO or device.
 	Open(name string) (File, error)
-	// Lstat describes the name itself, not what it may point to.
+	// Lstat describes the name itself, not a symlink's target.
 	Lstat(name string) (Info, error)
 	// Rename moves within the directory, replacing the target.
 	Rename(from, to string) error
@@ -31,7 +29,7 @@ type FS interface {
 	SyncDir(name string) error
 	// ReadDir opens the root for reading names.
 	ReadDir() (Dir, error)
-	// Close lets go of the root.
+	// Close closes the root.
 	Close() error
 }
 
@@ -44,7 +42,7 @@ type File interface {
 	Stat() (Info, error)
 }
 
-// Dir reads the names of a directory piece by piece.
+// Dir reads the names of a directory in portions.
 type Dir interface {
 	// Names returns up to n further names, and io.EOF when there are none.
 	Names(n int) ([]string, error)
@@ -53,7 +51,7 @@ type Dir interface {
 	Close() error
 }
 
-// Info is what the spool asks of a name or an open file.
+// Info describes a name or an open file.
 type Info struct {
 	Mode  fs.FileMode
 	Size  int64
@@ -62,6 +60,5 @@ type Info struct {
 	ID    [2]uint64 // device and inode
 }
 
-// ours reports whether a name of ours is a file that may be opened: what
-// somebody else planted is left alone.
+// ours reports whether a name of the spool is a file that may be opened. Files that others planted are left alone.
 func (i Info) ours() bool { return i.Mode.IsRegular() && i.Links == 1 && i.Own }

@@ -11,7 +11,7 @@ import (
 	"docket/internal/testkit/fstest"
 )
 
-// recovered starts on a disk and recovers all there is; neither may fail on account of a file.
+// recovered starts on a disk and recovers everything. No file may make either fail.
 func recovered(t *testing.T, m *fstest.FS) []string {
 	t.Helper()
 	s, err := fallback.Open(cfg(), m, zerolog.Nop())
@@ -30,7 +30,7 @@ func recovered(t *testing.T, m *fstest.FS) []string {
 	return b.keys()
 }
 
-// FuzzMeta: whatever a meta says, the whole data file beside it is published, each record of it once.
+// FuzzMeta: whatever a meta says, the whole data file beside it is published, each record once.
 func FuzzMeta(f *testing.F) {
 	data, meta, err := fallback.ImageOf(linesOf("a", "b"))
 	if err != nil {
@@ -54,7 +54,7 @@ func FuzzMeta(f *testing.F) {
 	})
 }
 
-// FuzzFile: whatever lies in the directory under whatever name, start-up is not blocked and the others go on.
+// FuzzFile: no file of any name and content blocks the start or the other files.
 func FuzzFile(f *testing.F) {
 	data, meta, err := fallback.ImageOf(linesOf("a", "b"))
 	if err != nil {
@@ -70,7 +70,7 @@ func FuzzFile(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, name string, content []byte) {
 		if name == "" || name == "." || name == ".." || name == "corrupt" || strings.ContainsAny(name, "/\x00") || strings.HasPrefix(name, "1700000002_a_2") {
-			return // not the name of a file here, or taken
+			return // an invalid name, or taken
 		}
 		m := fstest.New()
 		m.Plant(name, content, 0o600, 1)

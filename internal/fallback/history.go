@@ -7,25 +7,23 @@ import (
 	"time"
 )
 
-// history remembers, in bounded memory, which files have failed and which are
-// delivered and only wait to be tidied away. Forgetting costs duplicates, no
-// record.
+// history remembers, in bounded memory, which files failed, and which are delivered and only have to be removed. If
+// it forgets one, a record is published twice and none is lost.
 type history struct {
 	limit     int
 	clock     uint64
-	failed    map[string]uint64 // stem to the time of its last failure
-	delivered map[string]fault  // stem to what is wrong with the file
+	failed    map[string]uint64 // by stem, the time of the last failure
+	delivered map[string]fault  // by stem, the fault of the file
 }
 
 func newHistory(limit int) history {
 	return history{limit: limit, failed: make(map[string]uint64), delivered: make(map[string]fault)}
 }
 
-// order returns files, given oldest first, in the order they should be tried.
-// As long as nothing fails that is by age. Otherwise a coin decides: those
-// that have not failed, oldest first, and then the others, the one longest
-// untried first; or no order at all. Any fixed order falls into step with the
-// windows sooner or later, and some file would never have its turn.
+// order returns files in the order in which they should be tried. They are given oldest first. While nothing fails,
+// the order is by age. After failures a coin decides. One side puts files that have not failed first, then the
+// others, the longest untried first. The other side is a random order. With any fixed order some file might never
+// have its turn, because the order falls into step with the windows.
 func (h *history) order(files []stem) []stem {
 	if len(h.failed) == 0 {
 		return files
@@ -35,7 +33,7 @@ func (h *history) order(files []stem) []stem {
 		return files
 	}
 	slices.SortStableFunc(files, func(a, b stem) int {
-		return cmp.Compare(h.failed[a.text], h.failed[b.text]) // zero where it has not
+		return cmp.Compare(h.failed[a.text], h.failed[b.text]) // zero if it has not failed
 	})
 	return files
 }
@@ -60,16 +58,15 @@ func (h *history) forget(f stem) {
 	delete(h.delivered, f.text)
 }
 
-// rounds says when oversize files are tried: every one of them once after
-// Open, and once more each time the interval has passed.
+// rounds says when oversize files are tried: each once after Open, and once more after each interval.
 type rounds struct {
 	every time.Duration
-	start time.Time // of the next round; zero is at once
-	left  int64     // files to try in this one
+	start time.Time // start of the next round; zero: at once
+	left  int64     // files still to try in this round
 	flip  bool
 }
 
-// due reports whether a round is on, beginning one where it is time.
+// due reports whether a round has files left. It begins a round if it is time.
 func (r *rounds) due(files int64) bool {
 	if r.left > 0 {
 		return true
@@ -80,7 +77,7 @@ func (r *rounds) due(files int64) bool {
 	return r.left > 0
 }
 
-// turn alternates, the ordinary files first.
+// turn alternates between the two kinds, ordinary files first.
 func (r *rounds) turn() bool {
 	r.flip = !r.flip
 	return !r.flip

@@ -12,8 +12,8 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// limits keep a file that inflates without end from taking the process with
-// it. Append keeps to them too, or it would write what Recover must refuse.
+// limits protect the process from a file that inflates without end. Append respects them too; otherwise it could
+// write a file that Recover must refuse.
 type limits struct {
 	line  int   // bytes of one line, inflated
 	total int64 // bytes of a file, inflated
@@ -21,8 +21,8 @@ type limits struct {
 
 var defaultLimits = limits{line: 256 << 20, total: 1 << 30}
 
-// image is a data file and its meta as they will be on disk. It is built in
-// memory, so that the exact size and sum are known before the first write.
+// image is a data file and its meta as on disk. It is built in memory, so that the exact size and checksum are known
+// before the first write.
 type image struct {
 	stem  stem
 	lines int
@@ -32,8 +32,8 @@ type image struct {
 
 func (im *image) size() int64 { return int64(len(im.data) + len(im.meta)) }
 
-// imageWriter compresses lines one after another. The number of lines is told
-// at the start, as their checksums stand in the gzip header.
+// imageWriter compresses lines one after another. It needs the number of lines at the start, because their checksums
+// are in the gzip header.
 type imageWriter struct {
 	lim   limits
 	out   bytes.Buffer
@@ -50,7 +50,7 @@ func newImageWriter(lines int, lim limits) (*imageWriter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compress spool file: %w", err)
 	}
-	gz.Extra = w.sums.extra() // zeros for now; sealed in finish
+	gz.Extra = w.sums.extra() // zeros for now; filled in finish
 	w.gz = gz
 	return w, nil
 }
@@ -92,10 +92,9 @@ func (w *imageWriter) finish(name stem, now time.Time) (*image, error) {
 	return &image{stem: name, lines: w.lines, data: data, meta: m}, nil
 }
 
-// lineSums are CRC-32C checksums of the lines, kept in the extra field of the
-// gzip header. When a file is damaged they tell which of its lines are still
-// what was written; gzip's own checksum covers all or nothing. The field holds
-// 64 KiB, so in a very long file each sum covers a run of lines.
+// lineSums are CRC-32C checksums of the lines, kept in the extra field of the gzip header. In a damaged file they
+// show which lines are still intact. gzip's own checksum covers only the whole. The field holds 64 KiB, so in a very
+// long file each sum covers several lines.
 type lineSums struct {
 	stride int // lines per sum
 	sums   []uint32
@@ -124,7 +123,7 @@ func (s *lineSums) add(line []byte) {
 	}
 }
 
-// extra is the sub-field: id, length, stride, sums; all little-endian.
+// extra returns the sub-field: id, length, stride, sums; all little-endian.
 func (s *lineSums) extra() []byte {
 	n := 4 + 4*len(s.sums)
 	b := make([]byte, 0, 4+n)
@@ -136,7 +135,7 @@ func (s *lineSums) extra() []byte {
 	return b
 }
 
-// parseLineSums reads the sub-field back; nil where there is none of ours.
+// parseLineSums reads the sub-field; nil if there is none.
 func parseLineSums(extra []byte) *lineSums {
 	if len(extra) < 8 || extra[0] != sumsID1 || extra[1] != sumsID2 ||
 		int(extra[2])|int(extra[3])<<8 != len(extra)-4 || len(extra)%4 != 0 {

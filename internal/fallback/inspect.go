@@ -11,8 +11,8 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// source passes bytes of a data file on, sums them up, and remembers whether
-// the disk failed: that is no proof of a broken file.
+// source passes on the bytes of a data file and computes their checksum. It remembers whether the disk failed,
+// because that does not prove a broken file.
 type source struct {
 	r    io.Reader
 	sum  hash.Hash
@@ -30,8 +30,7 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// lineReader reads the lines of a data file, as many as can be read. What is
-// wrong with the file is in fault after the last one.
+// lineReader reads as many lines of a data file as can be read. After the last line, fault has the fault of the file.
 type lineReader struct {
 	lim     limits
 	src     *source
@@ -42,9 +41,9 @@ type lineReader struct {
 	total   int64
 	fault   fault
 	member  int       // gzip members begun
-	sums    *lineSums // of the first member, nil where it has none
+	sums    *lineSums // of the first member, nil if it has none
 	n       int       // lines returned
-	intact  int       // of these, under a good gzip checksum
+	intact  int       // lines under a good gzip checksum
 	cut     bool      // reading ended early, with no sign of damage before
 	stopped bool
 }
@@ -54,16 +53,16 @@ func newLineReader(r io.Reader, lim limits) *lineReader {
 	return &lineReader{lim: lim, src: src, raw: bufio.NewReader(src), gz: new(gzip.Reader)}
 }
 
-// blame keeps the first fault: what follows is mostly its consequence.
+// blame keeps the first fault, because later ones mostly follow from it.
 func (r *lineReader) blame(f fault) {
 	if r.fault == "" {
 		r.fault = f
 	}
 }
 
-// next returns the next line with its newline, if it has one, valid until the
-// next call. A nil line stands for one that is too long. io.EOF is the end of
-// what can be read, whole or not; any other error is the disk's.
+// next returns the next line with its newline, if it has one. The line is valid until the next call. A nil line
+// replaces one that is too long. io.EOF is the end of all that can be read, whole or not. Any other error is the
+// disk's.
 func (r *lineReader) next() ([]byte, error) {
 	for !r.stopped {
 		if r.text == nil && !r.openMember() {
@@ -111,8 +110,7 @@ func (r *lineReader) stop(f fault) {
 	r.stopped = true
 }
 
-// openMember starts the first gzip member, or one that was joined to it: that
-// is a fault, yet its lines may be good.
+// openMember starts the first gzip member, or a further one. A further member is a fault, but its lines may be good.
 func (r *lineReader) openMember() bool {
 	err := r.gz.Reset(r.raw)
 	switch {
@@ -139,7 +137,7 @@ func (r *lineReader) openMember() bool {
 	return true
 }
 
-// endMember stands behind a member with a good checksum: the file should end here.
+// endMember is called behind a member with a good checksum: the file should end here.
 func (r *lineReader) endMember() {
 	r.intact = r.n
 	r.text = nil
@@ -151,8 +149,7 @@ func (r *lineReader) endMember() {
 	r.stopped = true
 }
 
-// readLine collects a line. A line that is too long is read to its end and
-// let go of, so that those behind it are reached.
+// readLine collects a line. It reads a line that is too long to its end and drops it, to reach the lines behind it.
 func (r *lineReader) readLine() (line []byte, long bool, err error) {
 	r.line = r.line[:0]
 	for {
@@ -187,27 +184,27 @@ func streamFault(err error) fault {
 	return faultStream
 }
 
-// findings is what one reading of a whole data file tells.
+// findings are the result of reading a whole data file.
 type findings struct {
 	fault  fault
 	lines  int // complete lines, readable or not
 	intact int // leading lines under a good gzip checksum
 	cut    bool
 	sums   *lineSums
-	good   []bool // per sum: its lines are what was written
+	good   []bool // for each sum: its lines are intact
 	sha256 string
 	bytes  int64
-	held   []heldLine // all of them, or nil where they are too many to hold; those that cannot be read have no record
+	held   []heldLine // all lines, or nil if they are too many to hold; unreadable ones have no record
 }
 
-// heldLine is a line as it was read, with its size in the file.
+// heldLine is a line as read, with its size in the file.
 type heldLine struct {
 	line Line
 	size int
 }
 
-// inspect reads a data file to its end and judges it. Lines of up to hold
-// bytes in all stay in memory. An error is the disk's, never the file's.
+// inspect reads a data file to its end and judges it. It keeps the lines in memory if they have at most hold bytes
+// together. An error is the disk's, never the file's.
 func inspect(r io.Reader, lim limits, hold int) (*findings, error) {
 	lr := newLineReader(r, lim)
 	found := &findings{}
@@ -242,7 +239,7 @@ func inspect(r io.Reader, lim limits, hold int) (*findings, error) {
 	return found, nil
 }
 
-// heldOverhead is what a line takes in memory besides what it carries.
+// heldOverhead is the memory of a line besides its content.
 const heldOverhead = 512
 
 func (f *findings) judge(lr *lineReader, seen lineSums) {
@@ -259,7 +256,7 @@ func (f *findings) judge(lr *lineReader, seen lineSums) {
 	}
 }
 
-// compare adds what the meta says. Where there is none the data stands alone.
+// compare checks the data against the meta. Without a meta the data counts alone.
 func (f *findings) compare(m *meta) {
 	if m == nil || f.fault != "" {
 		return
@@ -274,9 +271,8 @@ func (f *findings) compare(m *meta) {
 	}
 }
 
-// trusted reports whether line i is what was written: under gzip's checksum,
-// or under its own. A file without line checksums is not of our making; the
-// lines before a clean cut are all there is to go by then.
+// trusted reports whether line i is intact, by gzip's checksum or by its own. A file without line checksums was
+// written by another program. Then the lines before a clean cut are trusted.
 func (f *findings) trusted(i int) bool {
 	if i < f.intact {
 		return true

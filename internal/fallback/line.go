@@ -15,22 +15,22 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Line is one record to publish, and what the spool has to know about it.
+// Line is one record to publish, with the spool's own facts about it.
 type Line struct {
-	// Record is what is published. Topic, key, value, headers and timestamp
-	// survive; what a broker assigns (partition, offset, producer) does not.
+	// Record is the record to publish. Topic, key, value, headers and timestamp are kept. Fields that a broker
+	// assigns (partition, offset, producer) are not.
 	Record *kgo.Record
-	// Oversize says that the broker refused the record as too large even with
-	// the necessary headers alone: it waits in a file of its own.
+	// Oversize says that the broker refused the record as too large even with only the necessary headers. It waits in
+	// a file of its own.
 	Oversize bool
 }
 
 const (
-	encodingBase64 = "base64" // for what is not valid UTF-8
+	encodingBase64 = "base64" // for bytes that are not valid UTF-8
 	encodingUnix   = "unix"   // for a timestamp beyond the years of RFC 3339
 )
 
-// jsonLine is the line as it is written and read. Null stays null and empty stays empty.
+// jsonLine is the line as written and read. Null stays null and empty stays empty.
 type jsonLine struct {
 	Topic             string       `json:"topic"`
 	TopicEncoding     string       `json:"topic_encoding,omitempty"`
@@ -51,11 +51,10 @@ type jsonHeader struct {
 	Encoding    string  `json:"encoding,omitempty"` // of the value
 }
 
-// errNotARecord is all that is said of a line that cannot be read: the words
-// of a JSON error quote the line.
+// errNotARecord replaces every error of an unreadable line, because the text of a JSON error quotes the line.
 var errNotARecord = errors.New("line is not a record")
 
-// appendLine appends a line and its newline, as [jsonLine] has it.
+// appendLine appends a line and its newline, in the form of [jsonLine].
 func appendLine(dst []byte, l Line) ([]byte, error) {
 	if l.Record == nil {
 		return dst, errors.New("line has no record")
@@ -83,7 +82,7 @@ func appendLine(dst []byte, l Line) ([]byte, error) {
 	return append(dst, '}', '\n'), nil
 }
 
-// appendField appends a name and bytes as text, null where there are none, and the mark of base64 where it took that.
+// appendField appends a name and bytes as text, null if there are none, and the mark of base64 if it was needed.
 func appendField(dst []byte, name string, b []byte, there bool, mark string) []byte {
 	dst = append(dst, name...)
 	switch {
@@ -99,8 +98,8 @@ func appendField(dst []byte, name string, b []byte, there bool, mark string) []b
 	return append(dst, `"base64"`...)
 }
 
-// decodeLine reads what appendLine wrote, or fails with errNotARecord. It is
-// strict: a field that is unknown here could matter to whoever wrote it.
+// decodeLine reads a line of appendLine, or returns errNotARecord. It is strict, because an unknown field could
+// matter to its writer.
 func decodeLine(line []byte) (Line, error) {
 	if !utf8.Valid(line) {
 		return Line{}, errNotARecord
@@ -111,7 +110,7 @@ func decodeLine(line []byte) (Line, error) {
 	return decodeAny(line)
 }
 
-// decodeAny reads a line in whatever order and with whatever white space JSON allows.
+// decodeAny reads a line in any order of fields and with any white space that JSON allows.
 func decodeAny(line []byte) (Line, error) {
 	var in jsonLine
 	dec := json.NewDecoder(bytes.NewReader(line))
@@ -166,7 +165,7 @@ func fromText(text *string, encoding string) ([]byte, error) {
 	return nil, errNotARecord
 }
 
-// appendTime appends RFC 3339 in UTC, null for the zero time, and for a year that RFC 3339 cannot write the Unix seconds
+// appendTime appends RFC 3339 in UTC, null for the zero time. For a year outside RFC 3339 it appends Unix seconds
 // with nine decimals.
 func appendTime(dst []byte, t time.Time) []byte {
 	if t.IsZero() {

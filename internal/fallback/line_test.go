@@ -35,7 +35,7 @@ func roundTrip(t interface{ Fatalf(string, ...any) }, in fallback.Line) {
 	}
 }
 
-func TestAnyRecordSurvivesTheLine(t *testing.T) {
+func TestLine_AnyRecordSurvives(t *testing.T) {
 	t.Parallel()
 	content := rapid.OneOf(
 		rapid.Just[[]byte](nil), rapid.Just([]byte{}),
@@ -60,7 +60,7 @@ func TestAnyRecordSurvivesTheLine(t *testing.T) {
 	})
 }
 
-func FuzzAnyRecordSurvivesTheLine(f *testing.F) {
+func FuzzLine_AnyRecordSurvives(f *testing.F) {
 	f.Add([]byte("k"), []byte("v\xff"), "h", []byte("\u2028"), int64(1700000000), int64(5))
 	f.Fuzz(func(t *testing.T, key, value []byte, name string, content []byte, sec, nsec int64) {
 		at := time.Unix(sec%(1<<55), nsec&(1<<29-1)).UTC()
@@ -69,8 +69,8 @@ func FuzzAnyRecordSurvivesTheLine(f *testing.F) {
 	})
 }
 
-// FuzzNoLineMakesDecodePanic: and the short cut takes nothing that the general reader would not read the same way.
-func FuzzNoLineMakesDecodePanic(f *testing.F) {
+// FuzzDecodeLine_NeverPanics also checks that the short cut reads lines like the general reader.
+func FuzzDecodeLine_NeverPanics(f *testing.F) {
 	f.Add([]byte(`{"topic":"t","key":null,"value":"v","headers":[],"timestamp":null}`))
 	f.Add([]byte(`{"topic":"t","key":"","value":"\u2028\u001f\b\f\n\r\t\/\"\\","headers":[{"key":"x-a","value":null},{"key":"/w==","key_encoding":"base64","value":"/w==","encoding":"base64"}],"timestamp":"2026-01-02T03:04:05.000000006Z","oversize":true}` + "\n"))
 	f.Add([]byte(`{"topic":"/w==","topic_encoding":"base64","key":"/w==","key_encoding":"base64","value":"/w==","value_encoding":"base64","headers":[],"timestamp":"-99999999999.000000001","timestamp_encoding":"unix"}`))
@@ -86,7 +86,7 @@ func FuzzNoLineMakesDecodePanic(f *testing.F) {
 	})
 }
 
-func TestLineReadsAsTheContractSays(t *testing.T) {
+func TestLine_Format(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 	for name, c := range map[string]struct {
@@ -123,7 +123,7 @@ func TestLineReadsAsTheContractSays(t *testing.T) {
 	}
 }
 
-func TestLineThatIsNoRecordIsRefusedWithoutQuotingIt(t *testing.T) {
+func TestDecodeLine_ErrorQuotesNothing(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		``, `x`, `[]`, `null`, `{}`, `{"topic":""}`, `{"topic":"t"} {}`, `{"topic":"t","secret":1}`,

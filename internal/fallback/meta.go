@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// meta is the small file beside a data file. It is a second witness, not a
-// part of the home: where it is lost it is rebuilt from the data.
+// meta is the small file beside a data file. It confirms the data and is not a part of the home: a lost one is
+// rebuilt from the data.
 type meta struct {
 	NumEvents int       `json:"num_events"` // lines in the data file
 	CreatedAt time.Time `json:"created_at"`
@@ -24,8 +24,8 @@ func (m meta) encode() ([]byte, error) {
 	return append(b, '\n'), err
 }
 
-// readMeta returns nil where the meta is missing or does not read as one: the
-// data file speaks for itself then. Errors are those of the disk.
+// readMeta returns nil if the meta is missing or unreadable: then the data file counts alone. Errors are those of the
+// disk.
 func (s *Spool) readMeta(f stem) (*meta, error) {
 	file, err := s.fsys.Open(f.meta())
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errForeign) {

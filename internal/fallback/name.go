@@ -19,12 +19,11 @@ const (
 	maxInstance  = 64
 )
 
-// errForeign marks a name that looks like ours and is not a file of ours.
+// errForeign marks a name like the spool's that is not a file of the spool.
 var errForeign = errors.New("not a regular file of this user with one link")
 
-// stem is the part that the data file and its meta share:
-// <unix seconds>_<instance>_<counter>. It is generated, never derived from
-// anything a record carries.
+// stem is the common part of a data file and its meta: <unix seconds>_<instance>_<counter>. It is generated, never
+// derived from the content of a record.
 type stem struct {
 	text    string
 	unix    int64
@@ -46,7 +45,7 @@ func (s stem) data() string       { return s.text + dataSuffix }
 func (s stem) meta() string       { return s.text + metaSuffix }
 func (s stem) created() time.Time { return time.Unix(s.unix, 0) }
 
-// oversize reports whether the file holds lines the broker refused as too large.
+// oversize reports whether the file holds lines that the broker refused as too large.
 func (s stem) oversize() bool {
 	parts := strings.Split(s.text, "_")
 	return len(parts) == 3 && strings.HasSuffix(parts[1], oversizeMark)
@@ -73,7 +72,7 @@ func parseStem(text string) (stem, bool) {
 	return stem{text: text, unix: int64(unix), counter: counter}, true
 }
 
-// kind is what a directory entry is by its name.
+// kind is the kind of a directory entry, by its name.
 type kind int
 
 const (
@@ -84,8 +83,8 @@ const (
 	kindMeta
 )
 
-// classify tells what a name is, and for data, meta and tmp files their stem. A
-// meta may also be spelled <data file>.meta.json, as the first format had it.
+// classify returns the kind of a name, and the stem of data, meta and tmp files. A meta may also be spelled <data
+// file>.meta.json, as in the first format.
 func classify(name string) (stem, kind) {
 	if name == lockName || name == corruptDir {
 		return stem{}, kindOwn
@@ -116,8 +115,7 @@ func withKind(text string, k kind) (stem, kind) {
 
 func tmpName(name string) string { return "." + name + tmpSuffix }
 
-// sanitise makes an instance name that can stand in a file name and cannot be
-// taken for the oversize mark.
+// sanitise makes an instance name that is valid in a file name and differs from the oversize mark.
 func sanitise(instance string) string {
 	instance = cleanInstance(instance)
 	if len(instance) > maxInstance {

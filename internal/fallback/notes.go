@@ -5,23 +5,22 @@ import (
 	"time"
 )
 
-// note logs a failure that costs nothing but tidiness. Errors here are the
-// disk's and name files of ours; no line's content reaches them.
+// note logs a failure to clean up, which loses nothing. The errors are the disk's and name files of the spool. They
+// contain no line's content.
 func (s *Spool) note(act, file string, err error) {
 	if err != nil {
 		s.log.Warn().Str("act", act).Str("file", file).Err(err).Msg("spool housekeeping failed")
 	}
 }
 
-// warnForeign says once that a name in the directory is left alone.
+// warnForeign logs once that an unknown name in the directory is left alone.
 func (s *Spool) warnForeign(name string) {
 	if s.warned.first(name) {
 		s.log.Warn().Str("file", name).Str("hint", "remove the file").Msg("unknown spool file ignored")
 	}
 }
 
-// warned remembers names in bounded memory; beyond it there is silence rather
-// than a flood.
+// warned remembers names in bounded memory. Beyond that it stops logging, to avoid a flood.
 type warned struct {
 	mu    sync.Mutex
 	names map[string]struct{}
@@ -42,8 +41,8 @@ func (w *warned) first(name string) bool {
 	return true
 }
 
-// checkAge raises one alarm when the oldest file passes MaxAge, and another
-// only after the spool has been younger in between.
+// checkAge raises one alarm when the oldest file passes MaxAge. It raises another only after the spool was younger in
+// between.
 func (s *Spool) checkAge() {
 	oldest := s.usage.snapshot().Oldest
 	if oldest.IsZero() || !s.expired(oldest) {

@@ -11,8 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OS returns the FS of a directory on disk, confined to it by os.Root.
-// Nothing is touched before Prepare.
+// OS returns the FS of a directory on disk, confined to it by os.Root. It touches nothing before Prepare.
 func OS(dir string) FS { return &osFS{dir: filepath.Clean(dir), sync: syncPath} }
 
 type osFS struct {
@@ -38,7 +37,7 @@ func (o *osFS) Prepare() (Info, error) {
 	}
 	opened, err := root.Stat(".")
 	if err == nil && !os.SameFile(named, opened) {
-		err = ErrUnsafeDir // swapped for a symlink in between
+		err = ErrUnsafeDir // replaced by a symlink in between
 	}
 	if err != nil {
 		return Info{}, errors.Join(err, root.Close())
@@ -47,8 +46,8 @@ func (o *osFS) Prepare() (Info, error) {
 	return infoOf(opened), nil
 }
 
-// makeDir makes what is missing of dir and syncs each parent, as a directory
-// that a power cut removes takes its files with it.
+// makeDir makes the missing directories of dir and syncs each parent. A power cut that removes a directory would
+// remove its files.
 func (o *osFS) makeDir(dir string) error {
 	_, err := os.Lstat(dir)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -66,7 +65,7 @@ func (o *osFS) makeDir(dir string) error {
 	return o.sync(parent)
 }
 
-// makeParent is makeDir for the way there, where symlinks are the operator's choice.
+// makeParent is makeDir for the parents, where an operator may use symlinks.
 func (o *osFS) makeParent(dir string) error {
 	if _, err := os.Stat(dir); err == nil {
 		return nil
@@ -118,8 +117,8 @@ func (o *osFS) Open(name string) (File, error) {
 	return osFile{f}, nil
 }
 
-// open looks before and after: os.Root keeps us inside, but inside it would
-// follow a symlink, and opening a device can do things.
+// open checks the name before and after. os.Root stays inside the directory, but follows symlinks there, and opening
+// a device can have effects.
 func (o *osFS) open(name string, flag int) (*os.File, error) {
 	named, err := o.root.Lstat(name)
 	if err != nil {

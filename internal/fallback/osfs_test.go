@@ -18,7 +18,7 @@ import (
 
 func onDisk(dir string) fallback.Config { return fallback.Config{Dir: dir, Instance: "w"} }
 
-func TestSpoolOnDiskIsPrivateAndSurvives(t *testing.T) {
+func TestOS_PrivateAndDurable(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "spool", "consumer")
 	s, err := fallback.Open(onDisk(dir), fallback.OS(dir), zerolog.Nop())
@@ -50,8 +50,8 @@ func TestSpoolOnDiskIsPrivateAndSurvives(t *testing.T) {
 	}
 }
 
-// A directory is as lasting as its name in the one above it, and so on up to what was there before.
-func TestEveryNewDirectoryOnTheWayIsSynced(t *testing.T) {
+// A directory is as durable as its name in its parent, and so on up to one that existed before.
+func TestOS_SyncsEveryNewDirectory(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
 	dir := filepath.Join(base, "a", "b", "spool")
@@ -69,8 +69,8 @@ func TestEveryNewDirectoryOnTheWayIsSynced(t *testing.T) {
 	}
 }
 
-// The directories of /proc cannot be synced: whoever says that he did has not asked.
-func TestSyncOfADirectoryAsksTheDisk(t *testing.T) {
+// The directories of /proc cannot be synced, so a sync that succeeds there did not ask the disk.
+func TestOS_SyncReachesTheDisk(t *testing.T) {
 	t.Parallel()
 	dir := fmt.Sprintf("/proc/%d/task", os.Getpid())
 	fsys := fallback.OS(dir)
@@ -86,7 +86,7 @@ func TestSyncOfADirectoryAsksTheDisk(t *testing.T) {
 	}
 }
 
-func TestUnsafeDirectoryIsRefused(t *testing.T) {
+func TestOS_RefusesUnsafeDirectories(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
 	sound := filepath.Join(base, "real")
@@ -110,7 +110,7 @@ func TestUnsafeDirectoryIsRefused(t *testing.T) {
 	}
 }
 
-func TestPlantedFilesOnDiskAreNeitherOpenedNorFollowed(t *testing.T) {
+func TestOS_IgnoresPlantedFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	data, _, err := fallback.ImageOf(linesOf("no"))
@@ -144,7 +144,7 @@ func TestPlantedFilesOnDiskAreNeitherOpenedNorFollowed(t *testing.T) {
 	}
 }
 
-func TestLockThatIsASymlinkIsRefused(t *testing.T) {
+func TestOS_RefusesASymlinkAsLock(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "target"), nil, 0o600), os.Symlink("target", filepath.Join(dir, ".lock")), os.Chmod(dir, 0o700))
@@ -160,7 +160,7 @@ func must(t testing.TB, errs ...error) {
 	}
 }
 
-// A batch as OPA sends them: JSON of about 1 KiB that compresses well.
+// benchLines makes a batch as OPA sends it: JSON of about 1 KiB that compresses well.
 func benchLines(n int) ([]fallback.Line, int64) {
 	lines := linesOf(keysFrom("key", n)...)
 	var size int64
@@ -205,7 +205,7 @@ func BenchmarkRecover(b *testing.B) {
 	}
 }
 
-func TestAFileOnDiskIsNeverWrittenOver(t *testing.T) {
+func TestOS_NeverOverwrites(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	must(t, os.Chmod(dir, 0o700), os.WriteFile(filepath.Join(dir, "there"), []byte("kept"), 0o600))

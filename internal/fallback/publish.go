@@ -16,11 +16,11 @@ import (
 // chunkRecords bounds a chunk of very small records.
 const chunkRecords = 1000
 
-// sent is what came of publishing the lines of a file.
+// sent is the result of publishing the lines of a file.
 type sent struct {
 	acked    int
 	failed   int
-	tooLarge []int // their places in the file
+	tooLarge []int // their positions in the file
 	cause    error // of the first failure
 }
 
@@ -40,8 +40,8 @@ type chunk struct {
 	bytes   int
 }
 
-// publish sends every line that can be trusted, chunk by chunk. It stops after
-// a chunk of which nothing was acknowledged: the world is away, not a record.
+// publish sends every trusted line, chunk by chunk. It stops after a chunk of which no record was acknowledged: then
+// the brokers are away, and no single record is to blame.
 func (s *Spool) publish(ctx context.Context, p Publisher, f stem, found *findings) (sent, error) {
 	var out sent
 	var c chunk
@@ -72,8 +72,8 @@ func (s *Spool) publish(ctx context.Context, p Publisher, f stem, found *finding
 
 var errWorldAway = errors.New("nothing was acknowledged")
 
-// send publishes a chunk. What is too large with its headers is sent with the necessary ones of ours alone, as it would
-// have been had the brokers been there in the first place.
+// send publishes a chunk. It sends records that are too large again with only the necessary headers, like the
+// pipeline.
 func (s *sent) send(ctx context.Context, p Publisher, keys envelope.Keys, c *chunk) error {
 	if len(c.records) == 0 {
 		return nil
@@ -106,7 +106,7 @@ func (s *sent) send(ctx context.Context, p Publisher, keys envelope.Keys, c *chu
 	return nil
 }
 
-// count reads the answers for a chunk; refused is told of every record that is too large.
+// count counts the answers for a chunk. It calls refused for every record that is too large.
 func (s *sent) count(answers []error, c *chunk, refused func(i int)) {
 	for i := range c.records {
 		err := errUnanswered
@@ -127,7 +127,7 @@ func (s *sent) count(answers []error, c *chunk, refused func(i int)) {
 	}
 }
 
-// eachHeld is eachLine for a file whose lines are all in memory.
+// eachHeld is eachLine for a file with all its lines in memory.
 func eachHeld(_ stem, found *findings, do func(i int, l Line, size int) error) error {
 	for i, h := range found.held {
 		if h.line.Record == nil || !found.trusted(i) {
@@ -140,8 +140,7 @@ func eachHeld(_ stem, found *findings, do func(i int, l Line, size int) error) e
 	return nil
 }
 
-// eachLine calls do with every line that reads as a record and can be trusted,
-// its place in the file and its size there.
+// eachLine calls do with every readable and trusted line, its position in the file and its size there.
 func (s *Spool) eachLine(f stem, found *findings, do func(i int, l Line, size int) error) error {
 	file, err := s.fsys.Open(f.data())
 	if err != nil {
@@ -169,7 +168,7 @@ func (s *Spool) readLines(file File, found *findings, do func(i int, l Line, siz
 		}
 		l, err := decodeLine(raw)
 		if err != nil {
-			continue // judge has seen it: the file is broken and will be kept
+			continue // the file was judged broken before, and will be kept
 		}
 		if err := do(i, l, len(raw)); err != nil {
 			return err
@@ -179,8 +178,8 @@ func (s *Spool) readLines(file File, found *findings, do func(i int, l Line, siz
 
 var errChanged = errors.New("file changed while it was read")
 
-// moveOversize gives the lines at places a new home in an oversize file. The
-// room is not asked for: the file they come from leaves right after.
+// moveOversize gives the lines at these positions a new home in an oversize file. It reserves no space, because the
+// original file is deleted right after.
 func (s *Spool) moveOversize(ctx context.Context, f stem, found *findings, places []int) error {
 	im, err := s.image(len(places), true, func(add func(Line) error) error {
 		return s.pick(f, found, places, add)
@@ -194,7 +193,7 @@ func (s *Spool) moveOversize(ctx context.Context, f stem, found *findings, place
 	return s.write(ctx, im)
 }
 
-// pick hands the lines at places, which are in order, to add.
+// pick passes the lines at these positions, which are in order, to add.
 func (s *Spool) pick(f stem, found *findings, places []int, add func(Line) error) error {
 	return s.eachLine(f, found, func(i int, l Line, _ int) error {
 		if len(places) == 0 || i != places[0] {

@@ -2,9 +2,8 @@ package fallback
 
 const hexDigits = "0123456789abcdef"
 
-// plainInQuotes are the bytes that stand for themselves in a JSON string. Of
-// those beyond ASCII that is so for all of valid UTF-8 but U+2028 and U+2029,
-// which are escaped for those who read lines by a wider notion of their end.
+// plainInQuotes marks the bytes that need no escape in a JSON string. Beyond ASCII these are all of valid UTF-8
+// except U+2028 and U+2029, which some programs take for the end of a line.
 var plainInQuotes = func() (plain [256]bool) {
 	for c := range plain {
 		plain[c] = c >= 0x20 && c != '"' && c != '\\' && c != 0xe2
@@ -12,8 +11,7 @@ var plainInQuotes = func() (plain [256]bool) {
 	return plain
 }()
 
-// appendQuoted appends valid UTF-8 as a JSON string, byte for byte as
-// encoding/json does without its care for HTML.
+// appendQuoted appends valid UTF-8 as a JSON string, byte for byte like encoding/json without HTML escaping.
 func appendQuoted(dst, text []byte) []byte {
 	dst = append(dst, '"')
 	from := 0

@@ -9,32 +9,28 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Publisher hands records to their topics. Publish returns one error per
-// record, in order; nil means acknowledged. An answer of another length counts
-// as a refusal of what it leaves open.
+// Publisher sends records to their topics. Publish returns one error for each record, in order; nil means
+// acknowledged. Records without an answer count as refused.
 type Publisher interface {
 	Publish(ctx context.Context, records []*kgo.Record) []error
 }
 
-// Recovery is what one Recover did.
+// Recovery is the result of one Recover.
 type Recovery struct {
-	File     string // name of the data file; empty where there was none to take
+	File     string // name of the data file; empty if there was none to take
 	Acked    int    // records acknowledged
-	Oversize int    // records refused as too large, which wait in an oversize file
+	Oversize int    // records refused as too large; they wait in an oversize file
 	Failed   int    // records tried and not acknowledged
 	Corrupt  bool   // the file was broken and is now in corrupt/
 	Done     bool   // the file is gone from the spool
 }
 
-// Recover takes one file, the oldest of at most ScanLimit directory entries,
-// and publishes its records. The file is read whole and judged before anything
-// is sent, and deleted only after every record was acknowledged; until then it
-// stays whole, so a record may be published twice. After failures the
-// order is loosened, so that no file keeps the others from their turn.
+// Recover takes one file, the oldest of at most ScanLimit directory entries, and publishes its records. It reads and
+// checks the whole file before it sends anything. It deletes the file only after every record was acknowledged, so a
+// record may be published twice. After failures the order is mixed, so that every file gets its turn.
 //
-// Errors: *PublishError where the publisher refused, ErrClosed, ctx's error,
-// or one that wraps what was done and the error number of the disk. None of
-// them loses a record.
+// Errors: *PublishError if the publisher refused, ErrClosed, ctx's error, or one that wraps the failed act and the
+// error number of the disk. None of them loses a record.
 func (s *Spool) Recover(ctx context.Context, p Publisher) (Recovery, error) {
 	leave, err := s.enter(ctx)
 	if err != nil {
@@ -66,7 +62,7 @@ func (s *Spool) Recover(ctx context.Context, p Publisher) (Recovery, error) {
 
 func (s *Spool) recoverFile(ctx context.Context, p Publisher, f stem, r *Recovery) error {
 	broken, delivered := s.history.delivered[f.text]
-	if delivered { // only the tidying failed last time
+	if delivered { // only the removal failed last time
 		return s.settle(f, broken, r)
 	}
 	found, err := s.judge(f)
@@ -84,7 +80,7 @@ func (s *Spool) recoverFile(ctx context.Context, p Publisher, f stem, r *Recover
 	if len(sent.tooLarge) > 0 {
 		r.Oversize = len(sent.tooLarge)
 		if f.oversize() && found.fault == "" && sent.acked == 0 {
-			return nil // as it was: it waits for its next round
+			return nil // it waits unchanged for its next round
 		}
 		if err := s.moveOversize(ctx, f, found, sent.tooLarge); err != nil {
 			return fmt.Errorf("set oversize records of %s apart: %w", f.data(), err)
@@ -94,8 +90,7 @@ func (s *Spool) recoverFile(ctx context.Context, p Publisher, f stem, r *Recover
 	return s.settle(f, found.fault, r)
 }
 
-// take claims the file to recover. While a round of oversize files is due the
-// two kinds alternate.
+// take claims the file to recover. While a round of oversize files is due, the two kinds alternate.
 func (s *Spool) take() (stem, bool, error) {
 	due := s.rounds.due(s.usage.snapshot().OversizeFiles)
 	if due && s.rounds.turn() {
@@ -150,15 +145,14 @@ func (s *Spool) takeOversize() (stem, bool) {
 			return f, true
 		}
 		s.note("look at oversize spool file", f.data(), err)
-		if err == nil && !s.mayExist(f.data()) { // taken away by hand
+		if err == nil && !s.mayExist(f.data()) { // removed by hand
 			s.usage.remove(f, 0)
 		}
 	}
 	return stem{}, false
 }
 
-// hold claims a file that is ours to open. A stem that has only a meta loses
-// that, as it holds no record.
+// hold claims a file that may be opened. If a stem has only a meta, the meta is removed, because it holds no record.
 func (s *Spool) hold(f stem) (bool, error) {
 	if !s.usage.claim(f) {
 		return false, nil
@@ -176,7 +170,7 @@ func (s *Spool) hold(f stem) (bool, error) {
 		s.removeOrphan(f)
 		return false, nil
 	}
-	return false, fmt.Errorf("look at %s: %w", f.data(), err)
+	return false, fmt.Errorf("stat %s: %w", f.data(), err)
 }
 
 func (s *Spool) removeOrphan(f stem) {
@@ -190,7 +184,7 @@ func (s *Spool) removeOrphan(f stem) {
 	}
 }
 
-// judge reads the whole file, and rebuilds its meta where that is lost.
+// judge reads the whole file, and rebuilds a lost meta.
 func (s *Spool) judge(f stem) (*findings, error) {
 	found, err := s.inspect(f, s.held)
 	if err != nil {

@@ -28,7 +28,7 @@ func plant(t testing.TB, m *fstest.FS, name string, lines []fallback.Line) {
 	m.Plant(name+".meta.json", meta, 0o600, 1)
 }
 
-func TestRecoverTakesOneFileTheOldestFirst(t *testing.T) {
+func TestRecover_OldestFirst(t *testing.T) {
 	t.Parallel()
 	m := fstest.New()
 	plant(t, m, "1700000002_a_10", linesOf("c"))
@@ -45,7 +45,7 @@ func TestRecoverTakesOneFileTheOldestFirst(t *testing.T) {
 	}
 }
 
-func TestPartialAcknowledgementKeepsTheWholeFile(t *testing.T) {
+func TestRecover_PartlyAcknowledgedFileStays(t *testing.T) {
 	t.Parallel()
 	m := fstest.New()
 	s := open(t, cfg(), m)
@@ -73,7 +73,7 @@ func TestPartialAcknowledgementKeepsTheWholeFile(t *testing.T) {
 	wantKeys(t, b.keys(), "a", "c", "a", "b", "c")
 }
 
-func TestFileWhoseTopicIsGoneDoesNotStarveTheOthers(t *testing.T) {
+func TestRecover_MissingTopicBlocksNoOtherFile(t *testing.T) {
 	t.Parallel()
 	m := fstest.New()
 	plant(t, m, "1700000001_a_1", linesOf("poison"))
@@ -87,7 +87,7 @@ func TestFileWhoseTopicIsGoneDoesNotStarveTheOthers(t *testing.T) {
 		}
 		return nil
 	}}
-	for range 200 { // a coin decides who goes first
+	for range 200 { // a coin decides which goes first
 		_, _ = s.Recover(t.Context(), b)
 	}
 	got := b.keys()
@@ -107,7 +107,7 @@ func tooLarge(limit int) func(*kgo.Record) error {
 	}
 }
 
-func TestOversizeRecordMovesAsideAndTheOthersGoOn(t *testing.T) {
+func TestRecover_OversizeRecordMovesAside(t *testing.T) {
 	t.Parallel()
 	m := fstest.New()
 	s := open(t, cfg(), m)
@@ -140,7 +140,7 @@ func TestOversizeRecordMovesAsideAndTheOthersGoOn(t *testing.T) {
 	}
 }
 
-// TestRecover_Keys: a line may be older than the key with which it is published.
+// TestRecover_Keys: a line may be older than the key that signs it.
 func TestRecover_Keys(t *testing.T) {
 	t.Parallel()
 	keys, err := envelope.ParseKeys(strings.Repeat("a key of 8", 4))
@@ -167,7 +167,7 @@ func TestRecover_Keys(t *testing.T) {
 	wantKeys(t, b.keys(), "a", "wide")
 }
 
-func TestRecordTooLargeWithItsHeadersIsRecoveredWithTheNecessaryOnesAlone(t *testing.T) {
+func TestRecover_TooLargeWithAllHeaders(t *testing.T) {
 	t.Parallel()
 	m := fstest.New()
 	s := open(t, cfg(), m)
@@ -203,7 +203,7 @@ func TestRecordTooLargeWithItsHeadersIsRecoveredWithTheNecessaryOnesAlone(t *tes
 	}
 }
 
-func TestOversizeFileKeepsOnlyWhatIsStillTooLarge(t *testing.T) {
+func TestRecover_OversizeFileShrinks(t *testing.T) {
 	t.Parallel()
 	m := fstest.New()
 	s := open(t, cfg(), m)
@@ -226,7 +226,7 @@ func TestOversizeFileKeepsOnlyWhatIsStillTooLarge(t *testing.T) {
 	}
 }
 
-func TestRecoveryFailingAnywhereLosesNothing(t *testing.T) {
+func TestRecover_FailingDiskLosesNothing(t *testing.T) {
 	t.Parallel()
 	for _, op := range []fstest.Op{fstest.OpOpen, fstest.OpRead, fstest.OpReadDir, fstest.OpStat, fstest.OpRemove, fstest.OpSyncDir, fstest.OpCreate, fstest.OpWrite, fstest.OpSync, fstest.OpRename, fstest.OpClose, fstest.OpAny} {
 		for _, errno := range fstest.Errnos[:2] {
@@ -250,12 +250,11 @@ func failRecover(t *testing.T, fault fstest.Fault) bool {
 	}
 	struck := m.Reached()
 	m.Heal()
-	for range 20 { // a file that failed comes round again
+	for range 20 { // a failed file comes again
 		_, _ = s.Recover(t.Context(), b)
 	}
 	checkMixed(t, fmt.Sprint(fault), b.keys(), settle(t, m.Reboot(fstest.Lost, 0)))
-	// Where unlinking or even looking failed as well, the oversize file may be
-	// there, or be counted, twice.
+	// If also the removal or the look at a file failed, the oversize file may exist, or be counted, twice.
 	blind := fault.Op == fstest.OpAny && fault.Forever
 	if st := s.Stats(); !blind && st.Files != int64(len(dataFiles(m))) || st.Files < 1 || st.OversizeRecords != uint64(st.Files) || st.CorruptFiles > 1 {
 		t.Errorf("%+v: stats %+v", fault, st)
@@ -292,7 +291,7 @@ func checkMixed(t *testing.T, when string, live, later []string) {
 	}
 }
 
-func TestPowerCutAtEveryOperationOfRecovery(t *testing.T) {
+func TestRecover_PowerCutAtEveryOperation(t *testing.T) {
 	t.Parallel()
 	for n := 1; ; n++ {
 		m, s, b := mixedSpool(t)
@@ -315,7 +314,7 @@ func TestPowerCutAtEveryOperationOfRecovery(t *testing.T) {
 	}
 }
 
-func TestDeliveredFileThatCannotBeDeletedIsNotPublishedAgain(t *testing.T) {
+func TestRecover_UndeletableFileIsPublishedOnce(t *testing.T) {
 	t.Parallel()
 	m := fstest.New()
 	s := open(t, cfg(), m)
@@ -335,7 +334,7 @@ func TestDeliveredFileThatCannotBeDeletedIsNotPublishedAgain(t *testing.T) {
 	}
 }
 
-func TestCostDoesNotGrowWithTheNumberOfFiles(t *testing.T) {
+func TestRecover_CostIsIndependentOfFiles(t *testing.T) {
 	t.Parallel()
 	const files, limit = 20000, 100
 	m := fstest.New()
@@ -374,7 +373,7 @@ func TestCostDoesNotGrowWithTheNumberOfFiles(t *testing.T) {
 	}
 }
 
-func TestEveryFileIsReachedHoweverSmallTheWindow(t *testing.T) {
+func TestScan_ReachesEveryFile(t *testing.T) {
 	t.Parallel()
 	m := fstest.New()
 	want := keysFrom("k", 60)
@@ -398,7 +397,7 @@ func TestEveryFileIsReachedHoweverSmallTheWindow(t *testing.T) {
 	wantKeys(t, got, want[10:]...)
 }
 
-func TestStatsDoNotWaitForASlowDisk(t *testing.T) {
+func TestStats_DoNotWaitForTheDisk(t *testing.T) {
 	t.Parallel()
 	m := fstest.New()
 	s := open(t, cfg(), m)
@@ -423,7 +422,7 @@ func TestStatsDoNotWaitForASlowDisk(t *testing.T) {
 	}
 }
 
-func TestADeletionThatCouldNotBeSyncedIsSyncedOnceTheDiskIsWell(t *testing.T) {
+func TestRecover_RepeatsAFailedSync(t *testing.T) {
 	t.Parallel()
 	m := fstest.New()
 	s := open(t, cfg(), m)
@@ -446,14 +445,14 @@ func TestADeletionThatCouldNotBeSyncedIsSyncedOnceTheDiskIsWell(t *testing.T) {
 	}
 }
 
-func TestABrokenFileWhoseMoveCouldNotBeSyncedDoesNotComeBackOnceTheDiskIsWell(t *testing.T) {
+func TestCorrupt_RepeatsAFailedSync(t *testing.T) {
 	t.Parallel()
 	m := fstest.New()
 	s := open(t, cfg(), m)
 	m.Plant("1700000001_a_1.jsonl.gz", []byte("broken"), 0o600, 1)
 	m.Fail(fstest.Fault{Op: fstest.OpSyncDir, N: 3, Err: fstest.Errnos[1], Forever: true}) // after those of the start and of corrupt/
 	for range 2 {
-		_, _ = s.Recover(t.Context(), &broker{}) // fails or not: what counts is what a crash leaves
+		_, _ = s.Recover(t.Context(), &broker{}) // the result does not matter, only what a crash leaves
 	}
 	if len(dataFiles(m)) != 0 || !m.Reached() {
 		t.Fatalf("not moved: %v", m.Files("."))
@@ -467,7 +466,7 @@ func TestABrokenFileWhoseMoveCouldNotBeSyncedDoesNotComeBackOnceTheDiskIsWell(t 
 	}
 }
 
-func TestADeletionThatAKilledProcessDidNotSyncIsSyncedByTheNext(t *testing.T) {
+func TestOpen_SyncsEarlierDeletions(t *testing.T) {
 	t.Parallel()
 	m := fstest.New()
 	killed, err := fallback.Open(cfg(), m, zerolog.Nop())
@@ -491,12 +490,12 @@ func TestADeletionThatAKilledProcessDidNotSyncIsSyncedByTheNext(t *testing.T) {
 	}
 }
 
-// mumbling is a publisher that leaves the answers to some of its records out.
+// mumbling is a publisher that gives no answer for some records.
 type mumbling struct{ answers []error }
 
 func (p mumbling) Publish(context.Context, []*kgo.Record) []error { return p.answers }
 
-func TestMissingAnswerIsNoAcknowledgement(t *testing.T) {
+func TestRecover_MissingAnswerIsARefusal(t *testing.T) {
 	t.Parallel()
 	for name, answers := range map[string][]error{"none": nil, "fewer": {nil}, "more": {nil, nil, nil}} {
 		m := fstest.New()

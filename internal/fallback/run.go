@@ -9,13 +9,12 @@ import (
 const (
 	pollEvery  = 250 * time.Millisecond // how often Run asks whether traffic is idle
 	breather   = 50 * time.Millisecond  // between two files, so that live traffic gets the disk and the broker
-	firstPause = time.Second            // after a failure, doubled up to RecoverEvery; and after an empty scan
+	firstPause = time.Second            // after an empty scan or a failure; doubled after each failure up to RecoverEvery
 )
 
-// Run recovers files until ctx ends, then returns nil. While idle says that
-// live traffic is idle, one file follows another with a short breather; when
-// it never is, one file goes on every RecoverEvery. After failures Run backs
-// off, up to RecoverEvery. It returns an error only where the spool is closed.
+// Run recovers files until ctx ends, then returns nil. While live traffic is idle, files follow each other with short
+// pauses. If traffic is never idle, it recovers one file every RecoverEvery. After failures the pauses grow up to
+// RecoverEvery. It returns an error only if the spool is closed.
 func (s *Spool) Run(ctx context.Context, idle func() bool, p Publisher) error {
 	pace := pace{most: s.cfg.RecoverEvery}
 	timer := time.NewTimer(0)
@@ -71,8 +70,7 @@ func (p *pace) after(now time.Time, r Recovery, err error) {
 	}
 }
 
-// sleep is how long to wait before asking again: until a file is due, and not
-// longer than it takes traffic to turn idle unnoticed.
+// sleep returns how long to wait before the next check: until a file is due, and at most pollEvery.
 func (p *pace) sleep(now time.Time) time.Duration {
 	due := p.last.Add(p.pause).Sub(now)
 	if due <= 0 || due > pollEvery {

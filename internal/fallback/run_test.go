@@ -32,7 +32,7 @@ func running(t *testing.T, s *fallback.Spool, idle func() bool, p fallback.Publi
 	})
 }
 
-func TestRunEmptiesTheSpoolWhileIdle(t *testing.T) {
+func TestRun_EmptiesTheSpoolWhileIdle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, cfg(), fstest.New())
@@ -51,7 +51,7 @@ func TestRunEmptiesTheSpoolWhileIdle(t *testing.T) {
 	})
 }
 
-func TestRunTakesOneFileAMinuteWhenNeverIdle(t *testing.T) {
+func TestRun_OneFileAMinuteIfNeverIdle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, cfg(), fstest.New())
@@ -67,7 +67,7 @@ func TestRunTakesOneFileAMinuteWhenNeverIdle(t *testing.T) {
 	})
 }
 
-func TestRunBacksOffAndGoesOnByItself(t *testing.T) {
+func TestRun_BacksOffAfterFailures(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, cfg(), fstest.New())
@@ -84,7 +84,7 @@ func TestRunBacksOffAndGoesOnByItself(t *testing.T) {
 	})
 }
 
-func TestRunTriesOversizeFilesAtTheStartAndEachHour(t *testing.T) {
+func TestRun_OversizeAtTheStartAndEachHour(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, cfg(), fstest.New())
@@ -116,7 +116,7 @@ func TestRunTriesOversizeFilesAtTheStartAndEachHour(t *testing.T) {
 	})
 }
 
-// closing is a publisher during whose work the spool is closed.
+// closing is a publisher that closes the spool while it publishes.
 type closing struct {
 	t      *testing.T
 	spool  *fallback.Spool
@@ -134,7 +134,7 @@ func (c *closing) Publish(_ context.Context, records []*kgo.Record) []error {
 	return make([]error, len(records))
 }
 
-func TestCloseWaitsForARecoveryUnderWay(t *testing.T) {
+func TestClose_WaitsForARecovery(t *testing.T) {
 	t.Parallel()
 	m := fstest.New()
 	s := open(t, cfg(), m)

@@ -8,9 +8,8 @@ import (
 	"sync"
 )
 
-// scanner reads a window of the directory at a time and goes on where the last
-// window ended. Were it to start at the top each time, the same entries could
-// hide all others for ever.
+// scanner reads the directory window by window and continues where the last window ended. If it always started at the
+// top, the same entries could hide all others for ever.
 type scanner struct {
 	fsys  FS
 	limit int
@@ -18,15 +17,15 @@ type scanner struct {
 	dir   Dir
 }
 
-// view is what a window shows.
+// view is the content of a window.
 type view struct {
 	files   []stem // the oldest first, each once
 	tmp     []string
 	foreign []string
 }
 
-// window shows at most limit further entries. At the end of the directory it
-// goes on from the top, so a directory of up to limit entries is seen whole.
+// window returns at most limit further entries. At the end of the directory it continues from the top. So a directory
+// of up to limit entries is seen whole.
 func (sc *scanner) window() (view, error) {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()

@@ -7,9 +7,8 @@ import (
 	"io/fs"
 )
 
-// settle takes a file whose records are all elsewhere out of the spool: a
-// whole one is deleted, a broken one kept in corrupt/. Where that fails it is
-// remembered, so that the next try tidies up without publishing again.
+// settle removes a file whose records all have other homes: it deletes a whole one and keeps a broken one in
+// corrupt/. It remembers a failure, so that the next try removes the file without publishing again.
 func (s *Spool) settle(f stem, broken fault, r *Recovery) error {
 	s.history.deliver(f, broken)
 	if broken == "" {
@@ -26,7 +25,7 @@ func (s *Spool) settle(f stem, broken fault, r *Recovery) error {
 	return nil
 }
 
-// remove deletes data, then meta, then makes that durable.
+// remove deletes the data, then the meta, and then syncs the directory.
 func (s *Spool) remove(f stem) error {
 	size := s.sizeOf(f)
 	if err := ignoreMissing(s.fsys.Remove(f.data())); err != nil {
@@ -40,8 +39,8 @@ func (s *Spool) remove(f stem) error {
 	return nil
 }
 
-// syncGone makes durable that files are gone from the directory. Where that fails it is remembered: a crash would bring
-// them back, to be published once more, however long ago that was.
+// syncGone makes the deletion of files durable. It remembers a failure, because a crash could bring the files back.
+// They would then be published once more, even much later.
 func (s *Spool) syncGone() error {
 	err := s.fsys.SyncDir(".")
 	if err != nil {
@@ -50,7 +49,7 @@ func (s *Spool) syncGone() error {
 	return err
 }
 
-// syncDeleted makes up for what syncGone could not do.
+// syncDeleted repeats a failed syncGone.
 func (s *Spool) syncDeleted() {
 	if s.unsynced.CompareAndSwap(true, false) {
 		s.note("sync spool directory", "", s.syncGone())
@@ -67,8 +66,8 @@ func (s *Spool) sizeOf(f stem) int64 {
 	return size
 }
 
-// quarantine moves a broken file and its meta to corrupt/, with the reason
-// beside them. Nothing there is ever overwritten or deleted.
+// quarantine moves a broken file and its meta to corrupt/, with the reason beside them. Nothing there is ever
+// overwritten or deleted.
 func (s *Spool) quarantine(f stem, why fault) error {
 	if err := s.makeCorrupt(); err != nil {
 		return err
@@ -126,7 +125,7 @@ func (s *Spool) freeTarget(f stem) (string, error) {
 func (s *Spool) writeReason(name string, why fault) error {
 	file, err := s.fsys.Create(name)
 	if errors.Is(err, fs.ErrExist) {
-		return nil // left by a try that ended before the move
+		return nil // left by an earlier try that ended before the move
 	}
 	if err != nil {
 		return err
@@ -138,8 +137,8 @@ func (s *Spool) writeReason(name string, why fault) error {
 	return errors.Join(err, file.Close())
 }
 
-// giveUpExpired drops a file that cannot be published and has passed MaxAge,
-// where the policy is Evict. Otherwise the failure is passed on.
+// giveUpExpired drops a file that cannot be published and is older than MaxAge, if the policy is Evict. Otherwise it
+// returns the failure.
 func (s *Spool) giveUpExpired(ctx context.Context, f stem, failure error, r *Recovery) error {
 	if s.cfg.OnFull != Evict || !s.expired(f.created()) || ctx.Err() != nil {
 		return failure

@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// broker acknowledges what answer does not refuse, and keeps it.
+// broker acknowledges and keeps the records that answer does not refuse.
 type broker struct {
 	mu     sync.Mutex
 	got    []*kgo.Record
@@ -132,7 +132,7 @@ func mustRecover(t testing.TB, s *fallback.Spool, p fallback.Publisher) fallback
 	return r
 }
 
-// drain recovers until nothing is taken any more.
+// drain recovers until no file is taken any more.
 func drain(t testing.TB, s *fallback.Spool, p fallback.Publisher) {
 	t.Helper()
 	for range 1000 {
@@ -147,7 +147,7 @@ func drain(t testing.TB, s *fallback.Spool, p fallback.Publisher) {
 	t.Fatal("recovery does not end")
 }
 
-// settle opens what is left of a disk and returns every key it gives back.
+// settle opens the rest of a disk and returns every recovered key.
 func settle(t testing.TB, m *fstest.FS) []string {
 	t.Helper()
 	s, err := fallback.Open(cfg(), m, zerolog.Nop())

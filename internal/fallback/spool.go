@@ -13,20 +13,19 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Spool is an open spool directory. Its methods may be called from several
-// goroutines at once; Recover is one at a time.
+// Spool is an open spool directory. Its methods are safe for concurrent use; Recover runs one at a time.
 type Spool struct {
 	cfg     Config
 	fsys    FS
 	log     zerolog.Logger
 	lim     limits
 	chunk   int // bytes published at a time
-	held    int // bytes of lines that are kept in memory from the judging of a file to its publishing
+	held    int // bytes of lines that stay in memory between the check of a file and its publishing
 	lock    interface{ Close() error }
 	usage   *usage
 	counter atomic.Uint64
 
-	life   sync.RWMutex // held for reading by every method that touches the disk
+	life   sync.RWMutex // every method that touches the disk holds it for reading
 	closed bool
 
 	recovering sync.Mutex // guards the fields below: one file at a time
@@ -34,19 +33,18 @@ type Spool struct {
 	history    history
 	rounds     rounds
 
-	unsynced atomic.Bool // a crash may bring back what was deleted
+	unsynced atomic.Bool // a crash may bring back deleted files
 
 	evicting sync.Mutex // one eviction at a time
 	toEvict  scanner
 
 	warned warned
-	aged   atomic.Bool // the age alarm has been raised
+	aged   atomic.Bool // the age alarm was raised
 }
 
-// Open takes the directory for this process: it is created (0700) or checked
-// (ErrUnsafeDir), locked (ErrLocked), swept of tmp files and orphan metas, and
-// counted. No file in it can make Open fail; an error means that the directory
-// itself cannot be used, and another Open may succeed later.
+// Open takes the directory for this process. It creates it (0700) or checks it (ErrUnsafeDir), locks it (ErrLocked),
+// removes tmp files and orphan metas, and counts the rest. No file in it can make Open fail. An error means that the
+// directory itself cannot be used; a later Open may succeed.
 func Open(cfg Config, fsys FS, logger zerolog.Logger) (*Spool, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -68,7 +66,7 @@ func Open(cfg Config, fsys FS, logger zerolog.Logger) (*Spool, error) {
 		return nil, fmt.Errorf("open spool %s: %w", cfg.Dir, errors.Join(err, s.letGo()))
 	}
 	s.rounds.every = cfg.OversizeEvery
-	s.unsynced.Store(true) // who was here before may have ended between deleting and syncing
+	s.unsynced.Store(true) // an earlier process may have ended between deletion and sync
 	s.checkAge()
 	return s, nil
 }
@@ -90,8 +88,8 @@ func (s *Spool) open() error {
 	return s.sweep()
 }
 
-// tighten makes a directory private that is new or already ours. Any other is
-// not touched: the setting may name a directory with a life of its own.
+// tighten makes a new directory, or one of the spool, private. It leaves others alone, because the setting may name a
+// directory with other uses.
 func (s *Spool) tighten(info Info) error {
 	if info.Mode.Perm()&0o077 == 0 {
 		return nil
@@ -126,13 +124,13 @@ func (s *Spool) emptyOrMine() (bool, error) {
 	return len(names) == 0, errors.Join(err, dir.Close())
 }
 
-// Stats returns the counters of this moment; it never waits for the disk.
+// Stats returns the present counters. It never waits for the disk.
 func (s *Spool) Stats() Stats { return s.usage.snapshot() }
 
-// MaxBytes is what the spool may have: [Config].MaxBytes, or its default.
+// MaxBytes returns the size limit of the spool: [Config].MaxBytes, or its default.
 func (s *Spool) MaxBytes() int64 { return s.cfg.MaxBytes }
 
-// Close waits for what is under way, then gives the directory up.
+// Close waits for running calls, then gives the directory up.
 func (s *Spool) Close() error {
 	s.life.Lock()
 	defer s.life.Unlock()
@@ -151,7 +149,7 @@ func (s *Spool) letGo() error {
 	return errors.Join(append(errs, s.fsys.Close())...)
 }
 
-// enter keeps Close away until leave.
+// enter keeps Close waiting until leave is called.
 func (s *Spool) enter(ctx context.Context) (leave func(), err error) {
 	s.life.RLock()
 	if s.closed {
@@ -165,8 +163,7 @@ func (s *Spool) enter(ctx context.Context) (leave func(), err error) {
 	return s.life.RUnlock, nil
 }
 
-// name generates the stem of the next file. The lock keeps other processes
-// out, so a name that is free now stays free.
+// name generates the stem of the next file. The lock excludes other processes, so a free name stays free.
 func (s *Spool) name(oversize bool) (stem, error) {
 	for {
 		f := newStem(time.Now(), s.cfg.Instance, s.counter.Add(1), oversize)

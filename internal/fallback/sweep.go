@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// sweep reads the directory once, at the start: tmp files and orphan metas are
-// removed, everything else is counted. One file's trouble never stops it.
+// sweep reads the directory once, at the start. It removes tmp files and orphan metas, and counts the others. Trouble
+// with one file never stops it.
 func (s *Spool) sweep() error {
 	dir, err := s.fsys.ReadDir()
 	if err != nil {
@@ -51,7 +51,7 @@ func (s *Spool) sweepOne(name string) (removed bool) {
 	return false
 }
 
-// sweepTmp removes what never became a home.
+// sweepTmp removes a file that never became a home.
 func (s *Spool) sweepTmp(name string) bool {
 	info, err := s.fsys.Lstat(name)
 	if err == nil && !info.ours() {
@@ -65,8 +65,8 @@ func (s *Spool) sweepTmp(name string) bool {
 	return err == nil
 }
 
-// sweepLeft removes a tmp file that a failing disk did not let go of when its
-// write was given up. One that is being written is claimed.
+// sweepLeft removes a tmp file that a failing disk kept when its write was given up. A file that is being written is
+// claimed.
 func (s *Spool) sweepLeft(name string) {
 	f, _ := classify(name)
 	if !s.usage.claim(f) {
@@ -78,7 +78,7 @@ func (s *Spool) sweepLeft(name string) {
 	}
 }
 
-// sweepMeta removes a meta without its data: it holds no record.
+// sweepMeta removes a meta without its data, because it holds no record.
 func (s *Spool) sweepMeta(f stem, name string) bool {
 	s.counter.Store(max(s.counter.Load(), f.counter))
 	info, err := s.fsys.Lstat(name)
@@ -119,8 +119,8 @@ func (s *Spool) sweepData(f stem) {
 	s.usage.add(f, info.Size, records)
 }
 
-// countRecords asks the meta, or where that is lost the data. A file that
-// cannot be read counts as one record: never as none.
+// countRecords reads the number from the meta, or from the data if the meta is lost. A file that cannot be read
+// counts as one record, never as none.
 func (s *Spool) countRecords(f stem) int {
 	if m, err := s.readMeta(f); err == nil && m != nil && m.NumEvents > 0 {
 		return m.NumEvents

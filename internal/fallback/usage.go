@@ -5,14 +5,13 @@ import (
 	"time"
 )
 
-// Stats is what the spool knows about itself. It is kept by counting.
+// Stats are counters of the spool.
 type Stats struct {
 	Files  int64 // data files waiting, oversize ones included
 	Bytes  int64 // their size with their metas; corrupt/ not included
 	Oldest time.Time
-	// Oldest is the second in which the oldest waiting file was written, zero
-	// where none waits; after a file older by less than a minute is gone it
-	// may be early by that minute.
+	// Oldest is the second in which the oldest waiting file was written, zero if none waits. After an older file is
+	// gone it may be up to a minute too early.
 
 	OversizeFiles    int64  // files that wait for a broker with a higher limit
 	OversizeRecords  uint64 // records in them, now
@@ -22,18 +21,18 @@ type Stats struct {
 	CorruptFiles     uint64 // files moved to corrupt/, since Open
 }
 
-// usage counts files and bytes, so that nobody has to read the directory to
-// know them. Its lock is never held over a disk operation.
+// usage counts files and bytes, so that nobody has to read the directory. Its lock is never held during a disk
+// operation.
 type usage struct {
 	mu       sync.Mutex
 	stats    Stats
-	reserved int64 // bytes of appends under way
+	reserved int64 // bytes of running appends
 	ages     ages
 	busy     map[string]struct{} // stems being appended, recovered or evicted
 	oversize []oversizeFile      // longest untried first
 }
 
-// oversizeFile is a file that is tried in rounds of its own.
+// oversizeFile is a file that is tried in separate rounds.
 type oversizeFile struct {
 	stem    stem
 	records uint64
@@ -52,7 +51,7 @@ func (l *usage) snapshot() Stats {
 	return st
 }
 
-// reserve claims room for an append; false where it would go beyond limit.
+// reserve claims room for an append; false if that exceeds limit.
 func (l *usage) reserve(size, limit int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,7 +62,7 @@ func (l *usage) reserve(size, limit int64) bool {
 	return true
 }
 
-// fits says what reserve would, without claiming anything.
+// fits reports whether reserve would succeed, without claiming anything.
 func (l *usage) fits(size, limit int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,7 +75,7 @@ func (l *usage) unreserve(size int64) {
 	l.reserved -= size
 }
 
-// add counts a file that is there now.
+// add counts a new file.
 func (l *usage) add(f stem, size int64, records int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,8 +88,7 @@ func (l *usage) add(f stem, size int64, records int) {
 	}
 }
 
-// remove counts a file that is gone. A file that was put there by hand while
-// we run was never counted, so nothing goes below zero.
+// remove counts a deleted file. A file that was put there by hand was never counted, so nothing goes below zero.
 func (l *usage) remove(f stem, size int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,7 +107,7 @@ func (l *usage) remove(f stem, size int64) {
 	}
 }
 
-// grow corrects the bytes where a meta came back or went away alone.
+// grow corrects the bytes after a meta came back or went away alone.
 func (l *usage) grow(size int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -122,7 +120,7 @@ func (l *usage) count(f func(*Stats)) {
 	f(&l.stats)
 }
 
-// claim takes a file for one activity; false where another has it.
+// claim takes a file for one activity; false if another has it.
 func (l *usage) claim(f stem) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -139,8 +137,7 @@ func (l *usage) release(f stem) {
 	delete(l.busy, f.text)
 }
 
-// nextOversize claims the oversize file that has waited longest and moves it
-// to the end of the line.
+// nextOversize claims the oversize file that has waited longest and moves it to the end of the line.
 func (l *usage) nextOversize() (stem, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -157,9 +154,8 @@ func (l *usage) nextOversize() (stem, bool) {
 	return head.stem, true
 }
 
-// ages counts files by the minute they were written in, with the earliest
-// second seen in each: memory grows with the length of an outage, not with the
-// number of files.
+// ages counts files by the minute of their creation, with the earliest second of each. Its memory grows with the
+// length of an outage, not with the number of files.
 type ages map[int64]*ageBucket
 
 type ageBucket struct {

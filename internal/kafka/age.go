@@ -7,13 +7,13 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// stamp is what is kept of a record that was taken: its memory may be another's before it is committed.
+// stamp keeps the offset and time of a taken record. The record's memory may be reused before the commit.
 type stamp struct {
 	offset int64
-	milli  int64 // Kafka timestamp, Unix milliseconds; 0 or less: it has none
+	milli  int64 // Kafka timestamp, Unix milliseconds; 0 or less: none
 }
 
-// forget drops the stamps below what is committed. The caller has a.mu.
+// forget drops the stamps below the committed offset. The caller has a.mu.
 func (a *Assignment) forget(committed int64) {
 	n := 0
 	for n < len(a.taken) && a.taken[n].offset < committed {
@@ -22,8 +22,8 @@ func (a *Assignment) forget(committed int64) {
 	a.taken = slices.Delete(a.taken, 0, n)
 }
 
-// oldest is the earliest timestamp of what was taken or waits in the queue, zero where there is none. Timestamps need not
-// rise with the offsets, so all are looked at. The caller has a.mu.
+// oldest returns the earliest timestamp of records that were taken or wait in the queue, zero if there is none.
+// Timestamps need not rise with the offsets, so it compares all of them. The caller has a.mu.
 func (a *Assignment) oldest() time.Time {
 	least := int64(0)
 	older := func(milli int64) {

@@ -15,7 +15,7 @@ import (
 	"docket/internal/testkit/kafkatest"
 )
 
-// stamped makes records of partition 0 of these ages, by their Kafka timestamps.
+// stamped makes records of partition 0 whose Kafka timestamps have these ages.
 func stamped(now time.Time, ages ...time.Duration) []*kgo.Record {
 	var all []*kgo.Record
 	for _, age := range ages {
@@ -24,7 +24,7 @@ func stamped(now time.Time, ages ...time.Duration) []*kgo.Record {
 	return all
 }
 
-func TestTheOldestUncommittedRecordIsKnownUntilItIsCommitted(t *testing.T) {
+func TestLag_OldestUncommittedRecord(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(1, topic))
 	now := time.Now()
@@ -62,7 +62,7 @@ func TestTheOldestUncommittedRecordIsKnownUntilItIsCommitted(t *testing.T) {
 	if !m.LastCommit().IsZero() {
 		t.Error("a commit before the first")
 	}
-	// Taken one by one, as the replayer's window does, and let go out of order.
+	// Taken one by one, as the replayer's window does, and finished out of order.
 	var batches []*home.Batch
 	do(func(a *kafka.Assignment) {
 		for range 4 {
@@ -98,7 +98,7 @@ func TestTheOldestUncommittedRecordIsKnownUntilItIsCommitted(t *testing.T) {
 	}
 }
 
-func TestACommitThatIsRefusedIsNotTheLastOne(t *testing.T) {
+func TestLastCommit_NotARefusedOne(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(1, topic))
 	asked := make(chan struct{}, 100)
@@ -115,7 +115,7 @@ func TestACommitThatIsRefusedIsNotTheLastOne(t *testing.T) {
 	kafkatest.Eventually(t, "it is known once it is taken", func() bool { return !m.LastCommit().IsZero() })
 }
 
-func TestRetentionIsToldAndIsNoFaultWhereItMayNotBeAsked(t *testing.T) {
+func TestRetention_ForbiddenIsNoFault(t *testing.T) {
 	t.Parallel()
 	week, ever := "604800000", "-1"
 	compact := "compact"

@@ -14,65 +14,65 @@ import (
 	"docket/internal/record/home"
 )
 
-// ErrNotOurs is what a commit gets when its partition is no longer ours, or when what it brings was settled under
-// another assignment. It is final: what was not committed is read again by the next owner.
+// ErrNotOurs is returned by a commit if its partition is no longer ours, or if the records were settled under another
+// assignment. It is final: the next owner reads the uncommitted records again.
 var ErrNotOurs = errors.New("the partition is not ours")
 
 // ErrLeaving ends a wait for records because the partition is being given up or the program stops.
 var ErrLeaving = errors.New("the partition is being given up")
 
-// Assignment is one partition for as long as it is ours. When the partition is lost and won again, a new Assignment
-// with a new [home.Account] begins, after the handler of the old one has returned.
+// Assignment is one partition for as long as it is assigned. After the partition was lost and won again, a new
+// Assignment with a new [home.Account] begins, once the handler of the old one has returned.
 //
-// Take, Ready and Fetch are for one goroutine; everything else is safe for concurrent use.
+// Take, Ready and Fetch are for one goroutine. Everything else is safe for concurrent use.
 type Assignment struct {
 	session   *session
 	topic     string
 	partition int32
 	account   *home.Account
-	member    string // the group member that it was assigned to: the token that fences a zombie
+	member    string // the group member that it was assigned to; it fences zombies
 
-	ctx     context.Context // of the handler; ends hard
+	ctx     context.Context // of the handler; cancelled when the partition is lost
 	cancel  context.CancelFunc
 	leaving context.Context
 	leave   context.CancelFunc
 	done    chan struct{} // the handler has returned
 
-	gathered bool      // Ready waited for the batch that Fetch takes next
-	fetched  time.Time // when Fetch took the last one; zero before that
+	gathered bool      // Ready gathered the batch that Fetch takes next
+	fetched  time.Time // Fetch took the last batch then; zero before the first
 
-	commits chan struct{} // holds the one right to commit
+	commits chan struct{} // holds the single right to commit
 
 	mu        sync.Mutex
 	dead      bool // nothing may be committed any more
 	queue     []*kgo.Record
-	taken     []stamp // of records that were taken and are not committed, in offset order
+	taken     []stamp // records that were taken and are not committed, in offset order
 	bytes     int64
-	since     time.Time        // when the first of the queue came, or later where some were taken from before it
+	since     time.Time        // when the oldest queued record came, or later if some before it were taken
 	arrived   chan struct{}    // closed and replaced when records come
-	full      bool             // the queue reached its mark and did not drain to half since
-	promised  bool             // Ready said that there is a batch
+	full      bool             // the queue was full and has not drained to half since
+	promised  bool             // Ready promised a batch
 	asked     bool             // the handler waits for a first record
-	rewind    *kgo.EpochOffset // from where to read again what was dropped from the queue; nil: nothing was
-	inHand    int64            // bytes of the batch that Fetch took last, until the next is asked for, or of what Take took
+	rewind    *kgo.EpochOffset // offset from which dropped records are read again; nil: none were dropped
+	inHand    int64            // bytes of the batch that Fetch took last, until the next call, or of the records that Take took
 	lent      int64            // bytes of it that are in slabs
-	keeps     bool             // of an answer without compression records may be in hand
+	keeps     bool             // an uncompressed answer may be kept in memory by records in hand
 	holds     int
-	finished  bool       // the handler returned and the partition stays ours
+	finished  bool       // the handler returned and the partition is still assigned
 	faulty    *partFault // nil when well
-	position  int64      // one past the last offset polled, -1 before any
-	start     int64      // where the group's commit says to begin, -1 when there is none
-	committed int64      // last committed by us or found at the start, -1 when none
-	end       int64      // one past the last offset that can be read, as last heard; -1 before that
+	position  int64      // one past the last polled offset, -1 before any
+	start     int64      // the group's committed offset at the start, -1 if none
+	committed int64      // last committed here or found at the start, -1 if none
+	end       int64      // one past the last readable offset, as last reported; -1 before that
 }
 
-// partFault is a fault of a partition and the pause that keeps it from being asked again at once.
+// partFault is a fault of a partition, and the pause before it is read again.
 type partFault struct {
 	err      *FaultError
-	resting  bool      // paused; due to be asked again at next
-	next     time.Time // resting: when to ask again; else: when silence counts as well
+	resting  bool      // paused until next
+	next     time.Time // resting: when to read again; else: when silence counts as healthy
 	failures int
-	final    bool // not before a new assignment
+	final    bool // until a new assignment
 }
 
 func newAssignment(base context.Context, s *session, topic string, partition int32, member string) *Assignment {
@@ -93,15 +93,15 @@ func (a *Assignment) Topic() string { return a.topic }
 // Partition is the partition's number.
 func (a *Assignment) Partition() int32 { return a.partition }
 
-// Account holds the books of this assignment.
+// Account returns the account of this assignment's offsets.
 func (a *Assignment) Account() *home.Account { return a.account }
 
-// Leaving is done when the partition is being given up or the program stops: what is in hand may be finished and
-// committed within SourceConfig.Drain, no pause is kept. It is done as well when the partition is lost.
+// Leaving is done when the partition is being given up or the program stops. The batch in hand may be finished and
+// committed within SourceConfig.Drain, but without pauses. It is also done when the partition is lost.
 func (a *Assignment) Leaving() context.Context { return a.leaving }
 
 // Fetch takes the next batch within the limits of SourceConfig and enters it in the account. It waits for the first
-// record; it ends with ErrLeaving or the context's error.
+// record. It returns ErrLeaving or the context's error if there is no batch.
 func (a *Assignment) Fetch(ctx context.Context) (*home.Batch, error) {
 	if !a.gathered {
 		if err := a.Ready(ctx); err != nil {
@@ -124,11 +124,11 @@ func (a *Assignment) Fetch(ctx context.Context) (*home.Batch, error) {
 	return b, nil
 }
 
-// Ready waits until there is a batch for Fetch, which then gathers no further; it takes nothing. It means that the batch
-// before is done with. A record that is too large beside what others have in hand is waited for here, and not by who has
-// the right to be carried.
+// Ready waits until there is a batch for Fetch, which then gathers no more. It takes nothing. The call says that the
+// batch before is done. If a record is too large beside those in hand, Ready waits here, before the caller takes its
+// turn.
 func (a *Assignment) Ready(ctx context.Context) error {
-	a.putDown()
+	a.finishTaken()
 	sc := a.session.source.sc
 	for {
 		if _, err := a.gather(ctx, sc.BatchRecords, sc.BatchBytes, a.patience()); err != nil {
@@ -147,12 +147,12 @@ func (a *Assignment) Ready(ctx context.Context) error {
 	}
 }
 
-// promise sees to it that the queue is not dropped until Fetch took a batch from it; where that has to wait for what others have
-// in hand, freed is closed once there may be less.
+// promise keeps the queue from being dropped until Fetch took a batch from it. If the next record has to wait for
+// memory, freed is closed when some may be free.
 func (a *Assignment) promise() (freed <-chan struct{}, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if len(a.queue) == 0 { // it was dropped since
+	if len(a.queue) == 0 { // dropped since
 		return closed, false
 	}
 	if freed = a.session.crowded(a.queue[0], a.inHand); freed != nil {
@@ -168,9 +168,9 @@ var closed = func() <-chan struct{} {
 	return c
 }()
 
-// patience is how long the next batch waits for more: what carrying it will take, as the last one took, comes off, so
-// that its first record is home in about the batch wait. It is no less than three quarters of that, or a slow database would get
-// smaller batches.
+// patience returns how long the next batch waits for more records: the batch wait without the time of carrying the
+// last batch. So the first record is home in about the batch wait. It is at least three quarters of the batch wait.
+// Otherwise a slow database would get smaller batches.
 func (a *Assignment) patience() time.Duration {
 	wait := a.session.source.sc.BatchWait
 	if a.fetched.IsZero() {
@@ -179,10 +179,12 @@ func (a *Assignment) patience() time.Duration {
 	return wait - min(time.Since(a.fetched), wait/4)
 }
 
-// Take returns the next records of the partition in offset order: at least one, at most so many records and bytes (a
-// first record that is larger comes alone), gathered for at most wait after the first was there. It waits while others have so
-// much in hand that there is no room; what was taken counts until [Assignment.Done]. When ctx ends it
-// returns ctx's error, when the partition is given up ErrLeaving; the records then stay where they are, none is lost.
+// Take returns the next records of the partition in offset order: at least one, and at most as many records and bytes
+// as given. A larger first record comes alone. It gathers for at most wait after the first record, and waits for
+// memory if others have too much in hand. Taken records count until [Assignment.Done].
+//
+// If ctx ends, Take returns ctx's error. If the partition is given up, it returns ErrLeaving. Then no record is
+// taken.
 func (a *Assignment) Take(ctx context.Context, records int, bytes int64, wait time.Duration) ([]*kgo.Record, error) {
 	for {
 		if _, err := a.gather(ctx, records, bytes, wait); err != nil {
@@ -190,7 +192,7 @@ func (a *Assignment) Take(ctx context.Context, records int, bytes int64, wait ti
 		}
 		var freed <-chan struct{}
 		taken, _, err := a.pop(func() (int, int64) {
-			if len(a.queue) == 0 { // it was dropped since
+			if len(a.queue) == 0 { // dropped since
 				return 0, 0
 			}
 			if freed = a.session.crowded(a.queue[0], a.inHand); freed != nil {
@@ -212,8 +214,8 @@ func (a *Assignment) Take(ctx context.Context, records int, bytes int64, wait ti
 	}
 }
 
-// gather waits as Take does and says how many records there are to take. It waits no longer once the queue is full, as
-// nothing more comes until some are taken.
+// gather waits as Take does and returns how many records there are to take. It stops waiting when the queue is full,
+// because then no more come.
 func (a *Assignment) gather(ctx context.Context, records int, bytes int64, wait time.Duration) (n int, err error) {
 	var gathered <-chan time.Time
 	for {
@@ -253,7 +255,7 @@ func (a *Assignment) gather(ctx context.Context, records int, bytes int64, wait 
 	}
 }
 
-// fit says how many records from the front of the queue make the next batch, and whether a limit was reached.
+// fit returns how many records from the front of the queue make the next batch, and whether a limit was reached.
 func fit(queue []*kgo.Record, records int, bytes int64) (n int, reached bool) {
 	var sum int64
 	for n < len(queue) && n < max(records, 1) {
@@ -267,8 +269,8 @@ func fit(queue []*kgo.Record, records int, bytes int64) (n int, reached bool) {
 	return n, n > 0 && (n >= max(records, 1) || sum >= bytes)
 }
 
-// pop removes as many records as the limit, which is called with a.mu, says, and lets the partition flow again when the queue is
-// half empty. Where the partition was lost since they were counted there are none.
+// pop removes as many records as limit returns. It resumes the partition when the queue is half empty. It removes
+// none if the partition was lost since. It calls limit with a.mu.
 func (a *Assignment) pop(limit func() (n int, most int64)) (taken []*kgo.Record, most int64, err error) {
 	a.mu.Lock()
 	if a.dead {
@@ -288,7 +290,7 @@ func (a *Assignment) pop(limit func() (n int, most int64)) (taken []*kgo.Record,
 	for _, r := range taken {
 		a.taken = append(a.taken, stamp{r.Offset, milli(r)})
 	}
-	a.loosen(taken)
+	a.copyOut(taken)
 	a.since = time.Now()
 	drained := a.full && len(a.queue) <= records/2 && a.bytes <= bytes/2
 	if drained {
@@ -302,11 +304,11 @@ func (a *Assignment) pop(limit func() (n int, most int64)) (taken []*kgo.Record,
 	return taken, most, nil
 }
 
-// arrayShare is the part of its share of the buffer that a queue may keep as an array while it is empty.
+// arrayShare limits the array that an empty queue keeps: to this part of its share of the buffer.
 const arrayShare = 16
 
-// shorten takes the first n records off the queue. The array lives on, and what was taken must not live with it; one that
-// is large for a share of so many bytes goes with the last of its records.
+// shorten takes the first n records off the queue. The array is reused, so taken records are cleared in it. A large
+// array is freed when the queue is empty.
 func (a *Assignment) shorten(n int, share int64) {
 	if int64(cap(a.queue))*int64(unsafe.Sizeof(a.queue[0])) <= share/arrayShare {
 		a.queue = slices.Delete(a.queue, 0, n)
@@ -318,15 +320,15 @@ func (a *Assignment) shorten(n int, share int64) {
 	}
 }
 
-// append queues what a poll brought. It is called while the group cannot change. Records that do not go on after what
-// was polled before mean that the log was cut and grew again: nothing of this assignment can be trusted any more.
+// append queues polled records. It is called while the group cannot change. A gap in the offsets means that the log
+// was cut and grew again. Then nothing of this assignment can be trusted any more.
 func (a *Assignment) append(records []*kgo.Record) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.dead || a.finished || len(records) == 0 {
 		return nil
 	}
-	if a.rewind != nil { // what comes behind records that were dropped is read again after them
+	if a.rewind != nil { // records behind the dropped ones are read again after them
 		recycle(records)
 		return nil
 	}
@@ -338,7 +340,7 @@ func (a *Assignment) append(records []*kgo.Record) error {
 		a.position = r.Offset + 1
 		a.account.Await(r)
 		if r.Attrs.IsControl() {
-			continue // a transaction's end: a place in the log, no record
+			continue // a transaction marker has an offset and is not a record
 		}
 		if len(a.queue) == 0 {
 			a.since = time.Now()
@@ -356,8 +358,8 @@ func (a *Assignment) append(records []*kgo.Record) error {
 	return nil
 }
 
-// Hold stops fetching for this partition until release is called; membership of the group goes on. Holds are counted;
-// a release counts once.
+// Hold stops fetching for this partition until release is called. The program stays a member of the group. Holds are
+// counted; each release counts once.
 func (a *Assignment) Hold() (release func()) {
 	a.hold(1)
 	return sync.OnceFunc(func() { a.hold(-1) })
@@ -370,39 +372,39 @@ func (a *Assignment) hold(n int) {
 	a.session.flow(a)
 }
 
-// paused says whether the client is to leave the partition alone.
+// paused reports whether the client must not fetch the partition.
 func (a *Assignment) paused() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.full || a.holds > 0 || a.finished || a.dead || (a.faulty != nil && a.faulty.resting) || a.rewind != nil
 }
 
-// kill ends the assignment: nothing is committed after it returns, and its handler's context is done.
+// kill ends the assignment. After it returns nothing is committed, and the handler's context is done.
 func (a *Assignment) kill() {
-	a.cancel() // ends a commit that is under way
+	a.cancel() // ends a running commit
 	a.mu.Lock()
 	a.dead = true
 	a.mu.Unlock()
 	a.commits <- struct{}{}
 	<-a.commits
-	a.putDown()
+	a.finishTaken()
 	a.mu.Lock()
 	a.empty()
 	a.taken = nil
 	a.mu.Unlock()
 }
 
-// empty takes everything out of the queue for good. The caller has a.mu.
+// empty removes everything from the queue for good. The caller has a.mu.
 func (a *Assignment) empty() {
 	a.count(a.queue, -1)
 	a.keep(false)
 	a.queue = nil
 }
 
-// recordOverhead is what a record takes in memory besides what it carries.
+// recordOverhead is the memory of a record besides its content, in bytes.
 const recordOverhead = 256
 
-// RecordBytes is what a record takes in memory, roughly.
+// RecordBytes returns the approximate memory of a record in bytes.
 func RecordBytes(r *kgo.Record) int64 { return recordBytes(r) }
 
 func recordBytes(r *kgo.Record) int64 {

@@ -13,7 +13,7 @@ import (
 	"docket/internal/record/home"
 )
 
-func TestTakeFromAPartitionThatIsLostAtThatMomentGivesNothing(t *testing.T) {
+func TestTake_NothingWhileThePartitionIsLost(t *testing.T) {
 	t.Parallel()
 	s := lone(SourceConfig{BatchRecords: 10, BatchBytes: 1 << 20, BufferBatches: 4, BufferBytes: 5 << 20})
 	for range 100 {
@@ -23,7 +23,7 @@ func TestTakeFromAPartitionThatIsLostAtThatMomentGivesNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			go func() {
-				time.Sleep(time.Second) // until the very moment at which Take has waited long enough
+				time.Sleep(time.Second) // until Take has waited long enough
 				a.kill()
 			}()
 			records, err := a.Take(t.Context(), 2, 1<<20, time.Second)
@@ -35,7 +35,7 @@ func TestTakeFromAPartitionThatIsLostAtThatMomentGivesNothing(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatDoesNotNameThePartitionIsNoCommit(t *testing.T) {
+func TestCommit_AnswerWithoutThePartition(t *testing.T) {
 	t.Parallel()
 	for name, resp := range map[string]*kmsg.OffsetCommitResponse{
 		"none": nil, "no topic": {}, "no partition": {Topics: []kmsg.OffsetCommitResponseTopic{{}}},
@@ -46,11 +46,11 @@ func TestAnAnswerThatDoesNotNameThePartitionIsNoCommit(t *testing.T) {
 	}
 }
 
-func TestLosingAPartitionWaitsForTheCommitUnderWay(t *testing.T) {
+func TestKill_WaitsForARunningCommit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := newAssignment(t.Context(), lone(SourceConfig{}), "decision-logs", 0, "member")
-		a.commits <- struct{}{} // as a commit has it while it runs
+		a.commits <- struct{}{} // as while a commit runs
 		killed := make(chan struct{})
 		go func() { defer close(killed); a.kill() }()
 		synctest.Wait()
@@ -64,7 +64,7 @@ func TestLosingAPartitionWaitsForTheCommitUnderWay(t *testing.T) {
 	})
 }
 
-func TestAPartitionIsGivenAwayOnlyAfterItsHandlerEnded(t *testing.T) {
+func TestRevoked_WaitsForTheHandler(t *testing.T) {
 	t.Parallel()
 	for name, drain := range map[string]time.Duration{"revoked": 10 * time.Second, "lost": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestAPartitionIsGivenAwayOnlyAfterItsHandlerEnded(t *testing.T) {
 				s.parts[0] = a
 				go func() {
 					<-a.ctx.Done()
-					time.Sleep(3 * time.Second) // what cannot be cut short, as a sync of the disk
+					time.Sleep(3 * time.Second) // it cannot be cut short, like a sync of the disk
 					close(a.done)
 				}()
 				from := time.Now()
@@ -88,10 +88,9 @@ func TestAPartitionIsGivenAwayOnlyAfterItsHandlerEnded(t *testing.T) {
 	}
 }
 
-// TestAHandlerThatEndsBecauseItsPartitionIsLostEndsNothingElse has the handler end at the very moment at which its context does. The
-// contexts below it are ended one after the other, in any order: with so many of them, one is mostly the assignment's own that
-// comes late.
-func TestAHandlerThatEndsBecauseItsPartitionIsLostEndsNothingElse(t *testing.T) {
+// TestLost_EndsOnlyItsHandler has a handler that ends at the moment when its context does. The contexts below it end
+// one after the other, in any order. With so many of them the assignment's own often ends late.
+func TestLost_EndsOnlyItsHandler(t *testing.T) {
 	t.Parallel()
 	for range 20 {
 		s := lone(SourceConfig{})
@@ -119,7 +118,7 @@ func TestAHandlerThatEndsBecauseItsPartitionIsLostEndsNothingElse(t *testing.T) 
 	}
 }
 
-func TestACommitNeverGoesBack(t *testing.T) {
+func TestCommit_NeverGoesBack(t *testing.T) {
 	t.Parallel()
 	a := newAssignment(t.Context(), lone(SourceConfig{}), "decision-logs", 0, "member")
 	a.startAt(20)

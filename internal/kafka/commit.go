@@ -13,18 +13,17 @@ import (
 	"docket/internal/record/home"
 )
 
-// errFenced says that the group knows another member in our place, so the partition may have had another owner since.
+// errFenced says that the group knows another member in our place, so another owner may have had the partition since.
 var errFenced = errors.New("the group no longer knows the member that the partition was assigned to")
 
 const (
 	commitPause    = 250 * time.Millisecond
 	commitPauseMax = 5 * time.Second
-	commitPatience = 30 * time.Second // a commit that fails for so long is a fault, whatever the error
+	commitPatience = 30 * time.Second // a commit that fails for longer is a fault, whatever the error
 )
 
-// Commit writes down what is settled: nil means that the broker has it, or that it is no further than what it had.
-// While the broker does not take it, it is tried again until ctx ends or the assignment does. It is refused with
-// ErrNotOurs once the partition is no longer ours, and never tried again after that.
+// Commit commits a settled offset. nil means that the broker has it, or had a later one. It retries until ctx or the
+// assignment ends. After the partition is lost it returns ErrNotOurs and does not retry.
 func (a *Assignment) Commit(ctx context.Context, s home.Settled) error {
 	if !s.Of(a.account) {
 		return a.notOurs()
@@ -52,9 +51,9 @@ func (a *Assignment) Commit(ctx context.Context, s home.Settled) error {
 	return a.commitUntil(ctx, kgo.EpochOffset{Epoch: s.LeaderEpoch(), Offset: s.Offset()})
 }
 
-// commitMarks commits up to marks of transactions behind the last record that has its homes. No batch does: it ends with a
-// record. Without it a partition of a transactional producer never shows a lag of 0, and when retention has deleted the marks a
-// restart finds its committed offset gone.
+// commitMarks commits past transaction markers that follow the last record with a home. A batch cannot commit them,
+// because it ends with a record. Otherwise a partition of a transactional producer never shows a lag of 0. A restart
+// could also find its committed offset gone, after retention deleted the markers.
 func (a *Assignment) commitMarks(ctx context.Context) {
 	reached := a.account.Reached()
 	a.mu.Lock()
@@ -65,14 +64,14 @@ func (a *Assignment) commitMarks(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, a.session.source.cfg.RequestTimeout)
 	defer cancel()
-	_ = a.Commit(ctx, reached) // it told what was wrong, and is tried again
+	_ = a.Commit(ctx, reached) // it logged the error, and is called again
 }
 
 func (a *Assignment) notOurs() error {
 	return fmt.Errorf("commit %s/%d: %w", a.topic, a.partition, ErrNotOurs)
 }
 
-// commitUntil tries until the broker took the offset, the context ends or the assignment does.
+// commitUntil retries until the broker took the offset, the context ends or the assignment does.
 func (a *Assignment) commitUntil(ctx context.Context, at kgo.EpochOffset) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -91,7 +90,7 @@ func (a *Assignment) commitUntil(ctx context.Context, at kgo.EpochOffset) error 
 			src.faults.clearCommit(a.topic, a.partition)
 			return nil
 		case fenced(err):
-			a.session.disown(a, err)
+			a.session.endFenced(a, err)
 			return a.notOurs()
 		}
 		if ctx.Err() == nil && try == 1 {
@@ -113,8 +112,8 @@ func (a *Assignment) commitUntil(ctx context.Context, at kgo.EpochOffset) error 
 	}
 }
 
-// commitOnce sends one commit in the name of the member that the partition was assigned to, and of no other: after a
-// silent rejoin the client carries a new member, while a stranger may have owned the partition in between.
+// commitOnce sends one commit for the member that the partition was assigned to. After a silent rejoin the client has
+// a new member id, and another process may have owned the partition meanwhile.
 func (a *Assignment) commitOnce(ctx context.Context, at kgo.EpochOffset) error {
 	ctx = kgo.PreCommitFnContext(ctx, func(req *kmsg.OffsetCommitRequest) error {
 		if req.MemberID != a.member {
@@ -130,7 +129,7 @@ func (a *Assignment) commitOnce(ctx context.Context, at kgo.EpochOffset) error {
 	return failed
 }
 
-// commitAnswer reads the answer for the one partition that was asked for. No answer for it is no commit.
+// commitAnswer reads the answer for the one partition of the request. A missing answer is an error.
 func commitAnswer(resp *kmsg.OffsetCommitResponse, err error) error {
 	if err != nil {
 		return err
@@ -141,7 +140,7 @@ func commitAnswer(resp *kmsg.OffsetCommitResponse, err error) error {
 	return kerr.ErrorForCode(resp.Topics[0].Partitions[0].ErrorCode)
 }
 
-// fenced says that an error is the end of the assignment.
+// fenced reports whether an error ends the assignment.
 func fenced(err error) bool {
 	for _, end := range []error{errFenced, kerr.IllegalGeneration, kerr.UnknownMemberID, kerr.FencedInstanceID,
 		kerr.FencedMemberEpoch, kerr.StaleMemberEpoch} {
@@ -152,13 +151,13 @@ func fenced(err error) bool {
 	return false
 }
 
-// transient says that an error needs no operator.
+// transient reports whether an error passes without an operator.
 func transient(err error) bool {
 	code := (*kerr.Error)(nil)
 	return !errors.As(err, &code) || code.Retriable || errors.Is(err, kerr.RebalanceInProgress)
 }
 
-// codeOf is Kafka's name of an error, or a word of ours.
+// codeOf returns Kafka's name of an error, or one of Docket's codes.
 func codeOf(err error) string {
 	if code := (*kerr.Error)(nil); errors.As(err, &code) {
 		return code.Message

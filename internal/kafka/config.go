@@ -13,19 +13,20 @@ import (
 	"github.com/twmb/franz-go/plugin/kprom"
 )
 
-// Config is what every client of the package shares. Only Brokers is required.
+// Config holds the settings shared by all clients of the package. Only Brokers is required.
 type Config struct {
 	// Brokers are the addresses to start from (bootstrap.servers), host:port.
 	Brokers []string
-	// ClientID is how the brokers name us in their logs and quotas (client.id). Default "docket".
+	// ClientID is the name of this client in the brokers' logs and quotas (client.id). Default "docket".
 	ClientID string
-	// InstanceLabel names this process in our own log lines. It is no group.instance.id: membership stays dynamic, so
-	// that a process that ends gives its partitions back at once.
+	// InstanceLabel names this process in its own log lines. It is not a group.instance.id: with dynamic membership a
+	// stopped process gives its partitions back at once.
 	InstanceLabel string
 	// TLS is used for every connection when it is set.
 	TLS *tls.Config
-	// FreshTLS is asked at every attempt to connect, and takes the place of TLS: certificates change while a program runs. It
-	// returns nil where there is no TLS. With an error, which is told in the log, comes what to use all the same.
+	// FreshTLS is called at every attempt to connect and replaces TLS, because certificates change while a program
+	// runs. It returns nil for no TLS. If it also returns an error, the error is logged and the returned value is
+	// used.
 	FreshTLS func() (*tls.Config, error)
 	// SASL authenticates every connection when it is set.
 	SASL sasl.Mechanism
@@ -43,11 +44,11 @@ type Config struct {
 	DialTimeout time.Duration
 	// RequestTimeout is added to a request's own time before its connection counts as dead. Default 10 s.
 	RequestTimeout time.Duration
-	// MetadataMinAge is the least pause between two looks at the cluster's shape while something is wrong. Default 1 s.
+	// MetadataMinAge is the least pause between two metadata requests while something is wrong. Default 1 s.
 	MetadataMinAge time.Duration
-	// Dialer replaces the way to connect, for tests. TLS is then put on top of what it returns.
+	// Dialer replaces the dialer, for tests. TLS is then added to the connection that it returns.
 	Dialer func(ctx context.Context, network, address string) (net.Conn, error)
-	// Hooks are told what the clients do, beside those that count it.
+	// Hooks are added to the clients' own hooks.
 	Hooks []kgo.Hook
 }
 
@@ -62,7 +63,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// set gives a field its default when it was left out.
+// set gives an unset field its default.
 func set[T comparable](field *T, value T) {
 	var zero T
 	if *field == zero {
@@ -77,7 +78,7 @@ func (c Config) validate() error {
 	return nil
 }
 
-// options are those of every client; more follow per client.
+// options returns the options of every client. Each client adds more.
 func (c Config) options(logger kgo.Logger, more ...kgo.Opt) []kgo.Opt {
 	opts := []kgo.Opt{
 		kgo.SeedBrokers(c.Brokers...),
@@ -88,10 +89,10 @@ func (c Config) options(logger kgo.Logger, more ...kgo.Opt) []kgo.Opt {
 		kgo.MetadataMaxAge(max(time.Minute, c.MetadataMinAge)),
 		kgo.Dialer(newDialer(c, logger).dial),
 		kgo.WithLogger(logger),
-		kgo.DisableClientMetrics(), // the brokers need no telemetry of ours
+		kgo.DisableClientMetrics(), // Docket sends the brokers no telemetry
 		kgo.WithHooks(c.Hooks...),
 	}
-	if m := c.Login.mechanism(&telling{logger: logger}); m != nil {
+	if m := c.Login.mechanism(&changeLog{logger: logger}); m != nil {
 		opts = append(opts, kgo.SASL(m))
 	} else if c.SASL != nil {
 		opts = append(opts, kgo.SASL(c.SASL))
@@ -99,7 +100,7 @@ func (c Config) options(logger kgo.Logger, more ...kgo.Opt) []kgo.Opt {
 	return append(opts, more...)
 }
 
-// metrics are the hooks that tell a registry of a client; none without a registry.
+// metrics returns the hooks that register a client's metrics, none without a registry.
 func metrics(reg prometheus.Registerer, room string) []kgo.Opt {
 	if reg == nil {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"docket/internal/testkit/kafkatest"
 )
 
-// cut makes the brokers say that the log of every epoch ends there, as after an unclean election.
+// cut makes the brokers say that the log of every epoch ends at this offset, as after an unclean election.
 func cut(c *kafkatest.Cluster, at int64) {
 	c.ControlKey(int16(kmsg.OffsetForLeaderEpoch), func(r kmsg.Request) (kmsg.Response, error, bool) {
 		c.KeepControl()
@@ -37,7 +37,7 @@ func cut(c *kafkatest.Cluster, at int64) {
 
 var resetCommand = regexp.MustCompile("`kafka-consumer-groups.sh --bootstrap-server (\\S+) --group (\\S+) --topic ([a-z-]+):([0-9]+) --reset-offsets --to-offset ([0-9]+) --execute`")
 
-// follow does what the command in a hint does: it commits an offset, without an epoch.
+// follow runs the command of a hint: it commits an offset without an epoch.
 func follow(t *testing.T, c *kafkatest.Cluster, hint string) int64 {
 	t.Helper()
 	words := resetCommand.FindStringSubmatch(hint)

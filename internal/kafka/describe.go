@@ -15,10 +15,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Cluster is what a cluster told about itself.
+// Cluster is the description of a cluster.
 type Cluster struct {
 	ID      string
-	Version string // best guess of the oldest broker that answered, empty when none said
+	Version string // best guess for the oldest broker that answered, empty if none said
 	Brokers []Broker
 	Topics  []Topic // in the order asked for
 	Groups  []Group // in the order asked for
@@ -28,42 +28,42 @@ type Cluster struct {
 type Broker struct {
 	ID      int32
 	Address string
-	Version string // best guess, empty when it did not answer
-	Err     error  // a [*FaultError] when it did not answer
+	Version string // best guess, empty if it did not answer
+	Err     error  // a [*FaultError] if it did not answer
 }
 
-// Topic is what is known of one topic. Settings that could not be read are -1.
+// Topic is the description of a topic. Settings that could not be read are -1.
 type Topic struct {
 	Name              string
-	Err               error // a [*FaultError] when the topic is missing or may not be seen
+	Err               error // a [*FaultError] if the topic is missing or may not be seen
 	Partitions        int
 	Leaderless        int // partitions without a leader
 	Replication       int // least number of replicas of a partition
 	MinInSyncReplicas int64
 	MaxMessageBytes   int64
-	Retention         time.Duration // negative: for ever, or not known; see RetentionKnown
+	Retention         time.Duration // negative: unlimited, or not known; see RetentionKnown
 	RetentionKnown    bool
 	RetentionBytes    int64  // per partition; -1: no limit, or not known
-	CleanupPolicy     string // "delete", "compact" or both; empty when not known
+	CleanupPolicy     string // "delete", "compact" or both; empty if not known
 	UncleanElection   bool   // a replica that lacks acknowledged records may become the leader
-	ConfigErr         error  // a [*FaultError] when the settings may not be read
+	ConfigErr         error  // a [*FaultError] if the settings may not be read
 	Operations        []string
 	CanRead, CanWrite Permission
 }
 
-// Group is what is known of one consumer group.
+// Group is the description of a consumer group.
 type Group struct {
 	Name    string
 	Err     error  // a [*FaultError]
-	State   string // empty when the group does not exist yet
+	State   string // empty if the group does not exist yet
 	Members int
 	CanRead Permission
 }
 
-// Permission is what the brokers told of an ACL.
+// Permission is the brokers' answer about an ACL.
 type Permission uint8
 
-// The brokers need not tell.
+// Brokers may leave it open.
 const (
 	Untold Permission = iota
 	Granted
@@ -80,7 +80,7 @@ func permission(ops []kadm.ACLOperation, op kmsg.ACLOperation) Permission {
 	return Denied
 }
 
-// Ping says whether a broker answers, with our credentials. The error is a [*FaultError].
+// Ping reports whether a broker answers with these credentials. The error is a [*FaultError].
 func Ping(ctx context.Context, cfg Config) error {
 	client, err := oneTime(cfg)
 	if err != nil {
@@ -106,8 +106,7 @@ func oneTime(cfg Config) (*kgo.Client, error) {
 }
 
 // Describe asks a cluster for its brokers, and for topics and groups by name. It creates nothing. An error is a
-// [*FaultError] and means that the cluster could not be asked at all; what concerns one broker, topic or group is
-// noted there.
+// [*FaultError] and means that the whole request failed. Errors of one broker, topic or group are in its description.
 func Describe(ctx context.Context, cfg Config, topics, groups []string) (*Cluster, error) {
 	client, err := oneTime(cfg)
 	if err != nil {
@@ -130,7 +129,7 @@ func Describe(ctx context.Context, cfg Config, topics, groups []string) (*Cluste
 	return c, nil
 }
 
-// Topic asks for one topic, as [Describe] does, over the reader's own connections.
+// Topic describes one topic like [Describe], over the reader's own connections.
 func (r *Reader) Topic(ctx context.Context, name string) Topic {
 	return describeTopic(ctx, r.admin, name)
 }
@@ -154,7 +153,7 @@ func (c *Cluster) brokers(ctx context.Context, admin *kadm.Client, meta kadm.Met
 	slices.SortFunc(c.Brokers, func(a, b Broker) int { return int(a.ID - b.ID) })
 }
 
-// describeTopic asks for one topic alone: a topic that may not be seen would hide the others.
+// describeTopic asks for one topic alone, because one that may not be seen would hide the others.
 func describeTopic(ctx context.Context, admin *kadm.Client, name string) Topic {
 	t := Topic{Name: name, MinInSyncReplicas: -1, MaxMessageBytes: -1, Retention: -1, RetentionBytes: -1}
 	meta, err := admin.Metadata(kadm.WithAuthorizedOps(ctx), name)
@@ -226,14 +225,14 @@ func (t *Topic) setting(key, value string) {
 	}
 }
 
-// coordinatorPatience is how long a group's coordinator may take to be there: the first question about any group makes a
-// new cluster create __consumer_offsets, and after a broker's death another one loads what it had.
+// coordinatorPatience is how long to wait for a group's coordinator. The first request about any group makes a new
+// cluster create __consumer_offsets. After a broker's death, another one loads the group's data.
 const (
 	coordinatorPause    = 250 * time.Millisecond
 	coordinatorPatience = 20 * time.Second
 )
 
-// oncePresent asks a group's coordinator again until it is there, for at most coordinatorPatience.
+// oncePresent repeats a request until the group's coordinator is there, for at most coordinatorPatience.
 func oncePresent(ctx context.Context, ask func() error) error {
 	for began := time.Now(); ; {
 		err := ask()
@@ -243,7 +242,7 @@ func oncePresent(ctx context.Context, ask func() error) error {
 		}
 		select {
 		case <-ctx.Done():
-			return err // says more than that the time is over
+			return err // it says more than a timeout does
 		case <-time.After(coordinatorPause):
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	"docket/internal/testkit/kafkatest"
 )
 
-func TestDescribeTellsWhatACheckNeeds(t *testing.T) {
+func TestDescribe_Facts(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.NumBrokers(3))
 	err := c.CreateTopic(topic, 6, map[string]string{"max.message.bytes": "2097152", "retention.ms": "604800000", "min.insync.replicas": "2", "cleanup.policy": "delete", "unclean.leader.election.enable": "true"})
@@ -46,7 +46,7 @@ func TestDescribeTellsWhatACheckNeeds(t *testing.T) {
 	}
 }
 
-func TestDescribeTellsOfMissingRights(t *testing.T) {
+func TestDescribe_MissingRights(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(1, topic, dlq))
 	c.FailTopic(kmsg.Metadata, dlq, kerr.TopicAuthorizationFailed, -1)
@@ -60,13 +60,13 @@ func TestDescribeTellsOfMissingRights(t *testing.T) {
 	}
 }
 
-func TestACoordinatorThatIsStillBeingMadeIsWaitedFor(t *testing.T) {
+func TestDescribe_WaitsForTheCoordinator(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(1, topic))
 	var refused atomic.Int32
 	c.ControlKey(int16(kmsg.FindCoordinator), func(req kmsg.Request) (kmsg.Response, error, bool) {
 		c.KeepControl()
-		if refused.Add(1)%6 == 0 { // more often than the client asks again by itself
+		if refused.Add(1)%6 == 0 { // more often than the client itself retries
 			return nil, nil, false
 		}
 		resp := req.ResponseKind().(*kmsg.FindCoordinatorResponse)
@@ -92,13 +92,13 @@ func TestACoordinatorThatIsStillBeingMadeIsWaitedFor(t *testing.T) {
 	}
 }
 
-func TestPingNamesWhatIsWrong(t *testing.T) {
+func TestPing_Errors(t *testing.T) {
 	t.Parallel()
 	const password = "s3cret-passw0rd"
 	open := kafkatest.New(t)
 	refusing := kafkatest.New(t, kfake.EnableSASL(), kfake.Superuser("PLAIN", "docket", "another"))
 	refusing.ControlKey(int16(kmsg.SASLAuthenticate), func(req kmsg.Request) (kmsg.Response, error, bool) {
-		refusing.KeepControl() // the fake hangs up where a broker says why
+		refusing.KeepControl() // the fake hangs up where a broker gives a reason
 		resp := req.ResponseKind().(*kmsg.SASLAuthenticateResponse)
 		resp.ErrorCode, resp.ErrorMessage = kerr.SaslAuthenticationFailed.Code, kmsg.StringPtr("for "+password)
 		return resp, nil, true
@@ -150,7 +150,7 @@ func TestPingNamesWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestSettingsThatCannotWorkAreRefused(t *testing.T) {
+func TestNewSource_RefusesBadSettings(t *testing.T) {
 	t.Parallel()
 	for name, sc := range map[string]kafka.SourceConfig{
 		"no topic":                            {Group: group},

@@ -10,17 +10,17 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// dialer connects for one client, and notes the stage that failed: what an operator must do differs.
+// dialer connects for one client and notes the stage that failed, because the advice to an operator depends on it.
 type dialer struct {
 	Config
-	files telling
+	files changeLog
 }
 
 func newDialer(c Config, logger kgo.Logger) *dialer {
-	return &dialer{Config: c, files: telling{logger: logger}}
+	return &dialer{Config: c, files: changeLog{logger: logger}}
 }
 
-// secured is how to speak TLS now, nil where it is off.
+// secured returns the present TLS settings, nil if TLS is off.
 func (d *dialer) secured() *tls.Config {
 	if d.FreshTLS == nil {
 		return d.TLS
@@ -60,13 +60,13 @@ func shakeHands(ctx context.Context, conn net.Conn, address string, conf *tls.Co
 	wire := &counted{Conn: conn}
 	secure := tls.Client(wire, conf)
 	if err := secure.HandshakeContext(ctx); err != nil {
-		_ = conn.Close() // there is an error to tell already
+		_ = conn.Close() // the first error is the one to report
 		return nil, e.failed(err, !wire.answered.Load())
 	}
 	return &firstRead{Conn: secure, end: e}, nil
 }
 
-// counted knows whether anything was read.
+// counted notes whether anything was read.
 type counted struct {
 	net.Conn
 	answered atomic.Bool
@@ -80,8 +80,8 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// firstRead explains a connection that ends before the broker's first answer. From TLS 1.3 on that is when a broker refuses a
-// client's certificate: for the client the handshake is over by then.
+// firstRead explains a connection that ends before the broker's first answer. Since TLS 1.3 a broker refuses a
+// client's certificate at that moment, after the client's handshake.
 type firstRead struct {
 	net.Conn
 	end      end
@@ -104,7 +104,7 @@ func (c *firstRead) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write explains what the end of such a connection looks like when it comes between two writes.
+// Write explains a connection that ended between two writes.
 func (c *firstRead) Write(p []byte) (int, error) {
 	n, err := c.Conn.Write(p)
 	if err != nil && !c.answered.Load() {
@@ -113,10 +113,10 @@ func (c *firstRead) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// isAlert says that bytes begin as an alert of TLS does, which is no length that an answer of a broker has.
+// isAlert reports whether bytes begin like a TLS alert. No answer of a broker has such a length.
 func isAlert(b []byte) bool { return len(b) >= 2 && b[0] == 21 && b[1] == 3 }
 
-// end is what is known of one end of a connection, for the day it fails.
+// end collects facts about one end of a connection, to explain a failure.
 type end struct {
 	address string
 	tls     bool
@@ -124,8 +124,8 @@ type end struct {
 	shown   *tls.Certificate
 }
 
-// choose shows the broker the first certificate, whatever authorities it says that it trusts: its answer tells more than
-// silence of ours.
+// choose sends the broker the first certificate, even if the broker does not list its authority. The broker's refusal
+// says more than a missing certificate.
 func (e *end) choose(have []tls.Certificate) func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	return func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 		e.asked = true
@@ -137,7 +137,7 @@ func (e *end) choose(have []tls.Certificate) func(*tls.CertificateRequestInfo) (
 	}
 }
 
-// expired says that the certificate that was shown is out of its dates by our clock.
+// expired reports whether the certificate that was sent is not valid now, by the local clock.
 func (e *end) expired() bool {
 	if e.shown == nil || e.shown.Leaf == nil {
 		return false

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// downable refuses connections while down says so. Connections that exist live on.
+// downable refuses new connections while down is true. Open connections stay open.
 func downable(down *atomic.Bool) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		if down.Load() {
@@ -21,7 +21,7 @@ func downable(down *atomic.Bool) func(context.Context, string, string) (net.Conn
 	}
 }
 
-// hungUp connects to a server that hears the first request and closes the connection, as a broker does that goes down.
+// hungUp connects to a server that reads the first request and closes the connection, like a broker that stops.
 func hungUp(context.Context, string, string) (net.Conn, error) {
 	ours, theirs := net.Pipe()
 	go func() {
@@ -31,7 +31,7 @@ func hungUp(context.Context, string, string) (net.Conn, error) {
 	return ours, nil
 }
 
-// selfSigned is a certificate for 127.0.0.1, and who trusts it.
+// selfSigned returns a certificate for 127.0.0.1 and the pool that trusts it.
 func selfSigned(t *testing.T) ([]tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	s := httptest.NewUnstartedServer(nil)

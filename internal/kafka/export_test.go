@@ -2,48 +2,48 @@ package kafka
 
 import "github.com/twmb/franz-go/pkg/kgo"
 
-// Queued is what waits in the queue of an assignment.
+// Queued returns the size of an assignment's queue.
 func Queued(a *Assignment) (records int, bytes int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.queue), a.bytes
 }
 
-// Poll pretends that a poll brought a record.
+// Poll queues a record as if it were polled.
 func Poll(a *Assignment, r *kgo.Record) {
 	a.session.take(kgo.Fetches{{Topics: []kgo.FetchTopic{{Topic: r.Topic, Partitions: []kgo.FetchPartition{
 		{Partition: r.Partition, Records: []*kgo.Record{r}}}}}}})
 }
 
-// BetweenPollAndQueue calls f for every poll before its records are queued.
+// BetweenPollAndQueue calls f after every poll, before its records are queued.
 func BetweenPollAndQueue(s *Source, f func()) { s.polled = f }
 
-// Member is the name under which the group knows the client of an assignment now.
+// Member returns the present member id of an assignment's client.
 func Member(a *Assignment) string {
 	member, _ := a.session.client.GroupMetadata()
 	return member
 }
 
-// Answered is what an answer of the client becomes.
+// Answered exports answered.
 var Answered = answered
 
-// SpareMade is how many bytes of memory were made for what was inflated, as none that was used before would do.
+// SpareMade returns how many bytes were allocated for inflated sets because no used memory was large enough.
 func SpareMade(s *Source) int64 { return s.spare.bytes.made.Load() }
 
-// Position is one past the last offset polled.
+// Position returns one past the last polled offset.
 func Position(a *Assignment) int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.position
 }
 
-// CommitMarks is what a session does each second.
+// CommitMarks commits transaction markers, as a session does each second.
 func CommitMarks(a *Assignment) { a.commitMarks(a.session.polling) }
 
-// Resetting completes the hint of a fault.
+// Resetting exports resetting.
 func Resetting(f *FaultError, brokers []string, group string) { f.resetting(brokers, group) }
 
-// lone is a session without a client.
+// lone makes a session without a client.
 func lone(sc SourceConfig) *session {
 	sc = sc.withDefaults(Config{})
 	return &session{source: &Source{sc: sc, room: newRoom(sc)}, parts: map[int32]*Assignment{}}

@@ -13,22 +13,22 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Reason says what kind of trouble a [FaultError] is.
+// Reason is the kind of a [FaultError].
 type Reason string
 
-// The kinds of trouble with a cluster.
+// The kinds of faults of a cluster.
 const (
 	ReasonUnreachable    Reason = "unreachable"     // no broker answers
 	ReasonTLS            Reason = "tls"             // the TLS handshake fails
 	ReasonAuthentication Reason = "authentication"  // SASL credentials are refused
 	ReasonAuthorization  Reason = "authorization"   // an ACL is missing
 	ReasonTopicMissing   Reason = "topic_missing"   // the topic does not exist
-	ReasonTopicRecreated Reason = "topic_recreated" // the topic was deleted and made anew: its offsets mean something else
-	ReasonOutOfRange     Reason = "out_of_range"    // the offset to go on from is no longer in the log
+	ReasonTopicRecreated Reason = "topic_recreated" // the topic was deleted and created again: its offsets mean other records
+	ReasonOutOfRange     Reason = "out_of_range"    // the offset to continue from is no longer in the log
 	ReasonTruncated      Reason = "truncated"       // the log lost records that were read before
 	ReasonUnreadable     Reason = "unreadable"      // a set of records is damaged, or of an unknown kind
-	ReasonSetTooLarge    Reason = "set_too_large"   // a set of records takes too much memory once it is opened
-	ReasonGroup          Reason = "group"           // the group does not take us
+	ReasonSetTooLarge    Reason = "set_too_large"   // a set of records takes too much memory when opened
+	ReasonGroup          Reason = "group"           // the group does not accept this member
 	ReasonOther          Reason = "other"           // anything else; the code names it
 )
 
@@ -47,17 +47,17 @@ var hints = map[Reason]string{
 	ReasonOther:          "see the brokers' logs",
 }
 
-// FaultError is a standing reason why something cannot be read or asked. Its text holds no broker's message.
+// FaultError is a lasting reason why something cannot be read or asked. Its text contains no message of a broker.
 type FaultError struct {
 	Reason    Reason
-	Act       string // what was being done
-	Topic     string // empty where it is of no topic
-	Partition int32  // -1 where it is of no partition
-	Offset    int64  // where reading stopped; -1 where that is not known
-	Code      string // Kafka's name of the error or a word of ours, empty where there is none
-	Resource  string // what an ACL is missing on, as in "topic decision-logs"; empty for other reasons
+	Act       string // the act that failed
+	Topic     string // empty if it concerns no topic
+	Partition int32  // -1 if it concerns no partition
+	Offset    int64  // where reading stopped; -1 if not known
+	Code      string // Kafka's name of the error or one of Docket's codes, or empty
+	Resource  string // the resource that lacks an ACL, as in "topic decision-logs"; empty for other reasons
 	Operation string // the ACL's operation, as in "READ"; empty for other reasons
-	Hint      string // what an operator can do
+	Hint      string // advice for an operator
 	Err       error
 }
 
@@ -87,7 +87,7 @@ func (e *FaultError) Error() string {
 
 func (e *FaultError) Unwrap() error { return e.Err }
 
-// fault explains err. It leaves alone what is explained already.
+// fault wraps err in a FaultError, unless it is one already.
 func fault(act, topic string, partition int32, err error) *FaultError {
 	if f := (*FaultError)(nil); errors.As(err, &f) {
 		return f
@@ -121,9 +121,9 @@ func fault(act, topic string, partition int32, err error) *FaultError {
 	return f
 }
 
-// resetting completes the hint of a fault that only another committed offset cures with the command for it.
+// resetting adds the command to reset the committed offset to the hint, if only that repairs the fault.
 func (e *FaultError) resetting(brokers []string, group string) *FaultError {
-	to := "--to-earliest" // what was stored before is a duplicate when it is read again
+	to := "--to-earliest" // records that were stored before are duplicates when read again
 	large := (*kgo.ErrDecompressTooLarge)(nil)
 	switch {
 	case errors.As(e.Err, &large):
@@ -140,7 +140,7 @@ func (e *FaultError) resetting(brokers []string, group string) *FaultError {
 	return e
 }
 
-// missing says of a fault of ReasonAuthorization which ACL would cure it.
+// missing names the ACL that would repair a fault of ReasonAuthorization.
 func (e *FaultError) missing(operation, kind, name string) *FaultError {
 	if e.Reason != ReasonAuthorization || name == "" {
 		return e
@@ -150,12 +150,12 @@ func (e *FaultError) missing(operation, kind, name string) *FaultError {
 	return e
 }
 
-// grant is what to do about a missing ACL.
+// grant returns the advice for a missing ACL.
 func grant(operation, kind, name string) string {
 	return "grant the principal " + operation + " on the " + kind + " " + name + " (kafka-acls.sh --add --allow-principal User:NAME --operation " + operation + " --" + kind + " " + name + ")"
 }
 
-// ofGroup explains err of a request about a group.
+// ofGroup wraps err of a request about a group.
 func ofGroup(act, group, topic string, partition int32, err error) *FaultError {
 	f := fault(act, topic, partition, err)
 	if f.Code == kerr.GroupAuthorizationFailed.Message {
@@ -215,7 +215,7 @@ func reasonOf(err error) Reason {
 	case errors.As(err, &large):
 		return ReasonSetTooLarge
 	case errors.As(err, &op) && op.Op == "remote error":
-		return ReasonTLS // an alert after the handshake, which is how a broker refuses a certificate
+		return ReasonTLS // an alert after the handshake: so a broker refuses a certificate
 	case dial != nil, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &netErr):
 		return ReasonUnreachable
 	case errors.As(err, &group):

@@ -13,8 +13,8 @@ import (
 	"docket/internal/testkit/kafkatest"
 )
 
-// TestTopicLeftOutOfTheAssignment has the member that shares topics out, and reads another topic of the group itself, ask for this one
-// while brokers do not know it.
+// TestTopicLeftOutOfTheAssignment has a group leader that reads another topic of the group. It looks up this topic
+// while the brokers do not know it.
 func TestTopicLeftOutOfTheAssignment(t *testing.T) {
 	t.Parallel()
 	const other = "decision-logs-dlq"

@@ -9,11 +9,11 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// hand counts what handlers fetched or took and work on, over all partitions of a session.
+// hand counts the bytes of records that handlers work on, over all partitions of a session.
 type hand struct {
 	mu    sync.Mutex
 	bytes int64
-	freed chan struct{} // closed when there is less; nil: nobody waits
+	freed chan struct{} // closed when memory is freed; nil: nobody waits
 }
 
 func (h *hand) free(bytes int64) {
@@ -26,15 +26,16 @@ func (h *hand) free(bytes int64) {
 	}
 }
 
-// allowed is how many bytes more a partition may have that has so many of its own in hand. While BufferBytes are in hand it is half of a
-// partition's share of them, so that each partition has a batch however many wait with one. The caller has h.mu.
+// allowed returns how many more bytes a partition may take that has own bytes in hand. While BufferBytes are in hand
+// it is half of the partition's share. So each partition can have a batch, even if many wait with one. The caller has
+// h.mu.
 func (s *session) allowed(own int64) int64 {
 	buffer := s.source.sc.BufferBytes
 	return max(buffer/2/max(s.sharing.Load(), 1)-own, buffer-s.hand.bytes)
 }
 
-// crowded returns a channel to wait for while a record is too large to be taken beside what is in hand, nil when it is not. A
-// partition that has nothing in hand may exceed what it is allowed.
+// crowded returns a channel to wait on while a record is too large beside those in hand, nil if it is not. A
+// partition with nothing in hand may exceed its limit.
 func (s *session) crowded(r *kgo.Record, own int64) <-chan struct{} {
 	size := recordBytes(r)
 	h := &s.hand
@@ -49,8 +50,8 @@ func (s *session) crowded(r *kgo.Record, own int64) <-chan struct{} {
 	return h.freed
 }
 
-// grant takes room in hand for records from the front of the queue, at least one, and says how many bytes they may take and
-// how many they do.
+// grant takes memory in hand for records from the front of the queue, at least one. It returns their number, the
+// bytes they may take and the bytes they do take.
 func (s *session) grant(queue []*kgo.Record, records int, bytes, own int64) (n int, most, granted int64) {
 	h := &s.hand
 	h.mu.Lock()
@@ -64,7 +65,7 @@ func (s *session) grant(queue []*kgo.Record, records int, bytes, own int64) (n i
 	return n, most, granted
 }
 
-// detach copies records out of the sets that they came in, all into one piece of memory: one record keeps all of its set.
+// detach copies records out of their sets, all into one piece of memory. One record keeps all of its set alive.
 func detach(records []*kgo.Record) {
 	size := 0
 	for _, r := range records {
@@ -79,7 +80,7 @@ func detach(records []*kgo.Record) {
 		case v == nil:
 			return nil
 		case len(v) == 0:
-			return []byte{} // a slice of v would keep its set
+			return []byte{} // a slice of v would keep its set alive
 		}
 		from := len(piece)
 		piece = append(piece, v...)
@@ -88,7 +89,7 @@ func detach(records []*kgo.Record) {
 	for i, r := range records {
 		own[i] = *r
 		o := &own[i]
-		o.Context = nil // that of the client leads to the set
+		o.Context = nil // the client's context leads to the set
 		o.Key, o.Value, o.Headers = move(r.Key), move(r.Value), slices.Clone(r.Headers)
 		for j, h := range o.Headers {
 			o.Headers[j] = kgo.RecordHeader{Key: strings.Clone(h.Key), Value: move(h.Value)}
@@ -98,18 +99,18 @@ func detach(records []*kgo.Record) {
 	}
 }
 
-// grant says how many records come next, within these limits, and how many bytes they may take, and counts them in hand. The
-// caller has a.mu.
+// grant returns how many records come next within these limits, and how many bytes they may take. It counts them in
+// hand. The caller has a.mu.
 func (a *Assignment) grant(records int, bytes int64) (n int, most int64) {
 	n, most, granted := a.session.grant(a.queue, records, bytes, a.inHand)
 	a.inHand += granted
 	return n, most
 }
 
-// putDown says that all that was taken is done with.
-func (a *Assignment) putDown() { a.Done(math.MaxInt64) }
+// finishTaken gives back the memory of all taken records.
+func (a *Assignment) finishTaken() { a.Done(math.MaxInt64) }
 
-// Done says that records are done with that were taken and take so many bytes, as [RecordBytes] has them.
+// Done gives back the memory of taken records that are done. bytes is their sum by [RecordBytes].
 func (a *Assignment) Done(bytes int64) {
 	a.mu.Lock()
 	bytes = min(bytes, a.inHand)
@@ -122,7 +123,7 @@ func (a *Assignment) Done(bytes int64) {
 	}
 }
 
-// Allowed is how many bytes what is in hand may grow to once it is opened: at least 1.
+// Allowed returns how many bytes the records in hand may grow to once they are opened: at least 1.
 func (a *Assignment) Allowed() int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -13,22 +13,22 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// inflater is how sets of records are inflated. LZ4 as producers write it is read straight into spare memory,
-// without the checksums of its frame: the set's own covers all that is compressed, and the client compares that first.
-// All else, broken LZ4 too, is left to the client.
+// inflater inflates sets of records. It reads the usual LZ4 frames straight into spare memory, without the checksums
+// of the frame. The set's own checksum covers all compressed bytes, and the client compares it first. All other sets,
+// and broken LZ4, are left to the client.
 type inflater struct {
-	most   int // bytes that a set may take in memory
+	most   int // memory limit of a set in bytes
 	spare  *spare
 	others kgo.Decompressor
 	large  kgo.Decompressor // as others, for sets up to most
 	room   *room
 	alone  sync.Mutex    // one large set at a time
-	litter int64         // bytes of large sets since the last collection
-	made   int64         // bytes that were made for sets until then
+	litter int64         // bytes of large sets since the last garbage collection
+	made   int64         // bytes allocated for sets until then
 	ratio  atomic.Uint64 // bits of a float64: how far sets inflate, as last seen
 }
 
-// newInflater makes one. The client's own decompressor keeps to the limit only where the client made it.
+// newInflater makes an inflater. The client's own decompressor obeys the limit only if the client made it.
 func newInflater(s *spare) (*inflater, error) {
 	others, err := decompressor(s, min(s.inflated, ordinary))
 	if err != nil {
@@ -56,13 +56,13 @@ func decompressor(s *spare, most int) (kgo.Decompressor, error) {
 	return own, nil
 }
 
-// ordinary is what sets inflate to at most, as a rule, in bytes. Those that are larger are inflated one at a time: until a set is
-// inflated nobody knows its size, and several at once would take the memory before any of them is refused.
+// ordinary is the usual largest size of an inflated set, in bytes. Larger sets are inflated one at a time. The size
+// of a set is not known before, and several at once would take the memory before any of them is refused.
 const ordinary = 4 << 20
 
-// Decompress is of [kgo.Decompressor]. A set that takes too much memory with its records and headers is refused as one that
-// inflates too far, before the client makes them. The client then stops reading its partition. A set that finds no room now is
-// refused with errNoRoom.
+// Decompress implements [kgo.Decompressor]. It refuses a set that takes too much memory with its records and headers,
+// before the client makes them. The client then stops reading the partition. If there is no room now, it returns
+// errNoRoom.
 func (f *inflater) Decompress(src []byte, codec kgo.CompressionCodecType) ([]byte, error) {
 	switch codec {
 	case kgo.CodecNone:
@@ -70,7 +70,7 @@ func (f *inflater) Decompress(src []byte, codec kgo.CompressionCodecType) ([]byt
 	case heavy:
 		return nil, kgo.ErrMaxDecompress
 	}
-	if f.room.crammed.Load() {
+	if f.room.full.Load() {
 		return nil, errNoRoom
 	}
 	out, err := []byte(nil), kgo.ErrMaxDecompress
@@ -99,12 +99,12 @@ func (f *inflater) Decompress(src []byte, codec kgo.CompressionCodecType) ([]byt
 		f.spare.bytes.use(out, bytes+int64(cap(out)-len(out)))
 		return out, nil
 	}
-	f.spare.bytes.give(out) // nobody has seen it
+	f.spare.bytes.give(out) // not in use yet
 	return nil, err
 }
 
-// collect frees the memory of large sets that came before, and of what they outgrew: a few of them are all that the process may
-// take, and the collector would begin only after the next ones. The caller has f.alone.
+// collect frees the memory of earlier large sets and of the slices that they outgrew. A few of them use up the memory
+// of the process, and the garbage collector would run only after the next ones. The caller has f.alone.
 func (f *inflater) collect(bytes int) {
 	made := f.spare.bytes.made.Load()
 	f.litter += int64(bytes) + made - f.made
@@ -114,14 +114,14 @@ func (f *inflater) collect(bytes int) {
 	}
 }
 
-// inflate inflates a set to so many bytes at most.
+// inflate inflates a set to at most this many bytes.
 func (f *inflater) inflate(src []byte, codec kgo.CompressionCodecType, others kgo.Decompressor, most int) ([]byte, error) {
 	if codec == kgo.CodecLz4 {
 		out, ok := f.lz4(src, most)
 		switch {
 		case ok:
 			return f.spare.fitted(out), nil
-		case most < f.most: // it is broken, of another kind or too large: the next try tells
+		case most < f.most: // broken, of another kind or too large: the next try tells
 			return nil, kgo.ErrMaxDecompress
 		}
 	}
@@ -132,14 +132,14 @@ func (f *inflater) inflate(src []byte, codec kgo.CompressionCodecType, others kg
 	return f.spare.fitted(out), nil
 }
 
-// lz4 inflates a frame; false where it is not as producers write it, or inflates too far.
+// lz4 inflates a frame. ok is false if the frame is not the usual kind or inflates too far.
 func (f *inflater) lz4(src []byte, most int) (out []byte, ok bool) {
 	blocks, largest, length, ok := lz4Frame(src)
 	if !ok {
 		return nil, false
 	}
 	guess := f.guess(len(src))
-	if most > ordinary { // as it did not fit into that
+	if most > ordinary { // it did not fit into that
 		guess = max(guess, 2*ordinary)
 	}
 	out = f.spare.bytes.take(min(guess, most))
@@ -157,25 +157,25 @@ func (f *inflater) lz4(src []byte, most int) (out []byte, ok bool) {
 		}
 		blocks = rest
 	}
-	f.spare.bytes.give(out) // nobody has seen it
+	f.spare.bytes.give(out) // not in use yet
 	return nil, false
 }
 
-// mostRatio is how far a set is expected to inflate at most: one of zeroes must not make room for hundreds like it.
+// mostRatio limits the expected ratio of inflation. A set of zeroes must not make room for hundreds like it.
 const mostRatio = 8
 
-// guess is how much room a frame is given at first.
+// guess returns the size of the first slice for a frame.
 func (f *inflater) guess(n int) int {
 	return min(f.most, int(float64(n)*math.Float64frombits(f.ratio.Load())*1.03)+64)
 }
 
-// learn keeps to the frames that inflate furthest, as one that finds too little room is inflated twice.
+// learn keeps the highest ratio of the last frames. A frame that finds too little room is inflated twice.
 func (f *inflater) learn(from, to int) {
 	ratio, now := math.Float64frombits(f.ratio.Load()), min(float64(to)/float64(from), mostRatio)
 	f.ratio.Store(math.Float64bits(max(now, ratio+(now-ratio)/8)))
 }
 
-// append inflates one block behind out, in more memory where there is too little.
+// append inflates one block behind out, in a larger slice if there is too little room.
 func (f *inflater) append(out []byte, block lz4Data, largest, limit int) ([]byte, bool) {
 	most := min(largest, limit-len(out))
 	if !block.compressed {
@@ -191,7 +191,7 @@ func (f *inflater) append(out []byte, block lz4Data, largest, limit int) ([]byte
 			return out, n <= most
 		}
 		if len(room) >= most {
-			return out, false // it is not for want of room
+			return out, false // it failed for another reason than room
 		}
 		larger := f.spare.bytes.take(len(out) + min(limit-len(out), max(len(out), 2*len(room), 4*len(block.bytes))))
 		larger = append(larger, out...)
@@ -208,14 +208,14 @@ type lz4Data struct {
 
 const (
 	lz4Magic   = 0x184D2204
-	lz4Version = 0b0100_0000 // of the frame's format, and
-	lz4Alone   = 0b0010_0000 // blocks that need no other
-	lz4Sized   = 0b0000_1000 // the length of all is told
-	lz4Summed  = 0b0000_0100 // a checksum of all comes last
+	lz4Version = 0b0100_0000 // version of the frame format
+	lz4Alone   = 0b0010_0000 // blocks that need no other block
+	lz4Sized   = 0b0000_1000 // the total length is given
+	lz4Summed  = 0b0000_0100 // a checksum of everything comes last
 )
 
-// lz4Frame reads a frame's head: what follows it, but for the checksum at the end, how far a block may inflate, and how
-// far all of it does, -1 where that is not told.
+// lz4Frame reads the head of a frame. It returns the blocks without the checksum at the end. It also returns the size
+// that a block may inflate to, and the total length, -1 if that is not given.
 func lz4Frame(src []byte) (blocks []byte, largest, length int, ok bool) {
 	if len(src) < 7 || binary.LittleEndian.Uint32(src) != lz4Magic {
 		return nil, 0, 0, false
@@ -240,7 +240,7 @@ func lz4Frame(src []byte) (blocks []byte, largest, length int, ok bool) {
 	return src[head : len(src)-tail], 64 << 10 << (2 * (sizes>>4 - 4)), length, true
 }
 
-// lz4Block takes the next block off; there are no more where all that is left is the end mark.
+// lz4Block takes the next block off. more is false if only the end mark is left.
 func lz4Block(src []byte) (block lz4Data, rest []byte, more, ok bool) {
 	if len(src) < 4 {
 		return lz4Data{}, nil, false, false

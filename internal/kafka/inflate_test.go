@@ -29,7 +29,7 @@ func framed(t testing.TB, content []byte, options ...lz4.Option) []byte {
 	return frame.Bytes()
 }
 
-// contents are bytes that compress well, badly, not at all, and of all sizes around a block's.
+// contents are bytes that compress well, badly and not at all, of all sizes around that of a block.
 func contents() map[string][]byte {
 	rng := rand.New(rand.NewPCG(1, 2))
 	noise := make([]byte, 300<<10)
@@ -43,7 +43,7 @@ func contents() map[string][]byte {
 	}
 }
 
-func TestLZ4IsInflatedToWhatWasCompressed(t *testing.T) {
+func TestLZ4_Inflates(t *testing.T) {
 	t.Parallel()
 	f := inflating(t, 64<<20)
 	for name, content := range contents() {
@@ -63,7 +63,7 @@ func TestLZ4IsInflatedToWhatWasCompressed(t *testing.T) {
 	}
 }
 
-func TestLZ4ThatProducersDoNotWriteIsLeftToTheClient(t *testing.T) {
+func TestLZ4_UnusualFramesAreLeftToTheClient(t *testing.T) {
 	t.Parallel()
 	f := inflating(t, 64<<20)
 	content := contents()["lines"]
@@ -88,7 +88,7 @@ func TestLZ4ThatProducersDoNotWriteIsLeftToTheClient(t *testing.T) {
 	}
 }
 
-func TestNoCodecInflatesBeyondTheLimit(t *testing.T) {
+func TestInflate_Limit(t *testing.T) {
 	t.Parallel()
 	const most = 1 << 20
 	f := inflating(t, most)
@@ -101,7 +101,7 @@ func TestNoCodecInflatesBeyondTheLimit(t *testing.T) {
 				t.Fatal(err)
 			}
 			content := bytes.Repeat([]byte("0123456789abcdef"), most/16+over/16+1)[:most+over]
-			content[0] = 1 // no length of a record: the bytes alone count
+			content[0] = 1 // not the length of a record: only the bytes count
 			src, which := compressor.Compress(new(bytes.Buffer), content)
 			out, err := f.Decompress(src, which)
 			switch {
@@ -117,7 +117,7 @@ func TestNoCodecInflatesBeyondTheLimit(t *testing.T) {
 	}
 }
 
-func TestWhatInflatesFarMakesNoRoomForMoreLikeIt(t *testing.T) {
+func TestGuess_HighRatioIsForgotten(t *testing.T) {
 	t.Parallel()
 	f := inflating(t, 64<<20)
 	frame := framed(t, make([]byte, 32<<20))
@@ -129,9 +129,9 @@ func TestWhatInflatesFarMakesNoRoomForMoreLikeIt(t *testing.T) {
 	}
 }
 
-// What hardly inflates must not lie in memory that was guessed for what inflates far: it waits there for as long as its
-// records do, and these count as what they are.
-func TestAGuessThatWasTooHighIsNoMemoryThatIsHeld(t *testing.T) {
+// A set that hardly inflates must not keep memory that was guessed for a high ratio. It lives as long as its records
+// wait, and they count with the bytes that they have.
+func TestGuess_TooHighIsGivenBack(t *testing.T) {
 	t.Parallel()
 	f := inflating(t, 64<<20)
 	noise, zeroes := contents()["noise"], contents()["zeroes"]
@@ -155,7 +155,7 @@ func TestAGuessThatWasTooHighIsNoMemoryThatIsHeld(t *testing.T) {
 	}
 }
 
-func TestWhatIsGuessedStaysWithinTheLimit(t *testing.T) {
+func TestGuess_Limit(t *testing.T) {
 	t.Parallel()
 	const most = 1 << 20
 	f := inflating(t, most)
@@ -169,7 +169,7 @@ func TestWhatIsGuessedStaysWithinTheLimit(t *testing.T) {
 }
 
 //nolint:paralleltest // it measures what is the whole process's
-func TestASetOfRecordsIsInflatedInMemoryThatWasUsedBefore(t *testing.T) {
+func TestSpare_InflatesIntoUsedMemory(t *testing.T) {
 	f := inflating(t, 64<<20)
 	var frames [][]byte
 	for _, n := range []int{100, 3000, 900, 7000} {
@@ -188,7 +188,7 @@ func TestASetOfRecordsIsInflatedInMemoryThatWasUsedBefore(t *testing.T) {
 	}
 }
 
-func TestTheSpareKeepsNoMoreThanItsShare(t *testing.T) {
+func TestSpare_KeepsNoMoreThanItsShare(t *testing.T) {
 	t.Parallel()
 	s := slabs[byte]{most: 1 << 20}
 	for i := range 1000 {
@@ -213,7 +213,7 @@ func TestTheSpareKeepsNoMoreThanItsShare(t *testing.T) {
 	}
 }
 
-func TestSpareRecordsHoldNothing(t *testing.T) {
+func TestSpare_RecordsAreCleared(t *testing.T) {
 	t.Parallel()
 	s := newSpare(1<<20, newRoom(SourceConfig{}))
 	used := make([]kgo.Record, 8)
@@ -228,7 +228,7 @@ func TestSpareRecordsHoldNothing(t *testing.T) {
 	}
 }
 
-// FuzzLZ4 compares with the client's own reading of anything.
+// FuzzLZ4 compares with the client's own decompressor.
 func FuzzLZ4(f *testing.F) {
 	for _, content := range contents() {
 		f.Add(framed(f, content[:min(len(content), 2000)]))

@@ -11,26 +11,26 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 )
 
-// keepingEvery is how often the brokers are asked how long topics keep their records.
+// keepingEvery is the pause between two requests for the retention of topics.
 const keepingEvery = time.Minute
 
-// keeping is how long topics keep their records, as last heard.
+// keeping is the retention of topics, as last reported.
 type keeping struct {
 	mu   sync.Mutex
 	next time.Time
 	of   map[string]time.Duration
 }
 
-// Retention is how long the topics of SourceConfig.RetentionOf keep their records, as last heard, once a minute: negative is
-// for ever, as far as time goes. A topic of which nothing is known, or whose settings may not be asked for, is not in it.
+// Retention returns the retention of the topics in SourceConfig.RetentionOf, as reported once a minute. A negative
+// value means no limit by time. A topic is missing if nothing is known about it or its settings may not be read.
 func (s *Source) Retention() map[string]time.Duration {
 	s.keeping.mu.Lock()
 	defer s.keeping.mu.Unlock()
 	return maps.Clone(s.keeping.of)
 }
 
-// lookRetention asks if it is time to. Whoever may not see the settings, or finds nobody who answers, knows no more: it is
-// no fault, as nothing but a metric depends on it.
+// lookRetention asks for the retention if it is time to. A failure is not a fault, because only a metric depends on
+// it.
 func (s *session) lookRetention(ctx context.Context) {
 	k, topics := &s.source.keeping, s.source.sc.RetentionOf
 	now := time.Now()
@@ -46,10 +46,10 @@ func (s *session) lookRetention(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, s.source.cfg.RequestTimeout)
 	defer cancel()
 	for _, topic := range topics {
-		configs, err := s.admin.DescribeTopicConfigs(ctx, topic) // alone: one that may not be asked about hides the others
+		configs, err := s.admin.DescribeTopicConfigs(ctx, topic) // alone, because one that may not be read hides the others
 		refused := (*kadm.AuthError)(nil)
 		if err != nil && !errors.As(err, &refused) {
-			return // what was heard last stands
+			return // the last answer stays valid
 		}
 		t := Topic{Name: topic}
 		t.settings(configs, err)

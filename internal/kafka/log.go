@@ -12,8 +12,8 @@ import (
 	"github.com/twmb/franz-go/plugin/kzerolog"
 )
 
-// Of one message no more than logBurst lines are written in a logPeriod: a client says of every attempt that it failed,
-// about once a second for as long as the brokers are away.
+// At most logBurst lines of one message are written in a logPeriod. A client logs every failed attempt, about one a
+// second while the brokers are away.
 const (
 	logBurst  = 5
 	logPeriod = 10 * time.Minute
@@ -21,32 +21,32 @@ const (
 	logMessages = 1000
 )
 
-// clientLog is the logger of clients that play one room, one after another.
+// clientLog is the logger of the clients of one role, one after another.
 type clientLog struct {
 	*kzerolog.Logger
 
 	mu   sync.Mutex
-	said map[string]*saying
+	said map[string]*messageCount
 }
 
-// saying is how often a message came since a period began.
-type saying struct {
+// messageCount counts a message since a period began.
+type messageCount struct {
 	since  time.Time
 	lines  int
 	silent int // left out since the last line
 }
 
-// quiet is the logger that clients get: warnings and worse, unless the program itself is set to tell less, and of the
-// same message a few only.
+// quiet returns the logger for clients: warnings and worse, unless the program logs less, and only a few lines of the
+// same message.
 func (c Config) quiet(logger zerolog.Logger, room string) *clientLog {
 	l := logger.With().Str("client", room).Str("instance", c.InstanceLabel).Logger()
 	if l.GetLevel() < zerolog.WarnLevel {
 		l = l.Level(zerolog.WarnLevel)
 	}
-	return &clientLog{Logger: kzerolog.New(&l), said: make(map[string]*saying)}
+	return &clientLog{Logger: kzerolog.New(&l), said: make(map[string]*messageCount)}
 }
 
-// Log writes a line unless there were enough of that message; the next one says how many were left out.
+// Log writes a line unless there were enough of that message. The next line counts those that were left out.
 func (l *clientLog) Log(level kgo.LogLevel, msg string, keyvals ...any) {
 	left, ok := l.admit(msg, time.Now())
 	if !ok {
@@ -58,7 +58,7 @@ func (l *clientLog) Log(level kgo.LogLevel, msg string, keyvals ...any) {
 	l.Logger.Log(level, msg, own(keyvals)...)
 }
 
-// own leaves out what a broker wrote into an error: of that, Kafka's name of the error is told and nothing else.
+// own removes texts of brokers from errors. Only Kafka's name of the error is logged.
 func own(keyvals []any) []any {
 	copied := false
 	for i, v := range keyvals {
@@ -83,7 +83,7 @@ func (l *clientLog) admit(msg string, now time.Time) (left int, ok bool) {
 		if len(l.said) >= logMessages {
 			clear(l.said)
 		}
-		s = &saying{since: now}
+		s = &messageCount{since: now}
 		l.said[msg] = s
 	}
 	if now.Sub(s.since) >= logPeriod {

@@ -11,17 +11,17 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
-// Login is how to authenticate by SASL with a password.
+// Login holds the settings for SASL with a password.
 type Login struct {
-	Mechanism string // PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; anything else is no login
+	Mechanism string // PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; anything else: no login
 	User      string
-	// Password is asked at every connection, and whenever a broker wants to see it again (connections.max.reauth.ms). With
-	// an error, which is told in the log, comes what to use all the same.
+	// Password is called at every connection, and when a broker asks for the login again (connections.max.reauth.ms).
+	// If it also returns an error, the error is logged and the returned password is used.
 	Password func() (string, error)
 }
 
-// mechanism is the login for one client, which tells of passwords that cannot be read.
-func (l Login) mechanism(t *telling) sasl.Mechanism {
+// mechanism returns the login for one client. It logs passwords that cannot be read.
+func (l Login) mechanism(t *changeLog) sasl.Mechanism {
 	password := func() string {
 		p, err := l.Password()
 		t.say("kafka password not reloaded", err)
@@ -33,32 +33,32 @@ func (l Login) mechanism(t *telling) sasl.Mechanism {
 			return plain.Auth{User: l.User, Pass: password()}, nil
 		})
 	case "SCRAM-SHA-256":
-		return discreet{scram.Sha256(func(context.Context) (scram.Auth, error) {
+		return quietMechanism{scram.Sha256(func(context.Context) (scram.Auth, error) {
 			return scram.Auth{User: l.User, Pass: password()}, nil
 		})}
 	case "SCRAM-SHA-512":
-		return discreet{scram.Sha512(func(context.Context) (scram.Auth, error) {
+		return quietMechanism{scram.Sha512(func(context.Context) (scram.Auth, error) {
 			return scram.Auth{User: l.User, Pass: password()}, nil
 		})}
 	}
 	return nil
 }
 
-// discreet is a mechanism whose errors quote nothing: those of SCRAM have what the broker answered, and the signature that
-// the password gives.
-type discreet struct{ sasl.Mechanism }
+// quietMechanism is a mechanism whose errors quote nothing. Errors of SCRAM contain the broker's answer and the signature
+// made from the password.
+type quietMechanism struct{ sasl.Mechanism }
 
-func (d discreet) Authenticate(ctx context.Context, host string) (sasl.Session, []byte, error) {
+func (d quietMechanism) Authenticate(ctx context.Context, host string) (sasl.Session, []byte, error) {
 	session, first, err := d.Mechanism.Authenticate(ctx, host)
 	if err != nil {
 		return nil, nil, err
 	}
-	return discreetSession{session}, first, nil
+	return quietLogin{session}, first, nil
 }
 
-type discreetSession struct{ sasl.Session }
+type quietLogin struct{ sasl.Session }
 
-func (d discreetSession) Challenge(answer []byte) (done bool, next []byte, err error) {
+func (d quietLogin) Challenge(answer []byte) (done bool, next []byte, err error) {
 	if done, next, err = d.Session.Challenge(answer); err != nil {
 		return false, nil, errLoginAnswer
 	}
@@ -71,15 +71,15 @@ var errLoginAnswer = errors.New("the answer to the login is not that of a broker
 
 const loginAnswerHint = "the server at that address does not know the password, or is not a broker: check DOCKET_KAFKA_BROKERS, then the password"
 
-// telling writes a line when what is wrong with a file changes, not each time that it is seen.
-type telling struct {
+// changeLog logs an error of a file when it changes, not each time that it occurs.
+type changeLog struct {
 	logger kgo.Logger
 
 	mu   sync.Mutex
 	last string
 }
 
-func (t *telling) say(msg string, err error) {
+func (t *changeLog) say(msg string, err error) {
 	text := ""
 	if err != nil {
 		text = err.Error()

@@ -19,7 +19,7 @@ import (
 	"docket/internal/testkit/output"
 )
 
-// loggedPublish publishes one record with that login and returns what was logged.
+// loggedPublish publishes one record with this login and returns the log.
 func loggedPublish(t *testing.T, c *kafkatest.Cluster, login kafka.Login, timeout time.Duration) (string, error) {
 	t.Helper()
 	var out output.Buffer
@@ -34,7 +34,7 @@ func loggedPublish(t *testing.T, c *kafkatest.Cluster, login kafka.Login, timeou
 	return out.String(), err
 }
 
-func TestAPasswordIsAskedForAtEachLoginAndAComplaintIsToldOnce(t *testing.T) {
+func TestLogin_PasswordReadAtEachLogin(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(1, topic), kfake.EnableSASL(), kfake.Superuser("SCRAM-SHA-256", "docket", "right"))
 	var asked atomic.Int32
@@ -52,7 +52,7 @@ func TestAPasswordIsAskedForAtEachLoginAndAComplaintIsToldOnce(t *testing.T) {
 	}
 }
 
-func TestWhatABrokerWritesIntoARefusalIsNotLogged(t *testing.T) {
+func TestLog_NoTextOfARefusal(t *testing.T) {
 	t.Parallel()
 	const quoted = "quoted-by-the-broker"
 	virtually(t, func(t *testing.T, c *kafkatest.Cluster) {
@@ -72,7 +72,7 @@ func TestWhatABrokerWritesIntoARefusalIsNotLogged(t *testing.T) {
 	}, kfake.SeedTopics(1, topic), kfake.EnableSASL(), kfake.Superuser("PLAIN", "docket", "another"))
 }
 
-func TestWhatABrokerSaysWithinALoginIsNotLogged(t *testing.T) {
+func TestLogin_NoTextOfTheBroker(t *testing.T) {
 	t.Parallel()
 	const quoted = "quoted-by-the-broker"
 	virtually(t, func(t *testing.T, c *kafkatest.Cluster) {
@@ -89,7 +89,7 @@ func TestWhatABrokerSaysWithinALoginIsNotLogged(t *testing.T) {
 	}, kfake.SeedTopics(1, topic), kfake.EnableSASL(), kfake.Superuser("SCRAM-SHA-256", "docket", "s3cret"))
 }
 
-func TestARightToWriteThatIsMissingIsNamedAndItsEndToo(t *testing.T) {
+func TestPublish_LogsAMissingRight(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(1, topic))
 	c.FailTopic(kmsg.Produce, topic, kerr.TopicAuthorizationFailed, 1)

@@ -36,8 +36,8 @@ const (
 	group = "docket"
 )
 
-// fast is a config whose waits suit a test in real time. A member that is gone without a word is waited for through the session, so
-// that is short; a busy machine that keeps a member from its heartbeats for so long would end it all the same.
+// fast is a config with waits for tests in real time. The group waits one session timeout for a member that died, so
+// that is short. A busy machine that delays heartbeats for so long would end the member too.
 func fast(c *kafkatest.Cluster) kafka.Config {
 	return kafka.Config{
 		Brokers: c.Brokers(), Dialer: c.Dial,
@@ -51,7 +51,7 @@ func small() kafka.SourceConfig {
 		FetchWait: 50 * time.Millisecond, Drain: 8 * time.Second, WatchInterval: time.Second}
 }
 
-// member is a Source that runs.
+// member is a running Source.
 type member struct {
 	*kafka.Source
 	stop func()
@@ -94,7 +94,7 @@ func settle(b *home.Batch) home.Settled {
 	return s
 }
 
-// storing handles batch after batch: seen is told of each record, then the batch is committed.
+// storing handles batch after batch. It calls seen for each record and then commits the batch.
 func storing(seen func(partition int32, offset int64)) kafka.Handler {
 	return func(ctx context.Context, a *kafka.Assignment) error {
 		for {
@@ -112,7 +112,7 @@ func storing(seen func(partition int32, offset int64)) kafka.Handler {
 	}
 }
 
-// book notes what was handled.
+// book notes the handled records.
 type book struct {
 	mu   sync.Mutex
 	seen map[int32]map[int64]int
@@ -139,7 +139,7 @@ func (b *book) len() (n int) {
 	return n
 }
 
-// missing lists the records below the committed offsets that nobody handled.
+// missing lists the records below the committed offsets that were not handled.
 func (b *book) missing(committed map[int32]int64) (lost []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

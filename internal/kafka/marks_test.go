@@ -39,8 +39,8 @@ func lag(m *member) int64 {
 	return sum
 }
 
-// TestMarks_AreCommittedWhenNothingIsOpen has transactions at the end of a partition, the last of them aborted. Once all is
-// committed retention may take the whole log, and a restart reads on.
+// TestMarks_AreCommittedWhenNothingIsOpen has transactions at the end of a partition, the last of them aborted. Once
+// all is committed retention may delete the whole log, and a restart reads on.
 func TestMarks_AreCommittedWhenNothingIsOpen(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(1, topic))

@@ -17,7 +17,7 @@ import (
 	"docket/internal/testkit/kafkatest"
 )
 
-// write appends a set to partitions as it is.
+// write appends a set to partitions, unchanged.
 func write(t *testing.T, c *kafkatest.Cluster, set []byte, partitions ...int32) {
 	t.Helper()
 	client := c.Client(t)
@@ -25,7 +25,7 @@ func write(t *testing.T, c *kafkatest.Cluster, set []byte, partitions ...int32) 
 	kafkatest.Write(t, client, topic, set, partitions...)
 }
 
-// heap measures what a test takes, under the soft limit that the consumer sets with default settings.
+// heap measures the memory of a test, under the soft limit that the consumer sets with default settings.
 type heap struct {
 	before, peak uint64
 	stop         chan struct{}
@@ -62,7 +62,7 @@ func measure(t *testing.T) *heap {
 	return h
 }
 
-// within fails where more was taken, in MiB: at the worst moment, garbage included, and now.
+// within fails if more memory was used, in MiB: at the peak, garbage included, and now.
 func (h *heap) within(t *testing.T, peak, now int64) {
 	t.Helper()
 	left := live()
@@ -120,7 +120,8 @@ func TestMemory_BombsHoldTheirPartition(t *testing.T) { //nolint:paralleltest //
 	}
 }
 
-// TestHolds_ReadAgainWhatTheyDropped holds partitions at any time, and sees each record once and in order.
+// TestHolds_ReadAgainWhatTheyDropped holds partitions at any time, and checks that each record comes once and in
+// order.
 func TestHolds_ReadAgainWhatTheyDropped(t *testing.T) {
 	t.Parallel()
 	const partitions, perPartition = 6, 300

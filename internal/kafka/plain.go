@@ -13,20 +13,21 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// heavy marks a set that takes too much memory. No codec has that number; [inflater] refuses it.
+// heavy marks a set that takes too much memory. No codec has this number. The [inflater] refuses it.
 const heavy kgo.CompressionCodecType = 7
 
-// plainConn is a connection that finds sets without compression that are too large once they are opened. Nobody asks before the client
-// opens such a set, and it makes up to 36 times its bytes of it. plainConn marks it as one of codec heavy, which the client brings to [inflater].
+// plainConn finds uncompressed sets that are too large when opened. An opened set takes up to 36 times its bytes, and
+// the client asks no pool before it opens one. So plainConn gives the set the codec heavy. Then the client passes it
+// to [inflater].
 //
-// It looks only at answers with more than the client asked for: a set that is that large comes alone.
+// It checks only answers that are larger than the client asked for, because a set of that size comes alone.
 type plainConn struct {
 	net.Conn
-	most  int // bytes that a set may take in memory
-	large int // bytes of an answer that is looked at
+	most  int // memory limit of a set in bytes
+	large int // size of the answers that are checked
 
-	version atomic.Int32 // of the last fetch request, and 1; 0: there was none
-	left    int          // bytes of the answer that is being read; only the reader has it
+	version atomic.Int32 // of the last fetch request, plus 1; 0: there was none
+	left    int          // bytes left of the answer that is being read; used by the reader only
 }
 
 // plainly dials each connection as a plainConn.
@@ -48,8 +49,8 @@ func (c *plainConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// Read reads the length of an answer by itself. The client then has memory for all of the answer, and reads a large one straight
-// into it, so that it can be looked at there.
+// Read reads the length of an answer separately. Then the client reads a large answer in one piece, so that it can be
+// checked.
 func (c *plainConn) Read(b []byte) (n int, err error) {
 	switch {
 	case c.left <= 0 && len(b) >= 4:
@@ -68,7 +69,8 @@ func (c *plainConn) Read(b []byte) (n int, err error) {
 	return n, err
 }
 
-// look marks the heavy sets of an answer to a fetch request. It leaves alone what it cannot read: the client says what is wrong.
+// look marks the heavy sets of an answer to a fetch request. It leaves alone answers that it cannot read: the client
+// reports them.
 func (c *plainConn) look(answer []byte) {
 	version := c.version.Load() - 1
 	if version < 0 || len(answer) < 4 {
@@ -89,9 +91,9 @@ func (c *plainConn) look(answer []byte) {
 	}
 }
 
-// mark marks the sets that take more than most bytes in memory and have no compression.
+// mark marks the uncompressed sets that take more than most bytes in memory.
 func mark(sets []byte, most int) {
-	const size, magic, sum, attributes, records = 8, 16, 17, 21, 61 // where they are in a set
+	const size, magic, sum, attributes, records = 8, 16, 17, 21, 61 // positions in a set
 	for len(sets) >= records {
 		end := size + 4 + int(binary.BigEndian.Uint32(sets[size:]))
 		if end < records || end > len(sets) || sets[magic] != 2 {

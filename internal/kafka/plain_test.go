@@ -24,7 +24,7 @@ func plainSet(n int) []byte {
 	return all
 }
 
-// answerOf is an answer to a fetch request that brings sets of one partition, without its length.
+// answerOf is an answer to a fetch request with sets of one partition, without its length.
 func answerOf(version int16, sets ...[]byte) []byte {
 	resp := kmsg.NewPtrFetchResponse()
 	resp.SetVersion(version)
@@ -39,7 +39,7 @@ func answerOf(version int16, sets ...[]byte) []byte {
 	return resp.AppendTo(head)
 }
 
-func TestPlain_MarksWhatIsTooLargeOnly(t *testing.T) {
+func TestPlain_MarksOnlyTooLargeSets(t *testing.T) {
 	t.Parallel()
 	const n = 100
 	light, exact := plainSet(n/2), int(n*recordSize)+7*n
@@ -78,8 +78,8 @@ func TestPlain_MarksWhatIsTooLargeOnly(t *testing.T) {
 	}
 }
 
-// TestPlain_HandsOnWhatCame reads answers as the client does, in whatever pieces they come.
-func TestPlain_HandsOnWhatCame(t *testing.T) {
+// TestPlain_PassesAnswersOn reads answers as the client does, in pieces of any size.
+func TestPlain_PassesAnswersOn(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	near, far := net.Pipe()

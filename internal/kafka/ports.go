@@ -2,7 +2,7 @@ package kafka
 
 import "docket/internal/consumer/pipeline"
 
-// What the pipeline asks for is here.
+// These types implement interfaces of the pipeline.
 var (
 	_ pipeline.Assignment = (*Assignment)(nil)
 	_ pipeline.Publisher  = (*Publisher)(nil)

@@ -18,7 +18,7 @@ import (
 	"docket/internal/testkit/kafkatest"
 )
 
-func TestAProducerThatWasForbiddenOnceWorksWhenItIsAllowedAgain(t *testing.T) {
+func TestPublish_WorksOnceAllowedAgain(t *testing.T) {
 	t.Parallel()
 	for _, code := range []*kerr.Error{kerr.ClusterAuthorizationFailed, kerr.InvalidRequest} {
 		t.Run(code.Message, func(t *testing.T) {
@@ -26,8 +26,9 @@ func TestAProducerThatWasForbiddenOnceWorksWhenItIsAllowedAgain(t *testing.T) {
 			c := kafkatest.New(t, kfake.SeedTopics(1, dlq))
 			p := publisher(t, c, 10*time.Second)
 			c.Fail(kmsg.InitProducerID, code, 1)
-			// Or unanswered: the client stores a topic's partitions after it has put the records that waited for them in there,
-			// and a refusal between the two does not find them (storePartitionsUpdate and failBufferedRecords of franz-go 1.22).
+			// It may also be unanswered. The client stores a topic's partitions after it queued the waiting records
+			// there. A refusal between the two does not find them (storePartitionsUpdate and failBufferedRecords of
+			// franz-go 1.22).
 			if err := p.Publish(context.Background(), forwarded(1))[0]; !errors.Is(err, code) && !errors.Is(err, kafka.ErrUnanswered) {
 				t.Fatalf("got %v", err)
 			}
@@ -38,7 +39,7 @@ func TestAProducerThatWasForbiddenOnceWorksWhenItIsAllowedAgain(t *testing.T) {
 	}
 }
 
-func TestAPublishOfManySmallRecordsIsNotRefusedForTheirNumber(t *testing.T) {
+func TestPublish_ManySmallRecords(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T, c *kafkatest.Cluster) {
 		p := publisher(t, c, 20*time.Second)
@@ -58,7 +59,7 @@ func TestAPublishOfManySmallRecordsIsNotRefusedForTheirNumber(t *testing.T) {
 	}, kfake.SeedTopics(1, dlq))
 }
 
-func TestClosingAPublisherEndsTheCallsUnderWay(t *testing.T) {
+func TestClose_EndsRunningCalls(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(1, dlq))
 	p := publisher(t, c, 3*time.Second)
@@ -84,8 +85,8 @@ func TestClosingAPublisherEndsTheCallsUnderWay(t *testing.T) {
 	}
 }
 
-// TestEveryInSyncReplicaIsAskedToAcknowledge: an acknowledgement of the leader alone goes with the leader.
-func TestEveryInSyncReplicaIsAskedToAcknowledge(t *testing.T) {
+// TestPublish_AsksEveryInSyncReplica: an acknowledgement of the leader alone is lost with the leader.
+func TestPublish_AsksEveryInSyncReplica(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T, c *kafkatest.Cluster) {
 		p := publisher(t, c, 2*time.Second)
@@ -97,7 +98,7 @@ func TestEveryInSyncReplicaIsAskedToAcknowledge(t *testing.T) {
 			}
 		})
 		defer stop()
-		c.Fail(kmsg.Produce, kerr.MessageTooLarge, 1) // so that each record is sent by itself too
+		c.Fail(kmsg.Produce, kerr.MessageTooLarge, 1) // each record is then sent by itself too
 		if err := errors.Join(p.Publish(context.Background(), forwarded(2))...); err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +108,7 @@ func TestEveryInSyncReplicaIsAskedToAcknowledge(t *testing.T) {
 	}, kfake.SeedTopics(1, dlq))
 }
 
-func TestNoErrorOfTheClientIsTakenForAnAcknowledgement(t *testing.T) {
+func TestPublish_NoErrorIsAnAcknowledgement(t *testing.T) {
 	t.Parallel()
 	for _, err := range []error{context.DeadlineExceeded, context.Canceled, kgo.ErrRecordTimeout, kgo.ErrRecordRetries, kgo.ErrMaxBuffered,
 		kgo.ErrClientClosed, kgo.ErrAborting, kerr.RequestTimedOut, kerr.NotEnoughReplicasAfterAppend, kerr.DuplicateSequenceNumber} {
@@ -125,8 +126,8 @@ func TestNoErrorOfTheClientIsTakenForAnAcknowledgement(t *testing.T) {
 	}
 }
 
-// Whoever shares a client with a call that gives it up still gets its answer.
-func TestAClientThatIsReplacedFinishesTheCallsThatUseIt(t *testing.T) {
+// A call still gets its answer after another call gave up their shared client.
+func TestPublish_ReplacedClientFinishesItsCalls(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(1, dlq, "slow"))
 	p := publisher(t, c, 20*time.Second)
@@ -151,8 +152,8 @@ func TestAClientThatIsReplacedFinishesTheCallsThatUseIt(t *testing.T) {
 	}
 }
 
-// A client costs a producer id and connections: a topic that is missing is no reason for a new one.
-func TestATopicThatIsMissingReplacesNoClient(t *testing.T) {
+// A client costs a producer id and connections, so a missing topic does not replace it.
+func TestPublish_MissingTopicReplacesNoClient(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T, c *kafkatest.Cluster) {
 		p := publisher(t, c, kafkatest.Timeout)

@@ -14,7 +14,7 @@ import (
 	"docket/internal/testkit/kafkatest"
 )
 
-// parkedRecords are as many as a batch forwards at a time, as they are parked.
+// parkedRecords makes as many parked records as a batch forwards at a time.
 func parkedRecords(n int) []*kgo.Record {
 	var s envelope.Sealer
 	s.Expect(n)
@@ -37,10 +37,10 @@ func publishAll(t testing.TB, publish func(context.Context, []*kgo.Record) []err
 	}
 }
 
-// TestRecordsThatAreForwardedTogetherGoInFewRequests counts requests: one for each record would be 1000.
-func TestRecordsThatAreForwardedTogetherGoInFewRequests(t *testing.T) {
+// TestPublish_FewRequests counts requests. One for each record would be 1000.
+func TestPublish_FewRequests(t *testing.T) {
 	t.Parallel()
-	const n, partitions, most = 1000, 8, 200 // what was buffered while the request before was on its way goes with the next
+	const n, partitions, most = 1000, 8, 200 // records that are buffered during a request share the next one
 	c := kafkatest.New(t, kfake.SeedTopics(partitions, dlq))
 	p := publisher(t, c, kafkatest.Timeout)
 	records := parkedRecords(n)
@@ -57,7 +57,7 @@ func TestRecordsThatAreForwardedTogetherGoInFewRequests(t *testing.T) {
 	}
 }
 
-// BenchmarkPublish has the broker in the same process, so that its work is in every figure.
+// BenchmarkPublish has the broker in the same process, so its work is in every figure.
 func BenchmarkPublish(b *testing.B) {
 	const n = 1000
 	b.ReportAllocs()

@@ -14,30 +14,30 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// PublisherConfig says how long and how large a publish may be.
+// PublisherConfig limits the time and the size of a publish.
 type PublisherConfig struct {
-	// Timeout is the budget of one Publish, second tries included. Default 10 s.
+	// Timeout limits one Publish, second tries included. Default 10 s.
 	Timeout time.Duration
-	// BatchBytes is the size up to which records go to the broker together, uncompressed. Default 1,000,012 bytes, the
+	// BatchBytes limits the uncompressed size of records that go to the broker together. Default 1,000,012 bytes, the
 	// brokers' own default of max.message.bytes.
 	BatchBytes int32
-	// MaxRecordBytes is the largest record that is offered to a broker at all, uncompressed; up to it the broker
-	// decides. It must stay below the brokers' socket.request.max.bytes. Default 90 MiB.
+	// MaxRecordBytes is the largest uncompressed record that is sent to a broker. Below it the broker decides. It
+	// must stay below the brokers' socket.request.max.bytes. Default 90 MiB.
 	MaxRecordBytes int32
-	// MaxBufferedBytes is the most that waits for answers at one time, over all calls. Default 256 MiB.
+	// MaxBufferedBytes limits the records that wait for answers at one time, over all calls. Default 256 MiB.
 	MaxBufferedBytes int
-	// Linger is how long a record waits for others of its partition, from other calls too. Default 0.
+	// Linger is how long a record waits for others of its partition, also from other calls. Default 0.
 	Linger time.Duration
 }
 
-// ErrUnanswered says that no broker acknowledged a record in time. It may be in the topic all the same.
+// ErrUnanswered says that no broker acknowledged a record in time. The record may still be in the topic.
 var ErrUnanswered = errors.New("not acknowledged in time")
 
-// Publisher writes records to topics and tells which of them the brokers have.
+// Publisher writes records to topics and returns which of them the brokers have.
 //
-// A client that let a record run out of time, or failed for a reason that is not the record's or its topic's, is not
-// used again: it may wait for an answer that never comes, or repeat the failure, long after the brokers are well. The
-// next call gets new clients; the old ones are closed when the calls that still use them have returned.
+// A client is replaced after a record ran out of time, and after a failure that is not the record's or its topic's.
+// Such a client could wait for an answer that never comes, or repeat the failure after the brokers are well. The next
+// call gets new clients. The old ones are closed when the calls that use them have returned.
 type Publisher struct {
 	pc     PublisherConfig
 	fresh  func() (*clients, error)
@@ -45,16 +45,16 @@ type Publisher struct {
 
 	mu      sync.Mutex
 	now     *clients
-	refused map[string]*FaultError // by topic, for as long as the brokers refuse us there
+	refused map[string]*FaultError // by topic, while the brokers refuse this client there
 }
 
-// clients are the producers that one or more calls use.
+// clients are the producers used by one or more calls.
 type clients struct {
-	many   *kgo.Client   // records together
-	single *kgo.Client   // one record per request, of any size
-	alone  chan struct{} // one place: keeps the records of single from being put together
+	many   *kgo.Client   // sends many records together
+	single *kgo.Client   // sends one record per request, of any size
+	alone  chan struct{} // one place: keeps the records of single apart
 
-	users   int // calls under way; guarded by Publisher.mu
+	users   int // running calls; guarded by Publisher.mu
 	retired bool
 }
 
@@ -63,7 +63,8 @@ func (c *clients) close() {
 	c.single.Close()
 }
 
-// NewPublisher checks the settings; it dials nothing. reg, when it is not nil, gets the clients' metrics.
+// NewPublisher checks the settings. It does not connect. The clients' metrics are registered in reg, unless reg is
+// nil.
 func NewPublisher(cfg Config, pc PublisherConfig, logger zerolog.Logger, reg prometheus.Registerer) (*Publisher, error) {
 	cfg = cfg.withDefaults()
 	set(&pc.Timeout, 10*time.Second)
@@ -73,7 +74,7 @@ func NewPublisher(cfg Config, pc PublisherConfig, logger zerolog.Logger, reg pro
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("kafka publisher: %w", err)
 	}
-	// A connection that a broker leaves without an answer must not outlast the call that waits for it.
+	// A connection on which a broker does not answer must not outlast the call.
 	cfg.RequestTimeout = min(cfg.RequestTimeout, pc.Timeout)
 	many, err := newStage(reg, "publisher")
 	if err != nil {
@@ -83,7 +84,7 @@ func NewPublisher(cfg Config, pc PublisherConfig, logger zerolog.Logger, reg pro
 	if err != nil {
 		return nil, fmt.Errorf("kafka publisher: %w", err)
 	}
-	logs := [...]*clientLog{cfg.quiet(logger, "publisher"), cfg.quiet(logger, "publisher-single")} // outlive the clients
+	logs := [...]*clientLog{cfg.quiet(logger, "publisher"), cfg.quiet(logger, "publisher-single")} // they outlive the clients
 	p := &Publisher{pc: pc, logger: logger.With().Str("instance", cfg.InstanceLabel).Logger(), refused: make(map[string]*FaultError)}
 	p.fresh = func() (*clients, error) {
 		c := &clients{alone: make(chan struct{}, 1)}
@@ -106,17 +107,17 @@ func NewPublisher(cfg Config, pc PublisherConfig, logger zerolog.Logger, reg pro
 func (pc PublisherConfig) options(cfg Config, logger kgo.Logger, on *stage, batch int32) []kgo.Opt {
 	return cfg.options(logger, append(on.play(),
 		kgo.RequiredAcks(kgo.AllISRAcks()),
-		// A record in flight can be given up. The broker may have it twice then, which its dead-letter id shows; without
-		// this a broker that never answers would hold the call for ever.
+		// A record in flight can be given up. The broker may then have it twice, which its dead-letter id shows.
+		// Otherwise a broker that never answers would block the call for ever.
 		kgo.AllowIdempotentProduceCancellation(),
-		// There is no RecordDeliveryTimeout: the client counts it from the record's own timestamp, so that what waited in
-		// the spool for longer would be refused for ever. The deadline of the call is each record's.
+		// RecordDeliveryTimeout is not set. The client counts it from the record's own timestamp, so a record that
+		// waited long in the spool would be refused for ever. The deadline of the call limits each record.
 		kgo.ProduceRequestTimeout(max(100*time.Millisecond, min(10*time.Second, pc.Timeout*8/10))),
 		kgo.UnknownTopicRetries(3),
 		kgo.ProducerBatchMaxBytes(batch),
 		kgo.BrokerMaxWriteBytes(max(100<<20, batch+1<<20)),
 		kgo.MaxBufferedBytes(max(pc.MaxBufferedBytes, int(batch))),
-		kgo.MaxBufferedRecords(1<<20), // bytes are the limit: one array can bring a hundred thousand decisions
+		kgo.MaxBufferedRecords(1<<20), // the limit is in bytes: one array can bring a hundred thousand decisions
 		kgo.ProducerBatchCompression(kgo.Lz4Compression(), kgo.NoCompression()),
 		kgo.ProducerLinger(pc.Linger),
 		kgo.RecordPartitioner(kgo.UniformBytesPartitioner(64<<10, true, true, nil)), // by key, as Java clients do
@@ -124,21 +125,21 @@ func (pc PublisherConfig) options(cfg Config, logger kgo.Logger, on *stage, batc
 }
 
 // Publish sends records and waits for the answers, at most for PublisherConfig.Timeout. It returns one error for each
-// record, in order: nil means that every in-sync replica has it. An error that is [kerr.MessageTooLarge] says that
-// this record alone is too large; it is never said of a record that was refused in company. An answer that was lost
-// is an error. The records are not changed, and free to be used again when Publish returns.
+// record, in order. nil means that every in-sync replica has it. An error that is [kerr.MessageTooLarge] says that
+// this record alone is too large. A lost answer is an error. The records are not changed, and may be used again when
+// Publish returns.
 func (p *Publisher) Publish(ctx context.Context, records []*kgo.Record) []error {
 	_, errs := p.Place(ctx, records)
 	return errs
 }
 
-// Placed is where the brokers put a record.
+// Placed is the place of a record in its topic.
 type Placed struct {
 	Partition int32
 	Offset    int64
 }
 
-// Place is Publish that also says where each record is now; that of a record with an error means nothing.
+// Place is Publish that also returns the place of each record. The place of a record with an error means nothing.
 func (p *Publisher) Place(ctx context.Context, records []*kgo.Record) ([]Placed, []error) {
 	ctx, cancel := context.WithTimeout(ctx, p.pc.Timeout)
 	defer cancel()
@@ -164,7 +165,7 @@ func (p *Publisher) Place(ctx context.Context, records []*kgo.Record) ([]Placed,
 	return placed, errs
 }
 
-// refusedError is why the brokers take nothing of ours for a topic, with what an operator can do about it.
+// refusedError says why the brokers accept no records for a topic, with advice for an operator.
 type refusedError struct {
 	error
 	hint string
@@ -172,11 +173,11 @@ type refusedError struct {
 
 func (e *refusedError) Unwrap() error { return e.error }
 
-// Hint is what an operator can do.
+// Hint returns advice for an operator.
 func (e *refusedError) Hint() string { return e.hint }
 
-// tell writes a line when the brokers begin to refuse us for a topic, and when they take records for it again. It returns
-// by topic what to do about a refusal.
+// tell logs when the brokers begin to refuse records for a topic, and when they accept them again. It returns the
+// advice for each refused topic.
 func (p *Publisher) tell(records []*kgo.Record, errs []error) (hints map[string]string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -203,8 +204,8 @@ func (p *Publisher) tell(records []*kgo.Record, errs []error) (hints map[string]
 	return hints
 }
 
-// ofTheRecord says that an error tells of a record or of its topic, and leaves the client as good as it was. Of all
-// others some stay with the client for good: a producer id that was refused once is never asked for again.
+// ofTheRecord reports whether an error concerns a record or its topic, so that the client stays usable. Some other
+// errors stay with the client for good: a refused producer id is never requested again.
 func ofTheRecord(err error) bool {
 	for _, known := range []error{kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidRecord, kerr.InvalidTimestamp,
 		kerr.PolicyViolation, kerr.UnknownTopicOrPartition, kerr.TopicAuthorizationFailed, kerr.NotEnoughReplicas,
@@ -223,12 +224,12 @@ func (p *Publisher) enter() *clients {
 	return p.now
 }
 
-// leave ends a call; spent says that the clients are not to be used again.
+// leave ends a call. If spent is true, the clients are not used again.
 func (p *Publisher) leave(c *clients, spent bool) {
 	p.mu.Lock()
 	c.users--
 	if spent && c == p.now && !c.retired {
-		if next, err := p.fresh(); err == nil { // the same settings made the clients that we have
+		if next, err := p.fresh(); err == nil { // the same settings worked for the present clients
 			p.now, c.retired = next, true
 		}
 	}
@@ -251,20 +252,20 @@ func (c *clients) byItself(ctx context.Context, record *kgo.Record) (Placed, err
 	return placed[0], errs[0]
 }
 
-// produce answers when every record was answered or ctx ended, whatever the client still waits for.
+// produce returns when every record was answered or ctx ended, even if the client still waits.
 func produce(ctx context.Context, client *kgo.Client, records []*kgo.Record) ([]Placed, []error) {
 	type answer struct {
 		i   int
 		at  Placed
 		err error
 	}
-	answers := make(chan answer, len(records)) // late ones find room and are forgotten
+	answers := make(chan answer, len(records)) // late answers find room and are ignored
 	placed, errs := make([]Placed, len(records)), make([]error, len(records))
-	own := make([]kgo.Record, len(records)) // the client writes into what it is given, maybe after we returned
+	own := make([]kgo.Record, len(records)) // the client may write into its records after produce returned
 	for i, r := range records {
 		errs[i] = ErrUnanswered
 		own[i] = kgo.Record{Topic: r.Topic, Key: r.Key, Value: r.Value, Headers: r.Headers, Timestamp: r.Timestamp}
-		// TryProduce: a full buffer is an answer, not a wait.
+		// TryProduce returns an error if the buffer is full. It does not wait.
 		client.TryProduce(ctx, &own[i], func(r *kgo.Record, err error) {
 			answers <- answer{i, Placed{r.Partition, r.Offset}, err}
 		})
@@ -274,7 +275,7 @@ func produce(ctx context.Context, client *kgo.Client, records []*kgo.Record) ([]
 		case a := <-answers:
 			placed[a.i], errs[a.i] = a.at, answered(a.err)
 		case <-ctx.Done():
-			// What is there already counts.
+			// Answers that are there already count.
 			for {
 				select {
 				case a := <-answers:
@@ -288,8 +289,8 @@ func produce(ctx context.Context, client *kgo.Client, records []*kgo.Record) ([]
 	return placed, errs
 }
 
-// answered marks an error that says that time ran out. The deadline of the call, of a record and of a connection can end at
-// the same moment, and any of them may be the one that is reported.
+// answered marks a timeout as ErrUnanswered. The deadlines of the call, of a record and of a connection can end at
+// the same moment, and any of them may be reported.
 func answered(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, kgo.ErrRecordTimeout) {
 		return fmt.Errorf("%w: %w", ErrUnanswered, err)
@@ -297,7 +298,7 @@ func answered(err error) error {
 	return err
 }
 
-// Close ends the clients. What was not answered is given up; later calls get errors.
+// Close closes the clients. Unanswered records are given up. Later calls return errors.
 func (p *Publisher) Close() {
 	p.mu.Lock()
 	c := p.now

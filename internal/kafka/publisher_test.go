@@ -26,7 +26,7 @@ import (
 
 const dlq = "decision-logs-dlq"
 
-// virtually runs a test on a cluster in virtual time, where a deadline is missed by what waits and never by a machine that is busy.
+// virtually runs a test on a cluster in virtual time. A busy machine cannot miss a deadline there.
 func virtually(t *testing.T, test func(*testing.T, *kafkatest.Cluster), opts ...kfake.Opt) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -55,7 +55,7 @@ func forwarded(n int) []*kgo.Record {
 	return records
 }
 
-func TestWhatWasAcknowledgedIsThereByteForByte(t *testing.T) {
+func TestPublish_ByteForByte(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(1, dlq))
 	p := publisher(t, c, kafkatest.Timeout)
@@ -78,7 +78,7 @@ func TestWhatWasAcknowledgedIsThereByteForByte(t *testing.T) {
 	}
 }
 
-func TestTheSameKeyGoesToTheSamePartitionWhateverPartitionTheRecordNames(t *testing.T) {
+func TestPublish_PartitionByKey(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(5, dlq))
 	p := publisher(t, c, kafkatest.Timeout)
@@ -97,12 +97,12 @@ func TestTheSameKeyGoesToTheSamePartitionWhateverPartitionTheRecordNames(t *test
 	}
 }
 
-func TestPlaceSaysWhereTheBrokersPutEachRecord(t *testing.T) {
+func TestPlace_EachRecord(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(5, dlq))
 	p := publisher(t, c, kafkatest.Timeout)
 	records := forwarded(200)
-	records[13].Value = make([]byte, 1_100_000) // goes by itself
+	records[13].Value = make([]byte, 1_100_000) // sent by itself
 	placed, errs := p.Place(context.Background(), records)
 	at := map[kafka.Placed]string{}
 	for _, r := range c.ReadAll(t, dlq) {
@@ -118,7 +118,7 @@ func TestPlaceSaysWhereTheBrokersPutEachRecord(t *testing.T) {
 	}
 }
 
-func TestABrokerThatNeverAnswersCostsTheDeadlineAndNoMore(t *testing.T) {
+func TestPublish_DeadlineOnASilentBroker(t *testing.T) {
 	t.Parallel()
 	for _, key := range []kmsg.Key{kmsg.Produce, kmsg.InitProducerID, kmsg.Metadata} {
 		t.Run(key.Name(), func(t *testing.T) {
@@ -156,7 +156,7 @@ func TestABrokerThatNeverAnswersCostsTheDeadlineAndNoMore(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatWasLostIsAnError(t *testing.T) {
+func TestPublish_LostAnswerIsAnError(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T, c *kafkatest.Cluster) {
 		p := publisher(t, c, time.Second)
@@ -177,7 +177,7 @@ func TestAnAnswerThatWasLostIsAnError(t *testing.T) {
 	}, kfake.SeedTopics(1, dlq))
 }
 
-func TestOneRecordTooLargeAmongManyIsTheOnlyOneRefused(t *testing.T) {
+func TestPublish_OneTooLargeAmongMany(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T, c *kafkatest.Cluster) {
 		limit := "5000"
@@ -203,11 +203,11 @@ func TestOneRecordTooLargeAmongManyIsTheOnlyOneRefused(t *testing.T) {
 	})
 }
 
-func TestARecordRefusedInCompanyIsNotCalledTooLarge(t *testing.T) {
+func TestPublish_RefusedTogetherIsNotTooLarge(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T, c *kafkatest.Cluster) {
 		p := publisher(t, c, 2*time.Second)
-		// The whole set is refused, and then nobody answers.
+		// The whole set is refused, and then no broker answers.
 		c.Fail(kmsg.Produce, kerr.MessageTooLarge, 1)
 		refused := c.Watch(kmsg.Produce, func(kmsg.Request) {})
 		defer refused()
@@ -227,7 +227,7 @@ func TestARecordRefusedInCompanyIsNotCalledTooLarge(t *testing.T) {
 	}, kfake.SeedTopics(1, dlq))
 }
 
-func TestATopicThatIsMissingFailsWithinTheDeadline(t *testing.T) {
+func TestPublish_MissingTopicWithinTheDeadline(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T, c *kafkatest.Cluster) {
 		p := publisher(t, c, 3*time.Second)
@@ -249,7 +249,7 @@ func TestATopicThatIsMissingFailsWithinTheDeadline(t *testing.T) {
 	})
 }
 
-func TestAProducerThatTheBrokersForgotRecovers(t *testing.T) {
+func TestPublish_ForgottenProducerRecovers(t *testing.T) {
 	t.Parallel()
 	for _, code := range []*kerr.Error{kerr.OutOfOrderSequenceNumber, kerr.UnknownProducerID, kerr.InvalidProducerEpoch, kerr.NotEnoughReplicas, kerr.NotLeaderForPartition} {
 		t.Run(code.Message, func(t *testing.T) {
@@ -277,7 +277,7 @@ func TestAProducerThatTheBrokersForgotRecovers(t *testing.T) {
 	}
 }
 
-func TestAConnectionThatIsCutBeforeTheAnswerIsNoAcknowledgement(t *testing.T) {
+func TestPublish_CutConnectionIsAnError(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T, c *kafkatest.Cluster) {
 		p := publisher(t, c, time.Second)
@@ -292,7 +292,7 @@ func TestAConnectionThatIsCutBeforeTheAnswerIsNoAcknowledgement(t *testing.T) {
 	}, kfake.SeedTopics(1, dlq))
 }
 
-func TestErrorsOfPublishNameTheTopicAndNoPayload(t *testing.T) {
+func TestPublish_ErrorsNameNoPayload(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T, c *kafkatest.Cluster) {
 		p := publisher(t, c, 500*time.Millisecond)
@@ -304,7 +304,7 @@ func TestErrorsOfPublishNameTheTopicAndNoPayload(t *testing.T) {
 	})
 }
 
-func TestPublishIsSafeForManyAtOnce(t *testing.T) {
+func TestPublish_Concurrent(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(3, dlq))
 	p := publisher(t, c, kafkatest.Timeout)
@@ -334,7 +334,7 @@ func noise(n int) []byte {
 	return b
 }
 
-func TestRecordThatIsOlderThanTheTimeoutIsPublished(t *testing.T) {
+func TestPublish_OldRecord(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T, c *kafkatest.Cluster) {
 		p := publisher(t, c, 2*time.Second)
@@ -355,7 +355,7 @@ func TestRecordThatIsOlderThanTheTimeoutIsPublished(t *testing.T) {
 	}, kfake.SeedTopics(1, dlq))
 }
 
-func TestClientsThatLetARecordRunOutOfTimeAreReplaced(t *testing.T) {
+func TestPublish_ReplacesAClientAfterATimeout(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T, c *kafkatest.Cluster) {
 		reg := prometheus.NewPedanticRegistry()
@@ -386,16 +386,16 @@ func TestClientsThatLetARecordRunOutOfTimeAreReplaced(t *testing.T) {
 	}, kfake.SeedTopics(1, dlq))
 }
 
-// TestARecordSentByItselfWaitsForNoOtherBeyondItsDeadline has one call wait for a broker that never answers about its record, and
-// another, with less time, behind it.
-func TestARecordSentByItselfWaitsForNoOtherBeyondItsDeadline(t *testing.T) {
+// TestPublish_SingleKeepsItsDeadline has one call wait for a broker that never answers about its record. Another
+// call, with less time, waits behind it.
+func TestPublish_SingleKeepsItsDeadline(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T, c *kafkatest.Cluster) {
 		c.FailTopic(kmsg.Produce, dlq, kerr.MessageTooLarge, 2)
 		var asked atomic.Int32
 		c.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
 			c.KeepControl()
-			return nil, nil, asked.Add(1) == 2 // the first record by itself
+			return nil, nil, asked.Add(1) == 2 // the first record that is sent by itself
 		})
 		p, err := kafka.NewPublisher(fast(c), kafka.PublisherConfig{Timeout: 2 * time.Second}, zerolog.Nop(), nil)
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 	"docket/internal/testkit/kafkatest"
 )
 
-func TestQueuesStayWithinTheirMark(t *testing.T) {
+func TestQueue_StaysWithinItsMark(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(2, topic))
 	for range 40 {
@@ -42,7 +42,7 @@ func TestQueuesStayWithinTheirMark(t *testing.T) {
 	})
 	a := <-started
 	kafkatest.Eventually(t, "the queue reaches its mark", func() bool { n, _ := kafka.Queued(a); return n >= mark })
-	for n := 1; n <= 8; n++ { // the other partition is read on all the while
+	for n := 1; n <= 8; n++ { // the other partition is read meanwhile
 		c.Values(t, topic, 1, "v")
 		kafkatest.Eventually(t, "the other partition is read", func() bool { return other.len() == n })
 	}
@@ -53,9 +53,9 @@ func TestQueuesStayWithinTheirMark(t *testing.T) {
 	kafkatest.Eventually(t, "it drains", func() bool { n, _ := kafka.Queued(a); return n == 0 })
 }
 
-// TestQueuesOfAllPartitionsTogetherStayWithinTheBuffer has nobody take anything for a while, and then all at once, in
-// batches that are larger than a partition's share of the buffer.
-func TestQueuesOfAllPartitionsTogetherStayWithinTheBuffer(t *testing.T) {
+// TestQueue_AllStayWithinTheBuffer takes no records for a while, and then all at once, in batches that are larger
+// than a partition's share of the buffer.
+func TestQueue_AllStayWithinTheBuffer(t *testing.T) {
 	t.Parallel()
 	const partitions, perPartition, buffer, set = 8, 100, 256 << 10, 4 << 10
 	c := kafkatest.New(t, kfake.SeedTopics(partitions, topic))
@@ -88,7 +88,7 @@ func TestQueuesOfAllPartitionsTogetherStayWithinTheBuffer(t *testing.T) {
 		case <-release:
 		case <-a.Leaving().Done():
 		}
-		for { // a full queue is a batch: nothing more would come to fill one
+		for { // a full queue is a batch: no more records come to fill it
 			if err := a.Ready(ctx); err != nil {
 				return err
 			}
@@ -116,11 +116,11 @@ func TestQueuesOfAllPartitionsTogetherStayWithinTheBuffer(t *testing.T) {
 		return sum, full
 	}
 	kafkatest.Eventually(t, "every queue is full", func() bool { _, full := held(); return full == partitions })
-	time.Sleep(20 * time.Millisecond) // what comes late may only do harm
+	time.Sleep(20 * time.Millisecond) // late records may only make it worse
 	if sum, _ := held(); sum > buffer+partitions*12*set {
 		t.Errorf("queues with %d bytes for all hold %d", buffer, sum)
 	}
 	close(release)
-	// The last few fill no share and would be waited for.
+	// The last few fill no share, so the queue would wait for more.
 	kafkatest.Eventually(t, "nearly all is read", func() bool { return seen.len() > partitions*(perPartition-2*buffer/partitions/set) })
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Reader looks at topics and committed offsets from outside: it joins no group and commits nothing. It is safe for
+// Reader reads topics and committed offsets from outside. It joins no group and commits nothing. It is safe for
 // concurrent use.
 type Reader struct {
 	cfg    Config
@@ -22,7 +22,7 @@ type Reader struct {
 	admin  *kadm.Client
 }
 
-// NewReader makes a reader; it dials nothing.
+// NewReader makes a reader. It does not connect.
 func NewReader(cfg Config) (*Reader, error) {
 	client, err := oneTime(cfg)
 	if err != nil {
@@ -34,8 +34,8 @@ func NewReader(cfg Config) (*Reader, error) {
 // Close closes its connections.
 func (r *Reader) Close() { r.client.Close() }
 
-// Committed is what a group has committed of a topic, by partition; a partition without a commit is not in it, and a
-// group that nobody has joined yet has none. The error is a [*FaultError].
+// Committed returns the offsets that a group has committed in a topic, by partition. A partition without a commit is
+// missing. A group that no member has joined yet has no commits. The error is a [*FaultError].
 func (r *Reader) Committed(ctx context.Context, group, topic string) (map[int32]int64, error) {
 	var responses kadm.OffsetResponses
 	err := oncePresent(ctx, func() (err error) {
@@ -63,18 +63,18 @@ func (r *Reader) Committed(ctx context.Context, group, topic string) (map[int32]
 	return done, nil
 }
 
-// Starts are the first offsets that a topic still holds, by partition. The error is a [*FaultError].
+// Starts returns the first offsets that a topic still holds, by partition. The error is a [*FaultError].
 func (r *Reader) Starts(ctx context.Context, topic string) (map[int32]int64, error) {
 	return offsetsOf(topic)(r.admin.ListStartOffsets(ctx, topic))
 }
 
-// Ends are the offsets that a topic's next records will have, by partition. The error is a [*FaultError].
+// Ends returns the offsets of a topic's next records, by partition. The error is a [*FaultError].
 func (r *Reader) Ends(ctx context.Context, topic string) (map[int32]int64, error) {
 	return offsetsOf(topic)(r.admin.ListEndOffsets(ctx, topic))
 }
 
-// Since are the first offsets whose records have a Kafka timestamp not before at, the end where there is none, by
-// partition. The error is a [*FaultError].
+// Since returns the first offsets whose records have a Kafka timestamp not before at, by partition. It is the end if
+// there is no such record. The error is a [*FaultError].
 func (r *Reader) Since(ctx context.Context, topic string, at time.Time) (map[int32]int64, error) {
 	return offsetsOf(topic)(r.admin.ListOffsetsAfterMilli(ctx, at.UnixMilli(), topic))
 }
@@ -93,13 +93,13 @@ func offsetsOf(topic string) func(kadm.ListedOffsets, error) (map[int32]int64, e
 	}
 }
 
-// silence is how long a partition may show nothing of what it should hold before a scan gives up.
+// silence is how long a scan waits for records of a partition that should have some.
 const silence = 30 * time.Second
 
-// Scan hands each committed record of a topic to each: of the partitions in to, from the offset in from (the start of
-// the log where it is missing or gone) up to, and not with, that in to (the log end where it lies beyond). Records of
-// one partition come in order. It returns where it began in each partition. An error that is not each's own is a
-// [*FaultError].
+// Scan calls each with every committed record of a topic, in the partitions of to. It begins at the offset in from,
+// or at the start of the log if that is missing or gone. It ends before the offset in to, or at the log end if that
+// is earlier. Records of one partition come in order. It returns the offset where it began, by partition. An error
+// that is not each's own is a [*FaultError].
 func (r *Reader) Scan(ctx context.Context, topic string, from, to map[int32]int64, each func(*kgo.Record) error) (map[int32]int64, error) {
 	began, left, err := r.bounds(ctx, topic, from, to)
 	if err != nil || len(left) == 0 {
@@ -125,7 +125,7 @@ func (r *Reader) Scan(ctx context.Context, topic string, from, to map[int32]int6
 	return began, nil
 }
 
-// poll takes one answer and strikes out the partitions that were read to their end.
+// poll reads one answer and removes the partitions that were read to their end.
 func poll(ctx context.Context, client *kgo.Client, topic string, left map[int32]int64, each func(*kgo.Record) error) error {
 	waiting, cancel := context.WithTimeout(ctx, silence)
 	defer cancel()
@@ -155,7 +155,7 @@ func poll(ctx context.Context, client *kgo.Client, topic string, left map[int32]
 	return failed
 }
 
-// bounds are where to start in each partition and, of those that hold something to read, where to end.
+// bounds returns where to start in each partition and, for those that hold something to read, where to end.
 func (r *Reader) bounds(ctx context.Context, topic string, from, to map[int32]int64) (began, left map[int32]int64, err error) {
 	starts, err := r.Starts(ctx, topic)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"docket/internal/testkit/kafkatest"
 )
 
-// seeds is how many histories are tried; DOCKET_TEST_SEEDS sets it.
+// seeds returns how many histories are tried; DOCKET_TEST_SEEDS sets it.
 func seeds() int {
 	if n, err := strconv.Atoi(os.Getenv("DOCKET_TEST_SEEDS")); err == nil {
 		return n
@@ -28,10 +28,10 @@ func seeds() int {
 	return 6
 }
 
-// Members come, go and are thrown out at random moments while they work. Whatever happens: no record below a committed
-// offset is without a handler that finished it, committed offsets never decrease, one partition never has two live
-// assignments in one process, and in the end everything is committed.
-func TestNoRecordIsSkippedHoweverTheGroupChanges(t *testing.T) {
+// Members join, leave and are thrown out at random moments while they work. Every record below a committed offset
+// must have been finished by a handler. Committed offsets never decrease. One partition never has two live
+// assignments in one process. At the end everything is committed.
+func TestRebalance_SkipsNoRecord(t *testing.T) {
 	t.Parallel()
 	for seed := range seeds() {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -174,7 +174,7 @@ func newObserver(t *testing.T, c *kafkatest.Cluster) *observer {
 	return &observer{t: t, admin: kadm.NewClient(client), last: map[int32]int64{}}
 }
 
-// during looks again and again for a while, and complains about any offset that decreases.
+// during checks again and again for a while that no offset decreases.
 func (o *observer) during(d time.Duration) map[int32]int64 {
 	for end := time.Now().Add(d); ; {
 		offsets, _ := o.admin.FetchOffsets(context.Background(), group)

@@ -15,9 +15,9 @@ import (
 	"docket/internal/testkit/kafkatest"
 )
 
-// The client rejoins under a new name without a word when the group forgot it in the middle of a rebalance. Another
-// member may have owned the partition in between, so what is in hand must not be committed.
-func TestASilentRejoinAsAnotherMemberEndsEveryAssignment(t *testing.T) {
+// The client silently rejoins under a new name when the group forgot it during a rebalance. Another member may have
+// owned the partition meanwhile, so the batch in hand must not be committed.
+func TestRejoin_EndsEveryAssignment(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(1, topic))
 	c.Values(t, topic, 0, values(10)...)
@@ -48,7 +48,7 @@ func TestASilentRejoinAsAnotherMemberEndsEveryAssignment(t *testing.T) {
 	kafkatest.Eventually(t, "the records are handled by whoever has the partition", func() bool { return seen.len() == 10 })
 }
 
-func TestRecordsOfAPollNeverEnterALaterAssignment(t *testing.T) {
+func TestRejoin_PollNeverEntersALaterAssignment(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(1, topic))
 	c.Values(t, topic, 0, values(10)...)
@@ -89,9 +89,9 @@ func TestRecordsOfAPollNeverEnterALaterAssignment(t *testing.T) {
 	}
 }
 
-// Between the group's answer and the callback that tells of it the client has the new name and the old assignment is
-// not ended yet: nothing may be committed in the new name.
-func TestNothingIsCommittedInTheNameOfAnotherMember(t *testing.T) {
+// Between the group's answer and the callback for it, the client has the new name and the old assignment has not
+// ended. Nothing may be committed under the new name.
+func TestRejoin_NoCommitForAnotherMember(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(1, topic))
 	c.Values(t, topic, 0, values(10)...)

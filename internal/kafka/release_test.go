@@ -16,9 +16,9 @@ import (
 	"docket/internal/testkit/kafkatest"
 )
 
-// TestReleasedMemoryIsOfNoRecordThatIsStillInUse releases two batches of three, keeps every third, and looks at what it
-// kept when all was read.
-func TestReleasedMemoryIsOfNoRecordThatIsStillInUse(t *testing.T) {
+// TestRelease_NotOfRecordsInUse releases two batches of three and keeps every third. It compares the kept records
+// after everything was read.
+func TestRelease_NotOfRecordsInUse(t *testing.T) {
 	t.Parallel()
 	const partitions, sets, each = 3, 30, 50
 	c := kafkatest.New(t, kfake.SeedTopics(partitions, topic))
@@ -85,11 +85,11 @@ func TestReleasedMemoryIsOfNoRecordThatIsStillInUse(t *testing.T) {
 	}
 }
 
-// TestReleasedMemoryIsUsedAgain counts what reading a topic costs where all is released, beside where nothing is. A set is produced
-// when the one before is done with: what is fetched ahead, and how much of it the client drops, is a matter of the machine.
+// TestRelease_MemoryIsUsedAgain compares the memory for reading a topic if all is released, and if nothing is. A set
+// is produced when the one before is done, because the machine decides how much is fetched ahead.
 //
 //nolint:paralleltest // it measures what is the whole process's
-func TestReleasedMemoryIsUsedAgain(t *testing.T) {
+func TestRelease_MemoryIsUsedAgain(t *testing.T) {
 	const sets, each = 20, 200
 	made := func(release func(*home.Batch)) int64 {
 		c := kafkatest.New(t, kfake.SeedTopics(1, topic))

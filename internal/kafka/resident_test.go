@@ -1,6 +1,6 @@
 //go:build !race
 
-// The race detector takes several times the memory.
+// The race detector needs several times the memory.
 
 package kafka_test
 
@@ -30,14 +30,14 @@ const (
 	brokersOf = "DOCKET_TEST_BROKERS"
 	countOf   = "DOCKET_TEST_COUNT"
 
-	softLimit = 140 << 20 // what the consumer sets with default settings
+	softLimit = 140 << 20 // the consumer's soft limit with default settings
 )
 
 func init() { reader = readAndTell } //nolint:gochecknoinits // it is left out with the race detector
 
-// readAndTell reads with default settings and prints the most memory that the process ever had. load says how it reads:
-// "hold" has all partitions hold with their first batch, "tries" has them wait with it without a hold and go on when all of them
-// have one, "read" reads so many records, "wait" takes what it may while nothing of it is done with.
+// readAndTell reads with default settings and prints the most memory that the process ever had. load says how it
+// reads. With "hold" all partitions hold with their first batch. With "tries" they wait with it without a hold until
+// all have one. With "read" it reads so many records. With "wait" it takes the allowed records and finishes none.
 func readAndTell(load string) {
 	debug.SetMemoryLimit(softLimit)
 	count, _ := strconv.ParseInt(os.Getenv(countOf), 10, 64)
@@ -100,7 +100,7 @@ func readAndTell(load string) {
 	go func() { done <- source.Run(ctx, handle) }()
 	select {
 	case <-all:
-		for before := int64(-1); before != read.Load(); { // what comes late may only do harm
+		for before := int64(-1); before != read.Load(); { // late records may only make it worse
 			before = read.Load()
 			time.Sleep(300 * time.Millisecond)
 		}
@@ -134,8 +134,8 @@ type resident struct {
 // large is a decision of 7 KB that deflates well.
 var large = []byte(`{"decision_id":"a","input":[` + strings.Repeat(`{"name":"alice","roles":["a","b"]},`, 200) + `]}`)
 
-// TestResident measures what a process takes that reads with default settings: 256 MiB is the limit of its container. The rest of
-// a consumer, which decodes and writes, has what is left.
+// TestResident measures the memory of a process that reads with default settings. The limit of its container is 256
+// MiB. The rest of a consumer, which decodes and writes, has the remaining memory.
 //
 //nolint:paralleltest // what else runs would make it slow
 func TestResident(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// TestResident_AnyInput takes too long for every day.
+// TestResident_AnyInput takes too long for every run.
 //
 //nolint:paralleltest // what else runs would make it slow
 func TestResident_AnyInput(t *testing.T) {

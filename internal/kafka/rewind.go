@@ -9,26 +9,27 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// rewindPause is the least time between two moments at which partitions are set back: each ends every fetch that is under way.
+// rewindPause is the least time between two rewinds of partitions. Each rewind ends all running fetches.
 const rewindPause = 100 * time.Millisecond
 
-// A crammed room is looked at every crammedLook. Meanwhile the client is polled after crammedPoll, then twice as much, and so on
-// to crammedRare: it fetches on only from what was polled, and what it opened for one broker comes forward by a poll alone.
+// A full room is checked every fullLook. Meanwhile the client is polled after fullPoll, then after twice as
+// long, up to fullRare. The client fetches more only after a poll, and hands out the records that it opened only
+// in a poll.
 const (
-	crammedLook = 5 * time.Millisecond
-	crammedPoll = 10 * time.Millisecond
-	crammedRare = time.Second
+	fullLook = 5 * time.Millisecond
+	fullPoll = 10 * time.Millisecond
+	fullRare = time.Second
 )
 
-// awaitRoom waits while the room is crammed, but not beyond the pause to the next poll. Partitions that hold make room at once,
-// since nobody takes from their queues.
+// awaitRoom waits while the room is full, but at most until the next poll. Partitions that hold make room at once,
+// because nobody takes from their queues.
 func (s *session) awaitRoom(ctx context.Context) {
 	r := s.source.room
 	if r.used() > r.most {
 		r.refuse(0)
 	}
 	if r.ease() {
-		s.patience, s.took = crammedPoll, 0
+		s.patience, s.took = fullPoll, 0
 		return
 	}
 	for from := time.Now(); time.Since(from) < s.patience; {
@@ -40,20 +41,20 @@ func (s *session) awaitRoom(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(crammedLook):
+		case <-time.After(fullLook):
 		}
 		s.collect()
 		if r.ease() {
 			return
 		}
 	}
-	if s.patience = min(2*s.patience, crammedRare); s.patience == crammedRare {
+	if s.patience = min(2*s.patience, fullRare); s.patience == fullRare {
 		s.makeRoom()
 	}
 }
 
-// collect finds the memory of what was dropped and of what the client let go of, if there may be much of it; nobody else looks for it
-// while nothing is fetched. It takes a tenth of the time at most.
+// collect runs the garbage collector if much memory of dropped records may be free. While nothing is fetched, nothing
+// else would run it. It takes a tenth of the time at most.
 func (s *session) collect() {
 	r, from := s.source.room, time.Now()
 	if r.used()-r.queued.Load() <= r.most/4 || from.Before(s.collecting) {
@@ -63,24 +64,24 @@ func (s *session) collect() {
 	s.collecting = time.Now().Add(10 * time.Since(from))
 }
 
-// makeRoom drops the queues that wait for their handlers, when nobody took anything since it was called last and a partition has
-// nothing to go on with.
+// makeRoom drops the queues that wait for their handlers. It does so if no records were taken since the last call and
+// a handler waits for records.
 func (s *session) makeRoom() {
 	all, before := s.assignments(), s.took
-	if s.took = s.taken.Load(); s.took > before || !slices.ContainsFunc(all, (*Assignment).hungry) {
+	if s.took = s.taken.Load(); s.took > before || !slices.ContainsFunc(all, (*Assignment).awaitsFirst) {
 		return
 	}
 	for _, a := range all {
-		if a.waits() >= crammedRare {
+		if a.waits() >= fullRare {
 			a.drop()
 		}
 	}
 }
 
-// poll waits for what the client fetched; not for long while partitions are to be read again.
+// poll waits for fetched records. The wait is short while partitions are to be read again.
 func (s *session) poll() kgo.Fetches {
 	ctx := s.polling
-	if slices.ContainsFunc(s.assignments(), (*Assignment).dropped) || s.source.room.crammed.Load() {
+	if slices.ContainsFunc(s.assignments(), (*Assignment).dropped) || s.source.room.full.Load() {
 		waiting, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer time.AfterFunc(rewindPause, cancel).Stop()
@@ -89,8 +90,8 @@ func (s *session) poll() kgo.Fetches {
 	return s.client.PollRecords(ctx, -1)
 }
 
-// drop empties the queue of a partition: it is read again from there, once its handler waits for records and it holds no more.
-// The records are known to nobody yet, so their memory is free. A batch that Ready promised stays.
+// drop empties the queue of a partition. The records are read again once the handler waits for records and does not
+// hold. Nobody has seen the records, so their memory is free. A batch that Ready promised stays.
 func (a *Assignment) drop() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -124,30 +125,31 @@ func (a *Assignment) holding() bool {
 	return a.holds > 0
 }
 
-// hungry says that the handler waits for a first record.
-func (a *Assignment) hungry() bool {
+// awaitsFirst reports whether the handler waits for a first record.
+func (a *Assignment) awaitsFirst() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.asked && len(a.queue) == 0 && a.holds == 0 && !a.dead && !a.finished
 }
 
-// waits is for how long nothing was taken from the queue.
+// waits returns how long nothing was taken from the queue.
 func (a *Assignment) waits() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return time.Since(a.since)
 }
 
-// setBack makes the client read partitions again from where their queues were dropped. It is called between two polls, while the
-// group cannot change: what was polled before is queued or dropped by then, and the client forgets what it fetched for them.
-func (s *session) setBack() {
+// rewindDropped rewinds partitions in the client to where their queues were dropped. It is called between two polls, while
+// the group cannot change. Records polled before are queued or dropped by then. The client forgets those that it
+// fetched ahead.
+func (s *session) rewindDropped() {
 	if time.Since(s.rewound) < rewindPause {
 		return
 	}
 	offsets := map[int32]kgo.EpochOffset{}
 	var back []*Assignment
 	for _, a := range s.assignments() {
-		if a.dropped() && a.hungry() {
+		if a.dropped() && a.awaitsFirst() {
 			offsets[a.partition] = *a.rewind
 			back = append(back, a)
 		}

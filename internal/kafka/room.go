@@ -8,23 +8,23 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// errNoRoom refuses a compressed set of records while there is no memory for it. It is no fault: the client has not moved past
-// the set and fetches it again.
+// errNoRoom refuses a compressed set of records while there is no memory for it. It is not a fault: the client stays
+// before the set and fetches it again.
 var errNoRoom = errors.New("there is no room for the set of records")
 
-// room counts the memory of what was fetched and nobody works on, over all partitions. What the client makes of a set counts from
-// when it was made until its records were recycled or the garbage collector found it (slabs): so what the client let go of
-// unseen counts for as long as it takes memory, and so does a set of which one record is still in use.
+// room counts the memory of fetched records that no handler works on, over all partitions. An opened set counts until
+// its records are recycled or the garbage collector frees it (slabs). So records that the client dropped count until
+// they are freed, and a set counts while one of its records is in use.
 type room struct {
-	most int64 // bytes that all may take together
+	most int64 // limit in bytes
 
 	made   atomic.Int64 // bytes of slabs in use: inflated sets and records
-	plain  atomic.Int64 // bytes of queued records that came without compression, and of answers that records in hand keep
-	lent   atomic.Int64 // bytes of slabs that batches in hand take, which are counted there
-	queued atomic.Int64 // bytes of queued records of both kinds
+	plain  atomic.Int64 // bytes of queued records that came uncompressed, and of answers that records in hand keep alive
+	lent   atomic.Int64 // bytes of slabs used by batches in hand; they count there
+	queued atomic.Int64 // bytes of queued records, compressed or not
 
-	crammed atomic.Bool  // no set is opened, and polls are rare
-	wanted  atomic.Int64 // bytes of the largest set that was refused since
+	full   atomic.Bool  // the room is full: no set is opened, and polls are rare
+	wanted atomic.Int64 // bytes of the largest set that was refused since
 }
 
 func newRoom(sc SourceConfig) *room {
@@ -33,9 +33,9 @@ func newRoom(sc SourceConfig) *room {
 
 func (r *room) used() int64 { return r.made.Load() + r.plain.Load() - r.lent.Load() }
 
-// may says whether a set finds room that takes at least so many bytes. Where it does not, the room is crammed.
+// may reports whether there is room for a set of at least this many bytes. If not, the room counts as full.
 func (r *room) may(least int64) bool {
-	if r.crammed.Load() || r.used()+least > r.most {
+	if r.full.Load() || r.used()+least > r.most {
 		r.refuse(least)
 		return false
 	}
@@ -46,31 +46,31 @@ func (r *room) refuse(weight int64) {
 	for old := r.wanted.Load(); weight > old && !r.wanted.CompareAndSwap(old, weight); {
 		old = r.wanted.Load()
 	}
-	r.crammed.Store(true)
+	r.full.Store(true)
 }
 
-// low says that there is room again: for a good many records, and for the set that was refused.
+// low reports whether there is room again: for many records, and for the set that was refused.
 func (r *room) low() bool {
 	return r.used() <= r.most*3/4 && r.used()+r.wanted.Load() <= r.most
 }
 
-// ease ends being crammed where there is room again.
+// ease reports whether the room is no longer full, and notes it.
 func (r *room) ease() bool {
-	if r.crammed.Load() && r.low() {
+	if r.full.Load() && r.low() {
 		r.wanted.Store(0)
-		r.crammed.Store(false)
+		r.full.Store(false)
 	}
-	return !r.crammed.Load()
+	return !r.full.Load()
 }
 
-// count counts records that were queued, or with -1 that are no more. The caller has a.mu.
+// count adds queued records, or with sign -1 subtracts them. The caller has a.mu.
 func (a *Assignment) count(records []*kgo.Record, sign int64) {
 	var all, plain int64
 	for _, r := range records {
 		size := recordBytes(r)
 		all += size
 		if r.Attrs.CompressionType() == 0 {
-			plain += size - recordOverhead // the record itself is of a slab
+			plain += size - recordOverhead // the record itself is in a slab
 		}
 	}
 	a.bytes += sign * all
@@ -79,8 +79,7 @@ func (a *Assignment) count(records []*kgo.Record, sign int64) {
 	r.plain.Add(sign * plain)
 }
 
-// keep counts the answer of a broker, which a record without compression keeps in memory as long as it is in hand. The caller
-// has a.mu.
+// keep counts a broker's answer that uncompressed records in hand keep in memory. The caller has a.mu.
 func (a *Assignment) keep(keeps bool) {
 	if a.keeps == keeps {
 		return
@@ -93,14 +92,13 @@ func (a *Assignment) keep(keeps bool) {
 	a.session.source.room.plain.Add(size)
 }
 
-// loosen copies what was taken where too much would stay in memory for the sake of what is in hand: a record keeps all of its set.
-// The caller has a.mu.
-func (a *Assignment) loosen(taken []*kgo.Record) {
+// copyOut copies taken records out of their sets if they would keep too much memory alive. The caller has a.mu.
+func (a *Assignment) copyOut(taken []*kgo.Record) {
 	r := a.session.source.room
 	if len(taken) == 0 {
 		return
 	}
-	spare := r.most / 4 // bytes that may stay in vain
+	spare := r.most / 4 // bytes that may be kept alive in vain
 	if r.used()-r.queued.Load() > spare || a.left(taken[len(taken)-1]) > spare/max(a.session.sharing.Load(), 1) {
 		detach(taken)
 		a.keep(false)
@@ -121,7 +119,7 @@ func (a *Assignment) loosen(taken []*kgo.Record) {
 	r.lent.Add(lent)
 }
 
-// left is how many bytes the queue has of the set of a record that was taken from it. The caller has a.mu.
+// left returns the bytes of queued records that share the set of a taken record. The caller has a.mu.
 func (a *Assignment) left(last *kgo.Record) (bytes int64) {
 	for _, r := range a.queue {
 		if r.Context != last.Context || last.Context == nil {
@@ -132,12 +130,11 @@ func (a *Assignment) left(last *kgo.Record) (bytes int64) {
 	return bytes
 }
 
-// await waits until there is room for so many bytes, but not for long: what fills the room may be what comes before them in the same
-// answer.
+// await waits for room, but not for long: the records that fill the room may come earlier in the same answer.
 func (r *room) await(bytes int64) {
-	for waited := time.Duration(0); waited < roomWait && r.used()+bytes > r.most; waited += crammedLook {
+	for waited := time.Duration(0); waited < roomWait && r.used()+bytes > r.most; waited += fullLook {
 		r.refuse(bytes)
-		time.Sleep(crammedLook)
+		time.Sleep(fullLook)
 	}
 }
 

@@ -29,14 +29,14 @@ func TestRoom_OpensWhatFits(t *testing.T) {
 	}
 	r.made.Store(0)
 	if r.refuse(1); !r.ease() {
-		t.Error("an empty room is crammed")
+		t.Error("an empty room is full")
 	}
 	if r := newRoom(SourceConfig{BufferBytes: 50, MaxDecompressBytes: 400}); !r.may(400) {
 		t.Error("the largest set finds no room")
 	}
 }
 
-// TestSlabs_CountUntilCollected counts memory that was given back, that is kept, and that nobody knows any more.
+// TestSlabs_CountUntilCollected counts memory that was given back, that is kept, and that was dropped.
 func TestSlabs_CountUntilCollected(t *testing.T) {
 	t.Parallel()
 	r := newRoom(SourceConfig{BufferBytes: 1 << 30})
@@ -59,14 +59,14 @@ func TestSlabs_CountUntilCollected(t *testing.T) {
 		large := make([]byte, spareBytes)
 		s.bytes.use(large, spareBytes)
 		used(1300 + spareBytes)
-		s.bytes.give(large) // which is not worth keeping
+		s.bytes.give(large) // not worth keeping
 		used(1300 + spareBytes)
 		runtime.KeepAlive(large)
 	}()
 	func() {
 		one := &s.GetRecords(10)[:10][7]
 		eventually(t, func() bool { runtime.GC(); return r.used() == 10*recordSize })
-		runtime.KeepAlive(one) // a record keeps all of its slab
+		runtime.KeepAlive(one) // a record keeps all of its slab alive
 	}()
 	eventually(t, func() bool { runtime.GC(); return r.used() == 0 })
 	if len(s.bytes.uses) > 1 || len(s.records.uses) > 0 { // the first may be kept
@@ -84,7 +84,7 @@ func eventually(t *testing.T, ok func() bool) {
 	}
 }
 
-// TestRecords_WaitForRoom has an answer without compression bring more records than there is room for.
+// TestRecords_WaitForRoom has an uncompressed answer with more records than there is room for.
 func TestRecords_WaitForRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestRecords_WaitForRoom(t *testing.T) {
 			timer.Stop()
 			r.made.Store(95 * recordSize)
 		}
-		if !r.crammed.Load() {
+		if !r.full.Load() {
 			t.Error("nobody makes room")
 		}
 	})
@@ -110,7 +110,7 @@ func sized(offset int64, n int) *kgo.Record {
 	return &kgo.Record{Topic: "logs", Offset: offset, LeaderEpoch: 3, Value: make([]byte, n)}
 }
 
-// TestHand_LargeRecordsWait has a record that is larger than a share wait while what is in hand fills the buffer.
+// TestHand_LargeRecordsWait has a record larger than a share wait while the records in hand fill the buffer.
 func TestHand_LargeRecordsWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -158,9 +158,9 @@ func TestHand_LargeRecordsWait(t *testing.T) {
 	})
 }
 
-// TestHand_WhatIsTakenHasRoom has a partition that takes what it may and is done with nothing: another one that has nothing gets its
-// first records, and the first more when some of its own are done with.
-func TestHand_WhatIsTakenHasRoom(t *testing.T) {
+// TestHand_EachPartitionGetsRecords has a partition that takes the allowed records and finishes none. Another one
+// with none gets its first records. The first gets more when some of its own are finished.
+func TestHand_EachPartitionGetsRecords(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := lone(SourceConfig{BufferBytes: 100 << 10})
@@ -240,11 +240,11 @@ func TestDetach_SameRecords(t *testing.T) {
 	}
 }
 
-// TestLoosen_CopiesWhatKeepsMuch takes from sets of which much is left, and while much is kept already.
+// TestLoosen_CopiesWhatKeepsMuch takes from sets of which much is left, and while much memory is kept alive already.
 func TestLoosen_CopiesWhatKeepsMuch(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		kept   int64 // bytes that nobody waits for
+		kept   int64 // bytes that are kept alive in vain
 		left   int   // bytes of the set in the queue
 		copied bool
 	}{
@@ -273,8 +273,9 @@ func TestLoosen_CopiesWhatKeepsMuch(t *testing.T) {
 	}
 }
 
-// TestDropped_WhatComesBehindIsNotQueued has a poll that began before the drop bring what comes behind the dropped records.
-func TestDropped_WhatComesBehindIsNotQueued(t *testing.T) {
+// TestDropped_LaterRecordsAreNotQueued has a poll that began before the drop and brings records behind the dropped
+// ones.
+func TestDropped_LaterRecordsAreNotQueued(t *testing.T) {
 	t.Parallel()
 	s := lone(SourceConfig{})
 	a := newAssignment(t.Context(), s, "logs", 0, "member")
@@ -305,22 +306,22 @@ func TestDropped_WhatComesBehindIsNotQueued(t *testing.T) {
 	if at := *a.rewind; at != (kgo.EpochOffset{Epoch: 3, Offset: 1}) || !a.paused() {
 		t.Errorf("read again from %v, paused %v", at, a.paused())
 	}
-	if a.hungry() {
+	if a.awaitsFirst() {
 		t.Error("it is read again before anybody asks")
 	}
 	if s := a.account.Reached(); s.Offset() > 1 {
 		t.Errorf("%d may be committed", s.Offset())
 	}
-	a.rewind = nil // as setBack leaves it
+	a.rewind = nil // as rewindDropped leaves it
 	if err := a.append(log[1:]); err != nil {
 		t.Fatal(err)
 	}
 	queued(5)
-	a.account.Enter(log[1:]...) // the books know them again
+	a.account.Enter(log[1:]...) // the account has them again
 }
 
-// TestDropped_NotWhatWasPromised has a drop come between Ready and Fetch: the batch stays.
-func TestDropped_NotWhatWasPromised(t *testing.T) {
+// TestDropped_NotAPromisedBatch has a drop between Ready and Fetch: the batch stays.
+func TestDropped_NotAPromisedBatch(t *testing.T) {
 	t.Parallel()
 	a := newAssignment(t.Context(), lone(SourceConfig{}), "logs", 0, "member")
 	if err := a.append([]*kgo.Record{sized(0, 1)}); err != nil {

@@ -13,38 +13,38 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// leaveTimeout is how long the group may take to hear that we leave. With the drain it stays below what a program
-// grants its stopping.
+// leaveTimeout limits the request to leave the group. Together with the drain it stays below the time that a program
+// has to stop.
 const leaveTimeout = 3 * time.Second
 
-// onceSettle is how long an empty assignment must stand before Once believes it: the first round of a cooperative
-// rebalance may give nothing while others still give up.
+// onceSettle is how long an assignment must stay empty before Once believes it. The first round of a cooperative
+// rebalance may assign nothing while others still give partitions up.
 const onceSettle = 5 * time.Second
 
-// session is one life of a client in the group. It ends when the program stops, or when the group made another member
-// of us without saying so.
+// session is one membership in the group. It ends when the program stops, or when the group silently made this client
+// another member.
 type session struct {
 	source *Source
 	handle Handler
 	client *kgo.Client
 	admin  *kadm.Client
-	base   context.Context // of the client and of the handlers; outlives the program's wish to stop
+	base   context.Context // of the client and of the handlers; it outlives the context of Run
 	kill   context.CancelFunc
 
 	polling context.Context
-	stop    context.CancelCauseFunc // ends polling; the cause is what run returns
+	stop    context.CancelCauseFunc // ends polling; run returns the cause
 
-	flowing sync.Mutex // one decision at a time on what is paused
+	flowing sync.Mutex // only one goroutine pauses or resumes partitions
 
-	sharing atomic.Int64 // how many share the buffer: len(parts), for those who must not lock
+	sharing atomic.Int64 // len(parts), readable without a lock: the number of partitions that share the buffer
 	hand    hand
-	taken   atomic.Int64 // how often any records were
+	taken   atomic.Int64 // counts the times that records were taken
 
-	// Of the loop of polls alone.
-	rewound    time.Time     // when partitions were set back last
-	patience   time.Duration // with a crammed room, until the next poll
-	collecting time.Time     // before it, no garbage is collected for the room's sake
-	took       int64         // taken, as it was when it was looked at last
+	// Used by the poll loop only.
+	rewound    time.Time     // the last rewind of partitions
+	patience   time.Duration // until the next poll of a full room
+	collecting time.Time     // no garbage is collected before
+	took       int64         // value of taken at the last check
 
 	mu       sync.Mutex
 	parts    map[int32]*Assignment
@@ -52,10 +52,10 @@ type session struct {
 	joined   bool
 	stopping bool
 	broken   error
-	changed  time.Time // of the last assignment
+	changed  time.Time // time of the last assignment
 }
 
-// brokenError ends a session, not the source.
+// brokenError ends a session and not the source.
 type brokenError struct{ err error }
 
 func (e *brokenError) Error() string { return "session ended: " + e.err.Error() }
@@ -88,7 +88,7 @@ func (s *session) run(ctx context.Context) error {
 		fetches := s.poll()
 		s.source.polled()
 		s.take(fetches)
-		s.setBack()
+		s.rewindDropped()
 		s.client.AllowRebalance()
 	}
 	watching.Wait()
@@ -105,7 +105,7 @@ func (s *session) run(ctx context.Context) error {
 	return nil
 }
 
-// handlerError is a handler that ended although its partition was ours.
+// handlerError is the end of a handler whose partition was still assigned.
 type handlerError struct {
 	topic     string
 	partition int32
@@ -119,8 +119,8 @@ func (e *handlerError) Unwrap() error { return e.err }
 
 var errEnded = errors.New("the handler ended although the partition is ours")
 
-// take hands a poll to the queues. It runs while the group cannot change, so no record enters an assignment that it
-// was not polled for.
+// take hands a poll to the queues. It runs while the group cannot change, so each record enters the assignment that
+// it was polled for.
 func (s *session) take(fetches kgo.Fetches) {
 	fetches.EachPartition(func(fp kgo.FetchTopicPartition) {
 		s.mu.Lock()
@@ -132,17 +132,17 @@ func (s *session) take(fetches kgo.Fetches) {
 		}
 		first := int64(-1)
 		if len(fp.Records) > 0 {
-			first = fp.Records[0].Offset // once it is queued its memory can be another's at any time
+			first = fp.Records[0].Offset // after it is queued its memory may be reused
 		}
 		if err := a.append(fp.Records); err != nil {
-			s.condemn(a, &kgo.ErrDataLoss{Topic: a.topic, Partition: a.partition, ResetTo: first})
+			s.stopPartition(a, &kgo.ErrDataLoss{Topic: a.topic, Partition: a.partition, ResetTo: first})
 			return
 		}
 		a.heard(fp.FetchPartition)
 		switch loss := (*kgo.ErrDataLoss)(nil); {
 		case errors.As(fp.Err, &loss):
-			s.condemn(a, fp.Err)
-		case errors.Is(fp.Err, errNoRoom): // all wait
+			s.stopPartition(a, fp.Err)
+		case errors.Is(fp.Err, errNoRoom): // all sets wait
 		case fp.Err != nil:
 			a.rest(fp.Err, time.Now())
 		case len(fp.Records) > 0:
@@ -152,7 +152,7 @@ func (s *session) take(fetches kgo.Fetches) {
 	})
 }
 
-// failed notes an error that is of no assigned partition.
+// failed notes an error that concerns no assigned partition.
 func (s *session) failed(topic string, partition int32, err error) {
 	group := (*kgo.ErrGroupSession)(nil)
 	switch {
@@ -166,7 +166,7 @@ func (s *session) failed(topic string, partition int32, err error) {
 	}
 }
 
-// flow makes the client do what the assignment wants: its partition is paused or not.
+// flow pauses or resumes the partition in the client, as the assignment needs.
 func (s *session) flow(a *Assignment) {
 	s.flowing.Lock()
 	defer s.flowing.Unlock()
@@ -174,7 +174,7 @@ func (s *session) flow(a *Assignment) {
 	ours := s.parts[a.partition] == a
 	s.mu.Unlock()
 	if !ours {
-		return // what a past assignment wants must not reach the present one
+		return // a past assignment must not pause the present one
 	}
 	which := map[string][]int32{a.topic: {a.partition}}
 	if a.paused() {
@@ -184,15 +184,15 @@ func (s *session) flow(a *Assignment) {
 	}
 }
 
-// mark is when the queue of one partition is full: at its share of the buffer, so that one that is slow takes nothing
-// from the others, and never beyond what is of use to it alone.
+// mark returns the size at which a partition's queue is full: its share of the buffer, and never more than the
+// partition can use. So a slow partition takes nothing from the others.
 func (s *session) mark() (records int, bytes int64) {
 	sc := s.source.sc
 	share := sc.BufferBytes / max(s.sharing.Load(), 1)
 	return sc.BufferBatches * sc.BatchRecords, min(int64(sc.BufferBatches)*sc.BatchBytes, share)
 }
 
-// assigned begins an assignment for every partition that is new.
+// assigned begins an assignment for every new partition.
 func (s *session) assigned(_ context.Context, client *kgo.Client, added map[string][]int32) {
 	member, _ := client.GroupMetadata()
 	var begun []*Assignment
@@ -202,10 +202,10 @@ func (s *session) assigned(_ context.Context, client *kgo.Client, added map[stri
 		s.mu.Unlock()
 		return
 	case s.member != member && len(s.parts) > 0:
-		// The group forgot us and took us in again as somebody else. The client goes on where it was; another member
-		// may have gone on meanwhile too.
+		// The group forgot this member and took it in again as a new one. The client continues where it was, but
+		// another member may have read on too.
 		s.mu.Unlock()
-		s.breakOff(errFenced)
+		s.endSession(errFenced)
 		return
 	}
 	s.member, s.joined, s.changed = member, true, time.Now()
@@ -231,7 +231,7 @@ func (s *session) assigned(_ context.Context, client *kgo.Client, added map[stri
 	}
 }
 
-// offsets learns from where the group says to go on.
+// offsets notes the committed offsets of the group.
 func (s *session) offsets(_ context.Context, at map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -250,7 +250,7 @@ func (s *session) carry(a *Assignment) {
 		a.commitMarks(a.ctx) // the session may end before the next look
 	}
 	a.mu.Lock()
-	// Its context is asked itself: who waits for that one wakes before the one below it, and dead, say so.
+	// Check this context too: a waiter on it may wake before leaving is done and before dead is set.
 	given := a.dead || a.ctx.Err() != nil || a.leaving.Err() != nil
 	a.finished = !given
 	if a.finished {
@@ -272,7 +272,7 @@ func (s *session) carry(a *Assignment) {
 
 var errOnce = errors.New("everything is done")
 
-// finishOnce ends the session when every partition is done. An empty assignment counts when it has stood for a while.
+// finishOnce ends the session when every partition is done. An empty assignment counts after onceSettle.
 func (s *session) finishOnce(now time.Time) {
 	if !s.source.sc.Once {
 		return
@@ -296,7 +296,7 @@ func (s *session) finishOnce(now time.Time) {
 	s.stop(errOnce)
 }
 
-// revoked gives partitions up in good order: what is in hand may be finished and committed.
+// revoked gives partitions up in good order: the batch in hand may be finished and committed.
 func (s *session) revoked(_ context.Context, _ *kgo.Client, lost map[string][]int32) {
 	s.mu.Lock()
 	s.changed = time.Now()
@@ -304,7 +304,7 @@ func (s *session) revoked(_ context.Context, _ *kgo.Client, lost map[string][]in
 	s.giveUp(s.pick(lost), s.source.sc.Drain)
 }
 
-// lost ends assignments whose partitions belong to somebody else already.
+// lost ends assignments whose partitions already belong to another member.
 func (s *session) lost(_ context.Context, _ *kgo.Client, lost map[string][]int32) {
 	s.mu.Lock()
 	s.joined = false
@@ -324,8 +324,8 @@ func (s *session) pick(which map[string][]int32) []*Assignment {
 	return picked
 }
 
-// giveUp ends assignments and waits for their handlers. With a drain they may go on for that long; without one
-// nothing is committed any more from the first moment on.
+// giveUp ends assignments and waits for their handlers. With a drain the handlers may work on for that long. Without
+// one nothing is committed from the first moment on.
 func (s *session) giveUp(gone []*Assignment, drain time.Duration) {
 	if len(gone) == 0 {
 		return
@@ -343,7 +343,7 @@ func (s *session) giveUp(gone []*Assignment, drain time.Duration) {
 		case <-a.done:
 			continue
 		case <-timer.C:
-			timer.Reset(0) // the time is over for all that follow too
+			timer.Reset(0) // the time is over for the others too
 		}
 		a.cancel()
 		<-a.done
@@ -365,18 +365,18 @@ func (s *session) giveUp(gone []*Assignment, drain time.Duration) {
 	s.source.logger.Info().Ints32("partitions", numbers).Msg("partitions given up")
 }
 
-// disown ends an assignment on the group's word, from inside its own commit.
-func (s *session) disown(a *Assignment, err error) {
+// endFenced ends an assignment from inside its own commit, because the group refused the commit.
+func (s *session) endFenced(a *Assignment, err error) {
 	a.mu.Lock()
 	a.dead = true
 	a.mu.Unlock()
 	a.cancel()
-	s.breakOff(err)
+	s.endSession(err)
 }
 
-// condemn stops an assignment whose log is not what was read before. The partition stays ours and stands still: what
-// the offsets mean from here on is for an operator to judge.
-func (s *session) condemn(a *Assignment, err error) {
+// stopPartition stops an assignment whose log has changed behind the records that were read. The partition stays assigned
+// and is not read: an operator has to decide what the offsets mean now.
+func (s *session) stopPartition(a *Assignment, err error) {
 	f := a.explain(err)
 	a.mu.Lock()
 	a.dead = true
@@ -388,8 +388,8 @@ func (s *session) condemn(a *Assignment, err error) {
 	s.source.logger.Error().Err(f).Str("hint", f.Hint).Msg("partition stopped")
 }
 
-// breakOff ends the session: the client's idea of the group cannot be trusted.
-func (s *session) breakOff(err error) {
+// endSession ends the session because the client's state of the group cannot be trusted.
+func (s *session) endSession(err error) {
 	s.mu.Lock()
 	if s.broken == nil && !s.stopping {
 		s.broken = err
@@ -409,8 +409,8 @@ func (s *session) close() {
 	s.mu.Unlock()
 	s.giveUp(s.assignments(), drain)
 
-	// What still waits for a broker after that time ends with the client's context. Leaving is part of closing: asked
-	// for apart from it, the client leaves a goroutine behind.
+	// After that time the client's context ends all waits for a broker. Leaving is part of closing: a separate
+	// request makes the client leave a goroutine behind.
 	timer := time.AfterFunc(leaveTimeout, s.kill)
 	defer timer.Stop()
 	s.client.CloseAllowingRebalance()

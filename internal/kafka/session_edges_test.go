@@ -24,7 +24,7 @@ import (
 
 var nop = zerolog.Nop()
 
-func TestAHoldThatOutlivesItsPartitionDoesNotPauseTheNextAssignment(t *testing.T) {
+func TestHold_DoesNotPauseTheNextAssignment(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(1, topic))
 	c.Values(t, topic, 0, values(10)...)
@@ -33,7 +33,7 @@ func TestAHoldThatOutlivesItsPartitionDoesNotPauseTheNextAssignment(t *testing.T
 	var seen book
 	run(t, fast(c), small(), func(ctx context.Context, a *kafka.Assignment) error {
 		if rounds.Add(1) == 1 {
-			releases <- a.Hold() // never released while it matters
+			releases <- a.Hold() // not released during the test
 			c.Fail(kmsg.Heartbeat, kerr.UnknownMemberID, 1)
 			<-ctx.Done()
 			return nil
@@ -47,7 +47,7 @@ func TestAHoldThatOutlivesItsPartitionDoesNotPauseTheNextAssignment(t *testing.T
 	kafkatest.Eventually(t, "a late release changes nothing", func() bool { return seen.len() == 20 })
 }
 
-func TestAnEndOfTransactionsIsReachedAlthoughNoRecordMarksIt(t *testing.T) {
+func TestOnce_EndsBehindTransactionMarkers(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(1, topic))
 	c.Values(t, topic, 0, values(3)...)
@@ -90,7 +90,7 @@ func TestAnEndOfTransactionsIsReachedAlthoughNoRecordMarksIt(t *testing.T) {
 	}
 }
 
-func TestTakeLosesNothingWhenItsContextEnds(t *testing.T) {
+func TestTake_LosesNothingWhenTheContextEnds(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(1, topic))
 	c.Values(t, topic, 0, values(5)...)
@@ -98,7 +98,7 @@ func TestTakeLosesNothingWhenItsContextEnds(t *testing.T) {
 	run(t, fast(c), small(), func(ctx context.Context, a *kafka.Assignment) error {
 		for {
 			soon, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
-			records, err := a.Take(soon, 10, 1<<20, time.Hour) // would gather for an hour
+			records, err := a.Take(soon, 10, 1<<20, time.Hour) // it would gather for an hour
 			cancel()
 			if !errors.Is(err, context.DeadlineExceeded) || len(records) > 0 {
 				t.Errorf("%d records, %v", len(records), err)
@@ -117,7 +117,7 @@ func TestTakeLosesNothingWhenItsContextEnds(t *testing.T) {
 	}
 }
 
-func TestABatchKeepsItsLimitsAndALargeRecordComesAlone(t *testing.T) {
+func TestFetch_Limits(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(1, topic))
 	large := string(make([]byte, 10_000))
@@ -151,10 +151,10 @@ func TestABatchKeepsItsLimitsAndALargeRecordComesAlone(t *testing.T) {
 	}
 }
 
-func TestQueuesAreBoundedInBytes(t *testing.T) {
+func TestQueue_BoundedInBytes(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(1, topic))
-	random := string(noise(80 << 10)) // does not compress: what inflates is bounded apart from this
+	random := string(noise(80 << 10)) // does not compress: inflated sets have a limit of their own
 	var set []string
 	for i := range 10 {
 		set = append(set, random[i<<13:(i+1)<<13])
@@ -190,7 +190,7 @@ func TestQueuesAreBoundedInBytes(t *testing.T) {
 	}
 }
 
-func TestASetOfRecordsThatInflatesTooFarIsAFault(t *testing.T) {
+func TestSetTooLarge_IsAFault(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(2, topic))
 	c.Values(t, topic, 0, string(make([]byte, 3<<20)))
@@ -230,7 +230,7 @@ func TestSetTooLarge_StaysAFault(t *testing.T) {
 	})
 }
 
-func TestPausesOfADayPassInVirtualTime(t *testing.T) {
+func TestHold_OfADay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := kafkatest.NewVirtual(t, kfake.SeedTopics(1, topic))
@@ -267,7 +267,7 @@ func TestPausesOfADayPassInVirtualTime(t *testing.T) {
 	})
 }
 
-func TestTheMetricsOfASecondSessionTakeThePlaceOfTheFirsts(t *testing.T) {
+func TestMetrics_OfTheLatestSession(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(1, topic))
 	c.Values(t, topic, 0, values(10)...)
@@ -317,7 +317,7 @@ func TestTheMetricsOfASecondSessionTakeThePlaceOfTheFirsts(t *testing.T) {
 	}
 }
 
-func TestBrokersThatStayAwayDoNotFloodTheLog(t *testing.T) {
+func TestLog_FewLinesWhileBrokersAreAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var down atomic.Bool
@@ -343,7 +343,7 @@ func TestBrokersThatStayAwayDoNotFloodTheLog(t *testing.T) {
 	})
 }
 
-func TestACommitThatNobodyTakesForLongIsAFaultAndGoesThroughInTheEnd(t *testing.T) {
+func TestCommit_FaultWhileNotTaken(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := kafkatest.NewVirtual(t, kfake.SeedTopics(1, topic))

@@ -13,46 +13,48 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// SourceConfig says what is read and in what portions. Topic and Group are required.
+// SourceConfig says what is read and in which portions. Topic and Group are required.
 type SourceConfig struct {
-	// Topic is read, by this Group (group.id).
+	// Topic is read as a member of Group (group.id).
 	Topic, Group string
-	// BatchRecords is the most records of a batch. Default 500.
+	// BatchRecords limits the records of a batch. Default 500.
 	BatchRecords int
-	// BatchBytes is the most a batch takes in memory, keys, values and headers; one larger record comes alone. Default 8 MiB.
+	// BatchBytes limits the memory of a batch: keys, values and headers. One larger record comes alone. Default 8
+	// MiB.
 	BatchBytes int64
-	// BatchWait is how long a batch waits for more after its first record. Zero takes what is there.
+	// BatchWait is how long a batch waits for more after its first record. Zero takes the records that are there.
 	BatchWait time.Duration
-	// BufferBytes is what the queues of all partitions together take in memory, keys, values and headers; each has an
-	// equal share, and is paused where that is full. Fetched batches take no more either: beyond it one has half of a share.
-	// All that was fetched, in the client too, takes twice of it at most, or it and MaxDecompressBytes. Default 5 times BatchBytes.
+	// BufferBytes limits the memory of the queues of all partitions: keys, values and headers. Each has an equal
+	// share, and is paused when its share is full. Fetched batches have the same limit; beyond it a batch has half of
+	// a share. All fetched records, in the client too, take at most twice BufferBytes, or BufferBytes plus
+	// MaxDecompressBytes. Default 5 times BatchBytes.
 	BufferBytes int64
-	// BufferBatches is how many batches of a partition are fetched ahead at most, where its share is larger. Default 2.
+	// BufferBatches limits the batches of a partition that are fetched ahead, if its share allows more. Default 2.
 	BufferBatches int
-	// Drain is how long a batch in hand may go on after leaving began. It must be below 80% of the rebalance timeout.
-	// Default half of the rebalance timeout.
+	// Drain is how long a batch in hand may be carried on after leaving began. It must be below 80% of the rebalance
+	// timeout. Default half of the rebalance timeout.
 	Drain time.Duration
-	// FetchMaxBytes is the most that one answer of a broker brings, on the wire (fetch.max.bytes). Default 1 MiB.
+	// FetchMaxBytes limits one answer of a broker on the wire (fetch.max.bytes). Default 1 MiB.
 	FetchMaxBytes int32
-	// FetchMaxPartitionBytes is the most of it for one partition (max.partition.fetch.bytes); a larger set of records
-	// comes alone. Default 256 KiB.
+	// FetchMaxPartitionBytes limits the part of one partition in it (max.partition.fetch.bytes). A larger set of
+	// records comes alone. Default 256 KiB.
 	FetchMaxPartitionBytes int32
-	// FetchWait is how long a broker without news may hold an answer back (fetch.max.wait.ms). Default 500 ms.
+	// FetchWait is how long a broker without new records may delay an answer (fetch.max.wait.ms). Default 500 ms.
 	FetchWait time.Duration
-	// MaxConcurrentFetches is how many answers are asked for or held ahead. Default 4.
+	// MaxConcurrentFetches limits the answers that are requested or held ahead. Default 4.
 	MaxConcurrentFetches int
-	// MaxDecompressBytes is what one set of records may take in memory, inflated and with its records and
-	// headers; beyond it the partition stops with a fault. Default 32 MiB.
+	// MaxDecompressBytes limits the memory of one set of records, inflated and with its records and headers. Beyond
+	// it the partition stops with a fault. Default 32 MiB.
 	MaxDecompressBytes int
 	// Once ends Run when every assigned partition is done.
 	Once bool
-	// WatchInterval is the pause between two looks at the ends of the partitions, and at what is wrong. Default 10 s,
-	// a fifth of it while something is wrong.
+	// WatchInterval is the pause between two checks of the partitions' ends and of faults. Default 10 s, and a fifth
+	// of it during a fault.
 	WatchInterval time.Duration
-	// Needs are topics that have to exist before anything is read, as what cannot be stored goes there. One that is missing is
-	// a fault until it appears. Default none.
+	// Needs are topics that must exist before anything is read, because failed records go there. A missing one is a
+	// fault until it appears. Default none.
 	Needs []string
-	// RetentionOf are the topics whose retention [Source.Retention] tells. Default none.
+	// RetentionOf are the topics whose retention [Source.Retention] returns. Default none.
 	RetentionOf []string
 }
 
@@ -95,12 +97,12 @@ type Source struct {
 	spare    *spare
 	inflater *inflater
 	room     *room
-	complete bool // every topic of Needs was seen; of Run alone
-	faults   standing
+	complete bool // every topic of Needs was seen; used by Run only
+	faults   clientFaults
 	keeping  keeping
-	// committed is when the brokers took the last commit, in Unix nanoseconds; 0 before the first.
+	// committed is the time of the last accepted commit, in Unix nanoseconds; 0 before the first.
 	committed atomic.Int64
-	polled    func() // called between a poll and what is made of it; tests widen the gap here
+	polled    func() // called after a poll, before its records are queued; tests widen the gap here
 
 	mu      sync.Mutex
 	session *session // nil while there is none
@@ -108,14 +110,14 @@ type Source struct {
 	closed  bool
 }
 
-// Handler carries the records of one partition. Its context ends hard when the partition is lost or when leaving took
-// longer than SourceConfig.Drain. It may end without an error only when there is nothing more to do, or once
+// Handler carries the records of one partition. Its context ends when the partition is lost, or when leaving took
+// longer than SourceConfig.Drain. It may return nil only when there is nothing more to do, or once
 // [Assignment.Leaving] is done.
 type Handler func(ctx context.Context, a *Assignment) error
 
 var errClosed = errors.New("the source is closed")
 
-// NewSource checks the settings; it dials nothing. reg, when it is not nil, gets the client's metrics.
+// NewSource checks the settings. It does not connect. The client's metrics are registered in reg, unless reg is nil.
 func NewSource(cfg Config, sc SourceConfig, logger zerolog.Logger, reg prometheus.Registerer) (*Source, error) {
 	cfg = cfg.withDefaults()
 	sc = sc.withDefaults(cfg)
@@ -162,7 +164,7 @@ func (s *Source) options(base context.Context, sess *session) []kgo.Opt {
 		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()),
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()), // a jump over lost records would be silent
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
-		kgo.KeepControlRecords(), // they show how far the log was read; they go no further than the queue
+		kgo.KeepControlRecords(), // they show how far the log was read; they are not queued
 		kgo.FetchMaxBytes(s.sc.FetchMaxBytes),
 		kgo.FetchMaxPartitionBytes(s.sc.FetchMaxPartitionBytes),
 		kgo.BrokerMaxReadBytes(max(100<<20, 2*s.sc.FetchMaxBytes)),
@@ -174,17 +176,17 @@ func (s *Source) options(base context.Context, sess *session) []kgo.Opt {
 	)...)
 }
 
-// sessionPause keeps a session that cannot last from being begun again at once.
+// sessionPause is the least time between the starts of two sessions.
 const sessionPause = time.Second
 
-// Run reads until ctx ends, and calls handle for every partition that is assigned, each in a goroutine of its own. It
-// returns after every handler has returned and the group was left: nil when ctx ended, when Close was called, or when
-// SourceConfig.Once is set and every assigned partition is done; otherwise the error of a handler that ended although
-// its partition was still ours.
+// Run reads until ctx ends. It calls handle for every assigned partition, each in its own goroutine. It returns after
+// every handler has returned and the group was left. It returns nil if ctx ended, if Close was called, or if
+// SourceConfig.Once is set and every assigned partition is done. Otherwise it returns the error of a handler whose
+// partition was still assigned.
 //
-// When ctx ends, nothing more is fetched, every assignment is told to leave, batches in hand may go on for
-// SourceConfig.Drain, and heartbeats go on until then. When the group silently made another member of us, everything
-// in hand is given up uncommitted and reading begins anew.
+// When ctx ends, nothing more is fetched and every assignment is told to leave. Batches in hand may be carried on for
+// SourceConfig.Drain, with heartbeats until then. If the group silently made this client another member, everything
+// in hand is given up uncommitted, and reading begins again.
 func (s *Source) Run(ctx context.Context, handle Handler) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -226,7 +228,7 @@ func (s *Source) runSession(ctx context.Context, handle Handler) error {
 	return sess.run(ctx)
 }
 
-// Close ends Run as the end of its context does. It does not wait.
+// Close ends Run like the end of its context. It does not wait.
 func (s *Source) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -236,7 +238,7 @@ func (s *Source) Close() {
 	}
 }
 
-// Assigned is the number of partitions that are ours now.
+// Assigned returns the number of assigned partitions.
 func (s *Source) Assigned() int {
 	n := 0
 	for _, a := range s.assignments() {
@@ -247,7 +249,7 @@ func (s *Source) Assigned() int {
 	return n
 }
 
-// Joined says whether the group has given us an assignment, maybe an empty one, and we are still its member.
+// Joined reports whether the group gave this member an assignment, maybe an empty one, and still knows it.
 func (s *Source) Joined() bool {
 	s.mu.Lock()
 	sess := s.session
@@ -260,7 +262,7 @@ func (s *Source) Joined() bool {
 	return sess.joined && sess.broken == nil && !sess.stopping
 }
 
-// Fault is the standing reason why nothing, or not every partition, can be read; nil when all is well. It is a
+// Fault returns the lasting reason why nothing, or not every partition, can be read; nil if there is none. It is a
 // [*FaultError].
 func (s *Source) Fault() error {
 	if f := s.faults.first(); f != nil {
@@ -274,16 +276,16 @@ func (s *Source) Fault() error {
 	return nil
 }
 
-// PartitionLag is how far a partition is behind.
+// PartitionLag says how far a partition is behind.
 type PartitionLag struct {
 	Topic     string
 	Partition int32
-	Lag       int64 // records between what is committed and what can be read
-	// Oldest is the earliest Kafka timestamp of what was fetched and is not committed; zero: there is none.
+	Lag       int64 // records between the committed offset and the last readable one
+	// Oldest is the earliest Kafka timestamp of fetched and uncommitted records; zero: there is none.
 	Oldest time.Time
 }
 
-// Lag tells it for every partition that is ours, from what the brokers said last.
+// Lag returns the lag of every assigned partition, from the brokers' last answers.
 func (s *Source) Lag() []PartitionLag {
 	var lags []PartitionLag
 	for _, a := range s.assignments() {
@@ -292,7 +294,7 @@ func (s *Source) Lag() []PartitionLag {
 	return lags
 }
 
-// LastCommit is when the brokers took the last commit; zero before the first.
+// LastCommit returns the time of the last accepted commit; zero before the first.
 func (s *Source) LastCommit() time.Time {
 	if at := s.committed.Load(); at != 0 {
 		return time.Unix(0, at)

@@ -18,7 +18,7 @@ import (
 	"docket/internal/testkit/kafkatest"
 )
 
-func TestEverythingIsReadAndCommitted(t *testing.T) {
+func TestSource_ReadsAndCommitsEverything(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(3, topic))
 	for p := range int32(3) {
@@ -49,7 +49,7 @@ func TestEverythingIsReadAndCommitted(t *testing.T) {
 	}
 }
 
-func TestOnlyTheUnbrokenRunOfSettledRecordsIsCommitted(t *testing.T) {
+func TestCommit_OnlyAnUnbrokenPrefix(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(1, topic))
 	c.Values(t, topic, 0, values(30)...)
@@ -84,7 +84,7 @@ func TestOnlyTheUnbrokenRunOfSettledRecordsIsCommitted(t *testing.T) {
 	}
 }
 
-func TestWhatWasSettledUnderAnotherAssignmentIsRefused(t *testing.T) {
+func TestCommit_RefusesOtherAssignments(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(1, topic))
 	c.Values(t, topic, 0, values(5)...)
@@ -108,7 +108,7 @@ func TestWhatWasSettledUnderAnotherAssignmentIsRefused(t *testing.T) {
 	}
 }
 
-func TestTheBatchInHandIsCarriedHomeAfterTheSignal(t *testing.T) {
+func TestLeaving_FinishesTheBatchInHand(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(1, topic))
 	c.Values(t, topic, 0, values(30)...)
@@ -138,7 +138,7 @@ func TestTheBatchInHandIsCarriedHomeAfterTheSignal(t *testing.T) {
 	}
 }
 
-func TestAHandlerThatOutlastsTheDrainIsCutOffUncommitted(t *testing.T) {
+func TestLeaving_CutsOffAfterTheDrain(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(1, topic))
 	c.Values(t, topic, 0, values(30)...)
@@ -166,7 +166,7 @@ func TestAHandlerThatOutlastsTheDrainIsCutOffUncommitted(t *testing.T) {
 	}
 }
 
-func TestAHandlerThatFailsEndsTheSource(t *testing.T) {
+func TestRun_HandlerErrorEndsTheSource(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]error{"with an error": errors.New("boom"), "with a cancelled context of its own": context.Canceled, "without an error": nil} {
 		t.Run(name, func(t *testing.T) {
@@ -187,7 +187,7 @@ func TestAHandlerThatFailsEndsTheSource(t *testing.T) {
 	}
 }
 
-func TestOnceEndsWhenEveryPartitionIsDone(t *testing.T) {
+func TestOnce_EndsWhenEveryPartitionIsDone(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(3, topic))
 	c.Values(t, topic, 0, values(25)...)
@@ -222,7 +222,7 @@ func TestOnceEndsWhenEveryPartitionIsDone(t *testing.T) {
 	}
 }
 
-func TestOneSlowPartitionStopsNoOther(t *testing.T) {
+func TestSource_SlowPartitionStopsNoOther(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(2, topic))
 	c.Values(t, topic, 0, values(5000)...)
@@ -251,7 +251,7 @@ func TestOneSlowPartitionStopsNoOther(t *testing.T) {
 	}
 }
 
-func TestAHeldPartitionIsNotFetchedAndGoesOnAfterwards(t *testing.T) {
+func TestHold_PausesAndResumes(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(1, topic))
 	held, release := make(chan struct{}), make(chan struct{})
@@ -285,7 +285,7 @@ func TestAHeldPartitionIsNotFetchedAndGoesOnAfterwards(t *testing.T) {
 	kafkatest.Eventually(t, "held records are read", func() bool { return seen.len() == 50 })
 }
 
-func TestCommitIsTriedAgainUntilTheBrokerTakesIt(t *testing.T) {
+func TestCommit_RetriesUntilTaken(t *testing.T) {
 	t.Parallel()
 	for _, code := range []*kerr.Error{kerr.CoordinatorLoadInProgress, kerr.RebalanceInProgress, kerr.GroupAuthorizationFailed} {
 		t.Run(code.Message, func(t *testing.T) {
@@ -301,7 +301,7 @@ func TestCommitIsTriedAgainUntilTheBrokerTakesIt(t *testing.T) {
 	}
 }
 
-func TestACommitThatTheGroupFencesIsNeverTriedAgainAndReadingBeginsAnew(t *testing.T) {
+func TestCommit_FencedIsNotRetried(t *testing.T) {
 	t.Parallel()
 	for _, code := range []*kerr.Error{kerr.UnknownMemberID, kerr.IllegalGeneration, kerr.FencedInstanceID} {
 		t.Run(code.Message, func(t *testing.T) {
@@ -335,9 +335,9 @@ func TestACommitThatTheGroupFencesIsNeverTriedAgainAndReadingBeginsAnew(t *testi
 	}
 }
 
-func TestAPartitionThatIsLostIsNotCommitted(t *testing.T) {
+func TestLost_IsNotCommitted(t *testing.T) {
 	t.Parallel()
-	// With ILLEGAL_GENERATION the client keeps its member id: what fences another member's commit does not see it.
+	// With ILLEGAL_GENERATION the client keeps its member id, so the check of the member id does not see it.
 	for _, code := range []*kerr.Error{kerr.UnknownMemberID, kerr.IllegalGeneration} {
 		t.Run(code.Message, func(t *testing.T) {
 			t.Parallel()
@@ -374,7 +374,7 @@ func loseAndCommit(t *testing.T, code *kerr.Error) {
 	}
 }
 
-func TestARevocationEndsALongPauseAndItsCommitStillCounts(t *testing.T) {
+func TestRevoked_EndsAPauseAndCommits(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(2, topic))
 	c.Values(t, topic, 0, values(10)...)
@@ -403,7 +403,7 @@ func TestARevocationEndsALongPauseAndItsCommitStillCounts(t *testing.T) {
 	}
 }
 
-func TestATopicThatIsMissingAtTheStartIsWaitedFor(t *testing.T) {
+func TestSource_WaitsForAMissingTopic(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t)
 	var seen book
@@ -456,7 +456,7 @@ func TestNeededTopic_DeletedLaterStopsNothing(t *testing.T) {
 	if _, err := kadm.NewClient(client).DeleteTopics(t.Context(), "dlq"); err != nil {
 		t.Fatal(err)
 	}
-	c.Fail(kmsg.OffsetCommit, kerr.UnknownMemberID, 1) // the next session looks for it no more
+	c.Fail(kmsg.OffsetCommit, kerr.UnknownMemberID, 1) // the next session does not look for it
 	c.Values(t, topic, 0, values(10)...)
 	kafkatest.Eventually(t, "reading goes on", func() bool { return seen.len() == 20 && c.Committed(t, group, topic)[0] == 20 })
 	if err := m.Fault(); err != nil {
@@ -464,7 +464,7 @@ func TestNeededTopic_DeletedLaterStopsNothing(t *testing.T) {
 	}
 }
 
-func TestBrokersThatAreAwayAreAFaultNotAnEnd(t *testing.T) {
+func TestFault_BrokersAreAway(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(1, topic))
 	var down atomic.Bool
@@ -479,7 +479,7 @@ func TestBrokersThatAreAwayAreAFaultNotAnEnd(t *testing.T) {
 	kafkatest.Eventually(t, "reading starts by itself", func() bool { return seen.len() == 10 && m.Fault() == nil })
 }
 
-func TestAGroupThatIsForbiddenIsAFault(t *testing.T) {
+func TestFault_GroupIsForbidden(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(1, topic))
 	fault := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.JoinGroup}, TopLevel: true, Err: kerr.GroupAuthorizationFailed, Count: -1})
@@ -491,7 +491,7 @@ func TestAGroupThatIsForbiddenIsAFault(t *testing.T) {
 	kafkatest.Eventually(t, "reading starts by itself", func() bool { return seen.len() == 10 && m.Fault() == nil })
 }
 
-func TestAnOffsetThatIsGoneHoldsItsPartitionAndNoOther(t *testing.T) {
+func TestFault_OffsetIsGone(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(2, topic))
 	c.Values(t, topic, 0, values(50)...)
@@ -516,7 +516,7 @@ func TestAnOffsetThatIsGoneHoldsItsPartitionAndNoOther(t *testing.T) {
 	}
 }
 
-func TestAnErrorInAPollDropsNoRecords(t *testing.T) {
+func TestFault_PollErrorDropsNoRecords(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(3, topic))
 	fault := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Topic: topic, Partitions: []int32{1}, Err: kerr.TopicAuthorizationFailed, Count: -1})
@@ -534,7 +534,7 @@ func TestAnErrorInAPollDropsNoRecords(t *testing.T) {
 	kafkatest.Eventually(t, "the third is read when it may be", func() bool { return seen.len() == 600 && m.Fault() == nil })
 }
 
-func TestALogThatWasCutStandsStill(t *testing.T) {
+func TestFault_LogWasCut(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(1, topic))
 	c.Values(t, topic, 0, values(20)...)

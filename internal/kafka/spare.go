@@ -13,11 +13,11 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// spare keeps the memory of records that are done with for records that come. What is asked of it and what is given to
-// it is the client's doing alone: it gives a slab back once every record in it was recycled, and only [home.Batch.Release]
-// recycles. A record that nobody recycles leaves its slab to the garbage collector.
+// spare keeps the memory of finished records for new ones. Only the client takes and returns memory. It returns a
+// slab once every record in it was recycled, and only [home.Batch.Release] recycles. A slab with a record that is not
+// recycled is left to the garbage collector.
 type spare struct {
-	inflated int // bytes that a set may inflate to
+	inflated int // limit of an inflated set in bytes
 	room     *room
 	bytes    slabs[byte]
 	records  slabs[kgo.Record]
@@ -28,10 +28,10 @@ var (
 	_ kgo.PoolRecords         = (*spare)(nil)
 )
 
-// spareBytes is what the spare keeps of inflated bytes while nobody uses them; of records, a quarter of it.
+// spareBytes is how many inflated bytes the spare keeps unused; for records it keeps a quarter of that.
 const spareBytes = 8 << 20
 
-// newSpare makes one for sets that may inflate to so many bytes and are counted in the room.
+// newSpare makes a spare for sets that inflate to at most this many bytes. The room counts them.
 func newSpare(inflated int, r *room) *spare {
 	s := &spare{inflated: inflated, room: r}
 	s.bytes.most, s.records.most = spareBytes, spareBytes/4
@@ -39,18 +39,19 @@ func newSpare(inflated int, r *room) *spare {
 	return s
 }
 
-// GetDecompressBytes is of [kgo.PoolDecompressBytes]: the guess for codecs that [inflater] leaves to the client.
+// GetDecompressBytes implements [kgo.PoolDecompressBytes]: the first guess for codecs that [inflater] leaves to the
+// client.
 func (s *spare) GetDecompressBytes(compressed []byte, codec kgo.CompressionCodecType) []byte {
 	guess := 4 * len(compressed)
 	if codec == kgo.CodecGzip {
-		guess = max(guess, gzipped(compressed)+bytes.MinRead) // or the client would make twice of it to see its end
+		guess = max(guess, gzipped(compressed)+bytes.MinRead) // otherwise the client would double it to see its end
 	}
 	return s.bytes.take(min(guess, s.inflated+bytes.MinRead))
 }
 
-// gzipped is what a gzip file says that it inflates to, as far as that is possible: 0 where it is not (RFC 1952, ISIZE).
+// gzipped returns the inflated size that a gzip file gives, 0 if that is impossible (RFC 1952, ISIZE).
 func gzipped(src []byte) int {
-	const farthest = 1032 // bytes that a byte of deflate stands for at most
+	const farthest = 1032 // a byte of deflate stands for at most this many bytes
 	if len(src) < 4 {
 		return 0
 	}
@@ -61,8 +62,8 @@ func gzipped(src []byte) int {
 	return int(size)
 }
 
-// fitted is what a set was inflated to, in a smaller slice where it took less than half of the one that it was given. It
-// lives for as long as its records wait, and they count as what they are.
+// fitted copies an inflated set into a smaller slice if it took less than half of the given one. The set lives as
+// long as its records wait, and they count with the bytes that they have.
 func (s *spare) fitted(out []byte) []byte {
 	if cap(out)/2 <= len(out)+littleRoom {
 		return out
@@ -72,12 +73,12 @@ func (s *spare) fitted(out []byte) []byte {
 	return fitting
 }
 
-// littleRoom is not worth a second slice, in bytes.
+// littleRoom is too small for a second slice, in bytes.
 const littleRoom = 1 << 10
 
-// PutDecompressBytes is of [kgo.PoolDecompressBytes].
+// PutDecompressBytes implements [kgo.PoolDecompressBytes].
 func (s *spare) PutDecompressBytes(b []byte) {
-	if rubbish {
+	if poison {
 		for i := range b[:cap(b)] {
 			b[:cap(b)][i] = 0xDB
 		}
@@ -85,8 +86,8 @@ func (s *spare) PutDecompressBytes(b []byte) {
 	s.bytes.give(b)
 }
 
-// GetRecords is of [kgo.PoolRecords]. The client has the set already, and it may be one that nobody inflated: where there is no room
-// for its records, it waits for some.
+// GetRecords implements [kgo.PoolRecords]. The client has the set already, and it may be one that was not inflated.
+// If there is no room for its records, it waits for some.
 func (s *spare) GetRecords(n int) []kgo.Record {
 	s.room.await(int64(n) * recordSize)
 	slab := s.records.take(n)
@@ -94,28 +95,28 @@ func (s *spare) GetRecords(n int) []kgo.Record {
 	return slab
 }
 
-// PutRecords is of [kgo.PoolRecords].
+// PutRecords implements [kgo.PoolRecords].
 func (s *spare) PutRecords(r []kgo.Record) {
-	clear(r[:cap(r)]) // those that the client left out were not recycled
+	clear(r[:cap(r)]) // records that the client left out were not recycled
 	s.records.give(r)
 }
 
-// slabs are slices that wait to be used again, the latest last.
+// slabs keeps slices for reuse, the latest last.
 type slabs[T any] struct {
-	most int          // bytes to keep
-	made atomic.Int64 // bytes that no spare slice had room for
+	most int          // limit of the kept bytes
+	made atomic.Int64 // bytes allocated because no spare slice was large enough
 	used *atomic.Int64
 
 	mu   sync.Mutex
 	free [][]T
 	kept int                               // bytes
-	uses map[weak.Pointer[T]]*atomic.Int64 // bytes that each slice counts for while it is in use
+	uses map[weak.Pointer[T]]*atomic.Int64 // bytes that each slice in use counts for
 }
 
-// mostSlabs is how many slices are kept at most, so that looking for one stays cheap.
+// mostSlabs limits the number of kept slices, so that the search for one stays cheap.
 const mostSlabs = 128
 
-// take returns a slice with room for n, a spare one where one fits and is not much too large.
+// take returns a slice with room for n: a spare one if one fits and is not much too large.
 func (s *slabs[T]) take(n int) []T {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,8 +136,8 @@ func (s *slabs[T]) take(n int) []T {
 	return slab
 }
 
-// give keeps a slice, and lets go of those that nobody asked for longest where there are too many. One that is not worth it
-// counts until the collector has found it.
+// give keeps a slice. If there are too many, it frees those that were unused for longest. A slice that is not kept
+// counts until the garbage collector has freed it.
 func (s *slabs[T]) give(slab []T) {
 	if !s.keeps(slab) {
 		return
@@ -154,7 +155,7 @@ func (s *slabs[T]) give(slab []T) {
 	s.free, s.kept = append(s.free, slab[:0]), s.kept+size
 }
 
-// use counts a slice in use for so many bytes, until it is given back to be kept or the collector finds its memory.
+// use counts a slice in use, until it is given back to be kept or the garbage collector frees it.
 func (s *slabs[T]) use(slab []T, bytes int64) {
 	if cap(slab) == 0 {
 		return
@@ -175,7 +176,7 @@ func (s *slabs[T]) use(slab []T, bytes int64) {
 	s.used.Add(bytes - count.Swap(bytes))
 }
 
-// gone is called when the collector found the memory of a slice.
+// gone is called when the garbage collector freed a slice.
 func (s *slabs[T]) gone(at weak.Pointer[T]) {
 	s.mu.Lock()
 	count := s.uses[at]
@@ -184,7 +185,7 @@ func (s *slabs[T]) gone(at weak.Pointer[T]) {
 	s.used.Add(-count.Load())
 }
 
-// keeps says whether a slice is worth keeping: no one of them may take the place of all others.
+// keeps reports whether a slice is worth keeping: no slice may take the place of all others.
 func (s *slabs[T]) keeps(slab []T) bool { return cap(slab) > 0 && sizeOf(slab) <= s.most/2 }
 
 func (s *slabs[T]) remove(i int) {
@@ -200,7 +201,7 @@ func sizeOf[T any](slab []T) int {
 	return cap(slab) * int(unsafe.Sizeof(one))
 }
 
-// rounded is n up to the next of four sizes between two powers of two: the fewer sizes there are, the more often one fits.
+// rounded rounds n up to the next of four sizes between two powers of two. With fewer sizes, slices fit more often.
 func rounded(n int) int {
 	step := 1 << max(bits.Len(uint(n))-3, 0)
 	return (n + step - 1) &^ (step - 1)

@@ -8,16 +8,16 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// stage shows a registry the metrics of whichever client plays a room now: clients come and go, and two of the same
-// name would be refused. Counters begin anew with each, as after a restart.
+// stage shows a registry the metrics of the present client of a role. Clients are replaced, and a registry refuses
+// two of the same name. Counters begin at zero with each client, as after a restart.
 type stage struct {
 	room string
 
 	mu  sync.Mutex
-	now *shelf
+	now *clientRegistry
 }
 
-// newStage registers the stage of a room; without a registry it stays empty.
+// newStage registers the stage of a role. Without a registry it stays empty.
 func newStage(reg prometheus.Registerer, room string) (*stage, error) {
 	if reg == nil {
 		return nil, nil
@@ -29,22 +29,22 @@ func newStage(reg prometheus.Registerer, room string) (*stage, error) {
 	return s, nil
 }
 
-// play gives the options of the client that plays the room from now on.
+// play returns the options of the client that has the role from now on.
 func (s *stage) play() []kgo.Opt {
 	if s == nil {
 		return nil
 	}
-	own := &shelf{}
+	own := &clientRegistry{}
 	s.mu.Lock()
 	s.now = own
 	s.mu.Unlock()
 	return metrics(own, s.room)
 }
 
-// Describe is empty: what a client shows is known when it is there.
+// Describe is empty: the metrics of a client are known only when it exists.
 func (s *stage) Describe(chan<- *prometheus.Desc) {}
 
-// Collect shows the metrics of the client that plays.
+// Collect collects the metrics of the present client.
 func (s *stage) Collect(ch chan<- prometheus.Metric) {
 	s.mu.Lock()
 	now := s.now
@@ -59,26 +59,26 @@ func (s *stage) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// shelf is the registry of one client.
-type shelf struct {
+// clientRegistry is the registry of one client.
+type clientRegistry struct {
 	mu         sync.Mutex
 	collectors []prometheus.Collector
 }
 
-// Register keeps a collector.
-func (s *shelf) Register(c prometheus.Collector) error {
+// Register adds a collector.
+func (s *clientRegistry) Register(c prometheus.Collector) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.collectors = append(s.collectors, c)
 	return nil
 }
 
-// MustRegister keeps collectors.
-func (s *shelf) MustRegister(cs ...prometheus.Collector) {
+// MustRegister adds collectors.
+func (s *clientRegistry) MustRegister(cs ...prometheus.Collector) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.collectors = append(s.collectors, cs...)
 }
 
-// Unregister does nothing: the shelf goes with its client.
-func (s *shelf) Unregister(prometheus.Collector) bool { return true }
+// Unregister does nothing: the clientRegistry ends with its client.
+func (s *clientRegistry) Unregister(prometheus.Collector) bool { return true }

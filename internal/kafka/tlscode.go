@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// What a [FaultError] of ReasonTLS has for a code.
+// Codes of a [FaultError] of ReasonTLS.
 const (
 	codeAuthority    = "tls_unknown_authority"
 	codeName         = "tls_wrong_name"
@@ -26,7 +26,7 @@ const (
 	codeOursExpired  = "tls_client_certificate_expired"
 	codeOursRefused  = "tls_client_certificate_refused"
 	codeRefused      = "tls_refused_by_broker"
-	codeClosedAtOnce = "closed_at_once" // of ReasonUnreachable
+	codeClosedAtOnce = "closed_at_once" // for ReasonUnreachable
 )
 
 var tlsHints = map[string]string{
@@ -45,11 +45,11 @@ var tlsHints = map[string]string{
 	codeClosedAtOnce: "the brokers close the connection at the first request: the listener may require TLS (DOCKET_KAFKA_TLS) or SASL (DOCKET_KAFKA_SASL_MECHANISM), or a proxy's broker is away",
 }
 
-// dialError is a connection that could not be made, or that ended before it was of any use.
+// dialError is a connection that could not be made, or that ended before its first answer.
 type dialError struct {
 	address string
-	tls     bool   // what failed is TLS, not the connection below it
-	code    string // one of those above, or none
+	tls     bool   // TLS failed, not the connection below it
+	code    string // one of the codes above, or none
 	err     error
 }
 
@@ -67,7 +67,7 @@ func (e *dialError) Unwrap() error { return e.err }
 
 var errAlert = errors.New("an alert of TLS where there should be an answer of Kafka")
 
-// Alerts of TLS, by their numbers in RFC 8446, section 6.
+// TLS alerts by their numbers in RFC 8446, section 6.
 const (
 	alertBadCertificate         = 42
 	alertUnsupportedCertificate = 43
@@ -80,8 +80,8 @@ const (
 	alertCertificateRequired    = 116
 )
 
-// alertOf is the alert that a peer sent. crypto/tls has a type of its own for it that it does not export; like
-// tls.AlertError it is the alert's number.
+// alertOf returns the alert that a peer sent. The type in crypto/tls is not exported. Like tls.AlertError it is a
+// number.
 func alertOf(err error) (number uint8, ok bool) {
 	var exported tls.AlertError
 	if errors.As(err, &exported) {
@@ -98,7 +98,7 @@ func alertOf(err error) (number uint8, ok bool) {
 	return uint8(v.Uint()), true
 }
 
-// failed explains a handshake that did not come to its end. silent says that nothing came from the other side.
+// failed explains a handshake that did not finish. silent says that the other side sent nothing.
 func (e *end) failed(err error, silent bool) error {
 	d := &dialError{address: e.address, tls: true, err: err}
 	var (
@@ -150,7 +150,7 @@ func (e *end) closed(err error) error {
 	return d
 }
 
-// refusal is why a broker ended the handshake. What we know of ourselves says more than its alert does.
+// refusal says why a broker ended the handshake. Facts about the own certificate say more than the broker's alert.
 func (e *end) refusal(err error) string {
 	alert, _ := alertOf(err)
 	switch {
@@ -172,13 +172,13 @@ func (e *end) refusal(err error) string {
 	return codeRefused
 }
 
-// ranOut says that time was over.
+// ranOut reports whether an error is a timeout.
 func ranOut(err error) bool {
 	var late net.Error
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &late) && late.Timeout()
 }
 
-// cut says that the other side ended the connection.
+// cut reports whether the other side ended the connection.
 func cut(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)

@@ -19,7 +19,7 @@ import (
 	"docket/internal/testkit/output"
 )
 
-func TestWhatIsWrongWithTLSHasItsOwnCode(t *testing.T) {
+func TestTLS_CodeOfEachFailure(t *testing.T) {
 	t.Parallel()
 	certificate, roots := selfSigned(t) // for 127.0.0.1
 	good := kafkatest.New(t, kfake.TLS(&tls.Config{MinVersion: tls.VersionTLS12, Certificates: certificate}))
@@ -60,7 +60,7 @@ func TestWhatIsWrongWithTLSHasItsOwnCode(t *testing.T) {
 	}
 }
 
-func TestTLSIsAskedForAtEachConnectionAndAComplaintIsToldOnce(t *testing.T) {
+func TestTLS_FreshForEachConnection(t *testing.T) {
 	t.Parallel()
 	certificate, roots := selfSigned(t)
 	cluster := kafkatest.New(t, kfake.TLS(&tls.Config{MinVersion: tls.VersionTLS12, Certificates: certificate}), kfake.SeedTopics(1, topic))

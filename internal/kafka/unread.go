@@ -10,15 +10,15 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Unread is what a group has not read of a topic.
+// Unread is the part of a topic that a group has not read.
 type Unread struct {
-	Oldest  time.Time // earliest Kafka timestamp among the first of each partition; zero: all is read
-	Records int64     // offsets between what is committed and the ends
-	Gone    int64     // offsets that the topic does not hold any more and the group had not committed
+	Oldest  time.Time // earliest Kafka timestamp among the first records of all partitions; zero: all is read
+	Records int64     // offsets between the commits and the ends
+	Gone    int64     // uncommitted offsets that the topic no longer holds
 }
 
-// Unread reads the first record of each partition that a group has not committed. A partition without a commit is unread from its
-// start. Where ctx has no earlier deadline it takes 30 s at most. The error is a [*FaultError], or that of ctx.
+// Unread reads the first uncommitted record of each partition. A partition without a commit is unread from its start.
+// If ctx has no earlier deadline, it takes 30 s at most. The error is a [*FaultError], or that of ctx.
 func (r *Reader) Unread(ctx context.Context, topic, group string) (Unread, error) {
 	ctx, cancel := context.WithTimeout(ctx, silence)
 	defer cancel()
@@ -30,13 +30,13 @@ func (r *Reader) Unread(ctx context.Context, topic, group string) (Unread, error
 	return u, err
 }
 
-// Behind is Unread without Oldest: it counts by offsets and reads no record.
+// Behind is Unread without Oldest: it counts offsets and reads no record.
 func (r *Reader) Behind(ctx context.Context, topic, group string) (Unread, error) {
 	u, _, _, err := r.behind(ctx, topic, group)
 	return u, err
 }
 
-// behind counts what a group has not committed. first is where that starts in each partition, ends is where it ends.
+// behind counts the uncommitted offsets. It returns where they begin and end in each partition.
 func (r *Reader) behind(ctx context.Context, topic, group string) (u Unread, first map[int32]kgo.Offset, ends map[int32]int64, err error) {
 	done, err := r.Committed(ctx, group, topic)
 	if err != nil {
@@ -66,7 +66,7 @@ func (r *Reader) behind(ctx context.Context, topic, group string) (u Unread, fir
 	return u, first, ends, nil
 }
 
-// oldest is the earliest timestamp of the first records from these offsets on.
+// oldest returns the earliest timestamp of the first records at these offsets.
 func (r *Reader) oldest(ctx context.Context, topic string, first map[int32]kgo.Offset, ends map[int32]int64) (time.Time, error) {
 	client, err := kgo.NewClient(r.cfg.options(r.cfg.quiet(zerolog.Nop(), "reader"),
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: first}),
@@ -94,7 +94,7 @@ func (r *Reader) oldest(ctx context.Context, topic string, first map[int32]kgo.O
 				if _, open := first[p.Partition]; !open {
 					return
 				}
-				// What is left of a compacted log, or of transactions, may hold no record at all up to the end.
+				// A compacted log or one with transactions may hold no record up to its end.
 				if !rec.Attrs.IsControl() && (oldest.IsZero() || rec.Timestamp.Before(oldest)) {
 					oldest = rec.Timestamp
 				}

@@ -14,7 +14,7 @@ import (
 	"docket/internal/testkit/kafkatest"
 )
 
-func TestWhatAGroupHasNotReadIsAsOldAsItsFirstRecord(t *testing.T) {
+func TestUnread_AgeOfTheFirstRecord(t *testing.T) {
 	t.Parallel()
 	cluster := kafkatest.New(t, kfake.SeedTopics(4, topic))
 	reader, err := kafka.NewReader(fast(cluster))
@@ -44,7 +44,7 @@ func TestWhatAGroupHasNotReadIsAsOldAsItsFirstRecord(t *testing.T) {
 		t.Errorf("of an empty topic: %+v", u)
 	}
 	at(0, 5, 6, 7)
-	at(1, 9, 3) // the first in the log counts: it goes first
+	at(1, 9, 3) // the first in the log counts, because it is read first
 	at(2, 1, 2)
 	if u := look(); !u.Oldest.Equal(began.Add(time.Hour)) || u.Records != 7 || u.Gone != 0 {
 		t.Errorf("nothing is committed: %+v", u)
@@ -68,7 +68,7 @@ func TestWhatAGroupHasNotReadIsAsOldAsItsFirstRecord(t *testing.T) {
 	if _, err := admin.DeleteRecords(t.Context(), kadm.Offsets{topic: {0: {Topic: topic, Partition: 0, At: 2}, 1: {Topic: topic, Partition: 1, At: 1}}}); err != nil {
 		t.Fatal(err)
 	}
-	// Of partition 1 nobody has committed anything: nobody can say that it was to be read.
+	// The deleted record of partition 1 does not count as gone, because the group never committed there.
 	if u := look(); !u.Oldest.Equal(began.Add(3*time.Hour)) || u.Records != 2 || u.Gone != 1 {
 		t.Errorf("one record was deleted before it was read: %+v", u)
 	}
@@ -78,7 +78,7 @@ func TestWhatAGroupHasNotReadIsAsOldAsItsFirstRecord(t *testing.T) {
 	}
 }
 
-func TestALookAtWhatIsUnreadEndsWithItsContext(t *testing.T) {
+func TestUnread_EndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	cluster := kafkatest.New(t, kfake.SeedTopics(2, topic))
 	cluster.Values(t, topic, 0, "v")
@@ -96,7 +96,7 @@ func TestALookAtWhatIsUnreadEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestWhatIsUnreadOfATopicThatIsMissingIsAFault(t *testing.T) {
+func TestUnread_MissingTopicIsAFault(t *testing.T) {
 	t.Parallel()
 	cluster := kafkatest.New(t)
 	reader, err := kafka.NewReader(fast(cluster))
@@ -109,7 +109,7 @@ func TestWhatIsUnreadOfATopicThatIsMissingIsAFault(t *testing.T) {
 	}
 }
 
-func TestAReaderTellsATopicsRetention(t *testing.T) {
+func TestReader_Retention(t *testing.T) {
 	t.Parallel()
 	cluster := kafkatest.New(t)
 	client := cluster.Client(t)

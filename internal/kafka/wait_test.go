@@ -8,8 +8,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// A batch waits for more from when its first record came, also where that was while the one before was carried.
-func TestTheWaitForMoreBeginsWhenTheFirstRecordComes(t *testing.T) {
+// The wait for more records begins when the first record came, also if that was while the batch before was carried.
+func TestFetch_WaitBeginsAtTheFirstRecord(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const wait = 200 * time.Millisecond
@@ -32,7 +32,7 @@ func TestTheWaitForMoreBeginsWhenTheFirstRecordComes(t *testing.T) {
 			}
 		}
 		came(0)
-		time.Sleep(150 * time.Millisecond) // the one before is carried
+		time.Sleep(150 * time.Millisecond) // the batch before is carried
 		came(1)
 		taken(2, wait-150*time.Millisecond)
 
@@ -43,12 +43,12 @@ func TestTheWaitForMoreBeginsWhenTheFirstRecordComes(t *testing.T) {
 		came(3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13)
 		time.Sleep(time.Second)
 		taken(10, 0)
-		taken(1, wait) // what is left of more than a batch waits anew
+		taken(1, wait) // records left over from a batch wait again
 	})
 }
 
-// What the queues of many partitions take while they are empty is bounded with what they hold.
-func TestEmptyQueuesKeepLittle(t *testing.T) {
+// Empty queues of many partitions keep bounded memory.
+func TestQueue_EmptyKeepsLittle(t *testing.T) {
 	t.Parallel()
 	const most = 5000
 	for _, partitions := range []int64{1, 12, 1000} {
@@ -86,8 +86,8 @@ func TestEmptyQueuesKeepLittle(t *testing.T) {
 	}
 }
 
-// What a batch takes to be carried comes off the wait of the next, a quarter of it at most.
-func TestABatchIsHomeInAboutItsWait(t *testing.T) {
+// The time of carrying a batch is taken off the wait of the next, a quarter of it at most.
+func TestFetch_HomeInAboutTheBatchWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const wait = 200 * time.Millisecond

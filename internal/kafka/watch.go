@@ -15,17 +15,18 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// What a fault is of, apart from partitions.
+// Kinds of faults besides those of partitions.
 const (
 	faultCluster = iota
 	faultGroup
 	faultTopic
-	faultNeeded // of a topic of SourceConfig.Needs
+	faultNeeded // a topic of SourceConfig.Needs
 	faultKinds
 )
 
-// standing keeps the faults that are of no partition. As a hook of the client it also notes when a broker last spoke.
-type standing struct {
+// clientFaults keeps the faults that concern no partition. As a hook of the client it also notes when a broker last
+// answered.
+type clientFaults struct {
 	logger zerolog.Logger
 	heard  atomic.Int64 // Unix nanoseconds
 
@@ -34,17 +35,18 @@ type standing struct {
 	commit map[int32]*FaultError
 }
 
-// OnBrokerRead notes that a broker answered. What comes before a login is done is no answer yet: who is refused hears that too.
-func (s *standing) OnBrokerRead(_ kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, err error) {
+// OnBrokerRead notes that a broker answered. Answers before the end of a login do not count, because a refused client
+// gets them too.
+func (s *clientFaults) OnBrokerRead(_ kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, err error) {
 	if err == nil && key != int16(kmsg.ApiVersions) && key != int16(kmsg.SASLHandshake) && key != int16(kmsg.SASLAuthenticate) {
 		s.heard.Store(time.Now().UnixNano())
 	}
 }
 
-// OnBrokerConnect is here for [kgo.HookBrokerConnect]; a connection is no answer yet.
-func (s *standing) OnBrokerConnect(kgo.BrokerMetadata, time.Duration, net.Conn, error) {}
+// OnBrokerConnect does nothing: a connection is not an answer. It is needed for [kgo.HookBrokerConnect].
+func (s *clientFaults) OnBrokerConnect(kgo.BrokerMetadata, time.Duration, net.Conn, error) {}
 
-func (s *standing) set(kind int, f *FaultError) {
+func (s *clientFaults) set(kind int, f *FaultError) {
 	s.mu.Lock()
 	old := s.faults[kind]
 	s.faults[kind] = f
@@ -52,7 +54,7 @@ func (s *standing) set(kind int, f *FaultError) {
 	logFault(s.logger, old, f)
 }
 
-func (s *standing) clear(kind int) {
+func (s *clientFaults) clear(kind int) {
 	s.mu.Lock()
 	old := s.faults[kind]
 	s.faults[kind] = nil
@@ -60,7 +62,7 @@ func (s *standing) clear(kind int) {
 	logFault(s.logger, old, nil)
 }
 
-func (s *standing) setCommit(f *FaultError) {
+func (s *clientFaults) setCommit(f *FaultError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.commit == nil {
@@ -70,15 +72,15 @@ func (s *standing) setCommit(f *FaultError) {
 	s.commit[f.Partition] = f
 }
 
-func (s *standing) clearCommit(_ string, partition int32) {
+func (s *clientFaults) clearCommit(_ string, partition int32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	logFault(s.logger, s.commit[partition], nil)
 	delete(s.commit, partition)
 }
 
-// first is the fault that explains most.
-func (s *standing) first() *FaultError {
+// first returns the fault that explains most.
+func (s *clientFaults) first() *FaultError {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, f := range s.faults {
@@ -92,7 +94,7 @@ func (s *standing) first() *FaultError {
 	return nil
 }
 
-// logFault tells a change, not each time that the same is seen again.
+// logFault logs when a fault changes, not each time that it is found again.
 func logFault(logger zerolog.Logger, old, now *FaultError) {
 	switch {
 	case now != nil && (old == nil || old.Reason != now.Reason || old.Code != now.Code || old.Resource != now.Resource || old.Operation != now.Operation):
@@ -114,11 +116,10 @@ func logFault(logger zerolog.Logger, old, now *FaultError) {
 const (
 	restFirst = time.Second
 	restMost  = 30 * time.Second
-	trust     = 5 * time.Second // so long without an error after a rest is well again
+	trust     = 5 * time.Second // without an error for so long after a rest, a partition is healthy again
 )
 
-// rest pauses a partition that gives an error, so that it is asked again after a while and not at once: the client
-// itself would ask as fast as it can.
+// rest pauses a partition after an error. Otherwise the client would fetch again without a pause.
 func (a *Assignment) rest(err error, now time.Time) {
 	f := a.explain(err)
 	a.mu.Lock()
@@ -132,7 +133,7 @@ func (a *Assignment) rest(err error, now time.Time) {
 	} else {
 		old = a.faulty.err
 	}
-	if f.Reason == ReasonSetTooLarge { // the client reads this partition no more
+	if f.Reason == ReasonSetTooLarge { // the client has stopped reading this partition
 		a.faulty.err, a.faulty.resting, a.faulty.final = f, true, true
 		logFault(a.session.source.logger, old, f)
 		return
@@ -146,13 +147,13 @@ func (a *Assignment) rest(err error, now time.Time) {
 	logFault(a.session.source.logger, old, f)
 }
 
-// explain explains why the partition cannot be read.
+// explain returns the fault of a partition that cannot be read.
 func (a *Assignment) explain(err error) *FaultError {
 	src := a.session.source
 	return fault("read", a.topic, a.partition, err).resetting(src.cfg.Brokers, src.sc.Group)
 }
 
-// well ends a fault: records came.
+// well ends a fault, because records came.
 func (a *Assignment) well() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -163,7 +164,7 @@ func (a *Assignment) well() {
 	a.faulty = nil
 }
 
-// wake asks a resting partition again when it is time, or believes its silence.
+// wake resumes a resting partition when it is time, or ends a fault after a silence.
 func (a *Assignment) wake(now time.Time) {
 	a.mu.Lock()
 	f := a.faulty
@@ -214,8 +215,8 @@ func (a *Assignment) lag() PartitionLag {
 	return PartitionLag{Topic: a.topic, Partition: a.partition, Lag: max(0, a.end-max(a.committed, a.start, 0)), Oldest: a.oldest()}
 }
 
-// Bounds says where reading stands: next is the offset that the next record taken has or exceeds, end is one past the
-// last that can be read now (the last stable offset). Nothing is left to be taken when next has reached end.
+// Bounds returns how far the partition was read. The next taken record has the offset next or a later one. end is one
+// past the last readable offset (the last stable offset). When next has reached end, there are no records to take.
 func (a *Assignment) Bounds(ctx context.Context) (next, end int64, err error) {
 	ends, err := a.session.admin.ListCommittedOffsets(ctx, a.topic)
 	if end, err = listed(ends, a, err); err != nil {
@@ -254,11 +255,10 @@ func listed(offsets kadm.ListedOffsets, a *Assignment, err error) (int64, error)
 	return 0, fault("list offsets of", a.topic, a.partition, err)
 }
 
-// tick is how often a session looks after itself.
+// tick is the pause between two checks of a session.
 const tick = time.Second
 
-// watch looks after what no poll tells: partitions at rest, brokers that are silent, a topic that is missing, and how
-// far the partitions go.
+// watch checks what no poll reports: resting partitions, silent brokers, a missing topic and the ends of partitions.
 func (s *session) watch(ctx context.Context) {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
@@ -285,7 +285,7 @@ func (s *session) watch(ctx context.Context) {
 	}
 }
 
-// passMarks commits marks of transactions that no batch comes after.
+// passMarks commits transaction markers after which no batch comes.
 func (s *session) passMarks(ctx context.Context) {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
@@ -301,8 +301,8 @@ func (s *session) passMarks(ctx context.Context) {
 	}
 }
 
-// awaitNeeded waits until every topic of SourceConfig.Needs exists. A topic that may not be asked about counts as one that
-// does. Once all were seen it waits no more: a topic that is deleted later is for the publisher to find out.
+// awaitNeeded waits until every topic of SourceConfig.Needs exists. A topic that may not be seen counts as present.
+// It waits once only: the publisher finds out about a topic that is deleted later.
 func (s *session) awaitNeeded(ctx context.Context) {
 	src := s.source
 	for !src.complete {
@@ -324,12 +324,13 @@ func (s *session) awaitNeeded(ctx context.Context) {
 	}
 }
 
-// missing is the fault of the first needed topic that does not exist. An error says that not all could be asked about.
+// missing returns the fault of the first needed topic that does not exist. An error says that some topics could not
+// be asked about.
 func (s *session) missing(ctx context.Context) (*FaultError, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.source.cfg.RequestTimeout)
 	defer cancel()
 	for _, topic := range s.source.sc.Needs {
-		meta, err := s.admin.Metadata(ctx, topic) // alone: one that may not be asked about hides the others
+		meta, err := s.admin.Metadata(ctx, topic) // alone, because one that may not be seen hides the others
 		if err == nil {
 			err = meta.Topics[topic].Err
 		}
@@ -345,7 +346,7 @@ func (s *session) missing(ctx context.Context) (*FaultError, error) {
 	return nil, nil
 }
 
-// look asks for the topic and the ends of its partitions. It says whether all is well.
+// look asks for the topic and the ends of its partitions. It reports whether all is well.
 func (s *session) look(ctx context.Context) bool {
 	src := s.source
 	ctx, cancel := context.WithTimeout(ctx, src.cfg.RequestTimeout)
@@ -383,13 +384,14 @@ func (s *session) look(ctx context.Context) bool {
 	return joined
 }
 
-// askForForgotten has the group share its topics out again where nobody reads this one. The member that shares them out leaves out a
-// topic that it does not read itself and that brokers did not know just then, and does not come back to it.
+// askForForgotten asks the group to assign the topic's partitions again if no member has them. The leader of the
+// group leaves out a topic that it does not read itself and that brokers did not know then. It does not add the topic
+// later.
 func (s *session) askForForgotten(ctx context.Context) {
 	src := s.source
 	groups, err := s.admin.DescribeGroups(ctx, src.sc.Group)
 	if err != nil {
-		return // whoever may not ask reads on, once the group changes
+		return // a client without this right waits until the group changes
 	}
 	g, ok := groups[src.sc.Group]
 	if !ok || g.Err != nil || g.State != "Stable" || len(g.AssignedPartitions()[src.sc.Topic]) > 0 {
@@ -399,7 +401,7 @@ func (s *session) askForForgotten(ctx context.Context) {
 	s.client.ForceRebalance()
 }
 
-// measure notes how far the partitions can be read, also of those that are paused.
+// measure notes how far the partitions can be read, paused ones too.
 func (s *session) measure(ctx context.Context, parts []*Assignment) {
 	ends, err := s.admin.ListCommittedOffsets(ctx, s.source.sc.Topic)
 	if err != nil {
@@ -420,7 +422,7 @@ func (s *session) measure(ctx context.Context, parts []*Assignment) {
 	}
 }
 
-// unreachable explains an error of a request that no broker answered.
+// unreachable wraps an error of a request that no broker answered.
 func unreachable(act string, err error) *FaultError {
 	f := fault(act, "", -1, err)
 	if f.Reason == ReasonOther && f.Code == "" {

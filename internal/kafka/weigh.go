@@ -7,15 +7,15 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// What the client makes of a set beside its bytes, in bytes.
+// Memory that the client needs for a set besides its bytes, in bytes.
 const (
 	recordSize = int64(unsafe.Sizeof(kgo.Record{})+unsafe.Sizeof(&kgo.Record{})) * 5 / 4 // slices are rounded up, see [rounded]
 	headerSize = int64(unsafe.Sizeof(kgo.RecordHeader{}))
 )
 
-// weigh is what a set that was inflated takes in memory with its headers, and how many records it has, which take recordSize each. On the wire a header may take two
-// bytes and a record seven, so what a set inflates to says little. It ends where the client stops reading, at the first record
-// that is broken.
+// weigh returns the memory of an inflated set with its headers, and its number of records, which take recordSize
+// each. On the wire a header may take two bytes and a record seven, so the inflated size says little. It stops at the
+// first broken record, as the client does.
 func weigh(set []byte) (sum, records int64) {
 	sum = int64(len(set))
 	if len(set) > 0 && set[0] == 0 {
@@ -33,7 +33,7 @@ func weigh(set []byte) (sum, records int64) {
 	return sum, records
 }
 
-// headers is how many headers a record says that it has, 0 where it is broken before that.
+// headers returns the number of headers that a record claims, 0 if it is broken before that.
 func headers(record []byte) int64 {
 	at := 1 // behind the attributes
 	skip := func() (int64, bool) {
@@ -63,10 +63,10 @@ func headers(record []byte) int64 {
 	return max(n, 0)
 }
 
-// messages is how many messages a set of the formats before Kafka 0.11 has: offset, size, message. Where the first byte of a
-// set of today is the length of a record, and not 0, such a set has the high byte of an offset.
+// messages counts the messages of a set in a format before Kafka 0.11: offset, size, message. In today's sets the
+// first byte is the length of a record and not 0. In old ones it is the high byte of an offset.
 func messages(set []byte) (n int64) {
-	const head, least = 12, 14 // bytes, of what comes before a message and of a message
+	const head, least = 12, 14 // bytes before a message, and of a message
 	for len(set) > head {
 		size := int64(binary.BigEndian.Uint32(set[8:]))
 		n++

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// recorded encodes a record with so many headers.
+// recorded encodes a record with this many headers.
 func recorded(offset, headers int, value []byte) []byte {
 	body := binary.AppendVarint([]byte{0, 2}, int64(offset))
 	body = binary.AppendVarint(body, -1)
@@ -35,7 +35,7 @@ func TestWeigh_CountsRecordsAndHeaders(t *testing.T) {
 		}
 	}
 	random := rand.New(rand.NewPCG(1, 2))
-	for range 2000 { // whatever it is, it is weighed
+	for range 2000 { // any bytes are weighed without a panic
 		broken := bytes.Clone(three)
 		for range 1 + random.IntN(4) {
 			broken[random.IntN(len(broken))] = byte(random.Uint32())

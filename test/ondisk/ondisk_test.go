@@ -27,7 +27,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const inside = "DOCKET_TEST_IN_NAMESPACE"
 
-// alone runs the test again in a process with mounts of its own; there it returns an empty directory on a tmpfs.
+// alone runs the test again in a process with its own mounts. There it returns an empty directory on a tmpfs.
 func alone(t *testing.T, options string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -128,7 +128,7 @@ func names(t *testing.T, dir string) (all []string) {
 	return all
 }
 
-// untilItFails appends until the disk says no, and returns the keys that it took.
+// untilItFails appends until the disk refuses, and returns the keys that it took.
 func untilItFails(t *testing.T, s *fallback.Spool, each int, want error) (taken []string) {
 	t.Helper()
 	for n := range 200 {
@@ -152,7 +152,7 @@ func untilItFails(t *testing.T, s *fallback.Spool, each int, want error) (taken 
 	return nil
 }
 
-// noTrace says that a failed append left nothing behind, whatever its step was.
+// noTrace checks that a failed append left nothing behind, at any step.
 func noTrace(t *testing.T, dir string, appends int) {
 	t.Helper()
 	if all := names(t, dir); len(all) != 2*appends+1 {
@@ -160,7 +160,7 @@ func noTrace(t *testing.T, dir string, appends int) {
 	}
 }
 
-func TestFullDiskTakesWholeFilesOrNoneAndGoesOnWhenThereIsRoom(t *testing.T) {
+func TestFullDisk_WholeFilesOrNone(t *testing.T) {
 	t.Parallel()
 	dir := alone(t, "size=64k")
 	if dir == "" {
@@ -186,7 +186,7 @@ func TestFullDiskTakesWholeFilesOrNoneAndGoesOnWhenThereIsRoom(t *testing.T) {
 	checkDisk(t, dir, append(taken, "again.0"))
 }
 
-func TestDiskThatIsFullForBytesAndNotForNamesLeavesNoEmptyFile(t *testing.T) {
+func TestFullDisk_NoEmptyFile(t *testing.T) {
 	t.Parallel()
 	dir := alone(t, "size=64k")
 	if dir == "" {
@@ -212,7 +212,7 @@ func TestDiskThatIsFullForBytesAndNotForNamesLeavesNoEmptyFile(t *testing.T) {
 	checkDisk(t, dir, []string{"a.0", "c.0"})
 }
 
-func TestDiskWithoutNamesLeftTakesWholeFilesOrNone(t *testing.T) {
+func TestFullDisk_WithoutInodes(t *testing.T) {
 	t.Parallel()
 	dir := alone(t, "size=1m,nr_inodes=10")
 	if dir == "" {
@@ -230,7 +230,7 @@ func TestDiskWithoutNamesLeftTakesWholeFilesOrNone(t *testing.T) {
 	checkDisk(t, dir, taken)
 }
 
-func TestReadOnlyDiskIsRefusedAtTheStartAndLosesNothing(t *testing.T) {
+func TestReadOnlyDisk_RefusedAtTheStart(t *testing.T) {
 	t.Parallel()
 	dir := alone(t, "size=64k")
 	if dir == "" {
@@ -255,7 +255,7 @@ func TestReadOnlyDiskIsRefusedAtTheStartAndLosesNothing(t *testing.T) {
 	checkDisk(t, dir, []string{"a.0", "a.1"})
 }
 
-func TestProcessWithoutFileDescriptorsAppendsNothingAndGoesOnLater(t *testing.T) {
+func TestFileDescriptors_NoneLeft(t *testing.T) {
 	t.Parallel()
 	dir := alone(t, "size=64k")
 	if dir == "" {
@@ -272,7 +272,7 @@ func TestProcessWithoutFileDescriptorsAppendsNothingAndGoesOnLater(t *testing.T)
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &was); err != nil {
 		t.Fatal(err)
 	}
-	free, err := unix.Open("/", unix.O_RDONLY|unix.O_CLOEXEC, 0) // the lowest number that is free
+	free, err := unix.Open("/", unix.O_RDONLY|unix.O_CLOEXEC, 0) // the lowest free number
 	if err != nil {
 		t.Fatal(err)
 	}

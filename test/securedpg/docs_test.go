@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// Every test that docs/security.md names exists in the named package, and runs by the given command. -run takes the
-// beginning of a name too.
-func TestEveryTestThatIsNamedExists(t *testing.T) {
+// Every test that docs/security.md names exists in the named package, and runs by the given command. -run also takes
+// the beginning of a name.
+func TestDocs_NamedTestsExist(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/security.md")
 	if err != nil {

@@ -33,10 +33,10 @@ import (
 	"docket/internal/testkit/testenv"
 )
 
-// The planted secrets. Operators see which decision and which path it is, and nothing else of a payload.
+// The planted secrets. Operators may see the id and the path of a decision, and nothing else of a payload.
 const (
 	inPayload = "PLANTEDpayload"
-	inShown   = "PLANTEDshown" // decision_id
+	inShown   = "PLANTEDshown" // the desk also logs it, as a common property of failures
 	inPath    = "PLANTEDpath"  // the desk names it in its log too, as what a cause has in common
 	inKey     = "PLANTEDkey"
 	inHeader  = "PLANTEDheader"
@@ -45,7 +45,7 @@ const (
 	hookToken = "PLANTEDhook"
 )
 
-// at is the time of all decisions: of two with one id the later one conflicts.
+// at is the time of all decisions. Of two with one id the later one conflicts.
 var at = time.Now().Format(time.RFC3339)
 
 var planted = []string{inPayload, inKey, inHeader, password, apiToken, hookToken}
@@ -57,7 +57,7 @@ var ours = map[string]bool{
 	"x-failed-at": true, "x-retry-attempt": true, "x-not-before": true, "x-dead-letter-id": true, "x-consumer": true, "x-decision-time": true,
 }
 
-// heard is everything that came out, by where.
+// heard is every output, by its place.
 type heard struct {
 	mu  sync.Mutex
 	all map[string]string
@@ -69,7 +69,8 @@ func (h *heard) add(where, text string) {
 	h.all[where] += text
 }
 
-// marked is a record with something planted in every field, which the table refuses with this code; takes it where there is none.
+// marked is a record with something planted in every field. The table refuses it with this code, or takes it if there
+// is none.
 func marked(n int, raise string) *kgo.Record {
 	text := fmt.Sprintf(`{"decision_id":"SHOWN-%d","timestamp":%q,"path":"PATH/allow","raise":%q,"raise_constraint":"odd","labels":{"id":"MARK","version":"MARK","MARK":"MARK"},
 		"bundles":{"MARK":{"revision":"MARK"}},"query":"MARK","input":{"MARK":["MARK"]},"result":{"MARK":"MARK"},"requested_by":"MARK","error":{"message":"MARK"},
@@ -87,7 +88,7 @@ func planting(value []byte) *kgo.Record {
 	}}
 }
 
-func TestWhatIsPlantedIsFoundNowhere(t *testing.T) {
+func TestSecrets_PlantedOnesAppearNowhere(t *testing.T) {
 	t.Parallel()
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	began := time.Now()
@@ -99,7 +100,7 @@ func TestWhatIsPlantedIsFoundNowhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	role := "planted_" + cfg.Database // of this run alone: roles belong to the whole server
+	role := "planted_" + cfg.Database // unique for this run, because roles belong to the whole server
 	d.exec(`CREATE ROLE ` + role + ` LOGIN SUPERUSER PASSWORD '` + password + `'`)
 	urlFile := path(t, "url")
 	write(t, urlFile, fmt.Sprintf("postgres://%s:%s@%s:%d/%s?sslmode=disable", role, password, cfg.Host, cfg.Port, cfg.Database))
@@ -197,7 +198,7 @@ func TestWhatIsPlantedIsFoundNowhere(t *testing.T) {
 	look()
 	fault.Remove()
 
-	// The desk: its commands and its API, in what they say well and in what they refuse.
+	// The desk: its commands and its API, with successes and refusals.
 	token := "Bearer " + apiToken
 	until(t, "letters in the ledger", func() bool {
 		clerk.alive()
@@ -235,7 +236,7 @@ func TestWhatIsPlantedIsFoundNowhere(t *testing.T) {
 			switch {
 			case ours[h.Key]:
 				out.add("headers of "+r.Topic, h.Key+": "+string(h.Value)+"\n")
-			case h.Key == "x-decision-id": // which decision it is may be shown
+			case h.Key == "x-decision-id": // the decision's id may be shown
 				out.add("decisions of "+r.Topic, string(h.Value)+"\n")
 			}
 		}
@@ -245,7 +246,7 @@ func TestWhatIsPlantedIsFoundNowhere(t *testing.T) {
 	step("searched")
 }
 
-// search looks for what was planted, and that there was something to look at.
+// search looks for planted texts, and checks that there was output.
 func (h *heard) search(t *testing.T, d *database) {
 	t.Helper()
 	h.mu.Lock()

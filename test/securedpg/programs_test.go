@@ -22,7 +22,7 @@ import (
 	"docket/internal/testkit/testenv"
 )
 
-// program is one that runs as its command line has it, in this process.
+// program runs like its command line, in this process.
 type program struct {
 	t     testing.TB
 	addr  string
@@ -90,7 +90,7 @@ func (w *world) command(args ...string) (out string, code int) {
 	return b.String(), code
 }
 
-// ready asks /readyz; ready is whether it is.
+// ready calls /readyz. It returns whether the program is ready, and the reasons.
 func (p *program) ready() (ready bool, reasons []app.Reason) {
 	resp, err := http.Get("http://" + p.addr + "/readyz")
 	if err != nil {
@@ -110,7 +110,7 @@ func (p *program) ready() (ready bool, reasons []app.Reason) {
 	return resp.StatusCode == http.StatusOK, r.Reasons
 }
 
-// alive fails the test where the program has ended.
+// alive fails the test if the program has ended.
 func (p *program) alive() {
 	p.t.Helper()
 	select {

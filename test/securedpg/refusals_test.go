@@ -15,8 +15,8 @@ import (
 
 const secret = "S3CRETpassw0rd"
 
-// Through all of it the programs are the same: nobody restarts them.
-func TestEveryRefusalHasItsOwnLineAndEndsByItself(t *testing.T) {
+// The programs run all the time and are never restarted.
+func TestRefusals_EachHasItsLineAndEnds(t *testing.T) {
 	t.Parallel()
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	s := newServer(t)
@@ -120,14 +120,14 @@ func TestEveryRefusalHasItsOwnLineAndEndsByItself(t *testing.T) {
 			return id
 		}
 		heard := []*program{consumer}
-		if c.name == "unknown authority" || c.name == "wrong password" { // it looks every few seconds alone
+		if c.name == "unknown authority" || c.name == "wrong password" { // it checks only every few seconds
 			heard = append(heard, desk)
 		}
 		for _, p := range heard {
 			last := time.Time{}
 			until(t, c.name+": it says so", func() bool {
 				p.alive()
-				if p == consumer && time.Since(last) > time.Second { // of what passes by itself, one batch is parked
+				if p == consumer && time.Since(last) > time.Second { // a transient failure parks one batch
 					last = time.Now()
 					produce()
 				}

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// rightsSQL is everything that a role may do, over every kind of thing that the catalog has, one line each.
+// rightsSQL lists every right of a role, over every kind of object in the catalog, one a line.
 const rightsSQL = `
 WITH it AS (SELECT oid, rolname FROM pg_roles WHERE rolname = '%[1]s')
 SELECT p || ' on ' || c.oid::regclass FROM it, pg_class c, unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'REFERENCES', 'TRIGGER']) AS p
@@ -43,7 +43,7 @@ SELECT 'attribute ' || a FROM pg_roles r, unnest(ARRAY[CASE WHEN rolsuper THEN '
 UNION ALL
 SELECT 'owns ' || d.classid::regclass || ' ' || d.objid FROM it JOIN pg_shdepend d ON refobjid = it.oid AND deptype = 'o'`
 
-// rights are what a role may do that somebody without any right may not.
+// rights returns a role's rights beyond those of a role without any.
 func (d *database) rights(role string) []string {
 	d.t.Helper()
 	all := d.list(fmt.Sprintf(rightsSQL, role) + " EXCEPT " + fmt.Sprintf(strings.Replace(rightsSQL, "WITH it AS", "(WITH it AS", 1), "docket_nobody") + ")")
@@ -82,7 +82,7 @@ func (d *database) declared(t *testing.T) {
 			t.Errorf("%s may do\n%s\nand is to do\n%s", role, strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 	}
-	// Beside what docket_desk may, persons propose and decide edits, and the daemon does so for others.
+	// Besides the rights of docket_desk, persons propose and decide edits, and the daemon does so for others.
 	const decide = "EXECUTE on dead_letters_approve(bigint,text,text,text,timestamp with time zone,text,text,boolean) EXECUTE on dead_letters_propose(text,bytea,bytea,boolean,text,text,boolean) EXECUTE on dead_letters_reject(bigint,text,text,boolean)"
 	base := d.rights("docket_desk")
 	for role, want := range map[string]string{"docket_desk_admin": decide, "docket_desk_api": decide + " EXECUTE on dead_letters_vouch()"} {

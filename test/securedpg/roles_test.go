@@ -28,7 +28,7 @@ import (
 	"docket/internal/testkit/testenv"
 )
 
-// database is one with the roles of docs/grants.sql and docs/desk-grants.sql, and a login for each.
+// database has the roles of docs/grants.sql and docs/desk-grants.sql, and a login for each.
 type database struct {
 	t     *testing.T
 	dsn   string
@@ -65,7 +65,7 @@ func (d *database) list(sql string) []string {
 	return all
 }
 
-// as is the URL of a login; of the superuser where it is empty.
+// as returns the URL of a login; for "" that of the superuser.
 func (d *database) as(login string) string {
 	u, err := url.Parse(d.dsn)
 	if err != nil {
@@ -94,7 +94,7 @@ func (d *database) command(login string, args ...string) (string, int) {
 	return w.command(args...)
 }
 
-func TestEachRoleCanDoItsWorkAndNothingElse(t *testing.T) {
+func TestRoles_LeastRights(t *testing.T) {
 	t.Parallel()
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	d := &database{t, testenv.Postgres(t).Database(t), newWorld(t, "")}
@@ -109,7 +109,7 @@ func TestEachRoleCanDoItsWorkAndNothingElse(t *testing.T) {
 	if out, code := d.command("migrator", "migrate"); code != 0 {
 		t.Fatalf("migrate: %d\n%s", code, out)
 	}
-	for range 2 { // twice is as good as once
+	for range 2 { // running it twice changes nothing
 		d.run("grants.sql")
 		d.run("desk-grants.sql")
 	}
@@ -121,7 +121,7 @@ func TestEachRoleCanDoItsWorkAndNothingElse(t *testing.T) {
 	step("declared")
 	d.writes(t)
 	step("writes")
-	d.declared(t) // days that were made have changed nothing
+	d.declared(t) // new days have changed nothing
 	d.reads(t)
 	step("reads")
 	d.drops(t)
@@ -131,12 +131,12 @@ func TestEachRoleCanDoItsWorkAndNothingElse(t *testing.T) {
 	step("checks")
 }
 
-// row is a decision.
+// row makes a decision.
 func row(id string, at time.Time, raw string) pipeline.Row {
 	return pipeline.Row{Topic: topic, Offset: 1, Log: &decision.Log{ID: id, Time: at, Raw: []byte(raw)}}
 }
 
-// writes has docket_write do what the consumer and the replayer do.
+// writes does the work of the consumer and the replayer as docket_write.
 func (d *database) writes(t *testing.T) {
 	db, err := store.Open(db.Config{URL: d.as("writer")}, zerolog.Nop())
 	if err != nil {
@@ -175,7 +175,7 @@ func (d *database) writes(t *testing.T) {
 	if refused, err := db.Refusals(ctx, many[:2], now); err != nil || refused[0] != nil {
 		t.Errorf("refusals: %v, %v", refused, err)
 	}
-	// A day that was made since the rights were given takes rows and shows them, through the table.
+	// A day that was made after the grants takes rows and shows them, through the table.
 	d.exec(`SELECT decision_logs_make_partitions(20)`)
 	late := row("late", now.AddDate(0, 0, 19), `{}`)
 	if out, err := db.Store(ctx, []pipeline.Row{late}, false); err != nil || out[0] != pipeline.Stored {
@@ -187,7 +187,7 @@ func (d *database) writes(t *testing.T) {
 	d.inserts(t)
 }
 
-// inserts is the way for a table that takes no COPY, as one with row security.
+// inserts does it for a table without COPY, such as one with row security.
 func (d *database) inserts(t *testing.T) {
 	d.exec(`ALTER TABLE decision_logs ENABLE ROW LEVEL SECURITY; CREATE POLICY everything ON decision_logs USING (true) WITH CHECK (true)`)
 	defer d.exec(`DROP POLICY everything ON decision_logs; ALTER TABLE decision_logs DISABLE ROW LEVEL SECURITY`)
@@ -202,7 +202,7 @@ func (d *database) inserts(t *testing.T) {
 	}
 }
 
-// reads has docket_read, and with it the desk's reader, do what verify, where-is and people do.
+// reads does the work of verify, where-is and people as docket_read, and so as the desk's reader.
 func (d *database) reads(t *testing.T) {
 	d.exec(`CREATE ROLE auditor LOGIN PASSWORD 'role' IN ROLE docket_read, docket_desk_reader`)
 	for _, login := range []string{"reader", "auditor"} {
@@ -222,7 +222,7 @@ func (d *database) reads(t *testing.T) {
 	}
 }
 
-// asks has a role put each question of the reader, with the rights that it has.
+// asks runs each question of the reader with a role's rights.
 func (d *database) asks(t *testing.T, login string) {
 	db, err := store.Open(db.Config{URL: d.as(login)}, zerolog.Nop())
 	if err != nil {
@@ -262,7 +262,7 @@ func (d *database) asks(t *testing.T, login string) {
 	}
 }
 
-// drops has docket_migrate do retention.
+// drops runs retention as docket_migrate.
 func (d *database) drops(t *testing.T) {
 	day := d.list(`SELECT max(inhrelid::regclass::text) FROM pg_inherits WHERE inhparent = 'decision_logs'::regclass AND inhrelid::regclass::text ~ '_p[0-9]{8}$'`)[0]
 	if _, err := d.connect("migrator").Exec(t.Context(), `DROP TABLE `+day); err != nil {
@@ -270,7 +270,7 @@ func (d *database) drops(t *testing.T) {
 	}
 }
 
-// refusals has each role try what is not its work.
+// refusals tries, with each role, acts outside its work.
 func (d *database) refusals(t *testing.T) {
 	everywhere := []string{
 		`DELETE FROM decision_logs`, `UPDATE decision_logs SET path = ''`, `TRUNCATE decision_logs`, `DROP TABLE decision_logs`, `ALTER TABLE decision_logs ADD x int`,
@@ -314,14 +314,14 @@ func (d *database) refusals(t *testing.T) {
 	d.shadows(t)
 }
 
-// shadows puts things of its own in the way of the function that works with its owner's rights.
+// shadows puts objects in the way of the function that works with its owner's rights.
 func (d *database) shadows(t *testing.T) {
 	conn := d.connect("writer")
 	for _, sql := range []string{
 		`CREATE TEMP TABLE decision_logs (ts timestamptz) PARTITION BY RANGE (ts)`,
 		`CREATE TEMP TABLE pg_class (oid oid, relname name)`, `CREATE TEMP TABLE pg_inherits (inhrelid oid, inhparent oid)`,
 		`CREATE FUNCTION pg_temp.now() RETURNS timestamptz LANGUAGE plpgsql AS $$ BEGIN CREATE TABLE public.taken (); RETURN '2001-01-01'; END $$`,
-		`CREATE FUNCTION pg_temp.format(text, VARIADIC "any") RETURNS text LANGUAGE internal AS 'text_format'`, // refused, and that is as good
+		`CREATE FUNCTION pg_temp.format(text, VARIADIC "any") RETURNS text LANGUAGE internal AS 'text_format'`, // refused, which is just as good
 		`CREATE FUNCTION pg_temp.quote_ident(text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN CREATE TABLE public.taken (); RETURN $1; END $$`,
 		`SET search_path = pg_temp, public, pg_catalog`, `SET lock_timeout = 0`, `SET DateStyle = 'SQL, DMY'`,
 	} {
@@ -343,7 +343,7 @@ func (d *database) shadows(t *testing.T) {
 	}
 }
 
-// checks looks at what `consumer check` says of a role's rights.
+// checks runs `consumer check` for a role's rights.
 func (d *database) checks(t *testing.T) {
 	for _, c := range []struct {
 		name, login, sql, undo string

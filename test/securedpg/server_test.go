@@ -49,7 +49,7 @@ func newAuthority(t testing.TB, name string) *authority {
 	return a
 }
 
-// sign signs with the authority's key, or with the new one where there is none yet.
+// sign signs with the authority's key, or with the new one if there is none yet.
 func (a *authority) sign(c *x509.Certificate) (*ecdsa.PrivateKey, []byte) {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -73,8 +73,7 @@ func (a *authority) sign(c *x509.Certificate) (*ecdsa.PrivateKey, []byte) {
 // pair is a certificate and its key, both in PEM form.
 type pair struct{ cert, key string }
 
-// issue makes a certificate for a name, or an IP address, that is good for so long from now; less than nothing: it has
-// expired.
+// issue makes a certificate for a name, or an IP address, valid for this long. A negative duration means expired.
 func (a *authority) issue(name string, good time.Duration) pair {
 	a.t.Helper()
 	c := &x509.Certificate{
@@ -99,7 +98,7 @@ func block(kind string, der []byte) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 }
 
-// write replaces a file as whoever hands out secrets does: beside it, then by its name.
+// write replaces a file like a secret store: it writes beside it, then renames.
 func write(t testing.TB, path, text string) {
 	t.Helper()
 	beside := path + ".new"
@@ -123,14 +122,14 @@ type server struct {
 
 const (
 	role  = "docket_app"
-	hba   = "local all all trust\nhostnossl all all all scram-sha-256\n" // Docket comes by TLS or not at all, other tests come without
+	hba   = "local all all trust\nhostnossl all all all scram-sha-256\n" // Docket must use TLS, other tests connect without
 	hbaOK = hba + "hostssl all all all scram-sha-256\n"
 )
 
 func newServer(t testing.TB) *server {
 	t.Helper()
 	s := &server{t: t, ca: newAuthority(t, "Docket's tests")}
-	s.admin = testenv.Postgres(t).Database(t) // the other tests do not notice: they connect without TLS
+	s.admin = testenv.Postgres(t).Database(t) // the other tests connect without TLS
 	u, err := url.Parse(s.admin)
 	if err != nil {
 		t.Fatal(err)
@@ -173,7 +172,7 @@ func (s *server) ask(sql string) (answer string) {
 	return answer
 }
 
-// file writes a file beside the server's data, for the server alone to read.
+// file writes a file beside the server's data that only the server can read.
 func (s *server) file(name, text string) {
 	s.t.Helper()
 	s.exec(fmt.Sprintf(`COPY (SELECT unnest(string_to_array('%s', E'\n'))) TO PROGRAM 'umask 077; cat > %s.new && mv %[2]s.new %[2]s'`, strings.TrimSpace(text), name))
@@ -192,7 +191,7 @@ func (s *server) set(name, value string) {
 	s.exec(fmt.Sprintf(`ALTER SYSTEM SET %s = '%s'`, name, value))
 }
 
-// reload has the server read its files, and waits until it has.
+// reload makes the server read its files, and waits until it has.
 func (s *server) reload() {
 	s.t.Helper()
 	const loaded = `SELECT pg_conf_load_time()::text`
@@ -201,13 +200,13 @@ func (s *server) reload() {
 	until(s.t, "the server has read its files", func() bool { return s.ask(loaded) != before })
 }
 
-// kick ends the sessions of all but the superuser in the database, so that everybody has to connect again.
+// kick ends all sessions in the database except the superuser's, so that all clients have to reconnect.
 func (s *server) kick() {
 	s.t.Helper()
 	s.exec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename <> 'postgres' AND datname = current_database()`)
 }
 
-// url is how Docket connects.
+// url returns Docket's connection URL.
 func (s *server) url(user, password, database string, more url.Values) string {
 	q := url.Values{"sslmode": {"verify-full"}}
 	for k, v := range more {
@@ -216,7 +215,7 @@ func (s *server) url(user, password, database string, more url.Values) string {
 	return (&url.URL{Scheme: "postgres", User: url.UserPassword(user, password), Host: s.addr, Path: "/" + database, RawQuery: q.Encode()}).String()
 }
 
-// until polls.
+// until polls until is returns true.
 func until(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(3 * time.Minute); !is(); time.Sleep(20 * time.Millisecond) {

@@ -18,12 +18,12 @@ import (
 	"docket/internal/record/envelope"
 )
 
-// witnessDesk asks of a commit of the desk whether the ledger has all that it passes, at the moment of the commit.
+// witnessDesk checks at a commit of the desk that the ledger has all records before the offset.
 func (c *clerk) witnessDesk(r *kmsg.OffsetCommitRequest) {
 	for _, t := range r.Topics {
 		topic := t.Topic
 		for _, name := range []string{dead, exhausted} {
-			if topic == "" && c.w.kafka.TopicInfo(name).TopicID == t.TopicID { // newer requests name the id alone
+			if topic == "" && c.w.kafka.TopicInfo(name).TopicID == t.TopicID { // newer requests have only the id
 				topic = name
 			}
 		}
@@ -40,8 +40,8 @@ func (c *clerk) witnessDesk(r *kmsg.OffsetCommitRequest) {
 	}
 }
 
-// adopt adds what the desk put back on the source to the truth: each such record has to be a dead letter's, byte for byte, under
-// a mark that the ledger gave out. It deserves what the decision deserves that it was at first, or what it was edited to.
+// adopt adds records that the desk put back on the source to the truth. Each must be a dead letter's, byte for byte,
+// with a mark of the ledger. Its expected result is that of the original decision, or of the edited one.
 func (w *world) adopt() {
 	proof := w.proof()
 	letters, sendings := map[string]*ledger.Entry{}, map[string]*ledger.Sending{}
@@ -63,7 +63,8 @@ func (w *world) adopt() {
 		_, ours := w.ledger.At(r.Topic, r.Partition, r.Offset)
 		return ours
 	})
-	// A retry can itself end as a dead letter that is retried, in another partition where some were added: what was sent first comes first.
+	// A retry can end as a dead letter that is retried, in a partition that was added later. Sort by the time of
+	// sending.
 	slices.SortStableFunc(back, func(a, b *kgo.Record) int { return cmp.Compare(sent(a), sent(b)) })
 	for _, r := range back {
 		mark := header(r, envelope.RetryOf)
@@ -87,7 +88,8 @@ func (w *world) adopt() {
 	}
 }
 
-// retried is the value that a retry of a letter has to put back, and what it deserves; that is nil where the letter was never produced.
+// retried returns the value that a retry of a letter must put back, and the expected results. These are nil if the
+// letter was never produced.
 func (w *world) retried(s *ledger.Sending, l *ledger.Entry, lines []ledger.Audit) ([]byte, []conservation.Decision) {
 	if e := w.sentAs(s); e != nil {
 		return e.value, e.worth
@@ -108,7 +110,7 @@ func (w *world) retried(s *ledger.Sending, l *ledger.Entry, lines []ledger.Audit
 	return value, was.Decisions[at.Index : at.Index+1]
 }
 
-// sameHeaders says whether a record that was put back has the headers of its dead letter, and its mark.
+// sameHeaders reports whether a record that was put back has the headers of its dead letter, and its mark.
 func sameHeaders(got []kgo.RecordHeader, want []ledger.Header) bool {
 	if len(got) != len(want)+1 {
 		return false
@@ -121,7 +123,7 @@ func sameHeaders(got []kgo.RecordHeader, want []ledger.Header) bool {
 	return got[len(want)].Key == envelope.RetryOf
 }
 
-// lookIntoBooks is the ledger as the checker reads it; nil where no desk keeps one.
+// lookIntoBooks returns the ledger as the checker reads it; nil without a desk.
 func (w *world) lookIntoBooks(ev *evidence) *verify.Books {
 	if w.plan.Desks == 0 {
 		return nil
@@ -129,7 +131,7 @@ func (w *world) lookIntoBooks(ev *evidence) *verify.Books {
 	b := &verify.Books{Proof: w.proof(), Read: map[string]map[int32]int64{}}
 	var err error
 	if b.Ranges, err = w.book.Surplus(context.Background(), true, 1000); err != nil {
-		panic(err) // nothing can be wrong with it
+		panic(err) // it cannot fail
 	}
 	for _, topic := range []string{dead, exhausted} {
 		b.Read[topic] = committed(w.kafka.Cluster, desks, topic)
@@ -145,7 +147,7 @@ func (w *world) lookIntoBooks(ev *evidence) *verify.Books {
 	return b
 }
 
-// judgeDesk asks that every retry had the effect that the ledger says, and that one effect.
+// judgeDesk checks that every retry had exactly the effect that the ledger says.
 func (w *world) judgeDesk(ev *evidence) {
 	if ev.Books == nil {
 		return
@@ -174,7 +176,7 @@ func (w *world) judgeDesk(ev *evidence) {
 	w.judgeEdits(ev.Books.Proof)
 }
 
-// effect says what is wrong about the end of a retry, empty: nothing.
+// effect returns the error in the end of a retry, or "".
 func (w *world) effect(ev *evidence, s *ledger.Sending, l *ledger.Entry) string {
 	places := w.returned[s.Mark]
 	if !s.Published.Stamp.IsZero() {

@@ -18,25 +18,25 @@ import (
 	"docket/internal/testkit/pgmodel"
 )
 
-// letter is a forwarded record with where it lies.
+// letter is a forwarded record with its place.
 type letter struct {
 	*verify.Forwarded
 	record *kgo.Record
 }
 
-// evidence is what is found outside when nothing moves any more.
+// evidence is the final state, found from outside.
 type evidence struct {
 	verify.Evidence
 	truth   *verify.Truth
-	ledger  *conservation.Produced    // the truth as the account reads it
-	records []*kgo.Record             // of the topics, in the order of Forwarded behind what is spooled
+	ledger  *conservation.Produced    // the truth for the account
+	records []*kgo.Record             // of the topics, in the order of Forwarded after the spooled ones
 	letters map[verify.Place][]letter // of the topics, by canonical place
 	rows    map[verify.Identity]int   // position in the table, from 1
 	stored  map[verify.Identity]int64 // number of the transaction that stored it
 	bodies  map[verify.Identity][]byte
 }
 
-// gather looks into every home.
+// gather reads every home.
 func (w *world) gather() *evidence {
 	ev := &evidence{letters: map[verify.Place][]letter{}, rows: map[verify.Identity]int{}, stored: map[verify.Identity]int64{}, bodies: map[verify.Identity][]byte{}}
 	ev.At, ev.Topic, ev.AllRows, ev.Settled = time.Now(), source, true, true
@@ -113,7 +113,7 @@ func (w *world) lookInto(s *slot) verify.SpoolDir {
 	return dir
 }
 
-// judge decides whether everything is where it belongs, and was at every commit.
+// judge checks that every decision is in its home, and was at every commit.
 func (w *world) judge() {
 	ev := w.gather()
 	h := w.told(ev)
@@ -137,9 +137,8 @@ func (w *world) judge() {
 	w.judgeHolds(ev)
 }
 
-// judgeHolds asks two things of every process that the end alone does not show: that no batch went on before a probe
-// passed (I11), and that nobody was dead-lettered on the database's word without having been refused alone, twice, and
-// a probe after that (I5).
+// judgeHolds checks two properties of every process that the final state does not show. No batch continued before a
+// probe passed (I11). A dead letter blamed by the database was refused alone, twice, with a probe afterwards (I5).
 func (w *world) judgeHolds(ev *evidence) {
 	shared, seen, twins := map[int64]bool{}, map[int64]int{}, map[verify.Identity]map[verify.Place]bool{}
 	for _, d := range ev.truth.Decisions() {
@@ -183,22 +182,22 @@ func (w *world) judgeHolds(ev *evidence) {
 	}
 }
 
-// by is the process that forwarded a record, empty where it went with the necessary headers alone.
+// by returns the process that forwarded a record, or "" if only the necessary headers were sent.
 func (l letter) by() string {
 	_, name, _ := strings.Cut(header(l.record, "x-consumer"), "/")
 	return name
 }
 
-// pending is a decision whose last home is still to come.
+// pending is a decision that has not reached its last home.
 type pending struct {
 	at      verify.Place
 	id      verify.Identity
-	row     int64 // transaction that stored the row with its identity and its payload, 0: there is none
+	row     int64 // transaction that stored its row with its payload, 0: none
 	letters []letter
 }
 
-// homeless says whether the decision had no home at a commit; for good says that it had one that stays. A row that the
-// standby did not have was none, whether or not a promotion lost it later.
+// homeless reports whether the decision had no home at a commit; forGood that it had a final one. A row that the
+// standby did not have was not a home, even if no promotion lost it later.
 func (d *pending) homeless(c *commit, spooled map[verify.Place]bool) (homeless, forGood bool) {
 	if d.row > 0 && d.row <= c.stored && !c.alone[d.id] {
 		return false, true
@@ -218,8 +217,8 @@ func (d *pending) homeless(c *commit, spooled map[verify.Place]bool) (homeless, 
 	return homeless, false
 }
 
-// commits asks of every commit up to where all that it passes had a home at that moment (I1, I8), and tells what stood
-// before it.
+// commits checks for every commit that all decisions before it had a home at that moment (I1, I8). It returns the
+// commits with the offset before each.
 func (w *world) commits(ev *evidence) (all []verify.Commit) {
 	open := map[int32][]*pending{}
 	for _, d := range ev.truth.Decisions() {
@@ -269,7 +268,7 @@ func (w *world) commits(ev *evidence) (all []verify.Commit) {
 	return all
 }
 
-// lowest is the lowest offset below upTo with a decision that has no home at a commit; -1: all have one.
+// lowest returns the lowest offset below upTo with a decision that has no home at a commit; -1: all have one.
 func (w *world) lowest(c *commit, open map[int32][]*pending, p int32, upTo int64, spooled map[verify.Place]bool) int64 {
 	lowest, kept := int64(-1), open[p][:0]
 	for _, d := range open[p] {
@@ -289,7 +288,7 @@ func (w *world) lowest(c *commit, open map[int32][]*pending, p int32, upTo int64
 	return lowest
 }
 
-// story is all that is known of a decision.
+// story lists all facts about a decision.
 func (w *world) story(ev *evidence, at verify.Place) string {
 	var b strings.Builder
 	if at.Topic != source {
@@ -327,7 +326,7 @@ func header(r *kgo.Record, key string) string {
 	return ""
 }
 
-// bytesOf are the bytes that a row's decision came in, as far as the row has them.
+// bytesOf returns the original bytes of a row's decision, as far as the row has them.
 func bytesOf(r *pgmodel.Row) []byte {
 	if r.Bytes != nil {
 		return r.Bytes

@@ -15,27 +15,27 @@ import (
 	"docket/internal/audit/verify"
 )
 
-// clerk looks at the whole world at the instant of every offset commit, while the broker has it in hand and before it takes
-// effect. Topics only grow and rows are numbered, so of these it is enough to note how far they went.
+// clerk records the state of the whole world at every offset commit, while the broker handles it and before it takes
+// effect. Topics only grow and rows are numbered, so for these it records only how far they are.
 type clerk struct {
 	w       *world
 	commits []commit
 	spools  map[*slot]spoolView
 }
 
-// commit is the world at the moment of one.
+// commit is the world at the moment of a commit.
 type commit struct {
 	at            time.Duration
-	asked         string // in words: who wants to commit what
+	asked         string // describes the commit
 	group, member string
-	offsets       map[int32]int64            // that are asked for
+	offsets       map[int32]int64            // requested offsets
 	source        map[int32]int64            // committed by the consumers, this commit included
 	parked        map[int32]int64            // by the replayers
-	before        map[string]map[int32]int64 // what stands without this commit, by group
+	before        map[string]map[int32]int64 // committed before this commit, by group
 	ends          map[string]map[int32]int64 // of the topics
 	stored        int64                      // number of the last transaction that stored rows
 	alone         map[verify.Identity]bool   // rows that the standby does not have
-	spool         []conservation.Place       // as the records say; the ledger may not have heard of them yet
+	spool         []conservation.Place       // by the records; the ledger may not know them yet
 }
 
 // spoolView is what is durable on a disk.
@@ -51,7 +51,7 @@ func newClerk(w *world) *clerk {
 	return c
 }
 
-// committed is what a group has committed of its topic.
+// committed returns the committed offsets of a group in its topic.
 func committed(c *kfake.Cluster, group, topic string) map[int32]int64 {
 	all := map[int32]int64{}
 	if info := c.GroupInfo(group); info != nil {
@@ -123,7 +123,7 @@ func clone(m map[int32]int64) map[int32]int64 {
 	return own
 }
 
-// spooled are the places of the records that would survive a power cut in the spool of a slot.
+// spooled returns the places of the records in a slot's spool that would survive a power cut.
 func (c *clerk) spooled(s *slot) []conservation.Place {
 	fs := s.fs()
 	changes := fs.Changes()
@@ -138,7 +138,7 @@ func (c *clerk) spooled(s *slot) []conservation.Place {
 	return seen.places
 }
 
-// durable are the records in the spool of a slot that would survive a power cut. A file that cannot be read has none.
+// durable returns the records in a slot's spool that would survive a power cut. An unreadable file has none.
 func durable(s *slot) (all []conservation.Forwarded) {
 	for name, content := range s.fs().Durable(".") {
 		if !strings.HasSuffix(name, ".jsonl.gz") {

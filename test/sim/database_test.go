@@ -13,7 +13,7 @@ import (
 	"docket/internal/testkit/pgmodel"
 )
 
-// newDatabase is a server whose table refuses what the generator plants for it.
+// newDatabase makes a server whose table refuses the planted decisions.
 func newDatabase(unknown func(string)) *pgmodel.Server {
 	db := pgmodel.New(pgmodel.Config{Unknown: unknown})
 	refused := []byte(`"` + conservation.RefusedMember + `"`)
@@ -24,12 +24,12 @@ func newDatabase(unknown func(string)) *pgmodel.Server {
 	return db
 }
 
-// The SQLSTATEs of faults of the moment and of the set-up, and those that blame a record: when a table says one of these
-// to every row, it is the set-up all the same.
+// SQLSTATEs of transient and systemic faults, and those that blame a record. If a table answers one of the latter for
+// every row, the set-up is to blame.
 var (
 	transients = []string{"08006", "57P01", "57P03", "40001", "40P01", "53300", "55P03", "08003"}
-	// condemn are said of the moment too, and condemn a record that they hit alone, twice, while others pass.
-	condemn   = []string{"57014", "XX000"}
+	// blaming are transient, and still blame a record that they hit alone, twice, while others pass.
+	blaming   = []string{"57014", "XX000"}
 	systemics = []string{"42P01", "42703", "42501", "53100", "28P01", "3D000", "58030", "XX001"}
 	datas     = []string{"23502", "22003"}
 )
@@ -49,7 +49,7 @@ func ofTheDatabase() []evil {
 	short := func(d dice, _ *schedule) event {
 		return event{N: d.IntN(1000), For: d.between(200*time.Millisecond, 4*time.Second)}
 	}
-	// lasting is longer than anybody who counts on an early end would wait.
+	// lasting faults are longer than any wait for an early end.
 	lasting := func(e event, d dice) event {
 		if d.IntN(5) == 0 {
 			e.For = d.between(13*time.Second, 16*time.Second)
@@ -58,7 +58,7 @@ func ofTheDatabase() []evil {
 	}
 	long := func(d dice, _ *schedule) event { return lasting(event{}, d) }
 	return []evil{
-		{"database fails", coded(append(condemn, transients...)), everywhere},
+		{"database fails", coded(append(blaming, transients...)), everywhere},
 		{"database refuses all", func(d dice, s *schedule) event { return lasting(coded(append(datas, systemics...))(d, s), d) }, everywhere},
 		{"database fails a few", coded(transients), func(w *world, e event) func() {
 			return w.db.Inject(pgmodel.Fault{Point: pgmodel.Insert, SQLSTATE: e.Arg, Count: 1 + e.N%5, After: e.N % 3})

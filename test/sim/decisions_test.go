@@ -11,14 +11,13 @@ import (
 	"docket/internal/consumer/pipeline"
 )
 
-// taken counts the decisions of all schedules by the rule of the table that each went by.
+// taken counts the decisions of all schedules by their rule in the table.
 var taken = struct {
 	sync.Mutex
 	by map[string]int
 }{by: map[string]int{}}
 
-// decided is told each decision of a consumer or a replayer. A combination of facts that no rule fits ends the program
-// by itself.
+// decided is called with each decision of a consumer or a replayer. Facts without a rule end the program.
 func (w *world) decided(rule string) {
 	if !slices.Contains(pipeline.Rules(), rule) {
 		w.found(fmt.Sprintf("a batch was treated by %q, which is no rule of the table", rule))
@@ -28,7 +27,7 @@ func (w *world) decided(rule string) {
 	taken.by[rule]++
 }
 
-// reportDecisions tells how often each rule was taken.
+// reportDecisions reports how often each rule was applied.
 func reportDecisions(t *testing.T) {
 	taken.Lock()
 	defer taken.Unlock()

@@ -31,8 +31,8 @@ import (
 // desks is the group of the desk.
 const desks = "docket-desk"
 
-// deskProgram is the desk as internal/programs/desk wires it, but for what only tells of it: alerts, counts, the API. The brokers
-// and the probe of the schedule are real; the ledger is its model, and the table is looked at there.
+// deskProgram is the desk as internal/programs/desk wires it, without alerts, counts and the API. The brokers and the
+// probe of the schedule are real. The ledger and the lookups in the table use models.
 type deskProgram struct {
 	intake  *worker.Intake
 	sources []*kafka.Source
@@ -127,18 +127,18 @@ func (d *deskProgram) Run(ctx context.Context) error {
 	return all.Wait()
 }
 
-// Close gives up what was opened, in reverse order.
+// Close closes everything, in reverse order.
 func (d *deskProgram) Close() {
 	for _, c := range slices.Backward(d.closers) {
 		c()
 	}
 }
 
-// ledgerWeather is what goes wrong with calls of the ledger, of all processes alike.
+// ledgerWeather has the faults of calls to the ledger, for all processes.
 type ledgerWeather struct {
 	mu     sync.Mutex
 	away   int
-	spared int // calls before the next that is struck
+	spared int // calls before the next fault
 	failed int // calls that fail before they have an effect
 	lost   int // calls whose answer is lost
 }
@@ -154,14 +154,14 @@ func (l *ledgerWeather) stayAway() (heal func()) {
 	}
 }
 
-// strike has so many calls fail, and the answers of so many lost, after a few.
+// strike makes calls fail and answers get lost, after a few calls.
 func (l *ledgerWeather) strike(after, failed, lost int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.spared, l.failed, l.lost = after, l.failed+failed, l.lost+lost
 }
 
-// next is what becomes of a call.
+// next returns the fate of a call.
 func (l *ledgerWeather) next() fate {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -195,7 +195,8 @@ func ofTheLedger() []evil {
 
 var errLedger = &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 
-// asked is a call of the ledger or of the table by a desk: an effect, and it can fail before it, or be answered by nobody.
+// asked is a call of a desk to the ledger or to the table. It is an effect, and can fail before it, or lose its
+// answer.
 func asked[T any](ctx context.Context, p *process, what string, do func() (T, error)) (T, error) {
 	var none T
 	time.Sleep(transit)
@@ -380,7 +381,7 @@ func (k desksBook) ResolveMatching(ctx context.Context, f ledger.Filter, before 
 	return asked(ctx, k.p, "ResolveMatching", func() (int, error) { return k.inner().ResolveMatching(ctx, f, before, n, by) })
 }
 
-// desksTable is decision_logs as a desk looks at it: what the SQL of postgres.Store.Lookup says, on the model.
+// desksTable is decision_logs for a desk: the model of postgres.Store.Lookup.
 type desksTable struct{ p *process }
 
 func (t desksTable) Lookup(ctx context.Context, sought []worker.Sought) ([]worker.Found, error) {
@@ -402,8 +403,8 @@ func (t desksTable) Lookup(ctx context.Context, sought []worker.Sought) ([]worke
 // decided is one click of an operator.
 type decided struct {
 	At     time.Duration
-	Letter int  // of those that are free then, by id
-	Many   int  // this one and so many more
+	Letter int  // of the movable letters, by id
+	Many   int  // this one and this many more
 	Twice  bool // clicked twice
 	Closed bool // resolved, not retried
 }
@@ -411,7 +412,7 @@ type decided struct {
 // deskSettings are those of all desks.
 func (w *world) deskSettings() config.Settings { return w.slots[len(w.slots)-1].settings }
 
-// operate has the operators do what they do.
+// operate plays the operators' acts.
 func (w *world) operate() {
 	type click struct {
 		at time.Duration
@@ -472,16 +473,16 @@ func b2i(b bool) int {
 	return 0
 }
 
-// proof is all that the ledger holds.
+// proof returns everything in the ledger.
 func (w *world) proof() ledger.Proof {
 	p, err := w.book.Proof(context.Background(), time.Time{}, 0)
 	if err != nil {
-		panic(err) // nothing can be wrong with it
+		panic(err) // it cannot fail
 	}
 	return p
 }
 
-// letters are the ids of those in these states, in order.
+// letters returns the ids of letters in these states, in order.
 func (w *world) letters(states ...ledger.State) (ids []string) {
 	for _, e := range w.proof().Letters {
 		if slices.Contains(states, e.State) {
@@ -491,7 +492,7 @@ func (w *world) letters(states ...ledger.State) (ids []string) {
 	return ids
 }
 
-// deskUnsettled says what the desk has still to do.
+// deskUnsettled describes the open work of the desk.
 func (w *world) deskUnsettled() string {
 	if w.plan.Desks == 0 {
 		return ""
@@ -506,7 +507,7 @@ func (w *world) deskUnsettled() string {
 	}
 	open, err := w.book.Surplus(context.Background(), true, 1000)
 	if err != nil {
-		panic(err) // nothing can be wrong with it
+		panic(err) // it cannot fail
 	}
 	for i := range open {
 		if s := &open[i]; s.State == ledger.SurplusOpen {

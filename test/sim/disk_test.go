@@ -46,7 +46,7 @@ func (d disk) Lock(name string) (interface{ Close() error }, error) {
 	return held{d.p, inner}, nil
 }
 
-// held is the lock of a living process; that of a dead one was let go when it died.
+// held is the lock of a living process. Its death releases it.
 type held struct {
 	p     *process
 	inner interface{ Close() error }

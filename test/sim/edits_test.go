@@ -15,19 +15,19 @@ import (
 	"docket/internal/desk/ledger"
 )
 
-// editor is who edits dead letters.
+// editor is the operator who edits dead letters.
 const editor = "editor"
 
 // editing is an edit of an operator.
 type editing struct {
 	At     time.Duration
-	Letter int  // of those that are free then, by id
-	Bad    bool // the new value is no decision either
+	Letter int  // of the movable letters, by id
+	Bad    bool // the new value is not a decision either
 	Two    bool // the new value has two decisions
-	Kept   bool // not retried by the edit: it waits for who retries it next
+	Kept   bool // not retried by the edit, but by a later retry
 }
 
-// edited is a value that a letter got, and what it deserves.
+// edited is a new value of a letter, and its expected results.
 type edited struct {
 	at    time.Time
 	value []byte
@@ -41,7 +41,7 @@ func (s *schedule) edits(d dice) {
 	}
 }
 
-// edit gives a letter another value. Its decisions are of an identity that nothing else has, so each deserves a row.
+// edit gives a letter another value. Its decisions have unique identities, so each should get a row.
 func (w *world) edit(e editing) {
 	free := w.letters(ledger.Pending, ledger.Failed)
 	if len(free) == 0 {
@@ -79,7 +79,7 @@ func (w *world) edit(e editing) {
 	}
 }
 
-// proposed has a second person approve an edit.
+// proposed lets a second person approve an edit.
 func (w *world) proposed(id string, value []byte, retry bool, by ledger.Actor) error {
 	ctx, all := context.Background(), w.proof().Letters
 	at := slices.IndexFunc(all, func(e ledger.Entry) bool { return e.ID == id })
@@ -96,7 +96,7 @@ func decisionOf(id string) conservation.Decision {
 	return conservation.Decision{ID: id, Time: at, Body: fmt.Appendf(nil, `{"decision_id":%q,"timestamp":%q,"result":true,"input":{"user":%q}}`, id, at.Format(time.RFC3339), inPayloads)}
 }
 
-// sentAs is the edit whose value a retry has to have published; nil: it has the value that its letter came with.
+// sentAs returns the edit whose value a retry must have published; nil: the original value.
 func (w *world) sentAs(s *ledger.Sending) *edited {
 	all := w.edited[s.LetterID]
 	for i := range slices.Backward(all) {
@@ -107,7 +107,7 @@ func (w *world) sentAs(s *ledger.Sending) *edited {
 	return nil
 }
 
-// came is the value that a letter came with: that of its record, or the part of it that it stands for. The audit keeps it.
+// came returns the original value of a letter: that of its record, or its part of it. The audit keeps it.
 func came(l *ledger.Entry, lines []ledger.Audit) []byte {
 	for i := range lines {
 		if lines[i].LetterID == l.ID && lines[i].Act == ledger.Edited {
@@ -117,7 +117,7 @@ func came(l *ledger.Entry, lines []ledger.Audit) []byte {
 	return l.Value
 }
 
-// judgeEdits asks that the ledger has every edit with the value before it, and that letters have the value that they got last.
+// judgeEdits checks that the ledger has every edit with the value before it, and that letters have their last value.
 func (w *world) judgeEdits(proof ledger.Proof) {
 	for i := range proof.Letters {
 		l := &proof.Letters[i]
@@ -138,7 +138,7 @@ func (w *world) judgeEdits(proof ledger.Proof) {
 	}
 }
 
-// isStored says whether all of an edited value has its rows.
+// isStored reports whether all decisions of an edited value have rows.
 func (e *edited) isStored(ev *evidence) bool {
 	for _, d := range e.worth {
 		id := verify.Identity{ID: d.ID, Time: d.Time}

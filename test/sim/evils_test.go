@@ -17,17 +17,17 @@ import (
 	"docket/internal/testkit/fstest"
 )
 
-// evil is a kind of thing that goes wrong.
+// evil is a kind of fault.
 type evil struct {
 	name string
-	draw func(dice, *schedule) event // At and Slot are drawn for all alike; For where it is left 0
+	draw func(dice, *schedule) event // At and Slot are drawn for all kinds; For is if it is left 0
 	do   func(*world, event) (heal func())
 }
 
-// evils are all kinds; one that stands here twice is twice as likely.
+// evils are all kinds; one that is listed twice is twice as likely.
 var evils []evil
 
-// byName is how an event finds its deed.
+// byName finds the kind of an event.
 var byName = map[string]evil{}
 
 func init() {
@@ -48,7 +48,7 @@ func init() {
 	byName[killAtWork.name] = killAtWork
 }
 
-// effects is a number of effects, small ones as likely as large ones.
+// effects draws a number of effects, small ones as likely as large ones.
 func effects(d dice) int { return 1 + d.IntN(1<<(1+d.IntN(8))) }
 
 func ofProcesses() []evil {
@@ -133,7 +133,7 @@ func ofBrokers() []evil {
 		{"leaders move", func(d dice, _ *schedule) event { return event{N: d.IntN(6)} }, func(w *world, e event) func() {
 			for _, topic := range []string{source, parked, dead} {
 				for p := range int32(4) {
-					_ = w.kafka.MoveTopicPartition(topic, p, (int32(e.N)+p)%int32(w.plan.Brokers)) // that there is none is no harm
+					_ = w.kafka.MoveTopicPartition(topic, p, (int32(e.N)+p)%int32(w.plan.Brokers)) // a missing partition does not matter
 				}
 			}
 			return nothing
@@ -169,7 +169,7 @@ func ofTheNetwork() []evil {
 	}
 }
 
-// doubt makes the brokers answer every produce request that they do not know what became of it, and drop it.
+// doubt makes the brokers drop every produce request and answer that its result is unknown.
 func (w *world) doubt() (heal func()) {
 	var healed atomic.Bool
 	w.kafka.ControlKey(int16(kmsg.Produce), func(r kmsg.Request) (kmsg.Response, error, bool) {
@@ -195,7 +195,7 @@ func (w *world) doubt() (heal func()) {
 	return func() { healed.Store(true) }
 }
 
-// widen adds partitions to a topic, as an operator would.
+// widen adds partitions to a topic, like an operator.
 func (w *world) widen(topic string, more int) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -253,7 +253,7 @@ func ofDisks() []evil {
 
 func (e event) key() string { return e.What + " " + e.Arg + " " + strconv.Itoa(e.N) }
 
-// happen plays the events and heals them, each in its time.
+// happen plays the events and ends them, each at its time.
 func (w *world) happen() {
 	var healing []func()
 	done := make(chan func(), len(w.plan.Events))

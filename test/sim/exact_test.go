@@ -18,23 +18,23 @@ var steps = flag.Bool("sim.steps", false, "where the binary plays exactly: print
 
 var chance = flag.Bool("sim.chance", false, "let the process id decide something, so that a check of exactness can be seen to fail")
 
-// fakeDrawn is how much kfake has used up of its stock of random bytes, which it shares between all clusters of a process.
+// fakeDrawn is how many random bytes kfake has used of a stock that all clusters of a process share.
 //
 //go:linkname fakeDrawn github.com/twmb/franz-go/pkg/kfake.randPoolAt
 var fakeDrawn int
 
-// forget takes away what earlier schedules left behind in the process.
-func forget() { fakeDrawn = 4 << 10 } // all of it: the fake draws anew
+// forget removes the state that earlier schedules left in the process.
+func forget() { fakeDrawn = 4 << 10 } // all of it: then the fake draws new ones
 
-// stumble is what -sim.chance does.
-func stumble() {
+// addChance is what -sim.chance does.
+func addChance() {
 	if *chance {
 		time.Sleep(time.Duration(os.Getpid()))
 	}
 }
 
-// warmUp plays schedules that do not count. What a process computes once, at its first need, is there afterwards: a
-// schedule then goes the same way as the first of its process and as the last.
+// warmUp plays schedules that do not count. Values that a process computes once, at their first use, exist
+// afterwards. So a schedule runs the same way as the first of its process and as the last.
 func warmUp(t *testing.T) {
 	if !exact.Possible {
 		return
@@ -44,7 +44,7 @@ func warmUp(t *testing.T) {
 	}
 }
 
-// tally is what the schedules of one run of the test add up to; tools/simrun reads it.
+// tally sums up the schedules of one run of the test; tools/simrun reads it.
 type tally struct {
 	Schedules int            `json:"schedules"`
 	Exact     int            `json:"exact"` // schedules whose interleaving followed from the seed
@@ -57,7 +57,7 @@ type tally struct {
 	Faults    map[string]int `json:"faults"`
 }
 
-// add counts a schedule and, where traces are wanted, prints its own.
+// add counts a schedule and, with traces, prints its trace.
 func (y *tally) add(s *schedule, h *history, isExact bool, failed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -86,7 +86,7 @@ func (y *tally) add(s *schedule, h *history, isExact bool, failed bool) {
 	}
 }
 
-// print tells the tally on a line of its own.
+// print prints the tally on a separate line.
 func (y *tally) print(virtual, spent time.Duration) {
 	y.Virtual, y.CPU = virtual.Seconds(), spent.Seconds()
 	line, err := json.Marshal(y)

@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// TestWitness_IgnoresAnswersToAFarewell gives a connection up in the middle of a COPY, as a store timeout does. The driver then
-// writes the ROLLBACK that was left to send together with Terminate, and the server refuses the ROLLBACK with 08P01.
+// TestWitness_IgnoresAnswersToAFarewell gives a connection up during a COPY, like a store timeout. The driver then
+// writes its pending ROLLBACK together with Terminate, and the server refuses the ROLLBACK with 08P01.
 func TestWitness_IgnoresAnswersToAFarewell(t *testing.T) {
 	t.Parallel()
 	rollback := append(encoded(t, &pgproto3.Parse{Query: "ROLLBACK"}), encoded(t, &pgproto3.Sync{})...)

@@ -23,8 +23,8 @@ import (
 	"docket/internal/record/decision"
 )
 
-// floods has some schedules share dead letters: records of many refused decisions come, and few of each have a letter alone. It throws dice of
-// its own, so that all else of a seed is as it was before there were floods.
+// floods makes some schedules use shared dead letters: records with many refused decisions come, and few of each are
+// forwarded alone. It has dice of its own, so that all other draws of a seed stay the same.
 func (s *schedule) floods() {
 	d := dice{rand.New(rand.NewPCG(s.Seed, 0xf100d))}
 	if d.IntN(3) > 0 {
@@ -39,7 +39,7 @@ func (s *schedule) floods() {
 	slices.SortStableFunc(s.Arrivals, func(a, b arrival) int { return cmp.Compare(a.At, b.At) })
 }
 
-// floods are records of many decisions, most of which the decoder refuses, in each form that an upload has.
+// floods are records with many decisions, most of them refused by the decoder, in each form of an upload.
 var floods = sync.OnceValue(func() []conservation.Record {
 	d := dice{rand.New(rand.NewPCG(1, 0xf100d))}
 	start := time.Date(2026, 3, 1, 14, 0, 0, 0, time.UTC)
@@ -87,7 +87,8 @@ var floodKinds = []struct{ body, code string }{
 	{`{"decision_id":"ID","timestamp":"AT"`, "syntax"},
 }
 
-// heldBy are the decisions that a letter has of its record, in their order, where it has several; ok is false where it has others than these.
+// heldBy returns the decisions of a record that a shared letter has, in order. ok is false if the letter has others
+// than these.
 func heldBy(l *ledger.Entry, value []byte, was *conservation.Record) (held []conservation.Decision, ok bool) {
 	parts, ok := new(decision.Decoder).Rest(value, maxRecordBytes)
 	if !ok || len(parts) != l.Refused {
@@ -99,14 +100,14 @@ func heldBy(l *ledger.Entry, value []byte, was *conservation.Record) (held []con
 		}
 		held = append(held, was.Decisions[part.Index])
 	}
-	// Lines of which none is a JSON object are one document, which no decoder reads.
+	// Lines without a JSON object are one document, which no decoder reads.
 	if decision.OnLines(inflated(value)) && !slices.ContainsFunc(held, func(d conservation.Decision) bool { return json.Valid(d.Body) }) {
 		return []conservation.Decision{{Body: value, Code: "syntax"}}, true
 	}
 	return held, true
 }
 
-// inflated is a value as it was before it was gzipped, where it was.
+// inflated returns a value, gunzipped if it is gzip.
 func inflated(value []byte) []byte {
 	if !decision.IsGzip(value) {
 		return value
@@ -122,7 +123,8 @@ func inflated(value []byte) []byte {
 	return plain
 }
 
-// apart says whether each decision of a record that was put back at one of these places has a row or a dead letter of its own.
+// apart checks a record that was put back at one of these places. It reports whether each of its decisions has a row
+// or a dead letter of its own.
 func (w *world) apart(ev *evidence, places []verify.Place) bool {
 	return slices.ContainsFunc(places, func(at verify.Place) bool {
 		r, known := w.ledger.At(at.Topic, at.Partition, at.Offset)
@@ -137,7 +139,7 @@ func (w *world) apart(ev *evidence, places []verify.Place) bool {
 	})
 }
 
-// A third of the seeds share dead letters, and all else of a seed is as it is without.
+// A third of the seeds have shared dead letters. All other draws of a seed are as without them.
 func TestFloods_Drawn(t *testing.T) {
 	t.Parallel()
 	with := 0
@@ -160,7 +162,7 @@ func TestFloods_Drawn(t *testing.T) {
 	}
 }
 
-// What a record of a flood deserves is what the decoder says of it.
+// The decoder defines the expected results of a record of a flood.
 func TestFloods_Deserved(t *testing.T) {
 	t.Parallel()
 	codes := map[string]int{}

@@ -18,14 +18,14 @@ import (
 	"docket/internal/testkit/pgmodel"
 )
 
-// foreign is what the owner of the table added to it. Each addition is about decisions of its own, so that the truth is known.
+// foreign are additions of the table's owner. Each is about decisions of its own, so that the truth is known.
 type foreign struct {
 	Refuses  bool // a CHECK refuses some
 	Swallows bool // a trigger returns NULL for some
 	Masks    bool // a trigger alters the payload of some
 }
 
-// nature is what the additions mean for a decision.
+// nature is the effect of the additions on a decision.
 type nature int
 
 const (
@@ -36,8 +36,8 @@ const (
 	masked
 )
 
-// natures are those of all decisions of the pool by id. A row that is made up for a probe has an id of its own: no addition
-// is about it.
+// natures are those of all decisions of the pool by id. A probe row has an id of its own, and no addition is about
+// it.
 var natures = sync.OnceValue(func() map[string]nature {
 	all := map[string]nature{}
 	for _, r := range slices.Concat(pool(), floods()) {
@@ -60,7 +60,7 @@ var natures = sync.OnceValue(func() map[string]nature {
 	return all
 })
 
-// maskedPayload is stored in place of one.
+// maskedPayload is stored instead of the payload.
 var maskedPayload = []byte(`{"masked":true}`)
 
 // check is a CHECK that refuses the decisions of a nature.
@@ -91,10 +91,11 @@ func (f foreign) addTo(db *pgmodel.Server) (repair func()) {
 	return repair
 }
 
-// isMasked says whether the trigger that masks alters a decision. Those that a CHECK refuses at first are among them.
+// isMasked reports whether the masking trigger changes a decision. Decisions that a CHECK refuses at first are
+// included.
 func isMasked(id string) bool { return natures()[id] == masked || natures()[id] == refused }
 
-// dropCheck drops the CHECK that was there from the start, as its owner does who sees the dead letters.
+// dropCheck drops the CHECK that was there from the start, like an owner who sees the dead letters.
 func (w *world) dropCheck() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -105,7 +106,7 @@ func (w *world) dropCheck() {
 	}
 }
 
-// tighten adds a CHECK, as its owner would: ALTER TABLE waits for whoever uses the table, and the rest wait for it.
+// tighten adds a CHECK, like an owner: ALTER TABLE waits for all users of the table, and later ones wait for it.
 func (w *world) tighten() {
 	w.db.AddConstraint(check(outdated))
 	w.mu.Lock()
@@ -116,16 +117,16 @@ func (w *world) tighten() {
 	}
 }
 
-// byCheck is the code of a row that a CHECK refuses.
+// byCheck is the code for a row that a CHECK refuses.
 const byCheck = "23514"
 
-// code is what a decision deserves on this table; stored says that its identity has a row, blamed that it is a dead letter of a
-// CHECK. That nobody is blamed without a CHECK that refused it is for the witness to say.
+// code returns the expected code of a decision on this table. If stored, its identity has a row. If blamed, it is a
+// dead letter of a CHECK. The witness checks that a CHECK has refused each blamed decision.
 func (w *world) code(d conservation.Decision, stored, blamed bool) string {
 	switch n := natures()[d.ID]; {
 	case d.Code == byCheck && n == vanishing && w.plan.Table.Swallows: // triggers come first
 		return errclass.CodeInternal
-	case d.Code == byCheck && (n == masked || n == refused && (!w.plan.Table.Refuses || !w.repaired.IsZero() && !blamed)) && w.plan.Table.Masks: // and may leave nothing to refuse
+	case d.Code == byCheck && (n == masked || n == refused && (!w.plan.Table.Refuses || !w.repaired.IsZero() && !blamed)) && w.plan.Table.Masks: // and the CHECK may accept the result
 		return ""
 	case d.Code != "":
 		return d.Code
@@ -133,14 +134,15 @@ func (w *world) code(d conservation.Decision, stored, blamed bool) string {
 		return byCheck
 	case n == vanishing && w.plan.Table.Swallows:
 		return errclass.CodeInternal
-	case n == outdated && !w.tightened.IsZero() && !stored: // what was stored before the CHECK came stays stored
+	case n == outdated && !w.tightened.IsZero() && !stored: // rows from before the CHECK stay
 		return byCheck
 	}
 	return ""
 }
 
-// outlived says of what was forwarded that it is a dead letter of the CHECK that was dropped, of a decision that was read again and
-// found its home after that: a row of its own, or a dead letter for another reason. Both homes were right when they were given.
+// outlived reports whether a forwarded record is a dead letter of the dropped CHECK, of a decision that was read
+// again later. Then the decision got its row, or a dead letter for another reason. Both homes were right at their
+// time.
 func (w *world) outlived(rows []pgmodel.Row, letters []letter) func(verify.Forwarded) bool {
 	again := map[verify.Place]bool{}
 	for _, r := range rows {
@@ -164,7 +166,7 @@ func (w *world) outlived(rows []pgmodel.Row, letters []letter) func(verify.Forwa
 	}
 }
 
-// deserved is the truth about what was produced, for this table and what it had stored when a CHECK was added.
+// deserved returns the truth for this table, and for the rows it had when a CHECK was added.
 func (w *world) deserved(rows []pgmodel.Row, forwarded []verify.Forwarded) *conservation.Produced {
 	blamed := map[verify.Place]bool{}
 	for i := range forwarded {
@@ -182,7 +184,8 @@ func (w *world) deserved(rows []pgmodel.Row, forwarded []verify.Forwarded) *cons
 	})
 }
 
-// wasRefused says whether the CHECK refused a decision before a time. Between that and the letter a probe has to pass, and the CHECK may be dropped then.
+// wasRefused reports whether the CHECK refused a decision before a time. Between the refusal and the letter a probe
+// must pass, and the CHECK may be dropped then.
 func (w *world) wasRefused(at verify.Place, before time.Time) bool {
 	return slices.ContainsFunc(w.processes(), func(p *process) bool {
 		return slices.ContainsFunc(w.witness.of(p), func(t try) bool {
@@ -191,7 +194,7 @@ func (w *world) wasRefused(at verify.Place, before time.Time) bool {
 	})
 }
 
-// unmasked are the rows with the payloads that came: the hash of the bytes says which it was.
+// unmasked returns the rows with their original payloads, found by the hash of the bytes.
 func (w *world) unmasked(rows []pgmodel.Row) []pgmodel.Row {
 	if !w.plan.Table.Masks {
 		return rows
@@ -211,7 +214,7 @@ func (w *world) unmasked(rows []pgmodel.Row) []pgmodel.Row {
 	return rows
 }
 
-// judgeTable asks that nobody is blamed by a CHECK that was not there yet.
+// judgeTable checks that no decision is blamed by a CHECK before the CHECK was added.
 func (w *world) judgeTable(ev *evidence) {
 	for _, d := range ev.truth.Decisions() {
 		if r, _ := w.ledger.At(d.Topic, d.Partition, d.Offset); natures()[d.ID] != outdated || r.Decisions[d.Index].Code != "" {

@@ -14,15 +14,15 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// history is what happened in one schedule: in words what the schedule did, and of every effect its part of the trace.
+// history has the events of one schedule in words, and the trace of every effect.
 type history struct {
 	mu      sync.Mutex
 	began   time.Time
 	lines   []line
 	effects int
 	trace   hash.Hash64
-	tell    func(string) // every line as it happens; nil: nobody
-	every   bool         // tell effects too
+	tell    func(string) // called for every line; nil: not called
+	every   bool         // report effects too
 }
 
 type line struct {
@@ -36,10 +36,10 @@ func (l line) String() string {
 
 func newHistory() *history { return &history{began: time.Now(), trace: fnv.New64a()} }
 
-// since is the virtual time of now.
+// since returns the present virtual time.
 func (h *history) since() time.Duration { return time.Since(h.began) }
 
-// at is a time as the history tells it.
+// at converts a time for the history.
 func (h *history) at(t time.Time) time.Duration { return t.Sub(h.began) }
 
 func (h *history) add(what, who, detail string) {
@@ -53,7 +53,7 @@ func (h *history) add(what, who, detail string) {
 	}
 }
 
-// effect notes something that can be seen from outside a process.
+// effect notes an effect that is visible outside a process.
 func (h *history) effect(who, what string, size int) {
 	at := h.since()
 	h.mu.Lock()
@@ -74,7 +74,7 @@ func (h *history) hash(at time.Duration, who, what string, size int) {
 	_, _ = h.trace.Write([]byte(what))
 }
 
-// String is what the schedule did, in order, without the commits.
+// String lists the schedule's events, in order, without the commits.
 func (h *history) String() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -96,7 +96,7 @@ var requests = func() (names [96]string) {
 	return names
 }()
 
-// label says what is written on a connection.
+// label names the message that is written on a connection.
 func label(kind string, b []byte) string {
 	if kind == toKafka && len(b) >= 6 {
 		if key := int(binary.BigEndian.Uint16(b[4:])); key < len(requests) {

@@ -13,7 +13,7 @@ import (
 	"docket/internal/record/envelope"
 )
 
-// order is a job that an operator makes: a retry, or a close, of all that a filter chooses.
+// order is a job of an operator: a retry, or a close, of all letters that match a filter.
 type order struct {
 	At     time.Duration
 	Closed bool
@@ -22,18 +22,19 @@ type order struct {
 	Limit  int64
 	Rate   float64
 	Twice  bool          // made twice
-	Stop   time.Duration // after this the operator stops it; 0: does not
-	Resume time.Duration // after this the operator resumes it, whoever stopped it; 0: does not
+	Stop   time.Duration // the operator stops it after this; 0: does not
+	Resume time.Duration // the operator resumes it after this, whoever stopped it; 0: does not
 }
 
-// ordered is a job that was made, with what it names: sure matched before and after it was made, perhaps at one of the two.
+// ordered is a job that was created, with its letters. Letters in sure matched before and after the creation, those
+// in perhaps at one of the two times.
 type ordered struct {
 	id            int64
 	by            string
 	sure, perhaps map[string]bool
 }
 
-// orders draws jobs, and has desks killed while they carry them out.
+// orders draws jobs, and kills desks while they carry them out.
 func (s *schedule) orders(d dice) {
 	for range min(s.Desks, 1) * one(d, 0, 1, 1, 2, 3) {
 		o := order{
@@ -52,7 +53,7 @@ func (s *schedule) orders(d dice) {
 	}
 }
 
-// killAtWork kills a desk at one of the next calls of the ledger by which it carries out jobs. Only those who carry out jobs draw it.
+// killAtWork kills a desk at one of the next calls of the ledger for a job. Only schedules with jobs draw it.
 var killAtWork = evil{"kill in a job", nil, func(w *world, e event) func() {
 	if p := w.slots[e.Slot].process(); p != nil {
 		w.slots[e.Slot].strike(0, e.Arg == "before", e.For, (*process).kill)
@@ -61,10 +62,10 @@ var killAtWork = evil{"kill in a job", nil, func(w *world, e event) func() {
 	return nothing
 }}
 
-// jobCalls are the calls by which jobs get ahead. Taking one is not among them: desks try that all the time.
+// jobCalls are the calls by which jobs make progress. TakeJob is left out, because desks call it all the time.
 var jobCalls = []string{"ledger KeepJob", "ledger EndJob", "ledger FirstEnds", "ledger RetryMatching", "ledger ResolveMatching"}
 
-// order makes a job.
+// order creates a job.
 func (w *world) order(o order) {
 	for range 1 + b2i(o.Twice) {
 		filter := ledger.Filter{Kind: o.Kind, States: o.States}
@@ -76,7 +77,7 @@ func (w *world) order(o order) {
 		before := w.matching(filter)
 		j, err := w.book.CreateJob(context.Background(), ledger.Job{Act: act, Filter: filter, Rate: o.Rate, Limit: o.Limit, Operator: made.by, Reason: "the seed says so"})
 		if err != nil {
-			panic(err) // nothing can be wrong with it
+			panic(err) // it cannot fail
 		}
 		for id := range w.matching(filter) {
 			made.sure[id], made.perhaps[id] = before[id], true
@@ -89,7 +90,7 @@ func (w *world) order(o order) {
 	}
 }
 
-// matching are the letters that may be moved and that a filter chooses.
+// matching returns the movable letters that match a filter.
 func (w *world) matching(f ledger.Filter) map[string]bool {
 	ids := map[string]bool{}
 	for _, e := range w.proof().Letters {
@@ -101,7 +102,7 @@ func (w *world) matching(f ledger.Filter) map[string]bool {
 	return ids
 }
 
-// turn stops or resumes the n-th job that was made, where there is one.
+// turn stops or resumes the n-th job, if there is one.
 func (w *world) turn(n int, act string, turn func(context.Context, int64, ledger.Actor) (ledger.Job, error)) {
 	if n >= len(w.ordered) {
 		return
@@ -114,16 +115,16 @@ func (w *world) stopJob(ctx context.Context, id int64, by ledger.Actor) (ledger.
 	return w.book.StopJob(ctx, id, by.Why, by)
 }
 
-// job is one that was made, as it stands.
+// job returns a job in its present state.
 func (w *world) job(id int64) ledger.Job {
 	j, err := w.book.Job(context.Background(), id)
 	if err != nil {
-		panic(err) // it was made
+		panic(err) // the job exists
 	}
 	return j
 }
 
-// jobsUnsettled says which job has not ended.
+// jobsUnsettled names a job that has not ended.
 func (w *world) jobsUnsettled() string {
 	for _, o := range w.ordered {
 		if j := w.job(o.id); j.State != ledger.JobDone && j.State != ledger.JobStopped {
@@ -133,7 +134,7 @@ func (w *world) jobsUnsettled() string {
 	return ""
 }
 
-// judgeJobs asks that every job had one effect on each dead letter that it names, and says what it did.
+// judgeJobs checks that every job had one effect on each of its dead letters, and reports the jobs.
 func (w *world) judgeJobs(proof ledger.Proof) {
 	for _, o := range w.ordered {
 		j := w.job(o.id)
@@ -143,7 +144,7 @@ func (w *world) judgeJobs(proof ledger.Proof) {
 	}
 }
 
-// judge says what is wrong about a job that has ended.
+// judge returns the errors of a job that has ended.
 func (o *ordered) judge(j ledger.Job, proof ledger.Proof) (wrong []string) {
 	wrongly := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	moved, ends := o.effects(j, proof, wrongly)
@@ -176,7 +177,7 @@ func (o *ordered) judge(j ledger.Job, proof ledger.Proof) (wrong []string) {
 	return wrong
 }
 
-// effects counts how often a job moved each letter, and how its retries ended: stored, dead, refused.
+// effects counts how often a job moved each letter, and the ends of its retries: stored, dead, refused.
 func (o *ordered) effects(j ledger.Job, proof ledger.Proof, wrongly func(string, ...any)) (moved map[string]int, ends [3]int64) {
 	moved = map[string]int{}
 	for i := range proof.Sendings {
@@ -215,8 +216,8 @@ func (o *ordered) effects(j ledger.Job, proof ledger.Proof, wrongly func(string,
 	return moved, ends
 }
 
-// movedMeanwhile says whether somebody else moved or edited a letter between the beginning and the end of a job, so that the job had
-// to leave it alone.
+// movedMeanwhile reports whether someone else moved or edited a letter during a job, so that the job had to leave it
+// alone.
 func movedMeanwhile(id string, j ledger.Job, proof ledger.Proof) bool {
 	return slices.ContainsFunc(proof.Lines, func(l ledger.Audit) bool {
 		return l.LetterID == id && !l.At.Before(j.CreatedAt) && !l.At.After(j.EndedAt)

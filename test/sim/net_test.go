@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// network is a loopback in memory. A write never waits for its reader, as with a socket's buffer: a process that stands
-// still must not hold up its server. All waiting is on channels, which a bubble's clock can see.
+// network is a loopback in memory. A write never waits for its reader, like with a socket's buffer, because a paused
+// process must not block its server. All waits use channels, which a bubble's clock can see.
 type network struct {
 	mu        sync.Mutex
 	listeners map[string]*listener
@@ -36,11 +36,11 @@ type addr string
 func (addr) Network() string  { return "memory" }
 func (a addr) String() string { return string(a) }
 
-// errRefused is what a dial gets where nobody listens. Of an error that it cannot place, the Kafka client would ask again
-// without a pause.
+// errRefused is the error of a dial without a listener. After an unknown error the Kafka client would retry without a
+// pause.
 var errRefused = os.NewSyscallError("connect", syscall.ECONNREFUSED)
 
-// Listen takes host:port, of which the port alone counts.
+// Listen takes host:port and uses only the port.
 func (n *network) Listen(_, address string) (net.Listener, error) {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -112,8 +112,8 @@ func (l *listener) Close() error {
 
 func (l *listener) Addr() net.Addr { return addr(l.address) }
 
-// transit is what a write takes. Without it a client that asks again at once, as ours does after NOT_ENOUGH_REPLICAS_AFTER_APPEND when its
-// caller has given up, would do so for ever in no time.
+// transit is the time of a write. Without it a client that retries at once would do so for ever in no time. Docket's
+// client does that after NOT_ENOUGH_REPLICAS_AFTER_APPEND when its caller has given up.
 const transit = 200 * time.Microsecond
 
 // stream is one direction of a connection.
@@ -122,7 +122,7 @@ type stream struct {
 	buf      []byte
 	at       int
 	ended    bool // nothing more will be written
-	gone     bool // nobody reads any more
+	gone     bool // the reader is gone
 	deadline time.Time
 	news     chan struct{}
 }

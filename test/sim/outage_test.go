@@ -15,9 +15,9 @@ import (
 	"docket/internal/audit/conservation"
 )
 
-// TestADayWithoutTheDatabaseIsWaitedOutAndCaughtUpAtOnce takes the database away for 24 hours of virtual time from a
-// consumer and a replayer with the settings that they have when nobody sets any, while records keep arriving.
-func TestADayWithoutTheDatabaseIsWaitedOutAndCaughtUpAtOnce(t *testing.T) { //nolint:paralleltest // it reads the heap of the process
+// TestOutage_DayWithoutTheDatabase takes the database away for 24 hours of virtual time while records keep coming.
+// The consumer and the replayer have default settings.
+func TestOutage_DayWithoutTheDatabase(t *testing.T) { //nolint:paralleltest // it reads the heap of the process
 	synctest.Test(t, func(t *testing.T) {
 		w := open(t, &schedule{
 			Brokers: 1, Partitions: 2, Forwards: 1, Consumers: 1, Replayers: 1,
@@ -77,10 +77,10 @@ func TestADayWithoutTheDatabaseIsWaitedOutAndCaughtUpAtOnce(t *testing.T) { //no
 	})
 }
 
-// kept is what the fake Kafka keeps of each record, in bytes, rather more than less.
+// kept is an upper estimate of the fake Kafka's memory for each record, in bytes.
 const kept = 2 << 10
 
-// live is the heap in MiB after a garbage collection.
+// live returns the heap in MiB after a garbage collection.
 func live() float64 {
 	var m runtime.MemStats
 	runtime.GC()
@@ -115,7 +115,7 @@ func (f *feed) some(n int) {
 	f.w.unheard.Wait()
 }
 
-// until produces a few records every minute until then.
+// until produces a few records every minute until end.
 func (f *feed) until(end time.Time) {
 	for time.Now().Before(end) {
 		f.some(3)

@@ -10,8 +10,8 @@ import (
 	"docket/internal/audit/conservation"
 )
 
-// pool are the records that schedules draw from. They are made once: what a schedule produces depends on its seed
-// alone, and making samples anew for each would cost more than playing it.
+// pool are the records that schedules draw from. They are made once, because making samples for each schedule costs
+// more than playing it. Only the seed decides which records a schedule produces.
 var pool = sync.OnceValue(func() []conservation.Record {
 	g, err := conservation.New(conservation.Config{
 		Records: 1200, Seed: 1, FaultEvery: 5, MaxRecordBytes: maxRecordBytes,
@@ -32,7 +32,7 @@ var pool = sync.OnceValue(func() []conservation.Record {
 	return all
 })
 
-// twisted is a record as it is produced.
+// twisted returns a record as it is produced.
 func twisted(a arrival) conservation.Record {
 	if a.Flood {
 		return floods()[a.Record]

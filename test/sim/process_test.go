@@ -20,17 +20,17 @@ import (
 	"docket/internal/service/config"
 )
 
-// errKilled is what every act of a process gets after it was killed.
+// errKilled is the error of every act of a process after it was killed.
 var errKilled = errors.New("the process was killed")
 
-// process is one life of a program: the real one, in front of connections and a disk of its own, so that it can be cut
-// off from the world between any two effects.
+// process is one life of a program. It is the real program, on connections and a disk of its own, so that it can be
+// cut off between any two effects.
 type process struct {
 	w        *world
 	slot     *slot
 	name     string
 	settings config.Settings
-	program  *app.Program // nil where it is a desk
+	program  *app.Program // nil for a desk
 	registry *prometheus.Registry
 	stop     context.CancelFunc
 	ended    chan struct{} // closed when nothing of it is left
@@ -44,26 +44,26 @@ type process struct {
 	dead      bool
 	stopped   bool // told to stop, or killed
 	stoppedAt time.Time
-	gaveUp    []time.Time    // when it said that it had given partitions up
-	stood     [][2]time.Time // when it stood still
-	standing  chan struct{}  // not nil while it stands still
+	gaveUp    []time.Time    // times at which it logged that it had given partitions up
+	stood     [][2]time.Time // spans of its pauses
+	standing  chan struct{}  // not nil while it is paused
 	effects   int
-	strike    *strike // what happens at one of the next effects
+	strike    *strike // strikes at one of the next effects
 	conns     []*conn // open ones, in the order in which they were made
 	locks     []interface{ Close() error }
 }
 
-// strike is something that happens to a process at an effect.
+// strike is a fault of a process at an effect.
 type strike struct {
 	at     int // number of the effect
 	before bool
 	do     func(*process)
-	only   []string // effects whose names begin so; nil: any
+	only   []string // name prefixes of effects; nil: any
 	spared int      // of these
 }
 
-// effect lets something that can be seen from outside happen, unless the process is dead; while the process stands still it
-// waits. after has to be called when it took place.
+// effect lets an effect that is visible outside happen, unless the process is dead. It waits while the process is
+// paused. The caller calls after when the effect took place.
 func (p *process) effect(what string, size int) (after func(), err error) {
 	for {
 		p.mu.Lock()
@@ -108,7 +108,7 @@ func (p *process) arm(n int, before bool, do func(*process)) {
 	p.strike = &strike{at: p.effects + n, before: before, do: do}
 }
 
-// only makes what was armed happen at effects of these names alone, after so many of them.
+// only limits the armed strike to effects with these names, after spared of them.
 func (p *process) only(spared int, names []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -117,7 +117,7 @@ func (p *process) only(spared int, names []string) {
 	}
 }
 
-// spares says whether an effect is not the one to strike at.
+// spares reports whether the strike skips an effect.
 func (s *strike) spares(what string) bool {
 	if s.only == nil {
 		return false
@@ -129,7 +129,7 @@ func (s *strike) spares(what string) bool {
 	return s.spared >= 0
 }
 
-// kill is SIGKILL: from here on nothing that the process does has an effect.
+// kill is SIGKILL: from here on the process has no effects.
 func (p *process) kill() {
 	p.mu.Lock()
 	if p.dead {
@@ -173,7 +173,7 @@ func (p *process) term() {
 	p.stop()
 }
 
-// pause is SIGSTOP for d, as far as anybody outside can see: its timers go on, and what comes of them is late.
+// pause is SIGSTOP for d, as seen from outside: its timers run, and their effects are late.
 func (p *process) pause(d time.Duration) {
 	p.mu.Lock()
 	if p.dead || p.standing != nil {
@@ -191,14 +191,14 @@ func (p *process) pause(d time.Duration) {
 	})
 }
 
-// hasStood says whether the process ever stood still: it then hears answers on connections that it had given up.
+// hasStood reports whether the process was ever paused. It may then read answers on connections that it had given up.
 func (p *process) hasStood() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.stood) > 0
 }
 
-// wake lets a process go on, and says whether it stood still.
+// wake resumes a process, and reports whether it was paused.
 func (p *process) wake() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -249,7 +249,7 @@ const (
 	toDatabase = "database"
 )
 
-// dialer is how a process reaches a server.
+// dialer returns how a process connects to a server.
 func (p *process) dialer(kind string, dial app.Dial) app.Dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		after, err := p.effect("dial "+kind, 0)
@@ -281,12 +281,12 @@ type conn struct {
 	net.Conn
 	p     *process
 	kind  string
-	given atomic.Bool // given up by its client, as it seemed
+	given atomic.Bool // its client seemed to give it up
 }
 
 func (c *conn) Write(b []byte) (int, error) {
 	if len(b) > 0 && !isFarewell(b) && c.given.CompareAndSwap(true, false) {
-		c.p.w.witness.dialled(c.p, c.Conn) // a context ended just when its call was done: the connection lives on
+		c.p.w.witness.dialled(c.p, c.Conn) // a context ended just when its call was done, and the connection stays open
 	}
 	after, err := c.p.effect(label(c.kind, b), len(b))
 	if err != nil {
@@ -307,8 +307,8 @@ func (c *conn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// isFarewell says that a write to the database ends with Terminate. The driver may send a ROLLBACK that was still to be sent in
-// the same write: nobody hears the answer to it either.
+// isFarewell reports whether a write to the database ends with Terminate. The driver may send a pending ROLLBACK in
+// the same write. Nobody reads its answer either.
 func isFarewell(b []byte) bool { return bytes.HasSuffix(b, []byte{'X', 0, 0, 0, 4}) }
 
 func (c *conn) Read(b []byte) (int, error) {
@@ -333,14 +333,14 @@ func (c *conn) sever() {
 	_ = c.Conn.Close()
 }
 
-// desert notes that the process does not listen any more.
+// desert notes that the process no longer reads.
 func (c *conn) desert() {
 	if c.kind == toDatabase {
 		c.p.w.witness.deserted(c.Conn)
 	}
 }
 
-// SetDeadline in the past is how the client of the database gives up on a connection.
+// SetDeadline in the past is how the database client gives up a connection.
 func (c *conn) SetDeadline(t time.Time) error {
 	if !t.IsZero() && !t.After(time.Now()) {
 		c.desert()
@@ -359,7 +359,7 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// disk is what a process sees of the disk of its slot.
+// disk is the disk of its slot as a process sees it.
 type disk struct {
 	p     *process
 	inner fallback.FS

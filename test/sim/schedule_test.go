@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// schedule is one run as data: made from its seed alone before anything happens, so that a failure can show it.
+// schedule is one run as data. It is made from its seed before anything happens, so that a failure can show it.
 type schedule struct {
 	Seed       uint64
 	Brokers    int
@@ -19,24 +19,24 @@ type schedule struct {
 	Forwards   int32 // partitions of parking and dead-letter topics
 	Consumers  int
 	Replayers  int
-	Desks      int // of which slots come last
+	Desks      int // the last slots
 	Decided    []decided
-	Sweep      bool    // at the end the operator retries what is left
+	Sweep      bool    // at the end the operator retries the rest
 	ByJob      bool    // by a job
 	Orders     []order // jobs
 	Edits      []editing
 	Attempts   int
-	MaxEntered int      // dead letters of a client in an hour; 0: any number
+	MaxEntered int      // limit of a client's dead letters in an hour; 0: none
 	Settings   []string // of all processes
-	NoSpool    []bool   // by slot: it runs without a spool
-	Rests      []string // by slot: before the first replay of what it parks, as while settings are being rolled out
+	NoSpool    []bool   // by slot: no spool
+	Rests      []string // by slot: the pause before the first replay of its parked records, as during a change of settings
 	Starts     []time.Duration
 	Table      foreign
 	Arrivals   []arrival
 	Events     []event
-	Healed     time.Duration // when the last fault is over
+	Healed     time.Duration // end of the last fault
 
-	borne time.Duration // how long single rows fail in all
+	borne time.Duration // sum of the time in which single rows fail
 }
 
 // arrival is a record to produce.
@@ -48,15 +48,15 @@ type arrival struct {
 	Flood     bool // Record is one of [floods]
 }
 
-// twist is what is done to a record of the pool before it is produced.
+// twist is the change of a record of the pool before it is produced.
 type twist int
 
 const (
 	asIs     twist = iota
-	contrary       // the same identity with another payload, where it is a single good decision
+	contrary       // the same identity with another payload, for a single good decision
 )
 
-// event is something that goes wrong at a time. What heals does so after For; a process comes back after For.
+// event is a fault at a time. A temporary fault ends after For; a process comes back after For.
 type event struct {
 	At   time.Duration
 	What string
@@ -90,7 +90,7 @@ func (s *schedule) String() string {
 	return b.String()
 }
 
-// dice are what a schedule is thrown with.
+// dice are the random numbers of a schedule.
 type dice struct{ *rand.Rand }
 
 func (d dice) between(from, to time.Duration) time.Duration {
@@ -133,7 +133,7 @@ func plan(seed uint64) *schedule {
 	return s
 }
 
-// operators decide about dead letters, most of them while things go wrong.
+// operators draws acts on dead letters, most of them during faults.
 func (s *schedule) operators(d dice) {
 	for range min(s.Desks, 1) * d.IntN(12) {
 		s.Decided = append(s.Decided, decided{
@@ -143,8 +143,8 @@ func (s *schedule) operators(d dice) {
 	slices.SortStableFunc(s.Decided, func(a, b decided) int { return cmp.Compare(a.At, b.At) })
 }
 
-// bearable cuts how long single rows fail: all such faults together end before a row could spend its attempts on them,
-// which it would do rightly while the probe passes, and be exhausted.
+// bearable limits how long single rows fail. All such faults together end before a row can spend its attempts on
+// them. While the probe passes, the row would rightly be exhausted.
 func (s *schedule) bearable(wish time.Duration) time.Duration {
 	shortest := longestRest
 	for _, text := range s.Rests {
@@ -192,13 +192,13 @@ func (s *schedule) settings(d dice) {
 	}
 }
 
-// simHour is the hour that growth counts to.
+// simHour is the hour of the growth limit.
 const simHour = 500 * time.Millisecond
 
-// longestRest is the longest that a parked record waits for its next try.
+// longestRest is the longest pause of a parked record.
 const longestRest = 4 * time.Second
 
-// maxRecordBytes is what a record may inflate to.
+// maxRecordBytes limits an inflated record.
 const maxRecordBytes = 16 << 10
 
 // arrivals spreads the records over time, in bursts.
@@ -215,7 +215,7 @@ func (s *schedule) arrivals(d dice) {
 		}
 		for range min(1+d.IntN(25), n-len(s.Arrivals)) {
 			a := arrival{At: at, Record: (first + len(s.Arrivals)) % len(pool()), Partition: int32(d.IntN(int(s.Partitions)))}
-			if k := len(s.Arrivals); k > 0 && d.IntN(12) == 0 { // again, or to the contrary
+			if k := len(s.Arrivals); k > 0 && d.IntN(12) == 0 { // again, or with another payload
 				a.Record, a.Twist = s.Arrivals[d.IntN(k)].Record, one(d, asIs, contrary)
 			}
 			s.Arrivals = append(s.Arrivals, a)

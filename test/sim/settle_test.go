@@ -14,8 +14,8 @@ import (
 	"docket/internal/audit/verify"
 )
 
-// patience is what settling may take after the last heal (I14), beside the longest rest of a parked record: the minute
-// that was promised, and what the group takes to find out that a member is gone.
+// patience is the allowed time after the last fault (I14), besides the longest pause of a parked record. It is the
+// promised minute, and the time in which the group notices a lost member.
 const patience = 60*time.Second + 2*longestRest
 
 const glance = 100 * time.Millisecond
@@ -55,7 +55,7 @@ func (w *world) settle() {
 	w.calm()
 }
 
-// unsettled says what is still on its way.
+// unsettled describes records that are still moving.
 func (w *world) unsettled() string {
 	w.mu.Lock()
 	feeding := w.feeding
@@ -99,7 +99,7 @@ func (w *world) unsettled() string {
 	return w.deskUnsettled()
 }
 
-// restartOversize restarts who has oversize records: they are tried again at a start, and else only every hour.
+// restartOversize restarts programs with oversize records, which are retried at a start, or else only every hour.
 func (w *world) restartOversize() {
 	for _, s := range w.slots {
 		if p := s.process(); p != nil && len(s.spooled()) > 0 {
@@ -108,12 +108,12 @@ func (w *world) restartOversize() {
 	}
 }
 
-// rebalanced is how long a rebalance may take in these schedules.
+// rebalanced limits a rebalance in these schedules.
 const rebalanced = 20 * time.Second
 
-// unstick does what the fake does not: a rebalance that its members do not all join ends after the rebalance timeout,
-// however many joined late. The fake begins to count anew with each of them, so that members whose patience is out of
-// step can wait for each other for ever. Nor does it ever miss the heartbeats of a member that died while it joined.
+// unstick corrects two faults of the fake. A rebalance should end after the rebalance timeout, even if some members
+// do not join. In the fake each late member restarts the timeout, so that members can wait for each other for ever.
+// The fake also never misses the heartbeats of a member that died while it joined.
 func (w *world) unstick() {
 	for _, g := range []struct {
 		name string
@@ -154,7 +154,7 @@ func (w *world) evict(group string, info *kfake.GroupInfo) {
 	}
 }
 
-// calm looks at the processes when nothing moves any more: none holds, and each can account for all that it read.
+// calm checks the processes when nothing moves any more: none holds, and each can account for all that it read.
 func (w *world) calm() {
 	for _, s := range w.slots {
 		p := s.process()

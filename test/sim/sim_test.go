@@ -37,18 +37,18 @@ var (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// longest is how much of the wall's time one schedule may take: beyond it something waits where virtual time cannot see it.
+// longest limits the real time of one schedule. A longer one waits for something outside virtual time.
 const longest = 4 * time.Minute
 
-// TestSimulation plays schedules: whatever goes wrong, in whatever order it heals, every decision ends in the home that it
-// deserves, and at no commit was anything without one.
+// TestSimulation plays schedules. With any faults, every decision ends in its expected home, and no commit passed one
+// without a home.
 func TestSimulation(t *testing.T) { //nolint:paralleltest // a seed decides the random numbers of the whole process
 	from, n := *first, *schedules
 	if *single >= 0 {
 		from, n = uint64(*single)-*behind, 1+*behind
 	}
 	pool()
-	if !exact.Possible { // schedules leave little behind, and many goroutines to look through
+	if !exact.Possible { // schedules leave little memory behind, and many goroutines to scan
 		defer debug.SetGCPercent(debug.SetGCPercent(400))
 	}
 	warmUp(t)
@@ -66,7 +66,7 @@ func TestSimulation(t *testing.T) { //nolint:paralleltest // a seed decides the 
 	reportDecisions(t)
 }
 
-// build names what is tested: the commit, and whether the tree is another by now.
+// build names the tested commit, and whether the tree has changed since.
 var build = sync.OnceValue(func() string {
 	commit, err := exec.Command("git", "rev-parse", "--short=12", "HEAD").Output()
 	if err != nil {
@@ -81,15 +81,15 @@ var build = sync.OnceValue(func() string {
 
 func cpu() time.Duration {
 	var u syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // it can only fail for who asks for another
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // it fails only for another argument
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// goodbyes is how long what has been closed may go on: the database driver takes up to 15 s to part from a connection that
-// it gives up, and the fake broker does not wait for what it is writing.
+// goodbyes is how long closed connections may live. The database driver takes up to 15 s to close one that it gives
+// up. The fake broker does not wait for its writes.
 const goodbyes = 16 * time.Second
 
-// play plays the schedule of a seed and says how long it took in virtual time.
+// play plays the schedule of a seed and returns its virtual time.
 func play(t *testing.T, seed uint64, total *tally) (virtual time.Duration) {
 	cryptotest.SetGlobalRandom(t, seed)
 	s := plan(seed)
@@ -104,7 +104,7 @@ func play(t *testing.T, seed uint64, total *tally) (virtual time.Duration) {
 	synctest.Test(t, func(t *testing.T) {
 		isExact := exact.Start(seed, *steps && (seed == uint64(*single) || seed == *first+*schedules-1))
 		forget()
-		stumble()
+		addChance()
 		alone := *single >= 0 && seed == uint64(*single)
 		h, out := newHistory(), io.Writer(nil)
 		if alone {

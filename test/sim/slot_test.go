@@ -24,7 +24,7 @@ import (
 	"docket/internal/testkit/fstest"
 )
 
-// slot is where processes of a program live one after another, on one disk.
+// slot is where processes of a program run one after another, on one disk.
 type slot struct {
 	w        *world
 	number   int
@@ -37,7 +37,7 @@ type slot struct {
 	now   *process // nil between two lives
 	lives int
 	away  time.Duration // how long the next life waits
-	out   bool          // the member has left until the end of the faults
+	out   bool          // the member has left until the faults end
 	back  chan struct{}
 }
 
@@ -54,7 +54,7 @@ func newSlot(w *world, n int) *slot {
 	return s
 }
 
-// run keeps a process alive, as whoever deploys it would, until the world closes.
+// run keeps a process alive until the world closes.
 func (s *slot) run() {
 	wait := s.w.plan.Starts[s.number]
 	for {
@@ -75,10 +75,10 @@ func (s *slot) run() {
 	}
 }
 
-// rigor is how long what was stuck in a dead process may take to notice.
+// rigor is how long stuck goroutines of a dead process may take to notice.
 const rigor = time.Minute
 
-// live is one life of a process; it says how long the next one has to wait.
+// live is one life of a process. It returns how long the next one has to wait.
 func (s *slot) live() time.Duration {
 	p, err := s.start()
 	if err != nil {
@@ -139,7 +139,7 @@ func (s *slot) start() (*process, error) {
 		p.err = run.Run(ctx)
 		p.endedAt = time.Now()
 		if errors.Is(p.err, app.ErrWedged) || errors.Is(p.err, app.ErrOverdue) {
-			p.kill() // the real one exits without closing, as what is stuck would be waited for
+			p.kill() // the real program exits without closing, because closing would wait for stuck goroutines
 			time.Sleep(rigor)
 		}
 		if left := p.unaccounted(); left != 0 && !p.isDead() {
@@ -176,13 +176,13 @@ func (p *process) open(under *fstest.FS, log zerolog.Logger) (runner, error) {
 		return nil, err
 	}
 	p.program = program
-	// They tell of this test, not of the program, and reading /proc costs more than all else that is gathered.
+	// They describe this test and not the program, and reading /proc costs more than all other metrics.
 	p.registry.Unregister(collectors.NewGoCollector())
 	p.registry.Unregister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return program, nil
 }
 
-// process is the living one, nil where there is none.
+// process returns the living process, nil if there is none.
 func (s *slot) process() *process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,7 +192,7 @@ func (s *slot) process() *process {
 	return s.now
 }
 
-// strike arms something at the n-th effect of the living process; its next life begins after away.
+// strike arms a fault at the n-th effect of the living process. Its next life begins after away.
 func (s *slot) strike(n int, before bool, away time.Duration, do func(*process)) {
 	p := s.process()
 	if p == nil {
@@ -206,7 +206,7 @@ func (s *slot) strike(n int, before bool, away time.Duration, do func(*process))
 	})
 }
 
-// powerCut kills the process and leaves of the disk what a power cut leaves.
+// powerCut kills the process, and applies a power cut to the disk.
 func (s *slot) powerCut(p *process, seed uint64) {
 	p.kill()
 	s.mu.Lock()
@@ -216,7 +216,7 @@ func (s *slot) powerCut(p *process, seed uint64) {
 	s.w.history.add("power cut", s.name, strconv.Itoa(int(how)))
 }
 
-// leave takes the member away until return.
+// leave removes the member until return.
 func (s *slot) leave() {
 	s.mu.Lock()
 	s.out = true
@@ -243,10 +243,10 @@ func (s *slot) fs() *fstest.FS {
 	return s.disk
 }
 
-// spooled are the data files in the spool that are not in corrupt/.
+// spooled returns the data files in the spool that are not in corrupt/.
 func (s *slot) spooled() []string { return s.files(".jsonl.gz") }
 
-// unfinished are the names of files that were begun in its spool and have not become any.
+// unfinished returns the names of unfinished files in its spool.
 func (s *slot) unfinished() []string { return s.files(".tmp") }
 
 func (s *slot) files(suffix string) (files []string) {

@@ -14,13 +14,13 @@ import (
 	"docket/internal/record/home"
 )
 
-// told is everything that happened, for the checker.
+// told is the history for the checker.
 func (w *world) told(ev *evidence) *verify.History {
 	h := &verify.History{
 		Seed: fmt.Sprint(w.plan.Seed), Commits: w.commits(ev), Faults: w.faults(), Publishes: w.published(ev),
 		Heals: []time.Time{w.healed}, Settled: w.settled, Pauses: w.slots[0].settings.RetryPauses,
 		RebalanceTimeout: rebalanced, Reference: reference(ev), Texts: w.texts(ev), Markers: markers,
-		Backlog: 1, Rate: 1 / (2 * longestRest.Seconds()), // what settling may take beside the minute that was promised
+		Backlog: 1, Rate: 1 / (2 * longestRest.Seconds()), // time to settle besides the promised minute
 	}
 	for _, p := range w.processes() {
 		h.Attempts = append(h.Attempts, w.witness.attempts(p, h.Pauses)...)
@@ -38,11 +38,11 @@ func (w *world) told(ev *evidence) *verify.History {
 	return h
 }
 
-// aBatch is how long what was decided before a fault may still be under way.
+// aBatch is how long decisions from before a fault may still take effect.
 const aBatch = 1500 * time.Millisecond
 
-// published are the records that lie in the topics, each at the moment at which it was decided that it goes there. Those
-// that the database has no part in are left out: a hold does not stop them.
+// published returns the records in the topics, each with the moment of the decision to send it there. Records that do
+// not depend on the database are left out: a hold does not stop them.
 func (w *world) published(ev *evidence) (all []verify.Publish) {
 	by := map[string]*process{}
 	for _, p := range w.processes() {
@@ -64,8 +64,8 @@ func (w *world) published(ev *evidence) (all []verify.Publish) {
 	return all
 }
 
-// before is the beginning of the last span of standing still that lasted at a time: what the process says after it may
-// be what it knew before.
+// before returns the beginning of the last pause that lasted at a time. Acts after it may be based on facts from
+// before it.
 func (p *process) before(at time.Time) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,7 +77,7 @@ func (p *process) before(at time.Time) time.Time {
 	return at
 }
 
-// faults are the events of the schedule as the checker knows faults.
+// faults converts the events of the schedule for the checker.
 func (w *world) faults() (all []verify.Fault) {
 	for i, e := range w.plan.Events {
 		f := verify.Fault{
@@ -86,14 +86,14 @@ func (w *world) faults() (all []verify.Fault) {
 		f.Systemic, f.Code = refusesAll(e)
 		f.Alone = f.Systemic && !slices.Contains(datas, f.Code) && !w.accompanied(i)
 		if !f.Alone && f.Code == "53100" {
-			f.Code = "" // what fails for another reason meanwhile may be parked
+			f.Code = "" // records that fail for another reason meanwhile may be parked
 		}
 		all = append(all, f)
 	}
 	return all
 }
 
-// refusesAll says whether an event makes the database refuse every row for a reason that is nobody's moment.
+// refusesAll reports whether an event makes the database refuse every row for a lasting reason.
 func refusesAll(e event) (bool, string) {
 	switch e.What {
 	case "database refuses all":
@@ -106,7 +106,7 @@ func refusesAll(e event) (bool, string) {
 	return false, ""
 }
 
-// accompanied says whether anything else was wrong with the database around an event.
+// accompanied reports whether the database had another fault around an event.
 func (w *world) accompanied(i int) bool {
 	const around = 6 * time.Second
 	e := w.plan.Events[i]
@@ -139,8 +139,8 @@ func kindOf(e event) string {
 	return verify.FaultNetwork
 }
 
-// reference is what a run without faults leaves behind: of every identity one row, all others where they belong. Which of
-// the payloads of one identity comes first is anybody's guess, so here it is the one that did.
+// reference is the result of a run without faults: one row for each identity, all others in their homes. Any payload
+// of an identity may come first, so here it is the one that did.
 func reference(ev *evidence) *verify.Evidence {
 	ref := &verify.Evidence{Topic: source, AllRows: true, Settled: true}
 	winner := map[verify.Identity]*verify.Decision{}
@@ -167,7 +167,7 @@ func reference(ev *evidence) *verify.Evidence {
 	return ref
 }
 
-// The markers are in payloads, in the password and in the key of headers, and may be shown nowhere.
+// Markers in payloads, in the password and in the key of headers. No output may contain them.
 const (
 	inPayloads  = "marker-of-a-payload"
 	inPassword  = "marker-of-a-password"
@@ -176,7 +176,7 @@ const (
 
 var markers = []string{inPayloads, inPassword, inHeaderKey}
 
-// texts are everything that the processes wrote or showed, and the headers that they added.
+// texts are all outputs of the processes, and the headers that they added.
 func (w *world) texts(ev *evidence) (all []verify.Text) {
 	for _, p := range w.processes() {
 		all = append(all, verify.Text{Name: "the log of " + p.name, Body: p.shown.text.String()})
@@ -193,7 +193,7 @@ func (w *world) texts(ev *evidence) (all []verify.Text) {
 	return append(all, verify.Text{Name: "headers", Body: b.String()})
 }
 
-// open ends are the invariants that some schedules could not decide, with the reason and how many.
+// openEnds are the invariants that some schedules left undecided, with reason and number.
 var openEnds = struct {
 	sync.Mutex
 	of map[string]int

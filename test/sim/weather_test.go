@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// fate is what becomes of a write.
+// fate is the result of a write.
 type fate int
 
 const (
 	delivered fate = iota
 	cutBefore      // the connection breaks and the server has not read it
 	cutAfter       // the server has read it, and the connection breaks
-	swallowed      // nobody reads it, and the connection stands
+	swallowed      // nobody reads it, and the connection stays open
 )
 
-// weather is what the network does, by kind of connection, to all processes alike.
+// weather has the faults of the network, by kind of connection, for all processes.
 type weather struct {
 	mu      sync.Mutex
 	refused map[string]int
 	black   map[string]int
 	slow    map[string]time.Duration
-	every   map[string]int // every so manieth write is cut
+	every   map[string]int // every n-th write is cut
 	writes  map[string]int
 }
 
@@ -48,7 +48,7 @@ func (n *weather) count(of map[string]int, kind string) (heal func()) {
 	}
 }
 
-// tear cuts the connection of every n-th write until heal is called, in turns before and after the server has it.
+// tear cuts the connection at every n-th write until heal is called, by turns before and after the server has it.
 func (n *weather) tear(kind string, every int) (heal func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -78,7 +78,7 @@ func (n *weather) refuses(kind string) bool {
 	return n.refused[kind] > 0
 }
 
-// fate decides about one write, after it took its time.
+// fate decides about one write, after its delay.
 func (n *weather) fate(kind string) fate {
 	n.mu.Lock()
 	slow := n.slow[kind]

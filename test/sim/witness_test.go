@@ -19,7 +19,7 @@ import (
 	"docket/internal/testkit/pgmodel"
 )
 
-// witness notes what the database hears of each process: every try to store and every probe.
+// witness records the requests of each process to the database: every try to store and every probe.
 type witness struct {
 	mu    sync.Mutex
 	who   map[string]*process // by backend id
@@ -27,16 +27,16 @@ type witness struct {
 	tries map[*process][]try
 }
 
-// try is one INSERT and what came of it.
+// try is one INSERT and its result.
 type try struct {
 	at     time.Time
 	on     uint32 // session
 	rows   []verify.Place
 	times  []int64 // microseconds
 	probe  bool
-	code   string // that was answered; empty where it passed or was cut
+	code   string // answered code; empty for success or a cut
 	passed bool
-	prompt bool // the answer came at the instant at which the transaction began, so that its client heard it
+	prompt bool // the answer came at the instant at which the transaction began, so its client got it
 }
 
 func newWitness(db *pgmodel.Server) *witness {
@@ -45,7 +45,7 @@ func newWitness(db *pgmodel.Server) *witness {
 	return wit
 }
 
-// dialled notes whose a connection to the database is.
+// dialled notes the process of a connection to the database.
 func (wit *witness) dialled(p *process, c net.Conn) {
 	_, backend, _ := net.SplitHostPort(c.LocalAddr().String())
 	wit.mu.Lock()
@@ -53,7 +53,7 @@ func (wit *witness) dialled(p *process, c net.Conn) {
 	wit.who[backend] = p
 }
 
-// deserted notes that nobody hears any more what is answered on a connection.
+// deserted notes that nobody reads answers on a connection any more.
 func (wit *witness) deserted(c net.Conn) {
 	_, backend, _ := net.SplitHostPort(c.LocalAddr().String())
 	wit.mu.Lock()
@@ -101,13 +101,13 @@ func (wit *witness) of(p *process) []try {
 
 func (t *try) refused() bool { return t.code != "" }
 
-// blames says that the refusal was a row's fault: the search for it asks again at once.
+// blames reports whether the refusal blamed a row: the search then retries at once.
 func (t *try) blames() bool {
 	v, ok := errclass.Lookup(t.code)
 	return ok && v.Class == errclass.Data
 }
 
-// name is the same for tries of the same rows.
+// name is equal for tries of the same rows.
 func (t *try) name() string {
 	var b strings.Builder
 	for _, at := range t.rows {
@@ -116,10 +116,10 @@ func (t *try) name() string {
 	return b.String()
 }
 
-// attempts are the tries of a process to store whole batches. Tries are of one batch when the database answered the one
-// before with a refusal that blames no row, no probe passed between them, and the process was not giving its partitions up: then the next
-// comes after the pause and not before. Where it comes later, one between them was not seen here. Of single rows nothing
-// is told: the search for bad ones asks again at once.
+// attempts returns the tries of a process to store whole batches. Two tries belong to one batch under three
+// conditions. The database answered the first with a refusal that blames no row. No probe passed between them. The
+// process was not giving its partitions up. Then the next comes after the pause. A later one means that a try in
+// between was not seen. Tries of single rows are left out, because the search retries at once.
 func (wit *witness) attempts(p *process, pauses []time.Duration) (all []verify.Attempt) {
 	type chain struct {
 		last *try
@@ -163,9 +163,9 @@ func (wit *witness) attempts(p *process, pauses []time.Duration) (all []verify.A
 	return all
 }
 
-// resumed finds a batch that was tried again although the last probe for it was refused. The probe has the time of one of
-// the batch's own rows; times that several decisions share say nothing. A probe dials, and the first row on its connection is
-// the one that is asked for; those that follow may be decisions of another partition's batch, at their own times.
+// resumed finds a batch that was tried again although its last probe was refused. The probe has the time of one of
+// the batch's rows. Times that several decisions share prove nothing. The first row on a probe's connection is the
+// probe. Later ones may be decisions of another partition's batch, at their own times.
 func (wit *witness) resumed(p *process, shared map[int64]bool) (wrong []string) {
 	refused, asked := map[int64]*try{}, map[uint32]bool{}
 	tries := wit.of(p)
@@ -178,7 +178,7 @@ func (wit *witness) resumed(p *process, shared map[int64]bool) (wrong []string) 
 				refused[t.times[0]] = t
 			} else if t.passed {
 				maps.DeleteFunc(refused, func(at int64, p *try) bool {
-					v, _ := errclass.Lookup(p.code) // a fault of data may be that of the time: the probe is made at another
+					v, _ := errclass.Lookup(p.code) // a fault of data may be one of the time: the probe is made at another time
 					return at == t.times[0] || v.Class == errclass.Data
 				})
 			}
@@ -199,8 +199,8 @@ func (wit *witness) resumed(p *process, shared map[int64]bool) (wrong []string) 
 	return wrong
 }
 
-// accused says what was wrong about dead-lettering a decision on the database's word: it has to be refused alone, twice,
-// and a probe has to pass after that. Empty: nothing.
+// accused returns the error in dead-lettering a decision that the database refused. It must be refused alone, twice,
+// and then a probe must pass. An empty result means no error.
 func (wit *witness) accused(p *process, at verify.Place, failed time.Time, sharing map[verify.Place]bool) string {
 	alone, proved := 0, false
 	for _, t := range wit.of(p) {
@@ -211,7 +211,7 @@ func (wit *witness) accused(p *process, at verify.Place, failed time.Time, shari
 		case !t.probe && len(t.rows) == 1 && (t.rows[0] == at || sharing[t.rows[0]]) && t.refused():
 			alone++
 			if t.rows[0] == at || t.at.Before(failed) {
-				proved = false // another copy may be asked about at the very instant at which this one is sent away
+				proved = false // another copy may be tried at the instant at which this one is sent
 			}
 		}
 	}
@@ -224,15 +224,15 @@ func (wit *witness) accused(p *process, at verify.Place, failed time.Time, shari
 	return ""
 }
 
-// proved says whether a probe passed just before a time: an attempt counts only then.
+// proved reports whether a probe passed just before a time: only then an attempt counts.
 func (wit *witness) proved(p *process, since, at time.Time) bool {
 	return slices.ContainsFunc(wit.of(p), func(t try) bool {
 		return t.probe && t.passed && !t.at.Before(since) && !t.at.After(at)
 	})
 }
 
-// leaving says whether the process may have been giving partitions up at some time of that span: its tries may come
-// early then, and its batches begin anew. It says so itself when it is done, and cannot when it is killed.
+// leaving reports whether the process may have been giving partitions up in that span. Then its tries may come early,
+// and its batches begin again. It logs that afterwards, unless it is killed.
 func (p *process) leaving(from, to time.Time) bool {
 	const longest = 15 * time.Second
 	p.mu.Lock()

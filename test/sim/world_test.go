@@ -24,7 +24,7 @@ import (
 	"docket/internal/testkit/pgmodel"
 )
 
-// The topics and groups, which are those of the defaults.
+// The topics and groups of the default settings.
 const (
 	source    = "decision-logs"
 	parked    = "decision-logs-parking"
@@ -40,7 +40,7 @@ type world struct {
 	t       testing.TB
 	plan    *schedule
 	history *history
-	logs    io.Writer // of the programs, beside their own; nil: nowhere
+	logs    io.Writer // additional log of the programs; nil: none
 	net     *weather
 	books   *ledgerWeather
 	book    *ledgermodel.Book // of the desk
@@ -53,7 +53,7 @@ type world struct {
 
 	slots   []*slot
 	feeder  *kgo.Client
-	unheard sync.WaitGroup // records that the broker has not acknowledged
+	unheard sync.WaitGroup // records without an acknowledgement
 	running sync.WaitGroup // slots and processes
 	closing chan struct{}
 
@@ -65,14 +65,14 @@ type world struct {
 	lives    []*process // all that there were
 	metrics  map[string]verify.Metrics
 
-	tightened       time.Time                 // a CHECK was added; zero: none was
-	repaired        time.Time                 // when the CHECK that was there from the start was dropped
+	tightened       time.Time                 // a CHECK was added then; zero: none
+	repaired        time.Time                 // the first CHECK was dropped then
 	repair          func()                    // drops it
-	retriedBy       map[string]int            // retries that were accepted, by who clicked
+	retriedBy       map[string]int            // accepted retries, by operator
 	ordered         []ordered                 // jobs that were made
 	edited          map[string][]edited       // values that letters got, by their ids
-	returned        map[string][]verify.Place // where the desk put records back, by the mark of the retry
-	healed, settled time.Time                 // the last fault was over; everything had its last home
+	returned        map[string][]verify.Place // places where the desk put records back, by the mark of the retry
+	healed, settled time.Time                 // end of the last fault; time when everything had its last home
 }
 
 // enter notes one more life.

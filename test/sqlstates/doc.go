@@ -1,6 +1,5 @@
-// Package sqlstates proves on a real Postgres what becomes of every SQLSTATE: each is raised on one record among good
-// neighbours and on all records, under the real pipeline, and each natural fault that is cheap to have beside it.
+// Package sqlstates proves on a real Postgres what becomes of every SQLSTATE. Each is raised on one record among good
+// ones, and on all records, under the real pipeline. Natural faults that are cheap to cause are tested too.
 //
-// It stays free of code that production uses: what is expected is derived from the verdicts and the contract, not asked
-// of the code that is tested.
+// It has no production code. Expectations are derived from the verdicts and the contract, not from the tested code.
 package sqlstates

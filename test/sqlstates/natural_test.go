@@ -18,7 +18,7 @@ import (
 
 // inBatch is a fault that the server finds by itself in one record of eight.
 var inBatch = map[string]struct {
-	sql, more string // what makes the table picky, and what the odd record says
+	sql, more string // the table's constraint, and the odd record
 	column    string
 	end       place
 	code      string
@@ -44,11 +44,11 @@ var inBatch = map[string]struct {
 		CREATE TRIGGER slow BEFORE INSERT ON decision_logs FOR EACH ROW EXECUTE FUNCTION pgtest_slow()`, `"slow":1`, "", deadLetter, "too_slow"},
 }
 
-// taken is a row of somebody else's, with the key that the odd record has.
+// taken is another client's row, with the key of the odd record.
 const taken = `INSERT INTO decision_logs (decision_id, ts, raw, source_topic, source_partition, source_offset, source_index)
 	VALUES ('x', now(), '{"k":"1"}', 'other', 0, 0, 0)`
 
-func TestRecordWithoutATablePartitionWaitsInParkingUntilThereIsOne(t *testing.T) {
+func TestPartition_MissingParksTheRecord(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.New(t)
 	w := newWorld(t, cluster(t, "p-"), pg, role(t, pg), "p-")
@@ -70,8 +70,8 @@ func TestRecordWithoutATablePartitionWaitsInParkingUntilThereIsOne(t *testing.T)
 	}
 }
 
-// The table is being made one of partitions, which takes a while: what it refuses meanwhile keeps all its attempts.
-func TestRecordBeyondTheCutOfAMigrationWaitsInParkingUntilItIsDone(t *testing.T) {
+// The table is being partitioned, which takes a while. Records that it refuses meanwhile keep all their attempts.
+func TestMigration_ParksRecordsBeyondTheCut(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.NewPlain(t)
 	w := newWorld(t, cluster(t, "c-"), pg, role(t, pg), "c-")
@@ -105,17 +105,17 @@ func incompressible(n int) string {
 	return string(b)
 }
 
-// shortTimeout is that of a store that is meant to run into it. The server gives up at four fifths of it, and what is left
-// has to do for its answer: else it is our own deadline that is met, under another code.
+// shortTimeout is for a store that is meant to exceed it. The server stops at four fifths of it. The rest must be
+// enough for its answer, or the client's own deadline ends the call under another code.
 const shortTimeout = 4 * time.Second
 
-func TestWhatPostgresItselfFindsInOneRecordLeavesTheOthersTheirRows(t *testing.T) {
+func TestRecord_RealErrorsOfOneRecord(t *testing.T) {
 	t.Parallel()
 	for name, c := range inBatch {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			made := pgtest.New
-			if c.code == "23505" || c.code == "23P01" { // what a table of partitions cannot have
+			if c.code == "23505" || c.code == "23P01" { // a partitioned table cannot have them
 				made = pgtest.NewPlain
 			}
 			pg := made(t)
@@ -136,7 +136,7 @@ func TestWhatPostgresItselfFindsInOneRecordLeavesTheOthersTheirRows(t *testing.T
 	}
 }
 
-// oddLog is the odd record; a member of more stands for the ordinary one of its name.
+// oddLog makes the odd record; a member of more replaces the usual one of its name.
 func oddLog(more string) string {
 	members := []string{`"decision_id":"odd"`}
 	for _, ordinary := range []string{`"timestamp":"` + noon.Format(time.RFC3339) + `"`, `"path":"sqlstates/allow"`} {
@@ -147,8 +147,8 @@ func oddLog(more string) string {
 	return "{" + strings.Join(append(members, more), ",") + "}"
 }
 
-// ofTheSetUp is a fault that hits all records, the probe row among them. ROLE and DATABASE stand for their names.
-var ofTheSetUp = map[string]struct{ breaks, mends, code string }{
+// ofTheSetUp are faults that hit all records, the probe row among them. ROLE and DATABASE stand for their names.
+var ofTheSetUp = map[string]struct{ breaks, repairs, code string }{
 	"42P01 table renamed":             {`ALTER TABLE decision_logs RENAME TO gone`, `ALTER TABLE gone RENAME TO decision_logs`, "42P01"},
 	"42703 column dropped":            {`ALTER TABLE decision_logs DROP COLUMN opa_id`, `ALTER TABLE decision_logs ADD opa_id text; `, "42703"},
 	"42804 column of another type":    {`ALTER TABLE decision_logs ALTER opa_version TYPE int USING 0`, `ALTER TABLE decision_logs ALTER opa_version TYPE text`, "42804"},
@@ -170,42 +170,42 @@ var ofTheSetUp = map[string]struct{ breaks, mends, code string }{
 	"57014 every statement slow": {"", "", "57014"},
 }
 
-func TestWhatIsWrongWithTheSetUpHoldsAndGoesOnByItself(t *testing.T) {
+func TestSetUp_HoldsAndRecovers(t *testing.T) {
 	t.Parallel()
 	for name, c := range ofTheSetUp {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			pg := pgtest.New(t)
 			w := newWorld(t, cluster(t, "s-"), pg, role(t, pg), "s-")
-			breaks, mends := w.act(c.breaks), w.act(c.mends)
+			breaks, repairs := w.act(c.breaks), w.act(c.repairs)
 			switch c.code {
 			case "55P03":
 				w.timeout = shortTimeout
 				var unlock func()
-				breaks, mends = func() { unlock = pg.Lock(t) }, func() { unlock() }
+				breaks, repairs = func() { unlock = pg.Lock(t) }, func() { unlock() }
 			case "57014":
 				w.timeout = shortTimeout
-				breaks, mends = func() { pg.Slow(t, time.Minute) }, func() { pg.KillSessions(t); pg.Calm(t) }
+				breaks, repairs = func() { pg.Slow(t, time.Minute) }, func() { pg.KillSessions(t); pg.Calm(t) }
 			}
 			want := expect(c.code)
 			if c.code == "23514" {
 				want.reason = "database_refuses" // with a constraint's name or without
 			}
 			breaks()
-			if c.code == "55P03" { // who looks at the table from outside waits for the lock as well
-				w.blind(want, mends)
+			if c.code == "55P03" { // a reader from outside waits for the lock too
+				w.blind(want, repairs)
 				return
 			}
 			if want.code = c.code; c.code == "42P01" { // and there is no table to look at
-				w.blind(want, mends)
+				w.blind(want, repairs)
 				return
 			}
-			w.all(want, mends)
+			w.all(want, repairs)
 		})
 	}
 }
 
-// act is SQL to be run later, as the harness.
+// act returns a func that runs SQL as the harness.
 func (w *world) act(sql string) func() {
 	u, err := url.Parse(w.url)
 	if err != nil {
@@ -216,8 +216,8 @@ func (w *world) act(sql string) func() {
 	return func() { w.pg.Exec(w.t, sql) }
 }
 
-// blind is all without a look at the table while it is broken.
-func (w *world) blind(want expectation, mend func()) {
+// blind is all without reading the table while it is broken.
+func (w *world) blind(want expectation, repair func()) {
 	w.t.Helper()
 	w.send(logOf("a", noon, ""), logOf("b", noon, ""))
 	c := w.start(1)
@@ -226,7 +226,7 @@ func (w *world) blind(want expectation, mend func()) {
 	} else if held, ok := c.held(3); ok && (held.Reason != want.reason || held.Code != want.held) {
 		w.t.Errorf("holds for %s %s, want %s %s", held.Reason, held.Code, want.reason, want.held)
 	}
-	mend()
+	repair()
 	if want.parks {
 		r := w.replay()
 		r.housed(2, home.Row)
@@ -238,7 +238,7 @@ func (w *world) blind(want expectation, mend func()) {
 	}
 }
 
-func TestTerminatedSessionsAreRetriedAndStored(t *testing.T) {
+func TestSessions_TerminatedAreRetried(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.New(t)
 	w := newWorld(t, cluster(t, "k-"), pg, role(t, pg), "k-")

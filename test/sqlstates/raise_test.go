@@ -21,7 +21,7 @@ import (
 
 type kgoRecord = kgo.Record
 
-// workers is how many codes are under way at once, each in a database of its own.
+// workers is the number of codes that are tested at once, each in its own database.
 const workers = 4
 
 // outcome is a line of the table.
@@ -30,7 +30,7 @@ type outcome struct {
 	took           time.Duration
 }
 
-// serverCodes asks the server for the codes that its own version knows.
+// serverCodes returns the codes that the server's version knows.
 func serverCodes(t *testing.T, pg *pgtest.DB) []string {
 	t.Helper()
 	var text string
@@ -47,7 +47,7 @@ func serverCodes(t *testing.T, pg *pgtest.DB) []string {
 	return codes
 }
 
-// codes are all that are raised: the table's, the server's, and some that nobody has.
+// codes returns all raised codes: the table's, the server's, and some unknown ones.
 func codes(t *testing.T, pg *pgtest.DB) []string {
 	t.Helper()
 	all := serverCodes(t, pg)
@@ -61,7 +61,7 @@ func codes(t *testing.T, pg *pgtest.DB) []string {
 	return slices.Compact(all)
 }
 
-func TestEverySQLSTATELeadsWhereItsVerdictSays(t *testing.T) {
+func TestSQLSTATE_EachLeadsToItsHome(t *testing.T) {
 	t.Parallel()
 	list := codes(t, pgtest.New(t))
 	var mu sync.Mutex
@@ -94,7 +94,7 @@ func TestEverySQLSTATELeadsWhereItsVerdictSays(t *testing.T) {
 	report(t, seen)
 }
 
-// raise has one code raised on one record and on all.
+// raise raises one code on one record and on all.
 func raise(t *testing.T, k *kafkatest.Cluster, pg *pgtest.DB, as, code string) outcome {
 	began := time.Now()
 	o, want := outcome{code: code}, expect(code)
@@ -108,7 +108,7 @@ func raise(t *testing.T, k *kafkatest.Cluster, pg *pgtest.DB, as, code string) o
 	return o
 }
 
-// report writes the table of what was seen.
+// report writes the table of results.
 func report(t *testing.T, seen []outcome) {
 	t.Helper()
 	slices.SortFunc(seen, func(a, b outcome) int { return strings.Compare(a.code, b.code) })

@@ -18,7 +18,7 @@ const (
 	many  = 10 // records, in batches of two
 )
 
-// one lets a batch go its way in which the record at oddAt carries more, and says where it went.
+// one carries a batch in which the record at oddAt has the additional members, and returns where it went.
 func (w *world) one(want expectation, odd string) (seen string) {
 	w.t.Helper()
 	values := make([]string, batch)
@@ -56,7 +56,7 @@ func (w *world) retried(want expectation, n int) {
 	w.t.Errorf("%d retries, want %s", n, want.retries)
 }
 
-// checkFirst compares where all are after the consumer.
+// checkFirst compares the homes after the consumer.
 func (w *world) checkFirst(want expectation, homes map[home.Home]int) (seen string) {
 	w.t.Helper()
 	counts := map[home.Home]int{}
@@ -68,7 +68,7 @@ func (w *world) checkFirst(want expectation, homes map[home.Home]int) (seen stri
 			counts[h] += batch - 1
 		}
 	}
-	if want.neighbours == rowOrParked { // every half that was taken has its rows, so at least four have them
+	if want.neighbours == rowOrParked { // every accepted half has its rows, so at least four have
 		counts = maps.Clone(homes)
 		if homes[home.Row] < batch/2 || homes[home.Row]+homes[home.Parked] != batch {
 			w.t.Errorf("homes %v, want rows for the halves that passed, and the rest parked", homes)
@@ -94,7 +94,7 @@ func (w *world) checkFirst(want expectation, homes map[home.Home]int) (seen stri
 	return fmt.Sprintf("%s (%d of %d)", parked, homes[home.Parked], batch)
 }
 
-// checkReplay lets the replayer bring what was parked to its end.
+// checkReplay lets the replayer finish the parked records.
 func (w *world) checkReplay(want expectation, n int) {
 	w.t.Helper()
 	r := w.replay()
@@ -103,14 +103,14 @@ func (w *world) checkReplay(want expectation, n int) {
 	r.stop()
 	again := 0
 	if want.end == exhausted {
-		again = maxAttempts - 1 // it is parked again after every try but the last
+		again = maxAttempts - 1 // it is parked again after every try except the last
 	}
 	if homes[home.Parked] != again {
 		w.t.Errorf("parked again %d times, want %d", homes[home.Parked], again)
 	}
 }
 
-// checkEnd compares where all are in the end.
+// checkEnd compares the homes at the end.
 func (w *world) checkEnd(want expectation) {
 	w.t.Helper()
 	var ids []string
@@ -137,7 +137,7 @@ func (w *world) checkEnd(want expectation) {
 	}
 }
 
-// only says that the odd record alone is in a topic.
+// only checks that only the odd record is in a topic.
 func (w *world) only(rs []*kgoRecord, kind, code string) {
 	w.t.Helper()
 	if got := origins(rs); !slices.Equal(got, []string{strconv.Itoa(oddAt)}) {
@@ -155,9 +155,9 @@ func (w *world) headers(r *kgoRecord, want map[string]string) {
 	}
 }
 
-// all lets records go their way while the table refuses each of them and the probe row, then takes the fault away. It
-// is broken when it begins; mend makes it whole.
-func (w *world) all(want expectation, mend func()) (seen string) {
+// all carries records while the table refuses each of them and the probe row. Then it calls repair, which repairs the
+// table.
+func (w *world) all(want expectation, repair func()) (seen string) {
 	w.t.Helper()
 	values := make([]string, many)
 	for i := range values {
@@ -185,7 +185,7 @@ func (w *world) all(want expectation, mend func()) (seen string) {
 		}
 		w.checkHeld(want, copies)
 	}
-	mend()
+	repair()
 	c.housed(many, home.Row, home.Parked)
 	if want.parks {
 		r.housed(copies, home.Row)
@@ -211,7 +211,7 @@ func (w *world) all(want expectation, mend func()) (seen string) {
 	return held.Reason
 }
 
-// checkHeld says what a hold has left: so many parked copies, at attempt 0, and nothing else.
+// checkHeld checks the records after a hold: this many parked copies, at attempt 0, and nothing else.
 func (w *world) checkHeld(want expectation, copies int) {
 	w.t.Helper()
 	if n := len(w.rows()); n > 0 {

@@ -9,7 +9,7 @@ import (
 	"docket/internal/errclass"
 )
 
-// verdict is how a SQLSTATE is to be treated, by the letters of the table of verdicts.
+// verdict is the treatment of a SQLSTATE, by the letters of the table of verdicts.
 type verdict string
 
 const (
@@ -82,8 +82,8 @@ var verdicts = []struct {
 	{"XX001 XX002", hold},
 }
 
-// newer is how a code that the table does not list is to be treated: as its class mostly is. A class that is not here
-// is unknown, and then the probe decides.
+// newer is the treatment of a code that the table does not list: usually that of its class. In an unknown class the
+// probe decides.
 var newer = map[string]verdict{
 	"01": bug, "02": bug, "03": bug, "08": retryPark, "0A": retryHold, "0B": bug, "0F": bug, "0L": bug, "0P": bug, "0Z": bug,
 	"21": bug, "24": bug, "25": bug, "26": retryHold, "28": hold, "2B": bug, "2D": bug, "34": bug, "3B": bug, "3D": hold, "3F": hold,
@@ -102,7 +102,7 @@ func verdictOn(code string) verdict {
 	return data
 }
 
-// class is the class of the contract that a verdict belongs to.
+// class returns the contract's class of a verdict.
 func (v verdict) class() errclass.Class {
 	switch v {
 	case retryPark, halvesPark, park, slow:
@@ -114,7 +114,7 @@ func (v verdict) class() errclass.Class {
 	}
 }
 
-// place is where a record is to be found.
+// place is the expected place of a record.
 type place string
 
 const (
@@ -126,7 +126,7 @@ const (
 	wholeBatches       = 3               // DOCKET_PARK_BATCHES
 )
 
-// expectation is what has to become of a code, as section 5 of the contract says.
+// expectation is the expected result of a code, by section 5 of the contract.
 type expectation struct {
 	// One record among good ones, while the probe row is taken.
 	odd, neighbours place  // when the consumer is done
@@ -140,14 +140,14 @@ type expectation struct {
 	parks  bool   // that many whole batches first
 }
 
-// expect derives it.
+// expect derives the expectation.
 //
-//   - transient: the moment is to blame, so the whole batch is parked, neighbours and all, and the replayer, which
-//     searches while the probe passes, gives them their rows. The odd one spends its attempts. Where all fail, so many
-//     whole batches are parked, and then it is an outage to be waited out (rule 3).
-//   - data: the odd one is dead-lettered, alone. Where the probe row is refused too, it is no record's fault: hold (rule 1).
-//   - systemic: hold where all fail. While the probe passes it is some record's doing: that one alone is parked, so that it
-//     does not stop a partition (rule 1). That is also why 08P01 and 57P04 may come to the replayer more than once.
+//   - transient: the moment is to blame, so the whole batch is parked, with its neighbours. The replayer searches while the
+//     probe passes and gives the neighbours their rows. The odd one spends its attempts. If all fail, only so many whole
+//     batches are parked, and then the outage is waited out (rule 3).
+//   - data: only the odd one is dead-lettered. If the probe row is refused too, no record is to blame: hold (rule 1).
+//   - systemic: hold if all fail. While the probe passes, some record is the cause: only that one is parked, so that it does
+//     not stop a partition (rule 1). So 08P01 and 57P04 may come to the replayer more than once.
 func expect(code string) expectation {
 	v := verdictOn(code)
 	var e expectation
@@ -184,7 +184,7 @@ func expect(code string) expectation {
 	return e
 }
 
-func TestTheTableOfVerdictsIsThatOfTheProgram(t *testing.T) {
+func TestVerdicts_AreThoseOfTheProgram(t *testing.T) {
 	t.Parallel()
 	listed := 0
 	for _, r := range verdicts {

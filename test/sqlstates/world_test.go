@@ -28,7 +28,7 @@ import (
 	"docket/internal/testkit/pgtest"
 )
 
-// patience is how long anything may take; it is never kept where all is well.
+// patience limits every wait; a good run never needs it.
 const patience = 3 * time.Minute
 
 // maxAttempts is DOCKET_PARKING_MAX_ATTEMPTS.
@@ -40,14 +40,14 @@ type world struct {
 	kafka    *kafkatest.Cluster
 	pg       *pgtest.DB
 	prefix   string
-	url      string        // as which the programs connect
+	url      string        // the login of the programs
 	timeout  time.Duration // of a store
 	pauses   []time.Duration
 	consumer *program
 	replayer *program
 }
 
-// topics are those of a world with this prefix.
+// topics returns the topics of a world with this prefix.
 func topics(prefix string) []string {
 	return []string{prefix + "logs", prefix + "parking", prefix + "dlq", prefix + "parking-dlq"}
 }
@@ -57,8 +57,9 @@ func newWorld(t *testing.T, k *kafkatest.Cluster, pg *pgtest.DB, as, prefix stri
 		pauses: []time.Duration{time.Millisecond, time.Millisecond}}
 }
 
-// role makes a role that may do what the programs need, and gives its URL. A password that is cheap to check spares the
-// run half of its time, as every fresh connection checks it. No server is killed here, so no commit waits for a disk.
+// role makes a role with the rights of the programs, and returns its URL. Its password is cheap to check, which saves
+// half of the run's time, because every fresh connection checks it. No server is killed here, so commits need not
+// wait for a disk.
 func role(t *testing.T, pg *pgtest.DB) string {
 	t.Helper()
 	at := pg.Role(t, "SELECT, INSERT")
@@ -84,7 +85,7 @@ func cluster(t *testing.T, prefixes ...string) *kafkatest.Cluster {
 // realStore has another name than its method Store, so that it can be embedded.
 type realStore = store.Store
 
-// table is the real one, its probes counted.
+// table is the real table. It counts probes.
 type table struct {
 	*realStore
 	asked func(error)
@@ -98,7 +99,7 @@ func (c *table) Probe(ctx context.Context, at time.Time) error {
 	return err
 }
 
-// program is one pipeline at work.
+// program is one running pipeline.
 type program struct {
 	w         *world
 	name      string
@@ -109,7 +110,7 @@ type program struct {
 	ended     chan error
 
 	mu      sync.Mutex
-	changed chan struct{} // closed and made anew with every change
+	changed chan struct{} // closed and replaced at every change
 	homes   map[home.Home]int
 	batches map[home.Home]int // by the home of its first decision
 	retries int
@@ -119,7 +120,7 @@ type program struct {
 	seen    []errclass.Verdict
 }
 
-// start makes the consumer; batch is the number of records that it takes at a time.
+// start makes the consumer with batches of this size.
 func (w *world) start(batch int) *program {
 	w.consumer = w.program("consumer", w.prefix+"logs", batch, pipeline.Config{})
 	return w.consumer
@@ -189,7 +190,7 @@ func (p *program) stop() {
 	p.db.Close()
 }
 
-// await waits until ok, which is asked under the lock after every change.
+// await waits until ok, which is called under the lock after every change.
 func (p *program) await(what string, ok func() bool) bool {
 	p.w.t.Helper()
 	limit := time.NewTimer(patience)
@@ -239,7 +240,7 @@ func (p *program) housed(n int, homes ...home.Home) bool {
 	})
 }
 
-// held waits until the program stands still and n probes in a row were refused, and says for what reason.
+// held waits until the program holds and n probes in a row were refused. It returns the hold.
 func (p *program) held(n int) (pipeline.Hold, bool) {
 	p.w.t.Helper()
 	ok := p.await("a hold", func() bool { return p.holding > 0 && p.refused >= n })
@@ -261,7 +262,7 @@ func (p *program) count() (homes map[home.Home]int, retries int) {
 	return homes, p.retries
 }
 
-// The rest is of pipeline.Observer.
+// The other methods of pipeline.Observer.
 
 func (p *program) Took(int)                    {}
 func (p *program) Gave(int)                    {}
@@ -306,7 +307,7 @@ var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
 func (w *world) send(values ...string) { w.kafka.Values(w.t, w.prefix+"logs", 0, values...) }
 
-// rows are the ids of this prefix in the table.
+// rows returns the ids of this prefix in the table.
 func (w *world) rows() []string {
 	w.t.Helper()
 	var ids []string
@@ -315,10 +316,10 @@ func (w *world) rows() []string {
 	return ids
 }
 
-// forwarded are the records of one of the topics.
+// forwarded returns the records of one of the topics.
 func (w *world) forwarded(topic string) []*kgo.Record { return w.kafka.ReadAll(w.t, w.prefix+topic) }
 
-// committed is the offset of the consumer, -1 where there is none.
+// committed returns the committed offset of the consumer, -1 if there is none.
 func (w *world) committed() int64 {
 	topic := w.prefix + "logs"
 	if at, ok := w.kafka.Committed(w.t, topic+"-group", topic)[0]; ok {
@@ -336,7 +337,7 @@ func header(r *kgo.Record, key string) string {
 	return ""
 }
 
-// origins are the offsets at which records were first read.
+// origins returns the offsets at which records were first read.
 func origins(rs []*kgo.Record) []string {
 	var at []string
 	for _, r := range rs {

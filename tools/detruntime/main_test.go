@@ -31,7 +31,7 @@ func toolchain(t *testing.T) string {
 	return root
 }
 
-func TestRunWritesAnOverlayOfEveryPatchedFile(t *testing.T) {
+func TestRun_WritesTheOverlay(t *testing.T) {
 	t.Parallel()
 	to := t.TempDir()
 	path, err := run(toolchain(t), to)
@@ -52,7 +52,7 @@ func TestRunWritesAnOverlayOfEveryPatchedFile(t *testing.T) {
 	}
 }
 
-func TestRunRefusesAnotherToolchainAndWritesNothing(t *testing.T) {
+func TestRun_RefusesAnotherToolchain(t *testing.T) {
 	t.Parallel()
 	for _, p := range patches {
 		for name, change := range map[string]func(string) string{

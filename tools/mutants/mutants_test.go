@@ -16,8 +16,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestEveryMutantAppliesToTheCodeAsItIs fails when code moved away under a mutant. Move the mutant with the code.
-func TestEveryMutantAppliesToTheCodeAsItIs(t *testing.T) {
+// TestMutants_ApplyToTheCode fails when code moved away under a mutant. Move the mutant with the code.
+func TestMutants_ApplyToTheCode(t *testing.T) {
 	t.Parallel()
 	root, err := moduleRoot()
 	if err != nil {
@@ -43,8 +43,8 @@ func TestEveryMutantAppliesToTheCodeAsItIs(t *testing.T) {
 	}
 }
 
-// TestEveryNamedTestExists fails when a test was renamed or moved away from under a mutant.
-func TestEveryNamedTestExists(t *testing.T) {
+// TestMutants_NamedTestsExist fails when a test was renamed or moved away from under a mutant.
+func TestMutants_NamedTestsExist(t *testing.T) {
 	t.Parallel()
 	root, err := moduleRoot()
 	if err != nil {
@@ -79,7 +79,7 @@ func TestEveryNamedTestExists(t *testing.T) {
 	}
 }
 
-func TestListSaysWhatIsWrongWithIt(t *testing.T) {
+func TestParse_Errors(t *testing.T) {
 	t.Parallel()
 	const good = "== a\nbreaks: x\ntest: ./p\n@@ p/p.go\n-one\n+two\n"
 	for name, c := range map[string]struct{ text, want string }{
@@ -105,7 +105,7 @@ func TestListSaysWhatIsWrongWithIt(t *testing.T) {
 	}
 }
 
-func TestOldLinesMustBeThereOnceAndAtTheBeginningOfALine(t *testing.T) {
+func TestApply_OldLinesExactlyOnce(t *testing.T) {
 	t.Parallel()
 	h := hunk{file: "f.go", old: "one\n", now: "1\n"}
 	for text, want := range map[string]string{
@@ -130,7 +130,7 @@ func TestOldLinesMustBeThereOnceAndAtTheBeginningOfALine(t *testing.T) {
 	}
 }
 
-func TestOnlyAFailedTestCatches(t *testing.T) {
+func TestVerdict_OnlyAFailedTestCatches(t *testing.T) {
 	t.Parallel()
 	const begun = `{"Action":"run","Test":"TestB"}` + "\n"
 	for name, c := range map[string]struct{ stream, said string }{
@@ -152,8 +152,8 @@ func TestOnlyAFailedTestCatches(t *testing.T) {
 	}
 }
 
-// TestMutantsOfASmallModule lets the real go command look for mutants, one of every fate.
-func TestMutantsOfASmallModule(t *testing.T) {
+// TestRun_SmallModule lets the real go command look for mutants, one of every fate.
+func TestRun_SmallModule(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	for name, text := range map[string]string{

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestParseReadsTracesFailuresAndTheCount(t *testing.T) {
+func TestParse_TracesAndFailures(t *testing.T) {
 	t.Parallel()
 	p, err := parse("noise\nseed 7 trace 00ab order 00cd ok\nseed 8 trace 01 order 02 FAILED\n" +
 		`sim: {"schedules":2,"exact":2,"virtual_seconds":1.5,"effects":9,"faults":{"kill":3}}` + "\nFAIL\n")
@@ -44,7 +44,7 @@ func script(t *testing.T, body string) string {
 	return path
 }
 
-func TestRunAddsUpAndReplaysAndSaysWhatFailed(t *testing.T) {
+func TestRun_SumsAndReplays(t *testing.T) {
 	t.Parallel()
 	each := "for ((s=f; s<f+n; s++)); do %s; done; end"
 	for name, tc := range map[string]struct{ body, says, fails string }{
@@ -80,7 +80,7 @@ func TestRunAddsUpAndReplaysAndSaysWhatFailed(t *testing.T) {
 	}
 }
 
-func TestCheckFindsChanceAndFailsWhereItDoesNot(t *testing.T) {
+func TestCheck_FindsChance(t *testing.T) {
 	t.Parallel()
 	each := "for ((s=f; s<f+n; s++)); do t $s %s ok; done; end"
 	for trace, ok := range map[string]bool{"aa$c": true, "aa": false, "$(date +%%s%%N | tr -d -c 0-9)": false} {

@@ -21,7 +21,7 @@ const stream = `{"Action":"start","Package":"p"}
 {"Action":"pass","Package":"p","Elapsed":0.1}
 `
 
-func TestRunPrintsAndCounts(t *testing.T) {
+func TestRun_PrintsAndCounts(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name, in, out, line string

@@ -12,7 +12,7 @@ import (
 	"net/url"
 )
 
-// engine removes things through the engine's HTTP interface.
+// engine removes objects through the container engine's HTTP interface.
 type engine struct {
 	client *http.Client
 	base   string
@@ -26,8 +26,8 @@ func newEngine(socket string) *engine {
 	return &engine{client: &http.Client{Transport: &http.Transport{DialContext: dial}}, base: "http://engine"}
 }
 
-// prune removes everything that matches any of the sets, containers first, since
-// they hold on to the rest. It goes on after a failure and joins what failed.
+// prune removes everything that matches any of the sets, containers first, because they use the rest. It continues
+// after a failure and joins the errors.
 func (e *engine) prune(ctx context.Context, sets []url.Values) error {
 	var failed []error
 	for _, kind := range kinds {
@@ -45,7 +45,7 @@ func (e *engine) prune(ctx context.Context, sets []url.Values) error {
 // kind is one collection of the engine's interface.
 type kind struct {
 	path   string     // of the collection
-	list   string     // what follows the path to list it
+	list   string     // suffix of path to list the collection
 	query  url.Values // for its list
 	remove url.Values // for the removal of one
 	names  func([]byte) ([]string, error)
@@ -115,7 +115,7 @@ func (e *engine) pruneKind(ctx context.Context, k kind, filters url.Values) (int
 		switch {
 		case err != nil:
 			failed = append(failed, fmt.Errorf("remove %s of %s: %w", name, k.path, err))
-		case status == http.StatusNotFound: // somebody else was quicker
+		case status == http.StatusNotFound: // already removed
 		case status >= http.StatusBadRequest:
 			failed = append(failed, fmt.Errorf("remove %s of %s: %w", name, k.path, statusError(status)))
 		default:
@@ -125,7 +125,7 @@ func (e *engine) pruneKind(ctx context.Context, k kind, filters url.Values) (int
 	return removed, errors.Join(failed...)
 }
 
-// statusError is an answer of the engine that is not a success.
+// statusError is an error status of the engine.
 type statusError int
 
 func (s statusError) Error() string { return fmt.Sprintf("status %d", int(s)) }

@@ -1,12 +1,10 @@
-// Command ryuk removes what a test run leaves behind in the container engine:
-// containers, networks, volumes and images that carry the labels it was told.
+// Command ryuk removes the leftovers of a test run from the container engine: containers, networks, volumes and
+// images with the given labels.
 //
-// It speaks the protocol that testcontainers libraries expect of
-// testcontainers/ryuk: over TCP each line is a URL-encoded set of filters, such as
-// label=org.testcontainers.sessionId%3Dabc, answered by ACK. Once the last
-// connection has been closed for a while, so when the run has ended in whatever
-// way, everything that matches is removed and the reaper ends. It stays free of
-// anything but the standard library.
+// It speaks the protocol that testcontainers libraries expect of testcontainers/ryuk. Over TCP each line is a
+// URL-encoded set of filters, such as label=org.testcontainers.sessionId%3Dabc, answered by ACK. The run has ended
+// when the last connection was closed for a while. Then everything that matches is removed and the reaper ends. It
+// uses only the standard library.
 package main
 
 import (
@@ -64,7 +62,7 @@ func run() error {
 	return newEngine("/var/run/docker.sock").prune(clean, r.filters())
 }
 
-// duration reads a setting as Go writes durations.
+// duration reads a setting in Go's notation.
 func duration(name string, fallback time.Duration) (time.Duration, error) {
 	value := os.Getenv(name)
 	if value == "" {
@@ -77,7 +75,7 @@ func duration(name string, fallback time.Duration) (time.Duration, error) {
 	return d, nil
 }
 
-// reaper keeps what connected runs asked to have removed.
+// reaper keeps the filters of all connected runs.
 type reaper struct {
 	changed chan int // the number of open connections, after each change
 
@@ -127,8 +125,7 @@ func (r *reaper) serve(conn net.Conn) {
 	}
 }
 
-// narrow tells whether filters name labels: without any they would match whatever
-// is in the engine.
+// narrow reports whether filters name labels: without any they would match everything in the engine.
 func narrow(filters url.Values) bool {
 	return len(filters["label"]) > 0 && !slices.Contains(filters["label"], "")
 }
@@ -140,8 +137,8 @@ func (r *reaper) count(by int) {
 	r.changed <- r.open
 }
 
-// await returns when nobody is left to wait for: no connection within first of
-// the start, or none for again since the last was closed, or ctx is done.
+// await returns when there is nothing to wait for. No connection came within first of the start, none came for again
+// since the last was closed, or ctx is done.
 func (r *reaper) await(ctx context.Context, first, again time.Duration) {
 	timer := time.NewTimer(first)
 	defer timer.Stop()
@@ -162,7 +159,7 @@ func (r *reaper) await(ctx context.Context, first, again time.Duration) {
 	}
 }
 
-// drain lets connections that are still open go on counting.
+// drain keeps counting open connections.
 func (r *reaper) drain() {
 	for range r.changed {
 	}

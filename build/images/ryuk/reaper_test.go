@@ -18,9 +18,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const never = time.Hour // a pause that no test sits out
+const never = time.Hour // longer than any test
 
-func TestReaperWaitsForTheLastConnectionAndKeepsEveryFilter(t *testing.T) {
+func TestReaper_WaitsForTheLastConnection(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -64,7 +64,7 @@ func TestReaperWaitsForTheLastConnectionAndKeepsEveryFilter(t *testing.T) {
 	close(r.changed)
 }
 
-func TestReaperGivesUpWhereNobodyConnects(t *testing.T) {
+func TestReaper_EndsWithoutConnections(t *testing.T) {
 	t.Parallel()
 	r := newReaper()
 	r.await(t.Context(), time.Millisecond, never)
@@ -93,7 +93,7 @@ func ask(t *testing.T, conn net.Conn, line string) {
 	}
 }
 
-func TestPruneRemovesWhatMatchesAndGoesOnAfterAFailure(t *testing.T) {
+func TestPrune_ContinuesAfterAFailure(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var removed []string

@@ -28,7 +28,7 @@ import (
 )
 
 // The API server would complain of unknown and repeated fields and wrong types, then validate after its defaults.
-func TestTheAPIServerTakesEveryObject(t *testing.T) {
+func TestObjects_AreValid(t *testing.T) {
 	t.Parallel()
 	for _, name := range cases {
 		objects := mustRender(t, name)

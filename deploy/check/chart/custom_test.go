@@ -50,7 +50,7 @@ func fetch(t *testing.T, m module) string {
 	return got.Dir
 }
 
-func TestTheOperatorsTakeTheirKinds(t *testing.T) {
+func TestObjects_OfOperatorsAreValid(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for _, name := range cases {

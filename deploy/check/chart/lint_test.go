@@ -7,7 +7,7 @@ import (
 	"helm.sh/helm/v3/pkg/lint/support"
 )
 
-func TestHelmLintsWithoutAWarning(t *testing.T) {
+func TestLint_NoWarnings(t *testing.T) {
 	t.Parallel()
 	for _, name := range cases {
 		linter := lint.All(dir, values(t, name), "opa", true)

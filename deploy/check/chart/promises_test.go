@@ -62,7 +62,7 @@ func want(t *testing.T, object any, value any, path ...any) {
 	}
 }
 
-func TestNoPodHasMoreRightsThanItNeeds(t *testing.T) {
+func TestPods_LeastRights(t *testing.T) {
 	t.Parallel()
 	pods(t, func(t *testing.T, r rendered, spec map[string]any) {
 		want(t, spec, false, "automountServiceAccountToken")
@@ -90,7 +90,7 @@ func TestNoPodHasMoreRightsThanItNeeds(t *testing.T) {
 
 var secretLike = regexp.MustCompile(`(?i)(password|secret|token|://[^/ ]*@)`)
 
-func TestSecretsReachPodsAsFilesThatAreBroughtUpToDate(t *testing.T) {
+func TestPods_SecretsAreFiles(t *testing.T) {
 	t.Parallel()
 	pods(t, func(t *testing.T, r rendered, spec map[string]any) {
 		mounts := map[string]string{}
@@ -122,7 +122,7 @@ func TestSecretsReachPodsAsFilesThatAreBroughtUpToDate(t *testing.T) {
 	})
 }
 
-func TestAPodIsGivenLongerToStopThanTheProgramTakes(t *testing.T) {
+func TestPods_GracePeriod(t *testing.T) {
 	t.Parallel()
 	pods(t, func(t *testing.T, r rendered, spec map[string]any) {
 		if r.kind() == "Job" {
@@ -137,7 +137,7 @@ func TestAPodIsGivenLongerToStopThanTheProgramTakes(t *testing.T) {
 	})
 }
 
-func TestProbesAskWhatTheyShould(t *testing.T) {
+func TestPods_Probes(t *testing.T) {
 	t.Parallel()
 	pods(t, func(t *testing.T, r rendered, spec map[string]any) {
 		if r.kind() == "Job" {
@@ -163,7 +163,7 @@ func TestProbesAskWhatTheyShould(t *testing.T) {
 }
 
 // A pod that holds is not ready by design, so nothing may wait until all are ready.
-func TestAHoldBlocksNeitherADrainNorTheNextRollout(t *testing.T) {
+func TestPods_HoldBlocksNoRollout(t *testing.T) {
 	t.Parallel()
 	for _, name := range cases {
 		budgets := 0
@@ -200,7 +200,7 @@ func TestAHoldBlocksNeitherADrainNorTheNextRollout(t *testing.T) {
 	}
 }
 
-func TestTheSpoolHasAVolumeForEachPodOrIsOff(t *testing.T) {
+func TestSpool_VolumeForEachPodOrOff(t *testing.T) {
 	t.Parallel()
 	for _, name := range cases {
 		objects := mustRender(t, name)
@@ -233,7 +233,7 @@ func TestTheSpoolHasAVolumeForEachPodOrIsOff(t *testing.T) {
 }
 
 // Fields that cannot be changed on an existing workload must not follow versions or values.
-func TestAnUpgradeChangesNothingThatCannotBeChanged(t *testing.T) {
+func TestUpgrade_KeepsImmutableFields(t *testing.T) {
 	t.Parallel()
 	fixed := func(objects map[string]rendered) map[string]string {
 		all := map[string]string{}
@@ -268,7 +268,7 @@ func TestAnUpgradeChangesNothingThatCannotBeChanged(t *testing.T) {
 	}
 }
 
-func TestSelectorsFindTheirPodsAndNoOthers(t *testing.T) {
+func TestSelectors_FindTheirPods(t *testing.T) {
 	t.Parallel()
 	for _, name := range cases {
 		objects := mustRender(t, name)
@@ -312,7 +312,7 @@ func TestSelectorsFindTheirPodsAndNoOthers(t *testing.T) {
 	}
 }
 
-func TestTheScalerKnowsTheWorkloadAndTheGroup(t *testing.T) {
+func TestScaler_WorkloadAndGroup(t *testing.T) {
 	t.Parallel()
 	for name, kind := range map[string]string{"nospool": "Deployment", "everything": "StatefulSet"} {
 		objects := mustRender(t, name)
@@ -331,7 +331,7 @@ func TestTheScalerKnowsTheWorkloadAndTheGroup(t *testing.T) {
 	}
 }
 
-func TestTheNetworkPolicyLetsOutWhatIsUsedOnly(t *testing.T) {
+func TestNetworkPolicy_OnlyUsedPorts(t *testing.T) {
 	t.Parallel()
 	objects := mustRender(t, "nospool")
 	policy := objects["NetworkPolicy/docket"]
@@ -353,7 +353,7 @@ func TestTheNetworkPolicyLetsOutWhatIsUsedOnly(t *testing.T) {
 	want(t, all.object, "10.0.0.0/8", "spec", "egress", 1, "to", 0, "ipBlock", "cidr")
 }
 
-func TestNamesStayWithinWhatKubernetesTakes(t *testing.T) {
+func TestNames_WithinKubernetesLimits(t *testing.T) {
 	t.Parallel()
 	c := load(t)
 	long := strings.Repeat("long-", 20)
@@ -377,7 +377,7 @@ func TestNamesStayWithinWhatKubernetesTakes(t *testing.T) {
 	}
 }
 
-func TestTheRunbookAndTheDashboardComeAsTheyAre(t *testing.T) {
+func TestFiles_RunbookAndDashboardAreUnchanged(t *testing.T) {
 	t.Parallel()
 	objects := mustRender(t, "everything")
 	rules := objects["PrometheusRule/docket"]

@@ -9,7 +9,7 @@ import (
 )
 
 // Wrong values are refused before anything is rendered, and the complaint names the place.
-func TestWrongValuesAreRefusedWithTheirPlace(t *testing.T) {
+func TestValues_WrongOnesAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ values, want string }{
 		"a name that does not exist":         {`consumers: {}`, "'consumers' not allowed"},
@@ -74,7 +74,7 @@ func TestWrongValuesAreRefusedWithTheirPlace(t *testing.T) {
 }
 
 // A number that YAML readers keep as a float is written as it was.
-func TestNumbersAndSwitchesReachThePodAsWritten(t *testing.T) {
+func TestValues_NumbersAsWritten(t *testing.T) {
 	t.Parallel()
 	v, err := chartutil.ReadValues([]byte(`
 settings: {DOCKET_MAX_RECORD_BYTES: 10MB, DOCKET_PARKING_LOOKAHEAD: 1000000, DOCKET_AUTO_MIGRATE: true, DOCKET_KAFKA_TOPIC: "a: b #c"}

@@ -152,7 +152,7 @@ func at(object any, path ...any) any {
 	return object
 }
 
-func TestRenderedAsBefore(t *testing.T) {
+func TestRender_Golden(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"default", "everything"} {
 		objects, notes, err := render(load(t), values(t, name))

@@ -13,7 +13,7 @@ import (
 
 const root = "../../.."
 
-func TestFilesOfTheChartAreWhatTheyAreMadeFrom(t *testing.T) {
+func TestFiles_AreFresh(t *testing.T) {
 	t.Parallel()
 	files, err := render(root)
 	if err != nil {
@@ -32,7 +32,7 @@ func TestFilesOfTheChartAreWhatTheyAreMadeFrom(t *testing.T) {
 	}
 }
 
-func TestEverySettingIsTakenByTheChartOrReserved(t *testing.T) {
+func TestSettings_AllInTheChart(t *testing.T) {
 	t.Parallel()
 	out, err := renderSchema()
 	if err != nil {
@@ -62,7 +62,7 @@ func TestEverySettingIsTakenByTheChartOrReserved(t *testing.T) {
 }
 
 // A template may set only settings that exist, or the programs refuse them.
-func TestTheTemplatesNameSettingsThatExist(t *testing.T) {
+func TestTemplates_NameExistingSettings(t *testing.T) {
 	t.Parallel()
 	names := map[string]bool{}
 	for _, s := range config.Table() {

@@ -19,7 +19,7 @@ func at(parts ...string) string {
 	return filepath.Join(append([]string{"..", "..", ".."}, parts...)...)
 }
 
-func TestTheDashboardIsFresh(t *testing.T) {
+func TestDashboard_IsFresh(t *testing.T) {
 	t.Parallel()
 	want, err := render(board())
 	if err != nil {
@@ -71,7 +71,7 @@ func read(t *testing.T) (d shown) {
 	return d
 }
 
-func TestPanelsHaveAPlaceAndANumberOfTheirOwn(t *testing.T) {
+func TestPanels_PlacesAndNumbers(t *testing.T) {
 	t.Parallel()
 	d := read(t)
 	ids := map[int]bool{}
@@ -103,7 +103,7 @@ func TestPanelsHaveAPlaceAndANumberOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestEveryPanelSaysWhatIsNormal(t *testing.T) {
+func TestPanels_SayWhatIsNormal(t *testing.T) {
 	t.Parallel()
 	for _, p := range read(t).Panels {
 		if p.Type == "row" {
@@ -118,7 +118,7 @@ func TestEveryPanelSaysWhatIsNormal(t *testing.T) {
 	}
 }
 
-func TestTheFirstRowSaysItAll(t *testing.T) {
+func TestPanels_FirstRow(t *testing.T) {
 	t.Parallel()
 	text, err := render(board()[:1])
 	if err != nil {
@@ -159,7 +159,7 @@ var unshown = []string{
 	"docket_postgres_pool_idle_closed_connections_total", "docket_postgres_pool_lifetime_closed_connections_total",
 }
 
-func TestPanelsAskForMetricsThatExistAndLeaveNoneOut(t *testing.T) {
+func TestPanels_EveryMetric(t *testing.T) {
 	t.Parallel()
 	known, err := registered()
 	if err != nil {
@@ -190,7 +190,7 @@ func TestPanelsAskForMetricsThatExistAndLeaveNoneOut(t *testing.T) {
 	}
 }
 
-func TestExpressionsAreWhole(t *testing.T) {
+func TestPanels_ExpressionsAreWhole(t *testing.T) {
 	t.Parallel()
 	variable := regexp.MustCompile(`\$\w+`)
 	for _, r := range board() {
@@ -234,9 +234,9 @@ func balanced(expr string) error {
 	return nil
 }
 
-// TestWhatShowsNothingWhereNothingHappenedIsQuiet checks that a query may be without data. A collector without uploads has
+// TestPanels_QuietWithoutData checks that a query may be without data. A collector without uploads has
 // none.
-func TestWhatShowsNothingWhereNothingHappenedIsQuiet(t *testing.T) {
+func TestPanels_QuietWithoutData(t *testing.T) {
 	t.Parallel()
 	for _, r := range board() {
 		for _, p := range r.panels {
@@ -250,7 +250,7 @@ func TestWhatShowsNothingWhereNothingHappenedIsQuiet(t *testing.T) {
 	}
 }
 
-func TestQueriesAreForScripts(t *testing.T) {
+func TestPanels_QueriesForScripts(t *testing.T) {
 	t.Parallel()
 	var out, errs bytes.Buffer
 	if code := run([]string{"-queries", "-rate", "15s"}, &out, &errs); code != 0 {

@@ -38,7 +38,7 @@ func written(t *testing.T) (rows map[string][]string, text string) {
 	return rows, string(page)
 }
 
-func TestTheTableOfMetricsIsWhole(t *testing.T) {
+func TestDocs_MetricsTableIsComplete(t *testing.T) {
 	t.Parallel()
 	known, err := registered()
 	if err != nil {
@@ -90,7 +90,7 @@ func sorted(labels string) string {
 	return strings.Join(slices.Sorted(maps.Keys(all)), ", ")
 }
 
-func TestQueriesOfTheDocsAskForMetricsThatExist(t *testing.T) {
+func TestDocs_QueriesNameExistingMetrics(t *testing.T) {
 	t.Parallel()
 	known, err := registered()
 	if err != nil {

@@ -33,7 +33,7 @@ const board = `{
   ]
 }`
 
-func TestEveryQueryOfADashboardIsFoundAlsoInFoldedRows(t *testing.T) {
+func TestQueries_AlsoInFoldedRows(t *testing.T) {
 	t.Parallel()
 	d, err := parse([]byte(board))
 	if err != nil {
@@ -56,7 +56,7 @@ func TestEveryQueryOfADashboardIsFoundAlsoInFoldedRows(t *testing.T) {
 	}
 }
 
-func TestWhatMayBeQuietIsTakenFromTheProgramThatMadeTheDashboard(t *testing.T) {
+func TestQueries_QuietOnes(t *testing.T) {
 	t.Parallel()
 	const printed = "Holding\tA\tmax(docket_hold)\tquiet\nPer second\tA\trate(x[1m])\t\nUnfolded\tA\tx\t\n"
 	d, err := parse([]byte(board))
@@ -78,7 +78,7 @@ func TestWhatMayBeQuietIsTakenFromTheProgramThatMadeTheDashboard(t *testing.T) {
 	}
 }
 
-func TestDashboardThatAsksNothingIsRefused(t *testing.T) {
+func TestQueries_RefusesAnEmptyDashboard(t *testing.T) {
 	t.Parallel()
 	if _, err := parse([]byte(`{"panels": [{"title": "Words"}]}`)); err == nil {
 		t.Error("no error")
@@ -119,7 +119,7 @@ func lastHour() Run {
 	return Run{From: time.Now().Add(-time.Hour), To: time.Now(), Scrape: 15 * time.Second}
 }
 
-func TestPanelsWithoutDataAreNamed(t *testing.T) {
+func TestCheck_NamesPanelsWithoutData(t *testing.T) {
 	t.Parallel()
 	d := Dashboard{Queries: []Query{
 		{Panel: "Well", Ref: "A", Expr: "well", Point: true},
@@ -147,7 +147,7 @@ func TestPanelsWithoutDataAreNamed(t *testing.T) {
 	}
 }
 
-func TestAPrometheusThatHasAllPasses(t *testing.T) {
+func TestCheck_AllData(t *testing.T) {
 	t.Parallel()
 	d := Dashboard{Queries: []Query{{Panel: "Lag", Ref: "A", Expr: "lag{job=~\"$job\"}"}}, Variables: map[string]string{"job": "docket.*"}}
 	result, err := Check(t.Context(), fake(t, map[string]string{`lag{job=~"docket.*"}`: "3"}), d, lastHour())
@@ -156,7 +156,7 @@ func TestAPrometheusThatHasAllPasses(t *testing.T) {
 	}
 }
 
-func TestAValueThatWasEverAnotherIsFound(t *testing.T) {
+func TestCheck_FindsOtherValues(t *testing.T) {
 	t.Parallel()
 	p := fake(t, map[string]string{"zero": "0", "once": "2"})
 	for expr, want := range map[string]string{"zero": "", "once": "once was 2 at ", "absent": "absent: no data"} {
@@ -184,7 +184,7 @@ func alerting(t *testing.T, states ...string) Prometheus {
 	})
 }
 
-func TestAlertsAreAwaited(t *testing.T) {
+func TestAlerts_AreAwaited(t *testing.T) {
 	t.Parallel()
 	if err := AwaitFiring(t.Context(), alerting(t, "pending", "firing"), time.Minute, "DocketHolding"); err != nil {
 		t.Errorf("firing: %v", err)
@@ -194,7 +194,7 @@ func TestAlertsAreAwaited(t *testing.T) {
 	}
 }
 
-func TestAlertsThatDoNotComeOrStayAreNamed(t *testing.T) {
+func TestAlerts_NamesMissingAndLasting(t *testing.T) {
 	t.Parallel()
 	for want, err := range map[string]error{
 		"not firing after 0s: DocketHolding":          AwaitFiring(t.Context(), alerting(t, ""), 0, "DocketHolding"),
@@ -208,7 +208,7 @@ func TestAlertsThatDoNotComeOrStayAreNamed(t *testing.T) {
 	}
 }
 
-func TestWhatFiredAndWhatStillFiresIsTold(t *testing.T) {
+func TestAlerts_ListsFiredAndFiring(t *testing.T) {
 	t.Parallel()
 	r := lastHour()
 	p := serve(t, func(w http.ResponseWriter, req *http.Request) {
@@ -228,7 +228,7 @@ func TestWhatFiredAndWhatStillFiresIsTold(t *testing.T) {
 	}
 }
 
-func TestTheScrapeIntervalIsThatOfTheTargets(t *testing.T) {
+func TestScrapeInterval_OfTheTargets(t *testing.T) {
 	t.Parallel()
 	p := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, `{"status":"success","data":{"activeTargets":[
@@ -240,7 +240,7 @@ func TestTheScrapeIntervalIsThatOfTheTargets(t *testing.T) {
 	}
 }
 
-func TestWhatIsAskedForOneMomentIsAskedForThatOfTheRun(t *testing.T) {
+func TestQuery_AtTheTimeOfTheRun(t *testing.T) {
 	t.Parallel()
 	var asked string
 	p := serve(t, func(w http.ResponseWriter, r *http.Request) {

@@ -1,7 +1,5 @@
-// Package check looks at everything that Docket relies on, before going live: brokers, topics, ACLs, the table, the
-// spool's disk. It changes nothing.
-//
-// It stays free of how the result is shown.
+// Package check checks everything that Docket relies on, before it goes live: brokers, topics, ACLs, the table and
+// the spool's disk. It changes nothing, and does not show the result.
 package check
 
 import (
@@ -16,29 +14,29 @@ import (
 	"docket/internal/service/config"
 )
 
-// Level is how a check came out.
+// Level is the result of a check.
 type Level string
 
 // The levels.
 const (
 	OK   Level = "ok"   // as it should be
-	Warn Level = "warn" // it works, but
+	Warn Level = "warn" // it works, but should be changed
 	Fail Level = "fail" // it does not work, or records could get lost
 )
 
-// Result is one thing that was looked at.
+// Result is the result of one check.
 type Result struct {
 	Level  Level  `json:"level"`
 	What   string `json:"what"`
 	Detail string `json:"detail"`
-	Hint   string `json:"hint,omitempty"` // what to do, empty where all is well
+	Hint   string `json:"hint,omitempty"` // advice, empty if all is well
 }
 
-// Timeout is how long looking at everything may take.
+// Timeout limits all checks together.
 const Timeout = time.Minute
 
-// All looks at everything that the settings of the consumer name, and at what the replayer needs besides; at what the desk
-// needs where the settings name its group.
+// All checks everything in the settings of the consumer and the replayer. It checks the desk if the settings name its
+// group.
 func All(ctx context.Context, s config.Settings) []Result {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
@@ -47,14 +45,14 @@ func All(ctx context.Context, s config.Settings) []Result {
 	return append(all, spool(s)...)
 }
 
-// Uploads looks at what the settings of the collector name: brokers, and the two topics that it writes to.
+// Uploads checks the settings of the collector: brokers, and the two topics that it writes to.
 func Uploads(ctx context.Context, s config.Settings) []Result {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	return append(described(ctx, s, []string{s.KafkaTopic, s.KafkaDLQTopic}, nil), headerKey(s)...)
 }
 
-// headerKey looks for the key without which anybody who may write to a topic can say what the collector says.
+// headerKey checks for the key without which anyone who can write to a topic can forge the collector's headers.
 func headerKey(s config.Settings) []Result {
 	r := report{what: "header key"}
 	if s.HeaderKey == "" {
@@ -63,7 +61,7 @@ func headerKey(s config.Settings) []Result {
 	return r.results("set")
 }
 
-// Failed says whether any of them failed.
+// Failed reports whether any check failed.
 func Failed(all []Result) bool {
 	for _, r := range all {
 		if r.Level == Fail {
@@ -73,7 +71,7 @@ func Failed(all []Result) bool {
 	return false
 }
 
-// report gathers what was found about one thing, and is ok where nothing was.
+// report collects the findings about one thing.
 type report struct {
 	what string
 	all  []Result
@@ -83,7 +81,7 @@ func (r *report) add(level Level, detail, hint string) {
 	r.all = append(r.all, Result{level, r.what, detail, hint})
 }
 
-// results are the findings, or one ok with that detail.
+// results returns the findings, or one ok with this detail.
 func (r *report) results(fine string) []Result {
 	if len(r.all) == 0 {
 		r.add(OK, fine, "")

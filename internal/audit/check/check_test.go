@@ -32,7 +32,7 @@ func settings(t *testing.T, env ...string) config.Settings {
 	return s
 }
 
-// good is a cluster that there is nothing to say against.
+// good is a cluster without findings.
 func good(s config.Settings) *kafka.Cluster {
 	c := &kafka.Cluster{Version: "v4.0", Brokers: []kafka.Broker{{ID: 1}, {ID: 2}, {ID: 3}}}
 	for _, name := range []string{s.KafkaTopic, s.KafkaParkingTopic, s.KafkaDLQTopic, s.KafkaParkingDLQTopic} {
@@ -125,7 +125,7 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-func TestCollectorNeedsToWriteAndNothingElse(t *testing.T) {
+func TestUploads_NeedsOnlyWriteRights(t *testing.T) {
 	t.Parallel()
 	s, _, err := config.Load(config.Collector, []string{"DOCKET_KAFKA_BROKERS=127.0.0.1:1"})
 	if err != nil {
@@ -222,7 +222,7 @@ func TestSpool(t *testing.T) {
 	}
 }
 
-func TestNobodyIsThere(t *testing.T) {
+func TestAll_NothingAnswers(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()

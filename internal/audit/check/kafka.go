@@ -12,13 +12,13 @@ import (
 	"docket/internal/service/config"
 )
 
-// headerRoom is what our headers may add to a record.
+// headerRoom is the most bytes that Docket's headers add to a record.
 const headerRoom = 4 << 10
 
-// deadLetterRetention is how long somebody should have to look at a dead letter.
+// deadLetterRetention is the time that people should have for a dead letter.
 const deadLetterRetention = 7 * 24 * time.Hour
 
-// broken is the result of an error that says what to do.
+// broken is the result for an error with advice.
 func broken(what string, err error) Result {
 	var f *kafka.FaultError
 	if !errors.As(err, &f) {
@@ -34,7 +34,7 @@ func broken(what string, err error) Result {
 	return Result{Fail, what, detail, f.Hint}
 }
 
-// judge holds what a cluster told about itself against what Docket needs.
+// judge compares the description of a cluster with Docket's needs.
 func judge(s config.Settings, c *kafka.Cluster) []Result {
 	all := brokers(s, c)
 	var source kafka.Topic
@@ -94,7 +94,7 @@ func topic(s config.Settings, t, source kafka.Topic) []Result {
 	return r.results(describe(t))
 }
 
-// extra are settings that a topic of this kind wants when it is made.
+// extra returns settings for a new topic of this kind.
 func extra(s config.Settings, t kafka.Topic) string {
 	if t.Name == s.KafkaTopic {
 		return ""
@@ -113,10 +113,10 @@ func describe(t kafka.Topic) string {
 	return text
 }
 
-// collects says whether the settings are the collector's, which reads nothing.
+// collects reports whether the settings are those of a collector, which reads nothing.
 func collects(s config.Settings) bool { return s.CollectorAddr != "" }
 
-// needs are the ACL operations on a topic without which a program that the settings are for cannot work.
+// needs returns the ACL operations on a topic that the program of these settings needs.
 func needs(s config.Settings, t kafka.Topic) []string {
 	if collects(s) {
 		return []string{"WRITE"}
@@ -131,7 +131,7 @@ func needs(s config.Settings, t kafka.Topic) []string {
 	return ops
 }
 
-// grant is the command that gives ACLs to a principal whose name is not known here.
+// grant returns the command that gives ACLs to an unknown principal.
 func grant(kind, name string, operations ...string) string {
 	text := "grant the principal " + strings.Join(operations, " and ") + " on the " + kind + ": kafka-acls.sh --add --allow-principal User:NAME"
 	for _, op := range operations {
@@ -172,12 +172,12 @@ func durability(t kafka.Topic, r *report) {
 	}
 }
 
-// wanted is how long the parking topic must keep a record: every rest that is to come, at its longest.
+// wanted returns how long the parking topic must keep a record: all pauses to come, at their longest.
 func wanted(s config.Settings) time.Duration {
 	return s.ParkingMaxBackoff * time.Duration(s.ParkingMaxAttempts)
 }
 
-// kept looks at how long a topic keeps its records, and whether it keeps all of them.
+// kept checks how long a topic keeps its records, and whether it keeps all of them.
 func kept(s config.Settings, t kafka.Topic, r *report) {
 	home := t.Name != s.KafkaTopic
 	if strings.Contains(t.CleanupPolicy, "compact") {
@@ -205,7 +205,7 @@ func kept(s config.Settings, t kafka.Topic, r *report) {
 	}
 }
 
-// large looks at whether what fits into the source fits into a home with our headers.
+// large checks whether the largest source record fits into the topic together with Docket's headers.
 func large(s config.Settings, t, source kafka.Topic, r *report) {
 	if t.Name == s.KafkaTopic || t.MaxMessageBytes < 0 || source.MaxMessageBytes < 0 {
 		return
@@ -227,7 +227,7 @@ func large(s config.Settings, t, source kafka.Topic, r *report) {
 func consumerGroup(g kafka.Group) []Result {
 	r := report{what: "group " + g.Name}
 	switch {
-	case errors.Is(g.Err, kerr.GroupIDNotFound): // as brokers from 4.0 on say it
+	case errors.Is(g.Err, kerr.GroupIDNotFound): // the answer of brokers from 4.0 on
 	case g.Err != nil:
 		return []Result{broken(r.what, g.Err)}
 	case g.CanRead == kafka.Denied:

@@ -12,13 +12,13 @@ import (
 	"docket/internal/service/config"
 )
 
-// disk is what is known of the file system that holds a directory.
+// disk describes the file system of a directory.
 type disk struct {
-	kind      string // of a temporary file system, empty where it lasts
+	kind      string // of a temporary file system, else empty
 	available int64  // bytes
 }
 
-// spool looks at the directory or, where it is not there yet, at where it would be made.
+// spool checks the directory, or the place where it would be made.
 func spool(s config.Settings) []Result {
 	r := report{what: "spool"}
 	if s.SpoolDir == "" {
@@ -49,7 +49,7 @@ func spool(s config.Settings) []Result {
 	return r.results(fmt.Sprintf("%s, %d MiB free", s.SpoolDir, d.available>>20))
 }
 
-// place is the directory, or the nearest one above that is there; empty where something else is in its place.
+// place returns the directory, or its nearest existing parent; empty if it is not a directory.
 func place(dir string, r *report) string {
 	info, err := os.Lstat(dir)
 	switch {

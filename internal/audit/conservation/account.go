@@ -11,21 +11,21 @@ import (
 	"docket/internal/record/home"
 )
 
-// Account says what became of every decision that was produced. Each has at most one home here.
+// Account says what became of every produced decision. Each has at most one home here.
 type Account struct {
 	Produced    int
 	Homes       map[home.Home]int
 	DeadLetters map[string]int // found, distinct decisions by code
-	Planted     map[string]int // what has to be found
+	Planted     map[string]int // expected
 	Lost        []Finding      // read and committed, and in no home
-	Unread      []Finding      // in no home and not committed: there is time yet
+	Unread      []Finding      // in no home and not committed: not late yet
 	Doubled     []Finding      // in two homes that exclude each other, or twice in the table
 	Invented    []Finding      // stored or forwarded, and never produced
-	Altered     []Finding      // another payload, key or id than was produced
-	Misplaced   []Finding      // in a home where it does not belong
+	Altered     []Finding      // another payload, key or id than produced
+	Misplaced   []Finding      // in the wrong home
 }
 
-// Housed is the number of decisions that have a home.
+// Housed returns the number of decisions with a home.
 func (a *Account) Housed() int {
 	n := 0
 	for _, count := range a.Homes {
@@ -34,8 +34,8 @@ func (a *Account) Housed() int {
 	return n
 }
 
-// Err is nil when everything that was produced has exactly one home and that is the right one. Otherwise it says how
-// many have not and names the first few of each sort.
+// Err returns nil if every produced decision has exactly one home, the right one. Otherwise it counts the others and
+// names the first few of each kind.
 func (a *Account) Err() error {
 	var errs []error
 	for _, sort := range []struct {
@@ -74,7 +74,7 @@ func first(findings []Finding) string {
 	return strings.Join(lines, "; ")
 }
 
-// Reconcile matches what was produced with what was found.
+// Reconcile matches produced with found decisions.
 func Reconcile(l *Produced, ev Evidence) *Account {
 	truth := l.Truth()
 	a := &Account{
@@ -93,7 +93,7 @@ func Reconcile(l *Produced, ev Evidence) *Account {
 	return a
 }
 
-// judge enters what became of a decision.
+// judge adds one decision to the account.
 func (a *Account) judge(f verify.Fate) {
 	note := func(list *[]Finding, what string) {
 		id := f.ID
@@ -125,7 +125,7 @@ func (a *Account) judge(f verify.Fate) {
 	}
 }
 
-// Codes lists every failure code that was planted or found, in order.
+// Codes returns every failure code that was planted or found, in order.
 func (a *Account) Codes() []string {
 	codes := maps.Clone(a.Planted)
 	maps.Copy(codes, a.DeadLetters)

@@ -15,13 +15,13 @@ import (
 
 const topic = "decision-logs"
 
-// world is a ledger and the evidence that Docket would leave if it made no mistake.
+// world has the produced records, and the evidence that a perfect Docket would leave.
 type world struct {
 	ledger *Produced
 	ev     Evidence
 }
 
-// perfect has every decision where it belongs, spread over three partitions.
+// perfect has every decision in its home, spread over three partitions.
 func perfect(t *testing.T) world {
 	t.Helper()
 	w := world{ledger: NewProduced(), ev: Evidence{AllRows: true, Committed: map[int32]int64{}}}
@@ -61,12 +61,12 @@ func forwarded(r *Record, at Place, h home.Home, code string) Forwarded {
 	}), h, "a topic")
 }
 
-// at is the record of a row.
+// at returns the record of a row.
 func (w *world) at(p Place) *Record {
 	return w.ledger.records[Place{Topic: p.Topic, Partition: p.Partition, Offset: p.Offset}]
 }
 
-// row is the index of a row whose decision has no duplicate and no conflict and whose record is of one decision.
+// row returns the index of a row without duplicates and conflicts, from a record of one decision.
 func (w *world) row(t *testing.T) int {
 	t.Helper()
 	uses := make(map[verify.Identity]int)
@@ -88,7 +88,7 @@ func (w *world) deadLetter(code string) int {
 	return slices.IndexFunc(w.ev.Forwarded, func(f Forwarded) bool { return f.Code == code })
 }
 
-func TestAPerfectWorldAddsUp(t *testing.T) {
+func TestReconcile_PerfectWorld(t *testing.T) {
 	t.Parallel()
 	w := perfect(t)
 	a := Reconcile(w.ledger, w.ev)
@@ -108,7 +108,7 @@ func TestAPerfectWorldAddsUp(t *testing.T) {
 	}
 }
 
-func TestEveryFaultOfTheWorldIsFound(t *testing.T) {
+func TestReconcile_FindsEveryFault(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		spoil func(t *testing.T, w *world)
@@ -133,7 +133,7 @@ func TestEveryFaultOfTheWorldIsFound(t *testing.T) {
 			},
 			func(a *Account) []Finding { return a.Lost },
 		},
-		"an offset committed before its record had a home would be lost, one not committed is unread": {
+		"lost if committed without a home, else unread": {
 			func(t *testing.T, w *world) {
 				i := w.row(t)
 				row := w.ev.Rows[i]
@@ -155,11 +155,11 @@ func TestEveryFaultOfTheWorldIsFound(t *testing.T) {
 			},
 			func(a *Account) []Finding { return a.Invented },
 		},
-		"a dead letter of an index that its record does not have": {
+		"a dead letter with an index beyond its record": {
 			func(_ *testing.T, w *world) { w.ev.Forwarded[w.deadLetter(codeMissingField)].Index = 99 },
 			func(a *Account) []Finding { return a.Invented },
 		},
-		"a dead letter without an index, of a record with several decisions": {
+		"a dead letter of several decisions without index": {
 			func(_ *testing.T, w *world) {
 				i := slices.IndexFunc(w.ev.Forwarded, func(f Forwarded) bool { return len(w.at(f.Place).Decisions) > 1 })
 				w.ev.Forwarded[i].Index = envelope.NoIndex
@@ -199,7 +199,7 @@ func TestEveryFaultOfTheWorldIsFound(t *testing.T) {
 			},
 			func(a *Account) []Finding { return a.Lost },
 		},
-		"a parked record that the replayer committed and stored nowhere": {
+		"a parked record committed and stored nowhere": {
 			func(t *testing.T, w *world) { w.park(t).Settled = true },
 			func(a *Account) []Finding { return a.Lost },
 		},
@@ -251,7 +251,7 @@ func (w *world) park(t *testing.T) *Forwarded {
 	return &w.ev.Forwarded[len(w.ev.Forwarded)-1]
 }
 
-func TestWhatWaitsInParkingOrInTheSpoolHasAHome(t *testing.T) {
+func TestReconcile_ParkedOrSpooledIsAHome(t *testing.T) {
 	t.Parallel()
 	for _, h := range []home.Home{home.Parked, home.Spooled} {
 		w := perfect(t)
@@ -263,7 +263,7 @@ func TestWhatWaitsInParkingOrInTheSpoolHasAHome(t *testing.T) {
 	}
 }
 
-func TestCopiesInOneHomeCountOnce(t *testing.T) {
+func TestReconcile_CopiesInOneHome(t *testing.T) {
 	t.Parallel()
 	w := perfect(t)
 	w.ev.Forwarded = append(w.ev.Forwarded, w.ev.Forwarded...)
@@ -272,7 +272,7 @@ func TestCopiesInOneHomeCountOnce(t *testing.T) {
 	}
 }
 
-func TestWhoeverComesFirstWinsAConflict(t *testing.T) {
+func TestReconcile_FirstOfAConflictWins(t *testing.T) {
 	t.Parallel()
 	w := perfect(t)
 	i := w.deadLetter(codeConflict)

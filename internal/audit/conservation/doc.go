@@ -1,10 +1,8 @@
-// Package conservation makes decision logs of which it is known what has to become of each, and finds out from the
-// outside what did become of them.
+// Package conservation makes decision logs with known results, and checks the results from outside.
 //
-// A [Generator] makes Kafka records of every shape, good and bad; a [Produced] remembers where each of them was
-// written; [Gather] reads the table, the topics and the spool; [Reconcile] has the checker match the two decision by
-// decision, by the place where each was first read, so that a loss and a double cannot cancel out, and makes the account.
+// Type [Generator] makes Kafka records of every shape, good and bad. Type [Produced] remembers where each was
+// written. Function [Gather] reads the table, the topics and the spool. Function [Reconcile] matches produced and
+// found decisions by the place where each was first read. So a loss and a double cannot cancel out.
 //
-// It stays free of the pipeline, of its metrics and of testing: what it says does not rest on what Docket says of
-// itself.
+// It imports no pipeline, no metrics and no testing, and does not rely on what Docket says about itself.
 package conservation

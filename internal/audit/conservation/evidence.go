@@ -2,16 +2,16 @@ package conservation
 
 import "docket/internal/audit/verify"
 
-// What is found outside, and where, is told in the words of the checker.
+// The checker's types for what was found.
 type (
-	// Place is where a decision was first read.
+	// Place is the place where a decision was first read.
 	Place = verify.Place
 	// Row is a row of the table.
 	Row = verify.Row
-	// Forwarded is a record that was found in a topic of ours or in the spool.
+	// Forwarded is a record that was found in one of Docket's topics or in the spool.
 	Forwarded = verify.Forwarded
-	// Evidence is what was found outside.
+	// Evidence is everything that was found.
 	Evidence = verify.Evidence
-	// Finding is something that is not as it has to be.
+	// Finding is one violation.
 	Finding = verify.Finding
 )

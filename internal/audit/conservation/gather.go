@@ -13,7 +13,7 @@ import (
 	"docket/internal/record/home"
 )
 
-// Places says where to look.
+// Places names the places to read.
 type Places struct {
 	Brokers      []string
 	Topic        string // the source
@@ -26,8 +26,8 @@ type Places struct {
 	DatabaseURL  string
 }
 
-// Gather looks into every home, without asking Docket, in the order that [Evidence] wants. Called while records are
-// still on their way it shows them as unread, parked or spooled.
+// Gather reads every home, without asking Docket, in the order that [Evidence] requires. Records that are still
+// moving show up as unread, parked or spooled.
 func Gather(ctx context.Context, at Places, l *Produced) (Evidence, error) {
 	ev := Evidence{At: time.Now(), Topic: at.Topic, AllRows: true}
 	kafka, err := at.reader()
@@ -66,7 +66,7 @@ func Gather(ctx context.Context, at Places, l *Produced) (Evidence, error) {
 	if err != nil {
 		return ev, fmt.Errorf("connect to count rows: %w", err)
 	}
-	defer func() { _ = conn.Close(ctx) }() // only read
+	defer func() { _ = conn.Close(ctx) }() // it was only read
 	if ev.Rows, err = ReadRows(ctx, conn); err != nil {
 		return ev, err
 	}
@@ -90,8 +90,8 @@ func (at Places) spools(ev *Evidence) error {
 	return nil
 }
 
-// ReadSpool reads every file of a spool directory. A directory that is not there holds nothing; a file that goes away
-// meanwhile was published, and is left out. A file that is not whole is an error.
+// ReadSpool reads every file of a spool directory. A missing directory is empty. A file that disappears meanwhile was
+// published and is left out. A broken file is an error.
 func ReadSpool(dir string) ([]Forwarded, error) {
 	found, forwarded, err := verify.ReadSpool(os.DirFS(dir), dir)
 	if err != nil {
@@ -105,7 +105,7 @@ func ReadSpool(dir string) ([]Forwarded, error) {
 	return forwarded, nil
 }
 
-// Lag is the number of records that the two groups have not committed yet.
+// Lag returns the number of records that each group has not committed.
 func (at Places) Lag(ctx context.Context) (source, parking int64, err error) {
 	kafka, err := at.reader()
 	if err != nil {

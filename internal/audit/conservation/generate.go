@@ -11,35 +11,34 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// RefusedMember is a member of a decision that makes a table with [RefuseSQL] refuse it.
+// RefusedMember is a member of a decision that a table with [RefuseSQL] refuses.
 const RefusedMember = "docket_refuse"
 
-// RefuseSQL is the unforeseen fault: a constraint of the table that no decoder knows of. Records with [RefusedMember]
-// then fail with SQLSTATE 23514.
+// RefuseSQL adds a constraint that no decoder knows. Records with [RefusedMember] then fail with SQLSTATE 23514.
 const RefuseSQL = `ALTER TABLE decision_logs ADD CONSTRAINT docket_demo_refuses CHECK (NOT raw ? '` + RefusedMember + `')`
 
-// Config says what to make. The same Config makes the same records, byte for byte.
+// Config says which records to make. Equal Configs make equal records, byte for byte.
 type Config struct {
 	Records        int       // Kafka records to make; at least [MinRecords]
-	Seed           uint64    // of everything that is drawn
+	Seed           uint64    // of all random choices
 	Samples        [][]byte  // decision logs, one JSON object each
-	Start          time.Time // timestamp of the first decision; each later one is a millisecond on
-	MaxRecordBytes int64     // what the reader is set to: one of the faults is a record larger than that
-	FaultEvery     int       // a planted record in so many; 0: 60
+	Start          time.Time // timestamp of the first decision; each later one is a millisecond later
+	MaxRecordBytes int64     // the reader's limit: one fault is a larger record
+	FaultEvery     int       // one planted record in this many; 0: 60
 }
 
-// MinRecords is the least number of records that leaves room for every planted kind.
+// MinRecords is the least number of records with room for every planted kind.
 const MinRecords = 200
 
-// Decision is one decision as it was produced and what has to become of it.
+// Decision is a produced decision and its expected result.
 type Decision struct {
-	ID   string    // empty where it cannot be read as a decision
+	ID   string    // empty if it cannot be read as a decision
 	Time time.Time // in UTC, cut to microseconds
 	Body []byte    // its exact bytes inside the record, uncompressed
-	Code string    // the failure code that it has to be dead-lettered with; empty: a row, or a duplicate of one
+	Code string    // the expected failure code; empty: a row, or a duplicate of one
 }
 
-// Record is a Kafka record to produce. It carries at least one decision; one that cannot be read counts as one.
+// Record is a Kafka record to produce. It has at least one decision; an unreadable one counts as one.
 type Record struct {
 	Key, Value []byte
 	Headers    []kgo.RecordHeader
@@ -54,13 +53,13 @@ type Generator struct {
 	samples  []sample
 	made     int
 	decision int
-	plan     map[int]kind // what is planted at which record
+	plan     map[int]kind // the planted kind by record
 	past     []Record     // ordinary records of one decision, to repeat or to contradict; each is used once
 	gz       *gzip.Writer
 	huge     []byte
 }
 
-// New prepares a generator. It fails on samples that are not decision logs and on too few records.
+// New makes a generator. It fails if a sample is not a decision log, and for too few records.
 func New(cfg Config) (*Generator, error) {
 	if cfg.Records < MinRecords {
 		return nil, fmt.Errorf("%d records leave no room for every kind of fault, at least %d do", cfg.Records, MinRecords)
@@ -85,7 +84,7 @@ func New(cfg Config) (*Generator, error) {
 }
 
 // plant spreads every kind of fault evenly over the records, each at least once. The first records are ordinary, so
-// that there is something to repeat.
+// that later ones can repeat them.
 func (g *Generator) plant() {
 	all := kinds()
 	n := max(len(all), g.cfg.Records/g.cfg.FaultEvery)
@@ -97,7 +96,7 @@ func (g *Generator) plant() {
 	}
 }
 
-// Next makes the next record; false when all are made.
+// Next makes the next record; false after the last.
 func (g *Generator) Next() (Record, bool) {
 	if g.made == g.cfg.Records {
 		return Record{}, false
@@ -112,7 +111,7 @@ func (g *Generator) Next() (Record, bool) {
 	return g.ordinary(), true
 }
 
-// ordinary is a record of good decisions, of one of the shapes in which OPA and its Kafka sink write.
+// ordinary makes a record of good decisions, in one of the shapes that OPA and its Kafka sink write.
 func (g *Generator) ordinary() Record {
 	shape := g.rng.Float64()
 	switch {
@@ -147,14 +146,14 @@ func (g *Generator) several() []Decision {
 
 func (g *Generator) good() Decision { return g.decide("", "") }
 
-// decide makes a decision of a sample with members put before all others and the code that it has to fail with.
+// decide makes a decision of a sample. front has members to put before all others, code is the expected failure code.
 func (g *Generator) decide(front, code string) Decision {
 	id, at := g.identity()
 	body := g.samples[g.rng.IntN(len(g.samples))].with(id, at, front)
 	return Decision{ID: id, Time: at.Truncate(time.Microsecond), Body: body, Code: code}
 }
 
-// identity is an id and a time that no other decision has.
+// identity returns an id and a time that no other decision has.
 func (g *Generator) identity() (string, time.Time) {
 	var b [16]byte
 	for i := 0; i < len(b); i += 8 {
@@ -169,8 +168,8 @@ func (g *Generator) identity() (string, time.Time) {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:]), at
 }
 
-// single is a record whose value is one decision. Some come with headers, and some of those with names that Docket
-// uses for its own: these are not to be believed.
+// single makes a record whose value is one decision. Some have headers, and some of these have Docket's names, which
+// must not be trusted.
 func (g *Generator) single(d Decision) Record {
 	r := Record{Key: []byte(d.ID), Value: d.Body, Decisions: []Decision{d}}
 	switch g.rng.IntN(20) {
@@ -207,13 +206,13 @@ func (g *Generator) compressed(r Record) Record {
 func (g *Generator) compress(b []byte) []byte {
 	var buf bytes.Buffer
 	g.gz.Reset(&buf)
-	// A bytes.Buffer takes everything: neither call has a way to fail.
+	// Writing to a bytes.Buffer cannot fail.
 	_, _ = g.gz.Write(b)
 	_ = g.gz.Close()
 	return buf.Bytes()
 }
 
-// forwarded is the value that decision i of the record has when it is forwarded.
+// forwarded returns the forwarded value of the record's decision i.
 func (r *Record) forwarded(i int) []byte {
 	if len(r.Decisions) == 1 {
 		return r.Value

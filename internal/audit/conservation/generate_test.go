@@ -37,7 +37,7 @@ func generate(t *testing.T, cfg Config) []Record {
 	return out
 }
 
-func TestTheSameSeedMakesTheSameRecords(t *testing.T) {
+func TestGenerator_SameSeedSameRecords(t *testing.T) {
 	t.Parallel()
 	a, b := generate(t, testConfig()), generate(t, testConfig())
 	if !reflect.DeepEqual(a, b) {
@@ -50,7 +50,7 @@ func TestTheSameSeedMakesTheSameRecords(t *testing.T) {
 	}
 }
 
-func TestEveryKindIsPlantedHoweverFewTheRecords(t *testing.T) {
+func TestGenerator_PlantsEveryKind(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{MinRecords, 2000} {
 		cfg := testConfig()
@@ -74,7 +74,7 @@ func TestEveryKindIsPlantedHoweverFewTheRecords(t *testing.T) {
 	}
 }
 
-func TestAnIdentityIsUsedAgainOnlyWhereThatIsPlanted(t *testing.T) {
+func TestGenerator_UniqueIdentities(t *testing.T) {
 	t.Parallel()
 	first := make(map[verify.Identity]string)
 	repeats := 0
@@ -100,7 +100,7 @@ func TestAnIdentityIsUsedAgainOnlyWhereThatIsPlanted(t *testing.T) {
 	}
 }
 
-func TestAGoodDecisionSaysItsOwnIdentityAtTheTopLevel(t *testing.T) {
+func TestGenerator_GoodDecisionHasItsIdentity(t *testing.T) {
 	t.Parallel()
 	for _, r := range generate(t, testConfig()) {
 		for _, d := range r.Decisions {
@@ -121,7 +121,7 @@ func TestAGoodDecisionSaysItsOwnIdentityAtTheTopLevel(t *testing.T) {
 	}
 }
 
-func TestARecordOfSeveralDecisionsHoldsEachBodyInOrder(t *testing.T) {
+func TestGenerator_BodiesInOrder(t *testing.T) {
 	t.Parallel()
 	for _, r := range generate(t, testConfig()) {
 		if len(r.Decisions) < 2 {
@@ -149,7 +149,7 @@ func TestARecordOfSeveralDecisionsHoldsEachBodyInOrder(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoDecisionLogIsNoSample(t *testing.T) {
+func TestParseSample_Refusals(t *testing.T) {
 	t.Parallel()
 	for _, raw := range []string{``, `[]`, `{`, `{"decision_id":"a"}`, `{"decision_id":1,"timestamp":"t"}`, `{"timestamp":"t"}`, `{"input":{"decision_id":"a","timestamp":"t"}}`} {
 		cfg := testConfig()

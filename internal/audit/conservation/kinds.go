@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The failure codes that are planted, as a forwarded record carries them.
+// The planted failure codes, as in a forwarded record.
 const (
 	codeEmpty        = "empty"
 	codeSyntax       = "syntax"
@@ -20,18 +20,18 @@ const (
 	codeConflict     = "id_conflict"
 )
 
-// kind is something to plant among ordinary records.
+// kind is a kind of record to plant.
 type kind struct {
 	name string
 	make func(*Generator) Record
 }
 
-// kinds lists all that can be planted, the ones that are not faults included.
+// kinds returns all kinds, also those that are not faults.
 func kinds() []kind {
 	return slices.Concat(undecodable(), refused(), unfaithful(), mixed(), repeated())
 }
 
-// undecodable are whole records that do not read as decisions.
+// undecodable are whole records that cannot be read as decisions.
 func undecodable() []kind {
 	whole := func(name, code string, value func(g *Generator) []byte) kind {
 		return kind{name, func(g *Generator) Record {
@@ -61,7 +61,7 @@ func undecodable() []kind {
 	}
 }
 
-// bomb is small in Kafka and larger than the reader allows once it is inflated.
+// bomb is small in Kafka and inflates beyond the reader's limit.
 func (g *Generator) bomb() []byte {
 	if g.huge == nil {
 		g.huge = g.compress(append(g.decide("", "").Body, bytes.Repeat([]byte(" "), int(g.cfg.MaxRecordBytes))...))
@@ -69,7 +69,7 @@ func (g *Generator) bomb() []byte {
 	return slices.Clone(g.huge)
 }
 
-// refused are decisions that read as JSON and cannot be stored.
+// refused are decisions that are valid JSON and cannot be stored.
 func refused() []kind {
 	member := func(name, code, front string) kind {
 		return kind{name, func(g *Generator) Record { return g.single(g.decide(front, code)) }}
@@ -98,7 +98,7 @@ func (g *Generator) bare(code, format string) Decision {
 	return Decision{ID: id, Time: at, Body: fmt.Appendf(nil, format, id, at.Format("2006-01-02T15:04:05.999999999Z07:00")), Code: code}
 }
 
-// mixed are records in which a bad decision has good neighbours.
+// mixed are records with a bad decision among good ones.
 func mixed() []kind {
 	return []kind{
 		{"bad element of an array", func(g *Generator) Record {
@@ -116,7 +116,7 @@ func mixed() []kind {
 	}
 }
 
-// unfaithful are decisions that jsonb cannot hold as they are: each has its row all the same.
+// unfaithful are decisions that jsonb cannot hold unchanged. Each still has its row.
 func unfaithful() []kind {
 	member := func(name, front string) kind {
 		return kind{name, func(g *Generator) Record { return g.single(g.decide(front, "")) }}
@@ -144,7 +144,7 @@ func unfaithful() []kind {
 	}
 }
 
-// repeated are decisions that were there before, with an equal payload or with another.
+// repeated are decisions that were produced before, with an equal or another payload.
 func repeated() []kind {
 	return []kind{
 		{"duplicate", func(g *Generator) Record { return g.remember() }},

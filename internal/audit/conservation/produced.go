@@ -10,17 +10,17 @@ import (
 	"docket/internal/record/envelope"
 )
 
-// Produced is the truth: the records that were produced, and where the broker put each. It is safe for concurrent use.
+// Produced has the records that were produced, and their places. It is safe for concurrent use.
 type Produced struct {
 	mu        sync.Mutex
 	records   map[Place]*Record // Index 0
 	decisions int
 }
 
-// NewProduced returns one without records.
+// NewProduced makes an empty Produced.
 func NewProduced() *Produced { return &Produced{records: make(map[Place]*Record)} }
 
-// Acknowledged writes down that the broker has r at this place. The same place twice is a bug of the caller and panics.
+// Acknowledged notes that the broker has r at this place. A repeated place is a bug of the caller and panics.
 func (l *Produced) Acknowledged(topic string, partition int32, offset int64, r Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -32,7 +32,7 @@ func (l *Produced) Acknowledged(topic string, partition int32, offset int64, r R
 	l.decisions += len(r.Decisions)
 }
 
-// At is the record that the broker has at this place; false where none was acknowledged.
+// At returns the record at this place; false if none was acknowledged.
 func (l *Produced) At(topic string, partition int32, offset int64) (Record, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -43,15 +43,15 @@ func (l *Produced) At(topic string, partition int32, offset int64) (Record, bool
 	return *r, true
 }
 
-// Records is the number of Kafka records that were acknowledged.
+// Records returns the number of acknowledged Kafka records.
 func (l *Produced) Records() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.records)
 }
 
-// Canonical is the place of a decision as the ledger has it, whatever index it is forwarded with; false where nothing
-// was produced there.
+// Canonical returns the place of a decision with its usual index, for any index with which it is forwarded; false if
+// nothing was produced there.
 func (l *Produced) Canonical(p Place) (Place, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -70,14 +70,14 @@ func (l *Produced) Each(f func(at Place, key []byte, d Decision)) {
 	}
 }
 
-// Decisions is the number of decisions in them; a record that cannot be read counts as one.
+// Decisions returns the number of decisions; an unreadable record counts as one.
 func (l *Produced) Decisions() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.decisions
 }
 
-// Truth is what the ledger has now, for the checker.
+// Truth returns the present content for the checker.
 func (l *Produced) Truth() *verify.Truth {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -94,7 +94,7 @@ func (l *Produced) Truth() *verify.Truth {
 	return t
 }
 
-// Judged is the same with another code for every decision, as a table with rules of its own deserves it.
+// Judged returns a copy with another code for every decision, for a table with rules of its own.
 func (l *Produced) Judged(code func(Place, Decision) string) *Produced {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -110,7 +110,7 @@ func (l *Produced) Judged(code func(Place, Decision) string) *Produced {
 	return own
 }
 
-// truth is what the record at a place deserves.
+// truth returns the decisions of the record at a place.
 func (r *Record) truth(at Place) []verify.Decision {
 	ds := make([]verify.Decision, len(r.Decisions))
 	key := verify.SumOf(r.Key)
@@ -125,7 +125,7 @@ func (r *Record) truth(at Place) []verify.Decision {
 	return ds
 }
 
-// canonical is the place of a decision as the ledger has it; false where nothing was produced there.
+// canonical is Canonical without the lock.
 func (l *Produced) canonical(p Place) (Place, bool) {
 	r, ok := l.records[Place{Topic: p.Topic, Partition: p.Partition, Offset: p.Offset}]
 	if !ok {

@@ -25,7 +25,7 @@ func sealed(t *testing.T, to string, offset int64, value []byte) *kgo.Record {
 		envelope.Sealed{Topic: to, Index: envelope.NoIndex, Value: value, At: time.Unix(1, 0)})
 }
 
-func TestATopicIsReadToItsEndByWhatItsRecordsSay(t *testing.T) {
+func TestReadTopic_ToItsEnd(t *testing.T) {
 	t.Parallel()
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(3, "parking", "nothing"), kfake.SeedTopics(1, topic))
 	if err != nil {
@@ -111,7 +111,7 @@ func checkLag(ctx context.Context, t *testing.T, brokers []string, cl *kgo.Clien
 	}
 }
 
-func TestASpooledFileIsReadAsItIsWritten(t *testing.T) {
+func TestReadSpool_File(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	line := `{"topic":"dlq","key":"/w==","key_encoding":"base64","value":null,"headers":[{"key":"x-original-topic","value":"` + topic +

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// sample is a real decision log with two gaps, for an id and a time of our own.
+// sample is a real decision log with two gaps, for another id and time.
 type sample struct {
 	parts  [3][]byte // around the two gaps
 	idLast bool      // the time comes before the id
@@ -16,7 +16,7 @@ type sample struct {
 
 var errSample = errors.New("sample is not a JSON object with a decision_id and a timestamp that are strings")
 
-// parseSample finds the two values to replace. Only the top level counts: inputs have timestamps too.
+// parseSample finds the two values to replace. Only the top level counts, because inputs have timestamps too.
 func parseSample(raw []byte) (sample, error) {
 	raw = bytes.TrimSpace(raw)
 	dec := json.NewDecoder(bytes.NewReader(raw))
@@ -54,7 +54,7 @@ func parseSample(raw []byte) (sample, error) {
 	return s, nil
 }
 
-// with fills the gaps. front is members to put before all others, as in `"a":1,`, or empty.
+// with fills the gaps. front has members to put before all others, as in `"a":1,`, or is empty.
 func (s sample) with(id string, at time.Time, front string) []byte {
 	first, second := quote(id), quote(at.Format(time.RFC3339Nano))
 	if s.idLast {

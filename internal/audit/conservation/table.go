@@ -10,7 +10,7 @@ import (
 	"docket/internal/record/decision"
 )
 
-// ReadRows reads whose row every row of the table is.
+// ReadRows reads the identity and the place of every row of the table.
 func ReadRows(ctx context.Context, conn *pgx.Conn) ([]Row, error) {
 	rows, err := conn.Query(ctx, `SELECT decision_id, ts, source_topic, source_partition, source_offset, source_index FROM decision_logs`)
 	if err != nil {
@@ -27,8 +27,8 @@ func ReadRows(ctx context.Context, conn *pgx.Conn) ([]Row, error) {
 	return found, nil
 }
 
-// ReadChanged asks the table for each of these rows whether its payload is the one that was produced at its place, as JSON or where jsonb
-// cannot hold that byte for byte, and returns the places where it is not.
+// ReadChanged compares these rows with the produced payloads: as JSON, or byte for byte if jsonb cannot hold them. It
+// returns the places that differ.
 func ReadChanged(ctx context.Context, conn *pgx.Conn, l *Produced, rows []Row) ([]Place, error) {
 	const chunk = 1000
 	var changed []Place
@@ -50,11 +50,11 @@ func readChanged(ctx context.Context, conn *pgx.Conn, l *Produced, rows []Row) (
 	for _, row := range rows {
 		at, ok := l.canonical(row.Place)
 		if !ok {
-			continue // it was never produced, which the account says
+			continue // it was never produced, which the account reports
 		}
 		d := l.records[Place{Topic: at.Topic, Partition: at.Partition, Offset: at.Offset}].Decisions[at.Index]
 		if d.Code != "" {
-			continue // it does not belong in the table, which the account says
+			continue // it does not belong in the table, which the account reports
 		}
 		ids, times, places, came = append(ids, row.ID), append(times, row.Time), append(places, at), append(came, d.Body)
 		body := string(d.Body)

@@ -11,8 +11,8 @@ import (
 	"docket/internal/record/home"
 )
 
-// ReadTopic reads a topic from its first record to the end that it has now. settled are offsets by partition below
-// which a parked record counts as settled; nil where that has no meaning.
+// ReadTopic reads a topic from its first record to its present end. A parked record below the offset in settled, by
+// partition, counts as settled; nil means no offsets.
 func ReadTopic(ctx context.Context, brokers []string, topic string, h home.Home, settled map[int32]int64) ([]Forwarded, error) {
 	reader, err := Places{Brokers: brokers}.reader()
 	if err != nil {
@@ -28,7 +28,7 @@ func readTopic(ctx context.Context, reader *kafka.Reader, topic string, h home.H
 		return nil, err
 	}
 	for p := range ends {
-		ends[p] = math.MaxInt64 // whatever comes until it is read
+		ends[p] = math.MaxInt64 // read all records up to the end
 	}
 	var found []Forwarded
 	_, err = reader.Scan(ctx, topic, nil, ends, func(r *kgo.Record) error {

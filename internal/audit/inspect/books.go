@@ -13,14 +13,16 @@ import (
 	"docket/internal/postgres/ledgerdb"
 )
 
-// mostLetters is how many letters of the ledger are looked at, those that moved last: some hundred bytes each.
+// mostLetters limits the letters of the ledger that are checked, the latest moved ones; each takes some hundred
+// bytes.
 const mostLetters = 200_000
 
-// mostRanges is how many ranges of what was left in Kafka are looked at.
+// mostRanges limits the ranges of letters left in Kafka that are checked.
 const mostRanges = 100_000
 
-// books asks the ledger about the letters that moved since a time, and about what was read in the dead-letter topics. It
-// comes after the topics, and the desk's offsets before the ledger: what is below them has to be there by now.
+// books asks the ledger about the letters that moved since a time, and about records of the dead-letter topics. It
+// comes after the topics, and reads the desk's offsets before the ledger. So the ledger must have all records below
+// them.
 func (s *System) books(ctx context.Context, ev *verify.Evidence, since time.Time) (*verify.Books, error) {
 	b := &verify.Books{Read: map[string]map[int32]int64{}}
 	committed := 0

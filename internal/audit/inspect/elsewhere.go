@@ -18,16 +18,16 @@ import (
 	"docket/internal/service/config"
 )
 
-// Sight is what a look-up by id can see beside Kafka and the database of the settings.
+// Sight has the places of a lookup besides Kafka and the database.
 type Sight struct {
-	// Spools are the spool directories; without any they are those of the settings.
+	// Spools are the spool directories; if empty, those of the settings.
 	Spools []string
-	// Shelf opens where archives are; nil: archives are not looked at.
+	// Shelf opens the storage of archives; nil: they are not searched.
 	Shelf  func(where string) (archive.Shelf, error)
 	Limits lookup.Limits
 }
 
-// Looking makes the look-up by id. It dials Kafka for each look.
+// Looking makes a lookup by id. It connects to Kafka for each lookup.
 func Looking(s config.Settings, db *store.Store, sight Sight) *lookup.Look {
 	spools := sight.Spools
 	if len(spools) == 0 {
@@ -49,7 +49,7 @@ func Looking(s config.Settings, db *store.Store, sight Sight) *lookup.Look {
 	}
 }
 
-// hint is what to do about an error; those of Kafka say it themselves.
+// hint returns advice about an error; Kafka's errors have their own.
 func hint(err error) string {
 	var of *kafka.FaultError
 	var shelf *archive.ShelfError
@@ -62,7 +62,7 @@ func hint(err error) string {
 	return db.Hint(err)
 }
 
-// everywhere asks every home for an id, and adds the records of the source that it leads to.
+// everywhere searches every home for an id, and adds the source records that it finds.
 func (s *System) everywhere(ctx context.Context, w *Whereabouts, id string) ([]verify.Place, []verify.Row, error) {
 	a, err := s.elsewhere(ctx, id)
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *System) everywhere(ctx context.Context, w *Whereabouts, id string) ([]v
 		add(d.Topic, d.Partition, d.Offset)
 	}
 	for _, e := range a.Letters {
-		if e.Origin.Partition < 0 || e.Cause.Kind == envelope.Foreign { // the place that a foreign one has is its own
+		if e.Origin.Partition < 0 || e.Cause.Kind == envelope.Foreign { // the place of a foreign letter is its own
 			w.Refused = append(w.Refused, e)
 			continue
 		}
@@ -97,7 +97,7 @@ func (s *System) everywhere(ctx context.Context, w *Whereabouts, id string) ([]v
 	return places, rows, nil
 }
 
-// settle takes what was found away where its record tells of it, and records of which nothing is left but what was found.
+// settle drops found records that a source record covers, and source records of which only these are left.
 func (w *Whereabouts) settle() {
 	w.Found = slices.DeleteFunc(w.Found, func(f lookup.Found) bool {
 		return slices.ContainsFunc(w.Records, func(r Record) bool { return r.tells(f) })
@@ -107,7 +107,7 @@ func (w *Whereabouts) settle() {
 	}
 }
 
-// tells says whether the record tells of what was found.
+// tells reports whether the source record covers a found one.
 func (r *Record) tells(f lookup.Found) bool {
 	if f.Where == lookup.Unread {
 		return !r.Gone && !r.Ahead && f.Name == r.Topic && f.Partition == r.Partition && f.Offset == r.Offset

@@ -19,9 +19,9 @@ import (
 	"docket/internal/record/envelope"
 )
 
-// Query is what to look for: a place, or where Topic is empty a decision id.
+// Query is a place to look for, or a decision id if Topic is empty.
 type Query struct {
-	verify.Place // Index is envelope.NoIndex where it does not matter
+	verify.Place // Index is envelope.NoIndex for any
 	ID           string
 }
 
@@ -50,38 +50,38 @@ func ParseQuery(text string) Query {
 	return q
 }
 
-// Whereabouts is what is known of a record or a decision.
+// Whereabouts are the places of a record or a decision.
 type Whereabouts struct {
 	At      time.Time
 	Records []Record
-	// Refused are dead letters that claim the id and lead to no record of the source topic: those of the collector, which never were in it,
-	// and foreign ones.
+	// Refused are dead letters with the id that have no record in the source topic: those of the collector, and
+	// foreign ones.
 	Refused []ledger.Entry
-	// Found are records with the id that none of Records tells of, such as those that nothing proves to be of Docket.
+	// Found are records with the id that no Record covers, such as those without proof that Docket wrote them.
 	Found []lookup.Found
-	// Looked says which places were looked at, and in which ranges; Unlooked which were not, or not completely, and why.
+	// Looked are the places and ranges that were searched. Unlooked are the others, with reasons.
 	Looked, Unlooked []string
 }
 
-// Record is one Kafka record of the source, or what is left of it elsewhere.
+// Record is one Kafka record of the source, or its traces elsewhere.
 type Record struct {
 	verify.Place // Index is 0
 	Produced     time.Time
-	Gone         bool  // the source does not hold it any more
-	Ahead        bool  // the source does not hold it yet
+	Gone         bool  // the source no longer has it
+	Ahead        bool  // the source does not have it yet
 	Start, End   int64 // of the partition
-	Committed    int64 // of the partition; -1: nothing
+	Committed    int64 // of the partition; -1: none
 	Readers      int   // members of the consumer's group; -1: not known
 	Replayers    int   // members of the replayer's group; -1: not known
 	Decisions    []Decision
 }
 
-// Decision is one decision of a record and every home that it has.
+// Decision is one decision of a record and all of its homes.
 type Decision struct {
 	verify.Place
 	ID        string
 	Time      time.Time
-	Refused   string // what the decoder says of it; empty: it takes it
+	Refused   string // the decoder's refusal; empty: it accepts it
 	Rows      []Row
 	Forwarded []Forwarded
 }
@@ -92,25 +92,25 @@ type Row struct {
 	Equal bool // it has the decision's payload
 }
 
-// Forwarded is a forwarded record with how many stand before it.
+// Forwarded is a forwarded record and the number of records before it.
 type Forwarded struct {
 	verify.Forwarded
-	Before int64 // parked records of its partition that the replayer has not committed and that come first
-	// Letter is what the ledger of the desk knows of a dead letter; nil: it does not have it, or there is none to be read.
+	Before int64 // uncommitted parked records of its partition before it
+	// Letter is the dead letter in the ledger; nil: it is not there, or there is none to be read.
 	Letter *Letter
-	// Left is the range that says that a desk has read a dead letter and left it in Kafka; nil: none does.
+	// Left is the range of a dead letter that a desk read and left in Kafka; nil: none.
 	Left *ledger.Surplus
 }
 
-// Letter is where a dead letter stands in the ledger.
+// Letter describes a dead letter in the ledger.
 type Letter struct {
 	State ledger.State
-	By    string // who moved it last
+	By    string // author of the last move
 	Why   string
 }
 
-// Find looks for a record or a decision in every home. since bounds how far back the topics are read where nothing
-// else does: for a decision without a row, and for a record that the source does not hold any more.
+// Find looks for a record or a decision in every home. since limits how far back the topics are read if nothing else
+// does: for a decision without a row, and for a record that the source no longer has.
 func (s *System) Find(ctx context.Context, q Query, since time.Time) (*Whereabouts, error) {
 	w := &Whereabouts{At: time.Now()}
 	places, rows, err := s.places(ctx, w, q, since)
@@ -131,10 +131,10 @@ func (s *System) Find(ctx context.Context, q Query, since time.Time) (*Whereabou
 	return w, nil
 }
 
-// letters asks the ledger for the dead letters that were found. One without a ledger, and a role that may not read it, are
-// no errors: where the record is, is known without it.
+// letters asks the ledger for the dead letters that were found. A missing ledger, or a role that may not read it, is
+// not an error, because the places are known without it.
 func (s *System) letters(ctx context.Context, w *Whereabouts) {
-	ranges, err := ledgerdb.New(s.db.DB).Surplus(ctx, true, mostRanges) // before the ledger: what enters meanwhile is seen there
+	ranges, err := ledgerdb.New(s.db.DB).Surplus(ctx, true, mostRanges) // before the ledger, so letters that enter meanwhile are found there
 	if err != nil {
 		ranges = nil
 	}
@@ -160,7 +160,7 @@ func (s *System) letters(ctx context.Context, w *Whereabouts) {
 	}
 }
 
-// places are the source records that a query is about, and the rows that led there.
+// places returns the source records of a query, and the rows that led there.
 func (s *System) places(ctx context.Context, w *Whereabouts, q Query, since time.Time) ([]verify.Place, []verify.Row, error) {
 	if q.ID != "" {
 		return s.byID(ctx, w, q.ID, since)
@@ -179,7 +179,7 @@ func (s *System) places(ctx context.Context, w *Whereabouts, q Query, since time
 	return []verify.Place{at}, nil, nil
 }
 
-// remember adds the rows that led to a record which the source does not hold any more.
+// remember adds the rows that led to a record which the source no longer has.
 func (r *Record) remember(rows []verify.Row) {
 	for _, row := range rows {
 		at := row.Place
@@ -190,7 +190,7 @@ func (r *Record) remember(rows []verify.Row) {
 	}
 }
 
-// behind follows a forwarded record to where it was first read.
+// behind follows a forwarded record to the place where it was first read.
 func (s *System) behind(ctx context.Context, w *Whereabouts, t topic, at verify.Place) ([]verify.Place, error) {
 	r, start, end, err := s.record(ctx, at)
 	if err != nil {
@@ -206,7 +206,7 @@ func (s *System) behind(ctx context.Context, w *Whereabouts, t topic, at verify.
 			at.Topic, at.Partition, at.Offset, f.Code, f.Entry)
 	}
 	if f.Unproven {
-		return nil, fmt.Errorf("%s/%d/%d: nothing proves that Docket wrote it, so what it says of where it was first read is not believed", at.Topic, at.Partition, at.Offset)
+		return nil, fmt.Errorf("%s/%d/%d: it is not proven that Docket wrote it, so its origin is not used", at.Topic, at.Partition, at.Offset)
 	}
 	if f.NoOrigin {
 		return nil, fmt.Errorf("%s/%d/%d does not say where it was first read", at.Topic, at.Partition, at.Offset)
@@ -215,7 +215,7 @@ func (s *System) behind(ctx context.Context, w *Whereabouts, t topic, at verify.
 	return []verify.Place{f.Place}, nil
 }
 
-// record reads one record; nil where the partition does not hold it.
+// record reads one record; nil if the partition does not have it.
 func (s *System) record(ctx context.Context, at verify.Place) (r *kgo.Record, start, end int64, err error) {
 	starts, err := s.kafka.Starts(ctx, at.Topic)
 	if err != nil {
@@ -240,7 +240,7 @@ func (s *System) record(ctx context.Context, at verify.Place) (r *kgo.Record, st
 	return r, start, end, err
 }
 
-// byID finds the records that carry a decision id: by what every home has of it, else by reading what the source still holds.
+// byID finds the source records with a decision id: from every home, or else by reading the source.
 func (s *System) byID(ctx context.Context, w *Whereabouts, id string, since time.Time) ([]verify.Place, []verify.Row, error) {
 	places, rows, err := s.everywhere(ctx, w, id)
 	if err != nil || len(places)+len(w.Refused)+len(w.Found) > 0 {
@@ -250,7 +250,7 @@ func (s *System) byID(ctx context.Context, w *Whereabouts, id string, since time
 	return places, nil, err
 }
 
-// scanFor reads the source since a time and returns the records that carry the id.
+// scanFor reads the source since a time and returns the records with the id.
 func (s *System) scanFor(ctx context.Context, w *Whereabouts, id string, since time.Time) ([]verify.Place, error) {
 	name := s.settings.KafkaTopic
 	var places []verify.Place
@@ -277,7 +277,7 @@ func (s *System) scanFor(ctx context.Context, w *Whereabouts, id string, since t
 	return places, err
 }
 
-// between are the offsets of a topic from a time on to its end.
+// between returns the offsets of a topic from a time to its end.
 func (s *System) between(ctx context.Context, name string, since time.Time) (from, to map[int32]int64, err error) {
 	if from, err = s.kafka.Since(ctx, name, since); err == nil {
 		to, err = s.kafka.Ends(ctx, name)
@@ -285,7 +285,7 @@ func (s *System) between(ctx context.Context, name string, since time.Time) (fro
 	return from, to, err
 }
 
-// find looks into every home for the decisions of one record.
+// find searches every home for the decisions of one record.
 func (s *System) find(ctx context.Context, w *Whereabouts, at verify.Place, since time.Time) (Record, error) {
 	r := Record{Place: at, Committed: -1, Readers: -1, Replayers: -1}
 	var read *kgo.Record
@@ -320,7 +320,7 @@ func (s *System) find(ctx context.Context, w *Whereabouts, at verify.Place, sinc
 	return r, nil
 }
 
-// members asks how many read in each group; that it cannot be told is no reason to stop.
+// members counts the members of each group. An error does not stop the search.
 func (s *System) members(ctx context.Context, r *Record) {
 	c, err := kafka.Describe(ctx, s.brokers, nil, []string{s.settings.KafkaGroup, s.settings.ParkingGroup})
 	if err != nil || len(c.Groups) != 2 {
@@ -334,7 +334,7 @@ func (s *System) members(ctx context.Context, r *Record) {
 	}
 }
 
-// decisions makes the list of a record's decisions with their homes.
+// decisions lists a record's decisions with their homes.
 func (s *System) decisions(ctx context.Context, r *Record, read *kgo.Record, ev *verify.Evidence) error {
 	truth := verify.NewTruth(r.Topic)
 	if read != nil {
@@ -374,7 +374,7 @@ func (s *System) decisions(ctx context.Context, r *Record, read *kgo.Record, ev 
 	return err
 }
 
-// only keeps the decisions that the query names. Those of which no id can be read are kept where no other has the id.
+// only keeps the decisions that the query names. Those without a readable id are kept if no other has the id.
 func (r *Record) only(q Query) {
 	if q.ID != "" && slices.ContainsFunc(r.Decisions, func(d Decision) bool { return d.ID == q.ID }) {
 		r.Decisions = slices.DeleteFunc(r.Decisions, func(d Decision) bool { return d.ID != q.ID })
@@ -385,7 +385,7 @@ func (r *Record) only(q Query) {
 	})
 }
 
-// looked says which places were looked at.
+// looked lists the searched places.
 func (s *System) looked(ev *verify.Evidence, r Record, from time.Time) []string {
 	var all []string
 	if !r.Gone && !r.Ahead {

@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestAQueryIsAPlaceOrElseADecisionID(t *testing.T) {
+func TestParseQuery(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]Query{
 		"logs/3/120":   {Place: verify.Place{Topic: "logs", Partition: 3, Offset: 120, Index: envelope.NoIndex}},

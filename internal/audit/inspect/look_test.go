@@ -19,9 +19,9 @@ import (
 	"docket/internal/testkit/kafkatest"
 )
 
-// Records move from left to right while somebody looks: committed offsets, spool, the replayer's committed offsets, the
-// topics. Looked at in another order, one on the move is seen nowhere, and counts as lost.
-func TestALookIsInTheOrderInWhichRecordsMove(t *testing.T) {
+// Records move from left to right meanwhile: committed offsets, spool, the replayer's committed offsets, the topics.
+// If they are read in another order, a moving record is seen nowhere, and counts as lost.
+func TestLook_Order(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(1, "logs", "parking", "dlq", "parking-dlq"))
 	reader, err := kafka.NewReader(kafka.Config{Brokers: c.Brokers(), ClientID: "t", InstanceLabel: "t"})
@@ -41,7 +41,7 @@ func TestALookIsInTheOrderInWhichRecordsMove(t *testing.T) {
 		}
 		asked = append(asked, what)
 		switch what {
-		case "group docket": // spooled just now, and committed after we asked
+		case "group docket": // spooled just now, and committed after the request
 			if err := os.WriteFile(file, spooledRecord(t), 0o600); err != nil {
 				t.Error(err)
 			}

@@ -17,7 +17,8 @@ import (
 	"docket/internal/service/app"
 )
 
-// lookUp asks the table for the rows of these decisions and hands each on, with whether it has the decision's payload.
+// lookUp asks the table for the rows of these decisions. It passes each on, with whether it has the decision's
+// payload.
 func (s *System) lookUp(ctx context.Context, ds []*verify.Decision, each func(d *verify.Decision, row verify.Row, equal bool)) error {
 	sought := make([]store.Sought, len(ds))
 	for i, d := range ds {
@@ -40,10 +41,10 @@ func rowOf(f store.Found) verify.Row {
 	}
 }
 
-// mostTried is how many dead letters are tried at most.
+// mostTried limits the dead letters that are tried.
 const mostTried = 10_000
 
-// try inserts each dead letter of the part that the table refused alone, and takes it back.
+// try inserts each dead letter of the part that the table refused, alone, and rolls it back.
 func (a *audit) try(ctx context.Context, truth *verify.Truth, ev *verify.Evidence) error {
 	ev.Tried = make(map[string]verify.Trial)
 	var db *store.Store
@@ -73,7 +74,7 @@ func (a *audit) try(ctx context.Context, truth *verify.Truth, ev *verify.Evidenc
 	return nil
 }
 
-// writable is the database by the settings that the consumer writes with.
+// writable opens the database with the consumer's settings for writing.
 func (s *System) writable() (*store.Store, error) {
 	return store.Open(db.Config{
 		URL: s.settings.DatabaseURL.Reveal(), Fresh: app.FreshDatabaseURL(s.settings), StoreTimeout: s.settings.StoreTimeout, ApplicationName: "docket-inspect", MaxConns: 1,

@@ -24,7 +24,7 @@ import (
 	"docket/internal/service/config"
 )
 
-// System is a live system to look at.
+// System is a live system to examine.
 type System struct {
 	settings config.Settings
 	brokers  kafka.Config
@@ -36,27 +36,27 @@ type System struct {
 	elsewhere func(ctx context.Context, id string) (lookup.Answer, error)
 }
 
-// Options are what the settings do not say.
+// Options are not in the settings.
 type Options struct {
-	// Spools are the spool directories to look at; without any it is that of the settings.
+	// Spools are the spool directories; if empty, that of the settings.
 	Spools []string
-	// Progress is told, now and then, how far a long look has come; nil: nobody is.
+	// Progress is called regularly during a long search; nil: not called.
 	Progress func(string)
-	// Shelf opens where archives are; nil: archives are not looked at.
+	// Shelf opens the storage of archives; nil: they are not searched.
 	Shelf func(where string) (archive.Shelf, error)
-	// Within is how long the look-up by id may take; zero: as [FindLimits] has it.
+	// Within limits the lookup by id; zero: as in [FindLimits].
 	Within time.Duration
-	// Elsewhere looks for an id in every home; nil: this look does it by itself.
+	// Elsewhere looks for an id in every home; nil: this package does it.
 	Elsewhere func(ctx context.Context, id string) (lookup.Answer, error)
 }
 
-// FindLimits are those of where-is: a person waits for it, and wants a whole answer.
+// FindLimits are those of where-is: a person waits, and needs a complete answer.
 var FindLimits = lookup.Limits{Within: 30 * time.Second, Records: 1_000_000, Bytes: 1 << 30}
 
-// lookTimeout is how long one look-up in the table may take: longer than a write, as nobody waits for it.
+// lookTimeout limits one lookup in the table. It is longer than for a write, because nothing waits for it.
 const lookTimeout = time.Minute
 
-// Open prepares a look; it dials nothing.
+// Open prepares a System. It does not connect.
 func Open(s config.Settings, o Options) (*System, error) {
 	brokers, err := app.Kafka(s, "inspect")
 	if err != nil {
@@ -96,11 +96,11 @@ func (s *System) Close() {
 	s.db.Close()
 }
 
-// margin is how much earlier than the source the topics of ours are read: clocks of producers can be ahead of ours.
+// margin is how much earlier than the source Docket's topics are read, because producers' clocks can be ahead.
 const margin = time.Hour
 
-// look reads everything but the source and the table into evidence, in the order that makes it sound. from is when the
-// first record of interest was produced; zero: from the start of each topic.
+// look reads everything except the source and the table into the evidence, in the order that makes it sound. The
+// first record of interest was produced at from; zero: read each topic from its start.
 func (s *System) look(ctx context.Context, from time.Time) (*verify.Evidence, error) {
 	ev := &verify.Evidence{At: time.Now(), Live: true, Topic: s.settings.KafkaTopic}
 	var err error
@@ -136,14 +136,14 @@ type topic struct {
 	home home.Home
 }
 
-// topics are those of ours, in the order in which records move.
+// topics returns Docket's topics, in the order in which records move.
 func (s *System) topics() []topic {
 	return []topic{
 		{s.settings.KafkaParkingTopic, home.Parked}, {s.settings.KafkaDLQTopic, home.DeadLetter}, {s.settings.KafkaParkingDLQTopic, home.Exhausted},
 	}
 }
 
-// forwarded reads what was forwarded to a topic since a time.
+// forwarded reads the records that were forwarded to a topic since a time.
 func (s *System) forwarded(ctx context.Context, name string, from time.Time, each func(*kgo.Record)) error {
 	ends, err := s.kafka.Ends(ctx, name)
 	if err != nil {
@@ -170,10 +170,10 @@ func (s *System) forwarded(ctx context.Context, name string, from time.Time, eac
 	return err
 }
 
-// patience is how long nothing is said.
+// patience is the time before the first progress report.
 const patience = 5 * time.Second
 
-// spooled reads a spool directory; one that is not there is left out of the evidence.
+// spooled reads a spool directory. A missing one is left out of the evidence.
 func spooled(dir string, ev *verify.Evidence) error {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -14,39 +14,39 @@ import (
 	"docket/internal/audit/verify"
 )
 
-// Scope says what of a live system to verify.
+// Scope says which part of a live system to verify.
 type Scope struct {
-	// Since is the Kafka timestamp from which on records of the source are looked at. It is not used where From is set.
+	// Since is the Kafka timestamp from which on source records are checked. It is not used if From is set.
 	Since time.Time
-	// From are offsets of the source to begin at, for the partitions that are looked at.
+	// From has the offsets of the source to begin at, for the partitions to check.
 	From map[int32]int64
-	// Settled says that nothing is on its way: the source is stopped and everything was waited for.
+	// Settled says that no record is moving: the source is stopped and all waits are over.
 	Settled bool
 	// Metrics are URLs of /metrics to ask.
 	Metrics []string
-	// TryDeadLetters has dead letters that the table refused inserted again, each alone, and taken back.
+	// TryDeadLetters inserts dead letters that the table refused again, each alone, and rolls them back.
 	TryDeadLetters bool
 }
 
-// Result is what was looked at and what came of it.
+// Result is the scope of a check and its result.
 type Result struct {
 	Report    *verify.Report
 	At        time.Time
 	Records   int64                 // of the source
 	Spans     map[int32]verify.Span // of the source, by partition
 	Unread    int64                 // records of these partitions above the committed offsets
-	Elsewhere []string              // what could not be looked at, in words
+	Elsewhere []string              // places that could not be searched, in words
 }
 
-// What one part holds at most, a single Kafka record aside. Beside a part only what was forwarded is kept in memory,
-// without its payload: about half a KiB for each record of the parking and dead-letter topics.
+// Limits of one part, except for a single Kafka record. Besides a part only forwarded records are kept in memory,
+// without payload: about half a KiB for each record of the parking and dead-letter topics.
 const (
 	partDecisions = 2000
 	partBytes     = 16 << 20
 )
 
-// Verify reads the source from where scope says up to the committed offsets, part by part, looks every decision up and
-// asks the checker. An error means that it could not look.
+// Verify reads the source from the scope's start up to the committed offsets, part by part. It looks up every
+// decision and runs the checker. An error means that it could not check.
 func (s *System) Verify(ctx context.Context, scope Scope) (*Result, error) {
 	since := scope.Since
 	if scope.From != nil {
@@ -80,7 +80,7 @@ func (s *System) Verify(ctx context.Context, scope Scope) (*Result, error) {
 	return a.result, nil
 }
 
-// from is where to begin in each partition that is looked at. Partitions that are left out are left out of the evidence.
+// from returns where to begin in each partition. It drops the other partitions from the evidence.
 func (s *System) from(ctx context.Context, scope Scope, ev *verify.Evidence) (map[int32]int64, error) {
 	if scope.From == nil {
 		return s.kafka.Since(ctx, s.settings.KafkaTopic, scope.Since)
@@ -94,15 +94,15 @@ func (s *System) from(ctx context.Context, scope Scope, ev *verify.Evidence) (ma
 	return scope.From, nil
 }
 
-// audit is a look under way.
+// audit is a running check.
 type audit struct {
 	sys    *System
 	ev     *verify.Evidence
 	scope  Scope
-	places map[verify.Place][]int // what was forwarded, by the Kafka record it was of
+	places map[verify.Place][]int // forwarded records by their source record
 	result *Result
 	tried  int
-	beyond []verify.Row // rows that name an offset which was not written when the look began
+	beyond []verify.Row // rows with an offset that was not written when the check began
 
 	part  []verify.Decision
 	bytes int
@@ -123,7 +123,7 @@ func (s *System) audit(ev *verify.Evidence, scope Scope) *audit {
 	return a
 }
 
-// source reads the source up to the committed offsets and has each part decided.
+// source reads the source up to the committed offsets and checks each part.
 func (a *audit) source(ctx context.Context, from map[int32]int64) error {
 	to := make(map[int32]int64)
 	for p := range from {
@@ -162,7 +162,7 @@ func (a *audit) source(ctx context.Context, from map[int32]int64) error {
 	return a.decide(ctx)
 }
 
-// add takes a record of the source into the part. Offsets that hold no record belong to the part of the next one.
+// add adds a source record to the part. Offsets without a record belong to the part of the next one.
 func (a *audit) add(r *kgo.Record, from int64) {
 	begin := from
 	if done, ok := a.result.Spans[r.Partition]; ok {
@@ -176,7 +176,7 @@ func (a *audit) add(r *kgo.Record, from int64) {
 	}
 }
 
-// span widens what the part and the whole look cover.
+// span extends the range of the part and of the whole check.
 func (a *audit) span(p int32, from, to int64) {
 	for _, spans := range []map[int32]verify.Span{a.spans, a.result.Spans} {
 		if s, ok := spans[p]; ok {
@@ -186,7 +186,7 @@ func (a *audit) span(p int32, from, to int64) {
 	}
 }
 
-// decide looks up what the part holds, asks the checker and begins a new part.
+// decide looks up the part's decisions, runs the checker and begins a new part.
 func (a *audit) decide(ctx context.Context) error {
 	truth := verify.NewTruth(a.sys.settings.KafkaTopic)
 	truth.Spans = a.spans
@@ -218,7 +218,7 @@ func (a *audit) decide(ctx context.Context) error {
 	return nil
 }
 
-// forwarded is what of the evidence is of the part's records, in the order that it has there.
+// forwarded returns the evidence about the part's records, in order.
 func (a *audit) forwarded() []verify.Forwarded {
 	var at []int
 	for i := range a.part {
@@ -235,7 +235,7 @@ func (a *audit) forwarded() []verify.Forwarded {
 	return list
 }
 
-// invented has decided what was forwarded of places that were looked at and hold no record.
+// invented checks forwarded records whose source places were read and have no record.
 func (a *audit) invented() {
 	truth := verify.NewTruth(a.sys.settings.KafkaTopic)
 	truth.Spans = a.result.Spans
@@ -251,7 +251,7 @@ func (a *audit) invented() {
 	a.result.Report.Merge(verify.DecidePart(&ev, truth))
 }
 
-// rows looks up the rows of all identities of a truth, and which of them hold another payload.
+// rows looks up the rows of all identities of a truth, and those with another payload.
 func (s *System) rows(ctx context.Context, truth *verify.Truth, ev *verify.Evidence) error {
 	const chunk = 1000
 	type key struct {
@@ -287,7 +287,7 @@ func (s *System) rows(ctx context.Context, truth *verify.Truth, ev *verify.Evide
 	return flush()
 }
 
-// beyondTheEnd looks again at rows that name an offset beyond the log end: a duplicate may have come meanwhile.
+// beyondTheEnd checks again rows with an offset beyond the log end, because a duplicate may have come meanwhile.
 func (a *audit) beyondTheEnd(ctx context.Context) error {
 	if len(a.beyond) == 0 {
 		return nil
@@ -304,7 +304,7 @@ func (a *audit) beyondTheEnd(ctx context.Context) error {
 	return nil
 }
 
-// whole adds what is decided of the system as a whole.
+// whole adds the checks of the system as a whole.
 func (a *audit) whole() {
 	r := verify.Decide(a.ev, nil, nil)
 	r.Merge(a.result.Report)
@@ -318,7 +318,7 @@ func (a *audit) whole() {
 
 const metricsTimeout = 5 * time.Second
 
-// metrics asks each URL.
+// metrics reads each URL.
 func metrics(ctx context.Context, urls []string) (map[string]verify.Metrics, error) {
 	if len(urls) == 0 {
 		return nil, nil
@@ -335,7 +335,7 @@ func metrics(ctx context.Context, urls []string) (map[string]verify.Metrics, err
 			return nil, fmt.Errorf("ask for metrics: %w", err)
 		}
 		body, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
-		_ = resp.Body.Close() // only read
+		_ = resp.Body.Close() // it was only read
 		if err != nil {
 			return nil, fmt.Errorf("ask for metrics: %w", err)
 		}

@@ -8,20 +8,21 @@ import (
 	"docket/internal/record/home"
 )
 
-// Books are what was found in the ledger of dead letters.
+// Books is the evidence from the ledger of dead letters.
 type Books struct {
 	ledger.Proof
 	// Read is the committed offset of the desk in the dead-letter topics, by topic and partition.
 	Read map[string]map[int32]int64
-	// Ranges say what the desk has read and left in Kafka. They were asked for before Missing: what has entered since is known there.
+	// Ranges are those that the desk read and left in Kafka. They were read before Missing, so letters that entered
+	// since are known there.
 	Ranges []ledger.Surplus
-	// Left are records in one of these, which the ledger does not have.
+	// Left counts records in one of these ranges, which the ledger does not have.
 	Left int
-	// Missing are the places in these topics below Read of which the ledger knows nothing.
+	// Missing are the places in these topics below Read that the ledger does not know.
 	Missing []Missing
-	// Asked is how many of such places it was asked about.
+	// Asked is the number of places that were checked.
 	Asked int
-	// Why nothing was found, where that is so.
+	// Why says why there is no evidence, else it is empty.
 	Why string
 }
 
@@ -32,17 +33,17 @@ type Missing struct {
 	ID    string
 }
 
-// Trace is how the ledger can know the record.
+// Trace returns how the ledger can know the record.
 func (f *Forwarded) Trace() ledger.Trace {
 	return ledger.Trace{ID: f.Entry, Mark: f.RetryOf, Topic: f.Topic, Partition: f.Partition, Offset: f.Offset}
 }
 
-// Entered says whether the desk has to have the record in the ledger.
+// Entered reports whether the desk must have entered the record.
 func (b *Books) Entered(f *Forwarded) bool {
 	return (f.Home == home.DeadLetter || f.Home == home.Exhausted) && f.At.Offset < b.Read[f.Found][f.At.Partition]
 }
 
-// Looked notes whether the ledger knows a record that the desk has read. One that it does not know has to be in a range.
+// Looked notes whether the ledger knows a record that the desk has read. An unknown one must be in a range.
 func (b *Books) Looked(f *Forwarded, known bool) {
 	b.Asked++
 	switch {
@@ -58,7 +59,7 @@ func (b *Books) Looked(f *Forwarded, known bool) {
 
 // booksKept is I16: only legal transitions; each effect has one outbox row and one audit row; states sum to dead letters
 // seen.
-func booksKept(m *matter) Verdict {
+func booksKept(m *sortedEvidence) Verdict {
 	b := m.ev.Books
 	switch {
 	case b == nil:
@@ -107,7 +108,7 @@ func byLetter[T any](all []T, of func(T) string) map[string][]T {
 	return by
 }
 
-// chain follows a letter's audit from its entry to where it stands; state empty: it was removed.
+// chain follows a letter's audit from its entry to its present state; empty: it was removed.
 func (t *tally) chain(id string, state ledger.State, lines []ledger.Audit) {
 	if len(lines) == 0 {
 		t.fault(Place{}, "", fmt.Sprintf("%.12s is %s and has no audit", id, state))
@@ -117,11 +118,11 @@ func (t *tally) chain(id string, state ledger.State, lines []ledger.Audit) {
 	for i, l := range lines {
 		switch {
 		case (l.Act == ledger.Edited || l.Act == ledger.Died) && l.From == at && l.To == at && i > 0:
-			continue // only the payload changed, or a retry died that the state no longer waited for
+			continue // only the payload changed, or a retry died that was no longer awaited
 		case l.Act == ledger.Archived && l.From == ledger.Resolved && l.To == l.From && at == l.From:
 			continue // an archive has it
 		case slices.Contains([]ledger.Act{ledger.Changed, ledger.Proposed, ledger.Approved, ledger.Rejected}, l.Act) && l.From == at && l.To == at && i > 0:
-			continue // what no move accounts for, and its line says whose it is
+			continue // a change outside the moves; its line names the author
 		case l.From != at:
 			t.fault(Place{}, "", fmt.Sprintf("%.12s: its audit goes on from %q where it was %q", id, l.From, at), told(lines)...)
 			return
@@ -146,12 +147,12 @@ func told(lines []ledger.Audit) []string {
 	return all
 }
 
-// effects holds a letter against its retries: one for each that the audit tells of, each attempt a line of the audit and a
-// retry that ended dead, and one on its way where it is PROCESSING. A retry that died after it was given up, or after its
-// letter was resolved, is no attempt.
+// effects compares a letter with its retries. Each retry is in the audit. Each attempt is a line of the audit and a
+// retry that ended dead. A PROCESSING letter has one open retry. A retry that died after it was given up, or after
+// its letter was resolved, is not an attempt.
 func (t *tally) effects(e *ledger.Entry, lines []ledger.Audit, sendings []ledger.Sending) {
 	retried, died, dead, unsent, open := 0, 0, 0, 0, 0
-	restored := false // the retries that were not dead left the outbox with it; of another database, its audit is there
+	restored := false // retries that did not end dead left the outbox with it; the audit of another database is there
 	for _, l := range lines {
 		switch l.Act {
 		case ledger.Restored:

@@ -12,7 +12,7 @@ import (
 	"docket/internal/record/home"
 )
 
-// entered gives the world a ledger: a waits, b was retried twice and is stored, p is on its way, one is gone.
+// entered adds a ledger: a is waiting, b was retried twice and is stored, p is being retried, and one was removed.
 func (w *world) entered() {
 	line := func(id string, act ledger.Act, from, to ledger.State) ledger.Audit {
 		return ledger.Audit{At: noon, LetterID: id, Act: act, From: from, To: to, By: "ada"}
@@ -51,7 +51,7 @@ func (w *world) letter(id string) *ledger.Entry {
 	return &w.ev.Books.Letters[slices.IndexFunc(w.ev.Books.Letters, func(e ledger.Entry) bool { return e.ID == id })]
 }
 
-// line is the n-th line of a letter, from 0.
+// line returns the n-th line of a letter, from 0.
 func (w *world) line(id string, n int) *ledger.Audit {
 	for i := range w.ev.Books.Lines {
 		if w.ev.Books.Lines[i].LetterID == id {
@@ -64,7 +64,7 @@ func (w *world) line(id string, n int) *ledger.Audit {
 	panic("there is no such line")
 }
 
-// cutLine takes the n-th line of a letter away, from 1.
+// cutLine removes the n-th line of a letter, from 1.
 func (w *world) cutLine(id string, n int) {
 	w.ev.Books.Lines = slices.DeleteFunc(w.ev.Books.Lines, func(l ledger.Audit) bool {
 		if l.LetterID == id {
@@ -75,7 +75,7 @@ func (w *world) cutLine(id string, n int) {
 	})
 }
 
-func TestOfALedgerThatIsCutOnlyWhatIsThereIsDecided(t *testing.T) {
+func TestBooks_CutLedger(t *testing.T) {
 	t.Parallel()
 	w := perfect()
 	w.ev.Books.Cut = true
@@ -89,7 +89,7 @@ func TestOfALedgerThatIsCutOnlyWhatIsThereIsDecided(t *testing.T) {
 	}
 }
 
-// Proposals are lines of their own: they move nothing, and say no other state than the one that is there.
+// Proposals have lines of their own. They move nothing, and name the present state.
 func TestBooks_Proposals(t *testing.T) {
 	t.Parallel()
 	for _, act := range []ledger.Act{ledger.Proposed, ledger.Approved, ledger.Rejected} {
@@ -103,7 +103,7 @@ func TestBooks_Proposals(t *testing.T) {
 	}
 }
 
-func TestTheDeskHasToKnowWhatItHasRead(t *testing.T) {
+func TestBooks_DeskKnowsWhatItRead(t *testing.T) {
 	t.Parallel()
 	w := perfect()
 	w.ev.Books.Read = map[string]map[int32]int64{dlq: {0: 5}}
@@ -122,7 +122,7 @@ func TestTheDeskHasToKnowWhatItHasRead(t *testing.T) {
 	}
 }
 
-// TestLooked: what a range says is in Kafka or in an archive is accounted for; all else that the ledger does not know is missing.
+// TestLooked: records in a range are accounted for. All others that the ledger does not know are missing.
 func TestLooked(t *testing.T) {
 	t.Parallel()
 	open := ledger.Surplus{Topic: dlq, Partition: 1, Client: "edge", First: 10, Next: 14, Last: 20, Letters: 5, Entered: 2, State: ledger.SurplusOpen}
@@ -166,7 +166,7 @@ func TestLooked(t *testing.T) {
 	}
 }
 
-// TestForwardedBy_Client: whose a record is counts only where a key proves it.
+// TestForwardedBy_Client: the client of a record counts only if a key proves it.
 func TestForwardedBy_Client(t *testing.T) {
 	t.Parallel()
 	keys, err := envelope.ParseKeys(strings.Repeat("k", envelope.LeastKey))

@@ -6,8 +6,8 @@ import (
 	"docket/internal/desk/ledger"
 )
 
-// What the ledger does by its own rules is no breach.
-func TestRetriesThatEndLateBreakNothing(t *testing.T) {
+// Normal acts of the ledger break no invariant.
+func TestBooks_LateRetries(t *testing.T) {
 	t.Parallel()
 	late := ledger.Audit{At: noon, LetterID: "a", Act: ledger.LeaseEnded, From: ledger.Processing, To: ledger.Pending, By: "desk"}
 	retried := ledger.Audit{At: noon, LetterID: "a", Act: ledger.Retried, From: ledger.Pending, To: ledger.Processing, By: "ada"}
@@ -47,7 +47,7 @@ func TestRetriesThatEndLateBreakNothing(t *testing.T) {
 	}
 }
 
-func TestAnAttemptIsHeldAgainstTheAudit(t *testing.T) {
+func TestBooks_AttemptsMatchTheAudit(t *testing.T) {
 	t.Parallel()
 	for name, attempts := range map[string]int{"one too few": 0, "one too many": 2} {
 		w := perfect()

@@ -18,7 +18,7 @@ func second(s float64) time.Time { return noon.Add(time.Duration(s * float64(tim
 type breach struct {
 	spoil func(w *world)
 	says  string   // of the first finding
-	also  []string // invariants that the same breach breaks by right
+	also  []string // invariants that the same breach rightly breaks
 }
 
 // breaches has at least one for every invariant.
@@ -225,7 +225,7 @@ func (w *world) file(name string, mode fs.FileMode, age time.Duration) {
 	w.ev.Spool[0].Files = append(w.ev.Spool[0].Files, SpoolFile{Name: name, Mode: mode, Modified: w.ev.At.Add(-age)})
 }
 
-func TestEveryInvariantSeesItsBreach(t *testing.T) {
+func TestDecide_FindsEachBreach(t *testing.T) {
 	t.Parallel()
 	for id, of := range breaches {
 		for name, b := range of {
@@ -254,7 +254,7 @@ func TestEveryInvariantSeesItsBreach(t *testing.T) {
 	}
 }
 
-func TestEveryInvariantHasABreach(t *testing.T) {
+func TestDecide_EachInvariantHasABreach(t *testing.T) {
 	t.Parallel()
 	for _, inv := range invariants {
 		if len(breaches[inv.id]) == 0 {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// What a name in a spool directory is.
+// Kinds of names in a spool directory.
 type nameKind int
 
 const (
@@ -15,12 +15,12 @@ const (
 	nameData
 	nameMeta
 	nameTmp
-	nameOwn // the lock, and what lies in corrupt/
+	nameOwn // the lock, and files in corrupt/
 )
 
 var spoolPattern = regexp.MustCompile(`^\d+_[A-Za-z0-9.-]+_\d+\.(jsonl\.gz|meta\.json|jsonl\.gz\.meta\.json)$`)
 
-// spoolName says what a name in a spool directory is; ok where it matches the pattern.
+// spoolName returns the kind of a name in a spool directory; ok reports whether it matches the pattern.
 func spoolName(name string) (kind nameKind, ok bool) {
 	switch {
 	case name == ".lock" || name == "corrupt" || strings.HasPrefix(name, "corrupt/"):
@@ -35,12 +35,12 @@ func spoolName(name string) (kind nameKind, ok bool) {
 	return nameData, true
 }
 
-// tmpAge is how old an unfinished file may get.
+// tmpAge limits the age of an unfinished file.
 const tmpAge = 5 * time.Minute
 
-// clean is I17: goroutines, fds, connections, RSS within 10% of before; no tmp file older than 5 min; spool names match
-// the pattern, mode 0600. For small numbers 10% is less than one thing: 8 of a kind and 32 MiB are granted.
-func clean(m *matter) Verdict {
+// clean is I17: goroutines, fds, connections, RSS within 10% of before; no tmp file older than 5 min; spool names
+// match the pattern, mode 0600. For small numbers 10% is less than one, so 8 of a kind and 32 MiB are allowed.
+func clean(m *sortedEvidence) Verdict {
 	t := m.tally()
 	for _, dir := range m.ev.Spool {
 		for _, f := range dir.Files {
@@ -69,7 +69,7 @@ func clean(m *matter) Verdict {
 	return t.verdict(false)
 }
 
-// wrong is what is not as it has to be of one entry.
+// wrong returns the violations of one entry.
 func (f SpoolFile) wrong(now time.Time) []string {
 	kind, ok := spoolName(f.Name)
 	var wrong []string
@@ -91,7 +91,7 @@ func (f SpoolFile) wrong(now time.Time) []string {
 	return wrong
 }
 
-// grown is what a process holds more of than 10% above before.
+// grown returns the values of a process that are more than 10% above those before.
 func (p Process) grown() []string {
 	const few, memory = 8, 32 << 20
 	var grown []string

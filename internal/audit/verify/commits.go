@@ -4,7 +4,7 @@ import "fmt"
 
 // commitsSane is I8: successive CO[p] never decrease within one topic id; CO[p] <= log end; CO[p] <= lowest offset
 // without a home at that moment.
-func commitsSane(m *matter) Verdict {
+func commitsSane(m *sortedEvidence) Verdict {
 	t := m.tally()
 	type log struct {
 		group, topic, id string
@@ -49,7 +49,7 @@ func commitsSane(m *matter) Verdict {
 	return t.verdict(false)
 }
 
-// told is a commit on one line.
+// told describes a commit in one line.
 func (c Commit) told() string {
 	return fmt.Sprintf("commit of %s/%d up to %d by %s at %s (%v)", c.Topic, c.Partition, c.Offset, c.Process, clock(c.At), c.Outcome)
 }

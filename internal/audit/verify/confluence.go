@@ -2,11 +2,10 @@ package verify
 
 import "fmt"
 
-// confluence is I9: final T and final DLQ + PDLQ, as sets of (c, h), equal those of a fault-free run on the same input.
-// Of decisions with one identity and different payloads whoever comes first is stored; that may be another one here than
-// there, so of these only the number of dead letters is compared, and of a duplicate only that one of its copies has the
-// row.
-func confluence(m *matter) Verdict {
+// confluence is I9: final T and final DLQ + PDLQ, as sets of (c, h), equal those of a fault-free run on the same
+// input. Of decisions with one identity and different payloads the first is stored, which may be another one in each
+// run. So only the number of their dead letters is compared. For duplicates one of the copies must have the row.
+func confluence(m *sortedEvidence) Verdict {
 	switch {
 	case m.history.Reference == nil:
 		return undecided("there is no run without faults to compare with")
@@ -22,7 +21,7 @@ func confluence(m *matter) Verdict {
 	for _, d := range m.truth.Decisions() {
 		t.check()
 		id := d.Identity()
-		here, there := m.what(d), ref.what(d)
+		here, there := m.evidence(d), ref.evidence(d)
 		if d.ID != "" && contested[id] {
 			dead[id] += b2i(here.endedWhole(d)) - b2i(there.endedWhole(d))
 		} else if here.endedWhole(d) != there.endedWhole(d) {
@@ -48,8 +47,8 @@ func either(here bool) string {
 	return "in the run without faults and not here"
 }
 
-// contested are the identities that several good decisions have with different payloads, as far as their bytes tell.
-func (m *matter) contested() map[Identity]bool {
+// contested returns the identities that several good decisions with different payloads have, judged by their bytes.
+func (m *sortedEvidence) contested() map[Identity]bool {
 	first, contested := make(map[Identity]*Decision), make(map[Identity]bool)
 	for _, d := range m.truth.Decisions() {
 		if d.ID == "" || d.Code != "" {

@@ -7,9 +7,9 @@ import (
 	"docket/internal/record/home"
 )
 
-// deadLettersDeserveIt is I5: for all r in DLQ or PDLQ: the parse oracle rejects it, or inserting r alone fails with a
-// D code, or d is in T with another h (declared conflict), or it is too_slow/panic and repeats alone.
-func deadLettersDeserveIt(m *matter) Verdict {
+// deadLettersDeserveIt is I5. For all r in DLQ or PDLQ: the parse oracle rejects it, or inserting r alone fails with
+// a D code. Or d is in T with another h (declared conflict), or it is too_slow/panic and repeats alone.
+func deadLettersDeserveIt(m *sortedEvidence) Verdict {
 	if !m.whole {
 		return undecided(sourceUnread)
 	}
@@ -21,14 +21,14 @@ func deadLettersDeserveIt(m *matter) Verdict {
 			continue
 		}
 		t.check()
-		switch guilt, why := m.guilt(f, d); guilt {
-		case innocent:
+		switch grounds, why := m.grounds(f, d); grounds {
+		case groundless:
 			t.broke(d, why)
 		case repaired:
 			t.warned(d, why)
 		case unknown:
 			untried++
-		case guilty:
+		case deserved:
 		}
 	}
 	if untried > 0 {
@@ -37,61 +37,61 @@ func deadLettersDeserveIt(m *matter) Verdict {
 	return t.verdict(untried > 0)
 }
 
-// guilt says whether a dead letter is one by right.
-type guilt int
+// grounds says whether a dead letter is right.
+type grounds int
 
 const (
-	guilty   guilt = iota
-	innocent       // it never deserved it
-	repaired       // it would not deserve it today
+	deserved   grounds = iota
+	groundless         // it should not be one
+	repaired           // it would not be one today
 	unknown
 )
 
-func (m *matter) guilt(f *Forwarded, d *Decision) (guilt, string) {
+func (m *sortedEvidence) grounds(f *Forwarded, d *Decision) (grounds, string) {
 	switch {
 	case d.Code != "" && d.Code == f.Code:
-		return guilty, ""
+		return deserved, ""
 	case d.Code != "":
-		return innocent, fmt.Sprintf("in %s as %s, belongs there as %s", f.Found, f.Code, d.Code)
+		return groundless, fmt.Sprintf("in %s as %s, belongs there as %s", f.Found, f.Code, d.Code)
 	case f.Code == errclass.CodeIDConflict:
 		return m.conflict(f, d)
-	case f.Code == errclass.CodeOutOfRange && m.ev.Live: // an earlier release refused what has a twin now
+	case f.Code == errclass.CodeOutOfRange && m.ev.Live: // an earlier release refused it, and it has a twin now
 		return repaired, fmt.Sprintf("in %s as %s, and the decoder takes it now: docket dlq retry stores it", f.Found, f.Code)
 	case isDecoders(f.Code):
-		return innocent, fmt.Sprintf("in %s as %s, and the decoder takes it", f.Found, f.Code)
+		return groundless, fmt.Sprintf("in %s as %s, and the decoder takes it", f.Found, f.Code)
 	case m.truth.KnowsTable:
-		return innocent, fmt.Sprintf("in %s as %s, belongs in the table", f.Found, f.Code)
+		return groundless, fmt.Sprintf("in %s as %s, belongs in the table", f.Found, f.Code)
 	}
 	return m.tried(f)
 }
 
-// conflict looks for the row that the decision is in conflict with.
-func (m *matter) conflict(f *Forwarded, d *Decision) (guilt, string) {
+// conflict looks for the row that conflicts with the decision.
+func (m *sortedEvidence) conflict(f *Forwarded, d *Decision) (grounds, string) {
 	switch row := m.twin(d); {
 	case row == nil && m.ev.Live:
 		return repaired, "in " + f.Found + " as id_conflict, and no row has its identity today"
 	case row == nil:
-		return innocent, "in " + f.Found + " as id_conflict, and no row has its identity"
+		return groundless, "in " + f.Found + " as id_conflict, and no row has its identity"
 	case m.holds(row, d):
-		return innocent, "in " + f.Found + " as id_conflict, and the row with its identity has its payload"
+		return groundless, "in " + f.Found + " as id_conflict, and the row with its identity has its payload"
 	}
-	return guilty, ""
+	return deserved, ""
 }
 
-// tried goes by what the table said when it was asked again.
-func (m *matter) tried(f *Forwarded) (guilt, string) {
+// tried uses the table's answer to a new try.
+func (m *sortedEvidence) tried(f *Forwarded) (grounds, string) {
 	switch trial, ok := m.ev.Tried[f.ID]; {
 	case ok && trial.Stored && m.ev.Live:
 		return repaired, fmt.Sprintf("in %s as %s, and would be stored today", f.Found, f.Code)
 	case ok && trial.Stored:
-		return innocent, fmt.Sprintf("in %s as %s, and would be stored today", f.Found, f.Code)
+		return groundless, fmt.Sprintf("in %s as %s, and would be stored today", f.Found, f.Code)
 	case ok && (f.Home == home.Exhausted || trial.Class == errclass.Data.String() || trial.Code == errclass.CodeTooSlow):
-		return guilty, ""
+		return deserved, ""
 	}
 	return unknown, ""
 }
 
-// isDecoders says whether a code is a reason of the decoder's.
+// isDecoders reports whether a code is one of the decoder's reasons.
 func isDecoders(code string) bool {
 	switch code {
 	case errclass.CodeEmpty, errclass.CodeSyntax, errclass.CodeDuplicateKey, errclass.CodeMissingField,
@@ -102,7 +102,7 @@ func isDecoders(code string) bool {
 }
 
 // deadLettersComplete is I6: settled: every bad r is in DLQ or PDLQ and not in T.
-func deadLettersComplete(m *matter) Verdict {
+func deadLettersComplete(m *sortedEvidence) Verdict {
 	switch {
 	case !m.whole:
 		return undecided(sourceUnread)
@@ -116,7 +116,7 @@ func deadLettersComplete(m *matter) Verdict {
 			continue
 		}
 		t.check()
-		f := m.what(d)
+		f := m.evidence(d)
 		if !f.endedWhole(d) {
 			t.broke(d, "belongs with the dead letters as "+code+" and is not there")
 		}
@@ -130,7 +130,7 @@ func deadLettersComplete(m *matter) Verdict {
 	return t.verdict(false)
 }
 
-// endedWhole says whether the decision lies, unaltered, in a topic in which records end.
+// endedWhole reports whether the decision is, unaltered, in a final topic.
 func (f found) endedWhole(d *Decision) bool {
 	for _, one := range f.forwarded {
 		if one.ended() && one.Value == d.Value {

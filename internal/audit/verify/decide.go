@@ -1,20 +1,20 @@
 package verify
 
-// Decide asks every invariant. t may be nil where the source was not read, h where nobody watched.
+// Decide checks every invariant. t is nil if the source was not read, h if no run was watched.
 func Decide(ev *Evidence, t *Truth, h *History) *Report {
 	return decide(match(ev, t, h), func(invariant) bool { return true })
 }
 
-// DecidePart asks the invariants that are decided record by record, about one part of the source alone. The evidence
-// has to hold everything that was forwarded of that part and every row with an identity of it. Parts are put together
-// by [Report.Merge], with what [Decide] says of the whole without a truth.
+// DecidePart checks the invariants about single records, for one part of the source. The evidence must have every
+// record that was forwarded from that part, and every row with an identity of it. Method [Report.Merge] combines the
+// parts, with the result of [Decide] for the whole without a truth.
 func DecidePart(ev *Evidence, t *Truth) *Report {
 	m := match(ev, t, nil)
 	m.part = true
 	return decide(m, func(inv invariant) bool { return inv.each })
 }
 
-func decide(m *matter, asked func(invariant) bool) *Report {
+func decide(m *sortedEvidence, asked func(invariant) bool) *Report {
 	r := &Report{Seed: m.history.Seed, Build: m.history.Build, Decisions: m.truth.Len(), Homes: m.homes()}
 	for _, inv := range invariants {
 		if !asked(inv) {
@@ -27,11 +27,11 @@ func decide(m *matter, asked func(invariant) bool) *Report {
 	return r
 }
 
-// invariant is one statement and the function that decides it.
+// invariant is one statement and the function that checks it.
 type invariant struct {
 	id, name string
-	each     bool // it is decided record by record
-	decide   func(*matter) Verdict
+	each     bool // it is checked record by record
+	decide   func(*sortedEvidence) Verdict
 }
 
 // invariants is the table of all statements, in order.

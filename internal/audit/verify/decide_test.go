@@ -11,7 +11,7 @@ import (
 	"docket/internal/record/home"
 )
 
-func TestWhatTheEvidenceDoesNotSayIsNotDecided(t *testing.T) {
+func TestDecide_MissingEvidence(t *testing.T) {
 	t.Parallel()
 	r := Decide(&Evidence{}, nil, nil)
 	for _, v := range r.Verdicts {
@@ -32,7 +32,7 @@ func TestWhatTheEvidenceDoesNotSayIsNotDecided(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotCommittedNeedsNoHome(t *testing.T) {
+func TestNoLoss_NotCommitted(t *testing.T) {
 	t.Parallel()
 	w := perfect()
 	w.ev.Settled, w.ev.Committed[1] = false, 3
@@ -46,7 +46,7 @@ func TestWhatIsNotCommittedNeedsNoHome(t *testing.T) {
 	}
 }
 
-func TestWhatWaitsHasAHome(t *testing.T) {
+func TestNoLoss_WaitingHasAHome(t *testing.T) {
 	t.Parallel()
 	for _, h := range []home.Home{home.Parked, home.Spooled} {
 		w := perfect()
@@ -60,7 +60,7 @@ func TestWhatWaitsHasAHome(t *testing.T) {
 	}
 }
 
-func TestCopiesInOneHomeBreakNothing(t *testing.T) {
+func TestOneRow_CopiesInOneHome(t *testing.T) {
 	t.Parallel()
 	w := perfect()
 	w.ev.Forwarded = append(w.ev.Forwarded, w.ev.Forwarded...)
@@ -69,7 +69,7 @@ func TestCopiesInOneHomeBreakNothing(t *testing.T) {
 	}
 }
 
-func TestFaultsThatExcuseAreHeard(t *testing.T) {
+func TestHistory_ExcusingFaults(t *testing.T) {
 	t.Parallel()
 	w := perfect()
 	breaches["I13"]["a refused commit"].spoil(w)
@@ -85,7 +85,7 @@ func TestFaultsThatExcuseAreHeard(t *testing.T) {
 	}
 }
 
-func TestWhatWaitedInTheSpoolMayBeParkedLate(t *testing.T) {
+func TestOrder_SpooledMayBeParkedLate(t *testing.T) {
 	t.Parallel()
 	w := perfect()
 	breaches["I10"]["parked in another order"].spoil(w)
@@ -95,7 +95,7 @@ func TestWhatWaitedInTheSpoolMayBeParkedLate(t *testing.T) {
 	}
 }
 
-func TestWhatIsParkedAgainInAnotherPartitionMayComeLate(t *testing.T) {
+func TestOrder_ParkedAgainMayComeLate(t *testing.T) {
 	t.Parallel()
 	w := perfect()
 	breaches["I10"]["parked in another order"].spoil(w)
@@ -109,7 +109,7 @@ func TestWhatIsParkedAgainInAnotherPartitionMayComeLate(t *testing.T) {
 	}
 }
 
-func TestWhatWasStoredBeforeItIsReadAgainMayBeParkedLate(t *testing.T) {
+func TestOrder_StoredBeforeMayBeParkedLate(t *testing.T) {
 	t.Parallel()
 	w := perfect()
 	breaches["I10"]["parked in another order"].spoil(w)
@@ -123,7 +123,7 @@ func TestWhatWasStoredBeforeItIsReadAgainMayBeParkedLate(t *testing.T) {
 	}
 }
 
-func TestTheLatterOfACommitOfAnotherLogMayBeLower(t *testing.T) {
+func TestCommits_AnotherLogMayBeLower(t *testing.T) {
 	t.Parallel()
 	w := perfect()
 	w.hist.Commits[3].Offset, w.hist.Commits[3].TopicID = 1, "made anew"
@@ -132,7 +132,7 @@ func TestTheLatterOfACommitOfAnotherLogMayBeLower(t *testing.T) {
 	}
 }
 
-func TestACommitWhoseAnswerWasLostOrThatWasRefusedSetsNoMark(t *testing.T) {
+func TestCommits_LostOrRefused(t *testing.T) {
 	t.Parallel()
 	for _, o := range []Outcome{Unknown, Failed} {
 		w := perfect()
@@ -143,7 +143,7 @@ func TestACommitWhoseAnswerWasLostOrThatWasRefusedSetsNoMark(t *testing.T) {
 	}
 }
 
-func TestOnALiveSystemATableThatWasMendedIsAWarning(t *testing.T) {
+func TestDeadLetters_RepairedTableWarns(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"it would be stored", "a conflict with no row", "the decoder takes it now"} {
 		w := perfect()
@@ -159,7 +159,7 @@ func TestOnALiveSystemATableThatWasMendedIsAWarning(t *testing.T) {
 	}
 }
 
-func TestADeadLetterThatWasNotTriedIsNotDecided(t *testing.T) {
+func TestDeadLetters_NotTried(t *testing.T) {
 	t.Parallel()
 	w := perfect()
 	w.truth.KnowsTable = false
@@ -199,7 +199,7 @@ func (w *world) part(p int32) (*Evidence, *Truth) {
 	return &ev, t
 }
 
-func TestPartsPutTogetherSayWhatTheWholeSays(t *testing.T) {
+func TestMerge_PartsEqualTheWhole(t *testing.T) {
 	t.Parallel()
 	for _, b := range []breach{{spoil: func(*world) {}}, breaches["I1"]["a row that is gone"], breaches["I6"]["a bad one with a row"], breaches["I7"]["not read to the end"], breaches["I17"]["half a file"], breaches["I4"]["a record that does not say where it was read"]} {
 		w := perfect()
@@ -223,7 +223,7 @@ func TestPartsPutTogetherSayWhatTheWholeSays(t *testing.T) {
 	}
 }
 
-func TestAPartThatCouldNotDecideLeavesTheWholeUndecided(t *testing.T) {
+func TestMerge_UndecidedPart(t *testing.T) {
 	t.Parallel()
 	held := Verdict{Invariant: "I5", State: Held, Checked: 3}
 	open := Verdict{Invariant: "I5", State: Undecided, Checked: 1, Note: "x"}
@@ -241,7 +241,7 @@ func TestAPartThatCouldNotDecideLeavesTheWholeUndecided(t *testing.T) {
 	}
 }
 
-func TestEqualAsJSON(t *testing.T) {
+func TestSameJSON(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		a, b string
@@ -257,7 +257,7 @@ func TestEqualAsJSON(t *testing.T) {
 	}
 }
 
-func TestMetricsAreRead(t *testing.T) {
+func TestParseMetrics(t *testing.T) {
 	t.Parallel()
 	m := ParseMetrics("# HELP x y\nx{a=\"b c\"} 1.5e3\n\ndocket_unaccounted_records 0\nbroken\n")
 	if len(m) != 2 || m[`x{a="b c"}`] != 1500 {
@@ -265,7 +265,7 @@ func TestMetricsAreRead(t *testing.T) {
 	}
 }
 
-func TestTheTruthRefusesARecordTwice(t *testing.T) {
+func TestTruth_RefusesARepeatedRecord(t *testing.T) {
 	t.Parallel()
 	defer func() {
 		if recover() == nil {
@@ -276,7 +276,7 @@ func TestTheTruthRefusesARecordTwice(t *testing.T) {
 	w.truth.Add(Decision{Place: Place{source, 0, 0, 0}})
 }
 
-func TestErrorNamesTheHistoryOfTheFirst(t *testing.T) {
+func TestReport_ErrorHasTheFirstHistory(t *testing.T) {
 	t.Parallel()
 	w := perfect()
 	w.dropRow(1, 12)

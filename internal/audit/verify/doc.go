@@ -1,8 +1,8 @@
-// Package verify decides from the outside whether Docket kept its invariants: from what was found in every home
-// ([Evidence]), what was deserved ([Truth]) and, where a run was watched, what happened ([History]).
+// Package verify checks Docket's invariants from outside. It uses the evidence from every home ([Evidence]), the
+// expected results ([Truth]) and, for a watched run, the events ([History]).
 //
-// Each invariant is one small function in one table; [Decide] asks them all and says held, broken with the first
-// broken record and all that is known of it, or not decidable from what was given, and why.
+// Each invariant is one small function in one table. [Decide] calls them all. The result is held, broken with the
+// first broken record and its history, or undecided with the reason.
 //
-// It stays free of clients, of the pipeline and of testing: what it says rests on nothing that Docket says of itself.
+// It imports no clients, no pipeline and no testing, and does not rely on what Docket says about itself.
 package verify

@@ -7,45 +7,47 @@ import (
 	"docket/internal/record/home"
 )
 
-// Evidence is a system at one look. It has to be read in this order: Committed, Spool, Replayed, the parking topic, the
-// dead-letter topic, the parking dead-letter topic, Rows. Records move that way only, so a record on the move is seen
-// at least once and the look is sound while the system works.
+// Evidence is a system as it was read once. It must be read in this order: Committed, Spool, Replayed, the parking
+// topic, the dead-letter topic, the parking dead-letter topic, Rows. Records move only in this direction. So a moving
+// record is seen at least once, and the evidence is sound while the system works.
 type Evidence struct {
-	// At is when the look began.
+	// At is the time when the reading began.
 	At time.Time
 	// Topic is the source.
 	Topic string
-	// Live says that the table and its constraints may have been mended since the records were judged; what a campaign
-	// counts as broken for that reason alone is a warning here. So is what an earlier release refused and this one stores.
+	// Live says that the table and its constraints may have been repaired since the records were judged. A finding
+	// that this can explain is a warning, not a violation. The same holds for records that an earlier release
+	// refused.
 	Live bool
-	// Settled says that all faults are healed, the source is stopped and the wait is over.
+	// Settled says that all faults are over, the source is stopped and the wait is over.
 	Settled bool
 
-	// Committed (CO) is the committed offset of the source by partition; a partition without a commit is not in it.
+	// Committed (CO) has the committed offsets of the source by partition; a partition without a commit is missing.
 	Committed map[int32]int64
-	// Ends are the log ends of the source, read after Committed; nil where they were not asked for.
+	// Ends are the log ends of the source, read after Committed; nil if they were not read.
 	Ends map[int32]int64
-	// Spool (SP) is what the directories held; nil where none was looked at. What the valid files hold is in Forwarded.
+	// Spool (SP) is the content of the directories; nil if none was read. Records of the valid files are in
+	// Forwarded.
 	Spool []SpoolDir
-	// Replayed (CR) is the committed offset of the replayer in the parking topic by partition. A parked record is a home
-	// only at or above it.
+	// Replayed (CR) has the committed offsets of the replayer in the parking topic by partition. A parked record is a
+	// home only at or above them.
 	Replayed map[int32]int64
-	// Forwarded is what was found in the spool, the parking topic, the dead-letter topic and the parking dead-letter
-	// topic, in this order and inside a topic's partition in order of offset.
+	// Forwarded are the records in the spool, the parking topic, the dead-letter topic and the parking dead-letter
+	// topic. They come in this order, and by offset in a partition.
 	Forwarded []Forwarded
-	// Rows (T) are rows of the table: all of them where AllRows is true, else those with an identity that Truth has.
+	// Rows (T) are rows of the table: all if AllRows is true, else those with an identity in Truth.
 	Rows    []Row
 	AllRows bool
-	// Unequal are the decisions of Truth whose payload is not, as JSON, that of the row with their identity. The server
-	// decides that. Rows that carry their Raw are compared here and need no entry.
+	// Unequal are the decisions of Truth whose payload differs, as JSON, from the row with their identity, according
+	// to the server. Rows that have their Raw are compared here and need no entry.
 	Unequal []Place
-	// Tried is what inserting a forwarded decision alone came to, by dead-letter id, where it was tried.
+	// Tried has the results of inserting forwarded decisions alone, by dead-letter id.
 	Tried map[string]Trial
 
-	// Books are what the ledger of dead letters holds; nil where it was not looked at. They are read last.
+	// Books is the evidence from the ledger; nil if it was not read. It is read last.
 	Books *Books
 
-	// Metrics are the series of each process that was asked, by its name or URL; nil where none was.
+	// Metrics are the series of each process, by its name or URL; nil if none was read.
 	Metrics map[string]Metrics
 }
 
@@ -54,50 +56,50 @@ type Row struct {
 	Place
 	ID       string
 	Time     time.Time
-	StoredAt time.Time // zero where it was not read
-	Raw      []byte    // the payload, where the evidence has it; nil where the server was asked instead
+	StoredAt time.Time // zero if it was not read
+	Raw      []byte    // the payload if it was read; nil if the server compared it
 }
 
-// Forwarded is a record that was found in a topic of ours or in the spool.
+// Forwarded is a record that was found in one of Docket's topics or in the spool.
 type Forwarded struct {
-	Place               // where its headers say that it was first read
+	Place               // its origin by its headers
 	Home      home.Home // Parked, DeadLetter, Exhausted or Spooled
-	Found     string    // the topic or the spooled file that it was found in
-	At        Position  // where in that topic; zero in the spool
-	To        string    // the topic that it goes to
+	Found     string    // the topic or the spooled file
+	At        Position  // its place in that topic; zero in the spool
+	To        string    // its destination topic
 	Kind      string    // x-failure-kind
 	Code      string    // x-failure-code
-	Message   string    // x-failure-message: words of ours
+	Message   string    // x-failure-message, without text of the server
 	ID        string    // x-dead-letter-id
-	Entry     string    // of a dead letter: the id by which the desk enters it, which is another where x-dead-letter-id is missing or none
-	By        string    // x-consumer: who forwarded it
-	Client    string    // that uploaded it, where a key proves that; empty where none does
-	AnyClient bool      // nothing proves whose it is, so it may be anybody's
-	RetryOf   string    // the mark of the retry that it brings, empty where it brings none
+	Entry     string    // of a dead letter: its id in the ledger, which differs if x-dead-letter-id is missing or invalid
+	By        string    // x-consumer: the process that forwarded it
+	Client    string    // the proven uploader, or empty
+	AnyClient bool      // its client is not proven, so it may be anyone's
+	RetryOf   string    // the mark of its retry, or empty
 	Attempt   int       // x-retry-attempt
 	NotBefore time.Time // zero: due now
 	FailedAt  time.Time // x-failed-at
 	Stamp     time.Time // Kafka timestamp
 	Key       Sum
 	Value     Sum
-	NoOrigin  bool // its headers do not say where it was first read
-	Unproven  bool // nothing proves that its headers are ours: NoOrigin, too
+	NoOrigin  bool // its headers name no origin
+	Unproven  bool // its headers are not proven; then NoOrigin, too
 	Unplaced  bool // refused before it came to Kafka: partition and offset are NoPlace
-	WrongID   bool // its dead-letter id is not that of its origin and value
+	WrongID   bool // its dead-letter id does not match its origin and value
 	Settled   bool // parked, and below Replayed: it has another home, or it is lost
 }
 
-// Position is where a record stands in a topic.
+// Position is the place of a record in a topic.
 type Position struct {
 	Partition int32
 	Offset    int64
 }
 
-// SpoolDir is one spool directory as it was found.
+// SpoolDir is the content of one spool directory.
 type SpoolDir struct {
 	Dir   string
 	Mode  fs.FileMode // of the directory
-	Files []SpoolFile // all entries but the lock, those of corrupt/ with that prefix
+	Files []SpoolFile // all entries except the lock; those of corrupt/ have that prefix
 }
 
 // SpoolFile is one entry of a spool directory.
@@ -105,16 +107,16 @@ type SpoolFile struct {
 	Name     string
 	Mode     fs.FileMode
 	Modified time.Time
-	Lines    int    // of a data file that could be read
-	Broken   string // what is wrong with a data file, in words of ours; empty where nothing is
+	Lines    int    // of a readable data file
+	Broken   string // the fault of a data file, without its content, or empty
 }
 
-// Trial is what inserting a decision alone, and taking it back, came to.
+// Trial is the result of inserting a decision alone and rolling it back.
 type Trial struct {
-	Stored bool   // the table would take it today
-	Code   string // else the code it is refused with
-	Class  string // and the class of that code, as errclass spells it
+	Stored bool   // the table would store it today
+	Code   string // else the code of its refusal
+	Class  string // and the class of that code, as in errclass
 }
 
-// Metrics are series as /metrics has them, `name{labels}`, with their values.
+// Metrics are series as in /metrics, `name{labels}`, with their values.
 type Metrics map[string]float64

@@ -2,22 +2,22 @@ package verify
 
 import "docket/internal/record/home"
 
-// Fate is what became of one decision.
+// Fate is the result for one decision.
 type Fate struct {
 	*Decision
-	Home   home.Home // of several the one that records end in; None: it has none
-	Code   string    // what it deserves to be dead-lettered with, conflicts included; empty: a row
-	DeadAs []string  // the codes that it was dead-lettered with, each once
-	Ends   int       // of row, dead letter and parking dead letter, how many it has
+	Home   home.Home // of several the final one; None: it has none
+	Code   string    // the code that it should be dead-lettered with, conflicts included; empty: a row
+	DeadAs []string  // the codes of its dead letters, each once
+	Ends   int       // number of homes among row, dead letter and parking dead letter
 	Read   bool      // its record was committed
 }
 
-// Fates lists what became of each decision, in order of place.
+// Fates returns the result for each decision, in order of place.
 func Fates(ev *Evidence, t *Truth) []Fate {
 	m := match(ev, t, nil)
 	all := make([]Fate, 0, t.Len())
 	for _, d := range t.Decisions() {
-		f := m.what(d)
+		f := m.evidence(d)
 		dead, exhausted := f.in(home.DeadLetter), f.in(home.Exhausted)
 		fate := Fate{
 			Decision: d, Home: m.home(d), Code: m.deserves(d), Read: m.read(d),

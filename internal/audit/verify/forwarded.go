@@ -15,8 +15,8 @@ func ForwardedOf(r *kgo.Record, h home.Home, found string) Forwarded {
 	return ForwardedBy(envelope.Keys{}, r, h, found)
 }
 
-// ForwardedBy reads what a forwarded record says of itself. found is the topic or the spooled file that it was found
-// in. The value is not kept. Where keys do not prove its headers, it says nothing.
+// ForwardedBy reads the headers of a forwarded record. found is its topic or spooled file. The value is not kept. If
+// keys do not prove the headers, they are not used.
 func ForwardedBy(keys envelope.Keys, r *kgo.Record, h home.Home, found string) Forwarded {
 	f := Forwarded{
 		Home: h, Found: found, To: r.Topic, Key: SumOf(r.Key), Value: SumOf(r.Value), Stamp: r.Timestamp,
@@ -30,7 +30,7 @@ func ForwardedBy(keys envelope.Keys, r *kgo.Record, h home.Home, found string) F
 		if f.Unproven {
 			break
 		}
-		of[one.Key] = string(one.Value) // the last of a name counts, as for Kafka's own clients
+		of[one.Key] = string(one.Value) // the last of a name counts, as in Kafka's own clients
 	}
 	f.Kind, f.Code, f.Message, f.ID = of[envelope.FailureKind], of[envelope.FailureCode], of[envelope.FailureMessage], of[envelope.DeadLetterID]
 	f.RetryOf, f.By = of[envelope.RetryOf], of[envelope.Consumer]
@@ -56,7 +56,7 @@ func ForwardedBy(keys envelope.Keys, r *kgo.Record, h home.Home, found string) F
 	return f
 }
 
-// unplaced says whether this is a dead letter of what was refused before it came to Kafka, as a collector writes it.
+// unplaced reports whether this is a dead letter of a collector, refused before it came to Kafka.
 func (f *Forwarded) unplaced(of map[string]string) bool {
 	f.Unplaced = f.Home == home.DeadLetter && f.Kind == string(envelope.Decode) && of[envelope.OriginalTopic] != ""
 	for _, name := range []string{envelope.OriginalPartition, envelope.OriginalOffset, envelope.OriginalIndex} {
@@ -70,7 +70,7 @@ func (f *Forwarded) unplaced(of map[string]string) bool {
 	return f.Unplaced
 }
 
-// origin reads where the record was first read; false where it does not say.
+// origin reads where the record was first read; false if its headers do not say.
 func (f *Forwarded) origin(of map[string]string) bool {
 	partition, perr := strconv.ParseInt(of[envelope.OriginalPartition], 10, 32)
 	offset, oerr := strconv.ParseInt(of[envelope.OriginalOffset], 10, 64)

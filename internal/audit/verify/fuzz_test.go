@@ -10,7 +10,7 @@ import (
 	"docket/internal/record/home"
 )
 
-// FuzzForwardedOf: no headers make the reader panic, and an origin that does not read as one is told.
+// FuzzForwardedOf: no headers make the reader panic, and an unreadable origin is reported.
 func FuzzForwardedOf(f *testing.F) {
 	f.Add("logs", "3", "77", "0", "23514")
 	f.Add("", "-1", "x", "99999999999999999999", "")
@@ -25,7 +25,7 @@ func FuzzForwardedOf(f *testing.F) {
 	})
 }
 
-// FuzzSpoolLine: no line makes the reader panic; null stays null, and what is not base64 is refused.
+// FuzzSpoolLine: no line makes the reader panic. null stays null, and invalid base64 is refused.
 func FuzzSpoolLine(f *testing.F) {
 	f.Add([]byte(`{"topic":"t","key":null,"value":"","headers":[{"key":"k","value":null}],"timestamp":null}`))
 	f.Add([]byte(`{"topic":"t","key":"aGk=","key_encoding":"base64","value":"!","value_encoding":"base64","headers":null,"timestamp":"2026-01-02T03:04:05.000000006Z"}`))

@@ -6,11 +6,11 @@ import (
 	"docket/internal/record/home"
 )
 
-// History is what happened in a run that was watched: by the simulation, or by the campaign on real parts. Every field
-// may be empty; what cannot be decided without it is reported so. All lists are in order of time.
+// History has the events of a watched run: of the simulation, or of a campaign on real parts. Every field may be
+// empty. An invariant that needs it is then undecided. All lists are in order of time.
 type History struct {
-	Seed  string // how to run it again, as it is typed
-	Build string // which build was run: a git hash
+	Seed  string // the argument to repeat the run
+	Build string // the git hash of the build
 
 	Commits   []Commit
 	Attempts  []Attempt
@@ -21,26 +21,26 @@ type History struct {
 	Heals     []time.Time
 	Kills     []Kill
 	Processes []Process
-	// Homeless are the times at which it was looked at whether everything is settled; see I14.
-	Settled time.Time // when I7 was first seen to hold; zero: never
-	Backlog int       // decisions without a home at the last heal
-	Rate    float64   // decisions a second that the system stores when it is well; 0: not known
+	// Homeless are the times of the checks whether everything is settled; see I14.
+	Settled time.Time // when I7 first held; zero: never
+	Backlog int       // decisions without a home when the last fault ended
+	Rate    float64   // decisions a second that a healthy system stores; 0: not known
 
-	// Pauses are those of the retry law, 1 s and 2 s where nil.
+	// Pauses are those of the retry law; nil: 1 s and 2 s.
 	Pauses []time.Duration
-	// RebalanceTimeout is what members may take; 0: not known.
+	// RebalanceTimeout is that of the group; 0: not known.
 	RebalanceTimeout time.Duration
 
-	// Reference is what a run of the same input without faults left behind.
+	// Reference is the evidence of a run of the same input without faults.
 	Reference *Evidence
 
-	// Texts are everything that was written or shown: logs, metrics, error bodies, traces, headers.
+	// Texts are all outputs: logs, metrics, error bodies, traces, headers.
 	Texts []Text
-	// Markers are secrets and pieces of payloads that were planted and may be in none of the texts.
+	// Markers are secrets and pieces of payloads that were planted and must be in none of the texts.
 	Markers []string
 }
 
-// Outcome is how a call ended, as its caller knows it.
+// Outcome is how a call ended for its caller.
 type Outcome uint8
 
 // The outcomes.
@@ -56,37 +56,37 @@ type Commit struct {
 	Process   string
 	Group     string
 	Topic     string
-	TopicID   string // another id is another log; empty where it never changes
+	TopicID   string // another id is another log; empty if it never changes
 	Partition int32
 	Offset    int64
-	End       int64 // log end at that moment; -1 where it is not known
-	Lowest    int64 // lowest offset without a home at that moment, the log end where all have one; -1 where it is not known
+	End       int64 // log end at that moment; -1: not known
+	Lowest    int64 // lowest offset without a home at that moment, else the log end; -1: not known
 	Outcome   Outcome
 }
 
-// Attempt is one try to store a whole batch, before any search for bad records.
+// Attempt is one try to store a whole batch, before a search for bad records.
 type Attempt struct {
 	Process string
 	Batch   string // the same for all tries of one batch
 	Begun   time.Time
 	Ended   time.Time
 	Outcome Outcome
-	Code    string // where it failed
+	Code    string // if it failed
 }
 
-// Cancel says that a batch was to be given up from then on: its partition was revoked or the process was stopped.
+// Cancel says that a batch had to be given up from then on: its partition was revoked or the process was stopped.
 type Cancel struct {
 	At      time.Time
 	Process string
 	Batch   string
 }
 
-// Publish is one record sent to a topic of ours.
+// Publish is one record sent to one of Docket's topics.
 type Publish struct {
 	At      time.Time
 	Process string
-	Batch   string    // which it belongs to
-	Begun   time.Time // when the batch was polled; zero where it is not known
+	Batch   string    // the batch of the record
+	Begun   time.Time // time of the poll of the batch; zero: not known
 	Home    home.Home // Parked, DeadLetter or Exhausted
 	ID      string    // dead-letter id
 	Outcome Outcome
@@ -100,43 +100,43 @@ type Carry struct {
 	Released  time.Time
 }
 
-// Kinds of faults that excuse a refused commit.
+// Kinds of faults that explain a failed commit.
 const (
-	FaultStop    = "stop"    // SIGSTOP: a process that goes on as a zombie
+	FaultStop    = "stop"    // SIGSTOP: a process that continues as a zombie
 	FaultNetwork = "network" // between a process and the brokers
 	FaultBroker  = "broker"  // a broker killed or paused, a leader or a coordinator moved
 )
 
 // Fault is one injected fault.
 type Fault struct {
-	From, To time.Time // To zero: never healed
+	From, To time.Time // To zero: it never ended
 	Kind     string    // one of the Fault constants, or any other name
 	Name     string    // for people
 	Systemic bool      // it makes the database refuse every row
-	Code     string    // SQLSTATE that it causes, where there is one
-	Alone    bool      // nothing else was wrong with the database meanwhile, so that nothing may be parked either
-	Signals  []string  // what it has to raise: series of /metrics or words of the log
+	Code     string    // SQLSTATE that it causes, or empty
+	Alone    bool      // the database had no other fault meanwhile, so nothing may be parked
+	Signals  []string  // expected signals: series of /metrics or words of the log
 	Raised   []string  // those of Signals that were seen
 }
 
-// Kill is the end of a process that the schedule brought about.
+// Kill is a planned end of a process.
 type Kill struct {
 	At      time.Time
 	Process string
-	Point   string // failpoint, empty where it was at random
+	Point   string // failpoint, or empty for a random moment
 }
 
 // Process is one life of a process.
 type Process struct {
 	Name   string
 	Began  time.Time
-	Ended  time.Time // zero: it is still there
-	Exit   int       // where it ended
+	Ended  time.Time // zero: it is still running
+	Exit   int       // exit code if it ended
 	Before Facts
 	After  Facts
 }
 
-// Facts are what a process holds at a moment at rest; a field that is 0 is not known.
+// Facts are the resources of an idle process; 0 means not known.
 type Facts struct {
 	RSS        int64 // bytes
 	FDs        int
@@ -144,8 +144,8 @@ type Facts struct {
 	Conns      int // to the database and to brokers
 }
 
-// Text is something that was written or shown.
+// Text is one output.
 type Text struct {
-	Name string // where it was
+	Name string // its place
 	Body string
 }

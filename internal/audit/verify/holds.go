@@ -11,9 +11,9 @@ import (
 )
 
 // holdHolds is I11: while the injector's systemic fault lasts (+ 1 batch): new DLQ + PDLQ = 0, and for 53100 also new
-// PK = 0; nor is anything parked while a systemic fault is the only one. The one batch of a process is that which it had polled before the fault began, where that is known, else the
-// first that it publishes.
-func holdHolds(m *matter) Verdict {
+// PK = 0. Nothing is parked while a systemic fault is the only one. The one batch of a process is the one that it
+// polled before the fault began, if that is known. Else it is the first that it publishes.
+func holdHolds(m *sortedEvidence) Verdict {
 	h := m.history
 	systemic := 0
 	t := m.tally()
@@ -43,8 +43,8 @@ func holdHolds(m *matter) Verdict {
 	return t.verdict(false)
 }
 
-// spares says whether a publish belongs to the one batch that may still be on its way.
-func (m *matter) spares(f Fault, p Publish, spared map[string]string) bool {
+// spares reports whether a publish belongs to the one batch that may be finished.
+func (m *sortedEvidence) spares(f Fault, p Publish, spared map[string]string) bool {
 	if !p.Begun.IsZero() {
 		return p.Begun.Before(f.From)
 	}
@@ -56,8 +56,8 @@ func (m *matter) spares(f Fault, p Publish, spared map[string]string) bool {
 	return p.Batch != "" && p.Batch == first
 }
 
-// published is the trace of the decision with a dead-letter id.
-func (m *matter) published(id string) []string {
+// published returns the trace of the decision with a dead-letter id.
+func (m *sortedEvidence) published(id string) []string {
 	for i := range m.ev.Forwarded {
 		if f := &m.ev.Forwarded[i]; id != "" && f.ID == id {
 			if d := m.truth.At(f.Place); d != nil {

@@ -6,7 +6,7 @@ import (
 )
 
 // The same decision_id at another time is another decision, down to the microsecond.
-func TestTheTimeIsPartOfWhoADecisionIs(t *testing.T) {
+func TestIdentity_HasTheTime(t *testing.T) {
 	t.Parallel()
 	for _, apart := range []time.Duration{time.Hour, time.Microsecond} {
 		truth, ev := NewTruth(source), &Evidence{AllRows: true, Committed: map[int32]int64{0: 2}}

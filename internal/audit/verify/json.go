@@ -8,8 +8,8 @@ import (
 	"docket/internal/record/decision"
 )
 
-// SameJSON says whether two texts are equal as jsonb: key order, white space and the spelling of a number make no
-// difference, of keys that stand there twice the last counts. What jsonb cannot hold is equal to the same bytes alone.
+// SameJSON reports whether two texts are equal as jsonb: key order, white space and the notation of numbers do not
+// sortedEvidence, and the last of repeated keys counts. Texts that jsonb cannot hold are equal only byte for byte.
 func SameJSON(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
@@ -60,7 +60,7 @@ func same(a, b any) bool {
 	return a == b
 }
 
-// sameNumber compares by value. Exponents are within numeric's, so the numbers stay small enough to write out.
+// sameNumber compares by value. Exponents are within numeric's, so the numbers can be written out.
 func sameNumber(a, b string) bool {
 	x, okX := new(big.Rat).SetString(a)
 	y, okY := new(big.Rat).SetString(b)

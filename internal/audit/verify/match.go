@@ -8,17 +8,17 @@ import (
 	"docket/internal/record/home"
 )
 
-// matter is the evidence, laid out by decision.
-type matter struct {
+// sortedEvidence is the evidence sorted by decision.
+type sortedEvidence struct {
 	ev      *Evidence
 	truth   *Truth
 	history *History
 	whole   bool // a truth was given
-	part    bool // it is a part of the source alone
+	part    bool // it is only a part of the source
 	found   map[*Decision]*found
 	rows    map[Identity][]*Row
 	unequal map[Place]bool
-	equal   map[comparison]bool // payloads compared so far; several invariants ask about the same pair
+	equal   map[comparison]bool // compared payloads; several invariants compare the same pair
 }
 
 // comparison is a row and a decision whose payloads are compared.
@@ -27,17 +27,17 @@ type comparison struct {
 	decision *Decision
 }
 
-// found is what the evidence has of one decision.
+// found is the evidence about one decision.
 type found struct {
-	rows      []*Row // that say that it was read at its place
+	rows      []*Row // rows with its place
 	forwarded []*Forwarded
 }
 
-func match(ev *Evidence, t *Truth, h *History) *matter {
-	m := &matter{ev: ev, truth: t, history: h, whole: t != nil}
+func match(ev *Evidence, t *Truth, h *History) *sortedEvidence {
+	m := &sortedEvidence{ev: ev, truth: t, history: h, whole: t != nil}
 	if t == nil {
 		m.truth = NewTruth("")
-		m.truth.Spans = map[int32]Span{} // it has nothing to say about any place
+		m.truth.Spans = map[int32]Span{} // it knows nothing about any place
 	}
 	if h == nil {
 		m.history = &History{}
@@ -68,8 +68,8 @@ func match(ev *Evidence, t *Truth, h *History) *matter {
 	return m
 }
 
-// of is what was found of a decision, to add to.
-func (m *matter) of(d *Decision) *found {
+// of returns the evidence about a decision, to add to.
+func (m *sortedEvidence) of(d *Decision) *found {
 	f := m.found[d]
 	if f == nil {
 		f = &found{}
@@ -78,16 +78,16 @@ func (m *matter) of(d *Decision) *found {
 	return f
 }
 
-// what is what was found of a decision, to read.
-func (m *matter) what(d *Decision) found {
+// evidence returns the evidence about a decision, to read.
+func (m *sortedEvidence) evidence(d *Decision) found {
 	if f := m.found[d]; f != nil {
 		return *f
 	}
 	return found{}
 }
 
-// twin is the row with the decision's identity; nil where there is none.
-func (m *matter) twin(d *Decision) *Row {
+// twin returns the row with the decision's identity; nil if there is none.
+func (m *sortedEvidence) twin(d *Decision) *Row {
 	if d.ID == "" {
 		return nil
 	}
@@ -103,9 +103,9 @@ func (m *matter) twin(d *Decision) *Row {
 	return nil
 }
 
-// holds says whether a row has the decision's payload: by the row's own bytes, by what the server said, or, for a row
-// of another decision, by what that one is.
-func (m *matter) holds(row *Row, d *Decision) bool {
+// holds reports whether a row has the decision's payload: by the row's own bytes, by the server's answer, or, for a
+// row of another decision, by that one's payload.
+func (m *sortedEvidence) holds(row *Row, d *Decision) bool {
 	if row.Raw != nil && d.Body != nil {
 		pair := comparison{row, d}
 		equal, known := m.equal[pair]
@@ -125,8 +125,8 @@ func (m *matter) holds(row *Row, d *Decision) bool {
 	return SameJSON(other.Body, d.Body)
 }
 
-// deserves is the code that a decision has to be dead-lettered with; empty: a row, or a duplicate of one.
-func (m *matter) deserves(d *Decision) string {
+// deserves returns the code that a decision should be dead-lettered with; empty: a row, or a duplicate of one.
+func (m *sortedEvidence) deserves(d *Decision) string {
 	if d.Code != "" {
 		return d.Code
 	}
@@ -136,9 +136,9 @@ func (m *matter) deserves(d *Decision) string {
 	return ""
 }
 
-// home is the decision's home: of several the one that records end in. A forwarded record with another value is none,
-// nor is a row with another payload.
-func (m *matter) home(d *Decision) home.Home {
+// home returns the decision's home: of several the final one. A forwarded record with another value does not count,
+// nor does a row with another payload.
+func (m *sortedEvidence) home(d *Decision) home.Home {
 	if row := m.twin(d); row != nil && m.holds(row, d) {
 		if row.Place == d.Place {
 			return home.Row
@@ -146,7 +146,7 @@ func (m *matter) home(d *Decision) home.Home {
 		return home.Duplicate
 	}
 	best := home.None
-	for _, f := range m.what(d).forwarded {
+	for _, f := range m.evidence(d).forwarded {
 		if f.Settled || f.Value != d.Value || f.Key != d.Key {
 			continue
 		}
@@ -160,10 +160,10 @@ func (m *matter) home(d *Decision) home.Home {
 // rank orders the homes of forwarded records by how final they are.
 var rank = map[home.Home]int{home.Spooled: 1, home.Parked: 2, home.Exhausted: 3, home.DeadLetter: 4}
 
-// ended says whether it lies in a topic in which records end.
+// ended reports whether it is in a final topic.
 func (f *Forwarded) ended() bool { return f.Home == home.DeadLetter || f.Home == home.Exhausted }
 
-// in lists what was found of a decision in a home.
+// in lists the evidence about a decision in a home.
 func (f found) in(h home.Home) []*Forwarded {
 	var list []*Forwarded
 	for _, one := range f.forwarded {
@@ -174,12 +174,12 @@ func (f found) in(h home.Home) []*Forwarded {
 	return list
 }
 
-// read says whether the record of a decision was committed.
-func (m *matter) read(d *Decision) bool {
+// read reports whether the record of a decision was committed.
+func (m *sortedEvidence) read(d *Decision) bool {
 	return d.Offset < m.ev.Committed[d.Partition]
 }
 
-func (m *matter) homes() map[home.Home]int {
+func (m *sortedEvidence) homes() map[home.Home]int {
 	all := make(map[home.Home]int)
 	for _, d := range m.truth.list {
 		all[m.home(d)]++
@@ -187,8 +187,8 @@ func (m *matter) homes() map[home.Home]int {
 	return all
 }
 
-// trace is all that is known of a decision.
-func (m *matter) trace(d *Decision) []string {
+// trace lists all evidence about a decision.
+func (m *sortedEvidence) trace(d *Decision) []string {
 	lines := []string{fmt.Sprintf("produced at %v, belongs %s", d.Place, belongs(m.deserves(d)))}
 	if next, ok := m.ev.Committed[d.Partition]; ok {
 		lines = append(lines, fmt.Sprintf("committed in partition %d up to %d", d.Partition, next))
@@ -200,7 +200,7 @@ func (m *matter) trace(d *Decision) []string {
 	} else {
 		lines = append(lines, "no row has its identity")
 	}
-	f := m.what(d)
+	f := m.evidence(d)
 	for _, row := range f.rows {
 		if identity(row.ID, row.Time) != d.Identity() {
 			lines = append(lines, "a row with another identity names its place")
@@ -220,7 +220,7 @@ func (m *matter) trace(d *Decision) []string {
 	return lines
 }
 
-// told is a forwarded record on one line.
+// told describes a forwarded record in one line.
 func (f *Forwarded) told() string {
 	text := fmt.Sprintf("%v in %s", f.Home, f.Found)
 	if f.Home != home.Spooled {

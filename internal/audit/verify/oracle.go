@@ -7,9 +7,9 @@ import (
 	"docket/internal/record/decision"
 )
 
-// DecisionsOf reads what a record of the source carries and what each decision deserves as far as the decoder is
-// concerned: what it refuses is bad, everything else is good unless the table refuses it. maxBytes is what the reader
-// is set to. Bodies alias the record, or what it inflates to.
+// DecisionsOf reads the decisions of a source record. Those that the decoder refuses are bad. The others are good
+// unless the table refuses them. maxBytes is the reader's limit. Bodies share the memory of the record, or of its
+// inflated value.
 func DecisionsOf(r *kgo.Record, maxBytes int64) []Decision {
 	base := Decision{
 		Place: Place{r.Topic, r.Partition, r.Offset, 0}, Key: SumOf(r.Key), KeyText: string(r.Key), Value: SumOf(r.Value), Body: r.Value,
@@ -36,8 +36,8 @@ func DecisionsOf(r *kgo.Record, maxBytes int64) []Decision {
 	return ds
 }
 
-// decode says with which code a record is refused whole, empty where it is not. A record on which the decoder panics is
-// one of its own.
+// decode returns the code with which a whole record is refused, or "". A record on which the decoder panics has its
+// own code.
 func decode(value []byte, maxBytes int64) (read decision.Record, code string) {
 	defer func() {
 		if recover() != nil {

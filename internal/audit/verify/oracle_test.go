@@ -6,7 +6,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-func TestTheOracleGoesByTheDecoder(t *testing.T) {
+func TestDecisionsOf_UsesTheDecoder(t *testing.T) {
 	t.Parallel()
 	good := `{"decision_id":"a","timestamp":"2026-01-01T00:00:00.123456789Z"}`
 	for value, want := range map[string][]string{

@@ -9,8 +9,9 @@ import (
 )
 
 // order is I10: per key, order by partition, offset of T equals input order; first-pass PK order per source partition
-// increases. Left out of the latter is what waited in the spool or was sent again bare, which is allowed to come later.
-func order(m *matter) Verdict {
+// increases. Records that waited in the spool or were sent again bare are left out of the latter, because they may
+// come later.
+func order(m *sortedEvidence) Verdict {
 	if !m.whole {
 		return undecided(sourceUnread)
 	}
@@ -20,8 +21,8 @@ func order(m *matter) Verdict {
 	return t.verdict(false)
 }
 
-// rowsInOrder compares, of each key in a partition, the order that rows claim with the order of their decisions.
-func (m *matter) rowsInOrder(t *tally) {
+// rowsInOrder compares the order of rows with the order of their decisions, for each key in a partition.
+func (m *sortedEvidence) rowsInOrder(t *tally) {
 	type lane struct {
 		partition int32
 		key       Sum
@@ -40,7 +41,7 @@ func (m *matter) rowsInOrder(t *tally) {
 		firsts[id] = d
 		row := m.twin(d)
 		if at := m.truth.At(row.Place); at != nil && at.Identity() == id {
-			d = at // of duplicates the one that has the row
+			d = at // of duplicates the one with the row
 		}
 		lanes[lane{d.Partition, d.Key}] = append(lanes[lane{d.Partition, d.Key}], claim{row, d})
 	}
@@ -55,16 +56,16 @@ func (m *matter) rowsInOrder(t *tally) {
 	}
 }
 
-// parkedInOrder looks at the first copy of each record that was parked for the first time.
-func (m *matter) parkedInOrder(t *tally) {
+// parkedInOrder checks the first copy of each record that was parked for the first time.
+func (m *sortedEvidence) parkedInOrder(t *tally) {
 	for _, f := range m.history.Faults {
 		if f.Kind == FaultStop {
 			t.note("a process was stopped and went on, so the order in parking means nothing")
 			return
 		}
 	}
-	// Another process that parks an earlier record has read it again: the one before gave some records of its batch their home, and
-	// committed none.
+	// Another process that parks an earlier record has read it again. The first process gave some records of its
+	// batch homes and committed none.
 	type lane struct {
 		at, by string
 		parted int32
@@ -80,10 +81,10 @@ func (m *matter) parkedInOrder(t *tally) {
 			continue
 		}
 		if f.FailedAt.After(first[d.Place]) {
-			continue // it was read again: of what came with it the first time there may be earlier copies
+			continue // it was read again: there may be earlier copies of its batch
 		}
 		if row := m.twin(d); row != nil && row.Place != d.Place && row.StoredAt.Before(f.FailedAt) {
-			continue // it may have been a duplicate when it was first read, and a duplicate leaves no trace
+			continue // the first time it may have been a duplicate, which leaves no trace
 		}
 		at := lane{f.Found, f.By, f.At.Partition, d.Partition}
 		if seen[at] == nil {
@@ -102,8 +103,8 @@ func (m *matter) parkedInOrder(t *tally) {
 	}
 }
 
-// firstHomes are the times at which records were first seen to get a home, as far as these tell.
-func (m *matter) firstHomes() map[Place]time.Time {
+// firstHomes returns the times at which records were first seen in a home.
+func (m *sortedEvidence) firstHomes() map[Place]time.Time {
 	first := make(map[Place]time.Time)
 	note := func(p Place, at time.Time) {
 		if before, ok := first[p]; !at.IsZero() && (!ok || at.Before(before)) {

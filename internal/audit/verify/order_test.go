@@ -34,7 +34,7 @@ func TestParkedInOrder_AnotherReading(t *testing.T) {
 	}
 }
 
-// parked is the record of a place in parking.
+// parked returns the parked record of a place.
 func (w *world) parked(p int32, o int64) *Forwarded {
 	return &w.ev.Forwarded[slices.IndexFunc(w.ev.Forwarded, func(f Forwarded) bool { return f.Home == home.Parked && f.Partition == p && f.Offset == o })]
 }

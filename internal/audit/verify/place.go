@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Place is where a decision was first read. Index is its place inside its Kafka record; that of a record that is one
-// decision, or none that can be read, is 0 here, whatever index it is forwarded with.
+// Place is the place where a decision was first read. Index is its position inside its Kafka record. For a record
+// with one decision, or an unreadable one, it is always 0 here.
 type Place struct {
 	Topic     string
 	Partition int32
@@ -16,7 +16,7 @@ type Place struct {
 	Index     int
 }
 
-// String is the place as topic/partition/offset/index.
+// String returns the place as topic/partition/offset/index.
 func (p Place) String() string {
 	return fmt.Sprintf("%s/%d/%d/%d", p.Topic, p.Partition, p.Offset, p.Index)
 }
@@ -27,10 +27,10 @@ func (p Place) Compare(o Place) int {
 		cmp.Compare(p.Offset, o.Offset), cmp.Compare(p.Index, o.Index))
 }
 
-// record is the place of the whole Kafka record.
+// record returns the place of the whole Kafka record.
 func (p Place) record() Place { p.Index = 0; return p }
 
-// Identity is what makes two decisions one for the table: decision_id and ts, in UTC and cut to microseconds.
+// Identity identifies a decision in the table: decision_id and ts, in UTC and cut to microseconds.
 type Identity struct {
 	ID   string
 	Time time.Time
@@ -41,7 +41,7 @@ func identity(id string, at time.Time) Identity {
 	return Identity{id, at.UTC().Truncate(time.Microsecond)}
 }
 
-// Sum stands for the exact bytes of a key or a value and tells null from empty: that of null is the zero Sum.
+// Sum identifies the exact bytes of a key or a value, and tells null from empty: that of null is the zero Sum.
 type Sum [16]byte
 
 // SumOf is the Sum of b.

@@ -9,7 +9,7 @@ import (
 
 // noLoss is I1: for all p, all r in IN with offset < CO[p]: r is in T (same d and h) or PK or DLQ or PDLQ or SP (same c
 // and h).
-func noLoss(m *matter) Verdict {
+func noLoss(m *sortedEvidence) Verdict {
 	if !m.whole {
 		return undecided(sourceUnread)
 	}
@@ -27,7 +27,7 @@ func noLoss(m *matter) Verdict {
 }
 
 // oneRow is I2: count of T per d <= 1, and per c <= 1.
-func oneRow(m *matter) Verdict {
+func oneRow(m *sortedEvidence) Verdict {
 	if !m.whole && !m.ev.AllRows {
 		return undecided("the table was not read")
 	}
@@ -55,14 +55,14 @@ func oneRow(m *matter) Verdict {
 }
 
 // fidelity is I3: value bytes in every home hash to h; null stays null; the raw column equals the input, as JSON. A
-// row under another identity than its decision's, another key and another dead-letter id count here too.
-func fidelity(m *matter) Verdict {
+// row under another identity, another key and another dead-letter id also break it.
+func fidelity(m *sortedEvidence) Verdict {
 	if !m.whole {
 		return undecided(sourceUnread)
 	}
 	t := m.tally()
 	for _, d := range m.truth.Decisions() {
-		f := m.what(d)
+		f := m.evidence(d)
 		for _, row := range f.rows {
 			t.check()
 			switch {
@@ -82,7 +82,7 @@ func fidelity(m *matter) Verdict {
 	return t.verdict(false)
 }
 
-// altered says what of a forwarded record is not as it was produced, empty where nothing is.
+// altered returns how a forwarded record differs from the produced one, or "".
 func altered(f *Forwarded, d *Decision) string {
 	var wrong []string
 	if f.Value != d.Value {
@@ -98,7 +98,7 @@ func altered(f *Forwarded, d *Decision) string {
 }
 
 // noInvention is I4: every home entry maps to an r in IN.
-func noInvention(m *matter) Verdict {
+func noInvention(m *sortedEvidence) Verdict {
 	t := m.tally()
 	for i := range m.ev.Rows {
 		row := &m.ev.Rows[i]
@@ -149,7 +149,7 @@ func noInvention(m *matter) Verdict {
 	return t.verdict(false)
 }
 
-// where names the place that a forwarded record was found at.
+// where names the place where a forwarded record was found.
 func (f *Forwarded) where() string {
 	if f.Home == home.Spooled {
 		return f.Found

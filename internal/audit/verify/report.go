@@ -9,26 +9,26 @@ import (
 	"docket/internal/record/home"
 )
 
-// State is how the look at one invariant came out.
+// State is the result for one invariant.
 type State string
 
 // The states.
 const (
 	Held      State = "held"
 	Broken    State = "broken"
-	Warned    State = "warned"    // not as it should be, and for a reason that may lie outside Docket
-	Undecided State = "undecided" // what was given does not decide it
+	Warned    State = "warned"    // a violation whose cause may be outside Docket
+	Undecided State = "undecided" // the evidence does not decide it
 )
 
-// Finding is one thing that is not as it has to be.
+// Finding is one violation.
 type Finding struct {
-	Place   Place    // zero where it is of no record
-	ID      string   // decision id or key; empty where there is none
-	What    string   // in words of ours, never of a payload
-	History []string // all that is known of the record, a line each
+	Place   Place    // zero if it is about no record
+	ID      string   // decision id or key; empty if there is none
+	What    string   // a description without payload
+	History []string // all facts about the record, one a line
 }
 
-// String is the finding on one line, without its history.
+// String returns the finding in one line, without its history.
 func (f Finding) String() string {
 	switch {
 	case f.Place == Place{}:
@@ -39,18 +39,18 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%v (%s): %s", f.Place, f.ID, f.What)
 }
 
-// Verdict is what was found about one invariant.
+// Verdict is the result for one invariant, with its findings.
 type Verdict struct {
 	Invariant string // I1 to I18
 	Name      string
 	State     State
-	Note      string    // why it is not decided, or what was left out
-	Checked   int       // how many things were looked at
-	Findings  int       // how many of them are not as they have to be
+	Note      string    // why it is undecided, or what was left out
+	Checked   int       // number of checked things
+	Findings  int       // number of violations
 	Found     []Finding // the first of them, the very first with its history
 }
 
-// String is the verdict on one line.
+// String returns the verdict in one line.
 func (v Verdict) String() string {
 	text := fmt.Sprintf("%-3s %-9s %s", v.Invariant, v.State, v.Name)
 	switch {
@@ -67,15 +67,15 @@ func (v Verdict) String() string {
 	return text
 }
 
-// Report is what [Decide] found.
+// Report is the result of [Decide].
 type Report struct {
-	Seed, Build string            // of the run, where they were given
+	Seed, Build string            // of the run, if known
 	Verdicts    []Verdict         // I1 to I18, in order
 	Decisions   int               // in the truth
 	Homes       map[home.Home]int // each decision once, by its furthest home; home.None: it has none
 }
 
-// Of is the verdict on one invariant, as "I7".
+// Of returns the verdict on one invariant, such as "I7".
 func (r *Report) Of(invariant string) Verdict {
 	for _, v := range r.Verdicts {
 		if v.Invariant == invariant {
@@ -85,11 +85,11 @@ func (r *Report) Of(invariant string) Verdict {
 	return Verdict{Invariant: invariant, State: Undecided, Note: "not looked at"}
 }
 
-// ErrBroken is what the error of a report with a broken invariant is.
+// ErrBroken is wrapped by the error of a report with a broken invariant.
 var ErrBroken = errors.New("an invariant is broken")
 
-// Err is nil unless an invariant is broken. It names all that are, each with its first finding and that record's
-// history, and the seed and the build where they are known.
+// Err returns nil unless an invariant is broken. It names all broken ones, each with its first finding and that
+// record's history, and the seed and the build if they are known.
 func (r *Report) Err() error {
 	var lines []string
 	for _, v := range r.Verdicts {
@@ -110,7 +110,7 @@ func (r *Report) Err() error {
 	return fmt.Errorf("%w:\n%s", ErrBroken, strings.Join(lines, "\n"))
 }
 
-// joined puts two notes together, each once.
+// joined joins two notes, without repeats.
 func joined(a, b string) string {
 	switch {
 	case a == "" || a == b:
@@ -121,8 +121,8 @@ func joined(a, b string) string {
 	return a + "; " + b
 }
 
-// weight orders what windows of one source say: a window that looked and could not decide leaves the whole undecided,
-// one that had nothing to look at does not.
+// weight orders the verdicts of parts of one source. A part that was checked and is undecided makes the whole
+// undecided. A part without anything to check does not.
 func (v Verdict) weight() int {
 	switch {
 	case v.State == Broken:
@@ -137,7 +137,7 @@ func (v Verdict) weight() int {
 	return 0
 }
 
-// Merge adds what was found in another part of the same look: numbers add up, the graver verdict stays.
+// Merge adds another part of the same check: numbers add up, the worse verdict stays.
 func (r *Report) Merge(o *Report) {
 	r.Decisions += o.Decisions
 	if r.Homes == nil {

@@ -8,7 +8,7 @@ import (
 	"docket/internal/record/home"
 )
 
-// mostInflated is how far a rest is inflated: as far as the largest value that a program takes.
+// mostInflated limits the inflated size of a rest: the largest value that a program accepts.
 const mostInflated = 256 << 20
 
 // AllForwardedOf is [AllForwardedBy] without keys.
@@ -16,8 +16,8 @@ func AllForwardedOf(r *kgo.Record, h home.Home, found string) []Forwarded {
 	return AllForwardedBy(envelope.Keys{}, r, h, found)
 }
 
-// AllForwardedBy is [ForwardedBy] for each decision that a forwarded record holds. Most hold one. A dead letter that refused decisions of one upload
-// share is as many as it holds, each at its own place and with the code that the decoder refuses it with.
+// AllForwardedBy is [ForwardedBy] for each decision in a forwarded record, usually one. A shared dead letter has
+// several, each with its own place and the decoder's code.
 func AllForwardedBy(keys envelope.Keys, r *kgo.Record, h home.Home, found string) []Forwarded {
 	one := ForwardedBy(keys, r, h, found)
 	if one.Unproven || one.NoOrigin || one.Unplaced || one.Index != envelope.NoIndex {
@@ -29,20 +29,20 @@ func AllForwardedBy(keys envelope.Keys, r *kgo.Record, h home.Home, found string
 	}
 	parts := restOf(r.Value)
 	if len(parts) != refused {
-		return []Forwarded{one} // it has lost its value, or never was what it says
+		return []Forwarded{one} // it has lost its value, or its header was wrong
 	}
 	all := make([]Forwarded, len(parts))
 	for i, part := range parts {
 		all[i] = one
 		all[i].Index, all[i].Value = part.Index, SumOf(part.Value)
-		if part.Err != nil { // else an earlier release refused it, and the letter says why
+		if part.Err != nil { // else an earlier release refused it, and the letter has the reason
 			all[i].Code = string(part.Err.Reason)
 		}
 	}
 	return all
 }
 
-// restOf reads a rest. One on which the decoder panics holds nothing that could be told apart.
+// restOf reads a rest. One on which the decoder panics counts as empty.
 func restOf(value []byte) (parts []decision.Part) {
 	defer func() {
 		if recover() != nil {

@@ -14,7 +14,7 @@ import (
 	"docket/internal/record/home"
 )
 
-// shared is a record of refused decisions, the truth about it, and the dead letter of those that are not alone.
+// shared makes a record of refused decisions, the truth about it, and the dead letter that most of them share.
 func shared(w *world, value string, alone int) *kgo.Record {
 	r := &kgo.Record{Topic: source, Partition: 1, Offset: 20, Value: []byte(value), Key: []byte("k")}
 	w.truth.Add(DecisionsOf(r, 1<<20)...)
@@ -58,7 +58,7 @@ func TestAllForwarded_ARestIsAHomeForEach(t *testing.T) {
 	}
 }
 
-// A rest that does not hold what was refused is no home for it.
+// A rest without one of its decisions is not a home for that decision.
 func TestAllForwarded_ARestThatLacksOne(t *testing.T) {
 	t.Parallel()
 	w := perfect()

@@ -8,9 +8,9 @@ import (
 	"docket/internal/record/home"
 )
 
-// settled is I7: CO = log end; SP empty; every PK record is in T or PDLQ, or where the table refuses it in DLQ; T and
+// settled is I7. CO = log end; SP empty. Every PK record is in T or PDLQ, or in DLQ if the table refuses it. T and
 // (DLQ + PDLQ) share no c.
-func settled(m *matter) Verdict {
+func settled(m *sortedEvidence) Verdict {
 	if !m.ev.Settled {
 		return undecided("the system is not settled")
 	}
@@ -20,7 +20,7 @@ func settled(m *matter) Verdict {
 		m.spoolEmpty(t)
 	}
 	for _, d := range m.truth.Decisions() {
-		f := m.what(d)
+		f := m.evidence(d)
 		if len(f.forwarded) == 0 {
 			continue
 		}
@@ -37,7 +37,7 @@ func settled(m *matter) Verdict {
 	return t.verdict(false)
 }
 
-func (m *matter) atTheEnd(t *tally) {
+func (m *sortedEvidence) atTheEnd(t *tally) {
 	if m.ev.Ends == nil {
 		t.note("the log ends were not read")
 	}
@@ -49,7 +49,7 @@ func (m *matter) atTheEnd(t *tally) {
 	}
 }
 
-func (m *matter) spoolEmpty(t *tally) {
+func (m *sortedEvidence) spoolEmpty(t *tally) {
 	if m.ev.Spool == nil {
 		t.note("no spool was looked at")
 	}

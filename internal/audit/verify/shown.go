@@ -9,9 +9,9 @@ import (
 
 const unaccounted = "docket_unaccounted_records"
 
-// visible is I15: each fault raised its declared signal; consumed = stored + already present + dlq + parked + spooled +
-// in flight. What is consumed and in no sum shows as docket_unaccounted_records.
-func visible(m *matter) Verdict {
+// visible is I15: each fault raised its declared signal; consumed = stored + already present + dlq + parked + spooled
+// + in flight. Decisions missing in the sum show as docket_unaccounted_records.
+func visible(m *sortedEvidence) Verdict {
 	t := m.tally()
 	for _, name := range slices.Sorted(maps.Keys(m.ev.Metrics)) {
 		t.check()
@@ -37,7 +37,7 @@ func visible(m *matter) Verdict {
 	return t.verdict(false)
 }
 
-// homes are the sums that the process itself keeps, a line each.
+// homes returns the process's own sums, one a line.
 func (s Metrics) homes() []string {
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(s)) {
@@ -49,7 +49,7 @@ func (s Metrics) homes() []string {
 }
 
 // secrets is I18: planted passwords, tokens and payload markers absent from logs, metrics, headers, errors, traces.
-func secrets(m *matter) Verdict {
+func secrets(m *sortedEvidence) Verdict {
 	h := m.history
 	if len(h.Markers) == 0 || len(h.Texts) == 0 {
 		return undecided("no markers were planted")
@@ -73,7 +73,7 @@ func secrets(m *matter) Verdict {
 	return t.verdict(false)
 }
 
-// ParseMetrics reads the text format of /metrics, as far as it has plain samples.
+// ParseMetrics reads the plain samples of the text format of /metrics.
 func ParseMetrics(text string) Metrics {
 	series := make(Metrics)
 	for line := range strings.Lines(text) {

@@ -17,9 +17,9 @@ import (
 	"docket/internal/record/home"
 )
 
-// ReadSpool reads a spool directory by the description of its format alone: every entry, and what the whole files hold.
-// A file that cannot be read whole holds nothing and says so in Broken. A directory that is not there holds nothing; a
-// file that goes away meanwhile was published, and is left out. dir names the directory for people.
+// ReadSpool reads a spool directory by the documented format alone: every entry, and the records of whole files. A
+// broken file has no records and its fault in Broken. A missing directory is empty. A file that disappears meanwhile
+// was published and is left out. dir names the directory for people.
 func ReadSpool(fsys fs.FS, dir string) (SpoolDir, []Forwarded, error) {
 	found := SpoolDir{Dir: dir, Mode: fs.ModeDir | 0o700}
 	info, err := fs.Stat(fsys, ".")
@@ -59,7 +59,7 @@ func ReadSpool(fsys fs.FS, dir string) (SpoolDir, []Forwarded, error) {
 	return found, all, nil
 }
 
-// readEntry looks at one entry and, where it is a data file, reads it.
+// readEntry reads one entry, with its records if it is a data file.
 func readEntry(fsys fs.FS, name string) (SpoolFile, []*kgo.Record, error) {
 	info, err := fs.Stat(fsys, name)
 	if err != nil {
@@ -80,7 +80,7 @@ func readEntry(fsys fs.FS, name string) (SpoolFile, []*kgo.Record, error) {
 	return file, records, nil
 }
 
-// spoolLine is a line of a spooled file, as anyone may read it.
+// spoolLine is a line of a spooled file in the documented format.
 type spoolLine struct {
 	Topic         string  `json:"topic"`
 	TopicEncoding string  `json:"topic_encoding"`
@@ -97,7 +97,7 @@ type spoolLine struct {
 	Timestamp *string `json:"timestamp"`
 }
 
-// errors of a decoder can quote the line: none of them is passed on.
+// These replace the errors of decoders, which can quote the line.
 var (
 	errNotWhole  = errors.New("is not whole")
 	errNotJSON   = errors.New("has a line that is not JSON")
@@ -109,11 +109,11 @@ func readSpoolFile(fsys fs.FS, name string) ([]*kgo.Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = file.Close() }() // only read
+	defer func() { _ = file.Close() }() // it was only read
 	return readSpoolLines(file)
 }
 
-// ReadSpoolFile reads the content of one data file. An error says that it is not whole; it quotes nothing of it.
+// ReadSpoolFile reads the content of one data file. An error says that it is broken, and quotes nothing.
 func ReadSpoolFile(content io.Reader, name string) ([]Forwarded, error) {
 	records, err := readSpoolLines(content)
 	if err != nil {
@@ -134,7 +134,7 @@ func readSpoolLines(content io.Reader) (records []*kgo.Record, err error) {
 	return records, nil
 }
 
-// eachSpoolLine hands out the records of a data file, until one cannot be read. within may bound what is inside.
+// eachSpoolLine passes on the records of a data file until one cannot be read. within may limit the inflated bytes.
 func eachSpoolLine(content io.Reader, within func(io.Reader) io.Reader, each func(*kgo.Record)) error {
 	plain, err := gzip.NewReader(bufio.NewReader(content))
 	if err != nil {
@@ -159,7 +159,7 @@ func eachSpoolLine(content io.Reader, within func(io.Reader) io.Reader, each fun
 	}
 }
 
-// disk passes on what the disk says, and instead of anything else our own words.
+// disk returns an error of the disk, and replaces any other.
 func disk(err, instead error) error {
 	var failed *fs.PathError
 	if errors.As(err, &failed) {
@@ -174,7 +174,7 @@ func (l *spoolLine) record() (*kgo.Record, error) {
 	value, errValue := unspool(l.Value, l.ValueEncoding)
 	r := &kgo.Record{Topic: string(topic), Key: key, Value: value}
 	if l.Timestamp != nil {
-		r.Timestamp, _ = time.Parse(time.RFC3339Nano, *l.Timestamp) // of a year beyond RFC 3339 it is of no use here
+		r.Timestamp, _ = time.Parse(time.RFC3339Nano, *l.Timestamp) // a year beyond RFC 3339 is not needed here
 	}
 	errs := []error{errTopic, errKey, errValue}
 	for _, h := range l.Headers {

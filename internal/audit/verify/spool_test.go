@@ -32,7 +32,7 @@ func zipped(t *testing.T, text string) []byte {
 	return b.Bytes()
 }
 
-func TestAFileThatIsNotWholeHoldsNothing(t *testing.T) {
+func TestReadSpool_BrokenFileIsEmpty(t *testing.T) {
 	t.Parallel()
 	line := `{"topic":"dlq","key":null,"value":"v","headers":[{"key":"x-original-topic","value":"logs"},{"key":"x-original-partition","value":"1"},{"key":"x-original-offset","value":"2"}],"timestamp":"1.000000000","timestamp_encoding":"unix"}` + "\n"
 	whole := zipped(t, line+line)
@@ -62,7 +62,7 @@ func TestAFileThatIsNotWholeHoldsNothing(t *testing.T) {
 	}
 }
 
-func TestWhatTheSpoolWritesIsReadAndClean(t *testing.T) {
+func TestReadSpool_FilesOfTheSpool(t *testing.T) {
 	t.Parallel()
 	w := perfect()
 	f := w.forward(Place{source, 0, 3, 0}, home.Spooled, dlq, "syntax")

@@ -10,12 +10,12 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// ErrSpoolBound says that a spool holds more than may be read.
+// ErrSpoolBound says that a spool has more bytes than may be read.
 var ErrSpoolBound = errors.New("the spool holds more than may be read")
 
-// EachSpooled hands out the records of a spool directory file by file, with the memory of one record. It counts the data files and names
-// those that cannot be read whole, with what is in corrupt/. left is how many inflated bytes may still
-// be read. A file that goes away meanwhile was published. It ends with its context.
+// EachSpooled passes on the records of a spool directory file by file, with one record in memory. It counts the data
+// files, and names the broken ones and those in corrupt/. At most left more inflated bytes are read. A file that
+// disappears meanwhile was published. It ends with its context.
 func EachSpooled(ctx context.Context, fsys fs.FS, left *int64, each func(file string, r *kgo.Record)) (files int, broken []string, err error) {
 	for _, sub := range []string{".", "corrupt"} {
 		entries, err := fs.ReadDir(fsys, sub)
@@ -53,7 +53,7 @@ func eachOf(ctx context.Context, fsys fs.FS, name string, left *int64, each func
 	if err != nil {
 		return err
 	}
-	defer func() { _ = file.Close() }() // only read
+	defer func() { _ = file.Close() }() // it was only read
 	b := &bounded{ctx: ctx, left: left}
 	err = eachSpoolLine(file, b.within, func(r *kgo.Record) { each(name, r) })
 	if b.over != nil {
@@ -62,7 +62,7 @@ func eachOf(ctx context.Context, fsys fs.FS, name string, left *int64, each func
 	return err
 }
 
-// bounded ends a reader with its context, or where nothing more may be read.
+// bounded ends a reader with its context, or at its limit.
 type bounded struct {
 	ctx  context.Context
 	from io.Reader

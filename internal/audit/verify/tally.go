@@ -1,23 +1,23 @@
 package verify
 
-// kept is how many findings of one invariant are kept whole; the others are counted.
+// kept limits the findings of one invariant that are kept; the others are counted.
 const kept = 1000
 
-// tally is a verdict in the making.
+// tally builds a verdict.
 type tally struct {
-	m *matter
+	m *sortedEvidence
 	v Verdict
 }
 
-func (m *matter) tally() *tally { return &tally{m: m} }
+func (m *sortedEvidence) tally() *tally { return &tally{m: m} }
 
-// undecided is the verdict where the evidence does not say.
+// undecided is the verdict if evidence is missing.
 func undecided(why string) Verdict { return Verdict{State: Undecided, Note: why} }
 
-// check counts one more thing that was looked at.
+// check counts one more checked thing.
 func (t *tally) check() { t.v.Checked++ }
 
-// broke notes that a decision is not as it has to be.
+// broke notes a violation of a decision.
 func (t *tally) broke(d *Decision, what string) {
 	f := Finding{Place: d.Place, ID: d.named(), What: what}
 	if t.v.Findings == 0 || t.v.State == Warned {
@@ -26,7 +26,7 @@ func (t *tally) broke(d *Decision, what string) {
 	t.add(Broken, f)
 }
 
-// warned notes what is not as it has to be for a reason that may lie outside.
+// warned notes a violation whose cause may be outside Docket.
 func (t *tally) warned(d *Decision, what string) {
 	f := Finding{Place: d.Place, ID: d.named(), What: what}
 	if t.v.Findings == 0 {
@@ -35,12 +35,12 @@ func (t *tally) warned(d *Decision, what string) {
 	t.add(Warned, f)
 }
 
-// fault notes what is of no decision that the truth has.
+// fault notes a violation without a decision in the truth.
 func (t *tally) fault(at Place, id, what string, history ...string) {
 	t.add(Broken, Finding{Place: at, ID: id, What: what, History: history})
 }
 
-// add keeps a finding; what is broken comes before what is a warning.
+// add keeps a finding. Violations come before warnings.
 func (t *tally) add(s State, f Finding) {
 	switch {
 	case s == Broken && t.v.State == Warned:
@@ -57,7 +57,7 @@ func (t *tally) add(s State, f Finding) {
 // note adds why something was left out.
 func (t *tally) note(why string) { t.v.Note = joined(t.v.Note, why) }
 
-// verdict closes the tally. open says that something was left undecided.
+// verdict returns the verdict. open says that something was undecided.
 func (t *tally) verdict(open bool) Verdict {
 	if t.v.State == "" {
 		t.v.State = Held

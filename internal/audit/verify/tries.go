@@ -6,7 +6,7 @@ import (
 )
 
 // retryLaw is I12: a failing batch has <= 3 attempts, gaps 1 s and 2 s (+ 20%), none after cancel.
-func retryLaw(m *matter) Verdict {
+func retryLaw(m *sortedEvidence) Verdict {
 	h := m.history
 	if len(h.Attempts) == 0 {
 		return undecided(notWatched)
@@ -48,7 +48,7 @@ func retryLaw(m *matter) Verdict {
 
 // budget is I13: poll-to-release < 80% of the rebalance timeout; no refused commit in runs without STOP or network
 // faults.
-func budget(m *matter) Verdict {
+func budget(m *sortedEvidence) Verdict {
 	h := m.history
 	if len(h.Carries)+len(h.Commits) == 0 {
 		return undecided(notWatched)
@@ -79,11 +79,11 @@ func budget(m *matter) Verdict {
 	return t.verdict(false)
 }
 
-// grace is what liveness grants on top of working off the backlog.
+// grace is the time that liveness allows besides the backlog.
 const grace = time.Minute
 
 // liveness is I14: within 60 s + backlog/rate after the last heal I7 holds, same process unless the schedule killed it.
-func liveness(m *matter) Verdict {
+func liveness(m *sortedEvidence) Verdict {
 	h := m.history
 	if len(h.Heals) == 0 {
 		return undecided(notWatched)

@@ -8,16 +8,16 @@ import (
 	"docket/internal/record/envelope"
 )
 
-// Decision is one decision of the source and what it deserves.
+// Decision is one decision of the source and its expected result.
 type Decision struct {
 	Place
-	ID    string    // decision_id, empty where it cannot be read
+	ID    string    // decision_id, or empty if unreadable
 	Time  time.Time // its own
 	Key   Sum       // of the Kafka record's key
-	Value Sum       // of the value that it is forwarded with
-	Body  []byte    // its exact bytes, where they are kept; needed only for rows that carry their Raw
-	// Code is the failure code that it has to be dead-lettered with; empty: a row, or a duplicate of one. Conflicts are
-	// not written here, they follow from the rows.
+	Value Sum       // of its forwarded value
+	Body  []byte    // its exact bytes, if kept; needed only for rows with their Raw
+	// Code is the failure code that it should be dead-lettered with; empty: a row, or a duplicate of one. Conflicts
+	// are not included, because they follow from the rows.
 	Code string
 	// Topic key for order, empty where Key is null.
 	KeyText string
@@ -25,10 +25,10 @@ type Decision struct {
 	Sole bool
 }
 
-// Identity is its identity for the table.
+// Identity returns its identity in the table.
 func (d *Decision) Identity() Identity { return identity(d.ID, d.Time) }
 
-// named is the decision's id, or its key where it has none.
+// named returns the decision's id, or its key if it has none.
 func (d *Decision) named() string {
 	if d.ID != "" {
 		return d.ID
@@ -36,15 +36,15 @@ func (d *Decision) named() string {
 	return d.KeyText
 }
 
-// Span is a run of offsets of one partition: From and on, below To.
+// Span is a range of offsets of one partition: from From up to To, without To.
 type Span struct{ From, To int64 }
 
-// Truth is what the source holds: every decision of the records that were read of it.
+// Truth has every decision of the source records that were read.
 type Truth struct {
-	// KnowsTable says that Code also tells what the table refuses. Without it only the decoder's refusals are known,
-	// and a dead letter of kind data can be right.
+	// KnowsTable says that Code includes the table's refusals. Otherwise only the decoder's are known, and a dead
+	// letter of kind data can be right.
 	KnowsTable bool
-	// Spans limits the truth to these offsets of each partition; nil: it has all that was ever produced.
+	// Spans limits the truth to these offsets of each partition; nil: it has all records ever produced.
 	Spans map[int32]Span
 
 	topic   string
@@ -54,12 +54,12 @@ type Truth struct {
 	ordered bool
 }
 
-// NewTruth opens an empty truth about a source topic.
+// NewTruth makes an empty truth about a source topic.
 func NewTruth(topic string) *Truth {
 	return &Truth{topic: topic, byPlace: make(map[Place]*Decision), many: make(map[Place]int)}
 }
 
-// Add writes down the decisions of one Kafka record, in order of their index. The same record twice panics.
+// Add adds the decisions of one Kafka record, in order of their index. A repeated record panics.
 func (t *Truth) Add(ds ...Decision) {
 	for i := range ds {
 		d := &ds[i]
@@ -75,10 +75,10 @@ func (t *Truth) Add(ds ...Decision) {
 	t.ordered = false
 }
 
-// Len is the number of decisions.
+// Len returns the number of decisions.
 func (t *Truth) Len() int { return len(t.list) }
 
-// Decisions are all decisions in order of place.
+// Decisions returns all decisions in order of place.
 func (t *Truth) Decisions() []*Decision {
 	if !t.ordered {
 		slices.SortFunc(t.list, func(a, b *Decision) int { return a.Place.Compare(b.Place) })
@@ -87,7 +87,7 @@ func (t *Truth) Decisions() []*Decision {
 	return t.list
 }
 
-// At is the decision at a place as a forwarded record or a row has it; nil where nothing was produced there.
+// At returns the decision at the place in a forwarded record or a row; nil if nothing was produced there.
 func (t *Truth) At(p Place) *Decision {
 	if p.Index == envelope.NoIndex && t.many[Place{p.Topic, p.Partition, p.Offset, 0}] == 1 {
 		p.Index = 0
@@ -95,7 +95,7 @@ func (t *Truth) At(p Place) *Decision {
 	return t.byPlace[p]
 }
 
-// Covers says whether the truth has something to say about a place.
+// Covers reports whether the truth includes a place.
 func (t *Truth) Covers(p Place) bool {
 	if t.Spans == nil {
 		return true

@@ -11,13 +11,13 @@ import (
 	"docket/internal/record/home"
 )
 
-// collected is a dead letter as a collector writes it.
+// collected makes a dead letter as a collector writes it.
 func collected(kind envelope.Kind) *kgo.Record {
 	e := envelope.Unplaced(&kgo.Record{Topic: source, Value: []byte(`{"a":1}`)}, noon)
 	return e.Seal(envelope.Cause{Kind: kind, Code: "missing_field"}, envelope.Sealed{Topic: dlq, Index: envelope.NoIndex, Value: []byte(`{"a":1}`), At: noon, Consumer: "docket/one"})
 }
 
-func TestDeadLetterOfACollectorIsNoBreachThoughItNeverHadAPlace(t *testing.T) {
+func TestUnplaced_LetterOfACollector(t *testing.T) {
 	t.Parallel()
 	for name, spans := range map[string]map[int32]Span{"all is known": nil, "a part is known": {0: {0, 20}, 1: {0, 20}}} {
 		w := perfect()
@@ -32,7 +32,7 @@ func TestDeadLetterOfACollectorIsNoBreachThoughItNeverHadAPlace(t *testing.T) {
 	}
 }
 
-// TestForwardedBy_Unproven: what anybody can write is no home for the record that it names, and is told.
+// TestForwardedBy_Unproven: a stranger's record is not a home for the record that it names, and is reported.
 func TestForwardedBy_Unproven(t *testing.T) {
 	t.Parallel()
 	keys, err := envelope.ParseKeys(strings.Repeat("a key of 8", 4))
@@ -55,7 +55,7 @@ func TestForwardedBy_Unproven(t *testing.T) {
 	}
 }
 
-func TestDeadLetterWithoutAPlaceThatNoCollectorWroteIsABreach(t *testing.T) {
+func TestUnplaced_OtherLetterIsABreach(t *testing.T) {
 	t.Parallel()
 	wrongID := collected(envelope.Decode)
 	wrongID.Value = []byte(`{"a":2}`)

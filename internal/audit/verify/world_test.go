@@ -21,7 +21,7 @@ const (
 
 var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
-// world is a source, what Docket would leave of it if it made no mistake, and a run that was watched.
+// world is a source, the evidence of a perfect Docket, and a watched run.
 type world struct {
 	truth *Truth
 	ev    *Evidence
@@ -29,8 +29,8 @@ type world struct {
 	value map[Place][]byte
 }
 
-// perfect is a settled world: good decisions, one that was parked and one that was exhausted by right, a duplicate, a
-// conflict, one that the decoder refuses, one that the table refuses, and a record of three.
+// perfect is a settled world. It has good decisions, a parked one, one that was rightly exhausted, a duplicate and a
+// conflict. It has one that the decoder refuses, one that the table refuses, and a record of three.
 func perfect() *world {
 	w := &world{truth: NewTruth(source), value: make(map[Place][]byte), ev: &Evidence{
 		At: noon.Add(time.Hour), Settled: true, AllRows: true,
@@ -51,7 +51,7 @@ func perfect() *world {
 	return w
 }
 
-// one makes the record at a place and what became of it.
+// one makes the record at a place, and its evidence.
 func (w *world) one(p int32, o int64) {
 	at := Place{source, p, o, 0}
 	id, code := fmt.Sprintf("d-%d-%d", p, o), ""
@@ -61,7 +61,7 @@ func (w *world) one(p int32, o int64) {
 		id, code, body = "", "syntax", "{"
 	case p == 0 && o == 4:
 		code = "23514"
-	case p == 0 && o == 5: // repeats 0/0 with another spelling
+	case p == 0 && o == 5: // repeats 0/0 in another notation
 		id, body = "d-0-0", `{"n":0.0, "decision_id":"d-0-0"}`
 	case p == 0 && o == 6: // contradicts 0/1
 		id, body = "d-0-1", `{"decision_id":"d-0-1","n":99}`
@@ -91,7 +91,7 @@ func (w *world) one(p int32, o int64) {
 	}
 }
 
-// three is a record of three decisions, of which the middle one has no timestamp.
+// three is a record of three decisions. The middle one has no timestamp.
 func (w *world) three(at Place) {
 	var ds []Decision
 	for i := range 3 {
@@ -111,7 +111,7 @@ func (w *world) three(at Place) {
 	w.forward(at, home.DeadLetter, dlq, "missing_field")
 }
 
-// forward puts a copy into a topic, as Docket seals it.
+// forward adds a copy to a topic, as Docket seals it.
 func (w *world) forward(at Place, h home.Home, topic, code string) *Forwarded {
 	d := w.truth.At(at)
 	var key []byte
@@ -133,7 +133,7 @@ func (w *world) forward(at Place, h home.Home, topic, code string) *Forwarded {
 	return &w.ev.Forwarded[len(w.ev.Forwarded)-1]
 }
 
-// watch writes a history that fits.
+// watch writes a matching history.
 func (w *world) watch() {
 	at := func(s float64) time.Time { return noon.Add(time.Duration(s * float64(time.Second))) }
 	w.hist = &History{
@@ -165,7 +165,7 @@ func (w *world) watch() {
 
 func (w *world) decide() *Report { return Decide(w.ev, w.truth, w.hist) }
 
-// row is the index of the row of a place.
+// row returns the index of the row of a place.
 func (w *world) row(p int32, o int64) int {
 	return slices.IndexFunc(w.ev.Rows, func(r Row) bool { return r.Partition == p && r.Offset == o })
 }
@@ -175,7 +175,7 @@ func (w *world) dropRow(p int32, o int64) {
 	w.ev.Rows = slices.Delete(slices.Clone(w.ev.Rows), i, i+1)
 }
 
-// in is the first record of a home that was read at a place.
+// in returns the first record in a home that was read at a place.
 func (w *world) in(h home.Home, p int32, o int64) *Forwarded {
 	w.ev.Forwarded = slices.Clone(w.ev.Forwarded)
 	i := slices.IndexFunc(w.ev.Forwarded, func(f Forwarded) bool { return f.Home == h && f.Partition == p && f.Offset == o })
@@ -188,7 +188,7 @@ func (w *world) drop(h home.Home, p int32, o int64) {
 	})
 }
 
-func TestAPerfectWorldKeepsEveryInvariant(t *testing.T) {
+func TestDecide_PerfectWorld(t *testing.T) {
 	t.Parallel()
 	r := perfect().decide()
 	for _, v := range r.Verdicts {

@@ -8,7 +8,7 @@ import (
 	"docket/internal/errclass"
 )
 
-func TestMissingParentIsParkedOnceThenDeadLettered(t *testing.T) {
+func TestRoute_MissingParentIsParkedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		orphan := func(id string) error {
@@ -32,7 +32,7 @@ func TestMissingParentIsParkedOnceThenDeadLettered(t *testing.T) {
 	})
 }
 
-func TestEveryRuleOfAVerdictEndsInAHome(t *testing.T) {
+func TestRoute_EveryVerdictEndsInAHome(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for _, v := range errclass.Table() {
@@ -57,7 +57,7 @@ func TestEveryRuleOfAVerdictEndsInAHome(t *testing.T) {
 					parkedWhole := !replay && v.Class == errclass.Transient && v.Rule != errclass.RetryBisect && v.Rule != errclass.ParkOnceBisect
 					rows := 3
 					if parkedWhole {
-						rows = 0 // but for those that a retry in parts could store
+						rows = 0 // except those that a retry in parts could store
 					}
 					if h["row"] < rows || h["row"]+h["parked"]+h["dead_letter"] != 4 || p.last() != 4 {
 						t.Errorf("replay %v: homes %v, committed %d", replay, h, p.last())

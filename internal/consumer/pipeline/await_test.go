@@ -13,12 +13,12 @@ import (
 	"docket/internal/record/envelope"
 )
 
-// beforeCut is what the table says, while it is being made one of partitions, to what lies beyond.
+// beforeCut is the error for rows past the cut-over, while the table is being partitioned.
 func beforeCut() error {
 	return &serverError{code: "23514", table: "decision_logs", constraint: "decision_logs_before_cut"}
 }
 
-// dated are decisions of these ids, of the present or, where the id begins with far, of a day that the table refuses.
+// dated makes decisions of these ids. If the id begins with far, it has the time of a day that the table refuses.
 func dated(ids ...string) []string {
 	values := make([]string, len(ids))
 	for i, id := range ids {
@@ -31,7 +31,7 @@ func dated(ids ...string) []string {
 	return values
 }
 
-// cut has the table refuse what is dated far, while on says so, and probes of that time likewise.
+// cut makes the table refuse rows and probes that are dated far, while on returns true.
 func (w *world) cut(on func() bool) {
 	w.db.refuse = func(id string) error {
 		if on() && strings.HasPrefix(id, "far") {
@@ -49,7 +49,7 @@ func (w *world) cut(on func() bool) {
 
 func always() bool { return true }
 
-func TestWhatAMigrationRefusesIsParkedAndNothingElse(t *testing.T) {
+func TestMigration_ParksOnlyRefusedRecords(t *testing.T) {
 	t.Parallel()
 	for name, ids := range map[string][]string{
 		"one of many": {"a", "b", "far1", "c", "d"}, "most of them": {"far1", "far2", "a", "far3"}, "alone": {"far1"},
@@ -71,8 +71,8 @@ func TestWhatAMigrationRefusesIsParkedAndNothingElse(t *testing.T) {
 	}
 }
 
-// TestWhatAMigrationRefusesSpendsNoAttempt replays one on what would be its last attempt.
-func TestWhatAMigrationRefusesSpendsNoAttempt(t *testing.T) {
+// TestMigration_SpendsNoAttempt replays a record that has one attempt left.
+func TestMigration_SpendsNoAttempt(t *testing.T) {
 	t.Parallel()
 	for name, ids := range map[string][]string{"among others": {"a", "far1", "b"}, "alone": {"far1"}} {
 		t.Run(name, func(t *testing.T) {
@@ -98,8 +98,8 @@ func TestWhatAMigrationRefusesSpendsNoAttempt(t *testing.T) {
 	}
 }
 
-// TestAMigrationThatIsNeverFinishedIsAHold has the cut passed: the table refuses the present.
-func TestAMigrationThatIsNeverFinishedIsAHold(t *testing.T) {
+// TestMigration_NeverFinishedHolds has the present past the cut-over, so the table refuses it.
+func TestMigration_NeverFinishedHolds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, p := newWorld(), newPartition(t, recordsOf(0, dated("a", "b")...))
@@ -119,7 +119,7 @@ func TestAMigrationThatIsNeverFinishedIsAHold(t *testing.T) {
 	})
 }
 
-// TestRetries_KeepTheirPauses sees each further try of a failing batch come as long after the one before as is set.
+// TestRetries_KeepTheirPauses measures the pause before each further try of a failing batch.
 func TestRetries_KeepTheirPauses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

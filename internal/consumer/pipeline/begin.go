@@ -6,7 +6,7 @@ import (
 	"docket/internal/record/home"
 )
 
-// begin takes a batch of a partition in hand.
+// begin starts to carry a batch of a partition.
 func (p *process) begin(a Assignment, t *turn) *carrier {
 	c := &carrier{process: p, a: a, turn: t, topic: a.Topic(), partition: a.Partition(), trace: untraced{}}
 	c.clock, c.since = p.now, p.now()
@@ -26,7 +26,7 @@ func (c *carrier) follow(ctx context.Context, b *home.Batch) context.Context {
 	return ctx
 }
 
-// release gives back the memory of a batch that has its homes: the commit needs none of it.
+// release frees the memory of a batch whose decisions all have a home. The commit does not need it.
 func (c *carrier) release(b *home.Batch) {
 	if c.returnScratch() && !c.exposed {
 		b.Release()
@@ -34,9 +34,8 @@ func (c *carrier) release(b *home.Batch) {
 	c.releaseLarge()
 }
 
-// commit waits for as long as the partition is ours and the brokers do not take the commit. The homes stay where the
-// commit fails: the next commit covers the offset or, where the partition is lost, the records are read again and found
-// to be duplicates.
+// commit retries until the brokers take the commit or the partition is lost. A failed commit loses nothing: the next
+// commit covers the offset. After a lost partition the records are read again and found to be duplicates.
 func (c *carrier) commit(ctx context.Context, s home.Settled) {
 	wake := c.rest()
 	done := c.trace.Committing()
@@ -48,7 +47,7 @@ func (c *carrier) commit(ctx context.Context, s home.Settled) {
 	}
 }
 
-// finish ends the carrying of a batch, whatever became of it, and gives back all that it took.
+// finish ends the carrying of a batch, with or without an error, and frees all that the batch used.
 func (c *carrier) finish(err error) {
 	c.trace.End(err)
 	c.account(err)
@@ -58,7 +57,7 @@ func (c *carrier) finish(err error) {
 	c.releaseLarge()
 }
 
-// account gives back what was taken and did not get its home.
+// account reports the decisions that were read and got no home.
 func (c *carrier) account(err error) {
 	if err != nil && len(c.items) > 0 {
 		c.observer.Gave(decisionsOf(c.items))

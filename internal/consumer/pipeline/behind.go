@@ -6,7 +6,7 @@ import (
 	"docket/internal/errclass"
 )
 
-// identity is what a row is stored once for.
+// identity is the key of a stored decision. The table has one row for each.
 type identity struct {
 	id string
 	at int64 // microseconds
@@ -14,12 +14,12 @@ type identity struct {
 
 func (it *item) identity() identity { return identity{it.log.ID, it.log.Time.UnixMicro()} }
 
-// waitedFor has the items of a search that failed alone and may be parked. A later decision of the same identity with
-// another payload is not written in the same search: it would take the row of the earlier one, which would be dead-lettered
-// as id_conflict when it is replayed. Equal bytes are written, as the earlier one is a duplicate of them then.
+// waitedFor has the items of a search that failed alone and may be parked. The search does not write a later decision
+// of the same identity with another payload. That decision would take the row, and the replay would dead-letter the
+// earlier one as id_conflict. A decision with equal bytes is written: the earlier one becomes its duplicate.
 type waitedFor map[identity]*item
 
-// add notes an item that failed alone with err, unless a dead letter is all that it can become.
+// add notes an item that failed alone with err, unless that item can only become a dead letter.
 func (f waitedFor) add(it *item, err error) {
 	if v := errclass.Classify(err); v.Class == errclass.Data && v.Rule != errclass.ParkOnceBisect {
 		return
@@ -29,7 +29,7 @@ func (f waitedFor) add(it *item, err error) {
 	}
 }
 
-// of returns the item that it has to wait for, nil where there is none.
+// of returns the earlier item that this item waits for, or nil.
 func (f waitedFor) of(it *item) *item {
 	first := f[it.identity()]
 	if first == nil || first == it || bytes.Equal(first.log.Came(), it.log.Came()) {
@@ -52,8 +52,8 @@ func (f waitedFor) independent(items []*item) []*item {
 	return free
 }
 
-// parkBehind parks the items that wait for one that was parked, for the same reason and spending no attempt. Those that
-// wait for one that was not may be written now.
+// parkBehind parks each item behind an earlier one that was parked, for the same reason and without spending an
+// attempt. If the earlier item was not parked, the later one may be written now.
 func (f waitedFor) parkBehind(items []*item) {
 	if len(f) == 0 {
 		return

@@ -13,7 +13,7 @@ import (
 // denied is the decision of logOf with another payload.
 func denied(id string) string { return strings.Replace(logOf(id), "true", "false", 1) }
 
-// oddAt has the table refuse what was first read at these offsets.
+// oddAt makes the table refuse records that were first read at these offsets.
 func oddAt(err error, offsets ...int64) func(Row) error {
 	return func(r Row) error {
 		for _, at := range offsets {
@@ -57,7 +57,7 @@ func TestBehind_TheLaterWaits(t *testing.T) {
 	}
 }
 
-// The later of two in a portion that was not written yet waits just as well.
+// The later of two waits also if its portion was not written yet.
 func TestBehind_AcrossPortions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestBehind_NoAttemptIsSpent(t *testing.T) {
 	})
 }
 
-// What waits behind a decision that never comes has the row.
+// A decision that waits behind one that is given up gets the row.
 func TestBehind_OneThatIsGivenUp(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ code, dlq, exhausted string }{
@@ -117,7 +117,7 @@ func TestBehind_OneThatIsGivenUp(t *testing.T) {
 	}
 }
 
-// An equal payload has the row at once: the earlier is a duplicate of it when it is replayed.
+// An equal payload gets the row at once. The earlier one is its duplicate when it is replayed.
 func TestBehind_EqualPayloads(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -2,9 +2,9 @@ package pipeline
 
 import "sync/atomic"
 
-// breaker counts whole batches that were parked in a row.
+// breaker counts the whole batches that were parked in a row.
 type breaker struct {
-	limit int64 // 0: there is none
+	limit int64 // 0: no limit
 	row   atomic.Int64
 }
 
@@ -20,8 +20,8 @@ func (b *breaker) admit() bool {
 	return true
 }
 
-// trip makes the next batch that fails hold at once.
+// trip makes the next failed batch hold at once.
 func (b *breaker) trip() { b.row.Store(max(0, b.limit)) }
 
-// reset is called when something was stored, or the database answered again.
+// reset forgets the count, after a row was stored or the database answered again.
 func (b *breaker) reset() { b.row.Store(0) }

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// errLeft ends the carrying of a batch that is left uncommitted because the partition is being given up or the program
-// stops: the next owner of the partition reads it again.
+// errLeft ends the carrying of a batch without a commit, because the partition is being given up or the program
+// stops. The next owner of the partition reads the batch again.
 var errLeft = errors.New("left uncommitted: the partition is being given up")
 
-// carrier carries one batch. The goroutine of its partition owns it, apart from its progress.
+// carrier carries one batch. The goroutine of its partition owns it, except for its progress.
 type carrier struct {
 	*process
 	progress
@@ -29,19 +29,19 @@ type carrier struct {
 	exposed bool     // a write that failed may still look at an earlier scratch of the batch
 	large   large    // the record that is opened in portions
 	flood   flood    // refused decisions of the record that is being opened
-	items   []*item  // that are in hand
+	items   []*item  // in hand
 
 	// Storing.
-	batch     []*item  // that wanted a row when they were decoded
-	suspected []*item  // that a CHECK would refuse, as the table says
-	foreseen  []string // constraints that were asked about for this batch, each once
-	accepted  bool     // the table took a good row since the batch is in hand
+	batch     []*item  // all that may get a row, as decoded
+	suspected []*item  // a CHECK would refuse them, according to the table
+	foreseen  []string // constraints that the table was asked about for this batch, each once
+	accepted  bool     // the table took a good row while the batch was in hand
 }
 
 // leaving reports whether the partition is being given up or the program stops.
 func (c *carrier) leaving() bool { return c.a.Leaving().Err() != nil }
 
-// pause waits, but not longer than until the partition is being given up or ctx ends.
+// pause waits for d, or until the partition is being given up or ctx ends.
 func (c *carrier) pause(ctx context.Context, d time.Duration) {
 	defer c.rest()()
 	c.turn.release()
@@ -54,7 +54,7 @@ func (c *carrier) pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// awaitTurn waits for the turn of a batch that is in hand.
+// awaitTurn gets back the turn of a batch in hand, if the batch gave it up.
 func (c *carrier) awaitTurn(ctx context.Context) {
 	if !c.turn.mine {
 		defer c.rest()()

@@ -8,24 +8,24 @@ import (
 	"docket/internal/record/envelope"
 )
 
-// refusal is why the decoder refused a decision or a record.
+// refusal returns the cause of a dead letter that the decoder refused.
 func refusal(r *decision.Refusal) *envelope.Cause {
 	return &envelope.Cause{Kind: envelope.Decode, Code: string(r.Reason), Message: r.Error()}
 }
 
-// ofTheMoment is why an item is parked.
+// ofTheMoment returns the cause of a parked item.
 func ofTheMoment(v errclass.Verdict) *envelope.Cause {
 	return &envelope.Cause{Kind: envelope.Transient, Code: codeForHeader(v.Code), Message: words(v)}
 }
 
-// ofTheRecord is why an item is dead-lettered that the table refused with err.
+// ofTheRecord returns the cause of a dead letter that the table refused with err.
 func ofTheRecord(v errclass.Verdict, err error) *envelope.Cause {
 	c := &envelope.Cause{Kind: envelope.Data, Code: codeForHeader(v.Code), Message: words(v)}
 	c.Table, c.Column, c.Constraint = place(err)
 	return c
 }
 
-// exhausted is why an item is given up after so many attempts.
+// exhausted returns the cause of an item that spent its last attempt.
 func exhausted(code string, attempts int) *envelope.Cause {
 	if code == "" {
 		code = "internal"
@@ -40,8 +40,8 @@ func exhausted(code string, attempts int) *envelope.Cause {
 	}
 }
 
-// codeForHeader is a code as x-failure-code has it. Of the failures without a SQLSTATE users know a few by name; the others,
-// which metrics tell apart, are among these, and the message says which one it was.
+// codeForHeader returns the code for the header x-failure-code. Users know only a few codes besides SQLSTATEs.
+// Metrics tell more of them apart, so finer codes become one of these few, and the message names the finer one.
 func codeForHeader(code string) string {
 	switch code {
 	case errclass.CodeAmbiguousCommit, errclass.CodeProtocol, errclass.CodeDNS, errclass.CodeTLS:

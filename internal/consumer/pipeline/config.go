@@ -6,33 +6,34 @@ import (
 	"docket/internal/record/envelope"
 )
 
-// Config is what differs between programs and installations.
+// Config holds the settings that differ between programs and installations.
 type Config struct {
 	Program string // for logs
 
 	DLQTopic, ParkingTopic, ParkingDLQTopic string
 
 	MaxRecordBytes int64           // of a value after gunzip
-	MaxRefused     int             // refused decisions of one record that are forwarded alone, the others share a dead letter; 0 or less: no limit
-	BatchBytes     int64           // what the records of a batch may inflate to, a single one may be larger; 0 or less: no limit
+	MaxRefused     int             // refused decisions of one record that are forwarded alone; the others share a dead letter; 0 or less: no limit
+	BatchBytes     int64           // limit for the records of a batch, gunzipped; a single record may be larger; 0 or less: no limit
 	Turns          int             // batches that are decoded and written at a time, over all partitions; 0 or less: no limit
 	RetryPauses    []time.Duration // before each further try of a batch that failed because of the moment
-	ParkBatches    int             // whole batches parked in a row before a hold; 0: park for ever
-	ProbeInterval  time.Duration   // between two probes of a hold; an election asks more often for a database that is away
+	ParkBatches    int             // whole batches parked in a row before a hold; 0: park without end
+	ProbeInterval  time.Duration   // between two probes of a hold; while the database is away, an election probes more often
 	PublishTimeout time.Duration   // for all that a batch forwards; 0 or less: each publish has its own
 	Backoff        time.Duration   // before the first replay; doubles with each attempt
 	MaxBackoff     time.Duration
 	MaxAttempts    int           // tries of a parked record
 	Consumer       string        // group/instance, for the x-consumer header
-	Keys           envelope.Keys // sign forwarded records, and prove who uploaded a record
+	Keys           envelope.Keys // they sign forwarded records, and prove who uploaded a record
 
-	// Tracer follows batches; nil: nobody does.
+	// Tracer follows batches; nil: no tracing.
 	Tracer Tracer
 
-	// Decided is told the name of each rule, one of [Rules], by which a batch that fails is treated; nil: nobody listens.
+	// Decided is called with the name of each rule, one of [Rules], that is applied to a failed batch; nil: not
+	// called.
 	Decided func(rule string)
 
-	// Replay says that the records come from the parking topic: their history is trusted, and an attempt counts only
+	// Replay says that the records come from the parking topic. Their history is trusted, and an attempt counts only
 	// against a database that answers the probe.
 	Replay bool
 }

@@ -9,9 +9,9 @@ import (
 	"docket/internal/errclass"
 )
 
-// confirm asks about the items that the table said a CHECK refuses, now that the rest of the batch has its homes. It asks about none
-// before the table took a row of the batch, or a probe. Only an item that is refused alone, twice, and as it was
-// foreseen, while the table takes a good row afterwards, is routed. All others are written as before.
+// confirm asks the table about the suspected items, after the rest of the batch has its homes. It asks only after the
+// table took a row of the batch or a probe. An item is routed only if it was refused alone, twice, by the expected
+// constraint, and the table then took a good row. All others are written as usual.
 func (c *carrier) confirm(ctx context.Context) error {
 	items := homeless(c.suspected)
 	for _, it := range c.suspected {
@@ -60,7 +60,7 @@ func (c *carrier) confirm(ctx context.Context) error {
 				f.predicted = no
 			}
 			if err == nil && len(items) == 0 && !again {
-				c.foresight.forget(c.foreseen...) // wrong about all of them, as where a trigger repairs them: ask no more
+				c.foresight.forget(c.foreseen...) // the forecast was wrong for all of them, for example because a trigger repairs the rows
 			}
 
 		case hold:
@@ -77,7 +77,7 @@ func (c *carrier) confirm(ctx context.Context) error {
 	}
 }
 
-// inquiry asks about suspected items.
+// inquiry asks the table about suspected items.
 type inquiry struct {
 	*carrier
 	began bool
@@ -85,15 +85,15 @@ type inquiry struct {
 	first errclass.Verdict // on the first of them
 }
 
-// told tells how many items were asked about.
+// told reports how many items were asked about.
 func (q *inquiry) told() {
 	if q.began {
 		q.observer.Bisected(q.asked)
 	}
 }
 
-// ask asks about items, each alone, and gives those that are refused as it was foreseen, and why. With the time of a
-// probe it is the second time that they are asked about.
+// ask asks the table about each item alone. It returns the items that were refused by an expected constraint, with
+// the errors. probe is zero in the first round. In the second it is the time of the probe that follows the questions.
 func (q *inquiry) ask(ctx context.Context, items []*item, probe time.Time) (refused []*item, why []error, err error) {
 	q.began = true
 	q.awaitTurn(ctx)

@@ -11,7 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-func TestErrorInALaterPortionOfABatchCommitsOnlyThePortionsBeforeIt(t *testing.T) {
+func TestCarry_ErrorInALaterPart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(func(w *world) { w.config.BatchBytes = 1 }) // each record is a portion
@@ -32,7 +32,7 @@ func TestErrorInALaterPortionOfABatchCommitsOnlyThePortionsBeforeIt(t *testing.T
 	})
 }
 
-func TestFailingSpoolHoldsEveryKindOfLetterUntilEachHasAHome(t *testing.T) {
+func TestSettle_FailingSpoolHoldsEveryKind(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, p := newWorld(), newPartition(t, recordsOf(0, "huge", "large", "away", "small"))
@@ -63,7 +63,7 @@ func TestFailingSpoolHoldsEveryKindOfLetterUntilEachHasAHome(t *testing.T) {
 	})
 }
 
-func TestReadOnlyNodeIsAskedOnceMoreBeforeTheHold(t *testing.T) {
+func TestReadOnly_OneMoreTryBeforeTheHold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, p := newWorld(), newPartition(t, recordsOf(0, good("a")...))
@@ -76,7 +76,7 @@ func TestReadOnlyNodeIsAskedOnceMoreBeforeTheHold(t *testing.T) {
 	})
 }
 
-func TestRedeliveredBatchBetweenParkedOnesResetsTheCount(t *testing.T) {
+func TestBreaker_DuplicatesResetTheCount(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(func(w *world) { w.config.ParkBatches = 1 })
@@ -94,7 +94,7 @@ func TestRedeliveredBatchBetweenParkedOnesResetsTheCount(t *testing.T) {
 	})
 }
 
-func TestNothingIsTriedAgainOnceTheContextEnded(t *testing.T) {
+func TestRetry_NotAfterTheContextEnded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, p := newWorld(), newPartition(t, recordsOf(0, good("a")...))
@@ -110,7 +110,7 @@ func TestNothingIsTriedAgainOnceTheContextEnded(t *testing.T) {
 	})
 }
 
-func TestOutageInTheMiddleOfAReplaysSearchSpendsNoAttemptEvenWhenItIsOverBeforeTheSearch(t *testing.T) {
+func TestReplay_OutageDuringASearchSpendsNoAttempt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		from := time.Now()
@@ -137,7 +137,7 @@ func TestOutageInTheMiddleOfAReplaysSearchSpendsNoAttemptEvenWhenItIsOverBeforeT
 	})
 }
 
-func TestProbeAsksForTheTimeOfATypicalDecisionNotOfAnOddOne(t *testing.T) {
+func TestProbe_AtTheTimeOfATypicalDecision(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -163,9 +163,9 @@ func TestProbeAsksForTheTimeOfATypicalDecisionNotOfAnOddOne(t *testing.T) {
 	})
 }
 
-// TestPanicOfAnythingButTheDecoderIsNotSwallowed: what is shared may be half changed then, so the process ends and the
-// next one reads the batch again.
-func TestPanicOfAnythingButTheDecoderIsNotSwallowed(t *testing.T) {
+// TestPanic_OutsideTheDecoderIsNotCaught: shared state may be half changed, so the process ends and the next one
+// reads the batch again.
+func TestPanic_OutsideTheDecoderIsNotCaught(t *testing.T) {
 	t.Parallel()
 	for name, plant := range map[string]func(*world){
 		"in the store":     func(w *world) { w.db.hook = func(context.Context) { panic("planted") } },

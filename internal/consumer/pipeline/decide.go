@@ -6,11 +6,11 @@ import (
 	"docket/internal/errclass"
 )
 
-// The rules of section 5 of the contract, and of section 6 for the replayer, are one table: what failed and what was
-// observed since decide what happens. Everything here is pure. The callers write, observe, decide and act; an act that
-// asks something adds the answer to the facts, and the table decides again.
+// The rules of the contract, section 5, and of section 6 for the replayer, are one table. Its input are the failure
+// and the observations made since. The functions here are pure. Their callers write, observe, decide and act. An act
+// that asks a question adds the answer to the facts, and the table decides again.
 
-// scope is what a decision is about.
+// scope is the subject of a decision.
 type scope uint8
 
 const (
@@ -18,13 +18,13 @@ const (
 	searchFailed                      // a write inside the search for bad records, or the search as a whole
 	searchEnded                       // the search came to its end
 	recordFailed                      // one record failed alone, twice, and the table takes a good row
-	checkForeseen                     // records that a CHECK refuses, as the table said; the rest of the batch has its homes
+	checkForeseen                     // records that a CHECK refuses, according to the table; the rest of the batch has its homes
 	partitionHeld                     // a partition holds, and a probe was made
 	writeFailed     = batchFailed | searchFailed
 	recordsSuspects = searchEnded | checkForeseen
 )
 
-// answer is what a question was answered with.
+// answer is the answer to a question about the batch.
 type answer uint8
 
 const (
@@ -40,22 +40,22 @@ func answerOf(ok bool) answer {
 	return no
 }
 
-// probeAnswer is what became of a known-good row.
+// probeAnswer is the outcome of a probe.
 type probeAnswer uint8
 
 const (
 	unprobed      probeAnswer = iota
 	probePassed               // the table takes a good row
-	probeRefused              // it does not, and waiting alone does not help
-	probeAway                 // the moment is to blame, or a cancellation that is not ours
+	probeRefused              // it refuses it, and waiting alone does not help
+	probeAway                 // the moment is to blame, or a cancellation that did not come from this process
 	probeUntimely             // it was refused at one time, and another time may pass
 )
 
-// facts are all that a decision depends on.
+// facts are the whole input of a decision.
 type facts struct {
 	of      scope
-	verdict errclass.Verdict // on the failure
-	probed  errclass.Verdict // on the failure of the probe
+	verdict errclass.Verdict // of the failure
+	probed  errclass.Verdict // of the failure of the probe
 	probe   probeAnswer
 
 	stopped bool // the program stops: ctx ended
@@ -79,17 +79,17 @@ type facts struct {
 type act uint8
 
 const (
-	goOn          act = iota + 1 // look again at the records that still have no home
+	goOn          act = iota + 1 // look again at the records without a home
 	leave                        // uncommitted, for the next owner of the partition
 	retry                        // after a pause, on a fresh connection
 	retryInHalves                // as retry, in twice as many parts
 	retryOnce                    // as retry, and not again
-	askProbe                     // whether the table takes a good row
-	askOwnTime                   // whether it takes one at the record's own time
+	askProbe                     // does the table take a good row
+	askOwnTime                   // does it take one at the record's own time
 	askDays                      // which days of the batch are locked
-	askBreaker                   // whether one more batch may be parked
-	askConstraint                // which records the CHECK refuses
-	askEach                      // whether each foreseen record is refused alone
+	askBreaker                   // may one more batch be parked
+	askConstraint                // which records does the CHECK refuse
+	askEach                      // is each foreseen record refused alone
 	hold                         // until the table takes a good row
 	parkAll                      // the whole batch
 	park                         // one record, which spends an attempt
@@ -119,22 +119,22 @@ type rule struct {
 	of     scope
 	when   condition
 	then   act
-	reason string // of a hold
-	code   string // of a dead letter, empty: that of its failure
+	reason string // of the hold
+	code   string // of the dead letter; empty: that of its failure
 }
 
-// decisions are the table of all rules. The first that fits decides.
+// decisions is the table of all rules. The first rule that fits decides.
 var decisions = []rule{
-	// No try, no home and no commit once the program stops.
+	// Once the program stops there is no further try, no home and no commit.
 	{name: "stopped: leave it", by: "11.3", of: writeFailed, when: stopped, then: leave},
 	{name: "stopped: ask about nobody", by: "11.3", of: checkForeseen, when: stopped, then: goOn},
 
-	// The moment is tried again, as often as there are pauses.
+	// A failure of the moment is retried until no pause is left.
 	{name: "try once more, then hold", by: "5 (25006)", of: writeFailed, when: all(pauses, ruled(errclass.RetryHold)), then: retryOnce},
 	{name: "try again in halves", by: "5 transient", of: writeFailed, when: all(pauses, ruled(errclass.RetryHalvesPark)), then: retryInHalves},
 	{name: "try again", by: "5 transient", of: writeFailed, when: all(pauses, ruled(errclass.RetryPark, errclass.RetryParkOnce, errclass.RetryBisect, errclass.RetryProbeBisect)), then: retry},
 
-	// A lock on some days of a table is no reason to park the others.
+	// A lock on some days of a table does not park the other days.
 	{name: "locked: which days", by: "6 attempts", of: batchFailed, when: all(locked, staying, daysUnasked), then: askDays},
 	{name: "locked days wait", by: "6 attempts", of: batchFailed, when: someDays, then: postpone},
 
@@ -144,7 +144,7 @@ var decisions = []rule{
 	{name: "outage: leave it", by: "11.3", of: writeFailed, when: all(momentOnly, leaving), then: leave},
 	{name: "outage: may it be parked", by: "5.3", of: writeFailed, when: momentOnly, then: askBreaker},
 
-	// No record is blamed before the table takes a good row, asked afresh for every kind of failure.
+	// A record is blamed only after the table took a good row. Each new kind of failure needs a new probe.
 	{name: "the same refusal: search on", by: "5.1", of: searchFailed, when: all(data, vouched), then: isolate},
 	{name: "nobody failed alone", by: "5 data", of: searchEnded, when: clean, then: goOn},
 	{name: "probe before blame", by: "5.1", of: writeFailed | recordsSuspects, when: probeIs(unprobed), then: askProbe},
@@ -154,7 +154,7 @@ var decisions = []rule{
 	{name: "no good row: hold", by: "5 systemic", of: writeFailed | recordsSuspects | partitionHeld, when: probeFailed, then: hold, reason: ReasonDatabaseRefuses},
 	{name: "a good row: the hold ends", by: "5 systemic", of: partitionHeld, when: probeIs(probePassed), then: goOn},
 
-	// The table takes a good row: some records are to blame.
+	// The table takes a good row, so some records are to blame.
 	{name: "a CHECK: whom does it refuse", by: "5 data", of: batchFailed, when: all(check, foreseenIs(unasked)), then: askConstraint},
 	{name: "a CHECK: write the others first", by: "5 data", of: batchFailed, when: foreseenIs(yes), then: goOn},
 	{name: "a good row: search", by: "5 data", of: batchFailed, when: whatever, then: isolate},
@@ -175,7 +175,7 @@ var decisions = []rule{
 	{name: "alone: the moment or the set-up", by: "5.1", of: recordFailed, when: whatever, then: park},
 }
 
-// Rules are the names of the rules by which batches that fail are treated, in the order of the table.
+// Rules returns the names of the rules for failed batches, in the order of the table.
 func Rules() []string {
 	names := make([]string, len(decisions))
 	for i := range decisions {
@@ -184,7 +184,7 @@ func Rules() []string {
 	return names
 }
 
-// decide returns the rule for these facts. A test shows that there is one for all facts, so that none is a bug.
+// decide returns the rule for these facts. A test shows that every combination of facts has a rule.
 func decide(f facts) rule {
 	for i := range decisions {
 		if r := &decisions[i]; r.of&f.of != 0 && r.when(&f) {
@@ -244,9 +244,9 @@ func ruled(rules ...errclass.Rule) condition {
 	}
 }
 
-// momentOnly reports whether the moment failed and no record is looked at more closely. The replayer always looks, because
-// an attempt counts only against a database that is well. A write that took too long is looked at once the table takes
-// a good row.
+// momentOnly reports whether only the moment is to blame, so that no record is examined. The replayer always examines
+// its records, because an attempt counts only against a healthy database. A write that took too long is examined once
+// the table takes a good row.
 func momentOnly(f *facts) bool {
 	switch {
 	case !ofMoment(f.verdict) || f.replay:

@@ -8,8 +8,8 @@ import (
 	"docket/internal/errclass"
 )
 
-// contract is what the table of decisions is held against: section 5 of the contract and what other sections say of
-// failures, with the table of verdicts.
+// contract has the sentences that the table of decisions must keep: section 5 of the contract, other sections on
+// failures, and the table of verdicts.
 var contract = map[string]string{
 	"5 transient":    "the moment: the whole batch is tried again after the pauses, then parked",
 	"5 data":         "the record: the batch is bisected, exactly the bad ones are dead-lettered",
@@ -35,7 +35,7 @@ func verdictOf(t *testing.T, code string) errclass.Verdict {
 	return v
 }
 
-// TestDecide_EachRule has facts for each rule of the table, and the act that the contract wants.
+// TestDecide_EachRule has facts for each rule of the table, and the act that the contract requires.
 func TestDecide_EachRule(t *testing.T) {
 	t.Parallel()
 	missing := map[string]bool{}
@@ -133,9 +133,9 @@ func TestDecide_EachRule(t *testing.T) {
 	}
 }
 
-// TestDecide_EachRuleIsOfTheContract holds the table against the contract: each rule names the sentence that it keeps, and
-// none of these sentences is without a rule.
-func TestDecide_EachRuleIsOfTheContract(t *testing.T) {
+// TestDecide_EachRuleQuotesTheContract checks that each rule names a sentence of the contract, and each sentence has
+// a rule.
+func TestDecide_EachRuleQuotesTheContract(t *testing.T) {
 	t.Parallel()
 	without, names := maps.Clone(contract), map[string]bool{}
 	for _, r := range decisions {
@@ -156,14 +156,14 @@ func TestDecide_EachRuleIsOfTheContract(t *testing.T) {
 	}
 }
 
-// walk follows every way that the facts of one failure can go through the table: each question has each of its answers.
+// walk follows all paths of one failure's facts through the table: each question gets each of its answers.
 type walk struct {
 	t     *testing.T
 	first facts
 	taken map[string]bool
 }
 
-// mostActs is more than any failure needs before it has an outcome.
+// mostActs is more acts than any failure needs before its outcome.
 const mostActs = 12
 
 func (w *walk) from(f facts, path []act) {
@@ -220,7 +220,7 @@ func (w *walk) from(f facts, path []act) {
 	}
 }
 
-// outcome checks what stands above the table in the contract, however the facts came about.
+// outcome checks the rules that stand above the table in the contract, for every path.
 func (w *walk) outcome(f facts, path []act) {
 	last := path[len(path)-1]
 	bad := ""
@@ -246,8 +246,8 @@ func (w *walk) outcome(f facts, path []act) {
 	}
 }
 
-// TestDecide_EveryWayHasAnOutcome goes every way through the table, for each verdict that there is.
-func TestDecide_EveryWayHasAnOutcome(t *testing.T) {
+// TestDecide_EveryPathHasAnOutcome walks every path through the table, for each verdict.
+func TestDecide_EveryPathHasAnOutcome(t *testing.T) {
 	t.Parallel()
 	taken := map[string]bool{}
 	bools := []bool{false, true}

@@ -14,9 +14,9 @@ import (
 // codePanic is the failure code of a record on which the decoder panicked.
 const codePanic = "panic"
 
-// decode opens records and reads what they carry, until what they grow to fills a batch; these records are cut off
-// as the batch to carry now. A plain record of one decision does not grow: what was fetched together is stored together.
-// What the decoder refuses is marked for the dead-letter topic, and goes there when the batch gets its homes, not before.
+// decode opens records until their decisions fill a batch. These records are cut off as the batch to carry now. A
+// plain record with one decision does not grow, so records that were fetched together are usually stored together. A
+// refused decision is marked for the dead-letter topic. It goes there when the batch gets its homes, not before.
 func (c *carrier) decode(ctx context.Context, rest *home.Batch) (*home.Batch, error) {
 	c.awaitTurn(ctx)
 	c.scratch = c.newScratch(len(rest.Records()))
@@ -28,7 +28,7 @@ func (c *carrier) decode(ctx context.Context, rest *home.Batch) (*home.Batch, er
 	for room := c.room(most); n < len(rest.Records()) && (most <= 0 || bytes < most); n++ {
 		grew, ok := c.open(rest, n, room)
 		if !ok {
-			break // it is the first of the next batch
+			break // it begins the next batch
 		}
 		bytes += grew
 	}
@@ -42,7 +42,7 @@ func (c *carrier) decode(ctx context.Context, rest *home.Batch) (*home.Batch, er
 	return rest.Cut(n), nil
 }
 
-// openLarge opens the first portion of a batch's first record, once no other partition has a large one.
+// openLarge opens the first portion of the first record, once no other partition has a large record in hand.
 func (c *carrier) openLarge(ctx context.Context, b *home.Batch) error {
 	c.returnScratch() // waiting may take long
 	if err := c.awaitLarge(ctx); err != nil {
@@ -55,7 +55,7 @@ func (c *carrier) openLarge(ctx context.Context, b *home.Batch) error {
 	return nil
 }
 
-// room is how far a record may be opened in a batch of so many bytes; 0 or less: as far as any.
+// room returns how far a record may be opened in a batch of this many bytes; 0 or less: no limit.
 func (c *carrier) room(most int64) opening {
 	if most <= 0 {
 		return opening{bytes: c.cfg.MaxRecordBytes, decisions: decision.MaxDecisions}
@@ -64,14 +64,14 @@ func (c *carrier) room(most int64) opening {
 	return opening{bytes: most, decisions: int(min(most/itemBytes, decision.MaxDecisions))}
 }
 
-// took notes what was decoded as in hand, and tells of it.
+// took notes and reports the decoded items as in hand.
 func (c *carrier) took() {
 	c.items = c.scratch.all
 	c.observer.Took(decisionsOf(c.items))
 }
 
-// open reads record i, puts what it carries into the scratch and says how many bytes the batch grew by. It is not ok, and nothing
-// was done, where the record is too large for the room and not opened alone.
+// open reads record i into the scratch and returns by how many bytes the batch grew. If the record is too large for
+// the room and is not opened alone, ok is false and nothing has changed.
 func (c *carrier) open(b *home.Batch, i int, room opening) (grew int64, ok bool) {
 	r, d := b.Records()[i], c.scratch
 	c.flood = flood{}
@@ -105,7 +105,7 @@ func (c *carrier) open(b *home.Batch, i int, room opening) (grew int64, ok bool)
 	return int64(len(r.Value) + read.Inflated + letters + (len(read.Parts)-1)*itemBytes), true
 }
 
-// openItems makes items of the decisions of a record, apart from refused ones that share a dead letter.
+// openItems makes items of a record's decisions, except for refused ones that share a dead letter.
 func (c *carrier) openItems(env *envelope.Envelope, entries []home.Entry, read *decision.Record) {
 	items := take(&c.scratch.items, len(read.Parts))
 	for j := range read.Parts {
@@ -131,7 +131,7 @@ func (c *carrier) openItem(it *item, env *envelope.Envelope, entry *home.Entry, 
 	if sole {
 		it.value = env.Record.Value // byte for byte, compressed or not
 		if env.Origin.Index >= 0 {
-			it.index = env.Origin.Index // it was one of several where it was first read
+			it.index = env.Origin.Index // it was one of several decisions where it was first read
 		}
 	}
 	switch {
@@ -146,8 +146,8 @@ func (c *carrier) openItem(it *item, env *envelope.Envelope, entry *home.Entry, 
 	}
 }
 
-// read decodes a record's value, as [decision.Decoder.DecodeSome] does. A panic of the decoder is this record's misfortune alone, so it is caught here, and
-// nowhere else.
+// read decodes a record's value like [decision.Decoder.DecodeSome]. It turns a panic of the decoder into a refusal of
+// this record. Other panics are not caught.
 func (c *carrier) read(r *kgo.Record, value []byte, maxBytes int64, from, most int) (read decision.Record, refused *envelope.Cause) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -11,7 +11,7 @@ import (
 	"docket/internal/record/decision"
 )
 
-func TestOneBadDecisionNeverTakesItsNeighboursAlong(t *testing.T) {
+func TestDecode_OneBadDecisionOfARecord(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var z bytes.Buffer
@@ -45,7 +45,7 @@ func TestOneBadDecisionNeverTakesItsNeighboursAlong(t *testing.T) {
 	})
 }
 
-func TestWhatInflatesToMoreThanABatchIsCarriedInSeveral(t *testing.T) {
+func TestDecode_InflatesToSeveralBatches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(func(w *world) { w.config.BatchBytes = 10 * (itemBytes + 400) })
@@ -74,7 +74,7 @@ func TestWhatInflatesToMoreThanABatchIsCarriedInSeveral(t *testing.T) {
 	})
 }
 
-func TestPanicOfTheDecoderIsOneRecordsMisfortune(t *testing.T) {
+func TestDecode_PanicDeadLettersOneRecord(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, p := newWorld(), newPartition(t, recordsOf(0, logOf("a"), "boom", logOf("b")))

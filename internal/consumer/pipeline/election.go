@@ -6,28 +6,28 @@ import (
 	"time"
 )
 
-// probesPerInterval is how often in a probe interval one partition probes for all, while the database is away.
+// probesPerInterval is the number of shared probes in a probe interval while the database is away.
 const probesPerInterval = 5
 
-// election chooses the partition that probes for all while the database is away. One at a time probes, as soon as the
-// last probe is a part of a probe interval ago. A partition whose probe finds the database wakes the others, and each then
-// probes for itself. So the first row comes soon after the database returns, however few partitions hold, and a server
-// that is just recovering is asked no more often, however many do. Its zero value is ready. It is safe for concurrent use.
+// election chooses the partition that probes for all while the database is away. One partition probes at a time, and
+// probes start a fifth of the interval apart. A successful probe wakes the other partitions, and each then probes for
+// itself. So the first row comes soon after the database returns, even if few partitions hold. A recovering server
+// gets no more probes if many hold. The zero value is ready. It is safe for concurrent use.
 type election struct {
 	mu   sync.Mutex
-	next time.Time     // when the next probe is due
+	next time.Time     // the next probe is due then
 	back chan struct{} // closed when a probe found the database
 }
 
-// wait returns when the caller has to probe, when a probe found the database, or when ctx or leaving ends. It does not
-// wait for a probe that takes longer than an interval.
+// wait returns when the caller has to probe, when another probe found the database, or when ctx or leaving ends. It
+// does not wait longer than an interval for the probe of another partition.
 func (l *election) wait(ctx, leaving context.Context, interval time.Duration) {
 	for first := true; ; first = false {
 		now := time.Now()
 		l.mu.Lock()
 		due := !now.Before(l.next)
 		switch {
-		case due && first: // it was away a moment ago
+		case due && first: // the database was away a moment ago
 			l.next = now.Add(interval / probesPerInterval)
 		case due:
 			l.next = now.Add(interval)
@@ -44,7 +44,7 @@ func (l *election) wait(ctx, leaving context.Context, interval time.Duration) {
 		select {
 		case <-t.C:
 			select {
-			case <-back: // at this very moment
+			case <-back: // at the same moment
 				return
 			default:
 			}
@@ -58,7 +58,7 @@ func (l *election) wait(ctx, leaving context.Context, interval time.Duration) {
 	}
 }
 
-// probed reports the outcome of a probe: found wakes all who wait.
+// probed reports the outcome of a probe. found wakes all waiting partitions.
 func (l *election) probed(found bool, interval time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,12 +10,12 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// outage is a database that is away until back; it notes when it was looked for, and when rows came.
+// outage is a database that is away until back. It notes the times of probes and of rows.
 type outage struct {
 	mu           sync.Mutex
 	back         time.Time
 	probes, rows []time.Time
-	took         time.Duration // a probe
+	took         time.Duration // of a probe
 	away         error
 }
 
@@ -44,7 +44,7 @@ func (o *outage) write(context.Context, int32) error {
 	return nil
 }
 
-// most is the largest number of times within a span.
+// most returns the largest number of times within a span.
 func most(times []time.Time, span time.Duration) (n int) {
 	for i := range times {
 		k := i
@@ -56,7 +56,7 @@ func most(times []time.Time, span time.Duration) (n int) {
 	return n
 }
 
-// waitOut has so many partitions wait until the outage is over.
+// waitOut makes this many partitions wait until the outage is over.
 func (o *outage) waitOut(t *testing.T, partitions int32) *watcher {
 	t.Helper()
 	w := newWorld(func(w *world) { w.config.Turns = 4 })
@@ -74,9 +74,9 @@ func (o *outage) waitOut(t *testing.T, partitions int32) *watcher {
 	return w.told
 }
 
-func TestTheFirstRowComesSoonAfterTheDatabase(t *testing.T) {
+func TestElection_FirstRowComesSoon(t *testing.T) {
 	t.Parallel()
-	const most1s = 6 // probes in a second, whichever partition makes them
+	const most1s = 6 // probes in a second, by all partitions together
 	for _, partitions := range []int32{1, 2, 8, 40} {
 		for _, code := range []string{"08006", "25006"} {
 			for _, took := range []time.Duration{0, 10 * time.Millisecond, 150 * time.Millisecond} {
@@ -112,8 +112,8 @@ func TestTheFirstRowComesSoonAfterTheDatabase(t *testing.T) {
 	}
 }
 
-// TestALookThatHangsKeepsNobodyFromLooking has a server that answers nothing for as long as a connection may take.
-func TestALookThatHangsKeepsNobodyFromLooking(t *testing.T) {
+// TestElection_HangingProbeBlocksNobody has a server that answers nothing for as long as a connection may take.
+func TestElection_HangingProbeBlocksNobody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		o := &outage{back: time.Now().Add(time.Minute), took: 10 * time.Second, away: sqlstate("08006")}
@@ -126,8 +126,8 @@ func TestALookThatHangsKeepsNobodyFromLooking(t *testing.T) {
 	})
 }
 
-// TestAServerThatAnswersButRefusesIsToldByEachPartition has the table missing when the server is back.
-func TestAServerThatAnswersButRefusesIsToldByEachPartition(t *testing.T) {
+// TestElection_RefusalIsReportedByEachPartition has a server that is back without its table.
+func TestElection_RefusalIsReportedByEachPartition(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		back, mended := time.Now().Add(time.Minute), time.Now().Add(2*time.Minute)
@@ -169,7 +169,7 @@ func TestAServerThatAnswersButRefusesIsToldByEachPartition(t *testing.T) {
 				refused = append(refused, at)
 			}
 		}
-		if n := most(refused, time.Second); n > 3 { // each its own, an interval apart
+		if n := most(refused, time.Second); n > 3 { // each partition probes for itself, an interval apart
 			t.Errorf("%d probes in a second of a table that refuses", n)
 		}
 		if h := w.told.homes(); h["row"] != 3*2 {
@@ -178,7 +178,7 @@ func TestAServerThatAnswersButRefusesIsToldByEachPartition(t *testing.T) {
 	})
 }
 
-func TestALookEndsWithThePartition(t *testing.T) {
+func TestElection_EndsWithThePartition(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(func(w *world) { w.config.ProbeInterval = time.Hour })
@@ -195,12 +195,12 @@ func TestALookEndsWithThePartition(t *testing.T) {
 	})
 }
 
-func TestWhoWaitsIsWokenAtEachOutage(t *testing.T) {
+func TestElection_WakesAtEachOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const interval = time.Minute
 		var l election
-		l.probed(true, interval) // nobody waits
+		l.probed(true, interval) // while nobody waits
 		for range 3 {
 			l.wait(t.Context(), t.Context(), interval) // this one probes
 			woken := make(chan time.Time)

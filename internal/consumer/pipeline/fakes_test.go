@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// serverError fails as a database server does, told by its behaviour alone.
+// serverError is an error of a database server. Only its methods tell.
 type serverError struct{ code, table, column, constraint string }
 
 func (e *serverError) Error() string          { return "SQLSTATE " + e.code }
@@ -30,7 +30,7 @@ func (e *serverError) TableName() string      { return e.table }
 func (e *serverError) ColumnName() string     { return e.column }
 func (e *serverError) ConstraintName() string { return e.constraint }
 
-// rowError is an error that says at which row of the write the server was.
+// rowError is an error that names the row of the write at which the server stopped.
 type rowError struct {
 	error
 	row int
@@ -43,7 +43,7 @@ func sqlstate(code string) error {
 	return &serverError{code: code, table: "decision_logs", column: "c", constraint: "k"}
 }
 
-// table is a Store in memory. refuse is asked for every row of a write, away before every write and every probe.
+// table is a Store in memory. It calls refuse for every row of a write, and away before every write and every probe.
 type table struct {
 	mu     sync.Mutex
 	rows   map[string]string // identity to payload
@@ -51,15 +51,15 @@ type table struct {
 	fresh  []bool
 	probes int
 
-	refuse func(id string) error       // nil: takes it
-	odd    func(r Row) error           // as refuse, by more than the id; nil: takes it
-	tells  func(row int) int           // which row a refusal names, -1: none; nil: it says nothing of rows
-	away   func() error                // nil: is there
-	probe  func(at time.Time) error    // nil: as away says
+	refuse func(id string) error       // nil: refuses none
+	odd    func(r Row) error           // as refuse, for the whole row; nil: refuses none
+	tells  func(row int) int           // the row that a refusal names, -1: none; nil: the error names no row
+	away   func() error                // nil: the database is there
+	probe  func(at time.Time) error    // nil: as away
 	hook   func(ctx context.Context)   // runs inside every write
-	probed func(n int, when time.Time) // told of every probe
+	probed func(n int, when time.Time) // called at every probe
 
-	foresee func(id string) bool                 // which rows it says a CHECK refuses; nil: it foresees nothing
+	foresee func(id string) bool                 // rows that a CHECK would refuse; nil: the table foresees none
 	asks    func(ids []string, again bool) error // runs inside Refusals
 	looks   []string                             // constraints that were asked about
 	asked   [][]string                           // ids of each Refusals
@@ -170,7 +170,7 @@ func (b *broker) Publish(ctx context.Context, records []*kgo.Record) []error {
 	return errs
 }
 
-// sent are the records of a topic as "offset/index code attempt".
+// sent returns the records of a topic as "offset/index code attempt".
 func (b *broker) sent(topic string) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -271,7 +271,7 @@ func (w *watcher) homes() map[string]int {
 	return maps.Clone(w.tally)
 }
 
-// log is a decision with that id, distinct by n.
+// logOf is a decision with this id, distinct by n.
 func logOf(id string) string {
 	return fmt.Sprintf(`{"decision_id":%q,"timestamp":"2026-03-01T12:00:00.5Z","path":"a/b","result":true}`, id)
 }
@@ -328,7 +328,8 @@ func newWorld(change ...func(*world)) *world {
 	return w
 }
 
-// settledAccount checks what holds whenever nothing is in hand: taken is homes and given back.
+// settledAccount checks, while nothing is in hand, that the decisions taken are those with homes and those given
+// back.
 func (w *world) settledAccount(t *testing.T) {
 	t.Helper()
 	sum := 0

@@ -5,10 +5,10 @@ import (
 	"docket/internal/record/home"
 )
 
-// flood counts what the decoder refused of one record. Beyond MaxRefused of them the refused decisions of the record share a dead letter, so that a
-// small record cannot become a hundred thousand letters.
+// flood counts the refused decisions of one record. Beyond MaxRefused they share a dead letter, so that a small
+// record cannot become a hundred thousand dead letters.
 type flood struct {
-	alone  int // that are forwarded alone
+	alone  int // forwarded alone
 	shared []refusedPart
 }
 
@@ -18,7 +18,7 @@ type refusedPart struct {
 	part  decision.Part // without its log
 }
 
-// takes says whether a refused decision shares a dead letter, and notes it then.
+// takes reports whether a refused decision shares a dead letter. If so, it keeps the decision.
 func (f *flood) takes(most int, part *decision.Part, entry *home.Entry) bool {
 	if most <= 0 || f.alone < most {
 		f.alone++

@@ -9,10 +9,10 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// TestAFloodOfBadRecordsIsALetterEachAndNothingThatStays has nothing but records that cannot be read.
+// TestDecode_ManyBadRecordsKeepNoMemory carries only records that cannot be read.
 //
 //nolint:paralleltest // it measures what is the whole process's
-func TestAFloodOfBadRecordsIsALetterEachAndNothingThatStays(t *testing.T) {
+func TestDecode_ManyBadRecordsKeepNoMemory(t *testing.T) {
 	const n, batches = 1000, 60
 	bad := make([]string, n)
 	for i := range bad {
@@ -30,7 +30,7 @@ func TestAFloodOfBadRecordsIsALetterEachAndNothingThatStays(t *testing.T) {
 		runtime.ReadMemStats(&m)
 		return int64(m.HeapAlloc)
 	}
-	before := flood(5) // memory that is used again has grown to what a batch needs
+	before := flood(5) // pooled memory has grown to the need of a batch
 	after := flood(batches)
 	if grown := after - before; grown > 4<<20 {
 		t.Errorf("%d batches of bad records left %d KiB in memory", batches, grown>>10)

@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// floors are the files of the folder from the bottom up: rules and data, one batch, single acts, the loop, the story. A
-// file uses only files before it.
+// floors are the files of the folder from the bottom up: rules and data, one batch, single acts, the loop, the story.
+// A file uses only files before it.
 var floors = strings.Fields(`
 	ports.go config.go
 	decide.go verdict.go cause.go flood.go item.go rowhint.go behind.go turn.go portion.go breaker.go election.go foresight.go progress.go large.go scratch.go
@@ -27,7 +27,7 @@ var floors = strings.Fields(`
 	pipeline.go
 `)
 
-// noPackage stands for each package that is imported: only the names of this folder count.
+// noPackage replaces each imported package: only the names of this folder count.
 type noPackage map[string]*types.Package
 
 func (n noPackage) Import(name string) (*types.Package, error) {
@@ -38,7 +38,7 @@ func (n noPackage) Import(name string) (*types.Package, error) {
 	return n[name], nil
 }
 
-// arrows has what each file uses of each other file.
+// arrows returns the names that each file uses of each other file.
 func arrows(t *testing.T) map[[2]string][]string {
 	t.Helper()
 	names, err := filepath.Glob("*.go")
@@ -58,7 +58,7 @@ func arrows(t *testing.T) map[[2]string][]string {
 	}
 	info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
 	check := types.Config{Importer: noPackage{}, Error: func(error) {}}
-	pkg, _ := check.Check("pipeline", set, files, info) // what is imported is not there, so there are errors
+	pkg, _ := check.Check("pipeline", set, files, info) // imported packages are missing, so there are errors
 	all := map[[2]string][]string{}
 	for id, used := range info.Uses {
 		if used.Pkg() != pkg {
@@ -72,7 +72,7 @@ func arrows(t *testing.T) map[[2]string][]string {
 	return all
 }
 
-// TestFloors_NoArrowRunsUpward holds the files of the folder to their order.
+// TestFloors_NoArrowRunsUpward checks that a file uses only files below it.
 func TestFloors_NoArrowRunsUpward(t *testing.T) {
 	t.Parallel()
 	up := 0

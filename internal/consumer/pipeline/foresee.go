@@ -7,12 +7,12 @@ import (
 	"docket/internal/errclass"
 )
 
-// What a CHECK refuses can be foreseen: the table is asked which rows of a batch that would be. Those are
-// suspected: the others are written first, then the table is asked about each suspected item alone, twice. The forecast
-// only says where to look: a wrong one costs a question, and an item that is not refused as foreseen is written as before.
+// The table can tell which rows of a batch a CHECK would refuse. These items are suspected. The others are written
+// first. Then the table is asked about each suspected item alone, twice. The forecast is only a hint: a wrong one
+// costs a question, and an item that is not refused as foreseen is written as usual.
 
-// foreseeLikely suspects, before anything is written, the items that the constraints of the last batches would refuse.
-// Where these are most of the batch a probe has to pass first, so none is suspected.
+// foreseeLikely suspects, before the first write, the items that the constraints of the last batches would refuse. If
+// these are most of the batch, a probe has to pass first, so none is suspected yet.
 func (c *carrier) foreseeLikely(ctx context.Context, items []*item) {
 	for _, name := range c.foresight.likely() {
 		open := c.unsuspected(homeless(items))
@@ -25,28 +25,28 @@ func (c *carrier) foreseeLikely(ctx context.Context, items []*item) {
 			c.foresight.forget(name)
 		case len(suspects) <= len(open)/2:
 			c.suspect(suspects)
-		default: // asked again once a probe passed
+		default: // it is asked again once a probe passed
 			c.foreseen = slices.DeleteFunc(c.foreseen, func(n string) bool { return n == name })
 		}
 	}
 }
 
-// foreseeable reports whether an error names a CHECK that the table was not asked about for this batch.
+// foreseeable reports whether an error names a CHECK that the table was not yet asked about for this batch.
 func (c *carrier) foreseeable(open []*item, err error) bool {
 	name := checkViolated(err)
 	return name != "" && len(c.unsuspected(open)) >= 2 && !slices.Contains(c.foreseen, name)
 }
 
-// suspectForeseen asks, after a write failed and the probe passed, which items of the batch fail as this one did, and
-// suspects them. It reports whether there are any.
+// suspectForeseen asks which items of the batch the violated CHECK refuses, and suspects them. It is called after a
+// write failed and the probe passed. It reports whether there are any.
 func (c *carrier) suspectForeseen(ctx context.Context, open []*item, err error) bool {
 	suspects, err := c.foresee(ctx, c.unsuspected(open), checkViolated(err))
 	c.suspect(suspects)
 	return err == nil && len(suspects) > 0
 }
 
-// foresee returns the items that a constraint would refuse, without those that share their identity with another item:
-// of two such items the earlier has to get the row, so they are written in order.
+// foresee returns the items that a constraint would refuse, without those that share their identity with another
+// item. Of two such items the earlier must get the row, so they are written in order.
 func (c *carrier) foresee(ctx context.Context, open []*item, name string) ([]*item, error) {
 	if len(open) == 0 {
 		return nil, nil
@@ -69,7 +69,7 @@ func (c *carrier) foresee(ctx context.Context, open []*item, name string) ([]*it
 	return withoutTwins(suspects, open), nil
 }
 
-// withoutTwins returns those of some items that share their identity with no other of all.
+// withoutTwins returns the items of some whose identity is unique among all.
 func withoutTwins(some, all []*item) []*item {
 	count := make(map[identity]int, len(some))
 	for _, it := range some {
@@ -90,7 +90,7 @@ func (c *carrier) suspect(items []*item) {
 	c.suspected = append(c.suspected, items...)
 }
 
-// unsuspected are the items that are not suspected.
+// unsuspected returns the items that are not suspected.
 func (c *carrier) unsuspected(items []*item) []*item {
 	if len(c.suspected) == 0 {
 		return items

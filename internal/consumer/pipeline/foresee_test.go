@@ -28,7 +28,7 @@ func refusing(bad func(string) bool) func(string) error {
 	}
 }
 
-// everyTenth is bad, from the fourth on.
+// everyTenth makes every tenth id bad, from the fourth on.
 func everyTenth(id string) bool { return strings.HasSuffix(id, "3") }
 
 func sum(writes [][]string) (rows int) {
@@ -38,7 +38,7 @@ func sum(writes [][]string) (rows int) {
 	return rows
 }
 
-func TestWhatACheckRefusesIsSetAsideAndAskedAboutTogether(t *testing.T) {
+func TestForesight_SuspectsAreAskedAboutTogether(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -67,7 +67,7 @@ func TestWhatACheckRefusesIsSetAsideAndAskedAboutTogether(t *testing.T) {
 	})
 }
 
-func TestABatchWithoutBadOnesEndsTheForesight(t *testing.T) {
+func TestForesight_EndsAtABatchWithoutBadOnes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -80,8 +80,8 @@ func TestABatchWithoutBadOnesEndsTheForesight(t *testing.T) {
 	})
 }
 
-// TestAWrongGuessDeadLettersNobody has good ones foreseen, bad ones not, and both.
-func TestAWrongGuessDeadLettersNobody(t *testing.T) {
+// TestForesight_WrongForecastDeadLettersNone has good rows foreseen, bad ones not foreseen, and both.
+func TestForesight_WrongForecastDeadLettersNone(t *testing.T) {
 	t.Parallel()
 	for name, guess := range map[string]func(string) bool{
 		"good ones": of("d000", "d001", "d007"), "too few": of("d003"), "others": of("d001", "d002"), "all": func(string) bool { return true },
@@ -103,10 +103,10 @@ func TestAWrongGuessDeadLettersNobody(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatIsRefusedTwiceAsForeseenIsSentenced(t *testing.T) {
+func TestForesight_OnlyTwiceRefusedIsDeadLettered(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		second error // what the table says when it is asked again
+		second error // the table's answer to the second question
 		want   []string
 	}{
 		"taken the second time":                  {nil, nil},
@@ -151,9 +151,9 @@ func TestOnlyWhatIsRefusedTwiceAsForeseenIsSentenced(t *testing.T) {
 	}
 }
 
-func TestAConnectionLostWhileAskingSentencesNobody(t *testing.T) {
+func TestForesight_LostConnectionDeadLettersNone(t *testing.T) {
 	t.Parallel()
-	for _, lost := range []bool{false, true} { // the first time and the second
+	for _, lost := range []bool{false, true} { // the first and the second time
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld()
 			w.db.refuse, w.db.foresee = refusing(of("b", "c")), of("b", "c")
@@ -164,7 +164,7 @@ func TestAConnectionLostWhileAskingSentencesNobody(t *testing.T) {
 				return nil
 			}
 			w.run(t, newPartition(t, recordsOf(0, good("a", "b", "c", "d", "e")...)))
-			equal(t, "dead letters", w.kafka.sent("dlq"), []string{"1/0 data 23514 0", "2/0 data 23514 0"}) // in the ordinary way
+			equal(t, "dead letters", w.kafka.sent("dlq"), []string{"1/0 data 23514 0", "2/0 data 23514 0"}) // found by the search
 			twice := map[string]int{}
 			for _, ids := range w.db.writes {
 				if len(ids) == 1 {
@@ -178,9 +178,9 @@ func TestAConnectionLostWhileAskingSentencesNobody(t *testing.T) {
 	}
 }
 
-// TestATableThatIsUnwellHoldsInsteadOfSentencing has the table refuse everything from the second time on, until it is
-// mended.
-func TestATableThatIsUnwellHoldsInsteadOfSentencing(t *testing.T) {
+// TestForesight_UnwellTableHolds has a table that refuses everything from the second question on, until it is
+// repaired.
+func TestForesight_UnwellTableHolds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, p := newWorld(), newPartition(t, recordsOf(0, good("a", "b", "c", "d", "e")...))
@@ -201,8 +201,8 @@ func TestATableThatIsUnwellHoldsInsteadOfSentencing(t *testing.T) {
 	})
 }
 
-// TestAForesightWithoutAGoodRowBeforeItIsProbedFirst has a batch of which all others are there already.
-func TestAForesightWithoutAGoodRowBeforeItIsProbedFirst(t *testing.T) {
+// TestForesight_ProbesFirstWithoutAGoodRow has a batch in which all other rows are duplicates.
+func TestForesight_ProbesFirstWithoutAGoodRow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -223,7 +223,7 @@ func TestAForesightWithoutAGoodRowBeforeItIsProbedFirst(t *testing.T) {
 	})
 }
 
-func TestOfTwoWithOneIdentityTheEarlierHasTheRowThoughItIsForeseen(t *testing.T) {
+func TestForesight_EarlierOfOneIdentityWins(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -238,7 +238,7 @@ func TestOfTwoWithOneIdentityTheEarlierHasTheRowThoughItIsForeseen(t *testing.T)
 	})
 }
 
-func TestAWarmForesightThatAccusesMostWaitsForTheProbe(t *testing.T) {
+func TestForesight_MostSuspectedWaitsForTheProbe(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -267,7 +267,7 @@ func TestAWarmForesightThatAccusesMostWaitsForTheProbe(t *testing.T) {
 	})
 }
 
-func TestAReplaySentencesWhatIsForeseenAsTheOrdinaryWayDoes(t *testing.T) {
+func TestForesight_ReplayEndsAsTheSearchDoes(t *testing.T) {
 	t.Parallel()
 	for _, foresee := range []func(string) bool{nil, everyTenth} {
 		synctest.Test(t, func(t *testing.T) {
@@ -280,8 +280,8 @@ func TestAReplaySentencesWhatIsForeseenAsTheOrdinaryWayDoes(t *testing.T) {
 	}
 }
 
-// TestOtherCodesNeverGoByForesight has refusals that a CHECK does not make, and one that names no constraint.
-func TestOtherCodesNeverGoByForesight(t *testing.T) {
+// TestForesight_OnlyForCheckViolations has refusals that no CHECK makes, and one that names no constraint.
+func TestForesight_OnlyForCheckViolations(t *testing.T) {
 	t.Parallel()
 	for _, err := range []error{sqlstate("23502"), sqlstate("23503"), sqlstate("25006"), sqlstate("P0001"), &unnamedError{"23514"}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -301,14 +301,14 @@ func TestOtherCodesNeverGoByForesight(t *testing.T) {
 	}
 }
 
-// unnamedError has a code and says nothing of constraints.
+// unnamedError has a code and names no constraint.
 type unnamedError struct{ code string }
 
 func (e *unnamedError) Error() string    { return e.code }
 func (e *unnamedError) SQLState() string { return e.code }
 
-// TestHomesAreTheSameWithAndWithoutForesight draws what is bad, twice there and foreseen.
-func TestHomesAreTheSameWithAndWithoutForesight(t *testing.T) {
+// TestForesight_HomesAreTheSameWithout draws at random the rows that are bad, stored twice and foreseen.
+func TestForesight_HomesAreTheSameWithout(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
 		n := rapid.IntRange(1, 40).Draw(r, "n")

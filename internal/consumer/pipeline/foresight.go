@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// mostForeseen is how many constraints are asked about before the first write of a batch.
+// mostForeseen is the number of constraints that are asked about before the first write of a batch.
 const mostForeseen = 4
 
-// foresight remembers which constraints refused rows of the last batches, for all partitions of a process. Its zero
+// foresight remembers, for all partitions of a process, which constraints refused rows of the last batches. The zero
 // value remembers none. It is safe for concurrent use.
 type foresight struct {
 	mu    sync.Mutex

@@ -7,8 +7,8 @@ import (
 	"docket/internal/record/home"
 )
 
-// further reports whether the batch has more decisions, and takes the next of them in hand. It tells of those that are
-// done before.
+// further reports whether the batch has more decisions, and takes the next portion of them in hand. Before that it
+// reports the homes of the portion that is done.
 func (c *carrier) further(ctx context.Context, b *home.Batch) (more bool, err error) {
 	l := &c.large
 	if l.opened == len(l.entries) {

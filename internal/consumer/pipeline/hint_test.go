@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// hinted is refused for a reason that it knows more of than its code says.
+// hinted is a refusal with advice beyond its code.
 type hinted struct {
 	serverError
 	hint string
@@ -14,7 +14,7 @@ type hinted struct {
 
 func (h *hinted) Hint() string { return h.hint }
 
-func TestHoldIsToldAnewWhereTheSameCodeAsksForAnotherRepair(t *testing.T) {
+func TestHold_ReportedAgainForAnotherRepair(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

@@ -2,8 +2,8 @@ package pipeline
 
 import "context"
 
-// hold waits until the database takes a known-good row again. Nothing is parked, dead-lettered or committed
-// meanwhile, fetching for this partition stops, membership of the group goes on.
+// hold waits until the database takes a known-good row again. Meanwhile nothing is parked, dead-lettered or
+// committed. Fetching for this partition stops, and the program stays a member of the group.
 func (c *carrier) hold(ctx context.Context, h Hold) error {
 	return c.waitUntil(ctx, h, func() (Hold, bool) {
 		err := c.probe(ctx)
@@ -21,7 +21,8 @@ func (c *carrier) hold(ctx context.Context, h Hold) error {
 	})
 }
 
-// waitUntil asks, at most a probe interval apart, whether to go on. It reports the reason, and again when that changes.
+// waitUntil calls goOn until it returns true, at most a probe interval apart. It reports the reason, and again when
+// the reason changes.
 func (c *carrier) waitUntil(ctx context.Context, h Hold, goOn func() (Hold, bool)) error {
 	defer c.a.Hold()()
 	tell := c.tellHold(h)
@@ -42,13 +43,13 @@ func (c *carrier) waitUntil(ctx context.Context, h Hold, goOn func() (Hold, bool
 	}
 }
 
-// tellHold reports the hold, until release is called.
+// tellHold reports the hold until release is called.
 func (c *carrier) tellHold(h Hold) (release func()) {
 	told, followed := c.observer.Held(c.topic, c.partition, h), c.trace.Held(h)
 	return func() { followed(); told() }
 }
 
-// isAway reports whether a hold is for a database that is away, or that takes no writes until another node does.
+// isAway reports whether the database is away or takes no writes.
 func isAway(h Hold) bool { return h.Reason == ReasonDatabaseAway || h.Reason == ReasonReadOnly }
 
 // await waits for the next probe of a hold.

@@ -6,24 +6,24 @@ import (
 	"docket/internal/record/home"
 )
 
-// item is a decision on its way, or a Kafka record that did not read as decisions.
+// item is a decision in hand, or a Kafka record that could not be read as decisions.
 type item struct {
 	entry *home.Entry
 	env   *envelope.Envelope // of its Kafka record
 	index int                // place inside its Kafka record; envelope.NoIndex where it was never decoded
-	value []byte             // what is forwarded if it is
-	log   *decision.Log      // nil where the decoder refused it
+	value []byte             // the value to forward, if it is forwarded
+	log   *decision.Log      // nil if the decoder refused it
 
-	to        home.Home       // where it has to go; None while it may still get a row
-	cause     *envelope.Cause // nil while it has nowhere to go
-	attempt   int             // what x-retry-attempt will say
-	behind    *item           // an earlier one of the same identity that is parked, too: this one is due no sooner
+	to        home.Home       // its destination; None while it may still get a row
+	cause     *envelope.Cause // nil while to is None
+	attempt   int             // the value of x-retry-attempt
+	behind    *item           // an earlier item of the same identity that is parked too; this one is due no sooner
 	id        string          // dead-letter id, once sealed
-	shared    []refusedPart   // nil where it is one decision; else those of the record that share this dead letter
-	suspected bool            // foreseen to be refused, and not written with the others
+	shared    []refusedPart   // nil if the item is one decision; else the decisions of the record that share this dead letter
+	suspected bool            // expected to be refused, and not written with the others
 }
 
-// open says that the item still wants a row.
+// open reports whether the item may still get a row.
 func (it *item) open() bool { return it.to == home.None && it.entry.Home() == home.None }
 
 // deadLetter sends the item to the dead-letter topic.
@@ -37,7 +37,7 @@ func (it *item) conflict() {
 	})
 }
 
-// exhaust sends the item to the dead-letter topic of the replayer after so many attempts.
+// exhaust sends the item to the replayer's dead-letter topic after this many attempts.
 func (it *item) exhaust(code string, attempts int) {
 	it.send(home.Exhausted, exhausted(code, attempts), attempts)
 }
@@ -54,7 +54,7 @@ func (it *item) park(c *envelope.Cause) {
 // postpone sends the item to the parking topic without spending an attempt.
 func (it *item) postpone(c *envelope.Cause) { it.send(home.Parked, c, it.env.Attempt) }
 
-// parkBehind parks the item for the reason of an earlier one of the same identity, not to be due before it.
+// parkBehind parks the item for the reason of an earlier one of the same identity. It is due no sooner than that one.
 func (it *item) parkBehind(first *item) {
 	it.postpone(first.cause)
 	it.behind = first
@@ -63,12 +63,13 @@ func (it *item) parkBehind(first *item) {
 // parked reports whether the item goes to the parking topic.
 func (it *item) parked() bool { return it.to == home.Parked }
 
-// send notes the home that the item has to get. Several items may share a cause.
+// send sets the destination of the item. Several items may share a cause.
 func (it *item) send(to home.Home, c *envelope.Cause, attempt int) {
 	it.to, it.cause, it.attempt = to, c, attempt
 }
 
-// homeless are the items that still want a row, in order: items itself where all do, so neither is written to.
+// homeless returns the items that may still get a row, in order. If these are all, it returns items itself, so
+// callers must not write to the result.
 func homeless(items []*item) []*item {
 	n := 0
 	for _, it := range items {
@@ -91,7 +92,7 @@ func homeless(items []*item) []*item {
 	return open
 }
 
-// toReport is what a report says of the item.
+// toReport returns the report of the item.
 func (it *item) toReport() Decision {
 	d := Decision{Home: it.entry.Home(), Offset: it.env.Record.Offset, Index: it.index, ID: it.id}
 	if it.log != nil {
@@ -103,7 +104,7 @@ func (it *item) toReport() Decision {
 	return d
 }
 
-// give gives all decisions of an item their home.
+// give gives all decisions of the item their home.
 func (it *item) give(h home.Home) {
 	if it.shared == nil {
 		it.entry.Give(h)
@@ -113,10 +114,10 @@ func (it *item) give(h home.Home) {
 	}
 }
 
-// size is how many decisions an item stands for.
+// size returns the number of decisions in the item.
 func (it *item) size() int { return max(1, len(it.shared)) }
 
-// followed is the decision of an item that a trace follows.
+// followed returns the index of the decision that a trace follows.
 func (it *item) followed() int {
 	if it.shared != nil {
 		return it.shared[0].part.Index
@@ -124,7 +125,7 @@ func (it *item) followed() int {
 	return it.index
 }
 
-// decisionsOf is how many decisions items stand for.
+// decisionsOf returns the number of decisions in items.
 func decisionsOf(items []*item) (n int) {
 	for _, it := range items {
 		n += it.size()
@@ -132,7 +133,7 @@ func decisionsOf(items []*item) (n int) {
 	return n
 }
 
-// each tells of every decision of an item.
+// each yields every decision of the item.
 func (it *item) each(yield func(Decision) bool) bool {
 	d := it.toReport()
 	if it.shared == nil {

@@ -2,25 +2,25 @@ package pipeline
 
 import "docket/internal/record/home"
 
-// leastOpened is how many bytes any record may be opened to beside those of other partitions.
+// leastOpened is the number of bytes that any record may be opened to, whatever other partitions have in hand.
 const leastOpened = 128 << 10
 
-// opening is how far a record may be opened.
+// opening limits how far a record is opened.
 type opening struct {
-	bytes     int64 // that it is gunzipped into
+	bytes     int64 // of the gunzipped value
 	decisions int   // at a time
-	alone     bool  // what is beyond them is opened later
+	alone     bool  // decisions beyond the limit are opened later
 }
 
-// large is a record in hand that grows to more than its batch may. One partition of a process has such a one at a time, from
-// before it is opened until it is settled, in a hold too: else some kilobytes in each partition would take gigabytes. Its
-// decisions are opened in portions, each when the one before has its homes.
+// large is a record in hand that grows to more than its batch may. One partition of a process has such a record at a
+// time, from before it is opened until it is settled, also during a hold. Otherwise a few kilobytes in each partition
+// would take gigabytes. Its decisions are opened in portions, each after the one before has its homes.
 type large struct {
-	mine    bool         // this partition is the one
+	mine    bool         // this partition has the right to a large record
 	plain   []byte       // the record's value
 	entries []home.Entry // of all its decisions
-	opened  int          // how many of these
+	opened  int          // of these entries
 }
 
-// itemBytes is what a decision takes in memory besides its own bytes, roughly.
+// itemBytes is the approximate memory of a decision besides its own bytes.
 const itemBytes = 640

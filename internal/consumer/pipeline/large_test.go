@@ -18,10 +18,10 @@ import (
 	"docket/internal/record/home"
 )
 
-// batchOf320 has 320 decisions opened at a time.
+// batchOf320 lets 320 decisions be opened at a time.
 const batchOf320 = 320 * itemBytes
 
-// manyOf is the value of a record of n decisions, of which those at odd are null.
+// manyOf is the value of a record of n decisions. Those at odd are null.
 func manyOf(n int, odd ...int) string {
 	ids := make([]string, n)
 	for i := range ids {
@@ -78,7 +78,7 @@ func TestLargeRecord_IsOpenedInPortions(t *testing.T) {
 	}
 }
 
-// What is left in the middle of a large record is not committed, and read again from its start.
+// A large record that was left half-way is not committed. It is read again from its start.
 func TestLargeRecord_LeftBetweenPortions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(func(w *world) { w.config.BatchBytes = batchOf320 })
@@ -106,8 +106,8 @@ func TestLargeRecord_LeftBetweenPortions(t *testing.T) {
 	}
 }
 
-// One partition has a large record in hand, in a hold too; the others go on with what is small, and wait with what is large
-// without having opened it.
+// One partition has a large record in hand, also during a hold. The others carry small records. With a large one they
+// wait and do not open it.
 func TestLargeRecord_OneAtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -156,7 +156,7 @@ func TestLargeRecord_OneAtATime(t *testing.T) {
 		if err := w.pipe.Wedged(time.Second); err != nil {
 			t.Errorf("waiting for a large record of another partition: %v", err)
 		}
-		all[2].depart() // it is given up while it waits
+		all[2].depart() // given up while it waits
 		synctest.Wait()
 		if err := <-ended[2]; err != nil || all[2].last() != -1 {
 			t.Errorf("given up: %v, committed %d", err, all[2].last())
@@ -174,7 +174,7 @@ func TestLargeRecord_OneAtATime(t *testing.T) {
 	})
 }
 
-// A large record that nobody stores is a hold, and a wrong commit cannot be made of the portions that are done.
+// A large record without a last home holds. The finished portions alone allow no commit.
 func TestLargeRecord_NoHomeForTheLast(t *testing.T) {
 	t.Parallel()
 	w := newWorld(func(w *world) { w.config.BatchBytes = batchOf320 })
@@ -198,7 +198,7 @@ func TestLargeRecord_NoHomeForTheLast(t *testing.T) {
 	c.finish(nil)
 }
 
-// A write of a portion that failed may be looked at still when the last portion has its homes.
+// The failed write of a portion may still read the record when the last portion has its homes.
 func TestLargeRecord_IsNotReleasedAfterAFailedWrite(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

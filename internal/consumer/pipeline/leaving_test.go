@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestLeavingEndsPausesAndHoldsAtOnceAndLeavesTheBatchUncommitted(t *testing.T) {
+func TestLeaving_EndsPausesAndHoldsUncommitted(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		code  string
@@ -35,7 +35,7 @@ func TestLeavingEndsPausesAndHoldsAtOnceAndLeavesTheBatchUncommitted(t *testing.
 	}
 }
 
-func TestBatchInHandIsFinishedWhenLeavingWhileTheDatabaseIsWell(t *testing.T) {
+func TestLeaving_FinishesTheBatchInHand(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, p := newWorld(), newPartition(t, recordsOf(0, append(good("a", "x"), "bad")...), recordsOf(3, good("b")...))
@@ -53,7 +53,7 @@ func TestBatchInHandIsFinishedWhenLeavingWhileTheDatabaseIsWell(t *testing.T) {
 	})
 }
 
-func TestCancelledWorkIsNotAFailureOfAnything(t *testing.T) {
+func TestStopped_CancelledWorkIsNoFailure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, p := newWorld(), newPartition(t, recordsOf(0, append(good("a"), "bad")...))
@@ -68,7 +68,7 @@ func TestCancelledWorkIsNotAFailureOfAnything(t *testing.T) {
 	})
 }
 
-func TestWedgedTellsAStuckBatchFromAHeldOne(t *testing.T) {
+func TestWedged_StuckBatchNotAHeldOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, p := newWorld(), newPartition(t, recordsOf(0, good("a")...))
@@ -101,7 +101,7 @@ func TestWedgedTellsAStuckBatchFromAHeldOne(t *testing.T) {
 	})
 }
 
-func TestCommitThatWaitsForTheBrokersIsNoLackOfProgress(t *testing.T) {
+func TestWedged_NotWhileACommitWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, p := newWorld(), newPartition(t, recordsOf(0, good("a")...))

@@ -28,7 +28,7 @@ const (
 	keyHint      = "hint"
 )
 
-// on puts into a line which batch it is of.
+// on adds the place of the batch to a log line.
 func (c *carrier) on(e *zerolog.Event) *zerolog.Event {
 	e = e.Str(keyTopic, c.topic).Int32(keyPartition, c.partition).Int64(keyFirst, c.first).Int64(keyLast, c.last)
 	if id := c.trace.ID(); id != "" {
@@ -37,14 +37,14 @@ func (c *carrier) on(e *zerolog.Event) *zerolog.Event {
 	return e
 }
 
-// failed tells of a write that failed.
+// failed logs and reports a failed write.
 func (c *carrier) failed(v errclass.Verdict, rows int) {
 	c.observer.StoreFailed(v)
 	c.on(c.log.Warn()).Str(keyClass, v.Class.String()).Str(keyCode, v.Code).Str(keyName, v.Name).Int(keyRecords, rows).
 		Msg("database write failed")
 }
 
-// unsent counts, by topic and code, what a publish did not bring to its topic.
+// unsent counts, by topic and code, the records that a publish did not deliver.
 type unsent map[unsentFor]int
 
 type unsentFor struct{ topic, code string }
@@ -57,14 +57,14 @@ func (c *carrier) notSent(u *unsent, topic string, err error) {
 	(*u)[unsentFor{topic, publishCode(err)}]++
 }
 
-// tell writes a line for each topic and code.
+// tell writes a log line for each topic and code.
 func (c *carrier) tell(u unsent) {
 	for of, n := range u {
 		c.on(c.log.Warn()).Str(keyTarget, of.topic).Str(keyCode, of.code).Int(keyRecords, n).Msg("records not published")
 	}
 }
 
-// publishCode is Kafka's name for the error where it has one, or our own.
+// publishCode returns Kafka's name for the error, or one of Docket's codes if it has none.
 func publishCode(err error) string {
 	if k := (*kerr.Error)(nil); errors.As(err, &k) {
 		return k.Message

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// mostDays is for how many days of a batch the table is probed.
+// mostDays is the number of days of a batch that are probed at most.
 const mostDays = 16
 
-// lockedDays are the decisions of days that the table does not take just now while it takes those of others, as where
-// one partition is under maintenance. There are none where all days are locked or something else is wrong, too.
+// lockedDays returns the decisions of days that the table refuses now, if it takes those of other days. One partition
+// may be under maintenance, for example. It returns none if all days are locked or a probe fails for another reason.
 func (c *carrier) lockedDays(ctx context.Context, open []*item) []*item {
 	var days []time.Time
 	of := map[time.Time][]*item{}
@@ -33,7 +33,7 @@ func (c *carrier) lockedDays(ctx context.Context, open []*item) []*item {
 		case err == nil:
 		case verdictOn(ctx, err).Code == lockTaken:
 			locked = append(locked, of[day]...)
-		default: // something else is wrong, too
+		default: // another failure
 			return nil
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"docket/internal/record/envelope"
 )
 
-// lock has what is dated far wait for a lock, and probes of which locked says so.
+// lock makes decisions dated far wait for a lock, and probes for which locked returns true.
 func (w *world) lock(locked func(at time.Time) bool) {
 	w.db.refuse = func(id string) error {
 		if strings.HasPrefix(id, "far") {
@@ -30,8 +30,8 @@ func (w *world) lock(locked func(at time.Time) bool) {
 
 func farAway(at time.Time) bool { return at.After(time.Now().AddDate(1, 0, 0)) }
 
-// Only the decisions of the locked partition wait, and they spend no attempt.
-func TestLockedPartition(t *testing.T) {
+// Only the decisions of the locked partition wait. They spend no attempt.
+func TestLocked_OneDay(t *testing.T) {
 	t.Parallel()
 	for program, change := range map[string]func(*world){"consumer": func(*world) {}, "replayer": replayer} {
 		t.Run(program, func(t *testing.T) {
@@ -59,8 +59,8 @@ func TestLockedPartition(t *testing.T) {
 	}
 }
 
-// A lock of an hour in the middle of a day is found out for the record that fails alone.
-func TestLockedPartition_OfPartOfADay(t *testing.T) {
+// A lock on an hour of a day is found when a record fails alone.
+func TestLocked_PartOfADay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(replayer)

@@ -6,7 +6,7 @@ import (
 	"docket/internal/record/envelope"
 )
 
-// newScratch takes scratch memory for a batch of so many records.
+// newScratch takes scratch memory for a batch of this many records.
 func (p *process) newScratch(records int) *scratch {
 	var d *scratch
 	select {
@@ -21,8 +21,8 @@ func (p *process) newScratch(records int) *scratch {
 	return d
 }
 
-// returnScratch gives the scratch memory to a later batch, without a trace of this one. It reports whether nobody can
-// still look at it, nor at the records that it was made of.
+// returnScratch clears the scratch memory and gives it to a later batch. It reports whether no pending write can
+// still read the scratch or the records.
 func (c *carrier) returnScratch() (clean bool) {
 	d := c.scratch
 	c.scratch = nil
@@ -42,7 +42,7 @@ func (c *carrier) returnScratch() (clean bool) {
 	return true
 }
 
-// awaitLarge waits until this partition may have a large record in hand, without a turn.
+// awaitLarge waits until this partition may have a large record in hand. It waits without a turn.
 func (c *carrier) awaitLarge(ctx context.Context) error {
 	c.turn.release()
 	defer c.rest()()

@@ -6,7 +6,7 @@ import (
 	"docket/internal/errclass"
 )
 
-// decide asks the table, and tells the rule where somebody listens.
+// decide applies the table and reports the rule to Config.Decided.
 func (c *carrier) decide(f facts) rule {
 	r := decide(f)
 	if c.cfg.Decided != nil {
@@ -15,12 +15,12 @@ func (c *carrier) decide(f facts) rule {
 	return r
 }
 
-// factsOf are the facts of an error, before anything was asked.
+// factsOf returns the facts of an error before any question is asked.
 func (c *carrier) factsOf(ctx context.Context, of scope, err error) facts {
 	return facts{of: of, verdict: verdictOn(ctx, err), stopped: ctx.Err() != nil, leaving: c.leaving(), replay: c.cfg.Replay}
 }
 
-// probedWith adds the answer of a probe.
+// probedWith adds the outcome of a probe to the facts.
 func (f *facts) probedWith(ctx context.Context, err error) {
 	f.probe, f.probed = probePassed, errclass.Verdict{}
 	if err == nil {
@@ -32,8 +32,8 @@ func (f *facts) probedWith(ctx context.Context, err error) {
 	}
 }
 
-// holdFor is the hold that a rule asks for: for the failure of the batch where the breaker refuses to park it, else for
-// that of the probe, which knows better.
+// holdFor returns the hold that a rule requires. Its reason is the failure of the batch if the breaker refuses to
+// park it. Otherwise it is the failure of the probe, which is more exact.
 func holdFor(r rule, f facts, probe error) Hold {
 	if f.breaker == no {
 		return Hold{Reason: r.reason, Code: f.verdict.Code, Hint: words(f.verdict)}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A CHECK that has a name, or a trigger, refuses times that the only decision of a batch has, or most of them.
+// A named CHECK or a trigger refuses the times of a batch's only decision, or of most of them.
 func TestOddTime_IsTheRecordsFault(t *testing.T) {
 	t.Parallel()
 	for name, ids := range map[string][]string{"alone": {"far1"}, "most": {"far1", "far2", "a"}} {
@@ -41,7 +41,7 @@ func TestOddTime_IsTheRecordsFault(t *testing.T) {
 	}
 }
 
-// A partition that is missing is the table's fault, however good it is at other times.
+// A missing partition is the table's fault, even if the table takes rows of other times.
 func TestOddTime_MissingPartitionHolds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 	"docket/internal/record/home"
 )
 
-// away is a Store that takes nothing, for a reason that is parked without another try.
+// away is a Store that takes nothing. Its failure is parked without another try.
 type away struct{ writes int }
 
 func (a *away) Store(context.Context, []Row, bool) ([]Outcome, error) {
@@ -48,7 +48,7 @@ func (k *taking) Publish(_ context.Context, records []*kgo.Record) []error {
 	return k.errs[:len(records)]
 }
 
-// deaf hears nothing.
+// deaf is an Observer that ignores everything.
 type deaf struct{}
 
 func (deaf) Took(int)                        {}
@@ -60,7 +60,7 @@ func (deaf) PublishFailed(string, error)     {}
 func (deaf) Held(string, int32, Hold) func() { return func() {} }
 func (deaf) Homed(Report)                    {}
 
-// stream is a partition that has the same records again and again, in one batch each time.
+// stream is a partition that delivers the same records again and again, in one batch each time.
 type stream struct {
 	number    int32
 	after     time.Duration // before the first batch
@@ -109,7 +109,8 @@ func (s *stream) Commit(_ context.Context, to home.Settled) error {
 	return nil
 }
 
-// carried returns the act of carrying one more batch of n decisions, from the source topic or, to replay, from parking.
+// carried returns a func that carries one more batch of n decisions: from the source topic or, as a replay, from
+// parking.
 func carried(t testing.TB, n int, replay bool, db Store) (kafka *taking, carry func()) {
 	t.Helper()
 	cfg := newWorld().config
@@ -132,7 +133,7 @@ func carried(t testing.TB, n int, replay bool, db Store) (kafka *taking, carry f
 }
 
 //nolint:paralleltest // it measures what is the whole process's
-func TestParkedDecisionCostsAboutOneAllocationAndNoMoreWritesAndPublishesThanItTakes(t *testing.T) {
+func TestPark_CostOfADecision(t *testing.T) {
 	const n, most = 2 * together, 1.1 // per decision: its id, for the log
 	db := &away{}
 	kafka, carry := carried(t, n, false, db)
@@ -148,11 +149,11 @@ func TestParkedDecisionCostsAboutOneAllocationAndNoMoreWritesAndPublishesThanItT
 	}
 }
 
-// mostBytes is what a parked decision may take in memory, in all: what it is decoded into, which after a write that failed is
-// not used again, its history and headers, and a little more. 1904 were seen.
+// mostBytes limits the memory of a parked decision: its decoded form, which is not used again after a failed write,
+// its history and its headers. 1904 bytes were measured.
 const mostBytes = 2000
 
-// bytesPer is how many bytes an act allocates.
+// bytesPer returns how many bytes a call of act allocates.
 func bytesPer(act func()) float64 {
 	const times = 5
 	var from, to runtime.MemStats
@@ -164,9 +165,9 @@ func bytesPer(act func()) float64 {
 	return float64(to.TotalAlloc-from.TotalAlloc) / times
 }
 
-// TestABatchThatIsParkedHasTheTimeOfOnePublish has a Kafka that takes each portion, but slowly: what there is no time for goes
-// into the spool, in one piece.
-func TestABatchThatIsParkedHasTheTimeOfOnePublish(t *testing.T) {
+// TestForward_DeadlineOfOnePublish has a slow Kafka. The records that it has no time for go into the spool, in one
+// append.
+func TestForward_DeadlineOfOnePublish(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const n = 5 * together
@@ -194,9 +195,9 @@ func TestABatchThatIsParkedHasTheTimeOfOnePublish(t *testing.T) {
 	})
 }
 
-// TestForwardingKeepsItsTurnOnlyWhileKafkaTakesIt has a partition that parks a large batch, another that comes half a second
-// later, and one turn for both.
-func TestForwardingKeepsItsTurnOnlyWhileKafkaTakesIt(t *testing.T) {
+// TestForward_KeepsItsTurnWhileKafkaTakesIt has one turn for two partitions. One parks a large batch, and the other
+// comes half a second later.
+func TestForward_KeepsItsTurnWhileKafkaTakesIt(t *testing.T) {
 	t.Parallel()
 	for _, kafka := range []struct {
 		what  string
@@ -238,7 +239,7 @@ func TestForwardingKeepsItsTurnOnlyWhileKafkaTakesIt(t *testing.T) {
 	}
 }
 
-// slow is a Kafka that takes its time for each call.
+// slow is a Kafka that takes a while for each call.
 type slow struct {
 	each  time.Duration
 	fails error
@@ -261,7 +262,7 @@ func (k *slow) Publish(ctx context.Context, records []*kgo.Record) []error {
 	return errs
 }
 
-// pieces is a Spool that remembers in how many pieces it was filled.
+// pieces is a Spool that counts its appends.
 type pieces struct {
 	disk
 	sizes []int
@@ -273,7 +274,7 @@ func (p *pieces) Append(ctx context.Context, records []*kgo.Record, oversize boo
 }
 
 //nolint:paralleltest // it measures what is the whole process's
-func TestReplayedDecisionCostsNextToNoAllocationsAndNoMoreWritesThanTheFirst(t *testing.T) {
+func TestReplay_CostOfADecision(t *testing.T) {
 	const n, most = 2000, 0.1
 	db := &tallied{counting: newCounting(n)}
 	kafka, carry := carried(t, n, true, db)

@@ -11,11 +11,11 @@ import (
 	"docket/internal/record/home"
 )
 
-// partition is an Assignment that delivers what it was given.
+// partition is an Assignment that delivers the records it was given.
 type partition struct {
 	account *home.Account
 	batches chan []*kgo.Record
-	next    []*kgo.Record // what Ready waited for
+	next    []*kgo.Record // the records that Ready waited for
 	leave   context.Context
 	depart  context.CancelFunc
 

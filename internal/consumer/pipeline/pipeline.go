@@ -1,8 +1,8 @@
-// Package pipeline is the life of a batch: fetch, decode, store, give homes, commit.
+// Package pipeline carries a batch: fetch, decode, store, give homes, commit.
 //
-// One [Pipeline] serves a program; Run carries the batches of one partition, one after another, and is started once
-// for each partition that is ours. Which program it runs in is not asked here: a record's history says how often it
-// was tried, and what differs otherwise is in [Config].
+// One [Pipeline] serves a program. Run carries the batches of one partition, one after another. It is started once
+// for each assigned partition. The code does not ask which program it runs in: a record's history says how often it
+// was tried, and all other differences are in [Config].
 //
 //	            +--------+   +-------+   +--------+   +--------+
 //	Fetch ----> | decode |-->| store |-->| settle |-->| Commit |
@@ -11,8 +11,8 @@
 //	             remember     bisect,     spool        home.Settled
 //	             why          hold        or hold      only
 //
-// The package stays free of pgx, of Kafka and HTTP clients, of files, of metrics and of the environment: they are
-// behind the ports in ports.go.
+// The package imports no Postgres, Kafka or HTTP client, no files, no metrics and no environment. They are behind the
+// interfaces in ports.go.
 package pipeline
 
 import (
@@ -27,11 +27,11 @@ import (
 	"docket/internal/record/home"
 )
 
-// ErrDone is what Fetch returns when a partition has nothing more to do, as with `--once`.
+// ErrDone is returned by Fetch when a partition has no more work, as with `--once`.
 var ErrDone = errors.New("nothing more to do for this partition")
 
-// Run carries batch after batch of a partition until it is given up or there is nothing more to do, and returns nil
-// then. An error says that the partition cannot go on.
+// Run carries the batches of a partition until it is given up or has no more work, and then returns nil. After an
+// error the partition cannot continue.
 func (p *Pipeline) Run(ctx context.Context, a Assignment) error {
 	fetching, stop := context.WithCancel(ctx)
 	defer stop()
@@ -50,7 +50,7 @@ func (p *Pipeline) Run(ctx context.Context, a Assignment) error {
 		case err != nil:
 			return fmt.Errorf("fetch: %w", err)
 		}
-		for len(b.Records()) > 0 { // more than once where it inflates to more than a batch
+		for len(b.Records()) > 0 { // more than once if the records inflate to more than a batch
 			if err := p.carry(ctx, a, b, t); err != nil {
 				if errors.Is(err, errLeft) || ctx.Err() != nil {
 					return nil
@@ -61,9 +61,10 @@ func (p *Pipeline) Run(ctx context.Context, a Assignment) error {
 	}
 }
 
-// fetch takes the next batch once it is there and its turn has come; until then its records wait in the queue.
+// fetch takes the next batch after its records are there and its turn has come. Until then the records wait in the
+// queue.
 func fetch(ctx context.Context, a Assignment, t *turn) (*home.Batch, error) {
-	t.release() // a batch of nothing was never carried
+	t.release() // a fetch without records was never carried
 	if err := a.Ready(ctx); err != nil {
 		return nil, err
 	}
@@ -71,9 +72,8 @@ func fetch(ctx context.Context, a Assignment, t *turn) (*home.Batch, error) {
 	return a.Fetch(ctx)
 }
 
-// carry brings the front of a fetch home, all of it as a rule. Every step takes what is still without a home and gives
-// it one, or leaves it marked with where it has to go. A record that cannot get a home ends the carrying with an error,
-// and nothing is committed.
+// carry brings the first records of a fetch home, usually all of them. Each step gives homes to decisions that have
+// none, or marks their destination. If a decision cannot get a home, carry returns an error and commits nothing.
 func (p *Pipeline) carry(ctx context.Context, a Assignment, rest *home.Batch, t *turn) (err error) {
 	c := p.begin(a, t)
 	defer func() { c.finish(err) }()
@@ -83,12 +83,12 @@ func (p *Pipeline) carry(ctx context.Context, a Assignment, rest *home.Batch, t 
 		return err
 	}
 	ctx = c.follow(ctx, b)
-	for more := true; more; { // once, but for a record of very many decisions
-		// Row, Duplicate; retry and bisect inside.
+	for more := true; more; { // usually once; more often for a record of very many decisions
+		// Homes: Row, Duplicate. It retries and bisects.
 		if err := c.store(ctx, c.items); err != nil {
 			return err
 		}
-		// DeadLetter, Parked, Exhausted or Spooled for the rest.
+		// Homes of the others: DeadLetter, Parked, Exhausted or Spooled.
 		if err := c.settle(ctx, c.items); err != nil {
 			return err
 		}
@@ -106,13 +106,13 @@ func (p *Pipeline) carry(ctx context.Context, a Assignment, rest *home.Batch, t 
 	return nil
 }
 
-// Idle says that no batch is in hand, or that those which are wait for somebody else: a hold leaves the brokers to the
-// spool.
+// Idle reports whether no batch is in hand, or all of them wait for something else. During a hold the spool may use
+// the brokers.
 func (p *Pipeline) Idle() bool { return p.inHand.idle() }
 
-// Wedged returns [ErrWedged] when a batch in hand has shown no sign of progress for longer than limit. A hold, a pause
-// between tries and a commit that the brokers do not take yet are no lack of progress: a new process would wait for
-// them just the same.
+// Wedged returns [ErrWedged] if a batch in hand showed no sign of progress for longer than limit. A hold, a pause
+// between tries and a commit that the brokers do not take yet count as progress: a new process would wait just the
+// same.
 func (p *Pipeline) Wedged(limit time.Duration) error {
 	if p.inHand.wedged(p.now, limit) {
 		return ErrWedged
@@ -120,7 +120,8 @@ func (p *Pipeline) Wedged(limit time.Duration) error {
 	return nil
 }
 
-// Away says that the database is known to be away, or to be there again: nothing is parked on the way to finding out.
+// Away says that the database is known to be away, or to be back. While it is away, a failing batch holds at once and
+// is not parked first.
 func (p *Pipeline) Away(away bool) {
 	if away {
 		p.parked.trip()
@@ -132,7 +133,7 @@ func (p *Pipeline) Away(away bool) {
 // Pipeline carries batches. It is safe for concurrent use.
 type Pipeline struct{ process }
 
-// New makes a pipeline. spool is nil where there is none: then a record that Kafka does not take is held.
+// New makes a pipeline. Without a spool (nil), a record that Kafka does not take is held.
 func New(cfg Config, db Store, publisher Publisher, spool Spool, observer Observer, log zerolog.Logger) *Pipeline {
 	p := &Pipeline{process{
 		cfg: cfg, db: db, publisher: publisher, spool: spool, observer: observer, log: log,

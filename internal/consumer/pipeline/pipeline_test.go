@@ -24,7 +24,7 @@ func (w *world) run(t *testing.T, p *partition) time.Duration {
 	return time.Since(from)
 }
 
-func TestGoodBatchGetsRowsAndIsCommitted(t *testing.T) {
+func TestCarry_GoodBatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, p := newWorld(), newPartition(t, recordsOf(5, good("a", "b")...), recordsOf(9, good("c", "a")...))
@@ -41,7 +41,7 @@ func TestGoodBatchGetsRowsAndIsCommitted(t *testing.T) {
 	})
 }
 
-func TestBatchBytesThatAreNotSetAreNoLimit(t *testing.T) {
+func TestBatchBytes_UnsetIsNoLimit(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []int64{0, -1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestBatchBytesThatAreNotSetAreNoLimit(t *testing.T) {
 	}
 }
 
-func TestTransientFailureIsTriedAgainAfterOneAndTwoSeconds(t *testing.T) {
+func TestRetry_AfterOneAndTwoSeconds(t *testing.T) {
 	t.Parallel()
 	for name, failures := range map[string]int{"once": 1, "twice": 2} {
 		t.Run(name, func(t *testing.T) {
@@ -83,7 +83,7 @@ func TestTransientFailureIsTriedAgainAfterOneAndTwoSeconds(t *testing.T) {
 	}
 }
 
-func TestOutageIsParkedThriceThenWaitedOut(t *testing.T) {
+func TestOutage_ParksThreeBatchesThenHolds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -108,7 +108,7 @@ func TestOutageIsParkedThriceThenWaitedOut(t *testing.T) {
 	})
 }
 
-func TestDatabaseThatIsKnownToBeAwayHasNothingParked(t *testing.T) {
+func TestAway_NothingIsParked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, p := newWorld(), newPartition(t, recordsOf(0, good("a")...))
@@ -135,7 +135,7 @@ func TestDatabaseThatIsKnownToBeAwayHasNothingParked(t *testing.T) {
 	})
 }
 
-func TestHoldThatEndsLetsBatchesBeParkedAgain(t *testing.T) {
+func TestBreaker_ResetWhenAHoldEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(func(w *world) { w.config.ParkBatches = 1 })
@@ -151,7 +151,7 @@ func TestHoldThatEndsLetsBatchesBeParkedAgain(t *testing.T) {
 	})
 }
 
-func TestZeroParkBatchesNeverHolds(t *testing.T) {
+func TestBreaker_ZeroNeverHolds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(func(w *world) { w.config.ParkBatches = 0 })
@@ -164,7 +164,7 @@ func TestZeroParkBatchesNeverHolds(t *testing.T) {
 	})
 }
 
-func TestStoredBatchBetweenParkedOnesResetsTheCount(t *testing.T) {
+func TestBreaker_StoredBatchResetsTheCount(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(func(w *world) { w.config.ParkBatches = 1 })
@@ -182,7 +182,7 @@ func TestStoredBatchBetweenParkedOnesResetsTheCount(t *testing.T) {
 	})
 }
 
-func TestReadOnlyNodeIsRetriedThenHeldNeverParked(t *testing.T) {
+func TestReadOnly_HoldsAndIsNeverParked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, p := newWorld(), newPartition(t, recordsOf(0, good("a", "b")...))
@@ -201,7 +201,7 @@ func TestReadOnlyNodeIsRetriedThenHeldNeverParked(t *testing.T) {
 	})
 }
 
-func TestBatchTooLargeForTheServerIsHalvedOnRetry(t *testing.T) {
+func TestRetry_HalvesATooLargeBatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, p := newWorld(), newPartition(t, recordsOf(0, good(named(8)...)...))
@@ -221,7 +221,7 @@ func TestBatchTooLargeForTheServerIsHalvedOnRetry(t *testing.T) {
 	})
 }
 
-func TestBatchesThatStandStillLeaveTheTrafficIdle(t *testing.T) {
+func TestIdle_WhileAllBatchesHold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, p := newWorld(), newPartition(t, recordsOf(0, good("a")...))
@@ -238,7 +238,7 @@ func TestBatchesThatStandStillLeaveTheTrafficIdle(t *testing.T) {
 	})
 }
 
-func TestFailureCodesWithoutASQLSTATEAreTheFewThatArePromised(t *testing.T) {
+func TestCodeForHeader_PromisedCodes(t *testing.T) {
 	t.Parallel()
 	promised := strings.Fields("network timeout id_conflict too_slow internal panic empty syntax duplicate_key missing_field wrong_type out_of_range too_large")
 	for _, v := range errclass.Table() {
@@ -268,7 +268,7 @@ func TestFailureCodesWithoutASQLSTATEAreTheFewThatArePromised(t *testing.T) {
 	}
 }
 
-func TestBackoffDoublesUpToItsMaximum(t *testing.T) {
+func TestBackoff_DoublesUpToItsMaximum(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	want := []int{1, 2, 4, 8, 16, 32, 60, 60}
@@ -282,7 +282,7 @@ func TestBackoffDoublesUpToItsMaximum(t *testing.T) {
 	}
 }
 
-func TestRunGivesTheErrorOfTheFetch(t *testing.T) {
+func TestRun_ErrorOfTheFetch(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	want := errors.New("no such partition")

@@ -8,21 +8,21 @@ import (
 )
 
 const (
-	mostPortion  = 5000 // rows; larger transactions are no faster, and a refused one was for nothing
-	leastPortion = 64   // rows; what fails with no more than that is not too large
-	flat         = 1.5  // times the time of a row in smaller portions: that much is no slower
+	mostPortion  = 5000 // rows; larger transactions are no faster, and a refused one is wasted work
+	leastPortion = 64   // rows; a failure of so few rows is not one of size
+	flat         = 1.5  // up to this factor, a row in a larger portion counts as no slower
 )
 
-// portion is how many rows the first write of a batch carries, for all partitions of a process. It is the largest until
-// a write was too much for the server; then it is half of that, and it grows by a quarter with each full portion while a
-// row takes no longer than in smaller ones. Its zero value is the largest. It is safe for concurrent use.
+// portion is the number of rows in the first write of a batch, for all partitions of a process. It starts at the
+// largest. A write that was too much for the server halves it. It grows by a quarter with each full portion while a
+// row takes no longer than in smaller ones. The zero value is the largest. It is safe for concurrent use.
 type portion struct {
 	mu   sync.Mutex
 	most int     // 0: mostPortion
-	pace float64 // nanoseconds a row took at best since the last step down; 0: not known
+	pace float64 // nanoseconds a row took at best since the last halving; 0: not known
 }
 
-// of is how many of so many rows to write at once: at least one, and all of them as a rule.
+// of returns how many of this many rows to write at once: at least one, and usually all.
 func (p *portion) of(rows int) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -32,17 +32,17 @@ func (p *portion) of(rows int) int {
 	return min(rows, p.most, mostPortion)
 }
 
-// failed learns from a write of so many rows that ended with this verdict.
+// failed adapts the portion after a write of this many rows ended with the verdict v.
 func (p *portion) failed(rows int, v errclass.Verdict) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !tooMuch(v) || rows <= leastPortion || p.most != 0 && rows > p.most { // a larger one that began before a step down
+	if !tooMuch(v) || rows <= leastPortion || p.most != 0 && rows > p.most { // it was larger, and began before the last halving
 		return
 	}
 	p.most, p.pace = max(leastPortion, rows/2), 0
 }
 
-// took learns from a write of so many rows that was done in that time.
+// took adapts the portion after a write of this many rows succeeded within d.
 func (p *portion) took(rows int, d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,7 +60,7 @@ func (p *portion) took(rows int, d time.Duration) {
 	p.most += p.most / 4
 }
 
-// tooMuch says that the number of rows may be what a write failed of: memory, a limit of the server, or time.
+// tooMuch reports whether the number of rows may be the cause of a failure: memory, a limit of the server, or time.
 func tooMuch(v errclass.Verdict) bool {
 	return v.Rule == errclass.RetryHalvesPark || v.Rule == errclass.RetryBisect || v.Code == errclass.CodeTimeout
 }

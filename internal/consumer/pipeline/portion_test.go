@@ -10,7 +10,7 @@ import (
 	"docket/internal/errclass"
 )
 
-func TestPortionIsHalvedByWhatWasTooMuchAndGrowsWhileARowTakesNoLonger(t *testing.T) {
+func TestPortion_HalvesAndGrows(t *testing.T) {
 	t.Parallel()
 	const slow = -1 // a row takes twice as long
 	for name, tc := range map[string]struct {
@@ -62,7 +62,7 @@ func TestPortionIsHalvedByWhatWasTooMuchAndGrowsWhileARowTakesNoLonger(t *testin
 	}
 }
 
-func TestPortionLearnsNothingFromASmallWriteOrOneThatBeganBeforeAStepDown(t *testing.T) {
+func TestPortion_IgnoresSmallAndEarlierWrites(t *testing.T) {
 	t.Parallel()
 	v, _ := errclass.Lookup("53200")
 	var p portion
@@ -77,8 +77,9 @@ func TestPortionLearnsNothingFromASmallWriteOrOneThatBeganBeforeAStepDown(t *tes
 	}
 }
 
-// TestALargeBatchGoesInSeveralTransactions has one bad row at the end of a batch that is larger than a transaction gets.
-func TestALargeBatchGoesInSeveralTransactions(t *testing.T) {
+// TestPortion_LargeBatchInSeveralTransactions has one bad row at the end of a batch that is larger than a
+// transaction.
+func TestPortion_LargeBatchInSeveralTransactions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(func(w *world) { w.config.BatchBytes = 1 << 30 })
@@ -103,7 +104,7 @@ func sizes(writes [][]string) (all []int) {
 	return all
 }
 
-// atMost refuses larger writes.
+// atMost refuses writes of more rows.
 func (t *table) atMost(rows int, code string) {
 	t.hook = func(context.Context) {
 		last := len(t.writes[len(t.writes)-1])
@@ -117,7 +118,7 @@ func (t *table) atMost(rows int, code string) {
 	t.probe = func(time.Time) error { return nil }
 }
 
-func TestABatchThatWasTooMuchIsNotTriedAsAWholeNextTime(t *testing.T) {
+func TestPortion_RemembersATooLargeWrite(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[string][]int{
 		"53200": {400, 200, 100, 100, 100, 100 /* and the second batch */, 200, 100, 100, 100, 100},
@@ -144,7 +145,7 @@ func TestABatchThatWasTooMuchIsNotTriedAsAWholeNextTime(t *testing.T) {
 	}
 }
 
-func TestPortionsBeforeTheOneThatFailsKeepTheirRowsAndTheRestIsParkedAsOneBatch(t *testing.T) {
+func TestPortion_RestIsParkedAsOneBatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(func(w *world) { w.config.ParkBatches = 1 })
@@ -170,7 +171,7 @@ func TestPortionsBeforeTheOneThatFailsKeepTheirRowsAndTheRestIsParkedAsOneBatch(
 	})
 }
 
-func TestASearchIsOfThePortionThatFailedAndTheOthersAreWrittenAsEver(t *testing.T) {
+func TestPortion_SearchesOnlyTheFailedOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, p := newWorld(), newPartition(t, recordsOf(0, good(named(400)...)...))
@@ -187,7 +188,7 @@ func TestASearchIsOfThePortionThatFailedAndTheOthersAreWrittenAsEver(t *testing.
 	})
 }
 
-func TestOneEvilRecordIsFoundAndLeavesPortionsAlmostAsTheyWere(t *testing.T) {
+func TestPortion_OneSlowRecordHardlyShrinksIt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, p := newWorld(), newPartition(t, recordsOf(0, good(named(800)...)...))

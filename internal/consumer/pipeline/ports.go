@@ -13,23 +13,24 @@ import (
 	"docket/internal/record/home"
 )
 
-// Assignment is one partition that is ours for the time being.
+// Assignment is one assigned partition.
 type Assignment interface {
 	Topic() string
 	Partition() int32
-	// Ready waits until there are records for a batch, as many as Fetch gathers. It takes nothing and ends as Fetch does.
+	// Ready waits until there are records for a batch, as many as Fetch gathers. It takes nothing and ends as Fetch
+	// does.
 	Ready(ctx context.Context) error
-	// Fetch waits for records and returns the next batch. After Ready it does not wait, and may return a batch of none.
-	// It ends with [ErrDone] when there is nothing more to do here, and with another error when ctx ended or the
+	// Fetch waits for records and returns the next batch. After Ready it does not wait, and may return an empty
+	// batch. It returns [ErrDone] when the partition has no more work. It returns another error when ctx ended or the
 	// partition is to be given up.
 	Fetch(ctx context.Context) (*home.Batch, error)
-	// Commit writes down what is settled. It is refused when the partition is no longer ours. nil means that the
-	// broker has it, or that there was nothing new to write.
+	// Commit commits settled records. It fails when the partition is no longer assigned. nil means that the broker
+	// has the commit, or that there was nothing new to commit.
 	Commit(ctx context.Context, s home.Settled) error
-	// Leaving is done when the partition is being given up or the program stops: what is in hand may be finished, no
-	// pause is kept.
+	// Leaving is done when the partition is being given up or the program stops. The batch in hand may be finished,
+	// but without pauses.
 	Leaving() context.Context
-	// Hold stops fetching for this partition until release is called; membership of the group goes on.
+	// Hold stops fetching for this partition until release is called. The program stays a member of the group.
 	Hold() (release func())
 }
 
@@ -40,42 +41,47 @@ type Row struct {
 	Partition int32
 	Offset    int64
 	Index     int
-	// UploadedBy is the client of the collector that uploaded it, proven; empty where there is none.
+	// UploadedBy is the collector's client that uploaded it, if proven; empty if there is none.
 	UploadedBy string
 }
 
-// Outcome is what became of a row that the database did not refuse.
+// Outcome is the result for a row that the database did not refuse.
 type Outcome uint8
 
 const (
-	// Stored means that the row is in the table now, and was not before.
+	// Stored means that this write added the row.
 	Stored Outcome = iota + 1
-	// Present means that the decision was there with an equal payload.
+	// Present means that the decision was stored before, with an equal payload.
 	Present
-	// Conflicting means that the decision is there with a different payload.
+	// Conflicting means that the decision was stored before, with a different payload.
 	Conflicting
 )
 
 // Store is the table.
 type Store interface {
-	// Store writes rows in one transaction, all or none, and says what became of each, in order. It may be repeated
-	// with the same rows at any time: a decision is stored once. Of rows with one identity the earlier wins. fresh asks
-	// for a connection that was not used before. The error tells whose fault it is through [errclass.Classify]. It may
-	// hold, for errors.AsType, an interface{ error; Row() (int, bool) }: the index in rows at which the server stopped, a
-	// hint of where to look first and never proof. After Store returned without an error nothing may look at rows any
-	// more, nor at what they point to: their memory is used again.
+	// Store writes rows in one transaction, all or none, and returns the outcome of each, in order. It may be
+	// repeated with the same rows at any time: a decision is stored once. Of rows with one identity the earlier wins.
+	// fresh asks for a connection that was not used before.
+	//
+	// [errclass.Classify] tells whose fault an error is. The error may implement interface{ Row() (int, bool) }: the
+	// index in rows at which the server stopped. It is a hint for the search, never proof.
+	//
+	// After Store returned without an error, nothing may read rows or the memory that they point to: it is used
+	// again.
 	Store(ctx context.Context, rows []Row, fresh bool) ([]Outcome, error)
-	// Foresee says which rows the constraint of this name would refuse: their positions, in order. It is a hint of where
-	// to look first and never proof; none may be foreseen at any time. Once it returned nothing looks at rows any more.
+	// Foresee returns the positions of the rows that the named constraint would refuse, in order. The result is a
+	// hint, never proof, and may be empty at any time. After it returned, nothing reads rows.
 	Foresee(ctx context.Context, rows []Row, constraint string) ([]int, error)
-	// Refusals asks the table about each row alone and keeps none of them. refused[i] is why rows[i] is refused, a fault
-	// of class Data; nil where it is not. Any other failure is the error, and then nothing is known of any row. Where
-	// probe is not zero it asks on a connection that nothing was ever stored on and that is a few seconds old at most, and
-	// has a known-good row of that time written and taken back on it afterwards, as Probe does; the error is an [Unwell]
-	// where the table refuses that. Once it returned nothing looks at rows any more.
+	// Refusals asks the table about each row alone and keeps none of them. refused[i] is the error of class Data for
+	// rows[i], or nil. Any other failure is the error, and then nothing is known about any row.
+	//
+	// If probe is not zero, the questions go over a connection that never stored a row and is a few seconds old at
+	// most. Afterwards a known-good row of that time is written there and rolled back, as Probe does. The error is an
+	// [Unwell] if the table refuses that row. After Refusals returned, nothing reads rows.
 	Refusals(ctx context.Context, rows []Row, probe time.Time) (refused []error, err error)
-	// Probe writes a known-good row of the given time by the same statement, on a fresh connection, and takes it back. Then
-	// it commits something harmless and waits for that. The zero time stands for the present, or that of a stored row.
+	// Probe writes a known-good row of the given time by the same statement, on a fresh connection, and rolls it
+	// back. Then it commits something harmless and waits for that. The zero time means the present, or the time of a
+	// stored row.
 	Probe(ctx context.Context, at time.Time) error
 }
 
@@ -95,19 +101,19 @@ type Publisher interface {
 
 // Spool is the home of last resort.
 type Spool interface {
-	// Append makes records durable, as a whole or not at all. oversize says that the broker refused them as too large.
+	// Append makes records durable, all or none. oversize says that the broker refused them as too large.
 	Append(ctx context.Context, records []*kgo.Record, oversize bool) error
 }
 
-// Hold is a reason to stand still.
+// Hold is the reason why a partition holds.
 type Hold struct {
 	Reason string // one of the Reason constants: a metric label
-	Code   string // SQLSTATE or a code of ours, empty where there is none
-	Hint   string // what an operator can do
+	Code   string // SQLSTATE or a code of Docket, or empty
+	Hint   string // advice for an operator
 }
 
-// Event is what tells one event from another: the reason, and where somebody has something to repair also what. The same
-// code can ask for another repair: a certificate that is not known, and then one that has expired.
+// Event returns the fields that tell one hold from another: the reason, and the code and hint if somebody has to
+// repair something. The same code can need two repairs: an unknown certificate, and then an expired one.
 func (h Hold) Event() Hold {
 	if h.Reason == ReasonDatabaseRefuses || h.Reason == ReasonNoHome {
 		return h
@@ -115,64 +121,64 @@ func (h Hold) Event() Hold {
 	return Hold{Reason: h.Reason}
 }
 
-// Why a partition stands still.
+// Reasons of a hold.
 const (
-	ReasonDatabaseAway    = "database_away"    // it fails for the moment's sake, and enough batches were parked
+	ReasonDatabaseAway    = "database_away"    // it fails for the moment, and enough batches were parked
 	ReasonDatabaseRefuses = "database_refuses" // the set-up is to blame: schema, grants, space, credentials
 	ReasonReadOnly        = "read_only"        // the node takes no writes
-	ReasonNoHome          = "no_home"          // Kafka does not take it and the spool cannot
+	ReasonNoHome          = "no_home"          // Kafka does not take a record and the spool cannot
 )
 
-// Reasons lists every reason of a hold.
+// Reasons returns every reason of a hold.
 func Reasons() []string {
 	return []string{ReasonDatabaseAway, ReasonDatabaseRefuses, ReasonReadOnly, ReasonNoHome}
 }
 
-// Observer is told what happens. It changes nothing, never blocks and is safe for concurrent use.
+// Observer receives reports. It changes nothing, never blocks and is safe for concurrent use.
 type Observer interface {
-	// Took: n decisions of a batch were read.
+	// Took reports that n decisions of a batch were read.
 	Took(n int)
-	// Gave: n decisions that were taken are given back without a home, uncommitted.
+	// Gave reports that n of these decisions got no home and were not committed.
 	Gave(n int)
-	// StoreFailed: one write failed.
+	// StoreFailed reports that one write failed.
 	StoreFailed(v errclass.Verdict)
-	// Retried: a write is tried again after a pause.
+	// Retried reports that a write is tried again after a pause.
 	Retried()
-	// Bisected: a search for bad records ended after so many writes.
+	// Bisected reports that a search for bad records ended after this many writes.
 	Bisected(writes int)
-	// PublishFailed: the broker did not take a record for this topic.
+	// PublishFailed reports that the broker did not take a record for this topic.
 	PublishFailed(topic string, err error)
-	// Held: a partition stands still until release is called.
+	// Held reports that a partition holds until release is called.
 	Held(topic string, partition int32, h Hold) (release func())
-	// Homed: every decision of a batch has its home, or of a portion of a large record.
+	// Homed reports that every decision of a batch, or of a portion of a large record, has its home.
 	Homed(r Report)
 }
 
 // Tracer follows batches.
 type Tracer interface {
-	// Batch: a batch of these records is in hand since then. What is done in the context that it returns belongs to the
-	// batch. Nothing of the records is looked at once it returned.
+	// Batch starts a trace of a batch that is in hand since then. Work in the returned context belongs to the batch.
+	// After Batch returned, nothing reads the records.
 	Batch(ctx context.Context, since time.Time, records []*kgo.Record) (context.Context, Trace)
 }
 
 // Trace follows one batch. It belongs to the goroutine that carries it, never blocks and changes nothing.
 type Trace interface {
-	// ID is what the trace is called in log lines, empty where it is not recorded.
+	// ID returns the name of the trace in log lines, or "" if it is not recorded.
 	ID() string
-	// Letter: the decision at index of this record is about to be forwarded. It returns what its x-traceparent is to say,
-	// empty for none. Nothing of the record is looked at once it returned.
+	// Letter says that the decision at index of this record is about to be forwarded. It returns the value of
+	// x-traceparent, or "" for none. After it returned, nothing reads the record.
 	Letter(r *kgo.Record, index int) string
-	// Held: the batch stands still until release is called.
+	// Held says that the batch holds until release is called.
 	Held(h Hold) (release func())
-	// Homed: every decision has its home, or those of a portion have. The report is good until it returns.
+	// Homed says that every decision of the batch or of a portion has its home. The report is valid until it returns.
 	Homed(r Report)
-	// Committing: its offset is being committed, until done is called.
+	// Committing says that the offset is being committed until done is called.
 	Committing() (done func(error))
-	// End: the batch is done with, or left uncommitted for an error.
+	// End says that the batch is done, or was left uncommitted because of an error.
 	End(err error)
 }
 
-// untraced is the trace where nobody follows.
+// untraced is the trace without a tracer.
 type untraced struct{}
 
 func (untraced) ID() string                     { return "" }
@@ -182,25 +188,25 @@ func (untraced) Homed(Report)                   {}
 func (untraced) Committing() func(error)        { return func(error) {} }
 func (untraced) End(error)                      {}
 
-// Report is a batch of which every decision has its home.
+// Report describes a batch whose decisions all have a home.
 type Report struct {
 	Topic     string
 	Partition int32
 	Records   int    // Kafka records
 	First     int64  // offset of the first of them
 	Last      int64  // offset of the last of them
-	Trace     string // what its trace is called, empty where there is none
+	Trace     string // name of the trace, or empty
 	Took      time.Duration
-	// Decisions are those of the batch in order, good while [Observer.Homed] is called and no longer.
+	// Decisions yields those of the batch in order. It is valid only during the call of [Observer.Homed].
 	Decisions iter.Seq[Decision]
 }
 
-// Decision is what a report tells of one decision.
+// Decision describes one decision in a report.
 type Decision struct {
 	Home   home.Home
-	Offset int64          // where it was read just now
-	Index  int            // place inside its Kafka record; envelope.NoIndex where it was never decoded
-	Time   time.Time      // the decision's own time, zero where it was not decoded
-	Cause  envelope.Cause // zero where it has a row
-	ID     string         // dead-letter id where it was forwarded
+	Offset int64          // in the topic that it was just read from
+	Index  int            // place inside its Kafka record; envelope.NoIndex if it was never decoded
+	Time   time.Time      // the decision's own time, zero if it was not decoded
+	Cause  envelope.Cause // zero if it has a row
+	ID     string         // dead-letter id if it was forwarded
 }

@@ -8,9 +8,9 @@ import (
 	"docket/internal/errclass"
 )
 
-// probe asks the database for a known-good row at the time of the batch, or of the present where that time may be what
-// the table refuses: then the time is to blame, not the table. It is that of the whole batch, to the end: those that
-// still want a row may do so for their times' sake.
+// probe asks the database for a known-good row at the time of the batch. If the refusal may depend on that time, it
+// asks again at the present: then the time is to blame, not the table. It uses the time of the whole batch to the
+// end. The items without a row may lack one because of their times.
 func (c *carrier) probe(ctx context.Context) error {
 	c.pulse()
 	defer c.pulse()
@@ -21,14 +21,14 @@ func (c *carrier) probe(ctx context.Context) error {
 	return err
 }
 
-// timeMayMatter says that a probe was refused for what another time could change: a constraint that has a name, or a
-// trigger. A partition that is missing is neither: the table lacks it, and takes the rows once it is there.
+// timeMayMatter reports whether another time could change the refusal of a probe: a named constraint, or a trigger. A
+// missing partition is neither: the table takes the rows once the partition exists.
 func timeMayMatter(err error) bool {
 	return errclass.Classify(err).Rule == errclass.Await || dataFault(err)
 }
 
-// medianTime is the time of a typical item: the probe writes at this time, so that a single odd timestamp in the batch
-// does not decide where the probe goes.
+// medianTime returns the time of a typical item. The probe uses it, so that one odd timestamp in the batch does not
+// choose the partition of the probe.
 func medianTime(items []*item) time.Time {
 	times := make([]time.Time, len(items))
 	for i, it := range items {

@@ -8,7 +8,7 @@ import (
 	"docket/internal/record/decision"
 )
 
-// process is what all batches of a program share: its settings, its ports, and what the batches learn from each other.
+// process is shared by all batches of a program: its settings, its ports, and what the batches learn from each other.
 // It is safe for concurrent use.
 type process struct {
 	cfg       Config
@@ -26,12 +26,12 @@ type process struct {
 	foresight foresight
 	election  election
 	inHand    inHand
-	turns     chan struct{} // holds one for each batch that has its turn; nil: there is no limit
+	turns     chan struct{} // holds one for each batch that has its turn; nil: no limit
 	larges    chan struct{} // holds one while a partition has a large record in hand
-	scratches chan *scratch // that no batch uses
+	scratches chan *scratch // not used by any batch
 }
 
-// backoff is the pause before try number attempt (from 0) of a parked record.
+// backoff returns the pause before try number attempt (from 0) of a parked record.
 func (p *process) backoff(attempt int) time.Duration {
 	pause := p.cfg.Backoff
 	for range attempt {
@@ -43,7 +43,7 @@ func (p *process) backoff(attempt int) time.Duration {
 	return min(pause, p.cfg.MaxBackoff)
 }
 
-// pauseOf is the pause of an item that is parked: never less than that of the one that it waits for.
+// pauseOf returns the pause of a parked item. It is never shorter than that of the item that it waits for.
 func (p *process) pauseOf(it *item) time.Duration {
 	if it.behind == nil {
 		return p.backoff(it.attempt)

@@ -10,18 +10,18 @@ import (
 // ErrWedged says that a batch shows no sign of progress.
 var ErrWedged = errors.New("a batch in hand shows no sign of progress")
 
-// progress tells from outside whether a batch makes progress.
+// progress shows other goroutines whether a batch makes progress.
 type progress struct {
 	clock   func() time.Time
-	since   time.Time    // when the batch was taken in hand
-	beat    atomic.Int64 // nanoseconds from since to the last sign of progress; a clock that is set does not move it
-	resting atomic.Bool  // keeping a pause, or waiting until the brokers take a commit
+	since   time.Time    // the batch was taken in hand then
+	beat    atomic.Int64 // nanoseconds from since to the last sign of progress; setting the clock does not change it
+	resting atomic.Bool  // in a pause, or waiting until the brokers take a commit
 }
 
-// pulse is a sign of progress.
+// pulse notes a sign of progress.
 func (b *progress) pulse() { b.beat.Store(int64(b.clock().Sub(b.since))) }
 
-// rest says, until wake is called, that the batch waits for somebody else and makes no progress of its own.
+// rest says, until wake is called, that the batch waits for something else.
 func (b *progress) rest() (wake func()) {
 	b.resting.Store(true)
 	return func() { b.pulse(); b.resting.Store(false) }
@@ -32,7 +32,7 @@ func (b *progress) wedged(now time.Time, limit time.Duration) bool {
 	return !b.resting.Load() && now.Sub(b.since)-time.Duration(b.beat.Load()) > limit
 }
 
-// inHand are the batches in hand. Its zero value has none. It is safe for concurrent use.
+// inHand has the batches in hand. The zero value has none. It is safe for concurrent use.
 type inHand struct {
 	mu      sync.Mutex
 	batches map[*progress]struct{}
@@ -53,7 +53,7 @@ func (h *inHand) remove(b *progress) {
 	delete(h.batches, b)
 }
 
-// idle reports whether every batch in hand waits for somebody else.
+// idle reports whether every batch in hand waits for something else.
 func (h *inHand) idle() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -5,8 +5,8 @@ import (
 	"docket/internal/record/envelope"
 )
 
-// closeFlood makes the dead letters of what the record has left to share, once it was read to its end, and says what they take in memory. plain
-// is the record's value, inflated.
+// closeFlood makes the shared dead letters of a record that was read to its end. It returns the memory that they
+// take. plain is the record's inflated value.
 func (c *carrier) closeFlood(env *envelope.Envelope, plain []byte) (bytes int) {
 	shared := c.flood.shared
 	c.flood = flood{}
@@ -20,8 +20,8 @@ func (c *carrier) closeFlood(env *envelope.Envelope, plain []byte) (bytes int) {
 	return bytes
 }
 
-// rests are the items of refused decisions that share a dead letter: one, but for a gzipped record of which that letter would be larger than the
-// record was, as a topic need not take it. Then each half has its own.
+// rests makes the items of refused decisions that share a dead letter, usually one item. A topic need not take a
+// record that is larger than the original. So the letter of a gzipped record is halved until it is no larger.
 func (c *carrier) rests(env *envelope.Envelope, shared []refusedPart, onLines bool) []*item {
 	first := &shared[0]
 	it := &item{entry: first.entry, env: env, index: first.part.Index, value: first.part.Value}
@@ -48,7 +48,7 @@ func (c *carrier) rests(env *envelope.Envelope, shared []refusedPart, onLines bo
 	return []*item{it}
 }
 
-// commonCause is why refused decisions are forwarded in one letter.
+// commonCause returns the cause of refused decisions that share a dead letter.
 func commonCause(shared []refusedPart) *envelope.Cause {
 	c := envelope.Together(func(yield func(string) bool) {
 		for i := range shared {

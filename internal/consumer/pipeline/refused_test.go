@@ -14,7 +14,7 @@ import (
 	"docket/internal/record/home"
 )
 
-// heldBy are the decisions of a letter as "place value".
+// heldBy returns the decisions of a shared dead letter as "index value".
 func heldBy(t *testing.T, r *kgo.Record) (all []string) {
 	t.Helper()
 	dead := envelope.OpenDead(r)
@@ -31,7 +31,7 @@ func heldBy(t *testing.T, r *kgo.Record) (all []string) {
 
 func limited(n int) func(*world) { return func(w *world) { w.config.MaxRefused = n } }
 
-func TestMaxRefused_TheRestSharesALetter(t *testing.T) {
+func TestMaxRefused_TheRestIsOneDeadLetter(t *testing.T) {
 	t.Parallel()
 	array := "[" + strings.Join([]string{logOf("a"), `0`, `{"decision_id":"x"}`, `null`, logOf("b"), `"1"`, `2`}, ",") + "]"
 	lines := strings.Join([]string{logOf("a"), `0`, `{"decision_id":"x"}`, `torn`, logOf("b"), `}`, `2`}, "\n")
@@ -79,7 +79,7 @@ func TestMaxRefused_OneMoreIsForwardedAlone(t *testing.T) {
 		"6/0 decode wrong_type 0", "6/1 decode wrong_type 0", "7/0 decode wrong_type 0", "7/1 decode wrong_type 0", "7/ decode wrong_type 0"})
 }
 
-// What the table refuses is forwarded alone, however much that is: only who can read it knows which decision it is.
+// Rows that the table refuses are forwarded alone, in any number. Only that way each is found by its id.
 func TestMaxRefused_DataErrorsStayAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(limited(1))
@@ -92,7 +92,7 @@ func TestMaxRefused_DataErrorsStayAlone(t *testing.T) {
 	equal(t, "dead letters", w.kafka.sent("dlq"), []string{"5/0 data 23514 0", "5/1 data 23514 0", "5/2 data 23514 0"})
 }
 
-func TestMaxRefused_LargeRecordHasOneLetter(t *testing.T) {
+func TestMaxRefused_LargeRecordIsOneDeadLetter(t *testing.T) {
 	t.Parallel()
 	odd := []int{0, 10, 300, 330, 500, 650, 999}
 	w := newWorld(limited(3), func(w *world) { w.config.BatchBytes = batchOf320 })
@@ -109,7 +109,7 @@ func TestMaxRefused_LargeRecordHasOneLetter(t *testing.T) {
 	}
 }
 
-// A large record of which whole portions are nothing but refused is left in the middle and read again.
+// A large record with whole portions of refused decisions is left half-way and read again.
 func TestMaxRefused_LargeRecordLeft(t *testing.T) {
 	t.Parallel()
 	w := newWorld(limited(3), func(w *world) { w.config.BatchBytes = batchOf320 })

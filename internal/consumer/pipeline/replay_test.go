@@ -41,7 +41,7 @@ func parkedOf(attempt int, ids ...string) []*kgo.Record {
 	return rs
 }
 
-func TestReplayKeepsTheOrigin(t *testing.T) {
+func TestReplay_KeepsTheOrigin(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(replayer)
@@ -64,7 +64,7 @@ func TestReplayKeepsTheOrigin(t *testing.T) {
 	})
 }
 
-func TestAttemptIsSpentOnlyByTheRecordThatFailsAlone(t *testing.T) {
+func TestReplay_OnlyTheBadRecordSpendsAnAttempt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(replayer)
@@ -87,7 +87,7 @@ func TestAttemptIsSpentOnlyByTheRecordThatFailsAlone(t *testing.T) {
 	})
 }
 
-func TestNoOutageHoweverLongSpendsAnAttempt(t *testing.T) {
+func TestReplay_OutageSpendsNoAttempt(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"08006", "57P03", "53300", "57014"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestNoOutageHoweverLongSpendsAnAttempt(t *testing.T) {
 	}
 }
 
-func TestFiveMeansFiveTries(t *testing.T) {
+func TestReplay_FiveAttemptsAreFiveTries(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rs := parkedOf(0, "x")
@@ -129,7 +129,7 @@ func TestFiveMeansFiveTries(t *testing.T) {
 			rs = []*kgo.Record{next}
 		}
 
-		w := newWorld(replayer) // one that carries the maximum goes on without another try
+		w := newWorld(replayer) // a record at the maximum is not tried again
 		w.run(t, newPartition(t, parkedOf(5, "x")))
 		equal(t, "exhausted", w.kafka.sent("parking-dlq"), []string{"100/0 exhausted 08006 5"})
 		if len(w.db.writes) != 0 {
@@ -138,7 +138,7 @@ func TestFiveMeansFiveTries(t *testing.T) {
 	})
 }
 
-func TestReplayedMemberOfAnArrayKeepsItsIndex(t *testing.T) {
+func TestReplay_KeepsTheIndex(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -164,9 +164,9 @@ func TestReplayedMemberOfAnArrayKeepsItsIndex(t *testing.T) {
 	})
 }
 
-// TestNothingIsLostUnderRandomFaults runs whole worlds under seeded faults: whatever was committed has a home, and in
-// the end every decision has its row or stands in the dead-letter topic exactly when it is bad.
-func TestNothingIsLostUnderRandomFaults(t *testing.T) {
+// TestCarry_LosesNothingUnderRandomFaults runs whole worlds under seeded faults. Every committed record has a home.
+// At the end every decision has its row, or is a dead letter exactly if it is bad.
+func TestCarry_LosesNothingUnderRandomFaults(t *testing.T) {
 	t.Parallel()
 	codes := []string{"08006", "57P01", "40001", "53200", "42P01", "25006", "53100", "08P01", "0A000"}
 	for seed := range uint64(300) {

@@ -2,14 +2,14 @@ package pipeline
 
 import "docket/internal/record/home"
 
-// homed tells of decisions that have their homes, all of the batch's or a portion.
+// homed reports decisions that have their homes: all of the batch, or a portion.
 func (c *carrier) homed(b *home.Batch, items []*item) {
 	report := c.report(b, items)
 	c.observer.Homed(report)
 	c.trace.Homed(report)
 }
 
-// report tells of a batch of which every decision has its home.
+// report makes the report of a batch whose decisions all have a home.
 func (c *carrier) report(b *home.Batch, items []*item) Report {
 	return Report{
 		Topic: c.topic, Partition: c.partition, Records: len(b.Records()), First: c.first, Last: c.last, Trace: c.trace.ID(),

@@ -29,7 +29,8 @@ func (c *carrier) route(ctx context.Context, it *item, err error) {
 	}
 }
 
-// park sends items to the parking topic, each that has spent its last attempt to its dead-letter topic.
+// park sends items to the parking topic. An item that spent its last attempt goes to the replayer's dead-letter
+// topic.
 func (c *carrier) park(v errclass.Verdict, items ...*item) {
 	cause := ofTheMoment(v)
 	for _, it := range items {

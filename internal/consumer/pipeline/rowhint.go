@@ -7,7 +7,8 @@ import (
 	"docket/internal/errclass"
 )
 
-// rowHint wraps a write error with the item at whose row Postgres stopped. The search starts there. It proves nothing.
+// rowHint wraps a write error with the item at whose row Postgres stopped. The search starts there. It proves
+// nothing.
 type rowHint struct {
 	error
 	at *item
@@ -15,9 +16,9 @@ type rowHint struct {
 
 func (s *rowHint) Unwrap() error { return s.error }
 
-// withRowHint notes the item that the error of a write of these items names. Only a fault that may be a record's or the
-// set-up's names one: what failed for the moment's sake was anywhere by chance. A unique key that is taken names
-// nobody, as of two rows with one key the earlier is to win, and which one is named is the server's affair.
+// withRowHint adds the item at which a write stopped to its error. Only a fault of a record or of the set-up gets a
+// hint: a failure of the moment could stop anywhere. A unique key that is taken gets none either: of two rows with
+// one key the earlier has to win, and the server may name either.
 func withRowHint(err error, items []*item) error {
 	e, ok := errors.AsType[interface {
 		error
@@ -35,9 +36,9 @@ func withRowHint(err error, items []*item) error {
 	return &rowHint{err, items[index]}
 }
 
-// hintedRow returns the place in a part of the item that its error names. The write may have had fewer items than the
-// part: those without a home. An item with a later one of the same identity is not named, because others overtake a
-// named item, and of these two the earlier has to get the row.
+// hintedRow returns the position of the named item in a part. The write may have had fewer items than the part,
+// because items with a home are left out. If a later item has the same identity, there is no hint. The search tries a
+// named item after the others, and of these two the earlier must get the row.
 func hintedRow(err error, part []*item) (index int, ok bool) {
 	s, ok := errors.AsType[*rowHint](err)
 	if !ok {

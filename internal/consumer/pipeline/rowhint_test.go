@@ -10,7 +10,7 @@ import (
 
 func truly(row int) int { return row }
 
-// only refuses one id with a code.
+// only makes the table refuse one id, with this code.
 func only(bad, code string) func(id string) error {
 	return func(id string) error {
 		if id == bad {
@@ -20,7 +20,7 @@ func only(bad, code string) func(id string) error {
 	}
 }
 
-func TestARefusedRowThatTheServerNamesTakesFourWrites(t *testing.T) {
+func TestRowHint_FourWrites(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []string{"d000", "d457", "d999"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -43,7 +43,7 @@ func TestARefusedRowThatTheServerNamesTakesFourWrites(t *testing.T) {
 	}
 }
 
-func TestARowThatIsNamedWronglyGetsItsRow(t *testing.T) {
+func TestRowHint_WrongRowIsStored(t *testing.T) {
 	t.Parallel()
 	for name, tells := range map[string]func(int) int{
 		"the first": func(int) int { return 0 }, "the one before": func(row int) int { return row - 1 },
@@ -64,9 +64,9 @@ func TestARowThatIsNamedWronglyGetsItsRow(t *testing.T) {
 	}
 }
 
-// TestTheRowThatIsNamedIsOneOfTheWriteNotOfThePart has a part of a search written in two goes, as the server runs out of
-// memory, and a row of the second one named.
-func TestTheRowThatIsNamedIsOneOfTheWriteNotOfThePart(t *testing.T) {
+// TestRowHint_CountsRowsOfTheWrite writes a part of a search in two halves, as the server runs out of memory. The
+// error of the second half names a row.
+func TestRowHint_CountsRowsOfTheWrite(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, p := newWorld(), newPartition(t, recordsOf(0, good(named(16)...)...))
@@ -103,11 +103,11 @@ func TestTheRowThatIsNamedIsOneOfTheWriteNotOfThePart(t *testing.T) {
 	})
 }
 
-func TestAKeyThatIsTakenNamesNobodySoTheEarlierOfTwoWins(t *testing.T) {
+func TestRowHint_NoneForATakenKey(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, p := newWorld(), newPartition(t, recordsOf(0, good("a", "early", "b", "late", "c")...))
-		w.db.refuse = func(id string) error { // asked at the first of the two in a write, and that one it names
+		w.db.refuse = func(id string) error { // refused at the first of the two in a write, which the error names
 			write := w.db.writes[len(w.db.writes)-1]
 			one, other := id == "early" || id == "late", map[string]string{"early": "late", "late": "early"}[id]
 			_, there := w.db.rows[other+"2026-03-01 12:00:00.5 +0000 UTC"]
@@ -125,7 +125,7 @@ func TestAKeyThatIsTakenNamesNobodySoTheEarlierOfTwoWins(t *testing.T) {
 	})
 }
 
-func TestWhatFailedForTheMomentsSakeNamesNobody(t *testing.T) {
+func TestRowHint_NoneForATransientFailure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, p := newWorld(), newPartition(t, recordsOf(0, good(named(8)...)...))
@@ -140,7 +140,7 @@ func TestWhatFailedForTheMomentsSakeNamesNobody(t *testing.T) {
 	})
 }
 
-func TestExactlyTheBadOnesAreDeadLetteredWhereSomeAreNamed(t *testing.T) {
+func TestRowHint_ExactlyTheBadOnesAreDeadLettered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, p := newWorld(), newPartition(t, recordsOf(0, good(named(500)...)...))
@@ -172,7 +172,7 @@ func TestExactlyTheBadOnesAreDeadLetteredWhereSomeAreNamed(t *testing.T) {
 	})
 }
 
-func TestOfTwoPayloadsOfOneDecisionTheEarlierIsStoredEvenWhereAHintIsWrong(t *testing.T) {
+func TestRowHint_EarlierOfOneIdentityWins(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		other := strings.Replace(logOf("a"), "true", "false", 1)

@@ -5,9 +5,9 @@ import (
 	"docket/internal/record/envelope"
 )
 
-// scratch is the memory that a batch is worked on in. It is cleared and used again for a later one, of any partition,
-// once each of its decisions has a home or the batch is given up, and only where nobody else can still look at it: see
-// [scratch.spoil]. What outlives the batch, the records that are forwarded, is never made of it.
+// scratch is the working memory of a batch. A later batch, of any partition, uses it again after each decision has a
+// home or the batch is given up. It is used again only if nothing can still read it: see [scratch.spoil]. Forwarded
+// records outlive the batch, so they never use it.
 type scratch struct {
 	decoder   decision.Decoder
 	opener    envelope.Opener
@@ -18,14 +18,13 @@ type scratch struct {
 	spoiled   bool
 }
 
-// mostKept is how many decisions a scratch keeps memory for from one batch to the next.
+// mostKept is the number of decisions that a scratch keeps memory for between batches.
 const mostKept = 16 << 10
 
-// spoil says that a write failed: whatever the store left behind may look at its rows for a while yet, so the scratch is
-// not used again.
+// spoil says that a write failed. The store may still read the rows for a while, so the scratch is not used again.
 func (d *scratch) spoil() { d.spoiled, d.rows = true, nil }
 
-// room is an empty slab with room for n, the old one where it is large enough and not too large to keep.
+// room returns an empty slab with room for n: the old one if it is large enough and not too large to keep.
 func room[T any](slab []T, n int) []T {
 	if cap(slab) < n || cap(slab) > max(n, mostKept) {
 		return make([]T, 0, n)
@@ -33,7 +32,7 @@ func room[T any](slab []T, n int) []T {
 	return slab[:0]
 }
 
-// take cuts n off a slab, or off a new one where too few are left: what was taken before stays where it is.
+// take cuts n elements off a slab, or off a new one if too few are left. Elements taken before do not move.
 func take[T any](slab *[]T, n int) []T {
 	from := len(*slab)
 	if cap(*slab)-from < n {
@@ -43,7 +42,7 @@ func take[T any](slab *[]T, n int) []T {
 	return (*slab)[from : from+n : from+n]
 }
 
-// rowsOf makes rows of items, good until the next call.
+// rowsOf makes rows of items. They are valid until the next call.
 func (d *scratch) rowsOf(items []*item) []Row {
 	rows := room(d.rows, len(items))
 	for _, it := range items {

@@ -41,8 +41,8 @@ func refill(p *partition, number int64, values []string) {
 }
 
 //nolint:paralleltest // it measures what is the whole process's
-func TestDecisionCostsNextToNoAllocationsFromFetchToCommit(t *testing.T) {
-	const n, most, mostBytes = 2000, 0.02, 4 // per decision; the records of the fetch are counted too, and taken off
+func TestCarry_CostOfADecision(t *testing.T) {
+	const n, most, mostBytes = 2000, 0.02, 4 // per decision; without the records of the fetch
 	w, p := newWorld(), newPartition(t)
 	w.pipe.cfg.BatchBytes = 1 << 30
 	w.pipe.db = newCounting(n)
@@ -69,21 +69,21 @@ func TestDecisionCostsNextToNoAllocationsFromFetchToCommit(t *testing.T) {
 	}
 }
 
-// costs is what f allocates in one of some runs: how often, and how much.
+// costs returns the allocations of f, in number and bytes, on average.
 func costs(f func()) (allocs float64, bytes int64) {
 	const runs = 5
 	var from, to runtime.MemStats
-	for range 3 { // memory that is used again grows by doubling, until what a batch needs lies in one piece
+	for range 3 { // pooled memory doubles until a batch fits in one piece
 		f()
 	}
 	runtime.ReadMemStats(&from)
-	allocs = testing.AllocsPerRun(runs-1, f) // and once before it counts
+	allocs = testing.AllocsPerRun(runs-1, f) // it calls f once more before it counts
 	runtime.ReadMemStats(&to)
 	return allocs, int64(to.TotalAlloc-from.TotalAlloc) / runs
 }
 
-// TestScratchOfAFailedWriteIsNotUsedAgain has a Store that still looks at its rows after it gave an error.
-func TestScratchOfAFailedWriteIsNotUsedAgain(t *testing.T) {
+// TestScratch_NotUsedAgainAfterAFailedWrite has a Store that still reads its rows after it returned an error.
+func TestScratch_NotUsedAgainAfterAFailedWrite(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var kept [][]Row
@@ -103,7 +103,7 @@ func TestScratchOfAFailedWriteIsNotUsedAgain(t *testing.T) {
 	})
 }
 
-// keeper is a Store with a say in every write.
+// keeper is a Store that calls keep in every write.
 type keeper struct{ keep func(rows []Row) error }
 
 func (k *keeper) Store(_ context.Context, rows []Row, _ bool) ([]Outcome, error) {
@@ -119,8 +119,8 @@ func (k *keeper) Refusals(_ context.Context, rows []Row, _ time.Time) ([]error, 
 
 func (k *keeper) Probe(context.Context, time.Time) error { return nil }
 
-// TestWhatIsForwardedIsNotMadeOfScratch looks at records after many a batch went over the scratch that they came from.
-func TestWhatIsForwardedIsNotMadeOfScratch(t *testing.T) {
+// TestScratch_ForwardedRecordsDoNotUseIt reads forwarded records after many more batches used the same scratch.
+func TestScratch_ForwardedRecordsDoNotUseIt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var batches [][]*kgo.Record
@@ -142,8 +142,8 @@ func TestWhatIsForwardedIsNotMadeOfScratch(t *testing.T) {
 	})
 }
 
-// TestRecordsAreReleasedWhereNobodyCanStillLookAtThem has a Store that fails once, in the second of three batches.
-func TestRecordsAreReleasedWhereNobodyCanStillLookAtThem(t *testing.T) {
+// TestRelease_NotAfterAFailedWrite has a Store that fails once, in the second of three batches.
+func TestRelease_NotAfterAFailedWrite(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		writes := 0

@@ -7,15 +7,15 @@ import (
 	"docket/internal/errclass"
 )
 
-// findings are what a search for bad records ended with.
+// findings are the result of a search for bad records.
 type findings struct {
-	facts    facts // to decide on
-	probe    error // the probe's, when it ended the search
+	facts    facts // for the next decision
+	probe    error // error of the probe that ended the search
 	suspects []bisect.Suspect[*item]
 	ahead    waitedFor
 }
 
-// isolate searches for the records to blame among those that failed. The good ones get their rows on the way and keep
+// isolate searches the failed items for the records to blame. The good ones get their rows during the search and keep
 // them.
 func (c *carrier) isolate(ctx context.Context, failed []*item, first error) findings {
 	s := search{carrier: c, vouched: map[fault]bool{faultOf(errclass.Classify(first), first): true}, ahead: waitedFor{}, before: first}
@@ -38,21 +38,21 @@ func (c *carrier) isolate(ctx context.Context, failed []*item, first error) find
 	return end
 }
 
-// search is a search for bad records.
+// search looks for bad records.
 type search struct {
 	*carrier
 	vouched map[fault]bool // kinds of failure for which the table took a good row
-	refused error          // the probe's, when it ended the search
+	refused error          // error of the probe that ended the search
 	ahead   waitedFor
-	before  error // what the write before ended with
+	before  error // result of the write before
 }
 
-// ask writes a part; again says that it is one item, which has just failed alone.
+// ask writes a part. again says that the part is one item, which has just failed alone.
 func (s *search) ask(ctx context.Context, part []*item, again bool) error {
 	err := s.once(ctx, part, again)
-	// A confirmation comes right after the item's first failure alone.
+	// The confirmation must repeat the item's first failure. After a failure of another kind this one is the first.
 	if again && ctx.Err() == nil && mayBlame(err) && dataFault(err) != dataFault(s.before) {
-		err = s.once(ctx, part, again) // blamed once: the one before was a failure of another sort
+		err = s.once(ctx, part, again) // confirm it
 	}
 	if again && err != nil {
 		s.ahead.add(part[0], err)
@@ -61,7 +61,7 @@ func (s *search) ask(ctx context.Context, part []*item, again bool) error {
 	return err
 }
 
-// once writes the items of a part that wait for no other. A replay keeps no pauses: it has those between its attempts.
+// once writes the items of a part that wait for no other. A replay keeps no pauses: they are between its attempts.
 func (s *search) once(ctx context.Context, part []*item, fresh bool) error {
 	part = s.ahead.independent(homeless(part))
 	if s.cfg.Replay && len(part) > 0 {
@@ -70,8 +70,8 @@ func (s *search) once(ctx context.Context, part []*item, fresh bool) error {
 	return s.writeAndRetry(ctx, searchFailed, part, fresh)
 }
 
-// answer tells the search whether to continue after an error: only while the database takes a good row, asked afresh
-// for every kind of failure that is new in this search.
+// answer tells the search whether to continue after an error. It continues only while the database takes a good row.
+// Each kind of failure that is new in this search needs a new probe.
 func (s *search) answer(ctx context.Context, err error) bisect.Answer {
 	f := s.factsOf(ctx, searchFailed, err)
 	kind := faultOf(f.verdict, err)

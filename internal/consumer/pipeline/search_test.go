@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-func TestTableThatGoesDuringABisectEndsItAtOnce(t *testing.T) {
+func TestSearch_EndsWhenTheTableIsGone(t *testing.T) {
 	t.Parallel()
-	for _, code := range []string{"42P01", "23502"} { // 23502: one more kind of failure that could be a record's
+	for _, code := range []string{"42P01", "23502"} { // 23502: another kind of failure that could be a record's
 		t.Run(code, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) { searchWhileTheTableIsGone(t, code) })
@@ -32,7 +32,7 @@ func searchWhileTheTableIsGone(t *testing.T, code string) {
 	}
 	w.db.probe = func(time.Time) error {
 		if p.holds == 1 {
-			w.db.writes = append(w.db.writes, make([][]string, 12)...) // mended
+			w.db.writes = append(w.db.writes, make([][]string, 12)...) // repaired
 		}
 		if gone() {
 			return sqlstate(code)
@@ -47,9 +47,9 @@ func searchWhileTheTableIsGone(t *testing.T, code string) {
 	}
 }
 
-// TestTableThatRefusesForAWhileDuringABisectCondemnsNobody has every record refused twice while the table is not well, and
-// the table well again when the search is over.
-func TestTableThatRefusesForAWhileDuringABisectCondemnsNobody(t *testing.T) {
+// TestSearch_UnwellTableBlamesNobody has every record refused twice while the table is unwell. The table is well
+// again when the search is over.
+func TestSearch_UnwellTableBlamesNobody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, p := newWorld(), newPartition(t, recordsOf(0, good("a", "b", "x", "d")...))
@@ -77,9 +77,9 @@ func TestTableThatRefusesForAWhileDuringABisectCondemnsNobody(t *testing.T) {
 	})
 }
 
-// TestARecordThatTheTableRefusedOnlyOnceIsNotDeadLettered has a record fail alone, first because it took too long, then
-// by a refusal that does not come again.
-func TestARecordThatTheTableRefusedOnlyOnceIsNotDeadLettered(t *testing.T) {
+// TestSearch_RefusedOnlyOnce has a record fail alone, first because it took too long, then by a refusal that does not
+// come again.
+func TestSearch_RefusedOnlyOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, p := newWorld(), newPartition(t, recordsOf(0, good("a")...))
@@ -100,8 +100,8 @@ func TestARecordThatTheTableRefusedOnlyOnceIsNotDeadLettered(t *testing.T) {
 	})
 }
 
-// TestSearch_SlowAfterARefusal has a record fail alone, first by a refusal that does not come again, then because the database is slow for a
-// while. Neither failure was confirmed.
+// TestSearch_SlowAfterARefusal has a record fail alone, first by a refusal that does not come again, then because the
+// database is slow for a while. Neither failure is confirmed.
 func TestSearch_SlowAfterARefusal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestSearch_SlowAfterARefusal(t *testing.T) {
 	})
 }
 
-func TestExactlyTheBadOnesAreDeadLettered(t *testing.T) {
+func TestSearch_ExactlyTheBadOnesAreDeadLettered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -167,7 +167,7 @@ func TestExactlyTheBadOnesAreDeadLettered(t *testing.T) {
 	})
 }
 
-func TestTableThatRefusesEverythingIsNoPileOfBadRecords(t *testing.T) {
+func TestSearch_TableThatRefusesEverythingHolds(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"23502", "23514", "22P02", "42P01", "42501", "53100", "P0001", "XX000"} {
 		t.Run(code, func(t *testing.T) {
@@ -181,7 +181,7 @@ func TestTableThatRefusesEverythingIsNoPileOfBadRecords(t *testing.T) {
 						if len(w.kafka.took)+len(p.committed) > 0 {
 							t.Error("something was published or committed during the hold")
 						}
-						if w.db.probes > 2 && p.holds != 1 { // before it two were asked for, the second of the present
+						if w.db.probes > 2 && p.holds != 1 { // the hold came after two probes, the second at the present
 							t.Error("fetching goes on during the hold")
 						}
 						return sqlstate(code)
@@ -202,7 +202,7 @@ func TestTableThatRefusesEverythingIsNoPileOfBadRecords(t *testing.T) {
 	}
 }
 
-func TestOneOddRecordNeverStopsAPartition(t *testing.T) {
+func TestSearch_OddRecordIsParked(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"42P01", "53100", "XX001", "25006", "42703"} {
 		t.Run(code, func(t *testing.T) {
@@ -225,7 +225,7 @@ func TestOneOddRecordNeverStopsAPartition(t *testing.T) {
 	}
 }
 
-func TestDatabaseThatDiesDuringABisectLeavesNoDeadLetter(t *testing.T) {
+func TestSearch_DatabaseGoesAway(t *testing.T) {
 	t.Parallel()
 	for dies := 1; dies < 24; dies++ {
 		synctest.Test(t, func(t *testing.T) {
@@ -262,7 +262,7 @@ func TestDatabaseThatDiesDuringABisectLeavesNoDeadLetter(t *testing.T) {
 	}
 }
 
-func TestTableThatChangesDuringABisectHoldsInsteadOfDeadLettering(t *testing.T) {
+func TestSearch_TableChangesMeanwhile(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, p := newWorld(), newPartition(t, recordsOf(0, good("a", "x", "b", "c")...))
@@ -273,7 +273,7 @@ func TestTableThatChangesDuringABisectHoldsInsteadOfDeadLettering(t *testing.T) 
 			}
 			return nil
 		}
-		w.db.probe = func(time.Time) error { // well at first, then the column was added
+		w.db.probe = func(time.Time) error { // well at first, then a column was added
 			if w.db.probes > 1 && time.Now().Before(mended) {
 				return sqlstate("23502")
 			}
@@ -288,7 +288,7 @@ func TestTableThatChangesDuringABisectHoldsInsteadOfDeadLettering(t *testing.T) 
 	})
 }
 
-func TestSameDecisionWithAnotherPayloadIsAConflict(t *testing.T) {
+func TestStore_OtherPayloadIsAConflict(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		other := strings.Replace(logOf("a"), "true", "false", 1)
@@ -301,7 +301,7 @@ func TestSameDecisionWithAnotherPayloadIsAConflict(t *testing.T) {
 	})
 }
 
-func TestSlowRecordIsFoundAndDeadLetteredSlowDatabaseIsParked(t *testing.T) {
+func TestSearch_SlowRecordAndSlowDatabase(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, p := newWorld(), newPartition(t, recordsOf(0, good("a", "x", "b")...))
@@ -323,7 +323,7 @@ func TestSlowRecordIsFoundAndDeadLetteredSlowDatabaseIsParked(t *testing.T) {
 	})
 }
 
-func TestSlowBatchIsNotParkedWhereTheProbeBlamesTheSetUp(t *testing.T) {
+func TestSearch_SlowBatchOnABadSetUpHolds(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[string]string{"25006": "read_only 25006", "42P01": "database_refuses 42P01", "23514": "database_refuses 23514"} {
 		synctest.Test(t, func(t *testing.T) {

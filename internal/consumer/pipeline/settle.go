@@ -16,16 +16,16 @@ import (
 type outgoing struct {
 	*item
 	record   *kgo.Record
-	oversize bool  // the broker refused it even with the necessary headers alone
+	oversize bool  // the broker refused it even with only the necessary headers
 	refusal  error // of the last publish
 }
 
-// together is how many records are forwarded at a time: what they take in memory until they are acknowledged is that of
-// so many, not that of a batch.
+// together is how many records are forwarded at a time. It bounds the memory of records that are not yet
+// acknowledged.
 const together = 1000
 
-// settle gives what has no row its home: an acknowledged record of the topic that it has to go to, else a line of a
-// synced file. Where neither takes it, the batch is held.
+// settle gives items without a row their home: an acknowledged record of their topic, or else a line of a synced
+// file. If neither takes an item, the batch holds.
 func (c *carrier) settle(ctx context.Context, items []*item) error {
 	failed := c.forward(ctx, items)
 	c.turn.release()
@@ -39,7 +39,7 @@ func (c *carrier) settle(ctx context.Context, items []*item) error {
 	h := withHint(Hold{Reason: ReasonNoHome, Hint: "check the brokers and the spool: Kafka does not accept the record, and the spool is off, full or failing"}, out)
 	return c.waitUntil(ctx, h, func() (Hold, bool) {
 		for _, l := range out {
-			l.record.Timestamp = c.now() // its topic's retention counts from when it is forwarded
+			l.record.Timestamp = c.now() // its topic's retention counts from the forwarding
 		}
 		out = c.spoolRest(ctx, c.offer(ctx, out))
 		h = withHint(h, out)
@@ -47,8 +47,8 @@ func (c *carrier) settle(ctx context.Context, items []*item) error {
 	})
 }
 
-// withHint is h with what the brokers' last answers say that can be done. An answer that says nothing, as none in time does,
-// takes nothing back.
+// withHint adds the advice of the brokers' last errors to a hold. An error without advice, such as a timeout, keeps
+// the earlier advice.
 func withHint(h Hold, out []outgoing) Hold {
 	for _, l := range out {
 		if knows, ok := errors.AsType[hinting](l.refusal); ok && knows.Hint() != "" {
@@ -59,9 +59,9 @@ func withHint(h Hold, out []outgoing) Hold {
 	return h
 }
 
-// forward publishes what has somewhere to go, in order, a portion after the one before is acknowledged, and returns what
-// was not. All of it has the time that one publish may take. Where much is forwarded the batch keeps its turn while Kafka
-// takes it all: else each partition would have a whole batch in memory and on its way.
+// forward publishes items with a destination in order, a portion at a time, and returns those that were not
+// acknowledged. All portions share the deadline of one publish. While Kafka takes everything, the batch keeps its
+// turn. Otherwise each partition could have a whole batch in memory.
 func (c *carrier) forward(ctx context.Context, items []*item) (failed []outgoing) {
 	going := forwarded(items)
 	if len(going) <= together {
@@ -136,8 +136,8 @@ func (p *process) topicOf(h home.Home) string {
 	}
 }
 
-// offer publishes records, those that are too large with the necessary headers alone, and returns those that the broker
-// did not acknowledge.
+// offer publishes records. It sends too large ones again with only the necessary headers. It returns the records that
+// the broker did not acknowledge.
 func (c *carrier) offer(ctx context.Context, out []outgoing) []outgoing {
 	tooLarge, failed := c.publish(ctx, out)
 	if len(tooLarge) == 0 {
@@ -153,7 +153,7 @@ func (c *carrier) offer(ctx context.Context, out []outgoing) []outgoing {
 	return append(append(failed, failedBare...), refused...)
 }
 
-// spoolRest spools what Kafka did not take, and returns what has no home even then.
+// spoolRest spools the records that Kafka did not take, and returns those that still have no home.
 func (c *carrier) spoolRest(ctx context.Context, out []outgoing) []outgoing {
 	if c.spool == nil || len(out) == 0 || ctx.Err() != nil {
 		return out

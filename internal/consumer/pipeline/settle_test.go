@@ -11,7 +11,7 @@ import (
 	"docket/internal/record/envelope"
 )
 
-func TestWhatKafkaDoesNotTakeIsSpooled(t *testing.T) {
+func TestSettle_SpoolsIfKafkaRefuses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, p := newWorld(), newPartition(t, recordsOf(0, logOf("a"), "x", "y", logOf("b")))
@@ -29,7 +29,7 @@ func TestWhatKafkaDoesNotTakeIsSpooled(t *testing.T) {
 	})
 }
 
-func TestRecordTooLargeWithItsHeadersIsSentBareThenSpooledAsOversize(t *testing.T) {
+func TestSettle_TooLargeIsSentBareThenSpooled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		keys, err := envelope.ParseKeys(strings.Repeat("a key of 8", 4))
@@ -59,7 +59,7 @@ func TestRecordTooLargeWithItsHeadersIsSentBareThenSpooledAsOversize(t *testing.
 	})
 }
 
-func TestWithNoHomeLeftTheOffsetStandsStill(t *testing.T) {
+func TestSettle_NoHomeHolds(t *testing.T) {
 	t.Parallel()
 	for name, noSpool := range map[string]bool{"spool fails": false, "no spool": true} {
 		t.Run(name, func(t *testing.T) {
@@ -95,13 +95,13 @@ func TestWithNoHomeLeftTheOffsetStandsStill(t *testing.T) {
 	}
 }
 
-// advising is an answer of brokers that knows what to do about it.
+// advising is an answer of brokers with advice.
 type advising struct{ do string }
 
 func (r advising) Error() string { return "refused" }
 func (r advising) Hint() string  { return r.do }
 
-func TestAHoldWithoutAHomeSaysWhatTheBrokersAnswersSayLast(t *testing.T) {
+func TestSettle_HintOfTheBrokers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(func(w *world) { w.spool = nil })
@@ -124,7 +124,7 @@ func TestAHoldWithoutAHomeSaysWhatTheBrokersAnswersSayLast(t *testing.T) {
 	})
 }
 
-func TestRefusedCommitStopsNothingAndTheNextOneCoversIt(t *testing.T) {
+func TestCommit_RefusedIsCoveredByTheNext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, p := newWorld(), newPartition(t, recordsOf(0, good("a")...), recordsOf(1, good("b")...))
@@ -141,7 +141,7 @@ func TestRefusedCommitStopsNothingAndTheNextOneCoversIt(t *testing.T) {
 	})
 }
 
-func TestRecordThatWasHeldIsForwardedAsOfNow(t *testing.T) {
+func TestSettle_HeldRecordHasTheTimeOfForwarding(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, p := newWorld(func(w *world) { w.spool = nil; w.config.ProbeInterval = time.Minute }), newPartition(t, recordsOf(0, "no JSON"))

@@ -2,8 +2,8 @@ package pipeline
 
 import "context"
 
-// store gives every decision its row, or marks where it has to go instead. It returns only when no item is left open, or
-// with an error when the batch is to be left uncommitted.
+// store gives every decision its row, or marks another destination. It returns when no item is open, or with an error
+// if the batch is to be left uncommitted.
 func (c *carrier) store(ctx context.Context, items []*item) error {
 	c.batch = homeless(items)
 	c.foreseeLikely(ctx, c.batch)
@@ -12,7 +12,7 @@ func (c *carrier) store(ctx context.Context, items []*item) error {
 		if err == nil {
 			err = c.confirm(ctx)
 		} else {
-			// Items that were written before have their homes, by portions before the one that failed or by a retry in parts.
+			// Some items of the failed write may have a row from a retry in parts.
 			err = c.resolve(ctx, homeless(open), homeless(failed), err)
 		}
 		if err != nil {
@@ -22,10 +22,10 @@ func (c *carrier) store(ctx context.Context, items []*item) error {
 	return nil
 }
 
-// writePortions writes items by portions, each all or none, up to the first that fails for good: that one is returned.
+// writePortions writes items by portions, each all or none. It returns the first portion that fails for good.
 func (c *carrier) writePortions(ctx context.Context, items []*item) (failed []*item, err error) {
 	for len(items) > 0 {
-		// Waiting for the turn is not part of the time that a row takes.
+		// The wait for the turn is not part of the time of a row.
 		c.awaitTurn(ctx)
 		size := c.portion.of(len(items))
 		from := c.now()
@@ -43,8 +43,8 @@ func (c *carrier) writePortions(ctx context.Context, items []*item) (failed []*i
 	return nil, nil
 }
 
-// resolve observes, decides and acts until a failed write needs no more decisions. open are all items of the batch that
-// want a row, failed are those of the portion that failed with err. nil means: look again at the items that are open.
+// resolve observes, decides and acts until a failed write needs no more decisions. The items in open may still get a
+// row; those in failed are of the portion that failed with err. After nil the caller looks at the open items again.
 func (c *carrier) resolve(ctx context.Context, open, failed []*item, err error) error {
 	var (
 		lockedOut []*item // of days that are locked

@@ -10,10 +10,10 @@ import (
 	"docket/internal/errclass"
 )
 
-// TestTheProbeIsAtTheTimeOfTheWholeBatch has a CHECK of the time, and what it refuses left over alone: since another is
-// found to be bad while it is set aside, and since nobody can be asked about together. Its time is none at which the table
-// takes a good row.
-func TestTheProbeIsAtTheTimeOfTheWholeBatch(t *testing.T) {
+// TestProbe_AtTheTimeOfTheWholeBatch has a CHECK on the time. A refused decision is left over alone, once because
+// another one was bad while it was suspected, and once because no question was possible. The table takes no good row
+// at its time.
+func TestProbe_AtTheTimeOfTheWholeBatch(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		ids  []string
@@ -61,8 +61,8 @@ func TestTheProbeIsAtTheTimeOfTheWholeBatch(t *testing.T) {
 	}
 }
 
-// TestMostOfABatchIsForeseenOnceTheProbeSpoke has batches of which two thirds are bad, one after another.
-func TestMostOfABatchIsForeseenOnceTheProbeSpoke(t *testing.T) {
+// TestForesight_MostSuspectedOnceProbed has batches of which two thirds are bad, one after another.
+func TestForesight_MostSuspectedOnceProbed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -73,14 +73,14 @@ func TestMostOfABatchIsForeseenOnceTheProbeSpoke(t *testing.T) {
 		if h := w.told.homes(); h["row"] != 120 || h["dead_letter"] != 180 {
 			t.Errorf("homes %v", h)
 		}
-		if n := len(w.db.writes); n != 6 { // of each batch one that fails and one of the others
+		if n := len(w.db.writes); n != 6 { // for each batch one write that fails and one of the others
 			t.Errorf("%d writes of %d rows", n, sum(w.db.writes))
 		}
 	})
 }
 
-// TestATimeThatTheTableDoesNotTakeYetHoldsNobodyWhoIsSetAside has a batch most of which is of such a time.
-func TestATimeThatTheTableDoesNotTakeYetHoldsNobodyWhoIsSetAside(t *testing.T) {
+// TestForesight_UntimelyProbeHoldsNobody has a batch mostly of a time that the table does not take yet.
+func TestForesight_UntimelyProbeHoldsNobody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -110,8 +110,8 @@ func TestATimeThatTheTableDoesNotTakeYetHoldsNobodyWhoIsSetAside(t *testing.T) {
 	})
 }
 
-// TestAForesightThatIsWrongOfEverybodyEnds has a table that mends what its CHECK would refuse, from the second batch on.
-func TestAForesightThatIsWrongOfEverybodyEnds(t *testing.T) {
+// TestForesight_EndsWhenWrongForAll has a table that repairs bad rows, from the second batch on.
+func TestForesight_EndsWhenWrongForAll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()

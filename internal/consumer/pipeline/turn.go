@@ -2,20 +2,19 @@ package pipeline
 
 import "context"
 
-// turn is one partition's right to have a batch decoded and written. There are [Config.Turns] of them at most, so that
-// the memory of decoded batches is bounded however many partitions are ours.
+// turn is one partition's right to have a batch decoded and written. There are at most [Config.Turns] of them, so
+// that the memory of decoded batches is bounded for any number of partitions.
 //
-// It is never kept while waiting for anything that may not come: not for records, not through a pause between tries or a
-// hold, not for a commit. What it is kept for ends by itself or by its deadline: decoding, a write or a probe, and the
-// forwarding of much of a batch for as long as Kafka takes it. So every turn comes back, and whoever waits for one is
-// served in the order of asking.
+// A partition keeps its turn only during work that ends by itself or by a deadline: decoding, a write, a probe, and
+// forwarding while Kafka takes everything. It gives the turn up before it waits for records, a pause, a hold or a
+// commit. So every turn comes back, and waiting partitions get one in the order of asking.
 type turn struct {
-	turns chan struct{} // holds as many as are taken; nil: there is no limit
+	turns chan struct{} // holds as many as are taken; nil: no limit
 	mine  bool
 }
 
-// acquire waits for a turn. It comes back without one when ctx or leaving ends: a partition that is given up waits for
-// nobody, and what it has in hand still gets the one more try that it is owed.
+// acquire waits for a turn. It returns without one when ctx or leaving ends: a partition that is given up does not
+// wait, and its batch still gets one more try.
 func (t *turn) acquire(ctx, leaving context.Context) {
 	if t.mine || t.turns == nil {
 		return

@@ -14,7 +14,7 @@ import (
 	"docket/internal/record/home"
 )
 
-// shelf is a Store that takes its time, unlike [table] with many at once. Each write is asked of a func, by partition.
+// shelf is a slow Store that takes many writes at once, unlike [table]. Each partition has a func for its writes.
 type shelf struct {
 	write func(ctx context.Context, partition int32) error
 	probe func() error
@@ -79,7 +79,7 @@ func several(t *testing.T, partitions int32, batches int) []numbered {
 	return all
 }
 
-// pass is a write that takes so long.
+// pass is a write that takes d.
 func pass(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
@@ -89,7 +89,7 @@ func pass(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// crowd has so many turns and a partition for each Run.
+// crowd starts a Run for each partition, with this many turns.
 func crowd(t *testing.T, turns int, s *shelf, all []numbered) (w *world, took []time.Duration) {
 	t.Helper()
 	w = newWorld(func(w *world) { w.config.Turns = turns })
@@ -113,7 +113,7 @@ func crowd(t *testing.T, turns int, s *shelf, all []numbered) (w *world, took []
 	return w, took
 }
 
-func TestNoMoreBatchesAreInHandThanThereAreTurns(t *testing.T) {
+func TestTurn_LimitsBatchesInHand(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &shelf{write: func(ctx context.Context, _ int32) error { return pass(ctx, time.Second) }}
@@ -130,7 +130,7 @@ func TestNoMoreBatchesAreInHandThanThereAreTurns(t *testing.T) {
 	})
 }
 
-func TestPartitionThatWaitsKeepsNobodyFromTheirTurn(t *testing.T) {
+func TestTurn_FreeWhileAPartitionWaits(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		refuse, probe string
@@ -175,7 +175,7 @@ func TestPartitionThatWaitsKeepsNobodyFromTheirTurn(t *testing.T) {
 	}
 }
 
-func TestPartitionThatIsGivenUpWaitsForNoTurn(t *testing.T) {
+func TestTurn_NotAwaitedWhenLeaving(t *testing.T) {
 	t.Parallel()
 	for name, failing := range map[string]bool{"before its batch": false, "with a batch that is owed one more try": true} {
 		t.Run(name, func(t *testing.T) {
@@ -226,13 +226,13 @@ func TestPartitionThatIsGivenUpWaitsForNoTurn(t *testing.T) {
 	}
 }
 
-func TestPartitionThatGotNothingWaitsWithoutATurn(t *testing.T) {
+func TestTurn_FreeAfterAnEmptyFetch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &shelf{write: func(ctx context.Context, _ int32) error { return pass(ctx, time.Second) }}
 		all := several(t, 2, 1)
 		all[0].batches = make(chan []*kgo.Record, 1)
-		all[0].batches <- recordsOf(0) // a clock that was set back leaves none
+		all[0].batches <- recordsOf(0) // as after a clock that was set back
 		time.AfterFunc(time.Hour, func() { close(all[0].batches) })
 		second := all[1].batches
 		all[1].batches = make(chan []*kgo.Record, 1)
@@ -246,7 +246,7 @@ func TestPartitionThatGotNothingWaitsWithoutATurn(t *testing.T) {
 	})
 }
 
-func TestAWaitForATurnIsNoTimeOfARow(t *testing.T) {
+func TestTurn_WaitIsNotTimeOfARow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var tries atomic.Int64
@@ -270,7 +270,7 @@ func TestAWaitForATurnIsNoTimeOfARow(t *testing.T) {
 		second := all[1].batches
 		all[1].batches = make(chan []*kgo.Record, 1)
 		time.AfterFunc(time.Millisecond, func() {
-			all[1].batches <- (<-second)[:1] // too few to learn from
+			all[1].batches <- (<-second)[:1] // too few for a measurement
 			close(all[1].batches)
 		})
 		w := newWorld(func(w *world) { w.config.Turns = 1 })

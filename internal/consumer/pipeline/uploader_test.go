@@ -13,7 +13,8 @@ import (
 	"docket/internal/record/envelope"
 )
 
-// TestUploadedBy_Row: a row says who uploaded its decision where a key proves it, of a record of the source topic and of one that was parked.
+// TestUploadedBy_Row: a row has the client that uploaded its decision, if a key proves it. This holds for source
+// records and for parked ones.
 func TestUploadedBy_Row(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -27,7 +28,7 @@ func TestUploadedBy_Row(t *testing.T) {
 			return r
 		}
 		sources := recordsOf(0, logOf("plain"), logOf("claimed"), "["+logOf("one")+","+logOf("two")+"]", logOf("other"), logOf("nobody"))
-		collected(sources[1], "opa-1").Headers[0].Value = []byte("opa-2") // which the key does not prove
+		collected(sources[1], "opa-1").Headers[0].Value = []byte("opa-2") // not proven by the key
 		collected(sources[2], "opa-1")
 		collected(sources[3], "opa-2")
 		collected(sources[4], "")

@@ -8,8 +8,8 @@ import (
 	"docket/internal/errclass"
 )
 
-// verdictOn is the verdict on an error. A cancellation that is not ours, as our own context goes on, is one more way in
-// which the moment failed.
+// verdictOn returns the verdict on an error. If ctx has not ended, a cancellation came from elsewhere and counts as a
+// failure of the moment.
 func verdictOn(ctx context.Context, err error) errclass.Verdict {
 	v := errclass.Classify(err)
 	if v.Class == errclass.Cancelled && ctx.Err() == nil {
@@ -26,7 +26,7 @@ func mayBlame(err error) bool {
 	return err != nil && (dataFault(err) || errclass.Classify(err).Rule == errclass.RetryBisect)
 }
 
-// place is where Postgres says that it failed, read off the error's behaviour.
+// place returns the table, column and constraint that Postgres named, read from methods of the error.
 func place(err error) (table, column, constraint string) {
 	if e, ok := errors.AsType[interface {
 		error
@@ -49,7 +49,7 @@ func place(err error) (table, column, constraint string) {
 	return table, column, constraint
 }
 
-// words describes a verdict in one line of our own.
+// words describes a verdict in one line, without text of the server.
 func words(v errclass.Verdict) string {
 	if v.Name == "" {
 		return v.Code
@@ -57,7 +57,7 @@ func words(v errclass.Verdict) string {
 	return fmt.Sprintf("%s: %s", v.Name, v.Why)
 }
 
-// checkViolated is the constraint that an error names as a CHECK which a row violates, empty where it names none.
+// checkViolated returns the name of the CHECK that a row violates, or "" if the error names none.
 func checkViolated(err error) string {
 	if !dataFault(err) || errclass.Classify(err).Code != "23514" {
 		return ""
@@ -66,13 +66,13 @@ func checkViolated(err error) string {
 	return constraint
 }
 
-// hinting is an error that knows what an operator can do about it.
+// hinting is an error with advice for an operator.
 type hinting interface {
 	error
 	Hint() string
 }
 
-// hint is what an operator reads beside the reason: what the error itself knows to do about it, else what its code says.
+// hint returns advice for an operator: that of the error itself, or else the meaning of its code.
 func hint(v errclass.Verdict, err error) string {
 	if knows, ok := errors.AsType[hinting](err); ok {
 		if h := knows.Hint(); h != "" {

@@ -7,7 +7,7 @@ import (
 	"docket/internal/record/home"
 )
 
-// writeAndRetry writes items, and again after each of the pauses while the table of decisions says so.
+// writeAndRetry writes items, and again after each pause while the table of decisions says so.
 func (c *carrier) writeAndRetry(ctx context.Context, of scope, items []*item, fresh bool) error {
 	if len(items) == 0 {
 		return nil
@@ -28,7 +28,7 @@ func (c *carrier) retry(ctx context.Context, of scope, items []*item, err error)
 		if !then.retries() {
 			return err
 		}
-		// The pause is cut short when leaving: the try that follows is the last chance of a home here.
+		// Leaving cuts the pause short: the next try is the last chance of a home in this process.
 		c.pause(ctx, pause)
 		c.observer.Retried()
 		if then == retryInHalves {
@@ -42,7 +42,7 @@ func (c *carrier) retry(ctx context.Context, of scope, items []*item, err error)
 	return err
 }
 
-// writeParts writes items in so many parts, each all or none, on a fresh connection, up to the first that fails.
+// writeParts writes items in this many parts, each all or none, on a fresh connection, up to the first failure.
 func (c *carrier) writeParts(ctx context.Context, items []*item, parts int) error {
 	for part := range slices.Chunk(items, (len(items)+parts-1)/parts) {
 		if err := c.write(ctx, part, true); err != nil {
@@ -52,7 +52,7 @@ func (c *carrier) writeParts(ctx context.Context, items []*item, parts int) erro
 	return nil
 }
 
-// write stores items in one go and gives those that have a row their home.
+// write stores items in one transaction and gives those that have a row their home.
 func (c *carrier) write(ctx context.Context, items []*item, fresh bool) error {
 	c.awaitTurn(ctx)
 	rows := c.scratch.rowsOf(items)
@@ -61,7 +61,7 @@ func (c *carrier) write(ctx context.Context, items []*item, fresh bool) error {
 	c.pulse()
 	if err != nil {
 		c.scratch.spoil()
-		// A write that our own stopping cuts short is not a failure.
+		// A write that ended because the program stops is not a failure.
 		if ctx.Err() == nil {
 			c.failed(verdictOn(ctx, err), len(items))
 		}

@@ -11,7 +11,7 @@ import (
 	"docket/internal/record/home"
 )
 
-// stream is a partition of the parking topic that has the same due records again and again.
+// stream is a partition of the parking topic that delivers the same due records again and again.
 type stream struct {
 	*log
 	takes int
@@ -29,7 +29,7 @@ func (s *stream) Take(_ context.Context, records int, _ int64, _ time.Duration) 
 	return out, nil
 }
 
-// parkedRecord is one as the consumer parks it.
+// parkedRecord is a record as the consumer parks it.
 func parkedRecord() *kgo.Record {
 	now := time.Now()
 	read := &kgo.Record{Topic: "decision-logs", Offset: 12345, Timestamp: now, Key: []byte("subject-12345"), Value: make([]byte, 680)}
@@ -38,7 +38,7 @@ func parkedRecord() *kgo.Record {
 	return r
 }
 
-// intake returns the act of letting a batch of n due records through the gate.
+// intake returns a func that lets a batch of n due records through the window.
 func intake(t testing.TB, n int) (s *stream, pass func()) {
 	t.Helper()
 	s = &stream{log: newLog()}
@@ -66,7 +66,7 @@ func intake(t testing.TB, n int) (s *stream, pass func()) {
 }
 
 //nolint:paralleltest // it measures what is the whole process's
-func TestDueRecordsPassTheGateInOneBatchForNextToNoAllocations(t *testing.T) {
+func TestWindow_CostOfADueRecord(t *testing.T) {
 	const n, most = 2000, 0.05 // for a record
 	s, pass := intake(t, n)
 	pass()

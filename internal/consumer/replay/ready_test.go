@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestWindowThatIsGivenUpLetsNothingThrough(t *testing.T) {
+func TestWindow_LetsNothingThroughWhenLeaving(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := New(config(), newLog(due(0, 0), due(1, 0)))
@@ -26,7 +26,7 @@ func TestWindowThatIsGivenUpLetsNothingThrough(t *testing.T) {
 	})
 }
 
-func TestFetchWaitsForNothingOnceARecordWasDue(t *testing.T) {
+func TestFetch_DoesNotWaitAfterReady(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		from := time.Now()

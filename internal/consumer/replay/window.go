@@ -1,8 +1,8 @@
-// Package replay is the gate before a replay: it looks ahead in a partition of the parking topic and lets through
-// what is due, so that a record which still has to wait blocks nobody behind it.
+// Package replay looks ahead in a partition of the parking topic and lets due records through to the pipeline. A
+// record that has to wait does not block the due ones behind it.
 //
-// What it lets through is carried by the same pipeline as any other record. The books of the partition see to it that
-// nothing is committed past a record that still waits. The package stays free of clients, of storing and classifying.
+// The pipeline carries replayed records like any others. The partition's account keeps the commit before any waiting
+// record. The package imports no client, and stores and classifies nothing.
 package replay
 
 import (
@@ -23,45 +23,46 @@ import (
 // Assigned is an assigned partition of the parking topic.
 type Assigned interface {
 	pipeline.Assignment
-	// Account is the partition's books.
+	// Account returns the account of the partition's offsets.
 	Account() *home.Account
-	// Take waits for at least one record, and for room for it beside what other partitions have taken, and gathers up to the
-	// limits, at most wait after the first. It ends with ctx's error, and then has taken nothing.
+	// Take waits for at least one record, and for room for it beside the records of other partitions. Then it gathers
+	// up to the limits, at most wait after the first. If ctx ends it returns ctx's error and takes nothing.
 	Take(ctx context.Context, records int, bytes int64, wait time.Duration) ([]*kgo.Record, error)
-	// Done says that records are done with that were taken and take so many bytes, by Config's Weigh.
+	// Done gives back the memory of taken records that are done: their bytes by Config's Weigh.
 	Done(bytes int64)
-	// Allowed is how many bytes records that were taken may grow to once they are opened.
+	// Allowed returns how many bytes the taken records may grow to once they are opened.
 	Allowed() int64
-	// Bounds are the next offset to be read and the end of the log now.
+	// Bounds returns the next offset to be read and the current end of the log.
 	Bounds(ctx context.Context) (next, end int64, err error)
 }
 
-// Config bounds what a window holds.
+// Config holds the limits of a window.
 type Config struct {
-	Lookahead    int                       // records past the last commit that are looked at, at least 1
-	Weigh        func(r *kgo.Record) int64 // bytes that a record takes
+	Lookahead    int                       // records past the last commit that are read, at least 1
+	Weigh        func(r *kgo.Record) int64 // the memory of a record in bytes
 	MaxBackoff   time.Duration             // a not-before further away counts as this far from the record's Kafka timestamp
 	BatchRecords int                       // let through at a time, at least 1
 	BatchBytes   int64
-	BatchWait    time.Duration // for more, after the first record
-	Once         bool          // end when nothing that is in the log now is due
-	Keys         envelope.Keys // without proof by them a record counts as parked for the first time, where it is now
-	// Unproven is told how many records of a portion had no such proof, and the first of them; nil: nobody is.
+	BatchWait    time.Duration // for more records, after the first
+	Once         bool          // end when no record in the log is due now
+	Keys         envelope.Keys // without proof by them a record counts as parked for the first time, at its present place
+	// Unproven is called with the number of records in a portion that lack such a proof, and the first of them; nil:
+	// not called.
 	Unproven func(n int, first *kgo.Record)
 }
 
-// quiet is how long the log's end may fail to show up in a run with Once before it counts as reached: control records
-// take up offsets and are never delivered.
+// quiet is how long a run with Once waits for the end of the log before it counts as reached. Control records take up
+// offsets and are never delivered.
 const quiet = 10 * time.Second
 
-// Window is the gate of one partition. It belongs to the goroutine that carries the partition; Waiting may be called
-// from anywhere.
+// Window lets the due records of one partition through. It belongs to the goroutine that carries the partition.
+// Waiting may be called from any goroutine.
 type Window struct {
 	Assigned
 	cfg Config
 
 	waiting []parked // in offset order
-	passed  int64    // bytes of the batch that was let through last, until it is done with
+	passed  int64    // bytes of the last batch that was let through, until it is done
 	found   bool     // Ready saw that a record is due, and Fetch did not look yet
 	count   atomic.Int64
 
@@ -78,19 +79,19 @@ type parked struct {
 
 var _ pipeline.Assignment = (*Window)(nil)
 
-// New makes the gate of a partition that was just assigned.
+// New makes the window of a partition that was just assigned.
 func New(cfg Config, a Assigned) *Window {
 	return &Window{Assigned: a, cfg: cfg}
 }
 
-// Waiting is the number of records that were read and are not let through yet.
+// Waiting returns the number of records that were read and not yet let through.
 func (w *Window) Waiting() int { return int(w.count.Load()) }
 
-// Fetch waits for records that are due and lets them through as a batch, in offset order. After Ready it waits no
-// longer: where the clock was set back since, there may be none.
+// Fetch waits for due records and returns them as a batch, in offset order. After Ready it does not wait. If the
+// clock was set back since, the batch may be empty.
 func (w *Window) Fetch(ctx context.Context) (*home.Batch, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, err // what is not let through stays where it is
+		return nil, err // records that are not let through stay in the window
 	}
 	if !w.found {
 		if err := w.Ready(ctx); err != nil {
@@ -103,7 +104,7 @@ func (w *Window) Fetch(ctx context.Context) (*home.Batch, error) {
 	return b, nil
 }
 
-// Ready waits until a record is due. It means that the batch before is done with.
+// Ready waits until a record is due. The call also says that the batch before is done.
 func (w *Window) Ready(ctx context.Context) error {
 	if w.passed > 0 {
 		w.Done(w.passed)
@@ -125,7 +126,7 @@ func (w *Window) Ready(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// due says whether any record that waits is due.
+// due reports whether any waiting record is due.
 func (w *Window) due(now time.Time) bool {
 	return slices.ContainsFunc(w.waiting, func(p parked) bool { return !p.due.After(now) })
 }
@@ -151,7 +152,7 @@ func (w *Window) pass(now time.Time) []*kgo.Record {
 	return due
 }
 
-// look reads on while there is room, and otherwise waits, in both cases not longer than until the next record is due.
+// look reads on while there is room, else it only waits. Both end when the next record is due.
 func (w *Window) look(ctx context.Context) error {
 	waking := ctx
 	if next, ok := w.earliest(); ok {
@@ -174,18 +175,18 @@ func (w *Window) look(ctx context.Context) error {
 	if err != nil {
 		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 			if w.cfg.Once && time.Since(from) >= quiet {
-				w.next = w.end // quiet for so long: what is left of the log is control records, or finds no room
+				w.next = w.end // quiet for so long: the rest of the log is control records, or finds no room
 			}
 			return nil
 		}
 		return err
 	}
 	w.Account().Enter(records...)
-	// A clock that was ahead when the record was parked is no reason to wait for longer than any record does.
+	// The clock may have been ahead when the record was parked. No record waits longer than MaxBackoff.
 	latest := time.Now().Add(w.cfg.MaxBackoff)
 	unproven, first := 0, (*kgo.Record)(nil)
 	for _, r := range records {
-		p := parked{record: r, bytes: w.cfg.Weigh(r)} // what it took when it was taken, whatever is believed of it
+		p := parked{record: r, bytes: w.cfg.Weigh(r)} // weighed with its headers as taken, before untrusted ones are dropped
 		if !w.cfg.Keys.Prove(r) {
 			envelope.Distrust(r)
 			if unproven++; first == nil {
@@ -205,7 +206,7 @@ func (w *Window) look(ctx context.Context) error {
 	return nil
 }
 
-// earliest is when the next waiting record is due.
+// earliest returns when the next waiting record is due.
 func (w *Window) earliest() (time.Time, bool) {
 	var first time.Time
 	for i, p := range w.waiting {
@@ -216,7 +217,7 @@ func (w *Window) earliest() (time.Time, bool) {
 	return first, len(w.waiting) > 0
 }
 
-// finished says, in a run with Once, that nothing is due and nothing more can be looked at.
+// finished reports, in a run with Once, that no record is due and none can be read.
 func (w *Window) finished(ctx context.Context) (bool, error) {
 	if !w.cfg.Once {
 		return false, nil

@@ -30,10 +30,10 @@ type log struct {
 	end     int64
 	failed  error
 	taken   int64 // bytes that are not done with
-	most    int64 // that may be taken
+	most    int64 // limit of taken
 }
 
-// weight is what a record takes.
+// weight is the memory of a record.
 func weight(r *kgo.Record) int64 { return int64(len(r.Value)) }
 
 func newLog(records ...*kgo.Record) *log {
@@ -83,7 +83,7 @@ func config() Config {
 	return Config{Lookahead: 100, Weigh: weight, MaxBackoff: time.Hour, BatchRecords: 10, BatchBytes: 1 << 20}
 }
 
-// settle gives every record of a batch a home and says what may be committed.
+// settle gives every record of a batch a home and returns the offset that may be committed.
 func settle(t *testing.T, b *home.Batch) int64 {
 	t.Helper()
 	for i := range b.Records() {
@@ -103,7 +103,7 @@ func offsets(b *home.Batch) (out []int64) {
 	return out
 }
 
-func TestRecordThatIsNotDueBlocksNobodyAndIsNotCommittedPast(t *testing.T) {
+func TestWindow_WaitingRecordIsNotCommittedPast(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		from := time.Now()
@@ -138,7 +138,7 @@ func TestRecordThatIsNotDueBlocksNobodyAndIsNotCommittedPast(t *testing.T) {
 	})
 }
 
-func TestMissingAndForgedNotBeforeAreBounded(t *testing.T) {
+func TestWindow_BoundsOddNotBefore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		from := time.Now()
@@ -154,7 +154,7 @@ func TestMissingAndForgedNotBeforeAreBounded(t *testing.T) {
 	})
 }
 
-// TestWindow_Unproven: whoever writes to the parking topic can neither spend tries nor make a record wait.
+// TestWindow_Unproven: a stranger's record in the parking topic spends no tries and does not wait.
 func TestWindow_Unproven(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -196,7 +196,7 @@ func TestWindow_Unproven(t *testing.T) {
 		settle(t, b)
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 		defer stop()
-		if _, err := w.Fetch(ctx); err == nil { // has the log know that the batch before is done with
+		if _, err := w.Fetch(ctx); err == nil { // tells the log that the batch before is done
 			t.Error("there is more")
 		}
 		if given := 3*weight(ours) - l.taken; given != took {
@@ -208,7 +208,7 @@ func TestWindow_Unproven(t *testing.T) {
 	})
 }
 
-func TestRecordParkedByAClockThatWasAYearAheadWaitsNoLongerThanAnyOther(t *testing.T) {
+func TestWindow_ClockAYearAhead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		from := time.Now()
@@ -220,7 +220,7 @@ func TestRecordParkedByAClockThatWasAYearAheadWaitsNoLongerThanAnyOther(t *testi
 	})
 }
 
-func TestLookaheadIsBoundedInRecordsAndBytes(t *testing.T) {
+func TestWindow_LookaheadIsBounded(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*Config, *log){
 		"records": func(c *Config, _ *log) { c.Lookahead = 25 },
@@ -264,7 +264,7 @@ func TestLookaheadIsBoundedInRecordsAndBytes(t *testing.T) {
 	}
 }
 
-func TestWindowWakesForRecordsThatArriveWhileOthersWait(t *testing.T) {
+func TestWindow_WakesForNewRecords(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := newLog(due(0, time.Hour))
@@ -278,7 +278,7 @@ func TestWindowWakesForRecordsThatArriveWhileOthersWait(t *testing.T) {
 	})
 }
 
-func TestOnceEndsWhenNothingThatIsInTheLogNowIsDue(t *testing.T) {
+func TestOnce_EndsWhenNothingIsDue(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		records func() []*kgo.Record
@@ -321,7 +321,7 @@ func TestOnceEndsWhenNothingThatIsInTheLogNowIsDue(t *testing.T) {
 	}
 }
 
-func TestOnceFailsWhenTheEndOfTheLogIsNotKnown(t *testing.T) {
+func TestOnce_UnknownEndOfTheLogFails(t *testing.T) {
 	t.Parallel()
 	cfg := config()
 	cfg.Once = true
@@ -332,7 +332,7 @@ func TestOnceFailsWhenTheEndOfTheLogIsNotKnown(t *testing.T) {
 	}
 }
 
-func TestEveryRecordPassesOnceAndNoneBeforeItsTime(t *testing.T) {
+func TestWindow_EachRecordOnceAndNotEarly(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(50) {
 		synctest.Test(t, func(t *testing.T) {
@@ -371,7 +371,7 @@ func TestEveryRecordPassesOnceAndNoneBeforeItsTime(t *testing.T) {
 	}
 }
 
-func TestWhatIsDoneBehindAWaitingRecordCountsAgainstTheLookahead(t *testing.T) {
+func TestWindow_LookaheadCountsDoneRecords(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		from := time.Now()

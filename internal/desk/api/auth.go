@@ -9,14 +9,14 @@ import (
 	"docket/internal/service/bearer"
 )
 
-// caller is who asks.
+// caller is the authenticated author of a request.
 type caller struct {
 	Name string
 	Role Role
 	By   string // byToken or byCertificate
 }
 
-// How somebody shows who they are.
+// Ways of authentication.
 const (
 	byToken       = "token"
 	byCertificate = "certificate"
@@ -24,13 +24,13 @@ const (
 
 type callerKey struct{}
 
-// who is the caller whom the guard let in; nobody elsewhere.
-func who(ctx context.Context) caller {
+// callerOf returns the caller of a request, zero if there is none.
+func callerOf(ctx context.Context) caller {
 	c, _ := ctx.Value(callerKey{}).(caller)
 	return c
 }
 
-// Why nobody was let in. The words are labels of a metric, too.
+// Reasons of failed logins. They are also labels of a metric.
 var (
 	errNoCredentials = errors.New("no_credentials")
 	errBadToken      = errors.New("bad_token")
@@ -40,8 +40,8 @@ var (
 	errThrottled     = errors.New("throttled")
 )
 
-// authenticate finds out who sent r. A token goes before a certificate, and one that is wrong is not made up for by a
-// certificate that is right.
+// authenticate returns the sender of r. A token counts before a certificate, and a wrong token is refused even with a
+// valid certificate.
 func (a Auth) authenticate(r *http.Request, now time.Time) (caller, error) {
 	values := r.Header.Values("Authorization")
 	switch {
@@ -53,14 +53,14 @@ func (a Auth) authenticate(r *http.Request, now time.Time) (caller, error) {
 	return a.byCertificate(r, now)
 }
 
-// byToken finds out whose token a header has. With [errExpiredToken] comes who held it.
+// byToken returns the owner of a token. With [errExpiredToken] it also returns the owner.
 func (a Auth) byToken(header string, now time.Time) (caller, error) {
 	presented, found := bearer.Header(header)
 	if !found {
 		return caller{}, errBadHeader
 	}
 	c, err := caller{}, errBadToken
-	// All are looked at, so that the time tells nothing.
+	// Compare with all tokens, so that the time reveals nothing.
 	for _, t := range a.Tokens {
 		if !t.secret.Is(presented) {
 			continue
@@ -72,7 +72,8 @@ func (a Auth) byToken(header string, now time.Time) (caller, error) {
 	return c, err
 }
 
-// byCertificate trusts only what the handshake has verified, and looks again at the dates: a connection can outlive them.
+// byCertificate trusts only the verified certificate of the handshake. It checks the dates again, because a
+// connection can outlive them.
 func (a Auth) byCertificate(r *http.Request, now time.Time) (caller, error) {
 	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 || len(r.TLS.VerifiedChains[0]) == 0 {
 		return caller{}, errNoCredentials

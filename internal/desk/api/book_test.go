@@ -13,15 +13,15 @@ import (
 	"docket/internal/record/envelope"
 )
 
-// marker stands in every payload, key and header of the tests, and must turn up nowhere but in payloads.
+// marker is in every payload, key and header of the tests, and must appear only in payloads.
 const marker = "planted-personal-data"
 
-// markOfRetry is the mark of a retry, which is told to nobody.
+// markOfRetry is the mark of a retry, which no answer may contain.
 const markOfRetry = "planted-mark-of-a-retry"
 
-// book is a ledger in memory that keeps to the moves of package ledger.
+// book is a ledger in memory that obeys the moves of package ledger.
 type book struct {
-	ledger.Book // what is not asked for here
+	ledger.Book // the tests need no other method
 	mu          sync.Mutex
 	letters     map[string]*ledger.Entry
 	audit       map[string][]ledger.Audit
@@ -63,7 +63,8 @@ func newBook(n int) *book {
 	return b
 }
 
-// id is that of the letter i: its first six digits tell them apart, save for letters from 90 on, which all begin alike.
+// id returns the id of the letter i. Its first six digits are unique, except for letters from 90 on, which all begin
+// alike.
 func id(i int) string {
 	const digits = "0123456789"
 	if i >= 90 {
@@ -383,7 +384,7 @@ func (b *book) ResumeJob(_ context.Context, id int64, by ledger.Actor) (ledger.J
 	return b.turn(id, []ledger.JobState{ledger.JobStopped}, ledger.JobWaiting, by)
 }
 
-// tries is a dry run of which some fail.
+// tries is a dry run with some failures.
 type tries struct{ err error }
 
 func (t tries) Run(context.Context, ledger.Filter, int64, func(done, total int64)) (worker.TrialResult, error) {

@@ -51,7 +51,7 @@ func decisionsOf(all []reader.Decision) []Decision {
 	return out
 }
 
-// RangeQuery is a range of time, and of what.
+// RangeQuery chooses a time range, and paths or services.
 type RangeQuery struct {
 	Since   string   `query:"since" maxLength:"40" doc:"Only decisions since then: how long ago (2h, 7d), a day (yesterday, monday, 2026-11-21) or RFC 3339; days begin at 00:00 UTC"`
 	Until   string   `query:"until" maxLength:"40" doc:"Only decisions before then"`
@@ -77,7 +77,8 @@ func (q RangeQuery) between(now time.Time) (since, until time.Time, err error) {
 	return since, until, nil
 }
 
-// DecisionQuery chooses decisions; the parameters are joined by and, the values of a repeated one by or; of label and match all hold.
+// DecisionQuery chooses decisions. Parameters are joined by and, the values of a repeated one by or. All values of
+// label and match must hold.
 type DecisionQuery struct {
 	RangeQuery
 	Verdict     []reader.Verdict `query:"verdict,explode" nullable:"false" enum:"allowed,denied,undefined,error,other" maxItems:"5"`
@@ -87,10 +88,10 @@ type DecisionQuery struct {
 	Payload     bool             `query:"payload" doc:"Whole decisions, which may be personal data; it needs the role auditor and is logged with your name"`
 }
 
-// manyOfDecisions may be repeated.
+// manyOfDecisions are the parameters that may be repeated.
 var manyOfDecisions = []string{"path", "service", "verdict", "requested_by", "label", "match"}
 
-// filter is what q chooses, for a caller who may ask that.
+// filter returns the filter of q, if the caller may use it.
 func (q DecisionQuery) filter(c caller, now time.Time) (reader.Filter, error) {
 	f := reader.Filter{Paths: q.Path, Services: q.Service, Verdicts: q.Verdict, RequestedBy: q.RequestedBy}
 	if c.Role < Auditor && (q.Payload || len(q.Match) > 0) {
@@ -136,7 +137,7 @@ type searchInput struct {
 	Order string `query:"order" enum:"newest,oldest" default:"newest" doc:"What comes first"`
 }
 
-// DecisionList is a part of a search.
+// DecisionList is a part of the result of a search.
 type DecisionList struct {
 	Decisions    []Decision `json:"decisions" nullable:"false"`
 	Next         string     `json:"next,omitempty" doc:"What to give as after; without it there are no more"`
@@ -152,7 +153,7 @@ type DecisionPath struct {
 	ID string `path:"id" minLength:"1" maxLength:"4096" doc:"Whole, or its first 6 characters or more where no other stored decision begins with them"`
 }
 
-// DecisionsOfID are the decisions of one id.
+// DecisionsOfID are the decisions with one id.
 type DecisionsOfID struct {
 	Decisions    []Decision `json:"decisions" nullable:"false" minItems:"1" doc:"The oldest first; more than one where the same id came with several timestamps"`
 	EditsUnknown string     `json:"edits_unknown,omitempty" doc:"Why it is not known whether an edit of the last minutes produced them, and who edited"`
@@ -183,10 +184,10 @@ func (s *api) decisions() {
 	s.explanations()
 }
 
-// A page with payloads is gathered in parts, so that large decisions do not make it as large as memory.
+// A page with payloads is gathered in parts, so that large decisions cannot fill the memory.
 const (
 	payloadPart  = 10
-	payloadBytes = 8 << 20 // after which a page ends
+	payloadBytes = 8 << 20 // limit of a page
 )
 
 func (s *api) search(ctx context.Context, c caller, in *searchInput) (*searchOutput, error) {
@@ -246,7 +247,7 @@ func (s *api) decision(ctx context.Context, c caller, in *DecisionPath) (*decisi
 	return &decisionsOutput{DecisionsOfID{Decisions: decisionsOf(all), EditsUnknown: unknown, Elsewhere: around}}, nil
 }
 
-// edits gives decisions their edits, and says why these may be incomplete. Only with payload it is told what changed.
+// edits adds edits to decisions, and returns why they may be incomplete. It adds the changes only with payload.
 func (s *api) edits(ctx context.Context, decisions []reader.Decision, payload bool) (unknown string) {
 	switch err := reader.AddEdits(ctx, s.Decisions, decisions, payload); {
 	case err == nil:
@@ -259,7 +260,7 @@ func (s *api) edits(ctx context.Context, decisions []reader.Decision, payload bo
 	}
 }
 
-// byID finds the decisions of an id, or of the only one that begins like that: one at least.
+// byID returns the decisions of an id, or of the only id with these first characters: at least one.
 func (s *api) byID(ctx context.Context, id string) ([]reader.Decision, error) {
 	if strings.ContainsRune(id, 0) || strings.ToValidUTF8(id, "") != id {
 		return nil, faulty("path.id", "text in UTF-8 without U+0000")
@@ -280,7 +281,7 @@ func (s *api) byID(ctx context.Context, id string) ([]reader.Decision, error) {
 	return all, nil
 }
 
-// read writes down who read what. Without payload it was asked what payloads hold.
+// read logs who read which decisions. Without payload the request matched against payloads.
 func (s *api) read(c caller, operation string, decisions []reader.Decision, payload bool) {
 	ids := make([]string, len(decisions))
 	for i, d := range decisions {
@@ -292,7 +293,7 @@ func (s *api) read(c caller, operation string, decisions []reader.Decision, payl
 	s.log.Info().Str("operator", c.Name).Str("operation", operation).Int("decisions", len(ids)).Bool("payload", payload).Strs("decision_ids", ids).Msg("decisions read")
 }
 
-// ofReader turns what the store says of a question into a problem.
+// ofReader turns an error of the store into a problem.
 func ofReader(err error) error {
 	if errors.Is(err, reader.ErrCursor) {
 		p := faulty("query.after", "the next of the page before, with the same order")

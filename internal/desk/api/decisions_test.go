@@ -23,7 +23,7 @@ import (
 	"docket/internal/testkit/readertest"
 )
 
-func TestAViewerSearchesByColumnsAndSeesNoPayload(t *testing.T) {
+func TestSearch_ViewerSeesNoPayload(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a := w.ask(t, "viewer", "GET", "/decisions?limit=1000&verdict=denied&verdict=error", "")
@@ -45,7 +45,7 @@ func TestAViewerSearchesByColumnsAndSeesNoPayload(t *testing.T) {
 	}
 }
 
-func TestWhoReadWhatIsLoggedAndNothingOfWhatItHolds(t *testing.T) {
+func TestSearch_LogsTheReaderAndNoPayload(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for _, c := range []struct {
@@ -69,7 +69,7 @@ func TestWhoReadWhatIsLoggedAndNothingOfWhatItHolds(t *testing.T) {
 	}
 }
 
-func TestAPageOfLargePayloadsEndsEarly(t *testing.T) {
+func TestSearch_PageOfLargePayloadsEndsEarly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for i := range 12 {
@@ -101,7 +101,7 @@ func TestAPageOfLargePayloadsEndsEarly(t *testing.T) {
 	}
 }
 
-func TestWordsThatMakeNoSenseAreNamedAndNotRepeated(t *testing.T) {
+func TestSearch_InvalidParameters(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for query, at := range map[string]string{
@@ -168,8 +168,8 @@ func TestShortIDs_OfDecisions(t *testing.T) {
 	}
 }
 
-// TestPagesHaveEachDecisionOnceWhileOthersArrive whatever the order, the size of a page and how long the store looks.
-func TestPagesHaveEachDecisionOnceWhileOthersArrive(t *testing.T) {
+// TestSearch_PagesHaveEachDecisionOnce tries each order, several page sizes and slow stores.
+func TestSearch_PagesHaveEachDecisionOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(0, 40).Draw(rt, "decisions")
@@ -214,7 +214,7 @@ func TestPagesHaveEachDecisionOnceWhileOthersArrive(t *testing.T) {
 	})
 }
 
-func TestRatesAreThoseOfWholeSteps(t *testing.T) {
+func TestStats_WholeSteps(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var r api.Rates
@@ -242,7 +242,7 @@ func TestRates_OtherComesLast(t *testing.T) {
 	}
 }
 
-func TestFollowingHasAllThatIsStoredFromThenOn(t *testing.T) {
+func TestFollow_AllThatIsStored(t *testing.T) {
 	t.Parallel()
 	if _, err := router(); err != nil { // before the bubble, which it would outlive
 		t.Fatal(err)
@@ -282,7 +282,7 @@ func TestFollowingHasAllThatIsStoredFromThenOn(t *testing.T) {
 	})
 }
 
-func TestFollowingEndsWhenTheClientGoesAndLeavesItsPlace(t *testing.T) {
+func TestFollow_ClientIsGone(t *testing.T) {
 	t.Parallel()
 	if _, err := router(); err != nil {
 		t.Fatal(err)
@@ -323,7 +323,7 @@ func TestFollowingEndsWhenTheClientGoesAndLeavesItsPlace(t *testing.T) {
 	})
 }
 
-func TestAStoreWithoutPlacesHasNoFollowing(t *testing.T) {
+func TestFollow_StoreWithoutPlaces(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(_ *api.Config, p *api.Ports) { p.Decisions = struct{ reader.Store }{newStore(1)} })
 	if a := w.ask(t, "admin", "GET", "/openapi.json", ""); strings.Contains(a.body, "follow-decisions") || !strings.Contains(a.body, "search-decisions") {
@@ -335,16 +335,15 @@ func TestAStoreWithoutPlacesHasNoFollowing(t *testing.T) {
 	}
 }
 
-// forgetful is a store whose places, as text, are up to three decisions behind, as a real one's are.
+// forgetful is a store whose places, as text, are up to three decisions behind, like those of the real one.
 type forgetful struct{ *readerStore }
 
 func (s forgetful) TailText(t reader.Tail) (string, error) {
 	return strconv.Itoa(max(t.Mark.(int)-3, 0)), nil
 }
 
-// TestALostAnswerOrAnotherDeskLeavesNothingOut: what was told is told again rather than not at all, and with the same desk
-// once.
-func TestALostAnswerOrAnotherDeskLeavesNothingOut(t *testing.T) {
+// TestFollow_LostAnswerOrAnotherDesk: decisions are sent twice rather than never, and only once by the same desk.
+func TestFollow_LostAnswerOrAnotherDesk(t *testing.T) {
 	t.Parallel()
 	s := newStore(5)
 	desk := func() *world {
@@ -380,7 +379,7 @@ func TestALostAnswerOrAnotherDeskLeavesNothingOut(t *testing.T) {
 	}
 }
 
-func TestAnExplanationIsOneOfTheDecisionAndIsLogged(t *testing.T) {
+func TestWhy_IsLogged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var x reader.Explanation
@@ -406,8 +405,8 @@ func TestAnExplanationIsOneOfTheDecisionAndIsLogged(t *testing.T) {
 	}
 }
 
-// TestAnExplanationIsOfTheSubjectAndTheTimeThatWereAskedFor, a time as OPA writes it, finer than a stored one.
-func TestAnExplanationIsOfTheSubjectAndTheTimeThatWereAskedFor(t *testing.T) {
+// TestWhy_SubjectAndTime asks with a time as OPA writes it, finer than a stored one.
+func TestWhy_SubjectAndTime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	finer := readertest.Decisions(30, noon)[0].Time
@@ -427,7 +426,8 @@ func TestAnExplanationIsOfTheSubjectAndTheTimeThatWereAskedFor(t *testing.T) {
 	}
 }
 
-// TestSearch_YearThatIsToCome: a decision that is dated far ahead heads no page, is told, and says what it is.
+// TestSearch_YearThatIsToCome: a decision dated far ahead heads no page. It is reported, and its answer says that it
+// is ahead.
 func TestSearch_YearThatIsToCome(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -8,8 +8,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// TestARouteThatNamesNoRoleIsNobodys: whoever forgets the role of a new route has closed it, and not opened it.
-func TestARouteThatNamesNoRoleIsNobodys(t *testing.T) {
+// TestRoute_WithoutARoleIsClosed: a route whose role was forgotten is closed, not open.
+func TestRoute_WithoutARoleIsClosed(t *testing.T) {
 	t.Parallel()
 	const pattern = "GET /forgotten"
 	mux := http.NewServeMux()

@@ -21,19 +21,19 @@ import (
 	"docket/internal/record/escape"
 )
 
-// Config is what the API is to keep to. Zero values stand for the defaults that are named.
+// Config holds the settings of the API. Zero values mean the defaults below.
 type Config struct {
 	Version       string
 	Lease         time.Duration // how long a retry may go without news; required
-	MaxBody       int64         // bytes of a request, 24 MiB: the largest record in base64
-	OperatorLimit int64         // most letters of a job that is not an admin's, 1000
-	Timeout       time.Duration // how long a request may work, 30 s
-	LongTimeout   time.Duration // how long a dry run or a search in Kafka may work, 5 min
-	BodyTimeout   time.Duration // how long a body may take to come, 15 s
-	MaxInFlight   int           // requests that are worked on at once, 64; dry runs and searches in Kafka 2 of them, those that follow a quarter
-	FollowEvery   time.Duration // how often it is looked for those that follow, 1 s
+	MaxBody       int64         // limit for a request, 24 MiB: the largest record in base64
+	OperatorLimit int64         // limit for a job of a caller who is not an admin, 1000 letters
+	Timeout       time.Duration // time limit of a request, 30 s
+	LongTimeout   time.Duration // time limit of a dry run or a search in Kafka, 5 min
+	BodyTimeout   time.Duration // time limit of reading a body, 15 s
+	MaxInFlight   int           // running requests, 64; dry runs and searches in Kafka 2 of them, requests that follow a quarter
+	FollowEvery   time.Duration // pause between two looks for requests that follow, 1 s
 	Registry      prometheus.Registerer
-	Now           func() time.Time // of failed logins and certificates, time.Now
+	Now           func() time.Time // for failed logins and certificates, time.Now
 }
 
 func (c Config) withDefaults() Config {
@@ -67,7 +67,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Book is what of the ledger the API needs; every [ledger.Book] is one.
+// Book is the part of the ledger that the API needs. Every [ledger.Book] is one.
 type Book interface {
 	List(ctx context.Context, f ledger.Filter, p ledger.Page) (ledger.List, error)
 	Show(ctx context.Context, id string) (ledger.Entry, error)
@@ -87,35 +87,37 @@ type Book interface {
 	ResumeJob(ctx context.Context, id int64, by ledger.Actor) (ledger.Job, error)
 }
 
-// Ports are what the API works on. Routes whose port is nil do not exist, save for the report, which goes without a horizon.
+// Ports are the sources of the API. Routes with a nil port do not exist, except for the report, which then has no
+// horizon.
 type Ports struct {
 	Book    Book
 	Trial   Trial
 	Horizon Horizon
-	// Decisions are the stored ones. They can be followed where they are [Places], too.
+	// Decisions are the stored ones. They can be followed if they are also [Places].
 	Decisions reader.Store
-	// Question is how they are explained; how many are looked at around one is the caller's.
+	// Question explains decisions; its limit of similar ones is the caller's.
 	Question reader.Question
 	// WhereIs looks for a record, named by TOPIC/PARTITION/OFFSET or a decision id, in every home.
 	WhereIs func(ctx context.Context, query string) (Whereabouts, error)
-	// Elsewhere looks for a decision id in every home; nil: in the rows and the ledger alone. It bounds what many ask at once.
+	// Elsewhere looks for a decision id in every home; nil: only in the rows and the ledger. It limits concurrent
+	// lookups.
 	Elsewhere func(ctx context.Context, id string) (lookup.Answer, error)
 }
 
-// api is what the handlers work with.
+// api has the state of the handlers.
 type api struct {
 	Config
 	Ports
 	huma    huma.API
 	log     zerolog.Logger
 	metrics *metrics
-	long    chan struct{} // places for long work
-	follow  chan struct{} // places for those that follow
+	long    chan struct{} // limits long requests
+	follow  chan struct{} // limits requests that follow
 	tails   *tails
-	rules   map[string]rule // by pattern; what has none is refused
+	rules   map[string]rule // by pattern; requests without a rule are refused
 }
 
-// maxLong is how many dry runs and searches are at work at once.
+// maxLong is the number of dry runs and searches that may run at once.
 const maxLong = 2
 
 // Handler is the API. It is safe for concurrent use.
@@ -123,7 +125,7 @@ type Handler struct{ guard *guard }
 
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.guard.ServeHTTP(w, r) }
 
-// Admit changes who may use the API, from the next request on. An error leaves it as it was.
+// Admit changes who may use the API, from the next request on. After an error the old ones stay.
 func (h *Handler) Admit(a Auth) error {
 	if err := a.check(); err != nil {
 		return fmt.Errorf("who may use the API: %w", err)
@@ -132,7 +134,7 @@ func (h *Handler) Admit(a Auth) error {
 	return nil
 }
 
-// New makes the API. It complains about a configuration that would let somebody be two people or act without a lease.
+// New makes the API. It refuses a configuration with two roles for one name, or without a lease.
 func New(c Config, p Ports, a Auth, log zerolog.Logger) (*Handler, error) {
 	c = c.withDefaults()
 	if p.Book == nil {
@@ -166,13 +168,13 @@ func New(c Config, p Ports, a Auth, log zerolog.Logger) (*Handler, error) {
 	return h, nil
 }
 
-// Prefix is where all routes begin.
+// Prefix is the common prefix of all routes.
 const Prefix = "/api/v1"
 
-// DocumentPath is where the OpenAPI document is, less .json or .yaml.
+// DocumentPath is the path of the OpenAPI document, without .json or .yaml.
 const DocumentPath = Prefix + "/openapi"
 
-// RoleExtension is the word under which the document says which role an operation needs.
+// RoleExtension is the field of the document that names the role for an operation.
 const RoleExtension = "x-docket-role"
 
 func document(c Config) huma.Config {
@@ -181,7 +183,7 @@ func document(c Config) huma.Config {
 		"Looking for breaches in all of a topic takes long and is left to the command line: docket verify."
 	d.CreateHooks, d.OpenAPIPath, d.DocsPath, d.SchemasPath = nil, "", "", ""
 	d.RejectUnknownQueryParameters = true
-	// What a stranger wrote is in the answers, and somebody reads them with curl on a terminal.
+	// Answers contain text of strangers, and operators read them with curl on a terminal.
 	harmless := huma.Format{Marshal: func(w io.Writer, v any) error { return escape.Encoder(w).Encode(v) }, Unmarshal: json.Unmarshal}
 	d.Formats = map[string]huma.Format{"application/json": harmless, "json": harmless}
 	d.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
@@ -192,7 +194,7 @@ func document(c Config) huma.Config {
 	return d
 }
 
-// serveDocument serves the document to those who may look. It is written when it is asked for first.
+// serveDocument serves the document to viewers. It is written at the first request.
 func (s *api) serveDocument(mux *http.ServeMux) {
 	o := s.huma.OpenAPI()
 	for _, form := range []struct {
@@ -211,42 +213,42 @@ func (s *api) serveDocument(mux *http.ServeMux) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, _ *http.Request) {
 			document, err := text()
 			if err != nil {
-				panic(fmt.Errorf("write the OpenAPI document: %w", err)) // it hangs on the types alone; the guard answers
+				panic(fmt.Errorf("write the OpenAPI document: %w", err)) // it depends only on the types; the guard answers
 			}
 			w.Header().Set("Content-Type", form.kind)
-			_, _ = w.Write(document) // whoever asked is gone
+			_, _ = w.Write(document) // the client is gone
 		})
 	}
 }
 
-// route is what is said of an operation. There is none without a role.
+// route describes an operation. Each has a role.
 type route struct {
 	role         Role
 	method, path string // below Prefix
 	id, summary  string
 	text         string
-	status       int      // of success, 200
-	errors       []int    // beside those that every route can give
-	long         bool     // it may work for LongTimeout and takes one of few places
-	payload      bool     // it brings a payload
+	status       int      // of success, default 200
+	errors       []int    // besides those of every route
+	long         bool     // it has LongTimeout and takes one of few places
+	payload      bool     // the request carries a payload
 	many         []string // query parameters that may be repeated
 }
 
-// always are the problems that every route can give.
+// always are the problems of every route.
 var always = []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge,
 	http.StatusUnprocessableEntity, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable}
 
-// rule is what the guard keeps to for a route.
+// rule has the guard's limits for a route.
 type rule struct {
 	role    Role
 	maxBody int64
 	many    []string // query parameters that may be repeated
 }
 
-// smallBody is what a request may have, in bytes, that brings no payload.
+// smallBody limits a request without a payload, in bytes.
 const smallBody = 1 << 20
 
-// register adds an operation. The guard lets through to it only callers of its role or above.
+// register adds an operation. Callers need its role or a higher one.
 func register[I, O any](s *api, r route, handle func(context.Context, caller, *I) (*O, error)) {
 	errs := append(append([]int{}, always...), r.errors...)
 	if r.method != http.MethodGet {
@@ -278,9 +280,9 @@ func register[I, O any](s *api, r route, handle func(context.Context, caller, *I
 			}
 			defer s.leave()
 		}
-		out, err := handle(ctx, who(ctx), in)
+		out, err := handle(ctx, callerOf(ctx), in)
 		if err != nil {
-			return nil, s.refused(r, who(ctx), err)
+			return nil, s.refused(r, callerOf(ctx), err)
 		}
 		return out, nil
 	})
@@ -297,7 +299,7 @@ func (s *api) enter() bool {
 
 func (s *api) leave() { <-s.long }
 
-// refused logs what is the desk's own trouble and says the rest to the caller alone.
+// refused logs faults of the desk. Others are only answered.
 func (s *api) refused(r route, c caller, err error) error {
 	p := problemOf(err)
 	if p.Status >= http.StatusInternalServerError {

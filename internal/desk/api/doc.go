@@ -1,6 +1,6 @@
-// Package api is the operator's desk over HTTP: the verbs of the command line as JSON, for those who bring a token or a
-// client certificate, with an OpenAPI document that is made from the types.
+// Package api is the operators' API over HTTP. It has the operations of the command line as JSON, for callers with a
+// token or a client certificate. Its OpenAPI document is made from the types.
 //
-// It stays free of SQL, of Kafka's clients and of how the ledger is kept: it sees all of them through ports. Nothing is
-// answered without a name and a role, and that name is the operator of whatever is asked for.
+// It imports no SQL and no Kafka client, and sees the ledger through interfaces. Every request needs a name and a
+// role, and that name is the operator of every change.
 package api

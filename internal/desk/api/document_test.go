@@ -11,7 +11,7 @@ import (
 	"docket/internal/desk/api"
 )
 
-func TestTheServedDocumentIsValidOpenAPI31(t *testing.T) {
+func TestDocument_IsValidOpenAPI(t *testing.T) {
 	t.Parallel()
 	doc, err := served()
 	if err != nil {
@@ -30,7 +30,7 @@ func TestTheServedDocumentIsValidOpenAPI31(t *testing.T) {
 	}
 }
 
-// The rows are all operations with the least role that may use each, and a request that goes well for who may.
+// All operations, each with the least role that may use it and a request that succeeds with that role.
 var permissions = []struct {
 	operation, role, method, path, body string
 	code                                int
@@ -74,7 +74,7 @@ var permissions = []struct {
 	{"resume-job", "admin", "POST", "/jobs/3/resume", `{"reason":"r"}`, 200},
 }
 
-func TestEachRoleMayDoWhatTheTableSaysAndNothingElse(t *testing.T) {
+func TestRoles_AreThoseOfTheTable(t *testing.T) {
 	t.Parallel()
 	doc, err := served()
 	if err != nil {
@@ -128,7 +128,7 @@ func TestEachRoleMayDoWhatTheTableSaysAndNothingElse(t *testing.T) {
 	t.Logf("%d operations, %d rows, %d roles", all, len(permissions), len(ranks))
 }
 
-func TestNothingIsAnsweredWithoutCredentials(t *testing.T) {
+func TestLogin_NoAnswerWithoutCredentials(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for _, path := range []string{"", "/", "/openapi.json", "/openapi.yaml", "/no-such-thing", "/../../etc/passwd", "//whoami"} {
@@ -151,7 +151,7 @@ func TestNothingIsAnsweredWithoutCredentials(t *testing.T) {
 	}
 }
 
-// withJobs adds a job that waits, one of few letters that is stopped, and one without a limit that is stopped.
+// withJobs adds a waiting job, a stopped job of few letters, and a stopped job without a limit.
 func (w *world) withJobs(t *testing.T) {
 	t.Helper()
 	for _, j := range []string{`"limit":10`, `"limit":10`, `"limit":0`} {

@@ -9,7 +9,7 @@ import (
 	"docket/internal/history/reader"
 )
 
-// Elsewhere is what else has the id of a decision, and where was looked.
+// Elsewhere has other records with a decision's id, and the places that were searched.
 type Elsewhere struct {
 	Others    []Letter             `json:"others,omitempty" doc:"Dead letters that claim the same id and are other decisions, the newest failure first, at most 10"`
 	Found     []lookup.FoundRecord `json:"elsewhere,omitempty" doc:"Records with the id that are neither in the table nor in the ledger, at most 20: other decisions, but for those with same"`
@@ -37,7 +37,7 @@ func (s *api) everywhere(ctx context.Context, id string) (lookup.Answer, error) 
 	return look.Find(ctx, id), nil
 }
 
-// around looks for what else has the id of decisions that are stored.
+// around looks for other records with the ids of stored decisions.
 func (s *api) around(ctx context.Context, all []reader.Decision) (Elsewhere, error) {
 	a, err := s.everywhere(ctx, all[0].ID)
 	if err != nil {
@@ -46,8 +46,8 @@ func (s *api) around(ctx context.Context, all []reader.Decision) (Elsewhere, err
 	return elsewhereOf(&a), nil
 }
 
-// absent looks for an id that no row has. What was stored meanwhile is returned; else the problem says where it is, and where was not
-// looked.
+// absent looks for an id without a row. It returns decisions that were stored meanwhile. Otherwise the problem says
+// where the id is, and which places were not searched.
 func (s *api) absent(ctx context.Context, id string) ([]reader.Decision, error) {
 	a, err := s.everywhere(ctx, id)
 	switch {

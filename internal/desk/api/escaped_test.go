@@ -8,7 +8,7 @@ import (
 	"docket/internal/desk/api"
 )
 
-// That no answer of any test here holds such a character as it is, [world.hold] sees to. Here the values are the same.
+// [world.hold] checks in every test that no answer contains such a character. Here the values are compared.
 func TestAnswers_Escaped(t *testing.T) {
 	t.Parallel()
 	odd := "x"

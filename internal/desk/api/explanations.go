@@ -18,7 +18,7 @@ type whyInput struct {
 	SameInput  bool      `query:"same_input" doc:"When the very same input ended otherwise last; it may take longer"`
 }
 
-// Explained is an explanation, and what else has the id.
+// Explained is an explanation, and other records with the id.
 type Explained struct {
 	reader.Explanation
 	Elsewhere
@@ -32,7 +32,7 @@ type diffInput struct {
 	All bool   `query:"all" doc:"What differs between any two decisions, too, as ids and times"`
 }
 
-// Difference is what is different in B.
+// Difference lists the differences in B.
 type Difference struct {
 	A       DecisionName    `json:"a"`
 	B       DecisionName    `json:"b"`
@@ -40,7 +40,7 @@ type Difference struct {
 	More    int             `json:"more" doc:"How many more there are"`
 }
 
-// DecisionName is one decision; of several of an id it is the newest.
+// DecisionName names one decision; of several with an id the newest.
 type DecisionName struct {
 	ID        string    `json:"decision_id"`
 	Timestamp time.Time `json:"timestamp"`
@@ -66,7 +66,7 @@ func (s *api) why(ctx context.Context, c caller, in *whyInput) (*whyOutput, erro
 	if !in.Timestamp.IsZero() {
 		found := false
 		for _, one := range all {
-			if one.Time.Equal(in.Timestamp.Truncate(time.Microsecond)) { // a stored one has no more
+			if one.Time.Equal(in.Timestamp.Truncate(time.Microsecond)) { // stored times have microseconds
 				d, found = one, true
 			}
 		}
@@ -99,7 +99,7 @@ func (s *api) why(ctx context.Context, c caller, in *whyInput) (*whyOutput, erro
 	return &whyOutput{Explained{x, around}}, nil
 }
 
-// neighbours are the other decisions that an explanation tells of.
+// neighbours are the other decisions in an explanation.
 func neighbours(x reader.Explanation) []reader.Decision {
 	told := append(append([]reader.Neighbour{}, x.Before...), x.After...)
 	if x.Since != nil {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// fieldNames are all names that a request can have, and the places where they stand.
+// fieldNames are all field and place names that a request can have.
 var fieldNames = func() map[string]bool {
 	known := map[string]bool{"body": true, "query": true, "path": true, "header": true}
 	for _, input := range []any{IDPath{}, listInput{}, retryInput{}, resolveInput{}, editInput{}, jobInput{}, JobPath{}, jobReasonInput{},

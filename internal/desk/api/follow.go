@@ -8,11 +8,11 @@ import (
 	"docket/internal/history/reader"
 )
 
-// Places writes places to follow from as text, and reads them; what is read was sent by a stranger. A place that was read
-// leaves nothing out, and may bring again what was stored shortly before it was written.
+// Places writes and reads places to follow from. The text to read is a stranger's. A place that was read skips
+// nothing, and may repeat decisions that were stored shortly before it was written.
 type Places interface {
 	TailText(t reader.Tail) (string, error)
-	// ParseTail answers with [reader.ErrCursor] to what is no place.
+	// ParseTail returns [reader.ErrCursor] for an invalid place.
 	ParseTail(text string) (reader.Tail, error)
 }
 
@@ -23,7 +23,7 @@ type followInput struct {
 	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"With payload 100 at most"`
 }
 
-// Stored is what was stored since a place.
+// Stored are the decisions stored since a place.
 type Stored struct {
 	Decisions    []Decision `json:"decisions" nullable:"false" doc:"In the order in which they were stored"`
 	EditsUnknown string     `json:"edits_unknown,omitempty" doc:"Why it is not known which of these an edit of the last minutes produced, and who edited"`
@@ -32,7 +32,7 @@ type Stored struct {
 
 type followOutput struct{ Body Stored }
 
-// maxFollowedPayloads is the most decisions of an answer with payloads.
+// maxFollowedPayloads limits the decisions of an answer with payloads.
 const maxFollowedPayloads = 100
 
 func (s *api) followed(places Places) func(context.Context, caller, *followInput) (*followOutput, error) {
@@ -77,7 +77,7 @@ func (s *api) followed(places Places) func(context.Context, caller, *followInput
 	}
 }
 
-// wait looks until something was stored, the wait is over, or the server is to stop.
+// wait looks until a decision was stored, the wait is over, or the server stops.
 func (s *api) wait(ctx context.Context, f reader.Filter, tail reader.Tail, in *followInput) ([]reader.Decision, reader.Tail, error) {
 	over := time.NewTimer(time.Duration(in.Wait) * time.Second)
 	defer over.Stop()

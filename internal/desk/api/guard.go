@@ -14,8 +14,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// guard stands before every route, those that do not exist too: it finds out who asks, and lets nothing through that a
-// handler would have to be afraid of.
+// guard handles every request first, also those without a route. It authenticates the caller, and enforces all limits
+// that handlers rely on.
 type guard struct {
 	auth      atomic.Pointer[Auth]
 	throttle  *throttle
@@ -64,7 +64,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.mux.ServeHTTP(answer, r.WithContext(context.WithValue(r.Context(), callerKey{}, c)))
 }
 
-// harden sets what every answer says to a browser: keep nothing, guess nothing, run nothing, frame nothing.
+// harden sets the security headers of every answer: no caching, no sniffing, no scripts, no frames.
 func harden(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
@@ -73,14 +73,14 @@ func harden(h http.Header) {
 	h.Set("X-Content-Type-Options", "nosniff")
 }
 
-// admit says who asks, or why not to answer.
+// admit returns the caller, or the problem.
 func (g *guard) admit(r *http.Request) (caller, *Problem) {
 	c, err := g.auth.Load().authenticate(r, g.now())
 	if errors.Is(err, errNoCredentials) {
 		g.metrics.failed(err)
 		return caller{}, unauthenticated("there are no credentials")
 	}
-	if err == nil && c.By == byCertificate { // that is nothing to be guessed
+	if err == nil && c.By == byCertificate { // a certificate cannot be guessed
 		return c, nil
 	}
 	if ok, wait := g.throttle.admit(r.RemoteAddr, c.Name, err != nil, g.now()); !ok {
@@ -103,7 +103,7 @@ func (g *guard) admit(r *http.Request) (caller, *Problem) {
 	return caller{}, unknown()
 }
 
-// unknown answers for an expired token, too: whoever found an old one is not told that it once held.
+// unknown also answers for an expired token, so that nobody learns that it once was valid.
 func unknown() *Problem { return unauthenticated("the credentials are not known here") }
 
 func unauthenticated(detail string) *Problem {
@@ -112,12 +112,12 @@ func unauthenticated(detail string) *Problem {
 	return p
 }
 
-// check finds the route and says whether c may use it, and whether the request is one that it could take.
+// check finds the route. It checks that c may use it, and that the request fits it.
 func (g *guard) check(r *http.Request, c caller) (string, *Problem) {
 	handler, pattern := g.mux.Handler(r)
 	rule, known := g.rules[pattern]
 	if !known {
-		return "none", nowhere(handler, r)
+		return "none", noRoute(handler, r)
 	}
 	if rule.role == Nobody || c.Role < rule.role {
 		g.log.Warn().Str("operator", c.Name).Str("role", c.Role.String()).Str("route", pattern).
@@ -131,7 +131,7 @@ func (g *guard) check(r *http.Request, c caller) (string, *Problem) {
 	for name, values := range r.URL.Query() {
 		if len(values) != 1 && !slices.Contains(rule.many, name) || slices.Contains(values, "") {
 			p := problem(http.StatusUnprocessableEntity, "a query parameter is there twice, or empty", "leave it away, or give it one value")
-			p.Faults = []Fault{{Location: vetted("query." + name), Message: "one value that is not empty"}}
+			p.Faults = []Fault{{Location: withoutValues("query." + name), Message: "one value that is not empty"}}
 			return pattern, p
 		}
 	}
@@ -144,8 +144,8 @@ func (g *guard) check(r *http.Request, c caller) (string, *Problem) {
 	return pattern, nil
 }
 
-// nowhere asks the multiplexer's own answer for its status: 404, or 405 with what is allowed.
-func nowhere(h http.Handler, r *http.Request) *Problem {
+// noRoute returns the multiplexer's status: 404, or 405 with the allowed methods.
+func noRoute(h http.Handler, r *http.Request) *Problem {
 	probe := &discarded{header: http.Header{}}
 	h.ServeHTTP(probe, r)
 	if probe.code == http.StatusMethodNotAllowed {
@@ -156,7 +156,7 @@ func nowhere(h http.Handler, r *http.Request) *Problem {
 	return problem(http.StatusNotFound, "there is nothing here", "GET /api/v1/openapi.json lists what there is")
 }
 
-// occupy takes one of the places for requests that are worked on.
+// occupy takes one of the places for running requests.
 func (g *guard) occupy() *Problem {
 	select {
 	case g.slots <- struct{}{}:
@@ -168,12 +168,12 @@ func (g *guard) occupy() *Problem {
 
 func (g *guard) leave() { <-g.slots }
 
-// readBody reads the body whole before anything is decided, and then takes the deadline off the connection: one that passes
-// while a handler works would end its context.
+// readBody reads the whole body before anything is decided. Then it removes the deadline of the connection, because
+// one that passes during a handler would cancel its context.
 func (g *guard) readBody(w http.ResponseWriter, r *http.Request, most int64) *Problem {
 	control := http.NewResponseController(w)
 	if err := control.SetReadDeadline(time.Now().Add(g.bodyTime)); err == nil {
-		defer func() { _ = control.SetReadDeadline(time.Time{}) }() // it went well a moment ago
+		defer func() { _ = control.SetReadDeadline(time.Time{}) }() // it succeeded a moment ago
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	var large *http.MaxBytesError
@@ -183,14 +183,14 @@ func (g *guard) readBody(w http.ResponseWriter, r *http.Request, most int64) *Pr
 	case err != nil:
 		return problem(http.StatusRequestTimeout, "the body did not come", "send it again")
 	}
-	if wrong := unplain(body); wrong != "" {
+	if wrong := ambiguousJSON(body); wrong != "" {
 		return faulty("body", wrong)
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	return nil
 }
 
-// panicked answers for a handler that could not. What it panicked with may hold a payload, so only its place is logged.
+// panicked answers for a handler that panicked. The value may contain a payload, so only the place is logged.
 func (g *guard) panicked(w *answered, pattern string, p any) {
 	if err, is := p.(error); is && errors.Is(err, http.ErrAbortHandler) {
 		panic(p)
@@ -224,7 +224,7 @@ func (a *answered) Write(b []byte) (int, error) {
 	return a.ResponseWriter.Write(b)
 }
 
-// Unwrap is for [http.ResponseController].
+// Unwrap is needed by [http.ResponseController].
 func (a *answered) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 func (a *answered) status() int {

@@ -10,10 +10,10 @@ import (
 	"docket/internal/desk/ledger"
 )
 
-// JobAct is what a job does with each dead letter.
+// JobAct is the act of a job on each dead letter.
 type JobAct string
 
-// What a job does.
+// The acts of jobs.
 const (
 	JobRetries  JobAct = "retry"
 	JobResolves JobAct = "resolve"
@@ -33,7 +33,7 @@ func jobActOf(a ledger.Act) JobAct {
 	return JobRetries
 }
 
-// JobRequest asks for work on many dead letters.
+// JobRequest creates a job.
 type JobRequest struct {
 	Act    JobAct  `json:"act" enum:"retry,resolve"`
 	Filter Filter  `json:"filter"`
@@ -43,7 +43,7 @@ type JobRequest struct {
 	Reason string  `json:"reason" minLength:"1" maxLength:"1000" pattern:"\\S" doc:"Why, for the audit"`
 }
 
-// Job is work on many dead letters.
+// Job is an operation on many dead letters.
 type Job struct {
 	ID        int64           `json:"id"`
 	Act       JobAct          `json:"act" enum:"retry,resolve"`
@@ -72,7 +72,7 @@ func jobOf(j ledger.Job) Job {
 		CreatedAt: j.CreatedAt.UTC(), StartedAt: moment(j.StartedAt), EndedAt: moment(j.EndedAt), Note: j.Note, StoppedBy: j.StoppedBy}
 }
 
-// JobList is the newest jobs.
+// JobList has the newest jobs.
 type JobList struct {
 	Jobs []Job `json:"jobs" nullable:"false"`
 }
@@ -123,7 +123,7 @@ func (s *api) createJob(ctx context.Context, c caller, in *jobInput) (*jobOutput
 	return s.job(c, "made", j, err)
 }
 
-// within says whether a job of that limit is the caller's to start.
+// within returns a problem if the caller may not start a job of this limit.
 func (s *api) within(c caller, limit int64) error {
 	if c.Role >= Admin || limit >= 1 && limit <= s.OperatorLimit {
 		return nil
@@ -139,7 +139,7 @@ func (s *api) stopJob(ctx context.Context, c caller, in *jobReasonInput) (*jobOu
 	}
 	j, err := s.Book.StopJob(ctx, in.ID, by.Why, by)
 	if err == nil && j.State != ledger.JobStopped {
-		err = unturned(j, "only one that waits or runs can be stopped")
+		err = wrongJobState(j, "only one that waits or runs can be stopped")
 	}
 	return s.job(c, "stopped", j, err)
 }
@@ -158,13 +158,13 @@ func (s *api) resumeJob(ctx context.Context, c caller, in *jobReasonInput) (*job
 	}
 	j, err = s.Book.ResumeJob(ctx, in.ID, by)
 	if err == nil && j.State != ledger.JobWaiting && j.State != ledger.JobRunning {
-		err = unturned(j, "only one that is STOPPED can be resumed; make another")
+		err = wrongJobState(j, "only one that is STOPPED can be resumed; make another")
 	}
 	return s.job(c, "resumed", j, err)
 }
 
-// unturned is a job that is not in a state for what was asked; the ledger leaves such a one as it is.
-func unturned(j ledger.Job, hint string) *Problem {
+// wrongJobState is the problem of a job whose state does not allow the request. The ledger leaves such a job unchanged.
+func wrongJobState(j ledger.Job, hint string) *Problem {
 	p := problem(http.StatusConflict, "the job is "+string(j.State)+" and was not changed", hint)
 	p.ID, p.State, p.By, p.Since = strconv.FormatInt(j.ID, 10), string(j.State), j.StoppedBy, moment(j.EndedAt)
 	return p

@@ -26,7 +26,7 @@ func init() {
 	pgtest.StartServer = func(t testing.TB) string { return testenv.Postgres(t).Database(t) }
 }
 
-// newRealWorld is an API on a ledger in Postgres with n dead letters, whose ids it returns.
+// newRealWorld is an API on a ledger in Postgres with n dead letters. It returns their ids.
 func newRealWorld(t *testing.T, n int) (*world, *pgtest.DB, []string) {
 	t.Helper()
 	d := pgtest.New(t)
@@ -52,7 +52,7 @@ func newRealWorld(t *testing.T, n int) (*world, *pgtest.DB, []string) {
 	return newWorld(t, func(_ *api.Config, p *api.Ports) { p.Book = book }), d, ids
 }
 
-func TestTheVerbsOnTheRealLedger(t *testing.T) {
+func TestLetters_OnPostgres(t *testing.T) {
 	t.Parallel()
 	w, _, ids := newRealWorld(t, 5)
 	var page api.LetterList
@@ -107,7 +107,7 @@ func TestTheVerbsOnTheRealLedger(t *testing.T) {
 	}
 }
 
-// changed has two admins give a letter another payload: the desk has one login, and its tokens tell them apart.
+// changed lets two admins give a letter another payload. The desk has one login, and tokens tell the admins apart.
 func (w *world) changed(t *testing.T, letter string) {
 	t.Helper()
 	path, body := "/dead-letters/"+letter, `{"payload":"{\"decision_id\":\"d\",\"timestamp\":\"2026-03-01T12:00:00Z\",\"path\":\"a/b\"}","reason":"mended","retry":true}`
@@ -128,7 +128,7 @@ func (w *world) changed(t *testing.T, letter string) {
 	}
 }
 
-func TestJobsOnTheRealLedger(t *testing.T) {
+func TestJobs_OnPostgres(t *testing.T) {
 	t.Parallel()
 	w, d, _ := newRealWorld(t, 5)
 	var j api.Job
@@ -163,7 +163,7 @@ func TestJobsOnTheRealLedger(t *testing.T) {
 	}
 }
 
-func TestOfTwoOperatorsAtOnceOneWinsOnTheRealLedger(t *testing.T) {
+func TestRetry_OneOfTwoOperatorsWinsOnPostgres(t *testing.T) {
 	t.Parallel()
 	const n = 20
 	w, _, ids := newRealWorld(t, n)
@@ -195,7 +195,7 @@ func TestOfTwoOperatorsAtOnceOneWinsOnTheRealLedger(t *testing.T) {
 	}
 }
 
-func TestARealDatabaseThatIsAwayIs503(t *testing.T) {
+func TestDatabase_AwayIs503OnPostgres(t *testing.T) {
 	t.Parallel()
 	db, err := store.Open(db.Config{URL: "postgres://nobody:planted-password@127.0.0.1:1/none?sslmode=disable", StoreTimeout: time.Second}, zerolog.Nop())
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"docket/internal/desk/ledger"
 )
 
-// wholeID is how many characters an id has.
+// wholeID is the length of an id.
 const wholeID = 64
 
 // IDPath names a dead letter.
@@ -26,7 +26,7 @@ type listInput struct {
 type LetterList struct {
 	Letters []Letter `json:"letters" nullable:"false"`
 	Next    string   `json:"next,omitempty" doc:"What to give as after; without it there are no more"`
-	// Surplus is on the first page alone.
+	// Surplus is on the first page only.
 	Surplus []Surplus `json:"surplus,omitempty" doc:"On the first page: ranges of dead letters that a desk has read and left in Kafka, as their clients brought too many"`
 }
 
@@ -41,13 +41,13 @@ type Surplus struct {
 	LeftAt    time.Time `json:"left_at"`
 }
 
-// mostSurplus is how many ranges are shown.
+// mostSurplus limits the ranges in an answer.
 const mostSurplus = 1000
 
 type listOutput struct{ Body LetterList }
 type letterOutput struct{ Body Letter }
 
-// Event is one line of what happened to a dead letter. A payload that was changed is not shown here.
+// Event is one line of a dead letter's audit, without payloads.
 type Event struct {
 	At       time.Time    `json:"at"`
 	Act      ledger.Act   `json:"act" enum:"entered,retried,died,stored,refused,lease_ended,closed,edited,removed,archived,restored,changed,proposed,approved,rejected"`
@@ -58,7 +58,7 @@ type Event struct {
 	Attempts int          `json:"attempts"`
 	Job      int64        `json:"job,omitempty"`
 	Changed  bool         `json:"changed" doc:"The payload was changed; docket dlq show has the difference"`
-	// What the server knew of the session, beside what the program said in By.
+	// The server's facts about the session, besides the program's claim in By.
 	Login       string   `json:"login,omitempty" doc:"The database login that did it; by is what the program said. Without it, an earlier release wrote this"`
 	Application string   `json:"application,omitempty" doc:"The application_name of the session, which the program chooses"`
 	Client      string   `json:"client,omitempty" doc:"The address that the session came from; without it, a local socket"`
@@ -78,7 +78,7 @@ type Retry struct {
 	Code      string                `json:"code,omitempty" doc:"Why it was not published, or why it is dead again"`
 }
 
-// History is all that happened to a dead letter, the oldest first.
+// History is the audit of a dead letter, oldest first, and its retries.
 type History struct {
 	ID      string  `json:"id"`
 	Events  []Event `json:"events" nullable:"false"`
@@ -151,7 +151,7 @@ func (s *api) history(ctx context.Context, _ caller, in *IDPath) (*historyOutput
 	return out, nil
 }
 
-// whole is the whole id of a letter of which the first characters are given.
+// whole returns the whole id of a letter from its first characters.
 func (s *api) whole(ctx context.Context, id string) (string, error) {
 	if len(id) == wholeID {
 		return id, nil

@@ -10,7 +10,7 @@ import (
 	"docket/internal/testkit/readertest"
 )
 
-func TestWhatIsNotJSONOrTooMuchIsRefused(t *testing.T) {
+func TestBody_RefusesBadJSONAndTooMuch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *api.Config, _ *api.Ports) { c.MaxBody = 4 << 20 })
 	path := "/dead-letters/" + id(0) + "/retry"
@@ -55,7 +55,7 @@ func TestWhatIsNotJSONOrTooMuchIsRefused(t *testing.T) {
 	}
 }
 
-func TestAQueryIsTakenWholeOrNotAtAll(t *testing.T) {
+func TestQuery_RefusesUnknownParameters(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for _, query := range []string{"limit=0", "limit=1001", "limit=x", "limit=-1", "states=GONE", "states=pending", "kind=odd", "fingerprint=xyz", "fingerprint=abc",
@@ -67,8 +67,8 @@ func TestAQueryIsTakenWholeOrNotAtAll(t *testing.T) {
 	}
 }
 
-// TestNothingSecretIsToldByAccident has one of each thing happen, good and bad, with secrets in every place that can hold one.
-func TestNothingSecretIsToldByAccident(t *testing.T) {
+// TestSecrets_AppearNowhere causes each event, good and bad, with secrets in every place that can contain one.
+func TestSecrets_AppearNowhere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.withJobs(t)
@@ -78,7 +78,7 @@ func TestNothingSecretIsToldByAccident(t *testing.T) {
 	var told strings.Builder
 	for _, row := range permissions {
 		if row.operation == "show-payload" || row.operation == "show-proposal" || row.role == "auditor" {
-			w.ask(t, "operator", row.method, row.path, "") // what it shows is asked for
+			w.ask(t, "operator", row.method, row.path, "") // request the payload
 			continue
 		}
 		for _, role := range []string{"viewer", "operator", "admin"} {

@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// line is text on one line, without what a terminal would obey.
+// line returns text on one line, without control characters of terminals.
 func line(text string) string {
 	text = strings.Map(func(r rune) rune {
 		switch {

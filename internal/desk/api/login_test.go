@@ -23,7 +23,7 @@ func bearing(value string) func(*http.Request) {
 	return func(r *http.Request) { r.Header.Set("Authorization", value) }
 }
 
-func TestOnlyTheWholeRightTokenLetsIn(t *testing.T) {
+func TestLogin_WholeTokenOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	good := "Bearer " + tokenOf("viewer")
@@ -46,7 +46,7 @@ func TestOnlyTheWholeRightTokenLetsIn(t *testing.T) {
 	}
 }
 
-func TestNobodyMayDoAnythingWithoutSettings(t *testing.T) {
+func TestLogin_NobodyWithoutSettings(t *testing.T) {
 	t.Parallel()
 	h, err := api.New(api.Config{Lease: time.Minute}, api.Ports{Book: newBook(1)}, api.Auth{}, zerolog.Nop())
 	if err != nil {
@@ -60,7 +60,7 @@ func TestNobodyMayDoAnythingWithoutSettings(t *testing.T) {
 	}
 }
 
-func TestANameHasOneRole(t *testing.T) {
+func TestAuth_OneRoleForAName(t *testing.T) {
 	t.Parallel()
 	tokens, err := api.ParseTokens(everybody)
 	if err != nil {
@@ -72,11 +72,11 @@ func TestANameHasOneRole(t *testing.T) {
 	}
 }
 
-func TestFailedLoginsAreCountedLoggedAndSlowedDownByAddress(t *testing.T) {
+func TestLogin_FailuresAreThrottled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	const wrong = "Bearer wrong-guess-of-a-token"
-	// olga was here before the guessing began.
+	// olga logged in before the guessing began.
 	if a := w.ask(t, "operator", "GET", "/whoami", "", from("192.0.2.7:1")); a.code != http.StatusOK {
 		t.Fatal(a)
 	}
@@ -168,7 +168,7 @@ func TestExpiredToken_Refused(t *testing.T) {
 	}
 }
 
-func TestAnIPv6NetworkIsOneAddress(t *testing.T) {
+func TestThrottle_IPv6NetworkIsOneAddress(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	slowed := 0
@@ -182,7 +182,7 @@ func TestAnIPv6NetworkIsOneAddress(t *testing.T) {
 	}
 }
 
-// certified is a request over a connection whose handshake has verified a certificate of that name.
+// certified makes a request over a connection with a verified certificate of that name.
 func certified(name string, until time.Time) func(*http.Request) {
 	return func(r *http.Request) {
 		c := &x509.Certificate{Subject: pkix.Name{CommonName: name}, NotAfter: until}
@@ -190,7 +190,7 @@ func certified(name string, until time.Time) func(*http.Request) {
 	}
 }
 
-func TestACertificateCountsOnlyVerifiedAndWhileItLasts(t *testing.T) {
+func TestLogin_CertificateMustBeValid(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	if a := w.ask(t, "", "GET", "/whoami", "", certified("Carla Cert", noon.Add(time.Hour))); a.code != http.StatusOK || !strings.Contains(a.body, `"Carla Cert"`) {
@@ -216,7 +216,7 @@ func TestACertificateCountsOnlyVerifiedAndWhileItLasts(t *testing.T) {
 	}
 }
 
-func TestPagesOfOtherSitesCanChangeNothing(t *testing.T) {
+func TestGuard_RefusesOtherSites(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	site := func(headers ...string) func(*http.Request) {

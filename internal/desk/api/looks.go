@@ -12,7 +12,7 @@ import (
 	"docket/internal/record/envelope"
 )
 
-// ReportLine is unresolved dead letters by kind, code and path.
+// ReportLine counts unresolved dead letters by kind, code and path.
 type ReportLine struct {
 	Kind   envelope.Kind `json:"kind"`
 	Code   string        `json:"code"`
@@ -21,12 +21,12 @@ type ReportLine struct {
 	Oldest *time.Time    `json:"oldest,omitempty" doc:"First failure of the oldest unresolved one"`
 }
 
-// Horizon says how long the topics still hold what is needed of them; [*worker.Horizon] is one.
+// Horizon says how long the topics still hold records that are needed; [*worker.Horizon] is one.
 type Horizon interface {
 	Look(ctx context.Context, now time.Time) []worker.HorizonLine
 }
 
-// HorizonLine is how things stand with one topic.
+// HorizonLine is the state of one topic.
 type HorizonLine struct {
 	Topic        string     `json:"topic"`
 	Known        bool       `json:"known" doc:"The topic could be looked at; else the desk's log says why not"`
@@ -45,14 +45,14 @@ func horizonOf(l worker.HorizonLine) HorizonLine {
 		BytesLimited: l.BytesLimited, Deadline: moment(l.Deadline), LossAt: moment(l.LossAt), Used: l.Used}
 }
 
-// Report is what is unresolved.
+// Report lists unresolved dead letters.
 type Report struct {
 	Lines      []ReportLine  `json:"lines" nullable:"false" doc:"The most first"`
 	Unresolved int64         `json:"unresolved"`
 	Horizon    []HorizonLine `json:"horizon" nullable:"false" doc:"How long the topics still hold what is needed of them"`
 }
 
-// Groups are all fingerprints that a filter chose.
+// Groups are all fingerprints that match a filter.
 type Groups struct {
 	Groups []Group `json:"groups" nullable:"false"`
 }
@@ -68,7 +68,7 @@ type Verdict struct {
 	Text   string `json:"text" doc:"All of it for people, in lines"`
 }
 
-// Me is who you are here.
+// Me describes the caller.
 type Me struct {
 	Name          string `json:"name"`
 	Role          string `json:"role" enum:"viewer,auditor,operator,admin"`
@@ -77,7 +77,7 @@ type Me struct {
 	Version       string `json:"version" doc:"Of the desk"`
 }
 
-// Whereabouts is where a record is.
+// Whereabouts are the places of a record.
 type Whereabouts struct {
 	Decisions []DecisionHomes      `json:"decisions" nullable:"false"`
 	Refused   []Letter             `json:"refused,omitempty" doc:"Dead letters that claim the id and never were in the source topic, as the collector refused them"`
@@ -86,7 +86,7 @@ type Whereabouts struct {
 	Unlooked  []string             `json:"not_looked,omitempty" doc:"Where was not looked, or not completely, and why. A decision that was not found can be there"`
 }
 
-// DecisionHomes is one decision and every home that it has.
+// DecisionHomes is one decision and all of its homes.
 type DecisionHomes struct {
 	Record string   `json:"record" doc:"TOPIC/PARTITION/OFFSET"`
 	ID     string   `json:"id,omitempty"`

@@ -11,7 +11,7 @@ import (
 	"docket/internal/testkit/testenv"
 )
 
-// TestMain needs containers only where the environment names no server.
+// TestMain needs containers only if the environment names no server.
 func TestMain(m *testing.M) {
 	if os.Getenv("DOCKET_TEST_DATABASE_URL") != "" {
 		goleak.VerifyTestMain(m)

@@ -22,9 +22,9 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "docket_desk_api_requests_total",
 			Help: "Requests to the desk's API by route and status."}, []string{"route", "status"}),
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "docket_desk_api_request_seconds",
-			Help: "How long requests to the desk's API took.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 9)}, []string{"route"}),
+			Help: "Duration of requests to the desk's API in seconds.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 9)}, []string{"route"}),
 		logins: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "docket_desk_api_failed_logins_total",
-			Help: "Requests to the desk's API that were refused for want of known credentials."}, []string{"reason"}),
+			Help: "Requests to the desk's API without valid credentials, by reason."}, []string{"reason"}),
 		looks: prometheus.NewCounter(prometheus.CounterOpts{Name: "docket_desk_api_payload_looks_total",
 			Help: "Payloads that were shown by the desk's API."}),
 		panics: prometheus.NewCounter(prometheus.CounterOpts{Name: "docket_desk_api_panics_total",
@@ -51,7 +51,7 @@ func (m *metrics) answered(route string, status int, took time.Duration) {
 
 func (m *metrics) failed(reason error) { m.logins.WithLabelValues(reason.Error()).Inc() }
 
-// frames are the places that led to a panic.
+// frames are the stack frames of a panic.
 func frames() []string {
 	pcs := make([]uintptr, 24)
 	found := runtime.CallersFrames(pcs[:runtime.Callers(4, pcs)])

@@ -12,7 +12,7 @@ type RetryRequest struct {
 	Reason string `json:"reason" minLength:"1" maxLength:"1000" pattern:"\\S" doc:"Why, for the audit"`
 }
 
-// ResolveRequest resolves by hand.
+// ResolveRequest resolves a dead letter by hand.
 type ResolveRequest struct {
 	Note string `json:"note" minLength:"1" maxLength:"1000" pattern:"\\S" doc:"Why nothing is left to do; it stays for ever"`
 }
@@ -27,7 +27,7 @@ type resolveInput struct {
 	Body ResolveRequest
 }
 
-// Moved is what became of a dead letter.
+// Moved is the result for a dead letter.
 type Moved struct {
 	ID    string       `json:"id"`
 	State ledger.State `json:"state" enum:"PENDING,PROCESSING,FAILED,RESOLVED"`
@@ -37,7 +37,7 @@ type Moved struct {
 
 type movedOutput struct{ Body Moved }
 
-// refusals are the problems of a route that changes one dead letter.
+// refusals are the problems of routes that change one dead letter.
 var refusals = []int{http.StatusNotFound, http.StatusConflict}
 
 func (s *api) moves() {
@@ -74,7 +74,7 @@ func (s *api) resolve(ctx context.Context, c caller, in *resolveInput) (*movedOu
 	return s.moved(c, id, ledger.Resolved, ledger.Closed, outcomes, err)
 }
 
-// moved answers for a move of one letter and logs it.
+// moved answers and logs the change of one letter.
 func (s *api) moved(c caller, id string, to ledger.State, act ledger.Act, outcomes []ledger.Outcome, err error) (*movedOutput, error) {
 	if err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (s *api) moved(c caller, id string, to ledger.State, act ledger.Act, outcom
 	return &movedOutput{Moved{id, to, act, c.Name}}, nil
 }
 
-// actor is the caller, with a reason on one line.
+// actor returns the caller as an actor, with a reason on one line.
 func actor(c caller, location, why string) (ledger.Actor, error) {
 	why = line(why)
 	if why == "" {

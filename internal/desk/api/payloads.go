@@ -14,7 +14,7 @@ import (
 	"docket/internal/desk/ledger"
 )
 
-// Bytes are a key, a value or a header's value: as text where it is text, else in base64. Neither: null.
+// Bytes are a key, a value or a header's value: as text if they are text, else in base64. Without both they are null.
 type Bytes struct {
 	Text   *string `json:"text,omitempty" doc:"Where it is UTF-8"`
 	Base64 []byte  `json:"base64,omitempty" doc:"Where it is not"`
@@ -32,7 +32,7 @@ func bytesOf(b []byte) Bytes {
 	return Bytes{Base64: b}
 }
 
-// Header is a header of the record that is not Docket's.
+// Header is a header of the record that Docket did not write.
 type Header struct {
 	Key   Bytes `json:"key"`
 	Value Bytes `json:"value"`
@@ -40,7 +40,7 @@ type Header struct {
 
 func headerOf(h ledger.Header) Header { return Header{bytesOf([]byte(h.Key)), bytesOf(h.Value)} }
 
-// Payload is what a dead letter holds. It may be personal data.
+// Payload is the content of a dead letter. It may be personal data.
 type Payload struct {
 	ID      string   `json:"id"`
 	Key     Bytes    `json:"key"`
@@ -128,17 +128,17 @@ func (r EditRequest) value() ([]byte, error) {
 	return r.Base64, nil
 }
 
-// faulty is a request that the schema takes and that makes no sense all the same.
+// faulty is the problem of a request that fits the schema and is still invalid.
 func faulty(location, message string) *Problem {
 	p := problem(http.StatusUnprocessableEntity, "the request makes no sense", hintOf(http.StatusUnprocessableEntity))
 	p.Faults = []Fault{{location, message}}
 	return p
 }
 
-// maxDiff is the size up to which a difference is worked out: the audit has the payload before, whatever its size.
+// maxDiff is the largest payload for which a difference is computed. The audit has the old payload of any size.
 const maxDiff = 1 << 20
 
-// difference is what changed, line by line; JSON is set out in lines first.
+// difference returns the changed lines. JSON is first broken into lines.
 func difference(before, after []byte) string {
 	if len(before) > maxDiff || len(after) > maxDiff || !utf8.Valid(before) || !utf8.Valid(after) {
 		return fmt.Sprintf("%d bytes became %d bytes", len(before), len(after))

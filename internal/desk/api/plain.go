@@ -5,16 +5,16 @@ import (
 	"encoding/json"
 )
 
-// What a body has at most. No request has a tenth of it, and what there is more takes many times its size to be looked at.
+// Limits of a body. No request needs a tenth of them, and checking more takes many times its size in memory.
 const (
 	maxLevels = 32
 	maxNames  = 4096
 )
 
-// unplain says what a body holds that readers of JSON disagree about: a null, which is not the same as nothing for all of
-// them, or a name twice, of which some take the first and some the last; or more levels or names than any request has.
-// Empty: nothing. Syntax is not judged here.
-func unplain(body []byte) string {
+// ambiguousJSON returns a construct in a body that JSON readers treat differently. A null is absent for some. Of a
+// repeated name some take the first value and some the last. Too many levels or names count too. It does not check
+// syntax.
+func ambiguousJSON(body []byte) string {
 	type level struct {
 		names map[string]bool // nil: an array
 		value bool            // of an object: a value comes next

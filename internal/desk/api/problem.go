@@ -15,13 +15,13 @@ import (
 	"docket/internal/record/escape"
 )
 
-// Fault is one thing that is wrong with a request. What was sent is not repeated.
+// Fault is one error of a request. It does not repeat the request's values.
 type Fault struct {
 	Location string `json:"location,omitempty" doc:"Where, as body.filter.code or query.limit"`
 	Message  string `json:"message" doc:"What is expected there"`
 }
 
-// Problem is an answer that is none, as RFC 9457 has it.
+// Problem is an error answer in the form of RFC 9457.
 type Problem struct {
 	Type   string  `json:"type" doc:"about:blank: the title says it all"`
 	Title  string  `json:"title" doc:"The status in words"`
@@ -29,27 +29,27 @@ type Problem struct {
 	Detail string  `json:"detail" doc:"What happened"`
 	Hint   string  `json:"hint" doc:"What to do next"`
 	Faults []Fault `json:"faults,omitempty" nullable:"false" doc:"What is wrong with the request"`
-	// Of a move that was refused.
+	// For a refused change.
 	ID    string     `json:"id,omitempty" doc:"The dead letter or job that was not moved"`
 	State string     `json:"state,omitempty" enum:"PENDING,PROCESSING,FAILED,RESOLVED,WAITING,RUNNING,STOPPED,DONE" doc:"The state in which it is"`
 	By    string     `json:"by,omitempty" doc:"Who moved it there"`
 	Since *time.Time `json:"since,omitempty" doc:"When"`
-	// Of a decision id without a row.
+	// For a decision id without a row.
 	*Elsewhere
 
 	header http.Header
 }
 
-// Error is what happened.
+// Error returns the detail.
 func (p *Problem) Error() string { return p.Detail }
 
-// GetStatus is the HTTP status.
+// GetStatus returns the HTTP status.
 func (p *Problem) GetStatus() int { return p.Status }
 
-// GetHeaders are headers beside those that every answer has.
+// GetHeaders returns headers besides those of every answer.
 func (p *Problem) GetHeaders() http.Header { return p.header }
 
-// ContentType is that of problems.
+// ContentType returns that of problems.
 func (p *Problem) ContentType(string) string { return problemType }
 
 const problemType = "application/problem+json"
@@ -58,7 +58,7 @@ func problem(status int, detail, hint string) *Problem {
 	return &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail, Hint: hint}
 }
 
-// later adds when to come again.
+// later adds the header Retry-After.
 func (p *Problem) later(d time.Duration) *Problem {
 	p.header = http.Header{"Retry-After": {strconv.Itoa(max(1, int(d.Seconds())))}}
 	return p
@@ -70,11 +70,11 @@ func (p *Problem) write(w http.ResponseWriter) {
 	}
 	w.Header().Set("Content-Type", problemType)
 	w.WriteHeader(p.Status)
-	_ = escape.Encoder(w).Encode(p) // whoever asked is gone
+	_ = escape.Encoder(w).Encode(p) // the client is gone
 }
 
-// The form of errors is a variable of the huma package. Its own form repeats values of the request, and so payloads. And names
-// are what the document says, not what is similar.
+// The form of errors is a variable of package huma. Huma's own form repeats values of the request, and so payloads.
+// Names must be exactly those of the document.
 func init() {
 	huma.ValidateStrictCasing = true
 	huma.NewError = func(status int, message string, errs ...error) huma.StatusError {
@@ -87,14 +87,14 @@ func init() {
 			var d huma.ErrorDetailer
 			if errors.As(err, &d) {
 				e := d.ErrorDetail()
-				p.Faults = append(p.Faults, Fault{Location: vetted(e.Location), Message: wording(e)})
+				p.Faults = append(p.Faults, Fault{Location: withoutValues(e.Location), Message: wording(e)})
 			}
 		}
 		return p
 	}
 }
 
-// wording is the validator's message, which tells of the schema alone, save for what a parser says of the whole body.
+// wording returns the validator's message about the schema, but not a parser's message about the body.
 func wording(e *huma.ErrorDetail) string {
 	if e.Location == "body" && e.Value != nil {
 		if _, raw := e.Value.(string); raw {
@@ -104,8 +104,8 @@ func wording(e *huma.ErrorDetail) string {
 	return e.Message
 }
 
-// vetted is a location without names that are not the schema's: a client may have put a payload where a name belongs.
-func vetted(location string) string {
+// withoutValues returns a location without names outside the schema, because a client may have put a payload there.
+func withoutValues(location string) string {
 	parts := strings.Split(location, ".")
 	for i, part := range parts {
 		name, _, _ := strings.Cut(part, "[")
@@ -127,10 +127,11 @@ func hintOf(status int) string {
 	}
 }
 
-// retryAfter is how long whoever found the database away should wait.
+// retryAfter is the pause for clients while the database is away.
 const retryAfter = 5 * time.Second
 
-// problemOf turns what the ledger says into a problem. It passes no text on: that could be a server's and quote a row.
+// problemOf turns an error of the ledger into a problem. It passes no text on, because a server's text could quote a
+// row.
 func problemOf(err error) *Problem {
 	var p *Problem
 	var refused *ledger.RefusedError
@@ -153,7 +154,7 @@ func problemOf(err error) *Problem {
 		p.Faults = invalid(err)
 		return p
 	case errors.Is(err, ledger.ErrLost):
-		return problem(http.StatusConflict, "somebody else has it now", "look at it again before you decide")
+		return problem(http.StatusConflict, "it has another owner now", "look at it again before you decide")
 	}
 	if p := secondPerson(err); p != nil {
 		return p
@@ -170,11 +171,11 @@ func problemOf(err error) *Problem {
 	return problem(http.StatusInternalServerError, "something went wrong here ("+verdict.Code+")", hintOf(http.StatusInternalServerError))
 }
 
-// invalid are the fields that the ledger says make no sense, in its own words.
+// invalid returns the invalid fields, in the ledger's words.
 func invalid(err error) []Fault {
 	switch e := err.(type) { //nolint:errorlint // the tree is walked here
 	case *ledger.InvalidError:
-		return []Fault{{vetted(e.Field), e.Problem}}
+		return []Fault{{withoutValues(e.Field), e.Problem}}
 	case interface{ Unwrap() error }:
 		return invalid(e.Unwrap())
 	case interface{ Unwrap() []error }:

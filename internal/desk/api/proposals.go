@@ -42,7 +42,7 @@ type ProposalList struct {
 	Proposals []Proposal `json:"proposals" nullable:"false"`
 }
 
-// ProposalPayload is a proposal with what it would store. It may be personal data.
+// ProposalPayload is a proposal with its new value. It may be personal data.
 type ProposalPayload struct {
 	Proposal
 	Value Bytes  `json:"value" doc:"The payload that it would be"`
@@ -110,7 +110,7 @@ func (s *api) showProposal(ctx context.Context, c caller, in *ProposalPath) (*pr
 	return &proposalPayloadOutput{ProposalPayload{proposalOf(p), bytesOf(p.Value), diff}}, nil
 }
 
-// proposal is one, and what it changes of the payload that is there now, whatever its author says; of one that is open.
+// proposal returns a proposal. For an open one it also returns the difference to the present payload.
 func (s *api) proposal(ctx context.Context, id int64) (p ledger.Proposal, diff string, err error) {
 	p, err = s.Book.Proposal(ctx, id)
 	if err != nil || p.State != ledger.ProposalOpen {
@@ -166,7 +166,7 @@ func (s *api) rejectEdit(ctx context.Context, c caller, in *decideInput) (*propo
 	return s.decided(c, p, ledger.Rejected, err)
 }
 
-// decided answers for a step of a proposal and logs it.
+// decided answers and logs a step of a proposal.
 func (s *api) decided(c caller, p ledger.Proposal, act ledger.Act, err error) (*proposalOutput, error) {
 	if errclass.Classify(err).Code == "42501" {
 		return nil, problem(http.StatusServiceUnavailable, "the desk's login may not do this for others (42501)", "grant docket_desk_api to the login of the desk: docs/desk-grants.sql").later(retryAfter)
@@ -178,7 +178,7 @@ func (s *api) decided(c caller, p ledger.Proposal, act ledger.Act, err error) (*
 	return &proposalOutput{proposalOf(p)}, nil
 }
 
-// alone says why one person may not make an edit; nil: they may.
+// alone returns a problem if the edit needs a second person.
 func (s *api) alone(ctx context.Context, c caller, id string, value []byte) error {
 	members, second, err := s.Book.Touched(ctx, id, value)
 	switch {
@@ -194,7 +194,7 @@ func (s *api) alone(ctx context.Context, c caller, id string, value []byte) erro
 	return nil
 }
 
-// secondPerson is the problem of an edit or a proposal that needs another person, nil where err is none of these.
+// secondPerson returns the problem for an error about a second person, nil for other errors.
 func secondPerson(err error) *Problem {
 	var alone *ledger.SecondPersonError
 	var refused *ledger.ProposalError

@@ -9,7 +9,8 @@ import (
 	"docket/internal/desk/ledger"
 )
 
-// TestEdit_NeedsASecondPerson: an operator may not change evidence at all, an admin only proposes it while the rule holds.
+// TestEdit_NeedsASecondPerson: an operator may not change evidence at all. An admin may only propose it while the
+// rule is on.
 func TestEdit_NeedsASecondPerson(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -57,7 +58,7 @@ func TestProposals_AreDecided(t *testing.T) {
 	if p.State != ledger.ProposalApproved || p.DecidedBy != "adam" || p.DecidedWhy != "looked at it" || p.DecidedAt == nil {
 		t.Errorf("%+v", p)
 	}
-	// What the approver saw goes into the audit, and is worked out here.
+	// The audit has the difference that the approver saw. It is computed here.
 	if line := w.book.audit[id(0)][1]; !strings.Contains(line.Diff, `+  "path": "`+marker+`"`) {
 		t.Errorf("%+v", line)
 	}

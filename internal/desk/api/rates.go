@@ -13,7 +13,7 @@ type statsInput struct {
 	Step string `query:"step" maxLength:"20" doc:"How much time is counted together: 5m, 1h, 1d; without it one that suits the range"`
 }
 
-// VerdictCounts are how many decisions ended how.
+// VerdictCounts counts decisions by verdict.
 type VerdictCounts struct {
 	Allowed   int64 `json:"allowed"`
 	Denied    int64 `json:"denied"`
@@ -22,7 +22,7 @@ type VerdictCounts struct {
 	Other     int64 `json:"other"`
 }
 
-// RateLine is what became of the decisions of one path or service in one step.
+// RateLine has the counts of one path or service in one step.
 type RateLine struct {
 	Name     string        `json:"name" doc:"Empty: of decisions that have none. (other): of paths or services that have no line of their own; it comes last in its step, and with path or service it may contain decisions that match"`
 	From     time.Time     `json:"from"`
@@ -30,7 +30,7 @@ type RateLine struct {
 	DenyRate *float64      `json:"deny_rate,omitempty" doc:"Denied ones of those that were allowed or denied, 0 to 1; without it there was none"`
 }
 
-// Rates are counts over time; a step without a decision has no line.
+// Rates are counts over time. A step without decisions has no line.
 type Rates struct {
 	By          string     `json:"by" enum:"path,service"`
 	Since       time.Time  `json:"since"`
@@ -41,7 +41,7 @@ type Rates struct {
 
 type statsOutput struct{ Body Rates }
 
-// defaultRange is what is counted where no since is given.
+// defaultRange is the time range without a since.
 const defaultRange = 24 * time.Hour
 
 func (s *api) rates(ctx context.Context, _ caller, in *statsInput) (*statsOutput, error) {

@@ -19,9 +19,9 @@ import (
 	"docket/internal/testkit/pgtest"
 )
 
-// TestDecisionsOnARealTable: pages and answers to those who follow have each decision once while others are stored, and a
-// place that was written down leaves nothing out.
-func TestDecisionsOnARealTable(t *testing.T) {
+// TestDecisions_OnPostgres: pages and followers get each decision once while others are stored. A place from a text
+// skips nothing.
+func TestDecisions_OnPostgres(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	db, err := store.Open(db.Config{URL: d.URL, StoreTimeout: 10 * time.Second}, zerolog.Nop())

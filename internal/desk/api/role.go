@@ -9,16 +9,16 @@ import (
 	"docket/internal/service/bearer"
 )
 
-// Role is how much somebody may do. Each may do all that the ones below it may.
+// Role says what a caller may do. Each role includes those below it.
 type Role uint8
 
 // The roles. The zero value may do nothing.
 const (
 	Nobody   Role = iota
-	Viewer        // looks, without payloads
+	Viewer        // reads, without payloads
 	Auditor       // reads stored decisions with their payloads
-	Operator      // decides: retry, resolve, payloads, dry runs, jobs up to [Config].OperatorLimit letters
-	Admin         // jobs without a limit, too
+	Operator      // changes letters: retry, resolve, payloads, dry runs, jobs up to [Config].OperatorLimit letters
+	Admin         // also starts jobs without a limit
 )
 
 var roleNames = []string{"nobody", "viewer", "auditor", "operator", "admin"}
@@ -30,37 +30,37 @@ func (r Role) String() string {
 	return roleNames[Nobody]
 }
 
-// roleOf reads a role's name; Nobody cannot be given.
+// roleOf reads a role's name; Nobody is not allowed.
 func roleOf(name string) (Role, bool) {
 	i := slices.Index(roleNames, name)
 	return Role(max(i, 0)), i > 0
 }
 
-// names are what the audit shows, so they hold nothing that a terminal or a log line could take for something else.
+// names appear in the audit, so they contain nothing special for a terminal or a log line.
 var names = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9 ._@-]{0,62}[A-Za-z0-9])?$`)
 
-// Token is who may use the API by a bearer token. The token itself is not kept, only its hash.
+// Token is a caller with a bearer token. Only the hash of the token is kept.
 type Token struct {
 	Name   string
 	Role   Role
 	secret bearer.Secret
 }
 
-// Client is who may use the API by a client certificate: Name is the certificate's common name.
+// Client is a caller with a client certificate: Name is the certificate's common name.
 type Client struct {
 	Name string
 	Role Role
 }
 
-// Auth is all who may use the API. The zero value lets nobody in.
+// Auth has all callers who may use the API. The zero value has none.
 type Auth struct {
 	Tokens  []Token
 	Clients []Client
 }
 
-// ParseTokens reads entries name:role:token, separated by white space, as DOCKET_DESK_API_TOKENS has them; the token may be
-// a hash and may expire, see [bearer.Parse]. A name may have several tokens of one role, so that they can be changed one by
-// one. Complaints name an entry by its number and never quote it. All complaints come at once.
+// ParseTokens reads entries name:role:token, separated by white space, as in DOCKET_DESK_API_TOKENS. The token may be
+// a hash and may expire, see [bearer.Parse]. A name may have several tokens of one role, so that they can be replaced
+// one by one. The error has all complaints. They name an entry by its number and never quote it.
 func ParseTokens(text string) ([]Token, error) {
 	var tokens []Token
 	var bad complaints
@@ -89,7 +89,7 @@ func ParseTokens(text string) ([]Token, error) {
 	return tokens, bad.err()
 }
 
-// ParseClients reads entries name:role, as DOCKET_DESK_API_CLIENTS has them. Complaints are as those of [ParseTokens].
+// ParseClients reads entries name:role, as in DOCKET_DESK_API_CLIENTS. Errors are like those of [ParseTokens].
 func ParseClients(entries []string) ([]Client, error) {
 	var clients []Client
 	var bad complaints
@@ -114,7 +114,7 @@ func ParseClients(entries []string) ([]Client, error) {
 	return clients, bad.err()
 }
 
-// complaints are what is wrong with entries, by their number from 1.
+// complaints are the errors of entries, by number from 1.
 type complaints []string
 
 func (c *complaints) add(i int, what string) { *c = append(*c, fmt.Sprintf("entry %d %s", i+1, what)) }
@@ -126,7 +126,7 @@ func (c complaints) err() error {
 	return fmt.Errorf("%s", strings.Join(c, "; "))
 }
 
-// check says whether a name stands for one role alone.
+// check returns an error if a name has two roles.
 func (a Auth) check() error {
 	for _, c := range a.Clients {
 		for _, t := range a.Tokens {

@@ -8,7 +8,7 @@ import (
 	"docket/internal/desk/api"
 )
 
-func TestTokensAreReadAndComplaintsNameTheEntryAndQuoteNothing(t *testing.T) {
+func TestParseTokens(t *testing.T) {
 	t.Parallel()
 	const secret = "secretsecretsecret"
 	tokens, err := api.ParseTokens(" ann:viewer:" + secret + "1\n\tbob@example.com:admin:" + secret + "2==\nann:viewer:" + secret + "3 ")
@@ -52,7 +52,7 @@ func TestTokensAreReadAndComplaintsNameTheEntryAndQuoteNothing(t *testing.T) {
 	}
 }
 
-func TestClientsAreReadAndComplaintsQuoteNothing(t *testing.T) {
+func TestParseClients(t *testing.T) {
 	t.Parallel()
 	clients, err := api.ParseClients([]string{"Ann Smith:operator", " svc.desk-1:viewer "})
 	if err != nil || len(clients) != 2 || clients[0] != (api.Client{Name: "Ann Smith", Role: api.Operator}) {

@@ -12,37 +12,37 @@ import (
 	"time"
 )
 
-// Limits on a client, so that none can hold a connection or memory for long.
+// Limits for a client, so that it cannot hold a connection or memory for long.
 const (
 	headerTimeout  = 5 * time.Second
 	idleTimeout    = time.Minute
 	maxHeaderBytes = 16 << 10
-	// writeSlack is what an answer may take beside the work for it.
+	// writeSlack is the time to write an answer, besides the work for it.
 	writeSlack = 30 * time.Second
 )
 
 // Server serves the API on a listener.
 type Server struct {
 	Handler http.Handler
-	// TLS has the certificate and, where clients may bring certificates, who signs those; nil: no TLS. Less than TLS 1.2 is
-	// not spoken, whatever it says.
+	// TLS has the certificate and, for client certificates, the authorities; nil: no TLS. The least version is TLS
+	// 1.2, whatever it says.
 	TLS *tls.Config
 	// LongTimeout is that of [Config]; zero: its default.
 	LongTimeout time.Duration
-	// Bye is how long requests that are worked on may take to end when the server stops; zero: 5 s.
+	// Bye is how long running requests may take to end when the server stops; zero: 5 s.
 	Bye time.Duration
 }
 
 type stoppingKey struct{}
 
-// stopping ends when the server that a request came by is to stop; nil: it says nothing of that.
+// stopping is closed when the request's server stops; nil: it is never closed.
 func stopping(ctx context.Context) <-chan struct{} {
 	done, _ := ctx.Value(stoppingKey{}).(<-chan struct{})
 	return done
 }
 
-// Run serves until ctx ends, and then lets requests that are worked on end. It closes l. An error means that it could not
-// serve any more while ctx lasted.
+// Run serves until ctx ends, and then waits for running requests. It closes l. An error means that it could not serve
+// while ctx lasted.
 func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	base, stop := context.WithCancel(context.WithValue(context.WithoutCancel(ctx), stoppingKey{}, ctx.Done()))
 	defer stop()
@@ -50,7 +50,7 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	h := &http.Server{
 		Handler: s.Handler, ReadHeaderTimeout: headerTimeout, WriteTimeout: long + writeSlack, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: maxHeaderBytes, BaseContext: func(net.Listener) context.Context { return base },
-		// Its complaints are about clients and quote them.
+		// The server's log messages are about clients and quote them.
 		ErrorLog: stdlog.New(io.Discard, "", 0),
 	}
 	if s.TLS != nil {

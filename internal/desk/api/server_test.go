@@ -35,7 +35,7 @@ func newAuthority(t *testing.T) authority {
 	return authority{pair.Leaf, pair.PrivateKey.(*ecdsa.PrivateKey)}
 }
 
-// sign makes a certificate; without an authority, one that signs itself.
+// sign makes a certificate. Without an authority it signs itself.
 func (a authority) sign(t *testing.T, template *x509.Certificate) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -70,7 +70,7 @@ func (a authority) client(t *testing.T, name string, until time.Duration, usage 
 	return a.sign(t, &x509.Certificate{Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(until), ExtKeyUsage: []x509.ExtKeyUsage{usage}})
 }
 
-// serve runs s until the test ends, or stop is called, which waits for it.
+// serve runs s until the test ends or stop is called. stop waits for its end.
 func serve(t *testing.T, s *api.Server) (addr string, stop func() error) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -96,7 +96,7 @@ func serve(t *testing.T, s *api.Server) (addr string, stop func() error) {
 	return l.Addr().String(), stop
 }
 
-func TestClientCertificatesLetInByNameAndNoOthersDo(t *testing.T) {
+func TestServer_ClientCertificates(t *testing.T) {
 	t.Parallel()
 	ours, theirs := newAuthority(t), newAuthority(t)
 	w := newWorld(t, func(c *api.Config, _ *api.Ports) { c.Now = time.Now })
@@ -169,7 +169,7 @@ func call(t *testing.T, transport *http.Transport, method, url, token string, bo
 	return a.StatusCode, string(text), err
 }
 
-func TestAStopLetsWorkEndAndTakesNoMore(t *testing.T) {
+func TestServer_StopFinishesRequests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	at, goOn := make(chan struct{}), make(chan struct{})
@@ -209,7 +209,7 @@ func TestAStopLetsWorkEndAndTakesNoMore(t *testing.T) {
 	}
 }
 
-func TestAStopEndsWorkThatDoesNotEnd(t *testing.T) {
+func TestServer_StopEndsHangingRequests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(_ *api.Config, p *api.Ports) { p.Trial = waits{} })
 	addr, stop := serve(t, &api.Server{Handler: w.handler, Bye: 50 * time.Millisecond})
@@ -231,7 +231,7 @@ func TestAStopEndsWorkThatDoesNotEnd(t *testing.T) {
 	<-ended
 }
 
-func TestALostListenerIsAnError(t *testing.T) {
+func TestServer_LostListenerIsAnError(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -243,7 +243,7 @@ func TestALostListenerIsAnError(t *testing.T) {
 	}
 }
 
-func TestABodyThatComesTooSlowlyIsGivenUpAndOneThatWorksLongIsNot(t *testing.T) {
+func TestServer_SlowBodyIsGivenUp(t *testing.T) {
 	t.Parallel()
 	const slow = 150 * time.Millisecond
 	w := newWorld(t, func(c *api.Config, p *api.Ports) {

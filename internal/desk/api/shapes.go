@@ -7,7 +7,7 @@ import (
 	"docket/internal/record/envelope"
 )
 
-// Filter chooses dead letters in a body; every field that is set has to fit.
+// Filter chooses dead letters in a body. Every set field has to match.
 type Filter struct {
 	Fingerprint string         `json:"fingerprint,omitempty" pattern:"^[0-9a-f]{4,16}$" doc:"Whole, or its first characters, at least 4"`
 	Kind        envelope.Kind  `json:"kind,omitempty" enum:"decode,data,conflict,transient,exhausted,foreign"`
@@ -36,13 +36,13 @@ func filterOf(l ledger.Filter) Filter {
 		From: moment(l.From), To: moment(l.To), Topic: l.Topic, Partition: l.Partition}
 }
 
-// all says whether f chooses everything.
+// all reports whether f chooses everything.
 func (f Filter) all() bool {
 	return f.Fingerprint == "" && f.Kind == "" && f.Code == "" && f.Path == "" && len(f.States) == 0 &&
 		f.From == nil && f.To == nil && f.Topic == "" && f.Partition == nil
 }
 
-// FilterQuery is Filter in a query.
+// FilterQuery is Filter as query parameters.
 type FilterQuery struct {
 	Fingerprint string         `query:"fingerprint" pattern:"^[0-9a-f]{4,16}$" doc:"Whole, or its first characters, at least 4"`
 	Kind        string         `query:"kind" enum:"decode,data,conflict,transient,exhausted,foreign"`
@@ -64,7 +64,7 @@ func (q FilterQuery) ledger() ledger.Filter {
 	return f
 }
 
-// moment is a time that may be none.
+// moment returns nil for the zero time.
 func moment(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -73,7 +73,7 @@ func moment(t time.Time) *time.Time {
 	return &t
 }
 
-// Counts are how many dead letters are in each state.
+// Counts are the numbers of dead letters by state.
 type Counts struct {
 	Pending    int64 `json:"pending"`
 	Processing int64 `json:"processing"`
@@ -85,7 +85,7 @@ func countsOf(m map[ledger.State]int64) Counts {
 	return Counts{m[ledger.Pending], m[ledger.Processing], m[ledger.Failed], m[ledger.Resolved]}
 }
 
-// Origin is where a record was first read.
+// Origin is the place where a record was first read.
 type Origin struct {
 	Topic     string     `json:"topic"`
 	Partition int32      `json:"partition"`
@@ -94,7 +94,7 @@ type Origin struct {
 	Timestamp *time.Time `json:"timestamp,omitempty" doc:"Kafka timestamp"`
 }
 
-// Found is where a dead letter stands in a dead-letter topic.
+// Found is the place of a dead letter in a dead-letter topic.
 type Found struct {
 	Topic     string     `json:"topic"`
 	Partition int32      `json:"partition"`
@@ -132,7 +132,7 @@ type Letter struct {
 	ArchivedIn    string        `json:"archived_in,omitempty" doc:"The archive that has it; docket restore --dead-letters brings it back once it was removed"`
 }
 
-// LetterOf is how the API shows a dead letter, without its payload.
+// LetterOf converts a dead letter, without its payload.
 func LetterOf(e ledger.Entry) Letter {
 	return Letter{ID: e.ID, State: e.State, Fingerprint: e.Fingerprint, Kind: e.Cause.Kind, Code: e.Cause.Code, Message: e.Cause.Message,
 		Table: e.Cause.Table, Column: e.Cause.Column, Constraint: e.Cause.Constraint,
@@ -151,7 +151,7 @@ func originOf(o envelope.Origin) Origin {
 
 func foundOf(f ledger.Found) Found { return Found{f.Topic, f.Partition, f.Offset, moment(f.Stamp)} }
 
-// Group is all dead letters of one fingerprint.
+// Group has the dead letters of one fingerprint.
 type Group struct {
 	Fingerprint string        `json:"fingerprint"`
 	Kind        envelope.Kind `json:"kind"`

@@ -8,7 +8,7 @@ import (
 	"docket/internal/testkit/readertest"
 )
 
-// readerStore is one in memory whose places can be written as text.
+// readerStore is a store in memory whose places can be written as text.
 type readerStore struct{ readertest.Store }
 
 func (s *readerStore) TailText(t reader.Tail) (string, error) { return strconv.Itoa(t.Mark.(int)), nil }
@@ -21,7 +21,7 @@ func (s *readerStore) ParseTail(text string) (reader.Tail, error) {
 	return reader.Tail{Mark: n}, nil
 }
 
-// tailAt is a place of no desk in particular.
+// tailAt makes a place that belongs to no desk.
 func tailAt(n int) string {
 	return base64.RawURLEncoding.EncodeToString([]byte("none 0 " + strconv.Itoa(n)))
 }

@@ -11,35 +11,35 @@ import (
 	"docket/internal/history/reader"
 )
 
-// tails are the places of those who follow, between two of their requests. A store knows of more than can be written as
-// text: which of the last decisions were told already. So the text names what is kept here, and has a place beside it to begin
-// from where that is gone: on another desk, after a restart, or where the answer before was lost on its way.
+// tails keeps the places of followers between two of their requests. A place in the store knows which of the last
+// decisions were sent, which is too much for a text. So the text names a place that is kept here. It also has a
+// simpler place, for a restart, another desk, or a lost answer.
 type tails struct {
 	mu   sync.Mutex
 	most int
 	now  func() time.Time
-	kept map[string]*place
+	kept map[string]*followPlace
 }
 
-// place is where somebody stands.
-type place struct {
+// followPlace is the place of a follower.
+type followPlace struct {
 	id   string
-	turn uint64 // how many answers told something: a request that repeats an older one has an older turn
+	turn uint64 // number of answers with decisions; a repeated older request has an older turn
 	tail reader.Tail
 	used time.Time
 }
 
-// keptFor is how long a place is kept.
+// keptFor is how long an unused place is kept.
 const keptFor = 2 * time.Minute
 
 func newTails(most int, now func() time.Time) *tails {
-	return &tails{most: most, now: now, kept: map[string]*place{}}
+	return &tails{most: most, now: now, kept: map[string]*followPlace{}}
 }
 
-// open takes the place of a text, so that nobody else has it meanwhile. Empty: one that is to begin.
-func (t *tails) open(text string, places Places) (*place, error) {
+// open takes the place of a text, so that no other request has it. An empty text begins a new one.
+func (t *tails) open(text string, places Places) (*followPlace, error) {
 	if text == "" {
-		return &place{id: rand.Text()}, nil
+		return &followPlace{id: rand.Text()}, nil
 	}
 	plain, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil {
@@ -65,11 +65,11 @@ func (t *tails) open(text string, places Places) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &place{id: rand.Text(), tail: tail}, nil
+	return &followPlace{id: rand.Text(), tail: tail}, nil
 }
 
-// keep gives a place back. Those that were not asked for go, the oldest first.
-func (t *tails) keep(p *place) {
+// keep gives a place back. Unused places are dropped, the oldest first.
+func (t *tails) keep(p *followPlace) {
 	if p.tail == (reader.Tail{}) {
 		return
 	}
@@ -77,7 +77,7 @@ func (t *tails) keep(p *place) {
 	defer t.mu.Unlock()
 	p.used = t.now()
 	t.kept[p.id] = p
-	var oldest *place
+	var oldest *followPlace
 	for id, other := range t.kept {
 		if p.used.Sub(other.used) >= keptFor {
 			delete(t.kept, id)
@@ -90,8 +90,8 @@ func (t *tails) keep(p *place) {
 	}
 }
 
-// text names the place.
-func (p *place) text(places Places) (string, error) {
+// text returns the name of the place.
+func (p *followPlace) text(places Places) (string, error) {
 	at, err := places.TailText(p.tail)
 	if err != nil {
 		return "", err

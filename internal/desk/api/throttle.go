@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// failuresAtOnce is how many failed logins of one address are answered without a pause.
+	// failuresAtOnce is the number of failed logins of one address that are answered without a pause.
 	failuresAtOnce = 10
-	// failuresASecond is how many more there may be each second.
+	// failuresASecond is the number of further ones each second.
 	failuresASecond = 1
-	// maxAddresses is how many addresses are remembered: a few hundred bytes each.
+	// maxAddresses limits the remembered addresses; each takes a few hundred bytes.
 	maxAddresses = 4096
 )
 
-// throttle slows down whoever guesses at tokens: an address with too many failed logins waits. Who has logged in from that
-// address before does not wait, so that a forgotten script beside an operator does not lock the operator out.
+// throttle slows down guessing of tokens: an address with too many failed logins has to wait. A caller who has logged
+// in from that address before need not wait. So a forgotten script does not lock an operator out.
 type throttle struct {
 	mu        sync.Mutex
 	addresses map[string]*list.Element
@@ -31,14 +31,14 @@ type throttle struct {
 type address struct {
 	name     string
 	failures *rate.Limiter
-	known    map[string]struct{} // names; there are no more than names in the settings
+	known    map[string]struct{} // names; no more than in the settings
 }
 
 func newThrottle(most int) *throttle {
 	return &throttle{addresses: map[string]*list.Element{}, recent: list.New(), most: most}
 }
 
-// admit counts one login and says whether it is to be answered, and if not, when to come again.
+// admit counts one login. It reports whether to answer it, and if not, the time to wait.
 func (t *throttle) admit(remote, name string, failed bool, now time.Time) (bool, time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -56,7 +56,7 @@ func (t *throttle) admit(remote, name string, failed bool, now time.Time) (bool,
 	return true, 0
 }
 
-// get finds an address and makes it the latest. One that is not there is made.
+// get returns an address as the latest, a new one if it is not there.
 func (t *throttle) get(name string) *address {
 	if e, found := t.addresses[name]; found {
 		t.recent.MoveToFront(e)
@@ -72,7 +72,8 @@ func (t *throttle) get(name string) *address {
 	return a
 }
 
-// addressOf is the address without its port, and of IPv6 the network: one machine has all of it.
+// addressOf returns the address without its port, and the network of an IPv6 address, because one machine has all of
+// it.
 func addressOf(remote string) string {
 	host, _, err := net.SplitHostPort(remote)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestTheThrottleRemembersABoundedNumberOfAddressesAndForgetsTheOldest(t *testing.T) {
+func TestThrottle_IsBounded(t *testing.T) {
 	t.Parallel()
 	h := newThrottle(100)
 	now := time.Unix(0, 0)

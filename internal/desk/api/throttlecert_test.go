@@ -13,8 +13,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// A certificate cannot be guessed at, so whoever has one does not wait for those who guess at tokens behind the same address.
-func TestWhoHasACertificateIsNotLockedOutByWhoGuessesAtTokens(t *testing.T) {
+// A certificate cannot be guessed. So its owner need not wait because of guessed tokens from the same address.
+func TestThrottle_NotForCertificates(t *testing.T) {
 	t.Parallel()
 	m, err := newMetrics(prometheus.NewRegistry())
 	if err != nil {

@@ -16,7 +16,7 @@ type Trial interface {
 	RunIDs(ctx context.Context, ids []string, progress func(done, total int64)) (worker.TrialResult, error)
 }
 
-// maxTried is how many dead letters are tried without a limit: what can be done while somebody waits.
+// maxTried limits a dry run without a limit, because a caller waits.
 const maxTried = 10_000
 
 // TrialRequest asks for a dry run.
@@ -26,7 +26,7 @@ type TrialRequest struct {
 	Limit  int64    `json:"limit,omitempty" minimum:"1" maximum:"100000" doc:"Most letters of the filter that are tried, 10,000 without it"`
 }
 
-// TrialFailure is how many fail alike.
+// TrialFailure counts the letters with the same failure.
 type TrialFailure struct {
 	Code       string `json:"code" doc:"SQLSTATE, or a code of Docket's"`
 	Constraint string `json:"constraint,omitempty"`
@@ -34,7 +34,7 @@ type TrialFailure struct {
 	Letters    int64  `json:"letters"`
 }
 
-// TrialResult is what would come of a retry now. Each letter is counted once.
+// TrialResult is the predicted result of a retry. Each letter is counted once.
 type TrialResult struct {
 	Total         int64          `json:"total"`
 	WouldBeStored int64          `json:"would_be_stored"`

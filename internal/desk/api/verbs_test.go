@@ -19,7 +19,7 @@ import (
 	"docket/internal/desk/worker"
 )
 
-func TestAListIsReadPageByPage(t *testing.T) {
+func TestList_Pages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	seen := map[string]bool{}
@@ -42,7 +42,7 @@ func TestAListIsReadPageByPage(t *testing.T) {
 	}
 }
 
-func TestAListSaysWhatIsInKafkaAlone(t *testing.T) {
+func TestList_Surplus(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var page api.LetterList
@@ -59,7 +59,7 @@ func TestAListSaysWhatIsInKafkaAlone(t *testing.T) {
 	}
 }
 
-func TestALetterShowsWhatThereIsAndNoPayload(t *testing.T) {
+func TestShow_NoPayload(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var l api.Letter
@@ -73,7 +73,7 @@ func TestALetterShowsWhatThereIsAndNoPayload(t *testing.T) {
 	}
 }
 
-func TestAPayloadIsShownToOperatorsAndEachLookIsLoggedByName(t *testing.T) {
+func TestPayload_EachReadIsLogged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var p api.Payload
@@ -89,7 +89,7 @@ func TestAPayloadIsShownToOperatorsAndEachLookIsLoggedByName(t *testing.T) {
 	}
 }
 
-func TestTheNameInTheAuditIsTheOneThatLoggedIn(t *testing.T) {
+func TestAudit_NameIsTheLogin(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for _, body := range []string{`{"reason":"r","operator":"adam"}`, `{"reason":"r","by":"adam"}`, `{"reason":"r","name":"adam"}`} {
@@ -119,7 +119,7 @@ func TestTheNameInTheAuditIsTheOneThatLoggedIn(t *testing.T) {
 	}
 }
 
-func TestAChangeWantsAReasonInWords(t *testing.T) {
+func TestRetry_NeedsAReason(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.withJobs(t)
@@ -138,7 +138,7 @@ func TestAChangeWantsAReasonInWords(t *testing.T) {
 	}
 }
 
-func TestAMoveThatIsRefusedSaysByWhomAndSinceWhen(t *testing.T) {
+func TestRetry_RefusalNamesTheLastMove(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.ask(t, "operator", "POST", "/dead-letters/"+id(0)+"/retry", `{"reason":"r"}`)
@@ -154,7 +154,7 @@ func TestAMoveThatIsRefusedSaysByWhomAndSinceWhen(t *testing.T) {
 	}
 }
 
-func TestOfTwoOperatorsAtOnceOneWins(t *testing.T) {
+func TestRetry_OneOfTwoOperatorsWins(t *testing.T) {
 	t.Parallel()
 	for range 20 {
 		w := newWorld(t)
@@ -179,7 +179,7 @@ func TestOfTwoOperatorsAtOnceOneWins(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotThereIs404AndWhatIsNotPlainIs409(t *testing.T) {
+func TestShow_NotFoundAndAmbiguous(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.book = newBook(93)
@@ -221,7 +221,7 @@ func TestWhatIsNotThereIs404AndWhatIsNotPlainIs409(t *testing.T) {
 	}
 }
 
-func TestAnEditKeepsTheDifferenceAndTakesTextOrBase64(t *testing.T) {
+func TestEdit_TextOrBase64(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	path := "/dead-letters/" + id(0) + "/payload"
@@ -248,7 +248,7 @@ func TestAnEditKeepsTheDifferenceAndTakesTextOrBase64(t *testing.T) {
 	}
 }
 
-func TestAJobThatChoosesEverythingHasToSaySo(t *testing.T) {
+func TestCreateJob_EverythingMustBeExplicit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for _, body := range []string{`{"act":"retry","filter":{},"reason":"r","limit":5}`, `{"act":"retry","filter":{"code":"1"},"all":true,"reason":"r","limit":5}`,
@@ -273,7 +273,7 @@ func TestAJobThatChoosesEverythingHasToSaySo(t *testing.T) {
 	}
 }
 
-func TestAJobInTheWrongStateIsAConflict(t *testing.T) {
+func TestJob_WrongStateIsAConflict(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.withJobs(t)
@@ -291,7 +291,7 @@ func TestAJobInTheWrongStateIsAConflict(t *testing.T) {
 	}
 }
 
-func TestWhatTheLedgerCallsInvalidIsTheCallersFault(t *testing.T) {
+func TestProblem_InvalidIs422(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.book.err = fmt.Errorf("list: %w", errors.Join(&ledger.InvalidError{Field: "to", Problem: "it has to be after from"}, &ledger.InvalidError{Field: marker, Problem: "p"}))
@@ -305,7 +305,7 @@ func TestWhatTheLedgerCallsInvalidIsTheCallersFault(t *testing.T) {
 	}
 }
 
-func TestADryRunTellsWhatWouldCome(t *testing.T) {
+func TestDryRun_Result(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var r api.TrialResult
@@ -325,7 +325,7 @@ func TestADryRunTellsWhatWouldCome(t *testing.T) {
 	}
 }
 
-func TestAReportHasTheMostFirstAndTheHorizonWithoutTheBrokersWords(t *testing.T) {
+func TestReport_OrderAndHorizon(t *testing.T) {
 	t.Parallel()
 	a := newWorld(t).ask(t, "viewer", "GET", "/report", "")
 	var r api.Report
@@ -338,11 +338,11 @@ func TestAReportHasTheMostFirstAndTheHorizonWithoutTheBrokersWords(t *testing.T)
 	}
 }
 
-func TestRoutesWithoutAPortDoNotExist(t *testing.T) {
+func TestRoutes_NoneWithoutAPort(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(_ *api.Config, p *api.Ports) { p.Trial, p.WhereIs, p.Horizon = nil, nil, nil })
 	if a := w.ask(t, "admin", "POST", "/trials", `{"filter":{}}`); a.code != http.StatusNotFound {
-		// The document of another world has it, with 404 among its problems.
+		// The document of another world has the route, with 404 among its problems.
 		t.Error(a)
 	}
 	if doc := w.ask(t, "admin", "GET", "/openapi.json", "").body; strings.Contains(doc, "where-is") || strings.Contains(doc, "/trials\"") {
@@ -353,13 +353,13 @@ func TestRoutesWithoutAPortDoNotExist(t *testing.T) {
 	}
 }
 
-// sqlError is as a driver has it: a code to decide by, and a text that quotes the row.
+// sqlError is like a driver's error: it has a code, and a text that quotes the row.
 type sqlError struct{ code string }
 
 func (e sqlError) Error() string    { return "ERROR: new row violates: (" + marker + ")" }
 func (e sqlError) SQLState() string { return e.code }
 
-func TestADatabaseThatIsAwayIs503AndItsTextIsNotPassedOn(t *testing.T) {
+func TestProblem_DatabaseAwayIs503(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		err  error
@@ -399,7 +399,7 @@ func TestADatabaseThatIsAwayIs503AndItsTextIsNotPassedOn(t *testing.T) {
 	}
 }
 
-func TestAHandlerThatPanicsIsAnsweredForAndItsWordsAreNotLogged(t *testing.T) {
+func TestPanic_IsAnsweredAndNotQuoted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.book.hook = func() { panic(marker) }
@@ -419,7 +419,7 @@ func TestAHandlerThatPanicsIsAnsweredForAndItsWordsAreNotLogged(t *testing.T) {
 	}
 }
 
-func TestWorkHasATimeAndPlaces(t *testing.T) {
+func TestLimits_TimeAndPlaces(t *testing.T) {
 	t.Parallel()
 	if _, err := router(); err != nil { // before the bubble, which it would outlive
 		t.Fatal(err)
@@ -436,7 +436,7 @@ func TestWorkHasATimeAndPlaces(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
-		// Two try, and two found the places for long work taken, or all places.
+		// Two clients try. Both find the places for long requests taken, or all places.
 		for range 2 {
 			if c := <-codes; c != http.StatusServiceUnavailable {
 				t.Error(c)
@@ -467,7 +467,7 @@ func (waits) RunIDs(ctx context.Context, _ []string, _ func(done, total int64)) 
 	return worker.TrialResult{}, ctx.Err()
 }
 
-// takes is a dry run that takes so long.
+// takes is a dry run that takes this long.
 type takes time.Duration
 
 func (d takes) Run(ctx context.Context, _ ledger.Filter, _ int64, _ func(done, total int64)) (worker.TrialResult, error) {

@@ -23,12 +23,12 @@ import (
 	"docket/internal/desk/api"
 )
 
-// tokenOf is the token of a role in all tests; each holds a marker that must turn up nowhere.
+// tokenOf returns the token of a role in all tests. Each contains a marker that must appear nowhere.
 func tokenOf(role string) string { return "planted-token-of-" + role }
 
 const everybody = "vera:viewer:planted-token-of-viewer aude:auditor:planted-token-of-auditor olga:operator:planted-token-of-operator adam:admin:planted-token-of-admin otto:operator:planted-token-of-otto anna:admin:planted-token-of-anna"
 
-// lines is a log that several may write to.
+// lines is a log with several writers.
 type lines struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -46,7 +46,7 @@ func (l *lines) String() string {
 	return l.b.String()
 }
 
-// world is an API with all of its ports, and what it wrote and counted.
+// world is an API with all of its ports, its log and its metrics.
 type world struct {
 	book     *book
 	store    *readerStore
@@ -78,7 +78,7 @@ func newWorld(t *testing.T, change ...func(*api.Config, *api.Ports)) *world {
 	return w
 }
 
-// served is the document as a client gets it, read by another library.
+// served is the served document, read by another library.
 var served = sync.OnceValues(func() (*openapi3.T, error) {
 	tokens, err := api.ParseTokens(everybody)
 	if err != nil {
@@ -105,7 +105,7 @@ var router = sync.OnceValues(func() (routers.Router, error) {
 	return gorillamux.NewRouter(doc)
 })
 
-// answer is what came back.
+// answer is a response.
 type answer struct {
 	code   int
 	header http.Header
@@ -119,7 +119,7 @@ func (a answer) into(t *testing.T, v any) {
 	}
 }
 
-// problem is a's, which has to be one and to say what to do.
+// problem returns the problem in a. It must be one with a hint.
 func (a answer) problem(t *testing.T) api.Problem {
 	t.Helper()
 	var p api.Problem
@@ -130,7 +130,7 @@ func (a answer) problem(t *testing.T) api.Problem {
 	return p
 }
 
-// ask sends a request as the holder of a role's token and holds what goes and what comes against the document.
+// ask sends a request with a role's token, and checks request and response against the document.
 func (w *world) ask(t *testing.T, role, method, path, body string, change ...func(*http.Request)) answer {
 	t.Helper()
 	r := httptest.NewRequest(method, "http://desk"+api.Prefix+path, strings.NewReader(body))
@@ -150,7 +150,7 @@ func (w *world) ask(t *testing.T, role, method, path, body string, change ...fun
 	return a
 }
 
-// hold validates an exchange against the document.
+// hold checks an exchange against the document.
 func (w *world) hold(t *testing.T, r *http.Request, body string, a answer) {
 	t.Helper()
 	for name, want := range map[string]string{"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"} {
@@ -188,7 +188,7 @@ func (w *world) hold(t *testing.T, r *http.Request, body string, a answer) {
 	}
 }
 
-// count is the sum of a counter over its labels that fit.
+// count returns the sum of a counter over its matching labels.
 func (w *world) count(t *testing.T, name string, labels map[string]string) float64 {
 	t.Helper()
 	families, err := w.registry.Gather()

@@ -1,7 +1,7 @@
-// Package ledger holds what a dead letter is once somebody has to answer for it: its states and the legal moves between
-// them, the fingerprint that groups it, the filter that finds it, and the verbs of the desk as small interfaces.
+// Package ledger defines dead letters in the ledger: their states and legal moves, the fingerprint that groups them,
+// the filter that finds them, and the ledger's operations as small interfaces.
 //
-// It stays free of SQL, of Kafka's clients and of how anything is shown.
+// It imports no SQL and no Kafka client, and shows nothing.
 //
 //	             retry                    stored
 //	PENDING ───────────────▶ PROCESSING ──────────▶ RESOLVED ──▶ gone after a while; its audit stays
@@ -11,5 +11,5 @@
 //	                              └──────────▶ FAILED ──┘
 //	                       dead again too often, or not to be published
 //
-// A retry that was given up as lost can still turn out to be stored: PENDING and FAILED go to RESOLVED then, too.
+// A retry that was given up can still turn out to be stored. Then PENDING and FAILED also go to RESOLVED.
 package ledger

@@ -11,36 +11,36 @@ import (
 	"docket/internal/record/envelope"
 )
 
-// ErrBadPage says that Page.After is no Next of a list.
-var ErrBadPage = errors.New("there is no such page; list again from the start")
+// ErrBadPage says that Page.After is not the Next of a list.
+var ErrBadPage = errors.New("this page does not exist; list again from the start")
 
-// InvalidError says which field of what was asked for makes no sense. Nothing was done.
+// InvalidError names an invalid field of a request. Nothing was done.
 type InvalidError struct {
-	Field   string // as in JSON
+	Field   string // name in JSON
 	Problem string
 }
 
 func (e *InvalidError) Error() string { return e.Field + ": " + e.Problem }
 
-// Filter chooses dead letters; every field that is set has to fit. The zero value chooses all.
+// Filter chooses dead letters that match every set field. The zero value chooses all.
 type Filter struct {
 	Fingerprint string        `json:"fingerprint,omitempty"` // whole, or its first characters, at least 4
 	Kind        envelope.Kind `json:"kind,omitempty"`
 	Code        string        `json:"code,omitempty"`
 	Path        string        `json:"path,omitempty"` // of the decision, exact
 	States      []State       `json:"states,omitempty"`
-	From        time.Time     `json:"from,omitzero"`       // last failure, from here
-	To          time.Time     `json:"to,omitzero"`         // and before this
+	From        time.Time     `json:"from,omitzero"`       // last failure, from this time on
+	To          time.Time     `json:"to,omitzero"`         // and before this time
 	Topic       string        `json:"topic,omitempty"`     // original
 	Partition   *int32        `json:"partition,omitempty"` // original
-	// AttemptsBelow chooses those of fewer attempts; 0: of any number.
+	// AttemptsBelow chooses letters with fewer attempts; 0: any number.
 	AttemptsBelow int `json:"attempts_below,omitempty"`
 }
 
-// MinFingerprint is how many first characters of a fingerprint are enough for a filter.
+// MinFingerprint is the least number of characters of a fingerprint in a filter.
 const MinFingerprint = 4
 
-// Validate says what of a filter makes no sense, as a [*InvalidError] for each field that is wrong.
+// Validate returns a [*InvalidError] for each invalid field.
 func (f Filter) Validate() error {
 	var wrong []error
 	problem := func(field, format string, args ...any) {
@@ -75,25 +75,25 @@ func (f Filter) Validate() error {
 	return errors.Join(wrong...)
 }
 
-// The bounds of Page.Limit.
+// Limits of Page.Limit.
 const (
 	DefaultPage = 50
 	MaxPage     = 1000
 )
 
-// Page says which part of a list is wanted.
+// Page chooses a part of a list.
 type Page struct {
-	After string // the Next of the page before; empty: from the newest on
+	After string // the Next of the page before; empty: the newest
 	Limit int    // 1 to 1000; 0: 50
 }
 
-// List is a part of a list, newest failure first. Payloads, keys and headers are not in it.
+// List is a part of a list, newest failure first, without payloads, keys and headers.
 type List struct {
 	Entries []Entry
 	Next    string // empty: there are no more
 }
 
-// Group is all dead letters of one fingerprint that a filter chose.
+// Group is all dead letters of one fingerprint that match a filter.
 type Group struct {
 	Fingerprint string
 	Kind        envelope.Kind
@@ -103,15 +103,15 @@ type Group struct {
 	Constraint  string
 	Message     string // of the first one
 	Counts      map[State]int64
-	// Paths are up to 5, the most frequent first. Where the filter has a range of time or an original place, they may be those
-	// of the group at all times and places.
+	// Paths are up to 5, the most frequent first. If the filter has a time range or an original place, they may be
+	// those of the whole group.
 	Paths     []string
-	FirstSeen time.Time // of the group, whatever the filter
-	Oldest    time.Time // first failure of the oldest unresolved one; zero: none
+	FirstSeen time.Time // of the group, independent of the filter
+	Oldest    time.Time // first failure of the oldest unresolved letter; zero: none
 	Newest    time.Time // last failure
 }
 
-// Open is how many of the group are not resolved.
+// Open returns how many letters of the group are not resolved.
 func (g Group) Open() int64 { return g.Counts[Pending] + g.Counts[Processing] + g.Counts[Failed] }
 
 // ReportLine is one line of a report: unresolved dead letters by kind, code and path.
@@ -120,5 +120,5 @@ type ReportLine struct {
 	Code   string
 	Path   string
 	Counts map[State]int64
-	Oldest time.Time // first failure of the oldest unresolved one
+	Oldest time.Time // first failure of the oldest unresolved letter
 }

@@ -8,12 +8,12 @@ import (
 	"docket/internal/record/envelope"
 )
 
-// FingerprintLength is how many characters a fingerprint has.
+// FingerprintLength is the length of a fingerprint in characters.
 const FingerprintLength = 16
 
-// Fingerprint is the same for dead letters that failed alike: kind, code, constraint, column, and the message without the
-// numbers and quoted names in it. The table makes no difference, nor its name at the front of a constraint's: both are those
-// of a partition, and one cause is one fingerprint on every day.
+// Fingerprint is the same for dead letters with the same failure: kind, code, constraint, column, and the message
+// without its numbers and quoted names. The table is left out, also at the front of a constraint's name. It is the
+// name of a partition, and one cause has one fingerprint on every day.
 func Fingerprint(c envelope.Cause) string {
 	constraint := c.Constraint
 	if c.Table != "" {
@@ -27,7 +27,8 @@ func Fingerprint(c envelope.Cause) string {
 	return hex.EncodeToString(h.Sum(nil))[:FingerprintLength]
 }
 
-// Normal is a message without what differs from record to record: numbers become #, what stands in quotes becomes "".
+// Normal returns a message without the parts that differ from record to record: numbers become #, quoted text becomes
+// "".
 func Normal(message string) string {
 	var b strings.Builder
 	var quote rune

@@ -6,7 +6,7 @@ import (
 	"docket/internal/record/envelope"
 )
 
-func TestFingerprintOfOneCauseIsOneWhicheverPartitionAndRecord(t *testing.T) {
+func TestFingerprint_AnyPartitionAndRecord(t *testing.T) {
 	t.Parallel()
 	check := envelope.Cause{Kind: envelope.Data, Code: "23514", Table: "decision_logs_p20261121", Constraint: "no_billing", Message: `row 17 of "a" is refused`}
 	key := envelope.Cause{Kind: envelope.Data, Code: "23505", Table: "decision_logs_p20261121", Constraint: "decision_logs_p20261121_req_id_key"}

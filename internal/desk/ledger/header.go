@@ -6,14 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// headerJSON is a header as JSON: a key that JSON or Postgres cannot hold as text is in RawKey.
+// headerJSON is a header as JSON. A key that JSON or Postgres cannot hold as text is in RawKey.
 type headerJSON struct {
 	Key    string `json:"key"`
 	RawKey []byte `json:"raw_key,omitempty"`
 	Value  []byte `json:"value"`
 }
 
-// MarshalJSON keeps any key, as whoever wrote the record may put any bytes there.
+// MarshalJSON keeps any key, because the record's writer may use any bytes.
 func (h Header) MarshalJSON() ([]byte, error) {
 	if utf8.ValidString(h.Key) && !strings.Contains(h.Key, "\x00") {
 		return json.Marshal(headerJSON{Key: h.Key, Value: h.Value})
@@ -21,7 +21,7 @@ func (h Header) MarshalJSON() ([]byte, error) {
 	return json.Marshal(headerJSON{RawKey: []byte(h.Key), Value: h.Value})
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON reads the output of MarshalJSON.
 func (h *Header) UnmarshalJSON(b []byte) error {
 	var j headerJSON
 	if err := json.Unmarshal(b, &j); err != nil {

@@ -9,7 +9,7 @@ import (
 	"docket/internal/desk/ledger"
 )
 
-func TestAHeaderComesBackAsItWasWhateverItsBytes(t *testing.T) {
+func TestHeader_AnyBytes(t *testing.T) {
 	t.Parallel()
 	headers := []ledger.Header{
 		{Key: "plain", Value: []byte("x")},

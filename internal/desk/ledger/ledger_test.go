@@ -10,7 +10,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestFingerprintIsTheSameForWhatFailedAlike(t *testing.T) {
+func TestFingerprint_SameFailure(t *testing.T) {
 	t.Parallel()
 	c := envelope.Cause{Kind: envelope.Decode, Code: "too_large", Message: `the record has 1048577 bytes, 7 more than "most" allows`}
 	base := Fingerprint(c)
@@ -48,7 +48,7 @@ func TestNormal(t *testing.T) {
 	}
 }
 
-func TestMovesEndWhereALetterMayLeave(t *testing.T) {
+func TestMoves_EndAtResolved(t *testing.T) {
 	t.Parallel()
 	for _, m := range Moves() {
 		switch {
@@ -60,7 +60,7 @@ func TestMovesEndWhereALetterMayLeave(t *testing.T) {
 			t.Errorf("%+v: only a retry makes it PROCESSING", m)
 		}
 	}
-	// From every state there is a way to RESOLVED.
+	// RESOLVED can be reached from every state.
 	reach := map[State]bool{Resolved: true}
 	for range Moves() {
 		for _, m := range Moves() {

@@ -9,13 +9,13 @@ import (
 	"docket/internal/record/envelope"
 )
 
-// Header is a header of the record that is not ours, as it came.
+// Header is a header of the record that Docket did not write, unchanged.
 type Header struct {
 	Key   string `json:"key"`
 	Value []byte `json:"value"` // nil stays nil
 }
 
-// Found is where a dead letter stands in a dead-letter topic.
+// Found is the place of a dead letter in a dead-letter topic.
 type Found struct {
 	Topic     string
 	Partition int32
@@ -23,7 +23,7 @@ type Found struct {
 	Stamp     time.Time // Kafka timestamp: retention counts from here
 }
 
-// Letter is what a record of a dead-letter topic says.
+// Letter is the content of a record in a dead-letter topic.
 type Letter struct {
 	ID            string // x-dead-letter-id: 64 hex digits
 	Origin        envelope.Origin
@@ -33,31 +33,31 @@ type Letter struct {
 	FailedAt      time.Time
 	Key, Value    []byte // nil stays nil
 	Headers       []Header
-	Client        string // that uploaded it; empty: none that is proven
-	// RetryOf is the mark of the retry whose record this is, empty where it is none; see [Sending].
+	Client        string // the proven uploader; empty: none
+	// RetryOf is the mark of the retry that became this record, or empty; see [Sending].
 	RetryOf string
-	// Refused is how many refused decisions of one upload the value holds, 0 where it is no such rest; Held are those of which an id can be
-	// read.
+	// Refused is the number of refused decisions if the value is a rest of an upload, else 0. Held are those with a
+	// readable id.
 	Refused int
 	Held    []Held
-	// What the value says where it is one decision that reads as such, else empty.
+	// Fields of the value if it is one readable decision, else empty.
 	Path         string
 	DecisionID   string
 	DecisionTime time.Time // zero: none
 }
 
-// Held is what a letter that refused decisions of one upload share says of one of them.
+// Held describes one refused decision in a shared dead letter.
 type Held struct {
 	Place int // inside the upload
 	ID    string
-	Time  time.Time // zero: none can be read
+	Time  time.Time // zero: unreadable
 }
 
-// longestRest is how much of a value is read, inflated.
+// longestRest limits the inflated bytes of a value that are read.
 const longestRest = 16 << 20
 
-// PartsOf are the places that the decisions of a letter have in a record of these decisions that was put back; nil where they are not all of
-// that record. sent are all decisions of the record, in order.
+// PartsOf returns the places of a letter's decisions in a record that was put back with these and other decisions. It
+// returns nil if some of them are not in that record. sent are all decisions of the record, in order.
 func PartsOf(l *Letter, sent []decision.Part) (places []int) {
 	is := func(at int, value []byte) bool { return at < len(sent) && bytes.Equal(sent[at].Value, value) }
 	switch {
@@ -84,19 +84,19 @@ type Entry struct {
 	State       State
 	Fingerprint string
 	Attempts    int       // retries that ended dead
-	Edited      bool      // the value is not the one that it came with
+	Edited      bool      // the value was changed by an edit
 	SeenAt      time.Time // when it entered the ledger
 	ChangedAt   time.Time // last move
-	ChangedBy   string    // who
-	Why         string    // why, in one line
-	Owner       string    // who retries it, where it is PROCESSING
+	ChangedBy   string    // author of the last move
+	Why         string    // the reason, in one line
+	Owner       string    // the program that retries it while it is PROCESSING
 	LeaseUntil  time.Time // zero: no lease
 	Job         int64     // the last job that touched it; 0: none
-	Parent      string    // id of the dead letter that it was a part of, empty where it was not
-	ArchivedIn  string    // the archive that has it as it is, empty where none has
+	Parent      string    // id of the dead letter that it was a part of, or empty
+	ArchivedIn  string    // name of the archive that has its present content, or empty
 }
 
-// Others are the letters that do not hold one of the decisions, or the record of one, that were first read at these places.
+// Others returns the letters that hold none of the decisions, or their record, first read at these places.
 func Others(letters []Entry, places []envelope.Origin) []Entry {
 	return slices.DeleteFunc(slices.Clone(letters), func(e Entry) bool {
 		return slices.ContainsFunc(places, func(o envelope.Origin) bool {
@@ -106,24 +106,26 @@ func Others(letters []Entry, places []envelope.Origin) []Entry {
 	})
 }
 
-// Audit is one line of what happened to a dead letter. Lines are never changed and never removed.
+// Audit is one line of a dead letter's history. Lines are never changed or removed.
 type Audit struct {
 	ID       int64
 	At       time.Time
 	LetterID string
 	Act      Act
-	From, To State // equal where only the payload changed, or where a retry died that the state no longer waited for; empty where it entered or left
+	From, To State // equal if only the payload changed, or if a retry died that was no longer awaited; empty if it entered or left
 	By       string
 	Why      string
 	Attempts int
 	Job      int64
-	// Original and Diff are of an edit: the value before it, and what changed as a unified diff. Personal data may be in them.
+	// Original and Diff belong to an edit: the value before it, and a unified diff. They may contain personal data.
 	Original []byte
 	Diff     string
-	// Login, Application and Client are of the session that did it, as the server knows it: its login, its application_name, which a
-	// program chooses, and its address. By is what the program said. Empty where an earlier release wrote the line.
+	// Login, Application and Client are those of the database session, as the server knows them: its login, its
+	// application_name, which the program chooses, and its address. By is the name that the program gave. They are
+	// empty if an earlier release wrote the line.
 	Login, Application, Client string
-	// Columns are those of a [Changed] line, and Was their values before, as a JSON object. Personal data may be in it.
+	// Columns are those of a [Changed] line, and Was has their values before, as a JSON object. It may contain
+	// personal data.
 	Columns []string
 	Was     []byte
 }
@@ -132,39 +134,39 @@ type Audit struct {
 type Sending struct {
 	ID       int64
 	LetterID string
-	// Mark is what travels with the record under [envelope.RetryOf]. It is told to nobody else, so that a record which
-	// brings it back is known for the retry.
+	// Mark is sent with the record under [envelope.RetryOf]. Nobody else gets it, so a record with this mark belongs
+	// to the retry.
 	Mark       string
 	Topic      string // the original one
 	Key, Value []byte
 	Headers    []Header
-	Tries      int // publishes that failed
+	Tries      int // failed publishes
 	By         string
 	Job        int64
 	CreatedAt  time.Time
-	// Published is where its record stands; Stamp zero: it is not published.
+	// Published is the place of its record. Stamp is zero if it is not published.
 	Published Found
-	// Outcome is empty until the retry has ended.
+	// Outcome is empty until the retry ended.
 	Outcome SendingOutcome
 	EndedAt time.Time
 	Code    string // why it was not published, or why it is dead again
 }
 
-// SendingOutcome is how a retry ended.
+// SendingOutcome is the end of a retry.
 type SendingOutcome string
 
-// How a retry ends.
+// The ends of a retry.
 const (
 	SendingStored    SendingOutcome = "stored"    // it has its row
 	SendingDead      SendingOutcome = "dead"      // it is dead again
-	SendingRefused   SendingOutcome = "refused"   // Kafka did not take it, or its topic is none that retries may go to
+	SendingRefused   SendingOutcome = "refused"   // Kafka did not take it, or retries may not go to its topic
 	SendingWithdrawn SendingOutcome = "withdrawn" // its lease ended before it was published
 )
 
-// Actor is who does something, and why.
+// Actor is the author of a change, and the reason.
 type Actor struct {
 	Name    string // never empty
-	Why     string // one line; required of people
+	Why     string // one line; people must give it
 	Job     int64  // 0: none
-	Vouched bool   // a desk knows that it is Name, by a token or a certificate; else Name is what a program said
+	Vouched bool   // a desk verified the name by a token or a certificate; else a program claimed it
 }

@@ -5,33 +5,33 @@ import (
 	"time"
 )
 
-// Proof is what the tables of the ledger hold, for a checker: letters without payload, key and headers, with all of their
-// audit and all of their retries, as they were at one moment.
+// Proof has the ledger's tables for a checker, as of one moment: letters without payload, key and headers, all of
+// their audit and all of their retries.
 type Proof struct {
 	Letters  []Entry
-	Lines    []Audit   // of Letters and of letters that were removed, oldest first
+	Lines    []Audit   // of Letters and of removed letters, oldest first
 	Sendings []Sending // of Letters
-	// Rows are the letters by state, Counted what the counters say of that; of all letters, whatever was asked for.
+	// Rows counts all letters by state, and Counted is the sum of the counters, whatever the request.
 	Rows, Counted map[State]int64
-	// Cut says that there is more than was asked for.
+	// Cut says that there are more letters than the request allowed.
 	Cut bool
 }
 
-// Trace is how a record of a dead-letter topic can be known to the ledger.
+// Trace identifies a record of a dead-letter topic for the ledger.
 type Trace struct {
 	ID        string // its dead-letter id
-	Mark      string // of the retry that it brings; empty: none
-	Topic     string // where it was first read
+	Mark      string // of its retry; empty: none
+	Topic     string // the topic where it was first read
 	Partition int32
 	Offset    int64
 }
 
-// Prover lets a checker look.
+// Prover reads the ledger for a checker.
 type Prover interface {
-	// Proof is what the ledger holds of letters that were moved since a time, at most so many of them, the latest.
-	// ErrNotFound: there is no ledger in this database.
+	// Proof returns the letters that were moved since a time, the latest ones, at most most of them. ErrNotFound:
+	// this database has no ledger.
 	Proof(ctx context.Context, since time.Time, most int) (Proof, error)
-	// Knows says of each trace whether the ledger has, or had, a letter of that id, or a retry of that mark, or one that
-	// was published at that place.
+	// Knows reports for each trace whether the ledger knows it: by a letter with that id, even a removed one, by a
+	// retry with that mark, or by one that was published at that place.
 	Knows(ctx context.Context, traces []Trace) ([]bool, error)
 }

@@ -6,70 +6,71 @@ import (
 	"time"
 )
 
-// Evidence are the members of a decision that two persons change: one proposes the edit, another approves it.
+// Evidence returns the members of a decision that only two persons can change: one proposes the edit, another
+// approves it.
 func Evidence() []string { return []string{"decision_id", "timestamp", "path", "result", "input"} }
 
-// ProposalState is what became of a proposal.
+// ProposalState is the state of a proposal.
 type ProposalState string
 
-// The states of a proposal. The last two are those of one that nobody decided.
+// The states of a proposal. Nobody decided on one in the last two.
 const (
 	ProposalOpen     ProposalState = "OPEN"
-	ProposalApproved ProposalState = "APPROVED" // and the edit was made
+	ProposalApproved ProposalState = "APPROVED" // the edit was made
 	ProposalRejected ProposalState = "REJECTED"
 	ProposalExpired  ProposalState = "EXPIRED" // nobody approved it in 7 days
-	ProposalVoid     ProposalState = "VOID"    // the value or the state of its letter is another by now
+	ProposalVoid     ProposalState = "VOID"    // its letter has another value or state by now
 )
 
-// Proposal is an edit that needs a second person. It goes with its letter; the audit of that stays.
+// Proposal is an edit that needs a second person. It is removed with its letter; the audit stays.
 type Proposal struct {
 	ID        int64
 	LetterID  string
 	State     ProposalState
-	Members   []string // of [Evidence] that it changes
-	Retry     bool     // the letter is retried once it is approved
-	Value     []byte   // the new one, where one proposal is asked for; personal data may be in it
+	Members   []string // the changed ones of [Evidence]
+	Retry     bool     // approval also retries the letter
+	Value     []byte   // the new one, if one proposal is read; it may contain personal data
 	By        string
 	Why       string
-	Vouched   bool   // By was named by a desk, which knows who that is; else it is what a program said, and Login counts
-	Login     string // of the session
+	Vouched   bool   // a desk verified By; else a program claimed it, and Login counts
+	Login     string // of the database session
 	CreatedAt time.Time
 	ExpiresAt time.Time
-	// Decided is who approved or rejected it, when and why; At zero: nobody has.
+	// Decided says who approved or rejected it, when and why; At is zero before.
 	Decided Decided
 }
 
-// Decided is who decided on a proposal.
+// Decided is the decision on a proposal.
 type Decided struct {
 	By, Why, Login string
 	At             time.Time
 }
 
-// Draft is an edit as somebody proposes it.
+// Draft is a proposed edit.
 type Draft struct {
 	LetterID      string
 	Before, Value []byte // Before is the value that its author saw
 	Retry         bool
 }
 
-// SecondPersonError says that an edit changes what one person may not change alone. Nothing was changed.
+// SecondPersonError says that the edit needs a second person. Nothing was changed.
 type SecondPersonError struct{ ID string }
 
 func (e *SecondPersonError) Error() string {
 	return fmt.Sprintf("a second person has to approve this edit of %.12s", e.ID)
 }
 
-// Because is why a proposal was not approved or not made.
+// Because is the reason why a proposal was not approved or not made.
 type Because string
 
 // The reasons.
 const (
 	BecauseEnded    Because = "open"    // it was approved or rejected before
 	BecauseExpired  Because = "expired" // it is older than 7 days
-	BecauseVoid     Because = "void"    // the value or the state of the letter is another
-	BecauseName     Because = "name"    // the name of its author approves
-	BecauseLogin    Because = "login"   // the database login of its author approves
-	BecauseOtherWay Because = "way"     // its author came by the API and this person by a database login, or the other way round
+	BecauseVoid     Because = "void"    // the letter has another value or state
+	BecauseName     Because = "name"    // its author's name approves it
+	BecauseLogin    Because = "login"   // its author's database login approves it
+	BecauseOtherWay Because = "way"     // its author used the API and this person a database login, or the other way round
 )
 
 // ProposalError says that a proposal was not approved or not made. Nothing was changed.
@@ -93,7 +94,7 @@ func (e *ProposalError) Error() string {
 	return fmt.Sprintf("proposal %d is not approved: %s", e.ID, text)
 }
 
-// Hint says what to do about it.
+// Hint returns advice.
 func (e *ProposalError) Hint() string {
 	return map[Because]string{
 		BecauseEnded:    "`docket dlq proposals --all` shows by whom",
@@ -105,20 +106,21 @@ func (e *ProposalError) Hint() string {
 	}[e.Because]
 }
 
-// Proposals are edits by two persons. Every step has its line in the audit.
+// Proposals are edits by two persons. Every step is a line in the audit.
 type Proposals interface {
-	// Touched are the members of [Evidence] that another value of a letter would change, in any of its decisions: all of them where one of the
-	// two values cannot be read. second says whether a second person is asked for that.
+	// Touched returns the members of [Evidence] that another value of a letter would change, in any of its decisions.
+	// These are all members if one of the values is unreadable. second reports whether they need a second person.
 	Touched(ctx context.Context, id string, value []byte) (members []string, second bool, err error)
-	// Propose writes down an edit of a PENDING or FAILED letter for a second person.
+	// Propose adds a proposal to edit a PENDING or FAILED letter.
 	Propose(ctx context.Context, d Draft, by Actor) (Proposal, error)
-	// Approve makes the edit of a proposal, and retries the letter in the same transaction where that is proposed. The proposer cannot approve:
-	// with [Actor].Vouched the names are held against each other, else the database logins as well. diff is what by saw, for the audit.
+	// Approve makes the proposed edit, and retries the letter in the same transaction if that is proposed. The
+	// proposer cannot approve. With [Actor].Vouched the names are compared, otherwise the database logins too. diff
+	// is the diff that by saw, for the audit.
 	Approve(ctx context.Context, id int64, diff string, lease time.Duration, by Actor) (Proposal, error)
-	// Reject ends a proposal without an edit. Its author may do so, too.
+	// Reject ends a proposal without an edit. Its author may reject it too.
 	Reject(ctx context.Context, id int64, by Actor) (Proposal, error)
-	// Proposal shows one, with its value.
+	// Proposal returns one proposal with its value.
 	Proposal(ctx context.Context, id int64) (Proposal, error)
-	// ListProposals lists the newest n: those that are open, or all.
+	// ListProposals lists the newest n proposals: the open ones, or all.
 	ListProposals(ctx context.Context, all bool, n int) ([]Proposal, error)
 }

@@ -1,23 +1,23 @@
 package ledger
 
-// Standing is how far a dead letter has come.
+// Standing is the state of a dead letter and its attempts.
 type Standing struct {
 	State    State
 	Attempts int // retries that ended dead
 }
 
-// EndsDead says whether a retry that comes back dead ends so. One that was given up was published after all; one that
-// ended stored or dead has its end already.
+// EndsDead reports whether a retry that comes back dead ends so. A retry that was given up was published after all.
+// One that ended stored or dead has its end already.
 func (o SendingOutcome) EndsDead() bool {
 	return o == "" || o == SendingWithdrawn || o == SendingRefused
 }
 
-// DeadAgain is the standing of a letter after one of its retries came back dead. before is the outcome that the retry had,
-// empty where it was open. newest says that the letter has no later retry. most is the number of attempts that a letter has.
-// counts is false where the standing stays as it is: only an open retry of an open letter counts as an attempt.
+// DeadAgain returns the standing of a letter after one of its retries came back dead. The retry's outcome so far is
+// before, empty if it was open. If newest is true, the letter has no later retry. The limit of attempts is most.
 //
-// A letter that a later retry is under way for stays PROCESSING. One that failed, or that has used up its attempts, is FAILED.
-// Any other is PENDING again.
+// If counts is false, the standing does not change, because only an open retry of an open letter counts as an
+// attempt. A letter with a later retry stays PROCESSING. A letter that failed, or that has used up its attempts, is
+// FAILED. Any other is PENDING again.
 func (s Standing) DeadAgain(before SendingOutcome, newest bool, most int) (after Standing, counts bool) {
 	if before != "" || s.State == Resolved {
 		return s, false

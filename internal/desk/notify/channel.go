@@ -10,10 +10,10 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// queueLength is how many messages wait for a channel at most.
+// queueLength limits the messages that wait for a channel.
 const queueLength = 64
 
-// sender delivers one message. It returns at the end of ctx at the latest, and may be called again with the same message.
+// sender delivers one message. It returns when ctx ends, at the latest. It may be called again with the same message.
 type sender interface {
 	send(ctx context.Context, m Message) error
 }
@@ -24,14 +24,14 @@ type channel struct {
 	sender  sender
 	log     zerolog.Logger
 	results *prometheus.CounterVec
-	limit   time.Duration   // of a try
+	limit   time.Duration   // for one try
 	pauses  []time.Duration // between tries
 
 	mu    sync.Mutex
 	queue []Message
 	wake  chan struct{}
 
-	trouble string // of the last message; empty: none. Run's alone.
+	trouble string // of the last message; empty: none; only for Run
 	lost    int    // messages since trouble began
 }
 
@@ -88,7 +88,7 @@ func (c *channel) run(ctx context.Context) {
 	}
 }
 
-// leave counts what is left.
+// leave counts the undelivered messages.
 func (c *channel) leave() {
 	for {
 		if _, ok := c.take(); !ok {
@@ -108,12 +108,12 @@ func (c *channel) deliver(ctx context.Context, m Message) {
 	switch {
 	case err == nil:
 		c.results.WithLabelValues(c.name, sent).Inc()
-		c.well()
+		c.logRecovery()
 	case ctx.Err() != nil:
 		c.results.WithLabelValues(c.name, dropped).Inc()
 	default:
 		c.results.WithLabelValues(c.name, failed).Inc()
-		c.ill(why(err))
+		c.logTrouble(why(err))
 	}
 }
 
@@ -134,8 +134,8 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// ill says once what is wrong, until that changes.
-func (c *channel) ill(trouble string) {
+// logTrouble logs a failure once until it changes.
+func (c *channel) logTrouble(trouble string) {
 	c.lost++
 	if trouble == c.trouble {
 		return
@@ -146,7 +146,7 @@ func (c *channel) ill(trouble string) {
 		Msg("alert not delivered")
 }
 
-func (c *channel) well() {
+func (c *channel) logRecovery() {
 	if c.trouble == "" {
 		return
 	}

@@ -15,14 +15,14 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Channels are all places that messages go to. Make them with [New].
+// Channels are all destinations of messages. Use [New] to make them.
 type Channels struct {
 	log      zerolog.Logger
 	channels []*channel
 	results  *prometheus.CounterVec
 }
 
-// The label of the log, and the results that are counted.
+// The label of the log, and the counted results.
 const (
 	logName = "log"
 	sent    = "sent"
@@ -30,12 +30,12 @@ const (
 	dropped = "dropped" // the queue was full, or the program ended
 )
 
-// New reads addresses that are separated by white space: http:// and https:// are webhooks of ours, everything else is
-// shoutrrr's. The log is a channel in any case. reg, when it is not nil, gets docket_desk_notifications_total. The error
-// names each entry that is not understood by its place and kind, and quotes none. Nothing is dialled.
+// New reads addresses separated by white space. http:// and https:// are webhooks of Docket; all others are
+// shoutrrr's. The log is always a channel. If reg is not nil, docket_desk_notifications_total is registered there.
+// The error names each invalid entry by its position and kind, and quotes none. New does not connect.
 func New(urls string, log zerolog.Logger, reg prometheus.Registerer) (*Channels, error) {
 	c := &Channels{log: log, results: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "docket_desk_notifications_total", Help: "Messages to people, by channel and by what became of them.",
+		Name: "docket_desk_notifications_total", Help: "Messages to people, by channel and result.",
 	}, []string{"channel", "result"})}
 	var wrong []error
 	for i, entry := range strings.Fields(urls) {
@@ -66,7 +66,7 @@ func inBrackets(kind string) string {
 	return " (" + kind + ")"
 }
 
-// Names are the channels as log lines and metrics call them, the log among them.
+// Names returns the names of the channels in log lines and metrics, with the log.
 func (c *Channels) Names() []string {
 	names := []string{logName}
 	for _, ch := range c.channels {
@@ -75,7 +75,7 @@ func (c *Channels) Names() []string {
 	return names
 }
 
-// Send hands a message to every channel. It does not wait; what a channel cannot take any more is dropped, its oldest first, and counted.
+// Send passes a message to every channel. It does not wait. A full channel drops its oldest message, and counts it.
 func (c *Channels) Send(m Message) {
 	m = m.tidy()
 	m.id, m.at = rand.Text(), time.Now().UTC()
@@ -97,8 +97,8 @@ func (c *Channels) write(m Message) {
 	c.results.WithLabelValues(logName, sent).Inc()
 }
 
-// Run delivers until ctx ends, and returns nil then. What was not delivered by that time is counted as dropped. A send of
-// shoutrrr's that hangs is not waited for: it ends when its server hangs up.
+// Run delivers until ctx ends, and returns nil then. Messages not delivered by then count as dropped. It does not
+// wait for a hanging send of shoutrrr, which ends when the server closes the connection.
 func (c *Channels) Run(ctx context.Context) error {
 	var all sync.WaitGroup
 	for _, ch := range c.channels {
@@ -108,7 +108,7 @@ func (c *Channels) Run(ctx context.Context) error {
 	return nil
 }
 
-// open makes the sender of an entry. The kind is safe to be shown.
+// open makes the sender of an entry. The kind may be shown.
 func open(entry string) (kind string, s sender, err error) {
 	u, err := url.Parse(entry)
 	if err != nil || u.Scheme == "" {

@@ -20,7 +20,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// slack stands for hooks.slack.com and slack.com: the library's addresses lead here.
+// slack replaces hooks.slack.com and slack.com: the library's addresses lead here.
 var slack = &hook{answer: "ok"}
 
 func TestMain(m *testing.M) {
@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// hook notes what was posted to it.
+// hook records its requests.
 type hook struct {
 	answer string
 	turn   sync.Mutex // of tests that share it
@@ -100,7 +100,7 @@ func (l *lines) String() string {
 	return l.b.String()
 }
 
-// start makes channels of short waits.
+// start makes channels with short waits.
 func start(t *testing.T, urls string) (*Channels, *lines) {
 	t.Helper()
 	log := &lines{}

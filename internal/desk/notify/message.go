@@ -7,47 +7,47 @@ import (
 	"unicode/utf8"
 )
 
-// Kind is what a message is for.
+// Kind is the kind of a message.
 type Kind string
 
 // The kinds.
 const (
 	Alert    Kind = "alert"
-	Resolved Kind = "resolved" // an alert that was told holds no more
+	Resolved Kind = "resolved" // a reported alert is over
 	Report   Kind = "report"
 )
 
-// Severity is how much of a hurry there is.
+// Severity is the urgency of a message.
 type Severity string
 
 // The severities.
 const (
 	Info    Severity = "info"
 	Warning Severity = "warning"
-	Error   Severity = "error" // something is being lost
+	Error   Severity = "error" // data is being lost
 )
 
-// Message is what people are told.
+// Message is a message to people.
 type Message struct {
 	Kind     Kind
-	Key      string // what it is about: an alert and its resolved have the same
+	Key      string // the subject: an alert and its resolved have the same
 	Title    string // one line
 	Lines    []string
 	Severity Severity
 
 	id string    // made by Send
-	at time.Time // of Send
+	at time.Time // time of Send
 }
 
-// Limits of a message, in bytes. The text is what a chat takes at once.
+// Limits of a message, in bytes. A chat shows a text of this size at once.
 const (
 	maxTitle = 200
 	maxLine  = 500
 	maxText  = 3500
 )
 
-// Plain is a name that came from outside, fit to be shown in a chat: letters, digits, / _ and - stay, anything else becomes ·, so
-// that nothing in it is a link, a mention or formatting. It is cut to at most n characters.
+// Plain makes a name from outside safe for a chat. Letters, digits, / _ and - stay; other characters become ·. So
+// nothing in it is a link, a mention or formatting. It is cut to at most n characters.
 func Plain(name string, n int) string {
 	var b strings.Builder
 	for _, r := range name {
@@ -64,7 +64,7 @@ func Plain(name string, n int) string {
 	return b.String()
 }
 
-// tidy is a message without control characters and invisible ones, cut to the limits.
+// tidy returns the message without control characters and invisible ones, cut to the limits.
 func (m Message) tidy() Message {
 	m.Title = line(m.Title, maxTitle)
 	lines := make([]string, len(m.Lines))
@@ -95,7 +95,7 @@ func line(s string, limit int) string {
 	return s[:end] + "…"
 }
 
-// text is the lines as one text, cut at the end of a line where it is too long.
+// text returns the lines as one text, cut at the end of a line if it is too long.
 func (m Message) text() string {
 	var b strings.Builder
 	for i, l := range m.Lines {

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-func TestAPlainNameHoldsNothingThatAChatRenders(t *testing.T) {
+func TestPlain_NothingThatAChatRenders(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		"http/authz":                 "http/authz",
@@ -28,7 +28,7 @@ func TestAPlainNameHoldsNothingThatAChatRenders(t *testing.T) {
 	}
 }
 
-func TestAMessageFitsAndHoldsNoControlCharacters(t *testing.T) {
+func TestTidy_LimitsAndControlCharacters(t *testing.T) {
 	t.Parallel()
 	long := Message{Title: "a\r\nBcc: x" + strings.Repeat("é", 500)}
 	for range 40 {

@@ -13,9 +13,9 @@ import (
 	"github.com/nicholas-fedor/shoutrrr/pkg/types"
 )
 
-// maxHanging is how many sends of one channel may wait for answers that do not come. shoutrrr's sends take no context, and
-// those of some services (SMTP after the connection is there, Teams, Zulip) have no limit of their own: they end when the
-// server hangs up. One that is left behind is a goroutine and a connection; beyond this many nothing new is begun.
+// maxHanging limits the sends of one channel that wait for a missing answer. shoutrrr's sends take no context. Those
+// of some services (SMTP after it connected, Teams, Zulip) have no time limit and end when the server closes the
+// connection. Each keeps a goroutine and a connection. Beyond this number no new send begins.
 const maxHanging = 3
 
 var (
@@ -24,7 +24,7 @@ var (
 	errBroke   = errors.New("the service's own code failed")
 )
 
-// service is a service of shoutrrr's.
+// service is a service of shoutrrr.
 type service struct {
 	url    string
 	kind   string
@@ -32,19 +32,18 @@ type service struct {
 	flying chan struct{}
 }
 
-// newService looks whether shoutrrr understands an address. Its own errors quote it, so none is passed on; and of its router
-// only the making of services is used: the router's sending leaves a goroutine behind for ever where a send takes too long,
-// even when its server hangs up.
+// newService checks whether shoutrrr understands an address. Its errors quote the address, so none is returned. Its
+// router is only used to make services: the router's own sends leak a goroutine when they take too long.
 func newService(entry string, u *url.URL) (kind string, _ *service, err error) {
 	kind, _, _ = strings.Cut(strings.ToLower(u.Scheme), "+")
-	// What services log quotes addresses and answers.
+	// Logs of services quote addresses and answers.
 	r, err := router.New(log.New(io.Discard, "", 0))
 	if err != nil {
 		return "", nil, errors.New("shoutrrr does not start")
 	}
 	if _, err := r.NewService(kind); err != nil {
-		// A word that is no service's name may be anything.
-		return "", nil, errors.New("there is no such service; see the list of shoutrrr's services")
+		// A word that is not a service's name may be a secret.
+		return "", nil, errors.New("unknown service; see the list of shoutrrr's services")
 	}
 	// Matrix logs in while it is made, which is too early here.
 	if kind != "matrix" {
@@ -74,7 +73,8 @@ func (s *service) send(ctx context.Context, m Message) error {
 	}
 }
 
-// once makes the service anew, as services keep state while they send and one before may be hanging.
+// once makes a new service for each send, because services keep state while they send, and an earlier send may be
+// hanging.
 func (s *service) once(m Message) (err error) {
 	defer func() {
 		if recover() != nil {
@@ -89,13 +89,13 @@ func (s *service) once(m Message) (err error) {
 	return made.Send(text, &params)
 }
 
-// text is the message as the service shows it. Only some have a place for a title, and not all under one name.
+// text returns the message in the service's form. Only some services have a title, under different names.
 func (s *service) text(m Message) (string, types.Params) {
 	params := types.Params{}
 	title, text := m.Title, m.text()
 	switch s.kind {
 	case "slack":
-		// These three are how Slack's markup begins; everything else that could mean something was taken out of names.
+		// Slack's markup begins with these three. Other special characters were removed from names.
 		escape := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 		params["title"] = escape.Replace(title)
 		if text == "" {
@@ -109,7 +109,7 @@ func (s *service) text(m Message) (string, types.Params) {
 	return strings.TrimSuffix(title+"\n"+text, "\n"), params
 }
 
-// ascii is a text for a header that is not encoded.
+// ascii makes a text for a header that is not encoded.
 func ascii(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r > '~' {

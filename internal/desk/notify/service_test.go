@@ -10,7 +10,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-func TestSlackGetsTheMessageFromTheLibrarysOwnService(t *testing.T) {
+func TestService_Slack(t *testing.T) {
 	t.Parallel()
 	slack.turn.Lock()
 	defer slack.turn.Unlock()
@@ -46,7 +46,7 @@ func TestSlackGetsTheMessageFromTheLibrarysOwnService(t *testing.T) {
 	}
 }
 
-func TestSlackThatRefusesIsAFailureWithoutItsToken(t *testing.T) {
+func TestService_SlackRefusal(t *testing.T) {
 	t.Parallel()
 	slack.turn.Lock()
 	defer slack.turn.Unlock()
@@ -64,7 +64,7 @@ func TestSlackThatRefusesIsAFailureWithoutItsToken(t *testing.T) {
 	}
 }
 
-func TestAMailArrives(t *testing.T) {
+func TestService_Mail(t *testing.T) {
 	t.Parallel()
 	server := newMailServer(t, false, 235)
 	c, log := start(t, "smtp://desk:s3cret@"+server.Addr().String()+"/?from=desk@example.com&to=ops@example.com,on@example.com")
@@ -88,7 +88,7 @@ func TestAMailArrives(t *testing.T) {
 	}
 }
 
-func TestAMailServersRefusalIsToldByItsCodeAlone(t *testing.T) {
+func TestService_MailRefusalByCode(t *testing.T) {
 	t.Parallel()
 	server := newMailServer(t, false, 535)
 	c, log := start(t, "smtp://desk:s3cret@"+server.Addr().String()+"/?from=desk@example.com&to=ops@example.com")
@@ -100,7 +100,7 @@ func TestAMailServersRefusalIsToldByItsCodeAlone(t *testing.T) {
 	}
 }
 
-func TestAMailServerThatNeverSpeaksHoldsAFewSendsAndNoMore(t *testing.T) {
+func TestService_SilentMailServer(t *testing.T) {
 	t.Parallel()
 	server := newMailServer(t, true, 0)
 	c, log := start(t, "smtp://"+server.Addr().String()+"/?from=desk@example.com&to=ops@example.com")
@@ -127,7 +127,7 @@ func TestAMailServerThatNeverSpeaksHoldsAFewSendsAndNoMore(t *testing.T) {
 	stop()
 }
 
-func TestAServiceThatPanicsIsAFailure(t *testing.T) {
+func TestService_Panic(t *testing.T) {
 	t.Parallel()
 	c, log := start(t, "logger://")
 	c.channels[0].sender.(*service).make = func(string) (types.Service, error) { panic("T0KEN") }
@@ -139,7 +139,7 @@ func TestAServiceThatPanicsIsAFailure(t *testing.T) {
 	}
 }
 
-func TestNothingIsDialledBeforeAMessageIsSent(t *testing.T) {
+func TestNew_DoesNotConnect(t *testing.T) {
 	t.Parallel()
 	server := newMailServer(t, true, 0)
 	// Matrix's service logs in while it is made.

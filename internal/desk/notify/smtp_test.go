@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// mailServer speaks as much SMTP as a client needs.
+// mailServer speaks enough SMTP for a client.
 type mailServer struct {
 	net.Listener
 	silent bool // it takes connections and says nothing

@@ -15,18 +15,18 @@ import (
 	"time"
 )
 
-// SignatureHeader carries "sha256=" and the hex of HMAC-SHA256 over the body, where a webhook has a secret.
+// SignatureHeader has "sha256=" and the hex of HMAC-SHA256 over the body, if a webhook has a secret.
 const SignatureHeader = "Docket-Signature"
 
 const secretParameter = "docket_secret"
 
 type webhook struct {
 	url    string
-	secret []byte // nil: nothing is signed
+	secret []byte // nil: no signature
 	client *http.Client
 }
 
-// hookBody is what a webhook gets.
+// hookBody is the body for a webhook.
 type hookBody struct {
 	Version  int       `json:"version"`
 	ID       string    `json:"id"`
@@ -48,7 +48,7 @@ func newWebhook(u *url.URL) (*webhook, error) {
 	}
 	w := &webhook{client: &http.Client{
 		Transport: http.DefaultTransport,
-		// A message for one place is not carried to another.
+		// A message for one host must not go to another.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 	if query.Has(secretParameter) {
@@ -88,7 +88,7 @@ func (w *webhook) send(ctx context.Context, m Message) error {
 		return err
 	}
 	defer func() { _ = res.Body.Close() }()
-	// What it says is nobody's business; it is read so that the connection can be used again.
+	// The body is ignored. It is read so that the connection can be reused.
 	_, _ = io.CopyN(io.Discard, res.Body, 64<<10)
 	if res.StatusCode < 200 || res.StatusCode > 299 {
 		return statusError(res.StatusCode)
@@ -96,7 +96,7 @@ func (w *webhook) send(ctx context.Context, m Message) error {
 	return nil
 }
 
-// Sign is the value of [SignatureHeader].
+// Sign returns the value of [SignatureHeader].
 func Sign(secret, body []byte) string {
 	mac := hmac.New(sha256.New, secret)
 	mac.Write(body)

@@ -14,7 +14,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-func TestAWebhookGetsOurJSONSigned(t *testing.T) {
+func TestWebhook_SignedJSON(t *testing.T) {
 	t.Parallel()
 	h := &hook{status: []int{500}}
 	server := httptest.NewServer(h)
@@ -34,7 +34,7 @@ func TestAWebhookGetsOurJSONSigned(t *testing.T) {
 	if p.header.Get(SignatureHeader) != Sign([]byte("s3cret"), p.body) || Sign([]byte("s3cret"), p.body) == Sign([]byte("other"), p.body) {
 		t.Errorf("signature %q", p.header.Get(SignatureHeader))
 	}
-	// Of RFC 4231, case 2: the header is what anybody's HMAC gives.
+	// Case 2 of RFC 4231: the header is that of any HMAC library.
 	if s := Sign([]byte("Jefe"), []byte("what do ya want for nothing?")); s != "sha256=5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843" {
 		t.Error(s)
 	}
@@ -57,7 +57,7 @@ func TestAWebhookGetsOurJSONSigned(t *testing.T) {
 	}
 }
 
-func TestAWebhookWithoutASecretIsNotSignedAndRedirectsAreNotFollowed(t *testing.T) {
+func TestWebhook_NoSecretAndNoRedirects(t *testing.T) {
 	t.Parallel()
 	var elsewhere atomic.Int64
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
@@ -78,7 +78,7 @@ func TestAWebhookWithoutASecretIsNotSignedAndRedirectsAreNotFollowed(t *testing.
 	until(t, "the reason is logged", func() bool { return strings.Contains(log.String(), `"channel":"webhook 1","reason":"HTTP 307"`) })
 }
 
-func TestAChannelThatFailsSaysSoOnceAndHowItWent(t *testing.T) {
+func TestChannel_FailureIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	h := &hook{status: []int{500, 500, 500, 500, 500, 500, 503, 503, 503}}
 	server := httptest.NewServer(h)
@@ -99,7 +99,7 @@ func TestAChannelThatFailsSaysSoOnceAndHowItWent(t *testing.T) {
 	}
 }
 
-func TestAServerThatRefusesOrNeverAnswersStopsNobodyElse(t *testing.T) {
+func TestChannel_FailureStopsNoOther(t *testing.T) {
 	t.Parallel()
 	refusing, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -137,7 +137,7 @@ func TestAServerThatRefusesOrNeverAnswersStopsNobodyElse(t *testing.T) {
 	}
 }
 
-func TestAFullQueueDropsItsOldestAndCountsThem(t *testing.T) {
+func TestChannel_FullQueueDropsTheOldest(t *testing.T) {
 	t.Parallel()
 	h := &hook{}
 	server := httptest.NewServer(h)
@@ -156,7 +156,7 @@ func TestAFullQueueDropsItsOldestAndCountsThem(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotDeliveredAtTheEndIsCounted(t *testing.T) {
+func TestRun_CountsUndelivered(t *testing.T) {
 	t.Parallel()
 	arrived, release := make(chan struct{}, 9), make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
@@ -177,7 +177,7 @@ func TestWhatIsNotDeliveredAtTheEndIsCounted(t *testing.T) {
 	}
 }
 
-func TestAnEntryThatIsNotUnderstoodIsNamedAndNeverQuoted(t *testing.T) {
+func TestNew_InvalidEntryIsNotQuoted(t *testing.T) {
 	t.Parallel()
 	secrets := "slack://T0KEN1@ T0KEN2://x:y@z https:///T0KEN3 %zzT0KEN4 smtp://u:T0KEN5@h:25/?nonsense=1 https://h/?docket_secret= " +
 		"https://h/;T0KEN6?a;b=%zz discord+https://T0KEN7@x ok"

@@ -13,12 +13,12 @@ import (
 	"github.com/nicholas-fedor/shoutrrr/pkg/util/jsonclient"
 )
 
-// statusError is an HTTP status that does not mean that a message was taken.
+// statusError is an HTTP status that does not mean success.
 type statusError int
 
 func (e statusError) Error() string { return fmt.Sprintf("HTTP %d", int(e)) }
 
-// why says what went wrong in words of ours: errors of clients quote addresses, and those of servers anything.
+// why describes an error in fixed words. Errors of clients quote addresses, and those of servers anything.
 func why(err error) string {
 	var (
 		status  statusError

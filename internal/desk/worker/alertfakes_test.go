@@ -15,7 +15,7 @@ import (
 	"docket/internal/desk/notify"
 )
 
-// alertLedger is a ledger as alerts see it. Its clock may differ from that of the desks.
+// alertLedger is the ledger for alerts. Its clock may differ from the desks'.
 type alertLedger struct {
 	ahead time.Duration // of the desks' clocks
 	slow  time.Duration // that Counts takes
@@ -52,7 +52,7 @@ func (b *alertLedger) set(change func()) {
 	change()
 }
 
-// looked is how often a desk looked.
+// looked returns how often a desk checked.
 func (b *alertLedger) looked(holder string) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -123,7 +123,7 @@ func (b *alertLedger) Remember(_ context.Context, name, text string) error {
 	return b.err
 }
 
-// alertInbox notes what was sent.
+// alertInbox records the messages.
 type alertInbox struct {
 	mu   sync.Mutex
 	got  []notify.Message
@@ -136,7 +136,7 @@ func (i *alertInbox) Send(m notify.Message) {
 	i.got, i.when = append(i.got, m), append(i.when, time.Now())
 }
 
-// take is what came since the last take.
+// take returns the messages since the last take.
 func (i *alertInbox) take() []notify.Message {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -145,7 +145,7 @@ func (i *alertInbox) take() []notify.Message {
 	return got
 }
 
-// expect compares what came since with "kind key: title" of each message.
+// expect compares the messages since then with "kind key: title".
 func (i *alertInbox) expect(t *testing.T, what string, want ...string) {
 	t.Helper()
 	var got []string
@@ -165,7 +165,7 @@ func alertBubble(t *testing.T, test func(t *testing.T, b *alertLedger, in *alert
 	synctest.Test(t, func(t *testing.T) { test(t, newAlertLedger(), &alertInbox{}) })
 }
 
-// runAlerts starts a desk's alerts; stop waits for their end.
+// runAlerts starts a desk's alerts. stop waits for their end.
 func runAlerts(t *testing.T, cfg AlertConfig, b AlertBook, h *Horizon, to Sender) (a *Alerts, stop func()) {
 	t.Helper()
 	a = NewAlerts(cfg, b, h, to, zerolog.Nop())
@@ -186,7 +186,7 @@ func runAlerts(t *testing.T, cfg AlertConfig, b AlertBook, h *Horizon, to Sender
 	return a, stop
 }
 
-// pass lets time pass and what happens then happen.
+// pass lets time pass, with all events in it.
 func pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()

@@ -11,17 +11,17 @@ import (
 	"docket/internal/desk/notify"
 )
 
-// AlertConfig says when people are told.
+// AlertConfig says when alerts are sent.
 type AlertConfig struct {
 	Holder         string        // of duties: this desk
-	Threshold      int64         // unresolved dead letters from which on there is an alert
-	Interval       time.Duration // between two looks
-	Repeat         time.Duration // how long what was told is held back while it holds
+	Threshold      int64         // number of unresolved dead letters that raises an alert
+	Interval       time.Duration // between two checks
+	Repeat         time.Duration // least time between two messages about a lasting alert
 	ReportInterval time.Duration
-	Observer       Observer // nil: nobody
+	Observer       Observer // nil: none
 }
 
-// AlertBook is the ledger, as alerts see it. [ledger.Book] is one.
+// AlertBook is the part of the ledger that alerts need. Each [ledger.Book] is one.
 type AlertBook interface {
 	Counts(ctx context.Context, f ledger.Filter) (map[ledger.State]int64, error)
 	Report(ctx context.Context) ([]ledger.ReportLine, error)
@@ -31,12 +31,12 @@ type AlertBook interface {
 	Remember(ctx context.Context, name, text string) error
 }
 
-// Sender takes messages. It neither waits nor fails.
+// Sender takes messages. It never waits and never fails.
 type Sender interface {
 	Send(m notify.Message)
 }
 
-// Alerts tells people of what needs them.
+// Alerts tells people about conditions that need a person.
 type Alerts struct {
 	cfg     AlertConfig
 	book    AlertBook
@@ -46,18 +46,18 @@ type Alerts struct {
 
 	mu      sync.Mutex
 	unnamed int            // fingerprints beyond those in fresh
-	fresh   []ledger.Group // never seen before and not told yet, at most namedGroups
+	fresh   []ledger.Group // never seen before and not reported yet, at most namedGroups
 	over    bool           // Run has ended
 	wake    chan struct{}
 }
 
-// NewAlerts makes alerts; horizon may be nil, where there is no Kafka to ask.
+// NewAlerts makes alerts. horizon is nil without Kafka.
 func NewAlerts(cfg AlertConfig, book AlertBook, horizon *Horizon, to Sender, log zerolog.Logger) *Alerts {
 	cfg.Observer = observed(cfg.Observer)
 	return &Alerts{cfg: cfg, book: book, horizon: horizon, to: to, log: log, wake: make(chan struct{}, 1)}
 }
 
-// Run looks and tells until ctx ends, and returns nil then. What fails on the way is logged and looked at again.
+// Run checks and sends until ctx ends, and returns nil then. Failures are logged and retried.
 func (a *Alerts) Run(ctx context.Context) error {
 	var all sync.WaitGroup
 	all.Go(func() { a.announce(ctx) })
@@ -67,13 +67,13 @@ func (a *Alerts) Run(ctx context.Context) error {
 	return nil
 }
 
-// The storm of new fingerprints: so many are named in one message, and so long lies between two.
+// If many new fingerprints come, one message names at most this many, and the next follows after this pause.
 const (
 	namedGroups = 10
 	stormPause  = 5 * time.Second
 )
 
-// New tells of fingerprints that were never seen before: at once, or together where they come in a storm. It does not wait.
+// New reports fingerprints that were never seen before: at once, or together if many come. It does not wait.
 func (a *Alerts) New(groups []ledger.Group) {
 	if len(groups) == 0 {
 		return
@@ -84,7 +84,7 @@ func (a *Alerts) New(groups []ledger.Group) {
 	a.unnamed += len(groups) - named
 	over := a.over
 	a.mu.Unlock()
-	if over { // the batch in hand is entered after that
+	if over { // a batch in hand can be entered after that
 		a.tellNew()
 		return
 	}
@@ -95,7 +95,7 @@ func (a *Alerts) New(groups []ledger.Group) {
 }
 
 func (a *Alerts) announce(ctx context.Context) {
-	// What comes up to the end, and after it, is told: nobody else will ever call it new.
+	// Report groups that come up to the end and after it, because no later batch has them as new.
 	defer func() {
 		a.mu.Lock()
 		a.over = true
@@ -127,7 +127,7 @@ func (a *Alerts) tellNew() {
 	}
 }
 
-// dutyLease is how long the desk that looks may be silent before another looks; its own look ends before.
+// dutyLease is how long the desk with the duty may be silent before another takes it. Its own check ends before.
 const dutyLease = time.Minute
 
 // duty does work once in every interval, on one desk at a time.
@@ -157,7 +157,7 @@ func (a *Alerts) duty(ctx context.Context, name string, every time.Duration, wor
 func (a *Alerts) once(ctx context.Context, name string, every time.Duration, work func(ctx context.Context, now time.Time) error) error {
 	ctx, cancel := context.WithTimeout(ctx, dutyLease-dutyLease/6)
 	defer cancel()
-	// A tenth less: ticks are not exact, and one that comes a moment early must not be left out.
+	// A tenth less, because ticks are not exact and one that is a moment early must not be skipped.
 	mine, err := a.book.Duty(ctx, name, a.cfg.Holder, every-every/10, dutyLease)
 	if err != nil || !mine {
 		return err
@@ -172,7 +172,7 @@ func (a *Alerts) once(ctx context.Context, name string, every time.Duration, wor
 	return a.book.DutyDone(ctx, name, a.cfg.Holder)
 }
 
-// now is the database's time: what is held back is held back by it, whatever a desk's own clock says.
+// now returns the database's time. It decides how long messages are held back, whatever a desk's own clock says.
 func (a *Alerts) now(ctx context.Context) (time.Time, error) {
 	if err := a.book.Remember(ctx, "alerts:looked", a.cfg.Holder); err != nil {
 		return time.Time{}, err

@@ -18,7 +18,7 @@ import (
 
 const stillTen = "alert unresolved: 10 dead letters are still open"
 
-func TestAnAlertIsToldOnceHeldBackAndTakenBack(t *testing.T) {
+func TestAlerts_RaisedRepeatedAndResolved(t *testing.T) {
 	t.Parallel()
 	alertBubble(t, func(t *testing.T, b *alertLedger, in *alertInbox) {
 		b.open(9)
@@ -45,7 +45,7 @@ func TestAnAlertIsToldOnceHeldBackAndTakenBack(t *testing.T) {
 	})
 }
 
-func TestAnAlertThatDoubledIsToldEarly(t *testing.T) {
+func TestAlerts_DoubledIsRepeatedEarly(t *testing.T) {
 	t.Parallel()
 	alertBubble(t, func(t *testing.T, b *alertLedger, in *alertInbox) {
 		b.open(1200)
@@ -63,7 +63,7 @@ func TestAnAlertThatDoubledIsToldEarly(t *testing.T) {
 	})
 }
 
-func TestARestartRepeatsNothing(t *testing.T) {
+func TestAlerts_RestartRepeatsNothing(t *testing.T) {
 	t.Parallel()
 	alertBubble(t, func(t *testing.T, b *alertLedger, in *alertInbox) {
 		b.open(10)
@@ -85,7 +85,7 @@ func TestARestartRepeatsNothing(t *testing.T) {
 	})
 }
 
-func TestOfTwoDesksOneLooksAndTheOtherTakesOver(t *testing.T) {
+func TestAlerts_OneOfTwoDesks(t *testing.T) {
 	t.Parallel()
 	alertBubble(t, func(t *testing.T, b *alertLedger, in *alertInbox) {
 		b.open(10)
@@ -111,7 +111,7 @@ func TestOfTwoDesksOneLooksAndTheOtherTakesOver(t *testing.T) {
 	})
 }
 
-func TestALedgerThatDoesNotAnswerIsToldOnceInTheLogAndLookedAtAgain(t *testing.T) {
+func TestAlerts_LedgerAway(t *testing.T) {
 	t.Parallel()
 	alertBubble(t, func(t *testing.T, b *alertLedger, in *alertInbox) {
 		var log bytes.Buffer
@@ -138,7 +138,7 @@ func group(i int) ledger.Group {
 		Constraint: "path_known", Message: "SECRET of a message", Paths: []string{"http/authz", "http://evil.com/@all"}}
 }
 
-func TestANewFingerprintIsToldAtOnceAndAStormTogether(t *testing.T) {
+func TestAlerts_NewFingerprints(t *testing.T) {
 	t.Parallel()
 	alertBubble(t, func(t *testing.T, b *alertLedger, in *alertInbox) {
 		a, stop := runAlerts(t, alertConfig, b, nil, in)
@@ -169,7 +169,7 @@ func TestANewFingerprintIsToldAtOnceAndAStormTogether(t *testing.T) {
 	})
 }
 
-func TestAMessageShowsNoMessageAndNothingThatAChatRenders(t *testing.T) {
+func TestAlerts_NothingThatAChatRenders(t *testing.T) {
 	t.Parallel()
 	g := group(1)
 	g.Paths = g.Paths[1:]
@@ -181,7 +181,7 @@ func TestAMessageShowsNoMessageAndNothingThatAChatRenders(t *testing.T) {
 	}
 }
 
-func TestAReportIsToldWhereAnythingIsUnresolvedAndHeldBackWhereItSaysTheSame(t *testing.T) {
+func TestAlerts_Report(t *testing.T) {
 	t.Parallel()
 	alertBubble(t, func(t *testing.T, b *alertLedger, in *alertInbox) {
 		runAlerts(t, alertConfig, b, nil, in)
@@ -210,8 +210,8 @@ func TestAReportIsToldWhereAnythingIsUnresolvedAndHeldBackWhereItSaysTheSame(t *
 	})
 }
 
-// The batch in hand is entered while the desk stops. What is new in it is never new again.
-func TestWhatIsNewInTheLastBatchIsToldAlthoughTheDeskStops(t *testing.T) {
+// A fingerprint that is new in this batch is never new again.
+func TestAlerts_NewFingerprintsAtTheEnd(t *testing.T) {
 	t.Parallel()
 	alertBubble(t, func(t *testing.T, b *alertLedger, in *alertInbox) {
 		a := NewAlerts(alertConfig, b, nil, in, zerolog.Nop())

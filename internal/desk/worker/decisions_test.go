@@ -24,7 +24,7 @@ func (c *countedDecisions) Count(context.Context) (int64, error) {
 	return 1, nil
 }
 
-func TestStoredDecisionsAreCountedNowAndThenWhateverFails(t *testing.T) {
+func TestTally_CountsInSpiteOfFailures(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := &countedDecisions{began: time.Now(), fail: 2}

@@ -1,6 +1,5 @@
-// Package worker is what works on the ledger of dead letters: it enters what is read from the dead-letter topics, puts back what
-// is to be retried, learns how that ended, carries out jobs and the schedule, and tells of what needs a person.
+// Package worker keeps the ledger of dead letters. It enters records of the dead-letter topics, puts retried ones
+// back, and tracks how retries end. It carries out jobs and the schedule, and reports conditions that need a person.
 //
-// It stays free of SQL, of Kafka's clients and of how anything is shown: it sees the ledger, the brokers and the table
-// through ports.
+// It imports no SQL and no Kafka client, and shows nothing. The ledger, the brokers and the table are interfaces.
 package worker

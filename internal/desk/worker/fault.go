@@ -6,7 +6,7 @@ import (
 	"docket/internal/errclass"
 )
 
-// Why a partition stands still.
+// Reasons of a fault.
 const (
 	holdDatabaseAway    = "database_away"
 	holdDatabaseRefuses = "database_refuses"
@@ -18,15 +18,15 @@ type partitionKey struct {
 	partition int32
 }
 
-// intakeFault is why a partition of a dead-letter topic stands still.
+// intakeFault says why a partition of a dead-letter topic is not read.
 type intakeFault struct {
 	reason, code, hint string
 	since              time.Time
-	release            func() // of the observer
+	release            func() // from the observer
 }
 
-// Fault says why dead letters are not entered, and since when; an empty reason: they are. code is a SQLSTATE or a code of
-// ours. With several partitions it tells of the one that stands still the longest.
+// Fault says why dead letters are not entered, and since when. An empty reason means that they are. code is a
+// SQLSTATE or one of Docket's codes. Of several partitions it reports the longest fault.
 func (in *Intake) Fault() (reason, code, hint string, since time.Time) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -38,8 +38,8 @@ func (in *Intake) Fault() (reason, code, hint string, since time.Time) {
 	return reason, code, hint, since
 }
 
-// failed notes that a partition stands still. An outage is one event: a line is written when it begins and when its reason
-// changes, however many partitions there are.
+// failed notes a fault of a partition. An outage is one event: it is logged when it begins and when its reason
+// changes, for all partitions together.
 func (in *Intake) failed(p partitionKey, err error) {
 	now := intakeFaultOf(err)
 	now.since = time.Now()
@@ -63,7 +63,7 @@ func (in *Intake) failed(p partitionKey, err error) {
 	}
 }
 
-// recovered notes that a partition goes on, or is not ours any more.
+// recovered notes that a partition is read again, or is no longer assigned.
 func (in *Intake) recovered(p partitionKey) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -10,62 +10,62 @@ import (
 
 // Retention is how long a topic keeps its records.
 type Retention struct {
-	Time  time.Duration // negative: for ever, as far as time goes
-	Known bool          // false: the brokers did not tell
-	Bytes int64         // of a partition at most; 0 or less: no limit
+	Time  time.Duration // negative: no limit
+	Known bool          // false: the brokers did not say
+	Bytes int64         // limit for a partition; 0 or less: none
 }
 
-// Unread is what a group has not read of a topic.
+// Unread is the part of a topic that a group has not read.
 type Unread struct {
-	Oldest  time.Time // earliest Kafka timestamp among the first of each partition; zero: all is read
-	Records int64     // offsets between what is committed and the ends
+	Oldest  time.Time // earliest Kafka timestamp among the first records of all partitions; zero: all is read
+	Records int64     // offsets between the commits and the ends
 	Gone    int64     // offsets that were deleted before the group read them
 }
 
-// Backlog is what of the dead-letter topics is not in the ledger.
+// Backlog is the part of the dead-letter topics that is not in the ledger.
 type Backlog struct {
-	Records int64 // that no desk has entered yet
-	Gone    int64 // that were deleted before a desk entered them
+	Records int64 // not entered by any desk yet
+	Gone    int64 // deleted before a desk entered them
 }
 
-// Logs are the topics, as the loss horizon sees them.
+// Logs are the topics, for the loss horizon.
 type Logs interface {
-	// Retention is that of a topic; where its cleanup policy does not delete, Time is negative.
+	// Retention returns that of a topic. If its cleanup policy does not delete, Time is negative.
 	Retention(ctx context.Context, topic string) (Retention, error)
 	Unread(ctx context.Context, topic, group string) (Unread, error)
 }
 
-// Finds says since when the dead-letter topics hold what is unresolved. [ledger.Reader] does.
+// Finds returns the oldest unresolved records of the dead-letter topics. [ledger.Reader] does.
 type Finds interface {
 	OldestFound(ctx context.Context) (map[string]time.Time, error)
 }
 
-// HorizonConfig names the topics that can lose something, and who reads them.
+// HorizonConfig names the topics that can lose records, and their groups.
 type HorizonConfig struct {
 	ParkingTopic, ParkingGroup string
 	DLQTopic, ParkingDLQTopic  string
 	DeskGroup                  string // reads both dead-letter topics
 }
 
-// Horizon tells when retention deletes what still needs its topic.
+// Horizon computes when retention deletes records that are still needed.
 type Horizon struct {
 	cfg   HorizonConfig
 	logs  Logs
 	finds Finds
 }
 
-// NewHorizon makes a horizon; it asks nothing.
+// NewHorizon makes a horizon. It asks nothing.
 func NewHorizon(cfg HorizonConfig, logs Logs, finds Finds) *Horizon {
 	return &Horizon{cfg: cfg, logs: logs, finds: finds}
 }
 
-// HorizonLine is how things stand with one topic.
+// HorizonLine is the result for one topic.
 type HorizonLine struct {
 	Topic  string `json:"topic"`
-	Parked bool   `json:"parked"` // it is the parking topic; else one of dead letters
-	// Oldest is the Kafka timestamp of the oldest record that is still wanted; zero: there is none.
+	Parked bool   `json:"parked"` // the parking topic; else a dead-letter topic
+	// Oldest is the Kafka timestamp of the oldest record that is still needed; zero: there is none.
 	Oldest time.Time `json:"oldest,omitzero"`
-	// Unread records are nowhere but in the topic: parked ones, and dead letters that the desk has not read.
+	// Unread records are only in the topic: parked ones, and dead letters that the desk has not read.
 	Unread       int64     `json:"unread"`
 	OldestUnread time.Time `json:"oldest_unread,omitzero"`
 	// Gone records were deleted before they were read. They are lost.
@@ -73,22 +73,23 @@ type HorizonLine struct {
 
 	RetentionKnown   bool  `json:"retention_known"`
 	Forever          bool  `json:"forever"`           // nothing is deleted by time
-	RetentionSeconds int64 `json:"retention_seconds"` // 0 where it is for ever or not known
+	RetentionSeconds int64 `json:"retention_seconds"` // 0 if unlimited or not known
 	BytesLimited     bool  `json:"bytes_limited"`     // retention.bytes is set: it may be earlier
-	// Deadline is when Oldest may be deleted, LossAt when the first record that is nowhere else may be; zero: never, or not known.
+	// Deadline is when Oldest may be deleted. LossAt is when the first record without another copy may be. Zero:
+	// never, or not known.
 	Deadline    time.Time `json:"deadline,omitzero"`
 	LossAt      time.Time `json:"loss_at,omitzero"`
 	LeftSeconds int64     `json:"left_seconds"` // to the deadline; negative: it has passed
-	Used        float64   `json:"used"`         // share of the retention that has passed for Oldest; 1 and more: deleted any moment
+	Used        float64   `json:"used"`         // share of the retention that has passed for Oldest; from 1 on it may be deleted any moment
 
-	// Error says why nothing is known, empty where it is.
+	// Error says why nothing is known, else it is empty.
 	Error string `json:"error,omitempty"`
 }
 
-// horizonTimeout is how long the look at one topic may take.
+// horizonTimeout limits the requests about one topic.
 const horizonTimeout = 20 * time.Second
 
-// Look looks at all three topics at once. What could not be found out is said in its line.
+// Look checks all three topics at once. Errors are in the lines.
 func (h *Horizon) Look(ctx context.Context, now time.Time) []HorizonLine {
 	ctx, cancel := context.WithTimeout(ctx, horizonTimeout)
 	defer cancel()
@@ -123,7 +124,7 @@ func (h *Horizon) fill(ctx context.Context, l *HorizonLine, group string, oldest
 	}
 	unread, err := h.logs.Unread(ctx, l.Topic, group)
 	if err != nil {
-		return fmt.Errorf("what group %s has not read of topic %s: %w", group, l.Topic, err)
+		return fmt.Errorf("unread records of group %s in topic %s: %w", group, l.Topic, err)
 	}
 	l.RetentionKnown, l.BytesLimited = kept.Known, kept.Known && kept.Bytes > 0
 	l.Forever = kept.Known && kept.Time < 0
@@ -138,7 +139,7 @@ func (h *Horizon) fill(ctx context.Context, l *HorizonLine, group string, oldest
 	return nil
 }
 
-// reckon fills in what follows from the rest.
+// reckon fills in the computed fields.
 func (l *HorizonLine) reckon(now time.Time) {
 	if !l.RetentionKnown || l.Forever || l.Oldest.IsZero() {
 		return
@@ -155,14 +156,14 @@ func (l *HorizonLine) reckon(now time.Time) {
 	}
 }
 
-// halfway is the share of the retention from which on there is an alarm.
+// halfway is the share of the retention that raises an alarm.
 const halfway = 0.5
 
-// safe says that all that is wanted of the topic is in the ledger as well.
+// safe reports whether the ledger has all needed records of the topic.
 func (l *HorizonLine) safe() bool { return !l.Parked && l.Unread == 0 && l.Gone == 0 }
 
-// level is 0 where there is no alarm. It doubles, at least, when the time that is left has halved, when it is over, and when
-// something is gone.
+// level is 0 without an alarm. It at least doubles when the remaining time has halved, when it is over, and when
+// records are lost.
 func (l *HorizonLine) level() int64 {
 	const over, gone = 1 << 22, 1 << 24
 	switch {

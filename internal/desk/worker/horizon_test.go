@@ -45,7 +45,7 @@ func newAlertLogs() *alertLogs {
 	return &alertLogs{kept: map[string]Retention{"parking": kept, "dlq": kept, "parking-dlq": kept}, unread: map[string]Unread{}, err: map[string]error{}}
 }
 
-func TestTheHorizonIsThatOfTheOldestRecordThatNeedsItsTopic(t *testing.T) {
+func TestHorizon_OldestNeededRecord(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 8, 12, 0, 0, 0, time.UTC)
 	day := func(n float64) time.Time { return now.Add(-time.Duration(n * 24 * float64(time.Hour))) }
@@ -79,7 +79,7 @@ func TestTheHorizonIsThatOfTheOldestRecordThatNeedsItsTopic(t *testing.T) {
 	}
 }
 
-func TestTheHorizonSaysWhatItDoesNotKnow(t *testing.T) {
+func TestHorizon_UnknownValues(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 8, 12, 0, 0, 0, time.UTC)
 	old := Unread{Oldest: now.Add(-100 * week), Records: 1}
@@ -110,7 +110,7 @@ func TestTheHorizonSaysWhatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-func TestATopicThatCannotBeAskedHidesNoOther(t *testing.T) {
+func TestHorizon_OneTopicFails(t *testing.T) {
 	t.Parallel()
 	logs, b := newAlertLogs(), newAlertLedger()
 	logs.err["dlq"] = errAlertLedger
@@ -126,7 +126,7 @@ func TestATopicThatCannotBeAskedHidesNoOther(t *testing.T) {
 	}
 }
 
-func TestTheHorizonAlarmsAtHalfThenAsTheTimeLeftHalves(t *testing.T) {
+func TestHorizon_AlarmLevels(t *testing.T) {
 	t.Parallel()
 	alertBubble(t, func(t *testing.T, b *alertLedger, in *alertInbox) {
 		logs := newAlertLogs()
@@ -163,7 +163,7 @@ func TestTheHorizonAlarmsAtHalfThenAsTheTimeLeftHalves(t *testing.T) {
 	})
 }
 
-func TestAnAlarmAboutATopicWithWhichNothingIsLostIsHeldBackLonger(t *testing.T) {
+func TestHorizon_SafeTopicIsHeldBackLonger(t *testing.T) {
 	t.Parallel()
 	alertBubble(t, func(t *testing.T, b *alertLedger, in *alertInbox) {
 		logs := newAlertLogs()
@@ -175,14 +175,14 @@ func TestAnAlarmAboutATopicWithWhichNothingIsLostIsHeldBackLonger(t *testing.T) 
 		in.expect(t, "held back")
 		pass(time.Hour)
 		in.expect(t, "a day later", told)
-		// What is not in the ledger is another matter.
+		// Records that are not in the ledger count differently.
 		logs.set("dlq", "desk", Unread{Oldest: time.Now().Add(-2 * week), Records: 1})
 		pass(time.Hour)
 		in.expect(t, "something is lost with it", told)
 	})
 }
 
-func TestTheHorizonsAlertSaysWhatIsSafeAndWhatIsNot(t *testing.T) {
+func TestHorizon_AlertText(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 8, 12, 0, 0, 0, time.UTC)
 	line := func(parked bool, unread, gone int64) string {

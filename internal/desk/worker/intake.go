@@ -19,15 +19,16 @@ import (
 
 // IntakeConfig says how dead letters are entered.
 type IntakeConfig struct {
-	MaxRecordBytes int64 // of a value after gunzip, up to which it is looked into
+	MaxRecordBytes int64 // limit of an inflated value that is decoded
 	MaxAttempts    int   // retries that end dead before a letter is FAILED
 	Actor          ledger.Actor
 	Pause          time.Duration // after the ledger did not take a batch; doubles up to 10 s. 0: 100 ms
-	Observer       Observer      // nil: nobody
-	Keys           envelope.Keys // that prove what a record says of itself
+	Observer       Observer      // nil: none
+	Keys           envelope.Keys // they prove a record's headers
 }
 
-// Intake carries dead-letter topics into the ledger. It is safe for concurrent use, one [Intake.Carry] for each partition.
+// Intake carries dead-letter topics into the ledger. It is safe for concurrent use, with one [Intake.Carry] for each
+// partition.
 type Intake struct {
 	cfg      IntakeConfig
 	ledger   ledger.Intake
@@ -37,10 +38,11 @@ type Intake struct {
 
 	mu     sync.Mutex
 	faults map[partitionKey]intakeFault
-	told   intakeFault // of the last line that was logged; zero: that it goes on
+	told   intakeFault // of the last log line; zero: it works
 }
 
-// NewIntake makes an intake. news is told of fingerprints that were never seen before, and must not block; nil: nobody is.
+// NewIntake makes an intake. news is called with fingerprints that were never seen before, and must not block; nil:
+// not called.
 func NewIntake(cfg IntakeConfig, l ledger.Intake, news func([]ledger.Group), log zerolog.Logger) *Intake {
 	if cfg.Pause <= 0 {
 		cfg.Pause = 100 * time.Millisecond
@@ -51,11 +53,11 @@ func NewIntake(cfg IntakeConfig, l ledger.Intake, news func([]ledger.Group), log
 	return &Intake{cfg: cfg, ledger: l, news: news, log: log, observer: observed(cfg.Observer), faults: map[partitionKey]intakeFault{}}
 }
 
-// errLeft ends the carrying of a batch that is left uncommitted: whoever has the partition next reads it again.
+// errLeft ends the carrying of a batch that is left uncommitted: the next owner of the partition reads it again.
 var errLeft = errors.New("left uncommitted: the partition is being given up")
 
-// Carry enters batch after batch of a partition until it is given up, and returns nil then. An error says that the
-// partition cannot go on.
+// Carry enters batch after batch of a partition until it is given up, and returns nil then. After an error the
+// partition cannot continue.
 func (in *Intake) Carry(ctx context.Context, a Assignment) error {
 	fetching, stop := context.WithCancel(ctx)
 	defer stop()
@@ -78,7 +80,8 @@ func (in *Intake) Carry(ctx context.Context, a Assignment) error {
 	return nil
 }
 
-// carry brings a batch home: every record of it is in the ledger, or in a range of what is in Kafka alone, before its offset is committed.
+// carry brings a batch home. Every record is in the ledger, or in a range of records that are only in Kafka, before
+// its offset is committed.
 func (in *Intake) carry(ctx context.Context, a Assignment, b *home.Batch) error {
 	records := b.Records()
 	if len(records) == 0 {
@@ -102,19 +105,20 @@ func (in *Intake) carry(ctx context.Context, a Assignment, b *home.Batch) error 
 		return fmt.Errorf("settle: %w", err)
 	}
 	if err := a.Commit(ctx, settled); err != nil {
-		// The letters are entered. The offset is covered by the next commit or, where the partition is lost, they are read
-		// again and found to be known.
+		// The letters are entered. The next commit covers the offset. If the partition is lost, they are read again
+		// and found to be known.
 		in.log.Warn().Err(err).Str("topic", a.Topic()).Int32("partition", a.Partition()).Int64("offset", settled.Offset()).Msg("offset not committed")
 	}
 	return nil
 }
 
-// tellIDs says, in one line for a batch, that records name another id than theirs: none of our programs writes that.
+// tellIDs logs, in one line for a batch, records that carry another id than the computed one. Docket writes no such
+// record.
 func (in *Intake) tellIDs(records []*kgo.Record, letters []ledger.Letter) {
 	n, first := 0, (*kgo.Record)(nil)
 	for i, r := range records {
 		if letters[i].Cause.Kind == envelope.Foreign {
-			continue // it is told by its kind
+			continue // its kind says so
 		}
 		if said := envelope.IDOf(r); said != "" && said != letters[i].ID {
 			if n++; first == nil {
@@ -124,11 +128,11 @@ func (in *Intake) tellIDs(records []*kgo.Record, letters []ledger.Letter) {
 	}
 	if n > 0 {
 		in.log.Warn().Int("records", n).Str("topic", first.Topic).Int32("partition", first.Partition).Int64("offset", first.Offset).
-			Str("hint", "somebody else than Docket writes to this topic; the ids in the ledger are computed").Msg("dead letters name ids of others")
+			Str("hint", "another program writes to this topic; the ledger computes the ids itself").Msg("dead letters name ids of others")
 	}
 }
 
-// homeOf is the home of a batch. The ledger does not tell which of its letters were there before, only whether all were.
+// homeOf returns the home of a batch. The ledger only tells whether all of its letters were there before.
 func homeOf(allKnown bool) home.Home {
 	if allKnown {
 		return home.Duplicate
@@ -136,7 +140,7 @@ func homeOf(allKnown bool) home.Home {
 	return home.Row
 }
 
-// enter enters letters, for as long as that takes, and says whether all of them were known.
+// enter enters letters, however long that takes, and reports whether all of them were known.
 func (in *Intake) enter(ctx context.Context, a Assignment, letters []ledger.Letter) (allKnown bool, err error) {
 	p := partitionKey{a.Topic(), a.Partition()}
 	var release func()
@@ -169,7 +173,7 @@ func (in *Intake) enter(ctx context.Context, a Assignment, letters []ledger.Lett
 	}
 }
 
-// once enters letters together, or one by one where the ledger refuses one of them for its own sake.
+// once enters letters together, or one by one if the ledger refuses one of them.
 func (in *Intake) once(ctx context.Context, letters []ledger.Letter) (known int, err error) {
 	known, err = in.put(ctx, letters)
 	if err == nil || errclass.Classify(err).Class != errclass.Data {
@@ -195,8 +199,8 @@ func (in *Intake) alone(ctx context.Context, l ledger.Letter) (known int, err er
 	return known, err
 }
 
-// reduced hands over a letter, and where the ledger refuses it for its own sake less and less of it. The value is always whole: without it there is
-// nothing to retry.
+// reduced enters a letter in a shorter form each time the ledger refuses it. The value stays whole, because a retry
+// needs it.
 func (in *Intake) reduced(l ledger.Letter, put func(ledger.Letter) error) (err error) {
 	for _, form := range []func(ledger.Letter) ledger.Letter{asWhole, asPlain, asBare} {
 		l = form(l)
@@ -219,11 +223,11 @@ func (in *Intake) put(ctx context.Context, letters []ledger.Letter) (known int, 
 	return count.Known, nil
 }
 
-// late enters letters that were left.
+// late enters letters that were left before.
 func (in *Intake) late(ctx context.Context, book ledger.Growth, p ledger.Portion) (ledger.EnteredCount, ledger.Passed, error) {
 	count, done, err := book.EnterSurplus(ctx, p, in.cfg.MaxAttempts, in.cfg.Actor)
 	if err == nil {
-		count.Left = 0 // they are where they were
+		count.Left = 0 // they stay in their range
 		in.tell(count)
 	}
 	return count, done, err

@@ -17,7 +17,7 @@ import (
 	"docket/internal/record/envelope"
 )
 
-func TestNothingIsCommittedBeforeItIsInTheLedger(t *testing.T) {
+func TestIntake_CommitsAfterTheLedger(t *testing.T) {
 	t.Parallel()
 	for _, code := range []sqlError{"57P03", "42P01", "25006"} {
 		t.Run(string(code), func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestNothingIsCommittedBeforeItIsInTheLedger(t *testing.T) {
 	}
 }
 
-func TestAPartitionThatIsGivenUpWhileTheLedgerIsAwayIsLeftUncommitted(t *testing.T) {
+func TestIntake_LeavingIsUncommitted(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"leaving", "lost"} {
 		t.Run(how, func(t *testing.T) {
@@ -94,11 +94,11 @@ func TestAPartitionThatIsGivenUpWhileTheLedgerIsAwayIsLeftUncommitted(t *testing
 	}
 }
 
-func TestALetterThatIsRefusedForItsOwnSakeDoesNotStopThePartition(t *testing.T) {
+func TestIntake_RefusedLetterIsReduced(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		odd       func(l ledger.Letter) bool
-		key, text bool // what is left of it
+		key, text bool // the rest of the letter
 	}{
 		"headers": {func(l ledger.Letter) bool { return len(l.Headers) > 0 }, true, false},
 		"message": {func(l ledger.Letter) bool { return l.Cause.Message == "refused" }, true, false},
@@ -148,7 +148,7 @@ func TestALetterThatIsRefusedForItsOwnSakeDoesNotStopThePartition(t *testing.T) 
 	}
 }
 
-func TestALetterThatIsRefusedInEveryFormHolds(t *testing.T) {
+func TestIntake_RefusedInEveryFormHolds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &shelf{}
@@ -178,7 +178,7 @@ func TestALetterThatIsRefusedInEveryFormHolds(t *testing.T) {
 	})
 }
 
-func TestNewFingerprintsAreTold(t *testing.T) {
+func TestIntake_ReportsNewFingerprints(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &shelf{groups: []ledger.Group{{Fingerprint: "f"}}}
@@ -194,7 +194,7 @@ func TestNewFingerprintsAreTold(t *testing.T) {
 	})
 }
 
-func TestACommitThatFailsIsCoveredByTheNext(t *testing.T) {
+func TestIntake_FailedCommitIsCovered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &shelf{}
@@ -244,7 +244,8 @@ func TestIntake_Foreign(t *testing.T) {
 	}
 }
 
-// TestIntake_IDsOfOthers: junk under the id of a letter that is still to come does not keep that out, and it is told.
+// TestIntake_IDsOfOthers: a forged record with the id of a later letter does not keep that letter out, and it is
+// logged.
 func TestIntake_IDsOfOthers(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer

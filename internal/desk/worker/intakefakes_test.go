@@ -85,7 +85,7 @@ type partition struct {
 	offset  int64 // committed
 	holds   int
 	holding int
-	commits error // what a commit says
+	commits error // the result of a commit
 }
 
 func newPartition(t *testing.T, s *shelf, batches ...[]*kgo.Record) *partition {
@@ -111,7 +111,7 @@ func (p *partition) Fetch(ctx context.Context) (*home.Batch, error) {
 	}
 }
 
-// Commit checks the promise of all promises: whatever lies before the offset is in the ledger.
+// At a commit every record before the offset is in the ledger.
 func (p *partition) Commit(_ context.Context, s home.Settled) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

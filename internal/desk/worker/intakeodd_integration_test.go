@@ -26,7 +26,7 @@ import (
 	"docket/internal/testkit/pgtest"
 )
 
-// strange are records that a dead-letter topic can hold, whoever wrote them.
+// strange are odd records that a dead-letter topic can contain, by any writer.
 func strange() (records []*kgo.Record) {
 	add := func(r kgo.Record) {
 		r.Topic = dlq
@@ -62,8 +62,8 @@ func strange() (records []*kgo.Record) {
 	return records
 }
 
-// What can be in a topic can be in the ledger, whole, and out of it again.
-func TestWhateverADeadLetterTopicHoldsEntersTheLedgerAndIsRetriedAsItWas(t *testing.T) {
+// Any record of a topic can enter the ledger, whole, and be retried from it.
+func TestIntake_OddRecordsOnPostgres(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.New(t)
 	k := kafkatest.New(t, kfake.SeedTopics(1, source, dlq))

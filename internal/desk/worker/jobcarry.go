@@ -11,49 +11,49 @@ import (
 )
 
 const (
-	// jobFailures is how often in a row the probe, or the ledger, may fail before a job stops by itself.
+	// jobFailures is how often in a row the probe, or the ledger, may fail before a job stops.
 	jobFailures = 3
-	// resolvePortion is how many letters are resolved in one transaction.
+	// resolvePortion limits the letters that are resolved in one transaction.
 	resolvePortion = 500
-	// handOverTime is how long handing a job over may hold up a stop.
+	// handOverTime limits the time of handing a job over when the program stops.
 	handOverTime = 5 * time.Second
 )
 
-// carrying is a job in hand. What it needs to know of the job is in the ledger: another desk goes on with it at any step.
-type carrying struct {
+// jobRun is a job in hand. Its progress is in the ledger, because another desk may continue it at any step.
+type jobRun struct {
 	*Jobs
-	job       ledger.Job // as it was last seen
+	job       ledger.Job // as last read
 	base      ledger.Job // as it was taken
 	ramp      *ramp
 	speed     speed
 	perSecond float64
-	heard     time.Time // when something was last moved or ended
-	waits     string    // what for; empty: it does not
-	unprobed  int       // probes in a row that failed
-	failed    int       // steps in a row that the ledger failed
-	judged    bool      // the first ends were found to differ
+	heard     time.Time // a letter was last moved, or a retry ended, then
+	waits     string    // the reason for waiting, or empty
+	unprobed  int       // failed probes in a row
+	failed    int       // steps in a row that failed at the ledger
+	judged    bool      // the first retries did not all fail alike
 	exhausted bool      // nothing matches any more
 }
 
-// ending is how a job ends.
+// ending is the end of a job.
 type ending struct {
 	state ledger.JobState
 	note  string
 }
 
-// errProbe is a table that does not take a known-good row.
+// errProbe says that the table does not take a known-good row.
 type errProbe struct{ err error }
 
 func (e *errProbe) Error() string { return "probe the table: " + e.err.Error() }
 func (e *errProbe) Unwrap() error { return e.err }
 
-// carry carries out a job until it ends, is somebody else's, or ctx ends.
+// carry carries out a job until it ends, has another owner, or ctx ends.
 func (j *Jobs) carry(ctx context.Context, job ledger.Job) {
 	first := 1
 	if job.Act == ledger.Closed {
 		first = resolvePortion
 	}
-	c := &carrying{Jobs: j, job: job, base: job, heard: time.Now(), ramp: newRamp(job.Rate, j.cfg.Step, first, max(j.cfg.Window, resolvePortion))}
+	c := &jobRun{Jobs: j, job: job, base: job, heard: time.Now(), ramp: newRamp(job.Rate, j.cfg.Step, first, max(j.cfg.Window, resolvePortion))}
 	j.log.Info().Int64("job", job.ID).Str("act", string(job.Act)).Str("operator", job.Operator).Msg("job taken")
 	for {
 		begin := time.Now()
@@ -66,7 +66,7 @@ func (j *Jobs) carry(ctx context.Context, job ledger.Job) {
 			c.handOver(ctx)
 			return
 		case err != nil:
-			end = c.stumble(err)
+			end = c.countFailure(err)
 		default:
 			c.failed = 0
 		}
@@ -81,12 +81,12 @@ func (j *Jobs) carry(ctx context.Context, job ledger.Job) {
 	}
 }
 
-// step does one step. more: the next is due at once.
-func (c *carrying) step(ctx context.Context) (end *ending, more bool, err error) {
+// step does one step. more says that the next is due at once.
+func (c *jobRun) step(ctx context.Context) (end *ending, more bool, err error) {
 	if err := c.keep(ctx); err != nil {
 		return nil, false, err
 	}
-	// What is begun here ends before the lease does.
+	// This step ends before the lease does.
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Lease/2)
 	defer cancel()
 	if c.job.Act == ledger.Closed {
@@ -96,8 +96,8 @@ func (c *carrying) step(ctx context.Context) (end *ending, more bool, err error)
 	return end, false, err
 }
 
-// keep renews the lease and sees how the job stands.
-func (c *carrying) keep(ctx context.Context) error {
+// keep renews the lease and reads the job.
+func (c *jobRun) keep(ctx context.Context) error {
 	job, err := c.book.KeepJob(ctx, c.job.ID, c.cfg.Holder, c.note(), c.cfg.Lease)
 	if err != nil {
 		return fmt.Errorf("keep job %d: %w", c.job.ID, err)
@@ -114,8 +114,8 @@ func (c *carrying) keep(ctx context.Context) error {
 	return nil
 }
 
-// stumble counts what failed, and stops the job where that was too often.
-func (c *carrying) stumble(err error) *ending {
+// countFailure counts failures, and stops the job after too many.
+func (c *jobRun) countFailure(err error) *ending {
 	code := errclass.Classify(err).Code
 	c.log.Warn().Err(err).Int64("job", c.job.ID).Msg("job step failed")
 	c.waits = "the last step failed: " + code + "; retrying"
@@ -131,8 +131,8 @@ func (c *carrying) stumble(err error) *ending {
 	return nil
 }
 
-// end writes down how a job ended, until the ledger takes it, or it is somebody else's.
-func (c *carrying) end(ctx context.Context, e ending) {
+// end notes the end of a job, and retries until the ledger takes it or the job has another owner.
+func (c *jobRun) end(ctx context.Context, e ending) {
 	for {
 		err := c.book.EndJob(ctx, c.job.ID, c.cfg.Holder, e.state, e.note)
 		switch {
@@ -152,7 +152,7 @@ func (c *carrying) end(ctx context.Context, e ending) {
 }
 
 // handOver ends the lease, so that another desk takes the job at once.
-func (c *carrying) handOver(ctx context.Context) {
+func (c *jobRun) handOver(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handOverTime)
 	defer cancel()
 	c.waits = "its desk stopped; another desk continues it"
@@ -161,8 +161,8 @@ func (c *carrying) handOver(ctx context.Context) {
 	}
 }
 
-// resolve moves one portion.
-func (c *carrying) resolve(ctx context.Context) (end *ending, more bool, err error) {
+// resolve resolves one portion.
+func (c *jobRun) resolve(ctx context.Context) (end *ending, more bool, err error) {
 	most := c.left(resolvePortion)
 	n := c.ramp.allows(most)
 	if most > 0 && n == 0 {
@@ -183,17 +183,17 @@ func (c *carrying) resolve(ctx context.Context) (end *ending, more bool, err err
 	return nil, true, nil
 }
 
-func (c *carrying) actor() ledger.Actor {
+func (c *jobRun) actor() ledger.Actor {
 	return ledger.Actor{Name: c.job.Operator, Why: c.job.Reason, Job: c.job.ID}
 }
 
-// left is how many may be moved as far as the job's limit goes, at most n.
-func (c *carrying) left(n int) int {
+// left returns how many letters the job's limit still allows, at most n.
+func (c *jobRun) left(n int) int {
 	if c.job.Limit <= 0 {
 		return n
 	}
 	return int(max(0, min(int64(n), c.job.Limit-c.job.Sent)))
 }
 
-// ended is how many retries of a job have ended.
+// ended returns how many retries of a job have ended.
 func ended(j ledger.Job) int64 { return j.Stored + j.Dead + j.Refused }

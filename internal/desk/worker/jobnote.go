@@ -7,8 +7,8 @@ import (
 	"docket/internal/desk/ledger"
 )
 
-// note is what a job is doing, in one line.
-func (c *carrying) note() string {
+// note describes the job's activity in one line.
+func (c *jobRun) note() string {
 	note := c.progress()
 	if c.perSecond >= 0.05 {
 		note += "; " + perSecond(c.perSecond) + "/s"
@@ -19,8 +19,8 @@ func (c *carrying) note() string {
 	return note
 }
 
-// progress is how far a job is: sent 1,200 of 4,819, 1,190 stored, 3 failed again, 7 in progress.
-func (c *carrying) progress() string {
+// progress describes the progress: sent 1,200 of 4,819, 1,190 stored, 3 failed again, 7 in progress.
+func (c *jobRun) progress() string {
 	of := c.job.Matched
 	if c.job.Limit > 0 {
 		of = min(of, c.job.Limit)

@@ -8,8 +8,8 @@ import (
 	"docket/internal/desk/ledger"
 )
 
-// retry does one step of a job that retries: it sends what may be sent now, or says what the job waits for.
-func (c *carrying) retry(ctx context.Context) (*ending, error) {
+// retry does one step of a job that retries: it sends the letters that are due now, or sets the reason for waiting.
+func (c *jobRun) retry(ctx context.Context) (*ending, error) {
 	if end, err := c.judge(ctx); end != nil || err != nil {
 		return end, err
 	}
@@ -42,9 +42,9 @@ func (c *carrying) retry(ctx context.Context) (*ending, error) {
 	return nil, nil
 }
 
-// due is how many are to be sent now. Until a retry was stored, those before have to end first, and no more are sent than it
-// takes to see that they fail alike.
-func (c *carrying) due() int {
+// due returns how many letters to send now. Until a retry was stored, earlier ones have to end first. No more are
+// sent than are needed to see that they fail alike.
+func (c *jobRun) due() int {
 	sent, over := c.job.Sent-c.base.Sent, ended(c.job)-ended(c.base)
 	size := c.ramp.size
 	if c.job.Stored == c.base.Stored {
@@ -69,14 +69,14 @@ func (c *carrying) due() int {
 }
 
 // judge stops a job whose first retries, since it was taken, all failed alike.
-func (c *carrying) judge(ctx context.Context) (*ending, error) {
+func (c *jobRun) judge(ctx context.Context) (*ending, error) {
 	before := ended(c.base)
 	if c.judged || ended(c.job)-before < int64(c.cfg.Alike) {
 		return nil, nil
 	}
 	ends, err := c.book.FirstEnds(ctx, c.job.ID, int(before)+c.cfg.Alike)
 	if err != nil {
-		return nil, fmt.Errorf("look how the first retries ended: %w", err)
+		return nil, fmt.Errorf("read the ends of the first retries: %w", err)
 	}
 	if len(ends) < int(before)+c.cfg.Alike {
 		return nil, nil
@@ -91,8 +91,8 @@ func (c *carrying) judge(ctx context.Context) (*ending, error) {
 	return &ending{ledger.JobStopped, fmt.Sprintf("the first %d failed in the same way: %s; nothing more was sent", len(ends), ends[0].Code)}, nil
 }
 
-// await waits for what is on its way once all is sent.
-func (c *carrying) await() *ending {
+// await waits for the running retries after all are sent.
+func (c *jobRun) await() *ending {
 	c.waits = ""
 	open := c.job.Open()
 	switch {

@@ -12,7 +12,7 @@ import (
 	"docket/internal/desk/ledger"
 )
 
-// JobBook is the ledger as jobs need it. Any [ledger.Book] is one.
+// JobBook is the part of the ledger that jobs need. Any [ledger.Book] is one.
 type JobBook interface {
 	Job(ctx context.Context, id int64) (ledger.Job, error)
 	TakeJob(ctx context.Context, holder string, lease time.Duration) (ledger.Job, error)
@@ -25,17 +25,17 @@ type JobBook interface {
 
 // JobsConfig says how jobs are carried out.
 type JobsConfig struct {
-	Holder      string        // this desk's name, as no other desk has it; each of the jobs that it carries has it with a number behind
-	Lease       time.Duration // how long a job may go without a step of its desk before another takes it; default 30 s
+	Holder      string        // a name that no other desk has; each job in hand has it with a number
+	Lease       time.Duration // a job without a step for so long goes to another desk; default 30 s
 	Step        time.Duration // pause between two steps; default 1 s
-	LetterLease time.Duration // how long a retry may go without news, as the whole desk has it; default 15 min
-	First       time.Duration // how long nothing may be heard of any retry, of the first one too, before a job stops by itself; default LetterLease
-	Alike       int           // this many retries that end first, all dead for one code, stop a job; default 5
-	Window      int           // most retries of a job that are under way at a time; default 1000
-	AtOnce      int           // most jobs that are carried out at a time; default 4
+	LetterLease time.Duration // how long a retry may go without news, as in the whole desk; default 15 min
+	First       time.Duration // without news of any retry for so long, a job stops; default LetterLease
+	Alike       int           // a job stops if this many of its first retries are dead for one code; default 5
+	Window      int           // limit of a job's running retries; default 1000
+	AtOnce      int           // limit of jobs in hand; default 4
 }
 
-// Jobs carries out jobs, a few at a time, so that one that waits for a consumer does not hold up the others.
+// Jobs carries out jobs, a few at a time, so that one that waits for a consumer does not delay the others.
 type Jobs struct {
 	cfg   JobsConfig
 	book  JobBook
@@ -43,7 +43,7 @@ type Jobs struct {
 	log   zerolog.Logger
 }
 
-// NewJobs makes one.
+// NewJobs makes the worker for jobs.
 func NewJobs(cfg JobsConfig, book JobBook, table Prober, log zerolog.Logger) *Jobs {
 	defaultTo(&cfg.Lease, 30*time.Second)
 	defaultTo(&cfg.Step, time.Second)
@@ -61,23 +61,23 @@ func defaultTo[T int | time.Duration](v *T, d T) {
 	}
 }
 
-// Run takes jobs and carries them out until ctx ends, which is no error; the jobs in hand are handed over then.
+// Run takes jobs and carries them out until ctx ends, and returns nil then. It hands over the jobs in hand.
 func (j *Jobs) Run(ctx context.Context) error {
-	// A name for each, as a lease is known by it: of two jobs that one desk carries none may be kept for the other, and one
-	// whose lease ended is not taken over by the goroutine beside.
+	// Each job needs a name of its own, because a lease belongs to a name. Otherwise two jobs of one desk could keep
+	// each other's lease, and a goroutine could take over an expired job beside another.
 	free := make(chan string, j.cfg.AtOnce)
 	for n := range j.cfg.AtOnce {
 		free <- fmt.Sprintf("%s/%d", j.cfg.Holder, n+1)
 	}
-	var carrying sync.WaitGroup
-	defer carrying.Wait()
+	var jobRun sync.WaitGroup
+	defer jobRun.Wait()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case holder := <-free:
 			if !j.take(ctx, holder, func(job ledger.Job) {
-				carrying.Go(func() {
+				jobRun.Go(func() {
 					j.as(holder).carry(ctx, job)
 					free <- holder
 				})
@@ -89,7 +89,7 @@ func (j *Jobs) Run(ctx context.Context) error {
 	}
 }
 
-// take takes a job for holder, where there is one.
+// take takes a job for holder, if there is one.
 func (j *Jobs) take(ctx context.Context, holder string, carry func(ledger.Job)) bool {
 	job, err := j.book.TakeJob(ctx, holder, j.cfg.Lease)
 	if err == nil {
@@ -102,14 +102,14 @@ func (j *Jobs) take(ctx context.Context, holder string, carry func(ledger.Job)) 
 	return false
 }
 
-// as is the same under another name.
+// as returns j with another holder.
 func (j *Jobs) as(holder string) *Jobs {
 	other := *j
 	other.cfg.Holder = holder
 	return &other
 }
 
-// pause waits; it says whether ctx is still good.
+// pause waits. It reports whether ctx is still valid.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -17,7 +17,8 @@ import (
 	"docket/internal/record/envelope"
 )
 
-// ends stands for relay, consumer and watcher: it publishes what is in the outbox and ends it as how says, "" being stored.
+// ends replaces relay, consumer and watcher. It publishes the outbox and ends each retry as how says; "" means
+// stored.
 func (d *tryOut) ends(ctx context.Context, how func(ledger.Sending) (code string)) {
 	offset := int64(1 << 20)
 	for ctx.Err() == nil {
@@ -77,7 +78,7 @@ func (d *tryOut) runs(f func(context.Context)) (stop func()) {
 	return stop
 }
 
-// jobLease is longer than anything here is waited for: who takes over a job within that time did not wait for it to end.
+// jobLease is longer than any wait of the tests. A desk that takes a job earlier did not wait for the lease to end.
 const jobLease = 5 * time.Minute
 
 func (d *tryOut) jobs(holder string) (stop func()) {
@@ -124,7 +125,7 @@ func (d *tryOut) ended(id int64, state ledger.JobState) ledger.Job {
 	return d.becomes(id, string(state), func(j ledger.Job) bool { return j.State == state })
 }
 
-// once is whether no letter was sent more often than once.
+// once reports whether no letter was sent more than once.
 func (d *tryOut) once() bool {
 	var twice int
 	d.pg.Query(d.t, `SELECT count(*) FROM (SELECT dead_letter_id FROM dead_letter_outbox GROUP BY 1 HAVING count(*) > 1) x`, &twice)
@@ -139,7 +140,7 @@ func (d *tryOut) states() map[ledger.State]int64 {
 	return counts
 }
 
-func TestAJobRetriesAllOnTheLedger(t *testing.T) {
+func TestJobs_RetryAllOnPostgres(t *testing.T) {
 	t.Parallel()
 	d := newTryOut(t)
 	d.many(2000)
@@ -157,7 +158,7 @@ func TestAJobRetriesAllOnTheLedger(t *testing.T) {
 	}
 }
 
-func TestAJobOnTheLedgerStopsWhenTheFirstFailAlikeAndIsResumed(t *testing.T) {
+func TestJobs_FirstFailAlikeOnPostgres(t *testing.T) {
 	t.Parallel()
 	d := newTryOut(t)
 	d.many(300)
@@ -186,7 +187,7 @@ func TestAJobOnTheLedgerStopsWhenTheFirstFailAlikeAndIsResumed(t *testing.T) {
 	}
 }
 
-func TestAJobOnTheLedgerIsStoppedHandedOverAndLimited(t *testing.T) {
+func TestJobs_StoppedAndHandedOverOnPostgres(t *testing.T) {
 	t.Parallel()
 	d := newTryOut(t)
 	d.many(500)
@@ -203,7 +204,7 @@ func TestAJobOnTheLedgerIsStoppedHandedOverAndLimited(t *testing.T) {
 		t.Fatal(err, stopped.State)
 	}
 	d.job(ledger.Job{Act: ledger.Closed, Limit: 20, Filter: ledger.Filter{States: []ledger.State{ledger.Pending}}})
-	if j := d.ended(id+1, ledger.JobDone); j.Sent != 20 || j.Note != "done: resolved 20 of 20" { // whoever does this has left the other
+	if j := d.ended(id+1, ledger.JobDone); j.Sent != 20 || j.Note != "done: resolved 20 of 20" { // the desk that does this has left the other job
 		t.Errorf("%+v", j)
 	}
 	sent := d.ended(id, ledger.JobStopped).Sent
@@ -221,7 +222,7 @@ func TestAJobOnTheLedgerIsStoppedHandedOverAndLimited(t *testing.T) {
 	}
 }
 
-func TestAJobOnTheLedgerStopsWhereTheTableTakesNothing(t *testing.T) {
+func TestJobs_UnwellTableOnPostgres(t *testing.T) {
 	t.Parallel()
 	d := newTryOut(t)
 	d.many(10)
@@ -234,7 +235,7 @@ func TestAJobOnTheLedgerStopsWhereTheTableTakesNothing(t *testing.T) {
 	}
 }
 
-func TestTheScheduleOnTheLedger(t *testing.T) {
+func TestSchedule_OnPostgres(t *testing.T) {
 	t.Parallel()
 	d := newTryOut(t)
 	d.many(120)

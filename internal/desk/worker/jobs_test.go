@@ -19,7 +19,7 @@ import (
 	"docket/internal/errclass"
 )
 
-// inJobs runs a test in a bubble, in which desk starts desks and play starts whatever else runs until the test ends.
+// inJobs runs a test in a bubble. play starts a goroutine that runs until the test ends.
 func inJobs(t *testing.T, do func(t *testing.T, play func(func(context.Context)) (stop func()))) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -36,7 +36,7 @@ func inJobs(t *testing.T, do func(t *testing.T, play func(func(context.Context))
 	})
 }
 
-// settle lets time go by until everybody waits for more of it; what they did is seen then.
+// settle lets time pass until every goroutine waits for more of it.
 func settle(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -64,7 +64,7 @@ func until(t *testing.T, b *jobsBook, id int64, state ledger.JobState, within ti
 	}
 }
 
-func TestAJobSendsOneThenTwiceAsManyEachTime(t *testing.T) {
+func TestJobs_StepsDouble(t *testing.T) {
 	t.Parallel()
 	inJobs(t, func(t *testing.T, play func(func(context.Context)) func()) {
 		b := newJobsBook(3000)
@@ -86,7 +86,7 @@ func TestAJobSendsOneThenTwiceAsManyEachTime(t *testing.T) {
 	})
 }
 
-func TestAJobNeverHasMoreUnderWayThanItsWindow(t *testing.T) {
+func TestJobs_Window(t *testing.T) {
 	t.Parallel()
 	inJobs(t, func(t *testing.T, play func(func(context.Context)) func()) {
 		b := newJobsBook(500)
@@ -108,7 +108,7 @@ func TestAJobNeverHasMoreUnderWayThanItsWindow(t *testing.T) {
 	})
 }
 
-func TestAJobKeepsItsRate(t *testing.T) {
+func TestJobs_Rate(t *testing.T) {
 	t.Parallel()
 	for _, rate := range []float64{0.2, 3.3, 95, 300} {
 		inJobs(t, func(t *testing.T, play func(func(context.Context)) func()) {
@@ -132,7 +132,7 @@ func TestAJobKeepsItsRate(t *testing.T) {
 	}
 }
 
-func TestAJobStopsByItselfWhenTheFirstFailAlike(t *testing.T) {
+func TestJobs_StopsIfTheFirstFailAlike(t *testing.T) {
 	t.Parallel()
 	inJobs(t, func(t *testing.T, play func(func(context.Context)) func()) {
 		b := newJobsBook(100)
@@ -145,7 +145,7 @@ func TestAJobStopsByItselfWhenTheFirstFailAlike(t *testing.T) {
 		}
 		stop()
 		b.mu.Lock()
-		b.jobs[id].State = ledger.JobWaiting // resumed, after it was mended
+		b.jobs[id].State = ledger.JobWaiting // resumed after a repair
 		b.mu.Unlock()
 		play(func(ctx context.Context) { b.consumer(ctx, 70*time.Millisecond, always(ledger.SendingStored, "")) })
 		j = until(t, b, id, ledger.JobDone, time.Minute)
@@ -158,7 +158,7 @@ func TestAJobStopsByItselfWhenTheFirstFailAlike(t *testing.T) {
 	})
 }
 
-func TestFailuresThatDifferDoNotStopAJob(t *testing.T) {
+func TestJobs_DifferentFailuresDoNotStop(t *testing.T) {
 	t.Parallel()
 	for _, other := range []func(n int) (ledger.SendingOutcome, string){
 		func(n int) (ledger.SendingOutcome, string) {
@@ -186,7 +186,7 @@ func TestFailuresThatDifferDoNotStopAJob(t *testing.T) {
 	}
 }
 
-func TestAStopOfAPersonIsSeenAtTheNextStepAndResumeGoesOn(t *testing.T) {
+func TestJobs_StopAndResume(t *testing.T) {
 	t.Parallel()
 	inJobs(t, func(t *testing.T, play func(func(context.Context)) func()) {
 		b := newJobsBook(1000)
@@ -222,7 +222,7 @@ func TestAStopOfAPersonIsSeenAtTheNextStepAndResumeGoesOn(t *testing.T) {
 	})
 }
 
-func TestALimitEndsAJob(t *testing.T) {
+func TestJobs_Limit(t *testing.T) {
 	t.Parallel()
 	for _, act := range []ledger.Act{ledger.Retried, ledger.Closed} {
 		inJobs(t, func(t *testing.T, play func(func(context.Context)) func()) {
@@ -237,7 +237,7 @@ func TestALimitEndsAJob(t *testing.T) {
 	}
 }
 
-func TestAJobResolvesInPortionsAtItsRate(t *testing.T) {
+func TestJobs_ResolveInPortions(t *testing.T) {
 	t.Parallel()
 	inJobs(t, func(t *testing.T, play func(func(context.Context)) func()) {
 		b := newJobsBook(1200)
@@ -265,7 +265,7 @@ func TestAJobResolvesInPortionsAtItsRate(t *testing.T) {
 	})
 }
 
-func TestAProbeThatFailsThreeTimesStopsAJob(t *testing.T) {
+func TestJobs_ThreeFailedProbesStop(t *testing.T) {
 	t.Parallel()
 	refused := errclass.As(errors.New("no"), errclass.CodeConfig)
 	for _, test := range []struct {
@@ -291,7 +291,7 @@ func TestAProbeThatFailsThreeTimesStopsAJob(t *testing.T) {
 	}
 }
 
-func TestALedgerThatIsAwayStopsAJobOnceItIsBack(t *testing.T) {
+func TestJobs_LedgerAwayStops(t *testing.T) {
 	t.Parallel()
 	inJobs(t, func(t *testing.T, play func(func(context.Context)) func()) {
 		b := newJobsBook(1000)
@@ -313,7 +313,7 @@ func TestALedgerThatIsAwayStopsAJobOnceItIsBack(t *testing.T) {
 	})
 }
 
-func TestALedgerThatFailsOnceMakesAJobSkipNothing(t *testing.T) {
+func TestJobs_OneFailureSkipsNothing(t *testing.T) {
 	t.Parallel()
 	for _, act := range []ledger.Act{ledger.Retried, ledger.Closed} {
 		inJobs(t, func(t *testing.T, play func(func(context.Context)) func()) {
@@ -338,7 +338,7 @@ func TestALedgerThatFailsOnceMakesAJobSkipNothing(t *testing.T) {
 	}
 }
 
-func TestAJobWithoutAConsumerStopsByItself(t *testing.T) {
+func TestJobs_StopsWithoutAConsumer(t *testing.T) {
 	t.Parallel()
 	inJobs(t, func(t *testing.T, play func(func(context.Context)) func()) {
 		b := newJobsBook(10)
@@ -351,7 +351,7 @@ func TestAJobWithoutAConsumerStopsByItself(t *testing.T) {
 	})
 }
 
-func TestAJobDoesNotWaitForEverForItsLast(t *testing.T) {
+func TestJobs_DoesNotWaitForEver(t *testing.T) {
 	t.Parallel()
 	inJobs(t, func(t *testing.T, play func(func(context.Context)) func()) {
 		b := newJobsBook(10)
@@ -372,7 +372,7 @@ func TestAJobDoesNotWaitForEverForItsLast(t *testing.T) {
 	})
 }
 
-func TestAJobWaitsAsLongAsSomethingIsHeard(t *testing.T) {
+func TestJobs_WaitsWhileRetriesEnd(t *testing.T) {
 	t.Parallel()
 	inJobs(t, func(t *testing.T, play func(func(context.Context)) func()) {
 		b := newJobsBook(12)
@@ -395,7 +395,7 @@ func TestAJobWaitsAsLongAsSomethingIsHeard(t *testing.T) {
 	})
 }
 
-func TestADeskThatStopsHandsItsJobOver(t *testing.T) {
+func TestJobs_StoppingDeskHandsOver(t *testing.T) {
 	t.Parallel()
 	inJobs(t, func(t *testing.T, play func(func(context.Context)) func()) {
 		b := newJobsBook(400)
@@ -411,9 +411,9 @@ func TestADeskThatStopsHandsItsJobOver(t *testing.T) {
 	})
 }
 
-// Desks that stop at any time, are paused beyond their lease, meet an away ledger, and people who stop and resume: no letter is
-// retried twice by one job, and in the end all are.
-func TestWhoeverCarriesAJobNothingIsSentTwice(t *testing.T) {
+// Desks stop at any time, are paused beyond their lease, and meet an unavailable ledger. People stop and resume jobs.
+// No letter is retried twice by one job, and in the end all are.
+func TestJobs_NothingIsSentTwice(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
 		n := rapid.IntRange(1, 60).Draw(r, "letters")

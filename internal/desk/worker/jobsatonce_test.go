@@ -9,7 +9,7 @@ import (
 	"docket/internal/desk/ledger"
 )
 
-func TestAJobThatWaitsForItsFirstRecordHoldsUpNoOther(t *testing.T) {
+func TestJobs_WaitingJobDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	inJobs(t, func(t *testing.T, play func(func(context.Context)) func()) {
 		b := newJobsBook(10)
@@ -27,7 +27,7 @@ func TestAJobThatWaitsForItsFirstRecordHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-func TestADeskCarriesAFewJobsAtOnceEachUnderANameOfItsOwn(t *testing.T) {
+func TestJobs_SeveralAtOnce(t *testing.T) {
 	t.Parallel()
 	inJobs(t, func(t *testing.T, play func(func(context.Context)) func()) {
 		b := newJobsBook(100)

@@ -14,7 +14,7 @@ import (
 	"docket/internal/record/envelope"
 )
 
-// jobsBook is a ledger in memory, as jobs and the schedule see it. Its clock is that of the bubble, ahead of the desks' by skew.
+// jobsBook is a ledger in memory for jobs and the schedule. Its clock is the bubble's, ahead of the desks' by skew.
 type jobsBook struct {
 	mu       sync.Mutex
 	skew     time.Duration
@@ -43,7 +43,7 @@ type heldJob struct {
 	until time.Time
 }
 
-// moved is what one call moved.
+// moved are the letters that one call moved.
 type moved struct {
 	at time.Time
 	n  int
@@ -83,7 +83,7 @@ func (b *jobsBook) enter(ctx context.Context, act string) (leave func(), err err
 	return b.mu.Unlock, nil
 }
 
-// job writes a job down.
+// job adds a job.
 func (b *jobsBook) job(j ledger.Job) int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -290,7 +290,7 @@ func (b *jobsBook) Remembered(ctx context.Context, _ string) (string, time.Time,
 	return "", b.remembered, nil
 }
 
-// consume ends every retry that is open, each as how says; an empty outcome leaves it open.
+// consume ends every open retry as how says. An empty outcome leaves it open.
 func (b *jobsBook) consume(how func(s *ledger.Sending) (ledger.SendingOutcome, string)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -308,7 +308,7 @@ func (b *jobsBook) consume(how func(s *ledger.Sending) (ledger.SendingOutcome, s
 	})
 }
 
-// consumer ends retries every so often until ctx ends.
+// consumer ends retries regularly until ctx ends.
 func (b *jobsBook) consumer(ctx context.Context, every time.Duration, how func(s *ledger.Sending) (ledger.SendingOutcome, string)) {
 	for pause(ctx, every) {
 		b.consume(how)
@@ -330,7 +330,7 @@ func (b *jobsBook) sizes() (n []int) {
 	return n
 }
 
-// twice are letters that a job retried more than once.
+// twice returns the letters that a job retried more than once.
 func (b *jobsBook) twice() (ids []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -354,12 +354,12 @@ func (b *jobsBook) noted(t *testing.T, part string) {
 	}
 }
 
-// always ends every retry alike.
+// always ends every retry in the same way.
 func always(o ledger.SendingOutcome, code string) func(*ledger.Sending) (ledger.SendingOutcome, string) {
 	return func(*ledger.Sending) (ledger.SendingOutcome, string) { return o, code }
 }
 
-// probeFunc is a table that is asked by a function.
+// probeFunc is a table whose probe is a func.
 type probeFunc func() error
 
 func (p probeFunc) Probe(ctx context.Context, _ time.Time) error {

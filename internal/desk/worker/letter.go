@@ -12,9 +12,9 @@ import (
 	"docket/internal/record/envelope"
 )
 
-// read makes a letter of a record of a dead-letter topic, as Postgres can hold it: with a path that fits an index, a mark that
-// is a UUID and times that a timestamptz has. The rest can be held as it is: what [envelope.OpenDead] reads is clean text, a
-// decision that reads has no NUL and only UTF-8, and keys of headers may be any bytes for [ledger.Header].
+// read makes a letter of a record that Postgres can hold: with a path that fits an index, a mark that is a UUID and
+// times within timestamptz. All other fields are safe: [envelope.OpenDead] returns clean text, a decoded decision has
+// no NUL and only UTF-8, and [ledger.Header] keeps any bytes.
 func (in *Intake) read(d *decision.Decoder, r *kgo.Record) ledger.Letter {
 	dead := in.cfg.Keys.OpenDead(r)
 	l := ledger.Letter{
@@ -23,7 +23,7 @@ func (in *Intake) read(d *decision.Decoder, r *kgo.Record) ledger.Letter {
 		FirstFailedAt: dated(dead.FirstFailedAt), FailedAt: dated(dead.FailedAt),
 	}
 	l.Origin.Timestamp = dated(l.Origin.Timestamp)
-	if !isMark(l.RetryOf) { // somebody else's header: it stays with the record
+	if !isMark(l.RetryOf) { // a header of others; it stays with the record
 		l.RetryOf = ""
 		for _, h := range r.Headers {
 			if h.Key == envelope.RetryOf {
@@ -33,7 +33,7 @@ func (in *Intake) read(d *decision.Decoder, r *kgo.Record) ledger.Letter {
 	}
 	for _, h := range dead.Headers {
 		l.Headers = append(l.Headers, ledger.Header{Key: h.Key, Value: h.Value})
-		if h.Key == envelope.UploadedBy && dead.Cause.Kind != envelope.Foreign { // it is among them only where a key proves it
+		if h.Key == envelope.UploadedBy && dead.Cause.Kind != envelope.Foreign { // it is there only if a key proves it
 			l.Client = string(envelope.Uploader(string(h.Value)))
 		}
 	}
@@ -44,9 +44,9 @@ func (in *Intake) read(d *decision.Decoder, r *kgo.Record) ledger.Letter {
 	return l
 }
 
-// look fills in what the value says where it is one decision, and of one that the decoder refuses its id and time as far as
-// they can be read. No value keeps a letter out of the ledger, so a panic of the decoder says here what a value does that cannot
-// be read: nothing.
+// look fills in the fields of the value if it is one decision. For a refused one these are id and time, as far as
+// they are readable. No value may keep a letter out of the ledger, so a panic of the decoder counts as an unreadable
+// value.
 func (in *Intake) look(d *decision.Decoder, l *ledger.Letter) {
 	defer func() {
 		if recover() != nil {
@@ -64,12 +64,12 @@ func (in *Intake) look(d *decision.Decoder, l *ledger.Letter) {
 		return
 	}
 	log := &read.Parts[0].Log
-	// Clones: else each would keep the whole value that was inflated for as long as the batch is in hand.
+	// Clone, or each string would keep the whole inflated value in memory while the batch is in hand.
 	l.Path = shortPath(strings.Clone(log.Path.V))
 	l.DecisionID, l.DecisionTime = strings.Clone(log.ID), log.Time
 }
 
-// lookInto fills in what the value says of each decision where it is a rest of so many. Where it is none, the letter is one like any other.
+// lookInto fills in the fields of each decision in a rest. If the value is not a rest, the letter is an ordinary one.
 func (in *Intake) lookInto(d *decision.Decoder, l *ledger.Letter, refused int) (ok bool) {
 	defer func() {
 		if recover() != nil {
@@ -95,7 +95,7 @@ func (in *Intake) lookInto(d *decision.Decoder, l *ledger.Letter, refused int) (
 	return true
 }
 
-// isMark says whether this can be a mark that the ledger gave out, which are UUIDs in their one canonical form.
+// isMark reports whether the ledger can have made this mark: a UUID in canonical form.
 func isMark(s string) bool {
 	if len(s) != 36 {
 		return false
@@ -113,10 +113,10 @@ func isMark(s string) bool {
 	return true
 }
 
-// longestPath is how many bytes of a path the ledger keeps: a row of a B-tree index has less than 2704 for everything.
+// longestPath limits the bytes of a path in the ledger. A row of a B-tree index has less than 2704 in all.
 const longestPath = 1024
 
-// shortPath cuts a path that no index takes.
+// shortPath cuts a path that is too long for an index.
 func shortPath(path string) string {
 	if len(path) <= longestPath {
 		return path
@@ -129,8 +129,8 @@ func shortPath(path string) string {
 	return path[:cut] + more
 }
 
-// dated brings a time into the years that can be written in four digits. A producer may claim any 64-bit number of
-// milliseconds, and a timestamptz ends long before these do.
+// dated brings a time into the years with four digits. A producer may claim any 64-bit number of milliseconds, and
+// timestamptz ends long before.
 func dated(t time.Time) time.Time {
 	switch first, last := time.Unix(-62135596800, 0).UTC(), time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC); {
 	case t.IsZero() || t.Before(first):
@@ -141,18 +141,18 @@ func dated(t time.Time) time.Time {
 	return t
 }
 
-// The forms in which a letter that the ledger refused by itself is tried, each after the one before.
+// The forms of a letter that the ledger refused, in the order in which they are tried.
 
 func asWhole(l ledger.Letter) ledger.Letter { return l }
 
-// asPlain is without what others wrote about it.
+// asPlain drops texts that others wrote.
 func asPlain(l ledger.Letter) ledger.Letter {
 	l.Headers, l.Path, l.DecisionID, l.DecisionTime, l.Held = nil, "", "", time.Time{}, nil
 	l.Cause.Message = "the ledger did not take the headers and the message of this record; they are in its dead-letter topic"
 	return l
 }
 
-// asBare is without its key, too.
+// asBare drops the key too.
 func asBare(l ledger.Letter) ledger.Letter {
 	l.Key = nil
 	l.Cause = envelope.Cause{Kind: l.Cause.Kind, Code: l.Cause.Code,

@@ -100,7 +100,7 @@ func TestLetter_WhichDecisionItIs(t *testing.T) {
 	}
 }
 
-func TestAPathFitsAnIndexAndStaysText(t *testing.T) {
+func TestShortPath_FitsAnIndex(t *testing.T) {
 	t.Parallel()
 	for _, unit := range []string{"x", "é", "日", "😀"} {
 		for shift := range 4 {
@@ -113,7 +113,7 @@ func TestAPathFitsAnIndexAndStaysText(t *testing.T) {
 	}
 }
 
-func TestTimesAreSuchAsPostgresHas(t *testing.T) {
+func TestDated_FitsTimestamptz(t *testing.T) {
 	t.Parallel()
 	first, last := time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, ms := range []int64{math.MinInt64, -1, 0, 1, 1e15, math.MaxInt64} {
@@ -131,7 +131,7 @@ func TestTimesAreSuchAsPostgresHas(t *testing.T) {
 	}
 }
 
-func TestAMarkThatTheLedgerCannotHaveGivenOutStaysAHeader(t *testing.T) {
+func TestRead_ForeignMarkStaysAHeader(t *testing.T) {
 	t.Parallel()
 	mark := "0f8fad5b-d9cb-469f-a165-70867728950e"
 	for value, is := range map[string]bool{
@@ -152,7 +152,7 @@ func TestAMarkThatTheLedgerCannotHaveGivenOutStaysAHeader(t *testing.T) {
 	}
 }
 
-func TestADeadLetterOfACollectorGoesBackToTheTopicThatItWasMeantFor(t *testing.T) {
+func TestRead_LetterOfACollector(t *testing.T) {
 	t.Parallel()
 	value := []byte(`{"decision_id":"d1","path":7}`)
 	e := envelope.Unplaced(&kgo.Record{Topic: "decision-logs", Key: []byte("alice"), Value: value}, time.Unix(1_800_000_000, 0))

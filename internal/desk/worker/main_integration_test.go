@@ -12,7 +12,7 @@ import (
 	"docket/internal/testkit/testenv"
 )
 
-// TestMain needs containers only where the environment names no server.
+// TestMain needs containers only if the environment names no server.
 func TestMain(m *testing.M) {
 	if os.Getenv(pgtest.ServerVariable) != "" {
 		goleak.VerifyTestMain(m)

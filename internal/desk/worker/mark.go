@@ -12,22 +12,22 @@ import (
 
 // MarkConfig says how rows of edited letters are marked.
 type MarkConfig struct {
-	Interval       time.Duration // between two looks; 0: 1 s
-	MaxRecordBytes int64         // of a value after gunzip
-	Observer       Observer      // nil: nobody
+	Interval       time.Duration // between two rounds; 0: 1 s
+	MaxRecordBytes int64         // of an inflated value
+	Observer       Observer      // nil: none
 }
 
-// markBatch is how many retries are marked at a time: each comes with its whole value.
+// markBatch limits the retries that are marked at a time, because each has its whole value.
 const markBatch = 50
 
-// Marking marks the rows of edited letters, after their retries ended: what cannot be marked delays no retry, is told and counted, and is
-// tried again. Until then readers ask the ledger.
+// Marking marks the rows of edited letters after their retries ended. A failure delays no retry: it is logged,
+// counted and retried. Until then readers ask the ledger.
 type Marking struct {
 	cfg      MarkConfig
 	ledger   ledger.Marker
 	log      zerolog.Logger
 	observer Observer
-	told     map[int64]string // what was told of retries whose rows cannot be marked
+	told     map[int64]string // last logged code of retries whose rows cannot be marked
 }
 
 // NewMarking makes a marking.
@@ -44,7 +44,7 @@ func (m *Marking) Run(ctx context.Context) error {
 	return t.repeat(ctx, m.cfg.Interval, func(ctx context.Context) (more bool, err error) { return false, m.round(ctx) })
 }
 
-// round marks what is due, once. One retry whose rows cannot be marked keeps no other from it.
+// round marks the due retries once. A retry that cannot be marked does not stop the others.
 func (m *Marking) round(ctx context.Context) error {
 	due, all, err := m.ledger.Unmarked(ctx, markBatch)
 	if err != nil {
@@ -81,7 +81,7 @@ func (m *Marking) mark(ctx context.Context, u ledger.Unmarked) (missing int, err
 	return missing, err
 }
 
-// rows are the decisions in what was published, without those that are dead letters of their own.
+// rows returns the published decisions, without those that are dead letters of their own.
 func (m *Marking) rows(u ledger.Unmarked) []ledger.RowName {
 	l := planned(u.Value, u.Children, m.cfg.MaxRecordBytes)
 	rows := make([]ledger.RowName, len(l.sought))
@@ -91,7 +91,7 @@ func (m *Marking) rows(u ledger.Unmarked) []ledger.RowName {
 	return rows
 }
 
-// tell says once for each reason that rows do not tell of an edit.
+// tell logs, once for each reason, that rows lack the mark of an edit.
 func (m *Marking) tell(u ledger.Unmarked, code string, rows int) {
 	if m.told[u.ID] == code {
 		return

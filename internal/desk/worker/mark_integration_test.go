@@ -12,7 +12,7 @@ import (
 	"docket/internal/desk/ledger"
 )
 
-// TestMarking_Journey follows an edited letter to its row, and three decisions that only pretend to be edited.
+// TestMarking_Journey follows an edited letter to its row, and three decisions that only claim to be edited.
 func TestMarking_Journey(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -12,7 +12,7 @@ import (
 	"docket/internal/desk/ledger"
 )
 
-// marks is a ledger.Marker in memory. ends says what becomes of each retry.
+// marks is a ledger.Marker in memory. ends has the result for each retry.
 type marks struct {
 	due   []ledger.Unmarked
 	ends  map[int64]func() (missing int, err error)
@@ -29,7 +29,7 @@ func (m *marks) MarkEdited(_ context.Context, id int64, rows []ledger.RowName) (
 	return len(rows) - missing, missing, err
 }
 
-// left is an observer of what is left to mark.
+// left is an observer of the retries that are still to be marked.
 type left struct {
 	unobserved
 	n int64

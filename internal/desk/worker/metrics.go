@@ -26,20 +26,20 @@ type Metrics struct {
 // NewMetrics makes the desk's metrics and registers them.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
-		entered:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "docket_desk_entered_total", Help: "Records of the dead-letter topics that are in the ledger, by what they were to it."}, []string{"result"}),
-		published: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "docket_desk_published_total", Help: "Publishes of retried records: ok, failed and tried again, refused and given up."}, []string{"result"}),
+		entered:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "docket_desk_entered_total", Help: "Records of the dead-letter topics that entered the ledger, by result."}, []string{"result"}),
+		published: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "docket_desk_published_total", Help: "Publishes of retried records: ok, failed (tried again) or refused (given up)."}, []string{"result"}),
 		letters:   prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "docket_desk_letters", Help: "Dead letters in the ledger, by state."}, []string{"state"}),
-		hold:      prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "docket_desk_hold", Help: "Partitions of the dead-letter topics that stand still for that reason."}, []string{"reason"}),
-		leftOff:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "docket_desk_archives_left_off", Help: "Days that an archive took out of decision_logs and did not drop: it is under way, or was left off."}),
+		hold:      prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "docket_desk_hold", Help: "Partitions of the dead-letter topics on hold, by reason."}, []string{"reason"}),
+		leftOff:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "docket_desk_archives_left_off", Help: "Days that an archive took out of decision_logs and did not drop: the archive is running, or was interrupted."}),
 		unarchived: prometheus.NewGauge(prometheus.GaugeOpts{Name: "docket_desk_letters_unarchived",
-			Help: "Dead letters that were closed longer ago than DOCKET_DESK_KEEP_RESOLVED and stay in the ledger because no archive has them."}),
+			Help: "Closed dead letters older than DOCKET_DESK_KEEP_RESOLVED that stay in the ledger because no archive has them."}),
 		unmarked: prometheus.NewGauge(prometheus.GaugeOpts{Name: "docket_desk_edits_unmarked",
-			Help: "Stored retries of edited dead letters whose rows do not say yet that they were edited: edited_audit_id is NULL there."}),
+			Help: "Stored retries of edited dead letters whose rows are not marked yet: their edited_audit_id is NULL."}),
 	}
 	m.surplus = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "docket_desk_surplus_letters",
-		Help: "Dead letters beyond DOCKET_DESK_MAX_ENTERED: open: in Kafka alone; entered later; archived instead; lost: deleted by Kafka, in the last day."}, []string{"state"})
+		Help: "Dead letters beyond DOCKET_DESK_MAX_ENTERED, by state: open (only in Kafka), entered (later), archived (instead), lost (deleted by Kafka in the last day)."}, []string{"state"})
 	m.forced = prometheus.NewCounter(prometheus.CounterOpts{Name: "docket_desk_surplus_forced_total",
-		Help: "Dead letters that entered the ledger although their client had no room, because Kafka was about to delete them and no archive took them."})
+		Help: "Dead letters that entered the ledger beyond the limit, because Kafka was about to delete them and no archive took them."})
 	reg.MustRegister(m.entered, m.published, m.letters, m.hold, m.leftOff, m.unarchived, m.unmarked, m.surplus, &m.surplusOldest, m.forced, &m.horizon)
 	for _, state := range ledger.SurplusStates() {
 		m.surplus.WithLabelValues(string(state))
@@ -74,23 +74,23 @@ func (m *Metrics) Published(ok, failed, refused int) {
 	m.published.WithLabelValues("refused").Add(float64(refused))
 }
 
-// Letters shows how many there are.
+// Letters sets the number of letters by state.
 func (m *Metrics) Letters(n map[ledger.State]int64) {
 	for _, state := range ledger.States() {
 		m.letters.WithLabelValues(string(state)).Set(float64(n[state]))
 	}
 }
 
-// LeftOff shows how many days nobody who searches finds.
+// LeftOff sets the number of days that no search finds.
 func (m *Metrics) LeftOff(days int64) { m.leftOff.Set(float64(days)) }
 
-// Unarchived shows how many closed dead letters wait for an archive.
+// Unarchived sets the number of closed dead letters that wait for an archive.
 func (m *Metrics) Unarchived(letters int64) { m.unarchived.Set(float64(letters)) }
 
-// Unmarked shows how many edits the table does not tell of.
+// Unmarked sets the number of edits that are missing in the table.
 func (m *Metrics) Unmarked(retries int64) { m.unmarked.Set(float64(retries)) }
 
-// Surplus shows what is not in the ledger.
+// Surplus sets the numbers of letters that are not in the ledger.
 func (m *Metrics) Surplus(n ledger.SurplusSums) {
 	for _, state := range ledger.SurplusStates() {
 		m.surplus.WithLabelValues(string(state)).Set(float64(n.Letters[state]))
@@ -100,21 +100,21 @@ func (m *Metrics) Surplus(n ledger.SurplusSums) {
 	m.surplusOldest.since = n.Oldest
 }
 
-// Forced counts what entered without room.
+// Forced counts letters that entered beyond the limit.
 func (m *Metrics) Forced(letters int) { m.forced.Add(float64(letters)) }
 
-// surplusAge shows since when something is not in the ledger.
+// surplusAge shows since when letters are missing from the ledger.
 type surplusAge struct {
 	mu    sync.Mutex
-	since time.Time // zero: nothing is
+	since time.Time // zero: none is missing
 }
 
-var surplusAgeDesc = prometheus.NewDesc("docket_desk_surplus_oldest_seconds", "Age of the oldest range of dead letters that are in Kafka alone because their client brought too many; 0: there is none.", nil, nil)
+var surplusAgeDesc = prometheus.NewDesc("docket_desk_surplus_oldest_seconds", "Age of the oldest range of dead letters that are only in Kafka because their client exceeded the limit; 0: there is none.", nil, nil)
 
-// Describe describes it.
+// Describe implements prometheus.Collector.
 func (a *surplusAge) Describe(ch chan<- *prometheus.Desc) { ch <- surplusAgeDesc }
 
-// Collect shows it.
+// Collect implements prometheus.Collector.
 func (a *surplusAge) Collect(ch chan<- prometheus.Metric) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -125,20 +125,20 @@ func (a *surplusAge) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(surplusAgeDesc, prometheus.GaugeValue, age)
 }
 
-// Held shows that a partition stands still.
+// Held counts a partition as held until release is called.
 func (m *Metrics) Held(reason string) (release func()) {
 	m.hold.WithLabelValues(reason).Inc()
 	return sync.OnceFunc(func() { m.hold.WithLabelValues(reason).Dec() })
 }
 
-// Horizons shows them.
+// Horizons keeps the last horizon lines.
 func (m *Metrics) Horizons(lines []HorizonLine, good time.Duration) {
 	m.horizon.mu.Lock()
 	defer m.horizon.mu.Unlock()
 	m.horizon.lines, m.horizon.until = lines, time.Now().Add(good)
 }
 
-// horizonMetric shows the last look at the horizon for as long as it is good.
+// horizonMetric shows the last horizon lines while they are valid.
 type horizonMetric struct {
 	mu    sync.Mutex
 	lines []HorizonLine
@@ -149,10 +149,10 @@ var horizonDesc = prometheus.NewDesc("docket_desk_loss_horizon_seconds",
 	"Time until retention deletes a record that is nowhere but in its topic; +Inf: there is none; 0 or less: records are or were deleted unread. Absent where it is not known.",
 	[]string{"topic"}, nil)
 
-// Describe describes it.
+// Describe implements prometheus.Collector.
 func (h *horizonMetric) Describe(ch chan<- *prometheus.Desc) { ch <- horizonDesc }
 
-// Collect shows a topic of which something is known.
+// Collect implements prometheus.Collector. It leaves out topics without data.
 func (h *horizonMetric) Collect(ch chan<- prometheus.Metric) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -167,7 +167,7 @@ func (h *horizonMetric) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// left is how many seconds are left until something is lost.
+// left returns the seconds until records are lost.
 func (l *HorizonLine) left(now time.Time) (seconds float64, known bool) {
 	seconds = math.Inf(1)
 	switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-func TestTheHorizonIsShownWhereItIsKnown(t *testing.T) {
+func TestMetrics_HorizonIfKnown(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	for name, c := range map[string]struct {
@@ -34,7 +34,7 @@ func TestTheHorizonIsShownWhereItIsKnown(t *testing.T) {
 	}
 }
 
-func TestTheHorizonIsShownAsLongAsSomebodyLooks(t *testing.T) {
+func TestMetrics_HorizonWhileValid(t *testing.T) {
 	t.Parallel()
 	alertBubble(t, func(t *testing.T, b *alertLedger, in *alertInbox) {
 		reg := prometheus.NewRegistry()

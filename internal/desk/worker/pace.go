@@ -9,7 +9,7 @@ import (
 	"docket/internal/errclass"
 )
 
-// idle waits for d, or until ctx ends, which it says.
+// idle waits for d, or until ctx ends. It reports whether ctx ended.
 func idle(ctx context.Context, d time.Duration) (ended bool) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -21,7 +21,7 @@ func idle(ctx context.Context, d time.Duration) (ended bool) {
 	}
 }
 
-// doubling is first, doubled n times, but no longer than most.
+// doubling returns first, doubled n times, but at most most.
 func doubling(first, most time.Duration, n int) time.Duration {
 	for ; n > 0 && first < most; n-- {
 		first *= 2
@@ -29,13 +29,12 @@ func doubling(first, most time.Duration, n int) time.Duration {
 	return min(first, most)
 }
 
-// trouble tells of work that fails again and again once for each reason, and once when it goes on. It belongs to one
-// goroutine.
+// trouble logs repeated failures once for each reason, and the recovery once. It belongs to one goroutine.
 type trouble struct {
 	log   zerolog.Logger
-	work  string // what does not go on, for the lines
-	code  string // why; empty: it goes on
-	times int    // it failed in a row
+	work  string // the failing work, for log lines
+	code  string // the reason; empty: no failure
+	times int    // failures in a row
 }
 
 // repeat runs rounds until ctx ends, and returns nil then. It waits for every between two rounds, longer after failures in
@@ -49,10 +48,10 @@ func (t *trouble) repeat(ctx context.Context, every time.Duration, round func(co
 			t.failed(ctx, err)
 			pause = t.pause(every)
 		case more:
-			t.went()
+			t.succeeded()
 			pause = 0
 		default:
-			t.went()
+			t.succeeded()
 		}
 		if idle(ctx, pause) {
 			return nil
@@ -60,7 +59,7 @@ func (t *trouble) repeat(ctx context.Context, every time.Duration, round func(co
 	}
 }
 
-// failed notes a failure; a context that ended is none.
+// failed notes a failure. The end of a context does not count.
 func (t *trouble) failed(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
@@ -72,18 +71,18 @@ func (t *trouble) failed(ctx context.Context, err error) {
 	}
 }
 
-// went notes that it went well.
-func (t *trouble) went() {
+// succeeded notes a success.
+func (t *trouble) succeeded() {
 	if t.times > 0 {
 		t.log.Warn().Int("failures", t.times).Str("work", t.work).Msg("desk work recovered")
 	}
 	t.code, t.times = "", 0
 }
 
-// pause is how long to wait after so many failures in a row: from every, doubling to ten seconds.
+// pause returns the pause after this many failures in a row: from every, doubling to ten seconds.
 func (t *trouble) pause(every time.Duration) time.Duration {
 	return doubling(every, max(every, longestPause), max(t.times-1, 0))
 }
 
-// longestPause is the longest between two tries of something that fails for everybody.
+// longestPause is the longest pause between two tries.
 const longestPause = 10 * time.Second

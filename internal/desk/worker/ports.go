@@ -11,90 +11,91 @@ import (
 	"docket/internal/record/home"
 )
 
-// Assignment is one partition of a dead-letter topic that is ours for the time being.
+// Assignment is one assigned partition of a dead-letter topic.
 type Assignment interface {
 	Topic() string
 	Partition() int32
-	// Fetch waits for records and returns the next batch. It ends with an error when ctx ended or the partition is to be
-	// given up.
+	// Fetch waits for records and returns the next batch. It returns an error when ctx ended or the partition is to
+	// be given up.
 	Fetch(ctx context.Context) (*home.Batch, error)
-	// Commit writes down what is settled. It is refused when the partition is no longer ours.
+	// Commit commits settled records. It fails when the partition is no longer assigned.
 	Commit(ctx context.Context, s home.Settled) error
-	// Leaving is done when the partition is being given up or the program stops: what is in hand may be finished, no
-	// pause is kept.
+	// Leaving is done when the partition is being given up or the program stops. The batch in hand may be finished,
+	// but without pauses.
 	Leaving() context.Context
-	// Hold stops fetching for this partition until release is called; membership of the group goes on.
+	// Hold stops fetching for this partition until release is called. The program stays a member of the group.
 	Hold() (release func())
 }
 
-// Place is where the broker put a record.
+// Place is the place of a published record.
 type Place struct {
 	Partition int32
 	Offset    int64
 }
 
-// ErrUnanswered is in the tree of a publisher's error that says that no broker acknowledged the record in time. It may be
-// in the topic all the same.
+// ErrUnanswered is wrapped by a publisher's error if no broker acknowledged the record in time. The record may still
+// be in the topic.
 var ErrUnanswered = errors.New("not acknowledged in time")
 
 // Publisher is the brokers.
 type Publisher interface {
-	// Place sends records and waits for the answers, never longer than its own deadline. It returns a place and an error
-	// for each record, in order; nil means that the broker has it, and only then the place means something. An error that
-	// is kerr.MessageTooLarge says that this record alone is too large; one that is [ErrUnanswered] that nobody answered.
+	// Place sends records and waits for the answers, never longer than its own deadline. It returns a place and an
+	// error for each record, in order. A nil error means that the broker has it; only then the place is valid. An
+	// error that is kerr.MessageTooLarge says that this record alone is too large. An error that is [ErrUnanswered]
+	// says that no broker answered.
 	Place(ctx context.Context, records []*kgo.Record) ([]Place, []error)
 }
 
-// Sought is a decision to look up by its identity, its payload compared with Raw. A row that came in the bytes of Raw is equal,
-// whatever a trigger made of its payload.
+// Sought is a decision to look up by its identity. Its payload is compared with Raw. A row stored from the bytes of
+// Raw is equal, even if a trigger changed its payload.
 type Sought struct {
 	ID   string
 	Time time.Time
 	Raw  []byte
 }
 
-// Found is a row that has the identity of a decision that was sought.
+// Found is a row with the identity of a sought decision.
 type Found struct {
-	N         int // which of them, from 0
+	N         int // index of the decision
 	Topic     string
 	Partition int32
 	Offset    int64
-	Equal     bool // its payload is that of the decision, as JSON, or came in the same bytes
+	Equal     bool // its payload is equal as JSON, or came in the same bytes
 }
 
 // Table is decision_logs.
 type Table interface {
-	// Lookup finds the rows of these decisions; a decision without one is not in the answer.
+	// Lookup finds the rows of these decisions. Decisions without a row are not in the result.
 	Lookup(ctx context.Context, sought []Sought) ([]Found, error)
 }
 
-// Counter counts dead letters by state. It is the part of [ledger.Reader] that is asked for gauges.
+// Counter counts dead letters by state for gauges. It is a part of [ledger.Reader].
 type Counter interface {
 	Counts(ctx context.Context, f ledger.Filter) (map[ledger.State]int64, error)
 }
 
-// Observer is told what happens. It changes nothing, never blocks and is safe for concurrent use.
+// Observer receives reports. It changes nothing, never blocks and is safe for concurrent use.
 type Observer interface {
-	// Entered: so many letters are in the ledger.
+	// Entered reports letters that are in the ledger.
 	Entered(n ledger.EnteredCount)
-	// Published: so many retried records are in their topics (ok), were not taken and will be tried again (failed), or were
-	// given up (refused).
+	// Published counts retried records: in their topics (ok), not taken and to be tried again (failed), or given up
+	// (refused).
 	Published(ok, failed, refused int)
-	// Letters is how many dead letters there are by state.
+	// Letters reports the number of dead letters by state.
 	Letters(n map[ledger.State]int64)
-	// LeftOff is how many days are out of decision_logs and not dropped.
+	// LeftOff reports the days that are out of decision_logs and not dropped.
 	LeftOff(days int64)
-	// Unarchived is how many dead letters would be removed, had an archive them.
+	// Unarchived reports the dead letters that would be removed if an archive had them.
 	Unarchived(letters int64)
-	// Unmarked is how many stored retries of edited letters have rows that do not say so.
+	// Unmarked reports the stored retries of edited letters whose rows lack the mark.
 	Unmarked(retries int64)
-	// Surplus is how many dead letters are in Kafka alone because their clients brought too many.
+	// Surplus reports the dead letters that are only in Kafka because their clients exceeded the limit.
 	Surplus(n ledger.SurplusSums)
-	// Forced: so many of them entered although their clients had no room, as Kafka was about to delete them.
+	// Forced reports those that entered beyond the limit because Kafka was about to delete them.
 	Forced(letters int)
-	// Held: a partition stands still for a reason until release is called.
+	// Held reports that a partition holds for a reason until release is called.
 	Held(reason string) (release func())
-	// Horizons are how things stand with the topics, good for so long.
+	// Horizons reports the state of the topics, valid for this long.
 	Horizons(lines []HorizonLine, good time.Duration)
 }
 

@@ -18,12 +18,12 @@ import (
 	"docket/internal/desk/worker"
 )
 
-// times is how often each race is run.
+// times is the number of runs of each race.
 const times = 100
 
 func operator(name string) ledger.Actor { return ledger.Actor{Name: name, Why: "the race"} }
 
-// race calls both at one moment for each letter and says of each whether it moved the letter.
+// race calls both at the same moment for each letter, and counts which moved it.
 func race(t *testing.T, ids []string, a, b func(id string) ([]ledger.Outcome, error)) (wins [2]int) {
 	t.Helper()
 	var mu sync.Mutex
@@ -80,7 +80,7 @@ func (w *world) retry(by string) func(id string) ([]ledger.Outcome, error) {
 	}
 }
 
-func TestOfTwoOperatorsWhoRetryTheSameLetterOneDoes(t *testing.T) {
+func TestRaces_TwoRetries(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ids := w.dead(times)
@@ -92,7 +92,7 @@ func TestOfTwoOperatorsWhoRetryTheSameLetterOneDoes(t *testing.T) {
 	w.lives(map[string]int{"entered retried stored": times})
 }
 
-func TestALetterIsRetriedOrResolvedAndNeverBoth(t *testing.T) {
+func TestRaces_RetryAndResolve(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ids := w.dead(times)
@@ -106,7 +106,7 @@ func TestALetterIsRetriedOrResolvedAndNeverBoth(t *testing.T) {
 	w.lives(map[string]int{"entered retried stored": wins[0], "entered closed": wins[1]})
 }
 
-func TestTwoRelaysPublishEachRetryOnce(t *testing.T) {
+func TestRaces_TwoRelays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ids := w.dead(times)
@@ -128,13 +128,13 @@ const (
 	beforeClaim = iota
 	afterClaim
 	beforePublish
-	afterPublish // the brokers have it, and nobody knows
+	afterPublish // the brokers have it, and the ledger does not know
 	beforeMark
 	afterMark
 	moments
 )
 
-// mortal is what a relay works with until its moment has come; from then on it reaches nobody any more.
+// mortal is the world of a relay until it is killed. After that the relay reaches nothing.
 type mortal struct {
 	ledger.Relay
 	worker.Publisher
@@ -143,7 +143,7 @@ type mortal struct {
 	dead atomic.Bool
 }
 
-// dies says that this is the moment, or that it is past.
+// dies reports whether this is the moment, or it has passed.
 func (m *mortal) dies(moment int) bool {
 	if moment == m.at {
 		m.dead.Store(true)
@@ -196,7 +196,7 @@ func (m *mortal) Unpublished(ctx context.Context, holder string, id int64, code 
 	return m.Relay.Unpublished(ctx, holder, id, code, pause, giveUp)
 }
 
-// retryAll retries letters of which none may refuse it.
+// retryAll retries letters. None may be refused.
 func (w *world) retryAll(ids []string) {
 	w.t.Helper()
 	outcomes, err := w.book.Retry(w.t.Context(), ids, letterLease, operator("ann"))
@@ -210,12 +210,14 @@ func (w *world) retryAll(ids []string) {
 	}
 }
 
-// killRelays retries all letters and lets relay after relay be killed, at each of the moments in turn; then two others go on.
+// killRelays retries all letters and kills relay after relay, at each of the moments in turn. Then two others
+// continue.
 func (w *world) killRelays(ids []string) {
 	w.t.Helper()
 	w.retryAll(ids)
 	p := w.publisher(5 * time.Second)
-	// What is dead again ends its retry at once, published or not: nobody would publish it a second time.
+	// A record that is dead again ends its retry at once, published or not. So it would not be published a second
+	// time.
 	w.gate.shut.Lock()
 	open := sync.OnceFunc(w.gate.shut.Unlock)
 	defer open()
@@ -245,12 +247,12 @@ func (w *world) killRelays(ids []string) {
 	}
 }
 
-func TestARelayThatIsKilledAtAnyMomentLeavesOneEffect(t *testing.T) {
+func TestRaces_KilledRelay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ids := w.dead(times)
 
-	// The table still refuses them: each is dead again once, however many copies of it came back.
+	// The table still refuses them. Each is dead again once, for any number of copies.
 	w.killRelays(ids)
 	w.inOrder(0)
 	w.effect(times, 0, 1)
@@ -272,7 +274,7 @@ func TestARelayThatIsKilledAtAnyMomentLeavesOneEffect(t *testing.T) {
 	}
 }
 
-func TestABrokerThatTakesARecordAndLosesTheAnswerLeavesOneEffect(t *testing.T) {
+func TestRaces_LostAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ids := w.dead(times)
@@ -282,7 +284,7 @@ func TestABrokerThatTakesARecordAndLosesTheAnswerLeavesOneEffect(t *testing.T) {
 	race(t, ids, w.retry("ann"), w.retry("bob"))
 	w.until("some were tried too often", `SELECT count(*) > 10 FROM dead_letter_outbox WHERE outcome = 'refused'`)
 	heal()
-	// These were given up although the brokers have them. What became of them is found all the same.
+	// These retries were given up although the brokers have their records. Their results are still found.
 	w.until("all are stored", `SELECT count(*) = $1 FROM dead_letters WHERE state = 'RESOLVED'`, times)
 	w.settled()
 	w.effect(times, times, 0)
@@ -294,7 +296,7 @@ func TestABrokerThatTakesARecordAndLosesTheAnswerLeavesOneEffect(t *testing.T) {
 	}
 }
 
-func TestARetryThatDiesOfWhichTheBrokerLostTheAnswerCountsOnce(t *testing.T) {
+func TestRaces_DeadRetryWithALostAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ids := w.dead(times)

@@ -7,15 +7,15 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// ramp says how many letters a job may move at a step: one, then twice as many each time, never above the rate.
+// ramp limits the letters that a job moves in a step: one, then twice as many each time, never above the rate.
 type ramp struct {
 	size  int
 	most  int
-	limit *rate.Limiter // nil: as fast as it goes
+	limit *rate.Limiter // nil: no limit
 }
 
-// newRamp makes one that begins with so many. perSecond 0: as fast as it goes. A step that comes late may make up for one
-// step, no more.
+// newRamp makes a ramp that begins with first. perSecond 0 means no rate. A late step may make up for one step, no
+// more.
 func newRamp(perSecond float64, step time.Duration, first, most int) *ramp {
 	r := &ramp{size: first, most: most}
 	if perSecond > 0 {
@@ -26,7 +26,7 @@ func newRamp(perSecond float64, step time.Duration, first, most int) *ramp {
 	return r
 }
 
-// allows is how many the rate allows now, at most n.
+// allows returns how many the rate allows now, at most n.
 func (r *ramp) allows(n int) int {
 	if r.limit == nil {
 		return n
@@ -34,7 +34,7 @@ func (r *ramp) allows(n int) int {
 	return max(0, min(n, int(r.limit.Tokens())))
 }
 
-// sent notes that so many were moved.
+// sent notes n moved letters.
 func (r *ramp) sent(n int) {
 	if r.limit != nil {
 		r.limit.AllowN(time.Now(), n)
@@ -44,16 +44,16 @@ func (r *ramp) sent(n int) {
 // grow doubles the next step.
 func (r *ramp) grow() { r.size = min(2*r.size, r.most) }
 
-// speed measures how many letters a second a job moves, over its last steps.
+// speed measures how many letters a second a job moved in its last steps.
 type speed struct {
 	at   []time.Time
 	sent []int64
 }
 
-// speedSteps is how many steps are looked back.
+// speedSteps is the number of steps that are measured.
 const speedSteps = 10
 
-// note notes where the job stands now, and says how fast it was since some steps ago.
+// note notes the present number, and returns the speed over the last steps.
 func (s *speed) note(now time.Time, sent int64) float64 {
 	s.at, s.sent = append(s.at, now), append(s.sent, sent)
 	if len(s.at) > speedSteps {

@@ -15,24 +15,24 @@ import (
 
 // RelayConfig says how the outbox is published.
 type RelayConfig struct {
-	Holder   string        // who claims, different for each relay
-	Topics   []string      // that records may be published to; a letter's own headers name its topic, and anybody may have written them
-	Interval time.Duration // between two looks into an outbox that was empty
+	Holder   string        // owner of claims, different for each relay
+	Topics   []string      // allowed destinations; a letter's own headers name its topic, and strangers may have written them
+	Interval time.Duration // between two looks at an empty outbox
 	Batch    int           // rows that are claimed together
-	Tries    int           // publishes of a row that may fail before its letter is FAILED
+	Tries    int           // failed publishes of a row before its letter is FAILED
 	Lease    time.Duration // of a claim; longer than a publish takes. 0: a minute
-	Extend   time.Duration // of a letter from when its record is published
-	// Backoff is before the second try of a row; it doubles with each, up to MaxBackoff. 0: 1 s and 30 s.
+	Extend   time.Duration // of the letter's lease after its record is published
+	// Backoff is before the second try of a row. It doubles with each try, up to MaxBackoff. 0: 1 s and 30 s.
 	Backoff, MaxBackoff time.Duration
-	Observer            Observer      // nil: nobody
-	Keys                envelope.Keys // with which records are signed
+	Observer            Observer      // nil: none
+	Keys                envelope.Keys // they sign records
 }
 
-// Relay publishes what is to be retried. Several can run at once, here and elsewhere.
+// Relay publishes records to be retried. Several can run at once, on several desks.
 //
-// A record may be published more than once: its answer was lost, the relay was killed before it wrote down that it was
-// published, or a claim ran out. That is harmless, because a decision is stored once by its identity and a retry ends once
-// by its mark.
+// A record may be published more than once: its answer was lost, the relay was killed before it noted the publish, or
+// a claim expired. That is harmless, because a decision is stored once by its identity, and a retry ends once by its
+// mark.
 type Relay struct {
 	cfg       RelayConfig
 	ledger    ledger.Relay
@@ -56,8 +56,8 @@ func NewRelay(cfg RelayConfig, l ledger.Relay, p Publisher, log zerolog.Logger) 
 	return &Relay{cfg: cfg, ledger: l, publisher: p, log: log, observer: observed(cfg.Observer)}
 }
 
-// Run publishes until ctx ends, and returns nil then. What it has claimed by then and not published is free for others once
-// the lease of the claim ends.
+// Run publishes until ctx ends, and returns nil then. Rows that are claimed and not published are free again when the
+// lease of the claim ends.
 func (r *Relay) Run(ctx context.Context) error {
 	t := trouble{log: r.log, work: "publishing retried records"}
 	return t.repeat(ctx, r.cfg.Interval, func(ctx context.Context) (more bool, err error) {
@@ -66,9 +66,9 @@ func (r *Relay) Run(ctx context.Context) error {
 	})
 }
 
-// round claims once and publishes what it claimed. The error is the ledger's.
+// round claims once and publishes the claimed rows. The error is the ledger's.
 func (r *Relay) round(ctx context.Context) (claimed int, err error) {
-	until := time.Now().Add(r.cfg.Lease) // before the database counts it, so never too late
+	until := time.Now().Add(r.cfg.Lease) // earlier than the database's deadline, so never too late
 	rows, err := r.ledger.Claim(ctx, r.cfg.Holder, r.cfg.Batch, r.cfg.Lease)
 	if err != nil {
 		return 0, err
@@ -76,13 +76,13 @@ func (r *Relay) round(ctx context.Context) (claimed int, err error) {
 	return len(rows), r.publish(ctx, rows, until)
 }
 
-// publish sends rows in waves, in none of which a key is twice, each after the one before was answered: so the records of a
-// key are in their topic in the order of the outbox. Behind one that was not taken those of its key wait, claimed, until the
-// lease ends; the ledger hands them out no sooner than it.
+// publish sends rows in waves, to keep the order of each key. A wave has each key at most once, and begins after the
+// one before was answered. After a failed row the others of its key wait, claimed, until the lease ends. The ledger
+// hands them out no sooner than that row.
 func (r *Relay) publish(ctx context.Context, rows []ledger.Sending, until time.Time) error {
 	for len(rows) > 0 && ctx.Err() == nil {
 		if time.Until(until) < r.cfg.Lease/2 {
-			return nil // somebody else may have them before we are through
+			return nil // others may have them before they are sent
 		}
 		wave, rest := nextWave(rows)
 		failed, err := r.send(ctx, wave, until)
@@ -94,7 +94,7 @@ func (r *Relay) publish(ctx context.Context, rows []ledger.Sending, until time.T
 	return nil
 }
 
-// send publishes a wave and writes down what became of it. It returns what was not taken.
+// send publishes a wave and notes the results. It returns the rows that were not taken.
 func (r *Relay) send(ctx context.Context, wave []ledger.Sending, until time.Time) (failed []ledger.Sending, err error) {
 	places, errs := r.place(ctx, wave)
 	var placed []ledger.Placed
@@ -126,10 +126,10 @@ func (r *Relay) send(ctx context.Context, wave []ledger.Sending, until time.Time
 	return failed, nil
 }
 
-// ErrForeignTopic says that a retry was not published because its topic is none that retries may go to.
+// ErrForeignTopic says that a retry was not published because retries may not go to its topic.
 var ErrForeignTopic = errors.New("the topic is not one of DOCKET_DESK_RETRY_TOPICS")
 
-// place publishes a wave, but for what would go to a topic of others.
+// place publishes a wave, except for rows with a foreign topic.
 func (r *Relay) place(ctx context.Context, wave []ledger.Sending) ([]Place, []error) {
 	places, errs := make([]Place, len(wave)), make([]error, len(wave))
 	var ours []ledger.Sending
@@ -151,9 +151,9 @@ func (r *Relay) place(ctx context.Context, wave []ledger.Sending) ([]Place, []er
 	return places, errs
 }
 
-// notTaken puts a row off, or gives it up. Every publish that fails counts, also for the moment's sake: with the pauses that
-// double, an outage of the brokers makes letters FAILED only after it lasted, and what is FAILED waits for a person, who
-// sees why and has the group retried at once; a letter that was tried for ever would look like one that is on its way.
+// notTaken postpones a row, or gives it up. Every failed publish counts, also transient ones. With doubling pauses
+// only a long outage makes letters FAILED. A FAILED letter waits for a person, who sees the reason and can retry the
+// group at once. A letter with endless tries would look like one on its way.
 func (r *Relay) notTaken(ctx context.Context, s ledger.Sending, why error, until time.Time) error {
 	code, foreign := codeOf(why), errors.Is(why, ErrForeignTopic)
 	giveUp := foreign || s.Tries+1 >= r.cfg.Tries
@@ -175,12 +175,11 @@ func (r *Relay) notTaken(ctx context.Context, s ledger.Sending, why error, until
 	})
 }
 
-// markAnyway is how long writing down what became of records may take although the program stops, or the claim of their rows
-// ended while they were published.
+// markAnyway limits the time to note results after the program stops, or after the claim of the rows ended.
 const markAnyway = 5 * time.Second
 
-// mark writes down what became of records, again and again while the claim of their rows lasts, and for [markAnyway] in any
-// case: what is published and not marked is published a second time. The error is the ledger's last.
+// mark notes results, and retries while the claim of the rows lasts, at least for [markAnyway]. A record that is
+// published and not marked is published again. The error is the ledger's last.
 func (r *Relay) mark(ctx context.Context, until time.Time, write func(context.Context) error) error {
 	if least := time.Now().Add(markAnyway); until.Before(least) {
 		until = least
@@ -196,7 +195,7 @@ func (r *Relay) mark(ctx context.Context, until time.Time, write func(context.Co
 	})()
 	for try := 0; ; try++ {
 		err := write(writing)
-		if err == nil || errors.Is(err, ledger.ErrLost) { // whoever has the row now writes down what becomes of it
+		if err == nil || errors.Is(err, ledger.ErrLost) { // the new owner of the row notes its result
 			return nil
 		}
 		if idle(writing, doubling(50*time.Millisecond, longestPause, try)) {

@@ -20,7 +20,7 @@ import (
 	"docket/internal/record/envelope"
 )
 
-func TestARetriedRecordIsThatOfTheLetterWithItsMark(t *testing.T) {
+func TestRelay_RecordHasTheMark(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		o, p := &outbox{}, &topic{}
@@ -56,7 +56,7 @@ func TestRelay_Keys(t *testing.T) {
 	})
 }
 
-func TestALetterThatWasEditedIsPublishedAsItIsNow(t *testing.T) {
+func TestRelay_EditedLetter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		o, p := &outbox{}, &topic{}
@@ -72,7 +72,7 @@ func TestALetterThatWasEditedIsPublishedAsItIsNow(t *testing.T) {
 	})
 }
 
-func TestFullBatchesAreFetchedAtOnceAndOthersEachInterval(t *testing.T) {
+func TestRelay_FullBatchesWithoutAPause(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		o, p := &outbox{}, &topic{}
@@ -92,8 +92,8 @@ func TestFullBatchesAreFetchedAtOnceAndOthersEachInterval(t *testing.T) {
 	})
 }
 
-// Whatever fails, and however often: of a key no two records are in one call, and they come in the order of the outbox.
-func TestOfOneKeyOneRecordIsOnItsWayAndTheirOrderHolds(t *testing.T) {
+// With any failures, a call has no two records of a key, and they come in the order of the outbox.
+func TestRelay_OrderOfAKey(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		keys := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c", ""}), 1, 30).Draw(rt, "keys")
@@ -140,7 +140,7 @@ func TestOfOneKeyOneRecordIsOnItsWayAndTheirOrderHolds(t *testing.T) {
 	})
 }
 
-func TestARecordThatIsNotTakenIsTriedFiveTimesAndThenGivenUpWithTheReason(t *testing.T) {
+func TestRelay_FiveTriesThenFailed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		o, p := &outbox{}, &topic{}
@@ -165,7 +165,7 @@ func TestARecordThatIsNotTakenIsTriedFiveTimesAndThenGivenUpWithTheReason(t *tes
 	})
 }
 
-func TestWhatNobodyAnsweredIsSentAgainAndMarkedWhereItIsThen(t *testing.T) {
+func TestRelay_UnansweredIsSentAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		o, p := &outbox{}, &topic{}
@@ -184,7 +184,7 @@ func TestWhatNobodyAnsweredIsSentAgainAndMarkedWhereItIsThen(t *testing.T) {
 	})
 }
 
-func TestEveryReasonHasItsWord(t *testing.T) {
+func TestCodeOf_EveryReason(t *testing.T) {
 	t.Parallel()
 	for err, want := range map[error]string{
 		kerr.MessageTooLarge: "too_large", kerr.UnknownTopicOrPartition: "topic_missing", kerr.TopicAuthorizationFailed: "not_allowed",
@@ -197,7 +197,7 @@ func TestEveryReasonHasItsWord(t *testing.T) {
 	}
 }
 
-func TestWhatIsPublishedIsMarkedHoweverLongThatTakesWithinTheLease(t *testing.T) {
+func TestRelay_MarksWithinTheLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		o, p := &outbox{}, &topic{}
@@ -216,7 +216,7 @@ func TestWhatIsPublishedIsMarkedHoweverLongThatTakesWithinTheLease(t *testing.T)
 	})
 }
 
-func TestWhatCouldNotBeMarkedIsLeftToTheNextClaim(t *testing.T) {
+func TestRelay_UnmarkedIsLeftToTheNextClaim(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		o, p := &outbox{}, &topic{}
@@ -242,7 +242,7 @@ func TestWhatCouldNotBeMarkedIsLeftToTheNextClaim(t *testing.T) {
 	})
 }
 
-func TestAStopLetsWhatIsPublishedBeMarkedAndCountsNoFailure(t *testing.T) {
+func TestRelay_StopMarksPublished(t *testing.T) {
 	t.Parallel()
 	for _, took := range []bool{true, false} {
 		t.Run(fmt.Sprint("taken ", took), func(t *testing.T) {
@@ -277,7 +277,7 @@ func TestAStopLetsWhatIsPublishedBeMarkedAndCountsNoFailure(t *testing.T) {
 	}
 }
 
-func TestAStopWaitsForALedgerThatIsAwayAFewSecondsAndNoLonger(t *testing.T) {
+func TestRelay_StopWaitsAFewSeconds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		o, p := &outbox{}, &topic{}
@@ -292,7 +292,7 @@ func TestAStopWaitsForALedgerThatIsAwayAFewSecondsAndNoLonger(t *testing.T) {
 	})
 }
 
-func TestNoWaveBeginsWhenSomebodyElseMayHaveTheRowsSoon(t *testing.T) {
+func TestRelay_NoWaveNearTheEndOfTheLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		o, p := &outbox{}, &topic{}
@@ -309,7 +309,7 @@ func TestNoWaveBeginsWhenSomebodyElseMayHaveTheRowsSoon(t *testing.T) {
 	})
 }
 
-func TestWhatTookLongerThanItsClaimIsMarkedAllTheSame(t *testing.T) {
+func TestRelay_MarksAfterTheClaim(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		o, p := &outbox{}, &topic{}
@@ -329,7 +329,7 @@ func TestWhatTookLongerThanItsClaimIsMarkedAllTheSame(t *testing.T) {
 	})
 }
 
-func TestARowThatIsSomebodyElsesIsLeftToThem(t *testing.T) {
+func TestRelay_LostRowIsLeft(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		o, p := &outbox{}, &topic{}
@@ -344,7 +344,7 @@ func TestARowThatIsSomebodyElsesIsLeftToThem(t *testing.T) {
 	})
 }
 
-func TestALedgerThatIsAwayIsAskedLessAndLessOften(t *testing.T) {
+func TestRelay_BacksOffWhileTheLedgerIsAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		o, p := &outbox{}, &topic{}
@@ -366,8 +366,8 @@ func TestALedgerThatIsAwayIsAskedLessAndLessOften(t *testing.T) {
 	})
 }
 
-// TestRelay_TopicsOfOthers: a letter's headers name its topic, and whoever can write to a dead-letter topic writes headers. Nothing goes
-// to a topic that is none of those that retries may go to; those beside it go on, in the order of their keys.
+// TestRelay_TopicsOfOthers: a letter's headers name its topic, and strangers can write them. Nothing goes to a topic
+// outside the allowed ones. The others are published, in the order of their keys.
 func TestRelay_TopicsOfOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -13,7 +13,8 @@ import (
 	"docket/internal/desk/ledger"
 )
 
-// outbox is a ledger.Relay in memory, for one relay: a row is claimed until its lease ends and put off after a failure.
+// outbox is a ledger.Relay in memory for one relay. A row is claimed until its lease ends, and postponed after a
+// failure.
 type outbox struct {
 	mu     sync.Mutex
 	rows   []*outboxRow
@@ -139,7 +140,7 @@ func relayOf(o *outbox, p *topic) *Relay {
 	return NewRelay(RelayConfig{Holder: "me", Topics: []string{"source"}, Interval: time.Second, Batch: 50, Tries: 5, Lease: time.Minute, Extend: time.Hour}, o, p, zerolog.Nop())
 }
 
-// running runs a relay for so long.
+// running runs a relay for this long.
 func running(t *testing.T, r *Relay, d time.Duration) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), d)

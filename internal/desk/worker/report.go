@@ -12,10 +12,10 @@ import (
 	"docket/internal/desk/ledger"
 )
 
-// ReportLines is how many lines of dead letters a report has as text; the others are counted.
+// ReportLines limits the lines of dead letters in a text report; the others are counted.
 const ReportLines = 20
 
-// Report is what is unresolved and what may be lost.
+// Report lists unresolved dead letters, and records that may be lost.
 type Report struct {
 	At         time.Time     `json:"at"`
 	Unresolved int64         `json:"unresolved"`
@@ -33,7 +33,7 @@ type ReportRow struct {
 	Oldest     time.Time              `json:"oldest,omitzero"` // first failure
 }
 
-// NewReport sorts lines, the most first, and sums them up.
+// NewReport sorts lines by number and sums them up.
 func NewReport(lines []ledger.ReportLine, horizons []HorizonLine, now time.Time) Report {
 	r := Report{At: now, Horizons: horizons, Lines: make([]ReportRow, 0, len(lines))}
 	for _, l := range lines {
@@ -53,7 +53,7 @@ func NewReport(lines []ledger.ReportLine, horizons []HorizonLine, now time.Time)
 	return r
 }
 
-// Text is the report as plain text of at most width columns, 0: 100. Each line ends with a line feed.
+// Text returns the report as plain text of at most width columns, 0: 100. Each line ends with a line feed.
 func (r Report) Text(width int) string {
 	var b strings.Builder
 	for _, l := range r.text(width) {
@@ -79,7 +79,7 @@ func (r Report) text(width int) []string {
 	return out
 }
 
-// table is one line for each row; the path gets what is left of the width.
+// table returns one line for each row. The path gets the rest of the width.
 func (r Report) table(width int) []string {
 	rows := [][]string{{"OPEN", "KIND", "CODE", "PENDING", "PROCESSING", "FAILED", "OLDEST", "PATH"}}
 	for _, l := range r.Lines[:min(len(r.Lines), ReportLines)] {
@@ -116,7 +116,7 @@ func (r Report) table(width int) []string {
 	return out
 }
 
-// Text says in one line how things stand with a topic.
+// Text describes the state of a topic in one line.
 func (l *HorizonLine) Text(now time.Time) string {
 	start := l.Topic + ": "
 	switch {
@@ -154,7 +154,7 @@ func (l *HorizonLine) also() string {
 	return "; " + NotEntered(l.Unread)
 }
 
-// NotEntered says that n dead letters are in their topic alone.
+// NotEntered says that n dead letters are only in their topic.
 func NotEntered(n int64) string {
 	if n == 1 {
 		return "1 dead letter is not in the ledger yet"
@@ -162,7 +162,7 @@ func NotEntered(n int64) string {
 	return thousands(n) + " dead letters are not in the ledger yet"
 }
 
-// Age is a duration in its two largest units.
+// Age returns a duration in its two largest units.
 func Age(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -177,7 +177,7 @@ func Age(d time.Duration) string {
 	return fmt.Sprintf("%dd %dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
 }
 
-// shortened is s without what does not print, at most n characters of it.
+// shortened returns s without unprintable characters, cut to n characters.
 func shortened(s string, n int) string {
 	s = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

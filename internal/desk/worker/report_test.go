@@ -12,7 +12,7 @@ import (
 	"docket/internal/record/envelope"
 )
 
-func TestAReportIsATableThatFits(t *testing.T) {
+func TestReportText_FitsTheWidth(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 8, 12, 0, 0, 0, time.UTC)
 	lines := []ledger.ReportLine{
@@ -41,7 +41,7 @@ func TestAReportIsATableThatFits(t *testing.T) {
 	}
 }
 
-func TestAReportNamesTwentyLinesAndCountsTheOthers(t *testing.T) {
+func TestReportText_TwentyLines(t *testing.T) {
 	t.Parallel()
 	var lines []ledger.ReportLine
 	for i := range 25 {
@@ -57,7 +57,7 @@ func TestAReportNamesTwentyLinesAndCountsTheOthers(t *testing.T) {
 	}
 }
 
-func TestNumbersAndAgesReadWell(t *testing.T) {
+func TestAge(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000", -100: "-100"} {
 		if thousands(n) != want {

@@ -13,7 +13,8 @@ import (
 	"docket/internal/record/envelope"
 )
 
-// TestRead_ARest: of each decision that shares a letter, what can be read is found; a record that is not a rest is one like any other.
+// TestRead_ARest: each decision in a shared letter is read as far as possible. A value that is not a rest is an
+// ordinary letter.
 func TestRead_ARest(t *testing.T) {
 	t.Parallel()
 	in := NewIntake(IntakeConfig{MaxRecordBytes: 1 << 20, Actor: ledger.Actor{Name: "desk"}}, nil, nil, zerolog.Nop())

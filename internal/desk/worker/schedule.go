@@ -13,7 +13,7 @@ import (
 	"docket/internal/record/envelope"
 )
 
-// ScheduleBook is the ledger as the schedule needs it. Any [ledger.Book] is one.
+// ScheduleBook is the part of the ledger that the schedule needs. Any [ledger.Book] is one.
 type ScheduleBook interface {
 	RetryMatching(ctx context.Context, filter ledger.Filter, before time.Time, n int, lease time.Duration, by ledger.Actor) ([]int64, error)
 	Duty(ctx context.Context, name, holder string, every, lease time.Duration) (mine bool, err error)
@@ -22,21 +22,21 @@ type ScheduleBook interface {
 	Remembered(ctx context.Context, name string) (text string, at time.Time, err error)
 }
 
-// ScheduleConfig says what is retried without anybody asking, and when.
+// ScheduleConfig says which letters are retried automatically, and when.
 type ScheduleConfig struct {
-	Holder     string          // this desk's name, as no other desk has it
+	Holder     string          // a name that no other desk has
 	First      time.Duration   // from the start to the first run
 	Interval   time.Duration   // from run to run; default 5 min
-	Kinds      []envelope.Kind // what is retried; none: nothing ever
-	Lease      time.Duration   // how long a retry may go without news, as the whole desk has it; default 15 min
-	Portion    int             // most letters that are moved in one transaction; default 50
-	Backoff    time.Duration   // pause between two portions, and after one that failed, which doubles with each in a row; default 100 ms
+	Kinds      []envelope.Kind // kinds that are retried; none: no retries
+	Lease      time.Duration   // how long a retry may go without news, as in the whole desk; default 15 min
+	Portion    int             // limit of letters moved in one transaction; default 50
+	Backoff    time.Duration   // pause between two portions; after failures it doubles; default 100 ms
 	MaxBackoff time.Duration   // longest of these pauses; default 10 s
-	// MaxAttempts is how many attempts a letter may not have had; default 3. What is FAILED is left alone in any case.
+	// MaxAttempts excludes letters with this many attempts; default 3. FAILED letters are never retried.
 	MaxAttempts int
 }
 
-// Schedule retries by itself what time can heal. Of several desks one does so at a time.
+// Schedule retries letters whose failure can pass with time. Of several desks one does so at a time.
 type Schedule struct {
 	cfg   ScheduleConfig
 	book  ScheduleBook
@@ -44,7 +44,7 @@ type Schedule struct {
 	log   zerolog.Logger
 }
 
-// NewSchedule makes one. What cannot be decoded is not healed by time: it is an error to ask for it.
+// NewSchedule makes a schedule. Kind decode is an error, because time does not make such records readable.
 func NewSchedule(cfg ScheduleConfig, book ScheduleBook, table Prober, log zerolog.Logger) (*Schedule, error) {
 	for _, kind := range cfg.Kinds {
 		switch kind {
@@ -52,7 +52,7 @@ func NewSchedule(cfg ScheduleConfig, book ScheduleBook, table Prober, log zerolo
 			return nil, errors.New("records of kind decode are never retried by themselves: no time makes them readable; take decode out of DOCKET_DESK_RETRY_KINDS")
 		case envelope.Transient, envelope.Exhausted, envelope.Data, envelope.Conflict:
 		default:
-			return nil, fmt.Errorf("there is no kind %q to be retried; DOCKET_DESK_RETRY_KINDS takes transient, exhausted, data, conflict", kind)
+			return nil, fmt.Errorf("kind %q cannot be retried; DOCKET_DESK_RETRY_KINDS takes transient, exhausted, data, conflict", kind)
 		}
 	}
 	slices.Sort(cfg.Kinds)
@@ -66,10 +66,10 @@ func NewSchedule(cfg ScheduleConfig, book ScheduleBook, table Prober, log zerolo
 	return &Schedule{cfg: cfg, book: book, table: table, log: log}, nil
 }
 
-// scheduleDuty is the name of the duty, and of the note that says when its last run began.
+// scheduleDuty is the name of the duty, and of the note with the start of its last run.
 const scheduleDuty = "schedule"
 
-// Run retries until ctx ends, which is no error.
+// Run retries until ctx ends, and returns nil then.
 func (s *Schedule) Run(ctx context.Context) error {
 	if len(s.cfg.Kinds) == 0 {
 		<-ctx.Done()
@@ -91,15 +91,14 @@ func (s *Schedule) Run(ctx context.Context) error {
 	return nil
 }
 
-// slack is by how much two runs may be closer than the interval, as two desks and the database do not do things at the same
-// instant, and how often a desk asks whether it is its turn where another's was the last.
+// slack is the tolerance for the interval between two runs, because two desks and the database do not act at the same
+// instant. It is also the pause between two tries to take the duty from another desk.
 func (s *Schedule) slack() time.Duration {
 	return min(max(s.cfg.Interval/20, time.Millisecond), 5*time.Second)
 }
 
-// turn takes the duty, where no run of any desk began within the interval. before is when this one begins, by the database's
-// clock. The duty is noted as done at once: a desk that dies in the middle has done what it did, and the next run is due when
-// it would have been.
+// turn takes the duty if no desk began a run within the interval. before is the start of this run, by the database's
+// clock. The duty is noted as done at once. So if the desk dies half-way, the next run is due at the usual time.
 func (s *Schedule) turn(ctx context.Context) (before time.Time, mine bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Interval)
 	defer cancel()
@@ -116,7 +115,7 @@ func (s *Schedule) turn(ctx context.Context) (before time.Time, mine bool, err e
 	return before, true, s.book.DutyDone(ctx, scheduleDuty, s.cfg.Holder)
 }
 
-// once is one run: portion by portion until there is nothing left that was last moved before it began, or the next run is
+// once is one run: portion by portion until no letter is left that was moved before its start, or the next run is
 // near.
 func (s *Schedule) once(ctx context.Context, before, until time.Time) {
 	sent := 0
@@ -133,7 +132,7 @@ func (s *Schedule) once(ctx context.Context, before, until time.Time) {
 	}
 }
 
-// all moves all of one kind. done is false where the run has to end.
+// all moves all letters of one kind. done is false if the run has to end.
 func (s *Schedule) all(ctx context.Context, kind envelope.Kind, before, until time.Time) (sent int, done bool) {
 	for failures := 0; ; {
 		n, err := s.portion(ctx, kind, before)
@@ -157,7 +156,7 @@ func (s *Schedule) all(ctx context.Context, kind envelope.Kind, before, until ti
 	}
 }
 
-// backoff is the pause after so many failures in a row, before the latest.
+// backoff returns the pause after this many failures in a row.
 func (s *Schedule) backoff(failures int) time.Duration {
 	d := s.cfg.Backoff
 	for ; failures > 0 && d < s.cfg.MaxBackoff; failures-- {
@@ -166,8 +165,8 @@ func (s *Schedule) backoff(failures int) time.Duration {
 	return min(d, max(s.cfg.MaxBackoff, s.cfg.Backoff))
 }
 
-// portion moves letters of one kind, at most a portion, where the table takes a known-good row: no attempt is spent on an
-// outage.
+// portion moves at most a portion of letters of one kind, if the table takes a known-good row, so that an outage
+// spends no attempts.
 func (s *Schedule) portion(ctx context.Context, kind envelope.Kind, before time.Time) (int, error) {
 	if err := s.table.Probe(ctx, time.Now()); err != nil {
 		return 0, fmt.Errorf("probe the table: %w", err)

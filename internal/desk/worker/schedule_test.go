@@ -40,7 +40,7 @@ func (b *jobsBook) inState(s ledger.State) (n int) {
 	return n
 }
 
-// movedAt are the times of moves that moved something, in whole seconds after begin.
+// movedAt returns the times of moves with letters, in whole seconds after begin.
 func (b *jobsBook) movedAt(begin time.Time) (at []int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -52,7 +52,7 @@ func (b *jobsBook) movedAt(begin time.Time) (at []int) {
 	return at
 }
 
-// askedAt are the times of probes.
+// askedAt has the times of probes.
 type askedAt struct {
 	mu sync.Mutex
 	at []time.Duration
@@ -71,7 +71,7 @@ func (a *askedAt) all() []time.Duration {
 	return slices.Clone(a.at)
 }
 
-func TestTheScheduleNeverTakesWhatCannotBeDecoded(t *testing.T) {
+func TestSchedule_NeverOfKindDecode(t *testing.T) {
 	t.Parallel()
 	for _, kinds := range [][]envelope.Kind{{envelope.Decode}, {envelope.Transient, envelope.Decode}, {"odd"}, {""}} {
 		if _, err := NewSchedule(ScheduleConfig{Kinds: kinds}, newJobsBook(0), probeFunc(well), zerolog.Nop()); err == nil {
@@ -80,7 +80,7 @@ func TestTheScheduleNeverTakesWhatCannotBeDecoded(t *testing.T) {
 	}
 }
 
-func TestTheScheduleRetriesFirstAfterAMinuteAndThenEveryFive(t *testing.T) {
+func TestSchedule_FirstAndInterval(t *testing.T) {
 	t.Parallel()
 	inJobs(t, func(t *testing.T, play func(func(context.Context)) func()) {
 		b := newJobsBook(3)
@@ -112,7 +112,7 @@ func TestTheScheduleRetriesFirstAfterAMinuteAndThenEveryFive(t *testing.T) {
 	})
 }
 
-func TestOneOfSeveralDesksRetriesOnSchedule(t *testing.T) {
+func TestSchedule_OneOfSeveralDesks(t *testing.T) {
 	t.Parallel()
 	inJobs(t, func(t *testing.T, play func(func(context.Context)) func()) {
 		b := newJobsBook(0)
@@ -139,7 +139,7 @@ func TestOneOfSeveralDesksRetriesOnSchedule(t *testing.T) {
 	})
 }
 
-func TestWhatDiesWithinARunIsNotRetriedInIt(t *testing.T) {
+func TestSchedule_OnceInARun(t *testing.T) {
 	t.Parallel()
 	for _, skew := range []time.Duration{0, -time.Hour, time.Hour} {
 		inJobs(t, func(t *testing.T, play func(func(context.Context)) func()) {
@@ -161,7 +161,7 @@ func TestWhatDiesWithinARunIsNotRetriedInIt(t *testing.T) {
 	}
 }
 
-func TestAnOutageCostsNoAttemptAndIsWaitedOutWithinTheRun(t *testing.T) {
+func TestSchedule_OutageCostsNoAttempt(t *testing.T) {
 	t.Parallel()
 	inJobs(t, func(t *testing.T, play func(func(context.Context)) func()) {
 		b := newJobsBook(3)
@@ -204,7 +204,7 @@ func TestAnOutageCostsNoAttemptAndIsWaitedOutWithinTheRun(t *testing.T) {
 	})
 }
 
-func TestThePauseIsShortAgainAfterAPortionThatWentWell(t *testing.T) {
+func TestSchedule_PauseAfterASuccess(t *testing.T) {
 	t.Parallel()
 	inJobs(t, func(t *testing.T, play func(func(context.Context)) func()) {
 		b := newJobsBook(120)
@@ -225,7 +225,7 @@ func TestThePauseIsShortAgainAfterAPortionThatWentWell(t *testing.T) {
 	})
 }
 
-func TestADeskThatIsStartedAnewKeepsTheInterval(t *testing.T) {
+func TestSchedule_RestartKeepsTheInterval(t *testing.T) {
 	t.Parallel()
 	inJobs(t, func(t *testing.T, play func(func(context.Context)) func()) {
 		b := newJobsBook(1)
@@ -242,7 +242,7 @@ func TestADeskThatIsStartedAnewKeepsTheInterval(t *testing.T) {
 	})
 }
 
-func TestAPortionThatFailsIsTriedAgain(t *testing.T) {
+func TestSchedule_RetriesAFailedPortion(t *testing.T) {
 	t.Parallel()
 	inJobs(t, func(t *testing.T, play func(func(context.Context)) func()) {
 		b := newJobsBook(200)
@@ -261,7 +261,7 @@ func TestAPortionThatFailsIsTriedAgain(t *testing.T) {
 	})
 }
 
-func TestAScheduleOfNothingDoesNothing(t *testing.T) {
+func TestSchedule_NoKinds(t *testing.T) {
 	t.Parallel()
 	inJobs(t, func(t *testing.T, play func(func(context.Context)) func()) {
 		b := newJobsBook(3)

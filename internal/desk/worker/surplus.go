@@ -16,26 +16,27 @@ import (
 	"docket/internal/record/decision"
 )
 
-// SurplusConfig says how dead letters that were left in Kafka are followed.
+// SurplusConfig says how dead letters that were left in Kafka are entered later.
 type SurplusConfig struct {
 	Holder     string        // of the duty: this desk
-	MaxEntered int           // letters of a client in an hour; 0: any number
-	Interval   time.Duration // between two looks; 0: 10 s
-	Lease      time.Duration // how long a desk that has died keeps the duty; 0: 2 min. A turn takes half of it
-	// Archive writes what is left of a range to one archive and proves it, from offset Next up to Last. read hands the letters out, in portions. It returns the
-	// name of the archive and how many letters the archive has; the name is empty where there were none. Archive is nil where the desk has no archive.
+	MaxEntered int           // limit for a client in an hour; 0: none
+	Interval   time.Duration // between two turns; 0: 10 s
+	Lease      time.Duration // how long a dead desk keeps the duty; 0: 2 min. A turn takes half of it
+	// Archive writes the rest of a range to one archive and proves it, from offset Next up to Last. read returns the
+	// letters in portions. Archive returns the name of the archive and the number of its letters; the name is empty
+	// if there are none. It is nil if the desk has no archive.
 	Archive  func(ctx context.Context, s *ledger.Surplus, read func(each func([]ledger.Letter) error) error) (archive string, letters int64, err error)
 	Observer Observer // nil: nobody
 }
 
-// SurplusBook is the ledger, as it is needed here. [ledger.Book] is one.
+// SurplusBook is the part of the ledger that Surplus needs. [ledger.Book] is one.
 type SurplusBook interface {
 	ledger.Growth
 	Duty(ctx context.Context, name, holder string, every, lease time.Duration) (mine bool, err error)
 	DutyDone(ctx context.Context, name, holder string) error
 }
 
-// SurplusTopics are the dead-letter topics, read from outside of any group.
+// SurplusTopics are the dead-letter topics, read outside of any group.
 type SurplusTopics interface {
 	Retention(ctx context.Context, topic string) (Retention, error)
 	Starts(ctx context.Context, topic string) (map[int32]int64, error)
@@ -43,18 +44,19 @@ type SurplusTopics interface {
 	Scan(ctx context.Context, topic string, from, to map[int32]int64, each func(*kgo.Record) error) (map[int32]int64, error)
 }
 
-// Surplus enters dead letters that were left in Kafka: once their clients have room, and before Kafka deletes them whatever their clients have.
+// Surplus enters dead letters that were left in Kafka: when their clients are below the limit again, or before Kafka
+// deletes them.
 type Surplus struct {
 	cfg    SurplusConfig
 	intake *Intake
 	book   SurplusBook
 	topics SurplusTopics
 	log    zerolog.Logger
-	told   map[int64]bool // ranges
+	told   map[int64]bool // ranges that were logged
 	trimAt time.Time
 }
 
-// NewSurplus makes one. Letters are read as intake reads them.
+// NewSurplus makes a Surplus. It reads letters as intake does.
 func NewSurplus(cfg SurplusConfig, intake *Intake, book SurplusBook, topics SurplusTopics, log zerolog.Logger) *Surplus {
 	if cfg.Interval <= 0 {
 		cfg.Interval = 10 * time.Second
@@ -67,16 +69,17 @@ func NewSurplus(cfg SurplusConfig, intake *Intake, book SurplusBook, topics Surp
 }
 
 const (
-	// One transaction takes at most surplusRecords letters of surplusBytes. After surplusOthers records of other clients the range moves on.
+	// One transaction has at most surplusRecords letters of surplusBytes. The range moves on after surplusOthers
+	// records of other clients.
 	surplusRecords = 500
 	surplusBytes   = 8 << 20
 	surplusOthers  = 20_000
-	// mostRanges is how many open ranges are looked at.
+	// mostRanges limits the open ranges of a turn.
 	mostRanges = 20_000
 	trimEvery  = time.Hour
 )
 
-// Run follows the ranges until ctx ends, and returns nil then.
+// Run works on the ranges until ctx ends, and returns nil then.
 func (s *Surplus) Run(ctx context.Context) error {
 	t := trouble{log: s.log, work: "entering dead letters that were left in Kafka"}
 	return t.repeat(ctx, s.cfg.Interval, func(ctx context.Context) (more bool, err error) {
@@ -102,8 +105,8 @@ func (s *Surplus) turn(ctx context.Context) error {
 	return errors.Join(err, sumErr)
 }
 
-// follow goes through the open ranges, where it is this desk's turn: first those that Kafka deletes soon, then the oldest. What fails for one range
-// stops no other.
+// follow goes through the open ranges if it is this desk's turn: first those that Kafka deletes soon, then the
+// oldest. A failure in one range does not stop the others.
 func (s *Surplus) follow(ctx context.Context) error {
 	ranges, err := s.book.Surplus(ctx, false, mostRanges)
 	if err != nil || len(ranges) == 0 {
@@ -137,7 +140,7 @@ func (s *Surplus) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err = s.book.DutyDone(ctx, "surplus", s.cfg.Holder); errors.Is(err, ledger.ErrLost) { // it took longer than the lease, and is done all the same
+	if err = s.book.DutyDone(ctx, "surplus", s.cfg.Holder); errors.Is(err, ledger.ErrLost) { // it took longer than the lease, and is still done
 		return nil
 	}
 	return err
@@ -149,7 +152,7 @@ type dueRange struct {
 	near bool
 }
 
-// order is 0 for what is in a hurry.
+// order returns 0 for a range that Kafka deletes soon.
 func order(d dueRange) int {
 	switch {
 	case d.near:
@@ -160,7 +163,7 @@ func order(d dueRange) int {
 	return 2
 }
 
-// tell tells of each range once.
+// tell logs each range once.
 func (s *Surplus) tell(ranges []ledger.Surplus) {
 	for i := range ranges {
 		r := &ranges[i]
@@ -169,7 +172,7 @@ func (s *Surplus) tell(ranges []ledger.Surplus) {
 		}
 		s.told[r.ID] = true
 		s.named(s.log.Warn(), r).Int64("letters", r.Open()).
-			Str("hint", "docket dlq surplus lists what is in Kafka alone; it enters later, at DOCKET_DESK_MAX_ENTERED an hour").Msg("dead letters left in Kafka")
+			Str("hint", "docket dlq surplus lists them; they enter later, at most DOCKET_DESK_MAX_ENTERED an hour").Msg("dead letters left in Kafka")
 	}
 	if len(s.told) > 2*mostRanges {
 		clear(s.told)
@@ -180,8 +183,8 @@ func (s *Surplus) named(e *zerolog.Event, r *ledger.Surplus) *zerolog.Event {
 	return e.Int64("range", r.ID).Str("topic", r.Topic).Int32("partition", r.Partition).Int64("first_offset", r.First).Int64("last_offset", r.Last).Str("client", r.Client)
 }
 
-// nearLoss says whether retention comes close to a range: within a day, or a quarter of the retention where that is less. Where nobody knows when
-// records are deleted it may be any moment.
+// nearLoss reports whether retention comes close to a range: within a day, or a quarter of the retention if that is
+// less. If the retention is unknown, it is always close.
 func nearLoss(r *ledger.Surplus, kept Retention, now time.Time) bool {
 	switch {
 	case !kept.Known || kept.Bytes > 0:
@@ -190,7 +193,7 @@ func nearLoss(r *ledger.Surplus, kept Retention, now time.Time) bool {
 		return false
 	}
 	since := r.FirstAt
-	if r.LeftAt.Before(since) { // a producer's clock is anybody's
+	if r.LeftAt.Before(since) { // a producer's clock may be wrong
 		since = r.LeftAt
 	}
 	return !now.Before(since.Add(kept.Time - min(24*time.Hour, kept.Time/4)))
@@ -200,12 +203,13 @@ func nearLoss(r *ledger.Surplus, kept Retention, now time.Time) bool {
 type surplusWork struct {
 	*Surplus
 	end  time.Time
-	full map[string]bool // clients without room
-	// holds is what Kafka holds of a topic. It was asked after the ranges were listed, so a range ends before the topic does.
+	full map[string]bool // clients at their limit
+	// holds has Kafka's offsets of a topic. It was asked after the ranges were listed, so a range ends before the
+	// topic does.
 	holds map[string]held
 }
 
-// held is what Kafka holds of a topic, and for how long.
+// held has the offsets that Kafka holds of a topic, and its retention.
 type held struct {
 	kept         Retention
 	starts, ends map[int32]int64
@@ -229,17 +233,17 @@ func (w *surplusWork) ask(ctx context.Context, topic string) (err error) {
 	return nil
 }
 
-// Reasons to read no further in a range.
+// Reasons to stop reading a range.
 var (
 	errNoRoom  = errors.New("the client has no room")
 	errTimeOut = errors.New("the turn is over")
 )
 
-// bring brings a range on.
+// bring enters or archives a part of a range.
 func (w *surplusWork) bring(ctx context.Context, r *ledger.Surplus, near bool) error {
 	end, err := w.bounds(ctx, r, near)
 	if err != nil || r.Next > r.Last {
-		return lostIsFine(err)
+		return ignoreLost(err)
 	}
 	anyway := near || r.OrderedBy != ""
 	if !anyway && (w.full[r.Client] || w.cfg.MaxEntered > 0 && r.Growth >= int64(w.cfg.MaxEntered)) {
@@ -247,7 +251,7 @@ func (w *surplusWork) bring(ctx context.Context, r *ledger.Surplus, near bool) e
 	}
 	if near && w.cfg.Archive != nil && r.OrderedBy == "" && end > r.Last {
 		if done, err := w.archive(ctx, r); done || ctx.Err() != nil || errors.Is(err, ledger.ErrLost) {
-			return lostIsFine(err)
+			return ignoreLost(err)
 		}
 	}
 	late := &lateRange{w: w, r: r, anyway: anyway, forced: near && r.OrderedBy == ""}
@@ -267,19 +271,20 @@ func (w *surplusWork) bring(ctx context.Context, r *ledger.Surplus, near bool) e
 	if errors.Is(err, errTimeOut) {
 		return nil
 	}
-	return lostIsFine(err)
+	return ignoreLost(err)
 }
 
-// lostIsFine is nil where another desk was faster.
-func lostIsFine(err error) error {
+// ignoreLost returns nil if another desk was faster.
+func ignoreLost(err error) error {
 	if errors.Is(err, ledger.ErrLost) {
 		return nil
 	}
 	return err
 }
 
-// bounds moves a range behind what Kafka has deleted, and says up to which offset Kafka has it. A topic that ends before it was made again, or cut:
-// that is a loss only once its records could not be there any more.
+// bounds moves a range behind the records that Kafka has deleted, and returns the end of the topic. If the topic ends
+// before the range, it was created again or cut. That counts as a loss only once retention would have deleted the
+// records.
 func (w *surplusWork) bounds(ctx context.Context, r *ledger.Surplus, near bool) (end int64, err error) {
 	holds := w.holds[r.Topic]
 	if start := min(holds.starts[r.Partition], r.Last+1); start > r.Next {
@@ -299,7 +304,7 @@ func (w *surplusWork) bounds(ctx context.Context, r *ledger.Surplus, near bool) 
 	return min(end, r.Last+1), nil
 }
 
-// unnamed is the error where an answer of Kafka leaves the partition of a range out. That says nothing about its records.
+// unnamed is the error if Kafka's answer has no such partition. That says nothing about its records.
 func unnamed(r *ledger.Surplus) error {
 	return fmt.Errorf("read topic %s: Kafka did not name partition %d", r.Topic, r.Partition)
 }
@@ -321,15 +326,15 @@ func (w *surplusWork) pass(ctx context.Context, r *ledger.Surplus, p ledger.Port
 	return nil
 }
 
-// lost tells of a loss.
+// lost logs a loss.
 func (w *surplusWork) lost(r *ledger.Surplus, letters int64) {
 	if letters > 0 {
 		w.named(w.log.Error(), r).Int64("letters", letters).Str("hint", "see docs/runbook.md, DocketSurplusLost").Msg("dead letters lost")
 	}
 }
 
-// portions reads a range from Next up to an offset and hands out the letters of its client: so many at a time, and each time the offset up to which all were
-// read. They may be none.
+// portions reads a range from Next up to an offset. It passes the letters of its client to each in portions, each
+// with the offset up to which all were read. A portion may be empty.
 func (w *surplusWork) portions(ctx context.Context, r *ledger.Surplus, end int64, each func(letters []ledger.Letter, to int64) error) error {
 	var letters []ledger.Letter
 	var d decision.Decoder
@@ -363,7 +368,7 @@ func (w *surplusWork) portions(ctx context.Context, r *ledger.Surplus, end int64
 	return hand(r.Last + 1)
 }
 
-// archive writes what is left of a range to an archive, and closes it, where there is anything left.
+// archive writes the rest of a range to an archive and closes it, if there is a rest.
 func (w *surplusWork) archive(ctx context.Context, r *ledger.Surplus) (done bool, err error) {
 	name, letters, err := w.cfg.Archive(ctx, r, func(each func([]ledger.Letter) error) error {
 		return w.portions(ctx, r, r.Last+1, func(letters []ledger.Letter, _ int64) error { return each(letters) })
@@ -404,7 +409,7 @@ func (l *lateRange) enter(ctx context.Context, end int64) error {
 	})
 }
 
-// put enters letters together, or one by one where the ledger refuses one of them for its own sake.
+// put enters letters together, or one by one if the ledger refuses one of them.
 func (l *lateRange) put(ctx context.Context, letters []ledger.Letter, to int64) error {
 	portion := func(letters []ledger.Letter, to int64) error {
 		return l.w.pass(ctx, l.r, ledger.Portion{ID: l.r.ID, From: l.r.Next, To: to, Letters: letters, Anyway: l.anyway}, &l.entered)

@@ -62,7 +62,7 @@ func (l *log1) Scan(_ context.Context, _ string, from, to map[int32]int64, each 
 	return map[int32]int64{3: max(from[3], l.start)}, nil
 }
 
-// flood is a desk of which clients may bring some letters an hour.
+// flood is a desk with an hourly limit for clients.
 type flood struct {
 	t      *testing.T
 	topic  *log1
@@ -89,7 +89,7 @@ func newFlood(t *testing.T, most int, archive func(context.Context, *ledger.Surp
 	return f
 }
 
-// write adds records of a client, now, and has the intake read them.
+// write adds records of a client, now, and lets the intake read them.
 func (f *flood) write(client string, n int) {
 	f.t.Helper()
 	var batch []*kgo.Record
@@ -107,7 +107,7 @@ func (f *flood) write(client string, n int) {
 	f.offer(batch)
 }
 
-// offer has the intake read records.
+// offer lets the intake read records.
 func (f *flood) offer(records []*kgo.Record) {
 	f.t.Helper()
 	p := newPartition(f.t, nil, records)
@@ -125,7 +125,7 @@ func (f *flood) offer(records []*kgo.Record) {
 	}
 }
 
-// uncommitted is a partition whose commits nobody looks at.
+// uncommitted is a partition that ignores commits.
 type uncommitted struct{ *partition }
 
 func (uncommitted) Commit(context.Context, home.Settled) error { return nil }
@@ -137,7 +137,7 @@ func (f *flood) turn() {
 	}
 }
 
-// want says how many letters are in the ledger, and what the ranges are.
+// want checks the number of letters in the ledger, and the ranges.
 func (f *flood) want(entered int, ranges ...string) {
 	f.t.Helper()
 	p, err := f.book.Proof(f.t.Context(), time.Time{}, 0)
@@ -193,7 +193,7 @@ func TestSurplus_LaterHours(t *testing.T) {
 	f.hour = f.hour.Add(time.Hour)
 	f.turn()
 	f.want(3+2+2+3, `"flooder" 3-9 from 8: 5, 3 0 0 open`)
-	f.write("flooder", 1) // what is old took the room
+	f.write("flooder", 1) // older letters used up the limit
 	f.want(3+2+2+3, `"flooder" 3-9 from 8: 5, 3 0 0 open`, `"flooder" 12-12 from 12: 1, 0 0 0 open`)
 	f.hour = f.hour.Add(time.Hour)
 	f.turn()
@@ -234,7 +234,7 @@ func TestSurplus_Ordered(t *testing.T) {
 	}
 }
 
-// TestSurplus_NearTheEnd: what Kafka deletes soon enters whatever its client brought, and people are told.
+// TestSurplus_NearTheEnd: letters that Kafka deletes soon enter in spite of the limit, and it is logged.
 func TestSurplus_NearTheEnd(t *testing.T) {
 	t.Parallel()
 	for name, kept := range map[string]Retention{
@@ -280,7 +280,7 @@ func TestNearLoss(t *testing.T) {
 	}
 }
 
-// TestSurplus_Deleted: what Kafka deleted before it entered is counted, and the rest enters.
+// TestSurplus_Deleted: letters that Kafka deleted before they entered are counted, and the rest enters.
 func TestSurplus_Deleted(t *testing.T) {
 	t.Parallel()
 	f := newFlood(t, 1, nil)
@@ -298,7 +298,8 @@ func TestSurplus_Deleted(t *testing.T) {
 	g.want(1, `"flooder" 1-4 from 5: 4, 0 0 4 lost`)
 }
 
-// TestSurplus_CutTopic: a topic that ends before the range may be an answer that is wrong. It is a loss only where retention would have ended.
+// TestSurplus_CutTopic: a topic that ends before the range may be a wrong answer. It is a loss only after the
+// retention.
 func TestSurplus_CutTopic(t *testing.T) {
 	t.Parallel()
 	f := newFlood(t, 1, nil)
@@ -313,7 +314,8 @@ func TestSurplus_CutTopic(t *testing.T) {
 	f.want(3, `"flooder" 1-4 from 5: 4, 2 0 2 lost`)
 }
 
-// TestSurplus_UnnamedPartition: an answer of Kafka that leaves the partition out is no loss, not even where records may be deleted at any moment.
+// TestSurplus_UnnamedPartition: if Kafka's answer lacks the partition, that is not a loss, even if records may be
+// deleted at any moment.
 func TestSurplus_UnnamedPartition(t *testing.T) {
 	t.Parallel()
 	for name, leaveOut := range map[string]func(*log1){
@@ -337,7 +339,7 @@ func TestSurplus_UnnamedPartition(t *testing.T) {
 	}
 }
 
-// TestSurplus_Archive: what Kafka deletes soon goes to the archive, and into the ledger where that fails.
+// TestSurplus_Archive: letters that Kafka deletes soon go to the archive, and into the ledger if that fails.
 func TestSurplus_Archive(t *testing.T) {
 	t.Parallel()
 	var fail error
@@ -385,7 +387,8 @@ func TestSurplus_Archive(t *testing.T) {
 	}
 }
 
-// TestSurplus_AnotherKey: a key that is replaced proves nothing any more. The letters enter as foreign ones, and none counts as lost.
+// TestSurplus_AnotherKey: after the key was replaced nothing is proven. The letters enter as foreign ones, and none
+// is lost.
 func TestSurplus_AnotherKey(t *testing.T) {
 	t.Parallel()
 	f := newFlood(t, 1, nil)
@@ -398,7 +401,7 @@ func TestSurplus_AnotherKey(t *testing.T) {
 	f.want(3, `"flooder" 1-2 from 3: 2, 2 0 0 entered`)
 }
 
-// TestSurplus_MuchOfOthers: a range is moved on among records of others, so that they are not read again and again.
+// TestSurplus_MuchOfOthers: a range moves on past records of others, so that they are not read again and again.
 func TestSurplus_MuchOfOthers(t *testing.T) {
 	t.Parallel()
 	f := newFlood(t, 1, nil)
@@ -417,7 +420,7 @@ func TestSurplus_MuchOfOthers(t *testing.T) {
 	f.want(3, fmt.Sprintf(`"flooder" 1-%d from %d: 2, 1 0 0 open`, last, last))
 }
 
-// TestSurplus_RefusedForItsOwnSake: a letter that the ledger refuses enters with fewer details, and keeps no other.
+// TestSurplus_RefusedForItsOwnSake: a letter that the ledger refuses enters with fewer details, and delays no other.
 func TestSurplus_RefusedForItsOwnSake(t *testing.T) {
 	t.Parallel()
 	f := newFlood(t, 1, nil)
@@ -445,7 +448,7 @@ func (p picky) EnterSurplus(ctx context.Context, portion ledger.Portion, most in
 	return p.Book.EnterSurplus(ctx, portion, most, by)
 }
 
-// TestSurplus_TwoDesks: one desk works at a time, and a portion that another desk entered is not an error.
+// TestSurplus_TwoDesks: one desk works at a time. A portion that another desk entered is not an error.
 func TestSurplus_TwoDesks(t *testing.T) {
 	t.Parallel()
 	f := newFlood(t, 1, nil)

@@ -13,14 +13,14 @@ import (
 	"docket/internal/desk/notify"
 )
 
-// safeRepeats is how much longer an alarm about a topic is held back where nothing is lost with it: letters that nobody
-// decides about outlive their topic for as long as they stay in the ledger.
+// safeRepeats is how much longer an alarm about a topic is held back if nothing is lost with it. Letters without a
+// decision outlive their topic while they stay in the ledger.
 const safeRepeats = 24
 
-// horizonGood is for how many intervals a look at the horizon is shown: another desk may have the duty since.
+// horizonGood is for how many intervals a horizon is shown, because another desk may have the duty since.
 const horizonGood = 3
 
-// check looks whether there is an alert.
+// check sends or resolves alerts.
 func (a *Alerts) check(ctx context.Context, now time.Time) error {
 	err := a.checkUnresolved(ctx, now)
 	if a.horizon == nil {
@@ -38,7 +38,7 @@ func (a *Alerts) check(ctx context.Context, now time.Time) error {
 			repeat *= safeRepeats
 		}
 		err = errors.Join(err, a.alarm(ctx, now, "horizon:"+l.Topic, l.level(), repeat,
-			func(telling) notify.Message { return horizonAlert(l, now) },
+			func(alertReason) notify.Message { return horizonAlert(l, now) },
 			func() notify.Message {
 				return notify.Message{Title: "Topic " + l.Topic + ": records that are still needed are safe again", Lines: []string{l.Text(now)}}
 			}))
@@ -59,7 +59,7 @@ func (a *Alerts) checkUnresolved(ctx context.Context, now time.Time) error {
 	state := fmt.Sprintf("%s pending, %s processing, %s failed; the threshold is %s",
 		thousands(counts[ledger.Pending]), thousands(counts[ledger.Processing]), thousands(counts[ledger.Failed]), thousands(a.cfg.Threshold))
 	return a.alarm(ctx, now, "unresolved", level, a.cfg.Repeat,
-		func(why telling) notify.Message {
+		func(why alertReason) notify.Message {
 			title := fmt.Sprintf("%s dead letters are open", thousands(open))
 			switch why {
 			case stillSo:
@@ -74,7 +74,7 @@ func (a *Alerts) checkUnresolved(ctx context.Context, now time.Time) error {
 		})
 }
 
-// horizonAlert says what is safe, what is not, and what to do.
+// horizonAlert says which records are safe, which are not, and what to do.
 func horizonAlert(l HorizonLine, now time.Time) notify.Message {
 	m := notify.Message{Severity: notify.Error, Lines: []string{l.Text(now)}}
 	switch {
@@ -121,7 +121,7 @@ func firstLoss(lossAt, now time.Time) string {
 	return ", the first may be deleted in " + Age(lossAt.Sub(now))
 }
 
-// report tells what is unresolved; one that says the same as the last is held back.
+// report sends the unresolved dead letters. One equal to the last is held back.
 func (a *Alerts) report(ctx context.Context, now time.Time) error {
 	lines, err := a.book.Report(ctx)
 	if err != nil {
@@ -155,7 +155,7 @@ func (a *Alerts) report(ctx context.Context, now time.Time) error {
 	return a.book.Remember(ctx, "report", sum)
 }
 
-// sum is the same for reports that say the same, the passing of time apart.
+// sum is the same for equal reports, without the times that pass.
 func (r Report) sum() string {
 	h := sha256.New()
 	for _, l := range r.Lines {
@@ -165,7 +165,7 @@ func (r Report) sum() string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// newGroups tells of fingerprints that were never seen before.
+// newGroups reports fingerprints that were never seen before.
 func newGroups(groups []ledger.Group, unnamed int) notify.Message {
 	m := notify.Message{Kind: notify.Alert, Key: "fingerprints", Severity: notify.Warning}
 	for _, g := range groups {

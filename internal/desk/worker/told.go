@@ -10,23 +10,23 @@ import (
 	"docket/internal/desk/notify"
 )
 
-// telling says why an alert is told.
-type telling uint8
+// alertReason is the reason to send an alert.
+type alertReason uint8
 
 const (
-	firstTime telling = iota
-	stillSo           // it was told, and Repeat has passed
-	muchWorse         // it was told, and has doubled since
+	firstTime alertReason = iota
+	stillSo               // it was sent, and Repeat has passed
+	muchWorse             // it was sent, and has doubled since
 )
 
-// alarm tells an alert, holds it back for repeat, or takes it back. level is how bad it is, 0: not at all.
-func (a *Alerts) alarm(ctx context.Context, now time.Time, key string, level int64, repeat time.Duration, alert func(telling) notify.Message, resolved func() notify.Message) error {
+// alarm sends an alert, holds it back for repeat, or resolves it. level is its severity, 0: none.
+func (a *Alerts) alarm(ctx context.Context, now time.Time, key string, level int64, repeat time.Duration, alert func(alertReason) notify.Message, resolved func() notify.Message) error {
 	name := "alert:" + key
 	text, at, err := a.remembered(ctx, name)
 	if err != nil {
 		return err
 	}
-	told, _ := strconv.ParseInt(text, 10, 64) // what nobody can read was not told
+	told, _ := strconv.ParseInt(text, 10, 64) // an unreadable text counts as not sent
 	why := firstTime
 	switch {
 	case level == 0 && told == 0:

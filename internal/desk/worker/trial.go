@@ -11,10 +11,10 @@ import (
 	"docket/internal/record/decision"
 )
 
-// TrialTable is the table, which is asked and keeps nothing. *postgres.Store is one.
+// TrialTable is the table, which judges rows and keeps none. *postgres.Store is one.
 type TrialTable interface {
 	Prober
-	// Compare says of each decision whether it has its row: [pipeline.Present], [pipeline.Conflicting], or 0 where there is none.
+	// Compare returns for each decision [pipeline.Present], [pipeline.Conflicting], or 0 if it has no row.
 	Compare(ctx context.Context, logs []*decision.Log) ([]pipeline.Outcome, error)
 	// Refusals asks the table about each row alone; see [pipeline.Store].
 	Refusals(ctx context.Context, rows []pipeline.Row, probe time.Time) ([]error, error)
@@ -22,33 +22,33 @@ type TrialTable interface {
 
 // Prober is the table's probe.
 type Prober interface {
-	// Probe writes a known-good row of the given time on a fresh connection and takes it back.
+	// Probe writes a known-good row of the given time on a fresh connection and rolls it back.
 	Probe(ctx context.Context, at time.Time) error
 }
 
-// TrialLetters is where a trial reads letters. Any [ledger.Reader] is one.
+// TrialLetters are the letters of a trial. Any [ledger.Reader] is one.
 type TrialLetters interface {
 	Show(ctx context.Context, id string) (ledger.Entry, error)
 	Values(ctx context.Context, f ledger.Filter, n, limit int, each func([]ledger.Entry) error) error
 	Counts(ctx context.Context, f ledger.Filter) (map[ledger.State]int64, error)
 }
 
-// TrialConfig says how much a trial takes at a time.
+// TrialConfig limits the size of a trial.
 type TrialConfig struct {
-	MaxRecordBytes int64              // largest record after gunzip, as the consumer has it; default 16 MiB
-	Portion        int                // most letters that are read, and most decisions that are asked about, at a time; default 200
-	Hint           func(error) string // what to do about an error of the table; nil: nothing is said
+	MaxRecordBytes int64              // largest inflated record, as in the consumer; default 16 MiB
+	Portion        int                // limit of letters read, and of decisions tried, at a time; default 200
+	Hint           func(error) string // advice for an error of the table; nil: none
 }
 
-// Trial is the dry run: it has the table take or refuse letters as a retry would, and keeps nothing. It is safe for concurrent
-// use.
+// Trial is the dry run: the table takes or refuses letters as in a retry, and keeps nothing. It is safe for
+// concurrent use.
 type Trial struct {
 	cfg     TrialConfig
 	letters TrialLetters
 	table   TrialTable
 }
 
-// NewTrial makes one.
+// NewTrial makes a trial.
 func NewTrial(cfg TrialConfig, letters TrialLetters, table TrialTable) *Trial {
 	if cfg.MaxRecordBytes <= 0 {
 		cfg.MaxRecordBytes = 16 << 20
@@ -62,9 +62,11 @@ func NewTrial(cfg TrialConfig, letters TrialLetters, table TrialTable) *Trial {
 	return &Trial{cfg: cfg, letters: letters, table: table}
 }
 
-// Run tries what a retry of this filter would choose, PENDING and FAILED letters alone, at most limit (0: all). progress may
-// be nil; it is told after each portion. An error is of the moment (a lost connection, a lock): try again. A table that does
-// not take a known-good row is no error but a result, see [TrialResult.Unwell].
+// Run tries the letters that a retry with this filter would choose, only PENDING and FAILED ones, at most limit (0:
+// all). progress may be nil; it is called after each portion.
+//
+// An error is transient (a lost connection, a lock): try again. A table that does not take a known-good row is a
+// result, see [TrialResult.Unwell].
 func (t *Trial) Run(ctx context.Context, f ledger.Filter, limit int64, progress func(done, total int64)) (TrialResult, error) {
 	f, some := retriable(f)
 	if !some {
@@ -87,7 +89,7 @@ func (t *Trial) Run(ctx context.Context, f ledger.Filter, limit int64, progress 
 	})
 }
 
-// RunIDs tries the letters of these ids, or of their first characters, whatever their states.
+// RunIDs tries the letters with these ids or first characters, in any state.
 func (t *Trial) RunIDs(ctx context.Context, ids []string, progress func(done, total int64)) (TrialResult, error) {
 	total := int64(len(ids))
 	return t.begin(ctx, func(a *attempt) error {
@@ -112,7 +114,7 @@ func (t *Trial) RunIDs(ctx context.Context, ids []string, progress func(done, to
 	})
 }
 
-// RunValue tries one value, as an edited payload.
+// RunValue tries one value, such as an edited payload.
 func (t *Trial) RunValue(ctx context.Context, value []byte) (TrialResult, error) {
 	var e ledger.Entry
 	e.Origin.Topic, e.Value = "docket-trial", value
@@ -134,7 +136,7 @@ func (t *Trial) total(ctx context.Context, f ledger.Filter, limit int64) (int64,
 	return total, nil
 }
 
-// retriable is the filter without what no retry would choose; some is false where nothing is left.
+// retriable narrows a filter to letters that a retry may choose. some is false if there can be none.
 func retriable(f ledger.Filter) (_ ledger.Filter, some bool) {
 	states := []ledger.State{ledger.Pending, ledger.Failed}
 	if len(f.States) > 0 {

@@ -23,7 +23,7 @@ import (
 
 var noonOfTrial = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// tryOut is a table with a ledger beside it.
+// tryOut is a table with a ledger.
 type tryOut struct {
 	t    testing.TB
 	pg   *pgtest.DB
@@ -47,7 +47,7 @@ func trialValue(id, path, more string) string {
 	return fmt.Sprintf(`{"decision_id":%q,"timestamp":%q,"path":%q%s}`, id, noonOfTrial.Format(time.RFC3339), path, more)
 }
 
-// enter enters dead letters of these values.
+// enter enters dead letters with these values.
 func (d *tryOut) enter(kind envelope.Kind, values ...string) (ids []string) {
 	d.t.Helper()
 	letters := make([]ledger.Letter, len(values))
@@ -97,7 +97,7 @@ func (d *tryOut) wants(want string) worker.TrialResult {
 	return r
 }
 
-func TestATrialHasTheTableDecideAndKeepsNothing(t *testing.T) {
+func TestTrial_OnPostgres(t *testing.T) {
 	t.Parallel()
 	d := newTryOut(t)
 	d.store(trialValue("there", "ok", ""), trialValue("other", "ok", `,"result":true`))
@@ -115,7 +115,8 @@ func TestATrialHasTheTableDecideAndKeepsNothing(t *testing.T) {
 		values = append(values, trialValue(fmt.Sprint("id-", i), path, ""))
 	}
 	ids := d.enter(envelope.Data, values...)
-	// The two of one identity may be read in another order, and in different portions; nothing else depends on it.
+	// The two of one identity may be read in another order, and in different portions. Nothing else depends on the
+	// order.
 	r, err := d.trial().Run(t.Context(), ledger.Filter{}, 0, nil)
 	if err != nil || r.Total != 5000 || r.There != 1 || r.Conflict+r.Would != 1+1+1+1+4988 || len(r.StillFail) != 1 ||
 		r.StillFail[0] != (worker.TrialFault{Code: "23514", Constraint: "small", Letters: 6}) || r.Undecodable[decision.Syntax] != 1 || len(r.Undecodable) != 1 {
@@ -130,7 +131,7 @@ func TestATrialHasTheTableDecideAndKeepsNothing(t *testing.T) {
 	if states != len(ids) || sendings != 0 {
 		t.Errorf("%d are PENDING, %d in the outbox", states, sendings)
 	}
-	// Whatever was taken in the trial is taken for real.
+	// Everything that the trial accepted is stored by the retry.
 	d.pg.Exec(t, `ALTER TABLE decision_logs DROP CONSTRAINT small`)
 	if r, err := d.trial().RunIDs(t.Context(), ids[:5], nil); err != nil || r.String() != "2 would be stored, 1 has its row already, "+
 		"1 still fails with id_conflict (stored with another payload), 1 cannot be read (syntax)" {
@@ -138,7 +139,7 @@ func TestATrialHasTheTableDecideAndKeepsNothing(t *testing.T) {
 	}
 }
 
-func TestATrialOfATableThatRefusesEverythingSaysSo(t *testing.T) {
+func TestTrial_UnwellTableOnPostgres(t *testing.T) {
 	t.Parallel()
 	d := newTryOut(t)
 	d.enter(envelope.Data, trialValue("a", "ok", ""))
@@ -151,7 +152,7 @@ func TestATrialOfATableThatRefusesEverythingSaysSo(t *testing.T) {
 	d.wants("1 would be stored")
 }
 
-func TestATriggerThatIsBrokenForSomeIsTheirFault(t *testing.T) {
+func TestTrial_BrokenTriggerOnPostgres(t *testing.T) {
 	t.Parallel()
 	d := newTryOut(t)
 	var values []string
@@ -165,7 +166,7 @@ func TestATriggerThatIsBrokenForSomeIsTheirFault(t *testing.T) {
 	}
 }
 
-func TestALostConnectionEndsATrial(t *testing.T) {
+func TestTrial_LostConnection(t *testing.T) {
 	t.Parallel()
 	d := newTryOut(t)
 	d.enter(envelope.Data, trialValue("a", "ok", ""))
@@ -175,7 +176,7 @@ func TestALostConnectionEndsATrial(t *testing.T) {
 	}
 }
 
-func TestAnEditedValueIsTriedByItself(t *testing.T) {
+func TestTrial_EditedValueOnPostgres(t *testing.T) {
 	t.Parallel()
 	d := newTryOut(t)
 	d.pg.Exec(t, `ALTER TABLE decision_logs ADD CONSTRAINT small CHECK (path <> 'bad')`)

@@ -28,7 +28,7 @@ func (r *refusal) ColumnName() string     { return r.column }
 type askedTable struct {
 	probe   func() error
 	rows    map[string]string // by decision_id
-	refuses map[string]error  // by path; a fault that is no row's ends the asking
+	refuses map[string]error  // by path; a fault that blames no row ends the request
 	asked   []int             // rows of each asking
 }
 
@@ -126,7 +126,7 @@ func trialOf(t *testing.T, l lettersOf, table *askedTable, portion int) TrialRes
 	return r
 }
 
-func TestATrialSaysWhatWouldBecomeOfEachLetter(t *testing.T) {
+func TestTrial_EachLetter(t *testing.T) {
 	t.Parallel()
 	check := &refusal{"23514", "small", ""}
 	table := &askedTable{
@@ -158,7 +158,7 @@ func TestATrialSaysWhatWouldBecomeOfEachLetter(t *testing.T) {
 	}
 }
 
-func TestOfOneIdentityTheFirstHasTheRow(t *testing.T) {
+func TestTrial_FirstOfOneIdentityWins(t *testing.T) {
 	t.Parallel()
 	table := &askedTable{refuses: map[string]error{"bad": &refusal{"23514", "small", ""}}}
 	r := trialOf(t, pending(
@@ -173,7 +173,7 @@ func TestOfOneIdentityTheFirstHasTheRow(t *testing.T) {
 	}
 }
 
-func TestATableThatIsNotWellIsTriedWithNothing(t *testing.T) {
+func TestTrial_UnwellTable(t *testing.T) {
 	t.Parallel()
 	table := &askedTable{probe: func() error { return &refusal{"42501", "", ""} }}
 	hint := func(err error) string { return "grant INSERT" }
@@ -181,7 +181,7 @@ func TestATableThatIsNotWellIsTriedWithNothing(t *testing.T) {
 	if err != nil || r.Total != 0 || len(table.asked) != 0 || r.String() != "nothing was tested: the table does not accept a known-good row (42501); grant INSERT" {
 		t.Errorf("%v, asked %v: %s", err, table.asked, r)
 	}
-	// It falls ill on the way.
+	// It becomes unwell during the trial.
 	probes := 0
 	table = &askedTable{probe: func() error {
 		if probes++; probes > 3 {
@@ -198,7 +198,7 @@ func TestATableThatIsNotWellIsTriedWithNothing(t *testing.T) {
 	}
 }
 
-func TestTheMomentsErrorsEndATrial(t *testing.T) {
+func TestTrial_TransientErrorEnds(t *testing.T) {
 	t.Parallel()
 	lost := errclass.As(errors.New("lost"), errclass.CodeNetwork)
 	for name, table := range map[string]*askedTable{
@@ -213,7 +213,7 @@ func TestTheMomentsErrorsEndATrial(t *testing.T) {
 	}
 }
 
-func TestAFaultOfTheSetUpForSomeRowsIsFound(t *testing.T) {
+func TestTrial_SystemicFaultOfSomeRows(t *testing.T) {
 	t.Parallel()
 	var values []string
 	for i := range 64 {
@@ -230,7 +230,7 @@ func TestAFaultOfTheSetUpForSomeRowsIsFound(t *testing.T) {
 	}
 }
 
-func TestATrialOfIDsAndOfAValue(t *testing.T) {
+func TestTrial_IDsAndValue(t *testing.T) {
 	t.Parallel()
 	table := &askedTable{refuses: map[string]error{"bad": &refusal{"23514", "small", ""}}}
 	l := pending(decisionText("a", "ok", ""), decisionText("b", "bad", ""), decisionText("c", "ok", ""))
@@ -254,7 +254,7 @@ func TestATrialOfIDsAndOfAValue(t *testing.T) {
 	}
 }
 
-func TestNumbersAreWrittenForPeople(t *testing.T) {
+func TestThousands(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 4812: "4,812", 1234567: "1,234,567", -1: "-1", -100: "-100", -1000: "-1,000"} {
 		if got := thousands(n); got != want {
@@ -263,7 +263,7 @@ func TestNumbersAreWrittenForPeople(t *testing.T) {
 	}
 }
 
-// A letter that refused decisions share is tried as the record that a retry puts back: it counts once, by the worst of its decisions.
+// A shared letter is tried as the record that a retry puts back. It counts once, by the worst of its decisions.
 func TestTrial_SharedLetter(t *testing.T) {
 	t.Parallel()
 	check := &refusal{"23514", "small", ""}

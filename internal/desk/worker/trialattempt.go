@@ -17,10 +17,10 @@ import (
 	"docket/internal/record/envelope"
 )
 
-// trialBytes is about how many bytes of decisions are kept in memory and asked about at a time.
+// trialBytes is the approximate limit of decisions in memory, in bytes.
 const trialBytes = 8 << 20
 
-// unreadable is the reason of a value on which the decoder panicked.
+// unreadable is the reason for a value on which the decoder panicked.
 const unreadable decision.Reason = errclass.CodePanic
 
 // attempt is one run of a trial.
@@ -31,17 +31,17 @@ type attempt struct {
 	hand   []tried
 	bytes  int                        // in hand
 	asked  int                        // decisions in hand
-	stored map[identity]*decision.Log // of those in hand, what would be stored
+	stored map[identity]*decision.Log // decisions in hand that would be stored
 }
 
-// tried is a letter that is being tried.
+// tried is a letter in hand.
 type tried struct {
 	parts  []decision.Part
 	origin envelope.Origin
 	reason decision.Reason // the whole record is refused
 }
 
-// identity is that of a row.
+// identity is the key of a row.
 type identity struct {
 	id string
 	at int64 // microseconds
@@ -49,7 +49,7 @@ type identity struct {
 
 func identityOf(l *decision.Log) identity { return identity{l.ID, l.Time.UnixMicro()} }
 
-// errUnwell ends a trial whose table is not well.
+// errUnwell ends a trial on a table that is not well.
 type errUnwell struct{ err error }
 
 func (e *errUnwell) Error() string {
@@ -57,7 +57,7 @@ func (e *errUnwell) Error() string {
 }
 func (e *errUnwell) Unwrap() error { return e.err }
 
-// begin probes the table and tries what each gives; each nil: there is nothing to try.
+// begin probes the table and calls each. A nil each has nothing to try.
 func (t *Trial) begin(ctx context.Context, each func(*attempt) error) (TrialResult, error) {
 	a := &attempt{Trial: t, faults: map[TrialFault]int64{}}
 	err := a.probe(ctx)
@@ -78,7 +78,7 @@ func (t *Trial) begin(ctx context.Context, each func(*attempt) error) (TrialResu
 	return a.result, nil
 }
 
-// probe fails with an [*errUnwell] where the table answers and does not take a known-good row.
+// probe returns an [*errUnwell] if the table answers and does not take a known-good row.
 func (a *attempt) probe(ctx context.Context) error {
 	err := a.table.Probe(ctx, time.Now())
 	switch {
@@ -90,7 +90,7 @@ func (a *attempt) probe(ctx context.Context) error {
 	return &errUnwell{err}
 }
 
-// ofTheMoment says that an error says nothing of the table nor of a row: the next try can go well.
+// ofTheMoment reports whether an error blames neither the table nor a row, so that the next try can succeed.
 func ofTheMoment(err error) bool {
 	v := errclass.Classify(err)
 	return (v.Class == errclass.Transient || v.Class == errclass.Unknown || v.Class == errclass.Cancelled) && v.Rule != errclass.Await
@@ -121,7 +121,7 @@ func (a *attempt) take(e *ledger.Entry) {
 	a.bytes += len(e.Value) + record.Inflated
 }
 
-// read decodes a value. A panic of the decoder is this value's misfortune alone.
+// read decodes a value. A panic of the decoder becomes a refusal.
 func read(value []byte, most int64) (r decision.Record, refused *decision.Refusal) {
 	defer func() {
 		if recover() != nil {
@@ -131,7 +131,7 @@ func read(value []byte, most int64) (r decision.Record, refused *decision.Refusa
 	return decision.Decode(value, most)
 }
 
-// settle asks the table about the letters in hand and counts them.
+// settle asks the table about the letters in hand and counts the results.
 func (a *attempt) settle(ctx context.Context) error {
 	var logs []*decision.Log
 	var rows []pipeline.Row
@@ -150,39 +150,39 @@ func (a *attempt) settle(ctx context.Context) error {
 			rows = append(rows, pipeline.Row{Log: &l.parts[j].Log, Topic: o.Topic, Partition: o.Partition, Offset: o.Offset, Index: index})
 		}
 	}
-	fates, err := a.fates(ctx, logs, rows)
+	predictions, err := a.predictions(ctx, logs, rows)
 	if err != nil {
 		return err
 	}
 	a.stored = make(map[identity]*decision.Log, len(logs))
 	for i := range a.hand {
-		fates = a.count(&a.hand[i], fates)
+		predictions = a.count(&a.hand[i], predictions)
 	}
 	clear(a.hand)
 	a.hand, a.bytes, a.asked = a.hand[:0], 0, 0
 	return nil
 }
 
-// fate is what would become of one decision.
-type fate struct {
-	outcome pipeline.Outcome // 0 where it is refused
+// prediction is the result for one decision.
+type prediction struct {
+	outcome pipeline.Outcome // 0 if it is refused
 	refused error
 }
 
-// fates asks about decisions, each alone. What has its row is not asked about: a retry ends there, whatever the table says.
-func (a *attempt) fates(ctx context.Context, logs []*decision.Log, rows []pipeline.Row) ([]fate, error) {
-	fates := make([]fate, len(rows))
+// predictions asks about each decision alone. A decision with a row is not tried, because a retry ends there.
+func (a *attempt) predictions(ctx context.Context, logs []*decision.Log, rows []pipeline.Row) ([]prediction, error) {
+	predictions := make([]prediction, len(rows))
 	if len(rows) == 0 {
-		return fates, nil
+		return predictions, nil
 	}
 	standing, err := a.table.Compare(ctx, logs)
 	if err != nil {
-		return nil, fmt.Errorf("look for rows for the trial: %w", err)
+		return nil, fmt.Errorf("look up rows for the trial: %w", err)
 	}
 	var at []int
 	var open []pipeline.Row
 	for i := range rows {
-		if fates[i].outcome = standing[i]; standing[i] == 0 {
+		if predictions[i].outcome = standing[i]; standing[i] == 0 {
 			at, open = append(at, i), append(open, rows[i])
 		}
 	}
@@ -191,15 +191,16 @@ func (a *attempt) fates(ctx context.Context, logs []*decision.Log, rows []pipeli
 		return nil, err
 	}
 	for i, why := range refused {
-		if fates[at[i]].refused = why; why == nil {
-			fates[at[i]].outcome = pipeline.Stored
+		if predictions[at[i]].refused = why; why == nil {
+			predictions[at[i]].outcome = pipeline.Stored
 		}
 	}
-	return fates, nil
+	return predictions, nil
 }
 
-// refusals asks about rows. A fault that is neither a row's nor the moment's, as of a trigger that is broken for some rows, ends
-// the asking: then halves are asked, and what fails so alone beside a known-good row that is taken fails.
+// refusals asks about rows. A fault that is neither a row's nor transient ends the request, such as a trigger that is
+// broken for some rows. Then it asks about halves. A row that fails alone counts as failed if a known-good row is
+// taken.
 func (a *attempt) refusals(ctx context.Context, rows []pipeline.Row) ([]error, error) {
 	if len(rows) == 0 {
 		return nil, nil
@@ -226,12 +227,12 @@ func (a *attempt) refusals(ctx context.Context, rows []pipeline.Row) ([]error, e
 	return append(first, second...), err
 }
 
-// count counts a letter by the worst of its decisions, whose fates are the first of these; it returns those behind.
-func (a *attempt) count(l *tried, fates []fate) []fate {
+// count counts a letter by its worst decision. Its decisions have the first of these predictions; count returns the rest.
+func (a *attempt) count(l *tried, predictions []prediction) []prediction {
 	a.result.Total++
 	if l.reason != "" {
 		a.undecodable(l.reason)
-		return fates
+		return predictions
 	}
 	var refused error
 	var reason decision.Reason
@@ -244,8 +245,8 @@ func (a *attempt) count(l *tried, fates []fate) []fate {
 			}
 			continue
 		}
-		f := a.amongOthers(&p.Log, fates[0])
-		fates = fates[1:]
+		f := a.amongOthers(&p.Log, predictions[0])
+		predictions = predictions[1:]
 		if refused == nil {
 			refused = f.refused
 		}
@@ -264,11 +265,11 @@ func (a *attempt) count(l *tried, fates []fate) []fate {
 	default:
 		a.result.There++
 	}
-	return fates
+	return predictions
 }
 
-// amongOthers is the fate of a decision once those before it in hand are stored: of one identity the first has the row.
-func (a *attempt) amongOthers(l *decision.Log, f fate) fate {
+// amongOthers returns the prediction of a decision after those before it in hand: of one identity the first gets the row.
+func (a *attempt) amongOthers(l *decision.Log, f prediction) prediction {
 	if f.outcome != pipeline.Stored {
 		return f
 	}
@@ -292,7 +293,7 @@ func samePayload(a, b *decision.Log) bool {
 	return sameJSON(a.Raw, b.Raw)
 }
 
-// sameJSON compares payloads as the server does, but for numbers that are written differently, which it calls different.
+// sameJSON compares payloads as the server does. But numbers that are written differently count as different.
 func sameJSON(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true

@@ -11,34 +11,35 @@ import (
 	"docket/internal/record/decision"
 )
 
-// TrialResult is what would become of dead letters that were put back on their topic now. Each letter is counted once; one of
-// several decisions counts by the worst that would become of any of them.
+// TrialResult is the predicted result of a retry. Each letter is counted once. A letter with several decisions counts
+// by the worst of them.
 type TrialResult struct {
 	Total       int64                     `json:"total"`
 	Would       int64                     `json:"would_be_stored"`
-	There       int64                     `json:"stored_already"` // the row is there with an equal payload: a retry ends stored
-	Conflict    int64                     `json:"id_conflict"`    // a row of that identity is there with another payload
+	There       int64                     `json:"stored_already"` // the row exists with an equal payload: a retry ends stored
+	Conflict    int64                     `json:"id_conflict"`    // a row of that identity exists with another payload
 	StillFail   []TrialFault              `json:"still_fail,omitempty"`
 	Undecodable map[decision.Reason]int64 `json:"undecodable,omitempty"`
-	// Unwell says that the table takes nothing just now: all counts are zero then, as nothing is known of any letter.
+	// Unwell says that the table takes nothing now. Then all counts are zero, because nothing is known about any
+	// letter.
 	Unwell *TrialUnwell `json:"unwell,omitempty"`
 }
 
-// TrialFault is how many letters would fail for one reason.
+// TrialFault counts the letters that would fail for one reason.
 type TrialFault struct {
-	Code       string `json:"code"` // a SQLSTATE or a code of ours
+	Code       string `json:"code"` // a SQLSTATE or one of Docket's codes
 	Constraint string `json:"constraint,omitempty"`
 	Column     string `json:"column,omitempty"`
 	Letters    int64  `json:"letters"`
 }
 
-// TrialUnwell is why the table does not even take a known-good row.
+// TrialUnwell says why the table does not take a known-good row.
 type TrialUnwell struct {
 	Code string `json:"code"`
-	Hint string `json:"hint,omitempty"` // what to do, empty where there is nothing particular to say
+	Hint string `json:"hint,omitempty"` // advice, or empty
 }
 
-// Fails is how many would be dead again.
+// Fails returns how many letters would be dead again.
 func (r TrialResult) Fails() int64 {
 	n := r.Conflict
 	for _, f := range r.StillFail {
@@ -50,10 +51,10 @@ func (r TrialResult) Fails() int64 {
 	return n
 }
 
-// String is the result in one line.
+// String returns the result in one line.
 func (r TrialResult) String() string { return strings.Join(r.Findings(), ", ") }
 
-// Findings are the parts of the result in words, each about letters of its own; one where nothing was tried.
+// Findings returns the parts of the result in words, each about different letters. There is one if nothing was tried.
 func (r TrialResult) Findings() []string {
 	if r.Unwell != nil {
 		line := "nothing was tested: the table does not accept a known-good row (" + r.Unwell.Code + ")"
@@ -107,7 +108,7 @@ func verb(n int64, one, many string) string {
 	return many
 }
 
-// thousands is a number as people read it: 4,819.
+// thousands formats a number for people: 4,819.
 func thousands(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	for at := len(digits) - 3; at > 0 && digits[at-1] != '-'; at -= 3 {

@@ -10,19 +10,20 @@ import (
 	"docket/internal/desk/ledger"
 )
 
-// UpkeepConfig says who keeps the ledger in order.
+// UpkeepConfig holds the settings of the upkeep.
 type UpkeepConfig struct {
-	Holder       string        // this desk's name, different for each
-	KeepResolved time.Duration // after which what is RESOLVED is removed, unless it may be an only copy; its audit stays
-	Interval     time.Duration // between two looks for leases that ended; 0: 1 s
-	Counter      Counter       // of dead letters, for the observer; nil: they are not counted
-	// LeftOff says how many days an archive took out of decision_logs and did not drop, for the observer; nil: they are not counted.
+	Holder       string        // a name that no other desk has
+	KeepResolved time.Duration // RESOLVED letters are removed after it, unless they may be an only copy; their audit stays
+	Interval     time.Duration // between two checks for expired leases; 0: 1 s
+	Counter      Counter       // of dead letters, for the observer; nil: not counted
+	// LeftOff returns the days that an archive took out of decision_logs and did not drop, for the observer; nil: not
+	// counted.
 	LeftOff  func(ctx context.Context) (int64, error)
-	Observer Observer // nil: nobody
+	Observer Observer // nil: none
 }
 
-// How often the rest is done, and for how long whoever does it has it to itself. A desk that did not say for alivePeriod that
-// it is there counts as gone.
+// The intervals of the other tasks, and how long a desk has each for itself. A desk without a sign of life for
+// alivePeriod counts as gone.
 const (
 	compactEvery, compactLease = 10 * time.Second, time.Minute
 	removeEvery, removeLease   = time.Minute, 5 * time.Minute
@@ -33,8 +34,8 @@ const (
 	removePortion              = 1000
 )
 
-// Upkeep does what has to be done now and then: it returns letters whose lease ended, tells others that this desk is there,
-// sums up the counters, removes what was resolved long ago, and counts.
+// Upkeep does the regular tasks. It returns letters with an expired lease and tells others that this desk is running.
+// It sums up the counters, removes letters that were resolved long ago, and counts.
 type Upkeep struct {
 	cfg      UpkeepConfig
 	ledger   ledger.Upkeep
@@ -44,7 +45,7 @@ type Upkeep struct {
 	chores   []chore
 }
 
-// chore is something that is done every so often; it is due at next.
+// chore is a regular task. It is due at next.
 type chore struct {
 	every time.Duration
 	next  time.Time
@@ -75,7 +76,7 @@ func NewUpkeep(cfg UpkeepConfig, l ledger.Upkeep, actor ledger.Actor, log zerolo
 	return u
 }
 
-// Run does so until ctx ends, and returns nil then.
+// Run works until ctx ends, and returns nil then.
 func (u *Upkeep) Run(ctx context.Context) error {
 	for {
 		now := time.Now()
@@ -89,7 +90,7 @@ func (u *Upkeep) Run(ctx context.Context) error {
 				return nil //nolint:nilerr // we stop: that is no failure
 			}
 			if err == nil {
-				c.went()
+				c.succeeded()
 				c.next = now.Add(c.every)
 				continue
 			}
@@ -132,7 +133,7 @@ func (u *Upkeep) remove(ctx context.Context) error {
 				return nil
 			}
 		}
-		return nil // what is left is removed next time
+		return nil // the rest is removed next time
 	})
 }
 
@@ -160,7 +161,7 @@ func (u *Upkeep) leftOff(ctx context.Context) error {
 	return err
 }
 
-// duty does something that one desk does for all, where it is this one's turn.
+// duty does a task that one desk does for all, if it is this desk's turn.
 func (u *Upkeep) duty(ctx context.Context, name string, every, lease time.Duration, do func(context.Context) error) error {
 	mine, err := u.ledger.Duty(ctx, name, u.cfg.Holder, every, lease)
 	if err != nil || !mine {
@@ -170,7 +171,7 @@ func (u *Upkeep) duty(ctx context.Context, name string, every, lease time.Durati
 		return err
 	}
 	err = u.ledger.DutyDone(ctx, name, u.cfg.Holder)
-	if errors.Is(err, ledger.ErrLost) { // it took longer than the lease, and is done all the same
+	if errors.Is(err, ledger.ErrLost) { // it took longer than the lease, and is still done
 		return nil
 	}
 	return err

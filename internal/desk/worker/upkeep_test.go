@@ -18,13 +18,13 @@ import (
 
 // duties is a ledger.Upkeep in memory that counts.
 type duties struct {
-	ledger.Upkeep // nil: what is not below is not to be called
+	ledger.Upkeep // nil: the tests call no other method
 	calls         map[string]int
 	holder        map[string]string
 	done          map[string]time.Time
 	resolved      int
 	before        time.Time
-	lost          bool // a duty that is done is somebody else's by then
+	lost          bool // another desk has a duty when it is done
 	away          atomic.Bool
 }
 
@@ -90,7 +90,7 @@ func upkeeping(t *testing.T, cfg UpkeepConfig, d *duties, span time.Duration) {
 	}
 }
 
-func TestEverythingIsDoneAsOftenAsIsSaid(t *testing.T) {
+func TestUpkeep_Intervals(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := newDuties()
@@ -119,7 +119,7 @@ func TestEverythingIsDoneAsOftenAsIsSaid(t *testing.T) {
 	})
 }
 
-func TestWhatAnotherDeskDoesIsLeftToIt(t *testing.T) {
+func TestUpkeep_DutyOfAnotherDesk(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := newDuties()
@@ -131,7 +131,7 @@ func TestWhatAnotherDeskDoesIsLeftToIt(t *testing.T) {
 	})
 }
 
-func TestUpkeepGoesOnAfterTheLedgerWasAway(t *testing.T) {
+func TestUpkeep_AfterAnOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := newDuties()
@@ -151,7 +151,7 @@ func TestUpkeepGoesOnAfterTheLedgerWasAway(t *testing.T) {
 	})
 }
 
-func TestADutyThatTookLongerThanItsLeaseIsNoFailure(t *testing.T) {
+func TestUpkeep_DutyLongerThanItsLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := newDuties()

@@ -15,22 +15,22 @@ import (
 
 // WatchConfig says how published retries are looked for.
 type WatchConfig struct {
-	Interval       time.Duration // between two looks at what is awaited, and before the second look for a retry; 0: 250 ms
-	MaxPause       time.Duration // longest between two looks for one retry, which double; 0: 30 s
-	MaxRecordBytes int64         // of a value after gunzip
+	Interval       time.Duration // between two rounds, and before the second look for a retry; 0: 250 ms
+	MaxPause       time.Duration // longest pause between two looks for one retry; pauses double; 0: 30 s
+	MaxRecordBytes int64         // of an inflated value
 }
 
-// watchBatch is how many retries are looked for at a time: each comes with its whole value.
+// watchBatch limits the retries that are looked for at a time, because each has its whole value.
 const watchBatch = 200
 
-// lookupBatch is how many decisions are looked up together.
+// lookupBatch limits the decisions that are looked up together.
 const lookupBatch = 1000
 
-// watchBytes bounds the decisions that are in memory at a time, inflated; those of the last record may exceed it.
+// watchBytes limits the inflated decisions in memory; those of the last record may exceed it.
 const watchBytes = 16 << 20
 
-// Watcher learns which retries are stored, from the table alone: the consumer does not tell, and is not asked to. Those that
-// end dead come in through the [Intake].
+// Watcher finds stored retries from the table alone, because the consumer does not report them. Retries that end dead
+// come through the [Intake].
 type Watcher struct {
 	cfg    WatchConfig
 	ledger ledger.Watch
@@ -59,7 +59,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	})
 }
 
-// round looks once for all that are due, up to a batch, and says how many that were.
+// round looks once for the due retries, up to a batch, and returns their number.
 func (w *Watcher) round(ctx context.Context) (looked int, err error) {
 	awaited, err := w.ledger.Awaited(ctx, watchBatch)
 	if err != nil {
@@ -98,7 +98,7 @@ func (w *Watcher) round(ctx context.Context) (looked int, err error) {
 	return len(awaited), w.stored(ctx, stored, why)
 }
 
-// stored ends retries together, or one by one where that is refused for the sake of one of them.
+// stored ends retries together, or one by one if that fails because of one of them.
 func (w *Watcher) stored(ctx context.Context, ids []int64, why []string) error {
 	if len(ids) == 0 {
 		return nil
@@ -116,18 +116,18 @@ func (w *Watcher) stored(ctx context.Context, ids []int64, why []string) error {
 	return last
 }
 
-// look is what has to be found of one retried record.
+// look is the search for one retried record.
 type look struct {
-	parts  int      // decisions in it; 0: nothing that could be found
-	sought []Sought // those that are no dead letters of their own, until they were looked up
-	wanted int      // how many these are
-	bytes  int      // of these
-	rows   int      // of these, found with an equal payload
-	first  Found    // of the first of these
+	parts  int      // decisions in it; 0: nothing to find
+	sought []Sought // without those that are dead letters of their own; empty after the lookup
+	wanted int      // number of sought decisions
+	bytes  int      // of them
+	rows   int      // of them, found with an equal payload
+	first  Found    // the first of them
 }
 
-// plan says what to look for. A value that does not read, or a decision of it that does not and is no dead letter of its own
-// yet, is left alone: that is still to come as one.
+// plan returns the decisions to look for. It finds nothing in an unreadable value, or while an unreadable decision of
+// it is not a dead letter of its own yet: that one is still to come.
 func (w *Watcher) plan(a ledger.Awaited) look {
 	return planned(a.Value, a.Children, w.cfg.MaxRecordBytes)
 }
@@ -153,7 +153,7 @@ func planned(value []byte, children []int, maxBytes int64) look {
 	return l
 }
 
-// forget lets go of the decisions.
+// forget frees the decisions.
 func (l *look) forget() { l.sought = nil }
 
 // find looks up the decisions of many retries together.
@@ -196,7 +196,8 @@ func (w *Watcher) find(ctx context.Context, looks []look) error {
 	return flush()
 }
 
-// why says in one line where the rows are, or nothing while not every decision has its row or is a dead letter of its own.
+// why says in one line where the rows are. It is empty until every decision has its row or is a dead letter of its
+// own.
 func (l *look) why() string {
 	if l.parts == 0 || l.rows < l.wanted {
 		return ""
@@ -216,7 +217,7 @@ func storedWhy(decisions, rows int, first Found) string {
 	return fmt.Sprintf("%d of %d decisions are rows, %d are dead letters of their own", rows, decisions, decisions-rows)
 }
 
-// decodeSafely reads a value; a panic of the decoder is a refusal, as for the consumer.
+// decodeSafely reads a value. A panic of the decoder is a refusal, as in the consumer.
 func decodeSafely(value []byte, maxBytes int64) (read decision.Record, refused bool) {
 	defer func() {
 		if recover() != nil {

@@ -99,7 +99,7 @@ func logged(id string) string {
 	return `{"decision_id":"` + id + `","timestamp":"2026-01-02T03:04:05Z"}`
 }
 
-func TestARetryIsStoredWhenEveryDecisionOfItIsARowOrADeadLetterOfItsOwn(t *testing.T) {
+func TestWatcher_StoredWithAllDecisions(t *testing.T) {
 	t.Parallel()
 	table := rows{"a": logged("a"), "b": logged("b"), "c": `{"other":true}`}
 	bad := `{"decision_id":"x"}`
@@ -137,7 +137,7 @@ func TestARetryIsStoredWhenEveryDecisionOfItIsARowOrADeadLetterOfItsOwn(t *testi
 	}
 }
 
-func TestManyDecisionsAreLookedUpInPortions(t *testing.T) {
+func TestWatcher_LookupInPortions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		table := rows{}
@@ -178,7 +178,7 @@ func (w *weighed) Lookup(ctx context.Context, sought []Sought) ([]Found, error) 
 	return w.rows.Lookup(ctx, sought)
 }
 
-func TestOfLargeDecisionsFewAreLookedUpTogether(t *testing.T) {
+func TestWatcher_LargeDecisions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const large, many = 1 << 19, 100 // some 50 MiB in all
@@ -200,7 +200,7 @@ func TestOfLargeDecisionsFewAreLookedUpTogether(t *testing.T) {
 	})
 }
 
-func TestPausesBetweenLooksDoubleForEachRetry(t *testing.T) {
+func TestWatcher_PausesDouble(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		e := newEnds()
@@ -214,7 +214,7 @@ func TestPausesBetweenLooksDoubleForEachRetry(t *testing.T) {
 	})
 }
 
-func TestOneRetryThatCannotEndDoesNotKeepTheOthers(t *testing.T) {
+func TestWatcher_OneFailureStopsNoOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		e := newEnds()
@@ -234,7 +234,7 @@ func TestOneRetryThatCannotEndDoesNotKeepTheOthers(t *testing.T) {
 	})
 }
 
-func TestALedgerThatIsAwayIsLookedIntoAgain(t *testing.T) {
+func TestWatcher_AfterAnOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		e := newEnds()
@@ -258,7 +258,7 @@ func TestALedgerThatIsAwayIsLookedIntoAgain(t *testing.T) {
 	})
 }
 
-// places is a table that says of each row where it is, by its number in it, and counts how often it was asked.
+// places is a table that returns the place of each row, by its number in it. It counts its lookups.
 type places struct {
 	rows  []string
 	asked int
@@ -274,7 +274,7 @@ func (p *places) Lookup(_ context.Context, sought []Sought) (found []Found, err 
 	return found, nil
 }
 
-func TestManyRetriesAreLookedUpTogetherAndEachGetsItsOwnAnswer(t *testing.T) {
+func TestWatcher_ManyRetriesTogether(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		e := newEnds()

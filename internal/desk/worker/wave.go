@@ -9,15 +9,15 @@ import (
 	"docket/internal/desk/ledger"
 )
 
-// keyLine is what keeps its order: the records of a topic that have one key.
+// keyLine identifies records that must keep their order: those of a topic with one key.
 type keyLine struct{ topic, key string }
 
-// lineOf says in which line a row stands; a record without a key is in none.
+// lineOf returns the key line of a row. A record without a key has none.
 func lineOf(s ledger.Sending) (l keyLine, inOne bool) {
 	return keyLine{s.Topic, string(s.Key)}, s.Key != nil
 }
 
-// nextWave takes the first row of every line, and all that are in none.
+// nextWave takes the first row of every key line, and all rows without one.
 func nextWave(rows []ledger.Sending) (wave, rest []ledger.Sending) {
 	going := map[keyLine]bool{}
 	for _, s := range rows {
@@ -34,7 +34,7 @@ func nextWave(rows []ledger.Sending) (wave, rest []ledger.Sending) {
 	return wave, rest
 }
 
-// without is rows without those of the lines that stand behind a failed one.
+// without returns rows without those behind a failed one of their key line.
 func without(rows, failed []ledger.Sending) []ledger.Sending {
 	stuck := map[keyLine]bool{}
 	for _, s := range failed {
@@ -43,7 +43,7 @@ func without(rows, failed []ledger.Sending) []ledger.Sending {
 		}
 	}
 	var free []ledger.Sending
-	for _, s := range rows { // each is in a line: the others went with the first wave
+	for _, s := range rows { // each has a key line, because the others went with the first wave
 		if l, _ := lineOf(s); !stuck[l] {
 			free = append(free, s)
 		}
@@ -88,7 +88,7 @@ var refusalCodes = []struct {
 	{kerr.NotLeaderForPartition, codeUnreachable},
 }
 
-// codeOf is one word for why Kafka did not take a record. What no broker said at all is the way to them.
+// codeOf says in one word why Kafka did not take a record. Errors without an answer of a broker are network errors.
 func codeOf(err error) string {
 	for _, c := range refusalCodes {
 		if errors.Is(err, c.err) {

@@ -37,7 +37,7 @@ const (
 	patience    = 3 * time.Minute // for what has to come; no promise of how soon
 )
 
-// brokers is a kafka.Publisher as the desk sees it.
+// brokers is a kafka.Publisher for the desk.
 type brokers struct{ *kafka.Publisher }
 
 func (b brokers) Place(ctx context.Context, records []*kgo.Record) ([]worker.Place, []error) {
@@ -49,7 +49,7 @@ func (b brokers) Place(ctx context.Context, records []*kgo.Record) ([]worker.Pla
 	return out, errs
 }
 
-// table is decision_logs as the desk sees it.
+// table is decision_logs for the desk.
 type table struct{ *store.Store }
 
 func (t table) Lookup(ctx context.Context, sought []worker.Sought) ([]worker.Found, error) {
@@ -65,7 +65,7 @@ func (t table) Lookup(ctx context.Context, sought []worker.Sought) ([]worker.Fou
 	return out, err
 }
 
-// book is what of the ledger is at work here.
+// book is the part of the ledger that is used here.
 type book interface {
 	ledger.Intake
 	ledger.Decider
@@ -88,7 +88,7 @@ type world struct {
 	lease time.Duration // of a relay's claim; 0: a second
 }
 
-// gate is a ledger.Intake that can be shut: what is dead then waits in its topic.
+// gate is a ledger.Intake that can be shut. Then dead records wait in their topic.
 type gate struct {
 	ledger.Intake
 	shut sync.RWMutex
@@ -128,7 +128,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// consume starts the consumer as it is started in production.
+// consume starts the consumer as in production.
 func (w *world) consume() {
 	w.t.Helper()
 	s, _, err := config.Load(config.Consumer, []string{
@@ -147,7 +147,7 @@ func (w *world) consume() {
 	w.goes(p.Run)
 }
 
-// goes runs something until the test ends.
+// goes runs a func until the test ends.
 func (w *world) goes(run func(context.Context) error) {
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -170,7 +170,7 @@ func (w *world) publisher(timeout time.Duration) worker.Publisher {
 	return brokers{p}
 }
 
-// relay is one with short times, not started.
+// relay makes a relay with short times. It does not start it.
 func (w *world) relay(holder string, batch int, l ledger.Relay, p worker.Publisher) *worker.Relay {
 	return worker.NewRelay(worker.RelayConfig{
 		Holder: holder, Topics: []string{source}, Interval: 20 * time.Millisecond, Batch: batch, Tries: 5, Lease: cmp.Or(w.lease, time.Second), Extend: letterLease,
@@ -178,7 +178,7 @@ func (w *world) relay(holder string, batch int, l ledger.Relay, p worker.Publish
 	}, l, p, zerolog.Nop())
 }
 
-// dead makes n dead letters, by a table that refuses their decisions until [pgtest.DB.Calm], and gives their ids.
+// dead makes n dead letters, with a table that refuses their decisions until [pgtest.DB.Calm]. It returns their ids.
 func (w *world) dead(n int) []string {
 	w.t.Helper()
 	w.pg.RaiseMarked(w.t)
@@ -194,7 +194,7 @@ func (w *world) dead(n int) []string {
 	return ids
 }
 
-// until waits until SQL says so.
+// until waits until the SQL returns true.
 func (w *world) until(what, sql string, args ...any) {
 	w.t.Helper()
 	for _, a := range args {
@@ -211,7 +211,7 @@ func (w *world) until(what, sql string, args ...any) {
 	}
 }
 
-// state is how things stand, for whoever reads of a failure.
+// state describes the world for the message of a failure.
 func (w *world) state() (state string) {
 	w.t.Helper()
 	w.pg.Query(w.t, `SELECT format('letters %s; outbox %s; %s rows',
@@ -222,7 +222,8 @@ func (w *world) state() (state string) {
 	return state
 }
 
-// quiet waits until the consumer and the desk have nothing more to read: every copy of every record has had its effect.
+// quiet waits until the consumer and the desk have read everything, so that every copy of every record had its
+// effect.
 func (w *world) quiet() {
 	w.t.Helper()
 	kafkatest.Eventually(w.t, "everything is read", func() bool {
@@ -249,8 +250,8 @@ func (w *world) settled() {
 	w.quiet()
 }
 
-// inOrder checks that the retries of one key came into their topic in the order in which they were written down: copies may
-// come later, but no later one is there before an earlier one. from is how many records there were before.
+// inOrder checks that the retries of one key came into their topic in the order of the outbox. Copies may come later,
+// but no later retry is there before an earlier one. from is the number of earlier records.
 func (w *world) inOrder(from int64) {
 	w.t.Helper()
 	var marks []string
@@ -284,7 +285,7 @@ func (w *world) inOrder(from int64) {
 	}
 }
 
-// lives checks how many letters have which life, told by the acts of their audit.
+// lives checks how many letters have which history, by the acts of their audit.
 func (w *world) lives(want map[string]int) {
 	w.t.Helper()
 	for life, n := range want {
@@ -300,7 +301,7 @@ func (w *world) lives(want map[string]int) {
 	}
 }
 
-// effect checks that of all that was retried there is one effect: a row for each decision that is stored, and nothing left over.
+// effect checks that all retries together had one effect: a row for each stored decision, and nothing else.
 func (w *world) effect(letters, stored, attempts int) {
 	w.t.Helper()
 	for what, check := range map[string]struct {
@@ -313,10 +314,10 @@ func (w *world) effect(letters, stored, attempts int) {
 		"letters that were stored":    {`SELECT count(*) FROM dead_letters WHERE state = 'RESOLVED' AND changed_act = 'stored'`, stored},
 		"letters with other attempts": {fmt.Sprintf(`SELECT count(*) FROM dead_letters WHERE attempts <> %d`, attempts), 0},
 		"retries that are open":       {`SELECT count(*) FROM dead_letter_outbox WHERE ended_at IS NULL`, 0},
-		// What was given up as unanswered was refused, whatever was found of it later.
-		"letters with a retry that is told of as stored or given up": {`SELECT count(DISTINCT dead_letter_id) FROM dead_letter_outbox WHERE outcome IN ('stored', 'refused')`, stored},
-		"retries that are told of as stored too often":               {`SELECT count(*) - count(DISTINCT dead_letter_id) FROM dead_letter_outbox WHERE outcome = 'stored'`, 0},
-		"counters that do not say what is":                           {`SELECT count(*) FROM (SELECT state, count(*)::numeric AS n FROM dead_letters GROUP BY 1 EXCEPT SELECT state, sum(n) FROM dead_letter_counts GROUP BY 1) x`, 0},
+		// A retry that was given up as unanswered was refused, whatever was found later.
+		"letters with a stored or refused retry":       {`SELECT count(DISTINCT dead_letter_id) FROM dead_letter_outbox WHERE outcome IN ('stored', 'refused')`, stored},
+		"retries that are told of as stored too often": {`SELECT count(*) - count(DISTINCT dead_letter_id) FROM dead_letter_outbox WHERE outcome = 'stored'`, 0},
+		"counters that do not say what is":             {`SELECT count(*) FROM (SELECT state, count(*)::numeric AS n FROM dead_letters GROUP BY 1 EXCEPT SELECT state, sum(n) FROM dead_letter_counts GROUP BY 1) x`, 0},
 		"moves in the audit that are not legal": {`SELECT count(*) FROM dead_letter_audit a WHERE from_state IS DISTINCT FROM to_state AND NOT EXISTS (SELECT FROM dead_letter_moves m
 			WHERE m.from_state IS NOT DISTINCT FROM a.from_state AND m.to_state IS NOT DISTINCT FROM a.to_state AND m.act = a.act)`, 0},
 	} {

@@ -27,7 +27,7 @@ func totalOf(lines ...string) Total {
 	return t
 }
 
-func TestTotalTellsSetsOfRowsApartAndNotTheirOrder(t *testing.T) {
+func TestTotal_SetsAndOrder(t *testing.T) {
 	t.Parallel()
 	want := totalOf(`{"a":1,"b":2}`, `{"a":3,"b":4}`, `{"a":5}`)
 	if got := totalOf(`{"a":5}`, `{"a":1,"b":2}`, `{"a":3,"b":4}`); got != want {
@@ -67,7 +67,7 @@ func written(t *testing.T, shelf Shelf, lines int) *Manifest {
 	return m
 }
 
-func TestWhatWasWrittenIsReadBackAndAnyHarmIsFound(t *testing.T) {
+func TestCheck_FindsAnyDamage(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a", "shelf")
 	shelf := Dir(path)
@@ -109,7 +109,7 @@ func TestWhatWasWrittenIsReadBackAndAnyHarmIsFound(t *testing.T) {
 	}
 }
 
-func TestAnArchiveWithoutItsManifestIsNone(t *testing.T) {
+func TestWhole_NeedsAManifest(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir()
 	shelf := Dir(path)
@@ -150,8 +150,8 @@ func TestAnArchiveWithoutItsManifestIsNone(t *testing.T) {
 	}
 }
 
-// TestAManifestThatNamesFewerFilesIsBroken: whoever lists archives, and reads none of their rows, is told as well.
-func TestAManifestThatNamesFewerFilesIsBroken(t *testing.T) {
+// TestWhole_ManifestWithFewerFiles: a listing of archives reports it too, although it reads no rows.
+func TestWhole_ManifestWithFewerFiles(t *testing.T) {
 	t.Parallel()
 	shelf := Dir(t.TempDir())
 	m := written(t, shelf, 100)
@@ -164,7 +164,7 @@ func TestAManifestThatNamesFewerFilesIsBroken(t *testing.T) {
 	}
 }
 
-func TestAPutThatFailsLeavesNothing(t *testing.T) {
+func TestDir_FailedPutLeavesNothing(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir()
 	shelf := Dir(path)
@@ -195,9 +195,9 @@ type failing struct{}
 
 func (failing) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-func TestOnlyDaysBeforeYesterdayAreSettled(t *testing.T) {
+func TestDay_SettledBeforeYesterday(t *testing.T) {
 	t.Parallel()
-	now := time.Date(2026, 3, 4, 0, 30, 0, 0, time.FixedZone("", 7200)) // the third, in UTC
+	now := time.Date(2026, 3, 4, 0, 30, 0, 0, time.FixedZone("", 7200)) // the third in UTC
 	for text, want := range map[string]bool{"2026-03-01": true, "2026-03-02": false, "2026-03-03": false, "2026-03-04": false} {
 		if day, err := ParseDay(text); err != nil || day.Settled(now) != want {
 			t.Errorf("%s: %t, %v", text, day.Settled(now), err)

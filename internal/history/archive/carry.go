@@ -9,33 +9,33 @@ import (
 	"time"
 )
 
-// Place is where the rows of a day are in the database.
+// Place is the place of a day's rows in the database.
 type Place string
 
-// The places. Only what is a partition of its own can be archived.
+// The places. Only a partition of one day can be archived.
 const (
-	Attached Place = "partition" // a partition of the day alone
-	Leaving  Place = "leaving"   // it was taken out of the table and not dropped yet: an archive was left off, or is under way
+	Attached Place = "partition" // a partition of this day only
+	Leaving  Place = "leaving"   // taken out of the table and not dropped: an archive is running, or was interrupted
 	Strays   Place = "default"   // rows in the default partition
-	Shared   Place = "shared"    // in a partition of more than the day, such as decision_logs_before
+	Shared   Place = "shared"    // in a partition with other days, such as decision_logs_before
 	Nowhere  Place = "none"
 )
 
-// Held is a day as the database has it.
+// Held is a day in the database.
 type Held struct {
 	Day   Day
 	Place Place
-	Rows  int64 // about; -1: not known
+	Rows  int64 // approximate; -1: not known
 	Bytes int64 // with indexes
 }
 
-// Shape is what a row consists of.
+// Shape has the columns of a row.
 type Shape struct {
 	Columns []Column
 	LeftOut []Column
 }
 
-// Equal says whether rows of both have the same lines.
+// equal reports whether rows of both have the same lines.
 func (s Shape) equal(columns []Column) bool {
 	if len(s.Columns) != len(columns) {
 		return false
@@ -48,77 +48,79 @@ func (s Shape) equal(columns []Column) bool {
 	return true
 }
 
-// Facts are what one snapshot of a day says.
+// Facts are the results of one snapshot of a day.
 type Facts struct {
 	Total           Total // computed by Postgres
 	FirstTS, LastTS string
 }
 
-// Table is decision_logs, as far as archives need it.
+// Table is the part of decision_logs that archives need.
 type Table interface {
-	// Name is the table's.
+	// Name returns the table's name.
 	Name() string
-	// Days are those that end before a time, in order.
+	// Days returns the days that end before a time, in order.
 	Days(ctx context.Context, before Day) ([]Held, error)
-	// Open takes a day for this process alone; [ErrBusy] where another has it. It is let go by Close, or when the connection is lost.
+	// Open locks a day for this process. It returns [ErrBusy] if another process has it. Close releases it, and so
+	// does a lost connection.
 	Open(ctx context.Context, day Day) (Session, error)
 }
 
 // ErrBusy says that another process archives or restores the same day.
 var ErrBusy = errors.New("another docket process works on that day")
 
-// CannotError says why something cannot be archived or restored, and what to do.
+// CannotError says why a day cannot be archived or restored, with advice.
 type CannotError struct{ Why, Do string }
 
 func (e *CannotError) Error() string { return e.Why }
 
-// Hint says what to do.
+// Hint returns advice.
 func (e *CannotError) Hint() string { return e.Do }
 
-// UncountedError says that a day cannot be taken out or restored just now, since its decisions are not counted as far as that
-// needs, and what to do.
+// UncountedError says that a day cannot be taken out or restored now, because its decisions are not counted far
+// enough.
 type UncountedError struct{ Why, Do string }
 
 func (e *UncountedError) Error() string { return e.Why }
 
-// Hint says what to do.
+// Hint returns advice.
 func (e *UncountedError) Hint() string { return e.Do }
 
 // Session is one day of the table.
 type Session interface {
-	// Where says where its rows are.
+	// Where returns the place of its rows.
 	Where(ctx context.Context) (Place, error)
-	// Shape is what rows consist of now.
+	// Shape returns the present columns.
 	Shape(ctx context.Context) (Shape, error)
-	// Source says which partition it is.
+	// Source identifies the partition.
 	Source(ctx context.Context) (Source, error)
-	// Settle makes a partition of the day, and moves rows of that day there that are in the default partition.
+	// Settle makes a partition of the day, and moves the day's rows from the default partition there.
 	Settle(ctx context.Context) error
-	// Read hands out all rows in the order of (ts, decision_id), as they are in one snapshot. With prove Postgres counts and hashes them
-	// itself in that snapshot. line is good until each returns.
+	// Read passes all rows to each in the order of (ts, decision_id), from one snapshot. With prove Postgres counts
+	// and hashes them in that snapshot. line is valid until each returns.
 	Read(ctx context.Context, shape Shape, prove bool, each func(line []byte) error) (Facts, error)
-	// Sum has Postgres count and hash.
+	// Sum lets Postgres count and hash the rows.
 	Sum(ctx context.Context, shape Shape) (Total, error)
-	// Detach takes the partition out of the table: from then on no writer reaches it. It waits 2 s at most for the lock, and again;
-	// [UncountedError] where writers would wait for long.
+	// Detach takes the partition out of the table, so that no writer reaches it. It waits for the lock in tries of at
+	// most 2 s. It returns [UncountedError] if writers would wait long.
 	Detach(ctx context.Context) error
-	// Drop counts and hashes what was detached, which nobody can change meanwhile, and drops it where that is want. Else nothing is
-	// changed, and dropped is false.
+	// Drop counts and hashes the detached partition, which nobody can change. It drops it if the total is want.
+	// Otherwise it changes nothing, and dropped is false.
 	Drop(ctx context.Context, shape Shape, want Total) (dropped bool, err error)
-	// Load stores lines, and says what became of them; it may be repeated. [UncountedError] where they would be counted twice.
+	// Load stores lines and returns the results. It may be repeated. It returns [UncountedError] if they would be
+	// counted twice.
 	Load(ctx context.Context, columns []Column, lines [][]byte) (Loaded, error)
-	// Tally has what was loaded be counted with all decisions, as far as it was not before it was archived.
+	// Tally adds the loaded decisions to the counts, unless they were counted before they were archived.
 	Tally(ctx context.Context) error
 	Close()
 }
 
-// Loaded says what became of lines.
+// Loaded has the results for lines.
 type Loaded struct {
 	Stored  int64 // now
-	Equal   int64 // were there, the same in every column
-	Again   int64 // were there with an equal payload, and other columns: delivered again since
-	Differs int64 // were there with another payload: the table's was kept
-	// Total is what Postgres computes of the rows that are in the table now, with that of the line where the row is another.
+	Equal   int64 // were there, with all columns equal
+	Again   int64 // were there with an equal payload and other columns: delivered again since
+	Differs int64 // were there with another payload, which stays
+	// Total is computed by Postgres from the rows in the table now. For a different row it has the line's total.
 	Total Total
 	// Conflicts are identities of some that differ.
 	Conflicts []string
@@ -143,33 +145,33 @@ const (
 type Carrier struct {
 	Table  Table
 	Shelf  Shelf
-	By     string // who decides
+	By     string // the operator
 	Docket string // version of the program
 	Now    func() time.Time
-	// Told is called after each step; nil: nobody is.
+	// Told is called after each step; nil: not called.
 	Told func(Step)
-	// PartRows is how many rows a part has at most; 0: a million.
+	// PartRows limits the rows of a part; 0: a million.
 	PartRows int64
-	// LineBytes is how long a line of an archive may be that is restored; 0: as long as Postgres can make it. See [MostLine].
+	// LineBytes limits the lines of a restored archive; 0: the longest that Postgres can make. See [MostLine].
 	LineBytes int64
 }
 
-// Archived is what became of a day.
+// Archived is the result for a day.
 type Archived struct {
 	Day      Day
-	Archive  string // its name; empty where there was nothing
+	Archive  string // its name; empty if there was nothing
 	Rows     int64
-	Bytes    int64 // on the shelf
+	Bytes    int64 // in the storage
 	Files    int
-	Reused   bool // an archive that was there already is equal
-	Late     bool // rows came while it was written, and it was written again
+	Reused   bool // an earlier archive is equal
+	Late     bool // rows came while it was written, so it was written again
 	Dropped  bool
 	LeftOut  []Column
 	Duration time.Duration
 }
 
-// Archive writes a day, reads it back and, unless keep, drops it from the table once Postgres has counted and hashed there
-// what was read back from the shelf. It may be killed at any point and run again.
+// Archive writes a day and reads it back. Unless keep, it drops the day from the table once Postgres has counted and
+// hashed the same rows. It may be killed at any point and run again.
 func (c *Carrier) Archive(ctx context.Context, day Day, keep bool) (done Archived, err error) {
 	start := c.Now()
 	defer func() { done.Duration = c.Now().Sub(start) }()
@@ -244,7 +246,7 @@ func (c *Carrier) Archive(ctx context.Context, day Day, keep bool) (done Archive
 			return done, nil
 		}
 		if done.Late {
-			// Written from what nobody can change, and still not equal.
+			// It was written from rows that nobody can change, and is still not equal.
 			return done, &CannotError{"the day was archived twice and is not equal to its archive",
 				"nothing was dropped: check the table that was taken out (docket archive list), the locale settings of the server, and its disk"}
 		}
@@ -259,8 +261,8 @@ func (c *Carrier) tell(s Step) {
 	}
 }
 
-// fitting is an archive that is there already and equal to what is in the table; nil where there is none. One that is broken, or says less,
-// is passed over.
+// fitting returns an existing archive that equals the rows in the table, or nil. It skips one that is broken, or has
+// fewer rows.
 func (c *Carrier) fitting(ctx context.Context, s Session, shape Shape, day Day) (*Manifest, error) {
 	all, err := Whole(ctx, c.Shelf, c.Table.Name(), &day)
 	if err != nil && !isBroken(err) || len(all) == 0 {
@@ -353,7 +355,8 @@ func (c *Carrier) write(ctx context.Context, s Session, shape Shape, day Day, pr
 	m.Files, m.Rows, m.Hash = append(m.Files, w.files...), w.total.Rows, w.total.Hash()
 	m.FirstTS, m.LastTS, m.CreatedAt = facts.FirstTS, facts.LastTS, c.Now().UTC()
 	m.Supersedes = earlier.names()
-	// The day is still ours: had its connection been lost, another could be at it, and have taken these files for leftovers.
+	// Check that the day is still locked. After a lost connection another process could take these files for
+	// leftovers.
 	if _, err := s.Source(ctx); err != nil {
 		return nil, err
 	}

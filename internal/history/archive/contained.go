@@ -6,22 +6,22 @@ import (
 	"iter"
 )
 
-// contained finds out which earlier archives of a day are in a new one, row by row. Both are in the same order, so what is
-// contained is met one after the other. That a partition is the same proves nothing: one that was taken back to an earlier moment,
-// or is now on a standby that had not got everything, has fewer rows than were archived.
+// contained finds the earlier archives of a day whose rows are all in a new one. Both are in the same order, so rows
+// are compared one after the other. An equal partition proves nothing: a table restored to an earlier moment, or a
+// standby that had missed writes, has fewer rows than were archived.
 type contained struct{ all []*earlier }
 
-// earlier is an archive that is being read beside.
+// earlier is an earlier archive that is read at the same time.
 type earlier struct {
 	name string
 	next func() ([]byte, bool)
 	stop func()
-	line []byte // that is to be met
+	line []byte // its next row
 	left bool
 	err  error
 }
 
-// contained begins to read the archives of that source.
+// contained begins to read the earlier archives of that source.
 func (c *Carrier) contained(ctx context.Context, before []*Manifest, source string) *contained {
 	var k contained
 	for _, m := range before {
@@ -43,7 +43,7 @@ func (c *Carrier) contained(ctx context.Context, before []*Manifest, source stri
 	return &k
 }
 
-// meet is given each row of the new archive.
+// meet compares the next row of the new archive.
 func (k *contained) meet(line []byte) {
 	for _, e := range k.all {
 		if e.left && bytes.Equal(e.line, line) {
@@ -52,7 +52,7 @@ func (k *contained) meet(line []byte) {
 	}
 }
 
-// names are those whose rows were all met. One that is broken is none of them.
+// names returns the archives whose rows were all found. A broken one is left out.
 func (k *contained) names() []string {
 	var names []string
 	for _, e := range k.all {

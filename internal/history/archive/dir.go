@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Dir is a shelf in a directory, which is made (0700) where it is missing once something is put there. Files are 0600.
+// Dir is a storage in a directory. The first Put makes a missing directory (0700). Files are 0600.
 func Dir(path string) Shelf { return &dir{filepath.Clean(path)} }
 
 type dir struct{ path string }
@@ -28,7 +28,8 @@ func (d *dir) file(name string) (string, error) {
 	return filepath.Join(d.path, name), nil
 }
 
-// Put writes beside, syncs, renames and syncs the directory: a file that has its name is whole, also after a power cut.
+// Put writes a temporary file, syncs it, renames it and syncs the directory. So a file with its name is whole, also
+// after a power cut.
 func (d *dir) Put(ctx context.Context, name string, r io.Reader) error {
 	return shelved(d.put(ctx, name, r))
 }
@@ -49,7 +50,7 @@ func (d *dir) put(ctx context.Context, name string, r io.Reader) error {
 		return err
 	}
 	beside := target + tmpSuffix
-	if err := os.Remove(beside); err != nil && !errors.Is(err, fs.ErrNotExist) { // of one that was killed
+	if err := os.Remove(beside); err != nil && !errors.Is(err, fs.ErrNotExist) { // left by a killed process
 		return err
 	}
 	f, err := os.OpenFile(beside, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
@@ -65,7 +66,7 @@ func (d *dir) put(ctx context.Context, name string, r io.Reader) error {
 		err = os.Rename(beside, target)
 	}
 	if err != nil {
-		_ = os.Remove(beside) // the next Put of that name takes it away as well
+		_ = os.Remove(beside) // the next Put of that name removes it too
 		return err
 	}
 	return syncDir(d.path)
@@ -115,7 +116,8 @@ func (d *dir) Remove(_ context.Context, name string) error {
 	return shelved(syncDir(d.path))
 }
 
-// makeDir makes what is missing and syncs each parent, as a directory that a power cut removes takes its files with it.
+// makeDir makes missing directories and syncs each parent. A power cut that removes a directory would remove its
+// files.
 func makeDir(path string) error {
 	if info, err := os.Stat(path); err == nil {
 		if !info.IsDir() {

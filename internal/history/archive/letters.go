@@ -10,79 +10,82 @@ import (
 	"time"
 )
 
-// LettersName is what archives of dead letters begin with. They lie on the same shelf as those of decisions.
+// LettersName is the prefix of archives of dead letters. They are in the same storage as those of decisions.
 const LettersName = "dead_letters"
 
-// LettersHeld is a day on which dead letters were closed that may be the only copy of a decision and are in no archive.
+// LettersHeld is a day on which dead letters were closed that may be the only copy of a decision and are in no
+// archive.
 type LettersHeld struct {
 	Day     Day
 	Letters int64
 	Bytes   int64 // of their values
 }
 
-// LettersTable is the ledger of dead letters, as far as archives need it.
+// LettersTable is the part of the ledger that archives need.
 type LettersTable interface {
-	// Days are those before a time on which such letters were closed, in order.
+	// Days returns the days before a time on which such letters were closed, in order.
 	Days(ctx context.Context, before Day) ([]LettersHeld, error)
-	// Open takes a day for this process alone; [ErrBusy] where another has it. It is let go by Close, or when the connection is lost.
+	// Open locks a day for this process. It returns [ErrBusy] if another process has it. Close releases it, and so
+	// does a lost connection.
 	Open(ctx context.Context, day Day) (LettersSession, error)
 }
 
 // LettersSession is one day of the ledger.
 type LettersSession interface {
-	// Columns are what a line consists of.
+	// Columns returns the columns of a line.
 	Columns() []Column
-	// Source says which database it is. An error says that the day may be another's by now.
+	// Source identifies the database. An error says that another process may have the day.
 	Source(ctx context.Context) (Source, error)
-	// Waiting is how many letters of the day are in no archive.
+	// Waiting counts the letters of the day that are in no archive.
 	Waiting(ctx context.Context) (int64, error)
-	// Read hands out each of them in the order of its id, as they are in one snapshot. line is good until each returns.
+	// Read passes each of them to each in the order of the ids, from one snapshot. line is valid until each returns.
 	Read(ctx context.Context, each func(line []byte) error) error
-	// Note writes down that the letters of these lines are in an archive, where they are in none yet and are what their lines say, by a hash
-	// that Postgres computes. It may be repeated.
+	// Note records that an archive has the letters of these lines. It skips letters that are in an archive already,
+	// or differ from their lines by a hash that Postgres computes. It may be repeated.
 	Note(ctx context.Context, archive, by string, lines [][]byte) (noted int64, err error)
-	// Load enters letters that are not in the ledger, RESOLVED and with the archive that has them; it may be repeated.
+	// Load enters letters that are not in the ledger, as RESOLVED and with their archive. It may be repeated.
 	Load(ctx context.Context, archive, by string, columns []Column, lines [][]byte) (LettersLoaded, error)
 	Close()
 }
 
-// LettersLoaded says what became of lines.
+// LettersLoaded has the results for lines.
 type LettersLoaded struct {
 	Stored  int64 // now
 	Equal   int64 // were there, with the same value
-	Differs int64 // were there with another value: the ledger's was kept
+	Differs int64 // were there with another value, which stays
 	// Conflicts are ids of some that differ.
 	Conflicts []string
 }
 
-// LettersCarrier archives and restores dead letters that were closed.
+// LettersCarrier archives and restores closed dead letters.
 type LettersCarrier struct {
 	Table  LettersTable
 	Shelf  Shelf
-	By     string // who decides
+	By     string // the operator
 	Docket string // version of the program
 	Now    func() time.Time
-	// Told is called after each step; nil: nobody is.
+	// Told is called after each step; nil: not called.
 	Told func(Step)
-	// PartRows is how many lines a part has at most; 0: a million.
+	// PartRows limits the lines of a part; 0: a million.
 	PartRows int64
-	// LineBytes is how long a line of an archive may be that is restored; 0: as long as Postgres can make it. See [MostLine].
+	// LineBytes limits the lines of a restored archive; 0: the longest that Postgres can make. See [MostLine].
 	LineBytes int64
 }
 
-// LettersArchived is what became of a day.
+// LettersArchived is the result for a day.
 type LettersArchived struct {
 	Day      Day
-	Archives []string // their names; empty where there was nothing
-	Letters  int64    // that are in an archive now and were in none before
-	Bytes    int64    // on the shelf
+	Archives []string // their names; empty if there was nothing
+	Letters  int64    // newly archived letters
+	Bytes    int64    // in the storage
 	Files    int
-	Reused   bool // an archive that was there already has some of them
+	Reused   bool // an earlier archive has some of them
 	Duration time.Duration
 }
 
-// Archive writes the letters that were closed on a day and are in no archive, reads them back, and writes down in the ledger which
-// archive has them: only then they may leave it. Nothing is removed. It may be killed at any point and run again.
+// Archive writes the letters that were closed on a day and are in no archive, and reads them back. Then it notes
+// their archive in the ledger, which allows their removal. It removes nothing itself. It may be killed at any point
+// and run again.
 func (c *LettersCarrier) Archive(ctx context.Context, day Day) (done LettersArchived, err error) {
 	start := c.Now()
 	defer func() { done.Duration = c.Now().Sub(start) }()
@@ -131,7 +134,7 @@ func (c *LettersCarrier) tell(s Step) {
 	}
 }
 
-// again notes what an archive has that was whole before the ledger said so. A broken one is passed over.
+// again notes the letters of archives that were complete before the ledger noted them. It skips a broken one.
 func (c *LettersCarrier) again(ctx context.Context, s LettersSession, source Source, day Day, done *LettersArchived) error {
 	all, err := Whole(ctx, c.Shelf, LettersName, &day)
 	if err := notBroken(err); err != nil {
@@ -150,8 +153,7 @@ func (c *LettersCarrier) again(ctx context.Context, s LettersSession, source Sou
 	return nil
 }
 
-// note reads an archive back and notes its letters. All of it is read before the first of them is noted: what an archive has counts
-// once the archive is proved.
+// note reads an archive back and notes its letters. It reads all of it first, because only a proved archive counts.
 func (c *LettersCarrier) note(ctx context.Context, s LettersSession, m *Manifest, done *LettersArchived) error {
 	if err := Check(ctx, c.Shelf, m, nil); err != nil {
 		return err
@@ -170,8 +172,9 @@ func (c *LettersCarrier) note(ctx context.Context, s LettersSession, m *Manifest
 	return err
 }
 
-// Keep writes letters that are in no ledger to an archive of a day, which may be today, and reads it back. read hands out their lines. Where there are
-// none, Keep makes no archive. A process that is killed can run it again: then two archives of the day have the letters, and a restore enters each once.
+// Keep writes letters that are in no ledger to an archive of a day, and reads it back. The day may be today. read
+// passes the lines. Without lines it makes no archive. A killed process can run it again. Then two archives have the
+// letters, and a restore enters each once.
 func (c *LettersCarrier) Keep(ctx context.Context, day Day, read func(each func(line []byte) error) error) (archive string, letters int64, err error) {
 	s, err := c.Table.Open(ctx, day)
 	if err != nil {
@@ -239,14 +242,15 @@ func (c *LettersCarrier) write(ctx context.Context, s LettersSession, source Sou
 		return nil, err
 	}
 	m.Files, m.Rows, m.Hash, m.CreatedAt = append(m.Files, w.files...), w.total.Rows, w.total.Hash(), c.Now().UTC()
-	// The day is still ours: had its connection been lost, another could be at it, and have taken these files for leftovers.
+	// Check that the day is still locked. After a lost connection another process could take these files for
+	// leftovers.
 	if _, err := s.Source(ctx); err != nil {
 		return nil, err
 	}
 	return m, seal(ctx, c.Shelf, m)
 }
 
-// LettersRestored is what became of the archives of a day.
+// LettersRestored is the result for the archives of a day.
 type LettersRestored struct {
 	Day      Day
 	Archives []string
@@ -255,8 +259,9 @@ type LettersRestored struct {
 	Duration time.Duration
 }
 
-// Restore enters the letters of all archives of a day into the ledger again, RESOLVED. Each archive is read and checked whole before
-// the first of its letters is entered. What is in the ledger stays as it is. It may be killed at any point and run again.
+// Restore enters the letters of all archives of a day into the ledger again, as RESOLVED. It reads and checks each
+// whole archive before it enters its first letter. It does not change letters that are in the ledger. It may be
+// killed at any point and run again.
 func (c *LettersCarrier) Restore(ctx context.Context, day Day) (done LettersRestored, err error) {
 	start := c.Now()
 	defer func() { done.Duration = c.Now().Sub(start) }()
@@ -268,7 +273,7 @@ func (c *LettersCarrier) Restore(ctx context.Context, day Day) (done LettersRest
 	defer s.Close()
 	all, err := Whole(ctx, c.Shelf, LettersName, &day)
 	if err != nil {
-		return done, err // a broken one too: what it holds would be missing
+		return done, err // also for a broken one, because its letters would be missing
 	}
 	if len(all) == 0 {
 		return done, ErrNone

@@ -163,7 +163,7 @@ func TestLetters_ThereAndBack(t *testing.T) {
 	}
 }
 
-// TestLetters_KilledBeforeTheLedgerKnew: what is on the shelf is not written a second time.
+// TestLetters_KilledBeforeTheLedgerKnew: letters in the storage are not written a second time.
 func TestLetters_KilledBeforeTheLedgerKnew(t *testing.T) {
 	t.Parallel()
 	c, b, _ := carrying(t, "a", "b")
@@ -182,7 +182,7 @@ func TestLetters_KilledBeforeTheLedgerKnew(t *testing.T) {
 	}
 }
 
-// TestLetters_ChangedMeanwhile: an archive that says something else of a letter is no archive of it.
+// TestLetters_ChangedMeanwhile: an archive with another version of a letter does not count for it.
 func TestLetters_ChangedMeanwhile(t *testing.T) {
 	t.Parallel()
 	c, b, _ := carrying(t, "a", "b")
@@ -197,7 +197,7 @@ func TestLetters_ChangedMeanwhile(t *testing.T) {
 	}
 }
 
-// harmed is a shelf that gives one file back otherwise than it was stored.
+// harmed is a storage that changes one file on reading.
 type harmed struct {
 	archive.Shelf
 	how func(name string, b []byte) []byte
@@ -212,7 +212,8 @@ func (h *harmed) Get(ctx context.Context, name string) (io.ReadCloser, error) {
 	return io.NopCloser(strings.NewReader(string(h.how(name, b)))), errors.Join(err, r.Close())
 }
 
-// TestLetters_WhatIsNotReadBackIsNotArchived: the last file of an archive is damaged, and no letter of any of its files counts.
+// TestLetters_WhatIsNotReadBackIsNotArchived: the last file of an archive is damaged, so no letter of its files
+// counts.
 func TestLetters_WhatIsNotReadBackIsNotArchived(t *testing.T) {
 	t.Parallel()
 	var ids []string
@@ -236,7 +237,7 @@ func TestLetters_WhatIsNotReadBackIsNotArchived(t *testing.T) {
 	if _, err := c.Restore(t.Context(), lettersDay); !errors.As(err, &broken) {
 		t.Fatalf("restored: %v", err)
 	}
-	// What is broken is passed over, and all of it archived again.
+	// A broken archive is skipped, and all of it is archived again.
 	c.Shelf = &harmed{whole, func(name string, b []byte) []byte {
 		if strings.Contains(name, "-001-") {
 			return b[:len(b)-1]
@@ -248,7 +249,7 @@ func TestLetters_WhatIsNotReadBackIsNotArchived(t *testing.T) {
 	}
 }
 
-// TestLetters_LeftoversGo: what a killed run wrote without a manifest is no archive.
+// TestLetters_LeftoversGo: files of a killed run without a manifest do not count as an archive.
 func TestLetters_LeftoversGo(t *testing.T) {
 	t.Parallel()
 	c, _, dir := carrying(t, "a")
@@ -293,7 +294,8 @@ func TestLetters_Refusals(t *testing.T) {
 	}
 }
 
-// TestLetters_Keep: letters that are in no ledger are in an archive once it was read back, and come back as others do.
+// TestLetters_Keep: letters that are in no ledger are in an archive once it was read back, and can be restored like
+// others.
 func TestLetters_Keep(t *testing.T) {
 	t.Parallel()
 	c, b, _ := carrying(t, "closed")

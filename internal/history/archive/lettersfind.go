@@ -10,43 +10,43 @@ import (
 	"time"
 )
 
-// ArchivedLetter is a dead letter as an archive has it.
+// ArchivedLetter is a dead letter in an archive.
 type ArchivedLetter struct {
 	Archive, Day string
 	ID           string // of the dead letter
 	DecisionID   string
-	Time         time.Time // of the decision; zero: it cannot be read
+	Time         time.Time // of the decision; zero: unreadable
 	Kind, Code   string
 	FailedAt     time.Time
-	Topic        string // where it was first read
+	Topic        string // the topic where it was first read
 	Partition    int32  // -1: it never was in that topic
 	Offset       int64  // the same
 	Index        int    // inside its Kafka record; -1: it was never decoded
 	Value        []byte
 }
 
-// LettersFound is what a search of archived dead letters came to.
+// LettersFound is the result of a search of archived dead letters.
 type LettersFound struct {
 	Found    []ArchivedLetter
-	Archives int // that were read whole
-	Left     int // that were not, as the bound was reached
+	Archives int // read whole
+	Left     int // not read, because of the limit
 }
 
-// mostLettersFound is how many a search finds at most.
+// mostLettersFound limits the results of a search.
 const mostLettersFound = 1000
 
 // errManyLetters ends a search that finds too much.
 var errManyLetters = errors.New("too many dead letters have the id")
 
-// FindLetters looks for the dead letters of some decisions in all archives, the newest first, until the archives that are left hold more
-// than most bytes inflated. It is bounded by its context, too. What it found counts also where it ends with an error: an archive that is
-// not what it should be, or a line longer than mostLine bytes.
+// FindLetters looks for the dead letters of some decisions in all archives, the newest first. It stops when the next
+// archive would exceed most inflated bytes, or when ctx ends. Its results count even with an error. An error is about
+// an invalid archive, or a line longer than mostLine bytes.
 func FindLetters(ctx context.Context, shelf Shelf, sought func(decisionID string) bool, most, mostLine int64) (out LettersFound, err error) {
 	all, err := Whole(ctx, shelf, LettersName, nil)
 	if notBroken(err) != nil {
 		return out, err
 	}
-	failed := err // the broken ones are told beside what the others hold
+	failed := err // broken archives are reported besides the results
 	for _, m := range slices.Backward(all) {
 		var inside int64
 		for _, f := range m.Files {
@@ -80,7 +80,7 @@ func FindLetters(ctx context.Context, shelf Shelf, sought func(decisionID string
 	return out, failed
 }
 
-// letterLine is what a search reads of a line.
+// letterLine has the fields of a line that a search reads.
 type letterLine struct {
 	ID         string     `json:"dead_letter_id"`
 	DecisionID *string    `json:"decision_id"`

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// endless is a shelf whose only file has one good line, and a second that never ends. It counts what was read of it. The
-// content is not compressed, so that this is what was inflated, too.
+// endless is a storage whose only file has one good line, and a second that never ends. It counts the bytes read. The
+// content is not compressed, so this is also the inflated size.
 type endless struct {
 	Shelf
 	read int64

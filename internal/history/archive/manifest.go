@@ -14,20 +14,20 @@ import (
 	"time"
 )
 
-// Format is the version of what is written. A reader refuses others.
+// Format is the version of the format. A reader refuses others.
 const Format = 1
 
 // Column is a column of the table, in the table's order.
 type Column struct {
 	Name string `json:"name"`
-	Type string `json:"type"` // as Postgres's format_type names it
+	Type string `json:"type"` // in the form of Postgres's format_type
 }
 
-// Source says which table an archive was taken from.
+// Source identifies the table of an archive.
 type Source struct {
 	// ID is the same for all archives of one database; six hexadecimal digits.
 	ID string `json:"id"`
-	// Partition is the same for as long as the partition of the day is.
+	// Partition stays the same while the day's partition exists.
 	Partition string `json:"partition,omitempty"`
 }
 
@@ -38,10 +38,10 @@ type File struct {
 	Bytes         int64  `json:"bytes"`
 	SHA256        string `json:"sha256"`
 	ContentBytes  int64  `json:"content_bytes"`
-	ContentSHA256 string `json:"content_sha256"` // of what is inside, uncompressed
+	ContentSHA256 string `json:"content_sha256"` // of the uncompressed content
 }
 
-// Manifest describes one archive of a day. It is written last: an archive without one is none.
+// Manifest describes one archive of a day. It is written last: without it an archive does not count.
 type Manifest struct {
 	Format     int       `json:"format"`
 	Docket     string    `json:"docket"` // version of the program
@@ -49,10 +49,10 @@ type Manifest struct {
 	Day        string    `json:"day"`
 	Generation int       `json:"generation"`
 	Source     Source    `json:"source"`
-	Attempt    string    `json:"attempt"`              // eight hexadecimal digits: what was given up for dead and goes on nevertheless writes under names of its own
+	Attempt    string    `json:"attempt"`              // eight hexadecimal digits: a process that was believed dead writes under names of its own
 	Supersedes []string  `json:"supersedes,omitempty"` // names of archives whose rows are all in this one
 	Columns    []Column  `json:"columns"`
-	LeftOut    []Column  `json:"left_out,omitempty"` // generated columns: Postgres computes them anew
+	LeftOut    []Column  `json:"left_out,omitempty"` // generated columns, which Postgres computes again
 	Rows       int64     `json:"rows"`
 	Hash       string    `json:"hash"` // see Total
 	FirstTS    string    `json:"first_ts,omitempty"`
@@ -62,15 +62,15 @@ type Manifest struct {
 	CreatedBy  string    `json:"created_by"`
 }
 
-// Name is what the archive's files begin with.
+// Name returns the prefix of the archive's files.
 func (m *Manifest) Name() string {
 	return fmt.Sprintf("%s-%s-%03d-%s-%s", m.Table, m.Day, m.Generation, m.Source.ID, m.Attempt)
 }
 
-// Total is the count and hash that it promises.
+// Total returns its count and hash.
 func (m *Manifest) Total() (Total, error) { return parseTotal(m.Rows, m.Hash) }
 
-// Bytes is how much it takes on the shelf, without the manifest.
+// Bytes returns its size in the storage, without the manifest.
 func (m *Manifest) Bytes() int64 {
 	var n int64
 	for _, f := range m.Files {
@@ -85,7 +85,7 @@ const (
 	mostManifest   = 16 << 20
 )
 
-// BrokenError says that an archive is not what it should be. It never holds any of a payload.
+// BrokenError says that an archive is damaged. It contains no payload.
 type BrokenError struct {
 	Archive string
 	Problem string
@@ -103,8 +103,8 @@ var ErrNone = errors.New("there is no complete archive of that day")
 
 var nameForm = regexp.MustCompile(`^([a-z_]+)-(\d{4}-\d{2}-\d{2})-(\d{3,})-([0-9a-f]{6})-[0-9a-f]{8}((?:\.\d{4,})?\.jsonl\.gz|\.manifest\.json)$`)
 
-// Whole are the archives on the shelf that have a manifest, by day and generation; day nil: of all days. A manifest that
-// cannot be read is told as a [*BrokenError] beside the others.
+// Whole returns the archives with a manifest, by day and generation; day nil: of all days. An unreadable manifest is
+// a [*BrokenError] besides the others.
 func Whole(ctx context.Context, shelf Shelf, table string, day *Day) ([]*Manifest, error) {
 	names, err := shelf.List(ctx, prefix(table, day))
 	if err != nil {
@@ -192,7 +192,7 @@ func partName(archive string, n int) string {
 	return fmt.Sprintf("%s.%04d%s", archive, n, partSuffix)
 }
 
-// Superseded are the names of archives that others of the same day make needless.
+// Superseded returns the names of archives that others of the same day replace.
 func Superseded(all []*Manifest) map[string]bool {
 	names := map[string]bool{}
 	for _, m := range all {
@@ -203,8 +203,7 @@ func Superseded(all []*Manifest) map[string]bool {
 	return names
 }
 
-// next is the generation that a new archive of the day gets, and the files that an archive of the same source left
-// half written.
+// next returns the generation for a new archive of the day, and the files of unfinished archives of the same source.
 func next(ctx context.Context, shelf Shelf, table string, day Day, source string) (generation int, leftovers []string, err error) {
 	names, err := shelf.List(ctx, prefix(table, &day))
 	if err != nil {
@@ -235,7 +234,7 @@ func next(ctx context.Context, shelf Shelf, table string, day Day, source string
 	return generation, leftovers, nil
 }
 
-// Days are the days of which the shelf has whole archives of a table, in order. The manifests themselves are not read.
+// Days returns the days with whole archives of a table, in order. It does not read the manifests.
 func Days(ctx context.Context, shelf Shelf, table string) ([]Day, error) {
 	names, err := shelf.List(ctx, prefix(table, nil))
 	if err != nil {

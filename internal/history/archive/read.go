@@ -13,14 +13,14 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// mostText is how much Postgres can make one text of. No row that it gave has a longer line.
+// mostText is the longest text that Postgres can make. No row has a longer line.
 const mostText = 1 << 30
 
-// MostLine is how many bytes the line of a row may have where the largest record has maxRecord: its columns hold parts of the
-// payload several times over, and Postgres writes numbers and spaces out.
+// MostLine limits the line of a row if the largest record has maxRecord bytes. Its columns repeat parts of the
+// payload several times, and Postgres expands numbers and spaces.
 func MostLine(maxRecord int64) int64 { return min(8*maxRecord, mostText) }
 
-// LineError says that a line of an archive is longer than this program reads. It is no sign of harm by itself.
+// LineError says that a line of an archive is longer than this program reads. The archive may be intact.
 type LineError struct {
 	File string
 	Line int64 // from 1
@@ -31,21 +31,22 @@ func (e *LineError) Error() string {
 	return fmt.Sprintf("line %d of %s has more than %d bytes", e.Line, e.File, e.Most)
 }
 
-// Hint says what to do.
+// Hint returns advice.
 func (e *LineError) Hint() string {
 	return "raise DOCKET_MAX_RECORD_BYTES if such large decisions are yours: a line may have 8 times that"
 }
 
-// Check is [CheckWithin] for lines as long as Postgres can make them.
+// Check is [CheckWithin] for the longest lines that Postgres can make.
 func Check(ctx context.Context, shelf Shelf, m *Manifest, each func(line []byte) error) error {
 	return CheckWithin(ctx, shelf, m, mostText, each)
 }
 
-// CheckWithin reads an archive from the shelf, whole, and holds it against its manifest: sizes and checksums of each file and of
-// what is inside, count and hash of the rows. each is given every line without its line feed, and may be nil; what it was
-// given is proved only once CheckWithin has returned nil. An archive that is not what it should be is a [*BrokenError]. It
-// keeps one line in memory: a longer one than most bytes is a [*LineError], one that goes beyond the content of its file by the
-// manifest a [*BrokenError].
+// CheckWithin reads a whole archive and compares it with its manifest: size and checksum of each file and its
+// content, count and hash of the rows. Unless each is nil, it gets every line without its line feed. The lines are
+// proved only once CheckWithin has returned nil.
+//
+// A damaged archive is a [*BrokenError]. It keeps one line in memory. A line of more than most bytes is a
+// [*LineError]. One that exceeds the file's content by the manifest is a [*BrokenError].
 func CheckWithin(ctx context.Context, shelf Shelf, m *Manifest, most int64, each func(line []byte) error) error {
 	want, err := m.Total()
 	if err != nil {
@@ -97,7 +98,7 @@ func checkFile(ctx context.Context, shelf Shelf, m *Manifest, f File, most int64
 	if err != nil {
 		return fmt.Errorf("read %s: %w", f.Name, err)
 	}
-	defer func() { _ = r.Close() }() // everything was read, or an error is told already
+	defer func() { _ = r.Close() }() // all was read, or there is an error already
 	wire := &taken{from: r, ctx: ctx}
 	stored, content := sha256.New(), sha256.New()
 	var bytes, inside counter
@@ -140,7 +141,7 @@ func checkFile(ctx context.Context, shelf Shelf, m *Manifest, f File, most int64
 		}
 		break
 	}
-	if _, err := io.Copy(io.Discard, raw); err != nil { // what may lie behind the end
+	if _, err := io.Copy(io.Discard, raw); err != nil { // bytes behind the end
 		return fmt.Errorf("read %s: %w", f.Name, err)
 	}
 	switch {
@@ -154,8 +155,8 @@ func checkFile(ctx context.Context, shelf Shelf, m *Manifest, f File, most int64
 
 var errLong = errors.New("the line is too long")
 
-// nextLine reads up to a line feed, and keeps no more than a buffer beyond most bytes. The line is good until the next one is
-// read. io.EOF comes with an empty line only; a line without its end is io.ErrUnexpectedEOF, one of more than most bytes errLong.
+// nextLine reads up to a line feed, and keeps at most a buffer more than most bytes. The line is valid until the next
+// call. io.EOF comes only with an empty line. A line without its end is io.ErrUnexpectedEOF, a longer one errLong.
 func nextLine(r *bufio.Reader, most int64) ([]byte, error) {
 	line, err := r.ReadSlice('\n')
 	var long []byte
@@ -178,7 +179,7 @@ func nextLine(r *bufio.Reader, most int64) ([]byte, error) {
 	return nil, err
 }
 
-// taken remembers what went wrong on the way from the shelf, so that a lost connection is not taken for a broken file.
+// taken remembers errors of the storage, so that a lost connection does not count as a broken file.
 type taken struct {
 	from io.Reader
 	ctx  context.Context

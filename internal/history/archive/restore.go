@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Restored is what became of the archives of a day.
+// Restored is the result for the archives of a day.
 type Restored struct {
 	Day      Day
 	Archives []string
@@ -21,25 +21,25 @@ const (
 	loadBytes = 4 << 20
 )
 
-// Restore loads all archives of a day into the table again. Each is read and checked whole before the first of its rows is
-// stored, and counted and hashed by Postgres afterwards. What is in the table stays as it is. It may be killed at any point and run
-// again.
+// Restore loads all archives of a day into the table again. It reads and checks each whole archive before it stores
+// its first row. Afterwards Postgres counts and hashes the rows. It does not change rows in the table. It may be
+// killed at any point and run again.
 func (c *Carrier) Restore(ctx context.Context, day Day) (done Restored, err error) {
 	start := c.Now()
 	defer func() { done.Duration = c.Now().Sub(start) }()
 	done.Day = day
-	s, err := c.Table.Open(ctx, day) // before anything is looked at: nobody archives more of it from here on
+	s, err := c.Table.Open(ctx, day) // first, so that nobody archives more of the day from here on
 	if err != nil {
 		return done, err
 	}
 	defer s.Close()
 	all, err := Whole(ctx, c.Shelf, c.Table.Name(), &day)
 	if err != nil {
-		return done, err // a broken one too: what it holds would be missing
+		return done, err // also for a broken one, because its rows would be missing
 	}
 	superseded := Superseded(all)
 	var wanted []*Manifest
-	for _, m := range slices.Backward(all) { // of two that have a row each in its way the later one's is stored
+	for _, m := range slices.Backward(all) { // if two have different versions of a row, the later one's is stored
 		if !superseded[m.Name()] {
 			wanted = append(wanted, m)
 		}

@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// loading is a table that keeps what a restore loads, at the place of a session of its one day.
+// loading is a table, and the session of its one day. It keeps the loaded rows.
 type loading struct {
 	Session
 	lines []string
 	calls []int
-	tally []int                    // lines there were at each
-	spoil func(line []byte) []byte // what a trigger does; nil: nothing
+	tally []int                    // number of lines at each
+	spoil func(line []byte) []byte // the act of a trigger; nil: none
 }
 
 func (l *loading) Name() string                              { return "decision_logs" }
@@ -45,8 +45,9 @@ func (l *loading) Load(_ context.Context, _ []Column, lines [][]byte) (done Load
 	return done, nil
 }
 
-// TestEveryLineIsRestoredOnceWhereverABatchEnds: exactly a batch, one line more, many, and lines so long that bytes end it.
-func TestEveryLineIsRestoredOnceWhereverABatchEnds(t *testing.T) {
+// TestRestore_EveryLineOnce: exactly a batch, one line more, many lines, and lines so long that their bytes end a
+// batch.
+func TestRestore_EveryLineOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ lines, long, calls int }{
 		"none": {0, 0, 0}, "one": {1, 0, 1}, "a batch": {loadRows, 0, 1}, "a line more": {loadRows + 1, 0, 2}, "batches and a rest": {2*loadRows + 7, 200, 3}, "long lines": {9, loadBytes / 2, 5},
@@ -84,7 +85,7 @@ func TestEveryLineIsRestoredOnceWhereverABatchEnds(t *testing.T) {
 			if c.lines == 0 {
 				return
 			}
-			// What a trigger changed on the way is told, be it in the last line alone.
+			// A trigger's change is reported, even in the last line alone.
 			table = &loading{spoil: func(line []byte) []byte {
 				return bytes.Replace(line, fmt.Appendf(nil, `"n":%d,`, c.lines-1), []byte(`"n":-1,`), 1)
 			}}

@@ -7,13 +7,13 @@ import (
 	"fmt"
 )
 
-// Total is the count and the hash of a set of rows, whatever their order.
+// Total is the count and the hash of a set of rows, in any order.
 //
-// The hash of a row is the SHA-256 of its line, without the line feed, read as four big-endian words of 64 bits; that of a
-// set is the sum of each word over its rows, modulo 2^64. A row is hashed whole, so values that changed places between
-// two rows change both. Words are added and not XORed, so a row that is there twice counts twice and two equal ones do not
-// cancel out. Postgres computes the same over the table by itself. It detects accidents; whoever can write to both the
-// table and the shelf is not kept out by any hash.
+// The hash of a row is the SHA-256 of its line, without the line feed, as four big-endian words of 64 bits. The hash
+// of a set is the sum of each word over its rows, modulo 2^64. A row is hashed whole, so values that moved between
+// two rows change both. Sums count a repeated row twice, and with XOR two equal rows would cancel out. Postgres
+// computes the same over the table. The hash detects accidents. It does not stop an attacker who can write to both
+// the table and the storage.
 type Total struct {
 	Rows int64
 	Sum  [4]uint64
@@ -28,7 +28,7 @@ func (t *Total) Add(line []byte) {
 	}
 }
 
-// Join adds what another set has.
+// Join adds another set.
 func (t *Total) Join(o Total) {
 	t.Rows += o.Rows
 	for i := range t.Sum {
@@ -36,12 +36,12 @@ func (t *Total) Join(o Total) {
 	}
 }
 
-// Hash is the sum as 64 hexadecimal digits.
+// Hash returns the sum as 64 hexadecimal digits.
 func (t Total) Hash() string {
 	return fmt.Sprintf("%016x%016x%016x%016x", t.Sum[0], t.Sum[1], t.Sum[2], t.Sum[3])
 }
 
-// parseTotal reads what [Total.Hash] wrote.
+// parseTotal reads the output of [Total.Hash].
 func parseTotal(rows int64, hash string) (Total, error) {
 	b, err := hex.DecodeString(hash)
 	if err != nil || len(b) != 32 || rows < 0 {

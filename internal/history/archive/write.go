@@ -14,19 +14,19 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// How large a part may become: what is sent again after a broken upload, and what is read to find a broken file.
+// Largest size of a part. It is sent again after a broken upload, and read to find a broken file.
 const (
 	partRows  = 1_000_000
 	partBytes = 256 << 20 // uncompressed
 )
 
-// writer writes lines to the shelf, a part after the other, and keeps none of them.
+// writer writes lines to the storage, part by part, and keeps none of them.
 type writer struct {
 	ctx   context.Context
 	shelf Shelf
 	name  string
 
-	rows, bytes int64 // a part has at most
+	rows, bytes int64 // limits of a part
 	files       []File
 	total       Total
 	part        *part
@@ -78,7 +78,7 @@ func (w *writer) begin() *part {
 	go func() {
 		err := w.shelf.Put(w.ctx, p.name, r)
 		if err == nil {
-			err = io.ErrClosedPipe // for a writer that goes on nevertheless
+			err = io.ErrClosedPipe // for a writer that continues
 			_ = r.CloseWithError(err)
 			p.put <- nil
 			return
@@ -89,7 +89,7 @@ func (w *writer) begin() *part {
 	return p
 }
 
-// end finishes the part in hand.
+// end finishes the present part.
 func (w *writer) end() error {
 	p := w.part
 	if p == nil {
@@ -108,7 +108,7 @@ func (w *writer) end() error {
 	return nil
 }
 
-// broken gives up the part in hand and says why: what the shelf said, where it was that.
+// broken gives up the present part and returns the storage's error if there is one.
 func (w *writer) broken(err error) error {
 	p := w.part
 	w.part = nil
@@ -119,7 +119,7 @@ func (w *writer) broken(err error) error {
 	return fmt.Errorf("write %s: %w", p.name, err)
 }
 
-// abandon ends what is under way so that nothing of it is stored under its name.
+// abandon ends the present part, so that nothing of it is stored under its name.
 func (w *writer) abandon() {
 	if w.part != nil {
 		_ = w.broken(errAbandoned)
@@ -136,7 +136,7 @@ func (c *counter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// seal writes the manifest, which makes the archive whole.
+// seal writes the manifest, which completes the archive.
 func seal(ctx context.Context, shelf Shelf, m *Manifest) error {
 	b, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {

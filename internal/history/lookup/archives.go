@@ -36,7 +36,7 @@ func (s *search) archives(ctx context.Context, limits Limits) {
 	s.archivedLetters(ctx, shelf, where, limits)
 }
 
-// days names the days that are archived. Their rows are not read.
+// days names the archived days. Their rows are not read.
 func (s *search) days(ctx context.Context, shelf archive.Shelf, where string) {
 	name := "archived days in " + where
 	switch days, err := archive.Days(ctx, shelf, s.look.Table); {
@@ -72,10 +72,10 @@ func (s *search) archivedLetters(ctx context.Context, shelf archive.Shelf, where
 	}
 }
 
-// plainly says what an end of the time means.
+// plainly explains a timeout.
 func (s *search) plainly(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("time was over after %v", s.look.Limits.withDefaults().Within.Round(time.Millisecond))
+		return fmt.Errorf("it timed out after %v", s.look.Limits.withDefaults().Within.Round(time.Millisecond))
 	}
 	return err
 }

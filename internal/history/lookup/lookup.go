@@ -14,7 +14,7 @@ import (
 	"docket/internal/service/config"
 )
 
-// Topics is Kafka, as far as a look-up needs it; *kafka.Reader is one.
+// Topics is the part of Kafka that a lookup needs; *kafka.Reader is one.
 type Topics interface {
 	Committed(ctx context.Context, group, topic string) (map[int32]int64, error)
 	Ends(ctx context.Context, topic string) (map[int32]int64, error)
@@ -23,17 +23,17 @@ type Topics interface {
 
 // Book is the ledger of dead letters.
 type Book interface {
-	// Claims finds the letters whose value claims a decision_id, at most n, newest failure first.
+	// Claims returns the letters whose value claims a decision_id, at most n, newest failure first.
 	Claims(ctx context.Context, decisionID string, n int) ([]ledger.Entry, error)
-	// Surplus lists the open ranges of the dead-letter topics that a desk has read and did not enter, at most n.
+	// Surplus lists the open ranges of the dead-letter topics that a desk has read and not entered, at most n.
 	Surplus(ctx context.Context, all bool, n int) ([]ledger.Surplus, error)
 }
 
-// Limits bound a look-up. Zero values are those of [DefaultLimits].
+// Limits limit a lookup. Zero values mean [DefaultLimits].
 type Limits struct {
-	Within  time.Duration // for Kafka and the spools together, and as much again for the archives
-	Records int           // of each topic
-	Bytes   int64         // of each topic, of all spools and of the archived dead letters, inflated
+	Within  time.Duration // for Kafka and the spools together, and again for the archives
+	Records int           // for each topic
+	Bytes   int64         // for each topic, for all spools and for the archived dead letters, inflated
 }
 
 // DefaultLimits are those of `docket logs ID`.
@@ -52,24 +52,24 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Look has the places to look at.
+// Look has the places to search.
 type Look struct {
 	Settings config.Settings
-	// Rows are the decisions of an id, oldest first.
+	// Rows returns the decisions with an id, oldest first.
 	Rows func(ctx context.Context, id string) ([]reader.Decision, error)
 	Book Book
-	// Topics opens Kafka; nil: this program does not read it. let closes what was opened.
+	// Topics opens Kafka; nil: this program does not read it. let closes it.
 	Topics func() (topics Topics, let func(), err error)
 	// Spools are directories on this host.
 	Spools []string
-	// Shelf opens where archives are; nil: this program does not read them.
+	// Shelf opens the storage of archives; nil: this program does not read them.
 	Shelf func(where string) (archive.Shelf, error)
 	// Table is the name of the table of decisions in archives.
 	Table  string
 	Limits Limits
-	// Hint says what to do about an error; nil: nothing is said.
+	// Hint returns advice about an error; nil: none.
 	Hint func(error) string
-	// Now is the time; nil: time.Now.
+	// Now returns the time; nil: time.Now.
 	Now func() time.Time
 }
 
@@ -80,10 +80,10 @@ func (l *Look) now() time.Time {
 	return time.Now()
 }
 
-// Place is a place that was looked at completely.
+// Place is a place that was searched completely.
 type Place struct {
 	Name string
-	Note string // in which range, empty where that is plain
+	Note string // the searched range, or empty
 }
 
 func (p Place) String() string {
@@ -93,7 +93,7 @@ func (p Place) String() string {
 	return p.Name + ": " + p.Note
 }
 
-// Gap is a place that was not looked at completely.
+// Gap is a place that was not searched completely.
 type Gap struct {
 	Name string
 	Why  string
@@ -101,88 +101,88 @@ type Gap struct {
 
 func (g Gap) String() string { return g.Name + ": " + g.Why }
 
-// Where a decision was found beside the rows and the ledger.
+// Where is the kind of place of a [Found].
 type Where string
 
-// The places of a [Found].
+// Kinds of places.
 const (
 	Unread    Where = "not_read"        // of the source topic
 	Parked    Where = "parked"          // and not replayed
 	Dead      Where = "dead_letter"     // and not in the ledger yet
 	Exhausted Where = "exhausted"       // and not in the ledger yet
 	Spooled   Where = "spooled"         // on this host
-	Archived  Where = "archived_letter" // closed, and removed from the ledger or still in it
+	Archived  Where = "archived_letter" // closed; removed from the ledger or still in it
 )
 
-// Found is a record that carries the id.
+// Found is a record with the id.
 type Found struct {
 	Where     Where
 	Name      string // topic, file or archive
 	Partition int32  // of a topic
 	Offset    int64  // of a topic
 	Time      time.Time
-	Origin    envelope.Origin // where it was first read; its Topic is empty where that is not known
+	Origin    envelope.Origin // where it was first read; its Topic is empty if not known
 	Kind      envelope.Kind
 	Code      string
 	FailedAt  time.Time
 	Attempt   int
 	NotBefore time.Time // of a parked record; zero: due
-	To        string    // of a spooled record: the topic that it goes to
+	To        string    // destination topic of a spooled record
 	Letter    string    // dead-letter id
 	Day       string    // of an archive
-	Unproven  bool      // nothing proves that Docket wrote its headers
-	// Left says of a dead letter that a desk has read it and left it in Kafka, as its client brought too many.
+	Unproven  bool      // Docket's authorship of its headers is not proven
+	// Left says that a desk left this dead letter in Kafka, because its client exceeded the limit.
 	Left bool
-	// Same says that it is the decision that the table has, and no other.
+	// Same says that it is the same decision as the row in the table.
 	Same bool
 
-	body []byte // until it was compared
+	body []byte // until it is compared
 }
 
-// Answer is what is known of an id.
+// Answer is the result for an id.
 type Answer struct {
 	ID string
 	At time.Time
-	// Rows are the decisions of the table; they were asked for after the other places, as records move there.
+	// Rows are the decisions in the table. They are read after the other places, because records move there.
 	Rows []reader.Decision
-	// Letters are dead letters of the ledger that claim the id and are other decisions than the rows.
+	// Letters are dead letters of the ledger with the id that are other decisions than the rows.
 	Letters []ledger.Entry
-	// Found are records elsewhere that carry the id.
+	// Found are records elsewhere with the id.
 	Found []Found
-	More  bool // there are others, which are not in Found
-	// Looked are the places that were looked at completely, and NotLooked those that were not.
+	More  bool // there are more than those in Found
+	// Looked are the places that were searched completely, and NotLooked the others.
 	Looked    []Place
 	NotLooked []Gap
 }
 
-// Complete says whether every place was looked at completely.
+// Complete reports whether every place was searched completely.
 func (a *Answer) Complete() bool { return len(a.NotLooked) == 0 }
 
-// Nowhere says that no place has the id, as far as was looked. It does not exist only where the answer is complete.
+// Nowhere reports that no searched place has the id. Only with a complete answer it does not exist.
 func (a *Answer) Nowhere() bool { return len(a.Rows)+len(a.Letters)+len(a.Found) == 0 }
 
-// Elsewhere are those of Found that are other decisions than the rows.
+// Elsewhere returns those of Found that are other decisions than the rows.
 func (a *Answer) Elsewhere() []Found {
 	return slices.DeleteFunc(slices.Clone(a.Found), func(f Found) bool { return f.Same })
 }
 
-// Copies are those of Found that are the decision of a row.
+// Copies returns those of Found that are the decision of a row.
 func (a *Answer) Copies() []Found {
 	return slices.DeleteFunc(slices.Clone(a.Found), func(f Found) bool { return !f.Same })
 }
 
 const (
-	mostLetters = 10      // that are told of an id
-	mostFound   = 20      // that are told of an id
-	mostBodies  = 1 << 20 // bytes that are kept of an id, to be compared with its row
+	mostLetters = 10      // for an id
+	mostFound   = 20      // for an id
+	mostBodies  = 1 << 20 // kept for an id, to be compared with its row
 )
 
 // Find looks for an id.
 func (l *Look) Find(ctx context.Context, id string) Answer { return l.All(ctx, []string{id})[0] }
 
-// All looks for several ids at once, each of them once, and answers in their order. Records move while it looks: from the source and the
-// spools to the parking topic, on to the dead-letter topics, the ledger and the rows. It looks in that order, so a record on its way is
-// seen at least once.
+// All looks for several ids at once, and answers in their order. Records move meanwhile: from the source and the
+// spools to the parking topic, then to the dead-letter topics, the ledger and the rows. It searches in that order, so
+// that it sees a moving record at least once.
 func (l *Look) All(ctx context.Context, ids []string) []Answer {
 	s := newSearch(l, ids)
 	limits := l.Limits.withDefaults()
@@ -199,15 +199,16 @@ func (l *Look) All(ctx context.Context, ids []string) []Answer {
 	return s.done()
 }
 
-// search is one look for some ids.
+// search is one search for some ids.
 type search struct {
 	look    *Look
 	answers map[string]*Answer
 	order   []string
-	bodies  map[string]int // bytes kept, by id
-	// positions are what the groups have committed, or why that is not known.
+	bodies  map[string]int // kept bytes by id
+	// positions are the committed offsets of the groups, or why they are not known.
 	positions map[string]position
-	// ranges are what desks left in Kafka. They are asked for before the ledger, so what enters meanwhile is seen there.
+	// ranges are those that desks left in Kafka. They are read before the ledger, so letters that enter meanwhile are
+	// found there.
 	ranges []ledger.Surplus
 	spools []spoolRead
 }
@@ -237,7 +238,7 @@ func (s *search) missed(name, why string) {
 	}
 }
 
-// failed says that a place could not be looked at.
+// failed notes a place that could not be searched.
 func (s *search) failed(name string, err error) { s.missed(name, s.told(err)) }
 
 func (s *search) told(err error) string {
@@ -250,7 +251,7 @@ func (s *search) told(err error) string {
 	return text
 }
 
-// found adds a record that carries an id.
+// found adds a record with an id.
 func (s *search) found(id string, f Found, body []byte) {
 	a := s.answers[id]
 	if len(a.Found) == mostFound {
@@ -264,10 +265,10 @@ func (s *search) found(id string, f Found, body []byte) {
 	a.Found = append(a.Found, f)
 }
 
-// mostRanges is how many ranges are looked at; there is one of a client in a partition and an hour.
+// mostRanges limits the ranges; there is one for a client, a partition and an hour.
 const mostRanges = 20_000
 
-// surplus asks the ledger what desks left in Kafka.
+// surplus asks the ledger for the ranges that desks left in Kafka.
 func (s *search) surplus(ctx context.Context) {
 	if s.look.Book == nil {
 		return
@@ -278,7 +279,7 @@ func (s *search) surplus(ctx context.Context) {
 	}
 }
 
-// letters asks the ledger. It says whether the ledger answered.
+// letters asks the ledger. It reports whether the ledger answered.
 func (s *search) letters(ctx context.Context) bool {
 	const name = "the ledger of dead letters"
 	if s.look.Book == nil {
@@ -297,7 +298,7 @@ func (s *search) letters(ctx context.Context) bool {
 	return true
 }
 
-// rows asks the table, last of all, and compares what was found with it.
+// rows asks the table last and compares the results with it.
 func (s *search) rows(ctx context.Context) {
 	const name = "the rows of decision_logs"
 	for _, id := range s.order {
@@ -311,7 +312,7 @@ func (s *search) rows(ctx context.Context) {
 	s.looked(name, "")
 }
 
-// done settles what is the same decision.
+// done marks records that are the same decision.
 func (s *search) done() []Answer {
 	keys := !s.look.Settings.HeaderKeys().None()
 	var all []Answer
@@ -327,7 +328,7 @@ func (s *search) done() []Answer {
 		}
 		a.Letters = ledger.Others(a.Letters, places)
 		a.Letters = a.Letters[:min(len(a.Letters), mostLetters)]
-		// The ledger has it, and more of it.
+		// The ledger has it, with more facts.
 		a.Found = slices.DeleteFunc(a.Found, func(f Found) bool { return f.Letter != "" && entered[f.Letter] })
 		for i := range a.Found {
 			f := &a.Found[i]
@@ -339,8 +340,8 @@ func (s *search) done() []Answer {
 	return all
 }
 
-// same says whether this is the decision of a row: it has the row's payload, or a place in Kafka that proves it. What headers say that
-// nothing proves counts where payloads cannot be compared.
+// same reports whether this is the decision of a row: it has the row's payload, or a proven place in Kafka. Unproven
+// headers count only if payloads cannot be compared.
 func (f *Found) same(d reader.Decision, keys bool) bool {
 	o := f.Origin
 	placed := o.Topic == d.Topic && o.Partition == d.Partition && o.Offset == d.Offset && (o.Index == d.Index || o.Index == envelope.NoIndex)

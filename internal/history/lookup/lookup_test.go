@@ -32,7 +32,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
-// world is every place, in memory or in a directory of the test.
+// world has every place, in memory or in a directory of the test.
 type world struct {
 	t         *testing.T
 	mu        sync.Mutex
@@ -40,7 +40,7 @@ type world struct {
 	committed map[string]int64         // by topic
 	broken    map[string]error         // by topic
 	hang      string                   // a topic whose scan never ends
-	moved     func(asked string)       // is told what is asked for
+	moved     func(asked string)       // called with each request
 	rows      []reader.Decision
 	letters   []ledger.Entry
 	left      []ledger.Surplus
@@ -175,7 +175,7 @@ func spooledWith(t *testing.T, topic string, pairs []string, values ...string) [
 	return b.Bytes()
 }
 
-// one is the only record that was found.
+// one returns the only record that was found.
 func one(t *testing.T, a Answer) Found {
 	t.Helper()
 	if len(a.Found) != 1 {
@@ -235,7 +235,8 @@ func TestFind_EachPlace(t *testing.T) {
 	}
 }
 
-// Refused decisions that share a dead letter are found each by its id, with its place in the upload and its own code, in the topic and in a spool.
+// Refused decisions in a shared dead letter are found each by its id, in the topic and in a spool. Each has its place
+// in the upload and its own code.
 func TestFind_SharedLetter(t *testing.T) {
 	t.Parallel()
 	const torn = `{"timestamp":"2026-05-01T11:00:00Z","decision_id":"d-1"`
@@ -327,7 +328,8 @@ func (d *closedDay) Load(context.Context, string, string, []archive.Column, [][]
 }
 func (d *closedDay) Close() {}
 
-// TestFind_NotLooked: a place that was not looked at completely is named, is not among those that were, and makes "not found" impossible.
+// TestFind_NotLooked: a place that was not searched completely is named, and is not among the searched ones. It makes
+// "not found" impossible.
 func TestFind_NotLooked(t *testing.T) {
 	t.Parallel()
 	day := func(w *world, names ...string) {
@@ -351,7 +353,7 @@ func TestFind_NotLooked(t *testing.T) {
 	}{
 		"too many records":  {func(w *world) { many(w, "parking"); w.limits.Records = 5 }, "parked records in parking", "only the first 5 of up to 6 records were read"},
 		"too many bytes":    {func(w *world) { many(w, "logs"); w.limits.Bytes = 200 }, "records of logs that are not read yet", "only the first 3 of up to 6 records were read"},
-		"out of time":       {func(w *world) { many(w, "dlq"); w.hang, w.limits.Within = "dlq", 50*time.Millisecond }, "dead letters in dlq that are not in the ledger yet", "time was over after 50ms: 5 of up to 6 records were read"},
+		"out of time":       {func(w *world) { many(w, "dlq"); w.hang, w.limits.Within = "dlq", 50*time.Millisecond }, "dead letters in dlq that are not in the ledger yet", "it timed out after 50ms: 5 of up to 6 records were read"},
 		"not allowed":       {func(w *world) { w.broken["parking-dlq"] = errors.New("no right") }, "dead letters in parking-dlq that are not in the ledger yet", "no right"},
 		"no ledger":         {func(w *world) { w.noLedger = errors.New("away") }, "the ledger of dead letters", "away"},
 		"no table":          {func(w *world) { w.noTable = errors.New("away") }, "the rows of decision_logs", "away"},
@@ -389,7 +391,8 @@ func TestFind_NotLooked(t *testing.T) {
 	}
 }
 
-// TestFind_LedgerAndTopic: the ledger has what the desk has read; without a ledger the dead-letter topics are read from their start.
+// TestFind_LedgerAndTopic: the ledger has the records that the desk has read. Without a ledger the dead-letter topics
+// are read from their start.
 func TestFind_LedgerAndTopic(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -408,12 +411,13 @@ func TestFind_LedgerAndTopic(t *testing.T) {
 	if a := w.find(); len(a.Found) != 0 || len(a.Letters) != 1 { // entered, and not committed yet
 		t.Errorf("%+v", a)
 	}
-	w.committed["dlq"] = 99 // of a topic that was there before
+	w.committed["dlq"] = 99 // of an earlier topic
 	w.letters = nil
 	one(t, w.find())
 }
 
-// TestFind_Left: what a desk has read and left in Kafka is found there, until it is in the ledger, and a stretch that is too long is named.
+// TestFind_Left: letters that a desk left in Kafka are found there until they are in the ledger. A range that is too
+// long is reported.
 func TestFind_Left(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -447,7 +451,8 @@ func TestFind_Left(t *testing.T) {
 	}
 }
 
-// TestFind_LeftEntersMeanwhile: a letter that enters while it is looked for is seen in the ledger or in Kafka, whenever that is.
+// TestFind_LeftEntersMeanwhile: a letter that enters during the lookup is found in the ledger or in Kafka, at any
+// time.
 func TestFind_LeftEntersMeanwhile(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"committed dlq", "surplus", "ledger", "end dlq", "rows"} {
@@ -467,7 +472,7 @@ func TestFind_LeftEntersMeanwhile(t *testing.T) {
 	}
 }
 
-// TestFind_Claims tells what is the decision of a row from another one that claims its id.
+// TestFind_Claims tells the decision of a row from another one with its id.
 func TestFind_Claims(t *testing.T) {
 	t.Parallel()
 	stored := reader.Decision{Row: reader.Row{ID: "d-1", Time: noon.Add(-time.Hour), Topic: "logs", Partition: 3, Offset: 41, Index: 1}, Raw: json.RawMessage(log("d-1", `, "input": 1.0`))}
@@ -506,7 +511,7 @@ func TestFind_Claims(t *testing.T) {
 	}
 }
 
-// TestFind_OnTheMove: a record that moves on while it is looked for is seen, whichever step it moves at.
+// TestFind_OnTheMove: a record that moves during the lookup is found, at whichever step it moves.
 func TestFind_OnTheMove(t *testing.T) {
 	t.Parallel()
 	steps := []string{"committed logs", "committed parking", "committed dlq", "committed parking-dlq", "ledger", "rows"}
@@ -526,7 +531,7 @@ func TestFind_OnTheMove(t *testing.T) {
 					if asked != at {
 						return
 					}
-					once.Do(func() { // it has its next home, then the one before is committed
+					once.Do(func() { // it has its next home, then the source is committed
 						switch way {
 						case "row":
 							w.rows = []reader.Decision{{Row: reader.Row{ID: "d-1"}}}
@@ -555,7 +560,7 @@ func TestFind_OnTheMove(t *testing.T) {
 	}
 }
 
-// TestFind_Many: what is told and kept is bounded, and the rest is not silent.
+// TestFind_Many: results and memory are limited, and the answer says that there are more.
 func TestFind_Many(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -568,7 +573,7 @@ func TestFind_Many(t *testing.T) {
 	}
 }
 
-// TestFind_Hostile: no value ends a look-up, and an id of a part of a record is no other id.
+// TestFind_Hostile: no value ends a lookup, and the id of a part of a record matches no other id.
 func TestFind_Hostile(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -582,7 +587,7 @@ func TestFind_Hostile(t *testing.T) {
 	}
 }
 
-// TestShared_OneScan: many who ask at once share a scan, each gets its own answer, and none waits for one that left.
+// TestShared_OneScan: concurrent requests share a scan, each gets its own answer, and none waits for one that left.
 func TestShared_OneScan(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -618,7 +623,7 @@ func TestShared_OneScan(t *testing.T) {
 		})
 	}
 	ask(t.Context(), "0", nil)
-	<-began // the first scan is at work
+	<-began // the first scan is running
 	gone, leave := context.WithCancel(t.Context())
 	ask(gone, "gone", context.Canceled)
 	for i := range 50 {

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Shared lets many ask at once without a scan of the topics for each: one scan runs at a time and answers all who wait for it. Between two
-// scans it pauses for as long as the last one took, so askers take half of the time of the brokers at most that one of them alone takes.
+// Shared answers many requests with one scan of the topics at a time. Between two scans it pauses as long as the last
+// one took, so it uses the brokers at most half of the time.
 type Shared struct {
 	look  func(ctx context.Context, ids []string) []Answer
-	turn  chan struct{} // who has it, scans
+	turn  chan struct{} // its holder scans
 	mu    sync.Mutex
 	wait  []*asker
-	pause time.Time // until when nobody scans; the one with the turn changes it
+	pause time.Time // no scan before; only the holder of turn changes it
 }
 
 type asker struct {
@@ -21,7 +21,7 @@ type asker struct {
 	done chan Answer
 }
 
-// NewShared makes one of a look.
+// NewShared makes a Shared.
 func NewShared(l *Look) *Shared { return &Shared{look: l.All, turn: make(chan struct{}, 1)} }
 
 // Find looks for an id. The error is that of its context.
@@ -45,7 +45,7 @@ func (s *Shared) Find(ctx context.Context, id string) (Answer, error) {
 	}
 }
 
-// scan looks once, for all who wait. It outlives the request that began it: the others wait for it, too. It is bounded by its limits.
+// scan searches once for all waiting requests. It outlives the request that began it. Its limits end it.
 func (s *Shared) scan(ctx context.Context) {
 	if left := time.Until(s.pause); left > 0 {
 		timer := time.NewTimer(left)
@@ -61,7 +61,7 @@ func (s *Shared) scan(ctx context.Context) {
 	s.wait = nil
 	s.mu.Unlock()
 	if len(all) == 0 {
-		return // another one's scan had the answer
+		return // another scan had the answer
 	}
 	var ids []string
 	by := map[string][]*asker{}

@@ -15,10 +15,10 @@ import (
 	"docket/internal/record/envelope"
 )
 
-// Homes of spools that nobody named: those of the programs, in the directory that they run in.
+// usualSpools are the default spools of the programs, in their working directory.
 var usualSpools = []string{"spool/consumer", "spool/parking-replayer", "spool/collector"}
 
-// Spools are the directories to look at where the settings name this one.
+// Spools returns the directories to search if the settings name dir.
 func Spools(dir string) []string {
 	switch {
 	case dir == "":
@@ -29,7 +29,7 @@ func Spools(dir string) []string {
 	return []string{dir}
 }
 
-// spoolRead is one directory after it was read.
+// spoolRead is the result of reading one directory.
 type spoolRead struct {
 	dir    string
 	there  bool
@@ -38,7 +38,7 @@ type spoolRead struct {
 	why    string   // why it was not read completely
 }
 
-// readSpools reads the directories that are on this host.
+// readSpools reads the directories on this host.
 func (s *search) readSpools(ctx context.Context, limits Limits) {
 	left := limits.Bytes
 	for _, dir := range s.look.Spools {
@@ -58,7 +58,7 @@ func (s *search) readSpool(ctx context.Context, dir string, left *int64) spoolRe
 		read.why = "it cannot be opened"
 		return read
 	}
-	defer func() { _ = root.Close() }() // only read
+	defer func() { _ = root.Close() }() // it was only read
 	set := s.look.Settings
 	read.files, read.broken, err = verify.EachSpooled(ctx, root.FS(), left, func(file string, r *kgo.Record) {
 		where := Unread
@@ -72,7 +72,7 @@ func (s *search) readSpool(ctx context.Context, dir string, left *int64) spoolRe
 		}
 		for _, c := range s.claims(where, r) {
 			f := s.record(where, r, c)
-			if f.Origin.Topic == r.Topic { // it says no other place, and it has none in that topic yet
+			if f.Origin.Topic == r.Topic { // it names no other place, and has none in that topic yet
 				f.Origin.Partition, f.Origin.Offset = envelope.NoPlace, envelope.NoPlace
 			}
 			f.Where, f.Name, f.To, f.Partition, f.Offset, f.Letter = Spooled, dir+"/"+file, r.Topic, envelope.NoPlace, envelope.NoPlace, ""
@@ -83,7 +83,7 @@ func (s *search) readSpool(ctx context.Context, dir string, left *int64) spoolRe
 	case errors.Is(err, verify.ErrSpoolBound):
 		read.why = fmt.Sprintf("it holds more than %d bytes", s.look.Limits.withDefaults().Bytes)
 	case ctx.Err() != nil:
-		read.why = fmt.Sprintf("time was over after %d files", read.files)
+		read.why = fmt.Sprintf("it timed out after %d files", read.files)
 	case err != nil:
 		read.why = "it cannot be read"
 	}

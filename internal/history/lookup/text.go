@@ -9,7 +9,7 @@ import (
 	"docket/internal/record/envelope"
 )
 
-// Text says in one line where it is and what happens next. What others wrote is in it as they wrote it.
+// Text says in one line where the record is and what happens next. Text of others in it is not escaped.
 func (f *Found) Text(now time.Time) string {
 	var words []string
 	add := func(format string, args ...any) { words = append(words, fmt.Sprintf(format, args...)) }
@@ -42,7 +42,7 @@ func (f *Found) Text(now time.Time) string {
 	return strings.Join(words, ", ") + f.next(now)
 }
 
-// Place is where it is now, as where-is takes it; for a file or an archive its name.
+// Place returns its place, in the form that where-is takes; for a file or an archive its name.
 func (f *Found) Place() string {
 	if f.Partition == envelope.NoPlace {
 		return f.Name
@@ -50,7 +50,7 @@ func (f *Found) Place() string {
 	return fmt.Sprintf("%s/%d/%d", f.Name, f.Partition, f.Offset)
 }
 
-// next is what happens to it.
+// next says what happens to it.
 func (f *Found) next(now time.Time) string {
 	switch f.Where {
 	case Parked:
@@ -71,7 +71,7 @@ func (f *Found) next(now time.Time) string {
 	return "; no desk has entered it into the ledger yet"
 }
 
-// named is a code with its name.
+// named returns a code with its name.
 func named(code string) string {
 	v, ok := errclass.Lookup(code)
 	switch {

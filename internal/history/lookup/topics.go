@@ -15,12 +15,12 @@ import (
 	"docket/internal/record/envelope"
 )
 
-// part is a range of a topic to be read, and how much of it was read.
+// part is a range of a topic to be read, and its progress.
 type part struct {
 	name, topic string
 	where       Where
-	group       string // whose committed offset it begins at; empty: at the start of the topic
-	// from and upTo bound it where it is what a desk left behind.
+	group       string // it begins at this group's committed offset; empty: at the start of the topic
+	// from and upTo limit a range that a desk left behind.
 	from, upTo map[int32]int64
 
 	found   []hit
@@ -28,11 +28,11 @@ type part struct {
 	want    int64
 	read    int64
 	bounded bool
-	at      time.Time // when its end was asked for
+	at      time.Time // time of the request for its end
 	err     error
 }
 
-// hit is a record that carries one of the ids.
+// hit is a record with one of the ids.
 type hit struct {
 	id   string
 	f    Found
@@ -41,8 +41,8 @@ type hit struct {
 
 var errBound = errors.New("enough")
 
-// parts are the topics, in the order in which records move. The dead-letter topics are read from where the desk is, as the ledger has what
-// comes before; without a ledger from their start.
+// parts returns the topics, in the order in which records move. The dead-letter topics are read from the desk's
+// offset, because the ledger has the records before it; without a ledger from their start.
 func (s *search) parts(ledger bool) []*part {
 	set := s.look.Settings
 	desk := set.DeskGroup
@@ -66,8 +66,8 @@ func (s *search) parts(ledger bool) []*part {
 	return parts
 }
 
-// leftIn is what desks left in a topic: of each partition the stretch from the first range to the last; nil: nothing. What is between them is in
-// the ledger and is told from there.
+// leftIn returns the part of a topic with the letters that desks left: in each partition from the first range to the
+// last; nil if there is none. The ledger has the records in between, and answers for them.
 func (s *search) leftIn(topic string, where Where) *part {
 	p := &part{name: "dead letters in " + topic + " that a desk has read and not entered", topic: topic, where: where, from: map[int32]int64{}, upTo: map[int32]int64{}}
 	for i := range s.ranges {
@@ -86,7 +86,7 @@ func (s *search) leftIn(topic string, where Where) *part {
 	return p
 }
 
-// left says whether a desk left a record in Kafka.
+// left reports whether a desk left a record in Kafka.
 func (s *search) left(r *kgo.Record) bool {
 	for i := range s.ranges {
 		if s.ranges[i].Has(r.Topic, r.Partition, r.Offset, "", true) {
@@ -103,7 +103,7 @@ func deadName(topic string, ledger bool) string {
 	return "dead letters in " + topic
 }
 
-// open opens Kafka; nil where it cannot.
+// open opens Kafka; nil if it cannot.
 func (s *search) open() (topics Topics, let func()) {
 	let = func() {}
 	if s.look.Topics == nil {
@@ -117,7 +117,7 @@ func (s *search) open() (topics Topics, let func()) {
 	return topics, let
 }
 
-// begin notes where the groups are, and reads the spools between the source and the parking topic.
+// begin notes the offsets of the groups, and reads the spools between the source and the parking topic.
 func (s *search) begin(ctx context.Context, topics Topics, limits Limits) {
 	set := s.look.Settings
 	at := func(group, topic string) {
@@ -134,7 +134,7 @@ func (s *search) begin(ctx context.Context, topics Topics, limits Limits) {
 	at(set.DeskGroup, set.KafkaParkingDLQTopic)
 }
 
-// scan reads the topics, all at once.
+// scan reads all topics at once.
 func (s *search) scan(ctx context.Context, topics Topics, ledger bool, limits Limits) {
 	parts := s.parts(ledger)
 	if topics == nil {
@@ -177,7 +177,7 @@ func (s *search) readPart(ctx context.Context, topics Topics, p *part, limits Li
 	p.at = s.look.now()
 	begin := make(map[int32]int64, len(p.ends))
 	for partition, end := range p.ends {
-		// An offset beyond the end is that of a topic which was there before this one.
+		// An offset beyond the end is from an earlier topic of this name.
 		if at := from[partition]; at <= end {
 			begin[partition] = at
 		}
@@ -201,7 +201,7 @@ func (s *search) readPart(ctx context.Context, topics Topics, p *part, limits Li
 	})
 }
 
-// tell says of a part what was found, and whether it was read completely.
+// tell reports the results of a part, and whether it was read completely.
 func (s *search) tell(p *part, limits Limits) {
 	for _, h := range p.found {
 		s.found(h.id, h.f, h.body)
@@ -210,7 +210,7 @@ func (s *search) tell(p *part, limits Limits) {
 	case p.bounded:
 		s.missed(p.name, fmt.Sprintf("only the first %d of up to %d records were read", p.read, p.want))
 	case p.err != nil && p.read > 0 && errors.Is(p.err, context.DeadlineExceeded):
-		s.missed(p.name, fmt.Sprintf("time was over after %v: %d of up to %d records were read", limits.Within, p.read, p.want))
+		s.missed(p.name, fmt.Sprintf("it timed out after %v: %d of up to %d records were read", limits.Within, p.read, p.want))
 	case errors.Is(p.err, context.DeadlineExceeded):
 		s.missed(p.name, fmt.Sprintf("Kafka did not answer within %v", limits.Within))
 	case p.err != nil:
@@ -220,19 +220,19 @@ func (s *search) tell(p *part, limits Limits) {
 	}
 }
 
-// claim is one decision of a record that has one of the ids.
+// claim is one decision of a record with one of the ids.
 type claim struct {
 	id    string
-	index int // inside the record; [envelope.NoIndex] where it holds one
+	index int // inside the record; [envelope.NoIndex] if it has only one
 	time  time.Time
 	code  string // why the decoder refuses it; empty: it does not
 	body  []byte
 
-	shared bool // it is one of those that share a dead letter, so index and code are its own
+	shared bool // it shares a dead letter, so index and code are its own
 }
 
-// claims are the decisions of a record that have one of the ids, also those that the decoder refuses as far as they can be read. No value
-// ends a look-up, so a panic of the decoder says here that the value cannot be read.
+// claims returns the decisions of a record with one of the ids. Refused ones are included as far as they are
+// readable. No value may end a lookup, so a panic of the decoder counts as an unreadable value.
 func (s *search) claims(where Where, r *kgo.Record) (all []claim) {
 	defer func() {
 		if recover() != nil {
@@ -270,7 +270,7 @@ func (s *search) claims(where Where, r *kgo.Record) (all []claim) {
 	return all
 }
 
-// rest are the decisions that share a dead letter, each with its place in the upload that they came in; false where the record is no such letter.
+// rest returns the decisions that share a dead letter, each with its place in their upload; false for other records.
 func (s *search) rest(where Where, r *kgo.Record) (parts []decision.Part, shared bool) {
 	if where != Dead && where != Exhausted || !slices.ContainsFunc(r.Headers, func(h kgo.RecordHeader) bool { return h.Key == envelope.Refused }) {
 		return nil, false
@@ -290,7 +290,7 @@ func (s *search) mostRecord() int64 {
 	return 16 << 20
 }
 
-// farthest is how far ahead a not-before counts. Settings of other programs than the replayer do not say it.
+// farthest limits a not-before. Only the replayer's settings have the limit.
 func (s *search) farthest() time.Duration {
 	if most := s.look.Settings.ParkingMaxBackoff; most > 0 {
 		return most
@@ -298,7 +298,7 @@ func (s *search) farthest() time.Duration {
 	return 365 * 24 * time.Hour
 }
 
-// record is what a record with that claim says of itself.
+// record describes a record with this claim.
 func (s *search) record(where Where, r *kgo.Record, c claim) Found {
 	keys := s.look.Settings.HeaderKeys()
 	f := Found{Where: where, Name: r.Topic, Partition: r.Partition, Offset: r.Offset, Time: c.time, Code: c.code, FailedAt: r.Timestamp}

@@ -6,7 +6,7 @@ import (
 	"docket/internal/record/envelope"
 )
 
-// FoundRecord is a [Found] for programs; names of its fields are stable.
+// FoundRecord is a [Found] for programs; its field names are stable.
 type FoundRecord struct {
 	Home      Where      `json:"home" enum:"not_read,parked,dead_letter,exhausted,spooled,archived_letter" doc:"Where it is"`
 	Place     string     `json:"place" doc:"TOPIC/PARTITION/OFFSET, a spooled file or an archive"`
@@ -21,7 +21,7 @@ type FoundRecord struct {
 	Says      string     `json:"says" doc:"The same in words, and what happens next"`
 }
 
-// FirstRead is where a record was first read.
+// FirstRead is the place where a record was first read.
 type FirstRead struct {
 	Topic     string `json:"topic"`
 	Partition int32  `json:"partition" doc:"-1: it never was in the topic"`
@@ -29,7 +29,7 @@ type FirstRead struct {
 	Index     *int   `json:"index,omitempty" doc:"Of a decision inside its record, from 0"`
 }
 
-// Views are all of them for programs.
+// Views converts all for programs.
 func Views(all []Found, now time.Time) []FoundRecord {
 	var out []FoundRecord
 	for i := range all {
@@ -55,7 +55,7 @@ func moment(t time.Time) *time.Time {
 	return &u
 }
 
-// Places are the places in words.
+// Places returns the places in words.
 func Places(all []Place) []string {
 	out := make([]string, len(all))
 	for i, p := range all {
@@ -64,7 +64,7 @@ func Places(all []Place) []string {
 	return out
 }
 
-// Gaps are the gaps in words.
+// Gaps returns the gaps in words.
 func Gaps(all []Gap) []string {
 	out := make([]string, len(all))
 	for i, g := range all {

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// AheadTolerance is how far the clock of whoever decided may be ahead of ours without a word.
+// AheadTolerance is how far a decision's clock may be ahead without a note.
 const AheadTolerance = time.Hour
 
-// aheadPatience is how long it is looked for decisions that are dated later.
+// aheadPatience limits the search for decisions with later times.
 const aheadPatience = time.Second
 
-// Ahead is how much later a decision's time is than when it was stored; 0 within [AheadTolerance]. Either a clock was wrong, or the time was made
-// up. One that was stored late can hide that it was ahead when it came.
+// Ahead returns how much later a decision's time is than its storing; 0 within [AheadTolerance]. Either a clock was
+// wrong, or the time was made up. A decision that was stored late may hide that it was ahead.
 func (r Row) Ahead() time.Duration {
 	if ahead := r.Time.Sub(r.StoredAt); ahead > AheadTolerance {
 		return ahead
@@ -20,8 +20,8 @@ func (r Row) Ahead() time.Duration {
 	return 0
 }
 
-// Bound has a search that begins with the newest and asks for no end, nor for what is to come, begin with what is dated at most [AheadTolerance] from now, so that no decision
-// of the year 9999 heads every page. later is where it begins then; zero where nothing was left out.
+// Bound changes a search for the newest decisions without an end. It begins at most [AheadTolerance] from now.
+// Otherwise decisions of the year 9999 would head every page. later is that beginning, zero if nothing was left out.
 func Bound(f Filter, oldest bool, now time.Time) (bounded Filter, later time.Time) {
 	end := now.UTC().Truncate(time.Second).Add(AheadTolerance)
 	if oldest || !f.Until.IsZero() || f.Since.After(now) {
@@ -31,7 +31,7 @@ func Bound(f Filter, oldest bool, now time.Time) (bounded Filter, later time.Tim
 	return f, end
 }
 
-// Later says whether decisions that fit are dated from there on, or may be where that could not be found out in a second.
+// Later reports whether matching decisions have later times. It is also true if a second was not enough to find out.
 func Later(ctx context.Context, store Store, f Filter, later time.Time) bool {
 	if later.IsZero() {
 		return false

@@ -24,7 +24,7 @@ func TestAhead_OfWhenItWasStored(t *testing.T) {
 	}
 }
 
-// TestAhead_NothingHeadsEveryPage: what is dated more than an hour ahead is left out, and it is said that there is such.
+// TestAhead_NothingHeadsEveryPage: decisions dated more than an hour ahead are left out, and the answer says so.
 func TestAhead_NothingHeadsEveryPage(t *testing.T) {
 	t.Parallel()
 	store := &readertest.Store{}

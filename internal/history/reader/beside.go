@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// beside tells of the decisions around.
-func (x *Explanation) beside(r reads, around Around, q Question) {
+// beside adds the decisions around.
+func (x *Explanation) beside(r parsedDecision, around Around, q Question) {
 	for _, d := range around.Before {
 		x.Before = append(x.Before, neighbour(d, r, q, true))
 	}
@@ -20,14 +20,14 @@ func (x *Explanation) beside(r reads, around Around, q Question) {
 	s := Since{Bundles: none, OPAVersion: none, Input: none, Result: none}
 	if first := around.First; first != nil {
 		at := first.Time.UTC()
-		s.FirstID, s.FirstTime, s.FirstBundles = first.ID, &at, reading(*first, q).bundles()
+		s.FirstID, s.FirstTime, s.FirstBundles = first.ID, &at, parseDecision(*first, q).bundles()
 	} else {
 		s.FirstID, s.FirstTime, s.FirstBundles = x.DecisionID, &x.Timestamp, x.Bundles
 	}
 	if o := around.Otherwise; o != nil {
 		n := neighbour(*o, r, q, true)
 		s.Otherwise = &n
-		other := reading(*o, q)
+		other := parseDecision(*o, q)
 		s.Bundles = part(other, r, "bundles")
 		s.OPAVersion = part(other, r, "labels", "version")
 		s.Input = part(other, r, "input")
@@ -71,14 +71,14 @@ func searched(a Around) string {
 	return "the stored decisions of this subject and path before this one; not archived ones"
 }
 
-// sameInput says whether another decision had the very same input.
-func (r reads) sameInput(other Decision, q Question) bool {
+// sameInput reports whether another decision had the same input.
+func (r parsedDecision) sameInput(other Decision, q Question) bool {
 	input := r.whole.get("input")
-	return input != nil && same(input, reading(other, q).whole.get("input"))
+	return input != nil && same(input, parseDecision(other, q).whole.get("input"))
 }
 
-// part are the changes of one part of a decision, nothing where both are equal.
-func part(old, now reads, steps ...string) Differences {
+// part returns the changes of one part of a decision, none if both are equal.
+func part(old, now parsedDecision, steps ...string) Differences {
 	was, is := old.whole.at(steps...), now.whole.at(steps...)
 	at := pointer("", steps...)
 	d := differ{most: nearChanges, left: aligned, found: Differences{Changes: []Change{}}}
@@ -94,8 +94,8 @@ func part(old, now reads, steps ...string) Differences {
 	return d.found
 }
 
-func neighbour(d Decision, r reads, q Question, earlier bool) Neighbour {
-	other := reading(d, q)
+func neighbour(d Decision, r parsedDecision, q Question, earlier bool) Neighbour {
+	other := parseDecision(d, q)
 	n := Neighbour{DecisionID: d.ID, Timestamp: d.Time.UTC(), Verdict: other.said.verdict, Bundles: other.bundles(), Changes: []Change{}}
 	if other.whole == nil || r.whole == nil {
 		return n
@@ -109,7 +109,7 @@ func neighbour(d Decision, r reads, q Question, earlier bool) Neighbour {
 	return n
 }
 
-// Revision says which bundles a decision names, in one line: name@revision.
+// Revision lists a decision's bundles in one line: name@revision.
 func Revision(bundles []Bundle) string {
 	var out []string
 	for _, b := range bundles {

@@ -11,10 +11,10 @@ import (
 
 // Change is one difference between two JSON values.
 type Change struct {
-	// Pointer is where: in the new value, for what was removed in the old one.
+	// Pointer is the place: in the new value, or for a removed value in the old one.
 	Pointer string `json:"pointer"`
 	Kind    string `json:"kind"` // added, removed or changed
-	// Old and New are the values. One of more than [MaxValueBytes] is not told whole, but the beginning of its JSON is.
+	// Old and New are the values. A value of more than [MaxValueBytes] is replaced by the beginning of its JSON.
 	Old    json.RawMessage `json:"old,omitempty"`
 	New    json.RawMessage `json:"new,omitempty"`
 	OldCut string          `json:"old_cut,omitempty"`
@@ -28,39 +28,39 @@ const (
 	Changed = "changed"
 )
 
-// Differences are what [Diff] found, in the order of the new value's keys.
+// Differences are the result of [Diff], in the order of the new value's keys.
 type Differences struct {
 	Changes []Change `json:"changes"`
-	More    int      `json:"more"` // how many more there are
+	More    int      `json:"more"` // number of further changes
 }
 
-// DiffOptions say what counts as a difference. The zero value is for two decisions.
+// DiffOptions choose the differences that count. The zero value is for two decisions.
 type DiffOptions struct {
-	// All counts, too, what differs between any two decisions: decision_id, batch_decision_id, timestamp, req_id, metrics,
-	// trace_id, span_id, and the port of requested_by.
+	// All includes fields that differ between any two decisions: decision_id, batch_decision_id, timestamp, req_id,
+	// metrics, trace_id, span_id, and the port of requested_by.
 	All bool
-	// Most is the most changes that are told; 0: [MaxChanges].
+	// Most limits the changes; 0: [MaxChanges].
 	Most int
 }
 
 const (
-	// MaxChanges is how many changes Diff tells unless it is told otherwise.
+	// MaxChanges is the default limit of changes.
 	MaxChanges = 100
-	// MaxValueBytes is the longest JSON of a value that is told whole.
+	// MaxValueBytes is the longest JSON of a whole value.
 	MaxValueBytes = 2 << 10
-	// aligned is how many pairs of elements are compared at most, so that lists are aligned in bounded time and memory.
+	// aligned limits the compared pairs of elements, so that aligning lists takes bounded time and memory.
 	aligned = 1 << 20
 )
 
-// ErrNotJSON says that what should be compared is no JSON.
+// ErrNotJSON says that a value to compare is not JSON.
 var ErrNotJSON = errors.New("not JSON")
 
-// alwaysDifferent are the members of a decision that differ between any two.
+// alwaysDifferent are the members that differ between any two decisions.
 var alwaysDifferent = []string{"decision_id", "batch_decision_id", "timestamp", "req_id", "metrics", "trace_id", "span_id"}
 
-// Diff says what is different in b. Numbers are equal as JSON numbers: 1 is 1.0. Lists are aligned by their longest common
-// subsequence, so that one element less is one change and not one for each behind it; where as many were put in as taken out,
-// each is compared with the one in its place. Lists too long for that are compared place by place.
+// Diff returns the differences in b. Numbers are equal as JSON numbers: 1 is 1.0. Lists are aligned by their longest
+// common subsequence, so that a missing element is one change. If as many elements were added as removed, they are
+// compared in pairs. Lists too long for that are compared place by place.
 func Diff(a, b json.RawMessage, o DiffOptions) (Differences, error) {
 	old, now := parse(a), parse(b)
 	if old == nil || now == nil {
@@ -158,7 +158,7 @@ func (d *differ) arrays(at string, old, now *node) {
 	d.gap(at, a, b, from, to)
 }
 
-// gap is a stretch in which no element is common.
+// gap compares a stretch without common elements.
 func (d *differ) gap(at string, a, b []*node, from, to [2]int) {
 	n, m := to[0]-from[0], to[1]-from[1]
 	if n == m {
@@ -175,7 +175,7 @@ func (d *differ) gap(at string, a, b []*node, from, to [2]int) {
 	}
 }
 
-// common are the places of a longest common subsequence, those of equal places where the lists are too long.
+// common returns the places of a longest common subsequence, or of equal places if the lists are too long.
 func (d *differ) common(a, b []*node) [][2]int {
 	var pairs [][2]int
 	if len(a) == 0 || len(b) == 0 {

@@ -21,7 +21,7 @@ func told(d reader.Differences) string {
 	return strings.Join(out, "; ")
 }
 
-func TestDifferencesAreThoseThatAreThere(t *testing.T) {
+func TestDiff_Changes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		a, b, want string
@@ -63,7 +63,7 @@ func TestDifferencesAreThoseThatAreThere(t *testing.T) {
 	}
 }
 
-func TestManyOrLongDifferencesAreCut(t *testing.T) {
+func TestDiff_Limits(t *testing.T) {
 	t.Parallel()
 	var a, b []string
 	for i := range 5000 {
@@ -84,7 +84,7 @@ func TestManyOrLongDifferencesAreCut(t *testing.T) {
 	}
 }
 
-// patched is a with the changes that were told, for values without lists.
+// patched returns a with the changes applied, for values without lists.
 func patched(t *testing.T, a any, d reader.Differences) any {
 	t.Helper()
 	for _, c := range d.Changes {
@@ -117,8 +117,8 @@ func patched(t *testing.T, a any, d reader.Differences) any {
 	return a
 }
 
-// FuzzDiff holds that nothing is told of equal values, that what is told makes the old value the new one (lists aside), and that
-// the answer is bounded.
+// FuzzDiff: equal values have no changes, the changes make the old value the new one (lists aside), and the result is
+// bounded.
 func FuzzDiff(f *testing.F) {
 	f.Add(`{"a":[1,2],"b":{"c":null}}`, `{"a":[2],"b":{"c":1e5}}`)
 	f.Add(`{"requested_by":"a:1"}`, `[]`)
@@ -157,7 +157,7 @@ func FuzzDiff(f *testing.F) {
 	})
 }
 
-// exact says that numbers are such that float64 holds them.
+// exact reports whether float64 holds the numbers exactly.
 func exact(text string) bool {
 	return !strings.ContainsAny(text, "eE.") && !strings.Contains(text, "00000") && len(text) < 15
 }

@@ -9,44 +9,45 @@ import (
 	"unicode/utf8"
 )
 
-// Edit is the edit of a dead letter that produced a row. The ledger says so, and nothing that a record carries.
+// Edit is the edit of a dead letter that produced a row, according to the ledger and never to a record.
 type Edit struct {
 	AuditID int64 `json:"audit_id"`
-	// DeadLetter, By, At and Why are empty where the ledger of this database has no such line, or cannot be read.
+	// DeadLetter, By, At and Why are empty if this database's ledger has no such line, or cannot be read.
 	DeadLetter string     `json:"dead_letter_id,omitempty"`
 	By         string     `json:"by,omitempty"`
 	At         *time.Time `json:"at,omitempty"`
 	Why        string     `json:"why,omitempty"`
-	// Approved is the last approval of a second person up to this edit, nil where nobody had to approve any.
+	// Approved is the last approval up to this edit, nil if none was needed.
 	Approved *Approval `json:"approved,omitempty"`
-	// Changes lead from what was there before the first edit to the row, where both are one JSON object; else Diff is that of the last
-	// edit, line by line. They and the original may be personal data, and are there where payloads are.
+	// Changes lead from the value before the first edit to the row, if both are one JSON object. Otherwise Diff is
+	// that of the last edit, by lines. Both, and the original, may be personal data. They are present wherever
+	// payloads are.
 	Changes  []Change `json:"changes,omitempty"`
 	More     int      `json:"more_changes,omitempty"`
 	Diff     string   `json:"diff,omitempty"`
-	Original *string  `json:"original,omitempty"`        // where it is UTF-8
-	Bytes    []byte   `json:"original_base64,omitempty"` // where it is not
+	Original *string  `json:"original,omitempty"`        // if it is UTF-8
+	Bytes    []byte   `json:"original_base64,omitempty"` // if it is not
 }
 
-// Approval is that of the second person whom a change of evidence needs.
+// Approval is the approval by a second person, which a change of evidence needs.
 type Approval struct {
 	By  string    `json:"by"`
 	At  time.Time `json:"at"`
 	Why string    `json:"why"` // with the number of the proposal
 }
 
-// Editions says which rows an edit produced. A [Store] may be one.
+// Editions says which rows an edit produced. A [Store] may implement it.
 type Editions interface {
-	// Edits gives the edits of those of decisions that have one, by their place among decisions. It knows those whose rows are not marked
-	// yet. With whole it gives Diff and what was there before the first edit, too.
+	// Edits returns the edits of decisions, by their index. It includes rows that are not marked yet. With whole it
+	// also returns Diff and the value before the first edit.
 	Edits(ctx context.Context, decisions []Decision, whole bool) (map[int]Edit, error)
 }
 
-// ErrEdits says that it is not known which rows were edited since the table was marked last, and by whom.
-var ErrEdits = errors.New("the ledger cannot be read by this login, so edits of the last minutes, and who edited, are not known")
+// ErrEdits says that recent edits, and their authors, are not known.
+var ErrEdits = errors.New("the ledger cannot be read by this login, so recent edits and their authors are not known")
 
-// AddEdits gives decisions their edits; with whole those have what is as personal as a payload. unknown says why they may be
-// incomplete: then only the marks of rows are told.
+// AddEdits adds edits to decisions. With whole they have parts that are as personal as payloads. unknown says why
+// they may be incomplete: then only the marks of rows are used.
 func AddEdits(ctx context.Context, s Store, decisions []Decision, whole bool) (unknown error) {
 	for i := range decisions {
 		if id := decisions[i].EditedAuditID; id != nil {
@@ -72,7 +73,7 @@ func AddEdits(ctx context.Context, s Store, decisions []Decision, whole bool) (u
 	return nil
 }
 
-// compare finds what changed. The original is in Bytes.
+// compare computes the changes. The original is in Bytes.
 func (e *Edit) compare(now json.RawMessage) {
 	was := e.Bytes
 	if was == nil {

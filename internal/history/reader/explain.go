@@ -9,31 +9,33 @@ import (
 	"docket/internal/record/subject"
 )
 
-// Explanation is why a decision ended as it did, as far as the decision and those beside it say. What is in it was written by
-// others: it may hold personal data, and has to be escaped before a terminal shows it.
+// Explanation says why a decision ended as it did, from the decision and those beside it. It contains text of others:
+// it may be personal data, and must be escaped for a terminal.
 type Explanation struct {
 	DecisionID string    `json:"decision_id"`
 	Timestamp  time.Time `json:"timestamp"`
 
-	// Verdict is by all that is known of the result, VerdictFrom says how. VerdictStored is by the columns, as searches have it.
+	// Verdict is from all known shapes of results, and VerdictFrom says which. VerdictStored is from the columns, as
+	// in searches.
 	Verdict       Verdict `json:"verdict"`
 	VerdictFrom   string  `json:"verdict_from"`
 	VerdictStored Verdict `json:"verdict_stored"`
-	// Recognised is false where the result says nothing that is known: Result shows it then, and nothing is made up.
+	// Recognised is false if the result has no known shape. Then Result shows it, and nothing is guessed.
 	Recognised bool `json:"recognised"`
 
 	Path    string   `json:"path,omitempty"`
-	Rego    string   `json:"rego,omitempty"` // the path as Rego writes it
+	Rego    string   `json:"rego,omitempty"` // the path in Rego's notation
 	Query   string   `json:"query,omitempty"`
 	Service string   `json:"service,omitempty"`
 	Reasons []Reason `json:"reasons"`
-	// MoreReasons is how many there are beyond those.
+	// MoreReasons is the number of further reasons.
 	MoreReasons int     `json:"more_reasons"`
 	Spoke       []Spoke `json:"policies_and_rules"`
 	Score       *Score  `json:"score,omitempty"`
-	Response    string  `json:"response,omitempty"` // what an HTTP client was to be answered, where the result says that
+	Response    string  `json:"response,omitempty"` // the answer for an HTTP client, if the result has one
 	Result      Value   `json:"result"`
-	// MappedResult is what Envoy's plugin made of the result, NDBuiltins what builtins answered that may answer otherwise later.
+	// MappedResult is the result as mapped by Envoy's plugin. NDBuiltins are the answers of non-deterministic
+	// builtins.
 	MappedResult *Value   `json:"mapped_result,omitempty"`
 	NDBuiltins   *Value   `json:"nd_builtin_cache,omitempty"`
 	Failure      *Failure `json:"error,omitempty"`
@@ -48,57 +50,57 @@ type Explanation struct {
 	TraceID    string      `json:"trace_id,omitempty"`
 	SpanID     string      `json:"span_id,omitempty"`
 
-	// Unfaithful is that of [Row].
+	// Unfaithful is [Row.Unfaithful].
 	Unfaithful []string `json:"unfaithful,omitempty"`
-	// UploadedBy is that of [Row].
+	// UploadedBy is [Row.UploadedBy].
 	UploadedBy *string `json:"uploaded_by,omitempty"`
-	// Edited is the edit that produced the decision as it is stored.
+	// Edited is the edit that produced the stored decision.
 	Edited *Edit `json:"edited,omitempty"`
 	// Ahead is [Row.Ahead] in whole seconds.
 	Ahead int64 `json:"ahead_seconds,omitempty"`
-	// Unreadable is that of [Row].
+	// Unreadable is [Row.Unreadable].
 	Unreadable bool `json:"unreadable,omitempty"`
 
 	Since  *Since      `json:"since,omitempty"`
 	Before []Neighbour `json:"before"` // the nearest first
 	After  []Neighbour `json:"after"`  // the nearest first
-	// Notes are the limits of all this, and what is odd.
+	// Notes are limits of the explanation, and odd facts.
 	Notes []string `json:"notes"`
 }
 
-// Value is a value of a decision; one of more than [MaxValueBytes] is not whole, but Cut is the beginning of its JSON.
+// Value is a value of a decision. One of more than [MaxValueBytes] has only Cut, the beginning of its JSON.
 type Value struct {
 	JSON json.RawMessage `json:"json,omitempty"`
 	Cut  string          `json:"cut,omitempty"`
 }
 
-// Failure is what OPA reports as error.
+// Failure is the error that OPA reports.
 type Failure struct {
 	Code    string `json:"code,omitempty"`
 	Message string `json:"message,omitempty"`
 	Value   Value  `json:"value"`
 }
 
-// Bundle is one that OPA had loaded.
+// Bundle is a bundle that OPA had loaded.
 type Bundle struct {
 	Name     string `json:"name"`
-	Revision string `json:"revision"` // empty: it has none
+	Revision string `json:"revision"` // empty: none
 }
 
-// OPA is who decided.
+// OPA is the OPA that decided.
 type OPA struct {
 	ID      string            `json:"id,omitempty"`
 	Version string            `json:"version,omitempty"`
-	Labels  map[string]string `json:"labels"` // those beside id and version
+	Labels  map[string]string `json:"labels"` // besides id and version
 }
 
-// Asked is who asked, and what.
+// Asked is the request.
 type Asked struct {
-	// Subject is who counts as the same, by the setting SubjectBy; empty where the decision does not say.
+	// Subject is the subject by the setting SubjectBy; empty if the decision has none.
 	Subject     string `json:"subject,omitempty"`
 	SubjectBy   string `json:"subject_by"`
 	RequestedBy string `json:"requested_by,omitempty"`
-	Input       []Part `json:"input"` // what identifies a request, by common names; not all of the input
+	Input       []Part `json:"input"` // values that identify a request, by common names; not all of the input
 }
 
 // Part is a value of the input.
@@ -107,7 +109,7 @@ type Part struct {
 	Value   Value  `json:"value"`
 }
 
-// Evaluation is how long it took, in nanoseconds, as far as OPA measured it.
+// Evaluation is the time of the evaluation in nanoseconds, as far as OPA measured it.
 type Evaluation struct {
 	EvalNS   int64 `json:"eval_ns,omitempty"`   // timer_rego_query_eval_ns
 	ServerNS int64 `json:"server_ns,omitempty"` // timer_server_handler_ns
@@ -119,7 +121,7 @@ type Neighbour struct {
 	Timestamp  time.Time `json:"timestamp"`
 	Verdict    Verdict   `json:"verdict"`
 	Bundles    []Bundle  `json:"bundles"`
-	// Changes lead from the earlier to the later of it and the decision that is explained.
+	// Changes lead from the earlier to the later of it and the explained decision.
 	Changes []Change `json:"changes"`
 	More    int      `json:"more"`
 }
@@ -127,26 +129,27 @@ type Neighbour struct {
 const (
 	maxParts     = 16
 	maxPartBytes = 200
-	maxPointers  = 100 // of masked and erased
+	maxPointers  = 100 // of masked and erased values
 	nearChanges  = 20  // of a neighbour
 )
 
-// Question says how a decision is to be explained. The zero value knows no extractors and takes requested_by for the subject.
+// Question says how to explain a decision. The zero value has no extractors and takes requested_by for the subject.
 type Question struct {
 	Subject    subject.Spec
 	Extractors Extractors
-	// Neighbours is how many decisions before and behind are wanted of each, at most [MaxNeighbours].
+	// Neighbours is the number of decisions before and after, at most [MaxNeighbours] each.
 	Neighbours int
-	// SameInput asks, too, when the very same input ended otherwise last. That may have to look at many decisions.
+	// SameInput also looks for the last decision with the same input that ended otherwise. That may read many
+	// decisions.
 	SameInput bool
 }
 
-// MaxNeighbours is the most of [Question].
+// MaxNeighbours is the limit of [Question].
 const MaxNeighbours = 50
 
-// Explain explains a decision by what it says and by those around it.
+// Explain explains a decision by its content and by those around it.
 func Explain(d Decision, around Around, q Question) Explanation {
-	r := reading(d, q)
+	r := parseDecision(d, q)
 	x := Explanation{
 		DecisionID: d.ID, Timestamp: d.Time.UTC(), Verdict: r.said.verdict, VerdictFrom: r.said.from, VerdictStored: d.Verdict, Unfaithful: d.Unfaithful, UploadedBy: d.UploadedBy, Edited: d.Edit, Ahead: int64(d.Ahead() / time.Second), Unreadable: d.Unreadable,
 		Path: r.path, Query: cutText(r.whole.get("query").str()), Reasons: notNil(r.said.reasons), MoreReasons: r.said.more, Spoke: notNil(r.said.spoke),
@@ -194,7 +197,7 @@ func value(n *node) Value {
 	return Value{JSON: c.JSON, Cut: c.Text}
 }
 
-// rego is a path as Rego refers to it.
+// rego returns a path in Rego's notation.
 func rego(path string) string {
 	var b strings.Builder
 	b.WriteString("data")
@@ -217,8 +220,8 @@ func name(step string) bool {
 	return step != ""
 }
 
-// remarks are what has to be known of the decision's own words.
-func (x *Explanation) remarks(r reads, q Question) {
+// remarks adds notes about the decision's own fields.
+func (x *Explanation) remarks(r parsedDecision, q Question) {
 	note := func(text string) { x.Notes = append(x.Notes, text) }
 	switch {
 	case x.Unreadable:

@@ -5,39 +5,40 @@ import (
 	"strings"
 )
 
-// Role is what an extractor finds.
+// Role is the meaning of an extractor's value.
 type Role string
 
 // The roles of an extractor.
 const (
-	RoleAllow    Role = "allow"    // true, or a word as allow or permit: allowed; false, or a word as deny: denied
-	RoleDeny     Role = "deny"     // true, or a list or object or text that is not empty: denied; else allowed
+	RoleAllow    Role = "allow"    // true, or a word such as allow or permit: allowed; false, or a word such as deny: denied
+	RoleDeny     Role = "deny"     // true, or a list, object or text that is not empty: denied; else allowed
 	RoleReasons  Role = "reasons"  // text, or a list or an object of it
-	RolePolicies Role = "policies" // names, or objects with a name and what became of it
+	RolePolicies Role = "policies" // names, or objects with a name and a result
 	RoleRules    Role = "rules"    // as policies
-	RoleSubject  Role = "subject"  // who asked: a pointer into input, where all others are into result
+	RoleSubject  Role = "subject"  // the subject: a pointer into input; all others are into result
 )
 
 func roles() []Role {
 	return []Role{RoleAllow, RoleDeny, RoleReasons, RolePolicies, RoleRules, RoleSubject}
 }
 
-// Extractor says where decisions of a path say what.
+// Extractor says which value of a path's decisions has a role.
 type Extractor struct {
-	Path    string // whole, or all below one where it ends in "/*"; "*" is all
+	Path    string // whole, or all below one if it ends in "/*"; "*" is all
 	Role    Role
 	Pointer string
 	steps   []string
 }
 
-// Extractors are by setting; for a path and a role they stand above what is known of common shapes.
+// Extractors are from the settings. For their path and role they win over the known shapes.
 type Extractors []Extractor
 
-// ParseExtractors reads PATH=ROLE:/POINTER each; an empty pointer is all of result. The error names the place in the list.
+// ParseExtractors reads entries PATH=ROLE:/POINTER. An empty pointer means all of result. The error names the entry's
+// position.
 func ParseExtractors(list []string) (Extractors, error) {
 	var all Extractors
 	for i, text := range list {
-		// A path of OPA may hold an equals sign, a role does not: the last one before a role is meant.
+		// A path of OPA may contain an equals sign, a role cannot: split at the last one before a role.
 		one, ok := Extractor{}, false
 		for _, role := range roles() {
 			if at := strings.Index(text, "="+string(role)+":"); at > 0 && (!ok || at < len(one.Path)) {
@@ -60,7 +61,7 @@ func ParseExtractors(list []string) (Extractors, error) {
 	return all, nil
 }
 
-// of are the extractors of a path and a role, those that name it most closely first.
+// of returns the extractors of a path and a role, the most specific first.
 func (e Extractors) of(path string, role Role) []Extractor {
 	path = strings.Trim(path, "/")
 	var out []Extractor
@@ -87,5 +88,5 @@ func (e Extractor) closeness() int {
 	if strings.HasSuffix(e.Path, "*") {
 		return len(e.Path)
 	}
-	return 1 << 20 // exactly this one
+	return 1 << 20 // exactly this path
 }

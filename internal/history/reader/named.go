@@ -5,27 +5,28 @@ import (
 	"errors"
 )
 
-// LeastID is how many characters of an id are enough where no other stored id begins with them.
+// LeastID is the least length of a shortened id.
 const LeastID = 6
 
 // ErrWhole says that a shortened id could not be looked up.
 var ErrWhole = errors.New("give the whole id")
 
-// AmbiguousError says that the ids of several decisions begin like that.
+// AmbiguousError says that several ids begin with these characters.
 type AmbiguousError struct {
-	Some []Row // of them, one for each id
-	More bool  // there are others
+	Some []Row // some of them, one for each id
+	More bool  // there are more
 }
 
 func (*AmbiguousError) Error() string {
 	return "several decision ids start with it; give more characters"
 }
 
-// candidates is how many decisions an [AmbiguousError] names.
+// candidates limits the decisions in an [AmbiguousError].
 const candidates = 5
 
-// Named finds the decisions of an id, oldest first, or of the only stored id that begins with it, where that has [LeastID]
-// characters. A whole id goes before one that is longer. None are found: nil. The error may be an [*AmbiguousError] or [ErrWhole].
+// Named returns the decisions of an id, oldest first, or of the only stored id that begins with it, if that has
+// [LeastID] characters. An exact id wins over a longer one. nil means none. The error may be an [*AmbiguousError] or
+// [ErrWhole].
 func Named(ctx context.Context, s Store, id string) ([]Decision, error) {
 	all, err := s.ByID(ctx, id)
 	if err != nil || len(all) > 0 || len(id) < LeastID || isUUID(id) {
@@ -45,7 +46,7 @@ func Named(ctx context.Context, s Store, id string) ([]Decision, error) {
 	return nil, several
 }
 
-// isUUID says whether an id has the length and the dashes of a UUID: it is whole.
+// isUUID reports whether an id has the length and dashes of a UUID, so that it is whole.
 func isUUID(id string) bool {
 	return len(id) == 36 && id[8] == '-' && id[13] == '-' && id[18] == '-' && id[23] == '-'
 }

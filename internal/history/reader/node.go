@@ -24,7 +24,7 @@ const (
 	isObject
 )
 
-// node is a JSON value that knows whether it equals another: equal values have equal sums.
+// node is a JSON value with a checksum: equal values have equal sums.
 type node struct {
 	kind nodeKind
 	text string   // of a string; of a number and a boolean as written
@@ -33,7 +33,7 @@ type node struct {
 	sum  [sha256.Size]byte
 }
 
-// parse reads a JSON value, nil where it is none. A key that is there twice has its last value.
+// parse reads a JSON value, nil if it is invalid. A repeated key has its last value.
 func parse(raw []byte) *node {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -47,7 +47,7 @@ func parse(raw []byte) *node {
 	return build(v)
 }
 
-// longNumber is from where on a number is shown in the shortest way.
+// longNumber is the length from which on a number is shown in its shortest form.
 const longNumber = 40
 
 func build(v any) *node {
@@ -94,7 +94,7 @@ func build(v any) *node {
 	return n
 }
 
-// canonical is one text for all ways to write a number, so that 1, 1.0 and 10e-1 are equal without being calculated.
+// canonical returns the same text for equal numbers, so that 1, 1.0 and 10e-1 are equal without arithmetic.
 func canonical(number string) string {
 	text, negative := strings.CutPrefix(number, "-")
 	mantissa, power := text, int64(0)
@@ -102,7 +102,7 @@ func canonical(number string) string {
 		var err error
 		mantissa = text[:i]
 		if power, err = strconv.ParseInt(text[i+1:], 10, 32); err != nil {
-			return number // beyond any that Postgres stores
+			return number // larger than any that Postgres stores
 		}
 	}
 	whole, fraction, _ := strings.Cut(mantissa, ".")
@@ -126,7 +126,7 @@ func same(a, b *node) bool {
 	return a.sum == b.sum
 }
 
-// get is a member of an object, nil where there is none.
+// get returns a member of an object, nil if there is none.
 func (n *node) get(key string) *node {
 	if n == nil || n.kind != isObject {
 		return nil
@@ -137,7 +137,7 @@ func (n *node) get(key string) *node {
 	return nil
 }
 
-// at follows the steps of a pointer, nil where they lead nowhere.
+// at follows the steps of a pointer, nil if there is no value.
 func (n *node) at(steps ...string) *node {
 	for _, step := range steps {
 		if n != nil && n.kind == isArray {
@@ -153,15 +153,15 @@ func (n *node) at(steps ...string) *node {
 	return n
 }
 
-// there says that something is there that is not null.
+// there reports whether there is a value that is not null.
 func (n *node) there() bool { return n != nil && n.kind != isNull }
 
 func (n *node) is(kind nodeKind) bool { return n != nil && n.kind == kind }
 
-// boolean is the value of a boolean.
+// boolean returns the value of a boolean.
 func (n *node) boolean() (value, ok bool) { return n.is(isBool) && n.text == "true", n.is(isBool) }
 
-// str is what a string says, "" where it is none.
+// str returns the text of a string, "" for other values.
 func (n *node) str() string {
 	if n.is(isString) {
 		return n.text
@@ -169,7 +169,7 @@ func (n *node) str() string {
 	return ""
 }
 
-// scalar is what a string, a number or a boolean says.
+// scalar returns the text of a string, a number or a boolean.
 func (n *node) scalar() string {
 	if n.is(isString) || n.is(isNumber) || n.is(isBool) {
 		return n.text
@@ -177,7 +177,7 @@ func (n *node) scalar() string {
 	return ""
 }
 
-// strs are the strings of a list.
+// strs returns the strings of a list.
 func (n *node) strs() []string {
 	var out []string
 	if n.is(isArray) {
@@ -190,10 +190,10 @@ func (n *node) strs() []string {
 	return out
 }
 
-// empty says that a string, a list or an object holds nothing.
+// empty reports whether a string, a list or an object is empty.
 func (n *node) empty() bool { return n.text == "" && len(n.kids) == 0 }
 
-// json writes a value, its first bytes alone where it has more than most; whole says whether that was all.
+// json writes a value, or only its first bytes if it has more than most. whole reports whether that was all.
 func (n *node) json(most int) (text []byte, whole bool) {
 	w := writer{most: most}
 	w.write(n)
@@ -207,7 +207,7 @@ func (n *node) json(most int) (text []byte, whole bool) {
 	return w.out[:cut], false
 }
 
-// writer stops soon after it has more than most bytes.
+// writer stops soon after most bytes.
 type writer struct {
 	out  []byte
 	most int
@@ -249,15 +249,15 @@ func (w *writer) str(text string) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if e.Encode(text) == nil { // of a string there is no error
+	if e.Encode(text) == nil { // a string gives no error
 		w.out = append(w.out, bytes.TrimSuffix(b.Bytes(), []byte("\n"))...)
 	}
 }
 
-// Cut is a value that may be too long to be told whole: either it is there as JSON, or the beginning of its text is.
+// Cut is a value that may be too long: it has either its JSON, or the beginning of its text.
 type Cut struct {
 	JSON json.RawMessage
-	Text string // the beginning of the value's JSON, where that is longer
+	Text string // the beginning of the value's JSON, if that is longer
 }
 
 func (n *node) cut(most int) Cut {

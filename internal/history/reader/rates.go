@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// mostSteps of one question.
+// mostSteps limits the steps of one request.
 const mostSteps = 1000
 
-// ParseStep reads how much time is counted together: whole minutes of which a day has a whole number (5m, 1h), or whole days
-// (1d). Empty: one that gives span some dozens of steps at most.
+// ParseStep reads the length of a step: whole minutes that divide a day (5m, 1h), or whole days (1d). Empty means a
+// length that gives span some dozens of steps at most.
 func ParseStep(text string, span time.Duration) (time.Duration, error) {
 	const day = 24 * time.Hour
 	if text == "" {
@@ -34,7 +34,8 @@ func ParseStep(text string, span time.Duration) (time.Duration, error) {
 	return d, nil
 }
 
-// NewStatsQuery asks for the counts of a range in whole steps: since is moved back and until on. A zero until is now.
+// NewStatsQuery makes a request for a range in whole steps: since is moved back and until forward. A zero until is
+// now.
 func NewStatsQuery(since, until time.Time, step string, now time.Time) (StatsQuery, error) {
 	var q StatsQuery
 	end := until
@@ -60,12 +61,12 @@ func NewStatsQuery(since, until time.Time, step string, now time.Time) (StatsQue
 	return q, nil
 }
 
-// Compare is the order of lines: by time, then by name, OtherPaths last.
+// Compare orders lines by time, then by name, OtherPaths last.
 func (s Stats) Compare(o Stats) int {
 	return cmp.Or(s.From.Compare(o.From), CompareNames(s.Name, o.Name))
 }
 
-// CompareNames is the order of names: OtherPaths comes last.
+// CompareNames orders names, OtherPaths last.
 func CompareNames(a, b string) int {
 	switch {
 	case a == b:
@@ -78,7 +79,7 @@ func CompareNames(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// DenyRate is how many of those that were allowed or denied were denied, 0 to 1; false: there was none.
+// DenyRate returns the share of denied ones among allowed and denied decisions, 0 to 1; false: there was none.
 func DenyRate(counts map[Verdict]int64) (float64, bool) {
 	denied, all := counts[Denied], counts[Denied]+counts[Allowed]
 	if all == 0 {

@@ -7,7 +7,7 @@ import (
 	"docket/internal/history/reader"
 )
 
-func TestStepsAreWhole(t *testing.T) {
+func TestParseStep(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 20, 15, 3, 0, time.UTC)
 	for text, want := range map[string]time.Duration{"5m": 5 * time.Minute, "1h": time.Hour, "1d": 24 * time.Hour, "7d": 7 * 24 * time.Hour, "24h": 24 * time.Hour, "": time.Hour} {
@@ -34,7 +34,7 @@ func TestStepsAreWhole(t *testing.T) {
 	}
 }
 
-func TestTheDenyRateIsOfThoseThatSaidSo(t *testing.T) {
+func TestDenyRate(t *testing.T) {
 	t.Parallel()
 	if r, known := reader.DenyRate(map[reader.Verdict]int64{reader.Denied: 1, reader.Allowed: 3, reader.Undefined: 100}); !known || r != 0.25 {
 		t.Error(r, known)

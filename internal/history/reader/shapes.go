@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// Reason is why, as the result gives it.
+// Reason is a reason that the result gives.
 type Reason struct {
 	Text    string `json:"text"`
 	Policy  string `json:"policy,omitempty"`
 	Rule    string `json:"rule,omitempty"`
 	Code    string `json:"code,omitempty"`
-	Level   string `json:"level,omitempty"` // as the result has it, or warning where it stands among warnings
+	Level   string `json:"level,omitempty"` // from the result, or warning if it is among warnings
 	Pointer string `json:"pointer"`         // into the decision
 }
 
-// bare says that there is nothing but a text.
+// bare reports whether there is only a text.
 func (r Reason) bare() bool { return r.Policy == "" && r.Rule == "" && r.Code == "" && r.Level == "" }
 
-// same says that both say the same, wherever they stand.
+// same reports whether both have the same content, at any place.
 func (r Reason) same(other Reason) bool {
 	r.Pointer = other.Pointer
 	return r == other
@@ -29,12 +29,12 @@ func (r Reason) same(other Reason) bool {
 type Spoke struct {
 	Name    string `json:"name"`
 	Kind    string `json:"kind"`              // policy or rule
-	Outcome string `json:"outcome,omitempty"` // passed, failed, or "" where the result does not say
-	Weight  string `json:"weight,omitempty"`  // a number, as it is written
+	Outcome string `json:"outcome,omitempty"` // passed, failed, or "" if the result does not say
+	Weight  string `json:"weight,omitempty"`  // a number, as written
 	Pointer string `json:"pointer"`
 }
 
-// Score is a number that is held against another.
+// Score is a number that is compared with another.
 type Score struct {
 	Score     string `json:"score"`
 	Max       string `json:"max,omitempty"`
@@ -44,7 +44,7 @@ type Score struct {
 const (
 	maxReasons = 100
 	maxText    = 1000
-	mostNested = 4 // how deep reasons may be inside lists and objects of reasons
+	mostNested = 4 // depth limit of reasons inside lists and objects of reasons
 )
 
 var (
@@ -64,16 +64,16 @@ var (
 	denyWords  = []string{"deny", "denied", "forbid", "forbidden", "reject", "rejected", "block", "blocked"}
 )
 
-// shape is what a result says by all that is known of it.
+// shape has everything known about a result.
 type shape struct {
 	verdict  Verdict
 	from     string
-	column   bool // the verdict is the one of the columns, and is so for all of this path
+	column   bool // the verdict is from the columns, for every decision of this path
 	reasons  []Reason
 	more     int
 	spoke    []Spoke
 	score    *Score
-	response string // what Envoy or an HTTP client was to be answered
+	response string // the answer for Envoy or an HTTP client
 }
 
 func firstOf(n *node, keys []string) string {
@@ -92,7 +92,7 @@ func cutText(text string) string {
 	return strings.ToValidUTF8(text[:maxText], "") + "…"
 }
 
-// read finds out what a decision says.
+// read parses a decision.
 func read(whole *node, path string, e Extractors) shape {
 	var s shape
 	result := whole.get("result")
@@ -120,7 +120,7 @@ func read(whole *node, path string, e Extractors) shape {
 	return s
 }
 
-// spoken finds the policies or the rules that a result names: where extractors say, else where is common.
+// spoken finds the policies or the rules that a result names: where extractors say, else in the usual places.
 func (s *shape) spoken(result *node, of []Extractor, kind string, keys []string) {
 	for _, one := range of {
 		s.speak(result.at(one.steps...), "/result"+one.Pointer, kind, 0)
@@ -135,29 +135,29 @@ func (s *shape) spoken(result *node, of []Extractor, kind string, keys []string)
 	}
 }
 
-type place struct {
+type valueAt struct {
 	node    *node
 	pointer string
 }
 
-// places are where a result has what belongs to its verdict: itself, and in it what is common.
-func places(result *node) []place {
-	out := []place{{result, "/result"}}
+// places returns the parts of a result that belong to its verdict: the result itself, and usual members.
+func places(result *node) []valueAt {
+	out := []valueAt{{result, "/result"}}
 	for _, steps := range [][]string{{"score"}, {"response"}, {"response", "status"}, {"decision"}, {"outcome"}, {"context"}, {"status"}} {
 		if n := result.at(steps...); n.is(isObject) {
-			out = append(out, place{n, pointer("/result", steps...)})
+			out = append(out, valueAt{n, pointer("/result", steps...)})
 		}
 	}
 	return out
 }
 
-// last is the last segment of a path, which names a rule or a package.
+// last returns the last segment of a path, which names a rule or a package.
 func last(path string) string {
 	path = strings.TrimRight(path, "/")
 	return path[strings.LastIndexByte(path, '/')+1:]
 }
 
-// denies says whether a rule of that name lists what is denied; conftest knows deny_x and violation_x, too.
+// denies reports whether a rule of that name lists denials; conftest also has deny_x and violation_x.
 func denies(name string) bool {
 	return slices.Contains(denyNames, name) || strings.HasPrefix(name, "deny_") || strings.HasPrefix(name, "violation_")
 }
@@ -166,7 +166,7 @@ func warns(name string) bool {
 	return name == "warn" || name == "warning" || name == "warnings" || strings.HasPrefix(name, "warn_")
 }
 
-// reasonsIn finds what a result gives as reasons.
+// reasonsIn finds the reasons in a result.
 func (s *shape) reasonsIn(result *node, path string) {
 	name := last(path)
 	if (denies(name) || warns(name) || slices.Contains(reasonKeys, name)) && !result.is(isBool) && !result.is(isNumber) {
@@ -175,7 +175,7 @@ func (s *shape) reasonsIn(result *node, path string) {
 	}
 	for _, at := range places(result) {
 		if !at.node.is(isObject) || at.pointer == "/result/response/status" && s.object(at.node, at.pointer, "", "") {
-			continue // Kubernetes: message, reason and code are one
+			continue // in Kubernetes message, reason and code are one reason
 		}
 		for i, key := range at.node.keys {
 			if n := at.node.kids[i]; (slices.Contains(reasonKeys, key) || denies(key) || warns(key)) && !n.is(isBool) && !n.is(isNumber) {
@@ -192,7 +192,7 @@ func level(key string) string {
 	return ""
 }
 
-// reason takes a reason, or a list or an object of them; policy is whose they are.
+// reason takes a reason, or a list or an object of them. policy is their policy.
 func (s *shape) reason(n *node, at, policy, level string, depth int) {
 	switch {
 	case !n.there() || n.empty() || depth > mostNested:
@@ -205,7 +205,7 @@ func (s *shape) reason(n *node, at, policy, level string, depth int) {
 			return
 		}
 		for i, key := range n.keys {
-			// A set of OPA's map of reasons: a name with true, with its text or with its list.
+			// A set in OPA's form of reasons: a name with true, with its text or with its list.
 			switch value, ok := n.kids[i].boolean(); {
 			case ok && value:
 				s.give(Reason{Text: key, Level: level, Pointer: pointer(at, key)})
@@ -242,7 +242,7 @@ func (s *shape) give(r Reason) {
 	for _, field := range []*string{&r.Text, &r.Policy, &r.Rule, &r.Code, &r.Level} {
 		*field = cutText(*field)
 	}
-	// Many results say the same twice, bare among reasons and with its rule among violations.
+	// Many results repeat a reason: alone among reasons, and with its rule among violations.
 	for i := range s.reasons {
 		one := &s.reasons[i]
 		switch {

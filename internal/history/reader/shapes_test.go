@@ -14,7 +14,7 @@ import (
 	"docket/sample"
 )
 
-// decided is a stored decision of a path and a result; an empty result is none.
+// decided makes a stored decision of a path and a result; an empty result is none.
 func decided(t *testing.T, path, rest string) reader.Decision {
 	t.Helper()
 	if rest != "" {
@@ -54,7 +54,7 @@ func spoke(x reader.Explanation) string {
 	return strings.Join(out, "; ")
 }
 
-func TestCommonShapesAreUnderstood(t *testing.T) {
+func TestExplain_CommonShapes(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		path, rest     string
@@ -142,7 +142,7 @@ func TestCommonShapesAreUnderstood(t *testing.T) {
 	}
 }
 
-func TestExtractorsThatAreNoneAreRefused(t *testing.T) {
+func TestParseExtractors_Refusals(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "a", "a=allow", "a=allow:x", "=allow:/x", "a=verdict:/x", "a=subject:", "a=reasons:/~2", "/=allow:/x"} {
 		if e, err := reader.ParseExtractors([]string{"ok=allow:/x", text}); !reader.IsWord(err) || !strings.Contains(err.Error(), "extractor 2") {
@@ -155,8 +155,8 @@ func TestExtractorsThatAreNoneAreRefused(t *testing.T) {
 	}
 }
 
-// TestEverySampleIsExplained: what a person would recognise is recognised, and what nobody would is not.
-func TestEverySampleIsExplained(t *testing.T) {
+// TestExplain_EverySample: a shape is recognised exactly if a person would recognise it.
+func TestExplain_EverySample(t *testing.T) {
 	t.Parallel()
 	verdicts := map[reader.Verdict]int{}
 	for _, raw := range sample.DecisionLogs() {

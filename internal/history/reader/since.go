@@ -9,58 +9,61 @@ import (
 	"docket/internal/record/subject"
 )
 
-// Around is what was found beside a decision: others of the same subject and path.
+// Around has the decisions around one: others of the same subject and path.
 type Around struct {
 	Before, After []Decision // the nearest first
-	// Otherwise is the last before it that ended otherwise, First the first behind that which ended as it did.
+	// Otherwise is the last before it that ended otherwise. First is the first after that, which ended as it did.
 	Otherwise, First *Decision
-	// SameInput is the last before it of the very same input that ended otherwise.
+	// SameInput is the last before it with the same input that ended otherwise.
 	SameInput *Decision
-	// Looked is how many decisions before it were read for Otherwise; 0: the store was asked by verdict, for all it has.
+	// Looked is the number of decisions before it that were read for Otherwise; 0: the store searched all by verdict.
 	Looked int
-	// All says that there were no more to look at.
+	// All says that there were no more decisions.
 	All bool
-	// Searched says that others were looked for at all.
+	// Searched says that others were searched at all.
 	Searched bool
-	// Short says that a store ran out of time before it had looked at everything.
+	// Short says that the store ran out of time.
 	Short bool
-	// InputTooLong says that SameInput could not be asked for.
+	// InputTooLong says that SameInput could not be searched.
 	InputTooLong bool
 }
 
-// Since is since when a subject's decisions of a path end as this one did.
+// Since says since when a subject's decisions of a path end as this one did.
 type Since struct {
-	// Otherwise is the last decision before it that ended otherwise; none: there is none in what was searched.
+	// Otherwise is the last decision before it that ended otherwise; nil: the search found none.
 	Otherwise *Neighbour `json:"otherwise,omitempty"`
-	// FirstID and FirstTime are of the first that ended as this one did, behind Otherwise or, without it, of all that was searched.
+	// FirstID and FirstTime are of the first that ended as this one did: after Otherwise, or of all that were
+	// searched.
 	FirstID   string     `json:"first_decision_id,omitempty"`
 	FirstTime *time.Time `json:"first_timestamp,omitempty"`
-	// FirstBundles are those that spoke then; those that speak in this decision may be others.
+	// FirstBundles are those of the first; this decision may have others.
 	FirstBundles []Bundle `json:"first_bundles"`
-	// Bundles, OPAVersion, Input and Result say what of it changed between Otherwise and this decision; an error is part of the result.
+	// Bundles, OPAVersion, Input and Result are the changes between Otherwise and this decision. An error is part of
+	// the result.
 	Bundles    Differences `json:"bundles_changed"`
 	OPAVersion Differences `json:"opa_version_changed"`
 	Input      Differences `json:"input_changed"`
 	Result     Differences `json:"result_changed"`
-	// SameInput is the last one before it of the very same input that ended otherwise: Otherwise itself where that is so, else as
-	// far as the question asked for it.
+	// SameInput is the last before it with the same input that ended otherwise. It is Otherwise itself, or else the
+	// result of the question's own search.
 	SameInput *Neighbour `json:"same_input,omitempty"`
-	// Searched says what was looked at, and so what a missing answer means.
+	// Searched says what was searched, and so what a missing answer means.
 	Searched string `json:"searched"`
 }
 
-// lookBack is how many decisions are read where columns do not tell how they ended, lookPage how many at a time, and
-// heavyPage how many where those of a page have more than heavyBytes.
+// lookBack is the number of decisions that are read if columns do not tell how they ended. They are read lookPage at
+// a time, or heavyPage if a page has more than heavyBytes.
 const (
 	lookBack   = 500
 	lookPage   = 100
 	heavyPage  = 10
 	heavyBytes = 1 << 20
-	// lookPages is how often a store is asked to go on where its pages are short: it stops when it has looked for long.
+	// lookPages limits the further requests after short pages. A store ends a page early when it has searched for
+	// long.
 	lookPages = 20
 )
 
-// Why explains a decision by what store has around it.
+// Why explains a decision by those that store has around it.
 func Why(ctx context.Context, store Store, d Decision, q Question) (Explanation, error) {
 	around, err := find(ctx, store, d, q)
 	if err != nil {
@@ -69,16 +72,16 @@ func Why(ctx context.Context, store Store, d Decision, q Question) (Explanation,
 	return Explain(d, around, q), nil
 }
 
-// by is the subject that counts for a decision: an extractor's for its path stands above the question's.
-func (r reads) by(q Question) subject.Spec {
+// by returns the subject setting for a decision: an extractor for its path wins over the question's.
+func (r parsedDecision) by(q Question) subject.Spec {
 	for _, one := range q.Extractors.of(r.path, RoleSubject) {
 		return subject.Spec{Kind: subject.Input, Pointer: one.Pointer}
 	}
 	return q.Subject
 }
 
-// who is the subject of a decision, and the part of a filter that finds it.
-func (r reads) who(q Question) (string, Filter, bool) {
+// subjectOf returns the subject of a decision, and the filter that finds it.
+func (r parsedDecision) subjectOf(q Question) (string, Filter, bool) {
 	by := r.by(q)
 	switch by.Kind {
 	case subject.RequestedBy, subject.RequestedByHost:
@@ -106,8 +109,8 @@ func (r reads) who(q Question) (string, Filter, bool) {
 
 func find(ctx context.Context, store Store, d Decision, q Question) (Around, error) {
 	var a Around
-	r := reading(d, q)
-	_, f, ok := r.who(q)
+	r := parseDecision(d, q)
+	_, f, ok := r.subjectOf(q)
 	if !ok || r.path == "" {
 		return a, nil
 	}
@@ -133,7 +136,7 @@ func find(ctx context.Context, store Store, d Decision, q Question) (Around, err
 	return a, nil
 }
 
-// search finds the first n decisions that fit, without self, however short a store's pages are.
+// search returns the first n matching decisions without self, even if a store's pages are short.
 func (a *Around) search(ctx context.Context, store Store, f Filter, n int, oldest bool, self Decision) ([]Decision, error) {
 	var all []Decision
 	p := Page{Limit: n + 1, Payload: true, Oldest: oldest}
@@ -163,10 +166,10 @@ func (a *Around) one(ctx context.Context, store Store, f Filter, oldest bool) (*
 	return &found[0], nil
 }
 
-// turn finds where the decisions of a subject and a path turned into what this one is.
-func (a *Around) turn(ctx context.Context, store Store, d Decision, r reads, f Filter, q Question) error {
+// turn finds where the decisions of a subject and a path changed to this verdict.
+func (a *Around) turn(ctx context.Context, store Store, d Decision, r parsedDecision, f Filter, q Question) error {
 	f.Until = d.Time
-	// Of a boolean columns are right, or all of them the wrong way round where the rule is called deny.
+	// For a boolean result the columns are right, or always inverted if the rule is called deny.
 	if !r.said.column && !r.result.is(isBool) || d.Verdict == Other {
 		return a.lookThrough(ctx, store, d, r, f, q)
 	}
@@ -197,8 +200,8 @@ func (a *Around) turn(ctx context.Context, store Store, d Decision, r reads, f F
 	return err
 }
 
-// lookThrough reads decisions one after the other where columns do not tell how they ended.
-func (a *Around) lookThrough(ctx context.Context, store Store, d Decision, r reads, f Filter, q Question) error {
+// lookThrough reads decisions one after another if columns do not tell how they ended.
+func (a *Around) lookThrough(ctx context.Context, store Store, d Decision, r parsedDecision, f Filter, q Question) error {
 	input := r.whole.get("input")
 	done := func() bool { return a.Otherwise != nil && (!q.SameInput || a.SameInput != nil || input == nil) }
 	page := Page{Limit: heavyPage, Payload: true}
@@ -211,7 +214,7 @@ func (a *Around) lookThrough(ctx context.Context, store Store, d Decision, r rea
 		for _, earlier := range found.Decisions {
 			a.Looked++
 			size += len(earlier.Raw)
-			other := reading(earlier, q)
+			other := parseDecision(earlier, q)
 			if endedAlike(r, other) {
 				if a.Otherwise == nil {
 					a.First = &earlier
@@ -240,8 +243,8 @@ func (a *Around) lookThrough(ctx context.Context, store Store, d Decision, r rea
 	return nil
 }
 
-// endedAlike compares verdicts, and results where there are none.
-func endedAlike(a, b reads) bool {
+// endedAlike compares verdicts, and results if there are none.
+func endedAlike(a, b parsedDecision) bool {
 	if a.said.verdict == Other && b.said.verdict == Other {
 		return same(a.result, b.result)
 	}

@@ -14,7 +14,7 @@ import (
 	"docket/internal/testkit/readertest"
 )
 
-// day is a store with decisions a minute apart, of which each has an id, d-0 and so on.
+// day is a store with decisions a minute apart, with the ids d-0 and so on.
 func day(t *testing.T, rests ...string) *readertest.Store {
 	t.Helper()
 	s := &readertest.Store{}
@@ -54,16 +54,16 @@ func spec(t *testing.T, text string) subject.Spec {
 	return s
 }
 
-func TestSinceWhenIsTheTurnOfTheSubjectsDecisions(t *testing.T) {
+func TestWhy_SinceWhen(t *testing.T) {
 	t.Parallel()
 	other := strings.ReplaceAll(alice, "alice", "bob")
 	s := day(t,
 		fmt.Sprintf(alice, 1, 7, 1, 1, "true"),                                           // d-0
 		fmt.Sprintf(alice, 2, 8, 1, 1, "true"),                                           // d-1: the last that was allowed
-		fmt.Sprintf(other, 2, 8, 2, 1, "true"),                                           // d-2: of another
+		fmt.Sprintf(other, 2, 8, 2, 1, "true"),                                           // d-2: of another subject
 		fmt.Sprintf(alice, 3, 7, 2, 1, "false"),                                          // d-3: the turn
 		strings.Replace(fmt.Sprintf(alice, 4, 7, 2, 1, "true"), "p/allow", "q/allow", 1), // d-4: of another path
-		fmt.Sprintf(alice, 5, 7, 2, 2, "false"),                                          // d-5: the one in question
+		fmt.Sprintf(alice, 5, 7, 2, 2, "false"),                                          // d-5: the explained one
 		fmt.Sprintf(alice, 6, 7, 3, 2, "true"),                                           // d-6
 		fmt.Sprintf(alice, 6, 9, 3, 2, "true"),                                           // d-7
 	)
@@ -71,7 +71,7 @@ func TestSinceWhenIsTheTurnOfTheSubjectsDecisions(t *testing.T) {
 	if err := s.AddRaw([]byte(`{"decision_id":"beside","timestamp":"2026-11-21T10:04:30Z",` + strings.Replace(fmt.Sprintf(alice, 4, 7, 2, 1, "true"), "p/allow", "p/other", 1) + "}")); err != nil {
 		t.Fatal(err)
 	}
-	// Denied before it was allowed: that is not since when.
+	// Denied before it was allowed, so this is not the turn.
 	if err := s.AddRaw([]byte(`{"decision_id":"early","timestamp":"2026-11-21T09:00:00Z",` + fmt.Sprintf(alice, 1, 7, 0, 1, "false") + "}")); err != nil {
 		t.Fatal(err)
 	}
@@ -100,8 +100,8 @@ func TestSinceWhenIsTheTurnOfTheSubjectsDecisions(t *testing.T) {
 	}
 }
 
-// TestTheTurnNamesItsRevisions: what spoke when the answer turned need not be what spoke now.
-func TestTheTurnNamesItsRevisions(t *testing.T) {
+// TestWhy_RevisionsOfTheTurn: the bundles at the turn may differ from those of the decision.
+func TestWhy_RevisionsOfTheTurn(t *testing.T) {
 	t.Parallel()
 	s := day(t, fmt.Sprintf(alice, 1, 7, 1, 1, "true"), fmt.Sprintf(alice, 2, 7, 2, 1, "false"), fmt.Sprintf(alice, 3, 7, 3, 1, "false"))
 	x := ask(t, s, "d-2", reader.Question{Subject: spec(t, byIn)})
@@ -113,8 +113,8 @@ func TestTheTurnNamesItsRevisions(t *testing.T) {
 	}
 }
 
-// TestAnErrorIsWhatChanged: it stands beside the result, and is why there is none.
-func TestAnErrorIsWhatChanged(t *testing.T) {
+// TestWhy_ErrorIsAChange: an error is beside the result, and explains its absence.
+func TestWhy_ErrorIsAChange(t *testing.T) {
 	t.Parallel()
 	failed := `"path":"p","requested_by":"10.0.0.7:1","input":1,"error":{"code":"eval_conflict_error"}`
 	s := day(t, `"path":"p","requested_by":"10.0.0.7:1","input":1,"result":true`, failed, `"path":"p","requested_by":"10.0.0.7:1","input":1,"result":true`)
@@ -126,7 +126,7 @@ func TestAnErrorIsWhatChanged(t *testing.T) {
 	}
 }
 
-// heavy notes the most bytes that a page has had.
+// heavy is a store that notes the largest page in bytes.
 type heavy struct {
 	reader.Store
 	most int
@@ -142,8 +142,8 @@ func (h *heavy) Search(ctx context.Context, f reader.Filter, p reader.Page) (rea
 	return found, err
 }
 
-// TestLargeDecisionsAreReadFewAtATime: where columns do not tell, all that lie before are read, however large each is.
-func TestLargeDecisionsAreReadFewAtATime(t *testing.T) {
+// TestWhy_LargeDecisions: if columns do not tell, all earlier decisions are read, however large each is.
+func TestWhy_LargeDecisions(t *testing.T) {
 	t.Parallel()
 	large := `"path":"k8s/deny","requested_by":"10.0.0.7:1","result":["` + strings.Repeat("x", 256<<10) + `"]`
 	rests := make([]string, 59)
@@ -165,7 +165,7 @@ func TestLargeDecisionsAreReadFewAtATime(t *testing.T) {
 	}
 }
 
-func TestWhatWasNeverOtherwiseIsSaidOfWhatWasSearchedOnly(t *testing.T) {
+func TestWhy_NeverOtherwise(t *testing.T) {
 	t.Parallel()
 	s := day(t, fmt.Sprintf(alice, 1, 7, 1, 1, "false"), fmt.Sprintf(alice, 1, 7, 1, 1, "false"))
 	x := ask(t, s, "d-1", reader.Question{Subject: spec(t, "requested_by:host"), SameInput: true})
@@ -177,8 +177,8 @@ func TestWhatWasNeverOtherwiseIsSaidOfWhatWasSearchedOnly(t *testing.T) {
 	}
 }
 
-// TestWhereColumnsDoNotTellDecisionsAreRead holds for deny lists, for extractors and for results that are no verdict.
-func TestWhereColumnsDoNotTellDecisionsAreRead(t *testing.T) {
+// TestWhy_ReadsWithoutAColumnVerdict has deny lists, extractors, and results without a verdict.
+func TestWhy_ReadsWithoutAColumnVerdict(t *testing.T) {
 	t.Parallel()
 	deny := `"path":"k8s/deny","requested_by":"10.0.0.7:1","input":{"n":%d},"result":%s`
 	s := day(t, fmt.Sprintf(deny, 1, `["x"]`), fmt.Sprintf(deny, 1, `[]`), fmt.Sprintf(deny, 2, `["y"]`), fmt.Sprintf(deny, 1, `["x"]`))
@@ -227,7 +227,7 @@ func TestWhereColumnsDoNotTellDecisionsAreRead(t *testing.T) {
 	}
 }
 
-func TestNoMoreThanSomeDecisionsAreRead(t *testing.T) {
+func TestWhy_LookBackLimit(t *testing.T) {
 	t.Parallel()
 	s := &readertest.Store{}
 	for i := range 701 {
@@ -242,8 +242,8 @@ func TestNoMoreThanSomeDecisionsAreRead(t *testing.T) {
 	}
 }
 
-// TestAStoreWithShortPagesIsAskedOn: one that looked for long stops, whatever it found, and can go on.
-func TestAStoreWithShortPagesIsAskedOn(t *testing.T) {
+// TestWhy_ShortPages: a store that has searched for long ends its page, and can continue.
+func TestWhy_ShortPages(t *testing.T) {
 	t.Parallel()
 	s := day(t, fmt.Sprintf(alice, 1, 7, 1, 1, "true"), fmt.Sprintf(alice, 1, 7, 1, 1, "false"), fmt.Sprintf(alice, 1, 7, 1, 1, "false"), fmt.Sprintf(alice, 1, 7, 1, 1, "false"))
 	s.Part = 1
@@ -264,7 +264,7 @@ func TestAStoreWithShortPagesIsAskedOn(t *testing.T) {
 	}
 }
 
-func TestWithoutASubjectOrAPathNoOthersAreLookedFor(t *testing.T) {
+func TestWhy_WithoutSubjectOrPath(t *testing.T) {
 	t.Parallel()
 	s := day(t, `"path":"p"`, `"result":true,"requested_by":"h:1"`, `"path":"p","requested_by":"h:1","result":true,"input":{"user":{"name":"x"}}`)
 	for id, q := range map[string]reader.Question{
@@ -290,7 +290,7 @@ func TestWithoutASubjectOrAPathNoOthersAreLookedFor(t *testing.T) {
 	}
 }
 
-func TestAStoreThatFailsIsNoAnswer(t *testing.T) {
+func TestWhy_FailingStore(t *testing.T) {
 	t.Parallel()
 	s := day(t, fmt.Sprintf(alice, 1, 7, 1, 1, "false"))
 	found, err := s.ByID(t.Context(), "d-0")
@@ -306,7 +306,7 @@ func TestAStoreThatFailsIsNoAnswer(t *testing.T) {
 	}
 }
 
-func TestWhatElseADecisionSaysIsTold(t *testing.T) {
+func TestExplain_OtherFields(t *testing.T) {
 	t.Parallel()
 	x := reader.Explain(stored(t, `{"decision_id":"d","timestamp":"2026-11-21T10:00:00Z","path":"envoy/authz-v2/allow","query":"data.x","result":null,"error":{"code":"internal_error","message":"no \u001b[31m"},
 		"mapped_result":false,"nd_builtin_cache":{"time.now_ns":{"[]":1}},"trace_id":"t1","span_id":"s1","masked":["/input/a"],"erased":["/input/b"],"revision":"old",
@@ -331,7 +331,7 @@ func TestWhatElseADecisionSaysIsTold(t *testing.T) {
 	}
 }
 
-// FuzzExplain holds that nothing makes an explanation fail, or longer than a bound.
+// FuzzExplain: no input makes an explanation fail, or longer than its limit.
 func FuzzExplain(f *testing.F) {
 	f.Add("main/deny", `["x",{"msg":"m","policy":7}]`, `{"user":"a"}`, `{"b":{"revision":1}}`)
 	f.Add("", `{"allow":"no","score":{"score":1,"breakdown":{"p":{"passed":true}}},"response":{"status":{"code":1}},"reasons":{"a":{"b":{"c":{"d":{"e":["f"]}}}}}}`, `[]`, `{}`)

@@ -2,7 +2,7 @@ package reader
 
 import "strconv"
 
-// speak takes names of policies or rules, and what became of them.
+// speak takes names of policies or rules, and their outcomes.
 func (s *shape) speak(n *node, at, kind string, depth int) {
 	switch {
 	case !n.there() || depth > mostNested:
@@ -29,7 +29,7 @@ func (s *shape) speak(n *node, at, kind string, depth int) {
 	}
 }
 
-// nameOf is the name of a policy or a rule, and which of them it is.
+// nameOf returns the name of a policy or a rule, and the member that has it.
 func nameOf(n *node, kind string) (name, own string) {
 	policy, rule := firstOf(n, policyKeys), firstOf(n, ruleKeys)
 	switch {
@@ -48,7 +48,7 @@ func passed(ok bool) string {
 	return "failed"
 }
 
-// outcome is whether a policy was content, where it says so.
+// outcome returns whether a policy passed, if it says so.
 func outcome(n *node) string {
 	for _, key := range []string{"passed", "pass", "allow", "allowed", "ok", "compliant", "valid"} {
 		if value, ok := n.get(key).boolean(); ok {
@@ -79,7 +79,7 @@ func (s *shape) named(name, kind, outcome, weight, at string) {
 	}
 }
 
-// scores finds a score that was held against a threshold.
+// scores finds a score that was compared with a threshold.
 func (s *shape) scores(result *node) {
 	for _, n := range []*node{result.get("score"), result} {
 		score := n.get("score")

@@ -13,7 +13,7 @@ func verdictOf(denied bool) Verdict {
 	return Allowed
 }
 
-// columns is the verdict as columns have it.
+// columns returns the verdict of the columns.
 func columns(whole, result *node) (Verdict, string) {
 	for _, steps := range [][]string{{}, {"allow"}, {"allowed"}} {
 		if value, ok := result.at(steps...).boolean(); ok {
@@ -29,7 +29,7 @@ func columns(whole, result *node) (Verdict, string) {
 	return Other, ""
 }
 
-// columnPointers are where columns look, too.
+// columnPointers are the places that the columns use too.
 var columnPointers = []string{"", "/allow", "/allowed"}
 
 func (s *shape) decide(whole, result *node, path string, e Extractors) {
@@ -61,7 +61,7 @@ func (s *shape) decide(whole, result *node, path string, e Extractors) {
 	}
 }
 
-// allowing reads a boolean, or a word that says as much.
+// allowing reads a boolean, or a word with that meaning.
 func allowing(n *node) (Verdict, bool) {
 	if value, ok := n.boolean(); ok {
 		return verdictOf(!value), true
@@ -73,7 +73,7 @@ func allowing(n *node) (Verdict, bool) {
 	return "", false
 }
 
-// known finds a verdict in shapes that columns do not know.
+// known finds a verdict in shapes that the columns do not know.
 func known(result *node, name string) (Verdict, string) {
 	if denies(name) && (result.is(isArray) || result.is(isObject)) {
 		if result.empty() {
@@ -99,7 +99,7 @@ func known(result *node, name string) (Verdict, string) {
 	return listed(result)
 }
 
-// listed finds a verdict in lists of what is denied, as conftest and Gatekeeper have them.
+// listed finds a verdict in lists of denials, as in conftest and Gatekeeper.
 func listed(result *node) (verdict Verdict, from string) {
 	for i, key := range result.keys {
 		n := result.kids[i]

@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// WordError says why a word of a filter is none. Its text is safe to show; what was given is not in it.
+// WordError says why a value of a filter is invalid. Its text is safe to show; it does not contain the value.
 type WordError struct{ text string }
 
 func (e *WordError) Error() string { return e.text }
 
 func wrong(format string, args ...any) error { return &WordError{fmt.Sprintf(format, args...)} }
 
-// Verdicts are all there are, in the order in which they are told.
+// Verdicts returns all verdicts in their usual order.
 func Verdicts() []Verdict { return []Verdict{Allowed, Denied, Undefined, Error, Other} }
 
-// ParseVerdict reads a verdict's name, in any case.
+// ParseVerdict reads a verdict's name, in upper or lower case.
 func ParseVerdict(text string) (Verdict, error) {
 	if v := Verdict(strings.ToLower(strings.TrimSpace(text))); slices.Contains(Verdicts(), v) {
 		return v, nil
@@ -45,9 +45,9 @@ func ParseLabel(text string) (name, value string, err error) {
 	return name, value, nil
 }
 
-// ParseTime reads a time: how long before now (90s, 2h, 7d, 2w), a day (2026-11-21, today, yesterday, or the last one of a name,
-// monday to sunday, which may be today), RFC 3339, or "now". A day is its beginning. Days and the result are in UTC, of the years 1
-// to 9999.
+// ParseTime reads a time: how long before now (90s, 2h, 7d, 2w), a day, RFC 3339, or "now". A day is 2026-11-21,
+// today, yesterday, or the last monday to sunday, which may be today. A day means its beginning. Days and the result
+// are in UTC, of the years 1 to 9999.
 func ParseTime(text string, now time.Time) (time.Time, error) {
 	t, ok := time.Time{}, false
 	if d, fits := ago(text); fits {
@@ -88,7 +88,7 @@ func dayOf(text string, now time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// ago reads how long ago something was. A duration of Go has no days, a time ago has.
+// ago reads a duration before now. Unlike Go's durations it may have days.
 func ago(text string) (time.Duration, bool) {
 	for unit, long := range map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
 		if number, ok := strings.CutSuffix(text, unit); ok {
@@ -101,12 +101,12 @@ func ago(text string) (time.Duration, bool) {
 	return d, err == nil && d >= 0
 }
 
-// MaxMatchBytes is the longest value that a Match may ask for.
+// MaxMatchBytes limits the value of a Match.
 const MaxMatchBytes = 64 << 10
 
-// ParseMatch reads IN:/POINTER=VALUE: IN is input, result or raw (the whole decision), the pointer is one of RFC 6901, VALUE
-// is JSON, and a string where it is no JSON. Without =VALUE something has to be there, null included; without :/POINTER it is
-// all of IN. A pointer that holds an equals sign is written as a JSON string: input:"/a=b"=1.
+// ParseMatch reads IN:/POINTER=VALUE. IN is input, result or raw (the whole decision). The pointer is RFC 6901. VALUE
+// is JSON, or else a string. Without =VALUE any value matches, null included. Without :/POINTER it is all of IN. A
+// pointer with an equals sign is written as a JSON string: input:"/a=b"=1.
 func ParseMatch(text string) (Match, error) {
 	n := strings.IndexAny(text, ":=")
 	if n < 0 {
@@ -153,7 +153,8 @@ func cutPointer(text string) (pointer, rest string, err error) {
 	return pointer, text[d.InputOffset():], nil
 }
 
-// jsonOf is a value as JSON. What Postgres's jsonb would refuse is refused here: no stored decision holds it.
+// jsonOf returns a value as JSON. It refuses values that Postgres's jsonb refuses, because no stored decision has
+// them.
 func jsonOf(text string) (json.RawMessage, error) {
 	switch {
 	case len(text) > MaxMatchBytes:
@@ -195,7 +196,7 @@ func ParsePointer(text string) ([]string, error) {
 
 const maxPointerBytes = 4 << 10
 
-// IsWord tells a [WordError].
+// IsWord reports whether an error is a [WordError].
 func IsWord(err error) bool {
 	var w *WordError
 	return errors.As(err, &w)

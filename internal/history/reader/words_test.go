@@ -13,7 +13,7 @@ import (
 	"docket/internal/history/reader"
 )
 
-func TestAMatchIsReadAsItIsWritten(t *testing.T) {
+func TestParseMatch(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]reader.Match{
 		"input:/user=alice":               {In: "input", Pointer: "/user", Value: json.RawMessage(`"alice"`)},
@@ -47,7 +47,7 @@ func TestAMatchIsReadAsItIsWritten(t *testing.T) {
 	}
 }
 
-func TestAMatchThatNoStoredDecisionCanHaveIsRefused(t *testing.T) {
+func TestParseMatch_RefusesImpossibleValues(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"", "user=alice", "Input:/a=1", "labels:/a=1", "input:user=alice", "input:/a~2=1", "input:/a~=1", `input:"/a=1`, `input:"/a"1`,
@@ -62,7 +62,7 @@ func TestAMatchThatNoStoredDecisionCanHaveIsRefused(t *testing.T) {
 	}
 }
 
-func TestTimesAreReadAlike(t *testing.T) {
+func TestParseTime(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 20, 15, 3, 0, time.FixedZone("", 3600))
 	for text, want := range map[string]string{
@@ -84,7 +84,7 @@ func TestTimesAreReadAlike(t *testing.T) {
 	}
 }
 
-// TestDays_AreThoseOfUTC: also where the clock at hand is on another day.
+// TestDays_AreThoseOfUTC: also if the local clock is on another day.
 func TestDays_AreThoseOfUTC(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 23, 0, 30, 0, 0, time.FixedZone("", 3600)) // a Monday there, a Sunday in UTC
@@ -95,7 +95,7 @@ func TestDays_AreThoseOfUTC(t *testing.T) {
 	}
 }
 
-func TestVerdictsAndLabelsAreRead(t *testing.T) {
+func TestParseVerdict_AndLabel(t *testing.T) {
 	t.Parallel()
 	for _, v := range reader.Verdicts() {
 		if got, err := reader.ParseVerdict(" " + strings.ToUpper(string(v)) + " "); got != v || err != nil {
@@ -123,7 +123,7 @@ func TestVerdictsAndLabelsAreRead(t *testing.T) {
 	}
 }
 
-func TestAPointerIsTakenApart(t *testing.T) {
+func TestParsePointer(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][]string{"": nil, "/": {""}, "/a/b": {"a", "b"}, "/~01/~10/0": {"~1", "/0", "0"}, "//": {"", ""}} {
 		if steps, err := reader.ParsePointer(text); err != nil || !slices.Equal(steps, want) {
@@ -132,7 +132,7 @@ func TestAPointerIsTakenApart(t *testing.T) {
 	}
 }
 
-// FuzzMatch holds that what is read as a match can be asked of Postgres.
+// FuzzMatch: Postgres accepts every parsed match.
 func FuzzMatch(f *testing.F) {
 	for _, text := range []string{"input:/user=alice", `input:"/a=b"=1`, "result", "raw:/error", `input:/a="\ud800"`} {
 		f.Add(text)

@@ -14,7 +14,7 @@ import (
 )
 
 // Somebody makes an index on an old day: late decisions of it wait and spend no attempt, all others are stored.
-func TestLockedPartition(t *testing.T) {
+func TestLocked_OneDay(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t)
 	db := open(t, d.URL, 3*time.Second)

@@ -6,18 +6,20 @@ import (
 	"unicode/utf8"
 )
 
-// mostClaimed is how much of gzip is looked into for a claim. OPA writes decision_id and timestamp before what its callers choose.
+// mostClaimed limits the inflated bytes that are read for a claim. OPA writes decision_id and timestamp first, before
+// data that its callers choose.
 const mostClaimed = 1 << 20
 
-// Claim is what a value says about which decision it is, as far as that can be read.
+// Claim is the identity that a value claims, as far as it can be read.
 type Claim struct {
-	ID      string    // decision_id as text in UTF-8, with U+FFFD for what that cannot have; empty: none can be read
-	Escaped []byte    // the id as it stands between its quotes
-	Time    time.Time // its timestamp; zero: none can be read
+	ID      string    // decision_id as text in UTF-8, with U+FFFD for characters outside UTF-8; empty: unreadable
+	Escaped []byte    // the id as written between its quotes
+	Time    time.Time // its timestamp; zero: unreadable
 }
 
-// ClaimOf reads decision_id and timestamp of a JSON object that the decoder may refuse, also where it is broken behind them. Where one
-// stands twice, the first counts. Of an array or of several lines it reads nothing: those are several decisions.
+// ClaimOf reads decision_id and timestamp of a JSON object that the decoder may refuse, even if the object is broken
+// behind them. If one occurs twice, the first counts. It reads nothing from an array or from several lines, because
+// these are several decisions.
 func ClaimOf(value []byte) Claim {
 	if IsGzip(value) {
 		in, err := Inflate(value)
@@ -25,19 +27,19 @@ func ClaimOf(value []byte) Claim {
 			return Claim{}
 		}
 		defer in.Close()
-		value, _ = io.ReadAll(io.LimitReader(in, mostClaimed)) // what can be read until an error counts
+		value, _ = io.ReadAll(io.LimitReader(in, mostClaimed)) // everything before an error counts
 	}
-	c := claiming{src: value}
+	c := claimReader{src: value}
 	return c.read()
 }
 
-// claiming follows the members of one object, without a judgement of what else is in it.
-type claiming struct {
+// claimReader reads the members of one object, without checking their values.
+type claimReader struct {
 	src []byte
 	pos int
 }
 
-func (c *claiming) read() (found Claim) {
+func (c *claimReader) read() (found Claim) {
 	if !c.next('{') {
 		return found
 	}
@@ -68,14 +70,14 @@ func storableText(raw []byte) string {
 	return string(appendText(nil, raw))
 }
 
-func (c *claiming) space() {
+func (c *claimReader) space() {
 	for c.pos < len(c.src) && isSpace(c.src[c.pos]) {
 		c.pos++
 	}
 }
 
-// next goes over white space and this character.
-func (c *claiming) next(b byte) bool {
+// next passes over white space and this character.
+func (c *claimReader) next(b byte) bool {
 	if c.space(); c.pos == len(c.src) || c.src[c.pos] != b {
 		return false
 	}
@@ -83,8 +85,8 @@ func (c *claiming) next(b byte) bool {
 	return true
 }
 
-// text goes over a string, and returns what is between its quotes where that is what JSON allows.
-func (c *claiming) text() (raw []byte, ok bool) {
+// text passes over a string, and returns the bytes between its quotes if JSON allows them.
+func (c *claimReader) text() (raw []byte, ok bool) {
 	if !c.next('"') {
 		return nil, false
 	}
@@ -112,14 +114,14 @@ func (c *claiming) text() (raw []byte, ok bool) {
 	return nil, false
 }
 
-// peekText is text for a value that skip goes over next.
-func (c *claiming) peekText() ([]byte, bool) {
+// peekText is text for a value that skip passes over next.
+func (c *claimReader) peekText() ([]byte, bool) {
 	at := *c
 	return at.text()
 }
 
-// skip goes over a value up to what follows it.
-func (c *claiming) skip() bool {
+// skip passes over a value.
+func (c *claimReader) skip() bool {
 	for depth := 0; c.pos < len(c.src); {
 		switch c.src[c.pos] {
 		case '"':

@@ -39,14 +39,14 @@ func TestClaimOf(t *testing.T) {
 	}
 }
 
-// early is without the checksum that stands behind the content.
+// early removes the checksum behind the content.
 func early(t *testing.T, value string) []byte {
 	t.Helper()
 	b := zip(t, value)
 	return b[:len(b)-8]
 }
 
-// What the decoder takes is claimed as it says.
+// For decisions that the decoder accepts, the claim equals the decoded identity.
 func FuzzClaimOf(f *testing.F) {
 	for _, seed := range []string{
 		`{"decision_id":"a","timestamp":"2026-03-01T12:00:00Z","x":[1,{"a":"\\\""}]}`, ` {"decision_id":"\u0041é\ud83d\ude00","timestamp":"2026-03-01T12:00:00Z"}`,

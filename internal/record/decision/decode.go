@@ -5,28 +5,30 @@ import (
 	"time"
 )
 
-// MaxDecisions is the most decisions that one Kafka record may carry. An array of millions of empty elements is small
-// and would take gigabytes once every element has its own home; no upload of OPA comes near.
+// MaxDecisions limits the decisions of one Kafka record. A small array of millions of empty elements would take
+// gigabytes when every element has its own home. No upload of OPA comes near the limit.
 const MaxDecisions = 100_000
 
-// Decode reads the decisions out of a Kafka record's value. It inflates and reads at most maxBytes bytes, and less than
-// 1 GiB in any case. A Refusal condemns the whole record; a fault of one decision is that Part's Err. What it returns aliases value where value is
-// not gzip, so value must not be written to afterwards. Beside those bytes it takes a few hundred for each Part, however
-// small: an array of nothing but digits grows to some three hundred times its size while it is read.
+// Decode reads the decisions of a Kafka record's value. It reads at most maxBytes inflated bytes, and always less
+// than 1 GiB. A Refusal is about the whole record; the fault of one decision is that Part's Err.
+//
+// Unless value is gzip, the result shares its memory, so value must not be written to afterwards. Each Part takes a
+// few hundred bytes more. So an array of single digits grows to about three hundred times its size while it is read.
 func Decode(value []byte, maxBytes int64) (Record, *Refusal) {
 	var d Decoder
 	return d.Decode(value, maxBytes)
 }
 
-// Decoder decodes record after record into memory that it keeps. The zero value is ready. It is for one goroutine.
+// Decoder decodes one record after another into memory that it keeps. The zero value is ready. It is for one
+// goroutine.
 type Decoder struct{ scanner scanner }
 
-// mostKept is how many parts a Decoder keeps memory for from one Begin to the next.
+// mostKept is the number of parts that a Decoder keeps memory for between two calls of Begin.
 const mostKept = 16 << 10
 
-// Begin makes room for about n decisions, in the memory of those before: every Part that was returned until now, with
-// its Log, is zeroed and must be out of use, a copy's Pieces too. The bytes and strings in it stay good, wherever they
-// were copied to.
+// Begin makes room for about n decisions, in the memory of earlier ones. It zeroes every Part returned so far with
+// its Log, so these must not be in use, and neither must the Pieces of their copies. Their bytes and strings stay
+// valid in copies.
 func (d *Decoder) Begin(n int) {
 	s := &d.scanner
 	clear(s.parts)
@@ -38,14 +40,14 @@ func (d *Decoder) Begin(n int) {
 	s.tape.forget()
 }
 
-// Decode is [Decode]. What it returns stays good until the next [Decoder.Begin].
+// Decode is the function [Decode]. Its result is valid until the next [Decoder.Begin].
 func (d *Decoder) Decode(value []byte, maxBytes int64) (Record, *Refusal) {
 	return d.DecodeSome(value, maxBytes, 0, MaxDecisions)
 }
 
-// DecodeSome is Decode for at most so many decisions, at least 1, of those from an index on, which is less than the Record's
-// Count. It goes over the whole value each time: the first call, from 0 on, refuses what Decode refuses, and the others
-// nothing. Where the value is gzip they are given the Plain that the first returned, which spares to inflate it again.
+// DecodeSome is Decode for at most most decisions, at least 1, from an index on that is less than the Record's Count.
+// It reads the whole value each time. The first call, from 0 on, refuses as Decode does. Later calls refuse nothing.
+// For gzip they are given the Plain of the first call, so that it need not be inflated again.
 func (d *Decoder) DecodeSome(value []byte, maxBytes int64, from, most int) (Record, *Refusal) {
 	s, inflated := &d.scanner, 0
 	s.from, s.upTo = from, from+most
@@ -69,7 +71,7 @@ func (d *Decoder) DecodeSome(value []byte, maxBytes int64, from, most int) (Reco
 	}
 	parts := s.room()
 	if cap(parts) > 0 {
-		parts = parts[:1] // which is zero, as all of the room is
+		parts = parts[:1] // zero, like all of the room
 	} else {
 		parts = append(parts, Part{})
 	}
@@ -83,7 +85,7 @@ func (d *Decoder) DecodeSome(value []byte, maxBytes int64, from, most int) (Reco
 	return s.lines()
 }
 
-// room is where the parts of the next record go, none as yet.
+// room returns an empty slice for the parts of the next record.
 func (s *scanner) room() []Part { return s.parts[len(s.parts):] }
 
 // record keeps the parts of a record that was read to its end.
@@ -92,13 +94,13 @@ func (s *scanner) record(parts []Part, count int) Record {
 	if cap(parts) == cap(s.parts)-len(s.parts) {
 		s.parts = s.parts[:len(s.parts)+n]
 	} else {
-		s.parts = parts // there was no room left; the older ones stay where they are
+		s.parts = parts // there was no room left; older parts do not move
 	}
 	return Record{Parts: parts[:n:n], Count: count, Sole: count == 1, Plain: s.src, Inflated: s.inflated}
 }
 
-// refuse gives the room back without a trace of what was read until then: the bytes of a refused record count nowhere,
-// so nothing may keep them in memory.
+// refuse gives the room back and clears it. No part may keep the bytes of a refused record in memory, because they
+// are not counted.
 func (s *scanner) refuse(parts []Part, r Refusal) (Record, *Refusal) {
 	room := s.parts[len(s.parts):cap(s.parts)]
 	clear(room[:min(len(parts), len(room))])
@@ -142,11 +144,11 @@ func (s *scanner) array() (Record, *Refusal) {
 	return s.record(parts, n), nil
 }
 
-// wanted says whether the decision at index n is asked for.
+// wanted reports whether the decision at index n is asked for.
 func (s *scanner) wanted(n int) bool { return n >= s.from && n < s.upTo }
 
-// glance reads the decision at s.pos, at an index, as part does, and keeps nothing of it; false is a syntax error at s.pos. One
-// before those that are asked for was read so in an earlier call, so that it is only passed over.
+// glance reads the decision at s.pos like part and keeps nothing of it. false is a syntax error at s.pos. Decisions
+// before those that are asked for were read in an earlier call, so it only passes over them.
 func (s *scanner) glance(n int) bool {
 	start := s.pos
 	if n < s.from || s.peek() != '{' {
@@ -161,7 +163,7 @@ func (s *scanner) glance(n int) bool {
 	return true
 }
 
-// skip goes over the JSON value at s.pos; false is a syntax error at s.pos.
+// skip passes over the JSON value at s.pos; false is a syntax error at s.pos.
 func (s *scanner) skip() bool {
 	if c := s.peek(); c == '{' || c == '[' {
 		return s.walk()
@@ -169,8 +171,8 @@ func (s *scanner) skip() bool {
 	return s.scalar()
 }
 
-// next goes on behind an element of the record's array: more is true where a comma says that another follows, with s.pos
-// at its start, and false where the array ended, with s.pos behind its bracket.
+// next continues behind an element of the record's array. If more is true, a comma follows, and s.pos is at the start
+// of the next element. Otherwise the array ended, and s.pos is behind its bracket.
 func (s *scanner) next() (more, ok bool) {
 	s.space()
 	c := s.peek()
@@ -184,7 +186,7 @@ func (s *scanner) next() (more, ok bool) {
 	return c == ',', true
 }
 
-// lines reads each line of the value that is not blank as a decision of its own.
+// lines reads each line of the value that is not blank as a decision.
 func (s *scanner) lines() (Record, *Refusal) {
 	value := s.src
 	parts, n := s.room(), -1
@@ -198,13 +200,13 @@ func (s *scanner) lines() (Record, *Refusal) {
 		}
 		s.src, s.pos = line, 0
 		if !s.wanted(n) {
-			s.glance(n) // a line that is not JSON refuses itself alone
+			s.glance(n) // a line that is not JSON refuses only itself
 			continue
 		}
 		parts = append(parts, Part{Index: n, Value: line})
 		part := &parts[len(parts)-1]
 		if !s.document(part) {
-			// All of the line: what stands behind a complete object in it has no other home.
+			// Forward the whole line: bytes behind a complete object in it have no other home.
 			part.Value, part.Log, part.Err = line, Log{}, &Refusal{Reason: Syntax, Offset: s.pos}
 		}
 	}
@@ -212,8 +214,8 @@ func (s *scanner) lines() (Record, *Refusal) {
 	return s.record(parts, n+1), nil
 }
 
-// hasObjectLine tells whether any line is a complete JSON object by itself: from its first column on, or indented and
-// with a decision_id. Other indented objects are more likely the inside of one that was torn.
+// hasObjectLine reports whether any line is a complete JSON object: from its first column on, or indented and with a
+// decision_id. Other indented objects are probably inside a torn one.
 func (s *scanner) hasObjectLine() bool {
 	value := s.src
 	defer func() { s.src = value }()
@@ -230,7 +232,7 @@ func (s *scanner) hasObjectLine() bool {
 	return false
 }
 
-// document reads the one decision that all of s.src from s.pos on is; false is a syntax error at s.pos.
+// document reads all of s.src from s.pos on as one decision; false is a syntax error at s.pos.
 func (s *scanner) document(part *Part) bool {
 	return s.part(part) && s.ends()
 }
@@ -266,7 +268,7 @@ func (s *scanner) part(part *Part) bool {
 	return true
 }
 
-// trim cuts JSON's white space, and no other, off both ends.
+// trim cuts JSON's white space, and no other, from both ends.
 func trim(b []byte) []byte {
 	for len(b) > 0 && isSpace(b[0]) {
 		b = b[1:]

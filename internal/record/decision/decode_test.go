@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// told renders what became of a record: "refused: reason", or a word for each part.
+// told renders the result for a record: "refused: reason", or a word for each part.
 func told(value []byte, maxBytes int64) string {
 	record, refusal := Decode(value, maxBytes)
 	if refusal != nil {
@@ -30,7 +30,7 @@ func told(value []byte, maxBytes int64) string {
 	return strings.Join(words, " ")
 }
 
-func TestDecodeTellsTheFormsApart(t *testing.T) {
+func TestDecode_Forms(t *testing.T) {
 	t.Parallel()
 	d1 := good()
 	d2 := strings.Replace(d1, "d1", "d2", 1)
@@ -100,7 +100,7 @@ func TestDecodeTellsTheFormsApart(t *testing.T) {
 	}
 }
 
-func TestPartValueIsTheExactBytesInside(t *testing.T) {
+func TestDecode_ValueIsTheExactBytes(t *testing.T) {
 	t.Parallel()
 	a, b := good(`"x": [ 1 , 2 ]`), good(`"y":{}`)
 	for name, c := range map[string]struct {
@@ -133,7 +133,7 @@ func TestPartValueIsTheExactBytesInside(t *testing.T) {
 	}
 }
 
-func TestValueAliasesTheRecord(t *testing.T) {
+func TestDecode_ValueSharesTheRecord(t *testing.T) {
 	t.Parallel()
 	value := []byte(" " + good())
 	record, _ := Decode(value, limit)
@@ -142,7 +142,7 @@ func TestValueAliasesTheRecord(t *testing.T) {
 	}
 }
 
-func TestTooLargeCountsEveryByte(t *testing.T) {
+func TestTooLarge_CountsEveryByte(t *testing.T) {
 	t.Parallel()
 	value := good()
 	size := int64(len(value))
@@ -156,7 +156,7 @@ func TestTooLargeCountsEveryByte(t *testing.T) {
 	}
 }
 
-func TestRefusalNeverQuotesThePayload(t *testing.T) {
+func TestRefusal_NeverQuotesThePayload(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cr3t"
 	for _, value := range []string{

@@ -10,7 +10,7 @@ import (
 	"docket/sample"
 )
 
-// typical is a decision log as most are: 650 bytes, compact, a few names that we have no column for.
+// typical is a typical decision log: 650 bytes, compact, a few names without a column.
 const typical = `{"labels":{"app":"opa","id":"00000011-1d3c-4f0e-9a3b-000000000001","version":"1.4.2"},"decision_id":"4ca636c1-55e4-417a-b1d8-4aceb67960d1",` +
 	`"bundles":{"authz":{"revision":"W3sibCI6InN5cy9jYXRhbG9nIiwicyI6NDA3MX1d"}},"path":"http/authz/allow","input":{"method":"GET",` +
 	`"path":["finance","salary","alice"],"user":"user-17","note":"a \"quoted\" word"},"result":{"allow":true,"reasons":["owner"]},` +
@@ -18,7 +18,7 @@ const typical = `{"labels":{"app":"opa","id":"00000011-1d3c-4f0e-9a3b-0000000000
 	`"timer_rego_input_parse_ns":12345,"timer_rego_query_eval_ns":67890,"timer_server_handler_ns":123456},"req_id":17,"trace_id":"4bf92f3577b34da6a3ce929d0e0e4736"}`
 
 //nolint:paralleltest // it measures what is the whole process's
-func TestDecisionCostsNoAllocation(t *testing.T) {
+func TestDecoder_NoAllocations(t *testing.T) {
 	made := Benchmarked()
 	values := append(made[:200:200], []byte(typical))
 	var d Decoder
@@ -33,7 +33,7 @@ func TestDecisionCostsNoAllocation(t *testing.T) {
 			pieces += len(record.Parts[0].Log.Pieces)
 		}
 	}
-	for range 5 { // shapes are learned, and room is made
+	for range 5 { // shapes are learned, and memory is allocated
 		batch()
 	}
 	if got := testing.AllocsPerRun(10, batch); got != 0 || pieces == 0 {
@@ -41,8 +41,8 @@ func TestDecisionCostsNoAllocation(t *testing.T) {
 	}
 }
 
-// TestDecoderReadsAsIfEachRecordWereItsFirst has every form follow every other, with room for too few.
-func TestDecoderReadsAsIfEachRecordWereItsFirst(t *testing.T) {
+// TestDecoder_RecordsAreIndependent has every form follow every other, with too little room.
+func TestDecoder_RecordsAreIndependent(t *testing.T) {
 	t.Parallel()
 	values := []string{
 		typical, "", "[", "[]", `{"a":1,"a":2}`, "[" + typical + ",7," + good(`"path":"\u0061"`) + "]", good() + "\n{\n" + good(), `{"` + strings.Repeat(`a":[{"`, 40),
@@ -67,7 +67,7 @@ func TestDecoderReadsAsIfEachRecordWereItsFirst(t *testing.T) {
 		}
 	}
 	i := 0
-	for _, first := range values { // what came later has changed nothing
+	for _, first := range values { // later records have changed nothing
 		for _, second := range values {
 			for _, value := range []string{first, second} {
 				want, _ := Decode([]byte(value), limit)
@@ -80,7 +80,7 @@ func TestDecoderReadsAsIfEachRecordWereItsFirst(t *testing.T) {
 	}
 }
 
-// differ is cmp.Diff where there is anything to tell: that takes a thousand times as long.
+// differ is cmp.Diff only for different values, because cmp.Diff takes a thousand times as long.
 func differ(want, got any) string {
 	if reflect.DeepEqual(want, got) {
 		return ""
@@ -88,7 +88,7 @@ func differ(want, got any) string {
 	return cmp.Diff(want, got, fields)
 }
 
-func TestDecoderKeepsNoMemoryOfAnUncommonRecord(t *testing.T) {
+func TestDecoder_FreesAnUncommonRecord(t *testing.T) {
 	t.Parallel()
 	var d Decoder
 	d.Begin(10)

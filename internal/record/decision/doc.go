@@ -1,30 +1,29 @@
-// Package decision reads OPA decision logs out of Kafka record values, strictly and in one pass over the bytes.
-// It stays free of Kafka, SQL and of any second opinion about JSON: what it accepts, Postgres's jsonb accepts and reads alike.
+// Package decision reads OPA decision logs from Kafka record values, strictly and in one pass over the bytes. It
+// imports no Kafka, no SQL and no other JSON decoder. Postgres's jsonb accepts all that it accepts, with the same
+// meaning.
 //
-// A record value is plain or gzip (told by its magic bytes, members may follow one another) and takes one of three
+// A record value is plain or gzip (recognised by its magic bytes; it may have several members). It has one of three
 // forms:
 //
-//	{…}            one decision; white space, line breaks included, may stand anywhere that JSON allows it
-//	[{…}, {…}]     an array; a syntax error condemns the record, any other fault only its element
-//	{…}\n{…}\n     lines; each line stands alone, its own syntax error included
+//	{…}            one decision; white space, line breaks included, anywhere JSON allows it
+//	[{…}, {…}]     an array; a syntax error refuses the record, any other fault only its element
+//	{…}\n{…}\n     lines; each line counts alone, its own syntax error included
 //
-// A value whose first byte is '[' is an array and nothing else. Any other value is one decision if it is one whole JSON
-// value; failing that it is lines if at least one line is a complete JSON object by itself, in its first column or
-// indented and with a decision_id; failing that it is refused whole. A value that is JSON but not an object (also the text null, which is
-// not Kafka's null) is a decision of the wrong type. A byte-order mark is a syntax error of the value or the line it
-// stands in.
+// A value whose first byte is '[' is always an array. Any other value is one decision if it is one whole JSON value.
+// Otherwise it is lines if at least one line is a complete JSON object, in its first column, or indented and with a
+// decision_id. Otherwise it is refused whole. A value that is JSON but not an object is a decision of the wrong type,
+// also the text null, which is not Kafka's null. A byte-order mark is a syntax error of its value or line.
 //
-// Where a decision has several faults the first of this order is told: syntax, duplicate_key, missing_field,
-// wrong_type, out_of_range. So a missing timestamp is told before a req_id of the wrong type.
+// If a decision has several faults, the first in this order is reported: syntax, duplicate_key, missing_field,
+// wrong_type, out_of_range. So a missing timestamp is reported before a req_id of the wrong type.
 //
-// How it is read: scanner.run goes once over the bytes and puts the places of keys and of objects' braces on a tape; all
-// that is uncommon, escapes and long numbers among it, it leaves to slower methods and goes on behind. What is wanted of a
-// decision is then looked up on the tape: the fields, and the jumps that make its text one with the members of objects as
-// jsonb keeps them ([Log.Pieces]). Both hang on the keys alone, and most decisions have the keys of an earlier one, so
-// they are learned per shape: a shape is known again only if every key is the same, byte by byte. A decision of very
-// many members is scanned a second time, for the outer ones alone: only these are put in order, and where they alone are
-// too many none are.
+// scanner.run passes once over the bytes and writes the places of keys and braces to a tape. It leaves uncommon
+// input, such as escapes and long numbers, to slower methods and continues behind it. Then the fields are looked up
+// on the tape. So are the jumps that give the text with the members of objects in jsonb's order ([Log.Pieces]). Both
+// depend on the keys alone, and most decisions have the keys of an earlier one. So they are learned for each shape. A
+// shape matches only if every key is the same, byte by byte. A decision of very many members is scanned a second time
+// for its outer members only. Only these are then sorted, and if they alone are too many, none are.
 //
-// Left to the database on purpose, because only it knows: an index entry that is too long, and jsonb's own sizes (a
-// string or a container of 256 MiB), which lie beyond any sensible limit on a record.
+// Two limits are left to the database, because only it knows them: an index entry that is too long, and jsonb's own
+// sizes (a string or a container of 256 MiB). They are beyond any sensible limit on a record.
 package decision

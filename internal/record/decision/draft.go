@@ -1,6 +1,6 @@
 package decision
 
-// field is a top-level field of a decision that we read; the zero field is any other.
+// field is a top-level field that Docket reads; the zero field is any other.
 type field int
 
 const (
@@ -13,7 +13,7 @@ const (
 	fieldLabels
 	fieldBundles
 	fieldResult
-	// What we read in labels and in the result, where these are objects.
+	// Fields in labels and in the result, if these are objects.
 	fieldOPAID
 	fieldOPAVersion
 	fieldAllow
@@ -48,7 +48,7 @@ func fieldOf(name []byte) field {
 	}
 }
 
-// innerOf finds what a key inside labels or the result names.
+// innerOf returns the field of a key inside labels or the result.
 func innerOf(outer field, name []byte) field {
 	switch string(name) {
 	case "id":
@@ -71,7 +71,7 @@ func innerOf(outer field, name []byte) field {
 	return otherField
 }
 
-// outer is the field that an inner one stands in, otherField for one that is not inside another.
+// outer returns the field that contains an inner one, otherField if there is none.
 func (f field) outer() field {
 	switch {
 	case f >= fieldAllow:
@@ -83,27 +83,27 @@ func (f field) outer() field {
 	}
 }
 
-// fieldAt says where on the tape a field is, and what stands behind it.
+// fieldAt is the place of a field on the tape, and of the node behind it.
 type fieldAt struct {
 	field      field
 	node, next uint32
 }
 
-// draft is what the walk over a decision has seen: where its fields stand, and the first faults but syntax. An
-// empty span is a field that is not there.
+// draft has the facts that a walk over a decision collects: the places of its fields, and the first faults except
+// syntax. An empty span is a missing field.
 type draft struct {
 	values        [fieldCount]span
-	first         [fieldCount]byte // of each value, 0 where there is none
+	first         [fieldCount]byte // of each value, 0 if there is none
 	others        names
-	repeated      uint32 // where a field of ours stands again, or 0
+	repeated      uint32 // place of a known field that occurs again, or 0
 	repeatedField field
 	seen          uint16 // a bit for each field
 	found         [fieldCount]fieldAt
 	count         int    // of those
-	known, fresh  *shape // the decision's, or the one to be made of it
+	known, fresh  *shape // the decision's shape, or the one to be made of it
 }
 
-// scan goes over the object at s.pos; false is a syntax error at s.pos.
+// scan reads the object at s.pos; false is a syntax error at s.pos.
 func (d *draft) scan(s *scanner) bool {
 	s.beyond, s.expanded, s.escapes = -1, 0, false
 	if !s.walk() {
@@ -122,7 +122,7 @@ func (d *draft) scan(s *scanner) bool {
 	return true
 }
 
-// reset forgets what was seen.
+// reset clears the draft.
 func (d *draft) reset() {
 	d.values, d.first, d.seen = [fieldCount]span{}, [fieldCount]byte{}, 0
 	d.repeated, d.repeatedField = 0, otherField
@@ -161,7 +161,8 @@ func (d *draft) find(src []byte, nodes []node) []fieldAt {
 	return d.found[:count]
 }
 
-// inside looks at the names of the object that node i opens. One that stands there twice is its last value, as in jsonb.
+// inside looks at the names of the object that node i opens. If a name occurs twice, its last value counts, as in
+// jsonb.
 func (d *draft) inside(src []byte, nodes []node, i int, outer field, count int) int {
 	first := count
 	for i++; nodes[i].end != closed; {
@@ -179,7 +180,7 @@ func (d *draft) inside(src []byte, nodes []node, i int, outer field, count int) 
 	return count
 }
 
-// nameOf is what a key reads as.
+// nameOf returns a key with its escapes undone.
 func nameOf(src []byte, n node) []byte {
 	key := n.key()
 	raw := src[key.start:key.end]
@@ -204,7 +205,7 @@ func (d *draft) name(src []byte, n node) field {
 	return f
 }
 
-// valueOf is where a member's value stands, next being the node behind the member.
+// valueOf returns the place of a member's value. next is the node behind the member.
 func valueOf(src []byte, member, next node) span {
 	start := member.end&^escaped + 1
 	if src[start] != ':' || src[start+1] <= ' ' {
@@ -214,7 +215,7 @@ func valueOf(src []byte, member, next node) span {
 	return span{start + 1, memberEnd(src, next)}
 }
 
-// memberEnd is where the member ends that next stands behind.
+// memberEnd returns the end of the member before next.
 func memberEnd(src []byte, next node) uint32 {
 	end := next.at
 	if next.end != closed { // next to the key are its quote and the comma

@@ -1,7 +1,7 @@
 package decision
 
-// Typical is a decision log as most are.
+// Typical is a typical decision log.
 const Typical = typical
 
-// Benchmarked are decisions as the benchmark of the whole worker makes them.
+// Benchmarked makes decisions like the benchmark of the whole worker.
 var Benchmarked func() [][]byte

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestSyntaxIsStrict(t *testing.T) {
+func TestSyntax_IsStrict(t *testing.T) {
 	t.Parallel()
 	for _, member := range []string{
 		`"a":01`, `"a":-`, `"a":-01`, `"a":+1`, `"a":.5`, `"a":1.`, `"a":1.e3`, `"a":1e`, `"a":1e+`, `"a":0x1`, `"a":NaN`,
@@ -38,7 +38,7 @@ func TestSyntaxIsStrict(t *testing.T) {
 	}
 }
 
-func TestDepthIsCountedFromTheDecision(t *testing.T) {
+func TestSyntax_Depth(t *testing.T) {
 	t.Parallel()
 	nested := func(opening, closing string, inside int) string {
 		return good(`"result":` + strings.Repeat(opening, inside) + "1" + strings.Repeat(closing, inside))
@@ -69,7 +69,7 @@ func TestDepthIsCountedFromTheDecision(t *testing.T) {
 	}
 }
 
-func TestSameNameTwiceAtTheTopIsRefused(t *testing.T) {
+func TestDuplicateKey_AtTheTop(t *testing.T) {
 	t.Parallel()
 	many := func(last string) string {
 		var b strings.Builder
@@ -117,7 +117,7 @@ func TestSameNameTwiceAtTheTopIsRefused(t *testing.T) {
 	}
 }
 
-// letters are n members "a":0, "b":0, and so on.
+// letters makes n members "a":0, "b":0, and so on.
 func letters(n int) []string {
 	all := make([]string, n)
 	for i := range all {
@@ -126,12 +126,12 @@ func letters(n int) []string {
 	return all
 }
 
-func TestTheFirstOfSeveralFaultsIsTold(t *testing.T) {
+func TestRefusal_FirstOfSeveralFaults(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		value, field string
 		reason       Reason
-		rest         string // what the offset points at
+		rest         string // the text at the offset
 	}{
 		"syntax before all":                 {`{"a":1,"a":"\u0000","path":1,}`, "", Syntax, "}"},
 		"duplicate before missing":          {`{"a":1,"a":"\u0000","path":1}`, "", DuplicateKey, `a":"\u0000","path":1}`},
@@ -158,7 +158,7 @@ func TestTheFirstOfSeveralFaultsIsTold(t *testing.T) {
 	}
 }
 
-func TestOffsetOfAnElementCountsFromItsOwnStart(t *testing.T) {
+func TestRefusal_OffsetOfAnElement(t *testing.T) {
 	t.Parallel()
 	for member, rest := range map[string]string{
 		`"path":1`: `1}`, `"a":1,"a":2`: `a":2}`, `"path":"","path":""`: `path":""}`,

@@ -9,12 +9,12 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// fields compares logs by what was read, not by a hash that was or was not computed.
+// fields compares logs without their computed hash.
 var fields = cmpopts.IgnoreUnexported(Log{})
 
 func some[T any](v T) sql.Null[T] { return sql.Null[T]{V: v, Valid: true} }
 
-func TestEveryFieldIsRead(t *testing.T) {
+func TestFields_AreRead(t *testing.T) {
 	t.Parallel()
 	const raw = `{ "labels" : {"id":"o","version":"1.22.0"}, "decision_id":"d\u00e9\n", "path":"a/b", "bundles":{"x":{"revision":"1"}},` +
 		`"timestamp":"2026-11-21T04:00:39.819149999+02:00","requested_by":"127.0.0.1:5","req_id":-7,"result":true,"new":[1]}`
@@ -34,7 +34,7 @@ func TestEveryFieldIsRead(t *testing.T) {
 	}
 }
 
-func TestNullIsAsGoodAsAbsent(t *testing.T) {
+func TestFields_NullIsAbsent(t *testing.T) {
 	t.Parallel()
 	null := good(`"path":null,"requested_by":null,"req_id":null,"labels":null,"bundles":null,"result":null`)
 	for _, value := range []string{good(), null} {
@@ -53,7 +53,7 @@ func TestNullIsAsGoodAsAbsent(t *testing.T) {
 	}
 }
 
-func TestMissingAndMistypedFields(t *testing.T) {
+func TestFields_MissingAndMistyped(t *testing.T) {
 	t.Parallel()
 	const id, at = `"decision_id":"d"`, `"timestamp":"2026-11-21T02:00:39Z"`
 	for _, c := range []struct {
@@ -94,7 +94,7 @@ func TestMissingAndMistypedFields(t *testing.T) {
 	}
 }
 
-func TestReqIDIsAnInt64(t *testing.T) {
+func TestFields_ReqID(t *testing.T) {
 	t.Parallel()
 	for literal, want := range map[string]int64{
 		"0": 0, "-0": 0, "1": 1, "-1": -1, "9223372036854775807": 1<<63 - 1, "-9223372036854775808": -1 << 63,
@@ -113,7 +113,7 @@ func TestReqIDIsAnInt64(t *testing.T) {
 	}
 }
 
-func TestAllowedIsReadFromTheResult(t *testing.T) {
+func TestFields_Allowed(t *testing.T) {
 	t.Parallel()
 	none := sql.Null[bool]{}
 	for result, want := range map[string]sql.Null[bool]{
@@ -134,7 +134,7 @@ func TestAllowedIsReadFromTheResult(t *testing.T) {
 	}
 }
 
-func TestOPAIsReadFromTheLabels(t *testing.T) {
+func TestFields_OPA(t *testing.T) {
 	t.Parallel()
 	none := sql.Null[string]{}
 	for labels, want := range map[string][2]sql.Null[string]{
@@ -156,7 +156,7 @@ func TestOPAIsReadFromTheLabels(t *testing.T) {
 	}
 }
 
-func TestServiceIsTheFirstSegmentOfThePath(t *testing.T) {
+func TestFields_Service(t *testing.T) {
 	t.Parallel()
 	none := sql.Null[string]{}
 	for path, want := range map[string]sql.Null[string]{
@@ -172,7 +172,7 @@ func TestServiceIsTheFirstSegmentOfThePath(t *testing.T) {
 	}
 }
 
-func TestDecodingWritesNothingIntoTheRecord(t *testing.T) {
+func TestDecode_DoesNotWriteTheRecord(t *testing.T) {
 	t.Parallel()
 	for _, form := range []string{good(`"path":"\u0061\/b"`, `"labels":{"id":"\n"}`), "[" + good() + ",7]", good() + "\n{\n" + good()} {
 		value := []byte(form)
@@ -183,7 +183,7 @@ func TestDecodingWritesNothingIntoTheRecord(t *testing.T) {
 	}
 }
 
-func TestStringsOutliveTheirDecoder(t *testing.T) {
+func TestDecoder_StringsOutliveIt(t *testing.T) {
 	t.Parallel()
 	var d Decoder
 	d.Begin(1)

@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// fill sets what log takes from the draft by value or by reference.
+// fill sets the fields of log that are taken from the draft by value or by reference.
 func (d *draft) fill(s *scanner, log *Log) {
 	log.ID = s.says(d.values[fieldID]).V
 	log.Path = s.says(d.values[fieldPath])
@@ -22,8 +22,8 @@ func (d *draft) fill(s *scanner, log *Log) {
 	}
 }
 
-// says is what a string literal says, invalid where the value is none. Without an escape it is the value's own bytes:
-// nobody writes to those, and whoever keeps the string keeps the record alive by it, as with Raw.
+// says returns the text of a string literal, invalid for other values. Without an escape it shares the value's own
+// bytes. These never change, but the string keeps the whole record in memory, as Raw does.
 func (s *scanner) says(v span) sql.Null[string] {
 	if v.start == v.end || s.src[v.start] != '"' {
 		return sql.Null[string]{}
@@ -35,7 +35,7 @@ func (s *scanner) says(v span) sql.Null[string] {
 	return sql.Null[string]{V: unsafe.String(unsafe.SliceData(text), len(text)), Valid: true}
 }
 
-// verdict is the result where it is a boolean, else what the result object says by one of two names.
+// verdict returns the result if that is a boolean, else one of two fields of the result object.
 func (d *draft) verdict() sql.Null[bool] {
 	for _, f := range [...]field{fieldResult, fieldAllow, fieldAllowed} {
 		if c := d.first[f]; c == 't' || c == 'f' {
@@ -45,8 +45,8 @@ func (d *draft) verdict() sql.Null[bool] {
 	return sql.Null[bool]{}
 }
 
-// service is the first segment of a path that is not empty: OPA writes paths without a leading slash, some of those
-// who call it do not.
+// service returns the first segment of a path that is not empty. OPA writes paths without a leading slash, some of
+// its callers with one.
 func service(path string) sql.Null[string] {
 	for path != "" && path[0] == '/' {
 		path = path[1:]

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What a refused record was inflated into is counted nowhere, so nothing may keep it alive.
-func TestRefusedRecordLeavesNothingInTheRoomOfTheOthers(t *testing.T) {
+// The inflated bytes of a refused record are not counted, so nothing may keep them in memory.
+func TestDecoder_FreesARefusedRecord(t *testing.T) {
 	t.Parallel()
 	array := "[" + strings.Repeat(good()+",", 7)
 	for name, value := range map[string]string{
@@ -39,7 +39,7 @@ func TestRefusedRecordLeavesNothingInTheRoomOfTheOthers(t *testing.T) {
 	}
 }
 
-func TestDecoderKeepsNoNamesOfAnUncommonRecord(t *testing.T) {
+func TestDecoder_FreesUncommonNames(t *testing.T) {
 	t.Parallel()
 	var d Decoder
 	d.Begin(1)

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// FuzzGunzip: nothing panics, nothing beyond the limit is kept, and what is taken is what the standard library inflates.
+// FuzzGunzip: nothing panics, nothing beyond the limit is kept, and accepted values inflate as in the standard
+// library.
 func FuzzGunzip(f *testing.F) {
 	for _, text := range []string{"", "{}", strings.Repeat("a", 3000)} {
 		f.Add(zip(f, text), 100)
@@ -38,8 +39,8 @@ func FuzzGunzip(f *testing.F) {
 	})
 }
 
-// reserved says that there may be a member with a flag that RFC 1952 keeps for later: such a one is refused, and the
-// standard library reads it.
+// reserved reports whether a member may have a flag that RFC 1952 reserves. The decoder refuses it, and the standard
+// library reads it.
 func reserved(value []byte) bool {
 	for i := range value {
 		if rest := value[i:]; len(rest) > 3 && bytes.HasPrefix(rest, []byte{0x1f, 0x8b, 8}) && rest[3]>>5 != 0 {
@@ -49,7 +50,7 @@ func reserved(value []byte) bool {
 	return false
 }
 
-// FuzzTimestamp: what is taken is the instant that the standard library reads, cut to microseconds.
+// FuzzTimestamp: accepted timestamps are those of the standard library, cut to microseconds.
 func FuzzTimestamp(f *testing.F) {
 	for _, at := range []string{
 		"2026-03-04T12:00:00Z", "2026-03-04t12:00:00.123456789z", "2016-12-31T23:59:60Z", "2016-12-31T18:59:60.5-05:00",
@@ -68,7 +69,7 @@ func FuzzTimestamp(f *testing.F) {
 			upper = upper[:17] + "59" + upper[19:]
 			got = got.Add(-time.Second)
 		}
-		if strings.ContainsAny(upper, ",") { // which the standard library takes for the point, and RFC 3339 does not
+		if strings.ContainsAny(upper, ",") { // the standard library accepts a comma for the point, RFC 3339 does not
 			if ok {
 				t.Fatalf("%q read as %v", text, got)
 			}
@@ -76,7 +77,7 @@ func FuzzTimestamp(f *testing.F) {
 		}
 		want, err := time.Parse(time.RFC3339Nano, upper)
 		if _, zone := want.Zone(); err == nil && max(zone, -zone) >= 24*3600 || len(upper) > 13 && upper[12] == ':' {
-			err = errors.New("lenient") // a zone of a whole day, an hour of one digit
+			err = errors.New("lenient") // the standard library accepts a zone of a whole day, and an hour of one digit
 		}
 		switch {
 		case ok && (err != nil || !got.Equal(want.Truncate(time.Microsecond))):

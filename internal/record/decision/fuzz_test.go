@@ -14,9 +14,9 @@ import (
 	"docket/sample"
 )
 
-// standard is a second reading of a decision, by encoding/json and package time alone.
+// standard reads a decision again, with encoding/json and package time only.
 func standard(value []byte) (Log, error) {
-	var top map[string]json.RawMessage // names match exactly, and of two equal ones the last wins
+	var top map[string]json.RawMessage // names match exactly, and the last of equal names wins
 	if err := json.Unmarshal(value, &top); err != nil {
 		return Log{}, err
 	}
@@ -70,7 +70,7 @@ func objectIn(object map[string]json.RawMessage, name string) map[string]json.Ra
 	return valueIn[map[string]json.RawMessage](object, name).V
 }
 
-// checkDecision holds a part that was taken against the second reading.
+// checkDecision compares an accepted part with the second reading.
 func checkDecision(t *testing.T, part Part, value []byte) {
 	t.Helper()
 	if part.Err != nil {
@@ -112,8 +112,8 @@ func seed(f *testing.F) {
 	}
 }
 
-// FuzzDecode: whatever comes in, nothing panics, and what is taken is JSON and says what encoding/json reads in it.
-// A part that was taken gives the same Log when it is decoded alone, as it is after it was forwarded.
+// FuzzDecode: no input panics, and accepted input is JSON with the meaning that encoding/json gives it. An accepted
+// part gives the same Log when it is decoded alone, as after it was forwarded.
 func FuzzDecode(f *testing.F) {
 	seed(f)
 	f.Fuzz(func(t *testing.T, value []byte) {
@@ -157,8 +157,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzSyntax: as a member of a decision, a value is a syntax error for us exactly where it is one for encoding/json or
-// is not UTF-8.
+// FuzzSyntax: as a member of a decision, a value is a syntax error exactly if it is one for encoding/json or is not
+// UTF-8.
 func FuzzSyntax(f *testing.F) {
 	for _, value := range []string{
 		`0`, `-0.5e+10`, `01`, `1.`, `"a\u00e9\n"`, `"\ud800"`, "\"\xff\"", `[1,{"a":[]},null,true,false]`, `[1,]`, `{"a"}`, `1,"b":2`, `"\x"`,

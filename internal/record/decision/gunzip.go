@@ -10,21 +10,21 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// IsGzip says whether value begins as gzip does.
+// IsGzip reports whether value begins like gzip.
 func IsGzip(value []byte) bool {
 	return len(value) >= 2 && value[0] == 0x1f && value[1] == 0x8b
 }
 
-// Inflater reads what gzip holds, one member after the other.
+// Inflater reads the content of gzip, one member after another.
 type Inflater struct {
 	src bytes.Reader
 	zip gzip.Reader
 }
 
-// inflaters keep a decompressor's windows from one value to the next.
+// inflaters keep the windows of decompressors between values.
 var inflaters = sync.Pool{New: func() any { return new(Inflater) }}
 
-// Inflate begins to read value, which must not be written to before Close. An error says that it is no gzip.
+// Inflate begins to read value, which must not be written to before Close. An error says that it is not gzip.
 func Inflate(value []byte) (*Inflater, error) {
 	in := inflaters.Get().(*Inflater)
 	in.src.Reset(value)
@@ -36,14 +36,14 @@ func Inflate(value []byte) (*Inflater, error) {
 	return in, nil
 }
 
-// Close gives the reader back; it must not be used any more.
+// Close gives the reader back. It must not be used afterwards.
 func (in *Inflater) Close() {
 	in.src.Reset(nil) // the pool must not keep the value alive
 	inflaters.Put(in)
 }
 
-// Read goes from member to member itself: left to the library, a value that is cut inside the name or comment of a later
-// member's header would be taken for whole.
+// Read steps from member to member itself. The library would accept a value that is cut inside the name or comment of
+// a later member's header.
 func (in *Inflater) Read(p []byte) (int, error) {
 	for {
 		n, err := in.zip.Read(p)
@@ -81,8 +81,8 @@ func gunzip(value []byte, limit int64) ([]byte, *Refusal) {
 	return plain, nil
 }
 
-// room guesses what value inflates to from the size in its trailer. Anyone can write anything there, so it is believed
-// only as far as JSON usually shrinks.
+// room guesses the inflated size of value from the size in its trailer. The trailer may be wrong, so the guess is
+// limited by the usual ratio of JSON.
 func room(value []byte) int64 {
 	if len(value) < 4 {
 		return 0
@@ -91,7 +91,8 @@ func room(value []byte) int64 {
 	return min(claimed, 32*int64(len(value)))
 }
 
-// readUpTo reads to the end, or until it holds more than limit bytes; the buffer never has room for more than one more.
+// readUpTo reads to the end, or until it has more than limit bytes. The buffer never has room for more than one byte
+// more.
 func readUpTo(r io.Reader, guess, limit int64) ([]byte, error) {
 	guess = min(max(guess, 512), limit)
 	buf := make([]byte, 0, guess+1) // one more, so that the end is seen without growing

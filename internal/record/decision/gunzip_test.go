@@ -23,7 +23,7 @@ func zip(t testing.TB, plain string) []byte {
 	return b.Bytes()
 }
 
-func TestGzipIsToldByItsMagicBytes(t *testing.T) {
+func TestGunzip_MagicBytes(t *testing.T) {
 	t.Parallel()
 	d1 := good()
 	d2 := strings.Replace(d1, "d1", "d2", 1)
@@ -72,7 +72,7 @@ func TestGzipIsToldByItsMagicBytes(t *testing.T) {
 	}
 }
 
-func TestTooLargeCountsAfterGunzip(t *testing.T) {
+func TestTooLarge_CountsAfterGunzip(t *testing.T) {
 	t.Parallel()
 	plain := good(`"a":"` + strings.Repeat("x", 100_000) + `"`)
 	size := int64(len(plain))
@@ -94,7 +94,7 @@ func TestTooLargeCountsAfterGunzip(t *testing.T) {
 }
 
 //nolint:paralleltest // it reads how much the process has allocated
-func TestBombIsNotInflated(t *testing.T) {
+func TestGunzip_BombIsNotInflated(t *testing.T) {
 	bomb := zip(t, strings.Repeat(" ", 200<<20))
 	liar := append(zip(t, good()), 0xff, 0xff, 0xff, 0xff)
 	told(zip(t, good()), limit) // the decompressor's own windows
@@ -112,10 +112,10 @@ func TestBombIsNotInflated(t *testing.T) {
 	}
 }
 
-func TestADecompressorInThePoolKeepsNoRecordAlive(t *testing.T) {
+func TestGunzip_PoolKeepsNoRecord(t *testing.T) {
 	t.Parallel()
 	value := zip(t, good())
-	for range 100 { // whatever the pool gives away meanwhile
+	for range 100 { // whatever else the pool returns meanwhile
 		if _, refused := gunzip(value, 1<<20); refused != nil {
 			t.Fatal(refused)
 		}

@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// Inside goes over the members of an object or the elements of an array one by one, in JSON that was read before: it looks
-// for the ends of values and does not judge them. All places are in the bytes that [Into] was given.
+// Inside iterates over the members of an object or the elements of an array, in JSON that was read before. It finds
+// the ends of values and does not check them. All places are positions in the bytes that [Into] was given.
 //
 //	for in := decision.Into(src, at); in.Next(); {
 //		if in.Is("name") { … src[in.Value:in.End] … }
@@ -17,9 +17,10 @@ type Inside struct {
 	state insideState
 	array bool
 
-	// Start is where the member starts, its name included, or the element; Value where its value does; End behind it.
+	// Start is the start of the member with its name, or of the element. Value is the start of its value, and End its
+	// end.
 	Start, Value, End int
-	// Index is the place in the container, counted from 0.
+	// Index is the position in the container, from 0.
 	Index int
 
 	name []byte // between its quotes, as written
@@ -31,11 +32,11 @@ const (
 	insideFirst insideState = iota // before the first member
 	insideMore                     // behind a member
 	insideEnded                    // behind the closing bracket
-	insideTorn                     // there was something else than JSON has there, or no container at all
+	insideTorn                     // the input is not JSON there, or not a container
 )
 
-// Into starts at the value at or behind pos, where white space may stand. Of a value that is no container there is no inside, and
-// Torn tells so.
+// Into starts at the value at pos, after white space. A value that is not a container has no members, and Torn
+// reports it.
 func Into(src []byte, pos int) Inside {
 	pos = spaces(src, pos)
 	in := Inside{src: src, pos: pos + 1, Index: -1}
@@ -49,7 +50,7 @@ func Into(src []byte, pos int) Inside {
 	return in
 }
 
-// Next goes on to the next member or element; false is the end, or what is no JSON, see [Inside.Torn].
+// Next moves to the next member or element. false is the end, or input that is not JSON, see [Inside.Torn].
 func (in *Inside) Next() bool {
 	closing := byte('}')
 	if in.array {
@@ -94,16 +95,16 @@ func (in *Inside) torn() bool {
 	return false
 }
 
-// Array tells whether it goes over an array.
+// Array reports whether the container is an array.
 func (in *Inside) Array() bool { return in.array }
 
-// Torn tells that Next ended at something that is no JSON.
+// Torn reports whether Next ended at input that is not JSON.
 func (in *Inside) Torn() bool { return in.state == insideTorn }
 
-// Behind is the place behind the closing bracket, once Next has returned false and nothing was torn.
+// Behind returns the place behind the closing bracket, after Next has returned false and nothing was torn.
 func (in *Inside) Behind() int { return in.pos }
 
-// Is tells whether the member's name reads as name, however it is written; an element has none.
+// Is reports whether the member has this name, however it is written. An element has no name.
 func (in *Inside) Is(name string) bool {
 	switch {
 	case in.array:
@@ -115,7 +116,7 @@ func (in *Inside) Is(name string) bool {
 	}
 }
 
-// Text returns what a JSON string says, its quotes still around it.
+// Text returns the text of a JSON string that still has its quotes.
 func Text(raw []byte) string {
 	if raw = raw[1 : len(raw)-1]; hasEscape(raw) {
 		return string(appendText(nil, raw))
@@ -123,7 +124,7 @@ func Text(raw []byte) string {
 	return string(raw)
 }
 
-// valueEnd is where the value at pos ends, or -1.
+// valueEnd returns the end of the value at pos, or -1.
 func valueEnd(src []byte, pos int) int {
 	switch c := byteAt(src, pos); c {
 	case '"':
@@ -142,12 +143,12 @@ func valueEnd(src []byte, pos int) int {
 	}
 }
 
-// isScalar tells whether a number, true, false or null has such a byte.
+// isScalar reports whether a number, true, false or null can contain this byte.
 func isScalar(c byte) bool {
 	return c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9' || c == '-' || c == '+' || c == '.'
 }
 
-// containerEnd is where the object or array at pos ends, or -1. It takes no more memory for one that is nested deeply.
+// containerEnd returns the end of the object or array at pos, or -1. Deep nesting takes no more memory.
 func containerEnd(src []byte, pos int) int {
 	depth := 0
 	for pos < len(src) {
@@ -180,8 +181,8 @@ const (
 
 var structural = [256]byte{'{': opens, '[': opens, '}': closes, ']': closes, '"': quotes}
 
-// stringEnd is behind the closing quote of the string at pos, or -1. Most strings are too short for a call of bytes.IndexByte
-// to pay.
+// stringEnd returns the place behind the closing quote of the string at pos, or -1. Most strings are too short for
+// bytes.IndexByte to be faster.
 func stringEnd(src []byte, pos int) int {
 	if byteAt(src, pos) != '"' {
 		return -1
@@ -191,7 +192,7 @@ func stringEnd(src []byte, pos int) int {
 		for i+8 <= len(src) {
 			w := binary.LittleEndian.Uint64(src[i:])
 			quote, slash := w^'"'*ones, w^'\\'*ones
-			m := ((quote-ones)&^quote | (slash-ones)&^slash) & highs // the lowest bit is a true one, see special
+			m := ((quote-ones)&^quote | (slash-ones)&^slash) & highs // the lowest set bit is always right, see special
 			if m != 0 {
 				i += bits.TrailingZeros64(m) / 8
 				break
@@ -213,7 +214,7 @@ func stringEnd(src []byte, pos int) int {
 	}
 }
 
-// byteAt returns a zero behind the end, which JSON has no use for.
+// byteAt returns zero behind the end. JSON has no zero bytes.
 func byteAt(src []byte, pos int) byte {
 	if pos < len(src) {
 		return src[pos]

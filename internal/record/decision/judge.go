@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// judge names the decision's first fault, or says its time.
+// judge returns the decision's first fault, or its time.
 func (d *draft) judge(s *scanner, start int) (time.Time, *Refusal) {
 	if refusal := d.judgeNames(s, start); refusal != nil {
 		return time.Time{}, refusal
@@ -23,11 +23,11 @@ func (d *draft) judge(s *scanner, start int) (time.Time, *Refusal) {
 	return at, nil
 }
 
-// mostID is how many bytes a decision_id may have: an entry of a B-tree holds 2,704 (nbtree.h, BTMaxItemSize), and the time stands beside
-// the id.
+// mostID limits the bytes of a decision_id. An entry of a B-tree holds 2,704 (nbtree.h, BTMaxItemSize), and it also
+// has the time.
 const mostID = 2000
 
-// judgeNames looks for names that stand there twice or not at all.
+// judgeNames looks for repeated and missing names.
 func (d *draft) judgeNames(s *scanner, start int) *Refusal {
 	if d.repeatedField != otherField {
 		return &Refusal{Reason: DuplicateKey, Field: fieldNames[d.repeatedField], Offset: int(d.repeated) - start}
@@ -44,7 +44,7 @@ func (d *draft) judgeNames(s *scanner, start int) *Refusal {
 	return nil
 }
 
-// mistyped returns the first field that is not of its JSON type.
+// mistyped returns the first field with the wrong JSON type.
 func (d *draft) mistyped(s *scanner) field {
 	for f := fieldID; f < fieldResult; f++ {
 		if d.first[f] == firstOf[f] || !d.has(f) || f == fieldReqID && isInteger(d.raw(s, f)) {
@@ -55,22 +55,22 @@ func (d *draft) mistyped(s *scanner) field {
 	return otherField
 }
 
-// firstOf is what a field's value must begin with; a number can begin with many.
+// firstOf is the first byte of a field's value; a number has several.
 var firstOf = [fieldCount]byte{
 	fieldID: '"', fieldTimestamp: '"', fieldPath: '"', fieldRequestedBy: '"', fieldReqID: 'x', fieldLabels: '{', fieldBundles: '{',
 }
 
-// has tells whether a field is there and not null.
+// has reports whether a field is present and not null.
 func (d *draft) has(f field) bool { return d.first[f] != 0 && d.first[f] != 'n' }
 
 func (d *draft) refuse(reason Reason, f field, start int) *Refusal {
 	return &Refusal{Reason: reason, Field: fieldNames[f], Offset: int(d.values[f].start) - start}
 }
 
-// raw returns a field's exact bytes, nil where it is absent or null.
+// raw returns a field's exact bytes, nil if it is absent or null.
 func (d *draft) raw(s *scanner, f field) []byte { return d.values[f].raw(s.src) }
 
-// raw returns the bytes of a value, nil where there is none or it is null.
+// raw returns the bytes of a value, nil if there is none or it is null.
 func (v span) raw(src []byte) []byte {
 	if v.start == v.end || src[v.start] == 'n' {
 		return nil
@@ -78,7 +78,7 @@ func (v span) raw(src []byte) []byte {
 	return src[v.start:v.end:v.end]
 }
 
-// text returns what a string field says.
+// text returns the text of a string field.
 func (d *draft) text(s *scanner, f field) []byte {
 	raw := d.raw(s, f)
 	raw = raw[1 : len(raw)-1]
@@ -97,7 +97,7 @@ func isInteger(number []byte) bool {
 	return true
 }
 
-// parseInt reads an integer literal. Another does not fit, nor does none.
+// parseInt reads an integer literal. fits is false for any other literal, and for none.
 func parseInt(literal []byte) (n int64, fits bool) {
 	if len(literal) == 0 || !isInteger(literal) {
 		return 0, false
@@ -109,7 +109,7 @@ func parseInt(literal []byte) (n int64, fits bool) {
 		digits = literal[1:]
 		limit++
 	}
-	if len(digits) > 19 { // of 19 digits none can overflow a uint64
+	if len(digits) > 19 { // 19 digits cannot overflow a uint64
 		return 0, false
 	}
 	var size uint64

@@ -10,7 +10,7 @@ import (
 	"docket/sample"
 )
 
-// kinds are the real decision logs by what they decide and the type of their result, as a name for a benchmark.
+// kinds are the real decision logs by decision and type of result, as names for benchmarks.
 func kinds(tb testing.TB) map[string][][]byte {
 	tb.Helper()
 	found := map[string][][]byte{}
@@ -39,7 +39,7 @@ func kinds(tb testing.TB) map[string][][]byte {
 	return found
 }
 
-func TestEveryKindOfTheSampleIsTold(t *testing.T) {
+func TestKinds_OfTheSample(t *testing.T) {
 	t.Parallel()
 	shapes := map[string]bool{}
 	for name := range kinds(t) {

@@ -32,7 +32,7 @@ func (s *scanner) literal(word string) bool {
 	return true
 }
 
-// text scans the rest of a string, from somewhere inside to behind its closing quote.
+// text scans the rest of a string to behind its closing quote.
 func (s *scanner) text() bool {
 	for {
 		s.plain()
@@ -68,7 +68,7 @@ func (s *scanner) runes() bool {
 	return true
 }
 
-// plain skips ASCII that stands for itself in a string.
+// plain skips ASCII that needs no escape in a string.
 func (s *scanner) plain() {
 	i := s.pos
 	for ; i+8 <= len(s.src); i += 8 {
@@ -83,7 +83,7 @@ func (s *scanner) plain() {
 	s.pos = i
 }
 
-// escape scans the escape sequence at s.pos; a surrogate pair is one.
+// escape scans the escape sequence at s.pos; a surrogate pair counts as one.
 func (s *scanner) escape() bool {
 	if s.pos+1 == len(s.src) {
 		return false

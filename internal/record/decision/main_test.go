@@ -11,7 +11,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const limit = 1 << 20
 
-// good is the least that is a decision log, with room for more members.
+// good is the smallest decision log, with room for more members.
 func good(more ...string) string {
 	members := append([]string{`"decision_id":"d1","timestamp":"2026-11-21T02:00:39.8191495Z"`}, more...)
 	return "{" + strings.Join(members, ",") + "}"
@@ -30,7 +30,7 @@ func only(t *testing.T, value string) Part {
 	return record.Parts[0]
 }
 
-// reasonOf says why a value was refused, be it as a record or as its only decision, or "".
+// reasonOf returns why a value was refused, as a record or as its only decision, or "".
 func reasonOf(t *testing.T, value string) Reason {
 	t.Helper()
 	record, refusal := Decode([]byte(value), 1<<30)

@@ -5,22 +5,22 @@ import (
 	"slices"
 )
 
-// names collects the keys of one object that we have no field for, to find one that stands there twice.
+// names collects the keys of one object that are not known fields, to find repeated ones.
 type names struct {
 	few     [24]span
 	count   int
-	many    []span // what few has no room for
-	met     uint64 // a bit for each name, by a few of its bytes: two that are the same have the same
-	alike   bool   // two had the same bit
-	escaped bool   // some of them are not written as they read
+	many    []span // those that few has no room for
+	met     uint64 // a bit for each name, from a few of its bytes: equal names have the same bit
+	alike   bool   // two names had the same bit
+	escaped bool   // some names are written with escapes
 }
 
-// reset forgets all names. They are most of the struct, and of them only the count matters.
+// reset forgets all names. Names are most of the struct, and only their count must be cleared.
 func (n *names) reset() {
 	n.count, n.many, n.met, n.alike, n.escaped = 0, nil, 0, false, false
 }
 
-// add takes a key that reads as name.
+// add adds a key with this name.
 func (n *names) add(key span, name []byte, escaped bool) {
 	bit := uint64(1)
 	if len(name) > 0 {
@@ -37,8 +37,8 @@ func (n *names) add(key span, name []byte, escaped bool) {
 	n.many = append(n.many, key)
 }
 
-// repeated returns where a name stands that stood there before, or -1. Few names are compared each with each; many
-// are sorted, or else a record of nothing but names would cost the square of its length.
+// repeated returns the place of a repeated name, or -1. Few names are compared each with each. Many are sorted,
+// because a record of only names would otherwise cost the square of its length.
 func (n *names) repeated(src []byte) int {
 	if !n.alike {
 		return -1
@@ -74,7 +74,7 @@ func repeatedSorted(src []byte, all []span) int {
 	return found
 }
 
-// compareNames orders two keys by what they say, escapes undone.
+// compareNames orders two keys by their names, with escapes undone.
 func compareNames(src []byte, a, b span) int {
 	x, y := src[a.start:a.end], src[b.start:b.end]
 	if hasEscape(x) {

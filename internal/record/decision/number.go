@@ -1,14 +1,14 @@
 package decision
 
-// What Postgres's numeric holds, as its source has it: a display scale of 14 bits, a weight of 16 bits in digits of
-// base 10,000, and an exponent that is looked at only up to half of an int32.
+// Limits of Postgres's numeric, from its source: a display scale of 14 bits, a weight of 16 bits in digits of base
+// 10,000, and an exponent up to half of an int32.
 const (
 	maxScale    = 16_383
 	maxLeading  = 131_071 // power of ten of the first digit that is not 0
 	maxExponent = 1<<30 - 1
 )
 
-// number scans a number and marks it where numeric could not hold it.
+// number scans a number and marks one that numeric cannot hold.
 func (s *scanner) number() bool {
 	start := s.pos
 	if s.peek() == '-' {
@@ -40,7 +40,7 @@ func (s *scanner) number() bool {
 	return true
 }
 
-// numericText is how many bytes numeric takes to print a number that it holds, without a sign.
+// numericText returns the number of bytes in which numeric prints a number that it holds, without a sign.
 func numericText(integer, fraction []byte, exponent int) int64 {
 	text := 1
 	for i, c := range integer {
@@ -71,7 +71,7 @@ func (s *scanner) digits() []byte {
 	return s.src[start:s.pos]
 }
 
-// exponent scans an exponent; beyond ±maxExponent its size no longer counts.
+// exponent scans an exponent. Its exact value does not matter beyond ±maxExponent.
 func (s *scanner) exponent() (int, bool) {
 	s.pos++
 	sign := 1
@@ -90,13 +90,13 @@ func (s *scanner) exponent() (int, bool) {
 	return sign * n, len(digits) > 0
 }
 
-// numericHolds tells whether Postgres's numeric can hold the number. Zeros count: 0e-16384 has too large a scale.
-// At an exponent of exactly maxExponent, where releases disagree about 0e1073741823, the database is left to judge.
+// numericHolds reports whether Postgres's numeric can hold the number. Zeros count: 0e-16384 has too large a scale.
+// At exactly maxExponent releases disagree about 0e1073741823, so the database decides.
 func numericHolds(integer, fraction []byte, exponent int) bool {
 	if exponent > maxExponent || exponent < -maxExponent || len(fraction)-exponent > maxScale {
 		return false
 	}
-	if len(integer)+exponent <= maxLeading { // no need to look for the first digit
+	if len(integer)+exponent <= maxLeading { // the first digit does not matter
 		return true
 	}
 	for i, c := range integer {

@@ -6,38 +6,38 @@ import (
 )
 
 const (
-	// mostMembers is how many members an object may have to be sorted.
+	// mostMembers limits the members of an object that is sorted.
 	mostMembers = 64
-	// deepestSorted is how deep objects are sorted, the decision counted; what is deeper is left as it is.
+	// deepestSorted limits the depth of sorted objects, the decision counted. Deeper ones stay as they are.
 	deepestSorted = 16
 )
 
-// order is the work on the pieces of one decision: its bytes in the order in which jsonb keeps the members of objects,
-// by the length of their keys and then by the bytes of these. It follows the text from its start on; out of order, it
-// ends a piece and jumps.
+// order computes the pieces of one decision: its bytes with the members of objects in jsonb's order. That is by the
+// length of their keys, then by the bytes of the keys. It follows the text from its start. At a member out of order
+// it ends a piece and jumps.
 type order struct {
 	src    []byte
 	nodes  []node
 	jumps  []jump
-	ranks  *[mostFew]uint64 // those of the members of the objects that are being sorted, the outer ones first
+	ranks  *[mostFew]uint64 // of the members of the objects being sorted, the outer ones first
 	ranked int
 }
 
-// jump goes from before the end of a member to the start of another.
+// jump leads from the end of a member to the start of another.
 type jump struct {
 	kind      jumpKind
-	end, next uint16 // the node behind the member that ends, and the one to go on at
+	end, next uint16 // the node behind the member that ends, and the node to continue at
 }
 
 type jumpKind uint16
 
 const (
-	toFirst jumpKind = iota // from behind an object's brace
-	toNext                  // a comma has to stand between
-	toBrace                 // to the one that closes the object
+	toFirst jumpKind = iota // from behind an object's opening brace
+	toNext                  // with a comma between
+	toBrace                 // to the closing brace of the object
 )
 
-// ordered are the pieces of the decision on the tape, nil where it needs none.
+// ordered returns the pieces of the decision on the tape, nil if it needs none.
 func (s *scanner) ordered(start int, jumps []jump) []Piece {
 	if len(jumps) == 0 || s.pos-start > mostRaw {
 		return nil
@@ -68,7 +68,7 @@ func (s *scanner) ordered(start int, jumps []jump) []Piece {
 	return pieces[:len(pieces):len(pieces)]
 }
 
-// order returns the jumps of the decision that was read last. If its shape is worth it they are found this once.
+// order returns the jumps of the decision that was read last. If its shape is worth it, they are computed only once.
 func (s *scanner) order() []jump {
 	d := &s.draft
 	if d.known != nil {
@@ -81,7 +81,8 @@ func (s *scanner) order() []jump {
 	return s.jumps
 }
 
-// sortJumps are the jumps that put the decision on the tape in order, none where it is, or is not worth the work.
+// sortJumps returns the jumps that sort the decision on the tape. There are none if it is in order, or not worth the
+// work.
 func (s *scanner) sortJumps(jumps []jump) []jump {
 	nodes := s.tape.nodes
 	if len(nodes) == 0 || len(nodes) > mostFew {
@@ -96,10 +97,10 @@ func (o *order) jump(kind jumpKind, end, next int) {
 	o.jumps = append(o.jumps, jump{kind, uint16(end), uint16(next)})
 }
 
-// object goes through the object that a node opens; its text has been come to.
+// object handles the object that a node opens. The text before it is done.
 func (o *order) object(open, depth int) {
 	sorted, outer := o.rank(open), o.ranked
-	next := open + 1 // behind what has been gone through
+	next := open + 1 // behind the finished part
 	if len(sorted) == 0 {
 		for o.nodes[next].end != closed {
 			next = o.inside(next+1, depth)
@@ -124,7 +125,7 @@ func (o *order) object(open, depth int) {
 	o.ranked = outer
 }
 
-// inside goes through the objects in a member's value, which start at node i, and returns the node behind them.
+// inside handles the objects in a member's value, which start at node i, and returns the node behind them.
 func (o *order) inside(i, depth int) int {
 	for o.nodes[i].isOpened() {
 		if depth < deepestSorted {
@@ -135,7 +136,7 @@ func (o *order) inside(i, depth int) int {
 	return i
 }
 
-// rank sorts the members of an object. It returns none where they are in order, or are to be left as they are.
+// rank sorts the members of an object. It returns none if they are in order, or are to stay as they are.
 func (o *order) rank(open int) []uint64 {
 	ranks := o.ranks[o.ranked:]
 	inOrder, n := true, 0
@@ -158,11 +159,11 @@ func (o *order) rank(open int) []uint64 {
 	return ranks[:n]
 }
 
-// mostLength is the length from which on only isBefore tells keys apart.
+// mostLength is the length from which on only isBefore can order keys.
 const mostLength = 127
 
-// rankOf puts into one number what members are sorted by, as far as there is room: 7 bits of the key's length, its first
-// 6 bytes, and in the lowest 9 bits the node.
+// rankOf puts the sort key of a member into one number, as far as there is room: 7 bits of the key's length, its
+// first 6 bytes, and in the lowest 9 bits the node.
 func (o *order) rankOf(i int) uint64 {
 	key := o.nodes[i].key()
 	length := uint64(key.end - key.start)
@@ -183,7 +184,7 @@ func (o *order) rankOf(i int) uint64 {
 	return length<<57 | w>>16<<9 | uint64(i)
 }
 
-// isBefore tells whether a member belongs before one that stands before it. Of two with the same key neither does.
+// isBefore reports whether a member belongs before an earlier one. For two equal keys it is false.
 func (o *order) isBefore(later, earlier uint64) bool {
 	if later/mostFew != earlier/mostFew {
 		return later < earlier

@@ -14,7 +14,7 @@ import (
 	"docket/sample"
 )
 
-// joined is what the pieces say, put together.
+// joined is the text of all pieces together.
 func joined(raw []byte, pieces []Piece) []byte {
 	if pieces == nil {
 		return raw
@@ -30,8 +30,8 @@ func joined(raw []byte, pieces []Piece) []byte {
 	return all
 }
 
-// checkPieces holds the pieces of a decision against what they are to be: the same JSON, as jsonb keeps it, in as few
-// stretches as there can be.
+// checkPieces checks the pieces of a decision: they are the same JSON in jsonb's order, in as few stretches as
+// possible.
 func checkPieces(t *testing.T, log Log) {
 	t.Helper()
 	all := joined(log.Raw, log.Pieces)
@@ -68,7 +68,7 @@ func meaning(t *testing.T, text []byte) (v any) {
 	return v
 }
 
-// objects reads JSON by the standard library and finds an object that is not in jsonb's order, of those that are to be.
+// objects reads JSON by the standard library and finds objects that should be in jsonb's order and are not.
 type objects struct {
 	t        *testing.T
 	text     []byte
@@ -115,7 +115,7 @@ func jsonbOrder(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// thrice decodes a decision so often that its shape is learned on the way, and returns the last reading.
+// thrice decodes a decision until its shape is learned, and returns the last result.
 func thrice(t *testing.T, d *Decoder, value []byte) Part {
 	t.Helper()
 	var last Part
@@ -132,7 +132,7 @@ func thrice(t *testing.T, d *Decoder, value []byte) Part {
 	return last
 }
 
-func TestPiecesAreTheDecisionInJsonbsOrder(t *testing.T) {
+func TestPieces_InJsonbOrder(t *testing.T) {
 	t.Parallel()
 	values := append(sample.DecisionLogs(), Benchmarked()[:50]...)
 	long := strings.Repeat("k", 130)
@@ -159,7 +159,7 @@ func TestPiecesAreTheDecisionInJsonbsOrder(t *testing.T) {
 	}
 }
 
-// backwards are n members in the wrong order.
+// backwards makes n members in reverse order.
 func backwards(n int) []string {
 	all := make([]string, n)
 	for i := range all {
@@ -168,7 +168,7 @@ func backwards(n int) []string {
 	return all
 }
 
-func TestWhatIsInOrderHasNoPieces(t *testing.T) {
+func TestPieces_NoneIfInOrder(t *testing.T) {
 	t.Parallel()
 	const value = `{"x":[{"a":1,"b":{"c":{}}}],"path":"a","result":{"allow":true},"timestamp":"2026-11-21T02:00:39Z","decision_id":"d"}`
 	var d Decoder
@@ -178,7 +178,7 @@ func TestWhatIsInOrderHasNoPieces(t *testing.T) {
 	}
 }
 
-func TestADecisionOfTheBenchmarkHasFewPieces(t *testing.T) {
+func TestPieces_FewInTheBenchmark(t *testing.T) {
 	t.Parallel()
 	for _, value := range Benchmarked()[:100] {
 		if n := len(only(t, string(value)).Log.Pieces); n < 10 || n > 23 {
@@ -187,7 +187,7 @@ func TestADecisionOfTheBenchmarkHasFewPieces(t *testing.T) {
 	}
 }
 
-func TestPiecesStayGoodUntilTheNextBegin(t *testing.T) {
+func TestPieces_ValidUntilTheNextBegin(t *testing.T) {
 	t.Parallel()
 	var d Decoder
 	for range 2 {
@@ -217,7 +217,7 @@ func TestPiecesStayGoodUntilTheNextBegin(t *testing.T) {
 	}
 }
 
-// FuzzPieces: whatever stands in a decision, its pieces are the same JSON in jsonb's order.
+// FuzzPieces: the pieces of any decision are the same JSON in jsonb's order.
 func FuzzPieces(f *testing.F) {
 	for _, value := range []string{`{"b":1,"a":2}`, `[{"bb":1,"a":{"d":[],"c":{}}}]`, `{"a":1,"\u0061":2,"a":3}`, "{ \"b\" : 1 ,\n\"a\" : 2 }", `1,"w":{"é":1,"e":2}`} {
 		f.Add([]byte(value))

@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-// What the cases of this file say was read off a PostgreSQL 15.18 (UTF-8) with `SELECT …::jsonb`: true where it took
-// the value, false where it answered 22003, 22P05 or, for a lone surrogate, 22P02, so that a twin is stored in its place.
+// The cases of this file were tried on a PostgreSQL 15.18 (UTF-8) with `SELECT …::jsonb`. The word true means that it
+// accepted the value. Otherwise it answered 22003, 22P05 or, for a lone surrogate, 22P02, so that a twin is stored.
 
-func TestNumbersAsNumericHoldsThem(t *testing.T) {
+func TestRange_Numbers(t *testing.T) {
 	t.Parallel()
 	rep := strings.Repeat
 	for number, held := range map[string]bool{
@@ -34,15 +34,15 @@ func TestNumbersAsNumericHoldsThem(t *testing.T) {
 	}
 }
 
-// Releases before 16 refuse this zero and later ones take it: the database is left to judge.
-func TestTheOneNumberThatReleasesDisagreeAboutIsLeftToThem(t *testing.T) {
+// Releases before 16 refuse this zero and later ones accept it, so the database decides.
+func TestRange_NumberThatReleasesDisagreeOn(t *testing.T) {
 	t.Parallel()
 	if got := only(t, good(`"a":0e1073741823`)); got.Err != nil || got.Log.Unfaithful != nil {
 		t.Errorf("got %+v", got)
 	}
 }
 
-func TestStringsAsTextHoldsThem(t *testing.T) {
+func TestRange_Strings(t *testing.T) {
 	t.Parallel()
 	for text, held := range map[string]bool{
 		`\u0000`: false, `a\u0000b`: false, `\\u0000`: true, `\\\u0000`: false, `\u0001`: true, `\u00000`: false, "\x7f": true, `\u007f`: true,
@@ -62,7 +62,7 @@ func TestStringsAsTextHoldsThem(t *testing.T) {
 	}
 }
 
-func TestOneDecisionOutOfRangeLeavesItsNeighbours(t *testing.T) {
+func TestRange_OneOfSeveralDecisions(t *testing.T) {
 	t.Parallel()
 	bad := strings.Replace(good(), "d1", `\ud800`, 1)
 	value := "[" + bad + "," + good() + "," + bad + "," + good(`"a":1`) + "]"

@@ -7,14 +7,13 @@ import (
 	"docket/sample"
 )
 
-// reference walks over JSON plainly, one token after the other, and has nothing but strings and numbers in common with
-// scanner.walk.
+// reference walks over JSON simply, token by token. It shares only strings and numbers with scanner.walk.
 type reference struct {
 	scanner
 	objects [maxDepth/64 + 1]uint64
 }
 
-// value scans the JSON value that starts at s.pos, depth containers being open around it.
+// value scans the JSON value at s.pos, inside depth open containers.
 func (s *reference) value(depth int) bool {
 	floor := depth
 	for {
@@ -26,7 +25,7 @@ func (s *reference) value(depth int) bool {
 			}
 			s.pos++
 			s.space()
-			if s.peek() == c+2 { // ASCII: ']' and '}' are two behind their opening brackets
+			if s.peek() == c+2 { // in ASCII ']' and '}' are two behind their opening brackets
 				s.pos++
 				break
 			}
@@ -71,7 +70,7 @@ func (s *reference) inObject(depth int) bool {
 	return s.objects[depth/64]>>(depth%64)&1 != 0
 }
 
-// entry scans what stands before a value in a container: in an object its key.
+// entry scans the part before a value in a container: in an object its key.
 func (s *reference) entry(object bool) bool {
 	if !object {
 		return true
@@ -80,8 +79,8 @@ func (s *reference) entry(object bool) bool {
 	return ok
 }
 
-// next goes on behind a value in a container: more is true where a comma says that another entry follows, with s.pos at
-// its start, and false where the container ended, with s.pos behind its bracket.
+// next continues behind a value in a container. If more is true, a comma follows, and s.pos is at the next entry.
+// Otherwise the container ended, and s.pos is behind its bracket.
 func (s *reference) next(object bool) (more, ok bool) {
 	s.space()
 	switch s.peek() {
@@ -100,7 +99,7 @@ func (s *reference) next(object bool) (more, ok bool) {
 	return false, ok
 }
 
-// key scans an object's key and the colon behind it. The span is what stands between the quotes.
+// key scans an object's key and the colon behind it. The span is the part between the quotes.
 func (s *reference) key() (span, bool) {
 	if s.peek() != '"' {
 		return span{}, false
@@ -120,7 +119,8 @@ func (s *reference) key() (span, bool) {
 	return key, true
 }
 
-// FuzzWalk: the walk ends where the plain one ends, be it at a fault, and sees the same things out of Postgres's range.
+// FuzzWalk: the walk ends where the simple one ends, also at a fault, and finds the same values out of Postgres's
+// range.
 func FuzzWalk(f *testing.F) {
 	for i, line := range sample.DecisionLogs() {
 		if i%100 == 0 && len(line) < 3000 {
@@ -143,8 +143,8 @@ func FuzzWalk(f *testing.F) {
 	})
 }
 
-// Wherever on the tape there is no room left, be it for few nodes or many, the walk goes on with what stands there.
-func TestTheTapeMayBeFullBeforeAnything(t *testing.T) {
+// If the tape is full at any place, with few nodes or many, the walk continues there.
+func TestTape_FullAtAnyPlace(t *testing.T) {
 	t.Parallel()
 	for _, member := range []string{
 		`"k":1`, `"é":1`, `"\u0062":"\u0000"`, `"a\\":{"b":1}`, `"k":{"é":1}`, `"é":{"k":{}}`, `"k":[{"é":{"k":1}}]`, `"é":1e-20000,"é":]`,

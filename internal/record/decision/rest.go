@@ -9,11 +9,12 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// A rest is an upload of those refused decisions of one upload that have no dead letter of their own. It has the form of the upload that they
-// came in, so it reads as one, and every decision has its exact bytes. The space between two decisions keeps their places: in an array, a comma
-// is one step and each line break one more; on lines, each line break is one step. A rest is never larger than the upload was.
+// A rest is an upload of the refused decisions of one upload that share a dead letter. It has the form of that
+// upload, so the decoder can read it, and every decision has its exact bytes. The space between two decisions keeps
+// their places. In an array a comma is one step, and each line break one more. On lines each line break is one step.
+// A rest is never larger than the upload.
 
-// OnLines says whether an upload of several decisions has them on lines of their own, and not in an array.
+// OnLines reports whether an upload of several decisions has them on separate lines, and not in an array.
 func OnLines(plain []byte) bool {
 	for _, b := range plain {
 		if !isSpace(b) {
@@ -23,7 +24,7 @@ func OnLines(plain []byte) bool {
 	return false
 }
 
-// AppendRest appends a rest of decisions by their place, which rises from 1 on.
+// AppendRest appends a rest of decisions by their place. Places rise, from 1 on.
 func AppendRest(to []byte, onLines bool, held iter.Seq2[int, []byte]) []byte {
 	if !onLines {
 		to = append(to, '[')
@@ -45,7 +46,7 @@ func AppendRest(to []byte, onLines bool, held iter.Seq2[int, []byte]) []byte {
 	return to
 }
 
-// RestBytes is the length of what [AppendRest] appends.
+// RestBytes returns the length of the output of [AppendRest].
 func RestBytes(onLines bool, held iter.Seq2[int, []byte]) int {
 	n, last := 0, 0
 	for place, value := range held {
@@ -60,20 +61,20 @@ func RestBytes(onLines bool, held iter.Seq2[int, []byte]) int {
 
 var zippers = sync.Pool{New: func() any { return gzip.NewWriter(io.Discard) }}
 
-// Zip gzips a value, the same one always to the same bytes.
+// Zip gzips a value. Equal values give equal bytes.
 func Zip(value []byte) []byte {
 	out := bytes.NewBuffer(make([]byte, 0, len(value)/4+64))
 	z := zippers.Get().(*gzip.Writer) //nolint:forcetypeassert // the pool holds nothing else
 	defer zippers.Put(z)
 	z.Reset(out)
-	_, _ = z.Write(value) // memory takes what is written
+	_, _ = z.Write(value) // writing to memory cannot fail
 	_ = z.Close()
 	z.Reset(io.Discard) // the pool must not keep the bytes alive
 	return out.Bytes()
 }
 
-// Rest reads what [AppendRest] wrote, as it is or gzipped: each decision with the place that it had in its upload, and what the decoder says of it
-// now. It is not ok where value is not a rest. What it returns stays good until the next [Decoder.Begin].
+// Rest reads the output of [AppendRest], plain or gzipped. It returns each decision with its place in the upload,
+// decoded again. ok is false if value is not a rest. The result is valid until the next [Decoder.Begin].
 func (d *Decoder) Rest(value []byte, maxBytes int64) (parts []Part, ok bool) {
 	s := &d.scanner
 	if IsGzip(value) {
@@ -96,7 +97,7 @@ func (d *Decoder) Rest(value []byte, maxBytes int64) (parts []Part, ok bool) {
 	return s.record(parts, len(parts)).Parts, true
 }
 
-// restArray reads a rest of elements of an array.
+// restArray reads a rest with elements of an array.
 func (s *scanner) restArray() (parts []Part, ok bool) {
 	s.pos++
 	parts = s.room()
@@ -144,7 +145,7 @@ func (s *scanner) restLines() (parts []Part, ok bool) {
 	return parts, len(parts) > 0
 }
 
-// line reads the value of part as a decision of its own; false is a syntax error at s.pos.
+// line reads the value of part as a decision; false is a syntax error at s.pos.
 func (s *scanner) line(part *Part) bool {
 	whole := s.src
 	s.src, s.pos = part.Value, 0

@@ -91,7 +91,7 @@ func TestRest_KeepsBytesAndPlaces(t *testing.T) {
 	}
 }
 
-func TestRest_RefusesWhatIsNone(t *testing.T) {
+func TestRest_RefusesOtherValues(t *testing.T) {
 	t.Parallel()
 	for _, value := range []string{"", "[", "[]", "[\n]", "[0]", "0", "{}", "[\n0", "[\n0,", "[\n0,]", "[\n0]x", "[\n0 ,1]", "[\n 0]", "\n", "[" + strings.Repeat("\n", MaxDecisions) + "0]",
 		strings.Repeat("\n", MaxDecisions) + "0", "\x1f\x8bno gzip"} {
@@ -116,7 +116,7 @@ func TestZip_SameBytesEachTime(t *testing.T) {
 	}
 }
 
-// FuzzRest: whatever stands in a dead-letter topic is read without a panic, and what reads as a rest is written again as it was.
+// FuzzRest: no value of a dead-letter topic panics. A value that reads as a rest is written again unchanged.
 func FuzzRest(f *testing.F) {
 	for _, seed := range []string{"[\n0,\n\n{\"decision_id\":\"a\"}]", "\n{\"decision_id\":\"a\"}\n\n}", "[\n\"\\u0000\",[]]"} {
 		f.Add([]byte(seed))

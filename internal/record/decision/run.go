@@ -5,25 +5,25 @@ import (
 	"math/bits"
 )
 
-// run walks from a place on until the value ends or something comes up that is not common in compact JSON of short
-// strings and numbers; whoever calls it sees to that and lets it go on.
+// run walks from a place until the value ends, or until it meets input that is uncommon in compact JSON of short
+// strings and numbers. The caller handles that input and calls run again.
 //
-// It is a machine of three states, each a label and a [place]: value, where one begins; after, behind one in a container;
-// key, where one begins. In each of them pos is at the next byte, and white space may stand before what is to come. A
-// fault leaves pos where it was seen. Every container is pushed on s.open; an object of which the members are to be seen
-// gets a node for its brace, one for each key and one for the brace that closes it.
+// It is a machine of three states, each a label and a [place]: value (one begins), after (behind one in a container)
+// and key (one begins). In each of them pos is at the next byte, and white space may come first. After a fault, pos
+// is at the fault. Every container is pushed on s.open. An object with visible members gets a node for its opening
+// brace, one for each key, and one for its closing brace.
 //
-// All of the time of a decision is spent here. So it is one function that calls none, which leaves what it needs in
-// registers: a call in any of its branches would have the compiler spill them in all of them. It writes s.pos and
-// s.tape.n back when it stops, and kinds and nodes follow s.open and s.tape wherever these change.
+// Most of the time of a decision is spent here. So it is one function without calls, which keeps its variables in
+// registers: a call in any branch would make the compiler spill them in all branches. It writes s.pos and s.tape.n
+// back when it stops. The variables kinds and nodes follow s.open and s.tape whenever these change.
 func (s *scanner) run(from place) (why place) {
 	var (
 		src, pos = s.src, s.pos
-		n        = s.tape.n     // nodes that there are
-		nodes    = s.tape.room  // empty while what is open is too deep for its members to be seen
-		kinds    = s.open.kinds // of the containers that are open
+		n        = s.tape.n     // number of nodes
+		nodes    = s.tape.room  // empty while the open containers are too deep for visible members
+		kinds    = s.open.kinds // of the open containers
 		i        int
-		m        uint64 // a bit for each of the next eight bytes that is not the usual one
+		m        uint64 // a bit for each of the next eight bytes that is special
 		c        byte
 	)
 	if s.open.depth > s.tape.deepest {
@@ -41,7 +41,7 @@ value:
 		goto fault
 	}
 	c = src[pos]
-	if c == '"' { // escapes, other than ASCII, and the last seven bytes of all are left to text
+	if c == '"' { // text handles escapes, non-ASCII and the last seven bytes
 		for i = pos + 1; i <= len(src)-8; i += 8 {
 			if m = special(binary.LittleEndian.Uint64(src[i:])); m != 0 {
 				i += bits.TrailingZeros64(m) >> 3
@@ -55,7 +55,7 @@ value:
 		pos, why = i, inText
 		goto out
 	}
-	if c-'0' <= 9 && pos <= len(src)-8 { // up to seven digits and no more are an integer that fits anything
+	if c-'0' <= 9 && pos <= len(src)-8 { // up to seven digits are an integer that fits anything
 		if m = nonDigits(binary.LittleEndian.Uint64(src[pos:])); m == 0 {
 			goto number
 		}
@@ -157,7 +157,7 @@ after:
 		}
 		goto key
 	}
-	if c == ']'|byte(kinds&1)<<5 { // in ASCII '}' is ']' with one bit more
+	if c == ']'|byte(kinds&1)<<5 { // in ASCII '}' is ']' with one more bit
 		if kinds&1 != 0 && s.open.depth <= s.tape.deepest {
 			if n >= len(nodes) {
 				why = fullAfterValue

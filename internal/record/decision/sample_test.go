@@ -7,7 +7,7 @@ import (
 	"docket/sample"
 )
 
-func TestEveryRealDecisionLogDecodes(t *testing.T) {
+func TestDecode_RealDecisions(t *testing.T) {
 	t.Parallel()
 	logs := sample.DecisionLogs()
 	for i, line := range logs {

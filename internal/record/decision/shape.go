@@ -2,26 +2,26 @@ package decision
 
 import "encoding/binary"
 
-// shape is what the keys of a decision alone say about it: which of them are fields of ours, and the order in which
-// jsonb keeps them. The decisions of one policy have the same keys in the same places, so this is found out once.
+// shape has the facts that depend only on the keys of a decision: which keys are known fields, and their order in
+// jsonb. The decisions of one policy have the same keys in the same places, so these facts are computed once.
 type shape struct {
 	marks  []uint32 // of each node on the tape, see mark
 	words  []uint64 // of each key, eight bytes each
 	fields []fieldAt
 	jumps  []jump
-	hash   uint32 // of the shape that came last and did not fit
-	trust  int    // hits that are still to be lost before another shape takes the place
+	hash   uint32 // of the last shape that did not fit
+	trust  int    // misses that are left before another shape takes the place
 }
 
 const (
 	mostShapes = 32
 	mostMarks  = 256  // nodes of a shape that is kept
-	mostWords  = 1024 // and its words: keys can be as long as a record
+	mostWords  = 1024 // and its words, because keys can be as long as a record
 	mostTrust  = 8
 )
 
-// mark tells nodes of different shapes apart: the length of a key, the end of an object, or what closes it. What an
-// escaped key has is never the mark of a shape that is kept.
+// mark identifies a node within shapes: the length of a key, the end of an object, or a closing brace. A kept shape
+// has no mark of an escaped key.
 func (n node) mark() uint32 {
 	if n.end > closed && n.end < opened {
 		return opened | escaped | (n.end - n.at)
@@ -29,7 +29,7 @@ func (n node) mark() uint32 {
 	return n.end
 }
 
-// shapeHash picks a few marks.
+// shapeHash hashes a few marks.
 func shapeHash(nodes []node) uint32 {
 	n := len(nodes)
 	h := uint32(n)
@@ -39,7 +39,7 @@ func shapeHash(nodes []node) uint32 {
 	return h * 0x9e3779b1
 }
 
-// fits tells whether a decision has exactly the keys of the shape.
+// fits reports whether a decision has exactly the keys of the shape.
 func (sh *shape) fits(src []byte, nodes []node) bool {
 	if len(nodes) != len(sh.marks) {
 		return false
@@ -65,7 +65,7 @@ func (sh *shape) fits(src []byte, nodes []node) bool {
 	return true
 }
 
-// wordAt is the next eight bytes of a key, the last ones shifted up so that nothing of what follows counts.
+// wordAt returns the next eight bytes of a key. The last ones are shifted up, to drop the bytes that follow the key.
 func wordAt(src []byte, at, length int) uint64 {
 	if at > len(src)-8 {
 		var last [8]byte
@@ -79,12 +79,13 @@ func wordAt(src []byte, at, length int) uint64 {
 	return w
 }
 
-// shapes are those that were seen last.
+// shapes are the shapes that were seen last.
 type shapes struct {
 	kept [mostShapes]shape
 }
 
-// find returns the shape of a decision, or nil and where one that is learned now belongs, if it is worth that.
+// find returns the shape of a decision. If there is none, learn is the place for a new one, or nil if it is not worth
+// it.
 func (s *shapes) find(src []byte, nodes []node) (known, learn *shape) {
 	if len(nodes) > mostMarks {
 		return nil, nil
@@ -107,7 +108,8 @@ func (s *shapes) find(src []byte, nodes []node) (known, learn *shape) {
 	return nil, sh
 }
 
-// learn makes the shape that of a decision, if it is one to keep. No name stands twice at the top of it, as it was taken.
+// learn makes the shape that of a decision, if it is worth keeping. Its top-level names are all different, because
+// the decision was accepted.
 func (sh *shape) learn(src []byte, nodes []node, fields []fieldAt, jumps []jump) {
 	sh.marks, sh.words = sh.marks[:0], sh.words[:0]
 	sh.fields, sh.jumps = append(sh.fields[:0], fields...), append(sh.jumps[:0], jumps...)
@@ -118,7 +120,7 @@ func (sh *shape) learn(src []byte, nodes []node, fields []fieldAt, jumps []jump)
 			length = int(m &^ (opened | escaped))
 		}
 		if n.isEscaped() || len(sh.words)+(length+7)/8 > mostWords {
-			sh.marks = sh.marks[:0] // which fits nothing
+			sh.marks = sh.marks[:0] // fits nothing
 			return
 		}
 		sh.marks = append(sh.marks, m)

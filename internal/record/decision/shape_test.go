@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// alike are pairs of decisions that a careless look takes for ones with the same keys.
+// alike are pairs of decisions whose keys look the same at a quick look.
 var alike = [][2]string{
 	{good(`"result":[{"allow":true}]`), good(`"result":{"allow":true}`)},
 	{good(`"result":{"allow":true}`), good(`"result":[{"allow":true}]`)},
@@ -26,13 +26,13 @@ var alike = [][2]string{
 	{good(`"x":1`), `{"x":1,` + good()[1:]}, {good(`"é":1`), good(`"è":1`)}, {good(), strings.Replace(good(), "decision_id", "decision_ie", 1)},
 }
 
-// sameAsFirst has a Decoder that has learned one decision read another.
+// sameAsFirst compares a Decoder that has learned one decision with a new one.
 func sameAsFirst(t *testing.T, learned, value []byte) {
 	t.Helper()
 	var d Decoder
 	d.Begin(2)
 	for range 4 {
-		_, _ = d.Decode(learned, limit) // refused or not: what it leaves behind is what counts
+		_, _ = d.Decode(learned, limit) // refused or not: only the state that it leaves matters
 	}
 	got, refused := d.Decode(value, limit)
 	want, wantRefused := Decode(value, limit)
@@ -46,7 +46,7 @@ func sameAsFirst(t *testing.T, learned, value []byte) {
 	}
 }
 
-func TestALearnedShapeIsTakenForNoOther(t *testing.T) {
+func TestShape_FitsNoOther(t *testing.T) {
 	t.Parallel()
 	for _, pair := range alike {
 		sameAsFirst(t, []byte(pair[0]), []byte(pair[1]))
@@ -54,8 +54,8 @@ func TestALearnedShapeIsTakenForNoOther(t *testing.T) {
 	}
 }
 
-// A shape takes memory, so it has to have come twice, and those that come all the time are not lost over a few others.
-func TestShapesAreLearnedWhenTheyComeAgain(t *testing.T) {
+// A shape takes memory, so it is learned only the second time. Frequent shapes are not lost to a few others.
+func TestShape_LearnedTheSecondTime(t *testing.T) {
 	t.Parallel()
 	var d Decoder
 	d.Begin(1)
@@ -81,7 +81,7 @@ func TestShapesAreLearnedWhenTheyComeAgain(t *testing.T) {
 	}
 }
 
-func TestShapesAreBounded(t *testing.T) {
+func TestShape_Bounded(t *testing.T) {
 	t.Parallel()
 	var d Decoder
 	d.Begin(1)
@@ -102,7 +102,7 @@ func TestShapesAreBounded(t *testing.T) {
 	}
 }
 
-// FuzzShape: what a Decoder has learned changes nothing about what it reads next.
+// FuzzShape: learned shapes change nothing about the next result.
 func FuzzShape(f *testing.F) {
 	for _, pair := range alike {
 		f.Add([]byte(pair[0]), []byte(pair[1]))

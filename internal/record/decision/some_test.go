@@ -7,8 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// FuzzSome: in whatever portions the decisions of a record are asked for, they are those of the whole record, and the same records are
-// refused.
+// FuzzSome: in any portions, the decisions are those of the whole record, and the same records are refused.
 func FuzzSome(f *testing.F) {
 	seed(f)
 	three := []string{good(), good(`"a":{"b":1,"a":[{"z":1,"y":2}]}`), good(`"path":"x"`)}

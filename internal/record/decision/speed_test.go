@@ -9,10 +9,10 @@ import (
 	"docket/sample"
 )
 
-// The benchmark of the whole worker imports what imports this package, so only a test from outside can import it.
+// The benchmark of the whole worker imports this package indirectly, so only an external test can import it.
 func init() { decision.Benchmarked = benchmarked }
 
-// benchmarked are decisions as the benchmark of the whole worker makes them, enough that no branch is learned by heart.
+// benchmarked makes decisions like the benchmark of the whole worker, enough to defeat the branch predictor.
 func benchmarked() [][]byte {
 	made := bench.NewDecisions(1, time.Date(2026, 11, 21, 2, 0, 39, 0, time.UTC))
 	values := make([][]byte, 2000)
@@ -22,7 +22,7 @@ func benchmarked() [][]byte {
 	return values
 }
 
-// BenchmarkDecision is the time of one decision, by one Decoder as the worker has it, for each set of decisions.
+// BenchmarkDecision measures the time of one decision by one Decoder, as in the worker, for each set of decisions.
 func BenchmarkDecision(b *testing.B) {
 	for _, set := range []struct {
 		name   string

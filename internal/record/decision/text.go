@@ -9,7 +9,7 @@ func isHigh(unit rune) bool { return unit >= 0xD800 && unit <= 0xDBFF }
 
 func isLow(unit rune) bool { return unit >= 0xDC00 && unit <= 0xDFFF }
 
-// hexUnit reads the \uXXXX that b starts with.
+// hexUnit reads the \uXXXX at the start of b.
 func hexUnit(b []byte) (rune, bool) {
 	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
 		return 0, false
@@ -33,8 +33,8 @@ func hexUnit(b []byte) (rune, bool) {
 
 func hasEscape(raw []byte) bool { return bytes.IndexByte(raw, '\\') >= 0 }
 
-// appendText appends what raw, the inside of a scanned string, stands for. A lone surrogate becomes its three bytes
-// as UTF-8 would have them, so that two different ones stay different.
+// appendText appends the text of raw, the inside of a scanned string. A lone surrogate becomes its three bytes in the
+// style of UTF-8, so that two different ones stay different.
 func appendText(dst, raw []byte) []byte {
 	for {
 		i := bytes.IndexByte(raw, '\\')

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// parseTime reads an RFC 3339 timestamp and cuts it to microseconds. T and Z may be lower case, a space for the T may
-// not stand, and the fraction may have any number of digits. Second 60 is taken only where a leap second can be, at
-// 23:59:60 UTC on the last day of a month, and is then the first second of the next day, as Postgres reads it.
+// parseTime reads an RFC 3339 timestamp and cuts it to microseconds. T and Z may be lower case. A space instead of
+// the T is refused. The fraction may have any number of digits. Second 60 is accepted only at a possible leap second,
+// 23:59:60 UTC on the last day of a month. It is then the first second of the next day, as in Postgres.
 func parseTime(b []byte) (time.Time, bool) {
 	const layout = "0000-00-00T00:00:00"
 	if len(b) < len(layout) || b[16] != ':' {
@@ -39,8 +39,8 @@ func parseTime(b []byte) (time.Time, bool) {
 	return t, true
 }
 
-// Eight bytes of the layout, and what added to a byte that is exclusive-ored with them sets its highest bit where the
-// byte is no digit, or not what the layout has between the digits.
+// Eight bytes of the layout, and an addend for bytes that are xor-ed with them. The sum has the highest bit of a byte
+// set if the byte is not a digit, or not the layout's separator.
 const (
 	layoutDate  = '0'*ones - '0'<<32 + '-'<<32 - '0'<<56 + '-'<<56 // 0000-00-
 	layoutClock = '0'*ones - '0'<<16 + 't'<<16 - '0'<<40 + ':'<<40 // 00t00:00
@@ -48,7 +48,7 @@ const (
 	sevensClock = 0x76*ones + 9<<16 + 9<<40
 )
 
-// pairs reads eight bytes of a timestamp: byte i of what it returns is the number that digits i and i+1 make.
+// pairs reads eight bytes of a timestamp. Byte i of the result is the number that digits i and i+1 make.
 func pairs(w, layout, sevens uint64) (uint64, bool) {
 	w ^= layout
 	return w*10 + w>>8, (w|(w+sevens))&highs == 0

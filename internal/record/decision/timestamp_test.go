@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestTimestampIsRFC3339(t *testing.T) {
+func TestTimestamp_RFC3339(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"2026-11-21T02:00:39Z":                   "2026-11-21T02:00:39Z",
@@ -36,7 +36,7 @@ func TestTimestampIsRFC3339(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotRFC3339IsWrongType(t *testing.T) {
+func TestTimestamp_WrongType(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"", "Z", "2026-11-21", "2026-11-21T02:00:39", "2026-11-21 02:00:39Z", "2026-11-21T02:00Z", "2026-11-21T2:00:39Z",
@@ -58,7 +58,7 @@ func TestWhatIsNotRFC3339IsWrongType(t *testing.T) {
 	}
 }
 
-func TestEveryDayOfFourCenturiesIsReadAsGoReadsIt(t *testing.T) {
+func TestTimestamp_EveryDayOfFourCenturies(t *testing.T) {
 	t.Parallel()
 	for day := time.Date(1900, 1, 1, 23, 59, 58, 0, time.UTC); day.Year() < 2300; day = day.AddDate(0, 0, 1) {
 		if got, ok := parseTime([]byte(day.Format(time.RFC3339))); !ok || !got.Equal(day) {

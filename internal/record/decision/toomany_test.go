@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestRecordOfTooManyDecisionsIsRefusedWhole(t *testing.T) {
+func TestDecode_TooManyDecisions(t *testing.T) {
 	t.Parallel()
 	for name, make := range map[string]func(n int) string{
 		"array": func(n int) string { return "[" + strings.Repeat("{},", n-1) + "{}]" },

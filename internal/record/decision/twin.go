@@ -7,16 +7,17 @@ import (
 	"unsafe"
 )
 
-// Unfaithful is what a decision came as that Postgres cannot hold as it came. Its Log is that of a storable twin.
+// Unfaithful is the original of a decision that Postgres cannot hold as written. Its Log is that of a storable twin.
 type Unfaithful struct {
 	// Bytes are the decision's exact bytes, without the white space around it.
 	Bytes []byte
-	// Pointers are the places in the twin that differ, as JSON pointers (RFC 6901), in order: at most [MostPointers] of
-	// mostPointed bytes together. Where more differ the last is empty, which points to the whole decision.
+	// Pointers are the places in the twin that differ, as JSON pointers (RFC 6901), in order. They are at most
+	// [MostPointers], of mostPointed bytes together. If more places differ, the last pointer is empty, which means
+	// the whole decision.
 	Pointers []string
 }
 
-// MostPointers is how many places of a decision are named at most.
+// MostPointers limits the named places of a decision.
 const MostPointers = 100
 
 const (
@@ -24,28 +25,29 @@ const (
 	leastNumbers = 64 << 10
 )
 
-// mostNumbers is how many bytes the text of all numbers of a decision of so many bytes may take: 1e30000 takes 7 where it is written
-// and 30,001 where Postgres prints it.
+// mostNumbers limits the text of all numbers of a decision of this many bytes: 1e30000 has 7 bytes as written, and
+// 30,001 when Postgres prints it.
 func mostNumbers(bytes int) int64 { return max(leastNumbers, 4*int64(bytes)) }
 
-// holds says whether Postgres can hold the decision that was scanned. It may say no of one whose twin then is the same.
+// holds reports whether Postgres can hold the scanned decision. false may be wrong: then the twin is the same.
 func (s *scanner) holds(value []byte) bool {
 	return s.beyond < 0 && (s.expanded == 0 || s.expanded+int64(len(value)) <= mostNumbers(len(value)))
 }
 
-// Holds says whether jsonb can hold a decision as it is, however long the text of its numbers is. What is no JSON object it does
-// not judge.
+// Holds reports whether jsonb can hold a decision as written, without a limit on the text of its numbers. For
+// anything but a JSON object the result means nothing.
 func Holds(value []byte) bool {
 	s := scanner{src: value}
 	if s.space(); s.peek() != '{' || !s.draft.scan(&s) || s.beyond < 0 {
 		return true
 	}
-	t := newTwinning(value)
+	t := newTwinWriter(value)
 	t.run()
 	return !t.lost
 }
 
-// twin fills the log from the twin of a decision. Names in that can be alike that were not: the last counts, as in jsonb.
+// twin fills the log from the twin of a decision. Different names can be equal in the twin. Then the last counts, as
+// in jsonb.
 func (l *Log) twin(value []byte) {
 	twin, pointers := twinOf(value)
 	if l.Raw = value; pointers != nil {
@@ -56,7 +58,7 @@ func (l *Log) twin(value []byte) {
 	s.draft.fill(&s, l)
 }
 
-// Came are the decision's exact bytes, without the white space around it.
+// Came returns the decision's exact bytes, without the white space around it.
 func (l *Log) Came() []byte {
 	if l.Unfaithful != nil {
 		return l.Unfaithful.Bytes
@@ -64,8 +66,8 @@ func (l *Log) Came() []byte {
 	return l.Raw
 }
 
-// Sum returns the SHA-256 of the bytes that [Log.Came] returns. It changes nothing, so that writers may share a log. After
-// [Log.KeepSum] it computes nothing.
+// Sum returns the SHA-256 of the bytes that [Log.Came] returns. It changes nothing, so that writers may share a log.
+// After [Log.KeepSum] it computes nothing.
 func (l *Log) Sum() [sha256.Size]byte {
 	came := l.Came()
 	if at := unsafe.SliceData(came); l.sumOf != nil && l.sumOf == at {
@@ -74,49 +76,49 @@ func (l *Log) Sum() [sha256.Size]byte {
 	return sha256.Sum256(came)
 }
 
-// KeepSum computes the hash that [Log.Sum] returns and keeps it: a batch with bad rows is sent many times. The caller must be
-// the only user of the log.
+// KeepSum computes the hash for [Log.Sum] and keeps it, because a batch with bad rows is sent many times. The caller
+// must be the only user of the log.
 func (l *Log) KeepSum() {
 	came := l.Came()
 	l.sum, l.sumOf = sha256.Sum256(came), unsafe.SliceData(came)
 }
 
-// twinning is the work on the twin of one decision. It follows the bytes, which are JSON, from the start to the end.
-type twinning struct {
+// twinWriter makes the twin of one decision. It follows the bytes, which are JSON, from the start to the end.
+type twinWriter struct {
 	src      []byte
 	pos      int
-	scanner  scanner // of numbers
+	scanner  scanner // for numbers
 	out      []byte
-	numbers  int64 // bytes that the numbers until here take
+	numbers  int64 // printed bytes of the numbers so far
 	path     []step
-	inKey    bool // a string that comes is a key
+	inKey    bool // the next string is a key
 	pointers []string
 	pointed  int  // bytes of pointers
-	more     bool // than are named
-	lost     bool // something that jsonb cannot hold
+	more     bool // more places than pointers
+	lost     bool // jsonb cannot hold the decision
 }
 
-// step is a container that is open.
+// step is an open container.
 type step struct {
 	object bool
-	key    []byte // of the member, as it stands in the twin between its quotes
+	key    []byte // of the member, as in the twin between its quotes
 	index  int    // of the element
 }
 
-// twinOf returns JSON that Postgres can hold and that is alike but where pointers point: U+0000 and lone surrogates are U+FFFD, and numbers
-// that numeric does not hold are strings, as all are from the one on with which their text takes more than mostNumbers. No pointers
-// means that nothing differs.
+// twinOf returns JSON that Postgres can hold and that differs only at the pointers. U+0000 and lone surrogates become
+// U+FFFD. Numbers that numeric does not hold become strings. When the text of the numbers exceeds mostNumbers, all
+// further numbers become strings. Without pointers nothing differs.
 func twinOf(value []byte) (twin []byte, pointers []string) {
-	t := newTwinning(value)
+	t := newTwinWriter(value)
 	t.run()
 	return t.out, t.pointers
 }
 
-func newTwinning(value []byte) *twinning {
-	return &twinning{src: value, out: make([]byte, 0, len(value)+64), scanner: scanner{src: value}}
+func newTwinWriter(value []byte) *twinWriter {
+	return &twinWriter{src: value, out: make([]byte, 0, len(value)+64), scanner: scanner{src: value}}
 }
 
-func (t *twinning) run() {
+func (t *twinWriter) run() {
 	for t.pos < len(t.src) {
 		switch c := t.src[t.pos]; c {
 		case '{', '[':
@@ -146,13 +148,13 @@ func (t *twinning) run() {
 	}
 }
 
-func (t *twinning) copy(n int) {
+func (t *twinWriter) copy(n int) {
 	t.out = append(t.out, t.src[t.pos:t.pos+n]...)
 	t.pos += n
 }
 
-// text goes over a string.
-func (t *twinning) text() {
+// text copies a string.
+func (t *twinWriter) text() {
 	end := t.pos + 1
 	for t.src[end] != '"' {
 		if t.src[end] == '\\' {
@@ -175,7 +177,7 @@ func (t *twinning) text() {
 	}
 }
 
-// isStorable says whether text in Postgres can have the inside of a string.
+// isStorable reports whether Postgres text can have the inside of this string.
 func isStorable(raw []byte) bool {
 	if !hasEscape(raw) {
 		return true
@@ -184,7 +186,8 @@ func isStorable(raw []byte) bool {
 	return !altered
 }
 
-// appendStorable appends the inside of a string with U+FFFD for what text in Postgres cannot have, and says whether that was any.
+// appendStorable appends the inside of a string, with U+FFFD for characters that Postgres text cannot have. It
+// reports whether there were any.
 func appendStorable(dst, raw []byte) (_ []byte, altered bool) {
 	for {
 		i := bytes.IndexByte(raw, '\\')
@@ -210,8 +213,8 @@ func appendStorable(dst, raw []byte) (_ []byte, altered bool) {
 	}
 }
 
-// number goes over a number.
-func (t *twinning) number() {
+// number copies a number.
+func (t *twinWriter) number() {
 	s := &t.scanner
 	s.pos, s.beyond, s.expanded = t.pos, -1, 0
 	s.number()
@@ -229,8 +232,8 @@ func (t *twinning) number() {
 	t.point()
 }
 
-// point notes that what is here differs: the member or element, or the key of the member.
-func (t *twinning) point() {
+// point notes the present place as different: the member or element, or the key of the member.
+func (t *twinWriter) point() {
 	if t.more || len(t.pointers) == MostPointers {
 		t.more = true
 		return

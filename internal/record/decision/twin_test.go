@@ -35,7 +35,7 @@ func TestTwin(t *testing.T) {
 	}
 }
 
-// The numbers from the one on that goes beyond what all may take are strings, those before are not.
+// Numbers become strings from the one on that exceeds the limit. Those before do not.
 func TestTwin_TextOfAllNumbers(t *testing.T) {
 	t.Parallel()
 	const each = 30_001 // bytes of 1e30000
@@ -56,7 +56,7 @@ func TestTwin_TextOfAllNumbers(t *testing.T) {
 	}
 }
 
-// What the columns have is of the twin.
+// The columns have values of the twin.
 func TestTwin_Columns(t *testing.T) {
 	t.Parallel()
 	value := good(`"path":"a\u0000/b"`, `"requested_by":"\ud800"`, `"labels":{"id":"\u0000","version":"1"}`, `"result":{"allow":true,"x":"\u0000"}`, `"req_id":5`)
@@ -72,13 +72,13 @@ func TestTwin_Columns(t *testing.T) {
 	if string(l.Came()) != value || string(part.Value) != value || bytes.Contains(l.Raw, []byte(`\u0000`)) || l.Pieces != nil {
 		t.Errorf("came %s, twin %s", l.Came(), l.Raw)
 	}
-	// Names that are alike in the twin alone.
+	// These names are equal only in the twin.
 	if got := only(t, good(`"x\u0000":1`, `"x\ud800":2`)); got.Err != nil || len(got.Log.Unfaithful.Pointers) != 1 {
 		t.Errorf("got %+v %+v", got.Err, got.Log.Unfaithful)
 	}
 }
 
-// Deep and many: what is told of the places does not grow with both.
+// For deep and large decisions the number of pointers stays bounded.
 func TestTwin_Pointers(t *testing.T) {
 	t.Parallel()
 	many := good(`"x":[` + strings.Repeat(`"\u0000",`, 500) + `1]`)
@@ -93,7 +93,7 @@ func TestTwin_Pointers(t *testing.T) {
 	}
 }
 
-// checkTwin asks of a decision that was taken what has to hold of its twin.
+// checkTwin checks the properties of an accepted decision's twin.
 func checkTwin(t *testing.T, l Log) {
 	t.Helper()
 	came := l.Came()
@@ -125,7 +125,7 @@ func checkTwin(t *testing.T, l Log) {
 			numbers += max(s.expanded, int64(len(n)))
 		}
 		if text, is := b.(string); is {
-			b = strings.ReplaceAll(text, "\x00", "\ufffd") // lone surrogates the decoder reads so itself
+			b = strings.ReplaceAll(text, "\x00", "\ufffd") // the decoder itself reads lone surrogates so
 		}
 		if n, is := b.(json.Number); is && a != b {
 			b = string(n)
@@ -152,7 +152,7 @@ func checkTwin(t *testing.T, l Log) {
 	}
 }
 
-// resolve looks a JSON pointer up.
+// resolve follows a JSON pointer.
 func resolve(in any, pointer string) error {
 	for _, token := range strings.Split(pointer, "/")[1:] {
 		token = strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
@@ -205,7 +205,7 @@ func TestLog_Sum(t *testing.T) {
 			l.KeepSum()
 		}
 	}
-	// A copy keeps the hash. It must not keep it when its bytes are others.
+	// A copy keeps the hash. It must not keep it when its bytes change.
 	other := faithful
 	other.Raw = []byte(`{"a":2}`)
 	if want := sha256.Sum256(other.Raw); other.Sum() != want {

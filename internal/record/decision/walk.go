@@ -1,6 +1,6 @@
 package decision
 
-// place is where a walk stands, or why it stopped there.
+// place is the position of a walk, or the reason why it stopped there.
 type place int
 
 const (
@@ -9,16 +9,16 @@ const (
 	afterValue              // behind a value in a container
 	atEnd                   // behind the whole value
 	atFault
-	inText   // inside a string that is a value
+	inText   // inside a string value
 	inKey    // inside the key that begins at scanner.keyed
 	atNumber // before a number
-	// There is no room for a node, of what stands here:
+	// There is no room for the node of this place:
 	fullAtValue
 	fullAtKey
 	fullAfterValue
 )
 
-// walk scans the object or array at s.pos and puts the members of its objects on the tape.
+// walk scans the object or array at s.pos and writes the members of its objects to the tape.
 func (s *scanner) walk() bool {
 	start := s.pos
 	s.open.depth, s.open.kinds, s.open.node = 0, 0, 0
@@ -40,7 +40,7 @@ func (s *scanner) walk() bool {
 			ok, next = s.number(), afterValue
 		case fullAtValue, fullAtKey, fullAfterValue:
 			next = stopped - fullAtValue
-			if s.tape.grow() { // the value is gone over again, from its start
+			if s.tape.grow() { // walk the value again from its start
 				s.open.depth, s.open.kinds, s.open.node = 0, 0, 0
 				s.pos, s.beyond, s.expanded, s.escapes, next = start, -1, 0, false, atValue
 			}
@@ -53,8 +53,8 @@ func (s *scanner) walk() bool {
 	}
 }
 
-// longKey goes on with a key that run left in the middle, to behind its colon: it stops there before the value, or where
-// run would have stopped.
+// longKey continues a key that run left in the middle, to behind its colon. It stops before the value, or where run
+// would have stopped.
 func (s *scanner) longKey() (why place) {
 	if !s.text() {
 		return atFault
@@ -80,7 +80,7 @@ func (s *scanner) longKey() (why place) {
 	return atValue
 }
 
-// containers are those that are open.
+// containers are the open containers.
 type containers struct {
 	depth int
 	kinds uint64 // of the innermost 64, the lowest bit for the innermost: set for an object
@@ -88,7 +88,7 @@ type containers struct {
 	node  int // of the innermost object
 }
 
-// push opens one, of a kind: 1 for an object, 0 for an array.
+// push opens a container: kind 1 is an object, 0 an array.
 func (o *containers) push(kind uint64) {
 	if o.depth&63 == 0 {
 		o.outer[o.depth>>6] = o.kinds
@@ -97,7 +97,7 @@ func (o *containers) push(kind uint64) {
 	o.kinds = o.kinds<<1 | kind
 }
 
-// pop closes the innermost.
+// pop closes the innermost container.
 func (o *containers) pop() {
 	o.kinds >>= 1
 	if o.depth--; o.depth&63 == 0 {

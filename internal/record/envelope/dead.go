@@ -7,28 +7,28 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// RetryOf is the header under which a record that was put back on its original topic carries the mark of its retry. It is
-// not among the headers of ours that the consumer replaces: like any header of others it travels with the record, to whatever
-// home it finds. It is not trusted either: a mark means something only to whoever gave it out.
+// RetryOf is the header with the mark of a retry, on a record that was put back on its original topic. The consumer
+// does not replace it, so it stays with the record in every home, like other programs' headers. It is not trusted:
+// only the giver of a mark knows its meaning.
 const RetryOf = "docket-retry-of"
 
-// Dead is what a record of a dead-letter topic says of itself.
+// Dead is the content of a record in a dead-letter topic.
 type Dead struct {
-	ID            string // computed, whatever a header says
+	ID            string // computed, never taken from a header
 	Origin        Origin
 	Cause         Cause
 	FirstFailedAt time.Time
 	FailedAt      time.Time
-	Headers       []kgo.RecordHeader // those that are not ours, without the mark and without an UploadedBy that no key proves; as they came
-	Refused       int                // decisions that it holds, where its value is a rest; 0: it is none
+	Headers       []kgo.RecordHeader // headers of others as they came, without the mark and without an unproven UploadedBy
+	Refused       int                // number of decisions if its value is a rest; 0: it is not
 	RetryOf       string             // the mark of the retry that it was; empty: none
 }
 
 // Unproven is the code of a dead letter that is [Foreign].
 const Unproven = "unproven"
 
-// foreign is a dead letter of which nothing is known but what it holds and where it stands. What it claims in headers of ours is
-// kept among its headers, to be looked at.
+// foreign is a dead letter of which only value and place are known. Its claims in Docket's headers are kept among its
+// headers, for operators to see.
 func foreign(r *kgo.Record) Dead {
 	origin := Open(r).Origin
 	d := Dead{ID: ID(origin, r.Value), Origin: origin, FirstFailedAt: r.Timestamp, FailedAt: r.Timestamp, Cause: Cause{Kind: Foreign, Code: Unproven,
@@ -44,10 +44,11 @@ func foreign(r *kgo.Record) Dead {
 // OpenDead is [Keys.OpenDead] without keys.
 func OpenDead(r *kgo.Record) Dead { return Keys{}.OpenDead(r) }
 
-// OpenDead reads a record of a dead-letter topic. What is missing or makes no sense is put right as far as the record allows: first read where it
-// is now, failed when it was written. The id is computed: an id that a header could choose would keep the letter out that it belongs to.
-// A code that is missing is "unknown". One that names its topic and no place in it never had one. Where keys do not prove its headers it is
-// [Foreign].
+// OpenDead reads a record of a dead-letter topic. Missing or senseless values get defaults: first read at its present
+// place, failed when it was written, code "unknown". A record with a topic and no place in it never had a place.
+//
+// The id is computed, because a chosen id in a header could keep another dead letter out of the ledger. If keys do
+// not prove its headers, it is [Foreign].
 func (k Keys) OpenDead(r *kgo.Record) Dead {
 	if !k.Prove(r) {
 		return foreign(r)

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestSealedThenOpenedAsDeadIsTheSameHistory(t *testing.T) {
+func TestOpenDead_SealedHistory(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		src := source()
@@ -37,7 +37,7 @@ func TestSealedThenOpenedAsDeadIsTheSameHistory(t *testing.T) {
 	})
 }
 
-func TestDeadRecordThatSaysNothingOfItselfIsKnownAllTheSame(t *testing.T) {
+func TestOpenDead_NoHeaders(t *testing.T) {
 	t.Parallel()
 	r := &kgo.Record{Topic: "dlq", Partition: 1, Offset: 9, Timestamp: now, Value: []byte("v")}
 	want := Origin{Topic: "dlq", Partition: 1, Offset: 9, Index: NoIndex, Timestamp: now}
@@ -62,7 +62,7 @@ func TestDeadRecordThatSaysNothingOfItselfIsKnownAllTheSame(t *testing.T) {
 	}
 }
 
-func TestMarkOfARetryTravelsAsAHeaderOfOthers(t *testing.T) {
+func TestRetryOf_StaysWithTheRecord(t *testing.T) {
 	t.Parallel()
 	src := source()
 	src.Headers = []kgo.RecordHeader{{Key: RetryOf, Value: []byte("a-mark")}}
@@ -82,7 +82,7 @@ func TestMarkOfARetryTravelsAsAHeaderOfOthers(t *testing.T) {
 	}
 }
 
-func TestDeadLetterOfWhatNeverWasInKafkaSaysWhereItWasMeantFor(t *testing.T) {
+func TestOpenDead_NeverInKafka(t *testing.T) {
 	t.Parallel()
 	r := &kgo.Record{Topic: "decision-logs", Key: []byte("alice"), Value: []byte(`{"a":1}`)}
 	cause := Cause{Kind: Decode, Code: "missing_field", Message: "decision refused"}

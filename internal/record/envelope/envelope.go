@@ -1,7 +1,7 @@
-// Package envelope holds a record and its history: where it was first read, how often it was tried, why it failed,
-// and how that is written into the headers of a forwarded record and read back.
+// Package envelope has a record's history: where it was first read, how often it was tried, and why it failed. It
+// writes the history into the headers of a forwarded record and reads it back.
 //
-// It knows kgo.Record as data. It stays free of which topics there are, of Postgres and of clients.
+// It uses kgo.Record as data. It knows no topics, and imports no Postgres and no client.
 package envelope
 
 import (
@@ -15,20 +15,20 @@ import (
 // NoIndex is the index of a Kafka record that is forwarded undecoded.
 const NoIndex = -1
 
-// NoPlace is the partition and the offset of what was refused before it came to Kafka: its topic is the one that it was meant
-// for, and it is forwarded without the headers of partition, offset and index.
+// NoPlace is the partition and the offset of data that was refused before it came to Kafka. Its topic is the intended
+// one, and it is forwarded without the headers of partition, offset and index.
 const NoPlace = -1
 
-// Origin is where a decision was first read.
+// Origin is the place where a decision was first read.
 type Origin struct {
 	Topic     string
-	Partition int32     // NoPlace where it never was in Kafka
-	Offset    int64     // NoPlace where it never was in Kafka
-	Index     int       // place inside its Kafka record, from 0; NoIndex where it was never decoded
-	Timestamp time.Time // of the Kafka record, or when it came where it never was one
+	Partition int32     // NoPlace if it never was in Kafka
+	Offset    int64     // NoPlace if it never was in Kafka
+	Index     int       // place inside its Kafka record, from 0; NoIndex if it was never decoded
+	Timestamp time.Time // of the Kafka record, or of its arrival if it never was one
 }
 
-// Envelope is a record with its history. A record of the source topic has none: it is at attempt 0 and not Parked.
+// Envelope is a record with its history. A record of the source topic has none: it has attempt 0 and is not Parked.
 type Envelope struct {
 	Record        *kgo.Record
 	Origin        Origin
@@ -36,33 +36,34 @@ type Envelope struct {
 	Attempt       int       // tries spent since it was parked, 0 or more
 	NotBefore     time.Time // zero: due now
 	FirstFailedAt time.Time // zero: never failed before
-	Code          string    // why it was parked, where that is known
-	UploadedBy    string    // the client of the collector that uploaded it, see [Opener.Uploader]; empty: none that is proven
+	Code          string    // why it was parked, if known
+	UploadedBy    string    // the client of the collector that uploaded it, see [Opener.Uploader]; empty: none is proven
 }
 
-// Open reads a record of a topic that anyone may write: headers named like ours are not trusted.
+// Open reads a record of a topic that anyone may write to. It does not trust headers with Docket's names.
 func Open(r *kgo.Record) Envelope {
 	return Envelope{Record: r, Origin: Origin{
 		Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Index: NoIndex, Timestamp: r.Timestamp,
 	}}
 }
 
-// Unplaced is a record that came at that time and never was in Kafka; its topic is the one that it was meant for.
+// Unplaced makes an envelope of a record that came at this time and never was in Kafka. Its topic is the intended
+// one.
 func Unplaced(r *kgo.Record, came time.Time) Envelope {
 	return Envelope{Record: r, Origin: Origin{Topic: r.Topic, Partition: NoPlace, Offset: NoPlace, Index: NoIndex, Timestamp: came}}
 }
 
-// OpenParked is [Opener.OpenParked] of a single record.
+// OpenParked is [Opener.OpenParked] for a single record.
 func OpenParked(r *kgo.Record, maxBackoff time.Duration) Envelope {
 	return new(Opener).OpenParked(r, maxBackoff)
 }
 
-// Opener opens the records of a batch one after another. What one says like the one before is kept once. The zero value is
-// ready; it belongs to one goroutine.
+// Opener opens the records of a batch one after another. It keeps repeated texts once. The zero value is ready. It
+// belongs to one goroutine.
 type Opener struct{ topic, code, uploader string }
 
-// OpenParked reads a record of the parking topic, whose only writers are Docket's own. What is missing or makes no
-// sense counts as a record parked for the first time: attempt 0, due now, first read where it is now. A not-before
+// OpenParked reads a record of the parking topic, which only Docket writes. Missing or senseless values count as
+// those of a record parked for the first time: attempt 0, due now, first read at its present place. A not-before
 // further than maxBackoff from the record's own Kafka timestamp counts as that far.
 func (o *Opener) OpenParked(r *kgo.Record, maxBackoff time.Duration) Envelope {
 	e := Open(r)
@@ -80,7 +81,7 @@ func (o *Opener) OpenParked(r *kgo.Record, maxBackoff time.Duration) Envelope {
 			e.Origin.Timestamp = t
 		}
 	}
-	// One that is out of range is read as the largest: it is more than any maximum.
+	// A value out of range counts as the largest, which is more than any maximum.
 	if n, err := strconv.ParseInt(string(h.attempt), 10, 32); n > 0 && (err == nil || errors.Is(err, strconv.ErrRange)) {
 		e.Attempt = int(n)
 	}
@@ -92,7 +93,7 @@ func (o *Opener) OpenParked(r *kgo.Record, maxBackoff time.Duration) Envelope {
 	return e
 }
 
-// Due is when a record of the parking topic may be replayed, as [Opener.OpenParked] reads it; zero: now.
+// Due returns when a record of the parking topic may be replayed, as [Opener.OpenParked] reads it; zero: now.
 func Due(r *kgo.Record, maxBackoff time.Duration) time.Time {
 	for i := len(r.Headers) - 1; i >= 0; i-- {
 		if r.Headers[i].Key == NotBefore {
@@ -114,7 +115,8 @@ func due(r *kgo.Record, notBefore []byte, maxBackoff time.Duration) time.Time {
 	return at
 }
 
-// number reads a whole number. A header that is not there is none, and an error would cost more than all else.
+// number reads a whole number. A missing header has none. It returns no error value, because that would cost more
+// than the rest.
 func number(text []byte, bits int) (n int64, ok bool) {
 	if len(text) == 0 {
 		return 0, false
@@ -123,7 +125,7 @@ func number(text []byte, bits int) (n int64, ok bool) {
 	return n, err == nil
 }
 
-// again is a text, the one that was kept where it says the same.
+// again returns a text: the kept one if it is equal.
 func again(kept *string, text []byte) string {
 	if *kept != string(text) {
 		*kept = string(text)
@@ -131,7 +133,7 @@ func again(kept *string, text []byte) string {
 	return *kept
 }
 
-// history is what the headers of a parked record say, each as the last of its name does, as Kafka's own clients read it.
+// history has the headers of a parked record. Of several with one name the last counts, as in Kafka's own clients.
 type history struct {
 	topic, partition, offset, index, timestamp []byte
 	attempt, notBefore, firstFailedAt, code    []byte
@@ -164,8 +166,8 @@ func ourHeaders(r *kgo.Record) (h history) {
 	return h
 }
 
-// isTopic says whether Kafka would take this as the name of a topic. What is not one was not written by us, and could be
-// longer than what all headers of ours may take together.
+// isTopic reports whether Kafka accepts this as the name of a topic. Docket wrote no other names, and they could be
+// longer than all of its headers may be together.
 func isTopic(name []byte) bool {
 	const most = 249
 	for _, c := range name {
@@ -176,7 +178,7 @@ func isTopic(name []byte) bool {
 	return len(name) > 0 && len(name) <= most
 }
 
-// header is the value of the last header of that name, as Kafka's own clients read it; empty where there is none.
+// header returns the value of the last header of that name, as Kafka's own clients do; empty if there is none.
 func header(r *kgo.Record, key string) string {
 	for i := len(r.Headers) - 1; i >= 0; i-- {
 		if r.Headers[i].Key == key {

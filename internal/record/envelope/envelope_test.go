@@ -39,7 +39,7 @@ func headers(r *kgo.Record) map[string]string {
 	return m
 }
 
-func TestSealWritesEveryHeaderOfTheContract(t *testing.T) {
+func TestSeal_EveryHeader(t *testing.T) {
 	t.Parallel()
 	cause := Cause{Kind: Data, Code: "23514", Message: "check_violation", Table: "decision_logs", Column: "c", Constraint: "k"}
 	r := Open(source()).Seal(cause, Sealed{
@@ -67,7 +67,7 @@ func TestSealWritesEveryHeaderOfTheContract(t *testing.T) {
 	}
 }
 
-func TestSealLeavesOutWhatThereIsNot(t *testing.T) {
+func TestSeal_LeavesOutEmptyValues(t *testing.T) {
 	t.Parallel()
 	r := Open(&kgo.Record{Topic: "t"}).Seal(Cause{Kind: Decode, Code: "empty"}, Sealed{Topic: "dlq", Index: NoIndex, At: now})
 	h := headers(r)
@@ -85,7 +85,7 @@ func TestSealLeavesOutWhatThereIsNot(t *testing.T) {
 	}
 }
 
-func TestHeadersOfASourceAreNotTrustedAndNotForwarded(t *testing.T) {
+func TestSeal_DropsHeadersOfTheSource(t *testing.T) {
 	t.Parallel()
 	forged := source()
 	for name := range ours {
@@ -110,7 +110,7 @@ func TestHeadersOfASourceAreNotTrustedAndNotForwarded(t *testing.T) {
 	}
 }
 
-func TestParkedThenOpenedIsTheSameHistory(t *testing.T) {
+func TestOpenParked_SealedHistory(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		src := source()
@@ -144,7 +144,7 @@ func TestParkedThenOpenedIsTheSameHistory(t *testing.T) {
 	})
 }
 
-func TestHistoryThatMakesNoSenseCountsAsParkedForTheFirstTime(t *testing.T) {
+func TestOpenParked_SenselessHistory(t *testing.T) {
 	t.Parallel()
 	at := func(key, value string) *kgo.Record {
 		return &kgo.Record{Topic: "parking", Partition: 1, Offset: 9, Timestamp: now, Headers: []kgo.RecordHeader{{Key: key, Value: []byte(value)}}}
@@ -176,7 +176,7 @@ func TestHistoryThatMakesNoSenseCountsAsParkedForTheFirstTime(t *testing.T) {
 	}
 }
 
-func TestOursStayWithinFourKiB(t *testing.T) {
+func TestSeal_HeadersWithinFourKiB(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("é", 10_000)
 	src := source()
@@ -214,7 +214,7 @@ func withinFourKiB(t *testing.T, r *kgo.Record) {
 	}
 }
 
-func TestOriginThatNoTopicCanHaveIsNotCarriedOn(t *testing.T) {
+func TestOpenParked_ImpossibleTopic(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
 		strings.Repeat("t", 249): strings.Repeat("t", 249), strings.Repeat("t", 250): "parking", "a\nb": "parking", "a b": "parking", "é": "parking",
@@ -228,7 +228,7 @@ func TestOriginThatNoTopicCanHaveIsNotCarriedOn(t *testing.T) {
 	}
 }
 
-func TestMessageIsOneLine(t *testing.T) {
+func TestSeal_MessageIsOneLine(t *testing.T) {
 	t.Parallel()
 	r := Open(source()).Seal(Cause{Kind: Data, Message: "a\r\nb\x1b[31m\x00c"}, Sealed{At: now})
 	if got := headers(r)[FailureMessage]; strings.ContainsAny(got, "\r\n\x1b\x00") {
@@ -236,7 +236,7 @@ func TestMessageIsOneLine(t *testing.T) {
 	}
 }
 
-func TestBareKeepsWhatIsNecessary(t *testing.T) {
+func TestBare_NecessaryHeaders(t *testing.T) {
 	t.Parallel()
 	r := Keys{}.Bare(Open(source()).Seal(Cause{Kind: Transient, Code: "08006", Message: "m", Table: "t"},
 		Sealed{Topic: "p", Index: 1, Value: []byte("v"), At: now, Attempt: 2, NotBefore: now, Consumer: "c"}))
@@ -267,8 +267,8 @@ func FuzzOpenParked(f *testing.F) {
 	})
 }
 
-// TestDeadLetterIDIsTheOneOfTheContract spells the hash out: whoever reads the topics computes it without us.
-func TestDeadLetterIDIsTheOneOfTheContract(t *testing.T) {
+// TestID_ByTheContract spells the hash out, because readers of the topics compute it themselves.
+func TestID_ByTheContract(t *testing.T) {
 	t.Parallel()
 	o := Origin{Topic: "decision-logs", Partition: 3, Offset: 17}
 	seen := map[string]string{}
@@ -289,7 +289,7 @@ func TestDeadLetterIDIsTheOneOfTheContract(t *testing.T) {
 	}
 }
 
-func TestSeal_SaysWhichDecisionItIs(t *testing.T) {
+func TestSeal_ClaimedIdentity(t *testing.T) {
 	t.Parallel()
 	const id, at = `"decision_id":"a\u0000\"` + "\u202eé" + `"`, `"timestamp":"2026-03-01T12:00:00.5+01:00"`
 	src := source()

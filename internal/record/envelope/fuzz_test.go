@@ -8,8 +8,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// FuzzForwarded: whatever headers a record comes with, it is forwarded with its key, value and foreign headers as they
-// were, with each of ours once and within 4 KiB together, and it reads back as what was written.
+// FuzzForwarded: with any headers, a record is forwarded with its key, value and foreign headers unchanged. Each of
+// Docket's headers is there once, within 4 KiB together, and reads back as written.
 func FuzzForwarded(f *testing.F) {
 	f.Add("traceparent", []byte("00-1"), []byte("k"), []byte("v"), "23514", "message", "a\x00b", int32(3), int64(77), int64(0))
 	f.Add(DeadLetterID, []byte("forged"), []byte(nil), []byte(nil), "", "\xff\r\n", "", int32(0), int64(0), int64(1<<62))

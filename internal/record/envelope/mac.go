@@ -15,19 +15,20 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Mac is the header that proves who wrote those of ours: the hex of an HMAC-SHA256 over key, value and all headers of ours, in
-// their order, under a key that only Docket's programs have. It says nothing of the topic or of headers of others.
+// Mac is the header that proves that Docket wrote its headers: the hex of an HMAC-SHA256 over key, value and all of
+// Docket's headers, in order. Only Docket's programs have the key. It does not cover the topic or other programs'
+// headers.
 const Mac = "docket-mac"
 
-// UploadedBy is the header under which a collector says who uploaded a decision: the name of the token or certificate, one
-// line of at most 256 bytes. It is not among those that the consumer replaces and stays with the record wherever it goes, but only where
-// a key proves it.
+// UploadedBy is the header in which a collector writes who uploaded a decision: the name of the token or certificate,
+// one line of at most 256 bytes. The consumer does not replace it. It stays with the record in every home, if a key
+// proves it.
 const UploadedBy = "docket-uploaded-by"
 
-// Uploader is a name as [UploadedBy] has it.
+// Uploader returns a name in the form of [UploadedBy].
 func Uploader(name string) []byte { return []byte(line(name, maxName)) }
 
-// Uploader is who uploaded a record, where [UploadedBy] says so and a key proves it; empty where nothing is proven.
+// Uploader returns who uploaded a record, if [UploadedBy] says so and a key proves it; otherwise it is empty.
 func (o *Opener) Uploader(k Keys, r *kgo.Record) string {
 	for i := len(r.Headers) - 1; i >= 0 && !k.None(); i-- {
 		if r.Headers[i].Key != UploadedBy {
@@ -44,24 +45,24 @@ func (o *Opener) Uploader(k Keys, r *kgo.Record) string {
 	return ""
 }
 
-// proven are the headers beside ours that [Mac] speaks for.
+// proven reports whether [Mac] covers this header, besides those that Docket replaces.
 func proven(name string) bool { return name == RetryOf || name == UploadedBy }
 
-// Keys are those that prove headers, the newest first. It signs with the newest and believes each. The zero value has none:
-// nothing is signed and every header of ours is believed. Keys may be used by many goroutines.
+// Keys prove headers, the newest first. They sign with the newest and accept each. The zero value has none: then
+// nothing is signed and every header with Docket's names is trusted. Keys are safe for concurrent use.
 type Keys struct{ all []*macKey }
 
-// LeastKey is the least number of bytes of a key. A shorter one would be easier to guess than the HMAC
-// (RFC 2104, section 3).
+// LeastKey is the least number of bytes of a key. A shorter key would be easier to guess than the HMAC (RFC 2104,
+// section 3).
 const LeastKey = 32
 
-// mostKeys is one to sign with and one that records may still be signed with.
+// mostKeys allows one key to sign with, and one with which older records were signed.
 const mostKeys = 2
 
 var errShortKey = fmt.Errorf("a key has less than %d bytes", LeastKey)
 
-// ParseKeys reads one key a line, the newest first; empty lines and white space around a key do not count. A text without a key has
-// none. An error never quotes what it read.
+// ParseKeys reads one key a line, the newest first. It ignores empty lines and white space around a key. A text
+// without a key has none. An error never quotes the text.
 func ParseKeys(text string) (Keys, error) {
 	var k Keys
 	var read []string
@@ -83,10 +84,10 @@ func ParseKeys(text string) (Keys, error) {
 	return k, nil
 }
 
-// None says whether there is no key.
+// None reports whether there is no key.
 func (k Keys) None() bool { return len(k.all) == 0 }
 
-// Sign replaces [Mac] on a record that we are about to write; without a key it takes it away.
+// Sign replaces [Mac] on a record that is about to be written. Without a key it removes the header.
 func (k Keys) Sign(r *kgo.Record) {
 	headers := make([]kgo.RecordHeader, 0, len(r.Headers)+1)
 	for _, h := range r.Headers {
@@ -100,7 +101,8 @@ func (k Keys) Sign(r *kgo.Record) {
 	r.Headers = headers
 }
 
-// Prove says whether the headers of ours on a record may be believed: there is no key, or one of them signed the record as it is.
+// Prove reports whether Docket's headers on a record may be trusted: there is no key, or one of them signed the
+// record as it is.
 func (k Keys) Prove(r *kgo.Record) bool {
 	if k.None() {
 		return true
@@ -123,7 +125,7 @@ func (k Keys) Prove(r *kgo.Record) bool {
 	return false
 }
 
-// Distrust takes the headers of ours, and who is said to have uploaded it, away from a record whose writer is not known to be one of us.
+// Distrust removes Docket's headers, and the name of the uploader, from a record whose writer is not proven.
 func Distrust(r *kgo.Record) {
 	headers := make([]kgo.RecordHeader, 0, len(r.Headers))
 	for _, h := range r.Headers {
@@ -137,7 +139,7 @@ func Distrust(r *kgo.Record) {
 // macBytes is the length of [Mac].
 const macBytes = 2 * sha256.Size
 
-// macRoom is how many bytes are hashed at a time: all headers of ours, as a rule.
+// macRoom is the number of bytes that are hashed at a time: usually all headers.
 const macRoom = 4 << 10
 
 // macKey computes with one key.
@@ -153,8 +155,8 @@ func newMacKey(secret []byte) *macKey {
 	return &macKey{sync.Pool{New: func() any { return &macHash{Hash: hmac.New(sha256.New, secret), said: make([]byte, 0, macRoom)} }}}
 }
 
-// hex appends the HMAC over a record. Each part has its length before it, so that no two records are the same bytes; a null is
-// told apart from what is empty.
+// hex appends the HMAC over a record. Each part has its length before it, so that no two records give the same bytes.
+// null and empty differ.
 func (k *macKey) hex(to, key, value []byte, headers []kgo.RecordHeader) []byte {
 	h := k.free.Get().(*macHash) //nolint:forcetypeassert // the pool holds nothing else
 	defer k.free.Put(h)
@@ -172,7 +174,7 @@ func (k *macKey) hex(to, key, value []byte, headers []kgo.RecordHeader) []byte {
 	return hex.AppendEncode(to, h.Sum(h.sum[:0]))
 }
 
-// part hashes what can be null.
+// part hashes a value that can be null.
 func (h *macHash) part(p []byte) {
 	if p == nil {
 		h.said = append(h.said, 0)
@@ -182,7 +184,7 @@ func (h *macHash) part(p []byte) {
 	h.bytes(p)
 }
 
-// bytes hashes what is long from where it lies.
+// bytes hashes a long value without copying it.
 func (h *macHash) bytes(p []byte) {
 	h.said = binary.AppendUvarint(h.said, uint64(len(p)))
 	if len(p) <= cap(h.said)-len(h.said) {

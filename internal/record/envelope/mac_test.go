@@ -115,7 +115,7 @@ func TestKeys_Prove(t *testing.T) {
 	}
 }
 
-// TestKeys_Null: null and empty are two values, of a header one, as not every client keeps them apart.
+// TestKeys_Null: null and empty are two values, but one for a header, because some clients do not tell them apart.
 func TestKeys_Null(t *testing.T) {
 	t.Parallel()
 	k := keysOf(t, newKey)
@@ -155,7 +155,7 @@ func TestKeys_Change(t *testing.T) {
 	}
 }
 
-// TestKeys_Bytes holds what is hashed fast: records that are signed today are looked at by programs of tomorrow.
+// TestKeys_Bytes fixes the hashed bytes, because later programs check records that are signed today.
 func TestKeys_Bytes(t *testing.T) {
 	t.Parallel()
 	long := bytes.Repeat([]byte("v"), 3*macRoom)
@@ -200,7 +200,7 @@ func TestDistrust(t *testing.T) {
 	}
 }
 
-// TestOpenDead_Foreign: whoever writes to a dead-letter topic says nothing of origin, cause, time or retry.
+// TestOpenDead_Foreign: a stranger's record in a dead-letter topic determines no origin, cause, time or retry.
 func TestOpenDead_Foreign(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
@@ -223,7 +223,7 @@ func TestOpenDead_Foreign(t *testing.T) {
 	}
 }
 
-// TestUploadedBy follows a record that a collector wrote to each of its homes, and one of which somebody only says so.
+// TestUploadedBy follows a record of a collector to each of its homes, and one with an unproven claim.
 func TestUploadedBy(t *testing.T) {
 	t.Parallel()
 	k, none := keysOf(t, newKey), Keys{}

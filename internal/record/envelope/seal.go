@@ -31,19 +31,19 @@ const (
 	NotBefore         = "x-not-before"
 	DeadLetterID      = "x-dead-letter-id"
 	Consumer          = "x-consumer"
-	// DecisionID and DecisionTime are what the value of a dead letter says about which decision it is, as far as that can be read; see
-	// [decision.ClaimOf].
+	// DecisionID and DecisionTime are the identity that the value of a dead letter claims, as far as it can be read;
+	// see [decision.ClaimOf].
 	DecisionID   = "x-decision-id"
 	DecisionTime = "x-decision-time"
-	// Refused is on a dead letter that holds several refused decisions of one upload, and says how many. Its value is a rest; see
-	// [decision.AppendRest].
+	// Refused is the number of decisions in a dead letter that holds several refused ones of one upload. Its value is
+	// a rest; see [decision.AppendRest].
 	Refused = "x-refused-decisions"
-	// Traceparent says, as W3C's traceparent does, in which trace the record goes on; written only where there are traces. A
-	// traceparent that the record came with is a header of others and stays as it is.
+	// Traceparent is the trace in which the record continues, like W3C's traceparent. It is written only with
+	// tracing. A traceparent header of the original record stays unchanged.
 	Traceparent = "x-traceparent"
 )
 
-// ours are the headers that Docket writes: what comes in under these names is never passed on.
+// ours are the headers that Docket writes. Incoming headers with these names are never passed on.
 var ours = map[string]bool{
 	OriginalTopic: true, OriginalPartition: true, OriginalOffset: true, OriginalIndex: true, OriginalTimestamp: true,
 	FailureKind: true, FailureCode: true, FailureMessage: true, FailureTable: true, FailureColumn: true, FailureConstraint: true,
@@ -51,13 +51,13 @@ var ours = map[string]bool{
 	DecisionID: true, DecisionTime: true, Refused: true, Mac: true,
 }
 
-// necessary are those of ours that stay on a record which the broker refuses as too large.
+// necessary are the headers of Docket that stay on a record which the broker refuses as too large.
 var necessary = map[string]bool{
 	OriginalTopic: true, OriginalPartition: true, OriginalOffset: true, OriginalIndex: true,
 	FailureKind: true, FailureCode: true, DeadLetterID: true, RetryAttempt: true, NotBefore: true, Refused: true,
 }
 
-// Kind is what sort of failure sent a record away.
+// Kind is the kind of failure for which a record is forwarded.
 type Kind string
 
 // The kinds of failure.
@@ -67,20 +67,20 @@ const (
 	Conflict  Kind = "conflict"  // the same decision is stored with another payload
 	Transient Kind = "transient" // the database could not take it just now
 	Exhausted Kind = "exhausted" // the last attempt failed too
-	// Foreign is a dead letter whose headers of ours are not proven; see [Keys]. No program of ours writes it.
+	// Foreign is a dead letter whose headers of Docket are not proven; see [Keys]. Docket writes no such kind.
 	Foreign Kind = "foreign"
 )
 
-// Cause is why a record is forwarded. None of it comes from the payload or quotes the server.
+// Cause is why a record is forwarded. It contains no payload and no text of the server.
 type Cause struct {
 	Kind                      Kind
-	Code                      string // SQLSTATE, or a reason of the decoder or of ours
-	Message                   string // one line of our own words
-	Table, Column, Constraint string // where Postgres names them
+	Code                      string // SQLSTATE, or a reason of the decoder or of Docket
+	Message                   string // one line, without text of the server
+	Table, Column, Constraint string // those that Postgres names
 }
 
-// Together is why refused decisions of one upload, at places from first to last of it, are forwarded in one dead letter. Its code is that of most of them,
-// of several the one that came first.
+// Together is the cause of a dead letter that holds several refused decisions of one upload, at places from first to
+// last. Its code is the most frequent one; of several the one that came first.
 func Together(codes iter.Seq[string], first, last int) Cause {
 	counts, n := map[string]int{}, 0
 	for code := range codes {
@@ -96,8 +96,8 @@ func Together(codes iter.Seq[string], first, last int) Cause {
 	return c
 }
 
-// Limits in bytes that keep the headers of ours within 4 KiB together: a topic's name is at most 249 by Kafka's own
-// rule, the rest are numbers and times.
+// Limits in bytes that keep Docket's headers within 4 KiB together. Kafka limits a topic's name to 249; the others
+// are numbers and times.
 const (
 	maxMessage = 1024
 	maxName    = 256
@@ -105,24 +105,25 @@ const (
 	maxID      = 1024 // of a decision, escaped
 )
 
-// Sealed is what [Sealer.Seal] writes beside the cause.
+// Sealed has the values that [Sealer.Seal] writes besides the cause.
 type Sealed struct {
-	Topic     string    // where to
-	Index     int       // place of the decision inside its Kafka record, NoIndex where it was never decoded
+	Topic     string    // the destination
+	Index     int       // place of the decision inside its Kafka record, NoIndex if it was never decoded
 	Value     []byte    // the forwarded value, nil stays nil
 	At        time.Time // now
 	Attempt   int
-	NotBefore time.Time // zero: none is written
+	NotBefore time.Time // zero: not written
 	Consumer  string    // group/instance
-	Refused   int       // decisions that the value holds, where it is a rest; 0: it is none
-	// Traceparent is the trace in which the record goes on; empty: none is written.
+	Refused   int       // number of decisions if the value is a rest; 0: it is not
+	// Traceparent is the trace in which the record continues; empty: not written.
 	Traceparent string
 }
 
-// Seal is [Sealer.Seal] of a single record.
+// Seal is [Sealer.Seal] for a single record.
 func (e Envelope) Seal(c Cause, s Sealed) *kgo.Record { return new(Sealer).Seal(&e, &c, s) }
 
-// Bare is the record with the necessary ones of our headers alone: what is sent when the broker refuses it whole.
+// Bare returns the record with only the necessary ones of Docket's headers. It is sent when the broker refuses the
+// whole.
 func (k Keys) Bare(r *kgo.Record) *kgo.Record {
 	bare := &kgo.Record{Topic: r.Topic, Key: r.Key, Value: r.Value, Timestamp: r.Timestamp}
 	for _, h := range r.Headers {
@@ -134,9 +135,9 @@ func (k Keys) Bare(r *kgo.Record) *kgo.Record {
 	return bare
 }
 
-// ID is the dead-letter id: the same for the same decision wherever it turns up. It is the hex of SHA-256 over
-// original topic, partition, offset and index (decimal, empty where there is none) joined by zero bytes, then a zero
-// byte and the forwarded value.
+// ID returns the dead-letter id, which is the same for the same decision everywhere. It is the hex of SHA-256 over
+// the origin, a zero byte and the forwarded value. The origin is topic, partition, offset and index, joined by zero
+// bytes. They are decimal, and empty if there are none.
 func ID(o Origin, value []byte) string {
 	h := sha256.New()
 	h.Write(appendPlace(nil, o))
@@ -162,5 +163,5 @@ func line(s string, n int) string {
 	return s
 }
 
-// IDOf is the dead-letter id that a sealed record carries.
+// IDOf returns the dead-letter id of a sealed record.
 func IDOf(r *kgo.Record) string { return header(r, DeadLetterID) }

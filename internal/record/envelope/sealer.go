@@ -14,14 +14,14 @@ import (
 	"docket/internal/record/escape"
 )
 
-// Sealer seals the records of a batch one after another. What one header says like the one before is written once, and
-// the rest of a few hundred records lies side by side: a batch that is parked costs memory and collection of garbage
-// for little more than what it says. What was given out is never written again, so the records may live on for as long
-// as anybody looks at them. The zero value is ready; it belongs to one goroutine.
+// Sealer seals the records of a batch one after another. A header value that repeats is written once. The other
+// values of a few hundred records share memory, so a parked batch costs little memory and garbage collection.
+// Returned bytes are never written again, so the records may live on. The zero value is ready. It belongs to one
+// goroutine.
 type Sealer struct {
-	Keys Keys // with which the records are signed
+	Keys Keys // they sign the records
 
-	left    int // records that are still to come, as far as is known
+	left    int // records still to come, as far as known
 	records []kgo.Record
 	headers []kgo.RecordHeader
 	bytes   []byte
@@ -32,7 +32,7 @@ type Sealer struct {
 
 	digest hash.Hash
 	sum    [sha256.Size]byte
-	place  []byte // of a decision, as its id has it
+	place  []byte // of a decision, as in its id
 }
 
 type (
@@ -50,17 +50,17 @@ type (
 	}
 )
 
-// textual are the headers of ours that hold a text, with the most bytes that each may have.
+// textual are Docket's headers with a text, and the most bytes of each.
 var textual = [...]struct {
 	name string
 	most int
 }{
-	{OriginalTopic, 0}, // Kafka's own rule bounds it
+	{OriginalTopic, 0}, // Kafka limits it
 	{FailureKind, 0}, {FailureCode, maxCode}, {FailureMessage, maxMessage},
 	{FailureTable, maxName}, {FailureColumn, maxName}, {FailureConstraint, maxName}, {Consumer, maxName},
 }
 
-// Places in [textual].
+// Positions in [textual].
 const (
 	topicText = iota
 	kindText
@@ -72,7 +72,7 @@ const (
 	consumerText
 )
 
-// Places of what was written of times.
+// Positions of written times.
 const (
 	originalTime = iota
 	firstTime
@@ -80,7 +80,7 @@ const (
 	allTimes
 )
 
-// Places of what was written of numbers.
+// Positions of written numbers.
 const (
 	partitionNumber = iota
 	indexNumber
@@ -90,22 +90,21 @@ const (
 	allNumbers
 )
 
-// Records are made room for by so many at most, so that few are kept in memory by one that lives long.
+// mostTogether limits the records that share memory, so that one that lives long keeps few in memory.
 const mostTogether = 256
 
-// Headers are made room for by so many at most, but for a record that has more: how many a record comes with is for
-// whoever writes it to choose.
+// mostHeaders limits the headers that share memory, unless one record has more: its writer chooses their number.
 const mostHeaders = 32 * mostTogether
 
-// Bytes that a record's own headers take as a rule: offset, time and id.
+// bytesEach is the usual size of a record's own header values: offset, time and id.
 const bytesEach = 128
 
 // Expect says how many records are still to be sealed. It may be wrong.
 func (s *Sealer) Expect(n int) { s.left = n }
 
-// Seal makes the record to forward: key, value and headers as they came, ours replaced, and without an [UploadedBy] that no key proves. The partition is left to the
-// producer, which chooses it by key. The Kafka timestamp is the time of sealing, so that the retention of the topic
-// it goes to counts from now.
+// Seal makes the record to forward: key, value and headers as they came, with Docket's replaced, and without an
+// unproven [UploadedBy]. The producer chooses the partition by key. The Kafka timestamp is the time of sealing, so
+// that the topic's retention counts from now.
 func (s *Sealer) Seal(e *Envelope, c *Cause, to Sealed) *kgo.Record {
 	together := min(max(s.left, 1), mostTogether)
 	s.left--
@@ -135,7 +134,7 @@ func (s *Sealer) Seal(e *Envelope, c *Cause, to Sealed) *kgo.Record {
 	return r
 }
 
-// written is how many headers of ours a record gets at most.
+// written returns the most headers that Docket adds to a record.
 func (s *Sealer) written(to Sealed) int {
 	n := len(ours)
 	if to.Traceparent == "" {
@@ -147,7 +146,7 @@ func (s *Sealer) written(to Sealed) int {
 	return n
 }
 
-// write writes ours.
+// write writes Docket's headers.
 func (s *Sealer) write(e *Envelope, c *Cause, to Sealed) {
 	origin := e.Origin
 	origin.Index = to.Index
@@ -195,10 +194,10 @@ func (s *Sealer) add(key string, value []byte) {
 	s.headers = append(s.headers, kgo.RecordHeader{Key: key, Value: value})
 }
 
-// free is the room that is left for bytes.
+// free returns the room that is left for bytes.
 func (s *Sealer) free() []byte { return s.bytes[len(s.bytes):] }
 
-// keep gives out what was appended to the free room; where it did not fit, it has room of its own.
+// keep returns the bytes that were appended to the free room. If they did not fit, they have memory of their own.
 func (s *Sealer) keep(value []byte) []byte {
 	if free := cap(s.bytes) - len(s.bytes); len(value) <= free && cap(value) == free {
 		s.bytes = s.bytes[:len(s.bytes)+len(value)]
@@ -234,7 +233,7 @@ func (s *Sealer) time(key string, at int, t time.Time) {
 	s.add(key, w.value)
 }
 
-// id is [ID] as the value of a header.
+// id returns [ID] as the value of a header.
 func (s *Sealer) id(o Origin, value []byte) []byte {
 	if s.digest == nil {
 		s.digest = sha256.New()
@@ -246,7 +245,7 @@ func (s *Sealer) id(o Origin, value []byte) []byte {
 	return s.keep(hex.AppendEncode(s.free(), s.digest.Sum(s.sum[:0])))
 }
 
-// claim says which decision it is. The id is as JSON has it, with what cannot be printed as \u.
+// claim writes the claimed identity. The id is escaped as in JSON, with unprintable characters as \u.
 func (s *Sealer) claim(c decision.Claim) {
 	if c.ID != "" {
 		id := escape.JSON(c.Escaped)
@@ -257,7 +256,7 @@ func (s *Sealer) claim(c decision.Claim) {
 	}
 }
 
-// whole are the first n bytes of the inside of a JSON string, without a part of a character or of an escape at their end.
+// whole returns the first n bytes of the inside of a JSON string, without a part of a character or escape at the end.
 func whole(raw []byte, n int) []byte {
 	if len(raw) <= n {
 		return raw
@@ -279,7 +278,7 @@ func whole(raw []byte, n int) []byte {
 	}
 }
 
-// appendPlace appends what a dead-letter id is made of before the value.
+// appendPlace appends the part of a dead-letter id's input before the value.
 func appendPlace(b []byte, o Origin) []byte {
 	b = append(append(b, o.Topic...), 0)
 	if o.Partition == NoPlace {

@@ -15,9 +15,9 @@ import (
 
 func stamped(t time.Time) string { return string(stamp(nil, t)) }
 
-// TestRecordsSealedTogetherReadAsEachByItself looks at all of them when the last is sealed: nothing that was given out is
-// written again.
-func TestRecordsSealedTogetherReadAsEachByItself(t *testing.T) {
+// TestSealer_ManyReadLikeOne reads all records after the last is sealed, because returned bytes are never written
+// again.
+func TestSealer_ManyReadLikeOne(t *testing.T) {
 	t.Parallel()
 	texts := rapid.SampledFrom([]string{"", "a", "08006", "decision-logs", "long " + fmt.Sprintf("%01200d", 7), "two\nlines"})
 	times := rapid.SampledFrom([]time.Time{{}, read, now, now.Add(time.Nanosecond), now.In(time.FixedZone("x", 3600))})
@@ -54,7 +54,7 @@ func shown(r *kgo.Record) string {
 	return text
 }
 
-func TestRecordsOpenedTogetherReadAsEachByItself(t *testing.T) {
+func TestOpener_ManyReadLikeOne(t *testing.T) {
 	t.Parallel()
 	var together Opener
 	for i, topic := range []string{"a", "a", "b", "", "a", "no topic", "b"} {
@@ -73,8 +73,8 @@ func TestRecordsOpenedTogetherReadAsEachByItself(t *testing.T) {
 	}
 }
 
-// TestDueIsWhatOpeningSays of records that anybody may have written.
-func TestDueIsWhatOpeningSays(t *testing.T) {
+// TestDue_AgreesWithOpenParked also has records of strangers.
+func TestDue_AgreesWithOpenParked(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		r := &kgo.Record{Timestamp: now}
@@ -90,7 +90,7 @@ func TestDueIsWhatOpeningSays(t *testing.T) {
 	})
 }
 
-// manyParked are records as they come back from the parking topic.
+// manyParked makes records as they come back from the parking topic.
 func manyParked(n int) []*kgo.Record {
 	var s Sealer
 	s.Expect(n)
@@ -112,8 +112,8 @@ var (
 )
 
 //nolint:paralleltest // it measures what is the whole process's
-func TestARecordCostsNextToNoAllocationsToSealAndNoneToOpen(t *testing.T) {
-	const n, most = 2000, 0.05 // for a record that is sealed among many: rooms for 256 of them, and what is once for all
+func TestSealer_FewAllocations(t *testing.T) {
+	const n, most = 2000, 0.05 // for each of many records: memory for 256 of them, and memory for all
 	sealed := testing.AllocsPerRun(5, func() {
 		var s Sealer
 		s.Expect(n)
@@ -163,11 +163,11 @@ func BenchmarkOpenParked(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(records)), "ns/record")
 }
 
-// TestARecordOfManyHeadersMakesNoRoomForOthersLikeIt counts bytes: whoever writes to the source topic chooses how many
-// headers a record has, and the next ones need not have as many.
+// TestSealer_MemoryAfterManyHeaders counts bytes. The writer of a source record chooses the number of its headers,
+// and later records need not have as many.
 //
 //nolint:paralleltest // it measures what is the whole process's
-func TestARecordOfManyHeadersMakesNoRoomForOthersLikeIt(t *testing.T) {
+func TestSealer_MemoryAfterManyHeaders(t *testing.T) {
 	r := &kgo.Record{Headers: make([]kgo.RecordHeader, 100_000)}
 	for i := range r.Headers {
 		r.Headers[i].Key = "h"

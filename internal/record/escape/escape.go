@@ -10,9 +10,9 @@ import (
 	"unicode/utf8"
 )
 
-// JSON writes each character that cannot be printed as \u, such as U+009B or U+202E. Inside strings that means the same, and
-// outside of them JSON has none but line feeds, which stay; text must have no other white space than those and spaces. It
-// returns text itself where nothing is to be escaped.
+// JSON escapes each unprintable character as \u, such as U+009B or U+202E. Inside strings the meaning is the same.
+// Outside of strings JSON has only line feeds, which stay. The text must have no other white space than these and
+// spaces. If nothing needs an escape, it returns text itself.
 func JSON(text []byte) []byte {
 	var out []byte
 	done := 0
@@ -42,7 +42,7 @@ func appendRune(out []byte, r rune) []byte {
 	return fmt.Appendf(out, `\u%04x`, r)
 }
 
-// Writer escapes what an encoder of JSON writes to it. Each write must hold whole characters.
+// Writer escapes the output of a JSON encoder. Each write must contain whole characters.
 type Writer struct{ W io.Writer }
 
 func (w Writer) Write(text []byte) (int, error) {
@@ -52,7 +52,7 @@ func (w Writer) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// Encoder is an encoder of JSON whose text is escaped. It leaves what only HTML would read as it is. It writes a value by one
+// Encoder returns a JSON encoder with escaped output. Characters that only matter in HTML stay. Each value is one
 // write.
 func Encoder(w io.Writer) *json.Encoder {
 	e := json.NewEncoder(Writer{w})

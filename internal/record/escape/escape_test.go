@@ -20,7 +20,7 @@ func steering() []rune {
 	return all
 }
 
-func TestJSON_EscapesWhatSteers(t *testing.T) {
+func TestJSON_EscapesSteeringCharacters(t *testing.T) {
 	t.Parallel()
 	for _, r := range steering() {
 		value := map[string]string{"a" + string(r): string(r) + "é日" + string(r)}

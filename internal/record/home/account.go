@@ -9,8 +9,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Account keeps the books of one assignment of one partition. It lives as long as the assignment: when the partition
-// is lost and won again, a new Account begins, and what the old one settles can no longer be committed.
+// Account tracks the offsets of one assignment of one partition. It lives as long as the assignment. When the
+// partition is lost and won again, a new Account begins, and offsets settled by the old one can no longer be
+// committed.
 //
 // It is safe for concurrent use.
 type Account struct {
@@ -18,43 +19,44 @@ type Account struct {
 	partition int32
 
 	mu      sync.Mutex
-	waiting []position // read and not entered yet, in offset order, all behind what entered
+	waiting []position // read and not entered yet, in offset order, all behind the entered ones
 	open    []position // in offset order; the first is the lowest that is not done
-	next    int64      // what may be committed: one past the last of the unbroken run of done records; -1 before any
-	last    int64      // the highest offset that entered or was a mark right behind it; -1 before any
+	next    int64      // offset to commit: one past the unbroken prefix of done records; -1 before any
+	last    int64      // highest offset that entered or was a marker right behind it; -1 before any
 	ep      int32      // leader epoch of the record before next
 }
 
 type position struct {
 	offset int64
-	upTo   int64 // one past the record and the marks right behind it
+	upTo   int64 // one past the record and the markers right behind it
 	epoch  int32
 	taken  bool // part of a batch
-	done   bool // every decision of it has a home
+	done   bool // all its decisions have homes
 }
 
-// NewAccount opens the books of a partition that was just assigned.
+// NewAccount makes an account for a partition that was just assigned.
 func NewAccount(topic string, partition int32) *Account {
 	return &Account{topic: topic, partition: partition, next: -1, last: -1, ep: -1}
 }
 
-// Topic is the topic that the account is of.
+// Topic returns the account's topic.
 func (a *Account) Topic() string { return a.topic }
 
-// Partition is the partition that the account is of.
+// Partition returns the account's partition.
 func (a *Account) Partition() int32 { return a.partition }
 
-// Open is the number of records that entered and have not all their homes yet, done records behind an open one included.
+// Open returns the number of entered records that are not all done, including done ones behind an open one.
 func (a *Account) Open() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.open)
 }
 
-// Await writes down records as they are read, before they enter: until they do, [Account.Reached] stays below them. It is told
-// everything that is read, in offset order, or nothing at all. A control record, which marks the end of a transaction, carries
-// no decision: it never enters, and is passed as soon as everything before it has its homes. Records of another partition or
-// out of order panic.
+// Await notes records as they are read, before they enter. Until they enter, [Account.Reached] stays before them. It
+// is called for all records that are read, in offset order, or for none.
+//
+// A control record, which ends a transaction, has no decision. It never enters, and is passed as soon as all records
+// before it have their homes. Records of another partition or out of order panic.
 func (a *Account) Await(records ...*kgo.Record) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -71,15 +73,15 @@ func (a *Account) Await(records ...*kgo.Record) {
 	}
 }
 
-// Return takes back what was awaited from an offset on and did not enter: it is read again later.
+// Return removes the awaited records from an offset on that did not enter. They are read again later.
 func (a *Account) Return(from int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	i, _ := slices.BinarySearchFunc(a.waiting, from, byOffset)
-	a.waiting = slices.Clone(a.waiting[:i]) // the array of what was awaited may be large
+	a.waiting = slices.Clone(a.waiting[:i]) // the array of awaited records may be large
 }
 
-// read is the highest offset that the books know.
+// read returns the highest known offset.
 func (a *Account) read() int64 {
 	if n := len(a.waiting); n > 0 {
 		return a.waiting[n-1].upTo - 1
@@ -87,7 +89,7 @@ func (a *Account) read() int64 {
 	return a.last
 }
 
-// pass moves over a mark with nothing unread before it: it is done when all that entered is.
+// pass moves over a marker. It is done when all entered records are.
 func (a *Account) pass(mark *kgo.Record) {
 	a.last = mark.Offset
 	if n := len(a.open); n > 0 {
@@ -101,9 +103,9 @@ func positionOf(r *kgo.Record) position {
 	return position{offset: r.Offset, upTo: r.Offset + 1, epoch: r.LeaderEpoch}
 }
 
-// Enter writes records into the books. They must be of this partition and go on in offset order from what entered
-// before (gaps are fine: compaction and control records make them), and leave out none that was awaited. Anything else
-// would settle the wrong offsets, so it panics.
+// Enter adds records to the account. They must be of this partition and continue in offset order. Gaps are fine,
+// because compaction and control records make them. They must include every awaited record. Other input would settle
+// the wrong offsets, so it panics.
 func (a *Account) Enter(records ...*kgo.Record) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -132,7 +134,7 @@ func (a *Account) check(r *kgo.Record, how string, last int64) {
 	}
 }
 
-// Batch takes records that entered before, to be given homes together. A record can be taken once.
+// Batch takes entered records, to be given homes together. A record can be taken once.
 func (a *Account) Batch(records []*kgo.Record) *Batch {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -156,11 +158,11 @@ func (a *Account) Batch(records []*kgo.Record) *Batch {
 	return &Batch{account: a, records: records, decisions: room[:len(records)], whole: true}
 }
 
-// rooms are for the entries of batches to come, of any account, zeroed: there may be a thousand accounts, and few batches
-// at a time. The entries themselves are never used again.
+// rooms keeps zeroed slices for the entries of later batches, of any account. There may be a thousand accounts, and
+// few batches at a time. Entries are never used again.
 var rooms = make(chan [][]Entry, 8)
 
-// keep takes what a batch is done with for another.
+// keep takes the slices of a finished batch for another.
 func keep(room [][]Entry) {
 	clear(room)
 	select {
@@ -169,7 +171,7 @@ func keep(room [][]Entry) {
 	}
 }
 
-// find returns where an offset stands in open, -1 where it does not. near is where it stands as a rule.
+// find returns the position of an offset in open, or -1. near is the usual position.
 func (a *Account) find(offset int64, near int) int {
 	if p := a.at(near); p != nil && p.offset == offset {
 		return near
@@ -190,7 +192,7 @@ func (a *Account) at(i int) *position {
 	return &a.open[i]
 }
 
-// settle marks records as done and moves next over the unbroken run of done ones.
+// settle marks records as done and moves next over the unbroken prefix of done ones.
 func (a *Account) settle(records []*kgo.Record) Settled {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -210,8 +212,8 @@ func (a *Account) settle(records []*kgo.Record) Settled {
 	return a.reached()
 }
 
-// Reached is what may be committed now: up to the first record that has not all its homes, whether it is in hand or only
-// awaited. It goes beyond what the last batch settled where nothing but marks of transactions came after it.
+// Reached returns the offset that may be committed now: up to the first record without all its homes, even one that
+// is only awaited. It is beyond the last batch's offset if only transaction markers came after that.
 func (a *Account) Reached() Settled {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -220,20 +222,20 @@ func (a *Account) Reached() Settled {
 
 func (a *Account) reached() Settled { return Settled{account: a, next: a.next, epoch: a.ep} }
 
-// Settled says up to where a partition may be committed. Only [Batch.Settle] and [Account.Reached] make one that is of
-// use; the zero value is good for nothing.
+// Settled is an offset up to which a partition may be committed. Only [Batch.Settle] and [Account.Reached] make valid
+// ones. A zero value cannot be committed.
 type Settled struct {
 	account *Account
 	next    int64
 	epoch   int32
 }
 
-// Of says whether s was settled in the books of a. A commit asks before anything else: what an earlier assignment
-// settled is not ours to commit.
+// Of reports whether s was settled by account a. A commit checks this first, because offsets of an earlier assignment
+// must not be committed.
 func (s Settled) Of(a *Account) bool { return a != nil && s.account == a }
 
-// Offset is the offset to commit: that of the next record to be read. It is -1 when nothing can be committed yet,
-// because a record before the settled ones still waits for its home.
+// Offset returns the offset to commit: that of the next record to be read. It is -1 if nothing can be committed yet,
+// because an earlier record has no home.
 func (s Settled) Offset() int64 {
 	if s.account == nil {
 		return -1
@@ -241,5 +243,5 @@ func (s Settled) Offset() int64 {
 	return s.next
 }
 
-// LeaderEpoch is the leader epoch of the record before [Settled.Offset], -1 when unknown.
+// LeaderEpoch returns the leader epoch of the record before [Settled.Offset], -1 if unknown.
 func (s Settled) LeaderEpoch() int32 { return s.epoch }

@@ -6,13 +6,13 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Entry is the place in the books of one decision, or of one Kafka record that did not read as decisions.
+// Entry is the entry of one decision in its account, or of one Kafka record that could not be read as decisions.
 type Entry struct{ home Home }
 
-// Home is the home that the entry was given, None before.
+// Home returns the home of the entry, or None.
 func (e *Entry) Home() Home { return e.home }
 
-// Give gives the entry its home, once: a second home, or None, is a bug in the caller and panics.
+// Give gives the entry its home, once. A second home, or None, is a bug in the caller and panics.
 func (e *Entry) Give(h Home) {
 	if e.home != None || h == None || h >= homes {
 		panic(fmt.Sprintf("home: %v given to an entry that has %v", h, e.home))
@@ -24,24 +24,24 @@ func (e *Entry) Give(h Home) {
 type Batch struct {
 	account   *Account
 	records   []*kgo.Record
-	decisions [][]Entry // per record
+	decisions [][]Entry // for each record
 	arena     []Entry
 	settled   bool
-	whole     bool // it was not cut: decisions is its alone
+	whole     bool // it was not cut, so it owns decisions
 	most      int64
 }
 
-// Records are the records of the batch in offset order.
+// Records returns the records of the batch in offset order.
 func (b *Batch) Records() []*kgo.Record { return b.records }
 
-// Limit says how many bytes of memory what the records carry may take at a time, once it is opened: at least 1.
+// Limit sets how many bytes the opened content of the records may take at a time: at least 1.
 func (b *Batch) Limit(bytes int64) { b.most = bytes }
 
-// Most is what Limit said last, 0 where it said nothing.
+// Most returns the last Limit, or 0.
 func (b *Batch) Most() int64 { return b.most }
 
-// Carries says that record i carries n decisions (at least 1: a record that cannot be read counts as one) and returns
-// their entries. It is called once for every record; the entries stay where they are.
+// Carries says that record i has n decisions and returns their entries. An unreadable record counts as one. It is
+// called once for every record. The entries do not move.
 func (b *Batch) Carries(i, n int) []Entry {
 	if b.decisions[i] != nil || n < 1 {
 		panic(fmt.Sprintf("home: record %d of a batch opened twice, or with %d decisions", i, n))
@@ -53,8 +53,7 @@ func (b *Batch) Carries(i, n int) []Entry {
 	return b.decisions[i]
 }
 
-// Cut takes the first n records off the batch, into one of their own, which is settled by itself. Their decisions may
-// have been told already; the entries stay good.
+// Cut takes the first n records off into a batch that is settled separately. Their entries stay valid.
 func (b *Batch) Cut(n int) *Batch {
 	whole := b.whole && n == len(b.records)
 	head := &Batch{account: b.account, records: b.records[:n:n], decisions: b.decisions[:n:n], whole: whole}
@@ -62,20 +61,20 @@ func (b *Batch) Cut(n int) *Batch {
 	return head
 }
 
-// HomelessError says that a batch cannot be settled: a record of it has a decision without a home.
+// HomelessError says that a batch cannot be settled, because a decision has no home.
 type HomelessError struct {
 	Topic     string
 	Partition int32
 	Offset    int64 // of the first such record
-	Decisions int   // decisions without a home in the whole batch; a record whose decisions were never counted counts as one
+	Decisions int   // decisions without a home in the whole batch; a record without a call of Carries counts as one
 }
 
 func (e *HomelessError) Error() string {
 	return fmt.Sprintf("%d decisions have no home, the first of them in %s/%d at offset %d", e.Decisions, e.Topic, e.Partition, e.Offset)
 }
 
-// Settle closes the batch when every decision of every record has a home. Otherwise it returns a [*HomelessError] and
-// nothing can be committed on the strength of this batch.
+// Settle closes the batch when every decision of every record has a home. Otherwise it returns a [*HomelessError],
+// and the batch allows no commit.
 func (b *Batch) Settle() (Settled, error) {
 	missing := HomelessError{Topic: b.account.topic, Partition: b.account.partition, Offset: -1}
 	for i, r := range b.records {
@@ -100,11 +99,11 @@ func (b *Batch) Settle() (Settled, error) {
 	return b.account.settle(b.records), nil
 }
 
-// Release lets the memory of records be used again for others, of this or another partition: of those whose decisions
-// all have a row. What is forwarded is made of its record's own bytes, and what still holds them then is not known here.
+// Release frees the memory of records for reuse, if all decisions of a record have a row. A forwarded record shares
+// the bytes of its original, and may still be in use.
 //
-// It comes last, after [Batch.Settle], which it panics without: no record is good any more, nor anything that aliases
-// one, the strings and bytes of its decisions included.
+// It is called last, after [Batch.Settle]; before that it panics. Afterwards no record is valid, nor the strings and
+// bytes of its decisions.
 func (b *Batch) Release() {
 	if !b.settled {
 		panic(fmt.Sprintf("home: records of %s/%d released before they were settled", b.account.topic, b.account.partition))

@@ -1,25 +1,25 @@
-// Package home keeps the books that decide what may be committed: which decision of which Kafka record has a home.
+// Package home decides which offsets may be committed: it tracks which decision of which Kafka record has a home.
 //
-// An [Account] covers one assignment of one partition. Records enter it in offset order, a [Batch] says how many
-// decisions each record carried, every decision is an [Entry] that is given exactly one [Home]. [Batch.Settle] and
-// [Account.Reached] are the only makers of a [Settled], the only thing a commit takes. Nobody can commit past a record
-// without a home because nobody else can write the offset down.
+// An [Account] covers one assignment of one partition. Records enter it in offset order. A [Batch] says how many
+// decisions each record has. Every decision is an [Entry] that gets exactly one [Home]. Only [Batch.Settle] and
+// [Account.Reached] make a [Settled], and a commit takes nothing else. So no code can commit past a record without a
+// home.
 //
-// The package stays free of why a record is where it is, of clients, of SQL and of files.
+// The package does not know why a record gets its home. It imports no client, no SQL and no files.
 package home
 
 import "fmt"
 
-// Home is a place from which a decision can be had again after any crash. The zero value is None, so that silence
-// holds a commit back.
+// Home is a durable destination, from which a decision can be read after any crash. The zero value is None, so that a
+// forgotten home prevents the commit.
 type Home uint8
 
 const (
-	// None is no home: the record must not be committed.
+	// None is the lack of a home: the record must not be committed.
 	None Home = iota
 	// Row is a row of decision_logs that was stored now.
 	Row
-	// Duplicate is a row that was there before, with an equal payload.
+	// Duplicate is a row that was stored before, with an equal payload.
 	Duplicate
 	// Parked is an acknowledged record of the parking topic.
 	Parked
@@ -35,7 +35,7 @@ const (
 
 var names = [homes]string{"none", "row", "duplicate", "parked", "dead_letter", "exhausted", "spooled"}
 
-// String is the home's name as the metric label `home` has it.
+// String returns the home's name as in the metric label `home`.
 func (h Home) String() string {
 	if h >= homes {
 		return fmt.Sprintf("home(%d)", uint8(h))
@@ -43,5 +43,5 @@ func (h Home) String() string {
 	return names[h]
 }
 
-// All lists the homes, without None.
+// All returns the homes, without None.
 func All() []Home { return []Home{Row, Duplicate, Parked, DeadLetter, Exhausted, Spooled} }

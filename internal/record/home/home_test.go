@@ -33,7 +33,7 @@ func mustPanic(t *testing.T, what string, f func()) {
 	f()
 }
 
-func TestBatchSettlesOnlyWhenEveryDecisionHasAHome(t *testing.T) {
+func TestSettle_OnlyWithAllHomes(t *testing.T) {
 	t.Parallel()
 	a := NewAccount("t", 3)
 	rs := records(10, 11, 14)
@@ -51,7 +51,7 @@ func TestBatchSettlesOnlyWhenEveryDecisionHasAHome(t *testing.T) {
 			t.Fatalf("a batch that is not settled gave %+v", s)
 		}
 	}
-	wantHomeless(3, 10) // a record whose decisions were never counted is homeless too
+	wantHomeless(3, 10) // a record without a call of Carries is homeless too
 	first, second, third := b.Carries(0, 1), b.Carries(1, 3), b.Carries(2, 1)
 	wantHomeless(5, 10)
 	first[0].Give(Row)
@@ -73,7 +73,7 @@ func TestBatchSettlesOnlyWhenEveryDecisionHasAHome(t *testing.T) {
 	}
 }
 
-func TestSettledNeverPassesARecordThatWaits(t *testing.T) {
+func TestSettled_NeverPassesAWaitingRecord(t *testing.T) {
 	t.Parallel()
 	a := NewAccount("t", 3)
 	rs := records(0, 1, 2, 3)
@@ -105,7 +105,7 @@ func TestSettledNeverPassesARecordThatWaits(t *testing.T) {
 	}
 }
 
-func TestSettledIsTheLowestHomelessOffsetInAnyOrder(t *testing.T) {
+func TestSettled_LowestHomelessOffset(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -152,7 +152,7 @@ func TestSettledIsTheLowestHomelessOffsetInAnyOrder(t *testing.T) {
 	}
 }
 
-func TestSettledOfAnEarlierAssignmentIsNotOfThisOne(t *testing.T) {
+func TestSettled_OfAnEarlierAssignment(t *testing.T) {
 	t.Parallel()
 	was, is := NewAccount("t", 3), NewAccount("t", 3)
 	rs := records(5)
@@ -171,7 +171,7 @@ func TestSettledOfAnEarlierAssignmentIsNotOfThisOne(t *testing.T) {
 	}
 }
 
-func TestBooksRefuseWhatWouldSettleWrongOffsets(t *testing.T) {
+func TestAccount_RefusesWrongOffsets(t *testing.T) {
 	t.Parallel()
 	a := NewAccount("t", 3)
 	rs := records(1, 2)
@@ -191,7 +191,7 @@ func TestBooksRefuseWhatWouldSettleWrongOffsets(t *testing.T) {
 	mustPanic(t, "a second home", func() { e.Give(Row) })
 }
 
-func TestEntriesStayWhereTheyAre(t *testing.T) {
+func TestBatch_EntriesDoNotMove(t *testing.T) {
 	t.Parallel()
 	a := NewAccount("t", 3)
 	rs := records(0, 1, 2, 3)
@@ -212,7 +212,7 @@ func TestEntriesStayWhereTheyAre(t *testing.T) {
 	}
 }
 
-func TestCutBatchesAreSettledByThemselves(t *testing.T) {
+func TestCut_SettledSeparately(t *testing.T) {
 	t.Parallel()
 	a := NewAccount("t", 3)
 	rs := records(1, 2, 3)
@@ -239,7 +239,7 @@ func TestCutBatchesAreSettledByThemselves(t *testing.T) {
 	}
 }
 
-func TestHomesHaveTheNamesOfTheContract(t *testing.T) {
+func TestHome_Names(t *testing.T) {
 	t.Parallel()
 	want := []string{"row", "duplicate", "parked", "dead_letter", "exhausted", "spooled"}
 	for i, h := range All() {
@@ -252,7 +252,7 @@ func TestHomesHaveTheNamesOfTheContract(t *testing.T) {
 	}
 }
 
-// fetch makes records as a client with pools does, and says which were recycled.
+// fetch makes records like a client with pools. recycled reports which were recycled.
 func fetch(t *testing.T, n int) (records []*kgo.Record, recycled func(i int) bool) {
 	t.Helper()
 	var raw []byte
@@ -282,7 +282,7 @@ type slabs struct{}
 func (slabs) GetRecords(n int) []kgo.Record { return make([]kgo.Record, n) }
 func (slabs) PutRecords([]kgo.Record)       {}
 
-func TestOnlyRecordsWithARowAreReleased(t *testing.T) {
+func TestRelease_OnlyRecordsWithARow(t *testing.T) {
 	t.Parallel()
 	fetched, recycled := fetch(t, 7)
 	a := NewAccount("t", 3)
@@ -312,7 +312,7 @@ func TestOnlyRecordsWithARowAreReleased(t *testing.T) {
 	}
 }
 
-func TestTheRestOfACutBatchIsNotReleasedWithIt(t *testing.T) {
+func TestRelease_NotTheRestOfACutBatch(t *testing.T) {
 	t.Parallel()
 	fetched, recycled := fetch(t, 4)
 	a := NewAccount("t", 3)
@@ -335,7 +335,7 @@ func TestTheRestOfACutBatchIsNotReleasedWithIt(t *testing.T) {
 	}
 }
 
-func TestABatchAfterAReleasedOneHasNoHomesOfIt(t *testing.T) {
+func TestRelease_LaterBatchHasNoHomes(t *testing.T) {
 	t.Parallel()
 	a := NewAccount("t", 3)
 	for n := range int64(5) {
@@ -343,7 +343,7 @@ func TestABatchAfterAReleasedOneHasNoHomesOfIt(t *testing.T) {
 		a.Enter(rs...)
 		b := a.Batch(rs)
 		if n%2 == 1 {
-			b.Cut(1) // what was cut is not used again
+			b.Cut(1) // the cut part is not used again
 		}
 		var missing *HomelessError
 		if _, err := b.Settle(); !errors.As(err, &missing) || missing.Decisions != len(b.Records()) {
@@ -359,10 +359,10 @@ func TestABatchAfterAReleasedOneHasNoHomesOfIt(t *testing.T) {
 	}
 }
 
-// TestManyAccountsKeepNoMemoryOfTheirBatches has many partitions with a large batch each, one after another.
+// TestAccount_ManyKeepNoBatches has many partitions with a large batch each, one after another.
 //
 //nolint:paralleltest // it measures what is the whole process's
-func TestManyAccountsKeepNoMemoryOfTheirBatches(t *testing.T) {
+func TestAccount_ManyKeepNoBatches(t *testing.T) {
 	const accounts, each = 50, 1000
 	fetched := make([]*kgo.Record, each)
 	for i := range fetched {
@@ -387,7 +387,7 @@ func TestManyAccountsKeepNoMemoryOfTheirBatches(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.Release()
-		all[i].open = nil // the books themselves are not what is measured
+		all[i].open = nil // the account itself is not measured
 	}
 	if kept := live() - before; kept > accounts*each*8 {
 		t.Errorf("%d accounts keep %d bytes once their batches of %d records are released", accounts, kept, each)

@@ -36,7 +36,7 @@ func carried(t *testing.T, a *Account, rs ...*kgo.Record) Settled {
 	return s
 }
 
-func TestReached_PassesMarksWithNothingOpen(t *testing.T) {
+func TestReached_PassesMarkersWithNothingOpen(t *testing.T) {
 	t.Parallel()
 	a := NewAccount("t", 3)
 	want := func(when string, offset int64) {
@@ -80,8 +80,8 @@ func TestAwaited_RecordsCannotBeLeftOut(t *testing.T) {
 	mustPanic(t, "reading another partition", func() { a.Await(&kgo.Record{Topic: "t", Partition: 4, Offset: 9}) })
 }
 
-// TestReached_IsNeverBeyondAHomelessRecord reads, gives back, enters and settles in any order.
-func TestReached_IsNeverBeyondAHomelessRecord(t *testing.T) {
+// TestReached_NeverBeyondAHomelessRecord reads, returns, enters and settles in any order.
+func TestReached_NeverBeyondAHomelessRecord(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(100) {
 		rng := rand.New(rand.NewPCG(seed, 2))
@@ -133,7 +133,7 @@ func TestReached_IsNeverBeyondAHomelessRecord(t *testing.T) {
 					inHand = append(inHand[:i:i], inHand[i+1:]...)
 				}
 			}
-			want := int64(0) // the lowest offset that was not read, or is a record without a home
+			want := int64(0) // the lowest offset that was not read, or whose record has no home
 			for want < int64(read) && (log[want].Attrs.IsControl() || want < int64(entered) && !homeless[want]) {
 				want++
 			}

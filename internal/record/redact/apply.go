@@ -10,20 +10,21 @@ import (
 	"docket/internal/record/decision"
 )
 
-// Mask is what stands where a value was masked.
+// Mask replaces a masked value.
 const Mask = "**REDACTED**"
 
 const quotedMask = `"` + Mask + `"`
 
-// ErrNoObject is the error of what is no JSON object. Nothing in it can be found by pointer, so whoever has rules must not hand
-// it on as it is.
+// ErrNoObject is the error for input that is not a JSON object. Pointers find nothing in it, so a caller with rules
+// must not pass it on unchanged.
 var ErrNoObject = errors.New("redact: not a JSON object")
 
-// Apply returns the decision without what the rules take out, in memory of its own, or the decision itself where nothing was there to redact. The same bytes
-// always give the same bytes. It expects JSON that was read before, be it a decision or
-// not, and answers ErrNoObject to what is not an object or ends in the middle.
+// Apply returns a copy of the decision with the rules applied, or the decision itself if no rule matched. Equal bytes
+// give equal bytes. It expects JSON that was read before. It returns ErrNoObject for input that is not an object or
+// ends in the middle.
 //
-// Existing arrays erased and masked are added to; null there becomes one, and any other value the first element of one.
+// It appends to existing arrays erased and masked. null there becomes an array, and any other value its first
+// element.
 func (r Rules) Apply(log []byte) ([]byte, error) {
 	if r.Empty() {
 		return log, nil
@@ -43,13 +44,13 @@ func (r Rules) Apply(log []byte) ([]byte, error) {
 	return w.applied(), nil
 }
 
-// Outlay is what Apply takes at most, in bytes: of the decision that it returns, and beside it while it works. Short values that
-// are masked become longer, so that either can be many times what came.
+// Outlay returns the most bytes that Apply takes: for the decision that it returns, and for its work. Masks can be
+// longer than the values, so both can be many times the input.
 func (r Rules) Outlay(log []byte) (stays, passing int64) {
 	if r.Empty() {
 		return 0, 0
 	}
-	// Each value stands behind a comma or is the first in its container.
+	// Each value follows a comma or is the first in its container.
 	values := int64(bytes.Count(log, []byte{','}) + bytes.Count(log, []byte{'{'}) + bytes.Count(log, []byte{'['}))
 	stays = int64(len(log)) + values*int64(len(quotedMask)) + int64(len(`,"erased":[],"masked":[]`))
 	for i := range r.rules {
@@ -58,35 +59,35 @@ func (r Rules) Outlay(log []byte) (stays, passing int64) {
 	return stays, values * editBytes
 }
 
-// editBytes is what an edit takes while the list of them grows: before and after, and a quarter that is not used yet.
+// editBytes is the memory of an edit while the list of them grows: before and after, and a quarter of unused room.
 const editBytes = 3 * int64(unsafe.Sizeof(edit{}))
 
 func blank(b []byte) bool {
 	return !slices.ContainsFunc(b, func(c byte) bool { return c != ' ' && c != '\t' && c != '\n' && c != '\r' })
 }
 
-// edit puts text in the place of a stretch of the decision.
+// edit replaces a stretch of the decision by text.
 type edit struct {
 	start, end int
 	text       string
 }
 
-// work is one decision under the rules.
+// work applies the rules to one decision.
 type work struct {
 	src    []byte
 	rules  []rule
-	hit    []bool // by rule
-	active []int  // a stack: the rules that the containers on the way match, innermost last
+	hit    []bool // for each rule
+	active []int  // a stack: the rules that match the containers on the path, innermost last
 	edits  []edit
-	size   int      // of all texts
-	told   [2]place // erased and masked
-	kept   bool     // some member of the decision itself stays
+	size   int        // of all texts
+	told   [2]stretch // erased and masked
+	kept   bool       // some top-level member stays
 }
 
-// inside redacts in the container at pos, which the rules in active from first on match up to depth. It returns the place behind it; false is
-// no container, or a torn one. It goes as deep as the longest pointer.
+// inside redacts in the container at pos. The rules in active from first on match up to depth. It returns the place
+// behind the container; false is another value, or a torn one. It goes as deep as the longest pointer.
 func (w *work) inside(pos, first, depth int) (behind int, ok bool) {
-	kept, before, leading := false, 0, -1 // leading: where members start that are dropped before any is kept
+	kept, before, leading := false, 0, -1 // leading: start of dropped members before any kept one
 	in := decision.Into(w.src, pos)
 	last := len(w.active)
 	for in.Next() {
@@ -117,7 +118,7 @@ func (w *work) inside(pos, first, depth int) (behind int, ok bool) {
 	if leading >= 0 {
 		w.cut(leading, before)
 	}
-	w.kept = kept // of the outermost, which ends last
+	w.kept = kept // of the outermost container, which ends last
 	return in.Behind(), !in.Torn()
 }
 
@@ -129,8 +130,8 @@ const (
 	drop
 )
 
-// match pushes the rules that go on inside the member or element, and says what becomes of it as a whole. All rules that end here are
-// told of only where it is not dropped by another.
+// match pushes the rules that continue inside the member or element, and returns what becomes of it as a whole. Rules
+// that end here are reported only if no other rule drops it.
 func (w *work) match(in *decision.Inside, first, last, depth int) act {
 	done := look
 	for _, i := range w.active[first:last] {

@@ -1,12 +1,14 @@
-// Package redact takes values out of a decision, or masks them, by JSON pointer, and leaves every other byte as it was.
+// Package redact drops or masks values of a decision by JSON pointer, and leaves every other byte unchanged.
 //
-// It stays free of Kafka and of who sets the rules.
+// It imports no Kafka, and does not know who sets the rules.
 //
-// A pointer is one of RFC 6901 from the root of the decision: /input/password, /labels/team, /nd_builtin_cache/http.send. A
-// segment * stands for every member of an object and every element of an array, which OPA's own masks have no word for; a
-// member whose name is * cannot be named apart. As in OPA the pointers of what was there are told in the fields erased and masked,
-// here as the rule has them, * included, so that a rule is told once and no name is carried over. Other than in OPA every pointer is about the decision as it came, so that of two elements
-// of an array the second keeps its index, and what is not there is not made.
+// A pointer is that of RFC 6901 from the root of the decision: /input/password, /labels/team,
+// /nd_builtin_cache/http.send. A segment * means every member of an object and every element of an array. OPA's own
+// masks have no such segment. A member with the name * cannot be named alone.
 //
-// Where a name stands twice all of its values go, however it is written: a reader may see either.
+// As in OPA, the fields erased and masked list the pointers that matched. Here they list the rules, * included, so
+// that each rule is listed once and no name from the decision appears. Unlike in OPA, every pointer is about the
+// original decision. So the second of two array elements keeps its index, and missing values are not created.
+//
+// If a name occurs twice, all of its values are redacted, however the name is written: a reader may use either.
 package redact

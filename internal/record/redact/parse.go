@@ -11,7 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// Rules say what is taken out and what is masked. The zero value redacts nothing. Many may use them at the same time.
+// Rules say which values are dropped and which are masked. The zero value redacts nothing. They are safe for
+// concurrent use.
 type Rules struct {
 	rules []rule
 }
@@ -27,7 +28,7 @@ type rule struct {
 // segment is one step of a pointer.
 type segment struct {
 	name  string
-	index int // in an array; -1 where the name is no index
+	index int // in an array; -1 if the name is not an index
 }
 
 const every = "*"
@@ -37,13 +38,13 @@ var (
 	errStart     = errors.New("a JSON pointer starts with /, and the decision as a whole stays")
 	errEmpty     = errors.New("an empty segment: two / in a row, or one at the end")
 	errTilde     = errors.New("~ in a JSON pointer is written ~0, and / in a name ~1")
-	errEvery     = errors.New("* cannot stand first: decision_id and timestamp stay")
+	errEvery     = errors.New("* cannot be the first segment: decision_id and timestamp stay")
 	errProtected = errors.New("decision_id, timestamp, erased and masked stay as they are")
-	errTyped     = errors.New("labels, bundles and req_id cannot be masked as a whole, as a text is not stored there: drop it, or mask what is inside")
+	errTyped     = errors.New("labels, bundles and req_id cannot be masked as a whole, because they are not texts: drop them, or mask values inside")
 )
 
-// Parse reads the pointers of what is to be dropped and what is to be masked. The error names every entry that is refused. One
-// that is in both is dropped.
+// Parse reads the pointers of values to drop and to mask. The error names every refused entry. A pointer in both
+// lists is dropped.
 func Parse(drop, mask []string) (Rules, error) {
 	var rules []rule
 	var wrong []error
@@ -108,7 +109,7 @@ func parse(pointer string, drop bool) (rule, error) {
 	return rule{segments: segments, drop: drop, pointer: pointer, quoted: string(quoted)}, nil
 }
 
-// indexOf is the index that a segment says: digits without leading zeros.
+// indexOf returns the array index of a segment: digits without leading zeros.
 func indexOf(name string) int {
 	index, err := strconv.Atoi(name)
 	if err != nil || strconv.Itoa(index) != name {
@@ -117,11 +118,11 @@ func indexOf(name string) int {
 	return index
 }
 
-// Empty tells that there are no rules.
+// Empty reports whether there are no rules.
 func (r Rules) Empty() bool { return len(r.rules) == 0 }
 
-// Covers tells whether the value at a pointer (RFC 6901, from the decision's root) is dropped or masked, by itself or with
-// something that it is in.
+// Covers reports whether the value at a pointer (RFC 6901, from the decision's root) is dropped or masked, itself or
+// with a value around it.
 func (r Rules) Covers(pointer string) bool {
 	at := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
 	return slices.ContainsFunc(r.rules, func(r rule) bool {
@@ -142,7 +143,7 @@ func unescaped(segment string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(segment, "~1", "/"), "~0", "~")
 }
 
-// The fields in which OPA tells what is not there as it was.
+// The fields in which OPA lists redacted values.
 const (
 	erased = "erased"
 	masked = "masked"

@@ -17,16 +17,16 @@ import (
 	"docket/sample"
 )
 
-// names are few, so that pointers hit and names stand twice.
+// names are few, so that pointers hit and names repeat.
 var names = []string{"password", "a", "b", "x/y", "~", "*", "0", "1", "é"}
 
-// secret is a leaf of a made decision: a text that stands nowhere else, and the way to it.
+// secret is a leaf of a generated decision: a unique text and its path.
 type secret struct {
 	text string
 	path []string // with indexes
 }
 
-// maker writes a decision as nobody would: with blanks, escapes and names that stand there twice.
+// maker writes unusual decisions: with blanks, escapes and repeated names.
 type maker struct {
 	*rapid.T
 	out     strings.Builder
@@ -87,7 +87,7 @@ func (m *maker) members(path []string, depth int, more bool) {
 		}
 		m.blank()
 		name := rapid.SampledFrom(names).Draw(m.T, "name")
-		if depth == 4 { // of the decision itself, where no name stands twice
+		if depth == 4 { // of the decision itself, where names are unique
 			name += "-" + strconv.Itoa(i)
 		}
 		m.name(name)
@@ -99,7 +99,7 @@ func (m *maker) members(path []string, depth int, more bool) {
 	}
 }
 
-// pointers are rules for the decision: mostly ways that are in it, some with *.
+// pointers makes rules for the decision: mostly paths that exist, some with *.
 func (m *maker) pointers(label string) (made [][]string) {
 	for range rapid.IntRange(0, 4).Draw(m.T, label) {
 		var path []string
@@ -130,7 +130,7 @@ func written(paths [][]string) (pointers []string) {
 	return pointers
 }
 
-// covered says whether a way leads through what some rule names.
+// covered reports whether a path leads through a value that a rule names.
 func covered(path []string, rules [][]string) bool {
 	return slices.ContainsFunc(rules, func(rule []string) bool {
 		for i, name := range rule {
@@ -142,9 +142,9 @@ func covered(path []string, rules [][]string) bool {
 	})
 }
 
-// TestNothingNamedSlipsThroughAndNothingElseIsTouched holds for any decision: each of its texts is there after the rules if, and
-// only if, none of them leads to it, wherever a lenient reader may look.
-func TestNothingNamedSlipsThroughAndNothingElseIsTouched(t *testing.T) {
+// TestApply_ExactlyTheNamedValues: in any decision, a text disappears exactly if a rule leads to it, wherever a
+// lenient reader may look.
+func TestApply_ExactlyTheNamedValues(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		m := maker{T: t}
@@ -193,7 +193,7 @@ func refusalOf(log []byte) error {
 	return nil
 }
 
-// plain is the decision as encoding/json reads it, but for what was told.
+// plain is the decision as encoding/json reads it, without the lists of pointers.
 func plain(t *rapid.T, log []byte) map[string]any {
 	var value map[string]any
 	if err := json.Unmarshal(log, &value); err != nil {
@@ -204,7 +204,7 @@ func plain(t *rapid.T, log []byte) map[string]any {
 	return value
 }
 
-// reference redacts as encoding/json would have it.
+// reference redacts by encoding/json.
 func reference(t *rapid.T, log string, drop, mask [][]string) map[string]any {
 	return redacted(plain(t, []byte(log)), nil, drop, mask).(map[string]any) //nolint:forcetypeassert // no rule is about all
 }
@@ -239,8 +239,8 @@ func redacted(value any, path []string, drop, mask [][]string) any {
 	return value
 }
 
-// TestSampleStaysStorable has rules that hit most real decision logs.
-func TestSampleStaysStorable(t *testing.T) {
+// TestApply_SampleStaysStorable has rules that match most real decision logs.
+func TestApply_SampleStaysStorable(t *testing.T) {
 	t.Parallel()
 	rules := rulesOf(t, "-/input/method -/labels/version -/metrics -/result/reasons /requested_by /input/path/0 /result /bundles/* /path -/input/attributes/request/http/headers/*")
 	changed := 0
@@ -261,7 +261,7 @@ func TestSampleStaysStorable(t *testing.T) {
 	}
 }
 
-func FuzzWhatIsTakenStaysTaken(f *testing.F) {
+func FuzzApply(f *testing.F) {
 	for _, log := range sample.DecisionLogs()[:30] {
 		f.Add(log, "/input/path/0", "/result")
 	}

@@ -29,7 +29,7 @@ func rulesOf(t testing.TB, words string) Rules {
 	return rules
 }
 
-func TestRedactedIsWhatThePointersNameAndNothingElse(t *testing.T) {
+func TestApply_Rules(t *testing.T) {
 	t.Parallel()
 	const id = `"decision_id":"d"`
 	for _, c := range []struct{ rules, log, want string }{
@@ -63,7 +63,7 @@ func TestRedactedIsWhatThePointersNameAndNothingElse(t *testing.T) {
 		{"/a/b", `{"a":"b"}`, "same"},
 		{"/a", `{"a":null}`, `{"a":"**REDACTED**","masked":["/a"]}`},
 		{"/A", `{"a":1}`, "same"},
-		// What was told before.
+		// Listed before.
 		{"-/a /b", `{"erased":["/x", "/a"],"a":1,"b":2,"masked":[]}`, `{"erased":["/x", "/a"],"b":"**REDACTED**","masked":["/b"]}`},
 		{"-/a /b", `{"a":1,"erased":[ "/x" ],"b":2,"masked":["/b"]}`, `{"erased":[ "/x" ,"/a"],"b":"**REDACTED**","masked":["/b"]}`},
 		{"/a", `{"a":"**REDACTED**","masked":["\/a"]}`, "same"},
@@ -91,7 +91,7 @@ func TestRedactedIsWhatThePointersNameAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestDecisionWithNothingToRedactIsReturnedAsItIs(t *testing.T) {
+func TestApply_NothingToRedact(t *testing.T) {
 	t.Parallel()
 	log := []byte(`{"decision_id":"d","input":{"user":"u"}}`)
 	got, err := rulesOf(t, "-/input/password /result/token").Apply(log)
@@ -104,7 +104,7 @@ func TestDecisionWithNothingToRedactIsReturnedAsItIs(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoObjectIsNotHandedOn(t *testing.T) {
+func TestApply_NoObject(t *testing.T) {
 	t.Parallel()
 	rules := rulesOf(t, "-/a /b/c")
 	for _, log := range []string{"", " ", "null", "7", `"a"`, `[{"a":1}]`, "[]", "{", `{"a"`, `{"a":`, `{"a":1`, `{"a":1,}`, `{"a":1}x`, `{"a":1}{"a":1}`, `{"b":{"c":1}`, `{"b":{"c" 1}}`, `{"b":{"c":1,}}`, `{"x":"`, `{"x":"\`} {
@@ -117,7 +117,7 @@ func TestWhatIsNoObjectIsNotHandedOn(t *testing.T) {
 	}
 }
 
-func TestPointerThatCannotBeMeantIsRefusedByName(t *testing.T) {
+func TestParse_RefusesPointers(t *testing.T) {
 	t.Parallel()
 	for _, pointer := range []string{"", "/", "input", "input/password", "/input/", "/input//a", "//", "/a~", "/a~2", "/a/~", "/*", "/*/a", "/decision_id", "/timestamp", "/erased", "/masked", "/masked/0", "/erased/*", "/a\n", "/\x00", "/\xff", "$.input", "#/input", " /input"} {
 		for _, lists := range [][2][]string{{{"/ok", pointer}, nil}, {nil, {pointer, "/ok"}}} {

@@ -2,20 +2,20 @@ package redact
 
 import "docket/internal/record/decision"
 
-// place is where a value stands; the zero value is nowhere.
-type place struct{ value, end int }
+// stretch is the place of a value; the zero value means none.
+type stretch struct{ value, end int }
 
-// spot remembers where erased and masked stand in the decision.
+// spot remembers the places of erased and masked in the decision.
 func (w *work) spot(in *decision.Inside) {
 	switch {
 	case in.Is(erased):
-		w.told[0] = place{in.Value, in.End}
+		w.told[0] = stretch{in.Value, in.End}
 	case in.Is(masked):
-		w.told[1] = place{in.Value, in.End}
+		w.told[1] = stretch{in.Value, in.End}
 	}
 }
 
-// tell adds the pointers of what was there to erased and masked. closing is the place of the decision's last brace.
+// tell adds the pointers that matched to erased and masked. closing is the place of the decision's last brace.
 func (w *work) tell(closing int) {
 	others := w.kept
 	for i, field := range []string{erased, masked} {
@@ -61,7 +61,7 @@ func (w *work) addTo(value, end int, pointers string) {
 	}
 }
 
-// lists tells whether an array has a text, so that none is added twice.
+// lists reports whether an array has a text, so that none is added twice.
 func lists(array []byte, text string) bool {
 	if array[0] != '[' {
 		return false

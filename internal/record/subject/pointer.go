@@ -12,7 +12,7 @@ var (
 	errTilde = errors.New("~ in a JSON pointer is ~0, and / is ~1")
 )
 
-// checkPointer tells whether RFC 6901 has such a pointer.
+// checkPointer returns an error if the pointer is not valid in RFC 6901.
 func checkPointer(pointer string) error {
 	if !strings.HasPrefix(pointer, "/") {
 		return errStart
@@ -37,7 +37,7 @@ func unescape(segment string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(segment, "~1", "/"), "~0", "~")
 }
 
-// at follows a checked pointer; nil where nothing stands there.
+// at follows a checked pointer; nil if there is no value.
 func at(value []byte, pointer string) []byte {
 	for pointer != "" && value != nil {
 		segment, _, more := strings.Cut(pointer[1:], "/")
@@ -49,7 +49,7 @@ func at(value []byte, pointer string) []byte {
 	return value
 }
 
-// step goes to a member by its name or to an element by its index.
+// step returns a member by its name or an element by its index.
 func step(value []byte, segment string) []byte {
 	if len(value) == 0 || value[0] != '[' {
 		return last(value, segment)
@@ -66,7 +66,7 @@ func step(value []byte, segment string) []byte {
 	return nil
 }
 
-// indexOf reads an array index: digits without leading zeros. What is longer than nine of them no array reaches.
+// indexOf reads an array index: digits without leading zeros. No array reaches an index of more than nine digits.
 func indexOf(segment string) (index int, ok bool) {
 	if segment == "" || len(segment) > 9 || segment[0] == '0' && len(segment) > 1 {
 		return 0, false

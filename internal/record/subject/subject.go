@@ -1,6 +1,8 @@
-// Package subject says who a decision was about: a setting that names a place in a decision, and what stands there.
+// Package subject returns the subject of a decision: a setting names a place in decisions, and the value there is the
+// subject.
 //
-// It stays free of Kafka and SQL. The collector keys records by it, the reader finds decisions of the same subject by it.
+// It imports no Kafka and no SQL. The collector keys records by subject. The reader finds decisions of the same
+// subject.
 package subject
 
 import (
@@ -13,7 +15,7 @@ import (
 	"docket/internal/record/decision"
 )
 
-// Kind is what sort of place a [Spec] names.
+// Kind is the kind of place that a [Spec] names.
 type Kind uint8
 
 // The kinds of place.
@@ -28,14 +30,14 @@ const (
 // Spec names a place in a decision. The zero value is RequestedBy.
 type Spec struct {
 	Kind    Kind
-	Label   string // of Label
-	Pointer string // of Input, an RFC 6901 pointer into input
+	Label   string // for Label
+	Pointer string // for Input, an RFC 6901 pointer into input
 }
 
-// ErrForm is under each error of [Parse].
+// ErrForm is wrapped by each error of [Parse].
 var ErrForm = errors.New("want requested_by, requested_by:host, label:NAME, input:/POINTER or decision_id")
 
-// Parse reads a Spec as settings have it: requested_by, requested_by:host, label:NAME, input:/POINTER or decision_id.
+// Parse reads a Spec as in settings: requested_by, requested_by:host, label:NAME, input:/POINTER or decision_id.
 func Parse(text string) (Spec, error) {
 	switch text {
 	case "requested_by":
@@ -61,7 +63,7 @@ func Parse(text string) (Spec, error) {
 	return Spec{Kind: Input, Pointer: pointer}, nil
 }
 
-// String is the form that [Parse] reads.
+// String returns the form that [Parse] reads.
 func (s Spec) String() string {
 	switch s.Kind {
 	case RequestedByHost:
@@ -77,7 +79,7 @@ func (s Spec) String() string {
 	}
 }
 
-// Place is the place as an RFC 6901 pointer from the decision's root.
+// Place returns the place as an RFC 6901 pointer from the decision's root.
 func (s Spec) Place() string {
 	switch s.Kind {
 	case Label:
@@ -91,9 +93,9 @@ func (s Spec) Place() string {
 	}
 }
 
-// Of returns what stands at the place in a decision that internal/record/decision took, or in its payload as jsonb writes it: what a
-// string says, a number or boolean as it is written. Not ok is what names nobody: nothing there, null, "", an object, an array.
-// Where input or labels have a name twice its last value counts, as in jsonb.
+// Of returns the value at the place in a decision that was decoded, or in its payload as jsonb writes it: the text of
+// a string, or a number or boolean as written. ok is false for null, "", objects, arrays and missing values. If a
+// name occurs twice in input or labels, its last value counts, as in jsonb.
 func (s Spec) Of(log []byte) (value string, ok bool) {
 	switch s.Kind {
 	case RequestedByHost:
@@ -114,12 +116,12 @@ func (s Spec) Of(log []byte) (value string, ok bool) {
 	}
 }
 
-// Host strips the port off an address, and the brackets of IPv6: 10.0.0.7:53022, [::1]:53022. A value without a port is its own
-// host. A port is one to five digits.
+// Host removes the port from an address, and the brackets of IPv6: 10.0.0.7:53022, [::1]:53022. A value without a
+// port is returned as it is. A port has one to five digits.
 func Host(address string) string {
 	host := address
 	if i := strings.LastIndexByte(address, ':'); i >= 0 && isPort(address[i+1:]) {
-		// Without brackets ::1 ends like a port, and is none.
+		// Without brackets ::1 only looks like an address with a port.
 		if before := address[:i]; !strings.Contains(before, ":") || bracketed(before) {
 			host = before
 		}
@@ -136,7 +138,7 @@ func isPort(s string) bool {
 	return len(s) > 0 && len(s) <= 5 && strings.IndexFunc(s, func(r rune) bool { return r < '0' || r > '9' }) < 0
 }
 
-// top finds a member of the decision itself, where no name stands twice; nil where there is none.
+// top returns a member of the decision itself, where names are unique; nil if there is none.
 func top(log []byte, name string) []byte {
 	for in := decision.Into(log, 0); in.Next(); {
 		if in.Is(name) {
@@ -146,7 +148,7 @@ func top(log []byte, name string) []byte {
 	return nil
 }
 
-// last finds the last member of an object that has the name; nil where there is none.
+// last returns the last member of an object with this name; nil if there is none.
 func last(object []byte, name string) (value []byte) {
 	for in := decision.Into(object, 0); in.Next(); {
 		if in.Is(name) {
@@ -156,7 +158,7 @@ func last(object []byte, name string) (value []byte) {
 	return value
 }
 
-// scalar returns what a value says that may name somebody.
+// scalar returns the text of a value that may name somebody.
 func scalar(raw []byte) (value string, ok bool) {
 	if len(raw) == 0 {
 		return "", false

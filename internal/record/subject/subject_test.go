@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestEveryFormIsReadAndWrittenAlike(t *testing.T) {
+func TestParse_Forms(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]Spec{
 		"requested_by": {}, "requested_by:host": {Kind: RequestedByHost}, "decision_id": {Kind: DecisionID},
@@ -30,7 +30,7 @@ func TestEveryFormIsReadAndWrittenAlike(t *testing.T) {
 	}
 }
 
-func TestAnyOtherFormIsRefused(t *testing.T) {
+func TestParse_RefusesOtherForms(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "requested_by:", "requested_by:port", "Requested_by", "label:", "label", "labels:a", "input", "input:", "input:user", "input:/a~", "input:/a~2b", "input:/~", "label:a\nb", "label:\xff", "id"} {
 		if got, err := Parse(text); !errors.Is(err, ErrForm) || !strings.Contains(err.Error(), strconv.Quote(text)) {
@@ -39,7 +39,7 @@ func TestAnyOtherFormIsRefused(t *testing.T) {
 	}
 }
 
-func TestSubjectIsWhatStandsAtThePlace(t *testing.T) {
+func TestOf_ValueAtThePlace(t *testing.T) {
 	t.Parallel()
 	const log = ` { "labels" : {"team":"a","n":7,"team":"\u0062","none":null,"deep":{"team":"c"}}, "decision_id":"d1","timestamp":"2026-11-21T02:00:39Z",
 	"input":{"user":"first","user":{"na\u006de":"z\u00e9\"","name/x":"slash","~":"tilde","~1":"both","":"empty"},"list":[[1,{"a":-1.50}],"b",true,null,"",[],{}],
@@ -63,12 +63,12 @@ func TestSubjectIsWhatStandsAtThePlace(t *testing.T) {
 	}
 }
 
-func TestDecisionWithoutThePlaceHasNoSubject(t *testing.T) {
+func TestOf_NoSubject(t *testing.T) {
 	t.Parallel()
 	for _, log := range []string{
 		`{"decision_id":"","timestamp":"t"}`, `{}`, `{"requested_by":null,"labels":null,"input":null}`, `{"requested_by":"","labels":{},"input":[]}`, `{"input":"a","labels":{"a":""}}`,
 		`{"result":{"requested_by":"a"},"input":{"decision_id":"a","labels":{"a":"b"}}}`,
-		// Never handed to it, and yet no reason to fall over.
+		// Not valid input, but it must not panic.
 		``, `{`, `{"requested_by"`, `{"requested_by":`, `{"requested_by":"`, `{"requested_by":"\`, `{"input":{"a":[`, `[]`, `7`, `{"input":{"a"}`,
 	} {
 		for _, spec := range []Spec{{}, {Kind: RequestedByHost}, {Kind: Label, Label: "a"}, {Kind: Input, Pointer: "/a"}, {Kind: DecisionID}} {
@@ -79,7 +79,7 @@ func TestDecisionWithoutThePlaceHasNoSubject(t *testing.T) {
 	}
 }
 
-func TestHostIsTheAddressWithoutItsPort(t *testing.T) {
+func TestHost_RemovesThePort(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{
 		"10.0.7.19:53022": "10.0.7.19", "10.0.7.19": "10.0.7.19", "[2001:db8::1]:443": "2001:db8::1", "[2001:db8::1]": "2001:db8::1", "2001:db8::1": "2001:db8::1", "::1": "::1",
@@ -91,8 +91,8 @@ func TestHostIsTheAddressWithoutItsPort(t *testing.T) {
 	}
 }
 
-// TestSampleReadsAsTheStandardLibraryHasIt holds for real decision logs and where jsonb would sort and space them.
-func TestSampleReadsAsTheStandardLibraryHasIt(t *testing.T) {
+// TestOf_AgreesWithEncodingJSON reads real decision logs, also with jsonb's order and spacing.
+func TestOf_AgreesWithEncodingJSON(t *testing.T) {
 	t.Parallel()
 	found := 0
 	for _, log := range sample.DecisionLogs() {
@@ -119,7 +119,7 @@ func TestSampleReadsAsTheStandardLibraryHasIt(t *testing.T) {
 	}
 }
 
-// standard is a second reading, by encoding/json; of two equal names the last wins there too.
+// standard reads the subject again by encoding/json, where the last of equal names wins too.
 func standard(t *testing.T, log []byte, text string) (string, bool) {
 	t.Helper()
 	var value any
@@ -151,7 +151,7 @@ func standard(t *testing.T, log []byte, text string) (string, bool) {
 	return said, ok && said != ""
 }
 
-func FuzzSubjectOfAnyDecision(f *testing.F) {
+func FuzzOf(f *testing.F) {
 	for _, log := range sample.DecisionLogs()[:50] {
 		f.Add(string(log), "/path/0")
 	}
@@ -161,7 +161,7 @@ func FuzzSubjectOfAnyDecision(f *testing.F) {
 		if pointer != "" && checkPointer(pointer) != nil {
 			return
 		}
-		got, ok := spec.Of([]byte(log)) // of anything at all it must not fall over
+		got, ok := spec.Of([]byte(log)) // no input may make it panic
 		record, refusal := decision.Decode([]byte(log), 1<<20)
 		if refusal != nil || record.Parts[0].Err != nil || record.Inflated > 0 || !json.Valid([]byte(log)) || log[0] == '[' {
 			return
@@ -177,7 +177,7 @@ func FuzzSubjectOfAnyDecision(f *testing.F) {
 }
 
 //nolint:paralleltest // it measures what is the whole process's
-func TestSubjectCostsOneAllocation(t *testing.T) {
+func TestOf_OneAllocation(t *testing.T) {
 	log := sample.DecisionLogs()[0]
 	for _, spec := range []Spec{{}, {Kind: RequestedByHost}, {Kind: Label, Label: "id"}, {Kind: DecisionID}} {
 		if _, ok := spec.Of(log); !ok {

@@ -2,12 +2,12 @@
 
 package exact
 
-// Possible says whether the binary was built for it.
+// Possible reports whether the binary was built for it.
 const Possible = false
 
-// Start makes the calling goroutine's bubble follow from seed until it ends, and reports whether it does: this binary was
-// not built for it.
+// Start would make the calling goroutine's bubble follow from seed. This binary was not built for it, so it returns
+// false.
 func Start(uint64, bool) bool { return false }
 
-// Tell returns what the schedule was so far: nothing is known of it.
+// Tell returns nothing, because nothing is known of the schedule.
 func Tell() Told { return Told{} }

@@ -9,7 +9,7 @@ import (
 // entry is a name in a directory.
 type entry struct{ dir, name string }
 
-// change is one change of names that no sync of its directory has covered yet: a file made (to), unlinked (from) or
+// change is one change of names that no sync of its directory covers yet: a file made (to), unlinked (from) or
 // renamed (both).
 type change struct {
 	from, to entry
@@ -18,8 +18,8 @@ type change struct {
 
 func (m *FS) changed(c change) { m.pending = append(m.pending, c) }
 
-// settleDir is what a sync of one directory makes durable. A rename into another one is one act of the file system: it
-// is never found to have left the one and not to have come to the other.
+// settleDir makes one directory durable. A rename into another directory is one act: after a crash the file has not
+// left the one without coming to the other.
 func (m *FS) settleDir(name string) {
 	left := m.pending[:0]
 	for _, c := range m.pending {
@@ -38,9 +38,9 @@ func (m *FS) settleDir(name string) {
 	m.dirs[name].durable = maps.Clone(m.dirs[name].now)
 }
 
-// States yields every disk that a power cut now may leave, unlocked and without faults: each set of the changes of names
-// that no sync has covered, and of each file that was written to since its last sync no byte of that, half of it, its
-// size with a hole of zeros, all of it, or an empty file. Nothing that was synced is touched.
+// States yields every disk that a power cut now may leave, unlocked and without faults. Each set of unsynced name
+// changes may be there. A file with unsynced writes may have none of them, half, its size with a hole of zeros, all,
+// or be empty. Synced data is always there.
 func (m *FS) States() iter.Seq[*FS] {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -65,7 +65,7 @@ func (m *FS) States() iter.Seq[*FS] {
 	}
 }
 
-// reachable are the files that any disk may show. It must be called with the lock held.
+// reachable returns the files that any disk may show. The caller holds the lock.
 func (m *FS) reachable() map[uint64]*node {
 	all := map[uint64]*node{}
 	for _, d := range m.dirs {
@@ -81,7 +81,7 @@ func (m *FS) reachable() map[uint64]*node {
 	return all
 }
 
-// found is what a file may hold after a power cut.
+// found returns the possible contents of a file after a power cut.
 func (n *node) found() [][]byte {
 	if slices.Equal(n.data, n.synced) {
 		return [][]byte{n.synced}
@@ -93,8 +93,8 @@ func (n *node) found() [][]byte {
 	return [][]byte{n.synced, n.data[:half], hole, n.data}
 }
 
-// namings yields what the directories may list: each change persisted or not, a rename across directories also with the
-// old name still there.
+// namings yields the possible names in the directories: each change durable or not. For a rename across directories
+// the old name may also still be there.
 func namings(durable map[string]map[string]*node, pending []change) iter.Seq[map[string]map[string]*node] {
 	return func(yield func(map[string]map[string]*node) bool) {
 		if len(pending) == 0 {
@@ -125,7 +125,7 @@ func namings(durable map[string]map[string]*node, pending []change) iter.Seq[map
 	}
 }
 
-// fillings yields disks with these names and each content that their files may have.
+// fillings yields disks with these names and each possible content of their files.
 func fillings(names map[string]map[string]*node, contents map[*node][][]byte) iter.Seq[*FS] {
 	var dirty []*node
 	for _, list := range names {

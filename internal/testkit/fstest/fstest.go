@@ -1,9 +1,8 @@
-// Package fstest holds an in-memory fallback.FS for tests, which can fail any
-// operation and lose power. It stays free of the spool's own logic.
+// Package fstest has an in-memory fallback.FS for tests, which can fail any operation and lose power. It knows
+// nothing about the spool.
 //
-// A file has what was written and what was synced; a directory has the names
-// it shows and the names that are durable. Reboot builds the disk that a power
-// cut would leave.
+// A file has its written and its synced content. A directory has its visible and its durable names. Reboot builds the
+// disk after a power cut.
 package fstest
 
 import (
@@ -20,10 +19,10 @@ import (
 	"docket/internal/fallback"
 )
 
-// Op is a kind of operation that can be failed or counted.
+// Op is a kind of operation that can fail or be counted.
 type Op string
 
-// The operations of a fallback.FS. OpAny matches each of them.
+// The operations of a fallback.FS. OpAny matches all of them.
 const (
 	OpAny     Op = "any"
 	OpOpen    Op = "open"
@@ -42,11 +41,11 @@ const (
 	OpChmod   Op = "chmod"
 )
 
-// ErrPowerCut is what every operation returns from a Cut until Reboot.
+// ErrPowerCut is returned by every operation between a Cut and Reboot.
 var ErrPowerCut = errors.New("power cut")
 
-// Fault fails the N-th operation of a kind, counted from 1 from the moment it
-// is set, and with Forever all later ones too. A failed write has written half.
+// Fault fails the N-th operation of a kind, counted from 1 from the moment it is set. With Forever it fails all later
+// ones too. A failed write has written half.
 type Fault struct {
 	Op      Op
 	N       int
@@ -58,7 +57,7 @@ type node struct {
 	info     fallback.Info
 	data     []byte
 	synced   []byte
-	poisoned bool // a sync failed: the kernel has dropped what was dirty
+	poisoned bool // a sync failed: the kernel has dropped the dirty pages
 }
 
 type dir struct {
@@ -66,8 +65,7 @@ type dir struct {
 	durable map[string]*node
 }
 
-// FS is the disk. It may be used from several goroutines and opened by several
-// spools, of which one gets the lock.
+// FS is the disk. It is safe for concurrent use. Several spools may open it, and one of them gets the lock.
 type FS struct {
 	mu        sync.Mutex
 	dirs      map[string]*dir
@@ -110,7 +108,7 @@ func (m *FS) Fail(f Fault) {
 	m.faults = append(m.faults, &f)
 }
 
-// Heal takes all faults back.
+// Heal removes all faults.
 func (m *FS) Heal() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -136,11 +134,11 @@ func (m *FS) Slow(op Op, d time.Duration) {
 	m.slow[op] = d
 }
 
-// stand is where the next operation of a kind waits.
+// stand is the point where the next operation of a kind waits.
 type stand struct{ begun, goOn chan struct{} }
 
-// Stand makes the next operation of a kind wait, before it does anything, until
-// goOn is called. begun is closed once it waits.
+// Stand makes the next operation of a kind wait, before it does anything, until goOn is called. begun is closed once
+// it waits.
 func (m *FS) Stand(op Op) (begun <-chan struct{}, goOn func()) {
 	s := stand{make(chan struct{}), make(chan struct{})}
 	m.mu.Lock()
@@ -149,8 +147,7 @@ func (m *FS) Stand(op Op) (begun <-chan struct{}, goOn func()) {
 	return s.begun, sync.OnceFunc(func() { close(s.goOn) })
 }
 
-// Cut takes the power away just before the n-th operation from now that would
-// change the disk; 0 never does.
+// Cut switches the power off just before the n-th changing operation from now; 0: never.
 func (m *FS) Cut(n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -160,7 +157,7 @@ func (m *FS) Cut(n int) {
 	}
 }
 
-// IsCut reports whether the power is away.
+// IsCut reports whether the power is off.
 func (m *FS) IsCut() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -181,19 +178,18 @@ func (m *FS) NamesRead() int {
 	return m.namesRead
 }
 
-// Aftermath says what a power cut leaves of what was not synced.
+// Aftermath says which unsynced data survives a power cut.
 type Aftermath int
 
-// What a power cut can leave.
+// Results of a power cut.
 const (
 	Lost  Aftermath = iota // neither names nor bytes
 	Kept                   // all names and bytes
 	Named                  // all names, no bytes
-	Mixed                  // each name by the toss of a coin, bytes up to anywhere
+	Mixed                  // each name at random, bytes up to a random place
 )
 
-// Reboot returns the disk as it is found after a power cut, unlocked and
-// without faults. The seed matters to Mixed alone.
+// Reboot returns the disk after a power cut, unlocked and without faults. Only Mixed uses the seed.
 func (m *FS) Reboot(how Aftermath, seed uint64) *FS {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -233,8 +229,7 @@ func (n *node) after(how Aftermath, rnd *rand.Rand) *node {
 	return &node{info: info, data: slices.Clone(data), synced: slices.Clone(data)}
 }
 
-// Plant puts a file there, durable, with any mode: a type bit makes it a
-// symlink, FIFO or device.
+// Plant adds a durable file with any mode: a type bit makes it a symlink, FIFO or device.
 func (m *FS) Plant(name string, content []byte, mode fs.FileMode, links uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -245,7 +240,7 @@ func (m *FS) Plant(name string, content []byte, mode fs.FileMode, links uint64) 
 	d.now[base], d.durable[base] = n, n
 }
 
-// Content returns the bytes of a file, nil where there is none.
+// Content returns the bytes of a file, nil if there is none.
 func (m *FS) Content(name string) []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -256,15 +251,14 @@ func (m *FS) Content(name string) []byte {
 	return slices.Clone(d.now[base].data)
 }
 
-// Changes is how many operations have changed the disk so far, or tried to.
+// Changes returns how many operations have changed the disk so far, or tried to.
 func (m *FS) Changes() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.mutations
 }
 
-// Durable returns what a power cut would leave for certain of the files in a directory: by durable name, the bytes
-// that were synced.
+// Durable returns what a power cut certainly leaves of a directory: by durable name, the synced bytes.
 func (m *FS) Durable(name string) map[string][]byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -292,13 +286,12 @@ func (m *FS) node(mode fs.FileMode) *node {
 	return &node{info: fallback.Info{Mode: mode, Links: 1, Own: true, ID: [2]uint64{1, m.ids}}}
 }
 
-// place must be called with the lock held.
+// place returns a directory and a name in it. The caller holds the lock.
 func (m *FS) place(name string) (*dir, string) {
 	return m.dirs[path.Dir(name)], path.Base(name)
 }
 
-// begin counts an operation, lets it take its time and fails it if it is its
-// turn. It returns with the lock held when err is nil.
+// begin counts an operation, delays it and fails it if it is its turn. It returns with the lock held if err is nil.
 func (m *FS) begin(op Op, changes bool) error {
 	m.mu.Lock()
 	if d := m.slow[op]; d > 0 {

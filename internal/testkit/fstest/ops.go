@@ -12,7 +12,7 @@ import (
 	"docket/internal/fallback"
 )
 
-// Prepare is there from the start.
+// Prepare succeeds at once.
 func (m *FS) Prepare() (fallback.Info, error) {
 	if err := m.begin(OpStat, false); err != nil {
 		return fallback.Info{}, wrap(OpStat, ".", err)
@@ -21,7 +21,7 @@ func (m *FS) Prepare() (fallback.Info, error) {
 	return m.self, nil
 }
 
-// SetSelf changes what Prepare says of the directory.
+// SetSelf changes the description that Prepare returns.
 func (m *FS) SetSelf(info fallback.Info) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -151,7 +151,7 @@ func (m *FS) Remove(name string) error {
 	return nil
 }
 
-// Mkdir is durable at once: only the names inside are of interest here.
+// Mkdir is durable at once, because only the names inside matter here.
 func (m *FS) Mkdir(name string) error {
 	if err := m.begin(OpMkdir, true); err != nil {
 		return wrap(OpMkdir, name, err)
@@ -222,7 +222,7 @@ func (f *file) Sync() error {
 		return wrap(OpSync, f.name, err)
 	}
 	defer f.m.mu.Unlock()
-	if !f.n.poisoned { // else it says yes and has nothing left to write
+	if !f.n.poisoned { // otherwise it succeeds and has nothing left to write
 		f.n.synced = slices.Clone(f.n.data)
 	}
 	return nil
@@ -249,8 +249,7 @@ type reader struct {
 	names []string
 }
 
-// ReadDir hands out names in an order that is neither age nor alphabet, and
-// always the same, as a hashed directory does.
+// ReadDir returns names in a fixed order that is neither by age nor alphabetic, like a hashed directory.
 func (m *FS) ReadDir() (fallback.Dir, error) {
 	if err := m.begin(OpOpen, false); err != nil {
 		return nil, wrap(OpOpen, ".", err)
@@ -304,5 +303,5 @@ func (r *reader) Names(n int) ([]string, error) {
 
 func (r *reader) Close() error { return nil }
 
-// Errnos are what a disk says when it is full, broken, read-only or used up.
+// Errnos are the errors of a disk that is full, broken, read-only or out of quota.
 var Errnos = []error{syscall.ENOSPC, syscall.EIO, syscall.EROFS, syscall.EDQUOT, syscall.EMFILE}

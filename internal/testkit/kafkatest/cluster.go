@@ -1,10 +1,10 @@
-// Package kafkatest holds a Kafka for tests: a broker inside the process, what was written to it, and its faults.
+// Package kafkatest has a Kafka for tests: a broker inside the process, its records, and its faults.
 //
-// It stays free of what is tested, so that every room can use it. What passes here agrees with a fake that shares its
-// author with the client; it is no proof about Apache Kafka.
+// It imports nothing of Docket, so that every package can use it. A test that passes here agrees with a fake by the
+// author of the client. It proves nothing about Apache Kafka.
 //
-// Inside a bubble of testing/synctest use [NewVirtual]. A commit that waits for a rebalance blocks the bubble's clock
-// unless the test is built with the tag synctests, because the client then waits on a mutex.
+// Inside a bubble of testing/synctest use [NewVirtual]. Build the test with the tag synctests. Without it a commit
+// that waits for a rebalance waits on a mutex, which blocks the bubble's clock.
 package kafkatest
 
 import (
@@ -22,16 +22,16 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Timeout ends every wait of this package. It tells a wait in vain from a machine that has much else to do.
+// Timeout ends every wait of this package. It is long, so that a busy machine does not look like a failure.
 const Timeout = 2 * time.Minute
 
 // Dial connects to a broker.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Cluster is a running fake. What kfake offers besides is there too.
+// Cluster is a running fake, with all methods of kfake.
 type Cluster struct {
 	*kfake.Cluster
-	// Dial is how to reach it; nil for the ordinary way.
+	// Dial connects to it; nil for the usual way.
 	Dial Dial
 }
 
@@ -60,10 +60,10 @@ func NewVirtual(t testing.TB, opts ...kfake.Opt) *Cluster {
 	return &Cluster{Cluster: c, Dial: network.DialContext}
 }
 
-// Brokers are the addresses to start from.
+// Brokers returns the seed brokers.
 func (c *Cluster) Brokers() []string { return c.ListenAddrs() }
 
-// Client is a plain client of the cluster. The caller closes it.
+// Client makes a plain client of the cluster. The caller closes it.
 func (c *Cluster) Client(t testing.TB, opts ...kgo.Opt) *kgo.Client {
 	t.Helper()
 	opts = append([]kgo.Opt{kgo.SeedBrokers(c.Brokers()...), kgo.DisableClientMetrics(), kgo.MetadataMinAge(20 * time.Millisecond)}, opts...)
@@ -77,7 +77,7 @@ func (c *Cluster) Client(t testing.TB, opts ...kgo.Opt) *kgo.Client {
 	return client
 }
 
-// Produce writes records, to the partitions that they name, and returns when all are acknowledged.
+// Produce writes records to their partitions, and returns when all are acknowledged.
 func (c *Cluster) Produce(t testing.TB, records ...*kgo.Record) {
 	t.Helper()
 	client := c.Client(t, kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchMaxBytes(64<<20), kgo.MaxBufferedRecords(len(records)+1))
@@ -151,7 +151,7 @@ func (c *Cluster) ReadAll(t testing.TB, topics ...string) []*kgo.Record {
 	return all
 }
 
-// Committed returns a group's committed offsets of a topic, by partition; partitions without one are not there.
+// Committed returns a group's committed offsets of a topic, by partition. Partitions without one are missing.
 func (c *Cluster) Committed(t testing.TB, group, topic string) map[int32]int64 {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
@@ -171,7 +171,7 @@ func (c *Cluster) Committed(t testing.TB, group, topic string) map[int32]int64 {
 	return committed
 }
 
-// Eventually waits until ok says so.
+// Eventually waits until ok returns true.
 func Eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(Timeout); !ok(); {

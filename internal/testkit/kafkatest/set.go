@@ -15,7 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// AppendRecord encodes one record of a set, with so many empty headers.
+// AppendRecord encodes one record of a set, with this many empty headers.
 func AppendRecord(to []byte, offset int, value []byte, headers int) []byte {
 	body := []byte{0}
 	body = binary.AppendVarint(body, 0)
@@ -30,7 +30,7 @@ func AppendRecord(to []byte, offset int, value []byte, headers int) []byte {
 	return append(binary.AppendVarint(to, int64(len(body))), body...)
 }
 
-// Set is a set of n records as a producer sends it.
+// Set makes a set of n records as a producer sends it.
 func Set(t testing.TB, records []byte, n int, codec kgo.CompressionCodec) []byte {
 	t.Helper()
 	compressor, err := kgo.DefaultCompressor(codec)
@@ -53,7 +53,7 @@ func Set(t testing.TB, records []byte, n int, codec kgo.CompressionCodec) []byte
 	return all
 }
 
-// Write appends a set to partitions of a topic as it is. It waits for leaders.
+// Write appends a set to partitions of a topic, unchanged. It waits for leaders.
 func Write(t testing.TB, client *kgo.Client, topic string, set []byte, partitions ...int32) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
@@ -77,7 +77,7 @@ func Write(t testing.TB, client *kgo.Client, topic string, set []byte, partition
 	}
 }
 
-// appendOnce asks a broker once to append a set.
+// appendOnce sends one request to append a set.
 func appendOnce(ctx context.Context, leader *kgo.Broker, topic kadm.TopicDetail, set []byte, partition int32) error {
 	req := kmsg.NewPtrProduceRequest()
 	req.Acks, req.TimeoutMillis = -1, 20000

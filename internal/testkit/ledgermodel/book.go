@@ -15,7 +15,7 @@ import (
 
 // Book is a ledger. It is safe for concurrent use.
 type Book struct {
-	// Rows marks rows as [ledger.Marker] says, in the place of the table that a ledger stands beside; nil: there are none.
+	// Rows marks rows like [ledger.Marker], instead of the table beside a ledger; nil: there are none.
 	Rows func(s ledger.Sending, edit int64, rows []ledger.RowName) (marked, missing int)
 
 	mu       sync.Mutex
@@ -26,7 +26,7 @@ type Book struct {
 	duties   map[string]*duty
 	notes    map[string]note
 	jobs     map[int64]*job        // from 1 on
-	entered  map[ledger.Found]bool // places, without the time, whose record was taken in
+	entered  map[ledger.Found]bool // places, without the time, whose records were entered
 	keep     time.Duration
 
 	fourEyes     bool
@@ -42,9 +42,9 @@ type sending struct {
 	claimedUntil, nextTry, lookAt time.Time // zero: none
 	looks                         int
 	children                      []int
-	edit                          int64     // the audit's line of the edit whose value it has; 0: none
-	markAt                        time.Time // when its rows are to be marked
-	marks                         int       // how often that was tried
+	edit                          int64     // audit line of the edit that its value comes from; 0: none
+	markAt                        time.Time // its rows are to be marked then
+	marks                         int       // number of tries
 	marked                        bool
 }
 
@@ -64,7 +64,7 @@ type note struct {
 	at   time.Time
 }
 
-// New opens an empty ledger.
+// New makes an empty ledger.
 func New() *Book {
 	return &Book{
 		letters: map[string]*ledger.Entry{}, sendings: map[int64]*sending{}, duties: map[string]*duty{}, notes: map[string]note{}, jobs: map[int64]*job{},
@@ -72,7 +72,7 @@ func New() *Book {
 	}
 }
 
-// Keep says how long what is RESOLVED stays at the least, in the place of 7 days.
+// Keep sets how long RESOLVED letters stay at least, instead of 7 days.
 func (b *Book) Keep(keep time.Duration) *Book {
 	b.keep = keep
 	return b
@@ -93,7 +93,7 @@ var (
 	_ ledger.Prover = (*Book)(nil)
 )
 
-// begin locks the ledger, unless the caller has gone.
+// begin locks the ledger, unless ctx has ended.
 func (b *Book) begin(ctx context.Context) (now time.Time, end func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return time.Time{}, nil, err
@@ -102,7 +102,7 @@ func (b *Book) begin(ctx context.Context) (now time.Time, end func(), err error)
 	return time.Now(), b.mu.Unlock, nil
 }
 
-// move gives a letter another state, with its line in the audit.
+// move sets the state of a letter, with its line in the audit.
 func (b *Book) move(e *ledger.Entry, to ledger.State, act ledger.Act, by ledger.Actor, now time.Time) {
 	from := e.State
 	if by.Job != 0 {
@@ -132,7 +132,7 @@ func (b *Book) of(letter string) []*sending {
 	return own
 }
 
-// all are the sendings in the order of the outbox.
+// all lists the sendings in the order of the outbox.
 func (b *Book) all() []*sending {
 	all := make([]*sending, 0, len(b.sendings))
 	for _, id := range slices.Sorted(maps.Keys(b.sendings)) {
@@ -141,7 +141,7 @@ func (b *Book) all() []*sending {
 	return all
 }
 
-// Retry moves letters that are PENDING or FAILED to PROCESSING, each with a row in the outbox. See [ledger.Decider].
+// Retry moves PENDING and FAILED letters to PROCESSING, each with a row in the outbox. See [ledger.Decider].
 func (b *Book) Retry(ctx context.Context, ids []string, lease time.Duration, by ledger.Actor) ([]ledger.Outcome, error) {
 	now, end, err := b.begin(ctx)
 	if err != nil {
@@ -153,7 +153,7 @@ func (b *Book) Retry(ctx context.Context, ids []string, lease time.Duration, by 
 	return outcomes, nil
 }
 
-// Resolve moves letters that are PENDING or FAILED to RESOLVED. See [ledger.Decider].
+// Resolve moves PENDING and FAILED letters to RESOLVED. See [ledger.Decider].
 func (b *Book) Resolve(ctx context.Context, ids []string, by ledger.Actor) ([]ledger.Outcome, error) {
 	now, end, err := b.begin(ctx)
 	if err != nil {
@@ -172,7 +172,7 @@ func (b *Book) resolve(letters []*ledger.Entry, by ledger.Actor, now time.Time) 
 	}
 }
 
-// free are those of letters that may be moved, by id, each once.
+// free returns the letters that may be moved, by id, each once.
 func (b *Book) free(ids []string) (outcomes []ledger.Outcome, free []*ledger.Entry) {
 	for _, id := range ids {
 		o := ledger.Outcome{ID: id}
@@ -190,7 +190,7 @@ func (b *Book) free(ids []string) (outcomes []ledger.Outcome, free []*ledger.Ent
 	return outcomes, slices.Compact(free)
 }
 
-// takeBack ends what waits of a letter that somebody moves on.
+// takeBack ends the waiting sendings of a letter that is moved.
 func (b *Book) takeBack(letter string, now time.Time) {
 	for _, s := range b.of(letter) {
 		if s.unsent() {
@@ -200,7 +200,7 @@ func (b *Book) takeBack(letter string, now time.Time) {
 	b.forget(letter)
 }
 
-// forget stops looking for what was given up.
+// forget stops looking for retries that were given up.
 func (b *Book) forget(letter string) {
 	for _, s := range b.of(letter) {
 		if s.Outcome == ledger.SendingRefused {
@@ -214,7 +214,7 @@ func (b *Book) retry(letters []*ledger.Entry, lease time.Duration, by ledger.Act
 	slices.SortFunc(letters, func(a, b *ledger.Entry) int {
 		x, y := a.Origin, b.Origin
 		return cmp.Or(strings.Compare(x.Topic, y.Topic), cmp.Compare(x.Partition, y.Partition), cmp.Compare(x.Offset, y.Offset),
-			cmp.Compare(uint(x.Index), uint(y.Index)), strings.Compare(a.ID, b.ID)) // an index that is not there comes last
+			cmp.Compare(uint(x.Index), uint(y.Index)), strings.Compare(a.ID, b.ID)) // a missing index comes last
 	})
 	for _, e := range letters {
 		b.takeBack(e.ID, now)
@@ -231,7 +231,7 @@ func (b *Book) retry(letters []*ledger.Entry, lease time.Duration, by ledger.Act
 	return ids
 }
 
-// Proof implements [ledger.Prover]; it gives all there is. The counters are what a count gives.
+// Proof implements [ledger.Prover]; it returns everything. Counted is computed from the letters.
 func (b *Book) Proof(ctx context.Context, _ time.Time, _ int) (ledger.Proof, error) {
 	_, end, err := b.begin(ctx)
 	if err != nil {
@@ -263,25 +263,26 @@ func (b *Book) Knows(ctx context.Context, traces []ledger.Trace) ([]bool, error)
 	for i, t := range traces {
 		known[i] = b.letters[t.ID] != nil || slices.ContainsFunc(b.lines, func(a ledger.Audit) bool { return a.LetterID == t.ID })
 		for _, s := range b.sendings {
-			known[i] = known[i] || t.Mark != "" && s.Mark == t.Mark || s.stands(t.Topic, t.Partition, t.Offset)
+			known[i] = known[i] || t.Mark != "" && s.Mark == t.Mark || s.isAt(t.Topic, t.Partition, t.Offset)
 		}
 	}
 	return known, nil
 }
 
-// stands says whether the record of a retry is known to be at a place.
-func (s *sending) stands(topic string, partition int32, offset int64) bool {
+// isAt reports whether the record of a retry is known to be at a place.
+func (s *sending) isAt(topic string, partition int32, offset int64) bool {
 	return !s.Published.Stamp.IsZero() && s.Topic == topic && s.Published.Partition == partition && s.Published.Offset == offset
 }
 
-// Has says whether the record at a place of a dead-letter topic was taken in, or is in a range of those that were left.
+// Has reports whether the record at a place of a dead-letter topic was entered, or is in a range of those that were
+// left.
 func (b *Book) Has(topic string, partition int32, offset int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.entered[ledger.Found{Topic: topic, Partition: partition, Offset: offset}] || b.growth.has(topic, partition, offset)
 }
 
-// Lapse lets all leases, those of jobs too, and claims end, and all pauses.
+// Lapse ends all leases, those of jobs too, all claims, and all pauses.
 func (b *Book) Lapse(leases, claims bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

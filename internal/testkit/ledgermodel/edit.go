@@ -7,7 +7,7 @@ import (
 	"docket/internal/desk/ledger"
 )
 
-// Edit implements [ledger.Decider]. What the new value says of a decision is not read.
+// Edit implements [ledger.Decider]. It does not read decisions in the new value.
 func (b *Book) Edit(ctx context.Context, id string, value []byte, diff string, lease time.Duration, by ledger.Actor) error {
 	if by.Name == "" {
 		return ledger.ErrNobody

@@ -10,7 +10,7 @@ import (
 	"docket/internal/desk/ledger"
 )
 
-// editOf is the last edit that the value of a letter comes from: its own, or that of the letter that it was a part of, before it entered.
+// editOf returns the last edit that the value of a letter comes from: its own, or its parent's before it entered.
 func (b *Book) editOf(letter string) int64 {
 	before := int64(math.MaxInt64)
 	for letter != "" {
@@ -34,7 +34,7 @@ func (b *Book) editOf(letter string) int64 {
 	return 0
 }
 
-// unmarked says that the rows of a stored retry do not say yet that they were edited.
+// unmarked reports whether the rows of a stored retry still lack the mark of its edit.
 func (s *sending) unmarked() bool {
 	return s.edit != 0 && !s.marked && s.Outcome == ledger.SendingStored
 }

@@ -12,10 +12,10 @@ import (
 	"docket/internal/record/envelope"
 )
 
-// longestValue is how much of a value is read, inflated.
+// longestValue limits the inflated bytes of a value that are read.
 const longestValue = 16 << 20
 
-// Enter implements [ledger.Intake]. It tells of no groups.
+// Enter implements [ledger.Intake]. It returns no groups.
 func (b *Book) Enter(ctx context.Context, letters []ledger.Letter, maxAttempts int, by ledger.Actor) (count ledger.EnteredCount, err error) {
 	if by.Name == "" {
 		return count, ledger.ErrNobody
@@ -25,18 +25,19 @@ func (b *Book) Enter(ctx context.Context, letters []ledger.Letter, maxAttempts i
 		return count, err
 	}
 	defer end()
-	count, _, _ = b.enter(letters, maxAttempts, by, now, nil, false) // the two are sets of ids, for ranges alone
+	count, _, _ = b.enter(letters, maxAttempts, by, now, nil, false) // both are sets of ids, for ranges only
 	return count, nil
 }
 
-// enter enters letters, of a range that is read again or of none. It gives the ids of those that found no room, and of those that are ends of retries.
+// enter enters letters, of a range that is read again or of none. It returns the ids of those beyond the limit, and
+// of those that end retries.
 func (b *Book) enter(letters []ledger.Letter, maxAttempts int, by ledger.Actor, now time.Time, of *ledger.Surplus, anyway bool) (count ledger.EnteredCount, left, ended map[string]bool) {
 	batch := slices.Clone(letters)
 	slices.SortStableFunc(batch, func(a, b ledger.Letter) int { return strings.Compare(a.ID, b.ID) })
 	batch = slices.CompactFunc(batch, func(a, b ledger.Letter) bool { return a.ID == b.ID })
 	hints := make([][]*sending, len(batch))
 	for i := range batch {
-		hints[i] = b.pointedAt(&batch[i]) // by all before the first changes anything
+		hints[i] = b.pointedAt(&batch[i]) // for all letters, before the first changes anything
 	}
 	var own []fresh
 	ended = map[string]bool{}
@@ -69,8 +70,8 @@ func (b *Book) enter(letters []ledger.Letter, maxAttempts int, by ledger.Actor, 
 	return count, left, ended
 }
 
-// pointedAt are the sendings that the mark and the place of a letter name, the mark's first. A letter that is there itself is no
-// end of any.
+// pointedAt returns the sendings that the mark and the place of a letter name, the mark's first. A known letter ends
+// none.
 func (b *Book) pointedAt(l *ledger.Letter) (hints []*sending) {
 	if b.letters[l.ID] != nil {
 		return nil
@@ -84,13 +85,13 @@ func (b *Book) pointedAt(l *ledger.Letter) (hints []*sending) {
 		}
 	}
 	add(func(s *sending) bool { return l.RetryOf != "" && s.Mark == l.RetryOf })
-	add(func(s *sending) bool { return s.stands(l.Origin.Topic, l.Origin.Partition, l.Origin.Offset) })
+	add(func(s *sending) bool { return s.isAt(l.Origin.Topic, l.Origin.Partition, l.Origin.Offset) })
 	return hints
 }
 
 func sameValue(a, b []byte) bool { return (a == nil) == (b == nil) && bytes.Equal(a, b) }
 
-// whose is the sending that a letter is the end of, nil where it is a letter of its own; then it may have a parent.
+// whose returns the sending that a letter ends, nil if it is a letter of its own; then it may have a parent.
 func (b *Book) whose(l *ledger.Letter, hints []*sending) (s *sending, parent string) {
 	for _, s := range hints {
 		if sameValue(s.Value, l.Value) {
@@ -115,7 +116,7 @@ func (b *Book) whose(l *ledger.Letter, hints []*sending) (s *sending, parent str
 	return nil, ""
 }
 
-// died ends a sending dead, and says whether that is an attempt of its letter.
+// died ends a sending dead, and reports whether that counts as an attempt of its letter.
 func (b *Book) died(s *sending, l *ledger.Letter, most int, by ledger.Actor, now time.Time) (counts bool) {
 	open := s.Outcome == ""
 	if !open && s.Outcome != ledger.SendingWithdrawn && s.Outcome != ledger.SendingRefused {
@@ -131,7 +132,7 @@ func (b *Book) died(s *sending, l *ledger.Letter, most int, by ledger.Actor, now
 	own := b.of(e.ID)
 	to := ledger.Pending
 	switch {
-	case e.State == ledger.Processing && own[len(own)-1] != s: // a later retry of it is under way
+	case e.State == ledger.Processing && own[len(own)-1] != s: // a later retry of it is running
 		to = ledger.Processing
 	case e.State == ledger.Failed, e.Attempts >= most:
 		to = ledger.Failed
@@ -145,7 +146,7 @@ func (b *Book) died(s *sending, l *ledger.Letter, most int, by ledger.Actor, now
 	return true
 }
 
-// isNew says that a letter is not there and was not removed.
+// isNew reports whether a letter is not there and was not removed.
 func (b *Book) isNew(l *ledger.Letter) bool {
 	gone := slices.ContainsFunc(b.lines, func(a ledger.Audit) bool {
 		return a.LetterID == l.ID && a.Act == ledger.Removed && (l.Origin.Partition != envelope.NoPlace || !a.At.Before(l.Found.Stamp))

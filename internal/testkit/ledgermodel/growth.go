@@ -9,22 +9,22 @@ import (
 	"docket/internal/desk/ledger"
 )
 
-// growth is what clients brought, and what of it is in Kafka alone.
+// growth has the numbers of letters by client, and those that are only in Kafka.
 type growth struct {
-	most   int               // letters of a client in an hour; 0: any number
-	hour   func() time.Time  // that it counts to
-	counts map[string]int    // by client, of the hour in at
+	most   int               // limit for a client in an hour; 0: none
+	hour   func() time.Time  // present hour
+	counts map[string]int    // by client, for the hour in at
 	at     time.Time         // zero: none
 	ranges []*ledger.Surplus // by id, from 1 on
 }
 
-// Bounded has the ledger take no more than that many letters of a client in an hour, which is whatever hour says; nil: the clock's.
+// Bounded limits the letters of a client in an hour. hour returns the present hour; nil: the clock's.
 func (b *Book) Bounded(most int, hour func() time.Time) *Book {
 	b.growth.most, b.growth.hour = most, hour
 	return b
 }
 
-// now is the hour; a new one has no counts.
+// now returns the hour. A new one has no counts.
 func (g *growth) now() time.Time {
 	hour := time.Now().UTC().Truncate(time.Hour)
 	if g.hour != nil {
@@ -36,7 +36,7 @@ func (g *growth) now() time.Time {
 	return hour
 }
 
-// has says whether a place is in a range.
+// has reports whether a place is in a range.
 func (g *growth) has(topic string, partition int32, offset int64) bool {
 	return slices.ContainsFunc(g.ranges, func(s *ledger.Surplus) bool { return s.Has(topic, partition, offset, "", true) })
 }
@@ -53,7 +53,7 @@ type fresh struct {
 	parent string
 }
 
-// admit decides which letters enter, as dead_letters_admit does. left are the ids of those that did not find room.
+// admit decides which letters enter, like dead_letters_admit. left are the ids of those beyond the limit.
 func (b *Book) admit(own []fresh, all []ledger.Letter, of *ledger.Surplus, anyway bool) (admitted []fresh, left map[string]bool) {
 	g := &b.growth
 	left = map[string]bool{}
@@ -113,7 +113,7 @@ func (g *growth) leave(l *ledger.Letter, hour time.Time) {
 	})
 }
 
-// open is an open range; nil: there is none of that id.
+// open returns an open range; nil if there is none with that id.
 func (g *growth) open(id int64) *ledger.Surplus {
 	if id < 1 || id > int64(len(g.ranges)) || g.ranges[id-1].State != ledger.SurplusOpen {
 		return nil
@@ -142,7 +142,7 @@ func (b *Book) Surplus(ctx context.Context, all bool, n int) (ranges []ledger.Su
 	return ranges[:min(n, len(ranges))], nil
 }
 
-// SurplusSums implements [ledger.Growth]. All that was lost was lost a short time ago.
+// SurplusSums implements [ledger.Growth]. All losses count as recent.
 func (b *Book) SurplusSums(ctx context.Context) (ledger.SurplusSums, error) {
 	_, end, err := b.begin(ctx)
 	if err != nil {

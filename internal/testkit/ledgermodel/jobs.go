@@ -15,16 +15,16 @@ import (
 type job struct {
 	ledger.Job
 	leaseUntil time.Time
-	removed    map[ledger.SendingOutcome]int64 // retries of it that left the ledger with their letters, by outcome
+	removed    map[ledger.SendingOutcome]int64 // retries that left the ledger with their letters, by outcome
 }
 
-// RetryMatching implements [ledger.Decider]. Of the filter it knows Kind, States and AttemptsBelow.
+// RetryMatching implements [ledger.Decider]. It supports Kind, States and AttemptsBelow of the filter.
 func (b *Book) RetryMatching(ctx context.Context, f ledger.Filter, before time.Time, n int, lease time.Duration, by ledger.Actor) (ids []int64, err error) {
 	err = b.matching(ctx, f, before, n, by, func(free []*ledger.Entry, now time.Time) { ids = b.retry(free, lease, by, now) })
 	return ids, err
 }
 
-// ResolveMatching implements [ledger.Decider], as far as RetryMatching does.
+// ResolveMatching implements [ledger.Decider], with the same limits.
 func (b *Book) ResolveMatching(ctx context.Context, f ledger.Filter, before time.Time, n int, by ledger.Actor) (moved int, err error) {
 	err = b.matching(ctx, f, before, n, by, func(free []*ledger.Entry, now time.Time) {
 		b.resolve(free, by, now)
@@ -33,8 +33,8 @@ func (b *Book) ResolveMatching(ctx context.Context, f ledger.Filter, before time
 	return moved, err
 }
 
-// matching moves the oldest letters that may be moved, that a filter chooses and that the job of by did not touch, and counts
-// them for it.
+// matching moves the oldest movable letters that match a filter and that the job of by did not touch, and counts them
+// for it.
 func (b *Book) matching(ctx context.Context, f ledger.Filter, before time.Time, n int, by ledger.Actor, move func([]*ledger.Entry, time.Time)) error {
 	switch {
 	case by.Name == "":
@@ -64,13 +64,13 @@ func (b *Book) matching(ctx context.Context, f ledger.Filter, before time.Time, 
 	return nil
 }
 
-// chosen says whether a letter may be moved and a filter chooses it.
+// chosen reports whether a letter may be moved and matches a filter.
 func chosen(f ledger.Filter, e *ledger.Entry) bool {
 	return e.State.Decidable() && (len(f.States) == 0 || slices.Contains(f.States, e.State)) &&
 		(f.Kind == "" || f.Kind == e.Cause.Kind) && (f.AttemptsBelow == 0 || e.Attempts < f.AttemptsBelow)
 }
 
-// CreateJob implements [ledger.Jobs]. It takes every job as it is.
+// CreateJob implements [ledger.Jobs]. It accepts every job.
 func (b *Book) CreateJob(ctx context.Context, j ledger.Job) (ledger.Job, error) {
 	now, end, err := b.begin(ctx)
 	if err != nil {
@@ -87,8 +87,8 @@ func (b *Book) CreateJob(ctx context.Context, j ledger.Job) (ledger.Job, error) 
 	return b.jobs[j.ID].Job, nil
 }
 
-// stands is a job as it stands.
-func (b *Book) stands(j *job) ledger.Job {
+// present returns a job with its present numbers.
+func (b *Book) present(j *job) ledger.Job {
 	ends := maps.Clone(j.removed)
 	for _, s := range b.sendings {
 		if s.Job == j.ID {
@@ -101,7 +101,7 @@ func (b *Book) stands(j *job) ledger.Job {
 	return told
 }
 
-// turn changes a job where it is as it has to be; else it gives otherwise.
+// turn changes a job if is returns true; else it returns otherwise.
 func (b *Book) turn(ctx context.Context, id int64, is func(*job) bool, change func(*job, time.Time), otherwise func(*job) error) (ledger.Job, error) {
 	now, end, err := b.begin(ctx)
 	if err != nil {
@@ -113,13 +113,13 @@ func (b *Book) turn(ctx context.Context, id int64, is func(*job) bool, change fu
 		if err := otherwise(j); err != nil {
 			return ledger.Job{}, err
 		}
-		return b.stands(j), nil
+		return b.present(j), nil
 	}
 	change(j, now)
-	return b.stands(j), nil
+	return b.present(j), nil
 }
 
-// thatIsThere takes a job as it is, where there is one.
+// thatIsThere returns an error if there is no job.
 func thatIsThere(j *job) error {
 	if j == nil {
 		return ledger.ErrNotFound
@@ -145,7 +145,7 @@ func (b *Book) ListJobs(ctx context.Context, n int) (newest []ledger.Job, err er
 	}
 	defer end()
 	for id := int64(len(b.jobs)); id > 0 && len(newest) < n; id-- {
-		newest = append(newest, b.stands(b.jobs[id]))
+		newest = append(newest, b.present(b.jobs[id]))
 	}
 	return newest, nil
 }
@@ -186,7 +186,7 @@ func (b *Book) TakeJob(ctx context.Context, holder string, lease time.Duration) 
 		if j.StartedAt.IsZero() {
 			j.StartedAt = now
 		}
-		return b.stands(j), nil
+		return b.present(j), nil
 	}
 	return ledger.Job{}, ledger.ErrNotFound
 }

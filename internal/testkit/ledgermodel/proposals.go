@@ -18,10 +18,10 @@ type proposal struct {
 	state  ledger.State // of its letter
 }
 
-// proposalAge is how long a proposal can be approved.
+// proposalAge limits the age of a proposal that can be approved.
 const proposalAge = 7 * 24 * time.Hour
 
-// FourEyes says that evidence is edited by two persons. Without it one is enough.
+// FourEyes makes edits of evidence need two persons.
 func (b *Book) FourEyes() *Book {
 	b.fourEyes = true
 	return b
@@ -75,7 +75,7 @@ func (b *Book) noted(e *ledger.Entry, act ledger.Act, p *proposal, by ledger.Act
 	b.line(e, act, e.State, e.State, ledger.Actor{Name: by.Name, Why: fmt.Sprintf("proposal %d: %s", p.ID, by.Why)}, now)
 }
 
-// Approve implements [ledger.Proposals]. All who are not vouched for have the one login of this ledger.
+// Approve implements [ledger.Proposals]. All callers who are not vouched for have the same login.
 func (b *Book) Approve(ctx context.Context, id int64, diff string, lease time.Duration, by ledger.Actor) (ledger.Proposal, error) {
 	return b.decide(ctx, id, by, func(p *proposal, e *ledger.Entry, now time.Time) error {
 		if why := p.refuses(e, by, now); why != "" {
@@ -95,7 +95,7 @@ func (b *Book) Approve(ctx context.Context, id int64, diff string, lease time.Du
 	})
 }
 
-// refuses says why somebody may not approve p; empty: they may.
+// refuses returns why by may not approve p, or "".
 func (p *proposal) refuses(e *ledger.Entry, by ledger.Actor, now time.Time) ledger.Because {
 	switch {
 	case !p.ExpiresAt.After(now):
@@ -148,7 +148,7 @@ func (b *Book) decide(ctx context.Context, id int64, by ledger.Actor, do func(*p
 	return b.shown(p, now), nil
 }
 
-// shown is a proposal as it stands now.
+// shown returns a proposal in its present state.
 func (b *Book) shown(p *proposal, now time.Time) ledger.Proposal {
 	s := p.Proposal
 	if s.State == ledger.ProposalOpen && p.isVoid(b.letters[p.LetterID]) {

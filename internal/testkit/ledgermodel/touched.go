@@ -9,8 +9,8 @@ import (
 	"docket/internal/record/decision"
 )
 
-// touched are the members of [ledger.Evidence] that differ between the decisions of two values; all of them where one of the two cannot
-// be read.
+// touched returns the members of [ledger.Evidence] that differ between the decisions of two values: all of them if a
+// value is unreadable.
 func touched(before, after []byte) []string {
 	if sameValue(before, after) {
 		return nil
@@ -33,7 +33,8 @@ func touched(before, after []byte) []string {
 	return all
 }
 
-// decisions are the objects of a value: one, those of an array, or one a line. None: it cannot be read, or one of them has a name twice.
+// decisions returns the objects of a value: one, those of an array, or one a line. None means that it is unreadable,
+// or that one has a repeated name.
 func decisions(value []byte) (all []map[string]json.RawMessage) {
 	var parts []json.RawMessage
 	switch {
@@ -56,7 +57,7 @@ func decisions(value []byte) (all []map[string]json.RawMessage) {
 	return all
 }
 
-// names is how many members an object has at its top.
+// names returns the number of members of an object.
 func names(object []byte) (n int) {
 	d := json.NewDecoder(bytes.NewReader(object))
 	if _, err := d.Token(); err != nil {

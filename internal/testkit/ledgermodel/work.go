@@ -246,7 +246,8 @@ func (b *Book) Remove(ctx context.Context, resolvedBefore time.Time, n int, by l
 	return removed, nil
 }
 
-// onlyCopy says whether what is RESOLVED may be the only copy of a decision: a person closed it, and no archive has it.
+// onlyCopy reports whether a RESOLVED letter may be the only copy of a decision: a person closed it, and no archive
+// has it.
 func (b *Book) onlyCopy(e *ledger.Entry) bool {
 	if e.ArchivedIn != "" || len(e.Value) == 0 {
 		return false
@@ -277,7 +278,7 @@ func (b *Book) Unarchived(ctx context.Context, resolvedBefore time.Time) (n int6
 // Compact implements [ledger.Upkeep]: there are no counters to sum up.
 func (b *Book) Compact(ctx context.Context) error { return ctx.Err() }
 
-// deskDuty begins the names of the duties by which desks say that they are there.
+// deskDuty is the prefix of the duties by which desks show that they are running.
 const deskDuty = "desk:"
 
 // Duty implements [ledger.Upkeep].

@@ -17,8 +17,8 @@ type Constraint struct {
 	Refuses func(Row) bool
 }
 
-// AddConstraint is ALTER TABLE ... ADD CONSTRAINT: it waits until no transaction that used the table is open, and whoever
-// comes meanwhile waits for it.
+// AddConstraint is ALTER TABLE ... ADD CONSTRAINT. It waits until no open transaction has used the table, and later
+// statements wait for it.
 func (s *Server) AddConstraint(c Constraint) (drop func()) {
 	defer s.Lock()()
 	for {

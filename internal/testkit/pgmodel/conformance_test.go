@@ -12,7 +12,7 @@ import (
 )
 
 // The model keeps every promise that a real server keeps; internal/postgres runs the same cases against one.
-func TestTheModelDoesWhatAServerDoes(t *testing.T) {
+func TestModel_KeepsThePromisesOfAServer(t *testing.T) {
 	t.Parallel()
 	for _, c := range storetest.Cases() {
 		t.Run(c.Name, func(t *testing.T) {

@@ -210,7 +210,7 @@ func (s *session) copyRow(c *copying, r *Row) *failure {
 	return f
 }
 
-// rest reads the rows that came behind the one that was refused, so that whoever observes knows which they were.
+// rest reads the rows behind the refused one, so that observers know them.
 func (c *copying) rest(pid uint32) {
 	for !c.over {
 		row, n, f := c.tuple()

@@ -67,9 +67,9 @@ func (m *meter) see(e pgmodel.Event) {
 	}
 }
 
-// TestManyBadRowsCostAFewRoundTrips has 300 bad of 10,000 under one CHECK, and what a batch does about them once the
+// TestRefusals_FewRoundTrips has 300 bad of 10,000 under one CHECK, and what a batch does about them once the
 // constraint is known: it looks ahead, writes the others, and asks about the bad ones twice.
-func TestManyBadRowsCostAFewRoundTrips(t *testing.T) {
+func TestRefusals_FewRoundTrips(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := &meter{server: pgmodel.New(pgmodel.Config{Unknown: func(sql string) { t.Errorf("the model does not know %q", sql) }})}

@@ -6,7 +6,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// failure is an error as the server tells it.
+// failure is an error of the server.
 type failure struct {
 	code     string
 	severity string // "" is ERROR
@@ -19,7 +19,7 @@ type failure struct {
 	typ      string
 	where    string
 	constr   string
-	silent   bool // the wire is cut and nothing is said
+	silent   bool // the connection is cut without an answer
 }
 
 const (
@@ -38,7 +38,7 @@ func fatal(code, message string) *failure {
 
 var cut = &failure{silent: true}
 
-// ends says whether the session is over with it.
+// ends reports whether the session ends with it.
 func (f *failure) ends() bool {
 	return f.silent || f.severity == severityFatal || f.severity == severityPanic
 }

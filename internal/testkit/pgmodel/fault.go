@@ -5,31 +5,31 @@ import (
 	"time"
 )
 
-// Point is a moment in the life of a session at which a fault can strike.
+// Point is a moment in a session at which a fault can strike.
 type Point string
 
-// The points. Those before an effect and those after it are told apart: a fault at [Commit] leaves nothing stored, one at
+// The points. Those before an effect differ from those after it: a fault at [Commit] leaves nothing stored, one at
 // [CommitApplied] leaves everything stored.
 const (
 	Connect        Point = "connect"         // dialling: without a code the connection is refused
 	Startup        Point = "startup"         // the startup message was read
-	Check          Point = "check"           // the question whether the node takes writes
+	Check          Point = "check"           // the query whether the node takes writes
 	Begin          Point = "begin"           // BEGIN, before its effect
 	Limits         Point = "limits"          // set_config
 	Insert         Point = "insert"          // before the first row is inserted, by INSERT or COPY; for COPY see [Fault.Row]
 	InsertAnswered Point = "insert answered" // all rows are inserted, the answer is not sent
 	Copying        Point = "copying"         // some rows of a COPY are inserted, more may come
-	Table          Point = "table"           // the look at the table that ends a COPY
+	Table          Point = "table"           // the query about the table that ends a COPY
 	Known          Point = "known"           // before rows are looked for by the hash of their payload
 	Compare        Point = "compare"         // before rows are compared by their payload
-	Catalog        Point = "catalog"         // the question what a CHECK says
+	Catalog        Point = "catalog"         // the query for the text of a CHECK
 	Foresight      Point = "foresight"       // before a CHECK is evaluated beside the table
 	Offer          Point = "offer"           // the cursor over rows that are asked about
 	Ask            Point = "ask"             // before the first of them; each is at Insert then, alone
-	Asked          Point = "asked"           // before what was found out is told
+	Asked          Point = "asked"           // before the results are sent
 	Constraints    Point = "constraints"     // SET CONSTRAINTS ALL IMMEDIATE
 	Seen           Point = "seen"            // before any row of a range of time is read
-	Confirm        Point = "confirm"         // what gives a COMMIT something to write
+	Confirm        Point = "confirm"         // the write that a COMMIT then has to log
 	Commit         Point = "commit"          // COMMIT was read and is not applied
 	CommitApplied  Point = "commit applied"  // committed, the answer is not sent
 	Rollback       Point = "rollback"        // ROLLBACK was read; with an error the transaction stays failed
@@ -37,33 +37,33 @@ const (
 	Any            Point = "any"             // every point but Connect and Startup
 )
 
-// Fault is what goes wrong at a point. The zero value of every field but Point means nothing; a fault with nothing but a
-// Point cuts the wire there.
+// Fault is a failure at a point. The zero value of every field except Point means nothing. A fault with only a Point
+// cuts the connection there.
 type Fault struct {
 	Point Point
-	// After is how many moments that match are let by before the first that is struck.
+	// After is how many matching moments pass before the first strike.
 	After int
-	// Count is how many are struck; 0 is one, -1 all until it is healed.
+	// Count is the number of strikes; 0 is one, -1 all until it is healed.
 	Count int
-	// Row restricts the fault to statements, and transactions at Commit, with such a row; for Compare the rows have only
-	// DecisionID, Time and Raw, for Known DecisionID, Time and Sum. In a COPY a fault at Insert strikes when the first such row comes, and says which it is;
-	// without Row it is the first row of all.
+	// Row limits the fault to statements, and transactions at Commit, with such a row. For Compare the rows have only
+	// DecisionID, Time and Raw, for Known DecisionID, Time and Sum. In a COPY a fault at Insert strikes when the
+	// first such row comes, and names it. Without Row that is the first row.
 	Row func(Row) bool
-	// MinRows restricts it to those with so many rows.
+	// MinRows limits it to those with at least this many rows.
 	MinRows int
 
-	// Delay passes before anything else. statement_timeout, a cancel request or a restart end it early, as they would on
-	// a server whose statement is slow.
+	// Delay passes before anything else. statement_timeout, a cancel request or a restart end it early, as on a slow
+	// server.
 	Delay time.Duration
-	// LivesOn lets no cancel request end the delay. With Cut the client loses the connection at once, and after the delay
-	// the statement takes effect all the same.
+	// LivesOn makes the delay ignore cancel requests. With Cut the client loses the connection at once, and the
+	// statement still takes effect after the delay.
 	LivesOn bool
-	// Cut closes the connection without a word; unless LivesOn is set the transaction rolls back.
+	// Cut closes the connection without an answer. Unless LivesOn is set, the transaction rolls back.
 	Cut bool
 
-	// SQLSTATE is answered, with Severity (ERROR where empty, FATAL, PANIC; the latter two end the session).
+	// SQLSTATE is answered, with Severity (default ERROR; FATAL and PANIC end the session).
 	SQLSTATE, Severity string
-	// Message and Detail are what the server says; where empty both quote a row, as a server may.
+	// Message and Detail are the server's texts. By default both quote a row, as a server may.
 	Message, Detail string
 	// Schema, Table, Column and Constraint are named in the answer. Table is decision_logs where a code of the classes
 	// 22, 23 or 42 comes at Insert.
@@ -76,7 +76,7 @@ type fault struct {
 	healed       bool
 }
 
-// due takes note of one more moment and says whether it is struck.
+// due counts one more moment and reports whether the fault strikes.
 func (f *fault) due(p Point, rows []Row) bool {
 	switch {
 	case f.healed, f.Point != p && (f.Point != Any || p == Connect || p == Startup), len(rows) < f.MinRows:
@@ -103,8 +103,8 @@ func anyRow(rows []Row, is func(Row) bool) bool {
 	return false
 }
 
-// Inject puts a fault in until heal is called or its count is used up. Of several at one point all strike, in the order
-// in which they were put in, until one ends the statement.
+// Inject adds a fault until heal is called or its count is used up. Several at one point strike in the order in which
+// they were added, until one ends the statement.
 func (s *Server) Inject(f Fault) (heal func()) {
 	if f.SQLSTATE == "" && f.Delay == 0 && !f.LivesOn {
 		f.Cut = true
@@ -121,7 +121,7 @@ func (s *Server) Inject(f Fault) (heal func()) {
 	}
 }
 
-// sweep forgets faults that can strike no more.
+// sweep removes faults that can strike no more.
 func (s *Server) sweep() {
 	kept := s.faults[:0:0]
 	for _, f := range s.faults {
@@ -132,7 +132,7 @@ func (s *Server) sweep() {
 	s.faults = kept
 }
 
-// due gives the faults that strike now.
+// due returns the faults that strike now.
 func (s *Server) due(p Point, rows []Row) []Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,8 +178,8 @@ func (f *Fault) failure(p Point, rows []Row) *failure {
 // refusal is a trigger for each row.
 type refusal struct{ code func(Row) string }
 
-// Refuse raises, before a row is inserted, the code that code gives for it; an empty code lets it pass. The first row
-// that is refused ends its statement. code must not call the server.
+// Refuse raises the code that code returns for a row, before the row is inserted; an empty code accepts it. The first
+// refused row ends its statement. code must not call the server.
 func (s *Server) Refuse(code func(Row) string) (heal func()) {
 	own := &refusal{code}
 	s.mu.Lock()
@@ -198,7 +198,7 @@ func (s *Server) Refuse(code func(Row) string) (heal func()) {
 	}
 }
 
-// Alter puts a trigger on the table that can change a row before it is stored, or swallow it by returning false. It must
+// Alter adds a trigger to the table that can change a row before it is stored, or drop it by returning false. It must
 // not call the server.
 func (s *Server) Alter(row func(*Row) bool) {
 	s.mu.Lock()
@@ -206,7 +206,7 @@ func (s *Server) Alter(row func(*Row) bool) {
 	s.alters = append(s.alters[:len(s.alters):len(s.alters)], row)
 }
 
-// altered is what the triggers leave of a row, nil where one swallows it.
+// altered returns a row after the triggers, nil if one dropped it.
 func (s *Server) altered(r *Row) *Row {
 	s.mu.Lock()
 	alters := s.alters
@@ -235,21 +235,21 @@ func refuse(triggers []*refusal, r *Row) *failure {
 	return nil
 }
 
-// ReadOnly makes the node one that takes no writes, also for sessions that are there.
+// ReadOnly makes the node refuse writes, also in open sessions.
 func (s *Server) ReadOnly() (heal func()) { return s.raise(&s.readOnly) }
 
-// Full fills the server's disk: whatever writes is refused with 53100.
+// Full fills the server's disk: every write is refused with 53100.
 func (s *Server) Full() (heal func()) { return s.raise(&s.full) }
 
-// RefuseCopy makes the table one with row-level security, which takes rows by INSERT alone.
+// RefuseCopy gives the table row-level security, so that it takes rows only by INSERT.
 func (s *Server) RefuseCopy() (heal func()) { return s.raise(&s.noCopy) }
 
-// DropIdentity takes the unique index away: ON CONFLICT is refused and anything else stores doubles.
+// DropIdentity drops the unique index: ON CONFLICT is refused and any other insert stores doubles.
 func (s *Server) DropIdentity() (heal func()) { return s.raise(&s.doubles) }
 
-// StandbyAway cuts off the synchronous standby: a COMMIT that wrote anything waits until the standby is back, and so do
-// all who wait for its rows. A cancel request, or the end of the session, ends the wait. The rows are visible then, and
-// the standby does not have them; the client is warned, if it is still there.
+// StandbyAway disconnects the synchronous standby. A COMMIT that wrote anything waits until the standby is back, and
+// so do all that wait for its rows. A cancel request, or the end of the session, ends the wait. The rows are visible
+// then, and the standby does not have them. The client gets a warning, if it is still there.
 func (s *Server) StandbyAway() (back func()) {
 	open := s.gate(&s.standby)
 	return func() {
@@ -264,14 +264,14 @@ func (s *Server) StandbyAway() (back func()) {
 	}
 }
 
-// Alone says that the synchronous standby is away.
+// Alone reports whether the synchronous standby is away.
 func (s *Server) Alone() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.standby) > 0
 }
 
-// Promote loses the server and goes on with the standby, which has what was confirmed and no more.
+// Promote replaces the server by the standby, which has only confirmed rows.
 func (s *Server) Promote(down time.Duration) {
 	s.mu.Lock()
 	s.committed = slices.DeleteFunc(s.committed, func(t *tuple) bool {
@@ -282,14 +282,14 @@ func (s *Server) Promote(down time.Duration) {
 	})
 	for _, b := range s.sessions {
 		if b.tx != nil {
-			b.tx.durable = false // in the log of the server that is gone
+			b.tx.durable = false // in the log of the lost server
 		}
 	}
 	s.mu.Unlock()
 	s.Crash(down)
 }
 
-// CancelSync ends the waits for the standby, as an administrator does with pg_cancel_backend, and says how many there were.
+// CancelSync ends the waits for the standby, like pg_cancel_backend, and returns their number.
 func (s *Server) CancelSync() (canceled int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -302,13 +302,13 @@ func (s *Server) CancelSync() (canceled int) {
 	return canceled
 }
 
-// LoseCancels has cancel requests lost on their way, as a firewall or a pooler does it.
+// LoseCancels drops cancel requests, like a firewall or a pooler.
 func (s *Server) LoseCancels() (heal func()) { return s.raise(&s.cancels) }
 
-// Hang makes the server accept and never answer, as one that is stopped or cut off: connections stay, nothing is lost.
+// Hang makes the server accept and never answer, like one that is stopped or cut off. Connections stay open.
 func (s *Server) Hang() (heal func()) { return s.gate(&s.hung) }
 
-// Lock holds the table as ALTER TABLE does: statements on it wait, unless their transaction used it before.
+// Lock locks the table like ALTER TABLE: statements on it wait, unless their transaction used it before.
 func (s *Server) Lock() (unlock func()) { return s.gate(&s.locks) }
 
 func (s *Server) raise(count *int) (heal func()) {

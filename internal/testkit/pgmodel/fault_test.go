@@ -43,7 +43,7 @@ func try(db *store.Store, rows ...pipeline.Row) error {
 	return err
 }
 
-func TestARestartEndsSessionsAndComesBackByItself(t *testing.T) {
+func TestRestart_EndsSessionsAndComesBack(t *testing.T) {
 	t.Parallel()
 	within(t, func(t *testing.T, s *pgmodel.Server, db *store.Store) {
 		save(t, db, row("a", `{}`))
@@ -61,7 +61,7 @@ func TestARestartEndsSessionsAndComesBackByItself(t *testing.T) {
 	})
 }
 
-func TestACrashSaysNothingAndKeepsWhatWasCommitted(t *testing.T) {
+func TestCrash_KeepsCommittedRows(t *testing.T) {
 	t.Parallel()
 	within(t, func(t *testing.T, s *pgmodel.Server, db *store.Store) {
 		s.Inject(pgmodel.Fault{Point: pgmodel.CommitApplied, Delay: time.Second})
@@ -77,7 +77,7 @@ func TestACrashSaysNothingAndKeepsWhatWasCommitted(t *testing.T) {
 	})
 }
 
-func TestConnectingFails(t *testing.T) {
+func TestConnect_Failures(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		fault pgmodel.Fault
@@ -109,8 +109,8 @@ func TestConnectingFails(t *testing.T) {
 	}
 }
 
-// A statement whose client gave up goes on: here it is COMMIT, and a retry finds the row there.
-func TestAStatementOutlivesItsClient(t *testing.T) {
+// A statement outlives its client: here it is COMMIT, and a retry finds the row there.
+func TestStatement_OutlivesItsClient(t *testing.T) {
 	t.Parallel()
 	for _, f := range []pgmodel.Fault{
 		{Point: pgmodel.Commit, Delay: time.Minute, LivesOn: true},
@@ -135,7 +135,7 @@ func TestAStatementOutlivesItsClient(t *testing.T) {
 	}
 }
 
-func TestOfTwoThatWaitForEachOtherOneIsTold(t *testing.T) {
+func TestDeadlock_OneSessionFails(t *testing.T) {
 	t.Parallel()
 	within(t, func(t *testing.T, s *pgmodel.Server, _ *store.Store) {
 		// Docket sorts its rows, so two batches cannot: two statements in each transaction can.
@@ -152,7 +152,7 @@ func TestOfTwoThatWaitForEachOtherOneIsTold(t *testing.T) {
 	})
 }
 
-func TestAHangingServerAnswersWhenItGoesOn(t *testing.T) {
+func TestHang_AnswersAfterwards(t *testing.T) {
 	t.Parallel()
 	within(t, func(t *testing.T, s *pgmodel.Server, db *store.Store) {
 		save(t, db, row("a", `{}`))
@@ -165,7 +165,7 @@ func TestAHangingServerAnswersWhenItGoesOn(t *testing.T) {
 	})
 }
 
-func TestFullDiskAndTriggers(t *testing.T) {
+func TestFull_AndTriggers(t *testing.T) {
 	t.Parallel()
 	within(t, func(t *testing.T, s *pgmodel.Server, db *store.Store) {
 		heal := s.Full()
@@ -185,7 +185,7 @@ func TestFullDiskAndTriggers(t *testing.T) {
 	})
 }
 
-func TestFaultsAreCounted(t *testing.T) {
+func TestInject_Count(t *testing.T) {
 	t.Parallel()
 	within(t, func(t *testing.T, s *pgmodel.Server, db *store.Store) {
 		s.Inject(pgmodel.Fault{Point: pgmodel.Insert, After: 1, Count: 2, SQLSTATE: "40001"})
@@ -201,7 +201,7 @@ func TestFaultsAreCounted(t *testing.T) {
 	})
 }
 
-func TestEventsTellWhatBecameOfEachTransaction(t *testing.T) {
+func TestObserve_EachTransaction(t *testing.T) {
 	t.Parallel()
 	within(t, func(t *testing.T, s *pgmodel.Server, db *store.Store) {
 		var got []string
@@ -220,7 +220,7 @@ func TestEventsTellWhatBecameOfEachTransaction(t *testing.T) {
 	})
 }
 
-func TestWhatIsNotKnownIsTold(t *testing.T) {
+func TestUnknown_IsReported(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var told []string
@@ -292,7 +292,7 @@ func arrayOf(oid uint32, elem []byte) []byte {
 
 // A CHECK is added while a transaction has stored a row that it would refuse: the change waits for it, and those that come
 // meanwhile wait for the change.
-func TestAConstraintIsAddedBetweenTransactions(t *testing.T) {
+func TestAddConstraint_BetweenTransactions(t *testing.T) {
 	t.Parallel()
 	within(t, func(t *testing.T, s *pgmodel.Server, db *store.Store) {
 		s.Inject(pgmodel.Fault{Point: pgmodel.Commit, Delay: time.Second})

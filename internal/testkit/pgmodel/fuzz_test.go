@@ -25,7 +25,7 @@ func conversation(t testing.TB, messages ...pgproto3.FrontendMessage) []byte {
 	return b
 }
 
-func FuzzGarbageOnTheWireDoesNoHarm(f *testing.F) {
+func FuzzWire_Garbage(f *testing.F) {
 	params := [][]byte{arrayOf(25, []byte("id")), arrayOf(1184, make([]byte, 8)), arrayOf(25, []byte(`{"a":[1,"\u00e9"]}`)), arrayOf(25, []byte("t")),
 		arrayOf(23, make([]byte, 4)), arrayOf(20, make([]byte, 8)), arrayOf(23, make([]byte, 4))}
 	f.Add([]byte{})

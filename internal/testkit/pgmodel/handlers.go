@@ -34,7 +34,7 @@ func (s *session) begin(*portal) (answer, *failure) {
 func (s *session) setLimits(p *portal) (answer, *failure) {
 	plan := p.plan.(map[string]int)
 	set := s.limits()
-	for name, into := range map[string]*time.Duration{ // each is set for itself: the order makes no difference
+	for name, into := range map[string]*time.Duration{ // the order does not matter
 		"statement_timeout": &set.statement, "lock_timeout": &set.lock, "idle_in_transaction_session_timeout": &set.idle,
 	} {
 		i, ok := plan[name]
@@ -99,7 +99,7 @@ func (s *session) commitTransaction(*portal) (answer, *failure) {
 	return answer{tag: "COMMIT"}, s.commit()
 }
 
-// commit ends the session's transaction; afterwards there is none, whatever became of it.
+// commit commits the session's transaction. Afterwards there is none, even after a failure.
 func (s *session) commit() *failure {
 	s.server.mu.Lock()
 	t := s.tx
@@ -143,7 +143,7 @@ func (s *session) commit() *failure {
 	return nil
 }
 
-// awaitStandby waits while the standby is away. The transaction is in the log by then, so nothing takes it back any more.
+// awaitStandby waits while the standby is away. The transaction is already in the log, so it cannot be undone.
 func (s *session) awaitStandby(t *transaction) *failure {
 	for {
 		s.server.mu.Lock()
@@ -173,7 +173,7 @@ func (s *session) awaitStandby(t *transaction) *failure {
 	}
 }
 
-// said is a text or NULL.
+// said returns a text or NULL.
 func said(text sql.Null[string]) value {
 	if !text.Valid {
 		return nil
@@ -181,7 +181,7 @@ func said(text sql.Null[string]) value {
 	return text.V
 }
 
-// seen gives the first row of a range of time.
+// seen returns the first row of a range of time.
 func (s *session) seen(p *portal) (answer, *failure) {
 	s.server.mu.Lock()
 	defer s.server.mu.Unlock()
@@ -194,7 +194,7 @@ func (s *session) seen(p *portal) (answer, *failure) {
 	return answer{tag: "SELECT 0"}, s.interrupted()
 }
 
-// confirm writes to the log alone.
+// confirm writes only to the log.
 func (s *session) confirm(*portal) (answer, *failure) {
 	s.server.mu.Lock()
 	defer s.server.mu.Unlock()
@@ -284,7 +284,7 @@ func doubled(r *Row) *failure {
 	return f
 }
 
-// table fails where there is no unique index.
+// table fails if there is no unique index.
 func (s *session) table(*portal) (answer, *failure) {
 	s.server.mu.Lock()
 	defer s.server.mu.Unlock()
@@ -297,7 +297,7 @@ func (s *session) table(*portal) (answer, *failure) {
 	return answer{tag: "SELECT 1", rows: [][]value{{int64(1), nil}}}, nil
 }
 
-// acceptable is all that the table asks of a row for itself, in the order in which a server asks.
+// acceptable applies the table's rules to a single row, in the server's order.
 func acceptable(r *Row, triggers []*refusal, checks []*Constraint) *failure {
 	if f := inRange(r.ts); f != nil {
 		return f
@@ -328,7 +328,7 @@ func acceptable(r *Row, triggers []*refusal, checks []*Constraint) *failure {
 	return fitsIndex(r.DecisionID)
 }
 
-// put inserts a row unless its identity is there. It waits for a transaction that has it and is still open.
+// put inserts a row unless its identity exists. It waits for an open transaction with that identity.
 func (s *session) put(r *Row) (isNew bool, f *failure) {
 	if s.encoding != "UTF8" {
 		r.DecisionID, r.Raw = latin1([]byte(r.DecisionID)), []byte(latin1(r.Raw))
@@ -361,7 +361,7 @@ func (s *session) put(r *Row) (isNew bool, f *failure) {
 	}
 }
 
-// latin1 is text whose bytes are each a character.
+// latin1 decodes text with one byte for each character.
 func latin1(b []byte) string {
 	runes := make([]rune, len(b))
 	for i, c := range b {

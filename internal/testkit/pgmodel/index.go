@@ -6,10 +6,11 @@ import (
 	"fmt"
 )
 
-// maxIndexed is about the most that an entry of a B-tree takes, after compression.
+// maxIndexed is approximately the largest entry of a B-tree, after compression.
 const maxIndexed = 2704 - 24
 
-// fitsIndex refuses an id that is too long for the index, as far as can be told: a server compresses in another way.
+// fitsIndex refuses an id that is too long for the index. It is approximate, because a server compresses in another
+// way.
 func fitsIndex(id string) *failure {
 	if len(id) <= maxIndexed {
 		return nil

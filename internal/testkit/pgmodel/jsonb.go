@@ -8,26 +8,27 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth is about how deep a server reads: its stack decides, which depends on the build and on max_stack_depth.
+// maxDepth is approximately the depth that a server reads. Its stack decides, which depends on the build and on
+// max_stack_depth.
 const maxDepth = 14_500
 
 // document is JSON in a normal form: two are equal as jsonb if and only if their bytes are.
 type document []byte
 
-// checkJSON says why text is no jsonb, with the code of a server.
+// checkJSON returns the server's failure for text that is not valid jsonb.
 func checkJSON(b []byte) *failure {
 	p := jsonReader{src: b, check: true}
 	_, f := p.document(nil)
 	return f
 }
 
-// normalize gives the normal form.
+// normalize returns the normal form.
 func normalize(b []byte) (document, *failure) {
 	p := jsonReader{src: b}
 	return p.document(make([]byte, 0, len(b)+len(b)/4))
 }
 
-// equals says whether raw is equal to the tuple's as jsonb.
+// equals reports whether raw equals the tuple's as jsonb.
 func (t *tuple) equals(raw []byte) (bool, *failure) {
 	if raw == nil {
 		return false, nil // raw of a stored row is never NULL
@@ -46,7 +47,7 @@ func (t *tuple) equals(raw []byte) (bool, *failure) {
 	return bytes.Equal(is, was), f
 }
 
-// jsonReader reads one document by the rules of a server, and appends its normal form unless it only checks.
+// jsonReader reads one document by the server's rules. It appends the normal form unless it only checks.
 type jsonReader struct {
 	src   []byte
 	pos   int
@@ -213,7 +214,7 @@ func lastWins(members []member) []member {
 	return kept
 }
 
-// string reads a string; its normal form is its length and what it means.
+// string reads a string. Its normal form is its length and its meaning.
 func (p *jsonReader) string(out []byte) ([]byte, *failure) {
 	p.pos++
 	var s []byte

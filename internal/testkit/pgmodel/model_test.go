@@ -63,7 +63,7 @@ func save(t testing.TB, db *store.Store, rows ...pipeline.Row) []pipeline.Outcom
 	return out
 }
 
-func TestRowsAreStoredInVirtualTime(t *testing.T) {
+func TestStore_InVirtualTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)

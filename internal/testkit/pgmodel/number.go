@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// What numeric holds: a display scale of 14 bits, a weight of 16 bits in digits of base 10,000, and half an int32 of
+// Limits of numeric: a display scale of 14 bits, a weight of 16 bits in digits of base 10,000, and half an int32 of
 // exponent.
 const (
 	maxScale    = 16_383
@@ -22,7 +22,7 @@ func (p *jsonReader) digits() []byte {
 	return p.src[from:p.pos]
 }
 
-// number reads a number; its normal form is its digits without zeros at the ends, and the power of ten of the first.
+// number reads a number. Its normal form is its digits without zeros at the ends, and the power of ten of the first.
 func (p *jsonReader) number(out []byte) ([]byte, *failure) {
 	negative := p.peek() == '-'
 	if negative {

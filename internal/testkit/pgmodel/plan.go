@@ -13,10 +13,10 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// errOther says that a statement is of a known kind, but not one of those that are known.
+// errOther says that a statement is of a known kind, in an unknown form.
 var errOther = errors.New("a statement of another form")
 
-// insertPlan is an insert that was read.
+// insertPlan is a parsed insert.
 type insertPlan struct {
 	columns []source
 	skips   bool // ON CONFLICT DO NOTHING
@@ -85,7 +85,7 @@ func (p *insertPlan) rows(s *session, b *portal) ([]Row, *failure) {
 	return decodeRows(s, b, p.columns)
 }
 
-// comparePlan is the comparison.
+// comparePlan is a parsed comparison.
 type comparePlan struct{ columns []source }
 
 func readCompare([]string) (any, []uint32, error) {
@@ -97,7 +97,7 @@ func (p *comparePlan) rows(s *session, b *portal) ([]Row, *failure) {
 	return decodeRows(s, b, p.columns)
 }
 
-// readKnown reads the question for rows by the hash of their payload.
+// readKnown reads the query for rows by the hash of their payload.
 func readKnown([]string) (any, []uint32, error) {
 	return &comparePlan{[]source{{"decision_id", 0, pgtype.TextOID}, {"ts", 1, pgtype.TimestamptzOID}, {"raw_sha256", 2, pgtype.ByteaOID}}},
 		[]uint32{pgtype.TextArrayOID, pgtype.TimestamptzArrayOID, pgtype.ByteaArrayOID, pgtype.TimestamptzOID, pgtype.TimestamptzOID}, nil
@@ -206,7 +206,7 @@ func readLimits(captured []string) (any, []uint32, error) {
 		switch m[1] {
 		case "statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout":
 			plan[m[1]] = n - 1
-		case "tcp_keepalives_idle", "tcp_keepalives_interval": // there is no network to be lost
+		case "tcp_keepalives_idle", "tcp_keepalives_interval": // there is no network to lose
 		default:
 			return nil, nil, fmt.Errorf("%w: setting %s", errOther, m[1])
 		}

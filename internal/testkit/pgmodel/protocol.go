@@ -27,7 +27,7 @@ func format(codes []int16, i int) int16 {
 	return 0
 }
 
-// handle does what a message says and returns false where the session is over.
+// handle handles a message, and returns false if the session is over.
 func (s *session) handle(m pgproto3.FrontendMessage) bool {
 	switch m.(type) {
 	case *pgproto3.Terminate:
@@ -73,7 +73,7 @@ func (s *session) handle(m pgproto3.FrontendMessage) bool {
 	return f == nil || s.failed(f)
 }
 
-// failed tells a failure and returns false where the session ends with it. What was answered before is sent with it.
+// failed sends a failure, after the answers before it. It returns false if the session ends with it.
 func (s *session) failed(f *failure) bool {
 	s.server.mu.Lock()
 	s.server.abort(s.tx)
@@ -100,7 +100,7 @@ func (s *session) sync() bool {
 	return s.ready()
 }
 
-// commitImplicit is no [Commit] where there is nothing to commit.
+// commitImplicit skips [Commit] if there is nothing to commit.
 func (s *session) commitImplicit() *failure {
 	s.server.mu.Lock()
 	if len(s.tx.inserted) == 0 {
@@ -113,7 +113,7 @@ func (s *session) commitImplicit() *failure {
 	return s.commit()
 }
 
-// refusesAll is what a failed transaction answers to everything but its end.
+// refusesAll is the answer of a failed transaction to everything except its end.
 func (s *session) refusesAll(p *prepared) *failure {
 	s.server.mu.Lock()
 	defer s.server.mu.Unlock()
@@ -161,7 +161,7 @@ func (s *session) bind(m *pgproto3.Bind) *failure {
 	for _, v := range m.Parameters {
 		size += len(v)
 	}
-	all, params := make([]byte, 0, size), make([][]byte, len(m.Parameters)) // what was read is overwritten by the next message
+	all, params := make([]byte, 0, size), make([][]byte, len(m.Parameters)) // the next message overwrites the buffer
 	for i, v := range m.Parameters {
 		if v != nil {
 			from := len(all)
@@ -278,7 +278,7 @@ func (s *session) simple(sql string) bool {
 	return s.sync()
 }
 
-// blank says whether there is nothing in a query but blanks and comments.
+// blank reports whether a query has only blanks and comments.
 func blank(sql string) bool {
 	for line := range strings.Lines(sql) {
 		if line = strings.Trim(line, " \t\r\n;"); line != "" && !strings.HasPrefix(line, "--") {

@@ -13,16 +13,16 @@ import (
 
 const tableName = "decision_logs"
 
-// Config is how a server is; the zero value is a good one.
+// Config holds the settings of a server; the zero value is a healthy one.
 type Config struct {
-	// Unknown is told a statement, or anything else of the protocol, that the model does not know. A test should fail
-	// then. It must not call the server.
+	// Unknown is called with a statement, or another message, that the model does not know. A test should then fail.
+	// It must not call the server.
 	Unknown func(sql string)
-	// MaxMessage is the longest message that is read, in bytes. Default 64 MiB; longer ones end the session.
+	// MaxMessage limits a message in bytes. Default 64 MiB; longer ones end the session.
 	MaxMessage int
-	// Encoding is the client_encoding of whoever asks for none; default UTF8. Any other is read as LATIN1.
+	// Encoding is the default client_encoding; empty: UTF8. Any other is read as LATIN1.
 	Encoding string
-	// Pooled is a server behind a pooler that hands on no client_encoding.
+	// Pooled is a server behind a pooler that drops client_encoding.
 	Pooled bool
 }
 
@@ -65,8 +65,8 @@ func New(cfg Config) *Server {
 	return &Server{cfg: cfg, rows: map[key]*tuple{}, lastPID: 100}
 }
 
-// Dial connects, as [net.Dialer.DialContext] does. Every address is this server's. The port of the connection's local
-// address is the id of its backend, so that whoever dials knows its sessions again.
+// Dial connects, like [net.Dialer.DialContext]. Every address is this server's. The port of the local address is the
+// id of the backend, so that the caller can find its sessions.
 func (s *Server) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if err := s.dialled(ctx); err != nil {
 		return nil, &net.OpError{Op: "dial", Net: network, Addr: addr(address), Err: err}
@@ -84,7 +84,7 @@ func (s *Server) Dial(ctx context.Context, network, address string) (net.Conn, e
 	return client, nil
 }
 
-// dialled lets the faults at Connect that have no code strike; one with a code answers the startup message.
+// dialled applies the faults at Connect without a code; one with a code answers the startup message.
 func (s *Server) dialled(ctx context.Context) error {
 	s.mu.Lock()
 	var now []Fault
@@ -113,11 +113,11 @@ func (s *Server) dialled(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Restart shuts the server down, fast, and starts it again: every session is told 57P01, what is open rolls back.
-// Connections are refused for the first half of down; for the second half the server says that it is starting (57P03).
+// Restart does a fast shutdown and a start. Every session gets 57P01, and open transactions roll back. Connections
+// are refused for the first half of down. In the second half the server answers that it is starting (57P03).
 func (s *Server) Restart(down time.Duration) { s.stop(down, terminate) }
 
-// Crash is Restart without a word: connections just break. What was committed stays.
+// Crash is Restart without answers: connections break. Committed rows stay.
 func (s *Server) Crash(down time.Duration) { s.stop(down, vanish) }
 
 func (s *Server) stop(down time.Duration, how signal) {
@@ -130,7 +130,7 @@ func (s *Server) stop(down time.Duration, how signal) {
 	}
 }
 
-// Kill ends the sessions that are there, each with 57P01, and says how many there were. New ones are welcome.
+// Kill ends the open sessions, each with 57P01, and returns their number. New ones are accepted.
 func (s *Server) Kill() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,7 +140,7 @@ func (s *Server) Kill() int {
 	return len(s.sessions)
 }
 
-// Cancel ends the statements that run, as an administrator does; each session stays.
+// Cancel cancels the running statements, like an administrator. The sessions stay.
 func (s *Server) Cancel() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,7 +149,7 @@ func (s *Server) Cancel() {
 	}
 }
 
-// Close ends every session without a word, waits for their end and refuses connections from then on.
+// Close ends every session without an answer, waits for them and refuses new connections.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -160,7 +160,8 @@ func (s *Server) Close() {
 	s.wait.Wait()
 }
 
-// Rows gives the committed rows in the order of their commits, those of one transaction in the order of their insert.
+// Rows returns the committed rows in the order of their commits, those of one transaction in the order of their
+// insert.
 func (s *Server) Rows() []Row {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,14 +172,14 @@ func (s *Server) Rows() []Row {
 	return rows
 }
 
-// Commits is the number of the last transaction that stored rows: that of its rows is [Row.Commit].
+// Commits returns the number of the last transaction that stored rows; its rows have it in [Row.Commit].
 func (s *Server) Commits() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.commits
 }
 
-// Unconfirmed are the committed rows that the standby does not have: a promotion would lose them.
+// Unconfirmed returns the committed rows that the standby does not have: a promotion would lose them.
 func (s *Server) Unconfirmed() (rows []Row) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -190,7 +191,7 @@ func (s *Server) Unconfirmed() (rows []Row) {
 	return rows
 }
 
-// Put stores rows as another client would, without an event. A row whose identity is there is replaced.
+// Put stores rows like another client, without an event. It replaces a row with the same identity.
 func (s *Server) Put(rows ...Row) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,7 +209,7 @@ func (s *Server) Put(rows ...Row) {
 	}
 }
 
-// Delete removes a committed row as another client would, and says whether it was there.
+// Delete removes a committed row like another client, and reports whether it was there.
 func (s *Server) Delete(id string, at time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -225,21 +226,21 @@ func (s *Server) remove(k key) bool {
 	return true
 }
 
-// Sessions is how many connections there are.
+// Sessions returns the number of connections.
 func (s *Server) Sessions() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.sessions)
 }
 
-// Unknown lists what clients said that the model does not know.
+// Unknown lists the messages of clients that the model does not know.
 func (s *Server) Unknown() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.unknown)
 }
 
-// stranger notes what the model does not know. s.mu is not held.
+// stranger notes an unknown message. s.mu is not held.
 func (s *Server) stranger(what string) {
 	s.mu.Lock()
 	s.unknown = append(s.unknown, what)
@@ -249,12 +250,12 @@ func (s *Server) stranger(what string) {
 	}
 }
 
-// Event is something that happened in a session.
+// Event is an event of a session.
 type Event struct {
 	Time    time.Time
 	Session uint32 // backend id; 0 at Connect
 	Point   Point
-	// SQLSTATE is the error that was answered; empty where there was none, and where the wire was cut.
+	// SQLSTATE is the code of the answer; empty for success, and if the connection was cut.
 	SQLSTATE string
 	Cut      bool
 	// Copied says, at Insert and InsertAnswered, that it was a COPY.
@@ -265,8 +266,7 @@ type Event struct {
 	Applied bool
 }
 
-// Observe has f called for each event, one at a time, in an order in which they can have happened. f must not call the
-// server, nor change the rows.
+// Observe calls f for each event, one at a time, in a possible order. f must not call the server or change the rows.
 func (s *Server) Observe(f func(Event)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

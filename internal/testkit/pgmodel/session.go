@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// signal is what another part of the server wants of a session; the later ones overrule the earlier.
+// signal is a request of another part of the server to a session; later ones win over earlier ones.
 type signal uint8
 
 const (
@@ -18,10 +18,10 @@ const (
 	cancel
 	victim    // of a deadlock
 	terminate // 57P01
-	vanish    // the connection breaks without a word
+	vanish    // the connection breaks without an answer
 )
 
-// session is one backend. Its fields belong to its own goroutine, but for those marked.
+// session is one backend. Its fields belong to its own goroutine, unless noted.
 type session struct {
 	server  *Server
 	pid     uint32
@@ -33,18 +33,18 @@ type session struct {
 	prepared map[string]*prepared
 	portals  map[string]*portal
 	copy     *copying      // that is under way
-	skipping bool          // an error was told, and Sync not heard since
+	skipping bool          // after an error, until the next Sync
 	idle     time.Duration // idle_in_transaction_session_timeout that is running
-	deadline time.Time     // of the statement; zero is none
+	deadline time.Time     // of the statement; zero: none
 
 	// The server's mutex guards these.
 	tx      *transaction
-	running bool // a statement is, so that a cancel request has something to cancel
-	deaf    bool // to cancel requests
+	running bool // a statement is running, so a cancel request has an effect
+	deaf    bool // ignores cancel requests
 	syncs   bool // it waits for the standby
 	pending signal
 	wakes   chan struct{} // has room for one
-	blocked *transaction  // what it waits for
+	blocked *transaction  // the transaction that it waits for
 	since   time.Time     // since when
 }
 
@@ -56,7 +56,7 @@ func newSession(s *Server, pid uint32, conn *end) *session {
 	return b
 }
 
-// interrupt has the session do what sig says as soon as it can. The server's mutex is held. What ends the session rolls
+// interrupt makes the session handle sig as soon as it can. The server's mutex is held. An end of the session rolls
 // back at once.
 func (s *session) interrupt(sig signal) {
 	if sig <= s.pending || sig == cancel && (!s.running || s.deaf) {
@@ -73,7 +73,7 @@ func (s *session) interrupt(sig signal) {
 	}
 }
 
-// interrupted gives the end of what runs, where somebody wants one. The server's mutex is held.
+// interrupted returns the failure that ends the running statement, if there is one. The server's mutex is held.
 func (s *session) interrupted() *failure {
 	sig := s.pending
 	if sig < terminate {
@@ -92,7 +92,7 @@ func (s *session) interrupted() *failure {
 	return nil
 }
 
-// serve is the life of the session.
+// serve runs the session.
 func (s *session) serve() {
 	defer s.end()
 	if !s.start() {
@@ -113,7 +113,7 @@ func (s *session) serve() {
 	}
 }
 
-// lost says why the session ends, where there is a reason of its own.
+// lost says why the session ended, if there is a special reason.
 func (s *session) lost(err error) {
 	s.server.mu.Lock()
 	f := s.interrupted()
@@ -126,12 +126,12 @@ func (s *session) lost(err error) {
 	case errors.As(err, &long):
 		f = fatal("08P01", "invalid message length")
 	default:
-		return // the client is gone, or speaks another language
+		return // the client is gone, or uses another protocol
 	}
 	s.say(f)
 }
 
-// say tells a failure at once.
+// say sends a failure at once.
 func (s *session) say(f *failure) {
 	if !f.silent {
 		s.backend.Send(f.response())
@@ -139,7 +139,7 @@ func (s *session) say(f *failure) {
 	}
 }
 
-// end leaves nothing of the session but what it committed.
+// end removes everything of the session except its commits.
 func (s *session) end() {
 	_ = s.conn.Close()
 	s.server.mu.Lock()
@@ -149,7 +149,7 @@ func (s *session) end() {
 	s.server.sessions = slices.DeleteFunc(s.server.sessions, func(o *session) bool { return o == s })
 }
 
-// start speaks until the session is ready. It returns false where there is none.
+// start runs the handshake until the session is ready. It returns false if there is no session.
 func (s *session) start() bool {
 	for {
 		m, err := s.backend.ReceiveStartupMessage()
@@ -190,7 +190,7 @@ func (s *session) admitted() bool {
 	}
 	if f != nil {
 		if f.severity == "" {
-			own := *f // a session's: the failure may be one that all sessions meet
+			own := *f // a copy: several sessions may share the failure
 			own.severity = severityFatal
 			f = &own
 		}
@@ -217,7 +217,7 @@ func (s *session) unready() *failure {
 	return s.interrupted()
 }
 
-// ready tells the client that it may go on, and in which state it is.
+// ready tells the client that the session is ready, with its state.
 func (s *session) ready() bool {
 	s.server.mu.Lock()
 	status := byte('I')
@@ -237,7 +237,7 @@ func (s *session) ready() bool {
 	return s.backend.Flush() == nil
 }
 
-// idleEnds stops the clock of idle_in_transaction_session_timeout.
+// idleEnds stops the timer of idle_in_transaction_session_timeout.
 func (s *session) idleEnds() {
 	s.server.mu.Lock()
 	defer s.server.mu.Unlock()
@@ -270,7 +270,7 @@ func (s *session) ungated() bool {
 	}
 }
 
-// cancel is a cancel request: it says nothing in answer.
+// cancel handles a cancel request, which has no answer.
 func (s *Server) cancel(pid uint32, secret []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -284,7 +284,7 @@ func (s *Server) cancel(pid uint32, secret []byte) {
 	}
 }
 
-// tell makes an event of what f says.
+// tell makes an event of a failure.
 func (s *session) tell(e Event, f *failure) {
 	e.Session = s.pid
 	if f != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// answer is what a statement returns.
+// answer is the result of a statement.
 type answer struct {
 	tag  string
 	rows [][]value
@@ -24,11 +24,11 @@ type column struct {
 	size int16
 }
 
-// prepared is a statement that was understood.
+// prepared is a parsed statement.
 type prepared struct {
 	*statement
 	params int // how many
-	plan   any // what read made of the text
+	plan   any // the plan that read made of the text
 	oids   []uint32
 }
 
@@ -48,12 +48,13 @@ type statement struct {
 	point   Point
 	columns []column
 	text    *regexp.Regexp // of its normal form: lower case, single blanks
-	// read makes a plan of what text captured; nil where there is nothing to read. An error says that it is not known.
+	// read makes a plan of the captured text; nil if there is nothing to read. An error says that the statement is
+	// unknown.
 	read func(captured []string) (plan any, oids []uint32, err error)
 	run  func(*session, *portal) (answer, *failure)
 }
 
-// statements are all that are known. Another way of storing is another entry here.
+// statements returns all known statements.
 func statements() []*statement {
 	text := func(name string) column { return column{name, pgtype.TextOID, -1} }
 	return []*statement{
@@ -88,7 +89,7 @@ func statements() []*statement {
 	}
 }
 
-// tableSQL looks whether the table is one for COPY.
+// tableSQL checks whether the table allows COPY.
 const tableSQL = `select 1 / (select count(*) from pg_index x where x.indrelid = ` +
 	`'decision_logs'::regclass and x.indisunique and x.indisvalid and x.indimmediate and x.indpred is null and ` +
 	`x.indexprs is null and x.indnkeyatts = 2 and (select count(*) from pg_attribute where attrelid = x.indrelid ` +
@@ -102,7 +103,7 @@ const tableSQL = `select 1 / (select count(*) from pg_index x where x.indrelid =
 	`'timestamptz'::regtype and atttypmod in (-1, 6) when attname = 'allowed' then atttypid = 'bool'::regtype when attname in ('raw_sha256', 'raw_bytes') then atttypid = 'bytea'::regtype when attname = 'unfaithful' then atttypid = 'text[]'::regtype end and not exists ` +
 	`(select from pg_rewrite where ev_class = 'decision_logs'::regclass and ev_type = '3'))::int)`
 
-// knownSQL looks for rows by the hash of their payload.
+// knownSQL finds rows by the hash of their payload.
 const knownSQL = `select array_agg(case when d.raw_sha256 = i.raw_sha256 then i.n else -i.n end) ` +
 	`from unnest($1::text[], $2::timestamptz[], $3::bytea[]) with ordinality as i(decision_id, ts, raw_sha256, n) ` +
 	`cross join lateral (select raw_sha256 from decision_logs where decision_id = i.decision_id and ts = i.ts ` +
@@ -110,12 +111,12 @@ const knownSQL = `select array_agg(case when d.raw_sha256 = i.raw_sha256 then i.
 
 var known = statements()
 
-// understood keeps what was made of a text, for all servers: there are few texts that are known, and many servers.
+// understood caches parsed texts for all servers, because there are few texts and many servers.
 var understood sync.Map
 
 func whole(pattern string) *regexp.Regexp { return regexp.MustCompile(`^` + pattern + `$`) }
 
-// prepare understands a statement, or notes that it cannot.
+// prepare parses a statement, or notes it as unknown.
 func (s *Server) prepare(sql string) (*prepared, *failure) {
 	if p, ok := understood.Load(sql); ok {
 		return p.(*prepared), nil
@@ -172,7 +173,7 @@ func (s *session) run(p *portal) (answer, *failure) {
 			return a, f
 		}
 	}
-	if p.point != Commit { // which tells for itself
+	if p.point != Commit { // it reports its own event
 		s.tell(Event{Point: p.point, Rows: rows}, f)
 	}
 	return a, f
@@ -190,7 +191,7 @@ type rowsPlan interface {
 	rows(*session, *portal) ([]Row, *failure)
 }
 
-// begins notes that a statement runs, and from when on it takes too long. COMMIT has no limit.
+// begins notes that a statement runs, and its deadline. COMMIT has none.
 func (s *session) begins(p *portal) {
 	s.server.mu.Lock()
 	defer s.server.mu.Unlock()

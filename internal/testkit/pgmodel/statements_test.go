@@ -10,8 +10,8 @@ import (
 	"docket/internal/testkit/pgmodel"
 )
 
-// What a batch costs, in statements. More of them on the way that every batch goes would be paid for each time.
-func TestEachWayOfStoringHasSoManyStatements(t *testing.T) {
+// These are the statements of a batch. An additional one would cost time in every batch.
+func TestStore_NumberOfStatements(t *testing.T) {
 	t.Parallel()
 	within(t, func(t *testing.T, s *pgmodel.Server, db *store.Store) {
 		var said []string

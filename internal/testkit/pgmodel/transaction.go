@@ -9,19 +9,19 @@ type tuple struct {
 	alone bool         // the standby does not have it
 }
 
-// transaction is one of a session. Its fields are guarded by the server's mutex, but for those of its limits.
+// transaction is a transaction of a session. Its fields are guarded by the server's mutex, except for its limits.
 type transaction struct {
 	session  *session
 	began    time.Time
 	implicit bool     // without BEGIN: ends with Sync
-	failed   bool     // only ROLLBACK is heard
-	ended    bool     // nothing is left to apply or take back
+	failed   bool     // it accepts only ROLLBACK
+	ended    bool     // nothing is left to apply or undo
 	usesIt   bool     // holds a lock on the table
-	confirms bool     // wrote something, if no rows
+	confirms bool     // it wrote something, maybe no rows
 	durable  bool     // is in the log of this server, and waits for the standby
-	alone    bool     // nothing says that the standby has it
+	alone    bool     // the standby may not have it
 	offered  []Row    // that are asked about
-	refused  []string // lines of what was found out
+	refused  []string // lines of results
 	inserted []*tuple
 	over     chan struct{} // closed when its locks are gone
 	limits   limits
@@ -34,7 +34,7 @@ func newTransaction(s *session) *transaction {
 	return &transaction{session: s, began: time.Now(), over: make(chan struct{})}
 }
 
-// abort takes back what the transaction did and releases its locks.
+// abort undoes the transaction and releases its locks.
 func (s *Server) abort(t *transaction) {
 	if t == nil || t.ended {
 		return
@@ -53,7 +53,7 @@ func (s *Server) abort(t *transaction) {
 	close(t.over)
 }
 
-// undo takes back the rows from this one on, and lets those go on who wait for them.
+// undo removes the rows from this one on, and wakes the sessions that wait for them.
 func (s *Server) undo(t *transaction, from int) {
 	if t.ended || len(t.inserted) == from {
 		return
@@ -68,7 +68,7 @@ func (s *Server) undo(t *transaction, from int) {
 	t.over = make(chan struct{})
 }
 
-// apply makes what the transaction did visible and lasting.
+// apply makes the transaction visible and durable.
 func (s *Server) apply(t *transaction) {
 	if len(t.inserted) > 0 {
 		s.commits++

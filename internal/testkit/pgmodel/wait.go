@@ -5,7 +5,7 @@ import "time"
 // deadlockTimeout is how long a session waits for a row before it looks for a deadlock.
 const deadlockTimeout = time.Second
 
-// meet lets the faults at a point strike. What it returns ends the statement.
+// meet applies the faults at a point. A returned failure ends the statement.
 func (s *session) meet(p Point, rows []Row) *failure {
 	s.server.mu.Lock()
 	quiet := len(s.server.faults) == 0
@@ -16,7 +16,7 @@ func (s *session) meet(p Point, rows []Row) *failure {
 	return s.strike(s.server.due(p, rows), p, rows)
 }
 
-// strike lets faults strike, until one ends the statement.
+// strike applies faults, until one ends the statement.
 func (s *session) strike(faults []Fault, p Point, rows []Row) *failure {
 	for _, f := range faults {
 		if f.LivesOn {
@@ -57,10 +57,11 @@ func (s *session) pause(d time.Duration) *failure {
 	}
 }
 
-// waitFor waits for done, for elapsed, or for what ends the statement. again says that it was woken for nothing.
+// waitFor waits for done, for elapsed, or for a signal that ends the statement. again reports a wake-up without a
+// reason.
 func (s *session) waitFor(done <-chan struct{}, elapsed, lock <-chan time.Time) (f *failure, again bool) {
 	s.server.mu.Lock()
-	f = s.interrupted() // what woke it before it waited
+	f = s.interrupted() // a signal may have come before the wait
 	s.server.mu.Unlock()
 	if f != nil {
 		return f, false
@@ -85,8 +86,8 @@ func (s *session) waitFor(done <-chan struct{}, elapsed, lock <-chan time.Time) 
 	}
 }
 
-// awaitLock waits until done is closed, for lock_timeout at most. other is the transaction that holds the row, nil where
-// it is the table that is locked.
+// awaitLock waits until done is closed, for lock_timeout at most. other is the transaction that holds the row. It is
+// nil for a lock on the table.
 func (s *session) awaitLock(done <-chan struct{}, other *transaction) *failure {
 	var lock <-chan time.Time
 	if d := s.limits().lock; d > 0 {
@@ -113,7 +114,7 @@ func (s *session) awaitLock(done <-chan struct{}, other *transaction) *failure {
 		select {
 		case <-done:
 			return nil
-		default: // it was time to look
+		default: // time for the check
 			look = nil
 			s.server.breakDeadlock(s)
 		}
@@ -126,7 +127,7 @@ func (s *session) blocks(on *transaction) {
 	s.blocked, s.since = on, time.Now()
 }
 
-// breakDeadlock ends the statement that was last to join the circle of sessions in which s waits, if there is one.
+// breakDeadlock ends the statement that joined last the circle of sessions in which s waits, if there is one.
 func (s *Server) breakDeadlock(b *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,7 +146,7 @@ func (s *Server) breakDeadlock(b *session) {
 	}
 }
 
-// limits are those that hold now.
+// limits returns the present limits.
 func (s *session) limits() limits {
 	s.server.mu.Lock()
 	defer s.server.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// addr is where an end of a connection is, by name.
+// addr is the address of an end of a connection, by name.
 type addr string
 
 // Network is always tcp.
@@ -17,14 +17,14 @@ func (addr) Network() string { return "tcp" }
 // String is host and port.
 func (a addr) String() string { return string(a) }
 
-// end is one end of a connection in memory. Writing never blocks: the buffer grows. Nothing but channels and conditions
-// is waited for, so that a bubble of testing/synctest sees who waits.
+// end is one end of a connection in memory. Writing never blocks, because the buffer grows. It waits only on channels
+// and conditions, so that a bubble of testing/synctest sees the waits.
 type end struct {
 	in, out       *flow
 	local, remote addr
 }
 
-// newWire gives the two ends of a connection from client to server.
+// newWire makes the two ends of a connection from client to server.
 func newWire(client, server addr) (*end, *end) {
 	up, down := newFlow(), newFlow()
 	return &end{in: down, out: up, local: client, remote: server}, &end{in: up, out: down, local: server, remote: client}
@@ -33,7 +33,7 @@ func newWire(client, server addr) (*end, *end) {
 func (e *end) Read(b []byte) (int, error)  { return e.in.read(b) }
 func (e *end) Write(b []byte) (int, error) { return e.out.write(b) }
 
-// Close ends both directions: what was written can still be read at the other end, then comes EOF there.
+// Close ends both directions. Written bytes can still be read at the other end, followed by EOF.
 func (e *end) Close() error {
 	e.in.abandon()
 	e.out.finish()
@@ -66,7 +66,7 @@ type flow struct {
 	buf       []byte
 	read0     int  // how much of buf was read
 	finished  bool // nothing more will be written
-	abandoned bool // nobody reads any more
+	abandoned bool // the reader is gone
 	readBy    time.Time
 	writeBy   time.Time
 	alarm     *time.Timer
@@ -100,7 +100,7 @@ func (f *flow) read(b []byte) (int, error) {
 	}
 }
 
-// write takes everything. What nobody will read is dropped without an error, as TCP does until it hears of it.
+// write accepts everything. Bytes without a reader are dropped without an error, as in TCP before it notices.
 func (f *flow) write(b []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -48,7 +48,7 @@ func odd(s *pgmodel.Server) {
 	s.Constrain(pgmodel.Constraint{Name: "odd", Columns: []string{"decision_id"}, Refuses: func(r pgmodel.Row) bool { return r.DecisionID == "odd" }})
 }
 
-func TestAskingASecondTimeDialsSeldomAndNeverWhereSomethingIsKept(t *testing.T) {
+func TestWitness_DialsSeldom(t *testing.T) {
 	t.Parallel()
 	within(t, func(t *testing.T, s *pgmodel.Server, db *store.Store) {
 		odd(s)
@@ -74,7 +74,7 @@ func TestAskingASecondTimeDialsSeldomAndNeverWhereSomethingIsKept(t *testing.T) 
 	})
 }
 
-func TestAProbeDialsAndIsAWitnessAfterwards(t *testing.T) {
+func TestWitness_IsTheConnectionOfTheProbe(t *testing.T) {
 	t.Parallel()
 	within(t, func(t *testing.T, s *pgmodel.Server, db *store.Store) {
 		odd(s)
@@ -103,7 +103,7 @@ func TestAProbeDialsAndIsAWitnessAfterwards(t *testing.T) {
 	})
 }
 
-func TestAWitnessThatIsLostIsNobodysFault(t *testing.T) {
+func TestWitness_LostBlamesNobody(t *testing.T) {
 	t.Parallel()
 	within(t, func(t *testing.T, s *pgmodel.Server, db *store.Store) {
 		odd(s)
@@ -118,7 +118,7 @@ func TestAWitnessThatIsLostIsNobodysFault(t *testing.T) {
 	})
 }
 
-func TestAWitnessThatHeardAnErrorIsNotAskedAgain(t *testing.T) {
+func TestWitness_NotUsedAfterAnError(t *testing.T) {
 	t.Parallel()
 	within(t, func(t *testing.T, s *pgmodel.Server, db *store.Store) {
 		odd(s)
@@ -138,8 +138,8 @@ func TestAWitnessThatHeardAnErrorIsNotAskedAgain(t *testing.T) {
 	})
 }
 
-// TestWhatWasHeardOnALostWitnessIsForgotten has the constraint go while the connection is lost, before the probe was through.
-func TestWhatWasHeardOnALostWitnessIsForgotten(t *testing.T) {
+// TestWitness_AnswersOfALostOneAreDropped has the constraint go while the connection is lost, before the probe was through.
+func TestWitness_AnswersOfALostOneAreDropped(t *testing.T) {
 	t.Parallel()
 	within(t, func(t *testing.T, s *pgmodel.Server, db *store.Store) {
 		var gone atomic.Bool
@@ -160,9 +160,9 @@ func TestWhatWasHeardOnALostWitnessIsForgotten(t *testing.T) {
 	})
 }
 
-// TestAProbeComparesWhereTheTableTakesNoCopy has a table that takes good rows, and cannot be looked into: a row that is there
+// TestProbe_ComparesWithoutCopy has a table that takes good rows, and cannot be looked into: a row that is there
 // already would be refused for it, alone and while the probe passes.
-func TestAProbeComparesWhereTheTableTakesNoCopy(t *testing.T) {
+func TestProbe_ComparesWithoutCopy(t *testing.T) {
 	t.Parallel()
 	for _, point := range []pgmodel.Point{pgmodel.Known, pgmodel.Compare} {
 		within(t, func(t *testing.T, s *pgmodel.Server, db *store.Store) {
@@ -178,8 +178,8 @@ func TestAProbeComparesWhereTheTableTakesNoCopy(t *testing.T) {
 	}
 }
 
-// TestNoWitnessOutlivesAFailover has the pool meet a node that takes no writes any more.
-func TestNoWitnessOutlivesAFailover(t *testing.T) {
+// TestWitness_EndsWithAFailover has the pool meet a node that takes no writes any more.
+func TestWitness_EndsWithAFailover(t *testing.T) {
 	t.Parallel()
 	within(t, func(t *testing.T, s *pgmodel.Server, db *store.Store) {
 		odd(s)

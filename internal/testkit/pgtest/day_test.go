@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestNoTestBeginsAtTheEndOfADay(t *testing.T) {
+func TestUntilDay_NearMidnight(t *testing.T) {
 	t.Parallel()
 	tokyo := time.FixedZone("", 9*3600)
 	for at, want := range map[time.Time]time.Duration{

@@ -10,14 +10,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Fault is what a trigger raises. Text goes into every field in which a server can quote a row.
+// Fault is the error of a trigger. Text goes into every field in which a server can quote a row.
 type Fault struct {
 	Code                      string // SQLSTATE
 	Constraint, Column, Table string // named in the error where not empty
 	Text                      string // message, detail and hint; "raised by a test" where empty
 }
 
-// RaiseMarked makes the table refuse each row whose decision says so: {"raise":"23514"} and where wanted
+// RaiseMarked makes the table refuse each row whose decision asks for it: {"raise":"23514"}, with optional
 // "raise_constraint", "raise_column" and "raise_table". The server's message, detail and hint quote the whole row.
 func (db *DB) RaiseMarked(t testing.TB) {
 	t.Helper()
@@ -31,7 +31,7 @@ func (db *DB) RaiseMarked(t testing.TB) {
 		RETURN NEW;`)
 }
 
-// RaiseAll makes the table refuse every row, until Calm.
+// RaiseAll makes the table refuse every row until Calm.
 func (db *DB) RaiseAll(t testing.TB, f Fault) {
 	t.Helper()
 	if f.Text == "" {
@@ -42,7 +42,7 @@ func (db *DB) RaiseAll(t testing.TB, f Fault) {
 		quote(f.Code), quote(f.Text), quote(f.Constraint), quote(f.Column), quote(f.Table)))
 }
 
-// Slow makes every row take so long.
+// Slow makes every row take d.
 func (db *DB) Slow(t testing.TB, d time.Duration) {
 	t.Helper()
 	db.trigger(t, "pgtest_slow", fmt.Sprintf(`PERFORM pg_sleep(%f); RETURN NEW;`, d.Seconds()))
@@ -54,14 +54,14 @@ func (db *DB) BeforeInsert(t testing.TB, body string) {
 	db.trigger(t, "pgtest_before", body)
 }
 
-// Calm takes all triggers of this package away again.
+// Calm removes all triggers of this package.
 func (db *DB) Calm(t testing.TB) {
 	t.Helper()
 	db.Exec(t, dropping("pgtest_raise", "pgtest_slow", "pgtest_before"))
 }
 
-// dropping drops triggers with their functions, where there are any. The table is locked first, then its partitions, as
-// writers lock them: a DROP does it the other way round, and it and a writer would wait for one another.
+// dropping drops triggers with their functions, if there are any. It locks the table first, then its partitions, like
+// writers do. A DROP locks in the other order, so it and a writer could wait for each other.
 func dropping(names ...string) string {
 	drops := ""
 	for _, name := range names {
@@ -83,8 +83,8 @@ func (db *DB) trigger(t testing.TB, name, body string) {
 
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
-// KillSessions ends every session of the database and says how many there were, but for those of the harness that come for
-// one statement.
+// KillSessions ends every session of the database and returns their number. It spares the harness's sessions for one
+// statement.
 func (db *DB) KillSessions(t testing.TB) int {
 	t.Helper()
 	var n int
@@ -93,14 +93,14 @@ func (db *DB) KillSessions(t testing.TB) int {
 	return n
 }
 
-// ReadOnly makes new sessions read-only, as on a node that lost a failover, or takes that back. Sessions that are there
-// already keep what they have: see KillSessions.
+// ReadOnly makes new sessions read-only, as on a node that lost a failover, or reverts that. Open sessions do not
+// change: see KillSessions.
 func (db *DB) ReadOnly(t testing.TB, on bool) {
 	t.Helper()
 	db.Exec(t, `ALTER DATABASE `+pgx.Identifier{db.Name}.Sanitize()+fmt.Sprintf(` SET default_transaction_read_only = %t`, on))
 }
 
-// Lock locks the whole table until unlock is called, which the end of the test does too.
+// Lock locks the whole table until unlock is called, or the test ends.
 func (db *DB) Lock(t testing.TB) (unlock func()) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -120,8 +120,8 @@ func (db *DB) Lock(t testing.TB) (unlock func()) {
 	return unlock
 }
 
-// Sessions waits until exactly n other sessions of the database run a statement that contains text. It is how a test
-// knows that something is under way.
+// Sessions waits until exactly n other sessions of the database run a statement that contains text. So a test knows
+// that something is running.
 func (db *DB) Sessions(t testing.TB, n int, text string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

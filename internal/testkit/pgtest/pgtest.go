@@ -1,6 +1,6 @@
-// Package pgtest gives a test a real Postgres database of its own, and the faults that a database can have: codes raised
-// by a trigger, killed sessions, read-only nodes, locks, slowness and a wire that is cut at a chosen point. It stays
-// free of what a test expects; production code does not import it.
+// Package pgtest gives a test its own real Postgres database, and the faults that a database can have: codes raised
+// by a trigger, killed sessions, read-only nodes, locks, slowness and a connection that is cut at a chosen point. It
+// knows nothing about the tests; production code does not import it.
 package pgtest
 
 import (
@@ -25,19 +25,19 @@ import (
 	"docket/migrations"
 )
 
-// ServerVariable names the environment variable that has the URL of a server for tests, with a role that is superuser.
+// ServerVariable names the environment variable with the URL of a server for tests, for a superuser.
 const ServerVariable = "DOCKET_TEST_DATABASE_URL"
 
-// StartServer gives the URL of a server, with a role that is superuser, where the environment names none. Test files
-// with the build tag integration set it, for example to testenv.Postgres; nothing else does.
+// StartServer returns the URL of a server, for a superuser, if the environment names none. Only test files with the
+// build tag integration set it, for example to testenv.Postgres.
 var StartServer func(t testing.TB) string
 
-// patience is how long any single act of the harness may take.
+// patience limits each act of the harness.
 const patience = time.Minute
 
 // DB is a database that belongs to one test and is dropped at its end. Its schema is up to date.
 type DB struct {
-	// URL is for a role that is superuser.
+	// URL is for a superuser.
 	URL  string
 	Name string
 }
@@ -71,8 +71,8 @@ func NewEmpty(t testing.TB) *DB {
 	return db
 }
 
-// NewPlain makes a database whose table is a single one, as it was before there were partitions. What a table of partitions
-// cannot have is tested on it.
+// NewPlain makes a database whose table has no partitions, as before the migration. It is for tests that need such a
+// table.
 func NewPlain(t testing.TB) *DB {
 	t.Helper()
 	db := NewEmpty(t)
@@ -82,18 +82,19 @@ func NewPlain(t testing.TB) *DB {
 	}
 	up, _, _ := strings.Cut(string(b), "-- +goose Down")
 	db.Exec(t, up)
-	db.Exec(t, migrations.HashColumn+";"+migrations.UnfaithfulColumns+";"+migrations.UploaderColumn+";"+migrations.EditedColumn) // which is all that those who store need beside the table
+	db.Exec(t, migrations.HashColumn+";"+migrations.UnfaithfulColumns+";"+migrations.UploaderColumn+";"+migrations.EditedColumn) // everything that storing needs besides the table
 	return db
 }
 
-// nearMidnight is the end of a day in which no test is begun: longer than those take that reckon by today.
+// nearMidnight is the last part of a day, in which no test begins. It is longer than any test that depends on the
+// present day.
 const nearMidnight = time.Minute
 
-// awaitDay waits for the next day, in UTC, where this one is about to end: the table has partitions by day, from today on,
-// and a test that begins on one day and ends on the next has two that are today.
+// awaitDay waits for the next day, in UTC, if this one is about to end. The table has partitions by day, from today
+// on, so a test must not see two days.
 func awaitDay() { time.Sleep(untilDay(time.Now())) }
 
-// untilDay is how long a test that wants to begin has to wait for a day that lasts.
+// untilDay returns how long a test has to wait for a day that lasts.
 func untilDay(now time.Time) time.Duration {
 	now = now.UTC()
 	left := now.Truncate(24 * time.Hour).Add(24 * time.Hour).Sub(now)
@@ -126,23 +127,24 @@ func create(t testing.TB, server, template string) *DB {
 	return db
 }
 
-// templatePrefix begins the names of templates; the day that they were made on, in UTC, ends them.
+// templatePrefix begins the names of templates; their day, in UTC, ends them.
 const templatePrefix = "docket_template_"
 
-// ensureTemplate makes the database that others are copied from, once for each state of the migrations and each day: its
-// partitions begin with the day that it was made on. It stays on the server for the next run; those of days before go.
+// ensureTemplate makes the database that others are copied from. There is one for each state of the migrations and
+// each day, because its partitions begin at that day. It stays on the server for the next run. Older ones are
+// dropped.
 func ensureTemplate(t testing.TB, server string) string {
 	t.Helper()
 	today := time.Now().UTC()
 	name := templatePrefix + migrationsHash(t) + today.Format("_20060102")
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	conn, err := pgx.Connect(ctx, withDatabase(t, server, "postgres")) // an advisory lock is of one database
+	conn, err := pgx.Connect(ctx, withDatabase(t, server, "postgres")) // an advisory lock belongs to one database
 	if err != nil {
 		t.Fatalf("connect to the Postgres server for tests: %v", err)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	// One at a time: packages are tested side by side, in processes of their own.
+	// One at a time, because packages are tested in parallel processes.
 	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock(hashtext('docket test template'))`); err != nil {
 		t.Fatalf("lock the template: %v", err)
 	}
@@ -153,7 +155,7 @@ func ensureTemplate(t testing.TB, server string) string {
 	if ready {
 		return name
 	}
-	dropTemplates(t, conn, today.AddDate(0, 0, -1)) // that of yesterday may just be copied
+	dropTemplates(t, conn, today.AddDate(0, 0, -1)) // yesterday's may be in use
 	quoted := pgx.Identifier{name}.Sanitize()
 	for _, sql := range []string{`DROP DATABASE IF EXISTS ` + quoted, `CREATE DATABASE ` + quoted + ` TEMPLATE template0`} {
 		if _, err := conn.Exec(ctx, sql); err != nil {
@@ -230,7 +232,7 @@ func withDatabase(t testing.TB, server, name string) string {
 }
 
 func exec(url, sql string, args ...any) (int64, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience) // also from Cleanup, where the test's context is done
+	ctx, cancel := context.WithTimeout(context.Background(), patience) // also in Cleanup, where the test's context is done
 	defer cancel()
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
@@ -241,8 +243,8 @@ func exec(url, sql string, args ...any) (int64, error) {
 	return tag.RowsAffected(), err
 }
 
-// Exec runs SQL, on a connection of its own and never read-only, and gives the number of rows affected. Several
-// statements can be joined by semicolons where there are no arguments.
+// Exec runs SQL on a connection of its own, never read-only, and returns the number of affected rows. Without
+// arguments it may be several statements, separated by semicolons.
 func (db *DB) Exec(t testing.TB, sql string, args ...any) int64 {
 	t.Helper()
 	n, err := exec(db.passing(t), sql, args...)
@@ -252,11 +254,11 @@ func (db *DB) Exec(t testing.TB, sql string, args ...any) int64 {
 	return n
 }
 
-// passer is what the harness calls itself where it comes for one statement: such a session ends some time after it was
-// closed, and is none of those that a test counts.
+// passer is the application name of the harness's sessions for one statement. Such a session may end after it was
+// closed, so tests do not count it.
 const passer = "pgtest"
 
-// passing is writable for one statement.
+// passing returns the URL of writable for one statement.
 func (db *DB) passing(t testing.TB) string {
 	t.Helper()
 	u, err := url.Parse(db.writable(t))
@@ -269,7 +271,7 @@ func (db *DB) passing(t testing.TB) string {
 	return u.String()
 }
 
-// writable is the database for the harness itself, whatever fault the test has put in.
+// writable returns a URL for the harness itself, whatever fault the test has set.
 func (db *DB) writable(t testing.TB) string {
 	t.Helper()
 	u, err := url.Parse(db.URL)
@@ -297,7 +299,7 @@ func (db *DB) Query(t testing.TB, sql string, dest ...any) {
 	}
 }
 
-// Count is how many decisions the table holds.
+// Count returns the number of decisions in the table.
 func (db *DB) Count(t testing.TB) int {
 	t.Helper()
 	var n int
@@ -305,8 +307,8 @@ func (db *DB) Count(t testing.TB) int {
 	return n
 }
 
-// Role makes a role that may log in, connect and do what grants say ("SELECT, INSERT"; empty for nothing), and gives
-// its URL. The role goes with the database.
+// Role makes a role that may log in, connect and use grants ("SELECT, INSERT"; empty for none), and returns its URL.
+// The role is dropped with the database.
 func (db *DB) Role(t testing.TB, grants string) string {
 	t.Helper()
 	role := "role_" + strings.ToLower(rand.Text())

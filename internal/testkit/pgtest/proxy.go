@@ -13,26 +13,26 @@ import (
 	"testing"
 )
 
-// Cut says where the wire is cut.
+// Cut says where the connection is cut.
 type Cut uint8
 
 const (
-	// CutNever lets everything through.
+	// CutNever cuts nothing.
 	CutNever Cut = iota
-	// CutBeforeInsert cuts when the COPY or insert arrives; the server never sees it.
+	// CutBeforeInsert cuts when the COPY or insert arrives; the server does not get it.
 	CutBeforeInsert
-	// CutInCopy cuts behind the first rows of a COPY; the server sees those.
+	// CutInCopy cuts after the first rows of a COPY; the server gets those.
 	CutInCopy
-	// CutAfterInsert cuts when the COPY or insert was answered, before its client knows.
+	// CutAfterInsert cuts when the COPY or insert was answered, before the client gets the answer.
 	CutAfterInsert
-	// CutBeforeCommit cuts when COMMIT arrives; the server never sees it, so nothing is stored.
+	// CutBeforeCommit cuts when COMMIT arrives. The server does not get it, so nothing is stored.
 	CutBeforeCommit
-	// CutAfterCommit cuts when COMMIT was answered, before its client knows: all is stored.
+	// CutAfterCommit cuts when COMMIT was answered, before the client gets the answer: everything is stored.
 	CutAfterCommit
 )
 
-// Proxy stands between a client and the server, without TLS, and cuts the wire at a chosen point of a transaction that
-// inserts into decision_logs.
+// Proxy is between a client and the server, without TLS. It cuts the connection at a chosen point of a transaction
+// that inserts into decision_logs.
 type Proxy struct {
 	// URL leads through the proxy.
 	URL string
@@ -60,11 +60,11 @@ func (db *DB) NewProxy(t testing.TB) *Proxy {
 	return p
 }
 
-// Listen starts a proxy in front of the server of a database's URL. It has to be closed.
+// Listen starts a proxy in front of the server of a database's URL. The caller closes it.
 func Listen(database string) (*Proxy, error) {
 	u, err := url.Parse(database)
 	if err != nil {
-		return nil, errors.New("the database's URL is none") // the parser's error quotes it
+		return nil, errors.New("the database's URL is not valid") // the parser's error quotes it
 	}
 	p := &Proxy{target: address(u), open: map[net.Conn]struct{}{}}
 	if p.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
@@ -86,11 +86,11 @@ func address(u *url.URL) string {
 	return u.Host
 }
 
-// Lead has the proxy lead to the server of another URL from now on, and cuts every connection to the last one.
+// Lead switches the proxy to the server of another URL, and cuts every connection to the old one.
 func (p *Proxy) Lead(database string) error {
 	u, err := url.Parse(database)
 	if err != nil {
-		return errors.New("the database's URL is none") // the parser's error quotes it
+		return errors.New("the database's URL is not valid") // the parser's error quotes it
 	}
 	p.mu.Lock()
 	p.target = address(u)
@@ -115,28 +115,28 @@ func (p *Proxy) Close() {
 	p.wait.Wait()
 }
 
-// Cut arms the proxy: the next transaction that comes to this point is cut there, once.
+// Cut arms the proxy: the next transaction at this point is cut, once.
 func (p *Proxy) Cut(at Cut) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cut = at
 }
 
-// Cuts is how often the wire was cut.
+// Cuts returns the number of cuts.
 func (p *Proxy) Cuts() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.cuts
 }
 
-// Dials is how many connections were made through the proxy.
+// Dials returns the number of connections through the proxy.
 func (p *Proxy) Dials() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.dials
 }
 
-// Drop cuts every connection there is.
+// Drop cuts every present connection.
 func (p *Proxy) Drop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -183,9 +183,9 @@ type wire struct {
 	client, server net.Conn
 
 	mu        sync.Mutex
-	inserting bool   // the client sent an insert that is not yet committed
+	inserting bool   // the client sent an insert that is not committed yet
 	copied    bool   // the first rows of a COPY were sent
-	swallow   string // the tag of the answer at which to cut
+	swallow   string // the answer at which to cut
 }
 
 func (w *wire) close() {
@@ -197,7 +197,7 @@ func (w *wire) close() {
 	delete(w.proxy.open, w.server)
 }
 
-// up carries what the client says, message by message.
+// up passes on the client's messages.
 func (w *wire) up() {
 	startup := make([]byte, 4)
 	if _, err := io.ReadFull(w.client, startup); err != nil {
@@ -220,7 +220,7 @@ func (w *wire) up() {
 	}
 }
 
-// down carries what the server says.
+// down passes on the server's messages.
 func (w *wire) down() {
 	for {
 		m, err := readMessage(w.server)
@@ -239,7 +239,7 @@ func (w *wire) down() {
 	}
 }
 
-// cutsAt says whether the wire is to be cut instead of sending m on.
+// cutsAt reports whether to cut the connection instead of sending m.
 func (w *wire) cutsAt(m []byte) bool {
 	sql := statement(m)
 	w.mu.Lock()
@@ -276,7 +276,7 @@ func (p *Proxy) disarm(at Cut) bool {
 	return true
 }
 
-// statement is the SQL of a Parse or Query message, in capitals and without leading blanks.
+// statement returns the SQL of a Parse or Query message, in capitals and without leading blanks.
 func statement(m []byte) string {
 	body := m[5:]
 	switch m[0] {

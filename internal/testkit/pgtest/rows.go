@@ -19,7 +19,7 @@ import (
 	"docket/internal/record/decision"
 )
 
-// Open opens the store at url, and closes it when the test ends. A timeout of 0 is the default of the store.
+// Open opens the store at url, and closes it when the test ends. A timeout of 0 is the store's default.
 func Open(t testing.TB, url string, timeout time.Duration) *store.Store {
 	t.Helper()
 	st, err := store.Open(db.Config{URL: url, StoreTimeout: timeout}, zerolog.Nop())
@@ -30,7 +30,7 @@ func Open(t testing.TB, url string, timeout time.Duration) *store.Store {
 	return st
 }
 
-// Store stores rows, and fails the test where that fails.
+// Store stores rows, and fails the test on an error.
 func Store(t testing.TB, st *store.Store, rows ...pipeline.Row) []pipeline.Outcome {
 	t.Helper()
 	out, err := st.Store(context.Background(), rows, false)
@@ -40,18 +40,18 @@ func Store(t testing.TB, st *store.Store, rows ...pipeline.Row) []pipeline.Outco
 	return out
 }
 
-// Day is noon UTC, n days from today.
+// Day returns noon UTC, n days from today.
 func Day(n int) time.Time {
 	return time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, n).Add(12 * time.Hour)
 }
 
-// Row is a decision with the fields that every decision has, and no others.
+// Row makes a decision with only the required fields.
 func Row(id string, at time.Time, raw string) pipeline.Row {
 	return pipeline.Row{Topic: "decision-logs", Partition: 3, Offset: 42, Index: 1,
 		Log: &decision.Log{ID: id, Time: at, Raw: []byte(raw)}}
 }
 
-// Full is a decision with a value in every column. padding is a number of bytes of its payload.
+// Full makes a decision with a value in every column. padding is a number of bytes of its payload.
 func Full(id string, at time.Time, padding int) pipeline.Row {
 	r := Row(id, at, "")
 	r.UploadedBy = "spiffe://shop/opa-1"
@@ -66,9 +66,9 @@ func Full(id string, at time.Time, padding int) pipeline.Row {
 
 func given[T any](v T) sql.Null[T] { return sql.Null[T]{V: v, Valid: true} }
 
-// Writers store through one pool until stop is called, each its own decisions and some of them twice, a few far ahead.
-// A refused decision is tried again, as the replayer would. stop gives the number of ids that must be there, and how many
-// writes a partition refused for the time being.
+// Writers store through one pool until stop is called. Each stores its own decisions, some of them twice, and a few
+// far ahead. A refused decision is retried, as by the replayer. Function stop returns the number of ids that must be
+// there. It also returns how many writes a partition refused for the moment.
 func Writers(t testing.TB, d *DB, n int) (stop func() (ids int, parked int64)) {
 	st := Open(t, d.URL, 0)
 	var all sync.WaitGroup

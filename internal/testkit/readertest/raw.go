@@ -11,8 +11,8 @@ import (
 	"docket/internal/record/decision"
 )
 
-// AddRaw stores decisions as the consumer would, each behind its timestamp by a second; the error is of the first that it would
-// not store.
+// AddRaw stores decisions like the consumer, each a second after its timestamp. It returns the error of the first
+// refused one.
 func (s *Store) AddRaw(raws ...[]byte) error {
 	for i, raw := range raws {
 		record, refused := decision.Decode(raw, int64(len(raw)))
@@ -36,7 +36,7 @@ func pointers(u *decision.Unfaithful) []string {
 	return slices.Clone(u.Pointers)
 }
 
-// Of is a decision as it is read back, from what the decoder found in it.
+// Of returns a decision as it is read back, from its decoded form.
 func Of(l decision.Log, offset int64) reader.Decision {
 	d := reader.Decision{Row: reader.Row{
 		ID: strings.Clone(l.ID), Time: l.Time, Topic: "decision-logs", Offset: offset, StoredAt: l.Time.Add(time.Second), Labels: slices.Clone(l.Labels), Bundles: slices.Clone(l.Bundles),

@@ -8,10 +8,11 @@ import (
 	"docket/internal/history/reader"
 )
 
-// Secret is what the payloads of [Decisions] hold and nobody is shown who did not ask for it.
+// Secret is in the payloads of [Decisions]. It is shown only on request.
 const Secret = "alice-of-the-payload"
 
-// Decisions are n of several kinds, a minute apart, the last one a minute before now. Some hold what would steer a terminal.
+// Decisions makes n of several kinds, a minute apart, the last one a minute before now. Some contain control
+// characters.
 func Decisions(n int, now time.Time) []reader.Decision {
 	all := make([]reader.Decision, n)
 	for i := range all {
@@ -20,7 +21,7 @@ func Decisions(n int, now time.Time) []reader.Decision {
 	return all
 }
 
-// Decision is the i-th of them, decided at a time.
+// Decision makes the i-th of them, decided at a time.
 func Decision(i int, at time.Time) reader.Decision {
 	path := []string{"http/example/authz/allow", "cloud_access/device_posture/response", "authz/\x1b[31mred\x1b]0;title\a"}[i%3]
 	service := []string{"checkout", "payments"}[i%2]

@@ -1,4 +1,4 @@
-// Package readertest is a store of decisions in memory, for tests of what stands before one.
+// Package readertest has a store of decisions in memory, for tests of its users.
 package readertest
 
 import (
@@ -20,15 +20,15 @@ type Store struct {
 	mu     sync.Mutex
 	stored []reader.Decision // in the order in which they were stored
 	err    error
-	begins error // of Begins alone
-	edits  error // of Edits alone
+	begins error // of Begins only
+	edits  error // of Edits only
 	edited map[string]reader.Edit
 	asked  []reader.Filter
-	// Part is the most decisions that a search looks at before it stops with a page that is short; 0: all of them.
+	// Part limits the decisions that a search reads before it ends with a short page; 0: no limit.
 	Part int
-	// Now is when what is asked for by no end ends; nil: time.Now.
+	// Now ends a search without an end; nil: time.Now.
 	Now func() time.Time
-	// AfterFollow is called behind each look of Follow, where it is set.
+	// AfterFollow is called after each look of Follow, if set.
 	AfterFollow func()
 }
 
@@ -39,21 +39,21 @@ func (s *Store) Add(decisions ...reader.Decision) {
 	s.stored = append(s.stored, decisions...)
 }
 
-// Fail has everything fail with err from now on; nil: not any more.
+// Fail makes everything fail with err from now on; nil: not any more.
 func (s *Store) Fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.err = err
 }
 
-// FailBegins has look-ups by the first characters of an id fail with err from now on.
+// FailBegins makes lookups by the first characters of an id fail with err from now on.
 func (s *Store) FailBegins(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.begins = err
 }
 
-// Edited says that an edit produced the decision of an id.
+// Edited says that an edit produced the decision with an id.
 func (s *Store) Edited(id string, e reader.Edit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,14 +63,14 @@ func (s *Store) Edited(id string, e reader.Edit) {
 	s.edited[id] = e
 }
 
-// FailEdits has Edits fail with err from now on.
+// FailEdits makes Edits fail with err from now on.
 func (s *Store) FailEdits(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.edits = err
 }
 
-// Edits is that of [reader.Editions].
+// Edits implements [reader.Editions].
 func (s *Store) Edits(_ context.Context, decisions []reader.Decision, whole bool) (map[int]reader.Edit, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,21 +86,21 @@ func (s *Store) Edits(_ context.Context, decisions []reader.Decision, whole bool
 	return found, s.edits
 }
 
-// Asked are the filters of all questions so far.
+// Asked returns the filters of all searches so far.
 func (s *Store) Asked() []reader.Filter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.asked)
 }
 
-// key is where a decision stands.
+// key is the sort key of a decision.
 func key(d reader.Decision) string { return d.Time.UTC().Format(time.RFC3339Nano) + " " + d.ID }
 
 func compare(a, b reader.Decision) int {
 	return cmp.Or(a.Time.Compare(b.Time), strings.Compare(a.ID, b.ID))
 }
 
-// Search is that of [reader.Store]. Its cursor is the key of the last decision that was looked at, behind the order.
+// Search implements [reader.Store]. Its cursor is the order and the key of the last decision that was read.
 func (s *Store) Search(_ context.Context, f reader.Filter, p reader.Page) (reader.Found, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,7 +147,7 @@ func shown(d reader.Decision, payload bool) reader.Decision {
 	return d
 }
 
-// ByID is that of [reader.Store].
+// ByID implements [reader.Store].
 func (s *Store) ByID(_ context.Context, id string) ([]reader.Decision, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,7 +161,7 @@ func (s *Store) ByID(_ context.Context, id string) ([]reader.Decision, error) {
 	return all, s.err
 }
 
-// Begins is that of [reader.Store].
+// Begins implements [reader.Store].
 func (s *Store) Begins(_ context.Context, prefix string, limit int) ([]reader.Decision, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,10 +179,10 @@ func (s *Store) Begins(_ context.Context, prefix string, limit int) ([]reader.De
 	return found, nil
 }
 
-// Follow is that of [reader.Store].
+// Follow implements [reader.Store].
 func (s *Store) Follow(_ context.Context, f reader.Filter, t reader.Tail, limit int, payload bool) ([]reader.Decision, reader.Tail, error) {
 	if after := s.AfterFollow; after != nil {
-		defer after() // behind the unlocking
+		defer after() // after the unlock
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -202,7 +202,7 @@ func (s *Store) Follow(_ context.Context, f reader.Filter, t reader.Tail, limit 
 	return found, reader.Tail{Mark: n}, nil
 }
 
-// Stats is that of [reader.Store].
+// Stats implements [reader.Store].
 func (s *Store) Stats(_ context.Context, q reader.StatsQuery) ([]reader.Stats, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -224,7 +224,7 @@ func (s *Store) Stats(_ context.Context, q reader.StatsQuery) ([]reader.Stats, e
 			name = d.Path
 		}
 		fits := Fits(f, d)
-		if textOf(d.Path) == reader.OtherPaths && len(q.Paths)+len(q.Services) > 0 { // as of counts, where it can have any path
+		if textOf(d.Path) == reader.OtherPaths && len(q.Paths)+len(q.Services) > 0 { // like counts, whose line can have any path
 			fits, name = Fits(reader.Filter{Since: f.Since, Until: f.Until}, d), d.Path
 		}
 		if !fits {
@@ -250,7 +250,7 @@ func textOf(text *string) string {
 	return *text
 }
 
-// Fits says whether a filter means a decision. It is written for tests: plain, and slow.
+// Fits reports whether a decision matches a filter. It is simple and slow.
 func Fits(f reader.Filter, d reader.Decision) bool {
 	among := func(values []string, fits func(string) bool) bool {
 		return len(values) == 0 || slices.ContainsFunc(values, fits)

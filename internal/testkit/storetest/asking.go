@@ -22,10 +22,10 @@ func asking() []Case {
 			save(t, db, row("a", noon, `{}`), row("b", noon, `{}`))
 			s.Check(t, "odd", "c")
 			same(t, bad(t, db, time.Time{}, row("c", noon, `{}`), row("a", noon, `{}`), row("b", noon, `[]`)), []int{0})
-			save(t, db, row("a", noon, `{}`)) // from here on it looks first
+			save(t, db, row("a", noon, `{}`)) // from here on the store looks rows up first
 			same(t, bad(t, db, noon, row("b", noon, `[]`), row("c", noon, `{}`), row("a", noon, `{}`)), []int{1})
 		}},
-		{"a row that is there is not asked about where batches are looked up first", func(t *testing.T, s Server) {
+		{"a known row is not asked about", func(t *testing.T, s Server) {
 			db := open(t, s)
 			save(t, db, row("a", noon, `{}`))
 			save(t, db, row("a", noon, `{}`))
@@ -113,7 +113,7 @@ func asking() []Case {
 	}
 }
 
-// bad are the positions of the rows that are refused.
+// bad returns the positions of the refused rows.
 func bad(t testing.TB, db *store.Store, probe time.Time, rows ...pipeline.Row) (at []int) {
 	t.Helper()
 	refused, err := db.Refusals(context.Background(), rows, probe)
@@ -155,7 +155,7 @@ func foreseen(t *testing.T, s Server) {
 	same(t, s.Count(t), 0)
 }
 
-// eachAlone has refusals at both ends, in the middle and side by side, in several goes, and of several sorts.
+// eachAlone has refusals at both ends, in the middle and side by side, in several messages, and of several kinds.
 func eachAlone(t *testing.T, s Server) {
 	s.Check(t, "odd", "id-000", "id-255", "id-256", "id-400", "id-401", "id-599")
 	d := open(t, s)
@@ -165,7 +165,7 @@ func eachAlone(t *testing.T, s Server) {
 	}
 	rows[10].Log.Raw = []byte(`{"a":"` + marker + `\u0000"}`)
 	rows[11].Log.Labels = []byte(`{"a":`)
-	rows[300] = full("id-300", noon, 2<<20) // larger than what is sent at once
+	rows[300] = full("id-300", noon, 2<<20) // larger than one message
 	rows[301] = rows[302]                   // two of one identity
 	want := []int{0, 10, 11, 255, 256, 400, 401, 599}
 	for _, probe := range []time.Time{{}, noon} {

@@ -139,7 +139,7 @@ func waiting() []Case {
 			}
 		}},
 		{"a full pool is told", func(t *testing.T, s Server) {
-			s.Slow(t, 20*time.Second) // the only connection is taken for as long as this test needs it to be
+			s.Slow(t, 20*time.Second) // the only connection is busy during this test
 			db := open(t, s, within(time.Minute), func(c *db.Config) { c.MaxConns = 1 })
 			first, stop := context.WithCancel(context.Background())
 			defer stop()

@@ -29,7 +29,7 @@ func copying() []Case {
 		{"a bad row among some that are there", func(t *testing.T, s Server) {
 			db := open(t, s)
 			save(t, db, row("a", noon, `{}`))
-			save(t, db, row("a", noon, `{}`)) // from here on it looks first
+			save(t, db, row("a", noon, `{}`)) // from here on the store looks rows up first
 			pointsAt(t, 2, refused(t, db, "22P02", row("c", noon, `{}`), row("a", noon, `{}`), row("b", noon, `{"a":`)))
 			same(t, s.Count(t), 1)
 		}},
@@ -67,7 +67,7 @@ func copying() []Case {
 			}
 			same(t, s.Count(t), 1)
 		}},
-		{"a table that takes no COPY gets its rows all the same", insertsOnly},
+		{"a table without COPY gets its rows", insertsOnly},
 		{"many rows and large ones in pieces", func(t *testing.T, s Server) {
 			db := open(t, s, within(time.Minute))
 			var rows []pipeline.Row
@@ -110,8 +110,8 @@ func unpointed(t testing.TB, err error) {
 	}
 }
 
-// pointed has bad rows at both ends and in the middle, of the order in which they were given and of that in which they
-// are sent, with doubles among them.
+// pointed has bad rows at both ends and in the middle, in the given order and in the order in which they are sent.
+// There are doubles among them.
 func pointed(t *testing.T, s Server) {
 	db := open(t, s)
 	const n = 2500
@@ -146,12 +146,12 @@ func redelivered(t *testing.T, s Server) {
 		want []pipeline.Outcome
 	}{
 		{batch("b", "a"), []pipeline.Outcome{stored, stored}},
-		{batch("a", "b"), []pipeline.Outcome{present, present}},                                         // found out by COPY
-		{batch("b", "a"), []pipeline.Outcome{present, present}},                                         // all there
+		{batch("a", "b"), []pipeline.Outcome{present, present}},                                         // found by COPY
+		{batch("b", "a"), []pipeline.Outcome{present, present}},                                         // all known
 		{batch("b", "b", "a"), []pipeline.Outcome{present, present, present}},                           // and doubles
 		{append(batch("b", "d", "c"), other), []pipeline.Outcome{present, stored, stored, conflicting}}, // some
 		{append(batch("e", "e"), other), []pipeline.Outcome{stored, present, conflicting}},
-		{batch("f", "g"), []pipeline.Outcome{stored, stored}}, // none, which ends the looking
+		{batch("f", "g"), []pipeline.Outcome{stored, stored}}, // none, which ends the lookups
 		{batch("i", "h"), []pipeline.Outcome{stored, stored}},
 		{batch("i", "k"), []pipeline.Outcome{present, stored}},
 	} {
@@ -160,7 +160,7 @@ func redelivered(t *testing.T, s Server) {
 	same(t, s.Count(t), 10)
 }
 
-// overlapping has writers that meet in half of their rows, while some of them look first.
+// overlapping has writers with half of their rows in common, while some of them look rows up first.
 func overlapping(t *testing.T, s Server) {
 	db := open(t, s, within(time.Minute))
 	save(t, db, row("first", noon, `{}`))
@@ -190,7 +190,7 @@ func overlapping(t *testing.T, s Server) {
 func insertsOnly(t *testing.T, s Server) {
 	cfg := s.NoCopy(t)
 	db := open(t, s, func(c *db.Config) { *c = cfg })
-	refused(t, db, "22P05", row("a", noon, `{"a":"\u0000"}`)) // it blames the row for what the row did, and for nothing else
+	refused(t, db, "22P05", row("a", noon, `{"a":"\u0000"}`)) // the row is blamed only for its own fault
 	for range 2 {
 		if err := db.Probe(context.Background(), noon); err != nil {
 			t.Fatal(err)

@@ -1,6 +1,5 @@
-// Package storetest holds what package postgres promises of any server that it stores into, as cases that run against a
-// real one and against its model alike, so that the two cannot drift apart. It stays free of how a server is started and
-// of how a fault is put into it: that is for a [Server] to do.
+// Package storetest has the promises of package postgres for any server, as cases. They run against a real server and
+// its model, so that the two cannot differ. A [Server] starts the server and sets its faults.
 package storetest
 
 import (
@@ -27,7 +26,7 @@ type Fault struct {
 	Constraint, Column, Table string
 }
 
-// Cut says where the connection breaks, once.
+// Cut is the place where the connection breaks, once.
 type Cut string
 
 // The places of a transaction where a connection can break.
@@ -39,38 +38,37 @@ const (
 	AfterCommit  Cut = "commit applied"
 )
 
-// Server is a server with one empty table, for one case. What a method puts in stays until the returned function takes
-// it out again, or the case ends.
+// Server is a server with one empty table, for one case. The effect of a method ends when its returned function is
+// called, or the case ends.
 type Server interface {
-	// Config leads to the server.
+	// Config returns the settings to connect.
 	Config() db.Config
 	// Refuse raises f before a row with this decision id is inserted; with an empty id, before every row.
 	Refuse(t testing.TB, id string, f Fault) (heal func())
-	// Check puts a CHECK of this name on the table that refuses rows with these decision ids.
+	// Check adds a CHECK with this name that refuses rows with these decision ids.
 	Check(t testing.TB, name string, ids ...string)
-	// RefuseLate raises code when constraints that are deferred are checked.
+	// RefuseLate raises code when deferred constraints are checked.
 	RefuseLate(t testing.TB, code string)
-	// Slow makes an insert take so long, SlowCommit a commit.
+	// Slow makes an insert take d, SlowCommit a commit.
 	Slow(t testing.TB, d time.Duration) (heal func())
 	SlowCommit(t testing.TB, d time.Duration)
-	// Break does to the table what an insert finds out with this code: 42P01, 42703, 42P10 or 23502.
+	// Break changes the table so that an insert fails with this code: 42P01, 42703, 42P10 or 23502.
 	Break(t testing.TB, code string)
-	// NoCopy makes the table one that takes rows by INSERT alone, for whoever comes with the settings that it gives.
+	// NoCopy makes the table take rows only by INSERT, for the settings that it returns.
 	NoCopy(t testing.TB) db.Config
 	Lock(t testing.TB) (unlock func())
-	// ReadOnly makes the node take no writes, for the sessions there are too, even if it ends them for that.
+	// ReadOnly makes the node refuse writes, also in open sessions, even if it ends them.
 	ReadOnly(t testing.TB) (heal func())
-	// Kill ends the sessions that are there, as an administrator does.
+	// Kill ends the open sessions, as an administrator does.
 	Kill(t testing.TB)
 	Cut(t testing.TB, at Cut)
-	// Busy waits until an insert is under way.
+	// Busy waits until an insert is running.
 	Busy(t testing.TB)
-	// Raw gives raw of the row that is stored under this identity, as any text that is equal to it as JSON; empty where
-	// there is none.
+	// Raw returns raw of the row with this identity, as any text that is equal as JSON; empty if there is none.
 	Raw(t testing.TB, id string, at time.Time) string
 	Count(t testing.TB) int
-	// Mask puts a trigger on the table that makes every payload another one before it is stored. Erase does the same to
-	// what is stored, Forget takes from it what earlier releases did not store.
+	// Mask adds a trigger to the table that changes every payload before it is stored. Erase changes stored payloads.
+	// Forget removes columns that earlier releases did not store.
 	Mask(t testing.TB)
 	Erase(t testing.TB)
 	Forget(t testing.TB)
@@ -82,20 +80,20 @@ type Case struct {
 	Run  func(t *testing.T, s Server)
 }
 
-// OfCopy says that it is a promise of COPY, which a table that takes none does not keep.
+// OfCopy reports whether the promise needs COPY.
 func (c Case) OfCopy() bool {
 	switch c.Name {
-	case "a decision that is there is known by its bytes, and its payload is not sent", "an error of COPY says at which row it was",
+	case "a stored decision is known by its bytes", "an error of COPY says at which row it was",
 		"a bad row among some that are there", "a connection cut: " + string(InCopy):
 		return true
 	}
 	return false
 }
 
-// OfTables says that it is a promise of a table, which a view does not keep: it has no CHECK of its own to be foreseen.
+// OfTables reports whether the promise needs a table: a view has no CHECK to foresee.
 func (c Case) OfTables() bool { return c.Name == "what a CHECK refuses is foreseen" }
 
-// Cases are all of them. Each wants a server of its own, and none a goroutine that outlives it.
+// Cases returns all cases. Each needs a server of its own, and leaves no goroutine.
 func Cases() []Case {
 	var all []Case
 	for _, some := range [][]Case{storing(), twins(), comparing(), knowing(), refusing(), breaking(), copying(), waiting(), vanishing(), speaking(), asking()} {
@@ -112,7 +110,7 @@ const (
 
 var noon = time.Date(2024, 5, 1, 12, 0, 0, 123456000, time.UTC)
 
-// marker is in every row that is refused, and must be in no error.
+// marker is in every refused row, and must be in no error.
 const marker = "do-not-tell"
 
 func open(t testing.TB, s Server, change ...func(*db.Config)) *store.Store {
@@ -181,8 +179,8 @@ func wantCode(t testing.TB, out any, err error, want string) error {
 	return err
 }
 
-// wantKilled wants what a writer is told whose session was killed: the server's word, or that the connection was lost where the writer
-// was still sending and did not come to read it.
+// wantKilled checks the error for a writer whose session was killed. It is the server's error, or a lost connection
+// if the writer was still sending.
 func wantKilled(t testing.TB, err error) {
 	t.Helper()
 	want := "57P01"

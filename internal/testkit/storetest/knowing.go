@@ -16,7 +16,7 @@ import (
 
 func knowing() []Case {
 	return []Case{
-		{"a decision that is there is known by its bytes, and its payload is not sent", knownByBytes},
+		{"a stored decision is known by its bytes", knownByBytes},
 		{"another place makes no other decision of it", func(t *testing.T, s Server) {
 			db := open(t, s)
 			was := placed("a", 7, `{"v":1}`)
@@ -34,12 +34,12 @@ func knowing() []Case {
 				}
 			}
 		}},
-		{"some by their bytes, some by their payload, some are new", someByBytes},
-		{"where a trigger masks the payload, the same bytes are the same decision", func(t *testing.T, s Server) {
+		{"known by bytes, known by payload, and new ones", someByBytes},
+		{"equal bytes are equal with a masking trigger", func(t *testing.T, s Server) {
 			s.Mask(t)
 			remembered(t, s)
 		}},
-		{"where the payload was erased, the same bytes are the same decision", func(t *testing.T, s Server) {
+		{"equal bytes are equal after the payload was erased", func(t *testing.T, s Server) {
 			save(t, open(t, s), placed("a", 1, `{"v":1}`), placed("b", 2, `{"v":2}`))
 			s.Erase(t)
 			remembered(t, s)
@@ -54,7 +54,7 @@ func knowing() []Case {
 				same(t, save(t, db, rows...), []pipeline.Outcome{present, conflicting})
 			}
 		}},
-		{"where another refusal than that of the identity has its code, it is told", func(t *testing.T, s Server) {
+		{"another refusal with the code of the identity", func(t *testing.T, s Server) {
 			db := open(t, s)
 			save(t, db, placed("a", 1, `{}`))
 			heal := s.Refuse(t, "b", Fault{Code: "23505"})
@@ -64,7 +64,7 @@ func knowing() []Case {
 			heal()
 			same(t, save(t, db, placed("a", 1, `{}`), placed("b", 2, `{}`)), []pipeline.Outcome{present, stored})
 		}},
-		{"a table that takes no COPY knows decisions by their bytes, too", func(t *testing.T, s Server) {
+		{"a table without COPY knows decisions by bytes", func(t *testing.T, s Server) {
 			cfg := s.NoCopy(t)
 			db := open(t, s, func(c *db.Config) { *c = cfg })
 			rows := []pipeline.Row{placed("a", 1, `{}`), placed("b", 2, `{}`), placed("b", 3, `[]`)}
@@ -77,8 +77,8 @@ func knowing() []Case {
 	}
 }
 
-// remembered has a and b delivered again, from their place and as copies, alone and twice in one batch, where the payload in
-// the table is another than the one that came.
+// remembered has a and b delivered again, from their place and as copies, alone and twice in one batch. The payload
+// in the table differs from the delivered one.
 func remembered(t *testing.T, s Server) {
 	a, b := placed("a", 1, `{"v":1}`), placed("b", 2, `{"v":2}`)
 	save(t, open(t, s), a, b)

@@ -20,7 +20,7 @@ func Nonsense(sql string) bool { return sql == nonsense }
 
 func speaking() []Case {
 	return []Case{
-		{"after an error a transaction hears nothing but its end", func(t *testing.T, s Server) {
+		{"after an error a transaction only takes its end", func(t *testing.T, s Server) {
 			pg := connect(t, s.Config())
 			same(t, []string{ask(pg, `BEGIN`), status(pg)}, []string{"BEGIN", "T"})
 			same(t, []string{ask(pg, question), status(pg)}, []string{"SELECT 1", "T"})
@@ -55,7 +55,7 @@ func speaking() []Case {
 				t.Fatal(err)
 			}
 		}},
-		{"a cancel request that comes too late changes nothing", func(t *testing.T, s Server) {
+		{"a late cancel request changes nothing", func(t *testing.T, s Server) {
 			pg := connect(t, s.Config())
 			same(t, ask(pg, `BEGIN`), "BEGIN")
 			if err := pg.CancelRequest(context.Background()); err != nil {

@@ -16,8 +16,8 @@ func vanishing() []Case {
 	return []Case{{"what a vanished client locked is free again soon", vanished}}
 }
 
-// A client whose host dies between the insert and COMMIT says nothing, and its server hears nothing. Another process is
-// about to store the same rows.
+// A client whose host dies between the insert and COMMIT sends nothing, and its server gets nothing. Another process
+// is about to store the same rows.
 func vanished(t *testing.T, s Server) {
 	var gone atomic.Bool
 	db := open(t, s, within(2*time.Second), func(c *db.Config) {
@@ -38,7 +38,7 @@ func vanished(t *testing.T, s Server) {
 			return &mutable{conn, &gone}, nil
 		}
 	})
-	// At the deadline of both, the server's goodbye may still be heard or not.
+	// At the common deadline, the server's last message may still arrive or not.
 	if _, err := db.Store(context.Background(), []pipeline.Row{row("a", noon, `{}`)}, false); err == nil || !gone.Load() {
 		t.Fatalf("no COMMIT was lost: %v", err)
 	}
@@ -46,7 +46,7 @@ func vanished(t *testing.T, s Server) {
 	same(t, save(t, open(t, s), row("a", noon, `{}`)), []pipeline.Outcome{stored})
 }
 
-// mutable is a connection of which nothing is heard any more from COMMIT on, not even its end.
+// mutable is a connection that goes silent from COMMIT on, even at its end.
 type mutable struct {
 	net.Conn
 	gone *atomic.Bool

@@ -23,7 +23,7 @@ type Authority struct {
 	PEM  []byte // its own certificate
 }
 
-// NewAuthority makes one that nobody trusts yet.
+// NewAuthority makes an authority that nobody trusts yet.
 func NewAuthority(name string) (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -48,10 +48,10 @@ func NewAuthority(name string) (*Authority, error) {
 // Pair is a certificate and its private key (PKCS #8), in PEM form.
 type Pair struct{ Cert, Key []byte }
 
-// Store is the pair as a key store of Kafka's type PEM.
+// Store returns the pair as a Kafka key store of type PEM.
 func (p Pair) Store() []byte { return append(bytes.Clone(p.Key), p.Cert...) }
 
-// Server issues a certificate for a host, a name or an IP address, that is good until then.
+// Server issues a certificate for a host, a name or an IP address, valid until then.
 func (a *Authority) Server(host string, until time.Time) (Pair, error) {
 	template := &x509.Certificate{Subject: pkix.Name{CommonName: "broker"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, NotAfter: until}
 	if ip := net.ParseIP(host); ip != nil {

@@ -40,7 +40,7 @@ func ServeBundle(t testing.TB, name string, files fs.FS, revision string) *Bundl
 	return b
 }
 
-// Revise gives the bundle another revision; OPAs notice within a second or two.
+// Revise gives the bundle another revision. OPAs notice within a second or two.
 func (b *Bundle) Revise(revision string) {
 	b.t.Helper()
 	body, err := pack(b.files, revision)
@@ -57,7 +57,7 @@ func (b *Bundle) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/gzip")
-	_, _ = w.Write(now.body) // who went away asks again
+	_, _ = w.Write(now.body) // a client that is gone asks again
 }
 
 func pack(files fs.FS, revision string) ([]byte, error) {

@@ -17,13 +17,12 @@ import (
 // clusterSize is enough to lose a broker and still have two in-sync replicas.
 const clusterSize = 3
 
-// KafkaCluster is three brokers, each a controller too where [ClusterOptions] say nothing else. A topic is replicated
-// three times and takes records while two replicas are in sync.
+// KafkaCluster has three brokers. Each is also a controller, unless [ClusterOptions] change that. A topic has three
+// replicas and takes records while two are in sync.
 //
-// Each broker is reachable in two ways. Clients that ask a broker under its
-// upstream address are told the advertised ones, where the cluster itself does
-// not listen: whoever starts it puts proxies there, and nobody gets round them.
-// Direct addresses lead past the proxies.
+// Each broker has two addresses. A client that connects to an upstream address is sent to the advertised ones, where
+// the cluster does not listen. The test puts proxies there, and no client can bypass them. Direct addresses bypass
+// the proxies.
 type KafkaCluster struct {
 	brokers []*clusterBroker
 }
@@ -33,16 +32,15 @@ type clusterBroker struct {
 	advertised, upstream, direct string
 }
 
-// OwnCluster starts three brokers for this test alone, which go when the test
-// ends. Never have two clusters at once.
+// OwnCluster starts three brokers for this test only, until the test ends. Never run two clusters at once.
 func OwnCluster(t testing.TB) *KafkaCluster {
 	t.Helper()
 	return OwnClusterWith(t, ClusterOptions{})
 }
 
-// ClusterOptions is how a cluster of a test's own differs.
+// ClusterOptions change a test's own cluster.
 type ClusterOptions struct {
-	// OneController has the first broker alone decide who leads what: the others may be away at once, and nobody is elected controller.
+	// OneController makes only the first broker a controller. The others may be away at once without a new election.
 	OneController bool
 }
 
@@ -54,7 +52,7 @@ func OwnClusterWith(t testing.TB, options ClusterOptions) *KafkaCluster {
 	defer cancel()
 	inner, err := tcnetwork.New(ctx)
 	must(t, "make a network", err)
-	t.Cleanup(func() { _ = inner.Remove(context.WithoutCancel(t.Context())) }) // the reaper takes what is left
+	t.Cleanup(func() { _ = inner.Remove(context.WithoutCancel(t.Context())) }) // the reaper removes the rest
 	cluster := &KafkaCluster{}
 	t.Cleanup(func() { must(t, "remove the cluster", cluster.remove()) })
 	for i := range clusterSize {
@@ -101,7 +99,7 @@ func clusterRequest(id int, network string, b *clusterBroker, options ClusterOpt
 	}
 	if options.OneController {
 		request.Env["KAFKA_CONTROLLER_QUORUM_VOTERS"] = "1@kafka1:9093"
-		request.Env["KAFKA_BROKER_SESSION_TIMEOUT_MS"] = "9000" // a test of elections must have no others, however busy the machine is
+		request.Env["KAFKA_BROKER_SESSION_TIMEOUT_MS"] = "9000" // a test of elections must have no others, even on a busy machine
 	}
 	if options.OneController && id > 1 {
 		request.Env["KAFKA_PROCESS_ROLES"] = "broker"
@@ -113,16 +111,16 @@ func clusterRequest(id int, network string, b *clusterBroker, options ClusterOpt
 // Size is the number of brokers.
 func (k *KafkaCluster) Size() int { return len(k.brokers) }
 
-// Broker has the verbs of broker i, from 0.
+// Broker returns the handle of broker i, from 0.
 func (k *KafkaCluster) Broker(i int) Handle { return k.brokers[i].Handle() }
 
-// Advertised is where clients are sent for broker i; a proxy has to listen there.
+// Advertised is the address that clients get for broker i; a proxy must listen there.
 func (k *KafkaCluster) Advertised(i int) string { return k.brokers[i].advertised }
 
-// Upstream is where the proxy of broker i leads to.
+// Upstream is the address behind the proxy of broker i.
 func (k *KafkaCluster) Upstream(i int) string { return k.brokers[i].upstream }
 
-// Direct are seed brokers that lead past every proxy.
+// Direct are seed brokers that bypass every proxy.
 func (k *KafkaCluster) Direct() []string {
 	var addrs []string
 	for _, b := range k.brokers {
@@ -131,7 +129,7 @@ func (k *KafkaCluster) Direct() []string {
 	return addrs
 }
 
-// Await returns once all brokers have been let in and every partition has a leader.
+// Await returns once all brokers are registered and every partition has a leader.
 func (k *KafkaCluster) Await(ctx context.Context) error {
 	tick := time.NewTicker(5 * pollPause)
 	defer tick.Stop()
@@ -156,7 +154,7 @@ func (k *KafkaCluster) Await(ctx context.Context) error {
 	}
 }
 
-// CreateTopic makes a topic with so many partitions and a replica on each broker.
+// CreateTopic makes a topic with this many partitions and a replica on each broker.
 func (k *KafkaCluster) CreateTopic(ctx context.Context, topic string, partitions int32, settings map[string]string) error {
 	if err := createTopic(ctx, k.Direct(), topic, partitions, clusterSize, settings); err != nil {
 		return fmt.Errorf("create topic %s: %w", topic, err)
@@ -164,7 +162,7 @@ func (k *KafkaCluster) CreateTopic(ctx context.Context, topic string, partitions
 	return nil
 }
 
-// remove ends all brokers at once: one that is alone waits in vain for its quorum.
+// remove ends all brokers at once, because a single one would wait in vain for its quorum.
 func (k *KafkaCluster) remove() error {
 	var all errgroup.Group
 	for _, b := range k.brokers {

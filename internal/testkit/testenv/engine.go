@@ -31,7 +31,7 @@ type fleet struct {
 	postgres once[*PostgresServer]
 }
 
-// once makes a value at the first call and hands out the same from then on.
+// once makes a value at the first call and returns the same value later.
 type once[T any] struct {
 	do    sync.Once
 	value T
@@ -43,8 +43,8 @@ func (o *once[T]) get(first func() (T, error)) (T, error) {
 	return o.value, o.err
 }
 
-// engine returns the connection to the container engine. A test that finds none
-// fails: a suite that skips itself proves nothing.
+// engine returns the connection to the container engine. Without one the test fails, because a suite that skips
+// itself proves nothing.
 func engine(t testing.TB) *testcontainers.DockerClient {
 	t.Helper()
 	shared.connect.Do(func() {

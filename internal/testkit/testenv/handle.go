@@ -15,18 +15,17 @@ import (
 	"github.com/testcontainers/testcontainers-go/exec"
 )
 
-// Handle has the verbs of a server for a goroutine that is not the test's own:
-// they return an error and leave it to the caller what that means. It is safe
-// for concurrent use, as far as the verbs make sense together.
+// Handle controls a server from any goroutine: its methods return an error instead of ending a test. It is safe for
+// concurrent use, as far as the acts make sense together.
 type Handle struct {
 	n *node
 }
 
-// Handle returns the verbs that give an error instead of ending a test.
+// Handle returns the methods that return errors.
 func (n *node) Handle() Handle { return Handle{n} }
 
-// Pause freezes the server: connections stay open and nothing answers. It is tried for a while: on a busy machine the kernel
-// may not freeze all of a container's processes in the time that the engine gives it.
+// Pause freezes the server: connections stay open and nothing answers. It retries for a while, because on a busy
+// machine the kernel may not freeze all processes of a container in time.
 func (h Handle) Pause(ctx context.Context) error {
 	for until := time.Now().Add(stopWait); ; time.Sleep(pollPause) {
 		_, err := h.n.docker.ContainerPause(ctx, h.n.ctr.GetContainerID(), client.ContainerPauseOptions{})
@@ -42,8 +41,7 @@ func (h Handle) Pause(ctx context.Context) error {
 	}
 }
 
-// Thaw lets a paused server go on, without waiting for an answer of it. One that
-// is not paused is left as it is.
+// Thaw resumes a paused server, without waiting for its answer. It does nothing to a running one.
 func (h Handle) Thaw(ctx context.Context) error {
 	state, err := h.state(ctx)
 	if err != nil || !state.Paused {
@@ -53,7 +51,7 @@ func (h Handle) Thaw(ctx context.Context) error {
 	return act("unpause", err)
 }
 
-// Unpause lets a paused server go on and waits until it answers.
+// Unpause resumes a paused server and waits until it answers.
 func (h Handle) Unpause(ctx context.Context) error {
 	if err := h.Thaw(ctx); err != nil {
 		return err
@@ -61,8 +59,7 @@ func (h Handle) Unpause(ctx context.Context) error {
 	return h.Await(ctx)
 }
 
-// Start starts a server that was killed or stopped, at the same address and with
-// the data it had, and waits until it serves.
+// Start starts a killed or stopped server, at the same address and with its data, and waits until it serves.
 func (h Handle) Start(ctx context.Context) error {
 	if _, err := h.n.docker.ContainerStart(ctx, h.n.ctr.GetContainerID(), client.ContainerStartOptions{}); err != nil {
 		return act("start", err)
@@ -73,8 +70,7 @@ func (h Handle) Start(ctx context.Context) error {
 // Await returns once the server serves.
 func (h Handle) Await(ctx context.Context) error { return h.n.await(ctx) }
 
-// End sends a signal that ends the server and waits until it has ended. One that
-// is not running is left as it is.
+// End sends a signal that ends the server and waits for the end. It does nothing to a stopped one.
 func (h Handle) End(ctx context.Context, signal string) error {
 	if state, err := h.state(ctx); err != nil || !state.Running {
 		return err
@@ -92,7 +88,7 @@ func (h Handle) End(ctx context.Context, signal string) error {
 	}
 }
 
-// Running says whether the server's process is there, paused or not.
+// Running reports whether the server's process exists, paused or not.
 func (h Handle) Running(ctx context.Context) (bool, error) {
 	state, err := h.state(ctx)
 	if err != nil {
@@ -147,7 +143,7 @@ func (h Handle) CPU(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, act("ask for the use of a container", err)
 	}
-	defer func() { _ = got.Body.Close() }() // only read
+	defer func() { _ = got.Body.Close() }() // it was only read
 	var stats container.StatsResponse
 	if err := json.NewDecoder(got.Body).Decode(&stats); err != nil {
 		return 0, act("read the use of a container", err)
@@ -161,7 +157,7 @@ func (h Handle) Logs(ctx context.Context, to io.Writer) error {
 	if err != nil {
 		return act("read a container's log", err)
 	}
-	defer func() { _ = from.Close() }() // only read
+	defer func() { _ = from.Close() }() // it was only read
 	_, err = io.Copy(to, from)
 	return act("read a container's log", err)
 }

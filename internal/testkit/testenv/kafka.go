@@ -29,9 +29,8 @@ type KafkaServer struct {
 	addr string // host:port on loopback
 }
 
-// Kafka returns the broker that all tests of the binary share. What a test does
-// to it, it does to all: a test that pauses or kills must not run beside others,
-// or take a broker of its own from [OwnKafka].
+// Kafka returns the broker that all tests of the binary share. All of them feel what a test does to it. A test that
+// pauses or kills must not run in parallel, or must use [OwnKafka].
 func Kafka(t testing.TB) *KafkaServer {
 	t.Helper()
 	docker := engine(t)
@@ -40,23 +39,23 @@ func Kafka(t testing.TB) *KafkaServer {
 	return server
 }
 
-// steady is for a broker that nobody kills: that a busy machine kept it from its heartbeats is no death. Else it loses its
-// partitions and groups for a while, by chance.
+// steady is for a broker that nobody kills. Missed heartbeats on a busy machine must not count as its death, because
+// it would lose its partitions and groups for a while.
 var steady = map[string]string{
 	"KAFKA_BROKER_SESSION_TIMEOUT_MS":    "30000",
 	"KAFKA_BROKER_HEARTBEAT_INTERVAL_MS": "2000",
 }
 
-// OwnKafka starts a broker for this test alone, which goes when the test ends.
+// OwnKafka starts a broker for this test only, until the test ends.
 func OwnKafka(t testing.TB) *KafkaServer {
 	t.Helper()
 	return OwnKafkaWith(t, KafkaOptions{})
 }
 
-// KafkaOptions is how a broker of a test's own differs from the shared one.
+// KafkaOptions change a test's own broker.
 type KafkaOptions struct {
-	Env         map[string]string // of the image, over what every broker is set to
-	HostNetwork bool              // no proxy between broker and client; for what is measured
+	Env         map[string]string // for the image, in addition to the usual settings
+	HostNetwork bool              // no proxy between broker and client, for measurements
 }
 
 // OwnKafkaWith is [OwnKafka] with options.
@@ -106,7 +105,7 @@ func startKafka(docker *testcontainers.DockerClient, options KafkaOptions) (*Kaf
 	return server, nil
 }
 
-// listenOnHost gives a broker that shares this machine's network ports of its own.
+// listenOnHost gives a broker that shares this machine's network its own ports.
 func listenOnHost(env map[string]string, addr string) error {
 	internal, err := freeAddr()
 	if err != nil {
@@ -122,8 +121,8 @@ func listenOnHost(env map[string]string, addr string) error {
 	return nil
 }
 
-// brokerEnv is what every broker is set to, and settings of one broker. The whole set is needed: one setting alone would
-// drop the image's defaults.
+// brokerEnv returns the usual settings of every broker, and those of one broker. One setting alone would drop the
+// image's defaults, so all are needed.
 func brokerEnv(settings map[string]string) map[string]string {
 	env := map[string]string{
 		"KAFKA_PROCESS_ROLES":                    "broker,controller",
@@ -133,7 +132,7 @@ func brokerEnv(settings map[string]string) map[string]string {
 		"KAFKA_AUTO_CREATE_TOPICS_ENABLE":        "false",
 		"KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS": "0",
 
-		// A killed broker is forgotten sooner, so its next life is let in sooner.
+		// A killed broker is forgotten sooner, so that it can return sooner.
 		"KAFKA_BROKER_SESSION_TIMEOUT_MS":    "3000",
 		"KAFKA_BROKER_HEARTBEAT_INTERVAL_MS": "500",
 
@@ -143,18 +142,17 @@ func brokerEnv(settings map[string]string) map[string]string {
 	return env
 }
 
-// Brokers returns the seed brokers for a client, which stay the same.
+// Brokers returns the seed brokers, which stay the same.
 func (k *KafkaServer) Brokers() []string { return []string{k.addr} }
 
-// Restart stops the broker in good order and starts it again.
+// Restart stops the broker cleanly and starts it again.
 func (k *KafkaServer) Restart(t testing.TB) {
 	t.Helper()
 	k.signal(t, "SIGTERM")
 	k.Start(t)
 }
 
-// serves asks for the metadata of everything: so many brokers must have been let
-// in by their controller, and every partition must have its leader back.
+// serves asks for all metadata. This many brokers must be registered, and every partition must have a leader.
 func serves(ctx context.Context, addr string, brokers int) error {
 	cl, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.RetryTimeout(0), kgo.RequestRetries(0))
 	if err != nil {
@@ -162,7 +160,7 @@ func serves(ctx context.Context, addr string, brokers int) error {
 	}
 	defer cl.Close()
 	req := kmsg.NewPtrMetadataRequest()
-	req.Topics = nil // all of them
+	req.Topics = nil // all topics
 	answer, err := req.RequestWith(ctx, cl)
 	if err != nil {
 		return err
@@ -182,7 +180,7 @@ func serves(ctx context.Context, addr string, brokers int) error {
 
 var prefixes atomic.Int64
 
-// Prefix returns a prefix for topic and group names that no other test has.
+// Prefix returns a unique prefix for topic and group names.
 func Prefix(t testing.TB) string {
 	t.Helper()
 	name := strings.Map(func(r rune) rune {
@@ -194,8 +192,8 @@ func Prefix(t testing.TB) string {
 	return fmt.Sprintf("%.80s-%d-", name, prefixes.Add(1))
 }
 
-// CreateTopic makes a topic with so many partitions. Settings are Kafka's own,
-// such as "max.message.bytes"; nil is the broker's defaults.
+// CreateTopic makes a topic with this many partitions. Settings are Kafka's own, such as "max.message.bytes"; nil
+// means the broker's defaults.
 func (k *KafkaServer) CreateTopic(t testing.TB, topic string, partitions int32, settings map[string]string) {
 	t.Helper()
 	must(t, "create topic "+topic, createTopic(t.Context(), k.Brokers(), topic, partitions, 1, settings))
@@ -211,7 +209,7 @@ func createTopic(ctx context.Context, brokers []string, topic string, partitions
 	for name, value := range settings {
 		given[name] = &value
 	}
-	// A broker that a busy machine kept from its heartbeats does not count until the next one.
+	// A broker that missed heartbeats on a busy machine does not count until the next one.
 	for until := time.Now().Add(stopWait); ; {
 		_, err = kadm.NewClient(cl).CreateTopic(ctx, partitions, replicas, given, topic)
 		if !errors.Is(err, kerr.InvalidReplicationFactor) || time.Now().After(until) {

@@ -12,19 +12,18 @@ import (
 
 const loopback = "127.0.0.1"
 
-// What the client library reads from the environment before the first container, where nobody has set it.
+// Defaults for variables that the client library reads before the first container.
 var settings = map[string]string{
-	// It takes a machine with a file /.dockerenv for a container and would dial its default gateway; servers are
-	// published on loopback only.
+	// The library takes a machine with a file /.dockerenv for a container and would dial its default gateway. Servers
+	// are published on loopback only.
 	"TESTCONTAINERS_HOST_OVERRIDE": loopback,
-	// All packages of a `go test` share one reaper, which ends this long after the last of them let go. One that is
-	// ending while the next package, just linked, turns to it, costs that package all its servers.
+	// All packages of a `go test` share one reaper, which ends this long after the last of them disconnected. If it
+	// ended while the next package connects, that package would lose all its servers.
 	"RYUK_RECONNECTION_TIMEOUT": "5m",
 }
 
-// Main runs the tests of a package that uses this one, removes the servers they
-// shared and fails the run where a goroutine is left behind. It does not return.
-// Call it from TestMain; ignored are leaks that the package knows of.
+// Main runs the tests of a package that uses this one, removes the shared servers, and fails if a goroutine leaks. It
+// does not return. Call it from TestMain; ignored are known leaks of the package.
 func Main(m *testing.M, ignored ...goleak.Option) {
 	for name, value := range settings {
 		if _, set := os.LookupEnv(name); set {
@@ -35,7 +34,7 @@ func Main(m *testing.M, ignored ...goleak.Option) {
 			os.Exit(1)
 		}
 	}
-	// The connection to the reaper is meant to last as long as the process.
+	// The connection to the reaper lasts as long as the process.
 	ignored = append(ignored,
 		goleak.IgnoreAnyFunction("github.com/testcontainers/testcontainers-go.(*Reaper).connect.func1"))
 

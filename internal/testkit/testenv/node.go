@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	startWait = 3 * time.Minute        // for a server to be ready, on a machine that is busy
+	startWait = 3 * time.Minute        // for a server to be ready, on a busy machine
 	stopWait  = 30 * time.Second       // for a server to end after a signal
 	pollPause = 100 * time.Millisecond // between two looks at a server
 )
@@ -28,8 +28,8 @@ type node struct {
 	ready  func(ctx context.Context) error // nil once the server serves
 }
 
-// launch starts a container with its ports, by name inside, at addresses of this
-// machine and waits until it is ready.
+// launch starts a container with its ports, by their name inside, at addresses of this machine. It waits until it is
+// ready.
 func launch(docker *testcontainers.DockerClient, req testcontainers.ContainerRequest, ports map[string]string,
 	ready func(ctx context.Context) error,
 ) (*node, error) {
@@ -40,14 +40,14 @@ func launch(docker *testcontainers.DockerClient, req testcontainers.ContainerReq
 		return nil, err
 	}
 	if err := n.await(ctx); err != nil {
-		_ = n.remove() // the reaper takes what is left
+		_ = n.remove() // the reaper removes the rest
 		return nil, fmt.Errorf("start %s: %w", req.Image, err)
 	}
 	return n, nil
 }
 
-// boot starts a container with its ports, by name inside, at addresses of this
-// machine. It does not wait until the server is ready.
+// boot starts a container with its ports, by their name inside, at addresses of this machine. It does not wait until
+// the server is ready.
 func boot(ctx context.Context, docker *testcontainers.DockerClient, req testcontainers.ContainerRequest,
 	ports map[string]string, ready func(ctx context.Context) error,
 ) (*node, error) {
@@ -70,7 +70,7 @@ func boot(ctx context.Context, docker *testcontainers.DockerClient, req testcont
 	ctr, err := testcontainers.GenericContainer(ctx, testcontainers.GenericContainerRequest{ContainerRequest: req, Started: true})
 	n := &node{docker: docker, ctr: ctr, ready: ready}
 	if err != nil {
-		_ = n.remove() // the reaper takes what is left
+		_ = n.remove() // the reaper removes the rest
 		return nil, fmt.Errorf("start %s: %w", req.Image, err)
 	}
 	return n, nil
@@ -79,7 +79,7 @@ func boot(ctx context.Context, docker *testcontainers.DockerClient, req testcont
 // onHost lets a container share this machine's network.
 func onHost(host *container.HostConfig) { host.NetworkMode = network.NetworkHost }
 
-// await returns once the server serves, or with the last reason why not.
+// await returns once the server serves, or with the last error.
 func (n *node) await(ctx context.Context) error {
 	tick := time.NewTicker(pollPause)
 	defer tick.Stop()
@@ -111,7 +111,7 @@ func (n *node) Pause(t testing.TB) {
 	must(t, "pause", n.Handle().Pause(t.Context()))
 }
 
-// Unpause lets a paused server go on and waits until it answers.
+// Unpause resumes a paused server and waits until it answers.
 func (n *node) Unpause(t testing.TB) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), startWait)
@@ -119,14 +119,13 @@ func (n *node) Unpause(t testing.TB) {
 	must(t, "unpause", n.Handle().Unpause(ctx))
 }
 
-// Kill ends the server without a word to it, as a power cut would.
+// Kill ends the server without warning, like a power cut.
 func (n *node) Kill(t testing.TB) {
 	t.Helper()
 	n.signal(t, "SIGKILL")
 }
 
-// Start starts a server that was killed or stopped, at the same address and with
-// the data it had, and waits until it serves.
+// Start starts a killed or stopped server, at the same address and with its data, and waits until it serves.
 func (n *node) Start(t testing.TB) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), startWait)
@@ -134,7 +133,7 @@ func (n *node) Start(t testing.TB) {
 	must(t, "start", n.Handle().Start(ctx))
 }
 
-// signal sends a signal that ends the server and waits until it has ended.
+// signal sends a signal that ends the server and waits for the end.
 func (n *node) signal(t testing.TB, name string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), stopWait)

@@ -28,17 +28,17 @@ const (
 	OPAPrevious OPAVersion = "previous"
 )
 
-// OPAOptions is how an OPA differs from one that OPA's defaults make. Bytes and events of 0 are OPA's default.
+// OPAOptions change an OPA's defaults. Bytes and events of 0 mean OPA's default.
 type OPAOptions struct {
-	Version  OPAVersion        // OPACurrent where it is empty
-	Labels   map[string]string // beside id and version, which OPA adds
+	Version  OPAVersion        // default OPACurrent
+	Labels   map[string]string // besides id and version, which OPA adds
 	Service  string            // URL that decisions are uploaded to
-	Token    string            // bearer token of the service; none where it is empty
-	Resource string            // path of uploads; OPA's default /logs where it is empty
+	Token    string            // bearer token of the service; empty: none
+	Resource string            // path of uploads; default /logs
 	Bundle   *Bundle
 
-	Buffer       string // buffer_type: "size" or "event"; only OPACurrent knows it
-	BufferBytes  int64  // buffer_size_limit_bytes; the default is without a limit
+	Buffer       string // buffer_type: "size" or "event"; only in OPACurrent
+	BufferBytes  int64  // buffer_size_limit_bytes; default: no limit
 	BufferEvents int64  // buffer_size_limit_events
 	UploadBytes  int64  // upload_size_limit_bytes, after gzip
 }
@@ -53,7 +53,7 @@ type OPA struct {
 	said   output
 }
 
-// output is what a process prints, which may be read while it goes on.
+// output is a process's output, readable while it runs.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -123,7 +123,7 @@ func (o *OPA) await() error {
 	}
 }
 
-// config is OPA's own configuration.
+// config returns OPA's own configuration.
 func (options OPAOptions) config() map[string]any {
 	reporting := map[string]any{"min_delay_seconds": 1, "max_delay_seconds": 2}
 	for name, value := range map[string]int64{
@@ -148,7 +148,7 @@ func (options OPAOptions) config() map[string]any {
 	}
 	config := map[string]any{
 		"labels": options.Labels, "services": services, "decision_logs": logs,
-		"status": map[string]any{"prometheus": true}, // without it OPA's counters cannot be asked for
+		"status": map[string]any{"prometheus": true}, // without it OPA has no counters
 	}
 	if b := options.Bundle; b != nil {
 		services["bundles"] = map[string]any{"url": b.server.URL}
@@ -160,7 +160,7 @@ func (options OPAOptions) config() map[string]any {
 	return config
 }
 
-// Stop sends SIGTERM, upon which OPA uploads what it still has, and waits for the end.
+// Stop sends SIGTERM, which makes OPA upload the rest, and waits for the end.
 func (o *OPA) Stop() {
 	o.t.Helper()
 	_ = o.cmd.Process.Signal(syscall.SIGTERM)
@@ -173,19 +173,19 @@ func (o *OPA) Stop() {
 	}
 }
 
-// Kill ends the process as a power cut would, with what it had not uploaded.
+// Kill ends the process like a power cut, with decisions that were not uploaded.
 func (o *OPA) Kill() {
 	_ = o.cmd.Process.Kill()
 	<-o.ended
 	o.client.CloseIdleConnections()
 }
 
-// opaBuild is how long a version may take to compile where it was not built before.
+// opaBuild limits the time to compile a version the first time.
 const opaBuild = 8 * time.Minute
 
 var opaPrograms = map[OPAVersion]*once[string]{OPACurrent: {}, OPAPrevious: {}}
 
-// opaProgram builds a version with test/servers/opa/build, which keeps what it has built.
+// opaProgram builds a version with test/servers/opa/build, which keeps its results.
 func opaProgram(version OPAVersion) (string, error) {
 	slot, known := opaPrograms[version]
 	if !known {

@@ -26,7 +26,7 @@ type receiver struct {
 
 	mu      sync.Mutex
 	refused int
-	took    []string   // what was taken, in that order
+	took    []string   // the taken uploads, in order
 	tries   [][]string // each upload that held the first
 	failure error
 }
@@ -84,8 +84,8 @@ func uploaded(req *http.Request) ([]string, error) {
 	return names, nil
 }
 
-// What the collector may answer, and what is told of it to those who run OPA, rests on this.
-func TestOPASendsTheSameUploadAgainWhateverIsNot2xx(t *testing.T) {
+// The collector's answers, and the documentation for operators of OPA, depend on this.
+func TestOPA_RepeatsUploadsUnless2xx(t *testing.T) {
 	t.Parallel()
 	for name, of := range map[string]struct {
 		options testenv.OPAOptions

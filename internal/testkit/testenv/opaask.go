@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// Answer is what OPA said to a question.
+// Answer is OPA's answer.
 type Answer struct {
-	ID     string          // decision_id; empty where the policy ended with an error, as OPA does not tell it then
-	Status int             // of HTTP
-	Result json.RawMessage // nil where the decision is undefined
+	ID     string          // decision_id; empty if the policy ended with an error
+	Status int             // HTTP status
+	Result json.RawMessage // nil if the decision is undefined
 }
 
 // Ask asks for the decision at a path such as "shop/authz/allow". It is safe for concurrent use.
@@ -43,21 +43,21 @@ func (o *OPA) Ask(ctx context.Context, path string, input any) (Answer, error) {
 	return Answer{ID: said.ID, Status: status, Result: said.Result}, nil
 }
 
-// OPAState is what OPA says of itself.
+// OPAState is OPA's own status.
 type OPAState struct {
 	Revisions map[string]string  // of the active bundles, by name
-	Uploads   string             // why the last upload failed, as a code; empty where it went well
-	Counters  map[string]float64 // of decision logs, such as decision_logs_dropped_rate_limit_exceeded; none where OPA never counted
+	Uploads   string             // code of the last upload's failure, or empty
+	Counters  map[string]float64 // of decision logs, such as decision_logs_dropped_rate_limit_exceeded; missing if never counted
 }
 
-// Dropped is how often OPA says that it dropped something: an event, or a chunk of any number of events.
+// Dropped returns how many drops OPA reports: of an event, or of a chunk with several events.
 func (s OPAState) Dropped() (n float64) {
 	for _, name := range []string{
 		"decision_logs_dropped_rate_limit_exceeded", "decision_logs_encoding_failure", "enc_log_exceeded_upload_size_limit_bytes",
 	} {
 		n += s.Counters[name]
 	}
-	// Two names of one thing: versions before 1.0 know the second only, the buffer of events counts the first only.
+	// Two names of one counter: versions before 1.0 have only the second, the event buffer has only the first.
 	return n + max(s.Counters["decision_logs_dropped_buffer_size_limit_exceeded"], s.Counters["decision_logs_dropped_buffer_size_limit_bytes_exceeded"])
 }
 
@@ -93,7 +93,7 @@ func (o *OPA) State(ctx context.Context) (OPAState, error) {
 	return state, nil
 }
 
-// Said is what OPA has logged so far.
+// Said returns OPA's log so far.
 func (o *OPA) Said() string { return o.said.String() }
 
 func (o *OPA) get(ctx context.Context, path string, into any) error {
@@ -122,7 +122,7 @@ func (o *OPA) do(req *http.Request) (int, []byte, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	defer func() { _ = resp.Body.Close() }() // only read
+	defer func() { _ = resp.Body.Close() }() // it was only read
 	body, err := io.ReadAll(resp.Body)
 	return resp.StatusCode, body, err
 }

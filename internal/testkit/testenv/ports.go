@@ -11,28 +11,26 @@ import (
 	"sync"
 )
 
-// Ports come from below the range that the kernel takes for outgoing
-// connections: one from inside it could be gone after a restart. Packages are
-// tested side by side, in processes of their own, and a port is free between the
-// look at it and the server's start, or while a server is down: so each process
-// takes a block of them for itself.
+// Ports are below the range that the kernel uses for outgoing connections: one inside it could be taken after a
+// restart. Packages are tested in parallel processes, and a port is free between a check and the server's start, or
+// while a server is down. So each process takes a block of ports for itself.
 const (
 	firstPort = 20000
 	lastPort  = 29999
 	blockSize = 250
 )
 
-// FreeAddr returns an address on loopback that nobody listens on, and never the same
-// one twice: for a server of the test's own that has to come back at its address.
+// FreeAddr returns a free address on loopback, never the same one twice. It is for a server that must come back at
+// its address.
 func FreeAddr() (string, error) { return freeAddr() }
 
 var ports struct {
 	sync.Mutex
-	blocks []net.Listener // on the first port of each block that is this process's; they go with the process
+	blocks []net.Listener // on the first port of each block of this process; they end with it
 	left   []int          // of the last block
 }
 
-// anotherBlock takes a block that belongs to nobody: who listens on its first port has the others.
+// anotherBlock takes a free block: the listener on its first port owns the others.
 func anotherBlock() error {
 	const blocks = (lastPort - firstPort + 1) / blockSize
 	for _, n := range rand.Perm(blocks) {
@@ -54,8 +52,7 @@ func listen(port int) (net.Listener, error) {
 	return (&net.ListenConfig{}).Listen(context.Background(), "tcp", net.JoinHostPort(loopback, strconv.Itoa(port)))
 }
 
-// freeAddr returns an address on loopback that nobody listens on, and never the
-// same one twice.
+// freeAddr returns a free address on loopback, never the same one twice.
 func freeAddr() (string, error) {
 	ports.Lock()
 	defer ports.Unlock()

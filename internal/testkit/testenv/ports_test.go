@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestNoAddressIsGivenTwiceAndNoneToTwoProcesses: what a process may give out is a matter of a listener that it alone has.
-func TestNoAddressIsGivenTwiceAndNoneToTwoProcesses(t *testing.T) {
+// TestFreeAddr_Unique: a process owns the ports of a block whose first port it listens on.
+func TestFreeAddr_Unique(t *testing.T) {
 	t.Parallel()
 	given := map[string]bool{}
 	for range 2 * blockSize {

@@ -18,7 +18,7 @@ import (
 	"github.com/testcontainers/testcontainers-go"
 )
 
-// PostgresMajor is the major version of Postgres that tests run against: what DOCKET_TEST_POSTGRES says, else 17.
+// PostgresMajor returns the major version of Postgres for tests: DOCKET_TEST_POSTGRES, else 17.
 func PostgresMajor() int {
 	named := os.Getenv("DOCKET_TEST_POSTGRES")
 	if named == "" {
@@ -31,19 +31,19 @@ func PostgresMajor() int {
 	return major
 }
 
-// dataFolder is where the shared server keeps its data: the images of the versions differ in theirs.
+// dataFolder is the data folder of the shared server, because the images of the versions differ in theirs.
 const dataFolder = "/var/lib/postgresql/tested"
 
 func postgresImage() string { return fmt.Sprintf("postgres:%d", PostgresMajor()) }
 
-const password = "docket" // of a server that lives for one test run on loopback
+const password = "docket" // for a server that lives for one test run on loopback
 
-// ShutdownMode is how Postgres treats its sessions when it is told to end.
+// ShutdownMode is how Postgres ends its sessions at a shutdown.
 type ShutdownMode string
 
-// The modes that Postgres documents, by the signal of each.
+// The modes in Postgres's documentation, by their signal.
 const (
-	Fast      ShutdownMode = "SIGINT"  // sessions are ended with 57P01, data is checkpointed
+	Fast      ShutdownMode = "SIGINT"  // sessions end with 57P01, data is checkpointed
 	Immediate ShutdownMode = "SIGQUIT" // sessions are cut, the next start recovers from the log
 )
 
@@ -56,9 +56,8 @@ type PostgresServer struct {
 	databases atomic.Int64
 }
 
-// Postgres returns the server that all tests of the binary share. What a test
-// does to it, it does to all: a test that pauses, kills or restarts must not run
-// beside others, or take a server of its own from [OwnPostgres].
+// Postgres returns the server that all tests of the binary share. All of them feel what a test does to it. A test
+// that pauses, kills or restarts must not run in parallel, or must use [OwnPostgres].
 func Postgres(t testing.TB) *PostgresServer {
 	t.Helper()
 	docker := engine(t)
@@ -67,24 +66,24 @@ func Postgres(t testing.TB) *PostgresServer {
 	return server
 }
 
-// OwnPostgres starts a server for this test alone, which goes when the test ends.
+// OwnPostgres starts a server for this test only, until the test ends.
 func OwnPostgres(t testing.TB) *PostgresServer {
 	t.Helper()
 	return OwnPostgresWith(t, PostgresOptions{})
 }
 
-// PostgresOptions is how a server of a test's own differs from the shared one.
+// PostgresOptions change a test's own server.
 type PostgresOptions struct {
 	Settings []string // as in "max_connections=40"; the last of a name counts
 	Binds    []string // folders of this machine, as in "/host/folder:/inside"
 
-	// Memory is for a server with many short tests: data in memory, where a sync costs nothing and which are gone when
-	// the server stops, and a password that is cheap to check, as every fresh connection checks it.
+	// Memory is for a server with many short tests. Its data is in memory, where a sync costs nothing, and is lost
+	// when the server stops. Its password is cheap to check.
 	Memory bool
 
-	Small map[string]string // folders in memory and what they can hold, as in "/limited": "16m"
+	Small map[string]string // folders in memory and their sizes, as in "/limited": "16m"
 
-	HostNetwork bool // no proxy between server and client; for what is measured
+	HostNetwork bool // no proxy between server and client, for measurements
 }
 
 // OwnPostgresWith is [OwnPostgres] with options.
@@ -101,7 +100,7 @@ func startPostgres(docker *testcontainers.DockerClient, options PostgresOptions)
 	if err != nil {
 		return nil, err
 	}
-	// Synced as in production: a killed server must come back with what it said it had.
+	// It syncs as in production, because a killed server must come back with its committed data.
 	req := testcontainers.ContainerRequest{
 		Image: postgresImage(),
 		Env:   map[string]string{"POSTGRES_PASSWORD": password},
@@ -113,10 +112,10 @@ func startPostgres(docker *testcontainers.DockerClient, options PostgresOptions)
 	}
 	if options.Memory {
 		req.Tmpfs[dataFolder], req.Env["PGDATA"] = "", dataFolder
-		if PostgresMajor() >= 16 { // which have the parameter
+		if PostgresMajor() >= 16 { // they have the parameter
 			req.Env["POSTGRES_INITDB_ARGS"] = "-c scram_iterations=1"
 		}
-		req.Cmd = append(req.Cmd, "-c", "max_wal_size=256MB") // what is in memory stays small
+		req.Cmd = append(req.Cmd, "-c", "max_wal_size=256MB") // data in memory stays small
 	}
 	for _, setting := range options.Settings {
 		req.Cmd = append(req.Cmd, "-c", setting)
@@ -158,16 +157,15 @@ func (p *PostgresServer) Stop(t testing.TB, mode ShutdownMode) {
 	p.signal(t, string(mode))
 }
 
-// Database makes an empty database for this test and returns its DSN, with the
-// rights of a superuser. It is dropped when the test ends.
+// Database makes an empty database for this test and returns its DSN, for a superuser. It is dropped when the test
+// ends.
 func (p *PostgresServer) Database(t testing.TB) string {
 	t.Helper()
 	return p.create(t, "template1")
 }
 
-// DatabaseFrom makes a database for this test as prepare leaves it. prepare runs
-// once for each name, against a database that is from then on only copied, so
-// that a hundred tests migrate once.
+// DatabaseFrom makes a database for this test from a template. prepare fills the template once for each name, so that
+// a hundred tests migrate once.
 func (p *PostgresServer) DatabaseFrom(t testing.TB, name string, prepare func(ctx context.Context, dsn string) error) string {
 	t.Helper()
 	slot, _ := p.templates.LoadOrStore(name, &once[string]{})

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// S3Server is an S3 server of the test's own: a process on loopback that keeps objects as files of a directory.
+// S3Server is a test's own S3 server: a process on loopback that keeps objects as files of a directory.
 type S3Server struct {
 	URL, AccessKey, SecretKey string
 	// Dir has a folder for each bucket.
@@ -25,7 +25,7 @@ type S3Server struct {
 	process       *exec.Cmd
 }
 
-// S3 starts a server with one bucket of that name. Its program is built by test/servers/s3/get, once for each machine.
+// S3 starts a server with one bucket of that name. test/servers/s3/get builds its program, once for each machine.
 func S3(t testing.TB, bucket string) *S3Server {
 	t.Helper()
 	_, here, _, _ := runtime.Caller(0)
@@ -45,7 +45,7 @@ func S3(t testing.TB, bucket string) *S3Server {
 	return s
 }
 
-// Start starts it, at the same address after Kill.
+// Start starts it, also at the same address after Kill.
 func (s *S3Server) Start(t testing.TB) {
 	t.Helper()
 	addr := strings.TrimPrefix(s.URL, "http://")

@@ -22,25 +22,25 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
-// Listeners of a [SecuredKafka]. Each but Harness shows a certificate; all that is not said is as it should be.
+// Listeners of a [SecuredKafka]. All except Harness have a certificate, which is valid unless noted.
 const (
-	ListenerHarness   = "HARNESS"   // no TLS, and everything is allowed: for tests to look from outside
+	ListenerHarness   = "HARNESS"   // no TLS, all rights: for tests that look from outside
 	ListenerSASL      = "SASL"      // SASL_SSL: SCRAM-SHA-256 and SCRAM-SHA-512
-	ListenerReauth    = "REAUTH"    // SASL_SSL: PLAIN and SCRAM-SHA-512, which must be proved again every 3 s
-	ListenerMTLS      = "MTLS"      // SSL, a client certificate is demanded
+	ListenerReauth    = "REAUTH"    // SASL_SSL: PLAIN and SCRAM-SHA-512, with a new login every 3 s
+	ListenerMTLS      = "MTLS"      // SSL, requires a client certificate
 	ListenerWired     = "WIRED"     // as MTLS, over Wire, which cuts connections
 	ListenerWrongName = "WRONGNAME" // SSL: the certificate is for another name
-	ListenerExpired   = "EXPIRED"   // SSL: the certificate is out of its dates
-	ListenerOtherCA   = "OTHERCA"   // SSL: the certificate is of Other
+	ListenerExpired   = "EXPIRED"   // SSL: the certificate has expired
+	ListenerOtherCA   = "OTHERCA"   // SSL: the certificate is from Other
 )
 
-// PlainUser and PlainPassword are who may log in by PLAIN.
+// PlainUser and PlainPassword are the login by PLAIN.
 const (
 	PlainUser     = "plainuser"
 	PlainPassword = "pl41n-s3cret"
 )
 
-// SecuredKafka is a broker that asks who is there and what they may do.
+// SecuredKafka is a broker with authentication and authorization.
 type SecuredKafka struct {
 	*KafkaServer // over ListenerHarness
 
@@ -51,7 +51,8 @@ type SecuredKafka struct {
 	at map[string]string
 }
 
-// Secured returns the secured broker that all tests of the binary share. Principals, topics and groups must be a test's own.
+// Secured returns the secured broker that all tests of the binary share. Principals, topics and groups must be a
+// test's own.
 func Secured(t testing.TB) *SecuredKafka {
 	t.Helper()
 	docker := engine(t)
@@ -60,7 +61,7 @@ func Secured(t testing.TB) *SecuredKafka {
 	return server
 }
 
-// At is where a listener can be dialled.
+// At returns the address of a listener.
 func (k *SecuredKafka) At(listener string) string { return k.at[listener] }
 
 const secrets = "/etc/kafka/secrets/"
@@ -113,7 +114,7 @@ func startSecured(docker *testcontainers.DockerClient) (*SecuredKafka, error) {
 		"KAFKA_NUM_NETWORK_THREADS":                              "2",
 
 		"KAFKA_AUTHORIZER_CLASS_NAME":       "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-		"KAFKA_SUPER_USERS":                 "User:ANONYMOUS", // whoever comes without TLS
+		"KAFKA_SUPER_USERS":                 "User:ANONYMOUS", // clients without TLS
 		"KAFKA_SSL_PRINCIPAL_MAPPING_RULES": "RULE:^CN=([^,]+).*$/$1/,DEFAULT",
 		"KAFKA_SSL_KEYSTORE_TYPE":           "PEM",
 		"KAFKA_SSL_KEYSTORE_LOCATION":       secrets + "server.pem",
@@ -153,11 +154,12 @@ func startSecured(docker *testcontainers.DockerClient) (*SecuredKafka, error) {
 	return k, nil
 }
 
-// coordinators is how many partitions the offsets of groups have.
+// coordinators is the number of partitions of the groups' offsets.
 const coordinators = 6
 
-// coordinates asks for many groups, which are of every coordinator. Each begins to serve at its own time after the first of
-// all groups was asked for, and whoever joins one before is refused, which a program tells as a fault.
+// coordinates asks for many groups, so that every coordinator is asked. Each begins to serve at its own time after
+// the first request for any group. A group that is joined earlier is refused, which a program would report as a
+// fault.
 func coordinates(ctx context.Context, addr string) error {
 	cl, err := kgo.NewClient(kgo.SeedBrokers(addr))
 	if err != nil {
@@ -174,7 +176,7 @@ func coordinates(ctx context.Context, addr string) error {
 
 const scramModule = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
 
-// certificates makes all that the broker shows and trusts.
+// certificates makes all certificates that the broker uses and trusts.
 func (k *SecuredKafka) certificates() ([]testcontainers.ContainerFile, error) {
 	var err error
 	if k.CA, err = NewAuthority("docket test"); err != nil {
@@ -210,11 +212,11 @@ func (k *SecuredKafka) Admin(t testing.TB) *kadm.Client {
 	return kadm.NewClient(cl)
 }
 
-// User makes a user for both kinds of SCRAM, or gives one another password, and waits until the broker lets in who comes
-// with it, which is some time after it took it.
+// User makes a user for both kinds of SCRAM, or changes the password. It waits until the broker accepts the login,
+// which may be later than its answer.
 func (k *SecuredKafka) User(t testing.TB, name, password string) {
 	t.Helper()
-	for _, m := range []kadm.ScramMechanism{kadm.ScramSha256, kadm.ScramSha512} { // a request of its own each: a broker takes a user once
+	for _, m := range []kadm.ScramMechanism{kadm.ScramSha256, kadm.ScramSha512} { // separate requests: a broker accepts a user once in a request
 		done, err := k.Admin(t).AlterUserSCRAMs(t.Context(), nil, []kadm.UpsertSCRAM{{User: name, Mechanism: m, Iterations: 4096, Password: password}})
 		if err == nil {
 			err = done.Error()
@@ -250,7 +252,7 @@ func (a ACL) builder(user string) *kadm.ACLBuilder {
 	return b.Groups(a.Group)
 }
 
-// Grant gives a user rights, and waits until the broker goes by them, which is some time after it took them.
+// Grant gives a user rights. It waits until the broker applies them, which may be later than its answer.
 func (k *SecuredKafka) Grant(t testing.TB, user string, rights ...ACL) {
 	t.Helper()
 	admin := k.Admin(t)
@@ -276,7 +278,7 @@ func (k *SecuredKafka) Grant(t testing.TB, user string, rights ...ACL) {
 	}
 }
 
-// await asks again until it is so.
+// await calls so until it returns true.
 func (k *SecuredKafka) await(t testing.TB, what string, so func(ctx context.Context) (bool, error)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), stopWait)

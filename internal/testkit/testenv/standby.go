@@ -14,30 +14,30 @@ import (
 	"github.com/testcontainers/testcontainers-go"
 )
 
-// PostgresPair is a primary and its synchronous standby, with a link between them that can be cut. Roles change: after
-// [PostgresPair.Promote] the standby is the primary, and [PostgresPair.Rejoin] gives it a standby of its own.
+// PostgresPair is a primary and its synchronous standby, with a link that can be cut. Roles change: after
+// [PostgresPair.Promote] the standby is the primary, and [PostgresPair.Rejoin] gives it a new standby.
 type PostgresPair struct {
 	Primary, Standby *PostgresServer
 
 	docker  *testcontainers.DockerClient
 	options PairOptions
 	link    *Wire
-	dial    string // where a standby finds its primary
+	dial    string // address of the primary for a standby
 	servers int    // started so far
 }
 
-// PairOptions is how both servers of a pair are made. Each is counted from 0, those that took the place of others too.
+// PairOptions are those of both servers. Servers are counted from 0, with later ones that replace them.
 type PairOptions struct {
 	Settings []string                                   // as in [PostgresOptions]
 	Binds    func(server int) ([]string, error)         // folders of this machine; a standby copies tablespaces into them
-	Before   func(link string) (addr string, err error) // puts something before the link, and tells where to dial then
+	Before   func(link string) (addr string, err error) // puts something before the link, and returns the address to dial
 }
 
-// standbyName is what the standby calls itself, and what the primary waits for.
+// standbyName is the standby's name, for which the primary waits.
 const standbyName = "standby"
 
-// joinStandby copies the primary and follows it, or keeps what it copied: started again it may be the primary. The
-// arguments are those of the server. A copy is begun again where it fails, in empty folders.
+// joinStandby copies the primary and follows it. A restarted server keeps its copy, because it may be the primary.
+// The arguments are those of the server. A failed copy is repeated in empty folders.
 const joinStandby = `if ! [ -e /tmp/copied ]; then
 	until pg_basebackup -R -X stream -c fast -D "$PGDATA" -d "$LINK"
 	do rm -rf "$PGDATA" $SPACES; sleep 0.2; done
@@ -46,8 +46,8 @@ const joinStandby = `if ! [ -e /tmp/copied ]; then
 fi
 exec postgres -c unix_socket_directories= "$@"`
 
-// OwnPostgresPair starts a primary and its standby for this test alone. The primary waits for the standby from the first
-// call of Synchronous.
+// OwnPostgresPair starts a primary and its standby for this test only. The primary waits for the standby after the
+// first call of Synchronous.
 func OwnPostgresPair(t testing.TB, options PairOptions) *PostgresPair {
 	t.Helper()
 	p := &PostgresPair{docker: engine(t), options: options}
@@ -76,7 +76,7 @@ func OwnPostgresPair(t testing.TB, options PairOptions) *PostgresPair {
 	return p
 }
 
-// binds are the folders of the next server.
+// binds returns the folders of the next server.
 func (p *PostgresPair) binds() ([]string, error) {
 	p.servers++
 	if p.options.Binds == nil {
@@ -130,18 +130,18 @@ func (p *PostgresPair) startStandby(ctx context.Context) (*PostgresServer, error
 		return nil, err
 	}
 	if err := server.await(ctx); err != nil {
-		_ = server.remove() // the reaper takes what is left
+		_ = server.remove() // the reaper removes the rest
 		return nil, fmt.Errorf("start a standby: %w", err)
 	}
 	return server, nil
 }
 
-// URL leads to a database of the server, with the rights of a superuser.
+// URL returns the URL of a database of the server, for a superuser.
 func (p *PostgresServer) URL(database string) string { return dsn(p.addr, database) }
 
-// Synchronous has the primary wait for the standby from now on, and returns once the standby has all there is.
+// Synchronous makes the primary wait for the standby from now on. It returns once the standby has all data.
 func (p *PostgresPair) Synchronous(ctx context.Context) error {
-	// The checkpointer is who has commits wait, once it has read the settings: it has when a checkpoint begins.
+	// The checkpointer makes commits wait once it has read the settings: it has when a checkpoint begins.
 	for _, sql := range []string{`ALTER SYSTEM SET synchronous_standby_names = '` + standbyName + `'`, `SELECT pg_reload_conf()`, `CHECKPOINT`} {
 		if err := p.Primary.exec(ctx, p.Primary.addr, sql); err != nil {
 			return fmt.Errorf("wait for the standby: %w", err)
@@ -150,7 +150,7 @@ func (p *PostgresPair) Synchronous(ctx context.Context) error {
 	return p.AwaitSync(ctx)
 }
 
-// AwaitSync returns once the primary has its synchronous standby, and that has all there was.
+// AwaitSync returns once the primary has its synchronous standby, and the standby has all data.
 func (p *PostgresPair) AwaitSync(ctx context.Context) error {
 	inSync := &node{ready: func(ctx context.Context) error {
 		for _, sql := range []string{
@@ -166,7 +166,7 @@ func (p *PostgresPair) AwaitSync(ctx context.Context) error {
 	return inSync.await(ctx)
 }
 
-// Alone has the primary wait for nobody, until Synchronous.
+// Alone makes the primary wait for no standby, until Synchronous.
 func (p *PostgresPair) Alone(ctx context.Context) error {
 	for _, sql := range []string{`ALTER SYSTEM RESET synchronous_standby_names`, `SELECT pg_reload_conf()`} {
 		if err := p.Primary.exec(ctx, p.Primary.addr, sql); err != nil {
@@ -179,7 +179,7 @@ func (p *PostgresPair) Alone(ctx context.Context) error {
 // CutOff ends the link between the two for good.
 func (p *PostgresPair) CutOff() { p.link.Close() }
 
-// Promote returns once the standby takes writes. The pair has no standby then but what was the primary.
+// Promote returns once the standby takes writes. Then the pair's only other server is the old primary.
 func (p *PostgresPair) Promote(ctx context.Context) error {
 	if err := p.Standby.exec(ctx, p.Standby.addr, `SELECT 1 / pg_promote()::int`); err != nil {
 		return fmt.Errorf("promote the standby: %w", err)
@@ -188,8 +188,7 @@ func (p *PostgresPair) Promote(ctx context.Context) error {
 	return nil
 }
 
-// Rejoin ends what was the primary before a promotion, whatever it still does, and puts a copy of the primary in its
-// place. It can be tried again.
+// Rejoin ends the old primary after a promotion, and puts a copy of the new one in its place. It can be repeated.
 func (p *PostgresPair) Rejoin(ctx context.Context) error {
 	if err := p.Standby.remove(); err != nil {
 		return fmt.Errorf("remove the former primary: %w", err)
@@ -203,7 +202,7 @@ func (p *PostgresPair) Rejoin(ctx context.Context) error {
 	return nil
 }
 
-// Failover loses the primary, as a power cut would, and waits until the standby takes writes.
+// Failover kills the primary, like a power cut, and waits until the standby takes writes.
 func (p *PostgresPair) Failover(t testing.TB) {
 	t.Helper()
 	p.Primary.Kill(t)

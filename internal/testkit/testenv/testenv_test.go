@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 
 const answerWait = 30 * time.Second // for one exchange with a server that is up
 
-func TestKafkaGivesBackWhatItWasGiven(t *testing.T) {
+func TestKafka_ProduceAndConsume(t *testing.T) {
 	t.Parallel()
 	kafka := testenv.Kafka(t)
 	topic := testenv.Prefix(t) + "records"
@@ -31,7 +31,7 @@ func TestKafkaGivesBackWhatItWasGiven(t *testing.T) {
 	}
 }
 
-func TestKafkaKeepsAddressAndRecordsThrough(t *testing.T) {
+func TestKafka_KeepsAddressAndRecords(t *testing.T) {
 	t.Parallel()
 	kafka := testenv.OwnKafka(t)
 	topic := testenv.Prefix(t) + "records"
@@ -67,7 +67,7 @@ func TestKafkaKeepsAddressAndRecordsThrough(t *testing.T) {
 	}
 }
 
-func TestPostgresDatabasesAreApart(t *testing.T) {
+func TestPostgres_SeparateDatabases(t *testing.T) {
 	t.Parallel()
 	postgres := testenv.Postgres(t)
 	prepared := 0
@@ -97,7 +97,7 @@ func TestPostgresDatabasesAreApart(t *testing.T) {
 	}
 }
 
-func TestPostgresKeepsAddressAndRowsThrough(t *testing.T) {
+func TestPostgres_KeepsAddressAndRows(t *testing.T) {
 	t.Parallel()
 	postgres := testenv.OwnPostgres(t)
 	dsn := postgres.Database(t)

@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// Wire hands connections on to a server, and can cut them.
+// Wire forwards connections to a server, and can cut them.
 type Wire struct {
 	listener net.Listener
 
@@ -31,7 +31,7 @@ func newWire(to string) (*Wire, error) {
 	return w, nil
 }
 
-// Addr is where to dial.
+// Addr returns the address to dial.
 func (w *Wire) Addr() string { return w.listener.Addr().String() }
 
 func (w *Wire) accept() {
@@ -43,12 +43,12 @@ func (w *Wire) accept() {
 		to := w.leads()
 		far, err := (&net.Dialer{}).DialContext(context.Background(), "tcp", to)
 		if err != nil || !w.hold(near, far, to) {
-			_ = near.Close() // the client sees an end, which is all there is to tell
+			_ = near.Close() // the client only sees the end
 			continue
 		}
 		for _, way := range [][2]net.Conn{{near, far}, {far, near}} {
 			w.all.Go(func() {
-				_, _ = io.Copy(way[0], way[1]) // either end may go at any time
+				_, _ = io.Copy(way[0], way[1]) // either end may close at any time
 				_ = way[0].Close()
 				_ = way[1].Close()
 			})
@@ -62,7 +62,7 @@ func (w *Wire) leads() string {
 	return w.to
 }
 
-// Lead hands connections on to another server, and ends those to the last one.
+// Lead forwards connections to another server, and ends those to the old one.
 func (w *Wire) Lead(to string) {
 	w.mu.Lock()
 	w.to = to
@@ -81,7 +81,7 @@ func (w *Wire) hold(near, far net.Conn, to string) bool {
 	return true
 }
 
-// Cut ends all connections. New ones are handed on.
+// Cut ends all connections. New ones are forwarded.
 func (w *Wire) Cut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -91,7 +91,7 @@ func (w *Wire) Cut() {
 	clear(w.open)
 }
 
-// Close ends the wire and waits for what it has begun.
+// Close ends the wire and waits for its goroutines.
 func (w *Wire) Close() {
 	if w == nil {
 		return

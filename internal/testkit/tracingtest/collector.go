@@ -1,4 +1,4 @@
-// Package tracingtest is a collector of OpenTelemetry traces in the process of a test.
+// Package tracingtest has a collector of OpenTelemetry traces for tests.
 package tracingtest
 
 import (
@@ -18,22 +18,22 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Span is a span as it was collected.
+// Span is a collected span.
 type Span struct {
 	*tracepb.Span
 	Service string
 }
 
-// Trace is the trace that it is of.
+// Trace returns the id of its trace.
 func (s Span) Trace() string { return hex.EncodeToString(s.TraceId) }
 
-// ID is its own name within the trace.
+// ID returns its id within the trace.
 func (s Span) ID() string { return hex.EncodeToString(s.SpanId) }
 
-// Parent is the ID of the span above, empty where it is the first.
+// Parent returns the ID of the span above, empty if it is the first.
 func (s Span) Parent() string { return hex.EncodeToString(s.ParentSpanId) }
 
-// Attribute is the text of an attribute, or its number; nil where there is none.
+// Attribute returns the text of an attribute, or its number; nil if there is none.
 func (s Span) Attribute(key string) any {
 	i := slices.IndexFunc(s.Attributes, func(kv *commonpb.KeyValue) bool { return kv.Key == key })
 	if i < 0 {
@@ -50,14 +50,14 @@ func (s Span) Attribute(key string) any {
 	return s.Attributes[i].Value.String()
 }
 
-// LinksTo says whether the span has a link to another.
+// LinksTo reports whether the span has a link to another.
 func (s Span) LinksTo(trace, id string) bool {
 	return slices.ContainsFunc(s.Links, func(l *tracepb.Span_Link) bool {
 		return hex.EncodeToString(l.TraceId) == trace && hex.EncodeToString(l.SpanId) == id
 	})
 }
 
-// Collector takes spans.
+// Collector collects spans.
 type Collector struct {
 	*httptest.Server
 
@@ -77,7 +77,7 @@ func New(t testing.TB) *Collector {
 	return c
 }
 
-// Answer has it answer with another status from now on.
+// Answer sets the status of later answers.
 func (c *Collector) Answer(status int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -127,7 +127,7 @@ func (c *Collector) take(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-protobuf")
 }
 
-// Spans are those that were taken of this service and name, in the order of their begin; an empty service or name is any.
+// Spans returns the spans of this service and name, in the order of their begin; empty means any.
 func (c *Collector) Spans(service, name string) []Span {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -141,31 +141,31 @@ func (c *Collector) Spans(service, name string) []Span {
 	return found
 }
 
-// Batches are the process spans of a service that tell of a batch; an empty service is any.
+// Batches returns the process spans of a service with a batch; an empty service means any.
 func (c *Collector) Batches(service string) []Span {
 	return c.having(service, "process", "messaging.batch.message_count")
 }
 
-// Records are the process spans of a service that tell of one record; an empty service is any.
+// Records returns the process spans of a service with one record; an empty service means any.
 func (c *Collector) Records(service string) []Span {
 	return c.having(service, "process", "messaging.kafka.offset")
 }
 
-// having are the spans of an operation that have an attribute.
+// having returns the spans of an operation that have an attribute.
 func (c *Collector) having(service, operation, key string) []Span {
 	return slices.DeleteFunc(c.Spans(service, ""), func(s Span) bool {
 		return s.Attribute("messaging.operation.name") != operation || s.Attribute(key) == nil
 	})
 }
 
-// Headers are those of the requests that came.
+// Headers returns the headers of all requests.
 func (c *Collector) Headers() []http.Header {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.headers)
 }
 
-// Holds says whether anything that was taken holds this text, wherever it stands.
+// Holds reports whether any collected data contains this text.
 func (c *Collector) Holds(text string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

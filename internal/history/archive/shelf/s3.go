@@ -1,4 +1,4 @@
-// Package shelf opens what archives lie on: a directory, or a bucket of object storage that speaks S3.
+// Package shelf opens the storage of archives: a directory, or a bucket of object storage with the S3 protocol.
 package shelf
 
 import (
@@ -22,7 +22,7 @@ import (
 	"docket/internal/service/config"
 )
 
-// Open opens where archives lie, as the settings have it; nothing is dialled. where is a directory, or s3://bucket/prefix.
+// Open opens the storage from the settings. It does not connect. where is a directory, or s3://bucket/prefix.
 func Open(where string, s config.Settings) (archive.Shelf, error) {
 	rest, ok := strings.CutPrefix(where, "s3://")
 	if !ok {
@@ -44,7 +44,7 @@ func Open(where string, s config.Settings) (archive.Shelf, error) {
 	if s.ArchiveS3CA != "" && endpoint.Scheme == "https" {
 		pem, err := os.ReadFile(s.ArchiveS3CA)
 		if err != nil {
-			return nil, &archive.ShelfError{Err: err, Do: "look at DOCKET_ARCHIVE_S3_CA"}
+			return nil, &archive.ShelfError{Err: err, Do: "check DOCKET_ARCHIVE_S3_CA"}
 		}
 		pool := x509.NewCertPool()
 		if !pool.AppendCertsFromPEM(pem) {
@@ -56,12 +56,12 @@ func Open(where string, s config.Settings) (archive.Shelf, error) {
 		Creds: creds(s), Secure: endpoint.Scheme == "https", Region: s.ArchiveS3Region, Transport: transport, MaxRetries: retries, TrailingHeaders: true,
 	})
 	if err != nil {
-		return nil, &archive.ShelfError{Err: errors.New("the address of the object storage is not valid"), Do: "look at DOCKET_ARCHIVE_S3_ENDPOINT"}
+		return nil, &archive.ShelfError{Err: errors.New("the address of the object storage is not valid"), Do: "check DOCKET_ARCHIVE_S3_ENDPOINT"}
 	}
 	return &bucket{client: client, transport: transport, name: name, prefix: prefix}, nil
 }
 
-// creds are those of the settings, else those that a machine of AWS or Kubernetes has for itself.
+// creds are those of the settings, else those that AWS or Kubernetes gives the machine.
 func creds(s config.Settings) *credentials.Credentials {
 	if s.ArchiveS3AccessKey != "" {
 		return credentials.NewStaticV4(s.ArchiveS3AccessKey, s.ArchiveS3SecretKey.Reveal(), "")
@@ -74,7 +74,7 @@ const (
 	partSize = 16 << 20 // of an upload; as much is kept in memory
 )
 
-// bucket is a shelf in object storage.
+// bucket is a storage in object storage.
 type bucket struct {
 	client       *minio.Client
 	transport    *http.Transport
@@ -83,7 +83,7 @@ type bucket struct {
 
 func (b *bucket) String() string { return "s3://" + b.name + "/" + b.prefix }
 
-// Put uploads in pieces, each with a checksum that the server verifies. An object is there once all of it is.
+// Put uploads in pieces, each with a checksum that the server verifies. The object appears when all of it is there.
 func (b *bucket) Put(ctx context.Context, name string, r io.Reader) error {
 	_, err := b.client.PutObject(ctx, b.name, b.prefix+name, source{r}, -1, minio.PutObjectOptions{
 		PartSize: partSize, NumThreads: 1, ContentType: kind(name), Checksum: minio.ChecksumCRC32C, DisableContentSha256: b.client.EndpointURL().Scheme == "https",
@@ -91,14 +91,15 @@ func (b *bucket) Put(ctx context.Context, name string, r io.Reader) error {
 	return failed(ctx, err)
 }
 
-// source hides how its reader failed: the client takes io.ErrUnexpectedEOF for the end, and stores what came until then as whole.
+// source replaces the error of its reader. The client takes io.ErrUnexpectedEOF for the end, and would store a part
+// as the whole.
 type source struct{ from io.Reader }
 
-var errSource = errors.New("what was to be stored could not be read to its end")
+var errSource = errors.New("the input could not be read to its end")
 
 func (s source) Read(p []byte) (int, error) {
 	n, err := s.from.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) { // io.ErrUnexpectedEOF is another
+	if err != nil && !errors.Is(err, io.EOF) { // io.ErrUnexpectedEOF is not io.EOF
 		err = errSource
 	}
 	return n, err
@@ -117,13 +118,13 @@ func (b *bucket) Get(ctx context.Context, name string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, failed(ctx, err)
 	}
-	if _, err := o.Stat(); err != nil { // nothing was asked before
+	if _, err := o.Stat(); err != nil { // the request is sent only here
 		return nil, errors.Join(failed(ctx, err), o.Close())
 	}
 	return &object{o, ctx}, nil
 }
 
-// object is what is being downloaded, with errors of our own words.
+// object is a download whose errors quote no server.
 type object struct {
 	*minio.Object
 	ctx context.Context
@@ -137,10 +138,10 @@ func (o *object) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// List asks for the names that begin with prefix.
+// List returns the names that begin with prefix.
 func (b *bucket) List(ctx context.Context, prefix string) ([]string, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // ends what lists where we stop early
+	defer cancel() // ends the listing if we stop early
 	var names []string
 	for o := range b.client.ListObjects(ctx, b.name, minio.ListObjectsOptions{Prefix: b.prefix + prefix, Recursive: true}) {
 		if o.Err != nil {
@@ -163,10 +164,10 @@ func (b *bucket) Remove(ctx context.Context, name string) error {
 	return err
 }
 
-// Close lets idle connections go.
+// Close closes idle connections.
 func (b *bucket) Close() { b.transport.CloseIdleConnections() }
 
-// failed puts an error into words of our own: what a server says may quote what it was sent.
+// failed replaces an error, because a server's text may quote the request.
 func failed(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -183,20 +184,20 @@ func failed(ctx context.Context, err error) error {
 	}
 	var said minio.ErrorResponse
 	if !errors.As(err, &said) {
-		return &archive.ShelfError{Err: fmt.Errorf("the object storage cannot be reached, or the connection was lost: %s", how(err)), Do: "look at DOCKET_ARCHIVE_S3_ENDPOINT, at the network and, with https, at DOCKET_ARCHIVE_S3_CA; then run it again"}
+		return &archive.ShelfError{Err: fmt.Errorf("the object storage cannot be reached, or the connection was lost: %s", how(err)), Do: "check DOCKET_ARCHIVE_S3_ENDPOINT, at the network and, with https, at DOCKET_ARCHIVE_S3_CA; then run it again"}
 	}
 	switch said.Code {
 	case minio.NoSuchKey:
 		return fs.ErrNotExist
 	case minio.NoSuchBucket:
-		return &archive.ShelfError{Err: errors.New("the object storage has no such bucket"), Do: "make it, or look at DOCKET_ARCHIVE_TO and DOCKET_ARCHIVE_S3_REGION"}
+		return &archive.ShelfError{Err: errors.New("the object storage has no such bucket"), Do: "make it, or check DOCKET_ARCHIVE_TO and DOCKET_ARCHIVE_S3_REGION"}
 	case "SignatureDoesNotMatch", "InvalidAccessKeyId", minio.AccessDenied, "InvalidToken", "ExpiredToken":
-		return &archive.ShelfError{Err: fmt.Errorf("the object storage refuses: %s", said.Code), Do: "look at DOCKET_ARCHIVE_S3_ACCESS_KEY and its secret; docs/archive.md lists the rights that are needed"}
+		return &archive.ShelfError{Err: fmt.Errorf("the object storage refuses: %s", said.Code), Do: "check DOCKET_ARCHIVE_S3_ACCESS_KEY and its secret; docs/archive.md lists the rights that are needed"}
 	}
-	return &archive.ShelfError{Err: fmt.Errorf("the object storage refuses: %s, HTTP status %d", word(said.Code), said.StatusCode), Do: "look at DOCKET_ARCHIVE_S3_ACCESS_KEY, at what that key may do (docs/archive.md) and at the storage's own log"}
+	return &archive.ShelfError{Err: fmt.Errorf("the object storage refuses: %s, HTTP status %d", word(said.Code), said.StatusCode), Do: "check DOCKET_ARCHIVE_S3_ACCESS_KEY, at what that key may do (docs/archive.md) and at the storage's own log"}
 }
 
-// word keeps a code a code.
+// word returns a code if it has only letters and digits.
 func word(code string) string {
 	code = strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
@@ -210,7 +211,7 @@ func word(code string) string {
 	return code
 }
 
-// how says what kind of failure it is.
+// how names the kind of a failure.
 func how(err error) string {
 	var authority x509.UnknownAuthorityError
 	var host x509.HostnameError

@@ -43,7 +43,7 @@ func opened(t *testing.T, where string, s config.Settings) archive.Shelf {
 	return shelf
 }
 
-func TestABucketKeepsWhatItWasGiven(t *testing.T) {
+func TestBucket_PutAndGet(t *testing.T) {
 	t.Parallel()
 	server := testenv.S3(t, "days")
 	shelf := opened(t, "s3://days/a/b/", settings(t, server))
@@ -75,7 +75,7 @@ func TestABucketKeepsWhatItWasGiven(t *testing.T) {
 	}
 }
 
-func TestWhatTheStorageRefusesIsSaidInOurWords(t *testing.T) {
+func TestBucket_ErrorsQuoteNothing(t *testing.T) {
 	t.Parallel()
 	server := testenv.S3(t, "days")
 	closed, err := testenv.FreeAddr()
@@ -99,7 +99,7 @@ func TestWhatTheStorageRefusesIsSaidInOurWords(t *testing.T) {
 	}
 }
 
-// cut is a way to the server that ends for good once so many bytes went out.
+// cut is a connection to the server that ends for good after this many sent bytes.
 func cut(t *testing.T, to string, after int64) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -133,7 +133,7 @@ func cut(t *testing.T, to string, after int64) string {
 	return "http://" + l.Addr().String()
 }
 
-func TestAnUploadThatIsCutLeavesNothingUnderItsName(t *testing.T) {
+func TestBucket_CutUploadLeavesNothing(t *testing.T) {
 	t.Parallel()
 	server := testenv.S3(t, "days")
 	large := make([]byte, 2*partSize+1)
@@ -153,7 +153,7 @@ func TestAnUploadThatIsCutLeavesNothingUnderItsName(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(server.Dir, "days", "x", "n")); err != nil || info.Size() != int64(len(large)) {
 		t.Errorf("%v, %v", info, err)
 	}
-	broken := io.MultiReader(bytes.NewReader(large), iotest{}) // what is written fails in the middle
+	broken := io.MultiReader(bytes.NewReader(large), iotest{}) // reading fails in the middle
 	if err := shelf.Put(t.Context(), "m", broken); err == nil {
 		t.Error("half of it was taken for whole")
 	}

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// reads is a decision that was read.
-type reads struct {
+// parsedDecision has the parts of a decision that an explanation uses.
+type parsedDecision struct {
 	whole, result *node
 	path          string
 	said          shape
 }
 
-func reading(d Decision, q Question) reads {
-	r := reads{whole: parse(d.Raw)}
+func parseDecision(d Decision, q Question) parsedDecision {
+	r := parsedDecision{whole: parse(d.Raw)}
 	r.result = r.whole.get("result")
 	r.path = r.whole.get("path").str()
 	if d.Path != nil {
@@ -28,7 +28,7 @@ func reading(d Decision, q Question) reads {
 	return r
 }
 
-func (r reads) bundles() []Bundle {
+func (r parsedDecision) bundles() []Bundle {
 	out := []Bundle{}
 	if n := r.whole.get("bundles"); n.is(isObject) {
 		for i, name := range n.keys {
@@ -43,7 +43,7 @@ func (r reads) bundles() []Bundle {
 	return out
 }
 
-func (r reads) opa() OPA {
+func (r parsedDecision) opa() OPA {
 	o := OPA{Labels: map[string]string{}}
 	n := r.whole.get("labels")
 	if !n.is(isObject) {
@@ -58,7 +58,7 @@ func (r reads) opa() OPA {
 	return o
 }
 
-func (r reads) pointers(key string) []string {
+func (r parsedDecision) pointers(key string) []string {
 	out := r.whole.get(key).strs()
 	if len(out) > maxPointers {
 		out = out[:maxPointers]
@@ -69,7 +69,7 @@ func (r reads) pointers(key string) []string {
 	return notNil(out)
 }
 
-func (r reads) evaluation() *Evaluation {
+func (r parsedDecision) evaluation() *Evaluation {
 	m := r.whole.get("metrics")
 	ns := func(key string) int64 {
 		n, err := strconv.ParseInt(m.get(key).scalar(), 10, 64)
@@ -85,29 +85,29 @@ func (r reads) evaluation() *Evaluation {
 	return &e
 }
 
-// identifying are names under which requests say who wants to do what to what. Names of secrets are none of them.
+// identifying are names under which requests say who wants to do what to what. Names of secrets are not among them.
 var identifying = []string{
 	"user", "username", "user_id", "userid", "sub", "subject", "principal", "actor", "identity", "caller", "email", "role", "roles", "group", "groups", "tenant", "org",
 	"client_id", "service", "method", "path", "parsed_path", "action", "operation", "verb", "resource", "resource_id", "resource_type", "object", "namespace", "name", "kind",
 	"host", "event_type", "scope", "scopes", "percent", "flag",
 }
 
-func (r reads) asked(q Question) Asked {
-	who, _, _ := r.who(q)
+func (r parsedDecision) asked(q Question) Asked {
+	who, _, _ := r.subjectOf(q)
 	a := Asked{Subject: cutText(who), SubjectBy: r.by(q).String(), RequestedBy: cutText(r.whole.get("requested_by").str()), Input: []Part{}}
 	input := r.whole.get("input")
 	if input == nil {
 		return a
 	}
-	level := []place{{input, ""}}
+	level := []valueAt{{input, ""}}
 	for depth := 0; depth < 5 && len(level) > 0; depth++ {
-		var next []place
+		var next []valueAt
 		for _, at := range level {
 			for i, key := range at.node.keys {
 				kid, where := at.node.kids[i], pointer(at.pointer, key)
 				switch {
 				case kid.kind == isObject:
-					next = append(next, place{kid, where})
+					next = append(next, valueAt{kid, where})
 				case len(a.Input) < maxParts && slices.Contains(identifying, strings.ToLower(key)) && plainValue(kid):
 					c := kid.cut(maxPartBytes)
 					a.Input = append(a.Input, Part{Pointer: where, Value: Value{JSON: c.JSON, Cut: c.Text}})
@@ -119,7 +119,7 @@ func (r reads) asked(q Question) Asked {
 	return a
 }
 
-// plainValue says whether a value is one of text, a number or a boolean, or a list of such.
+// plainValue reports whether a value is a text, a number or a boolean, or a list of these.
 func plainValue(n *node) bool {
 	if n.kind == isArray {
 		return len(n.kids) > 0 && !slices.ContainsFunc(n.kids, func(kid *node) bool { return kid.scalar() == "" })

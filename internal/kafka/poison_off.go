@@ -2,4 +2,4 @@
 
 package kafka
 
-const rubbish = false
+const poison = false

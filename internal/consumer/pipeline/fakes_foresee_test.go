@@ -7,7 +7,7 @@ import (
 	"docket/internal/errclass"
 )
 
-// Foresee says what foresee does, of every constraint.
+// Foresee applies the table's func foresee, whatever the constraint.
 func (t *table) Foresee(ctx context.Context, rows []Row, constraint string) ([]int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
