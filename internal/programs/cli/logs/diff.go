@@ -27,7 +27,7 @@ func Diff(call frame.Call) *cobra.Command {
 	v := &diff{finder: newFinder(call)}
 	c := &cobra.Command{
 		Use: "diff A B [flags]", Short: "Compare two decisions", DisableFlagsInUseLine: true,
-		Long: "Compare two decisions: what must change in A to get B.\n\n" +
+		Long: "Compare two decisions and print the changes that turn A into B.\n\n" +
 			"A and B are decision_ids, or their first 6 or more characters. Fields that always differ are left out:\n" +
 			"decision_id, timestamp, req_id, metrics, trace_id, span_id, and the port of requested_by. Numbers are\n" +
 			"compared as JSON numbers. Payloads are shown, which may be personal data.",
