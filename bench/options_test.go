@@ -26,7 +26,7 @@ func TestParseOptions_Defaults(t *testing.T) {
 	}
 }
 
-func TestSectionsCanBeChosen(t *testing.T) {
+func TestOptions_Sections(t *testing.T) {
 	t.Parallel()
 	o, err := ParseOptions(from(map[string]string{"ONLY": "drain, growth", "N": "5000", "ROUNDS": "2", "LONG": "1", "OUT": "x.md", "REPEAT": "0"}))
 	if err != nil {

@@ -97,7 +97,7 @@ func TestForeignShare_LeavesOutKnownUse(t *testing.T) {
 	}
 }
 
-func TestRateAndCPUOfARun(t *testing.T) {
+func TestRun_RateAndCPU(t *testing.T) {
 	t.Parallel()
 	r := Run{Rows: 500_000, Took: 10 * time.Second, Worker: 2 * time.Second, Foreign: Noisy}
 	if got := r.String(); got != "  50000 rows/s, worker 4.00 s of CPU a million, others 15 %" {

@@ -9,7 +9,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestSampleIsOneJSONObjectPerLineAndNoIDTwice(t *testing.T) {
+func TestSample_OneObjectALine(t *testing.T) {
 	t.Parallel()
 	logs := DecisionLogs()
 	if len(logs) != 1023 {

@@ -73,7 +73,7 @@ func TestUpload_Answers(t *testing.T) {
 	}
 }
 
-func TestOnlyPostIsAnUpload(t *testing.T) {
+func TestUpload_OnlyPost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete, http.MethodOptions} {

@@ -13,9 +13,9 @@ import (
 	"docket/internal/testkit/kafkatest"
 )
 
-// TestTopicLeftOutOfTheAssignment has a group leader that reads another topic of the group. It looks up this topic
+// TestAssignment_LeftOutTopic has a group leader that reads another topic of the group. It looks up this topic
 // while the brokers do not know it.
-func TestTopicLeftOutOfTheAssignment(t *testing.T) {
+func TestAssignment_LeftOutTopic(t *testing.T) {
 	t.Parallel()
 	const other = "decision-logs-dlq"
 	c := kafkatest.New(t, kfake.SeedTopics(1, topic, other))

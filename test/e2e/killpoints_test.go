@@ -219,7 +219,7 @@ func killPoints() []killPoint {
 	}
 }
 
-func TestEveryPointHasItsKill(t *testing.T) {
+func TestPoints_EachHasItsKill(t *testing.T) {
 	t.Parallel()
 	tried := map[failpoint.Point]bool{}
 	for _, k := range killPoints() {

@@ -24,7 +24,7 @@ import (
 	"docket/internal/testkit/output"
 )
 
-func TestReadinessTellsWhyNot(t *testing.T) {
+func TestReadiness_TellsWhyNot(t *testing.T) {
 	t.Parallel()
 	missing := &kafka.FaultError{
 		Reason: kafka.ReasonTopicMissing, Act: "read", Topic: "decision-logs", Partition: -1, Code: "UNKNOWN_TOPIC_OR_PARTITION", Hint: "create the topic",
@@ -188,7 +188,7 @@ func TestReplayer_WaitsUntilDue(t *testing.T) {
 	}
 }
 
-func TestOnceEndsByItself(t *testing.T) {
+func TestOnce_EndsByItself(t *testing.T) {
 	t.Parallel()
 	w := setup(t, config.Replayer, Options{Once: true})
 	w.source.once = true
@@ -200,7 +200,7 @@ func TestOnceEndsByItself(t *testing.T) {
 	}
 }
 
-func TestWhatFailsEndsAll(t *testing.T) {
+func TestRun_FailureEndsAll(t *testing.T) {
 	t.Parallel()
 	w := setup(t, config.Consumer, Options{})
 	w.source.err = errors.New("settle: a bug")

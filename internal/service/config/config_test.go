@@ -28,7 +28,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const database = "DOCKET_DATABASE_URL=postgres://docket:hunter2@db/docket"
 
-func TestDefaultsAreEnough(t *testing.T) {
+func TestDefaults_AreEnough(t *testing.T) {
 	t.Parallel()
 	s, warnings, err := Load(Consumer, []string{database, "HOME=/root", "DOCKET_KAFKA_TOPIC="})
 	if err != nil || len(warnings) > 0 {
@@ -56,7 +56,7 @@ func TestDefaultsAreEnough(t *testing.T) {
 	}
 }
 
-func TestValuesAreRead(t *testing.T) {
+func TestValues_AreRead(t *testing.T) {
 	t.Parallel()
 	s, _, err := Load(Consumer, []string{
 		database, "DOCKET_KAFKA_BROKERS=a:1, b:2", "DOCKET_RETRY_PAUSES=10ms,20ms,1s", "DOCKET_BATCH_MAX_BYTES=10MB",
@@ -179,7 +179,7 @@ func TestLoad_ForeignVariables(t *testing.T) {
 	}
 }
 
-func TestSecretsNeverShow(t *testing.T) {
+func TestSecret_NeverShows(t *testing.T) {
 	t.Parallel()
 	const planted = "hunter2marker"
 	for name, env := range map[string][]string{
@@ -218,7 +218,7 @@ func TestSecretsNeverShow(t *testing.T) {
 	}
 }
 
-func TestSecretFromFile(t *testing.T) {
+func TestSecret_FromFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "url")
 	if err := os.WriteFile(path, []byte("postgres://u:p @db/x\r\n"), 0o600); err != nil {
@@ -310,7 +310,7 @@ func TestTable_PlainTexts(t *testing.T) {
 	}
 }
 
-func TestTableIsWhole(t *testing.T) {
+func TestTable_IsWhole(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for _, s := range Table() {
@@ -331,7 +331,7 @@ func TestTableIsWhole(t *testing.T) {
 	}
 }
 
-func TestEverySettingCanBeSet(t *testing.T) {
+func TestSettings_EachCanBeSet(t *testing.T) {
 	t.Parallel()
 	for _, s := range Table() {
 		if len(s.OneOf) == 0 && s.Min == "" {
@@ -351,7 +351,7 @@ func TestEverySettingCanBeSet(t *testing.T) {
 	}
 }
 
-func TestDefaultsOfTheDesk(t *testing.T) {
+func TestDefaults_Desk(t *testing.T) {
 	t.Parallel()
 	s, warnings, err := Load(Desk, []string{database, "DOCKET_SPOOL_DIR=/nowhere", "DOCKET_BATCH_MAX_BYTES=x"})
 	if err != nil || len(warnings) > 0 {
@@ -398,7 +398,7 @@ func TestDesk_SettingsStopNoOtherProgram(t *testing.T) {
 	}
 }
 
-func TestComplaintsOfTheDesk(t *testing.T) {
+func TestComplaints_Desk(t *testing.T) {
 	t.Parallel()
 	const planted = "hunter2marker"
 	judges := Judges{"DOCKET_DESK_ALERT_URLS": func(string) string { return "cannot be used" }}
@@ -486,7 +486,7 @@ func TestHelp_EverySettingWithDefault(t *testing.T) {
 	}
 }
 
-func TestDocumentIsFresh(t *testing.T) {
+func TestDocument_IsFresh(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join("..", "..", "..", "docs", "settings.md")
 	if *update {

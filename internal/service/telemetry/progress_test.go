@@ -17,7 +17,7 @@ import (
 	"docket/internal/service/buildinfo"
 )
 
-func TestProgressIsTold(t *testing.T) {
+func TestProgress_IsTold(t *testing.T) {
 	t.Parallel()
 	var b *bundle
 	looks := 0
@@ -54,7 +54,7 @@ func TestProgressIsTold(t *testing.T) {
 	}
 }
 
-func TestTheBuildIsToldOnce(t *testing.T) {
+func TestBuild_IsToldOnce(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewRegistry()
 	RegisterBuild("consumer", reg)

@@ -125,7 +125,7 @@ func TestMetrics_ZeroFromTheStart(t *testing.T) {
 	})
 }
 
-func TestMetricsAreLintClean(t *testing.T) {
+func TestMetrics_AreLintClean(t *testing.T) {
 	t.Parallel()
 	b := setup(t, Config{Lag: func() []Lag { return []Lag{{Topic: "decision-logs", Partition: 3, Records: 17}} }})
 	b.StoreFailed(errclass.Verdict{Code: "08006", Class: errclass.Transient})
@@ -136,7 +136,7 @@ func TestMetricsAreLintClean(t *testing.T) {
 	b.want(map[string]float64{`docket_consumer_lag{partition="3",topic="decision-logs"}`: 17})
 }
 
-func TestBatchIsToldInFull(t *testing.T) {
+func TestBatch_IsToldInFull(t *testing.T) {
 	t.Parallel()
 	b := setup(t, Config{})
 	b.Took(8)
@@ -173,7 +173,7 @@ func TestBatchIsToldInFull(t *testing.T) {
 	}
 }
 
-func TestNormalWorkIsSilent(t *testing.T) {
+func TestLines_NoneInNormalWork(t *testing.T) {
 	t.Parallel()
 	b := setup(t, Config{})
 	for range 100 {
@@ -204,7 +204,7 @@ func TestLines_FloodOfBadRecords(t *testing.T) {
 	}
 }
 
-func TestUnaccountedShowsALie(t *testing.T) {
+func TestUnaccounted_ShowsALie(t *testing.T) {
 	t.Parallel()
 	homed := func(n int) func(*Observer) {
 		return func(o *Observer) { o.Homed(pipeline.Report{Decisions: decisions(n, home.Row)}) }
