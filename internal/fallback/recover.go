@@ -170,7 +170,7 @@ func (s *Spool) hold(f stem) (bool, error) {
 		s.removeOrphan(f)
 		return false, nil
 	}
-	return false, fmt.Errorf("stat %s: %w", f.data(), err)
+	return false, fmt.Errorf("find the data of a spool file: %w", err)
 }
 
 func (s *Spool) removeOrphan(f stem) {

@@ -381,7 +381,7 @@ func (k desksBook) ResolveMatching(ctx context.Context, f ledger.Filter, before 
 	return asked(ctx, k.p, "ResolveMatching", func() (int, error) { return k.inner().ResolveMatching(ctx, f, before, n, by) })
 }
 
-// desksTable is decision_logs for a desk: the model of postgres.Store.Lookup.
+// desksTable is decision_logs for a desk: the model of store.Store.Lookup.
 type desksTable struct{ p *process }
 
 func (t desksTable) Lookup(ctx context.Context, sought []worker.Sought) ([]worker.Found, error) {

@@ -11,7 +11,7 @@ import (
 	"docket/internal/record/decision"
 )
 
-// TrialTable is the table, which judges rows and keeps none. *postgres.Store is one.
+// TrialTable is the table, which judges rows and keeps none. *store.Store is one.
 type TrialTable interface {
 	Prober
 	// Compare returns for each decision [pipeline.Present], [pipeline.Conflicting], or 0 if it has no row.

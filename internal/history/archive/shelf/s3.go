@@ -184,7 +184,7 @@ func failed(ctx context.Context, err error) error {
 	}
 	var said minio.ErrorResponse
 	if !errors.As(err, &said) {
-		return &archive.ShelfError{Err: fmt.Errorf("the object storage cannot be reached, or the connection was lost: %s", how(err)), Do: "check DOCKET_ARCHIVE_S3_ENDPOINT, at the network and, with https, at DOCKET_ARCHIVE_S3_CA; then run it again"}
+		return &archive.ShelfError{Err: fmt.Errorf("the object storage cannot be reached, or the connection was lost: %s", how(err)), Do: "check DOCKET_ARCHIVE_S3_ENDPOINT, the network and, with https, DOCKET_ARCHIVE_S3_CA; then run it again"}
 	}
 	switch said.Code {
 	case minio.NoSuchKey:
@@ -194,7 +194,7 @@ func failed(ctx context.Context, err error) error {
 	case "SignatureDoesNotMatch", "InvalidAccessKeyId", minio.AccessDenied, "InvalidToken", "ExpiredToken":
 		return &archive.ShelfError{Err: fmt.Errorf("the object storage refuses: %s", said.Code), Do: "check DOCKET_ARCHIVE_S3_ACCESS_KEY and its secret; docs/archive.md lists the rights that are needed"}
 	}
-	return &archive.ShelfError{Err: fmt.Errorf("the object storage refuses: %s, HTTP status %d", word(said.Code), said.StatusCode), Do: "check DOCKET_ARCHIVE_S3_ACCESS_KEY, at what that key may do (docs/archive.md) and at the storage's own log"}
+	return &archive.ShelfError{Err: fmt.Errorf("the object storage refuses: %s, HTTP status %d", word(said.Code), said.StatusCode), Do: "check DOCKET_ARCHIVE_S3_ACCESS_KEY, the rights of that key (docs/archive.md) and the storage's own log"}
 }
 
 // word returns a code if it has only letters and digits.

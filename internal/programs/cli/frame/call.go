@@ -74,7 +74,7 @@ func (call Call) Run(check func(args []string) (Work, error)) func(*cobra.Comman
 	})
 }
 
-// Direct is run for a command that opens by itself what it needs.
+// Direct is [Call.Run] for a command that opens by itself what it needs.
 func (call Call) Direct(do func(args []string) error) func(*cobra.Command, []string) error {
 	return func(_ *cobra.Command, args []string) error {
 		err := do(args)

@@ -37,7 +37,7 @@ func TestProgress_BarOrLines(t *testing.T) {
 	}
 }
 
-// TestProgress_FitsTerminal, as a line that wraps is written again below and not in its place.
+// TestProgress_FitsTerminal: a line that wraps would be written again below and not in its place.
 func TestProgress_FitsTerminal(t *testing.T) {
 	t.Parallel()
 	for _, width := range []int{50, 60, 80, 100, 140} {

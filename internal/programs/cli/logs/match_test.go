@@ -7,7 +7,7 @@ import (
 	"docket/internal/history/reader"
 )
 
-// TestMatchWord_RoundTrip in the command of the next page.
+// TestMatchWord_RoundTrip: the command of the next page has each match as it was given.
 func TestMatchWord_RoundTrip(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"input", "input:/a", "raw:/a~1b/0=null", `input:"/a=b"=1`, `input:"/a\"b"="x y"`, "result=true", "result:/x=it's"} {

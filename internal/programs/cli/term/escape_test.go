@@ -26,7 +26,7 @@ func harmless(t *testing.T, text string) {
 	}
 }
 
-// TestEscape_Random, whatever it is.
+// TestEscape_Random: no text controls a terminal, whatever it is.
 func TestEscape_Random(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

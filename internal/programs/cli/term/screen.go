@@ -91,7 +91,7 @@ func (s *Screen) Heading(text string) { s.Say("\n%s\n", s.Paint(Bold, text)) }
 // Field prints a line of a section: a name and a text. It prints nothing where the text is empty.
 func (s *Screen) Field(name, text string) { s.Painted(name, Safe(Line(text))) }
 
-// Painted is field for a text that has colours.
+// Painted is [Screen.Field] for a text that has colours.
 func (s *Screen) Painted(name string, text Safe) {
 	if text == "" {
 		return

@@ -41,7 +41,7 @@ func TestArchive_NoDayOldEnough(t *testing.T) {
 	}
 }
 
-// TestArchive_DayInUse, and does not keep the others from being archived.
+// TestArchive_DayInUse: the command says what to do, and archives the other days.
 func TestArchive_DayInUse(t *testing.T) {
 	t.Parallel()
 	day, _ := archive.ParseDay("2026-03-04")

@@ -204,7 +204,7 @@ func TestLogs_WrongUse(t *testing.T) {
 	}
 }
 
-// TestLogs_InvalidText before a server has to.
+// TestLogs_InvalidText: text that no column can hold is refused before the server has to.
 func TestLogs_InvalidText(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
@@ -217,7 +217,7 @@ func TestLogs_InvalidText(t *testing.T) {
 	}
 }
 
-// TestPathHint_Guesses where nothing was found; `docket why` shows paths as Rego has them.
+// TestPathHint_Guesses: where nothing was found, the path is guessed; `docket why` shows paths as Rego has them.
 func TestPathHint_Guesses(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{
@@ -254,7 +254,7 @@ type downError struct{}
 func (downError) Error() string    { return "secret words" }
 func (downError) SQLState() string { return "57P03" }
 
-// TestFollow_EachOnceThroughOutage from the last ones to a signal.
+// TestFollow_EachOnceThroughOutage: each decision is shown once, from the last ones to a signal.
 func TestFollow_EachOnceThroughOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -302,7 +302,7 @@ func TestFollow_EachOnceThroughOutage(t *testing.T) {
 	})
 }
 
-// TestFollow_DayPrinted, and once for all that follow of the same day; a wide line has it itself.
+// TestFollow_DayPrinted: the day is printed once before all lines of it; a wide line has it itself.
 func TestFollow_DayPrinted(t *testing.T) {
 	t.Parallel()
 	midnight := now.Truncate(24 * time.Hour)
@@ -338,7 +338,7 @@ func TestFollow_DayPrinted(t *testing.T) {
 	}
 }
 
-// TestFollow_EndsOnLastingError, as where a right is missing.
+// TestFollow_EndsOnLastingError: a missing right is one.
 func TestFollow_EndsOnLastingError(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

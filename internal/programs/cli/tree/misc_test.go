@@ -52,7 +52,7 @@ func TestCompletion_ValidBash(t *testing.T) {
 	}
 }
 
-// TestCompletion_Ledger and keeps silent where it does not.
+// TestCompletion_Ledger: a shell completes from the ledger, and gets nothing where the ledger does not answer.
 func TestCompletion_Ledger(t *testing.T) {
 	t.Parallel()
 	fingerprint := deadLetters()[0].Fingerprint
@@ -110,7 +110,7 @@ func TestList_LongInParts(t *testing.T) {
 	}
 }
 
-// TestShow_RawNotOnTerminal, and to a pipe as they are.
+// TestShow_RawNotOnTerminal: bytes as they are go to a pipe only.
 func TestShow_RawNotOnTerminal(t *testing.T) {
 	t.Parallel()
 	bad := deadLetters()[7]

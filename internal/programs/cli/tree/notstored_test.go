@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestNotStored_SaysWhereItWasLookedFor, and where not: archived days by the names of their manifests.
+// TestNotStored_SaysWhereItWasLookedFor: also where not, with the names of the manifests of archived days.
 func TestNotStored_SaysWhereItWasLookedFor(t *testing.T) {
 	t.Parallel()
 	shelf := t.TempDir()

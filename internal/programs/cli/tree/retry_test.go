@@ -79,7 +79,7 @@ func TestRetry_WithoutDesk(t *testing.T) {
 	}
 }
 
-// TestRetry_Signal also with a job.
+// TestRetry_Signal: a signal ends the command and not the retry, also with a job.
 func TestRetry_Signal(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{deadLetters()[0].ID}, {"--code", "23514", "--reason", "why", "--yes"}} {
