@@ -19,7 +19,7 @@
 // behind the first bad one. It costs at most 3 writes beyond the first bound, whatever other hints say.
 //
 // Of the n items at most 6n+2k are sent if every bad one is named, including the whole set and all good items.
-// Whatever the hints say, it is at most 11n+2k. These are the worst cases, without the write of the whole set:
+// It is at most 11n+2k for any hints. These are the worst cases, without the write of the whole set:
 //
 //	    n     k   asks   asks with hints   confirmations
 //	  100     1     14                 2               1

@@ -280,6 +280,6 @@ func TestMarkdown_IsTheErrorsPage(t *testing.T) {
 	}
 	got, err := os.ReadFile(page)
 	if err != nil || string(got) != want {
-		t.Fatalf("docs/errors.md is not what the table says (%v); write it anew with\n\tgo test ./internal/errclass -run TestMarkdown_IsTheErrorsPage -update", err)
+		t.Fatalf("docs/errors.md is not what the table says (%v); write it again with\n\tgo test ./internal/errclass -run TestMarkdown_IsTheErrorsPage -update", err)
 	}
 }

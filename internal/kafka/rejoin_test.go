@@ -65,7 +65,7 @@ func TestRejoin_PollNeverEntersALaterAssignment(t *testing.T) {
 		c.Fail(kmsg.Heartbeat, kerr.UnknownMemberID, 1)
 		select {
 		case <-second:
-			t.Error("the partition was assigned anew while records of it were in hand")
+			t.Error("the partition was assigned again while records of it were in hand")
 		case <-time.After(1500 * time.Millisecond):
 		}
 	})

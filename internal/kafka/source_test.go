@@ -368,7 +368,7 @@ func loseAndCommit(t *testing.T, code *kerr.Error) {
 	if err := <-result; !errors.Is(err, kafka.ErrNotOurs) {
 		t.Errorf("got %v", err)
 	}
-	kafkatest.Eventually(t, "the partition is assigned anew", func() bool { return rounds.Load() > 1 })
+	kafkatest.Eventually(t, "the partition is assigned again", func() bool { return rounds.Load() > 1 })
 	if at := c.Committed(t, group, topic); len(at) != 0 {
 		t.Errorf("committed %v", at)
 	}

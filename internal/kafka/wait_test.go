@@ -81,7 +81,7 @@ func TestQueue_EmptyKeepsLittle(t *testing.T) {
 			t.Errorf("each of %d empty queues keeps %d bytes of a share of %d", partitions, kept, share)
 		}
 		if partitions < 100 && kept == 0 {
-			t.Errorf("of %d queues each makes its array anew", partitions)
+			t.Errorf("each of %d queues makes its array again", partitions)
 		}
 	}
 }

@@ -152,7 +152,7 @@ func archiveOf(archive, commit string) error {
 		return fmt.Errorf("read %s: %w", filepath.Base(archive), err)
 	}
 	if of := first.PAXRecords["comment"]; first.Typeflag != tar.TypeXGlobalHeader || of != commit {
-		return fmt.Errorf("%s is of commit %q, and test/servers/previous-release names %s: make it anew", filepath.Base(archive), of, commit)
+		return fmt.Errorf("%s is of commit %q, and test/servers/previous-release names %s: make it again", filepath.Base(archive), of, commit)
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ type Books struct {
 	Missing []Missing
 	// Asked is the number of places that were checked.
 	Asked int
-	// Why says why there is no evidence, else it is empty.
+	// Why is the reason for missing evidence. It is empty if there is evidence.
 	Why string
 }
 

@@ -153,7 +153,7 @@ func TestJobs_StopsIfTheFirstFailAlike(t *testing.T) {
 			t.Errorf("stored %d, dead %d, twice %v", j.Stored, j.Dead, b.twice())
 		}
 		if n := b.sizes(); !slices.Equal(n[:4], []int{1, 4, 1, 2}) {
-			t.Errorf("it did not begin anew with one: %v", n)
+			t.Errorf("it did not start again with one: %v", n)
 		}
 	})
 }

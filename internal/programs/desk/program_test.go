@@ -166,7 +166,7 @@ func TestPulse_StuckUnlessHolding(t *testing.T) {
 		}
 		let()
 		if p.stuck(time.Minute) {
-			t.Error("after a hold its time begins anew")
+			t.Error("its time starts again after a hold")
 		}
 		time.Sleep(2 * time.Minute)
 		if !p.stuck(time.Minute) {

@@ -148,7 +148,7 @@ func TestKeys_Change(t *testing.T) {
 	r := signedBy(before)
 	after.Sign(r)
 	if n := len(r.Headers); n != 5 || !after.Prove(r) {
-		t.Errorf("%d headers after it was signed anew", n)
+		t.Errorf("%d headers after it was signed again", n)
 	}
 	if (Keys{}).Sign(r); header(r, Mac) != "" || len(r.Headers) != 4 {
 		t.Errorf("signed without a key: %v", r.Headers)

@@ -196,7 +196,7 @@ func renewed(t *testing.T, prefix string, program Program, speak func(Settings) 
 	write("key", key2)
 	write("ca", cert2)
 	if after, _ := conf.GetConfigForClient(nil); after.ClientCAs.Equal(before.ClientCAs) || after.ClientAuth != tls.VerifyClientCertIfGiven {
-		t.Error("who signs clients' certificates is not read anew")
+		t.Error("the signers of client certificates are not read again")
 	}
 	if none, err := speak(Settings{}); none != nil || err != nil {
 		t.Errorf("without a certificate: %v, %v", none, err)

@@ -218,7 +218,7 @@ func TestWhy_DocsMatchSample(t *testing.T) {
 	}
 	if got := before + fence + args + "\n" + r.out + "```\n" + after; got != string(text) {
 		if !*update {
-			t.Errorf("docs/why.md does not show what is printed (-update writes it anew):\n%s", r.out)
+			t.Errorf("docs/why.md does not show what is printed (-update writes it again):\n%s", r.out)
 		} else if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}
