@@ -46,6 +46,7 @@ func TestDefaults_AreEnough(t *testing.T) {
 		ParkingBackoff: time.Minute, ParkingMaxBackoff: time.Hour, ParkingMaxAttempts: 5, ParkingLookahead: 10000,
 		SpoolDir: "spool/consumer", SpoolMaxBytes: 1 << 30, SpoolMaxAge: 24 * time.Hour, SpoolOnFull: "hold",
 		HTTPAddr: ":8080", LogLevel: "info", LogFormat: "json", ShutdownTimeout: 25 * time.Second, DeskFourEyes: true,
+		UrgentBatchMaxRecords: 500, UrgentBatchMaxWait: 20 * time.Millisecond,
 	}
 	if diff := cmp.Diff(want, s, cmpopts.IgnoreUnexported(Settings{})); diff != "" {
 		t.Errorf("settings (-want +got):\n%s", diff)
@@ -326,7 +327,7 @@ func TestTable_IsWhole(t *testing.T) {
 			}
 		}
 	}
-	if len(seen) != 95 {
+	if len(seen) != 109 {
 		t.Errorf("%d settings", len(seen))
 	}
 }

@@ -14,6 +14,7 @@ import (
 // relations looks at what a single value does not show: its form, and whether the settings agree with each other.
 func (l *loader) relations() {
 	l.brokers()
+	l.lanes()
 	l.topics()
 	l.groups()
 	l.sasl()
@@ -22,6 +23,7 @@ func (l *loader) relations() {
 	l.database()
 	l.timing()
 	l.parking()
+	l.limits()
 	l.spool()
 	l.http()
 	switch l.program {
@@ -59,11 +61,14 @@ var topicName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,249}$`)
 
 func (l *loader) topics() {
 	s := l.settings
-	topics := [...]struct{ variable, name string }{
+	topics := []named{
 		{"DOCKET_KAFKA_TOPIC", s.KafkaTopic},
 		{"DOCKET_KAFKA_DLQ_TOPIC", s.KafkaDLQTopic},
 		{"DOCKET_KAFKA_PARKING_TOPIC", s.KafkaParkingTopic},
 		{"DOCKET_KAFKA_PARKING_DLQ_TOPIC", s.KafkaParkingDLQTopic},
+	}
+	for _, lane := range s.Lanes()[1:] {
+		topics = append(topics, named{laneVariable("DOCKET_KAFKA_%s_TOPIC", lane.Lane), lane.Topic})
 	}
 	first := map[string]string{}
 	for _, t := range topics {
@@ -87,13 +92,26 @@ func (l *loader) groups() {
 	if l.fine("DOCKET_KAFKA_GROUP", "DOCKET_PARKING_GROUP") && s.KafkaGroup == s.ParkingGroup {
 		l.complain("DOCKET_PARKING_GROUP", "%s is already the group of DOCKET_KAFKA_GROUP; consumer and replayer read different topics", quote(s.ParkingGroup))
 	}
+	others := []named{{"DOCKET_KAFKA_GROUP", s.KafkaGroup}, {"DOCKET_PARKING_GROUP", s.ParkingGroup}}
+	for _, lane := range s.Lanes()[1:] {
+		variable := laneVariable("DOCKET_%s_GROUP", lane.Lane)
+		for _, other := range others {
+			if l.fine(variable) && lane.Group == other.name {
+				l.complain(variable, "%s is already the group of %s; each lane needs its own group", quote(lane.Group), other.variable)
+			}
+		}
+		others = append(others, named{variable, lane.Group})
+	}
 	const desk = "DOCKET_DESK_GROUP"
-	for _, other := range []struct{ variable, name string }{{"DOCKET_KAFKA_GROUP", s.KafkaGroup}, {"DOCKET_PARKING_GROUP", s.ParkingGroup}} {
+	for _, other := range others {
 		if l.fine(desk) && s.DeskGroup == other.name {
 			l.complain(desk, "%s is already the group of %s; the desk reads other topics", quote(s.DeskGroup), other.variable)
 		}
 	}
 }
+
+// named is the name of a topic or a group, with the variable that sets it.
+type named struct{ variable, name string }
 
 // headerKey asks for keys that prove something.
 func (l *loader) headerKey() {

@@ -1,0 +1,119 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"docket/internal/consumer/lanes"
+)
+
+// Lane is the source of one lane, and the batches that are read from it.
+type Lane struct {
+	lanes.Lane
+
+	Topic, Group string
+	// BatchRecords and BatchWait are DOCKET_BATCH_MAX_RECORDS and DOCKET_BATCH_MAX_WAIT, or those of the lane.
+	BatchRecords int
+	BatchWait    time.Duration
+}
+
+// Lanes returns the lanes that the settings name: the default lane first, then urgent and bulk.
+func (s Settings) Lanes() []Lane {
+	all := []Lane{{lanes.Default, s.KafkaTopic, s.KafkaGroup, s.BatchMaxRecords, s.BatchMaxWait}}
+	if s.hasLane(lanes.Urgent) {
+		all = append(all, Lane{lanes.Urgent, orBehind(s.KafkaUrgentTopic, s.KafkaTopic, lanes.Urgent), orBehind(s.UrgentGroup, s.KafkaGroup, lanes.Urgent), s.UrgentBatchMaxRecords, s.UrgentBatchMaxWait})
+	}
+	if s.hasLane(lanes.Bulk) {
+		all = append(all, Lane{lanes.Bulk, orBehind(s.KafkaBulkTopic, s.KafkaTopic, lanes.Bulk), orBehind(s.BulkGroup, s.KafkaGroup, lanes.Bulk), s.BatchMaxRecords, s.BatchMaxWait})
+	}
+	return all
+}
+
+// LaneOf returns the lane whose topic this is. A topic of no lane belongs to the default one.
+func (s Settings) LaneOf(topic string) lanes.Lane {
+	for _, l := range s.Lanes() {
+		if l.Topic == topic {
+			return l.Lane
+		}
+	}
+	return lanes.Default
+}
+
+// SourceTopics returns the topics of all lanes, in the order of [Settings.Lanes].
+func (s Settings) SourceTopics() []string {
+	var topics []string
+	for _, l := range s.Lanes() {
+		topics = append(topics, l.Topic)
+	}
+	return topics
+}
+
+func (s Settings) hasLane(l lanes.Lane) bool { return slices.Contains(s.LaneNames, l.Name()) }
+
+// orBehind returns the name, or the base with that of the lane behind it if there is none.
+func orBehind(name, base string, l lanes.Lane) string {
+	if name != "" {
+		return name
+	}
+	return base + "-" + l.Name()
+}
+
+// laneVariable returns the variable of a lane; form has %s in the place of the lane's name.
+func laneVariable(form string, l lanes.Lane) string {
+	return fmt.Sprintf(form, strings.ToUpper(l.Name()))
+}
+
+// lanes looks at which lanes there are, and whether a setting belongs to one that is not.
+func (l *loader) lanes() {
+	const variable = "DOCKET_LANES"
+	known := []string{lanes.Urgent.Name(), lanes.Bulk.Name()}
+	s := l.settings
+	for i, name := range s.LaneNames {
+		switch {
+		case !slices.Contains(known, name):
+			l.complain(variable, "%s is not a lane; allowed: urgent, bulk or both", quote(name))
+			return
+		case slices.Contains(s.LaneNames[:i], name):
+			l.complain(variable, "names %s twice", quote(name))
+			return
+		}
+	}
+	if !l.fine(variable) {
+		return
+	}
+	for _, of := range []struct{ variable, value, lane string }{
+		{"DOCKET_KAFKA_URGENT_TOPIC", s.KafkaUrgentTopic, known[0]}, {"DOCKET_URGENT_GROUP", s.UrgentGroup, known[0]},
+		{"DOCKET_COLLECTOR_URGENT", s.CollectorUrgent, known[0]},
+		{"DOCKET_KAFKA_BULK_TOPIC", s.KafkaBulkTopic, known[1]}, {"DOCKET_BULK_GROUP", s.BulkGroup, known[1]},
+		{"DOCKET_COLLECTOR_SHARE", s.CollectorShare, known[1]},
+	} {
+		if of.value != "" && l.fine(of.variable) && !slices.Contains(s.LaneNames, of.lane) {
+			l.complain(of.variable, "is set and %s does not name %s; add it, or remove this setting", variable, of.lane)
+		}
+	}
+}
+
+// limits looks at whether the limits agree with each other.
+func (l *loader) limits() {
+	const all, low, burst, calendar, redis = "DOCKET_LIMIT_ROWS", "DOCKET_LIMIT_LOW_ROWS", "DOCKET_LIMIT_BURST", "DOCKET_LIMIT_CALENDAR", "DOCKET_REDIS_URL"
+	s := l.settings
+	if !l.fine(all) {
+		return
+	}
+	if s.LimitRows == 0 {
+		for variable, set := range map[string]bool{low: s.LimitLowRows > 0, burst: s.LimitBurst > 0, calendar: s.LimitCalendar != "", redis: s.RedisURL != ""} {
+			if set && l.fine(variable) {
+				l.complain(variable, "is set without %s; there is nothing to limit", all)
+			}
+		}
+		return
+	}
+	if l.fine(low) && s.LimitLowRows >= s.LimitRows {
+		l.complain(low, "%d is not lower than %s (%d); the difference is what the urgent lane can always use", s.LimitLowRows, all, s.LimitRows)
+	}
+	if l.fine(burst) && s.LimitBurst > s.LimitRows {
+		l.complain(burst, "%d is more than %s (%d)", s.LimitBurst, all, s.LimitRows)
+	}
+}

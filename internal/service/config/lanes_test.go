@@ -1,0 +1,89 @@
+package config
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"docket/internal/consumer/lanes"
+)
+
+func TestLanes_NoneIsTheDefaultAlone(t *testing.T) {
+	t.Parallel()
+	s, _, err := Load(Consumer, []string{database})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Lanes(); len(got) != 1 || got[0] != (Lane{lanes.Default, "decision-logs", "docket", 5000, 200 * time.Millisecond}) {
+		t.Errorf("lanes %+v", got)
+	}
+}
+
+func TestLanes_NamesFollowTheSource(t *testing.T) {
+	t.Parallel()
+	s, _, err := Load(Consumer, []string{database, "DOCKET_LANES=bulk,urgent", "DOCKET_KAFKA_TOPIC=logs", "DOCKET_KAFKA_GROUP=g", "DOCKET_BULK_GROUP=slow", "DOCKET_KAFKA_URGENT_TOPIC=now"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Lane{
+		{lanes.Default, "logs", "g", 5000, 200 * time.Millisecond},
+		{lanes.Urgent, "now", "g-urgent", 500, 20 * time.Millisecond},
+		{lanes.Bulk, "logs-bulk", "slow", 5000, 200 * time.Millisecond},
+	}
+	if got := s.Lanes(); !slices.Equal(got, want) {
+		t.Errorf("lanes %+v, want %+v", got, want)
+	}
+	if !slices.Equal(s.SourceTopics(), []string{"logs", "now", "logs-bulk"}) || s.LaneOf("now") != lanes.Urgent || s.LaneOf("logs-bulk") != lanes.Bulk || s.LaneOf("other") != lanes.Default {
+		t.Errorf("topics %v", s.SourceTopics())
+	}
+}
+
+// TestLanes_Contradictions looks at each complaint by the variable that it is about and a word that it has.
+func TestLanes_Contradictions(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		program Program
+		env     []string
+		want    map[string]string
+	}{
+		"unknown lane":        {Consumer, []string{"DOCKET_LANES=express"}, map[string]string{"DOCKET_LANES": "is not a lane"}},
+		"a lane twice":        {Consumer, []string{"DOCKET_LANES=urgent,urgent"}, map[string]string{"DOCKET_LANES": "twice"}},
+		"topic of a home":     {Consumer, []string{"DOCKET_LANES=urgent", "DOCKET_KAFKA_URGENT_TOPIC=decision-logs-dlq"}, map[string]string{"DOCKET_KAFKA_URGENT_TOPIC": "DOCKET_KAFKA_DLQ_TOPIC"}},
+		"topic by default":    {Consumer, []string{"DOCKET_LANES=bulk", "DOCKET_KAFKA_PARKING_TOPIC=decision-logs-bulk"}, map[string]string{"DOCKET_KAFKA_BULK_TOPIC": "DOCKET_KAFKA_PARKING_TOPIC"}},
+		"two lanes, one":      {Collector, []string{"DOCKET_LANES=urgent,bulk", "DOCKET_KAFKA_BULK_TOPIC=decision-logs-urgent"}, map[string]string{"DOCKET_KAFKA_BULK_TOPIC": "DOCKET_KAFKA_URGENT_TOPIC"}},
+		"no topic name":       {Consumer, []string{"DOCKET_LANES=urgent", "DOCKET_KAFKA_URGENT_TOPIC=a b"}, map[string]string{"DOCKET_KAFKA_URGENT_TOPIC": "not a topic name"}},
+		"group of another":    {Consumer, []string{"DOCKET_LANES=urgent", "DOCKET_URGENT_GROUP=docket"}, map[string]string{"DOCKET_URGENT_GROUP": "DOCKET_KAFKA_GROUP"}},
+		"group of the desk":   {Desk, []string{"DOCKET_LANES=bulk", "DOCKET_DESK_GROUP=docket-bulk"}, map[string]string{"DOCKET_DESK_GROUP": "DOCKET_BULK_GROUP"}},
+		"topic, no lane":      {Consumer, []string{"DOCKET_LANES=bulk", "DOCKET_KAFKA_URGENT_TOPIC=x"}, map[string]string{"DOCKET_KAFKA_URGENT_TOPIC": "does not name urgent"}},
+		"rules, no lane":      {Collector, []string{"DOCKET_COLLECTOR_URGENT=verdict=denied"}, map[string]string{"DOCKET_COLLECTOR_URGENT": "does not name urgent"}},
+		"shares, no lane":     {Collector, []string{"DOCKET_LANES=urgent", "DOCKET_COLLECTOR_SHARE=label:id=5/s"}, map[string]string{"DOCKET_COLLECTOR_SHARE": "does not name bulk"}},
+		"low not below":       {Consumer, []string{"DOCKET_LIMIT_ROWS=450", "DOCKET_LIMIT_LOW_ROWS=450"}, map[string]string{"DOCKET_LIMIT_LOW_ROWS": "is not lower"}},
+		"burst above":         {Replayer, []string{"DOCKET_LIMIT_ROWS=450", "DOCKET_LIMIT_BURST=451"}, map[string]string{"DOCKET_LIMIT_BURST": "is more than"}},
+		"nothing to limit":    {Desk, []string{"DOCKET_LIMIT_LOW_ROWS=5", "DOCKET_LIMIT_BURST=5", "DOCKET_LIMIT_CALENDAR=19-23=low:150", "DOCKET_REDIS_URL=redis://r"}, map[string]string{"DOCKET_LIMIT_LOW_ROWS": "without", "DOCKET_LIMIT_BURST": "without", "DOCKET_LIMIT_CALENDAR": "without", "DOCKET_REDIS_URL": "without"}},
+		"all of them at once": {Consumer, []string{"DOCKET_LANES=urgent", "DOCKET_URGENT_GROUP=docket", "DOCKET_KAFKA_URGENT_TOPIC=decision-logs", "DOCKET_LIMIT_ROWS=1", "DOCKET_LIMIT_LOW_ROWS=2"}, map[string]string{"DOCKET_URGENT_GROUP": "", "DOCKET_KAFKA_URGENT_TOPIC": "", "DOCKET_LIMIT_LOW_ROWS": ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			env := c.env
+			if c.program != Collector {
+				env = append(env, database)
+			}
+			_, _, err := Load(c.program, env)
+			var complaints Complaints
+			if !errors.As(err, &complaints) {
+				t.Fatalf("no complaints: %v", err)
+			}
+			for _, got := range complaints {
+				if word, ok := c.want[got.Variable]; !ok || !strings.Contains(got.Text, word) {
+					t.Errorf("unexpected: %s %s", got.Variable, got.Text)
+				}
+				delete(c.want, got.Variable)
+			}
+			for variable := range c.want {
+				t.Errorf("no complaint about %s: %v", variable, err)
+			}
+		})
+	}
+}
