@@ -42,8 +42,10 @@ func (c *campaign) invariants(ctx context.Context, evidence conservation.Evidenc
 		if err == nil {
 			err = ends.Error()
 		}
-		evidence.Ends = map[int32]int64{}
-		ends.Each(func(o kadm.ListedOffset) { evidence.Ends[o.Partition] = o.Offset })
+		evidence.Ends = verify.Offsets{}
+		ends.Each(func(o kadm.ListedOffset) {
+			evidence.Ends[verify.Partition{Topic: o.Topic, Number: o.Partition}] = o.Offset
+		})
 		return err
 	})
 	if err != nil {

@@ -39,9 +39,9 @@ type evidence struct {
 // gather reads every home.
 func (w *world) gather() *evidence {
 	ev := &evidence{letters: map[verify.Place][]letter{}, rows: map[verify.Identity]int{}, stored: map[verify.Identity]int64{}, bodies: map[verify.Identity][]byte{}}
-	ev.At, ev.Topic, ev.AllRows, ev.Settled = time.Now(), source, true, true
-	ev.Committed = committed(w.kafka.Cluster, consumers, source)
-	ev.Ends = ends(w.kafka.Cluster, source)
+	ev.At, ev.AllRows, ev.Settled = time.Now(), true, true
+	ev.Committed = verify.OffsetsOf(source, committed(w.kafka.Cluster, consumers, source))
+	ev.Ends = verify.OffsetsOf(source, ends(w.kafka.Cluster, source))
 	w.adopt()
 	rows := w.db.Rows()
 	for _, s := range w.slots {

@@ -142,7 +142,7 @@ func kindOf(e event) string {
 // reference is the result of a run without faults: one row for each identity, all others in their homes. Any payload
 // of an identity may come first, so here it is the one that did.
 func reference(ev *evidence) *verify.Evidence {
-	ref := &verify.Evidence{Topic: source, AllRows: true, Settled: true}
+	ref := &verify.Evidence{AllRows: true, Settled: true}
 	winner := map[verify.Identity]*verify.Decision{}
 	all := ev.truth.Decisions()
 	for _, d := range all {

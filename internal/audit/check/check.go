@@ -45,11 +45,11 @@ func All(ctx context.Context, s config.Settings) []Result {
 	return append(all, spool(s)...)
 }
 
-// Uploads checks the settings of the collector: brokers, and the two topics that it writes to.
+// Uploads checks the settings of the collector: brokers, and the topics that it writes to.
 func Uploads(ctx context.Context, s config.Settings) []Result {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
-	return append(described(ctx, s, []string{s.KafkaTopic, s.KafkaDLQTopic}, nil), headerKey(s)...)
+	return append(described(ctx, s, append(s.SourceTopics(), s.KafkaDLQTopic), nil), headerKey(s)...)
 }
 
 // headerKey checks for the key without which anyone who can write to a topic can forge the collector's headers.
@@ -90,8 +90,12 @@ func (r *report) results(fine string) []Result {
 }
 
 func cluster(ctx context.Context, s config.Settings) []Result {
-	topics := []string{s.KafkaTopic, s.KafkaParkingTopic, s.KafkaDLQTopic, s.KafkaParkingDLQTopic}
-	groups := []string{s.KafkaGroup, s.ParkingGroup}
+	topics := append(s.SourceTopics(), s.KafkaParkingTopic, s.KafkaDLQTopic, s.KafkaParkingDLQTopic)
+	var groups []string
+	for _, l := range s.Lanes() {
+		groups = append(groups, l.Group)
+	}
+	groups = append(groups, s.ParkingGroup)
 	if s.DeskGroup != "" {
 		groups = append(groups, s.DeskGroup)
 	}

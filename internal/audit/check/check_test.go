@@ -35,7 +35,7 @@ func settings(t *testing.T, env ...string) config.Settings {
 // good is a cluster without findings.
 func good(s config.Settings) *kafka.Cluster {
 	c := &kafka.Cluster{Version: "v4.0", Brokers: []kafka.Broker{{ID: 1}, {ID: 2}, {ID: 3}}}
-	for _, name := range []string{s.KafkaTopic, s.KafkaParkingTopic, s.KafkaDLQTopic, s.KafkaParkingDLQTopic} {
+	for _, name := range append([]string{s.KafkaTopic, s.KafkaParkingTopic, s.KafkaDLQTopic, s.KafkaParkingDLQTopic}, s.SourceTopics()[1:]...) {
 		c.Topics = append(c.Topics, kafka.Topic{
 			Name: name, Partitions: 12, Replication: 3, MinInSyncReplicas: 2, MaxMessageBytes: 1 << 20, Retention: 14 * 24 * time.Hour,
 			RetentionKnown: true, RetentionBytes: -1, CleanupPolicy: "delete", CanRead: kafka.Granted, CanWrite: kafka.Granted,
@@ -43,6 +43,10 @@ func good(s config.Settings) *kafka.Cluster {
 	}
 	c.Topics[0].MaxMessageBytes = 1<<20 - headerRoom
 	c.Groups = []kafka.Group{{Name: s.KafkaGroup, State: "Stable", Members: 2, CanRead: kafka.Granted}, {Name: s.ParkingGroup}}
+	for i, l := range s.Lanes()[1:] {
+		c.Topics[4+i].MaxMessageBytes = c.Topics[0].MaxMessageBytes
+		c.Groups = append(c.Groups, kafka.Group{Name: l.Group, State: "Stable", Members: 2, CanRead: kafka.Granted})
+	}
 	return c
 }
 

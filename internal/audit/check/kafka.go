@@ -37,19 +37,41 @@ func broken(what string, err error) Result {
 // judge compares the description of a cluster with Docket's needs.
 func judge(s config.Settings, c *kafka.Cluster) []Result {
 	all := brokers(s, c)
-	var source kafka.Topic
+	src := sourcesOf(s, c.Topics)
 	for _, t := range c.Topics {
-		if t.Name == s.KafkaTopic {
-			source = t
-		}
-	}
-	for _, t := range c.Topics {
-		all = append(all, topic(s, t, source)...)
+		all = append(all, topic(s, t, src)...)
 	}
 	for _, g := range c.Groups {
 		all = append(all, consumerGroup(g)...)
 	}
 	return all
+}
+
+// sources are facts about the source topics: there is one for each lane.
+type sources struct {
+	partitions int   // of the default lane's; 0: not known
+	large      int64 // max.message.bytes of the default lane's; negative: not known
+	largest    int64 // the largest of all lanes, which each home has to take; negative: not known
+}
+
+func sourcesOf(s config.Settings, topics []kafka.Topic) sources {
+	src := sources{large: -1, largest: -1}
+	for _, t := range topics {
+		switch {
+		case !isSource(s, t) || t.Err != nil:
+			continue
+		case t.Name == s.KafkaTopic:
+			src.partitions, src.large = t.Partitions, t.MaxMessageBytes
+		}
+		src.largest = max(src.largest, t.MaxMessageBytes)
+	}
+	return src
+}
+
+// isSource reports whether a topic is that of a lane.
+func isSource(s config.Settings, t kafka.Topic) bool {
+	_, ours := s.Source(t.Name)
+	return ours
 }
 
 func brokers(s config.Settings, c *kafka.Cluster) []Result {
@@ -69,13 +91,13 @@ func brokers(s config.Settings, c *kafka.Cluster) []Result {
 	return r.results(fmt.Sprintf("%d answer, version %s", len(c.Brokers), c.Version))
 }
 
-func topic(s config.Settings, t, source kafka.Topic) []Result {
+func topic(s config.Settings, t kafka.Topic, src sources) []Result {
 	r := report{what: "topic " + t.Name}
 	if t.Err != nil {
 		one := broken(r.what, t.Err)
 		var f *kafka.FaultError
 		if errors.As(t.Err, &f) && f.Reason == kafka.ReasonTopicMissing {
-			one.Hint = "create it: kafka-topics.sh --create --topic " + t.Name + " --partitions 12 --replication-factor 3 --config min.insync.replicas=2" + extra(s, t)
+			one.Hint = create(s, t, src)
 		}
 		if errors.As(t.Err, &f) && f.Reason == kafka.ReasonAuthorization {
 			one.Detail, one.Hint = "no permission to see it (DESCRIBE, which READ and WRITE include)", grant("topic", t.Name, needs(s, t)...)
@@ -84,26 +106,48 @@ func topic(s config.Settings, t, source kafka.Topic) []Result {
 	}
 	permissions(s, t, &r)
 	durability(t, &r)
+	if isSource(s, t) && t.Partitions < src.partitions {
+		r.add(Warn, fmt.Sprintf("%d partitions, fewer than the %d of %s: at most %d consumers share this lane", t.Partitions, src.partitions, s.KafkaTopic, t.Partitions),
+			fmt.Sprintf("kafka-topics.sh --alter --topic %s --partitions %d", t.Name, src.partitions))
+	}
 	switch {
 	case t.ConfigErr != nil:
 		r.add(Warn, "no permission to read its settings, so they were not checked", grant("topic", t.Name, "DESCRIBE_CONFIGS"))
 	default:
 		kept(s, t, &r)
-		large(s, t, source, &r)
+		large(s, t, src, &r)
 	}
-	return r.results(describe(t))
+	return r.results(describe(s, t))
+}
+
+// create returns the command that creates a topic. That of a lane has as many partitions as that of the default lane,
+// so that the same consumers can share it.
+func create(s config.Settings, t kafka.Topic, src sources) string {
+	partitions := 12
+	if isSource(s, t) && src.partitions > 0 {
+		partitions = src.partitions
+	}
+	text := fmt.Sprintf("create it: kafka-topics.sh --create --topic %s --partitions %d --replication-factor 3 --config min.insync.replicas=2", t.Name, partitions) + extra(s, t)
+	if lane := s.LaneName(t.Name); lane != "" && t.Name != s.KafkaTopic {
+		text += "; or remove " + lane + " from DOCKET_LANES"
+	}
+	return text
 }
 
 // extra returns settings for a new topic of this kind.
 func extra(s config.Settings, t kafka.Topic) string {
-	if t.Name == s.KafkaTopic {
+	if isSource(s, t) {
 		return ""
 	}
 	return " --config cleanup.policy=delete --config retention.ms=" + fmt.Sprint(max(deadLetterRetention, wanted(s)).Milliseconds())
 }
 
-func describe(t kafka.Topic) string {
-	text := fmt.Sprintf("%d partitions, replication %d", t.Partitions, t.Replication)
+func describe(s config.Settings, t kafka.Topic) string {
+	text := ""
+	if lane := s.LaneName(t.Name); lane != "" {
+		text = "lane " + lane + ", "
+	}
+	text += fmt.Sprintf("%d partitions, replication %d", t.Partitions, t.Replication)
 	if t.MinInSyncReplicas >= 0 {
 		text += fmt.Sprintf(", min.insync.replicas %d", t.MinInSyncReplicas)
 	}
@@ -122,10 +166,11 @@ func needs(s config.Settings, t kafka.Topic) []string {
 		return []string{"WRITE"}
 	}
 	var ops []string
-	if t.Name == s.KafkaTopic || t.Name == s.KafkaParkingTopic || s.DeskGroup != "" {
+	source := isSource(s, t)
+	if source || t.Name == s.KafkaParkingTopic || s.DeskGroup != "" {
 		ops = append(ops, "READ")
 	}
-	if t.Name != s.KafkaTopic || s.DeskGroup != "" {
+	if !source || s.DeskGroup != "" {
 		ops = append(ops, "WRITE")
 	}
 	return ops
@@ -145,7 +190,7 @@ func permissions(s config.Settings, t kafka.Topic, r *report) {
 		switch {
 		case op == "READ" && t.CanRead == kafka.Denied:
 			r.add(Fail, "no permission to read it (READ)", grant("topic", t.Name, op))
-		case op == "WRITE" && t.CanWrite == kafka.Denied && t.Name == s.KafkaTopic && !collects(s):
+		case op == "WRITE" && t.CanWrite == kafka.Denied && isSource(s, t) && !collects(s):
 			r.add(Fail, "no permission to write to it (WRITE), so the desk cannot retry dead letters", grant("topic", t.Name, op))
 		case op == "WRITE" && t.CanWrite == kafka.Denied:
 			r.add(Fail, "no permission to write to it (WRITE)", grant("topic", t.Name, op))
@@ -179,7 +224,7 @@ func wanted(s config.Settings) time.Duration {
 
 // kept checks how long a topic keeps its records, and whether it keeps all of them.
 func kept(s config.Settings, t kafka.Topic, r *report) {
-	home := t.Name != s.KafkaTopic
+	home := !isSource(s, t)
 	if strings.Contains(t.CleanupPolicy, "compact") {
 		if home {
 			r.add(Fail, "cleanup.policy "+t.CleanupPolicy+": records with the same key replace each other, so it cannot be a home", "set cleanup.policy=delete")
@@ -205,23 +250,43 @@ func kept(s config.Settings, t kafka.Topic, r *report) {
 	}
 }
 
-// large checks whether the largest source record fits into the topic together with Docket's headers.
-func large(s config.Settings, t, source kafka.Topic, r *report) {
-	if t.Name == s.KafkaTopic || t.MaxMessageBytes < 0 || source.MaxMessageBytes < 0 {
+// large checks whether the largest source record fits into the topic together with Docket's headers, and whether the
+// topic of a lane takes what the default lane takes.
+func large(s config.Settings, t kafka.Topic, src sources, r *report) {
+	switch {
+	case t.MaxMessageBytes < 0:
+		return
+	case isSource(s, t):
+		largeLane(s, t, src, r)
+		return
+	case src.largest < 0:
 		return
 	}
-	switch need := source.MaxMessageBytes + headerRoom; {
-	case t.MaxMessageBytes < source.MaxMessageBytes:
+	switch need := src.largest + headerRoom; {
+	case t.MaxMessageBytes < src.largest:
 		left := "large records would stay in the spool"
 		if collects(s) {
 			left = "an upload with a large decision that cannot be stored would always be answered 413"
 		}
-		r.add(Fail, fmt.Sprintf("max.message.bytes %d is less than the source's %d: %s", t.MaxMessageBytes, source.MaxMessageBytes, left),
+		r.add(Fail, fmt.Sprintf("max.message.bytes %d is less than the source's %d: %s", t.MaxMessageBytes, src.largest, left),
 			fmt.Sprintf("set max.message.bytes to %d or more", need))
 	case t.MaxMessageBytes < need:
-		r.add(Warn, fmt.Sprintf("max.message.bytes %d leaves no room for headers above the source's %d: the largest records lose most of their headers", t.MaxMessageBytes, source.MaxMessageBytes),
+		r.add(Warn, fmt.Sprintf("max.message.bytes %d leaves no room for headers above the source's %d: the largest records lose most of their headers", t.MaxMessageBytes, src.largest),
 			fmt.Sprintf("set max.message.bytes to %d or more", need))
 	}
+}
+
+// largeLane compares the topic of a lane with that of the default lane. The collector routes decisions of any size.
+func largeLane(s config.Settings, t kafka.Topic, src sources, r *report) {
+	if src.large < 0 || t.MaxMessageBytes >= src.large {
+		return
+	}
+	level := Warn
+	if collects(s) {
+		level = Fail
+	}
+	r.add(level, fmt.Sprintf("max.message.bytes %d is less than the %d of %s: the broker refuses large decisions that a collector routes to this lane", t.MaxMessageBytes, src.large, s.KafkaTopic),
+		fmt.Sprintf("set max.message.bytes to %d or more", src.large))
 }
 
 func consumerGroup(g kafka.Group) []Result {

@@ -24,12 +24,12 @@ type world struct {
 // perfect has every decision in its home, spread over three partitions.
 func perfect(t *testing.T) world {
 	t.Helper()
-	w := world{ledger: NewProduced(), ev: Evidence{AllRows: true, Committed: map[int32]int64{}}}
+	w := world{ledger: NewProduced(), ev: Evidence{AllRows: true, Committed: verify.Offsets{}}}
 	stored := make(map[verify.Identity][]byte)
 	for i, r := range generate(t, testConfig()) {
 		partition, offset := int32(i%3), int64(i/3)
 		w.ledger.Acknowledged(topic, partition, offset, r)
-		w.ev.Committed[partition] = offset + 1
+		w.ev.Committed[verify.Partition{Topic: topic, Number: partition}] = offset + 1
 		for j, d := range r.Decisions {
 			at := Place{Topic: topic, Partition: partition, Offset: offset, Index: j}
 			if d.Code != "" {
@@ -137,7 +137,7 @@ func TestReconcile_FindsEveryFault(t *testing.T) {
 			func(t *testing.T, w *world) {
 				i := w.row(t)
 				row := w.ev.Rows[i]
-				w.ev.Committed[row.Partition] = row.Offset
+				w.ev.Committed[verify.Partition{Topic: topic, Number: row.Partition}] = row.Offset
 				w.ev.Rows = slices.Delete(w.ev.Rows, i, i+1)
 			},
 			func(a *Account) []Finding { return a.Unread },

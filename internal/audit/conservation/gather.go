@@ -18,6 +18,7 @@ type Places struct {
 	Brokers      []string
 	Topic        string // the source
 	Group        string // its consumer group
+	Lanes        []Lane // the lanes beside the default one
 	ParkingTopic string
 	ParkingGroup string
 	DLQTopic     string
@@ -26,20 +27,32 @@ type Places struct {
 	DatabaseURL  string
 }
 
+// Lane is the topic of a lane and its consumer group.
+type Lane struct{ Topic, Group string }
+
+// sources returns all lanes, the default one first.
+func (at Places) sources() []Lane { return append([]Lane{{at.Topic, at.Group}}, at.Lanes...) }
+
 // Gather reads every home, without asking Docket, in the order that [Evidence] requires. Records that are still
 // moving show up as unread, parked or spooled.
 func Gather(ctx context.Context, at Places, l *Produced) (Evidence, error) {
-	ev := Evidence{At: time.Now(), Topic: at.Topic, AllRows: true}
+	ev := Evidence{At: time.Now(), AllRows: true, Committed: verify.Offsets{}, Ends: verify.Offsets{}}
 	kafka, err := at.reader()
 	if err != nil {
 		return ev, err
 	}
 	defer kafka.Close()
-	if ev.Committed, err = kafka.Committed(ctx, at.Group, at.Topic); err != nil {
-		return ev, err
-	}
-	if ev.Ends, err = kafka.Ends(ctx, at.Topic); err != nil {
-		return ev, err
+	for _, l := range at.sources() {
+		done, err := kafka.Committed(ctx, l.Group, l.Topic)
+		if err != nil {
+			return ev, err
+		}
+		ends, err := kafka.Ends(ctx, l.Topic)
+		if err != nil {
+			return ev, err
+		}
+		ev.Committed.Add(l.Topic, done)
+		ev.Ends.Add(l.Topic, ends)
 	}
 	if err := at.spools(&ev); err != nil {
 		return ev, err
@@ -105,15 +118,19 @@ func ReadSpool(dir string) ([]Forwarded, error) {
 	return forwarded, nil
 }
 
-// Lag returns the number of records that each group has not committed.
+// Lag returns the number of records that the groups have not committed: of all lanes together, and of the replayer.
 func (at Places) Lag(ctx context.Context) (source, parking int64, err error) {
 	kafka, err := at.reader()
 	if err != nil {
 		return 0, 0, err
 	}
 	defer kafka.Close()
-	if source, err = lag(ctx, kafka, at.Group, at.Topic); err != nil {
-		return 0, 0, err
+	for _, l := range at.sources() {
+		behind, err := lag(ctx, kafka, l.Group, l.Topic)
+		if err != nil {
+			return 0, 0, err
+		}
+		source += behind
 	}
 	parking, err = lag(ctx, kafka, at.ParkingGroup, at.ParkingTopic)
 	return source, parking, err

@@ -81,12 +81,7 @@ func (l *Produced) Decisions() int {
 func (l *Produced) Truth() *verify.Truth {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var topic string
-	for at := range l.records {
-		topic = at.Topic
-		break
-	}
-	t := verify.NewTruth(topic)
+	t := verify.NewTruth()
 	t.KnowsTable = true
 	for at, r := range l.records {
 		t.Add(r.truth(at)...)

@@ -90,7 +90,7 @@ func (s *System) everywhere(ctx context.Context, w *Whereabouts, id string) ([]v
 	}
 	for _, f := range a.Found {
 		w.Found = append(w.Found, f)
-		if f.Origin.Topic == s.settings.KafkaTopic && !f.Unproven {
+		if _, ours := s.settings.Source(f.Origin.Topic); ours && !f.Unproven {
 			add(f.Origin.Topic, f.Origin.Partition, f.Origin.Offset)
 		}
 	}

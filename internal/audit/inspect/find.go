@@ -173,8 +173,8 @@ func (s *System) places(ctx context.Context, w *Whereabouts, q Query, since time
 			return places, nil, err
 		}
 	}
-	if at.Topic != s.settings.KafkaTopic {
-		return nil, nil, fmt.Errorf("%s is not a topic of the settings", at.Topic)
+	if _, ours := s.settings.Source(at.Topic); !ours {
+		return nil, nil, fmt.Errorf("%s is not a topic of the settings; if it is the topic of a lane, name the lane in DOCKET_LANES", at.Topic)
 	}
 	return []verify.Place{at}, nil, nil
 }
@@ -240,57 +240,13 @@ func (s *System) record(ctx context.Context, at verify.Place) (r *kgo.Record, st
 	return r, start, end, err
 }
 
-// byID finds the source records with a decision id: from every home, or else by reading the source.
-func (s *System) byID(ctx context.Context, w *Whereabouts, id string, since time.Time) ([]verify.Place, []verify.Row, error) {
-	places, rows, err := s.everywhere(ctx, w, id)
-	if err != nil || len(places)+len(w.Refused)+len(w.Found) > 0 {
-		return places, rows, err
-	}
-	places, err = s.scanFor(ctx, w, id, since)
-	return places, nil, err
-}
-
-// scanFor reads the source since a time and returns the records with the id.
-func (s *System) scanFor(ctx context.Context, w *Whereabouts, id string, since time.Time) ([]verify.Place, error) {
-	name := s.settings.KafkaTopic
-	var places []verify.Place
-	n, next := 0, time.Now().Add(patience)
-	from, to, err := s.between(ctx, name, since)
-	if err == nil {
-		_, err = s.kafka.Scan(ctx, name, from, to, func(r *kgo.Record) error {
-			if n++; time.Now().After(next) {
-				s.say(fmt.Sprintf("%s: %d records, %d with that id", name, n, len(places)))
-				next = time.Now().Add(patience)
-			}
-			ds := verify.DecisionsOf(r, int64(s.settings.MaxRecordBytes))
-			if slices.ContainsFunc(ds, func(d verify.Decision) bool { return d.ID == id || d.Code != "" && decision.ClaimOf(d.Body).ID == id }) || string(r.Key) == id && ds[0].ID == "" {
-				places = append(places, verify.Place{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset})
-			}
-			return nil
-		})
-	}
-	if err != nil && ctx.Err() == nil {
-		w.Unlooked = append(w.Unlooked, fmt.Sprintf("%s since %s: %v", name, since.UTC().Format(time.RFC3339), err))
-		return places, nil
-	}
-	w.Looked = append(w.Looked, fmt.Sprintf("%s, %d records since %s", name, n, since.UTC().Format(time.RFC3339)))
-	return places, err
-}
-
-// between returns the offsets of a topic from a time to its end.
-func (s *System) between(ctx context.Context, name string, since time.Time) (from, to map[int32]int64, err error) {
-	if from, err = s.kafka.Since(ctx, name, since); err == nil {
-		to, err = s.kafka.Ends(ctx, name)
-	}
-	return from, to, err
-}
-
 // find searches every home for the decisions of one record.
 func (s *System) find(ctx context.Context, w *Whereabouts, at verify.Place, since time.Time) (Record, error) {
 	r := Record{Place: at, Committed: -1, Readers: -1, Replayers: -1}
 	var read *kgo.Record
 	var err error
-	if at.Topic == s.settings.KafkaTopic {
+	lane, ours := s.settings.Source(at.Topic)
+	if ours {
 		if read, r.Start, r.End, err = s.record(ctx, at); err != nil {
 			return r, err
 		}
@@ -309,10 +265,10 @@ func (s *System) find(ctx context.Context, w *Whereabouts, at verify.Place, sinc
 	if err != nil {
 		return r, err
 	}
-	if next, ok := ev.Committed[at.Partition]; ok && at.Topic == s.settings.KafkaTopic {
+	if next, ok := ev.Committed[verify.Partition{Topic: at.Topic, Number: at.Partition}]; ok {
 		r.Committed = next
 	}
-	s.members(ctx, &r)
+	s.members(ctx, lane.Group, &r)
 	if err := s.decisions(ctx, &r, read, ev); err != nil {
 		return r, err
 	}
@@ -320,9 +276,9 @@ func (s *System) find(ctx context.Context, w *Whereabouts, at verify.Place, sinc
 	return r, nil
 }
 
-// members counts the members of each group. An error does not stop the search.
-func (s *System) members(ctx context.Context, r *Record) {
-	c, err := kafka.Describe(ctx, s.brokers, nil, []string{s.settings.KafkaGroup, s.settings.ParkingGroup})
+// members counts the members of the lane's group and of the replayer's. An error does not stop the search.
+func (s *System) members(ctx context.Context, group string, r *Record) {
+	c, err := kafka.Describe(ctx, s.brokers, nil, []string{group, s.settings.ParkingGroup})
 	if err != nil || len(c.Groups) != 2 {
 		return
 	}
@@ -336,7 +292,7 @@ func (s *System) members(ctx context.Context, r *Record) {
 
 // decisions lists a record's decisions with their homes.
 func (s *System) decisions(ctx context.Context, r *Record, read *kgo.Record, ev *verify.Evidence) error {
-	truth := verify.NewTruth(r.Topic)
+	truth := verify.NewTruth()
 	if read != nil {
 		truth.Add(verify.DecisionsOf(read, int64(s.settings.MaxRecordBytes))...)
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -23,7 +24,20 @@ import (
 // If they are read in another order, a moving record is seen nowhere, and counts as lost.
 func TestLook_Order(t *testing.T) {
 	t.Parallel()
-	c := kafkatest.New(t, kfake.SeedTopics(1, "logs", "parking", "dlq", "parking-dlq"))
+	for lanes, want := range map[string][]string{
+		"":            {"group docket", "group docket-parking", "topic parking", "topic dlq", "topic parking-dlq", "topic logs"},
+		"urgent,bulk": {"group docket", "group docket-urgent", "group docket-bulk", "group docket-parking", "topic parking", "topic dlq", "topic parking-dlq", "topic logs", "topic logs-urgent", "topic logs-bulk"},
+	} {
+		t.Run("lanes "+lanes, func(t *testing.T) {
+			t.Parallel()
+			lookInOrder(t, strings.FieldsFunc(lanes, func(r rune) bool { return r == ',' }), want)
+		})
+	}
+}
+
+func lookInOrder(t *testing.T, lanes, want []string) {
+	t.Helper()
+	c := kafkatest.New(t, kfake.SeedTopics(1, "logs", "logs-urgent", "logs-bulk", "parking", "dlq", "parking-dlq"))
 	reader, err := kafka.NewReader(kafka.Config{Brokers: c.Brokers(), ClientID: "t", InstanceLabel: "t"})
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +55,7 @@ func TestLook_Order(t *testing.T) {
 		}
 		asked = append(asked, what)
 		switch what {
-		case "group docket": // spooled just now, and committed after the request
+		case want[len(lanes)]: // spooled just now, and committed after the request
 			if err := os.WriteFile(file, spooledRecord(t), 0o600); err != nil {
 				t.Error(err)
 			}
@@ -63,7 +77,7 @@ func TestLook_Order(t *testing.T) {
 	})
 	s := &System{kafka: reader, spools: []string{spool}, say: func(string) {}, settings: config.Settings{
 		KafkaTopic: "logs", KafkaParkingTopic: "parking", KafkaDLQTopic: "dlq", KafkaParkingDLQTopic: "parking-dlq",
-		KafkaGroup: "docket", ParkingGroup: "docket-parking",
+		KafkaGroup: "docket", ParkingGroup: "docket-parking", LaneNames: lanes,
 	}}
 	ev, err := s.look(t.Context(), time.Time{})
 	if err != nil {
@@ -71,7 +85,7 @@ func TestLook_Order(t *testing.T) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if want := []string{"group docket", "group docket-parking", "topic parking", "topic dlq", "topic parking-dlq", "topic logs"}; !slices.Equal(asked, want) {
+	if !slices.Equal(asked, want) {
 		t.Errorf("looked in the order %q, want %q", asked, want)
 	}
 	if len(ev.Forwarded) != 1 || ev.Forwarded[0].Home != home.Spooled {

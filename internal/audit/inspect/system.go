@@ -102,9 +102,9 @@ const margin = time.Hour
 // look reads everything except the source and the table into the evidence, in the order that makes it sound. The
 // first record of interest was produced at from; zero: read each topic from its start.
 func (s *System) look(ctx context.Context, from time.Time) (*verify.Evidence, error) {
-	ev := &verify.Evidence{At: time.Now(), Live: true, Topic: s.settings.KafkaTopic}
+	ev := &verify.Evidence{At: time.Now(), Live: true}
 	var err error
-	if ev.Committed, err = s.kafka.Committed(ctx, s.settings.KafkaGroup, s.settings.KafkaTopic); err != nil {
+	if ev.Committed, err = s.committed(ctx); err != nil {
 		return nil, err
 	}
 	for _, dir := range s.spools {
@@ -127,8 +127,34 @@ func (s *System) look(ctx context.Context, from time.Time) (*verify.Evidence, er
 			return nil, err
 		}
 	}
-	ev.Ends, err = s.kafka.Ends(ctx, s.settings.KafkaTopic)
+	ev.Ends, err = s.ends(ctx)
 	return ev, err
+}
+
+// committed returns the offsets that the group of each lane has committed in its topic.
+func (s *System) committed(ctx context.Context) (verify.Offsets, error) {
+	all := make(verify.Offsets)
+	for _, l := range s.settings.Lanes() {
+		done, err := s.kafka.Committed(ctx, l.Group, l.Topic)
+		if err != nil {
+			return nil, err
+		}
+		all.Add(l.Topic, done)
+	}
+	return all, nil
+}
+
+// ends returns the log ends of the topics of all lanes.
+func (s *System) ends(ctx context.Context) (verify.Offsets, error) {
+	all := make(verify.Offsets)
+	for _, topic := range s.settings.SourceTopics() {
+		ends, err := s.kafka.Ends(ctx, topic)
+		if err != nil {
+			return nil, err
+		}
+		all.Add(topic, ends)
+	}
+	return all, nil
 }
 
 type topic struct {

@@ -12,14 +12,15 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"docket/internal/audit/verify"
+	"docket/internal/service/config"
 )
 
 // Scope says which part of a live system to verify.
 type Scope struct {
 	// Since is the Kafka timestamp from which on source records are checked. It is not used if From is set.
 	Since time.Time
-	// From has the offsets of the source to begin at, for the partitions to check.
-	From map[int32]int64
+	// From has the offsets of the source topics to begin at, for the partitions to check; nil: all of them.
+	From verify.Offsets
 	// Settled says that no record is moving: the source is stopped and all waits are over.
 	Settled bool
 	// Metrics are URLs of /metrics to ask.
@@ -32,10 +33,21 @@ type Scope struct {
 type Result struct {
 	Report    *verify.Report
 	At        time.Time
-	Records   int64                 // of the source
-	Spans     map[int32]verify.Span // of the source, by partition
-	Unread    int64                 // records of these partitions above the committed offsets
-	Elsewhere []string              // places that could not be searched, in words
+	Records   int64 // of the source topics
+	Spans     map[verify.Partition]verify.Span
+	Unread    int64    // records of these partitions above the committed offsets
+	Lanes     []Lane   // the default lane first
+	Elsewhere []string // places that could not be searched, in words
+}
+
+// Lane is the part of a [Result] that is about one lane.
+type Lane struct {
+	Name       string // "default", "urgent" or "bulk"
+	Topic      string
+	Records    int64
+	Decisions  int
+	Partitions int
+	Unread     int64
 }
 
 // Limits of one part, except for a single Kafka record. Besides a part only forwarded records are kept in memory,
@@ -68,8 +80,10 @@ func (s *System) Verify(ctx context.Context, scope Scope) (*Result, error) {
 		return nil, err
 	}
 	a := s.audit(ev, scope)
-	if err := a.source(ctx, from); err != nil {
-		return nil, err
+	for _, l := range s.settings.Lanes() {
+		if err := a.lane(ctx, l, from[l.Topic]); err != nil {
+			return nil, err
+		}
 	}
 	a.result.At = ev.At
 	a.invented()
@@ -80,18 +94,29 @@ func (s *System) Verify(ctx context.Context, scope Scope) (*Result, error) {
 	return a.result, nil
 }
 
-// from returns where to begin in each partition. It drops the other partitions from the evidence.
-func (s *System) from(ctx context.Context, scope Scope, ev *verify.Evidence) (map[int32]int64, error) {
-	if scope.From == nil {
-		return s.kafka.Since(ctx, s.settings.KafkaTopic, scope.Since)
-	}
-	for p := range scope.From {
-		if _, there := ev.Ends[p]; !there {
-			return nil, fmt.Errorf("topic %s has no partition %d", s.settings.KafkaTopic, p)
+// from returns where to begin in each partition, by topic. It drops the other partitions from the evidence.
+func (s *System) from(ctx context.Context, scope Scope, ev *verify.Evidence) (map[string]map[int32]int64, error) {
+	from := make(map[string]map[int32]int64)
+	for _, topic := range s.settings.SourceTopics() {
+		from[topic] = make(map[int32]int64)
+		if scope.From == nil {
+			var err error
+			if from[topic], err = s.kafka.Since(ctx, topic, scope.Since); err != nil {
+				return nil, err
+			}
 		}
 	}
-	maps.DeleteFunc(ev.Ends, func(p int32, _ int64) bool { _, asked := scope.From[p]; return !asked })
-	return scope.From, nil
+	if scope.From == nil {
+		return from, nil
+	}
+	for p, offset := range scope.From {
+		if _, there := ev.Ends[p]; !there {
+			return nil, fmt.Errorf("topic %s has no partition %d", p.Topic, p.Number)
+		}
+		from[p.Topic][p.Number] = offset
+	}
+	maps.DeleteFunc(ev.Ends, func(p verify.Partition, _ int64) bool { _, asked := scope.From[p]; return !asked })
+	return from, nil
 }
 
 // audit is a running check.
@@ -106,13 +131,13 @@ type audit struct {
 
 	part  []verify.Decision
 	bytes int
-	spans map[int32]verify.Span
+	spans map[verify.Partition]verify.Span
 }
 
 func (s *System) audit(ev *verify.Evidence, scope Scope) *audit {
 	a := &audit{
-		sys: s, ev: ev, scope: scope, places: make(map[verify.Place][]int, len(ev.Forwarded)), spans: make(map[int32]verify.Span),
-		result: &Result{Report: &verify.Report{}, Spans: make(map[int32]verify.Span)},
+		sys: s, ev: ev, scope: scope, places: make(map[verify.Place][]int, len(ev.Forwarded)), spans: make(map[verify.Partition]verify.Span),
+		result: &Result{Report: &verify.Report{}, Spans: make(map[verify.Partition]verify.Span)},
 	}
 	for i := range ev.Forwarded {
 		if f := &ev.Forwarded[i]; !f.NoOrigin {
@@ -123,17 +148,32 @@ func (s *System) audit(ev *verify.Evidence, scope Scope) *audit {
 	return a
 }
 
-// source reads the source up to the committed offsets and checks each part.
-func (a *audit) source(ctx context.Context, from map[int32]int64) error {
+// lane checks one lane, and adds it to the result.
+func (a *audit) lane(ctx context.Context, l config.Lane, from map[int32]int64) error {
+	r := a.result
+	before := Lane{Records: r.Records, Decisions: r.Report.Decisions, Partitions: len(r.Spans), Unread: r.Unread}
+	if err := a.source(ctx, l.Topic, from); err != nil {
+		return err
+	}
+	r.Lanes = append(r.Lanes, Lane{
+		Name: l.Name(), Topic: l.Topic, Records: r.Records - before.Records, Decisions: r.Report.Decisions - before.Decisions,
+		Partitions: len(r.Spans) - before.Partitions, Unread: r.Unread - before.Unread,
+	})
+	return nil
+}
+
+// source reads a source topic up to the committed offsets and checks each part.
+func (a *audit) source(ctx context.Context, topic string, from map[int32]int64) error {
 	to := make(map[int32]int64)
 	for p := range from {
-		if next, ok := a.ev.Committed[p]; ok && next > from[p] {
+		at := verify.Partition{Topic: topic, Number: p}
+		if next, ok := a.ev.Committed[at]; ok && next > from[p] {
 			to[p] = next
 		}
-		a.result.Unread += max(0, a.ev.Ends[p]-max(from[p], a.ev.Committed[p]))
+		a.result.Unread += max(0, a.ev.Ends[at]-max(from[p], a.ev.Committed[at]))
 	}
 	next := time.Now().Add(patience)
-	began, err := a.sys.kafka.Scan(ctx, a.sys.settings.KafkaTopic, from, to, func(r *kgo.Record) error {
+	began, err := a.sys.kafka.Scan(ctx, topic, from, to, func(r *kgo.Record) error {
 		a.add(r, from[r.Partition])
 		if time.Now().After(next) {
 			a.sys.say(fmt.Sprintf("%s: %d records", r.Topic, a.result.Records))
@@ -148,15 +188,16 @@ func (a *audit) source(ctx context.Context, from map[int32]int64) error {
 		return err
 	}
 	for p, end := range to {
+		at := verify.Partition{Topic: topic, Number: p}
 		if began[p] > from[p] {
-			a.result.Elsewhere = append(a.result.Elsewhere, fmt.Sprintf("%s/%d holds nothing below %d any more", a.sys.settings.KafkaTopic, p, began[p]))
+			a.result.Elsewhere = append(a.result.Elsewhere, fmt.Sprintf("%v holds nothing below %d any more", at, began[p]))
 		}
 		begin := max(from[p], began[p])
-		if done, ok := a.result.Spans[p]; ok {
+		if done, ok := a.result.Spans[at]; ok {
 			begin = done.To
 		}
 		if begin < end {
-			a.span(p, begin, end)
+			a.span(at, begin, end)
 		}
 	}
 	return a.decide(ctx)
@@ -164,11 +205,12 @@ func (a *audit) source(ctx context.Context, from map[int32]int64) error {
 
 // add adds a source record to the part. Offsets without a record belong to the part of the next one.
 func (a *audit) add(r *kgo.Record, from int64) {
+	at := verify.Partition{Topic: r.Topic, Number: r.Partition}
 	begin := from
-	if done, ok := a.result.Spans[r.Partition]; ok {
+	if done, ok := a.result.Spans[at]; ok {
 		begin = done.To
 	}
-	a.span(r.Partition, min(begin, r.Offset), r.Offset+1)
+	a.span(at, min(begin, r.Offset), r.Offset+1)
 	a.result.Records++
 	for _, d := range verify.DecisionsOf(r, int64(a.sys.settings.MaxRecordBytes)) {
 		a.bytes += len(d.Body)
@@ -177,8 +219,8 @@ func (a *audit) add(r *kgo.Record, from int64) {
 }
 
 // span extends the range of the part and of the whole check.
-func (a *audit) span(p int32, from, to int64) {
-	for _, spans := range []map[int32]verify.Span{a.spans, a.result.Spans} {
+func (a *audit) span(p verify.Partition, from, to int64) {
+	for _, spans := range []map[verify.Partition]verify.Span{a.spans, a.result.Spans} {
 		if s, ok := spans[p]; ok {
 			from = min(from, s.From)
 		}
@@ -188,7 +230,7 @@ func (a *audit) span(p int32, from, to int64) {
 
 // decide looks up the part's decisions, runs the checker and begins a new part.
 func (a *audit) decide(ctx context.Context) error {
-	truth := verify.NewTruth(a.sys.settings.KafkaTopic)
+	truth := verify.NewTruth()
 	truth.Spans = a.spans
 	for i := 0; i < len(a.part); {
 		n := i + 1
@@ -204,7 +246,7 @@ func (a *audit) decide(ctx context.Context) error {
 		return err
 	}
 	for _, row := range ev.Rows {
-		if end, known := ev.Ends[row.Partition]; known && row.Topic == ev.Topic && row.Offset >= end {
+		if end, known := ev.Ends[partitionOf(row)]; known && row.Offset >= end {
 			a.beyond = append(a.beyond, row)
 		}
 	}
@@ -214,7 +256,7 @@ func (a *audit) decide(ctx context.Context) error {
 		}
 	}
 	a.result.Report.Merge(verify.DecidePart(&ev, truth))
-	a.part, a.bytes, a.spans = nil, 0, make(map[int32]verify.Span)
+	a.part, a.bytes, a.spans = nil, 0, make(map[verify.Partition]verify.Span)
 	return nil
 }
 
@@ -237,7 +279,7 @@ func (a *audit) forwarded() []verify.Forwarded {
 
 // invented checks forwarded records whose source places were read and have no record.
 func (a *audit) invented() {
-	truth := verify.NewTruth(a.sys.settings.KafkaTopic)
+	truth := verify.NewTruth()
 	truth.Spans = a.result.Spans
 	ev := *a.ev
 	ev.Forwarded = nil
@@ -292,16 +334,21 @@ func (a *audit) beyondTheEnd(ctx context.Context) error {
 	if len(a.beyond) == 0 {
 		return nil
 	}
-	ends, err := a.sys.kafka.Ends(ctx, a.ev.Topic)
+	ends, err := a.sys.ends(ctx)
 	if err != nil {
 		return err
 	}
 	for _, row := range a.beyond {
-		if row.Offset >= ends[row.Partition] {
+		if row.Offset >= ends[partitionOf(row)] {
 			a.ev.Rows = append(a.ev.Rows, row)
 		}
 	}
 	return nil
+}
+
+// partitionOf returns the partition that a row was read from.
+func partitionOf(row verify.Row) verify.Partition {
+	return verify.Partition{Topic: row.Topic, Number: row.Partition}
 }
 
 // whole adds the checks of the system as a whole.

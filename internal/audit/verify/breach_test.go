@@ -56,8 +56,8 @@ var breaches = map[string]map[string]breach{
 			w.ev.Rows = append(w.ev.Rows, Row{Place: Place{"docket-probe", 0, 0, 0}, ID: "docket-probe-x", Time: noon})
 		}, "docket-probe", nil},
 		"a row of an offset beyond the log end": {func(w *world) {
-			w.truth.Spans = map[int32]Span{0: {0, 20}, 1: {0, 20}}
-			w.ev.Topic, w.ev.AllRows = source, false
+			w.truth.Spans = map[Partition]Span{in(0): {0, 20}, in(1): {0, 20}}
+			w.ev.AllRows = false
 			w.ev.Rows = append(w.ev.Rows, Row{Place: Place{source, 1, 20, 0}, ID: "x", Time: noon})
 		}, "logs/1/20/0 (x): a row that was read where nothing is: the log ends at 20", nil},
 		"a forwarded record that nobody produced":      {func(w *world) { w.in(home.Parked, 1, 12).Offset = 77 }, "logs/1/77/0: a record that nobody produced, in parking/0/", nil},
@@ -103,8 +103,8 @@ var breaches = map[string]map[string]breach{
 			"is not there", []string{"I7", "I9"}},
 	},
 	"I7": {
-		"not read to the end":       {func(w *world) { w.ev.Committed[1] = 19 }, "partition 1 is committed up to 19 of 20", nil},
-		"nothing is committed":      {func(w *world) { delete(w.ev.Committed, 1) }, "partition 1 is committed up to 0 of 20", nil},
+		"not read to the end":       {func(w *world) { w.ev.Committed[in(1)] = 19 }, "logs/1 is committed up to 19 of 20", nil},
+		"nothing is committed":      {func(w *world) { delete(w.ev.Committed, in(1)) }, "logs/1 is committed up to 0 of 20", nil},
 		"something is in the spool": {func(w *world) { w.forward(Place{source, 1, 3, 0}, home.Spooled, "spool/1_a_1.jsonl.gz", "network") }, "still in the spool", nil},
 		"a file that holds nothing": {func(w *world) { w.ev.Spool[0].Files = []SpoolFile{{Name: "1_a_1.jsonl.gz", Mode: 0o600}} }, "spool/1_a_1.jsonl.gz is still in the spool", nil},
 		"parked for good":           {func(w *world) { w.dropRow(1, 12); w.in(home.Parked, 1, 12).Settled = false }, "parked, and neither", []string{"I9"}},
@@ -118,7 +118,7 @@ var breaches = map[string]map[string]breach{
 		"a commit beyond the end":      {func(w *world) { w.hist.Commits[3].End = 19 }, "is beyond the log end 19", nil},
 		"a commit before a home":       {func(w *world) { w.hist.Commits[2].Lowest = 11 }, "logs/0/11/0 (d-0-11)", nil},
 		"one whose answer was lost":    {func(w *world) { w.hist.Commits[2].Lowest = 11; w.hist.Commits[2].Outcome = Unknown }, "passes it", nil},
-		"an offset beyond the log end": {func(w *world) { w.ev.Committed[0] = 21; w.hist.Commits = nil }, "its log ends at 20", []string{"I7"}},
+		"an offset beyond the log end": {func(w *world) { w.ev.Committed[in(0)] = 21; w.hist.Commits = nil }, "its log ends at 20", []string{"I7"}},
 	},
 	"I9": {
 		"a row less":         {func(w *world) { w.dropRow(1, 12); w.in(home.Parked, 1, 12).Settled = false }, "stored in the run without faults and not here", []string{"I7"}},

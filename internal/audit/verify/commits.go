@@ -37,7 +37,7 @@ func commitsSane(m *sortedEvidence) Verdict {
 	for p, end := range m.ev.Ends {
 		t.check()
 		if done := m.ev.Committed[p]; done > end {
-			t.fault(Place{}, "", fmt.Sprintf("partition %d is committed up to %d, and its log ends at %d", p, done, end))
+			t.fault(Place{}, "", fmt.Sprintf("%v is committed up to %d, and its log ends at %d", p, done, end))
 		}
 	}
 	if len(m.history.Commits) == 0 {

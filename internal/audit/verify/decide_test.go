@@ -35,12 +35,12 @@ func TestDecide_MissingEvidence(t *testing.T) {
 func TestNoLoss_NotCommitted(t *testing.T) {
 	t.Parallel()
 	w := perfect()
-	w.ev.Settled, w.ev.Committed[1] = false, 3
+	w.ev.Settled, w.ev.Committed[in(1)] = false, 3
 	w.dropRow(1, 3)
 	if v := w.decide().Of("I1"); v.State != Held {
 		t.Errorf("%v", v)
 	}
-	w.ev.Committed[1] = 4
+	w.ev.Committed[in(1)] = 4
 	if v := w.decide().Of("I1"); v.State != Broken {
 		t.Errorf("%v", v)
 	}
@@ -180,8 +180,8 @@ func TestDeadLetters_NotTried(t *testing.T) {
 
 // part is the world of one partition.
 func (w *world) part(p int32) (*Evidence, *Truth) {
-	t := NewTruth(source)
-	t.KnowsTable, t.Spans = true, map[int32]Span{p: {0, 20}}
+	t := NewTruth()
+	t.KnowsTable, t.Spans = true, map[Partition]Span{in(p): {0, 20}}
 	for at := range w.truth.byPlace {
 		if at.Partition == p && at.Index == 0 {
 			var ds []Decision
@@ -281,7 +281,7 @@ func TestReport_ErrorHasTheFirstHistory(t *testing.T) {
 	w := perfect()
 	w.dropRow(1, 12)
 	err := w.decide().Err()
-	for _, part := range []string{"parked in parking/0/", "done with by the replayer", "no row has its identity", "committed in partition 1 up to 20"} {
+	for _, part := range []string{"parked in parking/0/", "done with by the replayer", "no row has its identity", "logs/1 is committed up to 20"} {
 		if !errors.Is(err, ErrBroken) || !strings.Contains(err.Error(), part) {
 			t.Errorf("%q is not in %v", part, err)
 		}

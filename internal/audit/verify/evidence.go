@@ -13,8 +13,6 @@ import (
 type Evidence struct {
 	// At is the time when the reading began.
 	At time.Time
-	// Topic is the source.
-	Topic string
 	// Live says that the table and its constraints may have been repaired since the records were judged. A finding
 	// that this can explain is a warning, not a violation. The same holds for records that an earlier release
 	// refused.
@@ -22,10 +20,11 @@ type Evidence struct {
 	// Settled says that all faults are over, the source is stopped and the wait is over.
 	Settled bool
 
-	// Committed (CO) has the committed offsets of the source by partition; a partition without a commit is missing.
-	Committed map[int32]int64
-	// Ends are the log ends of the source, read after Committed; nil if they were not read.
-	Ends map[int32]int64
+	// Committed (CO) has the committed offsets of the source topics; a partition without a commit is missing. With
+	// lanes there are several source topics, each with the offsets of its own group.
+	Committed Offsets
+	// Ends are the log ends of the source topics, read after Committed; nil if they were not read.
+	Ends Offsets
 	// Spool (SP) is the content of the directories; nil if none was read. Records of the valid files are in
 	// Forwarded.
 	Spool []SpoolDir

@@ -9,7 +9,7 @@ import (
 func TestIdentity_HasTheTime(t *testing.T) {
 	t.Parallel()
 	for _, apart := range []time.Duration{time.Hour, time.Microsecond} {
-		truth, ev := NewTruth(source), &Evidence{AllRows: true, Committed: map[int32]int64{0: 2}}
+		truth, ev := NewTruth(), &Evidence{AllRows: true, Committed: Offsets{in(0): 2}}
 		for offset, at := range []time.Time{noon, noon.Add(apart)} {
 			place, body := Place{source, 0, int64(offset), 0}, []byte(`{"decision_id":"d"}`)
 			truth.Add(Decision{Place: place, ID: "d", Time: at, Value: SumOf(body), Body: body})

@@ -36,8 +36,8 @@ type found struct {
 func match(ev *Evidence, t *Truth, h *History) *sortedEvidence {
 	m := &sortedEvidence{ev: ev, truth: t, history: h, whole: t != nil}
 	if t == nil {
-		m.truth = NewTruth("")
-		m.truth.Spans = map[int32]Span{} // it knows nothing about any place
+		m.truth = NewTruth()
+		m.truth.Spans = map[Partition]Span{} // it knows nothing about any place
 	}
 	if h == nil {
 		m.history = &History{}
@@ -176,7 +176,7 @@ func (f found) in(h home.Home) []*Forwarded {
 
 // read reports whether the record of a decision was committed.
 func (m *sortedEvidence) read(d *Decision) bool {
-	return d.Offset < m.ev.Committed[d.Partition]
+	return d.Offset < m.ev.Committed[d.in()]
 }
 
 func (m *sortedEvidence) homes() map[home.Home]int {
@@ -190,10 +190,10 @@ func (m *sortedEvidence) homes() map[home.Home]int {
 // trace lists all evidence about a decision.
 func (m *sortedEvidence) trace(d *Decision) []string {
 	lines := []string{fmt.Sprintf("produced at %v, belongs %s", d.Place, belongs(m.deserves(d)))}
-	if next, ok := m.ev.Committed[d.Partition]; ok {
-		lines = append(lines, fmt.Sprintf("committed in partition %d up to %d", d.Partition, next))
+	if next, ok := m.ev.Committed[d.in()]; ok {
+		lines = append(lines, fmt.Sprintf("%v is committed up to %d", d.in(), next))
 	} else {
-		lines = append(lines, fmt.Sprintf("nothing is committed in partition %d", d.Partition))
+		lines = append(lines, fmt.Sprintf("nothing is committed in %v", d.in()))
 	}
 	if row := m.twin(d); row != nil {
 		lines = append(lines, fmt.Sprintf("its identity has a row, first read at %v%s", row.Place, stamped(", stored", row.StoredAt)))

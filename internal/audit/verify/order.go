@@ -23,16 +23,16 @@ func order(m *sortedEvidence) Verdict {
 
 // rowsInOrder compares the order of rows with the order of their decisions, for each key in a partition.
 func (m *sortedEvidence) rowsInOrder(t *tally) {
-	type lane struct {
-		partition int32
-		key       Sum
+	type stream struct {
+		Partition
+		key Sum
 	}
 	type claim struct {
 		row *Row
 		d   *Decision // the first decision with the row's identity on that key
 	}
 	firsts := make(map[Identity]*Decision, m.truth.Len())
-	lanes := make(map[lane][]claim)
+	streams := make(map[stream][]claim)
 	for _, d := range m.truth.Decisions() {
 		id := d.Identity()
 		if d.ID == "" || firsts[id] != nil || len(m.rows[id]) == 0 {
@@ -43,9 +43,13 @@ func (m *sortedEvidence) rowsInOrder(t *tally) {
 		if at := m.truth.At(row.Place); at != nil && at.Identity() == id {
 			d = at // of duplicates the one with the row
 		}
-		lanes[lane{d.Partition, d.Key}] = append(lanes[lane{d.Partition, d.Key}], claim{row, d})
+		in := stream{d.in(), d.Key}
+		if row.in() != in.Partition || !m.truth.Covers(row.Place) {
+			continue // it was stored from another partition or lane, or before what was read: its offset means nothing here
+		}
+		streams[in] = append(streams[in], claim{row, d})
 	}
-	for _, claims := range lanes {
+	for _, claims := range streams {
 		slices.SortFunc(claims, func(a, b claim) int { return a.d.Place.Compare(b.d.Place) })
 		for i, c := range claims {
 			t.check()
@@ -66,14 +70,14 @@ func (m *sortedEvidence) parkedInOrder(t *tally) {
 	}
 	// Another process that parks an earlier record has read it again. The first process gave some records of its
 	// batch homes and committed none.
-	type lane struct {
+	type stream struct {
 		at, by string
 		parted int32
-		source int32
+		source Partition
 	}
 	first := m.firstHomes()
-	seen := make(map[lane]map[Place]bool)
-	highest := make(map[lane]Place)
+	seen := make(map[stream]map[Place]bool)
+	highest := make(map[stream]Place)
 	for i := range m.ev.Forwarded {
 		f := &m.ev.Forwarded[i]
 		d := m.truth.At(f.Place)
@@ -86,7 +90,7 @@ func (m *sortedEvidence) parkedInOrder(t *tally) {
 		if row := m.twin(d); row != nil && row.Place != d.Place && row.StoredAt.Before(f.FailedAt) {
 			continue // the first time it may have been a duplicate, which leaves no trace
 		}
-		at := lane{f.Found, f.By, f.At.Partition, d.Partition}
+		at := stream{f.Found, f.By, f.At.Partition, d.in()}
 		if seen[at] == nil {
 			seen[at] = make(map[Place]bool)
 		}

@@ -34,6 +34,38 @@ func TestParkedInOrder_AnotherReading(t *testing.T) {
 	}
 }
 
+// A row that was stored from a partition, a lane or offsets that were not read says nothing about the order.
+func TestOrder_RowsFromElsewhere(t *testing.T) {
+	t.Parallel()
+	for name, from := range map[string]Place{
+		"a later lane": {source + "-urgent", 0, 0, 0}, "another partition": {source, 1, 19, 0}, "before the part": {source, 0, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := perfect()
+			ev, truth := w.part(0)
+			truth = truth.from(2) // without 0/0, whose decision 0/5 repeats
+			row := &ev.Rows[slices.IndexFunc(ev.Rows, func(r Row) bool { return r.ID == "d-0-0" })]
+			row.Place = from
+			if v := DecidePart(ev, truth).Of("I10"); v.State != Held || v.Checked == 0 {
+				t.Errorf("%v", v)
+			}
+		})
+	}
+}
+
+// from is the part of a truth about partition 0 that begins at an offset.
+func (t *Truth) from(offset int64) *Truth {
+	late := NewTruth()
+	late.Spans = map[Partition]Span{in(0): {offset, 20}}
+	for _, d := range t.Decisions() {
+		if d.Offset >= offset {
+			late.Add(*d)
+		}
+	}
+	return late
+}
+
 // parked returns the parked record of a place.
 func (w *world) parked(p int32, o int64) *Forwarded {
 	return &w.ev.Forwarded[slices.IndexFunc(w.ev.Forwarded, func(f Forwarded) bool { return f.Home == home.Parked && f.Partition == p && f.Offset == o })]

@@ -30,6 +30,40 @@ func (p Place) Compare(o Place) int {
 // record returns the place of the whole Kafka record.
 func (p Place) record() Place { p.Index = 0; return p }
 
+// in returns the partition of the place.
+func (p Place) in() Partition { return Partition{p.Topic, p.Partition} }
+
+// Partition is a partition of a source topic. There is one source topic for each lane.
+type Partition struct {
+	Topic  string
+	Number int32
+}
+
+// String returns the partition as topic/partition.
+func (p Partition) String() string { return fmt.Sprintf("%s/%d", p.Topic, p.Number) }
+
+// Compare orders partitions by topic and number.
+func (p Partition) Compare(o Partition) int {
+	return cmp.Or(cmp.Compare(p.Topic, o.Topic), cmp.Compare(p.Number, o.Number))
+}
+
+// Offsets are offsets in partitions of source topics.
+type Offsets map[Partition]int64
+
+// OffsetsOf returns the offsets of one topic. They are not nil.
+func OffsetsOf(topic string, of map[int32]int64) Offsets {
+	all := make(Offsets, len(of))
+	all.Add(topic, of)
+	return all
+}
+
+// Add adds the offsets of a topic.
+func (o Offsets) Add(topic string, of map[int32]int64) {
+	for p, offset := range of {
+		o[Partition{topic, p}] = offset
+	}
+}
+
 // Identity identifies a decision in the table: decision_id and ts, in UTC and cut to microseconds.
 type Identity struct {
 	ID   string

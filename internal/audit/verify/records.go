@@ -103,7 +103,7 @@ func noInvention(m *sortedEvidence) Verdict {
 	for i := range m.ev.Rows {
 		row := &m.ev.Rows[i]
 		if !m.truth.Covers(row.Place) {
-			if end, known := m.ev.Ends[row.Partition]; known && !m.part && row.Topic == m.ev.Topic {
+			if end, known := m.ev.Ends[row.in()]; known && !m.part {
 				t.check()
 				if row.Offset >= end {
 					t.fault(row.Place, row.ID, fmt.Sprintf("a row that was read where nothing is: the log ends at %d", end))

@@ -18,7 +18,7 @@ import (
 func shared(w *world, value string, alone int) *kgo.Record {
 	r := &kgo.Record{Topic: source, Partition: 1, Offset: 20, Value: []byte(value), Key: []byte("k")}
 	w.truth.Add(DecisionsOf(r, 1<<20)...)
-	w.ev.Committed[1], w.ev.Ends[1] = 21, 21
+	w.ev.Committed[in(1)], w.ev.Ends[in(1)] = 21, 21
 	read, _ := decision.Decode(r.Value, 1<<20)
 	parts := read.Parts[alone:]
 	rest := decision.AppendRest(nil, decision.OnLines(r.Value), func(yield func(int, []byte) bool) {

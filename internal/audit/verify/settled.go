@@ -41,10 +41,10 @@ func (m *sortedEvidence) atTheEnd(t *tally) {
 	if m.ev.Ends == nil {
 		t.note("the log ends were not read")
 	}
-	for _, p := range slices.Sorted(maps.Keys(m.ev.Ends)) {
+	for _, p := range slices.SortedFunc(maps.Keys(m.ev.Ends), Partition.Compare) {
 		t.check()
 		if done, end := m.ev.Committed[p], m.ev.Ends[p]; done != end && (end > 0 || done > 0) {
-			t.fault(Place{}, "", fmt.Sprintf("partition %d is committed up to %d of %d", p, done, end))
+			t.fault(Place{}, "", fmt.Sprintf("%v is committed up to %d of %d", p, done, end))
 		}
 	}
 }

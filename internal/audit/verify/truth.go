@@ -45,18 +45,17 @@ type Truth struct {
 	// letter of kind data can be right.
 	KnowsTable bool
 	// Spans limits the truth to these offsets of each partition; nil: it has all records ever produced.
-	Spans map[int32]Span
+	Spans map[Partition]Span
 
-	topic   string
 	list    []*Decision
 	byPlace map[Place]*Decision
 	many    map[Place]int // decisions of a record, by its place
 	ordered bool
 }
 
-// NewTruth makes an empty truth about a source topic.
-func NewTruth(topic string) *Truth {
-	return &Truth{topic: topic, byPlace: make(map[Place]*Decision), many: make(map[Place]int)}
+// NewTruth makes an empty truth. It can have records of several source topics.
+func NewTruth() *Truth {
+	return &Truth{byPlace: make(map[Place]*Decision), many: make(map[Place]int)}
 }
 
 // Add adds the decisions of one Kafka record, in order of their index. A repeated record panics.
@@ -100,6 +99,6 @@ func (t *Truth) Covers(p Place) bool {
 	if t.Spans == nil {
 		return true
 	}
-	s, ok := t.Spans[p.Partition]
-	return ok && p.Topic == t.topic && p.Offset >= s.From && p.Offset < s.To
+	s, ok := t.Spans[p.in()]
+	return ok && p.Offset >= s.From && p.Offset < s.To
 }

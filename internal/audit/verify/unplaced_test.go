@@ -19,7 +19,7 @@ func collected(kind envelope.Kind) *kgo.Record {
 
 func TestUnplaced_LetterOfACollector(t *testing.T) {
 	t.Parallel()
-	for name, spans := range map[string]map[int32]Span{"all is known": nil, "a part is known": {0: {0, 20}, 1: {0, 20}}} {
+	for name, spans := range map[string]map[Partition]Span{"all is known": nil, "a part is known": {in(0): {0, 20}, in(1): {0, 20}}} {
 		w := perfect()
 		w.truth.Spans = spans
 		w.ev.Forwarded = append(w.ev.Forwarded, ForwardedOf(collected(envelope.Decode), home.DeadLetter, dlq))

@@ -29,12 +29,15 @@ type world struct {
 	value map[Place][]byte
 }
 
+// in is a partition of the source.
+func in(p int32) Partition { return Partition{source, p} }
+
 // perfect is a settled world. It has good decisions, a parked one, one that was rightly exhausted, a duplicate and a
 // conflict. It has one that the decoder refuses, one that the table refuses, and a record of three.
 func perfect() *world {
-	w := &world{truth: NewTruth(source), value: make(map[Place][]byte), ev: &Evidence{
+	w := &world{truth: NewTruth(), value: make(map[Place][]byte), ev: &Evidence{
 		At: noon.Add(time.Hour), Settled: true, AllRows: true,
-		Committed: map[int32]int64{0: 20, 1: 20}, Ends: map[int32]int64{0: 20, 1: 20}, Replayed: map[int32]int64{0: 10},
+		Committed: Offsets{in(0): 20, in(1): 20}, Ends: Offsets{in(0): 20, in(1): 20}, Replayed: map[int32]int64{0: 10},
 		Spool:   []SpoolDir{{Dir: "spool", Mode: 0o700, Files: []SpoolFile{{Name: "1_a_1.meta.json", Mode: 0o600}}}},
 		Metrics: map[string]Metrics{"consumer": {unaccounted: 0, `docket_records_total{home="row"}`: 30}},
 	}}

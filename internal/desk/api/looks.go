@@ -89,6 +89,7 @@ type Whereabouts struct {
 // DecisionHomes is one decision and all of its homes.
 type DecisionHomes struct {
 	Record string   `json:"record" doc:"TOPIC/PARTITION/OFFSET"`
+	Lane   string   `json:"lane,omitempty" doc:"Of its topic: default, urgent or bulk; missing where there are no lanes"`
 	ID     string   `json:"id,omitempty"`
 	Homes  []string `json:"homes" nullable:"false" doc:"In words, one line each; none: it has none yet"`
 }

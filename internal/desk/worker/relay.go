@@ -127,7 +127,7 @@ func (r *Relay) send(ctx context.Context, wave []ledger.Sending, until time.Time
 }
 
 // ErrForeignTopic says that a retry was not published because retries may not go to its topic.
-var ErrForeignTopic = errors.New("the topic is not one of DOCKET_DESK_RETRY_TOPICS")
+var ErrForeignTopic = errors.New("the topic is neither that of a lane nor one of DOCKET_DESK_RETRY_TOPICS")
 
 // place publishes a wave, except for rows with a foreign topic.
 func (r *Relay) place(ctx context.Context, wave []ledger.Sending) ([]Place, []error) {
@@ -162,7 +162,7 @@ func (r *Relay) notTaken(ctx context.Context, s ledger.Sending, why error, until
 	switch {
 	case foreign:
 		r.observer.Published(0, 0, 1)
-		e.Str("hint", "if retries may go to this topic, add it to DOCKET_DESK_RETRY_TOPICS and retry; else find out who wrote this dead letter").Msg("retry refused, not a source topic")
+		e.Str("hint", "if this is the topic of a lane, name the lane in DOCKET_LANES and retry; if retries may go to this topic, add it to DOCKET_DESK_RETRY_TOPICS and retry; else find out who wrote this dead letter").Msg("retry refused, not a source topic")
 	case giveUp:
 		r.observer.Published(0, 0, 1)
 		e.Str("hint", "retry the dead letter when the brokers are healthy; it is FAILED").Msg("retry failed at its last publish")

@@ -388,7 +388,7 @@ func TestRelay_TopicsOfOthers(t *testing.T) {
 				t.Errorf("row %+v", row)
 			}
 		}
-		if n := strings.Count(log.String(), `"message":"retry refused, not a source topic"`); n != 2 || !strings.Contains(log.String(), "DOCKET_DESK_RETRY_TOPICS") {
+		if n := strings.Count(log.String(), `"message":"retry refused, not a source topic"`); n != 2 || !strings.Contains(log.String(), "DOCKET_DESK_RETRY_TOPICS") || !strings.Contains(log.String(), "DOCKET_LANES") {
 			t.Errorf("the log: %s", log.String())
 		}
 	})

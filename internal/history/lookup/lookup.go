@@ -122,6 +122,7 @@ type Found struct {
 	Offset    int64  // of a topic
 	Time      time.Time
 	Origin    envelope.Origin // where it was first read; its Topic is empty if not known
+	Lane      string          // of that topic; empty without lanes, or if it is not known
 	Kind      envelope.Kind
 	Code      string
 	FailedAt  time.Time
@@ -254,6 +255,12 @@ func (s *search) told(err error) string {
 // found adds a record with an id.
 func (s *search) found(id string, f Found, body []byte) {
 	a := s.answers[id]
+	switch {
+	case f.Where == Unread:
+		f.Lane = s.look.Settings.LaneName(f.Name) // its headers may be a stranger's
+	case !f.Unproven:
+		f.Lane = s.look.Settings.LaneName(f.Origin.Topic)
+	}
 	if len(a.Found) == mostFound {
 		a.More = true
 		return

@@ -30,6 +30,9 @@ func (f *Found) Text(now time.Time) string {
 	default:
 		add("dead letter at %s, %s", f.Place(), named(f.Code))
 	}
+	if f.Lane != "" {
+		add("lane %s", f.Lane)
+	}
 	if !f.Time.IsZero() {
 		add("decided %s", f.Time.UTC().Format("2006-01-02 15:04:05.000Z"))
 	}

@@ -49,16 +49,20 @@ func (s *search) parts(ledger bool) []*part {
 	if !ledger {
 		desk = ""
 	}
-	parts := []*part{
-		{name: "records of " + set.KafkaTopic + " that are not read yet", topic: set.KafkaTopic, where: Unread, group: set.KafkaGroup},
+	var parts []*part
+	for _, l := range set.Lanes() {
+		parts = append(parts, &part{name: "records of " + l.Topic + " that are not read yet", topic: l.Topic, where: Unread, group: l.Group})
+	}
+	letters := len(parts) + 1 // those of the dead-letter topics begin here
+	parts = append(parts, []*part{
 		{name: "parked records in " + set.KafkaParkingTopic, topic: set.KafkaParkingTopic, where: Parked, group: set.ParkingGroup},
 		{name: deadName(set.KafkaDLQTopic, ledger), topic: set.KafkaDLQTopic, where: Dead, group: desk},
 		{name: deadName(set.KafkaParkingDLQTopic, ledger), topic: set.KafkaParkingDLQTopic, where: Exhausted, group: desk},
-	}
+	}...)
 	if !ledger {
 		return parts
 	}
-	for _, all := range parts[2:] {
+	for _, all := range parts[letters:] {
 		if p := s.leftIn(all.topic, all.where); p != nil {
 			parts = append(parts, p)
 		}
@@ -127,7 +131,9 @@ func (s *search) begin(ctx context.Context, topics Topics, limits Limits) {
 		next, err := topics.Committed(ctx, group, topic)
 		s.positions[topic] = position{next, err}
 	}
-	at(set.KafkaGroup, set.KafkaTopic)
+	for _, l := range set.Lanes() {
+		at(l.Group, l.Topic)
+	}
 	s.readSpools(ctx, limits)
 	at(set.ParkingGroup, set.KafkaParkingTopic)
 	at(set.DeskGroup, set.KafkaDLQTopic)

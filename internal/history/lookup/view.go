@@ -12,6 +12,7 @@ type FoundRecord struct {
 	Place     string     `json:"place" doc:"TOPIC/PARTITION/OFFSET, a spooled file or an archive"`
 	Timestamp *time.Time `json:"timestamp,omitempty" doc:"Of the decision, where it can be read"`
 	Origin    *FirstRead `json:"origin,omitempty" doc:"Where it was first read, where that is known"`
+	Lane      string     `json:"lane,omitempty" doc:"Of the topic where it was first read: default, urgent or bulk; missing where there are no lanes"`
 	Code      string     `json:"code,omitempty" doc:"Why it is there"`
 	Attempt   int        `json:"attempt,omitempty" doc:"Of a parked record: the tries so far"`
 	NotBefore *time.Time `json:"not_before,omitempty" doc:"Of a parked record: when the replayer tries it next; missing: it is due"`
@@ -34,7 +35,7 @@ func Views(all []Found, now time.Time) []FoundRecord {
 	var out []FoundRecord
 	for i := range all {
 		f := &all[i]
-		v := FoundRecord{Home: f.Where, Place: f.Place(), Timestamp: moment(f.Time), Code: f.Code, Attempt: f.Attempt, NotBefore: moment(f.NotBefore), Letter: f.Letter,
+		v := FoundRecord{Home: f.Where, Place: f.Place(), Timestamp: moment(f.Time), Lane: f.Lane, Code: f.Code, Attempt: f.Attempt, NotBefore: moment(f.NotBefore), Letter: f.Letter,
 			Unproven: f.Unproven, Same: f.Same, Says: f.Text(now)}
 		if f.Origin.Topic != "" && !f.Unproven {
 			v.Origin = &FirstRead{Topic: f.Origin.Topic, Partition: f.Origin.Partition, Offset: f.Origin.Offset}

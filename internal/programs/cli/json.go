@@ -21,6 +21,7 @@ func printJSON(w io.Writer, v any) {
 
 type jsonRecord struct {
 	Topic     string         `json:"topic"`
+	Lane      string         `json:"lane,omitempty"` // of its topic; without lanes it is missing
 	Partition int32          `json:"partition"`
 	Offset    int64          `json:"offset"`
 	Produced  time.Time      `json:"produced,omitzero"`
@@ -70,7 +71,7 @@ func showWhereJSON(w io.Writer, s config.Settings, found *inspect.Whereabouts) i
 	records := []jsonRecord{}
 	for i := range found.Records {
 		r := &found.Records[i]
-		record := jsonRecord{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Produced: r.Produced.UTC(), Gone: r.Gone, Ahead: r.Ahead, Decisions: []jsonDecision{}}
+		record := jsonRecord{Topic: r.Topic, Lane: s.LaneName(r.Topic), Partition: r.Partition, Offset: r.Offset, Produced: r.Produced.UTC(), Gone: r.Gone, Ahead: r.Ahead, Decisions: []jsonDecision{}}
 		for j := range r.Decisions {
 			record.Decisions = append(record.Decisions, decisionOf(s, found, r, &r.Decisions[j]))
 		}

@@ -73,7 +73,7 @@ func Verify() Command {
 			"  %[1]s verify --from decision-logs/3/12034 --metrics http://localhost:8080/metrics\n" +
 			"  %[1]s verify --since yesterday --settled      # after all is drained",
 		Flags: func(f *flag.FlagSet) {
-			f.Var(&o.since, "since", "check records that reached the source topic since `TIME` (default 1h)")
+			f.Var(&o.since, "since", "check records that reached the source topics since `TIME` (default 1h)")
 			f.Var(&o.from, "from", "check only this partition, from `RECORD` on; ignores --since; can be repeated")
 			f.BoolVar(&o.settled, "settled", false, "fail also if a record is still unread, parked or spooled")
 			f.Var(&o.spools, "spool", "check the spool in `DIR` instead of DOCKET_SPOOL_DIR; can be repeated")
@@ -81,11 +81,12 @@ func Verify() Command {
 			f.BoolVar(&o.try, "try-dead-letters", false, "test with a rolled-back write whether the table still refuses them")
 			f.BoolVar(&o.asJSON, "json", false, "print JSON")
 		},
-		More: "RECORD is TOPIC/PARTITION/OFFSET in the source topic. Name the spools of all hosts with --spool: a record in a\n" +
-			"spool that is not named, or on another host, counts as lost.\n\n" +
+		More: "RECORD is TOPIC/PARTITION/OFFSET in a source topic. There is one for each lane of DOCKET_LANES, and all are\n" +
+			"checked. Name the spools of all hosts with --spool: a record in a spool that is not named, or on another host,\n" +
+			"counts as lost.\n\n" +
 			"Prints one line per invariant: ok, broken, warning or not decidable here, and why. If one is broken, it\n" +
 			"prints all that is known of the first broken record. Payloads are never shown.\n\n" +
-			"Reads the source topic up to the committed offsets, the other topics, the spool, and rows by primary\n" +
+			"Reads the source topics up to the committed offsets, the other topics, the spool, and rows by primary\n" +
 			"key. Joins no group, commits and stores nothing. Memory: 2,000 decisions, plus about 0.5 KiB for each\n" +
 			"record that was forwarded in that time. A row or copy deleted since, also by retention, counts as lost.",
 		Uses: []string{"DOCKET_KAFKA_BROKERS", "DOCKET_DATABASE_URL", "DOCKET_SPOOL_DIR"},
@@ -111,13 +112,13 @@ func runVerify(env Env, o verifyFlags) int {
 	s.DeskGroup = config.Lookup(config.Desk, env.Environ, "DOCKET_DESK_GROUP")
 	scope := inspect.Scope{Since: o.since.or(time.Hour), Settled: o.settled, Metrics: o.metrics, TryDeadLetters: o.try}
 	for i, q := range from {
-		if q.Topic != s.KafkaTopic {
-			return misuse(env, "--from "+quoted(o.from[i])+" is not in the source topic "+s.KafkaTopic, "verify")
+		if _, ours := s.Source(q.Topic); !ours {
+			return misuse(env, "--from "+quoted(o.from[i])+" is not in the source topic "+strings.Join(s.SourceTopics(), " or "), "verify")
 		}
 		if scope.From == nil {
-			scope.From = make(map[int32]int64)
+			scope.From = make(verify.Offsets)
 		}
-		scope.From[q.Partition] = q.Offset
+		scope.From[verify.Partition{Topic: q.Topic, Number: q.Partition}] = q.Offset
 	}
 	sys, err := inspect.Open(s, inspect.Options{Spools: o.spools, Progress: func(line string) { say(env.Stderr, "%v\n", line) }})
 	if err != nil {
@@ -142,8 +143,18 @@ var words = map[verify.State]string{
 }
 
 func showVerify(w io.Writer, topic string, r *inspect.Result) int {
-	say(w, "%s: %s records, %s decisions in %d partitions, up to the committed offsets; %s records are not read yet\n",
-		topic, term.Grouped(r.Records), term.Grouped(int64(r.Report.Decisions)), len(r.Spans), term.Grouped(r.Unread))
+	sources := []inspect.Lane{{Topic: topic, Records: r.Records, Decisions: r.Report.Decisions, Partitions: len(r.Spans), Unread: r.Unread}}
+	if len(r.Lanes) > 1 {
+		sources = r.Lanes
+	}
+	for _, l := range sources {
+		name := l.Topic
+		if l.Name != "" {
+			name += " (lane " + l.Name + ")"
+		}
+		say(w, "%s: %s records, %s decisions in %d partitions, up to the committed offsets; %s records are not read yet\n",
+			name, term.Grouped(l.Records), term.Grouped(int64(l.Decisions)), l.Partitions, term.Grouped(l.Unread))
+	}
 	for _, line := range r.Elsewhere {
 		say(w, "%s\n", line)
 	}
@@ -197,6 +208,15 @@ type jsonVerdict struct {
 	Found     []jsonFinding `json:"found,omitempty"`
 }
 
+// jsonLane is one lane of a check.
+type jsonLane struct {
+	Lane      string `json:"lane"`
+	Topic     string `json:"topic"`
+	Records   int64  `json:"records"`
+	Decisions int    `json:"decisions"`
+	Unread    int64  `json:"unread"`
+}
+
 type jsonFinding struct {
 	Place   string   `json:"place,omitempty"`
 	ID      string   `json:"id,omitempty"`
@@ -211,10 +231,16 @@ func verifyJSON(w io.Writer, r *inspect.Result) int {
 		Records   int64          `json:"records"`
 		Decisions int            `json:"decisions"`
 		Unread    int64          `json:"unread"`
+		Lanes     []jsonLane     `json:"lanes,omitempty"` // without lanes it is missing
 		Elsewhere []string       `json:"elsewhere,omitempty"`
 		Homes     map[string]int `json:"homes"`
 		Verdicts  []jsonVerdict  `json:"verdicts"`
-	}{r.Report.Err() != nil, r.At.UTC(), r.Records, r.Report.Decisions, r.Unread, r.Elsewhere, make(map[string]int), nil}
+	}{r.Report.Err() != nil, r.At.UTC(), r.Records, r.Report.Decisions, r.Unread, nil, r.Elsewhere, make(map[string]int), nil}
+	if len(r.Lanes) > 1 {
+		for _, l := range r.Lanes {
+			out.Lanes = append(out.Lanes, jsonLane{l.Name, l.Topic, l.Records, l.Decisions, l.Unread})
+		}
+	}
 	for _, h := range append(home.All(), home.None) {
 		out.Homes[h.String()] = r.Report.Homes[h]
 	}

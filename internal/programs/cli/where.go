@@ -41,8 +41,8 @@ func WhereIs() Command {
 		More: "RECORD is a whole decision_id, or TOPIC/PARTITION/OFFSET[/INDEX] in a topic of Docket. INDEX is the place of a\n" +
 			"decision inside its Kafka record, from 0. A decision_id is looked for in the rows, the ledger of dead letters,\n" +
 			"unread, parked and dead-lettered records, the spools of this host, and archived dead letters. Each place that\n" +
-			"was not searched completely is named. If nothing has it, the source topic itself is searched, which can take\n" +
-			"long.",
+			"was not searched completely is named. If nothing has it, the source topics are searched, which can take long.\n" +
+			"With DOCKET_LANES the topics of all lanes are searched, and the lane of a record is named.",
 		Uses: []string{"DOCKET_KAFKA_BROKERS", "DOCKET_DATABASE_URL", "DOCKET_SPOOL_DIR"},
 		Exit: [2]string{"each decision is stored, parked, spooled, dead-lettered or not read yet", "not found, or not known as a place was not searched completely; or not written to Kafka yet, or the search failed"},
 		Run: func(env Env, args []string) int {
@@ -170,12 +170,15 @@ type teller struct {
 func (t *teller) tell() bool {
 	r := t.record
 	name := fmt.Sprintf("%s/%d/%d", r.Topic, r.Partition, r.Offset)
+	if lane := t.settings.LaneName(r.Topic); lane != "" {
+		name += " (lane " + lane + ")"
+	}
 	switch {
 	case r.Ahead:
 		say(t.w, "%s is not written yet: the partition holds offsets %s to %s\n", name, term.Grouped(r.Start), term.Grouped(r.End-1))
 		return false
-	case r.Gone && r.Topic != t.settings.KafkaTopic:
-		say(t.w, "%s is from another source topic than %s\n", name, t.settings.KafkaTopic)
+	case r.Gone && !t.ours():
+		say(t.w, "%s is from another source topic than %s; if it was the topic of a lane, DOCKET_LANES has to name the lane\n", name, strings.Join(t.settings.SourceTopics(), ", "))
 	case r.Gone:
 		say(t.w, "%s was deleted from the source topic, which starts at %s now: to find its row, search by decision_id\n", name, term.Grouped(r.Start))
 	default:
@@ -317,7 +320,7 @@ func (t *teller) homeless(d *inspect.Decision) bool {
 		say(t.w, "  not found in %s\n", strings.Join(t.looked, ", "))
 		return false
 	case r.Committed < 0:
-		say(t.w, "  not read yet: group %s has committed nothing in this partition. %s\n", t.settings.KafkaGroup, t.reading())
+		say(t.w, "  not read yet: group %s has committed nothing in this partition. %s\n", t.group(), t.reading())
 		return true
 	case r.Offset >= r.Committed:
 		say(t.w, "  not read yet: %s before it. %s\n", term.Counted(r.Offset-r.Committed, "record"), t.reading())
@@ -328,9 +331,21 @@ func (t *teller) homeless(d *inspect.Decision) bool {
 	return false
 }
 
+// ours reports whether the record is of the topic of a lane.
+func (t *teller) ours() bool {
+	_, ours := t.settings.Source(t.record.Topic)
+	return ours
+}
+
+// group returns the consumer group that reads the record's topic.
+func (t *teller) group() string {
+	l, _ := t.settings.Source(t.record.Topic)
+	return l.Group
+}
+
 func (t *teller) reading() string {
 	if t.record.Readers == 0 {
-		return "No member in group " + t.settings.KafkaGroup + ": start the consumer."
+		return "No member in group " + t.group() + ": start the consumer."
 	}
 	return "The consumer will read it; if not, /readyz says why it holds."
 }

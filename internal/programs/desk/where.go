@@ -48,7 +48,7 @@ func whereIs(s config.Settings, elsewhere func(context.Context, string) (lookup.
 			for j := range r.Decisions {
 				d := &r.Decisions[j]
 				out.Decisions = append(out.Decisions, api.DecisionHomes{
-					Record: fmt.Sprintf("%s/%d/%d", r.Topic, r.Partition, r.Offset), ID: d.ID, Homes: cli.Homes(s, found, r, d),
+					Record: fmt.Sprintf("%s/%d/%d", r.Topic, r.Partition, r.Offset), Lane: s.LaneName(r.Topic), ID: d.ID, Homes: cli.Homes(s, found, r, d),
 				})
 			}
 		}

@@ -89,12 +89,13 @@ func NewHorizon(s config.Settings, reader *kafka.Reader, book ledger.Reader) *wo
 	}, logs{reader}, book)
 }
 
-// RetryTopics are the topics that retries may go to.
+// RetryTopics are the topics that retries may go to: if the settings name none, those of all lanes. A retry goes to the
+// topic that its dead letter came from, so it stays in its lane.
 func RetryTopics(s config.Settings) []string {
 	if len(s.DeskRetryTopics) > 0 {
 		return s.DeskRetryTopics
 	}
-	return []string{s.KafkaTopic}
+	return s.SourceTopics()
 }
 
 // RelayLease is how long the relay may keep rows for itself: four times the longest publish, so that it never ends before the answer.

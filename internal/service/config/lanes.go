@@ -41,6 +41,27 @@ func (s Settings) LaneOf(topic string) lanes.Lane {
 	return lanes.Default
 }
 
+// Source returns the lane whose topic this is. It returns false and the default lane for a topic of no lane.
+func (s Settings) Source(topic string) (Lane, bool) {
+	all := s.Lanes()
+	for _, l := range all {
+		if l.Topic == topic {
+			return l, true
+		}
+	}
+	return all[0], false
+}
+
+// LaneName returns the name of the lane whose topic this is, or "" if it is the topic of no lane or if there is only the
+// default lane.
+func (s Settings) LaneName(topic string) string {
+	l, ours := s.Source(topic)
+	if !ours || len(s.LaneNames) == 0 {
+		return ""
+	}
+	return l.Name()
+}
+
 // SourceTopics returns the topics of all lanes, in the order of [Settings.Lanes].
 func (s Settings) SourceTopics() []string {
 	var topics []string

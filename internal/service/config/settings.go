@@ -102,7 +102,7 @@ type Settings struct {
 
 	DeskRetryInterval   time.Duration `for:"docket" env:"DOCKET_DESK_RETRY_INTERVAL" default:"5m" min:"1s" max:"168h" unit:"duration" text:"Time between two scheduled retries. Each retries the dead letters of the kinds in DOCKET_DESK_RETRY_KINDS."`
 	DeskRetryFirst      time.Duration `for:"docket" env:"DOCKET_DESK_RETRY_FIRST" default:"1m" min:"0s" max:"168h" unit:"duration" text:"Time from the start to the first scheduled retry."`
-	DeskRetryTopics     []string      `for:"docket" env:"DOCKET_DESK_RETRY_TOPICS" unit:"topics, by comma" text:"Topics that retries may be published to. If it is not set, only DOCKET_KAFKA_TOPIC. A dead letter of another topic becomes FAILED when it is retried."`
+	DeskRetryTopics     []string      `for:"docket" env:"DOCKET_DESK_RETRY_TOPICS" unit:"topics, by comma" text:"Topics that retries may be published to. If it is not set: the topics of all lanes, which without lanes is only DOCKET_KAFKA_TOPIC. A dead letter of another topic becomes FAILED when it is retried."`
 	DeskRetryKinds      []string      `for:"docket" env:"DOCKET_DESK_RETRY_KINDS" default:"transient,exhausted" empty:"none" unit:"kinds, by comma" text:"Kinds of failure to retry on schedule: transient, exhausted, data, conflict. Set it to an empty value for none."`
 	DeskRetryBackoff    time.Duration `for:"docket" env:"DOCKET_DESK_RETRY_BACKOFF" default:"100ms" min:"1ms" max:"1h" unit:"duration" text:"Pause after a scheduled retry fails. It doubles with each failure in a row."`
 	DeskRetryMaxBackoff time.Duration `for:"docket" env:"DOCKET_DESK_RETRY_MAX_BACKOFF" default:"10s" min:"1ms" max:"1h" unit:"duration" text:"Longest pause after a scheduled retry fails."`

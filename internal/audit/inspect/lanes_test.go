@@ -1,0 +1,156 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kfake"
+
+	"docket/internal/audit/verify"
+	"docket/internal/history/lookup"
+	"docket/internal/kafka"
+	"docket/internal/record/envelope"
+	"docket/internal/service/config"
+	"docket/internal/testkit/kafkatest"
+)
+
+// laneWorld is a System with three lanes of one partition each, and no database.
+func laneWorld(t *testing.T, lanes ...string) (*System, *kafkatest.Cluster) {
+	t.Helper()
+	c := kafkatest.New(t, kfake.SeedTopics(1, "logs", "logs-urgent", "logs-bulk", "parking", "dlq", "parking-dlq"))
+	brokers := kafka.Config{Brokers: c.Brokers(), ClientID: "t", InstanceLabel: "t"}
+	reader, err := kafka.NewReader(brokers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(reader.Close)
+	return &System{kafka: reader, brokers: brokers, say: func(string) {}, settings: config.Settings{
+		KafkaTopic: "logs", KafkaParkingTopic: "parking", KafkaDLQTopic: "dlq", KafkaParkingDLQTopic: "parking-dlq",
+		KafkaGroup: "docket", ParkingGroup: "docket-parking", LaneNames: lanes, MaxRecordBytes: 1 << 20,
+	},
+		elsewhere: func(context.Context, string) (lookup.Answer, error) { return lookup.Answer{}, nil },
+	}, c
+}
+
+func produce(t *testing.T, c *kafkatest.Cluster, topic string, ids ...string) {
+	t.Helper()
+	values := make([]string, len(ids))
+	for i, id := range ids {
+		values[i] = fmt.Sprintf(`{"decision_id":%q,"timestamp":"2026-05-01T11:00:00Z"}`, id)
+	}
+	c.Values(t, topic, 0, values...)
+}
+
+func commit(t *testing.T, c *kafkatest.Cluster, group, topic string, offset int64) {
+	t.Helper()
+	offsets := make(kadm.Offsets)
+	offsets.AddOffset(topic, 0, offset, -1)
+	client := c.Client(t)
+	defer client.Close()
+	if err := kadm.NewClient(client).CommitAllOffsets(t.Context(), group, offsets); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestLanes_EvidenceOfEach(t *testing.T) {
+	t.Parallel()
+	s, c := laneWorld(t, "urgent", "bulk")
+	for i, topic := range []string{"logs", "logs-urgent", "logs-bulk"} {
+		produce(t, c, topic, slices.Repeat([]string{"d"}, 3+i)...)
+	}
+	commit(t, c, "docket", "logs", 3)
+	commit(t, c, "docket-urgent", "logs-urgent", 1)
+	ev, err := s.look(t.Context(), time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for topic, want := range map[string]struct {
+		end, committed int64
+		any            bool
+	}{"logs": {3, 3, true}, "logs-urgent": {4, 1, true}, "logs-bulk": {5, 0, false}} {
+		at := verify.Partition{Topic: topic}
+		if done, any := ev.Committed[at]; done != want.committed || any != want.any || ev.Ends[at] != want.end {
+			t.Errorf("%s is committed up to %d of %d", topic, done, ev.Ends[at])
+		}
+	}
+}
+
+// A decision that only a lane's topic has is found there, and nothing else is missed.
+func TestLanes_ScansEachTopic(t *testing.T) {
+	t.Parallel()
+	s, c := laneWorld(t, "urgent", "bulk")
+	for _, topic := range []string{"logs", "logs-urgent", "logs-bulk"} {
+		produce(t, c, topic, "other", "in-"+topic, "in-all")
+	}
+	for id, want := range map[string][]string{"in-logs": {"logs/0/1/0"}, "in-logs-urgent": {"logs-urgent/0/1/0"}, "in-logs-bulk": {"logs-bulk/0/1/0"}, "in-all": {"logs/0/2/0", "logs-urgent/0/2/0", "logs-bulk/0/2/0"}, "none": nil} {
+		w := &Whereabouts{}
+		places, _, err := s.byID(t.Context(), w, id, time.Now().Add(-time.Hour))
+		var got []string
+		for _, p := range places {
+			got = append(got, p.String())
+		}
+		if err != nil || !slices.Equal(got, want) || len(w.Looked) != 3 {
+			t.Errorf("%s is at %q, looked at %q, %v", id, got, w.Looked, err)
+		}
+	}
+}
+
+func TestLanes_PlacesOfEach(t *testing.T) {
+	t.Parallel()
+	s, _ := laneWorld(t, "urgent")
+	for topic, want := range map[string]string{"logs": "", "logs-urgent": "", "logs-bulk": "logs-bulk is not a topic of the settings; if it is the topic of a lane, name the lane in DOCKET_LANES"} {
+		q := Query{Place: verify.Place{Topic: topic, Offset: 7, Index: envelope.NoIndex}}
+		places, _, err := s.places(t.Context(), &Whereabouts{}, q, time.Time{})
+		switch {
+		case want != "" && (err == nil || err.Error() != want):
+			t.Errorf("%s: %v", topic, err)
+		case want == "" && (err != nil || len(places) != 1 || places[0].Topic != topic):
+			t.Errorf("%s: %v, %v", topic, places, err)
+		}
+	}
+}
+
+// The record of a lane is compared with the offsets and the members of its own group.
+func TestLanes_FindInItsGroup(t *testing.T) {
+	t.Parallel()
+	s, c := laneWorld(t, "urgent")
+	produce(t, c, "logs", "a", "b", "c")
+	produce(t, c, "logs-urgent", "d", "e", "")
+	commit(t, c, "docket", "logs", 3)
+	commit(t, c, "docket-urgent", "logs-urgent", 2)
+	// No database answers, so only a record without a readable identity can be looked for.
+	r, err := s.find(t.Context(), &Whereabouts{At: time.Now()}, verify.Place{Topic: "logs-urgent", Offset: 2}, time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Committed != 2 || r.Gone || r.Ahead || r.End != 3 || len(r.Decisions) != 1 || r.Decisions[0].Refused != "missing_field" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestLanes_VerifyBeginsInEach(t *testing.T) {
+	t.Parallel()
+	s, c := laneWorld(t, "urgent")
+	produce(t, c, "logs", "a", "b")
+	produce(t, c, "logs-urgent", "c")
+	ends := func() *verify.Evidence {
+		return &verify.Evidence{Ends: verify.Offsets{{Topic: "logs"}: 2, {Topic: "logs-urgent"}: 1}}
+	}
+	from, err := s.from(t.Context(), Scope{Since: time.Now().Add(-time.Hour)}, ends())
+	if err != nil || len(from) != 2 || len(from["logs"]) != 1 || len(from["logs-urgent"]) != 1 {
+		t.Errorf("since a time: %v, %v", from, err)
+	}
+	ev := ends()
+	from, err = s.from(t.Context(), Scope{From: verify.Offsets{{Topic: "logs-urgent"}: 1}}, ev)
+	if err != nil || len(from["logs"]) != 0 || from["logs-urgent"][0] != 1 || len(ev.Ends) != 1 {
+		t.Errorf("of urgent alone: %v, ends %v, %v", from, ev.Ends, err)
+	}
+	if _, err = s.from(t.Context(), Scope{From: verify.Offsets{{Topic: "logs-urgent", Number: 3}: 1}}, ends()); err == nil || !strings.Contains(err.Error(), "logs-urgent has no partition 3") {
+		t.Errorf("%v", err)
+	}
+}
