@@ -366,6 +366,25 @@ func TestRelay_BacksOffWhileTheLedgerIsAway(t *testing.T) {
 	})
 }
 
+// TestRelay_LaneOfEach: a retry goes to the topic that its letter came from, and keys are kept apart by topic.
+func TestRelay_LaneOfEach(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o, p := &outbox{}, &topic{}
+		o.add("k", 3)
+		o.rows[1].Topic, o.rows[2].Topic = "source-urgent", "source-bulk"
+		r := relayOf(o, p)
+		r.cfg.Topics = []string{"source", "source-urgent"} // the lane bulk was removed
+		running(t, r, 10*time.Minute)
+		if len(p.took) != 2 || p.took[0].Topic != "source" || p.took[1].Topic != "source-urgent" {
+			t.Errorf("published %+v", p.took)
+		}
+		if row := o.rows[2]; row.refused != CodeForeignTopic || o.rows[0].refused != "" || o.rows[1].refused != "" {
+			t.Errorf("row %+v", row)
+		}
+	})
+}
+
 // TestRelay_TopicsOfOthers: a letter's headers name its topic, and strangers can write them. Nothing goes to a topic
 // outside the allowed ones. The others are published, in the order of their keys.
 func TestRelay_TopicsOfOthers(t *testing.T) {

@@ -58,7 +58,8 @@ const (
 	codeNotAllowed   = "not_allowed"
 	codeUnanswered   = "unanswered"
 	codeUnreachable  = "unreachable"
-	codeForeignTopic = "foreign_topic"
+	// CodeForeignTopic says that retries may not go to the topic of the dead letter.
+	CodeForeignTopic = "foreign_topic"
 	codeOther        = "other"
 )
 
@@ -66,7 +67,7 @@ var refusalCodes = []struct {
 	err  error
 	code string
 }{
-	{ErrForeignTopic, codeForeignTopic},
+	{ErrForeignTopic, CodeForeignTopic},
 	{kerr.MessageTooLarge, codeTooLarge},
 	{kerr.RecordListTooLarge, codeTooLarge},
 	{kerr.UnknownTopicOrPartition, codeTopicMissing},

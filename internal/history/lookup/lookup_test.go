@@ -50,6 +50,7 @@ type world struct {
 	spools    []string
 	limits    Limits
 	keys      string
+	lanes     []string
 }
 
 func newWorld(t *testing.T) *world {
@@ -58,7 +59,7 @@ func newWorld(t *testing.T) *world {
 
 func (w *world) look() *Look {
 	s := config.Settings{KafkaTopic: "logs", KafkaParkingTopic: "parking", KafkaDLQTopic: "dlq", KafkaParkingDLQTopic: "parking-dlq", KafkaGroup: "g", ParkingGroup: "p", DeskGroup: "d",
-		ArchiveTo: w.shelf, HeaderKey: config.Secret(w.keys)}
+		ArchiveTo: w.shelf, HeaderKey: config.Secret(w.keys), LaneNames: w.lanes}
 	return &Look{
 		Settings: s, Book: w, Spools: w.spools, Table: "decision_logs", Limits: w.limits, Now: func() time.Time { return noon },
 		Topics: func() (Topics, func(), error) { return w, func() {}, nil },

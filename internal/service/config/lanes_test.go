@@ -40,6 +40,23 @@ func TestLanes_NamesFollowTheSource(t *testing.T) {
 	}
 }
 
+func TestSource_LaneOfATopic(t *testing.T) {
+	t.Parallel()
+	s := Settings{KafkaTopic: "logs", KafkaGroup: "docket"}
+	if l, ours := s.Source("logs"); !ours || l.Lane != lanes.Default || s.LaneName("logs") != "" {
+		t.Errorf("without lanes: %+v, %v, lane %q", l, ours, s.LaneName("logs"))
+	}
+	s.LaneNames = []string{"urgent"}
+	for topic, want := range map[string]struct {
+		ours        bool
+		group, name string
+	}{"logs": {true, "docket", "default"}, "logs-urgent": {true, "docket-urgent", "urgent"}, "logs-bulk": {false, "docket", ""}, "": {false, "docket", ""}} {
+		if l, ours := s.Source(topic); ours != want.ours || l.Group != want.group || s.LaneName(topic) != want.name {
+			t.Errorf("%q: %+v, %v, lane %q", topic, l, ours, s.LaneName(topic))
+		}
+	}
+}
+
 // TestLanes_Contradictions looks at each complaint by the variable that it is about and a word that it has.
 func TestLanes_Contradictions(t *testing.T) {
 	t.Parallel()

@@ -170,12 +170,17 @@ func (rs Results) look(ctx context.Context, f *Fate) error {
 	return nil
 }
 
-// because is the code of the last retry.
+// because is the code of the last retry, with advice where a setting decides.
 func because(sendings []ledger.Sending) string {
-	if n := len(sendings); n > 0 && sendings[n-1].Code != "" {
-		return ": " + cli.Named(sendings[n-1].Code)
+	n := len(sendings)
+	if n == 0 || sendings[n-1].Code == "" {
+		return ""
 	}
-	return ""
+	text := ": " + cli.Named(sendings[n-1].Code)
+	if sendings[n-1].Code == worker.CodeForeignTopic {
+		text += ", as no retry may go to " + term.Brief(sendings[n-1].Topic) + ": if it is the topic of a lane, name the lane in the desk's DOCKET_LANES, else see DOCKET_DESK_RETRY_TOPICS"
+	}
+	return text
 }
 
 // Tried prints the result of a dry run. Exit 1: not all would be stored.
