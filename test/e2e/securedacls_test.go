@@ -15,14 +15,20 @@ import (
 	"docket/internal/testkit/testenv"
 )
 
-// documented are the commands of docs/kafka-security.md that give rights to a principal.
-func documented(t *testing.T, principal string) (commands [][]string) {
+// pageLines are the lines of docs/kafka-security.md.
+func pageLines(t *testing.T) []string {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/kafka-security.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for line := range strings.Lines(string(page)) {
+	return strings.Split(string(page), "\n")
+}
+
+// documented are the commands of docs/kafka-security.md that give rights to a principal.
+func documented(t *testing.T, principal string) (commands [][]string) {
+	t.Helper()
+	for _, line := range pageLines(t) {
 		if words := strings.Fields(line); len(words) > 0 && words[0] == "kafka-acls.sh" && slices.Contains(words, "User:"+principal) {
 			commands = append(commands, words)
 		}
