@@ -164,14 +164,14 @@ func TestLanes_CheckNamesMissingTopicAndRights(t *testing.T) {
 			return nil
 		})
 	}
-	check(1, "fail", "topic "+urgent.Topic+" ", "--operation READ --topic "+urgent.Topic)
+	check(1, "fail", "topic "+urgent.Topic+":", "--operation READ --topic "+urgent.Topic)
 	k.Grant(t, p.name, testenv.ACL{Operation: kadm.OpRead, Topic: urgent.Topic})
-	check(1, "fail", "topic "+urgent.Topic+" ", "--create --topic "+urgent.Topic+" --partitions 2 ", "remove urgent from DOCKET_LANES")
+	check(1, "fail", "topic "+urgent.Topic+":", "--create --topic "+urgent.Topic+" --partitions 2 ", "remove urgent from DOCKET_LANES")
 	k.CreateTopic(t, urgent.Topic, 2, nil)
-	check(1, "topic "+urgent.Topic+" ", "lane urgent")
-	check(1, "fail", "group "+urgent.Group+" ", "READ", urgent.Group)
+	check(1, "warn", "topic "+urgent.Topic+":", "replication 1")
+	check(1, "fail", "group "+urgent.Group+":", "READ", urgent.Group)
 	k.Grant(t, p.name, testenv.ACL{Operation: kadm.OpRead, Group: urgent.Group})
-	check(0, "group "+urgent.Group+" ", "does not exist yet")
+	check(0, "group "+urgent.Group+":", "does not exist yet")
 }
 
 // rightsOfLane are the rights that the page gives to a principal for each lane more.
