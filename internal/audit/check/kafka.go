@@ -250,8 +250,8 @@ func kept(s config.Settings, t kafka.Topic, r *report) {
 	}
 }
 
-// large checks whether the largest source record fits into the topic together with Docket's headers, and whether the
-// topic of a lane takes what the default lane takes.
+// large checks whether the largest source record fits into the topic together with Docket's headers. It checks whether
+// the topic of a lane takes what the default lane takes.
 func large(s config.Settings, t kafka.Topic, src sources, r *report) {
 	switch {
 	case t.MaxMessageBytes < 0:

@@ -82,7 +82,7 @@ func TestLanes_EachTopicAndGroup(t *testing.T) {
 	}
 }
 
-// A topic of the settings that no lane names is no source, and without lanes no line names one.
+// Each lane has one line for its topic and one for its group. Without lanes no line names a lane.
 func TestLanes_OneLineEach(t *testing.T) {
 	t.Parallel()
 	for lanes, want := range map[string][]string{

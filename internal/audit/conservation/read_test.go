@@ -100,6 +100,10 @@ func checkLag(ctx context.Context, t *testing.T, brokers []string, cl *kgo.Clien
 	if err != nil || source != 1 || parking != 4 {
 		t.Errorf("lag %d and %d, %v", source, parking, err)
 	}
+	at.Lanes = []Lane{{"nothing", "g"}, {"parking", "nobody"}}
+	if source, _, err := at.Lag(ctx); err != nil || source != 1+4 {
+		t.Errorf("lag %d of all lanes, %v", source, err)
+	}
 	reader, err := at.reader()
 	if err != nil {
 		t.Fatal(err)

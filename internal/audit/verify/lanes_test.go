@@ -129,7 +129,7 @@ func TestLanes_OneIdentityInTwo(t *testing.T) {
 	}
 }
 
-// A letter names its lane, so that a letter of the same offset in another lane is no home for it.
+// A letter names its lane. So a letter of the same offset in another lane does not count as a home.
 func TestLanes_LettersOfTheirLane(t *testing.T) {
 	t.Parallel()
 	w := withLanes()

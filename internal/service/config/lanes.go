@@ -52,8 +52,8 @@ func (s Settings) Source(topic string) (Lane, bool) {
 	return all[0], false
 }
 
-// LaneName returns the name of the lane whose topic this is, or "" if it is the topic of no lane or if there is only the
-// default lane.
+// LaneName returns the name of the lane whose topic this is. It returns "" for a topic of no lane, and if there is only
+// the default lane.
 func (s Settings) LaneName(topic string) string {
 	l, ours := s.Source(topic)
 	if !ours || len(s.LaneNames) == 0 {
