@@ -3,6 +3,7 @@ package check
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -105,6 +106,7 @@ func topic(s config.Settings, t kafka.Topic, src sources) []Result {
 		return []Result{one}
 	}
 	permissions(s, t, &r)
+	retries(s, t, &r)
 	durability(t, &r)
 	if isSource(s, t) && t.Partitions < src.partitions {
 		r.add(Warn, fmt.Sprintf("%d partitions, fewer than the %d of %s: at most %d consumers share this lane", t.Partitions, src.partitions, s.KafkaTopic, t.Partitions),
@@ -195,6 +197,13 @@ func permissions(s config.Settings, t kafka.Topic, r *report) {
 		case op == "WRITE" && t.CanWrite == kafka.Denied:
 			r.add(Fail, "no permission to write to it (WRITE)", grant("topic", t.Name, op))
 		}
+	}
+}
+
+// retries checks whether the desk may retry the dead letters of a lane.
+func retries(s config.Settings, t kafka.Topic, r *report) {
+	if lane := s.LaneName(t.Name); lane != "" && s.DeskGroup != "" && len(s.DeskRetryTopics) > 0 && !slices.Contains(s.DeskRetryTopics, t.Name) {
+		r.add(Warn, "DOCKET_DESK_RETRY_TOPICS does not name it, so the desk refuses to retry dead letters of the lane "+lane, "add "+t.Name+" to DOCKET_DESK_RETRY_TOPICS, or remove that setting")
 	}
 }
 

@@ -82,6 +82,23 @@ func TestLanes_EachTopicAndGroup(t *testing.T) {
 	}
 }
 
+func TestLanes_DeskMayRetryIntoEach(t *testing.T) {
+	t.Parallel()
+	for topics, want := range map[string]int{"": 0, "decision-logs,decision-logs-urgent,decision-logs-bulk": 0, "decision-logs,decision-logs-bulk": 1} {
+		s := settings(t, bothLanes)
+		s.DeskGroup, s.DeskRetryTopics = "docket-desk", strings.FieldsFunc(topics, func(r rune) bool { return r == ',' })
+		bad := findings(s, good(s))
+		if len(bad) != want || want == 1 && !strings.HasPrefix(bad[0], "warn topic decision-logs-urgent: DOCKET_DESK_RETRY_TOPICS does not name it, so the desk refuses to retry dead letters of the lane urgent; add decision-logs-urgent") {
+			t.Errorf("%q: %q", topics, bad)
+		}
+	}
+	s := settings(t)
+	s.DeskGroup, s.DeskRetryTopics = "docket-desk", []string{"elsewhere"}
+	if bad := findings(s, good(s)); bad != nil {
+		t.Errorf("without lanes: %q", bad)
+	}
+}
+
 // Each lane has one line for its topic and one for its group. Without lanes no line names a lane.
 func TestLanes_OneLineEach(t *testing.T) {
 	t.Parallel()

@@ -247,7 +247,8 @@ func Settings(env Env) (s config.Settings, ok bool) {
 	return s, ok
 }
 
-// whole loads the settings of the consumer, for commands that inspect it. A command of docket also gets the group of the desk.
+// whole loads the settings of the consumer, for commands that inspect it. A command of docket also gets the group of the
+// desk and the topics that it may retry into.
 func whole(env Env) (config.Settings, []config.Complaint, bool) {
 	if env.Program != config.Desk {
 		return settings(env)
@@ -256,6 +257,7 @@ func whole(env Env) (config.Settings, []config.Complaint, bool) {
 	looked.Program = config.Consumer
 	s, warnings, ok := settings(looked)
 	s.DeskGroup = config.Lookup(config.Desk, env.Environ, "DOCKET_DESK_GROUP")
+	s.DeskRetryTopics = strings.FieldsFunc(config.Lookup(config.Desk, env.Environ, "DOCKET_DESK_RETRY_TOPICS"), func(r rune) bool { return r == ',' || r == ' ' })
 	return s, warnings, ok
 }
 
