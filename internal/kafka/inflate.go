@@ -97,6 +97,7 @@ func (f *inflater) Decompress(src []byte, codec kgo.CompressionCodecType) ([]byt
 		err = errNoRoom
 	default:
 		f.spare.bytes.use(out, bytes+int64(cap(out)-len(out)))
+		f.room.memory.opened(f.room)
 		return out, nil
 	}
 	f.spare.bytes.give(out) // not in use yet

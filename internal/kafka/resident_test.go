@@ -29,6 +29,7 @@ import (
 const (
 	brokersOf = "DOCKET_TEST_BROKERS"
 	countOf   = "DOCKET_TEST_COUNT"
+	lanesOf   = "DOCKET_TEST_LANES"
 
 	softLimit = 140 << 20 // the consumer's soft limit with default settings
 )
@@ -92,12 +93,16 @@ func readAndTell(load string) {
 		}
 	}
 	cfg := kafka.Config{Brokers: strings.Split(os.Getenv(brokersOf), ",")}
-	source, err := kafka.NewSource(cfg, kafka.SourceConfig{Topic: topic, Group: group, BatchRecords: 5000, FetchWait: 50 * time.Millisecond}, zerolog.Nop(), nil)
-	if err != nil {
-		panic(err)
+	done := make(chan error, 3)
+	var running int
+	for _, sc := range sourcesOf(os.Getenv(lanesOf) != "") {
+		source, err := kafka.NewSource(cfg, sc, zerolog.Nop(), nil)
+		if err != nil {
+			panic(err)
+		}
+		running++
+		go func() { done <- source.Run(ctx, handle) }()
 	}
-	done := make(chan error, 1)
-	go func() { done <- source.Run(ctx, handle) }()
 	select {
 	case <-all:
 		for before := int64(-1); before != read.Load(); { // late records may only make it worse
@@ -118,7 +123,23 @@ func readAndTell(load string) {
 		}
 	}
 	stop()
-	<-done
+	for range running {
+		<-done
+	}
+}
+
+// sourcesOf are the sources of a consumer with default settings: one, or those of three lanes.
+func sourcesOf(lanes bool) []kafka.SourceConfig {
+	one := kafka.SourceConfig{Topic: topic, Group: group, BatchRecords: 5000, FetchWait: 50 * time.Millisecond}
+	if !lanes {
+		return []kafka.SourceConfig{one}
+	}
+	one.Memory = kafka.NewMemory()
+	one.BufferBytes = 24 << 20
+	urgent, bulk := one, one
+	urgent.Topic, urgent.Group, urgent.BatchRecords, urgent.BufferBytes = topic+"-urgent", group+"-urgent", 500, 8<<20
+	bulk.Topic, bulk.Group, bulk.BufferBytes = topic+"-bulk", group+"-bulk", 8<<20
+	return []kafka.SourceConfig{one, urgent, bulk}
 }
 
 type resident struct {
@@ -129,6 +150,7 @@ type resident struct {
 	value      []byte
 	codec      kgo.CompressionCodec
 	read       int // sets
+	lanes      bool
 }
 
 // large is a decision of 7 KB that deflates well.
@@ -140,10 +162,11 @@ var large = []byte(`{"decision_id":"a","input":[` + strings.Repeat(`{"name":"ali
 //nolint:paralleltest // what else runs would make it slow
 func TestResident(t *testing.T) {
 	residentOf(t, []resident{
-		{"40 hold", 40, "hold", 1500, large, kgo.ZstdCompression(), 0},
-		{"40 read", 40, "read", 1500, large, kgo.ZstdCompression(), 40},
-		{"40 wait", 40, "wait", 1500, large, kgo.ZstdCompression(), 0},
-		{"200 hold without compression", 200, "hold", 130, large, kgo.NoCompression(), 0},
+		{"40 hold", 40, "hold", 1500, large, kgo.ZstdCompression(), 0, false},
+		{"40 read", 40, "read", 1500, large, kgo.ZstdCompression(), 40, false},
+		{"40 wait", 40, "wait", 1500, large, kgo.ZstdCompression(), 0, false},
+		{"three lanes of 20 wait", 60, "wait", 1500, large, kgo.ZstdCompression(), 0, true},
+		{"200 hold without compression", 200, "hold", 130, large, kgo.NoCompression(), 0, false},
 	})
 }
 
@@ -157,14 +180,23 @@ func residentOf(t *testing.T, cases []resident) {
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
-			c := kafkatest.New(t, kfake.SeedTopics(int32(tc.partitions), topic), kfake.NumBrokers(3))
+			topics := []string{topic}
+			if tc.lanes {
+				topics = append(topics, topic+"-urgent", topic+"-bulk")
+				tc.partitions /= len(topics)
+			}
+			c := kafkatest.New(t, kfake.SeedTopics(int32(tc.partitions), topics...), kfake.NumBrokers(3))
 			set := kafkatest.Set(t, repeated(tc.records, tc.value), tc.records, tc.codec)
 			all := make([]int32, tc.partitions)
 			for p := range all {
 				all[p] = int32(p)
 			}
-			write(t, c, set, all...)
-			count := tc.partitions
+			client := c.Client(t)
+			for _, one := range topics {
+				kafkatest.Write(t, client, one, set, all...)
+			}
+			client.Close()
+			count := tc.partitions * len(topics)
 			if tc.load == "read" {
 				count = tc.read * tc.records
 			}
@@ -172,6 +204,9 @@ func residentOf(t *testing.T, cases []resident) {
 			defer cancel()
 			reader := exec.CommandContext(ctx, os.Args[0])
 			reader.Env = append(os.Environ(), loadOf+"="+tc.load, brokersOf+"="+strings.Join(c.Brokers(), ","), countOf+"="+strconv.Itoa(count))
+			if tc.lanes {
+				reader.Env = append(reader.Env, lanesOf+"=three")
+			}
 			var said bytes.Buffer
 			reader.Stdout, reader.Stderr = &said, &said
 			from := time.Now()

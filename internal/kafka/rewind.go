@@ -21,6 +21,9 @@ const (
 	fullRare = time.Second
 )
 
+// sharedPoll is the longest poll of a source that shares memory.
+const sharedPoll = 250 * time.Millisecond
+
 // awaitRoom waits while the room is full, but at most until the next poll. Partitions that hold make room at once,
 // because nobody takes from their queues.
 func (s *session) awaitRoom(ctx context.Context) {
@@ -57,7 +60,11 @@ func (s *session) awaitRoom(ctx context.Context) {
 // else would run it. It takes a tenth of the time at most.
 func (s *session) collect() {
 	r, from := s.source.room, time.Now()
-	if r.used()-r.queued.Load() <= r.most/4 || from.Before(s.collecting) {
+	most := r.most / 4
+	if r.memory.pressed(r) {
+		most = 1 << 20
+	}
+	if r.used()-r.queued.Load() <= most || from.Before(s.collecting) {
 		return
 	}
 	runtime.GC()
@@ -65,10 +72,11 @@ func (s *session) collect() {
 }
 
 // makeRoom drops the queues that wait for their handlers. It does so if no records were taken since the last call and
-// a handler waits for records.
+// a handler waits for records. It also does so if another source waits for the memory.
 func (s *session) makeRoom() {
 	all, before := s.assignments(), s.took
-	if s.took = s.taken.Load(); s.took > before || !slices.ContainsFunc(all, (*Assignment).awaitsFirst) {
+	s.took = s.taken.Load()
+	if !s.source.room.memory.pressed(s.source.room) && (s.took > before || !slices.ContainsFunc(all, (*Assignment).awaitsFirst)) {
 		return
 	}
 	for _, a := range all {
@@ -78,13 +86,20 @@ func (s *session) makeRoom() {
 	}
 }
 
-// poll waits for fetched records. The wait is short while partitions are to be read again.
+// poll waits for fetched records. The wait is short while partitions are to be read again. It has an end if another
+// source may want the memory that this one borrowed.
 func (s *session) poll() kgo.Fetches {
-	ctx := s.polling
-	if slices.ContainsFunc(s.assignments(), (*Assignment).dropped) || s.source.room.full.Load() {
+	ctx, wait := s.polling, time.Duration(0)
+	switch {
+	case slices.ContainsFunc(s.assignments(), (*Assignment).dropped) || s.source.room.full.Load():
+		wait = rewindPause
+	case s.source.sc.Memory != nil:
+		wait = sharedPoll
+	}
+	if wait > 0 {
 		waiting, cancel := context.WithCancel(ctx)
 		defer cancel()
-		defer time.AfterFunc(rewindPause, cancel).Stop()
+		defer time.AfterFunc(wait, cancel).Stop()
 		ctx = waiting
 	}
 	return s.client.PollRecords(ctx, -1)

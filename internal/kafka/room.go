@@ -16,7 +16,11 @@ var errNoRoom = errors.New("there is no room for the set of records")
 // its records are recycled or the garbage collector frees it (slabs). So records that the client dropped count until
 // they are freed, and a set counts while one of its records is in use.
 type room struct {
-	most int64 // limit in bytes
+	most   int64     // limit in bytes
+	own    int64     // bytes that are never borrowed
+	set    int64     // limit of one set in bytes
+	memory *Memory   // lends what is beyond own; nil: the source is alone
+	until  time.Time // until then the memory is kept for this room; zero: it still waits. It belongs to memory.mu
 
 	made   atomic.Int64 // bytes of slabs in use: inflated sets and records
 	plain  atomic.Int64 // bytes of queued records that came uncompressed, and of answers that records in hand keep alive
@@ -28,14 +32,21 @@ type room struct {
 }
 
 func newRoom(sc SourceConfig) *room {
-	return &room{most: max(2*sc.BufferBytes, sc.BufferBytes+int64(sc.MaxDecompressBytes))}
+	r := &room{most: max(2*sc.BufferBytes, sc.BufferBytes+int64(sc.MaxDecompressBytes)), own: sc.BufferBytes, set: int64(sc.MaxDecompressBytes)}
+	if sc.Memory != nil {
+		sc.Memory.join(r)
+	}
+	return r
 }
+
+// borrowed returns how many of the used bytes are borrowed, with so many more.
+func (r *room) borrowed(more int64) int64 { return max(0, r.used()+more-r.own) }
 
 func (r *room) used() int64 { return r.made.Load() + r.plain.Load() - r.lent.Load() }
 
 // may reports whether there is room for a set of at least this many bytes. If not, the room counts as full.
 func (r *room) may(least int64) bool {
-	if r.full.Load() || r.used()+least > r.most {
+	if r.full.Load() || r.used()+least > r.most || !r.memory.may(r, least) {
 		r.refuse(least)
 		return false
 	}
@@ -47,11 +58,13 @@ func (r *room) refuse(weight int64) {
 		old = r.wanted.Load()
 	}
 	r.full.Store(true)
+	r.memory.refused(r, weight)
 }
 
 // low reports whether there is room again: for many records, and for the set that was refused.
 func (r *room) low() bool {
-	return r.used() <= r.most*3/4 && r.used()+r.wanted.Load() <= r.most
+	wanted := r.wanted.Load()
+	return r.used() <= r.most*3/4 && r.used()+wanted <= r.most && r.memory.may(r, wanted)
 }
 
 // ease reports whether the room is no longer full, and notes it.
@@ -59,6 +72,7 @@ func (r *room) ease() bool {
 	if r.full.Load() && r.low() {
 		r.wanted.Store(0)
 		r.full.Store(false)
+		r.memory.eased(r)
 	}
 	return !r.full.Load()
 }
@@ -132,7 +146,7 @@ func (a *Assignment) left(last *kgo.Record) (bytes int64) {
 
 // await waits for room, but not for long: the records that fill the room may come earlier in the same answer.
 func (r *room) await(bytes int64) {
-	for waited := time.Duration(0); waited < roomWait && r.used()+bytes > r.most; waited += fullLook {
+	for waited := time.Duration(0); waited < roomWait && (r.used()+bytes > r.most || !r.memory.may(r, bytes)); waited += fullLook {
 		r.refuse(bytes)
 		time.Sleep(fullLook)
 	}

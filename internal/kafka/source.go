@@ -54,6 +54,11 @@ type SourceConfig struct {
 	// Needs are topics that must exist before anything is read, because failed records go there. A missing one is a
 	// fault until it appears. Default none.
 	Needs []string
+	// Memory is shared with other sources of the process; nil: this one is alone. The sum of their BufferBytes is then
+	// the buffer of all.
+	Memory *Memory
+	// Role names the client in metrics and log lines. Sources of one process need different ones. Default "source".
+	Role string
 	// RetentionOf are the topics whose retention [Source.Retention] returns. Default none.
 	RetentionOf []string
 }
@@ -69,6 +74,7 @@ func (sc SourceConfig) withDefaults(cfg Config) SourceConfig {
 	set(&sc.FetchWait, 500*time.Millisecond)
 	set(&sc.MaxConcurrentFetches, 4)
 	set(&sc.MaxDecompressBytes, 32<<20)
+	set(&sc.Role, "source")
 	set(&sc.WatchInterval, 10*time.Second)
 	return sc
 }
@@ -127,18 +133,21 @@ func NewSource(cfg Config, sc SourceConfig, logger zerolog.Logger, reg prometheu
 	s := &Source{
 		cfg: cfg, sc: sc, polled: func() {},
 		logger: logger.With().Str("group", sc.Group).Str("instance", cfg.InstanceLabel).Logger(),
-		client: cfg.quiet(logger, "source"),
+		client: cfg.quiet(logger, sc.Role),
 	}
 	s.faults.logger = s.logger
 	s.room = newRoom(sc)
 	s.spare = newSpare(sc.MaxDecompressBytes, s.room)
+	if sc.Memory != nil {
+		s.spare.keep(int(min(spareBytes, sc.BufferBytes/4)))
+	}
 	var err error
 	if s.inflater, err = newInflater(s.spare); err != nil {
 		return nil, fmt.Errorf("kafka source: %w", err)
 	}
 	err = kgo.ValidateOpts(s.options(context.Background(), &session{source: s})...)
 	if err == nil {
-		s.stage, err = newStage(reg, "source")
+		s.stage, err = newStage(reg, sc.Role)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("kafka source: %w", err)

@@ -34,10 +34,13 @@ const spareBytes = 8 << 20
 // newSpare makes a spare for sets that inflate to at most this many bytes. The room counts them.
 func newSpare(inflated int, r *room) *spare {
 	s := &spare{inflated: inflated, room: r}
-	s.bytes.most, s.records.most = spareBytes, spareBytes/4
+	s.keep(spareBytes)
 	s.bytes.used, s.records.used = &r.made, &r.made
 	return s
 }
+
+// keep sets how many inflated bytes the spare keeps unused.
+func (s *spare) keep(bytes int) { s.bytes.most, s.records.most = bytes, bytes/4 }
 
 // GetDecompressBytes implements [kgo.PoolDecompressBytes]: the first guess for codecs that [inflater] leaves to the
 // client.
