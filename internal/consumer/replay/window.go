@@ -46,6 +46,9 @@ type Config struct {
 	BatchWait    time.Duration // for more records, after the first
 	Once         bool          // end when no record in the log is due now
 	Keys         envelope.Keys // without proof by them a record counts as parked for the first time, at its present place
+	// First returns whether due records of an original topic go before others; nil: all go in offset order. A proof is
+	// needed, as anyone can write a header.
+	First func(topic string) bool
 	// Unproven is called with the number of records in a portion that lack such a proof, and the first of them; nil:
 	// not called.
 	Unproven func(n int, first *kgo.Record)
@@ -74,6 +77,8 @@ type Window struct {
 type parked struct {
 	record *kgo.Record
 	due    time.Time // zero: now
+	first  bool      // it goes before others that are due
+	passes bool      // it is in the batch that is let through now
 	bytes  int64
 }
 
@@ -131,19 +136,31 @@ func (w *Window) due(now time.Time) bool {
 	return slices.ContainsFunc(w.waiting, func(p parked) bool { return !p.due.After(now) })
 }
 
-// pass takes up to a batch of due records out of the window.
+// pass takes up to a batch of due records out of the window, in offset order. Those that go before others are
+// chosen first. Nothing starves, because the look-ahead counts from the lowest offset that waits.
 func (w *Window) pass(now time.Time) []*kgo.Record {
 	var due []*kgo.Record
 	var bytes int64
+	n := 0
+	for _, first := range []bool{true, false} {
+		for i := range w.waiting {
+			p := &w.waiting[i]
+			full := n >= w.cfg.BatchRecords || n > 0 && bytes+p.bytes > w.cfg.BatchBytes
+			if full || p.first != first || p.due.After(now) {
+				continue
+			}
+			p.passes = true
+			bytes += p.bytes
+			n++
+		}
+	}
 	keep := w.waiting[:0]
 	for _, p := range w.waiting {
-		full := len(due) >= w.cfg.BatchRecords || len(due) > 0 && bytes+p.bytes > w.cfg.BatchBytes
-		if full || p.due.After(now) {
+		if p.passes {
+			due = append(due, p.record)
+		} else {
 			keep = append(keep, p)
-			continue
 		}
-		due = append(due, p.record)
-		bytes += p.bytes
 	}
 	clear(w.waiting[len(keep):])
 	w.waiting = keep
@@ -193,6 +210,7 @@ func (w *Window) look(ctx context.Context) error {
 				first = r
 			}
 		}
+		p.first = w.cfg.First != nil && w.cfg.First(envelope.OriginalTopicOf(r))
 		if p.due = envelope.Due(r, w.cfg.MaxBackoff); p.due.After(latest) {
 			p.due = latest
 		}

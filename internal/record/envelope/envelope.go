@@ -166,6 +166,9 @@ func ourHeaders(r *kgo.Record) (h history) {
 	return h
 }
 
+// OriginalTopicOf returns the topic where a forwarded record was first read, as its header says; empty if it has none.
+func OriginalTopicOf(r *kgo.Record) string { return header(r, OriginalTopic) }
+
 // isTopic reports whether Kafka accepts this as the name of a topic. Docket wrote no other names, and they could be
 // longer than all of its headers may be together.
 func isTopic(name []byte) bool {
