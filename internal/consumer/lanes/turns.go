@@ -24,6 +24,9 @@ type Limits struct {
 // database fully. See contract section 12 for the other figures.
 func WithLanes() Limits { return Limits{Total: 4, Low: 3, Urgent: 3, Bulk: 1, Yielding: 1} }
 
+// Alone are the limits of a process with one lane: n batches at a time, in the order of asking.
+func Alone(n int) Limits { return Limits{Total: n, Low: n, Urgent: n, Bulk: n, Yielding: n} }
+
 // Turns grants turns: the right to have one batch decoded and written. It is safe for concurrent use.
 //
 // The urgent lane is served first. Within a lane the order is that of asking. When default and bulk both wait, they
@@ -40,6 +43,16 @@ type Turns struct {
 
 // New returns turns with these limits.
 func New(l Limits) *Turns { return &Turns{limits: l} }
+
+// Total returns how many turns there are.
+func (t *Turns) Total() int { return t.limits.Total }
+
+// Count returns how many turns a lane has, and how many of its batches wait for one.
+func (t *Turns) Count(l Lane) (held, waiting int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.held[l], len(t.waiting[l])
+}
 
 // Acquire waits for a turn of a lane and reports whether it has one. It returns false when ctx or leaving ends first.
 // Each turn needs one [Turns.Release].
