@@ -3,6 +3,7 @@ package pipeline
 import (
 	"time"
 
+	"docket/internal/consumer/lanes"
 	"docket/internal/record/envelope"
 )
 
@@ -15,7 +16,7 @@ type Config struct {
 	MaxRecordBytes int64           // of a value after gunzip
 	MaxRefused     int             // refused decisions of one record that are forwarded alone; the others share a dead letter; 0 or less: no limit
 	BatchBytes     int64           // limit for the records of a batch, gunzipped; a single record may be larger; 0 or less: no limit
-	Turns          int             // batches that are decoded and written at a time, over all partitions; 0 or less: no limit
+	Turns          *lanes.Turns    // for batches that are decoded and written, over all partitions; nil: no limit
 	RetryPauses    []time.Duration // before each further try of a batch that failed because of the moment
 	ParkBatches    int             // whole batches parked in a row before a hold; 0: park without end
 	ProbeInterval  time.Duration   // between two probes of a hold; while the database is away, an election probes more often
@@ -25,6 +26,11 @@ type Config struct {
 	MaxAttempts    int           // tries of a parked record
 	Consumer       string        // group/instance, for the x-consumer header
 	Keys           envelope.Keys // they sign forwarded records, and prove who uploaded a record
+
+	// LaneOf returns the lane of a topic; nil: all topics are of the default lane.
+	LaneOf func(topic string) lanes.Lane
+	// ConsumerOf returns Consumer for batches of a topic; nil: Consumer is that of every topic.
+	ConsumerOf func(topic string) string
 
 	// Tracer follows batches; nil: no tracing.
 	Tracer Tracer

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"docket/internal/consumer/lanes"
 )
 
 // outage is a database that is away until back. It notes the times of probes and of rows.
@@ -59,7 +61,7 @@ func most(times []time.Time, span time.Duration) (n int) {
 // waitOut makes this many partitions wait until the outage is over.
 func (o *outage) waitOut(t *testing.T, partitions int32) *watcher {
 	t.Helper()
-	w := newWorld(func(w *world) { w.config.Turns = 4 })
+	w := newWorld(func(w *world) { w.config.Turns = lanes.New(lanes.Alone(4)) })
 	p := New(w.config, &shelf{write: o.write, probe: o.probe}, w.kafka, w.spool, w.told, zerolog.Nop())
 	p.Away(true)
 	var all sync.WaitGroup

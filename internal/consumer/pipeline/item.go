@@ -94,7 +94,7 @@ func homeless(items []*item) []*item {
 
 // toReport returns the report of the item.
 func (it *item) toReport() Decision {
-	d := Decision{Home: it.entry.Home(), Offset: it.env.Record.Offset, Index: it.index, ID: it.id}
+	d := Decision{Home: it.entry.Home(), Offset: it.env.Record.Offset, Index: it.index, Came: it.env.Record.Timestamp, ID: it.id}
 	if it.log != nil {
 		d.Time = it.log.Time
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"docket/internal/consumer/lanes"
 	"docket/internal/record/home"
 )
 
@@ -126,7 +127,7 @@ func TestLargeRecord_OneAtATime(t *testing.T) {
 			}
 			return nil
 		}
-		w := newWorld(func(w *world) { w.config.BatchBytes, w.config.Turns = batchOf320, 2 })
+		w := newWorld(func(w *world) { w.config.BatchBytes, w.config.Turns = batchOf320, lanes.New(lanes.Alone(2)) })
 		w.pipe.db = s
 		values := []string{
 			manyOf(1000), zipped(t, manyOf(1000)), // too many decisions, too many bytes
@@ -168,8 +169,8 @@ func TestLargeRecord_OneAtATime(t *testing.T) {
 			}
 		}
 		w.settledAccount(t)
-		if len(w.pipe.turns) != 0 || len(w.pipe.larges) != 0 {
-			t.Errorf("%d turns and %d rights to a large record were never given back", len(w.pipe.turns), len(w.pipe.larges))
+		if held, _ := w.config.Turns.Count(lanes.Default); held != 0 || len(w.pipe.larges) != 0 {
+			t.Errorf("%d turns and %d rights to a large record were never given back", held, len(w.pipe.larges))
 		}
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
 
+	"docket/internal/consumer/lanes"
 	"docket/internal/errclass"
 	"docket/internal/record/envelope"
 	"docket/internal/record/home"
@@ -221,7 +222,7 @@ func TestForward_KeepsItsTurnWhileKafkaTakesIt(t *testing.T) {
 					return nil
 				}}
 				cfg := newWorld().config
-				cfg.ParkBatches, cfg.Turns = 0, 1
+				cfg.ParkBatches, cfg.Turns = 0, lanes.New(lanes.Alone(1))
 				p := New(cfg, db, &slow{each: time.Second, fails: kafka.fails}, &disk{}, &watcher{}, zerolog.Nop())
 				parks, other := streamOf(0, recordsOf(0, good(named(kafka.n)...)...)), streamOf(1, recordsOf(0, good("a")...))
 				parks.left, other.left, other.after = 1, 1, 500*time.Millisecond
@@ -231,8 +232,9 @@ func TestForward_KeepsItsTurnWhileKafkaTakesIt(t *testing.T) {
 				if err := running.Wait(); err != nil {
 					t.Fatal(err)
 				}
-				if wrote != kafka.want || parks.committed != int64(kafka.n) || other.committed != 1 || len(p.turns) != 0 {
-					t.Errorf("the other wrote after %v, want %v; committed %d and %d, %d turns not given back", wrote, kafka.want, parks.committed, other.committed, len(p.turns))
+				held, _ := cfg.Turns.Count(lanes.Default)
+				if wrote != kafka.want || parks.committed != int64(kafka.n) || other.committed != 1 || held != 0 {
+					t.Errorf("the other wrote after %v, want %v; committed %d and %d, %d turns not given back", wrote, kafka.want, parks.committed, other.committed, held)
 				}
 			})
 		})

@@ -37,7 +37,7 @@ func (p *Pipeline) Run(ctx context.Context, a Assignment) error {
 	defer stop()
 	defer context.AfterFunc(a.Leaving(), stop)()
 
-	t := &turn{turns: p.turns}
+	t := p.turnOf(a.Topic())
 	defer t.release()
 	for {
 		if a.Leaving().Err() != nil {
@@ -140,9 +140,9 @@ func New(cfg Config, db Store, publisher Publisher, spool Spool, observer Observ
 		now: time.Now, decodeValue: (*decision.Decoder).DecodeSome, parked: breaker{limit: int64(cfg.ParkBatches)},
 	}}
 	p.larges = make(chan struct{}, 1)
-	p.scratches = make(chan *scratch, max(cfg.Turns, 1))
-	if cfg.Turns > 0 {
-		p.turns = make(chan struct{}, cfg.Turns)
+	p.scratches = make(chan *scratch, 1)
+	if cfg.Turns != nil {
+		p.scratches = make(chan *scratch, cfg.Turns.Total())
 	}
 	return p
 }

@@ -207,6 +207,7 @@ type Decision struct {
 	Offset int64          // in the topic that it was just read from
 	Index  int            // place inside its Kafka record; envelope.NoIndex if it was never decoded
 	Time   time.Time      // the decision's own time, zero if it was not decoded
+	Came   time.Time      // the Kafka timestamp of its record
 	Cause  envelope.Cause // zero if it has a row
 	ID     string         // dead-letter id if it was forwarded
 }

@@ -26,9 +26,17 @@ type process struct {
 	foresight foresight
 	election  election
 	inHand    inHand
-	turns     chan struct{} // holds one for each batch that has its turn; nil: no limit
 	larges    chan struct{} // holds one while a partition has a large record in hand
 	scratches chan *scratch // not used by any batch
+}
+
+// turnOf returns the turn of a partition of a topic, which it does not have yet.
+func (p *process) turnOf(topic string) *turn {
+	t := &turn{turns: p.cfg.Turns}
+	if p.cfg.LaneOf != nil {
+		t.lane = p.cfg.LaneOf(topic)
+	}
+	return t
 }
 
 // backoff returns the pause before try number attempt (from 0) of a parked record.

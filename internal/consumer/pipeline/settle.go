@@ -112,7 +112,7 @@ func (c *carrier) seal(sealer *envelope.Sealer, items []*item) []outgoing {
 	now := c.now()
 	for i, it := range items {
 		s := envelope.Sealed{
-			Topic: c.topicOf(it.to), Index: it.index, Value: it.value, At: now, Attempt: it.attempt, Consumer: c.cfg.Consumer, Refused: len(it.shared),
+			Topic: c.topicOf(it.to), Index: it.index, Value: it.value, At: now, Attempt: it.attempt, Consumer: c.consumer(), Refused: len(it.shared),
 			Traceparent: c.trace.Letter(it.env.Record, it.followed()),
 		}
 		if it.to == home.Parked {
@@ -123,6 +123,14 @@ func (c *carrier) seal(sealer *envelope.Sealer, items []*item) []outgoing {
 		out[i] = outgoing{item: it, record: r}
 	}
 	return out
+}
+
+// consumer returns who reads the partition, for the x-consumer header.
+func (c *carrier) consumer() string {
+	if c.cfg.ConsumerOf != nil {
+		return c.cfg.ConsumerOf(c.topic)
+	}
+	return c.cfg.Consumer
 }
 
 func (p *process) topicOf(h home.Home) string {

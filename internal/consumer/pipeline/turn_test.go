@@ -11,6 +11,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"docket/internal/consumer/lanes"
 	"docket/internal/record/home"
 )
 
@@ -92,7 +93,7 @@ func pass(ctx context.Context, d time.Duration) error {
 // crowd starts a Run for each partition, with this many turns.
 func crowd(t *testing.T, turns int, s *shelf, all []numbered) (w *world, took []time.Duration) {
 	t.Helper()
-	w = newWorld(func(w *world) { w.config.Turns = turns })
+	w = newWorld(func(w *world) { w.config.Turns = lanes.New(lanes.Alone(turns)) })
 	w.pipe.db = s
 	from := time.Now()
 	took = make([]time.Duration, len(all))
@@ -107,7 +108,7 @@ func crowd(t *testing.T, turns int, s *shelf, all []numbered) (w *world, took []
 	}
 	running.Wait()
 	w.settledAccount(t)
-	if n := len(w.pipe.turns); n != 0 {
+	if n, _ := w.config.Turns.Count(lanes.Default); n != 0 {
 		t.Errorf("%d turns were never given back", n)
 	}
 	return w, took
@@ -273,7 +274,7 @@ func TestTurn_WaitIsNotTimeOfARow(t *testing.T) {
 			all[1].batches <- (<-second)[:1] // too few for a measurement
 			close(all[1].batches)
 		})
-		w := newWorld(func(w *world) { w.config.Turns = 1 })
+		w := newWorld(func(w *world) { w.config.Turns = lanes.New(lanes.Alone(1)) })
 		w.pipe.db = s
 		w.pipe.portion.most = 2
 		var running sync.WaitGroup

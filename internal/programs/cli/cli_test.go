@@ -327,7 +327,7 @@ func start(t *testing.T, s *source) (code chan int, signals chan os.Signal, stde
 	env := Env{
 		Program: config.Consumer, Signals: signals, Stdout: &buffer{}, Stderr: stderr,
 		Environ: []string{"DOCKET_DATABASE_URL=postgres://u:" + planted + "@db/x", "DOCKET_HTTP_ADDR=127.0.0.1:0"},
-		Options: app.Options{Parts: &app.Parts{Source: s, Database: database{}, Close: func() { close(closed) }}},
+		Options: app.Options{Parts: &app.Parts{Sources: []app.Source{s}, Database: database{}, Close: func() { close(closed) }}},
 	}
 	go func() { code <- Main(env, commands()) }()
 	<-s.begun

@@ -70,7 +70,7 @@ func setup(t *testing.T, name config.Program, o Options, env ...string) *world {
 	w.db = &fakeDB{}
 	w.sent = &fakePublisher{}
 	w.spool = &fakeSpool{w: w}
-	w.parts = &Parts{Source: w.source, Database: w.db, Publisher: w.sent, Spool: w.spool, Close: func() { w.note("parts closed") }}
+	w.parts = &Parts{Sources: []Source{w.source}, Database: w.db, Publisher: w.sent, Spool: w.spool, Close: func() { w.note("parts closed") }}
 	o.Parts = w.parts
 	var err error
 	w.program, err = New(name, settings(t, name, env...), zerolog.New(w.log), w.reg, o)

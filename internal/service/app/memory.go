@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"docket/internal/consumer/lanes"
 	"docket/internal/service/config"
 )
 
@@ -13,9 +14,23 @@ import (
 // Kafka client, and the memory that it inflates into. In bytes.
 const besides = 68 << 20
 
+// answers is the memory of the client of one more lane, in bytes: the brokers' answers that it has not opened.
+const answers = 4 << 20
+
+// buffer is how many bytes the queues of a lane may have. All lanes share what one would have alone: [queued] batches.
+// The urgent and the bulk lane have one batch each.
+func buffer(l lanes.Lane, of int, s config.Settings) int64 {
+	batch := int64(s.BatchMaxBytes)
+	if l != lanes.Default {
+		return batch
+	}
+	return (queued - int64(of) + 1) * batch
+}
+
 // SoftMemory is the heap, in bytes, from which a program collects garbage more often than Go would. For the consumer it
 // is the sum of the queues, a batch for each turn, two of the largest records, and [besides]. It is not a limit:
-// partitions that hold keep their batches beyond it. 0 means none. The replayer has none, as its look-ahead is many times
+// partitions that hold keep their batches beyond it. Lanes share the queues and the turns, and each further one adds
+// [answers]. 0 means none. The replayer has none, as its look-ahead is many times
 // its batches.
 //
 // For the collector it is [besides], the uploads, and as much again for records, redacted copies and compression.
@@ -27,7 +42,7 @@ func SoftMemory(program config.Program, s config.Settings) int64 {
 	default:
 		return 0
 	}
-	return besides + queued*int64(s.BatchMaxBytes) + turns*max(int64(s.BatchMaxBytes), int64(s.MaxRecordBytes)/2)
+	return besides + answers*int64(len(s.LaneNames)) + queued*int64(s.BatchMaxBytes) + turns*max(int64(s.BatchMaxBytes), int64(s.MaxRecordBytes)/2)
 }
 
 // setBytes is what one set of records may take in memory: four batches, and a record of the largest size twice.

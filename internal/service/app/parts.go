@@ -61,7 +61,7 @@ type Spool interface {
 
 // Parts are what a program is made of.
 type Parts struct {
-	Source    Source
+	Sources   []Source // one for each lane, in the order of [config.Settings.Lanes]; the replayer has one
 	Database  Database
 	Publisher pipeline.Publisher
 	Spool     Spool  // nil: none
@@ -188,20 +188,32 @@ func open(program config.Program, s config.Settings, o Options, traces *tracing.
 	parts.Publisher = publisher
 	closers = append(closers, publisher.Close)
 
-	from := reading(program, s)
-	src, err := kafka.NewSource(brokers, kafka.SourceConfig{
-		Topic: from.topic, Group: from.group, BatchRecords: s.BatchMaxRecords, BatchBytes: int64(s.BatchMaxBytes), BatchWait: s.BatchMaxWait,
-		BufferBytes:        queued * int64(s.BatchMaxBytes),
-		MaxDecompressBytes: setBytes(s),
-		Needs:              from.needs,
-		Drain:              s.ShutdownTimeout, Once: o.Once,
-		RetentionOf: []string{s.KafkaTopic, s.KafkaParkingTopic, s.KafkaDLQTopic, s.KafkaParkingDLQTopic},
-	}, log, reg)
-	if err != nil {
-		return nil, err
+	of := lanesOf(program, s)
+	var memory *kafka.Memory
+	if len(of) > 1 {
+		memory = kafka.NewMemory()
 	}
-	parts.Source = source{src}
-	closers = append(closers, src.Close)
+	for i, l := range of {
+		cfg := kafka.SourceConfig{
+			Topic: l.Topic, Group: l.Group, BatchRecords: l.BatchRecords, BatchBytes: int64(s.BatchMaxBytes), BatchWait: l.BatchWait,
+			BufferBytes:        buffer(l.Lane, len(of), s),
+			MaxDecompressBytes: setBytes(s),
+			Memory:             memory,
+			Needs:              needed(program, s),
+			Drain:              s.ShutdownTimeout, Once: o.Once,
+		}
+		if i == 0 { // one of them asks for all
+			cfg.RetentionOf = append(s.SourceTopics(), s.KafkaParkingTopic, s.KafkaDLQTopic, s.KafkaParkingDLQTopic)
+		} else {
+			cfg.Role = "source-" + l.Name()
+		}
+		src, err := kafka.NewSource(brokers, cfg, log, reg)
+		if err != nil {
+			return nil, err
+		}
+		parts.Sources = append(parts.Sources, source{src})
+		closers = append(closers, src.Close)
+	}
 	return parts, nil
 }
 
@@ -239,19 +251,6 @@ var (
 	_ Database = database{}
 	_ Spool    = (*spool)(nil)
 )
-
-// from is where a program reads, and the topics that have to exist before it does.
-type from struct {
-	topic, group string
-	needs        []string
-}
-
-func reading(program config.Program, s config.Settings) from {
-	if program == config.Replayer {
-		return from{s.KafkaParkingTopic, s.ParkingGroup, []string{s.KafkaDLQTopic, s.KafkaParkingDLQTopic}}
-	}
-	return from{s.KafkaTopic, s.KafkaGroup, []string{s.KafkaDLQTopic, s.KafkaParkingTopic}}
-}
 
 func spoolConfig(s config.Settings, instance string) fallback.Config {
 	cfg := fallback.Config{Dir: s.SpoolDir, Instance: instance, MaxBytes: int64(s.SpoolMaxBytes), MaxAge: s.SpoolMaxAge, Keys: s.HeaderKeys()}

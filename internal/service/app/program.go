@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
 
+	"docket/internal/consumer/lanes"
 	"docket/internal/consumer/pipeline"
 	"docket/internal/consumer/replay"
 	"docket/internal/fallback"
@@ -64,7 +66,11 @@ type Program struct {
 	observer *telemetry.Observer
 	tracing  *tracing.Tracing // nil: none
 	pipe     *pipeline.Pipeline
-	faults   *Faults
+	lanes    []lane
+	source   sources
+	faults   []*Faults // one for each source
+	turns    *lanes.Turns
+	yielding atomic.Pointer[time.Time] // since when the low lanes yield; nil: they do not
 	http     *Server
 	grace    time.Duration
 
@@ -97,7 +103,7 @@ func New(name config.Program, s config.Settings, log zerolog.Logger, reg *promet
 	}
 	p.tracing = tracing.Open(o.Environ, tracing.Config{
 		Program: string(name), Instance: o.Instance, Replay: name == config.Replayer,
-		Groups: map[string]string{s.KafkaTopic: s.KafkaGroup, s.KafkaParkingTopic: s.ParkingGroup},
+		Groups: groupsOf(s),
 	}, log)
 	if p.parts == nil {
 		wired, trip, err := tripwires(name, s, o)
@@ -122,12 +128,17 @@ func Listen(network, address string) (net.Listener, error) {
 // assemble joins the parts.
 func (p *Program) assemble(reg *prometheus.Registry) {
 	s := p.settings
+	p.source = p.parts.Sources
+	for i, l := range lanesOf(p.name, s) {
+		p.lanes = append(p.lanes, lane{l, p.source[i]})
+	}
+	p.turns = turnsOf(len(p.lanes))
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	telemetry.RegisterBuild(string(p.name), reg)
 	told := telemetry.Config{
 		Topics:  []string{s.KafkaDLQTopic, s.KafkaParkingTopic, s.KafkaParkingDLQTopic},
-		Reasons: reasons(), Lag: p.parts.Source.Lag, Waiting: p.waiting,
-		Assigned: p.parts.Source.Assigned, LastCommit: p.parts.Source.LastCommit, Retention: p.parts.Source.Retention,
+		Reasons: reasons(), Lag: p.source.Lag, Waiting: p.waiting,
+		Assigned: p.source.Assigned, LastCommit: p.source.LastCommit, Retention: p.source.Retention, Lanes: p.byLane(),
 	}
 	// An interface that holds nothing is not nil to whoever is given it.
 	var spool pipeline.Spool
@@ -135,14 +146,19 @@ func (p *Program) assemble(reg *prometheus.Registry) {
 		told.Spool, spool = p.parts.Spool.Stats, p.parts.Spool
 	}
 	p.observer = telemetry.New(told, reg, p.log)
-	p.faults = NewFaults(p.parts.Source, p.observer.Holding)
+	for _, src := range p.source {
+		p.faults = append(p.faults, NewFaults(src, p.observer.Holding))
+	}
 	cfg := pipeline.Config{
 		Program:  string(p.name),
 		DLQTopic: s.KafkaDLQTopic, ParkingTopic: s.KafkaParkingTopic, ParkingDLQTopic: s.KafkaParkingDLQTopic,
-		MaxRecordBytes: int64(s.MaxRecordBytes), MaxRefused: s.MaxRefused, BatchBytes: int64(s.BatchMaxBytes), Turns: turns, RetryPauses: s.RetryPauses, ParkBatches: s.ParkBatches, ProbeInterval: s.ProbeInterval, PublishTimeout: s.PublishTimeout,
+		MaxRecordBytes: int64(s.MaxRecordBytes), MaxRefused: s.MaxRefused, BatchBytes: int64(s.BatchMaxBytes), Turns: p.turns, RetryPauses: s.RetryPauses, ParkBatches: s.ParkBatches, ProbeInterval: s.ProbeInterval, PublishTimeout: s.PublishTimeout,
 		Backoff: s.ParkingBackoff, MaxBackoff: s.ParkingMaxBackoff, MaxAttempts: s.ParkingMaxAttempts,
-		Consumer: reading(p.name, s).group + "/" + p.options.Instance, Replay: p.name == config.Replayer, Keys: s.HeaderKeys(),
+		Consumer: p.lanes[0].Group + "/" + p.options.Instance, Replay: p.name == config.Replayer, Keys: s.HeaderKeys(),
 		Decided: p.options.Decided,
+	}
+	if len(p.lanes) > 1 {
+		cfg.LaneOf, cfg.ConsumerOf = s.LaneOf, p.consumerOf
 	}
 	db := p.observer.Timed(p.parts.Database)
 	if p.tracing != nil {
@@ -152,6 +168,16 @@ func (p *Program) assemble(reg *prometheus.Registry) {
 		}
 	}
 	p.pipe = pipeline.New(cfg, db, p.parts.Publisher, spool, p.observer, p.log)
+}
+
+// consumerOf is the group of a lane's topic and this instance.
+func (p *Program) consumerOf(topic string) string {
+	for _, l := range p.lanes {
+		if l.Topic == topic {
+			return l.Group + "/" + p.options.Instance
+		}
+	}
+	return p.lanes[0].Group + "/" + p.options.Instance
 }
 
 // turns is how many batches are decoded and written at a time. Two writers keep two cores of a database busy. A few more
@@ -182,10 +208,13 @@ const grace = 5 * time.Second
 // shutdown timeout, its offset is committed, the group is left. With Once it also ends when there is nothing more to
 // do. After [ErrWedged] and [ErrOverdue] something may still be running, and Close could wait for it for ever.
 func (p *Program) Run(ctx context.Context) error {
-	from := reading(p.name, p.settings)
-	p.log.Info().Str(telemetry.KeyVersion, buildinfo.String()).Str(telemetry.KeyInstance, p.options.Instance).
-		Str(telemetry.KeyTopic, from.topic).Str(telemetry.KeyGroup, from.group).Stringer(telemetry.KeyAddr, p.Addr()).
-		Str(telemetry.KeyDir, p.settings.SpoolDir).Msg("program started")
+	line := p.log.Info().Str(telemetry.KeyVersion, buildinfo.String()).Str(telemetry.KeyInstance, p.options.Instance).
+		Str(telemetry.KeyTopic, p.lanes[0].Topic).Str(telemetry.KeyGroup, p.lanes[0].Group).Stringer(telemetry.KeyAddr, p.Addr()).
+		Str(telemetry.KeyDir, p.settings.SpoolDir)
+	if len(p.lanes) > 1 {
+		line.Interface(telemetry.KeyLanes, p.laneTopics())
+	}
+	line.Msg("program started")
 	return Outlive(ctx, p.settings.ShutdownTimeout+p.grace, p.log, p.stop, p.join)
 }
 
@@ -227,12 +256,15 @@ func (p *Program) join(fetching context.Context, stop context.CancelCauseFunc) e
 		case <-fetching.Done():
 		case <-time.After(migrating):
 		}
-		return p.parts.Source.Run(fetching, p.carry)
+		return p.source.Run(fetching, p.carry)
 	})
 	run(func() error { p.awaitDatabase(fetching); return nil })
 	run(func() error { p.keepPartitions(fetching, first); return nil })
 	run(func() error { return p.http.Run(upkeep) })
-	run(func() error { p.faults.Run(upkeep); return nil })
+	for _, f := range p.faults {
+		run(func() error { f.Run(upkeep); return nil })
+	}
+	run(func() error { p.keepYielding(fetching); return nil })
 	run(func() error { return p.watch(upkeep) })
 	if p.parts.Spool != nil {
 		run(func() error { return p.parts.Spool.Run(upkeep, p.pipe.Idle, p.parts.Publisher) })
@@ -249,6 +281,7 @@ func (p *Program) carry(ctx context.Context, a Assignment) error {
 	w := replay.New(replay.Config{
 		Lookahead: s.ParkingLookahead, Weigh: kafka.RecordBytes, MaxBackoff: s.ParkingMaxBackoff,
 		BatchRecords: s.BatchMaxRecords, BatchBytes: int64(s.BatchMaxBytes), BatchWait: s.BatchMaxWait, Once: p.options.Once, Keys: s.HeaderKeys(), Unproven: p.unproven,
+		First: p.first(),
 	}, a)
 	p.mu.Lock()
 	p.windows[w] = struct{}{}

@@ -44,6 +44,8 @@ type Readiness struct {
 	Assigned int      `json:"assigned"`
 	Note     string   `json:"note,omitempty"`
 	Reasons  []Reason `json:"reasons"`
+	// Lanes are there if the program has more than one.
+	Lanes []LaneState `json:"lanes,omitempty"`
 	// Groupless is a program that reads nothing: it joins no group and is assigned nothing.
 	Groupless bool `json:"-"`
 }
@@ -64,9 +66,11 @@ func (r Readiness) MarshalJSON() ([]byte, error) {
 
 // Readiness reports whether the program works: it has an assignment and does not hold.
 func (p *Program) Readiness() Readiness {
-	p.faults.Look()
+	for _, f := range p.faults {
+		f.Look()
+	}
 	r := Readiness{
-		Program: string(p.name), Joined: p.parts.Source.Joined(), Assigned: p.parts.Source.Assigned(),
+		Program: string(p.name), Joined: p.source.Joined(), Assigned: p.source.Assigned(), Lanes: p.laneStates(),
 		Reasons: Grouped(p.observer.Holds()),
 	}
 	p.mu.Lock()
@@ -81,6 +85,9 @@ func (p *Program) Readiness() Readiness {
 		r.Note = "this member has no partition, because the group has more members than partitions"
 	}
 	r.Ready = len(r.Reasons) == 0
+	if since := p.yieldingSince(); !since.IsZero() && !stopping {
+		r.Reasons = append(r.Reasons, yieldingReason(since)) // not a reason against being ready
+	}
 	return r
 }
 

@@ -29,7 +29,9 @@ func tripwires(name config.Program, s config.Settings, o Options) (Options, func
 	disk := set.Disk(o.Disk)
 	o.Disk = disk
 	return o, func(p *Parts) {
-		p.Source = &trippedSource{p.Source, set}
+		for i, src := range p.Sources {
+			p.Sources[i] = &trippedSource{src, set}
+		}
 		p.Database = &trippedDatabase{p.Database, set.Store(p.Database)}
 		p.Publisher = set.Publisher(p.Publisher)
 		if p.Spool != nil {

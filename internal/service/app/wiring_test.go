@@ -125,7 +125,7 @@ func TestMissingTopic_HoldsAtTheStart(t *testing.T) {
 				if err := c.CreateTopic(topic, 1, nil); err != nil {
 					t.Fatal(err)
 				}
-				w.until("the program reads", func() bool { return !waits() && p.parts.Source.Joined() })
+				w.until("the program reads", func() bool { return !waits() && p.source.Joined() })
 				w.stop()
 				if err := w.end(); err != nil {
 					t.Error(err)

@@ -27,6 +27,8 @@ const (
 	KeyMade      = "made"
 	KeyDir       = "dir"
 	KeyTopics    = "topics"
+	KeyLanes     = "lanes"
+	KeyAge       = "age"
 	KeyAPI       = "api"
 	KeyUploads   = "uploads"
 )

@@ -1,7 +1,6 @@
 package telemetry
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -41,6 +40,8 @@ type Config struct {
 	LastCommit func() time.Time
 	// Retention is how long topics keep their records, where it is known; negative is for ever.
 	Retention func() map[string]time.Duration
+	// Lanes adds the metrics of lanes and the label lane; nil: the program has one lane and no such label.
+	Lanes *Lanes
 }
 
 type metrics struct {
@@ -54,7 +55,8 @@ type metrics struct {
 	bisect        prometheus.Counter
 	publish       *prometheus.CounterVec
 	hold          *prometheus.GaugeVec
-	endToEnd      prometheus.Histogram
+	endToEnd      *prometheus.HistogramVec // by lane, if there are lanes
+	latency       *prometheus.HistogramVec // by lane; nil without lanes
 }
 
 // other stands for codes that are not in our table, so that a trigger which makes codes up cannot make up labels.
@@ -84,14 +86,19 @@ func newMetrics(cfg Config, b *books, now func() time.Time, reg prometheus.Regis
 		bisect:        counter("docket_bisect_probes_total", "Writes that were made in search of bad records."),
 		publish:       vec("docket_publish_failures_total", "Records that Kafka did not take, by topic.", "topic"),
 		hold:          newHold(append(pipeline.Reasons(), cfg.Reasons...)),
-		endToEnd: histogram("docket_end_to_end_seconds", "From OPA's timestamp to the row.",
-			[]float64{0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 14400, 86400}),
+		endToEnd: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "docket_end_to_end_seconds", Help: "From OPA's timestamp to the row.",
+			Buckets: []float64{0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 14400, 86400},
+		}, cfg.Lanes.labels()),
 	}
 	reg.MustRegister(m.records, m.decode, m.store, m.storeDuration, m.retries, m.batchDuration, m.batchRecords, m.bisect, m.publish, m.hold, m.endToEnd,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "docket_unaccounted_records", Help: "Decisions consumed less homes less in flight; anything but 0 is a bug.",
 		}, func() float64 { return float64(b.unaccounted()) }),
 		outside{cfg, now})
+	if cfg.Lanes != nil {
+		m.latency = cfg.Lanes.register(reg)
+	}
 	m.zero(cfg)
 	return m
 }
@@ -106,6 +113,9 @@ func (m metrics) zero(cfg Config) {
 	}
 	for _, result := range []string{resultStored, resultFailed} {
 		m.storeDuration.WithLabelValues(result)
+	}
+	for _, lane := range cfg.Lanes.values() {
+		m.endToEnd.WithLabelValues(lane...)
 	}
 	for _, topic := range cfg.Topics {
 		m.publish.WithLabelValues(topic)
@@ -128,21 +138,30 @@ func known() map[string]bool {
 }
 
 // RegisterLag registers what a program is behind, for one that has no [Observer].
-func RegisterLag(lag func() []Lag, reg prometheus.Registerer) { reg.MustRegister(lags{lag}) }
+func RegisterLag(lag func() []Lag, reg prometheus.Registerer) { reg.MustRegister(lags{lag, nil}) }
 
 // lags collects the lag.
-type lags struct{ lag func() []Lag }
+type lags struct {
+	lag   func() []Lag
+	lanes *Lanes
+}
 
-func (l lags) Describe(ch chan<- *prometheus.Desc) { ch <- lagDesc }
+func (l lags) Describe(ch chan<- *prometheus.Desc) { ch <- l.lanes.desc(lagName, lagHelp) }
 
 func (l lags) Collect(ch chan<- prometheus.Metric) {
 	if l.lag == nil {
 		return
 	}
+	desc := l.lanes.desc(lagName, lagHelp)
 	for _, one := range l.lag() {
-		ch <- prometheus.MustNewConstMetric(lagDesc, prometheus.GaugeValue, float64(one.Records), one.Topic, strconv.Itoa(int(one.Partition)))
+		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(one.Records), l.lanes.of(one)...)
 	}
 }
+
+const (
+	lagName = "docket_consumer_lag"
+	lagHelp = "Records between what is committed and the end of the log."
+)
 
 // outside collects what others count.
 type outside struct {
@@ -151,7 +170,6 @@ type outside struct {
 }
 
 var (
-	lagDesc       = prometheus.NewDesc("docket_consumer_lag", "Records between what is committed and the end of the log.", []string{"topic", "partition"}, nil)
 	filesDesc     = prometheus.NewDesc("docket_spool_files", "Files in the spool.", nil, nil)
 	bytesDesc     = prometheus.NewDesc("docket_spool_bytes", "Bytes in the spool.", nil, nil)
 	maxBytesDesc  = prometheus.NewDesc("docket_spool_max_bytes", "Bytes that the spool may have; 0 without a spool.", nil, nil)
@@ -163,7 +181,8 @@ var (
 )
 
 func (o outside) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{lagDesc, oldestUncommittedDesc, assignedDesc, lastCommitDesc, retentionDesc, filesDesc, bytesDesc, maxBytesDesc, oversizeDesc, oldestDesc, recoveredDesc, droppedDesc, waitingDesc} {
+	lanes := o.cfg.Lanes
+	for _, d := range []*prometheus.Desc{lanes.desc(lagName, lagHelp), lanes.desc(oldestName, oldestHelp), assignedDesc, lastCommitDesc, retentionDesc, filesDesc, bytesDesc, maxBytesDesc, oversizeDesc, oldestDesc, recoveredDesc, droppedDesc, waitingDesc} {
 		ch <- d
 	}
 }
@@ -176,7 +195,7 @@ func (o outside) Collect(ch chan<- prometheus.Metric) {
 	if o.cfg.Lag != nil {
 		behind = o.cfg.Lag()
 	}
-	lags{func() []Lag { return behind }}.Collect(ch)
+	lags{func() []Lag { return behind }, o.cfg.Lanes}.Collect(ch)
 	o.progress(ch, behind)
 	var s Spool
 	if o.cfg.Spool != nil {

@@ -21,13 +21,14 @@ type Observer struct {
 	topics  map[string]bool
 	log     zerolog.Logger
 	now     func() time.Time
+	lanes   *Lanes
 }
 
 var _ pipeline.Observer = (*Observer)(nil)
 
 // New makes an observer and registers its metrics.
 func New(cfg Config, reg prometheus.Registerer, log zerolog.Logger) *Observer {
-	o := &Observer{codes: known(), topics: map[string]bool{}, log: log, now: time.Now}
+	o := &Observer{codes: known(), topics: map[string]bool{}, log: log, now: time.Now, lanes: cfg.Lanes}
 	for _, t := range cfg.Topics {
 		o.topics[t] = true
 	}
@@ -75,6 +76,12 @@ func (o *Observer) Homed(r pipeline.Report) {
 	var homes [home.Spooled + 1]int
 	rest := map[home.Home]*told{}
 	all := 0
+	lane := o.lanes.label(r.Topic)
+	endToEnd := o.metrics.endToEnd.WithLabelValues(lane...)
+	var latency prometheus.Observer
+	if o.metrics.latency != nil {
+		latency = o.metrics.latency.WithLabelValues(lane...)
+	}
 	for d := range r.Decisions {
 		all++
 		if d.Home == home.None {
@@ -85,7 +92,10 @@ func (o *Observer) Homed(r pipeline.Report) {
 			o.metrics.decode.WithLabelValues(o.label(d.Cause.Code)).Inc()
 		}
 		if d.Home == home.Row && !d.Time.IsZero() {
-			o.metrics.endToEnd.Observe(max(0, now.Sub(d.Time).Seconds()))
+			endToEnd.Observe(max(0, now.Sub(d.Time).Seconds()))
+		}
+		if d.Home == home.Row && latency != nil {
+			latency.Observe(age(now, d.Came))
 		}
 		if d.Home != home.Row && d.Home != home.Duplicate {
 			if rest[d.Home] == nil {

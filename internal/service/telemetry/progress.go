@@ -2,7 +2,6 @@ package telemetry
 
 import (
 	"math"
-	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -11,10 +10,14 @@ import (
 )
 
 var (
-	oldestUncommittedDesc = prometheus.NewDesc("docket_oldest_uncommitted_seconds", "Age, by its Kafka timestamp, of the oldest record that was fetched and is not committed; 0 where there is none.", []string{"topic", "partition"}, nil)
-	assignedDesc          = prometheus.NewDesc("docket_assigned_partitions", "Partitions that are assigned to this process.", nil, nil)
-	lastCommitDesc        = prometheus.NewDesc("docket_last_commit_timestamp_seconds", "When the brokers took the last commit, in Unix time; 0 before the first.", nil, nil)
-	retentionDesc         = prometheus.NewDesc("docket_topic_retention_seconds", "How long a topic keeps its records; +Inf: for ever. Absent where the brokers do not tell.", []string{"topic"}, nil)
+	assignedDesc   = prometheus.NewDesc("docket_assigned_partitions", "Partitions that are assigned to this process.", nil, nil)
+	lastCommitDesc = prometheus.NewDesc("docket_last_commit_timestamp_seconds", "When the brokers took the last commit, in Unix time; 0 before the first.", nil, nil)
+	retentionDesc  = prometheus.NewDesc("docket_topic_retention_seconds", "How long a topic keeps its records; +Inf: for ever. Absent where the brokers do not tell.", []string{"topic"}, nil)
+)
+
+const (
+	oldestName = "docket_oldest_uncommitted_seconds"
+	oldestHelp = "Age, by its Kafka timestamp, of the oldest record that was fetched and is not committed; 0 where there is none."
 )
 
 // RegisterBuild registers which program this is, and which build of it.
@@ -32,8 +35,9 @@ func (o outside) progress(ch chan<- prometheus.Metric, behind []Lag) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
+	oldest := o.cfg.Lanes.desc(oldestName, oldestHelp)
 	for _, l := range behind {
-		gauge(oldestUncommittedDesc, age(o.now(), l.Oldest), l.Topic, strconv.Itoa(int(l.Partition)))
+		gauge(oldest, age(o.now(), l.Oldest), o.cfg.Lanes.of(l)...)
 	}
 	assigned, last := 0, 0.0
 	if o.cfg.Assigned != nil {
