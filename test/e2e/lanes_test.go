@@ -150,6 +150,7 @@ func TestLanes_UrgentFirstAndKilled(t *testing.T) {
 			t.Errorf("lane %q: %d rows of %d decisions", lane, n, l.sent[lane])
 		}
 	}
+	l.verify(0, "--settled")
 	l.letters(map[string]int{"": 1, "-urgent": 2, "-bulk": 1})
 	second.sound()
 	if n := second.metric(`docket_lane_latency_seconds_count{lane="urgent"}`); n < 100 {

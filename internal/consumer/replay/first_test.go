@@ -120,11 +120,11 @@ func TestWindow_NothingStarves(t *testing.T) {
 						t.Fatalf("seed %d: %v went before offset %d", seed, out, p.record.Offset)
 					}
 				}
-				for _, o := range out {
-					if seen[o] {
-						t.Fatalf("seed %d: offset %d twice", seed, o)
+				for _, r := range b.Records() {
+					if at := envelope.Due(r, cfg.MaxBackoff); seen[r.Offset] || at.After(time.Now()) {
+						t.Fatalf("seed %d: offset %d twice or before its time", seed, r.Offset)
 					}
-					seen[o] = true
+					seen[r.Offset] = true
 				}
 				committed = settle(t, b)
 				for o := range committed {
