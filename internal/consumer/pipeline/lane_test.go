@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -159,12 +160,12 @@ func TestLanes_LettersNameTheirLane(t *testing.T) {
 func TestLanes_BreakerIsShared(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		away := true
+		var back atomic.Bool
 		w := newWorld(func(w *world) {
 			w.config.LaneOf, w.config.Turns = laneOf, lanes.New(lanes.WithLanes())
 			w.config.RetryPauses = nil
 			w.db.away = func() error {
-				if away {
+				if !back.Load() {
 					return sqlstate("08006")
 				}
 				return nil
@@ -178,7 +179,7 @@ func TestLanes_BreakerIsShared(t *testing.T) {
 		if n := w.told.homes()["parked"]; n != 6 {
 			t.Fatalf("%d parked, want those of three batches", n)
 		}
-		time.AfterFunc(time.Minute, func() { away = false })
+		time.AfterFunc(time.Minute, func() { back.Store(true) })
 		from := time.Now()
 		if err := w.pipe.Run(t.Context(), lanedOf(t, "urgent", 3, 1)); err != nil {
 			t.Fatal(err)
