@@ -59,7 +59,7 @@ func (w *world) adopt() {
 	}
 	w.returned = map[string][]verify.Place{}
 	keys := w.deskSettings().HeaderKeys()
-	back := slices.DeleteFunc(w.kafka.ReadAll(w.t, source), func(r *kgo.Record) bool {
+	back := slices.DeleteFunc(w.kafka.ReadAll(w.t, w.sources()...), func(r *kgo.Record) bool {
 		_, ours := w.ledger.At(r.Topic, r.Partition, r.Offset)
 		return ours
 	})
@@ -81,7 +81,7 @@ func (w *world) adopt() {
 			w.found(fmt.Sprintf("I3 fidelity: %s/%d/%d was put back as another record than the dead letter %.12s is", r.Topic, r.Partition, r.Offset, l.ID))
 			continue
 		}
-		w.ledger.Acknowledged(source, r.Partition, r.Offset, conservation.Record{
+		w.ledger.Acknowledged(r.Topic, r.Partition, r.Offset, conservation.Record{
 			Key: r.Key, Value: r.Value, Headers: r.Headers, Decisions: worth, Planted: "put back",
 		})
 		w.returned[mark] = append(w.returned[mark], verify.Place{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset})

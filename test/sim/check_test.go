@@ -40,8 +40,10 @@ type evidence struct {
 func (w *world) gather() *evidence {
 	ev := &evidence{letters: map[verify.Place][]letter{}, rows: map[verify.Identity]int{}, stored: map[verify.Identity]int64{}, bodies: map[verify.Identity][]byte{}}
 	ev.At, ev.AllRows, ev.Settled = time.Now(), true, true
-	ev.Committed = verify.OffsetsOf(source, committed(w.kafka.Cluster, consumers, source))
-	ev.Ends = verify.OffsetsOf(source, ends(w.kafka.Cluster, source))
+	ev.Committed, ev.Ends = offsetsOf(w.committedIn()), verify.Offsets{}
+	for _, topic := range w.sources() {
+		ev.Ends.Add(topic, ends(w.kafka.Cluster, topic))
+	}
 	w.adopt()
 	rows := w.db.Rows()
 	for _, s := range w.slots {
@@ -220,22 +222,27 @@ func (d *pending) homeless(c *commit, spooled map[verify.Place]bool) (homeless, 
 // commits checks for every commit that all decisions before it had a home at that moment (I1, I8). It returns the
 // commits with the offset before each.
 func (w *world) commits(ev *evidence) (all []verify.Commit) {
-	open := map[int32][]*pending{}
+	open := map[verify.Partition][]*pending{}
 	for _, d := range ev.truth.Decisions() {
 		own := &pending{at: d.Place, id: d.Identity(), letters: ev.letters[d.Place]}
 		if n := ev.stored[d.Identity()]; n > 0 && d.ID != "" && verify.SameJSON(ev.bodies[d.Identity()], d.Body) {
 			own.row = n
 		}
-		open[d.Partition] = append(open[d.Partition], own)
+		in := verify.Partition{Topic: d.Topic, Number: d.Partition}
+		open[in] = append(open[in], own)
 	}
-	last := map[string]map[int32]int64{consumers: {}, replayers: {}}
+	groups := []string{replayers}
+	for _, l := range w.lanes {
+		groups = append(groups, l.group)
+	}
+	last := map[string]map[int32]int64{}
 	for i := range w.clerk.commits {
 		c := &w.clerk.commits[i]
 		at := w.history.began.Add(c.at)
-		for _, group := range []string{consumers, replayers} {
+		for _, group := range groups {
 			for p, offset := range c.before[group] {
 				if offset != last[group][p] {
-					all = append(all, verify.Commit{At: at, Group: group, Topic: topicOf(group), Partition: p, Offset: offset, End: -1, Lowest: -1, Outcome: verify.Succeeded})
+					all = append(all, verify.Commit{At: at, Group: group, Topic: w.topicOf(group), Partition: p, Offset: offset, End: -1, Lowest: -1, Outcome: verify.Succeeded})
 				}
 			}
 			last[group] = c.before[group]
@@ -246,17 +253,20 @@ func (w *world) commits(ev *evidence) (all []verify.Commit) {
 				spooled[d.Place] = true
 			}
 		}
-		for p, upTo := range c.source {
-			lowest := w.lowest(c, open, p, upTo, spooled)
-			asked, own := c.offsets[p]
-			if lowest >= 0 && (!own || c.group != consumers) {
-				w.found(fmt.Sprintf("I1 no loss: when at %v %s was committed, decision-logs/%d/%d had no home any more", c.at, c.asked, p, lowest))
-			}
-			if own && c.group == consumers {
-				if lowest < 0 {
-					lowest = asked
+		for _, l := range w.lanes {
+			for p, upTo := range c.sources[l.topic] {
+				lowest := w.lowest(c, open, verify.Partition{Topic: l.topic, Number: p}, upTo, spooled)
+				asked, own := c.offsets[p]
+				own = own && c.group == l.group
+				if lowest >= 0 && !own {
+					w.found(fmt.Sprintf("I1 no loss: when at %v %s was committed, %s/%d/%d had no home any more", c.at, c.asked, l.topic, p, lowest))
 				}
-				all = append(all, verify.Commit{At: at, Process: c.member, Group: c.group, Topic: source, Partition: p, Offset: asked, End: c.ends[source][p], Lowest: lowest, Outcome: verify.Unknown})
+				if own {
+					if lowest < 0 {
+						lowest = asked
+					}
+					all = append(all, verify.Commit{At: at, Process: c.member, Group: c.group, Topic: l.topic, Partition: p, Offset: asked, End: c.ends[l.topic][p], Lowest: lowest, Outcome: verify.Unknown})
+				}
 			}
 		}
 		if c.group == replayers {
@@ -269,7 +279,7 @@ func (w *world) commits(ev *evidence) (all []verify.Commit) {
 }
 
 // lowest returns the lowest offset below upTo with a decision that has no home at a commit; -1: all have one.
-func (w *world) lowest(c *commit, open map[int32][]*pending, p int32, upTo int64, spooled map[verify.Place]bool) int64 {
+func (w *world) lowest(c *commit, open map[verify.Partition][]*pending, p verify.Partition, upTo int64, spooled map[verify.Place]bool) int64 {
 	lowest, kept := int64(-1), open[p][:0]
 	for _, d := range open[p] {
 		if d.at.Offset >= upTo {
@@ -291,7 +301,8 @@ func (w *world) lowest(c *commit, open map[int32][]*pending, p int32, upTo int64
 // story lists all facts about a decision.
 func (w *world) story(ev *evidence, at verify.Place) string {
 	var b strings.Builder
-	if at.Topic != source {
+	group := w.groupOf(at.Topic)
+	if group == "" {
 		return ""
 	}
 	if d := ev.truth.At(at); d != nil && ev.rows[d.Identity()] > 0 {
@@ -303,7 +314,7 @@ func (w *world) story(ev *evidence, at verify.Place) string {
 			l.Attempt, w.history.at(l.Stamp), l.by())
 	}
 	for _, c := range w.clerk.commits {
-		if c.before[consumers][at.Partition] <= at.Offset && c.source[at.Partition] > at.Offset {
+		if c.before[group][at.Partition] <= at.Offset && c.sources[at.Topic][at.Partition] > at.Offset {
 			fmt.Fprintf(&b, "    passed at %v by %s\n", c.at, c.asked)
 		}
 	}

@@ -5,6 +5,7 @@ package sim
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -29,7 +30,7 @@ type commit struct {
 	asked         string // describes the commit
 	group, member string
 	offsets       map[int32]int64            // requested offsets
-	source        map[int32]int64            // committed by the consumers, this commit included
+	sources       map[string]map[int32]int64 // committed by the consumers, this commit included, by topic
 	parked        map[int32]int64            // by the replayers
 	before        map[string]map[int32]int64 // committed before this commit, by group
 	ends          map[string]map[int32]int64 // of the topics
@@ -77,17 +78,20 @@ func (c *clerk) witness(r *kmsg.OffsetCommitRequest) {
 		return
 	}
 	now := commit{
-		at: c.w.history.since(), group: r.Group, member: r.MemberID, offsets: map[int32]int64{}, source: committed(k, consumers, source), parked: committed(k, replayers, parked),
+		at: c.w.history.since(), group: r.Group, member: r.MemberID, offsets: map[int32]int64{}, sources: c.w.committedIn(), parked: committed(k, replayers, parked),
 		before: map[string]map[int32]int64{}, ends: map[string]map[int32]int64{}, stored: c.w.db.Commits(), alone: map[verify.Identity]bool{},
 	}
 	for _, r := range c.w.db.Unconfirmed() {
 		now.alone[identity(r.DecisionID, r.Time)] = true
 	}
-	for _, topic := range []string{source, parked, dead, exhausted} {
+	for _, topic := range append(c.w.sources(), parked, dead, exhausted) {
 		now.ends[topic] = ends(k, topic)
 	}
-	now.before[consumers], now.before[replayers] = clone(now.source), clone(now.parked)
-	target := now.source
+	now.before[replayers] = maps.Clone(now.parked)
+	for _, l := range c.w.lanes {
+		now.before[l.group] = maps.Clone(now.sources[l.topic])
+	}
+	target := now.sources[c.w.topicOf(r.Group)]
 	if r.Group == replayers {
 		target = now.parked
 	}
@@ -106,21 +110,6 @@ func (c *clerk) witness(r *kmsg.OffsetCommitRequest) {
 	}
 	c.w.history.add("commits", "", now.asked)
 	c.commits = append(c.commits, now)
-}
-
-func topicOf(group string) string {
-	if group == replayers {
-		return parked
-	}
-	return source
-}
-
-func clone(m map[int32]int64) map[int32]int64 {
-	own := make(map[int32]int64, len(m))
-	for k, v := range m {
-		own[k] = v
-	}
-	return own
 }
 
 // spooled returns the places of the records in a slot's spool that would survive a power cut.

@@ -67,7 +67,7 @@ func ofTheDatabase() []evil {
 			return event{Arg: one(d, one(d, transients...), one(d, systemics...), "25006"), N: d.IntN(1000), For: s.bearable(d.between(500*time.Millisecond, 5*time.Second))}
 		}, func(w *world, e event) func() {
 			odd := func(r pgmodel.Row) bool {
-				return r.Topic == source && r.Offset != store.ProbeOffset && int(r.Offset+r.Time.UnixMicro())%(2+e.N%5) == 0
+				return w.groupOf(r.Topic) != "" && r.Offset != store.ProbeOffset && int(r.Offset+r.Time.UnixMicro())%(2+e.N%5) == 0
 			}
 			return w.db.Inject(pgmodel.Fault{Point: pgmodel.Insert, SQLSTATE: e.Arg, Row: odd, Count: -1})
 		}},

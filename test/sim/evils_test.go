@@ -131,7 +131,7 @@ func ofBrokers() []evil {
 		{"hang up", key(kmsg.Produce, kmsg.OffsetCommit, kmsg.Fetch, kmsg.Heartbeat, kmsg.SyncGroup, kmsg.Metadata), func(w *world, e event) func() { return w.kafka.HangUp(kmsg.Key(e.N)) }},
 		{"coordinator moves", nil, func(w *world, _ event) func() { w.kafka.RehashCoordinators(); return nothing }},
 		{"leaders move", func(d dice, _ *schedule) event { return event{N: d.IntN(6)} }, func(w *world, e event) func() {
-			for _, topic := range []string{source, parked, dead} {
+			for _, topic := range append(w.sources(), parked, dead) {
 				for p := range int32(4) {
 					_ = w.kafka.MoveTopicPartition(topic, p, (int32(e.N)+p)%int32(w.plan.Brokers)) // a missing partition does not matter
 				}
@@ -139,7 +139,7 @@ func ofBrokers() []evil {
 			return nothing
 		}},
 		{"partitions added", func(d dice, _ *schedule) event { return event{Arg: pick(d, source, parked, dead), N: 1 + d.IntN(2)} }, func(w *world, e event) func() {
-			w.running.Go(func() { w.widen(e.Arg, e.N) })
+			w.running.Go(func() { w.widen(w.laneFor(e), e.N) })
 			return nothing
 		}},
 	}

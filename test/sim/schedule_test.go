@@ -28,6 +28,7 @@ type schedule struct {
 	Attempts   int
 	MaxEntered int      // limit of a client's dead letters in an hour; 0: none
 	Settings   []string // of all processes
+	Lanes      []string // beside the default one
 	NoSpool    []bool   // by slot: no spool
 	Rests      []string // by slot: the pause before the first replay of its parked records, as during a change of settings
 	Starts     []time.Duration
@@ -44,6 +45,7 @@ type arrival struct {
 	At        time.Duration
 	Record    int // of the pool
 	Partition int32
+	Lane      int // of the lanes of the schedule; 0: the default one
 	Twist     twist
 	Flood     bool // Record is one of [floods]
 }
@@ -72,8 +74,8 @@ func (e event) String() string {
 
 func (s *schedule) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d: %d brokers, %d partitions, %d forwarding, %d consumers, %d replayers, %d desks, %d records, table %+v, without spool %v, rests %v, starts %v\n  %s\n",
-		s.Seed, s.Brokers, s.Partitions, s.Forwards, s.Consumers, s.Replayers, s.Desks, len(s.Arrivals), s.Table, s.NoSpool, s.Rests, s.Starts, strings.Join(s.Settings, " "))
+	fmt.Fprintf(&b, "seed %d: lanes %v, %d brokers, %d partitions, %d forwarding, %d consumers, %d replayers, %d desks, %d records, table %+v, without spool %v, rests %v, starts %v\n  %s\n",
+		s.Seed, s.Lanes, s.Brokers, s.Partitions, s.Forwards, s.Consumers, s.Replayers, s.Desks, len(s.Arrivals), s.Table, s.NoSpool, s.Rests, s.Starts, strings.Join(s.Settings, " "))
 	for _, e := range s.Events {
 		fmt.Fprintf(&b, "  %v\n", e)
 	}
@@ -130,6 +132,7 @@ func plan(seed uint64) *schedule {
 	s.ByJob = d.IntN(2) == 0
 	slices.SortStableFunc(s.Events, func(a, b event) int { return cmp.Compare(a.At, b.At) })
 	s.floods()
+	s.lanesDrawn()
 	return s
 }
 

@@ -5,6 +5,8 @@ package sim
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,11 +65,11 @@ func (w *world) unsettled() string {
 	if feeding {
 		return "records are still being produced"
 	}
-	for _, g := range [][2]string{{consumers, source}, {replayers, parked}} {
-		done := committed(w.kafka.Cluster, g[0], g[1])
-		for p, end := range ends(w.kafka.Cluster, g[1]) {
+	for _, g := range append(w.lanes, lane{parked, replayers}) {
+		done := committed(w.kafka.Cluster, g.group, g.topic)
+		for p, end := range ends(w.kafka.Cluster, g.topic) {
 			if done[p] < end {
-				return fmt.Sprintf("%s committed %d of %d in partition %d", g[0], done[p], end, p)
+				return fmt.Sprintf("%s committed %d of %d in partition %d", g.group, done[p], end, p)
 			}
 		}
 	}
@@ -115,11 +117,12 @@ const rebalanced = 20 * time.Second
 // do not join. In the fake each late member restarts the timeout, so that members can wait for each other for ever.
 // The fake also never misses the heartbeats of a member that died while it joined.
 func (w *world) unstick() {
-	for _, g := range []struct {
-		name string
-		most int
-	}{{consumers, w.plan.Consumers}, {replayers, w.plan.Replayers}, {desks, 2 * w.plan.Desks}} { // a desk reads two topics
-		group, most := g.name, g.most
+	mosts := map[string]int{replayers: w.plan.Replayers, desks: 2 * w.plan.Desks} // a desk reads two topics
+	for _, l := range w.lanes {
+		mosts[l.group] = w.plan.Consumers
+	}
+	for _, group := range slices.Sorted(maps.Keys(mosts)) {
+		most := mosts[group]
 		info := w.kafka.GroupInfo(group)
 		if info == nil || len(info.Members) <= most && (info.State == "Stable" || info.State == "Empty") {
 			delete(w.unrest, group)

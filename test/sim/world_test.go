@@ -51,6 +51,7 @@ type world struct {
 	clerk   *clerk
 	witness *witness
 
+	lanes   []lane // the default one first
 	slots   []*slot
 	feeder  *kgo.Client
 	unheard sync.WaitGroup // records without an acknowledgement
@@ -126,7 +127,7 @@ func (w *world) every(d time.Duration, f func()) (over func()) {
 // open makes everything but the processes.
 func open(t testing.TB, s *schedule, h *history, logs io.Writer) *world {
 	w := &world{
-		t: t, plan: s, history: h, logs: logs, net: newWeather(), books: &ledgerWeather{}, book: ledgermodel.New(), wires: newNetwork(), ledger: conservation.NewProduced(),
+		t: t, plan: s, lanes: lanesOf(s.Lanes), history: h, logs: logs, net: newWeather(), books: &ledgerWeather{}, book: ledgermodel.New(), wires: newNetwork(), ledger: conservation.NewProduced(),
 		closing: make(chan struct{}),
 		unrest:  map[string]unrest{}, retriedBy: map[string]int{}, edited: map[string][]edited{}, metrics: map[string]verify.Metrics{},
 	}
@@ -137,7 +138,7 @@ func open(t testing.TB, s *schedule, h *history, logs io.Writer) *world {
 	w.book.Rows = func(_ ledger.Sending, _ int64, rows []ledger.RowName) (marked, missing int) { return len(rows), 0 } // the model of Postgres has no marks
 	ports := []int{9092, 9093, 9094}[:s.Brokers]
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(s.Brokers), kfake.Ports(ports...), kfake.ListenFn(w.wires.Listen),
-		kfake.SeedTopics(s.Partitions, source), kfake.SeedTopics(s.Forwards, parked, dead, exhausted))
+		kfake.SeedTopics(s.Partitions, w.sources()...), kfake.SeedTopics(s.Forwards, parked, dead, exhausted))
 	if err != nil {
 		t.Fatalf("start the fake Kafka: %v", err)
 	}
@@ -168,9 +169,9 @@ func (w *world) placeLeaders() {
 		return
 	}
 	n := int32(w.plan.Seed % 3)
-	for _, topic := range []string{source, parked, dead, exhausted} {
+	for _, topic := range append([]string{source, parked, dead, exhausted}, w.sources()[1:]...) {
 		count := w.plan.Forwards
-		if topic == source {
+		if w.groupOf(topic) != "" {
 			count = w.plan.Partitions
 		}
 		for p := range count {
@@ -202,7 +203,7 @@ func (w *world) feed() {
 		w.until(a.At)
 		r := twisted(a)
 		w.unheard.Add(1)
-		w.produce(r, a.Partition)
+		w.produce(r, w.lanes[a.Lane].topic, a.Partition)
 	}
 	w.unheard.Wait()
 	w.mu.Lock()
@@ -211,11 +212,11 @@ func (w *world) feed() {
 }
 
 // produce writes one record, again where the broker hung up before it read anything of it.
-func (w *world) produce(r conservation.Record, partition int32) {
-	record := &kgo.Record{Topic: source, Partition: partition, Key: r.Key, Value: r.Value, Headers: r.Headers}
+func (w *world) produce(r conservation.Record, topic string, partition int32) {
+	record := &kgo.Record{Topic: topic, Partition: partition, Key: r.Key, Value: r.Value, Headers: r.Headers}
 	w.feeder.Produce(context.Background(), record, func(sent *kgo.Record, err error) {
 		if unread := (*kgo.ErrFirstReadEOF)(nil); errors.As(err, &unread) {
-			w.later(glance, func() { w.produce(r, partition) })
+			w.later(glance, func() { w.produce(r, topic, partition) })
 			return
 		}
 		defer w.unheard.Done()
@@ -223,7 +224,7 @@ func (w *world) produce(r conservation.Record, partition int32) {
 			w.found("the harness could not produce: " + err.Error())
 			return
 		}
-		w.ledger.Acknowledged(source, sent.Partition, sent.Offset, r)
+		w.ledger.Acknowledged(topic, sent.Partition, sent.Offset, r)
 	})
 }
 
