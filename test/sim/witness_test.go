@@ -111,7 +111,7 @@ func (t *try) blames() bool {
 func (t *try) name() string {
 	var b strings.Builder
 	for _, at := range t.rows {
-		fmt.Fprintf(&b, "%d/%d/%d ", at.Partition, at.Offset, at.Index)
+		fmt.Fprintf(&b, "%v ", at)
 	}
 	return b.String()
 }
