@@ -40,9 +40,11 @@ func (p *Pair) Set(now time.Time, r Rates) {
 // longest is the longest wait that Take returns: the limits may change meanwhile.
 const longest = time.Second
 
-// Take grants from least to n rows, or none, and takes their tokens. n is at least 1; least counts as no more than n and
-// the burst. If it grants none, wait is the time until it can grant the least, at most a second. It looks at both
-// buckets before it takes from either: a low lane that the low limit delays costs the urgent lane nothing.
+// Take grants from least to n rows, or none, and takes their tokens. n is at least 1. least counts as no more than n and
+// the burst. If it grants none, wait is the time until it can grant the least, at most a second.
+//
+// It looks at both buckets before it takes from either. So a low lane that the low limit delays costs the urgent lane
+// nothing.
 func (p *Pair) Take(now time.Time, low bool, n, least int) (granted int, wait time.Duration) {
 	buckets := []*rate.Limiter{p.all}
 	if low {

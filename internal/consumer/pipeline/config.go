@@ -29,6 +29,12 @@ type Config struct {
 	// Tracer follows batches; nil: no tracing.
 	Tracer Tracer
 
+	// Tokens limits the rows of all writes; nil: no limit. A write is no larger than what was granted for it.
+	Tokens Tokens
+	// Urgent reports whether the records of a topic are of the urgent lane, whose rows do not count against the low
+	// limit; nil: no topic is. A replay is never urgent.
+	Urgent func(topic string) bool
+
 	// Decided is called with the name of each rule, one of [Rules], that is applied to a failed batch; nil: not
 	// called.
 	Decided func(rule string)

@@ -2,14 +2,14 @@
 //
 // # Which sum holds
 //
-// Kafka gives each partition to one member at a time. A member that gives a partition up counts it no more as soon as it
-// is told to, and the next member counts it after that. So the shares of all processes add up to at most one, also
-// while a rebalance moves partitions, and with them the limits. Buckets start empty, and a larger share brings no tokens
-// with it. So in no second are more granted than the limit and the burst, whatever starts, stops and moves.
+// Kafka gives each partition to one member at a time. A member that is told to give a partition up no longer counts it.
+// The next member counts it after that. So the shares of all processes add up to at most one, also while a rebalance
+// moves partitions, and with them the limits. Buckets start empty, and a larger share brings no tokens with it. So in no
+// second are more granted than the limit and the burst, whatever starts, stops and moves.
 //
 // Two owners of a partition at once are possible in one case: a member that was cut off from Kafka does not know yet that
-// the group gave its partitions away. Kafka refuses its commits, but not its writes. Until it learns that, at most
-// for the time of a session, it grants its share, and by that much can the sum pass the limit. Redis has no such case.
+// the group gave its partitions away. Kafka refuses its commits, but not its writes. It learns that within the time of a
+// session. Until then it grants its share, and by that much can the sum pass the limit. With Redis there is no such case.
 package local
 
 import (
