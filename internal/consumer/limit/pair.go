@@ -40,8 +40,8 @@ func (p *Pair) Set(now time.Time, r Rates) {
 // longest is the longest wait that Take returns: the limits may change meanwhile.
 const longest = time.Second
 
-// Take grants from least to n rows, or none, and takes their tokens. n is at least 1. least counts as no more than n and
-// the burst. If it grants none, it returns the time until it can grant the least, at most a second.
+// Take grants from least to n rows, or none, and takes their tokens. At least 1 is asked for. The least counts as no
+// more than n and the burst. If it grants none, it returns the time until it can grant the least, at most a second.
 //
 // It looks at both buckets before it takes from either. So a low lane that the low limit delays costs the urgent lane
 // nothing.
