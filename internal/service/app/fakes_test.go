@@ -157,10 +157,11 @@ type fakeSource struct {
 	err         error
 	stuck       chan struct{} // Run does not end before it is closed
 
-	mu       sync.Mutex
-	joined   bool
-	assigned int
-	fault    error
+	mu         sync.Mutex
+	joined     bool
+	assigned   int
+	partitions int
+	fault      error
 }
 
 func (s *fakeSource) set(f func(*fakeSource)) {
@@ -190,6 +191,13 @@ func (s *fakeSource) Run(ctx context.Context, carry func(context.Context, Assign
 	}
 	all.Wait()
 	return nil
+}
+
+// Partitions are those of all members.
+func (s *fakeSource) Partitions() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.partitions
 }
 
 func (s *fakeSource) Assigned() int {

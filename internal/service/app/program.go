@@ -64,6 +64,7 @@ type Program struct {
 	observer *telemetry.Observer
 	tracing  *tracing.Tracing // nil: none
 	pipe     *pipeline.Pipeline
+	limits   *Limits // nil: none
 	faults   *Faults
 	http     *Server
 	grace    time.Duration
@@ -109,6 +110,10 @@ func New(name config.Program, s config.Settings, log zerolog.Logger, reg *promet
 		}
 		trip(p.parts)
 	}
+	if p.limits, err = openLimits(name, s, p.share, log, reg); err != nil {
+		p.closeParts()
+		return nil, errors.Join(err, listener.Close(), p.tracing.Close())
+	}
 	p.assemble(reg)
 	p.http = NewServer(listener, p, reg)
 	return p, nil
@@ -144,6 +149,9 @@ func (p *Program) assemble(reg *prometheus.Registry) {
 		Consumer: reading(p.name, s).group + "/" + p.options.Instance, Replay: p.name == config.Replayer, Keys: s.HeaderKeys(),
 		Decided: p.options.Decided,
 	}
+	if p.limits != nil {
+		cfg.Tokens, cfg.Urgent = p.limits.gate, isUrgent(s)
+	}
 	db := p.observer.Timed(p.parts.Database)
 	if p.tracing != nil {
 		cfg.Tracer, db = p.tracing, p.tracing.Store(db)
@@ -167,11 +175,16 @@ func (p *Program) Addr() net.Addr { return p.http.Addr() }
 // Close gives up what New opened, in reverse order. It comes after Run.
 func (p *Program) Close() {
 	p.http.Close()
-	if p.parts.Close != nil {
-		p.parts.Close()
-	}
+	p.closeParts()
+	p.limits.Close()
 	if err := p.tracing.Close(); err != nil {
 		p.log.Debug().Str(telemetry.KeyReason, "timeout").Msg("last traces not exported")
+	}
+}
+
+func (p *Program) closeParts() {
+	if p.parts.Close != nil {
+		p.parts.Close()
 	}
 }
 

@@ -81,6 +81,7 @@ func (p *Program) Readiness() Readiness {
 		r.Note = "this member has no partition, because the group has more members than partitions"
 	}
 	r.Ready = len(r.Reasons) == 0
+	r.Reasons = append(r.Reasons, p.limits.reasons(time.Now())...) // no reasons against being ready
 	return r
 }
 

@@ -38,9 +38,19 @@ type Gate struct {
 	cfg    Config
 	queues [2]chan struct{} // of the urgent lane, of the low lanes; holds one while somebody is first
 
-	mu    sync.Mutex
-	waits map[*wait]struct{}
+	mu      sync.Mutex
+	waits   map[*wait]struct{}
+	limited [2]stretch // of the urgent lane, of the low lanes
 }
+
+// stretch is a time in which each write waited.
+type stretch struct {
+	since time.Time // zero: the last write did not wait
+	last  time.Time // the last grant
+}
+
+// lasting is how long after a grant a stretch still counts, if nobody waits.
+const lasting = time.Second
 
 // wait is one write that waits.
 type wait struct {
@@ -97,9 +107,7 @@ func (g *Gate) Take(ctx, leaving context.Context, low bool, n int, pause func())
 	for {
 		granted, pause, alone := g.ask(ctx, w, n, least)
 		if granted > 0 {
-			if g.cfg.Observer != nil {
-				g.cfg.Observer.Granted(low, granted, waitedSince(w.since, waiting), alone)
-			}
+			g.grant(w, waiting, granted, alone)
 			return granted
 		}
 		rest()
@@ -142,12 +150,24 @@ func sleep(ctx, leaving context.Context, d time.Duration) bool {
 	return false
 }
 
-// waitedSince returns the time since then, and 0 for a write that did not wait.
-func waitedSince(since time.Time, waited bool) time.Duration {
+// grant notes a grant.
+func (g *Gate) grant(w *wait, waited bool, rows int, alone bool) {
+	now := time.Now()
+	g.mu.Lock()
+	s := &g.limited[index(w.low)]
+	s.last = now
 	if !waited {
-		return 0
+		s.since = time.Time{}
 	}
-	return time.Since(since)
+	g.mu.Unlock()
+	if g.cfg.Observer == nil {
+		return
+	}
+	var took time.Duration
+	if waited {
+		took = now.Sub(w.since)
+	}
+	g.cfg.Observer.Granted(w.low, rows, took, alone)
 }
 
 func index(low bool) int {
@@ -161,6 +181,10 @@ func (g *Gate) note(w *wait) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.waits[w] = struct{}{}
+	s := &g.limited[index(w.low)]
+	if s.since.IsZero() || w.since.Sub(s.last) > lasting && len(g.waits) == 1 {
+		s.since = w.since
+	}
 }
 
 func (g *Gate) forget(w *wait) {
@@ -172,7 +196,7 @@ func (g *Gate) forget(w *wait) {
 // Waits describes the writes that wait.
 type Waits struct {
 	Low, Urgent int // how many
-	// Since is when the first of them began to wait; zero: none waits.
+	// Since is since when each write of the low lanes, or of the urgent lane, had to wait; zero: some did not.
 	Since time.Time
 	// Away is when the first of the low lanes began to wait that found the limit away at its last question; zero: none.
 	Away time.Time
@@ -188,9 +212,13 @@ func (g *Gate) Waits() (all Waits) {
 		} else {
 			all.Urgent++
 		}
-		all.Since = earlier(all.Since, w.since)
 		if w.low && w.away {
 			all.Away = earlier(all.Away, w.since)
+		}
+	}
+	for class, waiting := range [2]int{all.Urgent, all.Low} {
+		if s := g.limited[class]; !s.since.IsZero() && (waiting > 0 || time.Since(s.last) < lasting) {
+			all.Since = earlier(all.Since, s.since)
 		}
 	}
 	return all

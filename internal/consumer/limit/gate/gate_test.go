@@ -147,6 +147,7 @@ func TestGate_QueuesByClass(t *testing.T) {
 				t.Fatalf("order %v", order)
 			}
 		}
+		time.Sleep(lasting)
 		if w := g.Waits(); w != (Waits{}) {
 			t.Errorf("waits %+v after all were granted", w)
 		}
@@ -223,7 +224,7 @@ func TestGate_EndsWithItsContexts(t *testing.T) {
 					}
 					end()
 					all.Wait()
-					if w := g.Waits(); w != (Waits{}) {
+					if w := g.Waits(); w.Low+w.Urgent != 0 {
 						t.Errorf("waits %+v", w)
 					}
 				})
@@ -247,6 +248,42 @@ func TestGate_AsksOnceWhileLeaving(t *testing.T) {
 		time.Sleep(time.Second)
 		if n := g.Take(t.Context(), left, true, 5, never); n != 5 || time.Since(began) != time.Second {
 			t.Errorf("granted %d of the tokens that are there", n)
+		}
+	})
+}
+
+// Writes that each wait for a moment show as limited. A write that does not wait ends that, and so does silence.
+func TestGate_LimitedWhileEachWriteWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := New(Config{Limit: newBucket(10, 5, 1), Burst: 1})
+		take := func(low bool) { g.Take(t.Context(), t.Context(), low, 1, never) }
+		time.Sleep(time.Minute)
+		take(true)
+		if w := g.Waits(); !w.Since.IsZero() {
+			t.Errorf("limited since %v although the first write did not wait", w.Since)
+		}
+		began := time.Now()
+		for range 50 {
+			take(true)
+		}
+		if w := g.Waits(); !w.Since.Equal(began) {
+			t.Errorf("limited since %v, want %v", w.Since, began)
+		}
+		time.Sleep(700 * time.Millisecond)
+		take(false) // does not wait, and is of the other class
+		if w := g.Waits(); !w.Since.Equal(began) {
+			t.Errorf("limited since %v, want %v", w.Since, began)
+		}
+		time.Sleep(200 * time.Millisecond)
+		take(true) // does not wait
+		if w := g.Waits(); !w.Since.IsZero() {
+			t.Errorf("limited since %v", w.Since)
+		}
+		take(true)
+		time.Sleep(2 * time.Second)
+		if w := g.Waits(); !w.Since.IsZero() {
+			t.Errorf("limited since %v after silence", w.Since)
 		}
 	})
 }
