@@ -5,6 +5,7 @@ package redis
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net"
 	"slices"
 	"strings"
@@ -249,5 +250,47 @@ func BenchmarkRedis_Ask(b *testing.B) {
 		if _, _, err := l.Ask(b.Context(), true, 500, 1); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+func TestRedis_LookDescribes(t *testing.T) {
+	t.Parallel()
+	r := testenv.OwnRedis(t, "--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	s, err := Look(ctx, Config{URL: "redis://" + r.Addr()}, "docket")
+	if err != nil || !strings.HasPrefix(s.Version, "7.") || s.Role != "master" || s.Policy != "allkeys-lru" || s.MaxMemory != 64<<20 || s.Cluster != "" || s.Took <= 0 {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	if s.Ahead.Abs() > time.Minute { // the same clock
+		t.Errorf("its clock is %v ahead", s.Ahead)
+	}
+	if left := strings.TrimSpace(r.Command(t, "keys", "*")); left != "" {
+		t.Errorf("keys %q are left", left)
+	}
+	r.Command(t, "replicaof", "127.0.0.1", "1")
+	if _, err := Look(ctx, Config{URL: "redis://" + r.Addr()}, "docket"); err == nil || !strings.Contains(err.Error(), "READONLY") {
+		t.Errorf("a replica: %v", err)
+	}
+}
+
+func TestRedisCluster_LookDescribes(t *testing.T) {
+	t.Parallel()
+	addrs := testenv.OwnRedisCluster(t).Addrs()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	s, err := Look(ctx, Config{URL: "redis://" + addrs[0] + "?addr=" + addrs[1]}, "docket")
+	if err != nil || s.Cluster != "ok" || s.Role != "master" {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	// One of these groups has its buckets on another node than the one that is named.
+	for _, group := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
+		_, err = Look(ctx, Config{URL: "redis://" + addrs[0]}, group)
+		if err != nil {
+			break
+		}
+	}
+	if fault := (*FaultError)(nil); !errors.As(err, &fault) || fault.Code != "MOVED" {
+		t.Errorf("a node without the others: %v", err)
 	}
 }
