@@ -7,12 +7,15 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/rs/zerolog"
 
 	"docket/internal/consumer/limit"
@@ -40,7 +43,7 @@ func (l *Limit) surely(t *testing.T, low bool, n int) answer {
 		if err == nil {
 			return a
 		}
-		if ctx.Err() != nil {
+		if reply := (redis.Error)(nil); ctx.Err() != nil || errors.As(err, &reply) && replyCode(reply.Error()) == "NOPERM" {
 			t.Fatal(err)
 		}
 	}
@@ -292,5 +295,37 @@ func TestRedisCluster_LookDescribes(t *testing.T) {
 	}
 	if fault := (*FaultError)(nil); !errors.As(err, &fault) || fault.Code != "MOVED" {
 		t.Errorf("a node without the others: %v", err)
+	}
+}
+
+// The rights of docs/security.md are enough for programs and for the check, on one node and on a cluster.
+func TestRedis_RightsOfTheDocs(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/security.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rights := regexp.MustCompile(`(?m)^ACL SETUSER docket on >PASSWORD (.*)$`).FindStringSubmatch(string(page))
+	if rights == nil {
+		t.Fatal("docs/security.md has no rights for Redis")
+	}
+	user := append([]string{"acl", "setuser", "docket", "on", ">hunter2"}, strings.Fields(rights[1])...)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	r := testenv.OwnRedis(t)
+	r.Command(t, user...)
+	cluster := testenv.OwnRedisCluster(t)
+	cluster.Command(t, user...)
+	addrs := cluster.Addrs()
+	for _, url := range []string{"redis://docket:hunter2@" + r.Addr(), "redis://docket:hunter2@" + addrs[0] + "?addr=" + addrs[1] + "&addr=" + addrs[2]} {
+		l, err := NewLimit(Config{URL: url}, LimitConfig{Group: "g", Plan: limit.NewPlan(450, 0, 0, nil)}, zerolog.Nop())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		back(t, l)
+		if _, err := Look(ctx, Config{URL: url}, "g"); err != nil {
+			t.Errorf("the check: %v", errors.Unwrap(err))
+		}
 	}
 }

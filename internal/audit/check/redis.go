@@ -72,7 +72,7 @@ func hintOf(code string) string {
 	case "WRONGPASS", "NOAUTH":
 		return "check user and password in DOCKET_REDIS_URL, or the file of DOCKET_REDIS_URL_FILE"
 	case "NOPERM":
-		return "grant the user ~{docket:*} and +@read +@write +@scripting +time +info +ping +cluster"
+		return "grant the user what docs/security.md lists"
 	case "READONLY":
 		return "name the master in DOCKET_REDIS_URL"
 	case "MOVED", "CROSSSLOT":

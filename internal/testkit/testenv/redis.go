@@ -146,6 +146,17 @@ func OwnRedisCluster(t testing.TB) *RedisCluster {
 	return cluster
 }
 
+// Command runs a command of redis-cli in each node.
+func (c *RedisCluster) Command(t testing.TB, words ...string) {
+	t.Helper()
+	for _, n := range c.nodes {
+		_, port, err := net.SplitHostPort(n.addr)
+		must(t, "Redis", err)
+		_, err = n.Handle().Output(t.Context(), append([]string{"redis-cli", "-e", "-p", port}, words...)...)
+		must(t, "run a command in Redis", err)
+	}
+}
+
 // Addrs are host:port of all nodes.
 func (c *RedisCluster) Addrs() []string {
 	var addrs []string
