@@ -151,7 +151,7 @@ engine-compose:
 	@build/engine --compose
 
 .PHONY: images
-images: engine ## Pull the images of Kafka, Postgres and the reaper, or build stand-ins
+images: engine ## Pull the images of Kafka, Postgres, Redis and the reaper, or build stand-ins
 	@build/images.sh
 
 .PHONY: clean

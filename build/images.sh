@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Makes sure that the images of compose and tests are in the engine.
 #
-#   build/images.sh                      those of the tests: kafka postgres ryuk
-#   build/images.sh NAME...              some of: kafka postgres postgres15 postgres18 ryuk prometheus opa
+#   build/images.sh                      those of the tests: kafka postgres redis ryuk
+#   build/images.sh NAME...              some of: kafka postgres postgres15 postgres18 redis ryuk prometheus opa
 #   build/images.sh --report [NAME...]   one line for each image: what it is and where it came from
 #
 # What is present is used; else the image is pulled; where it cannot be pulled, a
@@ -14,14 +14,15 @@ set -euo pipefail
 
 base=docket-standin/debian:13
 declare -A tags=([kafka]=apache/kafka:4.3.1 [postgres]=postgres:17 [postgres15]=postgres:15 [postgres18]=postgres:18 [ryuk]=testcontainers/ryuk:0.14.0
-	[prometheus]=prom/prometheus:v2.53.3 [opa]=openpolicyagent/opa:1.22.0)
+	[redis]=redis:7 [prometheus]=prom/prometheus:v2.53.3 [opa]=openpolicyagent/opa:1.22.0)
 # The tests need no Prometheus and no image of OPA, and do not pay for one.
-tested=(kafka postgres ryuk)
+tested=(kafka postgres redis ryuk)
 declare -A holds=(
 	[kafka]="Apache Kafka 4.3.1 (stand-in built from Maven Central)"
 	[postgres]="PostgreSQL 17 (stand-in built from Debian 13)"
 	[postgres15]="PostgreSQL 15 (stand-in built from zonky.io's binaries 15.19.0)"
 	[postgres18]="PostgreSQL 18 (stand-in built from zonky.io's binaries 18.6.0)"
+	[redis]="Redis 7.0 (stand-in built from Debian 12)"
 	[ryuk]="container reaper (stand-in built from build/images/ryuk)"
 	[prometheus]="Prometheus 2.53.3 (stand-in built from Debian 13)"
 	[opa]="Open Policy Agent 1.22.0 (stand-in built from its Go module)"
@@ -114,6 +115,7 @@ binaries() {
 	sed -i "s|^ARG MAJOR PGDATA|ARG MAJOR=${2%%.*} PGDATA=$3|" "$1/Dockerfile"
 	wait "$base_pid"
 }
+prepare_redis() { need_base; }
 prepare_prometheus() { need_base; }
 prepare_opa() {
 	local program

@@ -106,6 +106,8 @@ type Source struct {
 	complete bool // every topic of Needs was seen; used by Run only
 	faults   clientFaults
 	keeping  keeping
+	// partitions is the number that the topic has; 0 while it is not known.
+	partitions atomic.Int64
 	// committed is the time of the last accepted commit, in Unix nanoseconds; 0 before the first.
 	committed atomic.Int64
 	polled    func() // called after a poll, before its records are queued; tests widen the gap here
@@ -257,6 +259,10 @@ func (s *Source) Assigned() int {
 	}
 	return n
 }
+
+// Partitions returns the number of partitions of the topic, with those of other members. It is 0 until the brokers told
+// it, and follows a change within SourceConfig.WatchInterval.
+func (s *Source) Partitions() int { return int(s.partitions.Load()) }
 
 // Joined reports whether the group gave this member an assignment, maybe an empty one, and still knows it.
 func (s *Source) Joined() bool {

@@ -38,6 +38,7 @@ func TestSource_ReadsAndCommitsEverything(t *testing.T) {
 			t.Errorf("lag %+v after everything was committed", l)
 		}
 	}
+	kafkatest.Eventually(t, "the number of partitions is known", func() bool { return m.Partitions() == 3 })
 	if err := m.end(); err != nil {
 		t.Fatal(err)
 	}

@@ -268,6 +268,7 @@ func (s *session) look(ctx context.Context) bool {
 		return false
 	}
 	src.faults.clear(faultTopic)
+	src.partitions.Store(int64(len(meta.Topics[src.sc.Topic].Partitions)))
 	parts := s.assignments()
 	if len(parts) > 0 {
 		s.measure(ctx, parts)

@@ -1,5 +1,5 @@
-// Package check checks everything that Docket relies on, before it goes live: brokers, topics, ACLs, the table and
-// the spool's disk. It changes nothing, and does not show the result.
+// Package check checks everything that Docket relies on, before it goes live: brokers, topics, ACLs, the table, the
+// spool's disk and Redis. It changes nothing, and does not show the result.
 package check
 
 import (
@@ -42,6 +42,7 @@ func All(ctx context.Context, s config.Settings) []Result {
 	defer cancel()
 	all := cluster(ctx, s)
 	all = append(all, database(ctx, s)...)
+	all = append(all, limits(ctx, s)...)
 	return append(all, spool(s)...)
 }
 

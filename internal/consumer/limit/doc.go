@@ -4,5 +4,8 @@
 // also need a token of the low limit, so a part of the limit is always left for the urgent lane. A limit only delays a
 // write. It never gives or takes a home.
 //
+// A [Plan] has the limits of the settings. A process without shared state takes a part of them: [Plan.Consumer],
+// [Plan.Tenth] or [Plan.CutOff].
+//
 // The package has no clock and no client: the caller says what time it is.
 package limit

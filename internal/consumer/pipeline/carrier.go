@@ -23,6 +23,7 @@ type carrier struct {
 	last      int64 // offset of the last record
 	trace     Trace
 	turn      *turn
+	abandon   context.CancelCauseFunc // ends the writes of the batch, which is then left; nil without a limit
 
 	// Decoding.
 	scratch *scratch // the memory of the batch, once it is decoded

@@ -35,6 +35,9 @@ type Config struct {
 	// Tracer follows batches; nil: no tracing.
 	Tracer Tracer
 
+	// Tokens limits the rows of all writes; nil: no limit. A write is no larger than what was granted for it.
+	Tokens Tokens
+
 	// Decided is called with the name of each rule, one of [Rules], that is applied to a failed batch; nil: not
 	// called.
 	Decided func(rule string)

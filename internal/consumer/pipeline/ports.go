@@ -91,6 +91,14 @@ type Unwell struct{ Err error }
 func (u *Unwell) Error() string { return u.Err.Error() }
 func (u *Unwell) Unwrap() error { return u.Err }
 
+// Tokens is the limit on rows that are written in a second.
+type Tokens interface {
+	// Take returns how many of n rows may be written now: at least 1, or 0 if ctx or leaving ended first. After leaving
+	// ended it does not wait. Before it waits for the first time it calls pause. low says that the rows count against
+	// the low limit, too.
+	Take(ctx, leaving context.Context, low bool, n int, pause func()) (granted int)
+}
+
 // Publisher is the Kafka producer.
 type Publisher interface {
 	// Publish sends records and waits for the answers, never longer than its own deadline. It returns one error for

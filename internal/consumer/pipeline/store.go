@@ -5,6 +5,8 @@ import "context"
 // store gives every decision its row, or marks another destination. It returns when no item is open, or with an error
 // if the batch is to be left uncommitted.
 func (c *carrier) store(ctx context.Context, items []*item) error {
+	ctx, done := c.abandonable(ctx)
+	defer done()
 	c.batch = homeless(items)
 	c.foreseeLikely(ctx, c.batch)
 	for open := c.batch; len(open) > 0; open = homeless(items) {
@@ -25,11 +27,14 @@ func (c *carrier) store(ctx context.Context, items []*item) error {
 // writePortions writes items by portions, each all or none. It returns the first portion that fails for good.
 func (c *carrier) writePortions(ctx context.Context, items []*item) (failed []*item, err error) {
 	for len(items) > 0 {
+		size, err := c.afford(ctx, c.portion.of(len(items)))
+		if err != nil {
+			return items, err
+		}
 		// The wait for the turn is not part of the time of a row.
 		c.awaitTurn(ctx)
-		size := c.portion.of(len(items))
 		from := c.now()
-		err := c.write(ctx, items[:size], false)
+		err = c.writeGranted(ctx, items[:size], false)
 		if err == nil {
 			c.portion.took(size, c.now().Sub(from))
 		} else if ctx.Err() == nil {
@@ -73,7 +78,7 @@ func (c *carrier) resolve(ctx context.Context, open, failed []*item, err error) 
 
 		case leave:
 			if f.stopped {
-				return ctx.Err()
+				return context.Cause(ctx)
 			}
 			return errLeft
 		case hold:

@@ -52,8 +52,24 @@ func (c *carrier) writeParts(ctx context.Context, items []*item, parts int) erro
 	return nil
 }
 
-// write stores items in one transaction and gives those that have a row their home.
+// write stores items, each transaction all or none, and gives those that have a row their home. It is one transaction
+// unless a limit grants fewer rows. It ends with the first failure.
 func (c *carrier) write(ctx context.Context, items []*item, fresh bool) error {
+	for len(items) > 0 {
+		granted, err := c.afford(ctx, len(items))
+		if err == nil {
+			err = c.writeGranted(ctx, items[:granted], fresh)
+		}
+		if err != nil {
+			return err
+		}
+		items = items[granted:]
+	}
+	return nil
+}
+
+// writeGranted stores items in one transaction and gives those that have a row their home.
+func (c *carrier) writeGranted(ctx context.Context, items []*item, fresh bool) error {
 	c.awaitTurn(ctx)
 	rows := c.scratch.rowsOf(items)
 	c.pulse()

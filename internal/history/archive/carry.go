@@ -154,6 +154,9 @@ type Carrier struct {
 	PartRows int64
 	// LineBytes limits the lines of a restored archive; 0: the longest that Postgres can make. See [MostLine].
 	LineBytes int64
+	// Take waits until a restore may store rows, and returns how many of them: at least 1, or 0 if ctx ended. nil: all
+	// at once.
+	Take func(ctx context.Context, rows int) (granted int)
 }
 
 // Archived is the result for a day.

@@ -88,19 +88,19 @@ func (c *Carrier) mostLine() int64 {
 func (c *Carrier) load(ctx context.Context, s Session, m *Manifest, done *Restored) error {
 	var total Total
 	err := batched(ctx, c.Shelf, m, c.mostLine(), func(lines [][]byte) error {
-		l, err := s.Load(ctx, m.Columns, lines)
-		if err != nil {
-			return err
-		}
-		c.tell(StepReading)
-		total.Join(l.Total)
-		done.Lines += int64(len(lines))
-		done.Stored += l.Stored
-		done.Equal += l.Equal
-		done.Again += l.Again
-		done.Differs += l.Differs
-		if room := 20 - len(done.Conflicts); room > 0 {
-			done.Conflicts = append(done.Conflicts, l.Conflicts[:min(room, len(l.Conflicts))]...)
+		for len(lines) > 0 {
+			n, err := c.take(ctx, len(lines))
+			if err != nil {
+				return err
+			}
+			l, err := s.Load(ctx, m.Columns, lines[:n])
+			if err != nil {
+				return err
+			}
+			c.tell(StepReading)
+			total.Join(l.Total)
+			done.add(n, l)
+			lines = lines[n:]
 		}
 		return nil
 	})
@@ -116,4 +116,30 @@ func (c *Carrier) load(ctx context.Context, s Session, m *Manifest, done *Restor
 			"rows may have changed meanwhile: restore again; a trigger that changes rows is another possible cause"}
 	}
 	return nil
+}
+
+// take returns how many of these rows may be stored now.
+func (c *Carrier) take(ctx context.Context, rows int) (granted int, err error) {
+	if c.Take == nil {
+		return rows, nil
+	}
+	if granted = min(rows, c.Take(ctx, rows)); granted < 1 {
+		return 0, fmt.Errorf("wait for the limit on rows: %w", context.Cause(ctx))
+	}
+	return granted, nil
+}
+
+// mostConflicts is how many conflicts a result names.
+const mostConflicts = 20
+
+// add counts lines that were loaded.
+func (r *Restored) add(lines int, l Loaded) {
+	r.Lines += int64(lines)
+	r.Stored += l.Stored
+	r.Equal += l.Equal
+	r.Again += l.Again
+	r.Differs += l.Differs
+	if room := mostConflicts - len(r.Conflicts); room > 0 {
+		r.Conflicts = append(r.Conflicts, l.Conflicts[:min(room, len(l.Conflicts))]...)
+	}
 }

@@ -3,6 +3,7 @@ package archive
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -97,5 +98,48 @@ func TestRestore_EveryLineOnce(t *testing.T) {
 				t.Error("what is not whole was counted")
 			}
 		})
+	}
+}
+
+// With a limit each row is granted before it is stored, and a wait that ends says so.
+func TestRestore_TakesItsRows(t *testing.T) {
+	t.Parallel()
+	shelf := Dir(t.TempDir())
+	m := &Manifest{Format: Format, Table: "decision_logs", Day: "2026-03-04", Generation: 1, Source: Source{ID: "abcdef"}, Attempt: "01234567"}
+	w := newWriter(t.Context(), shelf, m.Name())
+	const all = loadRows + 50
+	for i := range all {
+		if err := w.line(fmt.Appendf(nil, `{"n":%d}`, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.end(); err != nil {
+		t.Fatal(err)
+	}
+	m.Files, m.Rows, m.Hash = w.files, w.total.Rows, w.total.Hash()
+	if err := seal(t.Context(), shelf, m); err != nil {
+		t.Fatal(err)
+	}
+	day, _ := ParseDay(m.Day)
+	granted := 0
+	table := &loading{}
+	take := func(_ context.Context, rows int) int {
+		if granted != len(table.lines) {
+			t.Errorf("%d rows granted, %d loaded", granted, len(table.lines))
+		}
+		n := min(rows, 300)
+		granted += n
+		return n
+	}
+	carrier := Carrier{Table: table, Shelf: shelf, By: "mara", Now: time.Now, Take: take}
+	done, err := carrier.Restore(t.Context(), day)
+	if err != nil || granted != all || done.Stored != all || slices.Max(table.calls) != 300 || len(table.calls) != 5 {
+		t.Fatalf("granted %d, stored %d in %v, %v", granted, done.Stored, table.calls, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	table = &loading{}
+	carrier = Carrier{Table: table, Shelf: shelf, By: "mara", Now: time.Now, Take: func(context.Context, int) int { cancel(); return 0 }}
+	if _, err := carrier.Restore(ctx, day); !errors.Is(err, context.Canceled) || len(table.lines) != 0 {
+		t.Errorf("%v, %d rows", err, len(table.lines))
 	}
 }

@@ -297,6 +297,7 @@ func (s *source) Run(ctx context.Context, _ func(context.Context, app.Assignment
 	return nil
 }
 func (*source) Assigned() int                       { return 0 }
+func (*source) Partitions() int                     { return 0 }
 func (*source) Joined() bool                        { return true }
 func (*source) Fault() error                        { return nil }
 func (*source) Lag() []telemetry.Lag                { return nil }

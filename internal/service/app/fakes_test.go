@@ -72,8 +72,12 @@ func setup(t *testing.T, name config.Program, o Options, env ...string) *world {
 	w.spool = &fakeSpool{w: w}
 	w.parts = &Parts{Sources: []Source{w.source}, Database: w.db, Publisher: w.sent, Spool: w.spool, Close: func() { w.note("parts closed") }}
 	o.Parts = w.parts
+	of := settings(t, name, env...)
+	for _, l := range lanesOf(name, of)[1:] { // the other lanes have a partition and no records
+		w.parts.Sources = append(w.parts.Sources, &laneSource{fakeSource: &fakeSource{w: w, joined: true, assigned: 1, partitions: 1}, topic: l.Topic})
+	}
 	var err error
-	w.program, err = New(name, settings(t, name, env...), zerolog.New(w.log), w.reg, o)
+	w.program, err = New(name, of, zerolog.New(w.log), w.reg, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,10 +161,11 @@ type fakeSource struct {
 	err         error
 	stuck       chan struct{} // Run does not end before it is closed
 
-	mu       sync.Mutex
-	joined   bool
-	assigned int
-	fault    error
+	mu         sync.Mutex
+	joined     bool
+	assigned   int
+	partitions int
+	fault      error
 }
 
 func (s *fakeSource) set(f func(*fakeSource)) {
@@ -190,6 +195,13 @@ func (s *fakeSource) Run(ctx context.Context, carry func(context.Context, Assign
 	}
 	all.Wait()
 	return nil
+}
+
+// Partitions are those of all members.
+func (s *fakeSource) Partitions() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.partitions
 }
 
 func (s *fakeSource) Assigned() int {

@@ -32,6 +32,8 @@ type Source interface {
 	Run(ctx context.Context, carry func(context.Context, Assignment) error) error
 	// Assigned is how many partitions are ours.
 	Assigned() int
+	// Partitions is how many partitions all members have; 0 while that is not known.
+	Partitions() int
 	// Joined says whether the group has given us an assignment, maybe an empty one.
 	Joined() bool
 	// Lag tells how far each partition that is ours is behind.

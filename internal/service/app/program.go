@@ -71,6 +71,7 @@ type Program struct {
 	faults   []*Faults // one for each source
 	turns    *lanes.Turns
 	yielding atomic.Pointer[time.Time] // since when the low lanes yield; nil: they do not
+	limits   *Limits                   // nil: none
 	http     *Server
 	grace    time.Duration
 
@@ -114,6 +115,10 @@ func New(name config.Program, s config.Settings, log zerolog.Logger, reg *promet
 			return nil, errors.Join(err, listener.Close(), p.tracing.Close())
 		}
 		trip(p.parts)
+	}
+	if p.limits, err = openLimits(name, s, p.share, log, reg); err != nil {
+		p.closeParts()
+		return nil, errors.Join(err, listener.Close(), p.tracing.Close())
 	}
 	p.assemble(reg)
 	p.http = NewServer(listener, p, reg)
@@ -160,6 +165,9 @@ func (p *Program) assemble(reg *prometheus.Registry) {
 	if len(p.lanes) > 1 {
 		cfg.LaneOf, cfg.ConsumerOf = s.LaneOf, p.consumerOf
 	}
+	if p.limits != nil {
+		cfg.Tokens = p.limits.gate
+	}
 	db := p.observer.Timed(p.parts.Database)
 	if p.tracing != nil {
 		cfg.Tracer, db = p.tracing, p.tracing.Store(db)
@@ -193,11 +201,16 @@ func (p *Program) Addr() net.Addr { return p.http.Addr() }
 // Close gives up what New opened, in reverse order. It comes after Run.
 func (p *Program) Close() {
 	p.http.Close()
-	if p.parts.Close != nil {
-		p.parts.Close()
-	}
+	p.closeParts()
+	p.limits.Close()
 	if err := p.tracing.Close(); err != nil {
 		p.log.Debug().Str(telemetry.KeyReason, "timeout").Msg("last traces not exported")
+	}
+}
+
+func (p *Program) closeParts() {
+	if p.parts.Close != nil {
+		p.parts.Close()
 	}
 }
 

@@ -88,6 +88,7 @@ func (p *Program) Readiness() Readiness {
 	if since := p.yieldingSince(); !since.IsZero() && !stopping {
 		r.Reasons = append(r.Reasons, yieldingReason(since)) // not a reason against being ready
 	}
+	r.Reasons = append(r.Reasons, p.limits.reasons(time.Now())...) // no reasons against being ready
 	return r
 }
 

@@ -37,6 +37,18 @@ func (all sources) Assigned() (n int) {
 	return n
 }
 
+// Partitions is how many partitions the topics of all lanes have. It is 0 while one of them is not known.
+func (all sources) Partitions() (n int) {
+	for _, s := range all {
+		one := s.Partitions()
+		if one == 0 {
+			return 0
+		}
+		n += one
+	}
+	return n
+}
+
 // Joined says whether every group has given us an assignment.
 func (all sources) Joined() bool {
 	for _, s := range all {

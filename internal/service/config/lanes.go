@@ -115,26 +115,3 @@ func (l *loader) lanes() {
 		}
 	}
 }
-
-// limits looks at whether the limits agree with each other.
-func (l *loader) limits() {
-	const all, low, burst, calendar, redis = "DOCKET_LIMIT_ROWS", "DOCKET_LIMIT_LOW_ROWS", "DOCKET_LIMIT_BURST", "DOCKET_LIMIT_CALENDAR", "DOCKET_REDIS_URL"
-	s := l.settings
-	if !l.fine(all) {
-		return
-	}
-	if s.LimitRows == 0 {
-		for variable, set := range map[string]bool{low: s.LimitLowRows > 0, burst: s.LimitBurst > 0, calendar: s.LimitCalendar != "", redis: s.RedisURL != ""} {
-			if set && l.fine(variable) {
-				l.complain(variable, "is set without %s; there is nothing to limit", all)
-			}
-		}
-		return
-	}
-	if l.fine(low) && s.LimitLowRows >= s.LimitRows {
-		l.complain(low, "%d is not lower than %s (%d); the difference is what the urgent lane can always use", s.LimitLowRows, all, s.LimitRows)
-	}
-	if l.fine(burst) && s.LimitBurst > s.LimitRows {
-		l.complain(burst, "%d is more than %s (%d)", s.LimitBurst, all, s.LimitRows)
-	}
-}

@@ -79,6 +79,18 @@ func TestLanes_Contradictions(t *testing.T) {
 		"low not below":       {Consumer, []string{"DOCKET_LIMIT_ROWS=450", "DOCKET_LIMIT_LOW_ROWS=450"}, map[string]string{"DOCKET_LIMIT_LOW_ROWS": "is not lower"}},
 		"burst above":         {Replayer, []string{"DOCKET_LIMIT_ROWS=450", "DOCKET_LIMIT_BURST=451"}, map[string]string{"DOCKET_LIMIT_BURST": "is more than"}},
 		"nothing to limit":    {Desk, []string{"DOCKET_LIMIT_LOW_ROWS=5", "DOCKET_LIMIT_BURST=5", "DOCKET_LIMIT_CALENDAR=19-23=low:150", "DOCKET_REDIS_URL=redis://r"}, map[string]string{"DOCKET_LIMIT_LOW_ROWS": "without", "DOCKET_LIMIT_BURST": "without", "DOCKET_LIMIT_CALENDAR": "without", "DOCKET_REDIS_URL": "without"}},
+		"no room for urgent":  {Consumer, []string{"DOCKET_LIMIT_ROWS=1"}, map[string]string{"DOCKET_LIMIT_ROWS": "the least is 2"}},
+		"calendar, form":      {Consumer, []string{"DOCKET_LIMIT_ROWS=450", "DOCKET_LIMIT_CALENDAR=19-23:150"}, map[string]string{"DOCKET_LIMIT_CALENDAR": "is not HOUR-HOUR"}},
+		"calendar, form only": {Consumer, []string{"DOCKET_LIMIT_CALENDAR=nine"}, map[string]string{"DOCKET_LIMIT_CALENDAR": "is not HOUR-HOUR"}},
+		"calendar not below":  {Consumer, []string{"DOCKET_LIMIT_ROWS=450", "DOCKET_LIMIT_CALENDAR=19-23=low:450"}, map[string]string{"DOCKET_LIMIT_CALENDAR": "is not lower"}},
+		"redis, scheme":       {Consumer, []string{"DOCKET_LIMIT_ROWS=450", "DOCKET_LIMIT_LOW_ROWS=450", "DOCKET_REDIS_URL=http://u:hunter2@r:6379"}, map[string]string{"DOCKET_LIMIT_LOW_ROWS": "", "DOCKET_REDIS_URL": "scheme"}},
+		"redis, host":         {Replayer, []string{"DOCKET_LIMIT_ROWS=450", "DOCKET_REDIS_URL=redis://:6379"}, map[string]string{"DOCKET_REDIS_URL": "names no host"}},
+		"redis, port":         {Replayer, []string{"DOCKET_LIMIT_ROWS=450", "DOCKET_REDIS_URL=redis://r:0"}, map[string]string{"DOCKET_REDIS_URL": "wrong port"}},
+		"redis, database":     {Desk, []string{"DOCKET_LIMIT_ROWS=450", "DOCKET_REDIS_URL=redis://r/x"}, map[string]string{"DOCKET_REDIS_URL": "number of a database"}},
+		"redis, option":       {Desk, []string{"DOCKET_LIMIT_ROWS=450", "DOCKET_REDIS_URL=redis://r/0?db=3"}, map[string]string{"DOCKET_REDIS_URL": "other than addr"}},
+		"redis, addr":         {Desk, []string{"DOCKET_LIMIT_ROWS=450", "DOCKET_REDIS_URL=redis://r?addr=b"}, map[string]string{"DOCKET_REDIS_URL": "not host:port"}},
+		"redis, cluster of 3": {Desk, []string{"DOCKET_LIMIT_ROWS=450", "DOCKET_REDIS_URL=redis://r/3?addr=b:6379"}, map[string]string{"DOCKET_REDIS_URL": "only 0"}},
+		"redis, no URL":       {Desk, []string{"DOCKET_LIMIT_ROWS=450", "DOCKET_REDIS_URL=redis://u:hunter2%@r"}, map[string]string{"DOCKET_REDIS_URL": "is not a URL"}},
 		"all of them at once": {Consumer, []string{"DOCKET_LANES=urgent", "DOCKET_URGENT_GROUP=docket", "DOCKET_KAFKA_URGENT_TOPIC=decision-logs", "DOCKET_LIMIT_ROWS=1", "DOCKET_LIMIT_LOW_ROWS=2"}, map[string]string{"DOCKET_URGENT_GROUP": "", "DOCKET_KAFKA_URGENT_TOPIC": "", "DOCKET_LIMIT_LOW_ROWS": ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -93,6 +105,9 @@ func TestLanes_Contradictions(t *testing.T) {
 				t.Fatalf("no complaints: %v", err)
 			}
 			for _, got := range complaints {
+				if strings.Contains(got.Text, "hunter2") {
+					t.Errorf("a password shows: %s", got.Text)
+				}
 				if word, ok := c.want[got.Variable]; !ok || !strings.Contains(got.Text, word) {
 					t.Errorf("unexpected: %s %s", got.Variable, got.Text)
 				}
@@ -102,5 +117,31 @@ func TestLanes_Contradictions(t *testing.T) {
 				t.Errorf("no complaint about %s: %v", variable, err)
 			}
 		})
+	}
+}
+
+func TestLimits_OfTheSettings(t *testing.T) {
+	t.Parallel()
+	for name, env := range map[string][]string{
+		"alone":   nil,
+		"redis":   {"DOCKET_REDIS_URL=redis://u:p@r:6379/2"},
+		"TLS":     {"DOCKET_REDIS_URL=rediss://r"},
+		"cluster": {"DOCKET_REDIS_URL=redis://:p@r1:6379?addr=r2:6379&addr=r3:6379"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, _, err := Load(Consumer, append([]string{database, "DOCKET_LIMIT_ROWS=450", "DOCKET_LIMIT_CALENDAR=19-4=low:150"}, env...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := s.Limits()
+			if !s.Limited() || p.All != 450 || p.Low != 405 || p.Burst != 45 || p.LowAt(time.Unix(3*3600, 0)) != 150 {
+				t.Errorf("limits %+v", p)
+			}
+		})
+	}
+	s, _, err := Load(Consumer, []string{database})
+	if err != nil || s.Limited() {
+		t.Errorf("a limit although none is set: %v", err)
 	}
 }

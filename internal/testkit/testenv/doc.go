@@ -1,4 +1,4 @@
-// Package testenv gives integration tests a real Kafka and a real Postgres in containers, shared by all tests of one
+// Package testenv gives integration tests a real Kafka, Postgres and Redis in containers, shared by all tests of one
 // test binary. It can pause, kill and restart them. Addresses are fixed for a server's lifetime, so a broker list or
 // a DSN stays valid after every restart.
 //

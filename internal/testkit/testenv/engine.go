@@ -29,6 +29,7 @@ type fleet struct {
 	kafka    once[*KafkaServer]
 	secured  once[*SecuredKafka]
 	postgres once[*PostgresServer]
+	redis    once[*RedisServer]
 }
 
 // once makes a value at the first call and returns the same value later.
@@ -76,6 +77,9 @@ func (f *fleet) close() error {
 	}
 	if f.postgres.value != nil {
 		failed = append(failed, f.postgres.value.remove())
+	}
+	if f.redis.value != nil {
+		failed = append(failed, f.redis.value.remove())
 	}
 	if f.docker != nil {
 		failed = append(failed, f.docker.Close())

@@ -73,7 +73,16 @@ func (r *restore) restored(ctx context.Context, day archive.Day, by string) erro
 		return err
 	}
 	defer let()
-	done, err := r.carrier(shelf, by).Restore(ctx, day)
+	carrier := r.carrier(shelf, by)
+	if r.Sys.RestoreLimit != nil {
+		take, end, err := r.Sys.RestoreLimit()
+		if err != nil {
+			return err
+		}
+		defer end()
+		carrier.Take = take
+	}
+	done, err := carrier.Restore(ctx, day)
 	if err != nil {
 		return fmt.Errorf("%s: %w", day, err)
 	}

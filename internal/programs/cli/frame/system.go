@@ -29,7 +29,10 @@ type System struct {
 	Letters archive.LettersTable
 	// Shelf opens where archives lie: a directory, or s3://bucket/prefix.
 	Shelf func(where string) (archive.Shelf, error)
-	Close func()
+	// RestoreLimit opens the limit on rows that a restore keeps to, until close is called; nil, or a take that is nil:
+	// there is no limit.
+	RestoreLimit func() (take func(ctx context.Context, rows int) (granted int), close func(), err error)
+	Close        func()
 }
 
 // Trial is the dry run; *worker.Trial is one.

@@ -1,0 +1,102 @@
+package redis
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"net"
+	"net/url"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// Deadline limits one call, with the way to an open connection. It is short, because a batch waits for it.
+const Deadline = 200 * time.Millisecond
+
+const (
+	dialTimeout = 2 * time.Second // a connection that took longer than a call serves the next one
+	connections = 4               // two calls run at a time: one of the urgent lane, one of the low lanes
+)
+
+// Config says where Redis is.
+type Config struct {
+	// URL is redis://user:password@host:port/database, or rediss:// for TLS. With ?addr=host:port the nodes are those
+	// of a cluster.
+	URL string
+	// Fresh returns the URL as it is now, for the user and the password of a new connection; nil: they never change.
+	Fresh func() (string, error)
+	// Dialer replaces the way to connect; nil: TCP.
+	Dialer func(ctx context.Context, network, addr string) (net.Conn, error)
+}
+
+// errURL has no text of the URL, which may have a password.
+var errURL = errors.New("DOCKET_REDIS_URL is not a URL of Redis")
+
+func init() { redis.SetLogger(silent{}) }
+
+// silent drops the lines of the library: they are not structured, and its errors come to the callers, too.
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
+
+// open prepares a client. It dials nobody.
+func open(cfg Config) (redis.UniversalClient, error) {
+	u, err := url.Parse(cfg.URL)
+	if err != nil {
+		return nil, errURL
+	}
+	if u.Query().Has("addr") {
+		return openCluster(cfg)
+	}
+	o, err := redis.ParseURL(cfg.URL)
+	if err != nil {
+		return nil, errURL
+	}
+	o.CredentialsProviderContext = cfg.credentials
+	if cfg.Dialer != nil {
+		o.Dialer = cfg.Dialer
+	}
+	o.Protocol, o.DisableIdentity = 2, true
+	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	o.MaxRetries = -1 // the caller asks again; a call that was repeated would take twice
+	o.DialerRetries, o.DialTimeout = 1, dialTimeout
+	o.ContextTimeoutEnabled, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = true, time.Second, time.Second, time.Second
+	o.PoolSize = connections
+	return redis.NewClient(o), nil
+}
+
+func openCluster(cfg Config) (redis.UniversalClient, error) {
+	o, err := redis.ParseClusterURL(cfg.URL)
+	if err != nil {
+		return nil, errURL
+	}
+	o.CredentialsProviderContext = cfg.credentials
+	if cfg.Dialer != nil {
+		o.Dialer = cfg.Dialer
+	}
+	o.Protocol, o.DisableIdentity = 2, true
+	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	o.MaxRetries, o.MaxRedirects = -1, 3
+	o.DialerRetries, o.DialTimeout = 1, dialTimeout
+	o.ContextTimeoutEnabled, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = true, time.Second, time.Second, time.Second
+	o.PoolSize = connections
+	return redis.NewClusterClient(o), nil
+}
+
+// credentials returns the user and the password of a new connection.
+func (c Config) credentials(context.Context) (user, password string, err error) {
+	text := c.URL
+	if c.Fresh != nil {
+		if text, err = c.Fresh(); err != nil {
+			return "", "", err
+		}
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return "", "", errURL
+	}
+	password, _ = u.User.Password()
+	return u.User.Username(), password, nil
+}
