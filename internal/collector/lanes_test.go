@@ -46,16 +46,18 @@ func decided(id, sender string, allowed bool) string {
 	return fmt.Sprintf(`{"decision_id":%q,"timestamp":"2026-03-01T12:00:00Z","labels":{"id":%q},"requested_by":"10.0.0.1:4711","path":"a/b","result":{"allow":%v}}`, id, sender, allowed)
 }
 
-// settled makes a sender known, so that it has a bucket of its own, and lets that fill up again.
-func (w *world) settled(t testing.TB, sender string) {
+// floods has a sender spend a share of 1/s and more, in one moment.
+func (w *world) floods(t testing.TB, sender string) {
 	t.Helper()
-	for i := range 20 {
-		w.post(t, decided(fmt.Sprint("first-", i), sender, true))
+	var parts []string
+	for i := range 40 {
+		parts = append(parts, decided(fmt.Sprint("first-", i), sender, true))
 	}
+	w.post(t, strings.Join(parts, "\n"))
 }
 
-// TestLanes_FloodAndAnothersDenial has one service flood. Another one's denial is urgent at once, and its other decisions
-// stay in the default lane. Nothing is lost, and all uploads are acknowledged.
+// TestLanes_FloodAndAnothersDenial has one service flood, by the same client as another. The other one's denial is urgent,
+// and its other decisions are in the default lane once it is settled. Nothing is lost, and all uploads are acknowledged.
 func TestLanes_FloodAndAnothersDenial(t *testing.T) {
 	t.Parallel()
 	c := kafkatest.New(t, kfake.SeedTopics(4, logs, urgentTopic, bulkTopic), kfake.SeedTopics(1, dlq))
@@ -91,6 +93,9 @@ func TestLanes_FloodAndAnothersDenial(t *testing.T) {
 	}
 	if got := topic[decided("denial-1", "quiet", false)]; got != urgentTopic {
 		t.Errorf("the denial is in %q", got)
+	}
+	if got := topic[decided("quiet-11", "quiet", true)]; got != logs {
+		t.Errorf("a settled sender within its share is in %q", got)
 	}
 	for lane, each := range map[string]string{"default": logs, "urgent": urgentTopic, "bulk": bulkTopic} {
 		if got := w.metric(t, "docket_collector_routed_total", lane); int(got) != account[each] {
@@ -254,7 +259,7 @@ func TestLanes_MaskedLabelRoutesAndIsNotShown(t *testing.T) {
 			}
 		})
 		w.post(t, decided("a", "vip", true))
-		w.settled(t, "hush")
+		w.floods(t, "hush")
 		w.post(t, decided("b", "other", true)+"\n"+decided("c", "other", true))
 		urgent := w.kafka.in(urgentTopic)
 		if len(urgent) != 1 || strings.Contains(string(urgent[0].Value), "vip") == masked {

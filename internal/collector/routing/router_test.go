@@ -3,6 +3,7 @@ package routing
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -224,6 +225,25 @@ func TestRouter_CountsAreForgotten(t *testing.T) {
 	if got := p.settled.byName["shop"].count; got != 0 {
 		t.Errorf("count %d after a year", got)
 	}
+}
+
+func TestRouter_IsSafeForConcurrentUse(t *testing.T) {
+	t.Parallel()
+	r := routed(t, "verdict=denied", "label:id=10/s;client=10/s")
+	var all sync.WaitGroup
+	for g := range 4 {
+		l := logOf(t, fmt.Sprintf(`"labels":{"id":"%d"},"result":%v`, g, g%2 == 0))
+		all.Go(func() {
+			for i := range 500 {
+				now := start.Add(time.Duration(i) * time.Second)
+				r.Route(fmt.Sprint(i%3), l, now)
+				r.Meant(l)
+				r.NewlyIdle(now)
+				r.Status(now)
+			}
+		})
+	}
+	all.Wait()
 }
 
 func BenchmarkRoute(b *testing.B) {

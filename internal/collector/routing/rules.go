@@ -50,7 +50,7 @@ func ParseRules(text string) (r Rules, wrong []string) {
 			complain("has an unknown condition; allowed: verdict, path, label:NAME")
 			continue
 		case seen[name]:
-			complain("is the second with the condition %s; join their values by comma", name)
+			complain("is the second with the condition %q; join their values by comma", name)
 			continue
 		}
 		seen[name] = true

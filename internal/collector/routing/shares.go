@@ -59,7 +59,7 @@ func ParseShares(text string) (s Shares, wrong []string) {
 			complain("is for an unknown sender; allowed: label:NAME, client, urgent")
 			continue
 		case seen[rule]:
-			complain("is the second for " + rule)
+			complain("is the second for " + strconv.Quote(rule))
 			continue
 		}
 		seen[rule] = true

@@ -12,7 +12,9 @@ import (
 	"docket/internal/testkit/kafkatest"
 )
 
-func denied(id string) string { return strings.Replace(decision(id), `"result":true`, `"result":false`, 1) }
+func denied(id string) string {
+	return strings.Replace(decision(id), `"result":true`, `"result":false`, 1)
+}
 
 // TestLanes_SettingsReachTheTopics starts the program with two lanes. The topic of one is missing at first.
 func TestLanes_SettingsReachTheTopics(t *testing.T) {
