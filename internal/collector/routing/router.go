@@ -122,17 +122,17 @@ func (r *Router) Route(client string, l *decision.Log, now time.Time) (lane lane
 }
 
 // matches looks at each rule, so that none counts as idle only because an earlier one is true, too.
-func (r *Router) matches(l *decision.Log, now time.Time) (any bool) {
+func (r *Router) matches(l *decision.Log, now time.Time) (matched bool) {
 	if r.urgent == nil {
 		return false
 	}
 	for i := range r.cfg.Rules.conditions {
 		if r.cfg.Rules.conditions[i].matches(l) {
 			r.uses[i].used(now)
-			any = true
+			matched = true
 		}
 	}
-	return any
+	return matched
 }
 
 // over pays a decision from all shares of its sender. If one of them is empty, it pays from none, and returns the rule of
