@@ -12,6 +12,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"docket/internal/collector"
+	"docket/internal/collector/routing"
+	"docket/internal/consumer/lanes"
 	"docket/internal/record/redact"
 )
 
@@ -32,18 +34,22 @@ func BenchmarkHandler(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	urgent, _ := routing.ParseRules("verdict=denied,error;path=admin/*;label:tenant=acme")
+	shares, _ := routing.ParseShares("label:id=1000000/s;label:tenant=1000000/s")
+	routes := routing.Config{Rules: urgent, Shares: shares, Urgent: true, Bulk: true}
 	for _, c := range []struct {
 		name  string
 		each  int
 		rules redact.Rules
-	}{{name: "32KiB"}, {name: "32KiB,redacting", rules: rules}, {name: "5", each: collectSmall}} {
+		lanes routing.Config
+	}{{name: "32KiB"}, {name: "32KiB,redacting", rules: rules}, {name: "32KiB,lanes", lanes: routes}, {name: "5", each: collectSmall}} {
 		uploads, err := Uploads(logs, OPAUpload, c.each)
 		if err != nil {
 			b.Fatal(err)
 		}
 		b.Run(c.name, func(b *testing.B) {
 			handler, err := collector.New(collector.Config{
-				Topic: "logs", DLQTopic: "dlq", Consumer: "bench", Redact: c.rules, UploadBytes: 8 << 20, InflatedBytes: 64 << 20, Memory: 256 << 20, Uploads: 64,
+				Topic: "logs", DLQTopic: "dlq", Consumer: "bench", Redact: c.rules, Routing: c.lanes, Lanes: map[lanes.Lane]string{lanes.Urgent: "urgent", lanes.Bulk: "bulk"}, UploadBytes: 8 << 20, InflatedBytes: 64 << 20, Memory: 256 << 20, Uploads: 64,
 				BodyTimeout: time.Second, PublishTimeout: time.Second, RetryAfter: time.Second,
 			}, taker{}, nil, zerolog.Nop())
 			if err != nil {

@@ -13,6 +13,8 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"docket/internal/collector/routing"
+	"docket/internal/consumer/lanes"
 	"docket/internal/record/envelope"
 	"docket/internal/record/redact"
 	"docket/internal/record/subject"
@@ -26,10 +28,14 @@ type Publisher interface {
 	Publish(ctx context.Context, records []*kgo.Record) []error
 }
 
-// Config is what a collector keeps to. All but Redact, Key, Auth and Tracer is required.
+// Config is what a collector keeps to. All but Lanes, Routing, Redact, Key, Auth and Tracer is required.
 type Config struct {
 	// Topic is where decisions go, DLQTopic where those go that cannot be stored.
 	Topic, DLQTopic string
+	// Lanes are the topics of the urgent and the bulk lane. A lane without a topic does not exist.
+	Lanes map[lanes.Lane]string
+	// Routing chooses among the lanes. It sends no decision to a lane that does not exist.
+	Routing routing.Config
 	// Consumer names this process in dead letters, as group/instance.
 	Consumer string
 	// Key is what records are keyed by; a decision that has none of it is keyed by its decision_id.
@@ -64,6 +70,10 @@ func (c Config) validate() error {
 		}
 	}
 	demand(c.Topic != "" && c.DLQTopic != "" && c.Topic != c.DLQTopic, "two topics are needed")
+	for _, lane := range c.Routing.Lanes()[1:] {
+		topic := c.Lanes[lane]
+		demand(topic != "" && topic != c.Topic && topic != c.DLQTopic, "the "+lane.Name()+" lane needs a topic of its own")
+	}
 	demand(c.UploadBytes > 0 && c.InflatedBytes > 0 && c.Memory > 0, "limits in bytes must be above 0")
 	demand(c.Uploads > 0, "at least one upload must be allowed")
 	demand(c.BodyTimeout > 0 && c.PublishTimeout > 0 && c.RetryAfter > 0, "durations must be above 0")
@@ -80,6 +90,7 @@ type Collector struct {
 	memory    budget
 	places    *places
 	outages   outages
+	router    *routing.Router // nil: there is only the default lane
 	draining  atomic.Bool
 	now       func() time.Time
 }
@@ -92,6 +103,9 @@ func New(cfg Config, publisher Publisher, reg prometheus.Registerer, log zerolog
 	c := &Collector{cfg: cfg, publisher: publisher, log: log, memory: budget{most: cfg.Memory},
 		places: newPlaces(cfg.Uploads), now: time.Now}
 	c.auth.Store(&cfg.Auth)
+	if len(cfg.Routing.Lanes()) > 1 {
+		c.router = routing.New(cfg.Routing, time.Now())
+	}
 	c.outages = outages{rest: cfg.RetryAfter, now: time.Now, log: log, since: map[string]*outage{}}
 	var err error
 	if c.metrics, err = newMetrics(c, reg); err != nil {
@@ -183,6 +197,7 @@ func (c *Collector) take(w http.ResponseWriter, r *http.Request, u *upload) *ref
 		return refused
 	}
 	from := u.from(r)
+	u.sender = from
 	if !c.places.take(from, c.now()) {
 		return refuse(reasonUploads, 0)
 	}

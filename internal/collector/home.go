@@ -58,6 +58,7 @@ func (u *upload) home(ctx context.Context) *refusal {
 		u.headers = append(u.headers, kgo.RecordHeader{Key: envelope.UploadedBy, Value: envelope.Uploader(u.client)})
 	}
 	sealer := envelope.Sealer{Keys: c.cfg.Keys}
+	route := u.routes(now)
 	var shared []held
 	for i := range u.parts {
 		part := &u.parts[i]
@@ -68,7 +69,7 @@ func (u *upload) home(ctx context.Context) *refusal {
 				continue
 			}
 		}
-		t.records = append(t.records, kgo.Record{Topic: c.cfg.Topic, Value: value, Key: u.key(part, value, readable), Headers: u.headers})
+		t.records = append(t.records, kgo.Record{Topic: route(part), Value: value, Key: u.key(part, value, readable), Headers: u.headers})
 		o := outgoing{record: u.signed(&t.records[len(t.records)-1]), index: i}
 		if part.Err != nil {
 			o.form = dead
@@ -83,6 +84,7 @@ func (u *upload) home(ctx context.Context) *refusal {
 		}
 		t.outgoing = append(t.outgoing, o)
 	}
+	c.tellIdle(now)
 	return u.offer(ctx, t.outgoing, &sealer, now)
 }
 
@@ -159,10 +161,7 @@ func (u *upload) publish(ctx context.Context, going []outgoing) (tooLarge []outg
 			refusedBy[topic], failed = err, err
 		}
 	}
-	u.topic += homes[c.cfg.Topic]
-	u.dead += homes[c.cfg.DLQTopic]
-	c.metrics.decisions.WithLabelValues(homeTopic).Add(float64(homes[c.cfg.Topic]))
-	c.metrics.decisions.WithLabelValues(homeDeadLetter).Add(float64(homes[c.cfg.DLQTopic]))
+	u.count(homes)
 	for topic, err := range refusedBy {
 		c.outages.failed(topic, err)
 		delete(taken, topic)
@@ -193,13 +192,15 @@ func (u *upload) next(o *outgoing, sealer *envelope.Sealer, now time.Time) (next
 			break
 		}
 		o.form = deadZipped
-		again := u.signed(&kgo.Record{Topic: c.cfg.Topic, Key: o.record.Key, Value: small, Headers: u.headers})
+		again := u.signed(&kgo.Record{Topic: u.meant(part), Key: o.record.Key, Value: small, Headers: u.headers})
 		o.record = u.letter(sealer, o.index, again, cause(part.Err), now, 0)
 	case zipped:
 		o.form = deadZipped
 		why := envelope.Cause{Kind: envelope.Decode, Code: string(decision.TooLarge),
 			Message: "the brokers refuse the decision as too large, gzipped too: " + strconv.Itoa(len(part.Value)) + " bytes as it came"}
-		o.record = u.letter(sealer, o.index, o.record, why, now, 0)
+		again := *o.record
+		again.Topic = u.meant(part)
+		o.record = u.letter(sealer, o.index, &again, why, now, 0)
 	case deadZipped:
 		o.form = bare
 		o.record = c.cfg.Keys.Bare(o.record)

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"docket/internal/collector/routing"
 )
 
 // Homes of decisions, as labels.
@@ -24,6 +26,8 @@ type metrics struct {
 	bytes     prometheus.Counter
 	inflated  prometheus.Counter
 	took      prometheus.Histogram
+	routed    *prometheus.CounterVec // both nil if there is only the default lane
+	shaped    *prometheus.CounterVec
 }
 
 func newMetrics(c *Collector, r prometheus.Registerer) (*metrics, error) {
@@ -51,20 +55,39 @@ func newMetrics(c *Collector, r prometheus.Registerer) (*metrics, error) {
 	for _, home := range []string{homeTopic, homeDeadLetter} {
 		m.decisions.WithLabelValues(home)
 	}
+	all := []prometheus.Collector{m.uploads, m.decisions, m.refused, m.denied, m.bytes, m.inflated, m.took}
+	if c.router != nil {
+		all = append(all, m.lanes(c.cfg.Routing)...)
+	}
 	if r == nil {
 		return m, nil
 	}
-	for _, each := range []prometheus.Collector{m.uploads, m.decisions, m.refused, m.denied, m.bytes, m.inflated, m.took,
+	for _, each := range append(all,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "docket_collector_uploads_in_flight",
 			Help: "Uploads that have a place."}, func() float64 { return float64(c.places.taken()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "docket_collector_memory_bytes",
 			Help: "Bytes of DOCKET_COLLECTOR_MEMORY that uploads take."}, func() float64 { return float64(c.memory.used.Load()) }),
-	} {
+	) {
 		if err := r.Register(each); err != nil {
 			return nil, fmt.Errorf("register the collector's metrics: %w", err)
 		}
 	}
 	return m, nil
+}
+
+// lanes makes the metrics of routing, which exist only with lanes.
+func (m *metrics) lanes(cfg routing.Config) []prometheus.Collector {
+	m.routed = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "docket_collector_routed_total",
+		Help: "Decisions that Kafka acknowledged in the topic of a lane; those of an upload that comes again count again."}, []string{"lane"})
+	m.shaped = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "docket_collector_shaped_total",
+		Help: "Decisions that were sent to a lower lane because they exceed a share; those of an upload that comes again count again."}, []string{"rule"})
+	for _, lane := range cfg.Lanes() {
+		m.routed.WithLabelValues(lane.Name())
+	}
+	for _, rule := range cfg.Shaping() {
+		m.shaped.WithLabelValues(rule)
+	}
+	return []prometheus.Collector{m.routed, m.shaped}
 }
 
 func (m *metrics) answered(status int) { m.uploads.WithLabelValues(strconv.Itoa(status)).Inc() }

@@ -38,7 +38,7 @@ func (u *upload) together(sealer *envelope.Sealer, shared []held, form form, now
 	if len(shared) == 1 {
 		part := &u.parts[first.index]
 		_, readable := u.redacted(part)
-		r := u.signed(&kgo.Record{Topic: u.collector.cfg.Topic, Value: first.value, Key: u.key(part, first.value, readable), Headers: u.headers})
+		r := u.signed(&kgo.Record{Topic: u.meant(part), Value: first.value, Key: u.key(part, first.value, readable), Headers: u.headers})
 		return outgoing{record: u.letter(sealer, first.index, r, cause(part.Err), now, 0), index: first.index, form: dead}, nil
 	}
 	each := func(yield func(int, []byte) bool) {

@@ -16,6 +16,7 @@ import (
 type State struct {
 	Ready              bool
 	Reason, Code, Hint string // why not; empty where Ready
+	Topic              string // that took nothing; empty where it is none alone
 }
 
 // Why decisions find no home; words as those of a hold.
@@ -106,6 +107,7 @@ func (o *outages) failed(topic string, err error) {
 		o.log.Error().Str(telemetry.KeyTopic, topic).Str(telemetry.KeyReason, s.Reason).Str(telemetry.KeyCode, s.Code).
 			Str(telemetry.KeyHint, s.Hint).Msg("kafka stopped accepting decisions")
 	}
+	s.Topic = topic
 	out.State = s
 	out.until = now.Add(out.rest)
 }

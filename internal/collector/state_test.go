@@ -23,7 +23,7 @@ func TestState_NotReadyWhileKafkaRefuses(t *testing.T) {
 		}
 		w.kafka.answer = func(*kgo.Record) error { return fmt.Errorf("publish: %w", kerr.TopicAuthorizationFailed) }
 		w.post(t, good("a"))
-		want := State{Reason: "kafka_authorization", Code: "TOPIC_AUTHORIZATION_FAILED", Hint: "grant WRITE on the topic"}
+		want := State{Reason: "kafka_authorization", Code: "TOPIC_AUTHORIZATION_FAILED", Hint: "grant WRITE on the topic", Topic: logs}
 		if got := w.State(); got != want {
 			t.Errorf("%+v", got)
 		}

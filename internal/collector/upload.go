@@ -20,6 +20,7 @@ type upload struct {
 	collector *Collector
 	share
 	client          string // name of the token or certificate that it came with
+	sender          string // of the place and the shares, as from returns it
 	right           Right
 	bytes, inflated int64
 	body            []byte // as it came
@@ -30,7 +31,7 @@ type upload struct {
 	whole           bool // nobody else looks any more at what the records refer to
 	trace           Trace
 	headers         []kgo.RecordHeader // of every record: its trace, and who uploaded it
-	topic, dead     int                // decisions that were acknowledged
+	topic, dead     int                // decisions that were acknowledged, topic in all lanes
 }
 
 // tools are kept from one upload to the next.
@@ -70,10 +71,13 @@ func (u *upload) begun(r *http.Request) *refusal {
 	return nil
 }
 
+// namePrefix tells a name from an address.
+const namePrefix = "name "
+
 // from is who uploads: the name of the token or certificate, else the address.
 func (u *upload) from(r *http.Request) string {
 	if u.client != "" {
-		return "name " + u.client
+		return namePrefix + u.client
 	}
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

@@ -9,18 +9,20 @@ import (
 	"encoding/json"
 	"errors"
 	"time"
+
+	"docket/internal/record/verdict"
 )
 
 // Verdict is how a decision ended, from its columns and the two fields result and error.
-type Verdict string
+type Verdict = verdict.Verdict
 
 // All verdicts.
 const (
-	Allowed   Verdict = "allowed"   // allowed is true
-	Denied    Verdict = "denied"    // allowed is false
-	Undefined Verdict = "undefined" // no result and no error
-	Error     Verdict = "error"     // OPA reports an error, and allowed is NULL
-	Other     Verdict = "other"     // a result that means neither allowed nor denied, such as a list or a number
+	Allowed   = verdict.Allowed
+	Denied    = verdict.Denied
+	Undefined = verdict.Undefined
+	Error     = verdict.Error
+	Other     = verdict.Other
 )
 
 // Match requires a value inside a decision.

@@ -1,9 +1,12 @@
 package reader
 
 import (
+	"database/sql"
 	"slices"
 	"strconv"
 	"strings"
+
+	"docket/internal/record/verdict"
 )
 
 func verdictOf(denied bool) Verdict {
@@ -20,13 +23,8 @@ func columns(whole, result *node) (Verdict, string) {
 			return verdictOf(!value), pointer("/result", steps...) + " is " + strconv.FormatBool(value)
 		}
 	}
-	switch {
-	case whole.get("error").there():
-		return Error, "/error is set"
-	case !result.there():
-		return Undefined, "no result"
-	}
-	return Other, ""
+	v := verdict.From(sql.Null[bool]{}, whole.get("error").there(), result.there())
+	return v, map[Verdict]string{Error: "/error is set", Undefined: "no result"}[v]
 }
 
 // columnPointers are the places that the columns use too.

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"docket/internal/record/verdict"
 )
 
 // WordError says why a value of a filter is invalid. Its text is safe to show; it does not contain the value.
@@ -19,7 +21,7 @@ func (e *WordError) Error() string { return e.text }
 func wrong(format string, args ...any) error { return &WordError{fmt.Sprintf(format, args...)} }
 
 // Verdicts returns all verdicts in their usual order.
-func Verdicts() []Verdict { return []Verdict{Allowed, Denied, Undefined, Error, Other} }
+func Verdicts() []Verdict { return verdict.All() }
 
 // ParseVerdict reads a verdict's name, in upper or lower case.
 func ParseVerdict(text string) (Verdict, error) {

@@ -165,7 +165,7 @@ func bye(ctx context.Context) {
 func (p *Program) Run(ctx context.Context) error {
 	s := p.settings
 	p.log.Info().Str(telemetry.KeyVersion, buildinfo.String()).Str(telemetry.KeyInstance, p.options.Instance).
-		Strs(telemetry.KeyTopics, []string{s.KafkaTopic, s.KafkaDLQTopic}).
+		Strs(telemetry.KeyTopics, append(s.SourceTopics(), s.KafkaDLQTopic)).
 		Str(telemetry.KeyAddr, p.Addr()).Stringer(telemetry.KeyUploads, p.Uploads()).Msg("program started")
 	return app.Outlive(ctx, s.ShutdownTimeout+grace, p.log, func() {}, p.join)
 }

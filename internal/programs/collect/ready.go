@@ -108,7 +108,7 @@ func (p *Program) Health() app.Health { return app.Health{Healthy: true, Reasons
 
 // Readiness says whether uploads find a home here.
 func (p *Program) Readiness() app.Readiness {
-	r := app.Readiness{Program: string(config.Collector), Reasons: []app.Reason{}, Groupless: true}
+	r := app.Readiness{Program: string(config.Collector), Reasons: []app.Reason{}, Groupless: true, Routing: p.service.Routing()}
 	h, since, asked := p.ready.standing()
 	state := p.service.State()
 	switch at := since.UTC(); {
@@ -119,7 +119,7 @@ func (p *Program) Readiness() app.Readiness {
 	case h.Reason != "":
 		r.Reasons = append(r.Reasons, app.Reason{Reason: h.Reason, Code: h.Code, Hint: h.Hint, Since: &at})
 	case !state.Ready:
-		r.Reasons = append(r.Reasons, app.Reason{Reason: state.Reason, Code: state.Code, Hint: state.Hint})
+		r.Reasons = append(r.Reasons, app.Reason{Reason: state.Reason, Code: state.Code, Hint: state.Hint, Topic: state.Topic})
 	}
 	r.Ready = len(r.Reasons) == 0
 	return r

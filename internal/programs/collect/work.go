@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"docket/internal/collector"
+	"docket/internal/consumer/lanes"
 	"docket/internal/record/redact"
 	"docket/internal/record/subject"
 	"docket/internal/service/app"
@@ -96,10 +97,19 @@ func work(s config.Settings) (collector.Config, credentials, error) {
 		return collector.Config{}, credentials{}, err
 	}
 	return collector.Config{
-		Topic: s.KafkaTopic, DLQTopic: s.KafkaDLQTopic, Key: key, Redact: rules,
+		Topic: s.KafkaTopic, DLQTopic: s.KafkaDLQTopic, Lanes: laneTopics(s), Routing: s.Routing(), Key: key, Redact: rules,
 		UploadBytes: int64(s.CollectorUploadBytes), InflatedBytes: int64(s.CollectorInflated), Memory: int64(s.CollectorMemory), MaxRefused: s.MaxRefused, Uploads: s.CollectorUploads,
 		BodyTimeout: s.CollectorBodyTimeout, PublishTimeout: s.PublishTimeout, RetryAfter: s.CollectorRetryAfter, Auth: auth, Keys: s.HeaderKeys(),
 	}, in, nil
+}
+
+// laneTopics are the topics of all lanes.
+func laneTopics(s config.Settings) map[lanes.Lane]string {
+	topics := map[lanes.Lane]string{}
+	for _, l := range s.Lanes() {
+		topics[l.Lane] = l.Topic
+	}
+	return topics
 }
 
 var errNoTokens = errors.New("it has no token")

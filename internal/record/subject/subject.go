@@ -116,6 +116,9 @@ func (s Spec) Of(log []byte) (value string, ok bool) {
 	}
 }
 
+// LabelOf returns the value of one label as [Spec.Of] does, from the labels of a decision: [decision.Log.Labels].
+func LabelOf(labels []byte, name string) (value string, ok bool) { return scalar(last(labels, name)) }
+
 // Host removes the port from an address, and the brackets of IPv6: 10.0.0.7:53022, [::1]:53022. A value without a
 // port is returned as it is. A port has one to five digits.
 func Host(address string) string {

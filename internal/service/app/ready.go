@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"docket/internal/collector/routing"
 	"docket/internal/service/telemetry"
 )
 
@@ -14,6 +15,7 @@ type Reason struct {
 	Reason     string     `json:"reason"`
 	Code       string     `json:"code,omitempty"`
 	Hint       string     `json:"hint,omitempty"`
+	Topic      string     `json:"topic,omitempty"` // that takes no decisions, of the collector
 	Since      *time.Time `json:"since,omitempty"`
 	Partitions []string   `json:"partitions,omitempty"` // topic/number, the first few
 	More       int        `json:"more_partitions,omitempty"`
@@ -46,6 +48,8 @@ type Readiness struct {
 	Reasons  []Reason `json:"reasons"`
 	// Lanes are there if the program has more than one.
 	Lanes []LaneState `json:"lanes,omitempty"`
+	// Routing is of a collector with lanes.
+	Routing *routing.Status `json:"routing,omitempty"`
 	// Groupless is a program that reads nothing: it joins no group and is assigned nothing.
 	Groupless bool `json:"-"`
 }
@@ -57,11 +61,12 @@ func (r Readiness) MarshalJSON() ([]byte, error) {
 		return json.Marshal(whole(r))
 	}
 	return json.Marshal(struct {
-		Ready   bool     `json:"ready"`
-		Program string   `json:"program"`
-		Note    string   `json:"note,omitempty"`
-		Reasons []Reason `json:"reasons"`
-	}{r.Ready, r.Program, r.Note, r.Reasons})
+		Ready   bool            `json:"ready"`
+		Program string          `json:"program"`
+		Note    string          `json:"note,omitempty"`
+		Reasons []Reason        `json:"reasons"`
+		Routing *routing.Status `json:"routing,omitempty"`
+	}{r.Ready, r.Program, r.Note, r.Reasons, r.Routing})
 }
 
 // Readiness reports whether the program works: it has an assignment and does not hold.

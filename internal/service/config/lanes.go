@@ -108,7 +108,6 @@ func (l *loader) lanes() {
 		{"DOCKET_KAFKA_URGENT_TOPIC", s.KafkaUrgentTopic, known[0]}, {"DOCKET_URGENT_GROUP", s.UrgentGroup, known[0]},
 		{"DOCKET_COLLECTOR_URGENT", s.CollectorUrgent, known[0]},
 		{"DOCKET_KAFKA_BULK_TOPIC", s.KafkaBulkTopic, known[1]}, {"DOCKET_BULK_GROUP", s.BulkGroup, known[1]},
-		{"DOCKET_COLLECTOR_SHARE", s.CollectorShare, known[1]},
 	} {
 		if of.value != "" && l.fine(of.variable) && !slices.Contains(s.LaneNames, of.lane) {
 			l.complain(of.variable, "is set and %s does not name %s; add it, or remove this setting", variable, of.lane)

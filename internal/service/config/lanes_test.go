@@ -76,6 +76,8 @@ func TestLanes_Contradictions(t *testing.T) {
 		"topic, no lane":      {Consumer, []string{"DOCKET_LANES=bulk", "DOCKET_KAFKA_URGENT_TOPIC=x"}, map[string]string{"DOCKET_KAFKA_URGENT_TOPIC": "does not name urgent"}},
 		"rules, no lane":      {Collector, []string{"DOCKET_COLLECTOR_URGENT=verdict=denied"}, map[string]string{"DOCKET_COLLECTOR_URGENT": "does not name urgent"}},
 		"shares, no lane":     {Collector, []string{"DOCKET_LANES=urgent", "DOCKET_COLLECTOR_SHARE=label:id=5/s"}, map[string]string{"DOCKET_COLLECTOR_SHARE": "does not name bulk"}},
+		"urgent, no rule":     {Collector, []string{"DOCKET_LANES=urgent", "DOCKET_COLLECTOR_SHARE=urgent=5/s"}, map[string]string{"DOCKET_COLLECTOR_SHARE": "has no rule"}},
+		"rules and shares":    {Collector, []string{"DOCKET_LANES=urgent", "DOCKET_COLLECTOR_URGENT=verdict=deny", "DOCKET_COLLECTOR_SHARE=label:id=5"}, map[string]string{"DOCKET_COLLECTOR_URGENT": "entry 1", "DOCKET_COLLECTOR_SHARE": "entry 1"}},
 		"low not below":       {Consumer, []string{"DOCKET_LIMIT_ROWS=450", "DOCKET_LIMIT_LOW_ROWS=450"}, map[string]string{"DOCKET_LIMIT_LOW_ROWS": "is not lower"}},
 		"burst above":         {Replayer, []string{"DOCKET_LIMIT_ROWS=450", "DOCKET_LIMIT_BURST=451"}, map[string]string{"DOCKET_LIMIT_BURST": "is more than"}},
 		"nothing to limit":    {Desk, []string{"DOCKET_LIMIT_LOW_ROWS=5", "DOCKET_LIMIT_BURST=5", "DOCKET_LIMIT_CALENDAR=19-23=low:150", "DOCKET_REDIS_URL=redis://r"}, map[string]string{"DOCKET_LIMIT_LOW_ROWS": "without", "DOCKET_LIMIT_BURST": "without", "DOCKET_LIMIT_CALENDAR": "without", "DOCKET_REDIS_URL": "without"}},

@@ -35,6 +35,7 @@ func (l *loader) relations() {
 		l.uploads()
 		l.uploaders()
 		l.uploadSizes()
+		l.routing()
 	}
 }
 

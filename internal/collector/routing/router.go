@@ -1,0 +1,192 @@
+package routing
+
+import (
+	"sync"
+	"time"
+
+	"docket/internal/consumer/lanes"
+	"docket/internal/record/decision"
+)
+
+// Config is what a [Router] keeps to. Without a lane nothing is routed to it.
+type Config struct {
+	Rules        Rules
+	Shares       Shares
+	Urgent, Bulk bool // whether there is such a lane
+}
+
+// Lanes returns the lanes that there are, the default one first.
+func (c Config) Lanes() []lanes.Lane {
+	all := []lanes.Lane{lanes.Default}
+	if c.Urgent {
+		all = append(all, lanes.Urgent)
+	}
+	if c.Bulk {
+		all = append(all, lanes.Bulk)
+	}
+	return all
+}
+
+// Shaping returns the rules of shares that can have an effect, as [Share.Rule] names them.
+func (c Config) Shaping() (rules []string) {
+	if c.Urgent && c.Rules.Any() {
+		rules = append(rules, RuleUrgent)
+	}
+	if c.Bulk {
+		for _, s := range c.Shares.Senders {
+			rules = append(rules, s.Rule)
+		}
+	}
+	return rules
+}
+
+// Router chooses lanes. It is safe for concurrent use.
+type Router struct {
+	cfg Config
+
+	mu      sync.Mutex
+	urgent  *purses
+	senders []*purses
+	paying  []*purse // of the decision in hand
+	uses    []use    // of rules, then of the labels of shares
+	halving time.Time
+}
+
+// use is when an entry of a setting was last of use.
+type use struct {
+	Idle
+	told bool
+}
+
+// forgetting is after how long a decision counts half, in the counts that decide which values are settled.
+const forgetting = time.Minute
+
+// New returns a router whose shares are all unused.
+func New(cfg Config, now time.Time) *Router {
+	r := &Router{cfg: cfg, halving: now.Add(forgetting)}
+	watch := func(setting string, entry int, rule string) {
+		r.uses = append(r.uses, use{Idle: Idle{setting, entry, rule, now.UTC()}})
+	}
+	if cfg.Urgent && cfg.Rules.Any() {
+		s := Share{Rule: RuleUrgent, Rate: cfg.Shares.Urgent}
+		if s.Rate == 0 {
+			s.Rate = DefaultUrgent
+		}
+		if len(cfg.Shares.Senders) > 0 {
+			s.label = cfg.Shares.Senders[0].label
+		}
+		r.urgent = newPurses(s, mostValues, mostClients)
+		for _, c := range cfg.Rules.conditions {
+			watch(SettingUrgent, c.entry, c.name)
+		}
+	}
+	if cfg.Bulk {
+		for _, s := range cfg.Shares.Senders {
+			r.senders = append(r.senders, newPurses(s, mostValues, mostClients))
+			watch(SettingShare, s.entry, s.Rule)
+		}
+	}
+	return r
+}
+
+// Meant returns the lane of a decision by the rules alone. It depends on nothing but the decision, so a dead letter has the
+// same id whenever its decision is uploaded.
+func (r *Router) Meant(l *decision.Log) lanes.Lane {
+	return Decide(r.urgent != nil && r.cfg.Rules.Match(l), false, false)
+}
+
+// Route returns the lane of a decision that a client uploads at a time, and pays for it from the shares. It also
+// returns the rule of the share that sent it to a lower lane, empty for none. If two did, it is the one that chose the lane.
+func (r *Router) Route(client string, l *decision.Log, now time.Time) (lane lanes.Lane, shaped string) {
+	if len(r.uses) == 0 {
+		return lanes.Default, ""
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.forget(now)
+	urgent, overUrgent := r.matches(l, now), false
+	if urgent {
+		p := r.urgent.of(r.urgent.sender(l), client, now)
+		if overUrgent = !p.has(now); !overUrgent {
+			p.take(now)
+			return Decide(urgent, overUrgent, false), ""
+		}
+		p.shape(client, now)
+		shaped = RuleUrgent
+	}
+	over := r.over(client, l, now)
+	if over != "" {
+		shaped = over
+	}
+	return Decide(urgent, overUrgent, over != ""), shaped
+}
+
+// matches looks at each rule, so that none counts as idle only because an earlier one is true, too.
+func (r *Router) matches(l *decision.Log, now time.Time) (matched bool) {
+	if r.urgent == nil {
+		return false
+	}
+	for i := range r.cfg.Rules.conditions {
+		if r.cfg.Rules.conditions[i].matches(l) {
+			r.uses[i].used(now)
+			matched = true
+		}
+	}
+	return matched
+}
+
+// over pays a decision from all shares of its sender. If one of them is empty, it pays from none, and returns the rule of
+// that share.
+func (r *Router) over(client string, l *decision.Log, now time.Time) (rule string) {
+	r.paying = r.paying[:0]
+	first := len(r.uses) - len(r.senders)
+	for i, s := range r.senders {
+		value := s.sender(l)
+		if value != "" || s.label == "" {
+			r.uses[first+i].used(now)
+		}
+		p := s.of(value, client, now)
+		r.paying = append(r.paying, p)
+		if !p.has(now) {
+			p.shape(client, now)
+			if rule == "" {
+				rule = s.Rule
+			}
+		}
+	}
+	if rule == "" {
+		for _, p := range r.paying {
+			p.take(now)
+		}
+	}
+	return rule
+}
+
+// sender returns the value that names the sender of a decision, empty for none.
+func (p *purses) sender(l *decision.Log) string {
+	if p.label == "" {
+		return ""
+	}
+	return labelOf(l, p.label)
+}
+
+// forget halves the counts for each [forgetting] that is over.
+func (r *Router) forget(now time.Time) {
+	if now.Before(r.halving) {
+		return
+	}
+	n := 1 + uint(now.Sub(r.halving)/forgetting)
+	r.halving = r.halving.Add(time.Duration(n) * forgetting)
+	for _, p := range r.shares() {
+		p.halve(min(n, 63))
+	}
+}
+
+func (r *Router) shares() []*purses {
+	if r.urgent == nil {
+		return r.senders
+	}
+	return append([]*purses{r.urgent}, r.senders...)
+}
+
+func (u *use) used(now time.Time) { u.Since, u.told = now.UTC(), false }
