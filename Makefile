@@ -31,7 +31,7 @@ demo: ## Run everything in one process, with an outage; needs only Go (ARGS="--r
 	@bin/demo/docket demo $(ARGS)
 
 .PHONY: up
-up: engine-compose images ## Start everything with Compose on loopback ports (PROFILE=opa,observability adds OPA, Prometheus and Grafana)
+up: engine-compose images ## Start everything with Compose on loopback ports (PROFILE=opa,observability,redis adds OPA, Prometheus with Grafana, lanes with limits)
 	@COMPOSE_PROFILES='$(or $(PROFILE),$(COMPOSE_PROFILES))' build/app up -d --build --wait --wait-timeout 180
 
 .PHONY: pour
@@ -40,7 +40,7 @@ pour: ## Send the sample of real decision logs to what `make up` started, and pr
 
 .PHONY: down
 down: ## Stop what `make up` started; volumes stay (ARGS=-v removes them)
-	@COMPOSE_PROFILES=observability,opa build/compose down $(ARGS)
+	@COMPOSE_PROFILES=observability,opa,redis build/compose down $(ARGS)
 
 ##@ Building
 

@@ -323,7 +323,20 @@ func TestScaler_WorkloadAndGroup(t *testing.T) {
 		if name == "everything" {
 			want(t, trigger, "docket-blue", "consumerGroup")
 			want(t, trigger, "10000000", "lagThreshold")
+			login := at(scaler.object, "spec", "triggers", 0, "authenticationRef")
+			for i, lane := range []struct{ topic, group, threshold string }{
+				{"decision-logs", "docket-blue", "10000000"}, {"decision-logs-urgent", "docket-blue-urgent", "5000"}, {"decision-logs-bulk", "docket-late", "10000000"},
+			} {
+				trigger := at(scaler.object, "spec", "triggers", i)
+				want(t, trigger, lane.topic, "metadata", "topic")
+				want(t, trigger, lane.group, "metadata", "consumerGroup")
+				want(t, trigger, lane.threshold, "metadata", "lagThreshold")
+				want(t, trigger, login, "authenticationRef")
+			}
 			want(t, objects["TriggerAuthentication/docket-consumer"].object, container(objects[kind+"/docket-consumer"]).(map[string]any)["name"], "spec", "env", 0, "containerName")
+		}
+		if n := len(at(scaler.object, "spec", "triggers").([]any)); n != map[string]int{"nospool": 1, "everything": 3}[name] {
+			t.Errorf("%s: %d triggers, want one for each lane", name, n)
 		}
 		// Two that say how many there are would undo each other.
 		want(t, objects[kind+"/docket-consumer"].object, nil, "spec", "replicas")
@@ -347,8 +360,8 @@ func TestNetworkPolicy_OnlyUsedPorts(t *testing.T) {
 		t.Errorf("out on %v, want %v", ports, want)
 	}
 	all := mustRender(t, "everything")["NetworkPolicy/docket"]
-	if n := len(at(all.object, "spec", "egress").([]any)); n != 5 {
-		t.Errorf("%d rules out, want DNS, Kafka, Postgres, OTLP and one more", n)
+	if n := len(at(all.object, "spec", "egress").([]any)); n != 6 {
+		t.Errorf("%d rules out, want DNS, Kafka, Postgres, Redis, OTLP and one more", n)
 	}
 	want(t, all.object, "10.0.0.0/8", "spec", "egress", 1, "to", 0, "ipBlock", "cidr")
 }

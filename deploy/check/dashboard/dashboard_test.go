@@ -250,6 +250,40 @@ func TestPanels_QuietWithoutData(t *testing.T) {
 	}
 }
 
+// TestPanels_LanesAreQuiet checks that a query of lanes or limits may be without data: both are off by default.
+func TestPanels_LanesAreQuiet(t *testing.T) {
+	t.Parallel()
+	optional := regexp.MustCompile(`docket_(lane_|limit_|collector_routed|collector_shaped)|lane!=""`)
+	for _, r := range board() {
+		for _, p := range r.panels {
+			for i, q := range p.queries {
+				if optional.MatchString(q.expr) && !q.quiet {
+					t.Errorf("%s / %s, query %s is not quiet", r.title, p.title, ref(i))
+				}
+			}
+		}
+	}
+}
+
+// TestPanels_EachLane checks that a figure of lanes is not summed over them: the lag of bulk would hide that of urgent.
+func TestPanels_EachLane(t *testing.T) {
+	t.Parallel()
+	n := 0
+	for _, p := range lanePanels() {
+		for _, q := range p.queries {
+			if !strings.Contains(p.title, "by lane") && !strings.Contains(q.expr, "docket_lane_turns") {
+				continue
+			}
+			if n++; !strings.Contains(q.legend, "{{lane}}") || !strings.Contains(q.expr, "(lane") {
+				t.Errorf("%s does not show each lane: %s", p.title, q.expr)
+			}
+		}
+	}
+	if n < 9 {
+		t.Errorf("%d queries by lane", n)
+	}
+}
+
 func TestPanels_QueriesForScripts(t *testing.T) {
 	t.Parallel()
 	var out, errs bytes.Buffer

@@ -35,12 +35,20 @@ type metric struct {
 
 var described = regexp.MustCompile(`^Desc\{fqName: "([^"]*)", help: "(.*?)", (?:unit: "[^"]*", )?constLabels: \{([^}]*)\}, variableLabels: \{([^}]*)\}\}$`)
 
-// registered is what the four programs register, by name, as they do it; they dial nobody.
-var registered = sync.OnceValues(func() (map[string]*metric, error) {
+// optional are settings without which some metrics and labels do not exist.
+var optional = []string{
+	"DOCKET_LANES=urgent,bulk", "DOCKET_COLLECTOR_URGENT=verdict=denied", "DOCKET_COLLECTOR_SHARE=label:id=2000/s",
+	"DOCKET_LIMIT_ROWS=450", "DOCKET_REDIS_URL=redis://127.0.0.1:1",
+}
+
+// registered is what the four programs register with lanes and limits, by name, as they do it; they dial nobody.
+var registered = sync.OnceValues(func() (map[string]*metric, error) { return registeredWith(optional) })
+
+func registeredWith(settings []string) (map[string]*metric, error) {
 	all := map[string]*metric{}
 	for _, program := range []config.Program{config.Consumer, config.Replayer, config.Desk, config.Collector} {
 		reg := prometheus.NewRegistry()
-		end, err := open(program, reg)
+		end, err := open(program, settings, reg)
 		if err != nil {
 			return nil, err
 		}
@@ -51,16 +59,40 @@ var registered = sync.OnceValues(func() (map[string]*metric, error) {
 		}
 	}
 	return all, nil
-})
+}
+
+// TestRegistry_LanesAndLimitsAreOptional checks that settings that are not set change no metric.
+func TestRegistry_LanesAndLimitsAreOptional(t *testing.T) {
+	t.Parallel()
+	without, err := registeredWith(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	with, err := registered()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(with) <= len(without) {
+		t.Errorf("%d metrics with lanes and limits, %d without", len(with), len(without))
+	}
+	for name, m := range without {
+		if strings.HasPrefix(name, "docket_lane_") || strings.HasPrefix(name, "docket_limit_") || slices.Contains(strings.Split(m.labels, ", "), "lane") {
+			t.Errorf("%s{%s} exists without lanes and limits", name, m.labels)
+		}
+		if with[name] == nil {
+			t.Errorf("%s does not exist with lanes and limits", name)
+		}
+	}
+}
 
 var errNobody = errors.New("nobody is there")
 
 func nobody(context.Context, string, string) (net.Conn, error) { return nil, errNobody }
 
-func open(program config.Program, reg *prometheus.Registry) (end func(), err error) {
-	environ := []string{"DOCKET_DATABASE_URL=postgres://u@127.0.0.1:1/x", "DOCKET_KAFKA_BROKERS=127.0.0.1:1", "DOCKET_HTTP_ADDR=127.0.0.1:0", "DOCKET_SPOOL_DIR="}
+func open(program config.Program, settings []string, reg *prometheus.Registry) (end func(), err error) {
+	environ := append(slices.Clone(settings), "DOCKET_DATABASE_URL=postgres://u@127.0.0.1:1/x", "DOCKET_KAFKA_BROKERS=127.0.0.1:1", "DOCKET_HTTP_ADDR=127.0.0.1:0")
 	if program == config.Desk {
-		s, _, err := config.LoadWith(program, append(environ[:3:3], "DOCKET_DESK_API_ADDR=127.0.0.1:0"), desk.Judges())
+		s, _, err := config.LoadWith(program, append(environ, "DOCKET_DESK_API_ADDR=127.0.0.1:0"), desk.Judges())
 		if err != nil {
 			return nil, err
 		}
@@ -71,7 +103,7 @@ func open(program config.Program, reg *prometheus.Registry) (end func(), err err
 		return p.Close, nil
 	}
 	if program == config.Collector {
-		s, _, err := config.LoadWith(program, append(environ[1:3:3], "DOCKET_COLLECTOR_ADDR=127.0.0.1:0"), collect.Judges())
+		s, _, err := config.LoadWith(program, append(environ, "DOCKET_COLLECTOR_ADDR=127.0.0.1:0"), collect.Judges())
 		if err != nil {
 			return nil, err
 		}
@@ -81,7 +113,7 @@ func open(program config.Program, reg *prometheus.Registry) (end func(), err err
 		}
 		return p.Close, nil
 	}
-	s, _, err := config.Load(program, environ)
+	s, _, err := config.Load(program, append(environ, "DOCKET_SPOOL_DIR="))
 	if err != nil {
 		return nil, err
 	}

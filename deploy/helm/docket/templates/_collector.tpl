@@ -1,5 +1,13 @@
 {{/* What the collector has beyond the others: where OPA uploads to, and who may. It has no database. */}}
 {{- define "docket.collectorEnv" -}}
+{{- with .Values.lanes.urgent }}
+- name: DOCKET_COLLECTOR_URGENT
+  value: {{ . | quote }}
+{{- end }}
+{{- with .Values.lanes.share }}
+- name: DOCKET_COLLECTOR_SHARE
+  value: {{ . | quote }}
+{{- end }}
 {{- with .Values.collector }}
 - name: DOCKET_COLLECTOR_ADDR
   value: ":8085"

@@ -72,3 +72,28 @@ app.kubernetes.io/component: {{ .name }}
 {{- define "docket.workerKind" -}}
 {{- if .values.spool.enabled -}}StatefulSet{{- else -}}Deployment{{- end -}}
 {{- end }}
+
+{{/* The lanes with the names of their topics and groups, as DOCKET_KAFKA_URGENT_TOPIC and the like say, as YAML. */}}
+{{- define "docket.sources" -}}
+{{- $settings := merge (dict) .Values.consumer.settings .Values.settings -}}
+{{- $topic := $settings.DOCKET_KAFKA_TOPIC | default "decision-logs" -}}
+{{- $group := $settings.DOCKET_KAFKA_GROUP | default "docket" -}}
+{{- $topics := dict "urgent" $settings.DOCKET_KAFKA_URGENT_TOPIC "bulk" $settings.DOCKET_KAFKA_BULK_TOPIC -}}
+{{- $groups := dict "urgent" $settings.DOCKET_URGENT_GROUP "bulk" $settings.DOCKET_BULK_GROUP -}}
+- {lane: default, topic: {{ $topic | quote }}, group: {{ $group | quote }}}
+{{- range .Values.lanes.names }}
+- lane: {{ . }}
+  topic: {{ get $topics . | default (printf "%s-%s" $topic .) | quote }}
+  group: {{ get $groups . | default (printf "%s-%s" $group .) | quote }}
+{{- end }}
+{{- end }}
+
+{{/* "true" for components that write rows, where rows are limited. */}}
+{{- define "docket.limited" -}}
+{{- if and .root.Values.limits.rows (has .name (list "consumer" "replayer" "desk")) -}}true{{- end -}}
+{{- end }}
+
+{{/* "true" for components that ask Redis. */}}
+{{- define "docket.asksRedis" -}}
+{{- if and (include "docket.limited" .) .root.Values.limits.redis.secretName -}}true{{- end -}}
+{{- end }}

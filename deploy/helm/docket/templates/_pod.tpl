@@ -39,6 +39,13 @@
 - name: DOCKET_DATABASE_URL_FILE
   value: {{ printf "/etc/docket/database/%s" $v.database.urlKey | quote }}
 {{- end }}
+{{- with $v.lanes.names }}
+- name: DOCKET_LANES
+  value: {{ join "," . | quote }}
+{{- end }}
+{{- if include "docket.limited" . }}
+{{- include "docket.limits" . }}
+{{- end }}
 - name: DOCKET_HTTP_ADDR
   value: ":8080"
 - name: DOCKET_SHUTDOWN_TIMEOUT
@@ -54,6 +61,32 @@
 {{- range $name, $value := $settings }}
 - name: {{ $name }}
   value: {{ include "docket.setting" $value | quote }}
+{{- end }}
+{{- end }}
+
+{{/* The program refuses this contradiction, too. Here it is told before anything is sent. */}}
+{{- define "docket.limits" -}}
+{{- with .root.Values.limits }}
+{{- if ge (int64 .lowRows) (int64 .rows) }}{{ fail (printf "limits.lowRows (%d) is not lower than limits.rows (%d)" (int64 .lowRows) (int64 .rows)) }}{{ end }}
+{{- if gt (int64 .burst) (int64 .rows) }}{{ fail (printf "limits.burst (%d) is more than limits.rows (%d)" (int64 .burst) (int64 .rows)) }}{{ end }}
+- name: DOCKET_LIMIT_ROWS
+  value: {{ include "docket.setting" .rows | quote }}
+{{- if .lowRows }}
+- name: DOCKET_LIMIT_LOW_ROWS
+  value: {{ include "docket.setting" .lowRows | quote }}
+{{- end }}
+{{- if .burst }}
+- name: DOCKET_LIMIT_BURST
+  value: {{ include "docket.setting" .burst | quote }}
+{{- end }}
+{{- with .calendar }}
+- name: DOCKET_LIMIT_CALENDAR
+  value: {{ . | quote }}
+{{- end }}
+{{- if .redis.secretName }}
+- name: DOCKET_REDIS_URL_FILE
+  value: {{ printf "/etc/docket/redis/%s" .redis.urlKey | quote }}
+{{- end }}
 {{- end }}
 {{- end }}
 
@@ -78,6 +111,11 @@
 {{- if $v.headerKey.secretName }}
 - name: header-key
   mountPath: /etc/docket/header-key
+  readOnly: true
+{{- end }}
+{{- if include "docket.asksRedis" . }}
+- name: redis
+  mountPath: /etc/docket/redis
   readOnly: true
 {{- end }}
 {{- if $v.kafka.sasl.mechanism }}
@@ -110,6 +148,13 @@
     secretName: {{ $v.headerKey.secretName }}
     defaultMode: 0440
     items: [{key: {{ $v.headerKey.key | quote }}, path: {{ $v.headerKey.key | quote }}}]
+{{- end }}
+{{- if include "docket.asksRedis" . }}
+- name: redis
+  secret:
+    secretName: {{ $v.limits.redis.secretName }}
+    defaultMode: 0440
+    items: [{key: {{ $v.limits.redis.urlKey | quote }}, path: {{ $v.limits.redis.urlKey | quote }}}]
 {{- end }}
 {{- if $v.kafka.sasl.mechanism }}
 - name: kafka-login

@@ -1,0 +1,2 @@
+// Package compose checks the Compose file and the values that its profile redis sets.
+package compose
