@@ -37,8 +37,8 @@ func (g Goal) Met(value float64) bool {
 	return value >= g.Bound
 }
 
-// Verdict is "met", or by how much of the bound the goal was missed.
-func (g Goal) Verdict(value float64) string {
+// Outcome is "met", or by how much of the bound the goal was missed.
+func (g Goal) Outcome(value float64) string {
 	switch {
 	case math.IsNaN(value):
 		return "**not measured**"
@@ -90,16 +90,16 @@ func (r Row) markdown() string {
 	if format == "" {
 		format = "%.2f"
 	}
-	goal, verdict := "", "said"
+	goal, outcome := "", "said"
 	if r.Goal != nil {
 		sign := "≥"
 		if r.Goal.AtMost {
 			sign = "≤"
 		}
-		goal, verdict = sign+" "+fmt.Sprintf(format, r.Goal.Bound), r.Goal.Verdict(r.Measured.Value)
+		goal, outcome = sign+" "+fmt.Sprintf(format, r.Goal.Bound), r.Goal.Outcome(r.Measured.Value)
 	}
 	if r.Measured.AllNoisy() {
-		verdict += ", all rounds noisy"
+		outcome += ", all rounds noisy"
 	}
 	var values []string
 	for _, v := range r.Measured.Of {
@@ -109,7 +109,7 @@ func (r Row) markdown() string {
 	if n := r.Measured.Noisy; n > 0 && !r.Measured.AllNoisy() {
 		rounds += fmt.Sprintf(" (%d noisy left out)", n)
 	}
-	return cells(r.What, goal, fmt.Sprintf(format, r.Measured.Value), verdict, rounds, r.Note)
+	return cells(r.What, goal, fmt.Sprintf(format, r.Measured.Value), outcome, rounds, r.Note)
 }
 
 func (s Seen) markdown() string {

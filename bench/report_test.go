@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestVerdicts(t *testing.T) {
+func TestGoal_MetOrMissed(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		goal  *Goal
@@ -21,7 +21,7 @@ func TestVerdicts(t *testing.T) {
 		{AtLeast(1), math.NaN(), "**not measured**"},
 		{AtMost(1), math.NaN(), "**not measured**"},
 	} {
-		if got := c.goal.Verdict(c.value); got != c.want {
+		if got := c.goal.Outcome(c.value); got != c.want {
 			t.Errorf("%+v, %v: %s, want %s", *c.goal, c.value, got, c.want)
 		}
 	}

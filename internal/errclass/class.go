@@ -6,7 +6,7 @@ import "fmt"
 type Class uint8
 
 const (
-	// Unknown is a failure without a verdict. Callers treat it as Transient, so that the record is retried and
+	// Unknown is a failure that no rule knows. Callers treat it as Transient, so that the record is retried and
 	// parked.
 	Unknown Class = iota
 	// Transient blames the moment: the same write can succeed later.

@@ -4,7 +4,7 @@ import (
 	"github.com/jackc/pgerrcode"
 )
 
-// weight orders the findings in a tree of errors. The heaviest finding is the verdict; of equals the first wins,
+// weight orders the findings in a tree of errors. The heaviest finding decides; of equals the first wins,
 // outer before inner.
 type weight uint8
 
@@ -21,9 +21,9 @@ const (
 )
 
 type finding struct {
-	weight  weight
-	verdict Verdict
-	marked  bool
+	weight         weight
+	classification Classification
+	marked         bool
 }
 
 func (f finding) or(other finding) finding {
@@ -33,7 +33,7 @@ func (f finding) or(other finding) finding {
 	return f
 }
 
-// Classify returns the verdict on err from everything in its tree, wrapped and joined:
+// Classify classifies err by everything in its tree, wrapped and joined:
 //
 //   - A cancelled context is the program's own shutdown, whatever other errors it caused. A caller that was not stopped
 //     treats it as Transient.
@@ -42,16 +42,16 @@ func (f finding) or(other finding) finding {
 //   - Everything else is CodeInternal with class Unknown.
 //
 // A nil error is OK.
-func Classify(err error) Verdict {
+func Classify(err error) Classification {
 	if err == nil {
-		return Verdict{Code: pgerrcode.SuccessfulCompletion, Name: conditionNames[pgerrcode.SuccessfulCompletion],
+		return Classification{Code: pgerrcode.SuccessfulCompletion, Name: conditionNames[pgerrcode.SuccessfulCompletion],
 			Class: OK, Rule: Pass, Why: "There is no error."}
 	}
 	found := search(err)
 	if found.weight == weighsNothing {
 		return byCode[CodeInternal]
 	}
-	return found.verdict
+	return found.classification
 }
 
 func search(err error) finding {
@@ -85,25 +85,25 @@ func unwrap(err error) []error {
 func examine(err error) finding {
 	if v, ok := sqlState(err); ok {
 		if v.Code == pgerrcode.InFailedSQLTransaction {
-			return finding{weight: weighsEcho, verdict: v}
+			return finding{weight: weighsEcho, classification: v}
 		}
-		return finding{weight: weighsCause, verdict: v}
+		return finding{weight: weighsCause, classification: v}
 	}
 	if is := stateless(err); is.weight != weighsNothing {
-		return finding{weight: is.weight, verdict: byCode[is.code]}
+		return finding{weight: is.weight, classification: byCode[is.code]}
 	}
 	return finding{}
 }
 
-// sqlState returns the verdict on an error that itself has a SQLSTATE.
-func sqlState(err error) (Verdict, bool) {
+// sqlState classifies an error that itself has a SQLSTATE.
+func sqlState(err error) (Classification, bool) {
 	carrier, ok := err.(interface{ SQLState() string })
 	if !ok {
-		return Verdict{}, false
+		return Classification{}, false
 	}
 	code := carrier.SQLState()
 	if !isSQLState(code) {
-		return Verdict{}, false
+		return Classification{}, false
 	}
 	v, _ := Lookup(code)
 	if v.Rule == Pass { // it is still an error: taken for success it would lose the record

@@ -47,7 +47,7 @@ type overdue struct{}
 func (overdue) Error() string        { return "overdue" }
 func (overdue) Is(target error) bool { return target == context.DeadlineExceeded }
 
-type verdictCase struct {
+type classifyCase struct {
 	name  string
 	err   error
 	code  string
@@ -55,7 +55,7 @@ type verdictCase struct {
 	rule  errclass.Rule
 }
 
-func check(t *testing.T, cases []verdictCase) {
+func check(t *testing.T, cases []classifyCase) {
 	t.Helper()
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestClassify_ErrorIsNeverSuccess(t *testing.T) {
 
 func TestClassify_FindsTheSQLSTATE(t *testing.T) {
 	t.Parallel()
-	check(t, []verdictCase{
+	check(t, []classifyCase{
 		{"bare", state("22P02"), "22P02", errclass.Data, errclass.Bisect},
 		{"wrapped", wrapped(state("28P01")), "28P01", errclass.Systemic, errclass.Hold},
 		{"joined", errors.Join(io.EOF, state("53300")), "53300", errclass.Transient, errclass.RetryPark},
@@ -125,7 +125,7 @@ func TestClassify_FindsTheSQLSTATE(t *testing.T) {
 
 func TestClassify_MissingPartition(t *testing.T) {
 	t.Parallel()
-	check(t, []verdictCase{
+	check(t, []classifyCase{
 		{"named", wrapped(constraintError{stateError{"23514"}, "ts_sane"}), "23514", errclass.Data, errclass.ProbeBisect},
 		{"that of a migration under way", wrapped(constraintError{stateError{"23514"}, "decision_logs_before_cut"}), "23514", errclass.Systemic, errclass.Await},
 		{"not named", wrapped(constraintError{stateError{"23514"}, ""}), "23514", errclass.Systemic, errclass.Hold},
@@ -138,13 +138,13 @@ func TestClassify_MissingPartition(t *testing.T) {
 func TestClassify_WithoutASQLSTATE(t *testing.T) {
 	t.Parallel()
 	dial := func(err error) error { return wrapped(&net.OpError{Op: "dial", Net: "tcp", Err: err}) }
-	transient := func(name string, err error, code string) verdictCase {
-		return verdictCase{name, err, code, errclass.Transient, errclass.RetryPark}
+	transient := func(name string, err error, code string) classifyCase {
+		return classifyCase{name, err, code, errclass.Transient, errclass.RetryPark}
 	}
-	held := func(name string, err error, code string) verdictCase {
-		return verdictCase{name, err, code, errclass.Systemic, errclass.Hold}
+	held := func(name string, err error, code string) classifyCase {
+		return classifyCase{name, err, code, errclass.Systemic, errclass.Hold}
 	}
-	check(t, []verdictCase{
+	check(t, []classifyCase{
 		transient("refused", dial(os.NewSyscallError("connect", syscall.ECONNREFUSED)), "network"),
 		transient("reset", fmt.Errorf("x: %w", syscall.ECONNRESET), "network"),
 		transient("broken pipe", syscall.EPIPE, "network"),
@@ -187,10 +187,10 @@ func TestClassify_Cancelled(t *testing.T) {
 	cancel()
 	var dialer net.Dialer
 	_, dialled := dialer.DialContext(ctx, "tcp", "127.0.0.1:1")
-	ignored := func(name string, err error) verdictCase {
-		return verdictCase{name, err, "canceled", errclass.Cancelled, errclass.Ignore}
+	ignored := func(name string, err error) classifyCase {
+		return classifyCase{name, err, "canceled", errclass.Cancelled, errclass.Ignore}
 	}
-	check(t, []verdictCase{
+	check(t, []classifyCase{
 		ignored("bare", context.Canceled),
 		ignored("wrapped", wrapped(context.Canceled)),
 		ignored("while dialling", fmt.Errorf("connect: %w", dialled)),
@@ -206,7 +206,7 @@ func TestClassify_Cancelled(t *testing.T) {
 func TestAs_WinsOverTheErrorInside(t *testing.T) {
 	t.Parallel()
 	as := errclass.As
-	check(t, []verdictCase{
+	check(t, []classifyCase{
 		{"over nothing known", as(errors.New("x"), errclass.CodeEncode), "encode", errclass.Data, errclass.Bisect},
 		{"over a network failure", as(io.EOF, errclass.CodeProtocol), "protocol", errclass.Transient, errclass.RetryPark},
 		{"over a SQLSTATE", as(wrapped(state("57014")), errclass.CodeTooSlow), "too_slow", errclass.Data, errclass.Bisect},
@@ -240,7 +240,7 @@ func TestAs_LeavesTheErrorUnchanged(t *testing.T) {
 	}
 }
 
-func TestVerdict_NoTextOfTheServer(t *testing.T) {
+func TestClassify_NoTextOfTheServer(t *testing.T) {
 	t.Parallel()
 	v := errclass.Classify(wrapped(state("23514")))
 	want, _ := errclass.Lookup("23514")

@@ -23,18 +23,18 @@ func Describe(code string) string {
 		if c.When != "" {
 			b.WriteString(strings.ToUpper(c.When[:1]) + c.When[1:] + ":\n\n")
 		}
-		describe(&b, c.Verdict)
+		describe(&b, c.Classification)
 	}
 	return b.String()
 }
 
-// Case is a verdict on a code, and the condition under which it applies.
+// Case is the classification of a code, and the condition under which it applies.
 type Case struct {
 	When string // empty: always
-	Verdict
+	Classification
 }
 
-// Cases returns the verdicts on a code, a SQLSTATE in upper or lower case. There is none for an unknown code. There
+// Cases classifies a code, a SQLSTATE in upper or lower case. There is none for an unknown code. There
 // are several if other facts from the server decide.
 func Cases(code string) []Case {
 	v, ok := Lookup(code)
@@ -45,12 +45,12 @@ func Cases(code string) []Case {
 	case !ok:
 		return nil
 	case v.Code != noPartition.Code:
-		return []Case{{Verdict: v}}
+		return []Case{{Classification: v}}
 	}
 	return []Case{{"with the name of a constraint", v}, {"without one", noPartition}, {"with that of a migration under way", beforeCut}}
 }
 
-func describe(b *strings.Builder, v Verdict) {
+func describe(b *strings.Builder, v Classification) {
 	fmt.Fprintf(b, "%s  %s\n", v.Code, v.Name)
 	fmt.Fprintf(b, "  class         %s: %s\n", v.Class, classes[v.Class].blame)
 	fmt.Fprintf(b, "  rule          %s\n", v.Rule)
@@ -96,7 +96,7 @@ const pageIntroduction = `# Errors: whose fault is it?
 
 When a batch cannot be stored, Docket first decides whose fault it was: the record's, the moment's
 or the configuration's. Postgres answers with a SQLSTATE. Without one, the kind of failure
-decides. These tables have the verdict for each code; ` + "`consumer classify CODE`" + ` explains one of
+decides. These tables have the class of each code; ` + "`consumer classify CODE`" + ` explains one of
 them.
 
 Five rules come first:
@@ -115,11 +115,11 @@ Five rules come first:
 - **Several errors at once**: Docket's own shutdown comes first, then the first SQLSTATE, then
   errors without one. 25P02 comes last, because it only repeats another error.
 
-A SQLSTATE that is not listed has the verdict of its SQLSTATE class. For an unknown class the
+A SQLSTATE that is not listed has the rule of its SQLSTATE class. For an unknown class the
 probe decides (` + "`probe_bisect`" + `).
 `
 
-// Markdown renders all classes, rules and verdicts as the page docs/errors.md.
+// Markdown renders all classes, rules and codes as the page docs/errors.md.
 func Markdown() string {
 	var b strings.Builder
 	b.WriteString(pageIntroduction)
@@ -148,7 +148,7 @@ func Markdown() string {
 	return b.String()
 }
 
-func pageReason(v Verdict) string {
+func pageReason(v Classification) string {
 	if own, ok := ownEffects[v.Code]; ok {
 		return v.Why + " " + own
 	}

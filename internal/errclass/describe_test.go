@@ -7,7 +7,7 @@ import (
 	"docket/internal/errclass"
 )
 
-func TestDescribe_AllOfAVerdict(t *testing.T) {
+func TestDescribe_AllOfAClassification(t *testing.T) {
 	t.Parallel()
 	want := `53100  disk_full
   class         systemic: the set-up is to blame

@@ -1,4 +1,4 @@
-// Package errclass decides whose fault an error is. It has a verdict for every SQLSTATE and for failures without one.
+// Package errclass decides whose fault an error is. It classifies every SQLSTATE and failures without one.
 //
 // It imports no Kafka client and no database driver, and does not carry out its rules. It asks errors for behaviour
 // (SQLState, ConstraintName, Timeout) and for types of the standard library. It never reads an error's text.

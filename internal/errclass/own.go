@@ -33,8 +33,8 @@ const (
 	CodeTooLarge     = "too_large"
 )
 
-// ownCodes has their verdicts; the class follows from the rule.
-var ownCodes = []Verdict{
+// ownCodes has their classifications; the class follows from the rule.
+var ownCodes = []Classification{
 	{Code: CodeNetwork, Name: "network_failure", Rule: RetryPark,
 		Why: "The connection was refused, reset or closed, or the server was not reachable."},
 	{Code: CodeTimeout, Name: "deadline_exceeded", Rule: RetryPark,

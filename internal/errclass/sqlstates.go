@@ -1,6 +1,6 @@
 package errclass
 
-// classDefaults has the rules for codes without a verdict of their own, by their SQLSTATE class. Most of these codes
+// classDefaults has the rules for codes that are not listed, by their SQLSTATE class. Most of these codes
 // are from newer servers.
 var classDefaults = map[string]Rule{
 	"00": Pass, "01": Pass, "02": Pass,
@@ -16,7 +16,7 @@ var classDefaults = map[string]Rule{
 	"72": RetryPark, "F0": Hold, "HV": Park, "P0": ProbeBisect, "XX": RetryProbeBisect,
 }
 
-// sqlstates is the table of verdicts, grouped by common causes.
+// sqlstates is the table of classifications, grouped by common causes.
 var sqlstates = []struct {
 	rule  Rule
 	codes string

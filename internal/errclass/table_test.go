@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "write docs/errors.md again")
 
-// specified is the table of verdicts row by row. "22030-22039" means all codes of Postgres in that range.
+// specified is the table of classifications row by row. "22030-22039" means all codes of Postgres in that range.
 var specified = []struct {
 	codes string
 	class errclass.Class
@@ -157,7 +157,7 @@ func pgerrcodeConstants(t *testing.T) []string {
 
 func TestTable_HasEveryCodeOfPgerrcode(t *testing.T) {
 	t.Parallel()
-	own := map[string]errclass.Verdict{}
+	own := map[string]errclass.Classification{}
 	for _, v := range errclass.Table() {
 		own[v.Code] = v
 	}
@@ -169,7 +169,7 @@ func TestTable_HasEveryCodeOfPgerrcode(t *testing.T) {
 	for _, code := range codes {
 		groups[code[:2]] = true
 		if v, ok := own[code]; !ok || v.Name == "" {
-			t.Errorf("%s has no verdict or no name: %+v", code, v)
+			t.Errorf("%s has no classification or no name: %+v", code, v)
 		}
 		// The class must have a default too. An unknown class is recognised by its name.
 		unlisted, ok := errclass.Lookup(code[:2] + "9ZZ")
@@ -217,7 +217,7 @@ func TestLookup_UnlistedCodes(t *testing.T) {
 func TestLookup_NotACode(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"", "2351", "235144", "2351a", "23 14", "23514 ", "2351\x00", "Äbcd", "nonsense", "NETWORK", "23-14"} {
-		if v, ok := errclass.Lookup(code); ok || v != (errclass.Verdict{}) {
+		if v, ok := errclass.Lookup(code); ok || v != (errclass.Classification{}) {
 			t.Errorf("Lookup(%q) = %+v, %t; want nothing", code, v, ok)
 		}
 	}

@@ -133,14 +133,14 @@ func (p *Publisher) Publish(ctx context.Context, records []*kgo.Record) []error 
 	return errs
 }
 
-// Placed is the place of a record in its topic.
-type Placed struct {
+// Place is the place of a record in its topic.
+type Place struct {
 	Partition int32
 	Offset    int64
 }
 
 // Place is Publish that also returns the place of each record. The place of a record with an error means nothing.
-func (p *Publisher) Place(ctx context.Context, records []*kgo.Record) ([]Placed, []error) {
+func (p *Publisher) Place(ctx context.Context, records []*kgo.Record) ([]Place, []error) {
 	ctx, cancel := context.WithTimeout(ctx, p.pc.Timeout)
 	defer cancel()
 	c := p.enter()
@@ -241,33 +241,33 @@ func (p *Publisher) leave(c *clients, spent bool) {
 }
 
 // byItself sends one record in a request of its own, so that the answer is about this record.
-func (c *clients) byItself(ctx context.Context, record *kgo.Record) (Placed, error) {
+func (c *clients) byItself(ctx context.Context, record *kgo.Record) (Place, error) {
 	select {
 	case c.alone <- struct{}{}:
 		defer func() { <-c.alone }()
 	case <-ctx.Done():
-		return Placed{}, ErrUnanswered
+		return Place{}, ErrUnanswered
 	}
 	placed, errs := produce(ctx, c.single, []*kgo.Record{record})
 	return placed[0], errs[0]
 }
 
 // produce returns when every record was answered or ctx ended, even if the client still waits.
-func produce(ctx context.Context, client *kgo.Client, records []*kgo.Record) ([]Placed, []error) {
+func produce(ctx context.Context, client *kgo.Client, records []*kgo.Record) ([]Place, []error) {
 	type answer struct {
 		i   int
-		at  Placed
+		at  Place
 		err error
 	}
 	answers := make(chan answer, len(records)) // late answers find room and are ignored
-	placed, errs := make([]Placed, len(records)), make([]error, len(records))
+	placed, errs := make([]Place, len(records)), make([]error, len(records))
 	own := make([]kgo.Record, len(records)) // the client may write into its records after produce returned
 	for i, r := range records {
 		errs[i] = ErrUnanswered
 		own[i] = kgo.Record{Topic: r.Topic, Key: r.Key, Value: r.Value, Headers: r.Headers, Timestamp: r.Timestamp}
 		// TryProduce returns an error if the buffer is full. It does not wait.
 		client.TryProduce(ctx, &own[i], func(r *kgo.Record, err error) {
-			answers <- answer{i, Placed{r.Partition, r.Offset}, err}
+			answers <- answer{i, Place{r.Partition, r.Offset}, err}
 		})
 	}
 	for range records {

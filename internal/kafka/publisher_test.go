@@ -104,9 +104,9 @@ func TestPlace_EachRecord(t *testing.T) {
 	records := forwarded(200)
 	records[13].Value = make([]byte, 1_100_000) // sent by itself
 	placed, errs := p.Place(context.Background(), records)
-	at := map[kafka.Placed]string{}
+	at := map[kafka.Place]string{}
 	for _, r := range c.ReadAll(t, dlq) {
-		at[kafka.Placed{Partition: r.Partition, Offset: r.Offset}] = string(r.Key)
+		at[kafka.Place{Partition: r.Partition, Offset: r.Offset}] = string(r.Key)
 	}
 	if len(at) != len(records) {
 		t.Fatalf("%d records are there", len(at))

@@ -148,20 +148,20 @@ func (c *campaign) books(ctx context.Context, evidence conservation.Evidence) {
 	if len(c.desks()) == 0 {
 		return
 	}
-	report, err := c.inspected(ctx)
+	summary, err := c.inspected(ctx)
 	if err != nil {
 		c.broken("the ledger", "it cannot be verified: %v", err)
 		return
 	}
-	verdict := report.Of("I16")
-	c.note("%v", verdict)
-	for i, v := range c.result.report.Verdicts {
+	found := summary.Of("I16")
+	c.note("%v", found)
+	for i, v := range c.result.summary.Results {
 		if v.Invariant == "I16" {
-			c.result.report.Verdicts[i] = verdict
+			c.result.summary.Results[i] = found
 		}
 	}
-	if verdict.State != verify.Held {
-		c.broken("the ledger", "%v", verdict)
+	if found.State != verify.Held {
+		c.broken("the ledger", "%v", found)
 	}
 	if err := c.effects(ctx, evidence); err != nil {
 		c.broken("the ledger", "%v", err)
@@ -169,7 +169,7 @@ func (c *campaign) books(ctx context.Context, evidence conservation.Evidence) {
 }
 
 // inspected is what `consumer verify --settled` finds.
-func (c *campaign) inspected(ctx context.Context) (*verify.Report, error) {
+func (c *campaign) inspected(ctx context.Context) (*verify.Summary, error) {
 	s, _, err := config.LoadWith(config.Consumer, []string{
 		"DOCKET_KAFKA_BROKERS=" + strings.Join(c.places.Brokers, ","), "DOCKET_DATABASE_URL=" + c.places.DatabaseURL, "DOCKET_MAX_RECORD_BYTES=1MiB",
 	}, nil)
@@ -186,7 +186,7 @@ func (c *campaign) inspected(ctx context.Context) (*verify.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	return result.Report, nil
+	return result.Summary, nil
 }
 
 // retried is a row of the outbox.

@@ -52,8 +52,8 @@ func (c *campaign) invariants(ctx context.Context, evidence conservation.Evidenc
 		c.broken("the account", "the log ends cannot be read: %v", err)
 		evidence.Ends = nil
 	}
-	c.result.report = verify.Decide(&evidence, c.ledger.Truth(), history)
-	for _, v := range c.result.report.Verdicts {
+	c.result.summary = verify.Decide(&evidence, c.ledger.Truth(), history)
+	for _, v := range c.result.summary.Results {
 		c.note("%v", v)
 		if v.State == verify.Broken {
 			c.broken("the invariants", "%v\n    %s", v, strings.Join(v.Found[0].History, "\n    "))

@@ -56,9 +56,9 @@ func (c *campaign) figures() []Row {
 	for _, h := range []home.Home{home.Row, home.Duplicate, home.DeadLetter, home.Exhausted, home.Parked, home.Spooled} {
 		rows = append(rows, Row{"home: " + h.String(), fmt.Sprint(a.Homes[h])})
 	}
-	if r := c.result.report; r != nil {
+	if r := c.result.summary; r != nil {
 		held := map[verify.State][]string{}
-		for _, v := range r.Verdicts {
+		for _, v := range r.Results {
 			held[v.State] = append(held[v.State], v.Invariant)
 		}
 		for _, state := range []verify.State{verify.Held, verify.Broken, verify.Warned, verify.Undecided} {
@@ -70,10 +70,10 @@ func (c *campaign) figures() []Row {
 		recovery = c.result.recovery.Round(100 * time.Millisecond).String()
 	}
 	broken := func(invariant string) int {
-		if c.result.report == nil {
+		if c.result.summary == nil {
 			return 0
 		}
-		return c.result.report.Of(invariant).Findings
+		return c.result.summary.Of(invariant).Findings
 	}
 	return append(rows, // the account lists the first only, where there are many
 		Row{"lost", fmt.Sprint(max(len(a.Lost), broken("I1")))}, Row{"doubled", fmt.Sprint(max(len(a.Doubled), broken("I2")))},

@@ -25,7 +25,7 @@ type result struct {
 	settled  bool
 	backlog  int // records, at the last heal
 	account  *conservation.Account
-	report   *verify.Report
+	summary  *verify.Summary
 }
 
 const (

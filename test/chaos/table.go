@@ -30,16 +30,16 @@ type Row struct {
 
 // all are the rows in order, with what every table begins and ends with.
 func (t Table) all() []Row {
-	verdict := "passed"
+	outcome := "passed"
 	if len(t.Findings) > 0 {
-		verdict = fmt.Sprintf("FAILED: %d findings", len(t.Findings))
+		outcome = fmt.Sprintf("FAILED: %d findings", len(t.Findings))
 	}
 	rows := []Row{
 		{"seed", fmt.Sprint(t.Seed)}, {"load", t.Duration.Round(time.Second).String()}, {"commit", t.Commit},
 		{"faults injected", fmt.Sprintf("%d of %d kinds", sum(t.Faults), len(t.Faults))},
 		{"processes killed", counts(t.Kills)},
 	}
-	return append(append(rows, t.Rows...), Row{"verdict", verdict})
+	return append(append(rows, t.Rows...), Row{"verdict", outcome})
 }
 
 // Text writes the table for a screen.

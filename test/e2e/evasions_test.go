@@ -173,9 +173,9 @@ func (s *system) evadeThroughTopics() (all []evasion) {
 // evaded asks the commands about one of them.
 func (s *system) evaded(e evasion) {
 	s.t.Helper()
-	code, verdict := 0, "stored"
+	code, outcome := 0, "stored"
 	if !e.stored {
-		code, verdict = 1, "not stored"
+		code, outcome = 1, "not stored"
 	}
 	for _, act := range []string{"logs", "why"} {
 		told, err := s.tryDocket(nil, code, act, e.id)
@@ -204,7 +204,7 @@ func (s *system) evaded(e evasion) {
 	if want := slices.DeleteFunc([]string{e.letter}, func(c string) bool { return c == "" }); !slices.Equal(listed, want) {
 		s.t.Errorf("%s: dlq list has %v, want %v", e.name, listed, want)
 	}
-	s.t.Logf("%-55s %s, dead letters %v", e.name, verdict, listed)
+	s.t.Logf("%-55s %s, dead letters %v", e.name, outcome, listed)
 }
 
 // ahead: a decision of the year 9999 is stored and found, and heads no page.

@@ -119,9 +119,9 @@ func (w *world) lookInto(s *slot) verify.SpoolDir {
 func (w *world) judge() {
 	ev := w.gather()
 	h := w.told(ev)
-	report := verify.Decide(&ev.Evidence, ev.truth, h)
-	w.undecided(report)
-	for _, v := range report.Verdicts {
+	summary := verify.Decide(&ev.Evidence, ev.truth, h)
+	w.undecided(summary)
+	for _, v := range summary.Results {
 		if v.State == verify.Held || v.State == verify.Undecided {
 			continue
 		}

@@ -199,10 +199,10 @@ var openEnds = struct {
 	of map[string]int
 }{of: map[string]int{}}
 
-func (w *world) undecided(r *verify.Report) {
+func (w *world) undecided(r *verify.Summary) {
 	openEnds.Lock()
 	defer openEnds.Unlock()
-	for _, v := range r.Verdicts {
+	for _, v := range r.Results {
 		if v.State == verify.Undecided {
 			openEnds.of[v.Invariant+": "+v.Note]++
 		}

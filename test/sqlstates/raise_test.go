@@ -114,9 +114,9 @@ func report(t *testing.T, seen []outcome) {
 	slices.SortFunc(seen, func(a, b outcome) int { return strings.Compare(a.code, b.code) })
 	totals := map[string]int{}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-6s %-10s %-20s %-38s %-18s %s\n", "code", "class", "verdict", "one record of eight", "all records", "took")
+	fmt.Fprintf(&b, "%-6s %-10s %-20s %-38s %-18s %s\n", "code", "class", "treatment", "one record of eight", "all records", "took")
 	for _, o := range seen {
-		v := verdictOn(o.code)
+		v := treatmentOf(o.code)
 		fmt.Fprintf(&b, "%-6s %-10s %-20s %-38s %-18s %.2fs\n", o.code, v.class(), v, o.one, o.all, o.took.Seconds())
 		totals["class "+v.class().String()]++
 		totals["one record: "+o.one]++

@@ -117,7 +117,7 @@ type program struct {
 	refused int // probes in a row
 	holds   []pipeline.Hold
 	holding int
-	seen    []errclass.Verdict
+	seen    []errclass.Classification
 }
 
 // start makes the consumer with batches of this size.
@@ -270,7 +270,7 @@ func (p *program) Bisected(int)                {}
 func (p *program) PublishFailed(string, error) {}
 func (p *program) Retried()                    { p.change(func() { p.retries++ }) }
 
-func (p *program) StoreFailed(v errclass.Verdict) {
+func (p *program) StoreFailed(v errclass.Classification) {
 	p.change(func() {
 		if !slices.Contains(p.seen, v) {
 			p.seen = append(p.seen, v)
@@ -283,7 +283,7 @@ func (p *program) Held(_ string, _ int32, h pipeline.Hold) (release func()) {
 	return func() { p.change(func() { p.holding-- }) }
 }
 
-func (p *program) Homed(r pipeline.Report) {
+func (p *program) Homed(r pipeline.HomedBatch) {
 	p.change(func() {
 		batch := home.None
 		for d := range r.Decisions {

@@ -25,8 +25,8 @@ type lab struct {
 	talking sync.Mutex
 }
 
-// verdict is what became of one mutant.
-type verdict struct {
+// outcome is what became of one mutant.
+type outcome struct {
 	mutant
 	by        stage
 	caught    finding // test empty: it survived
@@ -39,24 +39,24 @@ type verdict struct {
 var simulation = stage{pkg: "./test/sim", tests: "TestSimulation"}
 
 // run sees first that the tests pass without any mutant, then tries each.
-func (l *lab) run(ctx context.Context, mutants []mutant) ([]verdict, error) {
+func (l *lab) run(ctx context.Context, mutants []mutant) ([]outcome, error) {
 	if err := l.control(ctx, mutants); err != nil {
 		return nil, err
 	}
-	verdicts := make([]verdict, len(mutants))
+	outcomes := make([]outcome, len(mutants))
 	done := 0
 	l.each(len(mutants), func(i int) {
 		if ctx.Err() != nil {
 			return
 		}
 		v := l.try(ctx, mutants[i])
-		verdicts[i] = v
+		outcomes[i] = v
 		l.talking.Lock()
 		defer l.talking.Unlock()
 		done++
 		fmt.Fprintf(l.progress, "[%d/%d] %s\n", done, len(mutants), v)
 	})
-	return verdicts, ctx.Err()
+	return outcomes, ctx.Err()
 }
 
 // each calls do for 0 to n-1, so many at a time as there are jobs.
@@ -90,7 +90,7 @@ func (l *lab) stages(m mutant) []stage {
 
 // try plants one mutant and asks its tests, up to the first that fails and fails again: a test that failed for want of
 // time on a busy machine has seen nothing.
-func (l *lab) try(ctx context.Context, m mutant) (v verdict) {
+func (l *lab) try(ctx context.Context, m mutant) (v outcome) {
 	began := time.Now()
 	v.mutant = m
 	defer func() { v.took = time.Since(began) }()
@@ -164,7 +164,7 @@ func (l *lab) ask(ctx context.Context, bin binary, s stage, limit time.Duration)
 }
 
 // simulate asks the simulation. Where nothing else did, it may be the one to catch the mutant.
-func (l *lab) simulate(ctx context.Context, overlay string, v *verdict) {
+func (l *lab) simulate(ctx context.Context, overlay string, v *outcome) {
 	bin, err := l.bench.build(ctx, overlay, simulation)
 	if err != nil {
 		v.err = err

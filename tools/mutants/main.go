@@ -100,12 +100,12 @@ func run(ctx context.Context, o options, out, progress io.Writer) error {
 	if o.check {
 		return l.check(ctx, chosen)
 	}
-	verdicts, err := l.run(ctx, chosen)
+	outcomes, err := l.run(ctx, chosen)
 	if err != nil {
 		return err
 	}
 	cost := fmt.Sprintf("%v, %v of CPU", time.Since(began).Round(time.Second), b.cpu().Round(time.Second))
-	return report(out, verdicts, cost, o.markdown)
+	return report(out, outcomes, cost, o.markdown)
 }
 
 // choose picks mutants by name, in the order of the list.

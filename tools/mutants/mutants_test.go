@@ -130,7 +130,7 @@ func TestApply_OldLinesExactlyOnce(t *testing.T) {
 	}
 }
 
-func TestVerdict_OnlyAFailedTestCatches(t *testing.T) {
+func TestOutcome_OnlyAFailedTestCatches(t *testing.T) {
 	t.Parallel()
 	const begun = `{"Action":"run","Test":"TestB"}` + "\n"
 	for name, c := range map[string]struct{ stream, said string }{
@@ -188,19 +188,19 @@ func TestRun_SmallModule(t *testing.T) {
 	caught, survives := change("caught", "./p", "1", "3"), change("survives", "./p", "2", "3")
 	l := &lab{root: root, scratch: t.TempDir(), jobs: 2, progress: &bytes.Buffer{}, bench: bench}
 
-	verdicts, err := l.run(context.Background(), []mutant{caught, survives, change("no-code", "./p", "2", "nothing"), change("moved", "./p", "4", "5")})
+	outcomes, err := l.run(context.Background(), []mutant{caught, survives, change("no-code", "./p", "2", "nothing"), change("moved", "./p", "4", "5")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, want := range []string{"caught by TestOne in p", "SURVIVED", "BROKEN", "no such lines any more"} {
-		if !strings.Contains(verdicts[i].String(), want) {
-			t.Errorf("%v, want %q", verdicts[i], want)
+		if !strings.Contains(outcomes[i].String(), want) {
+			t.Errorf("%v, want %q", outcomes[i], want)
 		}
 	}
 	var out strings.Builder
 	for n, want := range []string{"1 planted, 1 caught, 0 survived; 1 s\n", "2 planted, 1 caught, 1 survived; 1 s\n", "3 planted, 1 caught, 1 survived, 1 broken; 1 s\n"} {
 		out.Reset()
-		if err := report(&out, verdicts[:n+1], "1 s", false); (err == nil) != (n == 0) || !strings.HasSuffix(out.String(), want) {
+		if err := report(&out, outcomes[:n+1], "1 s", false); (err == nil) != (n == 0) || !strings.HasSuffix(out.String(), want) {
 			t.Errorf("%d: %v and %q, want %q", n, err, out.String(), want)
 		}
 	}

@@ -30,8 +30,8 @@ func (f finding) seed() string {
 	return f.said()
 }
 
-// String is the verdict on one line.
-func (v verdict) String() string {
+// String is the outcome on one line.
+func (v outcome) String() string {
 	took := v.took.Round(100 * time.Millisecond)
 	switch {
 	case v.err != nil:
@@ -47,10 +47,10 @@ func (v verdict) String() string {
 }
 
 // report prints the table and the count. Its error says that the tests do not see everything, or that the list is wrong.
-func report(out io.Writer, verdicts []verdict, cost string, markdown bool) error {
-	rows := make([][]string, len(verdicts))
+func report(out io.Writer, outcomes []outcome, cost string, markdown bool) error {
+	rows := make([][]string, len(outcomes))
 	caught, survived, broken, asked, seen := 0, 0, 0, 0, 0
-	for i, v := range verdicts {
+	for i, v := range outcomes {
 		by, in := v.caught.said(), v.by.where()
 		switch {
 		case v.err != nil:
@@ -69,7 +69,7 @@ func report(out io.Writer, verdicts []verdict, cost string, markdown bool) error
 	if asked > 0 {
 		fmt.Fprintf(out, "the simulation by itself saw %d of %d that it was asked about\n", seen, asked)
 	}
-	fmt.Fprintf(out, "%d planted, %d caught, %d survived", len(verdicts), caught, survived)
+	fmt.Fprintf(out, "%d planted, %d caught, %d survived", len(outcomes), caught, survived)
 	if broken > 0 {
 		fmt.Fprintf(out, ", %d broken", broken)
 	}

@@ -84,7 +84,7 @@ func run(ctx context.Context, c config, out io.Writer) error {
 	began := time.Now()
 	k.playAll(ctx, began)
 	slices.Sort(k.failed)
-	var v verdict
+	var v reruns
 	if k.broken == nil && k.total.Exact > 0 && k.total.Exact == k.total.Schedules {
 		v = k.again(context.WithoutCancel(ctx))
 	}
@@ -105,7 +105,7 @@ func run(ctx context.Context, c config, out io.Writer) error {
 }
 
 // summarise appends the line that build/test shows.
-func (k *campaign) summarise(v verdict) error {
+func (k *campaign) summarise(v reruns) error {
 	if k.summary == "" {
 		return nil
 	}
@@ -206,7 +206,7 @@ func (k *campaign) process(ctx context.Context, args ...string) (string, error) 
 
 // again plays failed seeds, and some others, each alone in a process, and compares. A seed that takes another turn alone
 // is played once more behind the same schedules as in the run.
-func (k *campaign) again(ctx context.Context) verdict {
+func (k *campaign) again(ctx context.Context) reruns {
 	seeds := make([]uint64, 0, len(k.traces))
 	for seed := range k.traces {
 		if !slices.Contains(k.failed, seed) {
@@ -215,7 +215,7 @@ func (k *campaign) again(ctx context.Context) verdict {
 	}
 	rand.Shuffle(len(seeds), func(i, j int) { seeds[i], seeds[j] = seeds[j], seeds[i] })
 	seeds = append(slices.Clone(k.failed[:min(len(k.failed), 20)]), seeds[:min(len(seeds), k.checks)]...)
-	v := verdict{checked: len(seeds), company: map[uint64]uint64{}}
+	v := reruns{checked: len(seeds), company: map[uint64]uint64{}}
 	for _, seed := range seeds {
 		alone, first := k.same(ctx, seed, seed), k.starts[seed]
 		switch {

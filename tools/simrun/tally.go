@@ -78,15 +78,15 @@ func parse(output string) (played, error) {
 	return p, nil
 }
 
-// verdict is the result of playing seeds again, each alone in a process of its own.
-type verdict struct {
+// reruns has the result of playing seeds again, each alone in a process of its own.
+type reruns struct {
 	checked int
 	company map[uint64]uint64 // went another way alone, and the same behind the schedules from this seed on
 	differ  []uint64          // went another way both times
 }
 
 // report prints the closing lines.
-func (t *tally) report(out io.Writer, wall time.Duration, procs int, v verdict, failed []uint64, total int) {
+func (t *tally) report(out io.Writer, wall time.Duration, procs int, v reruns, failed []uint64, total int) {
 	virtual := time.Duration(t.Virtual * float64(time.Second)).Round(time.Second)
 	fmt.Fprintf(out, "schedules:   %d of %d, %d failed\n", t.Schedules, total, len(failed))
 	fmt.Fprintf(out, "simulated:   %v of virtual time, %d effects, %d processes killed\n", virtual, t.Effects, t.Kills)

@@ -81,10 +81,10 @@ func Reconcile(l *Produced, ev Evidence) *Account {
 		Produced: truth.Len(), Homes: make(map[home.Home]int),
 		DeadLetters: make(map[string]int), Planted: make(map[string]int),
 	}
-	report := verify.DecidePart(&ev, truth)
-	a.Lost, a.Doubled, a.Altered = report.Of("I1").Found, report.Of("I2").Found, report.Of("I3").Found
-	a.Invented = report.Of("I4").Found
-	if v := report.Of("I5"); v.State != verify.Warned {
+	summary := verify.DecidePart(&ev, truth)
+	a.Lost, a.Doubled, a.Altered = summary.Of("I1").Found, summary.Of("I2").Found, summary.Of("I3").Found
+	a.Invented = summary.Of("I4").Found
+	if v := summary.Of("I5"); v.State != verify.Warned {
 		a.Misplaced = v.Found
 	}
 	for _, f := range verify.Fates(&ev, truth) {

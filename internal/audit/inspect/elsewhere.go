@@ -68,7 +68,7 @@ func (s *System) everywhere(ctx context.Context, w *Whereabouts, id string) ([]v
 	if err != nil {
 		return nil, nil, err
 	}
-	w.Looked, w.Unlooked = append(w.Looked, lookup.Places(a.Looked)...), append(w.Unlooked, lookup.Gaps(a.NotLooked)...)
+	w.Looked, w.Unlooked = append(w.Looked, lookup.SearchedIn(a.Looked)...), append(w.Unlooked, lookup.Gaps(a.NotLooked)...)
 	var places []verify.Place
 	add := func(topic string, partition int32, offset int64) {
 		at := verify.Place{Topic: topic, Partition: partition, Offset: offset}

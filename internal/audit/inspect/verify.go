@@ -31,7 +31,7 @@ type Scope struct {
 
 // Result is the scope of a check and its result.
 type Result struct {
-	Report    *verify.Report
+	Summary   *verify.Summary
 	At        time.Time
 	Records   int64 // of the source topics
 	Spans     map[verify.Partition]verify.Span
@@ -137,7 +137,7 @@ type audit struct {
 func (s *System) audit(ev *verify.Evidence, scope Scope) *audit {
 	a := &audit{
 		sys: s, ev: ev, scope: scope, places: make(map[verify.Place][]int, len(ev.Forwarded)), spans: make(map[verify.Partition]verify.Span),
-		result: &Result{Report: &verify.Report{}, Spans: make(map[verify.Partition]verify.Span)},
+		result: &Result{Summary: &verify.Summary{}, Spans: make(map[verify.Partition]verify.Span)},
 	}
 	for i := range ev.Forwarded {
 		if f := &ev.Forwarded[i]; !f.NoOrigin {
@@ -151,12 +151,12 @@ func (s *System) audit(ev *verify.Evidence, scope Scope) *audit {
 // lane checks one lane, and adds it to the result.
 func (a *audit) lane(ctx context.Context, l config.Lane, from map[int32]int64) error {
 	r := a.result
-	before := Lane{Records: r.Records, Decisions: r.Report.Decisions, Partitions: len(r.Spans), Unread: r.Unread}
+	before := Lane{Records: r.Records, Decisions: r.Summary.Decisions, Partitions: len(r.Spans), Unread: r.Unread}
 	if err := a.source(ctx, l.Topic, from); err != nil {
 		return err
 	}
 	r.Lanes = append(r.Lanes, Lane{
-		Name: l.Name(), Topic: l.Topic, Records: r.Records - before.Records, Decisions: r.Report.Decisions - before.Decisions,
+		Name: l.Name(), Topic: l.Topic, Records: r.Records - before.Records, Decisions: r.Summary.Decisions - before.Decisions,
 		Partitions: len(r.Spans) - before.Partitions, Unread: r.Unread - before.Unread,
 	})
 	return nil
@@ -255,7 +255,7 @@ func (a *audit) decide(ctx context.Context) error {
 			return err
 		}
 	}
-	a.result.Report.Merge(verify.DecidePart(&ev, truth))
+	a.result.Summary.Merge(verify.DecidePart(&ev, truth))
 	a.part, a.bytes, a.spans = nil, 0, make(map[verify.Partition]verify.Span)
 	return nil
 }
@@ -290,7 +290,7 @@ func (a *audit) invented() {
 			}
 		}
 	}
-	a.result.Report.Merge(verify.DecidePart(&ev, truth))
+	a.result.Summary.Merge(verify.DecidePart(&ev, truth))
 }
 
 // rows looks up the rows of all identities of a truth, and those with another payload.
@@ -354,8 +354,8 @@ func partitionOf(row verify.Row) verify.Partition {
 // whole adds the checks of the system as a whole.
 func (a *audit) whole() {
 	r := verify.Decide(a.ev, nil, nil)
-	r.Merge(a.result.Report)
-	a.result.Report = r
+	r.Merge(a.result.Summary)
+	a.result.Summary = r
 	for _, dir := range a.sys.spools {
 		if !slices.ContainsFunc(a.ev.Spool, func(d verify.SpoolDir) bool { return d.Dir == dir }) {
 			a.result.Elsewhere = append(a.result.Elsewhere, "spool "+dir+" is not there; records in the spools of other hosts are not seen from here")

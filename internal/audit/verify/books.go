@@ -59,7 +59,7 @@ func (b *Books) Looked(f *Forwarded, known bool) {
 
 // booksKept is I16: only legal transitions; each effect has one outbox row and one audit row; states sum to dead letters
 // seen.
-func booksKept(m *sortedEvidence) Verdict {
+func booksKept(m *sortedEvidence) Result {
 	b := m.ev.Books
 	switch {
 	case b == nil:
@@ -97,7 +97,7 @@ func booksKept(m *sortedEvidence) Verdict {
 	if b.Cut {
 		t.note("only the letters that moved last were looked at")
 	}
-	return t.verdict(false)
+	return t.result(false)
 }
 
 func byLetter[T any](all []T, of func(T) string) map[string][]T {

@@ -238,7 +238,7 @@ func TestDecide_FindsEachBreach(t *testing.T) {
 				if v.State != Broken || v.Findings == 0 || !strings.Contains(v.Found[0].String(), b.says) {
 					t.Errorf("%v", v)
 				}
-				for _, other := range r.Verdicts {
+				for _, other := range r.Results {
 					if other.State == Broken && other.Invariant != id && !slices.Contains(b.also, other.Invariant) {
 						t.Errorf("it breaks another one too: %v", other)
 					}

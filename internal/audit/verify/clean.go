@@ -40,7 +40,7 @@ const tmpAge = 5 * time.Minute
 
 // clean is I17: goroutines, fds, connections, RSS within 10% of before; no tmp file older than 5 min; spool names
 // match the pattern, mode 0600. For small numbers 10% is less than one, so 8 of a kind and 32 MiB are allowed.
-func clean(m *sortedEvidence) Verdict {
+func clean(m *sortedEvidence) Result {
 	t := m.tally()
 	for _, dir := range m.ev.Spool {
 		for _, f := range dir.Files {
@@ -66,7 +66,7 @@ func clean(m *sortedEvidence) Verdict {
 	if len(m.history.Processes) == 0 {
 		t.note("no process was measured")
 	}
-	return t.verdict(false)
+	return t.result(false)
 }
 
 // wrong returns the violations of one entry.

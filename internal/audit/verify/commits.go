@@ -4,7 +4,7 @@ import "fmt"
 
 // commitsSane is I8: successive CO[p] never decrease within one topic id; CO[p] <= log end; CO[p] <= lowest offset
 // without a home at that moment.
-func commitsSane(m *sortedEvidence) Verdict {
+func commitsSane(m *sortedEvidence) Result {
 	t := m.tally()
 	type log struct {
 		group, topic, id string
@@ -46,7 +46,7 @@ func commitsSane(m *sortedEvidence) Verdict {
 		}
 		t.note("one look shows that nothing beyond the log end is committed, not whether commits went back")
 	}
-	return t.verdict(false)
+	return t.result(false)
 }
 
 // told describes a commit in one line.

@@ -5,7 +5,7 @@ import "fmt"
 // confluence is I9: final T and final DLQ + PDLQ, as sets of (c, h), equal those of a fault-free run on the same
 // input. Of decisions with one identity and different payloads the first is stored, which may be another one in each
 // run. So only the number of their dead letters is compared. For duplicates one of the copies must have the row.
-func confluence(m *sortedEvidence) Verdict {
+func confluence(m *sortedEvidence) Result {
 	switch {
 	case m.history.Reference == nil:
 		return undecided("there is no run without faults to compare with")
@@ -37,7 +37,7 @@ func confluence(m *sortedEvidence) Verdict {
 			dead[d.Identity()] = 0
 		}
 	}
-	return t.verdict(false)
+	return t.result(false)
 }
 
 func either(here bool) string {

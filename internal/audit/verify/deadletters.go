@@ -9,7 +9,7 @@ import (
 
 // deadLettersDeserveIt is I5. For all r in DLQ or PDLQ: the parse oracle rejects it, or inserting r alone fails with
 // a D code. Or d is in T with another h (declared conflict), or it is too_slow/panic and repeats alone.
-func deadLettersDeserveIt(m *sortedEvidence) Verdict {
+func deadLettersDeserveIt(m *sortedEvidence) Result {
 	if !m.whole {
 		return undecided(sourceUnread)
 	}
@@ -34,7 +34,7 @@ func deadLettersDeserveIt(m *sortedEvidence) Verdict {
 	if untried > 0 {
 		t.note(fmt.Sprintf("%d that the table refused were not tried", untried))
 	}
-	return t.verdict(untried > 0)
+	return t.result(untried > 0)
 }
 
 // grounds says whether a dead letter is right.
@@ -102,7 +102,7 @@ func isDecoders(code string) bool {
 }
 
 // deadLettersComplete is I6: settled: every bad r is in DLQ or PDLQ and not in T.
-func deadLettersComplete(m *sortedEvidence) Verdict {
+func deadLettersComplete(m *sortedEvidence) Result {
 	switch {
 	case !m.whole:
 		return undecided(sourceUnread)
@@ -127,7 +127,7 @@ func deadLettersComplete(m *sortedEvidence) Verdict {
 	if !m.truth.KnowsTable {
 		t.note("what the table refuses is not known beforehand")
 	}
-	return t.verdict(false)
+	return t.result(false)
 }
 
 // endedWhole reports whether the decision is, unaltered, in a final topic.

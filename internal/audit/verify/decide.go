@@ -1,28 +1,28 @@
 package verify
 
 // Decide checks every invariant. t is nil if the source was not read, h if no run was watched.
-func Decide(ev *Evidence, t *Truth, h *History) *Report {
+func Decide(ev *Evidence, t *Truth, h *History) *Summary {
 	return decide(match(ev, t, h), func(invariant) bool { return true })
 }
 
 // DecidePart checks the invariants about single records, for one part of the source. The evidence must have every
-// record that was forwarded from that part, and every row with an identity of it. Method [Report.Merge] combines the
+// record that was forwarded from that part, and every row with an identity of it. Method [Summary.Merge] combines the
 // parts, with the result of [Decide] for the whole without a truth.
-func DecidePart(ev *Evidence, t *Truth) *Report {
+func DecidePart(ev *Evidence, t *Truth) *Summary {
 	m := match(ev, t, nil)
 	m.part = true
 	return decide(m, func(inv invariant) bool { return inv.each })
 }
 
-func decide(m *sortedEvidence, asked func(invariant) bool) *Report {
-	r := &Report{Seed: m.history.Seed, Build: m.history.Build, Decisions: m.truth.Len(), Homes: m.homes()}
+func decide(m *sortedEvidence, asked func(invariant) bool) *Summary {
+	r := &Summary{Seed: m.history.Seed, Build: m.history.Build, Decisions: m.truth.Len(), Homes: m.homes()}
 	for _, inv := range invariants {
 		if !asked(inv) {
 			continue
 		}
 		v := inv.decide(m)
 		v.Invariant, v.Name = inv.id, inv.name
-		r.Verdicts = append(r.Verdicts, v)
+		r.Results = append(r.Results, v)
 	}
 	return r
 }
@@ -31,7 +31,7 @@ func decide(m *sortedEvidence, asked func(invariant) bool) *Report {
 type invariant struct {
 	id, name string
 	each     bool // it is checked record by record
-	decide   func(*sortedEvidence) Verdict
+	decide   func(*sortedEvidence) Result
 }
 
 // invariants is the table of all statements, in order.

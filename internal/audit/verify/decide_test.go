@@ -14,13 +14,13 @@ import (
 func TestDecide_MissingEvidence(t *testing.T) {
 	t.Parallel()
 	r := Decide(&Evidence{}, nil, nil)
-	for _, v := range r.Verdicts {
+	for _, v := range r.Results {
 		if v.State != Undecided || v.Note == "" || !strings.Contains(v.String(), v.Note) {
 			t.Errorf("%v", v)
 		}
 	}
-	if len(r.Verdicts) != 18 || r.Err() != nil {
-		t.Errorf("%d verdicts, %v", len(r.Verdicts), r.Err())
+	if len(r.Results) != 18 || r.Err() != nil {
+		t.Errorf("%d results, %v", len(r.Results), r.Err())
 	}
 	w := perfect()
 	w.ev.Settled, w.hist = false, nil
@@ -212,9 +212,9 @@ func TestMerge_PartsEqualTheWhole(t *testing.T) {
 			ev.Forwarded = slices.DeleteFunc(ev.Forwarded, func(f Forwarded) bool { return f.NoOrigin })
 			sum.Merge(DecidePart(ev, truth))
 		}
-		for i, v := range sum.Verdicts {
-			if v.State != whole.Verdicts[i].State || v.Findings != whole.Verdicts[i].Findings {
-				t.Errorf("%s:\nparts %v\nwhole %v", b.says, v, whole.Verdicts[i])
+		for i, v := range sum.Results {
+			if v.State != whole.Results[i].State || v.Findings != whole.Results[i].Findings {
+				t.Errorf("%s:\nparts %v\nwhole %v", b.says, v, whole.Results[i])
 			}
 		}
 		if (sum.Err() == nil) != (whole.Err() == nil) || !maps.Equal(sum.Homes, whole.Homes) || sum.Decisions != whole.Decisions {
@@ -225,12 +225,12 @@ func TestMerge_PartsEqualTheWhole(t *testing.T) {
 
 func TestMerge_UndecidedPart(t *testing.T) {
 	t.Parallel()
-	held := Verdict{Invariant: "I5", State: Held, Checked: 3}
-	open := Verdict{Invariant: "I5", State: Undecided, Checked: 1, Note: "x"}
-	none := Verdict{Invariant: "I5", State: Undecided, Note: "y"}
-	broken := Verdict{Invariant: "I5", State: Broken, Checked: 1, Findings: 1, Found: []Finding{{What: "w"}}}
+	held := Result{Invariant: "I5", State: Held, Checked: 3}
+	open := Result{Invariant: "I5", State: Undecided, Checked: 1, Note: "x"}
+	none := Result{Invariant: "I5", State: Undecided, Note: "y"}
+	broken := Result{Invariant: "I5", State: Broken, Checked: 1, Findings: 1, Found: []Finding{{What: "w"}}}
 	for _, c := range []struct {
-		a, b Verdict
+		a, b Result
 		want State
 		note string
 	}{{held, open, Undecided, "x"}, {open, held, Undecided, "x"}, {none, held, Held, ""}, {held, none, Held, ""}, {broken, open, Broken, "x"}, {held, broken, Broken, ""}} {
@@ -276,7 +276,7 @@ func TestTruth_RefusesARepeatedRecord(t *testing.T) {
 	w.truth.Add(Decision{Place: Place{source, 0, 0, 0}})
 }
 
-func TestReport_ErrorHasTheFirstHistory(t *testing.T) {
+func TestSummary_ErrorHasTheFirstHistory(t *testing.T) {
 	t.Parallel()
 	w := perfect()
 	w.dropRow(1, 12)

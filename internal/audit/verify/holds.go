@@ -13,7 +13,7 @@ import (
 // holdHolds is I11: while the injector's systemic fault lasts (+ 1 batch): new DLQ + PDLQ = 0, and for 53100 also new
 // PK = 0. Nothing is parked while a systemic fault is the only one. The one batch of a process is the one that it
 // polled before the fault began, if that is known. Else it is the first that it publishes.
-func holdHolds(m *sortedEvidence) Verdict {
+func holdHolds(m *sortedEvidence) Result {
 	h := m.history
 	systemic := 0
 	t := m.tally()
@@ -40,7 +40,7 @@ func holdHolds(m *sortedEvidence) Verdict {
 	case systemic == 0:
 		return undecided("no fault of the set-up was injected")
 	}
-	return t.verdict(false)
+	return t.result(false)
 }
 
 // spares reports whether a publish belongs to the one batch that may be finished.

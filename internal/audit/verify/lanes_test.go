@@ -45,7 +45,7 @@ func (w *world) dropRowOf(topic string, o int64) {
 func TestLanes_AllHeld(t *testing.T) {
 	t.Parallel()
 	r := withLanes().decide()
-	for _, v := range r.Verdicts {
+	for _, v := range r.Results {
 		if v.State != Held {
 			t.Errorf("%v", v)
 		}

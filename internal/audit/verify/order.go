@@ -11,14 +11,14 @@ import (
 // order is I10: per key, order by partition, offset of T equals input order; first-pass PK order per source partition
 // increases. Records that waited in the spool or were sent again bare are left out of the latter, because they may
 // come later.
-func order(m *sortedEvidence) Verdict {
+func order(m *sortedEvidence) Result {
 	if !m.whole {
 		return undecided(sourceUnread)
 	}
 	t := m.tally()
 	m.rowsInOrder(t)
 	m.parkedInOrder(t)
-	return t.verdict(false)
+	return t.result(false)
 }
 
 // rowsInOrder compares the order of rows with the order of their decisions, for each key in a partition.

@@ -9,7 +9,7 @@ import (
 
 // noLoss is I1: for all p, all r in IN with offset < CO[p]: r is in T (same d and h) or PK or DLQ or PDLQ or SP (same c
 // and h).
-func noLoss(m *sortedEvidence) Verdict {
+func noLoss(m *sortedEvidence) Result {
 	if !m.whole {
 		return undecided(sourceUnread)
 	}
@@ -23,11 +23,11 @@ func noLoss(m *sortedEvidence) Verdict {
 			t.broke(d, "committed and in no home, belongs "+belongs(m.deserves(d)))
 		}
 	}
-	return t.verdict(false)
+	return t.result(false)
 }
 
 // oneRow is I2: count of T per d <= 1, and per c <= 1.
-func oneRow(m *sortedEvidence) Verdict {
+func oneRow(m *sortedEvidence) Result {
 	if !m.whole && !m.ev.AllRows {
 		return undecided("the table was not read")
 	}
@@ -51,12 +51,12 @@ func oneRow(m *sortedEvidence) Verdict {
 		}
 		ids[id], places[row.Place] = row, row
 	}
-	return t.verdict(false)
+	return t.result(false)
 }
 
 // fidelity is I3: value bytes in every home hash to h; null stays null; the raw column equals the input, as JSON. A
 // row under another identity, another key and another dead-letter id also break it.
-func fidelity(m *sortedEvidence) Verdict {
+func fidelity(m *sortedEvidence) Result {
 	if !m.whole {
 		return undecided(sourceUnread)
 	}
@@ -79,7 +79,7 @@ func fidelity(m *sortedEvidence) Verdict {
 			}
 		}
 	}
-	return t.verdict(false)
+	return t.result(false)
 }
 
 // altered returns how a forwarded record differs from the produced one, or "".
@@ -98,7 +98,7 @@ func altered(f *Forwarded, d *Decision) string {
 }
 
 // noInvention is I4: every home entry maps to an r in IN.
-func noInvention(m *sortedEvidence) Verdict {
+func noInvention(m *sortedEvidence) Result {
 	t := m.tally()
 	for i := range m.ev.Rows {
 		row := &m.ev.Rows[i]
@@ -141,12 +141,12 @@ func noInvention(m *sortedEvidence) Verdict {
 		if t.v.Checked == 0 {
 			return undecided(sourceUnread)
 		}
-		return t.verdict(false)
+		return t.result(false)
 	}
 	if !m.ev.AllRows {
 		t.note("rows are looked up by identity, so one that nobody produced is not seen")
 	}
-	return t.verdict(false)
+	return t.result(false)
 }
 
 // where names the place where a forwarded record was found.

@@ -49,9 +49,9 @@ func TestAllForwarded_ARestIsAHomeForEach(t *testing.T) {
 		w := perfect()
 		r := shared(w, value, 1)
 		w.ev.Forwarded = append(w.ev.Forwarded, AllForwardedOf(r, home.DeadLetter, dlq)...)
-		report := w.decide()
+		summary := w.decide()
 		for _, id := range []string{"I1", "I2", "I3", "I4", "I5", "I6", "I7"} {
-			if v := report.Of(id); v.State == Broken {
+			if v := summary.Of(id); v.State == Broken {
 				t.Errorf("%s: %v", name, v)
 			}
 		}

@@ -10,7 +10,7 @@ import (
 
 // settled is I7. CO = log end; SP empty. Every PK record is in T or PDLQ, or in DLQ if the table refuses it. T and
 // (DLQ + PDLQ) share no c.
-func settled(m *sortedEvidence) Verdict {
+func settled(m *sortedEvidence) Result {
 	if !m.ev.Settled {
 		return undecided("the system is not settled")
 	}
@@ -34,7 +34,7 @@ func settled(m *sortedEvidence) Verdict {
 			t.broke(d, "has a row and is a dead letter too")
 		}
 	}
-	return t.verdict(false)
+	return t.result(false)
 }
 
 func (m *sortedEvidence) atTheEnd(t *tally) {

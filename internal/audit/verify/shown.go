@@ -11,7 +11,7 @@ const unaccounted = "docket_unaccounted_records"
 
 // visible is I15: each fault raised its declared signal; consumed = stored + already present + dlq + parked + spooled
 // + in flight. Decisions missing in the sum show as docket_unaccounted_records.
-func visible(m *sortedEvidence) Verdict {
+func visible(m *sortedEvidence) Result {
 	t := m.tally()
 	for _, name := range slices.Sorted(maps.Keys(m.ev.Metrics)) {
 		t.check()
@@ -34,7 +34,7 @@ func visible(m *sortedEvidence) Verdict {
 	if t.v.Checked == 0 {
 		return undecided("no metrics were given")
 	}
-	return t.verdict(false)
+	return t.result(false)
 }
 
 // homes returns the process's own sums, one a line.
@@ -49,7 +49,7 @@ func (s Metrics) homes() []string {
 }
 
 // secrets is I18: planted passwords, tokens and payload markers absent from logs, metrics, headers, errors, traces.
-func secrets(m *sortedEvidence) Verdict {
+func secrets(m *sortedEvidence) Result {
 	h := m.history
 	if len(h.Markers) == 0 || len(h.Texts) == 0 {
 		return undecided("no markers were planted")
@@ -70,7 +70,7 @@ func secrets(m *sortedEvidence) Verdict {
 			}
 		}
 	}
-	return t.verdict(false)
+	return t.result(false)
 }
 
 // ParseMetrics reads the plain samples of the text format of /metrics.

@@ -3,16 +3,16 @@ package verify
 // kept limits the findings of one invariant that are kept; the others are counted.
 const kept = 1000
 
-// tally builds a verdict.
+// tally builds a result.
 type tally struct {
 	m *sortedEvidence
-	v Verdict
+	v Result
 }
 
 func (m *sortedEvidence) tally() *tally { return &tally{m: m} }
 
-// undecided is the verdict if evidence is missing.
-func undecided(why string) Verdict { return Verdict{State: Undecided, Note: why} }
+// undecided is the result if evidence is missing.
+func undecided(why string) Result { return Result{State: Undecided, Note: why} }
 
 // check counts one more checked thing.
 func (t *tally) check() { t.v.Checked++ }
@@ -57,8 +57,8 @@ func (t *tally) add(s State, f Finding) {
 // note adds why something was left out.
 func (t *tally) note(why string) { t.v.Note = joined(t.v.Note, why) }
 
-// verdict returns the verdict. open says that something was undecided.
-func (t *tally) verdict(open bool) Verdict {
+// result returns the result. open says that something was undecided.
+func (t *tally) result(open bool) Result {
 	if t.v.State == "" {
 		t.v.State = Held
 		if open {

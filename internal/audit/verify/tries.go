@@ -6,7 +6,7 @@ import (
 )
 
 // retryLaw is I12: a failing batch has <= 3 attempts, gaps 1 s and 2 s (+ 20%), none after cancel.
-func retryLaw(m *sortedEvidence) Verdict {
+func retryLaw(m *sortedEvidence) Result {
 	h := m.history
 	if len(h.Attempts) == 0 {
 		return undecided(notWatched)
@@ -43,12 +43,12 @@ func retryLaw(m *sortedEvidence) Verdict {
 		}
 		tries[b] = append(tries[b], a)
 	}
-	return t.verdict(false)
+	return t.result(false)
 }
 
 // budget is I13: poll-to-release < 80% of the rebalance timeout; no refused commit in runs without STOP or network
 // faults.
-func budget(m *sortedEvidence) Verdict {
+func budget(m *sortedEvidence) Result {
 	h := m.history
 	if len(h.Carries)+len(h.Commits) == 0 {
 		return undecided(notWatched)
@@ -67,7 +67,7 @@ func budget(m *sortedEvidence) Verdict {
 	for _, f := range h.Faults {
 		if f.Kind == FaultStop || f.Kind == FaultNetwork || f.Kind == FaultBroker {
 			t.note("commits may be refused in a run with " + f.Kind + " faults")
-			return t.verdict(false)
+			return t.result(false)
 		}
 	}
 	for _, c := range h.Commits {
@@ -76,14 +76,14 @@ func budget(m *sortedEvidence) Verdict {
 			t.fault(Place{}, "", c.told()+" was refused")
 		}
 	}
-	return t.verdict(false)
+	return t.result(false)
 }
 
 // grace is the time that liveness allows besides the backlog.
 const grace = time.Minute
 
 // liveness is I14: within 60 s + backlog/rate after the last heal I7 holds, same process unless the schedule killed it.
-func liveness(m *sortedEvidence) Verdict {
+func liveness(m *sortedEvidence) Result {
 	h := m.history
 	if len(h.Heals) == 0 {
 		return undecided(notWatched)
@@ -111,5 +111,5 @@ func liveness(m *sortedEvidence) Verdict {
 			t.fault(Place{}, "", fmt.Sprintf("%s ended by itself at %s with %d", p.Name, clock(p.Ended), p.Exit))
 		}
 	}
-	return t.verdict(false)
+	return t.result(false)
 }

@@ -166,7 +166,7 @@ func (w *world) watch() {
 	w.hist.Reference = &reference
 }
 
-func (w *world) decide() *Report { return Decide(w.ev, w.truth, w.hist) }
+func (w *world) decide() *Summary { return Decide(w.ev, w.truth, w.hist) }
 
 // row returns the index of the row of a place.
 func (w *world) row(p int32, o int64) int {
@@ -194,7 +194,7 @@ func (w *world) drop(h home.Home, p int32, o int64) {
 func TestDecide_PerfectWorld(t *testing.T) {
 	t.Parallel()
 	r := perfect().decide()
-	for _, v := range r.Verdicts {
+	for _, v := range r.Results {
 		if v.State != Held || v.Checked == 0 {
 			t.Errorf("%v", v)
 		}

@@ -32,7 +32,7 @@ func TestRoute_MissingParentIsParkedOnce(t *testing.T) {
 	})
 }
 
-func TestRoute_EveryVerdictEndsInAHome(t *testing.T) {
+func TestRoute_EveryClassEndsInAHome(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for _, v := range errclass.Table() {

@@ -14,12 +14,12 @@ func refusal(r *decision.Refusal) *envelope.Cause {
 }
 
 // ofTheMoment returns the cause of a parked item.
-func ofTheMoment(v errclass.Verdict) *envelope.Cause {
+func ofTheMoment(v errclass.Classification) *envelope.Cause {
 	return &envelope.Cause{Kind: envelope.Transient, Code: codeForHeader(v.Code), Message: words(v)}
 }
 
 // ofTheRecord returns the cause of a dead letter that the table refused with err.
-func ofTheRecord(v errclass.Verdict, err error) *envelope.Cause {
+func ofTheRecord(v errclass.Classification, err error) *envelope.Cause {
 	c := &envelope.Cause{Kind: envelope.Data, Code: codeForHeader(v.Code), Message: words(v)}
 	c.Table, c.Column, c.Constraint = place(err)
 	return c

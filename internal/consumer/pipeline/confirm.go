@@ -36,7 +36,7 @@ func (c *carrier) confirm(ctx context.Context) error {
 		case askProbe:
 			probe = c.probe(ctx)
 			f.probedWith(ctx, probe)
-			f.verdict, c.accepted = f.probed, probe == nil
+			f.failure, c.accepted = f.probed, probe == nil
 			f.stopped = probe != nil && ctx.Err() != nil
 		case askEach:
 			again := f.predicted == yes
@@ -51,7 +51,7 @@ func (c *carrier) confirm(ctx context.Context) error {
 			case err == nil && len(items) > 0:
 				f.predicted, f.confirmed = yes, again
 			case again && ok && ctx.Err() == nil:
-				probe, f.verdict = unwell.Err, q.first
+				probe, f.failure = unwell.Err, q.first
 				f.probedWith(ctx, probe)
 				if timeMayMatter(probe) {
 					f.probe = probeUntimely
@@ -82,7 +82,7 @@ type inquiry struct {
 	*carrier
 	began bool
 	asked int
-	first errclass.Verdict // on the first of them
+	first errclass.Classification // on the first of them
 }
 
 // told reports how many items were asked about.
@@ -102,7 +102,7 @@ func (q *inquiry) ask(ctx context.Context, items []*item, probe time.Time) (refu
 	q.pulse()
 	if err != nil {
 		if _, unwell := errors.AsType[*Unwell](err); !unwell && ctx.Err() == nil {
-			q.failed(verdictOn(ctx, err), len(items))
+			q.failed(classify(ctx, err), len(items))
 		}
 		return nil, nil, err
 	}
@@ -111,7 +111,7 @@ func (q *inquiry) ask(ctx context.Context, items []*item, probe time.Time) (refu
 		if err == nil {
 			continue
 		}
-		v := verdictOn(ctx, err)
+		v := classify(ctx, err)
 		q.observer.StoreFailed(v)
 		if name := checkViolated(err); name != "" && slices.Contains(q.foreseen, name) {
 			if q.first.Code == "" {

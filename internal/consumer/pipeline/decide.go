@@ -54,8 +54,8 @@ const (
 // facts are the whole input of a decision.
 type facts struct {
 	of      scope
-	verdict errclass.Verdict // of the failure
-	probed  errclass.Verdict // of the failure of the probe
+	failure errclass.Classification // of the failure
+	probed  errclass.Classification // of the failure of the probe
 	probe   probeAnswer
 
 	stopped bool // the program stops: ctx ended
@@ -115,7 +115,7 @@ func (a act) retries() bool { return a == retry || a == retryInHalves || a == re
 // rule is one row of the table.
 type rule struct {
 	name   string
-	by     string // the section of the contract, or the line of its table of verdicts
+	by     string // the section of the contract, or the line of its table of error codes
 	of     scope
 	when   condition
 	then   act
@@ -168,9 +168,9 @@ var decisions = []rule{
 	{name: "alone: a lock", by: "6 attempts", of: recordFailed, when: all(locked, ownTimeIs(unasked)), then: askOwnTime},
 	{name: "alone: its day is locked", by: "6 attempts", of: recordFailed, when: all(locked, ownTimeIs(no)), then: postpone},
 	{name: "alone: a migration refuses it", by: "6 attempts", of: recordFailed, when: ruled(errclass.Await), then: postpone},
-	{name: "alone: too slow", by: "verdicts 57014", of: recordFailed, when: ruled(errclass.RetryBisect), then: deadLetterIt, code: errclass.CodeTooSlow},
-	{name: "alone: an internal error", by: "verdicts XX000", of: recordFailed, when: ruled(errclass.RetryProbeBisect), then: deadLetterIt, code: errclass.CodeInternal},
-	{name: "alone: its parent row may come", by: "verdicts 23503", of: recordFailed, when: all(ruled(errclass.ParkOnceBisect), firstTime), then: park},
+	{name: "alone: too slow", by: "code 57014", of: recordFailed, when: ruled(errclass.RetryBisect), then: deadLetterIt, code: errclass.CodeTooSlow},
+	{name: "alone: an internal error", by: "code XX000", of: recordFailed, when: ruled(errclass.RetryProbeBisect), then: deadLetterIt, code: errclass.CodeInternal},
+	{name: "alone: its parent row may come", by: "code 23503", of: recordFailed, when: all(ruled(errclass.ParkOnceBisect), firstTime), then: park},
 	{name: "alone: refused", by: "5 data", of: recordFailed, when: data, then: deadLetterIt},
 	{name: "alone: the moment or the set-up", by: "5.1", of: recordFailed, when: whatever, then: park},
 }
@@ -218,12 +218,12 @@ func check(f *facts) bool          { return f.check }
 func clean(f *facts) bool          { return f.clean }
 func confirmed(f *facts) bool      { return f.confirmed }
 func firstTime(f *facts) bool      { return !f.parked }
-func locked(f *facts) bool         { return f.verdict.Code == lockTaken }
+func locked(f *facts) bool         { return f.failure.Code == lockTaken }
 func daysUnasked(f *facts) bool    { return f.days == unasked }
 func someDays(f *facts) bool       { return f.days == yes }
 func breakerAdmits(f *facts) bool  { return f.breaker == yes }
 func breakerRefuses(f *facts) bool { return f.breaker == no }
-func data(f *facts) bool           { return f.verdict.Class == errclass.Data }
+func data(f *facts) bool           { return f.failure.Class == errclass.Data }
 func probedMoment(f *facts) bool   { return ofMoment(f.probed) }
 func probedReadOnly(f *facts) bool { return f.probed.Code == readOnly }
 func probeFailed(f *facts) bool    { return f.probe == probeRefused || f.probe == probeAway }
@@ -236,7 +236,7 @@ func ownTimeIs(a answer) condition    { return func(f *facts) bool { return f.ow
 func ruled(rules ...errclass.Rule) condition {
 	return func(f *facts) bool {
 		for _, r := range rules {
-			if f.verdict.Rule == r {
+			if f.failure.Rule == r {
 				return true
 			}
 		}
@@ -249,16 +249,16 @@ func ruled(rules ...errclass.Rule) condition {
 // the table takes a good row.
 func momentOnly(f *facts) bool {
 	switch {
-	case !ofMoment(f.verdict) || f.replay:
+	case !ofMoment(f.failure) || f.replay:
 		return false
-	case f.verdict.Rule == errclass.RetryBisect:
+	case f.failure.Rule == errclass.RetryBisect:
 		return f.of == batchFailed && f.probe == probeAway
 	}
 	return true
 }
 
-// ofMoment reports whether a verdict blames the moment, not the records and not the set-up.
-func ofMoment(v errclass.Verdict) bool {
+// ofMoment reports whether a failure blames the moment, not the records and not the set-up.
+func ofMoment(v errclass.Classification) bool {
 	return v.Class == errclass.Transient || v.Class == errclass.Unknown
 }
 

@@ -9,28 +9,28 @@ import (
 )
 
 // contract has the sentences that the table of decisions must keep: section 5 of the contract, other sections on
-// failures, and the table of verdicts.
+// failures, and the table of error codes.
 var contract = map[string]string{
-	"5 transient":    "the moment: the whole batch is tried again after the pauses, then parked",
-	"5 data":         "the record: the batch is bisected, exactly the bad ones are dead-lettered",
-	"5 systemic":     "the set-up: hold, nothing is parked, dead-lettered or committed until a probe succeeds",
-	"5.1":            "before the first dead letter the table accepts a good row; a systemic code while it does is bisected and parked alone",
-	"5.2":            "every error inside a bisect is classified afresh",
-	"5.3":            "after so many whole batches in a row went to parking Docket holds instead",
-	"5 (25006)":      "a node that became read-only is retried, then held, never parked",
-	"6 attempts":     "an attempt counts only against a database that answers the probe",
-	"11.2":           "dead-lettered is only what the table refuses alone, twice, while it accepts a good one",
-	"11.3":           "a batch that is stopped is brought home or left uncommitted",
-	"verdicts 57014": "twice on a table that is well: bisect, the record alone is too_slow",
-	"verdicts XX000": "retry, then bisect while the probe passes, the record alone is internal",
-	"verdicts 23503": "park once, then data",
+	"5 transient": "the moment: the whole batch is tried again after the pauses, then parked",
+	"5 data":      "the record: the batch is bisected, exactly the bad ones are dead-lettered",
+	"5 systemic":  "the set-up: hold, nothing is parked, dead-lettered or committed until a probe succeeds",
+	"5.1":         "before the first dead letter the table accepts a good row; a systemic code while it does is bisected and parked alone",
+	"5.2":         "every error inside a bisect is classified afresh",
+	"5.3":         "after so many whole batches in a row went to parking Docket holds instead",
+	"5 (25006)":   "a node that became read-only is retried, then held, never parked",
+	"6 attempts":  "an attempt counts only against a database that answers the probe",
+	"11.2":        "dead-lettered is only what the table refuses alone, twice, while it accepts a good one",
+	"11.3":        "a batch that is stopped is brought home or left uncommitted",
+	"code 57014":  "twice on a table that is well: bisect, the record alone is too_slow",
+	"code XX000":  "retry, then bisect while the probe passes, the record alone is internal",
+	"code 23503":  "park once, then data",
 }
 
-func verdictOf(t *testing.T, code string) errclass.Verdict {
+func classified(t *testing.T, code string) errclass.Classification {
 	t.Helper()
 	v, ok := errclass.Lookup(code)
 	if !ok {
-		t.Fatalf("no verdict on %s", code)
+		t.Fatalf("no classification of %s", code)
 	}
 	return v
 }
@@ -68,7 +68,7 @@ func TestDecide_EachRule(t *testing.T) {
 		{"outage: may it be parked", "08006", nil, batchFailed, askBreaker, ""},
 		{"outage: may it be parked", "HV000", func(f *facts) { f.pauses = true }, batchFailed, askBreaker, ""},
 		{"outage: may it be parked", "57P01", nil, searchFailed, askBreaker, ""},
-		{"outage: may it be parked", "57014", func(f *facts) { f.probe, f.probed = probeAway, verdictOf(t, "08006") }, batchFailed, askBreaker, ""},
+		{"outage: may it be parked", "57014", func(f *facts) { f.probe, f.probed = probeAway, classified(t, "08006") }, batchFailed, askBreaker, ""},
 		{"outage: park", "08006", func(f *facts) { f.breaker = yes }, batchFailed, parkAll, ""},
 		{"outage: hold", "08006", func(f *facts) { f.breaker = no }, batchFailed, hold, ReasonDatabaseAway},
 		{"outage: leave it", "08006", func(f *facts) { f.leaving = true }, batchFailed, leave, ""},
@@ -84,14 +84,14 @@ func TestDecide_EachRule(t *testing.T) {
 		{"probe before blame", "22001", nil, searchEnded, askProbe, ""},
 		{"probe before blame", "23514", nil, checkForeseen, askProbe, ""},
 		{"another time may pass", "23514", func(f *facts) { f.probe = probeUntimely }, checkForeseen, goOn, ""},
-		{"no good row on a read-only node: hold", "22001", func(f *facts) { f.probe, f.probed = probeRefused, verdictOf(t, "25006") }, batchFailed, hold, ReasonReadOnly},
-		{"no good row for now: hold", "22001", func(f *facts) { f.probe, f.probed = probeAway, verdictOf(t, "08006") }, searchEnded, hold, ReasonDatabaseAway},
-		{"no good row for now: hold", "57014", func(f *facts) { f.probe, f.probed = probeAway, verdictOf(t, "08006") }, searchFailed, hold, ReasonDatabaseAway},
-		{"no good row for now: hold", "57014", func(f *facts) { f.replay, f.probe, f.probed = true, probeAway, verdictOf(t, "08006") }, batchFailed, hold, ReasonDatabaseAway},
-		{"no good row: hold", "22001", func(f *facts) { f.probe, f.probed = probeRefused, verdictOf(t, "22001") }, batchFailed, hold, ReasonDatabaseRefuses},
-		{"no good row: hold", "57014", func(f *facts) { f.probe, f.probed = probeRefused, verdictOf(t, "42501") }, batchFailed, hold, ReasonDatabaseRefuses},
-		{"no good row: hold", "23514", func(f *facts) { f.probe, f.probed = probeRefused, verdictOf(t, "42501") }, checkForeseen, hold, ReasonDatabaseRefuses},
-		{"no good row: hold", "", func(f *facts) { f.probe, f.probed = probeRefused, verdictOf(t, "42501") }, partitionHeld, hold, ReasonDatabaseRefuses},
+		{"no good row on a read-only node: hold", "22001", func(f *facts) { f.probe, f.probed = probeRefused, classified(t, "25006") }, batchFailed, hold, ReasonReadOnly},
+		{"no good row for now: hold", "22001", func(f *facts) { f.probe, f.probed = probeAway, classified(t, "08006") }, searchEnded, hold, ReasonDatabaseAway},
+		{"no good row for now: hold", "57014", func(f *facts) { f.probe, f.probed = probeAway, classified(t, "08006") }, searchFailed, hold, ReasonDatabaseAway},
+		{"no good row for now: hold", "57014", func(f *facts) { f.replay, f.probe, f.probed = true, probeAway, classified(t, "08006") }, batchFailed, hold, ReasonDatabaseAway},
+		{"no good row: hold", "22001", func(f *facts) { f.probe, f.probed = probeRefused, classified(t, "22001") }, batchFailed, hold, ReasonDatabaseRefuses},
+		{"no good row: hold", "57014", func(f *facts) { f.probe, f.probed = probeRefused, classified(t, "42501") }, batchFailed, hold, ReasonDatabaseRefuses},
+		{"no good row: hold", "23514", func(f *facts) { f.probe, f.probed = probeRefused, classified(t, "42501") }, checkForeseen, hold, ReasonDatabaseRefuses},
+		{"no good row: hold", "", func(f *facts) { f.probe, f.probed = probeRefused, classified(t, "42501") }, partitionHeld, hold, ReasonDatabaseRefuses},
 		{"a good row: the hold ends", "", func(f *facts) { f.probe = probePassed }, partitionHeld, goOn, ""},
 
 		{"a CHECK: whom does it refuse", "23514", func(f *facts) { f.probe, f.check = probePassed, true }, batchFailed, askConstraint, ""},
@@ -106,7 +106,7 @@ func TestDecide_EachRule(t *testing.T) {
 
 		{"alone: a lock", lockTaken, nil, recordFailed, askOwnTime, ""},
 		{"alone: its day is locked", lockTaken, func(f *facts) { f.ownTime = no }, recordFailed, postpone, ""},
-		{"alone: a migration refuses it", "", func(f *facts) { f.verdict.Class, f.verdict.Rule = errclass.Systemic, errclass.Await }, recordFailed, postpone, ""},
+		{"alone: a migration refuses it", "", func(f *facts) { f.failure.Class, f.failure.Rule = errclass.Systemic, errclass.Await }, recordFailed, postpone, ""},
 		{"alone: too slow", "57014", nil, recordFailed, deadLetterIt, errclass.CodeTooSlow},
 		{"alone: an internal error", "XX000", nil, recordFailed, deadLetterIt, errclass.CodeInternal},
 		{"alone: its parent row may come", "23503", nil, recordFailed, park, ""},
@@ -118,7 +118,7 @@ func TestDecide_EachRule(t *testing.T) {
 	} {
 		f := facts{of: c.of}
 		if c.code != "" {
-			f.verdict = verdictOf(t, c.code)
+			f.failure = classified(t, c.code)
 		}
 		if c.with != nil {
 			c.with(&f)
@@ -198,7 +198,7 @@ func (w *walk) from(f facts, path []act) {
 			next := f
 			next.probe = probePassed
 			if code != "" {
-				next.probe, next.probed = probeRefused, verdictOf(w.t, code)
+				next.probe, next.probed = probeRefused, classified(w.t, code)
 				if ofMoment(next.probed) || code == errclass.CodeCanceled {
 					next.probe = probeAway
 				}
@@ -208,13 +208,13 @@ func (w *walk) from(f facts, path []act) {
 	case isolate:
 		if f.of == batchFailed {
 			w.from(facts{of: searchEnded, clean: true}, path)
-			w.from(facts{of: searchEnded, verdict: f.verdict}, path)
+			w.from(facts{of: searchEnded, failure: f.failure}, path)
 		}
 		w.outcome(f, path)
 	case judgeEach:
 		w.outcome(f, path)
-		w.from(facts{of: recordFailed, verdict: f.verdict, replay: w.first.replay}, path)
-		w.from(facts{of: recordFailed, verdict: f.verdict, replay: true, parked: true}, path)
+		w.from(facts{of: recordFailed, failure: f.failure, replay: w.first.replay}, path)
+		w.from(facts{of: recordFailed, failure: f.failure, replay: true, parked: true}, path)
 	default:
 		w.outcome(f, path)
 	}
@@ -224,7 +224,7 @@ func (w *walk) from(f facts, path []act) {
 func (w *walk) outcome(f facts, path []act) {
 	last := path[len(path)-1]
 	bad := ""
-	systemic := w.first.verdict.Class == errclass.Systemic && w.first.of == batchFailed
+	systemic := w.first.failure.Class == errclass.Systemic && w.first.of == batchFailed
 	switch {
 	case w.first.stopped && w.first.of&writeFailed != 0 && (len(path) > 1 || last != leave):
 		bad = "a batch that is stopped is left at once"
@@ -234,7 +234,7 @@ func (w *walk) outcome(f facts, path []act) {
 		bad = "only a probe or the breaker makes a hold"
 	case (last == judgeEach || last == isolate) && f.probe != probePassed && !f.vouched:
 		bad = "a record is blamed only while the table takes a good row"
-	case last == deadLetterIt && f.verdict.Class != errclass.Data && f.verdict.Rule != errclass.RetryBisect:
+	case last == deadLetterIt && f.failure.Class != errclass.Data && f.failure.Rule != errclass.RetryBisect:
 		bad = "neither the moment nor the set-up makes a dead letter"
 	case last == hold && slices.Contains(path, parkAll), last == leave && slices.Contains(path, judgeEach):
 		bad = "a batch has one outcome"
@@ -246,16 +246,16 @@ func (w *walk) outcome(f facts, path []act) {
 	}
 }
 
-// TestDecide_EveryPathHasAnOutcome walks every path through the table, for each verdict.
+// TestDecide_EveryPathHasAnOutcome walks every path through the table, for each classification.
 func TestDecide_EveryPathHasAnOutcome(t *testing.T) {
 	t.Parallel()
 	taken := map[string]bool{}
 	bools := []bool{false, true}
-	for _, v := range append(errclass.Table(), errclass.Verdict{Code: "no class"}) {
+	for _, v := range append(errclass.Table(), errclass.Classification{Code: "no class"}) {
 		for _, of := range []scope{batchFailed, searchFailed, checkForeseen, recordFailed} {
 			for n := range 1 << 6 {
 				on := func(bit int) bool { return bools[n>>bit&1] }
-				f := facts{of: of, verdict: v, stopped: on(0), leaving: on(1), replay: on(2), pauses: on(3), vouched: on(4) && of == searchFailed, check: on(5)}
+				f := facts{of: of, failure: v, stopped: on(0), leaving: on(1), replay: on(2), pauses: on(3), vouched: on(4) && of == searchFailed, check: on(5)}
 				w := walk{t: t, first: f, taken: taken}
 				w.from(f, nil)
 			}

@@ -237,13 +237,13 @@ func (w *watcher) with(f func()) {
 }
 func (w *watcher) Took(n int) { w.with(func() { w.taken += n }) }
 func (w *watcher) Gave(n int) { w.with(func() { w.given += n }) }
-func (w *watcher) StoreFailed(v errclass.Verdict) {
+func (w *watcher) StoreFailed(v errclass.Classification) {
 	w.with(func() { w.failures = append(w.failures, v.Code) })
 }
 func (w *watcher) Retried()                    { w.with(func() { w.retries++ }) }
 func (w *watcher) Bisected(n int)              { w.with(func() { w.bisected = append(w.bisected, n) }) }
 func (w *watcher) PublishFailed(string, error) { w.with(func() { w.unsent++ }) }
-func (w *watcher) Homed(r Report) {
+func (w *watcher) Homed(r HomedBatch) {
 	w.with(func() {
 		if w.tally == nil {
 			w.tally = map[string]int{}

@@ -38,7 +38,7 @@ func (c *carrier) on(e *zerolog.Event) *zerolog.Event {
 }
 
 // failed logs and reports a failed write.
-func (c *carrier) failed(v errclass.Verdict, rows int) {
+func (c *carrier) failed(v errclass.Classification, rows int) {
 	c.observer.StoreFailed(v)
 	c.on(c.log.Warn()).Str(keyClass, v.Class.String()).Str(keyCode, v.Code).Str(keyName, v.Name).Int(keyRecords, rows).
 		Msg("database write failed")

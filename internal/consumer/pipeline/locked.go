@@ -31,7 +31,7 @@ func (c *carrier) lockedDays(ctx context.Context, open []*item) []*item {
 		c.pulse()
 		switch {
 		case err == nil:
-		case verdictOn(ctx, err).Code == lockTaken:
+		case classify(ctx, err).Code == lockTaken:
 			locked = append(locked, of[day]...)
 		default: // another failure
 			return nil

@@ -52,14 +52,14 @@ func (k *taking) Publish(_ context.Context, records []*kgo.Record) []error {
 // deaf is an Observer that ignores everything.
 type deaf struct{}
 
-func (deaf) Took(int)                        {}
-func (deaf) Gave(int)                        {}
-func (deaf) StoreFailed(errclass.Verdict)    {}
-func (deaf) Retried()                        {}
-func (deaf) Bisected(int)                    {}
-func (deaf) PublishFailed(string, error)     {}
-func (deaf) Held(string, int32, Hold) func() { return func() {} }
-func (deaf) Homed(Report)                    {}
+func (deaf) Took(int)                            {}
+func (deaf) Gave(int)                            {}
+func (deaf) StoreFailed(errclass.Classification) {}
+func (deaf) Retried()                            {}
+func (deaf) Bisected(int)                        {}
+func (deaf) PublishFailed(string, error)         {}
+func (deaf) Held(string, int32, Hold) func()     { return func() {} }
+func (deaf) Homed(HomedBatch)                    {}
 
 // stream is a partition that delivers the same records again and again, in one batch each time.
 type stream struct {

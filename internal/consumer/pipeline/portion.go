@@ -32,8 +32,8 @@ func (p *portion) of(rows int) int {
 	return min(rows, p.most, mostPortion)
 }
 
-// failed adapts the portion after a write of this many rows ended with the verdict v.
-func (p *portion) failed(rows int, v errclass.Verdict) {
+// failed adapts the portion after a write of this many rows failed with v.
+func (p *portion) failed(rows int, v errclass.Classification) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !tooMuch(v) || rows <= leastPortion || p.most != 0 && rows > p.most { // it was larger, and began before the last halving
@@ -61,6 +61,6 @@ func (p *portion) took(rows int, d time.Duration) {
 }
 
 // tooMuch reports whether the number of rows may be the cause of a failure: memory, a limit of the server, or time.
-func tooMuch(v errclass.Verdict) bool {
+func tooMuch(v errclass.Classification) bool {
 	return v.Rule == errclass.RetryHalvesPark || v.Rule == errclass.RetryBisect || v.Code == errclass.CodeTimeout
 }

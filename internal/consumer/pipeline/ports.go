@@ -149,7 +149,7 @@ type Observer interface {
 	// Gave reports that n of these decisions got no home and were not committed.
 	Gave(n int)
 	// StoreFailed reports that one write failed.
-	StoreFailed(v errclass.Verdict)
+	StoreFailed(v errclass.Classification)
 	// Retried reports that a write is tried again after a pause.
 	Retried()
 	// Bisected reports that a search for bad records ended after this many writes.
@@ -159,7 +159,7 @@ type Observer interface {
 	// Held reports that a partition holds until release is called.
 	Held(topic string, partition int32, h Hold) (release func())
 	// Homed reports that every decision of a batch, or of a portion of a large record, has its home.
-	Homed(r Report)
+	Homed(r HomedBatch)
 }
 
 // Tracer follows batches.
@@ -179,7 +179,7 @@ type Trace interface {
 	// Held says that the batch holds until release is called.
 	Held(h Hold) (release func())
 	// Homed says that every decision of the batch or of a portion has its home. The report is valid until it returns.
-	Homed(r Report)
+	Homed(r HomedBatch)
 	// Committing says that the offset is being committed until done is called.
 	Committing() (done func(error))
 	// End says that the batch is done, or was left uncommitted because of an error.
@@ -192,12 +192,12 @@ type untraced struct{}
 func (untraced) ID() string                     { return "" }
 func (untraced) Letter(*kgo.Record, int) string { return "" }
 func (untraced) Held(Hold) func()               { return func() {} }
-func (untraced) Homed(Report)                   {}
+func (untraced) Homed(HomedBatch)               {}
 func (untraced) Committing() func(error)        { return func(error) {} }
 func (untraced) End(error)                      {}
 
-// Report describes a batch whose decisions all have a home.
-type Report struct {
+// HomedBatch describes a batch whose decisions all have a home.
+type HomedBatch struct {
 	Topic     string
 	Partition int32
 	Records   int    // Kafka records

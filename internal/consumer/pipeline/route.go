@@ -8,18 +8,18 @@ import (
 
 // route sends an item that failed alone, twice, to its topic.
 func (c *carrier) route(ctx context.Context, it *item, err error) {
-	f := facts{of: recordFailed, verdict: errclass.Classify(err), probe: probePassed, replay: c.cfg.Replay, parked: it.env.Parked}
+	f := facts{of: recordFailed, failure: errclass.Classify(err), probe: probePassed, replay: c.cfg.Replay, parked: it.env.Parked}
 	for {
 		switch r := c.decide(f); r.then {
 		case askOwnTime:
 			f.ownTime = answerOf(c.db.Probe(ctx, it.log.Time) == nil)
 			continue
 		case postpone:
-			c.postpone(f.verdict, it)
+			c.postpone(f.failure, it)
 		case park:
-			c.park(f.verdict, it)
+			c.park(f.failure, it)
 		default:
-			v := f.verdict
+			v := f.failure
 			if r.code != "" {
 				v, _ = errclass.Lookup(r.code)
 			}
@@ -31,7 +31,7 @@ func (c *carrier) route(ctx context.Context, it *item, err error) {
 
 // park sends items to the parking topic. An item that spent its last attempt goes to the replayer's dead-letter
 // topic.
-func (c *carrier) park(v errclass.Verdict, items ...*item) {
+func (c *carrier) park(v errclass.Classification, items ...*item) {
 	cause := ofTheMoment(v)
 	for _, it := range items {
 		if it.env.Parked && it.env.Attempt+1 >= c.cfg.MaxAttempts {
@@ -43,7 +43,7 @@ func (c *carrier) park(v errclass.Verdict, items ...*item) {
 }
 
 // postpone sends items to the parking topic without spending an attempt.
-func (c *carrier) postpone(v errclass.Verdict, items ...*item) {
+func (c *carrier) postpone(v errclass.Classification, items ...*item) {
 	cause := ofTheMoment(v)
 	for _, it := range items {
 		it.postpone(cause)

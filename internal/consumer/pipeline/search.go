@@ -33,7 +33,7 @@ func (c *carrier) isolate(ctx context.Context, failed []*item, first error) find
 	case len(found.Suspects) == 0:
 		end.facts = facts{of: searchEnded, clean: true}
 	default:
-		end.facts = facts{of: searchEnded, verdict: errclass.Classify(found.Suspects[0].Err)}
+		end.facts = facts{of: searchEnded, failure: errclass.Classify(found.Suspects[0].Err)}
 	}
 	return end
 }
@@ -74,7 +74,7 @@ func (s *search) once(ctx context.Context, part []*item, fresh bool) error {
 // Each kind of failure that is new in this search needs a new probe.
 func (s *search) answer(ctx context.Context, err error) bisect.Answer {
 	f := s.factsOf(ctx, searchFailed, err)
-	kind := faultOf(f.verdict, err)
+	kind := faultOf(f.failure, err)
 	f.vouched = s.vouched[kind]
 	for {
 		switch s.decide(f).then {
@@ -93,7 +93,7 @@ func (s *search) answer(ctx context.Context, err error) bisect.Answer {
 // fault is the kind of a failure. A probe vouches for one kind.
 type fault struct{ code, column, constraint string }
 
-func faultOf(v errclass.Verdict, err error) fault {
+func faultOf(v errclass.Classification, err error) fault {
 	_, column, constraint := place(err)
 	return fault{v.Code, column, constraint}
 }

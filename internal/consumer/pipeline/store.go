@@ -38,7 +38,7 @@ func (c *carrier) writePortions(ctx context.Context, items []*item) (failed []*i
 		if err == nil {
 			c.portion.took(size, c.now().Sub(from))
 		} else if ctx.Err() == nil {
-			c.portion.failed(size, verdictOn(ctx, err))
+			c.portion.failed(size, classify(ctx, err))
 		}
 		if err := c.retry(ctx, batchFailed, items[:size], err); err != nil {
 			return items[:size], err
@@ -84,10 +84,10 @@ func (c *carrier) resolve(ctx context.Context, open, failed []*item, err error) 
 		case hold:
 			return c.hold(ctx, holdFor(r, f, probe))
 		case parkAll:
-			c.park(f.verdict, homeless(open)...)
+			c.park(f.failure, homeless(open)...)
 			return nil
 		case postpone:
-			c.postpone(f.verdict, lockedOut...)
+			c.postpone(f.failure, lockedOut...)
 			return nil
 		case judgeEach:
 			for _, s := range found.suspects {

@@ -79,7 +79,7 @@ func (c *carrier) writeGranted(ctx context.Context, items []*item, fresh bool) e
 		c.scratch.spoil()
 		// A write that ended because the program stops is not a failure.
 		if ctx.Err() == nil {
-			c.failed(verdictOn(ctx, err), len(items))
+			c.failed(classify(ctx, err), len(items))
 		}
 		return withRowHint(err, items)
 	}

@@ -18,7 +18,7 @@ type Elsewhere struct {
 }
 
 func elsewhereOf(a *lookup.Answer) Elsewhere {
-	return Elsewhere{lettersOf(a.Letters), lookup.Views(a.Found, a.At), lookup.Places(a.Looked), lookup.Gaps(a.NotLooked)}
+	return Elsewhere{lettersOf(a.Letters), lookup.Views(a.Found, a.At), lookup.SearchedIn(a.Looked), lookup.Gaps(a.NotLooked)}
 }
 
 func lettersOf(all []ledger.Entry) (out []Letter) {

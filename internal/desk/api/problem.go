@@ -159,16 +159,16 @@ func problemOf(err error) *Problem {
 	if p := secondPerson(err); p != nil {
 		return p
 	}
-	verdict := errclass.Classify(err)
+	failure := errclass.Classify(err)
 	switch {
-	case verdict.Class == errclass.Transient, errors.Is(err, context.DeadlineExceeded), verdict.Class == errclass.Cancelled:
-		return problem(http.StatusServiceUnavailable, "the database does not answer ("+verdict.Code+")",
+	case failure.Class == errclass.Transient, errors.Is(err, context.DeadlineExceeded), failure.Class == errclass.Cancelled:
+		return problem(http.StatusServiceUnavailable, "the database does not answer ("+failure.Code+")",
 			"try again; where you asked for a change, look first: it may have been done").later(retryAfter)
-	case verdict.Class == errclass.Systemic:
-		return problem(http.StatusServiceUnavailable, "the database is not set up for this ("+verdict.Code+")",
-			"GET /api/v1/classify/"+verdict.Code+" explains the code; the desk's log has the place").later(retryAfter)
+	case failure.Class == errclass.Systemic:
+		return problem(http.StatusServiceUnavailable, "the database is not set up for this ("+failure.Code+")",
+			"GET /api/v1/classify/"+failure.Code+" explains the code; the desk's log has the place").later(retryAfter)
 	}
-	return problem(http.StatusInternalServerError, "something went wrong here ("+verdict.Code+")", hintOf(http.StatusInternalServerError))
+	return problem(http.StatusInternalServerError, "something went wrong here ("+failure.Code+")", hintOf(http.StatusInternalServerError))
 }
 
 // invalid returns the invalid fields, in the ledger's words.

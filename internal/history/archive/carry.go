@@ -9,24 +9,24 @@ import (
 	"time"
 )
 
-// Place is the place of a day's rows in the database.
-type Place string
+// Location is where the database has the rows of a day.
+type Location string
 
-// The places. Only a partition of one day can be archived.
+// The locations. Only a partition of one day can be archived.
 const (
-	Attached Place = "partition" // a partition of this day only
-	Leaving  Place = "leaving"   // taken out of the table and not dropped: an archive is running, or was interrupted
-	Strays   Place = "default"   // rows in the default partition
-	Shared   Place = "shared"    // in a partition with other days, such as decision_logs_before
-	Nowhere  Place = "none"
+	Attached Location = "partition" // a partition of this day only
+	Leaving  Location = "leaving"   // taken out of the table and not dropped: an archive is running, or was interrupted
+	Strays   Location = "default"   // rows in the default partition
+	Shared   Location = "shared"    // in a partition with other days, such as decision_logs_before
+	Nowhere  Location = "none"
 )
 
 // Held is a day in the database.
 type Held struct {
-	Day   Day
-	Place Place
-	Rows  int64 // approximate; -1: not known
-	Bytes int64 // with indexes
+	Day      Day
+	Location Location
+	Rows     int64 // approximate; -1: not known
+	Bytes    int64 // with indexes
 }
 
 // Shape has the columns of a row.
@@ -62,7 +62,7 @@ type Table interface {
 	Days(ctx context.Context, before Day) ([]Held, error)
 	// Open locks a day for this process. It returns [ErrBusy] if another process has it. Close releases it, and so
 	// does a lost connection.
-	Open(ctx context.Context, day Day) (Session, error)
+	Open(ctx context.Context, day Day) (OpenDay, error)
 }
 
 // ErrBusy says that another process archives or restores the same day.
@@ -85,10 +85,10 @@ func (e *UncountedError) Error() string { return e.Why }
 // Hint returns advice.
 func (e *UncountedError) Hint() string { return e.Do }
 
-// Session is one day of the table.
-type Session interface {
-	// Where returns the place of its rows.
-	Where(ctx context.Context) (Place, error)
+// OpenDay is one day of the table, locked for this process.
+type OpenDay interface {
+	// Where returns the location of its rows.
+	Where(ctx context.Context) (Location, error)
 	// Shape returns the present columns.
 	Shape(ctx context.Context) (Shape, error)
 	// Source identifies the partition.
@@ -266,7 +266,7 @@ func (c *Carrier) tell(s Step) {
 
 // fitting returns an existing archive that equals the rows in the table, or nil. It skips one that is broken, or has
 // fewer rows.
-func (c *Carrier) fitting(ctx context.Context, s Session, shape Shape, day Day) (*Manifest, error) {
+func (c *Carrier) fitting(ctx context.Context, s OpenDay, shape Shape, day Day) (*Manifest, error) {
 	all, err := Whole(ctx, c.Shelf, c.Table.Name(), &day)
 	if err != nil && !isBroken(err) || len(all) == 0 {
 		return nil, notBroken(err)
@@ -310,7 +310,7 @@ func notBroken(err error) error {
 }
 
 // write makes a new archive of the day.
-func (c *Carrier) write(ctx context.Context, s Session, shape Shape, day Day, prove bool) (*Manifest, error) {
+func (c *Carrier) write(ctx context.Context, s OpenDay, shape Shape, day Day, prove bool) (*Manifest, error) {
 	source, err := s.Source(ctx)
 	if err != nil {
 		return nil, err

@@ -85,7 +85,7 @@ func (c *Carrier) mostLine() int64 {
 }
 
 // load stores the rows of one archive.
-func (c *Carrier) load(ctx context.Context, s Session, m *Manifest, done *Restored) error {
+func (c *Carrier) load(ctx context.Context, s OpenDay, m *Manifest, done *Restored) error {
 	var total Total
 	err := batched(ctx, c.Shelf, m, c.mostLine(), func(lines [][]byte) error {
 		for len(lines) > 0 {

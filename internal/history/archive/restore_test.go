@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// loading is a table, and the session of its one day. It keeps the loaded rows.
+// loading is a table, and its one open day. It keeps the loaded rows.
 type loading struct {
-	Session
+	OpenDay
 	lines []string
 	calls []int
 	tally []int                    // number of lines at each
@@ -22,11 +22,11 @@ type loading struct {
 
 func (l *loading) Name() string                              { return "decision_logs" }
 func (l *loading) Days(context.Context, Day) ([]Held, error) { return nil, nil }
-func (l *loading) Open(context.Context, Day) (Session, error) {
+func (l *loading) Open(context.Context, Day) (OpenDay, error) {
 	return l, nil
 }
-func (l *loading) Where(context.Context) (Place, error) { return Attached, nil }
-func (l *loading) Close()                               {}
+func (l *loading) Where(context.Context) (Location, error) { return Attached, nil }
+func (l *loading) Close()                                  {}
 
 func (l *loading) Tally(context.Context) error {
 	l.tally = append(l.tally, len(l.lines))

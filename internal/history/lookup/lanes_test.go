@@ -56,7 +56,7 @@ func TestFind_NamesEachLane(t *testing.T) {
 		w.lanes = lanes
 		w.broken["logs-urgent"] = errors.New("no right")
 		a := w.find()
-		unread := slices.DeleteFunc(Places(a.Looked), func(p string) bool { return !strings.Contains(p, "that are not read yet") })
+		unread := slices.DeleteFunc(SearchedIn(a.Looked), func(p string) bool { return !strings.Contains(p, "that are not read yet") })
 		if want := 1 + max(0, len(lanes)-1); len(unread) != want {
 			t.Errorf("lanes %v: looked at %q", lanes, unread)
 		}

@@ -80,13 +80,13 @@ func (l *Look) now() time.Time {
 	return time.Now()
 }
 
-// Place is a place that was searched completely.
-type Place struct {
+// Searched is a place that was searched completely.
+type Searched struct {
 	Name string
 	Note string // the searched range, or empty
 }
 
-func (p Place) String() string {
+func (p Searched) String() string {
 	if p.Note == "" {
 		return p.Name
 	}
@@ -152,7 +152,7 @@ type Answer struct {
 	Found []Found
 	More  bool // there are more than those in Found
 	// Looked are the places that were searched completely, and NotLooked the others.
-	Looked    []Place
+	Looked    []Searched
 	NotLooked []Gap
 }
 
@@ -229,7 +229,7 @@ func newSearch(l *Look, ids []string) *search {
 
 func (s *search) looked(name, note string) {
 	for _, a := range s.answers {
-		a.Looked = append(a.Looked, Place{name, note})
+		a.Looked = append(a.Looked, Searched{name, note})
 	}
 }
 

@@ -378,7 +378,7 @@ func TestFind_NotLooked(t *testing.T) {
 			if len(a.NotLooked) != 1 || !strings.HasPrefix(a.NotLooked[0].Name, c.name) || !strings.Contains(a.NotLooked[0].Why, c.why) {
 				t.Errorf("not looked at: %v", a.NotLooked)
 			}
-			if slices.ContainsFunc(a.Looked, func(p Place) bool { return strings.HasPrefix(p.Name, c.name) }) {
+			if slices.ContainsFunc(a.Looked, func(p Searched) bool { return strings.HasPrefix(p.Name, c.name) }) {
 				t.Errorf("and looked at: %v", a.Looked)
 			}
 			if a.Complete() || !a.Nowhere() {
@@ -435,7 +435,7 @@ func TestFind_Left(t *testing.T) {
 	if f.Where != Dead || f.Offset != 1 || !f.Left || !strings.Contains(f.Text(noon), "docket dlq surplus") {
 		t.Errorf("%+v: %s", f, f.Text(noon))
 	}
-	if name := "dead letters in dlq that a desk has read and not entered"; !slices.ContainsFunc(a.Looked, func(p Place) bool { return p.Name == name && strings.HasPrefix(p.Note, "3 up to") }) {
+	if name := "dead letters in dlq that a desk has read and not entered"; !slices.ContainsFunc(a.Looked, func(p Searched) bool { return p.Name == name && strings.HasPrefix(p.Note, "3 up to") }) {
 		t.Errorf("looked at %v", a.Looked)
 	}
 	w.limits.Records = 2

@@ -56,8 +56,8 @@ func moment(t time.Time) *time.Time {
 	return &u
 }
 
-// Places returns the places in words.
-func Places(all []Place) []string {
+// SearchedIn returns the searched places in words.
+func SearchedIn(all []Searched) []string {
 	out := make([]string, len(all))
 	for i, p := range all {
 		out[i] = p.String()

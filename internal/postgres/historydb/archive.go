@@ -157,7 +157,7 @@ func heldDays(ctx context.Context, conn *pgx.Conn, before archive.Day) ([]archiv
 		return nil, err
 	}
 	leaving, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (archive.Held, error) {
-		h := archive.Held{Place: archive.Leaving}
+		h := archive.Held{Location: archive.Leaving}
 		var at time.Time
 		err := row.Scan(&at, &h.Rows, &h.Bytes)
 		h.Day = archive.DayOf(at)
@@ -174,7 +174,7 @@ func heldDays(ctx context.Context, conn *pgx.Conn, before archive.Day) ([]archiv
 	for _, b := range parts {
 		switch day, exact := b.day(); {
 		case exact:
-			days = append(days, archive.Held{Day: day, Place: archive.Attached, Rows: b.rows, Bytes: b.bytes})
+			days = append(days, archive.Held{Day: day, Location: archive.Attached, Rows: b.rows, Bytes: b.bytes})
 		case b.fallback:
 			strays, err := strayDays(ctx, conn, before)
 			if err != nil {
@@ -182,7 +182,7 @@ func heldDays(ctx context.Context, conn *pgx.Conn, before archive.Day) ([]archiv
 			}
 			days = append(days, strays...)
 		case b.to != nil && b.rows != 0:
-			days = append(days, archive.Held{Day: archive.DayOf(b.to.Add(-time.Microsecond)), Place: archive.Shared, Rows: b.rows, Bytes: b.bytes})
+			days = append(days, archive.Held{Day: archive.DayOf(b.to.Add(-time.Microsecond)), Location: archive.Shared, Rows: b.rows, Bytes: b.bytes})
 		}
 	}
 	kept := days[:0]
@@ -207,7 +207,7 @@ func strayDays(ctx context.Context, conn *pgx.Conn, before archive.Day) ([]archi
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (archive.Held, error) {
-		h := archive.Held{Place: archive.Strays}
+		h := archive.Held{Location: archive.Strays}
 		var at time.Time
 		err := row.Scan(&at, &h.Rows)
 		h.Day = archive.DayOf(at)
@@ -230,7 +230,7 @@ func (r *Reader) LeftOff(ctx context.Context) (days int64, err error) {
 const dayWait = 5 * time.Second
 
 // Open takes a day for this process alone.
-func (a *Archives) Open(ctx context.Context, day archive.Day) (archive.Session, error) {
+func (a *Archives) Open(ctx context.Context, day archive.Day) (archive.OpenDay, error) {
 	conn, err := a.taken(ctx, a.Name(), day)
 	if err != nil {
 		return nil, err
@@ -284,12 +284,12 @@ func (d *archiveDay) leaving() string { return "decision_logs_leaving_" + d.day.
 func (d *archiveDay) part() string { return "decision_logs_p" + d.day.Format("20060102") }
 
 // Where says where the day's rows are.
-func (d *archiveDay) Where(ctx context.Context) (archive.Place, error) {
-	place, err := d.where(ctx)
-	return place, d.of.failed("find the day", err)
+func (d *archiveDay) Where(ctx context.Context) (archive.Location, error) {
+	location, err := d.where(ctx)
+	return location, d.of.failed("find the day", err)
 }
 
-func (d *archiveDay) where(ctx context.Context) (archive.Place, error) {
+func (d *archiveDay) where(ctx context.Context) (archive.Location, error) {
 	var oid *uint32
 	if err := d.conn.QueryRow(ctx, `SELECT to_regclass($1)::oid`, d.leaving()).Scan(&oid); err != nil {
 		return "", err

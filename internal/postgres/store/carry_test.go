@@ -87,12 +87,12 @@ func (c *carried) Publish(_ context.Context, records []*kgo.Record) []error {
 	return make([]error, len(records))
 }
 
-func (c *carried) Took(int)                     {}
-func (c *carried) Gave(int)                     {}
-func (c *carried) StoreFailed(errclass.Verdict) {}
-func (c *carried) Retried()                     {}
-func (c *carried) Bisected(int)                 {}
-func (c *carried) PublishFailed(string, error)  {}
+func (c *carried) Took(int)                            {}
+func (c *carried) Gave(int)                            {}
+func (c *carried) StoreFailed(errclass.Classification) {}
+func (c *carried) Retried()                            {}
+func (c *carried) Bisected(int)                        {}
+func (c *carried) PublishFailed(string, error)         {}
 
 func (c *carried) Held(_ string, _ int32, h pipeline.Hold) func() {
 	c.mu.Lock()
@@ -103,7 +103,7 @@ func (c *carried) Held(_ string, _ int32, h pipeline.Hold) func() {
 	return func() {}
 }
 
-func (c *carried) Homed(r pipeline.Report) {
+func (c *carried) Homed(r pipeline.HomedBatch) {
 	for d := range r.Decisions {
 		line := fmt.Sprintf("%d %s", d.Offset, d.Home)
 		if d.Cause.Code != "" {

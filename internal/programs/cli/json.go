@@ -111,12 +111,12 @@ func decisionOf(s config.Settings, found *inspect.Whereabouts, r *inspect.Record
 }
 
 type jsonCode struct {
-	Asked    string       `json:"asked"`
-	Known    bool         `json:"known"`
-	Verdicts []jsonRuling `json:"verdicts"` // several where the name of a constraint decides
+	Asked           string               `json:"asked"`
+	Known           bool                 `json:"known"`
+	Classifications []jsonClassification `json:"verdicts"` // several where the name of a constraint decides
 }
 
-type jsonRuling struct {
+type jsonClassification struct {
 	Code   string `json:"code"`
 	Name   string `json:"name"`
 	When   string `json:"when,omitempty"`
@@ -128,11 +128,11 @@ type jsonRuling struct {
 }
 
 func codeOf(code string) jsonCode {
-	out := jsonCode{Asked: code, Verdicts: []jsonRuling{}}
+	out := jsonCode{Asked: code, Classifications: []jsonClassification{}}
 	for _, c := range errclass.Cases(code) {
-		v := c.Verdict
+		v := c.Classification
 		out.Known = true
-		out.Verdicts = append(out.Verdicts, jsonRuling{v.Code, v.Name, c.When, v.Class.String(), v.Class.Blame(), v.Rule.String(), v.Effect(), v.Why})
+		out.Classifications = append(out.Classifications, jsonClassification{v.Code, v.Name, c.When, v.Class.String(), v.Class.Blame(), v.Rule.String(), v.Effect(), v.Why})
 	}
 	return out
 }

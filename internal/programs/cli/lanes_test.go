@@ -58,7 +58,7 @@ func TestWhereIs_NamesTheLane(t *testing.T) {
 
 func TestVerify_OneLinePerLane(t *testing.T) {
 	t.Parallel()
-	r := &inspect.Result{Records: 12, Unread: 3, Report: &verify.Report{Decisions: 20, Homes: map[home.Home]int{home.Row: 20}}, Lanes: []inspect.Lane{
+	r := &inspect.Result{Records: 12, Unread: 3, Summary: &verify.Summary{Decisions: 20, Homes: map[home.Home]int{home.Row: 20}}, Lanes: []inspect.Lane{
 		{Name: "default", Topic: "logs", Records: 10, Decisions: 18, Partitions: 2, Unread: 3}, {Name: "urgent", Topic: "logs-urgent", Records: 2, Decisions: 2, Partitions: 1},
 	}}
 	var out, asJSON bytes.Buffer

@@ -143,7 +143,7 @@ var words = map[verify.State]string{
 }
 
 func showVerify(w io.Writer, topic string, r *inspect.Result) int {
-	sources := []inspect.Lane{{Topic: topic, Records: r.Records, Decisions: r.Report.Decisions, Partitions: len(r.Spans), Unread: r.Unread}}
+	sources := []inspect.Lane{{Topic: topic, Records: r.Records, Decisions: r.Summary.Decisions, Partitions: len(r.Spans), Unread: r.Unread}}
 	if len(r.Lanes) > 1 {
 		sources = r.Lanes
 	}
@@ -158,10 +158,10 @@ func showVerify(w io.Writer, topic string, r *inspect.Result) int {
 	for _, line := range r.Elsewhere {
 		say(w, "%s\n", line)
 	}
-	var first *verify.Verdict
-	for i, v := range r.Report.Verdicts {
+	var first *verify.Result
+	for i, v := range r.Summary.Results {
 		if v.State == verify.Broken && first == nil {
-			first = &r.Report.Verdicts[i]
+			first = &r.Summary.Results[i]
 		}
 		say(w, "%-3s  %-18s  %s%s\n", v.Invariant, words[v.State], v.Name, detail(v))
 	}
@@ -173,9 +173,9 @@ func showVerify(w io.Writer, topic string, r *inspect.Result) int {
 	}
 	say(w, "\nhomes:")
 	for _, h := range home.All() {
-		say(w, " %v %s,", h, term.Grouped(int64(r.Report.Homes[h])))
+		say(w, " %v %s,", h, term.Grouped(int64(r.Summary.Homes[h])))
 	}
-	say(w, " none %s\n", term.Grouped(int64(r.Report.Homes[home.None])))
+	say(w, " none %s\n", term.Grouped(int64(r.Summary.Homes[home.None])))
 	if first != nil {
 		return Failed
 	}
@@ -183,7 +183,7 @@ func showVerify(w io.Writer, topic string, r *inspect.Result) int {
 }
 
 // detail is the text after the name of an invariant.
-func detail(v verify.Verdict) string {
+func detail(v verify.Result) string {
 	text := fmt.Sprintf(", %s checked", term.Grouped(int64(v.Checked)))
 	switch {
 	case v.State == verify.Undecided:
@@ -197,8 +197,8 @@ func detail(v verify.Verdict) string {
 	return text
 }
 
-// jsonVerdict is a verdict as --json shows it.
-type jsonVerdict struct {
+// jsonInvariant is the result for an invariant as --json shows it.
+type jsonInvariant struct {
 	Invariant string        `json:"invariant"`
 	Name      string        `json:"name"`
 	State     verify.State  `json:"state"`
@@ -226,26 +226,26 @@ type jsonFinding struct {
 
 func verifyJSON(w io.Writer, r *inspect.Result) int {
 	out := struct {
-		Broken    bool           `json:"broken"`
-		At        time.Time      `json:"at"`
-		Records   int64          `json:"records"`
-		Decisions int            `json:"decisions"`
-		Unread    int64          `json:"unread"`
-		Lanes     []jsonLane     `json:"lanes,omitempty"` // without lanes it is missing
-		Elsewhere []string       `json:"elsewhere,omitempty"`
-		Homes     map[string]int `json:"homes"`
-		Verdicts  []jsonVerdict  `json:"verdicts"`
-	}{r.Report.Err() != nil, r.At.UTC(), r.Records, r.Report.Decisions, r.Unread, nil, r.Elsewhere, make(map[string]int), nil}
+		Broken    bool            `json:"broken"`
+		At        time.Time       `json:"at"`
+		Records   int64           `json:"records"`
+		Decisions int             `json:"decisions"`
+		Unread    int64           `json:"unread"`
+		Lanes     []jsonLane      `json:"lanes,omitempty"` // without lanes it is missing
+		Elsewhere []string        `json:"elsewhere,omitempty"`
+		Homes     map[string]int  `json:"homes"`
+		Results   []jsonInvariant `json:"verdicts"`
+	}{r.Summary.Err() != nil, r.At.UTC(), r.Records, r.Summary.Decisions, r.Unread, nil, r.Elsewhere, make(map[string]int), nil}
 	if len(r.Lanes) > 1 {
 		for _, l := range r.Lanes {
 			out.Lanes = append(out.Lanes, jsonLane{l.Name, l.Topic, l.Records, l.Decisions, l.Unread})
 		}
 	}
 	for _, h := range append(home.All(), home.None) {
-		out.Homes[h.String()] = r.Report.Homes[h]
+		out.Homes[h.String()] = r.Summary.Homes[h]
 	}
-	for _, v := range r.Report.Verdicts {
-		j := jsonVerdict{v.Invariant, v.Name, v.State, v.Note, v.Checked, v.Findings, nil}
+	for _, v := range r.Summary.Results {
+		j := jsonInvariant{v.Invariant, v.Name, v.State, v.Note, v.Checked, v.Findings, nil}
 		for _, f := range v.Found {
 			place := ""
 			if f.Place != (verify.Place{}) {
@@ -253,7 +253,7 @@ func verifyJSON(w io.Writer, r *inspect.Result) int {
 			}
 			j.Found = append(j.Found, jsonFinding{place, f.ID, f.What, f.History})
 		}
-		out.Verdicts = append(out.Verdicts, j)
+		out.Results = append(out.Results, j)
 	}
 	printJSON(w, out)
 	if out.Broken {

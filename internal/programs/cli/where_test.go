@@ -76,7 +76,7 @@ func TestWhereIs_SaysWhatFollows(t *testing.T) {
 
 func TestVerify_FirstBroken(t *testing.T) {
 	t.Parallel()
-	r := &inspect.Result{Records: 12034, Unread: 3, Report: &verify.Report{Homes: map[home.Home]int{home.Row: 1200}, Verdicts: []verify.Verdict{
+	r := &inspect.Result{Records: 12034, Unread: 3, Summary: &verify.Summary{Homes: map[home.Home]int{home.Row: 1200}, Results: []verify.Result{
 		{Invariant: "I1", Name: "no loss", State: verify.Held, Checked: 5},
 		{Invariant: "I3", Name: "fidelity", State: verify.Broken, Checked: 5, Findings: 2, Found: []verify.Finding{{Place: verify.Place{Topic: "logs", Offset: 7}, ID: "d", What: "w", History: []string{"line"}}}},
 		{Invariant: "I5", Name: "dead letters", State: verify.Warned, Checked: 5, Findings: 1, Found: []verify.Finding{{What: "x"}}, Note: "n"},
@@ -92,7 +92,7 @@ func TestVerify_FirstBroken(t *testing.T) {
 			t.Errorf("exit %d, %q is not in\n%s", code, part, out.String())
 		}
 	}
-	r.Report.Verdicts = r.Report.Verdicts[2:]
+	r.Summary.Results = r.Summary.Results[2:]
 	if code := showVerify(&out, "logs", r); code != Done {
 		t.Errorf("a warning ends with %d", code)
 	}

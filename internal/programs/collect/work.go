@@ -82,7 +82,7 @@ func work(s config.Settings) (collector.Config, credentials, error) {
 		return collector.Config{}, credentials{}, config.Complaint{Variable: maskVariable, Text: "does not go with " + dropVariable + ": " + err.Error()}
 	}
 	for variable, pointers := range map[string][]string{dropVariable: s.CollectorDrop, maskVariable: s.CollectorMask} {
-		if one, err := redact.Parse(pointers, nil); err == nil && one.Covers(key.Place()) {
+		if one, err := redact.Parse(pointers, nil); err == nil && one.Covers(key.FullPointer()) {
 			return collector.Config{}, credentials{}, config.Complaint{Variable: keyVariable, Text: fmt.Sprintf("%s is what %s takes out before there are keys, "+
 				"so that no order by it could hold: key by something else, or leave it in", key, variable)}
 		}

@@ -79,8 +79,8 @@ func (s Spec) String() string {
 	}
 }
 
-// Place returns the place as an RFC 6901 pointer from the decision's root.
-func (s Spec) Place() string {
+// FullPointer returns the place as an RFC 6901 pointer from the decision's root.
+func (s Spec) FullPointer() string {
 	switch s.Kind {
 	case Label:
 		return "/labels/" + strings.ReplaceAll(strings.ReplaceAll(s.Label, "~", "~0"), "/", "~1")

@@ -46,8 +46,8 @@ const (
 	ParkingDLQAcked     Point = "parking-dlq-acked"      // replayer: the answer to that came, the parking offset is not committed
 )
 
-// Place is what the table tells of a point.
-type Place struct {
+// Description describes a point.
+type Description struct {
 	Point Point
 	K     int    // number in the catalogue of faults, 0 where it is not in there
 	Where string // the part that is wrapped
@@ -64,8 +64,8 @@ const (
 )
 
 // Table lists every point there is.
-func Table() []Place {
-	return []Place{
+func Table() []Description {
+	return []Description{
 		{Polled, 1, atSource, false},
 		{Parsed, 2, atDatabase, true},
 		{TxBegun, 3, onPostgres, true},
@@ -107,11 +107,11 @@ func Table() []Place {
 	}
 }
 
-func place(name string) (Place, bool) {
+func describe(name string) (Description, bool) {
 	for _, p := range Table() {
 		if string(p.Point) == name {
 			return p, true
 		}
 	}
-	return Place{}, false
+	return Description{}, false
 }

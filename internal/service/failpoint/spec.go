@@ -64,7 +64,7 @@ func parseOne(part string) (wire, string) {
 		return wire{}, "there is no action"
 	}
 	name, count, counted := strings.Cut(left, "@")
-	p, ok := place(name)
+	p, ok := describe(name)
 	if !ok {
 		return wire{}, "there is no such point"
 	}

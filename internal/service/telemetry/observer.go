@@ -44,7 +44,7 @@ func (o *Observer) Took(n int) { o.books.took(n) }
 func (o *Observer) Gave(n int) { o.books.gaveBack(n) }
 
 // StoreFailed counts a write that failed.
-func (o *Observer) StoreFailed(v errclass.Verdict) {
+func (o *Observer) StoreFailed(v errclass.Classification) {
 	o.metrics.store.WithLabelValues(v.Class.String(), o.label(v.Code)).Inc()
 }
 
@@ -71,7 +71,7 @@ func (o *Observer) PublishFailed(topic string, _ error) {
 }
 
 // Homed counts a batch whose decisions all have a home, and tells of those that have no row.
-func (o *Observer) Homed(r pipeline.Report) {
+func (o *Observer) Homed(r pipeline.HomedBatch) {
 	now := o.now()
 	var homes [home.Spooled + 1]int
 	rest := map[home.Home]*told{}
@@ -133,7 +133,7 @@ func (t *told) add(d *pipeline.Decision) {
 }
 
 // tell writes a line for each home but the table that decisions of a batch went to.
-func (o *Observer) tell(r pipeline.Report, homes *[home.Spooled + 1]int, rest map[home.Home]*told) {
+func (o *Observer) tell(r pipeline.HomedBatch, homes *[home.Spooled + 1]int, rest map[home.Home]*told) {
 	if t := rest[home.DeadLetter]; t != nil {
 		t.on(on(o.log.Warn(), r), homes[home.DeadLetter]).Msg("records dead-lettered")
 	}
@@ -150,7 +150,7 @@ func (o *Observer) tell(r pipeline.Report, homes *[home.Spooled + 1]int, rest ma
 }
 
 // on puts into a line which batch it is of.
-func on(e *zerolog.Event, r pipeline.Report) *zerolog.Event {
+func on(e *zerolog.Event, r pipeline.HomedBatch) *zerolog.Event {
 	e = e.Str(KeyTopic, r.Topic).Int32(KeyPartition, r.Partition).Int64(KeyFirst, r.First).Int64(KeyLast, r.Last)
 	if r.Trace != "" {
 		e = e.Str(KeyTrace, r.Trace)

@@ -128,7 +128,7 @@ func TestMetrics_ZeroFromTheStart(t *testing.T) {
 func TestMetrics_AreLintClean(t *testing.T) {
 	t.Parallel()
 	b := setup(t, Config{Lag: func() []Lag { return []Lag{{Topic: "decision-logs", Partition: 3, Records: 17}} }})
-	b.StoreFailed(errclass.Verdict{Code: "08006", Class: errclass.Transient})
+	b.StoreFailed(errclass.Classification{Code: "08006", Class: errclass.Transient})
 	problems, err := testutil.GatherAndLint(b.reg)
 	if err != nil || len(problems) > 0 {
 		t.Errorf("promlint: %v, %v", problems, err)
@@ -140,7 +140,7 @@ func TestBatch_IsToldInFull(t *testing.T) {
 	t.Parallel()
 	b := setup(t, Config{})
 	b.Took(8)
-	b.Homed(pipeline.Report{Topic: "decision-logs", Partition: 2, Records: 7, First: 30, Last: 36, Trace: "7e", Took: 40 * time.Millisecond, Decisions: slices.Values([]pipeline.Decision{
+	b.Homed(pipeline.HomedBatch{Topic: "decision-logs", Partition: 2, Records: 7, First: 30, Last: 36, Trace: "7e", Took: 40 * time.Millisecond, Decisions: slices.Values([]pipeline.Decision{
 		{Home: home.Row, Time: b.now.Add(-3 * time.Second)},
 		{Home: home.Row, Time: b.now.Add(time.Hour)}, // a clock that runs ahead
 		{Home: home.Duplicate, Time: b.now.Add(-time.Hour)},
@@ -178,7 +178,7 @@ func TestLines_NoneInNormalWork(t *testing.T) {
 	b := setup(t, Config{})
 	for range 100 {
 		b.Took(10)
-		b.Homed(pipeline.Report{Topic: "t", Records: 10, Decisions: decisions(10, home.Row)})
+		b.Homed(pipeline.HomedBatch{Topic: "t", Records: 10, Decisions: decisions(10, home.Row)})
 	}
 	if len(b.lines()) > 0 {
 		t.Errorf("normal work writes %s", b.out)
@@ -190,15 +190,15 @@ func TestLines_FloodOfBadRecords(t *testing.T) {
 	b := setup(t, Config{})
 	for range 1000 {
 		b.Took(5)
-		b.Homed(pipeline.Report{Topic: "t", Decisions: decisions(5, home.DeadLetter)})
-		b.StoreFailed(errclass.Verdict{Code: "22P02", Class: errclass.Data})
+		b.Homed(pipeline.HomedBatch{Topic: "t", Decisions: decisions(5, home.DeadLetter)})
+		b.StoreFailed(errclass.Classification{Code: "22P02", Class: errclass.Data})
 	}
 	b.want(map[string]float64{`docket_records_total{home="dead_letter"}`: 5000, `docket_store_failures_total{class="data",code="22P02"}`: 1000})
 	if n := len(b.lines()); n != burst {
 		t.Errorf("%d lines", n)
 	}
 	b.now = b.now.Add(period)
-	b.Homed(pipeline.Report{Topic: "t", Decisions: decisions(5, home.DeadLetter)})
+	b.Homed(pipeline.HomedBatch{Topic: "t", Decisions: decisions(5, home.DeadLetter)})
 	if lines := b.lines(); lines[len(lines)-1][KeyLeftOut] != float64(1000-burst) {
 		t.Errorf("the next line says %v", lines[len(lines)-1])
 	}
@@ -207,7 +207,7 @@ func TestLines_FloodOfBadRecords(t *testing.T) {
 func TestUnaccounted_ShowsALie(t *testing.T) {
 	t.Parallel()
 	homed := func(n int) func(*Observer) {
-		return func(o *Observer) { o.Homed(pipeline.Report{Decisions: decisions(n, home.Row)}) }
+		return func(o *Observer) { o.Homed(pipeline.HomedBatch{Decisions: decisions(n, home.Row)}) }
 	}
 	took := func(n int) func(*Observer) { return func(o *Observer) { o.Took(n) } }
 	gave := func(n int) func(*Observer) { return func(o *Observer) { o.Gave(n) } }
@@ -227,7 +227,7 @@ func TestUnaccounted_ShowsALie(t *testing.T) {
 		"given back and home":          {[]func(*Observer){took(5), gave(5), homed(5)}, -5},
 		"given back in part":           {[]func(*Observer){took(5), gave(3)}, 2},
 		"no home in a finished report": {[]func(*Observer){took(2), func(o *Observer) {
-			o.Homed(pipeline.Report{Decisions: slices.Values([]pipeline.Decision{{Home: home.Row}, {}})})
+			o.Homed(pipeline.HomedBatch{Decisions: slices.Values([]pipeline.Decision{{Home: home.Row}, {}})})
 		}}, 1},
 		"lie stays after honest batches": {[]func(*Observer){took(5), homed(4), took(7), homed(7), took(2)}, 1},
 	} {
@@ -294,11 +294,11 @@ func TestMetrics_NoLabelFromOutside(t *testing.T) {
 	t.Parallel()
 	b := setup(t, Config{})
 	for _, code := range []string{"DK001", "ZZ999", "not a code", "08006"} {
-		b.StoreFailed(errclass.Verdict{Code: code, Class: errclass.Data})
+		b.StoreFailed(errclass.Classification{Code: code, Class: errclass.Data})
 	}
 	b.PublishFailed("topic-nobody-named", errors.New("x"))
 	b.Took(1)
-	b.Homed(pipeline.Report{Decisions: slices.Values([]pipeline.Decision{{Home: home.DeadLetter, Cause: envelope.Cause{Kind: envelope.Decode, Code: "made up"}}})})
+	b.Homed(pipeline.HomedBatch{Decisions: slices.Values([]pipeline.Decision{{Home: home.DeadLetter, Cause: envelope.Cause{Kind: envelope.Decode, Code: "made up"}}})})
 	b.want(map[string]float64{
 		`docket_store_failures_total{class="data",code="other"}`: 3, `docket_store_failures_total{class="data",code="08006"}`: 1,
 		`docket_publish_failures_total{topic="other"}`: 1, `docket_decode_failures_total{code="other"}`: 1,
@@ -331,7 +331,7 @@ func TestObserver_Concurrent(t *testing.T) {
 				b.Retried()
 				b.Bisected(2)
 				release()
-				b.Homed(pipeline.Report{Decisions: decisions(i+1, home.Row)})
+				b.Homed(pipeline.HomedBatch{Decisions: decisions(i+1, home.Row)})
 				if u := b.books.unaccounted(); u != 0 {
 					t.Errorf("%d unaccounted while all is well", u)
 				}

@@ -158,7 +158,7 @@ func (b *batch) Held(h pipeline.Hold) (release func()) {
 }
 
 // Homed tells where the decisions went that it was told of until now, and ends the spans of those records.
-func (b *batch) Homed(r pipeline.Report) {
+func (b *batch) Homed(r pipeline.HomedBatch) {
 	for d := range r.Decisions {
 		b.homes[d.Home]++
 		if code := d.Cause.Code; code != "" && len(b.failed) < mostCodes && !slices.Contains(b.failed, code) {

@@ -111,7 +111,7 @@ func BenchmarkBatch(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			tr := Open([]string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:1"}, Config{Program: "consumer"}, zerolog.Nop())
 			defer func() { _ = tr.Close() }()
-			report := pipeline.Report{Decisions: func(yield func(pipeline.Decision) bool) {
+			report := pipeline.HomedBatch{Decisions: func(yield func(pipeline.Decision) bool) {
 				for i := range rs {
 					if !yield(pipeline.Decision{Home: home.Row, Offset: int64(i)}) {
 						return

@@ -161,7 +161,7 @@ func (x *export) noneDue() {
 func (x *export) archiveDecisions(ctx context.Context, shelf archive.Shelf, days []archive.Held, by string) (told []jsonArchived, failed int, err error) {
 	c := x.carrier(shelf, by)
 	for _, held := range days {
-		if held.Place == archive.Shared && x.day == "" {
+		if held.Location == archive.Shared && x.day == "" {
 			x.Tell("%s and before: not archived; they share one partition\n", held.Day)
 			continue
 		}
@@ -277,7 +277,7 @@ func (x *export) wouldArchive(d due) error {
 			all = append(all, heldOf(h))
 		}
 		for _, h := range d.letters {
-			all = append(all, jsonHeld{Table: archive.LettersName, Day: h.Day.String(), Place: "ledger", Rows: h.Letters, Bytes: h.Bytes})
+			all = append(all, jsonHeld{Table: archive.LettersName, Day: h.Day.String(), Location: "ledger", Rows: h.Letters, Bytes: h.Bytes})
 		}
 		x.Print(frame.ListOf(all, "", func(h jsonHeld) jsonHeld { return h }))
 		return nil
@@ -307,11 +307,11 @@ func (x *export) wouldArchive(d due) error {
 
 func would(h archive.Held) string {
 	switch {
-	case h.Place == archive.Shared:
+	case h.Location == archive.Shared:
 		return "none: shares a partition with other days"
-	case h.Place == archive.Leaving:
+	case h.Location == archive.Leaving:
 		return "finish the archive that was interrupted"
-	case h.Place == archive.Strays:
+	case h.Location == archive.Strays:
 		return "move out of the default partition, archive, drop"
 	}
 	return "archive, drop"

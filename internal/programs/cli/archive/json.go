@@ -35,15 +35,15 @@ func archivedOf(d archive.Archived, err error) jsonArchived {
 }
 
 type jsonHeld struct {
-	Table string `json:"table"`
-	Day   string `json:"day"`
-	Place string `json:"place"`
-	Rows  int64  `json:"rows_about"`
-	Bytes int64  `json:"bytes"`
+	Table    string `json:"table"`
+	Day      string `json:"day"`
+	Location string `json:"place"`
+	Rows     int64  `json:"rows_about"`
+	Bytes    int64  `json:"bytes"`
 }
 
 func heldOf(h archive.Held) jsonHeld {
-	return jsonHeld{Table: decisionsTable, Day: h.Day.String(), Place: string(h.Place), Rows: h.Rows, Bytes: h.Bytes}
+	return jsonHeld{Table: decisionsTable, Day: h.Day.String(), Location: string(h.Location), Rows: h.Rows, Bytes: h.Bytes}
 }
 
 type jsonArchive struct {

@@ -81,7 +81,7 @@ func (l *list) leftOff(ctx context.Context) {
 		return
 	}
 	for _, h := range held {
-		if h.Place == archive.Leaving {
+		if h.Location == archive.Leaving {
 			l.Tell("%s was interrupted: it is out of the table but not dropped; run docket archive --day %s\n", h.Day, h.Day)
 		}
 	}

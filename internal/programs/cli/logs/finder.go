@@ -115,7 +115,7 @@ type jsonElsewhere struct {
 }
 
 func elsewhereOf(a *lookup.Answer) jsonElsewhere {
-	return jsonElsewhere{jsonClaims(a.Letters), lookup.Views(a.Found, a.At), lookup.Places(a.Looked), lookup.Gaps(a.NotLooked)}
+	return jsonElsewhere{jsonClaims(a.Letters), lookup.Views(a.Found, a.At), lookup.SearchedIn(a.Looked), lookup.Gaps(a.NotLooked)}
 }
 
 // jsonClaim is a dead letter that claims the id of a decision.

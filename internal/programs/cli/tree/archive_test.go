@@ -22,7 +22,7 @@ func (y young) Name() string { return "decision_logs" }
 
 func (y young) Days(context.Context, archive.Day) ([]archive.Held, error) { return y.held, nil }
 
-func (y young) Open(context.Context, archive.Day) (archive.Session, error) { return nil, y.err }
+func (y young) Open(context.Context, archive.Day) (archive.OpenDay, error) { return nil, y.err }
 
 // TestArchive_NoDayOldEnough: a program that reads it finds no days, and not the end of the file.
 func TestArchive_NoDayOldEnough(t *testing.T) {
@@ -46,7 +46,7 @@ func TestArchive_DayInUse(t *testing.T) {
 	t.Parallel()
 	day, _ := archive.ParseDay("2026-03-04")
 	w := &world{
-		days:  young{held: []archive.Held{{Day: day, Place: archive.Attached}}, err: &archive.UncountedError{Why: "it is not counted", Do: "end session 4711"}},
+		days:  young{held: []archive.Held{{Day: day, Location: archive.Attached}}, err: &archive.UncountedError{Why: "it is not counted", Do: "end session 4711"}},
 		shelf: archive.Dir(t.TempDir()),
 	}
 	r := w.call("archive", "--older-than", "90d", "--to", "x", "--operator", "mara", "--json")
@@ -69,7 +69,7 @@ func (d days) Days(_ context.Context, before archive.Day) (held []archive.Held, 
 	return held, nil
 }
 
-func (d days) Open(context.Context, archive.Day) (archive.Session, error) {
+func (d days) Open(context.Context, archive.Day) (archive.OpenDay, error) {
 	return nil, archive.ErrBusy
 }
 
@@ -80,7 +80,7 @@ func of(t *testing.T, texts ...string) (all days) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, archive.Held{Day: day, Place: archive.Attached, Rows: 1})
+		all = append(all, archive.Held{Day: day, Location: archive.Attached, Rows: 1})
 	}
 	return all
 }

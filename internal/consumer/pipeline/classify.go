@@ -8,9 +8,9 @@ import (
 	"docket/internal/errclass"
 )
 
-// verdictOn returns the verdict on an error. If ctx has not ended, a cancellation came from elsewhere and counts as a
+// classify says whose fault an error is. If ctx has not ended, a cancellation came from elsewhere and counts as a
 // failure of the moment.
-func verdictOn(ctx context.Context, err error) errclass.Verdict {
+func classify(ctx context.Context, err error) errclass.Classification {
 	v := errclass.Classify(err)
 	if v.Class == errclass.Cancelled && ctx.Err() == nil {
 		v, _ = errclass.Lookup(errclass.CodeNetwork)
@@ -49,8 +49,8 @@ func place(err error) (table, column, constraint string) {
 	return table, column, constraint
 }
 
-// words describes a verdict in one line, without text of the server.
-func words(v errclass.Verdict) string {
+// words describes a classification in one line, without text of the server.
+func words(v errclass.Classification) string {
 	if v.Name == "" {
 		return v.Code
 	}
@@ -73,7 +73,7 @@ type hinting interface {
 }
 
 // hint returns advice for an operator: that of the error itself, or else the meaning of its code.
-func hint(v errclass.Verdict, err error) string {
+func hint(v errclass.Classification, err error) string {
 	if knows, ok := errors.AsType[hinting](err); ok {
 		if h := knows.Hint(); h != "" {
 			return h

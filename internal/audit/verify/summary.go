@@ -39,8 +39,8 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%v (%s): %s", f.Place, f.ID, f.What)
 }
 
-// Verdict is the result for one invariant, with its findings.
-type Verdict struct {
+// Result is the result for one invariant, with its findings.
+type Result struct {
 	Invariant string // I1 to I18
 	Name      string
 	State     State
@@ -50,8 +50,8 @@ type Verdict struct {
 	Found     []Finding // the first of them, the very first with its history
 }
 
-// String returns the verdict in one line.
-func (v Verdict) String() string {
+// String returns the result in one line.
+func (v Result) String() string {
 	text := fmt.Sprintf("%-3s %-9s %s", v.Invariant, v.State, v.Name)
 	switch {
 	case v.State == Undecided:
@@ -67,32 +67,32 @@ func (v Verdict) String() string {
 	return text
 }
 
-// Report is the result of [Decide].
-type Report struct {
+// Summary has the results of [Decide].
+type Summary struct {
 	Seed, Build string            // of the run, if known
-	Verdicts    []Verdict         // I1 to I18, in order
+	Results     []Result          // I1 to I18, in order
 	Decisions   int               // in the truth
 	Homes       map[home.Home]int // each decision once, by its furthest home; home.None: it has none
 }
 
-// Of returns the verdict on one invariant, such as "I7".
-func (r *Report) Of(invariant string) Verdict {
-	for _, v := range r.Verdicts {
+// Of returns the result for one invariant, such as "I7".
+func (r *Summary) Of(invariant string) Result {
+	for _, v := range r.Results {
 		if v.Invariant == invariant {
 			return v
 		}
 	}
-	return Verdict{Invariant: invariant, State: Undecided, Note: "not looked at"}
+	return Result{Invariant: invariant, State: Undecided, Note: "not looked at"}
 }
 
-// ErrBroken is wrapped by the error of a report with a broken invariant.
+// ErrBroken is wrapped by the error of a summary with a broken invariant.
 var ErrBroken = errors.New("an invariant is broken")
 
 // Err returns nil unless an invariant is broken. It names all broken ones, each with its first finding and that
 // record's history, and the seed and the build if they are known.
-func (r *Report) Err() error {
+func (r *Summary) Err() error {
 	var lines []string
-	for _, v := range r.Verdicts {
+	for _, v := range r.Results {
 		if v.State != Broken {
 			continue
 		}
@@ -121,9 +121,9 @@ func joined(a, b string) string {
 	return a + "; " + b
 }
 
-// weight orders the verdicts of parts of one source. A part that was checked and is undecided makes the whole
+// weight orders the results of parts of one source. A part that was checked and is undecided makes the whole
 // undecided. A part without anything to check does not.
-func (v Verdict) weight() int {
+func (v Result) weight() int {
 	switch {
 	case v.State == Broken:
 		return 4
@@ -137,8 +137,8 @@ func (v Verdict) weight() int {
 	return 0
 }
 
-// Merge adds another part of the same check: numbers add up, the worse verdict stays.
-func (r *Report) Merge(o *Report) {
+// Merge adds another part of the same check: numbers add up, the worse result stays.
+func (r *Summary) Merge(o *Summary) {
 	r.Decisions += o.Decisions
 	if r.Homes == nil {
 		r.Homes = make(map[home.Home]int)
@@ -146,17 +146,17 @@ func (r *Report) Merge(o *Report) {
 	for h, n := range o.Homes {
 		r.Homes[h] += n
 	}
-	for _, v := range o.Verdicts {
-		i := slices.IndexFunc(r.Verdicts, func(mine Verdict) bool { return mine.Invariant == v.Invariant })
+	for _, v := range o.Results {
+		i := slices.IndexFunc(r.Results, func(mine Result) bool { return mine.Invariant == v.Invariant })
 		if i < 0 {
-			r.Verdicts = append(r.Verdicts, v)
+			r.Results = append(r.Results, v)
 			continue
 		}
-		r.Verdicts[i] = r.Verdicts[i].merge(v)
+		r.Results[i] = r.Results[i].merge(v)
 	}
 }
 
-func (v Verdict) merge(o Verdict) Verdict {
+func (v Result) merge(o Result) Result {
 	graver, lesser := v, o
 	if o.weight() > v.weight() {
 		graver, lesser = o, v

@@ -9,27 +9,27 @@ import (
 	"docket/internal/errclass"
 )
 
-// verdict is the treatment of a SQLSTATE, by the letters of the table of verdicts.
-type verdict string
+// treatment is how a SQLSTATE is treated, by the letters of the table of error codes.
+type treatment string
 
 const (
-	retryPark  verdict = "R -> P"           // the moment: again after each pause, then parked
-	halvesPark verdict = "R in halves -> P" // as before, each try in smaller parts
-	park       verdict = "P"                // the moment, but another try in a second does not help
-	slow       verdict = "R -> P; alone D"  // 57014: the moment, unless one record is slow by itself
-	data       verdict = "D"                // the record
-	dataLater  verdict = "P once, then D"   // 23503: the record, once it has waited for its parent
-	dataOnce   verdict = "R, then D or H"   // XX000: tried again before a record is accused
-	hold       verdict = "H"                // the set-up
-	bug        verdict = "B"                // ours, treated as the set-up's
-	retryHold  verdict = "R, then H"        // the set-up, if a fresh connection does not cure it
-	echo       verdict = "as P0001"         // 00000 cannot be raised: PL/pgSQL takes it for no code at all
+	retryPark  treatment = "R -> P"           // the moment: again after each pause, then parked
+	halvesPark treatment = "R in halves -> P" // as before, each try in smaller parts
+	park       treatment = "P"                // the moment, but another try in a second does not help
+	slow       treatment = "R -> P; alone D"  // 57014: the moment, unless one record is slow by itself
+	data       treatment = "D"                // the record
+	dataLater  treatment = "P once, then D"   // 23503: the record, once it has waited for its parent
+	dataOnce   treatment = "R, then D or H"   // XX000: tried again before a record is accused
+	hold       treatment = "H"                // the set-up
+	bug        treatment = "B"                // ours, treated as the set-up's
+	retryHold  treatment = "R, then H"        // the set-up, if a fresh connection does not cure it
+	echo       treatment = "as P0001"         // 00000 cannot be raised: PL/pgSQL takes it for no code at all
 )
 
-// verdicts is the table B1, row by row.
-var verdicts = []struct {
+// treatments is the table B1, row by row.
+var treatments = []struct {
 	codes string
-	verdict
+	treatment
 }{
 	{"00000", echo},
 	{"01000 01003 01004 01006 01007 01008 0100C 01P01 02000 02001", bug}, // a warning as an error
@@ -84,16 +84,16 @@ var verdicts = []struct {
 
 // newer is the treatment of a code that the table does not list: usually that of its class. In an unknown class the
 // probe decides.
-var newer = map[string]verdict{
+var newer = map[string]treatment{
 	"01": bug, "02": bug, "03": bug, "08": retryPark, "0A": retryHold, "0B": bug, "0F": bug, "0L": bug, "0P": bug, "0Z": bug,
 	"21": bug, "24": bug, "25": bug, "26": retryHold, "28": hold, "2B": bug, "2D": bug, "34": bug, "3B": bug, "3D": hold, "3F": hold,
 	"40": retryPark, "42": hold, "53": halvesPark, "55": hold, "57": retryPark, "58": hold, "72": retryPark, "F0": hold, "HV": park, "XX": dataOnce,
 }
 
-func verdictOn(code string) verdict {
-	for _, row := range verdicts {
+func treatmentOf(code string) treatment {
+	for _, row := range treatments {
 		if strings.Contains(" "+row.codes+" ", " "+code+" ") {
-			return row.verdict
+			return row.treatment
 		}
 	}
 	if v, ok := newer[code[:2]]; ok {
@@ -102,8 +102,8 @@ func verdictOn(code string) verdict {
 	return data
 }
 
-// class returns the contract's class of a verdict.
-func (v verdict) class() errclass.Class {
+// class returns the contract's class of a treatment.
+func (v treatment) class() errclass.Class {
 	switch v {
 	case retryPark, halvesPark, park, slow:
 		return errclass.Transient
@@ -149,7 +149,7 @@ type expectation struct {
 //   - systemic: hold if all fail. While the probe passes, some record is the cause: only that one is parked, so that it does
 //     not stop a partition (rule 1). So 08P01 and 57P04 may come to the replayer more than once.
 func expect(code string) expectation {
-	v := verdictOn(code)
+	v := treatmentOf(code)
 	var e expectation
 	switch v.class() {
 	case errclass.Transient:
@@ -184,10 +184,10 @@ func expect(code string) expectation {
 	return e
 }
 
-func TestVerdicts_AreThoseOfTheProgram(t *testing.T) {
+func TestTreatments_AreThoseOfTheProgram(t *testing.T) {
 	t.Parallel()
 	listed := 0
-	for _, r := range verdicts {
+	for _, r := range treatments {
 		for code := range strings.FieldsSeq(r.codes) {
 			listed++
 			got, ok := errclass.Lookup(code)
@@ -196,7 +196,7 @@ func TestVerdicts_AreThoseOfTheProgram(t *testing.T) {
 				got.Class, want = errclass.OK, errclass.OK // raised as an error it is a bug; see the run
 			}
 			if !ok || got.Class != want {
-				t.Errorf("%s is %s, want %s (%s)", code, got.Class, want, r.verdict)
+				t.Errorf("%s is %s, want %s (%s)", code, got.Class, want, r.treatment)
 			}
 		}
 	}
