@@ -17,6 +17,7 @@ import (
 // purse is a Tokens that grants up to a burst at once, and nothing beyond a sum.
 type purse struct {
 	burst int
+	later int           // the burst after the first grant; 0: the same
 	sum   int           // that it grants at most; 0: no end
 	after time.Duration // before each grant
 	hook  func(low bool)
@@ -37,6 +38,9 @@ func (p *purse) Take(ctx, leaving context.Context, low bool, n int, pause func()
 		n = min(n, p.sum-p.granted)
 	}
 	p.granted, p.lows = p.granted+n, append(p.lows, low)
+	if p.later > 0 {
+		p.burst = p.later
+	}
 	after := p.after
 	if n == 0 {
 		after = 1000 * time.Hour
@@ -126,6 +130,30 @@ func TestTokens_EachWriteTakesItsRows(t *testing.T) {
 	}
 }
 
+// A search writes parts that are larger than what is granted by then.
+func TestTokens_PartsFollowTheGrants(t *testing.T) {
+	t.Parallel()
+	for name, replay := range map[string]bool{"consumer": false, "replayer": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				purse := &purse{burst: 20, later: 3}
+				w, p := newWorld(limitedBy(purse), func(w *world) { w.config.Replay = replay; refuseSome(w, "22003", "d015") }), newPartition(t, recordsOf(0, good(named(20)...)...))
+				w.run(t, p)
+				rows, _ := w.db.sent()
+				for i, ids := range w.db.writes {
+					if i > 0 && len(ids) > 3 {
+						t.Errorf("write %d has %d rows", i, len(ids))
+					}
+				}
+				if rows != purse.granted || len(w.db.rows) != 19 || len(w.kafka.sent("dlq")) != 1 || p.last() != 20 {
+					t.Errorf("%d rows were written, %d granted, %d stored, committed %d", rows, purse.granted, len(w.db.rows), p.last())
+				}
+			})
+		})
+	}
+}
+
 func refuseSome(w *world, code string, ids ...string) {
 	w.db.refuse = func(id string) error {
 		for _, bad := range ids {
@@ -187,11 +215,13 @@ func TestTokens_WaitEndsUncommitted(t *testing.T) {
 		spoil func(*world)
 		rows  int
 	}{
-		"the first write":    {0, nil, 0},
-		"the second write":   {4, nil, 4},
-		"a retry":            {7, func(w *world) { w.db.away = onceAway("53200") }, 3},
-		"a search":           {12, func(w *world) { refuseSome(w, "22003", "d001") }, -1},
-		"a search of replay": {12, func(w *world) { replayer(w); refuseSome(w, "22003", "d001") }, -1},
+		"the first write":   {0, nil, 0},
+		"the second write":  {4, nil, 4},
+		"a retry":           {7, func(w *world) { w.db.away = onceAway("53200") }, 3},
+		"the search begins": {4, func(w *world) { refuseSome(w, "22003", "d001") }, 0},
+		"a replay searches": {4, func(w *world) { replayer(w); refuseSome(w, "22003", "d001") }, 0},
+		"one record alone":  {6, func(w *world) { replayer(w); refuseSome(w, "22003", "d001") }, -1},
+		"after the search":  {12, func(w *world) { refuseSome(w, "22003", "d001") }, -1},
 	} {
 		for _, stop := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, ", stop ", stop), func(t *testing.T) {
@@ -229,8 +259,8 @@ func TestTokens_WaitEndsUncommitted(t *testing.T) {
 					if p.last() != -1 || len(w.kafka.took) != 0 || len(w.told.held) != 0 || c.rows >= 0 && len(w.db.rows) != c.rows {
 						t.Errorf("committed %d, published %d, held %v, rows %d", p.last(), len(w.kafka.took), w.told.held, len(w.db.rows))
 					}
-					if w.told.given != 10 {
-						t.Errorf("given back %d", w.told.given)
+					if w.told.given != 10 || w.told.retries > 1 {
+						t.Errorf("given back %d, retries %d", w.told.given, w.told.retries)
 					}
 					w.settledAccount(t)
 				})
@@ -326,7 +356,11 @@ func TestTokens_WaitKeepsThePortion(t *testing.T) {
 		w := newWorld(limitedBy(purse))
 		w.pipe.portion.most = leastPortion
 		w.db.hook = func(context.Context) { time.Sleep(time.Millisecond) }
-		purse.hook = func(bool) { purse.after += 10 * time.Second } // ever longer
+		purse.hook = func(bool) { // a wait is much longer than the one that set the pace
+			if purse.after = 100 * time.Second; w.pipe.portion.pace == 0 {
+				purse.after = time.Second
+			}
+		}
 		var batches [][]*kgo.Record
 		for i := range 6 {
 			batches = append(batches, recordsOf(int64(500*i), good(many(i*500, 500)...)...))
