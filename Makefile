@@ -105,7 +105,7 @@ sqlstates: engine images ## Raise every SQLSTATE on a real Postgres, for one rec
 	@build/sqlstates
 
 .PHONY: chaos
-chaos: engine images ## Run faults against the real programs, three brokers and Postgres (DURATION=20m SEED=1 RATE=120 STANDBY=1 OUT=file.md ONLY=word,…)
+chaos: engine images ## Run faults against the real programs, three brokers and Postgres (DURATION=20m SEED=1 RATE=120 STANDBY=1 LANES=1 OUT=file.md ONLY=word,…)
 	@build/chaos
 
 .PHONY: mutants

@@ -124,20 +124,26 @@ func (c *campaign) admin(ctx context.Context, do func(context.Context, *kadm.Cli
 // moveLeaders makes another replica of every partition the preferred one and elects it. The partitions of committed
 // offsets are included, so that the coordinators move as well.
 func (c *campaign) moveLeaders(ctx context.Context, by int) error {
+	return c.reorder(ctx, func(p kadm.PartitionDetail) []int32 {
+		var order []int32
+		for i := range p.Replicas {
+			order = append(order, p.Replicas[(i+1+by%2)%len(p.Replicas)])
+		}
+		return order
+	})
+}
+
+// reorder gives every partition its replicas in another order, and elects the first one.
+func (c *campaign) reorder(ctx context.Context, order func(kadm.PartitionDetail) []int32) error {
 	return c.admin(ctx, func(ctx context.Context, adm *kadm.Client) error {
-		topics := []string{c.places.Topic, c.places.ParkingTopic, c.places.DLQTopic, "__consumer_offsets"}
-		details, err := adm.ListTopics(ctx, topics...)
+		details, err := adm.ListTopics(ctx, append(c.topics(), c.places.ParkingTopic, c.places.DLQTopic, "__consumer_offsets")...)
 		if err != nil {
 			return fmt.Errorf("list topics: %w", err)
 		}
 		var moves kadm.AlterPartitionAssignmentsReq
 		elect := make(kadm.TopicsSet)
 		details.EachPartition(func(p kadm.PartitionDetail) {
-			var order []int32
-			for i := range p.Replicas {
-				order = append(order, p.Replicas[(i+1+by%2)%len(p.Replicas)])
-			}
-			moves.Assign(p.Topic, p.Partition, order)
+			moves.Assign(p.Topic, p.Partition, order(p))
 			elect.Add(p.Topic, p.Partition)
 		})
 		moved, err := adm.AlterPartitionAssignments(ctx, moves)

@@ -31,6 +31,7 @@ var (
 	flagDir      = flag.String("chaos.dir", "", "folder for logs and disks; a new one in the folder for temporary files where empty")
 	flagOnly     = flag.String("chaos.only", "", "faults whose name contains one of these, by comma, instead of all")
 	flagStandby  = flag.Bool("chaos.standby", false, "Postgres has a synchronous standby, which is promoted now and then")
+	flagLanes    = flag.Bool("chaos.lanes", false, "the programs have lanes, and limits that Redis counts")
 	flagBin      = flag.String("chaos.bin", "", "folder with the three programs, built otherwise; built here where empty")
 	flagSpoil    = flag.String("chaos.spoil", "", "break this half-way, to see that the campaign finds it: row")
 )
@@ -50,7 +51,7 @@ func TestMain(m *testing.M) {
 
 // TestCampaign lets real programs on real parts run through faults by a seed and accounts for every decision.
 func TestCampaign(t *testing.T) { //nolint:paralleltest // three brokers are enough for a machine
-	c := newCampaign(t, size{seed: *flagSeed, length: *flagDuration, rate: *flagRate, standby: *flagStandby})
+	c := newCampaign(t, size{seed: *flagSeed, length: *flagDuration, rate: *flagRate, standby: *flagStandby, lanes: *flagLanes})
 	c.plan = Plan(c.seed, c.length, c.kinds())
 	c.run(t.Context())
 	c.report(t)
@@ -66,12 +67,33 @@ func TestCampaign_Standby(t *testing.T) { //nolint:paralleltest // three brokers
 		{Kind: PromotedAfterCancels, Start: 14 * time.Second, Length: 12 * time.Second},
 	}
 	c.run(t.Context())
+	c.eachDone()
+	c.report(t)
+}
+
+// TestCampaign_Lanes has three lanes and a Redis that goes away. No process kills itself, so that each fault has its
+// effect on the lanes alone.
+func TestCampaign_Lanes(t *testing.T) { //nolint:paralleltest // three brokers are enough for a machine
+	c := newCampaign(t, size{seed: 2, length: 32 * time.Second, rate: 60, lanes: true, calm: true, patience: time.Minute})
+	c.plan = []Fault{
+		{Kind: LaneUnread, Target: urgentLane * Brokers, Start: time.Second, Length: 11 * time.Second},
+		{Kind: RedisRefused, Start: 14 * time.Second, Length: 12 * time.Second},
+		{Kind: RedisKilled, Start: 27 * time.Second, Length: 4 * time.Second},
+		{Kind: ConsumerKilled, Start: 28 * time.Second, Length: time.Second},
+	}
+	c.run(t.Context())
+	c.eachDone()
+	c.separate(t.Context())
+	c.report(t)
+}
+
+// eachDone finds a fault of the plan that was not done.
+func (c *campaign) eachDone() {
 	for _, f := range c.plan {
 		if c.injected[f.Kind] != 1 {
 			c.broken("the campaign", "%s was not done", f.Kind)
 		}
 	}
-	c.report(t)
 }
 
 // size is how a campaign was asked for.
@@ -80,6 +102,8 @@ type size struct {
 	length  time.Duration // of the load
 	rate    int           // Kafka records a second
 	standby bool
+	lanes   bool
+	calm    bool // no process kills itself
 
 	patience time.Duration // at least so long is tried to do a fault that another is in the way of
 }
@@ -94,6 +118,7 @@ type campaign struct {
 	cluster  *testenv.KafkaCluster
 	postgres *testenv.PostgresServer // nil where there is a pair
 	pair     *testenv.PostgresPair   // nil without a standby
+	redis    *testenv.RedisServer    // nil without lanes
 	wires    *wires
 	disks    *disks
 	database database
@@ -108,6 +133,7 @@ type campaign struct {
 
 	promotions, canceled atomic.Int64 // of the standby, and waits for it
 	decided              atomic.Int64 // commands of operators that were taken
+	saidAway             atomic.Int64 // answers of a consumer that low lanes wait for Redis
 }
 
 func newCampaign(t *testing.T, of size) *campaign {
@@ -117,6 +143,9 @@ func newCampaign(t *testing.T, of size) *campaign {
 		dir, err := os.MkdirTemp("", "docket-chaos-") //nolint:usetesting // the logs stay when something was found
 		check(t, err)
 		c.dir = dir
+	}
+	if c.calm {
+		c.arms.stop()
 	}
 	var err error
 	c.journal, err = newJournal(c.dir)
@@ -153,7 +182,7 @@ func build(dir string) error {
 
 // kinds are the faults that this machine can do and that were asked for.
 func (c *campaign) kinds() []Kind {
-	kinds := Kinds(c.disks.mounted, c.standby)
+	kinds := Kinds(Parts{Disks: c.disks.mounted, Standby: c.standby, Lanes: c.lanes})
 	if !c.disks.mounted {
 		c.say("no disks of a limited size here (%v): full disks are left out", c.disks.why)
 	}
@@ -163,7 +192,7 @@ func (c *campaign) kinds() []Kind {
 	var chosen []Kind
 	for _, k := range kinds {
 		for word := range strings.SplitSeq(*flagOnly, ",") {
-			if strings.Contains(k.Name, word) {
+			if strings.Contains(strings.ToLower(k.Name), strings.ToLower(word)) {
 				chosen = append(chosen, k)
 				break
 			}

@@ -170,9 +170,9 @@ func (c *campaign) books(ctx context.Context, evidence conservation.Evidence) {
 
 // inspected is what `consumer verify --settled` finds.
 func (c *campaign) inspected(ctx context.Context) (*verify.Summary, error) {
-	s, _, err := config.LoadWith(config.Consumer, []string{
-		"DOCKET_KAFKA_BROKERS=" + strings.Join(c.places.Brokers, ","), "DOCKET_DATABASE_URL=" + c.places.DatabaseURL, "DOCKET_MAX_RECORD_BYTES=1MiB",
-	}, nil)
+	s, _, err := config.LoadWith(config.Consumer, append(c.laneSettings(),
+		"DOCKET_KAFKA_BROKERS="+strings.Join(c.places.Brokers, ","), "DOCKET_DATABASE_URL="+c.places.DatabaseURL, "DOCKET_MAX_RECORD_BYTES=1MiB",
+	), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -191,11 +191,11 @@ func (c *campaign) inspected(ctx context.Context) (*verify.Summary, error) {
 
 // retried is a row of the outbox.
 type retried struct {
-	ID                    int64
-	Mark, Letter, Outcome string
-	Partition             int32
-	Offset                int64 // -1: not published
-	Job                   int64
+	ID                           int64
+	Mark, Letter, Outcome, Topic string
+	Partition                    int32
+	Offset                       int64 // -1: not published
+	Job                          int64
 }
 
 // effects checks that each retry was put back where the ledger says, under a mark that the ledger issued. A retry that the
@@ -204,7 +204,7 @@ func (c *campaign) effects(ctx context.Context, evidence conservation.Evidence) 
 	var all []retried
 	jobs := map[int64][2]int64{} // sent, ended
 	err := c.database.with(ctx, func(ctx context.Context, conn *pgx.Conn) error {
-		rows, err := conn.Query(ctx, `SELECT outbox_id, mark::text, dead_letter_id, coalesce(outcome, 'open'), coalesce(published_partition, 0), coalesce(published_offset, -1), coalesce(job_id, 0)
+		rows, err := conn.Query(ctx, `SELECT outbox_id, mark::text, dead_letter_id, coalesce(outcome, 'open'), topic, coalesce(published_partition, 0), coalesce(published_offset, -1), coalesce(job_id, 0)
 			FROM dead_letter_outbox`)
 		if err != nil {
 			return err
@@ -241,11 +241,11 @@ func (c *campaign) putBackAsSaid(all []retried, evidence conservation.Evidence) 
 		diedThere, there := false, false
 		for _, at := range marks[r.Mark] {
 			diedThere = diedThere || dead[at]
-			there = there || at.Partition == r.Partition && at.Offset == r.Offset
+			there = there || at == conservation.Place{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset}
 		}
 		switch {
 		case r.Offset >= 0 && !there:
-			wrong = append(wrong, fmt.Errorf("retry %d is said to be at %d/%d, and is not there", r.ID, r.Partition, r.Offset))
+			wrong = append(wrong, fmt.Errorf("retry %d is said to be at %s/%d/%d, and is not there", r.ID, r.Topic, r.Partition, r.Offset))
 		case r.Outcome == "dead" && !diedThere:
 			wrong = append(wrong, fmt.Errorf("retry %d of %.12s is said to be dead again, and no dead letter is its record", r.ID, r.Letter))
 		case r.Outcome == "open" && c.result.settled:
@@ -293,7 +293,7 @@ func countedAsDone(all []retried, jobs map[int64][2]int64) error {
 
 // followReturns writes down what the desks put back on the source, as it comes.
 func (c *campaign) followReturns(ctx context.Context) {
-	cl, err := kgo.NewClient(kgo.SeedBrokers(c.cluster.Direct()...), kgo.ConsumeTopics(c.places.Topic))
+	cl, err := kgo.NewClient(kgo.SeedBrokers(c.cluster.Direct()...), kgo.ConsumeTopics(c.topics()...))
 	if err != nil {
 		c.broken("the campaign", "no client to see what is put back: %v", err)
 		return

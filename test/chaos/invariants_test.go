@@ -38,7 +38,7 @@ func (c *campaign) invariants(ctx context.Context, evidence conservation.Evidenc
 		}
 	}
 	err := c.admin(ctx, func(ctx context.Context, adm *kadm.Client) error {
-		ends, err := adm.ListEndOffsets(ctx, c.places.Topic)
+		ends, err := adm.ListEndOffsets(ctx, c.topics()...)
 		if err == nil {
 			err = ends.Error()
 		}
@@ -63,20 +63,19 @@ func (c *campaign) invariants(ctx context.Context, evidence conservation.Evidenc
 
 // history is every commit that was seen, by partition.
 func (c *campaign) history() []verify.Commit {
+	groups := map[string]string{c.places.ParkingTopic: c.places.ParkingGroup}
+	for _, l := range c.sources() {
+		groups[l.Topic] = l.Group
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var all []verify.Commit
 	for _, seen := range c.commits {
-		for _, group := range []struct {
-			name, topic string
-			offsets     map[int32]int64
-		}{{c.places.Group, c.places.Topic, seen.source}, {c.places.ParkingGroup, c.places.ParkingTopic, seen.parking}} {
-			for partition, offset := range group.offsets {
-				all = append(all, verify.Commit{
-					At: seen.at, Group: group.name, Topic: group.topic, Partition: partition, Offset: offset,
-					End: -1, Lowest: -1, Outcome: verify.Succeeded, Process: "the group",
-				})
-			}
+		for at, offset := range seen.offsets {
+			all = append(all, verify.Commit{
+				At: seen.at, Group: groups[at.Topic], Topic: at.Topic, Partition: at.Number, Offset: offset,
+				End: -1, Lowest: -1, Outcome: verify.Succeeded, Process: "the group",
+			})
 		}
 	}
 	return all

@@ -25,6 +25,7 @@ type journal struct {
 	failed   map[string]int // could not be done, mostly because another fault was in the way
 	kills    map[string]int // processes killed, by how
 	commits  []commits
+	episodes []episode // faults that are over
 }
 
 // finding is something that is not as it has to be.
@@ -103,9 +104,11 @@ func (j *journal) enter(name string) {
 	j.active[name]++
 }
 
-func (j *journal) leave(name string) {
+func (j *journal) leave(name string, happened episode) {
+	happened.whole.To = time.Now()
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.episodes = append(j.episodes, happened)
 	if j.active[name]--; j.active[name] == 0 {
 		delete(j.active, name)
 	}

@@ -19,15 +19,24 @@ const (
 	joiners = 2 // come and go
 )
 
-// Kinds are all faults of a campaign. Without disks, the faults that need a disk of a limited size are left out. Without a
-// standby, its faults are left out, and with one those of desks. Faults of Postgres hit the server that is the primary.
-func Kinds(disks, standby bool) []Kind {
-	all := slices.Concat(processKinds(standby), brokerKinds(), brokerWireKinds(), topicKinds(), serverKinds(), tableKinds(), postgresWireKinds())
-	if disks {
+// Parts are what a campaign may have. Each has faults of its own.
+type Parts struct {
+	Disks   bool // of a limited size
+	Standby bool // of Postgres; then there is no desk
+	Lanes   bool // and limits that Redis counts
+}
+
+// Kinds are all faults of a campaign with these parts. Faults of Postgres hit the server that is the primary.
+func Kinds(of Parts) []Kind {
+	all := slices.Concat(processKinds(of.Standby), brokerKinds(), brokerWireKinds(), topicKinds(), serverKinds(), tableKinds(), postgresWireKinds())
+	if of.Disks {
 		all = append(all, diskKinds()...)
 	}
-	if standby {
+	if of.Standby {
 		all = append(all, standbyKinds()...)
+	}
+	if of.Lanes {
+		all = append(all, laneKinds()...)
 	}
 	return all
 }
@@ -56,10 +65,13 @@ func every(name string, n int) []string {
 	return holds
 }
 
+// ConsumerKilled kills a process; the first ones are consumers.
+const ConsumerKilled = "process killed"
+
 func processKinds(standby bool) []Kind {
 	g := "process"
 	kinds := []Kind{
-		{"process killed", g, seconds(0.1), seconds(6), members, each("process")},
+		{ConsumerKilled, g, seconds(0.1), seconds(6), members, each("process")},
 		{"process terminated", g, seconds(0.1), seconds(6), members, each("process")},
 		{"process stopped beyond its session", g, seconds(8), seconds(16), members, each("process")},
 		{"two processes killed at once", g, seconds(0.1), seconds(5), Consumers, func(target int) []string {

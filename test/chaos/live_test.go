@@ -26,7 +26,7 @@ type live struct {
 	*campaign
 	forwarded *kgo.Client
 
-	next     map[int32]int64 // source offsets below are looked at or suspects
+	next     verify.Offsets // source offsets below are looked at or suspects
 	suspects map[conservation.Place]*suspect
 	parked   map[conservation.Place]conservation.Place // by origin: where in parking it is, the last time
 	dead     map[conservation.Place]bool               // in a dead-letter topic
@@ -56,7 +56,7 @@ func (c *campaign) live(ctx context.Context) {
 	}
 	defer cl.Close()
 	l := &live{
-		campaign: c, forwarded: cl, next: map[int32]int64{}, suspects: map[conservation.Place]*suspect{},
+		campaign: c, forwarded: cl, next: verify.Offsets{}, suspects: map[conservation.Place]*suspect{},
 		parked: map[conservation.Place]conservation.Place{}, dead: map[conservation.Place]bool{}, read: map[string]map[int32]int64{},
 	}
 	for wait(ctx, liveEvery) {
@@ -79,7 +79,7 @@ func fromStart(partitions int32) map[int32]kgo.Offset {
 // look is one look. Where a part cannot be asked nothing is concluded.
 func (l *live) look(ctx context.Context) error {
 	adm := kadm.NewClient(l.forwarded)
-	done, err := committed(ctx, adm, l.places.Group, l.places.Topic)
+	done, err := committedBy(ctx, adm, l.sources())
 	if err != nil {
 		return err
 	}
@@ -114,10 +114,10 @@ func (l *live) look(ctx context.Context) error {
 }
 
 // suspect makes suspects of what was committed since the last look.
-func (l *live) suspect(done map[int32]int64) {
+func (l *live) suspect(done verify.Offsets) {
 	for partition, offset := range done {
 		for ; l.next[partition] < offset && len(l.suspects) < mostPerLook; l.next[partition]++ {
-			at := conservation.Place{Topic: l.places.Topic, Partition: partition, Offset: l.next[partition]}
+			at := conservation.Place{Topic: partition.Topic, Partition: partition.Number, Offset: l.next[partition]}
 			record, known := l.ledger.At(at.Topic, at.Partition, at.Offset)
 			if !known {
 				break // its acknowledgement is still under way

@@ -16,6 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"docket/internal/audit/conservation"
+	"docket/internal/audit/verify"
 	"docket/internal/record/envelope"
 	"docket/sample"
 )
@@ -48,7 +49,7 @@ func newLoad(c *campaign) (*load, error) {
 		return nil, fmt.Errorf("make decision logs: %w", err)
 	}
 	client, err := kgo.NewClient(
-		kgo.SeedBrokers(c.cluster.Direct()...), kgo.DefaultProduceTopic(c.places.Topic), kgo.RequiredAcks(kgo.AllISRAcks()),
+		kgo.SeedBrokers(c.cluster.Direct()...), kgo.RequiredAcks(kgo.AllISRAcks()),
 		kgo.ProducerLinger(5*time.Millisecond), kgo.RequestTimeoutOverhead(5*time.Second), kgo.ProduceRequestTimeout(5*time.Second),
 		kgo.MetadataMinAge(250*time.Millisecond), kgo.RetryBackoffFn(func(int) time.Duration { return 250 * time.Millisecond }),
 		kgo.MaxBufferedRecords(5000),
@@ -82,7 +83,7 @@ func (l *load) produce(n int64, record conservation.Record) {
 	l.mu.Unlock()
 	headers := append(record.Headers[:len(record.Headers):len(record.Headers)], kgo.RecordHeader{Key: serialHeader, Value: strconv.AppendInt(nil, n, 10)})
 	// Not bound to the load's end: a produce that began runs to its end.
-	l.client.Produce(context.Background(), &kgo.Record{Key: record.Key, Value: record.Value, Headers: headers}, func(r *kgo.Record, err error) {
+	l.client.Produce(context.Background(), &kgo.Record{Topic: l.campaign.topicOf(record.Key), Key: record.Key, Value: record.Value, Headers: headers}, func(r *kgo.Record, err error) {
 		l.produced.Add(1)
 		if err != nil {
 			l.campaign.note("the producer's record %d is unknown: %v", n, err)
@@ -111,7 +112,7 @@ func (l *load) placed(n int64, topic string, partition int32, offset int64) bool
 
 const flushLimit = 2 * time.Minute
 
-// finish waits for the last acknowledgements and reads the whole topic: its records count as produced, and
+// finish waits for the last acknowledgements and reads the topics of all lanes: their records count as produced, and
 // acknowledged ones must be there.
 func (l *load) finish(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, flushLimit)
@@ -126,42 +127,46 @@ func (l *load) finish(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if n := len(l.pending); n > 0 {
-		l.campaign.say("%d records never reached the topic and do not count", n)
+		l.campaign.say("%d records never reached their topic and do not count", n)
 	}
 	if records := l.campaign.ledger.Records() - len(l.back); seen != records {
-		return fmt.Errorf("the topic has %d records, %d were acknowledged: the brokers themselves lost some", seen, records)
+		return fmt.Errorf("the source has %d records, %d were acknowledged: the brokers themselves lost some", seen, records)
 	}
 	return nil
 }
 
-// readBack reads the source topic and gives the number of its records.
+// readBack reads the topics of all lanes and gives the number of their records.
 func (l *load) readBack(ctx context.Context) (int, error) {
-	topic := l.campaign.places.Topic
 	cl, err := kgo.NewClient(kgo.SeedBrokers(l.campaign.cluster.Direct()...))
 	if err != nil {
 		return 0, err
 	}
 	defer cl.Close()
-	ends, err := kadm.NewClient(cl).ListEndOffsets(ctx, topic)
+	ends, err := kadm.NewClient(cl).ListEndOffsets(ctx, l.campaign.topics()...)
 	if err == nil {
 		err = ends.Error()
 	}
 	if err != nil {
-		return 0, fmt.Errorf("list offsets of %s: %w", topic, err)
+		return 0, fmt.Errorf("list offsets of the source: %w", err)
 	}
-	left, starts := map[int32]int64{}, map[int32]kgo.Offset{}
+	left, starts := verify.Offsets{}, map[string]map[int32]kgo.Offset{}
 	ends.Each(func(o kadm.ListedOffset) {
-		if o.Offset > 0 {
-			left[o.Partition], starts[o.Partition] = o.Offset, kgo.NewOffset().AtStart()
+		if o.Offset == 0 {
+			return
 		}
+		left[verify.Partition{Topic: o.Topic, Number: o.Partition}] = o.Offset
+		if starts[o.Topic] == nil {
+			starts[o.Topic] = map[int32]kgo.Offset{}
+		}
+		starts[o.Topic][o.Partition] = kgo.NewOffset().AtStart()
 	})
-	cl.AddConsumePartitions(map[string]map[int32]kgo.Offset{topic: starts})
+	cl.AddConsumePartitions(starts)
 	var back []*kgo.Record
 	seen := 0
 	for len(left) > 0 {
 		fetches := cl.PollFetches(ctx)
 		if ctx.Err() != nil {
-			return 0, errors.New("the source topic cannot be read back in time")
+			return 0, errors.New("the source cannot be read back in time")
 		}
 		fetches.EachRecord(func(r *kgo.Record) {
 			if isPutBack(r) {
@@ -170,13 +175,13 @@ func (l *load) readBack(ctx context.Context) (int, error) {
 				seen++
 				l.recognise(r)
 			}
-			if r.Offset+1 >= left[r.Partition] {
-				delete(left, r.Partition)
+			if in := (verify.Partition{Topic: r.Topic, Number: r.Partition}); r.Offset+1 >= left[in] {
+				delete(left, in)
 			}
 		})
 	}
 	for _, r := range l.adopt(back) {
-		l.campaign.broken("the source topic", "a record at %d/%d was put back that nobody produced", r.Partition, r.Offset)
+		l.campaign.broken("the source", "a record at %s/%d/%d was put back that nobody produced", r.Topic, r.Partition, r.Offset)
 	}
 	return seen, nil
 }
@@ -217,11 +222,11 @@ func (l *load) adopt(back []*kgo.Record) (unknown []*kgo.Record) {
 	return unknown
 }
 
-// first is the decision that was put back, as it was produced; nil: none was, as far as is known.
+// first is the decision that was put back, as it was produced in this lane; nil: none was, as far as is known.
 func (l *load) first(r *kgo.Record) *conservation.Decision {
 	n, err := strconv.ParseInt(headerOf(r, serialHeader), 10, 64)
 	at, ok := l.found[n]
-	if err != nil || !ok {
+	if err != nil || !ok || at.Topic != r.Topic {
 		return nil
 	}
 	record, _ := l.campaign.ledger.At(at.Topic, at.Partition, at.Offset)
@@ -263,7 +268,7 @@ func (l *load) recognise(r *kgo.Record) {
 			return
 		}
 	}
-	l.campaign.broken("the source topic", "a record at %d/%d that nobody produced", r.Partition, r.Offset)
+	l.campaign.broken("the source", "a record at %s/%d/%d that nobody produced", r.Topic, r.Partition, r.Offset)
 }
 
 // again writes down a record that the brokers have twice, which is the producer's doing and a duplicate for the programs.
@@ -276,7 +281,7 @@ func (l *load) again(n int64, r *kgo.Record) bool {
 	}
 	record, ok := l.campaign.ledger.At(first.Topic, first.Partition, first.Offset)
 	if ok {
-		l.campaign.say("the source topic has the record of %v again at %d/%d", first, r.Partition, r.Offset)
+		l.campaign.say("the source has the record of %v again at %s/%d/%d", first, r.Topic, r.Partition, r.Offset)
 		l.campaign.ledger.Acknowledged(r.Topic, r.Partition, r.Offset, record)
 	}
 	return ok

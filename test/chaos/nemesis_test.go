@@ -16,7 +16,7 @@ type inject func(ctx context.Context, f Fault) (heal func(context.Context) error
 func (c *campaign) catalogue() map[string]inject {
 	all := map[string]inject{}
 	for _, part := range []map[string]inject{
-		c.processFaults(), c.brokerFaults(), c.wireFaults(), c.topicFaults(), c.serverFaults(), c.tableFaults(), c.diskFaults(), c.standbyFaults(), c.deskFaults(),
+		c.processFaults(), c.brokerFaults(), c.wireFaults(), c.topicFaults(), c.serverFaults(), c.tableFaults(), c.diskFaults(), c.standbyFaults(), c.deskFaults(), c.laneFaults(), c.redisFaults(),
 	} {
 		for name, do := range part {
 			all[name] = do
@@ -101,9 +101,10 @@ const healLimit = 3 * time.Minute
 // suffer injects a fault, lets it last and heals it.
 func (c *campaign) suffer(ctx context.Context, f Fault, do inject) {
 	name := fmt.Sprintf("%s (%d)", f.Kind, f.Target)
-	until := time.Now().Add(f.Length)
+	happened := episode{fault: f, whole: Span{From: time.Now()}}
+	until := happened.whole.From.Add(f.Length)
 	c.enter(name)
-	defer c.leave(name)
+	defer func() { c.leave(name, happened) }()
 	c.note("inject %s for %v", name, f.Length.Round(time.Millisecond))
 	heal, err := c.persist(ctx, f, do, time.Now().Add(max(f.Length, c.patience)))
 	if err != nil {
@@ -111,7 +112,9 @@ func (c *campaign) suffer(ctx context.Context, f Fault, do inject) {
 		c.count(c.failed, f.Kind)
 	} else {
 		c.count(c.injected, f.Kind)
+		happened.inForce.From = time.Now()
 		wait(ctx, time.Until(until))
+		happened.inForce.To = time.Now()
 	}
 	if heal == nil {
 		return
@@ -183,11 +186,12 @@ func (c *campaign) healEverything(ctx context.Context) {
 		"topics":   func() error { return c.takeAll(ctx) },
 		"disks":    c.emptyAll,
 		"Postgres": func() error { return c.wholeDatabase(ctx) },
+		"Redis":    func() error { return c.wholeRedis(ctx) },
 		"brokers":  func() error { return c.wholeCluster(ctx) },
 		"wires":    func() error { return c.wholeWires(ctx) },
 		"members":  c.wholeMembers,
 	}
-	for _, name := range []string{"disks", "Postgres", "brokers", "topics", "wires", "members"} {
+	for _, name := range []string{"disks", "Postgres", "Redis", "brokers", "topics", "wires", "members"} {
 		if err := again(ctx, steps[name]); err != nil {
 			c.broken("the campaign", "%s cannot be made whole: %v", name, err)
 		}

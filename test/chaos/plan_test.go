@@ -3,17 +3,20 @@ package chaos
 import (
 	"reflect"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 )
 
+var everything = Parts{Disks: true, Standby: true, Lanes: true}
+
 func TestPlan_SameSeedSamePlan(t *testing.T) {
 	t.Parallel()
-	one, two := Plan(7, time.Hour, Kinds(true, true)), Plan(7, time.Hour, Kinds(true, true))
+	one, two := Plan(7, time.Hour, Kinds(everything)), Plan(7, time.Hour, Kinds(everything))
 	if !reflect.DeepEqual(one, two) {
 		t.Error("two plans of one seed differ")
 	}
-	if reflect.DeepEqual(one, Plan(8, time.Hour, Kinds(true, true))) {
+	if reflect.DeepEqual(one, Plan(8, time.Hour, Kinds(everything))) {
 		t.Error("two seeds give one plan")
 	}
 }
@@ -22,7 +25,7 @@ func TestPlan_ThreeDifferentPartsAtMost(t *testing.T) {
 	t.Parallel()
 	kinds := byName(t)
 	for seed := range uint64(20) {
-		plan := Plan(seed, 30*time.Minute, Kinds(true, true))
+		plan := Plan(seed, 30*time.Minute, Kinds(everything))
 		for i, f := range plan {
 			if f.Start < 0 || f.Start+f.Length > 30*time.Minute {
 				t.Fatalf("seed %d: %+v is outside", seed, f)
@@ -50,10 +53,10 @@ func TestPlan_EachGroupAndEachKind(t *testing.T) {
 	t.Parallel()
 	kinds := byName(t)
 	groups, planned, long := map[string]bool{}, map[string]bool{}, map[string]bool{}
-	for _, k := range Kinds(true, false) {
+	for _, k := range Kinds(Parts{Disks: true}) {
 		groups[k.Group] = true
 	}
-	for _, f := range Plan(1, shortCampaign, Kinds(true, false)) {
+	for _, f := range Plan(1, shortCampaign, Kinds(Parts{Disks: true})) {
 		planned[kinds[f.Kind].Group] = true
 	}
 	for group := range groups {
@@ -61,7 +64,7 @@ func TestPlan_EachGroupAndEachKind(t *testing.T) {
 			t.Errorf("the short plan has nothing of %q", group)
 		}
 	}
-	for _, f := range Plan(1, 20*time.Minute, Kinds(true, true)) {
+	for _, f := range Plan(1, 20*time.Minute, Kinds(everything)) {
 		long[f.Kind] = true
 	}
 	for name := range kinds {
@@ -71,10 +74,54 @@ func TestPlan_EachGroupAndEachKind(t *testing.T) {
 	}
 }
 
+// TestPlan_LanesAreFaultsOfTheirOwn: a campaign without lanes has the plan that it had before there were lanes.
+func TestPlan_LanesAreFaultsOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	of := map[bool]map[string]bool{true: {}, false: {}}
+	for with, names := range of {
+		for _, k := range Kinds(Parts{Disks: true, Lanes: with}) {
+			names[k.Name] = true
+		}
+	}
+	for _, k := range laneKinds() {
+		if of[false][k.Name] || !of[true][k.Name] {
+			t.Errorf("%q without lanes %t, with lanes %t", k.Name, of[false][k.Name], of[true][k.Name])
+		}
+		delete(of[true], k.Name)
+	}
+	if !reflect.DeepEqual(of[true], of[false]) {
+		t.Error("lanes change the other faults")
+	}
+	for _, name := range awayKinds {
+		if k := byName(t)[name]; k.Group != "Redis" && k.Group != "wire to Redis" {
+			t.Errorf("%q is a fault of %q", name, k.Group)
+		}
+	}
+}
+
+// TestLaneOf_EachLaneHasItsShare: a key has one lane, and each lane has many keys.
+func TestLaneOf_EachLaneHasItsShare(t *testing.T) {
+	t.Parallel()
+	const keys = 4000
+	var got [laneCount]int
+	for n := range keys {
+		key := []byte(strconv.Itoa(n))
+		if LaneOf(key) != LaneOf(slices.Clone(key)) {
+			t.Fatalf("key %d has two lanes", n)
+		}
+		got[LaneOf(key)]++
+	}
+	for lane, part := range [laneCount]int{defaultLane: 2, urgentLane: 4, bulkLane: 4} {
+		if want := keys / part; got[lane] < want*9/10 || got[lane] > want*11/10 {
+			t.Errorf("lane %d has %d keys, want about %d", lane, got[lane], want)
+		}
+	}
+}
+
 func byName(t *testing.T) map[string]Kind {
 	t.Helper()
 	kinds := map[string]Kind{}
-	for _, k := range Kinds(true, true) {
+	for _, k := range Kinds(everything) {
 		if _, twice := kinds[k.Name]; twice {
 			t.Fatalf("two kinds are called %q", k.Name)
 		}

@@ -9,7 +9,7 @@ import (
 
 func (c *campaign) processFaults() map[string]inject {
 	return map[string]inject{
-		"process killed": func(_ context.Context, f Fault) (func(context.Context) error, error) {
+		ConsumerKilled: func(_ context.Context, f Fault) (func(context.Context) error, error) {
 			return c.killed(f.Target), nil
 		},
 		"process terminated": func(_ context.Context, f Fault) (func(context.Context) error, error) {

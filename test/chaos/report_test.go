@@ -49,6 +49,9 @@ func (c *campaign) figures() []Row {
 	if c.pair != nil {
 		rows = append(rows, Row{"standby promoted", fmt.Sprint(c.promotions.Load())}, Row{"waits for the standby canceled", fmt.Sprint(c.canceled.Load())})
 	}
+	if c.lanes {
+		rows = append(rows, Row{"answers that low lanes wait for Redis", fmt.Sprint(c.saidAway.Load())})
+	}
 	a := c.result.account
 	if a == nil {
 		return append(rows, Row{"account", "none"})

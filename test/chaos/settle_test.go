@@ -140,6 +140,7 @@ func (c *campaign) account(ctx context.Context) {
 	}
 	c.invariants(ctx, evidence)
 	c.books(ctx, evidence)
+	c.waited(ctx, evidence)
 	a := conservation.Reconcile(c.ledger, evidence)
 	c.result.account = a
 	if err := a.Err(); err != nil {

@@ -37,15 +37,18 @@ func (c *campaign) setUp(t *testing.T) {
 		Topic: "decision-logs", Group: "docket", ParkingTopic: "decision-logs-parking", ParkingGroup: "docket-parking",
 		DLQTopic: "decision-logs-dlq", ParkingDLQ: "decision-logs-parking-dlq",
 	}
-	for topic, partitions := range map[string]int32{c.places.Topic: 6, c.places.DLQTopic: 3, c.places.ParkingTopic: 4, c.places.ParkingDLQ: 2} {
+	topics := map[string]int32{c.places.Topic: 6, c.places.DLQTopic: 3, c.places.ParkingTopic: 4, c.places.ParkingDLQ: 2}
+	c.addLanes(t, topics)
+	for topic, partitions := range topics {
 		check(t, c.cluster.CreateTopic(t.Context(), topic, partitions, map[string]string{"min.insync.replicas": "2"}))
 	}
 	c.makeTable(t)
 	check(t, c.wires.connect(c.cluster, asRole(t, c.places.DatabaseURL)))
+	redis := c.startRedis(t)
 	var err error
 	c.load, err = newLoad(c)
 	check(t, err)
-	c.makeSlots(t)
+	c.makeSlots(t, redis)
 	t.Cleanup(c.close)
 	for _, s := range slices.Concat(c.slots[:members], c.desks()) {
 		check(t, s.start())
@@ -120,8 +123,9 @@ func (c *campaign) makeTable(t *testing.T) {
 	}
 }
 
-// makeSlots makes a place for every process: the members, two more that come and go, and the desks.
-func (c *campaign) makeSlots(t *testing.T) {
+// makeSlots makes a place for every process: the members, two more that come and go, and the desks. All have more
+// settings.
+func (c *campaign) makeSlots(t *testing.T, more []string) {
 	t.Helper()
 	var brokers []string
 	for i := range c.cluster.Size() {
@@ -136,6 +140,7 @@ func (c *campaign) makeSlots(t *testing.T) {
 		"DOCKET_BATCH_MAX_RECORDS=200", "DOCKET_BATCH_MAX_BYTES=1MiB", "DOCKET_PUBLISH_TIMEOUT=4s",
 		"DOCKET_MAX_RECORD_BYTES=1MiB", "DOCKET_SHUTDOWN_TIMEOUT=20s", "DOCKET_SPOOL_MAX_BYTES=64MiB",
 	}
+	env = append(env, more...)
 	for i := range members + joiners {
 		program := "consumer"
 		if i >= Consumers && i < members || i == members+1 {

@@ -11,6 +11,9 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"docket/internal/audit/conservation"
+	"docket/internal/audit/verify"
 )
 
 const (
@@ -22,10 +25,10 @@ const (
 	rewound = 5 * time.Second
 )
 
-// commits is what both groups had committed at a time.
+// commits is what all groups had committed at a time.
 type commits struct {
-	at              time.Time
-	source, parking map[int32]int64
+	at      time.Time
+	offsets verify.Offsets
 }
 
 // watch looks on until the context ends: commits, progress, and whether everything committed has a home.
@@ -35,6 +38,9 @@ func (c *campaign) watch(ctx context.Context) *sync.WaitGroup {
 	all.Go(func() { c.progress(ctx) })
 	all.Go(func() { c.live(ctx) })
 	all.Go(func() { c.followReturns(ctx) })
+	if c.lanes {
+		all.Go(func() { c.followLimits(ctx) })
+	}
 	return &all
 }
 
@@ -47,27 +53,36 @@ func (c *campaign) pollCommits(ctx context.Context) {
 	}
 	defer cl.Close()
 	adm := kadm.NewClient(cl)
-	source, parking := newRatchet(c, c.places.Topic), newRatchet(c, c.places.ParkingTopic)
+	seen := &ratchet{campaign: c, highest: verify.Offsets{}, lower: map[verify.Partition]time.Time{}}
 	for wait(ctx, commitsEvery) {
 		now := commits{at: time.Now()}
 		var err error
-		if now.source, err = committed(ctx, adm, c.places.Group, c.places.Topic); err != nil {
+		if now.offsets, err = committedBy(ctx, adm, append(c.sources(), conservation.Lane{Topic: c.places.ParkingTopic, Group: c.places.ParkingGroup})); err != nil {
 			continue
 		}
-		if now.parking, err = committed(ctx, adm, c.places.ParkingGroup, c.places.ParkingTopic); err != nil {
-			continue
-		}
-		source.see(now.at, now.source)
-		parking.see(now.at, now.parking)
-		if len(source.lower)+len(parking.lower) > 0 {
+		seen.see(now.at, now.offsets)
+		if len(seen.lower) > 0 {
 			continue // an old answer, or soon a finding
 		}
 		c.mu.Lock()
-		if last := len(c.commits) - 1; last < 0 || !maps.Equal(c.commits[last].source, now.source) || !maps.Equal(c.commits[last].parking, now.parking) {
+		if last := len(c.commits) - 1; last < 0 || !maps.Equal(c.commits[last].offsets, now.offsets) {
 			c.commits = append(c.commits, now)
 		}
 		c.mu.Unlock()
 	}
+}
+
+// committedBy are the offsets that groups have committed in their topics.
+func committedBy(ctx context.Context, adm *kadm.Client, groups []conservation.Lane) (verify.Offsets, error) {
+	all := verify.Offsets{}
+	for _, g := range groups {
+		offsets, err := committed(ctx, adm, g.Group, g.Topic)
+		if err != nil {
+			return nil, err
+		}
+		all.Add(g.Topic, offsets)
+	}
+	return all, nil
 }
 
 // committed are the offsets that a group has committed, by partition.
@@ -93,16 +108,11 @@ func committed(ctx context.Context, adm *kadm.Client, group, topic string) (map[
 // ratchet remembers the highest commit of each partition and since when it is lower.
 type ratchet struct {
 	campaign *campaign
-	topic    string
-	highest  map[int32]int64
-	lower    map[int32]time.Time
+	highest  verify.Offsets
+	lower    map[verify.Partition]time.Time
 }
 
-func newRatchet(c *campaign, topic string) *ratchet {
-	return &ratchet{campaign: c, topic: topic, highest: map[int32]int64{}, lower: map[int32]time.Time{}}
-}
-
-func (r *ratchet) see(at time.Time, now map[int32]int64) {
+func (r *ratchet) see(at time.Time, now verify.Offsets) {
 	for partition, highest := range r.highest {
 		offset := now[partition]
 		if offset >= highest {
@@ -115,7 +125,7 @@ func (r *ratchet) see(at time.Time, now map[int32]int64) {
 			continue
 		}
 		if at.Sub(since) > rewound {
-			r.campaign.broken("commits", "%s/%d went back from %d to %d", r.topic, partition, highest, offset)
+			r.campaign.broken("commits", "%v went back from %d to %d", partition, highest, offset)
 			r.highest[partition] = offset
 		}
 	}

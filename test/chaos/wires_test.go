@@ -25,6 +25,7 @@ type wires struct {
 	brokers     []*wire
 	postgres    *wire
 	link        *wire         // from the standby to the primary; nil where there is none
+	redis       *wire         // nil without lanes
 	cut         *pgtest.Proxy // between the proxy and the server: it knows transactions
 	databaseURL string        // for the programs
 }
@@ -76,8 +77,10 @@ func (w *wires) before(name, upstream string) (*wire, string, error) {
 // all are the wires there are.
 func (w *wires) all() []*wire {
 	all := append(w.brokers[:len(w.brokers):len(w.brokers)], w.postgres)
-	if w.link != nil {
-		all = append(all, w.link)
+	for _, optional := range []*wire{w.link, w.redis} {
+		if optional != nil {
+			all = append(all, optional)
+		}
 	}
 	return all
 }
