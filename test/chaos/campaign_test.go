@@ -74,12 +74,12 @@ func TestCampaign_Standby(t *testing.T) { //nolint:paralleltest // three brokers
 // TestCampaign_Lanes has three lanes and a Redis that goes away. No process kills itself, so that each fault has its
 // effect on the lanes alone.
 func TestCampaign_Lanes(t *testing.T) { //nolint:paralleltest // three brokers are enough for a machine
-	c := newCampaign(t, size{seed: 2, length: 32 * time.Second, rate: 60, lanes: true, calm: true, patience: time.Minute})
+	c := newCampaign(t, size{seed: 2, length: 37 * time.Second, rate: 60, lanes: true, calm: true, patience: time.Minute})
 	c.plan = []Fault{
-		{Kind: LaneUnread, Target: urgentLane * Brokers, Start: time.Second, Length: 11 * time.Second},
-		{Kind: RedisRefused, Start: 14 * time.Second, Length: 12 * time.Second},
-		{Kind: RedisKilled, Start: 27 * time.Second, Length: 4 * time.Second},
-		{Kind: ConsumerKilled, Start: 28 * time.Second, Length: time.Second},
+		{Kind: LaneUnread, Target: urgentLane * Brokers, Start: time.Second, Length: 16 * time.Second},
+		{Kind: RedisRefused, Start: 18 * time.Second, Length: 13 * time.Second},
+		{Kind: RedisKilled, Start: 32 * time.Second, Length: 4 * time.Second},
+		{Kind: ConsumerKilled, Start: 33 * time.Second, Length: time.Second},
 	}
 	c.run(t.Context())
 	c.eachDone()

@@ -6,9 +6,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 )
+
+// learned is how long clients may take to learn from an error that a leader has moved.
+const learned = 2 * time.Second
 
 func (c *campaign) laneFaults() map[string]inject {
 	if !c.lanes {
@@ -24,6 +28,8 @@ func (c *campaign) laneUnread(ctx context.Context, f Fault) (func(context.Contex
 	if err := c.leadApart(ctx, topic, int32(broker+1)); err != nil { // ids of brokers count from 1
 		return nil, err
 	}
+	// A client that learns the new leaders from a broker that is dark by now waits for its answer in vain.
+	wait(ctx, learned)
 	w := c.wires.brokers[broker]
 	return w.heal, w.toxic("both", "timeout", dark)
 }

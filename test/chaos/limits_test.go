@@ -87,41 +87,35 @@ func (c *campaign) storedIn(ctx context.Context, s Span) (rows [laneCount]int, e
 	return rows, err
 }
 
-// separate checks what a fault of one part does to the lanes when nothing else is wrong: a lane that cannot be read
-// stores nothing and the others go on; without Redis the urgent lane goes on, and the consumers say that the others wait.
+// separate checks what a fault of one part does to the lanes when nothing else is wrong. A lane that cannot be read
+// stores nothing and the others continue. Without Redis the urgent lane continues, and the consumers say that the others
+// wait.
 func (c *campaign) separate(ctx context.Context) {
+	continues := map[string][]int{RedisRefused: {urgentLane}}
 	for _, e := range c.episodes {
-		rows, err := c.storedIn(ctx, e.inForce)
-		if err != nil {
-			c.broken("the account", "%v", err)
-			return
+		lanes, waits := continues[e.fault.Kind], -1
+		if e.fault.Kind == LaneUnread {
+			waits = e.fault.Target / Brokers
+			lanes = slices.DeleteFunc([]int{defaultLane, urgentLane, bulkLane}, func(lane int) bool { return lane == waits })
 		}
-		c.note("%s (%d) for %v: rows by lane %v", e.fault.Kind, e.fault.Target, e.inForce.To.Sub(e.inForce.From).Round(time.Second), rows)
-		switch e.fault.Kind {
-		case LaneUnread:
-			c.unreadAlone(ctx, e, rows)
-		case RedisRefused:
-			if rows[urgentLane] == 0 {
-				c.broken("the limits", "no row of the urgent lane was stored without Redis")
+		for _, s := range c.aside(e) {
+			rows, err := c.storedIn(ctx, s)
+			if err != nil {
+				c.broken("the account", "%v", err)
+				return
+			}
+			c.note("apart from others %s (%d) for %v: rows by lane %v", e.fault.Kind, e.fault.Target, s.To.Sub(s.From).Round(time.Second), rows)
+			if waits >= 0 && rows[waits] > 0 {
+				c.broken("the campaign", "%d rows of %s were stored although it could not be read", rows[waits], c.topics()[waits])
+			}
+			for _, lane := range lanes {
+				if rows[lane] == 0 {
+					c.broken("the lanes", "%s stored nothing within %v of %s", c.topics()[lane], s.To.Sub(s.From).Round(time.Second), e.fault.Kind)
+				}
 			}
 		}
 	}
 	if c.saidAway.Load() == 0 {
 		c.broken("the limits", "no consumer said that low lanes wait for Redis")
-	}
-}
-
-// unreadAlone checks that a lane that could not be read is the only one that stored nothing.
-func (c *campaign) unreadAlone(ctx context.Context, e episode, rows [laneCount]int) {
-	dark := e.fault.Target / Brokers
-	for lane, n := range rows {
-		if lane != dark && n == 0 {
-			c.broken("the lanes", "%s stored nothing while %s could not be read", c.topics()[lane], c.topics()[dark])
-		}
-	}
-	for _, s := range c.aside(e) {
-		if rows, err := c.storedIn(ctx, s); err != nil || rows[dark] > 0 {
-			c.broken("the campaign", "%d rows of %s were stored although it could not be read (%v)", rows[dark], c.topics()[dark], err)
-		}
 	}
 }
