@@ -99,6 +99,21 @@ func TestPlan_LanesAreFaultsOfTheirOwn(t *testing.T) {
 	}
 }
 
+// TestLaneUnread_HoldsItsWire: it never overlaps with a fault of the wire that it cuts, nor with other leaders.
+func TestLaneUnread_HoldsItsWire(t *testing.T) {
+	t.Parallel()
+	kinds := byName(t)
+	unread, moved, dead := kinds[LaneUnread], kinds["leaders moved"], kinds["broker killed"]
+	for target := range unread.Targets {
+		holds := unread.Holds(target)
+		for _, held := range slices.Concat(kinds["broker: latency"].Holds(target%Brokers), moved.Holds(0), dead.Holds(0)) {
+			if !slices.Contains(holds, held) {
+				t.Errorf("target %d holds %v, and not %s", target, holds, held)
+			}
+		}
+	}
+}
+
 // TestLaneOf_EachLaneHasItsShare: a key has one lane, and each lane has many keys.
 func TestLaneOf_EachLaneHasItsShare(t *testing.T) {
 	t.Parallel()
