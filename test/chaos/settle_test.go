@@ -58,6 +58,7 @@ func (c *campaign) settle(ctx context.Context) {
 			}
 		} else {
 			quiet = 0
+			c.note("not settled: %v", last)
 		}
 		if time.Now().After(deadline) && last != nil {
 			c.broken("settling", "not within %v of the last heal: %v", bound.Round(time.Second), last)
