@@ -108,6 +108,10 @@ sqlstates: engine images ## Raise every SQLSTATE on a real Postgres, for one rec
 chaos: engine images ## Run faults against the real programs, three brokers and Postgres (DURATION=20m SEED=1 RATE=120 STANDBY=1 LANES=1 OUT=file.md ONLY=word,…)
 	@build/chaos
 
+.PHONY: load
+load: engine images ## Play the scenarios of load on lanes and limits, each with its bounds (ONLY=1,16 OUT=file.md)
+	@ONLY='$(ONLY)' OUT='$(OUT)' build/load
+
 .PHONY: mutants
 mutants: engine images ## Plant bugs one at a time; the tests must catch each (ONLY=name,… JOBS=n SEEDS=n ARGS=-markdown)
 	@go run ./tools/mutants -only '$(ONLY)' $(if $(JOBS),-jobs $(JOBS)) $(if $(SEEDS),-seeds $(SEEDS)) $(ARGS)

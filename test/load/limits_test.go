@@ -1,0 +1,146 @@
+//go:build integration
+
+package load
+
+import (
+	"time"
+)
+
+// The limit of the scenarios. The burst is the default: a tenth.
+const (
+	allRows = 450
+	lowRows = 350
+	burst   = allRows / 10
+)
+
+func limits(redis string) []string {
+	settings := []string{"DOCKET_LIMIT_ROWS=450", "DOCKET_LIMIT_LOW_ROWS=350"}
+	if redis != "" {
+		settings = append(settings, "DOCKET_REDIS_URL="+redis)
+	}
+	return settings
+}
+
+// granted is how many rows the limit has granted to all lanes, or to a class of them.
+func granted(programs []*program, class ...string) float64 {
+	var labels []string
+	for _, c := range class {
+		labels = append(labels, `class="`+c+`"`)
+	}
+	sum := 0.0
+	for _, p := range programs {
+		sum += p.metric("docket_limit_rows_total", labels...)
+	}
+	return sum
+}
+
+// grants samples what the limit grants for a time, after the full buckets of the start are used up.
+func (y *system) grants(d time.Duration, class string, programs ...*program) (all, of []Sample) {
+	y.t.Helper()
+	stopAll := y.sampled(func() float64 { return granted(programs) })
+	stopOf := y.sampled(func() float64 { return granted(programs, class) })
+	y.pause(d)
+	return stopAll(), stopOf()
+}
+
+// limited offers more than the limit to two workers that share it in Redis.
+func limited(y *system) []Bound {
+	return y.overTheLimit(y.redis())
+}
+
+// clustered does the same on three nodes.
+func clustered(y *system) []Bound { return y.overTheLimit(y.redisCluster()) }
+
+func (y *system) overTheLimit(redis string) []Bound {
+	y.t.Helper()
+	workers := []*program{y.consume(limits(redis)...), y.consume(limits(redis)...)}
+	now, low := y.offering(urgent, 200), y.offering(byDefault, 300)
+	y.until("the buckets of the start are used up", func() bool { return granted(workers) > 2*allRows })
+	all, urgentOnly := y.grants(length(30*time.Second), "urgent", workers...)
+	now.end()
+	low.end()
+	y.settled(now, low)
+	return []Bound{
+		Bound{What: "rows granted a second", Measured: Rate(all), Least: 0.99 * allRows, Most: 1.01 * allRows, Unit: "rows/s"}.ByTime(),
+		AtMost("most rows granted within a second", MostWithin(all, time.Second), allRows+burst, "rows"),
+		Bound{What: "of them urgent, a second", Measured: Rate(urgentOnly), Least: 0.98 * 200, Most: 1.02 * 200, Unit: "rows/s"}.ByTime(),
+		Exactly("decisions without a row", float64(y.sent(now, low)-y.number("SELECT count(*) FROM decision_logs")), 0, "decisions"),
+	}
+}
+
+// lowAlone offers more than the low limit to the default and the bulk lane.
+func lowAlone(y *system) []Bound {
+	worker := y.consume(limits(y.redis())...)
+	one, two := y.offering(byDefault, 300), y.offering(bulk, 200)
+	y.until("the buckets of the start are used up", func() bool { return granted([]*program{worker}) > 2*lowRows })
+	all, _ := y.grants(length(20*time.Second), "low", worker)
+	one.end()
+	two.end()
+	y.settled(one, two)
+	return []Bound{
+		AtMost("rows granted a second", Rate(all), 1.01*lowRows, "rows/s").ByTime(),
+		AtLeast("rows granted a second", Rate(all), 0.97*lowRows, "rows/s").ByTime(),
+		AtMost("most rows granted within a second", MostWithin(all, time.Second), lowRows+burst, "rows"),
+		Exactly("decisions without a row", float64(y.sent(one, two)-y.number("SELECT count(*) FROM decision_logs")), 0, "decisions"),
+	}
+}
+
+// emptyLow keeps the low bucket empty and sends urgent decisions, which the rest of the common bucket is enough for.
+func emptyLow(y *system) []Bound {
+	worker := y.consume(limits(y.redis())...)
+	low := y.offering(byDefault, 500)
+	y.until("the low bucket is empty", func() bool { return granted([]*program{worker}, "low") > 2*lowRows })
+	now := y.offering(urgent, 80)
+	unwatch := now.watched()
+	defer unwatch()
+	_, of := y.grants(length(15*time.Second), "urgent", worker)
+	low.end()
+	now.end()
+	now.awaitSeen()
+	delays, _ := now.state()
+	y.settled(low, now)
+	return []Bound{
+		AtMost("p99 from the producer to the row, urgent", Quantile(delays, 0.99), 300, "ms").ByTime(),
+		AtLeast("urgent rows granted a second", Rate(of), 0.97*80, "rows/s").ByTime(),
+		Exactly("decisions without a row", float64(y.sent(now, low)-y.number("SELECT count(*) FROM decision_logs")), 0, "decisions"),
+	}
+}
+
+// redisGone cuts Redis off under load.
+func redisGone(y *system) []Bound {
+	wire, url := y.wired("redis", y.redis())
+	const token = "a-token-of-an-auditor"
+	desk := y.start("desk", append(limits(url), "DOCKET_DESK_API_TOKENS=auditor:auditor:"+token)...)
+	desk.awaitReady()
+	worker := y.consume(limits(url)...)
+	workers := []*program{worker}
+	now, low := y.offering(urgent, 80), y.offering(byDefault, 200)
+	unwatch := now.watched()
+	defer unwatch()
+	y.until("both lanes have rows", func() bool { return y.lane(urgent) > 50 && y.lane(byDefault) > 200 })
+	wire.cut()
+	y.until("the low lanes wait for Redis", func() bool { return has(worker.reasons(), "limits_away") })
+	now.forget()
+	before, from := granted(workers, "low"), y.committed(byDefault)
+	all, of := y.grants(length(15*time.Second), "urgent", worker)
+	passed, ahead := granted(workers, "low")-before, y.committed(byDefault)-from
+	status, _ := worker.readiness()
+	reads, _ := y.lookUp(desk, token, length(5*time.Second))
+	delays, _ := now.state()
+	wire.restore(y)
+	y.until("the low lanes go on", func() bool { return granted(workers, "low") > before })
+	low.end()
+	now.end()
+	now.awaitSeen()
+	y.settled(low, now)
+	return []Bound{
+		Exactly("rows of the low lanes that were granted meanwhile", passed, 0, "rows"),
+		AtMost("offsets of the low lane that were committed meanwhile", float64(ahead), burst, "offsets"),
+		AtLeast("urgent rows granted a second", Rate(of), 0.95*80, "rows/s").ByTime(),
+		AtMost("p95 from the producer to the row, urgent", Quantile(delays, 0.95), 1000, "ms").ByTime(),
+		AtMost("most rows granted within a second", MostWithin(all, time.Second), allRows+burst, "rows"),
+		AtMost("p95 of a look-up by id", Quantile(reads, 0.95), 50, "ms").ByTime(),
+		Exactly("status of /readyz meanwhile", float64(status), 200, ""),
+		Exactly("decisions without a row", float64(y.sent(now, low)-y.number("SELECT count(*) FROM decision_logs")), 0, "decisions"),
+	}
+}

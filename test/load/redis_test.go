@@ -1,0 +1,46 @@
+//go:build integration
+
+package load
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"docket/internal/testkit/testenv"
+)
+
+// redis starts a server for the scenario and returns its URL.
+func (y *system) redis() string {
+	y.t.Helper()
+	return "redis://" + testenv.OwnRedis(y.t).Addr()
+}
+
+// redisCluster starts a cluster of three nodes for the scenario and returns its URL.
+func (y *system) redisCluster() string {
+	y.t.Helper()
+	nodes := testenv.OwnRedisCluster(y.t).Addrs()
+	return "redis://" + nodes[0] + "?addr=" + strings.Join(nodes[1:], "&addr=")
+}
+
+// has reports whether a list by comma has a word.
+func has(list, word string) bool { return slices.Contains(strings.Split(list, ","), word) }
+
+// lookUp asks the API for a decision by its id, for some seconds, and returns how long each answer took.
+func (y *system) lookUp(desk *program, token string, d time.Duration) (took []time.Duration, failed int) {
+	y.t.Helper()
+	for end := time.Now().Add(d); time.Now().Before(end); y.pause(10 * time.Millisecond) {
+		var id string
+		y.must(y.pool.QueryRow(y.t.Context(), "SELECT decision_id FROM decision_logs ORDER BY stored_at DESC OFFSET floor(random() * 100) LIMIT 1").Scan(&id))
+		from := time.Now()
+		resp, err := desk.get(desk.api+"/api/v1/decisions/"+id, "Authorization", "Bearer "+token)
+		y.must(err)
+		if resp.StatusCode != http.StatusOK {
+			failed++
+		}
+		y.must(resp.Body.Close())
+		took = append(took, time.Since(from))
+	}
+	return took, failed
+}
