@@ -88,8 +88,8 @@ type Sample struct {
 }
 
 // MostWithin returns the largest growth of a counter that surely happened within a window. Samples are in order of time.
-// Two of them count when the first was asked for no longer before the second was answered, so that the true growth of
-// some window of this length is at least the returned one.
+// Two of them are compared if the first was asked for no longer than the window before the second was answered. So the
+// true growth in some window of this length is at least the returned one.
 func MostWithin(samples []Sample, window time.Duration) float64 {
 	most, from := 0.0, 0
 	for _, s := range samples {
