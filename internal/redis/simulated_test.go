@@ -21,7 +21,7 @@ const million = 1_000_000
 
 // take answers a call at this time of the server, in microseconds.
 func (s *simulated) take(now int64, low bool, n, least int) (granted int, wait time.Duration) {
-	hours := limit.Calendar(s.plan.Calendar)
+	hours := s.plan.Calendar
 	limits := [2]int64{int64(s.plan.All), int64(s.plan.Low)}
 	if other, ok := hours.At(time.UnixMicro(now)); ok {
 		limits[1] = int64(other)

@@ -87,7 +87,7 @@ func TestLoad(t *testing.T) { //nolint:paralleltest // nothing may run beside a 
 	}
 	stand := newStand(t)
 	var results []Result
-	for _, s := range scenarios() {
+	for _, s := range scenarios() { //nolint:paralleltest // nothing may run beside a measurement
 		if len(wanted) > 0 && !wanted[s.number] {
 			continue
 		}

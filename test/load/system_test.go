@@ -200,20 +200,6 @@ func (p *program) kill() {
 	<-p.ended
 }
 
-// stop ends the program in order.
-func (p *program) stop() {
-	p.y.t.Helper()
-	p.y.must(p.cmd.Process.Signal(syscall.SIGTERM))
-	select {
-	case <-p.ended:
-	case <-time.After(patience):
-		p.y.t.Fatalf("%s did not end", p.name)
-	}
-	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
-		p.y.t.Fatalf("%s ended with %d", p.name, code)
-	}
-}
-
 // get asks the program over HTTP. The caller closes the body.
 func (p *program) get(url string, header ...string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(p.y.t.Context(), http.MethodGet, "http://"+url, nil)

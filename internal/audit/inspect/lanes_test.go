@@ -71,10 +71,10 @@ func TestLanes_EvidenceOfEach(t *testing.T) {
 	}
 	for topic, want := range map[string]struct {
 		end, committed int64
-		any            bool
+		found          bool
 	}{"logs": {3, 3, true}, "logs-urgent": {4, 1, true}, "logs-bulk": {5, 0, false}} {
 		at := verify.Partition{Topic: topic}
-		if done, any := ev.Committed[at]; done != want.committed || any != want.any || ev.Ends[at] != want.end {
+		if done, found := ev.Committed[at]; done != want.committed || found != want.found || ev.Ends[at] != want.end {
 			t.Errorf("%s is committed up to %d of %d", topic, done, ev.Ends[at])
 		}
 	}

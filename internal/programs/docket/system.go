@@ -33,7 +33,9 @@ func open(env cli.Env, s config.Settings) (*frame.System, error) {
 		Book: book, Trial: desk.NewTrial(s, book, db), Decisions: historydb.NewReader(db.DB), Close: db.Close,
 		Backlog: func(ctx context.Context) (worker.Backlog, error) { return desk.Backlog(ctx, s) },
 		Days:    historydb.NewArchives(db.DB), Letters: historydb.NewLetterArchives(db.DB), Shelf: open, Look: inspect.Looking(s, db, inspect.Sight{Shelf: open}),
-		RestoreLimit: func() (take func(ctx context.Context, rows int) int, close func(), err error) { return restoreLimit(s) },
+		RestoreLimit: func() (take func(ctx context.Context, rows int) int, closed func(), err error) {
+			return restoreLimit(s)
+		},
 		Horizon: func(ctx context.Context, now time.Time) ([]worker.HorizonLine, error) {
 			brokers, err := app.Kafka(s, "horizon")
 			if err != nil {
@@ -50,7 +52,7 @@ func open(env cli.Env, s config.Settings) (*frame.System, error) {
 }
 
 // restoreLimit opens the limit on the rows of a restore.
-func restoreLimit(s config.Settings) (take func(ctx context.Context, rows int) int, close func(), err error) {
+func restoreLimit(s config.Settings) (take func(ctx context.Context, rows int) int, closed func(), err error) {
 	limits, err := app.OpenRestoreLimits(s, zerolog.Nop())
 	if err != nil || limits == nil {
 		return nil, func() {}, err

@@ -31,7 +31,7 @@ type System struct {
 	Shelf func(where string) (archive.Shelf, error)
 	// RestoreLimit opens the limit on rows that a restore keeps to, until close is called; nil, or a take that is nil:
 	// there is no limit.
-	RestoreLimit func() (take func(ctx context.Context, rows int) (granted int), close func(), err error)
+	RestoreLimit func() (take func(ctx context.Context, rows int) (granted int), closed func(), err error)
 	Close        func()
 }
 
