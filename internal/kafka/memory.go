@@ -20,6 +20,10 @@ type Memory struct {
 // meanwhile. Later the others may borrow again: its partition may be another member's now.
 const kept = time.Second
 
+// longestFirst is how long a room may be the first that waits. One that still waits then goes behind the others: the
+// memory that it waits for may be in the hands of its own partitions, and nobody could borrow any meanwhile.
+const longestFirst = 5 * time.Second
+
 // NewMemory makes the memory that sources share as [SourceConfig.Memory].
 func NewMemory() *Memory { return &Memory{} }
 
@@ -61,7 +65,7 @@ func (m *Memory) lends(r *room, bytes int64) bool {
 	if borrowed == 0 {
 		return true
 	}
-	if len(m.queue) > 0 && !m.queue[0].until.IsZero() && time.Now().After(m.queue[0].until) {
+	if len(m.queue) > 0 && m.queue[0].late(time.Now()) {
 		m.leave(m.queue[0])
 	}
 	if len(m.queue) > 0 && m.queue[0] != r {
@@ -89,6 +93,9 @@ func (m *Memory) refused(r *room, bytes int64) {
 	r.until = time.Time{}
 	if !slices.Contains(m.queue, r) {
 		m.queue = append(m.queue, r)
+		if len(m.queue) == 1 {
+			r.last = time.Now().Add(longestFirst)
+		}
 	}
 	for _, other := range m.rooms {
 		if other != r && other.borrowed(0) > 0 {
@@ -121,8 +128,17 @@ func (m *Memory) opened(r *room) {
 
 // leave takes a room out of the queue. The caller has m.mu.
 func (m *Memory) leave(r *room) {
+	first := len(m.queue) > 0 && m.queue[0] == r
 	m.queue = slices.DeleteFunc(m.queue, func(one *room) bool { return one == r })
 	r.until = time.Time{}
+	if first && len(m.queue) > 0 {
+		m.queue[0].last = time.Now().Add(longestFirst)
+	}
+}
+
+// late reports whether the time of a room as the first that waits is over.
+func (r *room) late(now time.Time) bool {
+	return now.After(r.last) || !r.until.IsZero() && now.After(r.until)
 }
 
 // pressed reports whether a room has to give back what it borrowed, because another one waits for it.

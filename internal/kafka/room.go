@@ -21,6 +21,7 @@ type room struct {
 	set    int64     // limit of one set in bytes
 	memory *Memory   // lends what is beyond own; nil: the source is alone
 	until  time.Time // until then the memory is kept for this room; zero: it still waits. It belongs to memory.mu
+	last   time.Time // until then it stays the first that waits. It belongs to memory.mu
 
 	made   atomic.Int64 // bytes of slabs in use: inflated sets and records
 	plain  atomic.Int64 // bytes of queued records that came uncompressed, and of answers that records in hand keep alive

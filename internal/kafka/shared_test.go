@@ -171,3 +171,29 @@ func TestMemory_NotKeptForEver(t *testing.T) {
 		}
 	})
 }
+
+// TestMemory_FirstGoesBehindTheOthers has a source that was refused and whose own partitions keep what it waits for.
+// Another one that waits gets its turn.
+func TestMemory_FirstGoesBehindTheOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := shared(32, 24, 8, 8)
+		low, urgent, bulk := r[0], r[1], r[2]
+		low.made.Store(24)
+		urgent.made.Store(8 + 30)
+		if urgent.may(20) || bulk.may(20) {
+			t.Fatal("more than all is used")
+		}
+		if bulk.memory.may(bulk, 10) {
+			t.Error("the second comes first")
+		}
+		time.Sleep(longestFirst + time.Millisecond)
+		if !bulk.memory.may(bulk, 8+9) {
+			t.Error("the first stays first for ever")
+		}
+		time.Sleep(longestFirst / 2)
+		if low.memory.may(low, 1) {
+			t.Error("the second has no time of its own as the first")
+		}
+	})
+}
