@@ -165,7 +165,6 @@ func TestResident(t *testing.T) {
 		{"40 hold", 40, "hold", 1500, large, kgo.ZstdCompression(), 0, false},
 		{"40 read", 40, "read", 1500, large, kgo.ZstdCompression(), 40, false},
 		{"40 wait", 40, "wait", 1500, large, kgo.ZstdCompression(), 0, false},
-		{"three lanes of 20 wait", 60, "wait", 1500, large, kgo.ZstdCompression(), 0, true},
 		{"200 hold without compression", 200, "hold", 130, large, kgo.NoCompression(), 0, false},
 	})
 }

@@ -15,6 +15,7 @@ func TestResident_AnyInput(t *testing.T) {
 	residentOf(t, []resident{
 		{"40 between tries", 40, "tries", 1500, large, kgo.ZstdCompression(), 0, false},
 		{"200 hold zstd", 200, "hold", 1500, large, kgo.ZstdCompression(), 0, false},
+		{"three lanes of 20 wait", 60, "wait", 1500, large, kgo.ZstdCompression(), 0, true},
 		{"three lanes of 66 hold", 198, "hold", 1500, large, kgo.ZstdCompression(), 0, true},
 		{"three lanes of 66 hold the largest sets", 198, "hold", 4000, large, kgo.ZstdCompression(), 0, true},
 		{"three lanes of 66 hold tiny records", 198, "hold", 36_000, nil, kgo.NoCompression(), 0, true},
